@@ -1,0 +1,87 @@
+// Package apierr owns the errors that users see: the table of codes with
+// their type and HTTP status, and the error value that carries one of them;
+// and the mark of a damaged file, made where the damage is found and asked
+// about by one function.
+package apierr
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Code names one kind of error, as clients match on it.
+type Code string
+
+type entry struct {
+	kind   string
+	status int
+}
+
+// Type returns the family of the code: invalid_request, auth, internal or system.
+func (c Code) Type() string { return c.entry().kind }
+
+// Status returns the HTTP status that answers a request refused with c.
+func (c Code) Status() int { return c.entry().status }
+
+// Link returns the address of the page that explains the code.
+func (c Code) Link() string { return "https://docs.meilisearch.com/errors#" + string(c) }
+
+func (c Code) entry() entry {
+	e, ok := table[c]
+	if !ok {
+		return table[Internal]
+	}
+	return e
+}
+
+// Internal is the code of a failure that is not the caller's fault.
+const Internal Code = "internal"
+
+// Error is an error for a user: a code, and a message in one sentence or two that says what to do.
+type Error struct {
+	Code    Code
+	Message string
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// New makes an error with a message formatted as by fmt.Sprintf.
+func New(code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// From returns the user error in err's chain, or one with code internal that
+// carries err's text.
+func From(err error) *Error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return &Error{Code: Internal, Message: err.Error()}
+}
+
+// Corruption marks a damaged file. It is made once, where the damage is
+// found, and wrapped on its way up.
+type Corruption struct {
+	File    string
+	Section string // part of the file, or ""
+	Offset  int64  // byte offset in the file, or -1 when unknown
+	Reason  string // what was expected and what was found
+}
+
+func (c *Corruption) Error() string {
+	s := c.File
+	if c.Section != "" {
+		s += ": section " + c.Section
+	}
+	if c.Offset >= 0 {
+		s += fmt.Sprintf(": offset %d", c.Offset)
+	}
+	return s + ": damaged: " + c.Reason
+}
+
+// IsCorruption reports whether err says that a file is damaged.
+func IsCorruption(err error) bool {
+	var c *Corruption
+	return errors.As(err, &c)
+}

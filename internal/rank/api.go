@@ -1,0 +1,72 @@
+// Package rank owns the ranking rules: it takes candidates to the best k
+// documents in order, with scores and their details.
+package rank
+
+import (
+	"context"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/query"
+	"svc/internal/settings"
+	"svc/internal/text"
+	"svc/segment"
+)
+
+// Index is what ranking knows of an index view. It is shared by the searches on the view.
+type Index struct {
+	Segments []segment.Live
+	Settings *settings.Settings
+	Fields   *settings.Fields
+	Analyzer *text.Analyzer
+	Cache    *query.Cache // derivations of words, for this view's segments
+}
+
+// SortKey is one entry of the sort parameter: a field or a point.
+type SortKey struct {
+	Field    string
+	Geo      bool
+	Lat, Lng float64
+	Desc     bool
+}
+
+// Request is one ranking job.
+type Request struct {
+	Universe   []*roaring.Bitmap // by segment: the live rows allowed by the filter; not modified
+	Query      string            // empty: placeholder
+	Strategy   query.Strategy
+	Locales    text.Locales // of the parameter; nil when absent
+	SearchOn   []string     // attributesToSearchOn; nil when absent
+	Sort       []SortKey
+	Distinct   string // field, or ""
+	Offset     int
+	Limit      int
+	Exhaustive bool      // page mode: totals are exact
+	MaxTotal   int       // maxTotalHits
+	Threshold  *float64  // rankingScoreThreshold
+	Scores     bool      // fill Hit.Score
+	Details    bool      // fill Hit.Details
+	Deadline   time.Time // searchCutoffMs; zero: none
+}
+
+// Hit is one ranked document.
+type Hit struct {
+	Segment int
+	Row     segment.Row
+	ID      segment.DocID
+	Score   float64
+	Details []byte // JSON object of _rankingScoreDetails
+}
+
+// Result is what a ranking found.
+type Result struct {
+	Hits       []Hit
+	Candidates []*roaring.Bitmap // by segment: what totals and facets count; the caller may keep but not modify them
+	Total      int               // their number, at most MaxTotal
+	Highlights *query.Highlights
+	Degraded   bool // the deadline cut the ranking short
+}
+
+// Search ranks. Errors are *apierr.Error (invalid_search_sort, invalid_search_attributes_to_search_on) or the context's.
+func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) { panic("stub") }

@@ -1,0 +1,89 @@
+// Package settings owns an index's settings: their types, defaults and JSON
+// forms, validation with one error code a field, merging of updates, what a
+// setting means for each field, and which setting forces which rebuild.
+package settings
+
+import "svc/segment"
+
+// Settings are the settings of one index, complete: what is not set has its
+// default. A value is immutable once it is shared. MarshalJSON gives the form of GET /settings.
+type Settings struct {
+	// Typed fields, one a setting: see the package's files.
+}
+
+// Default returns the settings of a new index.
+func Default() *Settings { panic("stub") }
+
+// Update is a change of settings: for each, untouched, reset to default, or a new value.
+type Update struct{}
+
+// ParseUpdate reads the body of PATCH /settings. Errors are *apierr.Error with the field's code; unknown fields bad_request.
+// foreignKeys and chat are refused unless enabled in f.
+func ParseUpdate(body []byte, f Features) (*Update, error) { panic("stub") }
+
+// Features are the experimental features that open settings.
+type Features struct{ ForeignKeys, Chat, CompositeEmbedders, Multimodal bool }
+
+// Routes lists the sub-routes of /settings: "stop-words" and so on, with the method (PUT or PATCH) that updates each.
+func Routes() map[string]string { panic("stub") }
+
+// ParseOne reads the body of a sub-route's update; ResetOne is what its DELETE means; ResetAll that of DELETE /settings.
+func ParseOne(route string, body []byte, f Features) (*Update, error) { panic("stub") }
+func ResetOne(route string) *Update                                   { panic("stub") }
+func ResetAll() *Update                                               { panic("stub") }
+
+// MarshalJSON gives the keys that were sent, as task details echo them (tasks.md 2), secrets redacted;
+// Full gives them in clear. UnmarshalUpdate reads what Full wrote.
+func (u *Update) MarshalJSON() ([]byte, error)  { panic("stub") }
+func (u *Update) Full() []byte                  { panic("stub") }
+func UnmarshalUpdate(b []byte) (*Update, error) { panic("stub") }
+
+// Apply returns the settings after u; an error (*apierr.Error) when the result is invalid.
+func (s *Settings) Apply(u *Update) (*Settings, error) { panic("stub") }
+
+// MarshalJSON gives the form of GET /settings (secrets redacted); One that of a sub-route's GET.
+func (s *Settings) MarshalJSON() ([]byte, error)     { panic("stub") }
+func (s *Settings) One(route string) ([]byte, error) { panic("stub") }
+
+// Encode and Decode store settings in a manifest, secrets in clear.
+func (s *Settings) Encode() []byte       { panic("stub") }
+func Decode(b []byte) (*Settings, error) { panic("stub") }
+
+// Rebuild says what a change of settings makes stale.
+type Rebuild struct {
+	Words                   bool              // analyse every document again
+	Prefixes                bool              // prefix postings appear or go
+	AddColumns, DropColumns []segment.FieldID // columns to build from documents, and to leave out
+}
+
+// Changes compares two settings under their resolved fields.
+func Changes(oldSettings, newSettings *Settings, oldFields, newFields *Fields) Rebuild { panic("stub") }
+
+// Fields resolves the settings for each field of an index. Immutable.
+type Fields struct{}
+
+// Resolve computes what s says of each field; names[i] is the path of FieldID i.
+func Resolve(names []string, s *Settings, primaryKey string) *Fields { panic("stub") }
+
+// FieldInfo is what the settings say of one field.
+type FieldInfo struct {
+	Name                              string
+	Searchable                        bool
+	Weight                            int  // index in searchableAttributes of the first entry that covers it; 0 with "*"
+	Exact                             bool // in typoTolerance.disableOnAttributes
+	Displayed                         bool
+	Sortable                          bool
+	Distinct                          bool
+	Filterable                        bool // any filter feature or facet search
+	Equality, Comparison, FacetSearch bool
+	Column                            bool     // a column is kept: filterable, sortable, distinct or an asc/desc rule
+	Locales                           []string // of the localised rule that covers it; nil: no rule
+}
+
+func (f *Fields) Len() int                               { panic("stub") }
+func (f *Fields) ID(name string) (segment.FieldID, bool) { panic("stub") }
+func (f *Fields) Info(id segment.FieldID) *FieldInfo     { panic("stub") }
+func (f *Fields) MaxWeight() int                         { panic("stub") }
+
+// InfoOf resolves a path that need not be a known field.
+func (f *Fields) InfoOf(name string) FieldInfo { panic("stub") }

@@ -1,0 +1,53 @@
+// Package vfs is the file system as svc uses it. Everything that writes an
+// index goes through the FS interface, so that tests can crash it, break it
+// and read what it was asked to do, in order.
+package vfs
+
+import (
+	"io"
+	"os"
+)
+
+// FS is a file system. Names are slash-separated paths. Implementations may
+// be used by several goroutines at once. Errors satisfy errors.Is with
+// fs.ErrNotExist and fs.ErrExist as those of package os do.
+type FS interface {
+	// Create makes or truncates a file for writing.
+	Create(name string) (File, error)
+	// Open opens a file for reading.
+	Open(name string) (File, error)
+	// Remove unlinks a file or an empty directory.
+	Remove(name string) error
+	// RemoveAll unlinks name and all below it; a missing name is no error.
+	RemoveAll(name string) error
+	// Rename replaces newname by oldname atomically.
+	Rename(oldname, newname string) error
+	// Link gives a file a second name.
+	Link(oldname, newname string) error
+	// MkdirAll makes a directory and its parents.
+	MkdirAll(name string) error
+	// List returns the names in a directory, sorted.
+	List(name string) ([]string, error)
+	// Stat describes a file or directory.
+	Stat(name string) (os.FileInfo, error)
+	// SyncDir makes the names in a directory durable.
+	SyncDir(name string) error
+}
+
+// File is an open file. Files from Open refuse writes, those from Create reads.
+type File interface {
+	io.Reader
+	io.ReaderAt
+	io.Writer
+	io.Closer
+	// Sync makes the file's bytes durable (not its name: see FS.SyncDir).
+	Sync() error
+	Stat() (os.FileInfo, error)
+	Name() string
+}
+
+// OSFile is implemented by files that an operating system file stands behind,
+// and that can therefore be mapped into memory.
+type OSFile interface {
+	OSFile() *os.File
+}

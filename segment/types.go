@@ -1,0 +1,18 @@
+// Package segment owns the immutable segment file: its format (docs/SEGMENT.md),
+// the builder that gathers documents in memory and writes one, the
+// memory-mapped reader, and the merge of several into one.
+//
+// A segment holds rows 0…n−1, one a document, in ascending order of DocID.
+// What a Reader returns may alias mapped memory: it is valid until the Reader
+// is closed and must not be modified.
+package segment
+
+// Row numbers a document inside one segment, from 0.
+type Row uint32
+
+// DocID numbers a document inside its index. A document keeps it for its
+// whole life, whatever segment it moves to; it is the last tie-break of ranking.
+type DocID uint32
+
+// FieldID numbers a field (a full dotted path) inside an index.
+type FieldID uint16
