@@ -4,6 +4,7 @@
 package vfs
 
 import (
+	"errors"
 	"io"
 	"os"
 )
@@ -50,4 +51,39 @@ type File interface {
 // and that can therefore be mapped into memory.
 type OSFile interface {
 	OSFile() *os.File
+}
+
+// Locker is implemented by file systems that other processes may work on.
+type Locker interface {
+	// Lock takes the lock on the file called name, making it when it is missing, until
+	// the closer is closed or the process ends. It does not wait: when another
+	// process, or another Lock, has it the error is ErrLocked.
+	Lock(name string) (io.Closer, error)
+}
+
+// ErrLocked is returned by Locker.Lock when somebody else has the lock.
+var ErrLocked = errors.New("the lock is held by another process")
+
+// ReadFile reads a whole file.
+func ReadFile(fsys FS, name string) ([]byte, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(f)
+}
+
+// WriteFile makes a file with the given bytes, syncs and closes it. Its name
+// is durable only after SyncDir of its directory.
+func WriteFile(fsys FS, name string, data []byte) error {
+	f, err := fsys.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
 }

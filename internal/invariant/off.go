@@ -1,0 +1,6 @@
+//go:build !invariants
+
+package invariant
+
+// Enabled reports whether invariants are checked.
+const Enabled = false

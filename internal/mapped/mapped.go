@@ -1,0 +1,130 @@
+// Package mapped maps files into memory for reading. Nothing else in svc
+// imports the mmap library. A file that no operating system file stands
+// behind (one in memory, in tests) is read into memory instead.
+package mapped
+
+import (
+	"fmt"
+	"os"
+	"sync/atomic"
+
+	"github.com/edsrzf/mmap-go"
+	"golang.org/x/sys/unix"
+
+	"svc/internal/apierr"
+	"svc/internal/vfs"
+)
+
+var open atomic.Int64
+
+// Count returns how many files are mapped (or read in their place) and not closed. Tests use it to find leaks.
+func Count() int { return int(open.Load()) }
+
+// File is a whole file in memory, read-only.
+type File struct {
+	name   string
+	data   []byte
+	m      mmap.MMap // nil when data is not a mapping
+	closed atomic.Bool
+}
+
+// Open maps the file called name. The bytes stay readable until Close even
+// when the file is unlinked.
+func Open(fsys vfs.FS, name string) (*File, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("cannot map %s: %w", name, err)
+	}
+	defer f.Close() // a mapping outlives its descriptor
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("cannot map %s: %w", name, err)
+	}
+	size := info.Size()
+	if size != int64(int(size)) {
+		return nil, fmt.Errorf("cannot map %s: %d bytes do not fit the address space", name, size)
+	}
+	m := &File{name: name}
+	switch of, ok := f.(vfs.OSFile); {
+	case size == 0: // mmap(2) refuses a length of 0
+	case ok:
+		m.m, err = mmap.MapRegion(of.OSFile(), int(size), mmap.RDONLY, 0, 0)
+		m.data = m.m
+	default:
+		m.data = make([]byte, size)
+		_, err = f.ReadAt(m.data, 0)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot map %s: %w", name, err)
+	}
+	open.Add(1)
+	return m, nil
+}
+
+// Name returns the name the file was opened by.
+func (f *File) Name() string { return f.name }
+
+// Len returns the size of the file in bytes.
+func (f *File) Len() int64 { return int64(len(f.data)) }
+
+// Bytes returns the whole file. Neither it nor a slice of it may be used after Close.
+func (f *File) Bytes() []byte { return f.data }
+
+// Slice returns n bytes from offset off, with no capacity beyond them. A
+// range that is not inside the file is an *apierr.Corruption.
+func (f *File) Slice(off, n int64) ([]byte, error) {
+	if size := int64(len(f.data)); off < 0 || n < 0 || off > size || n > size-off {
+		return nil, &apierr.Corruption{File: f.name, Offset: off,
+			Reason: fmt.Sprintf("%d bytes expected, but the file has %d", n, size)}
+	}
+	return f.data[off : off+n : off+n], nil
+}
+
+// Advice tells the kernel how a range will be read.
+type Advice int
+
+const (
+	Random     Advice = unix.MADV_RANDOM
+	Sequential Advice = unix.MADV_SEQUENTIAL
+	WillNeed   Advice = unix.MADV_WILLNEED
+	// DontNeed gives the range's pages back; reading it again is correct, but reads the file.
+	DontNeed Advice = unix.MADV_DONTNEED
+)
+
+// Advise gives advice on a range, widened to whole pages (for DontNeed narrowed). What the kernel makes
+// of it changes speed only, so there is no error to handle.
+func (f *File) Advise(off, n int64, a Advice) {
+	if f.m == nil || off < 0 || n <= 0 || off >= int64(len(f.data)) {
+		return
+	}
+	page := int64(os.Getpagesize())
+	end := off + min(n, int64(len(f.data))-off)
+	if a == DontNeed {
+		off = (off + page - 1) / page * page
+		if end < int64(len(f.data)) {
+			end = end / page * page
+		}
+	} else {
+		off = off / page * page
+	}
+	if off < end {
+		_ = unix.Madvise(f.data[off:end], int(a))
+	}
+}
+
+// Close unmaps the file. It waits for nobody: the caller knows that no slice
+// is used any more. A second Close is an error.
+func (f *File) Close() error {
+	if f.closed.Swap(true) {
+		return fmt.Errorf("cannot close %s: %w", f.name, os.ErrClosed)
+	}
+	open.Add(-1)
+	f.data = nil
+	if f.m == nil {
+		return nil
+	}
+	if err := f.m.Unmap(); err != nil {
+		return fmt.Errorf("cannot unmap %s: %w", f.name, err)
+	}
+	return nil
+}

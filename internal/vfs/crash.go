@@ -1,0 +1,90 @@
+package vfs
+
+import (
+	"math/rand/v2"
+	"slices"
+)
+
+// CrashClone returns a file system as a power failure at this moment could
+// leave this one; this one goes on unharmed.
+//
+// With r nil nothing survives but what was synced. Otherwise r decides, for
+// each name that changed since the last SyncDir of its directory, whether the change is
+// there, and for each file how many of its unsynced bytes are, and which of
+// their blocks were torn: such a block reads as zeros. Changes of names are
+// independent of each other, which is less than journaling file systems promise, but a name always stands for what it stood
+// for before or after.
+func (m *MemFS) CrashClone(r *rand.Rand) *MemFS {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := crash{r, map[*node]*node{}}
+	return &MemFS{root: c.clone(m.root), locks: make(map[string]bool)}
+}
+
+type crash struct {
+	r    *rand.Rand
+	done map[*node]*node // hard links stay links
+}
+
+func (c *crash) clone(n *node) *node {
+	if to := c.done[n]; to != nil {
+		return to
+	}
+	to := &node{dir: n.dir, modified: n.modified}
+	c.done[n] = to
+	if !n.dir {
+		to.data = c.bytes(n)
+		to.durable = to.data[:len(to.data):len(to.data)]
+		return to
+	}
+	to.names, to.durableNames = map[string]*node{}, map[string]*node{}
+	keys := make([]string, 0, len(n.names)+len(n.durableNames))
+	for name := range n.names {
+		keys = append(keys, name)
+	}
+	for name := range n.durableNames {
+		keys = append(keys, name)
+	}
+	slices.Sort(keys) // so that a seed gives the same clone again
+	for _, name := range slices.Compact(keys) {
+		was, is := n.durableNames[name], n.names[name]
+		if c.r != nil && was != is && c.r.IntN(2) == 0 {
+			was = is
+		}
+		if was != nil {
+			to.names[name] = c.clone(was)
+			to.durableNames[name] = to.names[name]
+		}
+	}
+	return to
+}
+
+const block = 512
+
+// bytes returns what is left of a file's bytes, in memory of its own.
+func (c *crash) bytes(n *node) []byte {
+	if c.r == nil || n.sameAsDurable() {
+		return slices.Clone(n.durable)
+	}
+	kept, data := len(n.durable), n.data
+	if kept > len(data) || kept > 0 && &n.durable[0] != &data[0] {
+		// The file was truncated by Create: the old bytes, or a part of the new ones.
+		if c.r.IntN(2) == 0 {
+			return slices.Clone(n.durable)
+		}
+		kept = 0
+	}
+	left := slices.Clone(data[:kept+c.r.IntN(len(data)-kept+1)])
+	for from := kept; from < len(left); {
+		to := min((from/block+1)*block, len(left))
+		if c.r.IntN(4) == 0 {
+			clear(left[from:to])
+		}
+		from = to
+	}
+	return left
+}
+
+func (n *node) sameAsDurable() bool {
+	return len(n.data) == len(n.durable) && (len(n.data) == 0 || &n.data[0] == &n.durable[0])
+}

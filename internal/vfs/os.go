@@ -1,0 +1,80 @@
+package vfs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// OS is the file system of the operating system. It implements Locker, and its files OSFile.
+var OS FS = osFS{}
+
+type osFS struct{}
+
+type osFile struct{ *os.File }
+
+func (f osFile) OSFile() *os.File { return f.File }
+
+func wrap(f *os.File, err error) (File, error) {
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+func (osFS) Create(name string) (File, error) {
+	return wrap(os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666))
+}
+
+func (osFS) Open(name string) (File, error)        { return wrap(os.Open(name)) }
+func (osFS) Remove(name string) error              { return os.Remove(name) }
+func (osFS) RemoveAll(name string) error           { return os.RemoveAll(name) }
+func (osFS) Rename(oldname, newname string) error  { return os.Rename(oldname, newname) }
+func (osFS) Link(oldname, newname string) error    { return os.Link(oldname, newname) }
+func (osFS) MkdirAll(name string) error            { return os.MkdirAll(name, 0o777) }
+func (osFS) Stat(name string) (os.FileInfo, error) { return os.Stat(name) }
+
+func (osFS) List(name string) ([]string, error) {
+	entries, err := os.ReadDir(name) // sorted
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	return names, nil
+}
+
+func (osFS) SyncDir(name string) error {
+	d, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Lock holds an flock(2) lock: the kernel drops it when the process ends, however it ends.
+func (osFS) Lock(name string) (io.Closer, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err != unix.EINTR {
+			break
+		}
+	}
+	if err != nil {
+		f.Close()
+		if err == unix.EWOULDBLOCK {
+			return nil, fmt.Errorf("cannot lock %s: %w", name, ErrLocked)
+		}
+		return nil, fmt.Errorf("cannot lock %s: %w", name, err)
+	}
+	return f, nil
+}
