@@ -1,18 +1,6 @@
-// Package settings owns an index's settings: their types, defaults and JSON
-// forms, validation with one error code a field, merging of updates, what a
-// setting means for each field, and which setting forces which rebuild.
 package settings
 
 import "svc/segment"
-
-// Settings are the settings of one index, complete: what is not set has its
-// default. A value is immutable once it is shared. MarshalJSON gives the form of GET /settings.
-type Settings struct {
-	// Typed fields, one a setting: see the package's files.
-}
-
-// Default returns the settings of a new index.
-func Default() *Settings { panic("stub") }
 
 // Update is a change of settings: for each, untouched, reset to default, or a new value.
 type Update struct{}
@@ -59,31 +47,3 @@ type Rebuild struct {
 // Changes compares two settings under their resolved fields.
 func Changes(oldSettings, newSettings *Settings, oldFields, newFields *Fields) Rebuild { panic("stub") }
 
-// Fields resolves the settings for each field of an index. Immutable.
-type Fields struct{}
-
-// Resolve computes what s says of each field; names[i] is the path of FieldID i.
-func Resolve(names []string, s *Settings, primaryKey string) *Fields { panic("stub") }
-
-// FieldInfo is what the settings say of one field.
-type FieldInfo struct {
-	Name                              string
-	Searchable                        bool
-	Weight                            int  // index in searchableAttributes of the first entry that covers it; 0 with "*"
-	Exact                             bool // in typoTolerance.disableOnAttributes
-	Displayed                         bool
-	Sortable                          bool
-	Distinct                          bool
-	Filterable                        bool // any filter feature or facet search
-	Equality, Comparison, FacetSearch bool
-	Column                            bool     // a column is kept: filterable, sortable, distinct or an asc/desc rule
-	Locales                           []string // of the localised rule that covers it; nil: no rule
-}
-
-func (f *Fields) Len() int                               { panic("stub") }
-func (f *Fields) ID(name string) (segment.FieldID, bool) { panic("stub") }
-func (f *Fields) Info(id segment.FieldID) *FieldInfo     { panic("stub") }
-func (f *Fields) MaxWeight() int                         { panic("stub") }
-
-// InfoOf resolves a path that need not be a known field.
-func (f *Fields) InfoOf(name string) FieldInfo { panic("stub") }

@@ -1,0 +1,154 @@
+// Package settings owns an index's settings: their types, defaults and JSON
+// forms, validation with one error code a field, merging of updates, what a
+// setting means for each field, and which setting forces which rebuild.
+package settings
+
+import "encoding/json"
+
+// Settings are the settings of one index, complete: what is not set has its
+// default. A value is immutable once it is shared. Maps and slices may be
+// shared between the versions of an index's settings.
+type Settings struct {
+	// DisplayedAttributes and SearchableAttributes are nil for all ("*"); an
+	// empty list is none. The order of SearchableAttributes is their rank.
+	DisplayedAttributes  []string
+	SearchableAttributes []string
+
+	FilterableAttributes []FilterableRule // the first rule that covers a field wins
+	SortableAttributes   []string         // sorted, unique
+	ForeignKeys          []ForeignKey
+	RankingRules         []RankingRule
+
+	StopWords          []string // sorted, unique
+	NonSeparatorTokens []string // sorted, unique
+	SeparatorTokens    []string // sorted, unique
+	Dictionary         []string // sorted, unique
+	Synonyms           map[string][]string
+
+	DistinctAttribute   string // "" for none
+	ProximityPrecision  ProximityPrecision
+	TypoTolerance       TypoTolerance
+	Faceting            Faceting
+	Pagination          Pagination
+	Embedders           map[string]json.RawMessage // validated, secrets in clear
+	SearchCutoffMs      *uint64                    // nil: the product's default
+	LocalizedAttributes []LocalizedRule            // nil: not set; the first rule that covers a field wins
+	FacetSearch         bool
+	PrefixSearch        PrefixSearch
+	Chat                Chat
+}
+
+// FilterableRule opens fields to filters and facets. A plain rule was given as a
+// string: it has one pattern, taken literally, that covers the field and all below it,
+// and all features. The patterns of other rules cover full paths only.
+type FilterableRule struct {
+	Patterns    []string
+	Plain       bool
+	FacetSearch bool
+	Equality    bool
+	Comparison  bool
+}
+
+// ForeignKey says that a field holds ids of documents of another index.
+type ForeignKey struct {
+	ForeignIndexUID string `json:"foreignIndexUid"`
+	FieldName       string `json:"fieldName"`
+}
+
+// LocalizedRule says which languages the fields that a pattern covers are written in.
+type LocalizedRule struct {
+	Patterns []string
+	Locales  []string // ISO-639-3 codes
+}
+
+// TypoTolerance steers which words match with typos.
+type TypoTolerance struct {
+	Enabled             bool
+	OneTypo             uint8    // characters from which a word may have one typo
+	TwoTypos            uint8    // characters from which a word may have two
+	DisableOnWords      []string // lower case, sorted, unique
+	DisableOnAttributes []string // sorted, unique
+	DisableOnNumbers    bool
+}
+
+// Faceting steers the values shown of each facet.
+type Faceting struct {
+	MaxValuesPerFacet int
+	SortFacetValuesBy map[string]FacetOrder // "*" is always there
+}
+
+// Order returns the order of the values of a facet.
+func (f *Faceting) Order(facet string) FacetOrder {
+	if o, ok := f.SortFacetValuesBy[facet]; ok {
+		return o
+	}
+	return f.SortFacetValuesBy["*"]
+}
+
+// Pagination bounds how deep a search reaches.
+type Pagination struct{ MaxTotalHits int }
+
+// Chat tells a language model about the index and how to search it.
+type Chat struct {
+	Description              string
+	DocumentTemplate         string
+	DocumentTemplateMaxBytes int
+	SearchParameters         ChatSearch
+}
+
+// FacetOrder is an order of facet values.
+type FacetOrder uint8
+
+const (
+	Alpha FacetOrder = iota
+	Count            // most frequent first
+)
+
+// ProximityPrecision says how near words must be to count as near.
+type ProximityPrecision uint8
+
+const (
+	ByWord ProximityPrecision = iota
+	ByAttribute
+)
+
+// PrefixSearch says whether the last word of a query matches as a prefix.
+type PrefixSearch uint8
+
+const (
+	IndexingTime PrefixSearch = iota
+	PrefixDisabled
+)
+
+func (o FacetOrder) String() string         { return [...]string{"alpha", "count"}[o] }
+func (p ProximityPrecision) String() string { return [...]string{"byWord", "byAttribute"}[p] }
+func (p PrefixSearch) String() string       { return [...]string{"indexingTime", "disabled"}[p] }
+
+const (
+	defaultChatTemplate      = "{% for field in fields %}{% if field.is_searchable and field.value != nil %}{{ field.name }}: {{ field.value }}\n{% endif %}{% endfor %}"
+	defaultChatTemplateBytes = 400
+)
+
+// Default returns the settings of a new index.
+func Default() *Settings {
+	return &Settings{
+		RankingRules: []RankingRule{{Kind: Words}, {Kind: Typo}, {Kind: Proximity}, {Kind: AttributeRank},
+			{Kind: Sort}, {Kind: WordPosition}, {Kind: Exactness}},
+		TypoTolerance: TypoTolerance{Enabled: true, OneTypo: 5, TwoTypos: 9},
+		Faceting:      Faceting{MaxValuesPerFacet: 100, SortFacetValuesBy: map[string]FacetOrder{"*": Alpha}},
+		Pagination:    Pagination{MaxTotalHits: 1000},
+		FacetSearch:   true,
+		Chat:          Chat{DocumentTemplate: defaultChatTemplate, DocumentTemplateMaxBytes: defaultChatTemplateBytes},
+	}
+}
+
+// FieldRules lists the fields that asc and desc ranking rules name.
+func (s *Settings) FieldRules() []string {
+	var names []string
+	for _, r := range s.RankingRules {
+		if r.Kind == Asc || r.Kind == Desc {
+			names = append(names, r.Field)
+		}
+	}
+	return names
+}
