@@ -46,4 +46,3 @@ type Rebuild struct {
 
 // Changes compares two settings under their resolved fields.
 func Changes(oldSettings, newSettings *Settings, oldFields, newFields *Fields) Rebuild { panic("stub") }
-

@@ -28,6 +28,10 @@ type FieldInfo struct {
 	Locales                           []string // of the localised rule that covers it; nil: no rule
 }
 
+// Filters reports whether filters (some at least) and facet distributions may use the field.
+// Filterable is wider: it holds, too, when only facet search is open.
+func (i *FieldInfo) Filters() bool { return i.Equality || i.Comparison }
+
 // Fields resolves the settings for each field of an index. Immutable.
 type Fields struct {
 	rules *rules

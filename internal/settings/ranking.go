@@ -43,10 +43,10 @@ func ParseRankingRule(s string) (RankingRule, bool) {
 			return RankingRule{Kind: k}, true
 		}
 	}
-	if f, ok := strings.CutSuffix(s, ":asc"); ok && f != "" {
+	if f, ok := strings.CutSuffix(s, ":asc"); ok {
 		return RankingRule{Kind: Asc, Field: f}, true
 	}
-	if f, ok := strings.CutSuffix(s, ":desc"); ok && f != "" {
+	if f, ok := strings.CutSuffix(s, ":desc"); ok {
 		return RankingRule{Kind: Desc, Field: f}, true
 	}
 	return RankingRule{}, false
