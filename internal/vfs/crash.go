@@ -63,12 +63,11 @@ const block = 512
 
 // bytes returns what is left of a file's bytes, in memory of its own.
 func (c *crash) bytes(n *node) []byte {
-	if c.r == nil || n.sameAsDurable() {
+	if c.r == nil {
 		return slices.Clone(n.durable)
 	}
 	kept, data := len(n.durable), n.data
-	if kept > len(data) || kept > 0 && &n.durable[0] != &data[0] {
-		// The file was truncated by Create: the old bytes, or a part of the new ones.
+	if n.truncated { // the old bytes, or a part of the new ones
 		if c.r.IntN(2) == 0 {
 			return slices.Clone(n.durable)
 		}
@@ -83,8 +82,4 @@ func (c *crash) bytes(n *node) []byte {
 		from = to
 	}
 	return left
-}
-
-func (n *node) sameAsDurable() bool {
-	return len(n.data) == len(n.durable) && (len(n.data) == 0 || &n.data[0] == &n.durable[0])
 }

@@ -205,8 +205,10 @@ type hookFile struct {
 
 type hookOSFile struct {
 	*hookFile
-	OSFile
+	of OSFile
 }
+
+func (h hookOSFile) OSFile() *os.File { return h.of.OSFile() }
 
 func (h *hookFile) Read(p []byte) (int, error) {
 	if err := h.before(Op{Kind: OpRead, Name: h.Name(), Bytes: len(p)}); err != nil {

@@ -28,6 +28,7 @@ type node struct {
 	modified time.Time
 
 	data, durable []byte // file; data grows by append only, so durable may share its array
+	truncated     bool   // by Create since the last Sync: data does not begin with durable
 
 	names, durableNames map[string]*node // directory
 }
@@ -100,7 +101,7 @@ func (m *MemFS) Create(name string) (File, error) {
 	case n.dir:
 		return nil, pathError("create", name, syscall.EISDIR)
 	}
-	n.data, n.modified = nil, time.Now()
+	n.data, n.truncated, n.modified = nil, true, time.Now()
 	return &memFile{fs: m, n: n, name: name, write: true}, nil
 }
 
@@ -374,7 +375,7 @@ func (f *memFile) Sync() error {
 	if err := f.use("sync", true); err != nil {
 		return err
 	}
-	f.n.durable = f.n.data[:len(f.n.data):len(f.n.data)]
+	f.n.durable, f.n.truncated = f.n.data[:len(f.n.data):len(f.n.data)], false
 	return nil
 }
 
