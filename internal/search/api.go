@@ -42,10 +42,11 @@ type Request struct {
 	Contains                bool // the experimental feature containsFilter is on
 }
 
-// Response is the answer. AppendJSON appends the body of the API.
+// Response is the answer. AppendJSON appends the body of the API; the view must
+// be held until it has returned.
 type Response struct{}
 
-func (r *Response) AppendJSON(dst []byte) []byte { panic("stub") }
+func (r *Response) AppendJSON(dst []byte) ([]byte, error) { panic("stub") }
 
 // Search answers r on the view. Errors are *apierr.Error or the context's.
 func Search(ctx context.Context, v *index.View, r *Request) (*Response, error) { panic("stub") }
@@ -80,6 +81,6 @@ func Fetch(ctx context.Context, dst []byte, v *index.View, r *FetchRequest) ([]b
 }
 
 // AppendDocument appends the fields of one document that a route shows.
-func AppendDocument(dst []byte, v *index.View, seg int, row segment.Row, fields []string) ([]byte, error) {
+func AppendDocument(dst []byte, v *index.View, seg int, row segment.Row, fields []string, vectors bool) ([]byte, error) {
 	panic("stub")
 }
