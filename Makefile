@@ -1,0 +1,52 @@
+# make run serves on ./data.svc; make test passes the tests. Both need Go alone.
+SHELL := /bin/bash
+export CGO_ENABLED := 0
+VERSION := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+
+.PHONY: run build test check test-race test-invariants fuzz crash bench bench-quick pprof
+
+run: build
+	./svc
+
+build:
+	go build -o svc ./cmd/svc
+
+test: check
+	go test ./...
+
+# fmt, vet and the rules of the house
+check:
+	@bad=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$bad" ]; then echo "not gofmt-ed: $$bad"; exit 1; fi
+	go vet ./...
+
+# the race detector is the one thing here that needs a C compiler
+test-race:
+	CGO_ENABLED=1 go test -race ./...
+
+test-invariants:
+	go test -tags invariants ./...
+
+# every fuzz target for FUZZTIME
+FUZZTIME ?= 20s
+fuzz:
+	@for pkg in $$(go list ./...); do \
+	  for f in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+	    echo "$$pkg $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
+	  done; \
+	done
+
+# kill -9 at any moment, ROUNDS times
+ROUNDS ?= 200
+crash: build
+	go test ./cmd/svc -run TestKilledServerKeepsItsPromises -count 1 -timeout 60m -v -args -rounds $(ROUNDS)
+
+# rewrites the tables of BENCHMARKS.md; DATA=file.ndjson[.gz] measures with real documents
+DATA ?=
+bench: build
+	go run ./bench --server ./svc --out BENCHMARKS.md $(if $(DATA),--data $(DATA))
+
+bench-quick: build
+	go run ./bench --server ./svc --quick $(if $(DATA),--data $(DATA))
+
+pprof: build
+	go run ./bench --server ./svc --profiles profiles $(if $(DATA),--data $(DATA))

@@ -1,0 +1,154 @@
+// Package lint holds the rules of the house as tests: which package may import
+// which, and what only some of them may touch.
+package lint
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// layers lists the packages from top to bottom. A package may import those
+// below its own line; packages on one line do not know each other.
+var layers = [][]string{
+	{"cmd/svc", "bench"},
+	{"fastapi"},
+	{"internal/network", "internal/chat"},
+	{"internal/search"},
+	{"internal/rule"},
+	{"internal/task"},
+	{"internal/dump"},
+	{"internal/auth"},
+	{"internal/index"},
+	{"internal/index/mergeplan"},
+	{"internal/rank"},
+	{"internal/query"},
+	{"internal/filter"},
+	{"internal/embed"},
+	{"internal/settings"},
+	{"internal/document", "internal/text"},
+	{"segment"},
+	{"ann"},
+	{"simd"},
+	{"internal/mapped"},
+	{"internal/vfs"},
+	{"internal/apierr", "internal/binfmt", "internal/invariant"},
+}
+
+// only lists what one or a few packages may import, and what to do elsewhere.
+var only = map[string]struct {
+	packages []string
+	instead  string
+}{
+	"github.com/edsrzf/mmap-go": {[]string{"internal/mapped"}, "map files through internal/mapped, which counts and checks them"},
+	"unsafe":                    {[]string{"segment", "simd", "ann", "internal/mapped"}, "keep unsafe where mapped memory and kernels live"},
+	"C":                         {nil, "svc is built without cgo"},
+	"go.etcd.io/bbolt":          {[]string{"internal/task", "internal/auth"}, "only the queue and the keys live in bbolt"},
+	"github.com/blevesearch/vellum": {[]string{"segment", "internal/query"},
+		"ask the segment reader for terms"},
+	"github.com/klauspost/compress/zstd": {[]string{"segment", "internal/dump", "fastapi"}, "documents are compressed by segment alone"},
+}
+
+// writers may change the file system by package os; all others write through internal/vfs.
+var writers = []string{"cmd/svc", "bench", "internal/vfs", "internal/task", "internal/mapped", "fastapi"}
+
+var writing = []string{"Create", "CreateTemp", "OpenFile", "WriteFile", "Mkdir", "MkdirAll", "MkdirTemp", "Remove", "RemoveAll", "Rename", "Link", "Symlink", "Truncate"}
+
+const root = "../.."
+
+func TestImportsGoDown(t *testing.T) {
+	layerOf := map[string]int{}
+	for i, names := range layers {
+		for _, name := range names {
+			layerOf[name] = i
+		}
+	}
+	eachFile(t, func(pkg, file string, f *ast.File) {
+		if strings.Contains(pkg, "_generate") { // generators are modules of their own
+			return
+		}
+		own, known := layerOf[pkg]
+		for _, spec := range f.Imports {
+			name, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rule, ok := only[name]; ok && !slices.Contains(rule.packages, pkg) {
+				t.Errorf("%s imports %s: %s", file, name, rule.instead)
+			}
+			name, ours := strings.CutPrefix(name, "svc/")
+			if !ours {
+				continue
+			}
+			if !known {
+				t.Errorf("%s: package %s has no place in the table of layers: give it one", file, pkg)
+				return
+			}
+			if below, ok := layerOf[name]; !ok || below <= own {
+				t.Errorf("%s imports svc/%s, which is not below svc/%s: move what is shared further down, or declare the interface you need", file, name, pkg)
+			}
+		}
+	})
+}
+
+func TestFilesAreWrittenThroughVFS(t *testing.T) {
+	eachFile(t, func(pkg, file string, f *ast.File) {
+		if slices.Contains(writers, pkg) {
+			return
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok {
+				if x, ok := s.X.(*ast.Ident); ok && x.Name == "os" && slices.Contains(writing, s.Sel.Name) {
+					t.Errorf("%s calls os.%s: write through internal/vfs, so that crashes and errors can be tested", file, s.Sel.Name)
+				}
+			}
+			return true
+		})
+	})
+}
+
+// eachFile parses every Go file of the product (tests apart) and calls f with
+// its package's path inside the module.
+func eachFile(t *testing.T, f func(pkg, file string, parsed *ast.File)) {
+	t.Helper()
+	files := 0
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if base := d.Name(); base == "testdata" || name != root && strings.HasPrefix(base, ".") {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		rel, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		rel = filepath.ToSlash(rel)
+		parsed, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		files++
+		f(path.Dir(rel), rel, parsed)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files < 20 {
+		t.Fatalf("only %d files found: is the root wrong?", files)
+	}
+}
