@@ -5,68 +5,12 @@ package task
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"log/slog"
 	"time"
 
-	"svc/internal/apierr"
 	"svc/internal/index"
 )
-
-// Status of a task.
-type Status uint8
-
-const (
-	Enqueued Status = iota
-	Processing
-	Succeeded
-	Failed
-	Canceled
-)
-
-// Kind is the type of a task. String gives the name on the wire.
-type Kind uint8
-
-const (
-	DocumentAdditionOrUpdate Kind = iota
-	DocumentEdition
-	DocumentDeletion
-	SettingsUpdate
-	IndexCreation
-	IndexDeletion
-	IndexUpdate
-	IndexSwap
-	TaskCancelation
-	TaskDeletion
-	DumpCreation
-	SnapshotCreation
-	Export
-	UpgradeDatabase
-	IndexCompaction
-	NetworkTopologyChange
-)
-
-// Task is one stored task. MarshalJSON gives the object of the API (tasks.md 1).
-type Task struct {
-	UID            uint32
-	BatchUID       *uint32
-	IndexUID       string // "" for global tasks
-	Status         Status
-	Kind           Kind
-	CanceledBy     *uint32
-	Details        json.RawMessage // as the API shows them now
-	Error          *apierr.Error
-	EnqueuedAt     time.Time
-	StartedAt      time.Time // zero: not yet
-	FinishedAt     time.Time
-	CustomMetadata *string
-	// what the scheduler needs to run it, by kind
-	Content Content
-}
-
-// Content is what a task does; one type a kind, see content.go.
-type Content interface{ Kind() Kind }
 
 // Options of a queue.
 type Options struct {

@@ -1,0 +1,494 @@
+package task
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/bytedance/sonic"
+
+	"svc/internal/settings"
+)
+
+// Content is what a task does; one type a kind, except that there are three
+// ways to delete documents. It is stored as JSON with the task.
+type Content interface {
+	Kind() Kind
+	// details gives the details of the API of a task of indexUID. o is nil while it is unfinished.
+	details(indexUID string, o *outcome) json.RawMessage
+}
+
+// outcome is what a finished task counted. A failed or canceled task counts nothing.
+type outcome struct {
+	failed        bool
+	count         int   // documents indexed, deleted or edited; tasks canceled or deleted
+	before, after int64 // bytes, of a compaction
+}
+
+// counter gives the value of a counter of details: null while unfinished.
+func (o *outcome) counter() *int {
+	if o == nil {
+		return nil
+	}
+	n := o.count
+	if o.failed {
+		n = 0
+	}
+	return &n
+}
+
+// AddDocuments adds or updates the documents of the task's payload.
+type AddDocuments struct {
+	Merge        bool   `json:"merge,omitempty"` // lay fields over those of stored documents, else replace them
+	SkipCreation bool   `json:"skipCreation,omitempty"`
+	PrimaryKey   string `json:"primaryKey,omitempty"` // of the request, or ""
+	Documents    int    `json:"documents"`            // in the payload
+	MayCreate    bool   `json:"mayCreate,omitempty"`  // the caller's key may create the index
+
+	// Set by Enqueue: the payload's file name under payloads/, and its size in bytes.
+	File string `json:"file,omitempty"`
+	Size int64  `json:"size,omitempty"`
+}
+
+// DeleteDocuments deletes documents by external id.
+type DeleteDocuments struct {
+	IDs []string `json:"ids,omitempty"` // dropped when the task is finished
+	// Provided is how many ids there were; Enqueue sets it.
+	Provided int `json:"provided"`
+}
+
+// DeleteByFilter deletes the documents that a filter, JSON as it was sent, matches.
+type DeleteByFilter struct {
+	Filter json.RawMessage `json:"filter"`
+}
+
+// ClearDocuments deletes all documents.
+type ClearDocuments struct{}
+
+// EditDocuments runs a script on the documents that a filter (nil: all) matches.
+type EditDocuments struct {
+	Filter   json.RawMessage `json:"filter,omitempty"`
+	Context  json.RawMessage `json:"context,omitempty"` // a JSON object, or nil
+	Function string          `json:"function"`
+}
+
+// UpdateSettings changes the settings of an index.
+type UpdateSettings struct {
+	Update    *settings.Update
+	Reset     bool // all of the update are resets, asked with DELETE
+	MayCreate bool // false for resets
+}
+
+// CreateIndex creates an index.
+type CreateIndex struct {
+	PrimaryKey string `json:"primaryKey,omitempty"`
+}
+
+// UpdateIndex sets the primary key of an index, or renames it, or both.
+type UpdateIndex struct {
+	PrimaryKey string `json:"primaryKey,omitempty"`
+	NewUID     string `json:"newUid,omitempty"`
+}
+
+// DeleteIndex deletes an index.
+type DeleteIndex struct{}
+
+// Swap is one exchange of two index uids, or a rename of the first to the second.
+type Swap struct {
+	Indexes [2]string `json:"indexes"`
+	Rename  bool      `json:"rename"`
+}
+
+// SwapIndexes exchanges the uids of indexes: all pairs or none.
+type SwapIndexes struct {
+	Swaps []Swap `json:"swaps"`
+}
+
+// CancelTasks cancels those of Tasks that are unfinished when it runs; see Queue.Match.
+type CancelTasks struct {
+	Query string   // "?" and the raw query string that chose the tasks
+	Tasks []uint32 // as chosen when the request came
+}
+
+// DeleteTasks deletes those of Tasks that are finished when it runs; see Queue.Match.
+type DeleteTasks struct {
+	Query string
+	Tasks []uint32
+}
+
+// CreateDump writes a dump. Keys are the API keys at the moment of the request, in the form of the dump.
+type CreateDump struct {
+	Keys        json.RawMessage `json:"keys,omitempty"`
+	InstanceUID string          `json:"instanceUid,omitempty"`
+}
+
+// CreateSnapshot writes a snapshot.
+type CreateSnapshot struct{}
+
+// ExportIndex says what of the indexes that match a pattern is exported.
+type ExportIndex struct {
+	Filter           json.RawMessage `json:"filter"`
+	OverrideSettings bool            `json:"overrideSettings"`
+}
+
+// ExportTo sends documents and settings to another instance.
+type ExportTo struct {
+	URL         string                 `json:"url"`
+	APIKey      string                 `json:"apiKey,omitempty"`
+	PayloadSize int64                  `json:"payloadSize,omitempty"` // bytes; 0: not given
+	Indexes     map[string]ExportIndex `json:"indexes"`               // by pattern
+}
+
+// Upgrade brings the data directory of an older version up to date.
+type Upgrade struct {
+	From string `json:"from"` // "v1.41.0"
+	To   string `json:"to"`
+}
+
+// CompactIndex merges the segments of an index.
+type CompactIndex struct{}
+
+// ChangeTopology moves documents between the instances of a network. State belongs to the executor of the kind.
+type ChangeTopology struct {
+	State          json.RawMessage `json:"state,omitempty"`
+	MovedDocuments int             `json:"movedDocuments"`
+	Message        string          `json:"message"`
+}
+
+func (AddDocuments) Kind() Kind    { return DocumentAdditionOrUpdate }
+func (DeleteDocuments) Kind() Kind { return DocumentDeletion }
+func (DeleteByFilter) Kind() Kind  { return DocumentDeletion }
+func (ClearDocuments) Kind() Kind  { return DocumentDeletion }
+func (EditDocuments) Kind() Kind   { return DocumentEdition }
+func (UpdateSettings) Kind() Kind  { return SettingsUpdate }
+func (CreateIndex) Kind() Kind     { return IndexCreation }
+func (UpdateIndex) Kind() Kind     { return IndexUpdate }
+func (DeleteIndex) Kind() Kind     { return IndexDeletion }
+func (SwapIndexes) Kind() Kind     { return IndexSwap }
+func (CancelTasks) Kind() Kind     { return TaskCancelation }
+func (DeleteTasks) Kind() Kind     { return TaskDeletion }
+func (CreateDump) Kind() Kind      { return DumpCreation }
+func (CreateSnapshot) Kind() Kind  { return SnapshotCreation }
+func (ExportTo) Kind() Kind        { return Export }
+func (Upgrade) Kind() Kind         { return UpgradeDatabase }
+func (CompactIndex) Kind() Kind    { return IndexCompaction }
+func (ChangeTopology) Kind() Kind  { return NetworkTopologyChange }
+
+// touched are the index uids, besides the task's own, that a content concerns.
+func touched(c Content) []string {
+	switch c := c.(type) {
+	case UpdateIndex:
+		if c.NewUID != "" {
+			return []string{c.NewUID}
+		}
+	case SwapIndexes:
+		var uids []string
+		for _, s := range c.Swaps {
+			uids = append(uids, s.Indexes[0], s.Indexes[1])
+		}
+		return uids
+	}
+	return nil
+}
+
+func (c AddDocuments) details(_ string, o *outcome) json.RawMessage {
+	return encode(struct {
+		Received int  `json:"receivedDocuments"`
+		Indexed  *int `json:"indexedDocuments"`
+	}{c.Documents, o.counter()})
+}
+
+// deletionDetails are those of the two deletions that choose documents.
+type deletionDetails struct {
+	Provided int     `json:"providedIds"`
+	Deleted  *int    `json:"deletedDocuments"`
+	Filter   *string `json:"originalFilter"`
+}
+
+func (c DeleteDocuments) details(_ string, o *outcome) json.RawMessage {
+	return encode(deletionDetails{Provided: c.Provided, Deleted: o.counter()})
+}
+
+func (c DeleteByFilter) details(_ string, o *outcome) json.RawMessage {
+	return encode(deletionDetails{Deleted: o.counter(), Filter: filterText(c.Filter)})
+}
+
+// deletedDetails are those of the deletion of all documents, with or without their index.
+func deletedDetails(o *outcome) json.RawMessage {
+	return encode(struct {
+		Deleted *int `json:"deletedDocuments"`
+	}{o.counter()})
+}
+
+func (ClearDocuments) details(_ string, o *outcome) json.RawMessage { return deletedDetails(o) }
+func (DeleteIndex) details(_ string, o *outcome) json.RawMessage    { return deletedDetails(o) }
+
+func (c EditDocuments) details(_ string, o *outcome) json.RawMessage {
+	d := struct {
+		Edited   *int            `json:"editedDocuments"`
+		Deleted  *int            `json:"deletedDocuments"`
+		Filter   *string         `json:"originalFilter"`
+		Context  json.RawMessage `json:"context"`
+		Function string          `json:"function"`
+	}{Edited: o.counter(), Filter: filterText(c.Filter), Context: c.Context, Function: c.Function}
+	if d.Context == nil {
+		d.Context = json.RawMessage("null")
+	}
+	if o != nil && !o.failed {
+		// Clients know the number of matched documents under both names.
+		d.Deleted = d.Edited
+	}
+	return encode(d)
+}
+
+func (c UpdateSettings) details(string, *outcome) json.RawMessage {
+	b, err := c.Update.MarshalJSON()
+	if err != nil {
+		return json.RawMessage("{}")
+	}
+	return b
+}
+
+func (c CreateIndex) details(string, *outcome) json.RawMessage {
+	return encode(struct {
+		PrimaryKey *string `json:"primaryKey"`
+	}{textOrNull(c.PrimaryKey)})
+}
+
+func (c UpdateIndex) details(indexUID string, _ *outcome) json.RawMessage {
+	if c.NewUID == "" {
+		return CreateIndex{PrimaryKey: c.PrimaryKey}.details(indexUID, nil)
+	}
+	return encode(struct {
+		PrimaryKey *string `json:"primaryKey"`
+		Old        string  `json:"oldIndexUid"`
+		New        string  `json:"newIndexUid"`
+	}{textOrNull(c.PrimaryKey), indexUID, c.NewUID})
+}
+
+func (c SwapIndexes) details(string, *outcome) json.RawMessage {
+	if c.Swaps == nil {
+		c.Swaps = []Swap{}
+	}
+	return encode(c)
+}
+
+func (c CancelTasks) details(_ string, o *outcome) json.RawMessage {
+	return encode(struct {
+		Matched  int    `json:"matchedTasks"`
+		Canceled *int   `json:"canceledTasks"`
+		Filter   string `json:"originalFilter"`
+	}{len(c.Tasks), o.counter(), c.Query})
+}
+
+func (c DeleteTasks) details(_ string, o *outcome) json.RawMessage {
+	return encode(struct {
+		Matched int    `json:"matchedTasks"`
+		Deleted *int   `json:"deletedTasks"`
+		Filter  string `json:"originalFilter"`
+	}{len(c.Tasks), o.counter(), c.Query})
+}
+
+func (CreateDump) details(string, *outcome) json.RawMessage {
+	return json.RawMessage(`{"dumpUid":null}`)
+}
+func (CreateSnapshot) details(string, *outcome) json.RawMessage { return nil }
+
+func (c ExportTo) details(string, *outcome) json.RawMessage {
+	b := []byte(`{"url":`)
+	b = appendString(b, c.URL)
+	if c.APIKey != "" {
+		b = append(b, `,"apiKey":`...)
+		b = appendString(b, Redact(c.APIKey))
+	}
+	if c.PayloadSize > 0 {
+		b = append(b, `,"payloadSize":`...)
+		b = appendString(b, FormatSize(c.PayloadSize))
+	}
+	b = append(b, `,"indexes":{`...)
+	for i, pattern := range slices.Sorted(maps.Keys(c.Indexes)) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendString(b, pattern)
+		b = append(b, ':')
+		x := c.Indexes[pattern]
+		if x.Filter == nil {
+			x.Filter = json.RawMessage("null")
+		}
+		b = append(b, encode(x)...)
+	}
+	return append(b, "}}"...)
+}
+
+func (c Upgrade) details(string, *outcome) json.RawMessage {
+	return encode(struct {
+		From string `json:"upgradeFrom"`
+		To   string `json:"upgradeTo"`
+	}{c.From, c.To})
+}
+
+func (CompactIndex) details(_ string, o *outcome) json.RawMessage {
+	if o == nil || o.failed {
+		return json.RawMessage("{}")
+	}
+	return encode(struct {
+		Before string `json:"preCompactionSize"`
+		After  string `json:"postCompactionSize"`
+	}{FormatSize(o.before), FormatSize(o.after)})
+}
+
+func (c ChangeTopology) details(string, *outcome) json.RawMessage {
+	return encode(struct {
+		Moved   int    `json:"movedDocuments"`
+		Message string `json:"message"`
+	}{c.MovedDocuments, c.Message})
+}
+
+// filterText is a filter as details show it: its JSON as text, or null.
+func filterText(filter json.RawMessage) *string {
+	if filter == nil {
+		return nil
+	}
+	var v any
+	if json.Unmarshal(filter, &v) != nil {
+		s := string(filter)
+		return &s
+	}
+	s := string(encode(v))
+	return &s
+}
+
+func textOrNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// encode is JSON without the escapes that HTML wants. Its callers pass plain structs, which always encode.
+func encode(v any) json.RawMessage {
+	b, err := sonic.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("task: %T cannot be JSON: %v", v, err))
+	}
+	return b
+}
+
+// The forms of contents in the queue file, where they are not the exported struct.
+type (
+	storedSettings struct {
+		Update    json.RawMessage `json:"update"`
+		Reset     bool            `json:"reset,omitempty"`
+		MayCreate bool            `json:"mayCreate,omitempty"`
+	}
+	storedTasks struct {
+		Query string `json:"query"`
+		Tasks []byte `json:"tasks"` // a roaring bitmap
+	}
+	storedDeletion struct {
+		IDs    *DeleteDocuments `json:"ids,omitempty"`
+		Filter *DeleteByFilter  `json:"filter,omitempty"`
+	}
+)
+
+// encodeContent gives the stored form of a content; decodeContent reads it.
+func encodeContent(c Content) ([]byte, error) {
+	switch c := c.(type) {
+	case UpdateSettings:
+		return encode(storedSettings{c.Update.Full(), c.Reset, c.MayCreate}), nil
+	case CancelTasks:
+		return encodeTasks(c.Query, c.Tasks)
+	case DeleteTasks:
+		return encodeTasks(c.Query, c.Tasks)
+	case DeleteDocuments:
+		return encode(storedDeletion{IDs: &c}), nil
+	case DeleteByFilter:
+		return encode(storedDeletion{Filter: &c}), nil
+	}
+	return encode(c), nil
+}
+
+func encodeTasks(query string, uids []uint32) ([]byte, error) {
+	b, err := roaring.BitmapOf(uids...).ToBytes()
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode a set of tasks: %w", err)
+	}
+	return encode(storedTasks{query, b}), nil
+}
+
+func decodeContent(k Kind, b []byte) (Content, error) {
+	switch k {
+	case DocumentAdditionOrUpdate:
+		return decodeInto[AddDocuments](b)
+	case DocumentEdition:
+		return decodeInto[EditDocuments](b)
+	case DocumentDeletion:
+		var s storedDeletion
+		if err := sonic.Unmarshal(b, &s); err != nil {
+			return nil, err
+		}
+		switch {
+		case s.IDs != nil:
+			return *s.IDs, nil
+		case s.Filter != nil:
+			return *s.Filter, nil
+		}
+		return ClearDocuments{}, nil
+	case SettingsUpdate:
+		var s storedSettings
+		if err := sonic.Unmarshal(b, &s); err != nil {
+			return nil, err
+		}
+		u, err := settings.UnmarshalUpdate(s.Update)
+		if err != nil {
+			return nil, err
+		}
+		return UpdateSettings{u, s.Reset, s.MayCreate}, nil
+	case IndexCreation:
+		return decodeInto[CreateIndex](b)
+	case IndexDeletion:
+		return DeleteIndex{}, nil
+	case IndexUpdate:
+		return decodeInto[UpdateIndex](b)
+	case IndexSwap:
+		return decodeInto[SwapIndexes](b)
+	case TaskCancelation, TaskDeletion:
+		var s storedTasks
+		if err := sonic.Unmarshal(b, &s); err != nil {
+			return nil, err
+		}
+		set := roaring.New()
+		if err := set.UnmarshalBinary(s.Tasks); err != nil {
+			return nil, err
+		}
+		if k == TaskCancelation {
+			return CancelTasks{s.Query, set.ToArray()}, nil
+		}
+		return DeleteTasks{s.Query, set.ToArray()}, nil
+	case DumpCreation:
+		return decodeInto[CreateDump](b)
+	case SnapshotCreation:
+		return CreateSnapshot{}, nil
+	case Export:
+		return decodeInto[ExportTo](b)
+	case UpgradeDatabase:
+		return decodeInto[Upgrade](b)
+	case IndexCompaction:
+		return CompactIndex{}, nil
+	case NetworkTopologyChange:
+		return decodeInto[ChangeTopology](b)
+	}
+	return nil, fmt.Errorf("unknown kind of task %d", k)
+}
+
+func decodeInto[C Content](b []byte) (Content, error) {
+	var c C
+	if err := sonic.Unmarshal(bytes.Clone(b), &c); err != nil {
+		return nil, err
+	}
+	return c, nil
+}

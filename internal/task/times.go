@@ -1,0 +1,88 @@
+package task
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"svc/internal/apierr"
+)
+
+// appendTime writes a timestamp as JSON text: RFC 3339 in UTC, up to nine
+// fraction digits without trailing zeros; null for the zero time.
+func appendTime(b []byte, t time.Time) []byte {
+	if t.IsZero() {
+		return append(b, "null"...)
+	}
+	b = append(b, '"')
+	b = t.UTC().AppendFormat(b, time.RFC3339Nano)
+	return append(b, '"')
+}
+
+// appendDuration writes finished − started as JSON text: days, then the rest in
+// seconds with 0, 3, 6 or 9 fraction digits; null when unfinished or negative.
+func appendDuration(b []byte, started, finished time.Time) []byte {
+	if started.IsZero() || finished.IsZero() || finished.Before(started) {
+		return append(b, "null"...)
+	}
+	d := finished.Sub(started)
+	days := d / (24 * time.Hour)
+	d -= days * 24 * time.Hour
+	b = append(b, `"P`...)
+	if days > 0 {
+		b = strconv.AppendInt(b, int64(days), 10)
+		b = append(b, 'D')
+	}
+	if days == 0 || d > 0 {
+		b = append(b, 'T')
+		b = strconv.AppendInt(b, int64(d/time.Second), 10)
+		if frac := int64(d % time.Second); frac > 0 {
+			digits := 9
+			for digits > 3 && frac%1000 == 0 {
+				frac /= 1000
+				digits -= 3
+			}
+			b = append(b, '.')
+			text := strconv.FormatInt(frac, 10)
+			b = append(b, strings.Repeat("0", digits-len(text))...)
+			b = append(b, text...)
+		}
+		b = append(b, 'S')
+	}
+	return append(b, '"')
+}
+
+// ParseDate reads a date of a filter: RFC 3339 with an offset, or a day, which
+// means its midnight in UTC. The error has the code that belongs to the parameter.
+func ParseDate(text string, code apierr.Code) (time.Time, error) {
+	if t, err := time.Parse(time.DateOnly, text); err == nil {
+		return t, nil
+	}
+	// The standard library refuses the lower case letters that RFC 3339 allows, and accepts a comma that it does not.
+	if !strings.Contains(text, ",") {
+		if t, err := time.Parse(time.RFC3339Nano, strings.ToUpper(text)); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, apierr.New(code, "`%s` is not a date. Write it as YYYY-MM-DD or as in 2006-01-02T15:04:05Z (RFC 3339, with an offset).", text)
+}
+
+// sizeUnits in growing order, decimal and binary mixed.
+var sizeUnits = []struct {
+	name  string
+	bytes float64
+}{
+	{"B", 1}, {"KB", 1e3}, {"KiB", 1 << 10}, {"MB", 1e6}, {"MiB", 1 << 20}, {"GB", 1e9}, {"GiB", 1 << 30},
+	{"TB", 1e12}, {"TiB", 1 << 40}, {"PB", 1e15}, {"PiB", 1 << 50}, {"EB", 1e18}, {"EiB", 1 << 60},
+}
+
+// FormatSize writes a number of bytes in the largest unit, decimal or binary, that does not exceed it.
+func FormatSize(bytes int64) string {
+	unit := sizeUnits[0]
+	for _, u := range sizeUnits[1:] {
+		if float64(bytes) >= u.bytes {
+			unit = u
+		}
+	}
+	return strconv.FormatFloat(float64(bytes)/unit.bytes, 'f', -1, 64) + " " + unit.name
+}
