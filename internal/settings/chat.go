@@ -1,18 +1,131 @@
 package settings
 
+import (
+	"encoding/json"
+
+	"svc/internal/apierr"
+)
+
+const (
+	defaultTemplate      = "{% for field in fields %}{% if field.is_searchable and field.value != nil %}{{ field.name }}: {{ field.value }}\n{% endif %}{% endfor %}"
+	defaultTemplateBytes = 400
+)
+
 // ChatSearch are the search parameters that a chat's searches get; nil ones are the search's own defaults.
 type ChatSearch struct {
 	Hybrid                *ChatHybrid `json:"hybrid,omitempty"`
 	Limit                 *int        `json:"limit,omitempty"`
-	Sort                  []string    `json:"sort,omitempty"`
+	Sort                  *[]string   `json:"sort,omitempty"`
 	Distinct              *string     `json:"distinct,omitempty"`
 	MatchingStrategy      *string     `json:"matchingStrategy,omitempty"`
-	AttributesToSearchOn  []string    `json:"attributesToSearchOn,omitempty"`
+	AttributesToSearchOn  *[]string   `json:"attributesToSearchOn,omitempty"`
 	RankingScoreThreshold *float64    `json:"rankingScoreThreshold,omitempty"`
 }
 
 // ChatHybrid is the hybrid parameter of a chat's searches.
 type ChatHybrid struct {
-	SemanticRatio float64 `json:"semanticRatio"`
-	Embedder      string  `json:"embedder"`
+	SemanticRatio json.Number `json:"semanticRatio"` // from 0 to 1, as it was written
+	Embedder      string      `json:"embedder"`
+}
+
+var matchingStrategies = []string{"last", "all", "frequency"}
+
+func readChat(s *Settings, v value) error {
+	c, def := &s.Chat, Default().Chat
+	return v.fields(map[string]func(value) error{
+		"description": orReset(func() { c.Description = def.Description }, func(v value) (err error) {
+			c.Description, err = v.text()
+			return err
+		}),
+		"documentTemplate": orReset(func() { c.DocumentTemplate = def.DocumentTemplate }, func(v value) (err error) {
+			c.DocumentTemplate, err = v.text()
+			return err
+		}),
+		"documentTemplateMaxBytes": orReset(func() { c.DocumentTemplateMaxBytes = def.DocumentTemplateMaxBytes }, func(v value) error {
+			n, err := v.count()
+			if err == nil && n == 0 {
+				err = v.wrong("at least 1")
+			}
+			c.DocumentTemplateMaxBytes = n
+			return err
+		}),
+		"searchParameters": orReset(func() { c.SearchParameters = ChatSearch{} }, func(v value) error {
+			return readChatSearch(&c.SearchParameters, v)
+		}),
+	})
+}
+
+func readChatSearch(p *ChatSearch, v value) error {
+	return v.fields(map[string]func(value) error{
+		"hybrid":               optional(&p.Hybrid, readChatHybrid),
+		"limit":                optional(&p.Limit, value.count),
+		"sort":                 optional(&p.Sort, value.texts),
+		"distinct":             optional(&p.Distinct, value.text),
+		"attributesToSearchOn": optional(&p.AttributesToSearchOn, value.texts),
+		"matchingStrategy": optional(&p.MatchingStrategy, func(v value) (string, error) {
+			n, err := v.choice(matchingStrategies...)
+			return matchingStrategies[n], err
+		}),
+		"rankingScoreThreshold": optional(&p.RankingScoreThreshold, value.ratio),
+	})
+}
+
+// optional makes the reader of a member that null removes.
+func optional[T any](dst **T, read func(value) (T, error)) func(value) error {
+	return orReset(func() { *dst = nil }, func(v value) error {
+		x, err := read(v)
+		*dst = &x
+		return err
+	})
+}
+
+// ratio reads a number from 0 to 1.
+func (v value) ratio() (float64, error) {
+	x, err := v.number()
+	if err != nil || x < 0 || x > 1 {
+		return 0, v.wrong("a number from 0 to 1")
+	}
+	return x, nil
+}
+
+func readChatHybrid(v value) (ChatHybrid, error) {
+	h := ChatHybrid{SemanticRatio: "0.5"}
+	members, err := v.members()
+	if err != nil {
+		return h, err
+	}
+	named := false
+	for _, m := range members {
+		switch m.key {
+		case "semanticRatio":
+			_, err = m.ratio()
+			h.SemanticRatio = json.Number(m.raw)
+		case "embedder":
+			named = true
+			h.Embedder, err = m.text()
+		}
+		if err != nil {
+			return h, err
+		}
+	}
+	if !named {
+		return h, v.fail("needs the name of an embedder in `embedder`.")
+	}
+	return h, nil
+}
+
+func showChat(c *Chat) any {
+	return object{
+		{"description", c.Description},
+		{"documentTemplate", c.DocumentTemplate},
+		{"documentTemplateMaxBytes", c.DocumentTemplateMaxBytes},
+		{"searchParameters", c.SearchParameters},
+	}
+}
+
+func validChat(s *Settings, _ apierr.Code) error {
+	if reason := unclosed(s.Chat.DocumentTemplate); reason != "" {
+		return apierr.New("invalid_chat_setting_document_template", "`documentTemplate` of `chat` cannot be used: %s.", reason)
+	}
+	return nil
 }

@@ -51,3 +51,13 @@ func ParseRankingRule(s string) (RankingRule, bool) {
 	}
 	return RankingRule{}, false
 }
+
+// reservedForSort reports whether a name cannot be that of a field to sort by.
+func reservedForSort(name string) bool {
+	for _, r := range []string{"_geo", "_geoDistance", "_geoPoint", "_geoRadius", "_geoBoundingBox", "_geoPolygon"} {
+		if rest, ok := strings.CutPrefix(name, r); ok && (rest == "" || rest[0] == '(') {
+			return true
+		}
+	}
+	return false
+}

@@ -3,8 +3,6 @@
 // setting means for each field, and which setting forces which rebuild.
 package settings
 
-import "encoding/json"
-
 // Settings are the settings of one index, complete: what is not set has its
 // default. A value is immutable once it is shared. Maps and slices may be
 // shared between the versions of an index's settings.
@@ -30,9 +28,9 @@ type Settings struct {
 	TypoTolerance       TypoTolerance
 	Faceting            Faceting
 	Pagination          Pagination
-	Embedders           map[string]json.RawMessage // validated, secrets in clear
-	SearchCutoffMs      *uint64                    // nil: the product's default
-	LocalizedAttributes []LocalizedRule            // nil: not set; the first rule that covers a field wins
+	Embedders           map[string]*Embedder // not to be modified
+	SearchCutoffMs      *uint64              // nil: the product's default
+	LocalizedAttributes []LocalizedRule      // nil: not set; the first rule that covers a field wins
 	FacetSearch         bool
 	PrefixSearch        PrefixSearch
 	Chat                Chat
@@ -124,11 +122,6 @@ func (o FacetOrder) String() string         { return [...]string{"alpha", "count
 func (p ProximityPrecision) String() string { return [...]string{"byWord", "byAttribute"}[p] }
 func (p PrefixSearch) String() string       { return [...]string{"indexingTime", "disabled"}[p] }
 
-const (
-	defaultChatTemplate      = "{% for field in fields %}{% if field.is_searchable and field.value != nil %}{{ field.name }}: {{ field.value }}\n{% endif %}{% endfor %}"
-	defaultChatTemplateBytes = 400
-)
-
 // Default returns the settings of a new index.
 func Default() *Settings {
 	return &Settings{
@@ -138,7 +131,7 @@ func Default() *Settings {
 		Faceting:      Faceting{MaxValuesPerFacet: 100, SortFacetValuesBy: map[string]FacetOrder{"*": Alpha}},
 		Pagination:    Pagination{MaxTotalHits: 1000},
 		FacetSearch:   true,
-		Chat:          Chat{DocumentTemplate: defaultChatTemplate, DocumentTemplateMaxBytes: defaultChatTemplateBytes},
+		Chat:          Chat{DocumentTemplate: defaultTemplate, DocumentTemplateMaxBytes: defaultTemplateBytes},
 	}
 }
 

@@ -1,0 +1,674 @@
+package settings
+
+import (
+	"encoding/json"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"svc/internal/apierr"
+)
+
+// Embedder is the configuration of one embedder: what was set of it. Complete
+// fills in the rest. Values are immutable once they are in Settings.
+type Embedder struct {
+	Source                   string                     `json:"source"`
+	Model                    string                     `json:"model,omitempty"`
+	Revision                 string                     `json:"revision,omitempty"`
+	Pooling                  string                     `json:"pooling,omitempty"`
+	APIKey                   string                     `json:"apiKey,omitempty"`
+	Dimensions               int                        `json:"dimensions,omitempty"` // 0: to be inferred
+	BinaryQuantized          *bool                      `json:"binaryQuantized,omitempty"`
+	DocumentTemplate         string                     `json:"documentTemplate,omitempty"`
+	DocumentTemplateMaxBytes int                        `json:"documentTemplateMaxBytes,omitempty"`
+	URL                      string                     `json:"url,omitempty"`
+	Request                  json.RawMessage            `json:"request,omitempty"`
+	Response                 json.RawMessage            `json:"response,omitempty"`
+	Headers                  map[string]string          `json:"headers,omitzero"`
+	IndexingFragments        map[string]json.RawMessage `json:"indexingFragments,omitempty"` // name → the fragment's value
+	SearchFragments          map[string]json.RawMessage `json:"searchFragments,omitempty"`
+	SearchEmbedder           *Embedder                  `json:"searchEmbedder,omitempty"`
+	IndexingEmbedder         *Embedder                  `json:"indexingEmbedder,omitempty"`
+	Distribution             *Distribution              `json:"distribution,omitempty"`
+}
+
+// Distribution shifts similarities so that those around Mean spread over the scale.
+type Distribution struct {
+	Mean  json.Number `json:"mean"`  // from 0 to 1, as it was written
+	Sigma json.Number `json:"sigma"` // above 0, at most 1
+}
+
+// Sources of embeddings.
+const (
+	OpenAI       = "openAi"
+	HuggingFace  = "huggingFace"
+	Ollama       = "ollama"
+	UserProvided = "userProvided"
+	Rest         = "rest"
+	Composite    = "composite"
+)
+
+const (
+	defaultOpenAIModel         = "text-embedding-3-small"
+	defaultHuggingFaceModel    = "BAAI/bge-base-en-v1.5"
+	defaultHuggingFaceRevision = "617ca489d9e86b49b8167676d8220688b99db36e"
+	maxEmbedders               = 255
+	maxFragments               = 256
+)
+
+var (
+	sources  = []string{OpenAI, HuggingFace, Ollama, UserProvided, Rest, Composite}
+	poolings = []string{"useModel", "forceCls", "forceMean"}
+)
+
+// embedderFields says which source takes which field, in the order of sources: M needs it, o takes it, - refuses it.
+// A payload is checked in this order.
+var embedderFields = []struct {
+	name string
+	use  string
+	set  func(e *Embedder) bool
+}{
+	{"model", "ooM---", func(e *Embedder) bool { return e.Model != "" }},
+	{"revision", "-o----", func(e *Embedder) bool { return e.Revision != "" }},
+	{"pooling", "-o----", func(e *Embedder) bool { return e.Pooling != "" }},
+	{"dimensions", "o-oMo-", func(e *Embedder) bool { return e.Dimensions != 0 }},
+	{"apiKey", "o-o-o-", func(e *Embedder) bool { return e.APIKey != "" }},
+	{"url", "o-o-M-", func(e *Embedder) bool { return e.URL != "" }},
+	{"indexingFragments", "----o-", func(e *Embedder) bool { return len(e.IndexingFragments) > 0 }},
+	{"searchFragments", "----o-", func(e *Embedder) bool { return len(e.SearchFragments) > 0 }},
+	{"request", "----M-", func(e *Embedder) bool { return e.Request != nil }},
+	{"response", "----M-", func(e *Embedder) bool { return e.Response != nil }},
+	{"documentTemplate", "ooo-o-", func(e *Embedder) bool { return e.DocumentTemplate != "" }},
+	{"documentTemplateMaxBytes", "ooo-o-", func(e *Embedder) bool { return e.DocumentTemplateMaxBytes != 0 }},
+	{"headers", "----o-", func(e *Embedder) bool { return e.Headers != nil }},
+	{"searchEmbedder", "-----M", func(e *Embedder) bool { return e.SearchEmbedder != nil }},
+	{"indexingEmbedder", "-----M", func(e *Embedder) bool { return e.IndexingEmbedder != nil }},
+}
+
+// role is where an embedder stands: by itself, or inside a composite one.
+type role uint8
+
+const (
+	alone role = iota
+	forSearch
+	forIndexing
+)
+
+// refused reports whether a field cannot be set in the role, whatever the source.
+func (r role) refused(field string) bool {
+	switch r {
+	case forSearch:
+		return slices.Contains([]string{"documentTemplate", "documentTemplateMaxBytes", "indexingFragments",
+			"searchEmbedder", "indexingEmbedder", "binaryQuantized", "distribution"}, field)
+	case forIndexing:
+		return slices.Contains([]string{"searchFragments", "searchEmbedder", "indexingEmbedder", "binaryQuantized", "distribution"}, field)
+	}
+	return false
+}
+
+func readEmbedders(s *Settings, v value) error {
+	members, err := v.members()
+	if err != nil {
+		return err
+	}
+	embedders := maps.Clone(dict(s.Embedders))
+	for _, m := range members {
+		if m.null() {
+			delete(embedders, m.key)
+			continue
+		}
+		e, err := readEmbedder(embedders[m.key], m.value, alone)
+		if err != nil {
+			return err
+		}
+		embedders[m.key] = e
+	}
+	s.Embedders = embedders
+	return nil
+}
+
+// readEmbedder returns old (nil: a new embedder) with the members of v laid over it.
+func readEmbedder(old *Embedder, v value, r role) (*Embedder, error) {
+	members, err := v.members()
+	if err != nil {
+		return nil, err
+	}
+	e := Embedder{Source: OpenAI}
+	if old != nil {
+		e = *old
+	}
+	was := e.Source
+	for _, m := range members {
+		if m.key != "source" {
+			continue
+		}
+		e.Source = OpenAI
+		if !m.null() {
+			n, err := m.choice(sources...)
+			if err != nil {
+				return nil, err
+			}
+			e.Source = sources[n]
+		}
+	}
+	if e.Source != was {
+		// A new source starts from its own defaults. Only the template, which does not depend on the source, stays.
+		kept := e
+		e = Embedder{Source: kept.Source}
+		if takes(e.Source, "documentTemplate") {
+			e.DocumentTemplate, e.DocumentTemplateMaxBytes = kept.DocumentTemplate, kept.DocumentTemplateMaxBytes
+		}
+	}
+	template, maxBytes := false, false // sent, and not null; sent as 0
+	readText := func(dst *string) func(value) error {
+		return orReset(func() { *dst = "" }, func(v value) (err error) {
+			*dst, err = v.text()
+			return err
+		})
+	}
+	err = v.fields(map[string]func(value) error{
+		"source":   func(value) error { return nil },
+		"model":    readText(&e.Model),
+		"revision": readText(&e.Revision),
+		"apiKey":   readText(&e.APIKey),
+		"pooling": orReset(func() { e.Pooling = "" }, func(v value) error {
+			n, err := v.choice(poolings...)
+			e.Pooling = poolings[n]
+			return err
+		}),
+		"dimensions": orReset(func() { e.Dimensions = 0 }, func(v value) (err error) {
+			if e.Dimensions, err = v.count(); err == nil && e.Dimensions == 0 {
+				err = v.wrong("at least 1")
+			}
+			return err
+		}),
+		"binaryQuantized": orReset(func() { e.BinaryQuantized = nil }, func(v value) error {
+			b, err := v.boolean()
+			e.BinaryQuantized = &b
+			return err
+		}),
+		"documentTemplate": orReset(func() { e.DocumentTemplate = "" }, func(v value) (err error) {
+			template = true
+			if e.DocumentTemplate, err = v.text(); err != nil {
+				return err
+			}
+			if reason := unclosed(e.DocumentTemplate); reason != "" {
+				return v.fail("is not a template: %s.", reason)
+			}
+			return nil
+		}),
+		"documentTemplateMaxBytes": orReset(func() { e.DocumentTemplateMaxBytes = 0 }, func(v value) (err error) {
+			e.DocumentTemplateMaxBytes, err = v.count()
+			maxBytes = e.DocumentTemplateMaxBytes == 0
+			return err
+		}),
+		"url": orReset(func() { e.URL = "" }, func(v value) (err error) {
+			if e.URL, err = v.text(); err != nil {
+				return err
+			}
+			if u, err := url.Parse(e.URL); err != nil || u.Scheme == "" || u.Host == "" {
+				return v.wrong("an absolute URL, such as https://example.com/embed")
+			}
+			return nil
+		}),
+		"request":  orReset(func() { e.Request = nil }, func(v value) error { e.Request = slices.Clone(v.raw); return nil }),
+		"response": orReset(func() { e.Response = nil }, func(v value) error { e.Response = slices.Clone(v.raw); return nil }),
+		"headers": orReset(func() { e.Headers = nil }, func(v value) error {
+			members, err := v.members()
+			if err != nil {
+				return err
+			}
+			e.Headers = make(map[string]string, len(members))
+			for _, m := range members {
+				if e.Headers[m.key], err = m.text(); err != nil {
+					return err
+				}
+			}
+			return nil
+		}),
+		"indexingFragments": readFragments(&e.IndexingFragments),
+		"searchFragments":   readFragments(&e.SearchFragments),
+		"searchEmbedder": orReset(func() { e.SearchEmbedder = nil }, func(v value) (err error) {
+			e.SearchEmbedder, err = readEmbedder(nil, v, forSearch)
+			return err
+		}),
+		"indexingEmbedder": orReset(func() { e.IndexingEmbedder = nil }, func(v value) (err error) {
+			e.IndexingEmbedder, err = readEmbedder(e.IndexingEmbedder, v, forIndexing)
+			return err
+		}),
+		"distribution": orReset(func() { e.Distribution = nil }, func(v value) (err error) {
+			e.Distribution, err = readDistribution(v)
+			return err
+		}),
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case r != alone && (e.Source == Composite || e.Source == UserProvided):
+		return nil, v.fail("cannot have the source %s: an embedder inside a composite one computes embeddings itself.", e.Source)
+	case template && maxBytes:
+		return nil, v.fail("cannot have documentTemplateMaxBytes 0: it is the length at which texts are cut.")
+	case template && (len(e.IndexingFragments) > 0 || len(e.SearchFragments) > 0):
+		return nil, v.fail("cannot have both a documentTemplate and fragments.")
+	case old != nil && r == alone && old.Source == e.Source && isTrue(old.BinaryQuantized) && !isTrue(e.BinaryQuantized):
+		return nil, v.fail("cannot go back from binaryQuantized: the full vectors are gone. Add another embedder instead.")
+	}
+	for _, m := range members {
+		if r.refused(m.key) {
+			return nil, m.fail("cannot be set for this part of a composite embedder.")
+		}
+	}
+	return &e, nil
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }
+
+func takes(source, field string) bool {
+	for _, f := range embedderFields {
+		if f.name == field {
+			return f.use[slices.Index(sources, source)] != '-'
+		}
+	}
+	return true
+}
+
+// readFragments merges named fragments; a null one goes.
+func readFragments(dst *map[string]json.RawMessage) func(value) error {
+	return orReset(func() { *dst = nil }, func(v value) error {
+		members, err := v.members()
+		if err != nil {
+			return err
+		}
+		fragments := maps.Clone(*dst)
+		if fragments == nil {
+			fragments = map[string]json.RawMessage{}
+		}
+		for _, m := range members {
+			if m.null() {
+				delete(fragments, m.key)
+				continue
+			}
+			var content json.RawMessage
+			err := m.fields(map[string]func(value) error{
+				"value": func(v value) error { content = slices.Clone(v.raw); return nil },
+			})
+			if err == nil && content == nil {
+				err = m.fail("needs a `value`.")
+			}
+			if err != nil {
+				return err
+			}
+			fragments[m.key] = encode(object{{"value", content}})
+		}
+		if len(fragments) > maxFragments {
+			return v.fail("has %d fragments: an embedder can have %d.", len(fragments), maxFragments)
+		}
+		*dst = fragments
+		return nil
+	})
+}
+
+func readDistribution(v value) (*Distribution, error) {
+	var d Distribution
+	err := v.fields(map[string]func(value) error{
+		"mean": func(v value) error {
+			d.Mean = json.Number(v.raw)
+			_, err := v.ratio()
+			return err
+		},
+		"sigma": func(v value) error {
+			d.Sigma = json.Number(v.raw)
+			x, err := v.ratio()
+			if err == nil && x == 0 {
+				err = v.wrong("above 0")
+			}
+			return err
+		},
+	})
+	if err == nil && (d.Mean == "" || d.Sigma == "") {
+		err = v.fail("needs both mean and sigma.")
+	}
+	return &d, err
+}
+
+// openEmbedders checks a payload by itself: features, and the fields of each embedder that names its source.
+func openEmbedders(v value, f Features) error {
+	members, err := v.members()
+	if err != nil {
+		return err
+	}
+	for _, m := range members {
+		if m.null() {
+			continue
+		}
+		if err := openEmbedder(m.value, f, alone); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func openEmbedder(v value, f Features, r role) error {
+	members, err := v.members()
+	if err != nil {
+		return err
+	}
+	sent := make(map[string]value, len(members))
+	for _, m := range members {
+		sent[m.key] = m.value
+	}
+	source := ""
+	if s, ok := sent["source"]; ok {
+		source = OpenAI
+		if !s.null() {
+			source, _ = s.text()
+		}
+	}
+	_, search := sent["searchEmbedder"]
+	_, indexing := sent["indexingEmbedder"]
+	if source == Composite || search || indexing {
+		if err := needs(f.CompositeEmbedders, "compositeEmbedders", "`"+v.path+"`, a composite embedder,"); err != nil {
+			return err
+		}
+	}
+	_, search = sent["searchFragments"]
+	_, indexing = sent["indexingFragments"]
+	if search || indexing {
+		if err := needs(f.Multimodal, "multimodal", "`"+v.path+"`, which has fragments,"); err != nil {
+			return err
+		}
+	}
+	fragments := search || indexing
+	forms := [2]form{}
+	for i, name := range []string{"request", "response"} {
+		t, ok := sent[name]
+		if !ok || t.null() {
+			continue
+		}
+		placeholders := []string{"{{embedding}}"}
+		if name == "request" {
+			placeholders = requestPlaceholders(source != "", fragments)
+		}
+		if forms[i], err = checkRestTemplate(t, placeholders); err != nil {
+			return err
+		}
+	}
+	if forms[0] != unknownForm && forms[1] != unknownForm && forms[0] != forms[1] {
+		return apierr.New("vector_embedding_error", "`%s.request` and `%s.response` must both repeat an item with \"{{..}}\", or neither.", v.path, v.path)
+	}
+	if source != "" {
+		for _, field := range embedderFields {
+			got, ok := sent[field.name]
+			switch use := field.use[slices.Index(sources, source)]; {
+			case use == '-' && ok:
+				return got.fail("cannot be set for the source %s.", source)
+			case use == 'M' && (!ok || got.null()):
+				return v.fail("needs `%s` for the source %s.", field.name, source)
+			}
+		}
+	} else if r != alone {
+		return v.fail("needs a `source`.")
+	}
+	for name, part := range map[string]role{"searchEmbedder": forSearch, "indexingEmbedder": forIndexing} {
+		if nested, ok := sent[name]; ok && !nested.null() {
+			if err := openEmbedder(nested, f, part); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// requestPlaceholders lists what may stand for the text. A payload that leaves the source out may belong to an embedder with fragments.
+func requestPlaceholders(whole, fragments bool) []string {
+	switch {
+	case fragments:
+		return []string{"{{fragment}}"}
+	case whole:
+		return []string{"{{text}}"}
+	}
+	return []string{"{{text}}", "{{fragment}}"}
+}
+
+// validEmbedders checks all embedders after a merge.
+func validEmbedders(s *Settings, code apierr.Code) error {
+	if n := len(s.Embedders); n > maxEmbedders {
+		return apierr.New(code, "There would be %d embedders: an index can have %d.", n, maxEmbedders)
+	}
+	for _, name := range sortedKeys(s.Embedders) {
+		if err := validEmbedder(s.Embedders[name], ".embedders."+name, code); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func validEmbedder(e *Embedder, path string, code apierr.Code) error {
+	n := slices.Index(sources, e.Source)
+	for _, field := range embedderFields {
+		switch set := field.set(e); {
+		case field.use[n] == '-' && set:
+			return apierr.New(code, "`%s.%s` cannot be set for the source %s.", path, field.name, e.Source)
+		case field.use[n] == 'M' && !set:
+			return apierr.New(code, "`%s` needs `%s` for the source %s.", path, field.name, e.Source)
+		}
+	}
+	if fragments := len(e.IndexingFragments) + len(e.SearchFragments); fragments > 0 {
+		switch {
+		case len(e.IndexingFragments) == 0 || len(e.SearchFragments) == 0:
+			return apierr.New("vector_embedding_error", "`%s` needs both indexingFragments and searchFragments, or neither.", path)
+		case e.Dimensions == 0:
+			return apierr.New("vector_embedding_error", "`%s` needs `dimensions`, because it has fragments.", path)
+		}
+	}
+	if e.Source == Composite {
+		if err := validEmbedder(e.SearchEmbedder, path+".searchEmbedder", code); err != nil {
+			return err
+		}
+		return validEmbedder(e.IndexingEmbedder, path+".indexingEmbedder", code)
+	}
+	return nil
+}
+
+// Complete returns e with the defaults of its source filled in, where it has any.
+func (e *Embedder) Complete() *Embedder {
+	c := *e
+	switch c.Source {
+	case OpenAI:
+		if c.Model == "" {
+			c.Model = defaultOpenAIModel
+		}
+	case HuggingFace:
+		if c.Model == "" {
+			c.Model = defaultHuggingFaceModel
+			if c.Revision == "" {
+				c.Revision = defaultHuggingFaceRevision
+			}
+		}
+		if c.Pooling == "" {
+			c.Pooling = poolings[0]
+		}
+	case Rest:
+		if c.Headers == nil {
+			c.Headers = map[string]string{}
+		}
+	}
+	if takes(c.Source, "documentTemplate") && len(c.IndexingFragments) == 0 && len(c.SearchFragments) == 0 {
+		if c.DocumentTemplate == "" {
+			c.DocumentTemplate = defaultTemplate
+		}
+		if c.DocumentTemplateMaxBytes == 0 {
+			c.DocumentTemplateMaxBytes = defaultTemplateBytes
+		}
+	}
+	return &c
+}
+
+func showEmbedders(embedders map[string]*Embedder, secrets bool) any {
+	shown := make(map[string]*Embedder, len(embedders))
+	for name, e := range embedders {
+		shown[name] = e.show(alone, secrets)
+	}
+	return shown
+}
+
+func (e *Embedder) show(r role, secrets bool) *Embedder {
+	c := e.Complete()
+	if r == forSearch {
+		c.DocumentTemplate, c.DocumentTemplateMaxBytes = "", 0
+	}
+	if !secrets && c.APIKey != "" {
+		c.APIKey = redact(c.APIKey)
+	}
+	if c.SearchEmbedder != nil {
+		c.SearchEmbedder = c.SearchEmbedder.show(forSearch, secrets)
+	}
+	if c.IndexingEmbedder != nil {
+		c.IndexingEmbedder = c.IndexingEmbedder.show(forIndexing, secrets)
+	}
+	return c
+}
+
+// echoEmbedders shows embedders as sent, with their keys redacted at every depth.
+func echoEmbedders(v value, secrets bool) any {
+	members, err := v.members()
+	if err != nil || secrets {
+		return v.raw
+	}
+	o := make(object, len(members))
+	for i, m := range members {
+		o[i] = pair{m.key, echoEmbedder(m.value)}
+	}
+	return o
+}
+
+func echoEmbedder(v value) any {
+	members, err := v.members()
+	if err != nil {
+		return v.raw
+	}
+	o := make(object, len(members))
+	for i, m := range members {
+		o[i] = pair{m.key, m.raw}
+		switch m.key {
+		case "apiKey":
+			if key, err := m.text(); err == nil {
+				o[i].value = redact(key)
+			}
+		case "searchEmbedder", "indexingEmbedder":
+			o[i].value = echoEmbedder(m.value)
+		}
+	}
+	return o
+}
+
+// redact hides a secret but for its first bytes, fewer the shorter it is.
+func redact(secret string) string {
+	keep, marks := 5, "XXXXXX..."
+	switch n := len(secret); {
+	case n < 10:
+		keep, marks = 0, "XXX..."
+	case n < 20:
+		keep, marks = 2, "XXXX..."
+	case n < 30:
+		keep, marks = 3, "XXXXX..."
+	}
+	for keep > 0 && !utf8.RuneStart(secret[keep]) {
+		keep--
+	}
+	return secret[:keep] + marks
+}
+
+// form is how a rest template carries texts: one a request, or several as items of an array.
+type form uint8
+
+const (
+	unknownForm form = iota
+	singleForm
+	arrayForm
+)
+
+const repeat = "{{..}}"
+
+// checkRestTemplate checks the request or response template of a rest embedder: one placeholder in all, and
+// where an array repeats it, the repeat mark right after the item that holds it.
+func checkRestTemplate(v value, placeholders []string) (form, error) {
+	var tree any
+	if err := json.Unmarshal(v.raw, &tree); err != nil {
+		return unknownForm, v.wrong("JSON")
+	}
+	c := restCheck{placeholders: placeholders}
+	c.walk(tree)
+	fail := func(format string, args ...any) (form, error) {
+		v.code = "vector_embedding_error"
+		return unknownForm, v.fail(format, args...)
+	}
+	switch want := placeholders[0]; {
+	case c.found == 0:
+		return fail("must have the string %q as a value of its own, where the text or embedding goes.", want)
+	case c.found > 1:
+		return fail("must have the string %q only once, but has it %d times.", want, c.found)
+	case c.repeats > 1:
+		return fail("must have the string %q at most once, but has it %d times.", repeat, c.repeats)
+	case c.repeats == 1 && !c.paired:
+		return fail("must have the string %q as the second item of an array whose first item holds %q.", repeat, want)
+	case c.repeats == 1:
+		return arrayForm, nil
+	}
+	return singleForm, nil
+}
+
+type restCheck struct {
+	placeholders   []string
+	found, repeats int
+	paired         bool // a repeat mark follows the item with the placeholder
+}
+
+func (c *restCheck) walk(tree any) {
+	switch t := tree.(type) {
+	case string:
+		if slices.Contains(c.placeholders, t) {
+			c.found++
+		} else if t == repeat {
+			c.repeats++
+		}
+	case []any:
+		for i, item := range t {
+			before := c.found
+			c.walk(item)
+			if i == 0 && c.found > before && len(t) > 1 && t[1] == any(repeat) {
+				c.paired = true
+			}
+		}
+	case map[string]any:
+		for _, item := range t {
+			c.walk(item)
+		}
+	}
+}
+
+// unclosed looks for a Liquid output or tag that is not closed, and says what is wrong.
+func unclosed(template string) string {
+	for i := 0; i+1 < len(template); i++ {
+		if template[i] != '{' {
+			continue
+		}
+		var end string
+		switch template[i+1] {
+		case '{':
+			end = "}}"
+		case '%':
+			end = "%}"
+		default:
+			continue
+		}
+		n := strings.Index(template[i+2:], end)
+		if n < 0 {
+			return "what opens with " + template[i:i+2] + " is not closed with " + end
+		}
+		i += 2 + n + len(end) - 1
+	}
+	return ""
+}

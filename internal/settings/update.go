@@ -1,0 +1,193 @@
+package settings
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"svc/internal/apierr"
+)
+
+// Update is a change of settings: each is left alone, reset to its default, or
+// given a value. It is immutable.
+type Update struct {
+	values []json.RawMessage // by row of the table: nil leaves alone, null resets
+}
+
+func newUpdate() *Update { return &Update{values: make([]json.RawMessage, len(table))} }
+
+var null = json.RawMessage("null")
+
+// Routes lists the sub-routes of /settings: "stop-words" and so on, with the method (PUT or PATCH) that updates each.
+func Routes() map[string]string {
+	routes := make(map[string]string, len(table))
+	for i := range table {
+		routes[table[i].route] = table[i].method
+	}
+	return routes
+}
+
+// ParseUpdate reads the body of PATCH /settings. Errors are *apierr.Error with
+// the field's code; unknown fields bad_request. foreignKeys and chat are refused
+// unless enabled in f.
+func ParseUpdate(body []byte, f Features) (*Update, error) {
+	v, err := parse(body, "bad_request")
+	if err != nil {
+		return nil, err
+	}
+	members, err := v.members()
+	if err != nil {
+		return nil, err
+	}
+	u := newUpdate()
+	for _, m := range members {
+		row, ok := byKey[m.key]
+		if !ok {
+			return nil, apierr.New("bad_request", "There is no setting %q: the known ones are %s.", m.key, knownSettings())
+		}
+		if err := u.set(row, m.value, f); err != nil {
+			return nil, err
+		}
+	}
+	return u, nil
+}
+
+func knownSettings() string {
+	var b bytes.Buffer
+	for i := range table {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(table[i].key)
+	}
+	return b.String()
+}
+
+// ParseOne reads the body of a sub-route's update.
+func ParseOne(route string, body []byte, f Features) (*Update, error) {
+	row, ok := byRoute[route]
+	if !ok {
+		return nil, fmt.Errorf("no setting has the route %q", route)
+	}
+	v, err := parse(body, table[row].code)
+	if err != nil {
+		return nil, err
+	}
+	u := newUpdate()
+	return u, u.set(row, v, f)
+}
+
+// set checks a value by itself and keeps it.
+func (u *Update) set(row int, v value, f Features) error {
+	t := &table[row]
+	v.code = t.code
+	if !v.null() {
+		if err := t.read(Default(), v); err != nil {
+			return err
+		}
+		if t.open != nil {
+			if err := t.open(v, f); err != nil {
+				return err
+			}
+		}
+	}
+	u.values[row] = slices.Clone(v.raw)
+	return nil
+}
+
+// ResetOne is what the DELETE of a sub-route means.
+func ResetOne(route string) *Update {
+	u := newUpdate()
+	if row, ok := byRoute[route]; ok {
+		u.values[row] = null
+	}
+	return u
+}
+
+// ResetAll is what DELETE /settings means.
+func ResetAll() *Update {
+	u := newUpdate()
+	for i := range u.values {
+		u.values[i] = null
+	}
+	return u
+}
+
+// MarshalJSON gives the keys that were sent, as task details echo them: sets sorted, rules with their
+// features filled in, secrets redacted.
+func (u *Update) MarshalJSON() ([]byte, error) { return u.json(false), nil }
+
+// Full is the update in clear, as UnmarshalUpdate reads it.
+func (u *Update) Full() []byte { return u.json(true) }
+
+func (u *Update) json(secrets bool) []byte {
+	o := object{}
+	for i, raw := range u.values {
+		if raw == nil {
+			continue
+		}
+		t := &table[i]
+		v := value{raw, "." + t.key, t.code}
+		p := pair{t.key, any(raw)}
+		switch {
+		case v.null() && t.starts():
+			p.value = []string{"*"}
+		case v.null():
+		case t.echo != nil:
+			p.value = t.echo(v, secrets)
+		}
+		o = append(o, p)
+	}
+	return encode(o)
+}
+
+// UnmarshalUpdate reads what Full wrote. Values are checked when they are applied.
+func UnmarshalUpdate(b []byte) (*Update, error) {
+	v, err := parse(b, "bad_request")
+	if err != nil {
+		return nil, fmt.Errorf("cannot read a settings update: %w", err)
+	}
+	members, err := v.members()
+	if err != nil {
+		return nil, fmt.Errorf("cannot read a settings update: %w", err)
+	}
+	u := newUpdate()
+	for _, m := range members {
+		row, ok := byKey[m.key]
+		if !ok {
+			return nil, fmt.Errorf("cannot read a settings update: no setting %q", m.key)
+		}
+		u.values[row] = slices.Clone(m.raw)
+	}
+	return u, nil
+}
+
+// Empty reports whether the update leaves everything alone.
+func (u *Update) Empty() bool {
+	return !slices.ContainsFunc(u.values, func(raw json.RawMessage) bool { return raw != nil })
+}
+
+// Apply returns the settings after u, and leaves s as it is. The error (*apierr.Error) says why
+// the result would be invalid.
+func (s *Settings) Apply(u *Update) (*Settings, error) {
+	next, defaults := *s, Default()
+	for i, raw := range u.values {
+		if raw == nil {
+			continue
+		}
+		t := &table[i]
+		v := value{raw, "." + t.key, t.code}
+		if v.null() {
+			t.reset(&next, defaults)
+		} else if err := t.read(&next, v); err != nil {
+			return nil, err
+		}
+		if t.valid != nil {
+			if err := t.valid(&next, t.code); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return &next, nil
+}
