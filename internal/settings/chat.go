@@ -41,12 +41,8 @@ func readChat(s *Settings, v value) error {
 			c.DocumentTemplate, err = v.text()
 			return err
 		}),
-		"documentTemplateMaxBytes": orReset(func() { c.DocumentTemplateMaxBytes = def.DocumentTemplateMaxBytes }, func(v value) error {
-			n, err := v.count()
-			if err == nil && n == 0 {
-				err = v.wrong("at least 1")
-			}
-			c.DocumentTemplateMaxBytes = n
+		"documentTemplateMaxBytes": orReset(func() { c.DocumentTemplateMaxBytes = def.DocumentTemplateMaxBytes }, func(v value) (err error) {
+			c.DocumentTemplateMaxBytes, err = v.count()
 			return err
 		}),
 		"searchParameters": orReset(func() { c.SearchParameters = ChatSearch{} }, func(v value) error {
@@ -124,6 +120,9 @@ func showChat(c *Chat) any {
 }
 
 func validChat(s *Settings, _ apierr.Code) error {
+	if s.Chat.DocumentTemplateMaxBytes == 0 {
+		return apierr.New("invalid_settings_embedders", "`documentTemplateMaxBytes` of `chat` cannot be 0: it is the length at which texts are cut.")
+	}
 	if reason := unclosed(s.Chat.DocumentTemplate); reason != "" {
 		return apierr.New("invalid_chat_setting_document_template", "`documentTemplate` of `chat` cannot be used: %s.", reason)
 	}

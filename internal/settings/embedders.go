@@ -5,10 +5,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
-	"strings"
 	"unicode/utf8"
-
-	"svc/internal/apierr"
 )
 
 // Embedder is the configuration of one embedder: what was set of it. Complete
@@ -22,7 +19,7 @@ type Embedder struct {
 	Dimensions               int                        `json:"dimensions,omitempty"` // 0: to be inferred
 	BinaryQuantized          *bool                      `json:"binaryQuantized,omitempty"`
 	DocumentTemplate         string                     `json:"documentTemplate,omitempty"`
-	DocumentTemplateMaxBytes int                        `json:"documentTemplateMaxBytes,omitempty"`
+	DocumentTemplateMaxBytes *int                       `json:"documentTemplateMaxBytes,omitempty"`
 	URL                      string                     `json:"url,omitempty"`
 	Request                  json.RawMessage            `json:"request,omitempty"`
 	Response                 json.RawMessage            `json:"response,omitempty"`
@@ -81,7 +78,7 @@ var embedderFields = []struct {
 	{"request", "----M-", func(e *Embedder) bool { return e.Request != nil }},
 	{"response", "----M-", func(e *Embedder) bool { return e.Response != nil }},
 	{"documentTemplate", "ooo-o-", func(e *Embedder) bool { return e.DocumentTemplate != "" }},
-	{"documentTemplateMaxBytes", "ooo-o-", func(e *Embedder) bool { return e.DocumentTemplateMaxBytes != 0 }},
+	{"documentTemplateMaxBytes", "ooo-o-", func(e *Embedder) bool { return e.DocumentTemplateMaxBytes != nil }},
 	{"headers", "----o-", func(e *Embedder) bool { return e.Headers != nil }},
 	{"searchEmbedder", "-----M", func(e *Embedder) bool { return e.SearchEmbedder != nil }},
 	{"indexingEmbedder", "-----M", func(e *Embedder) bool { return e.IndexingEmbedder != nil }},
@@ -161,7 +158,7 @@ func readEmbedder(old *Embedder, v value, r role) (*Embedder, error) {
 			e.DocumentTemplate, e.DocumentTemplateMaxBytes = kept.DocumentTemplate, kept.DocumentTemplateMaxBytes
 		}
 	}
-	template, maxBytes := false, false // sent, and not null; sent as 0
+	template := false // sent, and not null
 	readText := func(dst *string) func(value) error {
 		return orReset(func() { *dst = "" }, func(v value) (err error) {
 			*dst, err = v.text()
@@ -199,11 +196,7 @@ func readEmbedder(old *Embedder, v value, r role) (*Embedder, error) {
 			}
 			return nil
 		}),
-		"documentTemplateMaxBytes": orReset(func() { e.DocumentTemplateMaxBytes = 0 }, func(v value) (err error) {
-			e.DocumentTemplateMaxBytes, err = v.count()
-			maxBytes = e.DocumentTemplateMaxBytes == 0
-			return err
-		}),
+		"documentTemplateMaxBytes": optional(&e.DocumentTemplateMaxBytes, value.count),
 		"url": orReset(func() { e.URL = "" }, func(v value) (err error) {
 			if e.URL, err = v.text(); err != nil {
 				return err
@@ -248,10 +241,8 @@ func readEmbedder(old *Embedder, v value, r role) (*Embedder, error) {
 		return nil, err
 	case r != alone && (e.Source == Composite || e.Source == UserProvided):
 		return nil, v.fail("cannot have the source %s: an embedder inside a composite one computes embeddings itself.", e.Source)
-	case template && maxBytes:
+	case template && e.DocumentTemplateMaxBytes != nil && *e.DocumentTemplateMaxBytes == 0:
 		return nil, v.fail("cannot have documentTemplateMaxBytes 0: it is the length at which texts are cut.")
-	case template && (len(e.IndexingFragments) > 0 || len(e.SearchFragments) > 0):
-		return nil, v.fail("cannot have both a documentTemplate and fragments.")
 	case old != nil && r == alone && old.Source == e.Source && isTrue(old.BinaryQuantized) && !isTrue(e.BinaryQuantized):
 		return nil, v.fail("cannot go back from binaryQuantized: the full vectors are gone. Add another embedder instead.")
 	}
@@ -333,145 +324,6 @@ func readDistribution(v value) (*Distribution, error) {
 	return &d, err
 }
 
-// openEmbedders checks a payload by itself: features, and the fields of each embedder that names its source.
-func openEmbedders(v value, f Features) error {
-	members, err := v.members()
-	if err != nil {
-		return err
-	}
-	for _, m := range members {
-		if m.null() {
-			continue
-		}
-		if err := openEmbedder(m.value, f, alone); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func openEmbedder(v value, f Features, r role) error {
-	members, err := v.members()
-	if err != nil {
-		return err
-	}
-	sent := make(map[string]value, len(members))
-	for _, m := range members {
-		sent[m.key] = m.value
-	}
-	source := ""
-	if s, ok := sent["source"]; ok {
-		source = OpenAI
-		if !s.null() {
-			source, _ = s.text()
-		}
-	}
-	_, search := sent["searchEmbedder"]
-	_, indexing := sent["indexingEmbedder"]
-	if source == Composite || search || indexing {
-		if err := needs(f.CompositeEmbedders, "compositeEmbedders", "`"+v.path+"`, a composite embedder,"); err != nil {
-			return err
-		}
-	}
-	_, search = sent["searchFragments"]
-	_, indexing = sent["indexingFragments"]
-	if search || indexing {
-		if err := needs(f.Multimodal, "multimodal", "`"+v.path+"`, which has fragments,"); err != nil {
-			return err
-		}
-	}
-	fragments := search || indexing
-	forms := [2]form{}
-	for i, name := range []string{"request", "response"} {
-		t, ok := sent[name]
-		if !ok || t.null() {
-			continue
-		}
-		placeholders := []string{"{{embedding}}"}
-		if name == "request" {
-			placeholders = requestPlaceholders(source != "", fragments)
-		}
-		if forms[i], err = checkRestTemplate(t, placeholders); err != nil {
-			return err
-		}
-	}
-	if forms[0] != unknownForm && forms[1] != unknownForm && forms[0] != forms[1] {
-		return apierr.New("vector_embedding_error", "`%s.request` and `%s.response` must both repeat an item with \"{{..}}\", or neither.", v.path, v.path)
-	}
-	if source != "" {
-		for _, field := range embedderFields {
-			got, ok := sent[field.name]
-			switch use := field.use[slices.Index(sources, source)]; {
-			case use == '-' && ok:
-				return got.fail("cannot be set for the source %s.", source)
-			case use == 'M' && (!ok || got.null()):
-				return v.fail("needs `%s` for the source %s.", field.name, source)
-			}
-		}
-	} else if r != alone {
-		return v.fail("needs a `source`.")
-	}
-	for name, part := range map[string]role{"searchEmbedder": forSearch, "indexingEmbedder": forIndexing} {
-		if nested, ok := sent[name]; ok && !nested.null() {
-			if err := openEmbedder(nested, f, part); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// requestPlaceholders lists what may stand for the text. A payload that leaves the source out may belong to an embedder with fragments.
-func requestPlaceholders(whole, fragments bool) []string {
-	switch {
-	case fragments:
-		return []string{"{{fragment}}"}
-	case whole:
-		return []string{"{{text}}"}
-	}
-	return []string{"{{text}}", "{{fragment}}"}
-}
-
-// validEmbedders checks all embedders after a merge.
-func validEmbedders(s *Settings, code apierr.Code) error {
-	if n := len(s.Embedders); n > maxEmbedders {
-		return apierr.New(code, "There would be %d embedders: an index can have %d.", n, maxEmbedders)
-	}
-	for _, name := range sortedKeys(s.Embedders) {
-		if err := validEmbedder(s.Embedders[name], ".embedders."+name, code); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func validEmbedder(e *Embedder, path string, code apierr.Code) error {
-	n := slices.Index(sources, e.Source)
-	for _, field := range embedderFields {
-		switch set := field.set(e); {
-		case field.use[n] == '-' && set:
-			return apierr.New(code, "`%s.%s` cannot be set for the source %s.", path, field.name, e.Source)
-		case field.use[n] == 'M' && !set:
-			return apierr.New(code, "`%s` needs `%s` for the source %s.", path, field.name, e.Source)
-		}
-	}
-	if fragments := len(e.IndexingFragments) + len(e.SearchFragments); fragments > 0 {
-		switch {
-		case len(e.IndexingFragments) == 0 || len(e.SearchFragments) == 0:
-			return apierr.New("vector_embedding_error", "`%s` needs both indexingFragments and searchFragments, or neither.", path)
-		case e.Dimensions == 0:
-			return apierr.New("vector_embedding_error", "`%s` needs `dimensions`, because it has fragments.", path)
-		}
-	}
-	if e.Source == Composite {
-		if err := validEmbedder(e.SearchEmbedder, path+".searchEmbedder", code); err != nil {
-			return err
-		}
-		return validEmbedder(e.IndexingEmbedder, path+".indexingEmbedder", code)
-	}
-	return nil
-}
-
 // Complete returns e with the defaults of its source filled in, where it has any.
 func (e *Embedder) Complete() *Embedder {
 	c := *e
@@ -499,8 +351,9 @@ func (e *Embedder) Complete() *Embedder {
 		if c.DocumentTemplate == "" {
 			c.DocumentTemplate = defaultTemplate
 		}
-		if c.DocumentTemplateMaxBytes == 0 {
-			c.DocumentTemplateMaxBytes = defaultTemplateBytes
+		if c.DocumentTemplateMaxBytes == nil {
+			n := defaultTemplateBytes
+			c.DocumentTemplateMaxBytes = &n
 		}
 	}
 	return &c
@@ -517,7 +370,7 @@ func showEmbedders(embedders map[string]*Embedder, secrets bool) any {
 func (e *Embedder) show(r role, secrets bool) *Embedder {
 	c := e.Complete()
 	if r == forSearch {
-		c.DocumentTemplate, c.DocumentTemplateMaxBytes = "", 0
+		c.DocumentTemplate, c.DocumentTemplateMaxBytes = "", nil
 	}
 	if !secrets && c.APIKey != "" {
 		c.APIKey = redact(c.APIKey)
@@ -579,96 +432,4 @@ func redact(secret string) string {
 		keep--
 	}
 	return secret[:keep] + marks
-}
-
-// form is how a rest template carries texts: one a request, or several as items of an array.
-type form uint8
-
-const (
-	unknownForm form = iota
-	singleForm
-	arrayForm
-)
-
-const repeat = "{{..}}"
-
-// checkRestTemplate checks the request or response template of a rest embedder: one placeholder in all, and
-// where an array repeats it, the repeat mark right after the item that holds it.
-func checkRestTemplate(v value, placeholders []string) (form, error) {
-	var tree any
-	if err := json.Unmarshal(v.raw, &tree); err != nil {
-		return unknownForm, v.wrong("JSON")
-	}
-	c := restCheck{placeholders: placeholders}
-	c.walk(tree)
-	fail := func(format string, args ...any) (form, error) {
-		v.code = "vector_embedding_error"
-		return unknownForm, v.fail(format, args...)
-	}
-	switch want := placeholders[0]; {
-	case c.found == 0:
-		return fail("must have the string %q as a value of its own, where the text or embedding goes.", want)
-	case c.found > 1:
-		return fail("must have the string %q only once, but has it %d times.", want, c.found)
-	case c.repeats > 1:
-		return fail("must have the string %q at most once, but has it %d times.", repeat, c.repeats)
-	case c.repeats == 1 && !c.paired:
-		return fail("must have the string %q as the second item of an array whose first item holds %q.", repeat, want)
-	case c.repeats == 1:
-		return arrayForm, nil
-	}
-	return singleForm, nil
-}
-
-type restCheck struct {
-	placeholders   []string
-	found, repeats int
-	paired         bool // a repeat mark follows the item with the placeholder
-}
-
-func (c *restCheck) walk(tree any) {
-	switch t := tree.(type) {
-	case string:
-		if slices.Contains(c.placeholders, t) {
-			c.found++
-		} else if t == repeat {
-			c.repeats++
-		}
-	case []any:
-		for i, item := range t {
-			before := c.found
-			c.walk(item)
-			if i == 0 && c.found > before && len(t) > 1 && t[1] == any(repeat) {
-				c.paired = true
-			}
-		}
-	case map[string]any:
-		for _, item := range t {
-			c.walk(item)
-		}
-	}
-}
-
-// unclosed looks for a Liquid output or tag that is not closed, and says what is wrong.
-func unclosed(template string) string {
-	for i := 0; i+1 < len(template); i++ {
-		if template[i] != '{' {
-			continue
-		}
-		var end string
-		switch template[i+1] {
-		case '{':
-			end = "}}"
-		case '%':
-			end = "%}"
-		default:
-			continue
-		}
-		n := strings.Index(template[i+2:], end)
-		if n < 0 {
-			return "what opens with " + template[i:i+2] + " is not closed with " + end
-		}
-		i += 2 + n + len(end) - 1
-	}
-	return ""
 }

@@ -1,0 +1,376 @@
+package settings
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"svc/internal/apierr"
+)
+
+// embeddingError is the code of what makes an embedder unable to embed.
+const embeddingError apierr.Code = "vector_embedding_error"
+
+// openEmbedders checks a payload by itself: features, and the fields of each embedder that names its source.
+func openEmbedders(v value, f Features) error {
+	members, err := v.members()
+	if err != nil {
+		return err
+	}
+	for _, m := range members {
+		if m.null() {
+			continue
+		}
+		if err := openEmbedder(m.value, f, alone); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func openEmbedder(v value, f Features, r role) error {
+	members, err := v.members()
+	if err != nil {
+		return err
+	}
+	sent := make(map[string]value, len(members))
+	for _, m := range members {
+		sent[m.key] = m.value
+	}
+	source := ""
+	if s, ok := sent["source"]; ok {
+		source = OpenAI
+		if !s.null() {
+			source, _ = s.text()
+		}
+	}
+	_, search := sent["searchEmbedder"]
+	_, indexing := sent["indexingEmbedder"]
+	if source == Composite || search || indexing {
+		if err := needs(f.CompositeEmbedders, "compositeEmbedders", "`"+v.path+"`, a composite embedder,"); err != nil {
+			return err
+		}
+	}
+	_, search = sent["searchFragments"]
+	_, indexing = sent["indexingFragments"]
+	if search || indexing {
+		if err := needs(f.Multimodal, "multimodal", "`"+v.path+"`, which has fragments,"); err != nil {
+			return err
+		}
+	}
+	if source == OpenAI {
+		if reason := openAIModelFault(payloadModel(sent)); reason != "" {
+			return v.fail("%s.", reason)
+		}
+	}
+	if source != "" {
+		for _, field := range embedderFields {
+			got, ok := sent[field.name]
+			switch use := field.use[slices.Index(sources, source)]; {
+			case use == '-' && ok:
+				return got.fail("cannot be set for the source %s.", source)
+			case use == 'M' && (!ok || got.null()):
+				return v.fail("needs `%s` for the source %s.", field.name, source)
+			}
+		}
+	} else if r != alone {
+		return v.fail("needs a `source`.")
+	}
+	if source == Rest || source == "" {
+		if err := checkRest(v, sent); err != nil {
+			return err
+		}
+	}
+	for name, part := range map[string]role{"searchEmbedder": forSearch, "indexingEmbedder": forIndexing} {
+		if nested, ok := sent[name]; ok && !nested.null() {
+			if err := openEmbedder(nested, f, part); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// validEmbedders checks all embedders after a merge.
+func validEmbedders(s *Settings, code apierr.Code) error {
+	if n := len(s.Embedders); n > maxEmbedders {
+		return apierr.New(code, "There would be %d embedders: an index can have %d.", n, maxEmbedders)
+	}
+	for _, name := range sortedKeys(s.Embedders) {
+		if err := validEmbedder(s.Embedders[name], ".embedders."+name, code); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func validEmbedder(e *Embedder, path string, code apierr.Code) error {
+	n := slices.Index(sources, e.Source)
+	for _, field := range embedderFields {
+		switch set := field.set(e); {
+		case field.use[n] == '-' && set:
+			return apierr.New(code, "`%s.%s` cannot be set for the source %s.", path, field.name, e.Source)
+		case field.use[n] == 'M' && !set:
+			return apierr.New(code, "`%s` needs `%s` for the source %s.", path, field.name, e.Source)
+		}
+	}
+	if e.DocumentTemplateMaxBytes != nil && *e.DocumentTemplateMaxBytes == 0 {
+		return apierr.New(code, "`%s.documentTemplateMaxBytes` cannot be 0: it is the length at which texts are cut.", path)
+	}
+	if e.Source == OpenAI {
+		if reason := openAIModelFault(e.Model, e.Dimensions); reason != "" {
+			return apierr.New(code, "`%s` %s.", path, reason)
+		}
+	}
+	if e.Source == Ollama && e.URL != "" && !strings.HasSuffix(e.URL, "/api/embed") && !strings.HasSuffix(e.URL, "/api/embeddings") {
+		return apierr.New(embeddingError, "`%s.url` must end in /api/embed or /api/embeddings.", path)
+	}
+	fragments := len(e.IndexingFragments)+len(e.SearchFragments) > 0
+	if e.Source == Rest {
+		at := value{e.Request, path + ".request", code}
+		if _, err := checkRestTemplate(at, requestPlaceholders(fragments)); err != nil {
+			return err
+		}
+	}
+	if fragments {
+		switch {
+		case len(e.IndexingFragments) == 0 || len(e.SearchFragments) == 0:
+			return apierr.New(embeddingError, "`%s` needs both indexingFragments and searchFragments, or neither.", path)
+		case e.Dimensions == 0:
+			return apierr.New(embeddingError, "`%s` needs `dimensions`, because it has fragments.", path)
+		}
+	}
+	if e.Source == Composite {
+		if err := validEmbedder(e.SearchEmbedder, path+".searchEmbedder", code); err != nil {
+			return err
+		}
+		return validEmbedder(e.IndexingEmbedder, path+".indexingEmbedder", code)
+	}
+	return nil
+}
+
+// openAIModels are the models that the openAi source knows: their dimensions, and whether fewer may be asked.
+var openAIModels = []struct {
+	name       string
+	dimensions int
+	fewer      bool
+}{
+	{"text-embedding-3-small", 1536, true},
+	{"text-embedding-3-large", 3072, true},
+	{"text-embedding-ada-002", 1536, false},
+}
+
+// openAIModelFault says what is wrong with a model ("" for the default) at a number of dimensions (0 for its own).
+func openAIModelFault(model string, dimensions int) string {
+	if model == "" {
+		model = defaultOpenAIModel
+	}
+	var names []string
+	for _, m := range openAIModels {
+		names = append(names, m.name)
+		switch {
+		case m.name != model || dimensions == 0 || dimensions == m.dimensions:
+		case !m.fewer:
+			return fmt.Sprintf("cannot have %d dimensions: the model %s always has %d", dimensions, model, m.dimensions)
+		case dimensions > m.dimensions:
+			return fmt.Sprintf("cannot have %d dimensions: the model %s has at most %d", dimensions, model, m.dimensions)
+		}
+	}
+	if !slices.Contains(names, model) {
+		return fmt.Sprintf("cannot use the model %q: the source openAi knows %s", model, strings.Join(names, ", "))
+	}
+	return ""
+}
+
+// payloadModel reads the model and dimensions of a payload whose types were checked.
+func payloadModel(sent map[string]value) (model string, dimensions int) {
+	if v, ok := sent["model"]; ok && !v.null() {
+		model, _ = v.text()
+	}
+	if v, ok := sent["dimensions"]; ok && !v.null() {
+		dimensions, _ = v.count()
+	}
+	return model, dimensions
+}
+
+// checkRest checks the templates in the payload of a rest embedder.
+func checkRest(v value, sent map[string]value) error {
+	var fragments, template bool
+	for _, name := range []string{"indexingFragments", "searchFragments"} {
+		list, ok := sent[name]
+		if !ok || list.null() {
+			continue
+		}
+		fragments = true
+		members, err := list.members()
+		if err != nil {
+			return err
+		}
+		for _, m := range members {
+			if reason := unclosedIn(m.raw); reason != "" {
+				m.code = embeddingError
+				return m.fail("is not a template: %s.", reason)
+			}
+		}
+	}
+	if t, ok := sent["documentTemplate"]; ok {
+		template = !t.null()
+	}
+	if fragments && template {
+		v.code = embeddingError
+		return v.fail("cannot have both a documentTemplate and fragments.")
+	}
+	var forms [2]form
+	for i, name := range []string{"request", "response"} {
+		t, ok := sent[name]
+		if !ok || t.null() {
+			continue
+		}
+		placeholders := []string{"{{embedding}}"}
+		if i == 0 {
+			placeholders = requestPlaceholders(fragments)
+			if !fragments {
+				// The embedder may have fragments already: that is seen on the merged settings.
+				placeholders = append(placeholders, "{{fragment}}")
+			}
+		}
+		var err error
+		if forms[i], err = checkRestTemplate(t, placeholders); err != nil {
+			return err
+		}
+	}
+	if forms[0] != unknownForm && forms[1] != unknownForm && forms[0] != forms[1] {
+		v.code = embeddingError
+		return v.fail("must repeat an item with %q in both request and response, or in neither.", repeat)
+	}
+	return nil
+}
+
+// requestPlaceholders lists the placeholders of which a request has one.
+func requestPlaceholders(fragments bool) []string {
+	if fragments {
+		return []string{"{{fragment}}"}
+	}
+	return []string{"{{text}}"}
+}
+
+// form is how a rest template carries texts: one a request, or several as items of an array.
+type form uint8
+
+const (
+	unknownForm form = iota
+	singleForm
+	arrayForm
+)
+
+const repeat = "{{..}}"
+
+// checkRestTemplate checks the request or response template of a rest embedder: one placeholder in all, and
+// where an array repeats it, the repeat mark right after the item that holds it.
+func checkRestTemplate(v value, placeholders []string) (form, error) {
+	var tree any
+	if err := json.Unmarshal(v.raw, &tree); err != nil {
+		return unknownForm, v.wrong("JSON")
+	}
+	c := restCheck{placeholders: placeholders}
+	c.walk(tree)
+	fail := func(format string, args ...any) (form, error) {
+		v.code = embeddingError
+		return unknownForm, v.fail(format, args...)
+	}
+	switch want := placeholders[0]; {
+	case c.found == 0:
+		return fail("must have the string %q as a value of its own, where the text or embedding goes.", want)
+	case c.found > 1:
+		return fail("must have the string %q only once, but has it %d times.", want, c.found)
+	case c.repeats > 1:
+		return fail("must have the string %q at most once, but has it %d times.", repeat, c.repeats)
+	case c.repeats == 1 && !c.paired:
+		return fail("must have the string %q as the second item of an array whose first item holds %q.", repeat, want)
+	case c.repeats == 1:
+		return arrayForm, nil
+	}
+	return singleForm, nil
+}
+
+type restCheck struct {
+	placeholders   []string
+	found, repeats int
+	paired         bool // a repeat mark follows the item with the placeholder
+}
+
+func (c *restCheck) walk(tree any) {
+	switch t := tree.(type) {
+	case string:
+		if slices.Contains(c.placeholders, t) {
+			c.found++
+		} else if t == repeat {
+			c.repeats++
+		}
+	case []any:
+		for i, item := range t {
+			before := c.found
+			c.walk(item)
+			if i == 0 && c.found > before && len(t) > 1 && t[1] == any(repeat) {
+				c.paired = true
+			}
+		}
+	case map[string]any:
+		for _, item := range t {
+			c.walk(item)
+		}
+	}
+}
+
+// unclosedIn is unclosed for every string of a JSON value.
+func unclosedIn(raw json.RawMessage) string {
+	var tree any
+	if json.Unmarshal(raw, &tree) != nil {
+		return "it is not JSON"
+	}
+	var reason string
+	var walk func(any)
+	walk = func(tree any) {
+		switch t := tree.(type) {
+		case string:
+			if r := unclosed(t); r != "" {
+				reason = r
+			}
+		case []any:
+			for _, item := range t {
+				walk(item)
+			}
+		case map[string]any:
+			for _, item := range t {
+				walk(item)
+			}
+		}
+	}
+	walk(tree)
+	return reason
+}
+
+// unclosed looks for a Liquid output or tag that is not closed, and says what is wrong.
+func unclosed(template string) string {
+	for i := 0; i+1 < len(template); i++ {
+		if template[i] != '{' {
+			continue
+		}
+		var end string
+		switch template[i+1] {
+		case '{':
+			end = "}}"
+		case '%':
+			end = "%}"
+		default:
+			continue
+		}
+		n := strings.Index(template[i+2:], end)
+		if n < 0 {
+			return "what opens with " + template[i:i+2] + " is not closed with " + end
+		}
+		i += 2 + n + len(end) - 1
+	}
+	return ""
+}
