@@ -1,0 +1,240 @@
+package document
+
+import (
+	"fmt"
+	"io"
+	"sync"
+
+	"svc/internal/apierr"
+)
+
+// Format is the media type of a payload.
+type Format uint8
+
+const (
+	JSON   Format = iota // one array of objects, or one object
+	NDJSON               // objects, one a line; any white space, or none, may stand between them
+	CSV                  // a header and records
+)
+
+func (f Format) String() string {
+	switch f {
+	case NDJSON:
+		return "NDJSON"
+	case CSV:
+		return "CSV"
+	}
+	return "JSON"
+}
+
+// Convert reads a payload as it streams in and writes its documents to w, each as
+// one compact JSON object and a newline. It returns how many there were.
+//
+// What is wrong with the payload comes back as *apierr.Error: missing_payload when
+// there is not a single byte, otherwise malformed_payload (or
+// invalid_document_csv_delimiter) with a message that says where. An error
+// of r is returned as it is, so that r may bring an *apierr.Error of its own.
+// After an error w has some of the documents.
+//
+// A key that an object has several times keeps its first place and its last value.
+// A byte-order mark at the start is skipped. delimiter is for CSV only.
+// Memory: two buffers of the size of the largest document, never the payload.
+//
+// In CSV the first record names the fields. A name may end in :number, :boolean
+// or :string; the first two are trimmed and converted. An empty cell is null, a blank line
+// nothing. A cell that starts with a double quote ends with one; inside, two stand for one.
+func Convert(w io.Writer, r io.Reader, f Format, delimiter byte) (int, error) {
+	c := converters.Get().(*converter)
+	defer c.release()
+	c.in.reset(r)
+	c.w, c.format, c.documents = w, f, 0
+	c.scan.out = c.scan.out[:0]
+	if err := c.convert(delimiter); err != nil {
+		return c.documents, err
+	}
+	return c.documents, c.flush()
+}
+
+// A converter is the state of one Convert.
+type converter struct {
+	in        window
+	scan      scanner
+	csv       csvState
+	w         io.Writer
+	format    Format
+	documents int // complete ones so far
+}
+
+var converters = sync.Pool{New: func() any { return new(converter) }}
+
+// release gives the converter back, unless a huge document has blown it up.
+func (c *converter) release() {
+	const most = 1 << 20
+	c.w, c.in.r, c.scan.data = nil, nil, nil
+	if len(c.in.buf) <= most && cap(c.scan.out) <= most {
+		converters.Put(c)
+	}
+}
+
+func (c *converter) convert(delimiter byte) error {
+	if err := c.in.fill(); err != nil {
+		return err
+	}
+	if c.in.end == 0 {
+		return apierr.New("missing_payload", "The body is empty: send documents in %s.", c.format)
+	}
+	if string(c.in.buf[:min(3, c.in.end)]) == "\uFEFF" {
+		c.in.pos = 3
+	}
+	switch c.format {
+	case NDJSON:
+		return c.ndjson()
+	case CSV:
+		return c.convertCSV(delimiter)
+	}
+	return c.json()
+}
+
+func (c *converter) json() error {
+	switch b, ok, err := c.peek(); {
+	case err != nil:
+		return err
+	case !ok:
+		return c.malformed(c.in.pos, "there is nothing but white space")
+	case b == '{':
+		if err := c.document(); err != nil {
+			return err
+		}
+	case b == '[':
+		c.in.pos++
+		if err := c.array(); err != nil {
+			return err
+		}
+	default:
+		return c.malformed(c.in.pos, "expected an array of objects, or one object")
+	}
+	_, ok, err := c.peek()
+	if err == nil && ok {
+		err = c.malformed(c.in.pos, "there is text after the end of the documents")
+	}
+	return err
+}
+
+// array reads the documents of an array, after its opening bracket.
+func (c *converter) array() error {
+	b, ok, err := c.peek()
+	if err == nil && ok && b == ']' {
+		c.in.pos++
+		return nil
+	}
+	for {
+		if err != nil {
+			return err
+		}
+		if err := c.document(); err != nil {
+			return err
+		}
+		if b, ok, err = c.peek(); err != nil {
+			return err
+		}
+		c.in.pos++
+		switch {
+		case !ok:
+			return c.malformed(c.in.end, "the array of documents has no end; was the body cut off?")
+		case b == ']':
+			return nil
+		case b != ',':
+			return c.malformed(c.in.pos-1, "expected a comma or the end of the array of documents")
+		}
+		_, _, err = c.peek()
+	}
+}
+
+func (c *converter) ndjson() error {
+	for {
+		if _, ok, err := c.peek(); err != nil || !ok {
+			return err
+		}
+		if err := c.document(); err != nil {
+			return err
+		}
+	}
+}
+
+// peek skips white space between documents and returns the byte after it, if any.
+func (c *converter) peek() (b byte, ok bool, err error) {
+	for {
+		for c.in.pos < c.in.end {
+			if b := c.in.buf[c.in.pos]; !isSpace(b) {
+				return b, true, nil
+			}
+			c.in.pos++
+		}
+		if c.in.eof {
+			return 0, false, nil
+		}
+		if err := c.in.fill(); err != nil {
+			return 0, false, err
+		}
+	}
+}
+
+// document converts the document at in.pos.
+func (c *converter) document() error {
+	s := &c.scan
+	start := len(s.out)
+	for {
+		s.data, s.end = c.in.buf[:c.in.end+padding], c.in.end
+		if s.data[c.in.pos] != '{' {
+			if c.in.pos == c.in.end {
+				return c.malformed(c.in.end, "expected an object; was the body cut off?")
+			}
+			return c.malformed(c.in.pos, "expected an object: each document is one")
+		}
+		if end := s.document(c.in.pos); end >= 0 {
+			c.in.pos = end
+			break
+		}
+		// What fails near the end of the window may only lack what follows: the
+		// longest sequence that fails as a whole is a pair of escaped surrogates.
+		if c.in.eof || s.at+len(`\ud83d\ude00`) < s.end {
+			if s.at >= s.end {
+				s.fail += "; was the body cut off?"
+			}
+			return c.malformed(s.at, s.fail)
+		}
+		s.out = s.out[:start]
+		if err := c.in.fill(); err != nil {
+			return err
+		}
+	}
+	if s.twice {
+		s.out = appendDistinct(s.out[:start], append([]byte(nil), s.out[start:]...))
+	}
+	return c.endDocument()
+}
+
+// endDocument ends the line of a document in the output.
+func (c *converter) endDocument() error {
+	c.documents++
+	c.scan.out = append(c.scan.out, '\n')
+	if len(c.scan.out) < windowSize {
+		return nil
+	}
+	return c.flush()
+}
+
+func (c *converter) flush() error {
+	_, err := c.w.Write(c.scan.out)
+	c.scan.out = c.scan.out[:0]
+	if err != nil {
+		return fmt.Errorf("cannot write documents: %w", err)
+	}
+	return nil
+}
+
+// malformed makes the error for what is wrong at an index of the window.
+func (c *converter) malformed(at int, what string) error {
+	return apierr.New("malformed_payload", "The %s payload is malformed in document %d, at byte %d: %s.",
+		c.format, c.documents+1, c.in.base+int64(at), what)
+}

@@ -1,0 +1,228 @@
+package document
+
+import (
+	"bytes"
+	"strconv"
+	"unicode/utf8"
+
+	"svc/internal/apierr"
+)
+
+// The kinds of a CSV column, by the suffix of its name.
+const (
+	csvString = iota
+	csvNumber
+	csvBoolean
+)
+
+type csvColumn struct {
+	key  []byte // the field's name as a JSON string; nil when a later column has the same
+	name string
+	kind int
+}
+
+// csvState is the record at hand and the header.
+type csvState struct {
+	columns   []csvColumn
+	text      []byte // the fields of the record, one behind the other
+	ends      []int  // where each ends in text
+	line      int    // on which the record starts, from 1
+	breaks    int    // line breaks inside the record
+	delimiter byte
+	stop      [256]bool // bytes that end an unquoted field
+}
+
+func (c *converter) convertCSV(delimiter byte) error {
+	if delimiter == 0 {
+		delimiter = ','
+	}
+	if delimiter >= utf8.RuneSelf || delimiter == '"' || delimiter == '\n' || delimiter == '\r' {
+		return apierr.New("invalid_document_csv_delimiter",
+			"The CSV delimiter must be one ASCII character other than a double quote or a line break.")
+	}
+	s := &c.csv
+	s.line, s.breaks, s.delimiter, s.columns = 1, 0, delimiter, s.columns[:0]
+	s.stop = [256]bool{'\n': true, '\r': true}
+	s.stop[delimiter] = true
+	if ok, err := c.record(); err != nil || !ok {
+		return err
+	}
+	s.header()
+	for {
+		if ok, err := c.record(); err != nil || !ok {
+			return err
+		}
+		if len(s.ends) != len(s.columns) {
+			return c.malformedLine("the record has %d cells, but the header has %d", len(s.ends), len(s.columns))
+		}
+		if err := c.csvDocument(); err != nil {
+			return err
+		}
+	}
+}
+
+// header makes the columns from the first record.
+func (s *csvState) header() {
+	place := make(map[string]int)
+	for i := range s.ends {
+		name, kind := s.field(i), csvString
+		if at := bytes.LastIndexByte(name, ':'); at >= 0 {
+			switch string(name[at+1:]) {
+			case "string":
+				name = name[:at]
+			case "number":
+				name, kind = name[:at], csvNumber
+			case "boolean":
+				name, kind = name[:at], csvBoolean
+			}
+		}
+		if before, ok := place[string(name)]; ok {
+			s.columns[before].key = nil
+		}
+		place[string(name)] = i
+		s.columns = append(s.columns, csvColumn{key: AppendQuoted(nil, name), name: string(name), kind: kind})
+	}
+}
+
+func (s *csvState) field(i int) []byte {
+	start := 0
+	if i > 0 {
+		start = s.ends[i-1]
+	}
+	return s.text[start:s.ends[i]]
+}
+
+// record reads the next record that is not blank; false at the end of the payload.
+func (c *converter) record() (bool, error) {
+	s, in := &c.csv, &c.in
+	s.line += s.breaks
+	for {
+		for in.pos < in.end && (in.buf[in.pos] == '\n' || in.buf[in.pos] == '\r') {
+			if in.buf[in.pos] == '\n' {
+				s.line++
+			}
+			in.pos++
+		}
+		if in.pos < in.end {
+			end, complete := s.parse(in.buf[:in.end], in.pos)
+			if complete || in.eof {
+				if end < 0 {
+					return false, c.malformedLine("a cell that starts with a double quote has no end")
+				}
+				if !utf8.Valid(s.text) {
+					return false, c.malformedLine("the text is not valid UTF-8")
+				}
+				s.breaks = bytes.Count(in.buf[in.pos:end], []byte{'\n'})
+				in.pos = end
+				return true, nil
+			}
+		} else if in.eof {
+			return false, nil
+		}
+		if err := in.fill(); err != nil {
+			return false, err
+		}
+	}
+}
+
+// parse cuts the record at b[i] into fields and returns the index of the line break
+// after it. It is incomplete when it needs to see beyond the end of b; −1 when a quote is then open.
+func (s *csvState) parse(b []byte, i int) (end int, complete bool) {
+	s.text, s.ends = s.text[:0], s.ends[:0]
+	for {
+		if i < len(b) && b[i] == '"' {
+			for i++; ; {
+				n := bytes.IndexByte(b[i:], '"')
+				if n < 0 {
+					return -1, false
+				}
+				s.text = append(s.text, b[i:i+n]...)
+				if i += n + 1; i == len(b) || b[i] != '"' {
+					break
+				}
+				s.text = append(s.text, '"')
+				i++
+			}
+		}
+		start := i
+		for i < len(b) && !s.stop[b[i]] {
+			i++
+		}
+		s.text = append(s.text, b[start:i]...)
+		s.ends = append(s.ends, len(s.text))
+		switch {
+		case i == len(b):
+			return i, false
+		case b[i] != s.delimiter:
+			return i, true
+		}
+		i++
+	}
+}
+
+// csvDocument writes the record as a document.
+func (c *converter) csvDocument() error {
+	s, out := &c.csv, c.scan.out
+	out = append(out, '{')
+	first := true
+	for i, column := range s.columns {
+		if column.key == nil {
+			continue
+		}
+		if !first {
+			out = append(out, ',')
+		}
+		first = false
+		out = append(out, column.key...)
+		out = append(out, ':')
+		cell := s.field(i)
+		if column.kind != csvString {
+			cell = bytes.TrimSpace(cell)
+		}
+		switch {
+		case len(cell) == 0:
+			out = append(out, "null"...)
+		case column.kind == csvString:
+			out = AppendQuoted(out, cell)
+		case column.kind == csvNumber:
+			var ok bool
+			if out, ok = appendCSVNumber(out, cell); !ok {
+				return c.malformedLine("%s in the column %q is not a number", strconv.Quote(excerpt(cell)), column.name)
+			}
+		case string(cell) == "true" || string(cell) == "false":
+			out = append(out, cell...)
+		default:
+			return c.malformedLine("%s in the column %q is neither true nor false", strconv.Quote(excerpt(cell)), column.name)
+		}
+	}
+	c.scan.out = append(out, '}')
+	return c.endDocument()
+}
+
+// appendCSVNumber appends a cell as a JSON number. It keeps the spelling where JSON
+// has it, too, and otherwise accepts +5, 007, .5 and 5.
+func appendCSVNumber(dst, cell []byte) ([]byte, bool) {
+	f, err := strconv.ParseFloat(string(cell), 64)
+	if err != nil {
+		return dst, false
+	}
+	padded := append(append(make([]byte, 0, 64), cell...), make([]byte, padding)...)
+	if s := (scanner{data: padded, end: len(cell)}); s.number(0) == len(cell) {
+		return append(dst, cell...), true
+	}
+	for _, c := range cell {
+		if !isDigit(c) && c != '.' && c != '+' && c != '-' && c|0x20 != 'e' {
+			return dst, false // inf, nan, hexadecimal and underscores are for Go, not for data
+		}
+	}
+	if n, err := strconv.ParseInt(string(cell), 10, 64); err == nil {
+		return strconv.AppendInt(dst, n, 10), true
+	}
+	return appendFloat(dst, f), true
+}
+
+func (c *converter) malformedLine(format string, args ...any) error {
+	e := apierr.New("malformed_payload", format, args...)
+	e.Message = "The CSV payload is malformed in line " + strconv.Itoa(c.csv.line) + ": " + e.Message + "."
+	return e
+}

@@ -1,0 +1,251 @@
+package document
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+)
+
+var errDamaged = errors.New("cannot read a document: it is not one compact JSON object")
+
+// Fields calls f for every first-level field of a document with its name (unescaped) and raw value, in order.
+// Both are valid during the call only; value aliases doc. An error of f ends the walk and is returned.
+func Fields(doc []byte, f func(name, value []byte) error) error {
+	m, err := membersOf(doc)
+	if err != nil {
+		return err
+	}
+	for m.next() {
+		if err := f(m.name(), m.value); err != nil {
+			return err
+		}
+	}
+	return m.err
+}
+
+// members walks the members of a compact object.
+type members struct {
+	b       []byte
+	i       int
+	raw     []byte // the name, quotes left out
+	escaped bool   // the name has an escape in it
+	value   []byte
+	scratch []byte
+	err     error
+}
+
+func membersOf(object []byte) (members, error) {
+	n := len(object)
+	if n < 2 || object[0] != '{' || object[n-1] != '}' {
+		return members{}, errDamaged
+	}
+	return members{b: object, i: 1}, nil
+}
+
+func (m *members) next() bool {
+	if m.i >= len(m.b)-1 {
+		return false
+	}
+	if m.b[m.i] == ',' && m.i > 1 {
+		m.i++
+	}
+	if m.b[m.i] != '"' {
+		m.err = errDamaged
+		return false
+	}
+	start := m.i + 1
+	end, escaped := stringEnd(m.b, start)
+	if end < 0 || end >= len(m.b) || m.b[end] != ':' {
+		m.err = errDamaged
+		return false
+	}
+	m.raw, m.escaped = m.b[start:end-1], escaped
+	last := valueEnd(m.b, end+1)
+	if last < 0 || last >= len(m.b) || m.b[last] != ',' && m.b[last] != '}' {
+		m.err = errDamaged
+		return false
+	}
+	m.value = m.b[end+1 : last]
+	m.i = last
+	return true
+}
+
+// name returns the unescaped name of the member, valid until the next call.
+func (m *members) name() []byte {
+	if !m.escaped {
+		return m.raw
+	}
+	m.scratch = appendUnescaped(m.scratch[:0], m.raw)
+	return m.scratch
+}
+
+// valueEnd returns the index after the compact value that starts at b[i], or −1.
+func valueEnd(b []byte, i int) int {
+	if i >= len(b) {
+		return -1
+	}
+	switch b[i] {
+	case '"':
+		end, _ := stringEnd(b, i+1)
+		return end
+	case '{', '[':
+		depth := 1
+		for i++; i < len(b); i++ {
+			switch b[i] {
+			case '"':
+				end, _ := stringEnd(b, i+1)
+				if end < 0 {
+					return -1
+				}
+				i = end - 1
+			case '{', '[':
+				depth++
+			case '}', ']':
+				if depth--; depth == 0 {
+					return i + 1
+				}
+			}
+		}
+		return -1
+	}
+	return scalarEnd(b, i)
+}
+
+// scalarEnd returns the index after the number or literal that starts at b[i], or −1 when there is none.
+func scalarEnd(b []byte, i int) int {
+	start := i
+	for i < len(b) && b[i] > ' ' && b[i] != ',' && b[i] != '}' && b[i] != ']' && b[i] != '"' {
+		i++
+	}
+	if i == start {
+		return -1
+	}
+	return i
+}
+
+// appendDistinct appends a compact valid value so that no object in it has a key twice:
+// the first place stays, with the last value.
+func appendDistinct(dst, value []byte) []byte {
+	switch value[0] {
+	case '{':
+		m, _ := membersOf(value)
+		var names, values [][]byte
+		place := make(map[string]int)
+		for m.next() {
+			at, ok := place[string(m.name())]
+			if !ok {
+				at = len(names)
+				place[string(m.name())] = at
+				names = append(names, m.raw)
+				values = append(values, nil)
+			}
+			values[at] = m.value
+		}
+		dst = append(dst, '{')
+		for i, name := range names {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = append(dst, '"')
+			dst = append(dst, name...)
+			dst = append(dst, '"', ':')
+			dst = appendDistinct(dst, values[i])
+		}
+		return append(dst, '}')
+	case '[':
+		dst = append(dst, '[')
+		for i := 1; i < len(value)-1; {
+			end := valueEnd(value, i)
+			dst = appendDistinct(dst, value[i:end])
+			if i = end; value[i] == ',' {
+				dst = append(dst, ',')
+				i++
+			}
+		}
+		return append(dst, ']')
+	}
+	return append(dst, value...)
+}
+
+// Merge lays the first-level fields of change over those of old: a field of both keeps
+// its place and takes the value of change, a new one goes to the end. The result is
+// the caller's own.
+func Merge(old, change []byte) ([]byte, error) {
+	var own [64]field
+	fields := own[:0]
+	m, err := membersOf(change)
+	if err != nil {
+		return nil, err
+	}
+	for m.next() {
+		fields = append(fields, field{name: unescaped(&m), raw: m.raw, value: m.value})
+	}
+	if m.err != nil {
+		return nil, m.err
+	}
+	// More fields than that are looked up by name, not one by one.
+	const few = 16
+	var place map[string]int
+	if len(fields) > few {
+		place = make(map[string]int, len(fields))
+		for i := range fields {
+			place[string(fields[i].name)] = i
+		}
+	}
+	find := func(name []byte) int {
+		if place != nil {
+			if i, ok := place[string(name)]; ok {
+				return i
+			}
+			return -1
+		}
+		return slices.IndexFunc(fields, func(f field) bool { return bytes.Equal(f.name, name) })
+	}
+
+	out := make([]byte, 1, len(old)+len(change))
+	out[0] = '{'
+	if m, err = membersOf(old); err != nil {
+		return nil, err
+	}
+	for m.next() {
+		value := m.value
+		if i := find(m.name()); i >= 0 {
+			value = fields[i].value
+			fields[i].used = true
+		}
+		out = appendMember(out, m.raw, value)
+	}
+	if m.err != nil {
+		return nil, m.err
+	}
+	for _, f := range fields {
+		if !f.used {
+			out = appendMember(out, f.raw, f.value)
+		}
+	}
+	return append(out, '}'), nil
+}
+
+type field struct {
+	name, raw, value []byte
+	used             bool
+}
+
+// unescaped returns the name of the member, valid as long as the object.
+func unescaped(m *members) []byte {
+	if !m.escaped {
+		return m.raw
+	}
+	return appendUnescaped(nil, m.raw)
+}
+
+// appendMember appends a member to an object that is open, its name given as it stands in JSON.
+func appendMember(dst, raw, value []byte) []byte {
+	if len(dst) > 1 {
+		dst = append(dst, ',')
+	}
+	dst = append(dst, '"')
+	dst = append(dst, raw...)
+	dst = append(dst, '"', ':')
+	return append(dst, value...)
+}

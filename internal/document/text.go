@@ -1,0 +1,194 @@
+package document
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"math/bits"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// AppendQuoted appends text as a JSON string. Invalid UTF-8 becomes U+FFFD.
+func AppendQuoted(dst, text []byte) []byte {
+	if !utf8.Valid(text) {
+		text = bytes.ToValidUTF8(text, []byte("\uFFFD"))
+	}
+	const hex = "0123456789abcdef"
+	dst = append(dst, '"')
+	from := 0
+	for i, c := range text {
+		if c >= ' ' && c != '"' && c != '\\' {
+			continue
+		}
+		dst = append(dst, text[from:i]...)
+		from = i + 1
+		switch c {
+		case '"', '\\':
+			dst = append(dst, '\\', c)
+		case '\n':
+			dst = append(dst, '\\', 'n')
+		case '\r':
+			dst = append(dst, '\\', 'r')
+		case '\t':
+			dst = append(dst, '\\', 't')
+		default:
+			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		}
+	}
+	dst = append(dst, text[from:]...)
+	return append(dst, '"')
+}
+
+// AppendUnquoted appends the text of a JSON string given with its quotes. Half a
+// surrogate pair becomes U+FFFD.
+func AppendUnquoted(dst, quoted []byte) []byte {
+	if len(quoted) < 2 {
+		return dst
+	}
+	return appendUnescaped(dst, quoted[1:len(quoted)-1])
+}
+
+// appendUnescaped appends the text of the inside of a JSON string.
+func appendUnescaped(dst, s []byte) []byte {
+	for {
+		i := bytes.IndexByte(s, '\\')
+		if i < 0 || i+1 >= len(s) {
+			return append(dst, s...)
+		}
+		dst = append(dst, s[:i]...)
+		c := s[i+1]
+		s = s[i+2:]
+		switch c {
+		case 'b':
+			c = '\b'
+		case 'f':
+			c = '\f'
+		case 'n':
+			c = '\n'
+		case 'r':
+			c = '\r'
+		case 't':
+			c = '\t'
+		case 'u':
+			r, ok := hex4(s)
+			if !ok {
+				dst = append(dst, "\uFFFD"...)
+				continue
+			}
+			s = s[4:]
+			if utf16.IsSurrogate(r) {
+				pair := rune(utf8.RuneError)
+				if len(s) >= 6 && s[0] == '\\' && s[1] == 'u' {
+					if low, ok := hex4(s[2:]); ok {
+						pair = utf16.DecodeRune(r, low)
+					}
+				}
+				if r = pair; r != utf8.RuneError {
+					s = s[6:]
+				}
+			}
+			dst = utf8.AppendRune(dst, r)
+			continue
+		}
+		dst = append(dst, c)
+	}
+}
+
+// stringEnd returns the index after the closing quote of the string whose
+// opening quote stands before i, or −1, and whether there is an escape in it.
+func stringEnd(b []byte, i int) (end int, escaped bool) {
+	for {
+		var n int
+		if i+8 <= len(b) {
+			m := special(binary.LittleEndian.Uint64(b[i:]))
+			if m == 0 {
+				i += 8
+				continue
+			}
+			n = bits.TrailingZeros64(m) >> 3
+		}
+		if i += n; i >= len(b) {
+			return -1, false
+		}
+		switch b[i] {
+		case '"':
+			return i + 1, escaped
+		case '\\':
+			escaped = true
+			i++
+		}
+		i++
+	}
+}
+
+// appendNumber appends the text of a JSON number as it is indexed (text.md 10
+// of the behaviour notes): an integer of 64 bits in its digits, any other number in
+// its shortest decimal form, with an exponent below 1e-5 and from 1e16.
+func appendNumber(dst, number []byte) (text []byte, value float64) {
+	if isInteger(number) {
+		if len(number) < 16 {
+			return append(dst, number...), float64(smallInteger(number))
+		}
+		if number[0] == '-' {
+			if n, err := strconv.ParseInt(string(number), 10, 64); err == nil {
+				return append(dst, number...), float64(n)
+			}
+		} else if n, err := strconv.ParseUint(string(number), 10, 64); err == nil {
+			return append(dst, number...), float64(n)
+		}
+	}
+	value, _ = strconv.ParseFloat(string(number), 64)
+	value = min(max(value, -math.MaxFloat64), math.MaxFloat64)
+	return appendFloat(dst, value), value
+}
+
+// isInteger reports whether a JSON number is written as an integer. "-0" is not one.
+func isInteger(number []byte) bool {
+	for _, c := range number {
+		if c == '.' || c|0x20 == 'e' {
+			return false
+		}
+	}
+	return string(number) != "-0"
+}
+
+// smallInteger reads an integer of at most 18 digits.
+func smallInteger(number []byte) (n int64) {
+	digits := number
+	if number[0] == '-' {
+		digits = number[1:]
+	}
+	for _, c := range digits {
+		n = n*10 + int64(c-'0')
+	}
+	if number[0] == '-' {
+		return -n
+	}
+	return n
+}
+
+// appendFloat appends f in its shortest decimal form, which always shows that it
+// is not an integer: 1.0, 1e16, 1.5e-7.
+func appendFloat(dst []byte, f float64) []byte {
+	start := len(dst)
+	if abs := max(f, -f); abs == 0 || abs >= 1e-5 && abs < 1e16 {
+		dst = strconv.AppendFloat(dst, f, 'f', -1, 64)
+		if bytes.IndexByte(dst[start:], '.') < 0 {
+			dst = append(dst, ".0"...)
+		}
+		return dst
+	}
+	dst = strconv.AppendFloat(dst, f, 'e', -1, 64)
+	// strconv writes a sign and two digits at least: e+16, e-07.
+	e := start + bytes.IndexByte(dst[start:], 'e') + 1
+	digits := e + 1
+	if dst[e] == '-' {
+		e++
+	}
+	for dst[digits] == '0' {
+		digits++
+	}
+	return append(dst[:e], dst[digits:]...)
+}

@@ -1,0 +1,232 @@
+package document
+
+import "sync"
+
+// Visitor is told about the values of a document by Walk. Every slice it gets is
+// valid during the call only.
+//
+// For each member of each object, in document order, Walk first calls Field with the
+// full path of the member; so the paths that Field has heard are those that exist in
+// the document, parents included. Then come the calls for the value:
+//
+//	member of the document    value in it                  calls
+//	"a": scalar               the scalar                   Visit, scalar
+//	"a": []  or {}                                         Visit, Empty
+//	"a": [1, [2], [], {}]     1, 2 and the empty ones      Visit and scalar for 1 and 2, Visit for the empty ones
+//	"a": {…}                  none                         Field for each member
+//
+// The same goes for a member of a nested object, with one Visit more, before
+// all others, when its value is an array or an object. Members of objects inside
+// arrays have the path of the array plus their name, so a path may come several
+// times; so may that of a key "a.b" beside an object "a" with a key "b".
+//
+// scalar is one of String, Number, Bool and Null. Null and Empty are called only when the
+// value stands directly at the path, with no array on the way: [null] is neither
+// null nor empty. An empty string is reported by String, and then by Empty under the same condition.
+type Visitor interface {
+	// Field maps a full dotted path to a handle that the other calls get. A negative
+	// handle skips the member with all that is below it.
+	Field(path []byte) (handle int)
+	// Visit says that the path is visited once more in this document (text.md 10): each
+	// visit after the first moves the base of the positions. It comes before the value.
+	Visit(field int)
+	// String, Number and Bool get the scalars. text is the string's unescaped text, or the number as it
+	// is indexed: an integer of 64 bits in its digits, other numbers in shortest decimal form.
+	// indices are the array indices on the way from the document to the value, outermost first; nil if there are none.
+	String(field int, text []byte, indices []int)
+	Number(field int, text []byte, value float64, indices []int)
+	Bool(field int, value bool, indices []int)
+	// Null is a null; Empty an empty string, array or object.
+	Null(field int)
+	Empty(field int)
+}
+
+// Walk visits a document's values in the order in which words get positions. The
+// document must be compact, as Convert writes it; nesting beyond MaxDepth, or what is no
+// document, is an error, with part of it visited. It allocates nothing once its scratch space has grown.
+func Walk(doc []byte, v Visitor) error {
+	w := walkers.Get().(*walker)
+	defer walkers.Put(w)
+	w.b, w.v = doc, v
+	w.path, w.indices = w.path[:0], w.indices[:0]
+	end, err := w.object(0, 1)
+	w.b, w.v = nil, nil
+	if err == nil && end != len(doc) {
+		err = errDamaged
+	}
+	return err
+}
+
+type walker struct {
+	b       []byte
+	v       Visitor
+	path    []byte // of the object whose members are visited, with a dot at its end unless it is the document
+	indices []int
+	scratch []byte
+}
+
+var walkers = sync.Pool{New: func() any { return new(walker) }}
+
+// object visits the members of the object at b[i] and returns its end.
+func (w *walker) object(i, depth int) (int, error) {
+	b := w.b
+	if i >= len(b) || b[i] != '{' || depth > MaxDepth {
+		return 0, errDamaged
+	}
+	i++
+	if i < len(b) && b[i] == '}' {
+		return i + 1, nil
+	}
+	base := len(w.path)
+	for {
+		if i >= len(b) || b[i] != '"' {
+			return 0, errDamaged
+		}
+		end, escaped := stringEnd(b, i+1)
+		if end < 0 || end+1 >= len(b) || b[end] != ':' {
+			return 0, errDamaged
+		}
+		w.path = w.path[:base]
+		if escaped {
+			w.path = appendUnescaped(w.path, b[i+1:end-1])
+		} else {
+			w.path = append(w.path, b[i+1:end-1]...)
+		}
+		var err error
+		if field := w.v.Field(w.path); field >= 0 {
+			i, err = w.member(field, end+1, depth)
+		} else if i = valueEnd(b, end+1); i < 0 {
+			err = errDamaged
+		}
+		if err != nil {
+			return 0, err
+		}
+		if i >= len(b) {
+			return 0, errDamaged
+		}
+		switch b[i] {
+		case ',':
+			i++
+		case '}':
+			w.path = w.path[:base]
+			return i + 1, nil
+		default:
+			return 0, errDamaged
+		}
+	}
+}
+
+// member visits the value at b[i] of a member, whose path is w.path.
+func (w *walker) member(field, i, depth int) (int, error) {
+	c := w.b[i]
+	if c != '{' && c != '[' {
+		w.v.Visit(field)
+		return w.scalar(field, i)
+	}
+	if depth > 1 {
+		w.v.Visit(field)
+	}
+	if i+1 < len(w.b) && w.b[i+1] == c+2 { // ] and } stand two after [ and {
+		w.v.Visit(field)
+		if len(w.indices) == 0 {
+			w.v.Empty(field)
+		}
+		return i + 2, nil
+	}
+	if c == '[' {
+		return w.array(field, i, depth+1)
+	}
+	w.path = append(w.path, '.')
+	return w.object(i, depth+1)
+}
+
+// array visits the elements of the array at b[i], which is not empty and stands at w.path.
+func (w *walker) array(field, i, depth int) (int, error) {
+	b := w.b
+	if depth > MaxDepth {
+		return 0, errDamaged
+	}
+	w.indices = append(w.indices, 0)
+	level, base := len(w.indices), len(w.path)
+	i++
+	for {
+		if i+1 >= len(b) {
+			return 0, errDamaged
+		}
+		var err error
+		switch c := b[i]; {
+		case c != '{' && c != '[':
+			w.v.Visit(field)
+			i, err = w.scalar(field, i)
+		case b[i+1] == c+2:
+			w.v.Visit(field)
+			i += 2
+		case c == '[':
+			i, err = w.array(field, i, depth+1)
+		default:
+			w.path = append(w.path, '.')
+			i, err = w.object(i, depth+1)
+			w.path = w.path[:base]
+		}
+		if err != nil {
+			return 0, err
+		}
+		if i >= len(b) {
+			return 0, errDamaged
+		}
+		switch b[i] {
+		case ',':
+			i++
+			w.indices[level-1]++
+		case ']':
+			w.indices = w.indices[:level-1]
+			return i + 1, nil
+		default:
+			return 0, errDamaged
+		}
+	}
+}
+
+// scalar visits the string, number or literal at b[i] and returns its end.
+func (w *walker) scalar(field, i int) (int, error) {
+	b := w.b
+	indices := w.indices
+	if len(indices) == 0 {
+		indices = nil
+	}
+	if b[i] == '"' {
+		end, escaped := stringEnd(b, i+1)
+		if end < 0 {
+			return 0, errDamaged
+		}
+		text := b[i+1 : end-1]
+		if escaped {
+			w.scratch = appendUnescaped(w.scratch[:0], text)
+			text = w.scratch
+		}
+		w.v.String(field, text, indices)
+		if len(text) == 0 && indices == nil {
+			w.v.Empty(field)
+		}
+		return end, nil
+	}
+	end := scalarEnd(b, i)
+	if end < 0 {
+		return 0, errDamaged
+	}
+	switch c := b[i]; {
+	case c == '-' || isDigit(c):
+		var value float64
+		w.scratch, value = appendNumber(w.scratch[:0], b[i:end])
+		w.v.Number(field, w.scratch, value, indices)
+	case string(b[i:end]) == "true" || string(b[i:end]) == "false":
+		w.v.Bool(field, c == 't', indices)
+	case string(b[i:end]) == "null":
+		if indices == nil {
+			w.v.Null(field)
+		}
+	default:
+		return 0, errDamaged
+	}
+	return end, nil
+}
