@@ -1,0 +1,399 @@
+// Command generate writes the amd64 kernels of package simd. Run it through
+// go generate in the package's directory.
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+)
+
+func main() {
+	ConstraintExpr("!noasm")
+	floats("dotAVX2", false)
+	floats("l2AVX2", true)
+	floats512("dotAVX512", false)
+	floats512("l2AVX512", true)
+	int8AVX2()
+	int8VNNI()
+	hammingAVX2()
+	hammingAVX512()
+	Generate()
+}
+
+// operands loads the two slices' addresses and the common length.
+func operands() (a, b Register, n GPVirtual) {
+	a = Load(Param("a").Base(), GP64())
+	b = Load(Param("b").Base(), GP64())
+	n = Load(Param("a").Len(), GP64()).(GPVirtual)
+	return a, b, n
+}
+
+const accumulators = 4 // hides the latency of a fused multiply-add
+
+// floats writes a dot product (or squared distance) over 8-lane registers:
+// four accumulators, then single registers, then single elements.
+func floats(name string, squared bool) {
+	TEXT(name, NOSPLIT, "func(a, b []float32) float32")
+	Pragma("noescape")
+	Doc(fmt.Sprintf("%s needs AVX2 and FMA, and len(b) >= len(a).", name))
+	a, b, n := operands()
+	acc := make([]VecVirtual, accumulators)
+	for i := range acc {
+		acc[i] = YMM()
+		VXORPS(acc[i], acc[i], acc[i])
+	}
+	step := func(offset int, into VecVirtual) {
+		x := YMM()
+		VMOVUPS(Mem{Base: a, Disp: offset}, x)
+		if squared {
+			VSUBPS(Mem{Base: b, Disp: offset}, x, x)
+			VFMADD231PS(x, x, into)
+		} else {
+			VFMADD231PS(Mem{Base: b, Disp: offset}, x, into)
+		}
+	}
+	Label("block")
+	CMPQ(n, U8(8*accumulators))
+	JL(LabelRef("single"))
+	for i := range acc {
+		step(32*i, acc[i])
+	}
+	ADDQ(U32(32*accumulators), a)
+	ADDQ(U32(32*accumulators), b)
+	SUBQ(U8(8*accumulators), n)
+	JMP(LabelRef("block"))
+
+	Label("single")
+	CMPQ(n, U8(8))
+	JL(LabelRef("reduce"))
+	step(0, acc[0])
+	ADDQ(U8(32), a)
+	ADDQ(U8(32), b)
+	SUBQ(U8(8), n)
+	JMP(LabelRef("single"))
+
+	Label("reduce")
+	VADDPS(acc[1], acc[0], acc[0])
+	VADDPS(acc[3], acc[2], acc[2])
+	VADDPS(acc[2], acc[0], acc[0])
+	sum := acc[0].AsX()
+	high := XMM()
+	VEXTRACTF128(U8(1), acc[0], high)
+	VADDPS(high, sum, sum)
+	VHADDPS(sum, sum, sum)
+	VHADDPS(sum, sum, sum)
+
+	Label("tail")
+	TESTQ(n, n)
+	JZ(LabelRef("done"))
+	x := XMM()
+	VMOVSS(Mem{Base: a}, x)
+	if squared {
+		VSUBSS(Mem{Base: b}, x, x)
+		VFMADD231SS(x, x, sum)
+	} else {
+		VFMADD231SS(Mem{Base: b}, x, sum)
+	}
+	ADDQ(U8(4), a)
+	ADDQ(U8(4), b)
+	DECQ(n)
+	JMP(LabelRef("tail"))
+
+	Label("done")
+	VZEROUPPER()
+	Store(sum, ReturnIndex(0))
+	RET()
+}
+
+// tailMask sets a mask register to the lowest n bits, n < 64.
+func tailMask(n GPVirtual, move func(r GPVirtual)) {
+	ones := GP64()
+	MOVQ(I64(-1), ones)
+	bits := GP64()
+	BZHIQ(n, ones, bits)
+	move(bits)
+}
+
+// floats512 is floats over 16-lane registers with a masked tail.
+func floats512(name string, squared bool) {
+	TEXT(name, NOSPLIT, "func(a, b []float32) float32")
+	Pragma("noescape")
+	Doc(fmt.Sprintf("%s needs AVX-512 F and BMI2, and len(b) >= len(a).", name))
+	a, b, n := operands()
+	acc := make([]VecVirtual, accumulators)
+	for i := range acc {
+		acc[i] = ZMM()
+		VXORPS(acc[i].AsY(), acc[i].AsY(), acc[i].AsY())
+	}
+	add := func(x VecVirtual, y Op, into VecVirtual) {
+		if squared {
+			VSUBPS(y, x, x)
+			VFMADD231PS(x, x, into)
+		} else {
+			VFMADD231PS(y, x, into)
+		}
+	}
+	step := func(offset int, into VecVirtual) {
+		x := ZMM()
+		VMOVUPS(Mem{Base: a, Disp: offset}, x)
+		add(x, Mem{Base: b, Disp: offset}, into)
+	}
+	Label("block")
+	CMPQ(n, U8(16*accumulators))
+	JL(LabelRef("single"))
+	for i := range acc {
+		step(64*i, acc[i])
+	}
+	ADDQ(U32(64*accumulators), a)
+	ADDQ(U32(64*accumulators), b)
+	SUBQ(U8(16*accumulators), n)
+	JMP(LabelRef("block"))
+
+	Label("single")
+	CMPQ(n, U8(16))
+	JL(LabelRef("tail"))
+	step(0, acc[0])
+	ADDQ(U8(64), a)
+	ADDQ(U8(64), b)
+	SUBQ(U8(16), n)
+	JMP(LabelRef("single"))
+
+	Label("tail")
+	TESTQ(n, n)
+	JZ(LabelRef("reduce"))
+	mask := K()
+	tailMask(n, func(r GPVirtual) { KMOVW(r.As32(), mask) })
+	x, y := ZMM(), ZMM()
+	VMOVUPS_Z(Mem{Base: a}, mask, x)
+	VMOVUPS_Z(Mem{Base: b}, mask, y)
+	add(x, y, acc[1])
+
+	Label("reduce")
+	VADDPS(acc[1], acc[0], acc[0])
+	VADDPS(acc[3], acc[2], acc[2])
+	VADDPS(acc[2], acc[0], acc[0])
+	half := YMM()
+	VEXTRACTF64X4(U8(1), acc[0], half)
+	VADDPS(half, acc[0].AsY(), half)
+	quarter := XMM()
+	VEXTRACTF128(U8(1), half, quarter)
+	sum := half.AsX()
+	VADDPS(quarter, sum, sum)
+	VHADDPS(sum, sum, sum)
+	VHADDPS(sum, sum, sum)
+	VZEROUPPER()
+	Store(sum, ReturnIndex(0))
+	RET()
+}
+
+// sumInt32 adds the lanes of a 256-bit register of int32 and returns the sum.
+func sumInt32(acc VecVirtual) {
+	high := XMM()
+	VEXTRACTI128(U8(1), acc, high)
+	sum := acc.AsX()
+	VPADDD(high, sum, sum)
+	VPSHUFD(U8(0x4e), sum, high)
+	VPADDD(high, sum, sum)
+	VPSHUFD(U8(0xb1), sum, high)
+	VPADDD(high, sum, sum)
+	result := GP32()
+	VMOVD(sum, result)
+	VZEROUPPER()
+	Store(result, ReturnIndex(0))
+	RET()
+}
+
+// int8AVX2 widens to 16 bits: no pair of products can saturate.
+func int8AVX2() {
+	TEXT("dotInt8AVX2", NOSPLIT, "func(a, b []int8) int32")
+	Pragma("noescape")
+	Doc("dotInt8AVX2 needs AVX2, len(a) a multiple of 16, and len(b) >= len(a).")
+	a, b, n := operands()
+	acc := [2]VecVirtual{YMM(), YMM()}
+	for i := range acc {
+		VPXOR(acc[i], acc[i], acc[i])
+	}
+	step := func(offset int, into VecVirtual) {
+		x, y := YMM(), YMM()
+		VPMOVSXBW(Mem{Base: a, Disp: offset}, x)
+		VPMOVSXBW(Mem{Base: b, Disp: offset}, y)
+		VPMADDWD(y, x, x)
+		VPADDD(x, into, into)
+	}
+	Label("block")
+	CMPQ(n, U8(32))
+	JL(LabelRef("single"))
+	step(0, acc[0])
+	step(16, acc[1])
+	ADDQ(U8(32), a)
+	ADDQ(U8(32), b)
+	SUBQ(U8(32), n)
+	JMP(LabelRef("block"))
+	Label("single")
+	TESTQ(n, n)
+	JZ(LabelRef("reduce"))
+	step(0, acc[0])
+	Label("reduce")
+	VPADDD(acc[1], acc[0], acc[0])
+	sumInt32(acc[0])
+}
+
+// int8VNNI multiplies unsigned by signed bytes: a+128 times b, less 128 times
+// the sum of b, which the same instruction gathers.
+func int8VNNI() {
+	TEXT("dotInt8VNNI", NOSPLIT, "func(a, b []int8) int32")
+	Pragma("noescape")
+	Doc("dotInt8VNNI needs AVX-512 F, BW, VNNI and BMI2, and len(b) >= len(a).")
+	a, b, n := operands()
+	bias, acc, sums := ZMM(), ZMM(), ZMM()
+	byte128 := GP32()
+	MOVL(U32(0x80), byte128)
+	VPBROADCASTB(byte128, bias)
+	VPXOR(acc.AsY(), acc.AsY(), acc.AsY())
+	VPXOR(sums.AsY(), sums.AsY(), sums.AsY())
+	add := func(x VecVirtual, y VecVirtual) {
+		VPXORD(bias, x, x)
+		VPDPBUSD(y, x, acc)
+		VPDPBUSD(y, bias, sums)
+	}
+	Label("block")
+	CMPQ(n, U8(64))
+	JL(LabelRef("tail"))
+	x, y := ZMM(), ZMM()
+	VMOVDQU8(Mem{Base: a}, x)
+	VMOVDQU8(Mem{Base: b}, y)
+	add(x, y)
+	ADDQ(U8(64), a)
+	ADDQ(U8(64), b)
+	SUBQ(U8(64), n)
+	JMP(LabelRef("block"))
+	Label("tail")
+	TESTQ(n, n)
+	JZ(LabelRef("reduce"))
+	mask := K()
+	tailMask(n, func(r GPVirtual) { KMOVQ(r, mask) })
+	x, y = ZMM(), ZMM()
+	VMOVDQU8_Z(Mem{Base: a}, mask, x)
+	VMOVDQU8_Z(Mem{Base: b}, mask, y)
+	add(x, y)
+	Label("reduce")
+	VPSUBD(sums, acc, acc)
+	half := YMM()
+	VEXTRACTI64X4(U8(1), acc, half)
+	VPADDD(half, acc.AsY(), half)
+	sumInt32(half)
+}
+
+// hammingAVX2 counts bits by a table of 16 nibbles (W. Muła, N. Kurz, D. Lemire,
+// "Faster Population Counts Using AVX2 Instructions", 2016).
+func hammingAVX2() {
+	nibbles := GLOBL("nibbleBits", RODATA|NOPTR)
+	for i := range 32 {
+		bits := (i & 1) + (i >> 1 & 1) + (i >> 2 & 1) + (i >> 3 & 1)
+		DATA(i, U8(bits))
+	}
+	TEXT("hammingAVX2", NOSPLIT, "func(a, b []uint64) int64")
+	Pragma("noescape")
+	Doc("hammingAVX2 needs AVX2 and POPCNT, and len(b) >= len(a).")
+	a, b, n := operands()
+	table, low, zero, acc := YMM(), YMM(), YMM(), YMM()
+	VMOVDQU(nibbles, table)
+	fifteen := GP32()
+	MOVL(U32(0x0f0f0f0f), fifteen)
+	VMOVD(fifteen, low.AsX())
+	VPBROADCASTD(low.AsX(), low)
+	VPXOR(zero, zero, zero)
+	VPXOR(acc, acc, acc)
+	Label("block")
+	CMPQ(n, U8(4))
+	JL(LabelRef("reduce"))
+	x, high := YMM(), YMM()
+	VMOVDQU(Mem{Base: a}, x)
+	VPXOR(Mem{Base: b}, x, x)
+	VPSRLW(U8(4), x, high)
+	VPAND(low, x, x)
+	VPAND(low, high, high)
+	VPSHUFB(x, table, x)
+	VPSHUFB(high, table, high)
+	VPADDB(high, x, x)
+	VPSADBW(zero, x, x)
+	VPADDQ(x, acc, acc)
+	ADDQ(U8(32), a)
+	ADDQ(U8(32), b)
+	SUBQ(U8(4), n)
+	JMP(LabelRef("block"))
+	Label("reduce")
+	other := XMM()
+	VEXTRACTI128(U8(1), acc, other)
+	VPADDQ(other, acc.AsX(), other)
+	total, second := GP64(), GP64()
+	VPEXTRQ(U8(1), other, second)
+	VMOVQ(other, total)
+	ADDQ(second, total)
+	Label("tail")
+	TESTQ(n, n)
+	JZ(LabelRef("done"))
+	word := GP64()
+	MOVQ(Mem{Base: a}, word)
+	XORQ(Mem{Base: b}, word)
+	POPCNTQ(word, word)
+	ADDQ(word, total)
+	ADDQ(U8(8), a)
+	ADDQ(U8(8), b)
+	DECQ(n)
+	JMP(LabelRef("tail"))
+	Label("done")
+	VZEROUPPER()
+	Store(total, ReturnIndex(0))
+	RET()
+}
+
+func hammingAVX512() {
+	TEXT("hammingAVX512", NOSPLIT, "func(a, b []uint64) int64")
+	Pragma("noescape")
+	Doc("hammingAVX512 needs AVX-512 F, VPOPCNTDQ and BMI2, and len(b) >= len(a).")
+	a, b, n := operands()
+	acc := ZMM()
+	VPXOR(acc.AsY(), acc.AsY(), acc.AsY())
+	Label("block")
+	CMPQ(n, U8(8))
+	JL(LabelRef("tail"))
+	x := ZMM()
+	VMOVDQU64(Mem{Base: a}, x)
+	VPXORQ(Mem{Base: b}, x, x)
+	VPOPCNTQ(x, x)
+	VPADDQ(x, acc, acc)
+	ADDQ(U8(64), a)
+	ADDQ(U8(64), b)
+	SUBQ(U8(8), n)
+	JMP(LabelRef("block"))
+	Label("tail")
+	TESTQ(n, n)
+	JZ(LabelRef("reduce"))
+	mask := K()
+	tailMask(n, func(r GPVirtual) { KMOVW(r.As32(), mask) })
+	x = ZMM()
+	y := ZMM()
+	VMOVDQU64_Z(Mem{Base: a}, mask, x)
+	VMOVDQU64_Z(Mem{Base: b}, mask, y)
+	VPXORQ(y, x, x)
+	VPOPCNTQ(x, x)
+	VPADDQ(x, acc, acc)
+	Label("reduce")
+	half := YMM()
+	VEXTRACTI64X4(U8(1), acc, half)
+	VPADDQ(half, acc.AsY(), half)
+	quarter := XMM()
+	VEXTRACTI128(U8(1), half, quarter)
+	VPADDQ(quarter, half.AsX(), quarter)
+	total, second := GP64(), GP64()
+	VPEXTRQ(U8(1), quarter, second)
+	VMOVQ(quarter, total)
+	ADDQ(second, total)
+	VZEROUPPER()
+	Store(total, ReturnIndex(0))
+	RET()
+}

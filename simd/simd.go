@@ -1,0 +1,95 @@
+// Package simd owns the kernels that score vectors, and their dispatch: what
+// the processor offers is looked up once, at start, and nothing above this
+// package knows which instruction set runs.
+//
+// Every kernel has a portable twin in Go, which runs elsewhere, under the
+// build tag noasm, and in the tests as the oracle. The environment variable
+// SVC_SIMD (portable, avx2 or avx512) forces a tier; one that the processor
+// lacks is ignored.
+//
+// Sums of floats depend on the order of addition, so tiers agree within
+// rounding (relative 1e-5 of the sum of magnitudes), not bit for bit; integer
+// kernels are exact.
+package simd
+
+//go:generate go run -C _generate . -out ../kernels_amd64.s -stubs ../kernels_amd64.go -pkg simd
+
+import "os"
+
+// Tier is a family of instructions.
+type Tier uint8
+
+const (
+	Portable Tier = iota
+	AVX2          // with FMA
+	AVX512        // with VNNI and VPOPCNTDQ
+)
+
+func (t Tier) String() string { return [...]string{"portable", "avx2", "avx512"}[t] }
+
+// kernels is one tier's implementation.
+type kernels struct {
+	dot, l2 func(a, b []float32) float32
+	dotInt8 func(a, b []int8) int32
+	hamming func(a, b []uint64) int64
+}
+
+var portable = kernels{dotPortable, l2Portable, dotInt8Portable, hammingPortable}
+
+// current is what runs; tier is its name. They are set before main and never
+// again outside tests.
+var current, tier = chosen()
+
+func chosen() (kernels, Tier) {
+	best := available()
+	if forced := os.Getenv("SVC_SIMD"); forced != "" {
+		for t := Portable; t <= AVX512; t++ {
+			if _, ok := tiers()[t]; ok && t.String() == forced {
+				best = t
+			}
+		}
+	}
+	return tiers()[best], best
+}
+
+// available is the highest tier of this processor.
+func available() Tier {
+	best := Portable
+	for t := range tiers() {
+		best = max(best, t)
+	}
+	return best
+}
+
+// Running returns the tier in use.
+func Running() Tier { return tier }
+
+// Dot returns the sum of a[i]·b[i]. It panics when b is shorter than a.
+func Dot(a, b []float32) float32 { return current.dot(a, b[:len(a)]) }
+
+// L2 returns the sum of (a[i]−b[i])². It panics when b is shorter than a.
+func L2(a, b []float32) float32 { return current.l2(a, b[:len(a)]) }
+
+// DotInt8 returns the sum of a[i]·b[i]; exact up to 131,071 elements of any
+// value. It panics when b is shorter than a.
+func DotInt8(a, b []int8) int32 { return current.dotInt8(a, b[:len(a)]) }
+
+// Hamming returns in how many bits a and b differ. It panics when b is shorter than a.
+func Hamming(a, b []uint64) int64 { return current.hamming(a, b[:len(a)]) }
+
+// DotRows scores one query against consecutive rows of len(q) elements:
+// out[i] is its dot product with row i. It panics when rows is too short.
+func DotRows(out, q, rows []float32) {
+	dot, n := current.dot, len(q)
+	for i := range out {
+		out[i] = dot(q, rows[i*n:(i+1)*n])
+	}
+}
+
+// DotInt8Rows is DotRows for codes of 8 bits.
+func DotInt8Rows(out []int32, q, rows []int8) {
+	dot, n := current.dotInt8, len(q)
+	for i := range out {
+		out[i] = dot(q, rows[i*n:(i+1)*n])
+	}
+}

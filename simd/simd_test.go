@@ -1,0 +1,233 @@
+package simd
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"unsafe"
+)
+
+// guarded returns a slice of n elements that ends at a page no one may read.
+func guarded[T any](t *testing.T, n int) []T {
+	t.Helper()
+	var zero T
+	size := int(unsafe.Sizeof(zero)) * n
+	page := unix.Getpagesize()
+	pages := (size + page - 1) / page * page
+	m, err := unix.Mmap(-1, 0, pages+page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Munmap(m) })
+	if err := unix.Mprotect(m[pages:], unix.PROT_NONE); err != nil {
+		t.Fatal(err)
+	}
+	if n == 0 {
+		return []T{}
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(&m[pages-size])), n)
+}
+
+// lengths has every tail length of every kernel, around each step.
+func lengths() []int {
+	var n []int
+	for i := range 140 {
+		n = append(n, i)
+	}
+	return append(n, 255, 256, 257, 383, 384, 385, 768, 1000, 1024, 1535, 1536, 4096)
+}
+
+func eachTier(t *testing.T, f func(t *testing.T, k kernels)) {
+	for tier, k := range tiers() {
+		if tier != Portable {
+			t.Run(tier.String(), func(t *testing.T) { f(t, k) })
+		}
+	}
+}
+
+func random(t *testing.T) *rand.Rand {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	return rand.New(rand.NewPCG(seed, 1))
+}
+
+// near compares sums whose terms add up to magnitude.
+func near(a, b float32, magnitude float64) bool {
+	if a == b || math.IsNaN(float64(a)) && math.IsNaN(float64(b)) {
+		return true
+	}
+	return math.Abs(float64(a)-float64(b)) <= 1e-5*magnitude+1e-37
+}
+
+func TestFloatKernelsAgreeWithThePortableOnes(t *testing.T) {
+	eachTier(t, func(t *testing.T, k kernels) {
+		r := random(t)
+		special := []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), 1e18, -1e18,
+			math.SmallestNonzeroFloat32, 1e-40, 0, float32(math.Copysign(0, -1))}
+		for _, n := range lengths() {
+			a, b := guarded[float32](t, n+1), guarded[float32](t, n)
+			for _, specials := range []bool{false, true} {
+				for i := range b {
+					a[i+1], b[i] = float32(r.NormFloat64()), float32(r.NormFloat64())
+				}
+				if specials && n > 0 {
+					a[1+r.IntN(n)] = special[r.IntN(len(special))]
+					b[r.IntN(n)] = special[r.IntN(len(special))]
+				}
+				x := a[1:] // starts on any alignment, ends at the guard page
+				var dots, squares float64
+				for i := range x {
+					dots += math.Abs(float64(x[i]) * float64(b[i]))
+					squares += (float64(x[i]) - float64(b[i])) * (float64(x[i]) - float64(b[i]))
+				}
+				if want, got := dotPortable(x, b), k.dot(x, b); !near(got, want, dots) {
+					t.Fatalf("dot of %d: got %v, want %v", n, got, want)
+				}
+				if want, got := l2Portable(x, b), k.l2(x, b); !near(got, want, squares) {
+					t.Fatalf("l2 of %d: got %v, want %v", n, got, want)
+				}
+			}
+		}
+	})
+}
+
+func TestIntegerKernelsAreExact(t *testing.T) {
+	eachTier(t, func(t *testing.T, k kernels) {
+		r := random(t)
+		for _, n := range lengths() {
+			a, b := guarded[int8](t, n+1), guarded[int8](t, n)
+			for _, fill := range []func() int8{
+				func() int8 { return int8(r.Uint32()) },
+				func() int8 { return -128 }, // the products that saturate narrower sums
+				func() int8 { return 127 },
+			} {
+				for i := range b {
+					a[i+1], b[i] = fill(), fill()
+				}
+				if want, got := dotInt8Portable(a[1:], b), k.dotInt8(a[1:], b); got != want {
+					t.Fatalf("dotInt8 of %d: got %d, want %d", n, got, want)
+				}
+			}
+			for i := range b {
+				a[i+1], b[i] = -128, 127
+			}
+			if want, got := dotInt8Portable(a[1:], b), k.dotInt8(a[1:], b); got != want {
+				t.Fatalf("dotInt8 of %d opposite extremes: got %d, want %d", n, got, want)
+			}
+
+			x, y := guarded[uint64](t, n), guarded[uint64](t, n)
+			for i := range x {
+				x[i], y[i] = r.Uint64(), r.Uint64()
+			}
+			if want, got := hammingPortable(x, y), k.hamming(x, y); got != want {
+				t.Fatalf("hamming of %d: got %d, want %d", n, got, want)
+			}
+			for i := range x {
+				y[i] = ^x[i]
+			}
+			if got := k.hamming(x, y); got != int64(64*n) {
+				t.Fatalf("hamming of %d opposites: got %d", n, got)
+			}
+		}
+	})
+}
+
+func TestAShorterSecondSliceIsRefused(t *testing.T) {
+	for name, f := range map[string]func(){
+		"Dot":     func() { Dot(make([]float32, 5), make([]float32, 4)) },
+		"L2":      func() { L2(make([]float32, 5), make([]float32, 4)) },
+		"DotInt8": func() { DotInt8(make([]int8, 5), make([]int8, 4)) },
+		"Hamming": func() { Hamming(make([]uint64, 5), make([]uint64, 4)) },
+		"DotRows": func() { DotRows(make([]float32, 2), make([]float32, 4), make([]float32, 7)) },
+	} {
+		// A slice with spare capacity would let a kernel read what is not its own.
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s read past the end", name)
+				}
+			}()
+			f()
+		}()
+	}
+}
+
+func TestDotRowsScoresEveryRow(t *testing.T) {
+	r := random(t)
+	const n, rows = 37, 11
+	q, m := make([]float32, n), make([]float32, n*rows)
+	qi, mi := make([]int8, n), make([]int8, n*rows)
+	for i := range m {
+		m[i], mi[i] = r.Float32(), int8(r.Uint32())
+		q[i%n], qi[i%n] = r.Float32(), int8(r.Uint32())
+	}
+	out, outi := make([]float32, rows), make([]int32, rows)
+	DotRows(out, q, m)
+	DotInt8Rows(outi, qi, mi)
+	for i := range rows {
+		if want := Dot(q, m[i*n:(i+1)*n]); out[i] != want {
+			t.Errorf("row %d: %v, want %v", i, out[i], want)
+		}
+		if want := dotInt8Portable(qi, mi[i*n:(i+1)*n]); outi[i] != want {
+			t.Errorf("row %d of codes: %v, want %v", i, outi[i], want)
+		}
+	}
+}
+
+func TestATierIsForcedByTheEnvironment(t *testing.T) {
+	t.Setenv("SVC_SIMD", "portable")
+	if _, got := chosen(); got != Portable {
+		t.Errorf("got %v, want portable", got)
+	}
+	t.Setenv("SVC_SIMD", "no such tier")
+	if _, got := chosen(); got != available() {
+		t.Errorf("an unknown tier gives %v, want the best, %v", got, available())
+	}
+}
+
+func BenchmarkKernels(b *testing.B) {
+	const n = 384
+	r := rand.New(rand.NewPCG(1, 2))
+	x, y := make([]float32, n), make([]float32, n)
+	xi, yi := make([]int8, n), make([]int8, n)
+	xb, yb := make([]uint64, n/64), make([]uint64, n/64)
+	for i := range x {
+		x[i], y[i], xi[i], yi[i] = r.Float32(), r.Float32(), int8(r.Uint32()), int8(r.Uint32())
+	}
+	names := []Tier{}
+	for tier := range tiers() {
+		names = append(names, tier)
+	}
+	slices.Sort(names)
+	for _, tier := range names {
+		k := tiers()[tier]
+		b.Run("dot/"+tier.String(), func(b *testing.B) {
+			b.SetBytes(n * 8)
+			for b.Loop() {
+				k.dot(x, y)
+			}
+		})
+		b.Run("l2/"+tier.String(), func(b *testing.B) {
+			b.SetBytes(n * 8)
+			for b.Loop() {
+				k.l2(x, y)
+			}
+		})
+		b.Run("dotInt8/"+tier.String(), func(b *testing.B) {
+			b.SetBytes(n * 2)
+			for b.Loop() {
+				k.dotInt8(xi, yi)
+			}
+		})
+		b.Run("hamming/"+tier.String(), func(b *testing.B) {
+			b.SetBytes(n / 4)
+			for b.Loop() {
+				k.hamming(xb, yb)
+			}
+		})
+	}
+}

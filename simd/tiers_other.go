@@ -1,0 +1,5 @@
+//go:build noasm || !amd64
+
+package simd
+
+func tiers() map[Tier]kernels { return map[Tier]kernels{Portable: portable} }
