@@ -1,0 +1,33 @@
+package fastapi
+
+// action is the right that a key must have to use a route.
+type action string
+
+const (
+	// public routes need no key.
+	public action = "public"
+
+	actionSearch          action = "search"
+	actionDocumentsGet    action = "documents.get"
+	actionDocumentsAdd    action = "documents.add"
+	actionDocumentsDelete action = "documents.delete"
+	actionDocumentsAll    action = "documents.*"
+	actionIndexesGet      action = "indexes.get"
+	actionIndexesCreate   action = "indexes.create"
+	actionIndexesUpdate   action = "indexes.update"
+	actionIndexesDelete   action = "indexes.delete"
+	actionIndexesSwap     action = "indexes.swap"
+	actionIndexesCompact  action = "indexes.compact"
+	actionFieldsPost      action = "fields.post"
+	actionSettingsGet     action = "settings.get"
+	actionSettingsUpdate  action = "settings.update"
+	actionTasksGet        action = "tasks.get"
+	actionTasksCancel     action = "tasks.cancel"
+	actionTasksDelete     action = "tasks.delete"
+	actionStatsGet        action = "stats.get"
+	actionVersion         action = "version"
+	actionFeaturesGet     action = "experimental.get"
+	actionFeaturesUpdate  action = "experimental.update"
+	// actionAll is for routes that only a key with every action opens.
+	actionAll action = "*"
+)

@@ -1,0 +1,107 @@
+package fastapi
+
+import (
+	"time"
+
+	"github.com/bytedance/sonic"
+	"github.com/valyala/fasthttp"
+
+	"svc/internal/apierr"
+	"svc/internal/task"
+)
+
+// encoding writes answers: maps in the order of their keys, so that equal answers are equal bytes.
+var encoding = sonic.Config{SortMapKeys: true, NoValidateJSONMarshaler: true}.Froze()
+
+// answer sends v as JSON.
+func answer(ctx *fasthttp.RequestCtx, v any) error {
+	b, err := encoding.Marshal(v)
+	if err != nil {
+		return err
+	}
+	answerRaw(ctx, b)
+	return nil
+}
+
+// answerRaw sends JSON text. The answer owns it.
+func answerRaw(ctx *fasthttp.RequestCtx, b []byte) {
+	ctx.SetContentType(contentJSON)
+	ctx.Response.SetBodyRaw(b)
+}
+
+// answerWith sends the JSON that write appends to the buffer it is given, which is the answer's own.
+func answerWith(ctx *fasthttp.RequestCtx, write func(dst []byte) ([]byte, error)) error {
+	ctx.SetContentType(contentJSON)
+	b, err := write(ctx.Response.SwapBody(nil)[:0])
+	if err != nil {
+		return err
+	}
+	ctx.Response.SwapBody(b)
+	return nil
+}
+
+// page is a list cut by offset and limit.
+type page[T any] struct {
+	Results []T `json:"results"`
+	Offset  int `json:"offset"`
+	Limit   int `json:"limit"`
+	Total   int `json:"total"`
+}
+
+// cut returns the page of all from offset on, of at most limit.
+func cut[T any](all []T, offset, limit int) page[T] {
+	start := min(offset, len(all))
+	end := start + min(limit, len(all)-start)
+	results := all[start:end]
+	if results == nil {
+		results = []T{}
+	}
+	return page[T]{results, offset, limit, len(all)}
+}
+
+// enqueue makes a task and answers with its summary.
+func (s *Server) enqueue(ctx *fasthttp.RequestCtx, n task.New, status int) error {
+	t, err := s.queue.Enqueue(ctx, n)
+	if err != nil {
+		return err
+	}
+	answerRaw(ctx, t.Summary())
+	ctx.SetStatusCode(status)
+	return nil
+}
+
+// rfc3339 is a moment as the API shows it: UTC, up to nine digits of a second.
+func rfc3339(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// maxUIDBytes bounds the uid of an index.
+const maxUIDBytes = 400
+
+// validUID reports whether uid can name an index.
+func validUID(uid string) bool {
+	if uid == "" || len(uid) > maxUIDBytes {
+		return false
+	}
+	for i := range len(uid) {
+		c := uid[i]
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_') {
+			return false
+		}
+	}
+	return true
+}
+
+// uidForm completes "must be …".
+const uidForm = "an index uid: letters from a to z in either case, digits, - and _, at most 400 characters"
+
+// indexUID returns the uid in the path.
+func indexUID(ctx *fasthttp.RequestCtx) (string, error) {
+	uid := pathValue(ctx, "index_uid")
+	if !validUID(uid) {
+		return "", apierr.New("invalid_index_uid", "`%s` in the path must be %s.", shorten([]byte(uid)), uidForm)
+	}
+	return uid, nil
+}
+
+func indexNotFound(uid string) error {
+	return apierr.New("index_not_found", "There is no index `%s`. Create it, or add documents to it.", uid)
+}

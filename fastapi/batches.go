@@ -1,0 +1,31 @@
+package fastapi
+
+import (
+	"github.com/valyala/fasthttp"
+
+	"svc/internal/task"
+)
+
+func (s *Server) listBatches(ctx *fasthttp.RequestCtx) error {
+	q := taskQuery{Filter: task.Filter{Limit: defaultLimit}}
+	if err := decodeQuery(&q, ctx.QueryArgs(), taskListParams); err != nil {
+		return err
+	}
+	batches, err := s.queue.Batches(q.Filter)
+	if err != nil {
+		return err
+	}
+	return answer(ctx, uidPage[*task.Batch]{batches.Results, batches.Total, batches.Limit, batches.From, batches.Next})
+}
+
+func (s *Server) getBatch(ctx *fasthttp.RequestCtx) error {
+	uid, err := uidInPath(ctx, "batch_id", "invalid_batch_uids")
+	if err != nil {
+		return err
+	}
+	b, err := s.queue.Batch(uid, nil)
+	if err != nil {
+		return err
+	}
+	return answer(ctx, b)
+}

@@ -1,0 +1,35 @@
+package fastapi
+
+import "github.com/valyala/fasthttp"
+
+// Browsers of any origin may call with any method and header: what protects the data is the key.
+
+const corsMethods = "GET, POST, PUT, PATCH, DELETE, OPTIONS, HEAD"
+
+// preflight answers a browser's question whether it may ask. It reports whether the request was one.
+func preflight(ctx *fasthttp.RequestCtx) bool {
+	if !ctx.IsOptions() {
+		return false
+	}
+	h := &ctx.Request.Header
+	if len(h.Peek(fasthttp.HeaderOrigin)) == 0 || len(h.Peek(fasthttp.HeaderAccessControlRequestMethod)) == 0 {
+		return false
+	}
+	out := &ctx.Response.Header
+	out.Set(fasthttp.HeaderAccessControlAllowOrigin, "*")
+	out.Set(fasthttp.HeaderAccessControlAllowMethods, corsMethods)
+	if asked := h.Peek(fasthttp.HeaderAccessControlRequestHeaders); len(asked) > 0 {
+		out.SetBytesV(fasthttp.HeaderAccessControlAllowHeaders, asked)
+	}
+	out.Set(fasthttp.HeaderAccessControlMaxAge, "86400")
+	return true
+}
+
+// shareAnswer lets scripts of every origin read the answer, and tells caches that answers depend on the origin.
+func shareAnswer(ctx *fasthttp.RequestCtx) {
+	if len(ctx.Request.Header.Peek(fasthttp.HeaderOrigin)) > 0 {
+		ctx.Response.Header.Set(fasthttp.HeaderAccessControlAllowOrigin, "*")
+		return
+	}
+	ctx.Response.Header.Add(fasthttp.HeaderVary, "Origin, Access-Control-Request-Method, Access-Control-Request-Headers")
+}

@@ -1,0 +1,400 @@
+package fastapi
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"svc/internal/apierr"
+	"svc/internal/document"
+	"svc/internal/filter"
+	"svc/internal/search"
+	"svc/internal/task"
+)
+
+// addition is what the query string says of an addition of documents.
+type addition struct {
+	primaryKey   string
+	delimiter    byte // of CSV; 0: not given
+	metadata     *string
+	skipCreation bool
+}
+
+var additionParams = []param[addition]{
+	{name: "primaryKey", code: "invalid_index_primary_key", kind: textual, set: func(d *addition, a *arg) error { d.primaryKey = a.text; return nil }},
+	{name: "csvDelimiter", code: "invalid_document_csv_delimiter", kind: textual, set: func(d *addition, a *arg) error {
+		if len(a.text) != 1 || a.text[0] >= 0x80 {
+			return a.expected("one ASCII character")
+		}
+		d.delimiter = a.text[0]
+		return nil
+	}},
+	{name: "customMetadata", code: "invalid_index_custom_metadata", kind: textual, set: func(d *addition, a *arg) error { d.metadata = &a.text; return nil }},
+	{name: "skipCreation", code: "invalid_skip_creation", kind: flag, set: func(d *addition, a *arg) error { d.skipCreation = a.flag; return nil }},
+}
+
+func (s *Server) replaceDocuments(ctx *fasthttp.RequestCtx) error { return s.addDocuments(ctx, false) }
+func (s *Server) updateDocuments(ctx *fasthttp.RequestCtx) error  { return s.addDocuments(ctx, true) }
+
+// addDocuments streams the payload through the parser into the queue's file. What is wrong with it is
+// found before there is a task.
+func (s *Server) addDocuments(ctx *fasthttp.RequestCtx, merge bool) error {
+	var d addition
+	if err := decodeQuery(&d, ctx.QueryArgs(), additionParams); err != nil {
+		return err
+	}
+	uid, err := indexUID(ctx)
+	if err != nil {
+		return err
+	}
+	format, err := payloadFormat(ctx, d.delimiter != 0)
+	if err != nil {
+		return err
+	}
+	if d.delimiter == 0 {
+		d.delimiter = ','
+	}
+	payload, err := s.queue.NewPayload()
+	if err != nil {
+		return err
+	}
+	n, err := s.receive(ctx, payload, format, d.delimiter)
+	if err != nil {
+		payload.Discard()
+		return err
+	}
+	return s.enqueue(ctx, task.New{
+		IndexUID: uid,
+		Content: task.AddDocuments{
+			Merge: merge, SkipCreation: d.skipCreation, PrimaryKey: d.primaryKey, Documents: n, MayCreate: true,
+		},
+		Payload:        payload,
+		CustomMetadata: d.metadata,
+	}, fasthttp.StatusAccepted)
+}
+
+// payloadFormat tells from the content type how documents are written.
+func payloadFormat(ctx *fasthttp.RequestCtx, delimiter bool) (document.Format, error) {
+	const accepted = "`application/json`, `application/x-ndjson` or `text/csv`"
+	kind, err := mediaType(ctx, accepted)
+	if err != nil {
+		return 0, err
+	}
+	format := document.CSV
+	switch kind {
+	case "text/csv":
+		return document.CSV, nil
+	case contentJSON:
+		format = document.JSON
+	case contentNDJSON:
+		format = document.NDJSON
+	default:
+		return 0, wrongType(ctx, accepted)
+	}
+	if delimiter {
+		return 0, apierr.New("invalid_content_type", "`csvDelimiter` is for `text/csv`, but the `Content-Type` is `%s`.", kind)
+	}
+	return format, nil
+}
+
+// receive writes the documents of the body to the payload and returns how many there were.
+func (s *Server) receive(ctx *fasthttp.RequestCtx, payload *task.Payload, format document.Format, delimiter byte) (int, error) {
+	body, err := s.bodyReader(ctx)
+	if err != nil {
+		return 0, err
+	}
+	n, err := document.Convert(payload, body, format, delimiter)
+	switch {
+	case body.err != nil:
+		return 0, body.err // the cause of whatever the parser said
+	case body.read == 0:
+		return 0, apierr.New("missing_payload", "The body is missing: send documents.")
+	}
+	return n, err
+}
+
+// deletion is what the query string says of a deletion.
+type deletion struct{ metadata *string }
+
+var deletionParams = []param[deletion]{
+	{name: "customMetadata", code: "invalid_index_custom_metadata", kind: textual, set: func(d *deletion, a *arg) error { d.metadata = &a.text; return nil }},
+}
+
+// enqueueDeletion enqueues a task on the documents of the index in the path.
+func (s *Server) enqueueDeletion(ctx *fasthttp.RequestCtx, d deletion, content task.Content) error {
+	uid, err := indexUID(ctx)
+	if err != nil {
+		return err
+	}
+	return s.enqueue(ctx, task.New{IndexUID: uid, Content: content, CustomMetadata: d.metadata}, fasthttp.StatusAccepted)
+}
+
+func (s *Server) clearDocuments(ctx *fasthttp.RequestCtx) error {
+	var d deletion
+	if err := decodeQuery(&d, ctx.QueryArgs(), deletionParams); err != nil {
+		return err
+	}
+	return s.enqueueDeletion(ctx, d, task.ClearDocuments{})
+}
+
+func (s *Server) deleteDocument(ctx *fasthttp.RequestCtx) error {
+	var d deletion
+	if err := decodeQuery(&d, ctx.QueryArgs(), deletionParams); err != nil {
+		return err
+	}
+	return s.enqueueDeletion(ctx, d, task.DeleteDocuments{IDs: []string{pathValue(ctx, "document_id")}})
+}
+
+func (s *Server) deleteByIDs(ctx *fasthttp.RequestCtx) error {
+	var d deletion
+	if err := decodeQuery(&d, ctx.QueryArgs(), deletionParams); err != nil {
+		return err
+	}
+	body, err := s.readJSON(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if !body.array() {
+		return apierr.New("bad_request", "The body must be an array of document ids, but it is %s.", body.kind())
+	}
+	ids := []string{}
+	for e := range body.elements() {
+		id, ok := e.text()
+		if !ok {
+			id = string(e) // whatever it is: what is no document's id deletes nothing
+		}
+		ids = append(ids, id)
+	}
+	return s.enqueueDeletion(ctx, d, task.DeleteDocuments{IDs: ids})
+}
+
+// filterDeletion is the body of a deletion by filter.
+type filterDeletion struct {
+	filter value
+	expr   *filter.Expr
+}
+
+var filterDeletionParams = []param[filterDeletion]{
+	{name: "filter", code: "invalid_document_filter", kind: raw, set: func(d *filterDeletion, a *arg) error {
+		var err error
+		d.filter = a.json
+		d.expr, err = parseFilter(a)
+		return err
+	}},
+}
+
+// parseFilter reads a filter of a body or a query string, where an array may be written as JSON.
+func parseFilter(a *arg) (*filter.Expr, error) {
+	body := []byte(a.json)
+	if body == nil {
+		if text := strings.TrimSpace(a.text); strings.HasPrefix(text, "[") && json.Valid([]byte(text)) {
+			body = []byte(text)
+		} else {
+			body = appendString(nil, a.text)
+		}
+	}
+	return filter.FromJSON(body, a.code)
+}
+
+func (s *Server) deleteByFilter(ctx *fasthttp.RequestCtx) error {
+	var d deletion
+	if err := decodeQuery(&d, ctx.QueryArgs(), deletionParams); err != nil {
+		return err
+	}
+	var b filterDeletion
+	if err := readObject(s, ctx, &b, filterDeletionParams); err != nil {
+		return err
+	}
+	switch {
+	case b.filter == nil:
+		return apierr.New("missing_document_filter", "`filter` is missing: say which documents to delete.")
+	case b.expr == nil:
+		return apierr.New("invalid_document_filter", "Sending an empty filter is forbidden.")
+	}
+	if err := s.checkContains(b.expr); err != nil {
+		return err
+	}
+	return s.enqueueDeletion(ctx, d, task.DeleteByFilter{Filter: json.RawMessage(b.filter)})
+}
+
+// edition is the body of an edition by function.
+type edition struct {
+	function string
+	given    bool
+	filter   value
+	expr     *filter.Expr
+	context  value
+}
+
+var editionParams = []param[edition]{
+	{name: "function", code: "invalid_document_edition_function_filter", kind: textual, set: func(e *edition, a *arg) error {
+		e.function, e.given = a.text, true
+		return nil
+	}},
+	{name: "filter", code: "invalid_document_filter", kind: raw, null: true, set: func(e *edition, a *arg) error {
+		var err error
+		e.filter = a.json
+		if e.expr, err = parseFilter(a); err == nil && e.expr == nil {
+			err = apierr.New(a.code, "Sending an empty filter is forbidden. Leave `filter` out to edit every document.")
+		}
+		return err
+	}},
+	{name: "context", code: "invalid_document_edition_context", kind: raw, null: true, set: func(e *edition, a *arg) error {
+		if !a.json.object() {
+			return a.expected("an object")
+		}
+		e.context = a.json
+		return nil
+	}},
+}
+
+func (s *Server) editDocuments(ctx *fasthttp.RequestCtx) error {
+	var d deletion
+	if err := decodeQuery(&d, ctx.QueryArgs(), deletionParams); err != nil {
+		return err
+	}
+	var e edition
+	if err := readObject(s, ctx, &e, editionParams); err != nil {
+		return err
+	}
+	if !e.given {
+		return apierr.New("missing_document_edition_function", "`function` is missing: say how documents change.")
+	}
+	if err := s.features.need("editDocumentsByFunction", "editing documents by function"); err != nil {
+		return err
+	}
+	if err := s.checkContains(e.expr); err != nil {
+		return err
+	}
+	if _, err := document.Compile(e.function); err != nil {
+		return err
+	}
+	return s.enqueueDeletion(ctx, d, task.EditDocuments{
+		Filter: json.RawMessage(e.filter), Context: json.RawMessage(e.context), Function: e.function,
+	})
+}
+
+var fetchParams = []param[search.FetchRequest]{
+	{name: "offset", code: "invalid_document_offset", kind: count, set: func(r *search.FetchRequest, a *arg) error { r.Offset = a.count; return nil }},
+	{name: "limit", code: "invalid_document_limit", kind: count, set: func(r *search.FetchRequest, a *arg) error { r.Limit = a.count; return nil }},
+	{name: "fields", code: "invalid_document_fields", kind: list, null: true, set: func(r *search.FetchRequest, a *arg) error { r.Fields = a.list; return nil }},
+	{name: "retrieveVectors", code: "invalid_document_retrieve_vectors", kind: flag, set: func(r *search.FetchRequest, a *arg) error { r.RetrieveVectors = a.flag; return nil }},
+	{name: "ids", code: "invalid_document_ids", kind: raw, null: true, set: setIDs},
+	{name: "filter", code: "invalid_document_filter", kind: raw, null: true, set: func(r *search.FetchRequest, a *arg) error {
+		var err error
+		r.Filter, err = parseFilter(a)
+		return err
+	}},
+	{name: "sort", code: "invalid_document_sort", kind: raw, null: true, set: func(r *search.FetchRequest, a *arg) error {
+		var err error
+		r.Sort, err = parseSort(a)
+		return err
+	}},
+}
+
+// setIDs takes the ids of documents: strings and whole numbers.
+func setIDs(r *search.FetchRequest, a *arg) error {
+	const form = "an array of document ids (whole numbers, or strings of letters from a to z in either case, digits, - and _)"
+	r.IDs = []string{}
+	if a.json == nil {
+		r.IDs = splitList(a.text)
+	} else {
+		if !a.json.array() {
+			return a.expected(form)
+		}
+		for e := range a.json.elements() {
+			id, ok := e.text()
+			if !ok {
+				if e.kind() != "a number" {
+					return a.expected(form)
+				}
+				id = string(e)
+			}
+			r.IDs = append(r.IDs, id)
+		}
+	}
+	for _, id := range r.IDs {
+		if !document.ValidID([]byte(id)) {
+			return a.expected(form)
+		}
+	}
+	return nil
+}
+
+// parseSort reads a sort order: an array of strings, or a list in a query string, in which commas
+// inside parentheses do not separate.
+func parseSort(a *arg) ([]string, error) {
+	if a.json != nil {
+		if !a.readJSON(list) {
+			return nil, a.expected(wanted[list])
+		}
+		return a.list, nil
+	}
+	var rules []string
+	start, depth := 0, 0
+	for i, c := range a.text {
+		switch {
+		case c == '(':
+			depth++
+		case c == ')':
+			depth--
+		case c == ',' && depth <= 0:
+			rules = append(rules, strings.TrimSpace(a.text[start:i]))
+			start = i + 1
+		}
+	}
+	return append(rules, strings.TrimSpace(a.text[start:])), nil
+}
+
+func (s *Server) getDocuments(ctx *fasthttp.RequestCtx) error {
+	r := search.FetchRequest{Limit: defaultLimit}
+	if err := decodeQuery(&r, ctx.QueryArgs(), fetchParams); err != nil {
+		return err
+	}
+	return s.fetch(ctx, &r)
+}
+
+func (s *Server) fetchDocuments(ctx *fasthttp.RequestCtx) error {
+	r := search.FetchRequest{Limit: defaultLimit}
+	if err := readObject(s, ctx, &r, fetchParams); err != nil {
+		return err
+	}
+	return s.fetch(ctx, &r)
+}
+
+func (s *Server) fetch(ctx *fasthttp.RequestCtx, r *search.FetchRequest) error {
+	v, err := s.view(ctx)
+	if err != nil {
+		return err
+	}
+	defer v.Release()
+	r.Contains = s.features.on("containsFilter")
+	return answerWith(ctx, func(dst []byte) ([]byte, error) { return search.Fetch(ctx, dst, v, r) })
+}
+
+// oneParams are those of the route of one document.
+var oneParams = []param[search.FetchRequest]{
+	{name: "fields", code: "invalid_document_fields", kind: list, set: func(r *search.FetchRequest, a *arg) error { r.Fields = a.list; return nil }},
+	{name: "retrieveVectors", code: "invalid_document_retrieve_vectors", kind: flag, set: func(r *search.FetchRequest, a *arg) error { r.RetrieveVectors = a.flag; return nil }},
+}
+
+func (s *Server) getDocument(ctx *fasthttp.RequestCtx) error {
+	var r search.FetchRequest
+	if err := decodeQuery(&r, ctx.QueryArgs(), oneParams); err != nil {
+		return err
+	}
+	v, err := s.view(ctx)
+	if err != nil {
+		return err
+	}
+	defer v.Release()
+	id := pathValue(ctx, "document_id")
+	seg, row, ok := v.Find([]byte(id))
+	if !ok {
+		return apierr.New("document_not_found", "There is no document `%s`.", shorten([]byte(id)))
+	}
+	return answerWith(ctx, func(dst []byte) ([]byte, error) {
+		return search.AppendDocument(dst, v, seg, row, r.Fields, r.RetrieveVectors)
+	})
+}

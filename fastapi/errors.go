@@ -1,0 +1,53 @@
+package fastapi
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/bytedance/sonic/encoder"
+	"github.com/valyala/fasthttp"
+
+	"svc/internal/apierr"
+)
+
+// fail answers with the envelope of an error: {message, code, type, link}.
+func (s *Server) fail(ctx *fasthttp.RequestCtx, err error) {
+	e := s.public(ctx, err)
+	status := e.Code.Status()
+	if status == fasthttp.StatusServiceUnavailable {
+		ctx.Response.Header.Set("Retry-After", "10")
+	}
+	ctx.SetStatusCode(status)
+	ctx.SetContentType(contentJSON)
+	ctx.Response.SetBody(appendError(nil, e))
+}
+
+// public turns an error into one for the caller. What is not the caller's
+// fault is logged in full; the answer says no more than where to look.
+func (s *Server) public(ctx *fasthttp.RequestCtx, err error) *apierr.Error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return apierr.New("too_many_search_requests", "The search took longer than %v and was dropped. Ask for less, or set `searchCutoffMs`.", maxSearchTime)
+	}
+	if e := apierr.From(err); e.Code != apierr.Internal {
+		return e
+	}
+	s.log.LogAttrs(ctx, slog.LevelError, "request failed",
+		slog.Uint64("request", ctx.ID()), slog.String("method", string(ctx.Method())), slog.String("path", string(ctx.URI().PathOriginal())), slog.Any("error", err))
+	return apierr.New(apierr.Internal, "The server could not answer. Its log says why: look for request %d.", ctx.ID())
+}
+
+func appendError(b []byte, e *apierr.Error) []byte {
+	b = append(b, `{"message":`...)
+	b = appendString(b, e.Message)
+	b = append(b, `,"code":"`...)
+	b = append(b, e.Code...)
+	b = append(b, `","type":"`...)
+	b = append(b, e.Code.Type()...)
+	b = append(b, `","link":"`...)
+	b = append(b, e.Code.Link()...)
+	return append(b, `"}`...)
+}
+
+// appendString appends s as a JSON string.
+func appendString(b []byte, s string) []byte { return append(b, encoder.Quote(s)...) }

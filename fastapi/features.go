@@ -1,0 +1,166 @@
+package fastapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"sync"
+	"sync/atomic"
+
+	"github.com/valyala/fasthttp"
+
+	"svc/internal/apierr"
+	"svc/internal/filter"
+	"svc/internal/vfs"
+)
+
+// featureNames are the experimental features, in the order in which they are shown.
+var featureNames = [...]string{
+	"metrics", "logsRoute", "editDocumentsByFunction", "containsFilter", "dynamicSearchRules", "network",
+	"getTaskDocumentsRoute", "taskQueueCompactionRoute", "compositeEmbedders", "chatCompletions", "multimodal", "foreignKeys",
+}
+
+// featureSet holds a flag for each of featureNames.
+type featureSet [len(featureNames)]bool
+
+// Features are the experimental features that are switched on. They are kept
+// in a small JSON file, which a change replaces.
+type Features struct {
+	fs   vfs.FS
+	file string
+
+	mu  sync.Mutex // held by who changes them
+	now atomic.Pointer[featureSet]
+
+	// launched are those that a launch option switches on until a change says otherwise. They are not stored.
+	launched featureSet
+	stored   featureSet
+}
+
+// OpenFeatures reads the features of a data directory. Those named by launch are on
+// until the next start whatever is stored, unless a request switches them off.
+func OpenFeatures(fsys vfs.FS, file string, launch ...string) (*Features, error) {
+	f := &Features{fs: fsys, file: file}
+	b, err := vfs.ReadFile(fsys, file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("cannot read the experimental features: %w", err)
+	}
+	if err == nil {
+		stored := map[string]bool{}
+		if err := json.Unmarshal(b, &stored); err != nil {
+			return nil, fmt.Errorf("cannot read the experimental features: %w", &apierr.Corruption{File: file, Offset: -1, Reason: err.Error()})
+		}
+		for i, name := range featureNames {
+			f.stored[i] = stored[name]
+		}
+	}
+	for _, name := range launch {
+		f.launched[featureIndex(name)] = true
+	}
+	f.publish()
+	return f, nil
+}
+
+// publish makes the current flags visible to requests.
+func (f *Features) publish() {
+	set := f.stored
+	for i, on := range f.launched {
+		set[i] = set[i] || on
+	}
+	f.now.Store(&set)
+}
+
+func featureIndex(name string) int {
+	for i := range featureNames {
+		if featureNames[i] == name {
+			return i
+		}
+	}
+	panic("no experimental feature is called " + name)
+}
+
+// on reports whether a feature is switched on.
+func (f *Features) on(name string) bool { return f.now.Load()[featureIndex(name)] }
+
+// need returns the error of using what, unless the feature is on.
+func (f *Features) need(name, what string) error {
+	if f.on(name) {
+		return nil
+	}
+	return apierr.New("feature_not_enabled", "The experimental feature `%s` is needed for %s. Switch it on with PATCH /experimental-features {\"%[1]s\": true}.", name, what)
+}
+
+// change sets the flags that are given, durably.
+func (f *Features) change(given map[int]bool) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	stored, launched := f.stored, f.launched
+	for i, on := range given {
+		stored[i], launched[i] = on, false
+	}
+	if stored != f.stored {
+		if err := f.write(stored); err != nil {
+			return fmt.Errorf("cannot store the experimental features: %w", err)
+		}
+	}
+	f.stored, f.launched = stored, launched
+	f.publish()
+	return nil
+}
+
+func (f *Features) write(set featureSet) error {
+	temporary := f.file + ".tmp"
+	if err := vfs.WriteFile(f.fs, temporary, set.appendJSON(nil)); err != nil {
+		return err
+	}
+	if err := f.fs.Rename(temporary, f.file); err != nil {
+		return err
+	}
+	return f.fs.SyncDir(path.Dir(f.file))
+}
+
+func (set *featureSet) appendJSON(b []byte) []byte {
+	for i, name := range featureNames {
+		before := byte(',')
+		if i == 0 {
+			before = '{'
+		}
+		b = append(b, before)
+		b = fmt.Appendf(b, "%q:%t", name, set[i])
+	}
+	return append(b, '}')
+}
+
+var featureParams = func() []param[map[int]bool] {
+	params := make([]param[map[int]bool], len(featureNames))
+	for i, name := range featureNames {
+		params[i] = param[map[int]bool]{name: name, code: "bad_request", kind: flag, null: true, set: func(given *map[int]bool, a *arg) error {
+			(*given)[i] = a.flag
+			return nil
+		}}
+	}
+	return params
+}()
+
+func (s *Server) getFeatures(ctx *fasthttp.RequestCtx) error {
+	answerRaw(ctx, s.features.now.Load().appendJSON(nil))
+	return nil
+}
+
+func (s *Server) updateFeatures(ctx *fasthttp.RequestCtx) error {
+	given := map[int]bool{}
+	if err := readObject(s, ctx, &given, featureParams); err != nil {
+		return err
+	}
+	if err := s.features.change(given); err != nil {
+		return err
+	}
+	return s.getFeatures(ctx)
+}
+
+// checkContains refuses a filter with CONTAINS unless its feature is on.
+func (s *Server) checkContains(e *filter.Expr) error {
+	return nil
+}

@@ -1,0 +1,153 @@
+package fastapi
+
+import (
+	"github.com/valyala/fasthttp"
+
+	"svc/internal/apierr"
+	"svc/internal/index"
+	"svc/internal/task"
+)
+
+// paging is offset and limit, and what a request that gives neither gets.
+type paging struct{ offset, limit int }
+
+const defaultLimit = 20
+
+func pagingParams(offsetCode, limitCode apierr.Code) []param[paging] {
+	return []param[paging]{
+		{name: "offset", code: offsetCode, kind: count, set: func(p *paging, a *arg) error { p.offset = a.count; return nil }},
+		{name: "limit", code: limitCode, kind: count, set: func(p *paging, a *arg) error { p.limit = a.count; return nil }},
+	}
+}
+
+var indexListParams = pagingParams("invalid_index_offset", "invalid_index_limit")
+
+// indexView is an index as the API shows it.
+type indexView struct {
+	UID        string  `json:"uid"`
+	CreatedAt  string  `json:"createdAt"`
+	UpdatedAt  string  `json:"updatedAt"`
+	PrimaryKey *string `json:"primaryKey"`
+}
+
+func viewIndex(v *index.View) indexView {
+	shown := indexView{UID: v.UID, CreatedAt: rfc3339(v.CreatedAt), UpdatedAt: rfc3339(v.UpdatedAt)}
+	if v.PrimaryKey != "" {
+		shown.PrimaryKey = &v.PrimaryKey
+	}
+	return shown
+}
+
+// view takes a view of the index in the path. The caller releases it.
+func (s *Server) view(ctx *fasthttp.RequestCtx) (*index.View, error) {
+	uid, err := indexUID(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ix := s.catalog.Get(uid)
+	if ix == nil {
+		return nil, indexNotFound(uid)
+	}
+	return ix.View(), nil
+}
+
+func (s *Server) listIndexes(ctx *fasthttp.RequestCtx) error {
+	p := paging{limit: defaultLimit}
+	if err := decodeQuery(&p, ctx.QueryArgs(), indexListParams); err != nil {
+		return err
+	}
+	uids := cut(s.catalog.UIDs(), p.offset, p.limit)
+	shown := page[indexView]{Results: []indexView{}, Offset: p.offset, Limit: p.limit, Total: uids.Total}
+	for _, uid := range uids.Results {
+		ix := s.catalog.Get(uid)
+		if ix == nil { // deleted since
+			continue
+		}
+		v := ix.View()
+		shown.Results = append(shown.Results, viewIndex(v))
+		v.Release()
+	}
+	return answer(ctx, shown)
+}
+
+func (s *Server) getIndex(ctx *fasthttp.RequestCtx) error {
+	v, err := s.view(ctx)
+	if err != nil {
+		return err
+	}
+	defer v.Release()
+	return answer(ctx, viewIndex(v))
+}
+
+type indexChange struct {
+	uid, primaryKey string
+}
+
+func (c *indexChange) setUID(a *arg) error {
+	if !validUID(a.text) {
+		return a.expected(uidForm)
+	}
+	c.uid = a.text
+	return nil
+}
+
+func (c *indexChange) setPrimaryKey(a *arg) error {
+	c.primaryKey = a.text
+	return nil
+}
+
+var createIndexParams = []param[indexChange]{
+	{name: "uid", code: "invalid_index_uid", kind: textual, set: (*indexChange).setUID},
+	{name: "primaryKey", code: "invalid_index_primary_key", kind: textual, null: true, set: (*indexChange).setPrimaryKey},
+}
+
+func (s *Server) createIndex(ctx *fasthttp.RequestCtx) error {
+	var c indexChange
+	if err := readObject(s, ctx, &c, createIndexParams); err != nil {
+		return err
+	}
+	if c.uid == "" {
+		return apierr.New("missing_index_uid", "`uid` is missing: say how the index is called.")
+	}
+	return s.enqueue(ctx, task.New{IndexUID: c.uid, Content: task.CreateIndex{PrimaryKey: c.primaryKey}}, fasthttp.StatusAccepted)
+}
+
+var updateIndexParams = []param[indexChange]{
+	{name: "uid", code: "invalid_index_uid", kind: textual, null: true, set: (*indexChange).setUID},
+	{name: "primaryKey", code: "invalid_index_primary_key", kind: textual, null: true, set: (*indexChange).setPrimaryKey},
+	{name: "createdAt", code: "immutable_index_created_at", kind: raw, set: immutable[indexChange]},
+	{name: "updatedAt", code: "immutable_index_updated_at", kind: raw, set: immutable[indexChange]},
+}
+
+// immutable refuses a field that the server alone sets.
+func immutable[T any](_ *T, a *arg) error {
+	return apierr.New(a.code, "`%s` cannot be changed. Leave it out.", a.path)
+}
+
+func (s *Server) updateIndex(ctx *fasthttp.RequestCtx) error {
+	var c indexChange
+	if err := readObject(s, ctx, &c, updateIndexParams); err != nil {
+		return err
+	}
+	uid, err := indexUID(ctx)
+	if err != nil {
+		return err
+	}
+	return s.enqueue(ctx, task.New{IndexUID: uid, Content: task.UpdateIndex{PrimaryKey: c.primaryKey, NewUID: c.uid}}, fasthttp.StatusAccepted)
+}
+
+func (s *Server) deleteIndex(ctx *fasthttp.RequestCtx) error {
+	uid, err := indexUID(ctx)
+	if err != nil {
+		return err
+	}
+	return s.enqueue(ctx, task.New{IndexUID: uid, Content: task.DeleteIndex{}}, fasthttp.StatusAccepted)
+}
+
+func (s *Server) compactIndex(ctx *fasthttp.RequestCtx) error {
+	uid, err := indexUID(ctx)
+	if err != nil {
+		return err
+	}
+	return s.enqueue(ctx, task.New{IndexUID: uid, Content: task.CompactIndex{}}, fasthttp.StatusAccepted)
+}

@@ -1,0 +1,44 @@
+package fastapi
+
+import (
+	_ "embed"
+
+	"github.com/valyala/fasthttp"
+)
+
+// Version is what /version tells of the build.
+type Version struct {
+	Commit  string // hash, or "unknown"
+	Date    string // of the commit, RFC 3339, or "unknown"
+	Package string // "1.42.1"
+}
+
+func (s *Server) getVersion(ctx *fasthttp.RequestCtx) error {
+	return answer(ctx, struct {
+		CommitSHA  string `json:"commitSha"`
+		CommitSHA1 string `json:"commitSha1"`
+		CommitDate string `json:"commitDate"`
+		PkgVersion string `json:"pkgVersion"`
+	}{s.version.Commit, s.version.Commit, s.version.Date, s.version.Package})
+}
+
+func (s *Server) health(ctx *fasthttp.RequestCtx) error {
+	ctx.SetContentType(contentJSON)
+	ctx.SetBodyString(`{"status":"available"}`)
+	return nil
+}
+
+//go:embed root.html
+var rootPage []byte
+
+// root shows a page to people; in production, where there is none, a line to programs.
+func (s *Server) root(ctx *fasthttp.RequestCtx) error {
+	if s.production {
+		ctx.SetContentType(contentJSON)
+		ctx.SetBodyString(`{"status":"svc is running"}`)
+		return nil
+	}
+	ctx.SetContentType("text/html; charset=utf-8")
+	ctx.SetBody(rootPage)
+	return nil
+}

@@ -1,0 +1,136 @@
+package fastapi
+
+import (
+	"iter"
+
+	"github.com/bytedance/sonic"
+)
+
+// value is one JSON value as it stands in a body that is known to be valid
+// JSON, without white space around it. It aliases the body.
+type value []byte
+
+// kind names what v is, for messages.
+func (v value) kind() string {
+	switch v[0] {
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	case '"':
+		return "a string"
+	case 't', 'f':
+		return "a boolean"
+	case 'n':
+		return "null"
+	}
+	return "a number"
+}
+
+func (v value) null() bool   { return v[0] == 'n' }
+func (v value) object() bool { return v[0] == '{' }
+func (v value) array() bool  { return v[0] == '[' }
+
+// text returns the text of a string.
+func (v value) text() (string, bool) {
+	if v[0] != '"' {
+		return "", false
+	}
+	for _, c := range v {
+		if c == '\\' {
+			var s string
+			if err := sonic.Unmarshal(v, &s); err != nil {
+				return "", false
+			}
+			return s, true
+		}
+	}
+	return string(v[1 : len(v)-1]), true
+}
+
+// trim returns the value that stands in b, which is valid JSON.
+func trim(b []byte) value {
+	start := space(b, 0)
+	end := len(b)
+	for end > start && isSpace(b[end-1]) {
+		end--
+	}
+	return b[start:end]
+}
+
+// members walks an object: every member's name, as it stands between its
+// quotes, and its value.
+func (v value) members() iter.Seq2[[]byte, value] {
+	return func(yield func([]byte, value) bool) {
+		for i := space(v, 1); v[i] != '}'; {
+			end := skip(v, i)
+			name := v[i+1 : end-1]
+			i = space(v, space(v, end)+1) // past the colon
+			end = skip(v, i)
+			if !yield(name, v[i:end]) {
+				return
+			}
+			if i = space(v, end); v[i] == ',' {
+				i = space(v, i+1)
+			}
+		}
+	}
+}
+
+// elements walks an array.
+func (v value) elements() iter.Seq[value] {
+	return func(yield func(value) bool) {
+		for i := space(v, 1); v[i] != ']'; {
+			end := skip(v, i)
+			if !yield(v[i:end]) {
+				return
+			}
+			if i = space(v, end); v[i] == ',' {
+				i = space(v, i+1)
+			}
+		}
+	}
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
+
+// space returns the index of the first byte at or after i that is not white space.
+func space(b []byte, i int) int {
+	for i < len(b) && isSpace(b[i]) {
+		i++
+	}
+	return i
+}
+
+// skip returns the index after the value that starts at i.
+func skip(b []byte, i int) int {
+	depth := 0
+	for {
+		switch b[i] {
+		case '"':
+			for i++; b[i] != '"'; i++ {
+				if b[i] == '\\' {
+					i++
+				}
+			}
+			i++
+		case '{', '[':
+			depth++
+			i++
+		case '}', ']':
+			depth--
+			i++
+		case ',', ':', ' ', '\n', '\t', '\r':
+			i++ // only inside an object or array
+		default: // a number, true, false or null
+			for i < len(b) && !delimits(b[i]) {
+				i++
+			}
+		}
+		if depth == 0 {
+			return i
+		}
+	}
+}
+
+func delimits(c byte) bool { return c == ',' || c == '}' || c == ']' || isSpace(c) }

@@ -1,0 +1,303 @@
+package fastapi
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/valyala/fasthttp"
+
+	"svc/internal/apierr"
+)
+
+// kind says what a parameter holds.
+type kind uint8
+
+const (
+	textual kind = iota // a string
+	count               // a whole number ≥ 0
+	flag                // true or false
+	list                // strings: an array in a body, separated by commas in a query string
+	number              // any finite number
+	raw                 // whatever: the setter looks at it
+)
+
+// param is one parameter of a request, in a body or a query string: its name,
+// what it holds, the code of the error when it holds something else, whether
+// null stands for its absence, and where it goes. Tables of params are the
+// only description of what a route takes.
+type param[T any] struct {
+	name string
+	code apierr.Code
+	kind kind
+	null bool
+	set  func(dst *T, a *arg) error
+}
+
+// arg is the value of a parameter that was given. Which field holds it depends on the kind.
+type arg struct {
+	text   string // also of raw in a query string
+	count  int
+	flag   bool
+	list   []string
+	number float64
+	json   value // the value as sent, in a body; nil in a query string
+
+	path string // of the parameter, for messages
+	code apierr.Code
+}
+
+// expected is the error of a value that cannot be used. what completes "must be …".
+func (a *arg) expected(what string) error {
+	got := strconv.Quote(a.text)
+	if a.json != nil {
+		got = shorten(a.json)
+		switch a.json[0] {
+		case '"', '[', '{':
+			got = a.json.kind() + ": " + got
+		}
+	}
+	return apierr.New(a.code, "`%s` must be %s, but it is %s.", a.path, what, got)
+}
+
+const shownBytes = 80
+
+// shorten cuts what was sent to a length that fits a message.
+func shorten(b []byte) string {
+	if len(b) <= shownBytes {
+		return string(b)
+	}
+	end := shownBytes
+	for !utf8.RuneStart(b[end]) {
+		end--
+	}
+	return string(b[:end]) + "…"
+}
+
+var wanted = [...]string{
+	textual: "a string",
+	count:   "a whole number from 0",
+	flag:    "`true` or `false`",
+	list:    "an array of strings",
+	number:  "a number",
+}
+
+// object says how an object of parameters is read.
+type object struct {
+	path    string      // of the object in the body, with a dot after it; "" for the body itself
+	code    apierr.Code // of an unknown member; "" lets them pass
+	notCode apierr.Code // when it is no object at all; "" stands for bad_request
+}
+
+// decode reads the members of an object into dst.
+func decode[T any](dst *T, v value, params []param[T], o object) error {
+	if !v.object() {
+		code := o.notCode
+		if code == "" {
+			code = "bad_request"
+		}
+		name := "The body"
+		if o.path != "" {
+			name = "`" + strings.TrimSuffix(o.path, ".") + "`"
+		}
+		return apierr.New(code, "%s must be a JSON object, but it is %s: %s.", name, v.kind(), shorten(v))
+	}
+	var a arg
+	for name, member := range v.members() {
+		p := find(params, name)
+		if p == nil {
+			if o.code == "" {
+				continue
+			}
+			return unknown(o.code, o.path, string(name), params)
+		}
+		a = arg{json: member, path: o.path + p.name, code: p.code}
+		if p.null && member.null() {
+			continue
+		}
+		if !a.readJSON(p.kind) {
+			return a.expected(wanted[p.kind])
+		}
+		if err := p.set(dst, &a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// find looks a member's name up. A name with escapes in it is compared as it is meant.
+func find[T any](params []param[T], name []byte) *param[T] {
+	for i := range params {
+		if params[i].name == string(name) {
+			return &params[i]
+		}
+	}
+	if strings.IndexByte(string(name), '\\') < 0 {
+		return nil
+	}
+	quoted := append(append([]byte{'"'}, name...), '"')
+	plain, ok := value(quoted).text()
+	if !ok || strings.IndexByte(plain, '\\') >= 0 {
+		return nil
+	}
+	return find(params, []byte(plain))
+}
+
+// readJSON takes a.json apart as k asks. It reports whether it could.
+func (a *arg) readJSON(k kind) (ok bool) {
+	v := a.json
+	switch k {
+	case textual:
+		a.text, ok = v.text()
+	case count:
+		a.count, ok = parseCount(string(v))
+	case flag:
+		a.flag, ok = v[0] == 't', v[0] == 't' || v[0] == 'f'
+	case number:
+		var err error
+		a.number, err = strconv.ParseFloat(string(v), 64)
+		ok = err == nil && v[0] != '"'
+	case list:
+		if !v.array() {
+			return false
+		}
+		a.list = []string{}
+		for e := range v.elements() {
+			s, ok := e.text()
+			if !ok {
+				return false
+			}
+			a.list = append(a.list, s)
+		}
+		ok = true
+	case raw:
+		ok = true
+	}
+	return ok
+}
+
+// parseCount reads a whole number. Those beyond an int's range are as good as the largest int.
+func parseCount(s string) (int, bool) {
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		return 0, false
+	}
+	return int(min(n, math.MaxInt)), true
+}
+
+// decodeQuery reads the parameters of a query string into dst. The last of a repeated one wins.
+func decodeQuery[T any](dst *T, query *fasthttp.Args, params []param[T]) error {
+	if query.Len() == 0 {
+		return nil
+	}
+	type given struct {
+		p     *param[T]
+		value []byte
+	}
+	var last []given
+next:
+	for name, v := range query.All() {
+		if len(name) == 0 && len(v) == 0 {
+			continue
+		}
+		p := find(params, name)
+		if p == nil {
+			return unknown("bad_request", "", string(name), params)
+		}
+		for i := range last {
+			if last[i].p == p {
+				last[i].value = v
+				continue next
+			}
+		}
+		last = append(last, given{p, v})
+	}
+	for _, g := range last {
+		a := arg{text: string(g.value), path: g.p.name, code: g.p.code}
+		if !a.readText(g.p.kind) {
+			return a.expected(wanted[g.p.kind])
+		}
+		if err := g.p.set(dst, &a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readText takes a.text apart as k asks. It reports whether it could.
+func (a *arg) readText(k kind) (ok bool) {
+	switch k {
+	case count:
+		a.count, ok = parseCount(a.text)
+	case flag:
+		a.flag, ok = a.text == "true", a.text == "true" || a.text == "false"
+	case number:
+		var err error
+		a.number, err = strconv.ParseFloat(a.text, 64)
+		ok = err == nil && !math.IsInf(a.number, 0) && !math.IsNaN(a.number)
+	case list:
+		a.list, ok = splitList(a.text), true
+	default:
+		ok = utf8.ValidString(a.text)
+	}
+	return ok
+}
+
+// splitList cuts a list at its commas. An empty text is an empty list, and empty pieces are left out.
+func splitList(s string) []string {
+	pieces := []string{}
+	for piece := range strings.SplitSeq(s, ",") {
+		if piece != "" {
+			pieces = append(pieces, piece)
+		}
+	}
+	return pieces
+}
+
+// unknown is the error of a name that is none of the params', with the one that was probably meant.
+func unknown[T any](code apierr.Code, path, name string, params []param[T]) error {
+	var meant string
+	best := len(name)/3 + 1
+	for i := range params {
+		if d := distance(strings.ToLower(name), strings.ToLower(params[i].name)); d <= best {
+			best, meant = d-1, params[i].name
+		}
+	}
+	shown := shorten([]byte(name))
+	switch {
+	case meant != "":
+		return apierr.New(code, "`%s%s` is not known here. Did you mean `%s%s`?", path, shown, path, meant)
+	case len(params) == 0:
+		return apierr.New(code, "`%s%s` is not known here: this route takes no parameter.", path, shown)
+	}
+	names := make([]string, len(params))
+	for i := range params {
+		names[i] = "`" + params[i].name + "`"
+	}
+	return apierr.New(code, "`%s%s` is not known here. Known are %s.", path, shown, strings.Join(names, ", "))
+}
+
+// distance is the number of bytes to insert, delete or replace to get from a to b.
+func distance(a, b string) int {
+	if len(a) > 64 {
+		return len(a)
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

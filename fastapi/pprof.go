@@ -1,0 +1,30 @@
+package fastapi
+
+import (
+	"net/http"
+	"net/http/pprof"
+
+	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/fasthttpadaptor"
+)
+
+// pprofRoutes serve the profiles of the running program, for `go tool pprof`.
+func pprofRoutes() []route {
+	serve := func(h http.HandlerFunc) handler {
+		adapted := fasthttpadaptor.NewFastHTTPHandlerFunc(h)
+		return func(_ *Server, ctx *fasthttp.RequestCtx) error {
+			adapted(ctx)
+			return nil
+		}
+	}
+	index := serve(pprof.Index) // also answers for the named profiles below its path
+	return []route{
+		{methodGet, "/debug/pprof", actionAll, index},
+		{methodGet, "/debug/pprof/cmdline", actionAll, serve(pprof.Cmdline)},
+		{methodGet, "/debug/pprof/profile", actionAll, serve(pprof.Profile)},
+		{methodGet, "/debug/pprof/symbol", actionAll, serve(pprof.Symbol)},
+		{methodPost, "/debug/pprof/symbol", actionAll, serve(pprof.Symbol)},
+		{methodGet, "/debug/pprof/trace", actionAll, serve(pprof.Trace)},
+		{methodGet, "/debug/pprof/{profile}", actionAll, index},
+	}
+}

@@ -1,0 +1,147 @@
+package fastapi
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/fasthttp/router"
+	"github.com/valyala/fasthttp"
+
+	"svc/internal/settings"
+)
+
+// A handler answers a request. Its error becomes the answer.
+type handler func(*Server, *fasthttp.RequestCtx) error
+
+// route says who answers a method on a path, and what a caller must be allowed to do. An empty action lets nobody in.
+type route struct {
+	method string
+	path   string
+	action action
+	handle handler
+}
+
+const (
+	methodGet    = fasthttp.MethodGet
+	methodPost   = fasthttp.MethodPost
+	methodPut    = fasthttp.MethodPut
+	methodPatch  = fasthttp.MethodPatch
+	methodDelete = fasthttp.MethodDelete
+)
+
+// routes returns the table of all routes.
+func routes() []route {
+	table := []route{
+		{methodGet, "/", public, (*Server).root},
+		{methodGet, "/health", public, (*Server).health},
+		{methodGet, "/version", actionVersion, (*Server).getVersion},
+		{methodGet, "/stats", actionStatsGet, (*Server).stats},
+
+		{methodGet, "/indexes", actionIndexesGet, (*Server).listIndexes},
+		{methodPost, "/indexes", actionIndexesCreate, (*Server).createIndex},
+		{methodGet, "/indexes/{index_uid}", actionIndexesGet, (*Server).getIndex},
+		{methodPatch, "/indexes/{index_uid}", actionIndexesUpdate, (*Server).updateIndex},
+		{methodDelete, "/indexes/{index_uid}", actionIndexesDelete, (*Server).deleteIndex},
+		{methodPost, "/indexes/{index_uid}/compact", actionIndexesCompact, (*Server).compactIndex},
+		{methodGet, "/indexes/{index_uid}/stats", actionStatsGet, (*Server).indexStats},
+		{methodPost, "/indexes/{index_uid}/fields", actionFieldsPost, (*Server).listFields},
+		{methodPost, "/swap-indexes", actionIndexesSwap, (*Server).swapIndexes},
+
+		{methodGet, "/indexes/{index_uid}/documents", actionDocumentsGet, (*Server).getDocuments},
+		{methodPost, "/indexes/{index_uid}/documents", actionDocumentsAdd, (*Server).replaceDocuments},
+		{methodPut, "/indexes/{index_uid}/documents", actionDocumentsAdd, (*Server).updateDocuments},
+		{methodDelete, "/indexes/{index_uid}/documents", actionDocumentsDelete, (*Server).clearDocuments},
+		{methodPost, "/indexes/{index_uid}/documents/fetch", actionDocumentsGet, (*Server).fetchDocuments},
+		{methodPost, "/indexes/{index_uid}/documents/delete", actionDocumentsDelete, (*Server).deleteByFilter},
+		{methodPost, "/indexes/{index_uid}/documents/delete-batch", actionDocumentsDelete, (*Server).deleteByIDs},
+		{methodPost, "/indexes/{index_uid}/documents/edit", actionDocumentsAll, (*Server).editDocuments},
+		{methodGet, "/indexes/{index_uid}/documents/{document_id}", actionDocumentsGet, (*Server).getDocument},
+		{methodDelete, "/indexes/{index_uid}/documents/{document_id}", actionDocumentsDelete, (*Server).deleteDocument},
+
+		{methodGet, "/indexes/{index_uid}/search", actionSearch, (*Server).searchQuery},
+		{methodPost, "/indexes/{index_uid}/search", actionSearch, (*Server).searchBody},
+		{methodPost, "/indexes/{index_uid}/facet-search", actionSearch, (*Server).facetSearch},
+
+		{methodGet, "/indexes/{index_uid}/settings", actionSettingsGet, (*Server).getSettings},
+		{methodPatch, "/indexes/{index_uid}/settings", actionSettingsUpdate, (*Server).updateSettings},
+		{methodDelete, "/indexes/{index_uid}/settings", actionSettingsUpdate, (*Server).resetSettings},
+
+		{methodGet, "/tasks", actionTasksGet, (*Server).listTasks},
+		{methodDelete, "/tasks", actionTasksDelete, (*Server).deleteTasks},
+		{methodPost, "/tasks/cancel", actionTasksCancel, (*Server).cancelTasks},
+		{methodGet, "/tasks/{task_id}", actionTasksGet, (*Server).getTask},
+		{methodGet, "/tasks/{task_id}/documents", actionTasksGet, (*Server).taskDocuments},
+		{methodGet, "/batches", actionTasksGet, (*Server).listBatches},
+		{methodGet, "/batches/{batch_id}", actionTasksGet, (*Server).getBatch},
+
+		{methodGet, "/experimental-features", actionFeaturesGet, (*Server).getFeatures},
+		{methodPatch, "/experimental-features", actionFeaturesUpdate, (*Server).updateFeatures},
+	}
+	for name, method := range settings.Routes() {
+		path := "/indexes/{index_uid}/settings/" + name
+		table = append(table,
+			route{methodGet, path, actionSettingsGet, getSetting(name)},
+			route{method, path, actionSettingsUpdate, updateSetting(name)},
+			route{methodDelete, path, actionSettingsUpdate, resetSetting(name)})
+	}
+	return table
+}
+
+// resource is a path with the routes on it.
+type resource struct {
+	routes []route
+	allow  string // value of the header Allow
+}
+
+// newRouter registers every path under all methods. The path is matched before the method: GET
+// on /tasks/cancel is the wrong method for that path, not a task called "cancel".
+func (s *Server) newRouter(pprof bool) *router.Router {
+	table := routes()
+	if pprof {
+		table = append(table, pprofRoutes()...)
+	}
+	resources := map[string]*resource{}
+	for _, r := range table {
+		res := resources[r.path]
+		if res == nil {
+			res = &resource{}
+			resources[r.path] = res
+		}
+		res.routes = append(res.routes, r)
+	}
+	rt := router.New()
+	rt.RedirectTrailingSlash = false
+	rt.RedirectFixedPath = false
+	rt.NotFound = func(ctx *fasthttp.RequestCtx) { ctx.SetStatusCode(fasthttp.StatusNotFound) }
+	for path, res := range resources {
+		var methods []string
+		for _, r := range res.routes {
+			methods = append(methods, r.method)
+		}
+		slices.Sort(methods)
+		res.allow = strings.Join(methods, ", ")
+		rt.ANY(path, func(ctx *fasthttp.RequestCtx) { s.dispatch(ctx, res) })
+	}
+	return rt
+}
+
+// dispatch finds the route of the method, checks the caller's right to it and runs it.
+func (s *Server) dispatch(ctx *fasthttp.RequestCtx, res *resource) {
+	method := ctx.Method()
+	for i := range res.routes {
+		r := &res.routes[i]
+		if r.method != string(method) {
+			continue
+		}
+		err := s.authorize(ctx, r.action)
+		if err == nil {
+			err = r.handle(s, ctx)
+		}
+		if err != nil {
+			s.fail(ctx, err)
+		}
+		return
+	}
+	ctx.Response.Header.Set(fasthttp.HeaderAllow, res.allow)
+	ctx.SetStatusCode(fasthttp.StatusMethodNotAllowed)
+}

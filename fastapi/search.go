@@ -1,0 +1,366 @@
+package fastapi
+
+import (
+	"context"
+	"sync"
+
+	"github.com/valyala/fasthttp"
+
+	"svc/internal/apierr"
+	"svc/internal/index"
+	"svc/internal/query"
+	"svc/internal/search"
+	"svc/internal/text"
+)
+
+// searchInput is what a search or a facet search is asked with.
+type searchInput struct {
+	search.FacetRequest
+	facetNamed bool
+
+	embedder      string // of hybrid, which is given when this is not ""
+	semanticRatio *float64
+	vector        []float32 // nil: not given
+	media         bool      // given
+	personalize   bool      // given
+	network       bool      // useNetwork
+}
+
+func newSearchInput() searchInput {
+	return searchInput{FacetRequest: search.FacetRequest{Search: search.Request{
+		Limit:            defaultLimit,
+		CropLength:       10,
+		CropMarker:       "…",
+		HighlightPreTag:  "<em>",
+		HighlightPostTag: "</em>",
+	}}}
+}
+
+// narrowing are the parameters that choose documents; a facet search has them too.
+var narrowing = []param[searchInput]{
+	{name: "q", code: "invalid_search_q", kind: textual, null: true, set: func(r *searchInput, a *arg) error {
+		r.Search.Query, r.Search.HasQuery = a.text, true
+		return nil
+	}},
+	{name: "filter", code: "invalid_search_filter", kind: raw, null: true, set: func(r *searchInput, a *arg) error {
+		var err error
+		r.Search.Filter, err = parseFilter(a)
+		return err
+	}},
+	{name: "matchingStrategy", code: "invalid_search_matching_strategy", kind: textual, set: func(r *searchInput, a *arg) error {
+		switch a.text {
+		case "last":
+			r.Search.Strategy = query.Last
+		case "all":
+			r.Search.Strategy = query.All
+		case "frequency":
+			r.Search.Strategy = query.Frequency
+		default:
+			return a.expected("`last`, `all` or `frequency`")
+		}
+		return nil
+	}},
+	{name: "attributesToSearchOn", code: "invalid_search_attributes_to_search_on", kind: list, null: true, set: func(r *searchInput, a *arg) error {
+		r.Search.SearchOn = a.list
+		return nil
+	}},
+	{name: "rankingScoreThreshold", code: "invalid_search_ranking_score_threshold", kind: number, null: true, set: func(r *searchInput, a *arg) error {
+		if a.number < 0 || a.number > 1 {
+			return a.expected("a number from 0 to 1")
+		}
+		threshold := a.number
+		r.Search.RankingScoreThreshold = &threshold
+		return nil
+	}},
+	{name: "locales", code: "invalid_search_locales", kind: list, null: true, set: func(r *searchInput, a *arg) error {
+		r.Search.Locales = text.Locales{}
+		for _, code := range a.list {
+			locale, ok := text.Locale(code)
+			if !ok {
+				return a.expected("an array of language codes of two or three letters, such as `en` or `eng`")
+			}
+			r.Search.Locales = append(r.Search.Locales, locale)
+		}
+		return nil
+	}},
+	{name: "vector", code: "invalid_search_vector", kind: raw, null: true, set: setVector},
+}
+
+// shaping are the parameters that only a search has, in a body as in a query string.
+var shaping = []param[searchInput]{
+	{name: "offset", code: "invalid_search_offset", kind: count, set: func(r *searchInput, a *arg) error { r.Search.Offset = a.count; return nil }},
+	{name: "limit", code: "invalid_search_limit", kind: count, set: func(r *searchInput, a *arg) error { r.Search.Limit = a.count; return nil }},
+	{name: "page", code: "invalid_search_page", kind: count, null: true, set: func(r *searchInput, a *arg) error {
+		page := a.count
+		r.Search.Page = &page
+		return nil
+	}},
+	{name: "hitsPerPage", code: "invalid_search_hits_per_page", kind: count, null: true, set: func(r *searchInput, a *arg) error {
+		hits := a.count
+		r.Search.HitsPerPage = &hits
+		return nil
+	}},
+	{name: "attributesToRetrieve", code: "invalid_search_attributes_to_retrieve", kind: list, null: true, set: func(r *searchInput, a *arg) error {
+		r.Search.AttributesToRetrieve = a.list
+		return nil
+	}},
+	{name: "attributesToHighlight", code: "invalid_search_attributes_to_highlight", kind: list, null: true, set: func(r *searchInput, a *arg) error {
+		r.Search.AttributesToHighlight = a.list
+		return nil
+	}},
+	{name: "attributesToCrop", code: "invalid_search_attributes_to_crop", kind: list, null: true, set: func(r *searchInput, a *arg) error {
+		r.Search.AttributesToCrop = a.list
+		return nil
+	}},
+	{name: "cropLength", code: "invalid_search_crop_length", kind: count, set: func(r *searchInput, a *arg) error { r.Search.CropLength = a.count; return nil }},
+	{name: "cropMarker", code: "invalid_search_crop_marker", kind: textual, set: func(r *searchInput, a *arg) error { r.Search.CropMarker = a.text; return nil }},
+	{name: "highlightPreTag", code: "invalid_search_highlight_pre_tag", kind: textual, set: func(r *searchInput, a *arg) error { r.Search.HighlightPreTag = a.text; return nil }},
+	{name: "highlightPostTag", code: "invalid_search_highlight_post_tag", kind: textual, set: func(r *searchInput, a *arg) error { r.Search.HighlightPostTag = a.text; return nil }},
+	{name: "sort", code: "invalid_search_sort", kind: raw, null: true, set: func(r *searchInput, a *arg) error {
+		var err error
+		r.Search.Sort, err = parseSort(a)
+		return err
+	}},
+	{name: "facets", code: "invalid_search_facets", kind: list, null: true, set: func(r *searchInput, a *arg) error { r.Search.Facets = a.list; return nil }},
+	{name: "distinct", code: "invalid_search_distinct", kind: textual, null: true, set: func(r *searchInput, a *arg) error {
+		attribute := a.text
+		r.Search.Distinct = &attribute
+		return nil
+	}},
+	{name: "showMatchesPosition", code: "invalid_search_show_matches_position", kind: flag, set: func(r *searchInput, a *arg) error { r.Search.ShowMatchesPosition = a.flag; return nil }},
+	{name: "showRankingScore", code: "invalid_search_show_ranking_score", kind: flag, set: func(r *searchInput, a *arg) error { r.Search.ShowRankingScore = a.flag; return nil }},
+	{name: "showRankingScoreDetails", code: "invalid_search_show_ranking_score_details", kind: flag, set: func(r *searchInput, a *arg) error { r.Search.ShowRankingScoreDetails = a.flag; return nil }},
+	{name: "showPerformanceDetails", code: "invalid_search_show_performance_details", kind: flag, set: func(r *searchInput, a *arg) error { r.Search.ShowPerformanceDetails = a.flag; return nil }},
+	{name: "retrieveVectors", code: "invalid_search_retrieve_vectors", kind: flag, set: func(r *searchInput, a *arg) error { r.Search.RetrieveVectors = a.flag; return nil }},
+	{name: "useNetwork", code: "invalid_search_use_network", kind: flag, null: true, set: func(r *searchInput, a *arg) error { r.network = a.flag; return nil }},
+}
+
+// inBody are parameters that only a body has, inQuery those of a query string.
+var (
+	inBody = []param[searchInput]{
+		{name: "hybrid", code: "invalid_search_hybrid_query", kind: raw, null: true, set: func(r *searchInput, a *arg) error {
+			if err := decode(r, a.json, hybridParams, object{path: "hybrid.", code: a.code, notCode: a.code}); err != nil {
+				return err
+			}
+			if r.embedder == "" {
+				return apierr.New(a.code, "`hybrid.embedder` is missing: name the embedder to use.")
+			}
+			return nil
+		}},
+		{name: "media", code: "invalid_search_media", kind: raw, null: true, set: func(r *searchInput, a *arg) error { r.media = true; return nil }},
+	}
+	personalizing = []param[searchInput]{
+		{name: "personalize", code: "invalid_search_personalize", kind: raw, null: true, set: func(r *searchInput, a *arg) error {
+			if err := decode(r, a.json, personalizeParams, object{path: "personalize.", code: a.code, notCode: a.code}); err != nil {
+				return err
+			}
+			if !r.personalize {
+				return apierr.New(a.code, "`personalize.userContext` is missing: say for whom hits are ordered.")
+			}
+			return nil
+		}},
+	}
+	hybridParams = []param[searchInput]{
+		{name: "embedder", code: "invalid_search_embedder", kind: textual, set: setEmbedder},
+		{name: "semanticRatio", code: "invalid_search_semantic_ratio", kind: number, set: setSemanticRatio},
+	}
+	personalizeParams = []param[searchInput]{
+		{name: "userContext", code: "invalid_search_personalize_user_context", kind: textual, set: setUserContext},
+	}
+	inQuery = []param[searchInput]{
+		{name: "hybridEmbedder", code: "invalid_search_embedder", kind: textual, set: setEmbedder},
+		{name: "hybridSemanticRatio", code: "invalid_search_semantic_ratio", kind: number, set: setSemanticRatio},
+		{name: "personalizeUserContext", code: "invalid_search_personalize_user_context", kind: textual, set: setUserContext},
+	}
+)
+
+var (
+	searchBodyParams  = join(narrowing, shaping, inBody, personalizing)
+	searchQueryParams = join(narrowing, shaping, inQuery)
+	facetSearchParams = join(narrowing, inBody, []param[searchInput]{
+		{name: "facetName", code: "invalid_facet_search_facet_name", kind: textual, set: func(r *searchInput, a *arg) error {
+			r.FacetName, r.facetNamed = a.text, true
+			return nil
+		}},
+		{name: "facetQuery", code: "invalid_facet_search_query", kind: textual, null: true, set: func(r *searchInput, a *arg) error {
+			facetQuery := a.text
+			r.FacetQuery = &facetQuery
+			return nil
+		}},
+		{name: "exhaustiveFacetCount", code: "invalid_facet_search_exhaustive_facet_count", kind: flag, null: true, set: func(r *searchInput, a *arg) error {
+			r.Exhaustive = a.flag
+			return nil
+		}},
+	})
+)
+
+func join[T any](tables ...[]param[T]) []param[T] {
+	var all []param[T]
+	for _, t := range tables {
+		all = append(all, t...)
+	}
+	return all
+}
+
+func setEmbedder(r *searchInput, a *arg) error {
+	if a.text == "" {
+		return a.expected("the name of an embedder")
+	}
+	r.embedder = a.text
+	return nil
+}
+
+func setSemanticRatio(r *searchInput, a *arg) error {
+	if a.number < 0 || a.number > 1 {
+		return a.expected("a number from 0 to 1")
+	}
+	ratio := a.number
+	r.semanticRatio = &ratio
+	return nil
+}
+
+func setUserContext(r *searchInput, _ *arg) error {
+	r.personalize = true
+	return nil
+}
+
+func setVector(r *searchInput, a *arg) error {
+	const form = "an array of numbers"
+	r.vector = []float32{}
+	if a.json == nil {
+		for _, piece := range splitList(a.text) {
+			x := arg{text: piece}
+			if !x.readText(number) {
+				return a.expected("a list of numbers separated by commas")
+			}
+			r.vector = append(r.vector, float32(x.number))
+		}
+		return nil
+	}
+	if !a.json.array() {
+		return a.expected(form)
+	}
+	for e := range a.json.elements() {
+		x := arg{json: e}
+		if !x.readJSON(number) {
+			return a.expected(form)
+		}
+		r.vector = append(r.vector, float32(x.number))
+	}
+	return nil
+}
+
+// check refuses what the parameters together, or the features, do not allow.
+func (s *Server) checkSearch(r *searchInput) error {
+	switch {
+	case r.embedder == "" && r.semanticRatio != nil:
+		return apierr.New("invalid_search_hybrid_query", "`hybridSemanticRatio` needs `hybridEmbedder`: name the embedder to use.")
+	case r.embedder == "" && (r.vector != nil || r.media):
+		return apierr.New("missing_search_hybrid", "`hybrid` is missing: a search by vector or media needs `hybrid.embedder`.")
+	case r.media:
+		return s.features.need("multimodal", "searching by `media`")
+	case r.network:
+		return s.features.need("network", "`useNetwork`")
+	case r.personalize:
+		return apierr.New("feature_not_enabled", "Personalized search is not configured on this server. Leave `personalize` out.")
+	}
+	return nil
+}
+
+// searchState is what a search needs only while it is decoded and run.
+type searchState struct {
+	in   searchInput
+	body []byte
+}
+
+var searchStates = sync.Pool{New: func() any { return new(searchState) }}
+
+// Bodies up to this size are kept for the next search.
+const keptBodyBytes = 64 << 10
+
+func acquireSearch() *searchState {
+	st := searchStates.Get().(*searchState)
+	st.in = newSearchInput()
+	return st
+}
+
+func (st *searchState) release() {
+	st.in = searchInput{}
+	if cap(st.body) <= keptBodyBytes {
+		searchStates.Put(st)
+	}
+}
+
+func (s *Server) searchBody(ctx *fasthttp.RequestCtx) error {
+	st := acquireSearch()
+	defer st.release()
+	body, err := s.readJSON(ctx, &st.body)
+	if err != nil {
+		return err
+	}
+	if err := decode(&st.in, body, searchBodyParams, object{code: "bad_request"}); err != nil {
+		return err
+	}
+	return s.search(ctx, &st.in)
+}
+
+func (s *Server) searchQuery(ctx *fasthttp.RequestCtx) error {
+	st := acquireSearch()
+	defer st.release()
+	if err := decodeQuery(&st.in, ctx.QueryArgs(), searchQueryParams); err != nil {
+		return err
+	}
+	return s.search(ctx, &st.in)
+}
+
+func (s *Server) search(ctx *fasthttp.RequestCtx, in *searchInput) error {
+	return s.runSearch(ctx, in, func(limited context.Context, v *index.View, dst []byte) ([]byte, error) {
+		found, err := search.Search(limited, v, &in.Search)
+		if err != nil {
+			return nil, err
+		}
+		return found.AppendJSON(dst)
+	})
+}
+
+func (s *Server) facetSearch(ctx *fasthttp.RequestCtx) error {
+	st := acquireSearch()
+	defer st.release()
+	body, err := s.readJSON(ctx, &st.body)
+	if err != nil {
+		return err
+	}
+	// Clients send whole search bodies along: unknown members pass.
+	if err := decode(&st.in, body, facetSearchParams, object{}); err != nil {
+		return err
+	}
+	if !st.in.facetNamed {
+		return apierr.New("missing_facet_search_facet_name", "`facetName` is missing: name the facet whose values to search.")
+	}
+	return s.runSearch(ctx, &st.in, func(limited context.Context, v *index.View, dst []byte) ([]byte, error) {
+		return search.FacetSearch(limited, dst, v, &st.in.FacetRequest)
+	})
+}
+
+// runSearch waits for a slot, takes a view and answers with what run appends.
+func (s *Server) runSearch(ctx *fasthttp.RequestCtx, in *searchInput, run func(context.Context, *index.View, []byte) ([]byte, error)) error {
+	if err := s.checkSearch(in); err != nil {
+		return err
+	}
+	in.Search.Contains = s.features.on("containsFilter")
+	if err := s.slots.acquire(); err != nil {
+		return err
+	}
+	defer s.slots.release()
+	v, err := s.view(ctx)
+	if err != nil {
+		return err
+	}
+	defer v.Release()
+	if in.embedder != "" {
+		return apierr.New("invalid_search_embedder", "The index `%s` has no embedder `%s`.", v.UID, in.embedder)
+	}
+	limited, cancel := context.WithTimeout(context.Background(), maxSearchTime)
+	defer cancel()
+	return answerWith(ctx, func(dst []byte) ([]byte, error) { return run(limited, v, dst) })
+}

@@ -1,0 +1,186 @@
+// Package fastapi speaks the HTTP API: fasthttp and its router in front,
+// one file a resource, request decoding with exact error codes.
+//
+// The way of a request: CORS → path → route and method → key → handler. A
+// handler reads its query string and its body through tables of params, and
+// what it returns as an error becomes the answer's envelope. Bodies and
+// answers are compressed and decompressed here, so that no handler knows.
+package fastapi
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"log/slog"
+	"net"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/fasthttp/router"
+	"github.com/valyala/fasthttp"
+
+	"svc/internal/apierr"
+	"svc/internal/index"
+	"svc/internal/task"
+)
+
+// Options of a server.
+type Options struct {
+	Catalog      *index.Catalog
+	Queue        *task.Queue
+	Features     *Features
+	Logger       *slog.Logger
+	PayloadLimit int64 // bytes, after decompression
+	MasterKey    string
+	Production   bool // no dashboard on /
+	Pprof        bool // serve /debug/pprof
+	Version      Version
+
+	// Searches running at once, searches waiting, and how long they wait.
+	Searches        int
+	SearchQueue     int
+	DropSearchAfter time.Duration
+}
+
+// Server answers HTTP requests.
+type Server struct {
+	catalog      *index.Catalog
+	queue        *task.Queue
+	features     *Features
+	log          *slog.Logger
+	payloadLimit int64
+	masterKey    []byte // SHA-256 of the master key, or nil
+	production   bool
+	version      Version
+	slots        *slots
+	router       *router.Router
+	http         fasthttp.Server
+}
+
+const (
+	contentJSON   = "application/json"
+	contentNDJSON = "application/x-ndjson"
+
+	// headerBytes bounds the request line and headers. Long filters travel in query strings.
+	headerBytes = 32 << 10
+
+	// A connection may take this long to send its headers, and this long between two pieces of a body.
+	readTimeout = time.Minute
+
+	idleTimeout = 2 * time.Minute
+
+	// maxSearchTime ends a search that is still running.
+	maxSearchTime = time.Minute
+)
+
+// New makes a server.
+func New(o Options) *Server {
+	s := &Server{
+		catalog: o.Catalog, queue: o.Queue, features: o.Features, log: o.Logger,
+		payloadLimit: o.PayloadLimit, production: o.Production, version: o.Version,
+	}
+	if o.MasterKey != "" {
+		sum := sha256.Sum256([]byte(o.MasterKey))
+		s.masterKey = sum[:]
+	}
+	if o.Searches <= 0 {
+		o.Searches = 4 * runtime.GOMAXPROCS(0)
+	}
+	if o.DropSearchAfter <= 0 {
+		o.DropSearchAfter = time.Minute
+	}
+	s.slots = newSlots(o.Searches, o.SearchQueue, o.DropSearchAfter)
+	s.router = s.newRouter(o.Pprof)
+	s.http = fasthttp.Server{
+		Handler:                      s.serve,
+		ErrorHandler:                 s.refuse,
+		Logger:                       httpLog{o.Logger},
+		ReadBufferSize:               headerBytes,
+		ReadTimeout:                  readTimeout,
+		IdleTimeout:                  idleTimeout,
+		MaxRequestBodySize:           1 << 30, // bodies are streamed and limited by bodyReader
+		StreamRequestBody:            true,
+		DisablePreParseMultipartForm: true,
+		NoDefaultServerHeader:        true,
+		NoDefaultContentType:         true,
+		CloseOnShutdown:              true,
+		TCPKeepalive:                 true,
+	}
+	return s
+}
+
+// Serve answers on l until Shutdown.
+func (s *Server) Serve(l net.Listener) error { return s.http.Serve(l) }
+
+// Shutdown refuses new connections and waits for running requests.
+func (s *Server) Shutdown(ctx context.Context) error { return s.http.ShutdownWithContext(ctx) }
+
+// serve answers one request.
+func (s *Server) serve(ctx *fasthttp.RequestCtx) {
+	if preflight(ctx) {
+		return
+	}
+	cleanPath(ctx.URI())
+	s.route(ctx)
+	drain(ctx)
+	shareAnswer(ctx)
+	compress(ctx)
+	s.logAccess(ctx)
+}
+
+func (s *Server) route(ctx *fasthttp.RequestCtx) {
+	defer s.recover(ctx)
+	s.router.Handler(ctx)
+}
+
+// logAccess writes one line a request.
+func (s *Server) logAccess(ctx *fasthttp.RequestCtx) {
+	if !s.log.Enabled(ctx, slog.LevelInfo) {
+		return
+	}
+	size := -1 // not known before a stream is sent
+	if !ctx.Response.IsBodyStream() {
+		size = len(ctx.Response.Body())
+	}
+	s.log.LogAttrs(ctx, slog.LevelInfo, "request",
+		slog.String("method", string(ctx.Method())), slog.String("path", string(ctx.URI().PathOriginal())),
+		slog.Int("status", ctx.Response.StatusCode()), slog.Int("bytes", size),
+		slog.Duration("took", time.Since(ctx.Time())), slog.String("from", ctx.RemoteAddr().String()))
+}
+
+// recover is the last fence: a panic costs its request, not the process.
+func (s *Server) recover(ctx *fasthttp.RequestCtx) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	ctx.Response.Reset()
+	s.fail(ctx, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+}
+
+// refuse answers what is no HTTP request that can be read.
+func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
+	e := apierr.New("bad_request", "The request cannot be read: %v.", err)
+	status := e.Code.Status()
+	switch err := err.(type) {
+	case *fasthttp.ErrSmallBuffer:
+		status = fasthttp.StatusRequestHeaderFieldsTooLarge
+		e.Message = fmt.Sprintf("The request line and headers are longer than %d bytes. Send long parameters in the body, with POST.", headerBytes)
+	case net.Error:
+		if err.Timeout() {
+			status = fasthttp.StatusRequestTimeout
+		}
+	}
+	ctx.Response.Reset()
+	ctx.SetStatusCode(status)
+	ctx.SetContentType(contentJSON)
+	ctx.Response.SetBody(appendError(nil, e))
+}
+
+// httpLog passes on what fasthttp says, all of which is about single connections.
+type httpLog struct{ log *slog.Logger }
+
+func (l httpLog) Printf(format string, args ...any) {
+	l.log.Debug("connection: " + fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,145 @@
+package fastapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/valyala/fasthttp/fasthttputil"
+
+	"svc/internal/vfs"
+)
+
+// client talks to a server under test over memory.
+type client struct {
+	t      testing.TB
+	server *Server
+	http   http.Client
+}
+
+// newClient starts a server. What o leaves open gets a value fit for tests.
+func newClient(t testing.TB, o Options) *client {
+	t.Helper()
+	if o.Features == nil {
+		f, err := OpenFeatures(vfs.NewMem(), "features.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Features = f
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.PayloadLimit == 0 {
+		o.PayloadLimit = 1 << 20
+	}
+	l := fasthttputil.NewInmemoryListener()
+	s := New(o)
+	done := make(chan error)
+	go func() { done <- s.Serve(l) }()
+	c := &client{t: t, server: s}
+	c.http.Transport = &http.Transport{
+		DialContext:        func(context.Context, string, string) (net.Conn, error) { return l.Dial() },
+		DisableCompression: true,
+	}
+	t.Cleanup(func() {
+		c.http.CloseIdleConnections()
+		if err := s.Shutdown(context.Background()); err != nil {
+			t.Errorf("shutdown: %v", err)
+		}
+		<-done
+	})
+	return c
+}
+
+type reply struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// code is the error code of the reply's envelope.
+func (r reply) code() string {
+	var e struct{ Message, Code, Type, Link string }
+	if json.Unmarshal([]byte(r.body), &e) != nil || e.Message == "" || e.Type == "" || e.Link == "" {
+		return ""
+	}
+	return e.Code
+}
+
+// send makes a request. headers are pairs of a name and a value.
+func (c *client) send(method, path string, body io.Reader, headers ...string) reply {
+	c.t.Helper()
+	req, err := http.NewRequest(method, "http://svc"+path, body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		c.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		c.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return reply{res.StatusCode, res.Header, string(b)}
+}
+
+func (c *client) json(method, path, body string) reply {
+	c.t.Helper()
+	return c.send(method, path, strings.NewReader(body), "Content-Type", "application/json")
+}
+
+func (c *client) get(path string) reply {
+	c.t.Helper()
+	return c.send("GET", path, nil)
+}
+
+func TestRecover(t *testing.T) {
+	var logged bytes.Buffer
+	c := newClient(t, Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+	// Without a catalog the handler panics.
+	r := c.get("/indexes/x")
+	if r.status != 500 || r.code() != "internal" || strings.Contains(r.body, "panic") {
+		t.Errorf("got %d %s", r.status, r.body)
+	}
+	if !strings.Contains(logged.String(), "panic: ") || !strings.Contains(logged.String(), "indexes.go") {
+		t.Errorf("the log does not tell where: %s", logged.String())
+	}
+	if r := c.get("/health"); r.status != 200 {
+		t.Errorf("after a panic: %d", r.status)
+	}
+}
+
+func TestAccessLog(t *testing.T) {
+	var logged bytes.Buffer
+	c := newClient(t, Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+	c.get("/health?x=1")
+	line := logged.String()
+	if strings.Count(line, "\n") != 1 {
+		t.Fatalf("want one line, got %q", line)
+	}
+	for _, part := range []string{"method=GET", "path=/health", "status=200", "bytes=22"} {
+		if !strings.Contains(line, part) {
+			t.Errorf("no %s in %s", part, line)
+		}
+	}
+}
+
+func TestHeadersTooLong(t *testing.T) {
+	c := newClient(t, Options{})
+	r := c.get("/indexes/x/search?filter=" + strings.Repeat("a", headerBytes))
+	if r.status != 431 || r.code() != "bad_request" {
+		t.Errorf("got %d %s", r.status, r.body)
+	}
+}

@@ -1,0 +1,86 @@
+package fastapi
+
+import (
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"svc/internal/apierr"
+)
+
+// slots bounds how many searches run at once. Others wait in a bag: a free
+// slot goes to a random one of them, and when the bag is full a random one is
+// refused in favour of the newcomer. So under overload everyone's chance is
+// equal, and those that are served did not wait in vain (LIFO and FIFO both
+// starve someone).
+type slots struct {
+	size      int           // of the bag
+	dropAfter time.Duration // who waited longer is refused when his turn comes
+
+	mu      sync.Mutex
+	free    int
+	waiting []*waiter
+}
+
+type waiter struct {
+	since time.Time
+	turn  chan bool // true: the slot is yours; false: refused
+}
+
+func newSlots(running, waiting int, dropAfter time.Duration) *slots {
+	return &slots{size: waiting, dropAfter: dropAfter, free: running}
+}
+
+// acquire takes a slot, which release gives back. It may wait, and it may be refused.
+func (s *slots) acquire() error {
+	s.mu.Lock()
+	if s.free > 0 {
+		s.free--
+		s.mu.Unlock()
+		return nil
+	}
+	if s.size == 0 {
+		s.mu.Unlock()
+		return tooManySearches()
+	}
+	if len(s.waiting) == s.size {
+		s.take().turn <- false
+	}
+	w := &waiter{time.Now(), make(chan bool, 1)}
+	s.waiting = append(s.waiting, w)
+	s.mu.Unlock()
+	if !<-w.turn {
+		return tooManySearches()
+	}
+	return nil
+}
+
+// release gives a slot back.
+func (s *slots) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.waiting) > 0 {
+		w := s.take()
+		fresh := time.Since(w.since) <= s.dropAfter
+		w.turn <- fresh
+		if fresh {
+			return // the slot changed hands
+		}
+	}
+	s.free++
+}
+
+// take removes a random waiter from the bag. The lock is held.
+func (s *slots) take() *waiter {
+	i := rand.IntN(len(s.waiting))
+	last := len(s.waiting) - 1
+	w := s.waiting[i]
+	s.waiting[i] = s.waiting[last]
+	s.waiting[last] = nil
+	s.waiting = s.waiting[:last]
+	return w
+}
+
+func tooManySearches() error {
+	return apierr.New("too_many_search_requests", "Too many searches wait for their turn. Try again in a few seconds.")
+}

@@ -1,0 +1,61 @@
+package fastapi
+
+import (
+	"fmt"
+
+	"github.com/valyala/fasthttp"
+
+	"svc/internal/apierr"
+	"svc/internal/task"
+)
+
+type swapPair struct {
+	task.Swap
+	given bool // indexes were
+}
+
+var swapParams = []param[swapPair]{
+	{name: "indexes", code: "invalid_swap_indexes", kind: list, set: func(p *swapPair, a *arg) error {
+		if len(a.list) != 2 {
+			return a.expected("an array of two index uids")
+		}
+		for _, uid := range a.list {
+			if !validUID(uid) {
+				return a.expected("an array of two index uids (letters from a to z in either case, digits, - and _, at most 400 characters)")
+			}
+		}
+		p.Indexes, p.given = [2]string(a.list), true
+		return nil
+	}},
+	{name: "rename", code: "invalid_swap_rename", kind: flag, set: func(p *swapPair, a *arg) error { p.Rename = a.flag; return nil }},
+}
+
+func (s *Server) swapIndexes(ctx *fasthttp.RequestCtx) error {
+	body, err := s.readJSON(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if !body.array() {
+		return apierr.New("bad_request", "The body must be an array of objects such as `{\"indexes\": [\"a\", \"b\"]}`, but it is %s.", body.kind())
+	}
+	swaps := []task.Swap{}
+	seen := map[string]bool{}
+	for element := range body.elements() {
+		var p swapPair
+		path := fmt.Sprintf("[%d].", len(swaps))
+		if err := decode(&p, element, swapParams, object{path: path, code: "bad_request"}); err != nil {
+			return err
+		}
+		if !p.given {
+			return apierr.New("missing_swap_indexes", "`%sindexes` is missing: name the two indexes to swap.", path)
+		}
+		for _, uid := range p.Indexes {
+			if seen[uid] {
+				return apierr.New("invalid_swap_duplicate_index_found", "The index `%s` is named twice. An index can be part of one pair of a request only.", uid)
+			}
+			seen[uid] = true
+		}
+		swaps = append(swaps, p.Swap)
+	}
+	return s.enqueue(ctx, task.New{Content: task.SwapIndexes{Swaps: swaps}}, fasthttp.StatusAccepted)
+}
