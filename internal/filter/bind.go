@@ -1,0 +1,178 @@
+package filter
+
+import (
+	"bytes"
+	"slices"
+
+	"svc/internal/apierr"
+	"svc/internal/settings"
+	"svc/internal/text"
+	"svc/segment"
+)
+
+// Env is what an index says to a filter.
+type Env struct {
+	Fields   *settings.Fields
+	Code     apierr.Code // of errors: invalid_search_filter, invalid_document_filter, …
+	Contains bool        // the experimental feature containsFilter
+}
+
+// Bound is a filter checked against an index. It is immutable, and serves all segments of the index.
+type Bound struct{ root bound }
+
+// Bind checks that every attribute may be filtered so. A nil filter binds to one that all rows match.
+func (e *Expr) Bind(env Env) (*Bound, error) {
+	if e == nil {
+		return &Bound{}, nil
+	}
+	if err := e.Check(Features{Contains: env.Contains}); err != nil {
+		return nil, err
+	}
+	root, err := env.bind(e.root)
+	if err != nil {
+		return nil, err
+	}
+	return &Bound{root}, nil
+}
+
+func (env *Env) bind(n node) (bound, error) {
+	switch n := n.(type) {
+	case *junction:
+		kids := make([]bound, len(n.kids))
+		for i, k := range n.kids {
+			var err error
+			if kids[i], err = env.bind(k); err != nil {
+				return nil, err
+			}
+		}
+		if n.or {
+			return anyOf(kids), nil
+		}
+		return allOf(kids), nil
+	case *not:
+		kid, err := env.bind(n.kid)
+		return noneOf{kid}, err
+	case *condition:
+		return env.bindCondition(n)
+	case *radius:
+		return capMatch{n.center.lat, n.center.lng, n.meters}, env.needsGeo(n.at, "_geoRadius")
+	case *box:
+		return boxMatch{n.top, n.left, n.bottom, n.right}, env.needsGeo(n.at, "_geoBoundingBox")
+	case *polygon:
+		if i := env.Fields.InfoOf(settings.GeoJSONField); !i.Filters() {
+			return nil, apierr.New(env.Code, "%s: `_geoPolygon` needs `_geojson` in filterableAttributes.", n.at)
+		}
+		return nil, apierr.New(env.Code, "%s: `_geoPolygon` cannot be evaluated: shapes in `_geojson` are not indexed.", n.at)
+	}
+	// Check has refused the rest, whose features are off.
+	return nil, apierr.New(env.Code, "The filter cannot be evaluated.")
+}
+
+func (env *Env) needsGeo(at position, function string) error {
+	if i := env.Fields.InfoOf(settings.GeoField); !i.Filters() {
+		return apierr.New(env.Code, "%s: `%s` needs `_geo` in filterableAttributes.", at, function)
+	}
+	return nil
+}
+
+func (env *Env) bindCondition(c *condition) (bound, error) {
+	info := env.Fields.InfoOf(c.attr)
+	if !info.Filters() {
+		return nil, apierr.New(env.Code, "%s: The attribute `%s` is not filterable: add it to filterableAttributes of the index.", c.at, c.attr)
+	}
+	if allowed, feature := c.allowed(&info); !allowed {
+		return nil, apierr.New(env.Code, "%s: The operator %s is not allowed on the attribute `%s`: turn on `%s` in its rule of filterableAttributes.",
+			c.at, c.op, c.attr, feature)
+	}
+	id, known := env.Fields.ID(c.attr)
+	if !known {
+		return nothing{}, nil
+	}
+	switch c.op {
+	case exists:
+		return presentMatch{id}, nil
+	case isNull:
+		return nullMatch{id}, nil
+	case isEmpty:
+		return emptyMatch{id}, nil
+	case contains:
+		return containsMatch{id, text.FacetKey(nil, []byte(c.values[0]))}, nil
+	case startsWith:
+		return prefixMatch{id, text.FacetKey(nil, []byte(c.values[0]))}, nil
+	case equal, in:
+		return newEqualMatch(id, c.values), nil
+	case notEqual:
+		return noneOf{newEqualMatch(id, c.values)}, nil
+	}
+	return newRangeMatch(id, c), nil
+}
+
+// allowed reports whether the rule that covers the attribute opens the operator, and which of its features would.
+func (c *condition) allowed(info *settings.FieldInfo) (bool, string) {
+	switch c.op {
+	case exists, isNull, isEmpty:
+		return info.Filters(), "equality"
+	case greater, greaterOrEqual, less, lessOrEqual, between:
+		return info.Comparison, "comparison"
+	}
+	return info.Equality, "equality"
+}
+
+// equalMatch tests for any of some values. A value that reads as a number is looked for as number and as text.
+type equalMatch struct {
+	id      segment.FieldID
+	numbers []float64 // ascending, unique
+	keys    [][]byte  // ascending, unique, not empty: the empty text equals nothing
+}
+
+func newEqualMatch(id segment.FieldID, values []string) equalMatch {
+	m := equalMatch{id: id}
+	for _, v := range values {
+		if x, ok := parseNumber(v); ok {
+			m.numbers = append(m.numbers, x)
+		}
+		if key := text.FacetKey(nil, []byte(v)); len(key) > 0 {
+			m.keys = append(m.keys, key)
+		}
+	}
+	slices.Sort(m.numbers)
+	m.numbers = slices.Compact(m.numbers)
+	slices.SortFunc(m.keys, bytes.Compare)
+	m.keys = slices.CompactFunc(m.keys, bytes.Equal)
+	return m
+}
+
+// rangeMatch tests for numbers and texts between bounds. Text bounds are compared with the normalised values as they were
+// written. A number is only compared when every bound reads as one.
+type rangeMatch struct {
+	id       segment.FieldID
+	numeric  bool
+	low      *float64 // nil: unbounded
+	high     *float64
+	from, to []byte // nil: unbounded
+	after    bool   // the lower bound is exclusive
+	before   bool   // the upper bound is exclusive
+}
+
+func newRangeMatch(id segment.FieldID, c *condition) rangeMatch {
+	m := rangeMatch{id: id, numeric: true, after: c.op == greater, before: c.op == less}
+	lower, upper := "", ""
+	hasLower := c.op == greater || c.op == greaterOrEqual || c.op == between
+	hasUpper := c.op == less || c.op == lessOrEqual || c.op == between
+	if hasLower {
+		lower = c.values[0]
+		m.from = []byte(lower)
+		m.low, m.numeric = bound64(lower, m.numeric)
+	}
+	if hasUpper {
+		upper = c.values[len(c.values)-1]
+		m.to = []byte(upper)
+		m.high, m.numeric = bound64(upper, m.numeric)
+	}
+	return m
+}
+
+func bound64(s string, numeric bool) (*float64, bool) {
+	x, ok := parseNumber(s)
+	return &x, numeric && ok
+}

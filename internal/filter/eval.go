@@ -1,0 +1,428 @@
+package filter
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/segment"
+)
+
+// Rows returns the live rows of a segment that match; the caller owns the bitmap.
+func (b *Bound) Rows(s segment.Live) *roaring.Bitmap {
+	if b.root == nil {
+		return s.LiveRows()
+	}
+	rows := b.root.rows(s, nil)
+	if s.Deleted != nil {
+		rows.AndNot(s.Deleted)
+	}
+	return rows
+}
+
+// bound is a node of a checked filter.
+type bound interface {
+	// rows returns the rows of s among some candidates (nil: all rows) that match, deleted or not. The
+	// caller owns the result; the candidates are not modified.
+	rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap
+
+	// size guesses how many rows match, so that those with few are asked first.
+	size(s segment.Live) int
+}
+
+// within keeps those rows that are candidates, and owns what it returns.
+func within(rows, among *roaring.Bitmap) *roaring.Bitmap {
+	if among != nil {
+		rows.And(among)
+	}
+	return rows
+}
+
+// shared is within for rows that belong to the segment.
+func shared(rows, among *roaring.Bitmap) *roaring.Bitmap {
+	if among == nil {
+		return rows.Clone()
+	}
+	return roaring.And(rows, among)
+}
+
+func allRows(s segment.Live) *roaring.Bitmap {
+	all := roaring.New()
+	all.AddRange(0, uint64(s.Rows()))
+	return all
+}
+
+// nothing matches no row: the field is declared, but no document has it.
+type nothing struct{}
+
+func (nothing) rows(segment.Live, *roaring.Bitmap) *roaring.Bitmap { return roaring.New() }
+func (nothing) size(segment.Live) int                              { return 0 }
+
+// allOf matches the rows that all match. What a part leaves are the candidates of the next.
+type allOf []bound
+
+func (a allOf) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
+	parts := make([]struct {
+		bound
+		size int
+	}, len(a))
+	for i, b := range a {
+		parts[i].bound, parts[i].size = b, b.size(s)
+	}
+	sort.SliceStable(parts, func(i, j int) bool { return parts[i].size < parts[j].size })
+	for _, p := range parts {
+		among = p.rows(s, among)
+		if among.IsEmpty() {
+			break
+		}
+	}
+	return among
+}
+
+func (a allOf) size(s segment.Live) int {
+	n := math.MaxInt
+	for _, b := range a {
+		n = min(n, b.size(s))
+	}
+	return n
+}
+
+type anyOf []bound
+
+func (a anyOf) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
+	parts := make([]*roaring.Bitmap, len(a))
+	for i, b := range a {
+		parts[i] = b.rows(s, among)
+	}
+	return roaring.FastOr(parts...)
+}
+
+func (a anyOf) size(s segment.Live) int {
+	n := 0
+	for _, b := range a {
+		n += b.size(s)
+	}
+	return min(n, s.Rows())
+}
+
+type noneOf struct{ bound }
+
+func (m noneOf) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
+	rows := m.bound.rows(s, among)
+	if among == nil {
+		rows.Flip(0, uint64(s.Rows()))
+		return rows
+	}
+	return roaring.AndNot(among, rows)
+}
+
+func (m noneOf) size(s segment.Live) int { return s.Rows() - m.bound.size(s) }
+
+type presentMatch struct{ id segment.FieldID }
+
+func (m presentMatch) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
+	return shared(s.Present(m.id), among)
+}
+func (m presentMatch) size(s segment.Live) int { return int(s.Present(m.id).GetCardinality()) }
+
+type nullMatch struct{ id segment.FieldID }
+
+func (m nullMatch) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
+	c := s.Column(m.id)
+	if c == nil {
+		return roaring.New()
+	}
+	return shared(c.Null(), among)
+}
+
+func (m nullMatch) size(s segment.Live) int {
+	c := s.Column(m.id)
+	if c == nil {
+		return 0
+	}
+	return int(c.Null().GetCardinality())
+}
+
+type emptyMatch struct{ id segment.FieldID }
+
+func (m emptyMatch) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
+	c := s.Column(m.id)
+	if c == nil {
+		return roaring.New()
+	}
+	return shared(c.Empty(), among)
+}
+
+func (m emptyMatch) size(s segment.Live) int {
+	c := s.Column(m.id)
+	if c == nil {
+		return 0
+	}
+	return int(c.Empty().GetCardinality())
+}
+
+func (m equalMatch) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
+	rows := roaring.New()
+	if c := s.Column(m.id); c != nil {
+		m.each(c, c.AddNumberRows, c.AddStringRows, rows)
+	}
+	return within(rows, among)
+}
+
+// each finds the ordinals of the values in a column and adds their rows.
+func (m equalMatch) each(c *segment.Column, number, text func(dst *roaring.Bitmap, lo, hi int), dst *roaring.Bitmap) {
+	for _, x := range m.numbers {
+		if ord := c.SearchNumber(x); ord < c.Numbers() && c.Number(ord) == x {
+			number(dst, ord, ord+1)
+		}
+	}
+	for _, key := range m.keys {
+		if ord := c.SearchString(key); ord < c.Strings() && bytes.Equal(c.String(ord), key) {
+			text(dst, ord, ord+1)
+		}
+	}
+}
+
+func (m equalMatch) size(s segment.Live) int {
+	c := s.Column(m.id)
+	if c == nil {
+		return 0
+	}
+	n := 0
+	m.each(c, func(_ *roaring.Bitmap, lo, _ int) { n += c.NumberCount(lo) },
+		func(_ *roaring.Bitmap, lo, _ int) { n += c.StringCount(lo) }, nil)
+	return n
+}
+
+// span is a range of ordinals, [lo, hi).
+type span struct{ lo, hi int }
+
+func (p span) empty() bool { return p.lo >= p.hi }
+
+func (m rangeMatch) numbers(c *segment.Column) span {
+	if !m.numeric {
+		return span{}
+	}
+	p := span{0, c.Numbers()}
+	if m.low != nil {
+		p.lo = c.SearchNumber(*m.low)
+		if m.after && p.lo < p.hi && c.Number(p.lo) == *m.low {
+			p.lo++
+		}
+	}
+	if m.high != nil {
+		p.hi = c.SearchNumber(*m.high)
+		if !m.before && p.hi < c.Numbers() && c.Number(p.hi) == *m.high {
+			p.hi++
+		}
+	}
+	return p
+}
+
+func (m rangeMatch) strings(c *segment.Column) span {
+	p := span{firstText(c), c.Strings()}
+	if m.from != nil {
+		p.lo = max(p.lo, c.SearchString(m.from))
+		if m.after && p.lo < p.hi && bytes.Equal(c.String(p.lo), m.from) {
+			p.lo++
+		}
+	}
+	if m.to != nil {
+		p.hi = c.SearchString(m.to)
+		if !m.before && p.hi < c.Strings() && bytes.Equal(c.String(p.hi), m.to) {
+			p.hi++
+		}
+	}
+	return p
+}
+
+// firstText is the first ordinal of a text that is not empty: the empty text matches nothing.
+func firstText(c *segment.Column) int {
+	if c.Strings() > 0 && len(c.String(0)) == 0 {
+		return 1
+	}
+	return 0
+}
+
+func (m rangeMatch) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
+	c := s.Column(m.id)
+	if c == nil {
+		return roaring.New()
+	}
+	return spanRows(c, m.numbers(c), m.strings(c), among)
+}
+
+func (m rangeMatch) size(s segment.Live) int {
+	c := s.Column(m.id)
+	if c == nil {
+		return 0
+	}
+	return spanSize(s, c, m.numbers(c), m.strings(c))
+}
+
+// spanRows returns the candidates with a value in either span. With few
+// candidates it looks at their values, else it walks the spans.
+func spanRows(c *segment.Column, numbers, texts span, among *roaring.Bitmap) *roaring.Bitmap {
+	rows := roaring.New()
+	if numbers.empty() && texts.empty() {
+		return rows
+	}
+	values := max(numbers.hi-numbers.lo, 0) + max(texts.hi-texts.lo, 0)
+	if among != nil && among.GetCardinality() < uint64(values) {
+		return pick(c, among, numbers, func(ord int) bool { return texts.lo <= ord && ord < texts.hi })
+	}
+	if !numbers.empty() {
+		c.AddNumberRows(rows, numbers.lo, numbers.hi)
+	}
+	if !texts.empty() {
+		c.AddStringRows(rows, texts.lo, texts.hi)
+	}
+	return within(rows, among)
+}
+
+// pick returns the candidates with a number in a span or a text that is accepted.
+func pick(c *segment.Column, among *roaring.Bitmap, numbers span, text func(ord int) bool) *roaring.Bitmap {
+	rows := roaring.New()
+	var ords []uint32
+	it := among.Iterator()
+	for it.HasNext() {
+		row := it.Next()
+		if !numbers.empty() {
+			ords = c.RowNumbers(ords[:0], segment.Row(row))
+			if i, _ := slices.BinarySearch(ords, uint32(numbers.lo)); i < len(ords) && int(ords[i]) < numbers.hi {
+				rows.Add(row)
+				continue
+			}
+		}
+		ords = c.RowStrings(ords[:0], segment.Row(row))
+		if slices.ContainsFunc(ords, func(ord uint32) bool { return text(int(ord)) }) {
+			rows.Add(row)
+		}
+	}
+	return rows
+}
+
+// spanSize guesses the rows of spans as if each value had as many.
+func spanSize(s segment.Live, c *segment.Column, numbers, texts span) int {
+	all := c.Numbers() + c.Strings()
+	values := max(numbers.hi-numbers.lo, 0) + max(texts.hi-texts.lo, 0)
+	if all == 0 || values == 0 {
+		return 0
+	}
+	return int(float64(s.Rows()) * float64(values) / float64(all))
+}
+
+type prefixMatch struct {
+	id     segment.FieldID
+	prefix []byte
+}
+
+// spans returns the ordinals whose texts begin with the prefix; the empty prefix begins every value, numbers too.
+func (m prefixMatch) spans(c *segment.Column) (numbers, texts span) {
+	if len(m.prefix) == 0 {
+		return span{0, c.Numbers()}, span{firstText(c), c.Strings()}
+	}
+	texts = span{c.SearchString(m.prefix), c.Strings()}
+	if after := successor(m.prefix); after != nil {
+		texts.hi = c.SearchString(after)
+	}
+	return span{}, texts
+}
+
+// successor returns the smallest bytes above all that begin with prefix, or nil when there are none.
+func successor(prefix []byte) []byte {
+	for i := len(prefix) - 1; i >= 0; i-- {
+		if prefix[i] < 0xff {
+			s := bytes.Clone(prefix[:i+1])
+			s[i]++
+			return s
+		}
+	}
+	return nil
+}
+
+func (m prefixMatch) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
+	c := s.Column(m.id)
+	if c == nil {
+		return roaring.New()
+	}
+	numbers, texts := m.spans(c)
+	return spanRows(c, numbers, texts, among)
+}
+
+func (m prefixMatch) size(s segment.Live) int {
+	c := s.Column(m.id)
+	if c == nil {
+		return 0
+	}
+	numbers, texts := m.spans(c)
+	return spanSize(s, c, numbers, texts)
+}
+
+type containsMatch struct {
+	id   segment.FieldID
+	part []byte
+}
+
+// rows reads every text of the column, or, when there are fewer, those of the candidates.
+func (m containsMatch) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
+	rows := roaring.New()
+	c := s.Column(m.id)
+	if c == nil {
+		return rows
+	}
+	first := firstText(c)
+	holds := func(ord int) bool { return ord >= first && bytes.Contains(c.String(ord), m.part) }
+	if among != nil && among.GetCardinality() < uint64(c.Strings()) {
+		return pick(c, among, span{}, holds)
+	}
+	for ord := first; ord < c.Strings(); {
+		if !holds(ord) {
+			ord++
+			continue
+		}
+		run := ord
+		for ord++; ord < c.Strings() && holds(ord); {
+			ord++
+		}
+		c.AddStringRows(rows, run, ord)
+	}
+	return within(rows, among)
+}
+
+// size is that of the whole: texts have to be read one by one, so that everything else comes first.
+func (m containsMatch) size(s segment.Live) int { return s.Rows() }
+
+type capMatch struct{ lat, lng, meters float64 }
+
+func (m capMatch) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
+	rows := roaring.New()
+	if g := s.Geo(); g != nil {
+		g.AddRowsInCap(rows, m.lat, m.lng, m.meters)
+	}
+	return within(rows, among)
+}
+
+func (m capMatch) size(s segment.Live) int { return geoSize(s) }
+
+type boxMatch struct{ top, left, bottom, right float64 }
+
+func (m boxMatch) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
+	rows := roaring.New()
+	if g := s.Geo(); g != nil {
+		g.AddRowsInBox(rows, m.top, m.left, m.bottom, m.right)
+	}
+	return within(rows, among)
+}
+
+func (m boxMatch) size(s segment.Live) int { return geoSize(s) }
+
+func geoSize(s segment.Live) int {
+	if g := s.Geo(); g != nil {
+		return int(g.Rows().GetCardinality())
+	}
+	return 0
+}

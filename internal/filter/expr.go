@@ -1,0 +1,226 @@
+// Package filter owns the filter language: lexer, parser, syntax tree,
+// checking against the settings, and evaluation on columns to bitmaps.
+//
+//	expression = and { "OR" and }
+//	and        = not { "AND" not }
+//	not        = "NOT" not | "(" expression ")" | function | condition
+//	condition  = attribute ( ("=" | "!=" | ">" | ">=" | "<" | "<=") value
+//	           | value "TO" value
+//	           | ["NOT"] "IN" "[" [ value { "," value } [","] ] "]"
+//	           | ["NOT"] "EXISTS" | "IS" ["NOT"] ("NULL" | "EMPTY")
+//	           | ["NOT"] "CONTAINS" value | ["NOT"] "STARTS WITH" value )
+//	function   = "_geoRadius(" lat "," lng "," metres ["," resolution] ")"
+//	           | "_geoBoundingBox([" top "," right "],[" bottom "," left "])"
+//	           | "_geoPolygon(" "[" lat "," lng "]" { "," "[" lat "," lng "]" } ")"
+//	           | "_foreign(" attribute "," expression ")"
+//
+// Attributes and values are words of letters, digits, "_", "-" and ".", or
+// anything in single or double quotes. Keywords are upper case, and values only in quotes.
+package filter
+
+import (
+	"slices"
+
+	"svc/internal/apierr"
+)
+
+// Expr is a parsed filter. Printing it and parsing the print gives an equal tree.
+type Expr struct{ root node }
+
+// node is one of *junction, *not, *condition, *radius, *box, *polygon, *vectors and *foreign.
+type node interface{}
+
+// junction joins at least two nodes, none of which is a junction of the same kind.
+type junction struct {
+	or   bool
+	kids []node
+}
+
+// not never holds a not.
+type not struct{ kid node }
+
+// condition tests one attribute.
+type condition struct {
+	attr   string
+	at     position
+	op     op
+	values []string // one; two for between; any number for in; none for exists, null and empty
+}
+
+// radius keeps what lies within some metres of a point.
+type radius struct {
+	at         position
+	center     point
+	meters     float64
+	resolution float64 // corners of the polygon that stands for the circle where shapes are tested; 0: not given
+}
+
+// box keeps what lies in a box of latitudes and longitudes. It crosses the antimeridian when left > right.
+type box struct {
+	at                       position
+	top, right, bottom, left float64
+}
+
+// polygon keeps the shapes that touch one.
+type polygon struct {
+	at     position
+	points []point
+}
+
+type point struct{ lat, lng float64 } // degrees
+
+// vectors keeps documents that have vectors of a kind.
+type vectors struct {
+	at       position
+	embedder string // "": any
+	kind     vectorKind
+	fragment string
+}
+
+type vectorKind uint8
+
+const (
+	anyVector vectorKind = iota
+	userProvided
+	documentTemplate
+	regenerate
+	fragment
+)
+
+var vectorKinds = [...]string{userProvided: "userProvided", documentTemplate: "documentTemplate", regenerate: "regenerate", fragment: "fragments"}
+
+// foreign keeps documents of which a foreign document, named by id in a field, passes a filter.
+type foreign struct {
+	at    position
+	field string
+	kid   node
+}
+
+type op uint8
+
+const (
+	equal op = iota
+	notEqual
+	greater
+	greaterOrEqual
+	less
+	lessOrEqual
+	between
+	in
+	exists
+	isNull
+	isEmpty
+	contains
+	startsWith
+)
+
+var opNames = [...]string{
+	equal: "=", notEqual: "!=", greater: ">", greaterOrEqual: ">=", less: "<", lessOrEqual: "<=", between: "TO",
+	in: "IN", exists: "EXISTS", isNull: "IS NULL", isEmpty: "IS EMPTY", contains: "CONTAINS", startsWith: "STARTS WITH",
+}
+
+func (o op) String() string { return opNames[o] }
+
+// shardAttr is the pseudo-attribute that tells in which shard a document is.
+const shardAttr = "_shard"
+
+// And joins filters; nil ones are left out. It returns nil when all are nil.
+func And(exprs ...*Expr) *Expr {
+	kids := make([]node, 0, len(exprs))
+	for _, e := range exprs {
+		if e != nil {
+			kids = append(kids, e.root)
+		}
+	}
+	if len(kids) == 0 {
+		return nil
+	}
+	return &Expr{join(false, kids)}
+}
+
+// join makes one node of some, lifting junctions of the same kind.
+func join(or bool, kids []node) node {
+	if len(kids) == 1 {
+		return kids[0]
+	}
+	flat := make([]node, 0, len(kids))
+	for _, k := range kids {
+		if j, ok := k.(*junction); ok && j.or == or {
+			flat = append(flat, j.kids...)
+		} else {
+			flat = append(flat, k)
+		}
+	}
+	return &junction{or, flat}
+}
+
+func negate(n node) node {
+	if n, ok := n.(*not); ok {
+		return n.kid
+	}
+	return &not{n}
+}
+
+// walk calls f for every node, parents first.
+func walk(n node, f func(node) error) error {
+	if err := f(n); err != nil {
+		return err
+	}
+	switch n := n.(type) {
+	case *junction:
+		for _, k := range n.kids {
+			if err := walk(k, f); err != nil {
+				return err
+			}
+		}
+	case *not:
+		return walk(n.kid, f)
+	case *foreign:
+		return walk(n.kid, f)
+	}
+	return nil
+}
+
+// Features are the experimental features that open parts of the language.
+type Features struct{ Contains, Foreign, Vectors, Shards bool }
+
+// Check refuses what a feature that is off would open (feature_not_enabled). It needs no index.
+func (e *Expr) Check(f Features) error {
+	if e == nil {
+		return nil
+	}
+	return walk(e.root, func(n node) error {
+		switch n := n.(type) {
+		case *condition:
+			if n.op == contains && !f.Contains {
+				return off(n.at, "CONTAINS", "containsFilter")
+			}
+			if n.attr == shardAttr && !f.Shards {
+				return off(n.at, shardAttr, "network")
+			}
+		case *vectors:
+			if !f.Vectors {
+				return off(n.at, "_vectors", "multimodal")
+			}
+		case *foreign:
+			if !f.Foreign {
+				return off(n.at, "_foreign", "foreignKeys")
+			}
+		}
+		return nil
+	})
+}
+
+func off(at position, what, feature string) error {
+	return apierr.New("feature_not_enabled", "%s: filtering with `%s` needs the experimental feature `%s`: "+
+		"turn it on with PATCH /experimental-features.", at, what, feature)
+}
+
+// isReserved reports whether a word has a meaning of its own, so that it is an attribute or a value only in quotes.
+func isReserved(word string) bool { return slices.Contains(reserved, word) }
+
+var reserved = []string{"AND", "OR", "NOT", "IN", "TO", "EXISTS", "IS", "NULL", "EMPTY", "CONTAINS", "STARTS", "WITH",
+	"_geoRadius", "_geoBoundingBox", "_geoPolygon", "_foreign"}
+
+// geoNames are names that stand for points and distances elsewhere in the API, and cannot be filtered on.
+var geoNames = []string{"_geo", "_geoDistance", "_geoPoint"}

@@ -1,0 +1,102 @@
+package filter
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"svc/internal/apierr"
+)
+
+// FromJSON reads a filter as clients send it: a string, or an array of strings
+// and arrays of strings, of which the outer joins by AND and the inner by OR. A string
+// that holds such an array serves too, because query parameters are strings.
+// An empty filter gives nil. Errors carry the code.
+func FromJSON(body []byte, code apierr.Code) (*Expr, error) {
+	body = bytes.TrimSpace(body)
+	if len(body) > maxBytes {
+		return nil, apierr.New(code, "The filter has %d bytes: the limit is %d. Ask in several requests.", len(body), maxBytes)
+	}
+	var tree any
+	if err := json.Unmarshal(body, &tree); err != nil {
+		return nil, apierr.New(code, "The filter is not valid JSON: %v.", err)
+	}
+	if s, ok := tree.(string); ok && strings.HasPrefix(strings.TrimSpace(s), "[") {
+		var list []any
+		if json.Unmarshal([]byte(s), &list) == nil {
+			tree = list
+		}
+	}
+	n, err := fromTree(tree)
+	if err != nil {
+		return nil, apierr.New(code, "%v", err)
+	}
+	if n == nil {
+		return nil, nil
+	}
+	return &Expr{n}, nil
+}
+
+func fromTree(tree any) (node, error) {
+	switch t := tree.(type) {
+	case nil:
+		return nil, nil
+	case string:
+		n, err := parse(t, 0)
+		if err != nil {
+			return nil, fmt.Errorf("Filter, %w", err)
+		}
+		return n, nil
+	case []any:
+		return fromList(t, false, "Filter")
+	}
+	return nil, fmt.Errorf("A filter is a string, or an array of strings and arrays of strings, but this one is %s.", describe(tree))
+}
+
+// fromList joins the parts of an array. path names it in errors.
+func fromList(list []any, or bool, path string) (node, error) {
+	kids := make([]node, 0, len(list))
+	for i, item := range list {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		var n node
+		var err error
+		switch t := item.(type) {
+		case string:
+			// The printed form has up to two parentheses more around the string.
+			if n, err = parse(t, 2); err != nil {
+				return nil, fmt.Errorf("%s, %w", at, err)
+			}
+		case []any:
+			if or {
+				return nil, fmt.Errorf("%s is a third level of arrays: write it with AND, OR and parentheses.", at)
+			}
+			if n, err = fromList(t, true, at); err != nil {
+				return nil, err
+			}
+		default:
+			return nil, fmt.Errorf("%s must be a string, but is %s.", at, describe(item))
+		}
+		if n != nil {
+			kids = append(kids, n)
+		}
+	}
+	if len(kids) == 0 {
+		return nil, nil
+	}
+	return join(or, kids), nil
+}
+
+func describe(tree any) string {
+	switch tree.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "a boolean"
+	case float64:
+		return "a number"
+	case map[string]any:
+		return "an object"
+	}
+	return "something else"
+}

@@ -1,0 +1,558 @@
+package filter
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	maxDepth = 200      // of parentheses, NOT and _foreign
+	maxBytes = 32 << 20 // of one filter, all its strings together
+)
+
+// A SyntaxError says what is wrong with a filter, and where.
+type SyntaxError struct {
+	Line, Column int // from 1, in characters
+	Message      string
+}
+
+func (e *SyntaxError) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Message) }
+
+// Parse parses one filter expression. A blank one gives nil. The error is a *SyntaxError.
+func Parse(src string) (*Expr, error) {
+	n, err := parse(src, 0)
+	if n == nil || err != nil {
+		return nil, err
+	}
+	return &Expr{n}, nil
+}
+
+// parse parses an expression that stands at a depth already. A blank one gives nil.
+func parse(src string, depth int) (node, error) {
+	if len(src) > maxBytes {
+		return nil, fail(position{1, 1}, "The filter has %d bytes: the limit is %d. Ask in several requests.", len(src), maxBytes)
+	}
+	p := &parser{lex: newLexer(src), depth: depth}
+	p.advance()
+	if p.tok.kind == end {
+		return nil, nil
+	}
+	n, err := p.or()
+	if err != nil {
+		return nil, err
+	}
+	if p.tok.kind != end {
+		return nil, p.unexpected("the end of the filter, AND or OR")
+	}
+	return n, nil
+}
+
+func fail(at position, format string, args ...any) error {
+	return &SyntaxError{int(at.line), int(at.column), fmt.Sprintf(format, args...)}
+}
+
+// parser is a recursive descent: depth bounds its stack.
+type parser struct {
+	lex     *lexer
+	tok     token
+	depth   int
+	foreign bool // inside _foreign
+}
+
+func (p *parser) advance() { p.tok = p.lex.next() }
+
+// touching reports whether the next byte follows the current token without a blank, and is c.
+func (p *parser) touching(c byte) bool {
+	return p.tok.end < len(p.lex.src) && p.lex.src[p.tok.end] == c
+}
+
+func (p *parser) isWord(text string) bool   { return p.tok.kind == word && p.tok.text == text }
+func (p *parser) isSymbol(text string) bool { return p.tok.kind == symbol && p.tok.text == text }
+
+func (p *parser) unexpected(want string) error {
+	switch t := p.tok; {
+	case t.kind == end:
+		return fail(t.at, "The filter ends where %s should follow.", want)
+	case t.kind == invalid && (t.text[0] == '\'' || t.text[0] == '"'):
+		return fail(t.at, "A quote opens here and is not closed: add %c, or write \\%c where the text has one.", t.text[0], t.text[0])
+	case t.kind == word && isReserved(t.text):
+		return fail(t.at, "Found the reserved word `%s` where %s should be: put it in quotes if it is a name or value.", t.text, want)
+	default:
+		return fail(t.at, "Found `%s` where %s should be. Names and values with blanks or signs need quotes.", shorten(p.lex.src[t.offset:t.end]), want)
+	}
+}
+
+func shorten(s string) string {
+	const limit = 40
+	if r := []rune(s); len(r) > limit {
+		return string(r[:limit]) + "…"
+	}
+	return s
+}
+
+func (p *parser) symbol(text string) error {
+	if !p.isSymbol(text) {
+		return p.unexpected("`" + text + "`")
+	}
+	p.advance()
+	return nil
+}
+
+// deeper enters a level of nesting.
+func (p *parser) deeper() error {
+	if p.depth++; p.depth > maxDepth {
+		return fail(p.tok.at, "The filter is nested more than %d deep: simplify it.", maxDepth)
+	}
+	return nil
+}
+
+func (p *parser) or() (node, error) { return p.junction(true, "OR", p.and) }
+
+func (p *parser) and() (node, error) { return p.junction(false, "AND", p.not) }
+
+func (p *parser) junction(or bool, keyword string, part func() (node, error)) (node, error) {
+	n, err := part()
+	if err != nil || !p.isWord(keyword) {
+		return n, err
+	}
+	kids := []node{n}
+	for p.isWord(keyword) {
+		p.advance()
+		if n, err = part(); err != nil {
+			return nil, err
+		}
+		kids = append(kids, n)
+	}
+	return join(or, kids), nil
+}
+
+func (p *parser) not() (node, error) {
+	depth := p.depth
+	defer func() { p.depth = depth }()
+	odd := false
+	for p.isWord("NOT") {
+		if err := p.deeper(); err != nil {
+			return nil, err
+		}
+		odd = !odd
+		p.advance()
+	}
+	n, err := p.primary()
+	if err == nil && odd {
+		n = negate(n)
+	}
+	return n, err
+}
+
+func (p *parser) primary() (node, error) {
+	if p.isSymbol("(") {
+		if err := p.deeper(); err != nil {
+			return nil, err
+		}
+		p.advance()
+		n, err := p.or()
+		if err != nil {
+			return nil, err
+		}
+		return n, p.symbol(")")
+	}
+	if p.tok.kind == word {
+		switch p.tok.text {
+		case "_geoRadius":
+			return p.geoRadius()
+		case "_geoBoundingBox":
+			return p.geoBoundingBox()
+		case "_geoPolygon":
+			return p.geoPolygon()
+		case "_foreign":
+			return p.foreignKey()
+		}
+	}
+	return p.condition()
+}
+
+// name reads an attribute.
+func (p *parser) name() (string, error) {
+	if p.tok.kind != quoted && (p.tok.kind != word || isReserved(p.tok.text)) {
+		return "", p.unexpected("an attribute")
+	}
+	return p.tok.text, nil
+}
+
+func (p *parser) value() (string, error) {
+	if p.tok.kind != quoted && (p.tok.kind != word || isReserved(p.tok.text)) {
+		return "", p.unexpected("a value")
+	}
+	text := p.tok.text
+	p.advance()
+	return text, nil
+}
+
+func (p *parser) condition() (node, error) {
+	attr, err := p.name()
+	if err != nil {
+		return nil, err
+	}
+	at := p.tok.at
+	switch {
+	case slices.Contains(geoNames, attr):
+		return nil, fail(at, "`%s` cannot be filtered on: use _geoRadius(lat, lng, metres) or _geoBoundingBox([top, right], [bottom, left]).", attr)
+	case attr == "_vectors" || strings.HasPrefix(attr, "_vectors."):
+		return p.vectorsExist()
+	}
+	p.advance()
+	c := &condition{attr: attr, at: at}
+	n, err := p.operation(c)
+	if err != nil {
+		return nil, err
+	}
+	if attr == shardAttr && c.op != equal && c.op != notEqual && c.op != in {
+		return nil, fail(at, "`_shard` knows only the operators =, !=, IN and NOT IN.")
+	}
+	return n, nil
+}
+
+var comparisons = map[string]op{"=": equal, "!=": notEqual, ">": greater, ">=": greaterOrEqual, "<": less, "<=": lessOrEqual}
+
+// operation reads what follows the attribute of c.
+func (p *parser) operation(c *condition) (node, error) {
+	if p.tok.kind == symbol {
+		o, ok := comparisons[p.tok.text]
+		if !ok {
+			return nil, p.unexpected("an operator")
+		}
+		p.advance()
+		return c, p.finish(c, o, 1)
+	}
+	if p.tok.kind == word {
+		switch p.tok.text {
+		case "NOT":
+			p.advance()
+			if p.tok.kind == word {
+				switch p.tok.text {
+				case "IN", "EXISTS", "CONTAINS", "STARTS":
+					n, err := p.operation(c)
+					if err != nil {
+						return nil, err
+					}
+					return negate(n), nil
+				}
+			}
+			return nil, p.unexpected("IN, EXISTS, CONTAINS or STARTS WITH")
+		case "IN":
+			p.advance()
+			return c, p.list(c)
+		case "EXISTS":
+			p.advance()
+			return c, p.finish(c, exists, 0)
+		case "IS":
+			return p.is(c)
+		case "CONTAINS":
+			p.advance()
+			return c, p.finish(c, contains, 1)
+		case "STARTS":
+			blank := p.touching(' ')
+			start := p.tok.end
+			p.advance()
+			if !blank || !p.isWord("WITH") || p.tok.offset != start+1 {
+				return nil, p.unexpected("`WITH`, after `STARTS` and one blank,")
+			}
+			p.advance()
+			return c, p.finish(c, startsWith, 1)
+		}
+	}
+	if p.tok.kind == end || p.tok.kind == word && isReserved(p.tok.text) {
+		return nil, p.unexpected("an operator")
+	}
+	from, err := p.value()
+	if err != nil {
+		return nil, err
+	}
+	if !p.isWord("TO") {
+		return nil, p.unexpected("an operator between attribute and value, or TO after the lower bound,")
+	}
+	p.advance()
+	c.values = []string{from}
+	return c, p.finish(c, between, 1)
+}
+
+// finish sets the operator and reads so many values.
+func (p *parser) finish(c *condition, o op, values int) error {
+	c.op = o
+	for range values {
+		v, err := p.value()
+		if err != nil {
+			return err
+		}
+		c.values = append(c.values, v)
+	}
+	return nil
+}
+
+func (p *parser) is(c *condition) (node, error) {
+	p.advance()
+	negated := p.isWord("NOT")
+	if negated {
+		p.advance()
+	}
+	switch {
+	case p.isWord("NULL"):
+		c.op = isNull
+	case p.isWord("EMPTY"):
+		c.op = isEmpty
+	default:
+		return nil, p.unexpected("NULL or EMPTY")
+	}
+	p.advance()
+	if negated {
+		return negate(c), nil
+	}
+	return c, nil
+}
+
+func (p *parser) list(c *condition) error {
+	c.op = in
+	if err := p.symbol("["); err != nil {
+		return err
+	}
+	for !p.isSymbol("]") {
+		v, err := p.value()
+		if err != nil {
+			return err
+		}
+		c.values = append(c.values, v)
+		if p.isSymbol("]") {
+			break
+		}
+		if !p.isSymbol(",") {
+			return p.unexpected("`,` or `]`")
+		}
+		p.advance()
+	}
+	return p.symbol("]")
+}
+
+// open reads the name of a function and its parenthesis, which must touch.
+func (p *parser) open() error {
+	if !p.touching('(') {
+		return fail(p.tok.at, "`%s` must be followed at once by its arguments in parentheses.", p.tok.text)
+	}
+	p.advance()
+	p.advance()
+	return nil
+}
+
+func (p *parser) number() (float64, error) {
+	if p.tok.kind == word {
+		if x, ok := parseNumber(p.tok.text); ok {
+			p.advance()
+			return x, nil
+		}
+	}
+	return 0, p.unexpected("a number")
+}
+
+// parseNumber reads a decimal number as documents and values write them, without inf, nan and digits in other bases.
+func parseNumber(s string) (float64, bool) {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case '0' <= c && c <= '9', c == '.', c == '-', c == '+', c == 'e', c == 'E':
+		default:
+			return 0, false
+		}
+	}
+	x, err := strconv.ParseFloat(s, 64)
+	if err != nil || math.IsInf(x, 0) {
+		return 0, false
+	}
+	return x + 0, true // + 0 makes −0 a 0
+}
+
+func (p *parser) latitude() (float64, error)  { return p.degrees("latitude", 90) }
+func (p *parser) longitude() (float64, error) { return p.degrees("longitude", 180) }
+
+func (p *parser) degrees(what string, limit float64) (float64, error) {
+	at := p.tok.at
+	x, err := p.number()
+	if err == nil && math.Abs(x) > limit {
+		err = fail(at, "A %s lies between %v and %v, but this one is %v.", what, -limit, limit, x)
+	}
+	return x, err
+}
+
+// pair reads [latitude, longitude].
+func (p *parser) pair() (pt point, err error) {
+	if err = p.symbol("["); err != nil {
+		return pt, err
+	}
+	if pt.lat, err = p.latitude(); err != nil {
+		return pt, err
+	}
+	if err = p.symbol(","); err != nil {
+		return pt, err
+	}
+	if pt.lng, err = p.longitude(); err != nil {
+		return pt, err
+	}
+	return pt, p.symbol("]")
+}
+
+func (p *parser) geoRadius() (node, error) {
+	r := &radius{at: p.tok.at}
+	if err := p.open(); err != nil {
+		return nil, err
+	}
+	var err error
+	if r.center.lat, err = p.latitude(); err != nil {
+		return nil, err
+	}
+	if err = p.symbol(","); err != nil {
+		return nil, err
+	}
+	if r.center.lng, err = p.longitude(); err != nil {
+		return nil, err
+	}
+	if err = p.symbol(","); err != nil {
+		return nil, err
+	}
+	at := p.tok.at
+	if r.meters, err = p.number(); err != nil {
+		return nil, err
+	}
+	if r.meters < 0 {
+		return nil, fail(at, "The distance of _geoRadius, in metres, cannot be negative.")
+	}
+	if p.isSymbol(",") {
+		p.advance()
+		at = p.tok.at
+		if r.resolution, err = p.number(); err != nil {
+			return nil, err
+		}
+		if r.resolution < 3 || r.resolution > 1000 || r.resolution != math.Trunc(r.resolution) {
+			return nil, fail(at, "The fourth argument of _geoRadius is the number of corners that stand for the circle: a whole number from 3 to 1000.")
+		}
+	}
+	return r, p.symbol(")")
+}
+
+func (p *parser) geoBoundingBox() (node, error) {
+	b := &box{at: p.tok.at}
+	if err := p.open(); err != nil {
+		return nil, err
+	}
+	topRight, err := p.pair()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.symbol(","); err != nil {
+		return nil, err
+	}
+	bottomLeft, err := p.pair()
+	if err != nil {
+		return nil, err
+	}
+	b.top, b.right, b.bottom, b.left = topRight.lat, topRight.lng, bottomLeft.lat, bottomLeft.lng
+	if b.top < b.bottom {
+		return nil, fail(b.at, "The top of the box (%v) is below its bottom (%v): write _geoBoundingBox([top, right], [bottom, left]).", b.top, b.bottom)
+	}
+	return b, p.symbol(")")
+}
+
+func (p *parser) geoPolygon() (node, error) {
+	g := &polygon{at: p.tok.at}
+	if err := p.open(); err != nil {
+		return nil, err
+	}
+	for {
+		pt, err := p.pair()
+		if err != nil {
+			return nil, err
+		}
+		g.points = append(g.points, pt)
+		if !p.isSymbol(",") {
+			break
+		}
+		p.advance()
+	}
+	if len(g.points) < 3 {
+		return nil, fail(g.at, "_geoPolygon needs at least 3 points, but has %d.", len(g.points))
+	}
+	return g, p.symbol(")")
+}
+
+func (p *parser) foreignKey() (node, error) {
+	f := &foreign{at: p.tok.at}
+	if p.foreign {
+		return nil, fail(f.at, "_foreign cannot be nested.")
+	}
+	if err := p.open(); err != nil {
+		return nil, err
+	}
+	if err := p.deeper(); err != nil {
+		return nil, err
+	}
+	var err error
+	if f.field, err = p.name(); err != nil {
+		return nil, err
+	}
+	p.advance()
+	if err = p.symbol(","); err != nil {
+		return nil, err
+	}
+	p.foreign = true
+	defer func() { p.foreign = false }()
+	if f.kid, err = p.or(); err != nil {
+		return nil, err
+	}
+	return f, p.symbol(")")
+}
+
+// vectorsExist reads _vectors and what follows it. An embedder or fragment whose name is no word stands in quotes, right after the dot.
+func (p *parser) vectorsExist() (node, error) {
+	v := &vectors{at: p.tok.at}
+	path := strings.Split(p.tok.text, ".")[1:]
+	for p.tok.kind == word && len(path) > 0 && path[len(path)-1] == "" && (p.touching('"') || p.touching('\'')) {
+		p.advance()
+		if p.tok.kind != quoted {
+			return nil, p.unexpected("a name")
+		}
+		path[len(path)-1] = p.tok.text
+		if p.touching('.') {
+			p.advance()
+			path = append(path, strings.Split(p.tok.text, ".")[1:]...)
+		}
+	}
+	p.advance()
+	malformed := fail(v.at, "After `_vectors` may follow an embedder, and then `fragments` and a fragment, `userProvided`, `documentTemplate` or `regenerate`, with dots between.")
+	if slices.Contains(path, "") || len(path) > 3 {
+		return nil, malformed
+	}
+	if len(path) > 0 {
+		v.embedder = path[0]
+	}
+	if len(path) > 1 {
+		k := slices.Index(vectorKinds[:], path[1])
+		if k < int(userProvided) || (vectorKind(k) == fragment) != (len(path) == 3) {
+			return nil, malformed
+		}
+		v.kind = vectorKind(k)
+		if v.kind == fragment {
+			v.fragment = path[2]
+		}
+	}
+	negated := p.isWord("NOT")
+	if negated {
+		p.advance()
+	}
+	if !p.isWord("EXISTS") {
+		return nil, p.unexpected("EXISTS or NOT EXISTS, the only operators of `_vectors`,")
+	}
+	p.advance()
+	if negated {
+		return negate(v), nil
+	}
+	return v, nil
+}
