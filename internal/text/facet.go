@@ -1,0 +1,80 @@
+package text
+
+import (
+	"bytes"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/cases"
+	xlanguage "golang.org/x/text/language"
+)
+
+// FacetKey appends the form of s that filters, sort and facets compare: trimmed, decomposed, lower-cased.
+func FacetKey(dst []byte, s []byte) []byte {
+	s = trimSpace(s)
+	start := len(dst)
+	sigma := false
+	for i := 0; i < len(s); {
+		if b := s[i]; b < utf8.RuneSelf {
+			dst = append(dst, lower[b])
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRune(s[i:])
+		i += n
+		from := len(dst)
+		dst = appendDecomposed(dst, r)
+		if r >= 0x370 && bytes.ContainsRune(dst[from:], 'Σ') {
+			sigma = true
+			continue
+		}
+		dst = lowerFrom(dst, from)
+	}
+	if sigma {
+		// A capital sigma at the end of a word is a final one, which takes the context to tell.
+		dst = append(dst[:start], cases.Lower(xlanguage.Und).Bytes(dst[start:])...)
+	}
+	return dst
+}
+
+// lowerFrom lower-cases dst[from:].
+func lowerFrom(dst []byte, from int) []byte {
+	r, n := utf8.DecodeRune(dst[from:])
+	if from+n == len(dst) {
+		return utf8.AppendRune(dst[:from], unicode.ToLower(r))
+	}
+	return append(dst[:from], bytes.ToLower(dst[from:])...)
+}
+
+// FacetSearchKey folds a whole facet value or facet query as one token (text.md 14): nothing is
+// cut, each run of a script is folded as such, so that the key of a prefix of s is a prefix of s's key.
+func FacetSearchKey(s string, l Locales) string {
+	raw := []byte(s)
+	var dst []byte
+	for len(raw) > 0 {
+		sc, n := nextGroup(raw)
+		dst = appendFold(dst, raw[:n], group{sc, languageOf(sc, raw[:n], l)}, nil)
+		raw = raw[n:]
+	}
+	return string(dst)
+}
+
+var defaultAnalyzer = New(Config{})
+
+// Fold returns the joined forms of all tokens of s, separators too, under default separators (disableOnWords).
+func Fold(s string) string {
+	var b strings.Builder
+	for _, t := range defaultAnalyzer.Tokens(nil, s, nil, false) {
+		b.WriteString(t.Form)
+	}
+	return b.String()
+}
+
+// trimSpace is bytes.TrimSpace, quick for words.
+func trimSpace(s []byte) []byte {
+	if n := len(s); n == 0 || '!' <= s[0] && s[0] <= '~' && '!' <= s[n-1] && s[n-1] <= '~' {
+		return s
+	}
+	return bytes.TrimSpace(s)
+}

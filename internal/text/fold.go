@@ -1,0 +1,297 @@
+package text
+
+import (
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+var markSet = newRuneSet(nonspacingMarks)
+
+// appendDecomposed appends the compatibility decomposition (NFKD) of one character. Text is
+// decomposed a character at a time, so that each keeps its bytes apart; marks are not reordered.
+func appendDecomposed(dst []byte, r rune) []byte {
+	if r < utf8.RuneSelf {
+		return append(dst, byte(r))
+	}
+	// Hangul syllables decompose by arithmetic (Unicode 3.12).
+	const base, count, vowels, trails = 0xac00, 11172, 21, 28
+	if i := r - base; 0 <= i && i < count {
+		dst = utf8.AppendRune(dst, 0x1100+i/(vowels*trails))
+		dst = utf8.AppendRune(dst, 0x1161+i%(vowels*trails)/trails)
+		if t := i % trails; t != 0 {
+			dst = utf8.AppendRune(dst, 0x11a7+t)
+		}
+		return dst
+	}
+	var buf [utf8.UTFMax]byte
+	n := utf8.EncodeRune(buf[:], r)
+	if d := norm.NFKD.Properties(buf[:n]).Decomposition(); d != nil {
+		return append(dst, d...)
+	}
+	return append(dst, buf[:n]...)
+}
+
+// isDropped reports whether a character has no meaning for search in any script: control
+// characters that are no white space, soft hyphens, word joiners, byte-order marks, variation selectors.
+func isDropped(r rune) bool {
+	switch {
+	case r < 0x20 || 0x7f <= r && r < 0xa0:
+		return !(0x09 <= r && r <= 0x0d || r == 0x85)
+	case r < 0xad:
+		return false
+	}
+	return r == 0xad || r == 0x2060 || r == 0xfeff || 0xfe00 <= r && r <= 0xfe0f || 0xe0100 <= r && r <= 0xe01ef
+}
+
+// appendBase appends the form by which a piece is recognised as a separator: decomposed, without dropped characters.
+func appendBase(dst, raw []byte) []byte {
+	var buf [64]byte
+	for i := 0; i < len(raw); {
+		r, n := utf8.DecodeRune(raw[i:])
+		i += n
+		for _, d := range string(appendDecomposed(buf[:0], r)) {
+			if !isDropped(d) {
+				dst = utf8.AppendRune(dst, d)
+			}
+		}
+	}
+	return dst
+}
+
+// appendStopKey appends the form by which stop words are compared: case and accents count, and
+// what depends on a guessed language elsewhere is folded always.
+func appendStopKey(dst, raw []byte) []byte {
+	if isASCII(raw) {
+		for _, b := range raw {
+			if !isDropped(rune(b)) {
+				dst = append(dst, b)
+			}
+		}
+		return dst
+	}
+	start := len(dst)
+	dst = appendBase(dst, raw)
+	out := start
+	for _, r := range string(dst[start:]) {
+		if r = foldYeh(r); r >= 0 {
+			out += utf8.EncodeRune(dst[out:out+utf8.RuneLen(r)], r)
+		}
+	}
+	return dst[:out]
+}
+
+// foldYeh folds the letters that Arabic, Persian and Urdu writers type for each other, whatever
+// the language is taken for, and Persian digits and punctuation; -1 drops the character. A form never has more bytes than the character.
+func foldYeh(r rune) rune {
+	if r < 0x60c || r > 0x6f9 && r != 0x200c {
+		return r
+	}
+	switch r {
+	case 'ى', 'ی':
+		return 'ي'
+	case 'ک':
+		return 'ك'
+	case '،':
+		return ','
+	case '؟':
+		return '?'
+	case 0x200c:
+		return -1
+	}
+	if '۰' <= r && r <= '۹' {
+		return '0' + r - '۰'
+	}
+	return r
+}
+
+// foldArabic folds what is spelt in several ways in Arabic.
+func foldArabic(r rune) rune {
+	switch r {
+	case 'أ', 'إ', 'آ', 'ٱ':
+		return 'ا'
+	case 'ة':
+		return 'ه'
+	case 'ـ':
+		return -1
+	}
+	return foldYeh(r)
+}
+
+// latinFold holds the folded form of U+0080 to U+024F in a Latin group; Swedish differs.
+var latinFold = func() (table [0x250 - 0x80]struct {
+	size uint8
+	form [7]byte
+}) {
+	for i := range table {
+		f := folder{group: group{script: latin}}
+		f.char(rune(0x80 + i))
+		table[i].size = uint8(copy(table[i].form[:], f.dst))
+	}
+	return table
+}()
+
+// appendFold appends the folded form of a piece of a group. ends, if not nil, gets for each
+// original character how many bytes the form has after it.
+func appendFold(dst, raw []byte, g group, ends *[]int) []byte {
+	f := folder{dst: dst, start: len(dst), group: g}
+	quick := g.script == latin && g.language != swe
+	for i := 0; i < len(raw); {
+		if b := raw[i]; b < utf8.RuneSelf {
+			i++
+			if 'A' <= b && b <= 'Z' {
+				b |= 0x20
+			}
+			f.previous = rune(b)
+			if b >= ' ' && b != 0x7f || !isDropped(rune(b)) {
+				f.dst = append(f.dst, b)
+			}
+		} else {
+			r, n := utf8.DecodeRune(raw[i:])
+			i += n
+			if quick && r < 0x250 {
+				t := &latinFold[r-0x80]
+				f.dst = append(f.dst, t.form[:t.size]...)
+			} else {
+				f.char(r)
+			}
+		}
+		if ends != nil {
+			*ends = append(*ends, len(f.dst)-f.start)
+		}
+	}
+	// A Greek word ends in an ordinary sigma.
+	const final = "ς"
+	if n := len(f.dst) - len(final); g.script == greek && n >= f.start && string(f.dst[n:]) == final {
+		copy(f.dst[n:], "σ")
+	}
+	return f.dst
+}
+
+// folder folds characters one after the other.
+type folder struct {
+	group
+	dst      []byte
+	start    int  // of the form in dst
+	previous rune // the last decomposed and folded character that was not dropped, marks included
+	buf      [64]byte
+}
+
+// char folds one original character.
+func (f *folder) char(r rune) {
+	var d []byte
+	if r < utf8.RuneSelf {
+		f.buf[0] = byte(r)
+		d = f.buf[:1]
+	} else {
+		d = appendDecomposed(f.buf[:0], r)
+	}
+	for len(d) > 0 {
+		r, n := utf8.DecodeRune(d)
+		f.decomposed(r)
+		d = d[n:]
+	}
+}
+
+// decomposed folds one character of a decomposition.
+func (f *folder) decomposed(r rune) {
+	if isDropped(r) {
+		return
+	}
+	switch f.script {
+	case latin:
+		if f.language == swe && f.swedish(r) {
+			return
+		}
+		fallthrough
+	case hebrew, thai, arabic, greek:
+		if r >= 0x300 && markSet.has(r) {
+			f.previous = r
+			return
+		}
+	}
+	r = unicode.ToLower(r)
+	if f.script == arabic {
+		if r = foldArabic(r); r < 0 {
+			return
+		}
+	}
+	switch r {
+	case 'œ':
+		f.dst = append(f.dst, "oe"...)
+		f.previous = 'e'
+		return
+	case 'æ':
+		f.dst = append(f.dst, "ae"...)
+		f.previous = 'e'
+		return
+	case 'đ', 'ð':
+		r = 'd'
+	case 'ı':
+		r = 'i'
+	case '’', '‘', '‛':
+		if f.script == latin {
+			r = '\''
+		}
+	default:
+		if 0x3041 <= r && r <= 0x30fc && (f.language == jpn || f.language == anyLanguage) {
+			r = hiragana(r, f.previous)
+			if r == voiced || r == halfVoiced {
+				f.dst = utf8.AppendRune(f.dst, r) // the kana before it stays the previous one
+				return
+			}
+		}
+	}
+	f.previous = r
+	f.dst = utf8.AppendRune(f.dst, r)
+}
+
+// swedish composes å, ä and ö again, whose mark r is; it reports whether r was one.
+func (f *folder) swedish(r rune) bool {
+	composed := ""
+	switch {
+	case r == 0x30a && f.previous == 'a':
+		composed = "å"
+	case r == 0x308 && f.previous == 'a':
+		composed = "ä"
+	case r == 0x308 && f.previous == 'o':
+		composed = "ö"
+	default:
+		return false
+	}
+	f.dst = append(f.dst[:len(f.dst)-1], composed...)
+	f.previous = r
+	return true
+}
+
+const (
+	voiced, halfVoiced = 0x3099, 0x309a // combining marks
+	prolonged          = 'ー'
+)
+
+// kanaVowels are the vowels of U+3041 to U+3096.
+const kanaVowels = "aaiiuueeooaaiiuueeooaaiiuueeooaaiiuuueeooaiueoaaaiiiuuueeeoooaiueoaauuooaiueoaaieo-uae"
+
+// hiragana returns the hiragana for a katakana; a prolonged sound mark becomes the vowel of the
+// kana before it. Small ka and ke, the middle dot and all else stay.
+func hiragana(r, previous rune) rune {
+	switch {
+	case 'ァ' <= r && r <= 'ヴ':
+		return r - 'ァ' + 'ぁ'
+	case r == prolonged:
+		if i := int(previous - 'ぁ'); 0 <= i && i < len(kanaVowels) {
+			switch kanaVowels[i] {
+			case 'a':
+				return 'あ'
+			case 'i':
+				return 'い'
+			case 'u', 'o':
+				return 'う'
+			case 'e':
+				return 'え'
+			}
+		}
+	}
+	return r
+}

@@ -1,0 +1,195 @@
+package text
+
+import "unicode/utf8"
+
+const (
+	maxWord     = 250   // bytes of a form; longer words take a position and are not indexed
+	maxPosition = 65535 // the rest of a field is not indexed
+	farApart    = 8     // distance over a hard separator, and between the values of a field
+)
+
+// Positions is the running position of one field in one document; the zero value starts a document.
+type Positions struct {
+	base    int // of the current visit
+	last    int // of the last word indexed in this visit; base when there is none
+	words   int
+	visited bool
+}
+
+// Visit begins a further visit of the field (text.md 10): after the first, the base moves on by 8. It is
+// called once before the value's Index call, and alone for a visit that has no words.
+func (p *Positions) Visit() {
+	if p.visited && p.base <= maxPosition {
+		p.base = p.last + farApart
+		p.last = p.base
+	}
+	p.visited = true
+}
+
+// Words returns how many words were indexed so far.
+func (p *Positions) Words() int { return p.words }
+
+// counter counts the positions of one value.
+type counter struct {
+	at        int
+	something bool // a piece stands before
+	hard      bool // a hard separator since the last word
+}
+
+func (c *counter) separator(k Kind) {
+	if c.something && k == Hard {
+		c.hard = true
+	}
+}
+
+// word moves to the next word and reports whether its position is kept.
+func (c *counter) word() bool {
+	if c.hard {
+		c.at += farApart
+	} else if c.something {
+		c.at++
+	}
+	c.something, c.hard = true, false
+	return c.at <= maxPosition
+}
+
+// Index calls emit for every indexed word of one value of a field with its position, and
+// moves p on. word is valid during the call only. ASCII text allocates nothing.
+func (a *Analyzer) Index(p *Positions, s []byte, l Locales, emit func(word []byte, position uint16)) {
+	p.visited = true
+	if p.base > maxPosition {
+		return
+	}
+	sc := scratches.Get().(*scratch)
+	if isASCII(s) && segmenterFor(group{latin, languageOf(latin, nil, l)}) == nil {
+		a.indexASCII(sc, p, s, emit)
+	} else {
+		a.indexAny(sc, p, s, l, emit)
+	}
+	scratches.Put(sc)
+}
+
+func (a *Analyzer) indexAny(sc *scratch, p *Positions, s []byte, l Locales, emit func(word []byte, position uint16)) {
+	c := counter{at: p.base}
+	a.walk(s, l, func(piece piece) bool {
+		raw := s[piece.start:piece.end]
+		kind := a.classify(sc, raw, piece, true)
+		switch kind {
+		case Soft, Hard:
+			c.separator(kind)
+			return true
+		}
+		sc.form = appendFold(sc.form[:0], raw, piece.group, nil)
+		if len(sc.form) == 0 {
+			c.something = true
+			return true
+		}
+		if !c.word() {
+			return false
+		}
+		if word := trimSpace(sc.form); kind == Word && len(word) > 0 && len(sc.form) <= maxWord {
+			p.last = c.at
+			p.words++
+			emit(word, uint16(c.at))
+		}
+		return true
+	})
+}
+
+// indexASCII is indexAny for ASCII text, whose words need neither a script nor a language.
+func (a *Analyzer) indexASCII(sc *scratch, p *Positions, s []byte, emit func(word []byte, position uint16)) {
+	if cap(sc.form) < maxWord+1 {
+		sc.form = make([]byte, 0, maxWord+1)
+	}
+	form := sc.form[:maxWord+1]
+	c := counter{at: p.base}
+	for i := 0; i < len(s); {
+		start, n, kind, size := i, 0, Word, 0
+		class := classWord
+	word:
+		for ; i < len(s); i++ {
+			b := s[i]
+			class = a.class[b]
+			switch class {
+			case classWord:
+				if n <= maxWord {
+					form[n] = lower[b]
+					n++
+				}
+			case classControl:
+			case classSoft:
+				kind, size = Soft, 1
+				break word
+			case classHard:
+				kind, size = Hard, 1
+				break word
+			default:
+				if size, kind = a.match(s[i:]); size > 0 {
+					break word
+				}
+				if n <= maxWord {
+					form[n] = lower[b]
+					n++
+				}
+			}
+		}
+		if i > start && !a.indexASCIIWord(sc, p, &c, s[start:i], form[:n], false, emit) {
+			return
+		}
+		if size == 0 {
+			continue
+		}
+		raw := s[i : i+size]
+		i += size
+		if kind != Word && !(a.stopSeparators && a.isStopWord(sc, raw)) {
+			c.separator(kind)
+			continue
+		}
+		n = 0
+		for _, b := range raw {
+			if a.class[b] != classControl && n <= maxWord {
+				form[n] = lower[b]
+				n++
+			}
+		}
+		if !a.indexASCIIWord(sc, p, &c, raw, form[:n], true, emit) {
+			return
+		}
+	}
+}
+
+// indexASCIIWord indexes a word with its folded form, of which at most maxWord+1 bytes are given.
+func (a *Analyzer) indexASCIIWord(sc *scratch, p *Positions, c *counter, raw, form []byte, matched bool, emit func(word []byte, position uint16)) bool {
+	if len(form) == 0 {
+		c.something = true
+		return true
+	}
+	if !c.word() {
+		return false
+	}
+	if len(form) > maxWord || len(a.stop) > 0 && (!matched || a.stopSeparators) && a.isStopWord(sc, raw) {
+		return true
+	}
+	if word := trimSpace(form); len(word) > 0 {
+		p.last = c.at
+		p.words++
+		emit(word, uint16(c.at))
+	}
+	return true
+}
+
+func (a *Analyzer) isStopWord(sc *scratch, raw []byte) bool {
+	sc.key = appendStopKey(sc.key[:0], raw)
+	_, ok := a.stop[string(sc.key)]
+	return ok
+}
+
+var lower = func() (t [utf8.RuneSelf]byte) {
+	for i := range t {
+		t[i] = byte(i)
+		if 'A' <= i && i <= 'Z' {
+			t[i] |= 0x20
+		}
+	}
+	return t
+}()

@@ -1,0 +1,112 @@
+package text
+
+// Locales is the list of languages allowed for a text; nil means any (text.md 4), empty and not nil an empty list.
+type Locales []string
+
+// language is a language as far as the analysis tells them apart.
+type language uint8
+
+const (
+	anyLanguage language = iota // not looked at, or nothing fits
+	otherLanguage
+	ara
+	pes
+	urd
+	cmn
+	jpn
+	deu
+	swe
+)
+
+func languageByCode(code string) language {
+	if c, ok := Locale(code); ok {
+		code = c
+	}
+	switch code {
+	case "ara":
+		return ara
+	case "pes":
+		return pes
+	case "urd":
+		return urd
+	case "cmn", "zho":
+		return cmn
+	case "jpn":
+		return jpn
+	case "deu":
+		return deu
+	case "swe":
+		return swe
+	}
+	return otherLanguage
+}
+
+// languageOf chooses the language of a group. It matters only where a script has several segmenters or foldings.
+func languageOf(sc script, group []byte, l Locales) language {
+	if sc != latin && sc != arabic && sc != cj {
+		return anyLanguage
+	}
+	if len(l) == 1 {
+		return languageByCode(l[0])
+	}
+	allowed := func(of ...language) language {
+		for _, x := range of {
+			for _, code := range l {
+				if languageByCode(code) == x {
+					return x
+				}
+			}
+		}
+		return anyLanguage
+	}
+	switch {
+	case sc == latin:
+		return anyLanguage
+	case sc == arabic && l == nil:
+		return ara
+	case sc == arabic:
+		return allowed(ara, urd, pes)
+	case l != nil && allowed(cmn) != cmn:
+		return jpn
+	}
+	return chineseOrJapanese(group)
+}
+
+// chineseOrJapanese tells by the share of kana: Japanese is rarely written without.
+func chineseOrJapanese(group []byte) language {
+	kana, ideographs := 0, 0
+	for _, r := range string(group) {
+		switch {
+		case 0x3040 <= r && r <= 0x30ff:
+			kana++
+		case r >= 0x2e80 && scriptRangeOf(r).script == cj:
+			ideographs++
+		}
+	}
+	if kana*20 > kana+ideographs {
+		return jpn
+	}
+	return cmn
+}
+
+// localePairs are the accepted languages: ISO 639-1 and ISO 639-3.
+const localePairs = "af afr ak aka am amh ar ara az aze be bel bg bul bn ben ca cat cs ces da dan de deu el ell en eng eo epo es spa " +
+	"et est fa pes fi fin fr fra gu guj he heb hi hin hr hrv hu hun hy hye id ind it ita ja jpn jv jav ka kat km khm kn kan ko kor " +
+	"la lat lt lit lv lav mk mkd ml mal mr mar my mya nb nob ne nep nl nld or ori pa pan pl pol pt por ro ron ru rus si sin sk slk " +
+	"sl slv sn sna sr srp sv swe ta tam te tel th tha tk tuk tl tgl tr tur uk ukr ur urd uz uzb vi vie yi yid zh zho zu zul"
+
+var localeCodes = func() map[string]string {
+	codes := map[string]string{"cmn": "cmn"}
+	for s := localePairs; s != ""; {
+		two, three := s[:2], s[3:6]
+		codes[two], codes[three] = three, three
+		s = s[min(len(s), 7):]
+	}
+	return codes
+}()
+
+// Locale returns the ISO-639-3 code of a two- or three-letter code, or false when svc does not know it.
+func Locale(code string) (string, bool) {
+	c, ok := localeCodes[code]
+	return c, ok
+}

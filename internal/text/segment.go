@@ -1,0 +1,107 @@
+package text
+
+import (
+	"bytes"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A segmenter cuts s[start:end], which has no separator in it, into words. It returns false when yield does.
+type segmenter func(s []byte, start, end int, g group, yield func(piece) bool) bool
+
+// segmenterFor returns the segmenter of a group; nil where a piece is a word as it stands.
+func segmenterFor(g group) segmenter {
+	switch g.script {
+	case cj:
+		if g.language == cmn {
+			return segmentChinese
+		}
+	case arabic:
+		if g.language == ara || g.language == pes {
+			return segmentArabic
+		}
+	case thai, khmer:
+		return segmentClusters
+	}
+	return nil
+}
+
+func segment(s []byte, start, end int, g group, yield func(piece) bool) bool {
+	cut := segmenterFor(g)
+	if cut == nil || isNumber(s[start:end]) {
+		return yield(piece{start, end, Word, false, g})
+	}
+	return cut(s, start, end, g, yield)
+}
+
+// isNumber reports whether a piece has only numeric characters and ASCII punctuation, and so is kept whole.
+func isNumber(s []byte) bool {
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRune(s[i:])
+		if !unicode.IsNumber(r) && !isASCIIPunct(r) {
+			return false
+		}
+		i += n
+	}
+	return true
+}
+
+func isASCIIPunct(r rune) bool {
+	return '!' <= r && r <= '/' || ':' <= r && r <= '@' || '[' <= r && r <= '`' || '{' <= r && r <= '~'
+}
+
+// segmentArabic cuts off the article.
+func segmentArabic(s []byte, start, end int, g group, yield func(piece) bool) bool {
+	const article = 4 // bytes: two letters
+	if raw := s[start:end]; len(raw) > article {
+		for _, a := range []string{"ال", "أل", "إل", "آل", "ٱل"} {
+			if bytes.HasPrefix(raw, []byte(a)) {
+				return yield(piece{start, start + article, Word, false, g}) && yield(piece{start + article, end, Word, false, g})
+			}
+		}
+	}
+	return yield(piece{start, end, Word, false, g})
+}
+
+// segmentChinese makes each character a word; runs of ASCII letters and digits stay together.
+func segmentChinese(s []byte, start, end int, g group, yield func(piece) bool) bool {
+	for i := start; i < end; {
+		_, n := utf8.DecodeRune(s[i:end])
+		j := i + n
+		if isAlphanumeric(s[i]) {
+			for j < end && isAlphanumeric(s[j]) {
+				j++
+			}
+		}
+		if !yield(piece{i, j, Word, false, g}) {
+			return false
+		}
+		i = j
+	}
+	return true
+}
+
+func isAlphanumeric(b byte) bool {
+	c := b | 0x20
+	return 'a' <= c && c <= 'z' || '0' <= b && b <= '9'
+}
+
+// segmentClusters makes each character with the marks that follow it a word.
+func segmentClusters(s []byte, start, end int, g group, yield func(piece) bool) bool {
+	for i := start; i < end; {
+		_, n := utf8.DecodeRune(s[i:end])
+		j := i + n
+		for j < end {
+			r, n := utf8.DecodeRune(s[j:end])
+			if !unicode.Is(unicode.M, r) {
+				break
+			}
+			j += n
+		}
+		if !yield(piece{i, j, Word, false, g}) {
+			return false
+		}
+		i = j
+	}
+	return true
+}

@@ -1,0 +1,185 @@
+package text
+
+import (
+	"bytes"
+	"slices"
+	"unicode/utf8"
+)
+
+var (
+	separatorSet = newRuneSet(defaultSeparators, addedSeparators)
+	hardSet      = effectiveHardSet()
+)
+
+// hardStrings are the default separators of several characters; all are hard.
+var hardStrings = []string{". ", ", ", "។ល។"}
+
+// effectiveHardSet resolves the decomposition: a full-width colon has the kind of a
+// colon; an ellipsis, whose three dots are no separator, its own.
+func effectiveHardSet() *runeSet {
+	listed, raw, hard := newRuneSet(defaultSeparators), newRuneSet(hardSeparators), &runeSet{}
+	add := func(r rune) {
+		is := raw.has(r)
+		form := appendDecomposed(nil, r)
+		if d, n := utf8.DecodeRune(form); n == len(form) && listed.has(d) {
+			is = raw.has(d)
+		}
+		if is {
+			hard.add(r)
+		}
+	}
+	eachRune(defaultSeparators, add)
+	eachRune(addedSeparators, add)
+	eachRune(hardSeparators, add)
+	return hard
+}
+
+// class says how a byte of a text is taken.
+type class uint8
+
+const (
+	classWord    class = iota
+	classControl       // belongs to a word and is dropped when it is folded
+	classSoft          // a separator; nothing longer starts with it
+	classHard
+	classPattern // something of several bytes may start here
+	classHigh    // not ASCII
+)
+
+type pattern struct {
+	text []byte
+	kind Kind
+}
+
+// patterns finds separators and dictionary entries. Where several start at one place, the longest counts.
+type patterns struct {
+	class            [256]class
+	single           *runeSet            // separators of one character
+	several          map[rune][]pattern  // everything else by first character, longest first
+	firsts           runeSet             // the keys of several
+	strings          map[string]struct{} // separators of several characters
+	longestSeparator int                 // bytes
+}
+
+func newPatterns(c Config) patterns {
+	p := patterns{single: separatorSet, longestSeparator: utf8.UTFMax, strings: make(map[string]struct{}), several: make(map[rune][]pattern)}
+	if len(c.Separators)+len(c.NonSeparators) > 0 {
+		p.single = separatorSet.clone()
+	}
+	for _, s := range hardStrings {
+		p.strings[s] = struct{}{}
+	}
+	for _, s := range c.Separators {
+		if r, n := utf8.DecodeRuneInString(s); n > 0 && n == len(s) {
+			p.single.add(r)
+		} else if n > 0 {
+			p.strings[s] = struct{}{}
+		}
+	}
+	for _, s := range c.NonSeparators {
+		if r, n := utf8.DecodeRuneInString(s); n > 0 && n == len(s) {
+			p.single.remove(r)
+		}
+		delete(p.strings, s)
+	}
+	for s := range p.strings {
+		p.longestSeparator = max(p.longestSeparator, len(s))
+	}
+	for s := range p.strings {
+		p.addPattern(s)
+	}
+	for _, s := range c.Separators {
+		if r, n := utf8.DecodeRuneInString(s); n > 0 && n == len(s) && p.single.has(r) && !separatorSet.has(r) {
+			p.addPattern(s)
+		}
+	}
+	for _, s := range c.Dictionary {
+		if s != "" {
+			p.addPattern(s)
+		}
+	}
+	for _, list := range p.several {
+		slices.SortFunc(list, func(a, b pattern) int { return len(b.text) - len(a.text) })
+	}
+	p.classify()
+	return p
+}
+
+// addPattern adds a string to look for. It is a separator if its decomposition is one: a letter
+// with an accent that the settings make a separator cuts, but stays a word.
+func (p *patterns) addPattern(s string) {
+	kind, _ := p.separator(appendBase(nil, []byte(s)))
+	r, _ := utf8.DecodeRuneInString(s)
+	p.several[r] = append(p.several[r], pattern{[]byte(s), kind})
+	p.firsts.add(r)
+}
+
+// separator returns the kind of the separator form; Word and false when it is none.
+func (p *patterns) separator(form []byte) (Kind, bool) {
+	r, n := utf8.DecodeRune(form)
+	if n == 0 {
+		return Word, false
+	}
+	if n == len(form) {
+		if !p.single.has(r) {
+			return Word, false
+		}
+		return kindOf(r), true
+	}
+	if _, ok := p.strings[string(form)]; !ok {
+		return Word, false
+	}
+	if slices.Contains(hardStrings, string(form)) {
+		return Hard, true
+	}
+	return Soft, true
+}
+
+func kindOf(separator rune) Kind {
+	if hardSet.has(separator) {
+		return Hard
+	}
+	return Soft
+}
+
+func (p *patterns) classify() {
+	for b := range p.class {
+		r := rune(b)
+		switch {
+		case b >= utf8.RuneSelf:
+			p.class[b] = classHigh
+		case len(p.several[r]) > 0:
+			p.class[b] = classPattern
+		case p.single.has(r) && hardSet.has(r):
+			p.class[b] = classHard
+		case p.single.has(r):
+			p.class[b] = classSoft
+		case isDropped(r):
+			p.class[b] = classControl
+		}
+	}
+}
+
+// match returns the length of the separator or dictionary entry that s, which is not empty, starts with, or 0.
+func (p *patterns) match(s []byte) (int, Kind) {
+	switch p.class[s[0]] {
+	case classWord, classControl:
+		return 0, Word
+	case classSoft:
+		return 1, Soft
+	case classHard:
+		return 1, Hard
+	}
+	r, n := utf8.DecodeRune(s)
+	if p.firsts.has(r) {
+		for _, q := range p.several[r] {
+			if bytes.HasPrefix(s, q.text) {
+				return len(q.text), q.kind
+			}
+		}
+	}
+	if p.single.has(r) {
+		return n, kindOf(r)
+	}
+	return 0, Word
+}

@@ -1,0 +1,215 @@
+// Package text turns strings into normalised words: script groups, languages,
+// separators, segmentation and folding, with positions for indexing and byte
+// ranges back to the original for highlighting.
+//
+// A text is split where its script changes. In each group the separators and the
+// dictionary entries of the index are found, leftmost and longest; what stands between them goes to the
+// segmenter of the group's script and language, if there is one (segment.go).
+// Each piece is classified by its compatibility decomposition and folded.
+//
+// Arabic articles are split. Chinese is cut into characters, Thai and Khmer into characters with their
+// marks; Japanese, Korean and German are cut at separators only. A language that is not given by a
+// locale is guessed for ideographs and kana only; Arabic script then counts as Arabic.
+package text
+
+import (
+	"sync"
+	"unicode/utf8"
+)
+
+// Config is what an index's settings change in the analysis.
+type Config struct {
+	StopWords     []string
+	Separators    []string // separatorTokens
+	NonSeparators []string // nonSeparatorTokens
+	Dictionary    []string
+}
+
+// Analyzer analyses strings under one Config. It may be used by several goroutines.
+type Analyzer struct {
+	patterns
+	stop           map[string]struct{} // by stop key
+	stopSeparators bool                // a stop word may be a separator or a dictionary entry
+}
+
+// New prepares an analyzer.
+func New(c Config) *Analyzer {
+	a := &Analyzer{patterns: newPatterns(c)}
+	if len(c.StopWords) == 0 {
+		return a
+	}
+	a.stop = make(map[string]struct{}, len(c.StopWords))
+	for _, w := range c.StopWords {
+		if w == "" {
+			continue
+		}
+		a.stop[string(appendStopKey(nil, []byte(w)))] = struct{}{}
+		if n, _ := a.match([]byte(w)); n > 0 {
+			a.stopSeparators = true
+		}
+	}
+	return a
+}
+
+// Kind classifies a token.
+type Kind uint8
+
+const (
+	Word Kind = iota
+	StopWord
+	Soft // separator
+	Hard // separator
+)
+
+// Token is one piece of a text. Tokens tile the text.
+type Token struct {
+	Kind       Kind
+	Start, End int    // byte range in the original
+	Form       string // folded
+	group      group
+}
+
+// group is what folding depends on: the script of a run of text and its language.
+type group struct {
+	script   script
+	language language
+}
+
+// Tokens appends the tokens of s. With stopWords false, stop words are words (as formatting wants them).
+func (a *Analyzer) Tokens(dst []Token, s string, l Locales, stopWords bool) []Token {
+	if s == "" {
+		return dst
+	}
+	sc := scratches.Get().(*scratch)
+	defer scratches.Put(sc)
+	text := append(sc.text[:0], s...)
+	sc.text = text
+	a.walk(text, l, func(p piece) bool {
+		raw := text[p.start:p.end]
+		kind := p.kind
+		if stopWords || kind == Word {
+			kind = a.classify(sc, raw, p, stopWords)
+		}
+		sc.form = appendFold(sc.form[:0], raw, p.group, nil)
+		form := s[p.start:p.end]
+		if string(sc.form) != form {
+			form = string(sc.form)
+		}
+		dst = append(dst, Token{kind, p.start, p.end, form, p.group})
+		return true
+	})
+	return dst
+}
+
+// MarkedBytes returns how many bytes of original, the piece of text that t was made of, are
+// marked when the first n bytes of t.Form match: the characters up to the last one that gave any of those bytes.
+func (a *Analyzer) MarkedBytes(t Token, original string, n int) int {
+	if n <= 0 {
+		return 0
+	}
+	sc := scratches.Get().(*scratch)
+	defer scratches.Put(sc)
+	sc.text = append(sc.text[:0], original...)
+	sc.ends = sc.ends[:0]
+	sc.form = appendFold(sc.form[:0], sc.text, t.group, &sc.ends)
+	marked, folded := 0, 0
+	for _, end := range sc.ends {
+		if folded >= n {
+			break
+		}
+		_, size := utf8.DecodeRuneInString(original[marked:])
+		marked += size
+		folded = end
+	}
+	return marked
+}
+
+// piece is a part of a text before folding.
+type piece struct {
+	start, end int
+	kind       Kind // Word, Soft or Hard as far as the match tells
+	matched    bool // a separator or dictionary entry
+	group      group
+}
+
+// walk cuts s into pieces, which tile it, until yield returns false.
+func (a *Analyzer) walk(s []byte, l Locales, yield func(piece) bool) {
+	for start := 0; start < len(s); {
+		sc, n := nextGroup(s[start:])
+		g := group{sc, languageOf(sc, s[start:start+n], l)}
+		if !a.cut(s, start, start+n, g, yield) {
+			return
+		}
+		start += n
+	}
+}
+
+// cut cuts one group, s[start:end].
+func (a *Analyzer) cut(s []byte, start, end int, g group, yield func(piece) bool) bool {
+	pending := start
+	for i := start; i < end; {
+		if a.class[s[i]] == classWord {
+			i++
+			continue
+		}
+		n, kind := a.match(s[i:end])
+		if n == 0 {
+			_, size := utf8.DecodeRune(s[i:end])
+			i += size
+			continue
+		}
+		if pending < i && !segment(s, pending, i, g, yield) {
+			return false
+		}
+		if !yield(piece{i, i + n, kind, true, g}) {
+			return false
+		}
+		i += n
+		pending = i
+	}
+	return pending == end || segment(s, pending, end, g, yield)
+}
+
+// classify gives the kind of a piece with the text raw.
+func (a *Analyzer) classify(sc *scratch, raw []byte, p piece, stopWords bool) Kind {
+	if stopWords && len(a.stop) > 0 && (!p.matched || a.stopSeparators) {
+		sc.key = appendStopKey(sc.key[:0], raw)
+		if _, ok := a.stop[string(sc.key)]; ok {
+			return StopWord
+		}
+	}
+	if p.matched || isASCII(raw) {
+		return p.kind
+	}
+	// What decomposes to a separator is one, such as a full-width plus sign.
+	if len(raw) <= a.longestSeparator*utf8.UTFMax {
+		sc.key = appendBase(sc.key[:0], raw)
+		if kind, ok := a.separator(sc.key); ok {
+			return kind
+		}
+	}
+	return Word
+}
+
+// scratch holds the buffers of one analysis.
+type scratch struct {
+	text, form, key []byte
+	ends            []int
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+func isASCII(s []byte) bool {
+	for len(s) >= 8 {
+		if (s[0]|s[1]|s[2]|s[3]|s[4]|s[5]|s[6]|s[7])&0x80 != 0 {
+			return false
+		}
+		s = s[8:]
+	}
+	for _, b := range s {
+		if b >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,370 @@
+package text
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+func TestTables(t *testing.T) {
+	count := func(table string) (n int) {
+		last := rune(-1)
+		eachRune(table, func(r rune) {
+			if r <= last {
+				t.Errorf("%U follows %U", r, last)
+			}
+			last = r
+			n++
+		})
+		return n
+	}
+	if n := count(defaultSeparators); n != 1049 {
+		t.Errorf("%d default separators", n)
+	}
+	if n := count(hardSeparators); n != 361-2 { // without NUL and U+00B4
+		t.Errorf("%d hard separators", n)
+	}
+	if n := count(nonspacingMarks); n != 1281 {
+		t.Errorf("%d marks", n)
+	}
+	count(addedSeparators)
+	for i := 1; i < len(scriptRanges); i++ {
+		if scriptRanges[i].lo <= scriptRanges[i-1].hi {
+			t.Errorf("script range %d overlaps", i)
+		}
+	}
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		if unicode.IsSpace(r) && !separatorSet.has(r) {
+			t.Errorf("white space %U does not separate", r)
+		}
+		if markSet.has(r) && !unicode.Is(unicode.Mn, r) && r != 0x93e {
+			t.Logf("%U is no nonspacing mark any more", r)
+		}
+	}
+}
+
+func TestDecomposition(t *testing.T) {
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		if !utf8.ValidRune(r) {
+			continue
+		}
+		if got, want := string(appendDecomposed(nil, r)), norm.NFKD.String(string(r)); got != want {
+			t.Errorf("%U: %q, want %q", r, got, want)
+		}
+	}
+}
+
+func TestGroups(t *testing.T) {
+	tests := []struct{ text, groups string }{
+		{"Hello你好World", "Hello|你好|World"},
+		{"2026年10月", "2026年10月"},
+		{"abc2025年", "abc2025|年"},
+		{"你好，世界", "你好|，|世界"},
+		{"Москва2026 hello", "Москва2026 |hello"},
+		{"\ufeffпривет", "\ufeffпривет"},
+		{"日本語（にほんご）", "日本語|（|にほんご|）"},
+		{"12 😀", "12 😀"},
+		{"\xffa\xff", "\xffa\xff"},
+	}
+	for _, test := range tests {
+		var groups []string
+		for s := []byte(test.text); len(s) > 0; {
+			_, n := nextGroup(s)
+			groups = append(groups, string(s[:n]))
+			s = s[n:]
+		}
+		if got := strings.Join(groups, "|"); got != test.groups {
+			t.Errorf("%q: %q, want %q", test.text, got, test.groups)
+		}
+	}
+}
+
+func TestLanguageOf(t *testing.T) {
+	tests := []struct {
+		text string
+		l    Locales
+		want language
+	}{
+		{"图书馆里的学生", nil, cmn}, {"東京", nil, cmn}, {"東京大学で勉強", nil, jpn}, {"にほんご", nil, jpn},
+		{"东京大学", Locales{"eng", "fra"}, jpn}, {"东京大学", Locales{"jpn", "zho"}, cmn}, {"东京大学", Locales{"eng"}, otherLanguage},
+		{"东京大学", Locales{}, jpn}, {"東京大学で勉強", Locales{"jpn", "cmn"}, jpn}, {"東京", Locales{"zh"}, cmn},
+		{"السلام", nil, ara}, {"السلام", Locales{"eng", "fra"}, anyLanguage}, {"السلام", Locales{"fas", "pes"}, pes}, {"السلام", Locales{}, anyLanguage},
+		{"Räksmörgås", nil, anyLanguage}, {"Räksmörgås", Locales{"swe"}, swe}, {"Räksmörgås", Locales{"sv"}, swe}, {"abc", Locales{"deu"}, deu},
+		{"Москва", Locales{"deu"}, anyLanguage},
+	}
+	for _, test := range tests {
+		sc, _ := nextGroup([]byte(test.text))
+		if got := languageOf(sc, []byte(test.text), test.l); got != test.want {
+			t.Errorf("%q %v: %d, want %d", test.text, test.l, got, test.want)
+		}
+	}
+}
+
+func TestFolding(t *testing.T) {
+	tests := []struct{ raw, form string }{
+		{"Zażółć", "zazołc"}, {"Łódź", "łodz"}, {"İstanbul", "istanbul"}, {"ışık", "isik"}, {"Straße", "straße"}, {"STRASSE", "strasse"},
+		{"Ærø", "aerø"}, {"Đặng", "dang"}, {"№5", "no5"}, {"㈱", "(株)"}, {"ΔΡΌΜΟΣ", "δρομοσ"}, {"δρόμος", "δρομοσ"}, {"שָׁלוֹם", "שלום"},
+		{"كتـــاب", "كتاب"}, {"طائرة", "طايره"}, {"ёлка", "е\u0308лка"}, {"½", "1⁄2"}, {"²", "2"}, {"㎏", "kg"}, {"ﬁn", "fin"}, {"ŒUVRE", "oeuvre"},
+		{"ẞ", "ß"}, {"شكرا", "شكرا"}, {"شکرا", "شكرا"}, {"😀👨‍👩‍👧", "😀👨‍👩‍👧"},
+		{"コーヒー", "こうひい"}, {"らーめん", "らあめん"}, {"ガード", "か\u3099あと\u3099"}, {"ヵヶ", "ヵヶ"}, {"プロ", "ふ\u309aろ"}, {"ソース", "そうす"}, {"ケーキ", "けえき"},
+		{"\x01a\x7fb", "ab"},
+	}
+	for _, test := range tests {
+		if got := FacetSearchKey(test.raw, nil); got != test.form {
+			t.Errorf("%q: %q, want %q", test.raw, got, test.form)
+		}
+	}
+	if got := FacetSearchKey("Räksmörgås A\u030a", Locales{"swe"}); got != "räksmörgås å" {
+		t.Errorf("Swedish: %q", got)
+	}
+	if got := Fold("Élan Vital"); got != "elan vital" {
+		t.Errorf("Fold: %q", got)
+	}
+}
+
+func TestFacetKey(t *testing.T) {
+	tests := []struct{ value, key string }{
+		{" Action\u00a0", "action"}, {"ÉTÉ", "e\u0301te\u0301"}, {"ﬁN", "fin"}, {"ΟΔΟΣ", "οδος"}, {"Σ", "σ"}, {"İ", "i\u0307"}, {"", ""}, {"  ", ""}, {"Ｗide", "wide"},
+		{"한", "\u1112\u1161\u11ab"}, {"straße", "straße"}, {"Science  Fiction", "science  fiction"},
+	}
+	for _, test := range tests {
+		if got := string(FacetKey([]byte("x"), []byte(test.value))); got != "x"+test.key {
+			t.Errorf("%q: %q, want %q", test.value, got, test.key)
+		}
+	}
+}
+
+func TestKinds(t *testing.T) {
+	hard := []string{". ", ", ", ";", "!", "?", "¡", "¿", "§", "¶", "。", "、", "،", "؛", "؟", "۔", "।", "॥", "។", "៕", "។ល។", "።", "፤", "။", "՜", "；", "！", "？", "…", "‼", "｡", "､"}
+	soft := []string{" ", ":", "\"", "\n", ".", ",", "-", "–", "_", "'", "(", "•", "·", "־", "，", "．", "：", "\u00a0", "´", "\u200b", "\u2011", "\x00"}
+	a := New(Config{})
+	for _, s := range hard {
+		if got := a.Tokens(nil, s, nil, true); len(got) != 1 || got[0].Kind != Hard {
+			t.Errorf("%q: %v", s, got)
+		}
+	}
+	for _, s := range soft {
+		if got := a.Tokens(nil, s, nil, true); len(got) != 1 || got[0].Kind != Soft && got[0].Form != "" {
+			t.Errorf("%q: %v", s, got)
+		}
+	}
+	for _, s := range []string{"$", "<", "a=b", "x|y", "😀", "½", "€5"} {
+		if got := a.Tokens(nil, s, nil, true); len(got) != 1 || got[0].Kind != Word {
+			t.Errorf("%q: %v", s, got)
+		}
+	}
+}
+
+func TestPositions(t *testing.T) {
+	long := strings.Repeat("x", 251)
+	tests := []struct {
+		values []string
+		words  string
+	}{
+		{[]string{"Mr. Smith vs. Dr. Who"}, "mr@0 smith@8 vs@9 dr@17 who@25"},
+		{[]string{"one . two"}, "one@0 two@8"}, {[]string{"one ,two"}, "one@0 two@1"}, {[]string{"one,, two"}, "one@0 two@8"},
+		{[]string{"wow! really?yes"}, "wow@0 really@8 yes@16"},
+		{[]string{"\x01 z"}, "z@1"}, {[]string{"\x01. z"}, "z@8"}, {[]string{"... z"}, "z@0"},
+		{[]string{"cat, the dog"}, "cat@0 dog@9"}, {[]string{"a the", "z"}, "a@0 z@8"}, {[]string{"the", "z"}, "z@8"},
+		{[]string{"a " + long + " b"}, "a@0 b@2"}, {[]string{long[:250]}, long[:250] + "@0"},
+		{[]string{"a b", "c. d", "e"}, "a@0 b@1 c@9 d@17 e@25"}, {[]string{"", "z"}, "z@8"},
+	}
+	a := New(Config{StopWords: []string{"the"}})
+	for _, test := range tests {
+		var p Positions
+		var got []string
+		for _, v := range test.values {
+			p.Visit()
+			a.Index(&p, []byte(v), nil, func(w []byte, at uint16) { got = append(got, fmt.Sprintf("%s@%d", w, at)) })
+		}
+		if s := strings.Join(got, " "); s != test.words {
+			t.Errorf("%q: %s, want %s", test.values, s, test.words)
+		}
+	}
+}
+
+func TestPositionLimit(t *testing.T) {
+	a := New(Config{})
+	var p Positions
+	n := 0
+	for range 9000 {
+		p.Visit()
+		a.Index(&p, []byte("x"), nil, func([]byte, uint16) { n++ })
+	}
+	if n != 8192 || p.Words() != 8192 {
+		t.Errorf("%d elements indexed, %d words counted, want 8192", n, p.Words())
+	}
+	for _, text := range []string{strings.Repeat("a ", 70000), strings.Repeat("é ", 70000)} {
+		p, n = Positions{}, 0
+		a.Index(&p, []byte(text), nil, func([]byte, uint16) { n++ })
+		if n != 65536 {
+			t.Errorf("%d words indexed, want 65536", n)
+		}
+	}
+}
+
+func TestMarkedBytes(t *testing.T) {
+	a := New(Config{})
+	tests := []struct {
+		text, typed, marked string
+	}{
+		{"Gâteau", "ga", "Gâ"}, {"ﬁnder", "f", "ﬁ"}, {"ﬁnder", "fi", "ﬁ"}, {"ﬁnder", "fin", "ﬁn"},
+		{"e\u0301cole", "ec", "e\u0301c"}, {"a\u0300\u0301b\u0302c", "a", "a"}, {"a\u0300\u0301b\u0302c", "ab", "a\u0300\u0301b"},
+		{"œufs", "o", "œ"}, {"한국어", "\u1112\u1161", "한"}, {"น้ำ", "น", "น"}, {"كتـــاب", "كت", "كت"}, {"Ёлка", "е\u0308л", "Ёл"},
+		{"½", "1", "½"}, {"İstanbul", "ist", "İst"}, {"x\xffy", "x\ufffd", "x\xff"},
+	}
+	for _, test := range tests {
+		token := a.Tokens(nil, test.text, nil, false)[0]
+		if !strings.HasPrefix(token.Form, test.typed) {
+			t.Fatalf("%q has form %q", test.text, token.Form)
+		}
+		piece := test.text[token.Start:token.End]
+		if got := piece[:a.MarkedBytes(token, piece, len(test.typed))]; got != test.marked {
+			t.Errorf("%q %q: %q, want %q", test.text, test.typed, got, test.marked)
+		}
+	}
+	swedish := a.Tokens(nil, "a\u030abc", Locales{"swe"}, false)[0]
+	if got := a.MarkedBytes(swedish, "a\u030abc", len("å")); got != 3 {
+		t.Errorf("Swedish: %d bytes marked, want 3", got)
+	}
+}
+
+func TestLocale(t *testing.T) {
+	for code, want := range map[string]string{"de": "deu", "deu": "deu", "zh": "zho", "cmn": "cmn", "zu": "zul", "af": "afr", "fa": "pes", "xx": "", "": "", "DE": ""} {
+		if got, ok := Locale(code); got != want || ok != (want != "") {
+			t.Errorf("%q: %q", code, got)
+		}
+	}
+	if len(localeCodes) < 130 {
+		t.Errorf("%d codes", len(localeCodes))
+	}
+}
+
+func TestAppendNumber(t *testing.T) {
+	for literal, want := range map[string]string{
+		"42": "42", "-5": "-5", "3.14": "3.14", "1E3": "1000.0", "1.10": "1.1", "0.00001": "0.00001", "1000000000000000.0": "1000000000000000.0",
+		"1e16": "1e16", "1e21": "1e21", "1.5e-7": "1.5e-7", "18446744073709551615": "18446744073709551615", "18446744073709551616": "1.8446744073709552e19",
+		"-9223372036854775808": "-9223372036854775808", "-0": "-0.0", "0": "0", "0.0": "0.0", "-1e-10": "-1e-10", "1e400": "1e400",
+	} {
+		if got := string(AppendNumber([]byte("n"), []byte(literal))); got != "n"+want {
+			t.Errorf("%s: %s, want %s", literal, got, want)
+		}
+	}
+}
+
+// configs are settings under which the quick paths are compared with the slow ones.
+var configs = []Config{
+	{},
+	{StopWords: []string{"the", "été", "&", "ab", "."}},
+	{Separators: []string{"|", "<br>", "oo", "é", "..."}, NonSeparators: []string{".", "_", "’"}},
+	{Dictionary: []string{"A. B.", "art", "C++", "ab", "é.", "."}, StopWords: []string{"art", "A. B."}},
+	{NonSeparators: []string{". ", ", ", " "}},
+}
+
+// check compares Index with the tokens, and checks that they tile the text.
+func check(t *testing.T, c Config, text string, l Locales) {
+	t.Helper()
+	a := New(c)
+	at := 0
+	for _, token := range a.Tokens(nil, text, l, true) {
+		if token.Start != at || token.End <= at {
+			t.Fatalf("%+v %q: token %+v after byte %d", c, text, token, at)
+		}
+		at = token.End
+		piece := text[token.Start:token.End]
+		last := 0
+		for n := range len(token.Form) + 1 {
+			m := a.MarkedBytes(token, piece, n)
+			if m < last || m > len(piece) || n > 0 && m == 0 {
+				t.Fatalf("%q: %d of %d bytes of %q mark %d", text, n, len(token.Form), token.Form, m)
+			}
+			last = m
+		}
+	}
+	if at != len(text) {
+		t.Fatalf("%+v %q: tokens end at %d", c, text, at)
+	}
+	var p1, p2 Positions
+	for range 2 {
+		p1.Visit()
+		p2.Visit()
+		var got, want []string
+		a.Index(&p1, []byte(text), l, func(w []byte, at uint16) { got = append(got, fmt.Sprintf("%s@%d", w, at)) })
+		for _, w := range indexed(a, &p2, text, l) {
+			want = append(want, fmt.Sprintf("%s@%d", w.form, w.position))
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) || p1 != p2 {
+			t.Fatalf("%+v %q %v:\nindexed %q %+v\n tokens %q %+v", c, text, l, got, p1, want, p2)
+		}
+	}
+}
+
+func TestRandomTexts(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	parts := []string{"a", "B", "the", "ab", "art", "A. B.", "C++", "oo", "<br>", ".", ",", ". ", ", ", " ", "  ", "!", "&", "|", "_", "-", "'", "\x00", "\x01", "\t", "7", "3.5",
+		"é", "É", "œ", "ß", "İ", "’", "…", "\u00a0", "\u00ad", "\u0301", "\ufe0f", "Ж", "ё", "Σ", "ς", "א", "ש\u05c1", "ال", "كتاب", "ی", "،", "中国", "々", "カー", "ガ", "がく", "한", "ไทย", "้", "។ល។", "😀", "ﬁ", "½", "＋", "，", "𝔘", "\xff", "\xe4\xb8", strings.Repeat("x", 250), strings.Repeat("é", 130)}
+	locales := []Locales{nil, nil, {}, {"swe"}, {"deu"}, {"jpn"}, {"eng", "fra"}, {"ara"}, {"cmn"}}
+	for range 20000 {
+		var b strings.Builder
+		only := len(parts)
+		if rng.IntN(2) == 0 {
+			only = 26 // ASCII
+		}
+		for range rng.IntN(10) {
+			b.WriteString(parts[rng.IntN(only)])
+		}
+		check(t, configs[rng.IntN(len(configs))], b.String(), locales[rng.IntN(len(locales))])
+	}
+}
+
+func FuzzTokens(f *testing.F) {
+	for _, s := range []string{"", "Hello, world", "中国人民银行 e\u0301", "\xff\xfe", "A. B. art", "السلام عليكم"} {
+		f.Add(s, uint8(0))
+		f.Add(s, uint8(3))
+	}
+	f.Fuzz(func(t *testing.T, s string, config uint8) {
+		check(t, configs[int(config)%len(configs)], s, nil)
+		FacetKey(nil, []byte(s))
+		FacetSearchKey(s, nil)
+		Fold(s)
+	})
+}
+
+func TestIndexAllocatesNothing(t *testing.T) {
+	a := New(Config{StopWords: []string{"the"}})
+	text := []byte("The quick brown fox, jumps over the lazy dog. Again!")
+	emit := func([]byte, uint16) {}
+	var p Positions
+	if n := testing.AllocsPerRun(100, func() {
+		p = Positions{}
+		a.Index(&p, text, nil, emit)
+	}); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkIndex(b *testing.B) {
+	a := New(Config{})
+	for _, c := range []struct{ name, text string }{
+		{"ascii", "The quick brown fox, jumps over the lazy dog. Well-known state-of-the-art things (again) "},
+		{"latin", "Le cœur déçu mais l'âme plutôt naïve, Louÿs rêva de crapaüter en canoë au delà des îles. "},
+		{"cyrillic", "Съешь же ещё этих мягких французских булок, да выпей чаю. "},
+		{"chinese", "我们在北京大学学习中文。"},
+	} {
+		text := []byte(strings.Repeat(c.text, 4000/len(c.text)))
+		b.Run(c.name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				var p Positions
+				a.Index(&p, text, nil, func([]byte, uint16) {})
+			}
+		})
+	}
+}

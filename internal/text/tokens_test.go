@@ -1,0 +1,194 @@
+package text
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"unicode/utf8"
+)
+
+// line is one line of testdata/tokens.jsonl.
+type line struct {
+	Text     string
+	Locales  Locales
+	Settings struct{ StopWords, SeparatorTokens, NonSeparatorTokens, Dictionary []string }
+	Words    [][4]any // position, word, start, end
+	JSON     json.RawMessage
+	Fields   map[string][][2]any // position, word
+}
+
+type word struct {
+	position   int
+	form       string
+	start, end int
+}
+
+func (w word) String() string { return fmt.Sprintf("%d:%s[%d:%d]", w.position, w.form, w.start, w.end) }
+
+// indexed is what Index does, on the tokens of the text: the slow twin.
+func indexed(a *Analyzer, p *Positions, text string, l Locales) []word {
+	var words []word
+	p.visited = true
+	c := counter{at: p.base}
+	for _, t := range a.Tokens(nil, text, l, true) {
+		switch {
+		case t.Kind == Soft || t.Kind == Hard:
+			c.separator(t.Kind)
+			continue
+		case t.Form == "":
+			c.something = true
+			continue
+		}
+		if !c.word() {
+			break
+		}
+		if form := string(trimSpace([]byte(t.Form))); t.Kind == Word && form != "" && len(t.Form) <= maxWord {
+			words = append(words, word{c.at, form, t.Start, t.End})
+			p.last = c.at
+			p.words++
+		}
+	}
+	return words
+}
+
+// oneForm is what svc folds and the recordings do not: Persian letters to the Arabic ones, katakana to hiragana.
+func oneForm(s string) string {
+	var b []byte
+	previous := rune(0)
+	for _, r := range s {
+		r = hiragana(foldYeh(r), previous)
+		if b = utf8.AppendRune(b, r); r != voiced && r != halfVoiced {
+			previous = r
+		}
+	}
+	return string(b)
+}
+
+// TestTokenLines requires the lines of testdata/tokens.jsonl, which were recorded from the
+// reference: word lines as text, words as [position, word, byte start, byte end], and value lines as
+// json, words as [position, word]. Lines that need a dictionary or trigrams, and lines that show accidents, are left out (TestAccidents).
+func TestTokenLines(t *testing.T) {
+	f, err := os.Open("testdata/tokens.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	n := 0
+	for s := bufio.NewScanner(f); s.Scan(); {
+		n++
+		var l line
+		if err := json.Unmarshal(s.Bytes(), &l); err != nil {
+			t.Fatalf("line %d: %v", n, err)
+		}
+		a := New(Config{l.Settings.StopWords, l.Settings.SeparatorTokens, l.Settings.NonSeparatorTokens, l.Settings.Dictionary})
+		if l.JSON != nil {
+			checkValue(t, n, a, l)
+			continue
+		}
+		var want []word
+		for _, w := range l.Words {
+			want = append(want, word{int(w[0].(float64)), oneForm(w[1].(string)), int(w[2].(float64)), int(w[3].(float64))})
+		}
+		if got := indexed(a, new(Positions), l.Text, l.Locales); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("line %d: %q %v\n got %v\nwant %v", n, l.Text, l.Locales, got, want)
+		}
+	}
+	if n < 400 {
+		t.Errorf("only %d lines", n)
+	}
+}
+
+// checkValue indexes a scalar or an array of scalars.
+func checkValue(t *testing.T, n int, a *Analyzer, l line) {
+	var value any
+	d := json.NewDecoder(bytes.NewReader(l.JSON))
+	d.UseNumber()
+	if err := d.Decode(&value); err != nil {
+		t.Fatal(err)
+	}
+	values, ok := value.([]any)
+	if !ok {
+		values = []any{value}
+	}
+	var p Positions
+	got := []string{}
+	for _, v := range values {
+		p.Visit()
+		text := ""
+		switch v := v.(type) {
+		case string:
+			text = v
+		case json.Number:
+			text = string(AppendNumber(nil, []byte(v)))
+		case bool:
+			text = fmt.Sprint(v)
+		}
+		a.Index(&p, []byte(text), nil, func(w []byte, at uint16) { got = append(got, fmt.Sprintf("%d:%s", at, w)) })
+	}
+	want := []string{}
+	for _, w := range l.Fields["t"] {
+		want = append(want, fmt.Sprintf("%v:%v", w[0], w[1]))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("line %d: %s: got %v, want %v", n, l.JSON, got, want)
+	}
+	if p.Words() != len(got) {
+		t.Errorf("line %d: %d words counted, %d indexed", n, p.Words(), len(got))
+	}
+}
+
+// TestAccidents has the lines in which svc differs from the reference on purpose.
+func TestAccidents(t *testing.T) {
+	tests := []struct {
+		text  string
+		stop  []string
+		words string
+	}{
+		// Typographic punctuation separates.
+		{"ellipsis… inside", nil, "[0:ellipsis[0:8] 8:inside[12:18]]"},
+		{"dots‥two ellipsis…end", nil, "[0:dots[0:4] 8:two[7:10] 9:ellipsis[11:19] 17:end[22:25]]"},
+		{"bang‼ and ⁇ and ⁈", nil, "[0:bang[0:4] 8:and[8:11] 16:and[16:19]]"},
+		{"∑ ∏ ∫ ∬ √2 ≠ ≤", nil, "[0:∑[0:3] 1:∏[4:7] 2:2[19:20]]"},
+		{"…", nil, "[]"},
+		{"‼", nil, "[]"},
+		{"non\u2011breaking hyphen", nil, "[0:non[0:3] 1:breaking[6:14] 2:hyphen[15:21]]"},
+		{"\u2329x\u232a", nil, "[0:x[3:4]]"},
+		// All white space separates.
+		{"non\u00a0breaking space", nil, "[0:non[0:3] 1:breaking[5:13] 2:space[14:19]]"},
+		{"narrow\u202fspace", nil, "[0:narrow[0:6] 1:space[9:14]]"},
+		{"vertical\vtab form\ffeed", nil, "[0:vertical[0:8] 1:tab[9:12] 2:form[13:17] 3:feed[18:22]]"},
+		{"next\u0085line", nil, "[0:next[0:4] 1:line[6:10]]"},
+		{"line\u2028separator paragraph\u2029separator", nil, "[0:line[0:4] 1:separator[7:16] 2:paragraph[17:26] 3:separator[29:38]]"},
+		{"x\u2000y\u2001z\u205fw", nil, "[0:x[0:1] 1:y[4:5] 2:z[8:9] 3:w[12:13]]"},
+		{"x´y ´z", nil, "[0:x[0:1] 1:y[3:4] 2:z[7:8]]"},
+		{"¨ ´ ¸x", nil, "[0:x[8:9]]"},
+		// What is invisible does not count; a zero-width space separates.
+		{"zero\u200bwidth\u200bspace", nil, "[0:zero[0:4] 1:width[7:12] 2:space[15:20]]"},
+		{"word\u2060joiner", nil, "[0:wordjoiner[0:13]]"},
+		{"soft\u00adhyphen", nil, "[0:softhyphen[0:12]]"},
+		{"\ufeffbyte order mark", nil, "[0:byte[0:7] 1:order[8:13] 2:mark[14:18]]"},
+		{"❤\ufe0f", nil, "[0:❤[0:6]]"},
+		{"love ❤\ufe0f you", nil, "[0:love[0:4] 1:❤[5:11] 2:you[12:15]]"},
+		{"☕\ufe0f time", nil, "[0:☕[0:6] 1:time[7:11]]"},
+		// Lower case in every script.
+		{"①②③ Ⅷ ⅷ", nil, "[0:123[0:9] 1:viii[10:13] 2:viii[14:17]]"},
+		{"Ｆｕｌｌ ｗｉｄｔｈ", nil, "[0:full[0:12] 1:width[13:28]]"},
+		{"ＡＢＣ，ｄｅｆ！", nil, "[0:abc[0:9] 1:def[12:21]]"},
+		{"Ⓗⓔⓛⓛⓞ", nil, "[0:hello[0:15]]"},
+		{"ᲗᲑᲘᲚᲘᲡᲘ", nil, "[0:თბილისი[0:21]]"},
+		{"ᏣᎳᎩ", nil, "[0:ꮳꮃꭹ[0:9]]"},
+		// Stop words are folded as tokens are.
+		{"är är ar", []string{"är"}, "[2:ar[8:10]]"},
+		{"كيف حالك اليوم", []string{"كيف", "حالك"}, "[2:ال[16:20] 3:يوم[20:26]]"},
+	}
+	for _, test := range tests {
+		got := fmt.Sprint(indexed(New(Config{StopWords: test.stop}), new(Positions), test.text, nil))
+		if got != test.words {
+			t.Errorf("%q: got %s, want %s", test.text, got, test.words)
+		}
+	}
+}
