@@ -69,10 +69,10 @@ func (env *Env) bind(n node) (bound, error) {
 }
 
 func (env *Env) needsGeo(at position, function string) error {
-	if i := env.Fields.InfoOf(settings.GeoField); !i.Filters() {
-		return apierr.New(env.Code, "%s: `%s` needs `_geo` in filterableAttributes.", at, function)
+	if i := env.Fields.InfoOf(settings.GeoField); i.Filters() {
+		return nil
 	}
-	return nil
+	return apierr.New(env.Code, "%s: `%s` needs `_geo` in filterableAttributes.", at, function)
 }
 
 func (env *Env) bindCondition(c *condition) (bound, error) {
@@ -111,7 +111,7 @@ func (env *Env) bindCondition(c *condition) (bound, error) {
 func (c *condition) allowed(info *settings.FieldInfo) (bool, string) {
 	switch c.op {
 	case exists, isNull, isEmpty:
-		return info.Filters(), "equality"
+		return true, ""
 	case greater, greaterOrEqual, less, lessOrEqual, between:
 		return info.Comparison, "comparison"
 	}

@@ -81,7 +81,7 @@ func (p *parser) unexpected(want string) error {
 	case t.kind == word && isReserved(t.text):
 		return fail(t.at, "Found the reserved word `%s` where %s should be: put it in quotes if it is a name or value.", t.text, want)
 	default:
-		return fail(t.at, "Found `%s` where %s should be. Names and values with blanks or signs need quotes.", shorten(p.lex.src[t.offset:t.end]), want)
+		return fail(t.at, "Found `%s` where %s should be: names and values with blanks or signs need quotes.", shorten(p.lex.src[t.offset:t.end]), want)
 	}
 }
 
@@ -476,6 +476,9 @@ func (p *parser) geoPolygon() (node, error) {
 			break
 		}
 		p.advance()
+		if p.isSymbol(")") {
+			break
+		}
 	}
 	if len(g.points) < 3 {
 		return nil, fail(g.at, "_geoPolygon needs at least 3 points, but has %d.", len(g.points))

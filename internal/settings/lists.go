@@ -254,6 +254,27 @@ func readLocales(v value) ([]string, error) {
 	return locales, nil
 }
 
+// echoLocalized shows rules with their locales as they were sent: "en" stays "en".
+func echoLocalized(v value, _ bool) any {
+	items, err := v.items()
+	if err != nil {
+		return v.raw
+	}
+	rules := make([]object, len(items))
+	for i, item := range items {
+		members, err := item.members()
+		if err != nil {
+			return v.raw
+		}
+		for _, m := range members {
+			if m.key == "attributePatterns" || m.key == "locales" {
+				rules[i] = append(rules[i], pair{m.key, m.raw})
+			}
+		}
+	}
+	return rules
+}
+
 func showLocalized(rules []LocalizedRule) any {
 	if rules == nil {
 		return nil

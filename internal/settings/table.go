@@ -184,6 +184,7 @@ var table = []setting{
 		read:  readLocalized,
 		reset: func(s, d *Settings) { s.LocalizedAttributes = d.LocalizedAttributes },
 		show:  func(s *Settings, _ bool) any { return showLocalized(s.LocalizedAttributes) },
+		echo:  echoLocalized,
 		stale: wordsOfNewFields,
 	},
 	{

@@ -1,0 +1,370 @@
+package settings
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"testing"
+
+	"svc/internal/apierr"
+)
+
+var allFeatures = Features{ForeignKeys: true, Chat: true, CompositeEmbedders: true, Multimodal: true}
+
+func TestRefused(t *testing.T) {
+	rest := `"source":"rest","url":"http://localhost:1","request":{"in":"{{text}}"},"response":{"out":"{{embedding}}"}`
+	tests := []struct {
+		route string // "": PATCH /settings
+		body  string
+		code  apierr.Code
+	}{
+		{"", ``, "missing_payload"},
+		{"", ` `, "missing_payload"},
+		{"", `{"stopWords":`, "malformed_payload"},
+		{"", "{\"stopWords\":[\"\xff\"]}", "malformed_payload"},
+		{"", `[]`, "bad_request"},
+		{"", `"words"`, "bad_request"},
+		{"", `null`, "bad_request"},
+		{"", `{"stop_words":["a"]}`, "bad_request"},
+		{"", `{"StopWords":["a"]}`, "bad_request"},
+		{"", `{"exactAttributes":["a"]}`, "bad_request"},
+		{"", `{"displayedAttributes":["a",4]}`, "invalid_settings_displayed_attributes"},
+		{"", `{"searchableAttributes":12}`, "invalid_settings_searchable_attributes"},
+		{"", `{"rankingRules":["words",null]}`, "invalid_settings_ranking_rules"},
+		{"", `{"chat":12}`, "invalid_settings_index_chat"},
+		{"", `{"foreignKeys":12}`, "invalid_settings_foreign_keys"},
+		{"", `{"chat":{"description":"x"}}`, "feature_not_enabled"},
+		{"foreign-keys", `[{"foreignIndexUid":"a","fieldName":"b"}]`, "feature_not_enabled"},
+		{"foreign-keys", `[{"foreignIndexUid":"a","fieldName":"b","as":"c"}]`, "invalid_settings_foreign_keys"},
+		{"foreign-keys", `[{"foreignIndexUid":"a"}]`, "invalid_settings_foreign_keys"},
+		{"stop-words", `"the"`, "invalid_settings_stop_words"},
+		{"stop-words", `[["a"]]`, "invalid_settings_stop_words"},
+		{"sortable-attributes", `[{"attributePatterns":["a"]}]`, "invalid_settings_sortable_attributes"},
+		{"dictionary", `{"a":[]}`, "invalid_settings_dictionary"},
+		{"separator-tokens", `[1]`, "invalid_settings_separator_tokens"},
+		{"non-separator-tokens", `[false]`, "invalid_settings_non_separator_tokens"},
+		{"synonyms", `{"a":"b"}`, "invalid_settings_synonyms"},
+		{"synonyms", `{"a":null}`, "invalid_settings_synonyms"},
+		{"distinct-attribute", `["sku"]`, "invalid_settings_distinct_attribute"},
+		{"proximity-precision", `"byattribute"`, "invalid_settings_proximity_precision"},
+		{"prefix-search", `"Disabled"`, "invalid_settings_prefix_search"},
+		{"facet-search", `1`, "invalid_settings_facet_search"},
+		{"search-cutoff-ms", `-1`, "invalid_settings_search_cutoff_ms"},
+		{"search-cutoff-ms", `1.5`, "invalid_settings_search_cutoff_ms"},
+		{"search-cutoff-ms", `1e2`, "invalid_settings_search_cutoff_ms"},
+		{"search-cutoff-ms", `18446744073709551616`, "invalid_settings_search_cutoff_ms"},
+		{"pagination", `{"maxTotalHits":0}`, "invalid_settings_pagination"},
+		{"pagination", `{"maxHits":3}`, "invalid_settings_pagination"},
+		{"faceting", `{"sortFacetValuesBy":{"a":"size"}}`, "invalid_settings_faceting"},
+		{"faceting", `{"maxValuesPerFacet":"2"}`, "invalid_settings_faceting"},
+		{"typo-tolerance", `{"on":true}`, "invalid_settings_typo_tolerance"},
+		{"typo-tolerance", `{"minWordSizeForTypos":{"oneTypo":256}}`, "invalid_settings_typo_tolerance"},
+		{"typo-tolerance", `{"minWordSizeForTypos":{"oneTypo":9,"twoTypos":3}}`, "invalid_settings_typo_tolerance"},
+		{"filterable-attributes", `[{}]`, "invalid_settings_filterable_attributes"},
+		{"filterable-attributes", `[{"attributePatterns":["a"],"features":{"filter":{"contains":true}}}]`, "invalid_settings_filterable_attributes"},
+		{"ranking-rules", `["Words"]`, "invalid_settings_ranking_rules"},
+		{"ranking-rules", `["price:up"]`, "invalid_settings_ranking_rules"},
+		{"ranking-rules", `["_geoPoint(1,2):asc"]`, "invalid_settings_ranking_rules"},
+		{"ranking-rules", `["_geoDistance:desc"]`, "invalid_settings_ranking_rules"},
+		{"ranking-rules", `["wordPosition","words","attribute"]`, "invalid_settings_ranking_rules"},
+		{"localized-attributes", `[{"attributePatterns":["a"],"locales":["xx"]}]`, "invalid_settings_localized_attributes"},
+		{"localized-attributes", `[{"locales":["eng"]}]`, "invalid_settings_localized_attributes"},
+		{"embedders", `{"e":{"source":"magic"}}`, "invalid_settings_embedders"},
+		{"embedders", `{"e":{"source":"userProvided"}}`, "invalid_settings_embedders"},
+		{"embedders", `{"e":{"source":"userProvided","dimensions":0}}`, "invalid_settings_embedders"},
+		{"embedders", `{"e":{"source":"userProvided","dimensions":3,"apiKey":null}}`, "invalid_settings_embedders"},
+		{"embedders", `{"e":{"source":"userProvided","dimensions":3,"distribution":{"mean":2,"sigma":1}}}`, "invalid_settings_embedders"},
+		{"embedders", `{"e":{"source":"openAi","model":"other"}}`, "invalid_settings_embedders"},
+		{"embedders", `{"e":{"source":"openAi","model":"text-embedding-ada-002","dimensions":4}}`, "invalid_settings_embedders"},
+		{"embedders", `{"e":{"source":"composite"}}`, "feature_not_enabled"},
+		{"embedders", `{"e":{` + rest + `,"searchFragments":{}}}`, "feature_not_enabled"},
+		{"embedders", `{"e":{` + rest + `,"url":"not a url"}}`, "invalid_settings_embedders"},
+		{"embedders", `{"e":{` + rest + `,"documentTemplate":"{{doc.t"}}`, "invalid_settings_embedders"},
+		{"embedders", `{"e":{` + rest + `,"request":{"in":"x {{text}}"}}}`, "vector_embedding_error"},
+		{"embedders", `{"e":{` + rest + `,"request":{"a":"{{text}}","b":"{{text}}"}}}`, "vector_embedding_error"},
+		{"embedders", `{"e":{` + rest + `,"request":["{{text}}","{{..}}"]}}`, "vector_embedding_error"},
+		{"embedders", `{"e":{` + rest + `,"request":["x","{{text}}","{{..}}"]}}`, "vector_embedding_error"},
+		{"chat", `{"searchParameters":{"rankingScoreThreshold":3}}`, "invalid_settings_index_chat"},
+		{"chat", `{"searchParameters":{"hybrid":{"semanticRatio":0.3}}}`, "invalid_settings_index_chat"},
+	}
+	for _, test := range tests {
+		var err error
+		if test.route == "" {
+			_, err = ParseUpdate([]byte(test.body), Features{})
+		} else {
+			_, err = ParseOne(test.route, []byte(test.body), Features{})
+		}
+		if err == nil || apierr.From(err).Code != test.code {
+			t.Errorf("%s %s: got %v, want code %s", test.route, test.body, err, test.code)
+		}
+	}
+}
+
+// TestEcho checks what tasks show of an update, and that nothing is lost on the way through Full.
+func TestEcho(t *testing.T) {
+	tests := []struct{ body, want string }{
+		{`{}`, `{}`},
+		{`{"displayedAttributes":null,"searchableAttributes":["title","*"]}`, `{"displayedAttributes":["*"],"searchableAttributes":["title","*"]}`},
+		{`{"stopWords":["z","y","z"],"sortableAttributes":["q","b"]}`, `{"sortableAttributes":["b","q"],"stopWords":["y","z"]}`},
+		{`{"typoTolerance":{"disableOnWords":["b","Acme"],"enabled":null}}`, `{"typoTolerance":{"disableOnWords":["Acme","b"],"enabled":null}}`},
+		{`{"synonyms":{"b":["y","x"],"a":[]},"stopWords":null}`, `{"stopWords":null,"synonyms":{"b":["y","x"],"a":[]}}`},
+		{`{"filterableAttributes":["b","a","b",{"attributePatterns":["x*"]}]}`,
+			`{"filterableAttributes":["b","a","b",{"attributePatterns":["x*"],"features":{"facetSearch":false,"filter":{"equality":true,"comparison":false}}}]}`},
+		{`{"localizedAttributes":[{"attributePatterns":["*_en"],"locales":["en"],"x":1}]}`, `{"localizedAttributes":[{"attributePatterns":["*_en"],"locales":["en"]}]}`},
+		{`{"embedders":{"a":null,"b":{"apiKey":"a-very-long-secret-key"},"c":{"apiKey":"short"},"d":{"apiKey":null}}}`,
+			`{"embedders":{"a":null,"b":{"apiKey":"a-vXXXXX..."},"c":{"apiKey":"XXX..."},"d":{"apiKey":null}}}`},
+		{`{"embedders":{"c":{"searchEmbedder":{"source":"openAi","apiKey":"0123456789012345678901234567890123456789"}}}}`,
+			`{"embedders":{"c":{"searchEmbedder":{"source":"openAi","apiKey":"01234XXXXXX..."}}}}`},
+		{`{"chat":{"searchParameters":{"limit":null,"hybrid":{"embedder":"e","semanticRatio":0.30}}}}`,
+			`{"chat":{"searchParameters":{"limit":null,"hybrid":{"embedder":"e","semanticRatio":0.30}}}}`},
+		{`{"rankingRules":["a:b:desc",":asc","<&>:asc"]}`, `{"rankingRules":["a:b:desc",":asc","<&>:asc"]}`},
+	}
+	for _, test := range tests {
+		u, err := ParseUpdate([]byte(test.body), allFeatures)
+		if err != nil {
+			t.Errorf("%s: %v", test.body, err)
+			continue
+		}
+		again, err := UnmarshalUpdate(u.Full())
+		if err != nil {
+			t.Errorf("%s: %v", u.Full(), err)
+			continue
+		}
+		for _, u := range []*Update{u, again} {
+			if got, err := u.MarshalJSON(); err != nil || string(got) != test.want {
+				t.Errorf("%s: got %s, %v, want %s", test.body, got, err, test.want)
+			}
+		}
+	}
+}
+
+func TestResetAllEcho(t *testing.T) {
+	got, _ := ResetAll().MarshalJSON()
+	want := `{"displayedAttributes":["*"],"searchableAttributes":["*"],"filterableAttributes":null,"sortableAttributes":null,` +
+		`"foreignKeys":null,"rankingRules":null,"stopWords":null,"nonSeparatorTokens":null,"separatorTokens":null,"dictionary":null,` +
+		`"synonyms":null,"distinctAttribute":null,"proximityPrecision":null,"typoTolerance":null,"faceting":null,"pagination":null,` +
+		`"embedders":null,"searchCutoffMs":null,"localizedAttributes":null,"facetSearch":null,"prefixSearch":null,"chat":null}`
+	if string(got) != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+}
+
+func TestDefaultsShown(t *testing.T) {
+	want := `{"displayedAttributes":["*"],"searchableAttributes":["*"],"filterableAttributes":[],"sortableAttributes":[],` +
+		`"rankingRules":["words","typo","proximity","attributeRank","sort","wordPosition","exactness"],"stopWords":[],` +
+		`"nonSeparatorTokens":[],"separatorTokens":[],"dictionary":[],"synonyms":{},"distinctAttribute":null,` +
+		`"proximityPrecision":"byWord","typoTolerance":{"enabled":true,"minWordSizeForTypos":{"oneTypo":5,"twoTypos":9},` +
+		`"disableOnWords":[],"disableOnAttributes":[],"disableOnNumbers":false},"faceting":{"maxValuesPerFacet":100,` +
+		`"sortFacetValuesBy":{"*":"alpha"}},"pagination":{"maxTotalHits":1000},"embedders":{},"searchCutoffMs":null,` +
+		`"localizedAttributes":null,"facetSearch":true,"prefixSearch":"indexingTime"}`
+	got, err := Default().MarshalJSON()
+	if err != nil || string(got) != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(Default().JSON(allFeatures), &all); err != nil {
+		t.Fatal(err)
+	}
+	if string(all["foreignKeys"]) != "[]" || len(all["chat"]) == 0 {
+		t.Errorf("open features show foreignKeys %s and chat %s", all["foreignKeys"], all["chat"])
+	}
+	for route := range Routes() {
+		one, err := Default().One(route)
+		if err != nil || !bytes.Equal(one, all[table[byRoute[route]].key]) {
+			t.Errorf("%s: got %s, %v, want %s", route, one, err, all[table[byRoute[route]].key])
+		}
+	}
+}
+
+// TestApply follows settings through updates: what merges, what replaces, what null brings back, what fails.
+func TestApply(t *testing.T) {
+	type step struct{ body, want string } // want: the sub-route's GET, or an error code
+	tests := []struct {
+		route string
+		steps []step
+	}{
+		{"displayed-attributes", []step{{`["a","b"]`, `["a","b"]`}, {`["*","a"]`, `["*"]`}, {`[]`, `[]`}, {`null`, `["*"]`}}},
+		{"searchable-attributes", []step{{`["b","a"]`, `["b","a"]`}, {`[]`, `[]`}, {`["a","*"]`, `["*"]`}}},
+		{"stop-words", []step{{`["of","and","of"]`, `["and","of"]`}, {`["x"]`, `["x"]`}, {`null`, `[]`}}},
+		{"ranking-rules", []step{{`["words","words","x:desc"]`, `["words","words","x:desc"]`}, {`[]`, `[]`}}},
+		{"synonyms", []step{{`{"Canapé":["Sofa"],"b":[]}`, `{"Canapé":["Sofa"],"b":[]}`}, {`{"a":["y","x"]}`, `{"a":["y","x"]}`}}},
+		{"typo-tolerance", []step{
+			{`{"minWordSizeForTypos":{"oneTypo":4}}`, `{"enabled":true,"minWordSizeForTypos":{"oneTypo":4,"twoTypos":9},"disableOnWords":[],"disableOnAttributes":[],"disableOnNumbers":false}`},
+			{`{"minWordSizeForTypos":{"twoTypos":12},"disableOnWords":["zulu","Acme"],"enabled":false}`, `{"enabled":false,"minWordSizeForTypos":{"oneTypo":4,"twoTypos":12},"disableOnWords":["acme","zulu"],"disableOnAttributes":[],"disableOnNumbers":false}`},
+			{`{"minWordSizeForTypos":{"oneTypo":13}}`, "invalid_settings_typo_tolerance"},
+			{`{"enabled":null,"disableOnWords":null,"minWordSizeForTypos":{"oneTypo":null}}`, `{"enabled":true,"minWordSizeForTypos":{"oneTypo":5,"twoTypos":12},"disableOnWords":[],"disableOnAttributes":[],"disableOnNumbers":false}`},
+			{`{"minWordSizeForTypos":{"oneTypo":0,"twoTypos":255}}`, `{"enabled":true,"minWordSizeForTypos":{"oneTypo":0,"twoTypos":255},"disableOnWords":[],"disableOnAttributes":[],"disableOnNumbers":false}`},
+		}},
+		{"faceting", []step{
+			{`{"maxValuesPerFacet":2}`, `{"maxValuesPerFacet":2,"sortFacetValuesBy":{"*":"alpha"}}`},
+			{`{"sortFacetValuesBy":{"*":"count","maker":"alpha"}}`, `{"maxValuesPerFacet":2,"sortFacetValuesBy":{"*":"count","maker":"alpha"}}`},
+			{`{"sortFacetValuesBy":{"year":"count"}}`, `{"maxValuesPerFacet":2,"sortFacetValuesBy":{"*":"alpha","year":"count"}}`},
+			{`{"maxValuesPerFacet":null}`, `{"maxValuesPerFacet":100,"sortFacetValuesBy":{"*":"alpha","year":"count"}}`},
+		}},
+		{"pagination", []step{{`{"maxTotalHits":5}`, `{"maxTotalHits":5}`}, {`{}`, `{"maxTotalHits":5}`}, {`{"maxTotalHits":null}`, `{"maxTotalHits":1000}`}}},
+		{"localized-attributes", []step{
+			{`[{"attributePatterns":["*_en"],"locales":["en","fra"]}]`, `[{"attributePatterns":["*_en"],"locales":["eng","fra"]}]`},
+			{`[]`, `[]`}, {`null`, `null`},
+		}},
+		{"search-cutoff-ms", []step{{`18446744073709551615`, `18446744073709551615`}, {`null`, `null`}}},
+		{"distinct-attribute", []step{{`"sku"`, `"sku"`}, {`null`, `null`}}},
+		{"prefix-search", []step{{`"disabled"`, `"disabled"`}}},
+		{"embedders", []step{
+			{`{"small":{"source":"userProvided","dimensions":2},"big":{"source":"userProvided","dimensions":3,"distribution":{"mean":0.70,"sigma":0.3}}}`,
+				`{"big":{"source":"userProvided","dimensions":3,"distribution":{"mean":0.70,"sigma":0.3}},"small":{"source":"userProvided","dimensions":2}}`},
+			{`{"small":null,"absent":null,"big":{"distribution":null}}`, `{"big":{"source":"userProvided","dimensions":3}}`},
+			{`{"big":{"url":"http://localhost:1/"}}`, "invalid_settings_embedders"},
+			{`{"big":{"binaryQuantized":true}}`, `{"big":{"source":"userProvided","dimensions":3,"binaryQuantized":true}}`},
+			{`{"big":{"binaryQuantized":false}}`, "invalid_settings_embedders"},
+			{`{"big":{"source":"rest","url":"http://localhost:1/","request":"{{text}}","response":"{{embedding}}","apiKey":"0123456789"}}`,
+				`{"big":{"source":"rest","apiKey":"01XXXX...","documentTemplate":` + string(encode(defaultTemplate)) + `,"documentTemplateMaxBytes":400,"url":"http://localhost:1/","request":"{{text}}","response":"{{embedding}}","headers":{}}}`},
+			{`{"big":{"documentTemplate":"{{doc.a}}","documentTemplateMaxBytes":0}}`, "invalid_settings_embedders"},
+			{`{"big":{"documentTemplateMaxBytes":0}}`, "invalid_settings_embedders"},
+			{`{"big":{"source":"ollama","model":"m","documentTemplate":"{{doc.a}}"}}`,
+				`{"big":{"source":"ollama","model":"m","documentTemplate":"{{doc.a}}","documentTemplateMaxBytes":400}}`},
+			{`{"big":{"source":null}}`,
+				`{"big":{"source":"openAi","model":"text-embedding-3-small","documentTemplate":"{{doc.a}}","documentTemplateMaxBytes":400}}`},
+			{`null`, `{}`},
+		}},
+		{"chat", []step{
+			{`{"searchParameters":{"limit":4,"sort":["price:asc"]}}`, `{"description":"","documentTemplate":` + string(encode(defaultTemplate)) + `,"documentTemplateMaxBytes":400,"searchParameters":{"limit":4,"sort":["price:asc"]}}`},
+			{`{"documentTemplate":"{{ doc.name"}`, "invalid_chat_setting_document_template"},
+			{`{"documentTemplate":"t","searchParameters":{"limit":null,"hybrid":{"embedder":"e"}}}`, `{"description":"","documentTemplate":"t","documentTemplateMaxBytes":400,"searchParameters":{"hybrid":{"semanticRatio":0.5,"embedder":"e"},"sort":["price:asc"]}}`},
+		}},
+	}
+	for _, test := range tests {
+		s := Default()
+		for _, step := range test.steps {
+			u, err := ParseOne(test.route, []byte(step.body), allFeatures)
+			before := s.Encode()
+			var next *Settings
+			if err == nil {
+				next, err = s.Apply(u)
+			}
+			if !bytes.Equal(s.Encode(), before) {
+				t.Fatalf("%s %s: the old settings changed", test.route, step.body)
+			}
+			if err != nil {
+				if string(apierr.From(err).Code) != step.want {
+					t.Errorf("%s %s: %v, want %s", test.route, step.body, err, step.want)
+				}
+				continue
+			}
+			if got, _ := next.One(test.route); string(got) != step.want {
+				t.Errorf("%s %s: got %s, want %s", test.route, step.body, got, step.want)
+			}
+			if s, err = Decode(next.Encode()); err != nil {
+				t.Fatalf("%s %s: %v", test.route, step.body, err)
+			}
+			if !reflect.DeepEqual(s.object(allFeatures, true), next.object(allFeatures, true)) {
+				t.Errorf("%s %s: decoded settings differ", test.route, step.body)
+			}
+		}
+	}
+}
+
+// TestFull checks that what dumps and exports carry is an update that brings the same settings back.
+func TestFull(t *testing.T) {
+	u, err := ParseUpdate([]byte(`{"embedders":{"e":{"source":"rest","url":"http://localhost:1/","apiKey":"secret","request":"{{text}}",`+
+		`"response":"{{embedding}}","binaryQuantized":true}},"chat":{"description":"d"},"foreignKeys":[{"foreignIndexUid":"a","fieldName":"b"}],`+
+		`"searchableAttributes":["a"],"filterableAttributes":["a",{"attributePatterns":["b*"]}],"localizedAttributes":[]}`), allFeatures)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Default().Apply(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(s.Full(), []byte(`"apiKey":"secret"`)) || bytes.Contains(s.JSON(allFeatures), []byte("secret")) {
+		t.Error("Full must show secrets, and JSON must not")
+	}
+	u, err = ParseUpdate(s.Full(), allFeatures)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Default().Apply(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(again.Full(), s.Full()) {
+		t.Errorf("got %s\nwant %s", again.Full(), s.Full())
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	for _, b := range []string{``, `{}`, `{"version":2,"settings":{}}`, `{"version":1}`, `{"version":1,"settings":{"x":1}}`, `{"version":1,"settings":{"stopWords":3}}`} {
+		if _, err := Decode([]byte(b)); err == nil {
+			t.Errorf("%q was decoded", b)
+		}
+	}
+}
+
+func TestEncodeGolden(t *testing.T) {
+	u, err := ParseUpdate([]byte(`{"stopWords":["b","a"],"embedders":{"e":{"source":"openAi","apiKey":"k"}},"synonyms":{"b":["<"],"a":[]}}`), allFeatures)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Default().Apply(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"version":1,"settings":{"displayedAttributes":["*"],"searchableAttributes":["*"],"filterableAttributes":[],"sortableAttributes":[],` +
+		`"foreignKeys":[],"rankingRules":["words","typo","proximity","attributeRank","sort","wordPosition","exactness"],"stopWords":["a","b"],` +
+		`"nonSeparatorTokens":[],"separatorTokens":[],"dictionary":[],"synonyms":{"a":[],"b":["<"]},"distinctAttribute":null,` +
+		`"proximityPrecision":"byWord","typoTolerance":{"enabled":true,"minWordSizeForTypos":{"oneTypo":5,"twoTypos":9},"disableOnWords":[],` +
+		`"disableOnAttributes":[],"disableOnNumbers":false},"faceting":{"maxValuesPerFacet":100,"sortFacetValuesBy":{"*":"alpha"}},` +
+		`"pagination":{"maxTotalHits":1000},"embedders":{"e":{"source":"openAi","apiKey":"k"}},"searchCutoffMs":null,"localizedAttributes":null,` +
+		`"facetSearch":true,"prefixSearch":"indexingTime","chat":{"description":"","documentTemplate":` + string(encode(defaultTemplate)) +
+		`,"documentTemplateMaxBytes":400,"searchParameters":{}}}}`
+	if got := string(s.Encode()); got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+}
+
+func TestRedact(t *testing.T) {
+	for secret, want := range map[string]string{
+		"": "XXX...", "short": "XXX...", "123456789": "XXX...", "1234567890": "12XXXX...", "1é345678901": "1XXXX...",
+		"12345678901234567890": "123XXXXX...", "123456789012345678901234567890": "12345XXXXXX...",
+	} {
+		if got := redact(secret); got != want {
+			t.Errorf("%q: got %q, want %q", secret, got, want)
+		}
+	}
+}
+
+// FuzzParseUpdate checks that any bytes give an update or an *apierr.Error, and that updates and settings survive their encodings.
+func FuzzParseUpdate(f *testing.F) {
+	for _, seed := range []string{
+		`{}`, `{"stopWords":["a",null]}`, `{"typoTolerance":{"minWordSizeForTypos":{"oneTypo":3}}}`, `{"chat":{"searchParameters":{"hybrid":{"embedder":"e"}}}}`,
+		`{"embedders":{"e":{"source":"rest","url":"http://x/","request":{"a":["{{text}}","{{..}}"]},"response":["{{embedding}}","{{..}}"]}}}`,
+		`{"embedders":{"c":{"source":"composite","searchEmbedder":{"source":"openAi"},"indexingEmbedder":{"source":"openAi","apiKey":"é"}}}}`,
+		`{"filterableAttributes":[{"attributePatterns":["*"],"features":{}}],"localizedAttributes":[{"attributePatterns":[],"locales":["en"]}]}`,
+		`{"faceting":{"sortFacetValuesBy":{"a":"count"}},"synonyms":{"a":["b"]},"rankingRules":["x:asc"],"foreignKeys":[]}`, `[[[[`, `{"a":1,"a":2}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		u, err := ParseUpdate(body, allFeatures)
+		if err != nil {
+			if _, ok := err.(*apierr.Error); !ok {
+				t.Fatalf("not an error for users: %T %v", err, err)
+			}
+			return
+		}
+		if echo, _ := u.MarshalJSON(); !json.Valid(echo) {
+			t.Fatalf("echo is not JSON: %s", echo)
+		}
+		again, err := UnmarshalUpdate(u.Full())
+		if err != nil || !bytes.Equal(again.Full(), u.Full()) {
+			t.Fatalf("got %s, %v, want %s", again.Full(), err, u.Full())
+		}
+		s, err := Default().Apply(u)
+		if err != nil {
+			return
+		}
+		decoded, err := Decode(s.Encode())
+		if err != nil || !bytes.Equal(decoded.Encode(), s.Encode()) {
+			t.Fatalf("%v: encoded %s", err, s.Encode())
+		}
+	})
+}
