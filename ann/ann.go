@@ -1,0 +1,78 @@
+// Package ann owns the search for nearest vectors: rows of 8-bit codes, a
+// navigable graph over them, and exact scans where those are cheaper. It works
+// on bytes and knows no file: a segment stores what Append writes and Open
+// reads it where it lies, so nothing is copied into memory.
+//
+// The graph is a hierarchical navigable small world (Y. Malkov, D. Yashunin,
+// "Efficient and robust approximate nearest neighbor search using Hierarchical
+// Navigable Small World graphs", 2018): every node is on level 0, one in
+// Degree of them on level 1, and so on up. It is walked over codes alone; the
+// caller scores the best few again from full-precision rows.
+//
+// Vectors are unit vectors, and similarity is their dot product (cosine).
+package ann
+
+import (
+	"math"
+
+	"svc/simd"
+)
+
+// Quantizer turns unit vectors into codes of 8 bits with one scale for all, so
+// that dot products of codes order pairs as dot products of vectors do.
+type Quantizer struct {
+	Dimensions int
+	Scale      float32 // code = round(x·Scale), cut off at ±127
+}
+
+// Stride is the length of a row of codes: the dimensions, padded with zeros.
+func (q Quantizer) Stride() int {
+	return (q.Dimensions + simd.CodeAlign - 1) / simd.CodeAlign * simd.CodeAlign
+}
+
+// NewQuantizer picks the scale for the vectors (rows of the given dimensions,
+// one behind another): only the largest components, about one in ten thousand,
+// are cut off.
+func NewQuantizer(dimensions int, vectors []float32) Quantizer {
+	const bins = 4096
+	var largest float32
+	for _, x := range vectors {
+		largest = max(largest, abs(x))
+	}
+	if largest == 0 || math.IsInf(float64(largest), 0) || largest != largest {
+		return Quantizer{dimensions, 127}
+	}
+	var histogram [bins]int
+	for _, x := range vectors {
+		histogram[min(int(abs(x)/largest*bins), bins-1)]++
+	}
+	cut, beyond := bins, 0
+	for cut > 1 && beyond+histogram[cut-1] <= len(vectors)/10_000 {
+		cut--
+		beyond += histogram[cut]
+	}
+	return Quantizer{dimensions, 127 / (largest * float32(cut) / bins)}
+}
+
+// AppendCode appends one row of codes. A component that is no number becomes 0.
+func (q Quantizer) AppendCode(dst []int8, vector []float32) []int8 {
+	for _, x := range vector[:q.Dimensions] {
+		c := math.Round(float64(x * q.Scale))
+		if c != c {
+			c = 0
+		}
+		dst = append(dst, int8(max(-127, min(127, c))))
+	}
+	for range q.Stride() - q.Dimensions {
+		dst = append(dst, 0)
+	}
+	return dst
+}
+
+func abs(x float32) float32 { return math.Float32frombits(math.Float32bits(x) &^ (1 << 31)) }
+
+// Neighbour is a row with its similarity to a query, in units of codes.
+type Neighbour struct {
+	Row   uint32
+	Score int32
+}
