@@ -489,3 +489,153 @@ reduce:
 	VZEROUPPER
 	MOVQ          AX, ret+48(FP)
 	RET
+
+// func gatherAVX2(out []int32, q []int8, rows []int8, ids []uint32)
+// Requires: AVX, AVX2, MMX+
+TEXT ·gatherAVX2(SB), NOSPLIT, $0-96
+	MOVQ out_base+0(FP), AX
+	MOVQ out_len+8(FP), CX
+	MOVQ q_base+24(FP), DX
+	MOVQ q_len+32(FP), BX
+	MOVQ rows_base+48(FP), SI
+	MOVQ ids_base+72(FP), DI
+
+row:
+	TESTQ      CX, CX
+	JZ         done
+	MOVL       (DI), R8
+	IMULQ      BX, R8
+	ADDQ       SI, R8
+	CMPQ       CX, $0x01
+	JE         score
+	MOVL       4(DI), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+
+score:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	XORQ  R9, R9
+
+chunk:
+	VPMOVSXBW    (DX)(R9*1), Y2
+	VPMOVSXBW    (R8)(R9*1), Y3
+	VPMADDWD     Y3, Y2, Y2
+	VPADDD       Y2, Y0, Y0
+	VPMOVSXBW    16(DX)(R9*1), Y2
+	VPMOVSXBW    16(R8)(R9*1), Y3
+	VPMADDWD     Y3, Y2, Y2
+	VPADDD       Y2, Y1, Y1
+	VPMOVSXBW    32(DX)(R9*1), Y2
+	VPMOVSXBW    32(R8)(R9*1), Y3
+	VPMADDWD     Y3, Y2, Y2
+	VPADDD       Y2, Y0, Y0
+	VPMOVSXBW    48(DX)(R9*1), Y2
+	VPMOVSXBW    48(R8)(R9*1), Y3
+	VPMADDWD     Y3, Y2, Y2
+	VPADDD       Y2, Y1, Y1
+	ADDQ         $0x40, R9
+	CMPQ         R9, BX
+	JL           chunk
+	VPADDD       Y1, Y0, Y0
+	VEXTRACTI128 $0x01, Y0, X1
+	VPADDD       X1, X0, X0
+	VPSHUFD      $0x4e, X0, X1
+	VPADDD       X1, X0, X0
+	VPSHUFD      $0xb1, X0, X1
+	VPADDD       X1, X0, X0
+	VMOVD        X0, R8
+	MOVL         R8, (AX)
+	ADDQ         $0x04, AX
+	ADDQ         $0x04, DI
+	DECQ         CX
+	JMP          row
+
+done:
+	VZEROUPPER
+	RET
+
+// func gatherVNNI(out []int32, q []int8, rows []int8, ids []uint32)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VNNI, MMX+
+TEXT ·gatherVNNI(SB), NOSPLIT, $0-96
+	MOVQ         out_base+0(FP), AX
+	MOVQ         out_len+8(FP), CX
+	MOVQ         q_base+24(FP), DX
+	MOVQ         q_len+32(FP), BX
+	MOVQ         rows_base+48(FP), SI
+	MOVQ         ids_base+72(FP), DI
+	MOVL         $0x00000080, R8
+	VPBROADCASTB R8, Z0
+	MOVQ         q_base+24(FP), R8
+	MOVQ         q_len+32(FP), R9
+	VPXOR        Y1, Y1, Y1
+
+query:
+	VMOVDQU8      (R8), Z2
+	VPDPBUSD      Z2, Z0, Z1
+	ADDQ          $0x40, R8
+	SUBQ          $0x40, R9
+	JNZ           query
+	VEXTRACTI64X4 $0x01, Z1, Y2
+	VPADDD        Y2, Y1, Y2
+	VEXTRACTI128  $0x01, Y2, X1
+	VPADDD        X1, X2, X2
+	VPSHUFD       $0x4e, X2, X1
+	VPADDD        X1, X2, X2
+	VPSHUFD       $0xb1, X2, X1
+	VPADDD        X1, X2, X2
+	VMOVD         X2, R8
+
+row:
+	TESTQ      CX, CX
+	JZ         done
+	MOVL       (DI), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	CMPQ       CX, $0x01
+	JE         score
+	MOVL       4(DI), R10
+	IMULQ      BX, R10
+	ADDQ       SI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	PREFETCHT0 128(R10)
+	PREFETCHT0 192(R10)
+	PREFETCHT0 256(R10)
+	PREFETCHT0 320(R10)
+
+score:
+	VPXOR Y3, Y3, Y3
+	XORQ  R10, R10
+
+chunk:
+	VPXORD        (R9)(R10*1), Z0, Z1
+	VPDPBUSD      (DX)(R10*1), Z1, Z3
+	ADDQ          $0x40, R10
+	CMPQ          R10, BX
+	JL            chunk
+	VEXTRACTI64X4 $0x01, Z3, Y1
+	VPADDD        Y1, Y3, Y1
+	VEXTRACTI128  $0x01, Y1, X2
+	VPADDD        X2, X1, X1
+	VPSHUFD       $0x4e, X1, X2
+	VPADDD        X2, X1, X1
+	VPSHUFD       $0xb1, X1, X2
+	VPADDD        X2, X1, X1
+	VMOVD         X1, R9
+	SUBL          R8, R9
+	MOVL          R9, (AX)
+	ADDQ          $0x04, AX
+	ADDQ          $0x04, DI
+	DECQ          CX
+	JMP           row
+
+done:
+	VZEROUPPER
+	RET

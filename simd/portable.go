@@ -52,3 +52,11 @@ func hammingPortable(a, b []uint64) int64 {
 	}
 	return int64(n)
 }
+
+func gatherPortable(out []int32, q, rows []int8, ids []uint32) {
+	n := len(q)
+	for j := range out {
+		at := int(ids[j]) * n
+		out[j] = dotInt8Portable(q, rows[at:at+n])
+	}
+}

@@ -32,9 +32,10 @@ type kernels struct {
 	dot, l2 func(a, b []float32) float32
 	dotInt8 func(a, b []int8) int32
 	hamming func(a, b []uint64) int64
+	gather  func(out []int32, q, rows []int8, ids []uint32)
 }
 
-var portable = kernels{dotPortable, l2Portable, dotInt8Portable, hammingPortable}
+var portable = kernels{dotPortable, l2Portable, dotInt8Portable, hammingPortable, gatherPortable}
 
 // current is what runs; tier is its name. They are set before main and never
 // again outside tests.
@@ -86,10 +87,24 @@ func DotRows(out, q, rows []float32) {
 	}
 }
 
-// DotInt8Rows is DotRows for codes of 8 bits.
-func DotInt8Rows(out []int32, q, rows []int8) {
-	dot, n := current.dotInt8, len(q)
-	for i := range out {
-		out[i] = dot(q, rows[i*n:(i+1)*n])
+// CodeAlign is what the length of a row of 8-bit codes must be a multiple of
+// for DotInt8Gather; rows are padded with zeros.
+const CodeAlign = 64
+
+// DotInt8Gather scores the query against the rows that ids names, row i being
+// rows[i*len(q):(i+1)*len(q)]: out[j] is the dot product with row ids[j]. It
+// panics when ids is shorter than out, len(q) is no positive multiple of
+// CodeAlign, or an id lies outside rows.
+func DotInt8Gather(out []int32, q, rows []int8, ids []uint32) {
+	ids = ids[:len(out)]
+	if len(q) == 0 || len(q)%CodeAlign != 0 {
+		panic("simd: rows of codes are not padded")
 	}
+	count := uint32(len(rows) / len(q))
+	for _, id := range ids {
+		if id >= count {
+			panic("simd: row outside the codes")
+		}
+	}
+	current.gather(out, q, rows, ids)
 }

@@ -160,21 +160,64 @@ func TestDotRowsScoresEveryRow(t *testing.T) {
 	r := random(t)
 	const n, rows = 37, 11
 	q, m := make([]float32, n), make([]float32, n*rows)
-	qi, mi := make([]int8, n), make([]int8, n*rows)
 	for i := range m {
-		m[i], mi[i] = r.Float32(), int8(r.Uint32())
-		q[i%n], qi[i%n] = r.Float32(), int8(r.Uint32())
+		m[i] = r.Float32()
+		q[i%n] = r.Float32()
 	}
-	out, outi := make([]float32, rows), make([]int32, rows)
+	out := make([]float32, rows)
 	DotRows(out, q, m)
-	DotInt8Rows(outi, qi, mi)
 	for i := range rows {
 		if want := Dot(q, m[i*n:(i+1)*n]); out[i] != want {
 			t.Errorf("row %d: %v, want %v", i, out[i], want)
 		}
-		if want := dotInt8Portable(qi, mi[i*n:(i+1)*n]); outi[i] != want {
-			t.Errorf("row %d of codes: %v, want %v", i, outi[i], want)
+	}
+}
+
+func TestGatheredScoresAreExact(t *testing.T) {
+	eachTier(t, func(t *testing.T, k kernels) {
+		r := random(t)
+		for _, n := range []int{64, 128, 384, 448, 1536} {
+			const rows = 23
+			q, m := guarded[int8](t, n), guarded[int8](t, n*rows)
+			for _, extreme := range []bool{false, true} {
+				for i := range m {
+					m[i], q[i%n] = int8(r.Uint32()), int8(r.Uint32())
+					if extreme {
+						m[i], q[i%n] = -128, 127
+					}
+				}
+				for count := range 9 {
+					ids := make([]uint32, count)
+					for i := range ids {
+						ids[i] = uint32(r.IntN(rows))
+					}
+					want, got := make([]int32, count), make([]int32, count)
+					gatherPortable(want, q, m, ids)
+					k.gather(got, q, m, ids)
+					if !slices.Equal(want, got) {
+						t.Fatalf("%d of length %d: got %v, want %v", count, n, got, want)
+					}
+				}
+			}
 		}
+	})
+}
+
+func TestGatherRefusesWhatItCannotRead(t *testing.T) {
+	for name, f := range map[string]func(){
+		"unpadded": func() { DotInt8Gather(make([]int32, 1), make([]int8, 63), make([]int8, 640), []uint32{0}) },
+		"empty":    func() { DotInt8Gather(make([]int32, 1), nil, make([]int8, 640), []uint32{0}) },
+		"outside":  func() { DotInt8Gather(make([]int32, 1), make([]int8, 64), make([]int8, 640), []uint32{10}) },
+		"few ids":  func() { DotInt8Gather(make([]int32, 2), make([]int8, 64), make([]int8, 640), []uint32{1}) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			f()
+		}()
 	}
 }
 

@@ -20,6 +20,8 @@ func main() {
 	int8VNNI()
 	hammingAVX2()
 	hammingAVX512()
+	gatherAVX2()
+	gatherVNNI()
 	Generate()
 }
 
@@ -396,4 +398,132 @@ func hammingAVX512() {
 	VZEROUPPER()
 	Store(total, ReturnIndex(0))
 	RET()
+}
+
+// gather loads the arguments of a gathering kernel and runs body once a row.
+// body gets the row's address and returns the register that holds its score;
+// the row after it is being fetched meanwhile.
+func gather(name, doc string, before func(), body func(q, row Register, stride GPVirtual) Register) {
+	TEXT(name, NOSPLIT, "func(out []int32, q, rows []int8, ids []uint32)")
+	Pragma("noescape")
+	Doc(doc)
+	out := Load(Param("out").Base(), GP64())
+	n := Load(Param("out").Len(), GP64())
+	q := Load(Param("q").Base(), GP64())
+	stride := Load(Param("q").Len(), GP64()).(GPVirtual)
+	rows := Load(Param("rows").Base(), GP64())
+	ids := Load(Param("ids").Base(), GP64())
+	before()
+	Label("row")
+	TESTQ(n, n)
+	JZ(LabelRef("done"))
+	row := GP64()
+	MOVL(Mem{Base: ids}, row.As32())
+	IMULQ(stride, row)
+	ADDQ(rows, row)
+	CMPQ(n, U8(1))
+	JE(LabelRef("score"))
+	next := GP64()
+	MOVL(Mem{Base: ids, Disp: 4}, next.As32())
+	IMULQ(stride, next)
+	ADDQ(rows, next)
+	for line := 0; line < 6; line++ {
+		PREFETCHT0(Mem{Base: next, Disp: 64 * line})
+	}
+	Label("score")
+	score := body(q, row, stride)
+	MOVL(score, Mem{Base: out})
+	ADDQ(U8(4), out)
+	ADDQ(U8(4), ids)
+	DECQ(n)
+	JMP(LabelRef("row"))
+	Label("done")
+	VZEROUPPER()
+	RET()
+}
+
+// lanes adds the lanes of a register of int32.
+func lanes(acc VecVirtual) Register {
+	high := XMM()
+	VEXTRACTI128(U8(1), acc, high)
+	sum := acc.AsX()
+	VPADDD(high, sum, sum)
+	VPSHUFD(U8(0x4e), sum, high)
+	VPADDD(high, sum, sum)
+	VPSHUFD(U8(0xb1), sum, high)
+	VPADDD(high, sum, sum)
+	result := GP32()
+	VMOVD(sum, result)
+	return result
+}
+
+const gatherDoc = "%s needs %s, len(q) a multiple of 64, and every id's row of len(q) bytes inside rows."
+
+func gatherAVX2() {
+	gather("gatherAVX2", fmt.Sprintf(gatherDoc, "gatherAVX2", "AVX2"), func() {}, func(q, row Register, stride GPVirtual) Register {
+		acc := [2]VecVirtual{YMM(), YMM()}
+		for i := range acc {
+			VPXOR(acc[i], acc[i], acc[i])
+		}
+		at := GP64()
+		XORQ(at, at)
+		Label("chunk")
+		for i := 0; i < 4; i++ {
+			x, y := YMM(), YMM()
+			VPMOVSXBW(Mem{Base: q, Index: at, Scale: 1, Disp: 16 * i}, x)
+			VPMOVSXBW(Mem{Base: row, Index: at, Scale: 1, Disp: 16 * i}, y)
+			VPMADDWD(y, x, x)
+			VPADDD(x, acc[i%2], acc[i%2])
+		}
+		ADDQ(U8(64), at)
+		CMPQ(at, stride)
+		JL(LabelRef("chunk"))
+		VPADDD(acc[1], acc[0], acc[0])
+		return lanes(acc[0])
+	})
+}
+
+// gatherVNNI sums the query once: a row's score is (row+128)·q − 128·Σq.
+func gatherVNNI() {
+	var bias VecVirtual
+	var sums GPVirtual
+	gather("gatherVNNI", fmt.Sprintf(gatherDoc, "gatherVNNI", "AVX-512 F, BW and VNNI"), func() {
+		bias, sums = ZMM(), GP32()
+		byte128 := GP32()
+		MOVL(U32(0x80), byte128)
+		VPBROADCASTB(byte128, bias)
+		q := Load(Param("q").Base(), GP64())
+		n := Load(Param("q").Len(), GP64())
+		acc := ZMM()
+		VPXOR(acc.AsY(), acc.AsY(), acc.AsY())
+		Label("query")
+		x := ZMM()
+		VMOVDQU8(Mem{Base: q}, x)
+		VPDPBUSD(x, bias, acc)
+		ADDQ(U8(64), q)
+		SUBQ(U8(64), n)
+		JNZ(LabelRef("query"))
+		half := YMM()
+		VEXTRACTI64X4(U8(1), acc, half)
+		VPADDD(half, acc.AsY(), half)
+		MOVL(lanes(half), sums)
+	}, func(q, row Register, stride GPVirtual) Register {
+		acc := ZMM()
+		VPXOR(acc.AsY(), acc.AsY(), acc.AsY())
+		at := GP64()
+		XORQ(at, at)
+		Label("chunk")
+		x := ZMM()
+		VPXORD(Mem{Base: row, Index: at, Scale: 1}, bias, x)
+		VPDPBUSD(Mem{Base: q, Index: at, Scale: 1}, x, acc)
+		ADDQ(U8(64), at)
+		CMPQ(at, stride)
+		JL(LabelRef("chunk"))
+		half := YMM()
+		VEXTRACTI64X4(U8(1), acc, half)
+		VPADDD(half, acc.AsY(), half)
+		score := lanes(half)
+		SUBL(sums, score)
+		return score
+	})
 }
