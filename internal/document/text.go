@@ -123,6 +123,12 @@ func stringEnd(b []byte, i int) (end int, escaped bool) {
 	}
 }
 
+// AppendNumber appends the text of a JSON number as it is indexed and formatted.
+func AppendNumber(dst, number []byte) []byte {
+	dst, _ = appendNumber(dst, number)
+	return dst
+}
+
 // appendNumber appends the text of a JSON number as it is indexed (text.md 10
 // of the behaviour notes): an integer of 64 bits in its digits, any other number in
 // its shortest decimal form, with an exponent below 1e-5 and from 1e16.

@@ -245,18 +245,6 @@ func TestLocale(t *testing.T) {
 	}
 }
 
-func TestAppendNumber(t *testing.T) {
-	for literal, want := range map[string]string{
-		"42": "42", "-5": "-5", "3.14": "3.14", "1E3": "1000.0", "1.10": "1.1", "0.00001": "0.00001", "1000000000000000.0": "1000000000000000.0",
-		"1e16": "1e16", "1e21": "1e21", "1.5e-7": "1.5e-7", "18446744073709551615": "18446744073709551615", "18446744073709551616": "1.8446744073709552e19",
-		"-9223372036854775808": "-9223372036854775808", "-0": "-0.0", "0": "0", "0.0": "0.0", "-1e-10": "-1e-10", "1e400": "1e400",
-	} {
-		if got := string(AppendNumber([]byte("n"), []byte(literal))); got != "n"+want {
-			t.Errorf("%s: %s, want %s", literal, got, want)
-		}
-	}
-}
-
 // configs are settings under which the quick paths are compared with the slow ones.
 var configs = []Config{
 	{},

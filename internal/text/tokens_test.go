@@ -123,7 +123,7 @@ func checkValue(t *testing.T, n int, a *Analyzer, l line) {
 		case string:
 			text = v
 		case json.Number:
-			text = string(AppendNumber(nil, []byte(v)))
+			text = string(v) // the lines have numbers as their words are printed
 		case bool:
 			text = fmt.Sprint(v)
 		}
