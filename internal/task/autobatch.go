@@ -1,0 +1,172 @@
+package task
+
+// class is a task as auto-batching sees it.
+type class uint8
+
+const (
+	addition class = iota
+	byIDs
+	byFilter
+	clearing
+	settingsClass
+	indexDeletion
+	alone // creation, update, swap, edit, compaction and all global kinds
+)
+
+func classOf(c Content) class {
+	switch c.(type) {
+	case AddDocuments:
+		return addition
+	case DeleteDocuments:
+		return byIDs
+	case DeleteByFilter:
+		return byFilter
+	case ClearDocuments:
+		return clearing
+	case UpdateSettings:
+		return settingsClass
+	case DeleteIndex:
+		return indexDeletion
+	}
+	return alone
+}
+
+// mode is what a batch has become by the tasks that joined so far. Its numbers are stored.
+type mode uint8
+
+const (
+	additions     mode = iota // and deletions by id
+	idDeletions               // only
+	deletions                 // by id and filter
+	clears                    // all documents go: payloads are not read
+	settingsMode              // settings updates
+	settingsClear             // deletions first, then settings
+	removal                   // the index goes
+	single                    // one task, of class alone
+)
+
+// firstMode is the mode of a batch of one task.
+var firstMode = [...]mode{
+	addition: additions, byIDs: idDeletions, byFilter: deletions, clearing: clears,
+	settingsClass: settingsMode, indexDeletion: removal, alone: single,
+}
+
+const closes = ^mode(0)
+
+// joins is the table of tasks.md 4: the mode that a batch gets when a task of a class joins, or closes.
+var joins = [...][alone + 1]mode{
+	//             addition, ids,       filter,        delete-all,    settings,      index deletion, alone
+	additions:     {additions, additions, closes, clears, closes, removal, closes},
+	idDeletions:   {additions, idDeletions, deletions, clears, closes, removal, closes},
+	deletions:     {closes, deletions, deletions, clears, closes, removal, closes},
+	clears:        {closes, clears, clears, clears, closes, removal, closes},
+	settingsMode:  {closes, closes, closes, settingsClear, settingsMode, removal, closes},
+	settingsClear: {closes, settingsClear, settingsClear, settingsClear, settingsClear, removal, closes},
+	removal:       {closes, closes, closes, closes, closes, closes, closes},
+	single:        {closes, closes, closes, closes, closes, closes, closes},
+}
+
+// Reasons for which a batch takes no more tasks, as the API shows them.
+const (
+	reasonEmptyQueue  = "no other task was waiting"
+	reasonEmptyIndex  = "no other task of this index was waiting"
+	reasonCount       = "the batch reached the largest number of tasks"
+	reasonSize        = "the next payload would have made the batch too large"
+	reasonAlone       = "tasks of type %s run one by one"
+	reasonMixed       = "a task of type %s does not run together with the ones before it"
+	reasonWrongKey    = "the task asks for another primary key than the index has"
+	reasonIndexKey    = "the next task asks for another primary key than the index has"
+	reasonBatchKey    = "the next task asks for another primary key than the batch"
+	reasonInference   = "the next task names a primary key, the batch looks for one in its documents"
+	reasonMayCreate   = "the next task may create the index, the ones before it may not"
+	reasonDeleted     = "the index is deleted"
+	reasonAllTogether = "all waiting tasks of type %s run together"
+)
+
+// plan is what a batch does. It is kept in the journal while the batch runs,
+// so that a run after a crash does the same and not what the half-changed indexes would suggest.
+type plan struct {
+	Mode       mode   `json:"mode"`
+	Index      string `json:"index,omitempty"`
+	Existed    bool   `json:"existed,omitempty"`    // the index, before the batch
+	Create     bool   `json:"create,omitempty"`     // the batch creates the index
+	PrimaryKey string `json:"primaryKey,omitempty"` // of the additions; ""; the index's own, or to be inferred
+	WrongKey   bool   `json:"wrongKey,omitempty"`   // the only task asks for another key than the index has
+	Documents  int    `json:"documents,omitempty"`  // in the index before the batch
+	NewExisted bool   `json:"newExisted,omitempty"` // of a rename: the new uid was taken
+	Strategy   string `json:"strategy"`
+}
+
+// folder grows a batch from the left.
+type folder struct {
+	plan
+	key       string // primary key of the index before the batch
+	additions int
+}
+
+// newFolder begins a batch with its first task.
+func newFolder(t *Task, state indexState, exists bool) *folder {
+	f := &folder{key: state.primaryKey}
+	f.Mode, f.Index = firstMode[classOf(t.Content)], t.IndexUID
+	f.Existed, f.Documents = exists, state.documents
+	f.Create = !exists && mayCreate(t.Content)
+	if c, ok := t.Content.(AddDocuments); ok {
+		f.additions = 1
+		f.PrimaryKey = c.PrimaryKey
+		f.WrongKey = f.key != "" && c.PrimaryKey != "" && c.PrimaryKey != f.key
+	}
+	return f
+}
+
+func mayCreate(c Content) bool {
+	switch c := c.(type) {
+	case AddDocuments:
+		return c.MayCreate
+	case UpdateSettings:
+		return c.MayCreate
+	}
+	return false
+}
+
+// join takes the next task into the batch, or says why not.
+func (f *folder) join(t *Task) (joined bool, reason string) {
+	if f.WrongKey {
+		return false, reasonWrongKey
+	}
+	m := joins[f.Mode][classOf(t.Content)]
+	if m == closes {
+		if f.Mode == removal {
+			return false, reasonDeleted
+		}
+		return false, reasonMixed
+	}
+	if !f.Existed && !f.Create && mayCreate(t.Content) {
+		return false, reasonMayCreate
+	}
+	if c, ok := t.Content.(AddDocuments); ok {
+		if reason := f.keyDiffers(c.PrimaryKey); reason != "" {
+			return false, reason
+		}
+		if f.additions == 0 {
+			f.PrimaryKey = c.PrimaryKey
+		}
+		f.additions++
+	}
+	f.Mode = m
+	return true, ""
+}
+
+// keyDiffers says why an addition with a primary key can't join; "" when it can.
+func (f *folder) keyDiffers(key string) string {
+	switch {
+	case key == "" || key == f.key:
+	case f.key != "":
+		return reasonIndexKey
+	case f.additions == 0 || key == f.PrimaryKey:
+	case f.PrimaryKey == "":
+		return reasonInference
+	default:
+		return reasonBatchKey
+	}
+	return ""
+}

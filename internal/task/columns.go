@@ -1,0 +1,104 @@
+package task
+
+import (
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
+
+// columns holds a few timestamps for each of many uids, in pages of
+// consecutive uids that know their extremes, so that a range of time is
+// decided for most pages without looking inside. Times are nanoseconds, 0 for none.
+type columns struct {
+	width int
+	pages map[uint32]*columnPage
+	order []uint32 // of pages, sorted
+}
+
+const pageBits = 12
+
+type columnPage struct {
+	values []int64 // [uid in page * width + column]
+	// lowest, highest bound the values ever set, by column; some says whether any value is, or was, absent.
+	lowest, highest []int64
+}
+
+func newColumns(width int) *columns {
+	return &columns{width: width, pages: map[uint32]*columnPage{}}
+}
+
+// set stores the values of a uid, one a column.
+func (c *columns) set(uid uint32, values []int64) {
+	p := c.pages[uid>>pageBits]
+	if p == nil {
+		p = &columnPage{
+			values: make([]int64, c.width<<pageBits),
+			lowest: make([]int64, c.width), highest: make([]int64, c.width),
+		}
+		for i := range p.lowest {
+			p.lowest[i], p.highest[i] = 1<<63-1, -1<<63
+		}
+		c.pages[uid>>pageBits] = p
+		at, _ := slices.BinarySearch(c.order, uid>>pageBits)
+		c.order = slices.Insert(c.order, at, uid>>pageBits)
+	}
+	copy(p.values[int(uid&(1<<pageBits-1))*c.width:], values)
+	for i, v := range values {
+		// An absent value counts as before every bound, so a page that has one is never taken whole.
+		if v == 0 {
+			v = -1 << 63
+		}
+		p.lowest[i], p.highest[i] = min(p.lowest[i], v), max(p.highest[i], v)
+	}
+}
+
+// get returns a value of a uid.
+func (c *columns) get(uid uint32, column int) int64 {
+	p := c.pages[uid>>pageBits]
+	if p == nil {
+		return 0
+	}
+	return p.values[int(uid&(1<<pageBits-1))*c.width+column]
+}
+
+// drop forgets pages without any uid of all.
+func (c *columns) drop(all *roaring.Bitmap) {
+	c.order = slices.DeleteFunc(c.order, func(n uint32) bool {
+		base := uint64(n) << pageBits
+		empty := !all.IntersectsWithInterval(base, base+1<<pageBits)
+		if empty {
+			delete(c.pages, n)
+		}
+		return empty
+	})
+}
+
+// keepBetween removes from set the uids whose value of a column is absent or not strictly between two bounds.
+func (c *columns) keepBetween(set *roaring.Bitmap, column int, after, before int64) {
+	out := roaring.New()
+	it := set.Iterator()
+	done := uint64(0)
+	for _, n := range c.order {
+		base := uint64(n) << pageBits
+		end := base + 1<<pageBits
+		out.AddRange(done, base)
+		done = end
+		p := c.pages[n]
+		if p.lowest[column] > after && p.highest[column] < before {
+			continue
+		}
+		if p.highest[column] <= after || p.lowest[column] >= before {
+			out.AddRange(base, end)
+			continue
+		}
+		it.AdvanceIfNeeded(uint32(base))
+		for it.HasNext() && uint64(it.PeekNext()) < end {
+			uid := it.Next()
+			if v := p.values[int(uid&(1<<pageBits-1))*c.width+column]; v == 0 || v <= after || v >= before {
+				out.Add(uid)
+			}
+		}
+	}
+	out.AddRange(done, 1<<32)
+	set.AndNot(out)
+}

@@ -1,0 +1,82 @@
+package task
+
+import (
+	"context"
+
+	"svc/internal/apierr"
+	"svc/internal/index"
+)
+
+// engine is what batches are run on: the catalog of indexes, or a fake in tests.
+//
+// Every change carries the number of its step: (batch uid + 1) << stepBits plus
+// its place in the batch, so numbers only grow. A change that was applied
+// before, by a run that a crash cut off, is done again without effect.
+type engine interface {
+	// info describes an index; ok is false when there is none.
+	info(uid string) (state indexState, ok bool)
+	create(uid, primaryKey string, step uint64) error
+	delete(uid string, step uint64) (documents int, err error)
+	swap(pairs []index.Pair, step uint64) error
+	setPrimaryKey(uid, key string, step uint64) error
+	apply(ctx context.Context, uid string, step uint64, ops []index.Op, p index.Progress) ([]index.OpResult, error)
+	compact(ctx context.Context, uid string, step uint64, p index.Progress) (before, after int64, err error)
+}
+
+type indexState struct {
+	primaryKey string
+	documents  int
+}
+
+const stepBits = 4
+
+func step(batch uint32, n int) uint64 { return (uint64(batch)+1)<<stepBits + uint64(n) }
+
+// indexEngine runs batches on the indexes of a catalog.
+type indexEngine struct{ *index.Catalog }
+
+func (e indexEngine) info(uid string) (indexState, bool) {
+	ix := e.Get(uid)
+	if ix == nil {
+		return indexState{}, false
+	}
+	v := ix.View()
+	defer v.Release()
+	return indexState{v.PrimaryKey, v.Documents()}, true
+}
+
+func (e indexEngine) create(uid, primaryKey string, step uint64) error {
+	_, err := e.Create(uid, primaryKey, step)
+	return err
+}
+
+func (e indexEngine) delete(uid string, step uint64) (int, error) { return e.Delete(uid, step) }
+func (e indexEngine) swap(pairs []index.Pair, step uint64) error  { return e.Swap(pairs, step) }
+
+func (e indexEngine) setPrimaryKey(uid, key string, step uint64) error {
+	ix := e.Get(uid)
+	if ix == nil {
+		return notFound(uid)
+	}
+	return ix.SetPrimaryKey(key, step)
+}
+
+func (e indexEngine) apply(ctx context.Context, uid string, step uint64, ops []index.Op, p index.Progress) ([]index.OpResult, error) {
+	ix := e.Get(uid)
+	if ix == nil {
+		return nil, notFound(uid)
+	}
+	return ix.Apply(ctx, step, ops, p)
+}
+
+func (e indexEngine) compact(ctx context.Context, uid string, step uint64, p index.Progress) (int64, int64, error) {
+	ix := e.Get(uid)
+	if ix == nil {
+		return 0, 0, notFound(uid)
+	}
+	return ix.Compact(ctx, step, p)
+}
+
+func notFound(uid string) error {
+	return apierr.New("index_not_found", "Index `%s` does not exist. Create it, or add documents to it, first.", uid)
+}

@@ -1,0 +1,220 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+
+	"svc/internal/apierr"
+)
+
+// New is a task to enqueue.
+type New struct {
+	IndexUID       string
+	Content        Content
+	Payload        *Payload // of a document addition
+	CustomMetadata *string
+	UID            *uint32 // the uid that the task must get: the next one or a later one, else bad_request; nil: the next one
+	DryRun         bool    // check everything, store nothing
+}
+
+var errClosed = errors.New("the task queue is closed")
+
+// maxGroup bounds the tasks of one commit, so that none of its callers waits long.
+const maxGroup = 512
+
+type request struct {
+	New
+	content []byte
+	task    *Task
+	err     error
+	done    chan struct{}
+}
+
+// Enqueue makes the task durable and returns it. The payload is the queue's
+// from then on; after an error it still is the caller's to discard.
+// no_space_left_on_device when the queue is full.
+func (q *Queue) Enqueue(ctx context.Context, n New) (*Task, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	r := &request{New: n, done: make(chan struct{})}
+	switch c := n.Content.(type) {
+	case AddDocuments:
+		c.File, c.Size = "", 0
+		if n.Payload != nil {
+			if !n.DryRun {
+				if err := n.Payload.finish(); err != nil {
+					return nil, err
+				}
+			}
+			c.File, c.Size = n.Payload.name, n.Payload.size
+		}
+		r.Content = c
+	case DeleteDocuments:
+		c.Provided = len(c.IDs)
+		r.Content = c
+	}
+	var err error
+	if r.content, err = encodeContent(r.Content); err != nil {
+		return nil, err
+	}
+	select {
+	case q.requests <- r:
+	case <-q.ctx.Done():
+		return nil, errClosed
+	}
+	// The committer answers every request that it took, so the caller learns what became of its task.
+	<-r.done
+	if r.err != nil {
+		return nil, r.err
+	}
+	if n.Payload != nil {
+		if n.DryRun {
+			n.Payload.Discard()
+		}
+		n.Payload.name = ""
+	}
+	return r.task, nil
+}
+
+// commit is the committer: it stores the tasks of all callers that wait in one transaction.
+func (q *Queue) commit() {
+	defer q.done.Done()
+	var group []*request
+	for {
+		group = group[:0]
+		select {
+		case r := <-q.requests:
+			group = append(group, r)
+		case <-q.ctx.Done():
+			return
+		}
+	more:
+		for len(group) < maxGroup {
+			select {
+			case r := <-q.requests:
+				group = append(group, r)
+			default:
+				break more
+			}
+		}
+		q.store(group)
+		for _, r := range group {
+			close(r.done)
+		}
+	}
+}
+
+// store stores a group of tasks, or gives each its error.
+func (q *Queue) store(group []*request) {
+	for _, r := range group {
+		if r.Payload != nil && !r.DryRun {
+			// One sync makes the names of all payloads of the group durable, before a task names them.
+			if err := q.fs.SyncDir(path.Join(q.o.Dir, "payloads")); err != nil {
+				for _, r := range group {
+					r.err = fmt.Errorf("cannot sync the payloads' directory: %w", err)
+				}
+				return
+			}
+			break
+		}
+	}
+	err := q.update(func(tx *txn) error {
+		uid := tx.roster.nextTask()
+		now := toNanos(q.now())
+		full := q.full(tx)
+		for _, r := range group {
+			if r.err = q.admit(r, uid, full); r.err != nil {
+				continue
+			}
+			at := uid
+			if r.UID != nil {
+				at = *r.UID
+			}
+			if err := q.insert(tx, r, at, now); err != nil {
+				return err
+			}
+			if !r.DryRun {
+				uid = at + 1
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		for _, r := range group {
+			r.task, r.err = nil, err
+		}
+		return
+	}
+	for _, r := range group {
+		if c, ok := r.Content.(AddDocuments); ok && r.err == nil && !r.DryRun {
+			q.payloadBytes.Add(c.Size)
+		}
+	}
+	q.wakeUp()
+}
+
+// admit says whether a task may enter the queue when next is the next uid.
+func (q *Queue) admit(r *request, next uint32, full bool) error {
+	if next == noUID || r.UID != nil && *r.UID == noUID {
+		return apierr.New("no_space_left_on_device", "All uids of tasks are used up.")
+	}
+	if r.UID != nil && *r.UID < next {
+		return apierr.New("bad_request", "The uid %d asked for in the `TaskId` header is taken: the next free one is %d.", *r.UID, next)
+	}
+	if full && !frees(r.Content) {
+		return apierr.New("no_space_left_on_device", "The task queue is full. Delete finished tasks with `DELETE /tasks?statuses=succeeded,failed,canceled`.")
+	}
+	return nil
+}
+
+// frees reports whether the content makes room in the queue.
+func frees(c Content) bool {
+	switch c := c.(type) {
+	case CancelTasks:
+		return len(c.Tasks) > 0
+	case DeleteTasks:
+		return len(c.Tasks) > 0
+	}
+	return false
+}
+
+// full reports whether the live pages of the queue file have reached the limit.
+func (q *Queue) full(tx *txn) bool {
+	if q.o.MaxBytes < 0 {
+		return false
+	}
+	return tx.tx.Size()-int64(q.db.Stats().FreePageN)*int64(q.db.Info().PageSize) >= q.o.MaxBytes
+}
+
+func (q *Queue) insert(tx *txn, r *request, uid uint32, now int64) error {
+	rec := &record{
+		fact:       fact{status: Enqueued, kind: r.Content.Kind(), batch: noUID},
+		canceledBy: noUID, metadata: r.CustomMetadata,
+		details: r.Content.details(r.IndexUID, nil), content: r.content,
+	}
+	rec.times[enqueuedAt] = now
+	r.task = &Task{
+		UID: uid, IndexUID: r.IndexUID, Status: Enqueued, Kind: rec.kind, Details: rec.details,
+		EnqueuedAt: fromNanos(now), CustomMetadata: r.CustomMetadata, Content: r.Content,
+	}
+	if r.DryRun {
+		return nil
+	}
+	own := r.IndexUID
+	if rec.kind.Global() {
+		own = ""
+	}
+	if err := tx.setNames(rec, own, touched(r.Content)); err != nil {
+		return err
+	}
+	if err := tx.insert(uid, rec); err != nil {
+		return err
+	}
+	if c, ok := r.Content.(CancelTasks); ok {
+		tx.after = append(tx.after, func(ro *roster) { ro.running.cancelFor(c) })
+	}
+	return nil
+}

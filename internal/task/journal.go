@@ -1,0 +1,133 @@
+package task
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"time"
+
+	"github.com/bytedance/sonic"
+	"github.com/cespare/xxhash/v2"
+
+	"svc/internal/vfs"
+)
+
+// entry says which batch is about to change indexes. The next run of the
+// program repeats exactly that batch if the queue does not know its end.
+type entry struct {
+	UID       uint32    `json:"uid"`
+	StartedAt time.Time `json:"startedAt"`
+	Tasks     []uint32  `json:"tasks"`
+	Plan      plan      `json:"plan"`
+}
+
+// journal is the file "running": entries one after the other, of which the
+// last one counts. Each is u32 length, u64 xxhash of the JSON, JSON. It costs
+// one sync a batch, where a commit of the queue file costs two. A torn entry
+// is one whose batch had not begun.
+type journal struct {
+	fs   vfs.FS
+	name string
+	file vfs.File
+	size int
+}
+
+const journalLimit = 1 << 20 // bytes; then the file starts anew
+
+func openJournal(fsys vfs.FS, dir string) (*journal, *entry, error) {
+	j := &journal{fs: fsys, name: path.Join(dir, "running")}
+	last, err := j.read()
+	if err != nil {
+		return nil, nil, err
+	}
+	return j, last, nil
+}
+
+// read returns the last whole entry, or nil.
+func (j *journal) read() (*entry, error) {
+	f, err := j.fs.Open(j.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot open %s: %w", j.name, err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(f)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", j.name, err)
+	}
+	return lastEntry(b), nil
+}
+
+func lastEntry(b []byte) *entry {
+	var last []byte
+	for len(b) >= 12 {
+		length := binary.LittleEndian.Uint32(b)
+		sum := binary.LittleEndian.Uint64(b[4:])
+		if uint64(length) > uint64(len(b)-12) {
+			break
+		}
+		body := b[12 : 12+length]
+		if xxhash.Sum64(body) != sum {
+			break
+		}
+		last, b = body, b[12+length:]
+	}
+	var e entry
+	if last == nil || sonic.Unmarshal(last, &e) != nil {
+		return nil
+	}
+	return &e
+}
+
+// write makes an entry durable. The entries before it are of ended batches.
+func (j *journal) write(e *entry) error {
+	body, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("cannot encode batch %d: %w", e.UID, err)
+	}
+	if j.file == nil || j.size > journalLimit {
+		if err := j.restart(); err != nil {
+			return err
+		}
+	}
+	b := binary.LittleEndian.AppendUint32(make([]byte, 0, 12+len(body)), uint32(len(body)))
+	b = binary.LittleEndian.AppendUint64(b, xxhash.Sum64(body))
+	b = append(b, body...)
+	if _, err = j.file.Write(b); err == nil {
+		err = j.file.Sync()
+	}
+	if err != nil {
+		// What is in the file now is unknown: the next entry starts it anew.
+		j.close()
+		return fmt.Errorf("cannot write %s: %w", j.name, err)
+	}
+	j.size += len(b)
+	return nil
+}
+
+func (j *journal) restart() error {
+	j.close()
+	f, err := j.fs.Create(j.name)
+	if err == nil {
+		j.file, j.size = f, 0
+		err = j.fs.SyncDir(path.Dir(j.name))
+	}
+	if err != nil {
+		j.close()
+		return fmt.Errorf("cannot create %s: %w", j.name, err)
+	}
+	return nil
+}
+
+func (j *journal) close() {
+	if j.file != nil {
+		j.file.Close()
+		j.file = nil
+	}
+}

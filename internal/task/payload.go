@@ -1,0 +1,116 @@
+package task
+
+import (
+	"bufio"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+
+	"svc/internal/apierr"
+	"svc/internal/vfs"
+)
+
+const payloadBuffer = 64 << 10
+
+// Payload is a document payload being received: a file that becomes durable
+// with Enqueue. It belongs to one goroutine, which ends it with Enqueue or Discard.
+type Payload struct {
+	q    *Queue
+	name string // under payloads/
+	file vfs.File
+	w    *bufio.Writer
+	size int64
+	err  error
+}
+
+func (q *Queue) payloadPath(name string) string { return path.Join(q.o.Dir, "payloads", name) }
+
+// NewPayload begins a payload.
+func (q *Queue) NewPayload() (*Payload, error) {
+	var id [12]byte
+	rand.Read(id[:])
+	p := &Payload{q: q, name: hex.EncodeToString(id[:]) + ".ndjson"}
+	f, err := q.fs.Create(q.payloadPath(p.name))
+	if err != nil {
+		return nil, fmt.Errorf("cannot create a payload file: %w", err)
+	}
+	p.file, p.w = f, bufio.NewWriterSize(f, payloadBuffer)
+	return p, nil
+}
+
+// Write appends documents as NDJSON, in pieces of any size.
+func (p *Payload) Write(b []byte) (int, error) {
+	n, err := p.w.Write(b)
+	p.size += int64(n)
+	if err != nil {
+		err = fmt.Errorf("cannot write %s: %w", p.file.Name(), err)
+	}
+	return n, err
+}
+
+// Size is the number of bytes written so far.
+func (p *Payload) Size() int64 { return p.size }
+
+// Discard removes the file. It may follow a failed Enqueue, and does nothing after a successful one.
+func (p *Payload) Discard() {
+	if p.name == "" {
+		return
+	}
+	if p.file != nil {
+		p.file.Close()
+	}
+	if err := p.q.fs.Remove(p.q.payloadPath(p.name)); err != nil {
+		p.q.log.Warn("a payload file stays behind until the next start", "file", p.name, "error", err)
+	}
+	p.name, p.file = "", nil
+}
+
+// finish makes the bytes durable; the name is so only once the directory is synced.
+func (p *Payload) finish() error {
+	if p.file == nil {
+		return errors.New("cannot use a payload twice")
+	}
+	err := errors.Join(p.w.Flush(), p.file.Sync(), p.file.Close())
+	p.file, p.w = nil, nil
+	if err != nil {
+		return fmt.Errorf("cannot store payload %s: %w", p.name, err)
+	}
+	return nil
+}
+
+// dropPayload removes the file of a finished addition.
+func (q *Queue) dropPayload(c AddDocuments) {
+	if c.File == "" {
+		return
+	}
+	err := q.fs.Remove(q.payloadPath(c.File))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		q.log.Warn("a payload file stays behind until the next start", "file", c.File, "error", err)
+	}
+	q.payloadBytes.Add(-c.Size)
+}
+
+// Documents opens the stored payload of an unfinished addition as NDJSON; task_file_not_found.
+func (q *Queue) Documents(uid uint32) (io.ReadCloser, error) {
+	missing := apierr.New("task_file_not_found", "Task %d has no documents: only additions and updates that are not finished have.", uid)
+	t, err := q.Task(uid, nil)
+	if err != nil {
+		return nil, err
+	}
+	c, ok := t.Content.(AddDocuments)
+	if !ok || t.Status.Finished() || c.File == "" {
+		return nil, missing
+	}
+	f, err := q.fs.Open(q.payloadPath(c.File))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, missing // finished since
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the payload of task %d: %w", uid, err)
+	}
+	return f, nil
+}

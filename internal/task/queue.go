@@ -1,0 +1,254 @@
+// Package task owns the task queue: durable tasks and batches in one bbolt
+// file, payload files beside it, the scheduler that groups tasks into batches
+// and runs them on the indexes, cancelation, deletion and lists.
+//
+// Three goroutines matter. Callers hand tasks to the committer, which stores
+// all that wait in one transaction. The scheduler takes the next batch, runs
+// it and stores its end in one transaction. Both writers hold Queue.writing.
+// Readers share a lock on the roster, the memory's copy of what filters ask.
+//
+// Lock order: Queue.writing, then roster.mu, then bbolt's own locks for a read
+// transaction, then progress.mu. No lock but Queue.writing is held during a sync.
+package task
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"svc/internal/index"
+	"svc/internal/vfs"
+)
+
+// Options of a queue.
+type Options struct {
+	Dir           string // holds queue.db, payloads/ and running
+	FS            vfs.FS // of payloads; nil: vfs.OS. queue.db always is a file of the operating system
+	Catalog       *index.Catalog
+	Logger        *slog.Logger
+	Now           func() time.Time
+	MaxBatchTasks int   // < 0: unlimited; 0: tasks pile up and nothing runs
+	MaxBatchBytes int64 // of payloads; < 0: unlimited; 0: one task a batch
+	MaxBytes      int64 // live bytes of queue.db from which it refuses tasks; 0: 10 GiB; < 0: unlimited
+	MaxTasks      int   // stored tasks from which the oldest tenth is deleted; 0: 1,000,000; < 0: unlimited
+	Executors     map[Kind]Executor
+	// OnBatch is called after each stored batch with its tasks in uid order; the scheduler waits for its return.
+	OnBatch func(tasks []*Task)
+
+	engine engine                   // of tests, instead of Catalog
+	hook   func(point string) error // of tests: called at points between writes; an error stops the queue as a crash would
+}
+
+// Executor runs the tasks of a batch of a kind that belongs to another
+// package: dumps, snapshots, exports, upgrades, topology changes. It returns
+// an outcome a task, or an error that fails them all. When ctx ends it leaves
+// nothing behind and returns ctx's error: the batch was canceled, or runs again at the next start.
+type Executor func(ctx context.Context, tasks []*Task, p index.Progress) ([]Outcome, error)
+
+// Outcome of one task that an Executor ran.
+type Outcome struct {
+	Details json.RawMessage // nil: as they were
+	Err     error
+}
+
+const (
+	defaultMaxBytes = 10 << 30
+	defaultMaxTasks = 1_000_000
+	// maxLoaded bounds the tasks of a batch however many are allowed: their contents are in memory together.
+	maxLoaded = 100_000
+)
+
+// Queue is the task queue with its scheduler.
+type Queue struct {
+	o       Options
+	fs      vfs.FS
+	log     *slog.Logger
+	engine  engine
+	db      *bbolt.DB
+	journal *journal
+
+	writing sync.Mutex // held by the one writer of db and roster
+	roster  *roster
+
+	requests     chan *request
+	wake         chan struct{} // one slot: there may be something to run
+	payloadBytes atomic.Int64
+
+	ctx  context.Context // ends with Close
+	stop context.CancelCauseFunc
+	done sync.WaitGroup
+
+	// Of the scheduler's goroutine alone.
+	resume        *entry // a batch that the last run of the program left unfinished
+	upgradeFailed bool
+}
+
+// Open opens or creates the queue, re-enqueues what was unfinished and starts the scheduler.
+func Open(o Options) (*Queue, error) {
+	q, err := open(o)
+	if err != nil {
+		return nil, err
+	}
+	q.done.Add(2)
+	go q.commit()
+	go q.schedule()
+	q.wakeUp()
+	return q, nil
+}
+
+func open(o Options) (_ *Queue, err error) {
+	if o.FS == nil {
+		o.FS = vfs.OS
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.MaxBytes == 0 {
+		o.MaxBytes = defaultMaxBytes
+	}
+	if o.MaxTasks == 0 {
+		o.MaxTasks = defaultMaxTasks
+	}
+	q := &Queue{
+		o: o, fs: o.FS, log: o.Logger, engine: o.engine,
+		requests: make(chan *request, maxGroup), wake: make(chan struct{}, 1),
+	}
+	if q.engine == nil {
+		q.engine = indexEngine{o.Catalog}
+	}
+	if err := q.fs.MkdirAll(path.Join(o.Dir, "payloads")); err != nil {
+		return nil, fmt.Errorf("cannot create the queue's directory: %w", err)
+	}
+	if q.db, err = openFile(filepath.Join(o.Dir, "queue.db")); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			q.db.Close()
+		}
+	}()
+	if q.roster, err = load(q.db); err != nil {
+		return nil, err
+	}
+	var last *entry
+	if q.journal, last, err = openJournal(q.fs, o.Dir); err != nil {
+		return nil, err
+	}
+	if last != nil && q.unfinished(last) {
+		q.resume = last
+	}
+	if err = q.sweepPayloads(); err != nil {
+		return nil, err
+	}
+	q.ctx, q.stop = context.WithCancelCause(context.Background())
+	return q, nil
+}
+
+// unfinished reports whether the queue does not know the end of the batch.
+func (q *Queue) unfinished(e *entry) bool {
+	if e.UID != q.roster.nextBatch() || len(e.Tasks) == 0 {
+		return false
+	}
+	for _, uid := range e.Tasks {
+		if !q.roster.byStatus[Enqueued].Contains(uid) {
+			return false
+		}
+	}
+	return true
+}
+
+// sweepPayloads removes the files that no unfinished task needs, and measures the others.
+func (q *Queue) sweepPayloads() error {
+	needed := map[string]bool{}
+	err := q.db.View(func(tx *bbolt.Tx) error {
+		set := q.roster.byStatus[Enqueued].Clone()
+		set.And(q.roster.byKind[DocumentAdditionOrUpdate])
+		for it := set.Iterator(); it.HasNext(); {
+			t, err := readTask(tx, it.Next(), q.roster.names, nil, true)
+			if err != nil {
+				return err
+			}
+			if c := t.Content.(AddDocuments); c.File != "" {
+				needed[c.File] = true
+				q.payloadBytes.Add(c.Size)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	dir := path.Join(q.o.Dir, "payloads")
+	files, err := q.fs.List(dir)
+	if err != nil {
+		return fmt.Errorf("cannot list %s: %w", dir, err)
+	}
+	for _, name := range files {
+		if !needed[name] {
+			if err := q.fs.Remove(path.Join(dir, name)); err != nil {
+				return fmt.Errorf("cannot remove a left-over payload: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// Close lets the running batch stop (it runs again at the next start), and closes the files.
+func (q *Queue) Close() error {
+	q.stop(errClosed)
+	q.done.Wait()
+	q.journal.close()
+	if err := q.db.Close(); err != nil {
+		return fmt.Errorf("cannot close %s: %w", q.db.Path(), err)
+	}
+	return nil
+}
+
+func (q *Queue) now() time.Time { return q.o.Now() }
+
+func (q *Queue) wakeUp() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// errCrash is what hooks return to stop the queue where it is.
+var errCrash = errors.New("stopped by a hook")
+
+// at marks a point between two writes for tests.
+func (q *Queue) at(point string) error {
+	if q.o.hook == nil {
+		return nil
+	}
+	return q.o.hook(point)
+}
+
+// Indexing reports whether the running batch has a task of the index.
+func (q *Queue) Indexing(indexUID string) bool {
+	q.roster.mu.RLock()
+	defer q.roster.mu.RUnlock()
+	run := q.roster.running
+	return run != nil && run.set.Intersects(q.roster.named(indexUID))
+}
+
+// DiskBytes returns the size of the queue's files.
+func (q *Queue) DiskBytes() int64 {
+	var size int64
+	if err := q.db.View(func(tx *bbolt.Tx) error { size = tx.Size(); return nil }); err != nil {
+		size = 0 // closed
+	}
+	return size + q.payloadBytes.Load()
+}

@@ -1,0 +1,205 @@
+package task
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"svc/internal/apierr"
+)
+
+// noUID stands for an absent uid in records and facts; Enqueue never gives it to a task.
+const noUID = ^uint32(0)
+
+// A task's record in the queue file, all numbers little-endian:
+//
+//	u8  version (1)
+//	u8  status
+//	u8  kind
+//	u8  flags: 1 index, 2 metadata, 4 details, 8 error
+//	i64 enqueued, started, finished: nanoseconds since 1970, 0 for none
+//	u32 batch, canceledBy: noUID for none
+//	uvarint count, then a uvarint each: the names the task touches (see names.go); with flag "index" the first is its own
+//	uvarint length + bytes, each of: metadata, details (JSON), error code, error message where flagged; content (JSON) always
+//
+// The fixed part is what start-up reads of every task; the rest is decoded when the task is shown or run.
+const (
+	recordVersion = 1
+	recordFixed   = 4 + 3*8 + 2*4
+
+	hasIndex    = 1
+	hasMetadata = 2
+	hasDetails  = 4
+	hasError    = 8
+)
+
+var errRecord = errors.New("damaged record")
+
+// record is a task as it is stored.
+type record struct {
+	fact
+	canceledBy uint32
+	hasIndex   bool
+	names      []nameID
+	metadata   *string
+	details    []byte // nil: none
+	err        *apierr.Error
+	content    []byte
+}
+
+func (r *record) append(b []byte) []byte {
+	var flags byte
+	if r.hasIndex {
+		flags |= hasIndex
+	}
+	if r.metadata != nil {
+		flags |= hasMetadata
+	}
+	if r.details != nil {
+		flags |= hasDetails
+	}
+	if r.err != nil {
+		flags |= hasError
+	}
+	b = append(b, recordVersion, byte(r.status), byte(r.kind), flags)
+	for _, t := range r.times {
+		b = binary.LittleEndian.AppendUint64(b, uint64(t))
+	}
+	b = binary.LittleEndian.AppendUint32(b, r.batch)
+	b = binary.LittleEndian.AppendUint32(b, r.canceledBy)
+	b = binary.AppendUvarint(b, uint64(len(r.names)))
+	for _, n := range r.names {
+		b = binary.AppendUvarint(b, uint64(n))
+	}
+	if r.metadata != nil {
+		b = appendBytes(b, *r.metadata)
+	}
+	if r.details != nil {
+		b = appendBytes(b, r.details)
+	}
+	if r.err != nil {
+		b = appendBytes(b, r.err.Code)
+		b = appendBytes(b, r.err.Message)
+	}
+	return appendBytes(b, r.content)
+}
+
+func appendBytes[T ~string | ~[]byte](b []byte, s T) []byte {
+	b = binary.AppendUvarint(b, uint64(len(s)))
+	return append(b, s...)
+}
+
+// decodeHead reads the fixed part and the names of a record, and returns what follows.
+func (r *record) decodeHead(b []byte) (rest []byte, err error) {
+	if len(b) < recordFixed {
+		return nil, errRecord
+	}
+	if b[0] != recordVersion {
+		return nil, fmt.Errorf("record version %d, want %d", b[0], recordVersion)
+	}
+	if int(b[1]) >= len(statusNames) || int(b[2]) >= len(kindNames) {
+		return nil, errRecord
+	}
+	r.status, r.kind, r.hasIndex = Status(b[1]), Kind(b[2]), b[3]&hasIndex != 0
+	for i := range r.times {
+		r.times[i] = int64(binary.LittleEndian.Uint64(b[4+8*i:]))
+	}
+	r.batch = binary.LittleEndian.Uint32(b[28:])
+	r.canceledBy = binary.LittleEndian.Uint32(b[32:])
+	b = b[recordFixed:]
+	count, n := binary.Uvarint(b)
+	if n <= 0 || count > uint64(len(b)) {
+		return nil, errRecord
+	}
+	b = b[n:]
+	r.names = r.names[:0]
+	for range count {
+		name, n := binary.Uvarint(b)
+		if n <= 0 || name > uint64(^nameID(0)) {
+			return nil, errRecord
+		}
+		r.names = append(r.names, nameID(name))
+		b = b[n:]
+	}
+	if r.hasIndex && count == 0 {
+		return nil, errRecord
+	}
+	return b, nil
+}
+
+// decodeRecord reads a record. Its byte slices are copies: b may belong to the queue file.
+func decodeRecord(b []byte) (*record, error) {
+	r := new(record)
+	rest, err := r.decodeHead(b)
+	if err != nil {
+		return nil, err
+	}
+	flags := b[3]
+	field := func() (s []byte) {
+		if err != nil {
+			return nil
+		}
+		length, n := binary.Uvarint(rest)
+		if n <= 0 || length > uint64(len(rest)-n) {
+			err = errRecord
+			return nil
+		}
+		s = append(make([]byte, 0, length), rest[n:n+int(length)]...)
+		rest = rest[n+int(length):]
+		return s
+	}
+	if flags&hasMetadata != 0 {
+		s := string(field())
+		r.metadata = &s
+	}
+	if flags&hasDetails != 0 {
+		r.details = field()
+	}
+	if flags&hasError != 0 {
+		r.err = &apierr.Error{Code: apierr.Code(field())}
+		r.err.Message = string(field())
+	}
+	r.content = field()
+	if err == nil && len(rest) != 0 {
+		err = errRecord
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// task gives the stored task, without its content.
+func (r *record) task(uid uint32, names *names) *Task {
+	t := &Task{
+		UID: uid, Status: r.status, Kind: r.kind, Details: r.details, Error: r.err, CustomMetadata: r.metadata,
+		EnqueuedAt: fromNanos(r.times[enqueuedAt]), StartedAt: fromNanos(r.times[startedAt]), FinishedAt: fromNanos(r.times[finishedAt]),
+		BatchUID: uidOrNil(r.batch), CanceledBy: uidOrNil(r.canceledBy),
+	}
+	if r.hasIndex {
+		t.IndexUID = names.text(r.names[0])
+	}
+	return t
+}
+
+func uidOrNil(uid uint32) *uint32 {
+	if uid == noUID {
+		return nil
+	}
+	return &uid
+}
+
+func fromNanos(n int64) time.Time {
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, n).UTC()
+}
+
+func toNanos(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}

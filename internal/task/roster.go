@@ -1,0 +1,194 @@
+package task
+
+import (
+	"sync"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
+
+// The columns of tasks, and of batches.
+const (
+	enqueuedAt = iota
+	startedAt
+	finishedAt
+	taskTimes
+
+	oldestEnqueued = finishedAt + 1 // of the batch's tasks
+	newestEnqueued = finishedAt + 2
+	batchTimes     = finishedAt + 3
+)
+
+// fact is the fixed part of a task's record.
+type fact struct {
+	status Status // never Processing: that is what the running batch's tasks are
+	kind   Kind
+	times  [taskTimes]int64 // nanoseconds since 1970, 0 for none
+	batch  uint32
+}
+
+// batchFact is what filters ask of a stored batch.
+type batchFact struct {
+	statuses uint8 // a bit a status
+	kinds    uint32
+	indexes  []string
+	times    [batchTimes]int64
+}
+
+// roster is the memory's copy of what filters ask of tasks and batches. It is
+// built from the records at start and follows every commit, so it needs no
+// place of its own in the file and can't part from it.
+//
+// mu guards everything in it. Only the holder of Queue.writing changes it,
+// after its transaction is committed. Readers that also read the file make
+// sure that they see the same commit in both: see Queue.read.
+type roster struct {
+	mu   sync.RWMutex
+	txid int // of the last commit that the roster knows
+
+	names      *names
+	tasks      *roaring.Bitmap
+	byStatus   [len(statusNames)]*roaring.Bitmap
+	byKind     [len(kindNames)]*roaring.Bitmap
+	byName     map[nameID]*roaring.Bitmap
+	canceledBy map[uint32]*roaring.Bitmap
+	times      *columns
+
+	batches         *roaring.Bitmap
+	batchesByStatus [len(statusNames)]*roaring.Bitmap
+	batchesByKind   [len(kindNames)]*roaring.Bitmap
+	batchesByIndex  map[string]*roaring.Bitmap
+	batchTimes      *columns
+
+	running *running // nil: none
+}
+
+func newRoster() *roster {
+	r := &roster{
+		names: newNames(), tasks: roaring.New(), byName: map[nameID]*roaring.Bitmap{}, canceledBy: map[uint32]*roaring.Bitmap{},
+		times: newColumns(taskTimes), batches: roaring.New(), batchesByIndex: map[string]*roaring.Bitmap{}, batchTimes: newColumns(batchTimes),
+	}
+	for i := range r.byStatus {
+		r.byStatus[i], r.batchesByStatus[i] = roaring.New(), roaring.New()
+	}
+	for i := range r.byKind {
+		r.byKind[i], r.batchesByKind[i] = roaring.New(), roaring.New()
+	}
+	return r
+}
+
+// nextTask and nextBatch are the uids after the highest stored ones.
+func (r *roster) nextTask() uint32  { return next(r.tasks) }
+func (r *roster) nextBatch() uint32 { return next(r.batches) }
+
+func next(set *roaring.Bitmap) uint32 {
+	if set.IsEmpty() {
+		return 0
+	}
+	return set.Maximum() + 1
+}
+
+// add takes up a stored task.
+func (r *roster) add(uid uint32, rec *record) {
+	r.tasks.Add(uid)
+	r.byStatus[rec.status].Add(uid)
+	r.byKind[rec.kind].Add(uid)
+	for _, n := range rec.names {
+		addTo(r.byName, n, uid)
+	}
+	if rec.canceledBy != noUID {
+		addTo(r.canceledBy, rec.canceledBy, uid)
+	}
+	r.times.set(uid, rec.times[:])
+}
+
+// change follows a task whose status, times or canceledBy changed.
+func (r *roster) change(uid uint32, old Status, rec *record) {
+	r.byStatus[old].Remove(uid)
+	r.byStatus[rec.status].Add(uid)
+	if rec.canceledBy != noUID {
+		addTo(r.canceledBy, rec.canceledBy, uid)
+	}
+	r.times.set(uid, rec.times[:])
+}
+
+// remove forgets deleted tasks, and the names that nobody uses any more.
+func (r *roster) remove(uids *roaring.Bitmap) {
+	r.tasks.AndNot(uids)
+	for _, set := range r.byStatus {
+		set.AndNot(uids)
+	}
+	for _, set := range r.byKind {
+		set.AndNot(uids)
+	}
+	for by, set := range r.canceledBy {
+		if set.AndNot(uids); set.IsEmpty() {
+			delete(r.canceledBy, by)
+		}
+	}
+	for _, set := range r.byName {
+		set.AndNot(uids)
+	}
+	r.times.drop(r.tasks)
+}
+
+func (r *roster) addBatch(uid uint32, f *batchFact) {
+	r.batches.Add(uid)
+	for s := range r.batchesByStatus {
+		if f.statuses&(1<<s) != 0 {
+			r.batchesByStatus[s].Add(uid)
+		}
+	}
+	for k := range r.batchesByKind {
+		if f.kinds&(1<<k) != 0 {
+			r.batchesByKind[k].Add(uid)
+		}
+	}
+	for _, index := range f.indexes {
+		addTo(r.batchesByIndex, index, uid)
+	}
+	r.batchTimes.set(uid, f.times[:])
+}
+
+func (r *roster) removeBatches(uids *roaring.Bitmap) {
+	r.batches.AndNot(uids)
+	for _, set := range r.batchesByStatus {
+		set.AndNot(uids)
+	}
+	for _, set := range r.batchesByKind {
+		set.AndNot(uids)
+	}
+	for index, set := range r.batchesByIndex {
+		if set.AndNot(uids); set.IsEmpty() {
+			delete(r.batchesByIndex, index)
+		}
+	}
+	r.batchTimes.drop(r.batches)
+}
+
+func addTo[K comparable](sets map[K]*roaring.Bitmap, key K, uid uint32) {
+	set := sets[key]
+	if set == nil {
+		set = roaring.New()
+		sets[key] = set
+	}
+	set.Add(uid)
+}
+
+// named returns the tasks that touch an index; not to be changed.
+func (r *roster) named(uid string) *roaring.Bitmap {
+	if id, ok := r.names.id(uid); ok {
+		if set := r.byName[id]; set != nil {
+			return set
+		}
+	}
+	return roaring.New()
+}
+
+// enqueued returns the tasks that wait, without those of the running batch.
+func (r *roster) enqueued() *roaring.Bitmap {
+	set := r.byStatus[Enqueued].Clone()
+	if r.running != nil {
+		set.AndNot(r.running.set)
+	}
+	return set
+}

@@ -1,0 +1,350 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"svc/internal/apierr"
+	"svc/internal/document"
+	"svc/internal/filter"
+	"svc/internal/index"
+)
+
+// result is the end of one task.
+type result struct {
+	outcome
+	err     *apierr.Error
+	details []byte // instead of those of outcome, when not nil
+}
+
+func failed(err error) result {
+	return result{outcome: outcome{failed: true}, err: apierr.From(err)}
+}
+
+// errApplied is index.ErrApplied, as the engine interface gives it.
+var errApplied = errors.New("applied before")
+
+// run runs a batch and stores its end. An error means that nothing is stored
+// and that the tasks are enqueued again: the batch was canceled, the queue
+// closes, or the disk fails.
+func (q *Queue) run(run *running) error {
+	switch {
+	case run.kinds == 1<<TaskCancelation:
+		return q.cancelTasks(run)
+	case run.kinds == 1<<TaskDeletion:
+		return q.deleteTasks(run)
+	}
+	if err := q.at("picked"); err != nil {
+		return err
+	}
+	if !run.resumed && q.o.Executors[run.tasks[0].Kind] == nil {
+		e := &entry{UID: run.uid, StartedAt: run.startedAt, Tasks: run.set.ToArray(), Plan: run.plan}
+		if err := q.journal.write(e); err != nil {
+			return err
+		}
+	}
+	if err := q.at("journaled"); err != nil {
+		return err
+	}
+	results, err := q.execute(run)
+	if err != nil {
+		return err
+	}
+	if err := q.at("applied"); err != nil {
+		return err
+	}
+	if run.kinds == 1<<UpgradeDatabase && results[0].err != nil {
+		q.upgradeFailed = true
+		q.log.Error("the upgrade of the data directory failed: no task runs until the program is started again", "error", results[0].err)
+	}
+	ends := make([]end, len(run.tasks))
+	for i, t := range run.tasks {
+		ends[i] = end{task: t, result: results[i], status: Succeeded}
+		if results[i].err != nil {
+			ends[i].status = Failed
+		}
+	}
+	return q.finish(run, ends, func(tx *txn) error {
+		for i, t := range run.tasks {
+			if results[i].err != nil {
+				continue
+			}
+			for _, s := range renames(t) {
+				if err := tx.rename(t.UID, s.Indexes[0], s.Indexes[1]); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// renames are the exchanges of uids that a successful task means for older tasks.
+func renames(t *Task) []Swap {
+	switch c := t.Content.(type) {
+	case SwapIndexes:
+		return c.Swaps
+	case UpdateIndex:
+		if c.NewUID != "" {
+			return []Swap{{Indexes: [2]string{t.IndexUID, c.NewUID}, Rename: true}}
+		}
+	}
+	return nil
+}
+
+// execute does what the tasks ask and returns a result for each. Its error is the end of the context.
+func (q *Queue) execute(run *running) (results []result, err error) {
+	all := func(r result) []result {
+		rs := make([]result, len(run.tasks))
+		for i := range rs {
+			rs[i] = r
+		}
+		return rs
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			q.log.Error("a batch panicked", "batch", run.uid, "panic", p, "stack", string(debug.Stack()))
+			results, err = all(failed(fmt.Errorf("the batch stopped at an internal error: %v", p))), nil
+		}
+	}()
+	if kind := run.tasks[0].Kind; q.o.Executors[kind] != nil {
+		results, err = q.executeOther(run, q.o.Executors[kind])
+	} else {
+		results, err = q.executeHere(run)
+	}
+	switch {
+	case err == nil:
+		return results, nil
+	case errors.Is(err, errCrash):
+		return nil, err
+	case run.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(run.ctx))):
+		return nil, context.Cause(run.ctx)
+	}
+	return all(failed(err)), nil
+}
+
+// executeOther runs the tasks with the executor of their kind.
+func (q *Queue) executeOther(run *running, x Executor) ([]result, error) {
+	outcomes, err := x(run.ctx, run.tasks, run.progress.inside)
+	if err != nil {
+		return nil, err
+	}
+	if len(outcomes) != len(run.tasks) {
+		return nil, fmt.Errorf("%d outcomes of %d tasks of type %s", len(outcomes), len(run.tasks), run.tasks[0].Kind)
+	}
+	results := make([]result, len(outcomes))
+	for i, o := range outcomes {
+		if o.Err != nil {
+			results[i] = failed(o.Err)
+		}
+		results[i].details = o.Details
+	}
+	return results, nil
+}
+
+// executeHere runs what only needs the indexes.
+func (q *Queue) executeHere(run *running) ([]result, error) {
+	if run.Mode == single {
+		r, err := q.executeSingle(run, run.tasks[0])
+		return []result{r}, err
+	}
+	if !run.Existed && !run.Create {
+		return nil, notFound(run.Index)
+	}
+	if run.Mode == removal {
+		return q.executeRemoval(run)
+	}
+	if run.WrongKey {
+		return nil, apierr.New("index_primary_key_already_exists",
+			"Index `%s` has another primary key than `%s`. Leave the parameter out, or delete the documents first and update the index.",
+			run.Index, run.PrimaryKey)
+	}
+	if run.Create {
+		if _, ok := q.engine.info(run.Index); !ok {
+			if err := q.engine.create(run.Index, "", step(run.uid, 0)); err != nil {
+				return nil, err
+			}
+		}
+		if err := q.at("created"); err != nil {
+			return nil, err
+		}
+	}
+	return q.executeOps(run)
+}
+
+// executeRemoval deletes the index of a batch; what other tasks would have done to it is not done.
+func (q *Queue) executeRemoval(run *running) ([]result, error) {
+	run.progress.inside(0, index.Step{Name: "deleting the index", Total: 1})
+	count := run.Documents
+	if run.Existed {
+		// After a crash the index may be gone already.
+		_, there := q.engine.info(run.Index)
+		n, err := q.engine.delete(run.Index, step(run.uid, 0))
+		switch {
+		case err == nil && there:
+			count = n
+		case err != nil && there:
+			return nil, err
+		}
+	}
+	results := make([]result, len(run.tasks))
+	for i, t := range run.tasks {
+		if t.Kind == IndexDeletion {
+			results[i].count = count
+		}
+	}
+	return results, nil
+}
+
+// executeOps applies documents and settings tasks to their index as one commit.
+func (q *Queue) executeOps(run *running) ([]result, error) {
+	var ops []index.Op
+	var of []int // the task of each operation
+	add := func(i int, op index.Op) { ops, of = append(ops, op), append(of, i) }
+	results := make([]result, len(run.tasks))
+	clearing := run.Mode == clears || run.Mode == settingsClear
+	for i, t := range run.tasks {
+		switch c := t.Content.(type) {
+		case AddDocuments:
+			if clearing {
+				// All documents go: the payload is not read, as if it had been indexed and deleted.
+				results[i].count = c.Documents
+				continue
+			}
+			add(i, index.AddDocuments{
+				Payload: q.payloadOf(c), Documents: c.Documents, Merge: c.Merge, SkipCreation: c.SkipCreation, PrimaryKey: run.PrimaryKey,
+			})
+		case DeleteDocuments:
+			add(i, index.DeleteDocuments{IDs: c.IDs})
+		case DeleteByFilter:
+			add(i, index.DeleteByFilter{Filter: c.Filter})
+		case ClearDocuments:
+			add(i, index.Clear{})
+		}
+	}
+	for i, t := range run.tasks {
+		if c, ok := t.Content.(UpdateSettings); ok {
+			add(i, index.UpdateSettings{Update: c.Update})
+		}
+	}
+	applied, err := q.engine.apply(run.ctx, run.Index, step(run.uid, 1), ops, run.progress.inside)
+	recovered := errors.Is(err, errApplied)
+	if err != nil && !recovered {
+		return nil, err
+	}
+	if !recovered && len(applied) != len(ops) {
+		return nil, fmt.Errorf("index `%s` gave %d results for %d operations", run.Index, len(applied), len(ops))
+	}
+	cleared := false
+	for n, op := range ops {
+		r := &results[of[n]]
+		var o index.OpResult
+		if n < len(applied) {
+			o = applied[n]
+		} else if add, ok := op.(index.AddDocuments); ok {
+			// Applied before a crash, and the counts are lost: the payload's is the best there is.
+			o.Indexed = add.Documents
+		}
+		switch op.(type) {
+		case index.AddDocuments:
+			r.count = o.Indexed
+		case index.Clear:
+			// The first one reports what the index held before the batch, whatever the deletions before it took.
+			if !cleared {
+				r.count = run.Documents
+			}
+			cleared = true
+		default:
+			r.count = o.Deleted
+		}
+		if o.Err != nil {
+			*r = failed(o.Err)
+		}
+	}
+	return results, nil
+}
+
+func (q *Queue) payloadOf(c AddDocuments) string { return q.payloadPath(c.File) }
+
+// executeSingle runs a task that never shares its batch.
+func (q *Queue) executeSingle(run *running, t *Task) (result, error) {
+	switch c := t.Content.(type) {
+	case CreateIndex:
+		run.progress.inside(0, index.Step{Name: "creating the index", Total: 1})
+		return result{}, q.engine.create(t.IndexUID, c.PrimaryKey, step(run.uid, 0))
+	case UpdateIndex:
+		return result{}, q.updateIndex(run, t.IndexUID, c)
+	case SwapIndexes:
+		run.progress.inside(0, index.Step{Name: "swapping the indexes", Finished: 1, Total: 2})
+		var pairs []index.Pair
+		for _, s := range c.Swaps {
+			pairs = append(pairs, index.Pair{A: s.Indexes[0], B: s.Indexes[1], Rename: s.Rename})
+		}
+		if len(pairs) == 0 {
+			return result{}, nil
+		}
+		return result{}, q.engine.swap(pairs, step(run.uid, 0))
+	case CompactIndex:
+		if _, ok := q.engine.info(t.IndexUID); !ok {
+			return result{}, notFound(t.IndexUID)
+		}
+		before, after, err := q.engine.compact(run.ctx, t.IndexUID, step(run.uid, 0), run.progress.inside)
+		return result{outcome: outcome{before: before, after: after}}, err
+	case EditDocuments:
+		return q.edit(run, t.IndexUID, c)
+	}
+	return result{}, fmt.Errorf("this server cannot run tasks of type %s", t.Kind)
+}
+
+// updateIndex checks everything that can fail before it changes anything.
+func (q *Queue) updateIndex(run *running, uid string, c UpdateIndex) error {
+	run.progress.inside(0, index.Step{Name: "updating the index", Total: 1})
+	if !run.Existed {
+		return notFound(uid)
+	}
+	if run.NewExisted && c.NewUID != uid {
+		return apierr.New("index_already_exists", "Index `%s` exists already. Choose another uid, or delete it first.", c.NewUID)
+	}
+	// After a crash the index may have its new uid already, and then also its key.
+	if _, there := q.engine.info(uid); there && c.PrimaryKey != "" {
+		if err := q.engine.setPrimaryKey(uid, c.PrimaryKey, step(run.uid, 0)); err != nil {
+			return err
+		}
+	}
+	if c.NewUID == "" || c.NewUID == uid {
+		return nil
+	}
+	if err := q.at("key set"); err != nil {
+		return err
+	}
+	return q.engine.swap([]index.Pair{{A: uid, B: c.NewUID, Rename: true}}, step(run.uid, 1))
+}
+
+func (q *Queue) edit(run *running, uid string, c EditDocuments) (result, error) {
+	if !run.Existed {
+		return result{}, notFound(uid)
+	}
+	op := index.EditDocuments{Context: c.Context}
+	var err error
+	if op.Function, err = document.Compile(c.Function); err != nil {
+		return result{}, err
+	}
+	if c.Filter != nil {
+		if op.Filter, err = filter.FromJSON(c.Filter, "invalid_document_filter"); err != nil {
+			return result{}, err
+		}
+	}
+	applied, err := q.engine.apply(run.ctx, uid, step(run.uid, 0), []index.Op{op}, run.progress.inside)
+	if err != nil && !errors.Is(err, errApplied) {
+		return result{}, err
+	}
+	if len(applied) != 1 {
+		return result{}, nil // applied before a crash, and the count is lost
+	}
+	if applied[0].Err != nil {
+		return result{}, applied[0].Err
+	}
+	return result{outcome: outcome{count: applied[0].Edited}}, nil
+}
