@@ -2,4 +2,70 @@
 // directory, and inspects and verifies segment files.
 package main
 
-func main() {}
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/alecthomas/kong"
+)
+
+// Exit codes.
+const (
+	exitFailure = 1
+	exitUsage   = 2 // of the command line or the environment
+)
+
+// command is the command line.
+type command struct {
+	Serve   serveCommand `cmd:"" default:"withargs" help:"Serve the HTTP API (the default)."`
+	Segment struct {
+		Inspect inspectCommand `cmd:"" help:"Print what a segment file holds."`
+		Verify  verifyCommand  `cmd:"" help:"Check every byte of a segment file, or of all segment files below a directory."`
+	} `cmd:"" help:"Look into segment files."`
+}
+
+// program is what surrounds a run: a test brings its own.
+type program struct {
+	getenv func(string) (string, bool)
+	out    io.Writer
+	err    io.Writer
+}
+
+func main() {
+	p := program{os.LookupEnv, os.Stdout, os.Stderr}
+	os.Exit(p.run(os.Args[1:]))
+}
+
+// run runs the program and returns its exit code.
+func (p program) run(args []string) int {
+	ctx, err := p.parse(args)
+	if err != nil {
+		fmt.Fprintf(p.err, "svc: %v\n", err)
+		if errors.As(err, new(*configError)) {
+			return exitFailure
+		}
+		return exitUsage
+	}
+	if err := ctx.Run(p); err != nil {
+		fmt.Fprintf(p.err, "svc: %v\n", err)
+		return exitFailure
+	}
+	return 0
+}
+
+// parse reads the command line, the environment and the configuration file.
+func (p program) parse(args []string) (*kong.Context, error) {
+	parser, err := kong.New(&command{},
+		kong.Name("svc"),
+		kong.Description("A search engine over HTTP. Without a command it serves; `svc serve --help` lists the options. Every option may also stand in the environment (SVC_HTTP_ADDR) and in a TOML file (http_addr); the command line wins, then the environment, then the file."),
+		kong.UsageOnError(),
+		kong.Writers(p.out, p.err),
+		kong.Resolvers(&settings{getenv: p.getenv}),
+	)
+	if err != nil {
+		return nil, err
+	}
+	return parser.Parse(args)
+}

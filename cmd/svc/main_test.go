@@ -1,0 +1,215 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"svc/internal/vfs"
+)
+
+// parseServe reads options from a command line, an environment (pairs) and a configuration file.
+func parseServe(t *testing.T, args []string, env map[string]string, config string) (*serveCommand, error) {
+	t.Helper()
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if config != "" {
+		if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(config), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := program{
+		getenv: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
+		out:    new(bytes.Buffer), err: new(bytes.Buffer),
+	}
+	ctx, err := p.parse(args)
+	if err != nil {
+		return nil, err
+	}
+	return &ctx.Model.Target.Addr().Interface().(*command).Serve, nil
+}
+
+func TestPrecedence(t *testing.T) {
+	const file = `http_addr = "file:1"` + "\n" + `log_level = "ERROR"` + "\n" + `no_analytics = true`
+	for _, tt := range []struct {
+		name   string
+		args   []string
+		env    map[string]string
+		config string
+		want   string
+	}{
+		{"default", nil, nil, "", "localhost:7700"},
+		{"file", nil, nil, file, "file:1"},
+		{"moved environment over file", nil, map[string]string{"MEILI_HTTP_ADDR": "moved:1"}, file, "moved:1"},
+		{"own environment over moved", nil, map[string]string{"MEILI_HTTP_ADDR": "moved:1", "SVC_HTTP_ADDR": "env:1"}, file, "env:1"},
+		{"command line over all", []string{"--http-addr", "cli:1"}, map[string]string{"SVC_HTTP_ADDR": "env:1"}, file, "cli:1"},
+		{"with the command's name", []string{"serve", "--http-addr=cli:1"}, nil, file, "cli:1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, err := parseServe(t, tt.args, tt.env, tt.config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.HTTPAddr != tt.want {
+				t.Errorf("got %s, want %s", c.HTTPAddr, tt.want)
+			}
+			if tt.config != "" && (c.LogLevel.Level != slog.LevelError || !c.NoAnalytics) {
+				t.Errorf("the rest of the file is lost: %+v", c)
+			}
+		})
+	}
+}
+
+func TestOptions(t *testing.T) {
+	c, err := parseServe(t, []string{
+		"--http-payload-size-limit", "1.5 GiB", "--max-indexing-threads=unlimited", "--experimental-max-number-of-batched-tasks", "0",
+		"--experimental-logs-mode", "json", "--no-analytics", "--experimental-contains-filter",
+	}, map[string]string{"SVC_EXPERIMENTAL_ENABLE_METRICS": "true", "SVC_LOG_LEVEL": "off"},
+		"max_indexing_memory = 2000000\nexperimental_search_queue_size = 7\nmax_indexing_threads = 3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := fmt.Sprint(c.HTTPPayloadSizeLimit, c.MaxIndexingMemory, c.MaxIndexingThreads > 0, *c.BatchedTasks, c.LogsMode.json, c.NoAnalytics,
+		c.ContainsFilter, c.EnableMetrics, c.EnableLogsRoute, c.LogLevel.Level == levelOff, c.SearchQueueSize)
+	if want := "1610612736 2000000 true 0 true true true true false true 7"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestBadOptions(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		args   []string
+		env    map[string]string
+		config string
+		file   bool // the error is the file's
+	}{
+		{name: "unknown flag", args: []string{"--nope"}},
+		{name: "env", args: []string{"--env", "staging"}},
+		{name: "boolean in the environment", env: map[string]string{"SVC_NO_ANALYTICS": "1"}},
+		{name: "size", args: []string{"--http-payload-size-limit", "10 parsecs"}},
+		{name: "threads", env: map[string]string{"SVC_MAX_INDEXING_THREADS": "-1"}},
+		{name: "level", args: []string{"--log-level", "loud"}},
+		{name: "mode", args: []string{"--experimental-logs-mode", "xml"}},
+		{name: "no waiting time", args: []string{"--experimental-drop-search-after", "0"}},
+		{name: "file that is not there", args: []string{"--config-file-path", "none.toml"}, file: true},
+		{name: "file that is no TOML", config: "http_addr", file: true},
+		{name: "unknown key", config: `http_address = "x:1"`, file: true},
+		{name: "file naming a file", config: `config_file_path = "x.toml"`, file: true},
+		{name: "number for text", config: `db_path = 3`, file: true},
+		{name: "text for a number", config: `experimental_search_queue_size = "3"`, file: true},
+		{name: "text for a boolean", config: `no_analytics = "true"`, file: true},
+		{name: "boolean for text", config: `master_key = true`, file: true},
+		{name: "table", config: "[db_path]\nx = 1", file: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := parseServe(t, tt.args, tt.env, tt.config)
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			if errors.As(err, new(*configError)) != tt.file {
+				t.Errorf("blames the wrong place: %v", err)
+			}
+		})
+	}
+}
+
+func TestParseSize(t *testing.T) {
+	for s, want := range map[string]int64{
+		"0": 0, "12": 12, "12b": 12, "12 B": 12, "1k": 1000, "1 KB": 1000, "1KiB": 1024, "1 kib": 1024, "100 MB": 100e6, "1.5gib": 3 << 29,
+		"2 T": 2e12, "1PiB": 1 << 50, "1 eib": 1 << 60, "8 kbit": 1000, "8 Kibit": 1024, "8bit": 1, " 7 MB ": 7e6,
+		"": -1, "MB": -1, "1 XB": -1, "1.2.3": -1, "-1": -1, "1 kk": -1, "10 EiB": -1, "1 i": -1, "1 mebi": -1,
+	} {
+		got, err := parseSize(s)
+		if err != nil {
+			got = -1
+		}
+		if got != want {
+			t.Errorf("%q: %d, want %d", s, got, want)
+		}
+	}
+}
+
+func TestProductionNeedsAKey(t *testing.T) {
+	for _, tt := range []struct {
+		env, key string
+		ok       bool
+	}{
+		{"development", "", true}, {"development", "short", true},
+		{"production", "", false}, {"production", "fifteen-bytes-.", false}, {"production", "sixteen-bytes-..", true},
+	} {
+		c := serveCommand{Env: tt.env, MasterKey: tt.key}
+		if err := c.checkMasterKey(); (err == nil) != tt.ok {
+			t.Errorf("%s with %q: %v", tt.env, tt.key, err)
+		}
+	}
+}
+
+func TestDataDir(t *testing.T) {
+	fsys := vfs.NewMem()
+	put := func(name, text string) {
+		t.Helper()
+		if err := fsys.MkdirAll(filepath.Dir(name)); err != nil {
+			t.Fatal(err)
+		}
+		if err := vfs.WriteFile(fsys, name, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("/other/VERSION", "1.42.1")
+	put("/next/VERSION", "svc 2\n")
+	put("/home/notes.txt", "hello")
+	put("/broken/LOCK", "")
+	put("/broken/VERSION.tmp", "sv")
+
+	for dir, want := range map[string]string{
+		"/new": "", "/broken": "", "/other": "another product", "/next": "format version 2", "/home": "not empty",
+	} {
+		lock, err := openDataDir(fsys, dir)
+		if want != "" {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got %v, want %q", dir, err, want)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", dir, err)
+			continue
+		}
+		if b, err := vfs.ReadFile(fsys, dir+"/VERSION"); err != nil || string(b) != "svc 1\n" {
+			t.Errorf("%s: VERSION is %q, %v", dir, b, err)
+		}
+		if _, err := openDataDir(fsys, dir); err == nil || !strings.Contains(err.Error(), "another svc") {
+			t.Errorf("%s twice: %v", dir, err)
+		}
+		if err := lock.Close(); err != nil {
+			t.Error(err)
+		}
+		lock, err = openDataDir(fsys, dir)
+		if err != nil {
+			t.Errorf("%s again: %v", dir, err)
+			continue
+		}
+		lock.Close()
+	}
+	// What is not svc's is left as it was.
+	if names, err := fsys.List("/home"); err != nil || len(names) != 1 {
+		t.Errorf("/home holds %v, %v", names, err)
+	}
+}
+
+func TestVersionDate(t *testing.T) {
+	v := buildVersion()
+	if v.Package == "" || v.Commit == "" {
+		t.Errorf("empty: %+v", v)
+	}
+	if _, err := time.Parse(time.RFC3339Nano, v.Date); err != nil && v.Date != "unknown" {
+		t.Errorf("date %q", v.Date)
+	}
+}

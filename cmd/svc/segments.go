@@ -1,0 +1,64 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"svc/internal/vfs"
+	"svc/segment"
+)
+
+type inspectCommand struct {
+	File string `arg:"" help:"Segment file."`
+}
+
+func (c *inspectCommand) Run(p program) error {
+	r, err := segment.Open(vfs.OS, c.File)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	info := r.Info()
+	fmt.Fprintf(p.out, "%s: %d rows, %d bytes, %d bytes of documents\n", c.File, info.Rows, info.Bytes, info.DocumentBytes)
+	return nil
+}
+
+type verifyCommand struct {
+	Path string `arg:"" help:"Segment file, or a directory of which every segment file is checked."`
+}
+
+// segmentSuffix ends the names of segment files.
+const segmentSuffix = ".seg"
+
+func (c *verifyCommand) Run(p program) error {
+	var bad []error
+	checked := 0
+	err := filepath.WalkDir(c.Path, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() || name != c.Path && filepath.Ext(name) != segmentSuffix {
+			return nil
+		}
+		checked++
+		if err := verify(name); err != nil {
+			bad = append(bad, err)
+			fmt.Fprintf(p.out, "%s: DAMAGED\n", name)
+			return nil
+		}
+		fmt.Fprintf(p.out, "%s: ok\n", name)
+		return nil
+	})
+	fmt.Fprintf(p.out, "%d checked, %d damaged\n", checked, len(bad))
+	return errors.Join(append(bad, err)...)
+}
+
+func verify(name string) error {
+	r, err := segment.Open(vfs.OS, name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.Verify(), r.Close())
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"github.com/pelletier/go-toml/v2"
+)
+
+const (
+	envPrefix = "SVC_"
+	// movedPrefix is that of the product whose deployments move over; its variables are read where svc's own are unset.
+	movedPrefix = "MEILI_"
+
+	configFlag    = "config-file-path"
+	defaultConfig = "./config.toml"
+)
+
+// configError is an error in the configuration file.
+type configError struct {
+	file string
+	err  error
+}
+
+func (e *configError) Error() string {
+	return fmt.Sprintf("cannot use the configuration file %s: %v", e.file, e.err)
+}
+func (e *configError) Unwrap() error { return e.err }
+
+// settings resolves the flags that the command line does not set: from the environment, then from the configuration file.
+type settings struct {
+	getenv func(string) (string, bool)
+
+	file   string         // "" while it has not been looked for
+	values map[string]any // of the file
+}
+
+func (s *settings) Validate(*kong.Application) error { return nil }
+
+// Resolve returns the value for a flag, or nil when there is none.
+func (s *settings) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+	if flag.Name == "help" {
+		return nil, nil
+	}
+	if v, name, ok := s.variable(flag.Name); ok {
+		return fromEnvironment(v, name, flag)
+	}
+	if flag.Name == configFlag {
+		return nil, nil
+	}
+	if err := s.load(ctx); err != nil {
+		return nil, err
+	}
+	key := fileKey(flag.Name)
+	v, ok := s.values[key]
+	if !ok {
+		return nil, nil
+	}
+	if err := checkType(v, flag); err != nil {
+		return nil, &configError{s.file, fmt.Errorf("%s: %w", key, err)}
+	}
+	if n, ok := v.(int64); ok {
+		return strconv.FormatInt(n, 10), nil // every option reads text
+	}
+	return v, nil
+}
+
+// variable looks a flag up in the environment.
+func (s *settings) variable(flag string) (value, name string, ok bool) {
+	name = strings.ToUpper(fileKey(flag))
+	for _, prefix := range [...]string{envPrefix, movedPrefix} {
+		if value, ok = s.getenv(prefix + name); ok {
+			return value, prefix + name, true
+		}
+	}
+	return "", "", false
+}
+
+func fileKey(flag string) string { return strings.ReplaceAll(flag, "-", "_") }
+
+func fromEnvironment(v, name string, flag *kong.Flag) (any, error) {
+	if !flag.IsBool() {
+		return v, nil
+	}
+	switch v {
+	case "true", "false":
+		return v == "true", nil
+	}
+	return nil, fmt.Errorf("%s must be true or false, but it is %q", name, v)
+}
+
+// load reads the configuration file, once.
+func (s *settings) load(ctx *kong.Context) error {
+	if s.file != "" {
+		return nil
+	}
+	s.file = defaultConfig
+	named := false
+	if v, _, ok := s.variable(configFlag); ok {
+		s.file, named = v, true
+	}
+	for _, element := range ctx.Path {
+		if element.Flag != nil && element.Flag.Name == configFlag && !element.Resolved {
+			s.file, named = ctx.FlagValue(element.Flag).(string), true
+		}
+	}
+	b, err := os.ReadFile(s.file)
+	if err != nil {
+		if !named && errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return &configError{s.file, err}
+	}
+	if err := toml.Unmarshal(b, &s.values); err != nil {
+		var at *toml.DecodeError
+		if errors.As(err, &at) {
+			row, column := at.Position()
+			err = fmt.Errorf("line %d, column %d: %w", row, column, err)
+		}
+		return &configError{s.file, err}
+	}
+	var known []string
+	for _, f := range ctx.Flags() {
+		if f.Name != "help" && f.Name != configFlag {
+			known = append(known, fileKey(f.Name))
+		}
+	}
+	for key := range s.values {
+		if !slices.Contains(known, key) {
+			slices.Sort(known)
+			return &configError{s.file, fmt.Errorf("%s is not known here; known are %s", key, strings.Join(known, ", "))}
+		}
+	}
+	return nil
+}
+
+// checkType refuses a value of the file that has another type than the option.
+// What has a text form of its own, such as sizes, may stand as a number, too.
+func checkType(v any, flag *kong.Flag) error {
+	want := ""
+	switch v.(type) {
+	case bool:
+		if !flag.IsBool() {
+			want = "text or a number"
+		}
+	case int64:
+		if kind := flag.Target.Kind(); flag.IsBool() || kind == reflect.String {
+			want = "text"
+		}
+	case string:
+		kind := flag.Target.Kind()
+		if kind == reflect.Pointer {
+			kind = flag.Target.Type().Elem().Kind()
+		}
+		if kind == reflect.Int {
+			want = "a whole number"
+		}
+	default:
+		want = "text, a number or a boolean"
+	}
+	if flag.IsBool() {
+		want = "true or false"
+		if _, ok := v.(bool); ok {
+			want = ""
+		}
+	}
+	if want == "" {
+		return nil
+	}
+	return fmt.Errorf("must be %s, but it is %s", want, strconv.Quote(fmt.Sprint(v)))
+}
