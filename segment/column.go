@@ -1,0 +1,419 @@
+package segment
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"sort"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
+
+// Column holds the values of one field, both ways. Numbers and strings are numbered
+// by ordinals in ascending order (of value; of normalised bytes). Bitmaps and
+// bytes it returns are valid until the Reader is closed.
+type Column struct {
+	data        []byte
+	checksum    uint64
+	rows        int
+	null, empty rowList
+
+	numbers    []byte
+	numberRows inverse
+	rowNumbers forward
+
+	strings    stringList
+	originals  stringList // n 0: all as normalised
+	stringRows inverse
+	rowStrings forward
+}
+
+// inverse finds the rows of an ordinal.
+type inverse struct {
+	column []byte
+	ords   int
+	width  int
+	starts []byte // ords + 1 of 4 bytes: places in light
+	heavy  []byte // entries of 16 bytes: ordinal, count, offset and length of a bitmap in column
+	light  []byte
+}
+
+// forward finds the ordinals of a row.
+type forward struct {
+	kind  int
+	width int
+	have  int    // rows with any
+	rows  []byte // of forwardSparse
+	start []byte
+	ords  []byte
+}
+
+type stringList struct {
+	n       int
+	offsets []byte
+	text    []byte
+}
+
+func (s *stringList) get(i int) []byte {
+	if uint(i) >= uint(s.n) {
+		return nil
+	}
+	from, to := binary.LittleEndian.Uint32(s.offsets[4*i:]), binary.LittleEndian.Uint32(s.offsets[4*i+4:])
+	if from > to || uint64(to) > uint64(len(s.text)) {
+		return nil
+	}
+	return s.text[from:to:to]
+}
+
+func openStrings(p []byte, n int) (stringList, bool) {
+	if n == 0 || len(p) == 0 {
+		return stringList{}, n == 0
+	}
+	if uint64(len(p)) < 4*(uint64(n)+1) {
+		return stringList{}, false
+	}
+	return stringList{n: n, offsets: p[:4*(n+1)], text: p[4*(n+1):]}, true
+}
+
+func readUint(p []byte, w, i int) uint32 {
+	switch w {
+	case 1:
+		return uint32(p[i])
+	case 2:
+		return uint32(binary.LittleEndian.Uint16(p[2*i:]))
+	}
+	return binary.LittleEndian.Uint32(p[4*i:])
+}
+
+func openInverse(column, p []byte, ords int) (inverse, bool) {
+	if ords == 0 {
+		return inverse{}, true
+	}
+	if len(p) < 8 {
+		return inverse{}, false
+	}
+	heavy, w := uint64(binary.LittleEndian.Uint32(p)), int(binary.LittleEndian.Uint32(p[4:]))
+	starts := 4 * (uint64(ords) + 1)
+	if w != 1 && w != 2 && w != 4 || 8+starts+16*heavy > uint64(len(p)) {
+		return inverse{}, false
+	}
+	v := inverse{column: column, ords: ords, width: w, starts: p[8 : 8+starts], heavy: p[8+starts : 8+starts+16*heavy]}
+	light := uint64(w) * uint64(binary.LittleEndian.Uint32(v.starts[4*ords:]))
+	p = p[8+starts+16*heavy:]
+	if light > uint64(len(p)) {
+		return inverse{}, false
+	}
+	v.light = p[:light]
+	return v, true
+}
+
+func openForward(p []byte, rows, ords int) (forward, bool) {
+	if ords == 0 {
+		return forward{}, true
+	}
+	if len(p) < 8 {
+		return forward{}, false
+	}
+	f := forward{kind: int(p[0]), width: int(p[1]), have: int(binary.LittleEndian.Uint32(p[4:]))}
+	p = p[8:]
+	w := uint64(f.width)
+	if w != 1 && w != 2 && w != 4 {
+		return forward{}, false
+	}
+	n := uint64(rows)
+	switch f.kind {
+	case forwardSingle:
+		if w*n > uint64(len(p)) {
+			return forward{}, false
+		}
+		f.ords = p[:w*n]
+		return f, true
+	case forwardSparse:
+		n = uint64(f.have)
+		if 4*n > uint64(len(p)) {
+			return forward{}, false
+		}
+		f.rows, p = p[:4*n], p[4*n:]
+	case forwardMulti:
+	default:
+		return forward{}, false
+	}
+	if 4*(n+1) > uint64(len(p)) {
+		return forward{}, false
+	}
+	f.start, p = p[:4*(n+1)], p[4*(n+1):]
+	if m := w * uint64(binary.LittleEndian.Uint32(f.start[4*n:])); m > uint64(len(p)) {
+		return forward{}, false
+	} else {
+		f.ords = p[:m]
+	}
+	return f, true
+}
+
+// openColumn reads the head of a column of a segment with so many rows.
+func openColumn(data []byte, checksum uint64, rows int) (*Column, error) {
+	le := binary.LittleEndian
+	if len(data) < columnHeaderBytes {
+		return nil, fmt.Errorf("a column of %d bytes", len(data))
+	}
+	if n := le.Uint32(data); uint64(n) != uint64(rows) {
+		return nil, fmt.Errorf("a column of %d rows among %d", n, rows)
+	}
+	numbers, strings := int(le.Uint32(data[4:])), int(le.Uint32(data[8:]))
+	var parts [columnParts][]byte
+	for i := range parts {
+		from, to := le.Uint32(data[12+4*i:]), le.Uint32(data[16+4*i:])
+		if from > to || uint64(to) > uint64(len(data)) {
+			return nil, fmt.Errorf("part %d of a column is not inside it", i)
+		}
+		parts[i] = data[from:to]
+	}
+	c := &Column{data: data, checksum: checksum, rows: rows, numbers: parts[partNumbers]}
+	c.numbers = c.numbers[:min(len(c.numbers), 8*numbers)]
+	if len(c.numbers) != 8*numbers {
+		return nil, fmt.Errorf("a column of %d numbers has %d bytes of them", numbers, len(c.numbers))
+	}
+	ok := true
+	check := func(fine bool) { ok = ok && fine }
+	var fine bool
+	c.null, fine = openCountedRows(parts[partNull])
+	check(fine)
+	c.empty, fine = openCountedRows(parts[partEmpty])
+	check(fine)
+	c.numberRows, fine = openInverse(data, parts[partNumberRows], numbers)
+	check(fine)
+	c.rowNumbers, fine = openForward(parts[partRowNumbers], rows, numbers)
+	check(fine)
+	c.strings, fine = openStrings(parts[partStrings], strings)
+	check(fine)
+	if len(parts[partOriginals]) > 0 {
+		c.originals, fine = openStrings(parts[partOriginals], strings)
+		check(fine)
+	}
+	c.stringRows, fine = openInverse(data, parts[partStringRows], strings)
+	check(fine)
+	c.rowStrings, fine = openForward(parts[partRowStrings], rows, strings)
+	check(fine)
+	if !ok {
+		return nil, fmt.Errorf("a part of a column is too short for its counts")
+	}
+	return c, nil
+}
+
+func openCountedRows(p []byte) (rowList, bool) {
+	if len(p) == 0 {
+		return rowList{}, true
+	}
+	if len(p) < 8 {
+		return rowList{}, false
+	}
+	l := rowList{count: int(binary.LittleEndian.Uint32(p)), code: int(binary.LittleEndian.Uint32(p[4:])), p: p[8:]}
+	return l, l.code == rowsRoaring || l.code == rowsDelta && l.count <= len(l.p)
+}
+
+// Column returns the column of a field, or nil when the segment has none.
+func (r *Reader) Column(f FieldID) *Column { return r.columns[f] }
+
+// ColumnFields returns the fields that have a column, ascending.
+func (r *Reader) ColumnFields() []FieldID { return r.columnFields }
+
+// openColumns reads the directory of columns.
+func (r *Reader) openColumns(directory, section []byte) error {
+	le := binary.LittleEndian
+	r.columns = map[FieldID]*Column{}
+	if len(directory) < 8 || (len(directory)-8)/columnEntryBytes != int(le.Uint32(directory)) {
+		return r.damaged(tagColumnDir, "%d bytes", len(directory))
+	}
+	for e := directory[8:]; len(e) >= columnEntryBytes; e = e[columnEntryBytes:] {
+		field := FieldID(le.Uint32(e))
+		from, n := le.Uint64(e[8:]), le.Uint64(e[16:])
+		if from > uint64(len(section)) || n > uint64(len(section))-from {
+			return r.damaged(tagColumnDir, "the column of field %d is not inside its section", field)
+		}
+		c, err := openColumn(section[from:from+n:from+n], le.Uint64(e[24:]), r.rows)
+		if err != nil {
+			return r.damaged(tagColumns, "field %d: %v", field, err)
+		}
+		if r.columns[field] != nil {
+			return r.damaged(tagColumnDir, "field %d has two columns", field)
+		}
+		r.columns[field] = c
+		r.columnFields = append(r.columnFields, field)
+	}
+	return nil
+}
+
+// Null returns the rows with a null value; never nil, shared.
+func (c *Column) Null() *roaring.Bitmap { return c.null.bitmap() }
+
+// Empty returns the rows with "", [] or {}; never nil, shared.
+func (c *Column) Empty() *roaring.Bitmap { return c.empty.bitmap() }
+
+// Numbers returns how many distinct numbers there are.
+func (c *Column) Numbers() int { return len(c.numbers) / 8 }
+
+// Number returns the value of an ordinal.
+func (c *Column) Number(ord int) float64 {
+	return math.Float64frombits(binary.LittleEndian.Uint64(c.numbers[8*ord:]))
+}
+
+// SearchNumber returns the first ordinal with a value ≥ x, or Numbers().
+func (c *Column) SearchNumber(x float64) int {
+	return sort.Search(c.Numbers(), func(i int) bool { return c.Number(i) >= x })
+}
+
+// NumberCount returns how many rows have the number.
+func (c *Column) NumberCount(ord int) int { return c.numberRows.count(ord) }
+
+// AddNumberRows adds the rows with an ordinal in [lo, hi).
+func (c *Column) AddNumberRows(dst *roaring.Bitmap, lo, hi int) {
+	c.numberRows.addRows(dst, c.rows, lo, hi)
+}
+
+// RowNumbers appends the ascending distinct ordinals of a row's numbers.
+func (c *Column) RowNumbers(dst []uint32, row Row) []uint32 { return c.rowNumbers.append(dst, row) }
+
+// Strings returns how many distinct strings there are.
+func (c *Column) Strings() int { return c.strings.n }
+
+// String returns the normalised string of an ordinal.
+func (c *Column) String(ord int) []byte { return c.strings.get(ord) }
+
+// Original returns the spelling that the lowest row with the string had when the segment was built.
+func (c *Column) Original(ord int) []byte {
+	if o := c.originals.get(ord); len(o) > 0 {
+		return o
+	}
+	return c.strings.get(ord)
+}
+
+// SearchString returns the first ordinal with a value ≥ s, or Strings().
+func (c *Column) SearchString(s []byte) int {
+	return sort.Search(c.strings.n, func(i int) bool { return bytes.Compare(c.strings.get(i), s) >= 0 })
+}
+
+// StringCount returns how many rows have the string.
+func (c *Column) StringCount(ord int) int { return c.stringRows.count(ord) }
+
+// AddStringRows adds the rows with an ordinal in [lo, hi).
+func (c *Column) AddStringRows(dst *roaring.Bitmap, lo, hi int) {
+	c.stringRows.addRows(dst, c.rows, lo, hi)
+}
+
+// RowStrings appends the ascending distinct ordinals of a row's strings.
+func (c *Column) RowStrings(dst []uint32, row Row) []uint32 { return c.rowStrings.append(dst, row) }
+
+// span returns which stretch of light holds the rows of ordinals [lo, hi).
+func (v *inverse) span(lo, hi int) (from, to int) {
+	from = int(binary.LittleEndian.Uint32(v.starts[4*lo:]))
+	to = int(binary.LittleEndian.Uint32(v.starts[4*hi:]))
+	if n := len(v.light) / v.width; from > to || to > n {
+		return 0, 0
+	}
+	return from, to
+}
+
+// heavyFrom returns the first heavy entry with an ordinal ≥ ord.
+func (v *inverse) heavyFrom(ord int) int {
+	return sort.Search(len(v.heavy)/16, func(i int) bool { return int(binary.LittleEndian.Uint32(v.heavy[16*i:])) >= ord })
+}
+
+func (v *inverse) count(ord int) int {
+	if uint(ord) >= uint(v.ords) {
+		return 0
+	}
+	if from, to := v.span(ord, ord+1); from < to {
+		return to - from
+	}
+	if i := 16 * v.heavyFrom(ord); i < len(v.heavy) && int(binary.LittleEndian.Uint32(v.heavy[i:])) == ord {
+		return int(binary.LittleEndian.Uint32(v.heavy[i+4:]))
+	}
+	return 0
+}
+
+// heavyRows returns the bitmap of a heavy entry and its ordinal.
+func (v *inverse) heavyRows(entry int) (rowList, int) {
+	e := v.heavy[16*entry:]
+	at, n := uint64(binary.LittleEndian.Uint32(e[8:])), uint64(binary.LittleEndian.Uint32(e[12:]))
+	if at+n > uint64(len(v.column)) {
+		return rowList{}, v.ords
+	}
+	l := rowList{p: v.column[at : at+n], code: rowsRoaring, count: int(binary.LittleEndian.Uint32(e[4:]))}
+	return l, int(binary.LittleEndian.Uint32(e))
+}
+
+// addRows adds the rows of ordinals [lo, hi) of a segment with so many rows.
+func (v *inverse) addRows(dst *roaring.Bitmap, rows, lo, hi int) {
+	lo, hi = max(lo, 0), min(hi, v.ords)
+	if lo >= hi {
+		return
+	}
+	from, to := v.span(lo, hi)
+	if n := to - from; n > 0 {
+		addUnsorted(dst, rows, n, hi-lo == 1, func(i int) uint32 { return readUint(v.light, v.width, from+i) })
+	}
+	for i := v.heavyFrom(lo); 16*i < len(v.heavy); i++ {
+		l, ord := v.heavyRows(i)
+		if ord >= hi {
+			break
+		}
+		dst.Or(l.bitmap())
+	}
+}
+
+// addUnsorted adds n rows in any order to dst: one by one when they are few,
+// else through a bit for every row of the segment.
+func addUnsorted(dst *roaring.Bitmap, rows, n int, sorted bool, row func(i int) uint32) {
+	if n <= 32 || sorted {
+		var few [32]uint32
+		list := few[:0]
+		for i := range n {
+			list = append(list, row(i))
+		}
+		dst.AddMany(list)
+		return
+	}
+	words := make([]uint64, (rows+63)/64)
+	for i := range n {
+		if r := row(i); int(r/64) < len(words) {
+			words[r/64] |= 1 << (r % 64)
+		}
+	}
+	dst.Or(roaring.FromDense(words, false))
+}
+
+// append appends the ordinals of a row.
+func (f *forward) append(dst []uint32, row Row) []uint32 {
+	i := int(row)
+	switch f.kind {
+	case forwardSingle:
+		if i*f.width >= len(f.ords) {
+			return dst
+		}
+		ord := readUint(f.ords, f.width, i)
+		if ord == noOrdinal>>(32-8*f.width) {
+			return dst
+		}
+		return append(dst, ord)
+	case forwardSparse:
+		i = sort.Search(f.have, func(i int) bool { return binary.LittleEndian.Uint32(f.rows[4*i:]) >= uint32(row) })
+		if i == f.have || binary.LittleEndian.Uint32(f.rows[4*i:]) != uint32(row) {
+			return dst
+		}
+	case forwardMulti:
+		if 4*i+8 > len(f.start) {
+			return dst
+		}
+	default:
+		return dst
+	}
+	from, to := int(binary.LittleEndian.Uint32(f.start[4*i:])), int(binary.LittleEndian.Uint32(f.start[4*i+4:]))
+	if to > len(f.ords)/f.width {
+		return dst
+	}
+	for ; from < to; from++ {
+		dst = append(dst, readUint(f.ords, f.width, from))
+	}
+	return dst
+}

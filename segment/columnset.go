@@ -1,0 +1,175 @@
+package segment
+
+import (
+	"bytes"
+	"cmp"
+	"math"
+	"slices"
+)
+
+// maxStringBytes is the longest string of a column; longer ones are cut there.
+const maxStringBytes = 1<<16 - 1
+
+// columnBuilder gathers the values of one field. Rows come in ascending order.
+type columnBuilder struct {
+	null, empty rowSet
+	numbers     []rowNumber
+	strings     []rowOrdinal // ordinal: number in table, until encoded
+	table       byteTable    // normalised strings
+	originals   []string     // by number in table; "" when as normalised
+	originBytes int64
+}
+
+type rowNumber struct {
+	row   uint32
+	value float64
+}
+
+type rowOrdinal struct{ row, ord uint32 }
+
+func (c *columnBuilder) number(row uint32, x float64) {
+	if math.IsNaN(x) {
+		return
+	}
+	c.numbers = append(c.numbers, rowNumber{row, x + 0}) // −0 + 0 is 0
+}
+
+func (c *columnBuilder) string(row uint32, normalized, original []byte) {
+	normalized = normalized[:min(len(normalized), maxStringBytes)]
+	n, fresh := c.table.index(normalized, 0)
+	if fresh {
+		o := ""
+		if !bytes.Equal(normalized, original) {
+			o = string(original)
+		}
+		c.originals = append(c.originals, o)
+		c.originBytes += int64(len(o))
+	}
+	c.strings = append(c.strings, rowOrdinal{row, uint32(n)})
+}
+
+func (c *columnBuilder) memoryBytes() int64 {
+	return c.originBytes + c.table.memoryBytes() + int64(cap(c.originals)*16+cap(c.numbers)*16+cap(c.strings)*8+
+		(cap(c.null.runs)+cap(c.empty.runs))*8)
+}
+
+// columnData is a column before it is written: distinct values ascending, and
+// which rows have which, ascending by row, then ordinal, without repetition.
+type columnData struct {
+	rows        int // of the segment
+	null, empty []uint32
+	numbers     []float64
+	numberPairs []rowOrdinal
+	strings     func(ord int) []byte
+	originals   func(ord int) []byte // empty: as the normalised string
+	stringCount int
+	stringPairs []rowOrdinal
+}
+
+// data sorts what was gathered.
+func (c *columnBuilder) data(rows int) *columnData {
+	d := &columnData{rows: rows, null: c.null.appendTo(nil), empty: c.empty.appendTo(nil), stringCount: c.table.len()}
+	if len(c.numbers) > 0 {
+		values := make([]float64, len(c.numbers))
+		for i, n := range c.numbers {
+			values[i] = n.value
+		}
+		slices.Sort(values)
+		d.numbers = slices.Compact(values)
+		d.numberPairs = make([]rowOrdinal, len(c.numbers))
+		for i, n := range c.numbers {
+			ord, _ := slices.BinarySearch(d.numbers, n.value)
+			d.numberPairs[i] = rowOrdinal{n.row, uint32(ord)}
+		}
+		d.numberPairs = sortPairs(d.numberPairs)
+	}
+	if d.stringCount > 0 {
+		order := make([]uint32, d.stringCount)
+		for i := range order {
+			order[i] = uint32(i)
+		}
+		slices.SortFunc(order, func(a, b uint32) int { return bytes.Compare(c.table.key(int(a)), c.table.key(int(b))) })
+		ords := make([]uint32, d.stringCount)
+		for ord, n := range order {
+			ords[n] = uint32(ord)
+		}
+		d.stringPairs = make([]rowOrdinal, len(c.strings))
+		for i, s := range c.strings {
+			d.stringPairs[i] = rowOrdinal{s.row, ords[s.ord]}
+		}
+		d.stringPairs = sortPairs(d.stringPairs)
+		d.strings = func(ord int) []byte { return c.table.key(int(order[ord])) }
+		d.originals = func(ord int) []byte { return []byte(c.originals[order[ord]]) }
+	}
+	return d
+}
+
+// sortPairs sorts pairs that ascend by row already, and drops repetitions.
+func sortPairs(pairs []rowOrdinal) []rowOrdinal {
+	for i := 0; i < len(pairs); {
+		j := i + 1
+		for j < len(pairs) && pairs[j].row == pairs[i].row {
+			j++
+		}
+		if j-i > 1 {
+			slices.SortFunc(pairs[i:j], func(a, b rowOrdinal) int { return cmp.Compare(a.ord, b.ord) })
+		}
+		i = j
+	}
+	return slices.Compact(pairs)
+}
+
+// ColumnSet builds columns apart from a Builder, for a settings change that adds
+// one to rows that exist. Rows come in ascending order.
+type ColumnSet struct {
+	rows    int
+	columns map[FieldID]*columnBuilder
+}
+
+// NewColumnSet makes empty columns of the fields for a segment of so many rows.
+func NewColumnSet(rows int, fields []FieldID) *ColumnSet {
+	c := &ColumnSet{rows: rows, columns: make(map[FieldID]*columnBuilder, len(fields))}
+	for _, f := range fields {
+		c.column(f)
+	}
+	return c
+}
+
+func (c *ColumnSet) column(f FieldID) *columnBuilder {
+	b := c.columns[f]
+	if b == nil {
+		b = &columnBuilder{}
+		c.columns[f] = b
+	}
+	return b
+}
+
+// fields returns the fields of all columns, ascending.
+func (c *ColumnSet) fields() []FieldID {
+	fields := make([]FieldID, 0, len(c.columns))
+	for f := range c.columns {
+		fields = append(fields, f)
+	}
+	slices.Sort(fields)
+	return fields
+}
+
+// Number adds a number to the row's values of a field.
+func (c *ColumnSet) Number(r Row, f FieldID, x float64) { c.column(f).number(uint32(r), x) }
+
+// String adds a string in its normalised form, with the spelling to show. Both are copied.
+func (c *ColumnSet) String(r Row, f FieldID, normalized, original []byte) {
+	c.column(f).string(uint32(r), normalized, original)
+}
+
+// Null marks a row whose value, or one of them, is null; Empty one that has "", [] or {}.
+func (c *ColumnSet) Null(r Row, f FieldID)  { c.column(f).null.add(uint32(r)) }
+func (c *ColumnSet) Empty(r Row, f FieldID) { c.column(f).empty.add(uint32(r)) }
+
+func (c *ColumnSet) memoryBytes() int64 {
+	var n int64
+	for _, b := range c.columns {
+		n += b.memoryBytes()
+	}
+	return n
+}

@@ -1,0 +1,305 @@
+package segment
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// The parts of a column, in this order; a part that is not needed is empty.
+const (
+	partNull = iota
+	partEmpty
+	partNumbers    // values
+	partNumberRows // ordinal → rows
+	partRowNumbers // row → ordinals
+	partStrings
+	partOriginals
+	partStringRows
+	partRowStrings
+	columnParts
+
+	columnHeaderBytes = 56 // 3 counts, columnParts + 1 offsets; the rest of 0
+	columnAlign       = 8
+	columnEntryBytes  = 32
+
+	// heavyRows is from how many rows on the rows of an ordinal are a Roaring bitmap
+	// instead of a stretch of the common array: it is then at most as large, and
+	// is used as it is.
+	heavyRows = 1024
+)
+
+// Kinds of row → ordinals tables.
+const (
+	forwardSingle = 1 // an ordinal a row of the segment
+	forwardMulti  = 2 // offsets of every row of the segment, then ordinals
+	forwardSparse = 3 // the rows that have any, their offsets, then ordinals
+)
+
+// noOrdinal marks a row without a value in a forwardSingle table; it is cut to the table's width.
+const noOrdinal = math.MaxUint32
+
+// encodeColumn appends the code of a column.
+func encodeColumn(dst []byte, d *columnData) []byte {
+	le := binary.LittleEndian
+	start := len(dst)
+	dst = append(dst, make([]byte, columnHeaderBytes)...)
+	le.PutUint32(dst[start:], uint32(d.rows))
+	le.PutUint32(dst[start+4:], uint32(len(d.numbers)))
+	le.PutUint32(dst[start+8:], uint32(d.stringCount))
+	part := 0
+	begin := func() {
+		for (len(dst)-start)%columnAlign != 0 {
+			dst = append(dst, 0)
+		}
+		le.PutUint32(dst[start+12+4*part:], uint32(len(dst)-start))
+		part++
+	}
+	begin()
+	dst = appendCountedRows(dst, start, d.null)
+	begin()
+	dst = appendCountedRows(dst, start, d.empty)
+	begin()
+	for _, x := range d.numbers {
+		dst = le.AppendUint64(dst, math.Float64bits(x))
+	}
+	begin()
+	dst = appendInverse(dst, start, d.rows, len(d.numbers), d.numberPairs)
+	begin()
+	dst = appendForward(dst, d.rows, len(d.numbers), d.numberPairs)
+	begin()
+	dst = appendStrings(dst, d.stringCount, d.strings)
+	begin()
+	for ord := range d.stringCount {
+		if len(d.originals(ord)) > 0 {
+			dst = appendStrings(dst, d.stringCount, d.originals)
+			break
+		}
+	}
+	begin()
+	dst = appendInverse(dst, start, d.rows, d.stringCount, d.stringPairs)
+	begin()
+	dst = appendForward(dst, d.rows, d.stringCount, d.stringPairs)
+	begin()
+	return dst
+}
+
+// appendCountedRows appends "u32 count, u32 code, row list", or nothing for no rows.
+func appendCountedRows(dst []byte, start int, rows []uint32) []byte {
+	if len(rows) == 0 {
+		return dst
+	}
+	at := len(dst)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(rows)))
+	dst = binary.LittleEndian.AppendUint32(dst, 0)
+	dst, code := appendRowList(dst, rows)
+	binary.LittleEndian.PutUint32(dst[at+4:], uint32(code))
+	return dst
+}
+
+// appendStrings appends n + 1 offsets of 4 bytes, then the strings.
+func appendStrings(dst []byte, n int, s func(ord int) []byte) []byte {
+	if n == 0 {
+		return dst
+	}
+	end := uint32(0)
+	dst = binary.LittleEndian.AppendUint32(dst, 0)
+	for ord := range n {
+		end += uint32(len(s(ord)))
+		dst = binary.LittleEndian.AppendUint32(dst, end)
+	}
+	for ord := range n {
+		dst = append(dst, s(ord)...)
+	}
+	return dst
+}
+
+// width returns how many bytes hold numbers up to n, leaving the largest of them free.
+func width(n int) int {
+	switch {
+	case n < 0xff:
+		return 1
+	case n < 0xffff:
+		return 2
+	}
+	return 4
+}
+
+func appendUint(dst []byte, w int, v uint32) []byte {
+	switch w {
+	case 1:
+		return append(dst, byte(v))
+	case 2:
+		return binary.LittleEndian.AppendUint16(dst, uint16(v))
+	}
+	return binary.LittleEndian.AppendUint32(dst, v)
+}
+
+// appendInverse appends the rows of each ordinal.
+func appendInverse(dst []byte, start, rows, ords int, pairs []rowOrdinal) []byte {
+	if ords == 0 {
+		return dst
+	}
+	le := binary.LittleEndian
+	counts := make([]uint32, ords+1) // then: first place of each ordinal
+	for _, p := range pairs {
+		counts[p.ord]++
+	}
+	var heavy []uint32 // ordinals
+	light := uint32(0)
+	for ord, n := range counts[:ords] {
+		counts[ord] = light
+		if n >= heavyRows {
+			heavy = append(heavy, uint32(ord))
+		} else {
+			light += n
+		}
+	}
+	counts[ords] = light
+	w := width(rows)
+	dst = le.AppendUint32(dst, uint32(len(heavy)))
+	dst = le.AppendUint32(dst, uint32(w))
+	for _, at := range counts {
+		dst = le.AppendUint32(dst, at)
+	}
+	table := len(dst)
+	dst = append(dst, make([]byte, 16*len(heavy))...)
+
+	place := make([]uint32, light)
+	lists := make(map[uint32][]uint32, len(heavy))
+	for _, ord := range heavy {
+		lists[ord] = nil
+	}
+	next := counts
+	for _, p := range pairs {
+		if len(heavy) > 0 {
+			if l, ok := lists[p.ord]; ok {
+				lists[p.ord] = append(l, p.row)
+				continue
+			}
+		}
+		place[next[p.ord]] = p.row
+		next[p.ord]++
+	}
+	for _, row := range place {
+		dst = appendUint(dst, w, row)
+	}
+	for i, ord := range heavy {
+		for (len(dst)-start)%columnAlign != 0 {
+			dst = append(dst, 0)
+		}
+		at := len(dst)
+		dst = appendRoaring(dst, lists[ord])
+		e := dst[table+16*i:]
+		le.PutUint32(e, ord)
+		le.PutUint32(e[4:], uint32(len(lists[ord])))
+		le.PutUint32(e[8:], uint32(at-start))
+		le.PutUint32(e[12:], uint32(len(dst)-at))
+	}
+	return dst
+}
+
+// appendForward appends the ordinals of each row.
+func appendForward(dst []byte, rows, ords int, pairs []rowOrdinal) []byte {
+	if ords == 0 {
+		return dst
+	}
+	have, single := 0, true
+	for i, p := range pairs {
+		if i > 0 && pairs[i-1].row == p.row {
+			single = false
+		} else {
+			have++
+		}
+	}
+	w := width(ords)
+	sparse := 8*have + w*len(pairs)
+	kind := forwardMulti
+	switch {
+	case single && rows*w <= sparse+256:
+		kind = forwardSingle
+	case single || 8*have < 4*rows:
+		kind = forwardSparse
+	}
+	le := binary.LittleEndian
+	dst = append(dst, byte(kind), byte(w), 0, 0)
+	dst = le.AppendUint32(dst, uint32(have))
+	switch kind {
+	case forwardSingle:
+		i := 0
+		for row := range uint32(rows) {
+			ord := uint32(noOrdinal)
+			if i < len(pairs) && pairs[i].row == row {
+				ord = pairs[i].ord
+				i++
+			}
+			dst = appendUint(dst, w, ord)
+		}
+		return dst
+	case forwardMulti:
+		i := 0
+		for row := range uint32(rows) {
+			dst = le.AppendUint32(dst, uint32(i))
+			for i < len(pairs) && pairs[i].row == row {
+				i++
+			}
+		}
+	default:
+		for i, p := range pairs {
+			if i == 0 || pairs[i-1].row != p.row {
+				dst = le.AppendUint32(dst, p.row)
+			}
+		}
+		for i, p := range pairs {
+			if i == 0 || pairs[i-1].row != p.row {
+				dst = le.AppendUint32(dst, uint32(i))
+			}
+		}
+	}
+	dst = le.AppendUint32(dst, uint32(len(pairs)))
+	for _, p := range pairs {
+		dst = appendUint(dst, w, p.ord)
+	}
+	return dst
+}
+
+// columnWriter writes the columns section and gathers its directory.
+type columnWriter struct {
+	f         *fileWriter
+	count     uint32
+	directory []byte
+	buf       []byte
+}
+
+func newColumnWriter(f *fileWriter) *columnWriter {
+	f.begin(tagColumns, 0)
+	return &columnWriter{f: f, directory: make([]byte, 8)}
+}
+
+// encode writes a column; fields ascend.
+func (w *columnWriter) encode(field FieldID, d *columnData) {
+	w.buf = encodeColumn(w.buf[:0], d)
+	w.copy(field, w.buf, xxhash.Sum64(w.buf))
+}
+
+// copy writes a column that is encoded already.
+func (w *columnWriter) copy(field FieldID, column []byte, checksum uint64) {
+	if n := w.f.at() % columnAlign; n > 0 {
+		w.f.Write(zeros[:columnAlign-n])
+	}
+	le := binary.LittleEndian
+	w.directory = le.AppendUint32(w.directory, uint32(field))
+	w.directory = le.AppendUint32(w.directory, 0)
+	w.directory = le.AppendUint64(w.directory, uint64(w.f.at()))
+	w.directory = le.AppendUint64(w.directory, uint64(len(column)))
+	w.directory = le.AppendUint64(w.directory, checksum)
+	w.count++
+	w.f.Write(column)
+}
+
+func (w *columnWriter) finish() {
+	w.f.end()
+	binary.LittleEndian.PutUint32(w.directory, w.count)
+	w.f.add(tagColumnDir, 0, w.directory)
+}

@@ -1,0 +1,149 @@
+package segment
+
+import (
+	"fmt"
+
+	"github.com/cespare/xxhash/v2"
+
+	"svc/internal/vfs"
+)
+
+const writeBufferBytes = 256 << 10
+
+// fileWriter writes a segment file front to back. The first error stays and
+// is returned by finish; what is written after it is dropped.
+type fileWriter struct {
+	fs       vfs.FS
+	name     string
+	f        vfs.File
+	buf      []byte
+	offset   int64 // in the file, of the next byte
+	start    int64 // of the open section
+	sum      *xxhash.Digest
+	sections []section
+	throttle func(bytes int) error
+	err      error
+}
+
+func createFile(fs vfs.FS, name string, throttle func(bytes int) error) (*fileWriter, error) {
+	f, err := fs.Create(name)
+	if err != nil {
+		return nil, fmt.Errorf("cannot create segment %s: %w", name, err)
+	}
+	w := &fileWriter{fs: fs, name: name, f: f, buf: make([]byte, 0, writeBufferBytes), sum: xxhash.New(), throttle: throttle}
+	w.raw([]byte(fileMagic))
+	w.pad(headerBytes)
+	return w, nil
+}
+
+// raw writes outside of sections.
+func (w *fileWriter) raw(p []byte) {
+	w.offset += int64(len(p))
+	for len(p) > 0 && w.err == nil {
+		n := min(len(p), cap(w.buf)-len(w.buf))
+		w.buf = append(w.buf, p[:n]...)
+		p = p[n:]
+		if len(w.buf) == cap(w.buf) {
+			w.flush()
+		}
+	}
+}
+
+func (w *fileWriter) flush() {
+	if w.err != nil || len(w.buf) == 0 {
+		return
+	}
+	if w.throttle != nil {
+		if w.err = w.throttle(len(w.buf)); w.err != nil {
+			return
+		}
+	}
+	if _, err := w.f.Write(w.buf); err != nil {
+		w.fail(err)
+	}
+	w.buf = w.buf[:0]
+}
+
+func (w *fileWriter) fail(err error) {
+	if w.err == nil {
+		w.err = fmt.Errorf("cannot write segment %s: %w", w.name, err)
+	}
+}
+
+var zeros [sectionAlign]byte
+
+// pad writes zeros up to a multiple of align, at most sectionAlign.
+func (w *fileWriter) pad(align int64) {
+	if n := w.offset % align; n > 0 {
+		w.raw(zeros[:align-n])
+	}
+}
+
+// begin opens a section; its bytes come by Write.
+func (w *fileWriter) begin(t tag, aux uint32) {
+	w.pad(sectionAlign)
+	w.start = w.offset
+	w.sum.Reset()
+	w.sections = append(w.sections, section{tag: t, aux: aux, offset: w.offset})
+}
+
+// Write implements io.Writer for the open section. It always succeeds: see finish.
+func (w *fileWriter) Write(p []byte) (int, error) {
+	w.sum.Write(p)
+	w.raw(p)
+	return len(p), nil
+}
+
+// at returns the offset of the next byte in the open section.
+func (w *fileWriter) at() int64 { return w.offset - w.start }
+
+func (w *fileWriter) end() {
+	s := &w.sections[len(w.sections)-1]
+	s.length = w.offset - w.start
+	s.checksum = w.sum.Sum64()
+}
+
+// add writes a whole section.
+func (w *fileWriter) add(t tag, aux uint32, p []byte) {
+	w.begin(t, aux)
+	w.Write(p)
+	w.end()
+}
+
+// finish writes table and footer, syncs and closes. On an error, also one met
+// before, it removes the file.
+func (w *fileWriter) finish() (int64, error) {
+	w.pad(sectionAlign)
+	f := footer{tableOffset: w.offset, sections: uint32(len(w.sections)), version: formatVersion, features: featureVersion}
+	var table []byte
+	for _, s := range w.sections {
+		table = appendEntry(table, s)
+	}
+	f.tableChecksum = xxhash.Sum64(table)
+	f.fileLength = w.offset + int64(len(table)) + footerBytes
+	w.raw(appendFooter(table, f))
+	w.flush()
+	if w.err == nil {
+		if err := w.f.Sync(); err != nil {
+			w.fail(err)
+		}
+	}
+	if err := w.f.Close(); err != nil {
+		w.fail(err)
+	}
+	if w.err != nil {
+		_ = w.fs.Remove(w.name) // the first error says more than a second one
+		return 0, w.err
+	}
+	return f.fileLength, nil
+}
+
+// abort closes and removes the file and returns err, or the error met before it.
+func (w *fileWriter) abort(err error) error {
+	if w.err == nil {
+		w.err = err
+	}
+	_ = w.f.Close()
+	_ = w.fs.Remove(w.name)
+	return w.err
+}

@@ -1,0 +1,189 @@
+package segment
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/cespare/xxhash/v2"
+
+	"svc/internal/apierr"
+)
+
+// docs/SEGMENT.md describes every byte that the constants here name.
+
+// formatVersion is the layout of the file. A reader refuses versions it does not know.
+const formatVersion = 1
+
+// featureVersion counts what a writer records beside the layout. A reader
+// accepts any value; a segment with an older one may want to be written again.
+const featureVersion = 1
+
+// fileMagic begins every segment file and footerMagic ends it.
+const (
+	fileMagic   = "svc.seg\n"
+	footerMagic = "svc.end\n"
+)
+
+const (
+	sectionAlign = 64 // of section starts: a cache line
+	headerBytes  = 64 // magic and zeros
+	footerBytes  = 64
+	entryBytes   = 32 // of one entry of the section table
+
+	// maxSections bounds what a reader believes of a footer.
+	maxSections = 1 << 16
+	// maxRows keeps row+1 and every 32-bit count of rows inside 32 bits.
+	maxRows = 1<<31 - 1
+)
+
+// tag names a kind of section by four letters.
+type tag uint32
+
+func newTag(s string) tag { return tag(binary.LittleEndian.Uint32([]byte(s))) }
+
+func (t tag) String() string {
+	b := binary.LittleEndian.AppendUint32(nil, uint32(t))
+	for i, c := range b {
+		if c < 'a' || c > 'z' {
+			b[i] = '.'
+		}
+	}
+	return string(b)
+}
+
+// The kinds of sections, in the order they stand in a file. Readers skip
+// kinds they do not know.
+var (
+	tagMeta        = newTag("meta") // counts
+	tagDocIDs      = newTag("dids") // row → DocID
+	tagExternalIDs = newTag("xids") // row → external id
+	tagIDHash      = newTag("xhsh") // external id → row
+	tagDicts       = newTag("ddic") // dictionaries of document blocks
+	tagDocIndex    = newTag("didx") // row → block and slot, block → offset
+	tagDocs        = newTag("docs") // document blocks
+	tagPostings    = newTag("post") // postings of words
+	tagTerms       = newTag("term") // word → offset in postings
+	tagPrefixPosts = newTag("pfxp") // postings of short prefixes
+	tagPrefixes    = newTag("pfxk") // short prefix → offset in prefix postings
+	tagPresence    = newTag("pres") // field → rows that have it
+	tagWordCounts  = newTag("wcnt") // field, row → number of words
+	tagColumns     = newTag("cols") // columns
+	tagColumnDir   = newTag("cold") // field → column
+	tagGeo         = newTag("geop") // points
+
+	// Reserved for the vectors of one embedder each, whose number is the entry's aux.
+	tagVectors = newTag("vrow") // full rows
+	tagCodes   = newTag("vcod") // quantized rows
+	tagGraph   = newTag("vgrf") // neighbour lists
+)
+
+// smallSections are those whose checksums Open verifies: what a reader walks
+// on every call and trusts, all but the dictionary small in proportion to the file.
+var smallSections = map[tag]bool{
+	tagMeta: true, tagDicts: true, tagTerms: true, tagPrefixes: true, tagColumnDir: true,
+}
+
+// section is one entry of the section table.
+type section struct {
+	tag      tag
+	aux      uint32 // which of several sections of a kind
+	offset   int64
+	length   int64
+	checksum uint64 // xxhash64 of its bytes
+}
+
+func appendEntry(dst []byte, s section) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(s.tag))
+	dst = binary.LittleEndian.AppendUint32(dst, s.aux)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(s.offset))
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(s.length))
+	return binary.LittleEndian.AppendUint64(dst, s.checksum)
+}
+
+func parseEntry(b []byte) section {
+	return section{
+		tag:      tag(binary.LittleEndian.Uint32(b)),
+		aux:      binary.LittleEndian.Uint32(b[4:]),
+		offset:   int64(binary.LittleEndian.Uint64(b[8:])),
+		length:   int64(binary.LittleEndian.Uint64(b[16:])),
+		checksum: binary.LittleEndian.Uint64(b[24:]),
+	}
+}
+
+// footer is the last 64 bytes of a file.
+type footer struct {
+	tableOffset   int64
+	tableChecksum uint64
+	fileLength    int64
+	sections      uint32
+	version       uint32
+	features      uint32
+}
+
+func appendFooter(dst []byte, f footer) []byte {
+	at := len(dst)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(f.tableOffset))
+	dst = binary.LittleEndian.AppendUint64(dst, f.tableChecksum)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(f.fileLength))
+	dst = binary.LittleEndian.AppendUint32(dst, f.sections)
+	dst = binary.LittleEndian.AppendUint32(dst, f.version)
+	dst = binary.LittleEndian.AppendUint32(dst, f.features)
+	dst = append(dst, make([]byte, 12)...)
+	dst = binary.LittleEndian.AppendUint64(dst, xxhash.Sum64(dst[at:]))
+	return append(dst, footerMagic...)
+}
+
+// parseContainer reads header, footer and section table of a whole file.
+func parseContainer(name string, data []byte) (footer, []section, error) {
+	bad := func(part string, offset int, format string, args ...any) (footer, []section, error) {
+		return footer{}, nil, &apierr.Corruption{File: name, Section: part, Offset: int64(offset), Reason: fmt.Sprintf(format, args...)}
+	}
+	size := len(data)
+	if size < headerBytes+footerBytes {
+		return bad("footer", 0, "the file has %d bytes, a segment at least %d", size, headerBytes+footerBytes)
+	}
+	if string(data[:len(fileMagic)]) != fileMagic {
+		return bad("header", 0, "magic %q expected, %q found", fileMagic, data[:len(fileMagic)])
+	}
+	at := size - footerBytes
+	b := data[at:]
+	if string(b[56:]) != footerMagic {
+		return bad("footer", size-8, "magic %q expected, %q found: the file may be cut", footerMagic, b[56:])
+	}
+	if want, got := binary.LittleEndian.Uint64(b[48:]), xxhash.Sum64(b[:48]); want != got {
+		return bad("footer", at, "checksum %016x expected, %016x found", want, got)
+	}
+	f := footer{
+		tableOffset:   int64(binary.LittleEndian.Uint64(b)),
+		tableChecksum: binary.LittleEndian.Uint64(b[8:]),
+		fileLength:    int64(binary.LittleEndian.Uint64(b[16:])),
+		sections:      binary.LittleEndian.Uint32(b[24:]),
+		version:       binary.LittleEndian.Uint32(b[28:]),
+		features:      binary.LittleEndian.Uint32(b[32:]),
+	}
+	if f.version != formatVersion {
+		return bad("footer", at+28, "format version %d, this program reads version %d", f.version, formatVersion)
+	}
+	if f.fileLength != int64(size) {
+		return bad("footer", at+16, "a length of %d bytes expected, %d found", f.fileLength, size)
+	}
+	tableBytes := int64(f.sections) * entryBytes
+	if f.sections > maxSections || f.tableOffset < headerBytes || f.tableOffset > int64(at) || tableBytes != int64(at)-f.tableOffset {
+		return bad("table", -1, "%d sections at offset %d do not end at the footer", f.sections, f.tableOffset)
+	}
+	table := data[f.tableOffset:at]
+	if got := xxhash.Sum64(table); got != f.tableChecksum {
+		return bad("table", int(f.tableOffset), "checksum %016x expected, %016x found", f.tableChecksum, got)
+	}
+	sections := make([]section, f.sections)
+	end := int64(headerBytes)
+	for i := range sections {
+		s := parseEntry(table[i*entryBytes:])
+		if s.offset%sectionAlign != 0 || s.offset < end || s.length < 0 || s.length > f.tableOffset-s.offset {
+			return bad("table", int(f.tableOffset)+i*entryBytes, "section %v at offset %d with %d bytes overlaps or leaves the file", s.tag, s.offset, s.length)
+		}
+		end = s.offset + s.length
+		sections[i] = s
+	}
+	return f, sections, nil
+}

@@ -1,0 +1,210 @@
+package segment
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/golang/geo/r1"
+	"github.com/golang/geo/s1"
+	"github.com/golang/geo/s2"
+)
+
+// earthMeters is the radius of the sphere on which distances are measured.
+const earthMeters = 6371000
+
+// geoPoints gathers points by ascending row.
+type geoPoints struct {
+	rows     []uint32
+	lat, lng []float64
+}
+
+func (g *geoPoints) add(row uint32, lat, lng float64) {
+	if n := len(g.rows); n > 0 && g.rows[n-1] == row || math.IsNaN(lat) || math.IsNaN(lng) {
+		return
+	}
+	g.rows = append(g.rows, row)
+	g.lat = append(g.lat, lat)
+	g.lng = append(g.lng, lng)
+}
+
+// write writes:
+//
+//	u32 n, u32 0
+//	n × f64 latitude, n × f64 longitude, by ascending row
+//	n × u64 S2 leaf cell, ascending
+//	n × u32 row, ascending
+//	n × u32 index of the cell's point in the arrays by row
+func (g *geoPoints) write(f *fileWriter) {
+	n := len(g.rows)
+	if n == 0 {
+		return
+	}
+	le := binary.LittleEndian
+	cells := make([]uint64, n)
+	order := make([]uint32, n)
+	for i := range g.rows {
+		cells[i] = uint64(s2.CellIDFromLatLng(s2.LatLngFromDegrees(g.lat[i], g.lng[i]).Normalized()))
+		order[i] = uint32(i)
+	}
+	slices.SortStableFunc(order, func(a, b uint32) int {
+		switch {
+		case cells[a] < cells[b]:
+			return -1
+		case cells[a] > cells[b]:
+			return 1
+		}
+		return 0
+	})
+	b := le.AppendUint64(nil, uint64(n))
+	for _, x := range g.lat {
+		b = le.AppendUint64(b, math.Float64bits(x))
+	}
+	for _, x := range g.lng {
+		b = le.AppendUint64(b, math.Float64bits(x))
+	}
+	for _, i := range order {
+		b = le.AppendUint64(b, cells[i])
+	}
+	for _, r := range g.rows {
+		b = le.AppendUint32(b, r)
+	}
+	for _, i := range order {
+		b = le.AppendUint32(b, i)
+	}
+	f.add(tagGeo, 0, b)
+}
+
+func (g *geoPoints) memoryBytes() int64 { return int64(cap(g.rows)*4 + (cap(g.lat)+cap(g.lng))*8) }
+
+// Geo holds one point a row, in degrees.
+type Geo struct {
+	n            int
+	lats, lngs   []byte
+	cells        []byte
+	rows, byCell []byte
+}
+
+const geoPointBytes = 32
+
+func openGeo(section []byte) (*Geo, bool) {
+	if len(section) < 8 {
+		return nil, false
+	}
+	n := uint64(binary.LittleEndian.Uint32(section))
+	if uint64(len(section)) != 8+geoPointBytes*n {
+		return nil, false
+	}
+	p := section[8:]
+	take := func(size uint64) []byte {
+		q := p[:size*n]
+		p = p[size*n:]
+		return q
+	}
+	return &Geo{n: int(n), lats: take(8), lngs: take(8), cells: take(8), rows: take(4), byCell: take(4)}, true
+}
+
+// Geo returns the points of the segment, or nil when no row has one.
+func (r *Reader) Geo() *Geo { return r.geo }
+
+func (g *Geo) row(i int) uint32 { return binary.LittleEndian.Uint32(g.rows[4*i:]) }
+
+func (g *Geo) at(i int) (lat, lng float64) {
+	return math.Float64frombits(binary.LittleEndian.Uint64(g.lats[8*i:])), math.Float64frombits(binary.LittleEndian.Uint64(g.lngs[8*i:]))
+}
+
+// Rows returns the rows that have a point, as a bitmap of the caller's own.
+func (g *Geo) Rows() *roaring.Bitmap {
+	rows := make([]uint32, g.n)
+	for i := range rows {
+		rows[i] = g.row(i)
+	}
+	b := roaring.New()
+	b.AddMany(rows)
+	return b
+}
+
+// Point returns the point of a row.
+func (g *Geo) Point(row Row) (lat, lng float64, ok bool) {
+	i := sort.Search(g.n, func(i int) bool { return g.row(i) >= uint32(row) })
+	if i == g.n || g.row(i) != uint32(row) {
+		return 0, 0, false
+	}
+	lat, lng = g.at(i)
+	return lat, lng, true
+}
+
+// Distance returns the meters between two points given in degrees, by the haversine formula.
+func Distance(lat1, lng1, lat2, lng2 float64) float64 {
+	const degree = math.Pi / 180
+	sinLat := math.Sin((lat2 - lat1) * degree / 2)
+	sinLng := math.Sin((lng2 - lng1) * degree / 2)
+	h := sinLat*sinLat + math.Cos(lat1*degree)*math.Cos(lat2*degree)*sinLng*sinLng
+	return 2 * earthMeters * math.Asin(math.Sqrt(min(h, 1)))
+}
+
+// AddRowsInCap adds the rows within meters of the point.
+func (g *Geo) AddRowsInCap(dst *roaring.Bitmap, lat, lng, meters float64) {
+	if !(meters >= 0) {
+		return
+	}
+	test := func(a, b float64) bool { return Distance(lat, lng, a, b) <= meters }
+	// A millimetre more, so that no point on the edge is lost to the arithmetic of the covering.
+	center := s2.PointFromLatLng(s2.LatLngFromDegrees(lat, lng).Normalized())
+	angle := s1.Angle(min((meters+1e-3)/earthMeters, math.Pi))
+	g.addCovered(dst, s2.CapFromCenterAngle(center, angle), test)
+}
+
+// AddRowsInBox adds the rows in the box, edges included; left > right means
+// that it crosses the antimeridian.
+func (g *Geo) AddRowsInBox(dst *roaring.Bitmap, top, left, bottom, right float64) {
+	if !(bottom <= top) {
+		return
+	}
+	test := func(lat, lng float64) bool {
+		if lat < bottom || lat > top {
+			return false
+		}
+		if left <= right {
+			return left <= lng && lng <= right
+		}
+		return lng >= left || lng <= right
+	}
+	const degree, edge = math.Pi / 180, 1e-9
+	rect := s2.Rect{
+		Lat: r1.Interval{Lo: max(bottom*degree-edge, -math.Pi/2), Hi: min(top*degree+edge, math.Pi/2)},
+		Lng: s1.FullInterval(),
+	}
+	width := right - left
+	if width < 0 {
+		width += 360
+	}
+	if left >= -180 && left <= 180 && right >= -180 && right <= 180 && width < 359 {
+		rect.Lng = s1.IntervalFromEndpoints(left*degree, right*degree).Expanded(edge)
+	}
+	if !rect.IsValid() || rect.IsEmpty() {
+		return
+	}
+	g.addCovered(dst, rect, test)
+}
+
+// addCovered adds the rows whose points pass the test, looking only at the
+// cells that cover the region.
+func (g *Geo) addCovered(dst *roaring.Bitmap, region s2.Region, test func(lat, lng float64) bool) {
+	c := s2.RegionCoverer{MaxLevel: s2.MaxLevel, LevelMod: 1, MaxCells: 16}
+	var rows []uint32
+	for _, cell := range c.Covering(region) {
+		from, to := uint64(cell.RangeMin()), uint64(cell.RangeMax())
+		i := sort.Search(g.n, func(i int) bool { return binary.LittleEndian.Uint64(g.cells[8*i:]) >= from })
+		for ; i < g.n && binary.LittleEndian.Uint64(g.cells[8*i:]) <= to; i++ {
+			at := int(binary.LittleEndian.Uint32(g.byCell[4*i:]))
+			if at < g.n && test(g.at(at)) {
+				rows = append(rows, g.row(at))
+			}
+		}
+	}
+	slices.Sort(rows)
+	dst.AddMany(rows)
+}

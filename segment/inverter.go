@@ -1,0 +1,168 @@
+package segment
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"slices"
+)
+
+// maxWordBytes is the longest word that is kept.
+const maxWordBytes = 1<<16 - 1
+
+// inverter is the inverted index in memory: for each (word, field) the rows
+// and positions, in the code in which they are written, in chains of slices of
+// growing size (as in Lucene's ByteBlockPool).
+type inverter struct {
+	words byteTable
+	slabs arena
+	lists []wordList // by number in words
+}
+
+type wordList struct {
+	count    uint32 // rows
+	firstRow uint32
+	lastRow  uint32
+	next     uint32 // last position of lastRow + 1
+	rows     chain  // uvarint distances − 1 of the rows after the first
+	pos      chain  // positions, each row's last byte marked when the next row begins
+}
+
+const wordListBytes = 48
+
+// chain is a list of slices in an arena. A slice ends with the address of the next one.
+type chain struct {
+	head  uint32
+	at    uint32 // of the next byte
+	left  uint16 // bytes up to the link
+	level uint8
+	some  bool
+}
+
+// sliceBytes are the sizes of a chain's slices, link apart.
+var sliceBytes = [...]uint16{8, 16, 28, 60, 124, 252, 508, 1020}
+
+const linkBytes = 4
+
+func (v *inverter) put(c *chain, b byte) {
+	if c.left == 0 {
+		size := sliceBytes[c.level]
+		at := v.slabs.alloc(int(size) + linkBytes)
+		if c.some {
+			binary.LittleEndian.PutUint32(v.slabs.bytes(c.at, linkBytes), at)
+		} else {
+			c.head, c.some = at, true
+		}
+		c.at, c.left = at, size
+		if int(c.level) < len(sliceBytes)-1 {
+			c.level++
+		}
+	}
+	v.slabs.chunks[c.at>>16][c.at&0xffff] = b
+	c.at++
+	c.left--
+}
+
+// read appends the bytes of a chain.
+func (v *inverter) read(dst []byte, c *chain) []byte {
+	if !c.some {
+		return dst
+	}
+	at := c.head
+	for level := 0; ; level = min(level+1, len(sliceBytes)-1) {
+		size := uint32(sliceBytes[level])
+		if end := at + size; c.at >= at && c.at <= end {
+			return append(dst, v.slabs.bytes(at, int(c.at-at))...)
+		}
+		dst = append(dst, v.slabs.bytes(at, int(size))...)
+		at = binary.LittleEndian.Uint32(v.slabs.bytes(at+size, linkBytes))
+	}
+}
+
+// add records an occurrence; rows come in ascending order, positions of a row too.
+func (v *inverter) add(row uint32, f FieldID, word []byte, position uint16) {
+	if len(word) == 0 || len(word) > maxWordBytes {
+		return
+	}
+	n, fresh := v.words.index(word, uint16(f))
+	if fresh {
+		v.lists = append(v.lists, wordList{firstRow: row, lastRow: row, count: 1})
+	}
+	l := &v.lists[n]
+	switch {
+	case l.lastRow != row:
+		v.endRow(l)
+		for d := row - l.lastRow - 1; ; d >>= 7 {
+			if d < 0x80 {
+				v.put(&l.rows, byte(d))
+				break
+			}
+			v.put(&l.rows, byte(d)|0x80)
+		}
+		l.lastRow, l.next = row, 0
+		l.count++
+	case uint32(position) < l.next:
+		return // the same position again
+	}
+	d := uint32(position) - l.next
+	for ; d > payload; d >>= 6 {
+		v.put(&l.pos, byte(d&payload))
+	}
+	v.put(&l.pos, byte(d)|endOfNumber)
+	l.next = uint32(position) + 1
+}
+
+// endRow marks the last position of the last row.
+func (v *inverter) endRow(l *wordList) {
+	at := l.pos.at - 1
+	v.slabs.chunks[at>>16][at&0xffff] |= endOfRow
+}
+
+func (v *inverter) memoryBytes() int64 {
+	return v.words.memoryBytes() + v.slabs.memoryBytes() + int64(cap(v.lists))*wordListBytes
+}
+
+// wordOrder is a (word, field) on its way to be sorted.
+type wordOrder struct {
+	head   uint64 // first 8 bytes of the word, zero-padded, big-endian
+	number uint32
+	field  uint16
+}
+
+// sorted returns the numbers of all (word, field) by word, then field.
+func (v *inverter) sorted() []wordOrder {
+	order := make([]wordOrder, v.words.len())
+	for n := range order {
+		var head [8]byte
+		copy(head[:], v.words.key(n))
+		order[n] = wordOrder{head: binary.BigEndian.Uint64(head[:]), number: uint32(n), field: v.words.entries[n].extra}
+	}
+	slices.SortFunc(order, func(a, b wordOrder) int {
+		if a.head != b.head {
+			return cmp.Compare(a.head, b.head)
+		}
+		if c := bytes.Compare(v.words.key(int(a.number)), v.words.key(int(b.number))); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.field, b.field)
+	})
+	return order
+}
+
+// field decodes one (word, field); rows and positions are appended to the buffers.
+func (v *inverter) field(w wordOrder, rows []uint32, positions, scratch []byte) (fr fieldRows, r []uint32, p, s []byte) {
+	l := &v.lists[w.number]
+	v.endRow(l)
+	fromRow, fromPos := len(rows), len(positions)
+	row := l.firstRow
+	rows = append(rows, row)
+	scratch = v.read(scratch[:0], &l.rows)
+	for b := scratch; len(b) > 0; {
+		d, n := binary.Uvarint(b)
+		b = b[n:]
+		row += uint32(d) + 1
+		rows = append(rows, row)
+	}
+	positions = v.read(positions, &l.pos)
+	return fieldRows{id: FieldID(w.field), rows: rows[fromRow:], positions: positions[fromPos:]}, rows, positions, scratch
+}

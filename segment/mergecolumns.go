@@ -1,0 +1,164 @@
+package segment
+
+import (
+	"bytes"
+	"slices"
+)
+
+// mergeColumns writes the columns that stay and those that are added.
+func (m *merger) mergeColumns() error {
+	w := newColumnWriter(m.f)
+	fields := m.unionFields(func(l Live) []FieldID {
+		return slices.DeleteFunc(slices.Clone(l.columnFields), func(f FieldID) bool { return !m.o.keeps(f) })
+	})
+	if m.o.Columns != nil {
+		fields = append(fields, m.o.Columns.fields()...)
+		slices.Sort(fields)
+	}
+	for _, f := range fields {
+		if err := m.check(); err != nil {
+			return err
+		}
+		switch {
+		case m.o.Columns != nil && m.o.Columns.columns[f] != nil:
+			w.encode(f, m.o.Columns.columns[f].data(len(m.origins)))
+		case len(m.in) == 1 && m.intact[0]:
+			c := m.in[0].columns[f]
+			w.copy(f, c.data, c.checksum)
+		default:
+			w.encode(f, m.mergeColumn(f))
+		}
+	}
+	w.finish()
+	return nil
+}
+
+// mergeColumn brings the columns of a field together.
+func (m *merger) mergeColumn(f FieldID) *columnData {
+	d := &columnData{rows: len(m.origins)}
+	bits := newRowBits(len(m.origins))
+	var old []uint32
+	rowsOf := func(list func(*Column) rowList) []uint32 {
+		for i, l := range m.in {
+			if c := l.columns[f]; c != nil {
+				p := list(c)
+				old = p.appendTo(old[:0])
+				bits.addMapped(old, m.rows[i])
+			}
+		}
+		set := bits.take()
+		return set.appendTo(nil)
+	}
+	d.null = rowsOf(func(c *Column) rowList { return c.null })
+	d.empty = rowsOf(func(c *Column) rowList { return c.empty })
+
+	columns := make([]*Column, len(m.in))
+	for i, l := range m.in {
+		columns[i] = l.columns[f]
+	}
+	numbers := newOrdinalMerger(m, columns, (*Column).Numbers, (*Column).RowNumbers)
+	numbers.merge(func(a *Column, i int, b *Column, j int) int {
+		switch x, y := a.Number(i), b.Number(j); {
+		case x < y:
+			return -1
+		case x > y:
+			return 1
+		}
+		return 0
+	})
+	for _, o := range numbers.values {
+		d.numbers = append(d.numbers, columns[o.in].Number(int(o.row)))
+	}
+	d.numberPairs = numbers.pairs
+
+	strings := newOrdinalMerger(m, columns, (*Column).Strings, (*Column).RowStrings)
+	strings.merge(func(a *Column, i int, b *Column, j int) int { return bytes.Compare(a.String(i), b.String(j)) })
+	d.stringCount = len(strings.values)
+	d.stringPairs = strings.pairs
+	d.strings = func(ord int) []byte { o := strings.values[ord]; return columns[o.in].String(int(o.row)) }
+	d.originals = func(ord int) []byte { o := strings.values[ord]; return columns[o.in].originals.get(int(o.row)) }
+	return d
+}
+
+// ordinalMerger brings the values of columns to common ordinals, leaving out those that no live row has.
+type ordinalMerger struct {
+	m       *merger
+	columns []*Column
+	count   func(*Column) int
+	forward func(*Column, []uint32, Row) []uint32
+
+	ords   [][]uint32 // by input and ordinal there: first the lowest row of the output, at last the ordinal in it
+	values []origin   // by ordinal: input and ordinal there; of the input with the lowest row
+	pairs  []rowOrdinal
+}
+
+func newOrdinalMerger(m *merger, columns []*Column, count func(*Column) int, forward func(*Column, []uint32, Row) []uint32) *ordinalMerger {
+	return &ordinalMerger{m: m, columns: columns, count: count, forward: forward}
+}
+
+func (o *ordinalMerger) merge(compare func(a *Column, i int, b *Column, j int) int) {
+	o.ords = make([][]uint32, len(o.columns))
+	total := 0
+	for i, c := range o.columns {
+		if c != nil {
+			o.ords[i] = make([]uint32, o.count(c))
+			total += len(o.ords[i])
+			for j := range o.ords[i] {
+				o.ords[i][j] = noRow
+			}
+		}
+	}
+	if total == 0 {
+		return
+	}
+	var row []uint32
+	for to, from := range o.m.origins {
+		if c := o.columns[from.in]; c != nil {
+			row = o.forward(c, row[:0], Row(from.row))
+			for _, ord := range row {
+				if ords := o.ords[from.in]; int(ord) < len(ords) && ords[ord] == noRow {
+					ords[ord] = uint32(to)
+				}
+			}
+		}
+	}
+	next := make([]int, len(o.columns))
+	for {
+		best := -1
+		for i, c := range o.columns {
+			for next[i] < len(o.ords[i]) && o.ords[i][next[i]] == noRow {
+				next[i]++
+			}
+			if next[i] < len(o.ords[i]) && (best < 0 || compare(c, next[i], o.columns[best], next[best]) < 0) {
+				best = i
+			}
+		}
+		if best < 0 {
+			break
+		}
+		ord := uint32(len(o.values))
+		value, lowest := origin{uint32(best), uint32(next[best])}, o.ords[best][next[best]]
+		bestColumn, bestOrd := o.columns[best], next[best]
+		for i := best; i < len(o.columns); i++ {
+			if i != best && (next[i] >= len(o.ords[i]) || compare(o.columns[i], next[i], bestColumn, bestOrd) != 0) {
+				continue
+			}
+			if low := o.ords[i][next[i]]; low < lowest {
+				value, lowest = origin{uint32(i), uint32(next[i])}, low
+			}
+			o.ords[i][next[i]] = ord
+			next[i]++
+		}
+		o.values = append(o.values, value)
+	}
+	for to, from := range o.m.origins {
+		if c := o.columns[from.in]; c != nil {
+			row = o.forward(c, row[:0], Row(from.row))
+			for _, ord := range row {
+				if int(ord) < len(o.ords[from.in]) {
+					o.pairs = append(o.pairs, rowOrdinal{uint32(to), o.ords[from.in][ord]})
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,302 @@
+package segment
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+)
+
+// fieldSource is the part of a word in a field of one input: coded rows or
+// rows as numbers, and the coded positions.
+type fieldSource struct {
+	in        int
+	rows      []uint32 // of the input
+	positions []byte
+
+	next int // in rows
+	at   int // in positions
+}
+
+// head returns the row of the output of the next live row, after passing deleted ones.
+func (s *fieldSource) head(to []uint32) uint32 {
+	for ; s.next < len(s.rows); s.next++ {
+		r := s.rows[s.next]
+		if int(r) < len(to) && to[r] != noRow {
+			return to[r]
+		}
+		s.at = skipRows(s.positions, s.at, 1)
+	}
+	return noRow
+}
+
+// wordMerger brings the fields of one word from several inputs together.
+type wordMerger struct {
+	m       *merger
+	fields  []FieldID
+	sources [][]fieldSource // by place in fields
+	buffers [][]uint32      // spare, for rows
+	lent    [][]uint32
+
+	rows []uint32
+	pos  []byte
+	out  []fieldRows
+}
+
+func (w *wordMerger) reset() {
+	w.fields = w.fields[:0]
+	w.sources = w.sources[:0]
+	w.buffers = append(w.buffers, w.lent...)
+	w.lent = w.lent[:0]
+}
+
+func (w *wordMerger) add(f FieldID, s fieldSource) {
+	i, ok := slices.BinarySearch(w.fields, f)
+	if !ok {
+		w.fields = slices.Insert(w.fields, i, f)
+		if n := len(w.sources); n < cap(w.sources) {
+			spare := w.sources[:n+1][n][:0]
+			w.sources = slices.Insert(w.sources, i, spare)
+		} else {
+			w.sources = slices.Insert(w.sources, i, nil)
+		}
+	}
+	w.sources[i] = append(w.sources[i], s)
+}
+
+// addPosting adds the fields of a posting of an input.
+func (w *wordMerger) addPosting(in int, p Posting) error {
+	at := p.first
+	if p.fields >= directoryFields {
+		at += 4 * p.fields
+	}
+	for range p.fields {
+		var f FieldPosting
+		f, at = p.readField(at)
+		var buf []uint32
+		if n := len(w.buffers); n > 0 {
+			buf, w.buffers = w.buffers[n-1][:0], w.buffers[:n-1]
+		}
+		rows := f.rows.appendTo(buf)
+		w.lent = append(w.lent, rows)
+		if len(rows) == 0 || len(rows) != f.rows.count {
+			return w.m.in[in].damaged(tagPostings, "%d rows where %d are counted", len(rows), f.rows.count)
+		}
+		w.add(f.id, fieldSource{in: in, rows: rows, positions: f.positions[f.skips:]})
+	}
+	return nil
+}
+
+// merge returns the fields with their rows in the output, valid until the
+// next call. A field whose rows are all deleted is left out.
+func (w *wordMerger) merge() ([]fieldRows, error) {
+	type span struct{ r0, r1, p0, p1 int }
+	var few [16]span
+	spans := few[:0]
+	w.rows, w.pos, w.out = w.rows[:0], w.pos[:0], w.out[:0]
+	for i := range w.fields {
+		s := span{r0: len(w.rows), p0: len(w.pos)}
+		if err := w.mergeField(w.sources[i]); err != nil {
+			return nil, err
+		}
+		s.r1, s.p1 = len(w.rows), len(w.pos)
+		spans = append(spans, s)
+	}
+	for i, f := range w.fields {
+		if s := spans[i]; s.r1 > s.r0 {
+			w.out = append(w.out, fieldRows{id: f, rows: w.rows[s.r0:s.r1], positions: w.pos[s.p0:s.p1]})
+		}
+	}
+	return w.out, nil
+}
+
+// mergeField appends the rows and positions of one field. Positions are
+// copied in stretches that no row of another input and no deleted row interrupts.
+func (w *wordMerger) mergeField(sources []fieldSource) error {
+	for {
+		var best *fieldSource
+		first, second := uint32(noRow), uint32(noRow)
+		for i := range sources {
+			s := &sources[i]
+			switch h := s.head(w.m.rows[s.in]); {
+			case h == noRow:
+			case h < first:
+				first, second = h, first
+				best = s
+			case h < second:
+				second = h
+			}
+		}
+		if best == nil {
+			break
+		}
+		to := w.m.rows[best.in]
+		begin := best.next
+		for best.next < len(best.rows) {
+			r := best.rows[best.next]
+			if int(r) >= len(to) || to[r] == noRow || to[r] >= second {
+				break
+			}
+			w.rows = append(w.rows, to[r])
+			best.next++
+		}
+		end := len(best.positions)
+		if best.next < len(best.rows) {
+			end = skipRows(best.positions, best.at, best.next-begin)
+		}
+		w.pos = append(w.pos, best.positions[best.at:end]...)
+		best.at = end
+	}
+	for i := range sources {
+		if s := &sources[i]; s.at != len(s.positions) {
+			return w.m.in[s.in].damaged(tagPostings, "positions of fewer rows than a word has")
+		}
+	}
+	return nil
+}
+
+// mergeWords writes postings, dictionary and prefix postings.
+func (m *merger) mergeWords() error {
+	d, err := newDictionaryWriter(m.f)
+	if err != nil {
+		return err
+	}
+	its := make([]*TermIterator, 0, len(m.in))
+	ins := make([]int, 0, len(m.in))
+	advance := func(i int) error {
+		if its[i].Next() {
+			return nil
+		}
+		if err := its[i].Err(); err != nil {
+			return err
+		}
+		its = slices.Delete(its, i, i+1)
+		ins = slices.Delete(ins, i, i+1)
+		return nil
+	}
+	for i, l := range m.in {
+		its = append(its, l.Terms(nil, nil, nil))
+		ins = append(ins, i)
+	}
+	for i := len(its) - 1; i >= 0; i-- {
+		if err := advance(i); err != nil {
+			return err
+		}
+	}
+	var counter prefixCounter
+	w := wordMerger{m: m}
+	var word []byte
+	for n := 0; len(its) > 0; n++ {
+		if n%256 == 0 {
+			if err := m.check(); err != nil {
+				return err
+			}
+		}
+		word = append(word[:0], its[0].Word()...)
+		for _, it := range its[1:] {
+			if bytes.Compare(it.Word(), word) < 0 {
+				word = append(word[:0], it.Word()...)
+			}
+		}
+		w.reset()
+		for i := len(its) - 1; i >= 0; i-- {
+			if !bytes.Equal(its[i].Word(), word) {
+				continue
+			}
+			p, ok := readPosting(m.in[ins[i]].postings, its[i].offset)
+			if !ok {
+				return m.in[ins[i]].damaged(tagPostings, "no posting of %q at offset %d", word, its[i].offset)
+			}
+			if err := w.addPosting(ins[i], p); err != nil {
+				return err
+			}
+			if err := advance(i); err != nil {
+				return err
+			}
+		}
+		fields, err := w.merge()
+		if err != nil {
+			return err
+		}
+		if len(fields) == 0 {
+			continue // in deleted rows only
+		}
+		counter.word(word)
+		if err := d.add(word, fields); err != nil {
+			return fmt.Errorf("cannot add %q to the dictionary: %w", word, err)
+		}
+	}
+	if err := d.finish(); err != nil {
+		return err
+	}
+	if !m.o.Prefixes {
+		return nil
+	}
+	return m.mergePrefixes(counter.finish())
+}
+
+// mergePrefixes writes the prefix postings: those of the inputs brought
+// together, and in inputs that have none for a prefix the union of its words.
+func (m *merger) mergePrefixes(keys []uint64) error {
+	slices.Sort(keys)
+	m.f.begin(tagPrefixPosts, 0)
+	p := prefixWriter{post: postingWriter{w: m.f}}
+	w := wordMerger{m: m}
+	for _, key := range keys {
+		if err := m.check(); err != nil {
+			return err
+		}
+		w.reset()
+		prefix := keyPrefix(key)
+		unions := make([]union, len(m.in)) // their rows are used until the posting is written
+		for i, l := range m.in {
+			if posting, ok := l.Prefix(prefix); ok {
+				if err := w.addPosting(i, posting); err != nil {
+					return err
+				}
+				continue
+			}
+			if err := l.unionOf(prefix, &unions[i]); err != nil {
+				return err
+			}
+			for _, f := range unions[i].take() {
+				w.add(f.id, fieldSource{in: i, rows: f.rows, positions: f.positions})
+			}
+		}
+		fields, err := w.merge()
+		if err != nil {
+			return err
+		}
+		if len(fields) > 0 {
+			p.write(key, fields)
+		}
+	}
+	m.f.end()
+	m.f.add(tagPrefixes, 0, p.table())
+	return nil
+}
+
+// unionOf gathers the occurrences of all words with a prefix.
+func (r *Reader) unionOf(prefix []byte, u *union) error {
+	it := r.Terms(prefix, afterPrefix(prefix), nil)
+	var rows []uint32
+	for it.Next() {
+		if _, ok := prefixOf(it.Word(), len(prefix)); !ok {
+			continue
+		}
+		p := it.Posting()
+		at := p.first
+		if p.fields >= directoryFields {
+			at += 4 * p.fields
+		}
+		for range p.fields {
+			var f FieldPosting
+			f, at = p.readField(at)
+			rows = f.rows.appendTo(rows[:0])
+			if !validPositions(f.positions[f.skips:], len(rows)) {
+				return r.damaged(tagPostings, "positions of %q are not those of %d rows", it.Word(), len(rows))
+			}
+			u.add(f.id, rows, f.positions[f.skips:])
+		}
+	}
+	return it.Err()
+}

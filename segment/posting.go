@@ -1,0 +1,398 @@
+package segment
+
+import (
+	"encoding/binary"
+	"sort"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
+
+const (
+	// directoryFields is from how many fields on a posting has a directory of
+	// its fields; below, walking them is as quick.
+	directoryFields = 8
+
+	// unionRows is from how many rows, summed over several fields, on a posting
+	// holds the union of its rows beside them: the whole word is asked for far more
+	// often than the word in one field.
+	unionRows = 64
+
+	postingAlign = 8 // of row lists in Roaring format, in the section
+)
+
+// Posting tells where one word stands: rows and positions, field by field.
+// The zero Posting has no fields.
+type Posting struct {
+	section []byte
+	start   int // of the posting in the section
+	first   int // of its first field, or of its directory
+	fields  int
+	union   rowList // over all fields; empty when not stored
+}
+
+// rowList is the code of some rows in mapped memory.
+type rowList struct {
+	p     []byte
+	code  int
+	count int
+}
+
+func (l rowList) bitmap() *roaring.Bitmap        { return rowBitmap(l.p, l.code, l.count) }
+func (l rowList) appendTo(dst []uint32) []uint32 { return appendRows(dst, l.p, l.code, l.count) }
+func (l rowList) cursor() rowCursor              { return rowCursor{p: l.p, code: l.code, count: l.count} }
+func (l rowList) single() (uint32, bool)         { return l.at0(), l.count == 1 && l.code == rowsDelta }
+func (l rowList) at0() uint32                    { d, _ := binary.Uvarint(l.p); return uint32(d) }
+func (l rowList) addTo(dst *roaring.Bitmap) {
+	if l.code == rowsRoaring {
+		dst.Or(l.bitmap())
+		return
+	}
+	var few [roaringRows]uint32
+	if rows := l.appendTo(few[:0]); len(rows) < 4 {
+		for _, r := range rows {
+			dst.Add(r)
+		}
+	} else {
+		dst.AddMany(rows)
+	}
+}
+
+// scan reads numbers from a section and notes when they leave it.
+type scan struct {
+	p   []byte
+	at  int
+	bad bool
+}
+
+func (s *scan) uvarint() uint64 {
+	if s.at < len(s.p) && s.p[s.at] < 0x80 {
+		s.at++
+		return uint64(s.p[s.at-1])
+	}
+	if s.at <= len(s.p) {
+		if v, n := binary.Uvarint(s.p[s.at:]); n > 0 {
+			s.at += n
+			return v
+		}
+	}
+	s.bad = true
+	return 0
+}
+
+func (s *scan) align(n int) { s.at = (s.at + n - 1) / n * n }
+
+// take returns the next n bytes.
+func (s *scan) take(n uint64) []byte {
+	if s.at > len(s.p) || n > uint64(len(s.p)-s.at) {
+		s.bad = true
+		return nil
+	}
+	p := s.p[s.at : s.at+int(n) : s.at+int(n)]
+	s.at += int(n)
+	return p
+}
+
+// rows reads "uvarint length << 1 | code, padding, bytes".
+func (s *scan) rows(count uint64) rowList {
+	h := s.uvarint()
+	l := rowList{code: int(h & 1), count: int(count)}
+	if l.code == rowsRoaring {
+		s.align(postingAlign)
+	}
+	l.p = s.take(h >> 1)
+	if count > maxRows || l.code == rowsDelta && count > uint64(len(l.p)) {
+		s.bad = true
+	}
+	return l
+}
+
+// readPosting reads the posting that begins at an offset of a section. ok is
+// false when the bytes there cannot be one.
+func readPosting(section []byte, offset uint64) (p Posting, ok bool) {
+	if offset >= uint64(len(section)) {
+		return Posting{}, false
+	}
+	s := scan{p: section, at: int(offset)}
+	h := s.uvarint()
+	fields := h >> 1
+	if fields > 1<<16 {
+		return Posting{}, false
+	}
+	p = Posting{section: section, start: int(offset), fields: int(fields)}
+	if h&1 != 0 {
+		p.union = s.rows(s.uvarint())
+	}
+	p.first = s.at
+	if p.fields >= directoryFields {
+		s.take(4 * fields)
+	}
+	if s.bad {
+		return Posting{}, false
+	}
+	return p, true
+}
+
+// readField reads the part of a field at an offset and returns the offset behind it.
+func (p *Posting) readField(at int) (FieldPosting, int) {
+	s := scan{p: p.section, at: at}
+	h := s.uvarint()
+	f := FieldPosting{id: FieldID(h >> 1)}
+	if h&1 != 0 {
+		begin := s.at
+		s.uvarint()
+		f.rows = rowList{code: rowsDelta, count: 1, p: p.section[min(begin, s.at):s.at]}
+		begin = s.at
+		s.at = skipRows(p.section, s.at, 1)
+		f.positions = p.section[begin:s.at]
+	} else {
+		count := s.uvarint()
+		positions := s.uvarint()
+		f.rows = s.rows(count)
+		f.positions = s.take(positions)
+		if !s.bad {
+			f.skips = skipBytes(int(count))
+			s.bad = f.skips > len(f.positions)
+		}
+	}
+	if s.bad {
+		return FieldPosting{id: f.id}, len(p.section)
+	}
+	return f, s.at
+}
+
+// Fields returns in how many fields the word stands.
+func (p Posting) Fields() int { return p.fields }
+
+// Field returns the i-th field; they ascend by ID.
+func (p Posting) Field(i int) FieldPosting {
+	if i < 0 || i >= p.fields {
+		return FieldPosting{}
+	}
+	at := p.first
+	if p.fields >= directoryFields {
+		at = p.start + int(binary.LittleEndian.Uint32(p.section[p.first+4*i:]))
+		f, _ := p.readField(at)
+		return f
+	}
+	for ; ; i-- {
+		f, next := p.readField(at)
+		if i == 0 {
+			return f
+		}
+		at = next
+	}
+}
+
+// Find returns the part in field f.
+func (p Posting) Find(f FieldID) (FieldPosting, bool) {
+	if p.fields >= directoryFields {
+		i, ok := sort.Find(p.fields, func(i int) int { return int(f) - int(p.Field(i).id) })
+		if !ok {
+			return FieldPosting{}, false
+		}
+		return p.Field(i), true
+	}
+	at := p.first
+	for range p.fields {
+		fp, next := p.readField(at)
+		if fp.id >= f {
+			return fp, fp.id == f
+		}
+		at = next
+	}
+	return FieldPosting{}, false
+}
+
+// Rows returns the rows over all fields; shared, not to be modified. It, and
+// any bitmap computed from it, may use mapped memory: both end with the Reader.
+func (p Posting) Rows() *roaring.Bitmap {
+	switch {
+	case p.union.count > 0:
+		return p.union.bitmap()
+	case p.fields == 1:
+		return p.Field(0).Rows()
+	}
+	b := roaring.New()
+	p.addFields(b)
+	return b
+}
+
+// AddRows adds the rows over all fields to dst; for rare words it is cheaper than Rows.
+func (p Posting) AddRows(dst *roaring.Bitmap) {
+	if p.union.count > 0 {
+		p.union.addTo(dst)
+		return
+	}
+	p.addFields(dst)
+}
+
+func (p Posting) addFields(dst *roaring.Bitmap) {
+	at := p.first
+	if p.fields >= directoryFields {
+		at += 4 * p.fields
+	}
+	for range p.fields {
+		var f FieldPosting
+		f, at = p.readField(at)
+		f.rows.addTo(dst)
+	}
+}
+
+// FieldPosting is the part of a posting in one field.
+type FieldPosting struct {
+	id        FieldID
+	rows      rowList
+	positions []byte // skip table, then the positions of each row
+	skips     int    // bytes of the skip table
+}
+
+// ID returns the field.
+func (f FieldPosting) ID() FieldID { return f.id }
+
+// Count returns the number of rows.
+func (f FieldPosting) Count() int { return f.rows.count }
+
+// Rows returns the rows; shared, not to be modified, and valid like Posting.Rows.
+func (f FieldPosting) Rows() *roaring.Bitmap { return f.rows.bitmap() }
+
+// AddRows adds the rows to dst.
+func (f FieldPosting) AddRows(dst *roaring.Bitmap) { f.rows.addTo(dst) }
+
+// Positions returns a reader of the word's positions in the field.
+func (f FieldPosting) Positions() PositionReader {
+	return PositionReader{
+		rows:  f.rows.cursor(),
+		skips: f.positions[:f.skips],
+		p:     f.positions[f.skips:],
+	}
+}
+
+// PositionReader walks the positions of a word in a field. Asking for rows in
+// ascending order is fast; going back restarts. Not for several goroutines.
+type PositionReader struct {
+	rows  rowCursor
+	skips []byte
+	p     []byte
+	index int // of the row whose positions begin at p[at]
+	at    int
+}
+
+// Append appends the ascending positions of the row to dst; nothing when the row has none.
+func (p *PositionReader) Append(dst []uint16, row Row) []uint16 {
+	i, ok := p.rows.find(uint32(row))
+	if !ok {
+		return dst
+	}
+	if b := i / blockRows; i < p.index || b > p.index/blockRows {
+		p.index, p.at = b*blockRows, 0
+		if b > 0 {
+			if 4*b > len(p.skips) {
+				return dst
+			}
+			p.at = min(int(binary.LittleEndian.Uint32(p.skips[4*b-4:])), len(p.p))
+		}
+	}
+	if i > p.index {
+		p.at = skipRows(p.p, p.at, i-p.index)
+	}
+	dst, p.at = decodePositions(dst, p.p, p.at)
+	p.index = i + 1
+	return dst
+}
+
+// fieldRows is what a posting holds of one field, before it is written:
+// ascending rows, and their coded positions one after another.
+type fieldRows struct {
+	id        FieldID
+	rows      []uint32
+	positions []byte
+}
+
+// postingWriter writes postings to the open section of a file.
+type postingWriter struct {
+	w     *fileWriter
+	buf   []byte
+	code  []byte
+	union []uint32
+	merge []uint32
+}
+
+// write writes the posting of fields, ascending by id and none of them
+// empty, and returns its offset in the section.
+func (w *postingWriter) write(fields []fieldRows) uint64 {
+	offset := w.w.at()
+	base := int(offset % postingAlign)
+	n := len(fields)
+	total := 0
+	for _, f := range fields {
+		total += len(f.rows)
+	}
+	hasUnion := n > 1 && total >= unionRows
+	h := uint64(n) << 1
+	if hasUnion {
+		h |= 1
+	}
+	// buf begins with base bytes that are not written, so that alignment in it is that in the section.
+	b := append(w.buf[:0], zeros[:base]...)
+	b = binary.AppendUvarint(b, h)
+	if hasUnion {
+		w.union = append(w.union[:0], fields[0].rows...)
+		for _, f := range fields[1:] {
+			w.merge = appendUnion(w.merge[:0], w.union, f.rows)
+			w.union, w.merge = w.merge, w.union
+		}
+		b = binary.AppendUvarint(b, uint64(len(w.union)))
+		b = w.appendRows(b, w.union)
+	}
+	directory := len(b)
+	if n >= directoryFields {
+		b = append(b, make([]byte, 4*n)...)
+	}
+	for i, f := range fields {
+		if n >= directoryFields {
+			binary.LittleEndian.PutUint32(b[directory+4*i:], uint32(len(b)-base))
+		}
+		if len(f.rows) == 1 {
+			b = binary.AppendUvarint(b, uint64(f.id)<<1|1)
+			b = binary.AppendUvarint(b, uint64(f.rows[0]))
+			b = append(b, f.positions...)
+			continue
+		}
+		b = binary.AppendUvarint(b, uint64(f.id)<<1)
+		b = binary.AppendUvarint(b, uint64(len(f.rows)))
+		b = binary.AppendUvarint(b, uint64(len(f.positions)+skipBytes(len(f.rows))))
+		b = w.appendRows(b, f.rows)
+		b = appendSkips(b, f.positions, len(f.rows))
+		b = append(b, f.positions...)
+	}
+	w.buf = b
+	w.w.Write(b[base:])
+	return uint64(offset)
+}
+
+func (w *postingWriter) appendRows(b []byte, rows []uint32) []byte {
+	var code int
+	w.code, code = appendRowList(w.code[:0], rows)
+	b = binary.AppendUvarint(b, uint64(len(w.code))<<1|uint64(code))
+	if code == rowsRoaring {
+		for len(b)%postingAlign != 0 {
+			b = append(b, 0)
+		}
+	}
+	return append(b, w.code...)
+}
+
+// appendUnion appends the union of two ascending lists.
+func appendUnion(dst, a, b []uint32) []uint32 {
+	for len(a) > 0 && len(b) > 0 {
+		x, y := a[0], b[0]
+		if x <= y {
+			a = a[1:]
+		}
+		if y <= x {
+			b = b[1:]
+		}
+		dst = append(dst, min(x, y))
+	}
+	return append(append(dst, a...), b...)
+}

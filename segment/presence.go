@@ -1,0 +1,139 @@
+package segment
+
+import (
+	"encoding/binary"
+	"slices"
+	"sort"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
+
+// rowSet gathers ascending rows as runs, which costs 8 bytes for a field that every row has.
+type rowSet struct {
+	runs []rowRun
+	n    int
+}
+
+type rowRun struct{ first, last uint32 }
+
+func (s *rowSet) add(row uint32) {
+	if i := len(s.runs) - 1; i >= 0 {
+		switch last := &s.runs[i].last; row {
+		case *last:
+			return
+		case *last + 1:
+			*last = row
+			s.n++
+			return
+		}
+	}
+	s.runs = append(s.runs, rowRun{row, row})
+	s.n++
+}
+
+func (s *rowSet) appendTo(dst []uint32) []uint32 {
+	dst = slices.Grow(dst, s.n)
+	for _, r := range s.runs {
+		for row := r.first; ; row++ {
+			dst = append(dst, row)
+			if row == r.last {
+				break
+			}
+		}
+	}
+	return dst
+}
+
+const presenceEntryBytes = 16
+
+// writePresence writes for each field, ascending, the rows that have it:
+//
+//	u32 fields, u32 0
+//	fields × { u16 field, u16 code, u32 count, u32 offset, u32 length }
+//	row lists, at multiples of 8
+func writePresence(f *fileWriter, fields int, next func() (FieldID, []uint32)) {
+	head := make([]byte, 8, 8+fields*presenceEntryBytes)
+	binary.LittleEndian.PutUint32(head, uint32(fields))
+	base := cap(head)
+	var lists []byte
+	for range fields {
+		id, rows := next()
+		for len(lists)%8 != 0 {
+			lists = append(lists, 0)
+		}
+		at := len(lists)
+		var code int
+		lists, code = appendRowList(lists, rows)
+		head = binary.LittleEndian.AppendUint16(head, uint16(id))
+		head = binary.LittleEndian.AppendUint16(head, uint16(code))
+		head = binary.LittleEndian.AppendUint32(head, uint32(len(rows)))
+		head = binary.LittleEndian.AppendUint32(head, uint32(base+at))
+		head = binary.LittleEndian.AppendUint32(head, uint32(len(lists)-at))
+	}
+	f.begin(tagPresence, 0)
+	f.Write(head)
+	f.Write(lists)
+	f.end()
+}
+
+// presenceReader finds the row lists of fields.
+type presenceReader struct {
+	section []byte
+	fields  int
+}
+
+func openPresence(section []byte) (presenceReader, bool) {
+	if len(section) == 0 {
+		return presenceReader{}, true
+	}
+	if len(section) < 8 {
+		return presenceReader{}, false
+	}
+	n := binary.LittleEndian.Uint32(section)
+	if n > 1<<16 || len(section) < 8+int(n)*presenceEntryBytes {
+		return presenceReader{}, false
+	}
+	return presenceReader{section: section, fields: int(n)}, true
+}
+
+func (p *presenceReader) field(i int) FieldID {
+	return FieldID(binary.LittleEndian.Uint16(p.section[8+i*presenceEntryBytes:]))
+}
+
+func (p *presenceReader) rows(i int) (rowList, bool) {
+	e := p.section[8+i*presenceEntryBytes:]
+	l := rowList{code: int(binary.LittleEndian.Uint16(e[2:])), count: int(binary.LittleEndian.Uint32(e[4:]))}
+	from, n := uint64(binary.LittleEndian.Uint32(e[8:])), uint64(binary.LittleEndian.Uint32(e[12:]))
+	if from+n > uint64(len(p.section)) || l.code == rowsDelta && uint64(l.count) > n || l.code > rowsRoaring {
+		return rowList{}, false
+	}
+	l.p = p.section[from : from+n : from+n]
+	return l, true
+}
+
+// Present returns the rows whose document has the field; never nil. It is
+// shared, not to be modified, and may use mapped memory.
+func (r *Reader) Present(f FieldID) *roaring.Bitmap {
+	if l, ok := r.presenceOf(f); ok {
+		return l.bitmap()
+	}
+	return roaring.New()
+}
+
+// PresentFields returns the fields that some row has, ascending.
+func (r *Reader) PresentFields() []FieldID {
+	fields := make([]FieldID, r.presence.fields)
+	for i := range fields {
+		fields[i] = r.presence.field(i)
+	}
+	return fields
+}
+
+func (r *Reader) presenceOf(f FieldID) (rowList, bool) {
+	p := &r.presence
+	i := sort.Search(p.fields, func(i int) bool { return p.field(i) >= f })
+	if i == p.fields || p.field(i) != f {
+		return rowList{}, false
+	}
+	return p.rows(i)
+}

@@ -1,0 +1,189 @@
+package segment
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/cespare/xxhash/v2"
+
+	"svc/internal/apierr"
+	"svc/internal/mapped"
+	"svc/internal/vfs"
+)
+
+// meta is the first section: counts that describe the segment.
+type meta struct {
+	rows          int
+	documentBytes int64
+	prefixes      bool // there are prefix postings
+}
+
+const metaBytes = 24
+
+func writeMeta(f *fileWriter, m meta) {
+	b := binary.LittleEndian.AppendUint32(nil, uint32(m.rows))
+	flags := uint32(0)
+	if m.prefixes {
+		flags |= 1
+	}
+	b = binary.LittleEndian.AppendUint32(b, flags)
+	b = binary.LittleEndian.AppendUint64(b, uint64(m.documentBytes))
+	b = append(b, make([]byte, metaBytes-len(b))...)
+	f.add(tagMeta, 0, b)
+}
+
+// Reader reads one mapped segment file. All methods may be used by several goroutines.
+type Reader struct {
+	name     string
+	file     *mapped.File
+	data     []byte
+	footer   footer
+	sections []section
+	meta     meta
+	rows     int
+
+	docIDs         []byte
+	externalIDs    []byte
+	idHash         []byte
+	docs           documentReader
+	terms          dictionary
+	postings       []byte
+	prefixes       []byte
+	prefixPostings []byte
+	presence       presenceReader
+	wordCounts     map[FieldID]countReader
+	columns        map[FieldID]*Column
+	columnFields   []FieldID
+	geo            *Geo
+}
+
+// Open maps a file and checks its footer, table and the checksums of its small sections;
+// Verify checks all. A damaged file gives an *apierr.Corruption.
+func Open(fs vfs.FS, name string) (*Reader, error) {
+	file, err := mapped.Open(fs, name)
+	if err != nil {
+		return nil, err
+	}
+	r := &Reader{name: name, file: file, data: file.Bytes()}
+	if err := r.open(); err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *Reader) damaged(t tag, format string, args ...any) error {
+	return &apierr.Corruption{File: r.name, Section: t.String(), Offset: -1, Reason: fmt.Sprintf(format, args...)}
+}
+
+func (r *Reader) checkSum(s section) error {
+	if got := xxhash.Sum64(r.data[s.offset : s.offset+s.length]); got != s.checksum {
+		return &apierr.Corruption{File: r.name, Section: s.tag.String(), Offset: s.offset,
+			Reason: fmt.Sprintf("checksum %016x expected, %016x found in %d bytes", s.checksum, got, s.length)}
+	}
+	return nil
+}
+
+// section returns the bytes of the first section of a kind; nil when there is none.
+func (r *Reader) section(t tag) []byte {
+	for _, s := range r.sections {
+		if s.tag == t {
+			return r.data[s.offset : s.offset+s.length : s.offset+s.length]
+		}
+	}
+	return nil
+}
+
+func (r *Reader) open() error {
+	var err error
+	if r.footer, r.sections, err = parseContainer(r.name, r.data); err != nil {
+		return err
+	}
+	for _, s := range r.sections {
+		if smallSections[s.tag] {
+			if err := r.checkSum(s); err != nil {
+				return err
+			}
+		}
+	}
+	m := r.section(tagMeta)
+	if len(m) < metaBytes || binary.LittleEndian.Uint32(m) > maxRows {
+		return r.damaged(tagMeta, "%d bytes", len(m))
+	}
+	r.meta = meta{
+		rows:          int(binary.LittleEndian.Uint32(m)),
+		prefixes:      m[4]&1 != 0,
+		documentBytes: int64(binary.LittleEndian.Uint64(m[8:])),
+	}
+	r.rows = r.meta.rows
+	if r.docIDs = r.section(tagDocIDs); len(r.docIDs) != 4*r.rows {
+		return r.damaged(tagDocIDs, "%d bytes for %d rows", len(r.docIDs), r.rows)
+	}
+	if r.externalIDs = r.section(tagExternalIDs); len(r.externalIDs) < 4*(r.rows+1) {
+		return r.damaged(tagExternalIDs, "%d bytes for %d rows", len(r.externalIDs), r.rows)
+	}
+	if r.idHash = r.section(tagIDHash); len(r.idHash) != 4*idSlots(r.rows) {
+		return r.damaged(tagIDHash, "%d bytes for %d rows", len(r.idHash), r.rows)
+	}
+	if err := r.docs.open(r.name, r.section(tagDicts), r.section(tagDocIndex), r.section(tagDocs), r.rows); err != nil {
+		return err
+	}
+	if err := r.terms.open(r.name, r.section(tagTerms)); err != nil {
+		return err
+	}
+	r.postings = r.section(tagPostings)
+	if r.prefixes = r.section(tagPrefixes); len(r.prefixes)%prefixEntryBytes != 0 {
+		return r.damaged(tagPrefixes, "%d bytes", len(r.prefixes))
+	}
+	r.prefixPostings = r.section(tagPrefixPosts)
+	var ok bool
+	if r.presence, ok = openPresence(r.section(tagPresence)); !ok {
+		return r.damaged(tagPresence, "its directory is cut")
+	}
+	if r.wordCounts, ok = openWordCounts(r.section(tagWordCounts), r.rows); !ok {
+		return r.damaged(tagWordCounts, "its directory points outside")
+	}
+	if err := r.openColumns(r.section(tagColumnDir), r.section(tagColumns)); err != nil {
+		return err
+	}
+	if g := r.section(tagGeo); g != nil {
+		if r.geo, ok = openGeo(g); !ok {
+			return r.damaged(tagGeo, "%d bytes", len(g))
+		}
+	}
+	return nil
+}
+
+// Close unmaps the file. Nothing that the Reader returned may be used any more.
+func (r *Reader) Close() error {
+	r.docs.close()
+	return r.file.Close()
+}
+
+// Info describes the segment.
+func (r *Reader) Info() Info {
+	return Info{Rows: r.rows, Bytes: int64(len(r.data)), DocumentBytes: r.meta.documentBytes}
+}
+
+// Rows returns the number of rows.
+func (r *Reader) Rows() int { return r.rows }
+
+// HasPrefixes reports whether the segment was written with short-prefix postings.
+func (r *Reader) HasPrefixes() bool { return r.meta.prefixes }
+
+// Live is a segment as a view sees it: its reader, and the rows that are deleted (nil when none).
+type Live struct {
+	*Reader
+	Deleted *roaring.Bitmap
+}
+
+// LiveRows returns the rows that are not deleted, as a bitmap of the caller's own.
+func (l Live) LiveRows() *roaring.Bitmap {
+	b := roaring.New()
+	b.AddRange(0, uint64(l.rows))
+	if l.Deleted != nil {
+		b.AndNot(l.Deleted)
+	}
+	return b
+}

@@ -1,0 +1,415 @@
+package segment
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
+
+// A row list is a set of rows in one of two codes:
+//
+//	rowsDelta    the first row, then the distance of each further row to the one before minus 1, as uvarints
+//	rowsRoaring  the portable Roaring format (github.com/RoaringBitmap/RoaringFormatSpec), used in place
+//
+// Few rows are smaller and quicker to write as the former; the latter becomes
+// a bitmap without reading the rows.
+const (
+	rowsDelta   = 0
+	rowsRoaring = 1
+
+	// roaringRows is from how many rows on a list is in Roaring format.
+	// There its 16 bytes of header and 2 bytes a row begin to be worth the time of
+	// decoding deltas.
+	roaringRows = 32
+
+	roaringCookie     = 12346 // no run containers
+	roaringCookieRuns = 12347 // some; number of containers − 1 in the upper half
+	roaringOffsetsMin = 4     // containers from which the second kind has an offset table
+	arrayMax          = 4096  // values up to which a container is an array
+	containerBytes    = 8192  // of a bitmap container
+)
+
+// appendRowList appends the code of ascending distinct rows and says which one it took.
+func appendRowList(dst []byte, rows []uint32) ([]byte, int) {
+	if len(rows) >= roaringRows {
+		return appendRoaring(dst, rows), rowsRoaring
+	}
+	next := uint32(0)
+	for _, r := range rows {
+		dst = binary.AppendUvarint(dst, uint64(r-next))
+		next = r + 1
+	}
+	return dst, rowsDelta
+}
+
+// splitKey returns the length of the first stretch of rows that share their upper 16 bits.
+func splitKey(rows []uint32) int {
+	key := rows[0] >> 16
+	if rows[len(rows)-1]>>16 == key {
+		return len(rows)
+	}
+	n, _ := slices.BinarySearch(rows, (key+1)<<16)
+	return n
+}
+
+func countRuns(rows []uint32) int {
+	n := 1
+	for i := 1; i < len(rows); i++ {
+		if rows[i] != rows[i-1]+1 {
+			n++
+		}
+	}
+	return n
+}
+
+// runsPay reports whether n values in so many runs are smallest as a run container.
+func runsPay(n, runs int) bool {
+	other := 2 * n
+	if n > arrayMax {
+		other = containerBytes
+	}
+	return 2+4*runs < other
+}
+
+// appendRoaring appends the portable Roaring format of ascending distinct rows.
+func appendRoaring(dst []byte, rows []uint32) []byte {
+	containers, withRuns := 0, false
+	for rest := rows; len(rest) > 0; containers++ {
+		n := splitKey(rest)
+		withRuns = withRuns || runsPay(n, countRuns(rest[:n]))
+		rest = rest[n:]
+	}
+	le := binary.LittleEndian
+	start := len(dst)
+	if withRuns {
+		dst = le.AppendUint32(dst, roaringCookieRuns|uint32(containers-1)<<16)
+		dst = append(dst, make([]byte, (containers+7)/8)...)
+	} else {
+		dst = le.AppendUint32(dst, roaringCookie)
+		dst = le.AppendUint32(dst, uint32(containers))
+	}
+	for rest := rows; len(rest) > 0; {
+		n := splitKey(rest)
+		dst = le.AppendUint16(dst, uint16(rest[0]>>16))
+		dst = le.AppendUint16(dst, uint16(n-1))
+		rest = rest[n:]
+	}
+	offsets := -1
+	if !withRuns || containers >= roaringOffsetsMin {
+		offsets = len(dst)
+		dst = append(dst, make([]byte, 4*containers)...)
+	}
+	for i := 0; len(rows) > 0; i++ {
+		n := splitKey(rows)
+		if offsets >= 0 {
+			le.PutUint32(dst[offsets+4*i:], uint32(len(dst)-start))
+		}
+		c := rows[:n]
+		switch runs := countRuns(c); {
+		case runsPay(n, runs):
+			dst[start+4+i/8] |= 1 << (i % 8)
+			dst = le.AppendUint16(dst, uint16(runs))
+			for j := 0; j < n; {
+				k := j + 1
+				for k < n && c[k] == c[k-1]+1 {
+					k++
+				}
+				dst = le.AppendUint16(dst, uint16(c[j]))
+				dst = le.AppendUint16(dst, uint16(k-j-1))
+				j = k
+			}
+		case n <= arrayMax:
+			for _, r := range c {
+				dst = le.AppendUint16(dst, uint16(r))
+			}
+		default:
+			at := len(dst)
+			dst = append(dst, make([]byte, containerBytes)...)
+			for _, r := range c {
+				dst[at+int(r&0xffff)>>3] |= 1 << (r & 7)
+			}
+		}
+		rows = rows[n:]
+	}
+	return dst
+}
+
+// rowBitmap returns the rows of a list as a bitmap that may use p in place.
+func rowBitmap(p []byte, code, count int) *roaring.Bitmap {
+	b := roaring.New()
+	if code == rowsRoaring {
+		if _, err := b.FromUnsafeBytes(p); err != nil {
+			return roaring.New()
+		}
+		return b
+	}
+	var few [roaringRows]uint32
+	b.AddMany(appendRows(few[:0], p, code, count))
+	return b
+}
+
+// appendRows appends the rows of a list in ascending order.
+func appendRows(dst []uint32, p []byte, code, count int) []uint32 {
+	if code == rowsDelta {
+		next := uint64(0)
+		for ; count > 0; count-- {
+			d, n := binary.Uvarint(p)
+			if n <= 0 {
+				return dst
+			}
+			p = p[n:]
+			next += d
+			dst = append(dst, uint32(next))
+			next++
+		}
+		return dst
+	}
+	var c roaringCursor
+	for ok := c.init(p); ok && c.container < c.containers; c.nextContainer() {
+		dst = c.appendContainer(dst)
+	}
+	return dst
+}
+
+// roaringCursor walks a bitmap in Roaring format in place, to answer the rank
+// of a row. Asking in ascending order goes on from where it was.
+type roaringCursor struct {
+	p          []byte
+	headers    int // offset of the (key, cardinality − 1) pairs
+	runs       int // offset of the bits that mark run containers, or 0
+	containers int
+
+	// The current container, and the place in it.
+	container int
+	key       uint32
+	card      int
+	kind      byte // containerArray…
+	begin     int  // offset of its values; of a run container, of the first run
+	size      int  // bytes from begin to the next container
+	base      int  // values in the containers before it
+	index     int  // of an array: next value to look at; of a bitmap: word; of runs: run
+	passed    int  // values of the container before index
+}
+
+const (
+	containerArray = iota
+	containerBitmap
+	containerRuns
+)
+
+func (c *roaringCursor) init(p []byte) bool {
+	*c = roaringCursor{p: p}
+	if len(p) < 8 {
+		return false
+	}
+	le := binary.LittleEndian
+	cookie := le.Uint32(p)
+	var first int
+	switch {
+	case cookie&0xffff == roaringCookieRuns:
+		c.containers = int(cookie>>16) + 1
+		c.runs = 4
+		c.headers = 4 + (c.containers+7)/8
+		first = c.headers + 4*c.containers
+		if c.containers >= roaringOffsetsMin {
+			first += 4 * c.containers
+		}
+	case cookie == roaringCookie:
+		c.containers = int(le.Uint32(p[4:]))
+		if c.containers > 1<<16 {
+			c.containers = 0
+			return false
+		}
+		c.headers = 8
+		first = 8 + 8*c.containers
+	default:
+		return false
+	}
+	if first > len(p) {
+		c.containers = 0
+		return false
+	}
+	c.begin = first
+	c.load()
+	return c.containers > 0
+}
+
+// load reads the description of the container at c.begin; when it is not
+// there whole, the cursor is at its end.
+func (c *roaringCursor) load() {
+	c.index, c.passed = 0, 0
+	if c.container >= c.containers {
+		return
+	}
+	h := c.p[c.headers+4*c.container:]
+	c.key = uint32(binary.LittleEndian.Uint16(h))
+	c.card = int(binary.LittleEndian.Uint16(h[2:])) + 1
+	switch {
+	case c.runs > 0 && c.p[c.runs+c.container/8]>>(c.container%8)&1 != 0:
+		c.kind = containerRuns
+		if c.begin+2 > len(c.p) {
+			c.container = c.containers
+			return
+		}
+		c.size = 4 * int(binary.LittleEndian.Uint16(c.p[c.begin:]))
+		c.begin += 2
+	case c.card > arrayMax:
+		c.kind, c.size = containerBitmap, containerBytes
+	default:
+		c.kind, c.size = containerArray, 2*c.card
+	}
+	if c.begin+c.size > len(c.p) {
+		c.container = c.containers
+	}
+}
+
+func (c *roaringCursor) nextContainer() {
+	c.begin += c.size
+	c.base += c.card
+	c.container++
+	c.load()
+}
+
+// rank returns how many rows of the list are smaller than row, and whether
+// row is one of them. Rows asked for must ascend.
+func (c *roaringCursor) rank(row uint32) (int, bool) {
+	for c.container < c.containers && c.key < row>>16 {
+		c.nextContainer()
+	}
+	if c.container >= c.containers || c.key > row>>16 {
+		return c.base, false
+	}
+	low := int(row & 0xffff)
+	values := c.p[c.begin : c.begin+c.size]
+	le := binary.LittleEndian
+	switch c.kind {
+	case containerArray:
+		i := gallop(values, c.index, c.card, low)
+		c.index = i
+		return c.base + i, i < c.card && int(le.Uint16(values[2*i:])) == low
+	case containerBitmap:
+		w := low >> 6
+		for ; c.index < w; c.index++ {
+			c.passed += bits.OnesCount64(le.Uint64(values[8*c.index:]))
+		}
+		word := le.Uint64(values[8*w:])
+		return c.base + c.passed + bits.OnesCount64(word&(1<<(low&63)-1)), word>>(low&63)&1 != 0
+	default:
+		for ; 4*c.index < len(values); c.index++ {
+			start, length := int(le.Uint16(values[4*c.index:])), int(le.Uint16(values[4*c.index+2:]))
+			if low < start {
+				break
+			}
+			if low <= start+length {
+				return c.base + c.passed + low - start, true
+			}
+			c.passed += length + 1
+		}
+		return c.base + c.passed, false
+	}
+}
+
+// gallop returns the first index from at on, or n, whose value is not below
+// low, in n 16-bit values.
+func gallop(values []byte, at, n, low int) int {
+	le := binary.LittleEndian
+	if at >= n || int(le.Uint16(values[2*at:])) >= low {
+		return at
+	}
+	lo, step := at, 1 // the value at lo is below low
+	for lo+step < n && int(le.Uint16(values[2*(lo+step):])) < low {
+		lo += step
+		step *= 2
+	}
+	hi := min(lo+step, n)
+	for lo++; lo < hi; {
+		mid := int(uint(lo+hi) >> 1)
+		if int(le.Uint16(values[2*mid:])) < low {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// appendContainer appends the rows of the current container.
+func (c *roaringCursor) appendContainer(dst []uint32) []uint32 {
+	high := c.key << 16
+	values := c.p[c.begin : c.begin+c.size]
+	le := binary.LittleEndian
+	switch c.kind {
+	case containerArray:
+		for ; len(values) >= 2; values = values[2:] {
+			dst = append(dst, high|uint32(le.Uint16(values)))
+		}
+	case containerBitmap:
+		for i := uint32(0); len(values) >= 8; i, values = i+64, values[8:] {
+			for w := le.Uint64(values); w != 0; w &= w - 1 {
+				dst = append(dst, high|i|uint32(bits.TrailingZeros64(w)))
+			}
+		}
+	default:
+		for ; len(values) >= 4; values = values[4:] {
+			start, length := uint32(le.Uint16(values)), uint32(le.Uint16(values[2:]))
+			for r := start; r <= start+length && r <= 0xffff; r++ {
+				dst = append(dst, high|r)
+			}
+		}
+	}
+	return dst
+}
+
+// rowCursor finds the index of rows in a row list of either code.
+type rowCursor struct {
+	p     []byte
+	code  int
+	count int
+
+	roaring roaringCursor
+	at      int    // of deltas: offset of the next one
+	index   int    // of deltas: of row
+	row     uint32 // of deltas: the one at index
+	started bool
+	last    uint32 // asked for
+}
+
+func (c *rowCursor) reset() {
+	c.at, c.index, c.started = 0, 0, true
+	if c.code == rowsRoaring {
+		c.roaring.init(c.p)
+	} else {
+		d, n := binary.Uvarint(c.p)
+		if n <= 0 {
+			c.count = 0
+		}
+		c.at, c.row = n, uint32(d)
+	}
+}
+
+// find returns the index of a row in the list.
+func (c *rowCursor) find(row uint32) (int, bool) {
+	if !c.started || row < c.last {
+		c.reset()
+	}
+	c.last = row
+	if c.code == rowsRoaring {
+		return c.roaring.rank(row)
+	}
+	for c.index < c.count && c.row < row {
+		c.index++
+		if c.index == c.count {
+			break
+		}
+		d, n := binary.Uvarint(c.p[c.at:])
+		if n <= 0 {
+			c.count = c.index
+			break
+		}
+		c.at += n
+		c.row += uint32(d) + 1
+	}
+	return c.index, c.index < c.count && c.row == row
+}
