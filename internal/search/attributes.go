@@ -1,0 +1,206 @@
+package search
+
+import (
+	"errors"
+	"slices"
+
+	"svc/internal/document"
+)
+
+var errDocument = errors.New("the stored document is damaged: it is not a compact JSON object")
+
+// retrievedFields returns the paths that a hit shows, nil for all: those asked for
+// that are displayed. Both lists are nil for all. Under a list of displayed attributes only
+// its own entries can be asked for, not a path above or below one; an empty list restricts nothing that is named.
+func retrievedFields(displayed, requested []string) []string {
+	if requested == nil || slices.Contains(requested, "*") {
+		return displayed
+	}
+	if len(displayed) == 0 {
+		return requested
+	}
+	shown := make([]string, 0, len(requested))
+	for _, name := range requested {
+		if slices.Contains(displayed, name) {
+			shown = append(shown, name)
+		}
+	}
+	return shown
+}
+
+// selectFields appends the parts of doc, a compact JSON object, at the given paths; nil or "*" for
+// all: then the bytes are copied as they are. A path leads through objects and through the objects in arrays; a key may hold dots
+// itself. Where a path ends early, at a null or an empty array or object, that is kept.
+func selectFields(dst, doc []byte, paths []string) ([]byte, error) {
+	if paths == nil || slices.Contains(paths, "*") {
+		return append(dst, doc...), nil
+	}
+	dst, _, err := selectObject(dst, doc, paths)
+	return dst, err
+}
+
+// selectObject reports, too, whether anything was found.
+func selectObject(dst, object []byte, paths []string) (_ []byte, found bool, _ error) {
+	var buf [64]byte
+	dst = append(dst, '{')
+	err := eachMember(object, func(key, value []byte) error {
+		start := len(dst)
+		if found {
+			dst = append(dst, ',')
+		}
+		dst = append(append(dst, key...), ':')
+		key = document.AppendUnquoted(buf[:0], key)
+		below, whole := pathsBelow(paths, key)
+		ok := whole
+		var err error
+		switch {
+		case whole:
+			dst = append(dst, value...)
+		case len(below) > 0:
+			dst, ok, err = selectValue(dst, value, below)
+		}
+		if !ok {
+			dst = dst[:start]
+		}
+		found = found || ok
+		return err
+	})
+	return append(dst, '}'), found, err
+}
+
+// selectValue selects from a value on the way of paths.
+func selectValue(dst, value []byte, paths []string) (_ []byte, found bool, _ error) {
+	switch {
+	case string(value) == "null", string(value) == "[]", string(value) == "{}":
+		return append(dst, value...), true, nil
+	case value[0] == '{':
+		return selectObject(dst, value, paths)
+	case value[0] != '[':
+		return dst, false, nil
+	}
+	dst = append(dst, '[')
+	err := eachElement(value, func(element []byte) error {
+		if element[0] != '{' && element[0] != '[' {
+			return nil
+		}
+		start := len(dst)
+		if found {
+			dst = append(dst, ',')
+		}
+		var ok bool
+		var err error
+		if dst, ok, err = selectValue(dst, element, paths); !ok {
+			dst = dst[:start]
+		}
+		found = found || ok
+		return err
+	})
+	return append(dst, ']'), found, err
+}
+
+// pathsBelow returns what of the paths remains below the member key, and whether one of them is the member itself.
+func pathsBelow(paths []string, key []byte) (below []string, whole bool) {
+	for _, p := range paths {
+		n := len(key)
+		switch {
+		case len(p) < n || p[:n] != string(key):
+		case len(p) == n:
+			return nil, true
+		case p[n] == '.':
+			below = append(below, p[n+1:])
+		}
+	}
+	return below, false
+}
+
+// eachMember calls f for each member of a compact JSON object with the key in its quotes and the raw value, which is not empty.
+func eachMember(object []byte, f func(key, value []byte) error) error {
+	if len(object) < 2 || object[0] != '{' {
+		return errDocument
+	}
+	for i := 1; object[i] != '}'; {
+		if object[i] == ',' && i > 1 {
+			i++
+		}
+		keyEnd := stringEnd(object, i)
+		if keyEnd < 0 || keyEnd >= len(object) || object[keyEnd] != ':' {
+			return errDocument
+		}
+		end := valueEnd(object, keyEnd+1)
+		if end < 0 || end >= len(object) || object[end] != ',' && object[end] != '}' {
+			return errDocument
+		}
+		if err := f(object[i:keyEnd], object[keyEnd+1:end]); err != nil {
+			return err
+		}
+		i = end
+	}
+	return nil
+}
+
+// eachElement calls f for each element of a compact JSON array.
+func eachElement(array []byte, f func(element []byte) error) error {
+	if len(array) < 2 || array[0] != '[' {
+		return errDocument
+	}
+	for i := 1; array[i] != ']'; {
+		if array[i] == ',' && i > 1 {
+			i++
+		}
+		end := valueEnd(array, i)
+		if end < 0 || end >= len(array) || array[end] != ',' && array[end] != ']' {
+			return errDocument
+		}
+		if err := f(array[i:end]); err != nil {
+			return err
+		}
+		i = end
+	}
+	return nil
+}
+
+// valueEnd returns the index after the value at b[i], or -1.
+func valueEnd(b []byte, i int) int {
+	depth := 0
+	for start := i; i < len(b); {
+		switch b[i] {
+		case '"':
+			if i = stringEnd(b, i); i < 0 || depth == 0 {
+				return i
+			}
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']', ',':
+			if depth == 0 {
+				if i == start {
+					return -1
+				}
+				return i // a number or a word ends here
+			}
+			if b[i] != ',' {
+				if depth--; depth == 0 {
+					return i + 1
+				}
+			}
+		}
+		i++
+	}
+	return -1
+}
+
+// stringEnd returns the index after the string at b[i], or -1.
+func stringEnd(b []byte, i int) int {
+	if i >= len(b) || b[i] != '"' {
+		return -1
+	}
+	for i++; i < len(b); i++ {
+		switch b[i] {
+		case '"':
+			return i + 1
+		case '\\':
+			i++
+		}
+	}
+	return -1
+}

@@ -1,0 +1,357 @@
+package search
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"svc/internal/document"
+	"svc/internal/index"
+	"svc/internal/query"
+	"svc/internal/settings"
+	"svc/internal/text"
+	"svc/segment"
+)
+
+// formatter makes the _formatted and _matchesPosition objects of hits. It is for one request and one goroutine.
+type formatter struct {
+	fields   *settings.Fields
+	analyzer *text.Analyzer
+	find     *highlighter
+	pre      string
+	post     string
+	marker   string
+	shown    []string // paths in _formatted; nil: all
+	enabled  bool
+
+	highlightAll bool
+	highlight    []string
+	cropAll      int // words; -1: not cropped
+	crop         []cropOption
+
+	options map[string]*pathOptions
+	paths   []*pathOptions // the values of options, by index
+	tokens  []text.Token
+	path    []byte
+	text    []byte
+	out     []byte
+	walker  positionWalker
+}
+
+type cropOption struct {
+	path  string
+	words int
+}
+
+// pathOptions is how the values at one path are treated.
+type pathOptions struct {
+	index     int
+	path      string
+	highlight bool
+	crop      int // words; -1: not cropped
+	displayed bool
+	locales   text.Locales
+}
+
+// newFormatter prepares formatting for the hits of r on v; h may be nil when there is no query.
+func newFormatter(v *index.View, r *Request, h *query.Highlights) *formatter {
+	f := &formatter{
+		fields:   v.Fields,
+		analyzer: v.Analyzer,
+		find:     newHighlighter(v.Analyzer, h),
+		pre:      r.HighlightPreTag,
+		post:     r.HighlightPostTag,
+		marker:   r.CropMarker,
+		cropAll:  -1,
+		options:  make(map[string]*pathOptions),
+	}
+	displayed := v.Settings.DisplayedAttributes
+	formats := func(name string) bool {
+		if displayed != nil {
+			return slices.Contains(displayed, name) && f.known(name)
+		}
+		return f.known(name)
+	}
+	for _, name := range r.AttributesToHighlight {
+		if name == "*" {
+			f.highlightAll = true
+		} else if formats(name) {
+			f.highlight = append(f.highlight, name)
+		}
+	}
+	for _, name := range r.AttributesToCrop {
+		words := r.CropLength
+		if i := strings.LastIndexByte(name, ':'); i >= 0 {
+			if n, err := strconv.ParseUint(name[i+1:], 10, 31); err == nil {
+				words = int(n)
+			}
+			name = name[:i]
+		}
+		if name == "*" {
+			f.cropAll = words
+		} else if formats(name) {
+			f.crop = append(f.crop, cropOption{name, words})
+		}
+	}
+	all := f.highlightAll || f.cropAll >= 0
+	f.enabled = len(f.highlight)+len(f.crop) > 0 || all && (displayed == nil || len(displayed) > 0)
+	f.shown = retrievedFields(displayed, r.AttributesToRetrieve)
+	switch {
+	case all:
+		f.shown = displayed
+	case f.shown != nil:
+		f.shown = slices.Concat(f.shown, f.highlight)
+		for _, c := range f.crop {
+			f.shown = append(f.shown, c.path)
+		}
+	}
+	return f
+}
+
+// known reports whether a document has the path, or had it.
+func (f *formatter) known(path string) bool {
+	if _, ok := f.fields.ID(path); ok {
+		return true
+	}
+	for i := range f.fields.Len() {
+		if pathCovers(path, f.fields.Info(segment.FieldID(i)).Name) {
+			return true
+		}
+	}
+	return false
+}
+
+// pathCovers reports whether a path is attribute or below it.
+func pathCovers(attribute, path string) bool {
+	return strings.HasPrefix(path, attribute) && (len(path) == len(attribute) || path[len(attribute)] == '.')
+}
+
+// optionsOf returns how values at path are treated. What is asked for a path counts for those below it, too.
+func (f *formatter) optionsOf(path []byte) *pathOptions {
+	if o := f.options[string(path)]; o != nil {
+		return o
+	}
+	info := f.fields.InfoOf(string(path))
+	o := &pathOptions{path: string(path), highlight: f.highlightAll, crop: -1, displayed: info.Displayed && !isVectors(path)}
+	// The index analysed the field by its own rule, so matches are found by that rule, whatever the locales of the query.
+	o.locales = info.Locales
+	for _, name := range f.highlight {
+		o.highlight = o.highlight || pathCovers(name, o.path)
+	}
+	for _, c := range f.crop {
+		if o.crop < 0 && pathCovers(c.path, o.path) {
+			o.crop = c.words
+		}
+	}
+	if o.crop < 0 {
+		o.crop = f.cropAll
+	}
+	o.index = len(f.paths)
+	f.paths = append(f.paths, o)
+	f.options[o.path] = o
+	return o
+}
+
+// isVectors reports whether path holds embeddings, which are no text.
+func isVectors(path []byte) bool { return pathCovers(settings.VectorsField, string(path)) }
+
+// appendFormatted appends the _formatted object of a document, if f.enabled: what was asked for, with
+// numbers as strings, and texts cropped and highlighted.
+func (f *formatter) appendFormatted(dst, doc []byte) ([]byte, error) {
+	f.path = f.path[:0]
+	if f.shown == nil {
+		return f.appendObject(dst, doc)
+	}
+	selected, err := selectFields(nil, doc, f.shown)
+	if err != nil {
+		return dst, err
+	}
+	return f.appendObject(dst, selected)
+}
+
+func (f *formatter) appendObject(dst, object []byte) ([]byte, error) {
+	dst = append(dst, '{')
+	first, outer := true, len(f.path)
+	err := eachMember(object, func(key, value []byte) error {
+		if outer > 0 {
+			f.path = append(f.path, '.')
+		}
+		f.path = document.AppendUnquoted(f.path, key)
+		var err error
+		if outer > 0 || !isVectors(f.path) {
+			if !first {
+				dst = append(dst, ',')
+			}
+			first = false
+			dst = append(append(dst, key...), ':')
+			dst, err = f.appendValue(dst, value)
+		}
+		f.path = f.path[:outer]
+		return err
+	})
+	return append(dst, '}'), err
+}
+
+func (f *formatter) appendValue(dst, value []byte) ([]byte, error) {
+	switch value[0] {
+	case '{':
+		return f.appendObject(dst, value)
+	case '[':
+		dst = append(dst, '[')
+		first := true
+		err := eachElement(value, func(element []byte) error {
+			if !first {
+				dst = append(dst, ',')
+			}
+			first = false
+			var err error
+			dst, err = f.appendValue(dst, element)
+			return err
+		})
+		return append(dst, ']'), err
+	case 't', 'f', 'n':
+		return append(dst, value...), nil
+	}
+	o := f.optionsOf(f.path)
+	plain := o.crop <= 0 && (!o.highlight || f.find.empty())
+	if value[0] == '"' {
+		if plain {
+			return append(dst, value...), nil
+		}
+		f.text = document.AppendUnquoted(f.text[:0], value)
+	} else {
+		f.text = document.AppendNumber(f.text[:0], value)
+		if plain {
+			return document.AppendQuoted(dst, f.text), nil
+		}
+	}
+	return document.AppendQuoted(dst, f.format(string(f.text), o)), nil
+}
+
+// format returns a text with its matches marked, cropped if o says so.
+func (f *formatter) format(s string, o *pathOptions) []byte {
+	f.tokens = f.analyzer.Tokens(f.tokens[:0], s, o.locales, false)
+	matches := f.find.find(s, f.tokens)
+	start, end := 0, len(s)
+	if o.crop > 0 {
+		start, end = cropWindow(f.tokens, matches, o.crop)
+	}
+	out := f.out[:0]
+	if start > 0 {
+		out = append(out, f.marker...)
+	}
+	at := start
+	if o.highlight {
+		for _, m := range matches {
+			from, to := max(m.start, start), min(m.end, end)
+			if from >= to {
+				continue
+			}
+			out = append(append(out, s[at:from]...), f.pre...)
+			out = append(append(out, s[from:to]...), f.post...)
+			at = to
+		}
+	}
+	out = append(out, s[at:end]...)
+	if end < len(s) {
+		out = append(out, f.marker...)
+	}
+	f.out = out
+	return out
+}
+
+// appendMatches appends the _matchesPosition object of a document: the matches in all displayed texts, by path.
+func (f *formatter) appendMatches(dst, doc []byte) ([]byte, error) {
+	if f.find.empty() {
+		return append(dst, "{}"...), nil
+	}
+	w := &f.walker
+	w.f, w.found = f, w.found[:0]
+	if err := document.Walk(doc, w); err != nil {
+		return dst, err
+	}
+	found := w.found
+	slices.SortFunc(found, func(a, b pathMatches) int { return strings.Compare(a.options.path, b.options.path) })
+	dst = append(dst, '{')
+	for i, p := range found {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(document.AppendQuoted(dst, []byte(p.options.path)), ":["...)
+		for i, m := range p.spans {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = strconv.AppendInt(append(dst, `{"start":`...), int64(m.start), 10)
+			dst = strconv.AppendInt(append(dst, `,"length":`...), int64(m.end-m.start), 10)
+			if len(p.indices) > 0 {
+				dst = append(dst, `,"indices":[`...)
+				for i, n := range p.indices {
+					if i > 0 {
+						dst = append(dst, ',')
+					}
+					dst = strconv.AppendInt(dst, int64(n), 10)
+				}
+				dst = append(dst, ']')
+			}
+			dst = append(dst, '}')
+		}
+		dst = append(dst, ']')
+	}
+	return append(dst, '}'), nil
+}
+
+// pathMatches are the matches at a path: of the last array element there that has any.
+type pathMatches struct {
+	options *pathOptions
+	spans   []byteSpan
+	indices []int
+}
+
+type byteSpan struct{ start, end int }
+
+// positionWalker collects the matches of a document.
+type positionWalker struct {
+	f     *formatter
+	found []pathMatches
+}
+
+func (w *positionWalker) Field(path []byte) int {
+	if isVectors(path) {
+		return -1
+	}
+	return w.f.optionsOf(path).index
+}
+
+func (w *positionWalker) String(field int, value []byte, indices []int) {
+	o := w.f.paths[field]
+	if !o.displayed || len(value) == 0 {
+		return
+	}
+	f := w.f
+	s := string(value)
+	f.tokens = f.analyzer.Tokens(f.tokens[:0], s, o.locales, false)
+	matches := f.find.find(s, f.tokens)
+	if len(matches) == 0 {
+		return
+	}
+	i := slices.IndexFunc(w.found, func(p pathMatches) bool { return p.options == o })
+	if i < 0 {
+		i = len(w.found)
+		w.found = append(w.found, pathMatches{options: o})
+	}
+	p := &w.found[i]
+	p.spans, p.indices = make([]byteSpan, 0, len(matches)), slices.Clone(indices)
+	for _, m := range matches {
+		p.spans = append(p.spans, byteSpan{m.start, m.end})
+	}
+}
+
+func (w *positionWalker) Number(field int, value []byte, _ float64, indices []int) {
+	w.String(field, value, indices)
+}
+
+func (w *positionWalker) Bool(int, bool, []int) {}
+func (w *positionWalker) Null(int)              {}
+func (w *positionWalker) Empty(int)             {}
+func (w *positionWalker) Visit(int)             {}

@@ -1,0 +1,328 @@
+package search
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"svc/internal/index"
+	"svc/internal/query"
+	"svc/internal/settings"
+	"svc/internal/text"
+)
+
+// testView is a view with the analysis and the fields that formatting needs.
+func testView(t *testing.T, change string, fields ...string) *index.View {
+	t.Helper()
+	s := settings.Default()
+	if change != "" {
+		u, err := settings.ParseUpdate([]byte(change), settings.Features{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s, err = s.Apply(u); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &index.View{Settings: s, Fields: settings.Resolve(fields, s, "id"), Analyzer: text.New(text.Config{StopWords: s.StopWords})}
+}
+
+// highlights builds what a query of ordinary words matches: a word with a star at its end as prefix, a phrase in quotes;
+// several forms of one term are joined by bars.
+func highlights(q string) *query.Highlights {
+	h := &query.Highlights{}
+	term := 0
+	for q != "" {
+		var part string
+		if q[0] == '"' {
+			part, q, _ = strings.Cut(q[1:], `"`)
+			q = strings.TrimPrefix(q, " ")
+			words := strings.Split(part, " ")
+			for i, w := range words {
+				if w == "_" {
+					words[i] = ""
+				}
+			}
+			h.Phrases = append(h.Phrases, query.Phrase{Words: words, First: term, Last: term + len(words) - 1})
+			term += len(words)
+			continue
+		}
+		part, q, _ = strings.Cut(q, " ")
+		w := query.Words{Forms: map[string]struct{}{}, First: term, Last: term}
+		term++
+		for form := range strings.SplitSeq(part, "|") {
+			if prefix, ok := strings.CutSuffix(form, "*"); ok {
+				if w.Chars == 0 {
+					w.Chars = len([]rune(prefix))
+				}
+				w.Prefixes = append(w.Prefixes, prefix)
+			} else {
+				w.Forms[form] = struct{}{}
+			}
+		}
+		h.Words = append(h.Words, w)
+	}
+	return h
+}
+
+func request() *Request {
+	return &Request{CropLength: 10, CropMarker: "…", HighlightPreTag: "<em>", HighlightPostTag: "</em>"}
+}
+
+func sameJSON(t *testing.T, got []byte, want string) bool {
+	t.Helper()
+	var a, b any
+	if err := json.Unmarshal(got, &a); err != nil {
+		t.Fatalf("%s: %v", got, err)
+	}
+	if err := json.Unmarshal([]byte(want), &b); err != nil {
+		t.Fatalf("%s: %v", want, err)
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+const saltRoad = `{"id":1,"title":"The salt road","author":{"name":"Ida Wren","born":{"place":"Cork","year":1950}},"editions":[{"year":1990,"note":"first"},{"year":2001,"note":"second"}],"secret":"salt cellar","a.b":"dotted"}`
+
+func TestSelectFields(t *testing.T) {
+	bread := `{"id":2,"author":{"name":"Sal","born":null},"editions":[],"mixed":["x",{"y":1},[{"y":2},3]],"none":{}}`
+	tests := []struct {
+		doc    string
+		fields []string
+		want   string
+	}{
+		{saltRoad, nil, saltRoad},
+		{saltRoad, []string{"title", "*"}, saltRoad},
+		{saltRoad, []string{}, `{}`},
+		{saltRoad, []string{"title"}, `{"title":"The salt road"}`},
+		{saltRoad, []string{"author", "id"}, `{"id":1,"author":{"name":"Ida Wren","born":{"place":"Cork","year":1950}}}`},
+		{saltRoad, []string{"author.name", "author.born.year"}, `{"author":{"name":"Ida Wren","born":{"year":1950}}}`},
+		{saltRoad, []string{"author.name", "author"}, `{"author":{"name":"Ida Wren","born":{"place":"Cork","year":1950}}}`},
+		{saltRoad, []string{"editions.year"}, `{"editions":[{"year":1990},{"year":2001}]}`},
+		{saltRoad, []string{"author.nope", "title.*", "auth", "TITLE", "a", "editions.nope"}, `{}`},
+		{saltRoad, []string{"a.b"}, `{"a.b":"dotted"}`},
+		{bread, []string{"author.born.place"}, `{"author":{"born":null}}`},
+		{bread, []string{"editions.year", "none.x"}, `{"editions":[],"none":{}}`},
+		{bread, []string{"mixed.y"}, `{"mixed":[{"y":1},[{"y":2}]]}`},
+		{`{"\u0061":{"b\"":[true]}}`, []string{`a.b"`}, `{"\u0061":{"b\"":[true]}}`},
+	}
+	for _, test := range tests {
+		got, err := selectFields([]byte("x"), []byte(test.doc), test.fields)
+		if err != nil || string(got) != "x"+test.want {
+			t.Errorf("%v: %s, %v, want %s", test.fields, got, err, test.want)
+		}
+	}
+}
+
+func TestRetrievedFields(t *testing.T) {
+	all, none := []string(nil), []string{}
+	tests := []struct{ displayed, requested, want []string }{
+		{all, all, all}, {all, none, none}, {all, []string{"a", "*"}, all}, {all, []string{"a"}, []string{"a"}},
+		{[]string{"a.b"}, all, []string{"a.b"}}, {[]string{"a.b"}, []string{"a"}, none}, {[]string{"a"}, []string{"a.b"}, none},
+		{[]string{"a", "b"}, []string{"c", "b"}, []string{"b"}}, {none, all, none}, {none, []string{"a"}, []string{"a"}},
+	}
+	for _, test := range tests {
+		if got := retrievedFields(test.displayed, test.requested); !reflect.DeepEqual(got, test.want) {
+			t.Errorf("%q %q: %q, want %q", test.displayed, test.requested, got, test.want)
+		}
+	}
+}
+
+func TestFormatted(t *testing.T) {
+	const (
+		harbour = `{"id":1,"title":"A quiet harbour","note":"The harbour is quiet, QUIET as ever.","n":12}`
+		values  = `{"id":7,"list":["red apple",7,true,null,["apple","fig"]],"nested":{"a":"apple","b":{"c":["an apple",1.50]}},"price":7.25,"flag":true,"none":null,"empty":"","emptyList":[],"emptyMap":{}}`
+	)
+	type list = []string
+	tests := []struct {
+		name      string
+		doc       string
+		settings  string
+		query     string
+		retrieve  list
+		highlight list
+		crop      list
+		want      string // "" for none
+	}{
+		{"one attribute", harbour, "", "quiet harbour*", nil, list{"title"}, nil, `{"id":"1","title":"A <em>quiet</em> <em>harbour</em>","note":"The harbour is quiet, QUIET as ever.","n":"12"}`},
+		{"all", harbour, "", "quiet harbour*", nil, list{"*"}, nil, `{"id":"1","title":"A <em>quiet</em> <em>harbour</em>","note":"The <em>harbour</em> is <em>quiet</em>, <em>QUIET</em> as ever.","n":"12"}`},
+		{"nothing asked", harbour, "", "quiet", nil, nil, nil, ""},
+		{"unknown", harbour, "", "quiet", nil, list{"unknown"}, nil, ""},
+		{"number", harbour, "", "12*", list{}, list{"n"}, nil, `{"n":"<em>12</em>"}`},
+		{"retrieved too", harbour, "", "quiet*", list{"note"}, list{"title"}, nil, `{"title":"A <em>quiet</em> harbour","note":"The harbour is quiet, QUIET as ever."}`},
+		{"no query", harbour, "", "", list{}, list{"title"}, nil, `{"title":"A quiet harbour"}`},
+		{"values", values, "", "apple*", nil, list{"*"}, nil, `{"id":"7","list":["red <em>apple</em>","7",true,null,["<em>apple</em>","fig"]],"nested":{"a":"<em>apple</em>","b":{"c":["an <em>apple</em>","1.5"]}},"price":"7.25","flag":true,"none":null,"empty":"","emptyList":[],"emptyMap":{}}`},
+		{"decimals", values, "", "7*", list{}, list{"price"}, nil, `{"price":"<em>7</em>.25"}`},
+		{"below", values, "", "apple*", list{"nested.b"}, list{"nested"}, nil, `{"nested":{"a":"<em>apple</em>","b":{"c":["an <em>apple</em>","1.5"]}}}`},
+		{"nested path", values, "", "apple*", list{"nested.b"}, list{"nested.b.c"}, nil, `{"nested":{"b":{"c":["an <em>apple</em>","1.5"]}}}`},
+		{"crop in arrays", values, "", "apple*", list{}, list{"list"}, list{"list:1"}, `{"list":["…<em>apple</em>","7",true,null,["<em>apple</em>","fig"]]}`},
+		{"crop all", harbour, "", "quiet*", list{}, nil, list{"*:1", "note:2"}, `{"id":"1","title":"…quiet…","note":"…quiet, QUIET…","n":"12"}`},
+		{"crop default", harbour, "", "quiet*", list{}, nil, list{"note:x"}, `{"note":"The harbour is quiet, QUIET as ever."}`},
+		{"crop zero", harbour, "", "quiet*", list{}, nil, list{"note:0"}, `{"note":"The harbour is quiet, QUIET as ever."}`},
+		{"displayed", saltRoad, `{"displayedAttributes":["id","title","author.name"]}`, "cellar*", list{"id"}, list{"*"}, nil, `{"id":"1","title":"The salt road","author":{"name":"Ida Wren"}}`},
+		{"hidden", saltRoad, `{"displayedAttributes":["id","title","author.name"]}`, "salt*", list{"id"}, list{"secret"}, nil, ""},
+		{"hidden one", saltRoad, `{"displayedAttributes":["id","title","author.name"]}`, "salt*", list{"id"}, list{"title", "secret"}, list{"title:1"}, `{"id":"1","title":"…<em>salt</em>…"}`},
+		{"dotted key", saltRoad, "", "dotted*", list{}, list{"a.b"}, nil, `{"a.b":"<em>dotted</em>"}`},
+		{"escapes", `{"t":"a \"quiet\"\n\u00e9t\u00e9 \\ "}`, "", "quiet ete*", nil, list{"t"}, nil, `{"t":"a \"<em>quiet</em>\"\n<em>été</em> \\ "}`},
+		{"vectors", `{"id":1,"_vectors":{"e":[1,2]}}`, "", "1*", nil, list{"*"}, nil, `{"id":"<em>1</em>"}`},
+	}
+	fields := []string{"id", "title", "note", "n", "list", "nested", "nested.a", "nested.b.c", "price", "secret", "author.name", "a.b", "t", "_vectors"}
+	for _, test := range tests {
+		r := request()
+		r.AttributesToRetrieve, r.AttributesToHighlight, r.AttributesToCrop = test.retrieve, test.highlight, test.crop
+		f := newFormatter(testView(t, test.settings, fields...), r, highlights(test.query))
+		if !f.enabled {
+			if test.want != "" {
+				t.Errorf("%s: no _formatted", test.name)
+			}
+			continue
+		}
+		got, err := f.appendFormatted(nil, []byte(test.doc))
+		if err != nil || test.want == "" || !sameJSON(t, got, test.want) {
+			t.Errorf("%s: %s, %v, want %s", test.name, got, err, test.want)
+		}
+	}
+}
+
+func TestFormattedKeepsOrder(t *testing.T) {
+	r := request()
+	r.AttributesToHighlight = []string{"b", "a"}
+	f := newFormatter(testView(t, "", "a", "b"), r, highlights("x"))
+	got, err := f.appendFormatted([]byte(">"), []byte(`{"b":"\u0041 x","c":1,"a":"\u0041"}`))
+	if want := `>{"b":"A <em>x</em>","c":"1","a":"A"}`; err != nil || string(got) != want {
+		t.Errorf("%s, %v, want %s", got, err, want)
+	}
+}
+
+func TestMatchesPosition(t *testing.T) {
+	const moon = `{"id":1,"title":"Blue moon over blue hills","tags":["moon","the blue one","sky"],"deep":{"list":[{"t":"a moon"},{"t":"none"},{"t":["x","moons"]}]},"n":2024,"flag":true,"_vectors":{"e":[2024]}}`
+	tests := []struct {
+		doc, settings, query, want string
+	}{
+		{moon, "", "blue*", `{"tags":[{"start":4,"length":4,"indices":[1]}],"title":[{"start":0,"length":4},{"start":15,"length":4}]}`},
+		{moon, "", "blue moon*", `{"deep.list.t":[{"start":0,"length":4,"indices":[2,1]}],"tags":[{"start":4,"length":4,"indices":[1]}],"title":[{"start":0,"length":4},{"start":5,"length":4},{"start":15,"length":4}]}`},
+		{moon, "", `"blue moon"`, `{"title":[{"start":0,"length":9}]}`},
+		{moon, "", "2024*", `{"n":[{"start":0,"length":4}]}`},
+		{moon, "", "true", `{}`},
+		{moon, "", "", `{}`},
+		{moon, `{"displayedAttributes":["tags"]}`, "blue moon*", `{"tags":[{"start":4,"length":4,"indices":[1]}]}`},
+		{`{"tags":[["blue",["nested blue"]],"b"]}`, "", "blue", `{"tags":[{"start":7,"length":4,"indices":[0,1,0]}]}`},
+		{`{"t":["foo a","b","c foo foo"]}`, "", "foo", `{"t":[{"start":2,"length":3,"indices":[2]},{"start":6,"length":3,"indices":[2]}]}`},
+		{`{"t":"éé café ☕ café"}`, "", "cafe", `{"t":[{"start":5,"length":5},{"start":15,"length":5}]}`},
+	}
+	for _, test := range tests {
+		f := newFormatter(testView(t, test.settings), request(), highlights(test.query))
+		for range 2 { // what was learnt from one document must not show in the next
+			got, err := f.appendMatches(nil, []byte(test.doc))
+			if err != nil || string(got) != test.want {
+				t.Errorf("%s: %s, %v, want %s", test.query, got, err, test.want)
+			}
+		}
+	}
+}
+
+func TestHighlight(t *testing.T) {
+	tests := []struct{ query, text, want string }{
+		// Prefixes are marked as far as typed, also in misspelt words; whole words whole.
+		{"planet*", "PLANETARY planetx planet", "<em>PLANET</em>ARY <em>planet</em>x <em>planet</em>"},
+		{"planet|planets", "planets PLANETARY", "<em>planets</em> PLANETARY"},
+		{"plamet|planet*", "planets", "<em>planet</em>s"}, // below
+		{"sunflowr*|sunflower*", "Sunflower seeds and sunflowers", "<em>Sunflowe</em>r seeds and <em>sunflowe</em>rs"},
+		{"wonderfull*|wonderful*", "wonderful wonderfuls", "<em>wonderful</em> <em>wonderful</em>s"},
+		{"cafe*", "CAFÉTERIA œuf", "<em>CAFÉ</em>TERIA œuf"},
+		{"o*", "œuf", "<em>œ</em>uf"},
+		// Phrases.
+		{`"sun flower"`, "sun, flower. sun\nFLOWER sun", "<em>sun, flower</em>. <em>sun\nFLOWER</em> sun"},
+		{`sunflower* "sun flower"`, "sun flower, sun-flower sunflower", "<em>sun flower</em>, <em>sun-flower</em> <em>sunflower</em>"},
+		{`"new york city" nyc`, "New York City, NYC; new york", "<em>New York City</em>, <em>NYC</em>; new york"},
+		{`"head _ class"`, "head of class, head class, head of the class", "<em>head of class</em>, <em>head class</em>, head of the class"},
+		{`"_ head _ _ class"`, "head of the class head class", "<em>head of the class</em> <em>head class</em>"},
+		{`"_ _"`, "of the", "of the"},
+		{`"red wine" wine`, "red red wine wine red", "red <em>red wine</em> <em>wine</em> red"},
+		{`"red red" red`, "red red red", "<em>red red</em> <em>red</em>"},
+		// Pieces that touch are marked apart.
+		{"ال سلام", "السلام", "<em>ال</em><em>سلام</em>"},
+		{"", "plain", "plain"},
+	}
+	for _, test := range tests {
+		h := highlights(test.query)
+		if test.query == "plamet|planet*" {
+			h.Words[0].Chars = 6
+		}
+		r := request()
+		r.AttributesToHighlight = []string{"t"}
+		f := newFormatter(testView(t, "", "t"), r, h)
+		if got := string(f.format(test.text, f.optionsOf([]byte("t")))); got != test.want {
+			t.Errorf("%s: %q, want %q", test.query, got, test.want)
+		}
+	}
+}
+
+func TestCrop(t *testing.T) {
+	const (
+		fox   = "The brown fox, quick and sly. It jumps over seven lazy dogs - then rests. It never wakes."
+		clock = "In the old town there is a clock tower. It strikes once, every hour, on the hour; and a wooden figure walks out of a small door. Tourists wait below! The clock was made in 1510 by a locksmith who also built the harbour crane."
+	)
+	tests := []struct {
+		query  string
+		length int
+		text   string
+		want   string
+	}{
+		{"jumps", 1, fox, "…jumps…"}, {"jumps", 2, fox, "…It jumps…"}, {"jumps", 3, fox, "…It jumps over…"},
+		{"jumps", 8, fox, "…It jumps over seven lazy dogs - then rests…"}, {"jumps", 9, fox, "…sly. It jumps over seven lazy dogs - then rests…"},
+		{"sly jumps dogs", 7, fox, "…sly. It jumps over seven lazy dogs…"}, {"", 5, fox, "The brown fox, quick and…"},
+		{"clock", 10, clock, "In the old town there is a clock tower. It…"}, {"locksmith", 10, clock, "…made in 1510 by a locksmith who also built the…"},
+		{"wooden figure", 10, clock, "… and a wooden figure walks out of a small door…"}, {"clock locksmith", 10, clock, "…The clock was made in 1510 by a locksmith who…"},
+		{"old", 10, clock, "In the old town there is a clock tower. It…"}, {"crane", 10, clock, "…1510 by a locksmith who also built the harbour crane."},
+		{"tower", 1, clock, "…tower…"}, {"tower", 2, clock, "…clock tower…"}, {"tower", 3, clock, "…a clock tower…"}, {"tower", 5, clock, "…there is a clock tower…"},
+		{"tower", 100, clock, clock}, {"clock", 10, "clock", "clock"}, {"", 10, "short text here", "short text here"}, {"x", 3, "", ""}, {"x", 3, " - ", " - "},
+		{"clock made", 6, clock, "… The clock was made in 1510…"}, {`"clock was made"`, 5, clock, "…The clock was made in…"},
+		// A phrase longer than the window shows its first words.
+		{`"clock was made in"`, 2, clock, "…clock was…"}, {`"the harbour crane"`, 2, clock, "…the harbour…"},
+		{`"the harbour crane" old`, 2, clock, "…the old…"},
+	}
+	for _, test := range tests {
+		r := request()
+		r.AttributesToCrop, r.CropLength = []string{"t"}, test.length
+		f := newFormatter(testView(t, "", "t"), r, highlights(test.query))
+		if got := string(f.format(test.text, f.optionsOf([]byte("t")))); got != test.want {
+			t.Errorf("%s %d: %q, want %q", test.query, test.length, got, test.want)
+		}
+	}
+}
+
+// TestFormattingFollowsTheIndex: a field's own locales cut its texts, whatever the query's are.
+func TestFormattingFollowsTheIndex(t *testing.T) {
+	r := request()
+	r.AttributesToHighlight, r.Locales = []string{"t"}, text.Locales{"eng"}
+	v := testView(t, `{"localizedAttributes":[{"attributePatterns":["t"],"locales":["swe"]}]}`, "t")
+	f := newFormatter(v, r, highlights("räka"))
+	got, err := f.appendFormatted(nil, []byte(`{"t":"Räka raka"}`))
+	if want := `{"t":"<em>Räka</em> raka"}`; err != nil || string(got) != want {
+		t.Errorf("%s, %v, want %s", got, err, want)
+	}
+}
+
+func FuzzFormat(f *testing.F) {
+	for _, doc := range []string{saltRoad, `{"t":"a b c"}`, `{}`, `{"a":[1,{"b":[]}]}`, `{"a":`, `[`, `{"a":}`, `{"a":1,}`, `{"a" :1}`, `{"a":[}]}`} {
+		f.Add([]byte(doc), uint8(1))
+	}
+	f.Fuzz(func(t *testing.T, doc []byte, length uint8) {
+		r := request()
+		r.AttributesToHighlight, r.AttributesToCrop, r.CropLength = []string{"*"}, []string{"*"}, int(length)
+		fm := newFormatter(testView(t, ""), r, highlights(`salt a* "the salt"`))
+		out, err := fm.appendFormatted(nil, doc)
+		if err == nil && json.Valid(doc) && !json.Valid(out) {
+			t.Errorf("%s gives %s", doc, out)
+		}
+		out, err = fm.appendMatches(nil, doc)
+		if err == nil && !json.Valid(out) {
+			t.Errorf("%s gives %s", doc, out)
+		}
+		out, err = selectFields(nil, doc, []string{"a.b", "author.born"})
+		if err == nil && json.Valid(doc) && !json.Valid(out) {
+			t.Errorf("%s gives %s", doc, out)
+		}
+	})
+}
