@@ -1,6 +1,7 @@
 package fastapi
 
 import (
+	"context"
 	"time"
 
 	"github.com/bytedance/sonic"
@@ -61,7 +62,8 @@ func cut[T any](all []T, offset, limit int) page[T] {
 
 // enqueue makes a task and answers with its summary.
 func (s *Server) enqueue(ctx *fasthttp.RequestCtx, n task.New, status int) error {
-	t, err := s.queue.Enqueue(ctx, n)
+	// Not ctx: that ends with the server, and what a request has begun then is finished still.
+	t, err := s.queue.Enqueue(context.Background(), n)
 	if err != nil {
 		return err
 	}

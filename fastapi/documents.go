@@ -1,6 +1,7 @@
 package fastapi
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 
@@ -59,9 +60,9 @@ func (s *Server) addDocuments(ctx *fasthttp.RequestCtx, merge bool) error {
 	if err != nil {
 		return err
 	}
+	defer payload.Discard() // does nothing once a task has it
 	n, err := s.receive(ctx, payload, format, d.delimiter)
 	if err != nil {
-		payload.Discard()
 		return err
 	}
 	return s.enqueue(ctx, task.New{
@@ -184,17 +185,23 @@ var filterDeletionParams = []param[filterDeletion]{
 	}},
 }
 
-// parseFilter reads a filter of a body or a query string, where an array may be written as JSON.
+// parseFilter reads a filter of a body, or of a query string.
 func parseFilter(a *arg) (*filter.Expr, error) {
 	body := []byte(a.json)
 	if body == nil {
-		if text := strings.TrimSpace(a.text); strings.HasPrefix(text, "[") && json.Valid([]byte(text)) {
-			body = []byte(text)
-		} else {
-			body = appendString(nil, a.text)
-		}
+		body = appendString(nil, a.text)
 	}
 	return filter.FromJSON(body, a.code)
+}
+
+// checkFilter refuses what the experimental features that are on do not open. It needs no index.
+func (s *Server) checkFilter(e *filter.Expr) error {
+	return e.Check(filter.Features{
+		Contains: s.features.on("containsFilter"),
+		Foreign:  s.features.on("foreignKeys"),
+		Vectors:  s.features.on("multimodal"),
+		Shards:   s.features.on("network"),
+	})
 }
 
 func (s *Server) deleteByFilter(ctx *fasthttp.RequestCtx) error {
@@ -212,7 +219,7 @@ func (s *Server) deleteByFilter(ctx *fasthttp.RequestCtx) error {
 	case b.expr == nil:
 		return apierr.New("invalid_document_filter", "Sending an empty filter is forbidden.")
 	}
-	if err := s.checkContains(b.expr); err != nil {
+	if err := s.checkFilter(b.expr); err != nil {
 		return err
 	}
 	return s.enqueueDeletion(ctx, d, task.DeleteByFilter{Filter: json.RawMessage(b.filter)})
@@ -264,7 +271,7 @@ func (s *Server) editDocuments(ctx *fasthttp.RequestCtx) error {
 	if err := s.features.need("editDocumentsByFunction", "editing documents by function"); err != nil {
 		return err
 	}
-	if err := s.checkContains(e.expr); err != nil {
+	if err := s.checkFilter(e.expr); err != nil {
 		return err
 	}
 	if _, err := document.Compile(e.function); err != nil {
@@ -364,13 +371,16 @@ func (s *Server) fetchDocuments(ctx *fasthttp.RequestCtx) error {
 }
 
 func (s *Server) fetch(ctx *fasthttp.RequestCtx, r *search.FetchRequest) error {
+	if err := s.checkFilter(r.Filter); err != nil {
+		return err
+	}
 	v, err := s.view(ctx)
 	if err != nil {
 		return err
 	}
 	defer v.Release()
 	r.Contains = s.features.on("containsFilter")
-	return answerWith(ctx, func(dst []byte) ([]byte, error) { return search.Fetch(ctx, dst, v, r) })
+	return answerWith(ctx, func(dst []byte) ([]byte, error) { return search.Fetch(context.Background(), dst, v, r) })
 }
 
 // oneParams are those of the route of one document.

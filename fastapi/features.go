@@ -12,7 +12,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"svc/internal/apierr"
-	"svc/internal/filter"
 	"svc/internal/vfs"
 )
 
@@ -158,9 +157,4 @@ func (s *Server) updateFeatures(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	return s.getFeatures(ctx)
-}
-
-// checkContains refuses a filter with CONTAINS unless its feature is on.
-func (s *Server) checkContains(e *filter.Expr) error {
-	return nil
 }

@@ -250,7 +250,7 @@ func setVector(r *searchInput, a *arg) error {
 	return nil
 }
 
-// check refuses what the parameters together, or the features, do not allow.
+// checkSearch refuses what the parameters together, or the features, do not allow.
 func (s *Server) checkSearch(r *searchInput) error {
 	switch {
 	case r.embedder == "" && r.semanticRatio != nil:
@@ -264,7 +264,7 @@ func (s *Server) checkSearch(r *searchInput) error {
 	case r.personalize:
 		return apierr.New("feature_not_enabled", "Personalized search is not configured on this server. Leave `personalize` out.")
 	}
-	return nil
+	return s.checkFilter(r.Search.Filter)
 }
 
 // searchState is what a search needs only while it is decoded and run.

@@ -30,11 +30,7 @@ func (s *Server) getSettings(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	defer v.Release()
-	b, err := v.Settings.MarshalJSON()
-	if err != nil {
-		return err
-	}
-	answerRaw(ctx, b)
+	answerRaw(ctx, v.Settings.JSON(s.settingFeatures()))
 	return nil
 }
 

@@ -38,7 +38,7 @@ func openDataDir(fsys vfs.FS, dir string) (lock io.Closer, err error) {
 		return nil, err
 	}
 	if fresh {
-		if err := fsys.MkdirAll(dir); err != nil {
+		if err := makeDir(fsys, dir); err != nil {
 			return nil, fmt.Errorf("cannot make the data directory: %w", err)
 		}
 	}
@@ -90,6 +90,27 @@ func checkDataDir(fsys vfs.FS, dir string) (fresh bool, err error) {
 	return false, nil
 }
 
+// makeDir makes a directory and its parents, durably.
+func makeDir(fsys vfs.FS, dir string) error {
+	dir = filepath.Clean(dir)
+	changed := []string{}
+	for at := dir; ; at = filepath.Dir(at) {
+		if _, err := fsys.Stat(at); err == nil || at == filepath.Dir(at) {
+			break
+		}
+		changed = append(changed, filepath.Dir(at))
+	}
+	if err := fsys.MkdirAll(dir); err != nil {
+		return err
+	}
+	for _, parent := range changed {
+		if err := fsys.SyncDir(parent); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func writeVersion(fsys vfs.FS, dir string) error {
 	name := filepath.Join(dir, versionFile)
 	if err := vfs.WriteFile(fsys, name+".tmp", []byte(product+" "+formatVersion+"\n")); err != nil {
@@ -98,5 +119,5 @@ func writeVersion(fsys vfs.FS, dir string) error {
 	if err := fsys.Rename(name+".tmp", name); err != nil {
 		return err
 	}
-	return errors.Join(fsys.SyncDir(dir), fsys.SyncDir(filepath.Dir(dir)))
+	return fsys.SyncDir(dir)
 }

@@ -1,0 +1,196 @@
+package fastapi
+
+import (
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"compress/zlib"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	brotli "github.com/molecule-man/go-brrr"
+	"github.com/valyala/fasthttp"
+)
+
+// compressed returns text in an encoding: br, gzip, zlib or flate.
+func compressed(t testing.TB, encoding, text string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	var w io.WriteCloser
+	var err error
+	switch encoding {
+	case "br":
+		w, err = brotli.NewWriter(&b, 4)
+	case "gzip":
+		w = gzip.NewWriter(&b)
+	case "zlib":
+		w = zlib.NewWriter(&b)
+	case "flate":
+		w, err = flate.NewWriter(&b, 6)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(w, text); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// chunked hides a reader's length, so that the body is sent without one.
+type chunked struct{ io.Reader }
+
+func TestBodyEncodings(t *testing.T) {
+	c := newClient(t, Options{PayloadLimit: 50_000})
+	on, large := `{"metrics": true}`, `{"metrics": true`+strings.Repeat(" ", 60_000)+`}`
+	for _, tt := range []struct {
+		name     string
+		encoding string
+		body     []byte
+		status   int
+		code     string
+	}{
+		{"plain", "", []byte(on), 200, ""},
+		{"identity", "identity", []byte(on), 200, ""},
+		{"an encoding nobody knows", "rot13", []byte(on), 200, ""},
+		{"gzip", "gzip", compressed(t, "gzip", on), 200, ""},
+		{"brotli", "br", compressed(t, "br", on), 200, ""},
+		{"deflate as zlib", "deflate", compressed(t, "zlib", on), 200, ""},
+		{"deflate bare", "deflate", compressed(t, "flate", on), 200, ""},
+		{"gzip that is none", "gzip", []byte(on), 400, "bad_request"},
+		{"gzip cut short", "gzip", compressed(t, "gzip", on)[:20], 400, "bad_request"},
+		{"brotli cut short", "br", compressed(t, "br", on)[:8], 400, "bad_request"},
+		{"deflate cut short", "deflate", compressed(t, "zlib", on)[:8], 400, "bad_request"},
+		{"deflate of one byte", "deflate", []byte{0x78}, 400, "bad_request"},
+		{"nothing in deflate", "deflate", nil, 400, "missing_payload"},
+		{"too large", "", []byte(large), 413, "payload_too_large"},
+		{"too large inside", "gzip", compressed(t, "gzip", large), 413, "payload_too_large"},
+		{"too large inside brotli", "br", compressed(t, "br", large), 413, "payload_too_large"},
+	} {
+		for name, body := range map[string]io.Reader{"": bytes.NewReader(tt.body), ", chunked": chunked{bytes.NewReader(tt.body)}} {
+			headers := []string{"Content-Type", "application/json"}
+			if tt.encoding != "" {
+				headers = append(headers, "Content-Encoding", tt.encoding)
+			}
+			r := c.send("PATCH", "/experimental-features", body, headers...)
+			if r.status != tt.status || r.code() != tt.code {
+				t.Errorf("%s%s: %d %s, want %d %s", tt.name, name, r.status, r.body, tt.status, tt.code)
+			}
+		}
+	}
+}
+
+func TestContentTypes(t *testing.T) {
+	c := newClient(t, Options{})
+	const none = "\x00"
+	for _, tt := range []struct{ path, kind, code string }{
+		{"/indexes", none, "missing_content_type"},
+		{"/indexes", "", "invalid_content_type"},
+		{"/indexes", "text/plain", "invalid_content_type"},
+		{"/indexes", "application/x-ndjson", "invalid_content_type"},
+		{"/indexes", "application/vnd.api+json", "invalid_content_type"},
+		{"/indexes", "multipart/form-data; boundary=x", "invalid_content_type"},
+		{"/indexes", "application/json", "missing_index_uid"},
+		{"/indexes", "APPLICATION/JSON", "missing_index_uid"},
+		{"/indexes", "application/json; charset=utf-8", "missing_index_uid"},
+		{"/indexes", "application/json;charset=UTF-8", "missing_index_uid"},
+		{"/indexes/a/documents", none, "missing_content_type"},
+		{"/indexes/a/documents", "", "invalid_content_type"},
+		{"/indexes/a/documents", "json", "invalid_content_type"},
+		{"/indexes/a/documents", "text/json", "invalid_content_type"},
+		{"/indexes/a/documents", "application/csv", "invalid_content_type"},
+		{"/indexes/a/documents?csvDelimiter=;", "application/json", "invalid_content_type"},
+		{"/indexes/a/documents?csvDelimiter=;", "application/x-ndjson", "invalid_content_type"},
+		{"/indexes/a/documents?csvDelimiter=;", none, "missing_content_type"},
+	} {
+		var headers []string
+		if tt.kind != none {
+			headers = []string{"Content-Type", tt.kind}
+		}
+		r := c.send("POST", tt.path, strings.NewReader("{}"), headers...)
+		want := 415
+		if tt.code == "missing_index_uid" {
+			want = 400
+		}
+		if r.code() != tt.code || r.status != want {
+			t.Errorf("%s with %q: %d %s, want %d %s", tt.path, tt.kind, r.status, r.code(), want, tt.code)
+		}
+	}
+}
+
+// TestConnectionGoesOn sends bodies that nobody reads, over one connection: what follows must be understood.
+func TestConnectionGoesOn(t *testing.T) {
+	c := newClient(t, Options{})
+	c.http.Transport.(*http.Transport).MaxConnsPerHost = 1
+	for _, body := range []io.Reader{
+		strings.NewReader("{broken"), strings.NewReader("null"), chunked{strings.NewReader("{broken")},
+		strings.NewReader(strings.Repeat("x", 100_000)), chunked{strings.NewReader(strings.Repeat("x", 100_000))},
+	} {
+		if r := c.send("GET", "/health", body, "Content-Type", "application/json"); r.status != 200 {
+			t.Errorf("%d %s", r.status, r.body)
+		}
+		if r := c.send("DELETE", "/indexes/not%20valid", body, "Content-Type", "text/csv"); r.code() != "invalid_index_uid" {
+			t.Errorf("%d %s", r.status, r.body)
+		}
+	}
+	if r := c.send("POST", "/nowhere", strings.NewReader(strings.Repeat("x", 3<<20))); r.status != 404 {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+	if r := c.get("/health"); r.status != 200 {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+}
+
+func TestNegotiate(t *testing.T) {
+	for accept, want := range map[string]string{
+		"":                              "",
+		"gzip":                          "gzip",
+		"GZIP":                          "gzip",
+		"deflate, gzip":                 "gzip",
+		"gzip, deflate, br":             "br",
+		"gzip, deflate, br, zstd":       "br",
+		"zstd":                          "",
+		"*":                             "",
+		"identity":                      "",
+		"br;q=0":                        "",
+		"br;q=0, gzip;q=0.1":            "gzip",
+		"br;q=0.2, gzip ; q=0.9":        "gzip",
+		"identity;q=1, gzip;q=0.5":      "",
+		"identity;q=0.5, deflate;q=0.5": "deflate",
+		"gzip;q=x":                      "",
+	} {
+		if got := negotiate([]byte(accept)); got != want {
+			t.Errorf("%q: %q, want %q", accept, got, want)
+		}
+	}
+}
+
+func TestCompressedAnswers(t *testing.T) {
+	c := newClient(t, Options{})
+	plain := c.get("/version").body
+	for _, encoding := range []string{"br", "gzip", "deflate"} {
+		r := c.send("GET", "/version", nil, "Accept-Encoding", encoding)
+		if r.header.Get("Content-Encoding") != encoding || !strings.Contains(strings.Join(r.header.Values("Vary"), ", "), "accept-encoding") {
+			t.Errorf("%s: %v", encoding, r.header)
+		}
+		var response fasthttp.Response
+		response.SetBodyString(r.body)
+		response.Header.SetContentEncoding(encoding)
+		body, err := response.BodyUncompressed()
+		if err != nil || string(body) != plain {
+			t.Errorf("%s: %q %v, want %q", encoding, body, err, plain)
+		}
+		// Nothing cannot be compressed.
+		if r := c.send("GET", "/nowhere", nil, "Accept-Encoding", encoding); r.header.Get("Content-Encoding") != "" || r.body != "" {
+			t.Errorf("%s: an empty answer became %q", encoding, r.body)
+		}
+	}
+	if r := c.get("/version"); r.header.Get("Content-Encoding") != "" {
+		t.Errorf("compressed without being asked: %v", r.header)
+	}
+}

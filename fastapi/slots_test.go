@@ -1,0 +1,121 @@
+package fastapi
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"svc/internal/apierr"
+)
+
+func TestSlotsBound(t *testing.T) {
+	s := newSlots(3, 1000, time.Minute)
+	var mu sync.Mutex
+	running, most := 0, 0
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() {
+			for range 20 {
+				if err := s.acquire(); err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				running++
+				most = max(most, running)
+				mu.Unlock()
+				mu.Lock()
+				running--
+				mu.Unlock()
+				s.release()
+			}
+		})
+	}
+	wg.Wait()
+	if most > 3 || s.free != 3 || len(s.waiting) != 0 {
+		t.Errorf("%d ran at once; at the end %d are free and %d wait", most, s.free, len(s.waiting))
+	}
+}
+
+func TestSlotsRefuseWhenFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots(1, 2, time.Minute)
+		if err := s.acquire(); err != nil {
+			t.Fatal(err)
+		}
+		results := make(chan error, 5)
+		for range 5 {
+			go func() { results <- s.acquire() }()
+			synctest.Wait()
+		}
+		// Two wait; of the five, three were refused in favour of later ones.
+		if len(results) != 3 {
+			t.Fatalf("%d were refused, want 3", len(results))
+		}
+		for range 3 {
+			if e := apierr.From(<-results); e.Code != "too_many_search_requests" || e.Code.Status() != 503 {
+				t.Errorf("got %v", e.Code)
+			}
+		}
+		for range 2 {
+			s.release()
+			if err := <-results; err != nil {
+				t.Errorf("a waiter got %v", err)
+			}
+		}
+		s.release()
+		if s.free != 1 {
+			t.Errorf("%d are free", s.free)
+		}
+	})
+}
+
+func TestSlotsWithoutQueue(t *testing.T) {
+	s := newSlots(1, 0, time.Minute)
+	if err := s.acquire(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.acquire(); err == nil {
+		t.Error("a second search got in")
+	}
+	s.release()
+	if err := s.acquire(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSlotsDropWhoWaitedTooLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots(1, 10, 5*time.Second)
+		if err := s.acquire(); err != nil {
+			t.Fatal(err)
+		}
+		late, fresh := make(chan error, 1), make(chan error, 1)
+		go func() { late <- s.acquire() }()
+		time.Sleep(6 * time.Second)
+		go func() { fresh <- s.acquire() }()
+		synctest.Wait()
+		s.release()
+		if err := <-fresh; err != nil {
+			t.Errorf("the fresh one: %v", err)
+		}
+		s.release()
+		synctest.Wait()
+		if err := <-late; err == nil {
+			t.Error("the late one was served")
+		}
+	})
+}
+
+// TestSearchRefusal sees the refusal from outside.
+func TestSearchRefusal(t *testing.T) {
+	c := newClient(t, Options{Searches: 1, SearchQueue: 0})
+	if err := c.server.slots.acquire(); err != nil {
+		t.Fatal(err)
+	}
+	r := c.json("POST", "/indexes/a/search", `{}`)
+	if r.status != 503 || r.code() != "too_many_search_requests" || r.header.Get("Retry-After") != "10" {
+		t.Errorf("%d %s %v", r.status, r.body, r.header)
+	}
+}
