@@ -1,0 +1,365 @@
+package task
+
+import (
+	"encoding/json"
+	"math/rand"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/apierr"
+	"svc/internal/index"
+)
+
+func TestDurations(t *testing.T) {
+	start := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	tests := []struct {
+		d    time.Duration
+		want string
+	}{
+		{0, `"PT0S"`},
+		{1500 * time.Millisecond, `"PT1.500S"`},
+		{12 * time.Microsecond, `"PT0.000012S"`},
+		{7, `"PT0.000000007S"`},
+		{90061*time.Second + 500*time.Millisecond, `"P1DT3661.500S"`},
+		{48 * time.Hour, `"P2D"`},
+		{48*time.Hour + 1, `"P2DT0.000000001S"`},
+		{-1, "null"},
+	}
+	for _, tt := range tests {
+		if got := string(appendDuration(nil, start, start.Add(tt.d))); got != tt.want {
+			t.Errorf("%v: %s, want %s", tt.d, got, tt.want)
+		}
+	}
+	if got := string(appendDuration(nil, start, time.Time{})); got != "null" {
+		t.Errorf("unfinished: %s", got)
+	}
+}
+
+func TestDates(t *testing.T) {
+	tests := []struct{ text, want string }{
+		{"2026-11-21", "2026-11-21T00:00:00Z"},
+		{"2026-11-21T10:11:12Z", "2026-11-21T10:11:12Z"},
+		{"2026-11-21t10:11:12.5z", "2026-11-21T10:11:12.5Z"},
+		{"2026-11-21T10:11:12.123456789+02:00", "2026-11-21T08:11:12.123456789Z"},
+		{"2026-11-21T10:11:12", ""},
+		{"2026-11-21T10:11:12,5Z", ""},
+		{"2026-11-21 10:11:12Z", ""},
+		{"2026-02-30", ""},
+		{"1700000000", ""},
+		{"", ""},
+	}
+	for _, tt := range tests {
+		got, err := ParseDate(tt.text, "invalid_task_before_enqueued_at")
+		switch {
+		case tt.want == "" && err == nil:
+			t.Errorf("%q is a date: %v", tt.text, got)
+		case tt.want == "" && apierr.From(err).Code != "invalid_task_before_enqueued_at":
+			t.Errorf("%q: %v", tt.text, err)
+		case tt.want != "" && (err != nil || got.UTC().Format(time.RFC3339Nano) != tt.want):
+			t.Errorf("%q: %v %v, want %s", tt.text, got, err, tt.want)
+		}
+	}
+}
+
+func TestSizes(t *testing.T) {
+	tests := map[int64]string{
+		0: "0 B", 1: "1 B", 999: "999 B", 1000: "1 KB", 1023: "1.023 KB", 1024: "1 KiB", 28672: "28 KiB", 2_000_000: "1.9073486328125 MiB",
+		1 << 30: "1 GiB", 1<<63 - 1: "8 EiB",
+	}
+	for n, want := range tests {
+		if got := FormatSize(n); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+}
+
+func TestRedact(t *testing.T) {
+	tests := map[string]string{
+		"": "XXX...", "123456789": "XXX...", "1234567890": "12XXXX...", "12345678901234567890": "123XXXXX...",
+		strings.Repeat("x", 30): "xxxxxXXXXXX...", "éééééé": "éXXXX...", "aéaaaaaaaa": "aXXXX...",
+	}
+	for secret, want := range tests {
+		if got := Redact(secret); got != want {
+			t.Errorf("%q: %s, want %s", secret, got, want)
+		}
+	}
+}
+
+func TestStatusesAndKindsInAnyCase(t *testing.T) {
+	for _, s := range Statuses() {
+		if got, err := ParseStatus(strings.ToUpper(s.String())); err != nil || got != s {
+			t.Errorf("%v: %v %v", s, got, err)
+		}
+	}
+	for _, k := range Kinds() {
+		if got, err := ParseKind(strings.ToLower(k.String())); err != nil || got != k {
+			t.Errorf("%v: %v %v", k, got, err)
+		}
+	}
+	if _, err := ParseStatus("done"); apierr.From(err).Code != "invalid_task_statuses" {
+		t.Error(err)
+	}
+	if _, err := ParseKind("done"); apierr.From(err).Code != "invalid_task_types" {
+		t.Error(err)
+	}
+}
+
+func TestPercentage(t *testing.T) {
+	p := Progress{[]index.Step{{Name: "a", Total: 2}, {Name: "b", Finished: 3, Total: 4}, {Name: "c", Finished: 5, Total: 20}, {Name: "d", Finished: 2900, Total: 25000}}}
+	want := `{"steps":[{"currentStep":"a","finished":0,"total":2},{"currentStep":"b","finished":3,"total":4},` +
+		`{"currentStep":"c","finished":5,"total":20},{"currentStep":"d","finished":2900,"total":25000}],"percentage":40.6975}`
+	if got := string(p.appendJSON(nil)); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
+func TestEnteringAStepDropsDeeperOnes(t *testing.T) {
+	now := time.Unix(0, 1)
+	p := newProgress(func() time.Time { now = now.Add(time.Second); return now })
+	show := func() string {
+		var s []string
+		for _, step := range p.current().Steps {
+			s = append(s, step.Name)
+		}
+		return strings.Join(s, ">")
+	}
+	p.outer(0)
+	p.inside(0, index.Step{Name: "indexing", Total: 3})
+	p.inside(1, index.Step{Name: "extracting", Total: 20})
+	p.inside(2, index.Step{Name: "document", Finished: 1, Total: 20})
+	if got := show(); got != "processing tasks>indexing>extracting>document" {
+		t.Error(got)
+	}
+	p.inside(2, index.Step{Name: "document", Finished: 2, Total: 20})
+	if got := p.current().Steps[3].Finished; got != 2 {
+		t.Error(got)
+	}
+	p.inside(1, index.Step{Name: "merging", Finished: 1, Total: 20})
+	if got := show(); got != "processing tasks>indexing>merging" {
+		t.Error(got)
+	}
+	p.outer(1)
+	if got := show(); got != "writing tasks to disk" {
+		t.Error(got)
+	}
+	var paths []string
+	for _, e := range p.times() {
+		paths = append(paths, e.path)
+		if e.took <= 0 {
+			t.Errorf("%s took %v", e.path, e.took)
+		}
+	}
+	want := "processing tasks > indexing > extracting > document, processing tasks > indexing > extracting, processing tasks > indexing > merging, " +
+		"processing tasks > indexing, processing tasks, writing tasks to disk"
+	if got := strings.Join(paths, ", "); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
+func TestUnionOfDetails(t *testing.T) {
+	type part struct {
+		k       Kind
+		details string
+	}
+	tests := []struct {
+		name              string
+		parts             []part
+		running, finished string
+	}{
+		{"counters add up", []part{{DocumentAdditionOrUpdate, `{"receivedDocuments":2,"indexedDocuments":2}`}, {DocumentAdditionOrUpdate, `{"receivedDocuments":3,"indexedDocuments":0}`}},
+			`{"receivedDocuments":5,"indexedDocuments":2}`, `{"receivedDocuments":5,"indexedDocuments":2}`},
+		{"nulls show while running", []part{{DocumentAdditionOrUpdate, `{"receivedDocuments":2,"indexedDocuments":null}`}, {DocumentDeletion, `{"providedIds":1,"deletedDocuments":null,"originalFilter":null}`}},
+			`{"receivedDocuments":2,"indexedDocuments":null,"providedIds":1,"deletedDocuments":null,"originalFilter":null}`, `{"receivedDocuments":2,"providedIds":1}`},
+		{"filters join", []part{{TaskCancelation, `{"matchedTasks":1,"canceledTasks":1,"originalFilter":"?a"}`}, {DocumentDeletion, `{"originalFilter":null}`}, {DocumentDeletion, `{"originalFilter":"\"x\""}`}},
+			`{"matchedTasks":1,"canceledTasks":1,"originalFilter":"?a&\"x\""}`, `{"matchedTasks":1,"canceledTasks":1,"originalFilter":"?a&\"x\""}`},
+		{"swaps follow each other", []part{{IndexSwap, `{"swaps":[1]}`}, {IndexSwap, `{"swaps":[]}`}, {IndexSwap, `{"swaps":[2,3]}`}},
+			`{"swaps":[1,2,3]}`, `{"swaps":[1,2,3]}`},
+		{"of settings the last wins, embedders merge", []part{
+			{SettingsUpdate, `{"stopWords":["a"],"synonyms":{"a":[]},"embedders":{"b":{"source":"x"},"c":1}}`},
+			{SettingsUpdate, `{"stopWords":null,"embedders":{"a":null,"b":{"source":"y"}}}`}},
+			`{"stopWords":null,"synonyms":{"a":[]},"embedders":{"a":null,"b":{"source":"y"},"c":1}}`,
+			`{"stopWords":null,"synonyms":{"a":[]},"embedders":{"a":null,"b":{"source":"y"},"c":1}}`},
+		{"of the rest the first stays", []part{{IndexUpdate, `{"primaryKey":"a"}`}, {IndexUpdate, `{"primaryKey":"b"}`}, {SnapshotCreation, ""}},
+			`{"primaryKey":"a"}`, `{"primaryKey":"a"}`},
+		{"nothing", []part{{IndexCreation, `{"primaryKey":null}`}}, `{"primaryKey":null}`, `{}`},
+	}
+	for _, tt := range tests {
+		var u union
+		for _, p := range tt.parts {
+			u.add(p.k, json.RawMessage(p.details))
+		}
+		if got := string(u.json(false)); got != tt.running {
+			t.Errorf("%s, running: %s, want %s", tt.name, got, tt.running)
+		}
+		if got := string(u.json(true)); got != tt.finished {
+			t.Errorf("%s, finished: %s, want %s", tt.name, got, tt.finished)
+		}
+	}
+}
+
+func TestContentsKeepTheirShape(t *testing.T) {
+	contents := []Content{
+		AddDocuments{Merge: true, SkipCreation: true, PrimaryKey: "k", Documents: 3, MayCreate: true, File: "f", Size: 7},
+		DeleteDocuments{IDs: []string{"a", "b"}, Provided: 2},
+		DeleteByFilter{json.RawMessage(`["a = 1"]`)},
+		ClearDocuments{},
+		EditDocuments{Filter: json.RawMessage(`"a = 1"`), Context: json.RawMessage(`{"a":1}`), Function: "doc.a = \"<\""},
+		CreateIndex{"id"}, UpdateIndex{"id", "new"}, DeleteIndex{},
+		SwapIndexes{[]Swap{{[2]string{"a", "b"}, true}}},
+		CancelTasks{"?uids=1", []uint32{1, 5, 70000}}, DeleteTasks{"?uids=1", []uint32{3}},
+		CreateDump{Keys: json.RawMessage(`[]`), InstanceUID: "u"}, CreateSnapshot{},
+		ExportTo{"http://x", "secret", 9, map[string]ExportIndex{"a*": {json.RawMessage(`"x = 1"`), true}}},
+		Upgrade{"v1", "v2"}, CompactIndex{}, ChangeTopology{State: json.RawMessage(`{"a":1}`), Message: "m"},
+	}
+	for _, c := range contents {
+		b, err := encodeContent(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := decodeContent(c.Kind(), b)
+		if err != nil {
+			t.Fatalf("%T: %v", c, err)
+		}
+		if want, got := mustJSON(t, c), mustJSON(t, back); want != got {
+			t.Errorf("%T became %s, want %s", c, got, want)
+		}
+	}
+	u := UpdateSettings{Update: mustUpdate(t, `{"stopWords":["a"]}`), MayCreate: true}
+	b, err := encodeContent(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := decodeContent(SettingsUpdate, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := back.(UpdateSettings); !got.MayCreate || got.Reset || string(got.Update.Full()) != string(u.Update.Full()) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestDetailsOfOtherKinds(t *testing.T) {
+	tests := []struct {
+		c    Content
+		want string
+	}{
+		{CreateDump{}, `{"dumpUid":null}`},
+		{CreateSnapshot{}, ``},
+		{ExportTo{"http://x", "a-longer-key", 1024, map[string]ExportIndex{"b": {}, "a*": {json.RawMessage(`"x = 1"`), true}}},
+			`{"url":"http://x","apiKey":"a-XXXX...","payloadSize":"1 KiB","indexes":{"a*":{"filter":"x = 1","overrideSettings":true},"b":{"filter":null,"overrideSettings":false}}}`},
+		{ExportTo{URL: "http://x"}, `{"url":"http://x","indexes":{}}`},
+		{Upgrade{"v1.41.0", "v1.42.1"}, `{"upgradeFrom":"v1.41.0","upgradeTo":"v1.42.1"}`},
+		{ChangeTopology{MovedDocuments: 3, Message: "m"}, `{"movedDocuments":3,"message":"m"}`},
+	}
+	for _, tt := range tests {
+		if got := string(tt.c.details("", nil)); got != tt.want {
+			t.Errorf("%T: %s, want %s", tt.c, got, tt.want)
+		}
+	}
+	edit := EditDocuments{Function: "f", Context: json.RawMessage(`{"a":1}`)}
+	for _, tt := range []struct {
+		o    *outcome
+		want string
+	}{
+		{nil, `{"editedDocuments":null,"deletedDocuments":null,"originalFilter":null,"context":{"a":1},"function":"f"}`},
+		{&outcome{count: 3}, `{"editedDocuments":3,"deletedDocuments":3,"originalFilter":null,"context":{"a":1},"function":"f"}`},
+		{&outcome{failed: true}, `{"editedDocuments":0,"deletedDocuments":null,"originalFilter":null,"context":{"a":1},"function":"f"}`},
+	} {
+		if got := string(edit.details("", tt.o)); got != tt.want {
+			t.Errorf("edit: %s, want %s", got, tt.want)
+		}
+	}
+}
+
+func mustJSON(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func randomRecord(r *rand.Rand) *record {
+	rec := &record{fact: fact{Status(r.Intn(5)), Kind(r.Intn(16)), [3]int64{r.Int63(), r.Int63(), 0}, r.Uint32()}, canceledBy: noUID, content: []byte("{}")}
+	for range r.Intn(4) {
+		rec.names = append(rec.names, nameID(r.Uint32()>>r.Intn(32)))
+	}
+	rec.hasIndex = len(rec.names) > 0 && r.Intn(2) == 0
+	if r.Intn(2) == 0 {
+		s := strings.Repeat("m", r.Intn(300))
+		rec.metadata = &s
+	}
+	if r.Intn(2) == 0 {
+		rec.details = []byte(`{"a":1}`)
+	}
+	if r.Intn(2) == 0 {
+		rec.err = apierr.New("index_not_found", "gone")
+	}
+	return rec
+}
+
+func TestRecordsReadBack(t *testing.T) {
+	seed := time.Now().UnixNano()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewSource(seed))
+	for range 500 {
+		rec := randomRecord(r)
+		b := rec.append(nil)
+		back, err := decodeRecord(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want, got := recordText(t, rec), recordText(t, back); want != got {
+			t.Fatalf("%s\nbecame %s", want, got)
+		}
+		for cut := range b {
+			if _, err := decodeRecord(b[:cut]); err == nil {
+				t.Fatalf("a record cut at byte %d of %d is read", cut, len(b))
+			}
+		}
+	}
+}
+
+func recordText(t *testing.T, r *record) string {
+	return mustJSON(t, []any{r.status, r.kind, r.times, r.batch, r.canceledBy, r.hasIndex, len(r.names), append([]nameID{}, r.names...), r.metadata, string(r.details), r.err, string(r.content)})
+}
+
+func FuzzRecord(f *testing.F) {
+	r := rand.New(rand.NewSource(1))
+	for range 10 {
+		f.Add(randomRecord(r).append(nil))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		rec, err := decodeRecord(b)
+		if err != nil {
+			return
+		}
+		if again, err := decodeRecord(rec.append(nil)); err != nil || recordText(t, rec) != recordText(t, again) {
+			t.Errorf("a record that was read is not written alike: %v", err)
+		}
+		_, _ = decodeContent(rec.kind, rec.content)
+	})
+}
+
+func FuzzBatchRecord(f *testing.F) {
+	b := &Batch{UID: 1, Details: json.RawMessage(`{}`), Stats: Stats{Total: 1, Indexes: map[string]int{"a": 1}}}
+	rec, err := encodeBatch(b, b.fact([]*Task{{}}), roaring.BitmapOf(1, 2))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(rec)
+	f.Fuzz(func(t *testing.T, rec []byte) {
+		if b, _, err := decodeBatch(1, rec); err == nil {
+			b.AppendJSON(nil)
+		}
+	})
+}
+
+func FuzzJournal(f *testing.F) {
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, b []byte) { lastEntry(b) })
+}
