@@ -1,6 +1,8 @@
 package text
 
 import (
+	"bytes"
+	"sync/atomic"
 	"unicode"
 	"unicode/utf8"
 
@@ -119,24 +121,54 @@ func foldArabic(r rune) rune {
 	return foldYeh(r)
 }
 
-// latinFold holds the folded form of U+0080 to U+024F in a Latin group; Swedish differs.
-var latinFold = func() (table [0x250 - 0x80]struct {
-	size uint8
-	form [7]byte
-}) {
-	for i := range table {
-		f := folder{group: group{script: latin}}
-		f.char(rune(0x80 + i))
-		table[i].size = uint8(copy(table[i].form[:], f.dst))
+// foldPage holds folded forms for 256 code points.
+type foldPage [256]struct {
+	size uint8 // slowFold: not kept here
+	form [11]byte
+}
+
+const slowFold = 0xff
+
+// foldPages are the pages of the basic plane for the kinds of scripts that fold alike, made when they are first needed.
+var foldPages [4][256]atomic.Pointer[foldPage]
+
+// foldPagesOf returns the pages for a group, or nil if a character's form depends on those before it.
+func foldPagesOf(g group) *[256]atomic.Pointer[foldPage] {
+	switch g.script {
+	case latin:
+		if g.language == swe {
+			return nil
+		}
+		return &foldPages[0]
+	case arabic:
+		return &foldPages[1]
+	case hebrew, thai, greek:
+		return &foldPages[2]
 	}
-	return table
-}()
+	return &foldPages[3]
+}
+
+// newFoldPage makes the page with r. What has a kana in its form is left out: its form depends on the language and on the kana before it.
+func newFoldPage(g group, r rune) *foldPage {
+	p := new(foldPage)
+	for i := range p {
+		f := folder{group: g}
+		f.char(r&^0xff + rune(i))
+		p[i].size = slowFold
+		if len(f.dst) <= len(p[i].form) && !bytes.ContainsFunc(f.dst, isKana) {
+			p[i].size = uint8(copy(p[i].form[:], f.dst))
+		}
+	}
+	return p
+}
+
+func isKana(r rune) bool { return 0x3041 <= r && r <= 0x30fc }
 
 // appendFold appends the folded form of a piece of a group. ends, if not nil, gets for each
 // original character how many bytes the form has after it.
 func appendFold(dst, raw []byte, g group, ends *[]int) []byte {
 	f := folder{dst: dst, start: len(dst), group: g}
-	quick := g.script == latin && g.language != swe
+	pages := foldPagesOf(g)
 	for i := 0; i < len(raw); {
 		if b := raw[i]; b < utf8.RuneSelf {
 			i++
@@ -150,10 +182,7 @@ func appendFold(dst, raw []byte, g group, ends *[]int) []byte {
 		} else {
 			r, n := utf8.DecodeRune(raw[i:])
 			i += n
-			if quick && r < 0x250 {
-				t := &latinFold[r-0x80]
-				f.dst = append(f.dst, t.form[:t.size]...)
-			} else {
+			if pages == nil || r > 0xffff || !f.quick(pages, r) {
 				f.char(r)
 			}
 		}
@@ -167,6 +196,22 @@ func appendFold(dst, raw []byte, g group, ends *[]int) []byte {
 		copy(f.dst[n:], "σ")
 	}
 	return f.dst
+}
+
+// quick folds a character by its page, and reports whether the form is there.
+func (f *folder) quick(pages *[256]atomic.Pointer[foldPage], r rune) bool {
+	page := pages[r>>8].Load()
+	if page == nil {
+		page = newFoldPage(f.group, r)
+		pages[r>>8].Store(page)
+	}
+	e := &page[r&0xff]
+	if e.size == slowFold {
+		return false
+	}
+	f.dst = append(f.dst, e.form[:e.size]...)
+	f.previous = -1
+	return true
 }
 
 // folder folds characters one after the other.
@@ -235,7 +280,7 @@ func (f *folder) decomposed(r rune) {
 			r = '\''
 		}
 	default:
-		if 0x3041 <= r && r <= 0x30fc && (f.language == jpn || f.language == anyLanguage) {
+		if isKana(r) && (f.language == jpn || f.language == anyLanguage) {
 			r = hiragana(r, f.previous)
 			if r == voiced || r == halfVoiced {
 				f.dst = utf8.AppendRune(f.dst, r) // the kana before it stays the previous one

@@ -56,13 +56,13 @@ type patterns struct {
 	class            [256]class
 	single           *runeSet            // separators of one character
 	several          map[rune][]pattern  // everything else by first character, longest first
-	firsts           runeSet             // the keys of several
+	firsts           *runeSet            // the keys of several, and single
 	strings          map[string]struct{} // separators of several characters
-	longestSeparator int                 // bytes
+	longestSeparator int                 // characters, where settings add to strings; else 1
 }
 
 func newPatterns(c Config) patterns {
-	p := patterns{single: separatorSet, longestSeparator: utf8.UTFMax, strings: make(map[string]struct{}), several: make(map[rune][]pattern)}
+	p := patterns{single: separatorSet, longestSeparator: 1, strings: make(map[string]struct{}), several: make(map[rune][]pattern)}
 	if len(c.Separators)+len(c.NonSeparators) > 0 {
 		p.single = separatorSet.clone()
 	}
@@ -74,6 +74,7 @@ func newPatterns(c Config) patterns {
 			p.single.add(r)
 		} else if n > 0 {
 			p.strings[s] = struct{}{}
+			p.longestSeparator = max(p.longestSeparator, utf8.RuneCountInString(s))
 		}
 	}
 	for _, s := range c.NonSeparators {
@@ -82,9 +83,7 @@ func newPatterns(c Config) patterns {
 		}
 		delete(p.strings, s)
 	}
-	for s := range p.strings {
-		p.longestSeparator = max(p.longestSeparator, len(s))
-	}
+	p.firsts = p.single.clone()
 	for s := range p.strings {
 		p.addPattern(s)
 	}
@@ -171,11 +170,12 @@ func (p *patterns) match(s []byte) (int, Kind) {
 		return 1, Hard
 	}
 	r, n := utf8.DecodeRune(s)
-	if p.firsts.has(r) {
-		for _, q := range p.several[r] {
-			if bytes.HasPrefix(s, q.text) {
-				return len(q.text), q.kind
-			}
+	if !p.firsts.has(r) {
+		return 0, Word
+	}
+	for _, q := range p.several[r] {
+		if bytes.HasPrefix(s, q.text) {
+			return len(q.text), q.kind
 		}
 	}
 	if p.single.has(r) {

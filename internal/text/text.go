@@ -182,7 +182,7 @@ func (a *Analyzer) classify(sc *scratch, raw []byte, p piece, stopWords bool) Ki
 		return p.kind
 	}
 	// What decomposes to a separator is one, such as a full-width plus sign.
-	if len(raw) <= a.longestSeparator*utf8.UTFMax {
+	if _, n := utf8.DecodeRune(raw); n == len(raw) || a.longestSeparator > 1 && utf8.RuneCount(raw) <= a.longestSeparator {
 		sc.key = appendBase(sc.key[:0], raw)
 		if kind, ok := a.separator(sc.key); ok {
 			return kind
