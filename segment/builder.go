@@ -141,11 +141,10 @@ func (b *Builder) Write(fs vfs.FS, name string) (Info, error) {
 		return Info{}, err
 	}
 	rows := len(b.docIDs)
-	b.docs.finish()
-	writeMeta(f, meta{rows: rows, documentBytes: b.docs.rawBytes, prefixes: b.options.Prefixes})
+	b.docs.write(f)
+	writeMeta(f, meta{rows: rows, documentBytes: b.docs.raw, prefixes: b.options.Prefixes})
 	writeDocIDs(f, b.docIDs)
 	b.ids.write(f)
-	b.docs.write(f)
 	if err := b.writeWords(f); err != nil {
 		return Info{}, f.abort(err)
 	}
@@ -174,7 +173,7 @@ func (b *Builder) Write(fs vfs.FS, name string) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	return Info{Rows: rows, Bytes: size, DocumentBytes: b.docs.rawBytes}, nil
+	return Info{Rows: rows, Bytes: size, DocumentBytes: b.docs.raw}, nil
 }
 
 // writeWords writes postings, dictionary and prefix postings.

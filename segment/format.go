@@ -54,13 +54,13 @@ func (t tag) String() string {
 // The kinds of sections, in the order they stand in a file. Readers skip
 // kinds they do not know.
 var (
+	tagDocs        = newTag("docs") // documents
+	tagDocIndex    = newTag("didx") // row → document
+	tagDicts       = newTag("ddic") // dictionaries of documents
 	tagMeta        = newTag("meta") // counts
 	tagDocIDs      = newTag("dids") // row → DocID
 	tagExternalIDs = newTag("xids") // row → external id
 	tagIDHash      = newTag("xhsh") // external id → row
-	tagDicts       = newTag("ddic") // dictionaries of document blocks
-	tagDocIndex    = newTag("didx") // row → block and slot, block → offset
-	tagDocs        = newTag("docs") // document blocks
 	tagPostings    = newTag("post") // postings of words
 	tagTerms       = newTag("term") // word → offset in postings
 	tagPrefixPosts = newTag("pfxp") // postings of short prefixes

@@ -142,13 +142,10 @@ func (m *merger) write() (documentBytes int64, err error) {
 	if len(m.in) == 1 && m.intact[0] {
 		return m.in[0].meta.documentBytes, m.copyOne()
 	}
-	m.f.begin(tagDocs, 0) // first, because the sum of its documents is not known before
-	documents, err := m.mergeDocuments()
-	if err != nil {
+	if documentBytes, err = m.mergeDocuments(); err != nil {
 		return 0, err
 	}
-	writeMeta(m.f, meta{rows: len(m.origins), documentBytes: documents.bytes, prefixes: m.o.Prefixes})
-	documents.writeIndex(m.f)
+	writeMeta(m.f, meta{rows: len(m.origins), documentBytes: documentBytes, prefixes: m.o.Prefixes})
 	m.mergeIDs()
 	if err := m.mergeWords(); err != nil {
 		return 0, err
@@ -159,7 +156,7 @@ func (m *merger) write() (documentBytes int64, err error) {
 		return 0, err
 	}
 	m.mergeGeo()
-	return documents.bytes, m.check()
+	return documentBytes, m.check()
 }
 
 // copyOne writes the only input, which has no deleted rows, with other columns or prefixes.

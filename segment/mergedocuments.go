@@ -2,176 +2,159 @@ package segment
 
 import (
 	"bytes"
-	"encoding/binary"
+	"slices"
+
+	"github.com/klauspost/compress/s2"
 )
 
-const (
-	// maxDictionaries bounds how many dictionaries a merge keeps: each costs
-	// its bytes in the file and several times as much in every decoder.
-	maxDictionaries = 4
-
-	// A block is copied as it is when at least copyNum/copyDen of its documents live.
-	copyNum, copyDen = 3, 4
-)
-
-// mergedDocuments is what the index of documents says after a merge wrote the blocks.
-type mergedDocuments struct {
-	refs    []uint32
-	offsets []uint64
-	dicts   [][]byte
-	bytes   int64
+// documentMerger copies stored documents into one section.
+type documentMerger struct {
+	m     *merger
+	dicts [][]byte // of the output, as s2.Dict.Bytes gives them
+	// first maps, by input, the first byte of a stored document to that in the
+	// output; nil when the documents of the input are compressed again.
+	first [][]byte
 }
 
-func (d *mergedDocuments) writeIndex(f *fileWriter) {
-	f.add(tagDicts, 0, appendDictionaries(nil, d.dicts))
-	f.begin(tagDocIndex, 0)
-	writeDocIndex(f, d.refs, d.offsets)
-	f.end()
-}
-
-// mergeDocuments writes the document blocks to the open section: those that
-// are mostly alive as they are, the documents of the others compressed again.
-func (m *merger) mergeDocuments() (*mergedDocuments, error) {
-	d := &mergedDocuments{refs: make([]uint32, len(m.origins))}
-	// The inputs whose dictionary stays keep their blocks. One without a dictionary is small: its
-	// documents gain by being compressed again.
-	copies := make([]bool, len(m.in))
-	for {
-		best := -1
-		for i, l := range m.in {
-			if !copies[i] && len(l.docs.dicts) > 0 && d.fits(l.docs.dicts) &&
-				(best < 0 || l.meta.documentBytes > m.in[best].meta.documentBytes) {
-				best = i
-			}
+// mergeDocuments writes the three sections of documents and returns the sum
+// of their lengths. Documents are copied as they are stored, but for those of
+// inputs that come without a dictionary, which are small and gain by one, or with
+// more of them than a segment may have.
+func (m *merger) mergeDocuments() (documentBytes int64, err error) {
+	d := documentMerger{m: m, first: make([][]byte, len(m.in))}
+	var again []int
+	for _, i := range d.bySize() {
+		dicts, err := m.in[i].docs.dictionaries()
+		if err != nil {
+			return 0, err
 		}
-		if best < 0 {
-			break
-		}
-		copies[best] = true
-		d.keep(m.in[best].docs.dicts)
-	}
-	again := make([]bool, len(m.origins)) // rows to compress again
-	var buf []byte
-	for i, l := range m.in {
-		// Documents by block and slot, to know which blocks to copy.
-		blocks := len(l.docs.offsets)/8 - 1
-		alive := make([]uint32, blocks)
-		for row := range l.rows {
-			if m.rows[i][row] == noRow {
-				continue
-			}
-			n := binary.LittleEndian.Uint32(l.docs.refs[4*row:]) >> slotBits
-			if int(n) >= blocks {
-				return nil, l.damaged(tagDocIndex, "row %d is in block %d of %d", row, n, blocks)
-			}
-			alive[n]++
-		}
-		target := make([]uint32, blocks) // block of the output + 1
-		for n := range blocks {
-			if err := m.check(); err != nil {
-				return nil, err
-			}
-			b, err := l.docs.block(uint32(n))
-			if err != nil {
-				return nil, err
-			}
-			if !copies[i] || copyDen*int(alive[n]) < copyNum*b.count {
-				continue
-			}
-			from := binary.LittleEndian.Uint64(l.docs.offsets[8*n:])
-			to := binary.LittleEndian.Uint64(l.docs.offsets[8*n+8:])
-			d.offsets = append(d.offsets, uint64(m.f.at()))
-			target[n] = uint32(len(d.offsets))
-			m.f.Write(l.docs.blocks[from:to])
-		}
-		for row := range l.rows {
-			to := m.rows[i][row]
-			if to == noRow {
-				continue
-			}
-			ref := binary.LittleEndian.Uint32(l.docs.refs[4*row:])
-			b, err := l.docs.block(ref >> slotBits)
-			if err != nil {
-				return nil, err
-			}
-			slot := int(ref & (blockSlots - 1))
-			if slot >= b.count {
-				return nil, l.damaged(tagDocIndex, "row %d is in slot %d of a block of %d", row, slot, b.count)
-			}
-			from, end := b.slot(slot)
-			d.bytes += int64(end - from)
-			if t := target[ref>>slotBits]; t > 0 {
-				d.refs[to] = (t-1)<<slotBits | uint32(slot)
-			} else {
-				again[to] = true
-			}
+		if len(dicts) == 0 || !d.keep(i, dicts) {
+			again = append(again, i)
 		}
 	}
-	w := documentWriter{dicts: d.dicts}
-	if len(d.dicts) > 0 {
-		w.trained, w.encoder = true, newEncoder(d.dicts)
-	}
-	var rows []uint32 // compressed again, in order
-	settle := func() {
-		for i, ref := range w.refs {
-			d.refs[rows[i]] = ref + uint32(len(d.offsets))<<slotBits
+	var w documentWriter // for what is compressed again
+	if len(again) > 0 {
+		if w, err = d.writer(again); err != nil {
+			return 0, err
 		}
-		for _, o := range w.offsets {
-			d.offsets = append(d.offsets, o+uint64(m.f.at()))
-		}
-		m.f.Write(w.blocks)
-		rows = append(rows[:0], rows[len(w.refs):]...)
-		w.refs, w.offsets, w.blocks = w.refs[:0], w.offsets[:0], w.blocks[:0]
 	}
+	ends := make([]uint64, len(m.origins))
+	m.f.begin(tagDocs, 0)
+	var doc, buf []byte
 	for row, o := range m.origins {
-		if !again[row] {
+		if row%1024 == 0 {
+			if err := m.check(); err != nil {
+				return 0, err
+			}
+		}
+		docs := &m.in[o.in].docs
+		p, err := docs.stored(o.row)
+		if err != nil {
+			return 0, err
+		}
+		n, err := docs.length(p, o.row)
+		if err != nil {
+			return 0, err
+		}
+		documentBytes += int64(n)
+		first, body := p[0], p[1:]
+		switch {
+		case d.first[o.in] != nil:
+			first = d.first[o.in][first]
+		case first&methodMask != documentZstd:
+			if doc, err = docs.append(doc[:0], o.row); err != nil {
+				return 0, err
+			}
+			first, body = w.compress(doc)
+		}
+		buf = append(append(buf, first), body...)
+		if len(buf) >= 64<<10 {
+			m.f.Write(buf)
+			buf = buf[:0]
+		}
+		ends[row] = uint64(m.f.at()) + uint64(len(buf))
+	}
+	m.f.Write(buf)
+	m.f.end()
+	writeDocIndex(m.f, ends)
+	m.f.add(tagDicts, 0, appendDictionaries(nil, d.dicts))
+	return documentBytes, nil
+}
+
+// bySize returns the numbers of the inputs, that with the most documents first.
+func (d *documentMerger) bySize() []int {
+	order := make([]int, len(d.m.in))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return int(d.m.in[b].meta.documentBytes - d.m.in[a].meta.documentBytes)
+	})
+	return order
+}
+
+// keep takes the dictionaries of input i into the output, if they fit.
+func (d *documentMerger) keep(i int, dicts []*s2.Dict) bool {
+	all := d.dicts
+	first := make([]byte, 256)
+	for b := range first {
+		first[b] = byte(b)
+	}
+	for n, x := range dicts {
+		content := x.Bytes()
+		at := slices.IndexFunc(all, func(y []byte) bool { return bytes.Equal(content, y) })
+		if at < 0 {
+			at = len(all)
+			all = append(all, content)
+		}
+		for method := range byte(methodMask + 1) {
+			first[byte(n+1)<<methodBits|method] = byte(at+1)<<methodBits | method
+		}
+	}
+	if len(all) > maxDictionaries {
+		return false
+	}
+	d.dicts, d.first[i] = all, first
+	return true
+}
+
+// writer makes the compressor of the documents that are not copied. It uses
+// the first dictionary of the output, or makes one from samples of these documents.
+func (d *documentMerger) writer(again []int) (documentWriter, error) {
+	w := documentWriter{chosen: true}
+	if len(d.dicts) > 0 {
+		w.dict, w.dictByte = s2.NewDict(d.dicts[0]), 1<<methodBits
+		return w, nil
+	}
+	live := 0
+	for _, o := range d.m.origins {
+		if slices.Contains(again, int(o.in)) {
+			live++
+		}
+	}
+	var samples [][]byte
+	size := 0
+	step := max(1, live/(sampleBytes>>10)) // about so many documents of 1 KiB
+	seen := 0
+	for _, o := range d.m.origins {
+		if !slices.Contains(again, int(o.in)) {
 			continue
 		}
-		var err error
-		if buf, err = m.in[o.in].AppendDocument(buf[:0], Row(o.row)); err != nil {
-			return nil, err
+		if seen++; seen%step > 0 || size >= sampleBytes {
+			continue
 		}
-		rows = append(rows, uint32(row))
-		w.add(buf)
-		if len(w.blocks) >= writeBufferBytes {
-			settle()
-			if err := m.check(); err != nil {
-				return nil, err
-			}
+		doc, err := d.m.in[o.in].docs.append(nil, o.row)
+		if err != nil {
+			return w, err
+		}
+		samples = append(samples, doc)
+		size += min(len(doc), sampleDocument)
+	}
+	if size >= minSampleBytes && len(samples) >= minSampleDocuments {
+		if w.dict = makeDictionary(samples, min(size/dictionaryShare, s2.MaxDictSize)); w.dict != nil {
+			w.dictByte = 1 << methodBits
+			d.dicts = append(d.dicts, w.dict.Bytes())
 		}
 	}
-	w.finish()
-	settle()
-	d.dicts = w.dicts
-	d.offsets = append(d.offsets, uint64(m.f.at()))
-	m.f.end()
-	return d, nil
-}
-
-// fits reports whether dictionaries may join those that are kept.
-func (d *mergedDocuments) fits(dicts [][]byte) bool {
-	n := len(d.dicts)
-	for _, x := range dicts {
-		if !d.has(x) {
-			n++
-		}
-	}
-	return n <= maxDictionaries
-}
-
-func (d *mergedDocuments) has(x []byte) bool {
-	for _, y := range d.dicts {
-		if bytes.Equal(x, y) {
-			return true
-		}
-	}
-	return false
-}
-
-func (d *mergedDocuments) keep(dicts [][]byte) {
-	for _, x := range dicts {
-		if !d.has(x) {
-			d.dicts = append(d.dicts, x)
-		}
-	}
+	return w, nil
 }

@@ -126,7 +126,7 @@ func (r *Reader) open() error {
 	if r.idHash = r.section(tagIDHash); len(r.idHash) != 4*idSlots(r.rows) {
 		return r.damaged(tagIDHash, "%d bytes for %d rows", len(r.idHash), r.rows)
 	}
-	if err := r.docs.open(r.name, r.section(tagDicts), r.section(tagDocIndex), r.section(tagDocs), r.rows); err != nil {
+	if err := r.docs.open(r.name, r.section(tagDicts), r.section(tagDocIndex), r.section(tagDocs), r.meta); err != nil {
 		return err
 	}
 	if err := r.terms.open(r.name, r.section(tagTerms)); err != nil {
@@ -157,7 +157,6 @@ func (r *Reader) open() error {
 
 // Close unmaps the file. Nothing that the Reader returned may be used any more.
 func (r *Reader) Close() error {
-	r.docs.close()
 	return r.file.Close()
 }
 
