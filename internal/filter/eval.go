@@ -11,7 +11,8 @@ import (
 	"svc/segment"
 )
 
-// Rows returns the live rows of a segment that match; the caller owns the bitmap.
+// Rows returns the live rows of a segment that match. The caller owns the bitmap, which may
+// use memory of the segment: it is valid as long as the segment is.
 func (b *Bound) Rows(s segment.Live) *roaring.Bitmap {
 	if b.root == nil {
 		return s.LiveRows()

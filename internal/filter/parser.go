@@ -264,7 +264,7 @@ func (p *parser) operation(c *condition) (node, error) {
 			return c, p.finish(c, startsWith, 1)
 		}
 	}
-	if p.tok.kind == end || p.tok.kind == word && isReserved(p.tok.text) {
+	if p.tok.kind != quoted && (p.tok.kind != word || isReserved(p.tok.text)) {
 		return nil, p.unexpected("an operator")
 	}
 	from, err := p.value()
