@@ -1,0 +1,691 @@
+package script
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Runtime is the JavaScript of the operations: an expression, a function that makes the
+// runtime object from its host. See there for what host has to offer.
+//
+//go:embed runtime.js
+var Runtime string
+
+// Translate compiles a script to JavaScript: an expression, a function that gets the runtime
+// object and returns the function (doc, context) → doc. An error is a *SyntaxError.
+func Translate(source string) (string, error) {
+	if !utf8.ValidString(source) {
+		return "", &SyntaxError{1, 1, "the script is not valid UTF-8"}
+	}
+	body, functions, err := parse(source)
+	if err != nil {
+		return "", err
+	}
+	g := &generator{functions: functions}
+	var b strings.Builder
+	fmt.Fprintf(&b, "(function (runtime) { \"use strict\";\nconst {%s} = runtime;\n", strings.Join(runtimeNames, ", "))
+	for _, f := range functions {
+		fmt.Fprintf(&b, "function %s%s\n", functionName(f), g.functionBody(f.params, f.line, f.body))
+	}
+	g.top = true
+	g.scopes = []map[string]binding{{}}
+	doc := g.declare("doc", false)
+	context := g.declare("context", true)
+	code := g.capture(func() { g.block(body, "") })
+	fmt.Fprintf(&b, "return function (%s, %s) {\ntop: {\n%s}\nreturn %s;\n};\n})", doc, context, code, doc)
+	return b.String(), nil
+}
+
+// runtimeNames are the members of the runtime object that generated code names.
+var runtimeNames = slices.Concat([]string{
+	"t", "bool", "copy", "text", "array", "map", "range", "get", "put", "getAt", "putAt", "call", "changed",
+	"invoke", "fn", "unknown", "constant", "raise", "caught", "iterate", "END", "matches", "contains", "addTo", "neg", "pos", "not",
+}, slices.Sorted(maps.Values(operations)))
+
+// operations are the runtime's names of the operators.
+var operations = map[string]string{
+	"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "rem", "**": "pow", "<<": "shl", ">>": "shr", "&": "and", "|": "or", "^": "xor",
+	"==": "same", "!=": "differ", "<": "less", "<=": "lessEqual", ">": "more", ">=": "moreEqual",
+}
+
+// stringChangers are the methods that change a string. A JavaScript string cannot be
+// changed, so the new one is written back to where the old one came from.
+var stringChangers = set("append", "clear", "crop", "make_lower", "make_upper", "pad", "pop", "push", "remove", "replace", "set", "trim", "truncate")
+
+// changers are all methods that change what they are called on: not for constants.
+var changers = set("append", "chop", "clear", "crop", "dedup", "drain", "fill_with", "insert", "make_lower", "make_upper", "mixin", "pad", "pop",
+	"push", "remove", "replace", "retain", "reverse", "set", "shift", "sort", "splice", "trim", "truncate")
+
+func set(names ...string) map[string]bool {
+	m := make(map[string]bool, len(names))
+	for _, name := range names {
+		m[name] = true
+	}
+	return m
+}
+
+type binding struct {
+	js       string
+	constant bool
+}
+
+// A generator writes JavaScript statements. Where the language has expressions that
+// JavaScript has as statements only (if, switch, loops, blocks), the statements are written
+// before the statement at hand and a variable stands for the value.
+type generator struct {
+	out       strings.Builder
+	scopes    []map[string]binding // of the function at hand, innermost last
+	functions []*function
+	loops     []loopLabels
+	names     int
+	top       bool // outside of functions and closures
+}
+
+type loopLabels struct {
+	end, again string // labels that break and continue leave
+	value      string // variable for the value of break, or ""
+}
+
+func (g *generator) emit(format string, args ...any) {
+	fmt.Fprintf(&g.out, format, args...)
+	g.out.WriteByte('\n')
+}
+
+// capture returns what f emits.
+func (g *generator) capture(f func()) string {
+	outer := g.out
+	g.out = strings.Builder{}
+	f()
+	text := g.out.String()
+	g.out = outer
+	return text
+}
+
+func (g *generator) fresh(prefix string) string {
+	g.names++
+	return prefix + "$" + strconv.Itoa(g.names)
+}
+
+// temp holds the value of a JavaScript expression.
+func (g *generator) temp(js string) string {
+	name := g.fresh("")
+	g.emit("let %s = %s;", name, js)
+	return name
+}
+
+func (g *generator) declare(name string, constant bool) string {
+	js := g.fresh(name)
+	g.scopes[len(g.scopes)-1][name] = binding{js, constant}
+	return js
+}
+
+func (g *generator) lookup(name string) (binding, bool) {
+	for i := len(g.scopes) - 1; i >= 0; i-- {
+		if b, ok := g.scopes[i][name]; ok {
+			return b, true
+		}
+	}
+	return binding{}, false
+}
+
+func (g *generator) scoped(f func()) {
+	g.scopes = append(g.scopes, map[string]binding{})
+	f()
+	g.scopes = g.scopes[:len(g.scopes)-1]
+}
+
+func functionName(f *function) string { return fmt.Sprintf("%s$f%d", f.name, len(f.params)) }
+
+// functionNamed finds a function; args is −1 for any number of parameters.
+func (g *generator) functionNamed(name string, args int) (string, bool) {
+	for _, f := range g.functions {
+		if f.name == name && (args < 0 || args == len(f.params)) {
+			return functionName(f), true
+		}
+	}
+	return "", false
+}
+
+// functionBody makes the parameters and body of a function, without a view of the variables around it.
+func (g *generator) functionBody(params []string, line int, body node) string {
+	scopes := g.scopes
+	g.scopes = nil
+	defer func() { g.scopes = scopes }()
+	return g.closureBody(params, line, body)
+}
+
+func (g *generator) closureBody(params []string, line int, body node) string {
+	loops, top := g.loops, g.top
+	g.loops, g.top = nil, false
+	var names []string
+	code := g.capture(func() {
+		g.scoped(func() {
+			for _, p := range params {
+				names = append(names, g.declare(p, false))
+			}
+			g.emit("t(%d);", line)
+			result := g.temp("undefined")
+			g.into(body, result)
+			g.emit("return %s;", result)
+		})
+	})
+	g.loops, g.top = loops, top
+	return fmt.Sprintf("(%s) {\n%s}", strings.Join(names, ", "), code)
+}
+
+// block writes the statements of a block; dst is the variable for its value, or "".
+func (g *generator) block(b *block, dst string) {
+	g.scoped(func() {
+		for i, s := range b.list {
+			g.emit("t(%d);", s.line)
+			if i == len(b.list)-1 && b.value {
+				g.into(s.node, dst)
+			} else {
+				g.into(s.node, "")
+			}
+		}
+	})
+}
+
+// into writes a node as a statement; its value goes to the variable dst unless that is "".
+func (g *generator) into(n node, dst string) {
+	switch n := n.(type) {
+	case *block:
+		g.emit("{")
+		g.block(n, dst)
+		g.emit("}")
+	case *ifNode:
+		g.emit("if (bool(%s)) {", g.expr(n.cond))
+		g.block(n.then, dst)
+		if n.els != nil {
+			g.emit("} else {")
+			g.into(n.els, dst)
+		}
+		g.emit("}")
+	case *switchNode:
+		g.switchNode(n, dst)
+	case *loop:
+		g.loop(n, dst)
+	case *forNode:
+		g.forNode(n, dst)
+	case *let:
+		value := "undefined"
+		if n.value != nil {
+			value = g.copied(n.value)
+		}
+		g.emit("let %s = %s;", g.declare(n.name, n.constant), value)
+	case *assign:
+		g.assign(n)
+	case *jump:
+		g.jump(n)
+	case *tryNode:
+		g.emit("try {")
+		g.block(n.body, dst)
+		e := g.fresh("e")
+		g.emit("} catch (%s) {", e)
+		g.scoped(func() {
+			value := g.temp("caught(" + e + ")")
+			if n.name != "" {
+				g.emit("let %s = %s;", g.declare(n.name, false), value)
+			}
+			g.block(n.catch, dst)
+		})
+		g.emit("}")
+	default:
+		js := g.expr(n)
+		if dst != "" {
+			js = dst + " = " + js
+		}
+		g.emit("%s;", js)
+	}
+}
+
+func (g *generator) jump(n *jump) {
+	value := "undefined"
+	if n.value != nil {
+		value = g.copied(n.value)
+	}
+	switch n.kind {
+	case "throw":
+		g.emit("raise(%s);", value)
+	case "return":
+		if !g.top {
+			g.emit("return %s;", value)
+			return
+		}
+		g.emit("%s;", value)
+		g.emit("break top;")
+	default:
+		l := g.loops[len(g.loops)-1]
+		if n.kind == "continue" {
+			g.emit("break %s;", l.again)
+			return
+		}
+		if l.value != "" {
+			g.emit("%s = %s;", l.value, value)
+		} else {
+			g.emit("%s;", value)
+		}
+		g.emit("break %s;", l.end)
+	}
+}
+
+// loopBody writes the body of a loop, so that break and continue find their labels.
+func (g *generator) loopBody(b *block, l loopLabels) {
+	g.loops = append(g.loops, l)
+	g.emit("%s: {", l.again)
+	g.block(b, "")
+	g.emit("}")
+	g.loops = g.loops[:len(g.loops)-1]
+}
+
+func (g *generator) loop(n *loop, dst string) {
+	l := loopLabels{g.fresh("end"), g.fresh("again"), dst}
+	test := func() {
+		if n.cond == nil {
+			return
+		}
+		negation := "!"
+		if n.until {
+			negation = ""
+		}
+		g.emit("if (%sbool(%s)) break;", negation, g.expr(n.cond))
+	}
+	g.emit("%s: for (;;) {\nt(%d);", l.end, n.line)
+	if !n.after {
+		test()
+	}
+	g.loopBody(n.body, l)
+	if n.after {
+		test()
+	}
+	g.emit("}")
+}
+
+func (g *generator) forNode(n *forNode, dst string) {
+	l := loopLabels{g.fresh("end"), g.fresh("again"), dst}
+	next := g.temp("iterate(" + g.expr(n.in) + ")")
+	count := g.temp("-1n")
+	g.emit("%s: for (;;) {\nt(%d);", l.end, n.line)
+	g.scoped(func() {
+		item := g.declare(n.item, false)
+		g.emit("let %s = %s();\nif (%s === END) break;\n%s++;", item, next, item, count)
+		if n.counter != "" {
+			g.emit("let %s = %s;", g.declare(n.counter, false), count)
+		}
+		g.loopBody(n.body, l)
+	})
+	g.emit("}")
+}
+
+func (g *generator) switchNode(n *switchNode, dst string) {
+	subject := g.temp(g.expr(n.subject))
+	end := g.fresh("end")
+	g.emit("%s: {", end)
+	for _, c := range n.cases {
+		tests := []string{"true"}
+		if c.values != nil {
+			tests = tests[:0]
+			for _, v := range c.values {
+				tests = append(tests, fmt.Sprintf("matches(%s, %s)", g.expr(v), subject))
+			}
+		}
+		g.emit("if (%s) {", strings.Join(tests, " || "))
+		if c.guard != nil {
+			g.emit("if (bool(%s)) {", g.expr(c.guard))
+		}
+		g.scoped(func() {
+			g.emit("t(%d);", c.body.line)
+			g.into(c.body.node, dst)
+		})
+		g.emit("break %s;\n}", end)
+		if c.guard != nil {
+			g.emit("}")
+		}
+	}
+	g.emit("}")
+}
+
+// A ref is a place that can be read and written, its parts evaluated once.
+type ref struct {
+	read  string
+	write func(value string) string
+}
+
+func (g *generator) ref(n node) ref {
+	switch n := n.(type) {
+	case *variable:
+		js := g.expr(n)
+		if _, ok := g.lookup(n.name); !ok {
+			return ref{js, func(string) string { return "unknown(" + quote("variable "+n.name) + ")" }}
+		}
+		return ref{js, func(value string) string { return js + " = " + value }}
+	case *property:
+		of, name := g.temp(g.expr(n.of)), quote(n.name)
+		return ref{fmt.Sprintf("get(%s, %s)", of, name), func(value string) string {
+			return fmt.Sprintf("put(%s, %s, %s)", of, name, value)
+		}}
+	case *index:
+		parent := g.ref(n.of)
+		of := g.temp(parent.read)
+		at := g.temp(g.expr(n.at))
+		return ref{fmt.Sprintf("getAt(%s, %s)", of, at), func(value string) string {
+			put := fmt.Sprintf("putAt(%s, %s, %s)", of, at, value)
+			return fmt.Sprintf("if (typeof %s === 'string') { %s } else { %s }", of, parent.write(put), put)
+		}}
+	}
+	js := g.temp(g.expr(n))
+	return ref{js, func(value string) string { return value }}
+}
+
+// root returns the variable at the start of a chain of properties and elements, or nil.
+func root(n node) *variable {
+	for {
+		switch link := n.(type) {
+		case *variable:
+			return link
+		case *property:
+			n = link.of
+		case *index:
+			n = link.of
+		default:
+			return nil
+		}
+	}
+}
+
+// constantRoot reports whether a chain starts at a constant.
+func (g *generator) constantRoot(n node) (name string, ok bool) {
+	v := root(n)
+	if v == nil {
+		return "", false
+	}
+	b, _ := g.lookup(v.name)
+	return v.name, b.constant
+}
+
+func (g *generator) assign(n *assign) {
+	if name, ok := g.constantRoot(n.target); ok {
+		g.emit("constant(%s);", quote(name))
+		return
+	}
+	if n.op == "??" {
+		r := g.ref(n.target)
+		g.emit("if (%s === undefined) {", r.read)
+		g.emit("%s;\n}", r.write(g.copied(n.value)))
+		return
+	}
+	value := g.copied(n.value)
+	if _, simple := n.target.(*variable); !simple {
+		value = g.temp(value)
+	}
+	r := g.ref(n.target)
+	switch n.op {
+	case "":
+	case "+":
+		value = fmt.Sprintf("addTo(%s, %s)", r.read, value)
+	default:
+		value = fmt.Sprintf("%s(%s, %s)", operations[n.op], r.read, value)
+	}
+	g.emit("%s;", r.write(value))
+}
+
+func quote(s string) string {
+	b, _ := json.Marshal(s) // escapes the line separators that JavaScript does not want
+	return string(b)
+}
+
+// place reports whether a node names a value that lives on.
+func isPlace(n node) bool {
+	switch n.(type) {
+	case *variable, *property, *index, *this:
+		return true
+	}
+	return false
+}
+
+// copied is expr for a value that is stored or passed on: assigning copies.
+func (g *generator) copied(n node) string {
+	js := g.expr(n)
+	if isPlace(n) {
+		return "copy(" + js + ")"
+	}
+	return js
+}
+
+// operands returns the expressions of several nodes that are evaluated in this order.
+func (g *generator) operands(copied bool, nodes ...node) []string {
+	list := make([]string, len(nodes))
+	for i, n := range nodes {
+		code := g.capture(func() {
+			if copied {
+				list[i] = g.copied(n)
+			} else {
+				list[i] = g.expr(n)
+			}
+		})
+		if code != "" {
+			for j := range i {
+				list[j] = g.temp(list[j])
+			}
+			g.out.WriteString(code)
+		}
+	}
+	return list
+}
+
+// expr returns the JavaScript expression of a node, after writing what has to come before.
+func (g *generator) expr(n node) string {
+	switch n := n.(type) {
+	case *unitLit:
+		return "undefined"
+	case *boolLit:
+		return strconv.FormatBool(n.value)
+	case *intLit:
+		return "(" + n.digits + "n)"
+	case *floatLit:
+		return "(" + n.text + ")"
+	case *strLit:
+		return quote(n.value)
+	case *template:
+		return "text([" + strings.Join(g.operands(false, n.parts...), ", ") + "])"
+	case *variable:
+		if b, ok := g.lookup(n.name); ok {
+			return b.js
+		}
+		if f, ok := g.functionNamed(n.name, -1); ok {
+			return f
+		}
+		return "unknown(" + quote("variable "+n.name) + ")"
+	case *this:
+		if g.top {
+			return "unknown('variable this')"
+		}
+		return "this"
+	case *arrayLit:
+		return "array([" + strings.Join(g.operands(true, n.items...), ", ") + "])"
+	case *mapLit:
+		values := g.operands(true, n.values...)
+		for i, v := range values {
+			values[i] = quote(n.keys[i]) + ", " + v
+		}
+		return "map([" + strings.Join(values, ", ") + "])"
+	case *closure:
+		return "(function " + g.closureBody(n.params, n.body.line, n.body.node) + ")"
+	case *unary:
+		return map[string]string{"-": "neg", "+": "pos", "!": "not"}[n.op] + "(" + g.expr(n.operand) + ")"
+	case *binary:
+		return g.binary(n)
+	case *call:
+		return g.call(n)
+	case *property, *index, *method:
+		return g.chain(n)
+	}
+	result := g.temp("undefined")
+	g.into(n, result)
+	return result
+}
+
+func (g *generator) binary(n *binary) string {
+	switch n.op {
+	case "&&", "||":
+		left := "bool(" + g.expr(n.left) + ")"
+		var right string
+		code := g.capture(func() { right = "bool(" + g.expr(n.right) + ")" })
+		if code == "" {
+			return "(" + left + " " + n.op + " " + right + ")"
+		}
+		left = g.temp(left)
+		negation := ""
+		if n.op == "||" {
+			negation = "!"
+		}
+		g.emit("if (%s%s) {\n%s%s = %s;\n}", negation, left, code, left, right)
+		return left
+	case "??":
+		left := g.temp(g.expr(n.left))
+		g.emit("if (%s === undefined) {", left)
+		g.emit("%s = %s;\n}", left, g.expr(n.right))
+		return left
+	}
+	sides := g.operands(false, n.left, n.right)
+	switch n.op {
+	case "in":
+		return fmt.Sprintf("contains(%s, %s)", sides[1], sides[0])
+	case "..", "..=":
+		return fmt.Sprintf("range(%s, %s, %t)", sides[0], sides[1], n.op == "..=")
+	}
+	return fmt.Sprintf("%s(%s, %s)", operations[n.op], sides[0], sides[1])
+}
+
+func (g *generator) call(n *call) string {
+	if f, ok := g.functionNamed(n.name, len(n.args)); ok {
+		return f + "(" + strings.Join(g.operands(true, n.args...), ", ") + ")"
+	}
+	if b, ok := g.lookup(n.name); ok {
+		return "invoke(" + b.js + ", [" + strings.Join(g.operands(true, n.args...), ", ") + "])"
+	}
+	if len(n.args) == 1 {
+		if name, ok := n.args[0].(*strLit); ok {
+			switch n.name {
+			case "Fn":
+				if f, ok := g.functionNamed(name.value, -1); ok {
+					return f
+				}
+				return "unknown(" + quote("function "+name.value) + ")"
+			case "is_def_var":
+				_, ok := g.lookup(name.value)
+				return strconv.FormatBool(ok)
+			}
+		}
+	}
+	if len(n.args) > 0 && changers[n.name] {
+		return g.expr(&method{of: n.args[0], name: n.name, args: n.args[1:]})
+	}
+	return "fn(" + quote(n.name) + ", [" + strings.Join(g.operands(true, n.args...), ", ") + "])"
+}
+
+// chain writes a chain of links with optional ones among them as nested ifs.
+func (g *generator) chain(n node) string {
+	if !hasOptional(n) {
+		return g.link(n, nil)
+	}
+	result := g.temp("undefined")
+	open := 0
+	g.emit("%s = %s;", result, g.link(n, &open))
+	g.emit("%s", strings.Repeat("}", open))
+	return result
+}
+
+func hasOptional(n node) bool {
+	for {
+		optional := false
+		switch link := n.(type) {
+		case *property:
+			optional, n = link.optional, link.of
+		case *index:
+			optional, n = link.optional, link.of
+		case *method:
+			optional, n = link.optional, link.of
+		default:
+			return false
+		}
+		if optional {
+			return true
+		}
+	}
+}
+
+// link writes the outermost link of a chain. open counts the ifs that optional links opened.
+func (g *generator) link(n node, open *int) string {
+	of := func(inner node, optional bool) string {
+		js := g.link(inner, open)
+		if optional {
+			js = g.temp(js)
+			g.emit("if (%s !== undefined) {", js)
+			*open++
+		}
+		return js
+	}
+	switch n := n.(type) {
+	case *property:
+		return fmt.Sprintf("get(%s, %s)", of(n.of, n.optional), quote(n.name))
+	case *index:
+		js := of(n.of, n.optional)
+		var at string
+		code := g.capture(func() { at = g.expr(n.at) })
+		if code != "" {
+			js = g.temp(js)
+			g.out.WriteString(code)
+		}
+		return fmt.Sprintf("getAt(%s, %s)", js, at)
+	case *method:
+		return g.method(n, of)
+	}
+	return g.expr(n)
+}
+
+func (g *generator) method(n *method, of func(node, bool) string) string {
+	if changers[n.name] {
+		if name, ok := g.constantRoot(n.of); ok {
+			return "constant(" + quote(name) + ")"
+		}
+	}
+	if n.name == "call" || n.name == "curry" {
+		args := g.operands(true, append([]node{n.of}, n.args...)...)
+		if n.name == "call" {
+			return fmt.Sprintf("invoke(%s, [%s])", args[0], strings.Join(args[1:], ", "))
+		}
+	}
+	if f, ok := g.functionNamed(n.name, len(n.args)); ok {
+		js := of(n.of, n.optional)
+		args := []string{js}
+		code := g.capture(func() { args = append(args, g.operands(true, n.args...)...) })
+		if code != "" {
+			args[0] = g.temp(js)
+			g.out.WriteString(code)
+		}
+		return fmt.Sprintf("%s.call(%s)", f, strings.Join(args, ", "))
+	}
+	if !stringChangers[n.name] || !isPlace(n.of) || n.optional || hasOptional(n.of) {
+		js := of(n.of, n.optional)
+		var args []string
+		code := g.capture(func() { args = g.operands(true, n.args...) })
+		if code != "" {
+			js = g.temp(js)
+			g.out.WriteString(code)
+		}
+		return fmt.Sprintf("call(%s, %s, [%s])", js, quote(n.name), strings.Join(args, ", "))
+	}
+	r := g.ref(n.of)
+	value := g.temp(r.read)
+	result := g.temp(fmt.Sprintf("call(%s, %s, [%s])", value, quote(n.name), strings.Join(g.operands(true, n.args...), ", ")))
+	g.emit("if (typeof %s === 'string') {\n%s = changed(%s);\n%s;\n}", value, value, value, r.write(value))
+	return result
+}
