@@ -34,6 +34,7 @@ var layers = [][]string{
 	{"internal/embed"},
 	{"internal/settings"},
 	{"internal/document", "internal/text"},
+	{"internal/document/script"},
 	{"segment"},
 	{"ann"},
 	{"simd"},
