@@ -24,7 +24,7 @@ func failed(err error) result {
 }
 
 // errApplied is index.ErrApplied, as the engine interface gives it.
-var errApplied = errors.New("applied before")
+var errApplied = index.ErrApplied
 
 // run runs a batch and stores its end. An error means that nothing is stored
 // and that the tasks are enqueued again: the batch was canceled, the queue

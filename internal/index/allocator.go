@@ -1,0 +1,80 @@
+package index
+
+import (
+	"errors"
+	"math"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/segment"
+)
+
+// allocator gives out document ids for one batch after another: the lowest free
+// one first. What a batch frees is free for the next.
+type allocator struct {
+	used *roaring.Bitmap // by live documents after the last commit
+
+	// of the running batch
+	next        int64 // all below are used or given out
+	given       *roaring.Bitmap
+	freed       *roaring.Bitmap
+	startedOver bool // used does not count any more
+}
+
+// newAllocator reads the ids of all live documents.
+func newAllocator(v *View) *allocator {
+	a := &allocator{used: roaring.New()}
+	ids := make([]uint32, 0, 4096)
+	for _, l := range v.Segments {
+		for it := l.LiveRows().Iterator(); it.HasNext(); {
+			if ids = append(ids, uint32(l.DocID(segment.Row(it.Next())))); len(ids) == cap(ids) {
+				a.used.AddMany(ids)
+				ids = ids[:0]
+			}
+		}
+		a.used.AddMany(ids)
+		ids = ids[:0]
+	}
+	a.used.RunOptimize()
+	a.begin()
+	return a
+}
+
+// begin forgets what a batch that was not committed had taken.
+func (a *allocator) begin() {
+	a.next, a.startedOver = 0, false
+	a.given, a.freed = roaring.New(), roaring.New()
+}
+
+// take returns the lowest free id.
+func (a *allocator) take() (segment.DocID, error) {
+	if !a.startedOver {
+		a.next = a.used.NextAbsentValue(uint32(a.next))
+	}
+	if a.next < 0 || a.next >= math.MaxUint32 {
+		return 0, errors.New("the index is full: it has as many documents as there are numbers for them")
+	}
+	id := uint32(a.next)
+	a.next++
+	a.given.Add(id)
+	return segment.DocID(id), nil
+}
+
+// free gives an id back.
+func (a *allocator) free(id segment.DocID) { a.freed.Add(uint32(id)) }
+
+// startOver makes every id free at once: all documents go.
+func (a *allocator) startOver() {
+	a.begin()
+	a.startedOver = true
+}
+
+// committed makes what the batch did final.
+func (a *allocator) committed() {
+	if a.startedOver {
+		a.used = roaring.New()
+	}
+	a.used.Or(a.given)
+	a.used.AndNot(a.freed)
+	a.begin()
+}

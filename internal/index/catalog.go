@@ -1,0 +1,399 @@
+package index
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"sync"
+
+	"svc/internal/apierr"
+	"svc/internal/vfs"
+)
+
+// Catalog is the set of indexes. Its changes are atomic: a file replaced by rename.
+type Catalog struct {
+	dir     string
+	options Options
+
+	// changing is held by who changes the set, over the I/O that this takes.
+	changing struct {
+		sync.Mutex
+		content catalogContent // as on disk
+		closed  bool
+	}
+	// open is what readers see.
+	open struct {
+		sync.RWMutex
+		indexes map[string]*Index
+	}
+	compactor *compactor
+	files     sync.WaitGroup // open segment files of all indexes
+}
+
+// catalogContent is the content of a CATALOG.
+type catalogContent struct {
+	Indexes map[string]uint64 // uid → number of its directory
+	Next    uint64            // no directory has this number or a higher one
+	Last    catalogChange
+}
+
+// catalogChange is the last change made, by which it is known again when its
+// batch runs once more after a crash.
+type catalogChange struct {
+	Batch     uint64
+	What      string // empty: none yet
+	Documents int    // of a deleted index
+}
+
+// OpenCatalog opens the indexes under dir, which it makes if it is missing, and
+// removes what an interrupted change left behind.
+func OpenCatalog(dir string, o Options) (*Catalog, error) {
+	c, err := openCatalog(dir, o)
+	if err == nil {
+		c.compactor.start()
+	}
+	return c, err
+}
+
+// openCatalog opens a catalog that does not compact by itself.
+func openCatalog(dir string, o Options) (c *Catalog, err error) {
+	o.complete()
+	c = &Catalog{dir: dir, options: o}
+	c.compactor = newCompactor(c)
+	c.open.indexes = make(map[string]*Index)
+	if err := c.read(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			for _, ix := range c.open.indexes {
+				ix.close()
+			}
+		}
+	}()
+	named := make(map[string]bool)
+	for uid, n := range c.changing.content.Indexes {
+		named[directoryName(n)] = true
+		ix, err := c.openIndex(path.Join(dir, directoryName(n)), uid)
+		if err != nil {
+			return nil, fmt.Errorf("cannot open index %s: %w", uid, err)
+		}
+		c.open.indexes[uid] = ix
+	}
+	err = c.removeStrangers(dir, func(name string) bool {
+		_, directory := number(name)
+		return directory && !named[name] || name == catalogName+tempSuffix
+	})
+	return c, err
+}
+
+// read reads the CATALOG, or makes it in a new directory.
+func (c *Catalog) read() error {
+	name := path.Join(c.dir, catalogName)
+	b, err := vfs.ReadFile(c.options.FS, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return c.begin()
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read %s: %w", name, err)
+	}
+	c.changing.content, err = decodeCatalog(name, b)
+	return err
+}
+
+// decodeCatalog reads a CATALOG. name is for errors.
+func decodeCatalog(name string, b []byte) (catalogContent, error) {
+	var content catalogContent
+	b, err := catalogSeal.unwrap(name, b)
+	if err != nil {
+		return content, err
+	}
+	if err := json.Unmarshal(b, &content); err != nil {
+		return content, &apierr.Corruption{File: name, Offset: sealBytes, Reason: err.Error()}
+	}
+	seen := make(map[uint64]bool)
+	for uid, n := range content.Indexes {
+		if n >= content.Next || seen[n] {
+			return content, &apierr.Corruption{File: name, Offset: -1, Reason: fmt.Sprintf("index %s has directory %d, which is another's or not below %d", uid, n, content.Next)}
+		}
+		seen[n] = true
+	}
+	return content, nil
+}
+
+// begin makes the CATALOG of a new directory.
+func (c *Catalog) begin() error {
+	fsys := c.options.FS
+	if err := fsys.MkdirAll(c.dir); err != nil {
+		return fmt.Errorf("cannot make %s: %w", c.dir, err)
+	}
+	names, err := fsys.List(c.dir)
+	if err != nil {
+		return fmt.Errorf("cannot list %s: %w", c.dir, err)
+	}
+	for _, name := range names {
+		// The first CATALOG comes before the first index: without it nothing tells
+		// what the indexes are, and removing them as strangers would be the worst answer.
+		if _, ok := number(name); ok {
+			return &apierr.Corruption{File: path.Join(c.dir, catalogName), Offset: -1, Reason: "it is missing, but there are indexes beside it"}
+		}
+	}
+	if err := fsys.SyncDir(path.Dir(c.dir)); err != nil {
+		return fmt.Errorf("cannot make %s durable: %w", c.dir, err)
+	}
+	return c.write(catalogContent{})
+}
+
+// write makes content the catalog on disk, or leaves it as it was.
+func (c *Catalog) write(content catalogContent) error {
+	put := func(content catalogContent) (bool, error) {
+		b, err := json.Marshal(content)
+		if err != nil {
+			return false, err
+		}
+		return replaceFile(c.options.FS, c.dir, catalogName, catalogSeal.wrap(b))
+	}
+	renamed, err := put(content)
+	if err == nil {
+		c.changing.content = content
+		return nil
+	}
+	if renamed {
+		if _, back := put(c.changing.content); back != nil {
+			err = errors.Join(err, back)
+		}
+	}
+	return err
+}
+
+func (c *Catalog) removeStrangers(dir string, stranger func(name string) bool) error {
+	names, err := c.options.FS.List(dir)
+	if err != nil {
+		return fmt.Errorf("cannot list %s: %w", dir, err)
+	}
+	for _, name := range names {
+		if !stranger(name) {
+			continue
+		}
+		if err := c.options.FS.RemoveAll(path.Join(dir, name)); err != nil {
+			return fmt.Errorf("cannot remove what an interrupted change left: %w", err)
+		}
+	}
+	return nil
+}
+
+// Close stops compaction, waits for views to be released, and closes all files.
+// No change may run or follow.
+func (c *Catalog) Close() error {
+	c.compactor.close()
+	c.changing.Lock()
+	c.changing.closed = true
+	c.changing.Unlock()
+	c.open.RLock()
+	for _, ix := range c.open.indexes {
+		ix.close()
+	}
+	c.open.RUnlock()
+	c.files.Wait()
+	return nil
+}
+
+// Get returns an index by uid, or nil.
+func (c *Catalog) Get(uid string) *Index {
+	c.open.RLock()
+	defer c.open.RUnlock()
+	return c.open.indexes[uid]
+}
+
+// UIDs returns all uids in byte order.
+func (c *Catalog) UIDs() []string {
+	c.open.RLock()
+	defer c.open.RUnlock()
+	return slices.Sorted(maps.Keys(c.open.indexes))
+}
+
+// all returns the indexes, ordered by uid.
+func (c *Catalog) all() []*Index {
+	c.open.RLock()
+	defer c.open.RUnlock()
+	var all []*Index
+	for _, uid := range slices.Sorted(maps.Keys(c.open.indexes)) {
+		all = append(all, c.open.indexes[uid])
+	}
+	return all
+}
+
+// begins locks the catalog for a change; the caller calls done. again says that
+// this very change is the last one that was made.
+func (c *Catalog) begins(what catalogChange) (next catalogContent, again bool, err error) {
+	c.changing.Lock()
+	if c.changing.closed {
+		return next, false, errors.New("cannot change the indexes: they are being closed")
+	}
+	now := c.changing.content
+	next = catalogContent{Indexes: maps.Clone(now.Indexes), Next: now.Next, Last: what}
+	if next.Indexes == nil {
+		next.Indexes = make(map[string]uint64)
+	}
+	return next, now.Last.What == what.What && now.Last.Batch == what.Batch, nil
+}
+
+func (c *Catalog) done() { c.changing.Unlock() }
+
+// Create makes an empty index; index_already_exists when there is one. batch is the uid of
+// the task batch that asks: when this batch made the index already, before a crash, it is returned.
+func (c *Catalog) Create(uid, primaryKey string, batch uint64) (*Index, error) {
+	next, again, err := c.begins(catalogChange{Batch: batch, What: "create " + uid})
+	defer c.done()
+	if err != nil {
+		return nil, err
+	}
+	if ix := c.Get(uid); ix != nil {
+		if again {
+			return ix, nil
+		}
+		return nil, alreadyExists(uid)
+	}
+	dir := path.Join(c.dir, directoryName(next.Next))
+	ix, err := c.createIndex(dir, uid, primaryKey)
+	if err != nil {
+		return nil, fmt.Errorf("cannot create index %s: %w", uid, err)
+	}
+	next.Indexes[uid] = next.Next
+	next.Next++
+	if err := c.write(next); err != nil {
+		ix.close() // the directory is a stranger to the next open, or it is named after all
+		return nil, fmt.Errorf("cannot create index %s: %w", uid, err)
+	}
+	c.open.Lock()
+	c.open.indexes[uid] = ix
+	c.open.Unlock()
+	return ix, nil
+}
+
+// Delete removes an index with its files and returns how many documents it had; index_not_found.
+func (c *Catalog) Delete(uid string, batch uint64) (int, error) {
+	what := catalogChange{Batch: batch, What: "delete " + uid}
+	ix := c.Get(uid)
+	if ix != nil {
+		v := ix.View()
+		what.Documents = v.Documents()
+		v.Release()
+	}
+	next, again, err := c.begins(what)
+	defer c.done()
+	if err != nil {
+		return 0, err
+	}
+	if ix == nil {
+		if again {
+			return c.changing.content.Last.Documents, nil
+		}
+		return 0, notFound(uid)
+	}
+	delete(next.Indexes, uid)
+	if err := c.write(next); err != nil {
+		return 0, fmt.Errorf("cannot delete index %s: %w", uid, err)
+	}
+	c.open.Lock()
+	delete(c.open.indexes, uid)
+	c.open.Unlock()
+	ix.drop()
+	return what.Documents, nil
+}
+
+// Pair is one exchange of two uids, or a rename of A to B.
+type Pair struct {
+	A, B   string
+	Rename bool
+}
+
+// Swap applies all pairs, in order, or none; index_not_found, index_already_exists.
+func (c *Catalog) Swap(pairs []Pair, batch uint64) error {
+	what, err := json.Marshal(pairs)
+	if err != nil {
+		return err
+	}
+	next, again, err := c.begins(catalogChange{Batch: batch, What: "swap " + string(what)})
+	defer c.done()
+	if err != nil || again {
+		return err
+	}
+	c.open.RLock()
+	indexes := maps.Clone(c.open.indexes)
+	c.open.RUnlock()
+	for _, p := range pairs {
+		a, b := indexes[p.A], indexes[p.B]
+		switch {
+		case a == nil:
+			return notFound(p.A)
+		case p.Rename && b != nil:
+			return alreadyExists(p.B)
+		case p.Rename:
+			indexes[p.B], next.Indexes[p.B] = a, next.Indexes[p.A]
+			delete(indexes, p.A)
+			delete(next.Indexes, p.A)
+		case b == nil:
+			return notFound(p.B)
+		default:
+			indexes[p.A], indexes[p.B] = b, a
+			next.Indexes[p.A], next.Indexes[p.B] = next.Indexes[p.B], next.Indexes[p.A]
+		}
+	}
+	if err := c.write(next); err != nil {
+		return fmt.Errorf("cannot swap indexes: %w", err)
+	}
+	c.open.Lock()
+	defer c.open.Unlock()
+	c.open.indexes = indexes
+	for uid, ix := range indexes {
+		if ix.UID() != uid {
+			ix.rename(uid)
+		}
+	}
+	return nil
+}
+
+func notFound(uid string) error {
+	return apierr.New("index_not_found", "Index `%s` not found.", uid)
+}
+
+func alreadyExists(uid string) error {
+	return apierr.New("index_already_exists", "Index `%s` already exists.", uid)
+}
+
+// DiskBytes returns the size of all files, and of those in use.
+func (c *Catalog) DiskBytes() (total, used int64) {
+	for _, ix := range c.all() {
+		used += ix.diskBytes()
+	}
+	directories, err := c.options.FS.List(c.dir)
+	if err != nil {
+		return used, used
+	}
+	for _, d := range directories {
+		at := path.Join(c.dir, d)
+		info, err := c.options.FS.Stat(at)
+		if err != nil {
+			continue // gone since it was listed
+		}
+		if !info.IsDir() {
+			total += info.Size()
+			continue
+		}
+		names, err := c.options.FS.List(at)
+		if err != nil {
+			continue
+		}
+		for _, name := range names {
+			if info, err := c.options.FS.Stat(path.Join(at, name)); err == nil {
+				total += info.Size()
+			}
+		}
+	}
+	return max(total, used), used
+}

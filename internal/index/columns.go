@@ -1,0 +1,145 @@
+package index
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"svc/internal/document"
+	"svc/internal/settings"
+	"svc/internal/text"
+	"svc/segment"
+)
+
+// rebuildColumns writes each segment of base again with columns that new settings ask for, read
+// from its documents, or with short-prefix postings; words and documents are copied as they are.
+func (b *batch) rebuildColumns(c *change, next *View, wanted []segment.FieldID) error {
+	added := make([]*file, len(b.base.files))
+	group, ctx := errgroup.WithContext(b.ctx)
+	group.SetLimit(b.ix.options.MaxIndexingThreads)
+	progress := b.counter(1, b.base.Documents())
+	for i, f := range b.base.files {
+		l := f.live(union(b.base.Segments[i].Deleted, b.gone[f]))
+		if liveCount(l) == 0 {
+			continue
+		}
+		group.Go(func() error {
+			columns, err := b.collectColumns(ctx, l, next.Fields, wanted, progress)
+			if err == nil {
+				added[i], err = b.ix.mergeFiles(ctx, next, []segment.Live{l}, columns, unthrottled)
+			}
+			return err
+		})
+	}
+	err := group.Wait()
+	for _, f := range added {
+		switch {
+		case f == nil:
+		case err != nil:
+			f.discard()
+		default:
+			c.add = append(c.add, f)
+		}
+	}
+	c.merge = b.base.files
+	return err
+}
+
+// collectColumns reads the columns of a segment's live rows; nil when none is wanted.
+func (b *batch) collectColumns(ctx context.Context, l segment.Live, fields *settings.Fields, wanted []segment.FieldID, progress func(int)) (*segment.ColumnSet, error) {
+	if len(wanted) == 0 {
+		return nil, nil
+	}
+	c := &columnBuilder{fields: fields, wanted: wanted, columns: segment.NewColumnSet(liveCount(l), wanted), handles: make(map[string]int)}
+	var doc []byte
+	for it := l.LiveRows().Iterator(); it.HasNext(); c.row++ {
+		if c.row%chunkDocuments == 0 {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			progress(chunkDocuments)
+		}
+		row := segment.Row(it.Next())
+		var err error
+		if doc, err = l.AppendDocument(doc[:0], row); err != nil {
+			return nil, err
+		}
+		if err := document.Walk(doc, c); err != nil {
+			return nil, fmt.Errorf("cannot index the document %s: %w", l.ExternalID(row), err)
+		}
+	}
+	return c.columns, nil
+}
+
+// columnBuilder is the document.Visitor that fills a ColumnSet.
+type columnBuilder struct {
+	fields  *settings.Fields
+	wanted  []segment.FieldID // ascending
+	columns *segment.ColumnSet
+	row     segment.Row
+	handles map[string]int // path → FieldID, or -1
+	key     []byte
+}
+
+// Field implements document.Visitor.
+func (c *columnBuilder) Field(path []byte) int {
+	h, ok := c.handles[string(path)]
+	if !ok {
+		h = notWanted
+		if id, ok := c.fields.ID(string(path)); ok {
+			if _, ok := slices.BinarySearch(c.wanted, id); ok {
+				h = int(id)
+			}
+		}
+		if string(path) == settings.VectorsField {
+			h = -1
+		}
+		c.handles[string(path)] = h
+	}
+	return h
+}
+
+// notWanted is the handle of a field that gets no column, but whose members may.
+const notWanted = 1 << 20
+
+// Visit implements document.Visitor.
+func (c *columnBuilder) Visit(int) {}
+
+// String implements document.Visitor.
+func (c *columnBuilder) String(field int, s []byte, _ []int) {
+	if field != notWanted {
+		c.key = text.FacetKey(c.key[:0], s)
+		c.columns.String(c.row, segment.FieldID(field), c.key, s)
+	}
+}
+
+// Number implements document.Visitor.
+func (c *columnBuilder) Number(field int, _ []byte, value float64, _ []int) {
+	if field != notWanted {
+		c.columns.Number(c.row, segment.FieldID(field), value)
+	}
+}
+
+// Bool implements document.Visitor.
+func (c *columnBuilder) Bool(field int, value bool, _ []int) {
+	if field != notWanted {
+		s := boolText(value)
+		c.columns.String(c.row, segment.FieldID(field), s, s)
+	}
+}
+
+// Null implements document.Visitor.
+func (c *columnBuilder) Null(field int) {
+	if field != notWanted {
+		c.columns.Null(c.row, segment.FieldID(field))
+	}
+}
+
+// Empty implements document.Visitor.
+func (c *columnBuilder) Empty(field int) {
+	if field != notWanted {
+		c.columns.Empty(c.row, segment.FieldID(field))
+	}
+}

@@ -1,0 +1,217 @@
+package index
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/apierr"
+	"svc/internal/invariant"
+	"svc/segment"
+)
+
+// change is what a writer proposes to commit. It was made from base, while
+// others may have committed: the compactor under a batch, a batch under the compactor.
+type change struct {
+	base  *View                     // held by the proposer
+	add   []*file                   // new segments; commit takes over their references
+	merge []*file                   // segments of base that add replaces, row by row
+	clear bool                      // all segments but add go
+	gone  map[*file]*roaring.Bitmap // rows of base's segments that are deleted
+	edit  func(*View)               // changes what is not segments; may be nil
+}
+
+// errStale says that what a merge was made from is not there any more.
+var errStale = errors.New("the segments of the merge are gone")
+
+// commit makes the change the next state of the index, on disk and in memory, or
+// leaves both as they are. The files of add are the view's, or removed, afterwards.
+func (ix *Index) commit(c *change) (err error) {
+	ix.committing.Lock()
+	defer ix.committing.Unlock()
+	defer func() {
+		for _, f := range c.add {
+			f.unnamed.Store(!ix.committing.uncertain && (err != nil || !contains(ix.current.Load().files, f)))
+			f.release()
+		}
+	}()
+	cur := ix.current.Load()
+	if ix.committing.closed {
+		return apierr.New("index_not_found", "Index `%s` not found: it was deleted or is being closed.", cur.UID)
+	}
+	files, lives, err := c.segments(cur)
+	if err != nil {
+		return err
+	}
+	next := cur.successor()
+	if c.edit != nil {
+		c.edit(next)
+	}
+	next.show(files, lives)
+	if err := ix.write(next); err != nil {
+		next.Release()
+		return fmt.Errorf("cannot commit to index %s: %w", cur.UID, err)
+	}
+	for _, f := range cur.files {
+		f.unnamed.Store(!contains(next.files, f))
+	}
+	ix.current.Store(next)
+	cur.Release()
+	return nil
+}
+
+// write replaces the manifest. When that fails after the rename, the old one is put
+// back; when this fails too, nobody knows which of them the disk has: then no segment that either names
+// may be removed, until a later manifest is durable.
+func (ix *Index) write(next *View) error {
+	put := func(v *View) (bool, error) {
+		m, err := v.manifest(ix.nextSegment.Load())
+		if err != nil {
+			return false, err
+		}
+		b, err := m.encode()
+		if err != nil {
+			return false, err
+		}
+		return replaceFile(ix.options.FS, ix.dir, manifestName, b)
+	}
+	renamed, err := put(next)
+	if err == nil {
+		ix.committing.uncertain = false
+		return nil
+	}
+	if renamed {
+		if _, back := put(ix.current.Load()); back != nil {
+			ix.committing.uncertain = true
+			err = errors.Join(err, back)
+		}
+	}
+	return err
+}
+
+// segments returns the segments after the change, with their deleted rows.
+func (c *change) segments(cur *View) (files []*file, lives []segment.Live, err error) {
+	keep := func(f *file, deleted *roaring.Bitmap) {
+		l := f.live(deleted)
+		if liveCount(l) > 0 {
+			files, lives = append(files, f), append(lives, l)
+		}
+	}
+	if !c.clear {
+		deleted := make(map[*file]*roaring.Bitmap, len(cur.files))
+		for i, f := range cur.files {
+			deleted[f] = cur.Segments[i].Deleted
+		}
+		for _, f := range c.merge {
+			if _, ok := deleted[f]; !ok {
+				return nil, nil, errStale
+			}
+		}
+		c.deleteFrom(deleted)
+		for _, f := range cur.files {
+			if !contains(c.merge, f) {
+				keep(f, deleted[f])
+			}
+		}
+	}
+	late := c.lateRows(cur)
+	for _, f := range c.add {
+		keep(f, rowsOf(f, late))
+	}
+	if invariant.Enabled {
+		checkDisjoint(files, lives)
+	}
+	return files, lives, nil
+}
+
+// deleteFrom adds the rows of gone to those deleted in the current segments. Rows
+// of a segment that was merged away since base are found again by their DocID.
+func (c *change) deleteFrom(deleted map[*file]*roaring.Bitmap) {
+	var moved []segment.DocID
+	for f, rows := range c.gone {
+		if _, ok := deleted[f]; ok {
+			deleted[f] = union(deleted[f], rows)
+			continue
+		}
+		for it := rows.Iterator(); it.HasNext(); {
+			moved = append(moved, f.DocID(segment.Row(it.Next())))
+		}
+	}
+	if len(moved) == 0 {
+		return
+	}
+	for f := range deleted {
+		if !contains(c.base.files, f) { // where they moved to
+			deleted[f] = union(deleted[f], rowsOf(f, moved))
+		}
+	}
+}
+
+// lateRows returns the documents of merged segments that were deleted after the merge had begun.
+func (c *change) lateRows(cur *View) []segment.DocID {
+	var late []segment.DocID
+	for i, f := range cur.files {
+		if !contains(c.merge, f) || cur.Segments[i].Deleted == nil {
+			continue
+		}
+		rows := cur.Segments[i].Deleted
+		for j, b := range c.base.files {
+			if b == f && c.base.Segments[j].Deleted != nil {
+				rows = roaring.AndNot(rows, c.base.Segments[j].Deleted)
+			}
+		}
+		for it := rows.Iterator(); it.HasNext(); {
+			late = append(late, f.DocID(segment.Row(it.Next())))
+		}
+	}
+	return late
+}
+
+// rowsOf returns the rows of f that hold the documents; nil when it has none of them.
+func rowsOf(f *file, ids []segment.DocID) *roaring.Bitmap {
+	var rows *roaring.Bitmap
+	for _, id := range ids {
+		if row, ok := f.RowOf(id); ok {
+			if rows == nil {
+				rows = roaring.New()
+			}
+			rows.Add(uint32(row))
+		}
+	}
+	return rows
+}
+
+// union returns a bitmap of its own, as compact as it can be; nil is an empty set.
+func union(a, b *roaring.Bitmap) *roaring.Bitmap {
+	if b == nil || b.IsEmpty() {
+		return a
+	}
+	u := b.Clone()
+	if a != nil {
+		u.Or(a)
+	}
+	u.RunOptimize()
+	return u
+}
+
+func contains(files []*file, f *file) bool {
+	for _, g := range files {
+		if f == g {
+			return true
+		}
+	}
+	return false
+}
+
+// checkDisjoint fails when two segments show the same document.
+func checkDisjoint(files []*file, lives []segment.Live) {
+	seen := roaring.New()
+	for i, l := range lives {
+		for it := l.LiveRows().Iterator(); it.HasNext(); {
+			if id := l.DocID(segment.Row(it.Next())); !seen.CheckedAdd(uint32(id)) {
+				invariant.Fail("document %d of %s stands in two segments", id, files[i].path())
+			}
+		}
+	}
+}

@@ -1,0 +1,246 @@
+package index
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"svc/internal/index/mergeplan"
+	"svc/internal/settings"
+	"svc/segment"
+)
+
+// compactor merges segments beside everything else. It has two lanes, each
+// with one merge at a time: small merges, which a stream of small batches needs often, and large
+// ones, which can take minutes. Both look at every index after each commit.
+type compactor struct {
+	catalog *Catalog
+	plan    mergeplan.Options
+	lanes   []*lane
+	pace    pace
+	ctx     context.Context
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup
+}
+
+// lane does merges of more than min and at most max bytes.
+type lane struct {
+	min, max int64
+	wake     chan struct{} // holds one
+}
+
+func newCompactor(c *Catalog) *compactor {
+	k := &compactor{catalog: c, plan: mergeplan.Default()}
+	k.ctx, k.cancel = context.WithCancel(context.Background())
+	k.pace.perSecond = c.options.CompactionBytesPerSecond
+	k.lanes = []*lane{
+		{-1, smallMergeBytes, make(chan struct{}, 1)},
+		{smallMergeBytes, k.plan.MaxBytes, make(chan struct{}, 1)},
+	}
+	return k
+}
+
+func (k *compactor) start() {
+	for _, l := range k.lanes {
+		k.wg.Go(func() { k.run(l) })
+	}
+	k.wake()
+}
+
+// close cancels all merges and waits for them.
+func (k *compactor) close() {
+	k.cancel()
+	k.wg.Wait()
+}
+
+// wake says that segments have changed. It does not wait.
+func (k *compactor) wake() {
+	for _, l := range k.lanes {
+		select {
+		case l.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (k *compactor) run(l *lane) {
+	for {
+		select {
+		case <-k.ctx.Done():
+			return
+		case <-l.wake:
+		}
+		for _, ix := range k.catalog.all() {
+			for k.ctx.Err() == nil && k.step(l, ix) {
+			}
+		}
+	}
+}
+
+// step does one merge of the index if there is one for the lane. What goes wrong stays with the index: it
+// is logged, and tried again after the index's next commit.
+func (k *compactor) step(l *lane, ix *Index) (merged bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			ix.options.Logger.Error("a compaction panicked", "index", ix.UID(), "panic", p, "stack", string(debug.Stack()))
+			merged = false
+		}
+	}()
+	merged, err := ix.compactOnce(k.ctx, k.plan, l.min, l.max, k.pace.wait)
+	if err != nil && !errors.Is(err, context.Canceled) {
+		ix.options.Logger.Error("cannot compact", "index", ix.UID(), "error", err)
+	}
+	return merged && err == nil
+}
+
+// compactOnce plans on the current segments that no merge has, and does the smallest
+// merge with more than min and at most max bytes. It reports whether there was one.
+func (ix *Index) compactOnce(ctx context.Context, o mergeplan.Options, min, max int64, throttle func(context.Context, int) error) (bool, error) {
+	base := ix.View()
+	defer base.Release()
+	var segments []mergeplan.Segment
+	var which []int
+	for i, f := range base.files {
+		if !ix.merges.isBusy(f) {
+			segments = append(segments, mergeplan.Segment{Rows: f.Rows(), Live: liveCount(base.Segments[i]), Bytes: f.Info().Bytes})
+			which = append(which, i)
+		}
+	}
+	for _, m := range mergeplan.Plan(segments, o) {
+		if m.Bytes <= min || m.Bytes > max {
+			continue
+		}
+		var inputs []int
+		for _, i := range m.Inputs {
+			inputs = append(inputs, which[i])
+		}
+		return ix.mergeSegments(ctx, base, inputs, throttle)
+	}
+	return false, nil
+}
+
+// mergeSegments merges some segments of base and commits the result. It reports
+// false when another merge has one of them or the gate is closed.
+func (ix *Index) mergeSegments(ctx context.Context, base *View, inputs []int, throttle func(context.Context, int) error) (bool, error) {
+	c := &change{base: base}
+	var lives []segment.Live
+	for _, i := range inputs {
+		c.merge = append(c.merge, base.files[i])
+		lives = append(lives, base.Segments[i])
+	}
+	ctx, m, ok := ix.merges.begin(ctx, c.merge)
+	if !ok {
+		return false, nil
+	}
+	defer ix.merges.end(m)
+	f, err := ix.mergeFiles(ctx, base, lives, nil, throttle)
+	if err != nil {
+		return false, err
+	}
+	c.add = []*file{f}
+	if err := ctx.Err(); err != nil {
+		f.discard()
+		return false, err
+	}
+	if err := ix.commit(c); err != nil && err != errStale {
+		return false, err
+	}
+	return true, nil
+}
+
+// mergeFiles writes the live rows of segments as one new segment under v's settings.
+func (ix *Index) mergeFiles(ctx context.Context, v *View, lives []segment.Live, columns *segment.ColumnSet, throttle func(context.Context, int) error) (*file, error) {
+	number := ix.nextSegment.Add(1) - 1
+	name := path.Join(ix.dir, segmentName(number))
+	_, err := segment.Merge(ctx, ix.options.FS, name, lives, segment.MergeOptions{
+		KeepColumn: func(id segment.FieldID) bool { return v.Fields.Info(id).Column },
+		Columns:    columns,
+		Prefixes:   v.Settings.PrefixSearch != settings.PrefixDisabled,
+		Throttle:   func(n int) error { return throttle(ctx, n) },
+	})
+	if err == nil {
+		var f *file
+		if f, err = ix.openFile(number); err == nil {
+			return f, nil
+		}
+	}
+	_ = ix.options.FS.Remove(name) // or the next open does it
+	return nil, fmt.Errorf("cannot merge segments of index %s: %w", v.UID, err)
+}
+
+// unthrottled lets a merge run as fast as it can.
+func unthrottled(ctx context.Context, _ int) error { return ctx.Err() }
+
+// pace spreads bytes over time, for all lanes together.
+type pace struct {
+	perSecond int64 // 0: unlimited
+	mu        struct {
+		sync.Mutex
+		free time.Time // when all bytes so far have been paid
+	}
+}
+
+// wait returns when n more bytes may be written.
+func (p *pace) wait(ctx context.Context, n int) error {
+	if p.perSecond <= 0 {
+		return ctx.Err()
+	}
+	p.mu.Lock()
+	now := time.Now()
+	if p.mu.free.Before(now) {
+		p.mu.free = now
+	}
+	delay := p.mu.free.Sub(now)
+	p.mu.free = p.mu.free.Add(time.Duration(float64(n) / float64(p.perSecond) * float64(time.Second)))
+	p.mu.Unlock()
+	if delay < time.Millisecond {
+		return ctx.Err()
+	}
+	t := time.NewTimer(delay)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+var compactSteps = []string{"retrieve the index", "copy and compact the index", "persist the compacted index"}
+
+// Compact merges all segments into one and returns the sizes before and after, in
+// bytes. A second one finds nothing to do, so batch needs no remembering.
+func (ix *Index) Compact(ctx context.Context, batch uint64, p Progress) (before, after int64, err error) {
+	ix.writing.Lock()
+	defer ix.writing.Unlock()
+	ix.merges.stop()
+	defer ix.catalog.compactor.wake()
+	defer ix.merges.resume()
+	r := &reporter{p: p}
+	r.enter(0, compactSteps, 0)
+	base := ix.View()
+	defer base.Release()
+	before = ix.diskBytes()
+	if len(base.files) == 0 || len(base.files) == 1 && base.Segments[0].Deleted == nil {
+		return before, before, ctx.Err()
+	}
+	r.enter(0, compactSteps, 1)
+	written := 0
+	f, err := ix.mergeFiles(ctx, base, base.Segments, nil, func(ctx context.Context, n int) error {
+		written += n
+		r.at(1, "byte", written, int(before))
+		return ctx.Err()
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	r.enter(0, compactSteps, 2)
+	if err := ix.commit(&change{base: base, add: []*file{f}, merge: base.files}); err != nil {
+		return 0, 0, err
+	}
+	return before, ix.diskBytes(), nil
+}

@@ -1,0 +1,187 @@
+package index
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+
+	"svc/internal/apierr"
+	"svc/internal/document"
+	"svc/internal/vfs"
+)
+
+// editFile holds the documents that functions changed, as a payload of the
+// batch: so many do not fit into memory, and what follows is as for an addition.
+type editFile struct {
+	fs      vfs.FS
+	name    string
+	payload int32 // its number in the batch
+	file    vfs.File
+	buffer  []byte
+	offset  int64
+}
+
+// editFile returns the batch's file, made when it is first asked for.
+func (b *batch) editFile() (*editFile, error) {
+	if b.edited != nil {
+		return b.edited, nil
+	}
+	name := path.Join(b.ix.dir, editName)
+	f, err := b.ix.options.FS.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	b.edited = &editFile{fs: b.ix.options.FS, name: name, payload: int32(len(b.payloads)), file: f}
+	b.payloads = append(b.payloads, name)
+	return b.edited, nil
+}
+
+// append writes a document and returns where it stands.
+func (e *editFile) append(doc []byte) (source, error) {
+	s := source{offset: e.offset, bytes: uint32(len(doc)), payload: e.payload, below: absent}
+	e.buffer = append(append(e.buffer, doc...), '\n')
+	e.offset += int64(len(doc)) + 1
+	if len(e.buffer) < readAhead {
+		return s, nil
+	}
+	return s, e.flush()
+}
+
+// flush makes all documents readable.
+func (e *editFile) flush() error {
+	_, err := e.file.Write(e.buffer)
+	e.buffer = e.buffer[:0]
+	return err
+}
+
+func (e *editFile) remove() {
+	e.file.Close()
+	_ = e.fs.Remove(e.name) // or the next open does it
+}
+
+// edit runs a script and returns how many documents the filter matched. Nothing
+// changes unless the script ran well on all of them.
+func (b *batch) edit(op *EditDocuments) (int, error) {
+	out, err := b.editFile()
+	if err != nil {
+		return 0, fmt.Errorf("cannot edit documents: %w", err)
+	}
+	read := docReader{b: b}
+	defer read.close()
+	type change struct {
+		number int
+		to     source
+		remove bool
+	}
+	var changes []change
+	matched := 0
+	err = b.matching(op.Filter, func(n int) error {
+		if matched%64 == 0 {
+			b.report.at(2, "document", matched, b.base.Documents())
+			if err := b.ctx.Err(); err != nil {
+				return err
+			}
+		}
+		matched++
+		was, err := read.document(&b.states[n])
+		if err != nil {
+			return err
+		}
+		is, err := op.Function.Edit(was, op.Context)
+		switch {
+		case err != nil:
+			return err
+		case is == nil:
+			changes = append(changes, change{number: n, remove: true})
+			return nil
+		case bytes.Equal(was, is):
+			return nil
+		}
+		if err := b.checkEdited(b.table.id(n), is); err != nil {
+			return err
+		}
+		to, err := out.append(is)
+		changes = append(changes, change{number: n, to: to})
+		return err
+	})
+	if err == nil {
+		err = out.flush()
+	}
+	if err != nil {
+		return 0, fmt.Errorf("cannot edit documents: %w", err)
+	}
+	for _, c := range changes {
+		if c.remove {
+			b.remove(c.number)
+		} else if err := b.put(c.number, c.to); err != nil {
+			return 0, err
+		}
+	}
+	return matched, nil
+}
+
+// checkEdited checks what a script made of the document with an id.
+func (b *batch) checkEdited(id, doc []byte) error {
+	now, err := document.ExternalID(doc, b.base.PrimaryKey)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(now, id) {
+		return apierr.New("edit_documents_by_function_error",
+			"The function changed the id of the document `%s` to `%s`. It may change every field but `%s`: add a new document instead.", id, now, b.base.PrimaryKey)
+	}
+	if b.geo {
+		if _, _, reason := geoOf(doc); reason != "" {
+			return invalidGeo(id, reason)
+		}
+	}
+	return nil
+}
+
+// docReader reads documents as the batch has made them so far. Not for several goroutines.
+type docReader struct {
+	b        *batch
+	payloads payloadReader
+	buffer   []byte
+	chain    []int32
+}
+
+// document returns a document that is not absent, valid until the next call.
+func (r *docReader) document(s *docState) ([]byte, error) {
+	r.chain = r.chain[:0]
+	at := s.head
+	for at >= 0 {
+		r.chain = append(r.chain, at)
+		at = r.b.sources[at].below
+	}
+	var doc []byte
+	if at == stored {
+		var err error
+		l := r.b.base.Segments[s.seg]
+		if r.buffer, err = l.AppendDocument(r.buffer[:0], s.row); err != nil {
+			return nil, err
+		}
+		doc = r.buffer
+	}
+	for i := len(r.chain) - 1; i >= 0; i-- {
+		src := &r.b.sources[r.chain[i]]
+		r.payloads.fs = r.b.ix.options.FS
+		version, err := r.payloads.read(r.b.payloads[src.payload], src.offset, int(src.bytes))
+		if err != nil {
+			return nil, err
+		}
+		if doc == nil {
+			if doc = version; i > 0 {
+				r.buffer = append(r.buffer[:0], version...) // the next read reuses its memory
+				doc = r.buffer
+			}
+			continue
+		}
+		if doc, err = document.Merge(doc, version); err != nil {
+			return nil, err
+		}
+	}
+	return doc, nil
+}
+
+func (r *docReader) close() { r.payloads.close() }

@@ -1,0 +1,55 @@
+package index
+
+import (
+	"sync"
+
+	"svc/internal/apierr"
+	"svc/internal/settings"
+	"svc/segment"
+)
+
+// fieldTable numbers the fields that a batch brings, after those that the index
+// has. The workers of the batch share it, and keep what they have learned.
+type fieldTable struct {
+	base *settings.Fields
+
+	mu struct {
+		sync.Mutex
+		ids   map[string]segment.FieldID // of the new ones
+		names []string                   // of the new ones, in order
+	}
+}
+
+func newFieldTable(base *settings.Fields) *fieldTable {
+	t := &fieldTable{base: base}
+	t.mu.ids = make(map[string]segment.FieldID)
+	return t
+}
+
+// id returns the number of a path, giving it one when it is new.
+func (t *fieldTable) id(name string) (segment.FieldID, error) {
+	if id, ok := t.base.ID(name); ok {
+		return id, nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if id, ok := t.mu.ids[name]; ok {
+		return id, nil
+	}
+	n := t.base.Len() + len(t.mu.names)
+	if n >= maxFields {
+		return 0, apierr.New("max_fields_limit_exceeded",
+			"The documents have more than %d different fields, nested ones included, which is the most an index can hold. Use fewer field names: put what varies into values.", maxFields)
+	}
+	id := segment.FieldID(n)
+	t.mu.ids[name] = id
+	t.mu.names = append(t.mu.names, name)
+	return id, nil
+}
+
+// names returns the new paths.
+func (t *fieldTable) names() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.mu.names
+}

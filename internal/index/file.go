@@ -1,0 +1,83 @@
+package index
+
+import (
+	"fmt"
+	"path"
+	"sync/atomic"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/invariant"
+	"svc/segment"
+)
+
+// file is an open segment file. Each view that shows it holds a reference; so
+// does who made it, until its commit. The last release unmaps it, and unlinks it
+// when no manifest names it any more.
+type file struct {
+	*segment.Reader
+	ix      *Index
+	number  uint64
+	refs    atomic.Int64
+	unnamed atomic.Bool // no manifest names it, or will
+}
+
+// openFile opens a segment of the index with one reference.
+func (ix *Index) openFile(number uint64) (*file, error) {
+	r, err := segment.Open(ix.options.FS, path.Join(ix.dir, segmentName(number)))
+	if err != nil {
+		return nil, fmt.Errorf("cannot open a segment of index %s: %w", ix.UID(), err)
+	}
+	f := &file{Reader: r, ix: ix, number: number}
+	f.refs.Store(1)
+	ix.files.Add(1)
+	ix.catalog.files.Add(1)
+	return f, nil
+}
+
+func (f *file) path() string { return path.Join(f.ix.dir, segmentName(f.number)) }
+
+func (f *file) release() {
+	n := f.refs.Add(-1)
+	if n > 0 {
+		return
+	}
+	if n < 0 && invariant.Enabled {
+		invariant.Fail("%s was released %d times too often", f.path(), -n)
+	}
+	ix := f.ix
+	if err := f.Reader.Close(); err != nil {
+		ix.options.Logger.Error("cannot close a segment", "file", f.path(), "error", err)
+	}
+	if f.unnamed.Load() {
+		if err := ix.options.FS.Remove(f.path()); err != nil {
+			ix.options.Logger.Warn("cannot remove a segment that is out of use; the next start will", "file", f.path(), "error", err)
+		}
+	}
+	if ix.files.Add(-1) == 0 && ix.dropped.Load() {
+		ix.removeDirectory()
+	}
+	ix.catalog.files.Done()
+}
+
+// discard releases a file that was made for a commit that is not to be.
+func (f *file) discard() {
+	f.unnamed.Store(true)
+	f.release()
+}
+
+// live returns the file's rows without those of deleted (nil: none), which it may not modify.
+func (f *file) live(deleted *roaring.Bitmap) segment.Live {
+	if deleted != nil && deleted.IsEmpty() {
+		deleted = nil
+	}
+	return segment.Live{Reader: f.Reader, Deleted: deleted}
+}
+
+// liveCount returns how many rows of a segment are not deleted.
+func liveCount(l segment.Live) int {
+	if l.Deleted == nil {
+		return l.Rows()
+	}
+	return l.Rows() - int(l.Deleted.GetCardinality())
+}

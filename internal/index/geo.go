@@ -1,0 +1,95 @@
+package index
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"strconv"
+
+	"svc/internal/apierr"
+	"svc/internal/document"
+	"svc/internal/settings"
+)
+
+// point is where a document lies on the globe, in degrees.
+type point struct{ lat, lng float64 }
+
+var geoKey = []byte(`"` + settings.GeoField + `"`)
+
+var errFound = errors.New("found")
+
+// geoOf reads the point of a document. ok is false when it has none; reason says what
+// is wrong with a _geo field that holds no point and is not null.
+func geoOf(doc []byte) (p point, ok bool, reason string) {
+	if !bytes.Contains(doc, geoKey) { // nearly always, and much cheaper than looking at the fields
+		return p, false, ""
+	}
+	var value []byte
+	err := document.Fields(doc, func(name, v []byte) error {
+		if string(name) == settings.GeoField {
+			value = v
+			return errFound
+		}
+		return nil
+	})
+	if err != errFound || string(value) == "null" {
+		return p, false, ""
+	}
+	return parsePoint(value)
+}
+
+// parsePoint reads {"lat": …, "lng": …} with numbers or numeric strings and nothing else.
+func parsePoint(value []byte) (p point, ok bool, reason string) {
+	var lat, lng bool
+	err := document.Fields(value, func(name, v []byte) error {
+		var to *float64
+		switch string(name) {
+		case "lat":
+			to, lat = &p.lat, true
+		case "lng":
+			to, lng = &p.lng, true
+		default:
+			reason = "it has a field `" + string(name) + "`; only `lat` and `lng` belong there"
+			return errFound
+		}
+		var valid bool
+		if *to, valid = degrees(v); !valid {
+			reason = "its `" + string(name) + "` is " + excerpt(v) + ", which is no number"
+			return errFound
+		}
+		return nil
+	})
+	switch {
+	case reason != "":
+	case err != nil:
+		reason = "it is " + excerpt(value) + ", which is no object"
+	case !lat || !lng:
+		reason = "it needs both `lat` and `lng`"
+	default:
+		return p, true, ""
+	}
+	return point{}, false, reason
+}
+
+// degrees reads a JSON number, or a string that holds one.
+func degrees(v []byte) (float64, bool) {
+	if len(v) > 0 && v[0] == '"' {
+		v = bytes.TrimSpace(document.AppendUnquoted(nil, v))
+	} else if len(v) == 0 || v[0] != '-' && (v[0] < '0' || v[0] > '9') {
+		return 0, false
+	}
+	x, err := strconv.ParseFloat(string(v), 64)
+	return x, err == nil && !math.IsInf(x, 0) && !math.IsNaN(x)
+}
+
+func excerpt(v []byte) string {
+	if len(v) > 40 {
+		return string(v[:40]) + "…"
+	}
+	return string(v)
+}
+
+func invalidGeo(id []byte, reason string) error {
+	return apierr.New("invalid_document_geo_field",
+		"The `_geo` field of the document with the id `%s` is not a point: %s. Send {\"lat\": 48.85, \"lng\": 2.35}, or null.", id, reason)
+}

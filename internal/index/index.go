@@ -1,0 +1,272 @@
+// Package index owns indexes: the manifest, the segments, tombstones and
+// consistent read views of one, the batch writer and the compactor; and the
+// catalog of all of them under one directory.
+//
+// Every state of an index is a View: segments, the rows deleted in each, and the
+// settings. Who reads holds a view and no lock. Who writes (the batch writer, the compactor) makes
+// segment files beside the current view and proposes a change, and Index.commit alone turns it into the next view: it
+// replaces the manifest by a rename, which is the moment the change happens.
+package index
+
+import (
+	"log/slog"
+	"path"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"svc/internal/apierr"
+	"svc/internal/settings"
+	"svc/internal/vfs"
+	"svc/segment"
+)
+
+// Options are the limits that all indexes share.
+type Options struct {
+	FS                       vfs.FS
+	Logger                   *slog.Logger     // nil: none
+	Now                      func() time.Time // nil: time.Now
+	MaxIndexingMemory        int64            // bytes; a batch writes a segment when its buffers reach it; 0: 256 MiB
+	MaxIndexingThreads       int              // 0: 1
+	CompactionBytesPerSecond int64            // 0: unlimited
+}
+
+func (o *Options) complete() {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.MaxIndexingMemory <= 0 {
+		o.MaxIndexingMemory = 256 << 20
+	}
+	o.MaxIndexingThreads = max(o.MaxIndexingThreads, 1)
+}
+
+// Index is one index. One goroutine at a time may call Apply; everything else is for all.
+type Index struct {
+	catalog *Catalog
+	options *Options
+	dir     string
+
+	current atomic.Pointer[View] // replaced under committing
+
+	// committing is held while a manifest is replaced; see commit.
+	committing struct {
+		sync.Mutex
+		closed    bool // no commits any more
+		uncertain bool // the manifest on disk may be another than the current view's
+	}
+	// writing is held by Apply.
+	writing struct {
+		sync.Mutex
+		ids *allocator // nil until the first batch
+	}
+	merges      gate
+	nextSegment atomic.Uint64
+	files       atomic.Int64 // open segment files
+	dropped     atomic.Bool  // the directory goes when no file is open
+}
+
+// UID returns the name the index goes by now.
+func (ix *Index) UID() string { return ix.current.Load().UID }
+
+// View returns the current state; the caller releases it. Never nil: an index
+// that was deleted or closed has no documents.
+func (ix *Index) View() *View {
+	for {
+		if v := ix.current.Load(); v.retain() {
+			return v
+		}
+	}
+}
+
+// createIndex makes the directory of a new, empty index and opens it. The caller names it.
+func (c *Catalog) createIndex(dir, uid, primaryKey string) (*Index, error) {
+	fsys := c.options.FS
+	if err := fsys.RemoveAll(dir); err != nil { // what a crash left
+		return nil, err
+	}
+	if err := fsys.MkdirAll(dir); err != nil {
+		return nil, err
+	}
+	now := c.options.Now().UTC()
+	s := settings.Default()
+	m := &manifest{CreatedAt: now, UpdatedAt: now, PrimaryKey: primaryKey, Settings: s.Encode()}
+	b, err := m.encode()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := replaceFile(fsys, dir, manifestName, b); err != nil {
+		return nil, err
+	}
+	if err := fsys.SyncDir(path.Dir(dir)); err != nil {
+		return nil, err
+	}
+	return c.openIndex(dir, uid)
+}
+
+// openIndex opens the index in dir and removes what a crash left there.
+func (c *Catalog) openIndex(dir, uid string) (*Index, error) {
+	m, err := readManifest(c.options.FS, dir)
+	if err != nil {
+		return nil, err
+	}
+	ix := &Index{catalog: c, options: &c.options, dir: dir}
+	ix.merges.init()
+	ix.nextSegment.Store(m.NextSegment)
+	v := &View{UID: uid, PrimaryKey: m.PrimaryKey, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt, Generation: 1,
+		names: m.Fields, nextBatch: m.NextBatch, results: m.Results, encoded: m.Settings}
+	if v.Settings, err = settings.Decode(m.Settings); err != nil {
+		return nil, &apierr.Corruption{File: path.Join(dir, manifestName), Offset: -1, Reason: "settings: " + err.Error()}
+	}
+	v.Fields = settings.Resolve(v.names, v.Settings, v.PrimaryKey)
+	v.Analyzer = newAnalyzer(v.Settings)
+	ix.current.Store(v) // openFile asks for the uid
+
+	var files []*file
+	var lives []segment.Live
+	defer func() {
+		for _, f := range files {
+			f.release()
+		}
+	}()
+	named := map[string]bool{manifestName: true}
+	for _, e := range m.Segments {
+		f, err := ix.openFile(e.Number)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+		deleted, err := e.deleted(path.Join(dir, manifestName), f.Rows())
+		if err != nil {
+			return nil, err
+		}
+		lives = append(lives, f.live(deleted))
+		named[segmentName(e.Number)] = true
+	}
+	if err := c.removeStrangers(dir, func(name string) bool { return ours(name) && !named[name] }); err != nil {
+		return nil, err
+	}
+	v.show(append([]*file(nil), files...), lives)
+	return ix, nil
+}
+
+// close stops the index for good; its files are closed when the last view is released.
+func (ix *Index) close() {
+	ix.merges.stop()
+	ix.committing.Lock()
+	defer ix.committing.Unlock()
+	ix.committing.closed = true
+	ix.empty()
+}
+
+// drop is close for an index that the catalog does not name any more: its
+// files and directory go with the last view.
+func (ix *Index) drop() {
+	ix.merges.stop()
+	ix.committing.Lock()
+	defer ix.committing.Unlock()
+	ix.committing.closed = true
+	for _, f := range ix.current.Load().files {
+		f.unnamed.Store(true)
+	}
+	ix.dropped.Store(true)
+	ix.empty()
+	if ix.files.Load() == 0 {
+		ix.removeDirectory()
+	}
+}
+
+// empty replaces the current view by one without segments. committing is held.
+func (ix *Index) empty() {
+	old := ix.current.Load()
+	v := old.successor()
+	v.show(nil, nil)
+	ix.current.Store(v)
+	old.Release()
+}
+
+func (ix *Index) removeDirectory() {
+	if err := ix.options.FS.RemoveAll(ix.dir); err != nil {
+		ix.options.Logger.Warn("cannot remove the directory of a deleted index; the next start will", "directory", ix.dir, "error", err)
+	}
+}
+
+// rename changes the uid.
+func (ix *Index) rename(uid string) {
+	ix.committing.Lock()
+	defer ix.committing.Unlock()
+	old := ix.current.Load()
+	v := old.successor()
+	v.UID = uid
+	v.show(old.files, old.Segments)
+	ix.current.Store(v)
+	old.Release()
+}
+
+// SetPrimaryKey changes the key while there is no document; with one,
+// index_primary_key_already_exists unless it is the same key. Doing it again has no effect.
+func (ix *Index) SetPrimaryKey(key string, batch uint64) error {
+	ix.writing.Lock()
+	defer ix.writing.Unlock()
+	base := ix.View()
+	defer base.Release()
+	if key != "" && key != base.PrimaryKey && base.Documents() > 0 {
+		return primaryKeyExists(base.UID, base.PrimaryKey)
+	}
+	return ix.commit(&change{base: base, edit: func(v *View) {
+		v.UpdatedAt = ix.options.Now().UTC()
+		if key != "" && key != v.PrimaryKey {
+			v.PrimaryKey = key
+			v.Fields = settings.Resolve(v.names, v.Settings, key)
+		}
+	}})
+}
+
+func primaryKeyExists(uid, key string) error {
+	return apierr.New("index_primary_key_already_exists",
+		"Index `%s` already has the primary key `%s`. It can change only while the index has no documents: delete them first, or use another index.", uid, key)
+}
+
+// diskBytes returns the size of the files that the current view names.
+func (ix *Index) diskBytes() int64 {
+	v := ix.View()
+	defer v.Release()
+	n := int64(0)
+	for _, f := range v.files {
+		n += f.Info().Bytes
+	}
+	return n
+}
+
+// Progress hears of progress; level 0 is the outermost of the work that was asked for, so
+// a caller with levels of its own adds them. It is called by one goroutine at a time.
+type Progress func(level int, s Step)
+
+// Step is one level of progress: entering a level drops all deeper ones.
+type Step struct {
+	Name            string
+	Finished, Total int
+}
+
+// reporter calls a Progress, which may be nil, one call at a time.
+type reporter struct {
+	mu sync.Mutex
+	p  Progress
+}
+
+// enter says that the step number i of names begins.
+func (r *reporter) enter(level int, names []string, i int) {
+	r.at(level, names[i], i, len(names))
+}
+
+func (r *reporter) at(level int, name string, finished, total int) {
+	if r.p == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.p(level, Step{name, finished, total})
+}

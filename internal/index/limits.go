@@ -1,0 +1,26 @@
+package index
+
+// Bounds, each with its reason.
+const (
+	// maxFields is the number of field paths in an index: what a segment.FieldID can number.
+	maxFields = 1<<16 - 1
+
+	// maxBuilderBytes bounds the buffers of one worker whatever memory is allowed:
+	// a segment of this size is large enough that merging it later costs little, and
+	// larger buffers only miss more caches.
+	maxBuilderBytes = 128 << 20
+
+	// minBuilderBytes keeps a tiny memory limit from writing a segment for each document.
+	minBuilderBytes = 1 << 20
+
+	// chunkDocuments is how many documents a worker takes at once: enough that the lock of the
+	// queue costs nothing, few enough that the workers end together.
+	chunkDocuments = 128
+
+	// readAhead is how much of a payload a worker reads at once when documents follow each other, in bytes.
+	readAhead = 256 << 10
+
+	// smallMergeBytes divides the two lanes of the compactor: merges up to this size
+	// need not wait for larger ones, so that single-document batches never pile up behind a long merge.
+	smallMergeBytes = 32 << 20
+)

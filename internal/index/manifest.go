@@ -1,0 +1,119 @@
+package index
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/apierr"
+	"svc/internal/vfs"
+)
+
+// manifest is the content of a MANIFEST: one state of an index, whole.
+type manifest struct {
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+	PrimaryKey  string `json:",omitempty"`
+	Settings    []byte // settings.Encode
+	Fields      []string
+	Segments    []segmentEntry
+	NextSegment uint64 // no segment has this number or a higher one
+	NextBatch   uint64 // task batches below it are applied
+	Results     []result
+}
+
+type segmentEntry struct {
+	Number  uint64
+	Deleted []byte `json:",omitempty"` // rows, a roaring bitmap in its portable form
+}
+
+// result is an OpResult of the last batch, kept so that a batch that was
+// interrupted after its commit is finished with its right counts.
+type result struct {
+	Code    apierr.Code `json:",omitempty"`
+	Message string      `json:",omitempty"`
+	Indexed int         `json:",omitempty"`
+	Deleted int         `json:",omitempty"`
+	Edited  int         `json:",omitempty"`
+}
+
+func encodeResults(results []OpResult) []result {
+	out := make([]result, len(results))
+	for i, r := range results {
+		out[i] = result{Indexed: r.Indexed, Deleted: r.Deleted, Edited: r.Edited}
+		if r.Err != nil {
+			e := apierr.From(r.Err)
+			out[i].Code, out[i].Message = e.Code, e.Message
+		}
+	}
+	return out
+}
+
+func decodeResults(results []result) []OpResult {
+	out := make([]OpResult, len(results))
+	for i, r := range results {
+		out[i] = OpResult{Indexed: r.Indexed, Deleted: r.Deleted, Edited: r.Edited}
+		if r.Code != "" {
+			out[i].Err = &apierr.Error{Code: r.Code, Message: r.Message}
+		}
+	}
+	return out
+}
+
+func (m *manifest) encode() ([]byte, error) {
+	content, err := json.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	return manifestSeal.wrap(content), nil
+}
+
+func readManifest(fsys vfs.FS, dir string) (*manifest, error) {
+	name := path.Join(dir, manifestName)
+	b, err := vfs.ReadFile(fsys, name)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", name, err)
+	}
+	return decodeManifest(name, b)
+}
+
+// decodeManifest reads what encode wrote. name is for errors.
+func decodeManifest(name string, b []byte) (*manifest, error) {
+	content, err := manifestSeal.unwrap(name, b)
+	if err != nil {
+		return nil, err
+	}
+	m := new(manifest)
+	if err := json.Unmarshal(content, m); err != nil {
+		return nil, &apierr.Corruption{File: name, Offset: sealBytes, Reason: err.Error()}
+	}
+	seen := make(map[uint64]bool, len(m.Segments))
+	for _, s := range m.Segments {
+		if s.Number >= m.NextSegment || seen[s.Number] {
+			return nil, &apierr.Corruption{File: name, Offset: -1, Reason: fmt.Sprintf("segment %d is named twice or not below %d", s.Number, m.NextSegment)}
+		}
+		seen[s.Number] = true
+	}
+	if len(m.Fields) > maxFields {
+		return nil, &apierr.Corruption{File: name, Offset: -1, Reason: fmt.Sprintf("%d fields, want at most %d", len(m.Fields), maxFields)}
+	}
+	return m, nil
+}
+
+func (e *segmentEntry) deleted(name string, rows int) (*roaring.Bitmap, error) {
+	if len(e.Deleted) == 0 {
+		return nil, nil
+	}
+	d := roaring.New()
+	err := d.UnmarshalBinary(e.Deleted)
+	if err == nil && !d.IsEmpty() && int64(d.Maximum()) >= int64(rows) {
+		err = fmt.Errorf("row %d of %d", d.Maximum(), rows)
+	}
+	if err != nil {
+		return nil, &apierr.Corruption{File: name, Offset: -1, Reason: fmt.Sprintf("deleted rows of segment %d: %v", e.Number, err)}
+	}
+	return d, nil
+}

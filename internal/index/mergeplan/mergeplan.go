@@ -1,0 +1,106 @@
+// Package mergeplan decides which segments of an index to merge. It is a pure
+// function over a small view of them: no files, no clock.
+//
+// The policy is logarithmic. Segments are lined up by the bytes of their live
+// rows, and a run of them is merged when it is long enough and each member is
+// at most as large as those before it together, or twice its neighbour. So a
+// row is rewritten only into segments about twice as large as the one it comes from, at most
+// log₂(n) times, and about log₂(n) segments stay. A compactor that falls behind finds longer
+// runs, which cost less a row: the policy slows down by itself.
+package mergeplan
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Segment is what the plan needs to know of a segment.
+type Segment struct {
+	Rows, Live int // rows in the file, and those not deleted
+	Bytes      int64
+}
+
+// Options are the knobs; see Default.
+type Options struct {
+	// Floor is the size below which segments count as equally small, in bytes.
+	Floor int64
+	// A run needs MinRun segments, or only MinLargeRun when it has at least
+	// Large bytes: below that, what a merge costs is its commit, above it is the bytes.
+	MinRun, MinLargeRun int
+	Large               int64
+	// MaxBytes bounds the live bytes of a merge's result. Segments of more than half of it are left alone.
+	MaxBytes int64
+	// A segment of which more than DeadShare of the rows are deleted is rewritten alone.
+	DeadShare float64
+}
+
+// Default returns the options svc runs with.
+func Default() Options {
+	return Options{Floor: 4 << 10, MinRun: 4, MinLargeRun: 2, Large: 4 << 20, MaxBytes: 16 << 30, DeadShare: 1. / 3}
+}
+
+// Merge is one merge to do.
+type Merge struct {
+	Inputs []int // indices into the segments given to Plan, ascending
+	Bytes  int64 // of their live rows
+}
+
+// Plan returns disjoint merges, the smallest first; none when the segments are fine as they are.
+func Plan(segments []Segment, o Options) []Merge {
+	type entry struct {
+		index  int
+		weight int64
+	}
+	var line []entry
+	for i, s := range segments {
+		if w := s.weight(); w <= o.MaxBytes/2 {
+			line = append(line, entry{i, w})
+		}
+	}
+	floored := func(e entry) int64 { return max(e.weight, o.Floor) }
+	slices.SortStableFunc(line, func(a, b entry) int { return cmp.Compare(a.weight, b.weight) })
+
+	var merges []Merge
+	taken := make([]bool, len(segments))
+	first := 0 // of the entries that no merge has
+	for start := 0; start < len(line); {
+		sum := floored(line[start])
+		end := start + 1
+		for ; end < len(line); end++ {
+			w := floored(line[end])
+			if w > max(sum, 2*floored(line[end-1])) || sum+w > o.MaxBytes {
+				break
+			}
+			sum += w
+		}
+		if n := end - start; n < 2 || n < o.MinRun && (n < o.MinLargeRun || sum < o.Large) {
+			start++
+			continue
+		}
+		// Smaller segments that make no run of their own come along: they cost little.
+		var m Merge
+		for i := end - 1; i >= first && (i >= start || m.Bytes+line[i].weight <= o.MaxBytes); i-- {
+			m.Inputs = append(m.Inputs, line[i].index)
+			m.Bytes += line[i].weight
+			taken[line[i].index] = true
+		}
+		slices.Sort(m.Inputs)
+		merges = append(merges, m)
+		start, first = end, end
+	}
+	for i, s := range segments {
+		if !taken[i] && s.Live < s.Rows && float64(s.Rows-s.Live) > o.DeadShare*float64(s.Rows) {
+			merges = append(merges, Merge{[]int{i}, s.weight()})
+		}
+	}
+	slices.SortStableFunc(merges, func(a, b Merge) int { return cmp.Compare(a.Bytes, b.Bytes) })
+	return merges
+}
+
+// weight estimates the bytes of the live rows.
+func (s Segment) weight() int64 {
+	if s.Rows == 0 {
+		return 0
+	}
+	return int64(float64(s.Bytes) * float64(s.Live) / float64(s.Rows))
+}

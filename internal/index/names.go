@@ -1,0 +1,46 @@
+package index
+
+import (
+	"path"
+	"strconv"
+	"strings"
+)
+
+// Every name on disk. Under a catalog's directory:
+//
+//	CATALOG            uid → directory of each index
+//	000001/MANIFEST    what the index is: settings, fields, segments, deleted rows
+//	000001/000007.seg  a segment
+//
+// A name with .tmp at its end is being written; what no manifest names, and
+// such files, are left from a crash and removed at open.
+const (
+	catalogName  = "CATALOG"
+	manifestName = "MANIFEST"
+	editName     = "edit.tmp" // documents that an edit function changed
+	tempSuffix   = ".tmp"
+	segSuffix    = ".seg"
+)
+
+func segmentName(number uint64) string   { return pad(number) + segSuffix }
+func directoryName(number uint64) string { return pad(number) }
+
+func pad(number uint64) string {
+	s := strconv.FormatUint(number, 10)
+	return strings.Repeat("0", max(6-len(s), 0)) + s
+}
+
+// number reads what pad wrote.
+func number(s string) (uint64, bool) {
+	n, err := strconv.ParseUint(s, 10, 64)
+	return n, err == nil && pad(n) == s
+}
+
+// ours reports whether svc may have made the file of an index's directory.
+func ours(name string) bool {
+	if strings.HasSuffix(name, tempSuffix) {
+		return true
+	}
+	_, ok := number(strings.TrimSuffix(name, segSuffix))
+	return ok && path.Ext(name) == segSuffix
+}

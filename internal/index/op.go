@@ -1,0 +1,58 @@
+package index
+
+import (
+	"errors"
+
+	"svc/internal/document"
+	"svc/internal/filter"
+	"svc/internal/settings"
+)
+
+// Op is one operation of a batch.
+type Op interface{ isOp() }
+
+// AddDocuments adds the documents of a payload file (one JSON object a line, as document.Convert writes it).
+type AddDocuments struct {
+	Payload      string // path in the FS
+	Documents    int
+	Merge        bool // lay fields over those of a stored document, else replace it
+	SkipCreation bool
+	PrimaryKey   string // of the request, or ""
+}
+
+// DeleteDocuments deletes by external id.
+type DeleteDocuments struct{ IDs []string }
+
+// DeleteByFilter deletes what a filter (JSON as sent) matches.
+type DeleteByFilter struct{ Filter []byte }
+
+// Clear deletes all documents. Payloads before it in the batch are not read.
+type Clear struct{}
+
+// EditDocuments runs a script on the documents that a filter (nil: all) matches.
+type EditDocuments struct {
+	Filter   *filter.Expr
+	Context  []byte
+	Function *document.Script
+}
+
+// UpdateSettings changes settings. Filters of the same batch see the settings from before it.
+type UpdateSettings struct{ Update *settings.Update }
+
+func (AddDocuments) isOp()    {}
+func (DeleteDocuments) isOp() {}
+func (DeleteByFilter) isOp()  {}
+func (Clear) isOp()           {}
+func (EditDocuments) isOp()   {}
+func (UpdateSettings) isOp()  {}
+
+// OpResult is the outcome of one operation.
+type OpResult struct {
+	Err     error // of this operation alone (*apierr.Error): the others are applied
+	Indexed int   // distinct ids of the payload
+	Deleted int   // of an edit: as Edited, which is what the API shows
+	Edited  int   // documents that the filter matched
+}
+
+// ErrApplied is returned by Apply for a batch that is applied already.
+var ErrApplied = errors.New("the batch is applied already")

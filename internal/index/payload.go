@@ -1,0 +1,94 @@
+package index
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+
+	"svc/internal/apierr"
+	"svc/internal/vfs"
+)
+
+// eachLine calls f for every line of r that is not empty, without its newline and with its
+// offset. line is valid during the call only.
+func eachLine(r io.Reader, f func(offset int64, line []byte) error) error {
+	b := bufio.NewReaderSize(r, readAhead)
+	var long []byte // a line that does not fit the buffer
+	for offset := int64(0); ; {
+		line, err := b.ReadSlice('\n')
+		if err == bufio.ErrBufferFull {
+			long = append(long, line...)
+			continue
+		}
+		if err != nil && err != io.EOF {
+			return err
+		}
+		if len(long) > 0 {
+			long = append(long, line...)
+			line = long
+		}
+		next := offset + int64(len(line))
+		if n := len(line); n > 0 && line[n-1] == '\n' {
+			line = line[:n-1]
+		}
+		if len(line) > 0 {
+			if err := f(offset, line); err != nil {
+				return err
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		offset, long = next, long[:0]
+	}
+}
+
+// payloadReader reads documents of payload files, of one file at a time. Those that
+// follow each other in the file are read together.
+type payloadReader struct {
+	fs     vfs.FS
+	name   string
+	file   vfs.File
+	buffer []byte // of the file, from start
+	start  int64
+}
+
+// read returns n bytes from offset, valid until the next call.
+func (r *payloadReader) read(name string, offset int64, n int) ([]byte, error) {
+	if r.file == nil || r.name != name {
+		r.close()
+		f, err := r.fs.Open(name)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read a payload: %w", err)
+		}
+		r.file, r.name, r.buffer, r.start = f, name, r.buffer[:0], 0
+	}
+	end := r.start + int64(len(r.buffer))
+	if offset < r.start || offset+int64(n) > end {
+		want := n
+		if offset >= r.start && offset <= end+1 { // the newline lies between
+			want = max(n, readAhead)
+		}
+		if cap(r.buffer) < want {
+			r.buffer = make([]byte, want)
+		}
+		got, err := r.file.ReadAt(r.buffer[:want], offset)
+		r.buffer, r.start = r.buffer[:got], offset
+		if got < n {
+			if err == nil || errors.Is(err, io.EOF) {
+				err = &apierr.Corruption{File: name, Offset: offset, Reason: fmt.Sprintf("%d bytes, want %d", got, n)}
+			}
+			return nil, fmt.Errorf("cannot read a payload: %w", err)
+		}
+	}
+	from := int(offset - r.start)
+	return r.buffer[from : from+n : from+n], nil
+}
+
+func (r *payloadReader) close() {
+	if r.file != nil {
+		r.file.Close()
+		r.file = nil
+	}
+}

@@ -1,0 +1,89 @@
+package index
+
+import (
+	"encoding/binary"
+	"fmt"
+	"path"
+
+	"github.com/cespare/xxhash/v2"
+
+	"svc/internal/apierr"
+	"svc/internal/vfs"
+)
+
+// Manifest and catalog are sealed files, little-endian:
+//
+//	offset  bytes
+//	0       8      magic, tells the kind
+//	8       4      format version of the kind
+//	12      4      zero
+//	16      8      length n of the content
+//	24      8      xxhash64 of the content
+//	32      n      content, JSON
+type seal struct {
+	magic   string // 8 bytes
+	version uint32
+}
+
+var (
+	manifestSeal = seal{"svcMANIF", 1}
+	catalogSeal  = seal{"svcCATLG", 1}
+)
+
+const sealBytes = 32
+
+func (s seal) wrap(content []byte) []byte {
+	b := make([]byte, sealBytes, sealBytes+len(content))
+	copy(b, s.magic)
+	binary.LittleEndian.PutUint32(b[8:], s.version)
+	binary.LittleEndian.PutUint64(b[16:], uint64(len(content)))
+	binary.LittleEndian.PutUint64(b[24:], xxhash.Sum64(content))
+	return append(b, content...)
+}
+
+// unwrap returns the content of a sealed file. name is for errors.
+func (s seal) unwrap(name string, b []byte) ([]byte, error) {
+	damaged := func(off int64, format string, args ...any) error {
+		return &apierr.Corruption{File: name, Offset: off, Reason: fmt.Sprintf(format, args...)}
+	}
+	if len(b) < sealBytes {
+		return nil, damaged(0, "%d bytes, want at least %d", len(b), sealBytes)
+	}
+	if got := string(b[:8]); got != s.magic {
+		return nil, damaged(0, "starts with %q, want %q", got, s.magic)
+	}
+	if v := binary.LittleEndian.Uint32(b[8:]); v != s.version {
+		return nil, fmt.Errorf("cannot read %s: it has format version %d and this svc reads version %d: start the svc that wrote it, make a dump and import that", name, v, s.version)
+	}
+	content := b[sealBytes:]
+	if n := binary.LittleEndian.Uint64(b[16:]); n != uint64(len(content)) {
+		return nil, damaged(16, "content of %d bytes, want %d", len(content), n)
+	}
+	if got, want := xxhash.Sum64(content), binary.LittleEndian.Uint64(b[24:]); got != want {
+		return nil, damaged(24, "checksum %016x, want %016x", got, want)
+	}
+	return content, nil
+}
+
+// replaceFile gives dir/name new bytes, all or nothing: they, and every name made in
+// dir before, are durable before the rename; the rename is when replaceFile returns.
+// renamed tells of an error whether it came after the rename, when a crash may
+// leave either version.
+func replaceFile(fsys vfs.FS, dir, name string, data []byte) (renamed bool, err error) {
+	at, temp := path.Join(dir, name), path.Join(dir, name+tempSuffix)
+	err = vfs.WriteFile(fsys, temp, data)
+	if err == nil {
+		err = fsys.SyncDir(dir)
+	}
+	if err == nil {
+		err = fsys.Rename(temp, at)
+	}
+	if err != nil {
+		_ = fsys.Remove(temp) // or the next open does it
+		return false, fmt.Errorf("cannot replace %s: %w", at, err)
+	}
+	if err := fsys.SyncDir(dir); err != nil {
+		return true, fmt.Errorf("cannot make %s durable: %w", at, err)
+	}
+	return true, nil
+}

@@ -1,0 +1,67 @@
+package index
+
+import (
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/segment"
+)
+
+// storedDocs walks the live documents of all segments of a view in ascending DocID.
+type storedDocs struct {
+	streams []rowStream
+	least   int // of streams: the one with the lowest document
+	left    int
+}
+
+// rowStream is one segment on the way.
+type rowStream struct {
+	live segment.Live
+	rows roaring.IntPeekable
+	head item
+	ok   bool
+}
+
+// newStoredDocs leaves out the rows of gone.
+func newStoredDocs(v *View, gone map[*file]*roaring.Bitmap) *storedDocs {
+	d := new(storedDocs)
+	for i, f := range v.files {
+		l := f.live(union(v.Segments[i].Deleted, gone[f]))
+		s := rowStream{live: l, rows: l.LiveRows().Iterator(), head: item{state: -1, seg: int32(i)}}
+		s.advance()
+		d.streams = append(d.streams, s)
+		d.left += liveCount(l)
+	}
+	d.findLeast()
+	return d
+}
+
+func (s *rowStream) advance() {
+	if s.ok = s.rows.HasNext(); s.ok {
+		s.head.row = segment.Row(s.rows.Next())
+		s.head.id = s.live.DocID(s.head.row)
+	}
+}
+
+// findLeast looks at all streams: there are few.
+func (d *storedDocs) findLeast() {
+	d.least = -1
+	for i := range d.streams {
+		if s := &d.streams[i]; s.ok && (d.least < 0 || s.head.id < d.streams[d.least].head.id) {
+			d.least = i
+		}
+	}
+}
+
+// peek returns the next document; ok is false at the end, and of a nil list.
+func (d *storedDocs) peek() (it item, ok bool) {
+	if d == nil || d.least < 0 {
+		return item{}, false
+	}
+	return d.streams[d.least].head, true
+}
+
+func (d *storedDocs) next() {
+	d.streams[d.least].advance()
+	d.left--
+	d.findLeast()
+}

@@ -1,0 +1,187 @@
+package index
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"svc/internal/invariant"
+	"svc/internal/query"
+	"svc/internal/settings"
+	"svc/internal/text"
+	"svc/segment"
+)
+
+// View is one immutable state of an index, shared by all who ask while it is
+// current. What it and its segments return is valid until Release.
+type View struct {
+	UID        string
+	PrimaryKey string // "" when not yet known
+	CreatedAt  time.Time
+	UpdatedAt  time.Time
+	Settings   *settings.Settings
+	Fields     *settings.Fields
+	Analyzer   *text.Analyzer
+	Cache      *query.Cache // of derivations over this view's segments
+	Segments   []segment.Live
+	Generation uint64 // of the index; grows with every change, compaction too
+
+	files     []*file  // of Segments
+	names     []string // path of each FieldID; its array is shared with later views, which append
+	nextBatch uint64
+	results   []result
+	encoded   []byte // of Settings
+
+	refs          atomic.Int64 // one of them is the index's while the view is current
+	documents     int
+	documentBytes int64
+	distribution  func() map[string]int
+}
+
+// successor returns a view with all that v says apart from its segments, not yet shared.
+func (v *View) successor() *View {
+	return &View{UID: v.UID, PrimaryKey: v.PrimaryKey, CreatedAt: v.CreatedAt, UpdatedAt: v.UpdatedAt,
+		Settings: v.Settings, Fields: v.Fields, Analyzer: v.Analyzer, Generation: v.Generation + 1,
+		names: v.names, nextBatch: v.nextBatch, results: v.results, encoded: v.encoded}
+}
+
+// show gives a new view its segments, with a reference to each.
+func (v *View) show(files []*file, lives []segment.Live) {
+	v.files, v.Segments = files, lives
+	v.refs.Store(1)
+	for i, l := range lives {
+		files[i].refs.Add(1)
+		info, live := l.Info(), liveCount(l)
+		v.documents += live
+		if info.Rows > 0 {
+			v.documentBytes += int64(float64(info.DocumentBytes) * float64(live) / float64(info.Rows))
+		}
+	}
+	v.Cache = query.NewCache()
+	v.distribution = sync.OnceValue(v.countFields)
+}
+
+// retain takes a reference unless the last one is gone.
+func (v *View) retain() bool {
+	for {
+		n := v.refs.Load()
+		if n == 0 {
+			return false
+		}
+		if v.refs.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// Release gives the view back. The caller uses nothing of it afterwards.
+func (v *View) Release() {
+	n := v.refs.Add(-1)
+	if n < 0 && invariant.Enabled {
+		invariant.Fail("a view of %s was released %d times too often", v.UID, -n)
+	}
+	if n == 0 {
+		for _, f := range v.files {
+			f.release()
+		}
+	}
+}
+
+// Documents is the number of live documents.
+func (v *View) Documents() int { return v.documents }
+
+// DocumentBytes is the size of their JSON, estimated where documents of a segment are deleted.
+func (v *View) DocumentBytes() int64 { return v.documentBytes }
+
+// Find returns where the document with an external id stands.
+func (v *View) Find(externalID []byte) (seg int, row segment.Row, ok bool) {
+	for i := len(v.Segments) - 1; i >= 0; i-- {
+		l := v.Segments[i]
+		if row, ok := l.Lookup(externalID); ok && (l.Deleted == nil || !l.Deleted.Contains(uint32(row))) {
+			return i, row, true
+		}
+	}
+	return 0, 0, false
+}
+
+// FieldDistribution counts the documents that have each first-level field. It
+// is computed once a view; the map is shared and not to be modified.
+func (v *View) FieldDistribution() map[string]int { return v.distribution() }
+
+func (v *View) countFields() map[string]int {
+	counts := make(map[string]int)
+	// A path with a dot is a first-level field ("a.b" as a key) in the documents
+	// that have no field of a shorter path: neither a nor, for a.b.c, a.b.
+	parents := make([][]segment.FieldID, len(v.names))
+	for id, name := range v.names {
+		for i := strings.IndexByte(name, '.'); i >= 0; {
+			if p, ok := v.Fields.ID(name[:i]); ok {
+				parents[id] = append(parents[id], p)
+			}
+			next := strings.IndexByte(name[i+1:], '.')
+			if next < 0 {
+				break
+			}
+			i += 1 + next
+		}
+	}
+	for _, l := range v.Segments {
+		for id, name := range v.names {
+			rows := l.Present(segment.FieldID(id))
+			if rows.IsEmpty() {
+				continue
+			}
+			if len(parents[id]) > 0 {
+				rows = rows.Clone()
+				for _, p := range parents[id] {
+					rows.AndNot(l.Present(p))
+				}
+			}
+			n := rows.GetCardinality()
+			if l.Deleted != nil {
+				n -= rows.AndCardinality(l.Deleted)
+			}
+			if n > 0 {
+				counts[name] += int(n)
+			}
+		}
+	}
+	return counts
+}
+
+// manifest returns what the view is on disk.
+func (v *View) manifest(nextSegment uint64) (*manifest, error) {
+	m := &manifest{CreatedAt: v.CreatedAt, UpdatedAt: v.UpdatedAt, PrimaryKey: v.PrimaryKey, Settings: v.encoded, Fields: v.names,
+		Segments: make([]segmentEntry, len(v.files)), NextSegment: nextSegment, NextBatch: v.nextBatch, Results: v.results}
+	for i, f := range v.files {
+		m.Segments[i].Number = f.number
+		if d := v.Segments[i].Deleted; d != nil {
+			b, err := d.ToBytes()
+			if err != nil {
+				return nil, err
+			}
+			m.Segments[i].Deleted = b
+		}
+	}
+	return m, nil
+}
+
+// setSettings changes the settings of a view that is not yet shared; fields are theirs.
+func (v *View) setSettings(s *settings.Settings, fields *settings.Fields) {
+	if !sameAnalysis(v.Settings, s) {
+		v.Analyzer = newAnalyzer(s)
+	}
+	v.Settings, v.Fields, v.encoded = s, fields, s.Encode()
+}
+
+func newAnalyzer(s *settings.Settings) *text.Analyzer {
+	return text.New(text.Config{StopWords: s.StopWords, Separators: s.SeparatorTokens,
+		NonSeparators: s.NonSeparatorTokens, Dictionary: s.Dictionary})
+}
+
+func sameAnalysis(a, b *settings.Settings) bool {
+	return slices.Equal(a.StopWords, b.StopWords) && slices.Equal(a.SeparatorTokens, b.SeparatorTokens) &&
+		slices.Equal(a.NonSeparatorTokens, b.NonSeparatorTokens) && slices.Equal(a.Dictionary, b.Dictionary)
+}

@@ -1,0 +1,240 @@
+package index
+
+import (
+	"fmt"
+	"path"
+
+	"svc/internal/document"
+	"svc/internal/settings"
+	"svc/internal/text"
+	"svc/segment"
+)
+
+// worker turns documents into segments: it takes them from the queue in
+// ascending DocID, walks each into its own builder, and writes the builder out whenever its
+// share of the memory is used. It is the document.Visitor of its documents. The lists by
+// handle have one entry a path; nothing is allocated a word or a document once they have grown.
+type worker struct {
+	w        *writer
+	read     docReader
+	builder  *segment.Builder
+	files    []*file // written so far
+	external []byte
+
+	handles map[string]int // path → index in fields
+	fields  []fieldState
+	touched []int // of the document
+	stamp   uint32
+	field   segment.FieldID // that emit writes to
+	emit    func(word []byte, position uint16)
+	key     []byte // scratch for facet keys
+	err     error  // of the document
+}
+
+// fieldState is what a worker knows of a field, and how far the document has come in it.
+type fieldState struct {
+	id                 segment.FieldID
+	searchable, column bool
+	locales            text.Locales
+	stamp              uint32 // the document that positions are of
+	positions          text.Positions
+}
+
+func newWorker(w *writer) *worker {
+	k := &worker{w: w, read: docReader{b: w.b}, handles: make(map[string]int)}
+	k.emit = func(word []byte, position uint16) { k.builder.Word(k.field, word, position) }
+	return k
+}
+
+// run works until the queue is empty.
+func (k *worker) run() (err error) {
+	defer k.read.close()
+	defer func() {
+		if err != nil {
+			for _, f := range k.files {
+				f.discard()
+			}
+			k.files = nil
+		}
+	}()
+	var items []item
+	for {
+		if items = k.w.queue.take(items[:0], chunkDocuments); len(items) == 0 {
+			return k.flush()
+		}
+		if err := k.w.ctx.Err(); err != nil {
+			return err
+		}
+		for _, it := range items {
+			if err := k.index(it); err != nil {
+				return err
+			}
+			if k.builder.MemoryBytes() >= k.w.share {
+				if err := k.flush(); err != nil {
+					return err
+				}
+			}
+		}
+		k.w.progress(len(items))
+	}
+}
+
+// index adds one document to the builder.
+func (k *worker) index(it item) error {
+	var doc []byte
+	var err error
+	if it.state >= 0 {
+		k.external = k.w.b.table.id(int(it.state))
+		doc, err = k.read.document(&k.w.b.states[it.state])
+	} else {
+		l := k.w.b.base.Segments[it.seg]
+		k.external = l.ExternalID(it.row)
+		k.read.buffer, err = l.AppendDocument(k.read.buffer[:0], it.row)
+		doc = k.read.buffer
+	}
+	if err != nil {
+		return err
+	}
+	if k.builder == nil {
+		k.builder = segment.NewBuilder(k.w.builder)
+	}
+	k.stamp++
+	k.touched, k.err = k.touched[:0], nil
+	k.builder.StartDoc(it.id, k.external, doc)
+	if err := document.Walk(doc, k); err != nil {
+		return fmt.Errorf("cannot index the document %s: %w", k.external, err)
+	}
+	if k.err != nil {
+		return k.err
+	}
+	for _, h := range k.touched {
+		if f := &k.fields[h]; f.searchable {
+			if n := f.positions.Words(); n > 0 {
+				k.builder.WordCount(f.id, n)
+			}
+		}
+	}
+	if p, ok, _ := geoOf(doc); ok {
+		k.builder.Geo(p.lat, p.lng)
+	}
+	k.builder.EndDoc()
+	return nil
+}
+
+// flush writes what the builder holds as a segment.
+func (k *worker) flush() error {
+	if k.builder == nil || k.builder.Rows() == 0 {
+		return nil
+	}
+	ix := k.w.b.ix
+	number := ix.nextSegment.Add(1) - 1
+	name := path.Join(ix.dir, segmentName(number))
+	_, err := k.builder.Write(ix.options.FS, name)
+	if err == nil {
+		var f *file
+		if f, err = ix.openFile(number); err == nil {
+			k.files = append(k.files, f)
+			k.builder.Reset()
+			return nil
+		}
+	}
+	_ = ix.options.FS.Remove(name) // or the next open does it
+	return fmt.Errorf("cannot write a segment of index %s: %w", k.w.b.base.UID, err)
+}
+
+// Field implements document.Visitor.
+func (k *worker) Field(path []byte) int {
+	h, ok := k.handles[string(path)]
+	if !ok {
+		if h = k.newField(string(path)); h < 0 {
+			return h
+		}
+	}
+	f := &k.fields[h]
+	if f.stamp != k.stamp {
+		f.stamp, f.positions = k.stamp, text.Positions{}
+		k.touched = append(k.touched, h)
+		k.builder.Present(f.id)
+	}
+	return h
+}
+
+// newField makes a handle for a path that the worker has not met.
+func (k *worker) newField(name string) int {
+	if name == settings.VectorsField { // kept in the document only
+		return -1
+	}
+	id, err := k.w.fields.id(name)
+	if err != nil {
+		k.err = err
+		return -1
+	}
+	info := k.w.fields.base.InfoOf(name)
+	h := len(k.fields)
+	k.fields = append(k.fields, fieldState{id: id, searchable: info.Searchable, column: info.Column, locales: info.Locales})
+	k.handles[name] = h
+	return h
+}
+
+// Visit implements document.Visitor.
+func (k *worker) Visit(field int) { k.fields[field].positions.Visit() }
+
+// String implements document.Visitor.
+func (k *worker) String(field int, s []byte, _ []int) {
+	f := &k.fields[field]
+	k.words(f, s, f.locales)
+	if f.column {
+		k.key = text.FacetKey(k.key[:0], s)
+		k.builder.String(f.id, k.key, s)
+	}
+}
+
+// Number implements document.Visitor.
+func (k *worker) Number(field int, s []byte, value float64, _ []int) {
+	f := &k.fields[field]
+	k.words(f, s, nil)
+	if f.column {
+		k.builder.Number(f.id, value)
+	}
+}
+
+// Bool implements document.Visitor.
+func (k *worker) Bool(field int, value bool, _ []int) {
+	f := &k.fields[field]
+	s := boolText(value)
+	k.words(f, s, nil)
+	if f.column {
+		k.builder.String(f.id, s, s)
+	}
+}
+
+// Null implements document.Visitor.
+func (k *worker) Null(field int) {
+	if f := &k.fields[field]; f.column {
+		k.builder.Null(f.id)
+	}
+}
+
+// Empty implements document.Visitor.
+func (k *worker) Empty(field int) {
+	if f := &k.fields[field]; f.column {
+		k.builder.Empty(f.id)
+	}
+}
+
+func (k *worker) words(f *fieldState, s []byte, l text.Locales) {
+	if f.searchable {
+		k.field = f.id
+		k.w.analyzer.Index(&f.positions, s, l, k.emit)
+	}
+}
+
+var trueText, falseText = []byte("true"), []byte("false")
+
+// boolText is how a boolean is indexed.
+func boolText(v bool) []byte {
+	if v {
+		return trueText
+	}
+	return falseText
+}

@@ -1,0 +1,209 @@
+package index
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"svc/internal/settings"
+	"svc/internal/text"
+	"svc/segment"
+)
+
+// writer is the second phase of a batch: workers that share a queue of documents.
+type writer struct {
+	b        *batch
+	ctx      context.Context
+	queue    queue
+	fields   *fieldTable
+	analyzer *text.Analyzer
+	builder  segment.BuilderOptions
+	share    int64 // of the memory, a worker, in bytes
+	progress func(documents int)
+}
+
+// item is a document to write: what the batch made of it, or the stored one.
+type item struct {
+	id    segment.DocID
+	state int32 // in batch.states; < 0: it is as stored
+	seg   int32
+	row   segment.Row
+}
+
+// indexingSteps are the steps inside the last outer one.
+var indexingSteps = []string{"extracting documents", "finalizing"}
+
+// build writes what the batch changes and commits it.
+func (b *batch) build(number uint64) error {
+	base := b.base
+	fields := base.Fields
+	var stale settings.Rebuild
+	if b.settings != base.Settings || b.primaryKey != base.PrimaryKey {
+		fields = settings.Resolve(base.names, b.settings, b.primaryKey)
+	}
+	next := base.successor() // what the new segments are written for; commit makes its own
+	next.Fields = fields
+	if b.settings != base.Settings {
+		stale = settings.Changes(base.Settings, b.settings, base.Fields, fields)
+		next.setSettings(b.settings, fields)
+	}
+	c := &change{base: base, gone: b.gone, clear: b.cleared}
+	b.report.enter(1, indexingSteps, 0)
+
+	var old *storedDocs
+	if !b.cleared {
+		if stale.Geo {
+			if err := b.checkPoints(); err != nil {
+				return err
+			}
+		}
+		if stale.Words {
+			old = newStoredDocs(base, b.gone)
+			c.merge = base.files
+		} else if len(stale.AddColumns) > 0 || stale.Prefixes && b.settings.PrefixSearch != settings.PrefixDisabled {
+			if err := b.rebuildColumns(c, next, stale.AddColumns); err != nil {
+				return err
+			}
+		}
+	}
+	added, names, err := b.write(next, old)
+	if err != nil {
+		for _, f := range c.add {
+			f.discard()
+		}
+		return err
+	}
+	c.add = append(c.add, added...)
+	if len(names) > 0 {
+		fields = fields.Extend(names)
+	}
+	c.edit = func(v *View) {
+		v.UpdatedAt = b.ix.options.Now().UTC()
+		v.PrimaryKey = b.primaryKey
+		v.nextBatch, v.results = number+1, encodeResults(b.results)
+		v.names = append(v.names[:len(v.names):len(v.names)], names...)
+		v.Settings, v.Analyzer, v.encoded, v.Fields = next.Settings, next.Analyzer, next.encoded, fields
+	}
+	b.report.enter(1, indexingSteps, 1)
+	return b.ix.commit(c)
+}
+
+// write writes the changed documents, and the stored ones that old lists (nil: none), as
+// segments under next's settings. names are the paths of new fields.
+func (b *batch) write(next *View, old *storedDocs) (files []*file, names []string, err error) {
+	changed := b.changed()
+	total := len(changed)
+	if old != nil {
+		total += old.left
+	}
+	threads := min(b.ix.options.MaxIndexingThreads, (total+chunkDocuments-1)/chunkDocuments)
+	if threads == 0 {
+		return nil, nil, b.ctx.Err()
+	}
+	group, ctx := errgroup.WithContext(b.ctx)
+	w := &writer{b: b, ctx: ctx, fields: newFieldTable(next.Fields), analyzer: next.Analyzer,
+		share:    max(min(b.ix.options.MaxIndexingMemory/int64(threads), maxBuilderBytes), minBuilderBytes),
+		progress: b.counter(2, total)}
+	w.queue.mu.changed, w.queue.mu.stored = changed, old
+	w.queue.states = b.states
+	w.builder.Prefixes = next.Settings.PrefixSearch != settings.PrefixDisabled
+	for id := range next.Fields.Len() {
+		if next.Fields.Info(segment.FieldID(id)).Column {
+			w.builder.Columns = append(w.builder.Columns, segment.FieldID(id))
+		}
+	}
+	workers := make([]*worker, threads)
+	for i := range workers {
+		k := newWorker(w)
+		workers[i] = k
+		group.Go(func() (err error) {
+			defer func() {
+				if p := recover(); p != nil { // one bad document must not stop the server
+					err = fmt.Errorf("cannot index: panic: %v\n%s", p, debug.Stack())
+				}
+			}()
+			return k.run()
+		})
+	}
+	err = group.Wait()
+	for _, k := range workers {
+		files = append(files, k.files...)
+	}
+	if err != nil {
+		for _, f := range files {
+			f.discard()
+		}
+		return nil, nil, err
+	}
+	return files, w.fields.names(), nil
+}
+
+// counter returns a function that counts documents up to total.
+func (b *batch) counter(level, total int) func(n int) {
+	var done atomic.Int64
+	return func(n int) { b.report.at(level, "document", min(int(done.Add(int64(n))), total), total) }
+}
+
+// checkPoints checks _geo in the stored documents that stay, when it comes into use.
+func (b *batch) checkPoints() error {
+	id, ok := b.base.Fields.ID(settings.GeoField)
+	if !ok {
+		return nil
+	}
+	var doc []byte
+	for i, f := range b.base.files {
+		l := f.live(union(b.base.Segments[i].Deleted, b.gone[f]))
+		rows := l.LiveRows()
+		rows.And(l.Present(id))
+		for it := rows.Iterator(); it.HasNext(); {
+			if err := b.ctx.Err(); err != nil {
+				return err
+			}
+			row := segment.Row(it.Next())
+			var err error
+			if doc, err = l.AppendDocument(doc[:0], row); err != nil {
+				return err
+			}
+			if _, _, reason := geoOf(doc); reason != "" {
+				return invalidGeo(l.ExternalID(row), reason)
+			}
+		}
+	}
+	return nil
+}
+
+// queue hands out documents in ascending DocID.
+type queue struct {
+	states []docState
+	mu     struct {
+		sync.Mutex
+		changed []int32     // numbers of states
+		stored  *storedDocs // or nil
+	}
+}
+
+// take appends the next n documents, or what is left.
+func (q *queue) take(dst []item, n int) []item {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for ; n > 0; n-- {
+		it, ok := q.mu.stored.peek()
+		if len(q.mu.changed) > 0 {
+			if c := q.mu.changed[0]; !ok || q.states[c].id < it.id {
+				q.mu.changed = q.mu.changed[1:]
+				dst = append(dst, item{id: q.states[c].id, state: c})
+				continue
+			}
+		}
+		if !ok {
+			break
+		}
+		q.mu.stored.next()
+		dst = append(dst, it)
+	}
+	return dst
+}
