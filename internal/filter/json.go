@@ -95,6 +95,8 @@ func describe(tree any) string {
 		return "a boolean"
 	case float64:
 		return "a number"
+	case map[string]any:
+		return "an object"
 	}
-	return "an object"
+	return "something else"
 }

@@ -1,9 +1,14 @@
 // Package rank owns the ranking rules: it takes candidates to the best k
 // documents in order, with scores and their details.
+//
+// Rules apply lexicographically: the first splits the candidates into buckets of equal
+// cost, each bucket is split by the next rule, and only as many buckets are opened as the
+// answer needs. Large buckets are bitmaps by segment, split by set operations
+// (bucket.go, words.go, typo.go, columns.go); from the first rule on that has to look at positions, a bucket is a
+// list of rows whose costs are computed column by column: a word, a field, all rows (list.go, rule_*.go).
 package rank
 
 import (
-	"context"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -67,6 +72,3 @@ type Result struct {
 	Highlights *query.Highlights
 	Degraded   bool // the deadline cut the ranking short
 }
-
-// Search ranks. Errors are *apierr.Error (invalid_search_sort, invalid_search_attributes_to_search_on) or the context's.
-func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) { panic("stub") }

@@ -1,0 +1,108 @@
+package query
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// slowDistance fills the whole table; prefix asks for the nearest prefix of b.
+func slowDistance(a, b []rune, prefix bool) int {
+	t := make([][]int, len(b)+1)
+	for j := range t {
+		t[j] = make([]int, len(a)+1)
+		for i := range t[j] {
+			switch {
+			case i == 0 || j == 0:
+				t[j][i] = i + j
+				continue
+			case a[i-1] == b[j-1]:
+				t[j][i] = t[j-1][i-1]
+			default:
+				t[j][i] = t[j-1][i-1] + 1
+			}
+			t[j][i] = min(t[j][i], t[j-1][i]+1, t[j][i-1]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				t[j][i] = min(t[j][i], t[j-2][i-2]+1)
+			}
+		}
+	}
+	best := t[len(b)][len(a)]
+	if prefix {
+		for j := range t {
+			best = min(best, t[j][len(a)])
+		}
+	}
+	return best
+}
+
+func randomWord(r *rand.Rand, alphabet []rune, longest int) []rune {
+	w := make([]rune, 1+r.IntN(longest))
+	for i := range w {
+		w[i] = alphabet[r.IntN(len(alphabet))]
+	}
+	return w
+}
+
+func TestAutomatonAgainstTable(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for n := range 60000 {
+		alphabet := []rune("abc")
+		if n%3 == 1 {
+			alphabet = []rune("aéβ漢😀")
+		}
+		longest := 9
+		if n%500 == 2 {
+			longest = 200
+		}
+		a, b := randomWord(r, alphabet, longest), randomWord(r, alphabet, longest)
+		if longest > 9 { // near words, so that the end is reached
+			b = append([]rune(nil), a...)
+			for range r.IntN(4) {
+				b[r.IntN(len(b))] = 'x'
+			}
+		}
+		limit, prefix := r.IntN(3), r.IntN(2) == 0
+		want := slowDistance(a, b, prefix)
+		m := newAutomaton(string(a), limit, prefix)
+		got := m.Distance([]byte(string(b)))
+		if (want <= limit || got <= limit) && got != want {
+			t.Fatalf("distance of %q and %q, limit %d, prefix %v: %d, want %d", string(a), string(b), limit, prefix, got, want)
+		}
+		if s := run(m, string(b)); m.IsMatch(s) != (want <= limit) {
+			t.Fatalf("match of %q and %q, limit %d, prefix %v: %v", string(a), string(b), limit, prefix, m.IsMatch(s))
+		}
+		if prefix {
+			if got := PrefixDistance(a, string(b), limit); got != min(want, limit+1) {
+				t.Fatalf("PrefixDistance of %q and %q, limit %d: %d, want %d", string(a), string(b), limit, got, want)
+			}
+		}
+	}
+}
+
+func run(a *automaton, w string) int {
+	s := a.Start()
+	for _, b := range []byte(w) {
+		s = a.Accept(s, b)
+	}
+	return s
+}
+
+func TestAutomatonOfExamples(t *testing.T) {
+	for _, c := range []struct {
+		query, word string
+		prefix      bool
+		want        int
+	}{
+		{"planet", "plamet", false, 1}, {"planet", "plnaet", false, 1}, {"planet", "plaet", false, 1},
+		{"planet", "planets", false, 1}, {"planet", "planetarium", true, 0}, {"planet", "plmnetarium", true, 1},
+		{"astronomy", "zstronomy", false, 1}, {"astronomy", "astronomyxx", false, 2}, {"astronomy", "axtronoxy", false, 2},
+		{"astronomy", "zztronomy", false, 2}, {"ab", "", true, 2}, {"gâteau", "gateau", false, 1},
+	} {
+		if got := newAutomaton(c.query, 2, c.prefix).Distance([]byte(c.word)); got != c.want {
+			t.Errorf("%q, %q, prefix %v: %d, want %d", c.query, c.word, c.prefix, got, c.want)
+		}
+	}
+}

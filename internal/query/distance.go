@@ -1,0 +1,48 @@
+package query
+
+// PrefixDistance returns the least edit distance (as automaton has it) between asked
+// and any prefix of value, or limit+1 when it is more than limit.
+func PrefixDistance(asked []rune, value string, limit int) int {
+	// Rows of the usual table, one a character of value, a column a character of
+	// asked; column i of row j is the distance of asked[:i] and value[:j]. Only columns within limit of j can be in reach.
+	n := len(asked)
+	buf := make([]int, 3*(n+1))
+	before, last, next := buf[:n+1], buf[n+1:2*(n+1)], buf[2*(n+1):]
+	for i := range last {
+		last[i] = i
+	}
+	best := min(last[n], limit+1)
+	var previous rune
+	j := 0
+	for _, c := range value {
+		j++
+		if j > n+limit || best == 0 {
+			break
+		}
+		lo, hi := max(j-limit, 1), min(j+limit, n)
+		next[0] = j
+		if lo > 1 {
+			next[lo-1] = limit + 1
+		}
+		for i := lo; i <= hi; i++ {
+			d := last[i-1]
+			if asked[i-1] != c {
+				d++
+			}
+			d = min(d, next[i-1]+1)
+			if i < j+limit || hi < j+limit {
+				d = min(d, last[i]+1)
+			}
+			if i > 1 && j > 1 && asked[i-1] == previous && asked[i-2] == c {
+				d = min(d, before[i-2]+1)
+			}
+			next[i] = d
+		}
+		if hi == n {
+			best = min(best, next[n])
+		}
+		previous = c
+		before, last, next = last, next, before
+	}
+	return best
+}

@@ -1,0 +1,179 @@
+package query
+
+import (
+	"math"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
+
+// Graph is a query ready to be ranked: its terms, the nodes that cover one to three of
+// them, and what is excluded.
+type Graph struct {
+	Terms []Term
+	// Nodes by the first term they cover, shorter ones first: the order in which interpretations are tried.
+	Nodes    []Node
+	Excluded []*roaring.Bitmap // by segment: rows of negatives; nil when there are none
+	ix       *Index
+}
+
+// Node is a term, or 2 or 3 terms joined to one word.
+type Node struct {
+	*Match
+	Term, Len  int    // covers Terms[Term:Term+Len]
+	Start, End uint16 // query positions of the first and last term
+	Phrase     bool
+}
+
+// Slots is how many query positions the node spans.
+func (n *Node) Slots() int { return int(n.End-n.Start) + 1 }
+
+// Build resolves the terms of a query in the given fields (nil: all).
+func (ix *Index) Build(t *Terms, fields FieldSet) (*Graph, error) {
+	g := &Graph{Terms: t.Terms, ix: ix}
+	for i := range t.Terms {
+		first := &t.Terms[i]
+		for n := 1; n <= maxGram && i+n <= len(t.Terms); n++ {
+			last := &t.Terms[i+n-1]
+			if n > 1 && (first.IsPhrase() || last.IsPhrase() || last.Start != t.Terms[i+n-2].End+1) {
+				break
+			}
+			s := source{prefix: last.Prefix, phrase: first.Phrase}
+			if s.phrase == nil {
+				bytes := 0
+				for _, w := range t.Terms[i : i+n] {
+					s.words = append(s.words, w.Word)
+					bytes += len(w.Word)
+				}
+				if n > 1 && bytes > maxWordBytes {
+					break
+				}
+			}
+			m, err := ix.match(&s, fields)
+			if err != nil {
+				return nil, err
+			}
+			g.Nodes = append(g.Nodes, Node{Match: m, Term: i, Len: n, Start: first.Start, End: last.End, Phrase: s.phrase != nil})
+		}
+	}
+	if len(t.NegativeWords)+len(t.NegativePhrases) > 0 {
+		g.Excluded = ix.excluded(t, fields)
+	}
+	return g, nil
+}
+
+func (ix *Index) excluded(t *Terms, fields FieldSet) []*roaring.Bitmap {
+	out := make([]*roaring.Bitmap, len(ix.Segments))
+	for i, s := range ix.Segments {
+		out[i] = roaring.New()
+		for _, w := range t.NegativeWords {
+			if p, ok := s.Term([]byte(w)); ok {
+				addRowsIn(out[i], p, fields)
+			}
+		}
+	}
+	for _, slots := range t.NegativePhrases {
+		p := ix.phrase(slots)
+		for i := range out {
+			out[i].Or(p.Segments[i].rowsIn(fields))
+		}
+	}
+	return out
+}
+
+// Mandatory is the rank of a term that may not be dropped.
+const Mandatory = math.MaxInt
+
+// Ranks returns for each term when it may be dropped: lower ranks go first.
+func (g *Graph) Ranks(s Strategy) []int {
+	ranks := make([]int, len(g.Terms))
+	phrases := slices.ContainsFunc(g.Terms, func(t Term) bool { return t.IsPhrase() })
+	switch s {
+	case All:
+		for i := range ranks {
+			ranks[i] = Mandatory
+		}
+		return ranks
+	case Last:
+		for i := range ranks {
+			ranks[i] = len(ranks) - i
+		}
+	case Frequency:
+		g.frequencyRanks(ranks)
+	}
+	if phrases {
+		for i := range ranks {
+			if g.Terms[i].IsPhrase() {
+				ranks[i] = Mandatory
+			}
+		}
+		return ranks
+	}
+	highest := slices.Max(ranks)
+	for i := range ranks {
+		if ranks[i] == highest {
+			ranks[i] = Mandatory
+		}
+	}
+	return ranks
+}
+
+// frequencyRanks ranks terms by the number of documents that match them or an n-gram over them, most frequent
+// first. No document counts as most frequent, and equal numbers share a rank.
+func (g *Graph) frequencyRanks(ranks []int) {
+	counts := make([]uint64, len(g.Terms))
+	for t := range g.Terms {
+		for i, s := range g.ix.Segments {
+			var rows []*roaring.Bitmap
+			for n := range g.Nodes {
+				if v := &g.Nodes[n]; v.Term <= t && t < v.Term+v.Len {
+					rows = append(rows, v.Segments[i].Any)
+				}
+			}
+			counts[t] += countLive(s, roaring.FastOr(rows...))
+		}
+		if counts[t] == 0 {
+			counts[t] = math.MaxUint64
+		}
+	}
+	distinct := slices.Clone(counts)
+	slices.Sort(distinct)
+	distinct = slices.Compact(distinct)
+	slices.Reverse(distinct)
+	for t, c := range counts {
+		ranks[t] = 1 + slices.Index(distinct, c)
+	}
+}
+
+// Highlights says what the query matched.
+func (g *Graph) Highlights() *Highlights {
+	h := &Highlights{}
+	for n := range g.Nodes {
+		v := &g.Nodes[n]
+		first, last := int(v.Start), int(v.End)
+		for l := range v.Levels {
+			for _, p := range v.Levels[l].Phrases {
+				h.Phrases = append(h.Phrases, Phrase{Words: p.Slots, First: first, Last: last})
+			}
+		}
+		if v.Phrase || len(v.forms)+len(v.prefixes) == 0 {
+			continue
+		}
+		w := Words{Forms: v.forms, Prefixes: v.prefixes, First: first, Last: last}
+		for _, t := range g.Terms[v.Term : v.Term+v.Len] {
+			w.Chars += utf8.RuneCountInString(t.Word)
+		}
+		h.Words = append(h.Words, w)
+	}
+	slices.SortStableFunc(h.Words, func(a, b Words) int {
+		if p, q := len(a.Prefixes) > 0, len(b.Prefixes) > 0; p != q {
+			if p {
+				return 1
+			}
+			return -1
+		}
+		return (b.Last - b.First) - (a.Last - a.First)
+	})
+	return h
+}

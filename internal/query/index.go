@@ -1,0 +1,215 @@
+package query
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/settings"
+	"svc/internal/text"
+	"svc/segment"
+)
+
+// Index is what a query graph is made from: one state of an index.
+type Index struct {
+	Segments []segment.Live
+	Settings *settings.Settings
+	Fields   *settings.Fields
+	Analyzer *text.Analyzer
+	Cache    *Cache
+}
+
+// FieldSet is a set of fields by FieldID; nil stands for all fields.
+type FieldSet []bool
+
+func (s FieldSet) Has(f segment.FieldID) bool { return s == nil || int(f) < len(s) && s[f] }
+
+// prepared is what every query on a view needs of its settings, computed once a view.
+type prepared struct {
+	weights  []int32
+	exact    FieldSet // fields whose words are found as they are written only; nil when there are none
+	numbers  bool     // numbers are treated as if they stood in an exact field
+	noTypos  map[string]bool
+	synonyms map[string][][]string // words of the key joined by NUL → values, sorted
+}
+
+func (ix *Index) prepared() *prepared {
+	c := ix.Cache
+	c.once.Do(func() {
+		p := &c.prepared
+		p.weights = make([]int32, ix.Fields.Len())
+		for i := range p.weights {
+			f := ix.Fields.Info(segment.FieldID(i))
+			if p.weights[i] = -1; f.Searchable {
+				p.weights[i] = int32(f.Weight)
+			}
+			if f.Searchable && f.Exact {
+				if p.exact == nil {
+					p.exact = make(FieldSet, ix.Fields.Len())
+				}
+				p.exact[i] = true
+			}
+		}
+		t := &ix.Settings.TypoTolerance
+		p.numbers = t.DisableOnNumbers
+		p.noTypos = make(map[string]bool, len(t.DisableOnWords))
+		for _, w := range t.DisableOnWords {
+			p.noTypos[text.Fold(w)] = true
+		}
+		p.synonyms = synonyms(ix.Settings.Synonyms, ix.Analyzer)
+	})
+	return &c.prepared
+}
+
+// budget returns how many typos a word may have.
+func (ix *Index) budget(word string) int {
+	t := &ix.Settings.TypoTolerance
+	n := utf8.RuneCountInString(word)
+	switch {
+	case !t.Enabled || n < int(t.OneTypo) || ix.prepared().noTypos[word]:
+		return 0
+	case n < int(t.TwoTypos):
+		return 1
+	default:
+		return 2
+	}
+}
+
+// isNumber reports whether a word has numeric characters and ASCII punctuation only.
+func isNumber(word []byte) bool {
+	for len(word) > 0 {
+		c, n := utf8.DecodeRune(word)
+		if !unicode.IsNumber(c) && (c >= utf8.RuneSelf || !strings.ContainsRune("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", c)) {
+			return false
+		}
+		word = word[n:]
+	}
+	return true
+}
+
+// tolerates reports whether a word can be meant by a misspelt or joined one at all.
+func (ix *Index) tolerates(word []byte) bool { return !ix.prepared().numbers || !isNumber(word) }
+
+// without returns the fields that are not in s.
+func without(s FieldSet, fields int) FieldSet {
+	rest := make(FieldSet, fields)
+	for i := range rest {
+		rest[i] = !s[i]
+	}
+	return rest
+}
+
+// rowsIn returns the rows where a word stands in one of the fields; shared, not to be modified.
+func rowsIn(p segment.Posting, fields FieldSet) *roaring.Bitmap {
+	if fields == nil {
+		return p.Rows()
+	}
+	b := roaring.New()
+	addRowsIn(b, p, fields)
+	return b
+}
+
+func addRowsIn(dst *roaring.Bitmap, p segment.Posting, fields FieldSet) {
+	if fields == nil {
+		p.AddRows(dst)
+		return
+	}
+	for i := range p.Fields() {
+		if f := p.Field(i); fields.Has(f.ID()) {
+			f.AddRows(dst)
+		}
+	}
+}
+
+// isLive reports whether a word stands in one of the fields of a row that is not deleted.
+func isLive(s segment.Live, p segment.Posting, fields FieldSet) bool {
+	if s.Deleted == nil || s.Deleted.IsEmpty() {
+		if fields == nil {
+			return p.Fields() > 0
+		}
+		for i := range p.Fields() {
+			if fields.Has(p.Field(i).ID()) {
+				return true
+			}
+		}
+		return false
+	}
+	rows := rowsIn(p, fields)
+	return rows.AndCardinality(s.Deleted) < rows.GetCardinality()
+}
+
+// synonyms reads the setting: keys and values as lists of words.
+func synonyms(setting map[string][]string, a *text.Analyzer) map[string][][]string {
+	m := make(map[string][][]string, len(setting))
+	for key, values := range setting {
+		words := wordsOf(a, key)
+		if len(words) == 0 || len(words) > maxGram {
+			continue
+		}
+		k := strings.Join(words, "\x00")
+		for _, v := range values {
+			if words := wordsOf(a, v); len(words) > 0 {
+				m[k] = append(m[k], words)
+			}
+		}
+	}
+	for k, values := range m {
+		slices.SortFunc(values, slices.Compare[[]string])
+		m[k] = slices.CompactFunc(values, slices.Equal[[]string])
+	}
+	return m
+}
+
+func wordsOf(a *text.Analyzer, s string) []string {
+	var words []string
+	for _, t := range a.Tokens(nil, s, nil, true) {
+		if t.Kind == text.Word && t.Form != "" {
+			words = append(words, t.Form)
+		}
+	}
+	return words
+}
+
+// synonymsOf returns the synonyms of a word, or of the words of an n-gram.
+func (ix *Index) synonymsOf(words []string) [][]string {
+	all := ix.prepared().synonyms
+	if len(all) == 0 {
+		return nil
+	}
+	var out [][]string
+	n := 0
+	values := all[strings.Join(words, "")]
+	for _, s := range values[:min(maxSynonyms, len(values))] {
+		if n+len(s) <= maxSynonymWords {
+			out = append(out, s)
+			n += len(s)
+		}
+	}
+	if len(words) > 1 {
+		out = append(out, all[strings.Join(words, "\x00")]...)
+	}
+	return out
+}
+
+// Locales returns the languages that the localised rules of the searched
+// fields name together; nil when none does.
+func (ix *Index) Locales(fields FieldSet) text.Locales {
+	if len(ix.Settings.LocalizedAttributes) == 0 {
+		return nil
+	}
+	var all text.Locales
+	for i := range ix.Fields.Len() {
+		f := ix.Fields.Info(segment.FieldID(i))
+		if f.Searchable && fields.Has(segment.FieldID(i)) {
+			all = append(all, f.Locales...)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Weights returns the weight of each field by FieldID, −1 for fields that are not searchable. It is shared.
+func (ix *Index) Weights() []int32 { return ix.prepared().weights }

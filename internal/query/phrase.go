@@ -1,0 +1,175 @@
+package query
+
+import (
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/settings"
+	"svc/segment"
+)
+
+// PhraseMatch is a phrase and where it stands, by segment.
+type PhraseMatch struct {
+	Slots    []string
+	Segments []PhraseSegment
+}
+
+// PhraseSegment is where a phrase stands in one segment. When a word of it is missing there, Rows is empty
+// and nothing else is set.
+type PhraseSegment struct {
+	Rows  *roaring.Bitmap   // rows that match, in whatever fields; shared
+	Words []segment.Posting // of the words, holes left out
+}
+
+// StartsWithHole and EndsWithHole report whether a stop word stands at an end of the phrase.
+func (p *PhraseMatch) StartsWithHole() bool { return p.Slots[0] == "" }
+func (p *PhraseMatch) EndsWithHole() bool   { return p.Slots[len(p.Slots)-1] == "" }
+
+// phrase finds the rows of a phrase: its words one after another in one
+// field, where h holes between two words allow a distance of up to h+1. With
+// the precision byAttribute, words that stand in one field are neighbours. Holes at the ends do not constrain.
+func (ix *Index) phrase(slots []string) *PhraseMatch {
+	m := &PhraseMatch{Slots: slots, Segments: make([]PhraseSegment, len(ix.Segments))}
+	var words []string
+	var reach []int // reach[i]: the largest distance between words i and i+1
+	for _, s := range slots {
+		switch {
+		case s != "":
+			words = append(words, s)
+			reach = append(reach, 1)
+		case len(words) > 0:
+			reach[len(reach)-1]++
+		}
+	}
+	for i, s := range ix.Segments {
+		m.Segments[i] = findPhrase(s, words, reach, ix.Settings.ProximityPrecision)
+	}
+	return m
+}
+
+var noRows = roaring.New()
+
+func findPhrase(s segment.Live, words []string, reach []int, precision settings.ProximityPrecision) PhraseSegment {
+	postings := make([]segment.Posting, len(words))
+	for i, w := range words {
+		var ok bool
+		if postings[i], ok = s.Term([]byte(w)); !ok {
+			return PhraseSegment{Rows: noRows}
+		}
+	}
+	if len(words) == 1 {
+		return PhraseSegment{Rows: postings[0].Rows(), Words: postings}
+	}
+	m := PhraseSegment{Words: postings}
+	if precision == settings.ByAttribute {
+		m.Rows = inOneField(postings, words)
+	} else {
+		m.Rows = inARow(postings, reach)
+	}
+	return m
+}
+
+// inOneField returns the rows where each two neighbours, and next but one neighbours,
+// have a field in common; a word beside itself must stand there twice.
+func inOneField(postings []segment.Posting, words []string) *roaring.Bitmap {
+	var rows *roaring.Bitmap
+	for i := range postings {
+		for j := i + 1; j < min(i+3, len(postings)); j++ {
+			pair := roaring.New()
+			for k := range postings[i].Fields() {
+				f := postings[i].Field(k)
+				if words[i] == words[j] {
+					pair.Or(repeated(f))
+				} else if g, ok := postings[j].Find(f.ID()); ok {
+					pair.Or(roaring.And(f.Rows(), g.Rows()))
+				}
+			}
+			if rows == nil {
+				rows = pair
+			} else {
+				rows.And(pair)
+			}
+		}
+	}
+	return rows
+}
+
+// repeated returns the rows where a word stands more than once in the field.
+func repeated(f segment.FieldPosting) *roaring.Bitmap {
+	out := roaring.New()
+	positions := f.Positions()
+	var buf []uint16
+	for it := f.Rows().Iterator(); it.HasNext(); {
+		row := it.Next()
+		if buf = positions.Append(buf[:0], segment.Row(row)); len(buf) > 1 {
+			out.Add(row)
+		}
+	}
+	return out
+}
+
+// inARow returns the rows where the words follow each other in one field, word i+1 at most reach[i] behind word i.
+func inARow(postings []segment.Posting, reach []int) *roaring.Bitmap {
+	out := roaring.New()
+	fields := make([]segment.FieldPosting, len(postings))
+	readers := make([]segment.PositionReader, len(postings))
+	var ends, positions []uint16
+	for k := range postings[0].Fields() {
+		fields[0] = postings[0].Field(k)
+		if !findAll(fields, postings) {
+			continue
+		}
+		for i := range fields {
+			readers[i] = fields[i].Positions()
+		}
+	rows:
+		for it := common(fields).Iterator(); it.HasNext(); {
+			row := segment.Row(it.Next())
+			// ends: where the words so far may end.
+			ends = readers[0].Append(ends[:0], row)
+			for i := 1; i < len(readers); i++ {
+				positions = readers[i].Append(positions[:0], row)
+				ends, positions = follow(ends, positions, reach[i-1]), ends
+				if len(ends) == 0 {
+					continue rows
+				}
+			}
+			out.Add(uint32(row))
+		}
+	}
+	return out
+}
+
+// findAll finds the field of fields[0] in the other postings.
+func findAll(fields []segment.FieldPosting, postings []segment.Posting) bool {
+	for i := 1; i < len(postings); i++ {
+		var ok bool
+		if fields[i], ok = postings[i].Find(fields[0].ID()); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// common returns the rows that all the fields have.
+func common(fields []segment.FieldPosting) *roaring.Bitmap {
+	rows := roaring.And(fields[0].Rows(), fields[1].Rows())
+	for _, f := range fields[2:] {
+		rows.And(f.Rows())
+	}
+	return rows
+}
+
+// follow keeps, in place, the positions that are at most reach behind one of ends.
+func follow(ends, positions []uint16, reach int) []uint16 {
+	kept := positions[:0]
+	i := 0
+	for _, p := range positions {
+		for i < len(ends) && int(ends[i])+reach < int(p) {
+			i++
+		}
+		if i < len(ends) && ends[i] < p {
+			kept = append(kept, p)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,27 @@
+// Package query turns a query string into a graph: terms, phrases, negatives,
+// n-grams, and the derivations of each (typos, prefixes, splits, synonyms)
+// resolved over the dictionaries of all segments.
+package query
+
+// Strategy says which terms may be dropped.
+type Strategy uint8
+
+const (
+	Last Strategy = iota
+	All
+	Frequency
+)
+
+// Limits of a query and of what its words may match.
+const (
+	maxTokens        = 1000 // tokens read, separators included
+	maxTerms         = 10   // terms kept; a phrase is one
+	maxWordBytes     = 250  // longer words match nothing
+	maxGram          = 3    // words joined to one at most
+	maxPrefixWords   = 1000 // words that a long prefix matches
+	shortPrefixBytes = 4    // shorter and equal prefixes match all their words
+	maxOneTypoWords  = 150
+	maxTwoTypoWords  = 50
+	maxSynonyms      = 50  // of a word
+	maxSynonymWords  = 100 // in all synonyms of a word together
+)

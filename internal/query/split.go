@@ -1,0 +1,75 @@
+package query
+
+import (
+	"slices"
+	"unicode/utf8"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/segment"
+)
+
+// split cuts a word in two where most documents of the index have the
+// parts one behind the other; the leftmost place wins among equals. It returns nil when no document has any.
+func (ix *Index) split(word string) *PhraseMatch {
+	type cut struct {
+		at    int
+		bound uint64 // documents at most
+	}
+	var cuts []cut
+	for at := range word {
+		if at == 0 {
+			continue
+		}
+		c := cut{at: at}
+		for _, s := range ix.Segments {
+			if l, ok := s.Term([]byte(word[:at])); ok {
+				if r, ok := s.Term([]byte(word[at:])); ok {
+					c.bound += l.Rows().AndCardinality(r.Rows())
+				}
+			}
+		}
+		if c.bound > 0 {
+			cuts = append(cuts, c)
+		}
+	}
+	// The most promising first, so that most others need not be counted.
+	slices.SortStableFunc(cuts, func(a, b cut) int { return int(b.bound) - int(a.bound) })
+	var best *PhraseMatch
+	var most uint64
+	at := 0
+	for _, c := range cuts {
+		if c.bound < most {
+			break
+		}
+		m := ix.phrase([]string{word[:c.at], word[c.at:]})
+		n := ix.liveRows(m)
+		if n > most || n == most && n > 0 && c.at < at {
+			best, most, at = m, n, c.at
+		}
+	}
+	return best
+}
+
+// liveRows counts the documents of a phrase.
+func (ix *Index) liveRows(m *PhraseMatch) uint64 {
+	var n uint64
+	for i, s := range ix.Segments {
+		n += countLive(s, m.Segments[i].Rows)
+	}
+	return n
+}
+
+func countLive(s segment.Live, rows *roaring.Bitmap) uint64 {
+	n := rows.GetCardinality()
+	if s.Deleted != nil {
+		n -= rows.AndCardinality(s.Deleted)
+	}
+	return n
+}
+
+// firstLetter returns the first character of a word.
+func firstLetter(word string) string {
+	_, n := utf8.DecodeRuneInString(word)
+	return word[:n]
+}

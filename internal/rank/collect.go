@@ -1,0 +1,161 @@
+package rank
+
+import (
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/segment"
+)
+
+// collector takes documents in their final order and keeps those of the page that is asked for.
+type collector struct {
+	s          *search
+	skip       int // documents still to pass over
+	limit      int
+	hits       []Hit
+	parts      []part // of all hits, one after another
+	ends       []int  // hit i has parts[ends[i-1]:ends[i]]
+	candidates rows
+	distinct   *distinct // nil: documents are not deduplicated
+	first      int       // index in hits of the first one returned
+}
+
+func (c *collector) start(s *search, root *bucket) {
+	r := s.r
+	c.s = s
+	c.skip = min(r.Offset, r.MaxTotal)
+	c.limit = min(r.Limit, r.MaxTotal-c.skip)
+	if r.Exhaustive && r.Threshold != nil { // rank as much as counts
+		c.first = c.skip
+		c.skip, c.limit = 0, r.MaxTotal
+	}
+	c.candidates = root.rows
+	if r.Distinct != "" {
+		c.distinct = newDistinct(s.ix, r.Distinct)
+	}
+}
+
+// wants reports whether more documents are needed.
+func (c *collector) wants() bool { return len(c.hits) < c.limit }
+
+// skips reports whether a bucket of n documents lies before the page, so that its order does not matter.
+func (c *collector) skips(n int) bool { return n <= c.skip && c.s.r.Threshold == nil }
+
+// addRows adds documents that are equal under all rules.
+func (c *collector) addRows(r rows) {
+	if c.distinct == nil {
+		if n := r.count(); n <= c.skip {
+			c.skip -= n
+			return
+		}
+	}
+	for m := newMerge(c.s.ix, r); m.next(); {
+		if !c.add(m.segment, segment.Row(m.row), m.id) {
+			return
+		}
+	}
+}
+
+// add adds one document and reports whether those equal to it are still of interest.
+func (c *collector) add(seg int, row segment.Row, id segment.DocID) bool {
+	if c.distinct != nil && !c.distinct.keep(seg, row) {
+		return true
+	}
+	if c.skip > 0 {
+		c.skip--
+		return true
+	}
+	if c.wants() {
+		c.hits = append(c.hits, Hit{Segment: seg, Row: row, ID: id})
+		c.parts = append(c.parts, c.s.stack...)
+		c.ends = append(c.ends, len(c.parts))
+	}
+	return c.distinct != nil || c.wants()
+}
+
+// dropRows takes documents out of the candidates: their score is under the threshold.
+func (c *collector) dropRows(r rows) { c.candidates = c.candidates.andNot(r) }
+
+func (c *collector) result() *Result {
+	r := c.s.r
+	if c.distinct != nil {
+		c.candidates = c.distinct.apply(c.candidates)
+		if r.Exhaustive {
+			c.candidates = c.s.deduplicate(c.candidates)
+		}
+	}
+	res := &Result{Candidates: slices.Clone(c.candidates), Total: min(c.candidates.count(), r.MaxTotal)}
+	for i, b := range res.Candidates {
+		if b == nil {
+			res.Candidates[i] = roaring.New()
+		}
+	}
+	for i := range c.hits {
+		h := &c.hits[i]
+		begin := 0
+		if i > 0 {
+			begin = c.ends[i-1]
+		}
+		parts := c.parts[begin:c.ends[i]]
+		if r.Scores {
+			h.Score = score(parts)
+		}
+		if r.Details {
+			h.Details = c.s.appendDetails(nil, parts)
+		}
+	}
+	first := min(c.first, len(c.hits))
+	last := len(c.hits)
+	if r.Exhaustive && r.Threshold != nil {
+		last = min(last, first+max(0, min(r.Limit, r.MaxTotal-c.first)))
+	}
+	res.Hits = c.hits[first:last]
+	return res
+}
+
+// merge walks a set of documents in the order of their ids.
+type merge struct {
+	ix      *Index
+	its     []mergeSource
+	segment int
+	row     uint32
+	id      segment.DocID
+}
+
+type mergeSource struct {
+	it      roaring.IntPeekable
+	segment int
+	id      segment.DocID // of the next row
+}
+
+func newMerge(ix *Index, r rows) *merge {
+	m := &merge{ix: ix}
+	for i, b := range r {
+		if b != nil && !b.IsEmpty() {
+			it := b.Iterator()
+			m.its = append(m.its, mergeSource{it, i, ix.Segments[i].DocID(segment.Row(it.PeekNext()))})
+		}
+	}
+	return m
+}
+
+func (m *merge) next() bool {
+	if len(m.its) == 0 {
+		return false
+	}
+	least := 0
+	for i := range m.its {
+		if m.its[i].id < m.its[least].id {
+			least = i
+		}
+	}
+	src := &m.its[least]
+	m.segment, m.row, m.id = src.segment, src.it.Next(), src.id
+	if src.it.HasNext() {
+		src.id = m.ix.Segments[src.segment].DocID(segment.Row(src.it.PeekNext()))
+	} else {
+		m.its = slices.Delete(m.its, least, least+1)
+	}
+	return true
+}

@@ -1,0 +1,334 @@
+package rank
+
+import (
+	"cmp"
+	"slices"
+
+	"svc/internal/query"
+	"svc/segment"
+)
+
+// outcome is how a rule judged the entries of a list.
+type outcome struct {
+	kind     ruleKind
+	ranks    uint64      // rank is ranks less cost
+	values   []sortValue // of sorts: by cost
+	narrows  bool        // interpretations that cost more than the best were dropped
+	fixes    bool        // each node is down to one level
+	relabels bool        // entries' paths or levels have changed
+}
+
+func (o *outcome) part(rule int, cost uint32) part {
+	p := part{rule: rule, kind: o.kind, rank: o.ranks - uint64(cost), ranks: o.ranks}
+	if o.values != nil {
+		p.value = o.values[cost]
+	}
+	return p
+}
+
+// evaluate computes the cost of each entry under rule i.
+func (s *search) evaluate(l *list, i int, costs []uint32) outcome {
+	r := &s.rules[i]
+	o := outcome{kind: r.kind, narrows: true}
+	switch r.kind {
+	case ruleWords: // only complete interpretations are alive
+		clear(costs)
+		o.ranks = s.wordsMax
+	case ruleTypo:
+		o.fixes = true
+		o.ranks = uint64(1 + s.largestIn(l, maxTypos, 0))
+		o.relabels = s.eachPath(l, costs, s.typoCosts)
+	case ruleProximity:
+		o.ranks = uint64(1 + s.largestIn(l, extraTerms, farPair))
+		o.relabels = s.eachPath(l, costs, s.proximityCosts)
+	case ruleAttributeRank:
+		o.ranks = uint64(1 + l.terms*s.ix.Fields.MaxWeight())
+		o.relabels = s.eachPath(l, costs, s.attributeCosts)
+	case ruleWordPosition:
+		o.ranks = uint64(1 + farthestPosition*l.terms)
+		o.relabels = s.eachPath(l, costs, s.positionCosts)
+	case ruleExactAttribute:
+		o.ranks = 3
+		o.narrows = false
+		s.eachBatch(l, costs, s.exactAttributeCosts)
+	case ruleExactWords:
+		o.ranks = uint64(1 + l.terms)
+		s.eachPath(l, costs, s.exactWordsCosts)
+		s.keepWords(l)
+		o.relabels = true
+	case ruleSort:
+		o.narrows = false
+		o.values = s.sortCosts(l.entries, r, costs)
+	case ruleGeo:
+		o.narrows = false
+		o.values = s.geoCosts(l.entries, r, costs)
+	}
+	return o
+}
+
+// batch is a stretch of a list that can be judged at once: rows of one segment, reached by
+// the same paths, whose nodes match at the same levels.
+type batch struct {
+	segment int
+	rows    []uint32
+	paths   []uint16
+	levels  levels
+	fixed   bool
+}
+
+// mask returns the levels of a node that count, as bits; word: only the word itself does.
+func (b *batch) mask(node int) (mask int, word bool) {
+	switch l := b.levels.of(node); {
+	case l == wordOnly:
+		return 0, true
+	case b.fixed:
+		return 1 << l, false
+	default:
+		return 1<<query.Levels - 1, false
+	}
+}
+
+// eachBatch calls eval for the batches of a list and puts the costs in their places.
+func (s *search) eachBatch(l *list, costs []uint32, eval func(b *batch, costs []uint32)) {
+	s.batches(l, func(b *batch, at []uint32) {
+		if at == nil {
+			eval(b, costs[:len(b.rows)])
+			costs = costs[len(b.rows):]
+			return
+		}
+		mark := s.list.numbers.used
+		own := s.list.numbers.take(len(b.rows))
+		eval(b, own)
+		for i, e := range at {
+			costs[e] = own[i]
+		}
+		s.list.numbers.used = min(mark, s.list.numbers.used)
+	})
+}
+
+// batches calls f for the batches of a list. at are the indexes of the batch's entries; nil when batches
+// come in the order of the list and leave nothing out.
+func (s *search) batches(l *list, f func(b *batch, at []uint32)) {
+	ls := &s.list
+	mark := ls.numbers.used
+	var order []uint32
+	if !l.uniform {
+		order = ls.numbers.take(len(l.entries))
+		for i := range order {
+			order[i] = uint32(i)
+		}
+		slices.SortStableFunc(order, func(i, j uint32) int {
+			a, b := &l.entries[i], &l.entries[j]
+			return cmp.Or(cmp.Compare(a.paths, b.paths), cmp.Compare(a.levels, b.levels))
+		})
+	}
+	entry := func(i int) *entry {
+		if order != nil {
+			i = int(order[i])
+		}
+		return &l.entries[i]
+	}
+	rows := ls.numbers.take(len(l.entries))
+	for begin := 0; begin < len(l.entries); {
+		first := *entry(begin)
+		n := 0
+		for begin+n < len(l.entries) {
+			e := entry(begin + n)
+			if e.segment != first.segment || order != nil && (e.paths != first.paths || e.levels != first.levels) {
+				break
+			}
+			rows[n] = e.row
+			n++
+		}
+		b := batch{segment: int(first.segment), rows: rows[:n], levels: first.levels, fixed: l.fixed}
+		if len(ls.sets) > 0 {
+			b.paths = ls.sets[first.paths]
+		}
+		var at []uint32
+		if order != nil {
+			at = order[begin : begin+n]
+		}
+		f(&b, at)
+		begin += n
+	}
+	ls.numbers.used = min(mark, ls.numbers.used)
+}
+
+// eachPath computes the costs of each entry under its cheapest interpretation and
+// drops the others. It reports whether any was dropped.
+func (s *search) eachPath(l *list, costs []uint32, eval func(b *batch, nodes []int, costs []uint32)) bool {
+	ls := &s.list
+	dropped := false
+	done := 0
+	s.batches(l, func(b *batch, at []uint32) {
+		mark := ls.numbers.used
+		n := len(b.rows)
+		if len(b.paths) == 1 && at == nil {
+			eval(b, ls.paths[b.paths[0]].nodes, costs[done:done+n])
+			done += n
+			return
+		}
+		all := ls.numbers.take(n * len(b.paths))
+		for k, p := range b.paths {
+			eval(b, ls.paths[p].nodes, all[k*n:(k+1)*n])
+		}
+		for i := range n {
+			e := done + i
+			if at != nil {
+				e = int(at[i])
+			}
+			best := all[i]
+			ties := 1
+			for k := 1; k < len(b.paths); k++ {
+				switch c := all[k*n+i]; {
+				case c < best:
+					best, ties = c, 1
+				case c == best:
+					ties++
+				}
+			}
+			costs[e] = best
+			if ties < len(b.paths) {
+				dropped = true
+				var set []uint16
+				for k, p := range b.paths {
+					if all[k*n+i] == best {
+						set = append(set, p)
+					}
+				}
+				l.entries[e].paths = ls.intern(set)
+			}
+		}
+		done += n
+		ls.numbers.used = min(mark, ls.numbers.used)
+	})
+	return dropped
+}
+
+// largestIn is largest for a list.
+func (s *search) largestIn(l *list, of func(*query.Node) int, extra int) int {
+	if !s.scored {
+		return 1 << 20 // nobody looks at it; above any cost
+	}
+	if !l.narrowed {
+		return s.largestOfAll(of, extra)
+	}
+	ls := &s.list
+	most, last := 0, -1
+	for i := range l.entries {
+		// The first of its interpretations is the one that a document needs.
+		if first := int(ls.sets[l.entries[i].paths][0]); first != last {
+			last = first
+			most = max(most, s.sum(&ls.paths[first], of, extra))
+		}
+	}
+	return most
+}
+
+// typoCosts charges each node its level.
+func (s *search) typoCosts(b *batch, nodes []int, costs []uint32) {
+	cost := uint32(0)
+	for _, n := range nodes {
+		cost += uint32(gramCost(&s.graph.Nodes[n]))
+		if l := b.levels.of(n); l != wordOnly {
+			cost += uint32(l)
+		}
+	}
+	for i := range costs {
+		costs[i] = cost
+	}
+}
+
+// role says which words of a node count.
+type role uint8
+
+const (
+	asWords     role = iota // its words, no phrases
+	asStart                 // the first words of its phrases
+	asFirstSlot             // the same, unless a hole comes before
+	asLastSlot              // the last words of its phrases, unless a hole comes behind
+)
+
+// An occurrence is a word at a place: field in bits 48–63, index of the row in
+// the batch in bits 16–47, position in bits 0–15. Sorted, they stand field by field, row by row.
+
+func occurrence(f segment.FieldID, index int, position uint16) uint64 {
+	return uint64(f)<<48 | uint64(index)<<16 | uint64(position)
+}
+
+func indexOf(o uint64) int { return int(o >> 16 & (1<<32 - 1)) }
+
+// gather appends the occurrences of a node in the rows of a batch, sorted.
+func (s *search) gather(dst []uint64, b *batch, node int, as role) []uint64 {
+	v := &s.graph.Nodes[node]
+	mask, word := b.mask(node)
+	if word {
+		if as == asWords {
+			for _, p := range v.Words[b.segment] {
+				dst = s.gatherPosting(dst, b, p)
+			}
+		}
+		return dst
+	}
+	begin, sources := len(dst), 0
+	for level := range query.Levels {
+		if mask>>level&1 == 0 {
+			continue
+		}
+		if as == asWords {
+			for _, p := range v.Levels[level].Postings[b.segment] {
+				dst = s.gatherPosting(dst, b, p)
+				sources++
+			}
+			continue
+		}
+		for _, p := range v.Levels[level].Phrases {
+			ps := &p.Segments[b.segment]
+			if ps.Rows.IsEmpty() || as == asFirstSlot && p.StartsWithHole() || as == asLastSlot && p.EndsWithHole() {
+				continue
+			}
+			w := ps.Words[0]
+			if as == asLastSlot {
+				w = ps.Words[len(ps.Words)-1]
+			}
+			dst = s.gatherPhrase(dst, b, ps, w)
+			sources++
+		}
+	}
+	if sources > 1 {
+		slices.Sort(dst[begin:])
+	}
+	return dst
+}
+
+func (s *search) gatherPosting(dst []uint64, b *batch, p segment.Posting) []uint64 {
+	for k := range p.Fields() {
+		f := p.Field(k)
+		positions := f.Positions()
+		for i, row := range b.rows {
+			s.positions = positions.Append(s.positions[:0], segment.Row(row))
+			for _, at := range s.positions {
+				dst = append(dst, occurrence(f.ID(), i, at))
+			}
+		}
+	}
+	return dst
+}
+
+// gatherPhrase gathers one word of a phrase, in the rows where the phrase stands.
+func (s *search) gatherPhrase(dst []uint64, b *batch, ps *query.PhraseSegment, word segment.Posting) []uint64 {
+	for k := range word.Fields() {
+		f := word.Field(k)
+		positions := f.Positions()
+		for i, row := range b.rows {
+			if !ps.Rows.Contains(row) {
+				continue
+			}
+			s.positions = positions.Append(s.positions[:0], segment.Row(row))
+			for _, at := range s.positions {
+				dst = append(dst, occurrence(f.ID(), i, at))
+			}
+		}
+	}
+	return dst
+}

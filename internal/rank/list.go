@@ -1,0 +1,314 @@
+package rank
+
+import (
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/segment"
+)
+
+// A list is a bucket as rows. Once a rule needs positions, buckets are small
+// enough, or positions dear enough, that bitmaps no longer pay.
+type list struct {
+	entries []entry // by segment and row
+	uniform bool    // all entries have the same paths and levels
+	terms   int
+
+	narrowed, fixed bool // as in bucket
+}
+
+// entry is one document of a list.
+type entry struct {
+	row     uint32
+	segment uint16
+	paths   uint16 // index in lists.sets: the interpretations alive for it
+	levels  levels
+}
+
+// levels says by two bits a node at which level a document matches it; wordOnly when
+// a rule found the word itself and nothing else counts any more.
+type levels uint64
+
+const wordOnly = 3
+
+func (l levels) of(node int) int { return int(l>>(2*node)) & 3 }
+
+func (l *levels) set(node, level int) {
+	*l = *l&^(3<<(2*node)) | levels(level)<<(2*node)
+}
+
+// lists is the memory of the list rules of one search.
+type lists struct {
+	paths []path     // of the list being ranked
+	sets  [][]uint16 // interned sets of indexes of paths, ascending
+	ids   map[string]uint16
+
+	entries slab[entry]
+	numbers slab[uint32]
+}
+
+// slab hands out slices of one array, stack-like: what was taken after a mark is released with it.
+type slab[T any] struct {
+	buf  []T
+	used int
+}
+
+// take returns n elements with arbitrary content.
+func (s *slab[T]) take(n int) []T {
+	if s.used+n > len(s.buf) {
+		s.buf = make([]T, max(2*len(s.buf), n, 1024))
+		s.used = 0
+	}
+	out := s.buf[s.used : s.used+n : s.used+n]
+	s.used += n
+	return out
+}
+
+// rankAsList ranks a bucket by the rules from i on as a list.
+func (s *search) rankAsList(b *bucket, i int) {
+	ls := &s.list
+	ls.paths, ls.sets = b.paths, ls.sets[:0]
+	ls.ids = nil
+	mark := ls.entries.used
+	l := list{entries: ls.entries.take(b.n)[:0], terms: b.terms, narrowed: b.narrowed, fixed: b.fixed}
+	for seg, r := range b.rows {
+		if r == nil {
+			continue
+		}
+		for it := r.Iterator(); it.HasNext(); {
+			l.entries = append(l.entries, entry{row: it.Next(), segment: uint16(seg)})
+		}
+	}
+	if len(b.paths) > 0 {
+		s.label(&l, b)
+	} else {
+		l.uniform = true
+	}
+	s.rankList(l, i)
+	ls.entries.used = min(mark, ls.entries.used)
+}
+
+// label notes for each entry the interpretations that reach it and the level of each of their nodes.
+func (s *search) label(l *list, b *bucket) {
+	ls := &s.list
+	if len(b.paths) == 1 {
+		ls.intern([]uint16{0})
+	} else {
+		var set []uint16
+		for e := range l.entries {
+			set = set[:0]
+			for p := range b.paths {
+				if b.paths[p].rows.has(int(l.entries[e].segment), l.entries[e].row) {
+					set = append(set, uint16(p))
+				}
+			}
+			l.entries[e].paths = ls.intern(set)
+		}
+	}
+	if len(b.paths) > 1 || !b.exactLevels {
+		var seen levels // nodes done
+		for p := range b.paths {
+			for _, n := range b.paths[p].nodes {
+				if seen.of(n) != 0 {
+					continue
+				}
+				seen.set(n, 1)
+				s.labelNode(l, n)
+			}
+		}
+	}
+	l.uniform = isUniform(l.entries)
+}
+
+func (s *search) labelNode(l *list, n int) {
+	v := &s.graph.Nodes[n]
+	for e := range l.entries {
+		x := &l.entries[e]
+		at := &v.Segments[x.segment].At
+		switch {
+		case at[0].Contains(x.row):
+		case at[1].Contains(x.row):
+			x.levels.set(n, 1)
+		case at[2].Contains(x.row):
+			x.levels.set(n, 2)
+		}
+	}
+}
+
+func isUniform(e []entry) bool {
+	for i := 1; i < len(e); i++ {
+		if e[i].paths != e[0].paths || e[i].levels != e[0].levels {
+			return false
+		}
+	}
+	return true
+}
+
+// intern returns the number of a set of paths.
+func (ls *lists) intern(set []uint16) uint16 {
+	for i, other := range ls.sets[:min(len(ls.sets), 4)] {
+		if slices.Equal(other, set) {
+			return uint16(i)
+		}
+	}
+	if len(ls.sets) < 4 {
+		ls.sets = append(ls.sets, slices.Clone(set))
+		return uint16(len(ls.sets) - 1)
+	}
+	key := make([]byte, 0, 2*len(set))
+	for _, p := range set {
+		key = append(key, byte(p), byte(p>>8))
+	}
+	if id, ok := ls.ids[string(key)]; ok {
+		return id
+	}
+	if ls.ids == nil {
+		ls.ids = map[string]uint16{}
+	}
+	id := uint16(len(ls.sets))
+	ls.sets = append(ls.sets, slices.Clone(set))
+	ls.ids[string(key)] = id
+	return id
+}
+
+// rankList ranks a list by the rules from i on.
+func (s *search) rankList(l list, i int) {
+	switch {
+	case !s.out.wants():
+		return
+	case s.out.skips(len(l.entries)) || i == len(s.rules) || len(l.entries) == 1 && !s.scored:
+		s.addEntries(l.entries)
+		return
+	case s.late():
+		s.addSkipped(l.entries)
+		return
+	}
+	ls := &s.list
+	mark := ls.numbers.used
+	costs := ls.numbers.take(len(l.entries))
+	c := s.evaluate(&l, i, costs)
+	s.order(l.entries, costs)
+	for begin := 0; begin < len(l.entries); {
+		end := begin + 1
+		for end < len(l.entries) && costs[end] == costs[begin] {
+			end++
+		}
+		if s.late() {
+			s.addSkipped(l.entries[begin:])
+			break
+		}
+		sub := l
+		sub.entries = l.entries[begin:end]
+		if c.narrows {
+			sub.narrowed = true
+		}
+		if c.fixes {
+			sub.fixed = true
+		}
+		sub.uniform = l.uniform && !c.relabels || isUniform(sub.entries)
+		s.push(c.part(i, costs[begin]))
+		if s.below() {
+			s.pop()
+			s.dropEntries(l.entries[begin:])
+			break
+		}
+		s.rankList(sub, i+1)
+		s.pop()
+		if !s.out.wants() {
+			break
+		}
+		begin = end
+	}
+	ls.numbers.used = min(mark, ls.numbers.used)
+}
+
+// addEntries adds documents that are equal under all rules.
+func (s *search) addEntries(e []entry) {
+	if s.out.distinct == nil && len(e) <= s.out.skip {
+		s.out.skip -= len(e)
+		return
+	}
+	if e[0].segment != e[len(e)-1].segment {
+		e = s.byID(e)
+	}
+	for i := range e {
+		row := segment.Row(e[i].row)
+		if !s.out.add(int(e[i].segment), row, s.ix.Segments[e[i].segment].DocID(row)) {
+			return
+		}
+	}
+}
+
+// byID returns entries of several segments ordered by document id.
+func (s *search) byID(e []entry) []entry {
+	id := func(x entry) segment.DocID { return s.ix.Segments[x.segment].DocID(segment.Row(x.row)) }
+	e = slices.Clone(e)
+	slices.SortFunc(e, func(a, b entry) int { return int(id(a)) - int(id(b)) })
+	return e
+}
+
+func (s *search) addSkipped(e []entry) {
+	s.push(part{kind: skipped, ranks: 1})
+	s.addEntries(s.byID(e))
+	s.pop()
+}
+
+func (s *search) dropEntries(e []entry) {
+	r := make(rows, len(s.ix.Segments))
+	for i := range e {
+		if r[e[i].segment] == nil {
+			r[e[i].segment] = roaring.New()
+		}
+		r[e[i].segment].Add(e[i].row)
+	}
+	s.out.dropRows(r)
+}
+
+// order sorts entries by cost; equal ones keep their order.
+func (s *search) order(e []entry, costs []uint32) {
+	least, most := costs[0], costs[0]
+	for _, c := range costs {
+		least, most = min(least, c), max(most, c)
+	}
+	if least == most {
+		return
+	}
+	ls := &s.list
+	used, usedEntries := ls.numbers.used, ls.entries.used
+	if n := int(most-least) + 1; n <= len(e)+256 {
+		starts := ls.numbers.take(n)
+		clear(starts)
+		for _, c := range costs {
+			starts[c-least]++
+		}
+		at := uint32(0)
+		for i, n := range starts {
+			starts[i] = at
+			at += n
+		}
+		sorted, sortedCosts := ls.entries.take(len(e)), ls.numbers.take(len(e))
+		for i, c := range costs {
+			k := &starts[c-least]
+			sorted[*k], sortedCosts[*k] = e[i], c
+			*k++
+		}
+		copy(e, sorted)
+		copy(costs, sortedCosts)
+	} else {
+		type pair struct {
+			cost uint32
+			e    entry
+		}
+		pairs := make([]pair, len(e))
+		for i := range e {
+			pairs[i] = pair{costs[i], e[i]}
+		}
+		slices.SortStableFunc(pairs, func(a, b pair) int { return int(a.cost) - int(b.cost) })
+		for i, p := range pairs {
+			e[i], costs[i] = p.e, p.cost
+		}
+	}
+	ls.numbers.used = min(used, ls.numbers.used)
+	ls.entries.used = min(usedEntries, ls.entries.used)
+}

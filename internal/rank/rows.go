@@ -1,0 +1,71 @@
+package rank
+
+import "github.com/RoaringBitmap/roaring/v2"
+
+// rows is a set of documents: a bitmap of rows a segment. A nil bitmap is an
+// empty one. Bitmaps may be shared and are not modified once they are in a set.
+type rows []*roaring.Bitmap
+
+func (r rows) count() int {
+	n := 0
+	for _, b := range r {
+		if b != nil {
+			n += int(b.GetCardinality())
+		}
+	}
+	return n
+}
+
+func (r rows) isEmpty() bool {
+	for _, b := range r {
+		if b != nil && !b.IsEmpty() {
+			return false
+		}
+	}
+	return true
+}
+
+func and(a, b *roaring.Bitmap) *roaring.Bitmap {
+	if a == nil || b == nil || !a.Intersects(b) {
+		return nil
+	}
+	return roaring.And(a, b)
+}
+
+func or(a, b *roaring.Bitmap) *roaring.Bitmap {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	default:
+		return roaring.Or(a, b)
+	}
+}
+
+func andNot(a, b *roaring.Bitmap) *roaring.Bitmap {
+	if a == nil || b == nil || !a.Intersects(b) {
+		return a
+	}
+	d := roaring.AndNot(a, b)
+	if d.IsEmpty() {
+		return nil
+	}
+	return d
+}
+
+func each(a, b rows, f func(a, b *roaring.Bitmap) *roaring.Bitmap) rows {
+	out := make(rows, len(a))
+	for i := range a {
+		out[i] = f(a[i], b[i])
+	}
+	return out
+}
+
+func (r rows) and(o rows) rows    { return each(r, o, and) }
+func (r rows) or(o rows) rows     { return each(r, o, or) }
+func (r rows) andNot(o rows) rows { return each(r, o, andNot) }
+
+func (r rows) has(segment int, row uint32) bool {
+	return r[segment] != nil && r[segment].Contains(row)
+}

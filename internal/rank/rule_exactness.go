@@ -1,0 +1,173 @@
+package rank
+
+import (
+	"svc/internal/query"
+	"svc/segment"
+)
+
+// Costs of the first half of exactness.
+const (
+	exactMatch uint32 = iota
+	matchesStart
+	noExactMatch
+)
+
+// maxExactWords is the largest field that can be an exact match: word counts beyond are not kept.
+const maxExactWords = 30
+
+// placed is a word that an exact match has at a place.
+type placed struct {
+	posting  segment.Posting
+	position int
+}
+
+// exactAttributeCosts tells fields that are the query, that begin with it, and others.
+//
+// Words that do not exist are passed over at the end of the query: while someone
+// is typing, the last word seldom does. A missing word elsewhere rules a match out.
+func (s *search) exactAttributeCosts(b *batch, costs []uint32) {
+	for i := range costs {
+		costs[i] = noExactMatch
+	}
+	var words []placed
+	slots := 0
+	next := 0 // term that must come
+	var nodes [10]int
+	for i := range nodes {
+		nodes[i] = -1
+	}
+	for _, p := range b.paths {
+		for _, n := range s.list.paths[p].nodes {
+			v := &s.graph.Nodes[n]
+			if v.Len == 1 && nodes[v.Term] < 0 && s.hasExactForm(b, n) {
+				nodes[v.Term] = n
+			}
+		}
+	}
+	for term, n := range nodes {
+		if n < 0 {
+			continue
+		}
+		if term != next {
+			return
+		}
+		next++
+		v := &s.graph.Nodes[n]
+		slots += v.Slots()
+		var ok bool
+		if words, ok = appendPlaced(words, v, b.segment); !ok {
+			return
+		}
+	}
+	if len(words) == 0 {
+		return
+	}
+	mark := s.list.numbers.used
+	found := s.list.numbers.take(len(b.rows))
+	reader := s.ix.Segments[b.segment]
+	for k := range words[0].posting.Fields() {
+		id := words[0].posting.Field(k).ID()
+		if s.weights[id] < 0 {
+			continue
+		}
+		clear(found)
+		for i := range words {
+			f, ok := words[i].posting.Find(id)
+			if !ok {
+				clear(found)
+				break
+			}
+			s.findPlaced(b, f, words[i].position, uint32(i), found)
+		}
+		for i, n := range found {
+			if int(n) < len(words) || costs[i] == exactMatch {
+				continue
+			}
+			costs[i] = matchesStart
+			if slots <= maxExactWords && reader.WordCount(id, segment.Row(b.rows[i])) == slots {
+				costs[i] = exactMatch
+			}
+		}
+	}
+	s.list.numbers.used = min(mark, s.list.numbers.used)
+}
+
+// findPlaced counts up the rows that had all n words before and have this one in its place.
+func (s *search) findPlaced(b *batch, f segment.FieldPosting, position int, n uint32, found []uint32) {
+	positions := f.Positions()
+	want := bucketed(position)
+	for i, row := range b.rows {
+		if found[i] != n {
+			continue
+		}
+		s.positions = positions.Append(s.positions[:0], segment.Row(row))
+		for _, at := range s.positions {
+			if bucketed(int(at)) == want {
+				found[i]++
+				break
+			}
+		}
+	}
+}
+
+// hasExactForm reports whether a node, a phrase or a word of the index, may still match as it is written.
+func (s *search) hasExactForm(b *batch, n int) bool {
+	v := &s.graph.Nodes[n]
+	if v.Phrase {
+		return true
+	}
+	mask, word := b.mask(n)
+	return v.Exists && (word || mask&1 != 0)
+}
+
+// appendPlaced appends the words of a node; ok is false when the segment lacks one.
+func appendPlaced(dst []placed, v *query.Node, seg int) (out []placed, ok bool) {
+	if !v.Phrase {
+		if len(v.Words[seg]) == 0 {
+			return dst, false
+		}
+		return append(dst, placed{v.Words[seg][0], int(v.Start)}), true
+	}
+	p := v.Levels[0].Phrases[0]
+	words := p.Segments[seg].Words
+	if len(words) == 0 {
+		return dst, false
+	}
+	k := 0
+	for slot, w := range p.Slots {
+		if w != "" {
+			dst = append(dst, placed{words[k], int(v.Start) + slot})
+			k++
+		}
+	}
+	return dst, true
+}
+
+// exactWordsCosts charges each node that the document does not have as it is written.
+func (s *search) exactWordsCosts(b *batch, nodes []int, costs []uint32) {
+	clear(costs)
+	for _, n := range nodes {
+		v := &s.graph.Nodes[n]
+		word := v.Segments[b.segment].Word
+		for i, row := range b.rows {
+			if v.Len > 1 || !s.hasExactForm(b, n) || !word.Contains(row) {
+				costs[i] += uint32(v.Len)
+			}
+		}
+	}
+}
+
+// keepWords leaves of each node that was found as it is written the word alone.
+func (s *search) keepWords(l *list) {
+	for i := range l.entries {
+		e := &l.entries[i]
+		for _, p := range s.list.sets[e.paths] {
+			for _, n := range s.list.paths[p].nodes {
+				v := &s.graph.Nodes[n]
+				if v.Len == 1 && !v.Phrase && (!l.fixed || e.levels.of(n) == 0) && v.Segments[e.segment].Word.Contains(e.row) {
+					e.levels.set(n, wordOnly)
+				}
+			}
+		}
+	}
+}

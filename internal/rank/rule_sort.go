@@ -1,0 +1,247 @@
+package rank
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/segment"
+)
+
+// valueClass orders what a field can hold, in both directions of a sort: numbers before strings before nothing.
+type valueClass uint8
+
+const (
+	ofNumber valueClass = iota
+	ofText
+	ofNothing
+	ofPlace
+)
+
+// sortValue is what a document, or all of a bucket, is sorted by.
+type sortValue struct {
+	class    valueClass
+	number   float64 // distance in metres of a place
+	text     []byte
+	lat, lng float64
+}
+
+// compare orders values of fields.
+func (v *sortValue) compare(o *sortValue, desc bool) int {
+	if v.class != o.class {
+		return cmp.Compare(v.class, o.class)
+	}
+	c := 0
+	switch v.class {
+	case ofNumber:
+		c = cmp.Compare(v.number, o.number)
+	case ofText:
+		c = bytes.Compare(v.text, o.text)
+	}
+	if desc {
+		return -c
+	}
+	return c
+}
+
+// columns returns the columns of a field by segment; nil where there is none.
+func (s *search) columns(field string) []*segment.Column {
+	out := make([]*segment.Column, len(s.ix.Segments))
+	if id, ok := s.ix.Fields.ID(field); ok {
+		for i, seg := range s.ix.Segments {
+			out[i] = seg.Column(id)
+		}
+	}
+	return out
+}
+
+// valueOf returns what a row is sorted by: the first of its values in the order of the sort.
+func valueOf(c *segment.Column, row uint32, desc bool, ordinals *[]uint32) sortValue {
+	if c == nil {
+		return sortValue{class: ofNothing}
+	}
+	pick := func() int {
+		if desc {
+			return int((*ordinals)[len(*ordinals)-1])
+		}
+		return int((*ordinals)[0])
+	}
+	if *ordinals = c.RowNumbers((*ordinals)[:0], segment.Row(row)); len(*ordinals) > 0 {
+		return sortValue{class: ofNumber, number: c.Number(pick())}
+	}
+	if *ordinals = c.RowStrings((*ordinals)[:0], segment.Row(row)); len(*ordinals) > 0 {
+		return sortValue{class: ofText, text: c.String(pick())}
+	}
+	return sortValue{class: ofNothing}
+}
+
+// sortCosts numbers the entries by value and returns the value of each number.
+func (s *search) sortCosts(e []entry, r *rule, costs []uint32) []sortValue {
+	columns := s.columns(r.field)
+	values := make([]sortValue, len(e))
+	order := make([]int, len(e))
+	var ordinals []uint32
+	for i := range e {
+		values[i] = valueOf(columns[e[i].segment], e[i].row, r.desc, &ordinals)
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int { return values[i].compare(&values[j], r.desc) })
+	var out []sortValue
+	for k, i := range order {
+		if k == 0 || values[i].compare(&out[len(out)-1], r.desc) != 0 {
+			out = append(out, values[i])
+		}
+		costs[i] = uint32(len(out) - 1)
+	}
+	return out
+}
+
+// splitKey yields the documents of a bucket by the value of a sort, as bitmaps.
+func (s *search) splitKey(b *bucket, i int, yield func(*bucket, part) bool) {
+	r := &s.rules[i]
+	if r.kind == ruleSort && b.n > listRows {
+		s.walkColumn(b, r, yield)
+		return
+	}
+	l := list{entries: make([]entry, 0, b.n), uniform: true}
+	for seg, in := range b.rows {
+		if in == nil {
+			continue
+		}
+		for it := in.Iterator(); it.HasNext(); {
+			l.entries = append(l.entries, entry{row: it.Next(), segment: uint16(seg)})
+		}
+	}
+	costs := make([]uint32, b.n)
+	o := s.evaluate(&l, i, costs)
+	s.order(l.entries, costs)
+	for begin := 0; begin < b.n; {
+		r := make(rows, len(b.rows))
+		end := begin
+		for ; end < b.n && costs[end] == costs[begin]; end++ {
+			e := l.entries[end]
+			if r[e.segment] == nil {
+				r[e.segment] = roaring.New()
+			}
+			r[e.segment].Add(e.row)
+		}
+		if !yield(b.part(r), o.part(i, costs[begin])) {
+			return
+		}
+		begin = end
+	}
+}
+
+// part returns the part of a bucket that has some of its rows and is alike in all else.
+func (b *bucket) part(r rows) *bucket {
+	sub := *b
+	sub.rows, sub.n, sub.byCost = r, r.count(), nil
+	if len(b.paths) > 0 {
+		sub.paths = make([]path, 0, len(b.paths))
+		for _, p := range b.paths {
+			if len(b.paths) == 1 {
+				p.rows = r
+			} else if p.rows = p.rows.and(r); p.rows.isEmpty() {
+				continue
+			}
+			sub.paths = append(sub.paths, p)
+		}
+	}
+	return &sub
+}
+
+// columnCursor stands at the next value of one segment's column.
+type columnCursor struct {
+	column  *segment.Column
+	segment int
+	next    int // ordinal of the current class
+}
+
+// walkColumn yields a large bucket by value, walking the values in order: a bucket has many
+// documents for few values, or only its beginning is needed.
+func (s *search) walkColumn(b *bucket, r *rule, yield func(*bucket, part) bool) {
+	left := b.rows
+	n := b.n
+	for _, class := range []valueClass{ofNumber, ofText} {
+		var cursors []columnCursor
+		for seg, c := range s.columns(r.field) {
+			if c == nil || left[seg] == nil {
+				continue
+			}
+			cur := columnCursor{column: c, segment: seg}
+			if size := cur.size(class); size > 0 {
+				if r.desc {
+					cur.next = size - 1
+				}
+				cursors = append(cursors, cur)
+			}
+		}
+		for len(cursors) > 0 && n > 0 {
+			best := cursors[0].value(class)
+			for i := 1; i < len(cursors); i++ {
+				if v := cursors[i].value(class); v.compare(&best, r.desc) < 0 {
+					best = v
+				}
+			}
+			found := make(rows, len(b.rows))
+			for i := 0; i < len(cursors); i++ {
+				cur := &cursors[i]
+				if v := cur.value(class); v.compare(&best, r.desc) != 0 {
+					continue
+				}
+				hit := roaring.New()
+				cur.addRows(hit, class)
+				found[cur.segment] = and(hit, left[cur.segment])
+				if !cur.advance(class, r.desc) {
+					cursors = slices.Delete(cursors, i, i+1)
+					i--
+				}
+			}
+			if found.isEmpty() {
+				continue
+			}
+			sub := b.part(found)
+			left = left.andNot(found)
+			n -= sub.n
+			if !yield(sub, part{kind: ruleSort, value: best}) {
+				return
+			}
+		}
+	}
+	if n > 0 {
+		yield(b.part(left), part{kind: ruleSort, value: sortValue{class: ofNothing}})
+	}
+}
+
+func (c *columnCursor) size(class valueClass) int {
+	if class == ofNumber {
+		return c.column.Numbers()
+	}
+	return c.column.Strings()
+}
+
+func (c *columnCursor) value(class valueClass) sortValue {
+	if class == ofNumber {
+		return sortValue{class: ofNumber, number: c.column.Number(c.next)}
+	}
+	return sortValue{class: ofText, text: c.column.String(c.next)}
+}
+
+func (c *columnCursor) addRows(dst *roaring.Bitmap, class valueClass) {
+	if class == ofNumber {
+		c.column.AddNumberRows(dst, c.next, c.next+1)
+	} else {
+		c.column.AddStringRows(dst, c.next, c.next+1)
+	}
+}
+
+func (c *columnCursor) advance(class valueClass, desc bool) bool {
+	if desc {
+		c.next--
+		return c.next >= 0
+	}
+	c.next++
+	return c.next < c.size(class)
+}

@@ -1,0 +1,30 @@
+package rank
+
+// part is what one rule said of a document: rank of ranks (the higher the better) for
+// the score, and what the details show beside.
+type part struct {
+	rule  int // index in search.rules
+	kind  ruleKind
+	rank  uint64
+	ranks uint64
+	value sortValue // of sorts
+}
+
+// counts reports whether the part is in the score: sorts are not.
+func (p *part) counts() bool { return p.kind != ruleSort && p.kind != ruleGeo }
+
+// score combines parts: each rule subdivides the step of those before it. The numbers
+// multiply exactly in 64 bits (the product stays far below 2^53 for ten words and hundreds of
+// attributes), so equal costs give equal scores bit by bit.
+func score(parts []part) float64 {
+	rank, ranks := uint64(1), uint64(1)
+	for i := range parts {
+		p := &parts[i]
+		if !p.counts() {
+			continue
+		}
+		rank = (rank-1)*p.ranks + p.rank
+		ranks *= p.ranks
+	}
+	return float64(rank) / float64(ranks)
+}

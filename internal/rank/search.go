@@ -1,0 +1,212 @@
+package rank
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/apierr"
+	"svc/internal/query"
+	"svc/internal/settings"
+	"svc/internal/text"
+	"svc/segment"
+)
+
+// search is the state of one ranking.
+type search struct {
+	ctx   context.Context
+	ix    *Index
+	r     *Request
+	graph *query.Graph // nil for a placeholder search
+	rules []rule
+
+	ranks    []int          // of the terms: when each may be dropped
+	any      []rows         // of the nodes: documents that match at any level
+	matches  []bool         // of the nodes: some document does
+	byTerm   []int          // first node of each term, and the number of nodes
+	grams    bool           // some n-gram matches a document
+	fields   query.FieldSet // searched fields; nil: all
+	weights  []int32        // by field: weight, or −1 when it is not searched
+	wordsMax uint64
+
+	scored bool // scores are needed, so every hit goes through all rules
+	out    collector
+	stack  []part // what the rules said on the way to the current bucket
+	isLate bool
+	list   lists
+
+	positions []uint16    // of one word in one row
+	scratch   [4][]uint64 // occurrences
+}
+
+// Search ranks. Errors are *apierr.Error (invalid_search_sort, invalid_search_attributes_to_search_on) or the context's.
+func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s := &search{ctx: ctx, ix: ix, r: r, scored: r.Scores || r.Details || r.Threshold != nil}
+	terms, err := s.read()
+	if err != nil {
+		return nil, err
+	}
+	placeholder := len(terms.Terms) == 0
+	if err := s.makeRules(placeholder); err != nil {
+		return nil, err
+	}
+	q := (*query.Index)(ix)
+	s.graph, err = q.Build(terms, s.fields)
+	if err != nil {
+		return nil, err
+	}
+	base := s.base()
+	root := &bucket{rows: base}
+	if !placeholder {
+		s.prepare(q)
+		root = s.universe(base)
+	}
+	root.n = root.rows.count()
+	s.out.start(s, root)
+	if s.out.wants() {
+		s.rankBucket(root, 0)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	result := s.out.result()
+	result.Highlights = s.graph.Highlights()
+	result.Degraded = s.isLate
+	return result, nil
+}
+
+// read turns the query string into terms and finds the searched fields.
+func (s *search) read() (*query.Terms, error) {
+	q := (*query.Index)(s.ix)
+	if s.r.Query == "" {
+		return &query.Terms{}, nil
+	}
+	var err error
+	if s.fields, err = s.searchOn(); err != nil {
+		return nil, err
+	}
+	locales := s.r.Locales
+	if locales == nil {
+		locales = q.Locales(s.fields)
+	}
+	var buf [32]text.Token
+	tokens := s.ix.Analyzer.Tokens(buf[:0], s.r.Query, locales, true)
+	return query.Read(tokens, s.r.Query, s.ix.Settings.PrefixSearch != settings.PrefixDisabled), nil
+}
+
+// searchOn resolves attributesToSearchOn; nil means no restriction.
+func (s *search) searchOn() (query.FieldSet, error) {
+	names := s.r.SearchOn
+	if names == nil || slices.Contains(names, "*") {
+		return nil, nil
+	}
+	set := make(query.FieldSet, s.ix.Fields.Len())
+	for _, name := range names {
+		if strings.HasPrefix(name, "*") || strings.HasSuffix(name, "*") {
+			for i := range set {
+				f := s.ix.Fields.Info(segment.FieldID(i))
+				set[i] = set[i] || f.Searchable && covers(name, f.Name)
+			}
+			continue
+		}
+		if id, ok := s.ix.Fields.ID(name); ok && s.ix.Fields.Info(id).Searchable {
+			set[id] = true
+			continue
+		}
+		if all := s.ix.Settings.SearchableAttributes; all != nil && !slices.Contains(all, name) {
+			return nil, apierr.New("invalid_search_attributes_to_search_on",
+				"Attribute %q is not searchable in this index. Use one of its `searchableAttributes`, or add it there.", name)
+		}
+	}
+	return set, nil
+}
+
+// covers reports whether a pattern with a star at its start, its end or both covers a path.
+func covers(pattern, path string) bool {
+	head, start := strings.CutPrefix(pattern, "*")
+	inner, end := strings.CutSuffix(head, "*")
+	switch {
+	case start && end:
+		return strings.Contains(path, inner)
+	case start:
+		return strings.HasSuffix(path, inner)
+	default:
+		return strings.HasPrefix(path, inner)
+	}
+}
+
+// base returns the documents that the filter allows and no negative excludes.
+func (s *search) base() rows {
+	out := make(rows, len(s.ix.Segments))
+	for i, seg := range s.ix.Segments {
+		if i < len(s.r.Universe) && s.r.Universe[i] != nil {
+			out[i] = s.r.Universe[i]
+		} else {
+			out[i] = seg.LiveRows()
+		}
+		if x := s.graph.Excluded; x != nil {
+			out[i] = roaring.AndNot(out[i], x[i])
+		}
+	}
+	return out
+}
+
+// prepare looks at the graph once.
+func (s *search) prepare(q *query.Index) {
+	s.ranks = s.graph.Ranks(s.r.Strategy)
+	removable, phraseWords := 0, 0
+	for i, t := range s.graph.Terms {
+		if s.ranks[i] != query.Mandatory {
+			removable++
+		}
+		for _, w := range t.Phrase {
+			if w != "" {
+				phraseWords++
+			}
+		}
+	}
+	s.wordsMax = uint64(1 + max(0, phraseWords-1) + removable)
+
+	s.any = make([]rows, len(s.graph.Nodes))
+	s.matches = make([]bool, len(s.graph.Nodes))
+	s.byTerm = make([]int, len(s.graph.Terms)+1)
+	for n := len(s.graph.Nodes) - 1; n >= 0; n-- {
+		v := &s.graph.Nodes[n]
+		s.byTerm[v.Term] = n
+		s.any[n] = make(rows, len(s.ix.Segments))
+		for i := range s.any[n] {
+			if r := v.Segments[i].Any; !r.IsEmpty() {
+				s.any[n][i] = r
+				s.matches[n] = true
+			}
+		}
+		s.grams = s.grams || v.Len > 1 && s.matches[n]
+	}
+	s.byTerm[len(s.graph.Terms)] = len(s.graph.Nodes)
+	s.weights = q.Weights()
+	if s.fields != nil {
+		s.weights = slices.Clone(s.weights)
+		for i := range s.weights {
+			if !s.fields[i] {
+				s.weights[i] = -1
+			}
+		}
+	}
+}
+
+// mandatoryTerms reports whether no term may be dropped.
+func (s *search) mandatoryTerms() bool { return s.r.Strategy == query.All }
+
+// late reports whether the deadline has passed or the caller is gone.
+func (s *search) late() bool {
+	if !s.isLate {
+		s.isLate = s.ctx.Err() != nil || !s.r.Deadline.IsZero() && !time.Now().Before(s.r.Deadline)
+	}
+	return s.isLate
+}

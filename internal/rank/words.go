@@ -1,0 +1,176 @@
+package rank
+
+import "svc/internal/query"
+
+// path is an interpretation: the nodes by which a document is reached, in
+// order, dropped terms left out.
+type path struct {
+	nodes []int // indexes of graph.Nodes
+	terms int   // terms covered
+	rows  rows  // documents of the bucket that it reaches
+}
+
+// state is a set of documents that match the first terms, some dropped.
+type state struct {
+	dropped int // highest rank among the dropped terms; 0 for none
+	cost    int // number of dropped terms
+	rows    rows
+}
+
+// reached returns the documents by the number of terms they miss. A document is in
+// every set that it can reach, not only in the first.
+//
+// When a term is dropped, every later one that may be dropped before it is, too.
+// An n-gram is dropped only as its terms are, which comes to the same.
+func (s *search) reached(base rows) []rows {
+	n := len(s.graph.Terms)
+	at := make([][]state, n+1)
+	at[0] = []state{{rows: base}}
+	for i := range n {
+		for _, from := range at[i] {
+			for v := s.byTerm[i]; v < s.byTerm[i+1]; v++ {
+				if s.matches[v] && s.rankOf(v) >= from.dropped {
+					end := i + s.graph.Nodes[v].Len
+					at[end] = addState(at[end], state{from.dropped, from.cost, from.rows.and(s.any[v])})
+				}
+			}
+			if s.ranks[i] != query.Mandatory {
+				at[i+1] = addState(at[i+1], state{max(from.dropped, s.ranks[i]), from.cost + 1, from.rows})
+			}
+		}
+	}
+	out := make([]rows, n+1)
+	for _, f := range at[n] {
+		if out[f.cost] == nil {
+			out[f.cost] = f.rows
+		} else {
+			out[f.cost] = out[f.cost].or(f.rows)
+		}
+	}
+	return out
+}
+
+// rankOf returns the rank of a node: the highest of its terms.
+func (s *search) rankOf(n int) int {
+	v := &s.graph.Nodes[n]
+	rank := 0
+	for _, r := range s.ranks[v.Term : v.Term+v.Len] {
+		rank = max(rank, r)
+	}
+	return rank
+}
+
+func addState(states []state, st state) []state {
+	if st.rows.isEmpty() {
+		return states
+	}
+	for i := range states {
+		if o := &states[i]; o.dropped == st.dropped && o.cost == st.cost {
+			o.rows = o.rows.or(st.rows)
+			return states
+		}
+	}
+	return append(states, st)
+}
+
+// universe is the bucket of all documents that the query finds, before any rule.
+func (s *search) universe(base rows) *bucket {
+	b := &bucket{rows: make(rows, len(base)), byCost: s.reached(base)}
+	for _, r := range b.byCost {
+		if r != nil {
+			b.rows = b.rows.or(r)
+		}
+	}
+	return b
+}
+
+// costSets returns the documents of a bucket by missing terms: for the universe, what
+// was computed with it.
+func (s *search) costSets(b *bucket) []rows {
+	if b.byCost != nil {
+		return b.byCost
+	}
+	return s.reached(b.rows)
+}
+
+// splitWords yields the documents by missing terms, fewest first.
+func (s *search) splitWords(b *bucket, yield func(*bucket, part) bool) {
+	if b.paths != nil { // a rule before this one has left complete interpretations only
+		yield(b, part{kind: ruleWords, rank: s.wordsMax, ranks: s.wordsMax})
+		return
+	}
+	var seen rows
+	for cost, r := range s.costSets(b) {
+		if r == nil {
+			continue
+		}
+		all := r
+		if seen != nil {
+			r = r.andNot(seen)
+			all = seen.or(r)
+		}
+		seen = all
+		if n := r.count(); n > 0 {
+			sub := &bucket{rows: r, n: n, narrowed: true}
+			sub.paths = s.pathsOf(r, cost)
+			sub.terms = len(s.graph.Terms) - cost
+			if !yield(sub, part{kind: ruleWords, rank: s.wordsMax - uint64(cost), ranks: s.wordsMax}) {
+				return
+			}
+		}
+	}
+}
+
+// complete returns the documents of a bucket that match all terms, for a first rule that is not words.
+func (s *search) complete(b *bucket) *bucket {
+	sub := &bucket{rows: s.costSets(b)[0], terms: len(s.graph.Terms)}
+	if sub.rows == nil {
+		sub.rows = make(rows, len(b.rows))
+	}
+	sub.n = sub.rows.count()
+	sub.paths = s.pathsOf(sub.rows, 0)
+	return sub
+}
+
+// pathsOf returns the interpretations that drop so many terms and reach one of the
+// documents: single words before n-grams, in term order.
+func (s *search) pathsOf(within rows, cost int) []path {
+	f := pathFinder{s: s, cost: cost, alone: !s.grams && s.r.Strategy != query.Frequency}
+	f.walk(0, 0, 0, within)
+	return f.found
+}
+
+type pathFinder struct {
+	s     *search
+	cost  int
+	alone bool // there is one path only: its documents are known
+	nodes []int
+	found []path
+}
+
+func (f *pathFinder) walk(term, dropped, cost int, within rows) {
+	s := f.s
+	if term == len(s.graph.Terms) {
+		if cost == f.cost {
+			f.found = append(f.found, path{nodes: append([]int(nil), f.nodes...), terms: term - cost, rows: within})
+		}
+		return
+	}
+	for v := s.byTerm[term]; v < s.byTerm[term+1]; v++ {
+		if !s.matches[v] || s.rankOf(v) < dropped {
+			continue
+		}
+		next := within
+		if !f.alone {
+			if next = within.and(s.any[v]); next.isEmpty() {
+				continue
+			}
+		}
+		f.nodes = append(f.nodes, v)
+		f.walk(term+s.graph.Nodes[v].Len, dropped, cost, next)
+		f.nodes = f.nodes[:len(f.nodes)-1]
+	}
+	if s.ranks[term] != query.Mandatory && cost < f.cost {
+		f.walk(term+1, max(dropped, s.ranks[term]), cost+1, within)
+	}
+}
