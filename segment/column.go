@@ -208,8 +208,13 @@ func openCountedRows(p []byte) (rowList, bool) {
 	if len(p) < 8 {
 		return rowList{}, false
 	}
-	l := rowList{count: int(binary.LittleEndian.Uint32(p)), code: int(binary.LittleEndian.Uint32(p[4:])), p: p[8:]}
-	return l, l.code == rowsRoaring || l.code == rowsDelta && l.count <= len(l.p)
+	h := binary.LittleEndian.Uint32(p[4:])
+	l := rowList{count: int(binary.LittleEndian.Uint32(p)), code: int(h & 1)}
+	if p = p[8:]; uint64(h>>1) > uint64(len(p)) {
+		return rowList{}, false
+	}
+	l.p = p[:h>>1]
+	return l, l.code == rowsRoaring || l.count <= len(l.p)
 }
 
 // Column returns the column of a field, or nil when the segment has none.

@@ -85,7 +85,7 @@ func encodeColumn(dst []byte, d *columnData) []byte {
 	return dst
 }
 
-// appendCountedRows appends "u32 count, u32 code, row list", or nothing for no rows.
+// appendCountedRows appends "u32 count, u32 length << 1 | code, row list", or nothing for no rows.
 func appendCountedRows(dst []byte, start int, rows []uint32) []byte {
 	if len(rows) == 0 {
 		return dst
@@ -94,7 +94,7 @@ func appendCountedRows(dst []byte, start int, rows []uint32) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(rows)))
 	dst = binary.LittleEndian.AppendUint32(dst, 0)
 	dst, code := appendRowList(dst, rows)
-	binary.LittleEndian.PutUint32(dst[at+4:], uint32(code))
+	binary.LittleEndian.PutUint32(dst[at+4:], uint32(len(dst)-at-8)<<1|uint32(code))
 	return dst
 }
 

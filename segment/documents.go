@@ -39,6 +39,9 @@ const (
 	// maxDocumentBytes bounds what a reader believes of a document's length.
 	maxDocumentBytes = 1 << 31
 
+	// documentChunk is the size of the pieces in which a builder keeps stored documents.
+	documentChunk = 256 << 10
+
 	docOffsetBytes = 5 // of an offset in the documents section: it holds 1 TiB
 )
 
@@ -70,9 +73,10 @@ var zstdCoders = sync.OnceValue(func() (c struct {
 
 // documentWriter compresses documents as they come and keeps them until they are written.
 type documentWriter struct {
-	ends     []uint64 // by document, where it ends in data
-	data     []byte
-	raw      int64 // bytes, uncompressed
+	ends     []uint64 // by document, where it ends in data laid end to end
+	data     [][]byte // chunks of documentChunk bytes or one longer document, so that none is ever moved
+	stored   uint64   // bytes of data
+	raw      int64    // bytes, uncompressed
 	dict     *s2.Dict
 	dictByte byte     // in the first byte of documents
 	chosen   bool     // a dictionary, or none
@@ -128,8 +132,15 @@ func makeDictionary(docs [][]byte, size int) *s2.Dict {
 
 func (w *documentWriter) put(doc []byte) {
 	first, body := w.compress(doc)
-	w.data = append(append(w.data, first), body...)
-	w.ends = append(w.ends, uint64(len(w.data)))
+	n := 1 + len(body)
+	last := len(w.data) - 1
+	if last < 0 || cap(w.data[last])-len(w.data[last]) < n {
+		w.data = append(w.data, make([]byte, 0, max(n, documentChunk)))
+		last++
+	}
+	w.data[last] = append(append(w.data[last], first), body...)
+	w.stored += uint64(n)
+	w.ends = append(w.ends, w.stored)
 }
 
 // compress returns the first byte and the rest of a stored document, valid until the next call.
@@ -156,7 +167,10 @@ func (w *documentWriter) compress(doc []byte) (first byte, body []byte) {
 }
 
 func (w *documentWriter) memoryBytes() int64 {
-	n := int64(cap(w.ends)*8+cap(w.data)+cap(w.scratch)) + int64(cap(w.waiting)*24)
+	n := int64(cap(w.ends)*8+cap(w.scratch)+cap(w.waiting)*24) + int64(w.stored)
+	if len(w.data) > 0 {
+		n += documentChunk / 2 // what is free in chunks
+	}
 	if !w.chosen {
 		n += w.raw
 	}
@@ -168,7 +182,11 @@ func (w *documentWriter) write(f *fileWriter) {
 	if !w.chosen {
 		w.choose()
 	}
-	f.add(tagDocs, 0, w.data)
+	f.begin(tagDocs, 0)
+	for _, chunk := range w.data {
+		f.Write(chunk)
+	}
+	f.end()
 	var dicts [][]byte
 	if w.dict != nil {
 		dicts = append(dicts, w.dict.Bytes())

@@ -46,7 +46,7 @@ func (g *geoPoints) write(f *fileWriter) {
 	cells := make([]uint64, n)
 	order := make([]uint32, n)
 	for i := range g.rows {
-		cells[i] = uint64(s2.CellIDFromLatLng(s2.LatLngFromDegrees(g.lat[i], g.lng[i]).Normalized()))
+		cells[i] = uint64(cellOf(g.lat[i], g.lng[i]))
 		order[i] = uint32(i)
 	}
 	slices.SortStableFunc(order, func(a, b uint32) int {
@@ -75,6 +75,11 @@ func (g *geoPoints) write(f *fileWriter) {
 		b = le.AppendUint32(b, i)
 	}
 	f.add(tagGeo, 0, b)
+}
+
+// cellOf returns the leaf cell of a point.
+func cellOf(lat, lng float64) s2.CellID {
+	return s2.CellIDFromLatLng(s2.LatLngFromDegrees(lat, lng).Normalized())
 }
 
 func (g *geoPoints) memoryBytes() int64 { return int64(cap(g.rows)*4 + (cap(g.lat)+cap(g.lng))*8) }

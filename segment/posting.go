@@ -2,6 +2,7 @@ package segment
 
 import (
 	"encoding/binary"
+	"math"
 	"sort"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -40,8 +41,6 @@ type rowList struct {
 func (l rowList) bitmap() *roaring.Bitmap        { return rowBitmap(l.p, l.code, l.count) }
 func (l rowList) appendTo(dst []uint32) []uint32 { return appendRows(dst, l.p, l.code, l.count) }
 func (l rowList) cursor() rowCursor              { return rowCursor{p: l.p, code: l.code, count: l.count} }
-func (l rowList) single() (uint32, bool)         { return l.at0(), l.count == 1 && l.code == rowsDelta }
-func (l rowList) at0() uint32                    { d, _ := binary.Uvarint(l.p); return uint32(d) }
 func (l rowList) addTo(dst *roaring.Bitmap) {
 	if l.code == rowsRoaring {
 		dst.Or(l.bitmap())
@@ -137,10 +136,13 @@ func (p *Posting) readField(at int) (FieldPosting, int) {
 	s := scan{p: p.section, at: at}
 	h := s.uvarint()
 	f := FieldPosting{id: FieldID(h >> 1)}
+	if s.bad || h>>1 > math.MaxUint16 {
+		return FieldPosting{}, len(p.section)
+	}
 	if h&1 != 0 {
 		begin := s.at
 		s.uvarint()
-		f.rows = rowList{code: rowsDelta, count: 1, p: p.section[min(begin, s.at):s.at]}
+		f.rows = rowList{code: rowsDelta, count: 1, p: p.section[begin:s.at]}
 		begin = s.at
 		s.at = skipRows(p.section, s.at, 1)
 		f.positions = p.section[begin:s.at]

@@ -2,13 +2,22 @@ package segment
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/blevesearch/vellum"
 
 	"svc/internal/apierr"
+)
+
+// The parts of vellum's format 1 that are checked here: a header of version
+// and type, and a footer of the number of words and the address of the root state.
+const (
+	fstHeaderBytes = 16
+	fstFooterBytes = 16
 )
 
 // dictionary is the word list of a segment: an FST (vellum format 1) whose
@@ -32,6 +41,17 @@ func (d *dictionary) open(file string, section []byte) (err error) {
 		return nil
 	}
 	defer d.guard(&err)
+	if len(section) < fstHeaderBytes+fstFooterBytes {
+		return d.damaged("%d bytes", len(section))
+	}
+	// vellum takes these two on trust.
+	tail := section[len(section)-fstFooterBytes:]
+	if root := binary.LittleEndian.Uint64(tail[8:]); root >= uint64(len(section)-fstFooterBytes) {
+		return d.damaged("its root at %d is not among its %d bytes", root, len(section))
+	}
+	if n := binary.LittleEndian.Uint64(tail); n > math.MaxUint32 {
+		return d.damaged("it claims %d words", n)
+	}
 	if d.fst, err = vellum.Load(section); err != nil {
 		return d.damaged("%v", err)
 	}

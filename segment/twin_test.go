@@ -206,6 +206,9 @@ func checkSegment(t *testing.T, r *Reader, docs []*doc, rng *rand.Rand) {
 			t.Fatalf("%s: got %.300s, want %.300s", what, g, w)
 		}
 	}
+	if err := r.Verify(); err != nil {
+		t.Fatal(err)
+	}
 	equal("rows", r.Rows(), len(docs))
 	equal("live rows", Live{Reader: r}.LiveRows().GetCardinality(), len(docs))
 	var buf []byte
