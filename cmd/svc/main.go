@@ -19,7 +19,9 @@ const (
 
 // command is the command line.
 type command struct {
-	Serve   serveCommand `cmd:"" default:"withargs" help:"Serve the HTTP API (the default)."`
+	options `embed:""`
+
+	Serve   serveCommand `cmd:"" default:"1" help:"Serve the HTTP API (the default)."`
 	Segment struct {
 		Inspect inspectCommand `cmd:"" help:"Print what a segment file holds."`
 		Verify  verifyCommand  `cmd:"" help:"Check every byte of a segment file, or of all segment files below a directory."`
@@ -48,7 +50,7 @@ func (p program) run(args []string) int {
 		}
 		return exitUsage
 	}
-	if err := ctx.Run(p); err != nil {
+	if err := ctx.Run(p, &ctx.Model.Target.Addr().Interface().(*command).options); err != nil {
 		fmt.Fprintf(p.err, "svc: %v\n", err)
 		return exitFailure
 	}
@@ -59,7 +61,7 @@ func (p program) run(args []string) int {
 func (p program) parse(args []string) (*kong.Context, error) {
 	parser, err := kong.New(&command{},
 		kong.Name("svc"),
-		kong.Description("A search engine over HTTP. Without a command it serves; `svc serve --help` lists the options. Every option may also stand in the environment (SVC_HTTP_ADDR) and in a TOML file (http_addr); the command line wins, then the environment, then the file."),
+		kong.Description("A search engine over HTTP. Every option may also stand in the environment (SVC_HTTP_ADDR) and in a TOML file (http_addr); the command line wins, then the environment, then the file."),
 		kong.UsageOnError(),
 		kong.Writers(p.out, p.err),
 		kong.Resolvers(&settings{getenv: p.getenv}),

@@ -15,7 +15,7 @@ import (
 )
 
 // parseServe reads options from a command line, an environment (pairs) and a configuration file.
-func parseServe(t *testing.T, args []string, env map[string]string, config string) (*serveCommand, error) {
+func parseServe(t *testing.T, args []string, env map[string]string, config string) (*options, error) {
 	t.Helper()
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -32,7 +32,7 @@ func parseServe(t *testing.T, args []string, env map[string]string, config strin
 	if err != nil {
 		return nil, err
 	}
-	return &ctx.Model.Target.Addr().Interface().(*command).Serve, nil
+	return &ctx.Model.Target.Addr().Interface().(*command).options, nil
 }
 
 func TestPrecedence(t *testing.T) {
@@ -49,7 +49,7 @@ func TestPrecedence(t *testing.T) {
 		{"moved environment over file", nil, map[string]string{"MEILI_HTTP_ADDR": "moved:1"}, file, "moved:1"},
 		{"own environment over moved", nil, map[string]string{"MEILI_HTTP_ADDR": "moved:1", "SVC_HTTP_ADDR": "env:1"}, file, "env:1"},
 		{"command line over all", []string{"--http-addr", "cli:1"}, map[string]string{"SVC_HTTP_ADDR": "env:1"}, file, "cli:1"},
-		{"with the command's name", []string{"serve", "--http-addr=cli:1"}, nil, file, "cli:1"},
+		{"with the command's name", []string{"--http-addr=cli:1", "serve"}, nil, file, "cli:1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c, err := parseServe(t, tt.args, tt.env, tt.config)
@@ -144,7 +144,7 @@ func TestProductionNeedsAKey(t *testing.T) {
 		{"development", "", true}, {"development", "short", true},
 		{"production", "", false}, {"production", "fifteen-bytes-.", false}, {"production", "sixteen-bytes-..", true},
 	} {
-		c := serveCommand{Env: tt.env, MasterKey: tt.key}
+		c := options{Env: tt.env, MasterKey: tt.key}
 		if err := c.checkMasterKey(); (err == nil) != tt.ok {
 			t.Errorf("%s with %q: %v", tt.env, tt.key, err)
 		}

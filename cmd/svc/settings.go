@@ -46,7 +46,7 @@ func (s *settings) Validate(*kong.Application) error { return nil }
 
 // Resolve returns the value for a flag, or nil when there is none.
 func (s *settings) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
-	if flag.Name == "help" {
+	if flag.Name == "help" || !serves(ctx) {
 		return nil, nil
 	}
 	if v, name, ok := s.variable(flag.Name); ok {
@@ -70,6 +70,16 @@ func (s *settings) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (an
 		return strconv.FormatInt(n, 10), nil // every option reads text
 	}
 	return v, nil
+}
+
+// serves reports whether the command line asks for the server, which the options are for.
+func serves(ctx *kong.Context) bool {
+	for _, element := range ctx.Path {
+		if element.Command != nil && element.Command.Name == "segment" {
+			return false
+		}
+	}
+	return true
 }
 
 // variable looks a flag up in the environment.

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+
+	"svc/internal/index"
+)
+
+// options are those of the server.
+type options struct {
+	DBPath               string   `name:"db-path" default:"./data.svc" placeholder:"DIR" help:"Directory of all data (default: ${default})."`
+	HTTPAddr             string   `name:"http-addr" default:"localhost:7700" placeholder:"HOST:PORT" help:"Address to listen on (default: ${default})."`
+	MasterKey            string   `name:"master-key" placeholder:"KEY" help:"Key that opens everything. Without one, everything is open to everyone."`
+	Env                  string   `name:"env" default:"development" enum:"development,production" help:"development or production; the latter insists on a master key and has no page on /."`
+	HTTPPayloadSizeLimit size     `name:"http-payload-size-limit" default:"100 MB" placeholder:"SIZE" help:"Largest request body, decompressed (default: ${default})."`
+	MaxIndexingMemory    size     `name:"max-indexing-memory" default:"0" placeholder:"SIZE" help:"Memory for indexing (default: two thirds of the machine's)."`
+	MaxIndexingThreads   threads  `name:"max-indexing-threads" default:"" placeholder:"N" help:"Threads for indexing, or unlimited (default: half of the cores)."`
+	DumpDir              string   `name:"dump-dir" default:"dumps/" placeholder:"DIR" help:"Directory of dumps (default: ${default})."`
+	SnapshotDir          string   `name:"snapshot-dir" default:"snapshots/" placeholder:"DIR" help:"Directory of snapshots (default: ${default})."`
+	LogLevel             logLevel `name:"log-level" default:"INFO" placeholder:"LEVEL" help:"OFF, ERROR, WARN, INFO, DEBUG or TRACE (default: ${default})."`
+	NoAnalytics          bool     `name:"no-analytics" help:"Accepted for the sake of old command lines: there are no analytics."`
+	ConfigFilePath       string   `name:"config-file-path" placeholder:"FILE" help:"TOML file with options (default: ./config.toml if it is there)."`
+	Pprof                bool     `name:"pprof" help:"Serve profiles under /debug/pprof."`
+
+	ContainsFilter  bool     `name:"experimental-contains-filter" help:"Allow CONTAINS in filters."`
+	EnableMetrics   bool     `name:"experimental-enable-metrics" help:"Switch the feature metrics on."`
+	EnableLogsRoute bool     `name:"experimental-enable-logs-route" help:"Switch the feature logsRoute on."`
+	SearchQueueSize int      `name:"experimental-search-queue-size" default:"1000" placeholder:"N" help:"Searches that may wait for their turn (default: ${default})."`
+	DropSearchAfter int      `name:"experimental-drop-search-after" default:"60" placeholder:"SECONDS" help:"How long a search may wait for its turn (default: ${default})."`
+	SearchesPerCore int      `name:"experimental-nb-searches-per-core" default:"4" placeholder:"N" help:"Searches that run at once, for each core (default: ${default})."`
+	LogsMode        logsMode `name:"experimental-logs-mode" default:"HUMAN" placeholder:"MODE" help:"HUMAN or JSON (default: ${default})."`
+	BatchedTasks    *int     `name:"experimental-max-number-of-batched-tasks" placeholder:"N" help:"Tasks in a batch, at most; 0 stops processing (default: unlimited)."`
+	BatchedSize     size     `name:"experimental-limit-batched-tasks-total-size" default:"0" placeholder:"SIZE" help:"Payload bytes in a batch, at most (default: half of the indexing memory, at most 10 GiB)."`
+}
+
+// masterKeyBytes is the length from which on a master key is not easily guessed.
+const masterKeyBytes = 16
+
+// Validate checks what a single option cannot say.
+func (o *options) Validate() error {
+	switch {
+	case o.SearchQueueSize < 0:
+		return errors.New("--experimental-search-queue-size must be 0 or more")
+	case o.DropSearchAfter < 1:
+		return errors.New("--experimental-drop-search-after must be 1 or more")
+	case o.SearchesPerCore < 1:
+		return errors.New("--experimental-nb-searches-per-core must be 1 or more")
+	case o.BatchedTasks != nil && *o.BatchedTasks < 0:
+		return errors.New("--experimental-max-number-of-batched-tasks must be 0 or more")
+	case o.HTTPPayloadSizeLimit == 0:
+		return errors.New("--http-payload-size-limit must be more than 0")
+	}
+	return nil
+}
+
+func (o *options) checkMasterKey() error {
+	if o.Env == "production" && len(o.MasterKey) < masterKeyBytes {
+		return fmt.Errorf("in production a master key of at least %d bytes is needed: give one with --master-key or SVC_MASTER_KEY, for example this fresh one: %s", masterKeyBytes, suggestKey())
+	}
+	return nil
+}
+
+// suggestKey makes a key that nobody guesses.
+func suggestKey() string {
+	var b [32]byte
+	rand.Read(b[:])
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// limits fills in what the machine decides.
+func (o *options) limits() index.Options {
+	l := index.Options{MaxIndexingMemory: int64(o.MaxIndexingMemory), MaxIndexingThreads: int(o.MaxIndexingThreads)}
+	if l.MaxIndexingMemory == 0 {
+		l.MaxIndexingMemory = memoryBytes() / 3 * 2
+	}
+	if l.MaxIndexingThreads == 0 {
+		l.MaxIndexingThreads = max(runtime.NumCPU()/2, 1)
+	}
+	return l
+}
+
+func (o *options) batchTasks() int {
+	if o.BatchedTasks == nil {
+		return -1
+	}
+	return *o.BatchedTasks
+}
+
+func (o *options) batchBytes(indexingMemory int64) int64 {
+	if o.BatchedSize > 0 {
+		return int64(o.BatchedSize)
+	}
+	return min(indexingMemory/2, 10<<30)
+}
+
+func (o *options) launchedFeatures() []string {
+	var names []string
+	for name, on := range map[string]bool{"containsFilter": o.ContainsFilter, "metrics": o.EnableMetrics, "logsRoute": o.EnableLogsRoute} {
+		if on {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// unknownName is the error of a name that is none of those known.
+func unknownName(name string, known ...string) error {
+	return fmt.Errorf("%q is not known here: write %s or %s", name, strings.Join(known[:len(known)-1], ", "), known[len(known)-1])
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// syncBuffer is a buffer that several goroutines may write to.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// instance is a running server.
+type instance struct {
+	t    *testing.T
+	url  string
+	log  *syncBuffer
+	stop func() error
+}
+
+func start(t *testing.T, db string, args ...string) *instance {
+	t.Helper()
+	in := &instance{t: t, log: new(syncBuffer)}
+	p := program{getenv: func(string) (string, bool) { return "", false }, out: in.log, err: in.log}
+	parsed, err := p.parse(append([]string{"--db-path", db, "--http-addr", "127.0.0.1:0"}, args...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &parsed.Model.Target.Addr().Interface().(*command).options
+	ctx, cancel := context.WithCancel(t.Context())
+	ready, done := make(chan net.Addr, 1), make(chan error, 1)
+	go func() { done <- o.serve(ctx, p, func(a net.Addr) { ready <- a }) }()
+	select {
+	case a := <-ready:
+		in.url = "http://" + a.String()
+	case err := <-done:
+		t.Fatalf("cannot start: %v\n%s", err, in.log)
+	}
+	in.stop = sync.OnceValue(func() error {
+		cancel()
+		select {
+		case err := <-done:
+			return err
+		case <-time.After(30 * time.Second):
+			t.Fatal("does not stop")
+			return nil
+		}
+	})
+	t.Cleanup(func() { in.stop() })
+	return in
+}
+
+func (in *instance) call(method, path, body string) string {
+	in.t.Helper()
+	req, err := http.NewRequest(method, in.url+path, strings.NewReader(body))
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Close = true
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	return string(b)
+}
+
+func (in *instance) idle() {
+	in.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		var list struct{ Total int }
+		body := in.call("GET", "/tasks?statuses=enqueued,processing&limit=0", "")
+		if err := json.Unmarshal([]byte(body), &list); err != nil {
+			in.t.Fatalf("%v: %s", err, body)
+		}
+		if list.Total == 0 {
+			return
+		}
+	}
+	in.t.Fatal("tasks do not end")
+}
+
+// TestStartAndStop writes, stops, starts again and finds everything.
+func TestStartAndStop(t *testing.T) {
+	db := filepath.Join(t.TempDir(), "deep", "data")
+	in := start(t, db)
+	in.call("POST", "/indexes/films/documents", `[{"id": 1, "title": "Metropolis"}]`)
+	in.call("PATCH", "/experimental-features", `{"containsFilter": true}`)
+	in.idle()
+
+	// Nobody else may open the directory meanwhile.
+	p := program{getenv: func(string) (string, bool) { return "", false }, out: io.Discard, err: new(syncBuffer)}
+	if code := p.run([]string{"--db-path", db, "--http-addr", "127.0.0.1:0"}); code != exitFailure || !strings.Contains(p.err.(*syncBuffer).String(), "another svc is running") {
+		t.Errorf("a second process: %d %s", code, p.err)
+	}
+	if err := in.stop(); err != nil {
+		t.Fatalf("stop: %v", err)
+	}
+	if !strings.Contains(in.log.String(), "no master key") {
+		t.Errorf("no warning that everything is open: %s", in.log)
+	}
+
+	in = start(t, db, "--experimental-logs-mode", "json", "--master-key", "")
+	if got := in.call("POST", "/indexes/films/search", `{"q": "metropolis"}`); !strings.Contains(got, `"hits":[{"id":1,"title":"Metropolis"}]`) {
+		t.Errorf("after a restart: %s", got)
+	}
+	if got := in.call("GET", "/experimental-features", ""); !strings.Contains(got, `"containsFilter":true`) {
+		t.Errorf("after a restart: %s", got)
+	}
+	for line := range strings.Lines(in.log.String()) {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("not JSON: %s", line)
+		}
+	}
+	if err := in.stop(); err != nil {
+		t.Fatalf("stop: %v", err)
+	}
+
+	var out bytes.Buffer
+	p.out = &out
+	if code := p.run([]string{"segment", "verify", db}); code != 0 || !strings.Contains(out.String(), " 0 damaged") || strings.HasPrefix(out.String(), "0 checked") {
+		t.Errorf("verify: %d %s %s", code, out.String(), p.err)
+	}
+}
