@@ -1,7 +1,8 @@
 # make run serves on ./data.svc; make test passes the tests. Both need Go alone.
 SHELL := /bin/bash
 export CGO_ENABLED := 0
-VERSION := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+# what /version tells; go build stamps it by itself unless -buildvcs=false is set
+STAMP := $(shell git log -1 --format='-X main.commit=%H -X main.commitDate=%cI' 2>/dev/null)
 
 .PHONY: run build test check test-race test-invariants fuzz crash bench bench-quick pprof
 
@@ -9,7 +10,7 @@ run: build
 	./svc
 
 build:
-	go build -o svc ./cmd/svc
+	go build -ldflags "$(STAMP)" -o svc ./cmd/svc
 
 test: check
 	go test ./...

@@ -10,22 +10,28 @@ import (
 // apiVersion is the version of the API that svc speaks, as clients know it.
 const apiVersion = "1.42.1"
 
+// commit and commitDate (RFC 3339) are set by the linker where the go command does not look at the repository.
+var commit, commitDate string
+
 // buildVersion tells which commit the program was built from.
 func buildVersion() fastapi.Version {
-	v := fastapi.Version{Commit: "unknown", Date: "unknown", Package: apiVersion}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return v
-	}
-	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			v.Commit = s.Value
-		case "vcs.time":
-			if t, err := time.Parse(time.RFC3339, s.Value); err == nil {
-				v.Date = t.UTC().Format("2006-01-02T15:04:05.000000000Z")
+	revision, moment := commit, commitDate
+	if info, ok := debug.ReadBuildInfo(); ok && revision == "" {
+		for _, s := range info.Settings {
+			switch s.Key {
+			case "vcs.revision":
+				revision = s.Value
+			case "vcs.time":
+				moment = s.Value
 			}
 		}
+	}
+	v := fastapi.Version{Commit: "unknown", Date: "unknown", Package: apiVersion}
+	if revision != "" {
+		v.Commit = revision
+	}
+	if t, err := time.Parse(time.RFC3339, moment); err == nil {
+		v.Date = t.UTC().Format("2006-01-02T15:04:05.000000000Z")
 	}
 	return v
 }
