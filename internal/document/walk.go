@@ -27,7 +27,7 @@ type Visitor interface {
 	// Field maps a full dotted path to a handle that the other calls get. A negative
 	// handle skips the member with all that is below it.
 	Field(path []byte) (handle int)
-	// Visit says that the path is visited once more in this document (text.md 10): each
+	// Visit says that the path is visited once more in this document: each
 	// visit after the first moves the base of the positions. It comes before the value.
 	Visit(field int)
 	// String, Number and Bool get the scalars. text is the string's unescaped text, or the number as it

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+)
+
+func TestGenerate(t *testing.T) {
+	d := generate(500)
+	if again := generate(500); !bytes.Equal(d.payload, again.payload) {
+		t.Error("two runs make different documents")
+	}
+	id := 0
+	for line := range bytes.Lines(d.payload) {
+		var doc map[string]any
+		if err := json.Unmarshal(line, &doc); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		if doc["id"] != float64(id) || len(doc) != 23 {
+			t.Fatalf("document %d has the id %v and %d fields", id, doc["id"], len(doc))
+		}
+		id++
+	}
+	if mean := len(d.payload) / 500; id != 500 || mean < 800 || mean > 1400 {
+		t.Errorf("%d documents of %d bytes", id, mean)
+	}
+	if first := d.first(20); bytes.Count(first.payload, []byte{'\n'}) != 20 || !bytes.HasPrefix(d.payload, first.payload) {
+		t.Error("the first 20 are not")
+	}
+}
+
+func TestReadDataset(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "d.ndjson")
+	if err := os.WriteFile(name, []byte("{\"id\":1}\n{\"id\":2}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := readDataset(name); err != nil || d.documents != 2 || d.name != "d.ndjson" {
+		t.Errorf("%v, %v", d, err)
+	}
+}
+
+func TestDrawQueries(t *testing.T) {
+	d := generate(2000)
+	kinds, err := drawQueries(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, _ := drawQueries(d)
+	shape := map[string]func(request) bool{
+		"one word":                      func(r request) bool { return len(strings.Fields(r.Q)) == 1 },
+		"three words":                   func(r request) bool { return len(strings.Fields(r.Q)) == 3 },
+		"prefix of 1–4 letters":         func(r request) bool { return len(r.Q) >= 1 && len(r.Q) <= 4 },
+		"a typo and a word":             func(r request) bool { return len(strings.Fields(r.Q)) == 2 },
+		"two-word phrase":               func(r request) bool { return len(strings.Fields(r.Q)) == 2 && strings.Count(r.Q, `"`) == 2 },
+		"word + filter + facets + sort": func(r request) bool { return r.Q != "" && r.Filter != nil && len(r.Facets) == 2 && len(r.Sort) == 1 },
+		"placeholder + filter + facet":  func(r request) bool { return r.Q == "" && r.Filter != nil && len(r.Facets) == 1 },
+	}
+	for i, k := range kinds {
+		if len(k.bodies) != queriesOfKind || !slices.EqualFunc(k.bodies, again[i].bodies, bytes.Equal) {
+			t.Errorf("%s: %d queries, or other ones the second time", k.name, len(k.bodies))
+		}
+		for _, body := range k.bodies {
+			var r request
+			if err := json.Unmarshal(body, &r); err != nil || shape[k.name] == nil || !shape[k.name](r) {
+				t.Errorf("%s: %s (%v)", k.name, body, err)
+			}
+		}
+	}
+	if len(kinds) != len(shape) {
+		t.Errorf("%d kinds", len(kinds))
+	}
+}
+
+func TestWords(t *testing.T) {
+	tests := []struct {
+		text string
+		want []string
+	}{
+		{"Real-time strategy game", []string{"time", "strategy", "game"}},
+		{"a of it", nil},
+		{"one two x three", []string{"one", "two"}},
+		{"été brings flowers. And", []string{"brings", "flowers"}},
+	}
+	for _, test := range tests {
+		if got := words(test.text); !slices.Equal(got, test.want) {
+			t.Errorf("%q: got %q, want %q", test.text, got, test.want)
+		}
+	}
+}
+
+func TestMisspell(t *testing.T) {
+	g := rand.New(rand.NewPCG(1, 1))
+	for range 1000 {
+		if got := misspell(g, "strategy"); len(got) < 7 || len(got) > 9 || got[0] != 's' {
+			t.Errorf("strategy became %q", got)
+		}
+	}
+}
+
+func TestQuantile(t *testing.T) {
+	var l latencies
+	for i := 100; i > 0; i-- {
+		l = append(l, time.Duration(i)*time.Millisecond)
+	}
+	if p50, p99, all := l.quantile(0.5), l.quantile(0.99), l.quantile(1); p50 != 51 || p99 != 100 || all != 100 {
+		t.Errorf("got %v, %v, %v", p50, p99, all)
+	}
+}
+
+func TestRewrite(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "B.md")
+	for _, tables := range []string{"| a |\n", "| b |\n| c |\n"} {
+		if err := rewrite(name, []byte(tables)); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(name)
+		if err != nil || string(got) != strings.Replace(page, beginMark+"\n", beginMark+"\n"+tables, 1) {
+			t.Errorf("%v:\n%s", err, got)
+		}
+	}
+	if _, err := between([]byte("no marks"), nil); err == nil {
+		t.Error("a file without marks is rewritten")
+	}
+}
+
+func TestSummary(t *testing.T) {
+	f := []*profile.Function{{ID: 1, Name: "leaf"}, {ID: 2, Name: "caller"}}
+	l := []*profile.Location{{ID: 1, Line: []profile.Line{{Function: f[0]}}}, {ID: 2, Line: []profile.Line{{Function: f[1]}}}}
+	p := &profile.Profile{
+		SampleType: []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "cpu", Unit: "nanoseconds"}},
+		Sample: []*profile.Sample{
+			{Location: l, Value: []int64{3, 3e9}},
+			{Location: l[1:], Value: []int64{1, 1e9}},
+		},
+	}
+	want := "cpu: 4.00 s in all\n\n    flat  with all  function\n   75.0%     75.0%  leaf\n   25.0%    100.0%  caller\n"
+	if got := string(summary(p, 10)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}

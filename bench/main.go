@@ -1,0 +1,209 @@
+// Command bench measures svc from outside: it starts a server on a directory and a port of its own, fills it,
+// asks it, and writes what it saw into the tables of BENCHMARKS.md and the profiles of profiles/.
+//
+// Documents and queries are drawn from fixed seeds: two runs measure the same work.
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+type options struct {
+	Server    string `placeholder:"PATH" help:"Server binary (default: built from ./cmd/svc)."`
+	Data      string `placeholder:"FILE" help:"Documents, .ndjson or .ndjson.gz (default: generated package descriptions)."`
+	Documents int    `default:"63666" placeholder:"N" help:"How many documents to generate."`
+	Out       string `placeholder:"FILE" help:"File whose tables are rewritten (default: print them)."`
+	Profiles  string `placeholder:"DIR" help:"Also capture CPU and heap profiles into this directory."`
+	Quick     bool   `help:"A twentieth of the work: to see that everything runs, not to compare."`
+}
+
+func main() {
+	var o options
+	kong.Parse(&o, kong.Name("bench"), kong.Description("Measures svc and writes the tables of BENCHMARKS.md."))
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, o); err != nil {
+		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o options) (err error) {
+	dir, err := os.MkdirTemp("", "svc-bench-")
+	if err != nil {
+		return fmt.Errorf("cannot make a working directory: %w", err)
+	}
+	defer func() {
+		if e := os.RemoveAll(dir); err == nil && e != nil {
+			err = fmt.Errorf("cannot remove the working directory: %w", e)
+		}
+	}()
+	data, err := o.load()
+	if err != nil {
+		return err
+	}
+	binary := o.Server
+	if binary == "" {
+		binary = filepath.Join(dir, "svc")
+		build := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/svc")
+		build.Stderr = os.Stderr
+		if err := build.Run(); err != nil {
+			return fmt.Errorf("cannot build the server: %w", err)
+		}
+	}
+	m := measurement{options: o, data: data, binary: binary, dir: filepath.Join(dir, "data")}
+	r, err := m.run(ctx)
+	if err != nil {
+		return err
+	}
+	tables := r.tables()
+	if o.Out == "" {
+		_, err = os.Stdout.Write(tables)
+		return err
+	}
+	return rewrite(o.Out, tables)
+}
+
+// load reads the documents, or makes them.
+func (o *options) load() (*dataset, error) {
+	if o.Data == "" {
+		n := o.Documents
+		if o.Quick {
+			n /= 20
+		}
+		return generate(n), nil
+	}
+	d, err := readDataset(o.Data)
+	if err != nil {
+		return nil, err
+	}
+	if o.Quick {
+		d = d.first(d.documents / 20)
+	}
+	return d, nil
+}
+
+// A dataset is documents, one a line.
+type dataset struct {
+	name      string
+	documents int
+	payload   []byte
+}
+
+func (d *dataset) first(n int) *dataset {
+	rest := d.payload
+	for range n {
+		_, rest, _ = bytes.Cut(rest, []byte{'\n'})
+	}
+	return &dataset{name: fmt.Sprintf("the first %d of %s", n, d.name), documents: n, payload: d.payload[:len(d.payload)-len(rest)]}
+}
+
+// A measurement is one run of everything.
+type measurement struct {
+	options
+	data   *dataset
+	binary string
+	dir    string // of the server's data; made by the server
+}
+
+const index = "packages"
+
+const indexSettings = `{"searchableAttributes":["name","summary","description","tags","maintainer"],` +
+	`"filterableAttributes":["section","architecture","installedSize","tags"],"sortableAttributes":["installedSize","name"]}`
+
+func (m *measurement) run(ctx context.Context) (*results, error) {
+	r := &results{data: m.data, environment: readEnvironment(m.options)}
+	s, err := m.start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.kill()
+	r.startTime, r.startMemory = s.startTime, s.memory()
+
+	if err := s.finish(s.patch("/indexes/"+index+"/settings", []byte(indexSettings))); err != nil {
+		return nil, err
+	}
+	if r.indexing, err = m.index(s); err != nil {
+		return nil, err
+	}
+	progress("indexed %d documents in %.1f s", m.data.documents, r.indexing.seconds)
+	if r.updates, err = m.update(s); err != nil {
+		return nil, err
+	}
+	progress("updated single documents")
+	kinds, err := drawQueries(m.data)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range kinds {
+		f, err := m.search(s, k)
+		if err != nil {
+			return nil, err
+		}
+		progress("%-32s p50 %.2f ms, %.0f QPS", k.name, f.p50, f.qps)
+		r.searches = append(r.searches, f)
+	}
+	r.searchedMemory = s.memory()
+	if m.Profiles != "" {
+		if err := m.profile(s, r.indexing.seconds, kinds); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.stop(); err != nil {
+		return nil, err
+	}
+	again, err := m.start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer again.kill()
+	r.restartTime, r.restartMemory = again.startTime, again.memory()
+	return r, again.stop()
+}
+
+// index sends all documents in one request and waits until the task is finished.
+func (m *measurement) index(s *server) (f indexing, err error) {
+	s.resetPeak()
+	cpu, began := s.cpuSeconds(), time.Now()
+	if err := s.finish(s.post("/indexes/"+index+"/documents?primaryKey=id", "application/x-ndjson", m.data.payload)); err != nil {
+		return f, err
+	}
+	f.seconds = time.Since(began).Seconds()
+	f.cpuSeconds = s.cpuSeconds() - cpu
+	f.peak = s.memory().peak
+	f.disk, err = diskBytes(m.dir)
+	return f, err
+}
+
+// update changes single documents, one after the other, each until its task is finished.
+func (m *measurement) update(s *server) (latencies, error) {
+	n := 200
+	if m.Quick {
+		n = 20
+	}
+	var l latencies
+	for i := range n {
+		id := i * m.data.documents / n
+		body := fmt.Sprintf(`[{"id":%d,"summary":"changed for the %d. time by the benchmark"}]`, id, i)
+		began := time.Now()
+		if err := s.finish(s.put("/indexes/"+index+"/documents", []byte(body))); err != nil {
+			return nil, err
+		}
+		l = append(l, time.Since(began))
+	}
+	return l, nil
+}
+
+func progress(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, format+"\n", args...)
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// queriesOfKind is how many different queries a kind has.
+const queriesOfKind = 400
+
+// A queryKind is a kind of search with its requests.
+type queryKind struct {
+	name   string
+	bodies [][]byte
+}
+
+type request struct {
+	Q      string   `json:"q"`
+	Filter any      `json:"filter,omitempty"`
+	Facets []string `json:"facets,omitempty"`
+	Sort   []string `json:"sort,omitempty"`
+}
+
+// A sample is a document that queries are drawn from.
+type sample struct {
+	Summary       string `json:"summary"`
+	Description   string `json:"description"`
+	Section       string `json:"section"`
+	Architecture  string `json:"architecture"`
+	InstalledSize int64  `json:"installedSize"`
+}
+
+// drawQueries draws the queries of every kind from the documents.
+func drawQueries(d *dataset) ([]queryKind, error) {
+	samples, err := drawSamples(d)
+	if err != nil {
+		return nil, err
+	}
+	g := rand.New(rand.NewPCG(7, 7))
+	next := 0
+	// draw gives the next document with at least n words of three letters and more in a row.
+	draw := func(n int) (sample, []string) {
+		for tries := 0; ; tries++ {
+			s := samples[next%len(samples)]
+			next++
+			text := s.Summary
+			if g.IntN(2) == 0 {
+				text = s.Description
+			}
+			if list := words(text); len(list) >= n || tries > len(samples) {
+				for len(list) < n {
+					list = append(list, "package")
+				}
+				return s, list
+			}
+		}
+	}
+	phrase := func(list []string, n int) []string {
+		at := g.IntN(len(list) - n + 1)
+		return list[at : at+n]
+	}
+	kinds := []struct {
+		name string
+		make func() request
+	}{
+		{"one word", func() request {
+			_, list := draw(1)
+			return request{Q: phrase(list, 1)[0]}
+		}},
+		{"three words", func() request {
+			_, list := draw(3)
+			g.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+			return request{Q: strings.Join(list[:3], " ")}
+		}},
+		{"prefix of 1–4 letters", func() request {
+			_, list := draw(1)
+			word := phrase(list, 1)[0]
+			return request{Q: word[:min(1+g.IntN(4), len(word))]}
+		}},
+		{"a typo and a word", func() request {
+			_, list := draw(2)
+			two := slices.Clone(phrase(list, 2))
+			longest := 0
+			if len(two[1]) > len(two[0]) {
+				longest = 1
+			}
+			two[longest] = misspell(g, two[longest])
+			return request{Q: strings.Join(two, " ")}
+		}},
+		{"two-word phrase", func() request {
+			_, list := draw(2)
+			return request{Q: `"` + strings.Join(phrase(list, 2), " ") + `"`}
+		}},
+		{"word + filter + facets + sort", func() request {
+			s, list := draw(1)
+			return request{
+				Q:      phrase(list, 1)[0],
+				Filter: fmt.Sprintf("architecture = %q AND installedSize > %d", s.Architecture, s.InstalledSize/4),
+				Facets: []string{"section", "tags"},
+				Sort:   []string{"installedSize:desc"},
+			}
+		}},
+		{"placeholder + filter + facet", func() request {
+			s, _ := draw(1)
+			return request{Filter: fmt.Sprintf("section = %q", s.Section), Facets: []string{"architecture"}}
+		}},
+	}
+	var out []queryKind
+	for _, k := range kinds {
+		kind := queryKind{name: k.name}
+		for range queriesOfKind {
+			body, err := json.Marshal(k.make())
+			if err != nil {
+				return nil, fmt.Errorf("cannot encode a query: %w", err)
+			}
+			kind.bodies = append(kind.bodies, body)
+		}
+		out = append(out, kind)
+	}
+	return out, nil
+}
+
+// drawSamples picks documents from all over the data.
+func drawSamples(d *dataset) ([]sample, error) {
+	lines := bytes.Split(bytes.TrimSuffix(d.payload, []byte{'\n'}), []byte{'\n'})
+	g := rand.New(rand.NewPCG(5, 5))
+	var list []sample
+	for range 2000 {
+		var s sample
+		if err := json.Unmarshal(lines[g.IntN(len(lines))], &s); err != nil {
+			return nil, fmt.Errorf("cannot read a document: %w", err)
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// words returns the longest run of consecutive words of three and more ASCII letters in lower case;
+// anything else but single blanks ends a run, so that a phrase of them is found.
+func words(text string) []string {
+	var best []string
+	for run := range strings.FieldsFuncSeq(strings.ToLower(text), func(r rune) bool { return (r < 'a' || r > 'z') && r != ' ' }) {
+		var list []string
+		for word := range strings.SplitSeq(run, " ") {
+			if len(word) >= 3 {
+				list = append(list, word)
+				continue
+			}
+			if len(list) > len(best) {
+				best = list
+			}
+			list = nil
+		}
+		if len(list) > len(best) {
+			best = list
+		}
+	}
+	return best
+}
+
+// misspell makes one mistake in a word, behind its first letter.
+func misspell(g *rand.Rand, word string) string {
+	if len(word) < 5 {
+		word += "ing" // short words take no typo
+	}
+	at := 1 + g.IntN(len(word)-2)
+	letter := string(rune('a' + g.IntN(26)))
+	switch g.IntN(4) {
+	case 0:
+		return word[:at] + word[at+1:]
+	case 1:
+		return word[:at] + letter + word[at:]
+	case 2:
+		return word[:at] + letter + word[at+1:]
+	}
+	return word[:at] + word[at+1:at+2] + word[at:at+1] + word[at+2:]
+}

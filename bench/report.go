@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// results are all figures of a run.
+type results struct {
+	environment
+	data           *dataset
+	startTime      time.Duration // on an empty directory
+	startMemory    memory
+	restartTime    time.Duration // with the data
+	restartMemory  memory
+	indexing       indexing
+	updates        latencies
+	searches       []searching
+	searchedMemory memory
+}
+
+// indexing is what one request with all documents costs.
+type indexing struct {
+	seconds, cpuSeconds float64
+	peak, disk          int64 // bytes
+}
+
+// environment is what the figures depend on beside the code.
+type environment struct {
+	commit, cpu, command string
+	cores                int
+}
+
+func readEnvironment(o options) environment {
+	e := environment{commit: "unknown", cpu: "unknown", cores: runtime.NumCPU(), command: o.command()}
+	if out, err := exec.Command("git", "describe", "--always", "--dirty", "--abbrev=12").Output(); err == nil {
+		e.commit = strings.TrimSpace(string(out))
+	}
+	if info, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		for line := range strings.Lines(string(info)) {
+			if name, ok := strings.CutPrefix(line, "model name"); ok {
+				e.cpu = strings.TrimSpace(strings.TrimLeft(name, "\t :"))
+				break
+			}
+		}
+	}
+	return e
+}
+
+// command is the command line that gives these figures, without directories of this machine.
+func (o options) command() string {
+	c := "go run ./bench"
+	if o.Data != "" {
+		c += " --data " + filepath.Base(o.Data)
+	} else if o.Documents != 63666 {
+		c += fmt.Sprintf(" --documents %d", o.Documents)
+	}
+	if o.Quick {
+		c += " --quick"
+	}
+	return c
+}
+
+func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// tables renders the figures.
+func (r *results) tables() []byte {
+	var b bytes.Buffer
+	size := int64(len(r.data.payload))
+	fmt.Fprintf(&b, "Commit `%s` on %d cores of %s (%s/%s, %s).\n", r.commit, r.cores, r.cpu, runtime.GOOS, runtime.GOARCH, runtime.Version())
+	fmt.Fprintf(&b, "Data: %s, %d documents, %.1f MiB of JSON. Command: `%s`.\n\n", r.data.name, r.data.documents, mib(size), r.command)
+
+	fmt.Fprintf(&b, "| writing | |\n| --- | --- |\n")
+	f := r.indexing
+	fmt.Fprintf(&b, "| indexing, one request, until the task is finished | %.2f s: %.0f documents/s, %.1f MB/s |\n", f.seconds, float64(r.data.documents)/f.seconds, float64(size)/1e6/f.seconds)
+	fmt.Fprintf(&b, "| CPU time of it | %.1f s |\n", f.cpuSeconds)
+	fmt.Fprintf(&b, "| peak RSS meanwhile | %.0f MiB |\n", mib(f.peak))
+	fmt.Fprintf(&b, "| data directory after it | %.1f MiB: %.2f × the input |\n", mib(f.disk), float64(f.disk)/float64(size))
+	fmt.Fprintf(&b, "| one document changed, request to finished task | median %.2f ms, p99 %.2f ms |\n\n", r.updates.quantile(0.5), r.updates.quantile(0.99))
+
+	fmt.Fprintf(&b, "| process | |\n| --- | --- |\n")
+	fmt.Fprintf(&b, "| start, empty | %.0f ms, RSS %.0f MiB |\n", milliseconds(r.startTime), mib(r.startMemory.resident))
+	fmt.Fprintf(&b, "| start, with the data | %.0f ms, RSS %.0f MiB |\n", milliseconds(r.restartTime), mib(r.restartMemory.resident))
+	fmt.Fprintf(&b, "| RSS after the searches | %.0f MiB, %.0f MiB of it anonymous |\n\n", mib(r.searchedMemory.resident), mib(r.searchedMemory.anonymous))
+
+	fmt.Fprintf(&b, "| searches, limit 20 | p50 ms | p99 ms | QPS, %d connections | CPU ms each | mean hits |\n| --- | --- | --- | --- | --- | --- |\n", connections)
+	for _, s := range r.searches {
+		fmt.Fprintf(&b, "| %s | %.2f | %.2f | %.0f | %.2f | %.0f |\n", s.name, s.p50, s.p99, s.qps, s.cpuPerRequest, s.hits)
+	}
+	return b.Bytes()
+}
+
+// The tables stand between these lines.
+const (
+	beginMark = "<!-- bench: written by go run ./bench -->"
+	endMark   = "<!-- bench: end -->"
+)
+
+const page = `# Benchmarks
+
+Measured by [bench](bench): a server of its own, asked over HTTP from the same machine. The load generator shares the cores with the server, so
+throughput is what is left to it. Absolute figures move by tens of percent between machines; compare runs of one machine.
+
+- Indexing: every document in one request, from its first byte to the finished task.
+- Changing a document: from the request to the finished task, one after the other.
+- Searches: p50 and p99 over one connection that asks without a pause, after each query was asked once; 400 different queries of a kind, drawn from the documents.
+
+` + beginMark + "\n" + endMark + "\n"
+
+// rewrite puts the tables between the marks of a file; a file that is not there is made.
+func rewrite(name string, tables []byte) error {
+	old, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		old, err = []byte(page), nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read %s: %w", name, err)
+	}
+	out, err := between(old, tables)
+	if err != nil {
+		return fmt.Errorf("cannot rewrite %s: %w", name, err)
+	}
+	if err := os.WriteFile(name, out, 0o644); err != nil {
+		return fmt.Errorf("cannot rewrite %s: %w", name, err)
+	}
+	return nil
+}
+
+// between replaces what stands between the marks.
+func between(old, tables []byte) ([]byte, error) {
+	head, rest, ok := bytes.Cut(old, []byte(beginMark+"\n"))
+	_, tail, ok2 := bytes.Cut(rest, []byte(endMark))
+	if !ok || !ok2 {
+		return nil, fmt.Errorf("it lacks the lines %q and %q", beginMark, endMark)
+	}
+	return bytes.Join([][]byte{head, []byte(beginMark + "\n"), bytes.TrimSpace(tables), []byte("\n" + endMark), tail}, nil), nil
+}
