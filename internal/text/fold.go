@@ -130,7 +130,7 @@ type foldPage [256]struct {
 const slowFold = 0xff
 
 // foldPages are the pages of the basic plane for the kinds of scripts that fold alike, made when they are first needed.
-var foldPages [4][256]atomic.Pointer[foldPage]
+var foldPages [5][256]atomic.Pointer[foldPage]
 
 // foldPagesOf returns the pages for a group, or nil if a character's form depends on those before it.
 func foldPagesOf(g group) *[256]atomic.Pointer[foldPage] {
@@ -144,11 +144,13 @@ func foldPagesOf(g group) *[256]atomic.Pointer[foldPage] {
 		return &foldPages[1]
 	case hebrew, thai, greek:
 		return &foldPages[2]
+	case cj:
+		return &foldPages[3]
 	}
-	return &foldPages[3]
+	return &foldPages[4]
 }
 
-// newFoldPage makes the page with r. What has a kana in its form is left out: its form depends on the language and on the kana before it.
+// newFoldPage makes the page with r. What has a kana in its form is left out: its form depends on the kana before it.
 func newFoldPage(g group, r rune) *foldPage {
 	p := new(foldPage)
 	for i := range p {
@@ -280,11 +282,16 @@ func (f *folder) decomposed(r rune) {
 			r = '\''
 		}
 	default:
-		if isKana(r) && (f.language == jpn || f.language == anyLanguage) {
+		if isKana(r) {
 			r = hiragana(r, f.previous)
 			if r == voiced || r == halfVoiced {
 				f.dst = utf8.AppendRune(f.dst, r) // the kana before it stays the previous one
 				return
+			}
+		} else if f.script == cj {
+			// Whatever the language is guessed to be: a query may be too short to tell.
+			if v, ok := chineseVariants()[r]; ok {
+				r = v
 			}
 		}
 	}

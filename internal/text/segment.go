@@ -20,7 +20,9 @@ func segmenterFor(g group) segmenter {
 		if g.language == ara || g.language == pes {
 			return segmentArabic
 		}
-	case thai, khmer:
+	case thai:
+		return segmentThai
+	case khmer:
 		return segmentClusters
 	}
 	return nil
@@ -63,31 +65,25 @@ func segmentArabic(s []byte, start, end int, g group, yield func(piece) bool) bo
 	return yield(piece{start, end, Word, false, g})
 }
 
-// segmentChinese makes each character a word; runs of ASCII letters and digits stay together.
-func segmentChinese(s []byte, start, end int, g group, yield func(piece) bool) bool {
+// segmentThai takes the longest word of its list at each place, or else one character.
+func segmentThai(s []byte, start, end int, g group, yield func(piece) bool) bool {
+	words := thaiWords()
 	for i := start; i < end; {
-		_, n := utf8.DecodeRune(s[i:end])
-		j := i + n
-		if isAlphanumeric(s[i]) {
-			for j < end && isAlphanumeric(s[j]) {
-				j++
-			}
+		n := words.longest(s[i:end])
+		if n == 0 {
+			_, n = utf8.DecodeRune(s[i:end])
 		}
-		if !yield(piece{i, j, Word, false, g}) {
+		if !yield(piece{i, i + n, Word, false, g}) {
 			return false
 		}
-		i = j
+		i += n
 	}
 	return true
 }
 
-func isAlphanumeric(b byte) bool {
-	c := b | 0x20
-	return 'a' <= c && c <= 'z' || '0' <= b && b <= '9'
-}
-
-// segmentClusters makes each character with the marks that follow it a word.
+// segmentClusters makes each syllable of Khmer a word: a character with its marks and the consonants below it.
 func segmentClusters(s []byte, start, end int, g group, yield func(piece) bool) bool {
+	const coeng = 0x17d2 // puts the next consonant below
 	for i := start; i < end; {
 		_, n := utf8.DecodeRune(s[i:end])
 		j := i + n
@@ -97,6 +93,10 @@ func segmentClusters(s []byte, start, end int, g group, yield func(piece) bool) 
 				break
 			}
 			j += n
+			if r == coeng && j < end {
+				_, n = utf8.DecodeRune(s[j:end])
+				j += n
+			}
 		}
 		if !yield(piece{i, j, Word, false, g}) {
 			return false

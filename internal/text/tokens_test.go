@@ -55,12 +55,16 @@ func indexed(a *Analyzer, p *Positions, text string, l Locales) []word {
 	return words
 }
 
-// oneForm is what svc folds and the recordings do not: Persian letters to the Arabic ones, katakana to hiragana.
+// oneForm is what svc folds and the recordings do not, or fold to another form: Persian letters to the Arabic
+// ones, katakana to hiragana, ideographs to simplified ones.
 func oneForm(s string) string {
 	var b []byte
 	previous := rune(0)
 	for _, r := range s {
 		r = hiragana(foldYeh(r), previous)
+		if v, ok := chineseVariants()[r]; ok {
+			r = v
+		}
 		if b = utf8.AppendRune(b, r); r != voiced && r != halfVoiced {
 			previous = r
 		}

@@ -1,0 +1,142 @@
+package text
+
+import (
+	"math"
+	"sync"
+	"unicode/utf8"
+)
+
+// logTotal is the logarithm of the sum of all frequencies in the Chinese dictionary as it was made.
+var logTotal = math.Log(60101964)
+
+// chineseRun holds the buffers for cutting one run.
+type chineseRun struct {
+	at     []int     // byte offset of each character, and the end
+	best   []float64 // logarithm of the best cut's probability from a character on
+	choice []int     // character after the word that starts the best cut
+}
+
+var chineseRuns = sync.Pool{New: func() any { return new(chineseRun) }}
+
+// segmentChinese cuts runs of ideographs, letters and digits by their most probable words, and long words once
+// more into shorter ones, as a query has them. Any other character is a word.
+func segmentChinese(s []byte, start, end int, g group, yield func(piece) bool) bool {
+	run := chineseRuns.Get().(*chineseRun)
+	defer chineseRuns.Put(run)
+	for i := start; i < end; {
+		j := i
+		for j < end {
+			r, n := utf8.DecodeRune(s[j:end])
+			if !inChineseRun(r) {
+				break
+			}
+			j += n
+		}
+		if j > i {
+			if !run.cut(s, i, j, g, yield) {
+				return false
+			}
+			i = j
+			continue
+		}
+		_, n := utf8.DecodeRune(s[i:end])
+		if !yield(piece{i, i + n, Word, false, g}) {
+			return false
+		}
+		i += n
+	}
+	return true
+}
+
+func inChineseRun(r rune) bool {
+	switch {
+	case r < utf8.RuneSelf:
+		return isAlphanumeric(byte(r)) || r == '+' || r == '#' || r == '&' || r == '.' || r == '_' || r == '%' || r == '-'
+	case r < 0x3400:
+		return false
+	}
+	return r <= 0x4dbf || 0x4e00 <= r && r <= 0x9fff || 0xf900 <= r && r <= 0xfaff || 0x20000 <= r && r <= 0x2a6df || 0x2a700 <= r && r <= 0x2ebef || 0x2f800 <= r && r <= 0x2fa1f
+}
+
+func isAlphanumeric(b byte) bool {
+	c := b | 0x20
+	return 'a' <= c && c <= 'z' || '0' <= b && b <= '9'
+}
+
+// cut cuts the run s[start:end].
+func (run *chineseRun) cut(s []byte, start, end int, g group, yield func(piece) bool) bool {
+	run.measure(s, start, end)
+	words := chineseWords()
+	n := len(run.at) - 1
+	for i := 0; i < n; {
+		j := run.choice[i]
+		if j == i+1 && isAlphanumeric(s[run.at[i]]) {
+			// Letters and digits that stand alone are one word.
+			for j < n && run.choice[j] == j+1 && isAlphanumeric(s[run.at[j]]) {
+				j++
+			}
+			if !yield(piece{run.at[i], run.at[j], Word, false, g}) {
+				return false
+			}
+			i = j
+			continue
+		}
+		if j-i <= 2 {
+			if !yield(piece{run.at[i], run.at[j], Word, false, g}) {
+				return false
+			}
+			i = j
+			continue
+		}
+		for i < j {
+			k := i + 1
+			if i+2 <= j && words.has(s[run.at[i]:run.at[i+2]]) {
+				k = i + 2
+			} else if i+3 <= j && words.has(s[run.at[i]:run.at[i+3]]) {
+				k = i + 3
+			}
+			if !yield(piece{run.at[i], run.at[k], Word, false, g}) {
+				return false
+			}
+			i = k
+		}
+	}
+	return true
+}
+
+// measure finds the best cut, from right to left. The longer of equally probable words wins.
+func (run *chineseRun) measure(s []byte, start, end int) {
+	run.at = run.at[:0]
+	for i := start; i < end; {
+		run.at = append(run.at, i)
+		_, size := utf8.DecodeRune(s[i:end])
+		i += size
+	}
+	n := len(run.at)
+	run.at = append(run.at, end)
+	if cap(run.best) <= n {
+		run.best, run.choice = make([]float64, n+1, 2*n+1), make([]int, n+1, 2*n+1)
+	}
+	run.best, run.choice = run.best[:n+1], run.choice[:n+1]
+	run.best[n], run.choice[n] = 0, n
+	words := chineseWords()
+	for i := n - 1; i >= 0; i-- {
+		found := false
+		r, _ := utf8.DecodeRune(s[run.at[i]:end])
+		w := words.first[r]
+		for j := i + 1; w.lo < w.hi; j++ {
+			if index, ok := words.word(w); ok {
+				if p := words.logs[index] - logTotal + run.best[j]; !found || p >= run.best[i] {
+					run.best[i], run.choice[i], found = p, j, true
+				}
+			}
+			if j == n {
+				break
+			}
+			w = words.next(w, s[run.at[j]:run.at[j+1]])
+		}
+		if !found {
+			run.best[i], run.choice[i] = run.best[i+1]-logTotal, i+1
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package text
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// allWords is a word list as a map to the logarithm of the frequency.
+func allWords(l *wordList) map[string]float64 {
+	m := make(map[string]float64, len(l.logs))
+	for i, ln := range l.logs {
+		m[string(l.text[l.starts[i]:l.starts[i+1]])] = ln
+	}
+	return m
+}
+
+// slowChinese cuts ideographs by the definition: every substring is looked up.
+func slowChinese(words map[string]float64, text string) []string {
+	s := []rune(text)
+	n := len(s)
+	best, choice := make([]float64, n+1), make([]int, n+1)
+	for i := n - 1; i >= 0; i-- {
+		best[i], choice[i] = math.Inf(-1), 0
+		for j := i + 1; j <= n; j++ {
+			if ln, ok := words[string(s[i:j])]; ok && ln-logTotal+best[j] >= best[i] {
+				best[i], choice[i] = ln-logTotal+best[j], j
+			}
+		}
+		if choice[i] == 0 {
+			best[i], choice[i] = best[i+1]-logTotal, i+1
+		}
+	}
+	var cut []string
+	for i := 0; i < n; i = choice[i] {
+		cut = append(cut, slowRecut(words, s[i:choice[i]])...)
+	}
+	return cut
+}
+
+// slowRecut cuts a word of more than two characters into words of two or three.
+func slowRecut(words map[string]float64, s []rune) []string {
+	if len(s) <= 2 {
+		return []string{string(s)}
+	}
+	var cut []string
+	for len(s) > 0 {
+		n := 1
+		for _, k := range []int{2, 3} {
+			if k <= len(s) && n == 1 {
+				if _, ok := words[string(s[:k])]; ok {
+					n = k
+				}
+			}
+		}
+		cut = append(cut, string(s[:n]))
+		s = s[n:]
+	}
+	return cut
+}
+
+func TestChineseAgainstDefinition(t *testing.T) {
+	words := allWords(chineseWords())
+	if len(words) < 340000 {
+		t.Fatalf("%d words", len(words))
+	}
+	all := make([]string, 0, len(words))
+	for w := range words {
+		all = append(all, w)
+	}
+	slices.Sort(all)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 2))
+	a := New(Config{})
+	for range 2000 {
+		var b strings.Builder
+		for range 1 + rng.IntN(8) {
+			w := []rune(all[rng.IntN(len(all))])
+			from := rng.IntN(len(w))
+			b.WriteString(string(w[from : from+1+rng.IntN(len(w)-from)]))
+		}
+		text := b.String()
+		if strings.ContainsFunc(text, func(r rune) bool { return r < 0x3400 }) {
+			continue // digits are joined
+		}
+		var got []string
+		for _, token := range a.Tokens(nil, text, nil, false) {
+			got = append(got, text[token.Start:token.End])
+		}
+		if want := slowChinese(words, text); !slices.Equal(got, want) {
+			t.Fatalf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestWordList(t *testing.T) {
+	l := thaiWords()
+	words := allWords(l)
+	if len(words) < 62000 {
+		t.Fatalf("%d words", len(words))
+	}
+	longest := func(s string) int {
+		for n := len(s); n > 0; n-- {
+			if _, ok := words[s[:n]]; ok {
+				return n
+			}
+		}
+		return 0
+	}
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 3))
+	word := func() string {
+		i := rng.IntN(len(l.logs))
+		return string(l.text[l.starts[i]:l.starts[i+1]])
+	}
+	for range 5000 {
+		s := word()
+		if !l.has([]byte(s)) {
+			t.Fatalf("%q is missing", s)
+		}
+		s = s[:rng.IntN(len(s)+1)] + word() + word()
+		if got, want := l.longest([]byte(s)), longest(s); got != want {
+			t.Fatalf("%q: %d, want %d", s, got, want)
+		}
+		if _, ok := words[s]; l.has([]byte(s)) != ok {
+			t.Fatalf("%q: has %v", s, !ok)
+		}
+	}
+	if l.has(nil) || l.longest(nil) != 0 {
+		t.Error("the empty word is listed")
+	}
+}
+
+func TestVariants(t *testing.T) {
+	m := chineseVariants()
+	if len(m) < 4000 {
+		t.Errorf("%d variants", len(m))
+	}
+	for from, to := range m {
+		if next, ok := m[to]; ok {
+			t.Errorf("%c folds to %c, which folds to %c", from, to, next)
+		}
+	}
+	for _, same := range []string{"国國", "学學", "真眞", "为為爲", "里裡裏", "铁鐵鉄", "龙龍竜", "台臺", "驿驛駅"} {
+		want := FacetSearchKey(string([]rune(same)[0]), nil)
+		for _, r := range same {
+			if got := FacetSearchKey(string(r), nil); got != want {
+				t.Errorf("%c folds to %s, not to %s", r, got, want)
+			}
+		}
+	}
+}
