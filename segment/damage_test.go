@@ -1,0 +1,361 @@
+package segment
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/cespare/xxhash/v2"
+
+	"svc/internal/apierr"
+	"svc/internal/vfs"
+)
+
+// readFile returns the bytes of a file.
+func readFile(t testing.TB, fs vfs.FS, name string) []byte {
+	t.Helper()
+	f, err := fs.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// openBytes opens a file of these bytes.
+func openBytes(t testing.TB, data []byte) (*Reader, error) {
+	t.Helper()
+	fs := vfs.NewMem()
+	f, err := fs.Create("x.seg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return Open(fs, "x.seg")
+}
+
+// openAndVerify returns the damage that Open or Verify finds.
+func openAndVerify(t testing.TB, data []byte) error {
+	r, err := openBytes(t, data)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	return r.Verify()
+}
+
+// baseSegment is a segment with something in every section.
+var baseSegment = sync.OnceValue(func() []byte {
+	rng := rand.New(rand.NewPCG(7, 0))
+	fs := vfs.NewMem()
+	b := NewBuilder(BuilderOptions{Prefixes: true})
+	for _, d := range randomDocs(rng, 60) {
+		addDoc(b, rng, d)
+	}
+	if _, err := b.Write(fs, "a.seg"); err != nil {
+		panic(err)
+	}
+	f, err := fs.Open("a.seg")
+	if err != nil {
+		panic(err)
+	}
+	data, err := io.ReadAll(f)
+	if err != nil {
+		panic(err)
+	}
+	return data
+})
+
+func TestEveryFlippedByteIsFound(t *testing.T) {
+	rng := testRand(t)
+	data := append([]byte(nil), baseSegment()...)
+	if err := openAndVerify(t, data); err != nil {
+		t.Fatal(err)
+	}
+	step := 1 + len(data)/3000
+	for i := rng.IntN(step); i < len(data); i += 1 + rng.IntN(2*step) {
+		bit := byte(1) << rng.IntN(8)
+		data[i] ^= bit
+		if err := openAndVerify(t, data); !apierr.IsCorruption(err) {
+			t.Fatalf("bit %d of byte %d: %v", bit, i, err)
+		}
+		data[i] ^= bit
+	}
+	for i := len(data) - footerBytes; i < len(data); i++ {
+		data[i] ^= 1
+		if err := openAndVerify(t, data); !apierr.IsCorruption(err) {
+			t.Fatalf("byte %d: %v", i, err)
+		}
+		data[i] ^= 1
+	}
+}
+
+func TestEveryCutIsFoundByOpen(t *testing.T) {
+	data := baseSegment()
+	for n := 0; n < len(data); n += 1 + n/20 {
+		r, err := openBytes(t, data[:n])
+		if !apierr.IsCorruption(err) || r != nil {
+			t.Fatalf("cut to %d bytes: %v", n, err)
+		}
+	}
+}
+
+func TestDamageNamesFileAndSection(t *testing.T) {
+	for name, c := range map[string]struct {
+		change  func(data []byte)
+		section string
+		reason  string
+	}{
+		"magic":   {func(d []byte) { d[0] = 'x' }, "header", "magic"},
+		"end":     {func(d []byte) { d[len(d)-1] = 'x' }, "footer", "cut"},
+		"version": {func(d []byte) { d[len(d)-footerBytes+28] = 9; fixFooter(d) }, "footer", "version 9"},
+		"table":   {func(d []byte) { d[len(d)-footerBytes-1] ^= 1 }, "table", "checksum"},
+		"terms":   {func(d []byte) { d[sectionOf(d, tagTerms).offset+20] ^= 1 }, "term", "checksum"},
+	} {
+		data := append([]byte(nil), baseSegment()...)
+		c.change(data)
+		_, err := openBytes(t, data)
+		var damage *apierr.Corruption
+		if !errors.As(err, &damage) || damage.File != "x.seg" || damage.Section != c.section || !strings.Contains(damage.Reason, c.reason) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func fixFooter(data []byte) {
+	f := data[len(data)-footerBytes:]
+	binary.LittleEndian.PutUint64(f[48:], xxhash.Sum64(f[:48]))
+}
+
+func sectionOf(data []byte, t tag) section {
+	_, sections, err := parseContainer("x.seg", data)
+	if err != nil {
+		panic(err)
+	}
+	for _, s := range sections {
+		if s.tag == t {
+			return s
+		}
+	}
+	panic("no section " + t.String())
+}
+
+// fixChecksums makes the checksums of changed bytes right again, as far as the table can be read.
+func fixChecksums(data []byte) {
+	if len(data) < headerBytes+footerBytes {
+		return
+	}
+	at := len(data) - footerBytes
+	f := data[at:]
+	from, n := binary.LittleEndian.Uint64(f), uint64(binary.LittleEndian.Uint32(f[24:]))
+	if from > uint64(at) || n*entryBytes > uint64(at)-from {
+		return
+	}
+	table := data[from : from+n*entryBytes]
+	for i := range int(n) {
+		e := table[i*entryBytes:]
+		if s := parseEntry(e); s.offset >= 0 && s.length >= 0 && s.offset <= int64(at) && s.length <= int64(at)-s.offset {
+			binary.LittleEndian.PutUint64(e[24:], xxhash.Sum64(data[s.offset:s.offset+s.length]))
+		}
+	}
+	binary.LittleEndian.PutUint64(f[8:], xxhash.Sum64(table))
+	fixFooter(data)
+}
+
+// exercise calls everything on a segment that may be damaged; nothing may
+// panic or go on for ever. What works on whole bitmaps is called only after Verify found no damage.
+func exercise(t testing.TB, r *Reader) {
+	sound := r.Verify() == nil
+	var buf []byte
+	for row := range Row(r.Rows() + 1) {
+		buf, _ = r.AppendDocument(buf[:0], row)
+		r.RowOf(r.DocID(row))
+		r.Lookup(r.ExternalID(row))
+		r.WordCount(FieldID(row%12), row)
+	}
+	posting := func(p Posting) {
+		var dst []uint16
+		for i := range min(p.Fields(), 20) {
+			f := p.Field(i)
+			p.Find(f.ID())
+			reader := f.Positions()
+			for row := range Row(r.Rows() + 1) {
+				dst = reader.Append(dst[:0], row)
+			}
+			reader.Append(dst[:0], 0)
+			if sound {
+				f.AddRows(roaring.New())
+			}
+		}
+		if sound {
+			p.Rows()
+			p.AddRows(roaring.New())
+		}
+	}
+	it := r.Terms(nil, nil, &edgeBudget{left: 20000})
+	for n := 0; n < 2000 && it.Next(); n++ {
+		posting(it.Posting())
+		r.Term(it.Word())
+	}
+	_ = it.Err()
+	for _, p := range []string{"a", "b", "aa", "é", "日", "aaaa"} {
+		if x, ok := r.Prefix([]byte(p)); ok {
+			posting(x)
+		}
+	}
+	for _, f := range r.ColumnFields() {
+		c := r.Column(f)
+		c.SearchNumber(1)
+		c.SearchString([]byte("b"))
+		for ord := range min(c.Numbers(), 100) {
+			c.NumberCount(ord)
+		}
+		for ord := range min(c.Strings(), 100) {
+			c.StringCount(ord)
+			c.String(ord)
+			c.Original(ord)
+		}
+		var ords []uint32
+		for row := range Row(r.Rows() + 1) {
+			ords = c.RowNumbers(ords[:0], row)
+			ords = c.RowStrings(ords[:0], row)
+		}
+		if sound {
+			c.Null()
+			c.Empty()
+			c.AddNumberRows(roaring.New(), 0, c.Numbers())
+			c.AddStringRows(roaring.New(), 0, c.Strings())
+		}
+	}
+	if g := r.Geo(); g != nil {
+		g.AddRowsInCap(roaring.New(), 1, 2, 1e6)
+		g.AddRowsInBox(roaring.New(), 50, 10, -50, -10)
+		g.Point(3)
+	}
+	if sound {
+		for f := range FieldID(12) {
+			r.Present(f)
+		}
+		fs := vfs.NewMem()
+		if _, err := Merge(context.Background(), fs, "merged.seg", []Live{{Reader: r, Deleted: roaring.BitmapOf(0, 3)}}, MergeOptions{Prefixes: true}); err != nil {
+			t.Fatalf("a segment that Verify found sound cannot be merged: %v", err)
+		}
+		m, err := Open(fs, "merged.seg")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		if err := m.Verify(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func oneFile(t testing.TB, data []byte) vfs.FS {
+	fs := vfs.NewMem()
+	f, err := fs.Create("x.seg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return fs
+}
+
+// damage changes a copy of the base segment as edits say: 4 bytes each, 3 of
+// offset and the one to write; the first byte cuts the file when it is odd.
+func damage(edits []byte) []byte {
+	data := append([]byte(nil), baseSegment()...)
+	if len(edits) == 0 {
+		return data
+	}
+	cut := edits[0]&1 != 0
+	for e := edits[1:]; len(e) >= 4; e = e[4:] {
+		at := int(uint32(e[0])|uint32(e[1])<<8|uint32(e[2])<<16) % len(data)
+		if cut {
+			data = append(data[:at:at], data[len(data)-footerBytes:]...)
+			break
+		}
+		data[at] = e[3]
+	}
+	fixChecksums(data)
+	return data
+}
+
+func FuzzDamage(f *testing.F) {
+	data := baseSegment()
+	for _, s := range []tag{tagDocs, tagDocIndex, tagDicts, tagMeta, tagDocIDs, tagExternalIDs, tagIDHash, tagPostings, tagTerms,
+		tagPrefixPosts, tagPrefixes, tagPresence, tagWordCounts, tagColumns, tagColumnDir, tagGeo} {
+		at := sectionOf(data, s).offset
+		f.Add([]byte{0, byte(at), byte(at >> 8), byte(at >> 16), 0xff})
+		f.Add([]byte{0, byte(at + 9), byte(at >> 8), byte(at >> 16), 0x80})
+	}
+	f.Add([]byte{1, 200, 5, 0, 0})
+	f.Fuzz(func(t *testing.T, edits []byte) {
+		if r, err := openBytes(t, damage(edits)); err == nil {
+			exercise(t, r)
+			_ = Inspect(io.Discard, oneFile(t, r.data), "x.seg")
+			r.Close()
+		} else if !apierr.IsCorruption(err) {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestHostileBytesNeitherPanicNorHang(t *testing.T) {
+	rng := testRand(t)
+	data := baseSegment()
+	_, sections, _ := parseContainer("x.seg", data)
+	opened, sound := 0, 0
+	for i := range 500 {
+		s := sections[rng.IntN(len(sections))]
+		edits := []byte{0}
+		for range 1 + rng.IntN(3) {
+			at := s.offset + rng.Int64N(s.length)
+			if rng.IntN(3) == 0 {
+				at = s.offset + rng.Int64N(min(s.length, 64))
+			}
+			v := byte(rng.IntN(256))
+			if rng.IntN(2) == 0 {
+				v = data[at] ^ 1<<rng.IntN(8)
+			}
+			edits = append(edits, byte(at), byte(at>>8), byte(at>>16), v)
+		}
+		r, err := openBytes(t, damage(edits))
+		if err != nil {
+			if !apierr.IsCorruption(err) {
+				t.Fatal(err)
+			}
+			continue
+		}
+		opened++
+		if r.Verify() == nil {
+			sound++
+		}
+		exercise(t, r)
+		if i%8 == 0 {
+			_ = Inspect(io.Discard, oneFile(t, r.data), "x.seg")
+		}
+		r.Close()
+	}
+	t.Logf("%d opened, %d of them sound", opened, sound)
+}

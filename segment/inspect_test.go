@@ -1,0 +1,104 @@
+package segment
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"testing"
+
+	"svc/internal/apierr"
+	"svc/internal/vfs"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// fixedSegment writes a small segment with something in every section.
+func fixedSegment(t testing.TB, fs vfs.FS, name string) {
+	t.Helper()
+	b := NewBuilder(BuilderOptions{Columns: []FieldID{9}, Prefixes: true})
+	b.StartDoc(3, []byte("k1"), []byte(`{"id":"k1","title":"Red cat","tags":["a","B"],"price":3}`))
+	for f := range FieldID(4) {
+		b.Present(f)
+	}
+	b.Word(0, []byte("k1"), 0)
+	b.Word(1, []byte("red"), 0)
+	b.Word(1, []byte("cat"), 1)
+	b.Word(2, []byte("a"), 0)
+	b.Word(2, []byte("b"), 8)
+	b.WordCount(0, 1)
+	b.WordCount(1, 2)
+	b.WordCount(2, 40)
+	b.String(2, []byte("a"), []byte("a"))
+	b.String(2, []byte("b"), []byte("B"))
+	b.Number(3, 3)
+	b.Geo(48.8566, 2.3522)
+	b.EndDoc()
+	b.StartDoc(5, []byte("k2"), []byte(`{"id":"k2","title":"cat cat","tags":[],"price":null}`))
+	for f := range FieldID(4) {
+		b.Present(f)
+	}
+	b.Word(0, []byte("k2"), 0)
+	b.Word(1, []byte("cat"), 0)
+	b.Word(1, []byte("cat"), 1000)
+	b.WordCount(1, 2)
+	b.Empty(2)
+	b.Null(3)
+	b.EndDoc()
+	b.StartDoc(6, []byte("k3"), []byte(`{"id":"k3"}`))
+	b.Present(0)
+	b.Word(0, []byte("k3"), 0)
+	b.Number(3, -1.5)
+	b.Geo(-33.8688, 151.2093)
+	b.EndDoc()
+	for i := range 40 { // a prefix with enough words
+		if i == 0 {
+			b.StartDoc(8, []byte("k4"), []byte(`{}`))
+		}
+		b.Word(FieldID(i%9), []byte{'z', byte('a' + i/26), byte('a' + i%26)}, uint16(i))
+	}
+	b.EndDoc()
+	if _, err := b.Write(fs, name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestInspectPrintsEveryByteOfASmallSegment(t *testing.T) {
+	fs := vfs.NewMem()
+	fixedSegment(t, fs, "small.seg")
+	var got bytes.Buffer
+	if err := Inspect(&got, fs, "small.seg"); err != nil {
+		t.Fatal(err)
+	}
+	const golden = "testdata/inspect.txt"
+	if *update {
+		if err := os.MkdirAll("testdata", 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(golden, got.Bytes(), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got.Bytes(), want) {
+		t.Errorf("the print differs from %s (write it anew with -update, and review the difference):\n%s", golden, got.Bytes())
+	}
+}
+
+func TestInspectOfDamagePrintsTheRest(t *testing.T) {
+	fs := vfs.NewMem()
+	fixedSegment(t, fs, "small.seg")
+	data := readFile(t, fs, "small.seg")
+	data[sectionOf(data, tagDocIDs).offset] ^= 1
+	var got bytes.Buffer
+	if err := Inspect(&got, oneFile(t, data), "x.seg"); !apierr.IsCorruption(err) {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"section dids, 16 bytes, CHECKSUM WRONG", `row 0: "k1"`} {
+		if !bytes.Contains(got.Bytes(), []byte(want)) {
+			t.Errorf("%q is missing in\n%s", want, got.Bytes())
+		}
+	}
+}
