@@ -129,8 +129,7 @@ func AppendNumber(dst, number []byte) []byte {
 	return dst
 }
 
-// appendNumber appends the text of a JSON number as it is indexed (text.md 10
-// of the behaviour notes): an integer of 64 bits in its digits, any other number in
+// appendNumber appends the text of a JSON number as it is indexed: an integer of 64 bits in its digits, any other number in
 // its shortest decimal form, with an exponent below 1e-5 and from 1e16.
 func appendNumber(dst, number []byte) (text []byte, value float64) {
 	if isInteger(number) {

@@ -86,8 +86,8 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// positions gives words positions by the rules of the behaviour notes, text.md 9 and 10, for text
-// in which only blanks separate.
+// positions gives words positions by the rules of indexing, for text in which only blanks separate:
+// each word one on, and eight on with each visit of the path after the first.
 type positions struct {
 	recorder
 	visited []bool

@@ -50,12 +50,6 @@ func shared(rows, among *roaring.Bitmap) *roaring.Bitmap {
 	return roaring.And(rows, among)
 }
 
-func allRows(s segment.Live) *roaring.Bitmap {
-	all := roaring.New()
-	all.AddRange(0, uint64(s.Rows()))
-	return all
-}
-
 // nothing matches no row: the field is declared, but no document has it.
 type nothing struct{}
 

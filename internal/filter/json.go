@@ -95,8 +95,6 @@ func describe(tree any) string {
 		return "a boolean"
 	case float64:
 		return "a number"
-	case map[string]any:
-		return "an object"
 	}
-	return "something else"
+	return "an object"
 }

@@ -229,6 +229,9 @@ func TestApply(t *testing.T) {
 		{"chat", []step{
 			{`{"searchParameters":{"limit":4,"sort":["price:asc"]}}`, `{"description":"","documentTemplate":` + string(encode(defaultTemplate)) + `,"documentTemplateMaxBytes":400,"searchParameters":{"limit":4,"sort":["price:asc"]}}`},
 			{`{"documentTemplate":"{{ doc.name"}`, "invalid_chat_setting_document_template"},
+			{`{"documentTemplateMaxBytes":0}`, "invalid_settings_embedders"},
+			{`{"searchParameters":{"rankingScoreThreshold":0.5,"matchingStrategy":"all","attributesToSearchOn":[],"distinct":"x"},"description":"d"}`, `{"description":"d","documentTemplate":` + string(encode(defaultTemplate)) + `,"documentTemplateMaxBytes":400,"searchParameters":{"limit":4,"sort":["price:asc"],"distinct":"x","matchingStrategy":"all","attributesToSearchOn":[],"rankingScoreThreshold":0.5}}`},
+			{`{"description":null,"searchParameters":{"rankingScoreThreshold":null,"matchingStrategy":null,"attributesToSearchOn":null,"distinct":null}}`, `{"description":"","documentTemplate":` + string(encode(defaultTemplate)) + `,"documentTemplateMaxBytes":400,"searchParameters":{"limit":4,"sort":["price:asc"]}}`},
 			{`{"documentTemplate":"t","searchParameters":{"limit":null,"hybrid":{"embedder":"e"}}}`, `{"description":"","documentTemplate":"t","documentTemplateMaxBytes":400,"searchParameters":{"hybrid":{"semanticRatio":0.5,"embedder":"e"},"sort":["price:asc"]}}`},
 		}},
 	}
@@ -260,6 +263,85 @@ func TestApply(t *testing.T) {
 				t.Errorf("%s %s: decoded settings differ", test.route, step.body)
 			}
 		}
+	}
+}
+
+// TestEmbedderFeatures checks what only the experimental features open.
+func TestEmbedderFeatures(t *testing.T) {
+	rest := `"source":"rest","url":"http://localhost:1","response":{"out":"{{embedding}}"},"dimensions":4`
+	fragments := `{` + rest + `,"request":{"in":"{{fragment}}"},"indexingFragments":{"x":{"value":{"a":["{{doc.x}}"]}}},"searchFragments":{"q":{"value":"{{q}}"}}}`
+	part := `{"source":"ollama","model":"m","url":"http://localhost:1/api/embed"}`
+	tests := []struct {
+		body, want string // want: GET, or an error code, with "task " before it when only the merged settings show it
+	}{
+		{`{"e":` + fragments + `}`, `{"e":{"source":"rest","dimensions":4,"url":"http://localhost:1","request":{"in":"{{fragment}}"},"response":{"out":"{{embedding}}"},` +
+			`"headers":{},"indexingFragments":{"x":{"value":{"a":["{{doc.x}}"]}}},"searchFragments":{"q":{"value":"{{q}}"}}}}`},
+		{`{"e":{` + rest + `,"request":{"in":"{{text}}"},"indexingFragments":{"x":{"value":1}},"searchFragments":{"q":{"value":"{{q}}"}}}}`, "vector_embedding_error"},
+		{`{"e":{` + rest + `,"request":{"in":"{{fragment}}"}}}`, "task vector_embedding_error"},
+		{`{"e":{` + rest + `,"request":{"in":"{{fragment}}"},"indexingFragments":{"x":{"value":1}}}}`, "task vector_embedding_error"},
+		{`{"e":{` + rest + `,"request":{"in":"{{fragment}}"},"indexingFragments":{"x":{"value":"{{doc.x"}}}}`, "vector_embedding_error"},
+		{`{"e":{` + rest + `,"request":{"in":"{{fragment}}"},"indexingFragments":{"x":{"value":{"a":["{% if"]}}}}}`, "vector_embedding_error"},
+		{`{"e":{` + rest + `,"request":{"in":"{{fragment}}"},"indexingFragments":{"x":{}}}}`, "invalid_settings_embedders"},
+		{`{"e":{` + rest + `,"request":{"in":"{{fragment}}"},"indexingFragments":{"x":{"value":1,"y":2}}}}`, "invalid_settings_embedders"},
+		{`{"e":{` + rest + `,"request":{"in":"{{fragment}}"},"indexingFragments":{"x":{"value":1}},"documentTemplate":"t"}}`, "vector_embedding_error"},
+		{`{"e":{"source":"composite","searchEmbedder":` + part + `,"indexingEmbedder":` + part + `}}`,
+			`{"e":{"source":"composite","searchEmbedder":{"source":"ollama","model":"m","url":"http://localhost:1/api/embed"},` +
+				`"indexingEmbedder":{"source":"ollama","model":"m","documentTemplate":` + string(encode(defaultTemplate)) + `,"documentTemplateMaxBytes":400,"url":"http://localhost:1/api/embed"}}}`},
+		{`{"e":{"source":"composite","searchEmbedder":` + part + `}}`, "invalid_settings_embedders"},
+		{`{"e":{"source":"composite","searchEmbedder":` + part + `,"indexingEmbedder":{"model":"m"}}}`, "invalid_settings_embedders"},
+		{`{"e":{"source":"composite","searchEmbedder":` + part + `,"indexingEmbedder":{"source":"userProvided","dimensions":2}}}`, "invalid_settings_embedders"},
+		{`{"e":{"source":"composite","searchEmbedder":{"source":"openAi","documentTemplate":"t"},"indexingEmbedder":` + part + `}}`, "invalid_settings_embedders"},
+		{`{"e":{"source":"composite","searchEmbedder":` + part + `,"indexingEmbedder":{"source":"openAi","binaryQuantized":true}}}`, "invalid_settings_embedders"},
+		{`{"e":{"source":"ollama","model":"m","url":"http://localhost:1/other"}}`, "task vector_embedding_error"},
+		{`{"e":{"model":"text-embedding-3-large","dimensions":3073}}`, "task invalid_settings_embedders"},
+		{`{"e":{"source":"huggingFace"}}`, `{"e":{"source":"huggingFace","model":"BAAI/bge-base-en-v1.5","revision":"617ca489d9e86b49b8167676d8220688b99db36e",` +
+			`"pooling":"useModel","documentTemplate":` + string(encode(defaultTemplate)) + `,"documentTemplateMaxBytes":400}}`},
+	}
+	for _, test := range tests {
+		where := ""
+		u, err := ParseOne("embedders", []byte(test.body), allFeatures)
+		var s *Settings
+		if err == nil {
+			where = "task "
+			s, err = Default().Apply(u)
+		}
+		var got string
+		if err != nil {
+			got = where + string(apierr.From(err).Code)
+		} else {
+			b, _ := s.One("embedders")
+			got = string(b)
+			if decoded, err := Decode(s.Encode()); err != nil || !bytes.Equal(decoded.Encode(), s.Encode()) {
+				t.Errorf("%s: encoded %s, %v", test.body, s.Encode(), err)
+			}
+		}
+		if got != test.want {
+			t.Errorf("%s: got %s (%v), want %s", test.body, got, err, test.want)
+		}
+	}
+}
+
+func TestResetOne(t *testing.T) {
+	s := mustApply(t, Default(), `{"stopWords":["a"],"dictionary":["b"]}`)
+	for route := range Routes() {
+		if ResetOne(route).Empty() {
+			t.Errorf("%s: nothing is reset", route)
+		}
+	}
+	next, err := s.Apply(ResetOne("stop-words"))
+	if err != nil || len(next.StopWords) != 0 || len(next.Dictionary) != 1 {
+		t.Errorf("got %v and %v, %v", next.StopWords, next.Dictionary, err)
+	}
+	next, err = s.Apply(ResetAll())
+	if err != nil || !bytes.Equal(next.Encode(), Default().Encode()) {
+		t.Errorf("got %s, %v", next.Encode(), err)
+	}
+}
+
+func TestFacetOrder(t *testing.T) {
+	f := mustApply(t, Default(), `{"faceting":{"sortFacetValuesBy":{"*":"count","a":"alpha"}}}`).Faceting
+	if f.Order("a") != Alpha || f.Order("b") != Count || (&Default().Faceting).Order("a") != Alpha {
+		t.Errorf("orders are %v and %v", f.Order("a"), f.Order("b"))
 	}
 }
 
