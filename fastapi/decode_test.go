@@ -304,7 +304,7 @@ func TestDecodeSearch(t *testing.T) {
 	want := newSearchInput()
 	page, hits, distinct, threshold := 2, 3, "kind", 0.25
 	r := &want.Search
-	r.Query, r.HasQuery, r.Offset, r.Limit, r.Page, r.HitsPerPage = "last", true, 1, int(^uint(0)>>1), &page, &hits
+	r.Query, r.Offset, r.Limit, r.Page, r.HitsPerPage = "last", 1, int(^uint(0)>>1), &page, &hits
 	r.AttributesToRetrieve, r.Sort, r.Facets, r.Distinct = []string{"id", "a,b"}, []string{"grams:desc"}, []string{}, &distinct
 	r.Strategy, r.Locales, r.RankingScoreThreshold, r.CropMarker, r.ShowRankingScore = query.All, []string{"eng"}, &threshold, "", true
 	if !reflect.DeepEqual(got, want) {

@@ -39,7 +39,7 @@ func newSearchInput() searchInput {
 // narrowing are the parameters that choose documents; a facet search has them too.
 var narrowing = []param[searchInput]{
 	{name: "q", code: "invalid_search_q", kind: textual, null: true, set: func(r *searchInput, a *arg) error {
-		r.Search.Query, r.Search.HasQuery = a.text, true
+		r.Search.Query = a.text
 		return nil
 	}},
 	{name: "filter", code: "invalid_search_filter", kind: raw, null: true, set: func(r *searchInput, a *arg) error {

@@ -138,9 +138,12 @@ func eachFile(t *testing.T, f func(pkg, file string, parsed *ast.File)) {
 			return err
 		}
 		rel = filepath.ToSlash(rel)
-		parsed, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		parsed, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution|parser.ParseComments)
 		if err != nil {
 			return err
+		}
+		if ignored(parsed) {
+			return nil
 		}
 		files++
 		f(path.Dir(rel), rel, parsed)
@@ -152,4 +155,17 @@ func eachFile(t *testing.T, f func(pkg, file string, parsed *ast.File)) {
 	if files < 20 {
 		t.Fatalf("only %d files found: is the root wrong?", files)
 	}
+}
+
+// ignored reports whether a file is a program that go generate runs, and no
+// part of its package.
+func ignored(f *ast.File) bool {
+	for _, group := range f.Comments {
+		for _, c := range group.List {
+			if group.Pos() < f.Package && c.Text == "//go:build ignore" {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -1,0 +1,135 @@
+package search
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"svc/internal/apierr"
+	"svc/internal/index"
+	"svc/internal/query"
+	"svc/internal/rank"
+	"svc/internal/settings"
+	"svc/internal/text"
+)
+
+// FacetSearch appends the response body to dst: the values of a facet that
+// begin as the facet query does, a few typos allowed, among the candidates of
+// a search.
+func FacetSearch(ctx context.Context, dst []byte, v *index.View, r *FacetRequest) ([]byte, error) {
+	start := time.Now()
+	info := v.Fields.InfoOf(r.FacetName)
+	if !v.Settings.FacetSearch {
+		return nil, apierr.New("facet_search_disabled", "Facet search is disabled on index `%s`. Set `facetSearch` to true in its settings first.", v.UID)
+	}
+	if !info.FacetSearch {
+		return nil, apierr.New("invalid_facet_search_facet_name", "Attribute %q cannot be searched as a facet. Add it to the index's filterable attributes with facet search on.", r.FacetName)
+	}
+	rows, err := universe(v, r.Search.Filter, "invalid_search_filter", r.Search.Contains)
+	if err != nil {
+		return nil, err
+	}
+	if r.Search.Query != "" {
+		limit := 20
+		if r.Exhaustive {
+			limit = 0
+		}
+		result, err := rank.Search(ctx, rankIndex(v), &rank.Request{
+			Universe:   rows,
+			Query:      r.Search.Query,
+			Strategy:   r.Search.Strategy,
+			Locales:    r.Search.Locales,
+			SearchOn:   r.Search.SearchOn,
+			Limit:      limit,
+			Exhaustive: r.Exhaustive,
+			MaxTotal:   v.Settings.Pagination.MaxTotalHits,
+			Threshold:  r.Search.RankingScoreThreshold,
+			Deadline:   start.Add(cutoff(v)),
+		})
+		if err != nil {
+			return nil, err
+		}
+		rows = result.Candidates
+	}
+
+	var found []facetValue
+	var match func(value string) bool
+	if r.FacetQuery != nil {
+		match = facetMatcher(v, r)
+	}
+	if id, ok := v.Fields.ID(r.FacetName); ok {
+		var counts columnCounts
+		for i, s := range v.Segments {
+			c := s.Column(id)
+			if c == nil || rows[i].IsEmpty() {
+				continue
+			}
+			counts.count(c, rows[i], s.Rows())
+			for ord, n := range counts.strings {
+				if n == 0 || (match != nil && !match(string(c.String(ord)))) {
+					continue
+				}
+				found = append(found, facetValue{key: c.String(ord), shown: c.Original(ord), count: int(n), first: firstDocument(s, c, ord)})
+			}
+		}
+	}
+	found = mergeValues(found)
+	if v.Settings.Faceting.Order(r.FacetName) == settings.Count {
+		slices.SortFunc(found, func(a, b facetValue) int {
+			if a.count != b.count {
+				return b.count - a.count
+			}
+			return bytes.Compare(b.shown, a.shown)
+		})
+	}
+	found = found[:min(len(found), v.Settings.Faceting.MaxValuesPerFacet)]
+
+	dst = append(dst, `{"facetHits":[`...)
+	for i, f := range found {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `{"value":`...)
+		dst = appendString(dst, string(f.shown))
+		dst = append(dst, `,"count":`...)
+		dst = strconv.AppendInt(dst, int64(f.count), 10)
+		dst = append(dst, '}')
+	}
+	dst = append(dst, `],"facetQuery":`...)
+	if r.FacetQuery == nil {
+		dst = append(dst, "null"...)
+	} else {
+		dst = appendString(dst, *r.FacetQuery)
+	}
+	dst = append(dst, `,"processingTimeMs":`...)
+	dst = strconv.AppendInt(dst, time.Since(start).Milliseconds(), 10)
+	return append(dst, '}'), nil
+}
+
+// facetMatcher returns the test of a normalised value against the facet query
+// (the index's typo settings apply, lengths counted in bytes).
+func facetMatcher(v *index.View, r *FacetRequest) func(string) bool {
+	asked := text.FacetSearchKey(*r.FacetQuery, r.Search.Locales)
+	fold := func(value string) string { return text.FacetSearchKey(value, r.Search.Locales) }
+	t := v.Settings.TypoTolerance
+	if slices.ContainsFunc(t.DisableOnWords, func(w string) bool { return text.Fold(w) == asked }) {
+		return func(value string) bool { return fold(value) == asked }
+	}
+	budget := 0
+	if t.Enabled && !slices.Contains(t.DisableOnAttributes, r.FacetName) {
+		switch {
+		case len(asked) >= int(t.TwoTypos):
+			budget = 2
+		case len(asked) >= int(t.OneTypo):
+			budget = 1
+		}
+	}
+	if budget == 0 {
+		return func(value string) bool { return strings.HasPrefix(fold(value), asked) }
+	}
+	runes := []rune(asked)
+	return func(value string) bool { return query.PrefixDistance(runes, fold(value), budget) <= budget }
+}

@@ -1,0 +1,258 @@
+package search
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/apierr"
+	"svc/internal/index"
+	"svc/internal/settings"
+	"svc/segment"
+)
+
+// facetValue is one value of a facet and how many candidates have it. The same
+// value of several segments is one facetValue.
+type facetValue struct {
+	key   []byte // normalised; of a number its shown text
+	shown []byte
+	count int
+	first func() segment.DocID // the lowest document that has the value; nil for numbers
+}
+
+// facet is the distribution of one field.
+type facet struct {
+	name     string
+	values   []facetValue
+	min, max float64
+	numbers  bool // min and max are set
+}
+
+// facetField is a field to count and the order its values come in.
+type facetField struct {
+	id      segment.FieldID
+	name    string
+	byCount bool
+}
+
+// facetFields resolves the facets parameter: `*` is every filterable field,
+// a name is that field and those below it. Fields that no document ever had
+// are left out. The order of values is looked up under the name that was asked.
+func facetFields(v *index.View, names []string) ([]facetField, error) {
+	if slices.Contains(names, "*") {
+		names = []string{"*"}
+	}
+	for _, name := range names {
+		if info := v.Fields.InfoOf(name); name != "*" && !info.Filters() {
+			return nil, apierr.New("invalid_search_facets", "Attribute %q cannot be a facet. Add it to the index's filterable attributes first.", name)
+		}
+	}
+	var found []facetField
+	for i := range v.Fields.Len() {
+		id := segment.FieldID(i)
+		info := v.Fields.Info(id)
+		if !info.Filters() {
+			continue
+		}
+		for _, name := range names {
+			if name == "*" || covers(name, info.Name) {
+				found = append(found, facetField{id, info.Name, v.Settings.Faceting.Order(name) == settings.Count})
+				break
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b facetField) int { return bytes.Compare([]byte(a.name), []byte(b.name)) })
+	return found, nil
+}
+
+// covers reports whether path is the field name or stands below it.
+func covers(name, path string) bool {
+	return len(path) >= len(name) && path[:len(name)] == name && (len(path) == len(name) || path[len(name)] == '.')
+}
+
+// distribution counts the values of the asked facets among the candidates.
+func distribution(ctx context.Context, v *index.View, candidates []*roaring.Bitmap, names []string) ([]facet, error) {
+	fields, err := facetFields(v, names)
+	if err != nil {
+		return nil, err
+	}
+	limit := v.Settings.Faceting.MaxValuesPerFacet
+	facets := make([]facet, 0, len(fields))
+	for _, field := range fields {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		f := facet{name: field.name}
+		var counts columnCounts
+		var numbers []facetValue
+		var strs []facetValue
+		for i, s := range v.Segments {
+			c := s.Column(field.id)
+			if c == nil || candidates[i].IsEmpty() {
+				continue
+			}
+			counts.count(c, candidates[i], s.Rows())
+			for ord, n := range counts.numbers {
+				if n == 0 {
+					continue
+				}
+				x := c.Number(ord)
+				f.addNumber(x)
+				numbers = append(numbers, facetValue{shown: strconv.AppendFloat(nil, x, 'f', -1, 64), count: int(n)})
+			}
+			for ord, n := range counts.strings {
+				if n == 0 {
+					continue
+				}
+				strs = append(strs, facetValue{key: c.String(ord), shown: c.Original(ord), count: int(n), first: firstDocument(s, c, ord)})
+			}
+		}
+		for i := range numbers {
+			numbers[i].key = numbers[i].shown
+		}
+		f.values = topValues(mergeValues(append(numbers, strs...)), limit, field.byCount)
+		facets = append(facets, f)
+	}
+	return facets, nil
+}
+
+func (f *facet) addNumber(x float64) {
+	if !f.numbers {
+		f.numbers, f.min, f.max = true, x, x
+		return
+	}
+	f.min, f.max = math.Min(f.min, x), math.Max(f.max, x)
+}
+
+// columnCounts counts how many rows have each ordinal of a column.
+type columnCounts struct {
+	numbers, strings []uint32
+	scratch          []uint32
+	rows             []uint32
+}
+
+// count fills the counts for the rows. Where the rows are the whole segment
+// the column knows them; where a column has few values, intersecting their row
+// sets costs less than walking the rows.
+func (k *columnCounts) count(c *segment.Column, rows *roaring.Bitmap, segmentRows int) {
+	k.numbers = resized(k.numbers, c.Numbers())
+	k.strings = resized(k.strings, c.Strings())
+	n := int(rows.GetCardinality())
+	if n == segmentRows {
+		for ord := range k.numbers {
+			k.numbers[ord] = uint32(c.NumberCount(ord))
+		}
+		for ord := range k.strings {
+			k.strings[ord] = uint32(c.StringCount(ord))
+		}
+		return
+	}
+	it := rows.ManyIterator()
+	if k.rows == nil {
+		k.rows = make([]uint32, 256)
+	}
+	for {
+		got := it.NextMany(k.rows)
+		if got == 0 {
+			return
+		}
+		for _, row := range k.rows[:got] {
+			k.scratch = c.RowNumbers(k.scratch[:0], segment.Row(row))
+			for _, ord := range k.scratch {
+				k.numbers[ord]++
+			}
+			k.scratch = c.RowStrings(k.scratch[:0], segment.Row(row))
+			for _, ord := range k.scratch {
+				k.strings[ord]++
+			}
+		}
+	}
+}
+
+func resized(s []uint32, n int) []uint32 {
+	if cap(s) < n {
+		return make([]uint32, n)
+	}
+	s = s[:n]
+	clear(s)
+	return s
+}
+
+// firstDocument returns what finds the lowest document with a string of a column.
+func firstDocument(s segment.Live, c *segment.Column, ord int) func() segment.DocID {
+	return func() segment.DocID {
+		rows := roaring.New()
+		c.AddStringRows(rows, ord, ord+1)
+		return s.DocID(segment.Row(rows.Minimum()))
+	}
+}
+
+// mergeValues sums values with equal keys; the spelling of the lowest document
+// is shown. The result is in ascending order of key.
+func mergeValues(values []facetValue) []facetValue {
+	slices.SortFunc(values, func(a, b facetValue) int { return bytes.Compare(a.key, b.key) })
+	merged := values[:0]
+	for _, v := range values {
+		if last := len(merged) - 1; last >= 0 && bytes.Equal(merged[last].key, v.key) {
+			merged[last].count += v.count
+			if m := &merged[last]; v.first != nil && m.first != nil && !bytes.Equal(v.shown, m.shown) && v.first() < m.first() {
+				m.shown, m.first = v.shown, v.first
+			}
+			continue
+		}
+		merged = append(merged, v)
+	}
+	return merged
+}
+
+// topValues keeps the first limit values of a list in key order: by key, or
+// the largest counts first.
+func topValues(values []facetValue, limit int, byCount bool) []facetValue {
+	if byCount {
+		slices.SortStableFunc(values, func(a, b facetValue) int { return b.count - a.count })
+	}
+	return values[:min(limit, len(values))]
+}
+
+// appendDistribution appends the members facetDistribution and facetStats of a response.
+func appendDistribution(dst []byte, facets []facet) []byte {
+	dst = append(dst, `,"facetDistribution":{`...)
+	for i, f := range facets {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendString(dst, f.name)
+		dst = append(dst, ':', '{')
+		for j, v := range f.values {
+			if j > 0 {
+				dst = append(dst, ',')
+			}
+			dst = appendString(dst, string(v.shown))
+			dst = append(dst, ':')
+			dst = strconv.AppendInt(dst, int64(v.count), 10)
+		}
+		dst = append(dst, '}')
+	}
+	dst = append(dst, `},"facetStats":{`...)
+	first := true
+	for _, f := range facets {
+		if !f.numbers {
+			continue
+		}
+		if !first {
+			dst = append(dst, ',')
+		}
+		first = false
+		dst = appendString(dst, f.name)
+		dst = append(dst, `:{"min":`...)
+		dst = appendFloat(dst, f.min)
+		dst = append(dst, `,"max":`...)
+		dst = appendFloat(dst, f.max)
+		dst = append(dst, '}')
+	}
+	return append(dst, '}')
+}

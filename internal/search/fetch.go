@@ -1,0 +1,161 @@
+package search
+
+import (
+	"context"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/index"
+	"svc/internal/rank"
+	"svc/internal/settings"
+	"svc/segment"
+)
+
+// place is where a document stands.
+type place struct {
+	segment int
+	row     segment.Row
+	id      segment.DocID
+}
+
+// Fetch appends the body of a documents list ({results, offset, limit, total})
+// to dst. Documents come in the order of their ids in the index, or as sorted.
+func Fetch(ctx context.Context, dst []byte, v *index.View, r *FetchRequest) ([]byte, error) {
+	keys, err := parseSort(r.Sort, v.Fields, "invalid_document_sort")
+	if err != nil {
+		return nil, err
+	}
+	rows, err := universe(v, r.Filter, "invalid_document_filter", r.Contains)
+	if err != nil {
+		return nil, err
+	}
+	if r.IDs != nil {
+		restrict(v, rows, r.IDs)
+	}
+	total := cardinality(rows)
+	var page []place
+	if len(keys) > 0 {
+		page, err = sortedPage(ctx, v, rows, keys, r.Offset, r.Limit)
+	} else {
+		page, err = orderedPage(ctx, v, rows, r.Offset, r.Limit)
+	}
+	if err != nil {
+		return nil, err
+	}
+	dst = append(dst, `{"results":[`...)
+	shown := selection{r.Fields, r.RetrieveVectors}
+	var doc []byte
+	for i, p := range page {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if doc, err = v.Segments[p.segment].AppendDocument(doc[:0], p.row); err != nil {
+			return nil, err
+		}
+		if dst, err = shown.append(dst, doc); err != nil {
+			return nil, err
+		}
+	}
+	dst = append(dst, ']')
+	dst = appendInt(dst, `,"offset":`, r.Offset)
+	dst = appendInt(dst, `,"limit":`, r.Limit)
+	dst = appendInt(dst, `,"total":`, total)
+	return append(dst, '}'), nil
+}
+
+// AppendDocument appends the asked fields (nil: all) of one document.
+func AppendDocument(dst []byte, v *index.View, seg int, row segment.Row, fields []string, vectors bool) ([]byte, error) {
+	doc, err := v.Segments[seg].AppendDocument(nil, row)
+	if err != nil {
+		return nil, err
+	}
+	return selection{fields, vectors}.append(dst, doc)
+}
+
+// restrict leaves only the documents with one of the external ids.
+func restrict(v *index.View, rows []*roaring.Bitmap, ids []string) {
+	asked := make([]*roaring.Bitmap, len(rows))
+	for i := range asked {
+		asked[i] = roaring.New()
+	}
+	for _, id := range ids {
+		if seg, row, ok := v.Find([]byte(id)); ok {
+			asked[seg].Add(uint32(row))
+		}
+	}
+	for i := range rows {
+		rows[i].And(asked[i])
+	}
+}
+
+// orderedPage merges the segments' rows by document id and cuts out a page.
+func orderedPage(ctx context.Context, v *index.View, rows []*roaring.Bitmap, offset, limit int) ([]place, error) {
+	type cursor struct {
+		segment int
+		it      roaring.IntPeekable
+		id      segment.DocID
+	}
+	var open []*cursor
+	next := func(c *cursor) bool {
+		if !c.it.HasNext() {
+			return false
+		}
+		c.id = v.Segments[c.segment].DocID(segment.Row(c.it.PeekNext()))
+		return true
+	}
+	for i := range rows {
+		if c := (&cursor{segment: i, it: rows[i].Iterator()}); next(c) {
+			open = append(open, c)
+		}
+	}
+	if len(open) == 1 { // rows are in order already: skip by rank
+		if n := rows[open[0].segment].GetCardinality(); uint64(offset) >= n {
+			return nil, nil
+		}
+		if first, err := rows[open[0].segment].Select(uint32(offset)); err == nil {
+			open[0].it.AdvanceIfNeeded(first)
+			next(open[0])
+			offset = 0
+		}
+	}
+	var page []place
+	for n := 0; len(open) > 0 && len(page) < limit; n++ {
+		if n%4096 == 0 {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+		}
+		lowest := 0
+		for i := range open {
+			if open[i].id < open[lowest].id {
+				lowest = i
+			}
+		}
+		c := open[lowest]
+		row := segment.Row(c.it.Next())
+		if n >= offset {
+			page = append(page, place{c.segment, row, c.id})
+		}
+		if !next(c) {
+			open = append(open[:lowest], open[lowest+1:]...)
+		}
+	}
+	return page, nil
+}
+
+// sortedPage ranks the rows by the sort keys alone.
+func sortedPage(ctx context.Context, v *index.View, rows []*roaring.Bitmap, keys []rank.SortKey, offset, limit int) ([]place, error) {
+	ix := rankIndex(v)
+	onlySort := *v.Settings
+	onlySort.RankingRules = []settings.RankingRule{{Kind: settings.Sort}}
+	ix.Settings = &onlySort
+	result, err := rank.Search(ctx, ix, &rank.Request{Universe: rows, Sort: keys, Offset: offset, Limit: limit, MaxTotal: offset + limit})
+	if err != nil {
+		return nil, err
+	}
+	page := make([]place, len(result.Hits))
+	for i, h := range result.Hits {
+		page[i] = place{h.Segment, h.Row, h.ID}
+	}
+	return page, nil
+}

@@ -1,0 +1,195 @@
+package search
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"svc/internal/index"
+	"svc/internal/rank"
+	"svc/segment"
+)
+
+// Response is the answer to a search. It reads documents from its view, which
+// must be held until AppendJSON has returned.
+type Response struct {
+	view    *index.View
+	request *Request
+	result  *rank.Result
+	facets  []facet
+	start   time.Time
+	id      uuid.UUID
+
+	paged         bool // page mode: page and hitsPerPage instead of limit and offset
+	page, perPage int
+	offset, limit int // of the ranking, clamped to maxTotalHits
+
+	distanceFrom *rank.SortKey // the point whose distance hits show
+	stages       []stage
+}
+
+// stage is one entry of performanceDetails.
+type stage struct {
+	name string
+	took time.Duration
+}
+
+func (r *Response) stage(name string) {
+	if r.request.ShowPerformanceDetails {
+		took := time.Since(r.start)
+		for _, s := range r.stages {
+			took -= s.took
+		}
+		r.stages = append(r.stages, stage{name, took})
+	}
+}
+
+// paginate works out the window of ranks that is asked.
+func (r *Response) paginate() {
+	maxTotal := r.view.Settings.Pagination.MaxTotalHits
+	req := r.request
+	if req.Page == nil && req.HitsPerPage == nil {
+		r.offset = min(req.Offset, maxTotal)
+		r.limit = min(req.Limit, maxTotal-r.offset)
+		return
+	}
+	r.paged, r.page, r.perPage = true, 1, 20
+	if req.Page != nil {
+		r.page = *req.Page
+	}
+	if req.HitsPerPage != nil {
+		r.perPage = *req.HitsPerPage
+	}
+	if r.page == 0 {
+		return
+	}
+	r.offset = maxTotal
+	if r.perPage == 0 || r.page-1 <= maxTotal/r.perPage {
+		r.offset = min((r.page-1)*r.perPage, maxTotal)
+	}
+	r.limit = min(r.perPage, maxTotal-r.offset)
+}
+
+// AppendJSON appends the body of the answer to dst.
+func (r *Response) AppendJSON(dst []byte) ([]byte, error) {
+	dst = append(dst, `{"hits":[`...)
+	w := newHitWriter(r)
+	var err error
+	for i := range r.result.Hits {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if dst, err = w.append(dst, &r.result.Hits[i]); err != nil {
+			return nil, err
+		}
+	}
+	r.stage("formatting")
+	dst = append(dst, `],"query":`...)
+	dst = appendString(dst, r.request.Query)
+	dst = append(dst, `,"processingTimeMs":`...)
+	dst = strconv.AppendInt(dst, time.Since(r.start).Milliseconds(), 10)
+	if r.paged {
+		pages := 0
+		if r.perPage > 0 {
+			pages = (r.result.Total + r.perPage - 1) / r.perPage
+		}
+		dst = appendInt(dst, `,"hitsPerPage":`, r.perPage)
+		dst = appendInt(dst, `,"page":`, r.page)
+		dst = appendInt(dst, `,"totalPages":`, pages)
+		dst = appendInt(dst, `,"totalHits":`, r.result.Total)
+	} else {
+		dst = appendInt(dst, `,"limit":`, r.request.Limit)
+		dst = appendInt(dst, `,"offset":`, r.offset)
+		dst = appendInt(dst, `,"estimatedTotalHits":`, r.result.Total)
+	}
+	if r.request.Facets != nil {
+		dst = appendDistribution(dst, r.facets)
+	}
+	if r.request.ShowPerformanceDetails {
+		dst = append(dst, `,"performanceDetails":{`...)
+		for i, s := range r.stages {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = appendString(dst, s.name)
+			dst = append(dst, ':')
+			dst = appendString(dst, s.took.String())
+		}
+		dst = append(dst, '}')
+	}
+	dst = append(dst, `,"requestUid":"`...)
+	dst = append(dst, r.id.String()...)
+	return append(dst, '"', '}'), nil
+}
+
+func appendInt(dst []byte, key string, n int) []byte {
+	return strconv.AppendInt(append(dst, key...), int64(n), 10)
+}
+
+// hitWriter appends hits, reusing its buffers from one to the next.
+type hitWriter struct {
+	r      *Response
+	shown  selection
+	format *formatter // nil when the request asks for neither _formatted nor _matchesPosition
+	doc    []byte
+}
+
+func newHitWriter(r *Response) *hitWriter {
+	req := r.request
+	w := &hitWriter{r: r, shown: selection{retrievedFields(r.view.Settings.DisplayedAttributes, req.AttributesToRetrieve), req.RetrieveVectors}}
+	if len(req.AttributesToHighlight) > 0 || len(req.AttributesToCrop) > 0 || req.ShowMatchesPosition {
+		w.format = newFormatter(r.view, req, r.result.Highlights)
+	}
+	return w
+}
+
+// append appends one hit: the document's shown fields, then what the request
+// asks about it.
+func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
+	s := w.r.view.Segments[h.Segment]
+	var err error
+	if w.doc, err = s.AppendDocument(w.doc[:0], h.Row); err != nil {
+		return nil, err
+	}
+	at := len(dst)
+	if dst, err = w.shown.append(dst, w.doc); err != nil {
+		return nil, err
+	}
+	dst = dst[:len(dst)-1] // the closing brace comes back at the end
+	open := len(dst)
+	if p := w.r.distanceFrom; p != nil && bytes.Contains(dst[at:], []byte(`"_geo":`)) {
+		if g := s.Geo(); g != nil {
+			if lat, lng, ok := g.Point(h.Row); ok {
+				dst = append(dst, `,"_geoDistance":`...)
+				dst = strconv.AppendInt(dst, int64(math.Round(segment.Distance(p.Lat, p.Lng, lat, lng))), 10)
+			}
+		}
+	}
+	if w.format != nil && w.format.enabled {
+		dst = append(dst, `,"_formatted":`...)
+		if dst, err = w.format.appendFormatted(dst, w.doc); err != nil {
+			return nil, err
+		}
+	}
+	if w.r.request.ShowMatchesPosition {
+		dst = append(dst, `,"_matchesPosition":`...)
+		if dst, err = w.format.appendMatches(dst, w.doc); err != nil {
+			return nil, err
+		}
+	}
+	if w.r.request.ShowRankingScore {
+		dst = append(dst, `,"_rankingScore":`...)
+		dst = appendFloat(dst, h.Score)
+	}
+	if w.r.request.ShowRankingScoreDetails {
+		dst = append(dst, `,"_rankingScoreDetails":`...)
+		dst = append(dst, h.Details...)
+	}
+	if open == at+1 && len(dst) > open { // no field is shown: no comma after the brace
+		dst = append(dst[:open], dst[open+1:]...)
+	}
+	return append(dst, '}'), nil
+}

@@ -1,0 +1,36 @@
+package search
+
+import (
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/apierr"
+	"svc/internal/filter"
+	"svc/internal/index"
+)
+
+// universe returns, by segment, the live rows that the filter allows.
+func universe(v *index.View, f *filter.Expr, code apierr.Code, contains bool) ([]*roaring.Bitmap, error) {
+	rows := make([]*roaring.Bitmap, len(v.Segments))
+	if f == nil {
+		for i, s := range v.Segments {
+			rows[i] = s.LiveRows()
+		}
+		return rows, nil
+	}
+	bound, err := f.Bind(filter.Env{Fields: v.Fields, Code: code, Contains: contains})
+	if err != nil {
+		return nil, err
+	}
+	for i, s := range v.Segments {
+		rows[i] = bound.Rows(s)
+	}
+	return rows, nil
+}
+
+func cardinality(rows []*roaring.Bitmap) int {
+	var n uint64
+	for _, r := range rows {
+		n += r.GetCardinality()
+	}
+	return int(n)
+}
