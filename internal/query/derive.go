@@ -1,6 +1,7 @@
 package query
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -210,7 +211,11 @@ func (ix *Index) matchesAt(m *Match, level int) bool {
 func (ix *Index) prefixed(prefix string, gram bool, l *wordList) error {
 	start, end := []byte(prefix), after([]byte(prefix))
 	passes := func(word []byte) bool { return len(word) > len(prefix) && (!gram || ix.tolerates(word)) }
-	if len(prefix) > shortPrefixBytes {
+	short := len(prefix) <= shortPrefixBytes
+	if !short || gram && ix.prepared().exact != nil {
+		if short {
+			l.limit = math.MaxInt
+		}
 		w := ix.newWalk(start, end, nil)
 		for !l.full() && w.next() {
 			if passes(w.word) {

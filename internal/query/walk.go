@@ -2,6 +2,7 @@ package query
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/blevesearch/vellum"
 
@@ -89,18 +90,15 @@ func (ix *Index) newWordList(fields FieldSet, limit int) *wordList {
 
 func (l *wordList) full() bool { return len(l.words) >= l.limit }
 
-// take adds the current word of w unless it is dead.
+// take adds the current word of w unless it is dead. A word that counts in one segment
+// counts in all, whatever fields it stands in there: how documents lie in segments changes nothing.
 func (l *wordList) take(ix *Index, w *walk) {
-	live := false
+	if !slices.ContainsFunc(w.at, func(i int) bool { return isLive(ix.Segments[i], w.its[i].Posting(), l.fields) }) {
+		return
+	}
+	l.words = append(l.words, string(w.word))
 	for _, i := range w.at {
-		p := w.its[i].Posting()
-		if isLive(ix.Segments[i], p, l.fields) {
-			if !live {
-				live = true
-				l.words = append(l.words, string(w.word))
-			}
-			l.postings[i] = append(l.postings[i], p)
-		}
+		l.postings[i] = append(l.postings[i], w.its[i].Posting())
 	}
 }
 

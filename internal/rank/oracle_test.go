@@ -1,0 +1,1069 @@
+package rank
+
+import (
+	"bytes"
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+
+	"svc/internal/query"
+	"svc/internal/settings"
+	"svc/internal/text"
+	"svc/segment"
+)
+
+// oracle ranks straight from the documents, by the definitions: no postings,
+// no bitmaps, no laziness. It shares with the engine the reading of the query, the arithmetic of
+// scores and the printing of details, which have tests of their own.
+type oracle struct {
+	ix    *Index
+	docs  []*stored
+	words []string // of the dictionary, sorted
+	nodes []*onode
+	terms []query.Term
+	ranks []int
+	r     *Request
+	on    map[string]bool // searched fields
+	s     search          // rules and collector state only
+}
+
+type stored struct {
+	*document
+	at    map[string][]spot
+	count map[string]int
+}
+
+type spot struct {
+	field    string
+	position int
+}
+
+type onode struct {
+	query.Term
+	term, len, budget int
+	words             []string // of an n-gram
+	exists            bool
+	levels            [3]map[string]bool
+	phrases           [3][][]string
+}
+
+func newOracle(ix *Index, docs []*document) *oracle {
+	o := &oracle{ix: ix}
+	dictionary := map[string]bool{}
+	for _, d := range docs {
+		x := &stored{document: d, at: map[string][]spot{}, count: map[string]int{}}
+		for _, f := range d.fields() {
+			if !ix.Fields.InfoOf(f).Searchable {
+				continue
+			}
+			var p text.Positions
+			for _, v := range d.values[f] {
+				p.Visit()
+				s, ok := v.(string)
+				if !ok {
+					s = formatNumber(v.(float64))
+				}
+				ix.Analyzer.Index(&p, []byte(s), nil, func(w []byte, at uint16) {
+					x.at[string(w)] = append(x.at[string(w)], spot{f, int(at)})
+					dictionary[string(w)] = true
+				})
+			}
+			x.count[f] = p.Words()
+		}
+		o.docs = append(o.docs, x)
+	}
+	slices.SortFunc(o.docs, func(a, b *stored) int { return cmp.Compare(a.id, b.id) })
+	for w := range dictionary {
+		o.words = append(o.words, w)
+	}
+	slices.Sort(o.words)
+	return o
+}
+
+func (o *oracle) tolerant(f string) bool { return !o.ix.Fields.InfoOf(f).Exact }
+
+func (o *oracle) protected(w string) bool {
+	if !o.ix.Settings.TypoTolerance.DisableOnNumbers {
+		return false
+	}
+	return strings.IndexFunc(w, func(c rune) bool {
+		return !unicode.IsNumber(c) && (c > 127 || !unicode.IsPunct(c) && !unicode.IsSymbol(c))
+	}) < 0
+}
+
+// candidate reports whether a word may be meant by a misspelt one.
+func (o *oracle) candidate(w string) bool {
+	return !o.protected(w) && slices.ContainsFunc(o.docs, func(d *stored) bool {
+		return slices.ContainsFunc(d.at[w], func(s spot) bool { return o.tolerant(s.field) })
+	})
+}
+
+func (o *oracle) budget(w string) int {
+	t := o.ix.Settings.TypoTolerance
+	n := len([]rune(w))
+	if !t.Enabled || n < int(t.OneTypo) || slices.ContainsFunc(t.DisableOnWords, func(x string) bool { return text.Fold(x) == w }) {
+		return 0
+	}
+	if n < int(t.TwoTypos) {
+		return 1
+	}
+	return 2
+}
+
+func editDistance(a, b []rune, prefix bool) int {
+	t := make([][]int, len(b)+1)
+	best := math.MaxInt
+	for j := range t {
+		t[j] = make([]int, len(a)+1)
+		for i := range t[j] {
+			if i == 0 || j == 0 {
+				t[j][i] = i + j
+				continue
+			}
+			t[j][i] = min(t[j-1][i], t[j][i-1], t[j-1][i-1]) + 1
+			if a[i-1] == b[j-1] {
+				t[j][i] = min(t[j][i], t[j-1][i-1])
+			}
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				t[j][i] = min(t[j][i], t[j-2][i-2]+1)
+			}
+		}
+		if prefix {
+			best = min(best, t[j][len(a)])
+		}
+	}
+	return min(best, t[len(b)][len(a)])
+}
+
+func (o *oracle) derive(n *onode) {
+	for l := range n.levels {
+		n.levels[l] = map[string]bool{}
+	}
+	if n.IsPhrase() {
+		n.phrases[0] = [][]string{n.Phrase}
+		return
+	}
+	w := n.Word
+	gram := n.len > 1
+	for _, d := range o.docs {
+		for _, s := range d.at[w] {
+			n.exists = n.exists || !gram || o.tolerant(s.field) && !o.protected(w)
+		}
+	}
+	n.levels[0][w] = true
+	n.budget = o.budget(w)
+	if gram {
+		n.budget = max(0, n.budget-n.len+1)
+	}
+	if n.Prefix {
+		k := 0
+		for _, x := range o.words {
+			if x != w && strings.HasPrefix(x, w) && (!gram || o.candidate(x)) {
+				if k++; len(w) <= 4 || k <= 1000 {
+					n.levels[0][x] = true
+				}
+			}
+		}
+	}
+	q := []rune(w)
+	one, two := 0, 0
+	for _, x := range o.words {
+		if n.budget == 0 || !o.candidate(x) {
+			continue
+		}
+		r := []rune(x)
+		d := editDistance(q, r, n.Prefix)
+		same := r[0] == q[0]
+		switch {
+		case d == 1 && same && one < 150:
+			one++
+			n.levels[1][x] = true
+		case n.budget == 2 && two < 50 && (d == 1 && !same || d == 2 && same):
+			two++
+			n.levels[2][x] = true
+		}
+	}
+	syn := o.synonyms()
+	total := 0
+	for i, s := range syn[w] {
+		if i < 50 && total+len(s) <= 100 {
+			total += len(s)
+			n.phrases[0] = append(n.phrases[0], s)
+		}
+	}
+	if gram {
+		n.phrases[0] = append(n.phrases[0], syn[strings.Join(n.words, " ")]...)
+	}
+	best := 0
+	var split []string
+	for at := range w {
+		if at == 0 {
+			continue
+		}
+		c := 0
+		for _, d := range o.docs {
+			if o.phraseIn(d, []string{w[:at], w[at:]}) {
+				c++
+			}
+		}
+		if c > best {
+			best, split = c, []string{w[:at], w[at:]}
+		}
+	}
+	if split != nil && !slices.Equal(split, n.words) {
+		n.phrases[1] = [][]string{split}
+	}
+}
+
+func (o *oracle) synonyms() map[string][][]string {
+	m := map[string][][]string{}
+	read := func(s string) []string {
+		var w []string
+		for _, t := range o.ix.Analyzer.Tokens(nil, s, nil, true) {
+			if t.Kind == text.Word {
+				w = append(w, t.Form)
+			}
+		}
+		return w
+	}
+	for k, values := range o.ix.Settings.Synonyms {
+		key := strings.Join(read(k), " ")
+		for _, v := range values {
+			if w := read(v); len(w) > 0 && key != "" {
+				m[key] = append(m[key], w)
+			}
+		}
+	}
+	for k := range m {
+		slices.SortFunc(m[k], slices.Compare[[]string])
+		m[k] = slices.CompactFunc(m[k], slices.Equal[[]string])
+	}
+	return m
+}
+
+func (o *oracle) byAttribute() bool {
+	return o.ix.Settings.ProximityPrecision == settings.ByAttribute
+}
+
+// phraseIn reports whether the slots stand in a row in some field.
+func (o *oracle) phraseIn(d *stored, slots []string) bool {
+	for len(slots) > 0 && slots[0] == "" {
+		slots = slots[1:]
+	}
+	for len(slots) > 0 && slots[len(slots)-1] == "" {
+		slots = slots[:len(slots)-1]
+	}
+	if o.byAttribute() {
+		var words []string
+		for _, w := range slots {
+			if w != "" {
+				words = append(words, w)
+			}
+		}
+		for i, w := range words {
+			if len(d.at[w]) == 0 {
+				return false
+			}
+			for j := i + 1; j < len(words) && j <= i+2; j++ {
+				if !together(d.at[w], d.at[words[j]]) {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	var from func(slots []string, f string, after, reach int) bool
+	from = func(slots []string, f string, after, reach int) bool {
+		if len(slots) == 0 {
+			return true
+		}
+		if slots[0] == "" {
+			return from(slots[1:], f, after, reach+1)
+		}
+		for _, s := range d.at[slots[0]] {
+			if s.field == f && s.position > after && s.position <= after+reach && from(slots[1:], f, s.position, 1) {
+				return true
+			}
+		}
+		return false
+	}
+	for _, s := range d.at[slots[0]] {
+		if from(slots[1:], s.field, s.position, 1) {
+			return true
+		}
+	}
+	return false
+}
+
+func together(a, b []spot) bool {
+	for _, x := range a {
+		for _, y := range b {
+			if x.field == y.field && x.position != y.position {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (o *oracle) searched(f string) bool { return o.on == nil || o.on[f] }
+
+func (o *oracle) phraseMatches(d *stored, slots []string) bool {
+	for _, w := range slots {
+		if w != "" && !slices.ContainsFunc(d.at[w], func(s spot) bool { return o.searched(s.field) }) {
+			return false
+		}
+	}
+	return o.phraseIn(d, slots)
+}
+
+// level returns the best level at which a document matches a node, or −1.
+func (o *oracle) level(d *stored, n *onode) int {
+	for l := range n.levels {
+		for w := range n.levels[l] {
+			exactToo := l == 0 && n.len == 1
+			if !exactToo && o.protected(w) {
+				continue
+			}
+			for _, s := range d.at[w] {
+				if o.searched(s.field) && (exactToo || o.tolerant(s.field)) {
+					return l
+				}
+			}
+		}
+		for _, p := range n.phrases[l] {
+			if o.phraseMatches(d, p) {
+				return l
+			}
+		}
+	}
+	return -1
+}
+
+// hasWord reports whether the document has the node as it is written.
+func (o *oracle) hasWord(d *stored, n *onode) bool {
+	if n.IsPhrase() {
+		return o.phraseMatches(d, n.Phrase)
+	}
+	return slices.ContainsFunc(d.at[n.Word], func(s spot) bool { return o.searched(s.field) })
+}
+
+// reading is an interpretation of the query for one document.
+type reading struct {
+	nodes []*onode
+	level []int // −1: any; wordOnly
+	drops int
+	order int
+}
+
+type candidate struct {
+	d        *stored
+	readings []reading
+}
+
+func (o *oracle) rankOf(n *onode) int {
+	r := 0
+	for _, x := range o.ranks[n.term : n.term+n.len] {
+		r = max(r, x)
+	}
+	return r
+}
+
+func (o *oracle) readings(d *stored) []reading {
+	var out []reading
+	order := 0
+	var walk func(term, dropped, drops int, nodes []*onode)
+	walk = func(term, dropped, drops int, nodes []*onode) {
+		order++
+		if term == len(o.terms) {
+			r := reading{nodes: slices.Clone(nodes), drops: drops, order: order}
+			for range nodes {
+				r.level = append(r.level, -1)
+			}
+			out = append(out, r)
+			return
+		}
+		for _, n := range o.nodes {
+			if n.term == term && o.rankOf(n) >= dropped && o.level(d, n) >= 0 {
+				walk(term+n.len, dropped, drops, append(nodes, n))
+			}
+		}
+		if o.ranks[term] != query.Mandatory {
+			walk(term+1, max(dropped, o.ranks[term]), drops+1, nodes)
+		}
+	}
+	walk(0, 0, 0, nil)
+	return out
+}
+
+// rank answers a request over live documents.
+func (o *oracle) rank(r *Request) (hits []Hit, candidates []segment.DocID) {
+	o.r = r
+	o.s = search{ix: o.ix, r: r, scored: r.Scores || r.Details || r.Threshold != nil}
+	prefix := o.ix.Settings.PrefixSearch != settings.PrefixDisabled
+	terms := query.Read(o.ix.Analyzer.Tokens(nil, r.Query, nil, true), r.Query, prefix)
+	o.terms = terms.Terms
+	o.nodes, o.on = nil, nil
+	if r.SearchOn != nil && !slices.Contains(r.SearchOn, "*") && r.Query != "" {
+		o.on = map[string]bool{}
+		for _, f := range r.SearchOn {
+			o.on[f] = true
+		}
+	}
+	for i := range o.terms {
+		for n := 1; n <= 3 && i+n <= len(o.terms); n++ {
+			x := &onode{Term: o.terms[i], term: i, len: n, words: []string{o.terms[i].Word}}
+			ok := true
+			for k := i + 1; k < i+n; k++ {
+				t := o.terms[k]
+				ok = ok && !t.IsPhrase() && !o.terms[i].IsPhrase() && t.Start == o.terms[k-1].End+1
+				x.Word += t.Word
+				x.words = append(x.words, t.Word)
+				x.End, x.Prefix = t.End, t.Prefix
+			}
+			if ok && len(x.Word) <= 250 {
+				o.derive(x)
+				o.nodes = append(o.nodes, x)
+			}
+		}
+	}
+	o.ranks = o.removal()
+	if err := o.s.makeRules(len(o.terms) == 0); err != nil {
+		panic(err)
+	}
+
+	var all []*candidate
+	for _, d := range o.docs {
+		if o.negative(d, terms) {
+			continue
+		}
+		c := &candidate{d: d}
+		if len(o.terms) > 0 {
+			if c.readings = o.readings(d); len(c.readings) == 0 {
+				continue
+			}
+		}
+		all = append(all, c)
+	}
+	x := &collecting{o: o, gone: map[segment.DocID]bool{}, limit: r.Limit, skip: r.Offset}
+	if r.Exhaustive && r.Threshold != nil {
+		x.skip, x.limit = 0, r.MaxTotal
+	}
+	if x.limit > 0 {
+		x.bucket(all, 0, false, false, nil)
+	}
+	for _, c := range all {
+		if !x.gone[c.d.id] {
+			candidates = append(candidates, c.d.id)
+		}
+	}
+	if r.Distinct != "" && r.Exhaustive {
+		seen := map[any]bool{}
+		candidates = slices.DeleteFunc(candidates, func(id segment.DocID) bool { return !o.first(o.byID(id), seen) })
+	}
+	hits = x.hits
+	if r.Exhaustive && r.Threshold != nil {
+		hits = hits[min(r.Offset, len(hits)):]
+		hits = hits[:min(r.Limit, len(hits))]
+	}
+	return hits, candidates
+}
+
+func (o *oracle) byID(id segment.DocID) *stored {
+	i := slices.IndexFunc(o.docs, func(d *stored) bool { return d.id == id })
+	return o.docs[i]
+}
+
+// first reports whether no value of the distinct field was seen, and then notes them.
+func (o *oracle) first(d *stored, seen map[any]bool) bool {
+	var keys []any
+	for _, v := range d.values[o.r.Distinct] {
+		switch v := v.(type) {
+		case string:
+			if k := string(text.FacetKey(nil, []byte(v))); k != "" {
+				keys = append(keys, k)
+			}
+		default:
+			keys = append(keys, v)
+		}
+	}
+	for _, k := range keys {
+		if seen[k] {
+			return false
+		}
+	}
+	for _, k := range keys {
+		seen[k] = true
+	}
+	return true
+}
+
+func (o *oracle) negative(d *stored, t *query.Terms) bool {
+	for _, w := range t.NegativeWords {
+		if slices.ContainsFunc(d.at[w], func(s spot) bool { return o.searched(s.field) }) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(t.NegativePhrases, func(p []string) bool { return o.phraseMatches(d, p) })
+}
+
+func (o *oracle) removal() []int {
+	ranks := make([]int, len(o.terms))
+	phrase := false
+	for i, t := range o.terms {
+		phrase = phrase || t.IsPhrase()
+		switch o.r.Strategy {
+		case query.All:
+			ranks[i] = query.Mandatory
+		case query.Last:
+			ranks[i] = len(o.terms) - i
+		}
+	}
+	if o.r.Strategy == query.All {
+		return ranks
+	}
+	if o.r.Strategy == query.Frequency {
+		counts := make([]int, len(o.terms))
+		for i := range counts {
+			for _, d := range o.docs {
+				if slices.ContainsFunc(o.nodes, func(n *onode) bool {
+					return n.term <= i && i < n.term+n.len && o.level(d, n) >= 0
+				}) {
+					counts[i]++
+				}
+			}
+			if counts[i] == 0 {
+				counts[i] = math.MaxInt
+			}
+		}
+		for i := range counts {
+			higher := map[int]bool{}
+			for _, c := range counts {
+				if c > counts[i] {
+					higher[c] = true
+				}
+			}
+			ranks[i] = 1 + len(higher)
+		}
+	}
+	most := 0
+	for _, r := range ranks {
+		most = max(most, r)
+	}
+	for i, t := range o.terms {
+		if phrase && t.IsPhrase() || !phrase && ranks[i] == most {
+			ranks[i] = query.Mandatory
+		}
+	}
+	return ranks
+}
+
+// collecting is the bucket sort of the oracle.
+type collecting struct {
+	o           *oracle
+	skip, limit int
+	hits        []Hit
+	gone        map[segment.DocID]bool
+	seen        map[any]bool
+}
+
+func (x *collecting) full() bool { return len(x.hits) == x.limit }
+
+func (x *collecting) add(cs []*candidate, parts []part) {
+	r := x.o.r
+	for _, c := range cs {
+		if r.Distinct != "" {
+			if x.seen == nil {
+				x.seen = map[any]bool{}
+			}
+			if !x.o.first(c.d, x.seen) {
+				continue
+			}
+			// All others with one of its values are out.
+			for _, d := range x.o.docs {
+				if d != c.d && x.shares(c.d, d) {
+					x.gone[d.id] = true
+				}
+			}
+		}
+		if x.skip > 0 {
+			x.skip--
+			continue
+		}
+		if x.full() {
+			continue
+		}
+		h := Hit{ID: c.d.id}
+		if r.Scores {
+			h.Score = score(parts)
+		}
+		if r.Details {
+			h.Details = x.o.s.appendDetails(nil, parts)
+		}
+		x.hits = append(x.hits, h)
+	}
+}
+
+func (x *collecting) shares(a, b *stored) bool {
+	seen := map[any]bool{}
+	x.o.first(a, seen)
+	return !x.o.first(b, seen)
+}
+
+func (x *collecting) bucket(cs []*candidate, rule int, narrowed, entered bool, parts []part) {
+	o := x.o
+	if len(cs) == 0 || x.full() {
+		return
+	}
+	if len(cs) <= x.skip && o.r.Threshold == nil || rule == len(o.s.rules) || len(cs) == 1 && !o.s.scored {
+		x.add(cs, parts)
+		return
+	}
+	r := &o.s.rules[rule]
+	if r.isGraph() && r.kind != ruleWords && !entered {
+		var complete []*candidate
+		for _, c := range cs {
+			var rs []reading
+			for _, rd := range c.readings {
+				if rd.drops == 0 {
+					rs = append(rs, rd)
+				}
+			}
+			if rs != nil {
+				complete = append(complete, &candidate{c.d, rs})
+			}
+		}
+		x.bucket(complete, rule, narrowed, true, parts)
+		return
+	}
+	costs, m, values := o.judge(cs, r, narrowed)
+	order := make([]int, len(cs))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(costs[i], costs[j]) })
+	if r.isGraph() {
+		entered = true
+		narrowed = narrowed || r.kind != ruleExactAttribute
+	}
+	for i := 0; i < len(order); {
+		var sub []*candidate
+		cost := costs[order[i]]
+		j := i
+		for ; j < len(order) && costs[order[j]] == cost; j++ {
+			sub = append(sub, cs[order[j]])
+		}
+		p := part{rule: rule, kind: r.kind, rank: uint64(m - cost), ranks: uint64(m)}
+		if values != nil {
+			p.value = values[order[i]]
+		}
+		next := append(slices.Clone(parts), p)
+		if o.r.Threshold != nil && r.isGraph() && score(next) < *o.r.Threshold {
+			for _, k := range order[i:] {
+				x.gone[cs[k].d.id] = true
+			}
+			return
+		}
+		x.bucket(sub, rule+1, narrowed, entered, next)
+		if x.full() {
+			return
+		}
+		i = j
+	}
+}
+
+// judge computes the costs of documents under a rule, and narrows their readings.
+func (o *oracle) judge(cs []*candidate, r *rule, narrowed bool) (costs []int, m int, values []sortValue) {
+	costs = make([]int, len(cs))
+	covered := func(c *candidate) int { return len(o.terms) - c.readings[0].drops }
+	best := func(cost func(d *stored, rd *reading) int) {
+		for i, c := range cs {
+			costs[i] = math.MaxInt
+			var kept []reading
+			for k := range c.readings {
+				n := cost(c.d, &c.readings[k])
+				if n < costs[i] {
+					costs[i], kept = n, nil
+				}
+				if n == costs[i] {
+					kept = append(kept, c.readings[k])
+				}
+			}
+			c.readings = kept
+		}
+	}
+	switch r.kind {
+	case ruleWords:
+		removable, phraseWords := 0, 0
+		for i, t := range o.terms {
+			if o.ranks[i] != query.Mandatory {
+				removable++
+			}
+			for _, w := range t.Phrase {
+				if w != "" {
+					phraseWords++
+				}
+			}
+		}
+		m = 1 + max(0, phraseWords-1) + removable
+		best(func(_ *stored, rd *reading) int { return rd.drops })
+	case ruleTypo:
+		m = 1 + o.most(cs, narrowed, func(n *onode) int {
+			if n.IsPhrase() {
+				return 0
+			}
+			return max(n.budget, 1) + gramBase(n)
+		}, 0)
+		best(func(d *stored, rd *reading) int {
+			sum := 0
+			level := make([]int, len(rd.nodes))
+			for i, n := range rd.nodes {
+				level[i] = o.level(d, n)
+				if rd.level[i] == wordOnly {
+					level[i] = 0
+				}
+				sum += level[i] + gramBase(n)
+				if rd.level[i] == wordOnly {
+					level[i] = wordOnly
+				}
+			}
+			rd.level = level
+			return sum
+		})
+	case ruleProximity:
+		m = 1 + o.most(cs, narrowed, func(n *onode) int { return n.len - 1 }, 3)
+		best(func(d *stored, rd *reading) int {
+			sum := 0
+			for i, n := range rd.nodes {
+				sum += n.len - 1
+				if i > 0 && rd.nodes[i-1].End+1 == n.Start {
+					sum += o.pair(d, rd, i-1, i)
+				}
+			}
+			return sum
+		})
+	case ruleAttributeRank:
+		w := o.ix.Fields.MaxWeight()
+		m = 1 + covered(cs[0])*w
+		best(func(d *stored, rd *reading) int {
+			sum := 0
+			for i, n := range rd.nodes {
+				least := w
+				words, phrases := o.allowed(d, rd, i)
+				for _, p := range phrases {
+					words = append(words, firstWord(p))
+				}
+				for _, x := range words {
+					for _, s := range d.at[x] {
+						if o.searched(s.field) {
+							least = min(least, o.ix.Fields.InfoOf(s.field).Weight)
+						}
+					}
+				}
+				sum += n.len * least
+			}
+			return sum
+		})
+	case ruleWordPosition:
+		m = 1 + 10*covered(cs[0])
+		best(func(d *stored, rd *reading) int {
+			sum := 0
+			for i, n := range rd.nodes {
+				least := 10 * n.len
+				words, phrases := o.allowed(d, rd, i)
+				for _, p := range phrases {
+					words = append(words, firstWord(p))
+				}
+				for _, x := range words {
+					for _, s := range d.at[x] {
+						c := 0
+						for k := range n.len {
+							c += slowPositionCost(slowBucket(s.position), int(n.Start), k)
+						}
+						least = min(least, c)
+					}
+				}
+				sum += least
+			}
+			return sum
+		})
+	case ruleExactAttribute:
+		m = 3
+		for i, c := range cs {
+			costs[i] = o.exactAttribute(c)
+		}
+	case ruleExactWords:
+		m = 1 + covered(cs[0])
+		exact := func(d *stored, rd *reading, i int) bool {
+			n := rd.nodes[i]
+			return n.len == 1 && (n.IsPhrase() || rd.level[i] <= 0 || rd.level[i] == wordOnly) && o.hasWord(d, n)
+		}
+		best(func(d *stored, rd *reading) int {
+			sum := 0
+			for i, n := range rd.nodes {
+				if !exact(d, rd, i) {
+					sum += n.len
+				}
+			}
+			return sum
+		})
+		for _, c := range cs {
+			for k := range c.readings {
+				rd := &c.readings[k]
+				rd.level = slices.Clone(rd.level)
+				for i, n := range rd.nodes {
+					if !n.IsPhrase() && exact(c.d, rd, i) {
+						rd.level[i] = wordOnly
+					}
+				}
+			}
+		}
+	case ruleSort:
+		values = make([]sortValue, len(cs))
+		for i, c := range cs {
+			values[i] = o.value(c.d, r)
+		}
+		for i := range cs {
+			below := 0
+			for j := range cs {
+				if values[j].compare(&values[i], r.desc) < 0 {
+					below++
+				}
+			}
+			costs[i] = below
+		}
+	}
+	return costs, m, values
+}
+
+func gramBase(n *onode) int {
+	if n.len == 1 {
+		return 0
+	}
+	return n.len
+}
+
+func firstWord(p []string) string {
+	return p[slices.IndexFunc(p, func(w string) bool { return w != "" })]
+}
+
+// most is the largest sum over readings: those that documents need first, or all the query has.
+func (o *oracle) most(cs []*candidate, narrowed bool, of func(*onode) int, extra int) int {
+	sum := func(nodes []*onode) int {
+		n := 0
+		for i, v := range nodes {
+			n += of(v)
+			if i > 0 && nodes[i-1].End+1 == v.Start {
+				n += extra
+			}
+		}
+		return n
+	}
+	best := 0
+	if narrowed {
+		for _, c := range cs {
+			first := slices.MinFunc(c.readings, func(a, b reading) int { return o.before(a.nodes, b.nodes) })
+			best = max(best, sum(first.nodes))
+		}
+		return best
+	}
+	var walk func(term int, nodes []*onode)
+	walk = func(term int, nodes []*onode) {
+		if term == len(o.terms) {
+			best = max(best, sum(nodes))
+		}
+		for _, n := range o.nodes {
+			if n.term == term {
+				walk(term+n.len, append(nodes, n))
+			}
+		}
+	}
+	walk(0, nil)
+	return best
+}
+
+// before orders readings as they are tried: at the first difference, the earlier term,
+// then the shorter node.
+func (o *oracle) before(a, b []*onode) int {
+	for i := range min(len(a), len(b)) {
+		if c := cmp.Or(cmp.Compare(a[i].term, b[i].term), cmp.Compare(a[i].len, b[i].len)); c != 0 {
+			return c
+		}
+	}
+	return cmp.Compare(len(b), len(a))
+}
+
+// allowed returns the words and phrases of a node that count for a document.
+func (o *oracle) allowed(d *stored, rd *reading, i int) (words []string, phrases [][]string) {
+	n := rd.nodes[i]
+	if rd.level[i] == wordOnly {
+		return []string{n.Word}, nil
+	}
+	for l := range n.levels {
+		if rd.level[i] >= 0 && rd.level[i] != l {
+			continue
+		}
+		for w := range n.levels[l] {
+			if !(n.len > 1 && o.protected(w)) {
+				words = append(words, w)
+			}
+		}
+		for _, p := range n.phrases[l] {
+			if o.phraseIn(d, p) {
+				phrases = append(phrases, p)
+			}
+		}
+	}
+	return words, phrases
+}
+
+func (o *oracle) pair(d *stored, rd *reading, i, j int) int {
+	left, leftPhrases := o.allowed(d, rd, i)
+	right, rightPhrases := o.allowed(d, rd, j)
+	cost := 3
+	try := func(x, y string, both bool) {
+		for _, a := range d.at[x] {
+			for _, b := range d.at[y] {
+				if a.field != b.field || a.position == b.position {
+					continue
+				}
+				switch gap := b.position - a.position; {
+				case o.byAttribute():
+					cost = 0
+				case gap > 0:
+					cost = min(cost, gap-1)
+				case both:
+					cost = min(cost, -gap)
+				}
+			}
+		}
+	}
+	for _, x := range left {
+		for _, y := range right {
+			try(x, y, true)
+		}
+		for _, p := range rightPhrases {
+			if p[0] != "" {
+				try(x, p[0], false)
+			}
+		}
+	}
+	for _, p := range leftPhrases {
+		x := p[len(p)-1]
+		if x == "" {
+			continue
+		}
+		for _, y := range right {
+			try(x, y, false)
+		}
+		for _, q := range rightPhrases {
+			if q[0] != "" {
+				try(x, q[0], false)
+			}
+		}
+	}
+	return cost
+}
+
+func slowBucket(p int) int {
+	switch {
+	case p < 16:
+		return p
+	case p < 24:
+		return 24
+	case p <= 32:
+		return 32
+	}
+	b := 64
+	for b < p {
+		b *= 2
+	}
+	return min(b, 65535)
+}
+
+func slowPositionCost(b, q, more int) int {
+	d := b - q
+	if d < 0 {
+		d = -d
+	}
+	for cost, last := range []int{0, 1, 4, 7, 11, 16, 24, 64, 256, 1024} {
+		if d+more <= last {
+			return cost
+		}
+	}
+	return 10
+}
+
+func (o *oracle) exactAttribute(c *candidate) int {
+	byTerm := map[int]*onode{}
+	for k := range c.readings {
+		for i, n := range c.readings[k].nodes {
+			l := c.readings[k].level[i]
+			if n.len == 1 && byTerm[n.term] == nil && (n.IsPhrase() || n.exists && (l <= 0 || l == wordOnly)) {
+				byTerm[n.term] = n
+			}
+		}
+	}
+	type want struct {
+		word string
+		at   int
+	}
+	var wants []want
+	slots := 0
+	for t := 0; byTerm[t] != nil; t++ {
+		n := byTerm[t]
+		delete(byTerm, t)
+		slots += int(n.End-n.Start) + 1
+		if !n.IsPhrase() {
+			wants = append(wants, want{n.Word, int(n.Start)})
+		}
+		for k, w := range n.Phrase {
+			if w != "" {
+				wants = append(wants, want{w, int(n.Start) + k})
+			}
+		}
+	}
+	if len(byTerm) > 0 || len(wants) == 0 {
+		return 2
+	}
+	cost := 2
+	for f, count := range c.d.count {
+		if !o.searched(f) {
+			continue
+		}
+		ok := true
+		for _, w := range wants {
+			ok = ok && slices.ContainsFunc(c.d.at[w.word], func(s spot) bool {
+				return s.field == f && slowBucket(s.position) == slowBucket(w.at)
+			})
+		}
+		switch {
+		case ok && count == slots && slots <= 30:
+			cost = 0
+		case ok:
+			cost = min(cost, 1)
+		}
+	}
+	return cost
+}
+
+func (o *oracle) value(d *stored, r *rule) sortValue {
+	best := sortValue{class: ofNothing}
+	for _, v := range d.values[r.field] {
+		x := sortValue{class: ofNothing}
+		switch v := v.(type) {
+		case float64:
+			x = sortValue{class: ofNumber, number: v}
+		case string:
+			if k := text.FacetKey(nil, []byte(v)); len(k) > 0 {
+				x = sortValue{class: ofText, text: bytes.Clone(k)}
+			}
+		}
+		if x.compare(&best, r.desc) < 0 {
+			best = x
+		}
+	}
+	return best
+}

@@ -1,0 +1,309 @@
+package rank
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"svc/internal/query"
+	"svc/internal/settings"
+	"svc/segment"
+)
+
+// maker makes small worlds where words, typos, n-grams and splits collide.
+type maker struct {
+	*rand.Rand
+	words []string
+}
+
+func (m *maker) word() string { return m.words[m.IntN(len(m.words))] }
+
+func (m *maker) chance(percent int) bool { return m.IntN(100) < percent }
+
+func (m *maker) vocabulary() {
+	letters := []string{"a", "b", "c", "d"}
+	n := 5 + m.IntN(30)
+	if m.chance(5) {
+		n = 150 // enough for short prefixes with postings of their own
+	}
+	for range n {
+		var b strings.Builder
+		for range 3 + m.IntN(4) {
+			b.WriteString(letters[m.IntN(len(letters))])
+		}
+		m.words = append(m.words, b.String())
+	}
+	for range n / 2 {
+		switch w := m.word(); m.IntN(4) {
+		case 0: // an n-gram of two others
+			m.words = append(m.words, w+m.word())
+		case 1: // the parts of a word
+			if at := m.IntN(len(w)); at > 0 {
+				m.words = append(m.words, w[:at], w[at:])
+			}
+		case 2: // a typo
+			at := m.IntN(len(w))
+			m.words = append(m.words, w[:at]+letters[m.IntN(4)]+w[at+1:])
+		default:
+			m.words = append(m.words, strconv.Itoa(m.IntN(200)))
+		}
+	}
+}
+
+func (m *maker) text(longest int) string {
+	var b strings.Builder
+	for i := range 1 + m.IntN(longest) {
+		if i > 0 {
+			b.WriteString([]string{" ", " ", " ", " ", "-", ". ", ", "}[m.IntN(7)])
+		}
+		b.WriteString(m.word())
+	}
+	return b.String()
+}
+
+func (m *maker) documents(n int) []*document {
+	var docs []*document
+	for i := range n {
+		pairs := []any{"title", m.text(4)}
+		if m.chance(70) {
+			pairs = append(pairs, "body", m.text(30))
+		}
+		for range m.IntN(3) {
+			pairs = append(pairs, "tags", m.text(2))
+		}
+		for range m.IntN(3) {
+			if m.chance(60) {
+				pairs = append(pairs, "price", float64(m.IntN(4)))
+			} else {
+				pairs = append(pairs, "price", string(rune('a'+m.IntN(3))))
+			}
+		}
+		docs = append(docs, doc(i, pairs...))
+	}
+	return docs
+}
+
+func (m *maker) settings() string {
+	s := map[string]any{}
+	if m.chance(70) {
+		s["searchableAttributes"] = [][]string{{"title", "body", "tags"}, {"body", "title"}, {"tags", "other", "title", "body"}, {"title"}}[m.IntN(4)]
+	}
+	rules := []string{"words", "typo", "proximity", "sort", "exactness"}
+	if m.chance(30) {
+		rules = append(rules, "attribute")
+	} else {
+		rules = append(rules, "attributeRank", "wordPosition")
+	}
+	if m.chance(30) {
+		rules = append(rules, "price:desc")
+	}
+	switch m.IntN(3) {
+	case 0:
+		m.Shuffle(len(rules), func(i, j int) { rules[i], rules[j] = rules[j], rules[i] })
+		rules = rules[:1+m.IntN(len(rules))]
+		s["rankingRules"] = rules
+	case 1:
+		s["rankingRules"] = slices.DeleteFunc(rules, func(string) bool { return m.chance(20) })
+	}
+	typo := map[string]any{"minWordSizeForTypos": map[string]any{"oneTypo": 2 + m.IntN(3), "twoTypos": 5 + m.IntN(2)}}
+	if m.chance(20) {
+		typo["disableOnAttributes"] = []string{[]string{"title", "tags"}[m.IntN(2)]}
+	}
+	if m.chance(20) {
+		typo["disableOnNumbers"] = true
+	}
+	if m.chance(20) {
+		typo["disableOnWords"] = []string{m.word()}
+	}
+	if m.chance(10) {
+		typo["enabled"] = false
+	}
+	s["typoTolerance"] = typo
+	if m.chance(40) {
+		synonyms := map[string][]string{}
+		for range 1 + m.IntN(4) {
+			key := m.word()
+			if m.chance(30) {
+				key += " " + m.word()
+			}
+			synonyms[key] = append(synonyms[key], m.word())
+			if m.chance(40) {
+				synonyms[key] = append(synonyms[key], m.word()+" "+m.word())
+			}
+		}
+		s["synonyms"] = synonyms
+	}
+	if m.chance(25) {
+		s["stopWords"] = []string{m.word(), m.word()}
+	}
+	if m.chance(20) {
+		s["proximityPrecision"] = "byAttribute"
+	}
+	if m.chance(15) {
+		s["prefixSearch"] = "disabled"
+	}
+	s["sortableAttributes"] = []string{"price"}
+	s["filterableAttributes"] = []string{"price"}
+	b, _ := json.Marshal(s)
+	return string(b)
+}
+
+func (m *maker) query() string {
+	var b strings.Builder
+	for i := range 1 + m.IntN(5) {
+		if i > 0 {
+			b.WriteString([]string{" ", " ", " ", " ", "-", ", "}[m.IntN(6)])
+		}
+		w := m.word()
+		switch {
+		case m.chance(12):
+			fmt.Fprintf(&b, `"%s %s"`, w, m.word())
+		case m.chance(4):
+			fmt.Fprintf(&b, `"%s"`, w)
+		case m.chance(8):
+			fmt.Fprintf(&b, " -%s", w)
+		case m.chance(3):
+			fmt.Fprintf(&b, ` -"%s %s"`, w, m.word())
+		case m.chance(20): // misspelt
+			at := m.IntN(len(w))
+			b.WriteString(w[:at] + string(rune('a'+m.IntN(4))) + w[at:])
+		case m.chance(20):
+			b.WriteString(w[:1+m.IntN(len(w))])
+		default:
+			b.WriteString(w)
+		}
+	}
+	if m.chance(30) {
+		b.WriteByte(' ')
+	}
+	return b.String()
+}
+
+func (m *maker) request(sorts bool) *Request {
+	r := &Request{Query: m.query(), Strategy: query.Strategy(m.IntN(3)), MaxTotal: 1000, Limit: 1 + m.IntN(30)}
+	if m.chance(50) {
+		r.Limit = 1000
+	}
+	if m.chance(30) {
+		r.Offset = m.IntN(10)
+	}
+	if m.chance(5) {
+		r.Query = ""
+	}
+	if m.chance(60) {
+		r.Scores, r.Details = true, true
+	}
+	if sorts && m.chance(40) {
+		r.Sort = []SortKey{{Field: "price", Desc: m.chance(50)}}
+	}
+	if m.chance(20) {
+		r.SearchOn = [][]string{{"title"}, {"title", "tags"}, {"body", "title"}}[m.IntN(3)]
+	}
+	if m.chance(15) {
+		x := float64(m.IntN(100)) / 100
+		r.Threshold = &x
+	}
+	if m.chance(15) {
+		r.Distinct = "price"
+	}
+	r.Exhaustive = m.chance(30)
+	return r
+}
+
+// TestAgainstOracle compares random searches on random small indexes with the
+// answers of the oracle: order, totals, details, and scores bit by bit.
+// RANK_SEED repeats a run, RANK_WORLDS sets how many indexes it tries.
+func TestAgainstOracle(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	if v := os.Getenv("RANK_SEED"); v != "" {
+		seed, _ = strconv.ParseUint(v, 10, 64)
+	}
+	worlds := 250
+	if v := os.Getenv("RANK_WORLDS"); v != "" {
+		worlds, _ = strconv.Atoi(v)
+	}
+	t.Logf("RANK_SEED=%d", seed)
+	for n := range worlds {
+		m := &maker{Rand: rand.New(rand.NewPCG(seed, uint64(n)))}
+		m.vocabulary()
+		world(t, m, fmt.Sprintf("world %d of seed %d", n, seed))
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+func world(t *testing.T, m *maker, name string) {
+	body := m.settings()
+	s := parseSettings(t, body)
+	docs := m.documents(1 + m.IntN(40))
+	parts := make([][]*document, 1+m.IntN(4))
+	deleted := map[segment.DocID]bool{}
+	var live []*document
+	for _, d := range docs {
+		at := m.IntN(len(parts))
+		parts[at] = append(parts[at], d)
+		if m.chance(20) {
+			deleted[d.id] = true
+		} else {
+			live = append(live, d)
+		}
+	}
+	ix := build(t, s, parts, deleted)
+	o := newOracle(ix, live)
+	sorts := slices.ContainsFunc(s.RankingRules, func(r settings.RankingRule) bool { return r.String() == "sort" })
+	for range 30 {
+		r := m.request(sorts)
+		if r.SearchOn != nil && slices.ContainsFunc(r.SearchOn, func(f string) bool { return !ix.Fields.InfoOf(f).Searchable }) {
+			r.SearchOn = nil
+		}
+		if r.SearchOn != nil && slices.ContainsFunc(r.SearchOn, func(f string) bool { _, ok := ix.Fields.ID(f); return !ok }) {
+			r.SearchOn = nil
+		}
+		r.Universe = universe(ix)
+		got, err := Search(context.Background(), ix, r)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		hits, candidates := o.rank(r)
+		describe := func() string {
+			return fmt.Sprintf("%s, settings %s\nquery %q strategy %d on %v sort %v limit %d offset %d distinct %q threshold %v exhaustive %v scores %v",
+				name, body, r.Query, r.Strategy, r.SearchOn, r.Sort, r.Limit, r.Offset, r.Distinct, show(r.Threshold), r.Exhaustive, r.Scores)
+		}
+		for i := range max(len(hits), len(got.Hits)) {
+			if i >= len(hits) || i >= len(got.Hits) {
+				t.Fatalf("%s\n%d hits, want %d: %s, want %s", describe(), len(got.Hits), len(hits), found(got), found(&Result{Hits: hits}))
+			}
+			g, w := got.Hits[i], hits[i]
+			if g.ID != w.ID || g.Score != w.Score || !bytes.Equal(g.Details, w.Details) {
+				t.Fatalf("%s\nhit %d: document %d score %v %s\n  want document %d score %v %s\n%s, want %s\ndocument %v\nwanted %v", describe(), i,
+					g.ID, g.Score, g.Details, w.ID, w.Score, w.Details, found(got), found(&Result{Hits: hits}), docs[g.ID].values, docs[w.ID].values)
+			}
+		}
+		if want := min(len(candidates), r.MaxTotal); got.Total != want {
+			t.Fatalf("%s\ntotal %d, want %d", describe(), got.Total, want)
+		}
+		var ids []segment.DocID
+		for m := newMerge(ix, got.Candidates); m.next(); {
+			ids = append(ids, m.id)
+		}
+		if !slices.Equal(ids, candidates) {
+			t.Fatalf("%s\ncandidates %v, want %v", describe(), ids, candidates)
+		}
+	}
+}
+
+func show(x *float64) string {
+	if x == nil {
+		return "none"
+	}
+	return fmt.Sprint(*x)
+}
