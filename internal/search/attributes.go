@@ -1,12 +1,10 @@
 package search
 
 import (
-	"bytes"
 	"errors"
 	"slices"
 
 	"svc/internal/document"
-	"svc/internal/settings"
 )
 
 var errDocument = errors.New("the stored document is damaged: it is not a compact JSON object")
@@ -32,40 +30,13 @@ func retrievedFields(displayed, requested []string) []string {
 
 // selectFields appends the parts of doc, a compact JSON object, at the given paths; nil or "*" for
 // all: then the bytes are copied as they are. A path leads through objects and through the objects in arrays; a key may hold dots
-// itself. Where a path ends early, at a null or an empty array or object, that is kept. The document's
-// _vectors are always left out: what an answer says of vectors does not stand in the document.
+// itself. Where a path ends early, at a null or an empty array or object, that is kept.
 func selectFields(dst, doc []byte, paths []string) ([]byte, error) {
-	all := paths == nil || slices.Contains(paths, "*")
-	if bytes.Contains(doc, []byte(`"`+settings.VectorsField+`"`)) {
-		rest, err := withoutVectors(nil, doc)
-		if err != nil {
-			return dst, err
-		}
-		doc = rest
-	}
-	if all {
+	if paths == nil || slices.Contains(paths, "*") {
 		return append(dst, doc...), nil
 	}
 	dst, _, err := selectObject(dst, doc, paths)
 	return dst, err
-}
-
-// withoutVectors appends doc without its member _vectors.
-func withoutVectors(dst, doc []byte) ([]byte, error) {
-	dst = append(dst, '{')
-	first := true
-	err := eachMember(doc, func(key, value []byte) error {
-		if string(key) == `"`+settings.VectorsField+`"` {
-			return nil
-		}
-		if !first {
-			dst = append(dst, ',')
-		}
-		first = false
-		dst = append(append(append(dst, key...), ':'), value...)
-		return nil
-	})
-	return append(dst, '}'), err
 }
 
 // selectObject reports, too, whether anything was found.

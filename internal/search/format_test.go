@@ -104,8 +104,6 @@ func TestSelectFields(t *testing.T) {
 		{bread, []string{"author.born.place"}, `{"author":{"born":null}}`},
 		{bread, []string{"editions.year", "none.x"}, `{"editions":[],"none":{}}`},
 		{bread, []string{"mixed.y"}, `{"mixed":[{"y":1},[{"y":2}]]}`},
-		{`{"_vectors":{"e":[1,"}"]},"id":1,"t":"_vectors"}`, nil, `{"id":1,"t":"_vectors"}`},
-		{`{"id":1,"_vectors":{"e":[1]}}`, []string{"_vectors", "id"}, `{"id":1}`},
 		{`{"\u0061":{"b\"":[true]}}`, []string{`a.b"`}, `{"\u0061":{"b\"":[true]}}`},
 	}
 	for _, test := range tests {
