@@ -54,7 +54,7 @@ var only = map[string]struct {
 	"go.etcd.io/bbolt":          {[]string{"internal/task", "internal/auth"}, "only the queue and the keys live in bbolt"},
 	"github.com/blevesearch/vellum": {[]string{"segment", "internal/query"},
 		"ask the segment reader for terms"},
-	"github.com/klauspost/compress/zstd": {[]string{"segment", "internal/dump", "fastapi"}, "documents are compressed by segment alone"},
+	"github.com/klauspost/compress/zstd": {[]string{"segment", "internal/text", "internal/dump", "fastapi"}, "documents are compressed by segment, dictionaries by text"},
 }
 
 // writers may change the file system by package os; all others write through internal/vfs.
