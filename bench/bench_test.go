@@ -118,17 +118,20 @@ func TestQuantile(t *testing.T) {
 
 func TestRewrite(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "B.md")
-	for _, tables := range []string{"| a |\n", "| b |\n| c |\n"} {
-		if err := rewrite(name, []byte(tables)); err != nil {
+	for _, step := range []struct{ dataset, tables, want string }{
+		{"x", "| 1 |\n", "\n<!-- bench: x -->\n| 1 |\n<!-- bench: end -->\n"},
+		{"y", "| 2 |", "\n<!-- bench: x -->\n| 1 |\n<!-- bench: end -->\n\n<!-- bench: y -->\n| 2 |\n<!-- bench: end -->\n"},
+		{"x", "| 3 |\n| 4 |\n", "\n<!-- bench: x -->\n| 3 |\n| 4 |\n<!-- bench: end -->\n\n<!-- bench: y -->\n| 2 |\n<!-- bench: end -->\n"},
+	} {
+		if err := rewrite(name, step.dataset, []byte(step.tables)); err != nil {
 			t.Fatal(err)
 		}
-		got, err := os.ReadFile(name)
-		if err != nil || string(got) != strings.Replace(page, beginMark+"\n", beginMark+"\n"+tables, 1) {
+		if got, err := os.ReadFile(name); err != nil || string(got) != page+step.want {
 			t.Errorf("%v:\n%s", err, got)
 		}
 	}
-	if _, err := between([]byte("no marks"), nil); err == nil {
-		t.Error("a file without marks is rewritten")
+	if _, err := place([]byte("<!-- bench: x -->"), "x", nil); err == nil {
+		t.Error("a section without an end is rewritten")
 	}
 }
 

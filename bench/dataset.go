@@ -33,7 +33,8 @@ func readDataset(name string) (*dataset, error) {
 	if n := len(payload); n > 0 && payload[n-1] != '\n' {
 		payload = append(payload, '\n')
 	}
-	return &dataset{filepath.Base(name), bytes.Count(payload, []byte{'\n'}), payload}, nil
+	base := filepath.Base(name)
+	return &dataset{base, base, bytes.Count(payload, []byte{'\n'}), payload}, nil
 }
 
 // generate makes n descriptions of software packages: words of a vocabulary by Zipf's law, in sentences of
@@ -44,7 +45,7 @@ func generate(n int) *dataset {
 	for id := range n {
 		g.document(&b, id)
 	}
-	return &dataset{fmt.Sprintf("%d generated package descriptions", n), n, b.Bytes()}
+	return &dataset{"generated", "Generated package descriptions", n, b.Bytes()}
 }
 
 type generator struct {

@@ -71,7 +71,7 @@ func run(ctx context.Context, o options) (err error) {
 		_, err = os.Stdout.Write(tables)
 		return err
 	}
-	return rewrite(o.Out, tables)
+	return rewrite(o.Out, data.name, tables)
 }
 
 // load reads the documents, or makes them.
@@ -95,7 +95,8 @@ func (o *options) load() (*dataset, error) {
 
 // A dataset is documents, one a line.
 type dataset struct {
-	name      string
+	name      string // of its section in BENCHMARKS.md
+	title     string
 	documents int
 	payload   []byte
 }
@@ -105,7 +106,7 @@ func (d *dataset) first(n int) *dataset {
 	for range n {
 		_, rest, _ = bytes.Cut(rest, []byte{'\n'})
 	}
-	return &dataset{name: fmt.Sprintf("the first %d of %s", n, d.name), documents: n, payload: d.payload[:len(d.payload)-len(rest)]}
+	return &dataset{name: d.name, title: "Start of " + d.title, documents: n, payload: d.payload[:len(d.payload)-len(rest)]}
 }
 
 // A measurement is one run of everything.

@@ -77,8 +77,8 @@ func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 func (r *results) tables() []byte {
 	var b bytes.Buffer
 	size := int64(len(r.data.payload))
-	fmt.Fprintf(&b, "Commit `%s` on %d cores of %s (%s/%s, %s).\n", r.commit, r.cores, r.cpu, runtime.GOOS, runtime.GOARCH, runtime.Version())
-	fmt.Fprintf(&b, "Data: %s, %d documents, %.1f MiB of JSON. Command: `%s`.\n\n", r.data.name, r.data.documents, mib(size), r.command)
+	fmt.Fprintf(&b, "## %s\n\nCommit `%s` on %d cores of %s (%s/%s, %s).\n", r.data.title, r.commit, r.cores, r.cpu, runtime.GOOS, runtime.GOARCH, runtime.Version())
+	fmt.Fprintf(&b, "%d documents, %.1f MiB of JSON. Command: `%s`.\n\n", r.data.documents, mib(size), r.command)
 
 	fmt.Fprintf(&b, "| writing | |\n| --- | --- |\n")
 	f := r.indexing
@@ -100,9 +100,9 @@ func (r *results) tables() []byte {
 	return b.Bytes()
 }
 
-// The tables stand between these lines.
+// The tables of a data set stand between these lines, the first of which names it.
 const (
-	beginMark = "<!-- bench: written by go run ./bench -->"
+	beginMark = "<!-- bench: %s -->"
 	endMark   = "<!-- bench: end -->"
 )
 
@@ -114,11 +114,11 @@ throughput is what is left to it. Absolute figures move by tens of percent betwe
 - Indexing: every document in one request, from its first byte to the finished task.
 - Changing a document: from the request to the finished task, one after the other.
 - Searches: p50 and p99 over one connection that asks without a pause, after each query was asked once; 400 different queries of a kind, drawn from the documents.
+`
 
-` + beginMark + "\n" + endMark + "\n"
-
-// rewrite puts the tables between the marks of a file; a file that is not there is made.
-func rewrite(name string, tables []byte) error {
+// rewrite puts the tables of a data set in their place in a file, or at its end when it has no place
+// for them; a file that is not there is made.
+func rewrite(name, dataset string, tables []byte) error {
 	old, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		old, err = []byte(page), nil
@@ -126,7 +126,7 @@ func rewrite(name string, tables []byte) error {
 	if err != nil {
 		return fmt.Errorf("cannot read %s: %w", name, err)
 	}
-	out, err := between(old, tables)
+	out, err := place(old, dataset, tables)
 	if err != nil {
 		return fmt.Errorf("cannot rewrite %s: %w", name, err)
 	}
@@ -136,12 +136,17 @@ func rewrite(name string, tables []byte) error {
 	return nil
 }
 
-// between replaces what stands between the marks.
-func between(old, tables []byte) ([]byte, error) {
-	head, rest, ok := bytes.Cut(old, []byte(beginMark+"\n"))
-	_, tail, ok2 := bytes.Cut(rest, []byte(endMark))
-	if !ok || !ok2 {
-		return nil, fmt.Errorf("it lacks the lines %q and %q", beginMark, endMark)
+// place replaces what stands between the marks of a data set.
+func place(old []byte, dataset string, tables []byte) ([]byte, error) {
+	begin := fmt.Sprintf(beginMark, dataset)
+	section := begin + "\n" + string(bytes.TrimSpace(tables)) + "\n" + endMark
+	head, rest, ok := bytes.Cut(old, []byte(begin))
+	if !ok {
+		return fmt.Appendf(bytes.TrimRight(old, "\n"), "\n\n%s\n", section), nil
 	}
-	return bytes.Join([][]byte{head, []byte(beginMark + "\n"), bytes.TrimSpace(tables), []byte("\n" + endMark), tail}, nil), nil
+	_, tail, ok := bytes.Cut(rest, []byte(endMark))
+	if !ok {
+		return nil, fmt.Errorf("the line %q is not followed by %q", begin, endMark)
+	}
+	return bytes.Join([][]byte{head, []byte(section), tail}, nil), nil
 }
