@@ -150,3 +150,19 @@ func TestSummary(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
+
+func TestRelocate(t *testing.T) {
+	p := &profile.Profile{Mapping: []*profile.Mapping{{File: "/tmp/x/svc"}}}
+	for _, name := range []string{"/work/svc/segment/a.go", "/home/me/go/pkg/mod/github.com/x/y@v1/z.go", "/usr/local/go/src/runtime/proc.go", "z.go"} {
+		p.Function = append(p.Function, &profile.Function{Filename: name})
+	}
+	relocate(p, "/work/svc")
+	if p.Mapping[0].File != "svc" {
+		t.Errorf("the program is %s", p.Mapping[0].File)
+	}
+	for i, want := range []string{"segment/a.go", "github.com/x/y@v1/z.go", "runtime/proc.go", "z.go"} {
+		if got := p.Function[i].Filename; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}

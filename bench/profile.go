@@ -79,13 +79,41 @@ func (m *measurement) save(name string, data []byte) error {
 	if err != nil {
 		return fmt.Errorf("cannot read the profile %s: %w", name, err)
 	}
-	if err := os.WriteFile(filepath.Join(m.Profiles, name+".pb.gz"), data, 0o644); err != nil {
+	dir, err := os.Getwd()
+	if err != nil {
+		return fmt.Errorf("cannot save the profile %s: %w", name, err)
+	}
+	relocate(p, dir)
+	var out bytes.Buffer
+	if err := p.Write(&out); err != nil {
+		return fmt.Errorf("cannot encode the profile %s: %w", name, err)
+	}
+	if err := os.WriteFile(filepath.Join(m.Profiles, name+".pb.gz"), out.Bytes(), 0o644); err != nil {
 		return fmt.Errorf("cannot write a profile: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(m.Profiles, name+".txt"), summary(p, 40), 0o644); err != nil {
 		return fmt.Errorf("cannot write the summary of a profile: %w", err)
 	}
 	return nil
+}
+
+// relocate takes the directories of this machine out of a profile: sources are named from their module on, those
+// of this one from root on.
+func relocate(p *profile.Profile, root string) {
+	for _, m := range p.Mapping {
+		m.File = filepath.Base(m.File)
+	}
+	for _, f := range p.Function {
+		name := f.Filename
+		if rest, ok := strings.CutPrefix(name, root+"/"); ok {
+			name = rest
+		} else if _, rest, ok := strings.Cut(name, "/pkg/mod/"); ok {
+			name = rest
+		} else if _, rest, ok := strings.Cut(name, "/src/"); ok {
+			name = rest
+		}
+		f.Filename = name
+	}
 }
 
 // summary lists the functions in which most is spent, of the kind of value that
