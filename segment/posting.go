@@ -277,6 +277,7 @@ type PositionReader struct {
 	p     []byte
 	index int // of the row whose positions begin at p[at]
 	at    int
+	last  int // where the positions of the row before index begin
 }
 
 // Append appends the ascending positions of the row to dst; nothing when the row has none.
@@ -285,7 +286,9 @@ func (p *PositionReader) Append(dst []uint16, row Row) []uint16 {
 	if !ok {
 		return dst
 	}
-	if b := i / blockRows; i < p.index || b > p.index/blockRows {
+	if i == p.index-1 { // the same row again
+		p.index, p.at = i, p.last
+	} else if b := i / blockRows; i < p.index || b > p.index/blockRows {
 		p.index, p.at = b*blockRows, 0
 		if b > 0 {
 			if 4*b > len(p.skips) {
@@ -297,6 +300,7 @@ func (p *PositionReader) Append(dst []uint16, row Row) []uint16 {
 	if i > p.index {
 		p.at = skipRows(p.p, p.at, i-p.index)
 	}
+	p.last = p.at
 	dst, p.at = decodePositions(dst, p.p, p.at)
 	p.index = i + 1
 	return dst

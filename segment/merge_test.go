@@ -1,0 +1,241 @@
+package segment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/apierr"
+	"svc/internal/vfs"
+)
+
+// mergeInputs makes three segments whose documents interleave, with some deleted.
+func mergeInputs(t *testing.T, fs vfs.FS, docs int) []Live {
+	t.Helper()
+	rng := testRand(t)
+	var parts [3][]*doc
+	for i, d := range randomDocs(rng, docs) {
+		parts[i%3] = append(parts[i%3], d)
+	}
+	var in []Live
+	for i, p := range parts {
+		l := Live{Reader: buildSegment(t, fs, fmt.Sprintf("%d.seg", i), rng, p, true)}
+		if i > 0 {
+			l.Deleted = roaring.BitmapOf(1, 2, 5)
+		}
+		in = append(in, l)
+	}
+	return in
+}
+
+func mustNotExist(t *testing.T, fsys vfs.FS, name string) {
+	t.Helper()
+	if _, err := fsys.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("%s is there: %v", name, err)
+	}
+}
+
+func TestMergeStopsWhenCancelled(t *testing.T) {
+	mem := vfs.NewMem()
+	in := mergeInputs(t, mem, 90)
+	ctx, cancel := context.WithCancel(context.Background())
+	o := MergeOptions{Prefixes: true, Throttle: func(int) error { cancel(); return nil }}
+	big := NewColumnSet(84, nil)
+	for row := range Row(84) {
+		big.String(row, 1, []byte(strings.Repeat("x", 60000)+fmt.Sprint(row)), nil)
+	}
+	o.Columns = big // enough to write that the throttle is asked before the end
+	_, err := Merge(ctx, mem, "out.seg", in, o)
+	if err != nil && !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if err == nil {
+		t.Fatal("the merge went on")
+	}
+	mustNotExist(t, mem, "out.seg")
+	cancel()
+	if _, err := Merge(ctx, mem, "out.seg", in, MergeOptions{}); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	mustNotExist(t, mem, "out.seg")
+}
+
+func TestMergeStopsWhenTheThrottleSaysSo(t *testing.T) {
+	mem := vfs.NewMem()
+	in := mergeInputs(t, mem, 60)
+	stop := errors.New("stop")
+	if _, err := Merge(context.Background(), mem, "out.seg", in, MergeOptions{Throttle: func(int) error { return stop }}); !errors.Is(err, stop) {
+		t.Fatal(err)
+	}
+	mustNotExist(t, mem, "out.seg")
+}
+
+func TestThrottleHearsOfEveryByte(t *testing.T) {
+	mem := vfs.NewMem()
+	in := mergeInputs(t, mem, 60)
+	var sum int64
+	info, err := Merge(context.Background(), mem, "out.seg", in, MergeOptions{Throttle: func(n int) error { sum += int64(n); return nil }})
+	if err != nil || sum != info.Bytes {
+		t.Fatalf("%d bytes of %d: %v", sum, info.Bytes, err)
+	}
+}
+
+func TestMergeRefusesDamagedInput(t *testing.T) {
+	mem := vfs.NewMem()
+	in := mergeInputs(t, mem, 60)
+	data := readFile(t, mem, "0.seg")
+	data[sectionOf(data, tagPostings).offset] ^= 1
+	bad, err := openBytes(t, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bad.Close()
+	in[0].Reader = bad
+	if _, err := Merge(context.Background(), mem, "out.seg", in, MergeOptions{}); !apierr.IsCorruption(err) || !strings.Contains(err.Error(), "post") {
+		t.Fatal(err)
+	}
+	mustNotExist(t, mem, "out.seg")
+}
+
+func TestMergeRefusesADocumentThatLivesTwice(t *testing.T) {
+	mem := vfs.NewMem()
+	in := mergeInputs(t, mem, 60)
+	if _, err := Merge(context.Background(), mem, "out.seg", append(in, in[0]), MergeOptions{}); err == nil || !strings.Contains(err.Error(), "twice") && !strings.Contains(err.Error(), "two rows") {
+		t.Fatal(err)
+	}
+	mustNotExist(t, mem, "out.seg")
+}
+
+func TestMergeRefusesColumnsOfAnotherSize(t *testing.T) {
+	mem := vfs.NewMem()
+	in := mergeInputs(t, mem, 60)
+	if _, err := Merge(context.Background(), mem, "out.seg", in, MergeOptions{Columns: NewColumnSet(5, nil)}); err == nil {
+		t.Fatal("no error")
+	}
+}
+
+// TestNoFileIsLeftWhenWritingFails breaks each file operation of a build and of a merge once.
+func TestNoFileIsLeftWhenWritingFails(t *testing.T) {
+	mem := vfs.NewMem()
+	in := mergeInputs(t, mem, 60)
+	broken := errors.New("broken")
+	rng := testRand(t)
+	docs := randomDocs(rng, 20)
+	for name, write := range map[string]func(vfs.FS) error{
+		"build": func(fs vfs.FS) error {
+			b := NewBuilder(BuilderOptions{Prefixes: true})
+			for _, d := range docs {
+				addDoc(b, rng, d)
+			}
+			_, err := b.Write(fs, "out.seg")
+			return err
+		},
+		"merge": func(fs vfs.FS) error {
+			_, err := Merge(context.Background(), fs, "out.seg", in, MergeOptions{Prefixes: true})
+			return err
+		},
+	} {
+		for n := int64(0); ; n++ {
+			hooked := vfs.Hook(mem, vfs.FailFrom(n, 1, func(o vfs.Op) bool { return o.Kind != vfs.OpRemove }, broken))
+			err := write(hooked)
+			if err == nil {
+				if n < 3 { // create, write, sync, close at least
+					t.Fatalf("%s: only %d operations", name, n)
+				}
+				if err := mem.Remove("out.seg"); err != nil {
+					t.Fatal(err)
+				}
+				break
+			}
+			if !errors.Is(err, broken) {
+				t.Fatalf("%s: operation %d: %v", name, n, err)
+			}
+			t.Logf("%s: operation %d: %v", name, n, err)
+			mustNotExist(t, mem, "out.seg")
+		}
+	}
+}
+
+// TestManyRows passes the 65,536 rows of a Roaring container, in a build and in a merge.
+func TestManyRows(t *testing.T) {
+	mem := vfs.NewMem()
+	const rows = 40000
+	var in []Live
+	for part := range 2 {
+		b := NewBuilder(BuilderOptions{Prefixes: true})
+		for i := range rows {
+			id := DocID(2*i + part)
+			b.StartDoc(id, fmt.Append(nil, id), []byte(`{}`))
+			b.Present(1)
+			b.Word(1, []byte("all"), uint16(id%1000))
+			if id%3 == 0 {
+				b.Word(1, []byte("third"), 7)
+				b.Word(2, []byte("all"), 1)
+				b.Number(3, float64(id%2000))
+			}
+			b.String(4, []byte("same"), []byte("Same"))
+			b.WordCount(1, 1)
+			b.EndDoc()
+		}
+		name := fmt.Sprintf("%d.seg", part)
+		if _, err := b.Write(mem, name); err != nil {
+			t.Fatal(err)
+		}
+		l := Live{Reader: openSegment(t, mem, name), Deleted: roaring.New()}
+		for row := uint32(part); row < rows; row += 10 {
+			l.Deleted.Add(row)
+		}
+		if err := l.Verify(); err != nil {
+			t.Fatal(err)
+		}
+		in = append(in, l)
+	}
+	if _, err := Merge(context.Background(), mem, "out.seg", in, MergeOptions{Prefixes: true}); err != nil {
+		t.Fatal(err)
+	}
+	r := openSegment(t, mem, "out.seg")
+	if err := r.Verify(); err != nil {
+		t.Fatal(err)
+	}
+	if r.Rows() != 2*rows*9/10 {
+		t.Fatal(r.Rows())
+	}
+	all, _ := r.Term([]byte("all"))
+	f, _ := all.Find(1)
+	reader := f.Positions()
+	third, equal := roaring.New(), 0
+	var pos []uint16
+	for row := range Row(r.Rows()) {
+		id := r.DocID(row)
+		if pos = reader.Append(pos[:0], row); len(pos) != 1 || pos[0] != uint16(id%1000) {
+			t.Fatalf("document %d has positions %v", id, pos)
+		}
+		if id%3 == 0 {
+			third.Add(uint32(row))
+			if id%2000 == 302 {
+				equal++
+			}
+		}
+	}
+	p, _ := r.Term([]byte("third"))
+	if !p.Rows().Equals(third) || all.Rows().GetCardinality() != uint64(r.Rows()) {
+		t.Fatal("rows are wrong")
+	}
+	c := r.Column(3)
+	if ord := c.SearchNumber(302); c.NumberCount(ord) != equal {
+		t.Fatalf("%d rows, want %d", c.NumberCount(ord), equal)
+	}
+	rows3 := roaring.New()
+	c.AddNumberRows(rows3, 0, c.Numbers())
+	if !rows3.Equals(third) {
+		t.Fatal("rows of numbers are wrong")
+	}
+	if c := r.Column(4); c.StringCount(0) != r.Rows() || string(c.Original(0)) != "Same" {
+		t.Fatal("strings are wrong")
+	}
+}
