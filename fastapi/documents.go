@@ -32,7 +32,14 @@ var additionParams = []param[addition]{
 		return nil
 	}},
 	{name: "customMetadata", code: "invalid_index_custom_metadata", kind: textual, set: func(d *addition, a *arg) error { d.metadata = &a.text; return nil }},
-	{name: "skipCreation", code: "invalid_skip_creation", kind: flag, set: func(d *addition, a *arg) error { d.skipCreation = a.flag; return nil }},
+	{name: "skipCreation", code: "invalid_skip_creation", kind: textual, set: func(d *addition, a *arg) error {
+		a.text = strings.ToLower(a.text) // unlike other flags, this one may be written TRUE
+		if !a.readText(flag) {
+			return a.expected(wanted[flag])
+		}
+		d.skipCreation = a.flag
+		return nil
+	}},
 }
 
 func (s *Server) replaceDocuments(ctx *fasthttp.RequestCtx) error { return s.addDocuments(ctx, false) }
