@@ -14,16 +14,7 @@ type inspectCommand struct {
 	File string `arg:"" help:"Segment file."`
 }
 
-func (c *inspectCommand) Run(p program) error {
-	r, err := segment.Open(vfs.OS, c.File)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	info := r.Info()
-	fmt.Fprintf(p.out, "%s: %d rows, %d bytes, %d bytes of documents\n", c.File, info.Rows, info.Bytes, info.DocumentBytes)
-	return nil
-}
+func (c *inspectCommand) Run(p program) error { return segment.Inspect(p.out, vfs.OS, c.File) }
 
 type verifyCommand struct {
 	Path string `arg:"" help:"Segment file, or a directory of which every segment file is checked."`
