@@ -30,8 +30,9 @@ type Catalog struct {
 		sync.RWMutex
 		indexes map[string]*Index
 	}
-	compactor *compactor
-	files     sync.WaitGroup // open segment files of all indexes
+	compactor    *compactor
+	files        sync.WaitGroup // open segment files of all indexes
+	builderBytes int64          // least memory of a worker's builder; tests lower it
 }
 
 // catalogContent is the content of a CATALOG.
@@ -62,7 +63,7 @@ func OpenCatalog(dir string, o Options) (*Catalog, error) {
 // openCatalog opens a catalog that does not compact by itself.
 func openCatalog(dir string, o Options) (c *Catalog, err error) {
 	o.complete()
-	c = &Catalog{dir: dir, options: o}
+	c = &Catalog{dir: dir, options: o, builderBytes: minBuilderBytes}
 	c.compactor = newCompactor(c)
 	c.open.indexes = make(map[string]*Index)
 	if err := c.read(); err != nil {

@@ -106,7 +106,7 @@ func (b *batch) write(next *View, old *storedDocs) (files []*file, names []strin
 	}
 	group, ctx := errgroup.WithContext(b.ctx)
 	w := &writer{b: b, ctx: ctx, fields: newFieldTable(next.Fields), analyzer: next.Analyzer,
-		share:    max(min(b.ix.options.MaxIndexingMemory/int64(threads), maxBuilderBytes), minBuilderBytes),
+		share:    max(min(b.ix.options.MaxIndexingMemory/int64(threads), maxBuilderBytes), b.ix.catalog.builderBytes),
 		progress: b.counter(2, total)}
 	w.queue.mu.changed, w.queue.mu.stored = changed, old
 	w.queue.states = b.states

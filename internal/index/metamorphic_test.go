@@ -1,0 +1,324 @@
+package index
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"svc/internal/vfs"
+	"svc/segment"
+)
+
+// model is an index as obvious as can be.
+type model struct {
+	docs    map[string]map[string]any
+	numbers map[string]segment.DocID
+}
+
+func newModel() *model {
+	return &model{map[string]map[string]any{}, map[string]segment.DocID{}}
+}
+
+// run applies one batch: ops in order, numbers by the rules of ranking.md 13.
+func (m *model) run(ops []modelOp) (indexed, deleted []int) {
+	taken := map[segment.DocID]bool{} // freed numbers are free for the next batch
+	for _, n := range m.numbers {
+		taken[n] = true
+	}
+	was := maps.Clone(m.numbers)
+	for _, op := range ops {
+		i, d := 0, 0
+		switch {
+		case op.clear:
+			d = len(m.docs)
+			m.docs, m.numbers = map[string]map[string]any{}, map[string]segment.DocID{}
+			taken, was = map[segment.DocID]bool{}, map[string]segment.DocID{}
+		case op.deletes != nil:
+			for _, id := range op.deletes {
+				if m.docs[id] != nil {
+					d++
+					delete(m.docs, id)
+					delete(m.numbers, id)
+				}
+			}
+		default:
+			seen := map[string]bool{}
+			for _, text := range op.docs {
+				var doc map[string]any
+				if err := json.Unmarshal([]byte(text), &doc); err != nil {
+					panic(err)
+				}
+				id := doc["id"].(string)
+				seen[id] = true
+				old := m.docs[id]
+				if old == nil && op.skip {
+					continue
+				}
+				if op.merge && old != nil {
+					merged := maps.Clone(old)
+					maps.Copy(merged, doc)
+					doc = merged
+				}
+				m.docs[id] = doc
+				if _, ok := m.numbers[id]; ok {
+					continue
+				}
+				n, again := was[id]
+				for !again && taken[n] {
+					n++
+				}
+				m.numbers[id], was[id], taken[n] = n, n, true
+			}
+			i = len(seen)
+		}
+		indexed, deleted = append(indexed, i), append(deleted, d)
+	}
+	return indexed, deleted
+}
+
+type modelOp struct {
+	docs        []string
+	merge, skip bool
+	deletes     []string
+	clear       bool
+	settings    string
+}
+
+var words = strings.Fields("alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma tau upsilon")
+
+// randomDoc makes a document with every kind of value.
+func randomDoc(r *rand.Rand, id string) string {
+	text := func() string {
+		var s []string
+		for range r.IntN(6) {
+			s = append(s, words[r.IntN(len(words))])
+		}
+		return strings.Join(s, []string{" ", ", ", "-"}[r.IntN(3)])
+	}
+	parts := []string{fmt.Sprintf(`"id":%q`, id)}
+	optional := func(format string, args ...any) {
+		if r.IntN(2) == 0 {
+			parts = append(parts, fmt.Sprintf(format, args...))
+		}
+	}
+	optional(`"title":%q`, text())
+	optional(`"n":%d`, r.IntN(5))
+	optional(`"tags":[%q,%q,%d]`, words[r.IntN(4)], text(), r.IntN(3))
+	optional(`"sub":{"a":%q,"b":[{"c":%q},{"c":%v}]}`, text(), text(), r.IntN(2) == 0)
+	optional(`"maybe":%s`, []string{"null", `""`, "[]", "{}", "true", "1.5"}[r.IntN(6)])
+	optional(`"_geo":{"lat":%d,"lng":"%d"}`, r.IntN(80), r.IntN(80))
+	optional(`"_vectors":{"e":[1,2,%d]}`, r.IntN(9))
+	optional(`"own%d":1`, r.IntN(20))
+	return "{" + strings.Join(parts, ",") + "}"
+}
+
+var settingsChanges = []string{
+	`{"filterableAttributes":["n","tags"]}`,
+	`{"filterableAttributes":["sub"],"sortableAttributes":["title"]}`,
+	`{"filterableAttributes":[]}`,
+	`{"sortableAttributes":["n","_geo"]}`,
+	`{"searchableAttributes":["title","sub.b"]}`,
+	`{"searchableAttributes":null}`,
+	`{"stopWords":["alpha","pi"]}`,
+	`{"stopWords":null}`,
+	`{"prefixSearch":"disabled"}`,
+	`{"prefixSearch":"indexingTime"}`,
+	`{"synonyms":{"alpha":["beta"]}}`,
+	`{"distinctAttribute":"n","rankingRules":["words","title:asc"]}`,
+}
+
+func randomBatch(r *rand.Rand) []modelOp {
+	id := func() string { return fmt.Sprint("d", r.IntN(60)) }
+	if r.IntN(8) == 0 {
+		return []modelOp{{settings: settingsChanges[r.IntN(len(settingsChanges))]}}
+	}
+	if r.IntN(30) == 0 {
+		return []modelOp{{clear: true}}
+	}
+	var ops []modelOp
+	for range 1 + r.IntN(4) {
+		if r.IntN(3) == 0 {
+			op := modelOp{deletes: []string{}}
+			for range r.IntN(12) {
+				op.deletes = append(op.deletes, id())
+			}
+			ops = append(ops, op)
+			continue
+		}
+		op := modelOp{merge: r.IntN(2) == 0, skip: r.IntN(6) == 0}
+		n := 1 + r.IntN(8)
+		if r.IntN(12) == 0 {
+			n = 2*chunkDocuments + 10 // more than one worker
+		}
+		for range n {
+			if r.IntN(40) == 0 || n > 100 {
+				op.docs = append(op.docs, randomDoc(r, fmt.Sprint("x", r.IntN(400))))
+			} else {
+				op.docs = append(op.docs, randomDoc(r, id()))
+			}
+		}
+		ops = append(ops, op)
+	}
+	return ops
+}
+
+// ops makes a batch of real operations.
+func (b *bed) ops(batch []modelOp) []Op {
+	var ops []Op
+	for _, m := range batch {
+		switch {
+		case m.clear:
+			ops = append(ops, Clear{})
+		case m.settings != "":
+			ops = append(ops, update(b.t, m.settings))
+		case m.deletes != nil:
+			ops = append(ops, DeleteDocuments{m.deletes})
+		default:
+			a := b.payload(m.docs...)
+			a.Merge, a.SkipCreation = m.merge, m.skip
+			ops = append(ops, a)
+		}
+	}
+	return ops
+}
+
+func (m *model) check(t testing.TB, ix *Index) {
+	t.Helper()
+	v := ix.View()
+	defer v.Release()
+	got := documents(t, v)
+	for id, text := range got {
+		var doc map[string]any
+		if err := json.Unmarshal([]byte(text), &doc); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(doc, m.docs[id]) {
+			t.Fatalf("document %s is %s, want %v", id, text, m.docs[id])
+		}
+	}
+	if len(got) != len(m.docs) {
+		t.Fatalf("%d documents, want %d", len(got), len(m.docs))
+	}
+	if n := numbers(v); !maps.Equal(n, m.numbers) {
+		t.Fatalf("numbers %v, want %v", n, m.numbers)
+	}
+}
+
+// A random history gives the same index whatever the memory, the threads, the moments of
+// compaction and the restarts are; and it is the index that a fresh one would be.
+func TestRandomHistories(t *testing.T) {
+	seeds := []uint64{1, 2, 3, 4, 5, 6}
+	if testing.Short() {
+		seeds = seeds[:2]
+	}
+	for _, seed := range seeds {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			r := rand.New(rand.NewPCG(seed, 0))
+			b := newBed(t, vfs.NewMem(), Options{MaxIndexingThreads: 1 + r.IntN(3)})
+			defer func() { b.close() }()
+			tiny := r.IntN(2) == 0
+			setUp := func() {
+				if tiny {
+					b.options.MaxIndexingMemory, b.c.options.MaxIndexingMemory = 1, 1
+					b.c.builderBytes = 10 << 10
+				}
+			}
+			setUp()
+			ix := b.create("m")
+			b.apply(ix, AddDocuments{Payload: b.payload().Payload, PrimaryKey: "id"})
+			m := newModel()
+			for step := range 60 {
+				batch := randomBatch(r)
+				results := b.apply(ix, b.ops(batch)...)
+				indexed, deleted := m.run(batch)
+				if batch[0].settings == "" {
+					for i, res := range results {
+						if res.Indexed != indexed[i] || res.Deleted != deleted[i] {
+							t.Fatalf("step %d, operation %d: %+v, want %d indexed, %d deleted", step, i, res, indexed[i], deleted[i])
+						}
+					}
+				}
+				m.check(t, ix)
+				switch r.IntN(6) {
+				case 0:
+					b.compact(ix)
+					m.check(t, ix)
+				case 1:
+					b.reopen()
+					setUp()
+					ix = b.c.Get("m")
+					m.check(t, ix)
+				case 2:
+					b.batch++
+					if _, _, err := ix.Compact(t.Context(), b.batch, nil); err != nil {
+						t.Fatal(err)
+					}
+					m.check(t, ix)
+				}
+				if step%6 == 5 {
+					b.checkFresh(ix)
+				}
+			}
+			b.checkFresh(ix)
+		})
+	}
+}
+
+// While batches, the compactor and readers work at once, every view is whole, and the end is right.
+func TestBatchesCompactionAndReadersAtOnce(t *testing.T) {
+	const seed = 17
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	b := newBed(t, vfs.NewMem(), Options{MaxIndexingThreads: 2})
+	defer func() { b.close() }()
+	b.c.compactor.plan.MinRun = 2 // merge at every chance
+	b.c.compactor.start()
+	ix := b.create("m")
+	b.apply(ix, AddDocuments{Payload: b.payload().Payload, PrimaryKey: "id"})
+	m := newModel()
+
+	var stop atomic.Bool
+	var readers sync.WaitGroup
+	for range 2 {
+		readers.Go(func() {
+			for !stop.Load() {
+				v := ix.View()
+				docs := 0
+				for _, l := range v.Segments {
+					for it := l.LiveRows().Iterator(); it.HasNext(); docs++ {
+						row := segment.Row(it.Next())
+						if _, ok := l.RowOf(l.DocID(row)); !ok {
+							t.Error("a document is not found by its number")
+						}
+					}
+				}
+				if docs != v.Documents() {
+					t.Errorf("%d documents, want %d", docs, v.Documents())
+				}
+				v.Release()
+			}
+		})
+	}
+	for range 80 {
+		batch := randomBatch(r)
+		b.apply(ix, b.ops(batch)...)
+		m.run(batch)
+		m.check(t, ix)
+	}
+	stop.Store(true)
+	readers.Wait()
+	b.checkFresh(ix)
+	v := ix.View()
+	n := len(v.Segments)
+	v.Release()
+	if n > 12 {
+		t.Errorf("%d segments are left after a stream of batches", n)
+	}
+}
