@@ -61,9 +61,9 @@ func OpenCatalog(dir string, o Options) (*Catalog, error) {
 }
 
 // openCatalog opens a catalog that does not compact by itself.
-func openCatalog(dir string, o Options) (c *Catalog, err error) {
+func openCatalog(dir string, o Options) (_ *Catalog, err error) {
 	o.complete()
-	c = &Catalog{dir: dir, options: o, builderBytes: minBuilderBytes}
+	c := &Catalog{dir: dir, options: o, builderBytes: minBuilderBytes}
 	c.compactor = newCompactor(c)
 	c.open.indexes = make(map[string]*Index)
 	if err := c.read(); err != nil {

@@ -30,7 +30,7 @@ func (ix *Index) openFile(number uint64) (*file, error) {
 	}
 	f := &file{Reader: r, ix: ix, number: number}
 	f.refs.Store(1)
-	ix.files.Add(1)
+	ix.holds.Add(1)
 	ix.catalog.files.Add(1)
 	return f, nil
 }
@@ -54,9 +54,7 @@ func (f *file) release() {
 			ix.options.Logger.Warn("cannot remove a segment that is out of use; the next start will", "file", f.path(), "error", err)
 		}
 	}
-	if ix.files.Add(-1) == 0 && ix.dropped.Load() {
-		ix.removeDirectory()
-	}
+	ix.unhold()
 	ix.catalog.files.Done()
 }
 

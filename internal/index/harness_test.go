@@ -381,19 +381,25 @@ func list(t testing.TB, fsys vfs.FS, dir string) []string {
 
 // TestMain fails when a test leaves a mapped file or a goroutine behind.
 func TestMain(m *testing.M) {
-	before := runtime.NumGoroutine()
 	code := m.Run()
 	if n := mapped.Count(); code == 0 && n > 0 {
 		fmt.Printf("%d mapped files are left\n", n)
 		code = 1
 	}
-	for end := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before && time.Now().Before(end); {
+	left := goroutines()
+	for end := time.Now().Add(5 * time.Second); len(left) > 0 && time.Now().Before(end); left = goroutines() {
 		time.Sleep(10 * time.Millisecond)
 	}
-	if n := runtime.NumGoroutine(); code == 0 && n > before {
-		stacks := make([]byte, 1<<16)
-		fmt.Printf("%d goroutines are left:\n%s", n-before, stacks[:runtime.Stack(stacks, true)])
+	if code == 0 && len(left) > 0 {
+		fmt.Printf("%d goroutines are left:\n%s\n", len(left), strings.Join(left, "\n\n"))
 		code = 1
 	}
 	os.Exit(code)
+}
+
+// goroutines returns the stacks of those that run code of svc, but the caller.
+func goroutines() []string {
+	stacks := make([]byte, 1<<20)
+	all := strings.Split(string(stacks[:runtime.Stack(stacks, true)]), "\n\n")
+	return slices.DeleteFunc(all[1:], func(s string) bool { return !strings.Contains(s, "svc/") })
 }

@@ -65,8 +65,8 @@ type Index struct {
 	}
 	merges      gate
 	nextSegment atomic.Uint64
-	files       atomic.Int64 // open segment files
-	dropped     atomic.Bool  // the directory goes when no file is open
+	holds       atomic.Int64 // on the directory: one for each open segment file, one of the index itself
+	dropped     atomic.Bool  // the directory goes with the last hold
 }
 
 // UID returns the name the index goes by now.
@@ -82,7 +82,8 @@ func (ix *Index) View() *View {
 	}
 }
 
-// createIndex makes the directory of a new, empty index and opens it. The caller names it.
+// createIndex makes the directory of a new, empty index and opens it. The caller names it
+// in the CATALOG, whose replacement makes the directory's own name durable first.
 func (c *Catalog) createIndex(dir, uid, primaryKey string) (*Index, error) {
 	fsys := c.options.FS
 	if err := fsys.RemoveAll(dir); err != nil { // what a crash left
@@ -101,9 +102,6 @@ func (c *Catalog) createIndex(dir, uid, primaryKey string) (*Index, error) {
 	if _, err := replaceFile(fsys, dir, manifestName, b); err != nil {
 		return nil, err
 	}
-	if err := fsys.SyncDir(path.Dir(dir)); err != nil {
-		return nil, err
-	}
 	return c.openIndex(dir, uid)
 }
 
@@ -115,6 +113,7 @@ func (c *Catalog) openIndex(dir, uid string) (*Index, error) {
 	}
 	ix := &Index{catalog: c, options: &c.options, dir: dir}
 	ix.merges.init()
+	ix.holds.Store(1)
 	ix.nextSegment.Store(m.NextSegment)
 	v := &View{UID: uid, PrimaryKey: m.PrimaryKey, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt, Generation: 1,
 		names: m.Fields, nextBatch: m.NextBatch, results: m.Results, encoded: m.Settings}
@@ -174,9 +173,7 @@ func (ix *Index) drop() {
 	}
 	ix.dropped.Store(true)
 	ix.empty()
-	if ix.files.Load() == 0 {
-		ix.removeDirectory()
-	}
+	ix.unhold()
 }
 
 // empty replaces the current view by one without segments. committing is held.
@@ -188,7 +185,11 @@ func (ix *Index) empty() {
 	old.Release()
 }
 
-func (ix *Index) removeDirectory() {
+// unhold gives up one hold on the directory.
+func (ix *Index) unhold() {
+	if ix.holds.Add(-1) > 0 || !ix.dropped.Load() {
+		return
+	}
 	if err := ix.options.FS.RemoveAll(ix.dir); err != nil {
 		ix.options.Logger.Warn("cannot remove the directory of a deleted index; the next start will", "directory", ix.dir, "error", err)
 	}

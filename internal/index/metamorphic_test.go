@@ -119,7 +119,7 @@ func randomDoc(r *rand.Rand, id string) string {
 }
 
 var settingsChanges = []string{
-	`{"filterableAttributes":["n","tags"]}`,
+	`{"filterableAttributes":["n","tags","maybe"]}`,
 	`{"filterableAttributes":["sub"],"sortableAttributes":["title"]}`,
 	`{"filterableAttributes":[]}`,
 	`{"sortableAttributes":["n","_geo"]}`,

@@ -1,0 +1,225 @@
+package index
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"svc/internal/apierr"
+	"svc/internal/vfs"
+)
+
+func TestCatalogCreatesDeletesAndSwaps(t *testing.T) {
+	b := newBed(t, vfs.NewMem(), Options{})
+	defer func() { b.close() }()
+	for _, uid := range []string{"b", "a", "c"} {
+		b.apply(b.create(uid), b.payload(`{"id":"`+uid+`"}`))
+	}
+	holds := func(uid, id string) {
+		t.Helper()
+		ix := b.c.Get(uid)
+		if ix == nil {
+			t.Fatalf("no index %s", uid)
+		}
+		wantDocuments(t, ix, map[string]string{id: `{"id":"` + id + `"}`})
+		v := ix.View()
+		defer v.Release()
+		if ix.UID() != uid || v.UID != uid {
+			t.Errorf("index %s calls itself %s, its view %s", uid, ix.UID(), v.UID)
+		}
+	}
+	if got := b.c.UIDs(); !slices.Equal(got, []string{"a", "b", "c"}) {
+		t.Errorf("uids %v", got)
+	}
+	_, err := b.c.Create("a", "", 50)
+	wantCode(t, err, "index_already_exists")
+	_, err = b.c.Delete("none", 50)
+	wantCode(t, err, "index_not_found")
+	wantCode(t, b.c.Swap([]Pair{{A: "a", B: "b"}, {A: "c", B: "none"}}, 51), "index_not_found")
+	wantCode(t, b.c.Swap([]Pair{{A: "a", B: "b", Rename: true}}, 51), "index_already_exists")
+	wantCode(t, b.c.Swap([]Pair{{A: "none", B: "d", Rename: true}}, 51), "index_not_found")
+	holds("a", "a")
+	if err := b.c.Swap([]Pair{{A: "a", B: "b"}, {A: "c", B: "d", Rename: true}}, 52); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		holds("a", "b")
+		holds("b", "a")
+		holds("d", "c")
+		if b.c.Get("c") != nil {
+			t.Error("c is still there")
+		}
+		b.reopen()
+	}
+	total, used := b.c.DiskBytes()
+	if used <= 0 || total < used {
+		t.Errorf("%d bytes, %d used", total, used)
+	}
+}
+
+// A change whose batch runs again after a crash has no second effect, and the same answer.
+func TestChangesOfTheCatalogAreKnownAgain(t *testing.T) {
+	b := newBed(t, vfs.NewMem(), Options{})
+	defer func() { b.close() }()
+	if _, err := b.c.Create("a", "key", 5); err != nil {
+		t.Fatal(err)
+	}
+	b.reopen()
+	if ix, err := b.c.Create("a", "key", 5); err != nil || ix != b.c.Get("a") {
+		t.Fatalf("again: %v, %v", ix, err)
+	}
+	_, err := b.c.Create("a", "key", 6)
+	wantCode(t, err, "index_already_exists")
+	// A batch that was given up leaves its number to the next one.
+	if _, err := b.c.Create("b", "", 5); err != nil {
+		t.Error(err)
+	}
+	swap := []Pair{{A: "a", B: "b"}}
+	first := b.c.Get("a")
+	for range 2 {
+		if err := b.c.Swap(swap, 7); err != nil || b.c.Get("b") != first {
+			t.Fatalf("swap: %v", err)
+		}
+	}
+	b.batch = 8
+	b.apply(b.c.Get("a"), b.payload(`{"id":1}`, `{"id":2}`))
+	for range 2 {
+		if n, err := b.c.Delete("a", 9); n != 2 || err != nil {
+			t.Fatalf("deleted %d, %v", n, err)
+		}
+		b.reopen()
+	}
+	_, err = b.c.Delete("a", 10)
+	wantCode(t, err, "index_not_found")
+}
+
+func TestPrimaryKeyChangesWhileThereAreNoDocuments(t *testing.T) {
+	b := newBed(t, vfs.NewMem(), Options{})
+	defer func() { b.close() }()
+	ix := b.create("u")
+	for _, key := range []string{"id", "code", "code", ""} {
+		b.batch++
+		if err := ix.SetPrimaryKey(key, b.batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.apply(ix, b.payload(`{"code":1,"id":2}`))
+	wantCode(t, ix.SetPrimaryKey("id", 90), "index_primary_key_already_exists")
+	if err := ix.SetPrimaryKey("code", 91); err != nil {
+		t.Error(err)
+	}
+	b.apply(ix, Clear{})
+	if err := ix.SetPrimaryKey("id", 92); err != nil {
+		t.Error(err)
+	}
+	b.reopen()
+	v := b.c.Get("u").View()
+	defer v.Release()
+	if v.PrimaryKey != "id" || v.Fields.PrimaryKey() != "id" {
+		t.Errorf("primary key %q, in fields %q", v.PrimaryKey, v.Fields.PrimaryKey())
+	}
+}
+
+// What a crash or an operator left in the directories.
+func TestOpenRemovesItsStrangersAlone(t *testing.T) {
+	fsys := vfs.NewMem()
+	b := newBed(t, fsys, Options{})
+	b.apply(b.create("a"), b.payload(`{"id":1}`))
+	b.close()
+	write := func(name string) {
+		t.Helper()
+		if err := vfs.WriteFile(fsys, catalogDir+"/"+name, []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := fsys.MkdirAll(catalogDir + "/000007"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"000000/000099.seg", "000000/MANIFEST.tmp", "000000/edit.tmp", "CATALOG.tmp", "000007/MANIFEST", "notes.txt", "000000/notes.txt"} {
+		write(name)
+	}
+	b.open()
+	defer b.close()
+	want := []string{"000000/000000.seg", "000000/MANIFEST", "000000/notes.txt", "CATALOG", "notes.txt"}
+	var got []string
+	for _, name := range list(t, fsys, catalogDir) {
+		got = append(got, name[len(catalogDir)+1:])
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("files %v, want %v", got, want)
+	}
+}
+
+func TestDamagedAndForeignFilesAreRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(fsys vfs.FS) error
+		damage bool
+	}{
+		"catalog missing": {func(fsys vfs.FS) error { return fsys.Remove(catalogDir + "/CATALOG") }, true},
+		"catalog empty":   {func(fsys vfs.FS) error { return vfs.WriteFile(fsys, catalogDir+"/CATALOG", nil) }, true},
+		"manifest of another version": {func(fsys vfs.FS) error {
+			return vfs.WriteFile(fsys, catalogDir+"/000000/MANIFEST", seal{manifestSeal.magic, 2}.wrap([]byte("{}")))
+		}, false},
+		"manifest flipped": {func(fsys vfs.FS) error {
+			b, err := vfs.ReadFile(fsys, catalogDir+"/000000/MANIFEST")
+			b[len(b)/2] ^= 4
+			return errors.Join(err, vfs.WriteFile(fsys, catalogDir+"/000000/MANIFEST", b))
+		}, true},
+		"segment cut": {func(fsys vfs.FS) error {
+			b, err := vfs.ReadFile(fsys, catalogDir+"/000000/000000.seg")
+			return errors.Join(err, vfs.WriteFile(fsys, catalogDir+"/000000/000000.seg", b[:len(b)-9]))
+		}, true},
+		"segment missing": {func(fsys vfs.FS) error { return fsys.Remove(catalogDir + "/000000/000000.seg") }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fsys := vfs.NewMem()
+			b := newBed(t, fsys, Options{})
+			b.apply(b.create("a"), b.payload(`{"id":1}`))
+			b.close()
+			if err := c.change(fsys); err != nil {
+				t.Fatal(err)
+			}
+			before := list(t, fsys, catalogDir)
+			_, err := OpenCatalog(catalogDir, b.options)
+			if err == nil {
+				t.Fatal("it was opened")
+			}
+			if apierr.IsCorruption(err) != c.damage {
+				t.Errorf("error %v, damage wanted: %v", err, c.damage)
+			}
+			if after := list(t, fsys, catalogDir); !slices.Equal(before, after) {
+				t.Errorf("files %v before, %v after", before, after)
+			}
+		})
+	}
+}
+
+func FuzzManifest(f *testing.F) {
+	m := &manifest{Fields: []string{"id"}, NextSegment: 3, Segments: []segmentEntry{{Number: 1, Deleted: []byte{1}}, {Number: 2}}}
+	good, err := m.encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	f.Add(good[:40])
+	f.Add(manifestSeal.wrap([]byte(`{"Segments":[{"Number":7}],"NextSegment":7}`)))
+	f.Add(catalogSeal.wrap([]byte(`{"Indexes":{"a":0},"Next":1}`)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		// Reseal, so that mutations get past the checksum.
+		if len(b) >= sealBytes {
+			if _, err := decodeManifest("m", manifestSeal.wrap(b[sealBytes:])); err != nil && !apierr.IsCorruption(err) {
+				t.Errorf("error %v", err)
+			}
+			if _, err := decodeCatalog("c", catalogSeal.wrap(b[sealBytes:])); err != nil && !apierr.IsCorruption(err) {
+				t.Errorf("error %v", err)
+			}
+		}
+		if m, err := decodeManifest("m", b); err == nil {
+			for _, e := range m.Segments {
+				if d, err := e.deleted("m", 10); err == nil && d != nil && !d.IsEmpty() && d.Maximum() >= 10 {
+					t.Error("a deleted row beyond the segment")
+				}
+			}
+		}
+	})
+}

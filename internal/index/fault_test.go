@@ -1,0 +1,292 @@
+package index
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"svc/internal/vfs"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
+
+// history is a small life of a catalog. Each step is one change, which is
+// either there after a crash or not.
+type step struct {
+	name string
+	do   func(b *bed, batch uint64) error
+}
+
+func batchStep(name string, ops ...Op) step {
+	return step{name, func(b *bed, batch uint64) error {
+		results, err := b.c.Get("a").Apply(context.Background(), batch, ops, nil)
+		if err != nil && !errors.Is(err, ErrApplied) {
+			return err
+		}
+		for _, r := range results {
+			if r.Err != nil {
+				return r.Err
+			}
+		}
+		return nil
+	}}
+}
+
+// history writes the payloads of the steps to the bed's file system, durably.
+func history(b *bed) []step {
+	b.t.Helper()
+	steps := []step{
+		{"create a", func(b *bed, batch uint64) error { _, err := b.c.Create("a", "", batch); return err }},
+		batchStep("add", b.payload(`{"id":1,"t":"one","n":1}`, `{"id":2,"t":"two","n":2}`, `{"id":3,"t":"three"}`)),
+		batchStep("replace", b.payload(`{"id":2,"t":"second"}`), b.merge(`{"id":3,"n":3}`, `{"id":4,"t":"four"}`)),
+		batchStep("delete", DeleteDocuments{[]string{"1"}}),
+		batchStep("add a column", update(b.t, `{"filterableAttributes":["n"]}`)),
+		batchStep("add more", b.payload(`{"id":5,"t":"five"}`)),
+		{"merge", func(b *bed, batch uint64) error {
+			o := b.c.compactor.plan
+			o.MinRun = 2
+			_, err := b.c.Get("a").compactOnce(context.Background(), o, -1, 1<<40, unthrottled)
+			return err
+		}},
+		batchStep("analyse again", update(b.t, `{"stopWords":["five"]}`)),
+		batchStep("replace again", b.payload(`{"id":4,"t":"fourth"}`)),
+		{"compact", func(b *bed, batch uint64) error {
+			_, _, err := b.c.Get("a").Compact(context.Background(), batch, nil)
+			return err
+		}},
+		{"create b", func(b *bed, batch uint64) error { _, err := b.c.Create("b", "key", batch); return err }},
+		{"swap", func(b *bed, batch uint64) error { return b.c.Swap([]Pair{{A: "a", B: "b"}}, batch) }},
+		{"swap back", func(b *bed, batch uint64) error { return b.c.Swap([]Pair{{A: "a", B: "b"}}, batch) }},
+		{"delete b", func(b *bed, batch uint64) error { _, err := b.c.Delete("b", batch); return err }},
+		batchStep("clear", Clear{}),
+		batchStep("begin again", b.payload(`{"id":9,"t":"nine"}`)),
+		{"delete a", func(b *bed, batch uint64) error { _, err := b.c.Delete("a", batch); return err }},
+	}
+	if err := b.fs.SyncDir("payloads"); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := b.fs.SyncDir("/"); err != nil {
+		b.t.Fatal(err)
+	}
+	return steps
+}
+
+// state is all that a catalog shows, as text.
+func (b *bed) state() string {
+	b.t.Helper()
+	var out strings.Builder
+	for _, uid := range b.c.UIDs() {
+		v := b.c.Get(uid).View()
+		settings, err := v.Settings.MarshalJSON()
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		fmt.Fprintf(&out, "index %s, key %q, settings %s\n%s", uid, v.PrimaryKey, settings, dump(b.t, v))
+		v.Release()
+	}
+	return out.String()
+}
+
+// prepared returns a bed whose catalog directory is durable, its history, and the states before and after each step.
+func prepared(t *testing.T, hook func(vfs.Op) error) (b *bed, mem *vfs.MemFS, steps []step) {
+	mem = vfs.NewMem()
+	b = newBed(t, vfs.Hook(mem, hook), Options{})
+	return b, mem, history(b)
+}
+
+func states(t *testing.T) []string {
+	b, _, steps := prepared(t, func(vfs.Op) error { return nil })
+	defer b.close()
+	all := []string{b.state()}
+	for i, s := range steps {
+		if err := s.do(b, uint64(i)); err != nil {
+			t.Fatalf("%s: %v", s.name, err)
+		}
+		all = append(all, b.state())
+	}
+	return all
+}
+
+// The order in which files are made, synced, named and removed is what crashes leave whole.
+func TestFileOperations(t *testing.T) {
+	var log vfs.Log
+	b, _, steps := prepared(t, log.Hook)
+	defer b.close()
+	log.Take()
+	var out strings.Builder
+	for i, s := range steps {
+		if err := s.do(b, uint64(i)); err != nil {
+			t.Fatalf("%s: %v", s.name, err)
+		}
+		fmt.Fprintf(&out, "# %s\n", s.name)
+		for _, line := range log.Take() {
+			out.WriteString(strings.ReplaceAll(line, catalogDir+"/", "") + "\n")
+		}
+		out.WriteByte('\n')
+	}
+	golden := filepath.Join("testdata", "fileops.txt")
+	if *rewrite {
+		if err := os.WriteFile(golden, []byte(out.String()), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := out.String(); got != string(want) {
+		t.Errorf("the file operations differ from %s (run with -rewrite to renew it):\n%s", golden, firstDifference(got, string(want)))
+	}
+}
+
+var errPower = errors.New("the power is gone")
+
+// The power goes before each single file operation of the history. What was
+// acknowledged is there after it; what was interrupted is there whole or not at
+// all, and can be run again.
+func TestPowerFailureAtEveryOperation(t *testing.T) {
+	want := states(t)
+	outcomes := map[bool]int{}
+	for n := int64(0); ; n++ {
+		var at atomic.Int64
+		var clones []*vfs.MemFS
+		var mem *vfs.MemFS
+		at.Store(-1 << 40) // not yet
+		b, mem, steps := prepared(t, func(o vfs.Op) error {
+			if !o.Kind.Changes() {
+				return nil
+			}
+			i := at.Add(1) - 1
+			if i == n {
+				clones = append(clones, mem.CrashClone(nil))
+				for seed := range uint64(3) {
+					clones = append(clones, mem.CrashClone(rand.New(rand.NewPCG(seed, uint64(n)))))
+				}
+			}
+			if i >= n {
+				return errPower
+			}
+			return nil
+		})
+		at.Store(0)
+		acknowledged := 0
+		for i, s := range steps {
+			if s.do(b, uint64(i)) != nil {
+				break
+			}
+			acknowledged++
+		}
+		b.close()
+		if len(clones) == 0 {
+			t.Logf("%d operations; the interrupted change was there %d times, and %d times not", n, outcomes[true], outcomes[false])
+			break
+		}
+		if n > 1000 {
+			t.Fatal("the history does not end")
+		}
+		for c, fsys := range clones {
+			what := fmt.Sprintf("operation %d, clone %d, in step %q", n, c, steps[min(acknowledged, len(steps)-1)].name)
+			a := &bed{t: t, fs: fsys, options: b.options}
+			a.options.FS = fsys
+			a.open()
+			got := a.state()
+			// Steps that end by removing files succeed whether that works or not, so one more may be acknowledged than steps changed the state.
+			there := acknowledged < len(steps) && got == want[acknowledged+1] && want[acknowledged+1] != want[acknowledged]
+			if !there && got != want[acknowledged] {
+				t.Fatalf("%s: after the crash:\n%s", what, firstDifference(got, want[acknowledged]))
+			}
+			outcomes[there]++
+			for i := acknowledged; i < len(steps); i++ {
+				if err := steps[i].do(a, uint64(i)); err != nil {
+					t.Fatalf("%s: step %q runs again: %v", what, steps[i].name, err)
+				}
+				if got := a.state(); got != want[i+1] {
+					t.Fatalf("%s: after step %q ran again:\n%s", what, steps[i].name, firstDifference(got, want[i+1]))
+				}
+			}
+			a.close()
+			a.open() // what the crash left is gone
+			for _, name := range list(t, fsys, catalogDir) {
+				if filepath.Base(name) != catalogName {
+					t.Errorf("%s: %s is left", what, name)
+				}
+			}
+			a.close()
+		}
+	}
+	if outcomes[true] == 0 || outcomes[false] == 0 {
+		t.Error("a branch of the test never ran")
+	}
+}
+
+// Each single file operation fails, once or three times in a row. The change fails and leaves
+// all as it was, on disk too; then it works.
+func TestErrorsAtEveryOperation(t *testing.T) {
+	want := states(t)
+	broken := errors.New("disk on fire")
+	for _, count := range []int64{1, 3} {
+		failures := 0
+		for n := int64(0); ; n++ {
+			armed := func(vfs.Op) error { return nil }
+			hit := false
+			b, mem, steps := prepared(t, func(o vfs.Op) error {
+				err := armed(o)
+				hit = hit || err != nil
+				return err
+			})
+			armed = vfs.FailFrom(n, count, nil, broken)
+			for i, s := range steps {
+				err := s.do(b, uint64(i))
+				if err == nil {
+					continue
+				}
+				failures++
+				what := fmt.Sprintf("%d errors from operation %d, in step %q", count, n, s.name)
+				if !errors.Is(err, broken) {
+					t.Fatalf("%s: error %v", what, err)
+				}
+				armed = func(vfs.Op) error { return nil }
+				if got := b.state(); got != want[i] {
+					t.Fatalf("%s: after the error:\n%s", what, firstDifference(got, want[i]))
+				}
+				for seed := range uint64(3) {
+					a := &bed{t: t, fs: mem.CrashClone(rand.New(rand.NewPCG(seed, uint64(n)))), options: b.options}
+					a.options.FS = a.fs
+					a.open()
+					// Once may be undone. Not so three times: the undoing fails, too.
+					if got := a.state(); got != want[i] && (count == 1 || got != want[i+1]) {
+						t.Fatalf("%s: after a crash on it:\n%s", what, firstDifference(got, want[i]))
+					}
+					a.close()
+				}
+				if err := s.do(b, uint64(i)); err != nil {
+					t.Fatalf("%s: the second time: %v", what, err)
+				}
+				if got := b.state(); got != want[i+1] {
+					t.Fatalf("%s: the second time:\n%s", what, firstDifference(got, want[i+1]))
+				}
+			}
+			if got := b.state(); got != want[len(steps)] {
+				t.Fatalf("%d errors from operation %d: at the end:\n%s", count, n, firstDifference(got, want[len(steps)]))
+			}
+			b.close()
+			if !hit {
+				t.Logf("%d operations, %d failures of changes", n, failures)
+				break
+			}
+			if n > 3000 {
+				t.Fatal("the history does not end")
+			}
+		}
+		if failures == 0 {
+			t.Error("no operation that failed made a change fail")
+		}
+	}
+}
