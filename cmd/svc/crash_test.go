@@ -88,7 +88,7 @@ func startServer(t *testing.T, binary, data string) *crashServer {
 	address := l.Addr().String()
 	l.Close()
 	s := &crashServer{url: "http://" + address, log: &bytes.Buffer{}}
-	s.process = exec.Command(binary, "--db-path", data, "--http-addr", address, "--no-analytics")
+	s.process = exec.Command(binary, "--db-path", data, "--http-addr", address, "--log-level", "WARN")
 	s.process.Stdout, s.process.Stderr = s.log, s.log
 	if err := s.process.Start(); err != nil {
 		t.Fatal(err)
@@ -198,7 +198,8 @@ func (c *crashClient) write(url string, stop chan struct{}) {
 	}
 }
 
-// check waits for every acknowledged task and compares the documents.
+// check waits for every acknowledged task, and for those that the crash kept
+// from being acknowledged, and compares the documents.
 func (c *crashClient) check(t *testing.T, url string) {
 	t.Helper()
 	for _, uid := range c.tasks {
@@ -227,6 +228,20 @@ func (c *crashClient) check(t *testing.T, url string) {
 		}
 	}
 	c.tasks = nil
+	// A task may have become durable without its acknowledgement reaching the client.
+	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+		var waiting struct {
+			Total int `json:"total"`
+		}
+		get(t, url+"/tasks?statuses=enqueued,processing&limit=0", &waiting)
+		if waiting.Total == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Errorf("%d tasks are not finished", waiting.Total)
+			break
+		}
+	}
 	for id, p := range c.docs {
 		var doc struct {
 			Version int `json:"version"`
