@@ -1,11 +1,13 @@
 package fastapi
 
 import (
+	"bytes"
 	"log/slog"
 	"testing"
 
 	"github.com/valyala/fasthttp"
 
+	"svc/internal/search"
 	"svc/internal/vfs"
 )
 
@@ -28,4 +30,47 @@ func BenchmarkRoute(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkSearch compares a search over HTTP (without the connection) with the same search alone: the
+// difference is what decoding, the slot, the view and the answer cost.
+func BenchmarkSearch(b *testing.B) {
+	c, _ := newInstance(b, Options{Searches: 4, SearchQueue: 10})
+	c.wait(c.json("POST", "/indexes/films/documents", `[{"id": 1, "title": "Metropolis"}, {"id": 2, "title": "Stalker"}]`))
+	body := []byte(`{"q":"metropolis","limit":10,"attributesToRetrieve":["id","title"],"showRankingScore":true}`)
+	b.Run("http", func(b *testing.B) {
+		var ctx fasthttp.RequestCtx
+		b.ReportAllocs()
+		for b.Loop() {
+			ctx.Request.Reset()
+			ctx.Response.Reset()
+			ctx.Request.Header.SetMethod("POST")
+			ctx.Request.Header.SetContentType(contentJSON)
+			ctx.Request.SetRequestURI("/indexes/films/search")
+			ctx.Request.SetBodyStream(bytes.NewReader(body), len(body))
+			c.server.serve(&ctx)
+			if ctx.Response.StatusCode() != 200 {
+				b.Fatalf("%d %s", ctx.Response.StatusCode(), ctx.Response.Body())
+			}
+		}
+	})
+	b.Run("alone", func(b *testing.B) {
+		v := c.server.catalog.Get("films").View()
+		defer v.Release()
+		in := newSearchInput()
+		if err := decode(&in, body, searchBodyParams, object{code: "bad_request"}); err != nil {
+			b.Fatal(err)
+		}
+		var answer []byte
+		b.ReportAllocs()
+		for b.Loop() {
+			found, err := search.Search(b.Context(), v, &in.Search)
+			if err == nil {
+				answer, err = found.AppendJSON(answer[:0])
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }
