@@ -133,13 +133,10 @@ func (r *patientReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// What is left of a body after its answer is ready is read and dropped, so
-// that the connection can go on, and so that a client that is still sending
-// gets to read the answer. Within these bounds:
-const (
-	drainBytes = 256 << 20
-	drainTime  = 5 * time.Second
-)
+// drainTime is how long the rest of a body is read and dropped once its answer
+// is ready. So the connection can go on, and a client that looks for the answer
+// only after it has sent everything gets to see it.
+const drainTime = 10 * time.Second
 
 // drain reads what a handler left of the body, or has the connection closed.
 func drain(ctx *fasthttp.RequestCtx) {
@@ -151,13 +148,13 @@ func drain(ctx *fasthttp.RequestCtx) {
 	if n, err := stream.Read(one[:]); n == 0 && err == io.EOF {
 		return
 	}
-	if err := ctx.Conn().SetReadDeadline(time.Now().Add(drainTime)); err == nil {
-		n, err := io.CopyN(io.Discard, stream, drainBytes)
-		if err == io.EOF || err == nil && n < drainBytes {
-			return
-		}
+	err := ctx.Conn().SetReadDeadline(time.Now().Add(drainTime))
+	if err == nil {
+		_, err = io.Copy(io.Discard, stream)
 	}
-	ctx.Response.SetConnectionClose()
+	if err != nil {
+		ctx.Response.SetConnectionClose()
+	}
 }
 
 // mediaType returns the content type of a request, in lower case and without
@@ -201,6 +198,9 @@ func (s *Server) readJSON(ctx *fasthttp.RequestCtx, buf *[]byte) (value, error) 
 	if buf == nil {
 		buf = new([]byte)
 	}
+	if n := ctx.Request.Header.ContentLength(); n >= cap(*buf) {
+		*buf = make([]byte, 0, min(n, maxHintBytes)+1) // and one to see the end
+	}
 	body, err := readAll((*buf)[:0], r)
 	*buf = body
 	if err != nil {
@@ -217,6 +217,9 @@ func (s *Server) readJSON(ctx *fasthttp.RequestCtx, buf *[]byte) (value, error) 
 	}
 	return trim(body), nil
 }
+
+// maxHintBytes bounds what is allocated because a client says that it will send it.
+const maxHintBytes = 1 << 20
 
 func readAll(dst []byte, r io.Reader) ([]byte, error) {
 	for {

@@ -112,6 +112,8 @@ func (s *Server) newRouter(pprof bool) *router.Router {
 	rt := router.New()
 	rt.RedirectTrailingSlash = false
 	rt.RedirectFixedPath = false
+	rt.HandleMethodNotAllowed = false // dispatch does
+	rt.HandleOPTIONS = false
 	rt.NotFound = func(ctx *fasthttp.RequestCtx) { ctx.SetStatusCode(fasthttp.StatusNotFound) }
 	for path, res := range resources {
 		var methods []string

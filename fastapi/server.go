@@ -55,6 +55,7 @@ type Server struct {
 	version      Version
 	slots        *slots
 	router       *router.Router
+	conns        conns
 	http         fasthttp.Server
 }
 
@@ -105,19 +106,28 @@ func New(o Options) *Server {
 		NoDefaultServerHeader:        true,
 		NoDefaultContentType:         true,
 		CloseOnShutdown:              true,
-		TCPKeepalive:                 true,
+		SecureErrorLogMessage:        true, // no headers in messages
 	}
 	return s
 }
 
 // Serve answers on l until Shutdown.
-func (s *Server) Serve(l net.Listener) error { return s.http.Serve(l) }
+func (s *Server) Serve(l net.Listener) error { return s.http.Serve(listener{l, &s.conns}) }
 
 // Shutdown refuses new connections and waits for running requests.
-func (s *Server) Shutdown(ctx context.Context) error { return s.http.ShutdownWithContext(ctx) }
+func (s *Server) Shutdown(ctx context.Context) error {
+	done := make(chan struct{})
+	defer close(done)
+	go s.conns.hangUp(done)
+	return s.http.ShutdownWithContext(ctx)
+}
 
 // serve answers one request.
 func (s *Server) serve(ctx *fasthttp.RequestCtx) {
+	if c, ok := ctx.Conn().(*conn); ok {
+		c.busy.Store(true)
+		defer c.busy.Store(false)
+	}
 	if preflight(ctx) {
 		return
 	}

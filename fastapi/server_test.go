@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/valyala/fasthttp/fasthttputil"
 
@@ -141,5 +143,71 @@ func TestHeadersTooLong(t *testing.T) {
 	r := c.get("/indexes/x/search?filter=" + strings.Repeat("a", headerBytes))
 	if r.status != 431 || r.code() != "bad_request" {
 		t.Errorf("got %d %s", r.status, r.body)
+	}
+}
+
+// TestShutdown stops a server while one connection has sent nothing, one sits between two requests, and
+// one has a request that takes its time: that one alone is waited for.
+func TestShutdown(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	features, err := OpenFeatures(vfs.NewMem(), "features.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(Options{Features: features, Logger: slog.New(slog.DiscardHandler), PayloadLimit: 1 << 20})
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	dial := func(send string) net.Conn {
+		t.Helper()
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		if _, err := io.WriteString(c, send); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	dial("")
+	dial("GET /health HT")
+	dial("GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+	const body = `{"metrics": true}`
+	slow := dial("PATCH /experimental-features HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
+	for running := false; !running; time.Sleep(time.Millisecond) {
+		s.conns.mu.Lock()
+		for c := range s.conns.open {
+			running = running || c.busy.Load()
+		}
+		s.conns.mu.Unlock()
+	}
+
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.Shutdown(context.Background()) }()
+	if err := <-served; err != nil {
+		t.Errorf("serve: %v", err)
+	}
+	select {
+	case err := <-stopped:
+		t.Fatalf("did not wait for the running request: %v", err)
+	case <-time.After(200 * time.Millisecond):
+	}
+	if _, err := fmt.Fprintf(slow, "%x\r\n%s\r\n0\r\n\r\n", len(body), body); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := io.ReadAll(slow)
+	if err != nil || !bytes.HasPrefix(answer, []byte("HTTP/1.1 200 OK")) || !bytes.Contains(answer, []byte(`"metrics":true`)) {
+		t.Errorf("the running request was answered %q %v", answer, err)
+	}
+	select {
+	case err := <-stopped:
+		if err != nil {
+			t.Errorf("shutdown: %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("the others hold up the end")
 	}
 }

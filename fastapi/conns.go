@@ -1,0 +1,72 @@
+package fastapi
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// conns knows the open connections, and which of them have a request that is
+// being answered. A connection on which a client has not sent anything yet
+// looks busy to fasthttp, and would hold up the end until the client gave up.
+type conns struct {
+	mu   sync.Mutex
+	open map[*conn]struct{}
+}
+
+// conn is one of them.
+type conn struct {
+	net.Conn
+	in   *conns
+	busy atomic.Bool // a request is being answered
+}
+
+// listener hands out connections that conns knows.
+type listener struct {
+	net.Listener
+	in *conns
+}
+
+func (l listener) Accept() (net.Conn, error) {
+	nc, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{Conn: nc, in: l.in}
+	l.in.mu.Lock()
+	defer l.in.mu.Unlock()
+	if l.in.open == nil {
+		l.in.open = map[*conn]struct{}{}
+	}
+	l.in.open[c] = struct{}{}
+	return c, nil
+}
+
+func (c *conn) Close() error {
+	c.in.mu.Lock()
+	delete(c.in.open, c)
+	c.in.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// hangUp ends the wait for a request on all connections, again and again until done: a
+// connection may come in, or end its request, at any time.
+func (cs *conns) hangUp(done <-chan struct{}) {
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		cs.mu.Lock()
+		for c := range cs.open {
+			if !c.busy.Load() {
+				c.SetReadDeadline(time.Now()) // an error means that it is closed already
+			}
+		}
+		cs.mu.Unlock()
+		select {
+		case <-done:
+			return
+		case <-ticker.C:
+		}
+	}
+}
