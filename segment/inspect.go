@@ -192,10 +192,10 @@ func (i *inspector) terms() {
 	it := i.r.Terms(nil, nil, &edgeBudget{left: 1 << 20})
 	for n := 0; it.Next(); n++ {
 		if n == inspectItems {
-			i.t.Note("… %d more", i.r.terms.words()-n)
+			i.t.Note("… %d more", i.r.terms.words-n)
 			break
 		}
-		i.t.Note("%q: posting at %d", it.Word(), it.offset)
+		i.t.Note("%q: posting at %d", it.Word(), it.walk.value)
 	}
 }
 
@@ -203,10 +203,10 @@ func (i *inspector) postings() {
 	it := i.r.Terms(nil, nil, &edgeBudget{left: 1 << 20})
 	for n := 0; it.Next(); n++ {
 		if n == inspectItems {
-			i.t.Note("… of %d more words", i.r.terms.words()-n)
+			i.t.Note("… of %d more words", i.r.terms.words-n)
 			break
 		}
-		i.posting(fmt.Sprintf("%q", it.Word()), it.offset)
+		i.posting(fmt.Sprintf("%q", it.Word()), it.walk.value)
 	}
 }
 

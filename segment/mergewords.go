@@ -202,9 +202,9 @@ func (m *merger) mergeWords() error {
 			if !bytes.Equal(its[i].Word(), word) {
 				continue
 			}
-			p, ok := readPosting(m.in[ins[i]].postings, its[i].offset)
+			p, ok := readPosting(m.in[ins[i]].postings, its[i].walk.value)
 			if !ok {
-				return m.in[ins[i]].damaged(tagPostings, "no posting of %q at offset %d", word, its[i].offset)
+				return m.in[ins[i]].damaged(tagPostings, "no posting of %q at offset %d", word, its[i].walk.value)
 			}
 			if err := w.addPosting(ins[i], p); err != nil {
 				return err

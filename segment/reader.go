@@ -47,7 +47,7 @@ type Reader struct {
 	externalIDs    []byte
 	idHash         []byte
 	docs           documentReader
-	terms          dictionary
+	terms          fst
 	postings       []byte
 	prefixes       []byte
 	prefixPostings []byte
@@ -129,7 +129,7 @@ func (r *Reader) open() error {
 	if err := r.docs.open(r.name, r.section(tagDicts), r.section(tagDocIndex), r.section(tagDocs), r.meta); err != nil {
 		return err
 	}
-	if err := r.terms.open(r.name, r.section(tagTerms)); err != nil {
+	if err := r.openTerms(r.section(tagTerms)); err != nil {
 		return err
 	}
 	r.postings = r.section(tagPostings)

@@ -136,12 +136,12 @@ func (r *Reader) verifyWords() error {
 		}
 		last = append(last[:0], it.Word()...)
 		budget.left = min(budget.left+len(last), math.MaxInt32)
-		if it.offset != uint64(end) {
-			return r.damaged(tagTerms, "%q leads to offset %d, but the posting before ends at %d", last, it.offset, end)
+		if it.walk.value != uint64(end) {
+			return r.damaged(tagTerms, "%q leads to offset %d, but the posting before ends at %d", last, it.walk.value, end)
 		}
-		p, ok := readPosting(r.postings, it.offset)
+		p, ok := readPosting(r.postings, it.walk.value)
 		if !ok {
-			return r.damaged(tagPostings, "no posting of %q at offset %d", last, it.offset)
+			return r.damaged(tagPostings, "no posting of %q at offset %d", last, it.walk.value)
 		}
 		var err error
 		if end, err = r.verifyPosting(tagPostings, p); err != nil {
@@ -155,8 +155,8 @@ func (r *Reader) verifyWords() error {
 	if budget.left <= 0 {
 		return r.damaged(tagTerms, "it has transitions that lead to no word")
 	}
-	if words != r.terms.words() || end != len(r.postings) {
-		return r.damaged(tagTerms, "%d words of %d, whose postings end at %d of %d", words, r.terms.words(), end, len(r.postings))
+	if words != r.terms.words || end != len(r.postings) {
+		return r.damaged(tagTerms, "%d words of %d, whose postings end at %d of %d", words, r.terms.words, end, len(r.postings))
 	}
 	return nil
 }

@@ -1,0 +1,166 @@
+package segment
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/blevesearch/vellum"
+	"github.com/blevesearch/vellum/levenshtein"
+)
+
+// randomFST builds an FST by vellum over random keys.
+func randomFST(t testing.TB, rng *rand.Rand) (data []byte, keys []string) {
+	t.Helper()
+	n := rng.IntN(2000)
+	wide := rng.IntN(3) == 0 // all bytes, so that states have up to 256 transitions
+	for range n {
+		k := []byte(randomWord(rng))
+		if wide {
+			for range rng.IntN(3) {
+				k = append(k, byte(rng.IntN(256)))
+			}
+		}
+		keys = append(keys, string(k))
+	}
+	slices.Sort(keys)
+	keys = slices.Compact(keys)
+	var buf bytes.Buffer
+	b, err := vellum.New(&buf, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	value := uint64(0)
+	for _, k := range keys {
+		if err := b.Insert([]byte(k), value); err != nil {
+			t.Fatal(err)
+		}
+		value += uint64(rng.IntN(1 << rng.IntN(30)))
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return buf.Bytes(), keys
+}
+
+// TestFSTWalksAsVellum compares every way of asking with vellum's own reader.
+func TestFSTWalksAsVellum(t *testing.T) {
+	rng := testRand(t)
+	lev, err := levenshtein.NewLevenshteinAutomatonBuilder(2, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 30 {
+		data, keys := randomFST(t, rng)
+		twin, err := vellum.Load(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := openFST(data)
+		if err != nil || f.words != len(keys) {
+			t.Fatal(f.words, err)
+		}
+		probe := func() []byte {
+			if len(keys) > 0 && rng.IntN(2) == 0 {
+				k := keys[rng.IntN(len(keys))]
+				return []byte(k[:rng.IntN(len(k)+1)])
+			}
+			return []byte(randomWord(rng))
+		}
+		for _, k := range keys {
+			want, _, _ := twin.Get([]byte(k))
+			if got, ok, err := f.get([]byte(k)); !ok || got != want || err != nil {
+				t.Fatalf("%q is %d (%v, %v), want %d", k, got, ok, err, want)
+			}
+		}
+		for range 50 {
+			k := probe()
+			want, exists, _ := twin.Get(k)
+			if got, ok, err := f.get(k); ok != exists || ok && got != want || err != nil {
+				t.Fatalf("%q is %d (%v, %v), want %d (%v)", k, got, ok, err, want, exists)
+			}
+		}
+		for range 40 {
+			var start, end []byte
+			if rng.IntN(3) > 0 {
+				start = probe()
+			}
+			if rng.IntN(3) > 0 {
+				end = probe()
+			}
+			if start != nil && end != nil && bytes.Compare(start, end) >= 0 {
+				continue // vellum stands on start then
+			}
+			var a vellum.Automaton
+			if rng.IntN(2) == 0 {
+				if a, err = lev.BuildDfa(string(probe()), uint8(1+rng.IntN(2))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var want, got []string
+			it, err := twin.Search(a, start, end)
+			for ; err == nil; err = it.Next() {
+				if k, v := it.Current(); end == nil || bytes.Compare(k, end) < 0 {
+					want = append(want, fmt.Sprint(string(k), v))
+				}
+			}
+			if !errors.Is(err, vellum.ErrIteratorDone) {
+				t.Fatal(err)
+			}
+			walk := fstWalk{f: &f, automaton: a, end: end}
+			walk.seek(start)
+			for walk.next() {
+				got = append(got, fmt.Sprint(string(walk.word), walk.value))
+			}
+			if walk.next() || walk.err != nil {
+				t.Fatal(walk.err)
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("from %q to %q (automaton %v): %d words, want %d", start, end, a != nil, len(got), len(want))
+			}
+		}
+	}
+}
+
+func TestFSTWithStartNotBelowEndIsEmpty(t *testing.T) {
+	rng := testRand(t)
+	data, keys := randomFST(t, rng)
+	for len(keys) < 10 {
+		data, keys = randomFST(t, rng)
+	}
+	f, err := openFST(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, end := range []string{keys[5], keys[4], "\x00"} {
+		walk := fstWalk{f: &f, end: []byte(end)}
+		walk.seek([]byte(keys[5]))
+		if walk.next() {
+			t.Fatalf("from %q to %q there is %q", keys[5], end, walk.word)
+		}
+	}
+}
+
+// FuzzFST walks any bytes: no panic, no endless walk.
+func FuzzFST(f *testing.F) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 4 {
+		data, _ := randomFST(f, rng)
+		f.Add(data[:min(len(data), 400)], []byte("ab"))
+		f.Add(append(append([]byte(nil), data[:min(len(data), 200)]...), data[len(data)-16:]...), []byte("a"))
+	}
+	f.Fuzz(func(t *testing.T, data, word []byte) {
+		x, err := openFST(data)
+		if err != nil {
+			return
+		}
+		_, _, _ = x.get(word)
+		walk := fstWalk{f: &x, automaton: &edgeBudget{left: 10000}}
+		walk.seek(word)
+		for walk.next() {
+		}
+	})
+}
