@@ -46,6 +46,10 @@ func (f Format) String() string {
 func Convert(w io.Writer, r io.Reader, f Format, delimiter byte) (int, error) {
 	c := converters.Get().(*converter)
 	defer c.release()
+	return c.run(w, r, f, delimiter)
+}
+
+func (c *converter) run(w io.Writer, r io.Reader, f Format, delimiter byte) (int, error) {
 	c.in.reset(r)
 	c.w, c.format, c.documents = w, f, 0
 	c.scan.out = c.scan.out[:0]

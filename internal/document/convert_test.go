@@ -15,13 +15,14 @@ import (
 	"svc/internal/apierr"
 )
 
-// convert runs Convert on a payload, whole and in pieces of one byte, and
-// demands the same of both.
+// convert runs Convert on a payload, and again in pieces of one byte and with a window that
+// is at first too small for anything, and demands the same of all.
 func convert(t testing.TB, f Format, delimiter byte, payload string) (string, int, error) {
 	t.Helper()
 	var whole, pieces bytes.Buffer
 	n, err := Convert(&whole, strings.NewReader(payload), f, delimiter)
-	n2, err2 := Convert(&pieces, iotest.OneByteReader(strings.NewReader(payload)), f, delimiter)
+	small := converter{in: window{buf: make([]byte, 2*padding)}}
+	n2, err2 := small.run(&pieces, iotest.OneByteReader(strings.NewReader(payload)), f, delimiter)
 	if n != n2 || fmt.Sprint(err) != fmt.Sprint(err2) || err == nil && whole.String() != pieces.String() {
 		t.Fatalf("%.100q: whole: %d %v %.200q\nin pieces: %d %v %.200q", payload, n, err, whole.String(), n2, err2, pieces.String())
 	}
