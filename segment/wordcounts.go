@@ -145,6 +145,15 @@ func (c *countReader) all() fieldCounts {
 	return all
 }
 
+// WordFields returns the fields that have words, in no order.
+func (r *Reader) WordFields() []FieldID {
+	fields := make([]FieldID, 0, len(r.wordCounts))
+	for f := range r.wordCounts {
+		fields = append(fields, f)
+	}
+	return fields
+}
+
 // WordCount returns min(words of the field in the row, 31); 0 when the field has none.
 func (r *Reader) WordCount(f FieldID, row Row) int {
 	c, ok := r.wordCounts[f]

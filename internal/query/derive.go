@@ -118,7 +118,8 @@ func (ix *Index) derivePhrase(s *source) *Match {
 
 func (ix *Index) deriveWord(s *source) (*Match, error) {
 	word := strings.Join(s.words, "")
-	exact := ix.prepared().exact
+	all := ix.in(nil)
+	tolerant := ix.tolerant(all)
 	m := &Match{Words: make([][]segment.Posting, len(ix.Segments)), forms: map[string]struct{}{}}
 	if len(word) > maxWordBytes {
 		for l := range m.Levels {
@@ -128,16 +129,12 @@ func (ix *Index) deriveWord(s *source) (*Match, error) {
 		return m, nil
 	}
 
-	var tolerant FieldSet
-	if exact != nil {
-		tolerant = without(exact, ix.Fields.Len())
-	}
 	if m.Budget = ix.budget(word); s.gram() {
 		m.Budget = max(0, m.Budget-len(s.words)+1)
 	}
 
 	// As it is written.
-	fields := FieldSet(nil)
+	fields := all
 	if s.gram() {
 		fields = tolerant
 	}
@@ -248,22 +245,15 @@ func (ix *Index) prefixed(prefix string, gram bool, l *wordList) error {
 // segmentRows computes the rows of a match in some fields.
 func (ix *Index) segmentRows(m *Match, s *source, fields FieldSet) []SegmentRows {
 	out := make([]SegmentRows, len(ix.Segments))
-	any, tolerant := fields, fields
-	if exact := ix.prepared().exact; exact != nil {
-		tolerant = without(exact, ix.Fields.Len())
-		if fields != nil {
-			for i := range tolerant {
-				tolerant[i] = tolerant[i] && fields.Has(segment.FieldID(i))
-			}
-		}
-	}
+	fields = ix.in(fields)
+	tolerant := ix.tolerant(fields)
 	for i := range out {
 		r := &out[i]
 		r.Any = noRows
 		for level := range Levels {
 			in := tolerant
 			if level == 0 && !s.gram() {
-				in = any
+				in = fields
 			}
 			rows := levelRows(&m.Levels[level], i, in, fields)
 			switch {
@@ -281,7 +271,7 @@ func (ix *Index) segmentRows(m *Match, s *source, fields FieldSet) []SegmentRows
 		case s.phrase != nil:
 			r.Word = r.At[0]
 		case len(m.Words[i]) > 0:
-			r.Word = rowsIn(m.Words[i][0], any)
+			r.Word = rowsIn(m.Words[i][0], fields)
 		default:
 			r.Word = noRows
 		}

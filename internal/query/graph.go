@@ -65,6 +65,7 @@ func (ix *Index) Build(t *Terms, fields FieldSet) (*Graph, error) {
 
 func (ix *Index) excluded(t *Terms, fields FieldSet) []*roaring.Bitmap {
 	out := make([]*roaring.Bitmap, len(ix.Segments))
+	fields = ix.in(fields)
 	for i, s := range ix.Segments {
 		out[i] = roaring.New()
 		for _, w := range t.NegativeWords {

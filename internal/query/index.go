@@ -30,6 +30,7 @@ func (s FieldSet) Has(f segment.FieldID) bool { return s == nil || int(f) < len(
 // prepared is what every query on a view needs of its settings, computed once a view.
 type prepared struct {
 	weights  []int32
+	all      FieldSet // searchable fields; nil when no other has words in a segment
 	exact    FieldSet // fields whose words are found as they are written only; nil when there are none
 	numbers  bool     // numbers are treated as if they stood in an exact field
 	noTypos  map[string]bool
@@ -53,6 +54,7 @@ func (ix *Index) prepared() *prepared {
 				p.exact[i] = true
 			}
 		}
+		p.all = ix.searchable(p.weights)
 		t := &ix.Settings.TypoTolerance
 		p.numbers = t.DisableOnNumbers
 		p.noTypos = make(map[string]bool, len(t.DisableOnWords))
@@ -62,6 +64,31 @@ func (ix *Index) prepared() *prepared {
 		p.synonyms = synonyms(ix.Settings.Synonyms, ix.Analyzer)
 	})
 	return &c.prepared
+}
+
+// searchable returns the fields to which a search is restricted when it asks for all.
+// Segments may have words of fields that are no longer searchable.
+func (ix *Index) searchable(weights []int32) FieldSet {
+	stale := false
+	for _, s := range ix.Segments {
+		stale = stale || slices.ContainsFunc(s.WordFields(), func(f segment.FieldID) bool { return weights[f] < 0 })
+	}
+	if !stale {
+		return nil
+	}
+	set := make(FieldSet, len(weights))
+	for i, w := range weights {
+		set[i] = w >= 0
+	}
+	return set
+}
+
+// in returns the set that stands for fields, which is nil for all.
+func (ix *Index) in(fields FieldSet) FieldSet {
+	if fields == nil {
+		return ix.prepared().all
+	}
+	return fields
 }
 
 // budget returns how many typos a word may have.
@@ -93,11 +120,15 @@ func isNumber(word []byte) bool {
 // tolerates reports whether a word can be meant by a misspelt or joined one at all.
 func (ix *Index) tolerates(word []byte) bool { return !ix.prepared().numbers || !isNumber(word) }
 
-// without returns the fields that are not in s.
-func without(s FieldSet, fields int) FieldSet {
-	rest := make(FieldSet, fields)
+// tolerant returns the fields of a set where misspelt and joined words count: the exact ones left out.
+func (ix *Index) tolerant(fields FieldSet) FieldSet {
+	exact := ix.prepared().exact
+	if exact == nil {
+		return fields
+	}
+	rest := make(FieldSet, len(exact))
 	for i := range rest {
-		rest[i] = !s[i]
+		rest[i] = !exact[i] && fields.Has(segment.FieldID(i))
 	}
 	return rest
 }

@@ -41,14 +41,15 @@ func (ix *Index) phrase(slots []string) *PhraseMatch {
 		}
 	}
 	for i, s := range ix.Segments {
-		m.Segments[i] = findPhrase(s, words, reach, ix.Settings.ProximityPrecision)
+		m.Segments[i] = ix.findPhrase(s, words, reach)
 	}
 	return m
 }
 
 var noRows = roaring.New()
 
-func findPhrase(s segment.Live, words []string, reach []int, precision settings.ProximityPrecision) PhraseSegment {
+func (ix *Index) findPhrase(s segment.Live, words []string, reach []int) PhraseSegment {
+	fields := ix.in(nil)
 	postings := make([]segment.Posting, len(words))
 	for i, w := range words {
 		var ok bool
@@ -57,26 +58,29 @@ func findPhrase(s segment.Live, words []string, reach []int, precision settings.
 		}
 	}
 	if len(words) == 1 {
-		return PhraseSegment{Rows: postings[0].Rows(), Words: postings}
+		return PhraseSegment{Rows: rowsIn(postings[0], fields), Words: postings}
 	}
 	m := PhraseSegment{Words: postings}
-	if precision == settings.ByAttribute {
-		m.Rows = inOneField(postings, words)
+	if ix.Settings.ProximityPrecision == settings.ByAttribute {
+		m.Rows = inOneField(postings, words, fields)
 	} else {
-		m.Rows = inARow(postings, reach)
+		m.Rows = inARow(postings, reach, fields)
 	}
 	return m
 }
 
 // inOneField returns the rows where each two neighbours, and next but one neighbours,
 // have a field in common; a word beside itself must stand there twice.
-func inOneField(postings []segment.Posting, words []string) *roaring.Bitmap {
+func inOneField(postings []segment.Posting, words []string, in FieldSet) *roaring.Bitmap {
 	var rows *roaring.Bitmap
 	for i := range postings {
 		for j := i + 1; j < min(i+3, len(postings)); j++ {
 			pair := roaring.New()
 			for k := range postings[i].Fields() {
 				f := postings[i].Field(k)
+				if !in.Has(f.ID()) {
+					continue
+				}
 				if words[i] == words[j] {
 					pair.Or(repeated(f))
 				} else if g, ok := postings[j].Find(f.ID()); ok {
@@ -108,14 +112,14 @@ func repeated(f segment.FieldPosting) *roaring.Bitmap {
 }
 
 // inARow returns the rows where the words follow each other in one field, word i+1 at most reach[i] behind word i.
-func inARow(postings []segment.Posting, reach []int) *roaring.Bitmap {
+func inARow(postings []segment.Posting, reach []int, in FieldSet) *roaring.Bitmap {
 	out := roaring.New()
 	fields := make([]segment.FieldPosting, len(postings))
 	readers := make([]segment.PositionReader, len(postings))
 	var ends, positions []uint16
 	for k := range postings[0].Fields() {
 		fields[0] = postings[0].Field(k)
-		if !findAll(fields, postings) {
+		if !in.Has(fields[0].ID()) || !findAll(fields, postings) {
 			continue
 		}
 		for i := range fields {

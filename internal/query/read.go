@@ -13,7 +13,7 @@ type Term struct {
 	Word       string   // "" for a phrase
 	Phrase     []string // the words of a phrase, "" for a hole (a stop word)
 	Prefix     bool
-	Start, End uint16 // positions in the query
+	Start, End uint16 // positions in the query; of a phrase, from its first word on
 }
 
 // IsPhrase reports whether the term was quoted.
@@ -108,7 +108,7 @@ func (r *reader) separator(t text.Token) {
 }
 
 func (p *phraseReader) add(word string, hole bool, position uint16) {
-	if len(p.slots) == 0 {
+	if p.words == 0 { // holes at the beginning are not in the span
 		p.start = position
 	}
 	p.end = position

@@ -44,7 +44,9 @@ func (d *distinct) keep(seg int, row segment.Row) bool {
 	}
 	d.ordinals = c.RowStrings(d.ordinals[:0], row)
 	for _, ord := range d.ordinals {
-		d.excludeString(c.String(int(ord)))
+		if s := c.String(int(ord)); len(s) > 0 {
+			d.excludeString(s)
+		}
 	}
 	return true
 }

@@ -36,7 +36,7 @@ func (s *search) evaluate(l *list, i int, costs []uint32) outcome {
 		o.ranks = s.wordsMax
 	case ruleTypo:
 		o.fixes = true
-		o.ranks = uint64(1 + s.largestIn(l, maxTypos, 0))
+		o.ranks = uint64(1 + s.largestTypos(l))
 		o.relabels = s.eachPath(l, costs, s.typoCosts)
 	case ruleProximity:
 		o.ranks = uint64(1 + s.largestIn(l, extraTerms, farPair))
@@ -225,6 +225,31 @@ func (s *search) largestIn(l *list, of func(*query.Node) int, extra int) int {
 	return most
 }
 
+// largestTypos is the largest number of typos in an interpretation that is alive in the list.
+func (s *search) largestTypos(l *list) int {
+	if !s.scored || !l.narrowed {
+		return s.largestIn(l, maxTypos, 0)
+	}
+	ls := &s.list
+	most := 0
+	for i := range l.entries {
+		e := &l.entries[i]
+		if i > 0 && e.paths == l.entries[i-1].paths && e.levels == l.entries[i-1].levels {
+			continue
+		}
+		sum := 0
+		for _, n := range ls.paths[ls.sets[e.paths][0]].nodes {
+			v := &s.graph.Nodes[n]
+			if e.levels.of(n) == wordOnly && v.Budget > 0 {
+				continue // it is the word now; one without a budget still counts its split
+			}
+			sum += maxTypos(v)
+		}
+		most = max(most, sum)
+	}
+	return most
+}
+
 // typoCosts charges each node its level.
 func (s *search) typoCosts(b *batch, nodes []int, costs []uint32) {
 	cost := uint32(0)
@@ -304,6 +329,9 @@ func (s *search) gather(dst []uint64, b *batch, node int, as role) []uint64 {
 func (s *search) gatherPosting(dst []uint64, b *batch, p segment.Posting) []uint64 {
 	for k := range p.Fields() {
 		f := p.Field(k)
+		if s.searchable[f.ID()] < 0 {
+			continue
+		}
 		positions := f.Positions()
 		for i, row := range b.rows {
 			s.positions = positions.Append(s.positions[:0], segment.Row(row))
@@ -319,6 +347,9 @@ func (s *search) gatherPosting(dst []uint64, b *batch, p segment.Posting) []uint
 func (s *search) gatherPhrase(dst []uint64, b *batch, ps *query.PhraseSegment, word segment.Posting) []uint64 {
 	for k := range word.Fields() {
 		f := word.Field(k)
+		if s.searchable[f.ID()] < 0 {
+			continue
+		}
 		positions := f.Positions()
 		for i, row := range b.rows {
 			if !ps.Rows.Contains(row) {

@@ -69,6 +69,12 @@ func analyzerOf(s *settings.Settings) *text.Analyzer {
 // build makes an index; parts are the documents of each segment, deleted ids are not live.
 func build(t testing.TB, s *settings.Settings, parts [][]*document, deleted map[segment.DocID]bool) *Index {
 	t.Helper()
+	return buildWith(t, s, parts, deleted, false)
+}
+
+// buildWith is build; stale: the segments were made when all fields were searchable.
+func buildWith(t testing.TB, s *settings.Settings, parts [][]*document, deleted map[segment.DocID]bool, stale bool) *Index {
+	t.Helper()
 	seen := map[string]bool{}
 	var names []string
 	for _, part := range parts {
@@ -94,7 +100,7 @@ func build(t testing.TB, s *settings.Settings, parts [][]*document, deleted map[
 			}
 			b.StartDoc(d.id, fmt.Appendf(nil, "%d-%d", d.id, n), []byte("{}"))
 			for _, name := range d.fields() {
-				addField(b, ix, name, d.values[name])
+				addField(b, ix, name, d.values[name], stale)
 			}
 			if d.at != nil {
 				b.Geo(d.at.lat, d.at.lng)
@@ -119,7 +125,7 @@ func build(t testing.TB, s *settings.Settings, parts [][]*document, deleted map[
 	return ix
 }
 
-func addField(b *segment.Builder, ix *Index, name string, values []any) {
+func addField(b *segment.Builder, ix *Index, name string, values []any, stale bool) {
 	id, _ := ix.Fields.ID(name)
 	b.Present(id)
 	var p text.Positions
@@ -134,11 +140,11 @@ func addField(b *segment.Builder, ix *Index, name string, values []any) {
 			s = formatNumber(v)
 			b.Number(id, v)
 		}
-		if ix.Fields.Info(id).Searchable {
+		if stale || ix.Fields.Info(id).Searchable {
 			ix.Analyzer.Index(&p, []byte(s), nil, func(w []byte, at uint16) { b.Word(id, w, at) })
 		}
 	}
-	if ix.Fields.Info(id).Searchable {
+	if stale || ix.Fields.Info(id).Searchable {
 		b.WordCount(id, p.Words())
 	}
 }

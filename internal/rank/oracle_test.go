@@ -710,8 +710,8 @@ func (o *oracle) judge(cs []*candidate, r *rule, narrowed bool) (costs []int, m 
 		m = 1 + max(0, phraseWords-1) + removable
 		best(func(_ *stored, rd *reading) int { return rd.drops })
 	case ruleTypo:
-		m = 1 + o.most(cs, narrowed, func(n *onode) int {
-			if n.IsPhrase() {
+		m = 1 + o.most(cs, narrowed, func(n *onode, level int) int {
+			if n.IsPhrase() || level == wordOnly && n.budget > 0 {
 				return 0
 			}
 			return max(n.budget, 1) + gramBase(n)
@@ -733,7 +733,7 @@ func (o *oracle) judge(cs []*candidate, r *rule, narrowed bool) (costs []int, m 
 			return sum
 		})
 	case ruleProximity:
-		m = 1 + o.most(cs, narrowed, func(n *onode) int { return n.len - 1 }, 3)
+		m = 1 + o.most(cs, narrowed, func(n *onode, _ int) int { return n.len - 1 }, 3)
 		best(func(d *stored, rd *reading) int {
 			sum := 0
 			for i, n := range rd.nodes {
@@ -850,11 +850,15 @@ func firstWord(p []string) string {
 }
 
 // most is the largest sum over readings: those that documents need first, or all the query has.
-func (o *oracle) most(cs []*candidate, narrowed bool, of func(*onode) int, extra int) int {
-	sum := func(nodes []*onode) int {
+func (o *oracle) most(cs []*candidate, narrowed bool, of func(n *onode, level int) int, extra int) int {
+	sum := func(nodes []*onode, level []int) int {
 		n := 0
 		for i, v := range nodes {
-			n += of(v)
+			l := -1
+			if level != nil {
+				l = level[i]
+			}
+			n += of(v, l)
 			if i > 0 && nodes[i-1].End+1 == v.Start {
 				n += extra
 			}
@@ -865,14 +869,14 @@ func (o *oracle) most(cs []*candidate, narrowed bool, of func(*onode) int, extra
 	if narrowed {
 		for _, c := range cs {
 			first := slices.MinFunc(c.readings, func(a, b reading) int { return o.before(a.nodes, b.nodes) })
-			best = max(best, sum(first.nodes))
+			best = max(best, sum(first.nodes, first.level))
 		}
 		return best
 	}
 	var walk func(term int, nodes []*onode)
 	walk = func(term int, nodes []*onode) {
 		if term == len(o.terms) {
-			best = max(best, sum(nodes))
+			best = max(best, sum(nodes, nil))
 		}
 		for _, n := range o.nodes {
 			if n.term == term {
@@ -1036,7 +1040,9 @@ func (o *oracle) exactAttribute(c *candidate) int {
 		ok := true
 		for _, w := range wants {
 			ok = ok && slices.ContainsFunc(c.d.at[w.word], func(s spot) bool {
-				return s.field == f && slowBucket(s.position) == slowBucket(w.at)
+				return s.field == f
+			}) && slices.ContainsFunc(c.d.at[w.word], func(s spot) bool {
+				return slowBucket(s.position) == slowBucket(w.at)
 			})
 		}
 		switch {

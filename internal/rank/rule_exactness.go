@@ -62,40 +62,58 @@ func (s *search) exactAttributeCosts(b *batch, costs []uint32) {
 	if len(words) == 0 {
 		return
 	}
-	mark := s.list.numbers.used
-	found := s.list.numbers.take(len(b.rows))
+	s.placeWords(b, words, slots, costs)
+}
+
+// placeWords lowers the costs of rows where each word is in its place, in whatever field, and a
+// searched field has all the words. The two are independent.
+func (s *search) placeWords(b *batch, words []placed, slots int, costs []uint32) {
+	ls := &s.list
+	mark := ls.numbers.used
+	found := ls.numbers.take(len(b.rows)) // words found in their place
+	clear(found)
+	for n, w := range words {
+		want := bucketed(w.position)
+		for k := range w.posting.Fields() {
+			if f := w.posting.Field(k); s.searchable[f.ID()] >= 0 {
+				s.findPlaced(b, f, want, uint32(n), found)
+			}
+		}
+	}
 	reader := s.ix.Segments[b.segment]
-	for k := range words[0].posting.Fields() {
-		id := words[0].posting.Field(k).ID()
-		if s.weights[id] < 0 {
+	first := words[0].posting
+	for k := range first.Fields() {
+		f := first.Field(k)
+		if s.weights[f.ID()] < 0 {
 			continue
 		}
-		clear(found)
-		for i := range words {
-			f, ok := words[i].posting.Find(id)
+		in := f.Rows()
+		for _, w := range words[1:] {
+			g, ok := w.posting.Find(f.ID())
 			if !ok {
-				clear(found)
+				in = nil
 				break
 			}
-			s.findPlaced(b, f, words[i].position, uint32(i), found)
+			if in = and(in, g.Rows()); in == nil {
+				break
+			}
 		}
-		for i, n := range found {
-			if int(n) < len(words) || costs[i] == exactMatch {
+		for i, row := range b.rows {
+			if in == nil || int(found[i]) < len(words) || costs[i] == exactMatch || !in.Contains(row) {
 				continue
 			}
 			costs[i] = matchesStart
-			if slots <= maxExactWords && reader.WordCount(id, segment.Row(b.rows[i])) == slots {
+			if slots <= maxExactWords && reader.WordCount(f.ID(), segment.Row(row)) == slots {
 				costs[i] = exactMatch
 			}
 		}
 	}
-	s.list.numbers.used = min(mark, s.list.numbers.used)
+	ls.numbers.used = min(mark, ls.numbers.used)
 }
 
 // findPlaced counts up the rows that had all n words before and have this one in its place.
-func (s *search) findPlaced(b *batch, f segment.FieldPosting, position int, n uint32, found []uint32) {
+func (s *search) findPlaced(b *batch, f segment.FieldPosting, want int, n uint32, found []uint32) {
 	positions := f.Positions()
-	want := bucketed(position)
 	for i, row := range b.rows {
 		if found[i] != n {
 			continue

@@ -68,10 +68,15 @@ func valueOf(c *segment.Column, row uint32, desc bool, ordinals *[]uint32) sortV
 		}
 		return int((*ordinals)[0])
 	}
+	first := emptyStrings(c)
 	if *ordinals = c.RowNumbers((*ordinals)[:0], segment.Row(row)); len(*ordinals) > 0 {
 		return sortValue{class: ofNumber, number: c.Number(pick())}
 	}
-	if *ordinals = c.RowStrings((*ordinals)[:0], segment.Row(row)); len(*ordinals) > 0 {
+	*ordinals = c.RowStrings((*ordinals)[:0], segment.Row(row))
+	if first > 0 && len(*ordinals) > 0 && (*ordinals)[0] == 0 {
+		*ordinals = (*ordinals)[1:]
+	}
+	if len(*ordinals) > 0 {
 		return sortValue{class: ofText, text: c.String(pick())}
 	}
 	return sortValue{class: ofNothing}
@@ -156,7 +161,8 @@ func (b *bucket) part(r rows) *bucket {
 type columnCursor struct {
 	column  *segment.Column
 	segment int
-	next    int // ordinal of the current class
+	first   int // ordinal of the class to start from
+	next    int // ordinal of the class
 }
 
 // walkColumn yields a large bucket by value, walking the values in order: a bucket has many
@@ -171,7 +177,11 @@ func (s *search) walkColumn(b *bucket, r *rule, yield func(*bucket, part) bool) 
 				continue
 			}
 			cur := columnCursor{column: c, segment: seg}
-			if size := cur.size(class); size > 0 {
+			if class == ofText {
+				cur.first = emptyStrings(c)
+			}
+			if size := cur.size(class); size > cur.first {
+				cur.next = cur.first
 				if r.desc {
 					cur.next = size - 1
 				}
@@ -215,6 +225,14 @@ func (s *search) walkColumn(b *bucket, r *rule, yield func(*bucket, part) bool) 
 	}
 }
 
+// emptyStrings returns how many ordinals stand for a string without content, which is no value.
+func emptyStrings(c *segment.Column) int {
+	if c.Strings() > 0 && len(c.String(0)) == 0 {
+		return 1
+	}
+	return 0
+}
+
 func (c *columnCursor) size(class valueClass) int {
 	if class == ofNumber {
 		return c.column.Numbers()
@@ -240,7 +258,7 @@ func (c *columnCursor) addRows(dst *roaring.Bitmap, class valueClass) {
 func (c *columnCursor) advance(class valueClass, desc bool) bool {
 	if desc {
 		c.next--
-		return c.next >= 0
+		return c.next >= c.first
 	}
 	c.next++
 	return c.next < c.size(class)

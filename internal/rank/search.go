@@ -23,14 +23,15 @@ type search struct {
 	graph *query.Graph // nil for a placeholder search
 	rules []rule
 
-	ranks    []int          // of the terms: when each may be dropped
-	any      []rows         // of the nodes: documents that match at any level
-	matches  []bool         // of the nodes: some document does
-	byTerm   []int          // first node of each term, and the number of nodes
-	grams    bool           // some n-gram matches a document
-	fields   query.FieldSet // searched fields; nil: all
-	weights  []int32        // by field: weight, or −1 when it is not searched
-	wordsMax uint64
+	ranks      []int          // of the terms: when each may be dropped
+	any        []rows         // of the nodes: documents that match at any level
+	matches    []bool         // of the nodes: some document does
+	byTerm     []int          // first node of each term, and the number of nodes
+	grams      bool           // some n-gram matches a document
+	fields     query.FieldSet // searched fields; nil: all
+	searchable []int32        // by field: weight, or −1 when it is not searchable
+	weights    []int32        // by field: weight, or −1 when it is not searched
+	wordsMax   uint64
 
 	scored bool // scores are needed, so every hit goes through all rules
 	out    collector
@@ -103,7 +104,7 @@ func (s *search) read() (*query.Terms, error) {
 // searchOn resolves attributesToSearchOn; nil means no restriction.
 func (s *search) searchOn() (query.FieldSet, error) {
 	names := s.r.SearchOn
-	if names == nil || slices.Contains(names, "*") {
+	if names == nil {
 		return nil, nil
 	}
 	set := make(query.FieldSet, s.ix.Fields.Len())
@@ -123,6 +124,9 @@ func (s *search) searchOn() (query.FieldSet, error) {
 			return nil, apierr.New("invalid_search_attributes_to_search_on",
 				"Attribute %q is not searchable in this index. Use one of its `searchableAttributes`, or add it there.", name)
 		}
+	}
+	if slices.Contains(names, "*") {
+		return nil, nil
 	}
 	return set, nil
 }
@@ -189,7 +193,8 @@ func (s *search) prepare(q *query.Index) {
 		s.grams = s.grams || v.Len > 1 && s.matches[n]
 	}
 	s.byTerm[len(s.graph.Terms)] = len(s.graph.Nodes)
-	s.weights = q.Weights()
+	s.searchable = q.Weights()
+	s.weights = s.searchable
 	if s.fields != nil {
 		s.weights = slices.Clone(s.weights)
 		for i := range s.weights {

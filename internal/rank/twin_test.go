@@ -83,7 +83,7 @@ func (m *maker) documents(n int) []*document {
 			if m.chance(60) {
 				pairs = append(pairs, "price", float64(m.IntN(4)))
 			} else {
-				pairs = append(pairs, "price", string(rune('a'+m.IntN(3))))
+				pairs = append(pairs, "price", []string{"a", "b", " B", ""}[m.IntN(4)])
 			}
 		}
 		docs = append(docs, doc(i, pairs...))
@@ -257,7 +257,7 @@ func world(t *testing.T, m *maker, name string) {
 			live = append(live, d)
 		}
 	}
-	ix := build(t, s, parts, deleted)
+	ix := buildWith(t, s, parts, deleted, m.chance(30))
 	o := newOracle(ix, live)
 	sorts := slices.ContainsFunc(s.RankingRules, func(r settings.RankingRule) bool { return r.String() == "sort" })
 	for range 30 {
