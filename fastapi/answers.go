@@ -2,6 +2,8 @@ package fastapi
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/bytedance/sonic"
@@ -62,6 +64,9 @@ func cut[T any](all []T, offset, limit int) page[T] {
 
 // enqueue makes a task and answers with its summary.
 func (s *Server) enqueue(ctx *fasthttp.RequestCtx, n task.New, status int) error {
+	if err := s.replicate(ctx, &n); err != nil {
+		return err
+	}
 	// Not ctx: that ends with the server, and what a request has begun then is finished still.
 	t, err := s.queue.Enqueue(context.Background(), n)
 	if err != nil {
@@ -69,6 +74,32 @@ func (s *Server) enqueue(ctx *fasthttp.RequestCtx, n task.New, status int) error
 	}
 	answerRaw(ctx, t.Summary())
 	ctx.SetStatusCode(status)
+	return nil
+}
+
+// replicate reads the headers by which another instance chooses the uid of a task, or asks only whether it would be accepted.
+func (s *Server) replicate(ctx *fasthttp.RequestCtx, n *task.New) error {
+	if !s.replication {
+		return nil
+	}
+	h := &ctx.Request.Header
+	if text := h.Peek("TaskId"); len(text) > 0 {
+		uid, err := strconv.ParseUint(string(text), 10, 32)
+		if err != nil {
+			return apierr.New("bad_request", "The header `TaskId` must be a whole number from 0 to 4294967295, but it is %q.", shorten(text))
+		}
+		chosen := uint32(uid)
+		n.UID = &chosen
+	}
+	if text := h.Peek("DryRun"); len(text) > 0 {
+		switch strings.ToLower(string(text)) {
+		case "true":
+			n.DryRun = true
+		case "false":
+		default:
+			return apierr.New("bad_request", "The header `DryRun` must be `true` or `false`, but it is %q.", shorten(text))
+		}
+	}
 	return nil
 }
 

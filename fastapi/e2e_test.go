@@ -272,3 +272,42 @@ func TestPayloads(t *testing.T) {
 		t.Errorf("%d tasks, want 18: refused payloads make none (%v)", tasks.Total, err)
 	}
 }
+
+// TestReplicationHeaders lets another instance choose uids, and ask without a task being made.
+func TestReplicationHeaders(t *testing.T) {
+	replica, _ := newInstance(t, Options{Replication: true})
+	plain, _ := newInstance(t, Options{})
+	for _, tt := range []struct {
+		id, dry string
+		status  int
+		uid     int // of the summary
+		plain   int // the same where the option is off
+	}{
+		{"", "TRUE", 202, 0, 0},
+		{"", "", 202, 0, 1},
+		{"7", "", 202, 7, 2},
+		{"9", "true", 202, 9, 3},
+		{"5", "", 400, 0, 4},
+		{"x", "", 400, 0, 5},
+		{"", "maybe", 400, 0, 6},
+		{"", "false", 202, 8, 7},
+	} {
+		for c, want := range map[*client]int{replica: tt.uid, plain: tt.plain} {
+			status := tt.status
+			if c == plain {
+				status = 202
+			}
+			headers := []string{"Content-Type", contentJSON}
+			if tt.id != "" {
+				headers = append(headers, "TaskId", tt.id)
+			}
+			if tt.dry != "" {
+				headers = append(headers, "DryRun", tt.dry)
+			}
+			r := c.send("POST", "/indexes/a/documents", strings.NewReader(`[{"id": 1}]`), headers...)
+			if r.status != status || status == 202 && !strings.HasPrefix(r.body, fmt.Sprintf(`{"taskUid":%d,`, want)) {
+				t.Errorf("%+v: %d %s, want uid %d", tt, r.status, r.body, want)
+			}
+		}
+	}
+}

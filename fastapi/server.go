@@ -36,6 +36,7 @@ type Options struct {
 	Production   bool // no dashboard on /
 	Pprof        bool // serve /debug/pprof
 	Version      Version
+	Replication  bool // honour the headers TaskId and DryRun
 
 	// Searches running at once, searches waiting, and how long they wait.
 	Searches        int
@@ -53,6 +54,7 @@ type Server struct {
 	masterKey    []byte // SHA-256 of the master key, or nil
 	production   bool
 	version      Version
+	replication  bool
 	slots        *slots
 	router       *router.Router
 	conns        conns
@@ -79,7 +81,7 @@ const (
 func New(o Options) *Server {
 	s := &Server{
 		catalog: o.Catalog, queue: o.Queue, features: o.Features, log: o.Logger,
-		payloadLimit: o.PayloadLimit, production: o.Production, version: o.Version,
+		payloadLimit: o.PayloadLimit, production: o.Production, version: o.Version, replication: o.Replication,
 	}
 	if o.MasterKey != "" {
 		sum := sha256.Sum256([]byte(o.MasterKey))

@@ -27,6 +27,8 @@ type options struct {
 	ConfigFilePath       string   `name:"config-file-path" placeholder:"FILE" help:"TOML file with options (default: ./config.toml if it is there)."`
 	Pprof                bool     `name:"pprof" help:"Serve profiles under /debug/pprof."`
 
+	TLS tlsOptions `embed:""`
+
 	ContainsFilter  bool     `name:"experimental-contains-filter" help:"Allow CONTAINS in filters."`
 	EnableMetrics   bool     `name:"experimental-enable-metrics" help:"Switch the feature metrics on."`
 	EnableLogsRoute bool     `name:"experimental-enable-logs-route" help:"Switch the feature logsRoute on."`
@@ -35,6 +37,7 @@ type options struct {
 	SearchesPerCore int      `name:"experimental-nb-searches-per-core" default:"4" placeholder:"N" help:"Searches that run at once, for each core (default: ${default})."`
 	LogsMode        logsMode `name:"experimental-logs-mode" default:"HUMAN" placeholder:"MODE" help:"HUMAN or JSON (default: ${default})."`
 	BatchedTasks    *int     `name:"experimental-max-number-of-batched-tasks" placeholder:"N" help:"Tasks in a batch, at most; 0 stops processing (default: unlimited)."`
+	Replication     bool     `name:"experimental-replication-parameters" help:"Let the headers TaskId and DryRun choose a task's uid or only check it; old tasks are never deleted by themselves."`
 	BatchedSize     size     `name:"experimental-limit-batched-tasks-total-size" default:"0" placeholder:"SIZE" help:"Payload bytes in a batch, at most (default: half of the indexing memory, at most 10 GiB)."`
 }
 
@@ -89,6 +92,15 @@ func (o *options) batchTasks() int {
 		return -1
 	}
 	return *o.BatchedTasks
+}
+
+// maxTasks says how many tasks may be stored before old ones go: the queue's default, or any number where another
+// instance decides which tasks there are.
+func (o *options) maxTasks() int {
+	if o.Replication {
+		return -1
+	}
+	return 0
 }
 
 func (o *options) batchBytes(indexingMemory int64) int64 {

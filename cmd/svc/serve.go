@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -38,6 +39,10 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	if err := o.checkMasterKey(); err != nil {
 		return err
 	}
+	secure, err := o.TLS.config()
+	if err != nil {
+		return err
+	}
 	log := newLogger(p.err, o.LogLevel.Level, o.LogsMode)
 	lock, err := openDataDir(vfs.OS, o.DBPath)
 	if err != nil {
@@ -49,6 +54,11 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 		return fmt.Errorf("cannot listen on %s: %w", o.HTTPAddr, err)
 	}
 	defer listener.Close() // again, after the server did
+	address := "http://" + listener.Addr().String()
+	if secure != nil {
+		listener = tls.NewListener(listener, secure)
+		address = "https://" + listener.Addr().String()
+	}
 
 	limits := o.limits()
 	limits.FS, limits.Logger, limits.Now = vfs.OS, log, time.Now
@@ -59,7 +69,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	defer closing(&err, "the indexes", catalog)
 	queue, err := task.Open(task.Options{
 		Dir: filepath.Join(o.DBPath, tasksDir), Catalog: catalog, Logger: log, Now: time.Now,
-		MaxBatchTasks: o.batchTasks(), MaxBatchBytes: o.batchBytes(limits.MaxIndexingMemory),
+		MaxBatchTasks: o.batchTasks(), MaxBatchBytes: o.batchBytes(limits.MaxIndexingMemory), MaxTasks: o.maxTasks(),
 	})
 	if err != nil {
 		return err
@@ -72,11 +82,11 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	server := fastapi.New(fastapi.Options{
 		Catalog: catalog, Queue: queue, Features: features, Logger: log,
 		PayloadLimit: int64(o.HTTPPayloadSizeLimit), MasterKey: o.MasterKey, Production: o.Env == "production", Pprof: o.Pprof,
-		Version:  buildVersion(),
+		Version: buildVersion(), Replication: o.Replication,
 		Searches: o.SearchesPerCore * runtime.GOMAXPROCS(0), SearchQueue: o.SearchQueueSize,
 		DropSearchAfter: time.Duration(o.DropSearchAfter) * time.Second,
 	})
-	o.greet(p.err, log, listener.Addr())
+	o.greet(p.err, log, address)
 	if ready != nil {
 		ready(listener.Addr())
 	}
@@ -105,12 +115,12 @@ func closing(err *error, what string, c io.Closer) {
 }
 
 // greet says where svc is and how it stands: to people, or as one line of the JSON log.
-func (o *options) greet(w io.Writer, log *slog.Logger, addr net.Addr) {
+func (o *options) greet(w io.Writer, log *slog.Logger, address string) {
 	v := buildVersion()
 	if o.LogsMode.json {
-		log.Info("svc is ready", "address", addr.String(), "data", o.DBPath, "version", v.Package, "commit", v.Commit, "env", o.Env)
+		log.Info("svc is ready", "address", address, "data", o.DBPath, "version", v.Package, "commit", v.Commit, "env", o.Env)
 	} else {
-		fmt.Fprintf(w, "svc is ready\n  address  http://%s\n  data     %s\n  version  %s (commit %s)\n", addr, o.DBPath, v.Package, v.Commit)
+		fmt.Fprintf(w, "svc is ready\n  address  %s\n  data     %s\n  version  %s (commit %s)\n", address, o.DBPath, v.Package, v.Commit)
 	}
 	switch {
 	case o.MasterKey == "":

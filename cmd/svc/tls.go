@@ -1,0 +1,66 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// tlsOptions are those of HTTPS. Files are PEM, but for the OCSP response, which is DER.
+type tlsOptions struct {
+	CertPath    string `name:"ssl-cert-path" placeholder:"FILE" help:"Certificate chain; with the key, HTTPS is served instead of HTTP."`
+	KeyPath     string `name:"ssl-key-path" placeholder:"FILE" help:"Private key of the certificate (PKCS#8, PKCS#1 or SEC1)."`
+	AuthPath    string `name:"ssl-auth-path" placeholder:"FILE" help:"Authorities whose client certificates are accepted."`
+	RequireAuth bool   `name:"ssl-require-auth" help:"Refuse clients without a certificate."`
+	OCSPPath    string `name:"ssl-ocsp-path" placeholder:"FILE" help:"OCSP response to staple to the certificate."`
+	Resumption  bool   `name:"ssl-resumption" help:"Let clients resume sessions."`
+	Tickets     bool   `name:"ssl-tickets" help:"Let clients resume sessions by tickets."`
+}
+
+// config returns the configuration of HTTPS, or nil for HTTP.
+func (o *tlsOptions) config() (*tls.Config, error) {
+	if o.CertPath == "" && o.KeyPath == "" {
+		if *o != (tlsOptions{}) {
+			return nil, errors.New("the --ssl options need --ssl-cert-path and --ssl-key-path")
+		}
+		return nil, nil
+	}
+	if o.CertPath == "" || o.KeyPath == "" {
+		return nil, errors.New("--ssl-cert-path and --ssl-key-path belong together: give both")
+	}
+	cert, err := tls.LoadX509KeyPair(o.CertPath, o.KeyPath)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use the certificate %s: %w", o.CertPath, err)
+	}
+	if o.OCSPPath != "" {
+		if cert.OCSPStaple, err = os.ReadFile(o.OCSPPath); err != nil {
+			return nil, fmt.Errorf("cannot use the OCSP response: %w", err)
+		}
+	}
+	c := &tls.Config{
+		Certificates: []tls.Certificate{cert},
+		NextProtos:   []string{"http/1.1"},
+		// Go resumes sessions by tickets alone; either option asks for that.
+		SessionTicketsDisabled: !o.Resumption && !o.Tickets,
+	}
+	switch {
+	case o.AuthPath != "":
+		pem, err := os.ReadFile(o.AuthPath)
+		if err != nil {
+			return nil, fmt.Errorf("cannot use the client authorities: %w", err)
+		}
+		c.ClientCAs = x509.NewCertPool()
+		if !c.ClientCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("cannot use the client authorities: %s holds no certificate", o.AuthPath)
+		}
+		c.ClientAuth = tls.VerifyClientCertIfGiven
+		if o.RequireAuth {
+			c.ClientAuth = tls.RequireAndVerifyClientCert
+		}
+	case o.RequireAuth:
+		return nil, errors.New("--ssl-require-auth needs --ssl-auth-path: which clients are to be let in?")
+	}
+	return c, nil
+}

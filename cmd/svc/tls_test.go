@@ -1,0 +1,108 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// certificate writes a certificate that vouches for itself, and its key.
+func certificate(t *testing.T) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sec1, err := x509.MarshalECPrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	write := func(name, kind string, b []byte) string {
+		name = filepath.Join(dir, name)
+		if err := os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	return write("cert.pem", "CERTIFICATE", der), write("key.pem", "EC PRIVATE KEY", sec1)
+}
+
+func TestHTTPS(t *testing.T) {
+	cert, key := certificate(t)
+	clientCert, clientKey := certificate(t)
+	in := start(t, filepath.Join(t.TempDir(), "data"),
+		"--ssl-cert-path", cert, "--ssl-key-path", key, "--ssl-auth-path", clientCert, "--ssl-require-auth")
+	if !strings.Contains(in.log.String(), "https://") {
+		t.Errorf("the greeting does not say https: %s", in.log)
+	}
+	b, err := os.ReadFile(cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(b)
+	pair, err := tls.LoadX509KeyPair(clientCert, clientKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := strings.Replace(in.url, "http:", "https:", 1) + "/health"
+	for _, certs := range [][]tls.Certificate{{pair}, nil} {
+		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: certs}}
+		res, err := (&http.Client{Transport: transport}).Get(url)
+		if (err == nil) != (certs != nil) {
+			t.Errorf("with %d client certificates: %v", len(certs), err)
+		}
+		if err == nil {
+			res.Body.Close()
+			if res.StatusCode != 200 {
+				t.Errorf("status %d", res.StatusCode)
+			}
+		}
+		transport.CloseIdleConnections()
+	}
+	if err := in.stop(); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+}
+
+func TestBadTLSOptions(t *testing.T) {
+	cert, key := certificate(t)
+	other, _ := certificate(t)
+	for name, o := range map[string]tlsOptions{
+		"no key":             {CertPath: cert},
+		"no certificate":     {KeyPath: key},
+		"only an authority":  {AuthPath: cert},
+		"another's key":      {CertPath: other, KeyPath: key},
+		"no such file":       {CertPath: cert + "x", KeyPath: key},
+		"no authority":       {CertPath: cert, KeyPath: key, RequireAuth: true},
+		"authority is a key": {CertPath: cert, KeyPath: key, AuthPath: key},
+		"no OCSP response":   {CertPath: cert, KeyPath: key, OCSPPath: cert + "x"},
+	} {
+		if _, err := o.config(); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	if c, err := (&tlsOptions{}).config(); c != nil || err != nil {
+		t.Errorf("no options: %v %v", c, err)
+	}
+}
