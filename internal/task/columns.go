@@ -75,20 +75,21 @@ func (c *columns) drop(all *roaring.Bitmap) {
 
 // keepBetween removes from set the uids whose value of a column is absent or not strictly between two bounds.
 func (c *columns) keepBetween(set *roaring.Bitmap, column int, after, before int64) {
-	out := roaring.New()
+	var ranges [][2]uint64 // of uids to remove, and
+	out := roaring.New()   // single ones: the set stays as it is while the iterator walks it
 	it := set.Iterator()
 	done := uint64(0)
 	for _, n := range c.order {
 		base := uint64(n) << pageBits
 		end := base + 1<<pageBits
-		out.AddRange(done, base)
+		ranges = append(ranges, [2]uint64{done, base})
 		done = end
 		p := c.pages[n]
 		if p.lowest[column] > after && p.highest[column] < before {
 			continue
 		}
 		if p.highest[column] <= after || p.lowest[column] >= before {
-			out.AddRange(base, end)
+			ranges = append(ranges, [2]uint64{base, end})
 			continue
 		}
 		it.AdvanceIfNeeded(uint32(base))
@@ -99,6 +100,11 @@ func (c *columns) keepBetween(set *roaring.Bitmap, column int, after, before int
 			}
 		}
 	}
-	out.AddRange(done, 1<<32)
+	ranges = append(ranges, [2]uint64{done, 1 << 32})
+	for _, r := range ranges {
+		if r[0] < r[1] {
+			set.RemoveRange(r[0], r[1])
+		}
+	}
 	set.AndNot(out)
 }

@@ -423,6 +423,7 @@ func (r *roster) selectBatches(f *Filter, tx *bbolt.Tx) (*roaring.Bitmap, error)
 		if keep {
 			oldest, newest := running()
 			keep = oldest != 0 && (oldest > lo && oldest < hi || newest > lo && newest < hi)
+			set.Remove(run.uid) // it has no row in the columns
 		}
 		matches := roaring.New()
 		for _, c := range columns {

@@ -131,6 +131,11 @@ func open(o Options) (_ *Queue, err error) {
 	if err := q.fs.MkdirAll(path.Join(o.Dir, "payloads")); err != nil {
 		return nil, fmt.Errorf("cannot create the queue's directory: %w", err)
 	}
+	for _, dir := range []string{o.Dir, path.Dir(o.Dir)} {
+		if err := q.fs.SyncDir(dir); err != nil {
+			return nil, fmt.Errorf("cannot sync directory %s: %w", dir, err)
+		}
+	}
 	if q.db, err = openFile(filepath.Join(o.Dir, "queue.db")); err != nil {
 		return nil, err
 	}

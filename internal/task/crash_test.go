@@ -1,0 +1,320 @@
+package task
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"svc/internal/vfs"
+)
+
+// story is tasks whose batches take every way through run.
+const story = "a i y a s c n u e f w d r a d z"
+
+// ending is what a story leaves: every task, every batch, every index.
+func ending(t *testing.T, q *Queue, e *fakeEngine) string {
+	t.Helper()
+	var b strings.Builder
+	tasks, err := q.Tasks(Filter{Limit: 1000, Reverse: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range tasks.Results {
+		fmt.Fprintf(&b, "task %d %s %v batch %s %s\n", task.UID, task.IndexUID, task.Status, text(task.BatchUID), task.Details)
+	}
+	batches, err := q.Batches(Filter{Limit: 1000, Reverse: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, batch := range batches.Results {
+		fmt.Fprintf(&b, "batch %d %d %s %v\n", batch.UID, batch.Stats.Total, batch.Details, batch.Stats.Indexes)
+	}
+	for _, uid := range sortedKeys(e.indexes) {
+		ix := e.indexes[uid]
+		fmt.Fprintf(&b, "index %s key %q %v settings %d\n", uid, ix.primaryKey, sortedKeys(ix.documents), ix.settings)
+	}
+	fmt.Fprintln(&b, strings.Join(e.took(), "; "))
+	return b.String()
+}
+
+// crashing runs a story and crashes at the n-th point between two writes, n
+// counted over the whole story, then goes on in a new queue on the same files.
+func crashing(t *testing.T, n int) (points []string, end string) {
+	o, e := testOptions(t)
+	e.indexes["other"] = &fakeIndex{primaryKey: "id", documents: map[string]bool{"7": true}}
+	o.hook = func(point string) error {
+		points = append(points, point)
+		if len(points) == n {
+			return errCrash
+		}
+		return nil
+	}
+	q := paused(t, o)
+	for _, task := range letters(t, q, story) {
+		enqueue(t, q, task)
+	}
+	for {
+		ran, err := q.turn()
+		if err != nil {
+			q.Close()
+			q = paused(t, o)
+			continue
+		}
+		if !ran {
+			break
+		}
+	}
+	if files, err := os.ReadDir(filepath.Join(o.Dir, "payloads")); err != nil || len(files) > 0 && n == 0 {
+		t.Errorf("payloads left: %v %v", files, err)
+	}
+	return points, ending(t, q, e)
+}
+
+func TestACrashAnywhereChangesNothing(t *testing.T) {
+	points, want := crashing(t, 0)
+	if len(points) < 30 {
+		t.Fatalf("the story has only the points %v", points)
+	}
+	for n := range points {
+		if _, got := crashing(t, n+1); got != want {
+			t.Errorf("after a crash at point %d, %q:\n%s\nwant\n%s", n+1, points[n], got, want)
+		}
+	}
+}
+
+// TestACrashAtEveryFileOperation loses what was not synced, at every operation on payloads and the journal.
+func TestACrashAtEveryFileOperation(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for n := int64(1); ; n++ {
+		dir := filepath.ToSlash(t.TempDir())
+		disk := memDisk(t, dir)
+		failing := vfs.FailFrom(n, 1<<62, func(op vfs.Op) bool { return op.Kind.Changes() }, errCrash)
+		failed := false
+		o := Options{Dir: dir, MaxBatchTasks: -1, MaxBatchBytes: -1}
+		o.FS = vfs.Hook(disk, func(op vfs.Op) error {
+			err := failing(op)
+			failed = failed || err != nil
+			return err
+		})
+		e := newFake(o.FS)
+		o.engine = e
+		acknowledged := map[uint32]string{}
+		documents := map[string]bool{}
+		q, err := open(o)
+		if err == nil {
+			q.done.Add(1)
+			go q.commit()
+			for i := range 6 {
+				id := fmt.Sprint(i)
+				p, err := q.NewPayload()
+				if err != nil {
+					break
+				}
+				fmt.Fprintf(p, "{\"id\":%q}\n", id)
+				task, err := q.Enqueue(context.Background(), New{IndexUID: "x", Content: AddDocuments{MayCreate: true, Documents: 1}, Payload: p})
+				if err != nil {
+					p.Discard()
+					break
+				}
+				acknowledged[task.UID], documents[id] = id, true
+				if i%2 == 1 {
+					if _, err := q.turn(); err != nil {
+						break
+					}
+				}
+			}
+			q.Close()
+		}
+		o.FS = disk.CrashClone(r)
+		e.fs = o.FS
+		q = paused(t, o)
+		drain(t, q)
+		for uid, id := range acknowledged {
+			task, err := q.Task(uid, nil)
+			if err != nil || task.Status != Succeeded || !e.indexes["x"].documents[id] {
+				t.Fatalf("crash at operation %d: task %d, document %s: %+v %v", n, uid, id, task, err)
+			}
+		}
+		if left, err := o.FS.List(path.Join(o.Dir, "payloads")); err != nil || len(left) > 0 {
+			t.Fatalf("crash at operation %d: payloads left: %v %v", n, left, err)
+		}
+		q.Close()
+		if !failed {
+			if len(acknowledged) != 6 || n < 20 {
+				t.Fatalf("%d tasks, %d operations", len(acknowledged), n)
+			}
+			return
+		}
+	}
+}
+
+// memDisk is a file system in memory on which dir can be made durable.
+func memDisk(t *testing.T, dir string) *vfs.MemFS {
+	t.Helper()
+	disk := vfs.NewMem()
+	if err := disk.MkdirAll(path.Dir(dir)); err != nil {
+		t.Fatal(err)
+	}
+	for up := path.Dir(dir); up != "/"; up = path.Dir(up) {
+		if err := disk.SyncDir(path.Dir(up)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return disk
+}
+
+// TestAResumedBatchIsTheOneThatRan crashes in a batch, and again, at every
+// file operation of the second run; only what was synced is left each time.
+func TestAResumedBatchIsTheOneThatRan(t *testing.T) {
+	for _, point := range []string{"journaled", "created", "applied"} {
+		for n, failed := int64(1), true; failed; n++ {
+			failed = resumedTwice(t, point, n)
+		}
+	}
+}
+
+func resumedTwice(t *testing.T, point string, n int64) (failed bool) {
+	o := Options{Dir: filepath.ToSlash(t.TempDir()), MaxBatchTasks: -1, MaxBatchBytes: -1}
+	disk := memDisk(t, o.Dir)
+	e := newFake(disk)
+	o.FS, o.engine = disk, e
+	o.hook = func(at string) error {
+		if at == point {
+			return errCrash
+		}
+		return nil
+	}
+	q := paused(t, o)
+	for _, n := range letters(t, q, "a A i a") {
+		enqueue(t, q, n)
+	}
+	if _, err := q.turn(); err == nil {
+		t.Fatal("no crash")
+	}
+	for _, n := range letters(t, q, "a i") { // would have joined
+		enqueue(t, q, n)
+	}
+	q.Close()
+
+	disk = disk.CrashClone(nil)
+	failing := vfs.FailFrom(n, 1<<62, func(op vfs.Op) bool { return op.Kind.Changes() }, errCrash)
+	o.FS = vfs.Hook(disk, func(op vfs.Op) error {
+		err := failing(op)
+		failed = failed || err != nil
+		return err
+	})
+	e.fs, o.hook = disk, nil
+	if q, err := open(o); err == nil {
+		for ran, err := true, error(nil); ran && err == nil; {
+			ran, err = q.turn()
+		}
+		q.Close()
+	}
+
+	disk = disk.CrashClone(nil)
+	e.fs, o.FS = disk, disk
+	q = paused(t, o)
+	drain(t, q)
+	var uids []uint32
+	list, err := q.Tasks(Filter{BatchUIDs: []uint32{0}, Limit: 9, Reverse: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range list.Results {
+		uids = append(uids, task.UID)
+	}
+	if !slices.Equal(uids, []uint32{0, 1, 2, 3}) {
+		t.Errorf("%s, then operation %d: batch 0 is %v", point, n, uids)
+	}
+	if want := "create x; x: add 1 add 1 delete 1 add 1; x: add 1 delete 1"; strings.Join(e.took(), "; ") != want {
+		t.Errorf("%s, then operation %d: the indexes did %v, want %s", point, n, e.took(), want)
+	}
+	return failed
+}
+
+func TestACancelationStopsAResumedBatchUnlessItWasApplied(t *testing.T) {
+	for point, want := range map[string]Status{"journaled": Canceled, "created": Canceled, "applied": Succeeded} {
+		o, e := testOptions(t)
+		crashed := false
+		o.hook = func(at string) error {
+			if at == point && !crashed {
+				crashed = true
+				return errCrash
+			}
+			return nil
+		}
+		q := paused(t, o)
+		enqueue(t, q, letters(t, q, "a")[0])
+		if _, err := q.turn(); err == nil {
+			t.Fatal("no crash")
+		}
+		enqueue(t, q, New{Content: CancelTasks{"?uids=0", []uint32{0}}})
+		q.Close()
+		q = paused(t, o)
+		drain(t, q)
+		task, err := q.Task(0, nil)
+		if err != nil || task.Status != want {
+			t.Errorf("%s: %+v %v, want %v", point, task, err, want)
+		}
+		documents := 0
+		if ix := e.indexes["x"]; ix != nil {
+			documents = len(ix.documents)
+		}
+		if (documents > 0) != (want == Succeeded) {
+			t.Errorf("%s: %d documents", point, documents)
+		}
+	}
+}
+
+func TestPayloadsThatNoTaskNamesAreSwept(t *testing.T) {
+	o, _ := testOptions(t)
+	q := paused(t, o)
+	enqueue(t, q, adding(t, q, "x", AddDocuments{MayCreate: true}, "1"))
+	p, err := q.NewPayload()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintln(p, "{}")
+	q.Close()
+	q = paused(t, o)
+	if files, _ := os.ReadDir(filepath.Join(o.Dir, "payloads")); len(files) != 1 {
+		t.Errorf("%d payloads", len(files))
+	}
+	if q.payloadBytes.Load() == 0 {
+		t.Error("no payload bytes after a restart")
+	}
+	drain(t, q)
+	if task, err := q.Task(0, nil); err != nil || task.Status != Succeeded {
+		t.Errorf("%+v %v", task, err)
+	}
+}
+
+func TestASecondProcessIsRefused(t *testing.T) {
+	o, _ := testOptions(t)
+	paused(t, o)
+	if q, err := Open(o); err == nil || !strings.Contains(err.Error(), "another process uses it") {
+		t.Errorf("%v %v", q, err)
+	}
+}
+
+func TestADamagedQueueIsNamed(t *testing.T) {
+	o, _ := testOptions(t)
+	q := paused(t, o)
+	enqueue(t, q, New{IndexUID: "x", Content: CreateIndex{}})
+	if err := q.update(func(tx *txn) error { return tx.tasks.Put(key(0), []byte{9, 9}) }); err != nil {
+		t.Fatal(err)
+	}
+	q.Close()
+	if _, err := Open(o); err == nil || !strings.Contains(err.Error(), "queue.db: section tasks") {
+		t.Errorf("%v", err)
+	}
+}
