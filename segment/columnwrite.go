@@ -37,6 +37,10 @@ const (
 	forwardSparse = 3 // the rows that have any, their offsets, then ordinals
 )
 
+// sparseShare: when less than this part of the rows has a value they are
+// looked up by binary search, which is slower than an array of all rows but smaller.
+const sparseShare = 8
+
 // noOrdinal marks a row without a value in a forwardSingle table; it is cut to the table's width.
 const noOrdinal = math.MaxUint32
 
@@ -214,13 +218,12 @@ func appendForward(dst []byte, rows, ords int, pairs []rowOrdinal) []byte {
 		}
 	}
 	w := width(ords)
-	sparse := 8*have + w*len(pairs)
 	kind := forwardMulti
 	switch {
-	case single && rows*w <= sparse+256:
-		kind = forwardSingle
-	case single || 8*have < 4*rows:
+	case sparseShare*have < rows:
 		kind = forwardSparse
+	case single:
+		kind = forwardSingle
 	}
 	le := binary.LittleEndian
 	dst = append(dst, byte(kind), byte(w), 0, 0)

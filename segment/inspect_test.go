@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"os"
+	"strings"
 	"testing"
 
 	"svc/internal/apierr"
@@ -82,8 +83,17 @@ func TestInspectPrintsEveryByteOfASmallSegment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(got.Bytes(), want) {
-		t.Errorf("the print differs from %s (write it anew with -update, and review the difference):\n%s", golden, got.Bytes())
+	gotLines, wantLines := strings.Split(got.String(), "\n"), strings.Split(string(want), "\n")
+	for i := range max(len(gotLines), len(wantLines)) {
+		line := func(l []string) string {
+			if i < len(l) {
+				return l[i]
+			}
+			return "nothing"
+		}
+		if g, w := line(gotLines), line(wantLines); g != w {
+			t.Fatalf("line %d of %s (write it anew with -update, and review the difference)\n got %s\nwant %s", i+1, golden, g, w)
+		}
 	}
 }
 

@@ -40,7 +40,7 @@ type rowList struct {
 
 func (l rowList) bitmap() *roaring.Bitmap        { return rowBitmap(l.p, l.code, l.count) }
 func (l rowList) appendTo(dst []uint32) []uint32 { return appendRows(dst, l.p, l.code, l.count) }
-func (l rowList) cursor() rowCursor              { return rowCursor{p: l.p, code: l.code, count: l.count} }
+func (l rowList) cursor() rowCursor              { return rowCursor{list: l} }
 func (l rowList) addTo(dst *roaring.Bitmap) {
 	if l.code == rowsRoaring {
 		dst.Or(l.bitmap())

@@ -2,6 +2,7 @@ package segment
 
 import (
 	"encoding/binary"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -272,14 +273,18 @@ func (c *roaringCursor) nextContainer() {
 	c.load()
 }
 
-// rank returns how many rows of the list are smaller than row, and whether
-// row is one of them. Rows asked for must ascend.
-func (c *roaringCursor) rank(row uint32) (int, bool) {
+// rank returns how many rows of the list are smaller than row, whether row is
+// one of them, and a row such that none between row and it is in the list. Rows asked for must ascend.
+func (c *roaringCursor) rank(row uint32) (index int, ok bool, ahead uint32) {
 	for c.container < c.containers && c.key < row>>16 {
 		c.nextContainer()
 	}
-	if c.container >= c.containers || c.key > row>>16 {
-		return c.base, false
+	if c.container >= c.containers {
+		return c.base, false, math.MaxUint32
+	}
+	high := c.key << 16
+	if high > row {
+		return c.base, false, high
 	}
 	low := int(row & 0xffff)
 	values := c.p[c.begin : c.begin+c.size]
@@ -288,26 +293,30 @@ func (c *roaringCursor) rank(row uint32) (int, bool) {
 	case containerArray:
 		i := gallop(values, c.index, c.card, low)
 		c.index = i
-		return c.base + i, i < c.card && int(le.Uint16(values[2*i:])) == low
+		if i == c.card {
+			return c.base + i, false, high | 0xffff
+		}
+		value := int(le.Uint16(values[2*i:]))
+		return c.base + i, value == low, high | uint32(value)
 	case containerBitmap:
 		w := low >> 6
 		for ; c.index < w; c.index++ {
 			c.passed += bits.OnesCount64(le.Uint64(values[8*c.index:]))
 		}
 		word := le.Uint64(values[8*w:])
-		return c.base + c.passed + bits.OnesCount64(word&(1<<(low&63)-1)), word>>(low&63)&1 != 0
+		return c.base + c.passed + bits.OnesCount64(word&(1<<(low&63)-1)), word>>(low&63)&1 != 0, row
 	default:
 		for ; 4*c.index < len(values); c.index++ {
 			start, length := int(le.Uint16(values[4*c.index:])), int(le.Uint16(values[4*c.index+2:]))
 			if low < start {
-				break
+				return c.base + c.passed, false, high | uint32(start)
 			}
 			if low <= start+length {
-				return c.base + c.passed + low - start, true
+				return c.base + c.passed + low - start, true, row
 			}
 			c.passed += length + 1
 		}
-		return c.base + c.passed, false
+		return c.base + c.passed, false, high | 0xffff
 	}
 }
 
@@ -364,52 +373,60 @@ func (c *roaringCursor) appendContainer(dst []uint32) []uint32 {
 
 // rowCursor finds the index of rows in a row list of either code.
 type rowCursor struct {
-	p     []byte
-	code  int
-	count int
+	list rowList
 
 	roaring roaringCursor
 	at      int    // of deltas: offset of the next one
 	index   int    // of deltas: of row
 	row     uint32 // of deltas: the one at index
+	from    uint32 // the last row asked for; the list has none in (from, ahead)
+	ahead   uint32
 	started bool
-	last    uint32 // asked for
 }
 
 func (c *rowCursor) reset() {
 	c.at, c.index, c.started = 0, 0, true
-	if c.code == rowsRoaring {
-		c.roaring.init(c.p)
+	if c.list.code == rowsRoaring {
+		c.roaring.init(c.list.p)
 	} else {
-		d, n := binary.Uvarint(c.p)
+		d, n := binary.Uvarint(c.list.p)
 		if n <= 0 {
-			c.count = 0
+			c.list.count = 0
 		}
 		c.at, c.row = n, uint32(d)
 	}
 }
 
 // find returns the index of a row in the list.
-func (c *rowCursor) find(row uint32) (int, bool) {
-	if !c.started || row < c.last {
+func (c *rowCursor) find(row uint32) (index int, ok bool) {
+	if c.from < row && row < c.ahead {
+		return 0, false
+	}
+	if !c.started || row < c.from {
 		c.reset()
 	}
-	c.last = row
-	if c.code == rowsRoaring {
-		return c.roaring.rank(row)
+	c.from = row
+	if c.list.code == rowsRoaring {
+		index, ok, c.ahead = c.roaring.rank(row)
+		return index, ok
 	}
-	for c.index < c.count && c.row < row {
+	for c.index < c.list.count && c.row < row {
 		c.index++
-		if c.index == c.count {
+		if c.index == c.list.count {
 			break
 		}
-		d, n := binary.Uvarint(c.p[c.at:])
+		d, n := binary.Uvarint(c.list.p[c.at:])
 		if n <= 0 {
-			c.count = c.index
+			c.list.count = c.index
 			break
 		}
 		c.at += n
 		c.row += uint32(d) + 1
 	}
-	return c.index, c.index < c.count && c.row == row
+	if c.index == c.list.count {
+		c.ahead = math.MaxUint32
+		return c.index, false
+	}
+	c.ahead = c.row
+	return c.index, c.row == row
 }
