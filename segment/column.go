@@ -287,10 +287,23 @@ func (c *Column) String(ord int) []byte { return c.strings.get(ord) }
 
 // Original returns the spelling that the lowest row with the string had when the segment was built.
 func (c *Column) Original(ord int) []byte {
-	if o := c.originals.get(ord); len(o) > 0 {
+	o := c.originals.get(ord)
+	if len(o) > 0 && o[0] == variesMark[0] {
+		o = o[1:]
+	}
+	if len(o) > 0 {
 		return o
 	}
 	return c.strings.get(ord)
+}
+
+// variesMark is the first byte of an original whose string some rows spell otherwise. It begins no UTF-8 text.
+var variesMark = []byte{0xff}
+
+// Varies reports whether rows with the string of an ordinal spell it in several ways.
+func (c *Column) Varies(ord int) bool {
+	o := c.originals.get(ord)
+	return len(o) > 0 && o[0] == variesMark[0]
 }
 
 // SearchString returns the first ordinal with a value ≥ s, or Strings().

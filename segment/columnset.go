@@ -44,8 +44,27 @@ func (c *columnBuilder) string(row uint32, normalized, original []byte) {
 		}
 		c.originals = append(c.originals, o)
 		c.originBytes += int64(len(o))
+	} else if !c.spelled(n, normalized, original) {
+		o := c.originals[n]
+		if o == "" {
+			o = string(normalized)
+		}
+		c.originals[n] = string(variesMark) + o
+		c.originBytes += int64(len(o)) + 1
 	}
 	c.strings = append(c.strings, rowOrdinal{row, uint32(n)})
+}
+
+// spelled reports whether string n is marked as varying, or has had this very spelling so far.
+func (c *columnBuilder) spelled(n int, normalized, original []byte) bool {
+	switch o := c.originals[n]; {
+	case o == "":
+		return bytes.Equal(normalized, original)
+	case o[0] == variesMark[0]:
+		return true
+	default:
+		return o == string(original)
+	}
 }
 
 func (c *columnBuilder) memoryBytes() int64 {

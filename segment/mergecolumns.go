@@ -76,7 +76,23 @@ func (m *merger) mergeColumn(f FieldID) *columnData {
 	d.stringCount = len(strings.values)
 	d.stringPairs = strings.pairs
 	d.strings = func(ord int) []byte { o := strings.values[ord]; return columns[o.in].String(int(o.row)) }
-	d.originals = func(ord int) []byte { o := strings.values[ord]; return columns[o.in].originals.get(int(o.row)) }
+	varies := make([]bool, len(strings.values))
+	for i, c := range columns {
+		for j, ord := range strings.ords[i] {
+			if ord != noRow {
+				o := strings.values[ord]
+				varies[ord] = varies[ord] || c.Varies(j) || !bytes.Equal(c.Original(j), columns[o.in].Original(int(o.row)))
+			}
+		}
+	}
+	d.originals = func(ord int) []byte {
+		o := strings.values[ord]
+		c := columns[o.in]
+		if varies[ord] {
+			return append(variesMark[:1:1], c.Original(int(o.row))...)
+		}
+		return c.originals.get(int(o.row))
+	}
 	return d
 }
 

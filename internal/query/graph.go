@@ -163,6 +163,7 @@ func (g *Graph) Highlights() *Highlights {
 		}
 		w := Words{Forms: v.forms, Prefixes: v.prefixes, First: first, Last: last}
 		for _, t := range g.Terms[v.Term : v.Term+v.Len] {
+			w.Word += t.Word
 			w.Chars += utf8.RuneCountInString(t.Word)
 		}
 		h.Words = append(h.Words, w)

@@ -14,6 +14,7 @@ type Phrase struct {
 
 // Words are the forms that one term or n-gram matches. They are shared: not to be modified.
 type Words struct {
+	Word        string              // as it was typed, folded
 	Forms       map[string]struct{} // whole words
 	Prefixes    []string            // forms that match as the start of a token (prefix terms), sorted
 	Chars       int                 // characters of the query word: how many are marked in a prefix match

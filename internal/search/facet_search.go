@@ -32,7 +32,7 @@ func FacetSearch(ctx context.Context, dst []byte, v *index.View, r *FacetRequest
 	if err != nil {
 		return nil, err
 	}
-	if r.Search.Query != "" {
+	if r.Search.Query != "" || v.Settings.DistinctAttribute != "" {
 		limit := 20
 		if r.Exhaustive {
 			limit = 0
@@ -43,6 +43,7 @@ func FacetSearch(ctx context.Context, dst []byte, v *index.View, r *FacetRequest
 			Strategy:   r.Search.Strategy,
 			Locales:    r.Search.Locales,
 			SearchOn:   r.Search.SearchOn,
+			Distinct:   v.Settings.DistinctAttribute,
 			Limit:      limit,
 			Exhaustive: r.Exhaustive,
 			MaxTotal:   v.Settings.Pagination.MaxTotalHits,
@@ -72,7 +73,7 @@ func FacetSearch(ctx context.Context, dst []byte, v *index.View, r *FacetRequest
 				if n == 0 || (match != nil && !match(string(c.String(ord)))) {
 					continue
 				}
-				found = append(found, facetValue{key: c.String(ord), shown: c.Original(ord), count: int(n), first: firstDocument(s, c, ord)})
+				found = append(found, facetValue{key: c.String(ord), shown: c.Original(ord), count: int(n), first: firstDocument(s, c, ord, nil)})
 			}
 		}
 	}

@@ -21,7 +21,9 @@ type facetValue struct {
 	key   []byte // normalised; of a number its shown text
 	shown []byte
 	count int
-	first func() segment.DocID // the lowest document that has the value; nil for numbers
+	first func() segment.DocID // the lowest document whose spelling counts; nil for numbers
+
+	respell *respelling // where candidates may spell it otherwise than shown
 }
 
 // facet is the distribution of one field.
@@ -108,13 +110,22 @@ func distribution(ctx context.Context, v *index.View, candidates []*roaring.Bitm
 				if n == 0 {
 					continue
 				}
-				strs = append(strs, facetValue{key: c.String(ord), shown: c.Original(ord), count: int(n), first: firstDocument(s, c, ord)})
+				value := facetValue{key: c.String(ord), shown: c.Original(ord), count: int(n), first: firstDocument(s, c, ord, candidates[i])}
+				if c.Varies(ord) {
+					value.respell = &respelling{segment: i, ord: ord, rows: candidates[i]}
+				}
+				strs = append(strs, value)
 			}
 		}
 		for i := range numbers {
 			numbers[i].key = numbers[i].shown
 		}
 		f.values = topValues(mergeValues(append(numbers, strs...)), limit, field.byCount)
+		for i := range f.values {
+			if err := f.values[i].spell(v, field); err != nil {
+				return nil, err
+			}
+		}
 		facets = append(facets, f)
 	}
 	return facets, nil
@@ -182,11 +193,15 @@ func resized(s []uint32, n int) []uint32 {
 	return s
 }
 
-// firstDocument returns what finds the lowest document with a string of a column.
-func firstDocument(s segment.Live, c *segment.Column, ord int) func() segment.DocID {
+// firstDocument returns what finds the lowest document with a string of a
+// column, among some rows or (nil) all.
+func firstDocument(s segment.Live, c *segment.Column, ord int, among *roaring.Bitmap) func() segment.DocID {
 	return func() segment.DocID {
 		rows := roaring.New()
 		c.AddStringRows(rows, ord, ord+1)
+		if among != nil {
+			rows.And(among)
+		}
 		return s.DocID(segment.Row(rows.Minimum()))
 	}
 }
@@ -199,8 +214,8 @@ func mergeValues(values []facetValue) []facetValue {
 	for _, v := range values {
 		if last := len(merged) - 1; last >= 0 && bytes.Equal(merged[last].key, v.key) {
 			merged[last].count += v.count
-			if m := &merged[last]; v.first != nil && m.first != nil && !bytes.Equal(v.shown, m.shown) && v.first() < m.first() {
-				m.shown, m.first = v.shown, v.first
+			if m := &merged[last]; v.first != nil && m.first != nil && (!bytes.Equal(v.shown, m.shown) || v.respell != nil || m.respell != nil) && v.first() < m.first() {
+				m.shown, m.first, m.respell = v.shown, v.first, v.respell
 			}
 			continue
 		}

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"strings"
 	"unicode/utf8"
 
 	"svc/internal/query"
@@ -160,12 +161,16 @@ func (m *highlighter) word(form string) formMatch {
 	return h
 }
 
-// prefixOf returns the length of the longest prefix in the list that form starts with, or 0.
+// prefixOf returns the length of the prefix in the list that form starts with, or 0: the
+// word as it was typed, else the first in byte order, which is the shortest.
 func (w *wordList) prefixOf(form string) int {
 	if len(w.prefixes) == 0 {
 		return 0
 	}
-	for n := min(len(form), w.longest); n >= w.shortest; n-- {
+	if _, ok := w.prefixes[w.Word]; ok && strings.HasPrefix(form, w.Word) {
+		return len(w.Word)
+	}
+	for n := w.shortest; n <= min(len(form), w.longest); n++ {
 		if _, ok := w.prefixes[form[:n]]; ok {
 			return n
 		}

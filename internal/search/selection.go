@@ -16,7 +16,10 @@ var vectorsMember = []byte(`"` + settings.VectorsField + `":`)
 
 // append appends the shown part of doc, a compact JSON object.
 func (s selection) append(dst, doc []byte) ([]byte, error) {
-	if s.vectors || !bytes.Contains(doc, vectorsMember) {
+	if s.vectors {
+		return s.appendWithVectors(dst, doc)
+	}
+	if !bytes.Contains(doc, vectorsMember) {
 		return selectFields(dst, doc, s.paths)
 	}
 	rest := make([]byte, 0, len(doc))
@@ -35,4 +38,30 @@ func (s selection) append(dst, doc []byte) ([]byte, error) {
 		return nil, err
 	}
 	return selectFields(dst, append(rest, '}'), s.paths)
+}
+
+// appendWithVectors shows the embeddings, whatever else is shown, and an empty
+// object where there are none.
+func (s selection) appendWithVectors(dst, doc []byte) ([]byte, error) {
+	stored := false
+	err := eachMember(doc, func(key, _ []byte) error {
+		stored = stored || string(key) == `"`+settings.VectorsField+`"`
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	paths := s.paths
+	if paths != nil {
+		paths = append(paths[:len(paths):len(paths)], settings.VectorsField)
+	}
+	at := len(dst)
+	if dst, err = selectFields(dst, doc, paths); err != nil || stored {
+		return dst, err
+	}
+	dst = dst[:len(dst)-1]
+	if len(dst) > at+1 {
+		dst = append(dst, ',')
+	}
+	return append(append(dst, vectorsMember...), "{}}"...), nil
 }

@@ -1,0 +1,76 @@
+package search
+
+import (
+	"bytes"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/document"
+	"svc/internal/index"
+	"svc/internal/text"
+	"svc/segment"
+)
+
+// respelling says which candidates have a value that documents spell in
+// several ways. The column knows one spelling; the others stand in the documents.
+type respelling struct {
+	segment, ord int
+	rows         *roaring.Bitmap
+}
+
+// spell shows the value as the lowest candidate of its segment spells it.
+func (v *facetValue) spell(view *index.View, field facetField) error {
+	r := v.respell
+	if r == nil {
+		return nil
+	}
+	s := view.Segments[r.segment]
+	rows := roaring.New()
+	s.Column(field.id).AddStringRows(rows, r.ord, r.ord+1)
+	rows.And(r.rows)
+	if rows.IsEmpty() {
+		return nil
+	}
+	doc, err := s.AppendDocument(nil, segment.Row(rows.Minimum()))
+	if err != nil {
+		return err
+	}
+	find := spellingFinder{path: field.name, key: v.key}
+	if err := document.Walk(doc, &find); err != nil {
+		return err
+	}
+	if find.found != nil {
+		v.shown = find.found
+	}
+	return nil
+}
+
+// spellingFinder finds the first string at a path whose facet key is key.
+type spellingFinder struct {
+	path  string
+	key   []byte
+	found []byte
+	fold  []byte
+}
+
+func (f *spellingFinder) Field(path []byte) int {
+	if string(path) == f.path {
+		return 1
+	}
+	return 0
+}
+
+func (f *spellingFinder) String(field int, value []byte, _ []int) {
+	if field == 0 || f.found != nil {
+		return
+	}
+	if f.fold = text.FacetKey(f.fold[:0], value); bytes.Equal(f.fold, f.key) {
+		f.found = bytes.Clone(value)
+	}
+}
+
+func (f *spellingFinder) Number(int, []byte, float64, []int) {}
+func (f *spellingFinder) Bool(int, bool, []int)              {}
+func (f *spellingFinder) Null(int)                           {}
+func (f *spellingFinder) Empty(int)                          {}
+func (f *spellingFinder) Visit(int)                          {}
