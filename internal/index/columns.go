@@ -110,8 +110,10 @@ func (c *columnBuilder) Visit(int) {}
 // String implements document.Visitor.
 func (c *columnBuilder) String(field int, s []byte, _ []int) {
 	if field != notWanted {
-		c.key = text.FacetKey(c.key[:0], s)
-		c.columns.String(c.row, segment.FieldID(field), c.key, s)
+		// A string without content is no value: it neither filters, sorts nor counts.
+		if c.key = text.FacetKey(c.key[:0], s); len(c.key) > 0 {
+			c.columns.String(c.row, segment.FieldID(field), c.key, s)
+		}
 	}
 }
 

@@ -184,8 +184,10 @@ func (k *worker) String(field int, s []byte, _ []int) {
 	f := &k.fields[field]
 	k.words(f, s, f.locales)
 	if f.column {
-		k.key = text.FacetKey(k.key[:0], s)
-		k.builder.String(f.id, k.key, s)
+		// As in columnBuilder.String, a string without content is no value.
+		if k.key = text.FacetKey(k.key[:0], s); len(k.key) > 0 {
+			k.builder.String(f.id, k.key, s)
+		}
 	}
 }
 
