@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"slices"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"svc/internal/apierr"
 	"svc/internal/settings"
 	"svc/internal/text"
@@ -15,6 +17,13 @@ type Env struct {
 	Fields   *settings.Fields
 	Code     apierr.Code // of errors: invalid_search_filter, invalid_document_filter, …
 	Contains bool        // the experimental feature containsFilter
+
+	// Foreign opens an index that one of the foreign keys names; nil when there is none
+	// that the caller may read. Without it the experimental feature foreignKeys is off.
+	Foreign     func(uid string) *Foreign
+	ForeignKeys []settings.ForeignKey // of the index
+
+	selected map[string][]*roaring.Bitmap // by foreign index and its segments: what _foreign has selected
 }
 
 // Bound is a filter checked against an index. It is immutable, and serves all segments of the index.
@@ -25,7 +34,7 @@ func (e *Expr) Bind(env Env) (*Bound, error) {
 	if e == nil {
 		return &Bound{}, nil
 	}
-	if err := e.Check(Features{Contains: env.Contains}); err != nil {
+	if err := e.Check(Features{Contains: env.Contains, Foreign: env.Foreign != nil}); err != nil {
 		return nil, err
 	}
 	root, err := env.bind(e.root)
@@ -54,6 +63,8 @@ func (env *Env) bind(n node) (bound, error) {
 		return noneOf{kid}, err
 	case *condition:
 		return env.bindCondition(n)
+	case *foreign:
+		return env.bindForeign(n)
 	case *radius:
 		return capMatch{n.center.lat, n.center.lng, n.meters}, env.needsGeo(n.at, "_geoRadius")
 	case *box:
