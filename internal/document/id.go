@@ -32,7 +32,17 @@ func ExternalID(doc []byte, primaryKey string) ([]byte, error) {
 		return nil, apierr.New("invalid_document_id",
 			"A document has the primary key %q in %d places: %s. Keep one of them.", primaryKey, n, excerpt(doc))
 	}
-	id := value
+	id, ok := ValueID(value)
+	if !ok {
+		return nil, apierr.New("invalid_document_id",
+			"The document id %s is invalid. An id is an integer, or a string of 1 to %d bytes of the characters A-Z, a-z, 0-9, - and _.",
+			excerpt(value), MaxIDBytes)
+	}
+	return id, nil
+}
+
+// ValueID returns the canonical id text that a compact JSON value stands for, if it is an id. It aliases value where it can.
+func ValueID(value []byte) (id []byte, ok bool) {
 	switch c := value[0]; {
 	case c == '"':
 		id = value[1 : len(value)-1]
@@ -41,17 +51,11 @@ func ExternalID(doc []byte, primaryKey string) ([]byte, error) {
 		}
 	case c == '-' || isDigit(c):
 		if !isInteger64(value) {
-			id = nil
+			return nil, false
 		}
-	default:
-		id = nil
+		id = value
 	}
-	if !ValidID(id) {
-		return nil, apierr.New("invalid_document_id",
-			"The document id %s is invalid. An id is an integer, or a string of 1 to %d bytes of the characters A-Z, a-z, 0-9, - and _.",
-			excerpt(value), MaxIDBytes)
-	}
-	return id, nil
+	return id, ValidID(id)
 }
 
 // lookup finds the value at a dotted path and how many values there are.

@@ -363,8 +363,7 @@ func (b *batch) matching(e *filter.Expr, f func(n int) error) error {
 	var bound *filter.Bound
 	if e != nil {
 		var err error
-		// Whether CONTAINS is open was asked when the task was accepted.
-		if bound, err = e.Bind(filter.Env{Fields: b.base.Fields, Code: "invalid_document_filter", Contains: true}); err != nil {
+		if bound, err = b.bind(e); err != nil {
 			return err
 		}
 	}
@@ -384,6 +383,25 @@ func (b *batch) matching(e *filter.Expr, f func(n int) error) error {
 		}
 	}
 	return nil
+}
+
+// bind checks a filter. Whether the experimental features in it are on was asked when the task was accepted.
+func (b *batch) bind(e *filter.Expr) (*filter.Bound, error) {
+	views := b.ix.catalog.Views()
+	defer views.Release()
+	return e.Bind(filter.Env{
+		Fields:      b.base.Fields,
+		Code:        "invalid_document_filter",
+		Contains:    true,
+		ForeignKeys: b.base.Settings.ForeignKeys,
+		Foreign: func(uid string) *filter.Foreign {
+			v := views.Get(uid)
+			if v == nil {
+				return nil
+			}
+			return &filter.Foreign{Fields: v.Fields, Segments: v.Segments}
+		},
+	})
 }
 
 func (b *batch) deleteByFilter(body []byte) (int, error) {

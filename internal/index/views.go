@@ -1,0 +1,34 @@
+package index
+
+// Views holds a view of every index that one request has to do with, so that all of the request sees one
+// state of each. It is for one goroutine.
+type Views struct {
+	catalog *Catalog
+	held    map[string]*View // nil: there is no such index
+}
+
+// Views returns an empty set; the caller releases it.
+func (c *Catalog) Views() *Views { return &Views{catalog: c, held: make(map[string]*View)} }
+
+// Get returns the view of an index, nil when there is none. It is valid until Release.
+func (vs *Views) Get(uid string) *View {
+	v, asked := vs.held[uid]
+	if asked {
+		return v
+	}
+	if ix := vs.catalog.Get(uid); ix != nil {
+		v = ix.View()
+	}
+	vs.held[uid] = v
+	return v
+}
+
+// Release gives all views back.
+func (vs *Views) Release() {
+	for _, v := range vs.held {
+		if v != nil {
+			v.Release()
+		}
+	}
+	clear(vs.held)
+}

@@ -1,0 +1,80 @@
+package index
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"svc/internal/apierr"
+	"svc/internal/document"
+	"svc/internal/filter"
+	"svc/internal/settings"
+	"svc/internal/vfs"
+)
+
+// TestViews holds one state of each index while others change them.
+func TestViews(t *testing.T) {
+	b := newBed(t, vfs.NewMem(), Options{})
+	defer b.close()
+	ix := b.create("a")
+	b.create("gone")
+	b.apply(ix, b.payload(`{"id":1}`))
+	views := b.c.Views()
+	if v := views.Get("a"); v == nil || v.Documents() != 1 || views.Get("late") != nil || views.Get("gone") == nil {
+		t.Fatal("the views are not those of the catalog")
+	}
+	b.apply(ix, b.payload(`{"id":2}`))
+	b.create("late")
+	b.batch++
+	if _, err := b.c.Delete("gone", b.batch); err != nil {
+		t.Fatal(err)
+	}
+	if views.Get("a").Documents() != 1 || views.Get("late") != nil || views.Get("gone") == nil {
+		t.Error("the views changed under a request")
+	}
+	views.Release()
+	if v := views.Get("a"); v.Documents() != 2 || views.Get("late") == nil || views.Get("gone") != nil {
+		t.Error("after Release the views are those of before")
+	}
+	views.Release() // or close waits for ever
+}
+
+// TestForeignFilters deletes and edits documents by what other indexes say of them.
+func TestForeignFilters(t *testing.T) {
+	b := newBed(t, vfs.NewMem(), Options{})
+	defer b.close()
+	authors, books := b.create("authors"), b.create("books")
+	b.apply(authors, update(t, `{"filterableAttributes":["land"]}`), b.payload(`{"id":"ann","land":"FR"}`))
+	b.apply(authors, b.payload(`{"id":7,"land":"FR"}`, `{"id":"bo","land":"VN"}`)) // another segment
+	u, err := settings.ParseUpdate([]byte(`{"filterableAttributes":["author","next"],"foreignKeys":[{"fieldName":"author","foreignIndexUid":"authors"},`+
+		`{"fieldName":"lost","foreignIndexUid":"nowhere"},{"fieldName":"next","foreignIndexUid":"books"}]}`), settings.Features{ForeignKeys: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.apply(books, UpdateSettings{u}, b.payload(`{"id":1,"author":"ann","next":2}`, `{"id":2,"author":7}`, `{"id":3,"author":["bo","ann"],"next":4}`, `{"id":4}`))
+
+	// An addition of the same batch is not seen: filters look at what is stored.
+	results := b.apply(books, b.payload(`{"id":5,"author":"ann"}`), DeleteByFilter{[]byte(`"_foreign(author, land = FR) AND NOT _foreign(next, author EXISTS)"`)})
+	if got := slices.Sorted(maps.Keys(documents(t, books.current.Load()))); results[1].Deleted != 2 || !slices.Equal(got, []string{"1", "4", "5"}) {
+		t.Errorf("%d deleted, left: %v", results[1].Deleted, got)
+	}
+
+	script, err := document.Compile(`doc.land = "VN"`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expr, err := filter.Parse(`_foreign(author, land = FR)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	results = b.apply(books, EditDocuments{Filter: expr, Function: script})
+	if docs := documents(t, books.current.Load()); results[0].Edited != 2 || docs["1"] != `{"id":1,"author":"ann","next":2,"land":"VN"}` || docs["4"] != `{"id":4}` {
+		t.Errorf("%d edited: %v", results[0].Edited, docs)
+	}
+
+	for expr, code := range map[string]apierr.Code{`"_foreign(lost, x = 1)"`: "index_not_found", `"_foreign(author, x = 1)"`: "invalid_document_filter"} {
+		if r := b.try(books, DeleteByFilter{[]byte(expr)}); r[0].Err == nil || apierr.From(r[0].Err).Code != code {
+			t.Errorf("%s: %v, want %s", expr, r[0].Err, code)
+		}
+	}
+}
