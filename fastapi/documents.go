@@ -387,6 +387,8 @@ func (s *Server) fetch(ctx *fasthttp.RequestCtx, r *search.FetchRequest) error {
 	}
 	defer v.Release()
 	r.Contains = s.features.on("containsFilter")
+	r.Foreign = s.foreign()
+	defer r.Foreign.Release()
 	return answerWith(ctx, func(dst []byte) ([]byte, error) { return search.Fetch(context.Background(), dst, v, r) })
 }
 

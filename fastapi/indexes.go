@@ -5,6 +5,7 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/index"
+	"svc/internal/search"
 	"svc/internal/task"
 )
 
@@ -49,6 +50,15 @@ func (s *Server) view(ctx *fasthttp.RequestCtx) (*index.View, error) {
 		return nil, indexNotFound(uid)
 	}
 	return ix.View(), nil
+}
+
+// foreign returns the indexes to which foreign keys may lead a request, nil while the experimental feature is off. The
+// caller releases them when the answer is written.
+func (s *Server) foreign() *search.Foreign {
+	if !s.features.on("foreignKeys") {
+		return nil
+	}
+	return &search.Foreign{Views: s.catalog.Views()}
 }
 
 func (s *Server) listIndexes(ctx *fasthttp.RequestCtx) error {

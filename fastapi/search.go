@@ -348,6 +348,8 @@ func (s *Server) runSearch(ctx *fasthttp.RequestCtx, in *searchInput, run func(c
 		return err
 	}
 	in.Search.Contains = s.features.on("containsFilter")
+	in.Search.Foreign = s.foreign()
+	defer in.Search.Foreign.Release()
 	if err := s.slots.acquire(); err != nil {
 		return err
 	}

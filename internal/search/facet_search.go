@@ -28,7 +28,7 @@ func FacetSearch(ctx context.Context, dst []byte, v *index.View, r *FacetRequest
 	if !info.FacetSearch {
 		return nil, apierr.New("invalid_facet_search_facet_name", "Attribute %q cannot be searched as a facet. Add it to the index's filterable attributes with facet search on.", r.FacetName)
 	}
-	rows, err := universe(v, r.Search.Filter, "invalid_search_filter", r.Search.Contains)
+	rows, err := universe(v, r.Search.Filter, "invalid_search_filter", r.Search.Contains, r.Search.Foreign)
 	if err != nil {
 		return nil, err
 	}

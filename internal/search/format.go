@@ -23,6 +23,7 @@ type formatter struct {
 	marker   string
 	shown    []string // paths in _formatted; nil: all
 	enabled  bool
+	hydrate  *hydration // nil: no foreign keys
 
 	highlightAll bool
 	highlight    []string
@@ -211,6 +212,9 @@ func (f *formatter) appendValue(dst, value []byte) ([]byte, error) {
 		return append(dst, ']'), err
 	case 't', 'f', 'n':
 		return append(dst, value...), nil
+	}
+	if dst, found, err := f.hydrate.appendValueAt(dst, f.path, value); found || err != nil {
+		return dst, err
 	}
 	o := f.optionsOf(f.path)
 	plain := o.crop <= 0 && (!o.highlight || f.find.empty())

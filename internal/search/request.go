@@ -34,7 +34,8 @@ type Request struct {
 	ShowPerformanceDetails  bool
 	RankingScoreThreshold   *float64
 	RetrieveVectors         bool
-	Contains                bool // the experimental feature containsFilter is on
+	Contains                bool     // the experimental feature containsFilter is on
+	Foreign                 *Foreign // of the settings' foreign keys; nil: the experimental feature foreignKeys is off
 }
 
 // FacetRequest is a facet search: a search's candidates, and the facet whose
@@ -54,5 +55,6 @@ type FetchRequest struct {
 	IDs             []string // nil: absent
 	Sort            []string
 	Contains        bool
+	Foreign         *Foreign // for filters: documents are not hydrated
 	RetrieveVectors bool
 }

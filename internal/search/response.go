@@ -20,6 +20,7 @@ type Response struct {
 	request *Request
 	result  *rank.Result
 	facets  []facet
+	hydrate *hydration // nil: no foreign keys
 	start   time.Time
 	id      uuid.UUID
 
@@ -135,6 +136,7 @@ type hitWriter struct {
 	shown  selection
 	format *formatter // nil when the request asks for neither _formatted nor _matchesPosition
 	doc    []byte
+	raw    []byte // what is shown of doc, not yet hydrated
 }
 
 func newHitWriter(r *Response) *hitWriter {
@@ -142,6 +144,7 @@ func newHitWriter(r *Response) *hitWriter {
 	w := &hitWriter{r: r, shown: selection{retrievedFields(r.view.Settings.DisplayedAttributes, req.AttributesToRetrieve), req.RetrieveVectors}}
 	if len(req.AttributesToHighlight) > 0 || len(req.AttributesToCrop) > 0 || req.ShowMatchesPosition {
 		w.format = newFormatter(r.view, req, r.result.Highlights)
+		w.format.hydrate = r.hydrate
 	}
 	return w
 }
@@ -158,9 +161,16 @@ func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
 	if dst, err = w.shown.append(dst, w.doc); err != nil {
 		return nil, err
 	}
+	showsPoint := w.r.distanceFrom != nil && bytes.Contains(dst[at:], []byte(`"_geo":`))
+	if w.r.hydrate != nil {
+		w.raw = append(w.raw[:0], dst[at:]...)
+		if dst, err = w.r.hydrate.appendObject(dst[:at], w.raw); err != nil {
+			return nil, err
+		}
+	}
 	dst = dst[:len(dst)-1] // the closing brace comes back at the end
 	open := len(dst)
-	if p := w.r.distanceFrom; p != nil && bytes.Contains(dst[at:], []byte(`"_geo":`)) {
+	if p := w.r.distanceFrom; showsPoint {
 		if g := s.Geo(); g != nil {
 			if lat, lng, ok := g.Point(h.Row); ok {
 				dst = append(dst, `,"_geoDistance":`...)

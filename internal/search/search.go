@@ -32,8 +32,11 @@ func Search(ctx context.Context, v *index.View, r *Request) (*Response, error) {
 			return nil, err
 		}
 	}
-	rows, err := universe(v, r.Filter, "invalid_search_filter", r.Contains)
+	rows, err := universe(v, r.Filter, "invalid_search_filter", r.Contains, r.Foreign)
 	if err != nil {
+		return nil, err
+	}
+	if resp.hydrate, err = r.Foreign.hydration(v); err != nil {
 		return nil, err
 	}
 	resp.stage("filter")

@@ -9,7 +9,7 @@ import (
 )
 
 // universe returns, by segment, the live rows that the filter allows.
-func universe(v *index.View, f *filter.Expr, code apierr.Code, contains bool) ([]*roaring.Bitmap, error) {
+func universe(v *index.View, f *filter.Expr, code apierr.Code, contains bool, foreign *Foreign) ([]*roaring.Bitmap, error) {
 	rows := make([]*roaring.Bitmap, len(v.Segments))
 	if f == nil {
 		for i, s := range v.Segments {
@@ -17,7 +17,9 @@ func universe(v *index.View, f *filter.Expr, code apierr.Code, contains bool) ([
 		}
 		return rows, nil
 	}
-	bound, err := f.Bind(filter.Env{Fields: v.Fields, Code: code, Contains: contains})
+	env := filter.Env{Fields: v.Fields, Code: code, Contains: contains}
+	foreign.open(&env, v)
+	bound, err := f.Bind(env)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,212 @@
+package search
+
+import (
+	"svc/internal/apierr"
+	"svc/internal/document"
+	"svc/internal/filter"
+	"svc/internal/index"
+)
+
+// Foreign gives a request the indexes that foreign keys lead to. It must be held until the response is written.
+type Foreign struct {
+	Views   *index.Views
+	MayRead func(uid string) bool // says which indexes the caller may read; nil: all
+}
+
+// Release gives the views back. A nil Foreign has none.
+func (f *Foreign) Release() {
+	if f != nil {
+		f.Views.Release()
+	}
+}
+
+// readable reports whether the caller may know what is in an index, and whether there is one.
+func (f *Foreign) readable(uid string) bool { return f.MayRead == nil || f.MayRead(uid) }
+
+// view returns the view of an index to which a foreign key of v leads; nil when there is no such index.
+func (f *Foreign) view(v *index.View, uid string) *index.View {
+	if uid == v.UID {
+		return v
+	}
+	return f.Views.Get(uid)
+}
+
+// open lets filters on v look into foreign indexes, unless f is nil. An index that the caller may not read
+// looks like a missing one.
+func (f *Foreign) open(env *filter.Env, v *index.View) {
+	if f == nil {
+		return
+	}
+	env.ForeignKeys = v.Settings.ForeignKeys
+	env.Foreign = func(uid string) *filter.Foreign {
+		if !f.readable(uid) {
+			return nil
+		}
+		target := f.view(v, uid)
+		if target == nil {
+			return nil
+		}
+		return &filter.Foreign{Fields: target.Fields, Segments: target.Segments}
+	}
+}
+
+// hydration puts foreign documents in the place of their ids.
+type hydration struct {
+	keys []hydratedKey
+	at   map[string]*foreignDocuments // by path, the same as keys
+}
+
+// hydratedKey is a path, or what is left of it further down in a document.
+type hydratedKey struct {
+	path string
+	docs *foreignDocuments
+}
+
+// foreignDocuments are the documents of one foreign index as hits show them.
+type foreignDocuments struct {
+	view  *index.View
+	shown selection
+	known map[string][]byte // by id; a page of hits names few documents many times
+	doc   []byte
+}
+
+// hydration returns nil when there is nothing to do: f is nil, or no foreign key leads to an index that the caller may
+// read. A foreign index that is missing is an error (index_not_found), whatever the search finds.
+func (f *Foreign) hydration(v *index.View) (*hydration, error) {
+	if f == nil || len(v.Settings.ForeignKeys) == 0 {
+		return nil, nil
+	}
+	h := &hydration{at: make(map[string]*foreignDocuments)}
+	indexes := make(map[string]*foreignDocuments)
+	for _, key := range v.Settings.ForeignKeys {
+		uid := key.ForeignIndexUID
+		if !f.readable(uid) || h.at[key.FieldName] != nil {
+			continue
+		}
+		if indexes[uid] == nil {
+			target := f.view(v, uid)
+			if target == nil {
+				return nil, apierr.New("index_not_found", "There is no index `%s`, to which the foreign key `%s` of the index `%s` leads. Create it, or change foreignKeys.",
+					uid, key.FieldName, v.UID)
+			}
+			indexes[uid] = &foreignDocuments{view: target, shown: selection{paths: target.Settings.DisplayedAttributes}, known: make(map[string][]byte)}
+		}
+		h.at[key.FieldName] = indexes[uid]
+		h.keys = append(h.keys, hydratedKey{key.FieldName, indexes[uid]})
+	}
+	if len(h.keys) == 0 {
+		return nil, nil
+	}
+	return h, nil
+}
+
+// appendObject appends a compact JSON object with the ids in foreign fields replaced. All else is copied as it is.
+func (h *hydration) appendObject(dst, object []byte) ([]byte, error) {
+	return appendHydrated(dst, object, h.keys)
+}
+
+// appendHydrated replaces the ids at the ends of keys, paths that start in the object: in arrays each element, and
+// through objects where a path goes on. An object at the end of a path is no id, and what is in it is left alone.
+func appendHydrated(dst, object []byte, keys []hydratedKey) ([]byte, error) {
+	var buf [64]byte
+	dst = append(dst, '{')
+	first := true
+	err := eachMember(object, func(key, value []byte) error {
+		if !first {
+			dst = append(dst, ',')
+		}
+		first = false
+		dst = append(append(dst, key...), ':')
+		here, below := keysBelow(keys, document.AppendUnquoted(buf[:0], key))
+		var err error
+		dst, err = appendHydratedValue(dst, value, here, below)
+		return err
+	})
+	return append(dst, '}'), err
+}
+
+func appendHydratedValue(dst, value []byte, here *foreignDocuments, below []hydratedKey) ([]byte, error) {
+	switch {
+	case here == nil && len(below) == 0:
+	case value[0] == '{':
+		if len(below) > 0 {
+			return appendHydrated(dst, value, below)
+		}
+	case value[0] == '[':
+		dst = append(dst, '[')
+		first := true
+		err := eachElement(value, func(element []byte) error {
+			if !first {
+				dst = append(dst, ',')
+			}
+			first = false
+			var err error
+			dst, err = appendHydratedValue(dst, element, here, below)
+			return err
+		})
+		return append(dst, ']'), err
+	case here != nil:
+		if dst, found, err := here.append(dst, value); found || err != nil {
+			return dst, err
+		}
+	}
+	return append(dst, value...), nil
+}
+
+// keysBelow returns what of the keys remains below the member name, and the documents of the one that is the member itself.
+func keysBelow(keys []hydratedKey, name []byte) (here *foreignDocuments, below []hydratedKey) {
+	for _, k := range keys {
+		n := len(name)
+		switch {
+		case len(k.path) < n || k.path[:n] != string(name):
+		case len(k.path) == n:
+			here = k.docs
+		case k.path[n] == '.':
+			below = append(below, hydratedKey{k.path[n+1:], k.docs})
+		}
+	}
+	return here, below
+}
+
+// appendValueAt appends the foreign document that a scalar at a path names; found is false when it names none.
+func (h *hydration) appendValueAt(dst, path, value []byte) (_ []byte, found bool, _ error) {
+	if h == nil {
+		return dst, false, nil
+	}
+	docs := h.at[string(path)]
+	if docs == nil {
+		return dst, false, nil
+	}
+	return docs.append(dst, value)
+}
+
+// append appends the document that a scalar names, {} when the index has none with this id; found is false when the
+// scalar is no id.
+func (d *foreignDocuments) append(dst, scalar []byte) (_ []byte, found bool, _ error) {
+	id, ok := document.ValueID(scalar)
+	if !ok {
+		return dst, false, nil
+	}
+	shown, known := d.known[string(id)]
+	if !known {
+		var err error
+		if shown, err = d.read(id); err != nil {
+			return dst, false, err
+		}
+		d.known[string(id)] = shown
+	}
+	return append(dst, shown...), true, nil
+}
+
+// read returns the displayed part of a document, {} when there is none.
+func (d *foreignDocuments) read(id []byte) ([]byte, error) {
+	seg, row, ok := d.view.Find(id)
+	if !ok {
+		return []byte("{}"), nil
+	}
+	var err error
+	if d.doc, err = d.view.Segments[seg].AppendDocument(d.doc[:0], row); err != nil {
+		return nil, err
+	}
+	return d.shown.append(nil, d.doc)
+}
