@@ -179,7 +179,7 @@ func (b *Builder) Write(fs vfs.FS, name string) (Info, error) {
 // writeWords writes postings, dictionary and prefix postings.
 func (b *Builder) writeWords(f *fileWriter) error {
 	order := b.words.sorted()
-	d, err := newDictionaryWriter(f)
+	d, err := newDictionaryWriter(f, len(order))
 	if err != nil {
 		return err
 	}
@@ -252,10 +252,13 @@ type dictionaryWriter struct {
 	b    *vellum.Builder
 }
 
-func newDictionaryWriter(f *fileWriter) (*dictionaryWriter, error) {
+// newDictionaryWriter opens the postings section for up to so many words.
+func newDictionaryWriter(f *fileWriter, words int) (*dictionaryWriter, error) {
 	d := &dictionaryWriter{f: f, post: postingWriter{w: f}}
+	// The registry finds states that are there already; its size matters only to small dictionaries, which it would dwarf.
+	o := vellum.BuilderOpts{Encoder: fstVersion, RegistryTableSize: max(64, min(words, 10000)), RegistryMRUSize: 2}
 	var err error
-	if d.b, err = vellum.New(&d.fst, nil); err != nil {
+	if d.b, err = vellum.New(&d.fst, &o); err != nil {
 		return nil, err
 	}
 	f.begin(tagPostings, 0)

@@ -6,21 +6,27 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// arenaChunk is the size of one piece of an arena. An address is the number
+// arenaChunk is the largest size of one piece of an arena. An address is the number
 // of the chunk in its upper 16 bits and an offset in it in the lower 16.
-const arenaChunk = 1 << 16
+const (
+	arenaChunk      = 1 << 16
+	arenaFirstChunk = 1 << 10
+)
 
-// arena hands out bytes that stay where they are. It can hold 4 GiB.
+// arena hands out bytes that stay where they are. It can hold 4 GiB. The first
+// chunks are small: most arenas of a segment of few documents hold little.
 type arena struct {
 	chunks [][]byte
-	used   int // of the last chunk
+	used   int   // of the last chunk
+	size   int64 // of all chunks
 }
 
 // alloc returns the address of n ≤ arenaChunk fresh zero bytes.
 func (a *arena) alloc(n int) uint32 {
-	if len(a.chunks) == 0 || a.used+n > arenaChunk {
-		a.chunks = append(a.chunks, make([]byte, arenaChunk))
-		a.used = 0
+	if len(a.chunks) == 0 || a.used+n > len(a.chunks[len(a.chunks)-1]) {
+		size := max(n, min(arenaChunk, arenaFirstChunk<<(2*min(len(a.chunks), 8))))
+		a.chunks = append(a.chunks, make([]byte, size))
+		a.used, a.size = 0, a.size+int64(size)
 	}
 	at := uint32(len(a.chunks)-1)<<16 | uint32(a.used)
 	a.used += n
@@ -32,7 +38,7 @@ func (a *arena) bytes(at uint32, n int) []byte {
 	return a.chunks[at>>16][at&0xffff:][:n:n]
 }
 
-func (a *arena) memoryBytes() int64 { return int64(len(a.chunks)) * arenaChunk }
+func (a *arena) memoryBytes() int64 { return a.size }
 
 // byteTable numbers distinct pairs of a key (bytes) and a small number from 0 in the
 // order they come. Open addressing over an arena: no allocation a key.

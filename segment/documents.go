@@ -39,7 +39,7 @@ const (
 	// maxDocumentBytes bounds what a reader believes of a document's length.
 	maxDocumentBytes = 1 << 31
 
-	// documentChunk is the size of the pieces in which a builder keeps stored documents.
+	// documentChunk is the size of the pieces in which a builder keeps stored documents; the first ones are smaller.
 	documentChunk = 256 << 10
 
 	docOffsetBytes = 5 // of an offset in the documents section: it holds 1 TiB
@@ -74,7 +74,7 @@ var zstdCoders = sync.OnceValue(func() (c struct {
 // documentWriter compresses documents as they come and keeps them until they are written.
 type documentWriter struct {
 	ends     []uint64 // by document, where it ends in data laid end to end
-	data     [][]byte // chunks of documentChunk bytes or one longer document, so that none is ever moved
+	data     [][]byte // chunks of up to documentChunk bytes or one longer document, so that none is ever moved
 	stored   uint64   // bytes of data
 	raw      int64    // bytes, uncompressed
 	dict     *s2.Dict
@@ -135,7 +135,7 @@ func (w *documentWriter) put(doc []byte) {
 	n := 1 + len(body)
 	last := len(w.data) - 1
 	if last < 0 || cap(w.data[last])-len(w.data[last]) < n {
-		w.data = append(w.data, make([]byte, 0, max(n, documentChunk)))
+		w.data = append(w.data, make([]byte, 0, max(n, min(documentChunk, 4<<10<<min(len(w.data), 6)))))
 		last++
 	}
 	w.data[last] = append(append(w.data[last], first), body...)
@@ -167,9 +167,9 @@ func (w *documentWriter) compress(doc []byte) (first byte, body []byte) {
 }
 
 func (w *documentWriter) memoryBytes() int64 {
-	n := int64(cap(w.ends)*8+cap(w.scratch)+cap(w.waiting)*24) + int64(w.stored)
-	if len(w.data) > 0 {
-		n += documentChunk / 2 // what is free in chunks
+	n := int64(cap(w.ends)*8 + cap(w.scratch) + cap(w.waiting)*24)
+	for _, chunk := range w.data {
+		n += int64(cap(chunk))
 	}
 	if !w.chosen {
 		n += w.raw

@@ -2,6 +2,7 @@ package segment
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -9,6 +10,8 @@ import (
 )
 
 const writeBufferBytes = 256 << 10
+
+var writeBuffers = sync.Pool{New: func() any { return new([writeBufferBytes]byte) }}
 
 // fileWriter writes a segment file front to back. The first error stays and
 // is returned by finish; what is written after it is dropped.
@@ -30,7 +33,7 @@ func createFile(fs vfs.FS, name string, throttle func(bytes int) error) (*fileWr
 	if err != nil {
 		return nil, fmt.Errorf("cannot create segment %s: %w", name, err)
 	}
-	w := &fileWriter{fs: fs, name: name, f: f, buf: make([]byte, 0, writeBufferBytes), sum: xxhash.New(), throttle: throttle}
+	w := &fileWriter{fs: fs, name: name, f: f, buf: writeBuffers.Get().(*[writeBufferBytes]byte)[:0], sum: xxhash.New(), throttle: throttle}
 	w.raw([]byte(fileMagic))
 	w.pad(headerBytes)
 	return w, nil
@@ -123,6 +126,7 @@ func (w *fileWriter) finish() (int64, error) {
 	f.fileLength = w.offset + int64(len(table)) + footerBytes
 	w.raw(appendFooter(table, f))
 	w.flush()
+	w.release()
 	if w.err == nil {
 		if err := w.f.Sync(); err != nil {
 			w.fail(err)
@@ -143,7 +147,14 @@ func (w *fileWriter) abort(err error) error {
 	if w.err == nil {
 		w.err = err
 	}
+	w.release()
 	_ = w.f.Close()
 	_ = w.fs.Remove(w.name)
 	return w.err
+}
+
+// release gives the buffer back; nothing is written after it.
+func (w *fileWriter) release() {
+	writeBuffers.Put((*[writeBufferBytes]byte)(w.buf[:writeBufferBytes]))
+	w.buf = nil
 }

@@ -156,7 +156,11 @@ func (w *wordMerger) mergeField(sources []fieldSource) error {
 
 // mergeWords writes postings, dictionary and prefix postings.
 func (m *merger) mergeWords() error {
-	d, err := newDictionaryWriter(m.f)
+	words := 0
+	for _, l := range m.in {
+		words += l.Words()
+	}
+	d, err := newDictionaryWriter(m.f, words)
 	if err != nil {
 		return err
 	}
