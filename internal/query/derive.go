@@ -1,7 +1,6 @@
 package query
 
 import (
-	"math"
 	"slices"
 	"strings"
 
@@ -20,6 +19,7 @@ type Match struct {
 	Segments []SegmentRows       // by segment
 	Words    [][]segment.Posting // by segment: the word as it is written; none where it does not stand, one otherwise
 	Exists   bool                // the word is in a live document
+	Wide     bool                // a short prefix of so many words that it counts as one word (see isWide)
 	Budget   int
 
 	forms    map[string]struct{}
@@ -138,7 +138,7 @@ func (ix *Index) deriveWord(s *source) (*Match, error) {
 	if s.gram() {
 		fields = tolerant
 	}
-	zero := ix.newWordList(fields, maxPrefixWords)
+	zero := ix.newWordList(all, maxPrefixWords)
 	if !s.gram() || ix.tolerates([]byte(word)) {
 		for i, seg := range ix.Segments {
 			p, ok := seg.Term([]byte(word))
@@ -152,6 +152,10 @@ func (ix *Index) deriveWord(s *source) (*Match, error) {
 	}
 	if s.prefix {
 		if err := ix.prefixed(word, s.gram(), zero); err != nil {
+			return nil, err
+		}
+		var err error
+		if m.Wide, err = ix.isWide(word); err != nil {
 			return nil, err
 		}
 	}
@@ -208,11 +212,7 @@ func (ix *Index) matchesAt(m *Match, level int) bool {
 func (ix *Index) prefixed(prefix string, gram bool, l *wordList) error {
 	start, end := []byte(prefix), after([]byte(prefix))
 	passes := func(word []byte) bool { return len(word) > len(prefix) && (!gram || ix.tolerates(word)) }
-	short := len(prefix) <= shortPrefixBytes
-	if !short || gram && ix.prepared().exact != nil {
-		if short {
-			l.limit = math.MaxInt
-		}
+	if len(prefix) > shortPrefixBytes {
 		w := ix.newWalk(start, end, nil)
 		for !l.full() && w.next() {
 			if passes(w.word) {
@@ -240,6 +240,21 @@ func (ix *Index) prefixed(prefix string, gram bool, l *wordList) error {
 		}
 	}
 	return nil
+}
+
+// isWide reports whether a prefix has so many words that Meilisearch keeps
+// rows for it as if it were a word. Answers show it: where only the word itself should count, as
+// after the rule exactness, all words with such a prefix still do.
+func (ix *Index) isWide(prefix string) (bool, error) {
+	if len(prefix) > shortPrefixBytes {
+		return false, nil
+	}
+	l := ix.newWordList(ix.in(nil), wideWords)
+	w := ix.newWalk([]byte(prefix), after([]byte(prefix)), nil)
+	for !l.full() && w.next() {
+		l.take(ix, w)
+	}
+	return l.full(), w.err
 }
 
 // segmentRows computes the rows of a match in some fields.

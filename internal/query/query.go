@@ -20,6 +20,7 @@ const (
 	maxGram          = 3    // words joined to one at most
 	maxPrefixWords   = 1000 // words that a long prefix matches
 	shortPrefixBytes = 4    // shorter and equal prefixes match all their words
+	wideWords        = 100  // words from which a short prefix is wide
 	maxOneTypoWords  = 150
 	maxTwoTypoWords  = 50
 	maxSynonyms      = 50  // of a word

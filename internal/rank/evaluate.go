@@ -287,15 +287,19 @@ func indexOf(o uint64) int { return int(o >> 16 & (1<<32 - 1)) }
 func (s *search) gather(dst []uint64, b *batch, node int, as role) []uint64 {
 	v := &s.graph.Nodes[node]
 	mask, word := b.mask(node)
+	begin, sources := len(dst), 0
 	if word {
 		if as == asWords {
-			for _, p := range v.Words[b.segment] {
+			words := wordPostings(v, b.segment)
+			for _, p := range words {
 				dst = s.gatherPosting(dst, b, p)
+			}
+			if len(words) > 1 {
+				slices.Sort(dst[begin:])
 			}
 		}
 		return dst
 	}
-	begin, sources := len(dst), 0
 	for level := range query.Levels {
 		if mask>>level&1 == 0 {
 			continue
@@ -324,6 +328,14 @@ func (s *search) gather(dst []uint64, b *batch, node int, as role) []uint64 {
 		slices.Sort(dst[begin:])
 	}
 	return dst
+}
+
+// wordPostings returns what counts of a node of which a rule has found the word itself.
+func wordPostings(v *query.Node, seg int) []segment.Posting {
+	if v.Wide {
+		return v.Levels[0].Postings[seg]
+	}
+	return v.Words[seg]
 }
 
 func (s *search) gatherPosting(dst []uint64, b *batch, p segment.Posting) []uint64 {

@@ -3,6 +3,7 @@ package rank
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -44,7 +45,7 @@ type onode struct {
 	query.Term
 	term, len, budget int
 	words             []string // of an n-gram
-	exists            bool
+	exists, wide      bool
 	levels            [3]map[string]bool
 	phrases           [3][][]string
 }
@@ -157,10 +158,14 @@ func (o *oracle) derive(n *onode) {
 	if gram {
 		n.budget = max(0, n.budget-n.len+1)
 	}
+	all := 0
 	if n.Prefix {
 		k := 0
 		for _, x := range o.words {
-			if x != w && strings.HasPrefix(x, w) && (!gram || o.candidate(x)) {
+			if strings.HasPrefix(x, w) {
+				all++
+			}
+			if x != w && strings.HasPrefix(x, w) && (!gram || !o.protected(x)) {
 				if k++; len(w) <= 4 || k <= 1000 {
 					n.levels[0][x] = true
 				}
@@ -168,6 +173,7 @@ func (o *oracle) derive(n *onode) {
 		}
 	}
 	q := []rune(w)
+	n.wide = n.Prefix && len(w) <= 4 && all >= 100
 	one, two := 0, 0
 	for _, x := range o.words {
 		if n.budget == 0 || !o.candidate(x) {
@@ -902,10 +908,16 @@ func (o *oracle) before(a, b []*onode) int {
 // allowed returns the words and phrases of a node that count for a document.
 func (o *oracle) allowed(d *stored, rd *reading, i int) (words []string, phrases [][]string) {
 	n := rd.nodes[i]
-	if rd.level[i] == wordOnly {
+	if rd.level[i] == wordOnly && !n.wide {
 		return []string{n.Word}, nil
 	}
 	for l := range n.levels {
+		if rd.level[i] == wordOnly {
+			if l == 0 {
+				words = slices.Collect(maps.Keys(n.levels[0]))
+			}
+			continue
+		}
 		if rd.level[i] >= 0 && rd.level[i] != l {
 			continue
 		}

@@ -22,7 +22,7 @@ func (s *search) attributeCosts(b *batch, nodes []int, costs []uint32) {
 		switch {
 		case worst == 0: // all fields are alike
 		case word:
-			for _, p := range v.Words[b.segment] {
+			for _, p := range wordPostings(v, b.segment) {
 				s.lowerWeights(best, b, p, nil)
 			}
 		default:

@@ -32,10 +32,13 @@ func (m *maker) vocabulary() {
 	letters := []string{"a", "b", "c", "d"}
 	n := 5 + m.IntN(30)
 	if m.chance(5) {
-		n = 150 // enough for short prefixes with postings of their own
+		n = 150 // enough for short prefixes with postings of their own, and wide ones
 	}
 	for range n {
 		var b strings.Builder
+		if n == 150 && m.chance(70) {
+			b.WriteByte('a')
+		}
 		for range 3 + m.IntN(4) {
 			b.WriteString(letters[m.IntN(len(letters))])
 		}
