@@ -242,17 +242,19 @@ func (ix *Index) prefixed(prefix string, gram bool, l *wordList) error {
 	return nil
 }
 
-// isWide reports whether a prefix has so many words that Meilisearch keeps
+// isWide reports whether a prefix has so many words, in fields that are not exact, that Meilisearch keeps
 // rows for it as if it were a word. Answers show it: where only the word itself should count, as
 // after the rule exactness, all words with such a prefix still do.
 func (ix *Index) isWide(prefix string) (bool, error) {
 	if len(prefix) > shortPrefixBytes {
 		return false, nil
 	}
-	l := ix.newWordList(ix.in(nil), wideWords)
+	l := ix.newWordList(ix.tolerant(ix.in(nil)), wideWords)
 	w := ix.newWalk([]byte(prefix), after([]byte(prefix)), nil)
 	for !l.full() && w.next() {
-		l.take(ix, w)
+		if ix.tolerates(w.word) {
+			l.take(ix, w)
+		}
 	}
 	return l.full(), w.err
 }

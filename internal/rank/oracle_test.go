@@ -162,7 +162,7 @@ func (o *oracle) derive(n *onode) {
 	if n.Prefix {
 		k := 0
 		for _, x := range o.words {
-			if strings.HasPrefix(x, w) {
+			if strings.HasPrefix(x, w) && o.candidate(x) {
 				all++
 			}
 			if x != w && strings.HasPrefix(x, w) && (!gram || !o.protected(x)) {
