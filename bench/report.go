@@ -37,12 +37,16 @@ type indexing struct {
 type environment struct {
 	commit, cpu, command string
 	cores                int
+	loadAverage          string // of the last minute before the run: what else the machine was doing
 }
 
 func readEnvironment(o options) environment {
-	e := environment{commit: "unknown", cpu: "unknown", cores: runtime.NumCPU(), command: o.command()}
+	e := environment{commit: "unknown", cpu: "unknown", loadAverage: "unknown", cores: runtime.NumCPU(), command: o.command()}
 	if out, err := exec.Command("git", "describe", "--always", "--dirty", "--abbrev=12").Output(); err == nil {
 		e.commit = strings.TrimSpace(string(out))
+	}
+	if load, err := os.ReadFile("/proc/loadavg"); err == nil {
+		e.loadAverage, _, _ = strings.Cut(string(load), " ")
 	}
 	if info, err := os.ReadFile("/proc/cpuinfo"); err == nil {
 		for line := range strings.Lines(string(info)) {
@@ -77,7 +81,8 @@ func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 func (r *results) tables() []byte {
 	var b bytes.Buffer
 	size := int64(len(r.data.payload))
-	fmt.Fprintf(&b, "## %s\n\nCommit `%s` on %d cores of %s (%s/%s, %s).\n", r.data.title, r.commit, r.cores, r.cpu, runtime.GOOS, runtime.GOARCH, runtime.Version())
+	fmt.Fprintf(&b, "## %s\n\nCommit `%s` on %d cores of %s (%s/%s, %s), load average before it %s.\n",
+		r.data.title, r.commit, r.cores, r.cpu, runtime.GOOS, runtime.GOARCH, runtime.Version(), r.loadAverage)
 	fmt.Fprintf(&b, "%d documents, %.1f MiB of JSON. Command: `%s`.\n\n", r.data.documents, mib(size), r.command)
 
 	fmt.Fprintf(&b, "| writing | |\n| --- | --- |\n")
