@@ -14,6 +14,7 @@ import (
 // BenchmarkOneDocument measures the queue's share of a one-document request: until its task is stored as finished.
 func BenchmarkOneDocument(b *testing.B) {
 	o, _ := testOptions(b)
+	o.noSync = false
 	finished := make(chan struct{}, 1)
 	o.OnBatch = func([]*Task) { finished <- struct{}{} }
 	q := openQueue(b, o)
@@ -33,6 +34,7 @@ func BenchmarkOneDocument(b *testing.B) {
 // BenchmarkEnqueue measures the acknowledgement under many callers: the commits are shared.
 func BenchmarkEnqueue(b *testing.B) {
 	o, _ := testOptions(b)
+	o.noSync = false
 	o.MaxBatchTasks = 0
 	q := openQueue(b, o)
 	b.SetParallelism(64)

@@ -99,7 +99,7 @@ func TestACrashAtEveryFileOperation(t *testing.T) {
 		disk := memDisk(t, dir)
 		failing := vfs.FailFrom(n, 1<<62, func(op vfs.Op) bool { return op.Kind.Changes() }, errCrash)
 		failed := false
-		o := Options{Dir: dir, MaxBatchTasks: -1, MaxBatchBytes: -1}
+		o := Options{Dir: dir, MaxBatchTasks: -1, MaxBatchBytes: -1, noSync: true}
 		o.FS = vfs.Hook(disk, func(op vfs.Op) error {
 			err := failing(op)
 			failed = failed || err != nil
@@ -183,7 +183,7 @@ func TestAResumedBatchIsTheOneThatRan(t *testing.T) {
 }
 
 func resumedTwice(t *testing.T, point string, n int64) (failed bool) {
-	o := Options{Dir: filepath.ToSlash(t.TempDir()), MaxBatchTasks: -1, MaxBatchBytes: -1}
+	o := Options{Dir: filepath.ToSlash(t.TempDir()), MaxBatchTasks: -1, MaxBatchBytes: -1, noSync: true}
 	disk := memDisk(t, o.Dir)
 	e := newFake(disk)
 	o.FS, o.engine = disk, e

@@ -46,6 +46,7 @@ type Options struct {
 
 	engine engine                   // of tests, instead of Catalog
 	hook   func(point string) error // of tests: called at points between writes; an error stops the queue as a crash would
+	noSync bool                     // of tests: queue.db need not outlive a power failure
 }
 
 // Executor runs the tasks of a batch of a kind that belongs to another
@@ -136,7 +137,7 @@ func open(o Options) (_ *Queue, err error) {
 			return nil, fmt.Errorf("cannot sync directory %s: %w", dir, err)
 		}
 	}
-	if q.db, err = openFile(filepath.Join(o.Dir, "queue.db")); err != nil {
+	if q.db, err = openFile(filepath.Join(o.Dir, "queue.db"), o.noSync); err != nil {
 		return nil, err
 	}
 	defer func() {

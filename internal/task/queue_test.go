@@ -17,7 +17,7 @@ import (
 // testOptions are those of a queue in a new directory, over a fake engine.
 func testOptions(t testing.TB) (Options, *fakeEngine) {
 	e := newFake(vfs.OS)
-	return Options{Dir: t.TempDir(), MaxBatchTasks: -1, MaxBatchBytes: -1, engine: e}, e
+	return Options{Dir: t.TempDir(), MaxBatchTasks: -1, MaxBatchBytes: -1, noSync: true, engine: e}, e
 }
 
 func openQueue(t testing.TB, o Options) *Queue {

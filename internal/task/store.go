@@ -29,9 +29,10 @@ const (
 	pageFill      = 0.8      // uids come in order; the rest of a page is room for records to grow when they finish
 )
 
-func openFile(path string) (*bbolt.DB, error) {
+func openFile(path string, noSync bool) (*bbolt.DB, error) {
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{
 		Timeout: time.Second, FreelistType: bbolt.FreelistMapType, InitialMmapSize: mapStart,
+		NoSync: noSync, NoGrowSync: noSync,
 	})
 	if errors.Is(err, bbolt.ErrTimeout) {
 		return nil, fmt.Errorf("cannot open %s: another process uses it", path)
