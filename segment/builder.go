@@ -143,8 +143,8 @@ func (b *Builder) Write(fs vfs.FS, name string) (Info, error) {
 	rows := len(b.docIDs)
 	b.docs.write(f)
 	writeMeta(f, meta{rows: rows, documentBytes: b.docs.raw, prefixes: b.options.Prefixes})
-	writeDocIDs(f, b.docIDs)
-	b.ids.write(f)
+	writeDocIDs(f, rows, func(row int) DocID { return b.docIDs[row] })
+	writeExternalIDs(f, rows, b.ids.get)
 	if err := b.writeWords(f); err != nil {
 		return Info{}, f.abort(err)
 	}

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"encoding/binary"
 	"fmt"
 	"sync"
 
@@ -111,6 +112,18 @@ func (w *fileWriter) add(t tag, aux uint32, p []byte) {
 	w.begin(t, aux)
 	w.Write(p)
 	w.end()
+}
+
+// writeUint32s writes n numbers to the open section.
+func (w *fileWriter) writeUint32s(n int, number func(i int) uint32) {
+	b := make([]byte, 0, min(4*n, 16<<10))
+	for i := range n {
+		b = binary.LittleEndian.AppendUint32(b, number(i))
+		if len(b) == cap(b) || i == n-1 {
+			w.Write(b)
+			b = b[:0]
+		}
+	}
 }
 
 // finish writes table and footer, syncs and closes. On an error, also one met

@@ -3,23 +3,18 @@ package segment
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
+	"math"
 	"math/bits"
 	"sort"
 
 	"github.com/cespare/xxhash/v2"
 )
 
-// writeDocIDs writes the DocIDs of the rows, which ascend.
-func writeDocIDs(f *fileWriter, ids []DocID) {
+// writeDocIDs writes the DocIDs of n rows, which ascend.
+func writeDocIDs(f *fileWriter, n int, id func(row int) DocID) {
 	f.begin(tagDocIDs, 0)
-	b := make([]byte, 0, 4<<10)
-	for i, id := range ids {
-		b = binary.LittleEndian.AppendUint32(b, uint32(id))
-		if len(b) == cap(b) || i == len(ids)-1 {
-			f.Write(b)
-			b = b[:0]
-		}
-	}
+	f.writeUint32s(n, func(row int) uint32 { return uint32(id(row)) })
 	f.end()
 }
 
@@ -74,30 +69,38 @@ func idSlot(hash uint64, slots int) int {
 	return int(hi)
 }
 
-// write writes the ids and the hash table of rows, in which 0 is an empty slot and others are row + 1.
-func (x *externalIDs) write(f *fileWriter) {
-	n := len(x.ends)
-	b := make([]byte, 0, 4*(n+1))
-	b = binary.LittleEndian.AppendUint32(b, 0)
-	for _, e := range x.ends {
-		b = binary.LittleEndian.AppendUint32(b, e)
-	}
+// writeExternalIDs writes the ids of n rows, and the hash table of rows, in which 0 is an empty slot and others are row + 1.
+func writeExternalIDs(f *fileWriter, n int, id func(row int) []byte) {
 	f.begin(tagExternalIDs, 0)
-	f.Write(b)
-	f.Write(x.text)
+	end := uint64(0)
+	f.writeUint32s(n+1, func(row int) uint32 {
+		begin := end
+		if row < n {
+			end += uint64(len(id(row)))
+		}
+		return uint32(begin)
+	})
+	if end > math.MaxUint32 {
+		f.fail(fmt.Errorf("%d bytes of document ids are more than a segment holds", end))
+	}
+	for row := range n {
+		f.Write(id(row))
+	}
 	f.end()
 	slots := idSlots(n)
-	b = append(b[:0], make([]byte, 4*slots)...)
+	table := make([]uint32, slots)
 	for row := range n {
-		i := idSlot(xxhash.Sum64(x.get(row)), slots)
-		for binary.LittleEndian.Uint32(b[4*i:]) != 0 {
+		i := idSlot(xxhash.Sum64(id(row)), slots)
+		for table[i] != 0 {
 			if i++; i == slots {
 				i = 0
 			}
 		}
-		binary.LittleEndian.PutUint32(b[4*i:], uint32(row)+1)
+		table[i] = uint32(row) + 1
 	}
-	f.add(tagIDHash, 0, b)
+	f.begin(tagIDHash, 0)
+	f.writeUint32s(slots, func(i int) uint32 { return table[i] })
+	f.end()
 }
 
 // ExternalID returns the external id of a row; nil for a row that does not exist.

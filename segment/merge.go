@@ -217,14 +217,14 @@ func (m *merger) copySection(s section, p []byte) error {
 }
 
 func (m *merger) mergeIDs() {
-	ids := make([]DocID, len(m.origins))
-	var x externalIDs
-	for row, o := range m.origins {
-		ids[row] = m.in[o.in].DocID(Row(o.row))
-		x.add(m.in[o.in].ExternalID(Row(o.row)))
-	}
-	writeDocIDs(m.f, ids)
-	x.write(m.f)
+	writeDocIDs(m.f, len(m.origins), func(row int) DocID {
+		o := m.origins[row]
+		return m.in[o.in].DocID(Row(o.row))
+	})
+	writeExternalIDs(m.f, len(m.origins), func(row int) []byte {
+		o := m.origins[row]
+		return m.in[o.in].ExternalID(Row(o.row))
+	})
 }
 
 // unionFields returns the fields that some input has, ascending.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -663,4 +664,33 @@ func TestMergeOfOneInputChangesColumnsAndPrefixesOnly(t *testing.T) {
 		checkColumn(t, b, f, docs, rng)
 	}
 	checkWords(t, b, docs, rng)
+}
+
+func TestReadersShareASegment(t *testing.T) {
+	rng := testRand(t)
+	docs := randomDocs(rng, 300)
+	r := buildSegment(t, vfs.NewMem(), "a.seg", rng, docs, true)
+	var wait sync.WaitGroup
+	for range 4 {
+		wait.Go(func() {
+			var doc []byte
+			for row, d := range docs {
+				var err error
+				if doc, err = r.AppendDocument(doc[:0], Row(row)); err != nil || string(doc) != d.raw {
+					t.Errorf("row %d: %q, %v", row, doc, err)
+				}
+				for f, words := range d.words {
+					for w, positions := range words {
+						p, _ := r.Term([]byte(w))
+						fp, ok := p.Find(f)
+						reader := fp.Positions()
+						if got := reader.Append(nil, Row(row)); !ok || !slices.Equal(got, positions) {
+							t.Errorf("row %d: %q is at %v, want %v", row, w, got, positions)
+						}
+					}
+				}
+			}
+		})
+	}
+	wait.Wait()
 }
