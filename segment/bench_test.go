@@ -140,16 +140,27 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
+// BenchmarkAppendDocument reads documents at random: decompressing each, and
+// among few that are read often.
 func BenchmarkAppendDocument(b *testing.B) {
 	r := openBench(b)
 	rng := rand.New(rand.NewPCG(1, 2))
 	var buf []byte
-	for b.Loop() {
-		var err error
-		if buf, err = r.AppendDocument(buf[:0], Row(rng.IntN(r.Rows()))); err != nil {
-			b.Fatal(err)
+	var err error
+	b.Run("cold", func(b *testing.B) {
+		for b.Loop() {
+			if buf, err = r.docs.append(buf[:0], uint32(rng.IntN(r.Rows()))); err != nil {
+				b.Fatal(err)
+			}
 		}
-	}
+	})
+	b.Run("often", func(b *testing.B) {
+		for b.Loop() {
+			if buf, err = r.AppendDocument(buf[:0], Row(rng.IntN(1000))); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }
 
 func BenchmarkTermAndRows(b *testing.B) {

@@ -223,6 +223,7 @@ func appendDictionaries(dst []byte, dicts [][]byte) []byte {
 
 // documentReader reads documents from their sections.
 type documentReader struct {
+	number uint32 // of the reader in the process
 	file   string
 	index  []byte
 	data   []byte
@@ -240,7 +241,7 @@ func (r *documentReader) damaged(t tag, format string, args ...any) error {
 }
 
 func (r *documentReader) open(file string, dicts, index, data []byte, m meta) error {
-	*r = documentReader{file: file, index: index, data: data, rows: m.rows, limit: min(uint64(m.documentBytes), maxDocumentBytes)}
+	*r = documentReader{number: readers.Add(1), file: file, index: index, data: data, rows: m.rows, limit: min(uint64(m.documentBytes), maxDocumentBytes)}
 	if len(index) != docOffsetBytes*(m.rows+1) {
 		return r.damaged(tagDocIndex, "%d bytes for %d rows", len(index), m.rows)
 	}
@@ -362,5 +363,14 @@ func (r *documentReader) length(p []byte, row uint32) (int, error) {
 
 // AppendDocument appends the document's JSON to dst.
 func (r *Reader) AppendDocument(dst []byte, row Row) ([]byte, error) {
-	return r.docs.append(dst, uint32(row))
+	key := cacheKey(r.docs.number, uint32(row))
+	if doc := documents.get(key); doc != nil {
+		return append(dst, doc...), nil
+	}
+	at := len(dst)
+	dst, err := r.docs.append(dst, uint32(row))
+	if err == nil {
+		documents.put(key, dst[at:])
+	}
+	return dst, err
 }
