@@ -25,6 +25,7 @@ type Builder struct {
 	docs     documentWriter
 	words    inverter
 	presence fieldTable[rowSet]
+	dotted   fieldTable[rowSet] // keys
 	counts   fieldTable[fieldCounts]
 	columns  *ColumnSet
 	geo      geoPoints
@@ -83,6 +84,10 @@ func (b *Builder) StartDoc(id DocID, externalID []byte, raw []byte) {
 // Present records that the document has field f (any path, parents too, also null).
 func (b *Builder) Present(f FieldID) { b.presence.get(f).add(b.row) }
 
+// DottedKey records that the whole path of f, which has a dot, is one first-level key of the
+// document: {"a.b": 1}, not {"a": {"b": 1}}. The field is to be Present too.
+func (b *Builder) DottedKey(f FieldID) { b.dotted.get(f).add(b.row) }
+
 // Word records one occurrence of a normalised word. Positions of a (field,
 // word) come in ascending order. An empty word, and one of 64 KiB or more, is left out.
 func (b *Builder) Word(f FieldID, word []byte, position uint16) {
@@ -117,8 +122,10 @@ func (b *Builder) Rows() int { return len(b.docIDs) }
 func (b *Builder) MemoryBytes() int64 {
 	n := int64(cap(b.docIDs)*4+cap(b.ids.ends)*4+cap(b.ids.text)) + b.docs.memoryBytes() + b.words.memoryBytes() +
 		b.columns.memoryBytes() + b.geo.memoryBytes()
-	for i := range b.presence.all {
-		n += int64(cap(b.presence.all[i].value.runs)) * 8
+	for _, t := range []*fieldTable[rowSet]{&b.presence, &b.dotted} {
+		for i := range t.all {
+			n += int64(cap(t.all[i].value.runs)) * 8
+		}
 	}
 	for i := range b.counts.all {
 		n += int64(cap(b.counts.all[i].value.rows)) * 5
@@ -149,14 +156,8 @@ func (b *Builder) Write(fs vfs.FS, name string) (Info, error) {
 		return Info{}, f.abort(err)
 	}
 
-	presence := b.presence.sorted()
-	scratch := []uint32(nil)
-	writePresence(f, len(presence), func() (FieldID, []uint32) {
-		p := presence[0]
-		presence = presence[1:]
-		scratch = p.value.appendTo(scratch[:0])
-		return p.field, scratch
-	})
+	writePresence(f, tagPresence, b.presence.sorted())
+	writePresence(f, tagDottedKeys, b.dotted.sorted())
 	counts := b.counts.sorted()
 	writeWordCounts(f, rows, len(counts), func() (FieldID, *fieldCounts) {
 		c := &counts[0]

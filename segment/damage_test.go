@@ -137,6 +137,18 @@ func TestDamageNamesFileAndSection(t *testing.T) {
 	}
 }
 
+func TestVerifyFindsAKeyInARowWithoutTheField(t *testing.T) {
+	fs := vfs.NewMem()
+	fixedSegment(t, fs, "small.seg")
+	data := readFile(t, fs, "small.seg")
+	s := sectionOf(data, tagDottedKeys)
+	data[s.offset+s.length-1]++ // its only row
+	fixChecksums(data)
+	if err := openAndVerify(t, data); !apierr.IsCorruption(err) || !strings.Contains(err.Error(), "field 4 is a key of 1 rows, of which 0 have it") {
+		t.Fatal(err)
+	}
+}
+
 func fixFooter(data []byte) {
 	f := data[len(data)-footerBytes:]
 	binary.LittleEndian.PutUint64(f[48:], xxhash.Sum64(f[:48]))
@@ -250,6 +262,7 @@ func exercise(t testing.TB, r *Reader) {
 	if sound {
 		for f := range FieldID(12) {
 			r.Present(f)
+			r.DottedKey(f)
 		}
 		fs := vfs.NewMem()
 		if _, err := Merge(context.Background(), fs, "merged.seg", []Live{{Reader: r, Deleted: roaring.BitmapOf(0, 3)}}, MergeOptions{Prefixes: true}); err != nil {
@@ -304,7 +317,7 @@ func damage(edits []byte) []byte {
 func FuzzDamage(f *testing.F) {
 	data := baseSegment()
 	for _, s := range []tag{tagDocs, tagDocIndex, tagDicts, tagMeta, tagDocIDs, tagExternalIDs, tagIDHash, tagPostings, tagTerms,
-		tagPrefixPosts, tagPrefixes, tagPresence, tagWordCounts, tagColumns, tagColumnDir, tagGeo} {
+		tagPrefixPosts, tagPrefixes, tagPresence, tagDottedKeys, tagWordCounts, tagColumns, tagColumnDir, tagGeo} {
 		at := sectionOf(data, s).offset
 		f.Add([]byte{0, byte(at), byte(at >> 8), byte(at >> 16), 0xff})
 		f.Add([]byte{0, byte(at + 9), byte(at >> 8), byte(at >> 16), 0x80})

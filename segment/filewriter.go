@@ -25,6 +25,7 @@ type fileWriter struct {
 	start    int64 // of the open section
 	sum      *xxhash.Digest
 	sections []section
+	features uint32
 	throttle func(bytes int) error
 	err      error
 }
@@ -34,7 +35,7 @@ func createFile(fs vfs.FS, name string, throttle func(bytes int) error) (*fileWr
 	if err != nil {
 		return nil, fmt.Errorf("cannot create segment %s: %w", name, err)
 	}
-	w := &fileWriter{fs: fs, name: name, f: f, buf: writeBuffers.Get().(*[writeBufferBytes]byte)[:0], sum: xxhash.New(), throttle: throttle}
+	w := &fileWriter{fs: fs, name: name, f: f, buf: writeBuffers.Get().(*[writeBufferBytes]byte)[:0], sum: xxhash.New(), features: featureVersion, throttle: throttle}
 	w.raw([]byte(fileMagic))
 	w.pad(headerBytes)
 	return w, nil
@@ -130,7 +131,7 @@ func (w *fileWriter) writeUint32s(n int, number func(i int) uint32) {
 // before, it removes the file.
 func (w *fileWriter) finish() (int64, error) {
 	w.pad(sectionAlign)
-	f := footer{tableOffset: w.offset, sections: uint32(len(w.sections)), version: formatVersion, features: featureVersion}
+	f := footer{tableOffset: w.offset, sections: uint32(len(w.sections)), version: formatVersion, features: w.features}
 	var table []byte
 	for _, s := range w.sections {
 		table = appendEntry(table, s)

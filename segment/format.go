@@ -16,7 +16,7 @@ const formatVersion = 1
 
 // featureVersion counts what a writer records beside the layout. A reader
 // accepts any value; a segment with an older one may want to be written again.
-const featureVersion = 1
+const featureVersion = 2
 
 // fileMagic begins every segment file and footerMagic ends it.
 const (
@@ -66,6 +66,7 @@ var (
 	tagPrefixPosts = newTag("pfxp") // postings of short prefixes
 	tagPrefixes    = newTag("pfxk") // short prefix → offset in prefix postings
 	tagPresence    = newTag("pres") // field → rows that have it
+	tagDottedKeys  = newTag("dkey") // field → rows that have its path as one key
 	tagWordCounts  = newTag("wcnt") // field, row → number of words
 	tagColumns     = newTag("cols") // columns
 	tagColumnDir   = newTag("cold") // field → column

@@ -92,7 +92,8 @@ func (i *inspector) section(s section) error {
 			tagMeta: i.meta, tagDocIDs: i.docIDs, tagExternalIDs: i.externalIDs, tagIDHash: i.idHash,
 			tagDocs: i.documents, tagDocIndex: i.docIndex, tagDicts: i.dictionaries,
 			tagPostings: i.postings, tagTerms: i.terms, tagPrefixPosts: i.prefixPostings, tagPrefixes: i.prefixes,
-			tagPresence: i.presence, tagWordCounts: i.wordCounts, tagColumns: i.columns, tagColumnDir: i.columnDir, tagGeo: i.geo,
+			tagPresence: func() { i.presence(&i.r.presence) }, tagDottedKeys: func() { i.presence(&i.r.dottedKeys) },
+			tagWordCounts: i.wordCounts, tagColumns: i.columns, tagColumnDir: i.columnDir, tagGeo: i.geo,
 		}[s.tag]
 		switch {
 		case !known:
@@ -316,8 +317,7 @@ func (i *inspector) rows(l rowList) {
 	i.field(len(l.p), "rows %d", rows)
 }
 
-func (i *inspector) presence() {
-	p := &i.r.presence
+func (i *inspector) presence(p *presenceReader) {
 	i.field(4, "%d fields", p.fields)
 	i.field(4, "reserved")
 	i.t.List(p.fields, inspectItems, func(n int) {

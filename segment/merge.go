@@ -71,6 +71,9 @@ func Merge(ctx context.Context, fs vfs.FS, name string, in []Live, o MergeOption
 		return Info{}, err
 	}
 	m.f = f
+	for _, l := range in { // what an input does not record, the output does not either
+		f.features = min(f.features, l.footer.features)
+	}
 	documentBytes, err := m.write()
 	if err != nil {
 		return Info{}, fmt.Errorf("cannot merge to %s: %w", name, f.abort(err))
@@ -150,7 +153,8 @@ func (m *merger) write() (documentBytes int64, err error) {
 	if err := m.mergeWords(); err != nil {
 		return 0, err
 	}
-	m.mergePresence()
+	m.mergePresence(tagPresence, func(r *Reader) *presenceReader { return &r.presence })
+	m.mergePresence(tagDottedKeys, func(r *Reader) *presenceReader { return &r.dottedKeys })
 	m.mergeWordCounts()
 	if err := m.mergeColumns(); err != nil {
 		return 0, err
@@ -237,33 +241,31 @@ func (m *merger) unionFields(of func(Live) []FieldID) []FieldID {
 	return slices.Compact(all)
 }
 
-func (m *merger) mergePresence() {
-	fields := m.unionFields(func(l Live) []FieldID { return l.PresentFields() })
+// mergePresence writes a section of rows by field; of says where an input has its own.
+func (m *merger) mergePresence(t tag, of func(*Reader) *presenceReader) {
+	fields := m.unionFields(func(l Live) []FieldID {
+		p := of(l.Reader)
+		all := make([]FieldID, p.fields)
+		for i := range all {
+			all[i] = p.field(i)
+		}
+		return all
+	})
 	have := newRowBits(len(m.origins))
-	// A field whose rows are all deleted keeps an empty list only in this loop:
-	// the number of fields has to be known before the first is written.
-	lists := make([]rowSet, 0, len(fields))
-	kept := fields[:0]
+	sets := make([]fieldValue[rowSet], 0, len(fields))
 	var old []uint32
 	for _, f := range fields {
 		for i, l := range m.in {
-			if p, ok := l.presenceOf(f); ok {
-				old = p.appendTo(old[:0])
+			if list, ok := of(l.Reader).find(f); ok {
+				old = list.appendTo(old[:0])
 				have.addMapped(old, m.rows[i])
 			}
 		}
-		if set := have.take(); set.n > 0 {
-			lists = append(lists, set)
-			kept = append(kept, f)
+		if set := have.take(); set.n > 0 { // else all its rows are deleted
+			sets = append(sets, fieldValue[rowSet]{f, set})
 		}
 	}
-	var rows []uint32
-	at := 0
-	writePresence(m.f, len(kept), func() (FieldID, []uint32) {
-		rows = lists[at].appendTo(rows[:0])
-		at++
-		return kept[at-1], rows
-	})
+	writePresence(m.f, t, sets)
 }
 
 // rowBits is a set of rows of the output, filled in any order.

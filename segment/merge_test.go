@@ -161,6 +161,59 @@ func TestNoFileIsLeftWhenWritingFails(t *testing.T) {
 	}
 }
 
+// TestMergeOfAnOlderSegment merges a file as features 1 wrote it, without dotted keys, with one of today.
+func TestMergeOfAnOlderSegment(t *testing.T) {
+	mem := vfs.NewMem()
+	in := mergeInputs(t, mem, 300)
+	data := readFile(t, mem, "0.seg")
+	_, sections, err := parseContainer("0.seg", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := data[len(data)-footerBytes-len(sections)*entryBytes:]
+	for i, s := range sections {
+		if s.tag == tagDottedKeys {
+			copy(table[i*entryBytes:], "what") // a kind that no reader knows
+		}
+	}
+	data[len(data)-footerBytes+32] = 1
+	fixChecksums(data)
+	old, err := openBytes(t, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Close()
+	if err := old.Verify(); err != nil {
+		t.Fatal(err)
+	}
+	lost := in[0].DottedKey(0)
+	if lost.IsEmpty() || !old.DottedKey(0).IsEmpty() {
+		t.Fatalf("rows %v have a dotted key, in the older segment %v", lost, old.DottedKey(0))
+	}
+	in[0].Reader = old
+	for name, part := range map[string][]Live{"one.seg": in[:1], "all.seg": in} {
+		if _, err := Merge(context.Background(), mem, name, part, MergeOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		r := openSegment(t, mem, name)
+		if err := r.Verify(); err != nil {
+			t.Fatal(err)
+		}
+		if r.footer.features != 1 {
+			t.Errorf("%s has features %d", name, r.footer.features)
+		}
+		var want uint64
+		for _, l := range part {
+			rows := l.LiveRows()
+			rows.And(l.DottedKey(0))
+			want += rows.GetCardinality()
+		}
+		if got := r.DottedKey(0).GetCardinality(); got != want {
+			t.Errorf("%s: %d rows have a dotted key, want %d", name, got, want)
+		}
+	}
+}
+
 // TestManyRows passes the 65,536 rows of a Roaring container, in a build and in a merge.
 func TestManyRows(t *testing.T) {
 	mem := vfs.NewMem()

@@ -46,54 +46,61 @@ func (s *rowSet) appendTo(dst []uint32) []uint32 {
 
 const presenceEntryBytes = 16
 
-// writePresence writes for each field, ascending, the rows that have it:
+// writePresence writes a section of rows by field, ascending; none when there is no field:
 //
 //	u32 fields, u32 0
 //	fields × { u16 field, u16 code, u32 count, u32 offset, u32 length }
 //	row lists, at multiples of 8
-func writePresence(f *fileWriter, fields int, next func() (FieldID, []uint32)) {
+func writePresence(f *fileWriter, t tag, sets []fieldValue[rowSet]) {
+	fields := len(sets)
+	if fields == 0 {
+		return
+	}
 	head := make([]byte, 8, 8+fields*presenceEntryBytes)
 	binary.LittleEndian.PutUint32(head, uint32(fields))
 	base := cap(head)
 	var lists []byte
-	for range fields {
-		id, rows := next()
+	var rows []uint32
+	for i := range sets {
+		rows = sets[i].value.appendTo(rows[:0])
 		for len(lists)%8 != 0 {
 			lists = append(lists, 0)
 		}
 		at := len(lists)
 		var code int
 		lists, code = appendRowList(lists, rows)
-		head = binary.LittleEndian.AppendUint16(head, uint16(id))
+		head = binary.LittleEndian.AppendUint16(head, uint16(sets[i].field))
 		head = binary.LittleEndian.AppendUint16(head, uint16(code))
 		head = binary.LittleEndian.AppendUint32(head, uint32(len(rows)))
 		head = binary.LittleEndian.AppendUint32(head, uint32(base+at))
 		head = binary.LittleEndian.AppendUint32(head, uint32(len(lists)-at))
 	}
-	f.begin(tagPresence, 0)
+	f.begin(t, 0)
 	f.Write(head)
 	f.Write(lists)
 	f.end()
 }
 
-// presenceReader finds the row lists of fields.
+// presenceReader finds the row lists of fields in a section that writePresence wrote.
 type presenceReader struct {
+	tag     tag
 	section []byte
 	fields  int
 }
 
-func openPresence(section []byte) (presenceReader, bool) {
-	if len(section) == 0 {
-		return presenceReader{}, true
+// openPresence reads the directory of a section; a missing one has no fields.
+func (r *Reader) openPresence(t tag) (presenceReader, error) {
+	p := presenceReader{tag: t, section: r.section(t)}
+	if len(p.section) == 0 {
+		return p, nil
 	}
-	if len(section) < 8 {
-		return presenceReader{}, false
+	if len(p.section) >= 8 {
+		p.fields = int(binary.LittleEndian.Uint32(p.section))
 	}
-	n := binary.LittleEndian.Uint32(section)
-	if n > 1<<16 || len(section) < 8+int(n)*presenceEntryBytes {
-		return presenceReader{}, false
+	if len(p.section) < 8 || p.fields > 1<<16 || len(p.section) < 8+p.fields*presenceEntryBytes {
+		return presenceReader{}, r.damaged(t, "its directory is cut")
 	}
-	return presenceReader{section: section, fields: int(n)}, true
+	return p, nil
 }
 
 func (p *presenceReader) field(i int) FieldID {
@@ -111,29 +118,26 @@ func (p *presenceReader) rows(i int) (rowList, bool) {
 	return l, true
 }
 
-// Present returns the rows whose document has the field; never nil. It is
-// shared, not to be modified, and may use mapped memory.
-func (r *Reader) Present(f FieldID) *roaring.Bitmap {
-	if l, ok := r.presenceOf(f); ok {
-		return l.bitmap()
-	}
-	return roaring.New()
-}
-
-// PresentFields returns the fields that some row has, ascending.
-func (r *Reader) PresentFields() []FieldID {
-	fields := make([]FieldID, r.presence.fields)
-	for i := range fields {
-		fields[i] = r.presence.field(i)
-	}
-	return fields
-}
-
-func (r *Reader) presenceOf(f FieldID) (rowList, bool) {
-	p := &r.presence
+// find returns the row list of a field, if it has one that lies inside.
+func (p *presenceReader) find(f FieldID) (rowList, bool) {
 	i := sort.Search(p.fields, func(i int) bool { return p.field(i) >= f })
 	if i == p.fields || p.field(i) != f {
 		return rowList{}, false
 	}
 	return p.rows(i)
 }
+
+func (p *presenceReader) bitmap(f FieldID) *roaring.Bitmap {
+	if l, ok := p.find(f); ok {
+		return l.bitmap()
+	}
+	return roaring.New()
+}
+
+// Present returns the rows whose document has the field; never nil. It is
+// shared, not to be modified, and may use mapped memory.
+func (r *Reader) Present(f FieldID) *roaring.Bitmap { return r.presence.bitmap(f) }
+
+// DottedKey returns those rows of Present whose document has the whole path, which has a
+// dot, as one first-level key. The same holds for the bitmap.
+func (r *Reader) DottedKey(f FieldID) *roaring.Bitmap { return r.dottedKeys.bitmap(f) }

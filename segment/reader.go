@@ -52,6 +52,7 @@ type Reader struct {
 	prefixes       []byte
 	prefixPostings []byte
 	presence       presenceReader
+	dottedKeys     presenceReader
 	wordCounts     map[FieldID]countReader
 	columns        map[FieldID]*Column
 	columnFields   []FieldID
@@ -137,10 +138,13 @@ func (r *Reader) open() error {
 		return r.damaged(tagPrefixes, "%d bytes", len(r.prefixes))
 	}
 	r.prefixPostings = r.section(tagPrefixPosts)
-	var ok bool
-	if r.presence, ok = openPresence(r.section(tagPresence)); !ok {
-		return r.damaged(tagPresence, "its directory is cut")
+	if r.presence, err = r.openPresence(tagPresence); err != nil {
+		return err
 	}
+	if r.dottedKeys, err = r.openPresence(tagDottedKeys); err != nil {
+		return err
+	}
+	var ok bool
 	if r.wordCounts, ok = openWordCounts(r.section(tagWordCounts), r.rows); !ok {
 		return r.damaged(tagWordCounts, "its directory points outside")
 	}

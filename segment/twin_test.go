@@ -26,6 +26,7 @@ type doc struct {
 	externalID string
 	raw        string
 	present    map[FieldID]bool
+	dotted     map[FieldID]bool // of present
 	words      map[FieldID]map[string][]uint16
 	wordCounts map[FieldID]int
 	numbers    map[FieldID][]float64
@@ -59,7 +60,7 @@ func randomWord(rng *rand.Rand) string {
 }
 
 func randomDoc(rng *rand.Rand, id DocID) *doc {
-	d := &doc{id: id, externalID: fmt.Sprintf("doc-%d", id), present: map[FieldID]bool{}, words: map[FieldID]map[string][]uint16{},
+	d := &doc{id: id, externalID: fmt.Sprintf("doc-%d", id), present: map[FieldID]bool{}, dotted: map[FieldID]bool{}, words: map[FieldID]map[string][]uint16{},
 		wordCounts: map[FieldID]int{}, numbers: map[FieldID][]float64{}, strings: map[FieldID][]string{}, null: map[FieldID]bool{}, empty: map[FieldID]bool{}}
 	var raw strings.Builder
 	fmt.Fprintf(&raw, `{"id":%d`, id)
@@ -69,6 +70,7 @@ func randomDoc(rng *rand.Rand, id DocID) *doc {
 			continue
 		}
 		d.present[f] = true
+		d.dotted[f] = f%3 == 0 && rng.IntN(3) == 0
 		words := map[string][]uint16{}
 		pos, n := 0, 0
 		for range rng.IntN(12) {
@@ -112,6 +114,10 @@ func addDoc(b *Builder, rng *rand.Rand, d *doc) {
 	for f := range d.present {
 		b.Present(f)
 		b.Present(f)
+		if d.dotted[f] {
+			b.DottedKey(f)
+			b.DottedKey(f)
+		}
 	}
 	for f, words := range d.words {
 		for w, positions := range words {
@@ -236,6 +242,7 @@ func checkSegment(t *testing.T, r *Reader, docs []*doc, rng *rand.Rand) {
 	checkWords(t, r, docs, rng)
 	for f := range FieldID(400) {
 		equal(fmt.Sprintf("Present %d", f), rowsOf(r.Present(f)), wantRows(docs, func(d *doc) bool { return d.present[f] }))
+		equal(fmt.Sprintf("DottedKey %d", f), rowsOf(r.DottedKey(f)), wantRows(docs, func(d *doc) bool { return d.dotted[f] }))
 	}
 	for range 200 {
 		f := FieldID(rng.IntN(12))

@@ -263,16 +263,25 @@ func (r *Reader) verifyPrefixes() error {
 }
 
 func (r *Reader) verifyPresence() error {
-	for i := range r.presence.fields {
-		if i > 0 && r.presence.field(i-1) >= r.presence.field(i) {
-			return r.damaged(tagPresence, "field %d follows field %d", r.presence.field(i), r.presence.field(i-1))
+	for _, p := range []*presenceReader{&r.presence, &r.dottedKeys} {
+		for i := range p.fields {
+			if i > 0 && p.field(i-1) >= p.field(i) {
+				return r.damaged(p.tag, "field %d follows field %d", p.field(i), p.field(i-1))
+			}
+			l, ok := p.rows(i)
+			if !ok {
+				return r.damaged(p.tag, "the rows of field %d are not inside", p.field(i))
+			}
+			if _, err := r.verifyRows(p.tag, l); err != nil {
+				return fmt.Errorf("field %d: %w", p.field(i), err)
+			}
 		}
-		l, ok := r.presence.rows(i)
-		if !ok {
-			return r.damaged(tagPresence, "the rows of field %d are not inside", r.presence.field(i))
-		}
-		if _, err := r.verifyRows(tagPresence, l); err != nil {
-			return fmt.Errorf("field %d: %w", r.presence.field(i), err)
+	}
+	for i := range r.dottedKeys.fields {
+		f := r.dottedKeys.field(i)
+		rows := r.DottedKey(f)
+		if n, in := rows.GetCardinality(), rows.AndCardinality(r.Present(f)); in != n {
+			return r.damaged(tagDottedKeys, "field %d is a key of %d rows, of which %d have it", f, n, in)
 		}
 	}
 	return nil

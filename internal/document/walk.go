@@ -1,6 +1,9 @@
 package document
 
-import "sync"
+import (
+	"bytes"
+	"sync"
+)
 
 // Visitor is told about the values of a document by Walk. Every slice it gets is
 // valid during the call only.
@@ -41,6 +44,13 @@ type Visitor interface {
 	Empty(field int)
 }
 
+// KeyVisitor is a Visitor that tells a key with a dot from a path: {"a.b": 1} from {"a": {"b": 1}}.
+type KeyVisitor interface {
+	Visitor
+	// DottedKey says that the whole path is one key of the document itself. It comes right after Field.
+	DottedKey(field int)
+}
+
 // Walk visits a document's values in the order in which words get positions. The
 // document must be compact, as Convert writes it; nesting beyond MaxDepth, or what is no
 // document, is an error, with part of it visited. It allocates nothing once its scratch space has grown.
@@ -48,9 +58,10 @@ func Walk(doc []byte, v Visitor) error {
 	w := walkers.Get().(*walker)
 	defer walkers.Put(w)
 	w.b, w.v = doc, v
+	w.keys, _ = v.(KeyVisitor)
 	w.path, w.indices = w.path[:0], w.indices[:0]
 	end, err := w.object(0, 1)
-	w.b, w.v = nil, nil
+	w.b, w.v, w.keys = nil, nil, nil
 	if err == nil && end != len(doc) {
 		err = errDamaged
 	}
@@ -60,7 +71,8 @@ func Walk(doc []byte, v Visitor) error {
 type walker struct {
 	b       []byte
 	v       Visitor
-	path    []byte // of the object whose members are visited, with a dot at its end unless it is the document
+	keys    KeyVisitor // v, when it is one
+	path    []byte     // of the object whose members are visited, with a dot at its end unless it is the document
 	indices []int
 	scratch []byte
 }
@@ -94,6 +106,9 @@ func (w *walker) object(i, depth int) (int, error) {
 		}
 		var err error
 		if field := w.v.Field(w.path); field >= 0 {
+			if depth == 1 && w.keys != nil && bytes.IndexByte(w.path, '.') >= 0 {
+				w.keys.DottedKey(field)
+			}
 			i, err = w.member(field, end+1, depth)
 		} else if i = valueEnd(b, end+1); i < 0 {
 			err = errDamaged

@@ -16,12 +16,12 @@ import (
 type recorder struct {
 	paths map[string]int
 	names []string
-	skip  string
+	skip  []string
 	log   []string
 }
 
 func (r *recorder) Field(path []byte) int {
-	if r.skip != "" && string(path) == r.skip {
+	if slices.Contains(r.skip, string(path)) {
 		return -1
 	}
 	h, ok := r.paths[string(path)]
@@ -40,6 +40,8 @@ func (r *recorder) Field(path []byte) int {
 func (r *recorder) add(field int, format string, args ...any) {
 	r.log = append(r.log, r.names[field]+" "+fmt.Sprintf(format, args...))
 }
+
+func (r *recorder) DottedKey(field int) { r.add(field, "key") }
 
 func (r *recorder) Visit(field int) { r.add(field, "visit") }
 func (r *recorder) Null(field int)  { r.add(field, "null") }
@@ -69,14 +71,17 @@ func TestWalk(t *testing.T) {
 			"a visit", "a number 1 1 [4 0]", "a visit", "a number 2 2 [4 1 0]"}},
 		{`{"a":{"b":["x",{"c":null}],"d":{"e":{}}}}`, []string{"field a", "field a.b", "a.b visit", "a.b visit", `a.b string "x" [0]`,
 			"field a.b.c", "a.b.c visit", "field a.d", "a.d visit", "field a.d.e", "a.d.e visit", "a.d.e visit", "a.d.e empty"}},
-		{`{"a.b":1,"a":{"b":2}}`, []string{"field a.b", "a.b visit", "a.b number 1 1 []", "field a", "field a.b", "a.b visit", "a.b number 2 2 []"}},
+		{`{"a.b":1,"a":{"b":2}}`, []string{"field a.b", "a.b key", "a.b visit", "a.b number 1 1 []", "field a", "field a.b", "a.b visit", "a.b number 2 2 []"}},
+		{`{"a":{"b.c":{"d.e":[]}},"a.":[{"x.y":1}],"\u002e":{},"skip.":1}`, []string{"field a", "field a.b.c", "a.b.c visit", "field a.b.c.d.e", "a.b.c.d.e visit",
+			"a.b.c.d.e visit", "a.b.c.d.e empty", "field a.", "a. key", "field a..x.y", "a..x.y visit", "a..x.y number 1 1 [0]",
+			"field .", ". key", ". visit", ". empty"}},
 		{`{"a":[{"b":1},{"b":[2]}]}`, []string{"field a", "field a.b", "a.b visit", "a.b number 1 1 [0]",
 			"field a.b", "a.b visit", "a.b visit", "a.b number 2 2 [1 0]"}},
 		{`{"skipped":{"a":[1,{"b":"}\""}]},"z":1}`, []string{"field z", "z visit", "z number 1 1 []"}},
 		{`{"\u0061":{"":1}}`, []string{"field a", "field a.", "a. visit", "a. number 1 1 []"}},
 	}
 	for _, test := range tests {
-		r := recorder{skip: "skipped"}
+		r := recorder{skip: []string{"skipped", "skip."}}
 		if err := Walk([]byte(test.doc), &r); err != nil {
 			t.Errorf("%s: %v", test.doc, err)
 		}
@@ -178,7 +183,7 @@ func TestNumberText(t *testing.T) {
 	}
 }
 
-// TestWalkTwin compares the scalars that Walk reports with a walk over what encoding/json decodes.
+// TestWalkTwin compares the scalars and dotted keys that Walk reports with a walk over what encoding/json decodes.
 func TestWalkTwin(t *testing.T) {
 	g := newGenerator(t, false)
 	for range 3000 {
@@ -206,6 +211,11 @@ func TestWalkTwin(t *testing.T) {
 		}
 		want := make(map[string]int)
 		twinWalk(want, "", decoded, nil)
+		for k := range decoded {
+			if strings.Contains(k, ".") {
+				want[k+" key"]++
+			}
+		}
 		if !maps.Equal(got, want) {
 			t.Fatalf("%s:\n got %v\nwant %v", doc, got, want)
 		}

@@ -214,6 +214,11 @@ func dump(t testing.TB, v *View) string {
 			for it := rows.Iterator(); it.HasNext(); {
 				add("present "+info.Name, "%s", id(it.Next()))
 			}
+			keys := l.DottedKey(segment.FieldID(f)).Clone()
+			keys.And(alive)
+			for it := keys.Iterator(); it.HasNext(); {
+				add("key "+info.Name, "%s", id(it.Next()))
+			}
 			if info.Searchable {
 				for it := alive.Iterator(); it.HasNext(); {
 					row := it.Next()

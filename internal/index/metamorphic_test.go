@@ -111,6 +111,8 @@ func randomDoc(r *rand.Rand, id string) string {
 	optional(`"n":%d`, r.IntN(5))
 	optional(`"tags":[%q,%q,%d]`, words[r.IntN(4)], text(), r.IntN(3))
 	optional(`"sub":{"a":%q,"b":[{"c":%q},{"c":%v}]}`, text(), text(), r.IntN(2) == 0)
+	optional(`"sub.a":%q`, text())
+	optional(`"n.of.it":{"sub.a":%d}`, r.IntN(3))
 	optional(`"maybe":%s`, []string{"null", `""`, "[]", "{}", "true", "1.5"}[r.IntN(6)])
 	optional(`"_geo":{"lat":%d,"lng":"%d"}`, r.IntN(80), r.IntN(80))
 	optional(`"_vectors":{"e":[1,2,%d]}`, r.IntN(9))
@@ -207,6 +209,17 @@ func (m *model) check(t testing.TB, ix *Index) {
 	}
 	if n := numbers(v); !maps.Equal(n, m.numbers) {
 		t.Fatalf("numbers %v, want %v", n, m.numbers)
+	}
+	fields := map[string]int{}
+	for _, doc := range m.docs {
+		for name := range doc {
+			if name != "_vectors" {
+				fields[name]++
+			}
+		}
+	}
+	if n := v.FieldDistribution(); !maps.Equal(n, fields) {
+		t.Fatalf("fields %v, want %v", n, fields)
 	}
 }
 

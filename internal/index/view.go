@@ -112,33 +112,13 @@ func (v *View) FieldDistribution() map[string]int { return v.distribution() }
 
 func (v *View) countFields() map[string]int {
 	counts := make(map[string]int)
-	// A path with a dot is a first-level field ("a.b" as a key) in the documents
-	// that have no field of a shorter path: neither a nor, for a.b.c, a.b.
-	parents := make([][]segment.FieldID, len(v.names))
-	for id, name := range v.names {
-		for i := strings.IndexByte(name, '.'); i >= 0; {
-			if p, ok := v.Fields.ID(name[:i]); ok {
-				parents[id] = append(parents[id], p)
-			}
-			next := strings.IndexByte(name[i+1:], '.')
-			if next < 0 {
-				break
-			}
-			i += 1 + next
-		}
-	}
 	for _, l := range v.Segments {
 		for id, name := range v.names {
-			rows := l.Present(segment.FieldID(id))
-			if rows.IsEmpty() {
-				continue
+			of := l.Present
+			if strings.Contains(name, ".") { // a member of an object, unless it is a key as a whole
+				of = l.DottedKey
 			}
-			if len(parents[id]) > 0 {
-				rows = rows.Clone()
-				for _, p := range parents[id] {
-					rows.AndNot(l.Present(p))
-				}
-			}
+			rows := of(segment.FieldID(id))
 			n := rows.GetCardinality()
 			if l.Deleted != nil {
 				n -= rows.AndCardinality(l.Deleted)

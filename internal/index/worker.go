@@ -12,7 +12,7 @@ import (
 
 // worker turns documents into segments: it takes them from the queue in
 // ascending DocID, walks each into its own builder, and writes the builder out whenever its
-// share of the memory is used. It is the document.Visitor of its documents. The lists by
+// share of the memory is used. It is the document.KeyVisitor of its documents. The lists by
 // handle have one entry a path; nothing is allocated a word or a document once they have grown.
 type worker struct {
 	w        *writer
@@ -39,6 +39,8 @@ type fieldState struct {
 	stamp              uint32 // the document that positions are of
 	positions          text.Positions
 }
+
+var _ document.KeyVisitor = (*worker)(nil)
 
 func newWorker(w *writer) *worker {
 	k := &worker{w: w, read: docReader{b: w.b}, handles: make(map[string]int)}
@@ -175,6 +177,9 @@ func (k *worker) newField(name string) int {
 	k.handles[name] = h
 	return h
 }
+
+// DottedKey implements document.KeyVisitor.
+func (k *worker) DottedKey(field int) { k.builder.DottedKey(k.fields[field].id) }
 
 // Visit implements document.Visitor.
 func (k *worker) Visit(field int) { k.fields[field].positions.Visit() }
