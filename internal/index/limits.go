@@ -5,10 +5,10 @@ const (
 	// maxFields is the number of field paths in an index: what a segment.FieldID can number.
 	maxFields = 1<<16 - 1
 
-	// maxBuilderBytes bounds the buffers of one worker whatever memory is allowed:
-	// a segment of this size is large enough that merging it later costs little, and
-	// larger buffers only miss more caches.
-	maxBuilderBytes = 128 << 20
+	// maxBuilderBytes bounds the buffers of one worker whatever memory is allowed.
+	// Twice as much saved a tenth of the processor time of 318,330 package descriptions and their merges, and
+	// cost half as much memory again.
+	maxBuilderBytes = 64 << 20
 
 	// minBuilderBytes keeps a tiny memory limit from writing a segment for each document.
 	minBuilderBytes = 1 << 20

@@ -10,10 +10,14 @@ import (
 	"svc/internal/vfs"
 )
 
-// eachLine calls f for every line of r that is not empty, without its newline and with its
-// offset. line is valid during the call only.
-func eachLine(r io.Reader, f func(offset int64, line []byte) error) error {
-	b := bufio.NewReaderSize(r, readAhead)
+// eachLine calls f for every line of a file that is not empty, without its newline and with
+// its offset. line is valid during the call only.
+func eachLine(r vfs.File, f func(offset int64, line []byte) error) error {
+	info, err := r.Stat()
+	if err != nil {
+		return err
+	}
+	b := bufio.NewReaderSize(r, int(min(info.Size()+1, readAhead)))
 	var long []byte // a line that does not fit the buffer
 	for offset := int64(0); ; {
 		line, err := b.ReadSlice('\n')
@@ -67,7 +71,7 @@ func (r *payloadReader) read(name string, offset int64, n int) ([]byte, error) {
 	end := r.start + int64(len(r.buffer))
 	if offset < r.start || offset+int64(n) > end {
 		want := n
-		if offset >= r.start && offset <= end+1 { // the newline lies between
+		if len(r.buffer) > 0 && offset >= r.start && offset <= end+1 { // the newline lies between
 			want = max(n, readAhead)
 		}
 		if cap(r.buffer) < want {

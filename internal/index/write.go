@@ -106,7 +106,8 @@ func (b *batch) write(next *View, old *storedDocs) (files []*file, names []strin
 	}
 	group, ctx := errgroup.WithContext(b.ctx)
 	w := &writer{b: b, ctx: ctx, fields: newFieldTable(next.Fields), analyzer: next.Analyzer,
-		share:    max(min(b.ix.options.MaxIndexingMemory/int64(threads), maxBuilderBytes), b.ix.catalog.builderBytes),
+		// Half of the memory: the garbage collector lets the heap grow to about twice what is in use.
+		share:    max(min(b.ix.options.MaxIndexingMemory/2/int64(threads), maxBuilderBytes), b.ix.catalog.builderBytes),
 		progress: b.counter(2, total)}
 	w.queue.mu.changed, w.queue.mu.stored = changed, old
 	w.queue.states = b.states
