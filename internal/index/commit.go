@@ -3,6 +3,7 @@ package index
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -32,7 +33,7 @@ func (ix *Index) commit(c *change) (err error) {
 	defer ix.committing.Unlock()
 	defer func() {
 		for _, f := range c.add {
-			f.unnamed.Store(!ix.committing.uncertain && (err != nil || !contains(ix.current.Load().files, f)))
+			f.unnamed.Store(!ix.committing.uncertain && (err != nil || !slices.Contains(ix.current.Load().files, f)))
 			f.release()
 		}
 	}()
@@ -54,7 +55,7 @@ func (ix *Index) commit(c *change) (err error) {
 		return fmt.Errorf("cannot commit to index %s: %w", cur.UID, err)
 	}
 	for _, f := range cur.files {
-		f.unnamed.Store(!contains(next.files, f))
+		f.unnamed.Store(!slices.Contains(next.files, f))
 	}
 	ix.current.Store(next)
 	cur.Release()
@@ -110,7 +111,7 @@ func (c *change) segments(cur *View) (files []*file, lives []segment.Live, err e
 		}
 		c.deleteFrom(deleted)
 		for _, f := range cur.files {
-			if !contains(c.merge, f) {
+			if !slices.Contains(c.merge, f) {
 				keep(f, deleted[f])
 			}
 		}
@@ -142,7 +143,7 @@ func (c *change) deleteFrom(deleted map[*file]*roaring.Bitmap) {
 		return
 	}
 	for f := range deleted {
-		if !contains(c.base.files, f) { // where they moved to
+		if !slices.Contains(c.base.files, f) { // where they moved to
 			deleted[f] = union(deleted[f], rowsOf(f, moved))
 		}
 	}
@@ -152,7 +153,7 @@ func (c *change) deleteFrom(deleted map[*file]*roaring.Bitmap) {
 func (c *change) lateRows(cur *View) []segment.DocID {
 	var late []segment.DocID
 	for i, f := range cur.files {
-		if !contains(c.merge, f) || cur.Segments[i].Deleted == nil {
+		if !slices.Contains(c.merge, f) || cur.Segments[i].Deleted == nil {
 			continue
 		}
 		rows := cur.Segments[i].Deleted
@@ -193,15 +194,6 @@ func union(a, b *roaring.Bitmap) *roaring.Bitmap {
 	}
 	u.RunOptimize()
 	return u
-}
-
-func contains(files []*file, f *file) bool {
-	for _, g := range files {
-		if f == g {
-			return true
-		}
-	}
-	return false
 }
 
 // checkDisjoint fails when two segments show the same document.

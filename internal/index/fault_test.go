@@ -166,7 +166,7 @@ func TestPowerFailureAtEveryOperation(t *testing.T) {
 			i := at.Add(1) - 1
 			if i == n {
 				clones = append(clones, mem.CrashClone(nil))
-				for seed := range uint64(3) {
+				for seed := range uint64(2) {
 					clones = append(clones, mem.CrashClone(rand.New(rand.NewPCG(seed, uint64(n)))))
 				}
 			}
@@ -203,7 +203,11 @@ func TestPowerFailureAtEveryOperation(t *testing.T) {
 				t.Fatalf("%s: after the crash:\n%s", what, firstDifference(got, want[acknowledged]))
 			}
 			outcomes[there]++
-			for i := acknowledged; i < len(steps); i++ {
+			last := min(acknowledged+1, len(steps))
+			if c == 0 {
+				last = len(steps)
+			}
+			for i := acknowledged; i < last; i++ {
 				if err := steps[i].do(a, uint64(i)); err != nil {
 					t.Fatalf("%s: step %q runs again: %v", what, steps[i].name, err)
 				}
@@ -212,6 +216,9 @@ func TestPowerFailureAtEveryOperation(t *testing.T) {
 				}
 			}
 			a.close()
+			if c > 0 {
+				continue
+			}
 			a.open() // what the crash left is gone
 			for _, name := range list(t, fsys, catalogDir) {
 				if filepath.Base(name) != catalogName {
@@ -256,7 +263,7 @@ func TestErrorsAtEveryOperation(t *testing.T) {
 				if got := b.state(); got != want[i] {
 					t.Fatalf("%s: after the error:\n%s", what, firstDifference(got, want[i]))
 				}
-				for seed := range uint64(3) {
+				for seed := range uint64(2) {
 					a := &bed{t: t, fs: mem.CrashClone(rand.New(rand.NewPCG(seed, uint64(n)))), options: b.options}
 					a.options.FS = a.fs
 					a.open()

@@ -11,8 +11,6 @@ type idTable struct {
 	ends  []int // of each id in ids
 }
 
-func (t *idTable) len() int { return len(t.ends) }
-
 // id returns the id with a number. It is valid as long as the table.
 func (t *idTable) id(n int) []byte {
 	start := 0

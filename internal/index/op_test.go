@@ -1,0 +1,416 @@
+package index
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"svc/internal/apierr"
+	"svc/internal/document"
+	"svc/internal/filter"
+	"svc/internal/vfs"
+	"svc/segment"
+)
+
+func TestPointsAreCheckedWhileGeoIsInUse(t *testing.T) {
+	bad := []string{`"48,2"`, `[48,2]`, `5`, `true`, `{}`, `{"lat":1}`, `{"lng":1}`, `{"lat":"north","lng":1}`, `{"lat":1,"lng":"east"}`,
+		`{"lat":1,"lng":2,"alt":3}`, `{"lat":null,"lng":2}`, `{"lat":[1],"lng":2}`, `{"lat":true,"lng":1}`, `{"lat":"1e999","lng":1}`, `{"lat":"NaN","lng":1}`}
+	good := []string{`{"lat":48.85,"lng":2.35}`, `{"lat":"45.76","lng":" 4.83 "}`, `null`, `{"lat":0,"lng":-180}`}
+	b := newBed(t, vfs.NewMem(), Options{})
+	defer b.close()
+	points := func(ix *Index) (n int) {
+		v := ix.View()
+		defer v.Release()
+		for _, l := range v.Segments {
+			if g := l.Geo(); g != nil {
+				rows := g.Rows().Clone()
+				rows.And(l.LiveRows())
+				n += int(rows.GetCardinality())
+			}
+		}
+		return n
+	}
+
+	// Without the setting anything may stand there.
+	free := b.create("free")
+	for i, g := range append(bad, good...) {
+		b.apply(free, b.payload(fmt.Sprintf(`{"id":%d,"_geo":%s}`, i, g)))
+	}
+	b.batch++
+	_, err := free.Apply(context.Background(), b.batch, []Op{update(t, `{"sortableAttributes":["_geo"]}`)}, nil)
+	wantCode(t, err, "invalid_document_geo_field")
+	b.apply(free, update(t, `{"filterableAttributes":["n"]}`))
+
+	// With it, each bad one fails its payload.
+	ix := b.create("g")
+	b.apply(ix, update(t, `{"sortableAttributes":["_geo"]}`))
+	for _, g := range bad {
+		r := b.try(ix, b.payload(`{"id":1,"_geo":`+g+`}`), b.merge(`{"id":2,"_geo":`+g+`}`))
+		wantCode(t, r[0].Err, "invalid_document_geo_field")
+		wantCode(t, r[1].Err, "invalid_document_geo_field")
+	}
+	for i, g := range good {
+		b.apply(ix, b.payload(fmt.Sprintf(`{"id":%d,"_geo":%s}`, i, g)))
+	}
+	if n := points(ix); n != 3 {
+		t.Errorf("%d points, want 3", n)
+	}
+	b.apply(ix, b.merge(`{"id":0,"_geo":null}`))
+	if n := points(ix); n != 2 {
+		t.Errorf("%d points after one was taken away, want 2", n)
+	}
+
+	// Set later, it finds the points that are there.
+	late := b.create("late")
+	b.apply(late, b.payload(`{"id":1,"_geo":{"lat":1,"lng":2}}`, `{"id":2,"note":"\"_geo\""}`))
+	b.apply(late, update(t, `{"filterableAttributes":["_geo"]}`))
+	if n := points(late); n != 1 {
+		t.Errorf("%d points, want 1", n)
+	}
+}
+
+func script(t *testing.T, source string) *document.Script {
+	t.Helper()
+	s, err := document.Compile(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func expr(t *testing.T, source string) *filter.Expr {
+	t.Helper()
+	e, err := filter.Parse(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func TestEditByFunction(t *testing.T) {
+	b := newBed(t, vfs.NewMem(), Options{})
+	defer b.close()
+	ix := b.create("e")
+	b.apply(ix, update(t, `{"filterableAttributes":["kind"],"sortableAttributes":["_geo"]}`))
+	b.apply(ix, b.payload(`{"id":1,"n":3,"kind":"a"}`, `{"id":2,"n":10,"kind":"b"}`, `{"id":3,"n":-4,"kind":"a"}`))
+	before := ix.View()
+	all := documents(t, before)
+	before.Release()
+	for source, code := range map[string]apierr.Code{
+		`doc.n = missing`:               "edit_documents_by_function_error",
+		`doc.id = 99`:                   "edit_documents_by_function_error",
+		`doc.remove("id")`:              "missing_document_id",
+		`doc._geo = 5`:                  "invalid_document_geo_field",
+		`if doc.id == 3 { throw "no" }`: "edit_documents_by_function_error",
+	} {
+		r := b.try(ix, EditDocuments{Function: script(t, source)})
+		if r[0].Err == nil || r[0].Edited != 0 {
+			t.Errorf("%s: %+v", source, r[0])
+			continue
+		}
+		wantCode(t, r[0].Err, code)
+		wantDocuments(t, ix, all)
+	}
+	r := b.try(ix, EditDocuments{Function: script(t, `doc.n = 1`), Filter: expr(t, "n = 1")})
+	wantCode(t, r[0].Err, "invalid_document_filter")
+
+	r = b.apply(ix, EditDocuments{Function: script(t, `doc.n = doc.n * context.f`), Context: []byte(`{"f":2}`), Filter: expr(t, "kind = a")})
+	if r[0].Edited != 2 || r[0].Deleted != 2 {
+		t.Errorf("%+v, want 2 edited", r[0])
+	}
+	r = b.apply(ix, EditDocuments{Function: script(t, `if doc.n < 0 { doc = () }`)})
+	if r[0].Edited != 3 {
+		t.Errorf("%+v, want 3 edited", r[0])
+	}
+	wantDocuments(t, ix, map[string]string{"1": `{"id":1,"n":6,"kind":"a"}`, "2": `{"id":2,"n":10,"kind":"b"}`})
+	b.checkFresh(ix)
+
+	// A script that changes nothing writes nothing.
+	v := ix.View()
+	segments := len(v.Segments)
+	v.Release()
+	b.apply(ix, EditDocuments{Function: script(t, `let unused = 5;`)})
+	v = ix.View()
+	defer v.Release()
+	if len(v.Segments) != segments {
+		t.Errorf("%d segments, want %d as before", len(v.Segments), segments)
+	}
+	for _, name := range list(t, b.fs, catalogDir) {
+		if strings.HasSuffix(name, tempSuffix) {
+			t.Errorf("%s is left", name)
+		}
+	}
+}
+
+// In a batch with other operations a script sees what they made of the documents.
+func TestEditAfterOtherOperations(t *testing.T) {
+	b := newBed(t, vfs.NewMem(), Options{})
+	defer b.close()
+	ix := b.create("e")
+	b.apply(ix, b.payload(`{"id":1,"n":1}`, `{"id":2,"n":2}`))
+	r := b.apply(ix, b.merge(`{"id":1,"m":5}`), DeleteDocuments{[]string{"2"}},
+		EditDocuments{Function: script(t, `doc.n += 10`)}, EditDocuments{Function: script(t, `doc.n += 10`)}, b.merge(`{"id":1,"z":0}`))
+	if r[2].Edited != 1 {
+		t.Errorf("%+v, want 1 edited", r[2])
+	}
+	wantDocuments(t, ix, map[string]string{"1": `{"id":1,"n":21,"m":5,"z":0}`})
+}
+
+func TestDeleteByFilter(t *testing.T) {
+	b := newBed(t, vfs.NewMem(), Options{})
+	defer b.close()
+	ix := b.create("d")
+	b.apply(ix, update(t, `{"filterableAttributes":["kind"]}`), b.payload(`{"id":1,"kind":"odd"}`, `{"id":2,"kind":"even"}`, `{"id":3,"kind":"odd"}`))
+	b.apply(ix, b.payload(`{"id":5,"kind":"odd"}`))
+	r := b.try(ix, DeleteDocuments{[]string{"1"}}, DeleteByFilter{[]byte(`"n = 1"`)}, DeleteByFilter{[]byte(`["kind = odd"]`)}, DeleteByFilter{[]byte(`"kind = odd"`)})
+	wantCode(t, r[1].Err, "invalid_document_filter")
+	if r[0].Deleted != 1 || r[2].Deleted != 2 || r[3].Deleted != 0 {
+		t.Errorf("deleted %v, want 1, 2, 0", r)
+	}
+	wantDocuments(t, ix, map[string]string{"2": `{"id":2,"kind":"even"}`})
+}
+
+func TestTooManyFieldsFailTheBatch(t *testing.T) {
+	b := newBed(t, vfs.NewMem(), Options{MaxIndexingThreads: 2})
+	defer b.close()
+	ix := b.create("f")
+	var doc strings.Builder
+	doc.WriteString(`{"id":1`)
+	for i := range maxFields - 1 {
+		fmt.Fprintf(&doc, `,"f%d":1`, i)
+	}
+	b.batch++
+	_, err := ix.Apply(context.Background(), b.batch, []Op{b.payload(doc.String() + `,"more":1}`)}, nil)
+	wantCode(t, err, "max_fields_limit_exceeded")
+	b.apply(ix, b.payload(`{"id":1,"few":"fields"}`))
+	b.apply(ix, b.payload(`{"id":2,"_vectors":{"not":"a field"}}`))
+	v := ix.View()
+	defer v.Release()
+	if v.Fields.Len() != 2 {
+		t.Errorf("%d fields, want 2: those of the failed batch are forgotten", v.Fields.Len())
+	}
+}
+
+// A change that makes nothing stale writes no segment; a refused one changes nothing.
+func TestSettingsChanges(t *testing.T) {
+	var log vfs.Log
+	b := newBed(t, vfs.Hook(vfs.NewMem(), log.Hook), Options{MaxIndexingThreads: 2})
+	defer b.close()
+	ix := b.create("s")
+	b.apply(ix, b.payload(`{"id":1,"n":4,"t":"the cat"}`, `{"id":2,"t":"the dog"}`))
+	b.apply(ix, b.payload(`{"id":3,"n":5}`))
+	for _, c := range []struct {
+		update   string
+		segments int
+	}{
+		{`{"synonyms":{"cat":["dog"]},"pagination":{"maxTotalHits":5}}`, 0},
+		{`{"filterableAttributes":["n"]}`, 2}, // one for each
+		{`{"filterableAttributes":["n","none"]}`, 0},
+		{`{"filterableAttributes":[]}`, 0},
+		{`{"prefixSearch":"disabled"}`, 0},
+		{`{"prefixSearch":"indexingTime"}`, 2},
+		{`{"stopWords":["the"]}`, 1}, // all in one
+		{`{"sortableAttributes":["n"]}`, 1},
+	} {
+		log.Take()
+		b.apply(ix, update(t, c.update))
+		made := 0
+		for _, line := range log.Take() {
+			if strings.HasPrefix(line, "create ") && strings.HasSuffix(line, segSuffix) {
+				made++
+			}
+		}
+		if made != c.segments {
+			t.Errorf("%s: %d segments written, want %d", c.update, made, c.segments)
+		}
+		b.checkFresh(ix)
+	}
+	b.batch++
+	_, err := ix.Apply(context.Background(), b.batch, []Op{b.payload(`{"id":9}`),
+		update(t, `{"typoTolerance":{"minWordSizeForTypos":{"oneTypo":9}}}`), update(t, `{"typoTolerance":{"minWordSizeForTypos":{"twoTypos":5}}}`)}, nil)
+	wantCode(t, err, "invalid_settings_typo_tolerance")
+	v := ix.View()
+	defer v.Release()
+	if v.Documents() != 3 || v.Settings.TypoTolerance.OneTypo != 5 {
+		t.Errorf("a refused batch changed %d documents or the settings %+v", v.Documents(), v.Settings.TypoTolerance)
+	}
+}
+
+// Documents that come with a settings change in one batch are written under the new settings.
+func TestDocumentsAndSettingsInOneBatch(t *testing.T) {
+	for _, change := range []string{`{"stopWords":["old"]}`, `{"filterableAttributes":["t"]}`} {
+		b := newBed(t, vfs.NewMem(), Options{MaxIndexingThreads: 2})
+		ix := b.create("s")
+		b.apply(ix, b.payload(`{"id":1,"t":"old one"}`, `{"id":2,"t":"old two"}`, `{"id":3,"t":"old three"}`))
+		b.apply(ix, b.payload(`{"id":2,"t":"new old two"}`), DeleteDocuments{[]string{"1"}}, update(t, change), b.payload(`{"id":4,"t":"old four"}`))
+		wantDocuments(t, ix, map[string]string{"2": `{"id":2,"t":"new old two"}`, "3": `{"id":3,"t":"old three"}`, "4": `{"id":4,"t":"old four"}`})
+		b.checkFresh(ix)
+		b.close()
+	}
+}
+
+// Each worker writes a segment whenever its share of the memory is full; they are one commit.
+func TestSmallMemoryMakesMoreSegments(t *testing.T) {
+	b := newBed(t, vfs.NewMem(), Options{MaxIndexingThreads: 3, MaxIndexingMemory: 1})
+	defer b.close()
+	b.c.builderBytes = 64 << 10
+	ix := b.create("m")
+	var docs []string
+	for i := range 4 * chunkDocuments {
+		docs = append(docs, fmt.Sprintf(`{"id":%d,"t":%q}`, i, strings.Repeat(fmt.Sprint("word", i%50, " "), 10)))
+	}
+	b.apply(ix, b.payload(docs...))
+	v := ix.View()
+	n := len(v.Segments)
+	v.Release()
+	if n < 4 {
+		t.Errorf("%d segments, want several a worker", n)
+	}
+	b.checkFresh(ix)
+	if merges := b.compact(ix); merges == 0 {
+		t.Error("nothing was merged")
+	}
+	b.checkFresh(ix)
+}
+
+func TestProgressNamesTheSteps(t *testing.T) {
+	b := newBed(t, vfs.NewMem(), Options{})
+	defer b.close()
+	ix := b.create("p")
+	outer := func(ops ...Op) []string {
+		t.Helper()
+		b.batch++
+		var names []string
+		if _, err := ix.Apply(context.Background(), b.batch, ops, func(level int, s Step) {
+			if level == 0 && (len(names) == 0 || names[len(names)-1] != s.Name) {
+				names = append(names, s.Name)
+				if s.Finished != len(names)-1 {
+					t.Errorf("%s is step %d, want %d", s.Name, s.Finished, len(names)-1)
+				}
+			}
+			if s.Finished > s.Total || s.Finished < 0 {
+				t.Errorf("%+v is more than all", s)
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return names
+	}
+	for _, c := range []struct {
+		op   Op
+		want string
+	}{
+		{b.payload(`{"id":1}`), "retrieving config, computing document changes, reading payload stats, indexing"},
+		{EditDocuments{Function: script(t, `doc.x = 1`)}, "retrieving config, computing document changes, indexing"},
+		{DeleteDocuments{[]string{"1"}}, "retrieving config, delete documents, indexing"},
+		{update(t, `{"stopWords":["a"]}`), "retrieving and merging the settings, apply the settings"},
+	} {
+		if got := strings.Join(outer(c.op), ", "); got != c.want {
+			t.Errorf("steps %q, want %q", got, c.want)
+		}
+	}
+}
+
+func TestDamageInAPayloadFailsTheBatch(t *testing.T) {
+	b := newBed(t, vfs.NewMem(), Options{})
+	defer b.close()
+	ix := b.create("p")
+	for _, line := range []string{"no json\n", `{"id":1,"a":}` + "\n"} {
+		if err := vfs.WriteFile(b.fs, "payloads/bad", []byte(line)); err != nil {
+			t.Fatal(err)
+		}
+		b.batch++
+		r, err := ix.Apply(context.Background(), b.batch, []Op{AddDocuments{Payload: "payloads/bad", PrimaryKey: "id"}}, nil)
+		if err == nil && r[0].Err == nil {
+			t.Errorf("%q was accepted", line)
+		}
+	}
+	wantDocuments(t, ix, map[string]string{})
+}
+
+// The id table is a map with a memory.
+func TestIDTableAgreesWithAMap(t *testing.T) {
+	var table idTable
+	seen := map[string]int{}
+	for i := range 20000 {
+		id := fmt.Sprint("doc-", (i*7919)%9000)
+		n, added := table.find([]byte(id))
+		want, known := seen[id]
+		if !known {
+			want = len(seen)
+			seen[id] = want
+		}
+		if n != want || added == known {
+			t.Fatalf("find(%s) = %d, %v, want %d, %v", id, n, added, want, !known)
+		}
+	}
+	for id, n := range seen {
+		if string(table.id(n)) != id {
+			t.Fatalf("id %d is %s, want %s", n, table.id(n), id)
+		}
+	}
+}
+
+func TestLinesOfAnyLength(t *testing.T) {
+	fsys := vfs.NewMem()
+	lines := []string{"a", strings.Repeat("b", readAhead-2), strings.Repeat("c", 3*readAhead), "", "d", strings.Repeat("e", readAhead), "f"}
+	for _, end := range []string{"", "\n"} {
+		if err := vfs.WriteFile(fsys, "/lines", []byte(strings.Join(lines, "\n")+end)); err != nil {
+			t.Fatal(err)
+		}
+		f, err := fsys.Open("/lines")
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := payloadReader{fs: fsys}
+		var got []string
+		if err := eachLine(f, func(offset int64, line []byte) error {
+			got = append(got, string(line))
+			again, err := read.read("/lines", offset, len(line))
+			if err == nil && string(again) != string(line) {
+				err = errors.New("another line is at its offset")
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := read.read("/lines", 0, 1); err != nil { // back to the start
+			t.Error(err)
+		}
+		if _, err := read.read("/lines", 1<<30, 1); err == nil {
+			t.Error("a read beyond the end succeeded")
+		}
+		read.close()
+		f.Close()
+		if want := slices.DeleteFunc(slices.Clone(lines), func(s string) bool { return s == "" }); !slices.Equal(got, want) {
+			t.Errorf("%d lines, want %d", len(got), len(want))
+		}
+	}
+}
+
+func TestAllocatorGivesTheLowestFreeNumber(t *testing.T) {
+	a := newAllocator(&View{})
+	take := func(want ...segment.DocID) {
+		t.Helper()
+		for _, w := range want {
+			if id, err := a.take(); id != w || err != nil {
+				t.Fatalf("took %d, %v, want %d", id, err, w)
+			}
+		}
+	}
+	take(0, 1, 2, 3)
+	a.begin() // the batch failed
+	take(0, 1, 2)
+	a.committed()
+	a.free(1)
+	take(3)
+	a.committed()
+	take(1, 4)
+	a.startOver()
+	take(0, 1)
+	a.committed()
+	take(2)
+}
