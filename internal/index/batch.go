@@ -218,12 +218,24 @@ func (b *batch) number(external []byte) int {
 	s := docState{seg: noSegment, head: absent, lastOp: -1}
 	if !b.cleared {
 		if seg, row, ok := b.base.Find(external); ok {
-			s.seg, s.row, s.head = int32(seg), row, stored
-			s.id, s.hasID = b.base.Segments[seg].DocID(row), true
+			s = b.storedState(seg, row)
 		}
 	}
 	b.states = append(b.states, s)
 	return n
+}
+
+// numberAt is number for a document that is known to stand in a row of base.
+func (b *batch) numberAt(seg int, row segment.Row) int {
+	n, added := b.table.find(b.base.Segments[seg].ExternalID(row))
+	if added {
+		b.states = append(b.states, b.storedState(seg, row))
+	}
+	return n
+}
+
+func (b *batch) storedState(seg int, row segment.Row) docState {
+	return docState{id: b.base.Segments[seg].DocID(row), hasID: true, seg: int32(seg), row: row, head: stored, lastOp: -1}
 }
 
 // leave marks the stored version of a document as gone.
@@ -367,7 +379,7 @@ func (b *batch) matching(e *filter.Expr, f func(n int) error) error {
 			return err
 		}
 	}
-	for _, l := range b.base.Segments {
+	for seg, l := range b.base.Segments {
 		var rows *roaring.Bitmap
 		if bound != nil {
 			rows = bound.Rows(l)
@@ -375,7 +387,7 @@ func (b *batch) matching(e *filter.Expr, f func(n int) error) error {
 			rows = l.LiveRows()
 		}
 		for it := rows.Iterator(); it.HasNext(); {
-			if n := b.number(l.ExternalID(segment.Row(it.Next()))); b.states[n].head != absent {
+			if n := b.numberAt(seg, segment.Row(it.Next())); b.states[n].head != absent {
 				if err := f(n); err != nil {
 					return err
 				}

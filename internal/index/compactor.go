@@ -94,7 +94,11 @@ func (k *compactor) step(l *lane, ix *Index) (merged bool) {
 	if err != nil && !errors.Is(err, context.Canceled) {
 		ix.options.Logger.Error("cannot compact", "index", ix.UID(), "error", err)
 	}
-	return merged && err == nil
+	if err != nil || !merged {
+		return false
+	}
+	k.wake() // a result may be an input of the other lane
+	return true
 }
 
 // compactOnce plans on the current segments that no merge has, and does the smallest
