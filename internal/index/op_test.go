@@ -256,7 +256,7 @@ func TestDocumentsAndSettingsInOneBatch(t *testing.T) {
 func TestSmallMemoryMakesMoreSegments(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{MaxIndexingThreads: 3, MaxIndexingMemory: 1})
 	defer b.close()
-	b.c.builderBytes = 64 << 10
+	b.c.builderBytes = 1
 	ix := b.create("m")
 	var docs []string
 	for i := range 4 * chunkDocuments {
@@ -266,8 +266,8 @@ func TestSmallMemoryMakesMoreSegments(t *testing.T) {
 	v := ix.View()
 	n := len(v.Segments)
 	v.Release()
-	if n < 4 {
-		t.Errorf("%d segments, want several a worker", n)
+	if n < 100 {
+		t.Errorf("%d segments, want one a document, or nearly", n)
 	}
 	b.checkFresh(ix)
 	if merges := b.compact(ix); merges == 0 {
