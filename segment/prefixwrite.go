@@ -16,37 +16,59 @@ type prefixWriter struct {
 
 type prefixEntry struct{ key, offset uint64 }
 
-// occurrence packs row and position so that they sort in that order.
-type occurrence uint64
+// occurrence is a row and a position in it, as numbers that sort in that
+// order. The upper 16 bits of the row are apart: they number the window of rows it is in.
+type occurrence uint32
 
-func newOccurrence(row uint32, position uint16) occurrence {
-	return occurrence(row)<<16 | occurrence(position)
-}
+const windowRows = 1 << 16
 
 // union gathers the occurrences of several words field by field.
 type union struct {
-	fields map[FieldID][]occurrence
-	spare  [][]occurrence
-	order  []FieldID
+	fields []unionField // ascending by id
+	spare  []unionField
 	aux    []occurrence
 	rows   []uint32
 	pos    []byte
 	out    []fieldRows
 }
 
+type unionField struct {
+	id      FieldID
+	windows [][]occurrence
+}
+
+// window returns the occurrences in a window.
+func (f *unionField) window(n uint32) *[]occurrence {
+	for uint32(len(f.windows)) <= n {
+		f.windows = append(f.windows, nil)
+	}
+	return &f.windows[n]
+}
+
+// field returns the occurrences of a field.
+func (u *union) field(f FieldID) *unionField {
+	i, ok := slices.BinarySearchFunc(u.fields, f, func(x unionField, f FieldID) int { return int(x.id) - int(f) })
+	if !ok {
+		var x unionField
+		if n := len(u.spare); n > 0 {
+			x, u.spare = u.spare[n-1], u.spare[:n-1]
+		}
+		x.id = f
+		u.fields = slices.Insert(u.fields, i, x)
+	}
+	return &u.fields[i]
+}
+
 // add adds the rows of one word in a field.
 func (u *union) add(f FieldID, rows []uint32, positions []byte) {
-	if u.fields == nil {
-		u.fields = map[FieldID][]occurrence{}
+	if len(rows) == 0 {
+		return
 	}
-	list, ok := u.fields[f]
-	if !ok {
-		u.order = append(u.order, f)
-		if n := len(u.spare); n > 0 {
-			list, u.spare = u.spare[n-1], u.spare[:n-1]
-		}
-	}
-	next, v, shift, i := uint32(0), uint32(0), 0, 0
+	field := u.field(f)
+	i := 0
+	window, high := rows[0]/windowRows, occurrence(rows[0])<<16
+	list := *field.window(window)
+	next, v, shift := uint32(0), uint32(0), 0
 	for _, b := range positions {
 		v |= uint32(b&payload) << shift
 		shift += 6
@@ -54,57 +76,72 @@ func (u *union) add(f FieldID, rows []uint32, positions []byte) {
 			continue
 		}
 		next += v
-		list = append(list, newOccurrence(rows[i], uint16(next)))
+		list = append(list, high|occurrence(next&0xffff))
 		next++
 		v, shift = 0, 0
-		if b&endOfRow != 0 {
-			next = 0
-			i++
+		if b&endOfRow == 0 {
+			continue
+		}
+		next = 0
+		if i++; i == len(rows) {
+			break
+		}
+		high = occurrence(rows[i]) << 16
+		if w := rows[i] / windowRows; w != window {
+			*field.window(window) = list
+			window, list = w, *field.window(w)
 		}
 	}
-	u.fields[f] = list
+	*field.window(window) = list
 }
 
 // take returns the union, ascending by field, valid until the next call of add, and empties u.
 func (u *union) take() []fieldRows {
-	slices.Sort(u.order)
 	u.rows, u.pos, u.out = u.rows[:0], u.pos[:0], u.out[:0]
 	type span struct{ r0, r1, p0, p1 int }
-	spans := make([]span, 0, 8)
-	for _, f := range u.order {
-		list := u.fields[f]
-		list, u.aux = sortOccurrences(list, u.aux)
+	var few [8]span
+	spans := few[:0]
+	for i := range u.fields {
 		s := span{r0: len(u.rows), p0: len(u.pos)}
-		last := occurrence(1<<64 - 1)
-		next := uint32(0)
-		for _, o := range list {
-			if o == last {
-				continue
-			}
-			if row := uint32(o >> 16); uint32(last>>16) != row || last == 1<<64-1 {
-				if len(u.rows) > s.r0 {
-					u.pos[len(u.pos)-1] |= endOfRow
-				}
-				u.rows = append(u.rows, row)
-				next = 0
-			}
-			last = o
-			p := uint32(o & 0xffff)
-			u.pos = appendNumber(u.pos, p-next)
-			next = p + 1
+		for w := range u.fields[i].windows {
+			u.sortWindow(&u.fields[i].windows[w], uint32(w)*windowRows)
 		}
-		u.pos[len(u.pos)-1] |= endOfRow
 		s.r1, s.p1 = len(u.rows), len(u.pos)
 		spans = append(spans, s)
-		u.spare = append(u.spare, list[:0])
 	}
-	for i, f := range u.order {
+	for i := range u.fields {
 		s := spans[i]
-		u.out = append(u.out, fieldRows{id: f, rows: u.rows[s.r0:s.r1], positions: u.pos[s.p0:s.p1]})
+		u.out = append(u.out, fieldRows{id: u.fields[i].id, rows: u.rows[s.r0:s.r1], positions: u.pos[s.p0:s.p1]})
 	}
-	clear(u.fields)
-	u.order = u.order[:0]
+	u.spare = append(u.spare, u.fields...)
+	u.fields = u.fields[:0]
 	return u.out
+}
+
+// sortWindow appends rows and positions of a window that begins at a row, and empties it.
+func (u *union) sortWindow(window *[]occurrence, first uint32) {
+	if len(*window) == 0 {
+		return
+	}
+	var list []occurrence
+	list, u.aux = sortOccurrences(*window, u.aux)
+	row, next := uint32(windowRows), uint32(0) // no row of a window has this number
+	for _, o := range list {
+		p := uint32(o & 0xffff)
+		if r := uint32(o >> 16); r != row {
+			if row != windowRows {
+				u.pos[len(u.pos)-1] |= endOfRow
+			}
+			row, next = r, 0
+			u.rows = append(u.rows, first+r)
+		} else if p < next {
+			continue // the same position again
+		}
+		u.pos = appendNumber(u.pos, p-next)
+		next = p + 1
+	}
+	u.pos[len(u.pos)-1] |= endOfRow
+	*window = list[:0]
 }
 
 const radixBits = 11
@@ -116,14 +153,14 @@ func sortOccurrences(list, aux []occurrence) (sorted, other []occurrence) {
 		slices.Sort(list)
 		return list, aux
 	}
-	var all occurrence
+	var differ occurrence
 	for _, o := range list {
-		all |= o ^ list[0]
+		differ |= o ^ list[0]
 	}
 	aux = slices.Grow(aux[:0], len(list))[:len(list)]
-	for shift := 0; all>>shift != 0; shift += radixBits {
+	for shift := 0; differ>>shift != 0; shift += radixBits {
 		const mask = 1<<radixBits - 1
-		if all>>shift&mask == 0 {
+		if differ>>shift&mask == 0 {
 			continue
 		}
 		var count [1 << radixBits]uint32
