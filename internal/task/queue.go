@@ -81,6 +81,7 @@ type Queue struct {
 	roster  *roster
 
 	requests     chan *request
+	committed    chan struct{} // closed when the committer has ended
 	wake         chan struct{} // one slot: there may be something to run
 	payloadBytes atomic.Int64
 
@@ -124,7 +125,7 @@ func open(o Options) (_ *Queue, err error) {
 	}
 	q := &Queue{
 		o: o, fs: o.FS, log: o.Logger, engine: o.engine,
-		requests: make(chan *request, maxGroup), wake: make(chan struct{}, 1),
+		requests: make(chan *request, maxGroup), committed: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
 	if q.engine == nil {
 		q.engine = indexEngine{o.Catalog}
