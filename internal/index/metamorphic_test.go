@@ -284,12 +284,21 @@ func TestRandomHistories(t *testing.T) {
 	}
 }
 
-// While batches, the compactor and readers work at once, every view is whole, and the end is right.
+// While batches, the compactor and readers work at once, every view is whole, and the
+// end is right. On mapped files a view that is used too long would end the program.
 func TestBatchesCompactionAndReadersAtOnce(t *testing.T) {
+	t.Run("in memory", func(t *testing.T) { allAtOnce(t, vfs.NewMem()) })
+	t.Run("mapped", func(t *testing.T) {
+		t.Chdir(t.TempDir())
+		allAtOnce(t, vfs.OS)
+	})
+}
+
+func allAtOnce(t *testing.T, fsys vfs.FS) {
 	const seed = 17
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	b := newBed(t, vfs.NewMem(), Options{MaxIndexingThreads: 2})
+	b := newBed(t, fsys, Options{MaxIndexingThreads: 2})
 	defer func() { b.close() }()
 	b.c.compactor.plan.MinRun = 2 // merge at every chance
 	b.c.compactor.start()
@@ -309,6 +318,9 @@ func TestBatchesCompactionAndReadersAtOnce(t *testing.T) {
 						row := segment.Row(it.Next())
 						if _, ok := l.RowOf(l.DocID(row)); !ok {
 							t.Error("a document is not found by its number")
+						}
+						if doc, err := l.AppendDocument(nil, row); err != nil || !json.Valid(doc) {
+							t.Errorf("a document reads as %q, %v", doc, err)
 						}
 					}
 				}
