@@ -194,11 +194,9 @@ func (c *Catalog) Close() error {
 	c.changing.Lock()
 	c.changing.closed = true
 	c.changing.Unlock()
-	c.open.RLock()
-	for _, ix := range c.open.indexes {
+	for _, ix := range c.all() {
 		ix.close()
 	}
-	c.open.RUnlock()
 	c.files.Wait()
 	return nil
 }
@@ -348,13 +346,19 @@ func (c *Catalog) Swap(pairs []Pair, batch uint64) error {
 	if err := c.write(next); err != nil {
 		return fmt.Errorf("cannot swap indexes: %w", err)
 	}
+	moved := make(map[string]*Index)
+	for uid, ix := range indexes {
+		if ix.UID() != uid {
+			moved[uid] = ix
+			ix.committing.Lock() // before open, which searches wait for: a commit takes I/O
+			defer ix.committing.Unlock()
+		}
+	}
 	c.open.Lock()
 	defer c.open.Unlock()
 	c.open.indexes = indexes
-	for uid, ix := range indexes {
-		if ix.UID() != uid {
-			ix.rename(uid)
-		}
+	for uid, ix := range moved {
+		ix.renameLocked(uid)
 	}
 	return nil
 }

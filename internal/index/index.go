@@ -158,7 +158,7 @@ func (ix *Index) close() {
 	ix.committing.Lock()
 	defer ix.committing.Unlock()
 	ix.committing.closed = true
-	ix.empty()
+	ix.emptyLocked()
 }
 
 // drop is close for an index that the catalog does not name any more: its
@@ -172,12 +172,12 @@ func (ix *Index) drop() {
 		f.unnamed.Store(true)
 	}
 	ix.dropped.Store(true)
-	ix.empty()
+	ix.emptyLocked()
 	ix.unhold()
 }
 
-// empty replaces the current view by one without segments. committing is held.
-func (ix *Index) empty() {
+// emptyLocked replaces the current view by one without segments. committing is held.
+func (ix *Index) emptyLocked() {
 	old := ix.current.Load()
 	v := old.successor()
 	v.show(nil, nil)
@@ -195,10 +195,8 @@ func (ix *Index) unhold() {
 	}
 }
 
-// rename changes the uid.
-func (ix *Index) rename(uid string) {
-	ix.committing.Lock()
-	defer ix.committing.Unlock()
+// renameLocked changes the uid. committing is held.
+func (ix *Index) renameLocked(uid string) {
 	old := ix.current.Load()
 	v := old.successor()
 	v.UID = uid
