@@ -236,7 +236,7 @@ func (ix *Index) Compact(ctx context.Context, batch uint64, p Progress) (before,
 	written := 0
 	f, err := ix.mergeFiles(ctx, base, base.Segments, nil, func(ctx context.Context, n int) error {
 		written += n
-		r.at(1, "byte", written, int(before))
+		r.at(1, "byte", min(written, int(before)), int(before))
 		return ctx.Err()
 	})
 	if err != nil {
