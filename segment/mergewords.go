@@ -69,9 +69,14 @@ func (w *wordMerger) addPosting(in int, p Posting) error {
 	if p.fields >= directoryFields {
 		at += 4 * p.fields
 	}
+	last := -1
 	for range p.fields {
 		var f FieldPosting
 		f, at = p.readField(at)
+		if int(f.id) <= last {
+			return w.m.in[in].damaged(tagPostings, "field %d of a word follows field %d", f.id, last)
+		}
+		last = int(f.id)
 		var buf []uint32
 		if n := len(w.buffers); n > 0 {
 			buf, w.buffers = w.buffers[n-1][:0], w.buffers[:n-1]
@@ -112,15 +117,16 @@ func (w *wordMerger) merge() ([]fieldRows, error) {
 // mergeField appends the rows and positions of one field. Positions are
 // copied in stretches that no row of another input and no deleted row interrupts.
 func (w *wordMerger) mergeField(sources []fieldSource) error {
+	first := len(w.rows)
 	for {
 		var best *fieldSource
-		first, second := uint32(noRow), uint32(noRow)
+		lowest, second := uint32(noRow), uint32(noRow)
 		for i := range sources {
 			s := &sources[i]
 			switch h := s.head(w.m.rows[s.in]); {
 			case h == noRow:
-			case h < first:
-				first, second = h, first
+			case h < lowest:
+				lowest, second = h, lowest
 				best = s
 			case h < second:
 				second = h
@@ -135,6 +141,9 @@ func (w *wordMerger) mergeField(sources []fieldSource) error {
 			r := best.rows[best.next]
 			if int(r) >= len(to) || to[r] == noRow || to[r] >= second {
 				break
+			}
+			if n := len(w.rows); n > first && w.rows[n-1] >= to[r] {
+				return w.m.in[best.in].damaged(tagPostings, "row %d of a word follows a higher one", r)
 			}
 			w.rows = append(w.rows, to[r])
 			best.next++
