@@ -5,8 +5,8 @@ import "sync"
 // cacheBytes bounds what a Cache keeps, by estimate.
 const cacheBytes = 32 << 20
 
-// Cache keeps the derivations of words for one set of segments, the latest used
-// of them. It may be used by several goroutines.
+// Cache keeps what was derived of words for one set of segments, the latest used
+// of it. It may be used by several goroutines.
 type Cache struct {
 	once     sync.Once
 	prepared prepared
@@ -19,7 +19,7 @@ type Cache struct {
 
 type cached struct {
 	key            string
-	match          *Match
+	value          any
 	size           int
 	next, previous *cached
 }
@@ -30,20 +30,25 @@ func NewCache() *Cache {
 	return c
 }
 
-func (c *Cache) get(key []byte) *Match {
+// Get returns what was put under a key, or nil.
+func (c *Cache) Get(key []byte) any {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.entries[string(key)]
 	if e == nil {
 		return nil
 	}
-	e.unlink()
-	c.push(e)
-	return e.match
+	if c.latest.next != e {
+		e.unlink()
+		c.push(e)
+	}
+	return e.value
 }
 
-func (c *Cache) put(key []byte, m *Match) {
-	e := &cached{key: string(key), match: m, size: m.size() + len(key)}
+// Put keeps a value of about so many bytes, which nobody modifies any more.
+// The first byte of a key tells its kind.
+func (c *Cache) Put(key []byte, value any, bytes int) {
+	e := &cached{key: string(key), value: value, size: bytes + 2*len(key) + 200}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.entries[e.key] != nil || e.size > cacheBytes/4 {

@@ -15,6 +15,7 @@ const Levels = 3
 // Match is all by which a word, an n-gram or a phrase of a query matches. It is
 // immutable and valid as long as the view.
 type Match struct {
+	Key      string // tells the match from all others of the view
 	Levels   [Levels]Level
 	Segments []SegmentRows       // by segment
 	Words    [][]segment.Posting // by segment: the word as it is written; none where it does not stand, one otherwise
@@ -79,8 +80,8 @@ func (s *source) appendKey(dst []byte, fields FieldSet) []byte {
 func (ix *Index) match(s *source, fields FieldSet) (*Match, error) {
 	var buf [128]byte
 	key := s.appendKey(buf[:0], fields)
-	if m := ix.Cache.get(key); m != nil {
-		return m, nil
+	if m := ix.Cache.Get(key); m != nil {
+		return m.(*Match), nil
 	}
 	var m *Match
 	var err error
@@ -100,7 +101,8 @@ func (ix *Index) match(s *source, fields FieldSet) (*Match, error) {
 	if err != nil {
 		return nil, err
 	}
-	ix.Cache.put(key, m)
+	m.Key = string(key)
+	ix.Cache.Put(key, m, m.size())
 	return m, nil
 }
 

@@ -2,8 +2,8 @@ package rank
 
 import "svc/internal/query"
 
-// listRows is from how many documents on a bucket stays a set of bitmaps where a rule can work on them.
-const listRows = 512
+// listRows is up to how many documents a bucket is always ranked as a list, unless what its rule needs is at hand.
+var listRows = 512
 
 // bucket is a set of documents that are equal under the rules so far.
 type bucket struct {
@@ -58,10 +58,14 @@ func (s *search) rankBucket(b *bucket, i int) {
 			s.push(part{kind: ruleProximity, rule: i, rank: 1, ranks: 1})
 			s.rankBucket(b, i+1)
 			s.pop()
-		case r.kind == ruleAttributeRank && b.n > listRows && s.uniform(b):
-			s.open(b, i, s.splitAttributeRank)
 		default:
-			s.rankAsList(b, i)
+			if items, base, ranks, ok := s.ruleClasses(b, i); ok {
+				s.open(b, i, func(b *bucket, yield func(*bucket, part) bool) {
+					s.splitSums(b, r.kind, items, base, ranks, yield)
+				})
+			} else {
+				s.rankAsList(b, i)
+			}
 		}
 		return
 	}

@@ -3,6 +3,8 @@ package rank
 import (
 	"slices"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"svc/internal/query"
 	"svc/segment"
 )
@@ -64,134 +66,51 @@ func (s *search) lowerWeights(best []uint32, b *batch, p segment.Posting, phrase
 	}
 }
 
-// splitAttributeRank yields the documents of a large bucket, which has one path, by the sum
-// of the weights of its nodes. It works as typoLevels does.
-func (s *search) splitAttributeRank(b *bucket, yield func(*bucket, part) bool) {
-	p := &b.paths[0]
-	most := s.ix.Fields.MaxWeight()
-	weights := make([]int, 0, most+1) // in use, ascending
+// weightsInUse returns the weights of the searched fields, ascending.
+func (s *search) weightsInUse() []int {
+	var weights []int
 	for _, w := range s.weights {
 		if w >= 0 {
 			weights = append(weights, int(w))
 		}
 	}
 	slices.Sort(weights)
-	weights = slices.Compact(weights)
-	a := attributeSums{s: s, b: b, weights: weights, byWeight: make([][]rows, len(p.nodes)), memo: make([]map[int]rows, len(p.nodes)+1)}
-	ranks := uint64(1 + b.terms*most)
-	left := b.n
-	for cost := 0; cost <= b.terms*most && left > 0; cost++ {
-		r := a.first(len(p.nodes), cost)
-		if r == nil {
-			continue
-		}
-		sub := *b
-		sub.rows, sub.n, sub.byCost = r, r.count(), nil
-		if sub.n == 0 {
-			continue
-		}
-		left -= sub.n
-		sub.narrowed = true
-		sub.paths = []path{{nodes: p.nodes, terms: p.terms, rows: r}}
-		if !yield(&sub, part{kind: ruleAttributeRank, rank: ranks - uint64(cost), ranks: ranks}) {
-			return
-		}
-	}
+	return slices.Compact(weights)
 }
 
-type attributeSums struct {
-	s        *search
-	b        *bucket
-	weights  []int
-	byWeight [][]rows // of each node: documents by best weight, as weights; nil until asked for
-	memo     []map[int]rows
-}
-
-// first returns the documents whose first i nodes cost so much.
-func (a *attributeSums) first(i, cost int) rows {
-	if i == 0 {
-		if cost == 0 {
-			return a.b.rows
-		}
-		return nil
-	}
-	if r, ok := a.memo[i][cost]; ok {
-		return r
-	}
-	if a.memo[i] == nil {
-		a.memo[i] = map[int]rows{}
-	}
-	node := a.b.paths[0].nodes[i-1]
-	length := a.s.graph.Nodes[node].Len
-	var out rows
-	for k, w := range a.weights {
-		if w*length > cost {
-			break
-		}
-		before := a.first(i-1, cost-w*length)
-		if before == nil {
-			continue
-		}
-		if both := before.and(a.node(i-1, k)); !both.isEmpty() {
-			if out == nil {
-				out = both
-			} else {
-				out = out.or(both)
-			}
-		}
-	}
-	a.memo[i][cost] = out
-	return out
-}
-
-// node returns the documents of the bucket where the best weight of a node is weights[k].
-func (a *attributeSums) node(i, k int) rows {
-	for len(a.byWeight[i]) <= k {
-		w := a.weights[len(a.byWeight[i])]
-		r := a.s.standing(a.b, a.b.paths[0].nodes[i], int32(w))
-		for _, better := range a.byWeight[i] {
-			r = r.andNot(better)
-		}
-		a.byWeight[i] = append(a.byWeight[i], r)
-	}
-	return a.byWeight[i][k]
-}
-
-// standing returns the documents of a bucket where a node stands in a field of a weight.
-func (s *search) standing(b *bucket, node int, weight int32) rows {
+// standing returns the documents of a set where a node stands, at the levels of a mask, in a field of a weight.
+func (s *search) standing(node, mask int, weight int32, of rows) rows {
 	v := &s.graph.Nodes[node]
-	out := make(rows, len(b.rows))
-	levels := query.Levels
-	if b.exactLevels {
-		levels = 1
-	}
-	for seg, within := range b.rows {
+	out := make(rows, len(of))
+	for seg, within := range of {
 		if within == nil {
 			continue
 		}
-		add := func(p segment.Posting, phrase *query.PhraseSegment) {
-			for k := range p.Fields() {
-				f := p.Field(k)
-				if s.weights[f.ID()] != weight {
-					continue
-				}
-				r := and(f.Rows(), within)
-				if phrase != nil {
-					r = and(r, phrase.Rows)
-				}
-				out[seg] = or(out[seg], r)
+		found := roaring.New()
+		for level := range query.Levels {
+			if mask>>level&1 == 0 {
+				continue
 			}
-		}
-		for level := range levels {
 			for _, p := range v.Levels[level].Postings[seg] {
-				add(p, nil)
+				for k := range p.Fields() {
+					if f := p.Field(k); s.weights[f.ID()] == weight {
+						f.AddRows(found)
+					}
+				}
 			}
 			for _, p := range v.Levels[level].Phrases {
-				if ps := &p.Segments[seg]; !ps.Rows.IsEmpty() {
-					add(ps.Words[0], ps)
+				ps := &p.Segments[seg]
+				if ps.Rows.IsEmpty() {
+					continue
+				}
+				for k := range ps.Words[0].Fields() {
+					if f := ps.Words[0].Field(k); s.weights[f.ID()] == weight {
+						found.Or(roaring.And(f.Rows(), ps.Rows))
+					}
 				}
 			}
 		}
+		out[seg] = and(found, within)
 	}
 	return out
 }

@@ -1,6 +1,8 @@
 package rank
 
 import (
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"svc/internal/query"
 	"svc/segment"
 )
@@ -159,6 +161,107 @@ func appendPlaced(dst []placed, v *query.Node, seg int) (out []placed, ok bool) 
 		}
 	}
 	return dst, true
+}
+
+// exactAttributeClasses are the exact matches of a uniform bucket, and what matches at the start.
+func (s *search) exactAttributeClasses(b *bucket) *classes {
+	nodes, ok := s.exactNodes(b)
+	if !ok {
+		return &classes{rest: int(noExactMatch), covered: make(rows, len(b.rows))}
+	}
+	if len(nodes) == 1 && b.paths[0].terms == 1 {
+		v := nodes[0]
+		key := s.key('e', v, b.mask(), s.graph.Nodes[v].Start)
+		of := s.matching(v, b.mask())
+		return s.cachedClasses(key, b.n, of.count, func() *classes { return s.exactClasses(nodes, of) })
+	}
+	return s.exactClasses(nodes, b.rows)
+}
+
+// exactNodes returns the nodes that an exact match needs; ok is false when there can be none.
+func (s *search) exactNodes(b *bucket) (nodes []int, ok bool) {
+	levels := batch{fixed: b.fixed} // the bucket is uniform: fixed means level 0 everywhere
+	next := 0
+	for _, n := range b.paths[0].nodes {
+		v := &s.graph.Nodes[n]
+		if v.Len > 1 || !s.hasExactForm(&levels, n) {
+			continue
+		}
+		if v.Term != next {
+			return nil, false
+		}
+		next++
+		nodes = append(nodes, n)
+	}
+	return nodes, len(nodes) > 0
+}
+
+func (s *search) exactClasses(nodes []int, of rows) *classes {
+	c := &classes{rest: int(noExactMatch)}
+	exact, start := make(rows, len(of)), make(rows, len(of))
+	slots := 0
+	for _, n := range nodes {
+		slots += s.graph.Nodes[n].Slots()
+	}
+	for seg, in := range of {
+		if in == nil {
+			continue
+		}
+		var words []placed
+		ok := true
+		for _, n := range nodes {
+			if words, ok = appendPlaced(words, &s.graph.Nodes[n], seg); !ok {
+				break
+			}
+		}
+		if !ok {
+			continue
+		}
+		b := batch{segment: seg}
+		for _, w := range words {
+			if in = and(in, w.posting.Rows()); in == nil {
+				break
+			}
+		}
+		if in == nil {
+			continue
+		}
+		b.rows = in.ToArray()
+		mark := s.list.numbers.used
+		costs := s.list.numbers.take(len(b.rows))
+		for i := range costs {
+			costs[i] = noExactMatch
+		}
+		s.placeWords(&b, words, slots, costs)
+		e, st := roaring.New(), roaring.New()
+		for i, c := range costs {
+			switch c {
+			case exactMatch:
+				e.Add(b.rows[i])
+			case matchesStart:
+				st.Add(b.rows[i])
+			}
+		}
+		exact[seg], start[seg] = e, st
+		s.list.numbers.used = min(mark, s.list.numbers.used)
+	}
+	c.costs = []int{int(exactMatch), int(matchesStart)}
+	c.rows = []rows{exact, start}
+	c.cover(len(of))
+	return c
+}
+
+// exactWordClasses are the documents that have a node as it is written.
+func (s *search) exactWordClasses(n int) *classes {
+	v := &s.graph.Nodes[n]
+	c := &classes{rest: v.Len, covered: make(rows, len(v.Segments))}
+	if v.Len == 1 {
+		for i := range c.covered {
+			c.covered[i] = v.Segments[i].Word
+		}
+		c.costs, c.rows = []int{0}, []rows{c.covered}
+	}
+	return c
 }
 
 // exactWordsCosts charges each node that the document does not have as it is written.

@@ -20,38 +20,42 @@ func (s *search) proximityCosts(b *batch, nodes []int, costs []uint32) {
 	for i := range costs {
 		costs[i] = uint32(base)
 	}
-	keys := &s.scratch
+	mark := s.list.numbers.used
+	pair := s.list.numbers.take(len(b.rows))
 	for i := 1; i < len(nodes); i++ {
-		u, v := nodes[i-1], nodes[i]
-		if !s.touch(u, v) {
+		if !s.touch(nodes[i-1], nodes[i]) {
 			continue
 		}
-		mark := s.list.numbers.used
-		pair := s.list.numbers.take(len(b.rows))
-		for k := range pair {
-			pair[k] = farPair
-		}
-		left := s.gather(keys[0][:0], b, u, asWords)
-		right := s.gather(keys[1][:0], b, v, asWords)
-		leftPhrases := s.gather(keys[2][:0], b, u, asLastSlot)
-		rightPhrases := s.gather(keys[3][:0], b, v, asFirstSlot)
-		keys[0], keys[1], keys[2], keys[3] = left, right, leftPhrases, rightPhrases
-		if s.ix.Settings.ProximityPrecision == settings.ByAttribute {
-			sameField(left, right, pair)
-			sameField(leftPhrases, right, pair)
-			sameField(left, rightPhrases, pair)
-			sameField(leftPhrases, rightPhrases, pair)
-		} else {
-			nearest(left, right, true, pair)
-			nearest(leftPhrases, right, false, pair)
-			nearest(left, rightPhrases, false, pair)
-			nearest(leftPhrases, rightPhrases, false, pair)
-		}
+		s.pairCosts(b, nodes[i-1], nodes[i], pair)
 		for k, c := range pair {
 			costs[k] += c
 		}
-		s.list.numbers.used = min(mark, s.list.numbers.used)
 	}
+	s.list.numbers.used = min(mark, s.list.numbers.used)
+}
+
+// pairCosts computes the distance of two neighbouring nodes in each row.
+func (s *search) pairCosts(b *batch, u, v int, costs []uint32) {
+	for i := range costs {
+		costs[i] = farPair
+	}
+	keys := &s.scratch
+	left := s.gather(keys[0][:0], b, u, asWords)
+	right := s.gather(keys[1][:0], b, v, asWords)
+	leftPhrases := s.gather(keys[2][:0], b, u, asLastSlot)
+	rightPhrases := s.gather(keys[3][:0], b, v, asFirstSlot)
+	keys[0], keys[1], keys[2], keys[3] = left, right, leftPhrases, rightPhrases
+	if s.ix.Settings.ProximityPrecision == settings.ByAttribute {
+		sameField(left, right, costs)
+		sameField(leftPhrases, right, costs)
+		sameField(left, rightPhrases, costs)
+		sameField(leftPhrases, rightPhrases, costs)
+		return
+	}
+	nearest(left, right, true, costs)
+	nearest(leftPhrases, right, false, costs)
+	nearest(left, rightPhrases, false, costs)
+	nearest(leftPhrases, rightPhrases, false, costs)
 }
 
 // nearest lowers the costs of the rows where an occurrence of a stands up to 3 before

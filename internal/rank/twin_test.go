@@ -260,6 +260,12 @@ func world(t *testing.T, m *maker, name string) {
 			live = append(live, d)
 		}
 	}
+	// Most buckets here are small; what is made for large ones is tried on them, too.
+	if m.chance(50) {
+		classRows, listRows = m.IntN(3), m.IntN(3)
+	} else {
+		classRows, listRows = 48, 512
+	}
 	ix := buildWith(t, s, parts, deleted, m.chance(30))
 	o := newOracle(ix, live)
 	sorts := slices.ContainsFunc(s.RankingRules, func(r settings.RankingRule) bool { return r.String() == "sort" })
