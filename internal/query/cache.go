@@ -1,6 +1,9 @@
 package query
 
-import "sync"
+import (
+	"hash/maphash"
+	"sync"
+)
 
 // cacheBytes bounds what a Cache keeps, by estimate.
 const cacheBytes = 32 << 20
@@ -15,6 +18,8 @@ type Cache struct {
 	entries map[string]*cached
 	latest  cached // ring: next is the one used last, previous the one to drop
 	bytes   int
+	wished  [1 << 14]uint32 // fingerprints of keys that were missed, by hash
+	seed    maphash.Seed
 }
 
 type cached struct {
@@ -25,7 +30,7 @@ type cached struct {
 }
 
 func NewCache() *Cache {
-	c := &Cache{entries: map[string]*cached{}}
+	c := &Cache{entries: map[string]*cached{}, seed: maphash.MakeSeed()}
 	c.latest.next, c.latest.previous = &c.latest, &c.latest
 	return c
 }
@@ -43,6 +48,18 @@ func (c *Cache) Get(key []byte) any {
 		c.push(e)
 	}
 	return e.value
+}
+
+// Again reports whether it was asked about a key before, of late. What is dear to
+// make, and can be done without, is made for keys that come again.
+func (c *Cache) Again(key []byte) bool {
+	h := maphash.Bytes(c.seed, key)
+	slot, print := h%uint64(len(c.wished)), uint32(h>>32)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was := c.wished[slot]
+	c.wished[slot] = print
+	return was == print
 }
 
 // Put keeps a value of about so many bytes, which nobody modifies any more.

@@ -16,9 +16,9 @@ type bucket struct {
 	narrowed bool
 	terms    int // covered by each path
 
-	// fixed: the typo rule has charged each document one level a node, its best; exactLevels: level 0 in all nodes.
-	fixed       bool
-	exactLevels bool
+	// fixed: the typo rule has charged each document one level a node, its best; typos is the largest sum of them.
+	fixed bool
+	typos int
 
 	byCost []rows // of the universe: see reached
 }
@@ -75,9 +75,6 @@ func (s *search) rankBucket(b *bucket, i int) {
 func (b *bucket) isNode() bool {
 	return len(b.paths) == 1 && len(b.paths[0].nodes) == 1 && b.terms == 1
 }
-
-// uniform reports whether the same words count in all documents of a bucket.
-func (s *search) uniform(b *bucket) bool { return len(b.paths) == 1 && (!b.fixed || b.exactLevels) }
 
 // graphFollows reports whether a rule after i looks at how the query matched.
 func (s *search) graphFollows(i int) bool {

@@ -25,9 +25,10 @@ var (
 	derivedPer = 4        // and otherwise only when there are at most so many for each document of the bucket
 )
 
-// worthwhile reports whether classes of so many documents should be made for a bucket.
-func worthwhile(documents, bucket int) bool {
-	return bucket > listRows && (documents <= derivedMax || documents <= derivedPer*bucket)
+// worthwhile reports whether classes of so many documents should be made for a bucket. again: they were
+// wished for before.
+func worthwhile(documents, bucket int, again bool) bool {
+	return documents <= derivedMax && (again || bucket > listRows) || bucket > listRows && documents <= derivedPer*bucket
 }
 
 // sizeOf estimates the memory of classes.
@@ -129,25 +130,56 @@ func (s *search) splitSums(b *bucket, kind ruleKind, items []*classes, base, ran
 	}
 }
 
-// mask returns the levels that count in all documents of a uniform bucket.
-func (b *bucket) mask() int {
-	if b.exactLevels {
-		return 1
+// anyLevel stands for all levels of a node together, as before the typo rule; the others are
+// those that the rule charged.
+const anyLevel = query.Levels
+
+// levelsIn returns the levels at which documents of the bucket may match a node.
+func (b *bucket) levelsIn() []int {
+	switch {
+	case !b.fixed:
+		return []int{anyLevel}
+	default:
+		return []int{0, 1, 2}[:min(query.Levels, b.typos+1)]
 	}
-	return 1<<query.Levels - 1
 }
 
-// matching returns the documents of a node at the levels of a mask: the first, or all.
-func (s *search) matching(node, mask int) rows {
-	if mask != 1 {
+// matching returns the documents of a node at a level.
+func (s *search) matching(node, level int) rows {
+	if level == anyLevel {
 		return s.any[node]
 	}
 	v := &s.graph.Nodes[node]
 	r := make(rows, len(v.Segments))
 	for i := range r {
-		r[i] = v.Segments[i].At[0]
+		r[i] = v.Segments[i].At[level]
 	}
 	return r
+}
+
+// mergeClasses joins classes of different documents: of a node at different levels.
+func mergeClasses(all []*classes, rest, segments int) *classes {
+	if len(all) == 1 {
+		return all[0]
+	}
+	m := &classes{rest: rest}
+	for {
+		best := -1
+		for i, c := range all {
+			if len(c.costs) > 0 && (best < 0 || c.costs[0] < all[best].costs[0]) {
+				best = i
+			}
+		}
+		if best < 0 {
+			break
+		}
+		c := *all[best]
+		m.costs, m.rows = append(m.costs, c.costs[0]), append(m.rows, c.rows[0])
+		c.costs, c.rows = c.costs[1:], c.rows[1:]
+		all[best] = &c
+	}
+	m.cover(segments)
+	return m
 }
 
 // cachedClasses returns the classes under a key, made by derive if they are not kept yet
@@ -156,7 +188,7 @@ func (s *search) cachedClasses(key []byte, bucket int, documents func() int, der
 	if c := s.ix.Cache.Get(key); c != nil {
 		return c.(*classes)
 	}
-	if !worthwhile(documents(), bucket) {
+	if !worthwhile(documents(), bucket, s.ix.Cache.Again(key)) {
 		return nil
 	}
 	c := derive()
@@ -165,54 +197,64 @@ func (s *search) cachedClasses(key []byte, bucket int, documents func() int, der
 }
 
 // key begins the key of classes of a node.
-func (s *search) key(kind byte, node, mask int, n uint16) []byte {
-	k := append(make([]byte, 0, 64), kind, byte(mask))
+func (s *search) key(kind byte, node, level int, n uint16) []byte {
+	k := append(make([]byte, 0, 64), kind, byte(level))
 	k = binary.LittleEndian.AppendUint16(k, n)
 	return append(k, s.graph.Nodes[node].Key...)
 }
 
+// levelBatch is a batch whose documents match a node at a level.
+func levelBatch(nodes, at []int) batch {
+	var b batch
+	for i, n := range nodes {
+		if at[i] != anyLevel {
+			b.fixed = true
+			b.levels.set(n, at[i])
+		}
+	}
+	return b
+}
+
 // classify computes the costs of documents by batches and sorts them into classes.
-func (s *search) classify(of rows, mask int, rest int, eval func(b *batch, costs []uint32)) *classes {
+func (s *search) classify(of rows, b batch, rest int, eval func(b *batch, costs []uint32)) *classes {
 	ls := &s.list
 	c := &classes{rest: rest}
-	index := map[uint32]int{}
-	var byCost []rows
-	var values []uint32
+	var byCost []rows // by cost
 	for seg, r := range of {
 		if r == nil || r.IsEmpty() {
 			continue
 		}
 		mark := ls.numbers.used
-		b := batch{segment: seg, rows: r.ToArray(), fixed: mask == 1}
+		b.segment, b.rows = seg, r.ToArray()
 		costs := ls.numbers.take(len(b.rows))
 		eval(&b, costs)
 		for i := 0; i < len(costs); {
 			// Runs of equal cost go in together.
+			cost := int(costs[i])
 			j := i + 1
 			for j < len(costs) && costs[j] == costs[i] {
 				j++
 			}
-			if int(costs[i]) != rest {
-				k, ok := index[costs[i]]
-				if !ok {
-					k = len(byCost)
-					index[costs[i]] = k
-					byCost = append(byCost, make(rows, len(of)))
-					values = append(values, costs[i])
+			if cost != rest {
+				for len(byCost) <= cost {
+					byCost = append(byCost, nil)
 				}
-				if byCost[k][seg] == nil {
-					byCost[k][seg] = roaring.New()
+				if byCost[cost] == nil {
+					byCost[cost] = make(rows, len(of))
 				}
-				byCost[k][seg].AddMany(b.rows[i:j])
+				if byCost[cost][seg] == nil {
+					byCost[cost][seg] = roaring.New()
+				}
+				byCost[cost][seg].AddMany(b.rows[i:j])
 			}
 			i = j
 		}
 		ls.numbers.used = min(mark, ls.numbers.used)
 	}
-	for cost := uint32(0); len(c.costs) < len(values); cost++ {
-		if k, ok := index[cost]; ok {
-			c.costs = append(c.costs, int(cost))
-			c.rows = append(c.rows, byCost[k])
+	for cost, r := range byCost {
+		if r != nil {
+			c.costs = append(c.costs, cost)
+			c.rows = append(c.rows, r)
 		}
 	}
 	c.cover(len(of))
@@ -230,14 +272,13 @@ func (c *classes) cover(segments int) {
 	}
 }
 
-// ruleClasses returns what a uniform bucket is split by under a rule, as far as it is at hand: classes, a
-// cost that all documents have, and the number of ranks.
+// ruleClasses returns what a bucket is split by under rule i, as far as it is at hand or worth to be made: classes,
+// a cost that all documents have, and the number of ranks.
 func (s *search) ruleClasses(b *bucket, i int) (items []*classes, base, ranks int, ok bool) {
-	if b.n < classRows || !s.uniform(b) || len(b.paths) == 0 {
+	if b.n < classRows || len(b.paths) != 1 {
 		return nil, 0, 0, false
 	}
 	nodes := b.paths[0].nodes
-	mask := b.mask()
 	one := func(c *classes) bool {
 		items = append(items, c)
 		return c != nil
@@ -249,15 +290,15 @@ func (s *search) ruleClasses(b *bucket, i int) (items []*classes, base, ranks in
 		}
 		for i, v := range nodes {
 			base += extraTerms(&s.graph.Nodes[v])
-			if i > 0 && s.touch(nodes[i-1], v) && !one(s.pairClasses(nodes[i-1], v, mask, b.n)) {
+			if i > 0 && s.touch(nodes[i-1], v) && !one(s.pairClasses(b, nodes[i-1], v)) {
 				return nil, 0, 0, false
 			}
 		}
-		return items, base, max(ranks, 1), true
+		return items, base, ranks, true
 	case ruleAttributeRank:
 		ranks = 1 + b.terms*s.ix.Fields.MaxWeight()
 		for _, v := range nodes {
-			if !one(s.attributeClasses(v, mask, b.n)) {
+			if !one(s.nodeClasses(b, v, s.attributeClasses)) {
 				return nil, 0, 0, false
 			}
 		}
@@ -265,7 +306,7 @@ func (s *search) ruleClasses(b *bucket, i int) (items []*classes, base, ranks in
 	case ruleWordPosition:
 		ranks = 1 + farthestPosition*b.terms
 		for _, v := range nodes {
-			if !one(s.positionClasses(v, mask, b.n)) {
+			if !one(s.nodeClasses(b, v, s.positionClasses)) {
 				return nil, 0, 0, false
 			}
 		}
@@ -285,44 +326,73 @@ func (s *search) ruleClasses(b *bucket, i int) (items []*classes, base, ranks in
 	return nil, 0, 0, false
 }
 
-// pairClasses are the documents of two neighbours by distance, the far ones left out.
-func (s *search) pairClasses(u, v, mask, bucket int) *classes {
-	key := s.key('n', u, mask, 0)
-	key = append(key, 0xff)
-	key = append(key, s.graph.Nodes[v].Key...)
-	left, right := s.matching(u, mask), s.matching(v, mask)
-	return s.cachedClasses(key, bucket, func() int {
-		n := 0
-		for i := range left {
-			if left[i] != nil && right[i] != nil {
-				n += int(left[i].AndCardinality(right[i]))
-			}
+// nodeClasses joins the classes of a node at all levels that the bucket has.
+func (s *search) nodeClasses(b *bucket, v int, at func(b *bucket, v, level int) *classes) *classes {
+	var all []*classes
+	for _, level := range b.levelsIn() {
+		if level != anyLevel && level > 0 && !b.rows.intersects(s.matching(v, level)) {
+			continue
 		}
-		return n
-	}, func() *classes {
-		return s.classify(left.and(right), mask, farPair, func(b *batch, costs []uint32) { s.pairCosts(b, u, v, costs) })
-	})
+		c := at(b, v, level)
+		if c == nil {
+			return nil
+		}
+		all = append(all, c)
+	}
+	return mergeClasses(all, -1, len(b.rows))
+}
+
+// pairClasses are the documents of two neighbours by distance, the far ones left out.
+func (s *search) pairClasses(b *bucket, u, v int) *classes {
+	var all []*classes
+	for _, lu := range b.levelsIn() {
+		left := s.matching(u, lu)
+		for _, lv := range b.levelsIn() {
+			if b.fixed && lu+lv > b.typos {
+				continue
+			}
+			right := s.matching(v, lv)
+			if lu+lv > 0 && b.fixed && b.rows.and(left).and(right).isEmpty() {
+				continue
+			}
+			key := s.key('n', u, lu, uint16(lv))
+			key = append(key, 0xff)
+			key = append(key, s.graph.Nodes[v].Key...)
+			c := s.cachedClasses(key, b.n, func() int { return left.commonCount(right) }, func() *classes {
+				return s.classify(left.and(right), levelBatch([]int{u, v}, []int{lu, lv}), farPair,
+					func(b *batch, costs []uint32) { s.pairCosts(b, u, v, costs) })
+			})
+			if c == nil {
+				return nil
+			}
+			all = append(all, c)
+		}
+	}
+	if len(all) == 0 {
+		return &classes{rest: farPair, covered: make(rows, len(b.rows))}
+	}
+	return mergeClasses(all, farPair, len(b.rows))
 }
 
 // positionClasses are the documents of a node by the distance from its place.
-func (s *search) positionClasses(v, mask, bucket int) *classes {
+func (s *search) positionClasses(b *bucket, v, level int) *classes {
 	n := &s.graph.Nodes[v]
-	of := s.matching(v, mask)
-	return s.cachedClasses(s.key('p', v, mask, n.Start), bucket, of.count, func() *classes {
+	of := s.matching(v, level)
+	return s.cachedClasses(s.key('p', v, level, n.Start), b.n, of.count, func() *classes {
 		nodes := []int{v}
-		return s.classify(of, mask, -1, func(b *batch, costs []uint32) { s.positionCosts(b, nodes, costs) })
+		return s.classify(of, levelBatch(nodes, []int{level}), -1, func(b *batch, costs []uint32) { s.positionCosts(b, nodes, costs) })
 	})
 }
 
 // attributeClasses are the documents of a node by the weight of its best field.
-func (s *search) attributeClasses(v, mask, bucket int) *classes {
-	of := s.matching(v, mask)
-	return s.cachedClasses(s.key('a', v, mask, 0), bucket, func() int { return 0 }, func() *classes {
+func (s *search) attributeClasses(b *bucket, v, level int) *classes {
+	of := s.matching(v, level)
+	return s.cachedClasses(s.key('a', v, level, 0), b.n, func() int { return 0 }, func() *classes {
 		c := &classes{rest: -1}
 		length := s.graph.Nodes[v].Len
 		left := of
 		for _, w := range s.weightsInUse() {
-			r := s.standing(v, mask, int32(w), left)
+			r := s.standing(v, level, int32(w), left)
 			if r.isEmpty() {
 				continue
 			}
@@ -334,4 +404,25 @@ func (s *search) attributeClasses(v, mask, bucket int) *classes {
 		}
 		return c
 	})
+}
+
+// levelsOf returns the level of each node of a bucket with one path; ok is false when it differs between documents.
+func (s *search) levelsOf(b *bucket) (l levels, ok bool) {
+	if !b.fixed || b.typos == 0 {
+		return 0, true
+	}
+nodes:
+	for _, n := range b.paths[0].nodes {
+		for level := range query.Levels {
+			switch s.matching(n, level).commonCount(b.rows) {
+			case 0:
+				continue
+			case b.n:
+				l.set(n, level)
+				continue nodes
+			}
+			return 0, false
+		}
+	}
+	return l, true
 }

@@ -106,7 +106,7 @@ func (s *search) label(l *list, b *bucket) {
 			l.entries[e].paths = ls.intern(set)
 		}
 	}
-	if len(b.paths) > 1 || !b.exactLevels {
+	if len(b.paths) > 1 || !b.fixed || b.typos > 0 {
 		var seen levels // nodes done
 		for p := range b.paths {
 			for _, n := range b.paths[p].nodes {

@@ -26,10 +26,14 @@ func (r rows) isEmpty() bool {
 }
 
 func and(a, b *roaring.Bitmap) *roaring.Bitmap {
-	if a == nil || b == nil || !a.Intersects(b) {
+	if a == nil || b == nil {
 		return nil
 	}
-	return roaring.And(a, b)
+	r := roaring.And(a, b)
+	if r.IsEmpty() {
+		return nil
+	}
+	return r
 }
 
 func or(a, b *roaring.Bitmap) *roaring.Bitmap {
@@ -44,7 +48,7 @@ func or(a, b *roaring.Bitmap) *roaring.Bitmap {
 }
 
 func andNot(a, b *roaring.Bitmap) *roaring.Bitmap {
-	if a == nil || b == nil || !a.Intersects(b) {
+	if a == nil || b == nil || b.IsEmpty() {
 		return a
 	}
 	d := roaring.AndNot(a, b)
@@ -65,6 +69,26 @@ func each(a, b rows, f func(a, b *roaring.Bitmap) *roaring.Bitmap) rows {
 func (r rows) and(o rows) rows    { return each(r, o, and) }
 func (r rows) or(o rows) rows     { return each(r, o, or) }
 func (r rows) andNot(o rows) rows { return each(r, o, andNot) }
+
+func (r rows) intersects(o rows) bool {
+	for i := range r {
+		if r[i] != nil && o[i] != nil && r[i].Intersects(o[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// commonCount returns how many documents are in both sets.
+func (r rows) commonCount(o rows) int {
+	n := 0
+	for i := range r {
+		if r[i] != nil && o[i] != nil {
+			n += int(r[i].AndCardinality(o[i]))
+		}
+	}
+	return n
+}
 
 func (r rows) has(segment int, row uint32) bool {
 	return r[segment] != nil && r[segment].Contains(row)

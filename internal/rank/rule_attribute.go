@@ -78,8 +78,8 @@ func (s *search) weightsInUse() []int {
 	return slices.Compact(weights)
 }
 
-// standing returns the documents of a set where a node stands, at the levels of a mask, in a field of a weight.
-func (s *search) standing(node, mask int, weight int32, of rows) rows {
+// standing returns the documents of a set where a node stands, at a level, in a field of a weight.
+func (s *search) standing(node, at int, weight int32, of rows) rows {
 	v := &s.graph.Nodes[node]
 	out := make(rows, len(of))
 	for seg, within := range of {
@@ -88,7 +88,7 @@ func (s *search) standing(node, mask int, weight int32, of rows) rows {
 		}
 		found := roaring.New()
 		for level := range query.Levels {
-			if mask>>level&1 == 0 {
+			if at != anyLevel && at != level {
 				continue
 			}
 			for _, p := range v.Levels[level].Postings[seg] {

@@ -163,28 +163,37 @@ func appendPlaced(dst []placed, v *query.Node, seg int) (out []placed, ok bool) 
 	return dst, true
 }
 
-// exactAttributeClasses are the exact matches of a uniform bucket, and what matches at the start.
+// exactAttributeClasses are the exact matches of a bucket with one path, and what matches at the start; nil
+// when its documents match their words at different levels.
 func (s *search) exactAttributeClasses(b *bucket) *classes {
-	nodes, ok := s.exactNodes(b)
+	levels, ok := s.levelsOf(b)
+	if !ok {
+		return nil
+	}
+	nodes, ok := s.exactNodes(b, levels)
 	if !ok {
 		return &classes{rest: int(noExactMatch), covered: make(rows, len(b.rows))}
 	}
 	if len(nodes) == 1 && b.paths[0].terms == 1 {
 		v := nodes[0]
-		key := s.key('e', v, b.mask(), s.graph.Nodes[v].Start)
-		of := s.matching(v, b.mask())
-		return s.cachedClasses(key, b.n, of.count, func() *classes { return s.exactClasses(nodes, of) })
+		of := make(rows, len(b.rows))
+		for i := range of {
+			of[i] = s.graph.Nodes[v].Segments[i].Word
+		}
+		if c := s.cachedClasses(s.key('e', v, 0, s.graph.Nodes[v].Start), b.n, of.count, func() *classes { return s.exactClasses(nodes, of) }); c != nil {
+			return c
+		}
 	}
 	return s.exactClasses(nodes, b.rows)
 }
 
 // exactNodes returns the nodes that an exact match needs; ok is false when there can be none.
-func (s *search) exactNodes(b *bucket) (nodes []int, ok bool) {
-	levels := batch{fixed: b.fixed} // the bucket is uniform: fixed means level 0 everywhere
+func (s *search) exactNodes(b *bucket, l levels) (nodes []int, ok bool) {
+	like := batch{fixed: b.fixed, levels: l}
 	next := 0
 	for _, n := range b.paths[0].nodes {
 		v := &s.graph.Nodes[n]
-		if v.Len > 1 || !s.hasExactForm(&levels, n) {
+		if v.Len > 1 || !s.hasExactForm(&like, n) {
 			continue
 		}
 		if v.Term != next {

@@ -223,7 +223,7 @@ func (m *maker) request(sorts bool) *Request {
 
 // TestAgainstOracle compares random searches on random small indexes with the
 // answers of the oracle: order, totals, details, and scores bit by bit.
-// RANK_SEED repeats a run, RANK_WORLDS sets how many indexes it tries.
+// RANK_SEED repeats a run, RANK_WORLDS sets how many indexes it tries, RANK_WORLD tries one.
 func TestAgainstOracle(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	if v := os.Getenv("RANK_SEED"); v != "" {
@@ -234,7 +234,12 @@ func TestAgainstOracle(t *testing.T) {
 		worlds, _ = strconv.Atoi(v)
 	}
 	t.Logf("RANK_SEED=%d", seed)
-	for n := range worlds {
+	first := 0
+	if v := os.Getenv("RANK_WORLD"); v != "" {
+		first, _ = strconv.Atoi(v)
+		worlds = first + 1
+	}
+	for n := first; n < worlds; n++ {
 		m := &maker{Rand: rand.New(rand.NewPCG(seed, uint64(n)))}
 		m.vocabulary()
 		world(t, m, fmt.Sprintf("world %d of seed %d", n, seed))

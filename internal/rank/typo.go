@@ -93,7 +93,6 @@ func (s *search) splitTypo(b *bucket, yield func(*bucket, part) bool) {
 	left := b.n
 	for cost := 0; cost <= most && left > 0; cost++ {
 		sub := &bucket{terms: b.terms, narrowed: true, fixed: true, rows: make(rows, len(b.rows))}
-		sub.exactLevels = len(levels) == 1 && cost == levels[0].base
 		for i, l := range levels {
 			r := l.at(cost)
 			if r == nil {
@@ -107,6 +106,7 @@ func (s *search) splitTypo(b *bucket, yield func(*bucket, part) bool) {
 			}
 			sub.paths = append(sub.paths, path{nodes: b.paths[i].nodes, terms: b.paths[i].terms, rows: r})
 			sub.rows = sub.rows.or(r)
+			sub.typos = max(sub.typos, cost-l.base)
 		}
 		if len(sub.paths) == 0 {
 			continue

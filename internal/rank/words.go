@@ -26,12 +26,19 @@ func (s *search) reached(base rows) []rows {
 	n := len(s.graph.Terms)
 	at := make([][]state, n+1)
 	at[0] = []state{{rows: base}}
+	all := s.isLive(base)
 	for i := range n {
 		for _, from := range at[i] {
 			for v := s.byTerm[i]; v < s.byTerm[i+1]; v++ {
 				if s.matches[v] && s.rankOf(v) >= from.dropped {
 					end := i + s.graph.Nodes[v].Len
-					at[end] = addState(at[end], state{from.dropped, from.cost, from.rows.and(s.any[v])})
+					var r rows
+					if all && i == 0 {
+						r = s.live(s.any[v])
+					} else {
+						r = from.rows.and(s.any[v])
+					}
+					at[end] = addState(at[end], state{from.dropped, from.cost, r})
 				}
 			}
 			if s.ranks[i] != query.Mandatory {
@@ -46,6 +53,29 @@ func (s *search) reached(base rows) []rows {
 		} else {
 			out[f.cost] = out[f.cost].or(f.rows)
 		}
+	}
+	return out
+}
+
+// isLive reports whether a set is that of all live rows.
+func (s *search) isLive(r rows) bool {
+	for i, seg := range s.ix.Segments {
+		n := seg.Rows()
+		if seg.Deleted != nil {
+			n -= int(seg.Deleted.GetCardinality())
+		}
+		if r[i] == nil && n > 0 || r[i] != nil && int(r[i].GetCardinality()) != n {
+			return false
+		}
+	}
+	return true
+}
+
+// live returns the live rows of a set.
+func (s *search) live(r rows) rows {
+	out := make(rows, len(r))
+	for i, seg := range s.ix.Segments {
+		out[i] = andNot(r[i], seg.Deleted)
 	}
 	return out
 }
