@@ -141,7 +141,7 @@ func appendRoaring(dst []byte, rows []uint32) []byte {
 func rowBitmap(p []byte, code, count int) *roaring.Bitmap {
 	b := roaring.New()
 	if code == rowsRoaring {
-		if _, err := b.FromUnsafeBytes(p); err != nil {
+		if _, err := b.FromBuffer(p); err != nil {
 			return roaring.New()
 		}
 		return b
