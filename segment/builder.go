@@ -148,6 +148,7 @@ func (b *Builder) Write(fs vfs.FS, name string) (Info, error) {
 		return Info{}, err
 	}
 	rows := len(b.docIDs)
+	f.limit(int(max(b.words.slabs.size, b.words.words.arena.size)), "words in memory")
 	b.docs.write(f)
 	writeMeta(f, meta{rows: rows, documentBytes: b.docs.raw, prefixes: b.options.Prefixes})
 	writeDocIDs(f, rows, func(row int) DocID { return b.docIDs[row] })
@@ -164,9 +165,9 @@ func (b *Builder) Write(fs vfs.FS, name string) (Info, error) {
 		counts = counts[1:]
 		return c.field, &c.value
 	})
-	columns := newColumnWriter(f)
+	columns := newColumnWriter(f, rows)
 	for _, field := range b.columns.fields() {
-		columns.encode(field, b.columns.columns[field].data(rows))
+		columns.encode(field, b.columns.columns[field])
 	}
 	columns.finish()
 	b.geo.write(f)
@@ -275,6 +276,7 @@ func (d *dictionaryWriter) finish() error {
 	if err := d.b.Close(); err != nil {
 		return err
 	}
+	d.f.limit(d.fst.Len(), "the dictionary")
 	d.f.add(tagTerms, 0, d.fst.Bytes())
 	return nil
 }

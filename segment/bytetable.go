@@ -11,6 +11,7 @@ import (
 const (
 	arenaChunk      = 1 << 16
 	arenaFirstChunk = 1 << 10
+	maxArenaChunks  = 1 << 16
 )
 
 // arena hands out bytes that stay where they are. It can hold 4 GiB. The first
@@ -24,6 +25,10 @@ type arena struct {
 // alloc returns the address of n ≤ arenaChunk fresh zero bytes.
 func (a *arena) alloc(n int) uint32 {
 	if len(a.chunks) == 0 || a.used+n > len(a.chunks[len(a.chunks)-1]) {
+		if len(a.chunks) == maxArenaChunks {
+			a.size, a.used = 1<<40, 0 // what comes overwrites the last chunk; writing a segment fails for the size
+			return uint32(len(a.chunks)-1) << 16
+		}
 		size := max(n, min(arenaChunk, arenaFirstChunk<<(2*min(len(a.chunks), 8))))
 		a.chunks = append(a.chunks, make([]byte, size))
 		a.used, a.size = 0, a.size+int64(size)

@@ -2,6 +2,7 @@ package segment
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 
 	"github.com/cespare/xxhash/v2"
@@ -270,19 +271,27 @@ func appendForward(dst []byte, rows, ords int, pairs []rowOrdinal) []byte {
 // columnWriter writes the columns section and gathers its directory.
 type columnWriter struct {
 	f         *fileWriter
+	rows      int // of the segment
 	count     uint32
 	directory []byte
 	buf       []byte
 }
 
-func newColumnWriter(f *fileWriter) *columnWriter {
+func newColumnWriter(f *fileWriter, rows int) *columnWriter {
 	f.begin(tagColumns, 0)
-	return &columnWriter{f: f, directory: make([]byte, 8)}
+	return &columnWriter{f: f, rows: rows, directory: make([]byte, 8)}
 }
 
-// encode writes a column; fields ascend.
-func (w *columnWriter) encode(field FieldID, d *columnData) {
+// encode writes the column that a builder gathered; fields ascend.
+func (w *columnWriter) encode(field FieldID, c *columnBuilder) {
+	w.f.limit(int(c.table.arena.size), "strings in memory")
+	w.write(field, c.data(w.rows))
+}
+
+// write writes a column; fields ascend.
+func (w *columnWriter) write(field FieldID, d *columnData) {
 	w.buf = encodeColumn(w.buf[:0], d)
+	w.f.limit(len(w.buf), fmt.Sprintf("the column of field %d", field))
 	w.copy(field, w.buf, xxhash.Sum64(w.buf))
 }
 

@@ -3,6 +3,7 @@ package segment
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/cespare/xxhash/v2"
@@ -72,6 +73,13 @@ func (w *fileWriter) flush() {
 func (w *fileWriter) fail(err error) {
 	if w.err == nil {
 		w.err = fmt.Errorf("cannot write segment %s: %w", w.name, err)
+	}
+}
+
+// limit fails when something whose offsets have 32 bits has more bytes than they reach.
+func (w *fileWriter) limit(bytes int, what string) {
+	if bytes > math.MaxUint32 {
+		w.fail(fmt.Errorf("%d bytes of %s are more than a segment holds", bytes, what))
 	}
 }
 

@@ -3,8 +3,6 @@ package segment
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
-	"math"
 	"math/bits"
 	"sort"
 
@@ -80,9 +78,7 @@ func writeExternalIDs(f *fileWriter, n int, id func(row int) []byte) {
 		}
 		return uint32(begin)
 	})
-	if end > math.MaxUint32 {
-		f.fail(fmt.Errorf("%d bytes of document ids are more than a segment holds", end))
-	}
+	f.limit(int(end), "document ids")
 	for row := range n {
 		f.Write(id(row))
 	}

@@ -7,7 +7,7 @@ import (
 
 // mergeColumns writes the columns that stay and those that are added.
 func (m *merger) mergeColumns() error {
-	w := newColumnWriter(m.f)
+	w := newColumnWriter(m.f, len(m.origins))
 	fields := m.unionFields(func(l Live) []FieldID {
 		return slices.DeleteFunc(slices.Clone(l.columnFields), func(f FieldID) bool { return !m.o.keeps(f) })
 	})
@@ -21,12 +21,12 @@ func (m *merger) mergeColumns() error {
 		}
 		switch {
 		case m.o.Columns != nil && m.o.Columns.columns[f] != nil:
-			w.encode(f, m.o.Columns.columns[f].data(len(m.origins)))
+			w.encode(f, m.o.Columns.columns[f])
 		case len(m.in) == 1 && m.intact[0]:
 			c := m.in[0].columns[f]
 			w.copy(f, c.data, c.checksum)
 		default:
-			w.encode(f, m.mergeColumn(f))
+			w.write(f, m.mergeColumn(f))
 		}
 	}
 	w.finish()

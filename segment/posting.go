@@ -372,6 +372,7 @@ func (w *postingWriter) write(fields []fieldRows) uint64 {
 		b = append(b, f.positions...)
 	}
 	w.buf = b
+	w.w.limit(len(b), "one posting")
 	w.w.Write(b[base:])
 	return uint64(offset)
 }

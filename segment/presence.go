@@ -75,6 +75,7 @@ func writePresence(f *fileWriter, t tag, sets []fieldValue[rowSet]) {
 		head = binary.LittleEndian.AppendUint32(head, uint32(base+at))
 		head = binary.LittleEndian.AppendUint32(head, uint32(len(lists)-at))
 	}
+	f.limit(base+len(lists), "presence")
 	f.begin(t, 0)
 	f.Write(head)
 	f.Write(lists)
