@@ -1,0 +1,217 @@
+package segment
+
+import (
+	"encoding/binary"
+	"sort"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
+
+// inverse finds the rows of an ordinal.
+type inverse struct {
+	column []byte
+	ords   int
+	width  int
+	starts []byte // ords + 1 of 4 bytes: places in light
+	heavy  []byte // entries of 16 bytes: ordinal, count, offset and length of a bitmap in column
+	light  []byte
+}
+
+// forward finds the ordinals of a row.
+type forward struct {
+	kind  int
+	width int
+	have  int    // rows with any
+	rows  []byte // of forwardSparse
+	start []byte
+	ords  []byte
+}
+
+func readUint(p []byte, w, i int) uint32 {
+	switch w {
+	case 1:
+		return uint32(p[i])
+	case 2:
+		return uint32(binary.LittleEndian.Uint16(p[2*i:]))
+	}
+	return binary.LittleEndian.Uint32(p[4*i:])
+}
+
+func openInverse(column, p []byte, ords int) (inverse, bool) {
+	if ords == 0 {
+		return inverse{}, true
+	}
+	if len(p) < 8 {
+		return inverse{}, false
+	}
+	heavy, w := uint64(binary.LittleEndian.Uint32(p)), int(binary.LittleEndian.Uint32(p[4:]))
+	starts := 4 * (uint64(ords) + 1)
+	if w != 1 && w != 2 && w != 4 || 8+starts+16*heavy > uint64(len(p)) {
+		return inverse{}, false
+	}
+	v := inverse{column: column, ords: ords, width: w, starts: p[8 : 8+starts], heavy: p[8+starts : 8+starts+16*heavy]}
+	light := uint64(w) * uint64(binary.LittleEndian.Uint32(v.starts[4*ords:]))
+	p = p[8+starts+16*heavy:]
+	if light > uint64(len(p)) {
+		return inverse{}, false
+	}
+	v.light = p[:light]
+	return v, true
+}
+
+func openForward(p []byte, rows, ords int) (forward, bool) {
+	if ords == 0 {
+		return forward{}, true
+	}
+	if len(p) < 8 {
+		return forward{}, false
+	}
+	f := forward{kind: int(p[0]), width: int(p[1]), have: int(binary.LittleEndian.Uint32(p[4:]))}
+	p = p[8:]
+	w := uint64(f.width)
+	if w != 1 && w != 2 && w != 4 {
+		return forward{}, false
+	}
+	n := uint64(rows)
+	switch f.kind {
+	case forwardSingle:
+		if w*n > uint64(len(p)) {
+			return forward{}, false
+		}
+		f.ords = p[:w*n]
+		return f, true
+	case forwardSparse:
+		n = uint64(f.have)
+		if 4*n > uint64(len(p)) {
+			return forward{}, false
+		}
+		f.rows, p = p[:4*n], p[4*n:]
+	case forwardMulti:
+	default:
+		return forward{}, false
+	}
+	if 4*(n+1) > uint64(len(p)) {
+		return forward{}, false
+	}
+	f.start, p = p[:4*(n+1)], p[4*(n+1):]
+	if m := w * uint64(binary.LittleEndian.Uint32(f.start[4*n:])); m > uint64(len(p)) {
+		return forward{}, false
+	} else {
+		f.ords = p[:m]
+	}
+	return f, true
+}
+
+// span returns which stretch of light holds the rows of ordinals [lo, hi).
+func (v *inverse) span(lo, hi int) (from, to int) {
+	from = int(binary.LittleEndian.Uint32(v.starts[4*lo:]))
+	to = int(binary.LittleEndian.Uint32(v.starts[4*hi:]))
+	if n := len(v.light) / v.width; from > to || to > n {
+		return 0, 0
+	}
+	return from, to
+}
+
+// heavyFrom returns the first heavy entry with an ordinal ≥ ord.
+func (v *inverse) heavyFrom(ord int) int {
+	return sort.Search(len(v.heavy)/16, func(i int) bool { return int(binary.LittleEndian.Uint32(v.heavy[16*i:])) >= ord })
+}
+
+func (v *inverse) count(ord int) int {
+	if uint(ord) >= uint(v.ords) {
+		return 0
+	}
+	if from, to := v.span(ord, ord+1); from < to {
+		return to - from
+	}
+	if i := 16 * v.heavyFrom(ord); i < len(v.heavy) && int(binary.LittleEndian.Uint32(v.heavy[i:])) == ord {
+		return int(binary.LittleEndian.Uint32(v.heavy[i+4:]))
+	}
+	return 0
+}
+
+// heavyRows returns the bitmap of a heavy entry and its ordinal.
+func (v *inverse) heavyRows(entry int) (rowList, int) {
+	e := v.heavy[16*entry:]
+	at, n := uint64(binary.LittleEndian.Uint32(e[8:])), uint64(binary.LittleEndian.Uint32(e[12:]))
+	if at+n > uint64(len(v.column)) {
+		return rowList{}, v.ords
+	}
+	l := rowList{p: v.column[at : at+n], code: rowsRoaring, count: int(binary.LittleEndian.Uint32(e[4:]))}
+	return l, int(binary.LittleEndian.Uint32(e))
+}
+
+// addRows adds the rows of ordinals [lo, hi) of a segment with so many rows.
+func (v *inverse) addRows(dst *roaring.Bitmap, rows, lo, hi int) {
+	lo, hi = max(lo, 0), min(hi, v.ords)
+	if lo >= hi {
+		return
+	}
+	from, to := v.span(lo, hi)
+	if n := to - from; n > 0 {
+		addUnsorted(dst, rows, n, hi-lo == 1, func(i int) uint32 { return readUint(v.light, v.width, from+i) })
+	}
+	for i := v.heavyFrom(lo); 16*i < len(v.heavy); i++ {
+		l, ord := v.heavyRows(i)
+		if ord >= hi {
+			break
+		}
+		dst.Or(l.bitmap())
+	}
+}
+
+// addUnsorted adds n rows in any order to dst: one by one when they are few,
+// else through a bit for every row of the segment.
+func addUnsorted(dst *roaring.Bitmap, rows, n int, sorted bool, row func(i int) uint32) {
+	if n <= 32 || sorted {
+		var few [32]uint32
+		list := few[:0]
+		for i := range n {
+			list = append(list, row(i))
+		}
+		dst.AddMany(list)
+		return
+	}
+	words := make([]uint64, (rows+63)/64)
+	for i := range n {
+		if r := row(i); int(r/64) < len(words) {
+			words[r/64] |= 1 << (r % 64)
+		}
+	}
+	dst.Or(roaring.FromDense(words, false))
+}
+
+// append appends the ordinals of a row.
+func (f *forward) append(dst []uint32, row Row) []uint32 {
+	i := int(row)
+	switch f.kind {
+	case forwardSingle:
+		if i*f.width >= len(f.ords) {
+			return dst
+		}
+		ord := readUint(f.ords, f.width, i)
+		if ord == noOrdinal>>(32-8*f.width) {
+			return dst
+		}
+		return append(dst, ord)
+	case forwardSparse:
+		i = sort.Search(f.have, func(i int) bool { return binary.LittleEndian.Uint32(f.rows[4*i:]) >= uint32(row) })
+		if i == f.have || binary.LittleEndian.Uint32(f.rows[4*i:]) != uint32(row) {
+			return dst
+		}
+	case forwardMulti:
+		if 4*i+8 > len(f.start) {
+			return dst
+		}
+	default:
+		return dst
+	}
+	from, to := int(binary.LittleEndian.Uint32(f.start[4*i:])), int(binary.LittleEndian.Uint32(f.start[4*i+4:]))
+	if to > len(f.ords)/f.width {
+		return dst
+	}
+	for ; from < to; from++ {
+		dst = append(dst, readUint(f.ords, f.width, from))
+	}
+	return dst
+}

@@ -1,0 +1,103 @@
+package segment
+
+import (
+	"encoding/binary"
+)
+
+// fieldRows is what a posting holds of one field, before it is written:
+// ascending rows, and their coded positions one after another.
+type fieldRows struct {
+	id        FieldID
+	rows      []uint32
+	positions []byte
+}
+
+// postingWriter writes postings to the open section of a file.
+type postingWriter struct {
+	w     *fileWriter
+	buf   []byte
+	code  []byte
+	union []uint32
+	merge []uint32
+}
+
+// write writes the posting of fields, ascending by id and none of them
+// empty, and returns its offset in the section.
+func (w *postingWriter) write(fields []fieldRows) uint64 {
+	offset := w.w.at()
+	base := int(offset % postingAlign)
+	n := len(fields)
+	total := 0
+	for _, f := range fields {
+		total += len(f.rows)
+	}
+	hasUnion := n > 1 && total >= unionRows
+	h := uint64(n) << 1
+	if hasUnion {
+		h |= 1
+	}
+	// buf begins with base bytes that are not written, so that alignment in it is that in the section.
+	b := append(w.buf[:0], zeros[:base]...)
+	b = binary.AppendUvarint(b, h)
+	if hasUnion {
+		w.union = append(w.union[:0], fields[0].rows...)
+		for _, f := range fields[1:] {
+			w.merge = appendUnion(w.merge[:0], w.union, f.rows)
+			w.union, w.merge = w.merge, w.union
+		}
+		b = binary.AppendUvarint(b, uint64(len(w.union)))
+		b = w.appendRows(b, w.union)
+	}
+	directory := len(b)
+	if n >= directoryFields {
+		b = append(b, make([]byte, 4*n)...)
+	}
+	for i, f := range fields {
+		if n >= directoryFields {
+			binary.LittleEndian.PutUint32(b[directory+4*i:], uint32(len(b)-base))
+		}
+		if len(f.rows) == 1 {
+			b = binary.AppendUvarint(b, uint64(f.id)<<1|1)
+			b = binary.AppendUvarint(b, uint64(f.rows[0]))
+			b = append(b, f.positions...)
+			continue
+		}
+		b = binary.AppendUvarint(b, uint64(f.id)<<1)
+		b = binary.AppendUvarint(b, uint64(len(f.rows)))
+		b = binary.AppendUvarint(b, uint64(len(f.positions)+skipBytes(len(f.rows))))
+		b = w.appendRows(b, f.rows)
+		b = appendSkips(b, f.positions, len(f.rows))
+		b = append(b, f.positions...)
+	}
+	w.buf = b
+	w.w.limit(len(b), "one posting")
+	w.w.Write(b[base:])
+	return uint64(offset)
+}
+
+func (w *postingWriter) appendRows(b []byte, rows []uint32) []byte {
+	var code int
+	w.code, code = appendRowList(w.code[:0], rows)
+	b = binary.AppendUvarint(b, uint64(len(w.code))<<1|uint64(code))
+	if code == rowsRoaring {
+		for len(b)%postingAlign != 0 {
+			b = append(b, 0)
+		}
+	}
+	return append(b, w.code...)
+}
+
+// appendUnion appends the union of two ascending lists.
+func appendUnion(dst, a, b []uint32) []uint32 {
+	for len(a) > 0 && len(b) > 0 {
+		x, y := a[0], b[0]
+		if x <= y {
+			a = a[1:]
+		}
+		if y <= x {
+			b = b[1:]
+		}
+		dst = append(dst, min(x, y))
+	}
+	return append(append(dst, a...), b...)
+}

@@ -1,0 +1,264 @@
+package segment
+
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+)
+
+// roaringCursor walks a bitmap in Roaring format in place, to answer the rank
+// of a row. Asking in ascending order goes on from where it was.
+type roaringCursor struct {
+	p          []byte
+	headers    int // offset of the (key, cardinality − 1) pairs
+	runs       int // offset of the bits that mark run containers, or 0
+	containers int
+
+	// The current container, and the place in it.
+	container int
+	key       uint32
+	card      int
+	kind      byte // containerArray…
+	begin     int  // offset of its values; of a run container, of the first run
+	size      int  // bytes from begin to the next container
+	base      int  // values in the containers before it
+	index     int  // of an array: next value to look at; of a bitmap: word; of runs: run
+	passed    int  // values of the container before index
+}
+
+const (
+	containerArray = iota
+	containerBitmap
+	containerRuns
+)
+
+func (c *roaringCursor) init(p []byte) bool {
+	*c = roaringCursor{p: p}
+	if len(p) < 8 {
+		return false
+	}
+	le := binary.LittleEndian
+	cookie := le.Uint32(p)
+	var first int
+	switch {
+	case cookie&0xffff == roaringCookieRuns:
+		c.containers = int(cookie>>16) + 1
+		c.runs = 4
+		c.headers = 4 + (c.containers+7)/8
+		first = c.headers + 4*c.containers
+		if c.containers >= roaringOffsetsMin {
+			first += 4 * c.containers
+		}
+	case cookie == roaringCookie:
+		c.containers = int(le.Uint32(p[4:]))
+		if c.containers > 1<<16 {
+			c.containers = 0
+			return false
+		}
+		c.headers = 8
+		first = 8 + 8*c.containers
+	default:
+		return false
+	}
+	if first > len(p) {
+		c.containers = 0
+		return false
+	}
+	c.begin = first
+	c.load()
+	return c.containers > 0
+}
+
+// load reads the description of the container at c.begin; when it is not
+// there whole, the cursor is at its end.
+func (c *roaringCursor) load() {
+	c.index, c.passed = 0, 0
+	if c.container >= c.containers {
+		return
+	}
+	h := c.p[c.headers+4*c.container:]
+	c.key = uint32(binary.LittleEndian.Uint16(h))
+	c.card = int(binary.LittleEndian.Uint16(h[2:])) + 1
+	switch {
+	case c.runs > 0 && c.p[c.runs+c.container/8]>>(c.container%8)&1 != 0:
+		c.kind = containerRuns
+		if c.begin+2 > len(c.p) {
+			c.container = c.containers
+			return
+		}
+		c.size = 4 * int(binary.LittleEndian.Uint16(c.p[c.begin:]))
+		c.begin += 2
+	case c.card > arrayMax:
+		c.kind, c.size = containerBitmap, containerBytes
+	default:
+		c.kind, c.size = containerArray, 2*c.card
+	}
+	if c.begin+c.size > len(c.p) {
+		c.container = c.containers
+	}
+}
+
+func (c *roaringCursor) nextContainer() {
+	c.begin += c.size
+	c.base += c.card
+	c.container++
+	c.load()
+}
+
+// rank returns how many rows of the list are smaller than row, whether row is
+// one of them, and a row such that none between row and it is in the list. Rows asked for must ascend.
+func (c *roaringCursor) rank(row uint32) (index int, ok bool, ahead uint32) {
+	for c.container < c.containers && c.key < row>>16 {
+		c.nextContainer()
+	}
+	if c.container >= c.containers {
+		return c.base, false, math.MaxUint32
+	}
+	high := c.key << 16
+	if high > row {
+		return c.base, false, high
+	}
+	low := int(row & 0xffff)
+	values := c.p[c.begin : c.begin+c.size]
+	le := binary.LittleEndian
+	switch c.kind {
+	case containerArray:
+		i := gallop(values, c.index, c.card, low)
+		c.index = i
+		if i == c.card {
+			return c.base + i, false, high | 0xffff
+		}
+		value := int(le.Uint16(values[2*i:]))
+		return c.base + i, value == low, high | uint32(value)
+	case containerBitmap:
+		w := low >> 6
+		for ; c.index < w; c.index++ {
+			c.passed += bits.OnesCount64(le.Uint64(values[8*c.index:]))
+		}
+		word := le.Uint64(values[8*w:])
+		return c.base + c.passed + bits.OnesCount64(word&(1<<(low&63)-1)), word>>(low&63)&1 != 0, row
+	default:
+		for ; 4*c.index < len(values); c.index++ {
+			start, length := int(le.Uint16(values[4*c.index:])), int(le.Uint16(values[4*c.index+2:]))
+			if low < start {
+				return c.base + c.passed, false, high | uint32(start)
+			}
+			if low <= start+length {
+				return c.base + c.passed + low - start, true, row
+			}
+			c.passed += length + 1
+		}
+		return c.base + c.passed, false, high | 0xffff
+	}
+}
+
+// gallop returns the first index from at on, or n, whose value is not below
+// low, in n 16-bit values.
+func gallop(values []byte, at, n, low int) int {
+	le := binary.LittleEndian
+	if at >= n || int(le.Uint16(values[2*at:])) >= low {
+		return at
+	}
+	lo, step := at, 1 // the value at lo is below low
+	for lo+step < n && int(le.Uint16(values[2*(lo+step):])) < low {
+		lo += step
+		step *= 2
+	}
+	hi := min(lo+step, n)
+	for lo++; lo < hi; {
+		mid := int(uint(lo+hi) >> 1)
+		if int(le.Uint16(values[2*mid:])) < low {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// appendContainer appends the rows of the current container.
+func (c *roaringCursor) appendContainer(dst []uint32) []uint32 {
+	high := c.key << 16
+	values := c.p[c.begin : c.begin+c.size]
+	le := binary.LittleEndian
+	switch c.kind {
+	case containerArray:
+		for ; len(values) >= 2; values = values[2:] {
+			dst = append(dst, high|uint32(le.Uint16(values)))
+		}
+	case containerBitmap:
+		for i := uint32(0); len(values) >= 8; i, values = i+64, values[8:] {
+			for w := le.Uint64(values); w != 0; w &= w - 1 {
+				dst = append(dst, high|i|uint32(bits.TrailingZeros64(w)))
+			}
+		}
+	default:
+		for ; len(values) >= 4; values = values[4:] {
+			start, length := uint32(le.Uint16(values)), uint32(le.Uint16(values[2:]))
+			for r := start; r <= start+length && r <= 0xffff; r++ {
+				dst = append(dst, high|r)
+			}
+		}
+	}
+	return dst
+}
+
+// rowCursor finds the index of rows in a row list of either code.
+type rowCursor struct {
+	list rowList
+
+	roaring roaringCursor
+	at      int    // of deltas: offset of the next one
+	index   int    // of deltas: of row
+	row     uint32 // of deltas: the one at index
+	from    uint32 // the last row asked for; the list has none in (from, ahead)
+	ahead   uint32
+	started bool
+}
+
+func (c *rowCursor) reset() {
+	c.at, c.index, c.started = 0, 0, true
+	if c.list.code == rowsRoaring {
+		c.roaring.init(c.list.p)
+	} else {
+		d, n := binary.Uvarint(c.list.p)
+		if n <= 0 {
+			c.list.count = 0
+		}
+		c.at, c.row = n, uint32(d)
+	}
+}
+
+// find returns the index of a row in the list.
+func (c *rowCursor) find(row uint32) (index int, ok bool) {
+	if c.from < row && row < c.ahead {
+		return 0, false
+	}
+	if !c.started || row < c.from {
+		c.reset()
+	}
+	c.from = row
+	if c.list.code == rowsRoaring {
+		index, ok, c.ahead = c.roaring.rank(row)
+		return index, ok
+	}
+	for c.index < c.list.count && c.row < row {
+		c.index++
+		if c.index == c.list.count {
+			break
+		}
+		d, n := binary.Uvarint(c.list.p[c.at:])
+		if n <= 0 {
+			c.list.count = c.index
+			break
+		}
+		c.at += n
+		c.row += uint32(d) + 1
+	}
+	if c.index == c.list.count {
+		c.ahead = math.MaxUint32
+		return c.index, false
+	}
+	c.ahead = c.row
+	return c.index, c.row == row
+}
