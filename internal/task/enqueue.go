@@ -65,17 +65,8 @@ func (q *Queue) Enqueue(ctx context.Context, n New) (*Task, error) {
 	case <-q.ctx.Done():
 		return nil, errClosed
 	}
-	// The committer answers every request that it takes, so the caller learns what became of its
-	// task. One that lies in the channel when the committer ends is not taken.
-	select {
-	case <-r.done:
-	case <-q.committed:
-		select {
-		case <-r.done:
-		default:
-			return nil, errClosed
-		}
-	}
+	// The committer answers every request that it took, so the caller learns what became of its task.
+	<-r.done
 	if r.err != nil {
 		return nil, r.err
 	}
@@ -91,7 +82,6 @@ func (q *Queue) Enqueue(ctx context.Context, n New) (*Task, error) {
 // commit is the committer: it stores the tasks of all callers that wait in one transaction.
 func (q *Queue) commit() {
 	defer q.done.Done()
-	defer close(q.committed)
 	var group []*request
 	for {
 		group = group[:0]

@@ -313,6 +313,11 @@ func compareLists(t *testing.T, h *history, enqueuedIn map[uint32][]time.Time, r
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, b := range batches.Results {
+		if !slices.ContainsFunc(all.Results, func(t *Task) bool { return t.BatchUID != nil && *t.BatchUID == b.UID }) {
+			t.Errorf("batch %d is left without a task", b.UID)
+		}
+	}
 	for _, task := range all.Results {
 		if task.IndexUID != "" && h.touched[task.UID][0] != task.IndexUID {
 			t.Errorf("task %d is of index %s, want %s", task.UID, task.IndexUID, h.touched[task.UID][0])

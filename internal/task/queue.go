@@ -80,8 +80,7 @@ type Queue struct {
 	writing sync.Mutex // held by the one writer of db and roster
 	roster  *roster
 
-	requests     chan *request
-	committed    chan struct{} // closed when the committer has ended
+	requests     chan *request // without room: what is sent is taken, and what is taken is answered, also while closing
 	wake         chan struct{} // one slot: there may be something to run
 	payloadBytes atomic.Int64
 
@@ -125,7 +124,7 @@ func open(o Options) (_ *Queue, err error) {
 	}
 	q := &Queue{
 		o: o, fs: o.FS, log: o.Logger, engine: o.engine,
-		requests: make(chan *request, maxGroup), committed: make(chan struct{}), wake: make(chan struct{}, 1),
+		requests: make(chan *request), wake: make(chan struct{}, 1),
 	}
 	if q.engine == nil {
 		q.engine = indexEngine{o.Catalog}

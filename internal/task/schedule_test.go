@@ -286,8 +286,10 @@ func TestCloseStopsTheRunningBatchAndItRunsAgain(t *testing.T) {
 	if err := q.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := q.Enqueue(context.Background(), New{IndexUID: "x", Content: CreateIndex{}}); !errors.Is(err, errClosed) {
-		t.Errorf("enqueue on a closed queue: %v", err)
+	for range 50 {
+		if _, err := q.Enqueue(context.Background(), New{IndexUID: "x", Content: CreateIndex{}}); !errors.Is(err, errClosed) {
+			t.Fatalf("enqueue on a closed queue: %v", err)
+		}
 	}
 	close(e.block)
 	q = openQueue(t, o)
