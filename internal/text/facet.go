@@ -48,8 +48,12 @@ func lowerFrom(dst []byte, from int) []byte {
 }
 
 // FacetSearchKey folds a whole facet value or facet query as one token (text.md 14): nothing is
-// cut, each run of a script is folded as such, so that the key of a prefix of s is a prefix of s's key.
+// cut, each run of a script is folded as such, so that the key of a prefix of s is a prefix of s's key. For that
+// reason a language is not guessed.
 func FacetSearchKey(s string, l Locales) string {
+	if len(l) > 1 {
+		l = nil
+	}
 	raw := []byte(s)
 	var dst []byte
 	for len(raw) > 0 {

@@ -61,7 +61,7 @@ func (a *Analyzer) Index(p *Positions, s []byte, l Locales, emit func(word []byt
 		return
 	}
 	sc := scratches.Get().(*scratch)
-	if isASCII(s) && segmenterFor(group{latin, languageOf(latin, nil, l)}) == nil {
+	if isASCII(s) && !l.allow(deu) {
 		a.indexASCII(sc, p, s, emit)
 	} else {
 		a.indexAny(sc, p, s, l, emit)

@@ -41,6 +41,26 @@ func languageByCode(code string) language {
 	return otherLanguage
 }
 
+// allow reports whether the list has the language.
+func (l Locales) allow(x language) bool {
+	for _, code := range l {
+		if languageByCode(code) == x {
+			return true
+		}
+	}
+	return false
+}
+
+// allowCode reports whether the list has a language by its ISO 639-3 code.
+func (l Locales) allowCode(three string) bool {
+	for _, code := range l {
+		if c, ok := Locale(code); ok && c == three {
+			return true
+		}
+	}
+	return false
+}
+
 // languageOf chooses the language of a group. It matters only where a script has several segmenters or foldings.
 func languageOf(sc script, group []byte, l Locales) language {
 	if sc != latin && sc != arabic && sc != cj {
@@ -49,24 +69,27 @@ func languageOf(sc script, group []byte, l Locales) language {
 	if len(l) == 1 {
 		return languageByCode(l[0])
 	}
-	allowed := func(of ...language) language {
-		for _, x := range of {
-			for _, code := range l {
-				if languageByCode(code) == x {
-					return x
-				}
-			}
-		}
-		return anyLanguage
-	}
 	switch {
 	case sc == latin:
+		if !l.allow(deu) && !l.allow(swe) {
+			return anyLanguage
+		}
+		list, _ := profiles()
+		if i := guess(list, true, group, l.allowCode); i >= 0 {
+			return languageByCode(list[i].code)
+		}
 		return anyLanguage
-	case sc == arabic && l == nil:
-		return ara
 	case sc == arabic:
-		return allowed(ara, urd, pes)
-	case l != nil && allowed(cmn) != cmn:
+		_, list := profiles()
+		allowed := l.allowCode
+		if l == nil {
+			allowed = func(string) bool { return true }
+		}
+		if i := guess(list, false, group, allowed); i >= 0 {
+			return languageByCode(list[i].code)
+		}
+		return anyLanguage
+	case l != nil && !l.allow(cmn):
 		return jpn
 	}
 	return chineseOrJapanese(group)

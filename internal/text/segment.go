@@ -20,10 +20,14 @@ func segmenterFor(g group) segmenter {
 		if g.language == ara || g.language == pes {
 			return segmentArabic
 		}
+	case latin:
+		if g.language == deu {
+			return segmentGerman
+		}
 	case thai:
 		return segmentThai
 	case khmer:
-		return segmentClusters
+		return segmentKhmer
 	}
 	return nil
 }
@@ -65,9 +69,16 @@ func segmentArabic(s []byte, start, end int, g group, yield func(piece) bool) bo
 	return yield(piece{start, end, Word, false, g})
 }
 
-// segmentThai takes the longest word of its list at each place, or else one character.
 func segmentThai(s []byte, start, end int, g group, yield func(piece) bool) bool {
-	words := thaiWords()
+	return segmentLongest(thaiWords(), s, start, end, g, yield)
+}
+
+func segmentKhmer(s []byte, start, end int, g group, yield func(piece) bool) bool {
+	return segmentLongest(khmerWords(), s, start, end, g, yield)
+}
+
+// segmentLongest takes the longest word of the list at each place, or else one character.
+func segmentLongest(words *wordList, s []byte, start, end int, g group, yield func(piece) bool) bool {
 	for i := start; i < end; {
 		n := words.longest(s[i:end])
 		if n == 0 {
@@ -81,27 +92,25 @@ func segmentThai(s []byte, start, end int, g group, yield func(piece) bool) bool
 	return true
 }
 
-// segmentClusters makes each syllable of Khmer a word: a character with its marks and the consonants below it.
-func segmentClusters(s []byte, start, end int, g group, yield func(piece) bool) bool {
-	const coeng = 0x17d2 // puts the next consonant below
+// segmentGerman takes the longest part of a compound at each place. What stands between parts stays together.
+func segmentGerman(s []byte, start, end int, g group, yield func(piece) bool) bool {
+	words := germanWords()
+	pending := start
 	for i := start; i < end; {
-		_, n := utf8.DecodeRune(s[i:end])
-		j := i + n
-		for j < end {
-			r, n := utf8.DecodeRune(s[j:end])
-			if !unicode.Is(unicode.M, r) {
-				break
-			}
-			j += n
-			if r == coeng && j < end {
-				_, n = utf8.DecodeRune(s[j:end])
-				j += n
-			}
+		n := words.longest(s[i:end])
+		if n == 0 {
+			_, size := utf8.DecodeRune(s[i:end])
+			i += size
+			continue
 		}
-		if !yield(piece{i, j, Word, false, g}) {
+		if pending < i && !yield(piece{pending, i, Word, false, g}) {
 			return false
 		}
-		i = j
+		if !yield(piece{i, i + n, Word, false, g}) {
+			return false
+		}
+		i += n
+		pending = i
 	}
-	return true
+	return pending == end || yield(piece{pending, end, Word, false, g})
 }

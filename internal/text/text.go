@@ -7,12 +7,12 @@
 // segmenter of the group's script and language, if there is one (segment.go).
 // Each piece is classified by its compatibility decomposition and folded.
 //
-// Chinese is cut by probable words, Thai by the longest words of a list, Khmer into characters with their
-// marks, and Arabic articles are split; Japanese, Korean and German are cut at separators only. A language that
-// is not given by a locale is guessed for ideographs and kana only; Arabic script then counts as Arabic.
+// Chinese is cut by probable words, Thai and Khmer by the longest words of a list, German compounds into their
+// parts, and Arabic articles are split; Japanese and Korean are cut at separators only. German needs a locale;
+// of several locales, and among Arabic, Persian and Urdu, the language is guessed (detect.go).
 //
-// The language decides how a text is cut. How it is folded does not depend on a guess: Arabic and Persian
-// letters, katakana and hiragana, traditional, Japanese and simplified ideographs meet in one form.
+// The language decides how a text is cut and whether å, ä and ö stay. How all else is folded does not depend on a
+// guess: Arabic and Persian letters, katakana and hiragana, traditional, Japanese and simplified ideographs meet in one form.
 package text
 
 import (

@@ -93,8 +93,12 @@ func TestLanguageOf(t *testing.T) {
 		{"图书馆里的学生", nil, cmn}, {"東京", nil, cmn}, {"東京大学で勉強", nil, jpn}, {"にほんご", nil, jpn},
 		{"东京大学", Locales{"eng", "fra"}, jpn}, {"东京大学", Locales{"jpn", "zho"}, cmn}, {"东京大学", Locales{"eng"}, otherLanguage},
 		{"东京大学", Locales{}, jpn}, {"東京大学で勉強", Locales{"jpn", "cmn"}, jpn}, {"東京", Locales{"zh"}, cmn},
-		{"السلام", nil, ara}, {"السلام", Locales{"eng", "fra"}, anyLanguage}, {"السلام", Locales{"fas", "pes"}, pes}, {"السلام", Locales{}, anyLanguage},
+		{"السلام عليكم", nil, ara}, {"این کتاب من است", nil, pes}, {"یہ میری کتاب ہے", nil, urd}, {"شكرا", nil, pes}, {"ملك", nil, urd}, {"محمد", nil, pes},
+		{"السلام", nil, ara}, {"النور", nil, urd}, {"السلام", Locales{"eng", "fra"}, anyLanguage}, {"السلام", Locales{"fas", "pes"}, pes}, {"السلام", Locales{}, anyLanguage},
 		{"Räksmörgås", nil, anyLanguage}, {"Räksmörgås", Locales{"swe"}, swe}, {"Räksmörgås", Locales{"sv"}, swe}, {"abc", Locales{"deu"}, deu},
+		{"Handball", Locales{"deu", "eng"}, otherLanguage}, {"Die Katze schläft auf dem Sofa", Locales{"deu", "eng"}, deu},
+		{"The cat sleeps on the sofa", Locales{"de", "en"}, otherLanguage}, {"Räksmörgås", Locales{"swe", "eng"}, swe}, {"Räksmörgås", Locales{"fra", "eng"}, anyLanguage},
+		{"El nen juga amb la pilota", Locales{"cat", "deu"}, otherLanguage}, {"12 34", Locales{"deu", "eng"}, anyLanguage}, {"über", Locales{"xxx", "deu"}, deu},
 		{"Москва", Locales{"deu"}, anyLanguage},
 	}
 	for _, test := range tests {
@@ -313,8 +317,8 @@ func TestRandomTexts(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	parts := []string{"a", "B", "the", "ab", "art", "A. B.", "C++", "oo", "<br>", ".", ",", ". ", ", ", " ", "  ", "!", "&", "|", "_", "-", "'", "\x00", "\x01", "\t", "7", "3.5",
-		"é", "É", "œ", "ß", "İ", "’", "…", "\u00a0", "\u00ad", "\u0301", "\ufe0f", "Ж", "ё", "Σ", "ς", "א", "ש\u05c1", "ال", "كتاب", "ی", "،", "中国", "々", "カー", "ガ", "がく", "한", "ไทย", "้", "។ល។", "😀", "ﬁ", "½", "＋", "，", "𝔘", "\xff", "\xe4\xb8", strings.Repeat("x", 250), strings.Repeat("é", 130)}
-	locales := []Locales{nil, nil, {}, {"swe"}, {"deu"}, {"jpn"}, {"eng", "fra"}, {"ara"}, {"cmn"}}
+		"é", "É", "œ", "ß", "İ", "’", "…", "\u00a0", "\u00ad", "\u0301", "\ufe0f", "Ж", "ё", "Σ", "ς", "א", "ש\u05c1", "ال", "كتاب", "ی", "،", "中国", "々", "カー", "ガ", "がく", "한", "ไทย", "้", "។ល។", "😀", "Straßenbahn", "Handball", "haus", "ផ្ទះ", "ស្អាត", "ﬁ", "½", "＋", "，", "𝔘", "\xff", "\xe4\xb8", strings.Repeat("x", 250), strings.Repeat("é", 130)}
+	locales := []Locales{nil, nil, {}, {"swe"}, {"deu"}, {"jpn"}, {"eng", "fra"}, {"ara"}, {"cmn"}, {"deu", "eng"}, {"swe", "deu"}, {"pes", "urd"}}
 	for range 20000 {
 		var b strings.Builder
 		only := len(parts)
@@ -360,6 +364,7 @@ func BenchmarkIndex(b *testing.B) {
 		{"ascii", "The quick brown fox, jumps over the lazy dog. Well-known state-of-the-art things (again) "},
 		{"latin", "Le cœur déçu mais l'âme plutôt naïve, Louÿs rêva de crapaüter en canoë au delà des îles. "},
 		{"cyrillic", "Съешь же ещё этих мягких французских булок, да выпей чаю. "},
+		{"arabic", "الحقوق كلها محفوظة للكتاب الذي نشره المؤلف في هذا العام. "},
 		{"chinese", "我们在北京大学学习中文。"},
 	} {
 		text := []byte(strings.Repeat(c.text, 4000/len(c.text)))

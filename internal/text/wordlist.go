@@ -17,6 +17,9 @@ var chineseFile []byte
 //go:embed dictionaries/thai.zst
 var thaiFile []byte
 
+//go:embed dictionaries/khmer.zst
+var khmerFile []byte
+
 //go:embed dictionaries/variants.txt
 var variantsFile string
 
@@ -24,6 +27,8 @@ var variantsFile string
 var (
 	chineseWords    = sync.OnceValue(func() *wordList { return readWords(chineseFile) })
 	thaiWords       = sync.OnceValue(func() *wordList { return readWords(thaiFile) })
+	khmerWords      = sync.OnceValue(func() *wordList { return readWords(khmerFile) })
+	germanWords     = sync.OnceValue(func() *wordList { return newWordList(germanLines()) })
 	chineseVariants = sync.OnceValue(func() map[rune]rune {
 		m := make(map[rune]rune, len(variantsFile)/6)
 		from := rune(0)
@@ -45,7 +50,7 @@ var (
 type wordList struct {
 	text   []byte    // the words, back to back
 	starts []uint32  // of each word in text, and the end of the last
-	logs   []float64 // logarithm of each word's frequency, 0 if the list has none
+	logs   []float64 // logarithm of each word's frequency; nil if the list has none
 	first  map[rune]wordRange
 }
 
@@ -55,7 +60,7 @@ type wordRange struct {
 	depth  int
 }
 
-// readWords reads a compressed list: a word a line, sorted by bytes, with a tab and its frequency if the list has them.
+// readWords reads a compressed list: a word a line, sorted by bytes, each with a tab and its frequency if the list has them.
 func readWords(file []byte) *wordList {
 	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
 	if err == nil {
@@ -65,18 +70,29 @@ func readWords(file []byte) *wordList {
 	if err != nil {
 		panic("text: an embedded word list is damaged: " + err.Error())
 	}
-	n := bytes.Count(file, []byte("\n"))
-	l := &wordList{starts: make([]uint32, 0, n+1), logs: make([]float64, 0, n), first: make(map[rune]wordRange)}
-	l.text = file[:0] // words only move to the left
-	for len(file) > 0 {
-		line, rest, _ := bytes.Cut(file, []byte("\n"))
-		word, frequency, _ := bytes.Cut(line, []byte("\t"))
-		ln := 0.0
-		if f, err := strconv.ParseUint(string(frequency), 10, 32); err == nil && f > 0 {
-			ln = math.Log(float64(f))
+	return newWordList(file)
+}
+
+// newWordList makes a list of its lines, which it overwrites.
+func newWordList(lines []byte) *wordList {
+	n := bytes.Count(lines, []byte("\n"))
+	l := &wordList{starts: make([]uint32, 0, n+1), first: make(map[rune]wordRange)}
+	l.text = lines[:0] // words only move to the left
+	for len(lines) > 0 {
+		line, rest, _ := bytes.Cut(lines, []byte("\n"))
+		word, frequency, weighed := bytes.Cut(line, []byte("\t"))
+		if weighed {
+			if l.logs == nil {
+				l.logs = make([]float64, 0, n)
+			}
+			ln := 0.0
+			if f, err := strconv.ParseUint(string(frequency), 10, 32); err == nil && f > 0 {
+				ln = math.Log(float64(f))
+			}
+			l.logs = append(l.logs, ln)
 		}
 		r, size := utf8.DecodeRune(word)
-		i := uint32(len(l.logs))
+		i := uint32(len(l.starts))
 		w, ok := l.first[r]
 		if !ok {
 			w = wordRange{lo: i, depth: size}
@@ -84,9 +100,8 @@ func readWords(file []byte) *wordList {
 		w.hi = i + 1
 		l.first[r] = w
 		l.starts = append(l.starts, uint32(len(l.text)))
-		l.logs = append(l.logs, ln)
 		l.text = append(l.text, word...)
-		file = rest
+		lines = rest
 	}
 	l.starts = append(l.starts, uint32(len(l.text)))
 	l.text = bytes.Clone(l.text)

@@ -2,7 +2,7 @@
 
 // Generate makes the data files of this directory from their sources (README.md):
 //
-//	go run generate.go -jieba dict.txt -thai words_th.txt -opencc opencc/dictionary
+//	go run generate.go -jieba dict.txt -thai words_th.txt -khmer khmerdict.txt -opencc opencc/dictionary -whatlanggo lang.go
 package main
 
 import (
@@ -10,10 +10,14 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"log"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -23,6 +27,8 @@ import (
 func main() {
 	jieba := flag.String("jieba", "", "dict.txt of jieba")
 	thai := flag.String("thai", "", "words_th.txt of PyThaiNLP")
+	khmer := flag.String("khmer", "", "khmerdict.txt of ICU")
+	whatlanggo := flag.String("whatlanggo", "", "lang.go of whatlanggo")
 	opencc := flag.String("opencc", "", "directory of OpenCC's character tables")
 	flag.Parse()
 	log.SetFlags(0)
@@ -42,17 +48,62 @@ func main() {
 	}
 	write("chinese.zst", chinese)
 
-	var words []string
-	for _, line := range lines(*thai) {
-		if w := strings.TrimSpace(line); w != "" {
-			words = append(words, w)
-		}
-	}
-	write("thai.zst", words)
+	write("thai.zst", words(*thai))
+	write("khmer.zst", words(*khmer))
 
 	if err := os.WriteFile("variants.txt", variants(*opencc, single), 0o644); err != nil {
 		log.Fatal(err)
 	}
+	if err := os.WriteFile("profiles.txt", profiles(*whatlanggo), 0o644); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// words returns the words of a file that has one a line.
+func words(name string) []string {
+	var words []string
+	for _, line := range lines(name) {
+		if w := strings.TrimSpace(line); w != "" && w[0] != '#' {
+			words = append(words, w)
+		}
+	}
+	return words
+}
+
+// profiles writes the trigrams of each language that the analysis tells, most frequent first.
+func profiles(name string) []byte {
+	file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+	if err != nil {
+		log.Fatal(err)
+	}
+	codes := map[string]string{"Arb": "ara", "Azj": "aze"}
+	keep := strings.Fields("spa eng por ind fra deu jav vie ita tur pol ron hrv nld uzb hun aze ces zul swe aka sna afr fin tgl tuk dan nob lit slv epo lav est ara urd pes")
+	var out []string
+	for _, list := range []string{"latinLangs", "arabicLangs"} {
+		for _, e := range file.Scope.Lookup(list).Decl.(*ast.ValueSpec).Values[0].(*ast.CompositeLit).Elts {
+			e := e.(*ast.KeyValueExpr)
+			code := e.Key.(*ast.Ident).Name
+			if c, ok := codes[code]; ok {
+				code = c
+			}
+			if code = strings.ToLower(code); !slices.Contains(keep, code) {
+				continue
+			}
+			trigrams := ""
+			for _, t := range e.Value.(*ast.CompositeLit).Elts {
+				t, err := strconv.Unquote(t.(*ast.BasicLit).Value)
+				if err != nil || utf8.RuneCountInString(t) != 3 {
+					log.Fatalf("%s: %q is no trigram", code, t)
+				}
+				trigrams += t
+			}
+			out = append(out, code+"\t"+trigrams+"\n")
+		}
+	}
+	if slices.Sort(out); len(out) != len(keep) {
+		log.Fatalf("%d profiles, want %d", len(out), len(keep))
+	}
+	return []byte(strings.Join(out, ""))
 }
 
 // variants writes pairs of characters, a variant and the simplified form it folds to.
