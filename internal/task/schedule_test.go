@@ -352,6 +352,9 @@ func TestDeleteTasks(t *testing.T) {
 	if err != nil || list.Total != 1 || list.Results[0].UID != 8 {
 		t.Fatalf("%+v %v", list, err)
 	}
+	if batches, err := q.Batches(Filter{Limit: 9}); err != nil || batches.Total != 1 {
+		t.Errorf("batches that lost their last task are left: %+v %v", batches, err)
+	}
 	if len(q.roster.names.texts) != 0 {
 		t.Errorf("names without tasks: %v", q.roster.names.texts)
 	}
