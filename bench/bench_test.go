@@ -153,10 +153,10 @@ func TestSummary(t *testing.T) {
 
 func TestRelocate(t *testing.T) {
 	p := &profile.Profile{Mapping: []*profile.Mapping{{File: "/tmp/x/svc"}}}
-	for _, name := range []string{"/work/svc/segment/a.go", "/home/me/go/pkg/mod/github.com/x/y@v1/z.go", "/usr/local/go/src/runtime/proc.go", "z.go"} {
+	for _, name := range []string{"/src/svc/segment/a.go", "/home/me/go/pkg/mod/github.com/x/y@v1/z.go", "/usr/local/go/src/runtime/proc.go", "z.go"} {
 		p.Function = append(p.Function, &profile.Function{Filename: name})
 	}
-	relocate(p, "/work/svc")
+	relocate(p, "/src/svc")
 	if p.Mapping[0].File != "svc" {
 		t.Errorf("the program is %s", p.Mapping[0].File)
 	}

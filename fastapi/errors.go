@@ -20,7 +20,7 @@ func (s *Server) fail(ctx *fasthttp.RequestCtx, err error) {
 	}
 	ctx.SetStatusCode(status)
 	ctx.SetContentType(contentJSON)
-	ctx.Response.SetBody(appendError(nil, e))
+	ctx.Response.SetBody(e.AppendJSON(nil))
 }
 
 // public turns an error into one for the caller. What is not the caller's
@@ -35,18 +35,6 @@ func (s *Server) public(ctx *fasthttp.RequestCtx, err error) *apierr.Error {
 	s.log.LogAttrs(ctx, slog.LevelError, "request failed",
 		slog.Uint64("request", ctx.ID()), slog.String("method", string(ctx.Method())), slog.String("path", string(ctx.URI().PathOriginal())), slog.Any("error", err))
 	return apierr.New(apierr.Internal, "The server could not answer. Its log says why: look for request %d.", ctx.ID())
-}
-
-func appendError(b []byte, e *apierr.Error) []byte {
-	b = append(b, `{"message":`...)
-	b = appendString(b, e.Message)
-	b = append(b, `,"code":"`...)
-	b = append(b, e.Code...)
-	b = append(b, `","type":"`...)
-	b = append(b, e.Code.Type()...)
-	b = append(b, `","link":"`...)
-	b = append(b, e.Code.Link()...)
-	return append(b, `"}`...)
 }
 
 // appendString appends s as a JSON string.

@@ -187,7 +187,7 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
 	ctx.Response.Reset()
 	ctx.SetStatusCode(status)
 	ctx.SetContentType(contentJSON)
-	ctx.Response.SetBody(appendError(nil, e))
+	ctx.Response.SetBody(e.AppendJSON(nil))
 }
 
 // httpLog passes on what fasthttp says, all of which is about single connections.

@@ -7,6 +7,8 @@ package apierr
 import (
 	"errors"
 	"fmt"
+
+	"github.com/bytedance/sonic/encoder"
 )
 
 // Code names one kind of error, as clients match on it.
@@ -44,6 +46,19 @@ type Error struct {
 }
 
 func (e *Error) Error() string { return e.Message }
+
+// AppendJSON appends the object that clients get: message, code, type and link.
+func (e *Error) AppendJSON(dst []byte) []byte {
+	dst = append(dst, `{"message":`...)
+	dst = append(dst, encoder.Quote(e.Message)...)
+	dst = append(dst, `,"code":"`...)
+	dst = append(dst, e.Code...)
+	dst = append(dst, `","type":"`...)
+	dst = append(dst, e.Code.Type()...)
+	dst = append(dst, `","link":"`...)
+	dst = append(dst, e.Code.Link()...)
+	return append(dst, `"}`...)
+}
 
 // New makes an error with a message formatted as by fmt.Sprintf.
 func New(code Code, format string, args ...any) *Error {

@@ -6,19 +6,26 @@ import (
 	"math"
 	"math/bits"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
 
 // AppendQuoted appends text as a JSON string. Invalid UTF-8 becomes U+FFFD.
-func AppendQuoted(dst, text []byte) []byte {
-	if !utf8.Valid(text) {
-		text = bytes.ToValidUTF8(text, []byte("\uFFFD"))
+func AppendQuoted[T string | []byte](dst []byte, text T) []byte {
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
+			if s := string(text); !utf8.ValidString(s) {
+				text = T(strings.ToValidUTF8(s, "\uFFFD"))
+			}
+			break
+		}
 	}
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
 	from := 0
-	for i, c := range text {
+	for i := range len(text) {
+		c := text[i]
 		if c >= ' ' && c != '"' && c != '\\' {
 			continue
 		}

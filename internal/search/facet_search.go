@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"svc/internal/apierr"
+	"svc/internal/document"
 	"svc/internal/index"
 	"svc/internal/query"
 	"svc/internal/rank"
@@ -94,7 +95,7 @@ func FacetSearch(ctx context.Context, dst []byte, v *index.View, r *FacetRequest
 			dst = append(dst, ',')
 		}
 		dst = append(dst, `{"value":`...)
-		dst = appendString(dst, string(f.shown))
+		dst = document.AppendQuoted(dst, f.shown)
 		dst = append(dst, `,"count":`...)
 		dst = strconv.AppendInt(dst, int64(f.count), 10)
 		dst = append(dst, '}')
@@ -103,7 +104,7 @@ func FacetSearch(ctx context.Context, dst []byte, v *index.View, r *FacetRequest
 	if r.FacetQuery == nil {
 		dst = append(dst, "null"...)
 	} else {
-		dst = appendString(dst, *r.FacetQuery)
+		dst = document.AppendQuoted(dst, *r.FacetQuery)
 	}
 	dst = append(dst, `,"processingTimeMs":`...)
 	dst = strconv.AppendInt(dst, time.Since(start).Milliseconds(), 10)

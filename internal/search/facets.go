@@ -10,6 +10,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/apierr"
+	"svc/internal/document"
 	"svc/internal/index"
 	"svc/internal/settings"
 	"svc/segment"
@@ -240,13 +241,13 @@ func appendDistribution(dst []byte, facets []facet) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = appendString(dst, f.name)
+		dst = document.AppendQuoted(dst, f.name)
 		dst = append(dst, ':', '{')
 		for j, v := range f.values {
 			if j > 0 {
 				dst = append(dst, ',')
 			}
-			dst = appendString(dst, string(v.shown))
+			dst = document.AppendQuoted(dst, v.shown)
 			dst = append(dst, ':')
 			dst = strconv.AppendInt(dst, int64(v.count), 10)
 		}
@@ -262,7 +263,7 @@ func appendDistribution(dst []byte, facets []facet) []byte {
 			dst = append(dst, ',')
 		}
 		first = false
-		dst = appendString(dst, f.name)
+		dst = document.AppendQuoted(dst, f.name)
 		dst = append(dst, `:{"min":`...)
 		dst = appendFloat(dst, f.min)
 		dst = append(dst, `,"max":`...)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"svc/internal/document"
 	"svc/internal/index"
 	"svc/internal/rank"
 	"svc/segment"
@@ -89,7 +90,7 @@ func (r *Response) AppendJSON(dst []byte) ([]byte, error) {
 	}
 	r.stage("formatting")
 	dst = append(dst, `],"query":`...)
-	dst = appendString(dst, r.request.Query)
+	dst = document.AppendQuoted(dst, r.request.Query)
 	dst = append(dst, `,"processingTimeMs":`...)
 	dst = strconv.AppendInt(dst, time.Since(r.start).Milliseconds(), 10)
 	if r.paged {
@@ -115,9 +116,9 @@ func (r *Response) AppendJSON(dst []byte) ([]byte, error) {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			dst = appendString(dst, s.name)
+			dst = document.AppendQuoted(dst, s.name)
 			dst = append(dst, ':')
-			dst = appendString(dst, s.took.String())
+			dst = document.AppendQuoted(dst, s.took.String())
 		}
 		dst = append(dst, '}')
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"svc/internal/document"
 	"svc/internal/filter"
 	"svc/internal/index"
 	"svc/internal/settings"
@@ -361,7 +362,7 @@ func mustApply(t *testing.T, change string) *settings.Settings {
 func TestStringsAreWrittenAsJSON(t *testing.T) {
 	for _, s := range []string{"", "plain", "\"quoted\" \\ \n\r\t\x00\x1f", "é中😀", "\xff\xfe broken \xc3", "<script>"} {
 		var back string
-		if err := json.Unmarshal(appendString(nil, s), &back); err != nil {
+		if err := json.Unmarshal(document.AppendQuoted(nil, s), &back); err != nil {
 			t.Errorf("%q: %v", s, err)
 		}
 		if want := strings.ToValidUTF8(s, "\ufffd"); back != want && !strings.Contains(s, "\xff\xfe") {

@@ -112,13 +112,5 @@ func appendError(b []byte, e *apierr.Error) []byte {
 	if e == nil {
 		return append(b, "null"...)
 	}
-	b = append(b, `{"message":`...)
-	b = appendString(b, e.Message)
-	b = append(b, `,"code":"`...)
-	b = append(b, e.Code...)
-	b = append(b, `","type":"`...)
-	b = append(b, e.Code.Type()...)
-	b = append(b, `","link":"`...)
-	b = append(b, e.Code.Link()...)
-	return append(b, `"}`...)
+	return e.AppendJSON(b)
 }
