@@ -26,6 +26,10 @@ const (
 	actionTasksDelete     action = "tasks.delete"
 	actionStatsGet        action = "stats.get"
 	actionVersion         action = "version"
+	actionKeysGet         action = "keys.get"
+	actionKeysCreate      action = "keys.create"
+	actionKeysUpdate      action = "keys.update"
+	actionKeysDelete      action = "keys.delete"
 	actionFeaturesGet     action = "experimental.get"
 	actionFeaturesUpdate  action = "experimental.update"
 	// actionAll is for routes that only a key with every action opens.

@@ -2,51 +2,118 @@ package fastapi
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"crypto/subtle"
+	"strings"
 
 	"github.com/valyala/fasthttp"
 
 	"svc/internal/apierr"
+	"svc/internal/auth"
+	"svc/internal/filter"
+	"svc/internal/search"
 )
 
 var bearer = []byte("Bearer")
 
-// authorize checks the caller's right to a route. The master key opens
-// everything; without a master key everything is open, but a header that is
-// no bearer token is refused all the same.
+// callerKey is the place of the caller among the values of a request.
+type callerKey struct{}
+
+// caller returns who makes the request; nil when they may do everything.
+func caller(ctx *fasthttp.RequestCtx) *auth.Caller {
+	c, _ := ctx.UserValue(callerKey{}).(*auth.Caller)
+	return c
+}
+
+// authorize checks the caller's right to a route, and to the index in the
+// path. The master key opens everything; without a master key everything but
+// the keys is open, but a header that is no bearer token is refused all the same.
 func (s *Server) authorize(ctx *fasthttp.RequestCtx, a action) error {
 	switch a {
 	case public:
 		return nil
 	case "":
-		return apierr.New("invalid_api_key", "No key opens this route.")
+		return auth.Refuse("No key opens this route.")
 	}
 	header := ctx.Request.Header.Peek(fasthttp.HeaderAuthorization)
 	if len(header) == 0 && !hasHeader(&ctx.Request.Header, fasthttp.HeaderAuthorization) {
-		if s.masterKey == nil {
-			return nil
+		if s.keys.Protected() {
+			return missingAuthorization()
 		}
-		return missingAuthorization()
+		return openTo(a)
 	}
-	scheme, token, _ := bytes.Cut(header, []byte{' '})
+	scheme, credential, _ := bytes.Cut(header, []byte{' '})
 	if !bytes.Equal(scheme, bearer) {
 		return missingAuthorization()
 	}
-	if len(token) > 0 {
-		if s.masterKey == nil {
-			return nil
-		}
-		sum := sha256.Sum256(token) // equal lengths, for a comparison in constant time
-		if subtle.ConstantTimeCompare(sum[:], s.masterKey) == 1 {
-			return nil
-		}
+	if len(credential) == 0 {
+		return auth.Refuse("The `Authorization` header has no key. Send `Authorization: Bearer KEY`.")
 	}
-	return apierr.New("invalid_api_key", "The API key is not valid.")
+	if !s.keys.Protected() {
+		return openTo(a)
+	}
+	index := ""
+	if ctx.UserValue("index_uid") != nil {
+		index = pathValue(ctx, "index_uid")
+	}
+	c, err := s.keys.Authorize(string(credential), string(a), index)
+	if err != nil {
+		return err
+	}
+	if c != nil {
+		ctx.SetUserValue(callerKey{}, c)
+	}
+	return nil
+}
+
+// openTo says what is open where there is no master key.
+func openTo(a action) error {
+	if strings.HasPrefix(string(a), "keys.") {
+		return apierr.New("missing_master_key", "API keys need a master key. Start the server with `--master-key`.")
+	}
+	return nil
 }
 
 func missingAuthorization() error {
 	return apierr.New("missing_authorization_header", "The `Authorization` header is missing or has no bearer token. Send `Authorization: Bearer KEY`.")
+}
+
+// within refuses an index, named by a body, that the caller has no right to.
+func within(ctx *fasthttp.RequestCtx, uid string) error {
+	if c := caller(ctx); !c.Reaches(uid) {
+		return c.Forbidden(uid)
+	}
+	return nil
+}
+
+// mayCreate reports whether a task of the caller creates its index when there is none.
+func mayCreate(ctx *fasthttp.RequestCtx, uid string) bool {
+	return caller(ctx).May(string(actionIndexesCreate), uid)
+}
+
+// narrow joins the filter of a tenant token to a search in the index of the path.
+func (s *Server) narrow(ctx *fasthttp.RequestCtx, r *search.Request) error {
+	rule := caller(ctx).Filter(pathValue(ctx, "index_uid"))
+	if rule == nil {
+		return nil
+	}
+	f, err := filter.FromJSON(rule, "invalid_search_filter")
+	if err != nil {
+		return err
+	}
+	if err := s.checkFilter(f); err != nil {
+		return err
+	}
+	r.Filter = filter.And(r.Filter, f)
+	return nil
+}
+
+// ownOnly refuses `_foreign` in the filter of a task when the caller does not
+// reach all indexes: where it leads is decided by the settings at the time the
+// task runs, and by then nobody knows the caller.
+func ownOnly(ctx *fasthttp.RequestCtx, f *filter.Expr) error {
+	if caller(ctx).Limit() == nil || f.Check(filter.Features{Contains: true, Vectors: true, Shards: true}) == nil {
+		return nil
+	}
+	return auth.Refuse("Changing documents by a filter with `_foreign` needs a key for all indexes.")
 }
 
 // hasHeader reports whether a header is there, be it empty: for some, Peek does not tell the two apart.

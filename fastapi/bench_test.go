@@ -17,7 +17,7 @@ func BenchmarkRoute(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s := New(Options{Features: f, Logger: slog.New(slog.DiscardHandler), PayloadLimit: 1 << 20})
+	s := New(Options{Features: f, Keys: openKeys(b, ""), Logger: slog.New(slog.DiscardHandler), PayloadLimit: 1 << 20})
 	var ctx fasthttp.RequestCtx
 	for _, path := range []string{"/health", "/indexes/not!valid/documents/1"} {
 		b.Run(path, func(b *testing.B) {

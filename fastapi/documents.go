@@ -75,7 +75,7 @@ func (s *Server) addDocuments(ctx *fasthttp.RequestCtx, merge bool) error {
 	return s.enqueue(ctx, task.New{
 		IndexUID: uid,
 		Content: task.AddDocuments{
-			Merge: merge, SkipCreation: d.skipCreation, PrimaryKey: d.primaryKey, Documents: n, MayCreate: true,
+			Merge: merge, SkipCreation: d.skipCreation, PrimaryKey: d.primaryKey, Documents: n, MayCreate: mayCreate(ctx, uid),
 		},
 		Payload:        payload,
 		CustomMetadata: d.metadata,
@@ -229,6 +229,9 @@ func (s *Server) deleteByFilter(ctx *fasthttp.RequestCtx) error {
 	if err := s.checkFilter(b.expr); err != nil {
 		return err
 	}
+	if err := ownOnly(ctx, b.expr); err != nil {
+		return err
+	}
 	return s.enqueueDeletion(ctx, d, task.DeleteByFilter{Filter: json.RawMessage(b.filter)})
 }
 
@@ -279,6 +282,9 @@ func (s *Server) editDocuments(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	if err := s.checkFilter(e.expr); err != nil {
+		return err
+	}
+	if err := ownOnly(ctx, e.expr); err != nil {
 		return err
 	}
 	if _, err := document.Compile(e.function); err != nil {
@@ -387,7 +393,7 @@ func (s *Server) fetch(ctx *fasthttp.RequestCtx, r *search.FetchRequest) error {
 	}
 	defer v.Release()
 	r.Contains = s.features.on("containsFilter")
-	r.Foreign = s.foreign()
+	r.Foreign = s.foreign(ctx)
 	defer r.Foreign.Release()
 	return answerWith(ctx, func(dst []byte) ([]byte, error) { return search.Fetch(context.Background(), dst, v, r) })
 }

@@ -1,6 +1,8 @@
 package fastapi
 
 import (
+	"slices"
+
 	"github.com/valyala/fasthttp"
 
 	"svc/internal/apierr"
@@ -54,11 +56,20 @@ func (s *Server) view(ctx *fasthttp.RequestCtx) (*index.View, error) {
 
 // foreign returns the indexes to which foreign keys may lead a request, nil while the experimental feature is off. The
 // caller releases them when the answer is written.
-func (s *Server) foreign() *search.Foreign {
+func (s *Server) foreign(ctx *fasthttp.RequestCtx) *search.Foreign {
 	if !s.features.on("foreignKeys") {
 		return nil
 	}
-	return &search.Foreign{Views: s.catalog.Views()}
+	return &search.Foreign{Views: s.catalog.Views(), MayRead: caller(ctx).Sees}
+}
+
+// reached returns the uids of the indexes that the caller has a right to, in order.
+func (s *Server) reached(ctx *fasthttp.RequestCtx) []string {
+	uids := s.catalog.UIDs()
+	if allowed := caller(ctx).Limit(); allowed != nil {
+		uids = slices.DeleteFunc(uids, func(uid string) bool { return !allowed(uid) })
+	}
+	return uids
 }
 
 func (s *Server) listIndexes(ctx *fasthttp.RequestCtx) error {
@@ -66,7 +77,7 @@ func (s *Server) listIndexes(ctx *fasthttp.RequestCtx) error {
 	if err := decodeQuery(&p, ctx.QueryArgs(), indexListParams); err != nil {
 		return err
 	}
-	uids := cut(s.catalog.UIDs(), p.offset, p.limit)
+	uids := cut(s.reached(ctx), p.offset, p.limit)
 	shown := page[indexView]{Results: []indexView{}, Offset: p.offset, Limit: p.limit, Total: uids.Total}
 	for _, uid := range uids.Results {
 		ix := s.catalog.Get(uid)
@@ -119,6 +130,9 @@ func (s *Server) createIndex(ctx *fasthttp.RequestCtx) error {
 	if c.uid == "" {
 		return apierr.New("missing_index_uid", "`uid` is missing: say how the index is called.")
 	}
+	if err := within(ctx, c.uid); err != nil {
+		return err
+	}
 	return s.enqueue(ctx, task.New{IndexUID: c.uid, Content: task.CreateIndex{PrimaryKey: c.primaryKey}}, fasthttp.StatusAccepted)
 }
 
@@ -142,6 +156,11 @@ func (s *Server) updateIndex(ctx *fasthttp.RequestCtx) error {
 	uid, err := indexUID(ctx)
 	if err != nil {
 		return err
+	}
+	if c.uid != "" {
+		if err := within(ctx, c.uid); err != nil {
+			return err
+		}
 	}
 	return s.enqueue(ctx, task.New{IndexUID: uid, Content: task.UpdateIndex{PrimaryKey: c.primaryKey, NewUID: c.uid}}, fasthttp.StatusAccepted)
 }

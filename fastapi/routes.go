@@ -74,6 +74,12 @@ func routes() []route {
 		{methodGet, "/batches", actionTasksGet, (*Server).listBatches},
 		{methodGet, "/batches/{batch_id}", actionTasksGet, (*Server).getBatch},
 
+		{methodGet, "/keys", actionKeysGet, (*Server).listKeys},
+		{methodPost, "/keys", actionKeysCreate, (*Server).createKey},
+		{methodGet, "/keys/{key}", actionKeysGet, (*Server).getKey},
+		{methodPatch, "/keys/{key}", actionKeysUpdate, (*Server).updateKey},
+		{methodDelete, "/keys/{key}", actionKeysDelete, (*Server).deleteKey},
+
 		{methodGet, "/experimental-features", actionFeaturesGet, (*Server).getFeatures},
 		{methodPatch, "/experimental-features", actionFeaturesUpdate, (*Server).updateFeatures},
 	}

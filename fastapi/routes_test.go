@@ -8,7 +8,7 @@ import (
 
 // samplePath fills a route's variable segments.
 func samplePath(path string) string {
-	return strings.NewReplacer("{index_uid}", "films", "{document_id}", "id-1", "{task_id}", "7", "{batch_id}", "7", "{profile}", "heap").Replace(path)
+	return strings.NewReplacer("{index_uid}", "films", "{document_id}", "id-1", "{task_id}", "7", "{batch_id}", "7", "{profile}", "heap", "{key}", "some-key").Replace(path)
 }
 
 // TestRoutesSayWhoMayUseThem walks the table: a route without an action would be closed to everyone.
@@ -33,7 +33,7 @@ func TestRoutesSayWhoMayUseThem(t *testing.T) {
 
 // TestEveryRouteIsClosed asks for every route without the key.
 func TestEveryRouteIsClosed(t *testing.T) {
-	c := newClient(t, Options{MasterKey: "a-master-key-of-16+bytes", Pprof: true})
+	c := newClient(t, Options{Keys: openKeys(t, "a-master-key-of-16+bytes"), Pprof: true})
 	for _, r := range append(routes(), pprofRoutes()...) {
 		got := c.send(r.method, samplePath(r.path), nil)
 		if r.action == public {
@@ -131,7 +131,7 @@ func TestPathForms(t *testing.T) {
 
 func TestAuthorizationHeader(t *testing.T) {
 	const key = "a-master-key-of-16+bytes"
-	protected, open := newClient(t, Options{MasterKey: key}), newClient(t, Options{})
+	protected, open := newClient(t, Options{Keys: openKeys(t, key)}), newClient(t, Options{})
 	const none = "\x00"
 	for _, tt := range []struct {
 		header          string
@@ -165,7 +165,7 @@ func TestAuthorizationHeader(t *testing.T) {
 }
 
 func TestCORS(t *testing.T) {
-	c := newClient(t, Options{MasterKey: "a-master-key-of-16+bytes"})
+	c := newClient(t, Options{Keys: openKeys(t, "a-master-key-of-16+bytes")})
 	r := c.send("OPTIONS", "/indexes/a/search", nil,
 		"Origin", "http://shop.test", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization,content-type")
 	if r.status != 200 || r.header.Get("Access-Control-Allow-Origin") != "*" || !strings.Contains(r.header.Get("Access-Control-Allow-Methods"), "PATCH") ||

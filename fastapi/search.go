@@ -347,8 +347,11 @@ func (s *Server) runSearch(ctx *fasthttp.RequestCtx, in *searchInput, run func(c
 	if err := s.checkSearch(in); err != nil {
 		return err
 	}
+	if err := s.narrow(ctx, &in.Search); err != nil {
+		return err
+	}
 	in.Search.Contains = s.features.on("containsFilter")
-	in.Search.Foreign = s.foreign()
+	in.Search.Foreign = s.foreign(ctx)
 	defer in.Search.Foreign.Release()
 	if err := s.slots.acquire(); err != nil {
 		return err

@@ -9,7 +9,6 @@ package fastapi
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"log/slog"
 	"net"
@@ -21,6 +20,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"svc/internal/apierr"
+	"svc/internal/auth"
 	"svc/internal/index"
 	"svc/internal/task"
 )
@@ -32,7 +32,7 @@ type Options struct {
 	Features     *Features
 	Logger       *slog.Logger
 	PayloadLimit int64 // bytes, after decompression
-	MasterKey    string
+	Keys         *auth.Keys
 	Production   bool // no dashboard on /
 	Pprof        bool // serve /debug/pprof
 	Version      Version
@@ -51,7 +51,7 @@ type Server struct {
 	features     *Features
 	log          *slog.Logger
 	payloadLimit int64
-	masterKey    []byte // SHA-256 of the master key, or nil
+	keys         *auth.Keys
 	production   bool
 	version      Version
 	replication  bool
@@ -80,12 +80,8 @@ const (
 // New makes a server.
 func New(o Options) *Server {
 	s := &Server{
-		catalog: o.Catalog, queue: o.Queue, features: o.Features, log: o.Logger,
+		catalog: o.Catalog, queue: o.Queue, keys: o.Keys, features: o.Features, log: o.Logger,
 		payloadLimit: o.PayloadLimit, production: o.Production, version: o.Version, replication: o.Replication,
-	}
-	if o.MasterKey != "" {
-		sum := sha256.Sum256([]byte(o.MasterKey))
-		s.masterKey = sum[:]
 	}
 	if o.Searches <= 0 {
 		o.Searches = 4 * runtime.GOMAXPROCS(0)

@@ -9,14 +9,31 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/valyala/fasthttp/fasthttputil"
 
+	"svc/internal/auth"
 	"svc/internal/vfs"
 )
+
+// openKeys makes a store of keys.
+func openKeys(t testing.TB, masterKey string) *auth.Keys {
+	t.Helper()
+	keys, err := auth.Open(auth.Options{File: filepath.Join(t.TempDir(), "auth.db"), MasterKey: masterKey})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := keys.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return keys
+}
 
 // client talks to a server under test over memory.
 type client struct {
@@ -34,6 +51,9 @@ func newClient(t testing.TB, o Options) *client {
 			t.Fatal(err)
 		}
 		o.Features = f
+	}
+	if o.Keys == nil {
+		o.Keys = openKeys(t, "")
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -157,7 +177,7 @@ func TestShutdown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(Options{Features: features, Logger: slog.New(slog.DiscardHandler), PayloadLimit: 1 << 20})
+	s := New(Options{Features: features, Keys: openKeys(t, ""), Logger: slog.New(slog.DiscardHandler), PayloadLimit: 1 << 20})
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
 	dial := func(send string) net.Conn {

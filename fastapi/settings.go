@@ -21,7 +21,7 @@ func (s *Server) enqueueSettings(ctx *fasthttp.RequestCtx, u *settings.Update, r
 	if err != nil {
 		return err
 	}
-	return s.enqueue(ctx, task.New{IndexUID: uid, Content: task.UpdateSettings{Update: u, Reset: reset, MayCreate: !reset}}, fasthttp.StatusAccepted)
+	return s.enqueue(ctx, task.New{IndexUID: uid, Content: task.UpdateSettings{Update: u, Reset: reset, MayCreate: !reset && mayCreate(ctx, uid)}}, fasthttp.StatusAccepted)
 }
 
 func (s *Server) getSettings(ctx *fasthttp.RequestCtx) error {

@@ -54,7 +54,7 @@ func (s *Server) stats(ctx *fasthttp.RequestCtx) error {
 		Indexes          map[string]indexStatistics `json:"indexes"`
 	}{total + queue, used + queue, nil, map[string]indexStatistics{}}
 	var last time.Time
-	for _, uid := range s.catalog.UIDs() {
+	for _, uid := range s.reached(ctx) {
 		ix := s.catalog.Get(uid)
 		if ix == nil { // deleted since
 			continue

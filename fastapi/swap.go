@@ -57,5 +57,10 @@ func (s *Server) swapIndexes(ctx *fasthttp.RequestCtx) error {
 		}
 		swaps = append(swaps, p.Swap)
 	}
+	for uid := range seen {
+		if err := within(ctx, uid); err != nil {
+			return err
+		}
+	}
 	return s.enqueue(ctx, task.New{Content: task.SwapIndexes{Swaps: swaps}}, fasthttp.StatusAccepted)
 }

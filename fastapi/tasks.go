@@ -105,7 +105,7 @@ func dateFilter(name string, code apierr.Code, field func(*taskQuery) *time.Time
 }
 
 func (s *Server) listTasks(ctx *fasthttp.RequestCtx) error {
-	q := taskQuery{Filter: task.Filter{Limit: defaultLimit}}
+	q := taskQuery{Filter: task.Filter{Limit: defaultLimit, Allowed: caller(ctx).Limit()}}
 	if err := decodeQuery(&q, ctx.QueryArgs(), taskListParams); err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (s *Server) getTask(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	t, err := s.queue.Task(uid, nil)
+	t, err := s.queue.Task(uid, caller(ctx).Limit())
 	if err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (s *Server) taskDocuments(ctx *fasthttp.RequestCtx) error {
 	if err := s.features.need("getTaskDocumentsRoute", "reading the documents of a task"); err != nil {
 		return err
 	}
-	if _, err := s.queue.Task(uid, nil); err != nil {
+	if _, err := s.queue.Task(uid, caller(ctx).Limit()); err != nil {
 		return err
 	}
 	docs, err := s.queue.Documents(uid)
@@ -172,7 +172,7 @@ func (s *Server) deleteTasks(ctx *fasthttp.RequestCtx) error {
 
 // enqueueChosen enqueues a task on the tasks that the query string chooses now.
 func (s *Server) enqueueChosen(ctx *fasthttp.RequestCtx, content func(query string, uids []uint32) task.Content) error {
-	var q taskQuery
+	q := taskQuery{Filter: task.Filter{Allowed: caller(ctx).Limit()}}
 	if err := decodeQuery(&q, ctx.QueryArgs(), taskFilters); err != nil {
 		return err
 	}

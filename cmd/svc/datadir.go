@@ -16,12 +16,14 @@ import (
 //
 //	VERSION        "svc 1": the product, and the version of all formats below
 //	LOCK           locked by the process that has the directory open
+//	auth.db        the API keys
 //	features.json  the experimental features
 //	indexes/       the catalog
 //	tasks/         the queue and the payloads of its tasks
 const (
 	versionFile  = "VERSION"
 	lockFile     = "LOCK"
+	keysFile     = "auth.db"
 	featuresFile = "features.json"
 	indexesDir   = "indexes"
 	tasksDir     = "tasks"

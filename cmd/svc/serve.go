@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"svc/fastapi"
+	"svc/internal/auth"
 	"svc/internal/index"
 	"svc/internal/task"
 	"svc/internal/vfs"
@@ -75,13 +76,18 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 		return err
 	}
 	defer closing(&err, "the task queue", queue)
+	keys, err := auth.Open(auth.Options{File: filepath.Join(o.DBPath, keysFile), MasterKey: o.MasterKey, Now: time.Now})
+	if err != nil {
+		return err
+	}
+	defer closing(&err, "the API keys", keys)
 	features, err := fastapi.OpenFeatures(vfs.OS, filepath.Join(o.DBPath, featuresFile), o.launchedFeatures()...)
 	if err != nil {
 		return err
 	}
 	server := fastapi.New(fastapi.Options{
-		Catalog: catalog, Queue: queue, Features: features, Logger: log,
-		PayloadLimit: int64(o.HTTPPayloadSizeLimit), MasterKey: o.MasterKey, Production: o.Env == "production", Pprof: o.Pprof,
+		Catalog: catalog, Queue: queue, Keys: keys, Features: features, Logger: log,
+		PayloadLimit: int64(o.HTTPPayloadSizeLimit), Production: o.Env == "production", Pprof: o.Pprof,
 		Version: buildVersion(), Replication: o.Replication,
 		Searches: o.SearchesPerCore * runtime.GOMAXPROCS(0), SearchQueue: o.SearchQueueSize,
 		DropSearchAfter: time.Duration(o.DropSearchAfter) * time.Second,

@@ -1,0 +1,179 @@
+package fastapi
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+
+	"svc/internal/apierr"
+	"svc/internal/auth"
+)
+
+// keyView is an API key as the API shows it.
+type keyView struct {
+	Name        *string  `json:"name"`
+	Description *string  `json:"description"`
+	Key         string   `json:"key"`
+	UID         string   `json:"uid"`
+	Actions     []string `json:"actions"`
+	Indexes     []string `json:"indexes"`
+	ExpiresAt   *string  `json:"expiresAt"`
+	CreatedAt   string   `json:"createdAt"`
+	UpdatedAt   string   `json:"updatedAt"`
+}
+
+func (s *Server) viewKey(k *auth.Key) keyView {
+	shown := keyView{
+		Name: k.Name, Description: k.Description, Key: s.keys.Value(k), UID: k.UID.String(), Actions: k.Actions, Indexes: k.Indexes,
+		CreatedAt: rfc3339(k.CreatedAt), UpdatedAt: rfc3339(k.UpdatedAt),
+	}
+	if !k.ExpiresAt.IsZero() {
+		moment := k.ExpiresAt.Format(time.RFC3339Nano) // with the offset it was given
+		shown.ExpiresAt = &moment
+	}
+	return shown
+}
+
+var keyListParams = pagingParams("invalid_api_key_offset", "invalid_api_key_limit")
+
+func (s *Server) listKeys(ctx *fasthttp.RequestCtx) error {
+	p := paging{limit: defaultLimit}
+	if err := decodeQuery(&p, ctx.QueryArgs(), keyListParams); err != nil {
+		return err
+	}
+	keys := cut(s.keys.List(), p.offset, p.limit)
+	shown := page[keyView]{Results: []keyView{}, Offset: p.offset, Limit: p.limit, Total: keys.Total}
+	for _, k := range keys.Results {
+		shown.Results = append(shown.Results, s.viewKey(k))
+	}
+	return answer(ctx, shown)
+}
+
+func (s *Server) getKey(ctx *fasthttp.RequestCtx) error {
+	k, err := s.keys.Find(pathValue(ctx, "key"))
+	if err != nil {
+		return err
+	}
+	return answer(ctx, s.viewKey(k))
+}
+
+// newKey is the body of a creation.
+type newKey struct {
+	auth.Key
+	expiry bool // given, be it null
+}
+
+var createKeyParams = []param[newKey]{
+	{name: "name", code: "invalid_api_key_name", kind: textual, null: true, set: func(k *newKey, a *arg) error {
+		text := a.text
+		k.Name = &text
+		return nil
+	}},
+	{name: "description", code: "invalid_api_key_description", kind: textual, null: true, set: func(k *newKey, a *arg) error {
+		text := a.text
+		k.Description = &text
+		return nil
+	}},
+	{name: "uid", code: "invalid_api_key_uid", kind: textual, set: func(k *newKey, a *arg) (err error) {
+		if k.UID, err = uuid.Parse(a.text); err != nil {
+			return a.expected("a UUID such as `6062abda-a5aa-4414-ac91-ecd7944c0f8d`")
+		}
+		return nil
+	}},
+	{name: "actions", code: "invalid_api_key_actions", kind: list, set: func(k *newKey, a *arg) error {
+		k.Actions = a.list
+		return each(a.list, auth.CheckAction)
+	}},
+	{name: "indexes", code: "invalid_api_key_indexes", kind: list, set: func(k *newKey, a *arg) error {
+		k.Indexes = a.list
+		return each(a.list, auth.CheckPattern)
+	}},
+	{name: "expiresAt", code: "invalid_api_key_expires_at", kind: raw, set: func(k *newKey, a *arg) (err error) {
+		k.expiry = true
+		if a.json.null() {
+			return nil
+		}
+		if !a.readJSON(textual) {
+			return a.expected("a date, or null for a key that does not end")
+		}
+		k.ExpiresAt, err = auth.ParseExpiry(a.text, time.Now())
+		return err
+	}},
+}
+
+// each returns the first error of check.
+func each(texts []string, check func(string) error) error {
+	for _, text := range texts {
+		if err := check(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Server) createKey(ctx *fasthttp.RequestCtx) error {
+	k := newKey{Key: auth.Key{UID: uuid.New()}}
+	if err := readObject(s, ctx, &k, createKeyParams); err != nil {
+		return err
+	}
+	switch {
+	case k.Actions == nil:
+		return apierr.New("missing_api_key_actions", "`actions` is missing: say what the key may do.")
+	case k.Indexes == nil:
+		return apierr.New("missing_api_key_indexes", "`indexes` is missing: say which indexes the key opens, `[\"*\"]` for all of them.")
+	case !k.expiry:
+		return apierr.New("missing_api_key_expires_at", "`expiresAt` is missing: say when the key ends, null for never.")
+	}
+	created, err := s.keys.Create(k.Key)
+	if err != nil {
+		return err
+	}
+	ctx.SetStatusCode(fasthttp.StatusCreated)
+	return answer(ctx, s.viewKey(created))
+}
+
+var updateKeyParams = []param[auth.Change]{
+	{name: "name", code: "invalid_api_key_name", kind: raw, set: func(c *auth.Change, a *arg) error { return setText(&c.Name, a) }},
+	{name: "description", code: "invalid_api_key_description", kind: raw, set: func(c *auth.Change, a *arg) error { return setText(&c.Description, a) }},
+	{name: "uid", code: "immutable_api_key_uid", kind: raw, set: immutable[auth.Change]},
+	{name: "actions", code: "immutable_api_key_actions", kind: raw, set: immutable[auth.Change]},
+	{name: "indexes", code: "immutable_api_key_indexes", kind: raw, set: immutable[auth.Change]},
+	{name: "expiresAt", code: "immutable_api_key_expires_at", kind: raw, set: immutable[auth.Change]},
+	{name: "createdAt", code: "immutable_api_key_created_at", kind: raw, set: immutable[auth.Change]},
+	{name: "updatedAt", code: "immutable_api_key_updated_at", kind: raw, set: immutable[auth.Change]},
+}
+
+// setText takes a text, or null, which clears it.
+func setText(t *auth.Text, a *arg) error {
+	*t = auth.Text{Given: true}
+	if a.json.null() {
+		return nil
+	}
+	if !a.readJSON(textual) {
+		return a.expected("a string or null")
+	}
+	text := a.text
+	t.Text = &text
+	return nil
+}
+
+func (s *Server) updateKey(ctx *fasthttp.RequestCtx) error {
+	var c auth.Change
+	if err := readObject(s, ctx, &c, updateKeyParams); err != nil {
+		return err
+	}
+	k, err := s.keys.Update(pathValue(ctx, "key"), c)
+	if err != nil {
+		return err
+	}
+	return answer(ctx, s.viewKey(k))
+}
+
+func (s *Server) deleteKey(ctx *fasthttp.RequestCtx) error {
+	if err := s.keys.Delete(pathValue(ctx, "key")); err != nil {
+		return err
+	}
+	ctx.SetStatusCode(fasthttp.StatusNoContent)
+	return nil
+}

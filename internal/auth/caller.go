@@ -1,0 +1,112 @@
+package auth
+
+import (
+	"encoding/json"
+	"slices"
+
+	"svc/internal/apierr"
+)
+
+// Caller is who makes a request, by a key or a tenant token. A nil Caller may
+// do everything: it came with the master key, or there is none.
+type Caller struct {
+	key   *entry
+	token *token // nil: the key itself
+}
+
+// Protected reports whether there is a master key.
+func (k *Keys) Protected() bool { return k.master != "" }
+
+// Authorize says who calls with a credential (what follows "Bearer "), and checks that they may do
+// an action. index is the one in the path, "" when the route has none; then the right to the action
+// on any index is enough, and the handler asks for the indexes that it touches. Every refusal is invalid_api_key.
+func (k *Keys) Authorize(credential, action, index string) (*Caller, error) {
+	if k.isMaster(credential) {
+		return nil, nil
+	}
+	c := &Caller{}
+	if looksLikeToken(credential) {
+		if err := k.fromToken(c, credential, action); err != nil {
+			return nil, err
+		}
+	} else if c.key = k.byValue(credential); c.key == nil {
+		return nil, Refuse("The API key is not known here.")
+	}
+	switch {
+	case c.key.expired(k.now()):
+		return nil, Refuse("The API key has expired.")
+	case index != "" && !c.Reaches(index):
+		return nil, c.Forbidden(index)
+	case len(c.key.Indexes) == 0 || !c.may(action):
+		return nil, Refuse("The API key has no right to this: it needs the action `%s`.", action)
+	}
+	return c, nil
+}
+
+func (k *Keys) fromToken(c *Caller, credential, action string) error {
+	if k.master == "" {
+		return Refuse("There is no master key, so there are no tenant tokens.")
+	}
+	t, err := parseToken(credential, k.master, k.now())
+	if err != nil {
+		return Refuse("The tenant token is not valid: it must be signed with HS256, HS384 or HS512 by the value of the key that `apiKeyUid` names, have `searchRules`, and not have expired.")
+	}
+	if action != "search" && action != "chatCompletions" {
+		return Refuse("Tenant tokens open searches and chats only.")
+	}
+	c.token = t
+	if c.key = k.table.Load().byUID[t.key]; c.key == nil {
+		return Refuse("The API key that made the tenant token is no more.")
+	}
+	return nil
+}
+
+// Refuse makes the error of a caller who may not do what they ask.
+func Refuse(format string, args ...any) error { return apierr.New("invalid_api_key", format, args...) }
+
+// Forbidden is the error of a caller who does not reach an index.
+func (c *Caller) Forbidden(index string) error {
+	if c.token != nil {
+		return Refuse("The tenant token, or its API key, has no right to the index `%s`.", index)
+	}
+	return Refuse("The API key has no right to the index `%s`.", index)
+}
+
+func (c *Caller) may(action string) bool {
+	need := needed[action]
+	return need != 0 && c.key.may&need != 0
+}
+
+// May reports whether the caller has the right to an action on an index.
+func (c *Caller) May(action, index string) bool {
+	return c == nil || c.Reaches(index) && c.may(action)
+}
+
+// Reaches reports whether the caller has any right to an index.
+func (c *Caller) Reaches(index string) bool {
+	return c == nil || anyMatches(c.key.Indexes, index) && (c.token == nil || c.token.ruleFor(index) != nil)
+}
+
+// Limit returns the test that the indexes a caller reaches pass; nil for callers who reach all of them, and
+// what belongs to no index.
+func (c *Caller) Limit() func(index string) bool {
+	if c == nil || c.token == nil && slices.Contains(c.key.Indexes, "*") {
+		return nil
+	}
+	return c.Reaches
+}
+
+// Filter returns the filter, as JSON, that a tenant token lays over searches in an index; nil when there is none.
+func (c *Caller) Filter(index string) json.RawMessage {
+	if c == nil || c.token == nil {
+		return nil
+	}
+	if r := c.token.ruleFor(index); r != nil {
+		return r.filter
+	}
+	return nil
+}
+
+// Sees reports whether the caller may see every document of an index that another one's foreign keys lead to: who
+// reaches it through a filter may not.
+func (c *Caller) Sees(index string) bool { return c.Reaches(index) && c.Filter(index) == nil }

@@ -1,0 +1,38 @@
+package auth
+
+import (
+	"strings"
+
+	"svc/internal/apierr"
+)
+
+// CheckPattern refuses what is no pattern of index uids: a uid, or the beginning of one and a `*` (invalid_api_key_indexes).
+func CheckPattern(pattern string) error {
+	prefix, wild := strings.CutSuffix(pattern, "*")
+	ok := len(prefix) <= 400 && (wild || prefix != "")
+	for i := 0; ok && i < len(prefix); i++ {
+		c := prefix[i]
+		ok = 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_'
+	}
+	if ok {
+		return nil
+	}
+	return apierr.New("invalid_api_key_indexes", "`%s` is no pattern of indexes. Write the uid of an index, or the beginning of uids with a `*` at the end.", pattern)
+}
+
+// matches reports whether a pattern covers the uid of an index. A malformed one covers nothing that can be an index.
+func matches(pattern, uid string) bool {
+	if prefix, wild := strings.CutSuffix(pattern, "*"); wild {
+		return strings.HasPrefix(uid, prefix)
+	}
+	return pattern == uid
+}
+
+func anyMatches(patterns []string, uid string) bool {
+	for _, p := range patterns {
+		if matches(p, uid) {
+			return true
+		}
+	}
+	return false
+}

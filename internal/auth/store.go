@@ -1,0 +1,338 @@
+// Package auth owns the API keys: their file, their values, what each may do
+// and on which indexes; and the tenant tokens that callers make of them.
+//
+// A key's value is the hex text of HMAC-SHA256(master key, uid). It is
+// derived, never stored, so that the file holds no secret and clients keep
+// their keys when their instance moves. Reads go to a table in memory, which
+// a change replaces once it is durable.
+package auth
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"go.etcd.io/bbolt"
+
+	"svc/internal/apierr"
+	"svc/internal/vfs"
+)
+
+// The file has two buckets.
+var (
+	metaBucket = []byte("meta") // "format" → formatVersion
+	keyBucket  = []byte("keys") // uid, 16 bytes → storedKey
+	formatKey  = []byte("format")
+)
+
+const formatVersion = 1
+
+// Options of a store.
+type Options struct {
+	File      string
+	MasterKey string           // "": none, and everything but the keys themselves is open
+	Now       func() time.Time // nil: time.Now
+
+	noSync bool // of tests: the file need not outlive a power failure
+}
+
+// Keys is the store of API keys. Its methods may be called at once.
+type Keys struct {
+	db     *bbolt.DB
+	master string
+	// masterSum is the SHA-256 of the master key: sums have one length, so that they compare in constant time.
+	masterSum [sha256.Size]byte
+	salt      [sha256.Size]byte
+	now       func() time.Time
+
+	mu    sync.Mutex // held by who changes keys
+	table atomic.Pointer[table]
+}
+
+// entry is a key with what requests ask about it.
+type entry struct {
+	*Key
+	value value
+	may   set
+}
+
+// table holds all keys. It does not change.
+type table struct {
+	byUID map[uuid.UUID]*entry
+	// bySum finds the entry of a value by the value's salted sum: what the time of a lookup tells
+	// is about the sum of what was sent, and nobody outside knows the salt.
+	bySum map[[sha256.Size]byte]*entry
+}
+
+// Open opens the file of keys, or makes it. A store without keys gets the default ones.
+func Open(o Options) (*Keys, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	db, err := openFile(o.File, o.noSync)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the API keys: %w", err)
+	}
+	k := &Keys{db: db, master: o.MasterKey, masterSum: sha256.Sum256([]byte(o.MasterKey)), now: o.Now}
+	rand.Read(k.salt[:])
+	if err := k.load(); err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot read the API keys: %w", err), db.Close())
+	}
+	return k, nil
+}
+
+// Close closes the file.
+func (k *Keys) Close() error { return k.db.Close() }
+
+func openFile(name string, noSync bool) (*bbolt.DB, error) {
+	db, err := bbolt.Open(name, 0o600, &bbolt.Options{Timeout: time.Second, NoSync: noSync, NoGrowSync: noSync})
+	if errors.Is(err, bbolt.ErrTimeout) {
+		return nil, fmt.Errorf("%s: another process uses it", name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		if meta := tx.Bucket(metaBucket); meta != nil {
+			if v := meta.Get(formatKey); len(v) != 1 || v[0] != formatVersion {
+				return fmt.Errorf("format version %v, this program reads %d", v, formatVersion)
+			}
+			return nil
+		}
+		if _, err := tx.CreateBucket(keyBucket); err != nil {
+			return err
+		}
+		meta, err := tx.CreateBucket(metaBucket)
+		if err != nil {
+			return err
+		}
+		return meta.Put(formatKey, []byte{formatVersion})
+	})
+	if err == nil && !noSync {
+		err = vfs.OS.SyncDir(filepath.Dir(name))
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), db.Close())
+	}
+	return db, nil
+}
+
+// load fills the table from the file.
+func (k *Keys) load() error {
+	var keys []*Key
+	err := k.db.View(func(tx *bbolt.Tx) error {
+		return tx.Bucket(keyBucket).ForEach(func(uid, v []byte) error {
+			key, err := decodeKey(uid, v)
+			if err != nil {
+				return &apierr.Corruption{File: k.db.Path(), Section: "keys", Offset: -1, Reason: fmt.Sprintf("key %x: %v", uid, err)}
+			}
+			keys = append(keys, key)
+			return nil
+		})
+	})
+	if err != nil {
+		return err
+	}
+	if len(keys) == 0 {
+		keys = defaults(k.now())
+		if err := k.write(keys...); err != nil {
+			return err
+		}
+	}
+	t := &table{map[uuid.UUID]*entry{}, map[[sha256.Size]byte]*entry{}}
+	for _, key := range keys {
+		k.enter(t, key)
+	}
+	k.table.Store(t)
+	return nil
+}
+
+// defaults are the keys of a new store. A nanosecond between them keeps them in order.
+func defaults(now time.Time) []*Key {
+	var keys []*Key
+	for i, d := range []struct {
+		name, description string
+		actions           []string
+	}{
+		{"Default Chat API Key", "Opens chats and searches: for front ends that talk.", []string{"chatCompletions", "search"}},
+		{"Default Read-Only Admin API Key", "Reads everything there is: keep it on your servers, off public pages.", []string{"*.get", "keys.get"}},
+		{"Default Admin API Key", "Does everything there is to do: keep it on your servers, off public pages.", []string{"*"}},
+		{"Default Search API Key", "Opens searches and nothing else: for front ends.", []string{"search"}},
+	} {
+		at := now.UTC().Add(time.Duration(i))
+		keys = append(keys, &Key{
+			UID: uuid.New(), Name: &d.name, Description: &d.description, Actions: d.actions, Indexes: []string{"*"}, CreatedAt: at, UpdatedAt: at,
+		})
+	}
+	return keys
+}
+
+// write stores keys durably.
+func (k *Keys) write(keys ...*Key) error {
+	return k.db.Update(func(tx *bbolt.Tx) error {
+		for _, key := range keys {
+			b, err := key.encode()
+			if err != nil {
+				return err
+			}
+			if err := tx.Bucket(keyBucket).Put(key.UID[:], b); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (k *Keys) enter(t *table, key *Key) {
+	e := &entry{Key: key, value: derive(k.master, key.UID)}
+	for _, a := range key.Actions {
+		e.may |= granted[a]
+	}
+	t.byUID[key.UID] = e
+	t.bySum[k.sum(&e.value)] = e
+}
+
+func (k *Keys) sum(v *value) [sha256.Size]byte {
+	return sha256.Sum256(append(append(make([]byte, 0, 2*sha256.Size), k.salt[:]...), v[:]...))
+}
+
+// publish makes a change of one key visible: before is nil for a new key, now for a deleted one.
+func (k *Keys) publish(before, now *Key) {
+	old := k.table.Load()
+	t := &table{maps.Clone(old.byUID), maps.Clone(old.bySum)}
+	if before != nil {
+		delete(t.bySum, k.sum(&t.byUID[before.UID].value))
+		delete(t.byUID, before.UID)
+	}
+	if now != nil {
+		k.enter(t, now)
+	}
+	k.table.Store(t)
+}
+
+// byValue returns the key of a value as callers send it, or nil.
+func (k *Keys) byValue(text string) *entry {
+	if k.master == "" {
+		return nil
+	}
+	v, ok := parseValue(text)
+	if !ok {
+		return nil
+	}
+	e := k.table.Load().bySum[k.sum(&v)]
+	if e == nil || subtle.ConstantTimeCompare(e.value[:], v[:]) != 1 {
+		return nil
+	}
+	return e
+}
+
+// isMaster reports whether text is the master key.
+func (k *Keys) isMaster(text string) bool {
+	sum := sha256.Sum256([]byte(text))
+	return k.master != "" && subtle.ConstantTimeCompare(sum[:], k.masterSum[:]) == 1
+}
+
+// Value returns the secret that stands for a key; "" without a master key.
+func (k *Keys) Value(key *Key) string {
+	if k.master == "" {
+		return ""
+	}
+	v := derive(k.master, key.UID)
+	return v.text()
+}
+
+// List returns all keys, the newest first.
+func (k *Keys) List() []*Key {
+	t := k.table.Load()
+	keys := make([]*Key, 0, len(t.byUID))
+	for _, e := range t.byUID {
+		keys = append(keys, e.Key)
+	}
+	slices.SortFunc(keys, newestFirst)
+	return keys
+}
+
+// Find returns the key with a uid or a value, in either case (api_key_not_found).
+func (k *Keys) Find(uidOrValue string) (*Key, error) {
+	if uid, err := uuid.Parse(uidOrValue); err == nil {
+		if e := k.table.Load().byUID[uid]; e != nil {
+			return e.Key, nil
+		}
+	} else if e := k.byValue(uidOrValue); e != nil {
+		return e.Key, nil
+	}
+	return nil, apierr.New("api_key_not_found", "There is no such API key. `GET /keys` lists them.")
+}
+
+// Create stores a new key, as of now (api_key_already_exists).
+func (k *Keys) Create(key Key) (*Key, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.table.Load().byUID[key.UID] != nil {
+		return nil, apierr.New("api_key_already_exists", "There already is an API key with the uid `%s`. Leave `uid` out to get a new one.", key.UID)
+	}
+	key.CreatedAt = k.now().UTC()
+	key.UpdatedAt = key.CreatedAt
+	if err := k.write(&key); err != nil {
+		return nil, fmt.Errorf("cannot store the API key %s: %w", key.UID, err)
+	}
+	k.publish(nil, &key)
+	return &key, nil
+}
+
+// Change is what of a key can change.
+type Change struct{ Name, Description Text }
+
+// Text is a text that may be given, and then may be cleared.
+type Text struct {
+	Given bool
+	Text  *string
+}
+
+// Update changes a key, at the least the time of its update.
+func (k *Keys) Update(uidOrValue string, c Change) (*Key, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	before, err := k.Find(uidOrValue)
+	if err != nil {
+		return nil, err
+	}
+	key := *before
+	if c.Name.Given {
+		key.Name = c.Name.Text
+	}
+	if c.Description.Given {
+		key.Description = c.Description.Text
+	}
+	key.UpdatedAt = k.now().UTC()
+	if err := k.write(&key); err != nil {
+		return nil, fmt.Errorf("cannot store the API key %s: %w", key.UID, err)
+	}
+	k.publish(before, &key)
+	return &key, nil
+}
+
+// Delete deletes a key. It opens nothing from then on.
+func (k *Keys) Delete(uidOrValue string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	key, err := k.Find(uidOrValue)
+	if err != nil {
+		return err
+	}
+	err = k.db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(keyBucket).Delete(key.UID[:]) })
+	if err != nil {
+		return fmt.Errorf("cannot delete the API key %s: %w", key.UID, err)
+	}
+	k.publish(key, nil)
+	return nil
+}
