@@ -1,13 +1,11 @@
 package task
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 
-	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/bytedance/sonic"
 
 	"svc/internal/settings"
@@ -302,11 +300,11 @@ func (c ExportTo) details(string, *outcome) json.RawMessage {
 	b = appendString(b, c.URL)
 	if c.APIKey != "" {
 		b = append(b, `,"apiKey":`...)
-		b = appendString(b, Redact(c.APIKey))
+		b = appendString(b, redact(c.APIKey))
 	}
 	if c.PayloadSize > 0 {
 		b = append(b, `,"payloadSize":`...)
-		b = appendString(b, FormatSize(c.PayloadSize))
+		b = appendString(b, formatSize(c.PayloadSize))
 	}
 	b = append(b, `,"indexes":{`...)
 	for i, pattern := range slices.Sorted(maps.Keys(c.Indexes)) {
@@ -338,7 +336,7 @@ func (CompactIndex) details(_ string, o *outcome) json.RawMessage {
 	return encode(struct {
 		Before string `json:"preCompactionSize"`
 		After  string `json:"postCompactionSize"`
-	}{FormatSize(o.before), FormatSize(o.after)})
+	}{formatSize(o.before), formatSize(o.after)})
 }
 
 func (c ChangeTopology) details(string, *outcome) json.RawMessage {
@@ -376,119 +374,4 @@ func encode(v any) json.RawMessage {
 		panic(fmt.Sprintf("task: %T cannot be JSON: %v", v, err))
 	}
 	return b
-}
-
-// The forms of contents in the queue file, where they are not the exported struct.
-type (
-	storedSettings struct {
-		Update    json.RawMessage `json:"update"`
-		Reset     bool            `json:"reset,omitempty"`
-		MayCreate bool            `json:"mayCreate,omitempty"`
-	}
-	storedTasks struct {
-		Query string `json:"query"`
-		Tasks []byte `json:"tasks"` // a roaring bitmap
-	}
-	storedDeletion struct {
-		IDs    *DeleteDocuments `json:"ids,omitempty"`
-		Filter *DeleteByFilter  `json:"filter,omitempty"`
-	}
-)
-
-// encodeContent gives the stored form of a content; decodeContent reads it.
-func encodeContent(c Content) ([]byte, error) {
-	switch c := c.(type) {
-	case UpdateSettings:
-		return encode(storedSettings{c.Update.Full(), c.Reset, c.MayCreate}), nil
-	case CancelTasks:
-		return encodeTasks(c.Query, c.Tasks)
-	case DeleteTasks:
-		return encodeTasks(c.Query, c.Tasks)
-	case DeleteDocuments:
-		return encode(storedDeletion{IDs: &c}), nil
-	case DeleteByFilter:
-		return encode(storedDeletion{Filter: &c}), nil
-	}
-	return encode(c), nil
-}
-
-func encodeTasks(query string, uids []uint32) ([]byte, error) {
-	b, err := roaring.BitmapOf(uids...).ToBytes()
-	if err != nil {
-		return nil, fmt.Errorf("cannot encode a set of tasks: %w", err)
-	}
-	return encode(storedTasks{query, b}), nil
-}
-
-func decodeContent(k Kind, b []byte) (Content, error) {
-	switch k {
-	case DocumentAdditionOrUpdate:
-		return decodeInto[AddDocuments](b)
-	case DocumentEdition:
-		return decodeInto[EditDocuments](b)
-	case DocumentDeletion:
-		var s storedDeletion
-		if err := sonic.Unmarshal(b, &s); err != nil {
-			return nil, err
-		}
-		switch {
-		case s.IDs != nil:
-			return *s.IDs, nil
-		case s.Filter != nil:
-			return *s.Filter, nil
-		}
-		return ClearDocuments{}, nil
-	case SettingsUpdate:
-		var s storedSettings
-		if err := sonic.Unmarshal(b, &s); err != nil {
-			return nil, err
-		}
-		u, err := settings.UnmarshalUpdate(s.Update)
-		if err != nil {
-			return nil, err
-		}
-		return UpdateSettings{u, s.Reset, s.MayCreate}, nil
-	case IndexCreation:
-		return decodeInto[CreateIndex](b)
-	case IndexDeletion:
-		return DeleteIndex{}, nil
-	case IndexUpdate:
-		return decodeInto[UpdateIndex](b)
-	case IndexSwap:
-		return decodeInto[SwapIndexes](b)
-	case TaskCancelation, TaskDeletion:
-		var s storedTasks
-		if err := sonic.Unmarshal(b, &s); err != nil {
-			return nil, err
-		}
-		set := roaring.New()
-		if err := set.UnmarshalBinary(s.Tasks); err != nil {
-			return nil, err
-		}
-		if k == TaskCancelation {
-			return CancelTasks{s.Query, set.ToArray()}, nil
-		}
-		return DeleteTasks{s.Query, set.ToArray()}, nil
-	case DumpCreation:
-		return decodeInto[CreateDump](b)
-	case SnapshotCreation:
-		return CreateSnapshot{}, nil
-	case Export:
-		return decodeInto[ExportTo](b)
-	case UpgradeDatabase:
-		return decodeInto[Upgrade](b)
-	case IndexCompaction:
-		return CompactIndex{}, nil
-	case NetworkTopologyChange:
-		return decodeInto[ChangeTopology](b)
-	}
-	return nil, fmt.Errorf("unknown kind of task %d", k)
-}
-
-func decodeInto[C Content](b []byte) (Content, error) {
-	var c C
-	if err := sonic.Unmarshal(bytes.Clone(b), &c); err != nil {
-		return nil, err
-	}
-	return c, nil
 }

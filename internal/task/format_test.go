@@ -70,7 +70,7 @@ func TestSizes(t *testing.T) {
 		1 << 30: "1 GiB", 1<<63 - 1: "8 EiB",
 	}
 	for n, want := range tests {
-		if got := FormatSize(n); got != want {
+		if got := formatSize(n); got != want {
 			t.Errorf("%d: %s, want %s", n, got, want)
 		}
 	}
@@ -82,21 +82,21 @@ func TestRedact(t *testing.T) {
 		strings.Repeat("x", 30): "xxxxxXXXXXX...", "éééééé": "éXXXX...", "aéaaaaaaaa": "aXXXX...",
 	}
 	for secret, want := range tests {
-		if got := Redact(secret); got != want {
+		if got := redact(secret); got != want {
 			t.Errorf("%q: %s, want %s", secret, got, want)
 		}
 	}
 }
 
 func TestStatusesAndKindsInAnyCase(t *testing.T) {
-	for _, s := range Statuses() {
-		if got, err := ParseStatus(strings.ToUpper(s.String())); err != nil || got != s {
-			t.Errorf("%v: %v %v", s, got, err)
+	for s, name := range statusNames {
+		if got, err := ParseStatus(strings.ToUpper(name)); err != nil || got != Status(s) {
+			t.Errorf("%v: %v %v", name, got, err)
 		}
 	}
-	for _, k := range Kinds() {
-		if got, err := ParseKind(strings.ToLower(k.String())); err != nil || got != k {
-			t.Errorf("%v: %v %v", k, got, err)
+	for k, name := range kindNames {
+		if got, err := ParseKind(strings.ToLower(name)); err != nil || got != Kind(k) {
+			t.Errorf("%v: %v %v", name, got, err)
 		}
 	}
 	if _, err := ParseStatus("done"); apierr.From(err).Code != "invalid_task_statuses" {

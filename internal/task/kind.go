@@ -74,17 +74,6 @@ func (k Kind) Global() bool {
 	return false
 }
 
-// Statuses and Kinds return all of them.
-func Statuses() []Status { return []Status{Enqueued, Processing, Succeeded, Failed, Canceled} }
-
-func Kinds() []Kind {
-	kinds := make([]Kind, len(kindNames))
-	for i := range kinds {
-		kinds[i] = Kind(i)
-	}
-	return kinds
-}
-
 // ParseKind reads a type of a filter, in any case; invalid_task_types.
 func ParseKind(text string) (Kind, error) {
 	for i, name := range kindNames {

@@ -52,9 +52,6 @@ func (p *Payload) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Size is the number of bytes written so far.
-func (p *Payload) Size() int64 { return p.size }
-
 // Discard removes the file. It may follow a failed Enqueue, and does nothing after a successful one.
 func (p *Payload) Discard() {
 	if p.name == "" {

@@ -1,7 +1,7 @@
 package task
 
-// Redact hides a secret, keeping so much of its beginning that its owner can tell which one it is.
-func Redact(secret string) string {
+// redact hides a secret, keeping so much of its beginning that its owner can tell which one it is.
+func redact(secret string) string {
 	switch n := len(secret); {
 	case n < 10:
 		return "XXX..."

@@ -1,0 +1,285 @@
+package task
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"go.etcd.io/bbolt"
+)
+
+// bounds are the limits of one date of a filter, in nanoseconds, exclusive; ok is false when there are none.
+func bounds(after, before time.Time) (lo, hi int64, ok bool) {
+	lo, hi = -1<<63, 1<<63-1
+	if !after.IsZero() {
+		lo = after.UnixNano()
+	}
+	if !before.IsZero() {
+		hi = before.UnixNano()
+	}
+	return lo, hi, !after.IsZero() || !before.IsZero()
+}
+
+// selectTasks returns the matching tasks; the caller owns the set. tx is read for f.BatchUIDs.
+func (r *roster) selectTasks(f *Filter, tx *bbolt.Tx) (*roaring.Bitmap, error) {
+	set := r.tasks.Clone()
+	if f.UIDs != nil {
+		set.And(roaring.BitmapOf(f.UIDs...))
+	}
+	if f.Statuses != nil {
+		var parts []*roaring.Bitmap
+		for _, s := range f.Statuses {
+			switch {
+			case s == Enqueued:
+				parts = append(parts, r.enqueued())
+			case s == Processing && r.running != nil:
+				parts = append(parts, r.running.set)
+			case s != Processing && r.running != nil:
+				parts = append(parts, roaring.AndNot(r.byStatus[s], r.running.set))
+			default:
+				parts = append(parts, r.byStatus[s])
+			}
+		}
+		set.And(roaring.FastOr(parts...))
+	}
+	if f.Kinds != nil {
+		var parts []*roaring.Bitmap
+		for _, k := range f.Kinds {
+			parts = append(parts, r.byKind[k])
+		}
+		set.And(roaring.FastOr(parts...))
+	}
+	if f.IndexUIDs != nil {
+		var parts []*roaring.Bitmap
+		for _, uid := range f.IndexUIDs {
+			parts = append(parts, r.named(uid))
+		}
+		set.And(roaring.FastOr(parts...))
+		r.withoutGlobal(set)
+	}
+	if f.CanceledBy != nil {
+		var parts []*roaring.Bitmap
+		for _, by := range f.CanceledBy {
+			if s := r.canceledBy[by]; s != nil {
+				parts = append(parts, s)
+			}
+		}
+		set.And(roaring.FastOr(parts...))
+	}
+	if f.BatchUIDs != nil {
+		of, err := r.tasksOf(f.BatchUIDs, tx)
+		if err != nil {
+			return nil, err
+		}
+		set.And(of)
+	}
+	if lo, hi, ok := bounds(f.AfterEnqueuedAt, f.BeforeEnqueuedAt); ok {
+		r.times.keepBetween(set, enqueuedAt, lo, hi)
+	}
+	if lo, hi, ok := bounds(f.AfterStartedAt, f.BeforeStartedAt); ok {
+		run := r.takeRunning(set)
+		r.times.keepBetween(set, startedAt, lo, hi)
+		if run != nil {
+			if at := toNanos(r.running.startedAt); lo < at && at < hi {
+				set.Or(run)
+			}
+		}
+	}
+	if lo, hi, ok := bounds(f.AfterFinishedAt, f.BeforeFinishedAt); ok {
+		r.takeRunning(set)
+		r.times.keepBetween(set, finishedAt, lo, hi)
+	}
+	if f.Allowed != nil {
+		r.withoutGlobal(set)
+		for uid, id := range r.names.ids {
+			if s := r.byName[id]; s != nil && !f.Allowed(uid) {
+				set.AndNot(s)
+			}
+		}
+	}
+	return set, nil
+}
+
+// takeRunning removes the running batch's tasks from set and returns them.
+func (r *roster) takeRunning(set *roaring.Bitmap) *roaring.Bitmap {
+	if r.running == nil {
+		return nil
+	}
+	run := roaring.And(set, r.running.set)
+	set.AndNot(r.running.set)
+	return run
+}
+
+func (r *roster) withoutGlobal(set *roaring.Bitmap) {
+	for k, s := range r.byKind {
+		if Kind(k).Global() {
+			set.AndNot(s)
+		}
+	}
+}
+
+// tasksOf returns the tasks of batches that are still stored.
+func (r *roster) tasksOf(batches []uint32, tx *bbolt.Tx) (*roaring.Bitmap, error) {
+	of := roaring.New()
+	for _, uid := range batches {
+		if r.running != nil && uid == r.running.uid {
+			of.Or(r.running.set)
+			continue
+		}
+		v := tx.Bucket(batchBucket).Get(key(uid))
+		if v == nil {
+			continue
+		}
+		_, tasks, err := decodeBatch(uid, v)
+		if err != nil {
+			return nil, damagedBatch(tx.DB().Path(), uid, err)
+		}
+		of.Or(tasks)
+	}
+	return of, nil
+}
+
+// batchesOf returns the batches that hold, or held before they were canceled, any of the tasks.
+func (r *roster) batchesOf(tasks *roaring.Bitmap, tx *bbolt.Tx) (*roaring.Bitmap, error) {
+	of := roaring.New()
+	bucket := tx.Bucket(taskBucket)
+	var rec record
+	for it := tasks.Iterator(); it.HasNext(); {
+		uid := it.Next()
+		if r.running != nil && r.running.set.Contains(uid) {
+			of.Add(r.running.uid)
+			continue
+		}
+		v := bucket.Get(key(uid))
+		if v == nil {
+			continue
+		}
+		if _, err := rec.decodeHead(v); err != nil {
+			return nil, fmt.Errorf("cannot read task %d: %w", uid, err)
+		}
+		if rec.batch != noUID {
+			of.Add(rec.batch)
+		}
+	}
+	return of, nil
+}
+
+// selectBatches returns the matching batches; the caller owns the set. Each
+// list of f selects for itself: a batch with a failed task and a task of index
+// x matches statuses=failed&indexUids=x even when these are two tasks.
+func (r *roster) selectBatches(f *Filter, tx *bbolt.Tx) (*roaring.Bitmap, error) {
+	set := r.visibleBatches(f.Allowed, f.IndexUIDs)
+	run := r.running
+	if run != nil && !set.Contains(run.uid) {
+		run = nil
+	}
+	if f.BatchUIDs != nil {
+		set.And(roaring.BitmapOf(f.BatchUIDs...))
+	}
+	if f.Statuses != nil {
+		match := roaring.New()
+		for _, s := range f.Statuses {
+			match.Or(r.batchesByStatus[s])
+			if s == Processing && run != nil {
+				match.Add(run.uid)
+			}
+		}
+		set.And(match)
+	}
+	if f.Kinds != nil {
+		match := roaring.New()
+		for _, k := range f.Kinds {
+			match.Or(r.batchesByKind[k])
+			if run != nil && run.kinds&(1<<k) != 0 {
+				match.Add(run.uid)
+			}
+		}
+		set.And(match)
+	}
+	if f.UIDs != nil {
+		of, err := r.batchesOf(roaring.And(r.tasks, roaring.BitmapOf(f.UIDs...)), tx)
+		if err != nil {
+			return nil, err
+		}
+		set.And(of)
+	}
+	if f.CanceledBy != nil {
+		by := roaring.New()
+		for _, uid := range f.CanceledBy {
+			if r.canceledBy[uid] != nil {
+				by.Add(uid)
+			}
+		}
+		of, err := r.batchesOf(by, tx)
+		if err != nil {
+			return nil, err
+		}
+		set.And(of)
+	}
+	// between keeps the batches that fit the bounds in all columns, and the running one when its value fits them.
+	between := func(after, before time.Time, columns []int, running func() (oldest, newest int64)) {
+		lo, hi, ok := bounds(after, before)
+		if !ok {
+			return
+		}
+		keep := run != nil && set.Contains(run.uid)
+		if keep {
+			oldest, newest := running()
+			keep = oldest != 0 && (oldest > lo && oldest < hi || newest > lo && newest < hi)
+			set.Remove(run.uid) // it has no row in the columns
+		}
+		matches := roaring.New()
+		for _, c := range columns {
+			m := set.Clone()
+			r.batchTimes.keepBetween(m, c, lo, hi)
+			matches.Or(m)
+		}
+		set = matches
+		if keep {
+			set.Add(run.uid)
+		}
+	}
+	between(f.AfterEnqueuedAt, f.BeforeEnqueuedAt, []int{oldestEnqueued, newestEnqueued}, func() (int64, int64) { return run.oldest, run.newest })
+	between(f.AfterStartedAt, f.BeforeStartedAt, []int{startedAt}, func() (int64, int64) { n := toNanos(run.startedAt); return n, n })
+	between(f.AfterFinishedAt, f.BeforeFinishedAt, []int{finishedAt}, func() (int64, int64) { return 0, 0 })
+	return set, nil
+}
+
+// visibleBatches returns the batches, with the running one, that have a task
+// of one of the indexes that a caller may see and asked for; the caller owns the set.
+func (r *roster) visibleBatches(allowed func(string) bool, indexUIDs []string) *roaring.Bitmap {
+	if allowed == nil && indexUIDs == nil {
+		set := r.batches.Clone()
+		if r.running != nil {
+			set.Add(r.running.uid)
+		}
+		return set
+	}
+	set := roaring.New()
+	take := func(uid string) {
+		if allowed != nil && !allowed(uid) {
+			return
+		}
+		if s := r.batchesByIndex[uid]; s != nil {
+			set.Or(s)
+		}
+		if r.running != nil && r.running.indexes[uid] {
+			set.Add(r.running.uid)
+		}
+	}
+	if indexUIDs != nil {
+		for _, uid := range indexUIDs {
+			take(uid)
+		}
+		return set
+	}
+	for uid := range r.batchesByIndex {
+		take(uid)
+	}
+	if r.running != nil {
+		for uid := range r.running.indexes {
+			take(uid)
+		}
+	}
+	return set
+}
