@@ -184,6 +184,11 @@ func (c *Column) AddNumberRows(dst *roaring.Bitmap, lo, hi int) {
 // RowNumbers appends the ascending distinct ordinals of a row's numbers.
 func (c *Column) RowNumbers(dst []uint32, row Row) []uint32 { return c.rowNumbers.append(dst, row) }
 
+// CountNumbers adds one to counts[ord] for each number of each row; CountStrings likewise.
+// counts has a place for every ordinal.
+func (c *Column) CountNumbers(counts, rows []uint32) { c.rowNumbers.count(counts, rows) }
+func (c *Column) CountStrings(counts, rows []uint32) { c.rowStrings.count(counts, rows) }
+
 // Strings returns how many distinct strings there are.
 func (c *Column) Strings() int { return c.strings.n }
 

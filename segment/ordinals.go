@@ -215,3 +215,45 @@ func (f *forward) append(dst []uint32, row Row) []uint32 {
 	}
 	return dst
 }
+
+// count adds one to the count of each ordinal of each row.
+func (f *forward) count(counts, rows []uint32) {
+	if f.kind != forwardSingle {
+		var buf [16]uint32
+		for _, row := range rows {
+			for _, ord := range f.append(buf[:0], Row(row)) {
+				if int(ord) < len(counts) {
+					counts[ord]++
+				}
+			}
+		}
+		return
+	}
+	// An ordinal past the counts is the mark of a row without a value.
+	switch f.width {
+	case 1:
+		for _, row := range rows {
+			if int(row) < len(f.ords) {
+				if ord := int(f.ords[row]); ord < len(counts) {
+					counts[ord]++
+				}
+			}
+		}
+	case 2:
+		for _, row := range rows {
+			if at := 2 * int(row); at+2 <= len(f.ords) {
+				if ord := int(binary.LittleEndian.Uint16(f.ords[at:])); ord < len(counts) {
+					counts[ord]++
+				}
+			}
+		}
+	default:
+		for _, row := range rows {
+			if int(row)*f.width < len(f.ords) {
+				if ord := readUint(f.ords, f.width, int(row)); int(ord) < len(counts) {
+					counts[ord]++
+				}
+			}
+		}
+	}
+}

@@ -514,6 +514,26 @@ func checkColumn(t *testing.T, r *Reader, f FieldID, docs []*doc, rng *rand.Rand
 			fatal("strings of row", got, want)
 		}
 	}
+	var rows []uint32
+	for row := range uint32(r.Rows() + 3) { // some past the end, as a caller's mistake
+		if row%3 != 0 {
+			rows = append(rows, row)
+		}
+	}
+	numberCounts, stringCounts := make([]uint32, c.Numbers()), make([]uint32, c.Strings())
+	c.CountNumbers(numberCounts, rows)
+	c.CountStrings(stringCounts, rows)
+	for _, row := range rows {
+		for _, ord := range c.RowNumbers(nil, Row(row)) {
+			numberCounts[ord]--
+		}
+		for _, ord := range c.RowStrings(nil, Row(row)) {
+			stringCounts[ord]--
+		}
+	}
+	if got := slices.Concat(numberCounts, stringCounts); slices.ContainsFunc(got, func(n uint32) bool { return n != 0 }) {
+		fatal("counts less those of each row", got, "zeros")
+	}
 }
 
 func checkGeo(t *testing.T, r *Reader, docs []*doc, rng *rand.Rand) {

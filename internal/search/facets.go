@@ -143,13 +143,11 @@ func (f *facet) addNumber(x float64) {
 // columnCounts counts how many rows have each ordinal of a column.
 type columnCounts struct {
 	numbers, strings []uint32
-	scratch          []uint32
 	rows             []uint32
 }
 
 // count fills the counts for the rows. Where the rows are the whole segment
-// the column knows them; where a column has few values, intersecting their row
-// sets costs less than walking the rows.
+// the column knows them.
 func (k *columnCounts) count(c *segment.Column, rows *roaring.Bitmap, segmentRows int) {
 	k.numbers = resized(k.numbers, c.Numbers())
 	k.strings = resized(k.strings, c.Strings())
@@ -172,16 +170,8 @@ func (k *columnCounts) count(c *segment.Column, rows *roaring.Bitmap, segmentRow
 		if got == 0 {
 			return
 		}
-		for _, row := range k.rows[:got] {
-			k.scratch = c.RowNumbers(k.scratch[:0], segment.Row(row))
-			for _, ord := range k.scratch {
-				k.numbers[ord]++
-			}
-			k.scratch = c.RowStrings(k.scratch[:0], segment.Row(row))
-			for _, ord := range k.scratch {
-				k.strings[ord]++
-			}
-		}
+		c.CountNumbers(k.numbers, k.rows[:got])
+		c.CountStrings(k.strings, k.rows[:got])
 	}
 }
 

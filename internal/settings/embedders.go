@@ -373,7 +373,7 @@ func (e *Embedder) show(r role, secrets bool) *Embedder {
 		c.DocumentTemplate, c.DocumentTemplateMaxBytes = "", nil
 	}
 	if !secrets && c.APIKey != "" {
-		c.APIKey = redact(c.APIKey)
+		c.APIKey = Redact(c.APIKey)
 	}
 	if c.SearchEmbedder != nil {
 		c.SearchEmbedder = c.SearchEmbedder.show(forSearch, secrets)
@@ -408,7 +408,7 @@ func echoEmbedder(v value) any {
 		switch m.key {
 		case "apiKey":
 			if key, err := m.text(); err == nil {
-				o[i].value = redact(key)
+				o[i].value = Redact(key)
 			}
 		case "searchEmbedder", "indexingEmbedder":
 			o[i].value = echoEmbedder(m.value)
@@ -417,8 +417,8 @@ func echoEmbedder(v value) any {
 	return o
 }
 
-// redact hides a secret but for its first bytes, fewer the shorter it is.
-func redact(secret string) string {
+// Redact hides a secret but for its first bytes, fewer the shorter it is.
+func Redact(secret string) string {
 	keep, marks := 5, "XXXXXX..."
 	switch n := len(secret); {
 	case n < 10:

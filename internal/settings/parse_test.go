@@ -408,7 +408,7 @@ func TestRedact(t *testing.T) {
 		"": "XXX...", "short": "XXX...", "123456789": "XXX...", "1234567890": "12XXXX...", "1é345678901": "1XXXX...",
 		"12345678901234567890": "123XXXXX...", "123456789012345678901234567890": "12345XXXXXX...",
 	} {
-		if got := redact(secret); got != want {
+		if got := Redact(secret); got != want {
 			t.Errorf("%q: got %q, want %q", secret, got, want)
 		}
 	}

@@ -300,7 +300,7 @@ func (c ExportTo) details(string, *outcome) json.RawMessage {
 	b = appendString(b, c.URL)
 	if c.APIKey != "" {
 		b = append(b, `,"apiKey":`...)
-		b = appendString(b, redact(c.APIKey))
+		b = appendString(b, settings.Redact(c.APIKey))
 	}
 	if c.PayloadSize > 0 {
 		b = append(b, `,"payloadSize":`...)
