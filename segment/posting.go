@@ -260,6 +260,9 @@ func (f FieldPosting) Rows() *roaring.Bitmap { return f.rows.bitmap() }
 // AddRows adds the rows to dst.
 func (f FieldPosting) AddRows(dst *roaring.Bitmap) { f.rows.addTo(dst) }
 
+// AppendRows appends the rows in ascending order.
+func (f FieldPosting) AppendRows(dst []uint32) []uint32 { return f.rows.appendTo(dst) }
+
 // Positions returns a reader of the word's positions in the field.
 func (f FieldPosting) Positions() PositionReader {
 	return PositionReader{

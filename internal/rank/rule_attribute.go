@@ -6,7 +6,6 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/query"
-	"svc/segment"
 )
 
 // attributeCosts charges each node the smallest weight of a searched field where it stands, for each term it covers.
@@ -20,27 +19,9 @@ func (s *search) attributeCosts(b *batch, nodes []int, costs []uint32) {
 		for i := range best {
 			best[i] = worst
 		}
-		mask, word := b.mask(n)
-		switch {
-		case worst == 0: // all fields are alike
-		case word:
-			for _, p := range wordPostings(v, b.segment) {
-				s.lowerWeights(best, b, p, nil)
-			}
-		default:
-			for level := range query.Levels {
-				if mask>>level&1 == 0 {
-					continue
-				}
-				for _, p := range v.Levels[level].Postings[b.segment] {
-					s.lowerWeights(best, b, p, nil)
-				}
-				for _, p := range v.Levels[level].Phrases {
-					if ps := &p.Segments[b.segment]; !ps.Rows.IsEmpty() {
-						s.lowerWeights(best, b, ps.Words[0], ps)
-					}
-				}
-			}
+		if worst > 0 { // else all fields are alike
+			s.lowerWeights(best, b, n, asWords)
+			s.lowerWeights(best, b, n, asStart)
 		}
 		for i, w := range best {
 			costs[i] += w * uint32(v.Len)
@@ -49,19 +30,11 @@ func (s *search) attributeCosts(b *batch, nodes []int, costs []uint32) {
 	s.list.numbers.used = min(mark, s.list.numbers.used)
 }
 
-// lowerWeights notes the fields of a word, in the rows of a phrase if there is one.
-func (s *search) lowerWeights(best []uint32, b *batch, p segment.Posting, phrase *query.PhraseSegment) {
-	for k := range p.Fields() {
-		f := p.Field(k)
-		w := s.weights[f.ID()]
-		if w < 0 {
-			continue
-		}
-		in := f.Rows()
-		for i, row := range b.rows {
-			if uint32(w) < best[i] && in.Contains(row) && (phrase == nil || phrase.Rows.Contains(row)) {
-				best[i] = uint32(w)
-			}
+func (s *search) lowerWeights(best []uint32, b *batch, node int, as role) {
+	s.scratch[0] = s.gather(s.scratch[0][:0], b, node, as)
+	for _, o := range s.scratch[0] {
+		if w := s.weights[fieldOf(o)]; w >= 0 {
+			best[indexOf(o)] = min(best[indexOf(o)], uint32(w))
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package rank
 
 import (
+	"slices"
+
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/query"
@@ -74,60 +76,46 @@ func (s *search) placeWords(b *batch, words []placed, slots int, costs []uint32)
 	mark := ls.numbers.used
 	found := ls.numbers.take(len(b.rows)) // words found in their place
 	clear(found)
+	for len(s.wordScratch) < len(words) {
+		s.wordScratch = append(s.wordScratch, nil)
+	}
+	all := s.wordScratch[:len(words)]
 	for n, w := range words {
 		want := bucketed(w.position)
-		for k := range w.posting.Fields() {
-			if f := w.posting.Field(k); s.searchable[f.ID()] >= 0 {
-				s.findPlaced(b, f, want, uint32(n), found)
+		all[n] = s.gatherPosting(all[n][:0], b, w.posting)
+		for _, o := range all[n] {
+			if i := indexOf(o); found[i] == uint32(n) && bucketed(positionOf(o)) == want {
+				found[i]++
 			}
 		}
 	}
 	reader := s.ix.Segments[b.segment]
-	first := words[0].posting
-	for k := range first.Fields() {
-		f := first.Field(k)
-		if s.weights[f.ID()] < 0 {
+	last := uint64(1) << 63 // row and field looked at last
+	for _, o := range all[0] {
+		if o>>16 == last {
 			continue
 		}
-		in := f.Rows()
-		for _, w := range words[1:] {
-			g, ok := w.posting.Find(f.ID())
-			if !ok {
-				in = nil
-				break
-			}
-			if in = and(in, g.Rows()); in == nil {
-				break
-			}
+		last = o >> 16
+		i, f := indexOf(o), fieldOf(o)
+		if int(found[i]) < len(words) || s.weights[f] < 0 || costs[i] == exactMatch || !stand(all[1:], last) {
+			continue
 		}
-		for i, row := range b.rows {
-			if in == nil || int(found[i]) < len(words) || costs[i] == exactMatch || !in.Contains(row) {
-				continue
-			}
-			costs[i] = matchesStart
-			if slots <= maxExactWords && reader.WordCount(f.ID(), segment.Row(row)) == slots {
-				costs[i] = exactMatch
-			}
+		costs[i] = matchesStart
+		if slots <= maxExactWords && reader.WordCount(f, segment.Row(b.rows[i])) == slots {
+			costs[i] = exactMatch
 		}
 	}
 	ls.numbers.used = min(mark, ls.numbers.used)
 }
 
-// findPlaced counts up the rows that had all n words before and have this one in its place.
-func (s *search) findPlaced(b *batch, f segment.FieldPosting, want int, n uint32, found []uint32) {
-	positions := f.Positions()
-	for i, row := range b.rows {
-		if found[i] != n {
-			continue
-		}
-		s.positions = positions.Append(s.positions[:0], segment.Row(row))
-		for _, at := range s.positions {
-			if bucketed(int(at)) == want {
-				found[i]++
-				break
-			}
+// stand reports whether all words have an occurrence in a field of a row.
+func stand(words [][]uint64, place uint64) bool {
+	for _, w := range words {
+		if i, _ := slices.BinarySearch(w, place<<16); i == len(w) || w[i]>>16 != place {
+			return false
 		}
 	}
+	return true
 }
 
 // hasExactForm reports whether a node, a phrase or a word of the index, may still match as it is written.

@@ -85,6 +85,6 @@ func (s *search) lowerPositions(best []uint32, b *batch, node int, as role) {
 		if best[i] == 0 {
 			continue
 		}
-		best[i] = min(best[i], placeCost(int(uint16(o)), int(v.Start), v.Len))
+		best[i] = min(best[i], placeCost(positionOf(o), int(v.Start), v.Len))
 	}
 }

@@ -66,8 +66,8 @@ func nearest(a, b []uint64, both bool, costs []uint32) {
 		for i < len(a) && a[i] < y {
 			i++
 		}
-		// a[i-1] < y ≤ a[i], and the same row of the same field means the same upper 48 bits.
-		if i > 0 && a[i-1]>>16 == y>>16 {
+		// a[i-1] < y ≤ a[i]
+		if i > 0 && sameFieldAndRow(a[i-1], y) {
 			if d := uint32(y - a[i-1] - 1); d < costs[indexOf(y)] {
 				costs[indexOf(y)] = d
 			}
@@ -79,7 +79,7 @@ func nearest(a, b []uint64, both bool, costs []uint32) {
 		if j < len(a) && a[j] == y {
 			j++
 		}
-		if j < len(a) && a[j]>>16 == y>>16 {
+		if j < len(a) && sameFieldAndRow(a[j], y) {
 			if d := uint32(a[j] - y); d < costs[indexOf(y)] {
 				costs[indexOf(y)] = d
 			}
@@ -94,7 +94,7 @@ func sameField(a, b []uint64, costs []uint32) {
 		for i < len(a) && a[i]>>16 < y>>16 {
 			i++
 		}
-		for j := i; j < len(a) && a[j]>>16 == y>>16; j++ {
+		for j := i; j < len(a) && sameFieldAndRow(a[j], y); j++ {
 			if a[j] != y {
 				costs[indexOf(y)] = 0
 				break

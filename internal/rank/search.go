@@ -39,8 +39,13 @@ type search struct {
 	isLate bool
 	list   lists
 
-	positions []uint16    // of one word in one row
-	scratch   [4][]uint64 // occurrences
+	tables       [][]table   // by node and level
+	positions    []uint16    // of one word in one row
+	rowNumbers   []uint32    // of one word
+	scratch      [4][]uint64 // occurrences
+	wordScratch  [][]uint64
+	readers      []segment.PositionReader
+	readerFields []segment.FieldID
 }
 
 // Search ranks. Errors are *apierr.Error (invalid_search_sort, invalid_search_attributes_to_search_on) or the context's.
