@@ -380,7 +380,11 @@ func (s *search) positionClasses(b *bucket, v, level int) *classes {
 	of := s.matching(v, level)
 	return s.cachedClasses(s.key('p', v, level, n.Start), b.n, of.count, func() *classes {
 		nodes := []int{v}
-		return s.classify(of, levelBatch(nodes, []int{level}), -1, func(b *batch, costs []uint32) { s.positionCosts(b, nodes, costs) })
+		return s.classify(of, levelBatch(nodes, []int{level}), -1, func(b *batch, costs []uint32) {
+			var j judgement
+			j[judgedPosition] = costs
+			s.judgePath(b, nodes, &j)
+		})
 	})
 }
 

@@ -39,17 +39,23 @@ func (s *search) evaluate(l *list, i int, costs []uint32) outcome {
 		o.relabels = s.eachPath(l, costs, s.typoCosts)
 	case ruleProximity:
 		o.ranks = uint64(1 + s.largestIn(l, extraTerms, farPair))
-		o.relabels = s.eachPath(l, costs, s.proximityCosts)
+		o.relabels = s.judge(l, i, judgedProximity, costs)
 	case ruleAttributeRank:
 		o.ranks = uint64(1 + l.terms*s.ix.Fields.MaxWeight())
-		o.relabels = s.eachPath(l, costs, s.attributeCosts)
+		o.relabels = s.judge(l, i, judgedAttribute, costs)
 	case ruleWordPosition:
 		o.ranks = uint64(1 + farthestPosition*l.terms)
-		o.relabels = s.eachPath(l, costs, s.positionCosts)
+		o.relabels = s.judge(l, i, judgedPosition, costs)
 	case ruleExactAttribute:
 		o.ranks = 3
 		o.narrows = false
-		s.eachBatch(l, costs, s.exactAttributeCosts)
+		if s.isMisplaced(l) {
+			for i := range costs {
+				costs[i] = noExactMatch
+			}
+		} else {
+			s.eachBatch(l, costs, s.exactAttributeCosts)
+		}
 	case ruleExactWords:
 		o.ranks = uint64(1 + l.terms)
 		s.eachPath(l, costs, s.exactWordsCosts)

@@ -11,8 +11,9 @@ import (
 // A list is a bucket as rows. Once a rule needs positions, buckets are small
 // enough, or positions dear enough, that bitmaps no longer pay.
 type list struct {
-	entries []entry // by segment and row
-	uniform bool    // all entries have the same paths and levels
+	entries []entry           // by segment and row
+	uniform bool              // all entries have the same paths and levels
+	judged  [judgedRules]bool // rules whose costs the entries have already
 	terms   int
 
 	narrowed, fixed bool // as in bucket
@@ -24,7 +25,16 @@ type entry struct {
 	segment uint16
 	paths   uint16 // index in lists.sets: the interpretations alive for it
 	levels  levels
+	costs   [judgedRules]uint32
 }
+
+// Rules that are judged together, because they look at the same occurrences.
+const (
+	judgedProximity = iota
+	judgedAttribute
+	judgedPosition
+	judgedRules
+)
 
 // levels says by two bits a node at which level a document matches it; wordOnly when
 // a rule found the word itself and nothing else counts any more.
@@ -171,6 +181,9 @@ func (ls *lists) intern(set []uint16) uint16 {
 	ls.ids[string(key)] = id
 	return id
 }
+
+// onePath reports whether all entries have one and the same path alive.
+func (ls *lists) onePath() bool { return len(ls.sets) == 1 && len(ls.sets[0]) == 1 }
 
 // rankList ranks a list by the rules from i on.
 func (s *search) rankList(l list, i int) {

@@ -8,37 +8,6 @@ import (
 	"svc/internal/query"
 )
 
-// attributeCosts charges each node the smallest weight of a searched field where it stands, for each term it covers.
-func (s *search) attributeCosts(b *batch, nodes []int, costs []uint32) {
-	clear(costs)
-	mark := s.list.numbers.used
-	best := s.list.numbers.take(len(b.rows))
-	for _, n := range nodes {
-		v := &s.graph.Nodes[n]
-		worst := uint32(s.ix.Fields.MaxWeight())
-		for i := range best {
-			best[i] = worst
-		}
-		if worst > 0 { // else all fields are alike
-			s.lowerWeights(best, b, n, asWords)
-			s.lowerWeights(best, b, n, asStart)
-		}
-		for i, w := range best {
-			costs[i] += w * uint32(v.Len)
-		}
-	}
-	s.list.numbers.used = min(mark, s.list.numbers.used)
-}
-
-func (s *search) lowerWeights(best []uint32, b *batch, node int, as role) {
-	s.scratch[0] = s.gather(s.scratch[0][:0], b, node, as)
-	for _, o := range s.scratch[0] {
-		if w := s.weights[fieldOf(o)]; w >= 0 {
-			best[indexOf(o)] = min(best[indexOf(o)], uint32(w))
-		}
-	}
-}
-
 // weightsInUse returns the weights of the searched fields, ascending.
 func (s *search) weightsInUse() []int {
 	var weights []int

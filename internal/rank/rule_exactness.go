@@ -69,6 +69,27 @@ func (s *search) exactAttributeCosts(b *batch, costs []uint32) {
 	s.placeWords(b, words, slots, costs)
 }
 
+// isMisplaced reports whether no document of a list can be an exact match: wordPosition has found all of
+// them to have a word of the query in another place, and each of these words exists.
+func (s *search) isMisplaced(l *list) bool {
+	if !s.list.onePath() || !l.uniform {
+		return false
+	}
+	for i := range s.stack {
+		if p := &s.stack[i]; p.kind == ruleWordPosition && p.rank < p.ranks {
+			like := batch{fixed: l.fixed, levels: l.entries[0].levels}
+			for _, n := range s.list.paths[s.list.sets[0][0]].nodes {
+				v := &s.graph.Nodes[n]
+				if v.Len > 1 || v.Start >= exactPositions || !s.hasExactForm(&like, n) || v.Phrase && v.Levels[0].Phrases[0].StartsWithHole() {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	return false
+}
+
 // placeWords lowers the costs of rows where each word is in its place, in whatever field, and a
 // searched field has all the words. The two are independent.
 func (s *search) placeWords(b *batch, words []placed, slots int, costs []uint32) {

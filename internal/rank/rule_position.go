@@ -5,10 +5,13 @@ import "math/bits"
 // farthestPosition is the cost of a word that is as far from its place in the query as can be.
 const farthestPosition = 10
 
+// exactPositions is the number of positions that are told apart one by one.
+const exactPositions = 16
+
 // bucketed is the resolution at which positions are compared: exact up to 15, then coarser and coarser.
 func bucketed(position int) int {
 	switch {
-	case position < 16:
+	case position < exactPositions:
 		return position
 	case position < 24:
 		return 24
@@ -56,35 +59,4 @@ func placeCost(position, start, n int) uint32 {
 		cost += positionCost(distance + i)
 	}
 	return cost
-}
-
-// positionCosts charges each node by the occurrence, in whatever searchable field, that is nearest to its place.
-func (s *search) positionCosts(b *batch, nodes []int, costs []uint32) {
-	clear(costs)
-	mark := s.list.numbers.used
-	best := s.list.numbers.take(len(b.rows))
-	for _, n := range nodes {
-		v := &s.graph.Nodes[n]
-		for i := range best {
-			best[i] = uint32(farthestPosition * v.Len)
-		}
-		s.lowerPositions(best, b, n, asWords)
-		s.lowerPositions(best, b, n, asStart)
-		for i, c := range best {
-			costs[i] += c
-		}
-	}
-	s.list.numbers.used = min(mark, s.list.numbers.used)
-}
-
-func (s *search) lowerPositions(best []uint32, b *batch, node int, as role) {
-	v := &s.graph.Nodes[node]
-	s.scratch[0] = s.gather(s.scratch[0][:0], b, node, as)
-	for _, o := range s.scratch[0] {
-		i := indexOf(o)
-		if best[i] == 0 {
-			continue
-		}
-		best[i] = min(best[i], placeCost(positionOf(o), int(v.Start), v.Len))
-	}
 }

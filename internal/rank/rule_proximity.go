@@ -11,51 +11,32 @@ const farPair = 3
 // extraTerms is what an n-gram costs in proximity, for not being one word.
 func extraTerms(v *query.Node) int { return v.Len - 1 }
 
-// proximityCosts charges each two neighbouring nodes by their smallest distance.
-func (s *search) proximityCosts(b *batch, nodes []int, costs []uint32) {
-	base := 0
-	for _, n := range nodes {
-		base += extraTerms(&s.graph.Nodes[n])
-	}
-	for i := range costs {
-		costs[i] = uint32(base)
-	}
-	mark := s.list.numbers.used
-	pair := s.list.numbers.take(len(b.rows))
-	for i := 1; i < len(nodes); i++ {
-		if !s.touch(nodes[i-1], nodes[i]) {
-			continue
-		}
-		s.pairCosts(b, nodes[i-1], nodes[i], pair)
-		for k, c := range pair {
-			costs[k] += c
-		}
-	}
-	s.list.numbers.used = min(mark, s.list.numbers.used)
-}
-
 // pairCosts computes the distance of two neighbouring nodes in each row.
 func (s *search) pairCosts(b *batch, u, v int, costs []uint32) {
+	s.left.words = s.gather(s.left.words[:0], b, u, asWords)
+	s.left.last = s.gather(s.left.last[:0], b, u, asLastSlot)
+	s.right.words = s.gather(s.right.words[:0], b, v, asWords)
+	s.right.first = s.gather(s.right.first[:0], b, v, asFirstSlot)
+	s.distances(costs)
+}
+
+// distances computes the distance of the nodes whose occurrences are left and right.
+func (s *search) distances(costs []uint32) {
 	for i := range costs {
 		costs[i] = farPair
 	}
-	keys := &s.scratch
-	left := s.gather(keys[0][:0], b, u, asWords)
-	right := s.gather(keys[1][:0], b, v, asWords)
-	leftPhrases := s.gather(keys[2][:0], b, u, asLastSlot)
-	rightPhrases := s.gather(keys[3][:0], b, v, asFirstSlot)
-	keys[0], keys[1], keys[2], keys[3] = left, right, leftPhrases, rightPhrases
+	l, r := &s.left, &s.right
 	if s.ix.Settings.ProximityPrecision == settings.ByAttribute {
-		sameField(left, right, costs)
-		sameField(leftPhrases, right, costs)
-		sameField(left, rightPhrases, costs)
-		sameField(leftPhrases, rightPhrases, costs)
+		sameField(l.words, r.words, costs)
+		sameField(l.last, r.words, costs)
+		sameField(l.words, r.first, costs)
+		sameField(l.last, r.first, costs)
 		return
 	}
-	nearest(left, right, true, costs)
-	nearest(leftPhrases, right, false, costs)
-	nearest(left, rightPhrases, false, costs)
-	nearest(leftPhrases, rightPhrases, false, costs)
+	nearest(l.words, r.words, true, costs)
+	nearest(l.last, r.words, false, costs)
+	nearest(l.words, r.first, false, costs)
+	nearest(l.last, r.first, false, costs)
 }
 
 // nearest lowers the costs of the rows where an occurrence of a stands up to 3 before

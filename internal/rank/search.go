@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -26,6 +27,7 @@ type search struct {
 	ranks      []int          // of the terms: when each may be dropped
 	any        []rows         // of the nodes: documents that match at any level
 	matches    []bool         // of the nodes: some document does
+	exactOnly  []bool         // of the nodes: all of them do at level 0
 	byTerm     []int          // first node of each term, and the number of nodes
 	grams      bool           // some n-gram matches a document
 	fields     query.FieldSet // searched fields; nil: all
@@ -37,15 +39,32 @@ type search struct {
 	out    collector
 	stack  []part // what the rules said on the way to the current bucket
 	isLate bool
-	list   lists
+	*memory
+}
 
-	tables       [][]table   // by node and level
-	positions    []uint16    // of one word in one row
-	rowNumbers   []uint32    // of one word
-	scratch      [4][]uint64 // occurrences
-	wordScratch  [][]uint64
+// memory is what a search works in; it serves one search after the other.
+type memory struct {
+	list         lists
+	tokens       []text.Token
+	tables       [][]table  // by node and level
+	positions    []uint16   // of one word in one row
+	rowNumbers   []uint32   // of one word
+	left, right  sides      // of a pair of nodes
+	wordScratch  [][]uint64 // occurrences of the words of an exact match
 	readers      []segment.PositionReader
 	readerFields []segment.FieldID
+}
+
+var memories = sync.Pool{New: func() any { return new(memory) }}
+
+// release forgets all that belongs to the view: mapped memory may go away.
+func (m *memory) release() {
+	clear(m.tables)
+	clear(m.readers[:cap(m.readers)])
+	clear(m.tokens[:cap(m.tokens)])
+	m.list.paths, m.list.sets, m.list.ids = nil, nil, nil
+	m.list.entries.used, m.list.numbers.used = 0, 0
+	memories.Put(m)
 }
 
 // Search ranks. Errors are *apierr.Error (invalid_search_sort, invalid_search_attributes_to_search_on) or the context's.
@@ -53,7 +72,8 @@ func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	s := &search{ctx: ctx, ix: ix, r: r, scored: r.Scores || r.Details || r.Threshold != nil}
+	s := &search{ctx: ctx, ix: ix, r: r, scored: r.Scores || r.Details || r.Threshold != nil, memory: memories.Get().(*memory)}
+	defer s.release()
 	terms, err := s.read()
 	if err != nil {
 		return nil, err
@@ -101,9 +121,8 @@ func (s *search) read() (*query.Terms, error) {
 	if locales == nil {
 		locales = q.Locales(s.fields)
 	}
-	var buf [32]text.Token
-	tokens := s.ix.Analyzer.Tokens(buf[:0], s.r.Query, locales, true)
-	return query.Read(tokens, s.r.Query, s.ix.Settings.PrefixSearch != settings.PrefixDisabled), nil
+	s.tokens = s.ix.Analyzer.Tokens(s.tokens[:0], s.r.Query, locales, true)
+	return query.Read(s.tokens, s.r.Query, s.ix.Settings.PrefixSearch != settings.PrefixDisabled), nil
 }
 
 // searchOn resolves attributesToSearchOn; nil means no restriction.
@@ -184,12 +203,15 @@ func (s *search) prepare(q *query.Index) {
 
 	s.any = make([]rows, len(s.graph.Nodes))
 	s.matches = make([]bool, len(s.graph.Nodes))
+	s.exactOnly = make([]bool, len(s.graph.Nodes))
 	s.byTerm = make([]int, len(s.graph.Terms)+1)
 	for n := len(s.graph.Nodes) - 1; n >= 0; n-- {
 		v := &s.graph.Nodes[n]
 		s.byTerm[v.Term] = n
 		s.any[n] = make(rows, len(s.ix.Segments))
+		s.exactOnly[n] = true
 		for i := range s.any[n] {
+			s.exactOnly[n] = s.exactOnly[n] && v.Segments[i].At[1].IsEmpty() && v.Segments[i].At[2].IsEmpty()
 			if r := v.Segments[i].Any; !r.IsEmpty() {
 				s.any[n][i] = r
 				s.matches[n] = true

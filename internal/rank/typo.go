@@ -60,8 +60,13 @@ func (t *typoLevels) first(i, cost int) rows {
 	if r := t.memo[i][cost]; r != nil {
 		return r
 	}
-	out := make(rows, len(t.p.rows))
 	v := &t.s.graph.Nodes[t.p.nodes[i-1]]
+	if t.s.exactOnly[t.p.nodes[i-1]] { // its documents were picked before
+		r := t.first(i-1, cost)
+		t.memo[i][cost] = r
+		return r
+	}
+	out := make(rows, len(t.p.rows))
 	for level := range min(query.Levels, cost+1) {
 		before := t.first(i-1, cost-level)
 		if before == nil {

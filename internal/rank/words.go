@@ -103,11 +103,18 @@ func addState(states []state, st state) []state {
 	return append(states, st)
 }
 
+// nested reports whether who misses fewer terms is also among those who miss more.
+func (s *search) nested() bool { return s.r.Strategy != query.Frequency && !s.grams }
+
 // universe is the bucket of all documents that the query finds, before any rule.
 func (s *search) universe(base rows) *bucket {
 	b := &bucket{rows: make(rows, len(base)), byCost: s.reached(base)}
 	for _, r := range b.byCost {
-		if r != nil {
+		switch {
+		case r == nil:
+		case s.nested():
+			b.rows = r
+		default:
 			b.rows = b.rows.or(r)
 		}
 	}
@@ -137,7 +144,9 @@ func (s *search) splitWords(b *bucket, yield func(*bucket, part) bool) {
 		all := r
 		if seen != nil {
 			r = r.andNot(seen)
-			all = seen.or(r)
+			if !s.nested() {
+				all = seen.or(r)
+			}
 		}
 		seen = all
 		if n := r.count(); n > 0 {
@@ -165,7 +174,7 @@ func (s *search) complete(b *bucket) *bucket {
 // pathsOf returns the interpretations that drop so many terms and reach one of the
 // documents: single words before n-grams, in term order.
 func (s *search) pathsOf(within rows, cost int) []path {
-	f := pathFinder{s: s, cost: cost, alone: !s.grams && s.r.Strategy != query.Frequency}
+	f := pathFinder{s: s, cost: cost, alone: s.nested()}
 	f.walk(0, 0, 0, within)
 	return f.found
 }
