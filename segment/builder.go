@@ -29,6 +29,7 @@ type Builder struct {
 	counts   fieldTable[fieldCounts]
 	columns  *ColumnSet
 	geo      geoPoints
+	shapes   shapeParts
 	row      uint32 // of the open document
 }
 
@@ -112,6 +113,9 @@ func (b *Builder) Empty(f FieldID) { b.columns.Empty(Row(b.row), f) }
 // Geo gives the row its point, in degrees. Of several the first is kept.
 func (b *Builder) Geo(lat, lng float64) { b.geo.add(b.row, lat, lng) }
 
+// Shape gives the row one more part of its shape. A part with an empty ring, or a position that is no number, is left out.
+func (b *Builder) Shape(p *ShapePart) { b.shapes.add(b.row, p) }
+
 // EndDoc ends a row.
 func (b *Builder) EndDoc() {}
 
@@ -121,7 +125,7 @@ func (b *Builder) Rows() int { return len(b.docIDs) }
 // MemoryBytes returns about what the builder holds.
 func (b *Builder) MemoryBytes() int64 {
 	n := int64(cap(b.docIDs)*4+cap(b.ids.ends)*4+cap(b.ids.text)) + b.docs.memoryBytes() + b.words.memoryBytes() +
-		b.columns.memoryBytes() + b.geo.memoryBytes()
+		b.columns.memoryBytes() + b.geo.memoryBytes() + b.shapes.memoryBytes()
 	for _, t := range []*fieldTable[rowSet]{&b.presence, &b.dotted} {
 		for i := range t.all {
 			n += int64(cap(t.all[i].value.runs)) * 8
@@ -171,6 +175,7 @@ func (b *Builder) Write(fs vfs.FS, name string) (Info, error) {
 	}
 	columns.finish()
 	b.geo.write(f)
+	b.shapes.write(f)
 	size, err := f.finish()
 	if err != nil {
 		return Info{}, err

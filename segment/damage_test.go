@@ -259,6 +259,13 @@ func exercise(t testing.TB, r *Reader) {
 		g.AddRowsInBox(roaring.New(), 50, 10, -50, -10)
 		g.Point(3)
 	}
+	if s := r.Shapes(); s != nil {
+		s.AddRowsMeeting(roaring.New(), BoxRegion(60, -100, -60, 100))
+		s.AddRowsMeeting(roaring.New(), CircleRegion(1, 2, 1e6, 9))
+		if sound {
+			s.Rows()
+		}
+	}
 	if sound {
 		for f := range FieldID(12) {
 			r.Present(f)
@@ -321,7 +328,7 @@ func damage(edits []byte) []byte {
 func FuzzDamage(f *testing.F) {
 	data := baseSegment()
 	for _, s := range []tag{tagDocs, tagDocIndex, tagDicts, tagMeta, tagDocIDs, tagExternalIDs, tagIDHash, tagPostings, tagTerms,
-		tagPrefixPosts, tagPrefixes, tagPresence, tagDottedKeys, tagWordCounts, tagColumns, tagColumnDir, tagGeo} {
+		tagPrefixPosts, tagPrefixes, tagPresence, tagDottedKeys, tagWordCounts, tagColumns, tagColumnDir, tagGeo, tagShapes} {
 		at := sectionOf(data, s).offset
 		f.Add([]byte{0, byte(at), byte(at >> 8), byte(at >> 16), 0xff})
 		f.Add([]byte{0, byte(at + 9), byte(at >> 8), byte(at >> 16), 0x80})

@@ -16,7 +16,10 @@ const formatVersion = 1
 
 // featureVersion counts what a writer records beside the layout. A reader
 // accepts any value; a segment with an older one may want to be written again.
-const featureVersion = 2
+const featureVersion = 3
+
+// shapeFeature is the first feature version whose segments hold the shapes of their rows.
+const shapeFeature = 3
 
 // fileMagic begins every segment file and footerMagic ends it.
 const (
@@ -71,6 +74,7 @@ var (
 	tagColumns     = newTag("cols") // columns
 	tagColumnDir   = newTag("cold") // field → column
 	tagGeo         = newTag("geop") // points
+	tagShapes      = newTag("gshp") // shapes
 
 	// Reserved for the vectors of one embedder each, whose number is the entry's aux.
 	tagVectors = newTag("vrow") // full rows

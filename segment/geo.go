@@ -120,6 +120,9 @@ func (g *Geo) at(i int) (lat, lng float64) {
 	return math.Float64frombits(binary.LittleEndian.Uint64(g.lats[8*i:])), math.Float64frombits(binary.LittleEndian.Uint64(g.lngs[8*i:]))
 }
 
+// Len returns the number of rows that have a point.
+func (g *Geo) Len() int { return g.n }
+
 // Rows returns the rows that have a point, as a bitmap of the caller's own.
 func (g *Geo) Rows() *roaring.Bitmap {
 	rows := make([]uint32, g.n)

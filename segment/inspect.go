@@ -93,7 +93,7 @@ func (i *inspector) section(s section) error {
 			tagDocs: i.documents, tagDocIndex: i.docIndex, tagDicts: i.dictionaries,
 			tagPostings: i.postings, tagTerms: i.terms, tagPrefixPosts: i.prefixPostings, tagPrefixes: i.prefixes,
 			tagPresence: func() { i.presence(&i.r.presence) }, tagDottedKeys: func() { i.presence(&i.r.dottedKeys) },
-			tagWordCounts: i.wordCounts, tagColumns: i.columns, tagColumnDir: i.columnDir, tagGeo: i.geo,
+			tagWordCounts: i.wordCounts, tagColumns: i.columns, tagColumnDir: i.columnDir, tagGeo: i.geo, tagShapes: i.shapes,
 		}[s.tag]
 		switch {
 		case !known:
@@ -448,4 +448,34 @@ func (i *inspector) geo() {
 	i.t.List(n, inspectItems, func(int) { i.field(4, "row %d", i.u32()) })
 	i.at = 8 + 28*n
 	i.t.List(n, inspectItems, func(int) { i.field(4, "cell of point %d", i.u32()) })
+}
+
+func (i *inspector) shapes() {
+	s := i.r.shapes
+	i.field(4, "%d parts of shapes", s.n)
+	i.field(4, "of %d rows", s.rows)
+	for n := range s.levels {
+		l := &s.levels[n]
+		end := i.at + len(l.boxes)
+		i.t.List(l.n, inspectItems, func(j int) {
+			b := l.box(j)
+			i.field(boxBytes, "level %d: box from %v, %v to %v, %v", n, b.minLng, b.minLat, b.maxLng, b.maxLat)
+		})
+		i.at = end
+	}
+	end := i.at + len(s.offsets)
+	i.t.List(s.n+1, inspectItems, func(int) { i.field(8, "offset %d", i.u64()) })
+	i.at = end
+	i.t.List(s.n, inspectItems, func(int) { i.field(4, "row %d", i.u32()) })
+	i.at = end + len(s.rowOf)
+	var d shapeDecoder
+	kinds := [...]string{"", "point", "line", "polygon"}
+	i.t.List(s.n, inspectItems, func(j int) {
+		code := s.code(j)
+		if p, ok := d.decode(code); ok {
+			i.field(len(code), "%s %v", kinds[p.Kind], p.Rings)
+		} else {
+			i.field(len(code), "a part that cannot be read")
+		}
+	})
 }

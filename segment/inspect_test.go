@@ -52,6 +52,9 @@ func fixedSegment(t testing.TB, fs vfs.FS, name string) {
 	b.Word(0, []byte("k3"), 0)
 	b.Number(3, -1.5)
 	b.Geo(-33.8688, 151.2093)
+	b.Shape(&ShapePart{PolygonShape, [][]LngLat{{{0, 0}, {10, 0}, {10, 10}, {0, 10}}, {{4, 4}, {4, 6}, {6, 5}}}})
+	b.Shape(&ShapePart{PointShape, [][]LngLat{{{151.2093, -33.8688}}}})
+	b.Shape(&ShapePart{LineShape, [][]LngLat{{{1.0 / 3, 50}, {2, 51}}}})
 	b.EndDoc()
 	for i := range 40 { // a prefix with enough words
 		if i == 0 {

@@ -160,6 +160,7 @@ func (m *merger) write() (documentBytes int64, err error) {
 		return 0, err
 	}
 	m.mergeGeo()
+	m.mergeShapes()
 	return documentBytes, m.check()
 }
 

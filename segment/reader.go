@@ -57,6 +57,7 @@ type Reader struct {
 	columns        map[FieldID]*Column
 	columnFields   []FieldID
 	geo            *Geo
+	shapes         *Shapes
 }
 
 // Open maps a file and checks its footer, table and the checksums of its small sections;
@@ -154,6 +155,11 @@ func (r *Reader) open() error {
 	if g := r.section(tagGeo); g != nil {
 		if r.geo, ok = openGeo(g); !ok {
 			return r.damaged(tagGeo, "%d bytes", len(g))
+		}
+	}
+	if s := r.section(tagShapes); s != nil {
+		if r.shapes, ok = openShapes(s); !ok {
+			return r.damaged(tagShapes, "%d bytes", len(s))
 		}
 	}
 	return nil

@@ -34,6 +34,7 @@ type doc struct {
 	null       map[FieldID]bool
 	empty      map[FieldID]bool
 	geo        *[2]float64
+	shape      []ShapePart
 }
 
 // original is how the tests spell a normalised string.
@@ -104,6 +105,9 @@ func randomDoc(rng *rand.Rand, id DocID) *doc {
 	if rng.IntN(3) > 0 {
 		d.geo = &[2]float64{rng.Float64()*180 - 90, rng.Float64()*360 - 180}
 	}
+	if rng.IntN(4) == 0 {
+		d.shape = randomShape(rng)
+	}
 	raw.WriteByte('}')
 	d.raw = raw.String()
 	return d
@@ -152,6 +156,9 @@ func addDoc(b *Builder, rng *rand.Rand, d *doc) {
 	}
 	if d.geo != nil {
 		b.Geo(d.geo[0], d.geo[1])
+	}
+	for i := range d.shape {
+		b.Shape(&d.shape[i])
 	}
 	b.EndDoc()
 }
@@ -255,6 +262,7 @@ func checkSegment(t *testing.T, r *Reader, docs []*doc, rng *rand.Rand) {
 		checkColumn(t, r, f, docs, rng)
 	}
 	checkGeo(t, r, docs, rng)
+	checkShapes(t, r, docs, rng)
 }
 
 type place struct {

@@ -1,0 +1,301 @@
+package segment
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
+
+// shapeParts gathers encoded parts of shapes by ascending row.
+type shapeParts struct {
+	all   []shapePart
+	bytes int64 // of the encoded parts
+}
+
+type shapePart struct {
+	row  uint32
+	cell uint64 // of the middle of its box
+	box  box
+	code []byte
+}
+
+func (s *shapeParts) add(row uint32, p *ShapePart) {
+	if len(p.Rings) == 0 {
+		return
+	}
+	for _, ring := range p.Rings {
+		if len(ring) == 0 || slices.ContainsFunc(ring, func(p LngLat) bool { return !p.finite() }) {
+			return
+		}
+	}
+	s.addCode(row, boxOf(p.Rings), appendShapePart(nil, p))
+}
+
+// addCode adds a part that is encoded already, whose bytes it keeps.
+func (s *shapeParts) addCode(row uint32, b box, code []byte) {
+	s.all = append(s.all, shapePart{row, middleCell(b), b, code})
+	s.bytes += int64(cap(code))
+}
+
+// middleCell returns the cell that orders parts: neighbours in this order are mostly neighbours on the globe.
+func middleCell(b box) uint64 {
+	return uint64(cellOf(b.minLat/2+b.maxLat/2, b.minLng/2+b.maxLng/2))
+}
+
+func (s *shapeParts) memoryBytes() int64 { return int64(cap(s.all))*80 + s.bytes }
+
+const (
+	shapeHeadBytes = 8
+	boxBytes       = 32
+	shapeFan       = 16 // parts or nodes below a node of the tree
+)
+
+// write writes:
+//
+//	u32 parts, u32 rows that have any
+//	boxes of 4 × f64 (least longitude, least latitude, greatest longitude, greatest latitude): that of each
+//	    part, ordered by the S2 leaf cell of their middles, then by row; that around each 16 of those; and so on up to one
+//	(parts + 1) × u64 offset in the encoded parts
+//	parts × u32 row
+//	the encoded parts
+func (s *shapeParts) write(f *fileWriter) {
+	if len(s.all) == 0 {
+		return
+	}
+	slices.SortStableFunc(s.all, func(a, b shapePart) int {
+		return cmp.Or(cmp.Compare(a.cell, b.cell), cmp.Compare(a.row, b.row))
+	})
+	rows := roaring.New()
+	level := make([]box, len(s.all))
+	for i, p := range s.all {
+		rows.Add(p.row)
+		level[i] = p.box
+	}
+	le := binary.LittleEndian
+	b := le.AppendUint32(nil, uint32(len(s.all)))
+	b = le.AppendUint32(b, uint32(rows.GetCardinality()))
+	for {
+		for _, x := range level {
+			b = appendBox(b, x)
+		}
+		if len(level) == 1 {
+			break
+		}
+		level = boxesAround(level)
+	}
+	at := uint64(0)
+	for _, p := range s.all {
+		b = le.AppendUint64(b, at)
+		at += uint64(len(p.code))
+	}
+	b = le.AppendUint64(b, at)
+	for _, p := range s.all {
+		b = le.AppendUint32(b, p.row)
+	}
+	f.begin(tagShapes, 0)
+	f.Write(b)
+	for _, p := range s.all {
+		f.Write(p.code)
+	}
+	f.end()
+}
+
+func appendBox(dst []byte, b box) []byte {
+	for _, x := range [...]float64{b.minLng, b.minLat, b.maxLng, b.maxLat} {
+		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(x))
+	}
+	return dst
+}
+
+// boxesAround returns the next level of the tree.
+func boxesAround(level []box) []box {
+	var up []box
+	for group := range slices.Chunk(level, shapeFan) {
+		b := emptyBox
+		for _, x := range group {
+			b = b.union(x)
+		}
+		up = append(up, b)
+	}
+	return up
+}
+
+// Shapes holds the parts of the shapes of rows, and over them a packed R-tree of their boxes.
+type Shapes struct {
+	n       int
+	rows    int
+	levels  []shapeLevel
+	offsets []byte
+	rowOf   []byte
+	data    []byte
+}
+
+// shapeLevel is a level of the tree; the first are the parts' own boxes.
+type shapeLevel struct {
+	n     int
+	boxes []byte
+}
+
+func openShapes(section []byte) (*Shapes, bool) {
+	if len(section) < shapeHeadBytes {
+		return nil, false
+	}
+	s := &Shapes{n: int(binary.LittleEndian.Uint32(section)), rows: int(binary.LittleEndian.Uint32(section[4:]))}
+	p := section[shapeHeadBytes:]
+	take := func(n int) []byte {
+		if n > len(p) {
+			return nil
+		}
+		q := p[:n:n]
+		p = p[n:]
+		return q
+	}
+	if s.n == 0 || s.n > len(p)/boxBytes {
+		return nil, false
+	}
+	for n := s.n; ; n = (n + shapeFan - 1) / shapeFan {
+		l := shapeLevel{n, take(n * boxBytes)}
+		if l.boxes == nil {
+			return nil, false
+		}
+		s.levels = append(s.levels, l)
+		if n == 1 {
+			break
+		}
+	}
+	s.offsets, s.rowOf = take((s.n+1)*8), take(s.n*4)
+	s.data = p
+	return s, s.offsets != nil && s.rowOf != nil
+}
+
+// Shapes returns the shapes of the segment, or nil when no row has one.
+func (r *Reader) Shapes() *Shapes { return r.shapes }
+
+// RecordsShapes reports whether the writer of the segment was given the shapes of all its rows. Older ones knew none.
+func (r *Reader) RecordsShapes() bool { return r.footer.features >= shapeFeature }
+
+// Len returns the number of rows that have a shape.
+func (s *Shapes) Len() int { return s.rows }
+
+// Rows returns the rows that have a shape, as a bitmap of the caller's own.
+func (s *Shapes) Rows() *roaring.Bitmap {
+	b := roaring.New()
+	for i := range s.n {
+		b.Add(s.row(i))
+	}
+	return b
+}
+
+func (s *Shapes) row(i int) uint32 { return binary.LittleEndian.Uint32(s.rowOf[4*i:]) }
+
+// code returns the encoded part, nil when it is not inside.
+func (s *Shapes) code(i int) []byte {
+	from, to := binary.LittleEndian.Uint64(s.offsets[8*i:]), binary.LittleEndian.Uint64(s.offsets[8*i+8:])
+	if from > to || to > uint64(len(s.data)) {
+		return nil
+	}
+	return s.data[from:to:to]
+}
+
+func (l *shapeLevel) box(i int) box {
+	f64 := func(j int) float64 {
+		return math.Float64frombits(binary.LittleEndian.Uint64(l.boxes[boxBytes*i+8*j:]))
+	}
+	return box{f64(0), f64(1), f64(2), f64(3)}
+}
+
+// AddRowsMeeting adds the rows whose shapes have a place in common with the region, edges included.
+func (s *Shapes) AddRowsMeeting(dst *roaring.Bitmap, r *Region) {
+	top := len(s.levels) - 1
+	var d shapeDecoder
+	for _, degrees := range [...]float64{0, -360, 360} {
+		shifted := r.shifted(degrees)
+		s.search(top, 0, shifted, func(i int) {
+			row := s.row(i)
+			if dst.Contains(row) {
+				return
+			}
+			if p, ok := d.decode(s.code(i)); ok && shifted.meets(p.Kind, p.Rings) {
+				dst.Add(row)
+			}
+		})
+	}
+}
+
+// search calls found for the parts below a node whose boxes meet that of the region.
+func (s *Shapes) search(level, node int, r *Region, found func(part int)) {
+	l := &s.levels[level]
+	if !l.box(node).meets(r.box) {
+		return
+	}
+	if level == 0 {
+		found(node)
+		return
+	}
+	for i := node * shapeFan; i < min((node+1)*shapeFan, s.levels[level-1].n); i++ {
+		s.search(level-1, i, r, found)
+	}
+}
+
+func (m *merger) mergeShapes() {
+	var all shapeParts
+	for i, l := range m.in {
+		s := l.shapes
+		if s == nil {
+			continue
+		}
+		for j := range s.n {
+			if row := s.row(j); int(row) < l.rows && m.rows[i][row] != noRow {
+				all.addCode(m.rows[i][row], s.levels[0].box(j), s.code(j))
+			}
+		}
+	}
+	all.write(m.f)
+}
+
+func (r *Reader) verifyShapes() error {
+	s := r.shapes
+	if s == nil {
+		return nil
+	}
+	var d shapeDecoder
+	rows := roaring.New()
+	var lastCell, end uint64
+	var lastRow uint32
+	level := make([]box, s.n)
+	for i := range s.n {
+		row := s.row(i)
+		if from := binary.LittleEndian.Uint64(s.offsets[8*i:]); from != end {
+			return r.damaged(tagShapes, "part %d begins at %d, the one before ends at %d", i, from, end)
+		}
+		end = binary.LittleEndian.Uint64(s.offsets[8*i+8:])
+		p, ok := d.decode(s.code(i))
+		if !ok || int(row) >= r.rows {
+			return r.damaged(tagShapes, "part %d of row %d cannot be read", i, row)
+		}
+		if level[i] = boxOf(p.Rings); level[i] != s.levels[0].box(i) {
+			return r.damaged(tagShapes, "the box of part %d is another", i)
+		}
+		cell := middleCell(level[i])
+		if i > 0 && (cell < lastCell || cell == lastCell && row < lastRow) {
+			return r.damaged(tagShapes, "part %d is not in order", i)
+		}
+		lastCell, lastRow = cell, row
+		rows.Add(row)
+	}
+	if end != uint64(len(s.data)) || int(rows.GetCardinality()) != s.rows {
+		return r.damaged(tagShapes, "the parts of %d rows end at %d; %d rows and %d bytes are counted", rows.GetCardinality(), end, s.rows, len(s.data))
+	}
+	for i := 1; i < len(s.levels); i++ {
+		level = boxesAround(level)
+		for j, b := range level {
+			if s.levels[i].box(j) != b {
+				return r.damaged(tagShapes, "box %d on level %d of the tree is another", j, i)
+			}
+		}
+	}
+	return nil
+}
