@@ -66,24 +66,14 @@ func (env *Env) bind(n node) (bound, error) {
 	case *foreign:
 		return env.bindForeign(n)
 	case *radius:
-		return capMatch{n.center.lat, n.center.lng, n.meters}, env.needsGeo(n.at, "_geoRadius")
+		return env.bindRadius(n)
 	case *box:
-		return boxMatch{n.top, n.left, n.bottom, n.right}, env.needsGeo(n.at, "_geoBoundingBox")
+		return env.bindBox(n)
 	case *polygon:
-		if i := env.Fields.InfoOf(settings.GeoJSONField); !i.Filters() {
-			return nil, apierr.New(env.Code, "%s: `_geoPolygon` needs `_geojson` in filterableAttributes.", n.at)
-		}
-		return nil, apierr.New(env.Code, "%s: `_geoPolygon` cannot be evaluated: shapes in `_geojson` are not indexed.", n.at)
+		return env.bindPolygon(n)
 	}
 	// Check has refused the rest, whose features are off.
 	return nil, apierr.New(env.Code, "The filter cannot be evaluated.")
-}
-
-func (env *Env) needsGeo(at position, function string) error {
-	if i := env.Fields.InfoOf(settings.GeoField); i.Filters() {
-		return nil
-	}
-	return apierr.New(env.Code, "%s: `%s` needs `_geo` in filterableAttributes.", at, function)
 }
 
 func (env *Env) bindCondition(c *condition) (bound, error) {

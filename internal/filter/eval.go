@@ -390,34 +390,3 @@ func (m containsMatch) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitm
 
 // size is that of the whole: texts have to be read one by one, so that everything else comes first.
 func (m containsMatch) size(s segment.Live) int { return s.Rows() }
-
-type capMatch struct{ lat, lng, meters float64 }
-
-func (m capMatch) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
-	rows := roaring.New()
-	if g := s.Geo(); g != nil {
-		g.AddRowsInCap(rows, m.lat, m.lng, m.meters)
-	}
-	return within(rows, among)
-}
-
-func (m capMatch) size(s segment.Live) int { return geoSize(s) }
-
-type boxMatch struct{ top, left, bottom, right float64 }
-
-func (m boxMatch) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
-	rows := roaring.New()
-	if g := s.Geo(); g != nil {
-		g.AddRowsInBox(rows, m.top, m.left, m.bottom, m.right)
-	}
-	return within(rows, among)
-}
-
-func (m boxMatch) size(s segment.Live) int { return geoSize(s) }
-
-func geoSize(s segment.Live) int {
-	if g := s.Geo(); g != nil {
-		return int(g.Rows().GetCardinality())
-	}
-	return 0
-}

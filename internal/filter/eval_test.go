@@ -306,11 +306,12 @@ func (c *corpus) matches(n node, doc map[string]any) bool {
 		return ok && segment.Distance(n.center.lat, n.center.lng, lat, lng) <= n.meters
 	case *box:
 		lat, lng, ok := pointOf(doc)
-		inside := n.left <= lng && lng <= n.right
-		if n.left > n.right {
-			inside = lng >= n.left || lng <= n.right
+		left, right := n.bottomLeft.lng, n.topRight.lng
+		inside := left <= lng && lng <= right
+		if left > right {
+			inside = lng >= left || lng <= right
 		}
-		return ok && n.bottom <= lat && lat <= n.top && inside
+		return ok && n.bottomLeft.lat <= lat && lat <= n.topRight.lat && inside
 	}
 	cond := n.(*condition)
 	var v values
@@ -472,10 +473,13 @@ func (r random) node(depth int) node {
 	}
 	switch r.IntN(12) {
 	case 0:
-		return &radius{center: point{float64(r.IntN(20) - 10), float64(r.IntN(360) - 180)}, meters: float64(r.IntN(10_000_000))}
+		return &radius{center: point{lat: float64(r.IntN(20) - 10), lng: float64(r.IntN(360) - 180)}, meters: float64(r.IntN(10_000_000))}
 	case 1:
 		bottom := float64(r.IntN(20) - 10)
-		return &box{top: bottom + float64(r.IntN(10)), bottom: bottom, left: float64(r.IntN(360) - 180), right: float64(r.IntN(360) - 180)}
+		return &box{
+			topRight:   point{lat: bottom + float64(r.IntN(10)), lng: float64(r.IntN(360) - 180)},
+			bottomLeft: point{lat: bottom, lng: float64(r.IntN(360) - 180)},
+		}
 	}
 	c := &condition{attr: r.pick("a", "b", "c", "d", "d.e", "a.b", "c.d.e", "never"), op: op(r.IntN(int(startsWith) + 1))}
 	count := 1

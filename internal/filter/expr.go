@@ -55,10 +55,10 @@ type radius struct {
 	resolution float64 // corners of the polygon that stands for the circle where shapes are tested; 0: not given
 }
 
-// box keeps what lies in a box of latitudes and longitudes. It crosses the antimeridian when left > right.
+// box keeps what lies in a box of latitudes and longitudes. It crosses the antimeridian when its left is east of its right.
 type box struct {
-	at                       position
-	top, right, bottom, left float64
+	at                   position
+	topRight, bottomLeft point
 }
 
 // polygon keeps the shapes that touch one.
@@ -67,7 +67,11 @@ type polygon struct {
 	points []point
 }
 
-type point struct{ lat, lng float64 } // degrees
+// point is in degrees.
+type point struct {
+	at       position
+	lat, lng float64
+}
 
 // vectors keeps documents that have vectors of a kind.
 type vectors struct {

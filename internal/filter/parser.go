@@ -371,16 +371,17 @@ func parseNumber(s string) (float64, bool) {
 	return x + 0, true // + 0 makes −0 a 0
 }
 
-func (p *parser) latitude() (float64, error)  { return p.degrees("latitude", 90) }
-func (p *parser) longitude() (float64, error) { return p.degrees("longitude", 180) }
-
-func (p *parser) degrees(what string, limit float64) (float64, error) {
-	at := p.tok.at
-	x, err := p.number()
-	if err == nil && math.Abs(x) > limit {
-		err = fail(at, "A %s lies between %v and %v, but this one is %v.", what, -limit, limit, x)
+// latLng reads a latitude, a comma and a longitude. Whether there is such a place on the globe is a question for Bind.
+func (p *parser) latLng() (pt point, err error) {
+	pt.at = p.tok.at
+	if pt.lat, err = p.number(); err != nil {
+		return pt, err
 	}
-	return x, err
+	if err = p.symbol(","); err != nil {
+		return pt, err
+	}
+	pt.lng, err = p.number()
+	return pt, err
 }
 
 // pair reads [latitude, longitude].
@@ -388,13 +389,7 @@ func (p *parser) pair() (pt point, err error) {
 	if err = p.symbol("["); err != nil {
 		return pt, err
 	}
-	if pt.lat, err = p.latitude(); err != nil {
-		return pt, err
-	}
-	if err = p.symbol(","); err != nil {
-		return pt, err
-	}
-	if pt.lng, err = p.longitude(); err != nil {
+	if pt, err = p.latLng(); err != nil {
 		return pt, err
 	}
 	return pt, p.symbol("]")
@@ -406,13 +401,7 @@ func (p *parser) geoRadius() (node, error) {
 		return nil, err
 	}
 	var err error
-	if r.center.lat, err = p.latitude(); err != nil {
-		return nil, err
-	}
-	if err = p.symbol(","); err != nil {
-		return nil, err
-	}
-	if r.center.lng, err = p.longitude(); err != nil {
+	if r.center, err = p.latLng(); err != nil {
 		return nil, err
 	}
 	if err = p.symbol(","); err != nil {
@@ -454,10 +443,7 @@ func (p *parser) geoBoundingBox() (node, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.top, b.right, b.bottom, b.left = topRight.lat, topRight.lng, bottomLeft.lat, bottomLeft.lng
-	if b.top < b.bottom {
-		return nil, fail(b.at, "The top of the box (%v) is below its bottom (%v): write _geoBoundingBox([top, right], [bottom, left]).", b.top, b.bottom)
-	}
+	b.topRight, b.bottomLeft = topRight, bottomLeft
 	return b, p.symbol(")")
 }
 

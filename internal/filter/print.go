@@ -37,8 +37,8 @@ func print(b []byte, n node) []byte {
 		b = append(b, ')')
 	case *box:
 		b = append(b, "_geoBoundingBox(["...)
-		b = append(printNumbers(b, n.top, n.right), "], ["...)
-		b = append(printNumbers(b, n.bottom, n.left), "])"...)
+		b = append(printNumbers(b, n.topRight.lat, n.topRight.lng), "], ["...)
+		b = append(printNumbers(b, n.bottomLeft.lat, n.bottomLeft.lng), "])"...)
 	case *polygon:
 		b = append(b, "_geoPolygon("...)
 		for i, p := range n.points {

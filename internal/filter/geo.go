@@ -1,0 +1,124 @@
+package filter
+
+import (
+	"math"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/apierr"
+	"svc/internal/settings"
+	"svc/segment"
+)
+
+// defaultCorners is how many corners the polygon has that stands for the circle of _geoRadius, where shapes are tested.
+const defaultCorners = 125
+
+// geoMatch tests where a document lies: its point in _geo and its shape in _geojson, those of them that may be filtered.
+type geoMatch struct {
+	points func(g *segment.Geo, dst *roaring.Bitmap) // adds the rows whose points lie inside; nil: points are not asked
+	shapes *segment.Region                           // shapes that meet it match; nil: shapes are not asked
+}
+
+func (m geoMatch) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
+	rows := roaring.New()
+	if g := s.Geo(); g != nil && m.points != nil {
+		m.points(g, rows)
+	}
+	if g := s.Shapes(); g != nil && m.shapes != nil {
+		g.AddRowsMeeting(rows, m.shapes)
+	}
+	return within(rows, among)
+}
+
+func (m geoMatch) size(s segment.Live) int {
+	n := 0
+	if g := s.Geo(); g != nil && m.points != nil {
+		n += g.Len()
+	}
+	if g := s.Shapes(); g != nil && m.shapes != nil {
+		n += g.Len()
+	}
+	return n
+}
+
+func (env *Env) bindRadius(r *radius) (bound, error) {
+	points, shapes, err := env.geoFields(r.at, "_geoRadius")
+	if err == nil {
+		err = env.checkPoint(r.center)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var m geoMatch
+	if points {
+		m.points = func(g *segment.Geo, dst *roaring.Bitmap) {
+			g.AddRowsInCap(dst, r.center.lat, r.center.lng, r.meters)
+		}
+	}
+	if shapes {
+		corners := defaultCorners
+		if r.resolution != 0 {
+			corners = int(r.resolution)
+		}
+		m.shapes = segment.CircleRegion(r.center.lat, r.center.lng, r.meters, corners)
+	}
+	return m, nil
+}
+
+func (env *Env) bindBox(b *box) (bound, error) {
+	points, shapes, err := env.geoFields(b.at, "_geoBoundingBox")
+	for _, p := range []point{b.topRight, b.bottomLeft} {
+		if err == nil {
+			err = env.checkPoint(p)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	top, right, bottom, left := b.topRight.lat, b.topRight.lng, b.bottomLeft.lat, b.bottomLeft.lng
+	if top < bottom {
+		return nil, apierr.New(env.Code, "%s: The top of the box (%v) is below its bottom (%v): write _geoBoundingBox([top, right], [bottom, left]).", b.at, top, bottom)
+	}
+	var m geoMatch
+	if points {
+		m.points = func(g *segment.Geo, dst *roaring.Bitmap) { g.AddRowsInBox(dst, top, left, bottom, right) }
+	}
+	if shapes {
+		m.shapes = segment.BoxRegion(top, left, bottom, right)
+	}
+	return m, nil
+}
+
+func (env *Env) bindPolygon(g *polygon) (bound, error) {
+	if i := env.Fields.InfoOf(settings.GeoJSONField); !i.Filters() {
+		return nil, apierr.New(env.Code, "%s: `_geoPolygon` needs `_geojson` in filterableAttributes.", g.at)
+	}
+	corners := make([]segment.LngLat, len(g.points))
+	for i, p := range g.points {
+		if err := env.checkPoint(p); err != nil {
+			return nil, err
+		}
+		corners[i] = segment.LngLat{Lng: p.lng, Lat: p.lat}
+	}
+	return geoMatch{shapes: segment.PolygonRegion(corners)}, nil
+}
+
+// geoFields says which of _geo and _geojson a function may ask: at least one.
+func (env *Env) geoFields(at position, function string) (points, shapes bool, err error) {
+	geo, geoJSON := env.Fields.InfoOf(settings.GeoField), env.Fields.InfoOf(settings.GeoJSONField)
+	points, shapes = geo.Filters(), geoJSON.Filters()
+	if !points && !shapes {
+		err = apierr.New(env.Code, "%s: `%s` needs `_geo` or `_geojson` in filterableAttributes.", at, function)
+	}
+	return points, shapes, err
+}
+
+func (env *Env) checkPoint(p point) error {
+	if math.Abs(p.lat) > 90 {
+		return apierr.New(env.Code, "%s: A latitude lies between -90 and 90, but this one is %v.", p.at, p.lat)
+	}
+	if math.Abs(p.lng) > 180 {
+		return apierr.New(env.Code, "%s: A longitude lies between -180 and 180, but this one is %v.", p.at, p.lng)
+	}
+	return nil
+}

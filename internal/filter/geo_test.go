@@ -1,0 +1,102 @@
+package filter
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"svc/internal/apierr"
+	"svc/internal/vfs"
+	"svc/segment"
+)
+
+// TestPlacesAreCheckedByBind has filters that Parse takes, although there is no such place.
+func TestPlacesAreCheckedByBind(t *testing.T) {
+	c := newCorpus(t, `{"filterableAttributes":["a","_geo","_geojson"]}`, nil)
+	for src, want := range map[string]string{
+		`_geoRadius(91, 2, 3)`:                       "1:12: A latitude",
+		`_geoRadius(1, -181, 3)`:                     "1:12: A longitude",
+		`_geoBoundingBox([1, 2], [3, 4])`:            "1:1: The top",
+		`_geoBoundingBox([1, 2], [-91, 4])`:          "1:26: A latitude",
+		`_geoPolygon([1, 2], [3, 4], [5, 181])`:      "1:30: A longitude",
+		`NOT (a = 1 AND _geoRadius(-90.1, 2, 3, 4))`: "1:27: A latitude",
+	} {
+		e, err := Parse(src)
+		if err != nil {
+			t.Errorf("%s: %v", src, err)
+			continue
+		}
+		_, err = e.Bind(c.env())
+		if err == nil || apierr.From(err).Code != "invalid_search_filter" || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", src, err, want)
+		}
+	}
+}
+
+// TestShapesAndPoints asks segments with points in rows 0 and 1 and shapes in rows 1, 2 and 3.
+func TestShapesAndPoints(t *testing.T) {
+	b := segment.NewBuilder(segment.BuilderOptions{})
+	for i, row := range []struct {
+		lat, lng float64
+		part     *segment.ShapePart
+	}{
+		{lat: 40, lng: 40},
+		{lat: 40, lng: 40, part: &segment.ShapePart{Kind: segment.PointShape, Rings: [][]segment.LngLat{{{Lng: 2, Lat: 3}}}}},
+		{part: &segment.ShapePart{Kind: segment.PolygonShape, Rings: [][]segment.LngLat{{{Lng: 0, Lat: 0}, {Lng: 10, Lat: 0}, {Lng: 10, Lat: 10}, {Lng: 0, Lat: 10}}}}},
+		{part: &segment.ShapePart{Kind: segment.LineShape, Rings: [][]segment.LngLat{{{Lng: 178, Lat: -20}, {Lng: 182, Lat: -20}}}}},
+		{},
+	} {
+		b.StartDoc(segment.DocID(i), []byte{byte('a' + i)}, []byte(`{}`))
+		if row.lat != 0 {
+			b.Geo(row.lat, row.lng)
+		}
+		if row.part != nil {
+			b.Shape(row.part)
+		}
+		b.EndDoc()
+	}
+	fs := vfs.NewMem()
+	if _, err := b.Write(fs, "s.seg"); err != nil {
+		t.Fatal(err)
+	}
+	r, err := segment.Open(fs, "s.seg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for _, test := range []struct {
+		src                 string
+		points, shapes, all []uint32 // what matches when _geo, _geojson and both may be filtered; nil: it is refused
+	}{
+		{`_geoRadius(40, 40, 1000)`, []uint32{0, 1}, []uint32{}, []uint32{0, 1}},
+		{`_geoRadius(3, 2, 1000)`, []uint32{}, []uint32{1, 2}, []uint32{1, 2}},
+		{`_geoRadius(-20, -179, 1000)`, []uint32{}, []uint32{3}, []uint32{3}},
+		{`_geoBoundingBox([41, 41], [2, 1])`, []uint32{0, 1}, []uint32{1, 2}, []uint32{0, 1, 2}},
+		{`_geoBoundingBox([-10, -179], [-30, 179.5])`, []uint32{}, []uint32{3}, []uint32{3}},
+		{`NOT _geoBoundingBox([41, 41], [2, 1])`, []uint32{2, 3, 4}, []uint32{0, 3, 4}, []uint32{3, 4}},
+		{`_geoPolygon([2, 1], [4, 1], [4, 3], [2, 3])`, nil, []uint32{1, 2}, []uint32{1, 2}},
+		{`_geoPolygon([39, 39], [41, 39], [41, 41])`, nil, []uint32{}, []uint32{}},
+		// A circle of 3 corners lacks what one of 125 has.
+		{`_geoRadius(-21, 180, 120000)`, []uint32{}, []uint32{3}, []uint32{3}},
+		{`_geoRadius(-19, 180, 120000)`, []uint32{}, []uint32{3}, []uint32{3}},
+		{`_geoRadius(-19, 180, 120000, 3)`, []uint32{}, []uint32{}, []uint32{}},
+		{`_geoRadius(40, 40, 1000) AND _geoRadius(3, 2, 1000)`, []uint32{}, []uint32{}, []uint32{1}},
+	} {
+		e, err := Parse(test.src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for filterable, want := range map[string][]uint32{`"_geo"`: test.points, `"_geojson"`: test.shapes, `"_geo","_geojson"`: test.all} {
+			bound, err := e.Bind(newCorpus(t, `{"filterableAttributes":[`+filterable+`]}`, nil).env())
+			if (err == nil) != (want != nil) {
+				t.Errorf("%s with %s: %v", e, filterable, err)
+			}
+			if err != nil {
+				continue
+			}
+			if got := bound.Rows(segment.Live{Reader: r}).ToArray(); !slices.Equal(got, want) {
+				t.Errorf("%s with %s: rows %d, want %d", e, filterable, got, want)
+			}
+		}
+	}
+}
