@@ -8,6 +8,8 @@ import (
 
 var errDamaged = errors.New("cannot read a document: it is not one compact JSON object")
 
+var errNoArray = errors.New("it is not one compact JSON array")
+
 // Fields calls f for every first-level field of a document with its name (unescaped) and raw value, in order.
 // Both are valid during the call only; value aliases doc. An error of f ends the walk and is returned.
 func Fields(doc []byte, f func(name, value []byte) error) error {
@@ -21,6 +23,26 @@ func Fields(doc []byte, f func(name, value []byte) error) error {
 		}
 	}
 	return m.err
+}
+
+// Elements calls f for every element of a compact JSON array with its raw value, in order, under the same
+// rules as Fields. What is no array is an error.
+func Elements(array []byte, f func(value []byte) error) error {
+	n := len(array)
+	if n < 2 || array[0] != '[' || array[n-1] != ']' {
+		return errNoArray
+	}
+	for i := 1; i < n-1; i++ { // past the comma
+		end := valueEnd(array, i)
+		if end <= i || end >= n || end < n-1 && array[end] != ',' || end == n-2 {
+			return errNoArray
+		}
+		if err := f(array[i:end:end]); err != nil {
+			return err
+		}
+		i = end
+	}
+	return nil
 }
 
 // members walks the members of a compact object.

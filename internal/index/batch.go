@@ -22,7 +22,7 @@ type batch struct {
 
 	primaryKey string
 	settings   *settings.Settings // after the batch
-	geo        bool               // points are checked
+	geo        geoChecks          // places
 	results    []OpResult
 
 	table    idTable    // external ids that the batch names
@@ -154,8 +154,7 @@ func (b *batch) settle(ops []Op) error {
 		}
 		b.settings = s
 	}
-	geo := settings.Resolve(nil, b.settings, "").InfoOf(settings.GeoField)
-	b.geo = geo.Filterable || geo.Sortable
+	b.geo = geoChecksOf(settings.Resolve(nil, b.settings, ""))
 	return nil
 }
 

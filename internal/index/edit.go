@@ -130,12 +130,7 @@ func (b *batch) checkEdited(id, doc []byte) error {
 		return apierr.New("edit_documents_by_function_error",
 			"The function changed the id of the document `%s` to `%s`. It may change every field but `%s`: add a new document instead.", id, now, b.base.PrimaryKey)
 	}
-	if b.geo {
-		if _, _, reason := geoOf(doc); reason != "" {
-			return invalidGeo(id, reason)
-		}
-	}
-	return nil
+	return b.geo.check(id, doc)
 }
 
 // docReader reads documents as the batch has made them so far. Not for several goroutines.

@@ -6,7 +6,6 @@ import (
 	"math"
 	"strconv"
 
-	"svc/internal/apierr"
 	"svc/internal/document"
 	"svc/internal/settings"
 )
@@ -21,18 +20,8 @@ var errFound = errors.New("found")
 // geoOf reads the point of a document. ok is false when it has none; reason says what
 // is wrong with a _geo field that holds no point and is not null.
 func geoOf(doc []byte) (p point, ok bool, reason string) {
-	if !bytes.Contains(doc, geoKey) { // nearly always, and much cheaper than looking at the fields
-		return p, false, ""
-	}
-	var value []byte
-	err := document.Fields(doc, func(name, v []byte) error {
-		if string(name) == settings.GeoField {
-			value = v
-			return errFound
-		}
-		return nil
-	})
-	if err != errFound || string(value) == "null" {
+	value, ok := geoField(doc, geoKey, settings.GeoField)
+	if !ok {
 		return p, false, ""
 	}
 	return parsePoint(value)
@@ -87,9 +76,4 @@ func excerpt(v []byte) string {
 		return string(v[:40]) + "…"
 	}
 	return string(v)
-}
-
-func invalidGeo(id []byte, reason string) error {
-	return apierr.New("invalid_document_geo_field",
-		"The `_geo` field of the document with the id `%s` is not a point: %s. Send {\"lat\": 48.85, \"lng\": 2.35}, or null.", id, reason)
 }

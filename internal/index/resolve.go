@@ -167,10 +167,8 @@ func (b *batch) add(op int, a *AddDocuments) (int, error) {
 		if err != nil {
 			return err
 		}
-		if b.geo {
-			if _, _, reason := geoOf(line); reason != "" {
-				return invalidGeo(id, reason)
-			}
+		if err := b.geo.check(id, line); err != nil {
+			return err
 		}
 		docs = append(docs, payloadDoc{offset, uint32(len(line)), uint32(len(id))})
 		ids = append(ids, id...)

@@ -119,6 +119,11 @@ func (k *worker) index(it item) error {
 	if p, ok, _ := geoOf(doc); ok {
 		k.builder.Geo(p.lat, p.lng)
 	}
+	if shape, reason := shapeOf(doc); reason == "" {
+		for i := range shape {
+			k.builder.Shape(&shape[i])
+		}
+	}
 	k.builder.EndDoc()
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/RoaringBitmap/roaring/v2"
 	"golang.org/x/sync/errgroup"
 
 	"svc/internal/settings"
@@ -57,9 +58,11 @@ func (b *batch) build(number uint64) error {
 	var old *storedDocs
 	if !b.cleared {
 		if stale.Geo {
-			if err := b.checkPoints(); err != nil {
+			again, err := b.checkPlaces()
+			if err != nil {
 				return err
 			}
+			stale.Words = stale.Words || again
 		}
 		if stale.Words {
 			old = newStoredDocs(base, b.gone)
@@ -149,32 +152,46 @@ func (b *batch) counter(level, total int) func(n int) {
 	return func(n int) { b.report.at(level, "document", min(int(done.Add(int64(n))), total), total) }
 }
 
-// checkPoints checks _geo in the stored documents that stay, when it comes into use.
-func (b *batch) checkPoints() error {
-	id, ok := b.base.Fields.ID(settings.GeoField)
-	if !ok {
-		return nil
+// checkPlaces checks the places in the stored documents that stay, when _geo or _geojson comes into use. again
+// says that there are shapes which their segments were too old to record: all documents are to be read.
+func (b *batch) checkPlaces() (again bool, err error) {
+	used := geoChecksOf(b.base.Fields)
+	check := geoChecks{points: b.geo.points && !used.points, shapes: b.geo.shapes && !used.shapes}
+	fields := make([]segment.FieldID, 0, 2)
+	if id, ok := b.base.Fields.ID(settings.GeoField); ok && check.points {
+		fields = append(fields, id)
+	}
+	shapes, ok := b.base.Fields.ID(settings.GeoJSONField)
+	if ok && check.shapes {
+		fields = append(fields, shapes)
 	}
 	var doc []byte
 	for i, f := range b.base.files {
 		l := f.live(union(b.base.Segments[i].Deleted, b.gone[f]))
-		rows := l.LiveRows()
-		rows.And(l.Present(id))
+		rows := roaring.New()
+		for _, id := range fields {
+			rows.Or(l.Present(id))
+		}
+		if l.Deleted != nil {
+			rows.AndNot(l.Deleted)
+		}
+		if check.shapes && ok && !l.RecordsShapes() {
+			again = again || rows.Intersects(l.Present(shapes))
+		}
 		for it := rows.Iterator(); it.HasNext(); {
 			if err := b.ctx.Err(); err != nil {
-				return err
+				return again, err
 			}
 			row := segment.Row(it.Next())
-			var err error
 			if doc, err = l.AppendDocument(doc[:0], row); err != nil {
-				return err
+				return again, err
 			}
-			if _, _, reason := geoOf(doc); reason != "" {
-				return invalidGeo(l.ExternalID(row), reason)
+			if err := check.check(l.ExternalID(row), doc); err != nil {
+				return again, err
 			}
 		}
 	}
-	return nil
+	return again, nil
 }
 
 // queue hands out documents in ascending DocID.
