@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/simd"
 )
 
 // clustered makes unit vectors around a few hundred centres, as embeddings lie.
@@ -22,14 +24,10 @@ func clustered(r *rand.Rand, rows, dimensions int) []float32 {
 	for range rows {
 		c := centres[r.IntN(200)*dimensions:][:dimensions]
 		v := make([]float32, dimensions)
-		var norm float64
 		for i := range v {
 			v[i] = c[i] + 0.6*float32(r.NormFloat64())
-			norm += float64(v[i]) * float64(v[i])
 		}
-		for i := range v {
-			v[i] /= float32(math.Sqrt(norm))
-		}
+		simd.Normalize(v)
 		vectors = append(vectors, v...)
 	}
 	return vectors
