@@ -218,18 +218,39 @@ func (f *forward) append(dst []uint32, row Row) []uint32 {
 
 // count adds one to the count of each ordinal of each row.
 func (f *forward) count(counts, rows []uint32) {
-	if f.kind != forwardSingle {
-		var buf [16]uint32
+	switch f.kind {
+	case forwardSingle:
+		f.countSingle(counts, rows)
+	case forwardMulti:
+		ords := len(f.ords) / f.width
 		for _, row := range rows {
-			for _, ord := range f.append(buf[:0], Row(row)) {
+			at := 4 * int(row)
+			if at+8 > len(f.start) {
+				continue
+			}
+			from, to := int(binary.LittleEndian.Uint32(f.start[at:])), int(binary.LittleEndian.Uint32(f.start[at+4:]))
+			for ; from < min(to, ords); from++ {
+				if ord := readUint(f.ords, f.width, from); int(ord) < len(counts) {
+					counts[ord]++
+				}
+			}
+		}
+	default:
+		var buf []uint32
+		for _, row := range rows {
+			buf = f.append(buf[:0], Row(row))
+			for _, ord := range buf {
 				if int(ord) < len(counts) {
 					counts[ord]++
 				}
 			}
 		}
-		return
 	}
-	// An ordinal past the counts is the mark of a row without a value.
+}
+
+// countSingle counts where a row has one ordinal at most. An ordinal past the
+// counts is the mark of a row without a value.
+func (f *forward) countSingle(counts, rows []uint32) {
 	switch f.width {
 	case 1:
 		for _, row := range rows {
