@@ -24,16 +24,20 @@ func (s *Server) fail(ctx *fasthttp.RequestCtx, err error) {
 }
 
 // public turns an error into one for the caller. What is not the caller's
-// fault is logged in full; the answer says no more than where to look.
+// fault is logged in full; the answer says what the machine lacks, or no more than where to look.
 func (s *Server) public(ctx *fasthttp.RequestCtx, err error) *apierr.Error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return apierr.New("too_many_search_requests", "The search took longer than %v and was dropped. Ask for less, or set `searchCutoffMs`.", maxSearchTime)
 	}
-	if e := apierr.From(err); e.Code != apierr.Internal {
+	e := apierr.From(err)
+	if errors.As(err, new(*apierr.Error)) && e.Code != apierr.Internal {
 		return e
 	}
 	s.log.LogAttrs(ctx, slog.LevelError, "request failed",
 		slog.Uint64("request", ctx.ID()), slog.String("method", string(ctx.Method())), slog.String("path", string(ctx.URI().PathOriginal())), slog.Any("error", err))
+	if e.Code != apierr.Internal {
+		return e
+	}
 	return apierr.New(apierr.Internal, "The server could not answer. Its log says why: look for request %d.", ctx.ID())
 }
 

@@ -11,9 +11,11 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttputil"
 
 	"svc/internal/auth"
@@ -125,6 +127,15 @@ func (c *client) json(method, path, body string) reply {
 func (c *client) get(path string) reply {
 	c.t.Helper()
 	return c.send("GET", path, nil)
+}
+
+func TestAFullDiskIsToldAndLogged(t *testing.T) {
+	var logged bytes.Buffer
+	s := New(Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+	e := s.public(&fasthttp.RequestCtx{}, fmt.Errorf("cannot write the payload: %w", syscall.ENOSPC))
+	if e.Code != "no_space_left_on_device" || !strings.Contains(logged.String(), "cannot write the payload") {
+		t.Errorf("got %+v, logged %q", e, logged.String())
+	}
 }
 
 func TestRecover(t *testing.T) {

@@ -3,6 +3,9 @@ package apierr
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -31,6 +34,28 @@ func TestFromKeepsTheUserErrorInAChain(t *testing.T) {
 	}
 	if got := From(errors.New("disk on fire")); got.Code != Internal || got.Message != "disk on fire" {
 		t.Errorf("got %+v", got)
+	}
+}
+
+func TestFromTellsWhatTheMachineLacks(t *testing.T) {
+	for _, c := range []struct {
+		errno syscall.Errno
+		want  Code
+	}{
+		{syscall.ENOSPC, "no_space_left_on_device"},
+		{syscall.EDQUOT, "no_space_left_on_device"},
+		{syscall.EMFILE, "too_many_open_files"},
+		{syscall.EIO, "io_error"},
+		{syscall.EROFS, "io_error"},
+		{syscall.EINVAL, Internal},
+	} {
+		err := fmt.Errorf("cannot write segment a.seg: %w", &fs.PathError{Op: "write", Path: "a.seg", Err: c.errno})
+		if got := From(err); got.Code != c.want || !strings.Contains(got.Message, "cannot write segment a.seg") {
+			t.Errorf("%v: got %+v, want %s", c.errno, got, c.want)
+		}
+		if got := From(fmt.Errorf("%w: %w", err, New("index_not_found", "x"))); got.Code != "index_not_found" {
+			t.Errorf("%v: %s hides the user error", c.errno, got.Code)
+		}
 	}
 }
 
