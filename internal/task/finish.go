@@ -2,6 +2,7 @@ package task
 
 import (
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -76,6 +77,7 @@ func (q *Queue) finish(run *running, ends []end, extra func(*txn) error) error {
 	if err := q.at("stored"); err != nil {
 		return err
 	}
+	q.logEnd(b, tasks)
 	for _, t := range tasks {
 		if c, ok := t.Content.(AddDocuments); ok {
 			q.dropPayload(c)
@@ -85,6 +87,30 @@ func (q *Queue) finish(run *running, ends []end, extra func(*txn) error) error {
 		q.o.OnBatch(tasks)
 	}
 	return nil
+}
+
+// logEnd tells the end of a batch, and its first failure: as a warning when the machine, and not the task, is to blame.
+func (q *Queue) logEnd(b *Batch, tasks []*Task) {
+	attrs := []slog.Attr{
+		slog.Uint64("batch", uint64(b.UID)), slog.String("type", tasks[0].Kind.String()), slog.String("index", tasks[0].IndexUID),
+		slog.Int("tasks", len(tasks)), slog.Duration("took", b.FinishedAt.Sub(b.StartedAt)),
+	}
+	level, failures := slog.LevelInfo, 0
+	for _, t := range tasks {
+		if t.Error == nil {
+			continue
+		}
+		if failures++; failures == 1 {
+			attrs = append(attrs, slog.Uint64("task", uint64(t.UID)), slog.Any("error", t.Error))
+		}
+		if kind := t.Error.Code.Type(); kind == "internal" || kind == "system" {
+			level = slog.LevelWarn
+		}
+	}
+	if failures > 0 {
+		attrs = append(attrs, slog.Int("failed", failures))
+	}
+	q.log.LogAttrs(q.ctx, level, "batch finished", attrs...)
 }
 
 // persist is update for what must not be lost: the indexes have changed

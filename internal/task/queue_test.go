@@ -1,9 +1,11 @@
 package task
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -128,6 +130,35 @@ func TestATaskOfEachKindThatRunsHere(t *testing.T) {
 	files, err := os.ReadDir(filepath.Join(o.Dir, "payloads"))
 	if err != nil || len(files) != 0 {
 		t.Errorf("payload files left: %v %v", files, err)
+	}
+}
+
+func TestTheLogTellsHowBatchesEnd(t *testing.T) {
+	o, _ := testOptions(t)
+	var logged bytes.Buffer
+	o.Logger = slog.New(slog.NewTextHandler(&logged, nil))
+	q := openQueue(t, o)
+	for _, n := range []New{
+		{IndexUID: "a", Content: CreateIndex{}},
+		{IndexUID: "a", Content: CreateIndex{}},
+		{Content: CreateSnapshot{}},
+	} {
+		wait(t, q, enqueue(t, q, n).UID)
+	}
+	if err := q.Close(); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(logged.String()), "\n")
+	for i, want := range [][]string{
+		{"level=INFO", `msg="batch finished" batch=0 type=indexCreation index=a tasks=1 took=`},
+		{"level=INFO", "batch=1", "task=1", "there is `a`", "failed=1"},
+		{"level=WARN", "batch=2", "type=snapshotCreation", "failed=1"}, // nothing here runs snapshots
+	} {
+		for _, part := range want {
+			if i >= len(lines) || !strings.Contains(lines[i], part) {
+				t.Errorf("line %d has no %s:\n%s", i, part, logged.String())
+			}
+		}
 	}
 }
 
