@@ -96,7 +96,10 @@ func (r *Response) AppendJSON(dst []byte) ([]byte, error) {
 	if r.paged {
 		pages := 0
 		if r.perPage > 0 {
-			pages = (r.result.Total + r.perPage - 1) / r.perPage
+			pages = r.result.Total / r.perPage
+			if r.result.Total%r.perPage > 0 {
+				pages++
+			}
 		}
 		dst = appendInt(dst, `,"hitsPerPage":`, r.perPage)
 		dst = appendInt(dst, `,"page":`, r.page)
