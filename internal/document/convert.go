@@ -3,6 +3,7 @@ package document
 import (
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 
 	"svc/internal/apierr"
@@ -239,6 +240,9 @@ func (c *converter) flush() error {
 
 // malformed makes the error for what is wrong at an index of the window.
 func (c *converter) malformed(at int, what string) error {
-	return apierr.New("malformed_payload", "The %s payload is malformed in document %d, at byte %d: %s.",
+	if !strings.HasSuffix(what, "?") {
+		what += "."
+	}
+	return apierr.New("malformed_payload", "The %s payload is malformed in document %d, at byte %d: %s",
 		c.format, c.documents+1, c.in.base+int64(at), what)
 }
