@@ -21,6 +21,8 @@ const (
 type command struct {
 	options `embed:""`
 
+	Version kong.VersionFlag `name:"version" help:"Print the version, and the commit it was built from."`
+
 	Serve   serveCommand `cmd:"" default:"1" help:"Serve the HTTP API (the default)."`
 	Segment struct {
 		Inspect inspectCommand `cmd:"" help:"Print what a segment file holds."`
@@ -44,10 +46,12 @@ func main() {
 func (p program) run(args []string) int {
 	ctx, err := p.parse(args)
 	if err != nil {
-		fmt.Fprintf(p.err, "svc: %v\n", err)
-		if errors.As(err, new(*configError)) {
+		var file *configError
+		if errors.As(err, &file) { // kong names an option that has nothing to do with it
+			fmt.Fprintf(p.err, "svc: %v\n", file)
 			return exitFailure
 		}
+		fmt.Fprintf(p.err, "svc: %v\n", err)
 		return exitUsage
 	}
 	if err := ctx.Run(p, &ctx.Model.Target.Addr().Interface().(*command).options); err != nil {
@@ -63,6 +67,7 @@ func (p program) parse(args []string) (*kong.Context, error) {
 		kong.Name("svc"),
 		kong.Description("A search engine over HTTP. Every option may also stand in the environment (SVC_HTTP_ADDR) and in a TOML file (http_addr); the command line wins, then the environment, then the file."),
 		kong.UsageOnError(),
+		kong.Vars{"version": versionText(buildVersion())},
 		kong.Writers(p.out, p.err),
 		kong.Resolvers(&settings{getenv: p.getenv}),
 	)

@@ -120,6 +120,21 @@ func TestBadOptions(t *testing.T) {
 	}
 }
 
+func TestErrorsOfTheFileAreBlamedOnIt(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("config.toml", []byte(`http_address = "x:1"`), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	var printed bytes.Buffer
+	p := program{getenv: func(string) (string, bool) { return "", false }, out: &printed, err: &printed}
+	if code := p.run(nil); code != exitFailure {
+		t.Errorf("exit code %d", code)
+	}
+	if !strings.HasPrefix(printed.String(), "svc: cannot use the configuration file ./config.toml: http_address is not known") {
+		t.Errorf("printed %q", printed.String())
+	}
+}
+
 func TestParseSize(t *testing.T) {
 	for s, want := range map[string]int64{
 		"0": 0, "12": 12, "12b": 12, "12 B": 12, "1k": 1000, "1 KB": 1000, "1KiB": 1024, "1 kib": 1024, "100 MB": 100e6, "1.5gib": 3 << 29,

@@ -52,7 +52,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	defer closing(&err, "the data directory", lock)
 	listener, err := net.Listen("tcp", o.HTTPAddr)
 	if err != nil {
-		return fmt.Errorf("cannot listen on %s: %w", o.HTTPAddr, err)
+		return fmt.Errorf("cannot listen on %s: %w. Choose another address with --http-addr", o.HTTPAddr, err)
 	}
 	defer listener.Close() // again, after the server did
 	address := "http://" + listener.Addr().String()
@@ -126,7 +126,7 @@ func (o *options) greet(w io.Writer, log *slog.Logger, address string) {
 	if o.LogsMode.json {
 		log.Info("svc is ready", "address", address, "data", o.DBPath, "version", v.Package, "commit", v.Commit, "env", o.Env)
 	} else {
-		fmt.Fprintf(w, "svc is ready\n  address  %s\n  data     %s\n  version  %s (commit %s)\n", address, o.DBPath, v.Package, v.Commit)
+		fmt.Fprintf(w, "svc is ready\n  address  %s\n  data     %s\n  version  %s\n", address, o.DBPath, versionText(v))
 	}
 	switch {
 	case o.MasterKey == "":

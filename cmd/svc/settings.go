@@ -46,7 +46,7 @@ func (s *settings) Validate(*kong.Application) error { return nil }
 
 // Resolve returns the value for a flag, or nil when there is none.
 func (s *settings) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
-	if flag.Name == "help" || !serves(ctx) {
+	if flag.Name == "help" || flag.Name == "version" || !serves(ctx) {
 		return nil, nil
 	}
 	if v, name, ok := s.variable(flag.Name); ok {
@@ -138,7 +138,7 @@ func (s *settings) load(ctx *kong.Context) error {
 	}
 	var known []string
 	for _, f := range ctx.Flags() {
-		if f.Name != "help" && f.Name != configFlag {
+		if f.Name != "help" && f.Name != "version" && f.Name != configFlag {
 			known = append(known, fileKey(f.Name))
 		}
 	}

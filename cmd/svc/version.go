@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"runtime/debug"
 	"time"
 
@@ -12,6 +13,9 @@ const apiVersion = "1.42.1"
 
 // commit and commitDate (RFC 3339) are set by the linker where the go command does not look at the repository.
 var commit, commitDate string
+
+// versionText is a version for people.
+func versionText(v fastapi.Version) string { return fmt.Sprintf("%s (commit %s)", v.Package, v.Commit) }
 
 // buildVersion tells which commit the program was built from.
 func buildVersion() fastapi.Version {
