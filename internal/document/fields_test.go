@@ -33,6 +33,26 @@ func TestFields(t *testing.T) {
 	}
 }
 
+func TestElements(t *testing.T) {
+	for array, want := range map[string]string{
+		`[]`: ``, `[1]`: `1`, `[1,-2.5e3,null,true]`: `1;-2.5e3;null;true`, `[[1,[2]],{"a":[3]},"],"]`: `[1,[2]];{"a":[3]};"],"`,
+	} {
+		var got []string
+		err := Elements([]byte(array), func(v []byte) error { got = append(got, string(v)); return nil })
+		if err != nil || strings.Join(got, ";") != want {
+			t.Errorf("%s: got %q, %v; want %s", array, got, err, want)
+		}
+	}
+	if err := Elements([]byte(`[1,2]`), func([]byte) error { return io.EOF }); !errors.Is(err, io.EOF) {
+		t.Errorf("error %v, want io.EOF", err)
+	}
+	for _, bad := range []string{``, `[`, `{}`, `3`, `[,]`, `[1,]`, `[,1]`, `[1`, `[[1]`, `["]`, `["a"1]`, `[1]]`} {
+		if err := Elements([]byte(bad), func([]byte) error { return nil }); err == nil {
+			t.Errorf("%q: no error", bad)
+		}
+	}
+}
+
 func TestMerge(t *testing.T) {
 	tests := []struct{ old, change, want string }{
 		{`{}`, `{}`, `{}`},

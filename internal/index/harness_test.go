@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"svc/internal/apierr"
 	"svc/internal/document"
 	"svc/internal/mapped"
@@ -255,6 +257,16 @@ func dump(t testing.TB, v *View) string {
 				row := it.Next()
 				if lat, lng, ok := g.Point(segment.Row(row)); ok {
 					add("points", "%s:%g,%g", id(row), lat, lng)
+				}
+			}
+		}
+		if s := l.Shapes(); s != nil {
+			for i := range 12 { // stripes of the globe
+				rows := roaring.New()
+				s.AddRowsMeeting(rows, segment.BoxRegion(90, float64(30*i-180), -90, float64(30*i-150)))
+				rows.And(alive)
+				for it := rows.Iterator(); it.HasNext(); {
+					add(fmt.Sprintf("shapes in stripe %d", i), "%s", id(it.Next()))
 				}
 			}
 		}

@@ -115,6 +115,7 @@ func randomDoc(r *rand.Rand, id string) string {
 	optional(`"n.of.it":{"sub.a":%d}`, r.IntN(3))
 	optional(`"maybe":%s`, []string{"null", `""`, "[]", "{}", "true", "1.5"}[r.IntN(6)])
 	optional(`"_geo":{"lat":%d,"lng":"%d"}`, r.IntN(80), r.IntN(80))
+	optional(`"_geojson":{"type":"LineString","coordinates":[[%d,%d],[%d.5,1]]}`, r.IntN(360)-180, r.IntN(80), r.IntN(360)-180)
 	optional(`"_vectors":{"e":[1,2,%d]}`, r.IntN(9))
 	optional(`"own%d":1`, r.IntN(20))
 	return "{" + strings.Join(parts, ",") + "}"
@@ -125,6 +126,7 @@ var settingsChanges = []string{
 	`{"filterableAttributes":["sub"],"sortableAttributes":["title"]}`,
 	`{"filterableAttributes":[]}`,
 	`{"sortableAttributes":["n","_geo"]}`,
+	`{"filterableAttributes":["_geojson","n"]}`,
 	`{"searchableAttributes":["title","sub.b"]}`,
 	`{"searchableAttributes":null}`,
 	`{"stopWords":["alpha","pi"]}`,
