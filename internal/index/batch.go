@@ -116,7 +116,7 @@ func isSettings(op Op) bool {
 	return ok
 }
 
-// stepsOf names the outer steps (tasks.md 5) of a batch.
+// stepsOf names the outer steps of a batch.
 func stepsOf(ops []Op) []string {
 	var adds, edits, deletes bool
 	for _, op := range ops {

@@ -64,7 +64,7 @@ func TestOperationsOfABatchRunInOrder(t *testing.T) {
 	b.checkFresh(ix)
 }
 
-// The numbers of ranking.md 13.
+// Gaps are filled lowest first, an update keeps its number.
 func TestDocumentNumbersFillGapsAndStay(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer b.close()

@@ -25,7 +25,7 @@ func newModel() *model {
 	return &model{map[string]map[string]any{}, map[string]segment.DocID{}}
 }
 
-// run applies one batch: ops in order, numbers by the rules of ranking.md 13.
+// run applies one batch: ops in order, numbers by the rules that the model repeats.
 func (m *model) run(ops []modelOp) (indexed, deleted []int) {
 	taken := map[segment.DocID]bool{} // freed numbers are free for the next batch
 	for _, n := range m.numbers {

@@ -53,7 +53,7 @@ var firstMode = [...]mode{
 
 const closes = ^mode(0)
 
-// joins is the table of tasks.md 4: the mode that a batch gets when a task of a class joins, or closes.
+// joins is the table of auto-batching: the mode that a batch gets when a task of a class joins, or closes.
 var joins = [...][alone + 1]mode{
 	//             addition, ids,       filter,        delete-all,    settings,      index deletion, alone
 	additions:     {additions, additions, closes, clears, closes, removal, closes},

@@ -14,7 +14,7 @@ import (
 	"svc/internal/apierr"
 )
 
-// Batch is a finished or running batch. MarshalJSON gives the object of the API (tasks.md 5).
+// Batch is a finished or running batch. MarshalJSON gives the object of the API.
 // Batches that the queue hands out are the caller's own.
 type Batch struct {
 	UID        uint32

@@ -173,7 +173,7 @@ var priorities = []struct {
 	{DumpCreation, false},
 }
 
-// pick chooses the next batch (tasks.md 3); nil when nothing waits.
+// pick chooses the next batch; nil when nothing waits.
 func (q *Queue) pick() (*running, error) {
 	var run *running
 	var batch uint32

@@ -10,7 +10,7 @@ import (
 	"svc/internal/apierr"
 )
 
-// Task is one stored task. MarshalJSON gives the object of the API (tasks.md 1).
+// Task is one stored task. MarshalJSON gives the object of the API.
 // Tasks that the queue hands out are the caller's own.
 type Task struct {
 	UID            uint32
