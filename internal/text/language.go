@@ -89,10 +89,14 @@ func languageOf(sc script, group []byte, l Locales) language {
 			return languageByCode(list[i].code)
 		}
 		return anyLanguage
-	case l != nil && !l.allow(cmn):
+	case l != nil && l.allow(jpn) && !l.allow(cmn):
 		return jpn
 	}
-	return chineseOrJapanese(group)
+	guess := chineseOrJapanese(group)
+	if guess == cmn && l != nil && !l.allow(cmn) {
+		return otherLanguage
+	}
+	return guess
 }
 
 // chineseOrJapanese tells by the share of kana: Japanese is rarely written without.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // A segmenter cuts s[start:end], which has no separator in it, into words. It returns false when yield does.
@@ -13,9 +15,14 @@ type segmenter func(s []byte, start, end int, g group, yield func(piece) bool) b
 func segmenterFor(g group) segmenter {
 	switch g.script {
 	case cj:
-		if g.language == cmn {
+		switch g.language {
+		case cmn:
 			return segmentChinese
+		case jpn:
+			return segmentJapanese
 		}
+	case hangul:
+		return segmentKorean
 	case arabic:
 		if g.language == ara || g.language == pes {
 			return segmentArabic
@@ -67,6 +74,52 @@ func segmentArabic(s []byte, start, end int, g group, yield func(piece) bool) bo
 		}
 	}
 	return yield(piece{start, end, Word, false, g})
+}
+
+func segmentJapanese(s []byte, start, end int, g group, yield func(piece) bool) bool {
+	return japaneseLexicon().segment(s, start, end, g, yield)
+}
+
+// segmentKorean cuts what has a Korean syllable. What else counts as the script, full-width Latin letters for instance, stays whole.
+func segmentKorean(s []byte, start, end int, g group, yield func(piece) bool) bool {
+	syllable, jamo := false, false
+	for _, r := range string(s[start:end]) {
+		syllable = syllable || 0xac00 <= r && r <= 0xd7a3
+		jamo = jamo || 0x1100 <= r && r <= 0x11ff
+	}
+	switch {
+	case jamo:
+		return segmentJamo(s, start, end, g, yield)
+	case syllable:
+		return koreanLexicon().segment(s, start, end, g, yield)
+	}
+	return yield(piece{start, end, Word, false, g})
+}
+
+// segmentJamo is segmentKorean for text whose syllables may be decomposed into their letters, which the lexicon does not have.
+func segmentJamo(s []byte, start, end int, g group, yield func(piece) bool) bool {
+	type stop struct{ composed, original int } // where a syllable or other character ends
+	var composed []byte
+	var stops []stop
+	for i := start; i < end; {
+		n := norm.NFC.NextBoundary(s[i:end], true)
+		composed = norm.NFC.Append(composed, s[i:i+n]...)
+		i += n
+		stops = append(stops, stop{len(composed), i})
+	}
+	from := start
+	return koreanLexicon().segment(composed, 0, len(composed), g, func(p piece) bool {
+		for len(stops) > 1 && stops[0].composed < p.end {
+			stops = stops[1:]
+		}
+		to := stops[0].original
+		if stops[0].composed > p.end || to == from {
+			return true // within a character that stays composed of several
+		}
+		word := piece{from, to, Word, false, g}
+		from = to
+		return yield(word)
+	})
 }
 
 func segmentThai(s []byte, start, end int, g group, yield func(piece) bool) bool {

@@ -7,9 +7,9 @@
 // segmenter of the group's script and language, if there is one (segment.go).
 // Each piece is classified by its compatibility decomposition and folded.
 //
-// Chinese is cut by probable words, Thai and Khmer by the longest words of a list, German compounds into their
-// parts, and Arabic articles are split; Japanese and Korean are cut at separators only. German needs a locale;
-// of several locales, and among Arabic, Persian and Urdu, the language is guessed (detect.go).
+// Chinese is cut by probable words, Japanese and Korean by probable sentences, Thai and Khmer by the longest words of a
+// list, German compounds into their parts, and Arabic articles are split. German needs a locale; of several locales, and
+// among Arabic, Persian and Urdu, the language is guessed (detect.go). Lao, Burmese and Tibetan are cut at separators only.
 //
 // The language decides how a text is cut and whether å, ä and ö stay. How all else is folded does not depend on a
 // guess: Arabic and Persian letters, katakana and hiragana, traditional, Japanese and simplified ideographs meet in one form.

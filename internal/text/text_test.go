@@ -91,8 +91,8 @@ func TestLanguageOf(t *testing.T) {
 		want language
 	}{
 		{"图书馆里的学生", nil, cmn}, {"東京", nil, cmn}, {"東京大学で勉強", nil, jpn}, {"にほんご", nil, jpn},
-		{"东京大学", Locales{"eng", "fra"}, jpn}, {"东京大学", Locales{"jpn", "zho"}, cmn}, {"东京大学", Locales{"eng"}, otherLanguage},
-		{"东京大学", Locales{}, jpn}, {"東京大学で勉強", Locales{"jpn", "cmn"}, jpn}, {"東京", Locales{"zh"}, cmn},
+		{"东京大学", Locales{"eng", "fra"}, otherLanguage}, {"東京大学で勉強", Locales{"eng", "fra"}, jpn}, {"東京", Locales{"jpn", "eng"}, jpn}, {"东京大学", Locales{"jpn", "zho"}, cmn}, {"东京大学", Locales{"eng"}, otherLanguage},
+		{"东京大学", Locales{}, otherLanguage}, {"東京大学で勉強", Locales{"jpn", "cmn"}, jpn}, {"東京", Locales{"zh"}, cmn},
 		{"السلام عليكم", nil, ara}, {"این کتاب من است", nil, pes}, {"یہ میری کتاب ہے", nil, urd}, {"شكرا", nil, pes}, {"ملك", nil, urd}, {"محمد", nil, pes},
 		{"السلام", nil, ara}, {"النور", nil, urd}, {"السلام", Locales{"eng", "fra"}, anyLanguage}, {"السلام", Locales{"fas", "pes"}, pes}, {"السلام", Locales{}, anyLanguage},
 		{"Räksmörgås", nil, anyLanguage}, {"Räksmörgås", Locales{"swe"}, swe}, {"Räksmörgås", Locales{"sv"}, swe}, {"abc", Locales{"deu"}, deu},
@@ -317,7 +317,7 @@ func TestRandomTexts(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	parts := []string{"a", "B", "the", "ab", "art", "A. B.", "C++", "oo", "<br>", ".", ",", ". ", ", ", " ", "  ", "!", "&", "|", "_", "-", "'", "\x00", "\x01", "\t", "7", "3.5",
-		"é", "É", "œ", "ß", "İ", "’", "…", "\u00a0", "\u00ad", "\u0301", "\ufe0f", "Ж", "ё", "Σ", "ς", "א", "ש\u05c1", "ال", "كتاب", "ی", "،", "中国", "々", "カー", "ガ", "がく", "한", "ไทย", "้", "។ល។", "😀", "Straßenbahn", "Handball", "haus", "ផ្ទះ", "ស្អាត", "ﬁ", "½", "＋", "，", "𝔘", "\xff", "\xe4\xb8", strings.Repeat("x", 250), strings.Repeat("é", 130)}
+		"é", "É", "œ", "ß", "İ", "’", "…", "\u00a0", "\u00ad", "\u0301", "\ufe0f", "Ж", "ё", "Σ", "ς", "א", "ש\u05c1", "ال", "كتاب", "ی", "،", "中国", "々", "カー", "ガ", "がく", "한", "한국어를", "\u1112\u1161\u11ab", "\u1100", "ラーメンを食べた", "ไทย", "้", "។ល។", "😀", "Straßenbahn", "Handball", "haus", "ផ្ទះ", "ស្អាត", "ﬁ", "½", "＋", "，", "𝔘", "\xff", "\xe4\xb8", strings.Repeat("x", 250), strings.Repeat("é", 130)}
 	locales := []Locales{nil, nil, {}, {"swe"}, {"deu"}, {"jpn"}, {"eng", "fra"}, {"ara"}, {"cmn"}, {"deu", "eng"}, {"swe", "deu"}, {"pes", "urd"}}
 	for range 20000 {
 		var b strings.Builder
@@ -366,6 +366,8 @@ func BenchmarkIndex(b *testing.B) {
 		{"cyrillic", "Съешь же ещё этих мягких французских булок, да выпей чаю. "},
 		{"arabic", "الحقوق كلها محفوظة للكتاب الذي نشره المؤلف في هذا العام. "},
 		{"chinese", "我们在北京大学学习中文。"},
+		{"japanese", "私たちは東京の大学で日本語とプログラミングを勉強しています。"},
+		{"korean", "우리는 서울에 있는 대학교에서 한국어를 공부하고 있습니다. "},
 	} {
 		text := []byte(strings.Repeat(c.text, 4000/len(c.text)))
 		b.Run(c.name, func(b *testing.B) {

@@ -78,13 +78,26 @@ func oneForm(s string) string {
 // separates, and the variants of rare ideographs come from another table.
 var otherWords = []string{"wait… ok", "𠮷野家", "㐀㐁"}
 
+// japaneseOrKorean reports whether a lexicon has a part in cutting the text; the recorded build had none.
+func japaneseOrKorean(l line) bool {
+	for s := []byte(l.Text); len(s) > 0; {
+		sc, n := nextGroup(s)
+		if sc == hangul || sc == cj && languageOf(sc, s[:n], l.Locales) == jpn {
+			return true
+		}
+		s = s[n:]
+	}
+	return false
+}
+
 // scriptNames are the scripts in the order of their constants.
 const scriptNames = "other Latin Cyrillic Arabic Devanagari Hebrew Ethiopic Georgian Bengali Hangul CJ Greek Kannada Tamil Thai " +
 	"Gujarati Gurmukhi Telugu Malayalam Oriya Myanmar Sinhala Khmer"
 
 // TestTokenLines compares with testdata/tokens.jsonl, which was recorded from the reference: word
 // lines as text, words as [position, word, byte start, byte end], and value lines as json, words as [position, word].
-// Lines tagged as accidents may differ (TestAccidents has the words wanted there), and so may the lines of otherWords.
+// Lines tagged as accidents may differ (TestAccidents has the words wanted there), Japanese and Korean ones where svc
+// cuts further (TestJapaneseAndKorean), and the lines of otherWords.
 func TestTokenLines(t *testing.T) {
 	f, err := os.Open("testdata/tokens.jsonl")
 	if err != nil {
@@ -123,7 +136,7 @@ func TestTokenLines(t *testing.T) {
 		case fmt.Sprint(got) == fmt.Sprint(want):
 			c.same++
 			all.same++
-		case l.Accident != "":
+		case l.Accident != "" || japaneseOrKorean(l):
 			c.accidents++
 			all.accidents++
 		case slices.Contains(otherWords, l.Text):
@@ -142,7 +155,7 @@ func TestTokenLines(t *testing.T) {
 			continue
 		}
 		share := float64(c.same) / float64(c.lines-c.accidents)
-		t.Logf("%s: %d of %d lines the same (%.1f%%), %d accidents differ", name, c.same, c.lines-c.accidents, 100*share, c.accidents)
+		t.Logf("%s: %d of %d lines the same (%.1f%%), %d others differ on purpose", name, c.same, c.lines-c.accidents, 100*share, c.accidents)
 		if c.lines-c.accidents >= 20 && share < 0.95 || c == &all && share < 0.99 {
 			t.Errorf("%s: only %.1f%%", name, 100*share)
 		}

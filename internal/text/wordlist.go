@@ -61,16 +61,19 @@ type wordRange struct {
 }
 
 // readWords reads a compressed list: a word a line, sorted by bytes, each with a tab and its frequency if the list has them.
-func readWords(file []byte) *wordList {
+func readWords(file []byte) *wordList { return newWordList(decompress(file)) }
+
+// decompress reads an embedded zstd frame.
+func decompress(file []byte) []byte {
 	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
 	if err == nil {
 		defer d.Close()
 		file, err = d.DecodeAll(file, nil)
 	}
 	if err != nil {
-		panic("text: an embedded word list is damaged: " + err.Error())
+		panic("text: an embedded dictionary is damaged: " + err.Error())
 	}
-	return newWordList(file)
+	return file
 }
 
 // newWordList makes a list of its lines, which it overwrites.
