@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -82,6 +83,35 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+func TestAllowedNetworks(t *testing.T) {
+	private, loopback := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("127.0.0.1")
+	for _, tt := range []struct {
+		name              string
+		args              []string
+		env               map[string]string
+		config            string
+		private, loopback bool
+	}{
+		{name: "default"},
+		{name: "flag", args: []string{"--experimental-allowed-ip-networks", "10.0.0.0/8,127.0.0.0/8"}, private: true, loopback: true},
+		{name: "any", args: []string{"--experimental-allowed-ip-networks=any"}, private: true, loopback: true},
+		{name: "environment", env: map[string]string{"SVC_EXPERIMENTAL_ALLOWED_IP_NETWORKS": "127.0.0.0/8"}, loopback: true},
+		{name: "array", config: `experimental_allowed_ip_networks = ["10.0.0.0/8", "192.168.0.0/16"]`, private: true},
+		{name: "empty array", config: `experimental_allowed_ip_networks = []`},
+		{name: "text", config: `experimental_allowed_ip_networks = "10.0.0.0/8,127.0.0.1/32"`, private: true, loopback: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o, err := parseServe(t, tt.args, tt.env, tt.config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p := o.AllowedNetworks; p.Allows(private) != tt.private || p.Allows(loopback) != tt.loopback {
+				t.Errorf("private %t, loopback %t", p.Allows(private), p.Allows(loopback))
+			}
+		})
+	}
+}
+
 func TestBadOptions(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -97,6 +127,9 @@ func TestBadOptions(t *testing.T) {
 		{name: "threads", env: map[string]string{"SVC_MAX_INDEXING_THREADS": "-1"}},
 		{name: "level", args: []string{"--log-level", "loud"}},
 		{name: "mode", args: []string{"--experimental-logs-mode", "xml"}},
+		{name: "network", args: []string{"--experimental-allowed-ip-networks", "10.0.0.1"}},
+		{name: "array of numbers", config: `experimental_allowed_ip_networks = [10]`, file: true},
+		{name: "array for text", config: `db_path = ["a"]`, file: true},
 		{name: "no waiting time", args: []string{"--experimental-drop-search-after", "0"}},
 		{name: "file that is not there", args: []string{"--config-file-path", "none.toml"}, file: true},
 		{name: "file that is no TOML", config: "http_addr", file: true},

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"svc/internal/index"
+	"svc/internal/outbound"
 )
 
 // options are those of the server.
@@ -29,16 +30,17 @@ type options struct {
 
 	TLS tlsOptions `embed:""`
 
-	ContainsFilter  bool     `name:"experimental-contains-filter" help:"Allow CONTAINS in filters."`
-	EnableMetrics   bool     `name:"experimental-enable-metrics" help:"Switch the feature metrics on."`
-	EnableLogsRoute bool     `name:"experimental-enable-logs-route" help:"Switch the feature logsRoute on."`
-	SearchQueueSize int      `name:"experimental-search-queue-size" default:"1000" placeholder:"N" help:"Searches that may wait for their turn (default: ${default})."`
-	DropSearchAfter int      `name:"experimental-drop-search-after" default:"60" placeholder:"SECONDS" help:"How long a search may wait for its turn (default: ${default})."`
-	SearchesPerCore int      `name:"experimental-nb-searches-per-core" default:"4" placeholder:"N" help:"Searches that run at once, for each core (default: ${default})."`
-	LogsMode        logsMode `name:"experimental-logs-mode" default:"HUMAN" placeholder:"MODE" help:"HUMAN or JSON (default: ${default})."`
-	BatchedTasks    *int     `name:"experimental-max-number-of-batched-tasks" placeholder:"N" help:"Tasks in a batch, at most; 0 stops processing (default: unlimited)."`
-	Replication     bool     `name:"experimental-replication-parameters" help:"Let the headers TaskId and DryRun choose a task's uid or only check it; old tasks are never deleted by themselves."`
-	BatchedSize     size     `name:"experimental-limit-batched-tasks-total-size" default:"0" placeholder:"SIZE" help:"Payload bytes in a batch, at most (default: half of the indexing memory, at most 10 GiB)."`
+	ContainsFilter  bool            `name:"experimental-contains-filter" help:"Allow CONTAINS in filters."`
+	EnableMetrics   bool            `name:"experimental-enable-metrics" help:"Switch the feature metrics on."`
+	EnableLogsRoute bool            `name:"experimental-enable-logs-route" help:"Switch the feature logsRoute on."`
+	SearchQueueSize int             `name:"experimental-search-queue-size" default:"1000" placeholder:"N" help:"Searches that may wait for their turn (default: ${default})."`
+	DropSearchAfter int             `name:"experimental-drop-search-after" default:"60" placeholder:"SECONDS" help:"How long a search may wait for its turn (default: ${default})."`
+	SearchesPerCore int             `name:"experimental-nb-searches-per-core" default:"4" placeholder:"N" help:"Searches that run at once, for each core (default: ${default})."`
+	LogsMode        logsMode        `name:"experimental-logs-mode" default:"HUMAN" placeholder:"MODE" help:"HUMAN or JSON (default: ${default})."`
+	BatchedTasks    *int            `name:"experimental-max-number-of-batched-tasks" placeholder:"N" help:"Tasks in a batch, at most; 0 stops processing (default: unlimited)."`
+	Replication     bool            `name:"experimental-replication-parameters" help:"Let the headers TaskId and DryRun choose a task's uid or only check it; old tasks are never deleted by themselves."`
+	AllowedNetworks outbound.Policy `name:"experimental-allowed-ip-networks" placeholder:"NETWORKS" help:"Networks that webhooks may reach, with commas between them, such as 10.0.0.0/8, and no others; or any (default: all global addresses, nothing private or local)."`
+	BatchedSize     size            `name:"experimental-limit-batched-tasks-total-size" default:"0" placeholder:"SIZE" help:"Payload bytes in a batch, at most (default: half of the indexing memory, at most 10 GiB)."`
 }
 
 // masterKeyBytes is the length from which on a master key is not easily guessed.

@@ -12,6 +12,8 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/pelletier/go-toml/v2"
+
+	"svc/internal/outbound"
 )
 
 const (
@@ -66,8 +68,11 @@ func (s *settings) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (an
 	if err := checkType(v, flag); err != nil {
 		return nil, &configError{s.file, fmt.Errorf("%s: %w", key, err)}
 	}
-	if n, ok := v.(int64); ok {
-		return strconv.FormatInt(n, 10), nil // every option reads text
+	switch v := v.(type) { // every option reads text
+	case int64:
+		return strconv.FormatInt(v, 10), nil
+	case []any:
+		return strings.Join(texts(v), ","), nil
 	}
 	return v, nil
 }
@@ -151,11 +156,22 @@ func (s *settings) load(ctx *kong.Context) error {
 	return nil
 }
 
+// texts returns those elements of an array that are texts.
+func texts(array []any) []string {
+	var list []string
+	for _, v := range array {
+		if s, ok := v.(string); ok {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
 // checkType refuses a value of the file that has another type than the option.
 // What has a text form of its own, such as sizes, may stand as a number, too.
 func checkType(v any, flag *kong.Flag) error {
 	want := ""
-	switch v.(type) {
+	switch v := v.(type) {
 	case bool:
 		if !flag.IsBool() {
 			want = "text or a number"
@@ -171,6 +187,12 @@ func checkType(v any, flag *kong.Flag) error {
 		}
 		if kind == reflect.Int {
 			want = "a whole number"
+		}
+	case []any:
+		if flag.Target.Type() != reflect.TypeFor[outbound.Policy]() {
+			want = "text, a number or a boolean"
+		} else if len(texts(v)) < len(v) {
+			want = "an array of texts"
 		}
 	default:
 		want = "text, a number or a boolean"

@@ -1,0 +1,50 @@
+package outbound
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"syscall"
+	"time"
+)
+
+const (
+	connectTimeout = 10 * time.Second
+	idleTimeout    = 90 * time.Second
+	maxIdle        = 64
+)
+
+// RefusedError is the error of a connection that the policy does not allow.
+// It lies wrapped in the error of the request.
+type RefusedError struct{ Addr netip.Addr }
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("connecting to %s is not allowed: start the server with --experimental-allowed-ip-networks and its network if it should be", e.Addr)
+}
+
+// Transport returns a transport that connects only to what p allows. It uses
+// no proxy: a proxy would connect to addresses that nobody here sees.
+func (p Policy) Transport() *http.Transport {
+	dialer := net.Dialer{Timeout: connectTimeout, ControlContext: p.control}
+	return &http.Transport{
+		DialContext:         dialer.DialContext,
+		ForceAttemptHTTP2:   true,
+		MaxIdleConns:        maxIdle,
+		IdleConnTimeout:     idleTimeout,
+		TLSHandshakeTimeout: connectTimeout,
+	}
+}
+
+// control is called with each resolved address just before a socket connects to it.
+func (p Policy) control(_ context.Context, _, address string, _ syscall.RawConn) error {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return fmt.Errorf("cannot check the address %q: %w", address, err)
+	}
+	if !p.Allows(to.Addr()) {
+		return &RefusedError{to.Addr()}
+	}
+	return nil
+}
