@@ -12,8 +12,8 @@ import "unicode/utf8"
 // Schulz 2004) that after j characters only positions within limit of j are alive.
 // A state is therefore a number, and transitions are computed, never stored:
 //
-//	bits  0–24  five sets of five bits: the positions j−2…j+2 of the word that are
-//	            reached with 0, 1, 2 edits, and half-way through a swap that makes the 1st, the 2nd
+//	bits  0–14  three rows of five bits: the positions j−2…j+2 of the word that are reached with 0, 1, 2 edits
+//	bits 15–24  two rows: the positions where a swap has begun that makes the 1st, the 2nd edit
 //	bits 25–32  j, characters read
 //	bits 33–34  3 less the least distance of a prefix read so far; 0 for none
 //	bits 35–58  bytes of a character of which more are to come
@@ -22,7 +22,9 @@ import "unicode/utf8"
 // State 0 is the dead one.
 type automaton struct {
 	word   []rune
-	ascii  [128]window // where each ASCII character stands in the word
+	ascii  *[128]window // where each ASCII character stands in the word
+	masks  []uint16     // by j: bits of the rows that stand for positions 0…len(word)
+	swaps  uint64       // bits of the swaps that are within the limit
 	limit  int
 	prefix bool
 }
@@ -31,9 +33,18 @@ type automaton struct {
 type window [5]uint64
 
 const (
-	pad         = 8 // room for positions before the first
-	maxLimit    = 2
-	row         = 1<<5 - 1
+	pad      = 8 // room for positions before the first
+	maxLimit = 2
+
+	rowBits     = 5
+	row         = 1<<rowBits - 1
+	threeRows   = 1<<(3*rowBits) - 1
+	twoRows     = 1<<(2*rowBits) - 1
+	inThree     = 1 | 1<<rowBits | 1<<(2*rowBits) // times a row: the row in three places
+	inTwo       = 1 | 1<<rowBits
+	butLowest   = threeRows &^ inThree
+	butHighest  = threeRows &^ (inThree << (rowBits - 1))
+	swapShift   = 3 * rowBits
 	countShift  = 25
 	bestShift   = 33
 	bytesShift  = 35
@@ -43,12 +54,23 @@ const (
 
 // newAutomaton prepares the automaton of a word of at most 250 characters; limit is at most 2.
 func newAutomaton(word string, limit int, prefix bool) *automaton {
-	a := &automaton{word: []rune(word), limit: limit, prefix: prefix}
+	a := &automaton{word: []rune(word), ascii: new([128]window), limit: limit, prefix: prefix}
 	for i, c := range a.word {
 		if c < utf8.RuneSelf {
 			a.ascii[c][(i+pad)/64] |= 1 << ((i + pad) % 64)
 		}
 	}
+	a.masks = make([]uint16, len(a.word)+maxLimit+2)
+	for j := range a.masks {
+		for b := range rowBits {
+			if at := j - maxLimit + b; at >= 0 && at <= len(a.word) {
+				for d := range limit + 1 {
+					a.masks[j] |= 1 << (d*rowBits + b)
+				}
+			}
+		}
+	}
+	a.swaps = 1<<(limit*rowBits) - 1
 	return a
 }
 
@@ -79,67 +101,38 @@ func (a *automaton) standing(c rune, from int) uint64 {
 
 func (a *automaton) Start() int {
 	// Position 0 with no edit, and what deletions reach from it.
-	var r [maxLimit + 1]uint64
-	r[0] = 1 << maxLimit
-	for d := 1; d <= a.limit; d++ {
-		r[d] = r[d-1] << 1 & a.within(0)
-	}
-	return a.pack(r, [maxLimit]uint64{}, 0, noDistance)
+	n := uint64(1 << maxLimit)
+	n |= n & butHighest << (rowBits + 1)
+	n |= n & butHighest << (rowBits + 1)
+	return a.state(n&uint64(a.masks[0]), 0, 0, 0)
 }
 
-// within returns the bits of a row, centred on j, that stand for positions 0…len(word).
-func (a *automaton) within(j int) uint64 {
-	mask := uint64(row)
-	if j < maxLimit {
-		mask &= row << (maxLimit - j)
-	}
-	if over := j + maxLimit - len(a.word); over > 0 {
-		if over > 2*maxLimit {
-			return 0
-		}
-		mask &= row >> over
-	}
-	return mask
-}
-
-// pack makes a state and notes the distance of the text read so far.
-func (a *automaton) pack(r [maxLimit + 1]uint64, swap [maxLimit]uint64, j int, best uint64) int {
+// state makes a state and notes the distance of the text read so far. best is as in states.
+func (a *automaton) state(rows, swaps uint64, j int, best uint64) int {
 	if a.prefix {
-		if d := a.final(r, j); d < best {
-			best = d
+		if d := a.final(rows, j); noDistance-d > best {
+			best = noDistance - d
 		}
-	} else {
-		best = noDistance
 	}
-	rows := r[0] | r[1]<<5 | r[2]<<10 | swap[0]<<15 | swap[1]<<20
 	if rows == 0 {
-		if best == noDistance {
-			return 0
-		}
-		j = 0 // all that matters now is best
+		return int(best << bestShift) // what follows changes nothing
 	}
-	return int(rows | uint64(j)<<countShift | (noDistance-best)<<bestShift)
+	return int(rows | swaps<<swapShift | uint64(j)<<countShift | best<<bestShift)
 }
 
 // final returns the least number of edits with which the whole word is reached, or noDistance.
-func (a *automaton) final(r [maxLimit + 1]uint64, j int) uint64 {
+func (a *automaton) final(rows uint64, j int) uint64 {
 	i := len(a.word) - j + maxLimit
-	if i < 0 || i > 2*maxLimit {
+	if uint(i) >= rowBits {
 		return noDistance
 	}
-	for d := 0; d <= a.limit; d++ {
-		if r[d]>>i&1 != 0 {
-			return uint64(d)
+	for d := range uint64(noDistance) {
+		if rows>>i&1 != 0 {
+			return d
 		}
+		rows >>= rowBits
 	}
 	return noDistance
-}
-
-func (a *automaton) unpack(s int) (r [maxLimit + 1]uint64, swap [maxLimit]uint64, j int, best uint64) {
-	u := uint64(s)
-	r = [maxLimit + 1]uint64{u & row, u >> 5 & row, u >> 10 & row}
-	swap = [maxLimit]uint64{u >> 15 & row, u >> 20 & row}
-	return r, swap, int(u >> countShift & 0xff), noDistance - u>>bestShift&3
 }
 
 func (a *automaton) Accept(s int, b byte) int {
@@ -167,38 +160,38 @@ func (a *automaton) Accept(s int, b byte) int {
 
 // step reads one character.
 func (a *automaton) step(s int, c rune) int {
-	r, swap, j, best := a.unpack(s)
-	if r[0]|r[1]|r[2] == 0 {
+	u := uint64(s)
+	rows, swaps, j, best := u&threeRows, u>>swapShift&twoRows, int(u>>countShift&0xff), u>>bestShift&3
+	if rows == 0 {
 		return s
 	}
-	// Bit i of here: c stands at position j−2+i; the rows before the step are
+	if j+1 >= len(a.masks) { // all positions are out of reach
+		return a.state(0, 0, 0, best)
+	}
+	// Bit i of here: c stands at position j−2+i. The rows before the step are
 	// centred on j, those after it on j+1, so advancing in the word keeps the bit and staying moves it down.
 	here := a.standing(c, j-maxLimit)
-	mask := a.within(j + 1)
-	var nr [maxLimit + 1]uint64
-	var nswap [maxLimit]uint64
-	nr[0] = r[0] & here & mask
-	for d := 1; d <= a.limit; d++ {
-		v := r[d] & here             // match
-		v |= r[d-1]                  // substitution
-		v |= r[d-1] >> 1             // insertion
-		v |= nr[d-1] << 1            // deletion
-		v |= swap[d-1] & (here << 1) // second half of a swap
-		nr[d] = v & mask
-		nswap[d-1] = r[d-1] & (here >> 1) & row
-	}
-	return a.pack(nr, nswap, j+1, best)
+	edited := rows << rowBits & threeRows
+	n := rows & (here & row * inThree)                // match
+	n |= edited | edited&butLowest>>1                 // substitution, insertion
+	n |= swaps & (here << 1 & row * inTwo) << rowBits // second half of a swap
+	n &= uint64(a.masks[j+1])
+	n |= n & butHighest << (rowBits + 1) // deletion
+	n |= n & butHighest << (rowBits + 1)
+	n &= uint64(a.masks[j+1])
+	swaps = rows & (here >> 1 & row * inTwo) & a.swaps
+	return a.state(n, swaps, j+1, best)
 }
 
 func (a *automaton) distance(s int) int {
 	if s>>lengthShift != 0 {
 		return noDistance
 	}
-	r, _, j, best := a.unpack(s)
-	if !a.prefix {
-		best = a.final(r, j)
+	u := uint64(s)
+	if a.prefix {
+		return int(noDistance - u>>bestShift&3)
 	}
-	return int(best)
+	return int(a.final(u&threeRows, int(u>>countShift&0xff)))
 }
 
 func (a *automaton) IsMatch(s int) bool { return s != 0 && a.distance(s) <= a.limit }

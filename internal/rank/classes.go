@@ -21,14 +21,14 @@ type classes struct {
 // Large buckets are split by classes, small ones document by document. (Variables, so that tests can lower them.)
 var (
 	classRows  = 48       // documents from which on classes are used that are there
-	derivedMax = 64 << 10 // documents up to which classes are made in any case
-	derivedPer = 4        // and otherwise only when there are at most so many for each document of the bucket
+	derivedPer = 3        // classes are made at once when they hold at most so many for each document of the bucket,
+	derivedMax = 64 << 10 // and when they are wished for again, up to so many
 )
 
 // worthwhile reports whether classes of so many documents should be made for a bucket. again: they were
 // wished for before.
 func worthwhile(documents, bucket int, again bool) bool {
-	return documents <= derivedMax && (again || bucket > listRows) || bucket > listRows && documents <= derivedPer*bucket
+	return documents <= derivedMax && again || bucket > listRows && documents <= derivedPer*bucket
 }
 
 // sizeOf estimates the memory of classes.

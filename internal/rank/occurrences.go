@@ -17,15 +17,11 @@ const (
 	asLastSlot              // the last words of its phrases, unless a hole comes behind
 )
 
-// An occurrence is a word at a place: index of the row in the batch in bits 32–63,
-// field in bits 16–31, position in bits 0–15. Sorted, they stand row by row, field by field.
+// An occurrence is a word at a place: field in bits 48–63, index of the row in the
+// batch in bits 16–47, position in bits 0–15. Sorted, they stand field by field, row by row.
 
-func occurrence(index int, f segment.FieldID, position uint16) uint64 {
-	return uint64(index)<<32 | uint64(f)<<16 | uint64(position)
-}
-
-func indexOf(o uint64) int             { return int(o >> 32) }
-func fieldOf(o uint64) segment.FieldID { return segment.FieldID(o >> 16) }
+func indexOf(o uint64) int             { return int(o >> 16 & (1<<32 - 1)) }
+func fieldOf(o uint64) segment.FieldID { return segment.FieldID(o >> 48) }
 func positionOf(o uint64) int          { return int(uint16(o)) }
 func sameFieldAndRow(a, b uint64) bool { return a>>16 == b>>16 }
 
@@ -113,23 +109,23 @@ func (s *search) gatherPhrase(dst []uint64, b *batch, ps *query.PhraseSegment, w
 }
 
 func (s *search) gatherWord(dst []uint64, b *batch, p segment.Posting, phrase *query.PhraseSegment) []uint64 {
-	s.readers, s.readerFields = s.readers[:0], s.readerFields[:0]
 	for k := range p.Fields() {
-		if f := p.Field(k); s.searchable[f.ID()] >= 0 {
-			s.readers = append(s.readers, f.Positions())
-			s.readerFields = append(s.readerFields, f.ID())
-		}
-	}
-	for i, row := range b.rows {
-		if phrase != nil && !phrase.Rows.Contains(row) {
+		f := p.Field(k)
+		if s.searchable[f.ID()] < 0 {
 			continue
 		}
-		for k := range s.readers {
-			s.positions = s.readers[k].Append(s.positions[:0], segment.Row(row))
-			for _, at := range s.positions {
-				dst = append(dst, occurrence(i, s.readerFields[k], at))
+		begin := len(dst)
+		dst = f.AppendOccurrences(dst, b.rows, uint64(f.ID())<<48)
+		if phrase == nil {
+			continue
+		}
+		kept := dst[:begin]
+		for _, o := range dst[begin:] {
+			if phrase.Rows.Contains(b.rows[indexOf(o)]) {
+				kept = append(kept, o)
 			}
 		}
+		dst = kept
 	}
 	return dst
 }
@@ -139,11 +135,11 @@ const (
 	frequentRows  = 256 // rows of a field from which on a word is not rare
 )
 
-// table holds the occurrences of the rare words of a level in one segment, by row: asking hundreds of
+// table holds the occurrences of the rare words of a level in one segment: asking hundreds of
 // words whether they stand in a row would cost more than all else.
 type table struct {
 	frequent    []segment.Posting
-	occurrences []uint64 // with rows in place of indexes, sorted
+	occurrences []uint64 // with rows in place of indexes of rows, sorted
 }
 
 // table returns the tables of a level by segment, kept or made now.
@@ -184,13 +180,12 @@ postings:
 			if s.searchable[f.ID()] < 0 {
 				continue
 			}
-			positions := f.Positions()
 			s.rowNumbers = f.AppendRows(s.rowNumbers[:0])
-			for _, row := range s.rowNumbers {
-				s.positions = positions.Append(s.positions[:0], segment.Row(row))
-				for _, at := range s.positions {
-					t.occurrences = append(t.occurrences, occurrence(int(row), f.ID(), at))
-				}
+			begin := len(t.occurrences)
+			t.occurrences = f.AppendOccurrences(t.occurrences, s.rowNumbers, uint64(f.ID())<<48)
+			for i, o := range t.occurrences[begin:] {
+				row := s.rowNumbers[indexOf(o)]
+				t.occurrences[begin+i] = uint64(fieldOf(o))<<48 | uint64(row)<<16 | uint64(positionOf(o))
 			}
 		}
 	}
@@ -201,27 +196,40 @@ postings:
 // gather appends the occurrences in the rows of a batch.
 func (t *table) gather(dst []uint64, b *batch) []uint64 {
 	rest := t.occurrences
-	for i, row := range b.rows {
-		want := uint64(row) << 32
-		// Gallop: rows ascend.
-		step := 1
-		for step < len(rest) && rest[step] < want {
-			step *= 2
-		}
-		low, high := step/2, min(step, len(rest))
-		for low < high {
-			mid := int(uint(low+high) >> 1)
-			if rest[mid] < want {
-				low = mid + 1
-			} else {
-				high = mid
+	for len(rest) > 0 {
+		field := rest[0] &^ (1<<48 - 1)
+		for i, row := range b.rows {
+			want := field | uint64(row)<<16
+			rest = rest[gallop(rest, want):]
+			for len(rest) > 0 && rest[0]&^0xffff == want {
+				dst = append(dst, field|uint64(i)<<16|rest[0]&0xffff)
+				rest = rest[1:]
 			}
 		}
-		rest = rest[low:]
-		for len(rest) > 0 && rest[0]>>32 == uint64(row) {
-			dst = append(dst, uint64(i)<<32|rest[0]&(1<<32-1))
-			rest = rest[1:]
+		if field == maxField {
+			break
 		}
+		rest = rest[gallop(rest, field+1<<48):]
 	}
 	return dst
+}
+
+const maxField = uint64(1<<16-1) << 48
+
+// gallop returns the index of the first occurrence that is not below want.
+func gallop(o []uint64, want uint64) int {
+	step := 1
+	for step <= len(o) && o[step-1] < want {
+		step *= 2
+	}
+	low, high := step/2, min(step, len(o))
+	for low < high {
+		mid := int(uint(low+high) >> 1)
+		if o[mid] < want {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	return low
 }

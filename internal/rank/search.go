@@ -44,15 +44,12 @@ type search struct {
 
 // memory is what a search works in; it serves one search after the other.
 type memory struct {
-	list         lists
-	tokens       []text.Token
-	tables       [][]table  // by node and level
-	positions    []uint16   // of one word in one row
-	rowNumbers   []uint32   // of one word
-	left, right  sides      // of a pair of nodes
-	wordScratch  [][]uint64 // occurrences of the words of an exact match
-	readers      []segment.PositionReader
-	readerFields []segment.FieldID
+	list        lists
+	tokens      []text.Token
+	tables      [][]table  // by node and level
+	rowNumbers  []uint32   // of one word
+	left, right sides      // of a pair of nodes
+	wordScratch [][]uint64 // occurrences of the words of an exact match
 }
 
 var memories = sync.Pool{New: func() any { return new(memory) }}
@@ -60,7 +57,6 @@ var memories = sync.Pool{New: func() any { return new(memory) }}
 // release forgets all that belongs to the view: mapped memory may go away.
 func (m *memory) release() {
 	clear(m.tables)
-	clear(m.readers[:cap(m.readers)])
 	clear(m.tokens[:cap(m.tokens)])
 	m.list.paths, m.list.sets, m.list.ids = nil, nil, nil
 	m.list.entries.used, m.list.numbers.used = 0, 0

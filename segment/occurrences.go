@@ -1,0 +1,71 @@
+package segment
+
+import "encoding/binary"
+
+// AppendOccurrences appends, for each position where the word stands in one of the rows,
+//
+//	tag | index of the row in rows << 16 | position
+//
+// in ascending order. The rows ascend. For many rows it is quicker than asking a PositionReader for each.
+func (f FieldPosting) AppendOccurrences(dst []uint64, rows []uint32, tag uint64) []uint64 {
+	r := f.Positions()
+	if f.rows.code == rowsDelta {
+		for i, row := range rows {
+			if n, ok := r.rows.find(row); ok {
+				dst = r.appendTagged(dst, n, tag|uint64(i)<<16)
+			} else if n == f.rows.count {
+				break
+			}
+		}
+		return dst
+	}
+	var c roaringCursor
+	if !c.init(f.rows.p) {
+		return dst
+	}
+	next := uint32(0) // no row before it has the word, as far as is known
+	for i, row := range rows {
+		if row < next {
+			continue
+		}
+		n, ok, ahead := c.rank(row)
+		if ok {
+			dst = r.appendTagged(dst, n, tag|uint64(i)<<16)
+		}
+		next = ahead
+	}
+	return dst
+}
+
+// appendTagged appends tag | position for the positions of the i-th row; rows are asked for in ascending order.
+func (p *PositionReader) appendTagged(dst []uint64, i int, tag uint64) []uint64 {
+	if b := i / blockRows; b > p.index/blockRows {
+		if 4*b > len(p.skips) {
+			return dst
+		}
+		p.index, p.at = b*blockRows, min(int(binary.LittleEndian.Uint32(p.skips[4*b-4:])), len(p.p))
+	}
+	if i > p.index {
+		p.at = skipRows(p.p, p.at, i-p.index)
+	}
+	p.index = i + 1
+	next, v, shift := uint32(0), uint32(0), 0
+	for at := p.at; at < len(p.p); {
+		b := p.p[at]
+		at++
+		v |= uint32(b&payload) << (shift & 31)
+		shift += 6
+		if b&endOfNumber != 0 {
+			next += v
+			dst = append(dst, tag|uint64(uint16(next)))
+			next++
+			v, shift = 0, 0
+		}
+		if b&endOfRow != 0 {
+			p.at = at
+			return dst
+		}
+	}
+	p.at = len(p.p)
+	return dst
+}

@@ -1,0 +1,60 @@
+package segment
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"svc/internal/vfs"
+)
+
+func TestOccurrencesAreThePositionsOfEachRow(t *testing.T) {
+	rng := testRand(t)
+	for n := range 60 {
+		fs := vfs.NewMem()
+		b := NewBuilder(BuilderOptions{})
+		documents := 1 + rng.IntN(1500)
+		share := 1 + rng.IntN(40) // of rows that have the word, one in so many
+		for row := range documents {
+			b.StartDoc(DocID(row), fmt.Appendf(nil, "%d", row), []byte("{}"))
+			if rng.IntN(share) == 0 {
+				at := 0
+				for range 1 + rng.IntN(5) {
+					b.Word(3, []byte("word"), uint16(at))
+					at += 1 + rng.IntN(200)
+				}
+			}
+			b.EndDoc()
+		}
+		name := fmt.Sprint(n)
+		if _, err := b.Write(fs, name); err != nil {
+			t.Fatal(err)
+		}
+		r, err := Open(fs, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, ok := r.Term([]byte("word"))
+		if !ok {
+			continue
+		}
+		f := p.Field(0)
+		var rows []uint32
+		for row := range documents {
+			if rng.IntN(1+n%7) == 0 {
+				rows = append(rows, uint32(row))
+			}
+		}
+		var want []uint64
+		reader := f.Positions()
+		for i, row := range rows {
+			for _, at := range reader.Append(nil, Row(row)) {
+				want = append(want, 3<<48|uint64(i)<<16|uint64(at))
+			}
+		}
+		if got := f.AppendOccurrences(nil, rows, 3<<48); !slices.Equal(got, want) {
+			t.Fatalf("%d of %d rows, one in %d has the word: %d occurrences, want %d", len(rows), documents, share, len(got), len(want))
+		}
+		r.Close()
+	}
+}
