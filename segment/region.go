@@ -30,6 +30,16 @@ func (b box) meets(o box) bool {
 	return b.minLng <= o.maxLng && o.minLng <= b.maxLng && b.minLat <= o.maxLat && o.minLat <= b.maxLat
 }
 
+// shifted returns the box so many degrees further east.
+func (b box) shifted(degrees float64) box {
+	return box{b.minLng + degrees, b.minLat, b.maxLng + degrees, b.maxLat}
+}
+
+// holds reports whether p lies in the box; if b is that of an edge on whose line p is, then on the edge.
+func (b box) holds(p LngLat) bool {
+	return b.minLng <= p.Lng && p.Lng <= b.maxLng && b.minLat <= p.Lat && p.Lat <= b.maxLat
+}
+
 func boxOf(rings [][]LngLat) box {
 	b := emptyBox
 	for _, ring := range rings {
@@ -125,16 +135,18 @@ func (r *Region) meets(kind ShapeKind, rings [][]LngLat) bool {
 	if kind == PointShape {
 		return false
 	}
-	for _, ring := range rings {
-		for i := range ring {
-			a, b := ring[i], ring[0]
-			if i+1 < len(ring) {
-				b = ring[i+1]
-			} else if kind == LineShape {
-				break
-			}
-			if r.box.meets(boxOfEdge(a, b)) && r.crossed(a, b) {
-				return true
+	if near := r.edgesIn(boxOf(rings)); len(near) > 0 {
+		for _, ring := range rings {
+			for i := range ring {
+				e := edge{ring[i], ring[0]}
+				if i+1 < len(ring) {
+					e.b = ring[i+1]
+				} else if kind == LineShape {
+					break
+				}
+				if slices.ContainsFunc(near, e.meets) {
+					return true
+				}
 			}
 		}
 	}
@@ -148,22 +160,26 @@ func (r *Region) meets(kind ShapeKind, rings [][]LngLat) bool {
 	return false
 }
 
-func boxOfEdge(a, b LngLat) box {
-	return box{min(a.Lng, b.Lng), min(a.Lat, b.Lat), max(a.Lng, b.Lng), max(a.Lat, b.Lat)}
+// edge is a closed line between two places.
+type edge struct{ a, b LngLat }
+
+func (e edge) box() box {
+	return box{min(e.a.Lng, e.b.Lng), min(e.a.Lat, e.b.Lat), max(e.a.Lng, e.b.Lng), max(e.a.Lat, e.b.Lat)}
 }
 
-// crossed reports whether an edge touches one of the region's.
-func (r *Region) crossed(a, b LngLat) bool {
+// edgesIn returns the edges of the region whose boxes meet b, few where shapes are small.
+func (r *Region) edgesIn(b box) []edge {
+	var near []edge
 	for _, ring := range r.rings {
 		last := ring[len(ring)-1]
 		for _, p := range ring {
-			if edgesMeet(a, b, last, p) {
-				return true
+			if e := (edge{last, p}); e.box().meets(b) {
+				near = append(near, e)
 			}
 			last = p
 		}
 	}
-	return false
+	return near
 }
 
 // contains reports whether a place lies in the rings by the even-odd rule, or on one of them.
@@ -175,13 +191,15 @@ func contains(rings [][]LngLat, p LngLat) bool {
 		}
 		a := ring[len(ring)-1]
 		for _, b := range ring {
-			side := turn(a, b, p)
-			if side == 0 && inBox(a, b, p) {
-				return true
-			}
-			// A ray to the east crosses the edge when it ends above p, begins not above it, and p is west of it.
-			if (a.Lat > p.Lat) != (b.Lat > p.Lat) && (side > 0) == (b.Lat > a.Lat) {
-				inside = !inside
+			if !(a.Lat > p.Lat && b.Lat > p.Lat || a.Lat < p.Lat && b.Lat < p.Lat) {
+				side := turn(a, b, p)
+				if side == 0 && (edge{a, b}).box().holds(p) {
+					return true
+				}
+				// A ray to the east crosses the edge when one end is above p, the other not, and p is west of it.
+				if (a.Lat > p.Lat) != (b.Lat > p.Lat) && (side > 0) == (b.Lat > a.Lat) {
+					inside = !inside
+				}
 			}
 			a = b
 		}
@@ -189,23 +207,18 @@ func contains(rings [][]LngLat, p LngLat) bool {
 	return inside
 }
 
-// edgesMeet reports whether two closed edges have a place in common.
-func edgesMeet(a, b, c, d LngLat) bool {
-	if !boxOfEdge(a, b).meets(boxOfEdge(c, d)) {
+// meets reports whether two edges have a place in common.
+func (e edge) meets(o edge) bool {
+	if !e.box().meets(o.box()) {
 		return false
 	}
-	c1, d1, a1, b1 := turn(a, b, c), turn(a, b, d), turn(c, d, a), turn(c, d, b)
-	return (c1 > 0) != (d1 > 0) && c1 != 0 && d1 != 0 && (a1 > 0) != (b1 > 0) && a1 != 0 && b1 != 0 ||
-		c1 == 0 && inBox(a, b, c) || d1 == 0 && inBox(a, b, d) ||
-		a1 == 0 && inBox(c, d, a) || b1 == 0 && inBox(c, d, b)
+	oa, ob, ea, eb := turn(e.a, e.b, o.a), turn(e.a, e.b, o.b), turn(o.a, o.b, e.a), turn(o.a, o.b, e.b)
+	return (oa > 0) != (ob > 0) && oa != 0 && ob != 0 && (ea > 0) != (eb > 0) && ea != 0 && eb != 0 ||
+		oa == 0 && e.box().holds(o.a) || ob == 0 && e.box().holds(o.b) ||
+		ea == 0 && o.box().holds(e.a) || eb == 0 && o.box().holds(e.b)
 }
 
 // turn is positive when the way a → b → c turns left, negative when right, 0 when it is straight.
 func turn(a, b, c LngLat) float64 {
 	return (b.Lng-a.Lng)*(c.Lat-a.Lat) - (b.Lat-a.Lat)*(c.Lng-a.Lng)
-}
-
-// inBox reports whether p lies in the box of an edge: on the edge itself, when it is on its line.
-func inBox(a, b, p LngLat) bool {
-	return min(a.Lng, b.Lng) <= p.Lng && p.Lng <= max(a.Lng, b.Lng) && min(a.Lat, b.Lat) <= p.Lat && p.Lat <= max(a.Lat, b.Lat)
 }

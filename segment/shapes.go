@@ -211,7 +211,11 @@ func (l *shapeLevel) box(i int) box {
 func (s *Shapes) AddRowsMeeting(dst *roaring.Bitmap, r *Region) {
 	top := len(s.levels) - 1
 	var d shapeDecoder
+	all := s.levels[top].box(0)
 	for _, degrees := range [...]float64{0, -360, 360} {
+		if !all.meets(r.box.shifted(degrees)) {
+			continue
+		}
 		shifted := r.shifted(degrees)
 		s.search(top, 0, shifted, func(i int) {
 			row := s.row(i)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/vfs"
 )
 
 // randomShape makes a shape of a few parts, mostly small, some across the antimeridian, some exact in units. None is
@@ -264,5 +266,39 @@ func TestCirclesAreRound(t *testing.T) {
 		if got != (distance <= meters) {
 			t.Fatalf("%v m around %v, %v: %v at %v m: %v", meters, lat, lng, p, distance, got)
 		}
+	}
+}
+
+func BenchmarkShapesInACircle(b *testing.B) {
+	rng := testRand(b)
+	const n = 100_000
+	fs := vfs.NewMem()
+	builder := NewBuilder(BuilderOptions{})
+	for i := range n { // quarters of a few hundred metres, all over the globe
+		builder.StartDoc(DocID(i), fmt.Append(nil, i), []byte(`{}`))
+		center := LngLat{rng.Float64()*360 - 180, rng.Float64()*170 - 85}
+		var ring []LngLat
+		for j := range 12 {
+			sin, cos := math.Sincos(float64(j) / 12 * 2 * math.Pi)
+			ring = append(ring, LngLat{math.Round((center.Lng+sin/300)*1e6) / 1e6, math.Round((center.Lat+cos/300)*1e6) / 1e6})
+		}
+		builder.Shape(&ShapePart{PolygonShape, [][]LngLat{ring}})
+		builder.EndDoc()
+	}
+	if _, err := builder.Write(fs, "a.seg"); err != nil {
+		b.Fatal(err)
+	}
+	r := openSegment(b, fs, "a.seg")
+	for _, kilometers := range []float64{10, 100, 1000} {
+		b.Run(fmt.Sprint(kilometers, " km"), func(b *testing.B) {
+			found := uint64(0)
+			for b.Loop() {
+				rows := roaring.New()
+				r.Shapes().AddRowsMeeting(rows, CircleRegion(48.8, 2.3, kilometers*1000, 125))
+				found = rows.GetCardinality()
+			}
+			b.ReportMetric(float64(found), "rows")
+			b.ReportMetric(float64(len(r.section(tagShapes)))/n, "bytes/shape")
+		})
 	}
 }
