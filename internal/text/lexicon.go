@@ -1,10 +1,14 @@
 package text
 
 import (
+	"bytes"
 	_ "embed"
 	"encoding/binary"
+	"io"
 	"sync"
 	"unicode/utf8"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 //go:embed dictionaries/japanese.zst
@@ -49,16 +53,21 @@ type lexiconCategory struct {
 
 // readLexicon reads the format of dictionaries/lexicon.go.
 func readLexicon(file []byte) *lexicon {
-	b := decompress(file)
-	var counts [8]int
-	for i := range counts {
-		counts[i] = int(binary.LittleEndian.Uint32(b[4*i:]))
+	r, err := zstd.NewReader(bytes.NewReader(file), zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		panic(damaged(err))
 	}
-	b = b[4*len(counts):]
+	defer r.Close()
 	take := func(n int) []byte {
-		part := b[:n]
-		b = b[n:]
-		return part
+		b := make([]byte, n)
+		if _, err := io.ReadFull(r, b); err != nil {
+			panic(damaged(err))
+		}
+		return b
+	}
+	var counts [8]int
+	for i, head := 0, take(4*len(counts)); i < len(counts); i++ {
+		counts[i] = int(binary.LittleEndian.Uint32(head[4*i:]))
 	}
 	u16 := func(b []byte, i int) uint16 { return binary.LittleEndian.Uint16(b[2*i:]) }
 
@@ -81,10 +90,11 @@ func readLexicon(file []byte) *lexicon {
 		l.contexts[i] = lexiconContext{u16(part, 2*i), u16(part, 2*i+1)}
 	}
 	l.costs = make([]int16, lefts*l.rights)
-	for part, i := take(2*len(l.costs)), 0; i < len(l.costs); i++ {
-		l.costs[i] = int16(u16(part, i))
-		if i%l.rights != 0 {
-			l.costs[i] += l.costs[i-1]
+	for row := l.costs; len(row) > 0; row = row[l.rights:] {
+		cost := int16(0)
+		for part, i := take(2*l.rights), 0; i < l.rights; i++ {
+			cost += int16(u16(part, i))
+			row[i] = cost
 		}
 	}
 	const rangeSize = 5

@@ -61,20 +61,19 @@ type wordRange struct {
 }
 
 // readWords reads a compressed list: a word a line, sorted by bytes, each with a tab and its frequency if the list has them.
-func readWords(file []byte) *wordList { return newWordList(decompress(file)) }
-
-// decompress reads an embedded zstd frame.
-func decompress(file []byte) []byte {
+func readWords(file []byte) *wordList {
 	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
 	if err == nil {
 		defer d.Close()
 		file, err = d.DecodeAll(file, nil)
 	}
 	if err != nil {
-		panic("text: an embedded dictionary is damaged: " + err.Error())
+		panic(damaged(err))
 	}
-	return file
+	return newWordList(file)
 }
+
+func damaged(err error) string { return "text: an embedded dictionary is damaged: " + err.Error() }
 
 // newWordList makes a list of its lines, which it overwrites.
 func newWordList(lines []byte) *wordList {
