@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -143,8 +144,16 @@ func TestStartAndStop(t *testing.T) {
 		t.Fatalf("stop: %v", err)
 	}
 
+	// A file that is removed after its directory was listed is not damaged.
+	if err := os.Symlink("removed", filepath.Join(db, indexesDir, "gone.seg")); err != nil {
+		t.Fatal(err)
+	}
 	var out bytes.Buffer
 	p.out = &out
+	if code := p.run([]string{"segment", "verify", filepath.Join(db, "gone.seg")}); code != exitFailure {
+		t.Errorf("verify of a file that is not there: %d", code)
+	}
+	out.Reset()
 	if code := p.run([]string{"segment", "verify", db}); code != 0 || !strings.Contains(out.String(), " 0 damaged") || strings.HasPrefix(out.String(), "0 checked") {
 		t.Errorf("verify: %d %s %s", code, out.String(), p.err)
 	}
