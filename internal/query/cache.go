@@ -5,8 +5,10 @@ import (
 	"sync"
 )
 
-// cacheBytes bounds what a Cache keeps, by estimate.
-const cacheBytes = 32 << 20
+const (
+	cacheBytes = 32 << 20 // bounds what a Cache keeps, by estimate
+	wishes     = 1 << 14  // keys of which it is remembered that they were missed
+)
 
 // Cache keeps what was derived of words for one set of segments, the latest used
 // of it. It may be used by several goroutines.
@@ -18,7 +20,7 @@ type Cache struct {
 	entries map[string]*cached
 	latest  cached // ring: next is the one used last, previous the one to drop
 	bytes   int
-	wished  [1 << 14]uint32 // fingerprints of keys that were missed, by hash
+	wished  []uint32 // fingerprints of keys that were missed, by hash; made when needed
 	seed    maphash.Seed
 }
 
@@ -54,9 +56,12 @@ func (c *Cache) Get(key []byte) any {
 // make, and can be done without, is made for keys that come again.
 func (c *Cache) Again(key []byte) bool {
 	h := maphash.Bytes(c.seed, key)
-	slot, print := h%uint64(len(c.wished)), uint32(h>>32)
+	slot, print := h%wishes, uint32(h>>32)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.wished == nil {
+		c.wished = make([]uint32, wishes)
+	}
 	was := c.wished[slot]
 	c.wished[slot] = print
 	return was == print

@@ -36,9 +36,7 @@ func (s *search) rankBucket(b *bucket, i int) {
 			s.out.addRows(b.rows)
 			return
 		case s.late():
-			s.push(part{kind: skipped, ranks: 1})
-			s.out.addRows(b.rows)
-			s.pop()
+			s.addUnranked(b.rows)
 			return
 		}
 		r := &s.rules[i]
@@ -101,9 +99,7 @@ func (s *search) open(b *bucket, i int, split func(*bucket, func(*bucket, part) 
 	}
 	split(b, func(sub *bucket, p part) bool {
 		if s.late() {
-			s.push(part{kind: skipped, ranks: 1})
-			s.out.addRows(rest())
-			s.pop()
+			s.addUnranked(rest())
 			return false
 		}
 		p.rule = i
@@ -118,6 +114,17 @@ func (s *search) open(b *bucket, i int, split func(*bucket, func(*bucket, part) 
 		opened = append(opened, sub.rows)
 		return s.out.wants()
 	})
+}
+
+// addUnranked adds documents for which there is no time any more.
+func (s *search) addUnranked(r rows) {
+	s.push(part{kind: skipped, ranks: 1})
+	if s.below() {
+		s.out.dropRows(r)
+	} else {
+		s.out.addRows(r)
+	}
+	s.pop()
 }
 
 // below reports whether the score of the rules so far is under the threshold. Later rules can only lower it.

@@ -194,7 +194,7 @@ func (s *search) rankList(l list, i int) {
 		s.addEntries(l.entries)
 		return
 	case s.late():
-		s.addSkipped(l.entries)
+		s.addUnranked(s.rowsOf(l.entries))
 		return
 	}
 	ls := &s.list
@@ -208,7 +208,7 @@ func (s *search) rankList(l list, i int) {
 			end++
 		}
 		if s.late() {
-			s.addSkipped(l.entries[begin:])
+			s.addUnranked(s.rowsOf(l.entries[begin:]))
 			break
 		}
 		sub := l
@@ -223,7 +223,7 @@ func (s *search) rankList(l list, i int) {
 		s.push(c.part(i, costs[begin]))
 		if s.below() {
 			s.pop()
-			s.dropEntries(l.entries[begin:])
+			s.out.dropRows(s.rowsOf(l.entries[begin:]))
 			break
 		}
 		s.rankList(sub, i+1)
@@ -261,13 +261,8 @@ func (s *search) byID(e []entry) []entry {
 	return e
 }
 
-func (s *search) addSkipped(e []entry) {
-	s.push(part{kind: skipped, ranks: 1})
-	s.addEntries(s.byID(e))
-	s.pop()
-}
-
-func (s *search) dropEntries(e []entry) {
+// rowsOf returns entries as a set.
+func (s *search) rowsOf(e []entry) rows {
 	r := make(rows, len(s.ix.Segments))
 	for i := range e {
 		if r[e[i].segment] == nil {
@@ -275,7 +270,7 @@ func (s *search) dropEntries(e []entry) {
 		}
 		r[e[i].segment].Add(e[i].row)
 	}
-	s.out.dropRows(r)
+	return r
 }
 
 // order sorts entries by cost; equal ones keep their order.

@@ -2,8 +2,15 @@ package rank
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	"svc/internal/apierr"
 	"svc/internal/query"
 )
 
@@ -71,6 +78,130 @@ func TestQueriesFind(t *testing.T) {
 		{"pla", "0 1"}, {`"planet`, ""}, {"-red state", "6 7 8"},
 	} {
 		if got := found(mustSearch(t, ix, Request{Query: c.query})); got != c.want {
+			t.Errorf("%s: %s, want %s", c.query, got, c.want)
+		}
+	}
+}
+
+func TestDeadlineGivesWhatThereIs(t *testing.T) {
+	ix := build(t, parseSettings(t, `{}`), [][]*document{{doc(0, "t", "x aaa"), doc(1, "t", "aaa")}, {doc(2, "t", "aaa bbb"), doc(3, "t", "zzz")}}, nil)
+	res := mustSearch(t, ix, Request{Query: "aaa bbb", Scores: true, Details: true, Deadline: time.Now().Add(-time.Second)})
+	if got := found(res); got != "0 1 2" || !res.Degraded || res.Total != 3 {
+		t.Fatalf("hits %s of %d, degraded %v", got, res.Total, res.Degraded)
+	}
+	for _, h := range res.Hits {
+		if h.Score != 0 || string(h.Details) != `{"skipped":{"order":0}}` {
+			t.Errorf("document %d: score %v %s", h.ID, h.Score, h.Details)
+		}
+	}
+	one := 0.5
+	if res := mustSearch(t, ix, Request{Query: "aaa bbb", Threshold: &one, Deadline: time.Now().Add(-time.Second)}); len(res.Hits) != 0 || res.Total != 0 {
+		t.Errorf("with a threshold: %d hits of %d", len(res.Hits), res.Total)
+	}
+	if res := mustSearch(t, ix, Request{Query: "aaa bbb", Deadline: time.Now().Add(time.Hour)}); res.Degraded {
+		t.Error("degraded before the deadline")
+	}
+}
+
+func TestCanceledSearch(t *testing.T) {
+	ix := build(t, parseSettings(t, `{}`), [][]*document{{doc(0, "t", "aaa")}}, nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := Search(ctx, ix, &Request{Query: "aaa", Limit: 1, MaxTotal: 1}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestErrorsOfRequests(t *testing.T) {
+	ix := build(t, parseSettings(t, `{"searchableAttributes":["title","other","a.b"],"rankingRules":["words"]}`),
+		[][]*document{{doc(0, "title", "aaa", "body", "bbb", "a.b", "aaa")}}, nil)
+	for _, c := range []struct {
+		r    Request
+		code string
+		hits int
+	}{
+		{Request{Query: "aaa", Sort: []SortKey{{Field: "title"}}}, "invalid_search_sort", 0},
+		{Request{Query: "aaa", SearchOn: []string{"body"}}, "invalid_search_attributes_to_search_on", 0},
+		{Request{Query: "aaa", SearchOn: []string{"*", "unknown"}}, "invalid_search_attributes_to_search_on", 0},
+		{Request{Query: "aaa", SearchOn: []string{"a"}}, "invalid_search_attributes_to_search_on", 0},
+		{Request{Query: "", SearchOn: []string{"unknown"}}, "", 1},
+		{Request{Query: "aaa", SearchOn: []string{"other"}}, "", 0},
+		{Request{Query: "aaa", SearchOn: []string{}}, "", 0},
+		{Request{Query: "aaa", SearchOn: []string{"a.*"}}, "", 1},
+		{Request{Query: "aaa", SearchOn: []string{"*.b"}}, "", 1},
+		{Request{Query: "aaa", SearchOn: []string{"x*"}}, "", 0},
+	} {
+		c.r.Limit, c.r.MaxTotal = 10, 10
+		res, err := Search(context.Background(), ix, &c.r)
+		if err != nil {
+			if e := apierr.From(err); string(e.Code) != c.code {
+				t.Errorf("%v: %v", c.r, err)
+			}
+			continue
+		}
+		if c.code != "" || len(res.Hits) != c.hits {
+			t.Errorf("%q on %v: %d hits, want %d or %s", c.r.Query, c.r.SearchOn, len(res.Hits), c.hits, c.code)
+		}
+	}
+}
+
+func TestSortByDistance(t *testing.T) {
+	ix := build(t, parseSettings(t, `{}`), [][]*document{
+		{doc(0, "t", "a", "_geo", point{10, 0}), doc(1, "t", "a", "_geo", point{1, 0}), doc(2, "t", "a")},
+		{doc(3, "t", "a", "_geo", point{5, 0}), doc(4, "t", "a", "_geo", point{1.000001, 0})},
+	}, nil)
+	asc := mustSearch(t, ix, Request{Sort: []SortKey{{Geo: true}, {Field: "t"}}, Details: true})
+	if got := found(asc); got != "1 4 3 0 2" {
+		t.Errorf("ascending: %s", got)
+	}
+	const want = `{"_geoPoint(0, 0):asc":{"order":0,"value":{"lat":1.0,"lng":0.0},"distance":111194.927},"t:asc":{"order":1,"value":"a"}}`
+	for _, h := range asc.Hits[:2] { // 11 cm apart: one group, which shows its first document
+		if string(h.Details) != want {
+			t.Errorf("document %d: %s, want %s", h.ID, h.Details, want)
+		}
+	}
+	if got := string(asc.Hits[4].Details); got != `{"_geoPoint(0, 0):asc":{"order":0,"value":null,"distance":null},"t:asc":{"order":1,"value":"a"}}` {
+		t.Errorf("without a point: %s", got)
+	}
+	if got := found(mustSearch(t, ix, Request{Sort: []SortKey{{Geo: true, Desc: true}}})); got != "0 3 1 4 2" {
+		t.Errorf("descending: %s", got)
+	}
+}
+
+func TestHiddenRule(t *testing.T) {
+	ix := build(t, parseSettings(t, `{"displayedAttributes":["t"],"rankingRules":["n:asc","words"]}`), [][]*document{{doc(0, "t", "a", "n", 1)}}, nil)
+	want := `{"<hidden-rule-0>":{"order":0,"value":"<hidden>"},"words":{"order":1,"matchingWords":1,"maxMatchingWords":1,"score":1.0}}`
+	if got := string(mustSearch(t, ix, Request{Query: "a", Details: true}).Hits[0].Details); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestHighlights(t *testing.T) {
+	ix := build(t, parseSettings(t, `{"synonyms":{"nyc":["new york city","apple"]}}`), [][]*document{{
+		doc(0, "t", "planets plamet sun flower sunflower nyc"),
+	}}, nil)
+	print := func(q string) string {
+		var b strings.Builder
+		h := mustSearch(t, ix, Request{Query: q, Strategy: query.Frequency}).Highlights
+		for _, p := range h.Phrases {
+			fmt.Fprintf(&b, "%q %d-%d; ", p.Words, p.First, p.Last)
+		}
+		for _, w := range h.Words {
+			fmt.Fprintf(&b, "%q %q %d chars %d-%d; ", slices.Sorted(maps.Keys(w.Forms)), w.Prefixes, w.Chars, w.First, w.Last)
+		}
+		return strings.TrimSuffix(b.String(), "; ")
+	}
+	for _, c := range []struct{ query, want string }{
+		{"planet", `[] ["plamet" "planet"] 6 chars 0-0`},
+		{"planet ", `["plamet" "planets"] [] 6 chars 0-0`},
+		{"sunflower ", `["sun" "flower"] 0-0; ["sunflower"] [] 9 chars 0-0`},
+		{"sun flower", `["sun"] [] 3 chars 0-0; [] ["sunflower"] 9 chars 0-1; [] ["flower"] 6 chars 1-1`},
+		{"nyc ", `["apple"] 0-0; ["new" "york" "city"] 0-0; ["nyc"] [] 3 chars 0-0`},
+		{`"sun flower" `, `["sun" "flower"] 0-1`},
+		{"unknown", ""},
+	} {
+		got := print(c.query)
+		if got != c.want {
 			t.Errorf("%s: %s, want %s", c.query, got, c.want)
 		}
 	}

@@ -1,0 +1,77 @@
+package query
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"svc/internal/text"
+)
+
+// describe prints terms: word@position, * for a prefix, "a _ b"@start-end for a phrase, - before negatives.
+func describe(t *Terms) string {
+	var out []string
+	phrase := func(slots []string) string {
+		s := make([]string, len(slots))
+		for i, w := range slots {
+			if s[i] = w; w == "" {
+				s[i] = "_"
+			}
+		}
+		return `"` + strings.Join(s, " ") + `"`
+	}
+	for _, x := range t.Terms {
+		switch {
+		case x.IsPhrase():
+			out = append(out, fmt.Sprintf("%s@%d-%d", phrase(x.Phrase), x.Start, x.End))
+		case x.Prefix:
+			out = append(out, fmt.Sprintf("%s*@%d", x.Word, x.Start))
+		default:
+			out = append(out, fmt.Sprintf("%s@%d", x.Word, x.Start))
+		}
+	}
+	for _, w := range t.NegativeWords {
+		out = append(out, "-"+w)
+	}
+	for _, p := range t.NegativePhrases {
+		out = append(out, "-"+phrase(p))
+	}
+	return strings.Join(out, " ")
+}
+
+func TestRead(t *testing.T) {
+	a := text.New(text.Config{StopWords: []string{"of", "the"}})
+	for _, c := range []struct{ query, want string }{
+		{"", ""}, {"-", ""}, {`"`, ""}, {`""`, ""}, {"  ", ""},
+		{"red", "red*@0"}, {"red ", "red@0"}, {"red.", "red@0"}, {"'red'", "red@0"}, {"RED car", "red@0 car*@1"},
+		{"apple -red", "apple@0 -red"}, {"apple --red", "apple@0 red*@1"}, {"apple - red", "apple@0 red*@1"},
+		{"apple- red", "apple@0 red*@1"}, {"apple(-red)", "apple@0 red@1"}, {"-apple-red", "red*@1 -apple"},
+		{`apple -"red apple"`, `apple@0 -"red apple"`}, {"-red -green", "-red -green"},
+		{`"red apple`, `"red apple"@0-1`}, {`"" apple`, "apple*@0"}, {`apple ""`, "apple@0"},
+		{`"state, art"`, `"state"@0-0 "art"@8-8`}, {`-"a, b" c`, `c*@9 -"a" -"b"`},
+		{", , foo", "foo*@14"}, {"a, b", "a@0 b*@8"}, {"x; -apple", "x@0 -apple"}, {"x,-apple", "x@0 apple*@1"},
+		{"new-york", "new@0 york*@1"}, {"-re-entry door", "entry@1 door*@2 -re"},
+		{"the cat", "cat*@1"}, {"cat the", "cat@0 the*@1"}, {"cat the ", "cat@0"}, {"the", "the*@0"}, {"the ", ""}, {"The cat", "the@0 cat*@1"},
+		{`"state of art"`, `"state _ art"@0-2`}, {`"the state of"`, `"_ state _"@1-2`}, {`"of the" x`, "x*@2"},
+		{"“red apple”", "red@0 apple@1"}, {"a\u00a0-b", "a@0 b*@1"}, {"a\u3000-b", "a@0 -b"}, {"－red", "-red"}, {"＂red apple＂", `"red apple"@0-1`},
+		{"a b c d e f g h i j -k", "a@0 b@1 c@2 d@3 e@4 f@5 g@6 h@7 i@8 j@9"},
+		{"-k a b c d e f g h i j", "a@1 b@2 c@3 d@4 e@5 f@6 g@7 h@8 i@9 j*@10 -k"},
+		{`a b c d e f g h i j "k l"`, "a@0 b@1 c@2 d@3 e@4 f@5 g@6 h@7 i@8 j@9"},
+		{`"a b" c d e f g h i j k`, `"a b"@0-1 c@2 d@3 e@4 f@5 g@6 h@7 i@8 j@9 k*@10`},
+	} {
+		if got := describe(Read(a.Tokens(nil, c.query, nil, true), c.query, true)); got != c.want {
+			t.Errorf("%s: %s, want %s", c.query, got, c.want)
+		}
+	}
+	if got := describe(Read(a.Tokens(nil, "red", nil, true), "red", false)); got != "red@0" {
+		t.Errorf("without prefixes: %s", got)
+	}
+}
+
+func TestReadStopsAfterAThousandTokens(t *testing.T) {
+	a := text.New(text.Config{})
+	q := strings.Repeat("- ", 495) + "seen -not " + strings.Repeat("- ", 3) + "unseen"
+	if got := describe(Read(a.Tokens(nil, q, nil, true), q, true)); got != "seen@0 -not" {
+		t.Errorf("read %s", got)
+	}
+}
