@@ -1,9 +1,12 @@
 package fastapi
 
 import (
+	"errors"
+	"log/slog"
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -25,11 +28,23 @@ type conn struct {
 // listener hands out connections that conns knows.
 type listener struct {
 	net.Listener
-	in *conns
+	in  *conns
+	log *slog.Logger
 }
 
+// acceptPause is how long no connection is taken when the process or the machine has no room for one.
+const acceptPause = 100 * time.Millisecond
+
+// Accept waits until there is room, where fasthttp would end the server.
 func (l listener) Accept() (net.Conn, error) {
 	nc, err := l.Listener.Accept()
+	for told := false; noRoom(err); nc, err = l.Listener.Accept() {
+		if !told {
+			l.log.Warn("connections have to wait: close some, or raise the limit of open files", "error", err)
+			told = true
+		}
+		time.Sleep(acceptPause)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -41,6 +56,16 @@ func (l listener) Accept() (net.Conn, error) {
 	}
 	l.in.open[c] = struct{}{}
 	return c, nil
+}
+
+// noRoom reports whether err, of accepting a connection, goes away when others are closed.
+func noRoom(err error) bool {
+	for _, errno := range [...]syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *conn) Close() error {

@@ -110,7 +110,7 @@ func New(o Options) *Server {
 }
 
 // Serve answers on l until Shutdown.
-func (s *Server) Serve(l net.Listener) error { return s.http.Serve(listener{l, &s.conns}) }
+func (s *Server) Serve(l net.Listener) error { return s.http.Serve(listener{l, &s.conns, s.log}) }
 
 // Shutdown refuses new connections and waits for running requests.
 func (s *Server) Shutdown(ctx context.Context) error {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -127,6 +128,44 @@ func (c *client) json(method, path, body string) reply {
 func (c *client) get(path string) reply {
 	c.t.Helper()
 	return c.send("GET", path, nil)
+}
+
+// fullListener has no room for a connection, a few times.
+type fullListener struct {
+	net.Listener
+	refusals int
+}
+
+func (l *fullListener) Accept() (net.Conn, error) {
+	if l.refusals > 0 {
+		l.refusals--
+		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	}
+	return l.Listener.Accept()
+}
+
+func TestConnectionsWaitForRoom(t *testing.T) {
+	pipe := fasthttputil.NewInmemoryListener()
+	var logged bytes.Buffer
+	s := New(Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(&fullListener{pipe, 3}) }()
+	h := http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return pipe.Dial() }}}
+	r, err := h.Get("http://x/health")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Body.Close()
+	h.CloseIdleConnections()
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-served; err != nil {
+		t.Errorf("the server ended: %v", err)
+	}
+	if n := strings.Count(logged.String(), "have to wait"); n != 1 {
+		t.Errorf("told %d times: %s", n, logged.String())
+	}
 }
 
 func TestAFullDiskIsToldAndLogged(t *testing.T) {
