@@ -32,6 +32,10 @@ const (
 	actionKeysDelete      action = "keys.delete"
 	actionFeaturesGet     action = "experimental.get"
 	actionFeaturesUpdate  action = "experimental.update"
+	actionWebhooksGet     action = "webhooks.get"
+	actionWebhooksCreate  action = "webhooks.create"
+	actionWebhooksUpdate  action = "webhooks.update"
+	actionWebhooksDelete  action = "webhooks.delete"
 	// actionAll is for routes that only a key with every action opens.
 	actionAll action = "*"
 )

@@ -80,6 +80,12 @@ func routes() []route {
 		{methodPatch, "/keys/{key}", actionKeysUpdate, (*Server).updateKey},
 		{methodDelete, "/keys/{key}", actionKeysDelete, (*Server).deleteKey},
 
+		{methodGet, "/webhooks", actionWebhooksGet, (*Server).listWebhooks},
+		{methodPost, "/webhooks", actionWebhooksCreate, (*Server).createWebhook},
+		{methodGet, "/webhooks/{webhook}", actionWebhooksGet, (*Server).getWebhook},
+		{methodPatch, "/webhooks/{webhook}", actionWebhooksUpdate, (*Server).updateWebhook},
+		{methodDelete, "/webhooks/{webhook}", actionWebhooksDelete, (*Server).deleteWebhook},
+
 		{methodGet, "/experimental-features", actionFeaturesGet, (*Server).getFeatures},
 		{methodPatch, "/experimental-features", actionFeaturesUpdate, (*Server).updateFeatures},
 	}

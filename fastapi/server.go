@@ -23,6 +23,7 @@ import (
 	"svc/internal/auth"
 	"svc/internal/index"
 	"svc/internal/task"
+	"svc/internal/webhook"
 )
 
 // Options of a server.
@@ -33,6 +34,7 @@ type Options struct {
 	Logger       *slog.Logger
 	PayloadLimit int64 // bytes, after decompression
 	Keys         *auth.Keys
+	Webhooks     *webhook.Store
 	Production   bool // no dashboard on /
 	Pprof        bool // serve /debug/pprof
 	Version      Version
@@ -52,6 +54,7 @@ type Server struct {
 	log          *slog.Logger
 	payloadLimit int64
 	keys         *auth.Keys
+	webhooks     *webhook.Store
 	production   bool
 	version      Version
 	replication  bool
@@ -80,7 +83,7 @@ const (
 // New makes a server.
 func New(o Options) *Server {
 	s := &Server{
-		catalog: o.Catalog, queue: o.Queue, keys: o.Keys, features: o.Features, log: o.Logger,
+		catalog: o.Catalog, queue: o.Queue, keys: o.Keys, webhooks: o.Webhooks, features: o.Features, log: o.Logger,
 		payloadLimit: o.PayloadLimit, production: o.Production, version: o.Version, replication: o.Replication,
 	}
 	if o.Searches <= 0 {

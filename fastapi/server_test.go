@@ -21,6 +21,7 @@ import (
 
 	"svc/internal/auth"
 	"svc/internal/vfs"
+	"svc/internal/webhook"
 )
 
 // openKeys makes a store of keys.
@@ -57,6 +58,13 @@ func newClient(t testing.TB, o Options) *client {
 	}
 	if o.Keys == nil {
 		o.Keys = openKeys(t, "")
+	}
+	if o.Webhooks == nil {
+		hooks, err := webhook.Open(vfs.NewMem(), "webhooks.json", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Webhooks = hooks
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -18,6 +18,7 @@ import (
 //	LOCK           locked by the process that has the directory open
 //	auth.db        the API keys
 //	features.json  the experimental features
+//	webhooks.json  the webhooks
 //	indexes/       the catalog
 //	tasks/         the queue and the payloads of its tasks
 const (
@@ -25,6 +26,7 @@ const (
 	lockFile     = "LOCK"
 	keysFile     = "auth.db"
 	featuresFile = "features.json"
+	webhooksFile = "webhooks.json"
 	indexesDir   = "indexes"
 	tasksDir     = "tasks"
 

@@ -128,6 +128,8 @@ func TestBadOptions(t *testing.T) {
 		{name: "level", args: []string{"--log-level", "loud"}},
 		{name: "mode", args: []string{"--experimental-logs-mode", "xml"}},
 		{name: "network", args: []string{"--experimental-allowed-ip-networks", "10.0.0.1"}},
+		{name: "webhook without a scheme", args: []string{"--task-webhook-url", "hooks.test/done"}},
+		{name: "webhook with a bad header", args: []string{"--task-webhook-url", "http://hooks.test/", "--task-webhook-authorization-header", "a\nb"}},
 		{name: "array of numbers", config: `experimental_allowed_ip_networks = [10]`, file: true},
 		{name: "array for text", config: `db_path = ["a"]`, file: true},
 		{name: "no waiting time", args: []string{"--experimental-drop-search-after", "0"}},

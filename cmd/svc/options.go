@@ -10,6 +10,7 @@ import (
 
 	"svc/internal/index"
 	"svc/internal/outbound"
+	"svc/internal/webhook"
 )
 
 // options are those of the server.
@@ -23,6 +24,8 @@ type options struct {
 	MaxIndexingThreads   threads  `name:"max-indexing-threads" default:"" placeholder:"N" help:"Threads for indexing, or unlimited (default: half of the cores)."`
 	DumpDir              string   `name:"dump-dir" default:"dumps/" placeholder:"DIR" help:"Directory of dumps (default: ${default})."`
 	SnapshotDir          string   `name:"snapshot-dir" default:"snapshots/" placeholder:"DIR" help:"Directory of snapshots (default: ${default})."`
+	TaskWebhookURL       string   `name:"task-webhook-url" placeholder:"URL" help:"Where to tell of finished tasks, beside the webhooks of the API."`
+	TaskWebhookHeader    string   `name:"task-webhook-authorization-header" placeholder:"VALUE" help:"Header Authorization of what goes to --task-webhook-url."`
 	LogLevel             logLevel `name:"log-level" default:"INFO" placeholder:"LEVEL" help:"OFF, ERROR, WARN, INFO, DEBUG or TRACE (default: ${default})."`
 	NoAnalytics          bool     `name:"no-analytics" help:"Accepted for the sake of old command lines: there are no analytics."`
 	ConfigFilePath       string   `name:"config-file-path" placeholder:"FILE" help:"TOML file with options (default: ./config.toml if it is there)."`
@@ -60,7 +63,20 @@ func (o *options) Validate() error {
 	case o.HTTPPayloadSizeLimit == 0:
 		return errors.New("--http-payload-size-limit must be more than 0")
 	}
-	return nil
+	_, err := o.launchedWebhook()
+	return err
+}
+
+// launchedWebhook returns the webhook of the command line, nil when there is none.
+func (o *options) launchedWebhook() (*webhook.Webhook, error) {
+	if o.TaskWebhookURL == "" {
+		return nil, nil
+	}
+	w, err := webhook.Launched(o.TaskWebhookURL, o.TaskWebhookHeader)
+	if err != nil {
+		return nil, fmt.Errorf("--task-webhook-url and --task-webhook-authorization-header: %w", err)
+	}
+	return w, nil
 }
 
 func (o *options) checkMasterKey() error {

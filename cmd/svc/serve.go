@@ -19,6 +19,7 @@ import (
 	"svc/internal/index"
 	"svc/internal/task"
 	"svc/internal/vfs"
+	"svc/internal/webhook"
 )
 
 // serveCommand runs the server.
@@ -68,9 +69,20 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 		return err
 	}
 	defer closing(&err, "the indexes", catalog)
+	launched, err := o.launchedWebhook()
+	if err != nil {
+		return err
+	}
+	hooks, err := webhook.Open(vfs.OS, filepath.Join(o.DBPath, webhooksFile), launched)
+	if err != nil {
+		return err
+	}
+	sender := webhook.NewSender(hooks, o.AllowedNetworks, log)
+	defer sender.Close() // after the queue, whose last batch is told still
 	queue, err := task.Open(task.Options{
 		Dir: filepath.Join(o.DBPath, tasksDir), Catalog: catalog, Logger: log, Now: time.Now,
 		MaxBatchTasks: o.batchTasks(), MaxBatchBytes: o.batchBytes(limits.MaxIndexingMemory), MaxTasks: o.maxTasks(),
+		OnBatch: sender.Deliver,
 	})
 	if err != nil {
 		return err
@@ -86,7 +98,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 		return err
 	}
 	server := fastapi.New(fastapi.Options{
-		Catalog: catalog, Queue: queue, Keys: keys, Features: features, Logger: log,
+		Catalog: catalog, Queue: queue, Keys: keys, Webhooks: hooks, Features: features, Logger: log,
 		PayloadLimit: int64(o.HTTPPayloadSizeLimit), Production: o.Env == "production", Pprof: o.Pprof,
 		Version: buildVersion(), Replication: o.Replication,
 		Searches: o.SearchesPerCore * runtime.GOMAXPROCS(0), SearchQueue: o.SearchQueueSize,

@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -156,5 +158,49 @@ func TestStartAndStop(t *testing.T) {
 	out.Reset()
 	if code := p.run([]string{"segment", "verify", db}); code != 0 || !strings.Contains(out.String(), " 0 damaged") || strings.HasPrefix(out.String(), "0 checked") {
 		t.Errorf("verify: %d %s %s", code, out.String(), p.err)
+	}
+}
+
+// TestLaunchedWebhook is told of a batch, with the secret that the API hides, only where its address is allowed.
+func TestLaunchedWebhook(t *testing.T) {
+	told := make(chan string, 10)
+	target := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		z, err := gzip.NewReader(r.Body)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		b, err := io.ReadAll(z)
+		if err != nil {
+			t.Error(err)
+		}
+		told <- r.Header.Get("Authorization") + " " + string(b)
+	}))
+	defer target.Close()
+	for _, networks := range []string{"", "127.0.0.0/8"} {
+		in := start(t, filepath.Join(t.TempDir(), "data"), "--task-webhook-url", target.URL, "--task-webhook-authorization-header", "Bearer launch-secret-0123456789",
+			"--experimental-allowed-ip-networks", networks)
+		if got := in.call("GET", "/webhooks", ""); !strings.Contains(got, `"isEditable":false`) || strings.Contains(got, "secret") {
+			t.Errorf("shown: %s", got)
+		}
+		in.call("POST", "/indexes/films/documents", `[{"id": 1}]`)
+		in.idle()
+		if err := in.stop(); err != nil { // what is in line is delivered
+			t.Fatal(err)
+		}
+		if networks == "" {
+			if len(told) > 0 || !strings.Contains(in.log.String(), "not allowed") {
+				t.Errorf("not refused: %s", in.log)
+			}
+			continue
+		}
+		select {
+		case got := <-told:
+			if !strings.HasPrefix(got, `Bearer launch-secret-0123456789 {"uid":0,`) || !strings.HasSuffix(got, "}\n") {
+				t.Errorf("told %s", got)
+			}
+		default:
+			t.Errorf("not told: %s", in.log)
+		}
 	}
 }

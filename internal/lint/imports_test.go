@@ -23,6 +23,7 @@ var layers = [][]string{
 	{"internal/network", "internal/chat"},
 	{"internal/search"},
 	{"internal/rule"},
+	{"internal/webhook"},
 	{"internal/task"},
 	{"internal/dump"},
 	{"internal/auth"},

@@ -1,0 +1,192 @@
+package webhook
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/google/uuid"
+
+	"svc/internal/apierr"
+	"svc/internal/vfs"
+)
+
+// Store keeps the webhooks in a JSON file, an array, which a change replaces.
+// Its methods may be called at once.
+type Store struct {
+	fs   vfs.FS
+	file string
+
+	mu  sync.Mutex                 // held by who changes them
+	all atomic.Pointer[[]*Webhook] // in the order of their UUIDs; the array does not change
+}
+
+// Open reads the file, which may be missing. launched is the webhook of the
+// command line; it is not stored. nil: there is none.
+func Open(fsys vfs.FS, file string, launched *Webhook) (*Store, error) {
+	s := &Store{fs: fsys, file: file}
+	all := []*Webhook{}
+	b, err := vfs.ReadFile(fsys, file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, fmt.Errorf("cannot read the webhooks: %w", err)
+	default:
+		if err := json.Unmarshal(b, &all); err != nil {
+			return nil, fmt.Errorf("cannot read the webhooks: %w", &apierr.Corruption{File: file, Offset: -1, Reason: err.Error()})
+		}
+		for _, w := range all {
+			if w == nil || w.UUID == uuid.Nil {
+				return nil, fmt.Errorf("cannot read the webhooks: %w", &apierr.Corruption{File: file, Offset: -1, Reason: "a webhook without a UUID"})
+			}
+		}
+	}
+	if launched != nil {
+		all = append(all, launched)
+	}
+	s.publish(all)
+	return s, nil
+}
+
+// publish makes all visible.
+func (s *Store) publish(all []*Webhook) {
+	slices.SortFunc(all, func(a, b *Webhook) int { return bytes.Compare(a.UUID[:], b.UUID[:]) })
+	s.all.Store(&all)
+}
+
+// List returns all webhooks in the order of their UUIDs, that of the command line first.
+func (s *Store) List() []*Webhook { return *s.all.Load() }
+
+// Get returns one (webhook_not_found).
+func (s *Store) Get(id uuid.UUID) (*Webhook, error) {
+	for _, w := range s.List() {
+		if w.UUID == id {
+			return w, nil
+		}
+	}
+	return nil, apierr.New("webhook_not_found", "There is no webhook `%s`. `GET /webhooks` lists them.", id)
+}
+
+// Change says what of a webhook is given.
+type Change struct {
+	URL          *string
+	Headers      map[string]*string // nil removes a header
+	ClearHeaders bool               // ahead of Headers
+}
+
+// Create stores a new webhook (invalid_webhooks, invalid_webhook_url, invalid_webhook_headers).
+func (s *Store) Create(c Change) (*Webhook, error) {
+	w := &Webhook{UUID: uuid.New(), Headers: map[string]string{}}
+	if c.URL != nil {
+		w.URL = *c.URL
+	}
+	for name, v := range c.Headers {
+		w.Headers[name] = ""
+		if v != nil {
+			w.Headers[name] = *v
+		}
+	}
+	if err := w.check(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stored := s.editable()
+	if len(stored) >= maxWebhooks {
+		return nil, apierr.New("invalid_webhooks", "There are %d webhooks already, and no more can be stored. Delete one first.", maxWebhooks)
+	}
+	return w, s.replace(append(stored, w))
+}
+
+// Update changes a webhook, as a whole or not at all (webhook_not_found,
+// immutable_webhook, invalid_webhook_url, invalid_webhook_headers).
+func (s *Store) Update(id uuid.UUID, c Change) (*Webhook, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, err := s.target(id)
+	if err != nil {
+		return nil, err
+	}
+	w := &Webhook{UUID: id, URL: before.URL, Headers: map[string]string{}}
+	if c.URL != nil {
+		w.URL = *c.URL
+	}
+	if !c.ClearHeaders {
+		maps.Copy(w.Headers, before.Headers)
+	}
+	for name, v := range c.Headers {
+		if v == nil {
+			delete(w.Headers, name)
+		} else {
+			w.Headers[name] = *v
+		}
+	}
+	if err := w.check(); err != nil {
+		return nil, err
+	}
+	stored := s.editable()
+	stored[slices.Index(stored, before)] = w
+	return w, s.replace(stored)
+}
+
+// Delete deletes a webhook (webhook_not_found, immutable_webhook). It hears of no batch that ends from then on.
+func (s *Store) Delete(id uuid.UUID) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w, err := s.target(id)
+	if err != nil {
+		return err
+	}
+	stored := s.editable()
+	i := slices.Index(stored, w)
+	return s.replace(slices.Delete(stored, i, i+1))
+}
+
+// target returns the webhook that is to be changed.
+func (s *Store) target(id uuid.UUID) (*Webhook, error) {
+	if id == uuid.Nil {
+		return nil, apierr.New("immutable_webhook", "The webhook `%s` is that of the command line. Change it there.", id)
+	}
+	return s.Get(id)
+}
+
+// editable returns the webhooks that are stored, in an array of the caller's own.
+func (s *Store) editable() []*Webhook {
+	return slices.DeleteFunc(slices.Clone(s.List()), func(w *Webhook) bool { return !w.Editable() })
+}
+
+// replace makes stored the webhooks of the file, and then those that List returns.
+func (s *Store) replace(stored []*Webhook) error {
+	b, err := json.Marshal(stored)
+	if err == nil {
+		err = s.write(b)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot store the webhooks: %w", err)
+	}
+	for _, w := range s.List() {
+		if !w.Editable() {
+			stored = append(stored, w)
+		}
+	}
+	s.publish(stored)
+	return nil
+}
+
+func (s *Store) write(b []byte) error {
+	temporary := s.file + ".tmp"
+	if err := vfs.WriteFile(s.fs, temporary, b); err != nil {
+		return err
+	}
+	if err := s.fs.Rename(temporary, s.file); err != nil {
+		return err
+	}
+	return s.fs.SyncDir(path.Dir(s.file))
+}
