@@ -44,6 +44,7 @@ type client struct {
 	t      testing.TB
 	server *Server
 	http   http.Client
+	key    string // sent with each request, unless it is ""
 }
 
 // newClient starts a server. What o leaves open gets a value fit for tests.
@@ -112,6 +113,9 @@ func (c *client) send(method, path string, body io.Reader, headers ...string) re
 	req, err := http.NewRequest(method, "http://svc"+path, body)
 	if err != nil {
 		c.t.Fatal(err)
+	}
+	if c.key != "" {
+		req.Header.Set("Authorization", "Bearer "+c.key)
 	}
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -106,6 +107,9 @@ func parseValue(text string) (v value, ok bool) {
 	return v, err == nil
 }
 
+// rfc3339 is stricter than time.Parse, which takes hours of one digit, commas, and offsets that time cannot print.
+var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
+
 // ParseExpiry reads the end of a key's life, which must lie after now: RFC 3339, the same without an offset (UTC), with
 // a space for the T, or a date alone (invalid_api_key_expires_at).
 func ParseExpiry(text string, now time.Time) (time.Time, error) {
@@ -116,9 +120,9 @@ func ParseExpiry(text string, now time.Time) (time.Time, error) {
 	case len(text) == len(time.DateTime) && (text[10] == ' ' || text[10] == 'T'):
 		full = text[:10] + "T" + text[11:] + "Z"
 	}
-	var t time.Time
-	// Unlike time.Parse, UnmarshalText takes RFC 3339 at its word.
-	if err := t.UnmarshalText([]byte(strings.ToUpper(full))); err != nil {
+	full = strings.ToUpper(full)
+	t, err := time.Parse(time.RFC3339, full)
+	if err != nil || !rfc3339.MatchString(full) {
 		return t, apierr.New("invalid_api_key_expires_at", "`expiresAt` must be a date such as `2077-05-06`, or a moment such as `2077-05-06T07:08:09Z`, or null for a key that does not end, but it is %q.", text)
 	}
 	if !t.After(now) {

@@ -1,0 +1,136 @@
+package fastapi
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"svc/internal/auth"
+)
+
+const masterKey = "a-master-key-of-16+bytes"
+
+// newProtected starts an instance with a master key, which the client sends unless it is told otherwise.
+func newProtected(t testing.TB) *client {
+	t.Helper()
+	c, _ := newInstance(t, Options{Keys: openKeys(t, masterKey)})
+	c.key = masterKey
+	return c
+}
+
+// as returns a client of the same server with another key.
+func (c *client) as(key string) *client {
+	other := *c
+	other.key = key
+	return &other
+}
+
+// makeKey creates an API key and returns its value.
+func (c *client) makeKey(actions, indexes string) string {
+	c.t.Helper()
+	r := c.json("POST", "/keys", `{"actions": `+actions+`, "indexes": `+indexes+`, "expiresAt": null}`)
+	var k struct{ Key string }
+	if err := json.Unmarshal([]byte(r.body), &k); err != nil || r.status != 201 || k.Key == "" {
+		c.t.Fatalf("no key: %d %s", r.status, r.body)
+	}
+	return k.Key
+}
+
+func TestKeys(t *testing.T) {
+	c := newProtected(t)
+	const uid, other = "00000001-5e11-4c0d-9a57-0123456789ab", "00000002-5e11-4c0d-9a57-0123456789ab"
+	const value = "fd0b4b65aa36521af4b10823d44c74a17e373c5c8c701df6f7f4df35e3508d49" // of uid
+	const rest = `"key":"` + value + `","uid":~,"actions":["search"],"indexes":["a*"],"expiresAt":"2077-05-06T07:08:09+02:00","createdAt":~,"updatedAt":~}`
+	for _, tt := range []struct {
+		method, path, body string // no body: ""
+		status             int
+		answer             string // the error code, or the still body
+	}{
+		{"GET", "/keys/" + uid, "", 404, "api_key_not_found"},
+		{"POST", "/keys", `{"uid": "` + uid + `", "name": "Shop", "actions": ["search"], "indexes": ["a*"], "expiresAt": "2077-05-06T07:08:09+02:00"}`, 201,
+			`{"name":"Shop","description":null,` + rest},
+		{"POST", "/keys", `{"uid": "` + uid + `", "actions": [], "indexes": [], "expiresAt": null}`, 409, "api_key_already_exists"},
+		{"POST", "/keys", `{"uid": "` + other + `", "actions": [], "indexes": [], "expiresAt": null, "name": null, "description": null}`, 201,
+			`{"name":null,"description":null,"key":"3f6af6b7bc3a3196e2a256e7ef637e6720c01527aa09e20d2782bb93ab59015f","uid":~,"actions":[],"indexes":[],"expiresAt":null,"createdAt":~,"updatedAt":~}`},
+		{"GET", "/keys?limit=1&offset=1", "", 200, `{"results":[{"name":"Shop","description":null,` + rest + `],"offset":1,"limit":1,"total":6}`},
+		{"GET", "/keys?offset=9", "", 200, `{"results":[],"offset":9,"limit":20,"total":6}`},
+		{"GET", "/keys?limit=x", "", 400, "invalid_api_key_limit"},
+		{"GET", "/keys?offset=-1", "", 400, "invalid_api_key_offset"},
+		{"GET", "/keys?page=1", "", 400, "bad_request"},
+		{"GET", "/keys/" + strings.ToUpper(uid), "", 200, `{"name":"Shop","description":null,` + rest},
+		{"PATCH", "/keys/" + value, `{"name": null, "description": "by \u00e9value"}`, 200, `{"name":null,"description":"by évalue",` + rest},
+		{"PATCH", "/keys/" + uid, `{}`, 200, `{"name":null,"description":"by évalue",` + rest},
+		{"PATCH", "/keys/" + uid, `{"name": "n", "description": "d"}`, 200, `{"name":"n","description":"d",` + rest},
+		{"PATCH", "/keys/" + uid, `{"name": 1}`, 400, "invalid_api_key_name"},
+		{"PATCH", "/keys/" + uid, `{"description": []}`, 400, "invalid_api_key_description"},
+		{"PATCH", "/keys/" + uid, `{"uid": "` + other + `"}`, 400, "immutable_api_key_uid"},
+		{"PATCH", "/keys/" + uid, `{"name": "x", "actions": ["*"]}`, 400, "immutable_api_key_actions"},
+		{"PATCH", "/keys/" + uid, `{"indexes": null}`, 400, "immutable_api_key_indexes"},
+		{"PATCH", "/keys/" + uid, `{"expiresAt": null}`, 400, "immutable_api_key_expires_at"},
+		{"PATCH", "/keys/" + uid, `{"createdAt": ""}`, 400, "immutable_api_key_created_at"},
+		{"PATCH", "/keys/" + uid, `{"updatedAt": ""}`, 400, "immutable_api_key_updated_at"},
+		{"PATCH", "/keys/" + uid, `{"key": "k"}`, 400, "bad_request"},
+		{"PATCH", "/keys/unknown", `{"name": "x"}`, 404, "api_key_not_found"},
+		{"PATCH", "/keys/unknown", `["name"]`, 400, "bad_request"},
+		{"POST", "/keys", `{}`, 400, "missing_api_key_actions"},
+		{"POST", "/keys", `{"actions": []}`, 400, "missing_api_key_indexes"},
+		{"POST", "/keys", `{"actions": [], "indexes": []}`, 400, "missing_api_key_expires_at"},
+		{"POST", "/keys", `{"actions": ["serch"]}`, 400, "invalid_api_key_actions"},
+		{"POST", "/keys", `{"actions": "search"}`, 400, "invalid_api_key_actions"},
+		{"POST", "/keys", `{"actions": null}`, 400, "invalid_api_key_actions"},
+		{"POST", "/keys", `{"indexes": ["*end"]}`, 400, "invalid_api_key_indexes"},
+		{"POST", "/keys", `{"indexes": [3]}`, 400, "invalid_api_key_indexes"},
+		{"POST", "/keys", `{"expiresAt": "2001-01-01"}`, 400, "invalid_api_key_expires_at"},
+		{"POST", "/keys", `{"expiresAt": 4102444800}`, 400, "invalid_api_key_expires_at"},
+		{"POST", "/keys", `{"uid": null}`, 400, "invalid_api_key_uid"},
+		{"POST", "/keys", `{"uid": "no"}`, 400, "invalid_api_key_uid"},
+		{"POST", "/keys", `{"name": 12}`, 400, "invalid_api_key_name"},
+		{"POST", "/keys", `{"color": "red"}`, 400, "bad_request"},
+		{"DELETE", "/keys/" + uid, "", 204, ""},
+		{"DELETE", "/keys/" + value, "", 404, "api_key_not_found"},
+	} {
+		var r reply
+		if tt.body == "" {
+			r = c.send(tt.method, tt.path, nil)
+		} else {
+			r = c.json(tt.method, tt.path, tt.body)
+		}
+		got := r.code()
+		if got == "" {
+			got = still(r.body)
+		}
+		if r.status != tt.status || got != tt.answer {
+			t.Errorf("%s %s %s: %d %s, want %d %s", tt.method, tt.path, tt.body, r.status, got, tt.status, tt.answer)
+		}
+	}
+}
+
+// TestKeysWithoutMasterKey: whatever else is open, keys are not.
+func TestKeysWithoutMasterKey(t *testing.T) {
+	c := newClient(t, Options{})
+	for _, r := range routes() {
+		if !strings.HasPrefix(r.path, "/keys") {
+			continue
+		}
+		for _, key := range []string{"", "anything"} {
+			if got := c.as(key).send(r.method, samplePath(r.path), nil); got.status != 401 || got.code() != "missing_master_key" {
+				t.Errorf("%s %s with the key %q: %d %s", r.method, r.path, key, got.status, got.body)
+			}
+		}
+		if got := c.send(r.method, samplePath(r.path), nil, "Authorization", "Basic x"); got.code() != "missing_authorization_header" {
+			t.Errorf("%s %s with a wrong header: %s", r.method, r.path, got.body)
+		}
+	}
+}
+
+// TestActionsExist: a route with an action that no key can hold would be closed to all keys.
+func TestActionsExist(t *testing.T) {
+	for _, r := range append(routes(), pprofRoutes()...) {
+		if r.action == public {
+			continue
+		}
+		if err := auth.CheckAction(string(r.action)); err != nil {
+			t.Errorf("%s %s: %v", r.method, r.path, err)
+		}
+	}
+}

@@ -1,0 +1,323 @@
+package auth
+
+import (
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.etcd.io/bbolt"
+
+	"svc/internal/apierr"
+)
+
+const master = "a-master-key-of-16+bytes"
+
+// clock is a time that tests move.
+type clock struct{ at time.Time }
+
+func (c *clock) now() time.Time { return c.at }
+
+func newClock() *clock { return &clock{time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)} }
+
+func openStore(t *testing.T, file, master string, now func() time.Time) *Keys {
+	t.Helper()
+	k, err := Open(Options{File: file, MasterKey: master, Now: now, noSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func closeStore(t *testing.T, k *Keys) {
+	t.Helper()
+	if err := k.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// newStore opens a store without keys.
+func newStore(t *testing.T) (*Keys, *clock) {
+	t.Helper()
+	c := newClock()
+	k := openStore(t, filepath.Join(t.TempDir(), "auth.db"), master, c.now)
+	t.Cleanup(func() { closeStore(t, k) })
+	for _, key := range k.List() {
+		if err := k.Delete(key.UID.String()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return k, c
+}
+
+func create(t *testing.T, k *Keys, uid string, actions, indexes []string) *Key {
+	t.Helper()
+	key, err := k.Create(Key{UID: uuid.MustParse(uid), Actions: actions, Indexes: indexes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+const someUID = "00000001-5e11-4c0d-9a57-0123456789ab"
+
+func TestDefaultKeys(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "auth.db")
+	k := openStore(t, file, "", newClock().now)
+	var names []string
+	var held [][]string
+	for _, key := range k.List() {
+		names = append(names, *key.Name)
+		held = append(held, key.Actions)
+		if k.Value(key) != "" || !reflect.DeepEqual(key.Indexes, []string{"*"}) || !key.ExpiresAt.IsZero() || key.UID.Version() != 4 {
+			t.Errorf("%+v has the value %q", key, k.Value(key))
+		}
+	}
+	if want := []string{"Default Search API Key", "Default Admin API Key", "Default Read-Only Admin API Key", "Default Chat API Key"}; !slices.Equal(names, want) {
+		t.Errorf("default keys are %q", names)
+	}
+	if want := [][]string{{"search"}, {"*"}, {"*.get", "keys.get"}, {"chatCompletions", "search"}}; !reflect.DeepEqual(held, want) {
+		t.Errorf("their actions are %q", held)
+	}
+	before := k.List()
+	if err := k.Delete(before[0].UID.String()); err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, k)
+
+	k = openStore(t, file, master, newClock().now)
+	defer closeStore(t, k)
+	if got := k.List(); !reflect.DeepEqual(got, before[1:]) {
+		t.Errorf("after a restart: %v, want %v", got, before[1:])
+	}
+	if got, err := k.Find(k.Value(before[1])); err != nil || got.UID != before[1].UID {
+		t.Errorf("with a master key, a value finds %v, %v", got, err)
+	}
+}
+
+func TestUnknownKeys(t *testing.T) {
+	k, _ := newStore(t)
+	create(t, k, someUID, []string{"search"}, []string{"*"})
+	for _, uid := range []string{"", "unknown", "00000063-5e11-4c0d-9a57-0123456789ab", "e59483821d87634875da504f2f184393cea05629a4bcd2f0975ca23276307ecd"} {
+		_, findErr := k.Find(uid)
+		_, updateErr := k.Update(uid, Change{})
+		for _, err := range []error{findErr, updateErr, k.Delete(uid)} {
+			if codeOf(err) != "api_key_not_found" {
+				t.Errorf("%q: %v", uid, err)
+			}
+		}
+	}
+	if _, err := k.Create(Key{UID: uuid.MustParse(someUID)}); codeOf(err) != "api_key_already_exists" {
+		t.Errorf("a second key with the uid: %v", err)
+	}
+}
+
+// TestFailedWritesChangeNothing closes the file below the store.
+func TestFailedWritesChangeNothing(t *testing.T) {
+	k := openStore(t, filepath.Join(t.TempDir(), "auth.db"), master, newClock().now)
+	before := k.List()
+	closeStore(t, k)
+	text := "new"
+	if _, err := k.Create(Key{UID: uuid.New()}); err == nil {
+		t.Error("a creation succeeds without a file")
+	}
+	if _, err := k.Update(before[0].UID.String(), Change{Name: Text{true, &text}}); err == nil {
+		t.Error("an update succeeds without a file")
+	}
+	if err := k.Delete(before[0].UID.String()); err == nil {
+		t.Error("a deletion succeeds without a file")
+	}
+	if got := k.List(); !reflect.DeepEqual(got, before) {
+		t.Errorf("got %v, want %v", got, before)
+	}
+}
+
+func TestDamagedFile(t *testing.T) {
+	for name, damage := range map[string]func(*bbolt.Tx) error{
+		"not JSON":  func(tx *bbolt.Tx) error { return tx.Bucket(keyBucket).Put(make([]byte, 16), []byte("{")) },
+		"short uid": func(tx *bbolt.Tx) error { return tx.Bucket(keyBucket).Put([]byte{1}, []byte("{}")) },
+		"unknown action": func(tx *bbolt.Tx) error {
+			return tx.Bucket(keyBucket).Put(make([]byte, 16), []byte(`{"actions":["all"]}`))
+		},
+		"format": func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Put(formatKey, []byte{formatVersion + 1}) },
+	} {
+		file := filepath.Join(t.TempDir(), "auth.db")
+		closeStore(t, openStore(t, file, master, nil))
+		db, err := bbolt.Open(file, 0o600, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Update(damage); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		k, err := Open(Options{File: file})
+		if err == nil {
+			t.Errorf("%s: opens", name)
+			closeStore(t, k)
+		} else if apierr.IsCorruption(err) != (name != "format") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestRandomWalk does the same to a store and to a map, reopens now and then under another
+// master key, and compares all that can be seen.
+func TestRandomWalk(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	file := filepath.Join(t.TempDir(), "auth.db")
+	c := newClock()
+	key := master
+	k := openStore(t, file, key, c.now)
+	defer func() { closeStore(t, k) }()
+	model := map[uuid.UUID]Key{}
+	for _, d := range k.List() {
+		model[d.UID] = *d
+	}
+	gone := map[uuid.UUID]bool{}
+	any := func() uuid.UUID { // of a key that is there
+		uids := slices.SortedFunc(maps.Keys(model), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
+		return uids[r.IntN(len(uids))]
+	}
+	name := func(uid uuid.UUID) string { // uid or value
+		if r.IntN(2) == 0 {
+			return uid.String()
+		}
+		v := derive(key, uid)
+		return v.text()
+	}
+	text := func() *string {
+		if r.IntN(3) == 0 {
+			return nil
+		}
+		s := string(rune('a' + r.IntN(26)))
+		return &s
+	}
+	for range 400 {
+		c.at = c.at.Add(time.Duration(1 + r.IntN(1e9)))
+		switch n := r.IntN(10); {
+		case n < 4:
+			n := Key{UID: uuid.UUID{0: byte(r.IntN(40)), 6: 0x40, 8: 0x80}, Name: text(), Description: text(), Actions: []string{"search"}, Indexes: []string{"a*"}}
+			if r.IntN(2) == 0 {
+				n.ExpiresAt = c.at.Add(time.Duration(r.IntN(1e9)) * 100)
+			}
+			_, exists := model[n.UID]
+			_, err := k.Create(n)
+			if (err != nil) != exists {
+				t.Fatalf("creation of %s: %v", n.UID, err)
+			}
+			if err == nil {
+				n.CreatedAt, n.UpdatedAt = c.at, c.at
+				model[n.UID] = n
+				delete(gone, n.UID)
+			}
+		case n < 6 && len(model) > 0:
+			uid := any()
+			ch := Change{Text{r.IntN(2) == 0, text()}, Text{r.IntN(2) == 0, text()}}
+			m := model[uid]
+			if ch.Name.Given {
+				m.Name = ch.Name.Text
+			}
+			if ch.Description.Given {
+				m.Description = ch.Description.Text
+			}
+			m.UpdatedAt = c.at
+			model[uid] = m
+			if _, err := k.Update(name(uid), ch); err != nil {
+				t.Fatal(err)
+			}
+		case n < 8 && len(model) > 1:
+			uid := any()
+			if err := k.Delete(name(uid)); err != nil {
+				t.Fatal(err)
+			}
+			delete(model, uid)
+			gone[uid] = true
+		case n == 9:
+			closeStore(t, k)
+			key = []string{master, "another-master-key"}[r.IntN(2)]
+			k = openStore(t, file, key, c.now)
+		}
+		var want []*Key
+		for _, m := range model {
+			want = append(want, &m)
+		}
+		slices.SortFunc(want, newestFirst)
+		if got := k.List(); !equalKeys(got, want) {
+			t.Fatalf("keys are %v, want %v", got, want)
+		}
+		for uid, m := range model {
+			v := derive(key, uid)
+			_, err := k.Authorize(v.text(), "search", "ab")
+			may := slices.Contains(m.Actions, "search") || slices.Contains(m.Actions, "*") || slices.Contains(m.Actions, "*.get")
+			if open := may && (m.ExpiresAt.IsZero() || c.at.Before(m.ExpiresAt)); (err == nil) != open {
+				t.Fatalf("at %v, key %+v: %v", c.at, m, err)
+			}
+		}
+		for uid := range gone {
+			v := derive(key, uid)
+			if _, err := k.Authorize(v.text(), "search", "ab"); err == nil {
+				t.Fatalf("the deleted key %s still opens", uid)
+			}
+		}
+	}
+}
+
+func equalKeys(a, b []*Key) bool {
+	return slices.EqualFunc(a, b, func(a, b *Key) bool {
+		x, y := *a, *b
+		same := x.ExpiresAt.Equal(y.ExpiresAt) && x.CreatedAt.Equal(y.CreatedAt) && x.UpdatedAt.Equal(y.UpdatedAt)
+		x.ExpiresAt, x.CreatedAt, x.UpdatedAt = y.ExpiresAt, y.CreatedAt, y.UpdatedAt
+		return same && reflect.DeepEqual(x, y)
+	})
+}
+
+// TestReadersAndWriters is for the race detector, and checks that a key that stays is always known.
+func TestReadersAndWriters(t *testing.T) {
+	k, _ := newStore(t)
+	stays := create(t, k, someUID, []string{"search"}, []string{"*"})
+	value := k.Value(stays)
+	var done sync.WaitGroup
+	for range 4 {
+		done.Go(func() {
+			for range 50 {
+				key, err := k.Create(Key{UID: uuid.New(), Actions: []string{"search"}, Indexes: []string{"*"}})
+				if err == nil {
+					err = k.Delete(key.UID.String())
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		done.Go(func() {
+			for range 2000 {
+				if _, err := k.Authorize(value, "search", "a"); err != nil {
+					t.Error(err)
+				}
+				k.List()
+			}
+		})
+	}
+	done.Wait()
+	if got := k.List(); len(got) != 1 {
+		t.Errorf("%d keys are left", len(got))
+	}
+}
+
+// codeOf is the code of an error for a caller; "" without one.
+func codeOf(err error) apierr.Code {
+	if err == nil {
+		return ""
+	}
+	return apierr.From(err).Code
+}
