@@ -25,7 +25,7 @@ type profile struct {
 // trigram is three characters, the first in the highest bits: numbers compare as the strings do.
 type trigram uint64
 
-// profiles are the languages that can be told, in the order that decides ties (text.md, appendix D). Catalan,
+// profiles are the languages that can be told, in the order that decides ties. Catalan,
 // Slovak and Latin have their own alphabets and a relative's trigrams.
 var profiles = sync.OnceValues(func() (latin, arabic []profile) {
 	latin = []profile{
@@ -79,7 +79,7 @@ func isStop(r rune) bool {
 }
 
 // guess returns the index in list of the language that text is most likely in, among those whose codes
-// allowed accepts (text.md 4.1), or noSample if it accepts none. There is no threshold: the best wins, however little it fits.
+// allowed accepts, or noSample if it accepts none. There is no threshold: the best wins, however little it fits.
 func guess(list []profile, alphabets bool, text []byte, allowed func(code string) bool) int {
 	candidates := make([]int, 0, len(list))
 	for i, p := range list {

@@ -47,7 +47,7 @@ func lowerFrom(dst []byte, from int) []byte {
 	return append(dst[:from], bytes.ToLower(dst[from:])...)
 }
 
-// FacetSearchKey folds a whole facet value or facet query as one token (text.md 14): nothing is
+// FacetSearchKey folds a whole facet value or facet query as one token: nothing is
 // cut, each run of a script is folded as such, so that the key of a prefix of s is a prefix of s's key. For that
 // reason a language is not guessed.
 func FacetSearchKey(s string, l Locales) string {

@@ -1,6 +1,8 @@
 package text
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -23,6 +25,25 @@ func TestGerman(t *testing.T) {
 		if got := strings.Join(words, " "); got != test.words {
 			t.Errorf("%s: %s, want %s", test.text, got, test.words)
 		}
+	}
+}
+
+func TestTheGermanListIsReadWhereItIsNamed(t *testing.T) {
+	own := filepath.Join(t.TempDir(), "words")
+	if err := os.WriteFile(own, []byte("# mine\neins\nzwei\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SVC_GERMAN_WORDS", own)
+	if lines := string(germanLines()); !strings.Contains(lines, "Zwei\n") || strings.Contains(lines, "Versicherungs\n") {
+		t.Errorf("%q is not the named list", lines)
+	}
+	t.Setenv("SVC_GERMAN_WORDS", "")
+	t.Chdir(t.TempDir())
+	if lines := germanLines(); lines != nil {
+		t.Errorf("%d bytes where there is no list", len(lines))
+	}
+	if words := newWordList(nil); words.has([]byte("haus")) {
+		t.Error("an empty list has a word")
 	}
 }
 

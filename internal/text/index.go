@@ -16,7 +16,7 @@ type Positions struct {
 	visited bool
 }
 
-// Visit begins a further visit of the field (text.md 10): after the first, the base moves on by 8. It is
+// Visit begins a further visit of the field: after the first, the base moves on by 8. It is
 // called once before the value's Index call, and alone for a visit that has no words.
 func (p *Positions) Visit() {
 	if p.visited && p.base <= maxPosition {

@@ -1,6 +1,6 @@
 package text
 
-// Locales is the list of languages allowed for a text; nil means any (text.md 4), empty and not nil an empty list.
+// Locales is the list of languages allowed for a text; nil means any, empty and not nil an empty list.
 type Locales []string
 
 // language is a language as far as the analysis tells them apart.
