@@ -218,7 +218,10 @@ func (s *Sender) Close() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	cut := time.AfterFunc(s.closeTime, s.stop)
+	cut := time.AfterFunc(s.closeTime, func() {
+		s.log.Warn("stopping before all webhooks were told of all batches")
+		s.stop()
+	})
 	s.done.Wait()
 	cut.Stop()
 	s.stop()
