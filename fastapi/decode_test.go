@@ -231,6 +231,8 @@ func TestQueryErrors(t *testing.T) {
 		{"GET /indexes/a/search?limit=-1", "invalid_search_limit"},
 		{"GET /indexes/a/search?hitsPerPage=1e2", "invalid_search_hits_per_page"},
 		{"GET /indexes/a/search?showRankingScore=1", "invalid_search_show_ranking_score"},
+		{"GET /indexes/a/search?filter=%FF", "invalid_search_filter"},
+		{"GET /indexes/a/search?q=%FF", "invalid_search_q"},
 		{"GET /indexes/a/search?matchingStrategy=some", "invalid_search_matching_strategy"},
 		{"GET /indexes/a/search?rankingScoreThreshold=high", "invalid_search_ranking_score_threshold"},
 		{"GET /indexes/a/search?rankingScoreThreshold=NaN", "invalid_search_ranking_score_threshold"},

@@ -81,6 +81,7 @@ var wanted = [...]string{
 	flag:    "`true` or `false`",
 	list:    "an array of strings",
 	number:  "a number",
+	raw:     "text in UTF-8", // in a query string; all that is sent in a body is that
 }
 
 // object says how an object of parameters is read.

@@ -7,6 +7,7 @@ package apierr
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"syscall"
 
 	"github.com/bytedance/sonic/encoder"
@@ -51,7 +52,7 @@ func (e *Error) Error() string { return e.Message }
 // AppendJSON appends the object that clients get: message, code, type and link.
 func (e *Error) AppendJSON(dst []byte) []byte {
 	dst = append(dst, `{"message":`...)
-	dst = append(dst, encoder.Quote(e.Message)...)
+	dst = append(dst, encoder.Quote(strings.ToValidUTF8(e.Message, "\uFFFD"))...)
 	dst = append(dst, `,"code":"`...)
 	dst = append(dst, e.Code...)
 	dst = append(dst, `","type":"`...)

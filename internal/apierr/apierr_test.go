@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"unicode/utf8"
 )
 
 func TestEveryCodeHasTypeAndStatus(t *testing.T) {
@@ -34,6 +35,12 @@ func TestFromKeepsTheUserErrorInAChain(t *testing.T) {
 	}
 	if got := From(errors.New("disk on fire")); got.Code != Internal || got.Message != "disk on fire" {
 		t.Errorf("got %+v", got)
+	}
+}
+
+func TestMessagesAreValidUTF8(t *testing.T) {
+	if b := New("bad_request", "`%s` is not known.", "li\xffmit").AppendJSON(nil); !utf8.Valid(b) {
+		t.Errorf("got %q", b)
 	}
 }
 
