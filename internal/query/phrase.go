@@ -1,6 +1,8 @@
 package query
 
 import (
+	"slices"
+
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/settings"
@@ -115,32 +117,37 @@ func repeated(f segment.FieldPosting) *roaring.Bitmap {
 func inARow(postings []segment.Posting, reach []int, in FieldSet) *roaring.Bitmap {
 	out := roaring.New()
 	fields := make([]segment.FieldPosting, len(postings))
-	readers := make([]segment.PositionReader, len(postings))
-	var ends, positions []uint16
+	var rows []uint32
+	var ends, next []uint64 // occurrences: index of the row in bits 16 and up, position
 	for k := range postings[0].Fields() {
 		fields[0] = postings[0].Field(k)
 		if !in.Has(fields[0].ID()) || !findAll(fields, postings) {
 			continue
 		}
-		for i := range fields {
-			readers[i] = fields[i].Positions()
+		rows = appendRows(rows[:0], common(fields))
+		// ends: where the words so far may end.
+		ends = fields[0].AppendOccurrences(ends[:0], rows, 0)
+		for i := 1; i < len(fields) && len(ends) > 0; i++ {
+			next = fields[i].AppendOccurrences(next[:0], rows, 0)
+			ends, next = follow(ends, next, reach[i-1]), ends
 		}
-	rows:
-		for it := common(fields).Iterator(); it.HasNext(); {
-			row := segment.Row(it.Next())
-			// ends: where the words so far may end.
-			ends = readers[0].Append(ends[:0], row)
-			for i := 1; i < len(readers); i++ {
-				positions = readers[i].Append(positions[:0], row)
-				ends, positions = follow(ends, positions, reach[i-1]), ends
-				if len(ends) == 0 {
-					continue rows
-				}
+		n := 0
+		for i, o := range ends {
+			if i == 0 || o>>16 != ends[i-1]>>16 {
+				rows[n] = rows[o>>16]
+				n++
 			}
-			out.Add(uint32(row))
 		}
+		out.AddMany(rows[:n])
 	}
 	return out
+}
+
+func appendRows(dst []uint32, b *roaring.Bitmap) []uint32 {
+	n := int(b.GetCardinality())
+	dst = slices.Grow(dst, n)[:n]
+	b.ManyIterator().NextMany(dst)
+	return dst
 }
 
 // findAll finds the field of fields[0] in the other postings.
@@ -163,16 +170,16 @@ func common(fields []segment.FieldPosting) *roaring.Bitmap {
 	return rows
 }
 
-// follow keeps, in place, the positions that are at most reach behind one of ends.
-func follow(ends, positions []uint16, reach int) []uint16 {
-	kept := positions[:0]
+// follow keeps, in place, the occurrences that are at most reach behind one of ends, in the same row.
+func follow(ends, occurrences []uint64, reach int) []uint64 {
+	kept := occurrences[:0]
 	i := 0
-	for _, p := range positions {
-		for i < len(ends) && int(ends[i])+reach < int(p) {
+	for _, o := range occurrences {
+		for i < len(ends) && (ends[i]+uint64(reach) < o || ends[i]>>16 < o>>16) {
 			i++
 		}
-		if i < len(ends) && ends[i] < p {
-			kept = append(kept, p)
+		if i < len(ends) && ends[i] < o {
+			kept = append(kept, o)
 		}
 	}
 	return kept

@@ -49,7 +49,9 @@ func (s *search) rankBucket(b *bucket, i int) {
 			s.open(b, i, s.splitWords)
 		case r.kind == ruleTypo:
 			s.open(b, i, s.splitTypo)
-		case !r.isGraph() && (b.n > listRows && r.kind == ruleSort || b.paths == nil && s.graphFollows(i)):
+		case r.kind == ruleSort && s.walks(b, r):
+			s.open(b, i, func(b *bucket, yield func(*bucket, part) bool) { s.walkColumn(b, i, yield) })
+		case !r.isGraph() && b.paths == nil && s.graphFollows(i):
 			s.open(b, i, func(b *bucket, yield func(*bucket, part) bool) { s.splitKey(b, i, yield) })
 		case r.kind == ruleProximity && b.isNode() && !s.grams:
 			// One word is as near to itself as can be.

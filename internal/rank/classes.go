@@ -379,12 +379,7 @@ func (s *search) positionClasses(b *bucket, v, level int) *classes {
 	n := &s.graph.Nodes[v]
 	of := s.matching(v, level)
 	return s.cachedClasses(s.key('p', v, level, n.Start), b.n, of.count, func() *classes {
-		nodes := []int{v}
-		return s.classify(of, levelBatch(nodes, []int{level}), -1, func(b *batch, costs []uint32) {
-			var j judgement
-			j[judgedPosition] = costs
-			s.judgePath(b, nodes, &j)
-		})
+		return s.classify(of, levelBatch([]int{v}, []int{level}), -1, func(b *batch, costs []uint32) { s.placeNode(b, v, costs) })
 	})
 }
 

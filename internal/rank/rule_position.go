@@ -1,6 +1,13 @@
 package rank
 
-import "math/bits"
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+
+	"svc/internal/query"
+	"svc/segment"
+)
 
 // farthestPosition is the cost of a word that is as far from its place in the query as can be.
 const farthestPosition = 10
@@ -59,4 +66,83 @@ func placeCost(position, start, n int) uint32 {
 		cost += positionCost(distance + i)
 	}
 	return cost
+}
+
+// placeNode computes the position costs of one node in many rows. Rows that have the
+// word in its place already are not looked at again, so short fields come first.
+func (s *search) placeNode(b *batch, node int, costs []uint32) {
+	v := &s.graph.Nodes[node]
+	for i := range costs {
+		costs[i] = uint32(farthestPosition * v.Len)
+	}
+	lower := func(i int, o uint64) {
+		if costs[i] > 0 {
+			costs[i] = min(costs[i], placeCost(positionOf(o), int(v.Start), v.Len))
+		}
+	}
+	for _, as := range []role{asStart, asWords} {
+		if as == asWords && !s.isFrequent(b, node) || as == asStart {
+			s.right.words = s.gather(s.right.words[:0], b, node, as)
+			for _, o := range s.right.words {
+				lower(indexOf(o), o)
+			}
+			continue
+		}
+		rows := append([]uint32(nil), b.rows...)
+		index := make([]uint32, len(rows)) // of rows, in b.rows
+		for i := range index {
+			index[i] = uint32(i)
+		}
+		for _, f := range s.wordFields(b, node) {
+			s.right.words = f.AppendOccurrences(s.right.words[:0], rows, 0)
+			for _, o := range s.right.words {
+				lower(int(index[indexOf(o)]), o)
+			}
+			n := 0
+			for k, i := range index {
+				if costs[i] > 0 {
+					rows[n], index[n] = rows[k], i
+					n++
+				}
+			}
+			rows, index = rows[:n], index[:n]
+		}
+	}
+}
+
+// isFrequent reports whether the words of a node in a batch are few, so that looking at them field by field pays.
+func (s *search) isFrequent(b *batch, node int) bool {
+	mask, word := b.mask(node)
+	if word || len(b.rows) < frequentRows {
+		return false
+	}
+	n := 0
+	for level := range query.Levels {
+		if mask>>level&1 != 0 {
+			n += len(s.graph.Nodes[node].Levels[level].Postings[b.segment])
+		}
+	}
+	return n < tablePostings
+}
+
+// wordFields returns the fields of the words of a node, by weight: what is searched first is mostly short.
+func (s *search) wordFields(b *batch, node int) []segment.FieldPosting {
+	var fields []segment.FieldPosting
+	mask, _ := b.mask(node)
+	for level := range query.Levels {
+		if mask>>level&1 == 0 {
+			continue
+		}
+		for _, p := range s.graph.Nodes[node].Levels[level].Postings[b.segment] {
+			for k := range p.Fields() {
+				if f := p.Field(k); s.searchable[f.ID()] >= 0 {
+					fields = append(fields, f)
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(fields, func(a, b segment.FieldPosting) int {
+		return cmp.Compare(s.searchable[a.ID()], s.searchable[b.ID()])
+	})
+	return fields
 }

@@ -103,29 +103,49 @@ func (s *search) sortCosts(e []entry, r *rule, costs []uint32) []sortValue {
 	return out
 }
 
+// walks reports whether it is quicker to walk the values of a column in order until enough
+// documents of the bucket are found than to look up the value of each document. Values are taken to be spread evenly.
+func (s *search) walks(b *bucket, r *rule) bool {
+	if b.n <= listRows {
+		return false
+	}
+	values := 0
+	for _, c := range s.columns(r.field) {
+		if c != nil {
+			values += c.Numbers() + c.Strings()
+		}
+	}
+	wanted := min(s.out.skip+s.out.limit-len(s.out.hits), b.n)
+	return stepTime*values*wanted/b.n < b.n
+}
+
+// stepTime is the time of a step to the next value of a column, in look-ups of the value of a document.
+const stepTime = 4
+
 // splitKey yields the documents of a bucket by the value of a sort, as bitmaps.
 func (s *search) splitKey(b *bucket, i int, yield func(*bucket, part) bool) {
-	r := &s.rules[i]
-	if r.kind == ruleSort && b.n > listRows {
-		s.walkColumn(b, r, yield)
-		return
-	}
-	l := list{entries: make([]entry, 0, b.n), uniform: true}
-	for seg, in := range b.rows {
-		if in == nil {
+	s.splitRows(b, b.rows, i, yield)
+}
+
+// splitRows yields some documents of a bucket by the value of each.
+func (s *search) splitRows(b *bucket, in rows, i int, yield func(*bucket, part) bool) {
+	n := in.count()
+	l := list{entries: make([]entry, 0, n), uniform: true}
+	for seg, r := range in {
+		if r == nil {
 			continue
 		}
-		for it := in.Iterator(); it.HasNext(); {
+		for it := r.Iterator(); it.HasNext(); {
 			l.entries = append(l.entries, entry{row: it.Next(), segment: uint16(seg)})
 		}
 	}
-	costs := make([]uint32, b.n)
+	costs := make([]uint32, n)
 	o := s.evaluate(&l, i, costs)
 	s.order(l.entries, costs)
-	for begin := 0; begin < b.n; {
+	for begin := 0; begin < n; {
 		r := make(rows, len(b.rows))
 		end := begin
-		for ; end < b.n && costs[end] == costs[begin]; end++ {
+		for ; end < n && costs[end] == costs[begin]; end++ {
 			e := l.entries[end]
 			if r[e.segment] == nil {
 				r[e.segment] = roaring.New()
@@ -166,10 +186,11 @@ type columnCursor struct {
 }
 
 // walkColumn yields a large bucket by value, walking the values in order: a bucket has many
-// documents for few values, or only its beginning is needed.
-func (s *search) walkColumn(b *bucket, r *rule, yield func(*bucket, part) bool) {
+// documents for few values, or only its beginning is needed. When that proves wrong, the rest is looked up.
+func (s *search) walkColumn(b *bucket, i int, yield func(*bucket, part) bool) {
+	r := &s.rules[i]
 	left := b.rows
-	n := b.n
+	n, steps := b.n, 0
 	for _, class := range []valueClass{ofNumber, ofText} {
 		var cursors []columnCursor
 		for seg, c := range s.columns(r.field) {
@@ -189,6 +210,10 @@ func (s *search) walkColumn(b *bucket, r *rule, yield func(*bucket, part) bool) 
 			}
 		}
 		for len(cursors) > 0 && n > 0 {
+			if steps++; stepTime*steps > b.n && n > listRows {
+				s.splitRows(b, left, i, yield)
+				return
+			}
 			best := cursors[0].value(class)
 			for i := 1; i < len(cursors); i++ {
 				if v := cursors[i].value(class); v.compare(&best, r.desc) < 0 {
