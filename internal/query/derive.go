@@ -162,7 +162,7 @@ func (ix *Index) deriveWord(s *source) (*Match, error) {
 		}
 	}
 	m.Levels[0].Postings = zero.postings
-	for _, words := range ix.synonymsOf(s.words) {
+	for _, words := range ix.synonyms(s.words) {
 		m.Levels[0].Phrases = append(m.Levels[0].Phrases, ix.phrase(words))
 	}
 

@@ -61,7 +61,7 @@ func (ix *Index) prepared() *prepared {
 		for _, w := range t.DisableOnWords {
 			p.noTypos[text.Fold(w)] = true
 		}
-		p.synonyms = synonyms(ix.Settings.Synonyms, ix.Analyzer)
+		p.synonyms = synonymsOf(ix.Settings, ix.Analyzer)
 	})
 	return &c.prepared
 }
@@ -170,59 +170,6 @@ func isLive(s segment.Live, p segment.Posting, fields FieldSet) bool {
 	}
 	rows := rowsIn(p, fields)
 	return rows.AndCardinality(s.Deleted) < rows.GetCardinality()
-}
-
-// synonyms reads the setting: keys and values as lists of words.
-func synonyms(setting map[string][]string, a *text.Analyzer) map[string][][]string {
-	m := make(map[string][][]string, len(setting))
-	for key, values := range setting {
-		words := wordsOf(a, key)
-		if len(words) == 0 || len(words) > maxGram {
-			continue
-		}
-		k := strings.Join(words, "\x00")
-		for _, v := range values {
-			if words := wordsOf(a, v); len(words) > 0 {
-				m[k] = append(m[k], words)
-			}
-		}
-	}
-	for k, values := range m {
-		slices.SortFunc(values, slices.Compare[[]string])
-		m[k] = slices.CompactFunc(values, slices.Equal[[]string])
-	}
-	return m
-}
-
-func wordsOf(a *text.Analyzer, s string) []string {
-	var words []string
-	for _, t := range a.Tokens(nil, s, nil, true) {
-		if t.Kind == text.Word && t.Form != "" {
-			words = append(words, t.Form)
-		}
-	}
-	return words
-}
-
-// synonymsOf returns the synonyms of a word, or of the words of an n-gram.
-func (ix *Index) synonymsOf(words []string) [][]string {
-	all := ix.prepared().synonyms
-	if len(all) == 0 {
-		return nil
-	}
-	var out [][]string
-	n := 0
-	values := all[strings.Join(words, "")]
-	for _, s := range values[:min(maxSynonyms, len(values))] {
-		if n+len(s) <= maxSynonymWords {
-			out = append(out, s)
-			n += len(s)
-		}
-	}
-	if len(words) > 1 {
-		out = append(out, all[strings.Join(words, "\x00")]...)
-	}
-	return out
 }
 
 // Locales returns the languages that the localised rules of the searched

@@ -147,7 +147,7 @@ func (b *bucket) levelsIn() []int {
 // matching returns the documents of a node at a level.
 func (s *search) matching(node, level int) rows {
 	if level == anyLevel {
-		return s.any[node]
+		return s.docs[node]
 	}
 	v := &s.graph.Nodes[node]
 	r := make(rows, len(v.Segments))

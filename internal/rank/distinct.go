@@ -8,7 +8,6 @@ import (
 
 // distinct keeps the first document of those that share a value of a field.
 type distinct struct {
-	ix       *Index
 	columns  []*segment.Column // by segment; nil where no document has a value
 	excluded rows              // documents that share a value with a kept one, the kept ones too
 	kept     rows
@@ -16,14 +15,10 @@ type distinct struct {
 }
 
 func newDistinct(ix *Index, field string) *distinct {
-	d := &distinct{ix: ix, columns: make([]*segment.Column, len(ix.Segments))}
-	id, ok := ix.Fields.ID(field)
-	for i, s := range ix.Segments {
+	d := &distinct{columns: columnsOf(ix, field)}
+	for range ix.Segments {
 		d.excluded = append(d.excluded, roaring.New())
 		d.kept = append(d.kept, roaring.New())
-		if ok {
-			d.columns[i] = s.Column(id)
-		}
 	}
 	return d
 }
@@ -85,9 +80,85 @@ func (d *distinct) apply(r rows) rows {
 
 // deduplicate keeps of a set the first document by id of each value.
 func (s *search) deduplicate(r rows) rows {
-	d := newDistinct(s.ix, s.r.Distinct)
-	for m := newMerge(s.ix, r); m.next(); {
-		d.keep(m.segment, segment.Row(m.row))
+	v := newValueNumbers(s.ix, s.r.Distinct)
+	kept := make(rows, len(r))
+	for i := range kept {
+		kept[i] = roaring.New()
 	}
-	return each(r, d.kept, and)
+	for m := newMerge(s.ix, r); m.next(); {
+		if v.first(m.segment, segment.Row(m.row)) {
+			kept[m.segment].Add(m.row)
+		}
+	}
+	return kept
+}
+
+// valueNumbers numbers the values of a field as they are met, the same in all segments.
+type valueNumbers struct {
+	columns          []*segment.Column
+	numbers, strings [][]uint32 // by segment and ordinal: number of the value, 0 when it was not met yet
+	ofNumber         map[float64]uint32
+	ofString         map[string]uint32
+	seen             []bool // by number: a document has it
+	ordinals, found  []uint32
+}
+
+func newValueNumbers(ix *Index, field string) *valueNumbers {
+	v := &valueNumbers{columns: columnsOf(ix, field), ofNumber: map[float64]uint32{}, ofString: map[string]uint32{}, seen: make([]bool, 1)}
+	v.numbers, v.strings = make([][]uint32, len(v.columns)), make([][]uint32, len(v.columns))
+	for i, c := range v.columns {
+		if c != nil {
+			v.numbers[i], v.strings[i] = make([]uint32, c.Numbers()), make([]uint32, c.Strings())
+		}
+	}
+	return v
+}
+
+// first reports whether no document before had one of the row's values.
+func (v *valueNumbers) first(seg int, row segment.Row) bool {
+	c := v.columns[seg]
+	if c == nil {
+		return true
+	}
+	v.found = v.found[:0]
+	v.ordinals = c.RowNumbers(v.ordinals[:0], row)
+	for _, ord := range v.ordinals {
+		n := &v.numbers[seg][ord]
+		if *n == 0 {
+			*n = number(v, v.ofNumber, c.Number(int(ord)))
+		}
+		v.found = append(v.found, *n)
+	}
+	v.ordinals = c.RowStrings(v.ordinals[:0], row)
+	for _, ord := range v.ordinals {
+		n := &v.strings[seg][ord]
+		if *n == 0 {
+			value := c.String(int(ord))
+			if len(value) == 0 {
+				continue
+			}
+			*n = number(v, v.ofString, string(value))
+		}
+		v.found = append(v.found, *n)
+	}
+	for _, n := range v.found {
+		if v.seen[n] {
+			return false
+		}
+	}
+	for _, n := range v.found {
+		v.seen[n] = true
+	}
+	return true
+}
+
+// number returns the number of a value, a new one if it was not met before.
+func number[V comparable](v *valueNumbers, of map[V]uint32, value V) uint32 {
+	n, ok := of[value]
+	if !ok {
+		n = uint32(len(v.seen))
+		v.seen = append(v.seen, false)
+		of[value] = n
+	}
+	return n
 }

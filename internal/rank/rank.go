@@ -38,7 +38,7 @@ type SortKey struct {
 
 // Request is one ranking job.
 type Request struct {
-	Universe   []*roaring.Bitmap // by segment: the live rows allowed by the filter; not modified
+	Universe   []*roaring.Bitmap // by segment: the live rows allowed by the filter, nil for all; not modified
 	Query      string            // empty: placeholder
 	Strategy   query.Strategy
 	Locales    text.Locales // of the parameter; nil when absent

@@ -46,11 +46,11 @@ func (v *sortValue) compare(o *sortValue, desc bool) int {
 	return c
 }
 
-// columns returns the columns of a field by segment; nil where there is none.
-func (s *search) columns(field string) []*segment.Column {
-	out := make([]*segment.Column, len(s.ix.Segments))
-	if id, ok := s.ix.Fields.ID(field); ok {
-		for i, seg := range s.ix.Segments {
+// columnsOf returns the columns of a field by segment; nil where there is none.
+func columnsOf(ix *Index, field string) []*segment.Column {
+	out := make([]*segment.Column, len(ix.Segments))
+	if id, ok := ix.Fields.ID(field); ok {
+		for i, seg := range ix.Segments {
 			out[i] = seg.Column(id)
 		}
 	}
@@ -84,7 +84,7 @@ func valueOf(c *segment.Column, row uint32, desc bool, ordinals *[]uint32) sortV
 
 // sortCosts numbers the entries by value and returns the value of each number.
 func (s *search) sortCosts(e []entry, r *rule, costs []uint32) []sortValue {
-	columns := s.columns(r.field)
+	columns := columnsOf(s.ix, r.field)
 	values := make([]sortValue, len(e))
 	order := make([]int, len(e))
 	var ordinals []uint32
@@ -110,7 +110,7 @@ func (s *search) walks(b *bucket, r *rule) bool {
 		return false
 	}
 	values := 0
-	for _, c := range s.columns(r.field) {
+	for _, c := range columnsOf(s.ix, r.field) {
 		if c != nil {
 			values += c.Numbers() + c.Strings()
 		}
@@ -193,7 +193,7 @@ func (s *search) walkColumn(b *bucket, i int, yield func(*bucket, part) bool) {
 	n, steps := b.n, 0
 	for _, class := range []valueClass{ofNumber, ofText} {
 		var cursors []columnCursor
-		for seg, c := range s.columns(r.field) {
+		for seg, c := range columnsOf(s.ix, r.field) {
 			if c == nil || left[seg] == nil {
 				continue
 			}

@@ -21,11 +21,11 @@ type search struct {
 	ctx   context.Context
 	ix    *Index
 	r     *Request
-	graph *query.Graph // nil for a placeholder search
+	graph *query.Graph // without terms for a placeholder search
 	rules []rule
 
 	ranks      []int          // of the terms: when each may be dropped
-	any        []rows         // of the nodes: documents that match at any level
+	docs       []rows         // of the nodes: documents that match at any level
 	matches    []bool         // of the nodes: some document does
 	exactOnly  []bool         // of the nodes: all of them do at level 0
 	byTerm     []int          // first node of each term, and the number of nodes
@@ -197,19 +197,19 @@ func (s *search) prepare(q *query.Index) {
 	}
 	s.wordsMax = uint64(1 + max(0, phraseWords-1) + removable)
 
-	s.any = make([]rows, len(s.graph.Nodes))
+	s.docs = make([]rows, len(s.graph.Nodes))
 	s.matches = make([]bool, len(s.graph.Nodes))
 	s.exactOnly = make([]bool, len(s.graph.Nodes))
 	s.byTerm = make([]int, len(s.graph.Terms)+1)
 	for n := len(s.graph.Nodes) - 1; n >= 0; n-- {
 		v := &s.graph.Nodes[n]
 		s.byTerm[v.Term] = n
-		s.any[n] = make(rows, len(s.ix.Segments))
+		s.docs[n] = make(rows, len(s.ix.Segments))
 		s.exactOnly[n] = true
-		for i := range s.any[n] {
+		for i := range s.docs[n] {
 			s.exactOnly[n] = s.exactOnly[n] && v.Segments[i].At[1].IsEmpty() && v.Segments[i].At[2].IsEmpty()
 			if r := v.Segments[i].Any; !r.IsEmpty() {
-				s.any[n][i] = r
+				s.docs[n][i] = r
 				s.matches[n] = true
 			}
 		}

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -205,4 +207,38 @@ func TestHighlights(t *testing.T) {
 			t.Errorf("%s: %s, want %s", c.query, got, c.want)
 		}
 	}
+}
+
+func TestSearchesShareAView(t *testing.T) {
+	c := smallIndex(t, `{"synonyms":{"aaa":["b c"]}}`)
+	m := &maker{Rand: rand.New(rand.NewPCG(1, 2))}
+	m.vocabulary()
+	var requests []*Request
+	var want []string
+	for range 40 {
+		r := m.request(true)
+		r.Universe, r.SearchOn = universe(c), nil
+		requests = append(requests, r)
+		own := *c
+		own.Cache = query.NewCache()
+		res, err := Search(context.Background(), &own, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, found(res))
+	}
+	var wait sync.WaitGroup
+	for range 4 {
+		wait.Go(func() {
+			for i := range 3 * len(requests) {
+				k := i % len(requests)
+				res, err := Search(context.Background(), c, requests[k])
+				if err != nil || found(res) != want[k] {
+					t.Errorf("%q: %v, %s, want %s", requests[k].Query, err, found(res), want[k])
+					return
+				}
+			}
+		})
+	}
+	wait.Wait()
 }

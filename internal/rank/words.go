@@ -34,9 +34,9 @@ func (s *search) reached(base rows) []rows {
 					end := i + s.graph.Nodes[v].Len
 					var r rows
 					if all && i == 0 {
-						r = s.live(s.any[v])
+						r = s.live(s.docs[v])
 					} else {
-						r = from.rows.and(s.any[v])
+						r = from.rows.and(s.docs[v])
 					}
 					at[end] = addState(at[end], state{from.dropped, from.cost, r})
 				}
@@ -201,7 +201,7 @@ func (f *pathFinder) walk(term, dropped, cost int, within rows) {
 		}
 		next := within
 		if !f.alone {
-			if next = within.and(s.any[v]); next.isEmpty() {
+			if next = within.and(s.docs[v]); next.isEmpty() {
 				continue
 			}
 		}

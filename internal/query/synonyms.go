@@ -1,0 +1,105 @@
+package query
+
+import (
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"weak"
+
+	"svc/internal/settings"
+	"svc/internal/text"
+)
+
+// readings keeps the synonyms of settings that are in use: a view comes with every
+// batch of documents, settings seldom change, and there may be very many synonyms.
+var readings struct {
+	sync.Mutex
+	of map[weak.Pointer[settings.Settings]]reading
+}
+
+type reading struct {
+	analyzer weak.Pointer[text.Analyzer]
+	synonyms map[string][][]string // words of the key joined by NUL → values, sorted
+}
+
+func synonymsOf(s *settings.Settings, a *text.Analyzer) map[string][][]string {
+	if len(s.Synonyms) == 0 {
+		return nil
+	}
+	key, analyzer := weak.Make(s), weak.Make(a)
+	readings.Lock()
+	r, ok := readings.of[key]
+	readings.Unlock()
+	if ok && r.analyzer == analyzer {
+		return r.synonyms
+	}
+	r = reading{analyzer, readSynonyms(s.Synonyms, a)}
+	readings.Lock()
+	defer readings.Unlock()
+	if readings.of == nil {
+		readings.of = map[weak.Pointer[settings.Settings]]reading{}
+	}
+	readings.of[key] = r
+	if !ok {
+		runtime.AddCleanup(s, func(key weak.Pointer[settings.Settings]) {
+			readings.Lock()
+			defer readings.Unlock()
+			delete(readings.of, key)
+		}, key)
+	}
+	return r.synonyms
+}
+
+// readSynonyms reads the setting: keys and values as lists of words.
+func readSynonyms(setting map[string][]string, a *text.Analyzer) map[string][][]string {
+	m := make(map[string][][]string, len(setting))
+	for key, values := range setting {
+		words := wordsOf(a, key)
+		if len(words) == 0 || len(words) > maxGram {
+			continue
+		}
+		k := strings.Join(words, "\x00")
+		for _, v := range values {
+			if words := wordsOf(a, v); len(words) > 0 {
+				m[k] = append(m[k], words)
+			}
+		}
+	}
+	for k, values := range m {
+		slices.SortFunc(values, slices.Compare[[]string])
+		m[k] = slices.CompactFunc(values, slices.Equal[[]string])
+	}
+	return m
+}
+
+func wordsOf(a *text.Analyzer, s string) []string {
+	var words []string
+	for _, t := range a.Tokens(nil, s, nil, true) {
+		if t.Kind == text.Word && t.Form != "" {
+			words = append(words, t.Form)
+		}
+	}
+	return words
+}
+
+// synonyms returns the synonyms of a word, or of the words of an n-gram.
+func (ix *Index) synonyms(words []string) [][]string {
+	all := ix.prepared().synonyms
+	if len(all) == 0 {
+		return nil
+	}
+	var out [][]string
+	n := 0
+	values := all[strings.Join(words, "")]
+	for _, s := range values[:min(maxSynonyms, len(values))] {
+		if n+len(s) <= maxSynonymWords {
+			out = append(out, s)
+			n += len(s)
+		}
+	}
+	if len(words) > 1 {
+		out = append(out, all[strings.Join(words, "\x00")]...)
+	}
+	return out
+}
