@@ -2,6 +2,7 @@ package rank
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -34,7 +35,7 @@ func worthwhile(documents, bucket int, again bool) bool {
 // sizeOf estimates the memory of classes.
 func (c *classes) sizeOf() int {
 	n := 100
-	for _, r := range append(c.rows, c.covered) {
+	for _, r := range append(slices.Clip(c.rows), c.covered) {
 		for _, b := range r {
 			if b != nil {
 				n += 200 + int(b.GetSizeInBytes())
@@ -42,92 +43,6 @@ func (c *classes) sizeOf() int {
 		}
 	}
 	return n
-}
-
-// sums finds the documents of a bucket by the sum of the costs of several classes.
-type sums struct {
-	within rows
-	items  []*classes
-	memo   []map[int]rows // memo[i]: documents whose first i items have a sum
-}
-
-func newSums(within rows, items []*classes) *sums {
-	return &sums{within: within, items: items, memo: make([]map[int]rows, len(items)+1)}
-}
-
-// most is the largest sum there can be.
-func (t *sums) most() int {
-	n := 0
-	for _, c := range t.items {
-		last := c.rest
-		if k := len(c.costs); k > 0 {
-			last = max(last, c.costs[k-1])
-		}
-		n += last
-	}
-	return n
-}
-
-// at returns the documents with a sum; nil for none.
-func (t *sums) at(sum int) rows { return t.first(len(t.items), sum) }
-
-func (t *sums) first(i, sum int) rows {
-	if i == 0 {
-		if sum == 0 {
-			return t.within
-		}
-		return nil
-	}
-	if r, ok := t.memo[i][sum]; ok {
-		return r
-	}
-	c := t.items[i-1]
-	var out rows
-	add := func(r rows) {
-		switch {
-		case r.isEmpty():
-		case out == nil:
-			out = r
-		default:
-			out = out.or(r)
-		}
-	}
-	for k, cost := range c.costs {
-		if cost > sum {
-			break
-		}
-		if before := t.first(i-1, sum-cost); before != nil {
-			add(before.and(c.rows[k]))
-		}
-	}
-	if c.rest >= 0 && c.rest <= sum {
-		if before := t.first(i-1, sum-c.rest); before != nil {
-			add(before.andNot(c.covered))
-		}
-	}
-	if t.memo[i] == nil {
-		t.memo[i] = map[int]rows{}
-	}
-	t.memo[i][sum] = out
-	return out
-}
-
-// splitSums yields the documents of a bucket by the sum of the costs of items, base added.
-func (s *search) splitSums(b *bucket, kind ruleKind, items []*classes, base, ranks int, yield func(*bucket, part) bool) {
-	t := newSums(b.rows, items)
-	left := b.n
-	for sum := 0; left > 0 && sum <= t.most(); sum++ {
-		r := t.at(sum)
-		if r == nil {
-			continue
-		}
-		sub := b.part(r)
-		sub.narrowed = true
-		left -= sub.n
-		if !yield(sub, part{kind: kind, rank: uint64(ranks - base - sum), ranks: uint64(ranks)}) {
-			return
-		}
-	}
 }
 
 // anyLevel stands for all levels of a node together, as before the typo rule; the others are
@@ -192,6 +107,9 @@ func (s *search) cachedClasses(key []byte, bucket int, documents func() int, der
 		return nil
 	}
 	c := derive()
+	if c == nil {
+		return nil
+	}
 	s.ix.Cache.Put(key, c, c.sizeOf())
 	return c
 }
@@ -215,7 +133,7 @@ func levelBatch(nodes, at []int) batch {
 	return b
 }
 
-// classify computes the costs of documents by batches and sorts them into classes.
+// classify computes the costs of documents by batches and sorts them into classes; nil when time is over.
 func (s *search) classify(of rows, b batch, rest int, eval func(b *batch, costs []uint32)) *classes {
 	ls := &s.list
 	c := &classes{rest: rest}
@@ -224,32 +142,18 @@ func (s *search) classify(of rows, b batch, rest int, eval func(b *batch, costs 
 		if r == nil || r.IsEmpty() {
 			continue
 		}
-		mark := ls.numbers.used
-		b.segment, b.rows = seg, r.ToArray()
-		costs := ls.numbers.take(len(b.rows))
-		eval(&b, costs)
-		for i := 0; i < len(costs); {
-			// Runs of equal cost go in together.
-			cost := int(costs[i])
-			j := i + 1
-			for j < len(costs) && costs[j] == costs[i] {
-				j++
+		b.segment = seg
+		for all := r.ToArray(); len(all) > 0; all = all[len(b.rows):] {
+			if s.late() {
+				return nil
 			}
-			if cost != rest {
-				for len(byCost) <= cost {
-					byCost = append(byCost, nil)
-				}
-				if byCost[cost] == nil {
-					byCost[cost] = make(rows, len(of))
-				}
-				if byCost[cost][seg] == nil {
-					byCost[cost][seg] = roaring.New()
-				}
-				byCost[cost][seg].AddMany(b.rows[i:j])
-			}
-			i = j
+			b.rows = all[:min(len(all), batchRows)]
+			mark := ls.numbers.used
+			costs := ls.numbers.take(len(b.rows))
+			eval(&b, costs)
+			byCost = addByCost(byCost, &b, costs, rest, len(of))
+			ls.numbers.used = min(mark, ls.numbers.used)
 		}
-		ls.numbers.used = min(mark, ls.numbers.used)
 	}
 	for cost, r := range byCost {
 		if r != nil {
@@ -259,6 +163,33 @@ func (s *search) classify(of rows, b batch, rest int, eval func(b *batch, costs 
 	}
 	c.cover(len(of))
 	return c
+}
+
+// addByCost adds the rows of a batch to those of their cost, the costly rest left out.
+func addByCost(byCost []rows, b *batch, costs []uint32, rest, segments int) []rows {
+	for i := 0; i < len(costs); {
+		// Runs of equal cost go in together.
+		cost := int(costs[i])
+		j := i + 1
+		for j < len(costs) && costs[j] == costs[i] {
+			j++
+		}
+		if cost != rest {
+			for len(byCost) <= cost {
+				byCost = append(byCost, nil)
+			}
+			if byCost[cost] == nil {
+				byCost[cost] = make(rows, segments)
+			}
+			r := &byCost[cost][b.segment]
+			if *r == nil {
+				*r = roaring.New()
+			}
+			(*r).AddMany(b.rows[i:j])
+		}
+		i = j
+	}
+	return byCost
 }
 
 // cover computes the union where it is needed.

@@ -111,8 +111,11 @@ func (s *search) eachBatch(l *list, costs []uint32, eval func(b *batch, costs []
 	})
 }
 
+// batchRows bounds a batch, so that the clock is looked at now and then.
+const batchRows = 1 << 15
+
 // batches calls f for the batches of a list. at are the indexes of the batch's entries; nil when batches
-// come in the order of the list and leave nothing out.
+// come in the order of the list and leave nothing out. When time is over the rest is left out.
 func (s *search) batches(l *list, f func(b *batch, at []uint32)) {
 	ls := &s.list
 	mark := ls.numbers.used
@@ -135,9 +138,12 @@ func (s *search) batches(l *list, f func(b *batch, at []uint32)) {
 	}
 	rows := ls.numbers.take(len(l.entries))
 	for begin := 0; begin < len(l.entries); {
+		if begin > 0 && s.late() {
+			break
+		}
 		first := *entry(begin)
 		n := 0
-		for begin+n < len(l.entries) {
+		for begin+n < len(l.entries) && n < batchRows {
 			e := entry(begin + n)
 			if e.segment != first.segment || order != nil && (e.paths != first.paths || e.levels != first.levels) {
 				break

@@ -201,6 +201,10 @@ func (s *search) rankList(l list, i int) {
 	mark := ls.numbers.used
 	costs := ls.numbers.take(len(l.entries))
 	c := s.evaluate(&l, i, costs)
+	if s.isLate {
+		s.addUnranked(s.rowsOf(l.entries))
+		return
+	}
 	s.order(l.entries, costs)
 	for begin := 0; begin < len(l.entries); {
 		end := begin + 1
