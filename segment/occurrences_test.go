@@ -30,10 +30,7 @@ func TestOccurrencesAreThePositionsOfEachRow(t *testing.T) {
 		if _, err := b.Write(fs, name); err != nil {
 			t.Fatal(err)
 		}
-		r, err := Open(fs, name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := openSegment(t, fs, name)
 		p, ok := r.Term([]byte("word"))
 		if !ok {
 			continue
@@ -55,6 +52,5 @@ func TestOccurrencesAreThePositionsOfEachRow(t *testing.T) {
 		if got := f.AppendOccurrences(nil, rows, 3<<48); !slices.Equal(got, want) {
 			t.Fatalf("%d of %d rows, one in %d has the word: %d occurrences, want %d", len(rows), documents, share, len(got), len(want))
 		}
-		r.Close()
 	}
 }
