@@ -104,6 +104,9 @@ func (c *collector) result() *Result {
 		if r.Details {
 			h.Details = c.s.appendDetails(nil, parts)
 		}
+		if r.Values {
+			h.Values = c.s.appendValues(nil, parts)
+		}
 	}
 	first := min(c.first, len(c.hits))
 	last := len(c.hits)

@@ -123,11 +123,11 @@ func (d *detailWriter) sort(r *rule, p *part) {
 		return
 	}
 	d.open(r.key)
-	switch p.value.class {
-	case ofNumber:
-		d.number("value", p.value.number)
-	case ofText:
-		d.string("value", string(p.value.text))
+	switch p.value.Class {
+	case OfNumber:
+		d.number("value", p.value.Number)
+	case OfText:
+		d.string("value", string(p.value.Text))
 	default:
 		d.name("value")
 		d.dst = append(d.dst, "null"...)
@@ -137,16 +137,16 @@ func (d *detailWriter) sort(r *rule, p *part) {
 func (d *detailWriter) geo(r *rule, p *part) {
 	d.open(r.key)
 	d.name("value")
-	if p.value.class == ofNothing {
+	if p.value.Class == OfNothing {
 		d.dst = append(d.dst, `null,"distance":null`...)
 		return
 	}
 	d.dst = append(d.dst, `{"lat":`...)
-	d.dst = appendFloat(d.dst, p.value.lat)
+	d.dst = appendFloat(d.dst, p.value.Lat)
 	d.dst = append(d.dst, `,"lng":`...)
-	d.dst = appendFloat(d.dst, p.value.lng)
+	d.dst = appendFloat(d.dst, p.value.Lng)
 	d.dst = append(d.dst, '}')
-	d.number("distance", p.value.number)
+	d.number("distance", p.value.Number)
 }
 
 // appendFloat appends a number with a decimal point, or an exponent where it is very small or large.

@@ -11,7 +11,7 @@ import (
 type outcome struct {
 	kind     ruleKind
 	ranks    uint64      // rank is ranks less cost
-	values   []sortValue // of sorts: by cost
+	values   []SortValue // of sorts: by cost
 	narrows  bool        // interpretations that cost more than the best were dropped
 	fixes    bool        // each node is down to one level
 	relabels bool        // entries' paths or levels have changed

@@ -681,7 +681,7 @@ func (x *collecting) bucket(cs []*candidate, rule int, narrowed, entered bool, p
 }
 
 // judge computes the costs of documents under a rule, and narrows their readings.
-func (o *oracle) judge(cs []*candidate, r *rule, narrowed bool) (costs []int, m int, values []sortValue) {
+func (o *oracle) judge(cs []*candidate, r *rule, narrowed bool) (costs []int, m int, values []SortValue) {
 	costs = make([]int, len(cs))
 	covered := func(c *candidate) int { return len(o.terms) - c.readings[0].drops }
 	best := func(cost func(d *stored, rd *reading) int) {
@@ -827,14 +827,14 @@ func (o *oracle) judge(cs []*candidate, r *rule, narrowed bool) (costs []int, m 
 			}
 		}
 	case ruleSort:
-		values = make([]sortValue, len(cs))
+		values = make([]SortValue, len(cs))
 		for i, c := range cs {
 			values[i] = o.value(c.d, r)
 		}
 		for i := range cs {
 			below := 0
 			for j := range cs {
-				if values[j].compare(&values[i], r.desc) < 0 {
+				if values[j].Compare(&values[i], r.desc) < 0 {
 					below++
 				}
 			}
@@ -1067,19 +1067,19 @@ func (o *oracle) exactAttribute(c *candidate) int {
 	return cost
 }
 
-func (o *oracle) value(d *stored, r *rule) sortValue {
-	best := sortValue{class: ofNothing}
+func (o *oracle) value(d *stored, r *rule) SortValue {
+	best := SortValue{Class: OfNothing}
 	for _, v := range d.values[r.field] {
-		x := sortValue{class: ofNothing}
+		x := SortValue{Class: OfNothing}
 		switch v := v.(type) {
 		case float64:
-			x = sortValue{class: ofNumber, number: v}
+			x = SortValue{Class: OfNumber, Number: v}
 		case string:
 			if k := text.FacetKey(nil, []byte(v)); len(k) > 0 {
-				x = sortValue{class: ofText, text: bytes.Clone(k)}
+				x = SortValue{Class: OfText, Text: bytes.Clone(k)}
 			}
 		}
-		if x.compare(&best, r.desc) < 0 {
+		if x.Compare(&best, r.desc) < 0 {
 			best = x
 		}
 	}

@@ -52,6 +52,7 @@ type Request struct {
 	Threshold  *float64  // rankingScoreThreshold
 	Scores     bool      // fill Hit.Score
 	Details    bool      // fill Hit.Details
+	Values     bool      // fill Hit.Values
 	Deadline   time.Time // searchCutoffMs; zero: none
 }
 
@@ -62,6 +63,7 @@ type Hit struct {
 	ID      segment.DocID
 	Score   float64
 	Details []byte // JSON object of _rankingScoreDetails
+	Values  []ScoreValue
 }
 
 // Result is what a ranking found.

@@ -38,7 +38,7 @@ type located struct {
 //
 // With few documents the order inside a metre is that of their ids, so that
 // groups do not depend on fractions; with many it is the true distance.
-func (s *search) geoCosts(e []entry, r *rule, costs []uint32) []sortValue {
+func (s *search) geoCosts(e []entry, r *rule, costs []uint32) []SortValue {
 	var found []located
 	for i := range e {
 		seg := s.ix.Segments[e[i].segment]
@@ -61,7 +61,7 @@ func (s *search) geoCosts(e []entry, r *rule, costs []uint32) []sortValue {
 	if r.desc {
 		slices.Reverse(found)
 	}
-	var values []sortValue
+	var values []SortValue
 	for k := 0; k < len(found); {
 		first := &found[k]
 		n := 0
@@ -69,7 +69,7 @@ func (s *search) geoCosts(e []entry, r *rule, costs []uint32) []sortValue {
 			costs[found[k+n].index] = uint32(len(values))
 			n++
 		}
-		values = append(values, sortValue{class: ofPlace, number: first.distance, lat: first.point.lat, lng: first.point.lng})
+		values = append(values, SortValue{Class: OfPlace, Number: first.distance, Lat: first.point.lat, Lng: first.point.lng})
 		k += n
 	}
 	for i := range costs {
@@ -77,5 +77,5 @@ func (s *search) geoCosts(e []entry, r *rule, costs []uint32) []sortValue {
 			costs[i] = uint32(len(values))
 		}
 	}
-	return append(values, sortValue{class: ofNothing})
+	return append(values, SortValue{Class: OfNothing})
 }

@@ -1,50 +1,12 @@
 package rank
 
 import (
-	"bytes"
-	"cmp"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/segment"
 )
-
-// valueClass orders what a field can hold, in both directions of a sort: numbers before strings before nothing.
-type valueClass uint8
-
-const (
-	ofNumber valueClass = iota
-	ofText
-	ofNothing
-	ofPlace
-)
-
-// sortValue is what a document, or all of a bucket, is sorted by.
-type sortValue struct {
-	class    valueClass
-	number   float64 // distance in metres of a place
-	text     []byte
-	lat, lng float64
-}
-
-// compare orders values of fields.
-func (v *sortValue) compare(o *sortValue, desc bool) int {
-	if v.class != o.class {
-		return cmp.Compare(v.class, o.class)
-	}
-	c := 0
-	switch v.class {
-	case ofNumber:
-		c = cmp.Compare(v.number, o.number)
-	case ofText:
-		c = bytes.Compare(v.text, o.text)
-	}
-	if desc {
-		return -c
-	}
-	return c
-}
 
 // columnsOf returns the columns of a field by segment; nil where there is none.
 func columnsOf(ix *Index, field string) []*segment.Column {
@@ -58,9 +20,9 @@ func columnsOf(ix *Index, field string) []*segment.Column {
 }
 
 // valueOf returns what a row is sorted by: the first of its values in the order of the sort.
-func valueOf(c *segment.Column, row uint32, desc bool, ordinals *[]uint32) sortValue {
+func valueOf(c *segment.Column, row uint32, desc bool, ordinals *[]uint32) SortValue {
 	if c == nil {
-		return sortValue{class: ofNothing}
+		return SortValue{Class: OfNothing}
 	}
 	pick := func() int {
 		if desc {
@@ -70,32 +32,32 @@ func valueOf(c *segment.Column, row uint32, desc bool, ordinals *[]uint32) sortV
 	}
 	first := emptyStrings(c)
 	if *ordinals = c.RowNumbers((*ordinals)[:0], segment.Row(row)); len(*ordinals) > 0 {
-		return sortValue{class: ofNumber, number: c.Number(pick())}
+		return SortValue{Class: OfNumber, Number: c.Number(pick())}
 	}
 	*ordinals = c.RowStrings((*ordinals)[:0], segment.Row(row))
 	if first > 0 && len(*ordinals) > 0 && (*ordinals)[0] == 0 {
 		*ordinals = (*ordinals)[1:]
 	}
 	if len(*ordinals) > 0 {
-		return sortValue{class: ofText, text: c.String(pick())}
+		return SortValue{Class: OfText, Text: c.String(pick())}
 	}
-	return sortValue{class: ofNothing}
+	return SortValue{Class: OfNothing}
 }
 
 // sortCosts numbers the entries by value and returns the value of each number.
-func (s *search) sortCosts(e []entry, r *rule, costs []uint32) []sortValue {
+func (s *search) sortCosts(e []entry, r *rule, costs []uint32) []SortValue {
 	columns := columnsOf(s.ix, r.field)
-	values := make([]sortValue, len(e))
+	values := make([]SortValue, len(e))
 	order := make([]int, len(e))
 	var ordinals []uint32
 	for i := range e {
 		values[i] = valueOf(columns[e[i].segment], e[i].row, r.desc, &ordinals)
 		order[i] = i
 	}
-	slices.SortFunc(order, func(i, j int) int { return values[i].compare(&values[j], r.desc) })
-	var out []sortValue
+	slices.SortFunc(order, func(i, j int) int { return values[i].Compare(&values[j], r.desc) })
+	var out []SortValue
 	for k, i := range order {
-		if k == 0 || values[i].compare(&out[len(out)-1], r.desc) != 0 {
+		if k == 0 || values[i].Compare(&out[len(out)-1], r.desc) != 0 {
 			out = append(out, values[i])
 		}
 		costs[i] = uint32(len(out) - 1)
@@ -191,14 +153,14 @@ func (s *search) walkColumn(b *bucket, i int, yield func(*bucket, part) bool) {
 	r := &s.rules[i]
 	left := b.rows
 	n, steps := b.n, 0
-	for _, class := range []valueClass{ofNumber, ofText} {
+	for _, class := range []ValueClass{OfNumber, OfText} {
 		var cursors []columnCursor
 		for seg, c := range columnsOf(s.ix, r.field) {
 			if c == nil || left[seg] == nil {
 				continue
 			}
 			cur := columnCursor{column: c, segment: seg}
-			if class == ofText {
+			if class == OfText {
 				cur.first = emptyStrings(c)
 			}
 			if size := cur.size(class); size > cur.first {
@@ -216,14 +178,14 @@ func (s *search) walkColumn(b *bucket, i int, yield func(*bucket, part) bool) {
 			}
 			best := cursors[0].value(class)
 			for i := 1; i < len(cursors); i++ {
-				if v := cursors[i].value(class); v.compare(&best, r.desc) < 0 {
+				if v := cursors[i].value(class); v.Compare(&best, r.desc) < 0 {
 					best = v
 				}
 			}
 			found := make(rows, len(b.rows))
 			for i := 0; i < len(cursors); i++ {
 				cur := &cursors[i]
-				if v := cur.value(class); v.compare(&best, r.desc) != 0 {
+				if v := cur.value(class); v.Compare(&best, r.desc) != 0 {
 					continue
 				}
 				hit := roaring.New()
@@ -246,7 +208,7 @@ func (s *search) walkColumn(b *bucket, i int, yield func(*bucket, part) bool) {
 		}
 	}
 	if n > 0 {
-		yield(b.part(left), part{kind: ruleSort, value: sortValue{class: ofNothing}})
+		yield(b.part(left), part{kind: ruleSort, value: SortValue{Class: OfNothing}})
 	}
 }
 
@@ -258,29 +220,29 @@ func emptyStrings(c *segment.Column) int {
 	return 0
 }
 
-func (c *columnCursor) size(class valueClass) int {
-	if class == ofNumber {
+func (c *columnCursor) size(class ValueClass) int {
+	if class == OfNumber {
 		return c.column.Numbers()
 	}
 	return c.column.Strings()
 }
 
-func (c *columnCursor) value(class valueClass) sortValue {
-	if class == ofNumber {
-		return sortValue{class: ofNumber, number: c.column.Number(c.next)}
+func (c *columnCursor) value(class ValueClass) SortValue {
+	if class == OfNumber {
+		return SortValue{Class: OfNumber, Number: c.column.Number(c.next)}
 	}
-	return sortValue{class: ofText, text: c.column.String(c.next)}
+	return SortValue{Class: OfText, Text: c.column.String(c.next)}
 }
 
-func (c *columnCursor) addRows(dst *roaring.Bitmap, class valueClass) {
-	if class == ofNumber {
+func (c *columnCursor) addRows(dst *roaring.Bitmap, class ValueClass) {
+	if class == OfNumber {
 		c.column.AddNumberRows(dst, c.next, c.next+1)
 	} else {
 		c.column.AddStringRows(dst, c.next, c.next+1)
 	}
 }
 
-func (c *columnCursor) advance(class valueClass, desc bool) bool {
+func (c *columnCursor) advance(class ValueClass, desc bool) bool {
 	if desc {
 		c.next--
 		return c.next >= c.first

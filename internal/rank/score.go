@@ -7,7 +7,7 @@ type part struct {
 	kind  ruleKind
 	rank  uint64
 	ranks uint64
-	value sortValue // of sorts
+	value SortValue // of sorts
 }
 
 // counts reports whether the part is in the score: sorts are not.

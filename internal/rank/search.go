@@ -68,7 +68,7 @@ func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	s := &search{ctx: ctx, ix: ix, r: r, scored: r.Scores || r.Details || r.Threshold != nil, memory: memories.Get().(*memory)}
+	s := &search{ctx: ctx, ix: ix, r: r, scored: r.Scores || r.Details || r.Values || r.Threshold != nil, memory: memories.Get().(*memory)}
 	defer s.release()
 	terms, err := s.read()
 	if err != nil {

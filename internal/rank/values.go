@@ -1,0 +1,99 @@
+package rank
+
+import (
+	"bytes"
+	"cmp"
+)
+
+// ValueClass orders what a field can hold, in both directions of a sort: numbers before strings before nothing.
+type ValueClass uint8
+
+const (
+	OfNumber ValueClass = iota
+	OfText
+	OfPlace // a point, by its distance; no field has one beside the others
+	OfNothing
+)
+
+// SortValue is what a document, or all of a bucket, is sorted by.
+type SortValue struct {
+	Class    ValueClass
+	Number   float64 // distance in metres of a place
+	Text     []byte  // normalised; memory of the view
+	Lat, Lng float64 // of a place, in degrees
+}
+
+// Compare orders values in the direction of a sort: those that come first are smaller.
+func (v *SortValue) Compare(o *SortValue, desc bool) int {
+	if v.Class != o.Class {
+		return cmp.Compare(v.Class, o.Class)
+	}
+	c := 0
+	switch v.Class {
+	case OfNumber, OfPlace:
+		c = cmp.Compare(v.Number, o.Number)
+	case OfText:
+		c = bytes.Compare(v.Text, o.Text)
+	}
+	if desc {
+		return -c
+	}
+	return c
+}
+
+// ScoreKind says what a ScoreValue holds.
+type ScoreKind uint8
+
+const (
+	ByRelevance  ScoreKind = iota // rules that look at how the query matched, consecutive ones as one
+	BySimilarity                  // of vectors
+	ByField                       // the value of a field
+	ByDistance                    // from a point
+)
+
+// IsScore reports whether it is a score from 0 to 1, the larger the better, and not the value of a sort.
+func (k ScoreKind) IsScore() bool { return k <= BySimilarity }
+
+// ScoreValue is one step in the comparison of hits that different rankings
+// found. A hit has a sequence of them, in the order of its rules.
+type ScoreValue struct {
+	Kind  ScoreKind
+	Score float64   // of ByRelevance and BySimilarity
+	Sort  SortValue // of ByField and ByDistance
+	Desc  bool      // direction of ByField and ByDistance
+}
+
+// scoreMargin is up to which difference scores are equal: the distance from 1 to the next float64.
+const scoreMargin = 0x1p-52
+
+// CompareScores orders scores, the larger ones first: it is negative when a comes before b.
+func CompareScores(a, b float64) int {
+	switch d := a - b; {
+	case d > scoreMargin:
+		return -1
+	case d < -scoreMargin:
+		return 1
+	}
+	return 0
+}
+
+// appendValues appends the sequence of a hit with these parts.
+func (s *search) appendValues(dst []ScoreValue, parts []part) []ScoreValue {
+	for i := 0; i < len(parts); i++ {
+		p := &parts[i]
+		switch p.kind {
+		case ruleSort:
+			dst = append(dst, ScoreValue{Kind: ByField, Sort: p.value, Desc: s.rules[p.rule].desc})
+		case ruleGeo:
+			dst = append(dst, ScoreValue{Kind: ByDistance, Sort: p.value, Desc: s.rules[p.rule].desc})
+		default:
+			n := i
+			for n < len(parts) && parts[n].counts() {
+				n++
+			}
+			dst = append(dst, ScoreValue{Kind: ByRelevance, Score: score(parts[i:n])})
+			i = n - 1
+		}
+	}
+	return dst
+}
