@@ -14,8 +14,8 @@ type BuildOptions struct {
 	Degree  int // neighbours above level 0, twice as many on it; 16 when 0
 	Effort  int // pool of the walk that finds a new row's neighbours; 150 when 0
 	Threads int // 1 when 0; with 1 the same codes always give the same graph
-	// Progress is called now and then with the number of rows done; it may be
-	// called by several goroutines.
+	// Progress is called now and then with the number of rows done (of those to
+	// insert, by Extend); it may be called by several goroutines.
 	Progress func(rows int)
 }
 
@@ -42,6 +42,18 @@ type builder struct {
 // Build builds a graph over rows of codes, which it aliases. It stops with the
 // context's error. Besides the graph it needs 33 bytes a row.
 func Build(ctx context.Context, codes []int8, stride int, o BuildOptions) (*Graph, error) {
+	b := newBuilder(codes, stride, o)
+	for row := range b.levels {
+		b.place(uint32(row), b.levelOf(uint32(row)))
+	}
+	if err := b.insertAll(ctx, o, len(b.levels), func(i int) uint32 { return uint32(i) }); err != nil {
+		return nil, err
+	}
+	return b.graph(), nil
+}
+
+// newBuilder returns a builder of rows that are not placed on levels yet.
+func newBuilder(codes []int8, stride int, o BuildOptions) *builder {
 	b := &builder{codes: codes, stride: stride, degree: o.Degree, effort: o.Effort}
 	if b.degree == 0 {
 		b.degree = 16
@@ -54,23 +66,36 @@ func Build(ctx context.Context, codes []int8, stride int, o BuildOptions) (*Grap
 	b.links = make([]uint32, rows*(2*b.degree+1))
 	b.above = make([][]uint32, rows)
 	b.locks = make([]sync.Mutex, rows)
-	for row := range rows {
-		b.levels[row] = b.levelOf(uint32(row))
-		if l := b.levels[row]; l > 0 {
-			b.above[row] = make([]uint32, int(l)*(b.degree+1))
-		}
+	return b
+}
+
+// place gives a row its highest level and the room for its links.
+func (b *builder) place(row uint32, level uint8) {
+	b.levels[row] = level
+	if level > 0 {
+		b.above[row] = make([]uint32, int(level)*(b.degree+1))
 	}
+}
+
+// insertAll links n placed rows, row(0) first.
+func (b *builder) insertAll(ctx context.Context, o BuildOptions, n int, row func(i int) uint32) error {
+	return each(ctx, o, n, func(w *walker, i int) { b.insert(w, row(i)) })
+}
+
+// each does n pieces of work in order, with as many goroutines as the options
+// name, all of which have ended when it returns.
+func each(ctx context.Context, o BuildOptions, n int, do func(w *walker, i int)) error {
 	var next, done atomic.Int64
 	var threads sync.WaitGroup
 	for range max(1, o.Threads) {
 		threads.Go(func() {
 			w := new(walker)
 			for ctx.Err() == nil {
-				row := next.Add(1) - 1
-				if row >= int64(rows) {
+				i := next.Add(1) - 1
+				if i >= int64(n) {
 					return
 				}
-				b.insert(w, uint32(row))
+				do(w, int(i))
 				if n := done.Add(1); o.Progress != nil && n%1024 == 0 {
 					o.Progress(int(n))
 				}
@@ -78,10 +103,7 @@ func Build(ctx context.Context, codes []int8, stride int, o BuildOptions) (*Grap
 		})
 	}
 	threads.Wait()
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	return b.graph(), nil
+	return ctx.Err()
 }
 
 // levelOf draws the level of a row: geometric with ratio 1/degree, from a hash

@@ -1,0 +1,168 @@
+package ann
+
+import (
+	"context"
+	"fmt"
+
+	"svc/simd"
+)
+
+// Dropped stands for a row that is gone in the renumbering that Extend takes.
+const Dropped = ^uint32(0)
+
+// Bounds of the search through dropped rows for what can stand in for them.
+const (
+	repairThrough    = 64  // dropped rows looked through, a row and level
+	repairCandidates = 256 // rows weighed, a row and level
+)
+
+// Extend builds a graph over rows of codes from the graph of some of them:
+// base's row i is now row renumbered[i], or Dropped. Links of rows that remain
+// are kept; a row with dropped neighbours chooses again among the others and
+// those that the dropped ones led to (A. Singh et al., "FreshDiskANN: A Fast
+// and Accurate Graph-Based ANN Index for Streaming Similarity Search", 2021,
+// section 4.4). The rows that base does not have are inserted.
+//
+// base may be of another scale than codes and is read only until Extend
+// returns; no two of its rows may become the same one. o.Degree is base's
+// whatever it says. With one thread the same input always gives the same
+// graph. When more than half of base's rows are gone, or base is a small part
+// of the whole, the graph is built anew. It stops with the context's error.
+func Extend(ctx context.Context, base *Graph, renumbered []uint32, codes []int8, stride int, o BuildOptions) (*Graph, error) {
+	if len(renumbered) != base.rows {
+		return nil, fmt.Errorf("%d rows are renumbered, the graph has %d", len(renumbered), base.rows)
+	}
+	rows := len(codes) / stride
+	o.Degree = base.degree
+	b := newBuilder(codes, stride, o)
+	known := make([]bool, rows)
+	kept := 0
+	for _, row := range renumbered {
+		if row == Dropped {
+			continue
+		}
+		if int(row) >= rows || known[row] {
+			return nil, fmt.Errorf("row %d of %d is outside, or named twice", row, rows)
+		}
+		known[row] = true
+		kept++
+	}
+	if kept == 0 || kept < base.rows/2 || kept < rows/8 {
+		return Build(ctx, codes, stride, o)
+	}
+	b.inherit(base, renumbered)
+	nodes := make([]uint32, 0, kept)
+	for i, row := range renumbered {
+		if row != Dropped {
+			nodes = append(nodes, uint32(i))
+		}
+	}
+	repairing := o
+	repairing.Progress = nil
+	if err := each(ctx, repairing, len(nodes), func(w *walker, i int) {
+		b.adopt(w, base, renumbered, nodes[i])
+	}); err != nil {
+		return nil, err
+	}
+	// What no row remained near is inserted like the rows that are new.
+	missing := make([]uint32, 0, rows-kept)
+	for row, old := range known {
+		switch {
+		case !old:
+			b.place(uint32(row), b.levelOf(uint32(row)))
+			missing = append(missing, uint32(row))
+		case b.slotsLocked(uint32(row), 0)[0] == 0:
+			missing = append(missing, uint32(row))
+		default:
+			b.offerEntry(uint32(row))
+		}
+	}
+	if entry := renumbered[base.entry]; entry != Dropped && b.top.any && int(b.levels[entry]) == b.top.level && b.slotsLocked(entry, 0)[0] > 0 {
+		b.top.entry = entry
+	}
+	if err := b.insertAll(ctx, o, len(missing), func(i int) uint32 { return missing[i] }); err != nil {
+		return nil, err
+	}
+	return b.graph(), nil
+}
+
+// inherit places base's rows on their levels.
+func (b *builder) inherit(base *Graph, renumbered []uint32) {
+	heights := make([]uint8, base.rows)
+	for l, lv := range base.upper {
+		for _, node := range lv.nodes {
+			heights[node] = uint8(l + 1)
+		}
+	}
+	for i, row := range renumbered {
+		if row != Dropped {
+			b.place(row, heights[i])
+		}
+	}
+}
+
+// offerEntry makes the row the entry if it is higher than all before it.
+func (b *builder) offerEntry(row uint32) {
+	if l := int(b.levels[row]); !b.top.any || l > b.top.level {
+		b.top.entry, b.top.level, b.top.any = row, l, true
+	}
+}
+
+// adopt fills in the links that base's node has, on all its levels.
+func (b *builder) adopt(w *walker, base *Graph, renumbered []uint32, node uint32) {
+	row := renumbered[node]
+	for l := range int(b.levels[row]) + 1 {
+		limit := b.degree
+		if l == 0 {
+			limit = 2 * b.degree
+		}
+		w.ids = base.appendNeighbours(w.ids[:0], node, l)
+		whole := true
+		for _, id := range w.ids {
+			whole = whole && renumbered[id] != Dropped
+		}
+		s := b.slotsLocked(row, l) // nobody else touches this row until all are adopted
+		if whole {
+			s[0] = uint32(len(w.ids))
+			for i, id := range w.ids {
+				s[1+i] = renumbered[id]
+			}
+			continue
+		}
+		kept := b.diverse(b.standIns(w, base, renumbered, node, l), limit)
+		s[0] = uint32(len(kept))
+		for i, n := range kept {
+			s[1+i] = n.Row
+		}
+	}
+}
+
+// standIns returns the rows to choose a node's neighbours from, best first:
+// those it has, and those that the dropped ones lead to.
+func (b *builder) standIns(w *walker, base *Graph, renumbered []uint32, node uint32, l int) []Neighbour {
+	w.begin(base.rows)
+	w.seen[node] = w.epoch
+	through := []uint32{node}
+	var found []uint32
+	for i := 0; i < len(through) && i <= repairThrough && len(found) < repairCandidates; i++ {
+		w.ids = base.appendNeighbours(w.ids[:0], through[i], l)
+		for _, id := range w.ids {
+			if w.seen[id] == w.epoch {
+				continue
+			}
+			w.seen[id] = w.epoch
+			if row := renumbered[id]; row == Dropped {
+				through = append(through, id)
+			} else {
+				found = append(found, row)
+			}
+		}
+	}
+	scores := w.scored(len(found))
+	simd.DotInt8Gather(scores, b.code(renumbered[node]), b.codes, found)
+	all := nearest{keep: len(found)}
+	for i, row := range found {
+		all.add(row, scores[i])
+	}
+	return all.sorted()
+}
