@@ -89,9 +89,9 @@ func mayCreate(ctx *fasthttp.RequestCtx, uid string) bool {
 	return caller(ctx).May(string(actionIndexesCreate), uid)
 }
 
-// narrow joins the filter of a tenant token to a search in the index of the path.
-func (s *Server) narrow(ctx *fasthttp.RequestCtx, r *search.Request) error {
-	rule := caller(ctx).Filter(pathValue(ctx, "index_uid"))
+// narrow joins the filter of a tenant token to a search in an index.
+func (s *Server) narrow(ctx *fasthttp.RequestCtx, uid string, r *search.Request) error {
+	rule := caller(ctx).Filter(uid)
 	if rule == nil {
 		return nil
 	}

@@ -57,10 +57,15 @@ func (s *Server) view(ctx *fasthttp.RequestCtx) (*index.View, error) {
 // foreign returns the indexes to which foreign keys may lead a request, nil while the experimental feature is off. The
 // caller releases them when the answer is written.
 func (s *Server) foreign(ctx *fasthttp.RequestCtx) *search.Foreign {
+	return s.foreignAmong(ctx, s.catalog.Views())
+}
+
+// foreignAmong is foreign for a request that holds views already, and releases them itself.
+func (s *Server) foreignAmong(ctx *fasthttp.RequestCtx, views *index.Views) *search.Foreign {
 	if !s.features.on("foreignKeys") {
 		return nil
 	}
-	return &search.Foreign{Views: s.catalog.Views(), MayRead: caller(ctx).Sees}
+	return &search.Foreign{Views: views, MayRead: caller(ctx).Sees}
 }
 
 // reached returns the uids of the indexes that the caller has a right to, in order.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 
 	"svc/internal/apierr"
@@ -139,11 +140,11 @@ var shaping = []param[searchInput]{
 var (
 	inBody = []param[searchInput]{
 		{name: "hybrid", code: "invalid_search_hybrid_query", kind: raw, null: true, set: func(r *searchInput, a *arg) error {
-			if err := decode(r, a.json, hybridParams, object{path: "hybrid.", code: a.code, notCode: a.code}); err != nil {
+			if err := decode(r, a.json, hybridParams, object{path: a.path + ".", code: a.code, notCode: a.code}); err != nil {
 				return err
 			}
 			if r.embedder == "" {
-				return apierr.New(a.code, "`hybrid.embedder` is missing: name the embedder to use.")
+				return apierr.New(a.code, "`%s.embedder` is missing: name the embedder to use.", a.path)
 			}
 			return nil
 		}},
@@ -151,11 +152,11 @@ var (
 	}
 	personalizing = []param[searchInput]{
 		{name: "personalize", code: "invalid_search_personalize", kind: raw, null: true, set: func(r *searchInput, a *arg) error {
-			if err := decode(r, a.json, personalizeParams, object{path: "personalize.", code: a.code, notCode: a.code}); err != nil {
+			if err := decode(r, a.json, personalizeParams, object{path: a.path + ".", code: a.code, notCode: a.code}); err != nil {
 				return err
 			}
 			if !r.personalize {
-				return apierr.New(a.code, "`personalize.userContext` is missing: say for whom hits are ordered.")
+				return apierr.New(a.code, "`%s.userContext` is missing: say for whom hits are ordered.", a.path)
 			}
 			return nil
 		}},
@@ -314,6 +315,8 @@ func (s *Server) searchQuery(ctx *fasthttp.RequestCtx) error {
 }
 
 func (s *Server) search(ctx *fasthttp.RequestCtx, in *searchInput) error {
+	in.Search.ID = uuid.Must(uuid.NewV7())
+	in.Search.Metadata = wantsMetadata(ctx)
 	return s.runSearch(ctx, in, func(limited context.Context, v *index.View, dst []byte) ([]byte, error) {
 		found, err := search.Search(limited, v, &in.Search)
 		if err != nil {
@@ -342,15 +345,38 @@ func (s *Server) facetSearch(ctx *fasthttp.RequestCtx) error {
 	})
 }
 
-// runSearch waits for a slot, takes a view and answers with what run appends.
-func (s *Server) runSearch(ctx *fasthttp.RequestCtx, in *searchInput, run func(context.Context, *index.View, []byte) ([]byte, error)) error {
+// prepare completes a search in an index by what the features allow and what the caller may see.
+func (s *Server) prepare(ctx *fasthttp.RequestCtx, uid string, in *searchInput) error {
 	if err := s.checkSearch(in); err != nil {
 		return err
 	}
-	if err := s.narrow(ctx, &in.Search); err != nil {
+	in.Search.Contains = s.features.on("containsFilter")
+	return s.narrow(ctx, uid, &in.Search)
+}
+
+// bind completes a search by what its index knows.
+func (r *searchInput) bind(v *index.View) error {
+	if r.embedder != "" {
+		return apierr.New("invalid_search_embedder", "The index `%s` has no embedder `%s`.", v.UID, r.embedder)
+	}
+	return nil
+}
+
+// wantsMetadata reports whether the caller asks which index answered, with its primary key.
+func wantsMetadata(ctx *fasthttp.RequestCtx) bool {
+	h := &ctx.Request.Header
+	asked := h.Peek("Svc-Include-Metadata")
+	if asked == nil {
+		asked = h.Peek("Meili-Include-Metadata") // what client libraries send
+	}
+	return string(asked) == "true"
+}
+
+// runSearch waits for a slot, takes a view and answers with what run appends.
+func (s *Server) runSearch(ctx *fasthttp.RequestCtx, in *searchInput, run func(context.Context, *index.View, []byte) ([]byte, error)) error {
+	if err := s.prepare(ctx, pathValue(ctx, "index_uid"), in); err != nil {
 		return err
 	}
-	in.Search.Contains = s.features.on("containsFilter")
 	in.Search.Foreign = s.foreign(ctx)
 	defer in.Search.Foreign.Release()
 	if err := s.slots.acquire(); err != nil {
@@ -362,8 +388,8 @@ func (s *Server) runSearch(ctx *fasthttp.RequestCtx, in *searchInput, run func(c
 		return err
 	}
 	defer v.Release()
-	if in.embedder != "" {
-		return apierr.New("invalid_search_embedder", "The index `%s` has no embedder `%s`.", v.UID, in.embedder)
+	if err := in.bind(v); err != nil {
+		return err
 	}
 	limited, cancel := context.WithTimeout(context.Background(), maxSearchTime)
 	defer cancel()

@@ -45,9 +45,21 @@ const Internal Code = "internal"
 type Error struct {
 	Code    Code
 	Message string
+
+	// HTTP is the status of the answer where that is not the code's: what is not found under its path is 404, but 400 when
+	// one of several things that a body names is missing. 0 stands for the code's.
+	HTTP int
 }
 
 func (e *Error) Error() string { return e.Message }
+
+// Status returns the HTTP status of an answer with e.
+func (e *Error) Status() int {
+	if e.HTTP != 0 {
+		return e.HTTP
+	}
+	return e.Code.Status()
+}
 
 // AppendJSON appends the object that clients get: message, code, type and link.
 func (e *Error) AppendJSON(dst []byte) []byte {

@@ -1,10 +1,14 @@
 package index
 
+import "sync"
+
 // Views holds a view of every index that one request has to do with, so that all of the request sees one
-// state of each. It is for one goroutine.
+// state of each. The goroutines of the request share it.
 type Views struct {
 	catalog *Catalog
-	held    map[string]*View // nil: there is no such index
+
+	mu   sync.Mutex
+	held map[string]*View // nil: there is no such index
 }
 
 // Views returns an empty set; the caller releases it.
@@ -12,6 +16,8 @@ func (c *Catalog) Views() *Views { return &Views{catalog: c, held: make(map[stri
 
 // Get returns the view of an index, nil when there is none. It is valid until Release.
 func (vs *Views) Get(uid string) *View {
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
 	v, asked := vs.held[uid]
 	if asked {
 		return v
@@ -25,6 +31,8 @@ func (vs *Views) Get(uid string) *View {
 
 // Release gives all views back.
 func (vs *Views) Release() {
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
 	for _, v := range vs.held {
 		if v != nil {
 			v.Release()

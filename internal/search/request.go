@@ -4,6 +4,8 @@
 package search
 
 import (
+	"github.com/google/uuid"
+
 	"svc/internal/filter"
 	"svc/internal/query"
 	"svc/internal/text"
@@ -36,6 +38,9 @@ type Request struct {
 	RetrieveVectors         bool
 	Contains                bool     // the experimental feature containsFilter is on
 	Foreign                 *Foreign // of the settings' foreign keys; nil: the experimental feature foreignKeys is off
+
+	ID       uuid.UUID // requestUid; shared by the searches of one HTTP request
+	Metadata bool      // show which index was searched, with its primary key
 }
 
 // FacetRequest is a facet search: a search's candidates, and the facet whose

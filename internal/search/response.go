@@ -23,7 +23,6 @@ type Response struct {
 	facets  []facet
 	hydrate *hydration // nil: no foreign keys
 	start   time.Time
-	id      uuid.UUID
 
 	paged         bool // page mode: page and hitsPerPage instead of limit and offset
 	page, perPage int
@@ -76,8 +75,11 @@ func (r *Response) paginate() {
 }
 
 // AppendJSON appends the body of the answer to dst.
-func (r *Response) AppendJSON(dst []byte) ([]byte, error) {
-	dst = append(dst, `{"hits":[`...)
+func (r *Response) AppendJSON(dst []byte) ([]byte, error) { return r.AppendMembers(append(dst, '{')) }
+
+// AppendMembers appends the body without its opening brace, so that members can stand before its own.
+func (r *Response) AppendMembers(dst []byte) ([]byte, error) {
+	dst = append(dst, `"hits":[`...)
 	w := newHitWriter(r)
 	var err error
 	for i := range r.result.Hits {
@@ -126,8 +128,24 @@ func (r *Response) AppendJSON(dst []byte) ([]byte, error) {
 		dst = append(dst, '}')
 	}
 	dst = append(dst, `,"requestUid":"`...)
-	dst = append(dst, r.id.String()...)
-	return append(dst, '"', '}'), nil
+	dst = append(dst, r.request.ID.String()...)
+	dst = append(dst, '"')
+	if r.request.Metadata {
+		dst = appendMetadata(append(dst, `,"metadata":`...), r.view)
+	}
+	return append(dst, '}'), nil
+}
+
+// appendMetadata appends what identifies a query and its index.
+func appendMetadata(dst []byte, v *index.View) []byte {
+	dst = append(dst, `{"queryUid":"`...)
+	dst = append(dst, uuid.Must(uuid.NewV7()).String()...)
+	dst = append(dst, `","indexUid":`...)
+	dst = document.AppendQuoted(dst, v.UID)
+	if v.PrimaryKey != "" {
+		dst = document.AppendQuoted(append(dst, `,"primaryKey":`...), v.PrimaryKey)
+	}
+	return append(dst, '}')
 }
 
 func appendInt(dst []byte, key string, n int) []byte {

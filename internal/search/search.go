@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/google/uuid"
-
 	"svc/internal/apierr"
 	"svc/internal/index"
 	"svc/internal/rank"
@@ -17,7 +15,7 @@ const defaultCutoff = 1500 * time.Millisecond
 // Search answers r on the view, which must be held until the response is
 // written. Errors are *apierr.Error or the context's.
 func Search(ctx context.Context, v *index.View, r *Request) (*Response, error) {
-	resp := &Response{view: v, request: r, start: time.Now(), id: uuid.Must(uuid.NewV7())}
+	resp := &Response{view: v, request: r, start: time.Now()}
 	resp.paginate()
 	sort, err := parseSort(r.Sort, v.Fields, "invalid_search_sort")
 	if err != nil {
