@@ -24,6 +24,7 @@ const (
 	actionTasksGet        action = "tasks.get"
 	actionTasksCancel     action = "tasks.cancel"
 	actionTasksDelete     action = "tasks.delete"
+	actionTasksCompact    action = "tasks.compact"
 	actionStatsGet        action = "stats.get"
 	actionVersion         action = "version"
 	actionKeysGet         action = "keys.get"

@@ -34,6 +34,7 @@ var opened = map[string][]string{
 	"tasks.get":           {"GET /tasks", "GET /tasks/{task_id}", "GET /tasks/{task_id}/documents", "GET /batches", "GET /batches/{batch_id}"},
 	"tasks.cancel":        {"POST /tasks/cancel"},
 	"tasks.delete":        {"DELETE /tasks"},
+	"tasks.compact":       {"POST /tasks/compact"},
 	"stats.get":           {"GET /stats", "GET /indexes/{index_uid}/stats"},
 	"version":             {"GET /version"},
 	"keys.get":            {"GET /keys", "GET /keys/{key}"},
@@ -49,7 +50,7 @@ var wildcards = map[string][]string{
 	"documents.*": {"documents.get", "documents.add", "documents.delete"},
 	"indexes.*":   {"indexes.get", "indexes.create", "indexes.update", "indexes.delete", "indexes.swap", "indexes.compact"},
 	"settings.*":  {"settings.get", "settings.update"},
-	"tasks.*":     {"tasks.get", "tasks.cancel", "tasks.delete"},
+	"tasks.*":     {"tasks.get", "tasks.cancel", "tasks.delete", "tasks.compact"},
 	"stats.*":     {"stats.get"},
 	"*.get":       {"search", "documents.get", "indexes.get", "settings.get", "fields.post", "tasks.get", "stats.get", "version", "experimental.get"},
 	// Actions that have nothing to do with the routes above.

@@ -313,3 +313,24 @@ func TestReplicationHeaders(t *testing.T) {
 		}
 	}
 }
+
+func TestCompactTasks(t *testing.T) {
+	c, dir := newInstance(t, Options{})
+	if r := c.send("POST", "/tasks/compact", nil); r.code() != "feature_not_enabled" {
+		t.Errorf("without the feature: %d %s", r.status, r.body)
+	}
+	c.json("PATCH", "/experimental-features", `{"taskQueueCompactionRoute": true}`)
+	c.wait(c.json("POST", "/indexes", `{"uid": "a"}`))
+	r := c.send("POST", "/tasks/compact", nil)
+	if want := regexp.MustCompile(`^\{"preSize":"\d.* [KM]i?B","postSize":"\d.* [KM]i?B","status":"succeeded","actionRequired":"none.*"\}$`); r.status != 200 || !want.MatchString(r.body) {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+	c.wait(c.json("POST", "/indexes", `{"uid": "b"}`))
+	if err := os.MkdirAll(filepath.Join(dir, "tasks", "queue.db.compact", "in-the-way"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if r := c.send("POST", "/tasks/compact", nil); r.status != 500 || !strings.HasPrefix(r.body, `{"status":"failed","errorMessage":"`) {
+		t.Errorf("without room for the copy: %d %s", r.status, r.body)
+	}
+	c.wait(c.json("POST", "/indexes", `{"uid": "c"}`))
+}

@@ -1,6 +1,7 @@
 package fastapi
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 
@@ -69,6 +70,7 @@ func routes() []route {
 		{methodGet, "/tasks", actionTasksGet, (*Server).listTasks},
 		{methodDelete, "/tasks", actionTasksDelete, (*Server).deleteTasks},
 		{methodPost, "/tasks/cancel", actionTasksCancel, (*Server).cancelTasks},
+		{methodPost, "/tasks/compact", actionTasksCompact, (*Server).compactTasks},
 		{methodGet, "/tasks/{task_id}", actionTasksGet, (*Server).getTask},
 		{methodGet, "/tasks/{task_id}/documents", actionTasksGet, (*Server).taskDocuments},
 		{methodGet, "/batches", actionTasksGet, (*Server).listBatches},
@@ -103,6 +105,8 @@ func routes() []route {
 type resource struct {
 	routes []route
 	allow  string // value of the header Allow
+	// named are the resources beside this one whose last segment is a word where this one has a variable, by that word.
+	named map[string]*resource
 }
 
 // newRouter registers every path under all methods. The path is matched before the method: GET
@@ -121,12 +125,7 @@ func (s *Server) newRouter(pprof bool) *router.Router {
 		}
 		res.routes = append(res.routes, r)
 	}
-	rt := router.New()
-	rt.RedirectTrailingSlash = false
-	rt.RedirectFixedPath = false
-	rt.HandleMethodNotAllowed = false // dispatch does
-	rt.HandleOPTIONS = false
-	rt.NotFound = func(ctx *fasthttp.RequestCtx) { ctx.SetStatusCode(fasthttp.StatusNotFound) }
+	variables := map[string]*resource{} // by the path without the last segment, which is a variable
 	for path, res := range resources {
 		var methods []string
 		for _, r := range res.routes {
@@ -134,13 +133,45 @@ func (s *Server) newRouter(pprof bool) *router.Router {
 		}
 		slices.Sort(methods)
 		res.allow = strings.Join(methods, ", ")
+		if dir, last := cutLast(path); strings.HasPrefix(last, "{") {
+			variables[dir] = res
+		}
+	}
+	rt := router.New()
+	rt.RedirectTrailingSlash = false
+	rt.RedirectFixedPath = false
+	rt.HandleMethodNotAllowed = false // dispatch does
+	rt.HandleOPTIONS = false
+	rt.NotFound = func(ctx *fasthttp.RequestCtx) { ctx.SetStatusCode(fasthttp.StatusNotFound) }
+	for path, res := range resources {
+		dir, last := cutLast(path)
+		if v := variables[dir]; v != nil && v != res {
+			// The router takes what only begins like "cancel", such as "c", for neither the word nor the variable.
+			if v.named == nil {
+				v.named = map[string]*resource{}
+			}
+			v.named[last] = res
+			continue
+		}
 		rt.ANY(path, func(ctx *fasthttp.RequestCtx) { s.dispatch(ctx, res) })
 	}
 	return rt
 }
 
+// cutLast cuts the last segment off a path.
+func cutLast(path string) (dir, last string) {
+	i := strings.LastIndexByte(path, '/')
+	return path[:i], path[i+1:]
+}
+
 // dispatch finds the route of the method, checks the caller's right to it and runs it.
 func (s *Server) dispatch(ctx *fasthttp.RequestCtx, res *resource) {
+	if res.named != nil {
+		path := ctx.URI().PathOriginal()
+		if named := res.named[string(path[bytes.LastIndexByte(path, '/')+1:])]; named != nil {
+			res = named
+		}
+	}
 	method := ctx.Method()
 	for i := range res.routes {
 		r := &res.routes[i]

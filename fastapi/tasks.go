@@ -186,6 +186,28 @@ func (s *Server) enqueueChosen(ctx *fasthttp.RequestCtx, content func(query stri
 	return s.enqueue(ctx, task.New{Content: content("?"+string(ctx.URI().QueryString()), uids)}, fasthttp.StatusOK)
 }
 
+// compactTasks makes the queue's file as small as its tasks. What writes meanwhile waits; nothing has to be done afterwards.
+func (s *Server) compactTasks(ctx *fasthttp.RequestCtx) error {
+	if err := s.features.need("taskQueueCompactionRoute", "compacting the task queue"); err != nil {
+		return err
+	}
+	before, after, err := s.queue.Compact()
+	if err != nil {
+		e := s.public(ctx, err)
+		ctx.SetStatusCode(fasthttp.StatusInternalServerError)
+		return answer(ctx, struct {
+			Status       string `json:"status"`
+			ErrorMessage string `json:"errorMessage"`
+		}{"failed", e.Message})
+	}
+	return answer(ctx, struct {
+		PreSize        string `json:"preSize"`
+		PostSize       string `json:"postSize"`
+		Status         string `json:"status"`
+		ActionRequired string `json:"actionRequired"`
+	}{task.FormatSize(before), task.FormatSize(after), "succeeded", "none: the queue goes on with the smaller file"})
+}
+
 func taskFilterNames() string {
 	names := make([]string, len(taskFilters))
 	for i := range taskFilters {

@@ -86,7 +86,7 @@ func (tx *txn) deleteTasks(gone *roaring.Bitmap) error {
 		}
 		_, tasks, err := decodeBatch(uid, v)
 		if err != nil {
-			return damagedBatch(tx.tx.DB().Path(), uid, err)
+			return damagedBatch(fileName(tx.tx.DB()), uid, err)
 		}
 		tasks.And(tx.roster.tasks)
 		if tasks.AndNot(gone); tasks.IsEmpty() {

@@ -304,7 +304,7 @@ func (c ExportTo) details(string, *outcome) json.RawMessage {
 	}
 	if c.PayloadSize > 0 {
 		b = append(b, `,"payloadSize":`...)
-		b = appendString(b, formatSize(c.PayloadSize))
+		b = appendString(b, FormatSize(c.PayloadSize))
 	}
 	b = append(b, `,"indexes":{`...)
 	for i, pattern := range slices.Sorted(maps.Keys(c.Indexes)) {
@@ -336,7 +336,7 @@ func (CompactIndex) details(_ string, o *outcome) json.RawMessage {
 	return encode(struct {
 		Before string `json:"preCompactionSize"`
 		After  string `json:"postCompactionSize"`
-	}{formatSize(o.before), formatSize(o.after)})
+	}{FormatSize(o.before), FormatSize(o.after)})
 }
 
 func (c ChangeTopology) details(string, *outcome) json.RawMessage {

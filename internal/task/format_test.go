@@ -70,7 +70,7 @@ func TestSizes(t *testing.T) {
 		1 << 30: "1 GiB", 1<<63 - 1: "8 EiB",
 	}
 	for n, want := range tests {
-		if got := formatSize(n); got != want {
+		if got := FormatSize(n); got != want {
 			t.Errorf("%d: %s, want %s", n, got, want)
 		}
 	}

@@ -230,7 +230,7 @@ func readBatch(tx *bbolt.Tx, uid uint32, run *running) (*Batch, error) {
 	v := tx.Bucket(batchBucket).Get(key(uid))
 	b, _, err := decodeBatch(uid, v)
 	if err != nil {
-		return nil, damagedBatch(tx.DB().Path(), uid, err)
+		return nil, damagedBatch(fileName(tx.DB()), uid, err)
 	}
 	return b, nil
 }

@@ -137,7 +137,11 @@ func open(o Options) (_ *Queue, err error) {
 			return nil, fmt.Errorf("cannot sync directory %s: %w", dir, err)
 		}
 	}
-	if q.db, err = openFile(filepath.Join(o.Dir, "queue.db"), o.noSync); err != nil {
+	file := filepath.Join(o.Dir, "queue.db")
+	if err := removeIfThere(file + compactSuffix); err != nil {
+		return nil, fmt.Errorf("cannot remove a left-over copy of the queue: %w", err)
+	}
+	if q.db, err = openFile(file, o.noSync); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -217,7 +221,7 @@ func (q *Queue) Close() error {
 	q.done.Wait()
 	q.journal.close()
 	if err := q.db.Close(); err != nil {
-		return fmt.Errorf("cannot close %s: %w", q.db.Path(), err)
+		return fmt.Errorf("cannot close %s: %w", fileName(q.db), err)
 	}
 	return nil
 }
@@ -252,9 +256,7 @@ func (q *Queue) Indexing(indexUID string) bool {
 
 // DiskBytes returns the size of the queue's files.
 func (q *Queue) DiskBytes() int64 {
-	var size int64
-	if err := q.db.View(func(tx *bbolt.Tx) error { size = tx.Size(); return nil }); err != nil {
-		size = 0 // closed
-	}
-	return size + q.payloadBytes.Load()
+	q.roster.mu.RLock()
+	defer q.roster.mu.RUnlock()
+	return fileBytes(q.db) + q.payloadBytes.Load()
 }

@@ -132,7 +132,7 @@ func (r *roster) tasksOf(batches []uint32, tx *bbolt.Tx) (*roaring.Bitmap, error
 		}
 		_, tasks, err := decodeBatch(uid, v)
 		if err != nil {
-			return nil, damagedBatch(tx.DB().Path(), uid, err)
+			return nil, damagedBatch(fileName(tx.DB()), uid, err)
 		}
 		of.Or(tasks)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -29,18 +30,12 @@ const (
 	pageFill      = 0.8      // uids come in order; the rest of a page is room for records to grow when they finish
 )
 
+// openFile opens the queue's file, or makes it.
 func openFile(path string, noSync bool) (*bbolt.DB, error) {
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{
-		Timeout: time.Second, FreelistType: bbolt.FreelistMapType, InitialMmapSize: mapStart,
-		NoSync: noSync, NoGrowSync: noSync,
-	})
-	if errors.Is(err, bbolt.ErrTimeout) {
-		return nil, fmt.Errorf("cannot open %s: another process uses it", path)
-	}
+	db, err := openBolt(path, noSync)
 	if err != nil {
-		return nil, fmt.Errorf("cannot open %s: %w", path, err)
+		return nil, err
 	}
-	db.AllocSize = fileStep
 	err = db.Update(func(tx *bbolt.Tx) error {
 		if meta := tx.Bucket(metaBucket); meta != nil {
 			if v := meta.Get(formatKey); len(v) != 1 || v[0] != formatVersion {
@@ -62,13 +57,31 @@ func openFile(path string, noSync bool) (*bbolt.DB, error) {
 	return db, nil
 }
 
+func openBolt(file string, noSync bool) (*bbolt.DB, error) {
+	db, err := bbolt.Open(file, 0o600, &bbolt.Options{
+		Timeout: time.Second, FreelistType: bbolt.FreelistMapType, InitialMmapSize: mapStart,
+		NoSync: noSync, NoGrowSync: noSync,
+	})
+	if errors.Is(err, bbolt.ErrTimeout) {
+		return nil, fmt.Errorf("cannot open %s: another process uses it", file)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot open %s: %w", file, err)
+	}
+	db.AllocSize = fileStep
+	return db, nil
+}
+
+// fileName returns the name of an open queue file. One that was compacted was opened under another name.
+func fileName(db *bbolt.DB) string { return strings.TrimSuffix(db.Path(), compactSuffix) }
+
 func key(n uint32) []byte { return binary.BigEndian.AppendUint32(nil, n) }
 
 // load builds the roster from the file.
 func load(db *bbolt.DB) (*roster, error) {
 	r := newRoster()
 	damaged := func(section string, k []byte, err error) error {
-		return &apierr.Corruption{File: db.Path(), Section: section, Offset: -1, Reason: fmt.Sprintf("key %x: %v", k, err)}
+		return &apierr.Corruption{File: fileName(db), Section: section, Offset: -1, Reason: fmt.Sprintf("key %x: %v", k, err)}
 	}
 	err := db.View(func(tx *bbolt.Tx) error {
 		r.txid = tx.ID()
@@ -123,7 +136,7 @@ func (q *Queue) update(f func(*txn) error) error {
 	defer q.writing.Unlock()
 	btx, err := q.db.Begin(true)
 	if err != nil {
-		return fmt.Errorf("cannot write %s: %w", q.db.Path(), err)
+		return fmt.Errorf("cannot write %s: %w", fileName(q.db), err)
 	}
 	defer btx.Rollback() // without effect after a commit
 	tx := &txn{
@@ -136,7 +149,7 @@ func (q *Queue) update(f func(*txn) error) error {
 	}
 	id := btx.ID()
 	if err := btx.Commit(); err != nil {
-		return fmt.Errorf("cannot write %s: %w", q.db.Path(), err)
+		return fmt.Errorf("cannot write %s: %w", fileName(q.db), err)
 	}
 	q.roster.mu.Lock()
 	defer q.roster.mu.Unlock()
@@ -156,7 +169,7 @@ func (q *Queue) read(f func(*roster, *bbolt.Tx) error, g func(*bbolt.Tx) error) 
 		tx, err := q.db.Begin(false)
 		if err != nil {
 			q.roster.mu.RUnlock()
-			return fmt.Errorf("cannot read %s: %w", q.db.Path(), err)
+			return fmt.Errorf("cannot read %s: %w", fileName(q.db), err)
 		}
 		if tx.ID() != q.roster.txid {
 			// A commit is in the file; its writer waits for our lock to tell the roster.
@@ -185,7 +198,7 @@ func readRecord(tasks *bbolt.Bucket, uid uint32) (*record, error) {
 	}
 	r, err := decodeRecord(v)
 	if err != nil {
-		return nil, &apierr.Corruption{File: tasks.Tx().DB().Path(), Section: "tasks", Offset: -1, Reason: fmt.Sprintf("task %d: %v", uid, err)}
+		return nil, &apierr.Corruption{File: fileName(tasks.Tx().DB()), Section: "tasks", Offset: -1, Reason: fmt.Sprintf("task %d: %v", uid, err)}
 	}
 	return r, nil
 }

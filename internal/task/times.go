@@ -76,8 +76,8 @@ var sizeUnits = []struct {
 	{"TB", 1e12}, {"TiB", 1 << 40}, {"PB", 1e15}, {"PiB", 1 << 50}, {"EB", 1e18}, {"EiB", 1 << 60},
 }
 
-// formatSize writes a number of bytes in the largest unit, decimal or binary, that does not exceed it.
-func formatSize(bytes int64) string {
+// FormatSize writes a number of bytes in the largest unit, decimal or binary, that does not exceed it.
+func FormatSize(bytes int64) string {
 	unit := sizeUnits[0]
 	for _, u := range sizeUnits[1:] {
 		if float64(bytes) >= u.bytes {

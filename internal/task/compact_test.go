@@ -1,0 +1,101 @@
+package task
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// Compaction gives back what deleted tasks took, while others read and write;
+// what is stored before, meanwhile and afterwards outlives a restart.
+func TestCompactQueue(t *testing.T) {
+	o, _ := testOptions(t)
+	q := openQueue(t, o)
+	for range 2000 {
+		enqueue(t, q, New{IndexUID: "a", Content: CreateIndex{PrimaryKey: "id"}})
+	}
+	wait(t, q, 1999)
+	uids, err := q.Match(Filter{Statuses: []Status{Succeeded, Failed}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := enqueue(t, q, New{Content: DeleteTasks{Query: "?", Tasks: uids}})
+	wait(t, q, gone.UID)
+
+	var others sync.WaitGroup
+	stop := make(chan struct{})
+	others.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				if _, err := q.Tasks(Filter{Limit: 20}); err != nil {
+					t.Error(err)
+					return
+				}
+				q.DiskBytes()
+			}
+		}
+	})
+	others.Go(func() {
+		for range 50 {
+			enqueue(t, q, New{IndexUID: "b", Content: CreateIndex{}})
+		}
+	})
+	file := filepath.Join(o.Dir, "queue.db")
+	for i := range 5 {
+		before, after, err := q.Compact()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 && after >= before {
+			t.Errorf("%d bytes of deleted tasks became %d", before, after)
+		}
+	}
+	close(stop)
+	others.Wait()
+	last := enqueue(t, q, New{IndexUID: "c", Content: CreateIndex{}})
+	wait(t, q, last.UID)
+
+	list := func() string {
+		l, err := q.Tasks(Filter{Limit: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := l.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	want := list()
+	if err := q.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// What a compaction leaves that the machine's end cut off.
+	if err := os.WriteFile(file+compactSuffix, []byte("half a file"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	q = openQueue(t, o)
+	if got := list(); got != want {
+		t.Errorf("after a restart the queue holds\n%s\nwant\n%s", got, want)
+	}
+	if _, err := os.Stat(file + compactSuffix); !os.IsNotExist(err) {
+		t.Errorf("the left-over copy is still there: %v", err)
+	}
+}
+
+func TestCompactQueueThatCannot(t *testing.T) {
+	o, _ := testOptions(t)
+	q := openQueue(t, o)
+	// A directory in the place of the copy, with something in it, cannot be removed.
+	if err := os.MkdirAll(filepath.Join(o.Dir, "queue.db"+compactSuffix, "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := q.Compact(); err == nil {
+		t.Fatal("compacted into a directory")
+	}
+	wait(t, q, enqueue(t, q, New{IndexUID: "a", Content: CreateIndex{}}).UID)
+}
