@@ -82,7 +82,7 @@ var benchSegment = sync.OnceValue(func() vfs.FS {
 	fs := vfs.NewMem()
 	b := NewBuilder(BuilderOptions{Prefixes: true})
 	fillBench(b, benchDocs(), 0)
-	if _, err := b.Write(fs, "a.seg"); err != nil {
+	if _, err := b.Write(context.Background(), fs, "a.seg"); err != nil {
 		panic(err)
 	}
 	return fs
@@ -120,7 +120,7 @@ func BenchmarkBuildAndWrite(b *testing.B) {
 			for b.Loop() {
 				x := NewBuilder(BuilderOptions{Prefixes: true})
 				fillBench(x, docs, 0)
-				if _, err := x.Write(vfs.NewMem(), "a.seg"); err != nil {
+				if _, err := x.Write(context.Background(), vfs.NewMem(), "a.seg"); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -236,7 +236,7 @@ func BenchmarkMerge(b *testing.B) {
 		x := NewBuilder(BuilderOptions{Prefixes: true})
 		fillBench(x, docs[i*2500:][:2500], i*2500)
 		name := fmt.Sprintf("%d.seg", i)
-		info, err := x.Write(fs, name)
+		info, err := x.Write(context.Background(), fs, name)
 		if err != nil {
 			b.Fatal(err)
 		}

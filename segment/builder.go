@@ -2,6 +2,7 @@ package segment
 
 import (
 	"bytes"
+	"context"
 	"slices"
 
 	"github.com/blevesearch/vellum"
@@ -13,6 +14,9 @@ import (
 type BuilderOptions struct {
 	Columns  []FieldID // fields that get a column even when no row has a value
 	Prefixes bool      // write short-prefix postings (prefixSearch is not disabled)
+
+	Embedders    []EmbedderShape // those that rows may have vectors of
+	GraphThreads int             // goroutines that link vectors into a graph; 1 when 0
 }
 
 // Builder gathers rows in memory and writes them as one segment file. Rows
@@ -116,6 +120,9 @@ func (b *Builder) Geo(lat, lng float64) { b.geo.add(b.row, lat, lng) }
 // Shape gives the row one more part of its shape. A part with an empty ring, or a position that is no number, is left out.
 func (b *Builder) Shape(p *ShapePart) { b.shapes.add(b.row, p) }
 
+// Vectors gives the row its entry for one of the embedders of the options; of several for one embedder the first is kept.
+func (b *Builder) Vectors(e EmbedderID, v DocVectors) {}
+
 // EndDoc ends a row.
 func (b *Builder) EndDoc() {}
 
@@ -145,8 +152,8 @@ type Info struct {
 }
 
 // Write writes all rows to a new file, syncs and closes it. The caller makes its name durable.
-// On an error no file is left.
-func (b *Builder) Write(fs vfs.FS, name string) (Info, error) {
+// On an error, also that of a done context, no file is left.
+func (b *Builder) Write(ctx context.Context, fs vfs.FS, name string) (Info, error) {
 	f, err := createFile(fs, name, nil)
 	if err != nil {
 		return Info{}, err

@@ -67,7 +67,7 @@ var baseSegment = sync.OnceValue(func() []byte {
 	for _, d := range randomDocs(rng, 60) {
 		addDoc(b, rng, d)
 	}
-	if _, err := b.Write(fs, "a.seg"); err != nil {
+	if _, err := b.Write(context.Background(), fs, "a.seg"); err != nil {
 		panic(err)
 	}
 	f, err := fs.Open("a.seg")

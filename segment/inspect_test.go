@@ -2,6 +2,7 @@ package segment
 
 import (
 	"bytes"
+	"context"
 	"flag"
 	"os"
 	"strings"
@@ -63,7 +64,7 @@ func fixedSegment(t testing.TB, fs vfs.FS, name string) {
 		b.Word(FieldID(i%9), []byte{'z', byte('a' + i/26), byte('a' + i%26)}, uint16(i))
 	}
 	b.EndDoc()
-	if _, err := b.Write(fs, name); err != nil {
+	if _, err := b.Write(context.Background(), fs, name); err != nil {
 		t.Fatal(err)
 	}
 }

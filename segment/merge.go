@@ -11,10 +11,15 @@ import (
 
 // MergeOptions steers Merge.
 type MergeOptions struct {
-	KeepColumn func(FieldID) bool    // nil keeps all columns
-	Columns    *ColumnSet            // columns to add or replace; rows are those of the output
-	Prefixes   bool                  // write short-prefix postings
-	Throttle   func(bytes int) error // called as bytes are written; an error stops the merge
+	KeepColumn func(FieldID) bool // nil keeps all columns
+	Columns    *ColumnSet         // columns to add or replace; rows are those of the output
+	Prefixes   bool               // write short-prefix postings
+
+	KeepVectors  func(EmbedderID) bool // nil keeps those of all embedders
+	Vectors      []*VectorSet          // vectors to add or replace, at most one set an embedder
+	GraphThreads int                   // goroutines that link vectors into a graph; 1 when 0
+
+	Throttle func(bytes int) error // called as bytes are written; an error stops the merge
 }
 
 func (o *MergeOptions) keeps(f FieldID) bool {

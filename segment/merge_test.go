@@ -132,7 +132,7 @@ func TestNoFileIsLeftWhenWritingFails(t *testing.T) {
 			for _, d := range docs {
 				addDoc(b, rng, d)
 			}
-			_, err := b.Write(fs, "out.seg")
+			_, err := b.Write(context.Background(), fs, "out.seg")
 			return err
 		},
 		"merge": func(fs vfs.FS) error {
@@ -236,7 +236,7 @@ func TestManyRows(t *testing.T) {
 			b.EndDoc()
 		}
 		name := fmt.Sprintf("%d.seg", part)
-		if _, err := b.Write(mem, name); err != nil {
+		if _, err := b.Write(context.Background(), mem, name); err != nil {
 			t.Fatal(err)
 		}
 		l := Live{Reader: openSegment(t, mem, name), Deleted: roaring.New()}

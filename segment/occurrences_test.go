@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -27,7 +28,7 @@ func TestOccurrencesAreThePositionsOfEachRow(t *testing.T) {
 			b.EndDoc()
 		}
 		name := fmt.Sprint(n)
-		if _, err := b.Write(fs, name); err != nil {
+		if _, err := b.Write(context.Background(), fs, name); err != nil {
 			t.Fatal(err)
 		}
 		r := openSegment(t, fs, name)

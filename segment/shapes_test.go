@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -285,7 +286,7 @@ func BenchmarkShapesInACircle(b *testing.B) {
 		builder.Shape(&ShapePart{PolygonShape, [][]LngLat{ring}})
 		builder.EndDoc()
 	}
-	if _, err := builder.Write(fs, "a.seg"); err != nil {
+	if _, err := builder.Write(context.Background(), fs, "a.seg"); err != nil {
 		b.Fatal(err)
 	}
 	r := openSegment(b, fs, "a.seg")

@@ -169,7 +169,7 @@ func buildSegment(t testing.TB, fs vfs.FS, name string, rng *rand.Rand, docs []*
 	for _, d := range docs {
 		addDoc(b, rng, d)
 	}
-	info, err := b.Write(fs, name)
+	info, err := b.Write(context.Background(), fs, name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ func TestAColumnKnowsWhichStringsAreSpelledInSeveralWays(t *testing.T) {
 			b.String(1, []byte("paris"), []byte("Paris"))
 			b.EndDoc()
 		}
-		if _, err := b.Write(fs, name); err != nil {
+		if _, err := b.Write(context.Background(), fs, name); err != nil {
 			t.Fatal(err)
 		}
 		r, err := Open(fs, name)

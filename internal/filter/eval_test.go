@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -75,7 +76,7 @@ func newCorpus(t *testing.T, settingsBody string, docs []string) *corpus {
 		w.b.EndDoc()
 	}
 	fs := vfs.NewMem()
-	if _, err := w.b.Write(fs, "s.seg"); err != nil {
+	if _, err := w.b.Write(context.Background(), fs, "s.seg"); err != nil {
 		t.Fatal(err)
 	}
 	r, err := segment.Open(fs, "s.seg")

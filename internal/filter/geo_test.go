@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -56,7 +57,7 @@ func TestShapesAndPoints(t *testing.T) {
 		b.EndDoc()
 	}
 	fs := vfs.NewMem()
-	if _, err := b.Write(fs, "s.seg"); err != nil {
+	if _, err := b.Write(context.Background(), fs, "s.seg"); err != nil {
 		t.Fatal(err)
 	}
 	r, err := segment.Open(fs, "s.seg")

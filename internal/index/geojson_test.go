@@ -84,7 +84,7 @@ func FuzzGeoJSON(f *testing.F) {
 		}
 		b.EndDoc()
 		fs := vfs.NewMem()
-		if _, err := b.Write(fs, "s.seg"); err != nil {
+		if _, err := b.Write(context.Background(), fs, "s.seg"); err != nil {
 			t.Fatal(err)
 		}
 		r, err := segment.Open(fs, "s.seg")

@@ -136,7 +136,7 @@ func (k *worker) flush() error {
 	ix := k.w.b.ix
 	number := ix.nextSegment.Add(1) - 1
 	name := path.Join(ix.dir, segmentName(number))
-	_, err := k.builder.Write(ix.options.FS, name)
+	_, err := k.builder.Write(k.w.ctx, ix.options.FS, name)
 	if err == nil {
 		var f *file
 		if f, err = ix.openFile(number); err == nil {

@@ -1,6 +1,7 @@
 package rank
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -108,7 +109,7 @@ func buildWith(t testing.TB, s *settings.Settings, parts [][]*document, deleted 
 			b.EndDoc()
 		}
 		name := fmt.Sprintf("%d.seg", n)
-		if _, err := b.Write(fs, name); err != nil {
+		if _, err := b.Write(context.Background(), fs, name); err != nil {
 			t.Fatal(err)
 		}
 		r, err := segment.Open(fs, name)
