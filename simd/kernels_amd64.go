@@ -49,7 +49,7 @@ func hammingAVX512(a []uint64, b []uint64) int64
 //go:noescape
 func gatherAVX2(out []int32, q []int8, rows []int8, ids []uint32)
 
-// gatherVNNI needs AVX-512 F, BW and VNNI, len(q) a multiple of 64, and every id's row of len(q) bytes inside rows.
+// gatherVNNI needs AVX-512 F, BW, VL and VNNI, len(q) a multiple of 64, and every id's row of len(q) bytes inside rows.
 //
 //go:noescape
 func gatherVNNI(out []int32, q []int8, rows []int8, ids []uint32)

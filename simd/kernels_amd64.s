@@ -562,26 +562,21 @@ done:
 	RET
 
 // func gatherVNNI(out []int32, q []int8, rows []int8, ids []uint32)
-// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VNNI, MMX+
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, CMOV, MMX+
 TEXT ·gatherVNNI(SB), NOSPLIT, $0-96
-	MOVQ         out_base+0(FP), AX
-	MOVQ         out_len+8(FP), CX
+	MOVL         $0x00000080, AX
+	VPBROADCASTB AX, Z0
+	MOVQ         q_len+32(FP), AX
 	MOVQ         q_base+24(FP), DX
-	MOVQ         q_len+32(FP), BX
-	MOVQ         rows_base+48(FP), SI
-	MOVQ         ids_base+72(FP), DI
-	MOVL         $0x00000080, R8
-	VPBROADCASTB R8, Z0
-	MOVQ         q_base+24(FP), R8
-	MOVQ         q_len+32(FP), R9
 	VPXOR        Y1, Y1, Y1
+	XORQ         CX, CX
 
 query:
-	VMOVDQU8      (R8), Z2
-	VPDPBUSD      Z2, Z0, Z1
-	ADDQ          $0x40, R8
-	SUBQ          $0x40, R9
-	JNZ           query
+	VMOVDQU8      (DX)(CX*1), Z6
+	VPDPBUSD      Z6, Z0, Z1
+	ADDQ          $0x40, CX
+	CMPQ          CX, AX
+	JL            query
 	VEXTRACTI64X4 $0x01, Z1, Y2
 	VPADDD        Y2, Y1, Y2
 	VEXTRACTI128  $0x01, Y2, X1
@@ -590,51 +585,129 @@ query:
 	VPADDD        X1, X2, X2
 	VPSHUFD       $0xb1, X2, X1
 	VPADDD        X1, X2, X2
-	VMOVD         X2, R8
+	VMOVD         X2, CX
+	VPBROADCASTD  CX, X1
+	MOVQ          ids_base+72(FP), BX
+	MOVQ          out_len+8(FP), SI
+	MOVQ          out_base+0(FP), DI
+	TESTQ         SI, SI
+	JZ            done
+	MOVQ          $0x00000000, R8
+	LEAQ          -1(SI), CX
+	CMPQ          R8, CX
+	CMOVQGT       CX, R8
+	MOVQ          $0x00000001, R9
+	LEAQ          -1(SI), CX
+	CMPQ          R9, CX
+	CMOVQGT       CX, R9
+	MOVQ          $0x00000002, R10
+	LEAQ          -1(SI), CX
+	CMPQ          R10, CX
+	CMOVQGT       CX, R10
+	MOVQ          $0x00000003, R11
+	LEAQ          -1(SI), CX
+	CMPQ          R11, CX
+	CMOVQGT       CX, R11
+	MOVQ          rows_base+48(FP), CX
+	MOVL          (BX)(R8*4), R8
+	IMULQ         AX, R8
+	ADDQ          CX, R8
+	MOVL          (BX)(R9*4), R9
+	IMULQ         AX, R9
+	ADDQ          CX, R9
+	MOVL          (BX)(R10*4), R10
+	IMULQ         AX, R10
+	ADDQ          CX, R10
+	MOVL          (BX)(R11*4), R11
+	IMULQ         AX, R11
+	ADDQ          CX, R11
 
-row:
-	TESTQ      CX, CX
-	JZ         done
-	MOVL       (DI), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	CMPQ       CX, $0x01
-	JE         score
-	MOVL       4(DI), R10
-	IMULQ      BX, R10
-	ADDQ       SI, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	PREFETCHT0 128(R10)
-	PREFETCHT0 192(R10)
-	PREFETCHT0 256(R10)
-	PREFETCHT0 320(R10)
-
-score:
-	VPXOR Y3, Y3, Y3
-	XORQ  R10, R10
+group:
+	MOVQ    R8, R12
+	VPXOR   Y2, Y2, Y2
+	MOVQ    R9, R13
+	VPXOR   Y3, Y3, Y3
+	MOVQ    R10, R14
+	VPXOR   Y4, Y4, Y4
+	MOVQ    R11, R15
+	VPXOR   Y5, Y5, Y5
+	MOVQ    $0x00000004, R8
+	LEAQ    -1(SI), CX
+	CMPQ    R8, CX
+	CMOVQGT CX, R8
+	MOVQ    $0x00000005, R9
+	LEAQ    -1(SI), CX
+	CMPQ    R9, CX
+	CMOVQGT CX, R9
+	MOVQ    $0x00000006, R10
+	LEAQ    -1(SI), CX
+	CMPQ    R10, CX
+	CMOVQGT CX, R10
+	MOVQ    $0x00000007, R11
+	LEAQ    -1(SI), CX
+	CMPQ    R11, CX
+	CMOVQGT CX, R11
+	MOVQ    rows_base+48(FP), CX
+	MOVL    (BX)(R8*4), R8
+	IMULQ   AX, R8
+	ADDQ    CX, R8
+	MOVL    (BX)(R9*4), R9
+	IMULQ   AX, R9
+	ADDQ    CX, R9
+	MOVL    (BX)(R10*4), R10
+	IMULQ   AX, R10
+	ADDQ    CX, R10
+	MOVL    (BX)(R11*4), R11
+	IMULQ   AX, R11
+	ADDQ    CX, R11
+	XORQ    CX, CX
 
 chunk:
-	VPXORD        (R9)(R10*1), Z0, Z1
-	VPDPBUSD      (DX)(R10*1), Z1, Z3
-	ADDQ          $0x40, R10
-	CMPQ          R10, BX
+	PREFETCHT0    (R8)(CX*1)
+	PREFETCHT0    (R9)(CX*1)
+	PREFETCHT0    (R10)(CX*1)
+	PREFETCHT0    (R11)(CX*1)
+	VMOVDQU8      (DX)(CX*1), Z6
+	VPXORD        (R12)(CX*1), Z0, Z7
+	VPDPBUSD      Z6, Z7, Z2
+	VPXORD        (R13)(CX*1), Z0, Z7
+	VPDPBUSD      Z6, Z7, Z3
+	VPXORD        (R14)(CX*1), Z0, Z7
+	VPDPBUSD      Z6, Z7, Z4
+	VPXORD        (R15)(CX*1), Z0, Z7
+	VPDPBUSD      Z6, Z7, Z5
+	ADDQ          $0x40, CX
+	CMPQ          CX, AX
 	JL            chunk
-	VEXTRACTI64X4 $0x01, Z3, Y1
-	VPADDD        Y1, Y3, Y1
-	VEXTRACTI128  $0x01, Y1, X2
-	VPADDD        X2, X1, X1
-	VPSHUFD       $0x4e, X1, X2
-	VPADDD        X2, X1, X1
-	VPSHUFD       $0xb1, X1, X2
-	VPADDD        X2, X1, X1
-	VMOVD         X1, R9
-	SUBL          R8, R9
-	MOVL          R9, (AX)
-	ADDQ          $0x04, AX
-	ADDQ          $0x04, DI
-	DECQ          CX
-	JMP           row
+	VEXTRACTI64X4 $0x01, Z2, Y6
+	VPADDD        Y6, Y2, Y2
+	VEXTRACTI64X4 $0x01, Z3, Y6
+	VPADDD        Y6, Y3, Y3
+	VEXTRACTI64X4 $0x01, Z4, Y6
+	VPADDD        Y6, Y4, Y4
+	VEXTRACTI64X4 $0x01, Z5, Y6
+	VPADDD        Y6, Y5, Y5
+	VPHADDD       Y3, Y2, Y2
+	VPHADDD       Y5, Y4, Y4
+	VPHADDD       Y4, Y2, Y2
+	VEXTRACTI128  $0x01, Y2, X3
+	VPADDD        X3, X2, X3
+	VPSUBD        X1, X3, X3
+	CMPQ          SI, $0x04
+	JL            rest
+	VMOVDQU       X3, (DI)
+	ADDQ          $0x10, DI
+	ADDQ          $0x10, BX
+	SUBQ          $0x04, SI
+	JNZ           group
+	JMP           done
+
+rest:
+	VMOVD   X3, (DI)
+	VPSRLDQ $0x04, X3, X3
+	ADDQ    $0x04, DI
+	DECQ    SI
+	JNZ     rest
 
 done:
 	VZEROUPPER

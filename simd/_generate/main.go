@@ -483,47 +483,117 @@ func gatherAVX2() {
 	})
 }
 
-// gatherVNNI sums the query once: a row's score is (row+128)·q − 128·Σq.
+// gatherVNNI scores four rows at once, so that each part of the query is loaded
+// once for them, while the four after them are being fetched. A row's score is
+// (row+128)·q − 128·Σq. Past the last row, the last one stands in.
 func gatherVNNI() {
-	var bias VecVirtual
-	var sums GPVirtual
-	gather("gatherVNNI", fmt.Sprintf(gatherDoc, "gatherVNNI", "AVX-512 F, BW and VNNI"), func() {
-		bias, sums = ZMM(), GP32()
-		byte128 := GP32()
-		MOVL(U32(0x80), byte128)
-		VPBROADCASTB(byte128, bias)
-		q := Load(Param("q").Base(), GP64())
-		n := Load(Param("q").Len(), GP64())
-		acc := ZMM()
-		VPXOR(acc.AsY(), acc.AsY(), acc.AsY())
-		Label("query")
+	TEXT("gatherVNNI", NOSPLIT, "func(out []int32, q, rows []int8, ids []uint32)")
+	Pragma("noescape")
+	Doc(fmt.Sprintf(gatherDoc, "gatherVNNI", "AVX-512 F, BW, VL and VNNI"))
+	bias, sums := ZMM(), XMM()
+	byte128 := GP32()
+	MOVL(U32(0x80), byte128)
+	VPBROADCASTB(byte128, bias)
+
+	stride := Load(Param("q").Len(), GP64()).(GPVirtual)
+	at := GP64()
+	q := Load(Param("q").Base(), GP64())
+	acc := ZMM()
+	VPXOR(acc.AsY(), acc.AsY(), acc.AsY())
+	XORQ(at, at)
+	Label("query")
+	x := ZMM()
+	VMOVDQU8(Mem{Base: q, Index: at, Scale: 1}, x)
+	VPDPBUSD(x, bias, acc)
+	ADDQ(U8(64), at)
+	CMPQ(at, stride)
+	JL(LabelRef("query"))
+	half := YMM()
+	VEXTRACTI64X4(U8(1), acc, half)
+	VPADDD(half, acc.AsY(), half)
+	total := lanes(half)
+	VPBROADCASTD(total.(GPVirtual).As32(), sums)
+
+	ids := Load(Param("ids").Base(), GP64())
+	n := Load(Param("out").Len(), GP64())
+	out := Load(Param("out").Base(), GP64())
+	var next [4]GPVirtual
+	for i := range next {
+		next[i] = GP64()
+	}
+	// addresses sets next to the rows from number first of those left.
+	addresses := func(first int) {
+		last := GP64()
+		for i := range next {
+			MOVQ(U32(uint32(first+i)), next[i])
+			LEAQ(Mem{Base: n, Disp: -1}, last)
+			CMPQ(next[i], last)
+			CMOVQGT(last, next[i])
+		}
+		rows := GP64()
+		Load(Param("rows").Base(), rows)
+		for i := range next {
+			MOVL(Mem{Base: ids, Index: next[i], Scale: 4}, next[i].As32())
+			IMULQ(stride, next[i])
+			ADDQ(rows, next[i])
+		}
+	}
+	TESTQ(n, n)
+	JZ(LabelRef("done"))
+	addresses(0)
+	Label("group")
+	var row [4]GPVirtual
+	accs := [4]VecVirtual{}
+	for i := range row {
+		row[i] = GP64()
+		MOVQ(next[i], row[i])
+		accs[i] = ZMM()
+		VPXOR(accs[i].AsY(), accs[i].AsY(), accs[i].AsY())
+	}
+	addresses(4)
+	XORQ(at, at)
+	Label("chunk")
+	for i := range next {
+		PREFETCHT0(Mem{Base: next[i], Index: at, Scale: 1})
+	}
+	qs := ZMM()
+	VMOVDQU8(Mem{Base: q, Index: at, Scale: 1}, qs)
+	for i := range row {
 		x := ZMM()
-		VMOVDQU8(Mem{Base: q}, x)
-		VPDPBUSD(x, bias, acc)
-		ADDQ(U8(64), q)
-		SUBQ(U8(64), n)
-		JNZ(LabelRef("query"))
-		half := YMM()
-		VEXTRACTI64X4(U8(1), acc, half)
-		VPADDD(half, acc.AsY(), half)
-		MOVL(lanes(half), sums)
-	}, func(q, row Register, stride GPVirtual) Register {
-		acc := ZMM()
-		VPXOR(acc.AsY(), acc.AsY(), acc.AsY())
-		at := GP64()
-		XORQ(at, at)
-		Label("chunk")
-		x := ZMM()
-		VPXORD(Mem{Base: row, Index: at, Scale: 1}, bias, x)
-		VPDPBUSD(Mem{Base: q, Index: at, Scale: 1}, x, acc)
-		ADDQ(U8(64), at)
-		CMPQ(at, stride)
-		JL(LabelRef("chunk"))
-		half := YMM()
-		VEXTRACTI64X4(U8(1), acc, half)
-		VPADDD(half, acc.AsY(), half)
-		score := lanes(half)
-		SUBL(sums, score)
-		return score
-	})
+		VPXORD(Mem{Base: row[i], Index: at, Scale: 1}, bias, x)
+		VPDPBUSD(qs, x, accs[i])
+	}
+	ADDQ(U8(64), at)
+	CMPQ(at, stride)
+	JL(LabelRef("chunk"))
+	// Sixteen lanes of four rows become one lane a row.
+	for i := range accs {
+		high := YMM()
+		VEXTRACTI64X4(U8(1), accs[i], high)
+		VPADDD(high, accs[i].AsY(), accs[i].AsY())
+	}
+	VPHADDD(accs[1].AsY(), accs[0].AsY(), accs[0].AsY())
+	VPHADDD(accs[3].AsY(), accs[2].AsY(), accs[2].AsY())
+	VPHADDD(accs[2].AsY(), accs[0].AsY(), accs[0].AsY())
+	scores := XMM()
+	VEXTRACTI128(U8(1), accs[0].AsY(), scores)
+	VPADDD(scores, accs[0].AsX(), scores)
+	VPSUBD(sums, scores, scores)
+	CMPQ(n, U8(4))
+	JL(LabelRef("rest"))
+	VMOVDQU(scores, Mem{Base: out})
+	ADDQ(U8(16), out)
+	ADDQ(U8(16), ids)
+	SUBQ(U8(4), n)
+	JNZ(LabelRef("group"))
+	JMP(LabelRef("done"))
+	Label("rest")
+	VMOVD(scores, Mem{Base: out})
+	VPSRLDQ(U8(4), scores, scores)
+	ADDQ(U8(4), out)
+	DECQ(n)
+	JNZ(LabelRef("rest"))
+	Label("done")
+	VZEROUPPER()
+	RET()
 }
