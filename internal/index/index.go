@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"svc/internal/apierr"
+	"svc/internal/embed"
 	"svc/internal/settings"
 	"svc/internal/vfs"
 	"svc/segment"
@@ -24,6 +25,7 @@ import (
 // Options are the limits that all indexes share.
 type Options struct {
 	FS                       vfs.FS
+	Embedders                *embed.Pool      // nil: one with the defaults
 	Logger                   *slog.Logger     // nil: none
 	Now                      func() time.Time // nil: time.Now
 	MaxIndexingMemory        int64            // bytes; a batch writes a segment when its buffers reach it; 0: 256 MiB
@@ -42,6 +44,9 @@ func (o *Options) complete() {
 		o.MaxIndexingMemory = 256 << 20
 	}
 	o.MaxIndexingThreads = max(o.MaxIndexingThreads, 1)
+	if o.Embedders == nil {
+		o.Embedders = embed.New(embed.Options{})
+	}
 }
 
 // Index is one index. One goroutine at a time may call Apply; everything else is for all.
@@ -119,6 +124,10 @@ func (c *Catalog) openIndex(dir, uid string) (*Index, error) {
 		names: m.Fields, nextBatch: m.NextBatch, results: m.Results, encoded: m.Settings}
 	if v.Settings, err = settings.Decode(m.Settings); err != nil {
 		return nil, &apierr.Corruption{File: path.Join(dir, manifestName), Offset: -1, Reason: "settings: " + err.Error()}
+	}
+	v.nextEmbedder = m.NextEmbedder
+	if v.embedders, err = embeddersOf(m.Embedders, m.NextEmbedder, v.Settings, c.options.Embedders); err != nil {
+		return nil, &apierr.Corruption{File: path.Join(dir, manifestName), Offset: -1, Reason: err.Error()}
 	}
 	v.Fields = settings.Resolve(v.names, v.Settings, v.PrimaryKey)
 	v.Analyzer = newAnalyzer(v.Settings)

@@ -10,6 +10,7 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/vfs"
+	"svc/segment"
 )
 
 // manifest is the content of a MANIFEST: one state of an index, whole.
@@ -23,6 +24,9 @@ type manifest struct {
 	NextSegment uint64 // no segment has this number or a higher one
 	NextBatch   uint64 // task batches below it are applied
 	Results     []result
+
+	Embedders    []embedderEntry    `json:",omitempty"` // by ascending name
+	NextEmbedder segment.EmbedderID `json:",omitempty"` // no embedder ever had this number or a higher one
 }
 
 type segmentEntry struct {

@@ -34,17 +34,22 @@ type View struct {
 	results   []result
 	encoded   []byte // of Settings
 
+	embedders    []*ViewEmbedder    // by ascending name
+	nextEmbedder segment.EmbedderID // no embedder has this number or a higher one
+
 	refs          atomic.Int64 // one of them is the index's while the view is current
 	documents     int
 	documentBytes int64
 	distribution  func() map[string]int
+	embeddings    func() [2]int // vectors, documents with one
 }
 
 // successor returns a view with all that v says apart from its segments, not yet shared.
 func (v *View) successor() *View {
 	return &View{UID: v.UID, PrimaryKey: v.PrimaryKey, CreatedAt: v.CreatedAt, UpdatedAt: v.UpdatedAt,
 		Settings: v.Settings, Fields: v.Fields, Analyzer: v.Analyzer, Generation: v.Generation + 1,
-		names: v.names, nextBatch: v.nextBatch, results: v.results, encoded: v.encoded}
+		names: v.names, nextBatch: v.nextBatch, results: v.results, encoded: v.encoded,
+		embedders: v.embedders, nextEmbedder: v.nextEmbedder}
 }
 
 // show gives a new view its segments, with a reference to each.
@@ -61,6 +66,7 @@ func (v *View) show(files []*file, lives []segment.Live) {
 	}
 	v.Cache = query.NewCache()
 	v.distribution = sync.OnceValue(v.countFields)
+	v.embeddings = sync.OnceValue(v.countEmbeddings)
 }
 
 // retain takes a reference unless the last one is gone.
@@ -134,7 +140,8 @@ func (v *View) countFields() map[string]int {
 // manifest returns what the view is on disk.
 func (v *View) manifest(nextSegment uint64) (*manifest, error) {
 	m := &manifest{CreatedAt: v.CreatedAt, UpdatedAt: v.UpdatedAt, PrimaryKey: v.PrimaryKey, Settings: v.encoded, Fields: v.names,
-		Segments: make([]segmentEntry, len(v.files)), NextSegment: nextSegment, NextBatch: v.nextBatch, Results: v.results}
+		Segments: make([]segmentEntry, len(v.files)), NextSegment: nextSegment, NextBatch: v.nextBatch, Results: v.results,
+		Embedders: entriesOf(v.embedders), NextEmbedder: v.nextEmbedder}
 	for i, f := range v.files {
 		m.Segments[i].Number = f.number
 		if d := v.Segments[i].Deleted; d != nil {

@@ -1,0 +1,167 @@
+package index
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/embed"
+	"svc/internal/settings"
+	"svc/segment"
+)
+
+// ViewEmbedder is an embedder of an index as a view has it. It is shared by all views that have it
+// the same way, and immutable but for what Open keeps.
+type ViewEmbedder struct {
+	Name       string
+	ID         segment.EmbedderID // of its vectors in the segments
+	Dimensions int                // of its vectors; known without asking the provider
+	Binary     bool               // of its vectors there are only bits
+	Config     *settings.Embedder // as set, without the defaults
+
+	fragments []fragmentEntry
+	pool      *embed.Pool
+	mu        struct {
+		sync.Mutex
+		opened *embed.Embedder
+	}
+}
+
+// Open returns what makes vectors of documents and queries. The first call makes it, from the stored
+// dimensions, so that no provider is asked. An error is not remembered.
+func (e *ViewEmbedder) Open(ctx context.Context) (*embed.Embedder, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.mu.opened == nil {
+		opened, err := e.pool.Open(ctx, e.Config, e.Dimensions)
+		if err != nil {
+			return nil, err
+		}
+		e.mu.opened = opened
+	}
+	return e.mu.opened, nil
+}
+
+// Fragment returns the number by which segments know an indexing fragment.
+func (e *ViewEmbedder) Fragment(name string) (number uint16, ok bool) {
+	for _, f := range e.fragments {
+		if f.Name == name {
+			return f.Number, true
+		}
+	}
+	return 0, false
+}
+
+// generates reports whether vectors can be made of documents that bring none.
+func (e *ViewEmbedder) generates() bool { return e.Config.Source != settings.UserProvided }
+
+func (e *ViewEmbedder) shape() segment.EmbedderShape {
+	return segment.EmbedderShape{ID: e.ID, Dimensions: e.Dimensions, Binary: e.Binary}
+}
+
+// Embedder returns the embedder with a name.
+func (v *View) Embedder(name string) (*ViewEmbedder, bool) {
+	return findEmbedder(v.embedders, name)
+}
+
+// Embedders returns all embedders by ascending name. The slice is shared and not to be modified.
+func (v *View) Embedders() []*ViewEmbedder { return v.embedders }
+
+func findEmbedder[T string | []byte](list []*ViewEmbedder, name T) (*ViewEmbedder, bool) {
+	i, ok := slices.BinarySearchFunc(list, name, func(e *ViewEmbedder, name T) int { return strings.Compare(e.Name, string(name)) })
+	if !ok {
+		return nil, false
+	}
+	return list[i], true
+}
+
+// Embeddings returns the number of vectors of all embedders, and of documents that have at least one.
+// It is computed once a view.
+func (v *View) Embeddings() (vectors, documents int) {
+	n := v.embeddings()
+	return n[0], n[1]
+}
+
+func (v *View) countEmbeddings() (n [2]int) {
+	for _, l := range v.Segments {
+		embedded := roaring.New()
+		for _, e := range v.embedders {
+			if vs := l.Vectors(e.ID); vs != nil {
+				n[0] += vs.Count()
+				embedded.Or(vs.Rows())
+				if l.Deleted != nil {
+					n[0] -= countVectors(vs, roaring.And(vs.Rows(), l.Deleted))
+				}
+			}
+		}
+		if l.Deleted != nil {
+			embedded.AndNot(l.Deleted)
+		}
+		n[1] += int(embedded.GetCardinality())
+	}
+	return n
+}
+
+// countVectors returns how many vectors some rows have.
+func countVectors(vs *segment.Vectors, rows *roaring.Bitmap) int {
+	n := 0
+	var buffer []float32
+	for it := rows.Iterator(); it.HasNext(); {
+		v, _ := vs.Row(buffer, segment.Row(it.Next()))
+		n += len(v.Vectors) / vs.Dimensions()
+		buffer = v.Vectors
+	}
+	return n
+}
+
+// embedderEntry is an embedder in a manifest, beside its configuration, which is in the settings.
+type embedderEntry struct {
+	Name       string
+	ID         segment.EmbedderID
+	Dimensions int
+	Binary     bool            `json:",omitempty"`
+	Fragments  []fragmentEntry `json:",omitempty"` // by ascending number
+}
+
+// fragmentEntry numbers an indexing fragment inside its embedder. The number of one that is gone is given again: the vectors
+// made of it went in the same commit.
+type fragmentEntry struct {
+	Name   string
+	Number uint16
+}
+
+// embeddersOf joins what a manifest and the settings say of embedders. One that the
+// manifest does not know has no vectors: the next change of settings adds it.
+func embeddersOf(entries []embedderEntry, next segment.EmbedderID, s *settings.Settings, pool *embed.Pool) ([]*ViewEmbedder, error) {
+	var list []*ViewEmbedder
+	seen := make(map[segment.EmbedderID]bool, len(entries))
+	for i, e := range entries {
+		switch cfg := s.Embedders[e.Name]; {
+		case cfg == nil:
+			return nil, fmt.Errorf("embedder %q is not in the settings", e.Name)
+		case e.ID >= next || seen[e.ID]:
+			return nil, fmt.Errorf("the embedder number %d is given twice or not below %d", e.ID, next)
+		case i > 0 && entries[i-1].Name >= e.Name:
+			return nil, fmt.Errorf("embedder %q is not in order", e.Name)
+		case e.Dimensions <= 0:
+			return nil, fmt.Errorf("embedder %q has %d dimensions", e.Name, e.Dimensions)
+		default:
+			list = append(list, &ViewEmbedder{Name: e.Name, ID: e.ID, Dimensions: e.Dimensions, Binary: e.Binary,
+				Config: cfg, fragments: e.Fragments, pool: pool})
+		}
+		seen[e.ID] = true
+	}
+	return list, nil
+}
+
+func entriesOf(list []*ViewEmbedder) []embedderEntry {
+	var entries []embedderEntry
+	for _, e := range list {
+		entries = append(entries, embedderEntry{e.Name, e.ID, e.Dimensions, e.Binary, e.fragments})
+	}
+	return entries
+}
