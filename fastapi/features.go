@@ -158,3 +158,6 @@ func (s *Server) updateFeatures(ctx *fasthttp.RequestCtx) error {
 	}
 	return s.getFeatures(ctx)
 }
+
+// JSON returns all features with their current state, as GET /experimental-features shows them.
+func (f *Features) JSON() []byte { return f.now.Load().appendJSON(nil) }

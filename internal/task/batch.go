@@ -24,6 +24,9 @@ type Batch struct {
 	StartedAt  time.Time
 	FinishedAt time.Time // zero while it runs
 	Strategy   string    // why the batch holds no more tasks
+
+	// When the first and the last of its tasks were enqueued; zero while it runs.
+	Oldest, Newest time.Time
 }
 
 // Stats count the tasks that were in a batch when it finished.
@@ -251,7 +254,8 @@ func decodeBatch(uid uint32, rec []byte) (*Batch, *roaring.Bitmap, error) {
 	b := &Batch{
 		UID: uid, Details: s.Details, Strategy: s.Strategy,
 		StartedAt: fromNanos(f.times[startedAt]), FinishedAt: fromNanos(f.times[finishedAt]),
-		Stats: Stats{Total: s.Total, Indexes: s.Indexes},
+		Stats:  Stats{Total: s.Total, Indexes: s.Indexes},
+		Oldest: fromNanos(f.times[oldestEnqueued]), Newest: fromNanos(f.times[newestEnqueued]),
 	}
 	copy(b.Stats.Statuses[:], s.Statuses)
 	copy(b.Stats.Kinds[:], s.Kinds)

@@ -53,7 +53,8 @@ type Options struct {
 // package: dumps, snapshots, exports, upgrades, topology changes. It returns
 // an outcome a task, or an error that fails them all. When ctx ends it leaves
 // nothing behind and returns ctx's error: the batch was canceled, or runs again at the next start.
-type Executor func(ctx context.Context, tasks []*Task, p index.Progress) ([]Outcome, error)
+// No batch ends while it runs: indexes, and the payloads of unfinished tasks, stay as they are.
+type Executor func(ctx context.Context, q *Queue, tasks []*Task, p index.Progress) ([]Outcome, error)
 
 // Outcome of one task that an Executor ran.
 type Outcome struct {

@@ -127,7 +127,7 @@ func (q *Queue) execute(run *running) (results []result, err error) {
 
 // executeOther runs the tasks with the executor of their kind.
 func (q *Queue) executeOther(run *running, x Executor) ([]result, error) {
-	outcomes, err := x(run.ctx, run.tasks, run.progress.inside)
+	outcomes, err := x(run.ctx, q, run.tasks, run.progress.inside)
 	if err != nil {
 		return nil, err
 	}

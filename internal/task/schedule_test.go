@@ -17,7 +17,7 @@ import (
 
 // executors run the kinds of other packages by doing nothing.
 func executors() map[Kind]Executor {
-	done := func(_ context.Context, tasks []*Task, _ index.Progress) ([]Outcome, error) {
+	done := func(_ context.Context, _ *Queue, tasks []*Task, _ index.Progress) ([]Outcome, error) {
 		return make([]Outcome, len(tasks)), nil
 	}
 	m := map[Kind]Executor{}
@@ -67,7 +67,7 @@ func TestAFailedUpgradeStopsEverything(t *testing.T) {
 	o, _ := testOptions(t)
 	o.Executors = executors()
 	works := o.Executors[UpgradeDatabase]
-	o.Executors[UpgradeDatabase] = func(context.Context, []*Task, index.Progress) ([]Outcome, error) {
+	o.Executors[UpgradeDatabase] = func(context.Context, *Queue, []*Task, index.Progress) ([]Outcome, error) {
 		return nil, errors.New("no room")
 	}
 	q := paused(t, o)
@@ -92,7 +92,7 @@ func TestAFailedUpgradeStopsEverything(t *testing.T) {
 
 func TestExecutorsGiveDetailsAndErrors(t *testing.T) {
 	o, _ := testOptions(t)
-	o.Executors = map[Kind]Executor{SnapshotCreation: func(_ context.Context, tasks []*Task, p index.Progress) ([]Outcome, error) {
+	o.Executors = map[Kind]Executor{SnapshotCreation: func(_ context.Context, _ *Queue, tasks []*Task, p index.Progress) ([]Outcome, error) {
 		p(0, index.Step{Name: "start the snapshot creation", Total: 6})
 		return []Outcome{{Details: []byte(`{"x":1}`)}, {Err: apierr.New("dump_process_failed", "no")}}, nil
 	}}

@@ -190,3 +190,22 @@ func (s *Store) write(b []byte) error {
 	}
 	return s.fs.SyncDir(path.Dir(s.file))
 }
+
+// Restore makes webhooks of another instance the stored ones, all or nothing (invalid_webhooks, invalid_webhook_url,
+// invalid_webhook_headers).
+func (s *Store) Restore(webhooks []*Webhook) error {
+	if len(webhooks) > maxWebhooks {
+		return apierr.New("invalid_webhooks", "There are %d webhooks, but no more than %d can be stored.", len(webhooks), maxWebhooks)
+	}
+	for _, w := range webhooks {
+		if !w.Editable() {
+			return apierr.New("invalid_webhooks", "A webhook has the UUID `%s`, which is that of the command line.", w.UUID)
+		}
+		if err := w.check(); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.replace(slices.Clone(webhooks))
+}

@@ -1,0 +1,59 @@
+package auth
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+
+	"github.com/google/uuid"
+	"go.etcd.io/bbolt"
+)
+
+// Copy gives f the size of the file of keys as it is now, and a function that writes it.
+func (k *Keys) Copy(f func(size int64, write func(io.Writer) error) error) error {
+	return k.db.View(func(tx *bbolt.Tx) error {
+		return f(tx.Size(), func(w io.Writer) error {
+			if _, err := tx.WriteTo(w); err != nil {
+				return fmt.Errorf("cannot copy the API keys: %w", err)
+			}
+			return nil
+		})
+	})
+}
+
+// Replace makes keys the only ones, all or nothing. Without any the default keys take their place.
+func (k *Keys) Replace(keys []*Key) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(keys) == 0 {
+		keys = defaults(k.now())
+	}
+	err := k.db.Update(func(tx *bbolt.Tx) error {
+		if err := tx.DeleteBucket(keyBucket); err != nil {
+			return err
+		}
+		b, err := tx.CreateBucket(keyBucket)
+		if err != nil {
+			return err
+		}
+		for _, key := range keys {
+			v, err := key.encode()
+			if err != nil {
+				return err
+			}
+			if err := b.Put(key.UID[:], v); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("cannot store the API keys: %w", err)
+	}
+	t := &table{map[uuid.UUID]*entry{}, map[[sha256.Size]byte]*entry{}}
+	for _, key := range keys {
+		k.enter(t, key)
+	}
+	k.table.Store(t)
+	return nil
+}
