@@ -135,6 +135,6 @@ func indexUID(ctx *fasthttp.RequestCtx) (string, error) {
 	return uid, nil
 }
 
-func indexNotFound(uid string) error {
+func indexNotFound(uid string) *apierr.Error {
 	return apierr.New("index_not_found", "There is no index `%s`. Create it, or add documents to it.", uid)
 }

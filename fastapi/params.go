@@ -127,6 +127,15 @@ func decode[T any](dst *T, v value, params []param[T], o object) error {
 	return nil
 }
 
+// lift makes of the params of a part those of the whole.
+func lift[T, U any](params []param[U], part func(*T) *U) []param[T] {
+	lifted := make([]param[T], len(params))
+	for i, p := range params {
+		lifted[i] = param[T]{p.name, p.code, p.kind, p.null, func(dst *T, a *arg) error { return p.set(part(dst), a) }}
+	}
+	return lifted
+}
+
 // find looks a member's name up. A name with escapes in it is compared as it is meant.
 func find[T any](params []param[T], name []byte) *param[T] {
 	for i := range params {

@@ -62,6 +62,7 @@ func routes() []route {
 		{methodGet, "/indexes/{index_uid}/search", actionSearch, (*Server).searchQuery},
 		{methodPost, "/indexes/{index_uid}/search", actionSearch, (*Server).searchBody},
 		{methodPost, "/indexes/{index_uid}/facet-search", actionSearch, (*Server).facetSearch},
+		{methodPost, "/multi-search", actionSearch, (*Server).multiSearch},
 
 		{methodGet, "/indexes/{index_uid}/settings", actionSettingsGet, (*Server).getSettings},
 		{methodPatch, "/indexes/{index_uid}/settings", actionSettingsUpdate, (*Server).updateSettings},

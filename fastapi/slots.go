@@ -1,8 +1,12 @@
 package fastapi
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"svc/internal/apierr"
@@ -53,6 +57,67 @@ func (s *slots) acquire() error {
 		return tooManySearches()
 	}
 	return nil
+}
+
+// tryAcquire takes a slot if one is free.
+func (s *slots) tryAcquire() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.free == 0 {
+		return false
+	}
+	s.free--
+	return true
+}
+
+// spread calls run for 0…n−1 and returns when all calls have. The caller holds a slot; where more are free, they
+// are borrowed for goroutines that share the work, at most as many as there are processors. After an error no
+// further call begins; of several errors the one of the lowest number is returned, which is that of calls one by one.
+func (s *slots) spread(n int, run func(i int) error) error {
+	var (
+		next   atomic.Int64
+		failed atomic.Bool
+		errs   = make([]error, n)
+		group  sync.WaitGroup
+	)
+	work := func() {
+		for !failed.Load() {
+			i := int(next.Add(1)) - 1
+			if i >= n {
+				return
+			}
+			if errs[i] = guarded(i, run); errs[i] != nil {
+				failed.Store(true)
+			}
+		}
+	}
+	for range min(n, runtime.GOMAXPROCS(0)) - 1 {
+		if !s.tryAcquire() {
+			break
+		}
+		group.Go(func() {
+			defer s.release()
+			work()
+		})
+	}
+	work()
+	group.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// guarded turns a panic into an error: in a goroutine of its own it would end the process.
+func guarded(i int, run func(i int) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return run(i)
 }
 
 // release gives a slot back.

@@ -1,6 +1,10 @@
 package fastapi
 
 import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -117,5 +121,61 @@ func TestSearchRefusal(t *testing.T) {
 	r := c.json("POST", "/indexes/a/search", `{}`)
 	if r.status != 503 || r.code() != "too_many_search_requests" || r.header.Get("Retry-After") != "10" {
 		t.Errorf("%d %s %v", r.status, r.body, r.header)
+	}
+}
+
+// TestSpread looks at who runs how often, at the error that comes back and at the slots afterwards.
+func TestSpread(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	for _, free := range []int{0, 1, 10} {
+		s := newSlots(1+free, 0, time.Minute)
+		if err := s.acquire(); err != nil {
+			t.Fatal(err)
+		}
+		for n := range 9 {
+			for bad := -1; bad < n; bad++ {
+				var mu sync.Mutex
+				calls := make([]int, n)
+				running, most := 0, 0
+				err := s.spread(n, func(i int) error {
+					mu.Lock()
+					running++
+					most = max(most, running)
+					calls[i]++
+					mu.Unlock()
+					defer func() {
+						mu.Lock()
+						running--
+						mu.Unlock()
+					}()
+					if bad >= 0 && i >= bad {
+						return fmt.Errorf("%d", i)
+					}
+					return nil
+				})
+				if bad < 0 && err != nil || bad >= 0 && (err == nil || err.Error() != fmt.Sprint(bad)) {
+					t.Fatalf("%d free, %d calls, failing from %d on: the error is %v", free, n, bad, err)
+				}
+				for i, c := range calls {
+					if c > 1 || c == 0 && (bad < 0 || i <= bad) {
+						t.Fatalf("%d free, %d calls, failing from %d on: call %d was made %d times", free, n, bad, i, c)
+					}
+				}
+				if most > min(4, 1+free) || running != 0 || s.free != free {
+					t.Fatalf("%d free: %d ran at once, %d still run, %d are free afterwards", free, most, running, s.free)
+				}
+			}
+		}
+	}
+}
+
+func TestSpreadPanic(t *testing.T) {
+	s := newSlots(3, 0, time.Minute)
+	if err := s.acquire(); err != nil {
+		t.Fatal(err)
+	}
+	err := s.spread(3, func(i int) error { panic(errors.New("out of order")) })
+	if err == nil || !strings.Contains(err.Error(), "out of order") || s.free != 2 {
+		t.Errorf("the error is %v, and %d slots are free", err, s.free)
 	}
 }

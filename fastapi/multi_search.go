@@ -1,0 +1,215 @@
+package fastapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+
+	"svc/internal/apierr"
+	"svc/internal/index"
+	"svc/internal/search"
+)
+
+// multiInput is the body of a multi-search.
+type multiInput struct {
+	queries []queryInput // nil: not given
+}
+
+// queryInput is one query of a multi-search: a search and the index it is for.
+type queryInput struct {
+	searchInput
+	uid       string // "" when not given
+	options   *federationOptions
+	paginated string // the last given of the parameters that choose a page, "" for none
+	timed     bool   // showPerformanceDetails was given
+}
+
+// federationOptions are what a query says of its part in a federated search.
+type federationOptions struct {
+	weight   float64
+	remote   *string
+	position *int // shown and used for ties, instead of the query's own
+}
+
+var multiParams = []param[multiInput]{
+	{name: "queries", code: "bad_request", kind: raw, set: setQueries},
+	{name: "federation", code: "bad_request", kind: raw, null: true, set: func(m *multiInput, a *arg) error {
+		return a.expected("null")
+	}},
+}
+
+func setQueries(m *multiInput, a *arg) error {
+	if !a.json.array() {
+		return a.expected("an array of queries")
+	}
+	m.queries = []queryInput{}
+	for e := range a.json.elements() {
+		q := queryInput{searchInput: newSearchInput()}
+		if err := decode(&q, e, queryParams, object{path: fmt.Sprintf("queries[%d].", len(m.queries)), code: a.code}); err != nil {
+			return err
+		}
+		if q.uid == "" {
+			return apierr.New("missing_index_uid", "`queries[%d].indexUid` is missing: name the index to search.", len(m.queries))
+		}
+		m.queries = append(m.queries, q)
+	}
+	return nil
+}
+
+var queryParams = join(querySearchParams(), []param[queryInput]{
+	{name: "indexUid", code: "invalid_index_uid", kind: textual, set: func(q *queryInput, a *arg) error {
+		if !validUID(a.text) {
+			return a.expected(uidForm)
+		}
+		q.uid = a.text
+		return nil
+	}},
+	{name: "federationOptions", code: "bad_request", kind: raw, null: true, set: func(q *queryInput, a *arg) error {
+		q.options = &federationOptions{weight: 1}
+		return decode(q.options, a.json, federationOptionParams, object{path: a.path + ".", code: a.code})
+	}},
+})
+
+// querySearchParams are the parameters of a search, noting which of those were given that a federated search has for all of
+// its queries. Unlike in a search of one index, null stands for their absence.
+func querySearchParams() []param[queryInput] {
+	params := lift(searchBodyParams, func(q *queryInput) *searchInput { return &q.searchInput })
+	for i := range params {
+		p := &params[i]
+		set := p.set
+		switch p.name {
+		case "limit", "offset", "page", "hitsPerPage":
+			p.null = true
+			p.set = func(q *queryInput, a *arg) error {
+				q.paginated = p.name
+				return set(q, a)
+			}
+		case "showPerformanceDetails":
+			p.null = true
+			p.set = func(q *queryInput, a *arg) error {
+				q.timed = true
+				return set(q, a)
+			}
+		}
+	}
+	return params
+}
+
+var federationOptionParams = []param[federationOptions]{
+	{name: "weight", code: "invalid_multi_search_weight", kind: number, set: func(o *federationOptions, a *arg) error {
+		if a.number < 0 {
+			return a.expected("a number from 0")
+		}
+		o.weight = a.number
+		return nil
+	}},
+	{name: "remote", code: "invalid_multi_search_remote", kind: textual, null: true, set: func(o *federationOptions, a *arg) error {
+		remote := a.text
+		o.remote = &remote
+		return nil
+	}},
+	{name: "queryPosition", code: "invalid_multi_search_query_position", kind: count, null: true, set: func(o *federationOptions, a *arg) error {
+		position := a.count
+		o.position = &position
+		return nil
+	}},
+}
+
+func (s *Server) multiSearch(ctx *fasthttp.RequestCtx) error {
+	var m multiInput
+	if err := readObject(s, ctx, &m, multiParams); err != nil {
+		return err
+	}
+	if m.queries == nil {
+		return apierr.New("bad_request", "`queries` is missing: send an array of searches, each with its `indexUid`.")
+	}
+	for i := range m.queries {
+		if err := within(ctx, m.queries[i].uid); err != nil {
+			return insideQuery(i, err)
+		}
+	}
+	return s.separateSearches(ctx, m.queries)
+}
+
+// separateSearches answers with one result a query, in their order.
+func (s *Server) separateSearches(ctx *fasthttp.RequestCtx, queries []queryInput) error {
+	if err := s.slots.acquire(); err != nil {
+		return err
+	}
+	defer s.slots.release()
+	views := s.catalog.Views()
+	defer views.Release()
+	limited, cancel := context.WithTimeout(context.Background(), maxSearchTime)
+	defer cancel()
+	id, metadata := uuid.Must(uuid.NewV7()), wantsMetadata(ctx)
+	results := make([][]byte, len(queries))
+	err := s.slots.spread(len(queries), func(i int) error {
+		q := &queries[i]
+		if q.options != nil {
+			return insideQuery(i, apierr.New("invalid_multi_search_federation_options",
+				"`federationOptions` is for federated searches: send `federation` along, such as `{}`, or leave the options out."))
+		}
+		q.Search.ID, q.Search.Metadata = id, metadata
+		v, err := s.prepareQuery(ctx, views, q)
+		if err != nil {
+			return insideQuery(i, err)
+		}
+		found, err := search.Search(limited, v, &q.Search)
+		if err != nil {
+			return insideQuery(i, err)
+		}
+		head := append(appendString([]byte(`{"indexUid":`), q.uid), ',')
+		results[i], err = found.AppendMembers(head)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return answerWith(ctx, func(dst []byte) ([]byte, error) {
+		dst = append(dst, `{"results":[`...)
+		for i, r := range results {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = append(dst, r...)
+		}
+		return append(dst, "]}"...), nil
+	})
+}
+
+// prepareQuery makes a query ready to run on the view of its index, which it returns.
+func (s *Server) prepareQuery(ctx *fasthttp.RequestCtx, views *index.Views, q *queryInput) (*index.View, error) {
+	if err := s.prepare(ctx, q.uid, &q.searchInput); err != nil {
+		return nil, err
+	}
+	v, err := queriedView(views, q.uid)
+	if err != nil {
+		return nil, err
+	}
+	q.Search.Foreign = s.foreignAmong(ctx, views)
+	return v, q.bind(v)
+}
+
+// queriedView returns the view of an index that a body names.
+func queriedView(views *index.Views, uid string) (*index.View, error) {
+	if v := views.Get(uid); v != nil {
+		return v, nil
+	}
+	err := indexNotFound(uid)
+	err.HTTP = fasthttp.StatusBadRequest
+	return nil, err
+}
+
+// insideQuery says in which query an error is.
+func insideQuery(i int, err error) error {
+	var e *apierr.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	in := *e
+	in.Message = fmt.Sprintf("Inside `.queries[%d]`: %s", i, e.Message)
+	return &in
+}
