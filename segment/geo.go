@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"sync"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/golang/geo/r1"
@@ -90,6 +91,7 @@ type Geo struct {
 	lats, lngs   []byte
 	cells        []byte
 	rows, byCell []byte
+	all          func() *roaring.Bitmap // the rows, made when first asked for
 }
 
 const geoPointBytes = 32
@@ -108,7 +110,18 @@ func openGeo(section []byte) (*Geo, bool) {
 		p = p[size*n:]
 		return q
 	}
-	return &Geo{n: int(n), lats: take(8), lngs: take(8), cells: take(8), rows: take(4), byCell: take(4)}, true
+	g := &Geo{n: int(n), lats: take(8), lngs: take(8), cells: take(8), rows: take(4), byCell: take(4)}
+	g.all = sync.OnceValue(func() *roaring.Bitmap {
+		rows := make([]uint32, g.n)
+		for i := range rows {
+			rows[i] = g.row(i)
+		}
+		b := roaring.New()
+		b.AddMany(rows)
+		b.RunOptimize()
+		return b
+	})
+	return g, true
 }
 
 // Geo returns the points of the segment, or nil when no row has one.
@@ -123,15 +136,20 @@ func (g *Geo) at(i int) (lat, lng float64) {
 // Len returns the number of rows that have a point.
 func (g *Geo) Len() int { return g.n }
 
-// Rows returns the rows that have a point, as a bitmap of the caller's own.
-func (g *Geo) Rows() *roaring.Bitmap {
-	rows := make([]uint32, g.n)
-	for i := range rows {
-		rows[i] = g.row(i)
+// Rows returns the rows that have a point; shared, not to be modified.
+func (g *Geo) Rows() *roaring.Bitmap { return g.all() }
+
+// AppendAround appends at most n rows whose points lie around a place: those
+// next to it on the curve that orders the cells. They are near it, though seldom the nearest.
+func (g *Geo) AppendAround(dst []uint32, lat, lng float64, n int) []uint32 {
+	cell := uint64(cellOf(lat, lng))
+	at := sort.Search(g.n, func(i int) bool { return binary.LittleEndian.Uint64(g.cells[8*i:]) >= cell })
+	for i := max(at-n/2, 0); i < min(at+(n+1)/2, g.n); i++ {
+		if k := int(binary.LittleEndian.Uint32(g.byCell[4*i:])); k < g.n {
+			dst = append(dst, g.row(k))
+		}
 	}
-	b := roaring.New()
-	b.AddMany(rows)
-	return b
+	return dst
 }
 
 // Point returns the point of a row.

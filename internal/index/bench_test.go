@@ -99,3 +99,20 @@ func BenchmarkApplyOneDocument(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkAddSortable makes an indexed attribute sortable.
+func BenchmarkAddSortable(b *testing.B) {
+	const n = 20000
+	t, ix := benchBed(b)
+	defer t.close()
+	if err := vfs.WriteFile(vfs.OS, "payloads/all", generated(n)); err != nil {
+		b.Fatal(err)
+	}
+	t.apply(ix, AddDocuments{Payload: "payloads/all", Documents: n})
+	for b.Loop() {
+		t.apply(ix, update(b, `{"sortableAttributes":["name","summary"]}`))
+		b.StopTimer()
+		t.apply(ix, update(b, `{"sortableAttributes":["name"]}`))
+		b.StartTimer()
+	}
+}

@@ -51,6 +51,8 @@ func (s *search) rankBucket(b *bucket, i int) {
 			s.open(b, i, s.splitTypo)
 		case r.kind == ruleSort && s.walks(b, r):
 			s.open(b, i, func(b *bucket, yield func(*bucket, part) bool) { s.walkColumn(b, i, yield) })
+		case r.kind == ruleGeo && s.circles(b):
+			s.open(b, i, func(b *bucket, yield func(*bucket, part) bool) { s.walkCircles(b, i, yield) })
 		case !r.isGraph() && b.paths == nil && s.graphFollows(i):
 			s.open(b, i, func(b *bucket, yield func(*bucket, part) bool) { s.splitKey(b, i, yield) })
 		case r.kind == ruleProximity && b.isNode() && !s.grams:

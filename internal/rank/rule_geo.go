@@ -9,68 +9,89 @@ import (
 )
 
 const (
-	earthRadius   = 6371000.0 // metres
-	geoMargin     = 1.0       // metres within which documents are equally far
-	geoBucketSize = 1000      // documents in a bucket at most
+	geoMargin     = 1.0  // metres within which documents are equally far
+	geoBucketSize = 1000 // documents in a bucket at most
 )
 
 type point struct{ lat, lng float64 } // degrees
 
 // Distance is the great-circle distance of two points given in degrees, in metres, exact to the millimetre.
 func Distance(lat1, lng1, lat2, lng2 float64) float64 {
-	const rad = math.Pi / 180
-	sinLat := math.Sin((lat2 - lat1) * rad / 2)
-	sinLng := math.Sin((lng2 - lng1) * rad / 2)
-	h := sinLat*sinLat + math.Cos(lat1*rad)*math.Cos(lat2*rad)*sinLng*sinLng
-	return math.Round(2*earthRadius*math.Asin(math.Sqrt(min(h, 1)))*1000) / 1000
+	return math.Round(segment.Distance(lat1, lng1, lat2, lng2)*1000) / 1000
 }
 
-// located is an entry of a list with its point.
+// located is a document with its point.
 type located struct {
-	index    int
+	entry    int // its index in a list
+	segment  int
+	row      uint32
 	id       segment.DocID
 	point    point
 	distance float64
 }
 
+// locate finds the point of a row, if it has one.
+func (s *search) locate(seg int, row uint32, r *rule) (located, bool) {
+	live := s.ix.Segments[seg]
+	if g := live.Geo(); g != nil {
+		if lat, lng, ok := g.Point(segment.Row(row)); ok {
+			return located{segment: seg, row: row, id: live.DocID(segment.Row(row)), point: point{lat, lng},
+				distance: Distance(r.point.lat, r.point.lng, lat, lng)}, true
+		}
+	}
+	return located{}, false
+}
+
+func (l *located) value() SortValue {
+	return SortValue{Class: OfPlace, Number: l.distance, Lat: l.point.lat, Lng: l.point.lng}
+}
+
+// sortLocated sorts documents by distance. With few of them the order inside a metre is that of
+// their ids, so that groups do not depend on fractions; with many it is the true distance.
+func sortLocated(found []located, few, desc bool) {
+	slices.SortFunc(found, func(a, b located) int {
+		x, y := a.distance, b.distance
+		if few {
+			x, y = math.Trunc(x), math.Trunc(y)
+		}
+		c := cmp.Or(cmp.Compare(x, y), cmp.Compare(a.id, b.id))
+		if desc {
+			return -c
+		}
+		return c
+	})
+}
+
+// firstGroup returns how many of the sorted documents are about as far as the first.
+func firstGroup(sorted []located) int {
+	n := 1
+	for n < len(sorted) && n < geoBucketSize && math.Abs(sorted[n].distance-sorted[0].distance) <= geoMargin {
+		n++
+	}
+	return n
+}
+
 // geoCosts numbers the entries by groups of about the same distance. The value of a
 // group is that of its first document.
-//
-// With few documents the order inside a metre is that of their ids, so that
-// groups do not depend on fractions; with many it is the true distance.
 func (s *search) geoCosts(e []entry, r *rule, costs []uint32) []SortValue {
 	var found []located
 	for i := range e {
-		seg := s.ix.Segments[e[i].segment]
-		if g := seg.Geo(); g != nil {
-			if lat, lng, ok := g.Point(segment.Row(e[i].row)); ok {
-				found = append(found, located{i, seg.DocID(segment.Row(e[i].row)), point{lat, lng},
-					Distance(r.point.lat, r.point.lng, lat, lng)})
-				continue
-			}
+		if l, ok := s.locate(int(e[i].segment), e[i].row, r); ok {
+			l.entry = i
+			found = append(found, l)
+		} else {
+			costs[i] = math.MaxUint32
 		}
-		costs[i] = math.MaxUint32
 	}
-	few := len(found) < geoBucketSize
-	slices.SortFunc(found, func(a, b located) int {
-		if few {
-			return cmp.Or(cmp.Compare(math.Trunc(a.distance), math.Trunc(b.distance)), cmp.Compare(a.id, b.id))
-		}
-		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.id, b.id))
-	})
-	if r.desc {
-		slices.Reverse(found)
-	}
+	sortLocated(found, len(found) < geoBucketSize, r.desc)
 	var values []SortValue
-	for k := 0; k < len(found); {
-		first := &found[k]
-		n := 0
-		for k+n < len(found) && n < geoBucketSize && math.Abs(found[k+n].distance-first.distance) <= geoMargin {
-			costs[found[k+n].index] = uint32(len(values))
-			n++
+	for len(found) > 0 {
+		n := firstGroup(found)
+		for _, l := range found[:n] {
+			costs[l.entry] = uint32(len(values))
 		}
-		values = append(values, SortValue{Class: OfPlace, Number: first.distance, Lat: first.point.lat, Lng: first.point.lng})
-		k += n
+		values = append(values, found[0].value())
+		found = found[n:]
 	}
 	for i := range costs {
 		if costs[i] == math.MaxUint32 {

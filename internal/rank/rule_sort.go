@@ -77,9 +77,11 @@ func (s *search) walks(b *bucket, r *rule) bool {
 			values += c.Numbers() + c.Strings()
 		}
 	}
-	wanted := min(s.out.skip+s.out.limit-len(s.out.hits), b.n)
-	return stepTime*values*wanted/b.n < b.n
+	return stepTime*values*s.wanted(b)/b.n < b.n
 }
+
+// wanted returns how many documents of a bucket the answer may still need.
+func (s *search) wanted(b *bucket) int { return min(s.out.skip+s.out.limit-len(s.out.hits), b.n) }
 
 // stepTime is the time of a step to the next value of a column, in look-ups of the value of a document.
 const stepTime = 4

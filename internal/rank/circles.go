@@ -1,0 +1,138 @@
+package rank
+
+import (
+	"math"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/segment"
+)
+
+// A large bucket is sorted by distance in growing circles around the place, or, from
+// the farthest on, around the opposite place of the earth: the distances to both add up to
+// halfway round it. So only the points of the page, and some more, are measured.
+
+// circleGrowth is what a circle's radius is multiplied by when it had too few documents.
+const circleGrowth = 2
+
+// halfwayRound is the largest distance on the sphere of Distance, in metres.
+var halfwayRound = segment.Distance(0, 0, 0, 180)
+
+// points returns how many points the index has, and the documents of a bucket that have one.
+func (s *search) points(b *bucket) (all int, located rows) {
+	located = make(rows, len(b.rows))
+	for seg, r := range b.rows {
+		if g := s.ix.Segments[seg].Geo(); g != nil {
+			all += g.Len()
+			located[seg] = and(r, g.Rows())
+		}
+	}
+	return all, located
+}
+
+// circles reports whether circles find what is wanted of a bucket sooner than measuring all of its
+// documents: a circle with enough of them also has points of other buckets.
+func (s *search) circles(b *bucket) bool {
+	if b.n < geoBucketSize {
+		return false
+	}
+	all, located := s.points(b)
+	n := located.count()
+	// A point looked at in a circle takes a fraction of a look-up by row; circles are up to
+	// circleGrowth² times as large as needed.
+	return n >= geoBucketSize && float64(all)*float64(s.wanted(b))/float64(n)*circleGrowth*circleGrowth < float64(n)
+}
+
+// walkCircles yields a bucket with many located documents by distance.
+func (s *search) walkCircles(b *bucket, i int, yield func(*bucket, part) bool) {
+	r := &s.rules[i]
+	center := r.point
+	if r.desc {
+		center = point{-center.lat, math.Remainder(center.lng+180, 360)}
+	}
+	// fromCenter turns a distance from the place into that from the center.
+	fromCenter := func(meters float64) float64 {
+		if r.desc {
+			return halfwayRound - meters
+		}
+		return meters
+	}
+	all, left := s.points(b)
+	nowhere := b.rows.andNot(left)
+	n := left.count()
+	var waiting []located // in order, not yet yielded
+	for meters := s.firstCircle(left, center, max(s.wanted(b)*all/n, 1)); n > 0 || len(waiting) > 0; meters *= circleGrowth {
+		found := left
+		if meters < halfwayRound {
+			found = make(rows, len(left))
+			for seg, r := range left {
+				if r != nil {
+					inside := roaring.New()
+					s.ix.Segments[seg].Geo().AddRowsInCap(inside, center.lat, center.lng, meters)
+					found[seg] = and(inside, r)
+				}
+			}
+		}
+		left = left.andNot(found)
+		n -= found.count()
+		for seg, in := range found {
+			if in == nil {
+				continue
+			}
+			for it := in.Iterator(); it.HasNext(); {
+				if l, ok := s.locate(seg, it.Next(), r); ok {
+					waiting = append(waiting, l)
+				}
+			}
+		}
+		sortLocated(waiting, false, r.desc)
+		for len(waiting) > 0 {
+			group := firstGroup(waiting)
+			// Whoever may belong to a group that ends here is inside the circle; a margin more for the
+			// arithmetic on the sphere.
+			if n > 0 && fromCenter(waiting[0].distance)+2*geoMargin > meters {
+				break
+			}
+			in := make(rows, len(b.rows))
+			for _, l := range waiting[:group] {
+				if in[l.segment] == nil {
+					in[l.segment] = roaring.New()
+				}
+				in[l.segment].Add(l.row)
+			}
+			value := waiting[0].value()
+			waiting = waiting[group:]
+			if !yield(b.part(in), part{kind: ruleGeo, value: value}) {
+				return
+			}
+		}
+		if s.late() {
+			yield(b, part{kind: ruleGeo}) // which adds what is left without ranking it
+			return
+		}
+	}
+	if !nowhere.isEmpty() {
+		yield(b.part(nowhere), part{kind: ruleGeo, value: SortValue{Class: OfNothing}})
+	}
+}
+
+// firstCircle returns the radius of a circle that likely has the wanted number of points, judged by some points around.
+func (s *search) firstCircle(left rows, center point, wanted int) float64 {
+	var distances []float64
+	var around []uint32
+	for seg, r := range left {
+		if r == nil {
+			continue
+		}
+		g := s.ix.Segments[seg].Geo()
+		around = g.AppendAround(around[:0], center.lat, center.lng, 2*wanted)
+		for _, row := range around {
+			if lat, lng, ok := g.Point(segment.Row(row)); ok {
+				distances = append(distances, segment.Distance(center.lat, center.lng, lat, lng))
+			}
+		}
+	}
+	slices.Sort(distances)
+	return 2*geoMargin + distances[min(wanted, len(distances)-1)]
+}
