@@ -26,6 +26,7 @@ const (
 	actionTasksDelete     action = "tasks.delete"
 	actionTasksCompact    action = "tasks.compact"
 	actionStatsGet        action = "stats.get"
+	actionMetricsGet      action = "metrics.get"
 	actionVersion         action = "version"
 	actionKeysGet         action = "keys.get"
 	actionKeysCreate      action = "keys.create"

@@ -37,6 +37,7 @@ var opened = map[string][]string{
 	"tasks.compact":       {"POST /tasks/compact"},
 	"stats.get":           {"GET /stats", "GET /indexes/{index_uid}/stats"},
 	"version":             {"GET /version"},
+	"metrics.get":         {"GET /metrics"},
 	"keys.get":            {"GET /keys", "GET /keys/{key}"},
 	"keys.create":         {"POST /keys"},
 	"keys.update":         {"PATCH /keys/{key}"},
@@ -52,9 +53,9 @@ var wildcards = map[string][]string{
 	"settings.*":  {"settings.get", "settings.update"},
 	"tasks.*":     {"tasks.get", "tasks.cancel", "tasks.delete", "tasks.compact"},
 	"stats.*":     {"stats.get"},
-	"*.get":       {"search", "documents.get", "indexes.get", "settings.get", "fields.post", "tasks.get", "stats.get", "version", "experimental.get"},
+	"*.get":       {"search", "documents.get", "indexes.get", "settings.get", "fields.post", "tasks.get", "stats.get", "metrics.get", "version", "experimental.get"},
 	// Actions that have nothing to do with the routes above.
-	"dumps.create": nil, "chatCompletions": nil, "webhooks.*": nil, "metrics.get": nil, "network.update": nil,
+	"dumps.create": nil, "chatCompletions": nil, "webhooks.*": nil, "network.update": nil,
 }
 
 // ask authorizes a request by hand.

@@ -36,6 +36,7 @@ func routes() []route {
 		{methodGet, "/", public, (*Server).root},
 		{methodGet, "/health", public, (*Server).health},
 		{methodGet, "/version", actionVersion, (*Server).getVersion},
+		{methodGet, "/metrics", actionMetricsGet, (*Server).getMetrics},
 		{methodGet, "/stats", actionStatsGet, (*Server).stats},
 
 		{methodGet, "/indexes", actionIndexesGet, (*Server).listIndexes},
@@ -104,11 +105,15 @@ func routes() []route {
 
 // resource is a path with the routes on it.
 type resource struct {
+	path   string
 	routes []route
 	allow  string // value of the header Allow
 	// named are the resources beside this one whose last segment is a word where this one has a variable, by that word.
 	named map[string]*resource
 }
+
+// resourceKey is the place of the resource among the values of a request.
+type resourceKey struct{}
 
 // newRouter registers every path under all methods. The path is matched before the method: GET
 // on /tasks/cancel is the wrong method for that path, not a task called "cancel".
@@ -121,7 +126,7 @@ func (s *Server) newRouter(pprof bool) *router.Router {
 	for _, r := range table {
 		res := resources[r.path]
 		if res == nil {
-			res = &resource{}
+			res = &resource{path: r.path}
 			resources[r.path] = res
 		}
 		res.routes = append(res.routes, r)
@@ -173,6 +178,7 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, res *resource) {
 			res = named
 		}
 	}
+	ctx.SetUserValue(resourceKey{}, res)
 	method := ctx.Method()
 	for i := range res.routes {
 		r := &res.routes[i]

@@ -322,6 +322,9 @@ func (s *Server) search(ctx *fasthttp.RequestCtx, in *searchInput) error {
 		if err != nil {
 			return nil, err
 		}
+		if found.Degraded() {
+			s.metrics.degraded.Add(1)
+		}
 		return found.AppendJSON(dst)
 	})
 }

@@ -59,6 +59,7 @@ type Server struct {
 	version      Version
 	replication  bool
 	slots        *slots
+	metrics      *metrics
 	router       *router.Router
 	conns        conns
 	http         fasthttp.Server
@@ -93,6 +94,7 @@ func New(o Options) *Server {
 		o.DropSearchAfter = time.Minute
 	}
 	s.slots = newSlots(o.Searches, o.SearchQueue, o.DropSearchAfter)
+	s.metrics = newMetrics(s)
 	s.router = s.newRouter(o.Pprof)
 	s.http = fasthttp.Server{
 		Handler:                      s.serve,
@@ -137,6 +139,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	drain(ctx)
 	shareAnswer(ctx)
 	compress(ctx)
+	s.tally(ctx)
 	s.logAccess(ctx)
 }
 

@@ -159,7 +159,11 @@ func (l *fullListener) Accept() (net.Conn, error) {
 func TestConnectionsWaitForRoom(t *testing.T) {
 	pipe := fasthttputil.NewInmemoryListener()
 	var logged bytes.Buffer
-	s := New(Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+	features, err := OpenFeatures(vfs.NewMem(), "features.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(Options{Features: features, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(&fullListener{pipe, 3}) }()
 	h := http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return pipe.Dial() }}}

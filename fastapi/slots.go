@@ -18,6 +18,7 @@ import (
 // equal, and those that are served did not wait in vain (LIFO and FIFO both
 // starve someone).
 type slots struct {
+	limit     int           // of searches that run at once
 	size      int           // of the bag
 	dropAfter time.Duration // who waited longer is refused when his turn comes
 
@@ -32,7 +33,7 @@ type waiter struct {
 }
 
 func newSlots(running, waiting int, dropAfter time.Duration) *slots {
-	return &slots{size: waiting, dropAfter: dropAfter, free: running}
+	return &slots{limit: running, size: waiting, dropAfter: dropAfter, free: running}
 }
 
 // acquire takes a slot, which release gives back. It may wait, and it may be refused.
@@ -133,6 +134,13 @@ func (s *slots) release() {
 		}
 	}
 	s.free++
+}
+
+// now returns how many searches may wait, how many run and how many wait.
+func (s *slots) now() (size, running, waiting int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.size, s.limit - s.free, len(s.waiting)
 }
 
 // take removes a random waiter from the bag. The lock is held.

@@ -74,6 +74,9 @@ func (r *Response) paginate() {
 	r.limit = min(r.perPage, maxTotal-r.offset)
 }
 
+// Degraded reports whether the deadline cut the ranking short.
+func (r *Response) Degraded() bool { return r.result.Degraded }
+
 // AppendJSON appends the body of the answer to dst.
 func (r *Response) AppendJSON(dst []byte) ([]byte, error) { return r.AppendMembers(append(dst, '{')) }
 

@@ -186,7 +186,7 @@ func (q *Queue) full(tx *txn) bool {
 	if q.o.MaxBytes < 0 {
 		return false
 	}
-	return tx.tx.Size()-int64(q.db.Stats().FreePageN)*int64(q.db.Info().PageSize) >= q.o.MaxBytes
+	return q.usedBytes(tx.tx) >= q.o.MaxBytes
 }
 
 func (q *Queue) insert(tx *txn, r *request, uid uint32, now int64) error {

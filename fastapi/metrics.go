@@ -1,0 +1,209 @@
+package fastapi
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/common/expfmt"
+	"github.com/valyala/fasthttp"
+
+	"svc/internal/auth"
+)
+
+// metrics are the numbers of GET /metrics. Those of requests are counted as they
+// come; all others are read from their owners when somebody asks.
+type metrics struct {
+	registry *prometheus.Registry
+	requests *prometheus.CounterVec
+	times    *prometheus.HistogramVec
+	degraded atomic.Int64 // searches whose ranking the deadline cut short
+}
+
+const metricsPrefix = "svc_"
+
+// unknownPath is the path label of requests that no route takes. Their own paths
+// would let anybody add series without end.
+const unknownPath = "unknown"
+
+// Buckets of response times, in seconds.
+var responseBuckets = []float64{.005, .01, .025, .05, .075, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10}
+
+func newMetrics(s *Server) *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: metricsPrefix + "http_requests_total", Help: "Requests answered.",
+		}, []string{"method", "path", "status"}),
+		times: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: metricsPrefix + "http_response_time_seconds", Help: "How long answers took, while the feature metrics is on.", Buckets: responseBuckets,
+		}, []string{"method", "path"}),
+	}
+	m.registry.MustRegister(m.requests, m.times, state{s}, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// tally takes up an answered request.
+func (s *Server) tally(ctx *fasthttp.RequestCtx) {
+	path := unknownPath
+	res, known := ctx.UserValue(resourceKey{}).(*resource)
+	if known {
+		path = res.path
+	}
+	method := knownMethod(ctx.Method())
+	s.metrics.requests.WithLabelValues(method, path, strconv.Itoa(ctx.Response.StatusCode())).Inc()
+	if known && s.features.on("metrics") {
+		s.metrics.times.WithLabelValues(method, path).Observe(time.Since(ctx.Time()).Seconds())
+	}
+}
+
+// knownMethod returns the method as a label; all that HTTP does not define are one.
+func knownMethod(method []byte) string {
+	for _, known := range [...]string{methodGet, methodPost, methodPut, methodPatch, methodDelete, fasthttp.MethodHead, fasthttp.MethodOptions, fasthttp.MethodConnect, fasthttp.MethodTrace} {
+		if string(method) == known {
+			return known
+		}
+	}
+	return "other"
+}
+
+// state collects what the server's parts say of themselves when asked.
+type state struct{ s *Server }
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(metricsPrefix+name, help, labels, nil)
+}
+
+var (
+	degradedSearches = describe("degraded_search_requests", "Searches whose ranking was cut short by searchCutoffMs, since the start.")
+	databaseBytes    = describe("db_size_bytes", "Bytes of all files of indexes and of the task queue.")
+	usedBytes        = describe("used_db_size_bytes", "The part of db_size_bytes that is in use.")
+	indexCount       = describe("index_count", "Indexes.")
+	lastUpdate       = describe("last_update", "When an index last changed, in seconds since 1970; 0 for never.")
+	isIndexing       = describe("is_indexing", "1 while a batch runs, else 0.")
+	indexDocuments   = describe("index_docs_count", "Documents of an index.", "index")
+	taskCounts       = describe("nb_tasks", "Stored tasks by status, type and index.", "kind", "value")
+	runningTrace     = describe("batch_running_progress_trace", "How far each current step of the running batch is, from 0 to 1.", "batch_uid", "step_name")
+	finishedTrace    = describe("last_finished_batches_progress_trace_ms", "How long each step of the last finished batch took, in milliseconds.", "batch_uid", "step_name")
+	searchQueueSize  = describe("search_queue_size", "Searches that may wait.")
+	searchesRunning  = describe("searches_running", "Searches that run now.")
+	searchesWaiting  = describe("searches_waiting_to_be_processed", "Searches that wait now.")
+	taskLatency      = describe("task_queue_latency_seconds", "Age of the oldest unfinished task; 0 when there is none.")
+	taskQueueMax     = describe("task_queue_max_size", "Bytes that the task queue's file may use.")
+	taskQueueUsed    = describe("task_queue_used_size", "Bytes that the task queue's file uses.")
+	taskQueueLeft    = describe("task_queue_size_until_stop_registering", "Bytes that are left before the task queue takes no more tasks.")
+)
+
+// Describe names everything that Collect may give.
+func (state) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range [...]*prometheus.Desc{
+		degradedSearches, databaseBytes, usedBytes, indexCount, lastUpdate, isIndexing, indexDocuments, taskCounts, runningTrace,
+		finishedTrace, searchQueueSize, searchesRunning, searchesWaiting, taskLatency, taskQueueMax, taskQueueUsed, taskQueueLeft,
+	} {
+		to <- d
+	}
+}
+
+// Collect reads the values.
+func (c state) Collect(to chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	s := c.s
+	if n := s.metrics.degraded.Load(); n > 0 {
+		gauge(degradedSearches, float64(n))
+	}
+	capacity, running, waiting := s.slots.now()
+	gauge(searchQueueSize, float64(capacity))
+	gauge(searchesRunning, float64(running))
+	gauge(searchesWaiting, float64(waiting))
+	c.collectIndexes(gauge)
+	c.collectTasks(to, gauge)
+}
+
+func (c state) collectIndexes(gauge func(d *prometheus.Desc, value float64, labels ...string)) {
+	s := c.s
+	total, used := s.catalog.DiskBytes()
+	queue := s.queue.DiskBytes()
+	gauge(databaseBytes, float64(total+queue))
+	gauge(usedBytes, float64(used+queue))
+	uids := s.catalog.UIDs()
+	gauge(indexCount, float64(len(uids)))
+	var last int64
+	for _, uid := range uids {
+		ix := s.catalog.Get(uid)
+		if ix == nil { // deleted since
+			continue
+		}
+		v := ix.View()
+		gauge(indexDocuments, float64(v.Documents()), uid)
+		last = max(last, v.UpdatedAt.Unix())
+		v.Release()
+	}
+	gauge(lastUpdate, float64(last))
+}
+
+func (c state) collectTasks(to chan<- prometheus.Metric, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
+	q, err := c.s.queue.Statistics()
+	if err != nil {
+		to <- prometheus.NewInvalidMetric(taskCounts, err)
+		return
+	}
+	for kind, counts := range map[string]map[string]int{"statuses": q.Statuses, "types": q.Kinds, "indexes": q.Indexes} {
+		for value, n := range counts {
+			gauge(taskCounts, float64(n), kind, value)
+		}
+	}
+	indexing := 0.0
+	if q.Running {
+		indexing = 1
+		batch := strconv.FormatUint(uint64(q.RunningBatch), 10)
+		for _, step := range q.RunningSteps {
+			gauge(runningTrace, float64(step.Finished)/float64(max(step.Total, 1)), batch, step.Name)
+		}
+	}
+	gauge(isIndexing, indexing)
+	if q.Finished {
+		batch := strconv.FormatUint(uint64(q.LastBatch), 10)
+		for _, step := range q.LastTrace {
+			gauge(finishedTrace, float64(step.Took)/float64(time.Millisecond), batch, step.Path)
+		}
+	}
+	latency := 0.0
+	if !q.Oldest.IsZero() {
+		latency = max(time.Since(q.Oldest).Seconds(), 0)
+	}
+	gauge(taskLatency, latency)
+	gauge(taskQueueUsed, float64(q.UsedBytes))
+	gauge(taskQueueMax, float64(q.MaxBytes))
+	gauge(taskQueueLeft, float64(max(q.MaxBytes-q.UsedBytes, 0)))
+}
+
+// getMetrics answers in the text format of Prometheus.
+func (s *Server) getMetrics(ctx *fasthttp.RequestCtx) error {
+	if err := s.features.need("metrics", "reading metrics"); err != nil {
+		return err
+	}
+	if caller(ctx).Limit() != nil {
+		return auth.Refuse("The metrics tell of all indexes: they need a key for all indexes.")
+	}
+	families, err := s.metrics.registry.Gather()
+	if err != nil {
+		return err
+	}
+	format := expfmt.NewFormat(expfmt.TypeTextPlain)
+	var text bytes.Buffer
+	encoder := expfmt.NewEncoder(&text, format)
+	for _, family := range families {
+		if err := encoder.Encode(family); err != nil {
+			return err
+		}
+	}
+	ctx.SetContentType(string(format))
+	ctx.Response.SetBodyRaw(slices.Clip(text.Bytes()))
+	return nil
+}

@@ -1,0 +1,105 @@
+package fastapi
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// value returns what stands behind a series in the text of /metrics; "" when it is not there.
+func sample(text, series string) string {
+	for line := range strings.Lines(text) {
+		if rest, ok := strings.CutPrefix(line, series+" "); ok {
+			return strings.TrimSpace(rest)
+		}
+	}
+	return ""
+}
+
+func TestMetrics(t *testing.T) {
+	c, _ := newInstance(t, Options{SearchQueue: 1000, Searches: 8})
+	if r := c.get("/metrics"); r.status != 400 || r.code() != "feature_not_enabled" {
+		t.Errorf("without the feature: %d %s", r.status, r.body)
+	}
+	c.json("PATCH", "/experimental-features", `{"metrics": true}`)
+	c.wait(c.json("POST", "/indexes/films/documents", `[{"id": 1}, {"id": 2}]`))
+	c.wait(c.json("POST", "/indexes", `{"uid": "films"}`)) // fails
+	c.json("POST", "/indexes/films/search", `{}`)
+	c.json("POST", "/indexes/none/search", `{}`)
+	for i := range 3 {
+		c.get(fmt.Sprintf("/made/up/%d", i))
+	}
+	c.send("BREW", "/health", nil)
+
+	r := c.get("/metrics")
+	if kind := r.header.Get("Content-Type"); r.status != 200 || !strings.HasPrefix(kind, "text/plain; version=0.0.4") {
+		t.Fatalf("%d %s", r.status, kind)
+	}
+	for series, want := range map[string]string{
+		`svc_http_requests_total{method="POST",path="/indexes/{index_uid}/search",status="200"}`:      "1",
+		`svc_http_requests_total{method="POST",path="/indexes/{index_uid}/search",status="404"}`:      "1",
+		`svc_http_requests_total{method="GET",path="/metrics",status="400"}`:                          "1",
+		`svc_http_requests_total{method="GET",path="unknown",status="404"}`:                           "3",
+		`svc_http_requests_total{method="other",path="/health",status="405"}`:                         "1",
+		`svc_http_response_time_seconds_count{method="POST",path="/indexes/{index_uid}/search"}`:      "2",
+		`svc_http_response_time_seconds_bucket{method="PATCH",path="/experimental-features",le="10"}`: "1",
+		`svc_http_response_time_seconds_count{method="GET",path="unknown"}`:                           "",
+		`svc_http_response_time_seconds_count{method="GET",path="/metrics"}`:                          "",
+		`svc_degraded_search_requests`:                                "",
+		`svc_index_count`:                                             "1",
+		`svc_index_docs_count{index="films"}`:                         "2",
+		`svc_is_indexing`:                                             "0",
+		`svc_nb_tasks{kind="statuses",value="succeeded"}`:             "1",
+		`svc_nb_tasks{kind="statuses",value="failed"}`:                "1",
+		`svc_nb_tasks{kind="statuses",value="processing"}`:            "0",
+		`svc_nb_tasks{kind="types",value="documentAdditionOrUpdate"}`: "1",
+		`svc_nb_tasks{kind="types",value="dumpCreation"}`:             "0",
+		`svc_nb_tasks{kind="indexes",value="films"}`:                  "2",
+		`svc_search_queue_size`:                                       "1000",
+		`svc_searches_running`:                                        "0",
+		`svc_searches_waiting_to_be_processed`:                        "0",
+		`svc_task_queue_latency_seconds`:                              "0",
+		`svc_task_queue_max_size`:                                     "1.073741824e+10",
+	} {
+		if got := sample(r.body, series); got != want {
+			t.Errorf("%s is %q, want %q", series, got, want)
+		}
+	}
+	for _, form := range []string{
+		`svc_db_size_bytes [1-9]`, `svc_used_db_size_bytes [1-9]`, `svc_last_update 1\.[0-9]+e\+09`, `svc_task_queue_used_size [1-9]`,
+		`svc_task_queue_size_until_stop_registering [1-9]`, `process_cpu_seconds_total `, `process_open_fds `, `process_start_time_seconds `,
+		`svc_last_finished_batches_progress_trace_ms\{batch_uid="1",step_name="processing tasks"\} `,
+	} {
+		if !regexp.MustCompile(`(?m)^` + form).MatchString(r.body) {
+			t.Errorf("no %s", form)
+		}
+	}
+	if strings.Contains(r.body, "\ngo_") {
+		t.Error("the runtime's own series are there")
+	}
+
+	c.json("PATCH", "/experimental-features", `{"metrics": false}`)
+	if r := c.get("/metrics"); r.code() != "feature_not_enabled" {
+		t.Errorf("switched off: %d %s", r.status, r.body)
+	}
+	c.json("PATCH", "/experimental-features", `{"metrics": true}`)
+	// Requests are counted while the feature is off, but not timed.
+	if r := c.get("/metrics"); sample(r.body, `svc_http_requests_total{method="GET",path="/metrics",status="400"}`) != "2" ||
+		sample(r.body, `svc_http_response_time_seconds_count{method="GET",path="/metrics"}`) != "1" {
+		t.Error("requests of the time without the feature are not counted, or are timed")
+	}
+}
+
+func TestMetricsNeedAllIndexes(t *testing.T) {
+	c := newProtected(t)
+	c.json("PATCH", "/experimental-features", `{"metrics": true}`)
+	for _, indexes := range []string{`["a*"]`, `["a*", "b"]`} {
+		if r := c.as(c.makeKey(`["metrics.get"]`, indexes)).get("/metrics"); r.status != 403 || r.code() != "invalid_api_key" {
+			t.Errorf("a key for %s: %d %s", indexes, r.status, r.body)
+		}
+	}
+	if r := c.as(c.makeKey(`["metrics.get"]`, `["*"]`)).get("/metrics"); r.status != 200 {
+		t.Errorf("a key for all indexes: %d %s", r.status, r.body)
+	}
+}

@@ -1,0 +1,89 @@
+package task
+
+import (
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"svc/internal/index"
+)
+
+// Statistics is the queue as it stands.
+type Statistics struct {
+	Statuses map[string]int // tasks by name, all names
+	Kinds    map[string]int // tasks by name, all names
+	Indexes  map[string]int // tasks by index uid
+	Oldest   time.Time      // when the oldest unfinished task was enqueued; zero when there is none
+
+	Running      bool
+	RunningBatch uint32
+	RunningSteps []index.Step // outermost first
+
+	Finished  bool // a batch that succeeded or failed is stored
+	LastBatch uint32
+	LastTrace []StepTime // of LastBatch
+
+	UsedBytes int64 // live bytes of the queue's file
+	MaxBytes  int64 // from which the queue refuses tasks; < 0: unlimited
+}
+
+// StepTime is how long a step of a batch took.
+type StepTime struct {
+	Path string // "a > b"
+	Took time.Duration
+}
+
+// Statistics counts what the queue holds. It costs no more than reading one batch, however many tasks there are.
+func (q *Queue) Statistics() (*Statistics, error) {
+	s := &Statistics{Statuses: map[string]int{}, Kinds: map[string]int{}, Indexes: map[string]int{}, MaxBytes: q.o.MaxBytes}
+	err := q.read(func(ro *roster, tx *bbolt.Tx) error {
+		for i, set := range ro.byStatus {
+			s.Statuses[Status(i).String()] = int(set.GetCardinality())
+		}
+		for i, set := range ro.byKind {
+			s.Kinds[Kind(i).String()] = int(set.GetCardinality())
+		}
+		for uid, id := range ro.names.ids {
+			if set := ro.byName[id]; set != nil && !set.IsEmpty() {
+				s.Indexes[uid] = int(set.GetCardinality())
+			}
+		}
+		if unfinished := ro.byStatus[Enqueued]; !unfinished.IsEmpty() {
+			s.Oldest = fromNanos(ro.times.get(unfinished.Minimum(), enqueuedAt))
+		}
+		if run := ro.running; run != nil {
+			n := int(run.set.GetCardinality())
+			s.Statuses[Enqueued.String()] -= n
+			s.Statuses[Processing.String()] += n
+			s.Running, s.RunningBatch, s.RunningSteps = true, run.uid, run.progress.current().Steps
+		}
+		for _, status := range [...]Status{Succeeded, Failed} {
+			if set := ro.batchesByStatus[status]; !set.IsEmpty() {
+				s.LastBatch, s.Finished = max(s.LastBatch, set.Maximum()), true
+			}
+		}
+		s.UsedBytes = q.usedBytes(tx)
+		return nil
+	}, func(tx *bbolt.Tx) error {
+		if !s.Finished {
+			return nil
+		}
+		b, err := readBatch(tx, s.LastBatch, nil)
+		if err != nil {
+			return err
+		}
+		for _, e := range b.Stats.trace {
+			s.LastTrace = append(s.LastTrace, StepTime{e.path, e.took})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// usedBytes returns the live bytes of the queue's file.
+func (q *Queue) usedBytes(tx *bbolt.Tx) int64 {
+	return tx.Size() - int64(q.db.Stats().FreePageN)*int64(q.db.Info().PageSize)
+}
