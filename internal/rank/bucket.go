@@ -53,7 +53,9 @@ func (s *search) rankBucket(b *bucket, i int) {
 			s.open(b, i, func(b *bucket, yield func(*bucket, part) bool) { s.walkColumn(b, i, yield) })
 		case r.kind == ruleGeo && s.circles(b):
 			s.open(b, i, func(b *bucket, yield func(*bucket, part) bool) { s.walkCircles(b, i, yield) })
-		case !r.isGraph() && b.paths == nil && s.graphFollows(i):
+		case r.kind == ruleVector:
+			s.rankVectors(b, i)
+		case !r.isGraph() && b.paths == nil && s.setsFollow(i):
 			s.open(b, i, func(b *bucket, yield func(*bucket, part) bool) { s.splitKey(b, i, yield) })
 		case r.kind == ruleProximity && b.isNode() && !s.grams:
 			// One word is as near to itself as can be.
@@ -78,10 +80,10 @@ func (b *bucket) isNode() bool {
 	return len(b.paths) == 1 && len(b.paths[0].nodes) == 1 && b.terms == 1
 }
 
-// graphFollows reports whether a rule after i looks at how the query matched.
-func (s *search) graphFollows(i int) bool {
+// setsFollow reports whether a rule after i works on bitmaps: those that look at how the query matched, and the vector rule.
+func (s *search) setsFollow(i int) bool {
 	for _, r := range s.rules[i+1:] {
-		if r.isGraph() {
+		if r.isGraph() || r.kind == ruleVector {
 			return true
 		}
 	}

@@ -246,7 +246,7 @@ func (s *search) ruleClasses(b *bucket, i int) (items []*classes, base, ranks in
 		return items, 0, 3, one(s.exactAttributeClasses(b))
 	case ruleExactWords:
 		// For rules after it, each node would have to be told by document whether it is the word itself.
-		if s.graphFollows(i) {
+		if s.setsFollow(i) {
 			return nil, 0, 0, false
 		}
 		for _, v := range nodes {

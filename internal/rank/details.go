@@ -67,6 +67,14 @@ func (s *search) appendDetails(dst []byte, parts []part) []byte {
 			d.integer("matchingWords", p.rank-1)
 			d.integer("maxMatchingWords", p.ranks-1)
 			d.score(p)
+		case ruleVector:
+			d.open("vectorSort")
+			if p.value.Class == OfNothing {
+				d.name("similarity")
+				d.dst = append(d.dst, "null"...)
+			} else {
+				d.number("similarity", p.value.Number)
+			}
 		case ruleSort:
 			d.sort(r, p)
 		case ruleGeo:

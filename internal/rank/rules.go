@@ -18,6 +18,7 @@ const (
 	ruleWordPosition
 	ruleExactAttribute
 	ruleExactWords
+	ruleVector
 	ruleSort
 	ruleGeo
 	skipped // in score parts only: the deadline passed before this rule
@@ -35,7 +36,7 @@ type rule struct {
 }
 
 // isGraph reports whether the rule looks at how the query matched.
-func (r *rule) isGraph() bool { return r.kind < ruleSort }
+func (r *rule) isGraph() bool { return r.kind < ruleVector }
 
 // rules makes the list of a request from the settings.
 func (s *search) makeRules(placeholder bool) error {
@@ -44,8 +45,11 @@ func (s *search) makeRules(placeholder bool) error {
 	if len(s.r.Sort) > 0 && !withSort {
 		return apierr.New("invalid_search_sort", "This index does not sort: add `sort` to its `rankingRules` to use the `sort` parameter.")
 	}
-	all := s.ix.Settings.RankingRules
-	for _, r := range all {
+	if v := s.r.Vectors; v != nil && v.Only {
+		s.rules = []rule{{kind: ruleVector}}
+		return nil
+	}
+	for _, r := range s.ix.Settings.RankingRules {
 		switch r.Kind {
 		case settings.Sort:
 			for i := range s.r.Sort {
@@ -54,6 +58,10 @@ func (s *search) makeRules(placeholder bool) error {
 			continue
 		case settings.Asc, settings.Desc:
 			b.addKey(&SortKey{Field: r.Field, Desc: r.Kind == settings.Desc})
+			continue
+		}
+		if s.r.Vectors != nil {
+			b.addVector()
 			continue
 		}
 		if placeholder {
@@ -101,6 +109,13 @@ func (b *ruleBuilder) addGraph(k ruleKind, merged bool) {
 		}
 	}
 	b.rules = append(b.rules, rule{kind: k, merged: merged})
+}
+
+// addVector adds the vector rule, once.
+func (b *ruleBuilder) addVector() {
+	if !slices.ContainsFunc(b.rules, func(r rule) bool { return r.kind == ruleVector }) {
+		b.rules = append(b.rules, rule{kind: ruleVector})
+	}
 }
 
 func (b *ruleBuilder) addKey(k *SortKey) {

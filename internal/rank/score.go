@@ -7,7 +7,7 @@ type part struct {
 	kind  ruleKind
 	rank  uint64
 	ranks uint64
-	value SortValue // of sorts
+	value SortValue // of sorts; of the vector rule the similarity, OfNothing where there is no vector
 }
 
 // counts reports whether the part is in the score: sorts are not.
@@ -16,10 +16,14 @@ func (p *part) counts() bool { return p.kind != ruleSort && p.kind != ruleGeo }
 // score combines parts: each rule subdivides the step of those before it. The numbers
 // multiply exactly in 64 bits (the product stays far below 2^53 for ten words and hundreds of
 // attributes), so equal costs give equal scores bit by bit.
+// The vector rule leaves no room for others: the score is the similarity.
 func score(parts []part) float64 {
 	rank, ranks := uint64(1), uint64(1)
 	for i := range parts {
 		p := &parts[i]
+		if p.kind == ruleVector {
+			return p.value.Number
+		}
 		if !p.counts() {
 			continue
 		}

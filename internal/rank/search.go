@@ -106,7 +106,7 @@ func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 // read turns the query string into terms and finds the searched fields.
 func (s *search) read() (*query.Terms, error) {
 	q := (*query.Index)(s.ix)
-	if s.r.Query == "" {
+	if s.r.Query == "" || s.r.Vectors != nil {
 		return &query.Terms{}, nil
 	}
 	var err error

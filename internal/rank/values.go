@@ -86,6 +86,8 @@ func (s *search) appendValues(dst []ScoreValue, parts []part) []ScoreValue {
 			dst = append(dst, ScoreValue{Kind: ByField, Sort: p.value, Desc: s.rules[p.rule].desc})
 		case ruleGeo:
 			dst = append(dst, ScoreValue{Kind: ByDistance, Sort: p.value, Desc: s.rules[p.rule].desc})
+		case ruleVector:
+			dst = append(dst, ScoreValue{Kind: BySimilarity, Score: p.value.Number})
 		default:
 			n := i
 			for n < len(parts) && parts[n].counts() {
