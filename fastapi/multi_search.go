@@ -190,7 +190,7 @@ func (s *Server) prepareQuery(ctx *fasthttp.RequestCtx, views *index.Views, q *q
 		return nil, err
 	}
 	q.Search.Foreign = s.foreignAmong(ctx, views)
-	return v, q.bind(v)
+	return v, nil
 }
 
 // queriedView returns the view of an index that a body names.

@@ -2,7 +2,9 @@ package fastapi
 
 import (
 	"context"
+	"encoding/json"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
@@ -19,12 +21,9 @@ type searchInput struct {
 	search.FacetRequest
 	facetNamed bool
 
-	embedder      string // of hybrid, which is given when this is not ""
-	semanticRatio *float64
-	vector        []float32 // nil: not given
-	media         bool      // given
-	personalize   bool      // given
-	network       bool      // useNetwork
+	hybrid      search.Hybrid
+	personalize bool // given
+	network     bool // useNetwork
 }
 
 func newSearchInput() searchInput {
@@ -143,12 +142,15 @@ var (
 			if err := decode(r, a.json, hybridParams, object{path: a.path + ".", code: a.code, notCode: a.code}); err != nil {
 				return err
 			}
-			if r.embedder == "" {
+			if r.hybrid.Embedder == "" {
 				return apierr.New(a.code, "`%s.embedder` is missing: name the embedder to use.", a.path)
 			}
 			return nil
 		}},
-		{name: "media", code: "invalid_search_media", kind: raw, null: true, set: func(r *searchInput, a *arg) error { r.media = true; return nil }},
+		{name: "media", code: "invalid_search_media", kind: raw, null: true, set: func(r *searchInput, a *arg) error {
+			r.Search.Media = json.RawMessage(a.json)
+			return nil
+		}},
 	}
 	personalizing = []param[searchInput]{
 		{name: "personalize", code: "invalid_search_personalize", kind: raw, null: true, set: func(r *searchInput, a *arg) error {
@@ -207,7 +209,7 @@ func setEmbedder(r *searchInput, a *arg) error {
 	if a.text == "" {
 		return a.expected("the name of an embedder")
 	}
-	r.embedder = a.text
+	r.hybrid.Embedder = a.text
 	return nil
 }
 
@@ -216,7 +218,7 @@ func setSemanticRatio(r *searchInput, a *arg) error {
 		return a.expected("a number from 0 to 1")
 	}
 	ratio := a.number
-	r.semanticRatio = &ratio
+	r.hybrid.Ratio = &ratio
 	return nil
 }
 
@@ -227,14 +229,14 @@ func setUserContext(r *searchInput, _ *arg) error {
 
 func setVector(r *searchInput, a *arg) error {
 	const form = "an array of numbers"
-	r.vector = []float32{}
+	r.Search.Vector = []float32{}
 	if a.json == nil {
 		for _, piece := range splitList(a.text) {
 			x := arg{text: piece}
 			if !x.readText(number) {
 				return a.expected("a list of numbers separated by commas")
 			}
-			r.vector = append(r.vector, float32(x.number))
+			r.Search.Vector = append(r.Search.Vector, float32(x.number))
 		}
 		return nil
 	}
@@ -246,7 +248,7 @@ func setVector(r *searchInput, a *arg) error {
 		if !x.readJSON(number) {
 			return a.expected(form)
 		}
-		r.vector = append(r.vector, float32(x.number))
+		r.Search.Vector = append(r.Search.Vector, float32(x.number))
 	}
 	return nil
 }
@@ -254,12 +256,20 @@ func setVector(r *searchInput, a *arg) error {
 // checkSearch refuses what the parameters together, or the features, do not allow.
 func (s *Server) checkSearch(r *searchInput) error {
 	switch {
-	case r.embedder == "" && r.semanticRatio != nil:
+	case r.hybrid.Embedder != "":
+		r.Search.Hybrid = &r.hybrid
+	case r.hybrid.Ratio != nil:
 		return apierr.New("invalid_search_hybrid_query", "`hybridSemanticRatio` needs `hybridEmbedder`: name the embedder to use.")
-	case r.embedder == "" && (r.vector != nil || r.media):
-		return apierr.New("missing_search_hybrid", "`hybrid` is missing: a search by vector or media needs `hybrid.embedder`.")
-	case r.media:
-		return s.features.need("multimodal", "searching by `media`")
+	}
+	if err := r.Search.Check(); err != nil {
+		return err
+	}
+	if r.Search.Media != nil {
+		if err := s.features.need("multimodal", "searching by `media`"); err != nil {
+			return err
+		}
+	}
+	switch {
 	case r.network:
 		return s.features.need("network", "`useNetwork`")
 	case r.personalize:
@@ -354,15 +364,8 @@ func (s *Server) prepare(ctx *fasthttp.RequestCtx, uid string, in *searchInput) 
 		return err
 	}
 	in.Search.Contains = s.features.on("containsFilter")
+	in.Search.Slot, in.Search.Log = s.slots, s.log
 	return s.narrow(ctx, uid, &in.Search)
-}
-
-// bind completes a search by what its index knows.
-func (r *searchInput) bind(v *index.View) error {
-	if r.embedder != "" {
-		return apierr.New("invalid_search_embedder", "The index `%s` has no embedder `%s`.", v.UID, r.embedder)
-	}
-	return nil
 }
 
 // wantsMetadata reports whether the caller asks which index answered, with its primary key.
@@ -382,18 +385,17 @@ func (s *Server) runSearch(ctx *fasthttp.RequestCtx, in *searchInput, run func(c
 	}
 	in.Search.Foreign = s.foreign(ctx)
 	defer in.Search.Foreign.Release()
+	arrived := time.Now()
 	if err := s.slots.acquire(); err != nil {
 		return err
 	}
 	defer s.slots.release()
+	in.Search.Waited = time.Since(arrived)
 	v, err := s.view(ctx)
 	if err != nil {
 		return err
 	}
 	defer v.Release()
-	if err := in.bind(v); err != nil {
-		return err
-	}
 	limited, cancel := context.WithTimeout(context.Background(), maxSearchTime)
 	defer cancel()
 	return answerWith(ctx, func(dst []byte) ([]byte, error) { return run(limited, v, dst) })

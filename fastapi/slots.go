@@ -64,7 +64,7 @@ func (s *slots) acquire() error {
 func (s *slots) tryAcquire() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.free == 0 {
+	if s.free <= 0 {
 		return false
 	}
 	s.free--
@@ -121,10 +121,24 @@ func guarded(i int, run func(i int) error) (err error) {
 	return run(i)
 }
 
+// Pause gives the slot of a search back that will go on: it waits for something else.
+func (s *slots) Pause() { s.release() }
+
+// Resume takes a slot for a search that goes on. It does not wait: for a while, more searches may run than there are slots.
+func (s *slots) Resume() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free--
+}
+
 // release gives a slot back.
 func (s *slots) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.free < 0 {
+		s.free++
+		return
+	}
 	for len(s.waiting) > 0 {
 		w := s.take()
 		fresh := time.Since(w.since) <= s.dropAfter

@@ -26,6 +26,7 @@ func (s *Server) count(v *index.View) indexStatistics {
 		IsIndexing:        s.queue.Indexing(v.UID),
 		FieldDistribution: v.FieldDistribution(),
 	}
+	c.NumberOfEmbeddings, c.NumberOfEmbeddedDocuments = v.Embeddings()
 	if c.NumberOfDocuments > 0 {
 		c.AvgDocumentSize = c.RawDocumentDBSize / int64(c.NumberOfDocuments)
 	}

@@ -17,7 +17,7 @@ type collector struct {
 	parts      []part // of all hits, one after another
 	ends       []int  // hit i has parts[ends[i-1]:ends[i]]
 	candidates rows
-	distinct   *distinct // nil: documents are not deduplicated
+	distinct   *Distinct // nil: documents are not deduplicated
 	first      int       // index in hits of the first one returned
 }
 
@@ -32,7 +32,7 @@ func (c *collector) start(s *search, root *bucket) {
 	}
 	c.candidates = root.rows
 	if r.Distinct != "" {
-		c.distinct = newDistinct(s.ix, r.Distinct)
+		c.distinct = NewDistinct(s.ix, r.Distinct)
 	}
 }
 
@@ -59,7 +59,7 @@ func (c *collector) addRows(r rows) {
 
 // add adds one document and reports whether those equal to it are still of interest.
 func (c *collector) add(seg int, row segment.Row, id segment.DocID) bool {
-	if c.distinct != nil && !c.distinct.keep(seg, row) {
+	if c.distinct != nil && !c.distinct.Keep(seg, row) {
 		return true
 	}
 	if c.skip > 0 {
@@ -80,10 +80,7 @@ func (c *collector) dropRows(r rows) { c.candidates = c.candidates.andNot(r) }
 func (c *collector) result() *Result {
 	r := c.s.r
 	if c.distinct != nil {
-		c.candidates = c.distinct.apply(c.candidates)
-		if r.Exhaustive {
-			c.candidates = c.s.deduplicate(c.candidates)
-		}
+		c.candidates = c.distinct.Candidates(c.candidates, r.Exhaustive)
 	}
 	res := &Result{Candidates: slices.Clone(c.candidates), Total: min(c.candidates.count(), r.MaxTotal)}
 	for i, b := range res.Candidates {

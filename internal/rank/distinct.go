@@ -6,16 +6,19 @@ import (
 	"svc/segment"
 )
 
-// distinct keeps the first document of those that share a value of a field.
-type distinct struct {
+// Distinct keeps the first document of those that share a value of a field.
+type Distinct struct {
+	ix       *Index
+	field    string
 	columns  []*segment.Column // by segment; nil where no document has a value
 	excluded rows              // documents that share a value with a kept one, the kept ones too
 	kept     rows
 	ordinals []uint32
 }
 
-func newDistinct(ix *Index, field string) *distinct {
-	d := &distinct{columns: columnsOf(ix, field)}
+// NewDistinct returns a Distinct that has kept nothing yet.
+func NewDistinct(ix *Index, field string) *Distinct {
+	d := &Distinct{ix: ix, field: field, columns: columnsOf(ix, field)}
 	for range ix.Segments {
 		d.excluded = append(d.excluded, roaring.New())
 		d.kept = append(d.kept, roaring.New())
@@ -23,8 +26,8 @@ func newDistinct(ix *Index, field string) *distinct {
 	return d
 }
 
-// keep reports whether no kept document shares a value with this one, and then keeps it.
-func (d *distinct) keep(seg int, row segment.Row) bool {
+// Keep reports whether no kept document shares a value with this one, and then keeps it.
+func (d *Distinct) Keep(seg int, row segment.Row) bool {
 	if d.excluded[seg].Contains(uint32(row)) {
 		return false
 	}
@@ -46,7 +49,7 @@ func (d *distinct) keep(seg int, row segment.Row) bool {
 	return true
 }
 
-func (d *distinct) excludeNumber(x float64) {
+func (d *Distinct) excludeNumber(x float64) {
 	for i, c := range d.columns {
 		if c == nil {
 			continue
@@ -57,7 +60,7 @@ func (d *distinct) excludeNumber(x float64) {
 	}
 }
 
-func (d *distinct) excludeString(s []byte) {
+func (d *Distinct) excludeString(s []byte) {
 	for i, c := range d.columns {
 		if c == nil {
 			continue
@@ -68,24 +71,28 @@ func (d *distinct) excludeString(s []byte) {
 	}
 }
 
-// apply takes the documents that were found to be duplicates out of a set.
-func (d *distinct) apply(r rows) rows {
+// Candidates returns a set, by segment, without the documents that were found to be duplicates. exhaustive: it keeps only the first
+// document by id of each value.
+func (d *Distinct) Candidates(r []*roaring.Bitmap, exhaustive bool) []*roaring.Bitmap {
 	out := make(rows, len(r))
 	for i := range r {
 		duplicates := roaring.AndNot(d.excluded[i], d.kept[i])
 		out[i] = andNot(r[i], duplicates)
 	}
+	if exhaustive {
+		return d.deduplicate(out)
+	}
 	return out
 }
 
 // deduplicate keeps of a set the first document by id of each value.
-func (s *search) deduplicate(r rows) rows {
-	v := newValueNumbers(s.ix, s.r.Distinct)
+func (d *Distinct) deduplicate(r rows) rows {
+	v := newValueNumbers(d.ix, d.field)
 	kept := make(rows, len(r))
 	for i := range kept {
 		kept[i] = roaring.New()
 	}
-	for m := newMerge(s.ix, r); m.next(); {
+	for m := newMerge(d.ix, r); m.next(); {
 		if v.first(m.segment, segment.Row(m.row)) {
 			kept[m.segment].Add(m.row)
 		}

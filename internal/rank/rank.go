@@ -47,14 +47,15 @@ type Request struct {
 	Distinct   string // field, or ""
 	Offset     int
 	Limit      int
-	Exhaustive bool         // page mode: totals are exact
-	MaxTotal   int          // maxTotalHits
-	Threshold  *float64     // rankingScoreThreshold
-	Scores     bool         // fill Hit.Score
-	Details    bool         // fill Hit.Details
-	Values     bool         // fill Hit.Values
-	Deadline   time.Time    // searchCutoffMs; zero: none
-	Vectors    *VectorQuery // the query and what belongs to it are not looked at; nil: keyword search
+	Exhaustive bool              // page mode: totals are exact
+	MaxTotal   int               // maxTotalHits
+	Threshold  *float64          // rankingScoreThreshold
+	Scores     bool              // fill Hit.Score
+	Details    bool              // fill Hit.Details
+	Values     bool              // fill Hit.Values
+	Deadline   time.Time         // searchCutoffMs; zero: none
+	Stage      func(name string) // told what just ended; nil: nobody asks
+	Vectors    *VectorQuery      // the query and what belongs to it are not looked at; nil: keyword search
 }
 
 // Hit is one ranked document.

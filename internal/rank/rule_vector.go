@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"svc/segment"
 )
 
@@ -53,12 +55,11 @@ func (s *search) rankVectors(b *bucket, i int) {
 		}
 	}
 	left := b.rows
-	k := s.out.skip + s.out.limit - len(s.out.hits)
+	k := min(s.out.skip+s.out.limit-len(s.out.hits), b.n)
 	if s.out.distinct != nil {
-		k += min(k, b.n) // some will be duplicates
+		k *= 2 // some will be duplicates
 	}
 	for {
-		k = min(k, b.n)
 		found, more := s.nearest(readers, left, k)
 		if !s.rankNear(left, found, i) {
 			return
@@ -171,7 +172,7 @@ func rowsNear(found []near, segments int) rows {
 	out := make(rows, segments)
 	for i, all := range numbers {
 		if len(all) > 0 {
-			out[i] = bitmapOf(all)
+			out[i] = roaring.BitmapOf(all...)
 		}
 	}
 	return out

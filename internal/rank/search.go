@@ -74,6 +74,7 @@ func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.stage("tokenize query")
 	placeholder := len(terms.Terms) == 0
 	if err := s.makeRules(placeholder); err != nil {
 		return nil, err
@@ -90,9 +91,18 @@ func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 		root = s.universe(base)
 	}
 	root.n = root.rows.count()
+	s.stage("evaluate query")
 	s.out.start(s, root)
 	if s.out.wants() {
 		s.rankBucket(root, 0)
+	}
+	switch {
+	case r.Vectors != nil:
+		s.stage("semantic ranking")
+	case placeholder:
+		s.stage("placeholder ranking")
+	default:
+		s.stage("keyword ranking")
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -101,6 +111,13 @@ func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 	result.Highlights = s.graph.Highlights()
 	result.Degraded = s.isLate
 	return result, nil
+}
+
+// stage says what just ended.
+func (s *search) stage(name string) {
+	if s.r.Stage != nil {
+		s.r.Stage(name)
+	}
 }
 
 // read turns the query string into terms and finds the searched fields.

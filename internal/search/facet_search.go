@@ -29,11 +29,16 @@ func FacetSearch(ctx context.Context, dst []byte, v *index.View, r *FacetRequest
 	if !info.FacetSearch {
 		return nil, apierr.New("invalid_facet_search_facet_name", "Attribute %q cannot be searched as a facet. Add it to the index's filterable attributes with facet search on.", r.FacetName)
 	}
+	embedder, err := r.Search.embedder(v)
+	if err != nil {
+		return nil, err
+	}
 	rows, err := universe(v, r.Search.Filter, "invalid_search_filter", r.Search.Contains, r.Search.Foreign)
 	if err != nil {
 		return nil, err
 	}
-	if r.Search.Query != "" || v.Settings.DistinctAttribute != "" {
+	// A search by meaning finds all that the filter allows.
+	if embedder == nil && (r.Search.Query != "" || v.Settings.DistinctAttribute != "") {
 		limit := 20
 		if r.Exhaustive {
 			limit = 0

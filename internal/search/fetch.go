@@ -43,16 +43,12 @@ func Fetch(ctx context.Context, dst []byte, v *index.View, r *FetchRequest) ([]b
 		return nil, err
 	}
 	dst = append(dst, `{"results":[`...)
-	shown := selection{r.Fields, r.RetrieveVectors}
-	var doc []byte
+	w := newDocumentWriter(v, r.Fields, r.RetrieveVectors)
 	for i, p := range page {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		if doc, err = v.Segments[p.segment].AppendDocument(doc[:0], p.row); err != nil {
-			return nil, err
-		}
-		if dst, err = shown.append(dst, doc); err != nil {
+		if dst, err = w.append(dst, p.segment, p.row); err != nil {
 			return nil, err
 		}
 	}
@@ -65,11 +61,34 @@ func Fetch(ctx context.Context, dst []byte, v *index.View, r *FetchRequest) ([]b
 
 // AppendDocument appends the asked fields (nil: all) of one document.
 func AppendDocument(dst []byte, v *index.View, seg int, row segment.Row, fields []string, vectors bool) ([]byte, error) {
-	doc, err := v.Segments[seg].AppendDocument(nil, row)
-	if err != nil {
+	return newDocumentWriter(v, fields, vectors).append(dst, seg, row)
+}
+
+// documentWriter appends documents, reusing its buffer from one to the next.
+type documentWriter struct {
+	view    *index.View
+	shown   selection
+	vectors *embeddings // nil: not shown
+	doc     []byte
+}
+
+func newDocumentWriter(v *index.View, fields []string, vectors bool) *documentWriter {
+	w := &documentWriter{view: v, shown: selection{fields}}
+	if vectors {
+		w.vectors = newEmbeddings(v)
+	}
+	return w
+}
+
+func (w *documentWriter) append(dst []byte, seg int, row segment.Row) (_ []byte, err error) {
+	if w.doc, err = w.view.Segments[seg].AppendDocument(w.doc[:0], row); err != nil {
 		return nil, err
 	}
-	return selection{fields, vectors}.append(dst, doc)
+	at := len(dst)
+	if dst, err = w.shown.append(dst, w.doc); err != nil || w.vectors == nil {
+		return dst, err
+	}
+	return w.vectors.appendMember(dst, at, w.doc, seg, row)
 }
 
 // restrict leaves only the documents with one of the external ids.

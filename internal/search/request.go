@@ -4,6 +4,10 @@
 package search
 
 import (
+	"encoding/json"
+	"log/slog"
+	"time"
+
 	"github.com/google/uuid"
 
 	"svc/internal/filter"
@@ -36,8 +40,15 @@ type Request struct {
 	ShowPerformanceDetails  bool
 	RankingScoreThreshold   *float64
 	RetrieveVectors         bool
-	Contains                bool     // the experimental feature containsFilter is on
-	Foreign                 *Foreign // of the settings' foreign keys; nil: the experimental feature foreignKeys is off
+	Hybrid                  *Hybrid         // nil: absent
+	Vector                  []float32       // nil: absent
+	Media                   json.RawMessage // nil: absent
+	Contains                bool            // the experimental feature containsFilter is on
+	Foreign                 *Foreign        // of the settings' foreign keys; nil: the experimental feature foreignKeys is off
+
+	Slot   Slot          // of the search; nil: it has none
+	Waited time.Duration // for the slot
+	Log    *slog.Logger  // nil: none
 
 	ID       uuid.UUID // requestUid; shared by the searches of one HTTP request
 	Metadata bool      // show which index was searched, with its primary key

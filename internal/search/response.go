@@ -19,7 +19,7 @@ import (
 type Response struct {
 	view    *index.View
 	request *Request
-	result  *rank.Result
+	result  *found
 	facets  []facet
 	hydrate *hydration // nil: no foreign keys
 	start   time.Time
@@ -29,23 +29,7 @@ type Response struct {
 	offset, limit int // of the ranking, clamped to maxTotalHits
 
 	distanceFrom *rank.SortKey // the point whose distance hits show
-	stages       []stage
-}
-
-// stage is one entry of performanceDetails.
-type stage struct {
-	name string
-	took time.Duration
-}
-
-func (r *Response) stage(name string) {
-	if r.request.ShowPerformanceDetails {
-		took := time.Since(r.start)
-		for _, s := range r.stages {
-			took -= s.took
-		}
-		r.stages = append(r.stages, stage{name, took})
-	}
+	stages       *stages       // nil: not shown
 }
 
 // paginate works out the window of ranks that is asked.
@@ -93,9 +77,13 @@ func (r *Response) AppendMembers(dst []byte) ([]byte, error) {
 			return nil, err
 		}
 	}
-	r.stage("formatting")
+	r.stages.done("search > format")
+	r.stages.add("search", time.Since(r.start))
 	dst = append(dst, `],"query":`...)
 	dst = document.AppendQuoted(dst, r.request.Query)
+	if r.request.RetrieveVectors && r.result.queryVector != nil {
+		dst = appendVector(append(dst, `,"queryVector":`...), r.result.queryVector)
+	}
 	dst = append(dst, `,"processingTimeMs":`...)
 	dst = strconv.AppendInt(dst, time.Since(r.start).Milliseconds(), 10)
 	if r.paged {
@@ -118,21 +106,15 @@ func (r *Response) AppendMembers(dst []byte) ([]byte, error) {
 	if r.request.Facets != nil {
 		dst = appendDistribution(dst, r.facets)
 	}
-	if r.request.ShowPerformanceDetails {
-		dst = append(dst, `,"performanceDetails":{`...)
-		for i, s := range r.stages {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = document.AppendQuoted(dst, s.name)
-			dst = append(dst, ':')
-			dst = document.AppendQuoted(dst, s.took.String())
-		}
-		dst = append(dst, '}')
+	if r.stages != nil {
+		dst = r.stages.appendJSON(append(dst, `,"performanceDetails":`...))
 	}
 	dst = append(dst, `,"requestUid":"`...)
 	dst = append(dst, r.request.ID.String()...)
 	dst = append(dst, '"')
+	if r.result.kind != keyword {
+		dst = appendInt(dst, `,"semanticHitCount":`, r.result.semanticHits)
+	}
 	if r.request.Metadata {
 		dst = appendMetadata(append(dst, `,"metadata":`...), r.view)
 	}
@@ -157,16 +139,20 @@ func appendInt(dst []byte, key string, n int) []byte {
 
 // hitWriter appends hits, reusing its buffers from one to the next.
 type hitWriter struct {
-	r      *Response
-	shown  selection
-	format *formatter // nil when the request asks for neither _formatted nor _matchesPosition
-	doc    []byte
-	raw    []byte // what is shown of doc, not yet hydrated
+	r       *Response
+	shown   selection
+	vectors *embeddings // nil: not shown
+	format  *formatter  // nil when the request asks for neither _formatted nor _matchesPosition
+	doc     []byte
+	raw     []byte // what is shown of doc, not yet hydrated
 }
 
 func newHitWriter(r *Response) *hitWriter {
 	req := r.request
-	w := &hitWriter{r: r, shown: selection{retrievedFields(r.view.Settings.DisplayedAttributes, req.AttributesToRetrieve), req.RetrieveVectors}}
+	w := &hitWriter{r: r, shown: selection{retrievedFields(r.view.Settings.DisplayedAttributes, req.AttributesToRetrieve)}}
+	if req.RetrieveVectors && displaysVectors(r.view) {
+		w.vectors = newEmbeddings(r.view)
+	}
 	if len(req.AttributesToHighlight) > 0 || len(req.AttributesToCrop) > 0 || req.ShowMatchesPosition {
 		w.format = newFormatter(r.view, req, r.result.Highlights)
 		w.format.hydrate = r.hydrate
@@ -190,6 +176,11 @@ func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
 	if w.r.hydrate != nil {
 		w.raw = append(w.raw[:0], dst[at:]...)
 		if dst, err = w.r.hydrate.appendObject(dst[:at], w.raw); err != nil {
+			return nil, err
+		}
+	}
+	if w.vectors != nil {
+		if dst, err = w.vectors.appendMember(dst, at, w.doc, h.Segment, h.Row); err != nil {
 			return nil, err
 		}
 	}

@@ -16,61 +16,32 @@ const defaultCutoff = 1500 * time.Millisecond
 // written. Errors are *apierr.Error or the context's.
 func Search(ctx context.Context, v *index.View, r *Request) (*Response, error) {
 	resp := &Response{view: v, request: r, start: time.Now()}
+	if r.ShowPerformanceDetails {
+		resp.stages = newStages()
+		resp.stages.add("wait in queue", r.Waited)
+	}
 	resp.paginate()
-	sort, err := parseSort(r.Sort, v.Fields, "invalid_search_sort")
-	if err != nil {
-		return nil, err
-	}
-	distinct, err := distinctField(v, r)
-	if err != nil {
-		return nil, err
-	}
-	if r.Facets != nil {
-		if _, err := facetFields(v, r.Facets); err != nil {
-			return nil, err
-		}
-	}
-	rows, err := universe(v, r.Filter, "invalid_search_filter", r.Contains, r.Foreign)
+	k, err := newRanking(v, r, resp.stages)
 	if err != nil {
 		return nil, err
 	}
 	if resp.hydrate, err = r.Foreign.hydration(v); err != nil {
 		return nil, err
 	}
-	resp.stage("filter")
-	resp.result, err = rank.Search(ctx, rankIndex(v), &rank.Request{
-		Universe:   rows,
-		Query:      r.Query,
-		Strategy:   r.Strategy,
-		Locales:    r.Locales,
-		SearchOn:   r.SearchOn,
-		Sort:       sort,
-		Distinct:   distinct,
-		Offset:     resp.offset,
-		Limit:      resp.limit,
-		Exhaustive: resp.paged,
-		MaxTotal:   v.Settings.Pagination.MaxTotalHits,
-		Threshold:  r.RankingScoreThreshold,
-		Scores:     r.ShowRankingScore || r.ShowRankingScoreDetails,
-		Details:    r.ShowRankingScoreDetails,
-		Deadline:   resp.start.Add(cutoff(v)),
-	})
+	resp.result, err = k.run(ctx, window{offset: resp.offset, limit: resp.limit, exhaustive: resp.paged})
 	if err != nil {
 		return nil, err
 	}
-	resp.stage("ranking")
 	if r.Facets != nil {
 		if resp.facets, err = distribution(ctx, v, resp.result.Candidates, r.Facets); err != nil {
 			return nil, err
 		}
-		resp.stage("facets")
+		resp.stages.done("search > facet distribution")
 	}
-	if len(sort) > 0 {
-		for i := range sort {
-			if sort[i].Geo {
-				resp.distanceFrom = &sort[i]
-				break
-			}
+	for i := range k.sort {
+		if k.sort[i].Geo {
+			resp.distanceFrom = &k.sort[i]
+			break
 		}
 	}
 	return resp, nil

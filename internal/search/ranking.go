@@ -1,0 +1,231 @@
+package search
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/apierr"
+	"svc/internal/embed"
+	"svc/internal/index"
+	"svc/internal/rank"
+)
+
+// How long a query may be embedded. What hybrid search has found by then by its words is the answer.
+const (
+	semanticPatience = 10 * time.Second
+	hybridPatience   = 3 * time.Second
+)
+
+// ranking is a request checked against its index, ready to run.
+type ranking struct {
+	view     *index.View
+	request  *Request
+	kind     kind
+	embedder *index.ViewEmbedder // of semantic and hybrid searches
+	sort     []rank.SortKey
+	distinct string
+	rows     []*roaring.Bitmap // by segment: what the filter allows
+	stages   *stages           // nil: not wanted
+}
+
+// window is which ranks are asked for, and how much is said of them.
+type window struct {
+	offset, limit int
+	exhaustive    bool      // totals are exact
+	values        bool      // fill Hit.Values, and Hit.Score
+	deadline      time.Time // of the ranking; zero: searchCutoffMs from its start
+}
+
+// found is what a ranking found.
+type found struct {
+	*rank.Result
+	kind         kind
+	semanticHits int       // hits that the semantic search found
+	queryVector  []float32 // nil: none was used
+}
+
+// newRanking checks what a request asks of its index. Errors are *apierr.Error.
+func newRanking(v *index.View, r *Request, stages *stages) (*ranking, error) {
+	k := &ranking{view: v, request: r, kind: r.kind(), stages: stages}
+	var err error
+	if k.embedder, err = r.embedder(v); err != nil {
+		return nil, err
+	}
+	if k.sort, err = parseSort(r.Sort, v.Fields, "invalid_search_sort"); err != nil {
+		return nil, err
+	}
+	if k.distinct, err = distinctField(v, r); err != nil {
+		return nil, err
+	}
+	if r.Facets != nil {
+		if _, err := facetFields(v, r.Facets); err != nil {
+			return nil, err
+		}
+	}
+	if k.rows, err = universe(v, r.Filter, "invalid_search_filter", r.Contains, r.Foreign); err != nil {
+		return nil, err
+	}
+	stages.done("search > evaluate filter")
+	return k, nil
+}
+
+// embedder returns the embedder that the request searches with, nil when it only looks for words.
+func (r *Request) embedder(v *index.View) (*index.ViewEmbedder, error) {
+	if r.kind() == keyword {
+		return nil, nil
+	}
+	e, err := embedderOf(v, r.Hybrid.Embedder, "invalid_search_embedder")
+	if err != nil {
+		return nil, err
+	}
+	if r.Vector != nil && len(r.Vector) != e.Dimensions {
+		return nil, apierr.New("invalid_vector_dimensions", "`vector` must have %d numbers, the dimensions of the embedder `%s`, but it has %d.",
+			e.Dimensions, e.Name, len(r.Vector))
+	}
+	return e, nil
+}
+
+// embedderOf returns an embedder of the index by its name.
+func embedderOf(v *index.View, name string, code apierr.Code) (*index.ViewEmbedder, error) {
+	if e, ok := v.Embedder(name); ok {
+		return e, nil
+	}
+	var names []string
+	for _, e := range v.Embedders() {
+		names = append(names, "`"+e.Name+"`")
+	}
+	if len(names) == 0 {
+		return nil, apierr.New(code, "The index `%s` has no embedder `%s`: add it to its `embedders`.", v.UID, name)
+	}
+	return nil, apierr.New(code, "The index `%s` has no embedder `%s`. It has %s.", v.UID, name, strings.Join(names, ", "))
+}
+
+// run ranks. Errors are *apierr.Error or the context's.
+func (k *ranking) run(ctx context.Context, w window) (*found, error) {
+	switch k.kind {
+	case semantic:
+		q, err := k.vectorQuery(ctx, semanticPatience)
+		if err != nil {
+			return nil, err
+		}
+		result, err := rank.Search(ctx, rankIndex(k.view), k.rankRequest(w, q))
+		if err != nil {
+			return nil, err
+		}
+		return &found{result, semantic, len(result.Hits), q.Vectors[0]}, nil
+	case hybrid:
+		return k.runHybrid(ctx, w)
+	}
+	result, err := rank.Search(ctx, rankIndex(k.view), k.rankRequest(w, nil))
+	if err != nil {
+		return nil, err
+	}
+	return &found{Result: result, kind: keyword}, nil
+}
+
+// rankRequest is what the request asks of a ranking by words, or by vectors.
+func (k *ranking) rankRequest(w window, vectors *rank.VectorQuery) *rank.Request {
+	r := k.request
+	if w.deadline.IsZero() {
+		w.deadline = time.Now().Add(cutoff(k.view))
+	}
+	return &rank.Request{
+		Universe:   k.rows,
+		Query:      r.Query,
+		Vectors:    vectors,
+		Strategy:   r.Strategy,
+		Locales:    r.Locales,
+		SearchOn:   r.SearchOn,
+		Sort:       k.sort,
+		Distinct:   k.distinct,
+		Offset:     w.offset,
+		Limit:      w.limit,
+		Exhaustive: w.exhaustive,
+		MaxTotal:   k.view.Settings.Pagination.MaxTotalHits,
+		Threshold:  r.RankingScoreThreshold,
+		Scores:     w.values || r.ShowRankingScore || r.ShowRankingScoreDetails,
+		Values:     w.values,
+		Details:    r.ShowRankingScoreDetails,
+		Deadline:   w.deadline,
+		Stage:      k.stages.of("search > "),
+	}
+}
+
+// vectorQuery returns what documents are compared with: the given vector, or that of the query. Errors are
+// *apierr.Error, vector_embedding_error when it cannot be made in time.
+func (k *ranking) vectorQuery(ctx context.Context, patience time.Duration) (*rank.VectorQuery, error) {
+	r := k.request
+	q := &rank.VectorQuery{Embedder: k.embedder.ID}
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	embedder, err := k.embedder.Open(limited)
+	if err != nil {
+		return nil, notEmbedded(err)
+	}
+	q.Shift = shiftOf(embedder)
+	if r.Vector != nil {
+		q.Vectors = [][]float32{r.Vector}
+		return q, nil
+	}
+	asked := embed.Query{Media: r.Media}
+	if strings.TrimSpace(r.Query) != "" {
+		asked.Q = &r.Query
+	}
+	vector, err := k.embed(limited, embedder, asked)
+	k.stages.done("search > embed query")
+	if err != nil {
+		return nil, err
+	}
+	q.Vectors = [][]float32{vector}
+	return q, nil
+}
+
+// embed asks the embedder, and lets another search work meanwhile.
+func (k *ranking) embed(ctx context.Context, embedder *embed.Embedder, q embed.Query) ([]float32, error) {
+	if slot := k.request.Slot; slot != nil {
+		slot.Pause()
+		defer slot.Resume()
+	}
+	if q.Media != nil && !object(q.Media) {
+		return nil, apierr.New("vector_embedding_error", "user error: `media` must be an object, whose members the search fragments of the embedder `%s` use.", k.embedder.Name)
+	}
+	vector, err := embedder.EmbedQuery(ctx, q)
+	if err != nil {
+		return nil, notEmbedded(err)
+	}
+	if len(vector) != k.embedder.Dimensions {
+		return nil, apierr.New("vector_embedding_error", "runtime error: the embedder `%s` made a vector of %d numbers of the query, but its dimensions are %d.",
+			k.embedder.Name, len(vector), k.embedder.Dimensions)
+	}
+	return vector, nil
+}
+
+// notEmbedded is the error of a query without a vector, whatever the reason is.
+func notEmbedded(err error) error {
+	var known *apierr.Error
+	if errors.As(err, &known) && known.Code == "vector_embedding_error" {
+		return err
+	}
+	return apierr.New("vector_embedding_error", "runtime error: the query could not be embedded: %v", err)
+}
+
+// shiftOf returns how the embedder's similarities are shifted.
+func shiftOf(e *embed.Embedder) *rank.Shift {
+	if mean, sigma, ok := e.Distribution(); ok {
+		return &rank.Shift{Mean: mean, Sigma: sigma}
+	}
+	return nil
+}
+
+// noVector tells the log why a hybrid search answers with what it found by words.
+func (k *ranking) noVector(ctx context.Context, err error) {
+	if log := k.request.Log; log != nil {
+		log.LogAttrs(ctx, slog.LevelWarn, "hybrid search goes on without vectors: the query could not be embedded",
+			slog.String("index", k.view.UID), slog.String("embedder", k.embedder.Name), slog.Any("error", err))
+	}
+}

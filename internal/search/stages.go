@@ -1,0 +1,81 @@
+package search
+
+import (
+	"strconv"
+	"time"
+
+	"svc/internal/document"
+)
+
+// stages records what a request spends its time on, for performanceDetails. A nil one records nothing.
+type stages struct {
+	list []stage
+	last time.Time // when the stage before ended
+}
+
+// stage is one entry of performanceDetails: a path of names with " > " between them.
+type stage struct {
+	path string
+	took time.Duration
+}
+
+// newStages begins to record now.
+func newStages() *stages { return &stages{last: time.Now()} }
+
+// of returns what ends stages below a path; nil when nothing is recorded.
+func (s *stages) of(path string) func(name string) {
+	if s == nil {
+		return nil
+	}
+	return func(name string) { s.done(path + name) }
+}
+
+// done ends a stage that began where the one before it ended.
+func (s *stages) done(path string) {
+	if s == nil {
+		return
+	}
+	now := time.Now()
+	s.add(path, now.Sub(s.last))
+	s.last = now
+}
+
+// add records a stage that took so long. Repeated ones are added up.
+func (s *stages) add(path string, took time.Duration) {
+	if s == nil {
+		return
+	}
+	for i := range s.list {
+		if s.list[i].path == path {
+			s.list[i].took += took
+			return
+		}
+	}
+	s.list = append(s.list, stage{path, took})
+}
+
+// appendJSON appends the stages in the order in which they first ended.
+func (s *stages) appendJSON(dst []byte) []byte {
+	dst = append(dst, '{')
+	for i, e := range s.list {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(document.AppendQuoted(dst, e.path), ':', '"')
+		dst = append(appendDuration(dst, e.took), '"')
+	}
+	return append(dst, '}')
+}
+
+// appendDuration appends a duration with two decimals, in the largest unit of which there is one whole.
+func appendDuration(dst []byte, d time.Duration) []byte {
+	for _, u := range [...]struct {
+		of   time.Duration
+		name string
+	}{{time.Second, "s"}, {time.Millisecond, "ms"}, {time.Microsecond, "µs"}} {
+		if d >= u.of {
+			return append(strconv.AppendFloat(dst, float64(d)/float64(u.of), 'f', 2, 64), u.name...)
+		}
+	}
+	return append(strconv.AppendFloat(dst, float64(d), 'f', 2, 64), "ns"...)
+}

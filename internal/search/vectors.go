@@ -1,0 +1,103 @@
+package search
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+
+	"svc/internal/document"
+	"svc/internal/index"
+	"svc/internal/settings"
+	"svc/segment"
+)
+
+// embeddings shows the vectors of documents. It is for one request and one goroutine.
+type embeddings struct {
+	embedders []*index.ViewEmbedder
+	readers   [][]*segment.Vectors // by segment and embedder; nil where no row has an entry
+	numbers   []float32
+}
+
+func newEmbeddings(v *index.View) *embeddings {
+	e := &embeddings{embedders: v.Embedders(), readers: make([][]*segment.Vectors, len(v.Segments))}
+	for i, s := range v.Segments {
+		e.readers[i] = make([]*segment.Vectors, len(e.embedders))
+		for k, embedder := range e.embedders {
+			e.readers[i][k] = s.Vectors(embedder.ID)
+		}
+	}
+	return e
+}
+
+// displaysVectors reports whether answers to searches may show vectors.
+func displaysVectors(v *index.View) bool {
+	displayed := v.Settings.DisplayedAttributes
+	return displayed == nil || slices.Contains(displayed, settings.VectorsField)
+}
+
+// append appends the value of the field of vectors: what the document, compact JSON, brought for names that are no
+// embedders as it stands there, then what there is for each embedder.
+func (e *embeddings) append(dst, doc []byte, seg int, row segment.Row) ([]byte, error) {
+	dst = append(dst, '{')
+	first := len(dst)
+	if bytes.Contains(doc, vectorsMember) {
+		err := eachMember(doc, func(key, value []byte) error {
+			if isVectorsKey(key) && value[0] == '{' {
+				dst = append(dst, value[1:len(value)-1]...)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	for i, embedder := range e.embedders {
+		if len(dst) > first {
+			dst = append(dst, ',')
+		}
+		dst = append(document.AppendQuoted(dst, embedder.Name), `:{"embeddings":[`...)
+		var has segment.DocVectors
+		if v := e.readers[seg][i]; v != nil {
+			if has, _ = v.Row(e.numbers, row); cap(has.Vectors) > cap(e.numbers) {
+				e.numbers = has.Vectors
+			}
+		}
+		for at := 0; at < len(has.Vectors); at += embedder.Dimensions {
+			if at > 0 {
+				dst = append(dst, ',')
+			}
+			dst = append(dst, '[')
+			for k, x := range has.Vectors[at : at+embedder.Dimensions] {
+				if k > 0 {
+					dst = append(dst, ',')
+				}
+				dst = appendFloat(dst, float64(x))
+			}
+			dst = append(dst, ']')
+		}
+		dst = append(strconv.AppendBool(append(dst, `],"regenerate":`...), has.Regenerate), '}')
+	}
+	return append(dst, '}'), nil
+}
+
+// appendMember puts the field of vectors at the end of an object that starts at begin.
+func (e *embeddings) appendMember(dst []byte, begin int, doc []byte, seg int, row segment.Row) ([]byte, error) {
+	dst = dst[:len(dst)-1] // the closing brace comes back at the end
+	if len(dst) > begin+1 {
+		dst = append(dst, ',')
+	}
+	dst, err := e.append(append(dst, vectorsMember...), doc, seg, row)
+	return append(dst, '}'), err
+}
+
+// appendVector appends the vector of a query, each number as short as a float32 allows.
+func appendVector(dst []byte, v []float32) []byte {
+	dst = append(dst, '[')
+	for i, x := range v {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendFloatOf(dst, float64(x), 32)
+	}
+	return append(dst, ']')
+}
