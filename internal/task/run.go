@@ -307,8 +307,8 @@ func (q *Queue) updateIndex(run *running, uid string, c UpdateIndex) error {
 	if run.NewExisted && c.NewUID != uid {
 		return apierr.New("index_already_exists", "Index `%s` exists already. Choose another uid, or delete it first.", c.NewUID)
 	}
-	// After a crash the index may have its new uid already, and then also its key.
-	if _, there := q.engine.info(uid); there && c.PrimaryKey != "" {
+	// After a crash the index may have its new uid already, and then also its key. Without a key this only renews updatedAt.
+	if _, there := q.engine.info(uid); there {
 		if err := q.engine.setPrimaryKey(uid, c.PrimaryKey, step(run.uid, 0)); err != nil {
 			return err
 		}
