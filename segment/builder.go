@@ -3,6 +3,7 @@ package segment
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/blevesearch/vellum"
@@ -34,7 +35,8 @@ type Builder struct {
 	columns  *ColumnSet
 	geo      geoPoints
 	shapes   shapeParts
-	row      uint32 // of the open document
+	vectors  []vectorStore // by embedder
+	row      uint32        // of the open document
 }
 
 // fieldTable maps the fields that were seen to a T each.
@@ -76,6 +78,9 @@ func NewBuilder(o BuilderOptions) *Builder {
 // Reset forgets all rows.
 func (b *Builder) Reset() {
 	*b = Builder{options: b.options, columns: NewColumnSet(0, b.options.Columns)}
+	for _, shape := range b.options.Embedders {
+		b.vectors = append(b.vectors, vectorStore{shape: shape})
+	}
 }
 
 // StartDoc begins a row. raw is the document as compact JSON, externalID its canonical id text.
@@ -121,7 +126,16 @@ func (b *Builder) Geo(lat, lng float64) { b.geo.add(b.row, lat, lng) }
 func (b *Builder) Shape(p *ShapePart) { b.shapes.add(b.row, p) }
 
 // Vectors gives the row its entry for one of the embedders of the options; of several for one embedder the first is kept.
-func (b *Builder) Vectors(e EmbedderID, v DocVectors) {}
+// The others make Write fail, as does an entry that does not fit the embedder's dimensions.
+func (b *Builder) Vectors(e EmbedderID, v DocVectors) {
+	for i := range b.vectors {
+		if s := &b.vectors[i]; s.shape.ID == e {
+			s.add(b.row, v)
+			return
+		}
+	}
+	b.vectors = append(b.vectors, vectorStore{shape: EmbedderShape{ID: e}, err: fmt.Errorf("embedder %d is unknown to the builder", e)})
+}
 
 // EndDoc ends a row.
 func (b *Builder) EndDoc() {}
@@ -133,6 +147,9 @@ func (b *Builder) Rows() int { return len(b.docIDs) }
 func (b *Builder) MemoryBytes() int64 {
 	n := int64(cap(b.docIDs)*4+cap(b.ids.ends)*4+cap(b.ids.text)) + b.docs.memoryBytes() + b.words.memoryBytes() +
 		b.columns.memoryBytes() + b.geo.memoryBytes() + b.shapes.memoryBytes()
+	for i := range b.vectors {
+		n += b.vectors[i].memoryBytes()
+	}
 	for _, t := range []*fieldTable[rowSet]{&b.presence, &b.dotted} {
 		for i := range t.all {
 			n += int64(cap(t.all[i].value.runs)) * 8
@@ -168,8 +185,8 @@ func (b *Builder) Write(ctx context.Context, fs vfs.FS, name string) (Info, erro
 		return Info{}, f.abort(err)
 	}
 
-	writePresence(f, tagPresence, b.presence.sorted())
-	writePresence(f, tagDottedKeys, b.dotted.sorted())
+	writePresence(f, tagPresence, 0, b.presence.sorted())
+	writePresence(f, tagDottedKeys, 0, b.dotted.sorted())
 	counts := b.counts.sorted()
 	writeWordCounts(f, rows, len(counts), func() (FieldID, *fieldCounts) {
 		c := &counts[0]
@@ -183,11 +200,28 @@ func (b *Builder) Write(ctx context.Context, fs vfs.FS, name string) (Info, erro
 	columns.finish()
 	b.geo.write(f)
 	b.shapes.write(f)
+	if err := b.writeVectors(ctx, f); err != nil {
+		return Info{}, f.abort(err)
+	}
 	size, err := f.finish()
 	if err != nil {
 		return Info{}, err
 	}
 	return Info{Rows: rows, Bytes: size, DocumentBytes: b.docs.raw}, nil
+}
+
+func (b *Builder) writeVectors(ctx context.Context, f *fileWriter) error {
+	for i := range b.vectors {
+		s := &b.vectors[i]
+		if s.err != nil {
+			return fmt.Errorf("cannot write segment %s: %w", f.name, s.err)
+		}
+		w := vectorWriter{ctx: ctx, f: f, shape: s.shape, rows: len(b.docIDs), entries: &s.vectorEntries, full: s.full, threads: b.options.GraphThreads}
+		if err := w.write(); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
 }
 
 // writeWords writes postings, dictionary and prefix postings.

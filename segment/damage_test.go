@@ -63,7 +63,8 @@ func openAndVerify(t testing.TB, data []byte) error {
 var baseSegment = sync.OnceValue(func() []byte {
 	rng := rand.New(rand.NewPCG(7, 0))
 	fs := vfs.NewMem()
-	b := NewBuilder(BuilderOptions{Prefixes: true})
+	defer lowerThresholds()()
+	b := NewBuilder(BuilderOptions{Prefixes: true, Embedders: testEmbedders})
 	for _, d := range randomDocs(rng, 60) {
 		addDoc(b, rng, d)
 	}
@@ -272,6 +273,28 @@ func exercise(t testing.TB, r *Reader) {
 			r.DottedKey(f)
 		}
 	}
+	for _, e := range testEmbedders {
+		v := r.Vectors(e.ID)
+		if v == nil {
+			continue
+		}
+		q := make([]float32, v.Dimensions())
+		q[0] = 1
+		for row := range Row(r.Rows() + 1) {
+			v.Row(nil, row)
+		}
+		v.Search(nil, q, 5, nil)
+		v.Search(nil, q, 5, roaring.BitmapOf(1, 2, 3, 1000))
+		if g, err := v.graph(); g != nil && err == nil {
+			g.Search(nil, v.quantizer.AppendCode(nil, q), 10, nil)
+		}
+		if sound {
+			for _, b := range []*roaring.Bitmap{v.Rows(), v.Given(), v.Regenerate(), v.Fragment(1)} {
+				b.ToArray()
+			}
+			v.CountIn(v.Rows())
+		}
+	}
 	fs := vfs.NewMem()
 	_, err := Merge(context.Background(), fs, "merged.seg", []Live{{Reader: r, Deleted: roaring.BitmapOf(0, 3)}}, MergeOptions{Prefixes: true})
 	if !sound {
@@ -328,7 +351,8 @@ func damage(edits []byte) []byte {
 func FuzzDamage(f *testing.F) {
 	data := baseSegment()
 	for _, s := range []tag{tagDocs, tagDocIndex, tagDicts, tagMeta, tagDocIDs, tagExternalIDs, tagIDHash, tagPostings, tagTerms,
-		tagPrefixPosts, tagPrefixes, tagPresence, tagDottedKeys, tagWordCounts, tagColumns, tagColumnDir, tagGeo, tagShapes} {
+		tagPrefixPosts, tagPrefixes, tagPresence, tagDottedKeys, tagWordCounts, tagColumns, tagColumnDir, tagGeo, tagShapes,
+		tagVectors, tagVectorSets, tagCodes, tagGraph} {
 		at := sectionOf(data, s).offset
 		f.Add([]byte{0, byte(at), byte(at >> 8), byte(at >> 16), 0xff})
 		f.Add([]byte{0, byte(at + 9), byte(at >> 8), byte(at >> 16), 0x80})

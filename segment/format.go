@@ -76,10 +76,11 @@ var (
 	tagGeo         = newTag("geop") // points
 	tagShapes      = newTag("gshp") // shapes
 
-	// Reserved for the vectors of one embedder each, whose number is the entry's aux.
-	tagVectors = newTag("vrow") // full rows
-	tagCodes   = newTag("vcod") // quantized rows
-	tagGraph   = newTag("vgrf") // neighbour lists
+	// Of the vectors of one embedder each, whose number is the entry's aux.
+	tagVectors    = newTag("vrow") // full rows
+	tagVectorSets = newTag("vset") // what vectors are → rows
+	tagCodes      = newTag("vcod") // quantized rows
+	tagGraph      = newTag("vgrf") // neighbour lists
 )
 
 // smallSections are those whose checksums Open verifies: what a reader walks

@@ -76,6 +76,7 @@ type inspector struct {
 	open bool // r is whole
 	base int64
 	p    []byte // section
+	aux  uint32 // of the section
 	at   int
 }
 
@@ -86,7 +87,7 @@ func (i *inspector) section(s section) error {
 	if err != nil {
 		state = "CHECKSUM WRONG"
 	}
-	i.base, i.p, i.at = s.offset, i.r.data[s.offset:s.offset+s.length], 0
+	i.base, i.p, i.at, i.aux = s.offset, i.r.data[s.offset:s.offset+s.length], 0, s.aux
 	i.t.Node(func() {
 		print, known := map[tag]func(){
 			tagMeta: i.meta, tagDocIDs: i.docIDs, tagExternalIDs: i.externalIDs, tagIDHash: i.idHash,
@@ -94,6 +95,7 @@ func (i *inspector) section(s section) error {
 			tagPostings: i.postings, tagTerms: i.terms, tagPrefixPosts: i.prefixPostings, tagPrefixes: i.prefixes,
 			tagPresence: func() { i.presence(&i.r.presence) }, tagDottedKeys: func() { i.presence(&i.r.dottedKeys) },
 			tagWordCounts: i.wordCounts, tagColumns: i.columns, tagColumnDir: i.columnDir, tagGeo: i.geo, tagShapes: i.shapes,
+			tagVectors: i.vectors, tagVectorSets: i.vectorSets, tagCodes: i.codes, tagGraph: i.graph,
 		}[s.tag]
 		switch {
 		case !known:

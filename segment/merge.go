@@ -71,6 +71,9 @@ func Merge(ctx context.Context, fs vfs.FS, name string, in []Live, o MergeOption
 	if o.Columns != nil && o.Columns.rows != len(m.origins) {
 		return Info{}, fmt.Errorf("cannot merge to %s: columns of %d rows were made for %d", name, o.Columns.rows, len(m.origins))
 	}
+	if err := o.checkVectorSets(len(m.origins)); err != nil {
+		return Info{}, fmt.Errorf("cannot merge to %s: %w", name, err)
+	}
 	f, err := createFile(fs, name, o.Throttle)
 	if err != nil {
 		return Info{}, err
@@ -166,12 +169,16 @@ func (m *merger) write() (documentBytes int64, err error) {
 	}
 	m.mergeGeo()
 	m.mergeShapes()
+	if err := m.mergeVectors(nil); err != nil {
+		return 0, err
+	}
 	return documentBytes, m.check()
 }
 
 // copyOne writes the only input, which has no deleted rows, with other columns or prefixes.
 func (m *merger) copyOne() error {
 	r := m.in[0].Reader
+	copied := make(map[EmbedderID]bool)
 	for _, s := range r.sections {
 		if err := m.check(); err != nil {
 			return err
@@ -191,11 +198,22 @@ func (m *merger) copyOne() error {
 					return err
 				}
 			}
+		case tagVectors, tagVectorSets, tagCodes, tagGraph:
+			e := EmbedderID(s.aux)
+			if m.o.vectorSet(e) == nil && m.o.keepsVectors(e) {
+				copied[e] = true
+				if err := m.copySection(s, p); err != nil {
+					return err
+				}
+			}
 		default:
 			if err := m.copySection(s, p); err != nil {
 				return err
 			}
 		}
+	}
+	if err := m.mergeVectors(copied); err != nil {
+		return err
 	}
 	if m.o.Prefixes && !r.meta.prefixes {
 		var c prefixCounter
@@ -271,7 +289,7 @@ func (m *merger) mergePresence(t tag, of func(*Reader) *presenceReader) {
 			sets = append(sets, fieldValue[rowSet]{f, set})
 		}
 	}
-	writePresence(m.f, t, sets)
+	writePresence(m.f, t, 0, sets)
 }
 
 // rowBits is a set of rows of the output, filled in any order.

@@ -51,7 +51,7 @@ const presenceEntryBytes = 16
 //	u32 fields, u32 0
 //	fields × { u16 field, u16 code, u32 count, u32 offset, u32 length }
 //	row lists, at multiples of 8
-func writePresence(f *fileWriter, t tag, sets []fieldValue[rowSet]) {
+func writePresence(f *fileWriter, t tag, aux uint32, sets []fieldValue[rowSet]) {
 	fields := len(sets)
 	if fields == 0 {
 		return
@@ -76,7 +76,7 @@ func writePresence(f *fileWriter, t tag, sets []fieldValue[rowSet]) {
 		head = binary.LittleEndian.AppendUint32(head, uint32(len(lists)-at))
 	}
 	f.limit(base+len(lists), "presence")
-	f.begin(t, 0)
+	f.begin(t, aux)
 	f.Write(head)
 	f.Write(lists)
 	f.end()
@@ -90,8 +90,8 @@ type presenceReader struct {
 }
 
 // openPresence reads the directory of a section; a missing one has no fields.
-func (r *Reader) openPresence(t tag) (presenceReader, error) {
-	p := presenceReader{tag: t, section: r.section(t)}
+func (r *Reader) openPresence(t tag, aux uint32) (presenceReader, error) {
+	p := presenceReader{tag: t, section: r.sectionOf(t, aux)}
 	if len(p.section) == 0 {
 		return p, nil
 	}

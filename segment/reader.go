@@ -58,6 +58,7 @@ type Reader struct {
 	columnFields   []FieldID
 	geo            *Geo
 	shapes         *Shapes
+	vectors        []*Vectors // by ascending embedder
 }
 
 // Open maps a file and checks its footer, table and the checksums of its small sections;
@@ -87,10 +88,13 @@ func (r *Reader) checkSum(s section) error {
 	return nil
 }
 
-// section returns the bytes of the first section of a kind; nil when there is none.
-func (r *Reader) section(t tag) []byte {
+// section returns the bytes of the section of a kind with aux 0; nil when there is none.
+func (r *Reader) section(t tag) []byte { return r.sectionOf(t, 0) }
+
+// sectionOf returns the bytes of the first section of a kind and aux; nil when there is none.
+func (r *Reader) sectionOf(t tag, aux uint32) []byte {
 	for _, s := range r.sections {
-		if s.tag == t {
+		if s.tag == t && s.aux == aux {
 			return r.data[s.offset : s.offset+s.length : s.offset+s.length]
 		}
 	}
@@ -139,10 +143,10 @@ func (r *Reader) open() error {
 		return r.damaged(tagPrefixes, "%d bytes", len(r.prefixes))
 	}
 	r.prefixPostings = r.section(tagPrefixPosts)
-	if r.presence, err = r.openPresence(tagPresence); err != nil {
+	if r.presence, err = r.openPresence(tagPresence, 0); err != nil {
 		return err
 	}
-	if r.dottedKeys, err = r.openPresence(tagDottedKeys); err != nil {
+	if r.dottedKeys, err = r.openPresence(tagDottedKeys, 0); err != nil {
 		return err
 	}
 	var ok bool
@@ -162,7 +166,7 @@ func (r *Reader) open() error {
 			return r.damaged(tagShapes, "%d bytes", len(s))
 		}
 	}
-	return nil
+	return r.openVectors()
 }
 
 // Close unmaps the file. Nothing that the Reader returned may be used any more.

@@ -35,6 +35,7 @@ type doc struct {
 	empty      map[FieldID]bool
 	geo        *[2]float64
 	shape      []ShapePart
+	vectors    map[EmbedderID]DocVectors
 }
 
 // original is how the tests spell a normalised string.
@@ -108,6 +109,7 @@ func randomDoc(rng *rand.Rand, id DocID) *doc {
 	if rng.IntN(4) == 0 {
 		d.shape = randomShape(rng)
 	}
+	d.vectors = randomVectors(rng, testEmbedders)
 	raw.WriteByte('}')
 	d.raw = raw.String()
 	return d
@@ -160,12 +162,15 @@ func addDoc(b *Builder, rng *rand.Rand, d *doc) {
 	for i := range d.shape {
 		b.Shape(&d.shape[i])
 	}
+	for e, v := range d.vectors {
+		b.Vectors(e, v)
+	}
 	b.EndDoc()
 }
 
 func buildSegment(t testing.TB, fs vfs.FS, name string, rng *rand.Rand, docs []*doc, prefixes bool) *Reader {
 	t.Helper()
-	b := NewBuilder(BuilderOptions{Columns: []FieldID{77}, Prefixes: prefixes})
+	b := NewBuilder(BuilderOptions{Columns: []FieldID{77}, Prefixes: prefixes, Embedders: testEmbedders})
 	for _, d := range docs {
 		addDoc(b, rng, d)
 	}
@@ -263,6 +268,7 @@ func checkSegment(t *testing.T, r *Reader, docs []*doc, rng *rand.Rand) {
 	}
 	checkGeo(t, r, docs, rng)
 	checkShapes(t, r, docs, rng)
+	checkVectors(t, r, docs, testEmbedders, rng)
 }
 
 type place struct {

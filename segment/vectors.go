@@ -1,7 +1,14 @@
 package segment
 
 import (
+	"encoding/binary"
+	"slices"
+	"sync"
+	"unsafe"
+
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/ann"
 )
 
 // EmbedderID numbers an embedder inside an index. A number is never used again for another one.
@@ -23,50 +30,344 @@ type DocVectors struct {
 }
 
 // MaxFragments bounds the numbers of fragments.
-const MaxFragments = 1<<16 - 8
+const MaxFragments = noFragment - fragmentSets
 
-// Scored is a row with the similarity of its best vector to a query: (1 + cosine) ⁄ 2, or of binary
-// embedders the share of equal bits.
-type Scored struct {
-	Row        Row
-	Similarity float32
+// noFragment marks a vector that was made of no fragment.
+const noFragment = 1<<16 - 1
+
+// The head of the section vrow, and what follows it:
+//
+//	u32 dimensions, u32 flags, u32 entries, u32 vectors, padding to 64
+//	vectors × dimensions × f32; of a binary embedder vectors × ⌈dimensions ⁄ 64⌉ × u64
+//	entries × u32 row; nothing when every row has an entry
+//	entries × u32 end of its vectors, vectors × u32 row; nothing with vectorsOneEach
+//	vectors × u16 fragment, padding to 4; only with vectorsFragments
+//	entries × u8 kind
+const vectorHeadBytes = 64
+
+const (
+	vectorsBinary    = 1 << iota
+	vectorsOneEach   // each entry has one vector
+	vectorsFragments // some vector was made of a fragment
+)
+
+// Bits of the kind of an entry.
+const (
+	kindRegenerate = 1 << iota
+	kindGiven
+)
+
+// Numbers of the row lists of the section vset; those of fragments follow.
+const (
+	setAny        = iota // rows with a vector
+	setGiven             // those of them with kindGiven
+	setRegenerate        // those of them with kindRegenerate
+	fragmentSets
+)
+
+// The head of the section vcod, and what follows it:
+//
+//	u32 dimensions, u32 bytes of a row of codes, u32 vectors, f32 scale, padding to 64
+//	vectors × row of codes
+//	u32 number of each outlier, up to the end
+const codeHeadBytes = 64
+
+// maxDimensions bounds what is believed of a file and taken from a caller.
+const maxDimensions = 1 << 20
+
+// words is how many 64-bit words hold a bit for each dimension.
+func (s *EmbedderShape) words() int { return (s.Dimensions + 63) / 64 }
+
+// rowBytes is the length of a full row.
+func (s *EmbedderShape) rowBytes() int {
+	if s.Binary {
+		return 8 * s.words()
+	}
+	return 4 * s.Dimensions
 }
 
-// Vectors reads the vectors of one embedder.
-type Vectors struct{}
+// alias returns the numbers that lie in p, which must be aligned for them.
+func alias[T float32 | uint64 | uint32 | uint16 | int8](p []byte) []T {
+	var x T
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(p))), len(p)/int(unsafe.Sizeof(x)))
+}
+
+// bytesOf returns the bytes of codes.
+func bytesOf(codes []int8) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(codes))), len(codes))
+}
+
+// Vectors reads the vectors of one embedder. They lie in mapped memory.
+type Vectors struct {
+	r       *Reader
+	shape   EmbedderShape
+	entries int
+	vectors int
+
+	full      []byte   // rows of float32, or of bits
+	rows      []uint32 // of the entries; nil when every row has one
+	ends      []uint32 // of the vectors of each entry; nil when each has one
+	owners    []uint32 // row of each vector; nil with ends
+	fragments []uint16 // of each vector; nil when there are none
+	kinds     []byte   // of the entries
+	sets      presenceReader
+
+	quantizer ann.Quantizer
+	codes     []int8   // nil when the full rows are scanned
+	outliers  []uint32 // vectors that their codes do not stand for
+	encoded   []byte   // the graph; nil when there is none
+	link      sync.Once
+	linked    *ann.Graph
+	linkErr   error
+}
+
+// openVectors finds the embedders of the segment, ascending.
+func (r *Reader) openVectors() error {
+	for _, s := range r.sections {
+		if s.tag != tagVectors {
+			continue
+		}
+		v := &Vectors{r: r}
+		if s.aux > 1<<16-1 || !v.openRows(EmbedderID(s.aux), r.sectionOf(tagVectors, s.aux)) {
+			return r.damaged(tagVectors, "%d bytes of vectors of embedder %d do not fit its counts", s.length, s.aux)
+		}
+		if codes := r.sectionOf(tagCodes, s.aux); codes != nil && !v.openCodes(codes) {
+			return r.damaged(tagCodes, "%d bytes of codes of embedder %d do not fit its %d vectors", len(codes), s.aux, v.vectors)
+		}
+		v.encoded = r.sectionOf(tagGraph, s.aux)
+		var err error
+		if v.sets, err = r.openPresence(tagVectorSets, s.aux); err != nil {
+			return err
+		}
+		r.vectors = append(r.vectors, v)
+	}
+	slices.SortFunc(r.vectors, func(a, b *Vectors) int { return int(a.shape.ID) - int(b.shape.ID) })
+	return nil
+}
+
+func (v *Vectors) openRows(e EmbedderID, p []byte) bool {
+	if len(p) < vectorHeadBytes {
+		return false
+	}
+	u32 := func(at int) uint32 { return binary.LittleEndian.Uint32(p[at:]) }
+	flags := u32(4)
+	v.shape = EmbedderShape{ID: e, Dimensions: int(u32(0)), Binary: flags&vectorsBinary != 0}
+	v.entries, v.vectors = int(u32(8)), int(u32(12))
+	if v.shape.Dimensions == 0 || v.shape.Dimensions > maxDimensions || v.entries > v.r.rows || v.vectors > maxRows {
+		return false
+	}
+	p = p[vectorHeadBytes:]
+	ok := true
+	take := func(n, size int) []byte {
+		padded := (n*size + 3) / 4 * 4
+		if padded > len(p) {
+			ok = false
+			return nil
+		}
+		part := p[: n*size : n*size]
+		p = p[padded:]
+		return part
+	}
+	v.full = take(v.vectors, v.shape.rowBytes())
+	if v.entries < v.r.rows {
+		v.rows = alias[uint32](take(v.entries, 4))
+	}
+	if flags&vectorsOneEach == 0 {
+		v.ends = alias[uint32](take(v.entries, 4))
+		v.owners = alias[uint32](take(v.vectors, 4))
+	} else if v.entries != v.vectors {
+		return false
+	}
+	if flags&vectorsFragments != 0 {
+		v.fragments = alias[uint16](take(v.vectors, 2))
+	}
+	if len(p) != v.entries {
+		return false
+	}
+	v.kinds = p
+	return ok
+}
+
+func (v *Vectors) openCodes(p []byte) bool {
+	if len(p) < codeHeadBytes || v.shape.Binary {
+		return false
+	}
+	v.quantizer = ann.Quantizer{Dimensions: v.shape.Dimensions, Scale: alias[float32](p[12:16])[0]}
+	stride := v.quantizer.Stride()
+	if int(binary.LittleEndian.Uint32(p)) != v.shape.Dimensions || int(binary.LittleEndian.Uint32(p[4:])) != stride ||
+		int(binary.LittleEndian.Uint32(p[8:])) != v.vectors || !(v.quantizer.Scale > 0) {
+		return false
+	}
+	p = p[codeHeadBytes:]
+	if len(p) < v.vectors*stride || len(p)%4 != 0 {
+		return false
+	}
+	v.codes = alias[int8](p[:v.vectors*stride])
+	v.outliers = alias[uint32](p[v.vectors*stride:])
+	return len(v.outliers) <= v.vectors
+}
+
+// graph returns the graph over the codes, nil when there is none. Its links are read through at
+// the first call: an Open that did it would read most of a large file.
+func (v *Vectors) graph() (*ann.Graph, error) {
+	v.link.Do(func() {
+		if v.encoded == nil {
+			return
+		}
+		g, err := ann.Open(v.encoded, v.codes, v.quantizer.Stride())
+		switch {
+		case err != nil:
+			v.linkErr = v.r.damaged(tagGraph, "%v", err)
+		case g.Rows() != v.vectors:
+			v.linkErr = v.r.damaged(tagGraph, "a graph of %d rows over %d vectors", g.Rows(), v.vectors)
+		default:
+			v.linked = g
+		}
+	})
+	return v.linked, v.linkErr
+}
 
 // Vectors returns what the segment has of an embedder; nil when no row has an entry.
-func (r *Reader) Vectors(e EmbedderID) *Vectors { return nil }
+func (r *Reader) Vectors(e EmbedderID) *Vectors {
+	for _, v := range r.vectors {
+		if v.shape.ID == e {
+			return v
+		}
+	}
+	return nil
+}
+
+// Embedders returns the embedders of which some row has an entry, ascending.
+func (r *Reader) Embedders() []EmbedderShape {
+	all := make([]EmbedderShape, len(r.vectors))
+	for i, v := range r.vectors {
+		all[i] = v.shape
+	}
+	return all
+}
 
 // Dimensions returns the length of each vector.
-func (v *Vectors) Dimensions() int { return 0 }
+func (v *Vectors) Dimensions() int { return v.shape.Dimensions }
 
 // Binary reports whether only bits are kept of the vectors.
-func (v *Vectors) Binary() bool { return false }
+func (v *Vectors) Binary() bool { return v.shape.Binary }
 
 // Count returns the number of vectors.
-func (v *Vectors) Count() int { return 0 }
+func (v *Vectors) Count() int { return v.vectors }
+
+// find returns the number of a row's entry.
+func (v *Vectors) find(row Row) (entry int, ok bool) {
+	if v.rows == nil {
+		return int(row), int(row) < v.entries
+	}
+	return slices.BinarySearch(v.rows, uint32(row))
+}
+
+// span returns the numbers of the vectors of an entry: from first up to end.
+func (v *Vectors) span(entry int) (first, end int) {
+	if v.ends == nil {
+		return entry, entry + 1
+	}
+	if entry > 0 {
+		first = int(v.ends[entry-1])
+	}
+	end = min(int(v.ends[entry]), v.vectors)
+	return min(first, end), end
+}
+
+// owner returns the row of a vector.
+func (v *Vectors) owner(vector int) uint32 {
+	switch {
+	case v.owners != nil:
+		return v.owners[vector]
+	case v.rows != nil:
+		return v.rows[vector]
+	}
+	return uint32(vector)
+}
+
+// bytes returns full rows as they are stored.
+func (v *Vectors) bytes(first, end int) []byte {
+	n := v.shape.rowBytes()
+	return v.full[first*n : end*n : end*n]
+}
+
+// CountIn returns how many vectors the rows have.
+func (v *Vectors) CountIn(rows *roaring.Bitmap) int {
+	if v.ends == nil {
+		return int(v.Rows().AndCardinality(rows))
+	}
+	n := 0
+	for it := rows.Iterator(); it.HasNext(); {
+		if entry, ok := v.find(Row(it.Next())); ok {
+			first, end := v.span(entry)
+			n += end - first
+		}
+	}
+	return n
+}
 
 // Row returns what a row has, and whether it has an entry at all (one may be without vectors). The
 // vectors are appended to dst[:0]: exactly as they were given, those of a binary embedder as 0.0 and 1.0.
-func (v *Vectors) Row(dst []float32, row Row) (DocVectors, bool) { return DocVectors{}, false }
+// Fragments may use mapped memory.
+func (v *Vectors) Row(dst []float32, row Row) (DocVectors, bool) {
+	entry, ok := v.find(row)
+	if !ok {
+		return DocVectors{}, false
+	}
+	first, end := v.span(entry)
+	d := DocVectors{Regenerate: v.kinds[entry]&kindRegenerate != 0, Given: v.kinds[entry]&kindGiven != 0, Vectors: dst[:0]}
+	if v.shape.Binary {
+		d.Vectors = appendUnpacked(d.Vectors, alias[uint64](v.bytes(first, end)), v.shape.Dimensions)
+	} else {
+		d.Vectors = append(d.Vectors, alias[float32](v.bytes(first, end))...)
+	}
+	if v.fragments != nil && first < end && v.fragments[first] != noFragment {
+		d.Fragments = v.fragments[first:end:end]
+	}
+	return d, true
+}
+
+// appendPacked appends a bit for each component of rows of so many dimensions: whether it is above 0.
+func appendPacked(dst []byte, rows []float32, dimensions int) []byte {
+	for row := range slices.Chunk(rows, dimensions) {
+		for part := range slices.Chunk(row, 64) {
+			word := uint64(0)
+			for i, x := range part {
+				if x > 0 {
+					word |= 1 << i
+				}
+			}
+			dst = binary.LittleEndian.AppendUint64(dst, word)
+		}
+	}
+	return dst
+}
+
+// appendUnpacked appends 0 and 1 for the bits of rows.
+func appendUnpacked(dst []float32, rows []uint64, dimensions int) []float32 {
+	for row := range slices.Chunk(rows, (dimensions+63)/64) {
+		for i := range dimensions {
+			dst = append(dst, float32(row[i/64]>>(i%64)&1))
+		}
+	}
+	return dst
+}
 
 // Rows returns the rows that have a vector. It, as the bitmaps of the three methods that follow, is
 // never nil, shared, not to be modified, and may use mapped memory.
-func (v *Vectors) Rows() *roaring.Bitmap { return roaring.New() }
+func (v *Vectors) Rows() *roaring.Bitmap { return v.sets.bitmap(setAny) }
 
 // Given returns the rows that have a vector, given with the document.
-func (v *Vectors) Given() *roaring.Bitmap { return roaring.New() }
+func (v *Vectors) Given() *roaring.Bitmap { return v.sets.bitmap(setGiven) }
 
 // Regenerate returns the rows that have a vector, to be made again when their text changes.
-func (v *Vectors) Regenerate() *roaring.Bitmap { return roaring.New() }
+func (v *Vectors) Regenerate() *roaring.Bitmap { return v.sets.bitmap(setRegenerate) }
 
 // Fragment returns the rows that have a vector made of the fragment.
-func (v *Vectors) Fragment(f uint16) *roaring.Bitmap { return roaring.New() }
-
-// Search appends the k rows whose best vectors are most similar to q, best first, equal ones by
-// ascending row; allowed (nil: all) restricts the rows. Similarities are exact. In a large segment
-// a row may be missed: of the best 20, two in a hundred on average at most.
-func (v *Vectors) Search(dst []Scored, q []float32, k int, allowed *roaring.Bitmap) []Scored {
-	return dst
+func (v *Vectors) Fragment(f uint16) *roaring.Bitmap {
+	if f >= MaxFragments {
+		return roaring.New()
+	}
+	return v.sets.bitmap(fragmentSets + FieldID(f))
 }

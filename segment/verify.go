@@ -19,7 +19,7 @@ import (
 func (r *Reader) Verify() error {
 	for _, check := range []func() error{
 		r.verifyContainer, r.verifyIDs, r.verifyDocuments, r.verifyWords, r.verifyPrefixes,
-		r.verifyPresence, r.verifyWordCounts, r.verifyColumns, r.verifyGeo, r.verifyShapes,
+		r.verifyPresence, r.verifyWordCounts, r.verifyColumns, r.verifyGeo, r.verifyShapes, r.verifyVectors,
 	} {
 		if err := check(); err != nil {
 			return err

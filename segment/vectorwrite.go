@@ -1,0 +1,293 @@
+package segment
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"svc/ann"
+	"svc/internal/mapped"
+	"svc/simd"
+)
+
+const (
+	// codeDimensions is from how many dimensions on vectors are coded: below, a row of codes, which is padded to
+	// 64 bytes, saves less than half of the full row, and the loss of precision is large.
+	codeDimensions = 32
+
+	// quantizerSample is how many vectors the scale of the codes is taken from.
+	quantizerSample = 2048
+
+	// shortNorm: a vector with a norm up to it is short. Where the product of two norms is at most leastNorms,
+	// the similarity is 1 whatever the angle, so codes, which say the angle, do not find these vectors: they are outliers.
+	// A query shorter than shortQuery is compared with every vector.
+	shortNorm  = 1.0 / (1 << 10)
+	shortQuery = leastNorms / shortNorm
+
+	// maxClippedLoss is how much of a vector of length 1 may be cut off at the ends of the scale; one that loses
+	// more is an outlier, since its products with queries are wrong by up to as much.
+	maxClippedLoss = 0.05
+)
+
+// Tests lower these.
+var (
+	// codeVectors is from how many vectors on they are coded; below, a scan of the full rows is quick and exact.
+	codeVectors = 256
+
+	// graphVectors is from how many vectors on a graph links them; below, a scan of all codes is as fast.
+	graphVectors = 4000
+)
+
+func appendFloats(dst []byte, floats []float32) []byte {
+	for _, x := range floats {
+		dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(x))
+	}
+	return dst
+}
+
+// isShort reports whether the norm is at most shortNorm. It does not depend on the kernels that run.
+func isShort(vector []float32) bool {
+	if !(simd.Dot(vector, vector) <= 4*shortNorm*shortNorm) {
+		return false
+	}
+	sum := 0.0
+	for _, x := range vector {
+		sum += float64(x) * float64(x)
+	}
+	return sum <= shortNorm*shortNorm
+}
+
+// clippedLoss returns the length of what the codes of a scale cut off from a vector.
+func clippedLoss(vector []float32, scale float32) float64 {
+	limit := 127 / scale
+	sum := 0.0
+	for _, x := range vector {
+		if beyond := max(x, -x) - limit; beyond > 0 {
+			sum += float64(beyond) * float64(beyond)
+		}
+	}
+	return math.Sqrt(sum)
+}
+
+// appendNormal appends the vector scaled to length 1; zeros when it has no length, or none that is a number.
+func appendNormal(dst, vector []float32) []float32 {
+	at := len(dst)
+	dst = append(dst, vector...)
+	normal := dst[at:]
+	if norm := simd.Normalize(normal); norm > 1e-18 && norm < 1e18 {
+		return dst
+	}
+	// The squares leave the range of float32 above and below.
+	sum := 0.0
+	for _, x := range vector {
+		sum += float64(x) * float64(x)
+	}
+	switch norm := math.Sqrt(sum); {
+	case norm-norm != 0:
+		clear(normal)
+	case norm > 0:
+		for i, x := range vector {
+			normal[i] = float32(float64(x) / norm)
+		}
+	}
+	return dst
+}
+
+// vectorWriter writes the sections of one embedder.
+type vectorWriter struct {
+	ctx     context.Context
+	f       *fileWriter
+	shape   EmbedderShape
+	rows    int // of the segment
+	entries *vectorEntries
+	full    func(visit func(rows []byte)) error // calls visit with all full rows in order, some at a time
+	threads int
+	// base is a graph to extend, nil for none. Its row i is vector renumbered[i] now, or ann.Dropped.
+	base       *ann.Graph
+	renumbered []uint32
+
+	sample []float32 // vectors of length 1 that the scale is taken from
+}
+
+func (w *vectorWriter) write() error {
+	vectors := w.entries.vectors()
+	switch {
+	case len(w.entries.rows) == 0:
+		return nil
+	case vectors > maxRows:
+		return fmt.Errorf("%d vectors of embedder %d are more than a segment holds", vectors, w.shape.ID)
+	}
+	if err := w.writeRows(vectors); err != nil {
+		return err
+	}
+	w.writeSets()
+	if w.shape.Binary || w.shape.Dimensions < codeDimensions || vectors < codeVectors {
+		return w.f.err
+	}
+	offset, err := w.writeCodes(vectors)
+	if err != nil || vectors < graphVectors {
+		return err
+	}
+	return w.writeGraph(offset, vectors)
+}
+
+// writeRows writes the section vrow. On the way it takes the sample.
+func (w *vectorWriter) writeRows(vectors int) error {
+	e := w.entries
+	flags := uint32(0)
+	if w.shape.Binary {
+		flags |= vectorsBinary
+	}
+	oneEach := vectors == len(e.rows)
+	for i, end := range e.ends {
+		oneEach = oneEach && int(end) == i+1
+	}
+	if oneEach {
+		flags |= vectorsOneEach
+	}
+	if len(e.fragments) > 0 {
+		flags |= vectorsFragments
+	}
+	w.f.begin(tagVectors, uint32(w.shape.ID))
+	head := make([]byte, 0, vectorHeadBytes)
+	for _, x := range [...]uint32{uint32(w.shape.Dimensions), flags, uint32(len(e.rows)), uint32(vectors)} {
+		head = binary.LittleEndian.AppendUint32(head, x)
+	}
+	w.f.Write(head[:vectorHeadBytes])
+	number, step := 0, max(1, vectors/quantizerSample)
+	if err := w.full(func(rows []byte) {
+		w.f.Write(rows)
+		if w.shape.Binary {
+			return
+		}
+		for vector := range slices.Chunk(alias[float32](rows), w.shape.Dimensions) {
+			if number%step == 0 {
+				w.sample = appendNormal(w.sample, vector)
+			}
+			number++
+		}
+	}); err != nil {
+		return err
+	}
+	if len(e.rows) < w.rows {
+		w.f.writeUint32s(len(e.rows), func(i int) uint32 { return e.rows[i] })
+	}
+	if !oneEach {
+		w.f.writeUint32s(len(e.ends), func(i int) uint32 { return e.ends[i] })
+		entry := 0
+		w.f.writeUint32s(vectors, func(i int) uint32 {
+			for int(e.ends[entry]) <= i {
+				entry++
+			}
+			return e.rows[entry]
+		})
+	}
+	if n := len(e.fragments); n > 0 {
+		w.f.writeUint32s((n+1)/2, func(i int) uint32 {
+			pair := uint32(e.fragments[2*i])
+			if 2*i+1 < n {
+				pair |= uint32(e.fragments[2*i+1]) << 16
+			}
+			return pair
+		})
+	}
+	w.f.Write(e.kinds)
+	w.f.end()
+	return w.f.err
+}
+
+// sets returns the row lists of the section vset, ascending.
+func (e *vectorEntries) sets() []fieldValue[rowSet] {
+	var sets fieldTable[rowSet]
+	for i, row := range e.rows {
+		first, end := e.span(i)
+		if first == end {
+			continue
+		}
+		sets.get(setAny).add(row)
+		if e.kinds[i]&kindGiven != 0 {
+			sets.get(setGiven).add(row)
+		}
+		if e.kinds[i]&kindRegenerate != 0 {
+			sets.get(setRegenerate).add(row)
+		}
+		if len(e.fragments) > 0 {
+			for _, f := range e.fragments[first:end] {
+				if f != noFragment {
+					sets.get(fragmentSets + FieldID(f)).add(row)
+				}
+			}
+		}
+	}
+	return sets.sorted()
+}
+
+func (w *vectorWriter) writeSets() {
+	writePresence(w.f, tagVectorSets, uint32(w.shape.ID), w.entries.sets())
+}
+
+// writeCodes writes the section vcod and returns where its codes begin in the file.
+func (w *vectorWriter) writeCodes(vectors int) (offset int64, err error) {
+	q := ann.NewQuantizer(w.shape.Dimensions, w.sample)
+	w.sample = nil
+	w.f.begin(tagCodes, uint32(w.shape.ID))
+	head := make([]byte, 0, codeHeadBytes)
+	for _, x := range [...]uint32{uint32(q.Dimensions), uint32(q.Stride()), uint32(vectors), math.Float32bits(q.Scale)} {
+		head = binary.LittleEndian.AppendUint32(head, x)
+	}
+	w.f.Write(head[:codeHeadBytes])
+	offset = w.f.offset
+	var outliers []uint32
+	number := uint32(0)
+	var normal []float32
+	codes := make([]int8, 0, q.Stride())
+	if err := w.full(func(rows []byte) {
+		for vector := range slices.Chunk(alias[float32](rows), w.shape.Dimensions) {
+			normal = appendNormal(normal[:0], vector)
+			codes = q.AppendCode(codes[:0], normal)
+			w.f.Write(bytesOf(codes))
+			if isShort(vector) || clippedLoss(normal, q.Scale) > maxClippedLoss {
+				outliers = append(outliers, number)
+			}
+			number++
+		}
+	}); err != nil {
+		return 0, err
+	}
+	w.f.writeUint32s(len(outliers), func(i int) uint32 { return outliers[i] })
+	w.f.end()
+	return offset, w.f.err
+}
+
+// writeGraph writes the section vgrf over the codes that were written last. It maps them from the
+// file that is being written, so that beside the graph nothing of the vectors is kept in memory.
+func (w *vectorWriter) writeGraph(offset int64, vectors int) error {
+	w.f.flush()
+	if w.f.err != nil {
+		return w.f.err
+	}
+	file, err := mapped.Open(w.f.fs, w.f.name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	stride := ann.Quantizer{Dimensions: w.shape.Dimensions}.Stride()
+	codes, err := file.Slice(offset, int64(vectors)*int64(stride))
+	if err != nil {
+		return err
+	}
+	o := ann.BuildOptions{Threads: w.threads}
+	var g *ann.Graph
+	if w.base != nil {
+		g, err = ann.Extend(w.ctx, w.base, w.renumbered, alias[int8](codes), stride, o)
+	} else {
+		g, err = ann.Build(w.ctx, alias[int8](codes), stride, o)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot link the vectors of embedder %d: %w", w.shape.ID, err)
+	}
+	w.f.add(tagGraph, uint32(w.shape.ID), g.Append(nil))
+	return w.f.err
+}
