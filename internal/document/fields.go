@@ -190,8 +190,8 @@ func appendDistinct(dst, value []byte) []byte {
 }
 
 // Merge lays the first-level fields of change over those of old: a field of both keeps
-// its place and takes the value of change, a new one goes to the end. The result is
-// the caller's own.
+// its place and takes the value of change, a new one goes to the end. The members of _vectors, each
+// of another embedder, are merged in the same way. The result is the caller's own.
 func Merge(old, change []byte) ([]byte, error) {
 	var own [64]field
 	fields := own[:0]
@@ -232,8 +232,12 @@ func Merge(old, change []byte) ([]byte, error) {
 	for m.next() {
 		value := m.value
 		if i := find(m.name()); i >= 0 {
-			value = fields[i].value
 			fields[i].used = true
+			if value = fields[i].value; value[0] == '{' && m.value[0] == '{' && string(fields[i].name) == VectorsField {
+				if value, err = Merge(m.value, value); err != nil {
+					return nil, err
+				}
+			}
 		}
 		out = appendMember(out, m.raw, value)
 	}

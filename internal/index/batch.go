@@ -6,6 +6,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/embed"
 	"svc/internal/settings"
 	"svc/segment"
 )
@@ -23,6 +24,11 @@ type batch struct {
 	primaryKey string
 	settings   *settings.Settings // after the batch
 	geo        geoChecks          // places
+	vectors    vectorChecks
+	plans      []*vectorPlan   // what becomes of each embedder, by name; none when there is none before nor after
+	embedders  []*ViewEmbedder // after the batch, by name
+	nextID     segment.EmbedderID
+	requests   *embed.Stats // counts calls to providers
 	results    []OpResult
 
 	table    idTable    // external ids that the batch names
@@ -55,10 +61,12 @@ const (
 
 // source is one version of a document in a payload.
 type source struct {
-	offset  int64
-	bytes   uint32
-	payload int32
-	below   int32 // what it is merged onto: a source, stored, or absent
+	offset   int64
+	bytes    uint32
+	payload  int32
+	before   int32 // the version before it: a source, stored, or absent
+	replaces bool  // that version's fields go; else the fields of this one are laid over them
+	vectors  bool  // it has a field _vectors
 }
 
 // Apply applies the operations in order as one commit. When it returns an error nothing was
@@ -69,6 +77,11 @@ type source struct {
 // documents of all (too many fields, an unreadable file, the context's) is Apply's; those that the
 // user can do something about are *apierr.Error.
 func (ix *Index) Apply(ctx context.Context, number uint64, ops []Op, p Progress) ([]OpResult, error) {
+	return ix.ApplyCounted(ctx, number, ops, p, new(embed.Stats))
+}
+
+// ApplyCounted is Apply that counts the calls to providers of embeddings, those of a batch that fails too.
+func (ix *Index) ApplyCounted(ctx context.Context, number uint64, ops []Op, p Progress, requests *embed.Stats) ([]OpResult, error) {
 	ix.writing.Lock()
 	defer ix.writing.Unlock()
 	if slices.ContainsFunc(ops, isSettings) { // it may have to replace every segment
@@ -89,7 +102,7 @@ func (ix *Index) Apply(ctx context.Context, number uint64, ops []Op, p Progress)
 	}
 	ix.writing.ids.begin()
 	b := &batch{ctx: ctx, ix: ix, base: base, ids: ix.writing.ids, report: &reporter{p: p},
-		primaryKey: base.PrimaryKey, results: make([]OpResult, len(ops)), gone: make(map[*file]*roaring.Bitmap)}
+		primaryKey: base.PrimaryKey, results: make([]OpResult, len(ops)), gone: make(map[*file]*roaring.Bitmap), requests: requests}
 	defer b.close()
 	steps := stepsOf(ops)
 	b.report.enter(0, steps, 0)
@@ -155,7 +168,8 @@ func (b *batch) settle(ops []Op) error {
 		b.settings = s
 	}
 	b.geo = geoChecksOf(settings.Resolve(nil, b.settings, ""))
-	return nil
+	b.vectors.embedders = b.base.embedders
+	return b.planVectors()
 }
 
 // close removes what the batch needed while it ran.

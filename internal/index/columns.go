@@ -13,22 +13,33 @@ import (
 	"svc/segment"
 )
 
-// rebuildColumns writes each segment of base again with columns that new settings ask for, read
-// from its documents, or with short-prefix postings; words and documents are copied as they are.
-func (b *batch) rebuildColumns(c *change, next *View, wanted []segment.FieldID) error {
+// rebuild writes segments of base again: all of them with columns that new settings ask for, read
+// from their documents, or with short-prefix postings; those with vectors that become bits with these. The rest
+// is copied as it is.
+func (b *batch) rebuild(c *change, next *View, stale *settings.Rebuild) error {
+	wanted := stale.AddColumns
+	all := len(wanted) > 0 || stale.Prefixes && b.settings.PrefixSearch != settings.PrefixDisabled
+	if !all && !slices.ContainsFunc(b.plans, (*vectorPlan).quantizes) {
+		return nil
+	}
 	added := make([]*file, len(b.base.files))
 	group, ctx := errgroup.WithContext(b.ctx)
 	group.SetLimit(b.ix.options.MaxIndexingThreads)
 	progress := b.counter(1, b.base.Documents())
 	for i, f := range b.base.files {
 		l := f.live(union(b.base.Segments[i].Deleted, b.gone[f]))
+		sets := b.quantized(l)
+		if !all && len(sets) == 0 {
+			continue
+		}
+		c.merge = append(c.merge, f)
 		if liveCount(l) == 0 {
 			continue
 		}
 		group.Go(func() error {
 			columns, err := b.collectColumns(ctx, l, next.Fields, wanted, progress)
 			if err == nil {
-				added[i], err = b.ix.mergeFiles(ctx, next, []segment.Live{l}, columns, unthrottled)
+				added[i], err = b.ix.mergeFiles(ctx, next, []segment.Live{l}, columns, sets, unthrottled)
 			}
 			return err
 		})
@@ -43,8 +54,18 @@ func (b *batch) rebuildColumns(c *change, next *View, wanted []segment.FieldID) 
 			c.add = append(c.add, f)
 		}
 	}
-	c.merge = b.base.files
 	return err
+}
+
+// quantized returns sets that turn the vectors of a segment into bits, of each embedder for which the batch asks that.
+func (b *batch) quantized(l segment.Live) []*segment.VectorSet {
+	var sets []*segment.VectorSet
+	for _, p := range b.plans {
+		if p.quantizes() && l.Vectors(p.was.ID) != nil {
+			sets = append(sets, segment.NewVectorSet(liveCount(l), p.is.shape(), true))
+		}
+	}
+	return sets
 }
 
 // collectColumns reads the columns of a segment's live rows; nil when none is wanted.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -141,7 +142,7 @@ func (ix *Index) mergeSegments(ctx context.Context, base *View, inputs []int, th
 		return false, nil
 	}
 	defer ix.merges.end(m)
-	f, err := ix.mergeFiles(ctx, base, lives, nil, throttle)
+	f, err := ix.mergeFiles(ctx, base, lives, nil, nil, throttle)
 	if err != nil {
 		return false, err
 	}
@@ -156,15 +157,20 @@ func (ix *Index) mergeSegments(ctx context.Context, base *View, inputs []int, th
 	return true, nil
 }
 
-// mergeFiles writes the live rows of segments as one new segment under v's settings.
-func (ix *Index) mergeFiles(ctx context.Context, v *View, lives []segment.Live, columns *segment.ColumnSet, throttle func(context.Context, int) error) (*file, error) {
+// mergeFiles writes the live rows of segments as one new segment under v's settings. What no embedder of v needs is left out.
+func (ix *Index) mergeFiles(ctx context.Context, v *View, lives []segment.Live, columns *segment.ColumnSet, vectors []*segment.VectorSet, throttle func(context.Context, int) error) (*file, error) {
 	number := ix.nextSegment.Add(1) - 1
 	name := path.Join(ix.dir, segmentName(number))
 	_, err := segment.Merge(ctx, ix.options.FS, name, lives, segment.MergeOptions{
 		KeepColumn: func(id segment.FieldID) bool { return v.Fields.Info(id).Column },
 		Columns:    columns,
-		Prefixes:   v.Settings.PrefixSearch != settings.PrefixDisabled,
-		Throttle:   func(n int) error { return throttle(ctx, n) },
+		KeepVectors: func(id segment.EmbedderID) bool {
+			return slices.ContainsFunc(v.embedders, func(e *ViewEmbedder) bool { return e.ID == id })
+		},
+		Vectors:      vectors,
+		GraphThreads: ix.options.MaxIndexingThreads,
+		Prefixes:     v.Settings.PrefixSearch != settings.PrefixDisabled,
+		Throttle:     func(n int) error { return throttle(ctx, n) },
 	})
 	if err == nil {
 		var f *file
@@ -234,7 +240,7 @@ func (ix *Index) Compact(ctx context.Context, batch uint64, p Progress) (before,
 	}
 	r.enter(0, compactSteps, 1)
 	written := 0
-	f, err := ix.mergeFiles(ctx, base, base.Segments, nil, func(ctx context.Context, n int) error {
+	f, err := ix.mergeFiles(ctx, base, base.Segments, nil, nil, func(ctx context.Context, n int) error {
 		written += n
 		r.at(1, "byte", min(written, int(before)), int(before))
 		return ctx.Err()

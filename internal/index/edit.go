@@ -38,7 +38,7 @@ func (b *batch) editFile() (*editFile, error) {
 
 // append writes a document and returns where it stands.
 func (e *editFile) append(doc []byte) (source, error) {
-	s := source{offset: e.offset, bytes: uint32(len(doc)), payload: e.payload, below: absent}
+	s := source{offset: e.offset, bytes: uint32(len(doc)), payload: e.payload, replaces: true}
 	e.buffer = append(append(e.buffer, doc...), '\n')
 	e.offset += int64(len(doc)) + 1
 	if len(e.buffer) < readAhead {
@@ -97,10 +97,12 @@ func (b *batch) edit(op *EditDocuments) (int, error) {
 		case bytes.Equal(was, is):
 			return nil
 		}
-		if err := b.checkEdited(b.table.id(n), is); err != nil {
+		vectors, err := b.checkEdited(b.table.id(n), is)
+		if err != nil {
 			return err
 		}
 		to, err := out.append(is)
+		to.vectors = vectors
 		changes = append(changes, change{number: n, to: to})
 		return err
 	})
@@ -120,17 +122,21 @@ func (b *batch) edit(op *EditDocuments) (int, error) {
 	return matched, nil
 }
 
-// checkEdited checks what a script made of the document with an id.
-func (b *batch) checkEdited(id, doc []byte) error {
+// checkEdited checks what a script made of the document with an id. vectors says that it has a field _vectors.
+func (b *batch) checkEdited(id, doc []byte) (vectors bool, err error) {
 	now, err := document.ExternalID(doc, b.base.PrimaryKey)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if !bytes.Equal(now, id) {
-		return apierr.New("edit_documents_by_function_error",
+		return false, apierr.New("edit_documents_by_function_error",
 			"The function changed the id of the document `%s` to `%s`. It may change every field but `%s`: add a new document instead.", id, now, b.base.PrimaryKey)
 	}
-	return b.geo.check(id, doc)
+	if err := b.geo.check(id, doc); err != nil {
+		return false, err
+	}
+	vectors, _, err = b.vectors.check(id, doc)
+	return vectors, err
 }
 
 // docReader reads documents as the batch has made them so far. Not for several goroutines.
@@ -147,7 +153,11 @@ func (r *docReader) document(s *docState) ([]byte, error) {
 	at := s.head
 	for at >= 0 {
 		r.chain = append(r.chain, at)
-		at = r.b.sources[at].below
+		if r.b.sources[at].replaces {
+			at = absent
+		} else {
+			at = r.b.sources[at].before
+		}
 	}
 	var doc []byte
 	if at == stored {
@@ -159,9 +169,7 @@ func (r *docReader) document(s *docState) ([]byte, error) {
 		doc = r.buffer
 	}
 	for i := len(r.chain) - 1; i >= 0; i-- {
-		src := &r.b.sources[r.chain[i]]
-		r.payloads.fs = r.b.ix.options.FS
-		version, err := r.payloads.read(r.b.payloads[src.payload], src.offset, int(src.bytes))
+		version, err := r.line(&r.b.sources[r.chain[i]])
 		if err != nil {
 			return nil, err
 		}
@@ -177,6 +185,12 @@ func (r *docReader) document(s *docState) ([]byte, error) {
 		}
 	}
 	return doc, nil
+}
+
+// line returns one version as its payload has it, valid until the next call.
+func (r *docReader) line(src *source) ([]byte, error) {
+	r.payloads.fs = r.b.ix.options.FS
+	return r.payloads.read(r.b.payloads[src.payload], src.offset, int(src.bytes))
 }
 
 func (r *docReader) close() { r.payloads.close() }

@@ -96,7 +96,7 @@ func (v *View) EachDocument(rows []*roaring.Bitmap, f func(seg int, row segment.
 			gone[file] = roaring.AndNot(all, rows[i])
 		}
 	}
-	docs := newStoredDocs(v, gone)
+	docs := newStoredDocs(v, gone, nil)
 	var doc []byte
 	for {
 		it, ok := docs.peek()

@@ -17,6 +17,16 @@ const (
 	// queue costs nothing, few enough that the workers end together.
 	chunkDocuments = 128
 
+	// chunkEmbedded is chunkDocuments where vectors may have to be made: enough texts for all calls that a provider gets at
+	// a time.
+	chunkEmbedded = 512
+
+	// gatherBytes bounds what a worker holds of documents and vectors while it waits for their embedder.
+	gatherBytes = 8 << 20
+
+	// chunkMoved is how many stored documents are looked at together for whether a change of embedders concerns them.
+	chunkMoved = 4096
+
 	// readAhead is how much of a payload a worker reads at once when documents follow each other, in bytes.
 	readAhead = 256 << 10
 

@@ -13,6 +13,7 @@ import (
 	"svc/internal/apierr"
 	"svc/internal/document"
 	"svc/internal/filter"
+	"svc/internal/vfs"
 	"svc/segment"
 )
 
@@ -99,7 +100,7 @@ func (b *batch) leave(s *docState) {
 	b.gone[f].Add(uint32(s.row))
 }
 
-// put makes the document a new version. below says what it is merged onto.
+// put makes the document a new version.
 func (b *batch) put(n int, src source) error {
 	s := &b.states[n]
 	if !s.hasID {
@@ -113,6 +114,7 @@ func (b *batch) put(n int, src source) error {
 		return errors.New("cannot apply a batch of more than 2³¹ documents")
 	}
 	b.leave(s)
+	src.before = s.head
 	s.head = int32(len(b.sources))
 	b.sources = append(b.sources, src)
 	return nil
@@ -134,6 +136,8 @@ type payloadDoc struct {
 	offset  int64
 	bytes   uint32
 	idBytes uint32
+	vectors bool
+	lacking string // an embedder that needs vectors of it and finds none
 }
 
 // add applies a payload, all of it or nothing, and returns how many distinct ids it has.
@@ -170,12 +174,19 @@ func (b *batch) add(op int, a *AddDocuments) (int, error) {
 		if err := b.geo.check(id, line); err != nil {
 			return err
 		}
-		docs = append(docs, payloadDoc{offset, uint32(len(line)), uint32(len(id))})
+		vectors, lacking, err := b.vectors.check(id, line)
+		if err != nil {
+			return err
+		}
+		docs = append(docs, payloadDoc{offset, uint32(len(line)), uint32(len(id)), vectors, lacking})
 		ids = append(ids, id...)
 		return nil
 	})
 	if err != nil {
 		return 0, fmt.Errorf("cannot use payload %s: %w", path.Base(a.Payload), err)
+	}
+	if err := b.checkLacking(f, a, docs, ids); err != nil {
+		return 0, err
 	}
 	b.primaryKey = key
 
@@ -193,15 +204,36 @@ func (b *batch) add(op int, a *AddDocuments) (int, error) {
 		if a.SkipCreation && s.head == absent {
 			continue
 		}
-		src := source{offset: d.offset, bytes: d.bytes, payload: payload, below: absent}
-		if a.Merge {
-			src.below = s.head
-		}
+		src := source{offset: d.offset, bytes: d.bytes, payload: payload, replaces: !a.Merge || s.head == absent, vectors: d.vectors}
 		if err := b.put(n, src); err != nil {
 			return 0, err
 		}
 	}
 	return distinct, nil
+}
+
+// checkLacking refuses documents that bring no vectors for an embedder that needs them, unless there are some from before:
+// those of the document as the index has it, or of an earlier line of the payload.
+func (b *batch) checkLacking(f vfs.File, a *AddDocuments, docs []payloadDoc, ids []byte) error {
+	if !slices.ContainsFunc(docs, func(d payloadDoc) bool { return d.lacking != "" }) {
+		return nil
+	}
+	named := make(map[string]bool, len(docs))
+	for _, d := range docs {
+		id := ids[:d.idBytes]
+		ids = ids[d.idBytes:]
+		there := named[string(id)] || b.states[b.number(id)].head != absent
+		named[string(id)] = there || !a.SkipCreation
+		if there || a.SkipCreation || d.lacking == "" {
+			continue
+		}
+		doc := make([]byte, d.bytes)
+		if _, err := f.ReadAt(doc, d.offset); err != nil {
+			return fmt.Errorf("cannot read a payload: %w", err)
+		}
+		return missingVectors(id, d.lacking, doc)
+	}
+	return nil
 }
 
 func (b *batch) deleteIDs(ids []string) int {

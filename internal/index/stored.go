@@ -6,7 +6,7 @@ import (
 	"svc/segment"
 )
 
-// storedDocs walks the live documents of all segments of a view in ascending DocID.
+// storedDocs walks live documents of all segments of a view in ascending DocID.
 type storedDocs struct {
 	streams []rowStream
 	least   int // of streams: the one with the lowest document
@@ -21,15 +21,22 @@ type rowStream struct {
 	ok   bool
 }
 
-// newStoredDocs leaves out the rows of gone.
-func newStoredDocs(v *View, gone map[*file]*roaring.Bitmap) *storedDocs {
+// newStoredDocs leaves out the rows of gone. It takes those of only, or all when that is nil.
+func newStoredDocs(v *View, gone, only map[*file]*roaring.Bitmap) *storedDocs {
 	d := new(storedDocs)
 	for i, f := range v.files {
+		if only != nil && only[f] == nil {
+			continue
+		}
 		l := f.live(union(v.Segments[i].Deleted, gone[f]))
-		s := rowStream{live: l, rows: l.LiveRows().Iterator(), head: item{state: -1, seg: int32(i)}}
+		rows := l.LiveRows()
+		if only != nil {
+			rows = roaring.And(rows, only[f])
+		}
+		s := rowStream{live: l, rows: rows.Iterator(), head: item{state: -1, seg: int32(i)}}
 		s.advance()
 		d.streams = append(d.streams, s)
-		d.left += liveCount(l)
+		d.left += int(rows.GetCardinality())
 	}
 	d.findLeast()
 	return d

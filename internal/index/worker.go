@@ -1,6 +1,7 @@
 package index
 
 import (
+	"bytes"
 	"fmt"
 	"path"
 
@@ -17,9 +18,10 @@ import (
 type worker struct {
 	w        *writer
 	read     docReader
+	vectors  *vectorizer // nil when there are no embedders
+	gathered []gatheredDoc
 	builder  *segment.Builder
 	files    []*file // written so far
-	external []byte
 
 	handles map[string]int // path → index in fields
 	fields  []fieldState
@@ -44,6 +46,9 @@ var _ document.KeyVisitor = (*worker)(nil)
 
 func newWorker(w *writer) *worker {
 	k := &worker{w: w, read: docReader{b: w.b}, handles: make(map[string]int)}
+	if len(w.b.plans) > 0 {
+		k.vectors = newVectorizer(w.b)
+	}
 	k.emit = func(word []byte, position uint16) { k.builder.Word(k.field, word, position) }
 	return k
 }
@@ -51,6 +56,9 @@ func newWorker(w *writer) *worker {
 // run works until the queue is empty.
 func (k *worker) run() (err error) {
 	defer k.read.close()
+	if k.vectors != nil {
+		defer k.vectors.close()
+	}
 	defer func() {
 		if err != nil {
 			for _, f := range k.files {
@@ -61,50 +69,102 @@ func (k *worker) run() (err error) {
 	}()
 	var items []item
 	for {
-		if items = k.w.queue.take(items[:0], chunkDocuments); len(items) == 0 {
+		if items = k.w.queue.take(items[:0], k.w.chunk); len(items) == 0 {
 			return k.flush()
 		}
 		if err := k.w.ctx.Err(); err != nil {
 			return err
 		}
-		for _, it := range items {
-			if err := k.index(it); err != nil {
-				return err
-			}
-			if k.builder.MemoryBytes() >= k.w.share {
-				if err := k.flush(); err != nil {
-					return err
-				}
-			}
+		if err := k.indexAll(items); err != nil {
+			return err
 		}
 		k.w.progress(len(items))
 	}
 }
 
-// index adds one document to the builder.
-func (k *worker) index(it item) error {
-	var doc []byte
-	var err error
+// indexAll adds documents to the builder, which it writes out whenever the memory is used.
+func (k *worker) indexAll(items []item) error {
+	if k.vectors == nil {
+		for _, it := range items {
+			external, doc, err := k.document(it)
+			if err == nil {
+				err = k.index(it, external, doc, nil)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for len(items) > 0 {
+		n, err := k.gather(items)
+		if err == nil {
+			err = k.vectors.embed()
+		}
+		if err != nil {
+			return err
+		}
+		for i, it := range items[:n] {
+			g := &k.gathered[i]
+			if err := k.index(it, g.external, g.doc, g.entries); err != nil {
+				return err
+			}
+		}
+		items = items[n:]
+	}
+	return nil
+}
+
+// gatheredDoc is a document that waits for its vectors.
+type gatheredDoc struct {
+	external, doc []byte
+	entries       []docEntry
+}
+
+// gather reads documents, up to gatherBytes of them, and works out their vectors. It returns how many.
+func (k *worker) gather(items []item) (int, error) {
+	k.vectors.reset()
+	clear(k.gathered)
+	k.gathered = k.gathered[:0]
+	bytesHeld := 0
+	for _, it := range items {
+		external, merged, err := k.document(it)
+		if err != nil {
+			return 0, err
+		}
+		doc, entries, err := k.vectors.document(it, external, merged)
+		if err != nil {
+			return 0, err
+		}
+		k.gathered = append(k.gathered, gatheredDoc{bytes.Clone(external), bytes.Clone(doc), entries})
+		if bytesHeld += len(doc); bytesHeld+4*len(k.vectors.floats) >= gatherBytes {
+			break
+		}
+	}
+	return len(k.gathered), nil
+}
+
+// document reads a document with its external id, both valid until the next call.
+func (k *worker) document(it item) (external, doc []byte, err error) {
 	if it.state >= 0 {
-		k.external = k.w.b.table.id(int(it.state))
 		doc, err = k.read.document(&k.w.b.states[it.state])
-	} else {
-		l := k.w.b.base.Segments[it.seg]
-		k.external = l.ExternalID(it.row)
-		k.read.buffer, err = l.AppendDocument(k.read.buffer[:0], it.row)
-		doc = k.read.buffer
+		return k.w.b.table.id(int(it.state)), doc, err
 	}
-	if err != nil {
-		return err
-	}
+	l := k.w.b.base.Segments[it.seg]
+	k.read.buffer, err = l.AppendDocument(k.read.buffer[:0], it.row)
+	return l.ExternalID(it.row), k.read.buffer, err
+}
+
+// index adds one document to the builder.
+func (k *worker) index(it item, external, doc []byte, entries []docEntry) error {
 	if k.builder == nil {
 		k.builder = segment.NewBuilder(k.w.builder)
 	}
 	k.stamp++
 	k.touched, k.err = k.touched[:0], nil
-	k.builder.StartDoc(it.id, k.external, doc)
+	k.builder.StartDoc(it.id, external, doc)
 	if err := document.Walk(doc, k); err != nil {
-		return fmt.Errorf("cannot index the document %s: %w", k.external, err)
+		return fmt.Errorf("cannot index the document %s: %w", external, err)
 	}
 	if k.err != nil {
 		return k.err
@@ -124,8 +184,15 @@ func (k *worker) index(it item) error {
 			k.builder.Shape(&shape[i])
 		}
 	}
+	for i := range entries {
+		e := &entries[i]
+		k.builder.Vectors(k.w.b.plans[e.plan].is.ID, k.vectors.complete(e))
+	}
 	k.builder.EndDoc()
-	return nil
+	if k.builder.MemoryBytes() < k.w.share {
+		return nil
+	}
+	return k.flush()
 }
 
 // flush writes what the builder holds as a segment.

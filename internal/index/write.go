@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -24,6 +25,7 @@ type writer struct {
 	analyzer *text.Analyzer
 	builder  segment.BuilderOptions
 	share    int64 // of the memory, a worker, in bytes
+	chunk    int   // documents that a worker takes at once
 	progress func(documents int)
 }
 
@@ -47,7 +49,7 @@ func (b *batch) build(number uint64) error {
 		fields = settings.Resolve(base.names, b.settings, b.primaryKey)
 	}
 	next := base.successor() // what the new segments are written for; commit makes its own
-	next.Fields = fields
+	next.Fields, next.embedders, next.nextEmbedder = fields, b.embedders, b.nextID
 	if b.settings != base.Settings {
 		stale = settings.Changes(base.Settings, b.settings, base.Fields, fields)
 		next.setSettings(b.settings, fields)
@@ -64,11 +66,19 @@ func (b *batch) build(number uint64) error {
 			}
 			stale.Words = stale.Words || again
 		}
-		if stale.Words {
-			old = newStoredDocs(base, b.gone)
+		if stale.Words || slices.ContainsFunc(b.plans, (*vectorPlan).all) {
+			old = newStoredDocs(base, b.gone, nil)
 			c.merge = base.files
-		} else if len(stale.AddColumns) > 0 || stale.Prefixes && b.settings.PrefixSearch != settings.PrefixDisabled {
-			if err := b.rebuildColumns(c, next, stale.AddColumns); err != nil {
+		} else {
+			moved, err := b.movedRows()
+			if err != nil {
+				return err
+			}
+			old = newStoredDocs(base, b.gone, moved)
+			for f, rows := range moved {
+				b.gone[f] = union(rows, b.gone[f])
+			}
+			if err := b.rebuild(c, next, &stale); err != nil {
 				return err
 			}
 		}
@@ -90,6 +100,7 @@ func (b *batch) build(number uint64) error {
 		v.nextBatch, v.results = number+1, encodeResults(b.results)
 		v.names = append(v.names[:len(v.names):len(v.names)], names...)
 		v.Settings, v.Analyzer, v.encoded, v.Fields = next.Settings, next.Analyzer, next.encoded, fields
+		v.embedders, v.nextEmbedder = next.embedders, next.nextEmbedder
 	}
 	b.report.enter(1, indexingSteps, 1)
 	return b.ix.commit(c)
@@ -110,10 +121,16 @@ func (b *batch) write(next *View, old *storedDocs) (files []*file, names []strin
 	group, ctx := errgroup.WithContext(b.ctx)
 	w := &writer{b: b, ctx: ctx, fields: newFieldTable(next.Fields), analyzer: next.Analyzer,
 		// Half of the memory: the garbage collector lets the heap grow to about twice what is in use.
+		chunk:    chunkDocuments,
 		share:    max(min(b.ix.options.MaxIndexingMemory/2/int64(threads), maxBuilderBytes), b.ix.catalog.builderBytes),
 		progress: b.counter(2, total)}
 	w.queue.mu.changed, w.queue.mu.stored = changed, old
 	w.queue.states = b.states
+	w.builder.Embedders = shapes(next.embedders)
+	w.builder.GraphThreads = (b.ix.options.MaxIndexingThreads + threads - 1) / threads
+	if slices.ContainsFunc(next.embedders, (*ViewEmbedder).generates) {
+		w.chunk = chunkEmbedded
+	}
 	w.builder.Prefixes = next.Settings.PrefixSearch != settings.PrefixDisabled
 	for id := range next.Fields.Len() {
 		if next.Fields.Info(segment.FieldID(id)).Column {

@@ -3,6 +3,7 @@ package settings
 import (
 	"strings"
 
+	"svc/internal/document"
 	"svc/segment"
 )
 
@@ -10,7 +11,7 @@ import (
 const (
 	GeoField     = "_geo"
 	GeoJSONField = "_geojson"
-	VectorsField = "_vectors"
+	VectorsField = document.VectorsField
 )
 
 // FieldInfo is what the settings say of one field.

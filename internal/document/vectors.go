@@ -1,0 +1,305 @@
+package document
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strconv"
+
+	"svc/internal/apierr"
+)
+
+// VectorsField is the reserved field in which a document brings embeddings: an object with a member an embedder.
+const VectorsField = "_vectors"
+
+// Vectors returns the raw value of a document's field _vectors, nil when it has none. It aliases doc.
+// What is no object is invalid_vectors_type.
+func Vectors(doc []byte) (value []byte, err error) {
+	// Few documents have the field. One whose names are escaped may hide it.
+	if !bytes.Contains(doc, []byte(VectorsField)) && !bytes.Contains(doc, []byte(`\u`)) {
+		return nil, nil
+	}
+	m, err := membersOf(doc)
+	if err != nil {
+		return nil, err
+	}
+	for m.next() {
+		if string(m.name()) != VectorsField {
+			continue
+		}
+		if m.value[0] != '{' {
+			return nil, apierr.New("invalid_vectors_type",
+				"A document has a field `_vectors` that is no object: %s. It has the form {\"EMBEDDER\": [0.1, 0.2, …]}; leave it out for a document without vectors.", excerpt(m.value))
+		}
+		return m.value, nil
+	}
+	return nil, m.err
+}
+
+// VectorEntry is what a document says of one embedder: the value of a member of _vectors.
+type VectorEntry struct {
+	Given      bool      // it brings embeddings, perhaps none: null and [] say that there are none
+	Regenerate bool      // they are made again when the document's text changes
+	Vectors    []float32 // one behind another
+}
+
+// ReadVectorEntry reads a compact JSON value as the entry of an embedder whose vectors have so many dimensions:
+//
+//	[n, …]  [[n, …], …]  null  []                       given, regenerate false
+//	{"regenerate": bool, "embeddings": one of these}    given, unless embeddings is null or missing
+//
+// The vectors are appended to dst[:0]. An error, invalid_vectors_type or
+// invalid_vector_dimensions, names the embedder and the document's id.
+func ReadVectorEntry(dst []float32, value []byte, dimensions int, embedder string, id []byte) (VectorEntry, error) {
+	r := vectorReader{b: value, out: dst[:0], dimensions: dimensions, embedder: embedder, id: id}
+	if value[0] != '{' {
+		err := r.embeddings(value)
+		return VectorEntry{Given: true, Vectors: r.out}, err
+	}
+	m, err := membersOf(value)
+	if err != nil {
+		return VectorEntry{}, err
+	}
+	var e VectorEntry
+	said := false
+	for m.next() {
+		switch string(m.name()) {
+		case "regenerate":
+			switch string(m.value) {
+			case "true", "false":
+				e.Regenerate, said = m.value[0] == 't', true
+			default:
+				return e, r.wrong("`regenerate` is %s: it is true or false", excerpt(m.value))
+			}
+		case "embeddings":
+			if string(m.value) == "null" {
+				continue
+			}
+			e.Given = true
+			if err := r.embeddings(m.value); err != nil {
+				return e, err
+			}
+		default:
+			return e, r.wrong("there is a member `%s`: the known ones are `embeddings` and `regenerate`", m.name())
+		}
+	}
+	if m.err == nil && !said {
+		return e, r.wrong("`regenerate` is missing: set it to true if the vectors are to follow the document's text, else to false")
+	}
+	e.Vectors = r.out
+	return e, m.err
+}
+
+// vectorReader reads the embeddings of one entry.
+type vectorReader struct {
+	b          []byte
+	out        []float32
+	dimensions int
+	embedder   string
+	id         []byte
+}
+
+func (r *vectorReader) wrong(format string, args ...any) error {
+	return apierr.New("invalid_vectors_type", "The document `%s` has an unusable `_vectors.%s`: %s.", r.id, r.embedder, fmt.Sprintf(format, args...))
+}
+
+// embeddings reads null, one vector or an array of them.
+func (r *vectorReader) embeddings(b []byte) error {
+	switch {
+	case string(b) == "null" || string(b) == "[]":
+		return nil
+	case b[0] != '[':
+		return r.wrong("%s is no array of numbers, array of such arrays, or null", excerpt(b))
+	case b[1] != '[':
+		_, err := r.vector(b, 0, 0)
+		return err
+	}
+	for i, n := 1, 0; ; n++ {
+		if b[i] != '[' {
+			return r.wrong("embedding %d is no array of numbers, as those before it are", n)
+		}
+		end, err := r.vector(b, i, n)
+		if err != nil {
+			return err
+		}
+		if end >= len(b) || b[end] == ']' {
+			return nil
+		}
+		i = end + 1
+	}
+}
+
+// vector reads the array of numbers at b[i] and returns its end.
+func (r *vectorReader) vector(b []byte, i, number int) (end int, err error) {
+	start := len(r.out)
+	for i++; i < len(b) && b[i] != ']'; {
+		if c := b[i]; c != '-' && !isDigit(c) {
+			item := b[i:max(valueEnd(b, i), i+1)]
+			return 0, r.wrong("item %d of embedding %d is %s, which is no number", len(r.out)-start, number, excerpt(item))
+		}
+		f, end := floatAt(b, i)
+		if math.IsInf(float64(f), 0) {
+			return 0, r.wrong("item %d of embedding %d, %s, is too large: numbers have 32 bits", len(r.out)-start, number, b[i:end])
+		}
+		r.out = append(r.out, f)
+		if i = end; i < len(b) && b[i] == ',' {
+			i++
+		}
+	}
+	if i >= len(b) {
+		return 0, errDamaged
+	}
+	if got := len(r.out) - start; got != r.dimensions {
+		return 0, apierr.New("invalid_vector_dimensions",
+			"The document `%s` has an embedding of the wrong length in `_vectors.%s`: embedding %d has %d numbers, the embedder `%s` has %d dimensions.",
+			r.id, r.embedder, number, got, r.embedder, r.dimensions)
+	}
+	return i + 1, nil
+}
+
+// floatAt reads the JSON number at b[i], rounded to 64 bits and then to 32, and returns its end. One too large is infinite.
+func floatAt(b []byte, i int) (f float32, end int) {
+	start := i
+	negative := b[i] == '-'
+	if negative {
+		i++
+	}
+	var mantissa uint64
+	digits, exponent := 0, 0
+	for ; i < len(b) && isDigit(b[i]); i++ {
+		mantissa = mantissa*10 + uint64(b[i]-'0')
+		digits++
+	}
+	if i < len(b) && b[i] == '.' {
+		point := i
+		for i++; i < len(b) && isDigit(b[i]); i++ {
+			mantissa = mantissa*10 + uint64(b[i]-'0')
+		}
+		exponent = point + 1 - i
+		digits -= exponent
+	}
+	if i < len(b) && b[i]|0x20 == 'e' {
+		i++
+		below := b[i] == '-'
+		if below || b[i] == '+' {
+			i++
+		}
+		n := 0
+		for ; i < len(b) && isDigit(b[i]); i++ {
+			n = min(n*10+int(b[i]-'0'), 1<<20)
+		}
+		if below {
+			n = -n
+		}
+		exponent += n
+	}
+	if digits <= 19 && exponent >= -maxPower && exponent <= maxPower {
+		// Two roundings, of the mantissa and of the division, leave an error of less than two units in the last place of 64
+		// bits. That decides how 32 bits are rounded only next to the middle between two of them.
+		x := float64(mantissa)
+		if exponent < 0 {
+			x /= powers[-exponent]
+		} else {
+			x *= powers[exponent]
+		}
+		const half = 1 << 28 // of the 29 bits that 32-bit floats do not have
+		low := int64(math.Float64bits(x) & (2*half - 1))
+		if d := low - half; mantissa == 0 || x > 1e-30 && x < 1e30 && (d < -4 || d > 4) {
+			if negative {
+				x = -x
+			}
+			return float32(x), i
+		}
+	}
+	x, _ := strconv.ParseFloat(string(b[start:i]), 64)
+	return float32(x), i
+}
+
+// powers of ten that 64 bits hold exactly.
+const maxPower = 22
+
+var powers = [maxPower + 1]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10,
+	1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
+
+// SetVectors returns doc with other members in its field _vectors: without those for which drop is true, and with those of add,
+// the members of an object without its braces. A field that is left without members goes. The result is doc itself when
+// nothing changes, else it is appended to dst[:0].
+func SetVectors(dst, doc []byte, drop func(name []byte) bool, add []byte) ([]byte, error) {
+	vectors, err := Vectors(doc)
+	if err != nil || vectors == nil && len(add) == 0 {
+		return doc, err
+	}
+	var kept []byte
+	dropped := len(add) > 0 || len(vectors) == len("{}")
+	if vectors != nil {
+		m, err := membersOf(vectors)
+		if err != nil {
+			return nil, err
+		}
+		for m.next() {
+			if drop(m.name()) {
+				dropped = true
+				continue
+			}
+			if len(kept) > 0 {
+				kept = append(kept, ',')
+			}
+			kept = append(append(append(append(kept, '"'), m.raw...), '"', ':'), m.value...)
+		}
+		if m.err != nil {
+			return nil, m.err
+		}
+	}
+	if !dropped {
+		return doc, nil
+	}
+	if len(kept) > 0 && len(add) > 0 {
+		kept = append(kept, ',')
+	}
+	kept = append(kept, add...)
+	m, err := membersOf(doc)
+	if err != nil {
+		return nil, err
+	}
+	out, placed := append(dst[:0], '{'), false
+	put := func(raw, value []byte) {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(append(append(out, '"'), raw...), '"', ':'), value...)
+	}
+	wrapped := append(append([]byte{'{'}, kept...), '}')
+	for m.next() {
+		if string(m.name()) != VectorsField {
+			put(m.raw, m.value)
+		} else if placed = true; len(kept) > 0 {
+			put(m.raw, wrapped)
+		}
+	}
+	if !placed {
+		put([]byte(VectorsField), wrapped)
+	}
+	return append(out, '}'), m.err
+}
+
+// AppendVectorEntry appends vectors as a document brings them, in the form {"regenerate":…,"embeddings":[[…],…]}.
+func AppendVectorEntry(dst []byte, vectors []float32, dimensions int, regenerate bool) []byte {
+	dst = append(dst, `{"regenerate":`...)
+	dst = strconv.AppendBool(dst, regenerate)
+	dst = append(dst, `,"embeddings":[`...)
+	for i, f := range vectors {
+		switch {
+		case i%dimensions == 0 && i > 0:
+			dst = append(dst, "],["...)
+		case i == 0:
+			dst = append(dst, '[')
+		default:
+			dst = append(dst, ',')
+		}
+		dst = appendFloat(dst, float64(f))
+	}
+	if len(vectors) > 0 {
+		dst = append(dst, ']')
+	}
+	return append(dst, ']', '}')
+}

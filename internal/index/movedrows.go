@@ -1,0 +1,107 @@
+package index
+
+import (
+	"sync"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"golang.org/x/sync/errgroup"
+
+	"svc/internal/settings"
+	"svc/segment"
+)
+
+// movedRows returns the stored documents whose vectors, or whose own bytes, change with the embedders: they are
+// written again, all others stay where they are.
+func (b *batch) movedRows() (map[*file]*roaring.Bitmap, error) {
+	var plans []int
+	for i, p := range b.plans {
+		if p.is == nil || p.work != settings.KeepVectors {
+			plans = append(plans, i)
+		}
+	}
+	moved := make(map[*file]*roaring.Bitmap)
+	if len(plans) == 0 {
+		return moved, nil
+	}
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(b.ctx)
+	group.SetLimit(b.ix.options.MaxIndexingThreads)
+	progress := b.counter(2, b.base.Documents())
+	for i, f := range b.base.files {
+		l := f.live(union(b.base.Segments[i].Deleted, b.gone[f]))
+		live := l.LiveRows().ToArray()
+		for len(live) > 0 {
+			n := min(len(live), chunkMoved)
+			rows := live[:n]
+			live = live[n:]
+			group.Go(func() error {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				found, err := b.moved(l, int32(i), rows, plans)
+				if err != nil || found.IsEmpty() {
+					return err
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				moved[f] = union(found, moved[f])
+				progress(n)
+				return nil
+			})
+		}
+	}
+	return moved, group.Wait()
+}
+
+// moved returns those of some rows of a segment for which one of the plans changes something.
+func (b *batch) moved(l segment.Live, seg int32, rows []uint32, plans []int) (*roaring.Bitmap, error) {
+	found := roaring.New()
+	z := newVectorizer(b)
+	defer z.close()
+	for _, row := range rows {
+		z.seg, z.row, z.stored, z.doc = seg, segment.Row(row), nil, nil
+		for _, i := range plans {
+			changes, err := z.changes(i, l)
+			if err != nil {
+				return nil, err
+			}
+			if changes {
+				found.Add(row)
+				break
+			}
+		}
+	}
+	return found, nil
+}
+
+// changes reports whether the stored document at hand gets another entry for an embedder, or its own bytes change with it.
+func (z *vectorizer) changes(plan int, l segment.Live) (bool, error) {
+	p := z.b.plans[plan]
+	vs := l.Vectors(p.was.ID)
+	if vs == nil {
+		return p.is != nil, nil
+	}
+	v, ok := vs.Row(z.floats[:0], z.row)
+	z.floats = v.Vectors[:0]
+	switch {
+	case p.is == nil:
+		return ok && !v.Regenerate, nil
+	case !ok:
+		return true, nil
+	case !v.Regenerate:
+		return false, nil
+	case p.work == settings.RemakeVectors:
+		return true, nil
+	case !p.is.generates():
+		return false, nil
+	}
+	if z.doc == nil {
+		var err error
+		if z.doc, err = l.AppendDocument(z.edited[:0], z.row); err != nil {
+			return false, err
+		}
+		z.edited = z.doc
+	}
+	_, _, same, err := z.compare(p, ofStored, ofStored)
+	return !same, err
+}

@@ -1,0 +1,85 @@
+package index
+
+import (
+	"fmt"
+
+	"svc/internal/apierr"
+	"svc/internal/document"
+)
+
+// vectorChecks checks what documents bring in _vectors, for the embedders there are before a batch.
+type vectorChecks struct {
+	embedders []*ViewEmbedder
+	scratch   []float32
+}
+
+// check reads the entries of one document. has says that it has the field; lacking names an embedder that cannot
+// make vectors itself and finds none in the document, "" when there is none.
+func (c *vectorChecks) check(id, doc []byte) (has bool, lacking string, err error) {
+	vectors, err := document.Vectors(doc)
+	if err != nil {
+		return false, "", err
+	}
+	for _, e := range c.embedders {
+		value, err := member(vectors, e.Name)
+		if err != nil {
+			return false, "", err
+		}
+		var entry document.VectorEntry
+		if value != nil {
+			if entry, err = document.ReadVectorEntry(c.scratch, value, e.Dimensions, e.Name, id); err != nil {
+				return false, "", err
+			}
+			c.scratch = entry.Vectors
+		}
+		if lacking == "" && !e.generates() && !entry.Given && (value == nil || entry.Regenerate) {
+			lacking = e.Name
+		}
+	}
+	return vectors != nil, lacking, nil
+}
+
+// missingVectors says that an embedder finds no vectors in a document, and what may have been meant for them.
+func missingVectors(id []byte, embedder string, doc []byte) error {
+	hint := ""
+	look := func(object []byte, want, format string) {
+		_ = document.Fields(object, func(name, _ []byte) error { // the document was read before
+			if hint == "" && string(name) != want && alike(string(name), want) {
+				hint = fmt.Sprintf(format, name)
+			}
+			return nil
+		})
+	}
+	if vectors, err := document.Vectors(doc); err == nil && vectors != nil {
+		look(vectors, embedder, " Is the member `_vectors.%s` meant for it?")
+	}
+	look(doc, document.VectorsField, " Is the field `%s` meant to be `_vectors`?")
+	return apierr.New("vector_embedding_error",
+		"The document `%s` has no vectors for the embedder `%s`, which cannot make them: give them in `_vectors.%s`, or null for a document without.%s",
+		id, embedder, embedder, hint)
+}
+
+// alike reports whether one text becomes the other by at most two insertions, deletions or changes of a character.
+func alike(a, b string) bool {
+	const limit = 2
+	x, y := []rune(a), []rune(b)
+	if len(x)-len(y) > limit || len(y)-len(x) > limit {
+		return false
+	}
+	row := make([]int, len(y)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range x {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range y {
+			cost := diagonal
+			if x[i] != y[j] {
+				cost = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(y)] <= limit
+}

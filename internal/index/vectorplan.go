@@ -1,0 +1,136 @@
+package index
+
+import (
+	"maps"
+	"slices"
+
+	"svc/internal/apierr"
+	"svc/internal/settings"
+	"svc/segment"
+)
+
+// vectorPlan is what a batch makes of one embedder.
+type vectorPlan struct {
+	name    string
+	was, is *ViewEmbedder       // nil: it is added; it goes
+	work    settings.VectorWork // on the vectors of documents that have them already
+}
+
+// all reports whether every document gets a new entry.
+func (p *vectorPlan) all() bool {
+	return p.is != nil && (p.was == nil || p.was.Dimensions != p.is.Dimensions || p.was.Binary && !p.is.Binary)
+}
+
+// quantizes reports whether stored vectors become bits.
+func (p *vectorPlan) quantizes() bool {
+	return p.was != nil && p.is != nil && p.is.Binary && !p.was.Binary
+}
+
+// planVectors compares the embedders before and after the batch. What is new or reached otherwise
+// than before is opened, which asks its provider: a batch whose embedders do not work stops here.
+func (b *batch) planVectors() error {
+	b.embedders, b.nextID = b.base.embedders, b.base.nextEmbedder
+	if b.settings == b.base.Settings {
+		for _, e := range b.embedders {
+			b.plans = append(b.plans, &vectorPlan{name: e.Name, was: e, is: e})
+		}
+		return nil
+	}
+	names := slices.Collect(maps.Keys(b.settings.Embedders))
+	for _, e := range b.base.embedders {
+		names = append(names, e.Name)
+	}
+	slices.Sort(names)
+	b.embedders = nil
+	for _, name := range slices.Compact(names) {
+		p := &vectorPlan{name: name}
+		p.was, _ = b.base.Embedder(name)
+		if cfg := b.settings.Embedders[name]; cfg != nil {
+			if err := b.planEmbedder(p, cfg); err != nil {
+				return err
+			}
+			b.embedders = append(b.embedders, p.is)
+		}
+		b.plans = append(b.plans, p)
+	}
+	return nil
+}
+
+// planEmbedder says what an embedder will be.
+func (b *batch) planEmbedder(p *vectorPlan, cfg *settings.Embedder) error {
+	asks := true
+	if p.was != nil {
+		p.work, asks = settings.EmbedderWork(p.was.Config, cfg)
+		if !settings.SameSearchable(b.base.Settings, b.settings) && p.was.generates() && len(p.was.fragments) == 0 {
+			p.work = max(p.work, settings.RenderVectors)
+		}
+		if p.was.Config.Equal(cfg) {
+			p.is = p.was
+			return nil
+		}
+	}
+	e := &ViewEmbedder{Name: p.name, Dimensions: cfg.Dimensions, Binary: cfg.IsBinary(), Config: cfg, pool: b.ix.options.Embedders}
+	if p.was != nil {
+		e.ID, e.fragments = p.was.ID, p.was.fragments
+		if !asks {
+			e.Dimensions = p.was.Dimensions
+		}
+	} else {
+		if e.ID = b.nextID; e.ID+1 == 0 {
+			return apierr.New("invalid_settings_embedders",
+				"The index has had %d embedders over time, which is as many as it can number. Add the documents to a new index.", e.ID)
+		}
+		b.nextID++
+	}
+	e.fragments = numberFragments(e.fragments, cfg.FragmentNames())
+	if e.generates() {
+		dimensions := e.Dimensions
+		if asks {
+			dimensions = 0
+		}
+		opened, err := e.pool.Open(b.ctx, cfg, dimensions)
+		if err != nil {
+			return err
+		}
+		e.Dimensions, e.mu.opened = opened.Dimensions(), opened
+	}
+	if p.was != nil && e.Dimensions != p.was.Dimensions {
+		p.work = settings.RemakeVectors
+	}
+	p.is = e
+	return nil
+}
+
+// numberFragments gives names that are not in old the lowest free numbers, in order.
+func numberFragments(old []fragmentEntry, names []string) []fragmentEntry {
+	var list []fragmentEntry
+	used := map[uint16]bool{}
+	for _, f := range old {
+		if slices.Contains(names, f.Name) {
+			list = append(list, f)
+			used[f.Number] = true
+		}
+	}
+	next := uint16(0)
+	for _, name := range names {
+		if slices.ContainsFunc(list, func(f fragmentEntry) bool { return f.Name == name }) {
+			continue
+		}
+		for used[next] {
+			next++
+		}
+		used[next] = true
+		list = append(list, fragmentEntry{name, next})
+	}
+	slices.SortFunc(list, func(a, b fragmentEntry) int { return int(a.Number) - int(b.Number) })
+	return list
+}
+
+// shapes returns what builders need to know of the embedders.
+func shapes(list []*ViewEmbedder) []segment.EmbedderShape {
+	out := make([]segment.EmbedderShape, len(list))
+	for i, e := range list {
+		out[i] = e.shape()
+	}
+	return out
+}

@@ -1,0 +1,93 @@
+package settings
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+)
+
+// VectorWork says what a change of settings makes of the vectors that an embedder has made. Those that came with documents,
+// not to be made again, always stay.
+type VectorWork uint8
+
+const (
+	KeepVectors   VectorWork = iota
+	RenderVectors            // those of documents that render to something else are made again
+	RemakeVectors            // all are
+)
+
+// EmbedderWork compares two configurations of an embedder. asks says that what the provider answered before
+// (the length of vectors, how the halves of a composite embedder agree) need not hold any more.
+func EmbedderWork(was, is *Embedder) (work VectorWork, asks bool) {
+	was, is = was.Complete(), is.Complete()
+	if was.Source != is.Source {
+		return RemakeVectors, true
+	}
+	switch was.Source {
+	case Composite:
+		work, asks = EmbedderWork(was.IndexingEmbedder, is.IndexingEmbedder)
+		searchWork, searchAsks := EmbedderWork(was.SearchEmbedder, is.SearchEmbedder)
+		// Queries alone are embedded otherwise: documents stay, but both halves must still agree.
+		return work, asks || searchAsks || searchWork == RemakeVectors
+	case OpenAI:
+		// The URL is where the same model is reached.
+		if was.Model != is.Model || was.Dimensions != is.Dimensions {
+			return RemakeVectors, true
+		}
+	case UserProvided:
+		return KeepVectors, was.Dimensions != is.Dimensions
+	default:
+		if was.Model != is.Model || was.Revision != is.Revision || was.Pooling != is.Pooling || was.URL != is.URL ||
+			!sameJSON(was.Request, is.Request) || !sameJSON(was.Response, is.Response) ||
+			(len(was.IndexingFragments) > 0) != (len(is.IndexingFragments) > 0) {
+			return RemakeVectors, true
+		}
+		asks = was.Dimensions != is.Dimensions
+	}
+	if was.DocumentTemplate != is.DocumentTemplate || !same(was.DocumentTemplateMaxBytes, is.DocumentTemplateMaxBytes) ||
+		!maps.EqualFunc(was.IndexingFragments, is.IndexingFragments, sameJSON) {
+		return RenderVectors, asks
+	}
+	return KeepVectors, asks
+}
+
+func same(a, b *int) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }
+
+// sameJSON compares values, not how they are spaced or their members ordered.
+func sameJSON(a, b json.RawMessage) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
+}
+
+// Equal reports whether two configurations are the same.
+func (e *Embedder) Equal(other *Embedder) bool {
+	return e == other || bytes.Equal(encode(e), encode(other))
+}
+
+// IsBinary reports whether only bits are kept of the vectors.
+func (e *Embedder) IsBinary() bool { return isTrue(e.BinaryQuantized) }
+
+// FragmentNames returns the names of the indexing fragments, sorted; of a composite embedder, those of the half that indexes.
+func (e *Embedder) FragmentNames() []string {
+	if e.IndexingEmbedder != nil {
+		e = e.IndexingEmbedder
+	}
+	return sortedKeys(e.IndexingFragments)
+}
+
+// SameSearchable reports whether two settings search the same attributes, in whatever order.
+func SameSearchable(a, b *Settings) bool {
+	return (a.SearchableAttributes == nil) == (b.SearchableAttributes == nil) &&
+		slices.Equal(sortedSet(slices.Clone(a.SearchableAttributes)), sortedSet(slices.Clone(b.SearchableAttributes)))
+}
+
+// SearchesWhole reports whether a top-level field is searched by its own name, as templates are told: not when only
+// fields below it are listed.
+func (s *Settings) SearchesWhole(name string) bool {
+	return s.SearchableAttributes == nil || slices.Contains(s.SearchableAttributes, name)
+}
