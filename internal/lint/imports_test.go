@@ -34,6 +34,7 @@ var layers = [][]string{
 	{"internal/filter"},
 	{"internal/embed"},
 	{"internal/settings"},
+	{"internal/template", "internal/restform"},
 	{"internal/document", "internal/text"},
 	{"internal/document/script"},
 	{"segment"},

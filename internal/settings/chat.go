@@ -4,11 +4,12 @@ import (
 	"encoding/json"
 
 	"svc/internal/apierr"
+	"svc/internal/template"
 )
 
 const (
-	defaultTemplate      = "{% for field in fields %}{% if field.is_searchable and field.value != nil %}{{ field.name }}: {{ field.value }}\n{% endif %}{% endfor %}"
-	defaultTemplateBytes = 400
+	defaultTemplate      = template.Default
+	defaultTemplateBytes = template.DefaultMaxBytes
 )
 
 // ChatSearch are the search parameters that a chat's searches get; nil ones are the search's own defaults.
@@ -123,8 +124,8 @@ func validChat(s *Settings, _ apierr.Code) error {
 	if s.Chat.DocumentTemplateMaxBytes == 0 {
 		return apierr.New("invalid_settings_embedders", "`documentTemplateMaxBytes` of `chat` cannot be 0: it is the length at which texts are cut.")
 	}
-	if reason := unclosed(s.Chat.DocumentTemplate); reason != "" {
-		return apierr.New("invalid_chat_setting_document_template", "`documentTemplate` of `chat` cannot be used: %s.", reason)
+	if _, err := template.Parse(s.Chat.DocumentTemplate); err != nil {
+		return apierr.New("invalid_chat_setting_document_template", "`documentTemplate` of `chat` cannot be used: %v.", err)
 	}
 	return nil
 }

@@ -1,12 +1,13 @@
 package settings
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
 	"svc/internal/apierr"
+	"svc/internal/restform"
+	"svc/internal/template"
 )
 
 // embeddingError is the code of what makes an embedder unable to embed.
@@ -128,9 +129,20 @@ func validEmbedder(e *Embedder, path string, code apierr.Code) error {
 	}
 	fragments := len(e.IndexingFragments)+len(e.SearchFragments) > 0
 	if e.Source == Rest {
-		at := value{e.Request, path + ".request", code}
-		if _, err := checkRestTemplate(at, requestPlaceholders(fragments)); err != nil {
-			return err
+		placeholder := restform.Text
+		if fragments {
+			placeholder = restform.Fragment
+		}
+		request, err := restform.ParseRequest(e.Request, placeholder)
+		if err != nil {
+			return apierr.New(embeddingError, "`%s.request` %v.", path, err)
+		}
+		response, err := restform.ParseResponse(e.Response)
+		if err != nil {
+			return apierr.New(embeddingError, "`%s.response` %v.", path, err)
+		}
+		if request.Batch() != response.Batch() {
+			return apierr.New(embeddingError, "`%s` must repeat an item with %q in both request and response, or in neither.", path, restform.Repeat)
 		}
 	}
 	if fragments {
@@ -196,7 +208,7 @@ func payloadModel(sent map[string]value) (model string, dimensions int) {
 
 // checkRest checks the templates in the payload of a rest embedder.
 func checkRest(v value, sent map[string]value) error {
-	var fragments, template bool
+	var fragments, templated bool
 	for _, name := range []string{"indexingFragments", "searchFragments"} {
 		list, ok := sent[name]
 		if !ok || list.null() {
@@ -208,169 +220,53 @@ func checkRest(v value, sent map[string]value) error {
 			return err
 		}
 		for _, m := range members {
-			if reason := unclosedIn(m.raw); reason != "" {
+			if _, err := template.ParseJSON(m.raw); err != nil {
 				m.code = embeddingError
-				return m.fail("is not a template: %s.", reason)
+				return m.fail("is not a template: %v.", err)
 			}
 		}
 	}
 	if t, ok := sent["documentTemplate"]; ok {
-		template = !t.null()
+		templated = !t.null()
 	}
-	if fragments && template {
+	if fragments && templated {
 		v.code = embeddingError
 		return v.fail("cannot have both a documentTemplate and fragments.")
 	}
-	var forms [2]form
-	for i, name := range []string{"request", "response"} {
-		t, ok := sent[name]
-		if !ok || t.null() {
-			continue
+	request, requestOK := sent["request"]
+	requestOK = requestOK && !request.null()
+	response, responseOK := sent["response"]
+	responseOK = responseOK && !response.null()
+	var batches [2]bool
+	if requestOK {
+		placeholder := restform.Text
+		if fragments {
+			placeholder = restform.Fragment
 		}
-		placeholders := []string{"{{embedding}}"}
-		if i == 0 {
-			placeholders = requestPlaceholders(fragments)
-			if !fragments {
-				// The embedder may have fragments already: that is seen on the merged settings.
-				placeholders = append(placeholders, "{{fragment}}")
+		r, err := restform.ParseRequest(request.raw, placeholder)
+		if err != nil && !fragments {
+			// The embedder may have fragments already: that is seen on the merged settings.
+			if other, ok := restform.ParseRequest(request.raw, restform.Fragment); ok == nil {
+				r, err = other, nil
 			}
 		}
-		var err error
-		if forms[i], err = checkRestTemplate(t, placeholders); err != nil {
-			return err
+		if err != nil {
+			request.code = embeddingError
+			return request.fail("%v.", err)
 		}
+		batches[0] = r.Batch()
 	}
-	if forms[0] != unknownForm && forms[1] != unknownForm && forms[0] != forms[1] {
+	if responseOK {
+		r, err := restform.ParseResponse(response.raw)
+		if err != nil {
+			response.code = embeddingError
+			return response.fail("%v.", err)
+		}
+		batches[1] = r.Batch()
+	}
+	if requestOK && responseOK && batches[0] != batches[1] {
 		v.code = embeddingError
-		return v.fail("must repeat an item with %q in both request and response, or in neither.", repeat)
+		return v.fail("must repeat an item with %q in both request and response, or in neither.", restform.Repeat)
 	}
 	return nil
-}
-
-// requestPlaceholders lists the placeholders of which a request has one.
-func requestPlaceholders(fragments bool) []string {
-	if fragments {
-		return []string{"{{fragment}}"}
-	}
-	return []string{"{{text}}"}
-}
-
-// form is how a rest template carries texts: one a request, or several as items of an array.
-type form uint8
-
-const (
-	unknownForm form = iota
-	singleForm
-	arrayForm
-)
-
-const repeat = "{{..}}"
-
-// checkRestTemplate checks the request or response template of a rest embedder: one placeholder in all, and
-// where an array repeats it, the repeat mark right after the item that holds it.
-func checkRestTemplate(v value, placeholders []string) (form, error) {
-	var tree any
-	if err := json.Unmarshal(v.raw, &tree); err != nil {
-		return unknownForm, v.wrong("JSON")
-	}
-	c := restCheck{placeholders: placeholders}
-	c.walk(tree)
-	fail := func(format string, args ...any) (form, error) {
-		v.code = embeddingError
-		return unknownForm, v.fail(format, args...)
-	}
-	switch want := placeholders[0]; {
-	case c.found == 0:
-		return fail("must have the string %q as a value of its own, where the text or embedding goes.", want)
-	case c.found > 1:
-		return fail("must have the string %q only once, but has it %d times.", want, c.found)
-	case c.repeats > 1:
-		return fail("must have the string %q at most once, but has it %d times.", repeat, c.repeats)
-	case c.repeats == 1 && !c.paired:
-		return fail("must have the string %q as the second item of an array whose first item holds %q.", repeat, want)
-	case c.repeats == 1:
-		return arrayForm, nil
-	}
-	return singleForm, nil
-}
-
-type restCheck struct {
-	placeholders   []string
-	found, repeats int
-	paired         bool // a repeat mark follows the item with the placeholder
-}
-
-func (c *restCheck) walk(tree any) {
-	switch t := tree.(type) {
-	case string:
-		if slices.Contains(c.placeholders, t) {
-			c.found++
-		} else if t == repeat {
-			c.repeats++
-		}
-	case []any:
-		for i, item := range t {
-			before := c.found
-			c.walk(item)
-			if i == 0 && c.found > before && len(t) > 1 && t[1] == any(repeat) {
-				c.paired = true
-			}
-		}
-	case map[string]any:
-		for _, item := range t {
-			c.walk(item)
-		}
-	}
-}
-
-// unclosedIn is unclosed for every string of a JSON value.
-func unclosedIn(raw json.RawMessage) string {
-	var tree any
-	if json.Unmarshal(raw, &tree) != nil {
-		return "it is not JSON"
-	}
-	var reason string
-	var walk func(any)
-	walk = func(tree any) {
-		switch t := tree.(type) {
-		case string:
-			if r := unclosed(t); r != "" {
-				reason = r
-			}
-		case []any:
-			for _, item := range t {
-				walk(item)
-			}
-		case map[string]any:
-			for _, item := range t {
-				walk(item)
-			}
-		}
-	}
-	walk(tree)
-	return reason
-}
-
-// unclosed looks for a Liquid output or tag that is not closed, and says what is wrong.
-func unclosed(template string) string {
-	for i := 0; i+1 < len(template); i++ {
-		if template[i] != '{' {
-			continue
-		}
-		var end string
-		switch template[i+1] {
-		case '{':
-			end = "}}"
-		case '%':
-			end = "%}"
-		default:
-			continue
-		}
-		n := strings.Index(template[i+2:], end)
-		if n < 0 {
-			return "what opens with " + template[i:i+2] + " is not closed with " + end
-		}
-		i += 2 + n + len(end) - 1
-	}
-	return ""
 }

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"slices"
 	"unicode/utf8"
+
+	"svc/internal/template"
 )
 
 // Embedder is the configuration of one embedder: what was set of it. Complete
@@ -158,7 +160,7 @@ func readEmbedder(old *Embedder, v value, r role) (*Embedder, error) {
 			e.DocumentTemplate, e.DocumentTemplateMaxBytes = kept.DocumentTemplate, kept.DocumentTemplateMaxBytes
 		}
 	}
-	template := false // sent, and not null
+	templated := false // sent, and not null
 	readText := func(dst *string) func(value) error {
 		return orReset(func() { *dst = "" }, func(v value) (err error) {
 			*dst, err = v.text()
@@ -187,12 +189,12 @@ func readEmbedder(old *Embedder, v value, r role) (*Embedder, error) {
 			return err
 		}),
 		"documentTemplate": orReset(func() { e.DocumentTemplate = "" }, func(v value) (err error) {
-			template = true
+			templated = true
 			if e.DocumentTemplate, err = v.text(); err != nil {
 				return err
 			}
-			if reason := unclosed(e.DocumentTemplate); reason != "" {
-				return v.fail("is not a template: %s.", reason)
+			if _, err := template.Parse(e.DocumentTemplate); err != nil {
+				return v.fail("is not a template: %v.", err)
 			}
 			return nil
 		}),
@@ -241,7 +243,7 @@ func readEmbedder(old *Embedder, v value, r role) (*Embedder, error) {
 		return nil, err
 	case r != alone && (e.Source == Composite || e.Source == UserProvided):
 		return nil, v.fail("cannot have the source %s: an embedder inside a composite one computes embeddings itself.", e.Source)
-	case template && e.DocumentTemplateMaxBytes != nil && *e.DocumentTemplateMaxBytes == 0:
+	case templated && e.DocumentTemplateMaxBytes != nil && *e.DocumentTemplateMaxBytes == 0:
 		return nil, v.fail("cannot have documentTemplateMaxBytes 0: it is the length at which texts are cut.")
 	case old != nil && r == alone && old.Source == e.Source && isTrue(old.BinaryQuantized) && !isTrue(e.BinaryQuantized):
 		return nil, v.fail("cannot go back from binaryQuantized: the full vectors are gone. Add another embedder instead.")

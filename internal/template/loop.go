@@ -1,0 +1,262 @@
+package template
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// loop is for and tablerow.
+type loop struct {
+	line                int
+	table               bool
+	name                string
+	over                expression // nil for a range
+	from, to            expression
+	limit, offset, cols expression // nil when not given
+	reversed            bool
+	body, otherwise     []node
+}
+
+func readFor(p *parser, in *phrase, line int) (node, error) {
+	n := &loop{line: line}
+	if err := n.readHead(in); err != nil {
+		return nil, err
+	}
+	body, end, err := p.block("else", "endfor")
+	if err != nil {
+		return nil, err
+	}
+	n.body = body
+	if end.name == "else" {
+		if n.otherwise, end, err = p.block("endfor"); err != nil {
+			return nil, err
+		}
+	}
+	return n, end.args.end()
+}
+
+func readTableRow(p *parser, in *phrase, line int) (node, error) {
+	n := &loop{line: line, table: true}
+	if err := n.readHead(in); err != nil {
+		return nil, err
+	}
+	body, end, err := p.block("endtablerow")
+	if err != nil {
+		return nil, err
+	}
+	n.body = body
+	return n, end.args.end()
+}
+
+func (n *loop) readHead(in *phrase) (err error) {
+	if n.name, err = in.name(); err != nil {
+		return err
+	}
+	if !in.word("in") {
+		return fmt.Errorf("the word in is missing after %s", n.name)
+	}
+	if in.sign("(") {
+		if n.from, err = in.value(); err != nil {
+			return err
+		}
+		if !in.sign("..") {
+			return fmt.Errorf("a range is written as (1..5)")
+		}
+		if n.to, err = in.value(); err != nil {
+			return err
+		}
+		if !in.sign(")") {
+			return fmt.Errorf("a range ends with )")
+		}
+	} else if n.over, err = in.value(); err != nil {
+		return err
+	}
+	for {
+		in.sign(",")
+		word, ok := in.peek().text, in.peek().kind == tokenName
+		if !ok {
+			return in.end()
+		}
+		in.next()
+		if word == "reversed" && !n.table {
+			n.reversed = true
+			continue
+		}
+		var dst *expression
+		switch {
+		case word == "limit":
+			dst = &n.limit
+		case word == "offset":
+			dst = &n.offset
+		case word == "cols" && n.table:
+			dst = &n.cols
+		default:
+			return fmt.Errorf("a loop cannot have `%s`", word)
+		}
+		if !in.sign(":") {
+			return fmt.Errorf("a : is missing after %s", word)
+		}
+		if *dst, err = in.value(); err != nil {
+			return err
+		}
+	}
+}
+
+// number evaluates an expression that must be a whole number.
+func (r *renderer) number(e expression, what string) (int64, error) {
+	v, err := e.eval(r)
+	if err != nil {
+		return 0, err
+	}
+	n, ok := v.whole()
+	if !ok {
+		return 0, r.fail("%s must be a whole number, and is `%s`", what, cut(v.String(), 60))
+	}
+	return n, nil
+}
+
+// items returns how many items the loop runs over, and how to get one.
+func (n *loop) items(r *renderer) (count int64, item func(i int64) value, err error) {
+	if n.over == nil {
+		from, err := r.number(n.from, "the start of a range")
+		if err != nil {
+			return 0, nil, err
+		}
+		to, err := r.number(n.to, "the end of a range")
+		if err != nil {
+			return 0, nil, err
+		}
+		if to < from {
+			return 0, nil, nil
+		}
+		if count = to - from + 1; count <= 0 { // beyond 64 bits
+			return 0, nil, errWork
+		}
+		return count, func(i int64) value { return integer(from + i) }, nil
+	}
+	v, err := n.over.eval(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	switch v.kind {
+	case kindArray:
+		return int64(len(v.list)), func(i int64) value { return v.item(int(i)) }, nil
+	case kindObject:
+		return int64(len(v.object.members)), func(i int64) value {
+			m := v.object.members[i]
+			return array([]value{text(m.name), m.value.known()})
+		}, nil
+	case kindNil, kindEmpty, kindBlank:
+		return 0, nil, nil
+	}
+	return 0, nil, r.fail("a loop needs an array, an object or a range, and not `%s`", cut(v.String(), 60))
+}
+
+func (n *loop) render(r *renderer) error {
+	r.line = n.line
+	count, item, err := n.items(r)
+	if err != nil {
+		return err
+	}
+	first := int64(0)
+	if n.offset != nil {
+		offset, err := r.number(n.offset, "offset")
+		if err != nil {
+			return err
+		}
+		first = min(max(offset, 0), count)
+		count -= first
+	}
+	if n.limit != nil {
+		limit, err := r.number(n.limit, "limit")
+		if err != nil {
+			return err
+		}
+		count = min(count, max(limit, 0))
+	}
+	cols := count
+	if n.cols != nil {
+		if cols, err = r.number(n.cols, "cols"); err != nil {
+			return err
+		}
+		if cols < 1 {
+			return r.fail("cols must be at least 1")
+		}
+	}
+	if count == 0 {
+		return r.block(n.otherwise)
+	}
+	scope := &object{}
+	parent, nested := r.lookup("forloop")
+	r.scopes = append(r.scopes, scope)
+	defer func() { r.scopes = r.scopes[:len(r.scopes)-1] }()
+	for i := range count {
+		if err := r.work(4); err != nil {
+			return err
+		}
+		at := first + i
+		if n.reversed {
+			at = first + count - 1 - i
+		}
+		scope.set(n.name, item(at))
+		state := progress(i, count)
+		if n.table {
+			scope.set("tablerowloop", value{kind: kindObject, object: columns(state, i, count, cols)})
+			if err := r.write(cellStart(i, cols)); err != nil {
+				return err
+			}
+		} else {
+			if nested {
+				state.set("parentloop", parent)
+			}
+			scope.set("forloop", value{kind: kindObject, object: state})
+		}
+		err := r.block(n.body)
+		if err != nil && err != errContinue && err != errBreak {
+			return err
+		}
+		if n.table {
+			end := "</td>"
+			if (i+1)%cols == 0 || i+1 == count {
+				end += "</tr>"
+			}
+			if err := r.write(end); err != nil {
+				return err
+			}
+		}
+		if err == errBreak {
+			return nil
+		}
+	}
+	return nil
+}
+
+// progress is what forloop holds in round i of count.
+func progress(i, count int64) *object {
+	o := &object{}
+	o.set("length", integer(count))
+	o.set("index", integer(i+1))
+	o.set("index0", integer(i))
+	o.set("rindex", integer(count-i))
+	o.set("rindex0", integer(count-i-1))
+	o.set("first", boolean(i == 0))
+	o.set("last", boolean(i == count-1))
+	return o
+}
+
+func columns(o *object, i, count, cols int64) *object {
+	o.set("col", integer(i%cols+1))
+	o.set("col0", integer(i%cols))
+	o.set("col_first", boolean(i%cols == 0))
+	o.set("col_last", boolean((i+1)%cols == 0 || i+1 == count))
+	o.set("row", integer(i/cols+1))
+	return o
+}
+
+func cellStart(i, cols int64) string {
+	start := ""
+	if i%cols == 0 {
+		start = `<tr class="row` + strconv.FormatInt(i/cols+1, 10) + `">`
+	}
+	return start + `<td class="col` + strconv.FormatInt(i%cols+1, 10) + `">`
+}

@@ -1,0 +1,175 @@
+package template
+
+import (
+	"regexp"
+	"strings"
+)
+
+type pieceKind uint8
+
+const (
+	pieceText   pieceKind = iota
+	pieceOutput           // {{ … }}
+	pieceTag              // {% … %}
+	pieceBroken           // an output or a tag without its end
+)
+
+// piece is a stretch of a template.
+type piece struct {
+	kind pieceKind
+	text string // of outputs and tags what is inside, blanks around it left out
+	line int
+}
+
+var (
+	endRaw     = regexp.MustCompile(`\{%-?\s*endraw\s*-?%\}`)
+	comment    = regexp.MustCompile(`\{%-?\s*(comment|endcomment)\b[^%]*?-?%\}`)
+	rawTag     = regexp.MustCompile(`^raw$`)
+	commentTag = regexp.MustCompile(`^comment\b`)
+)
+
+// split cuts a template into pieces. Comments are left out; what stands between raw and endraw is text.
+func split(source string) []piece {
+	s := splitter{rest: source, line: 1}
+	for s.rest != "" {
+		s.next()
+	}
+	return s.pieces
+}
+
+type splitter struct {
+	rest   string
+	line   int
+	trim   bool // the last tag ended with -%} or -}}: blanks after it go
+	pieces []piece
+}
+
+// take moves n bytes on and returns them.
+func (s *splitter) take(n int) string {
+	taken := s.rest[:n]
+	s.rest = s.rest[n:]
+	s.line += strings.Count(taken, "\n")
+	return taken
+}
+
+func (s *splitter) next() {
+	start := opening(s.rest)
+	if start != 0 {
+		if start < 0 {
+			start = len(s.rest)
+		}
+		before := s.trimLeft()
+		s.addText(s.take(start), before, strings.HasPrefix(s.rest[min(2, len(s.rest)):], "-"))
+		return
+	}
+	line := s.line
+	n := closing(s.rest)
+	if n < 0 {
+		s.pieces = append(s.pieces, piece{pieceBroken, s.rest[:2], line})
+		s.rest = ""
+		return
+	}
+	kind := pieceOutput
+	if s.rest[1] == '%' {
+		kind = pieceTag
+	}
+	inside := s.take(n)
+	inside = strings.TrimPrefix(inside[2:len(inside)-2], "-")
+	inside, s.trim = strings.CutSuffix(inside, "-")
+	inside = strings.TrimSpace(inside)
+	switch {
+	case kind == pieceTag && rawTag.MatchString(inside):
+		end := endRaw.FindStringIndex(s.rest)
+		if end == nil {
+			s.pieces = append(s.pieces, piece{pieceBroken, "raw", line})
+			s.rest = ""
+			return
+		}
+		before := s.trimLeft()
+		tag := s.rest[end[0]:end[1]]
+		s.addText(s.take(end[0]), before, tag[2] == '-')
+		s.take(len(tag))
+		s.trim = tag[len(tag)-3] == '-'
+	case kind == pieceTag && commentTag.MatchString(inside):
+		s.comment(line)
+	default:
+		s.pieces = append(s.pieces, piece{kind, inside, line})
+	}
+}
+
+func (s *splitter) trimLeft() bool {
+	trim := s.trim
+	s.trim = false
+	return trim
+}
+
+func (s *splitter) addText(text string, left, right bool) {
+	const blanks = " \t\r\n\f\v"
+	if left {
+		text = strings.TrimLeft(text, blanks)
+	}
+	if right {
+		text = strings.TrimRight(text, blanks)
+	}
+	if text != "" {
+		s.pieces = append(s.pieces, piece{pieceText, text, s.line})
+	}
+}
+
+// comment skips to the end of a comment; there may be comments in it.
+func (s *splitter) comment(line int) {
+	for depth := 1; depth > 0; {
+		at := comment.FindStringSubmatchIndex(s.rest)
+		if at == nil {
+			s.pieces = append(s.pieces, piece{pieceBroken, "comment", line})
+			s.rest = ""
+			return
+		}
+		depth++
+		if s.rest[at[2]:at[3]] == "endcomment" {
+			depth -= 2
+		}
+		s.trim = s.rest[at[1]-3] == '-'
+		s.take(at[1])
+	}
+}
+
+// opening returns where the next output or tag opens, or −1.
+func opening(s string) int {
+	for from := 0; ; {
+		i := strings.IndexByte(s[from:], '{')
+		if i < 0 || from+i+1 >= len(s) {
+			return -1
+		}
+		if c := s[from+i+1]; c == '{' || c == '%' {
+			return from + i
+		}
+		from += i + 1
+	}
+}
+
+// closing returns the length of the output or tag that s opens with, or −1. Its end may stand in a quoted text.
+func closing(s string) int {
+	end := "}}"
+	if s[1] == '%' {
+		end = "%}"
+	}
+	var quote byte
+	for i := 2; i < len(s); i++ {
+		switch c := s[i]; {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '"' || c == '\'':
+			quote = c
+		case strings.HasPrefix(s[i:], end):
+			return i + 2
+		}
+	}
+	// A quote that is never closed is an apostrophe.
+	if i := strings.Index(s[2:], end); i >= 0 {
+		return 2 + i + 2
+	}
+	return -1
+}

@@ -1,0 +1,447 @@
+package template
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+var errNesting = fmt.Errorf("it is nested too deep: %d levels are allowed", maxNesting)
+
+// parser turns pieces into nodes.
+type parser struct {
+	pieces []piece
+	at     int
+	depth  int
+	fields bool // a variable is called fields
+}
+
+// tag is a tag that ends a block or a part of it.
+type tag struct {
+	name string
+	args phrase
+}
+
+func (p *parser) template() ([]node, error) {
+	body, _, err := p.block()
+	if err != nil {
+		line := 1
+		if p.at > 0 {
+			line = p.pieces[p.at-1].line
+		}
+		return nil, fmt.Errorf("line %d: %w", line, err)
+	}
+	return body, nil
+}
+
+// block reads nodes until one of the tags in ends, or without ends until the template does.
+func (p *parser) block(ends ...string) ([]node, tag, error) {
+	if p.depth++; p.depth > maxNesting {
+		return nil, tag{}, errNesting
+	}
+	defer func() { p.depth-- }()
+	var nodes []node
+	for p.at < len(p.pieces) {
+		piece := p.pieces[p.at]
+		p.at++
+		switch piece.kind {
+		case pieceText:
+			nodes = append(nodes, textNode(piece.text))
+			continue
+		case pieceBroken:
+			return nil, tag{}, fmt.Errorf("`%s` is not closed", piece.text)
+		}
+		tokens, err := scan(piece.text)
+		if err != nil {
+			return nil, tag{}, err
+		}
+		in := phrase{tokens, p}
+		if piece.kind == pieceOutput {
+			v, err := in.pipeline()
+			if err == nil {
+				err = in.end()
+			}
+			if err != nil {
+				return nil, tag{}, err
+			}
+			nodes = append(nodes, output{piece.line, v})
+			continue
+		}
+		name, err := in.name()
+		if err != nil {
+			return nil, tag{}, err
+		}
+		for _, end := range ends {
+			if name == end {
+				return nodes, tag{name, in}, nil
+			}
+		}
+		read, ok := tags()[name]
+		if !ok {
+			return nil, tag{}, fmt.Errorf("the tag `%s` is not known, or does not belong here", name)
+		}
+		n, err := read(p, &in, piece.line)
+		if err != nil {
+			return nil, tag{}, err
+		}
+		nodes = append(nodes, n)
+	}
+	if len(ends) > 0 {
+		return nil, tag{}, fmt.Errorf("the tag `%s` is missing at the end", ends[len(ends)-1])
+	}
+	return nodes, tag{}, nil
+}
+
+type tagReader func(p *parser, in *phrase, line int) (node, error)
+
+// tags lists the tags; raw and comment are gone by then. (A function, as the readers refer to it.)
+func tags() map[string]tagReader {
+	return map[string]tagReader{
+		"assign": readAssign, "capture": readCapture, "case": readCase, "cycle": readCycle,
+		"for": readFor, "tablerow": readTableRow, "if": readIf, "unless": readUnless, "ifchanged": readIfChanged,
+		"increment": readCounter(1), "decrement": readCounter(-1),
+		"break": readJump(errBreak), "continue": readJump(errContinue),
+		"include": readPartial("include"), "render": readPartial("render"),
+	}
+}
+
+type assign struct {
+	line  int
+	name  string
+	value expression
+}
+
+func readAssign(_ *parser, in *phrase, line int) (node, error) {
+	name, err := in.name()
+	if err != nil {
+		return nil, err
+	}
+	if !in.sign("=") {
+		return nil, errors.New("an = is missing in assign")
+	}
+	v, err := in.pipeline()
+	if err == nil {
+		err = in.end()
+	}
+	return assign{line, name, v}, err
+}
+
+func (n assign) render(r *renderer) error {
+	r.line = n.line
+	v, err := n.value.eval(r)
+	r.assigned.set(n.name, v)
+	return err
+}
+
+type capture struct {
+	name string
+	body []node
+}
+
+func readCapture(p *parser, in *phrase, _ int) (node, error) {
+	name, err := in.name()
+	if err == nil {
+		err = in.end()
+	}
+	if err != nil {
+		return nil, err
+	}
+	body, _, err := p.block("endcapture")
+	return capture{name, body}, err
+}
+
+func (n capture) render(r *renderer) error {
+	s, err := r.capture(n.body)
+	r.assigned.set(n.name, text(s))
+	return err
+}
+
+// choice is if, unless and case: the first branch whose condition holds.
+type choice struct {
+	branches  []branch
+	otherwise []node
+}
+
+type branch struct {
+	line int
+	when condition
+	body []node
+}
+
+func (n choice) render(r *renderer) error {
+	for _, b := range n.branches {
+		r.line = b.line
+		if err := r.work(1); err != nil {
+			return err
+		}
+		holds, err := b.when.holds(r)
+		if err != nil {
+			return err
+		}
+		if holds {
+			return r.block(b.body)
+		}
+	}
+	return r.block(n.otherwise)
+}
+
+type not struct{ condition }
+
+func (n not) holds(r *renderer) (bool, error) {
+	holds, err := n.condition.holds(r)
+	return !holds, err
+}
+
+func readIf(p *parser, in *phrase, line int) (node, error) {
+	when, err := in.only()
+	if err != nil {
+		return nil, err
+	}
+	return p.branches(when, line, "elsif", "else", "endif")
+}
+
+func readUnless(p *parser, in *phrase, line int) (node, error) {
+	when, err := in.only()
+	if err != nil {
+		return nil, err
+	}
+	return p.branches(not{when}, line, "elsif", "else", "endunless")
+}
+
+func (p *phrase) only() (condition, error) {
+	c, err := p.condition()
+	if err == nil {
+		err = p.end()
+	}
+	return c, err
+}
+
+func (p *parser) branches(when condition, line int, ends ...string) (node, error) {
+	var n choice
+	for {
+		body, end, err := p.block(ends...)
+		if err != nil {
+			return nil, err
+		}
+		n.branches = append(n.branches, branch{line, when, body})
+		line = p.pieces[p.at-1].line
+		switch end.name {
+		case "elsif":
+			if when, err = end.args.only(); err != nil {
+				return nil, err
+			}
+			continue
+		case "else":
+			if err := end.args.end(); err != nil {
+				return nil, err
+			}
+			n.otherwise, end, err = p.block(ends[len(ends)-1])
+			if err != nil {
+				return nil, err
+			}
+		}
+		return n, end.args.end()
+	}
+}
+
+// among holds if the value of a case is one of the values of a when.
+type among struct {
+	value   expression
+	choices []expression
+}
+
+func (c among) holds(r *renderer) (bool, error) {
+	v, err := c.value.eval(r)
+	if err != nil {
+		return false, err
+	}
+	for _, choice := range c.choices {
+		w, err := choice.eval(r)
+		if err != nil {
+			return false, err
+		}
+		if err := r.work(1 + cost(v) + cost(w)); err != nil {
+			return false, err
+		}
+		if equal(v, w) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func readCase(p *parser, in *phrase, _ int) (node, error) {
+	v, err := in.value()
+	if err == nil {
+		err = in.end()
+	}
+	if err != nil {
+		return nil, err
+	}
+	before, end, err := p.block("when", "else", "endcase")
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range before {
+		if t, ok := n.(textNode); !ok || !isBlankText(string(t)) {
+			return nil, errors.New("only blanks may stand between case and when")
+		}
+	}
+	var n choice
+	for end.name == "when" {
+		line := p.pieces[p.at-1].line
+		var choices []expression
+		for {
+			w, err := end.args.value()
+			if err != nil {
+				return nil, err
+			}
+			choices = append(choices, w)
+			if !end.args.sign(",") && !end.args.word("or") {
+				break
+			}
+		}
+		if err := end.args.end(); err != nil {
+			return nil, err
+		}
+		b := branch{line: line, when: among{v, choices}}
+		if b.body, end, err = p.block("when", "else", "endcase"); err != nil {
+			return nil, err
+		}
+		n.branches = append(n.branches, b)
+	}
+	if end.name == "else" {
+		if err := end.args.end(); err != nil {
+			return nil, err
+		}
+		if n.otherwise, end, err = p.block("endcase"); err != nil {
+			return nil, err
+		}
+	}
+	return n, end.args.end()
+}
+
+type cycle struct {
+	line   int
+	group  string
+	values []expression
+}
+
+func readCycle(_ *parser, in *phrase, line int) (node, error) {
+	n := cycle{line: line}
+	var words []string
+	for _, t := range in.tokens {
+		words = append(words, t.text)
+	}
+	n.group = strings.Join(words, " ")
+	for {
+		v, err := in.value()
+		if err != nil {
+			return nil, err
+		}
+		if len(n.values) == 0 && in.sign(":") {
+			switch v := v.(type) {
+			case literal:
+				n.group = v.value.String()
+			case path:
+				n.group = v.text
+			}
+			continue
+		}
+		n.values = append(n.values, v)
+		if !in.sign(",") {
+			return n, in.end()
+		}
+	}
+}
+
+func (n cycle) render(r *renderer) error {
+	r.line = n.line
+	if r.cycles == nil {
+		r.cycles = map[string]int{}
+	}
+	i := r.cycles[n.group]
+	r.cycles[n.group] = i + 1
+	v, err := n.values[i%len(n.values)].eval(r)
+	if err != nil {
+		return err
+	}
+	return r.print(v)
+}
+
+type ifChanged struct{ body []node }
+
+func readIfChanged(p *parser, in *phrase, _ int) (node, error) {
+	if err := in.end(); err != nil {
+		return nil, err
+	}
+	body, _, err := p.block("endifchanged")
+	return &ifChanged{body}, err
+}
+
+func (n *ifChanged) render(r *renderer) error {
+	s, err := r.capture(n.body)
+	if err != nil {
+		return err
+	}
+	if last, ok := r.changed[n]; ok && last == s {
+		return nil
+	}
+	if r.changed == nil {
+		r.changed = map[*ifChanged]string{}
+	}
+	r.changed[n] = s
+	return r.write(s)
+}
+
+type counter struct {
+	name string
+	step int64
+}
+
+func readCounter(step int64) tagReader {
+	return func(_ *parser, in *phrase, _ int) (node, error) {
+		name, err := in.name()
+		if err == nil {
+			err = in.end()
+		}
+		return counter{name, step}, err
+	}
+}
+
+// render prints the counter and then adds one, or takes one off and then prints.
+func (n counter) render(r *renderer) error {
+	v, _ := r.counters.get(n.name)
+	next := integer(v.int + n.step)
+	r.counters.set(n.name, next)
+	if n.step < 0 {
+		return r.print(next)
+	}
+	return r.print(integer(v.int))
+}
+
+type jump struct{ how error }
+
+func readJump(how error) tagReader {
+	return func(_ *parser, in *phrase, _ int) (node, error) { return jump{how}, in.end() }
+}
+
+func (n jump) render(*renderer) error { return n.how }
+
+// partial is a tag that names another template. There are none.
+type partial struct {
+	line int
+	tag  string
+}
+
+func readPartial(name string) tagReader {
+	return func(_ *parser, in *phrase, line int) (node, error) {
+		_, err := in.value()
+		return partial{line, name}, err
+	}
+}
+
+func (n partial) render(r *renderer) error {
+	r.line = n.line
+	return r.fail("the tag `%s` has nothing to take: there are no other templates", n.tag)
+}
