@@ -175,7 +175,7 @@ func (ix *Index) deriveWord(s *source) (*Match, error) {
 	}
 	m.Levels[1].Postings = one.postings
 	m.Levels[2].Postings = two.postings
-	if p := ix.split(word); p != nil && !slices.Equal(p.Slots, s.words) {
+	if p := ix.split(word, s.words); p != nil {
 		m.Levels[1].Phrases = []*PhraseMatch{p}
 	}
 

@@ -10,27 +10,25 @@ import (
 )
 
 // split cuts a word in two where most documents of the index have the
-// parts one behind the other; the leftmost place wins among equals. It returns nil when no document has any.
-func (ix *Index) split(word string) *PhraseMatch {
+// parts one behind the other; the leftmost place wins among equals. It returns nil when no document has any, and when
+// the place is between typed, the words that the query has for this one: they match without it. That place is looked
+// at last: its parts are often frequent, and mostly there is no other to compare it with.
+func (ix *Index) split(word string, typed []string) *PhraseMatch {
 	type cut struct {
 		at    int
 		bound uint64 // documents at most
 	}
+	between := 0
+	if len(typed) == 2 {
+		between = len(typed[0])
+	}
 	var cuts []cut
 	for at := range word {
-		if at == 0 {
+		if at == 0 || at == between {
 			continue
 		}
-		c := cut{at: at}
-		for _, s := range ix.Segments {
-			if l, ok := s.Term([]byte(word[:at])); ok {
-				if r, ok := s.Term([]byte(word[at:])); ok {
-					c.bound += l.Rows().AndCardinality(r.Rows())
-				}
-			}
-		}
-		if c.bound > 0 {
-			cuts = append(cuts, c)
+		if n := ix.together(word[:at], word[at:]); n > 0 {
+			cuts = append(cuts, cut{at, n})
 		}
 	}
 	// The most promising first, so that most others need not be counted.
@@ -48,7 +46,26 @@ func (ix *Index) split(word string) *PhraseMatch {
 			best, most, at = m, n, c.at
 		}
 	}
+	if best == nil || between == 0 || ix.together(typed[0], typed[1]) < most {
+		return best
+	}
+	if n := ix.liveRows(ix.phrase(typed)); n > most || n == most && between < at {
+		return nil
+	}
 	return best
+}
+
+// together returns how many documents have two words, deleted ones included.
+func (ix *Index) together(a, b string) uint64 {
+	var n uint64
+	for _, s := range ix.Segments {
+		if l, ok := s.Term([]byte(a)); ok {
+			if r, ok := s.Term([]byte(b)); ok {
+				n += l.Rows().AndCardinality(r.Rows())
+			}
+		}
+	}
+	return n
 }
 
 // liveRows counts the documents of a phrase.
