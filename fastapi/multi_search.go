@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
@@ -15,7 +16,8 @@ import (
 
 // multiInput is the body of a multi-search.
 type multiInput struct {
-	queries []queryInput // nil: not given
+	queries    []queryInput     // nil: not given
+	federation *federationInput // nil: none
 }
 
 // queryInput is one query of a multi-search: a search and the index it is for.
@@ -37,7 +39,8 @@ type federationOptions struct {
 var multiParams = []param[multiInput]{
 	{name: "queries", code: "bad_request", kind: raw, set: setQueries},
 	{name: "federation", code: "bad_request", kind: raw, null: true, set: func(m *multiInput, a *arg) error {
-		return a.expected("null")
+		m.federation = newFederationInput()
+		return decode(m.federation, a.json, federationParams, object{path: a.path + ".", code: a.code})
 	}},
 }
 
@@ -131,15 +134,20 @@ func (s *Server) multiSearch(ctx *fasthttp.RequestCtx) error {
 			return insideQuery(i, err)
 		}
 	}
+	if m.federation != nil {
+		return s.federatedSearch(ctx, &m)
+	}
 	return s.separateSearches(ctx, m.queries)
 }
 
 // separateSearches answers with one result a query, in their order.
 func (s *Server) separateSearches(ctx *fasthttp.RequestCtx, queries []queryInput) error {
+	arrived := time.Now()
 	if err := s.slots.acquire(); err != nil {
 		return err
 	}
 	defer s.slots.release()
+	waited := time.Since(arrived)
 	views := s.catalog.Views()
 	defer views.Release()
 	limited, cancel := context.WithTimeout(context.Background(), maxSearchTime)
@@ -152,7 +160,7 @@ func (s *Server) separateSearches(ctx *fasthttp.RequestCtx, queries []queryInput
 			return insideQuery(i, apierr.New("invalid_multi_search_federation_options",
 				"`federationOptions` is for federated searches: send `federation` along, such as `{}`, or leave the options out."))
 		}
-		q.Search.ID, q.Search.Metadata = id, metadata
+		q.Search.ID, q.Search.Metadata, q.Search.Waited = id, metadata, waited
 		v, err := s.prepareQuery(ctx, views, q)
 		if err != nil {
 			return insideQuery(i, err)
@@ -160,6 +168,9 @@ func (s *Server) separateSearches(ctx *fasthttp.RequestCtx, queries []queryInput
 		found, err := search.Search(limited, v, &q.Search)
 		if err != nil {
 			return insideQuery(i, err)
+		}
+		if found.Degraded() {
+			s.metrics.degraded.Add(1)
 		}
 		head := append(appendString([]byte(`{"indexUid":`), q.uid), ',')
 		results[i], err = found.AppendMembers(head)

@@ -30,6 +30,7 @@ type facetValue struct {
 // facet is the distribution of one field.
 type facet struct {
 	name     string
+	byCount  bool // the order of values
 	values   []facetValue
 	min, max float64
 	numbers  bool // min and max are set
@@ -44,14 +45,14 @@ type facetField struct {
 
 // facetFields resolves the facets parameter: `*` is every filterable field,
 // a name is that field and those below it. Fields that no document ever had
-// are left out. The order of values is looked up under the name that was asked.
-func facetFields(v *index.View, names []string) ([]facetField, error) {
+// are left out. The order of values is looked up under the name that was asked. code is that of the parameter.
+func facetFields(v *index.View, names []string, code apierr.Code) ([]facetField, error) {
 	if slices.Contains(names, "*") {
 		names = []string{"*"}
 	}
 	for _, name := range names {
 		if info := v.Fields.InfoOf(name); name != "*" && !info.Filters() {
-			return nil, apierr.New("invalid_search_facets", "Attribute %q cannot be a facet. Add it to the index's filterable attributes first.", name)
+			return nil, apierr.New(code, "Attribute %q cannot be a facet. Add it to the index's filterable attributes first.", name)
 		}
 	}
 	var found []facetField
@@ -77,20 +78,17 @@ func covers(name, path string) bool {
 	return len(path) >= len(name) && path[:len(name)] == name && (len(path) == len(name) || path[len(name)] == '.')
 }
 
-// distribution counts the values of the asked facets among the candidates.
-func distribution(ctx context.Context, v *index.View, candidates []*roaring.Bitmap, names []string) ([]facet, error) {
-	fields, err := facetFields(v, names)
-	if err != nil {
-		return nil, err
-	}
+// distribution counts the values of facets among the candidates. less, where it is not nil, are candidates that turned out
+// to be duplicates: their values do not count, but stay within the statistics.
+func distribution(ctx context.Context, v *index.View, fields []facetField, candidates, less []*roaring.Bitmap) ([]facet, error) {
 	limit := v.Settings.Faceting.MaxValuesPerFacet
 	facets := make([]facet, 0, len(fields))
 	for _, field := range fields {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		f := facet{name: field.name}
-		var counts columnCounts
+		f := facet{name: field.name, byCount: field.byCount}
+		var counts, duplicates columnCounts
 		var numbers []facetValue
 		var strs []facetValue
 		for i, s := range v.Segments {
@@ -100,11 +98,19 @@ func distribution(ctx context.Context, v *index.View, candidates []*roaring.Bitm
 			}
 			counts.count(c, candidates[i], s.Rows())
 			for ord, n := range counts.numbers {
+				if n > 0 {
+					f.addNumber(c.Number(ord))
+				}
+			}
+			if less != nil && less[i] != nil {
+				duplicates.count(c, less[i], s.Rows())
+				counts.subtract(&duplicates)
+			}
+			for ord, n := range counts.numbers {
 				if n == 0 {
 					continue
 				}
 				x := c.Number(ord)
-				f.addNumber(x)
 				numbers = append(numbers, facetValue{shown: strconv.AppendFloat(nil, x, 'f', -1, 64), count: int(n)})
 			}
 			for ord, n := range counts.strings {
@@ -175,6 +181,16 @@ func (k *columnCounts) count(c *segment.Column, rows *roaring.Bitmap, segmentRow
 	}
 }
 
+// subtract takes other counts of the same column off.
+func (k *columnCounts) subtract(o *columnCounts) {
+	for ord, n := range o.numbers {
+		k.numbers[ord] -= n
+	}
+	for ord, n := range o.strings {
+		k.strings[ord] -= n
+	}
+}
+
 func resized(s []uint32, n int) []uint32 {
 	if cap(s) < n {
 		return make([]uint32, n)
@@ -226,7 +242,13 @@ func topValues(values []facetValue, limit int, byCount bool) []facetValue {
 
 // appendDistribution appends the members facetDistribution and facetStats of a response.
 func appendDistribution(dst []byte, facets []facet) []byte {
-	dst = append(dst, `,"facetDistribution":{`...)
+	dst = appendCounts(append(dst, `,"facetDistribution":`...), facets)
+	return appendStats(append(dst, `,"facetStats":`...), facets)
+}
+
+// appendCounts appends the object with the counts of values by facet.
+func appendCounts(dst []byte, facets []facet) []byte {
+	dst = append(dst, '{')
 	for i, f := range facets {
 		if i > 0 {
 			dst = append(dst, ',')
@@ -243,7 +265,12 @@ func appendDistribution(dst []byte, facets []facet) []byte {
 		}
 		dst = append(dst, '}')
 	}
-	dst = append(dst, `},"facetStats":{`...)
+	return append(dst, '}')
+}
+
+// appendStats appends the object with the least and the largest number by facet.
+func appendStats(dst []byte, facets []facet) []byte {
+	dst = append(dst, '{')
 	first := true
 	for _, f := range facets {
 		if !f.numbers {

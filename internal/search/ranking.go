@@ -29,6 +29,7 @@ type ranking struct {
 	embedder *index.ViewEmbedder // of semantic and hybrid searches
 	sort     []rank.SortKey
 	distinct string
+	facets   []facetField
 	rows     []*roaring.Bitmap // by segment: what the filter allows
 	stages   *stages           // nil: not wanted
 }
@@ -63,7 +64,7 @@ func newRanking(v *index.View, r *Request, stages *stages) (*ranking, error) {
 		return nil, err
 	}
 	if r.Facets != nil {
-		if _, err := facetFields(v, r.Facets); err != nil {
+		if k.facets, err = facetFields(v, r.Facets, "invalid_search_facets"); err != nil {
 			return nil, err
 		}
 	}

@@ -32,6 +32,21 @@ type Response struct {
 	stages       *stages       // nil: not shown
 }
 
+// defaultHitsPerPage is hitsPerPage where only page is given.
+const defaultHitsPerPage = 20
+
+// pages is the number of pages that hits fill.
+func pages(hits, perPage int) int {
+	if perPage == 0 {
+		return 0
+	}
+	n := hits / perPage
+	if hits%perPage > 0 {
+		n++
+	}
+	return n
+}
+
 // paginate works out the window of ranks that is asked.
 func (r *Response) paginate() {
 	maxTotal := r.view.Settings.Pagination.MaxTotalHits
@@ -41,7 +56,7 @@ func (r *Response) paginate() {
 		r.limit = min(req.Limit, maxTotal-r.offset)
 		return
 	}
-	r.paged, r.page, r.perPage = true, 1, 20
+	r.paged, r.page, r.perPage = true, 1, defaultHitsPerPage
 	if req.Page != nil {
 		r.page = *req.Page
 	}
@@ -87,16 +102,9 @@ func (r *Response) AppendMembers(dst []byte) ([]byte, error) {
 	dst = append(dst, `,"processingTimeMs":`...)
 	dst = strconv.AppendInt(dst, time.Since(r.start).Milliseconds(), 10)
 	if r.paged {
-		pages := 0
-		if r.perPage > 0 {
-			pages = r.result.Total / r.perPage
-			if r.result.Total%r.perPage > 0 {
-				pages++
-			}
-		}
 		dst = appendInt(dst, `,"hitsPerPage":`, r.perPage)
 		dst = appendInt(dst, `,"page":`, r.page)
-		dst = appendInt(dst, `,"totalPages":`, pages)
+		dst = appendInt(dst, `,"totalPages":`, pages(r.result.Total, r.perPage))
 		dst = appendInt(dst, `,"totalHits":`, r.result.Total)
 	} else {
 		dst = appendInt(dst, `,"limit":`, r.request.Limit)
@@ -145,6 +153,8 @@ type hitWriter struct {
 	format  *formatter  // nil when the request asks for neither _formatted nor _matchesPosition
 	doc     []byte
 	raw     []byte // what is shown of doc, not yet hydrated
+
+	federated *federated // query of a federated search; nil: the search stands alone
 }
 
 func newHitWriter(r *Response) *hitWriter {
@@ -193,6 +203,9 @@ func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
 				dst = strconv.AppendInt(dst, int64(math.Round(segment.Distance(p.Lat, p.Lng, lat, lng))), 10)
 			}
 		}
+	}
+	if w.federated != nil {
+		dst = w.federated.appendFederation(dst, h)
 	}
 	if w.format != nil && w.format.enabled {
 		dst = append(dst, `,"_formatted":`...)

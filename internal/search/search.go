@@ -33,18 +33,23 @@ func Search(ctx context.Context, v *index.View, r *Request) (*Response, error) {
 		return nil, err
 	}
 	if r.Facets != nil {
-		if resp.facets, err = distribution(ctx, v, resp.result.Candidates, r.Facets); err != nil {
+		if resp.facets, err = distribution(ctx, v, k.facets, resp.result.Candidates, nil); err != nil {
 			return nil, err
 		}
 		resp.stages.done("search > facet distribution")
 	}
-	for i := range k.sort {
-		if k.sort[i].Geo {
-			resp.distanceFrom = &k.sort[i]
-			break
+	resp.distanceFrom = firstPoint(k.sort)
+	return resp, nil
+}
+
+// firstPoint returns the first key that is a point, nil when none is.
+func firstPoint(keys []rank.SortKey) *rank.SortKey {
+	for i := range keys {
+		if keys[i].Geo {
+			return &keys[i]
 		}
 	}
-	return resp, nil
+	return nil
 }
 
 func rankIndex(v *index.View) *rank.Index {

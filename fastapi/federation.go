@@ -1,0 +1,189 @@
+package fastapi
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+
+	"svc/internal/apierr"
+	"svc/internal/index"
+	"svc/internal/search"
+)
+
+// federationInput is what a multi-search says of the one list that its hits are merged into.
+type federationInput struct {
+	search.FederatedRequest
+	facets []facetsInput
+}
+
+// facetsInput are the facets asked of one index.
+type facetsInput struct {
+	uid   string
+	names []string // nil: null
+}
+
+func newFederationInput() *federationInput {
+	return &federationInput{FederatedRequest: search.FederatedRequest{Limit: defaultLimit}}
+}
+
+var federationParams = []param[federationInput]{
+	{name: "offset", code: "invalid_search_offset", kind: count, set: func(f *federationInput, a *arg) error { f.Offset = a.count; return nil }},
+	{name: "limit", code: "invalid_search_limit", kind: count, set: func(f *federationInput, a *arg) error { f.Limit = a.count; return nil }},
+	{name: "page", code: "invalid_search_page", kind: count, null: true, set: func(f *federationInput, a *arg) error {
+		page := a.count
+		f.Page = &page
+		return nil
+	}},
+	{name: "hitsPerPage", code: "invalid_search_hits_per_page", kind: count, null: true, set: func(f *federationInput, a *arg) error {
+		hits := a.count
+		f.HitsPerPage = &hits
+		return nil
+	}},
+	{name: "facetsByIndex", code: "invalid_multi_search_facets_by_index", kind: raw, set: setFacetsByIndex},
+	{name: "mergeFacets", code: "invalid_multi_search_merge_facets", kind: raw, null: true, set: func(f *federationInput, a *arg) error {
+		f.MergeFacets = &search.MergeFacets{}
+		return decode(f.MergeFacets, a.json, mergeFacetsParams, object{path: a.path + ".", code: a.code, notCode: a.code})
+	}},
+	{name: "distinct", code: "invalid_search_distinct", kind: textual, null: true, set: func(f *federationInput, a *arg) error {
+		attribute := a.text
+		f.Distinct = &attribute
+		return nil
+	}},
+	{name: "showPerformanceDetails", code: "invalid_search_show_performance_details", kind: flag, set: func(f *federationInput, a *arg) error {
+		f.ShowPerformanceDetails = a.flag
+		return nil
+	}},
+}
+
+var mergeFacetsParams = []param[search.MergeFacets]{
+	{name: "maxValuesPerFacet", code: "invalid_multi_search_max_values_per_facet", kind: count, null: true, set: func(m *search.MergeFacets, a *arg) error {
+		values := a.count
+		m.MaxValues = &values
+		return nil
+	}},
+}
+
+func setFacetsByIndex(f *federationInput, a *arg) error {
+	const form = "an object that has for each index uid an array of facets"
+	if !a.json.object() {
+		return a.expected(form)
+	}
+	f.facets = nil
+	for name, names := range a.json.members() {
+		member := arg{json: names, path: a.path + "." + string(name), code: a.code}
+		uid, _ := value(slices.Concat([]byte{'"'}, name, []byte{'"'})).text()
+		if !validUID(uid) {
+			return apierr.New(a.code, "`%s` has a member `%s`, which must be %s.", a.path, shorten(name), uidForm)
+		}
+		if !names.null() && !member.readJSON(list) {
+			return member.expected(wanted[list])
+		}
+		f.facets = slices.DeleteFunc(f.facets, func(other facetsInput) bool { return other.uid == uid })
+		f.facets = append(f.facets, facetsInput{uid, member.list})
+	}
+	slices.SortFunc(f.facets, func(a, b facetsInput) int { return strings.Compare(a.uid, b.uid) })
+	return nil
+}
+
+// checkFederated refuses what a query of a federated search must leave to the federation.
+func (s *Server) checkFederated(q *queryInput, f *federationInput) error {
+	switch {
+	case q.paginated != "":
+		return apierr.New("invalid_multi_search_query_pagination", "`%s` cannot be given for one query of a federated search. Set it in `federation`, for all of them.", q.paginated)
+	case len(q.Search.Facets) > 0:
+		return apierr.New("invalid_multi_search_query_facets", "`facets` cannot be given for one query of a federated search. Use `federation.facetsByIndex.%s`.", q.uid)
+	case q.personalize:
+		return apierr.New("invalid_multi_search_query_personalization", "A federated search cannot be personalized: leave `personalize` out.")
+	case q.timed:
+		return apierr.New("invalid_multi_search_query_show_performance_details", "`showPerformanceDetails` cannot be given for one query of a federated search. Set it in `federation`.")
+	case q.Search.Distinct != nil && f.Distinct != nil:
+		return apierr.New("invalid_multi_search_distinct", "`distinct` is given both for this query and in `federation`: leave one of them out.")
+	case q.options != nil && q.options.remote != nil:
+		if err := s.features.need("network", "`federationOptions.remote`"); err != nil {
+			return err
+		}
+		if q.network {
+			return apierr.New("invalid_multi_search_federation_options", "`federationOptions.remote` and `useNetwork` exclude each other: leave one of them out.")
+		}
+		return apierr.New("invalid_multi_search_remote", "There is no remote `%s` in the network.", *q.options.remote)
+	case q.options != nil && q.options.position != nil:
+		return s.features.need("network", "`federationOptions.queryPosition`")
+	}
+	return nil
+}
+
+// federatedSearch answers with one list of hits.
+func (s *Server) federatedSearch(ctx *fasthttp.RequestCtx, m *multiInput) error {
+	for i := range m.queries {
+		if err := s.checkFederated(&m.queries[i], m.federation); err != nil {
+			return insideQuery(i, err)
+		}
+	}
+	arrived := time.Now()
+	if err := s.slots.acquire(); err != nil {
+		return err
+	}
+	defer s.slots.release()
+	m.federation.Waited = time.Since(arrived)
+	views := s.catalog.Views()
+	defer views.Release()
+	r := &m.federation.FederatedRequest
+	r.ID, r.Metadata = uuid.Must(uuid.NewV7()), wantsMetadata(ctx)
+	for i := range m.queries {
+		q := &m.queries[i]
+		v, err := s.prepareQuery(ctx, views, q)
+		if err != nil {
+			return insideQuery(i, err)
+		}
+		federated := search.FederatedQuery{View: v, Request: &q.Search, Weight: 1, Position: i}
+		if o := q.options; o != nil {
+			federated.Weight = o.weight
+			if o.position != nil {
+				federated.Position = *o.position
+			}
+		}
+		q.Search.Facets = nil
+		r.Queries = append(r.Queries, federated)
+	}
+	var err error
+	if r.Facets, err = federatedFacets(ctx, views, m.federation.facets); err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(context.Background(), maxSearchTime)
+	defer cancel()
+	found, err := search.Federate(limited, r, s.slots.spread)
+	if err != nil {
+		if q := (*search.QueryError)(nil); errors.As(err, &q) {
+			return insideQuery(q.Query, q.Err)
+		}
+		return err
+	}
+	if found.Degraded() {
+		s.metrics.degraded.Add(1)
+	}
+	return answerWith(ctx, found.AppendJSON)
+}
+
+// federatedFacets looks up the indexes whose facets are asked for. Those that the caller may not know are passed over: they
+// have no query, or the request would have been refused.
+func federatedFacets(ctx *fasthttp.RequestCtx, views *index.Views, asked []facetsInput) ([]search.IndexFacets, error) {
+	var facets []search.IndexFacets
+	for _, f := range asked {
+		if !caller(ctx).Reaches(f.uid) {
+			continue
+		}
+		v, err := queriedView(views, f.uid)
+		if err != nil {
+			e := *apierr.From(err)
+			e.Message = "Inside `.federation.facetsByIndex`: " + e.Message
+			return nil, &e
+		}
+		facets = append(facets, search.IndexFacets{View: v, Names: f.names})
+	}
+	return facets, nil
+}

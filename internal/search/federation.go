@@ -1,0 +1,225 @@
+package search
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/google/uuid"
+
+	"svc/internal/index"
+)
+
+// FederatedRequest is several searches whose hits are merged into one list.
+type FederatedRequest struct {
+	Queries                []FederatedQuery
+	Offset, Limit          int
+	Page, HitsPerPage      *int          // either given: page mode
+	Facets                 []IndexFacets // in the order of the uids; those of indexes without a query are only checked
+	MergeFacets            *MergeFacets  // nil: facets are shown by index
+	Distinct               *string       // nil: each query has its own, or that of its index
+	ShowPerformanceDetails bool
+	Waited                 time.Duration // for a slot
+	ID                     uuid.UUID
+	Metadata               bool
+}
+
+// FederatedQuery is one query of a federated search.
+type FederatedQuery struct {
+	View     *index.View // queries of one index have the same
+	Request  *Request    // without a page and facets of its own
+	Weight   float64     // its scores are multiplied by this before they are compared
+	Position int         // shown in its hits; the lower one comes first among equals
+}
+
+// IndexFacets are the facets asked of one index.
+type IndexFacets struct {
+	View  *index.View
+	Names []string // nil: none; empty: none, but the index has its place in the answer
+}
+
+// MergeFacets has the facets of all indexes shown as one.
+type MergeFacets struct {
+	MaxValues *int // a facet; nil: as many as there are
+}
+
+// QueryError is an error of one of several queries.
+type QueryError struct {
+	Query int
+	Err   error
+}
+
+func (e *QueryError) Error() string { return fmt.Sprintf("query %d: %v", e.Query, e.Err) }
+func (e *QueryError) Unwrap() error { return e.Err }
+
+// federated is a query of a federated search at work.
+type federated struct {
+	*Response // made for what a hit shows
+	ranking   *ranking
+	weight    float64
+	position  int
+}
+
+// FederatedResponse is the answer to a federated search. It reads documents from the views of its queries,
+// which must be held until AppendJSON has returned.
+type FederatedResponse struct {
+	request *FederatedRequest
+	queries []federated
+	hits    []federatedHit
+	total   int
+	facets  []indexFacets // of queried indexes that were asked for some
+	start   time.Time
+	stages  *stages // nil: not shown
+}
+
+// federatedHit is a hit of one of the queries.
+type federatedHit struct {
+	query *federated
+	hit   int // in the result of the query
+}
+
+// Federate runs the queries, by spread, which calls its argument for 0…n−1 in any order and beside each other and returns the
+// error of the lowest number, and merges what they find. Errors are *apierr.Error, in a *QueryError where one query is at
+// fault, or the context's.
+func Federate(ctx context.Context, r *FederatedRequest, spread func(n int, run func(i int) error) error) (*FederatedResponse, error) {
+	resp := &FederatedResponse{request: r, start: time.Now(), queries: make([]federated, len(r.Queries))}
+	if r.ShowPerformanceDetails {
+		resp.stages = newStages()
+		resp.stages.add("wait in queue", r.Waited)
+	}
+	facets, err := r.facetFields()
+	if err != nil {
+		return nil, err
+	}
+	if err := spread(len(r.Queries), func(i int) error { return resp.prepare(i) }); err != nil {
+		return nil, err
+	}
+	if err := checkComparable(resp.queries); err != nil {
+		return nil, err
+	}
+	resp.stages.done("federated search > check")
+	offset, limit, paged := r.page()
+	err = spread(len(r.Queries), func(i int) error {
+		q := &resp.queries[i]
+		var err error
+		q.result, err = q.ranking.run(ctx, window{
+			limit: min(offset+limit, q.view.Settings.Pagination.MaxTotalHits), exhaustive: paged, values: true, deadline: resp.start.Add(cutoff(q.view))})
+		if err != nil {
+			return &QueryError{i, err}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	resp.stages.done("federated search > search")
+	sets := candidatesByIndex(resp.queries)
+	m := newMerger(resp.queries, r.Distinct, sets)
+	resp.hits = m.page(offset, limit)
+	for _, s := range sets {
+		resp.total += cardinality(s.candidates) - s.dropped
+	}
+	resp.stages.done("federated search > merge")
+	if err := resp.countFacets(ctx, facets, sets, spread); err != nil {
+		return nil, err
+	}
+	if len(facets) > 0 {
+		resp.stages.done("federated search > facet distribution")
+	}
+	return resp, nil
+}
+
+// prepare checks a query against its index.
+func (r *FederatedResponse) prepare(i int) error {
+	asked := &r.request.Queries[i]
+	request := *asked.Request
+	if d := r.request.Distinct; d != nil {
+		request.Distinct = d
+	}
+	q := &r.queries[i]
+	*q = federated{Response: &Response{view: asked.View, request: &request}, weight: asked.Weight, position: asked.Position}
+	var err error
+	if q.ranking, err = newRanking(asked.View, &request, nil); err != nil {
+		return &QueryError{i, err}
+	}
+	if q.hydrate, err = request.Foreign.hydration(asked.View); err != nil {
+		return &QueryError{i, err}
+	}
+	q.distanceFrom = firstPoint(q.ranking.sort)
+	return nil
+}
+
+// maxRank bounds offset and limit, so that their sum is a number still.
+const maxRank = math.MaxInt / 4
+
+// page works out the window of ranks that is asked.
+func (r *FederatedRequest) page() (offset, limit int, paged bool) {
+	if r.Page == nil && r.HitsPerPage == nil {
+		return min(r.Offset, maxRank), min(r.Limit, maxRank), false
+	}
+	page, perPage := r.paging()
+	switch {
+	case page == 0 || perPage == 0:
+		return 0, 0, true
+	case page-1 > maxRank/perPage:
+		return maxRank, perPage, true
+	}
+	return (page - 1) * perPage, perPage, true
+}
+
+// paging returns the page that is asked in page mode, and the number of hits on one.
+func (r *FederatedRequest) paging() (page, perPage int) {
+	page, perPage = 1, defaultHitsPerPage
+	if r.Page != nil {
+		page = *r.Page
+	}
+	if r.HitsPerPage != nil {
+		perPage = min(*r.HitsPerPage, maxRank)
+	}
+	return page, perPage
+}
+
+// indexSet is what all queries of one index together found.
+type indexSet struct {
+	view       *index.View
+	candidates []*roaring.Bitmap // by segment: not modified
+	less       []*roaring.Bitmap // by segment: candidates that the merge found to be duplicates; nil: none
+	dropped    int               // duplicates that the merge found
+}
+
+// drop notes that a hit is a duplicate of one of another query or index. It may be no candidate: where totals are exact, another
+// document with the same value can stand for it there.
+func (s *indexSet) drop(segment int, row uint32) {
+	s.dropped++
+	if !s.candidates[segment].Contains(row) {
+		return
+	}
+	if s.less == nil {
+		s.less = make([]*roaring.Bitmap, len(s.candidates))
+	}
+	if s.less[segment] == nil {
+		s.less[segment] = roaring.New()
+	}
+	s.less[segment].Add(row)
+}
+
+// candidatesByIndex unites the candidates of the queries of each index, by uid.
+func candidatesByIndex(queries []federated) map[string]*indexSet {
+	sets := make(map[string]*indexSet)
+	for i := range queries {
+		q := &queries[i]
+		s := sets[q.view.UID]
+		if s == nil {
+			sets[q.view.UID] = &indexSet{view: q.view, candidates: q.result.Candidates}
+			continue
+		}
+		united := make([]*roaring.Bitmap, len(s.candidates))
+		for i := range united {
+			united[i] = roaring.Or(s.candidates[i], q.result.Candidates[i])
+		}
+		s.candidates = united
+	}
+	return sets
+}

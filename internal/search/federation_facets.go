@@ -1,0 +1,139 @@
+package search
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"math"
+	"slices"
+
+	"svc/internal/apierr"
+	"svc/internal/document"
+	"svc/internal/settings"
+)
+
+// indexFacets are the facets of one index.
+type indexFacets struct {
+	uid    string
+	facets []facet
+}
+
+// facetFields checks the facets that are asked of each index and resolves their names.
+func (r *FederatedRequest) facetFields() (map[string][]facetField, error) {
+	fields := make(map[string][]facetField)
+	type order struct {
+		of    settings.FacetOrder
+		index string
+	}
+	orders := make(map[string]order)
+	for _, asked := range r.Facets {
+		if asked.Names == nil {
+			continue
+		}
+		v := asked.View
+		found, err := facetFields(v, asked.Names, "invalid_multi_search_facets")
+		if err != nil {
+			e := apierr.From(err)
+			return nil, apierr.New(e.Code, "Inside `.federation.facetsByIndex.%s`: %s", v.UID, e.Message)
+		}
+		fields[v.UID] = found
+		if r.MergeFacets == nil {
+			continue
+		}
+		for _, name := range asked.Names {
+			own := order{v.Settings.Faceting.Order(name), v.UID}
+			if other, known := orders[name]; !known {
+				orders[name] = own
+			} else if other.of != own.of {
+				return nil, apierr.New("invalid_multi_search_facet_order",
+					"The facet %q of the indexes `%s` and `%s` cannot be merged: the values of one are sorted by %s, those of the other by %s. "+
+						"Make `faceting.sortFacetValuesBy` of both agree, or leave `mergeFacets` out.", name, other.index, own.index, other.of, own.of)
+			}
+		}
+	}
+	return fields, nil
+}
+
+// countFacets counts the facets of the queried indexes among what their queries found.
+func (r *FederatedResponse) countFacets(ctx context.Context, fields map[string][]facetField, sets map[string]*indexSet, spread func(int, func(int) error) error) error {
+	var counted []*indexSet
+	for _, asked := range r.request.Facets {
+		if set := sets[asked.View.UID]; set != nil && asked.Names != nil {
+			counted = append(counted, set)
+			r.facets = append(r.facets, indexFacets{uid: asked.View.UID})
+		}
+	}
+	return spread(len(counted), func(i int) error {
+		set := counted[i]
+		var err error
+		r.facets[i].facets, err = distribution(ctx, set.view, fields[set.view.UID], set.candidates, set.less)
+		return err
+	})
+}
+
+// mergeFacets makes one list of the facets of several indexes: counts of the same value are summed. max bounds the values of
+// a facet, unless it is nil.
+func mergeFacets(indexes []indexFacets, limit *int) []facet {
+	var merged []facet
+	for _, ix := range indexes {
+		for _, f := range ix.facets {
+			i := slices.IndexFunc(merged, func(m facet) bool { return m.name == f.name })
+			if i < 0 {
+				f.values = slices.Clone(f.values)
+				merged = append(merged, f)
+				continue
+			}
+			m := &merged[i]
+			m.values = append(m.values, f.values...)
+			switch {
+			case !f.numbers:
+			case !m.numbers:
+				m.numbers, m.min, m.max = true, f.min, f.max
+			default:
+				m.min, m.max = math.Min(m.min, f.min), math.Max(m.max, f.max)
+			}
+		}
+	}
+	slices.SortFunc(merged, func(a, b facet) int { return cmp.Compare(a.name, b.name) })
+	for i := range merged {
+		m := &merged[i]
+		// The same value may be spelled otherwise in another index; it is another one then.
+		slices.SortStableFunc(m.values, func(a, b facetValue) int {
+			return cmp.Or(bytes.Compare(a.key, b.key), bytes.Compare(a.shown, b.shown))
+		})
+		summed := m.values[:0]
+		for _, v := range m.values {
+			if last := len(summed) - 1; last >= 0 && bytes.Equal(summed[last].shown, v.shown) {
+				summed[last].count += v.count
+			} else {
+				summed = append(summed, v)
+			}
+		}
+		bound := len(summed)
+		if limit != nil {
+			bound = *limit
+		}
+		m.values = topValues(summed, bound, m.byCount)
+	}
+	return merged
+}
+
+// appendFacets appends what the answer says of facets; nothing where none of the queried indexes was asked for any.
+func (r *FederatedResponse) appendFacets(dst []byte) []byte {
+	if len(r.facets) == 0 {
+		return dst
+	}
+	if m := r.request.MergeFacets; m != nil {
+		return appendDistribution(dst, mergeFacets(r.facets, m.MaxValues))
+	}
+	dst = append(dst, `,"facetsByIndex":{`...)
+	for i, ix := range r.facets {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = document.AppendQuoted(dst, ix.uid)
+		dst = appendCounts(append(dst, `:{"distribution":`...), ix.facets)
+		dst = append(appendStats(append(dst, `,"stats":`...), ix.facets), '}')
+	}
+	return append(dst, '}')
+}

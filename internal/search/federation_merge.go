@@ -1,0 +1,187 @@
+package search
+
+import (
+	"cmp"
+	"container/heap"
+	"encoding/binary"
+	"math"
+
+	"svc/internal/rank"
+	"svc/segment"
+)
+
+// merger merges the hits of queries, each in its own order, into one list.
+type merger struct {
+	heads    heads
+	seen     map[string]map[segment.DocID]bool // documents of the indexes that have several queries
+	distinct *valueSet                         // nil: none
+	sets     map[string]*indexSet              // by uid, told of duplicates
+}
+
+// head is the best hit of a query that is not merged yet.
+type head struct {
+	query *federated
+	hit   int
+}
+
+func (h *head) get() *rank.Hit { return &h.query.result.Hits[h.hit] }
+
+// heads is a heap with the best hit of all on top.
+type heads []head
+
+func (h heads) Len() int           { return len(h) }
+func (h heads) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *heads) Push(x any)        { *h = append(*h, x.(head)) }
+func (h heads) Less(i, j int) bool { return compareFederated(&h[i], &h[j]) < 0 }
+func (h *heads) Pop() any {
+	last := len(*h) - 1
+	x := (*h)[last]
+	*h = (*h)[:last]
+	return x
+}
+
+func newMerger(queries []federated, distinct *string, sets map[string]*indexSet) *merger {
+	m := &merger{seen: make(map[string]map[segment.DocID]bool), sets: sets}
+	queried := make(map[string]int)
+	for i := range queries {
+		q := &queries[i]
+		if queried[q.view.UID]++; queried[q.view.UID] == 2 {
+			m.seen[q.view.UID] = make(map[segment.DocID]bool)
+		}
+		if len(q.result.Hits) > 0 {
+			m.heads = append(m.heads, head{query: q})
+		}
+	}
+	heap.Init(&m.heads)
+	if distinct != nil {
+		m.distinct = &valueSet{field: *distinct, seen: make(map[string]bool)}
+	}
+	return m
+}
+
+// page returns the merged hits from offset on, at most limit.
+func (m *merger) page(offset, limit int) []federatedHit {
+	var hits []federatedHit
+	for len(m.heads) > 0 && len(hits) < limit {
+		h := m.heads[0]
+		if h.hit+1 < len(h.query.result.Hits) {
+			m.heads[0].hit++
+			heap.Fix(&m.heads, 0)
+		} else {
+			heap.Pop(&m.heads)
+		}
+		switch {
+		case !m.keeps(&h):
+		case offset > 0:
+			offset--
+		default:
+			hits = append(hits, federatedHit{h.query, h.hit})
+		}
+	}
+	return hits
+}
+
+// keeps reports whether neither the document nor one that shares a value with it came before.
+func (m *merger) keeps(h *head) bool {
+	hit, view := h.get(), h.query.view
+	if seen := m.seen[view.UID]; seen != nil {
+		if seen[hit.ID] {
+			return false
+		}
+		seen[hit.ID] = true
+	}
+	if m.distinct != nil && !m.distinct.add(h.query, hit) {
+		m.sets[view.UID].drop(hit.Segment, uint32(hit.Row))
+		return false
+	}
+	return true
+}
+
+// compareFederated is negative when a comes before b: when its sequence of values does, or else its query.
+func compareFederated(a, b *head) int {
+	if c := compareValues(a, b); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.query.position, b.query.position)
+}
+
+// compareValues walks the sequences of two hits. Values that cannot be compared leave it to the scores as a whole; a
+// sequence that ends first loses, so that what was found without a query comes last.
+func compareValues(a, b *head) int {
+	left, right := a.get().Values, b.get().Values
+	for i := range min(len(left), len(right)) {
+		l, r := &left[i], &right[i]
+		c := 0
+		switch {
+		case l.Kind.IsScore() && r.Kind.IsScore():
+			c = rank.CompareScores(l.Score*a.query.weight, r.Score*b.query.weight)
+		case l.Kind == r.Kind && l.Desc == r.Desc:
+			c = l.Sort.Compare(&r.Sort, l.Desc)
+		case l.Kind == r.Kind:
+			return compareWhole(a, b)
+		default:
+			return cmp.Or(cmp.Compare(scores(right[i:]), scores(left[i:])), compareWhole(a, b))
+		}
+		if c != 0 {
+			return c
+		}
+	}
+	return cmp.Compare(len(right), len(left))
+}
+
+// compareWhole compares the weighted scores of two hits.
+func compareWhole(a, b *head) int {
+	return rank.CompareScores(a.get().Score*a.query.weight, b.get().Score*b.query.weight)
+}
+
+// scores counts the scores in a sequence.
+func scores(values []rank.ScoreValue) int {
+	n := 0
+	for i := range values {
+		if values[i].Kind.IsScore() {
+			n++
+		}
+	}
+	return n
+}
+
+// valueSet holds the values of a field that hits have, across indexes. Strings are compared as facets are.
+type valueSet struct {
+	field    string
+	seen     map[string]bool
+	ordinals []uint32
+	keys     []string // of one hit
+}
+
+// add takes in the values of a hit. It reports false, and takes none, when there is one among them that a hit before has.
+func (s *valueSet) add(q *federated, hit *rank.Hit) bool {
+	id, ok := q.view.Fields.ID(s.field)
+	if !ok {
+		return true
+	}
+	c := q.view.Segments[hit.Segment].Column(id)
+	if c == nil {
+		return true
+	}
+	s.keys = s.keys[:0]
+	s.ordinals = c.RowNumbers(s.ordinals[:0], hit.Row)
+	for _, ord := range s.ordinals {
+		key := binary.BigEndian.AppendUint64([]byte{'n'}, math.Float64bits(c.Number(int(ord))))
+		s.keys = append(s.keys, string(key))
+	}
+	s.ordinals = c.RowStrings(s.ordinals[:0], hit.Row)
+	for _, ord := range s.ordinals {
+		if text := c.String(int(ord)); len(text) > 0 {
+			s.keys = append(s.keys, "s"+string(text))
+		}
+	}
+	for _, key := range s.keys {
+		if s.seen[key] {
+			return false
+		}
+	}
+	for _, key := range s.keys {
+		s.seen[key] = true
+	}
+	return true
+}

@@ -1,0 +1,596 @@
+package search
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"svc/internal/apierr"
+	"svc/internal/query"
+	"svc/internal/rank"
+)
+
+// oneByOne is the spread of a machine without a second processor.
+func oneByOne(n int, run func(i int) error) error {
+	for i := range n {
+		if err := run(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// asked is a query for the tests.
+type asked struct {
+	uid    string
+	weight float64
+	Request
+}
+
+type federatedAnswer struct {
+	Hits []struct {
+		ID         int
+		Score      *float64 `json:"_rankingScore"`
+		Federation struct {
+			IndexUID        string
+			QueriesPosition int
+			Weighted        float64 `json:"weightedRankingScore"`
+		} `json:"_federation"`
+	}
+	Limit, Offset, EstimatedTotalHits        *int
+	HitsPerPage, Page, TotalPages, TotalHits *int
+	FacetsByIndex                            map[string]json.RawMessage
+	FacetDistribution, FacetStats            json.RawMessage
+	Metadata                                 []map[string]string
+	PerformanceDetails                       map[string]string
+}
+
+// federate runs queries with the views and the defaults of requests filled in.
+func (l *library) federate(f *FederatedRequest, facets map[string][]string, queries ...asked) (answer federatedAnswer, body string, err error) {
+	l.t.Helper()
+	views := l.c.Views()
+	defer views.Release()
+	for i := range queries {
+		q := &queries[i]
+		f.Queries = append(f.Queries, FederatedQuery{View: views.Get(q.uid), Request: &q.Request, Weight: q.weight, Position: i})
+	}
+	for _, uid := range l.c.UIDs() {
+		if names, ok := facets[uid]; ok {
+			f.Facets = append(f.Facets, IndexFacets{views.Get(uid), names})
+		}
+	}
+	found, err := Federate(context.Background(), f, oneByOne)
+	if err != nil {
+		return answer, "", err
+	}
+	raw, err := found.AppendJSON(nil)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		l.t.Fatalf("%v: %s", err, raw)
+	}
+	return answer, string(raw), nil
+}
+
+// merged is a hit of the twin.
+type merged struct {
+	uid      string
+	id       int
+	position int
+	score    float64 // as the search alone shows it
+	sorted   []float64
+	values   []string // of the distinct field
+}
+
+// TestFederationAgreesWithMergingSearches compares federated searches with the same searches one by one, merged by looking
+// at their answers.
+func TestFederationAgreesWithMergingSearches(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	words := []string{"red", "blue", "green", "winter", "train", "lagoon", "mood"}
+	for round := range uint64(12) {
+		r := rand.New(rand.NewPCG(seed, round))
+		l := newLibrary(t)
+		rules := [][]string{{"words", "typo", "proximity", "attribute", "exactness", "sort"}, {"sort", "words", "typo"}, {"n:desc", "words"}}[r.IntN(3)]
+		rulesJSON, _ := json.Marshal(rules)
+		docs := map[string]map[int]map[string]any{}
+		uids := []string{"a", "b", "c"}
+		for _, uid := range uids {
+			docs[uid] = map[int]map[string]any{}
+			l.put(uid, `{"rankingRules": `+string(rulesJSON)+`, "filterableAttributes": ["g", "n"], "sortableAttributes": ["n"]}`)
+			for range 1 + r.IntN(3) {
+				var batch []string
+				for range 1 + r.IntN(25) {
+					doc := map[string]any{"id": r.IntN(60), "n": float64(r.IntN(4))}
+					var text []string
+					for range 1 + r.IntN(4) {
+						text = append(text, words[r.IntN(len(words))])
+					}
+					doc["t"] = strings.Join(text, " ")
+					switch r.IntN(4) {
+					case 0:
+						doc["g"] = []any{words[r.IntN(len(words))], words[r.IntN(len(words))]}
+					case 1:
+					default:
+						doc["g"] = words[r.IntN(len(words))]
+					}
+					docs[uid][doc["id"].(int)] = doc
+					raw, _ := json.Marshal(doc)
+					batch = append(batch, string(raw))
+				}
+				l.put(uid, "", batch...)
+			}
+		}
+		for range 20 {
+			var sort []string
+			if slices.Contains(rules, "sort") {
+				sort = [][]string{nil, {"n:asc"}, {"n:desc"}}[r.IntN(3)]
+			}
+			all := r.IntN(2) == 0
+			f := &FederatedRequest{Offset: r.IntN(8), Limit: r.IntN(12), ID: uuid.New()}
+			if all {
+				f.Offset, f.Limit = 0, 1000
+			} else if r.IntN(2) == 0 {
+				page, perPage := r.IntN(4), r.IntN(7)
+				f.Page, f.HitsPerPage = &page, &perPage
+			}
+			if r.IntN(3) == 0 {
+				distinct := "g"
+				f.Distinct = &distinct
+			}
+			var queries []asked
+			for range 1 + r.IntN(4) {
+				q := asked{uid: uids[r.IntN(len(uids))], weight: []float64{1, 0.5, 0, 2.25}[r.IntN(4)]}
+				q.Sort, q.ShowRankingScore = sort, r.IntN(2) == 0
+				q.Strategy = []query.Strategy{query.Last, query.All}[r.IntN(2)]
+				least := 0
+				if rules[0] == "words" && sort != nil { // the order of a query without words begins with the sort, that of others does not
+					least = 1
+				}
+				for range least + r.IntN(4) {
+					q.Query += words[r.IntN(len(words))] + " "
+				}
+				queries = append(queries, q)
+			}
+			facets := map[string][]string{"a": {"g", "n"}, "c": {"g"}, "b": nil}
+			what := fmt.Sprintf("round %d, rules %v, sort %v, page %d+%d %v, distinct %v, queries %+v", round, rules, sort, f.Offset, f.Limit, f.Page, f.Distinct, queries)
+			got, body, err := l.federate(f, facets, queries...)
+			if err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+			offset, limit := f.Offset, f.Limit
+			if f.Page != nil {
+				offset, limit = max(0, *f.Page-1)**f.HitsPerPage, *f.HitsPerPage
+				if *f.Page == 0 {
+					limit = 0
+				}
+			}
+			want, dropped, found := l.mergeAlone(queries, offset+limit, f.Distinct, docs, rules, sort)
+			page := want[min(offset, len(want)):]
+			page = page[:min(limit, len(page))]
+			if len(page) != len(got.Hits) {
+				t.Fatalf("%s: %d hits, want %d\n%s", what, len(got.Hits), len(page), body)
+			}
+			for i, h := range got.Hits {
+				w := page[i]
+				if h.Federation.IndexUID != w.uid || h.ID != w.id || h.Federation.QueriesPosition != w.position || h.Federation.Weighted != w.score*queries[w.position].weight {
+					t.Fatalf("%s: hit %d is %+v, want %+v\n%s", what, i, h, w, body)
+				}
+				if shows := queries[w.position].ShowRankingScore; shows != (h.Score != nil) || shows && *h.Score != w.score {
+					t.Fatalf("%s: hit %d shows score %v, want %v", what, i, h.Score, w.score)
+				}
+			}
+			if f.Distinct != nil && !all {
+				continue // only duplicates that were met are known
+			}
+			total := -dropped
+			for _, ids := range found {
+				total += len(ids)
+			}
+			if shown := cmpOr(got.EstimatedTotalHits, got.TotalHits); shown != total {
+				t.Fatalf("%s: the total is %d, want %d", what, shown, total)
+			}
+			checkFacets(t, what, got, want, found, docs, f.Distinct != nil)
+		}
+	}
+}
+
+func cmpOr(a, b *int) int {
+	if a != nil {
+		return *a
+	}
+	return *b
+}
+
+// mergeAlone runs the searches one by one and merges their hits, the best of all first. It returns the ids that the
+// searches on each index found, too, and how many hits were dropped as duplicates. With distinct, each search contributes its
+// first needed hits only.
+func (l *library) mergeAlone(queries []asked, needed int, distinct *string, docs map[string]map[int]map[string]any, rules, sort []string) (out []merged, dropped int, found map[string]map[int]bool) {
+	l.t.Helper()
+	lists := make([][]merged, len(queries))
+	found = map[string]map[int]bool{}
+	for i, q := range queries {
+		r := q.Request
+		r.ShowRankingScore, r.Limit, r.Distinct = true, 1000, distinct
+		v := l.c.Get(q.uid).View()
+		resp, err := Search(context.Background(), v, &r)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		body, err := resp.AppendJSON(nil)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		v.Release()
+		var answer federatedAnswer
+		if err := json.Unmarshal(body, &answer); err != nil {
+			l.t.Fatal(err)
+		}
+		if found[q.uid] == nil {
+			found[q.uid] = map[int]bool{}
+		}
+		for _, h := range answer.Hits {
+			found[q.uid][h.ID] = true
+			doc := docs[q.uid][h.ID]
+			m := merged{uid: q.uid, id: h.ID, position: i, score: *h.Score}
+			if n := doc["n"].(float64); rules[0] == "n:desc" || slices.Equal(sort, []string{"n:desc"}) {
+				m.sorted = []float64{-n}
+			} else if sort != nil {
+				m.sorted = []float64{n}
+			}
+			if distinct != nil {
+				if len(lists[i]) == needed {
+					break
+				}
+				m.values = texts(doc["g"])
+			}
+			lists[i] = append(lists[i], m)
+		}
+	}
+	seen, values := map[string]bool{}, map[string]bool{}
+	for {
+		best := -1
+		for i := range lists {
+			if len(lists[i]) > 0 && (best < 0 || comesFirst(queries, &lists[i][0], &lists[best][0], rules)) {
+				best = i
+			}
+		}
+		if best < 0 {
+			return out, dropped, found
+		}
+		m := lists[best][0]
+		lists[best] = lists[best][1:]
+		key := fmt.Sprint(m.uid, m.id)
+		if seen[key] {
+			continue
+		}
+		seen[key] = true
+		if slices.ContainsFunc(m.values, func(v string) bool { return values[v] }) {
+			dropped++
+			continue
+		}
+		for _, v := range m.values {
+			values[v] = true
+		}
+		out = append(out, m)
+	}
+}
+
+func texts(v any) []string {
+	switch v := v.(type) {
+	case string:
+		return []string{v}
+	case []any:
+		var all []string
+		for _, e := range v {
+			all = append(all, e.(string))
+		}
+		return all
+	}
+	return nil
+}
+
+// comesFirst reports whether a is strictly better than b.
+func comesFirst(queries []asked, a, b *merged, rules []string) bool {
+	sortFirst := rules[0] != "words"
+	blank := func(m *merged) bool { // without any score
+		q := &queries[m.position]
+		return strings.TrimSpace(q.Query) == "" || q.Strategy == query.All && len(rules) == 2 // where all words match, only "words" could tell
+	}
+	x, y := a.score*queries[a.position].weight, b.score*queries[b.position].weight
+	if sortFirst && len(a.sorted) > 0 && a.sorted[0] != b.sorted[0] {
+		return a.sorted[0] < b.sorted[0]
+	}
+	switch {
+	case blank(a) != blank(b):
+		return blank(b)
+	case !blank(a) && x != y && (x-y > 3e-16 || y-x > 3e-16):
+		return x > y
+	case !sortFirst && len(a.sorted) > 0 && a.sorted[0] != b.sorted[0]:
+		return a.sorted[0] < b.sorted[0]
+	}
+	return false
+}
+
+// checkFacets counts the values of what was found, or with distinct of what was kept.
+func checkFacets(t *testing.T, what string, got federatedAnswer, kept []merged, found map[string]map[int]bool, docs map[string]map[int]map[string]any, distinct bool) {
+	t.Helper()
+	want := map[string]map[string]map[string]int{}
+	for uid, fields := range map[string][]string{"a": {"g", "n"}, "c": {"g"}} {
+		if found[uid] == nil {
+			continue
+		}
+		ids := found[uid]
+		if distinct {
+			ids = map[int]bool{}
+			for _, m := range kept {
+				if m.uid == uid {
+					ids[m.id] = true
+				}
+			}
+		}
+		want[uid] = map[string]map[string]int{}
+		for _, field := range fields {
+			counts := map[string]int{}
+			for id := range ids {
+				values := texts(docs[uid][id][field])
+				if n, ok := docs[uid][id][field].(float64); ok {
+					values = []string{fmt.Sprint(n)}
+				}
+				slices.Sort(values)
+				for _, v := range slices.Compact(values) {
+					counts[v]++
+				}
+			}
+			want[uid][field] = counts
+		}
+	}
+	shown := map[string]map[string]map[string]int{}
+	for uid, raw := range got.FacetsByIndex {
+		var f struct{ Distribution map[string]map[string]int }
+		if err := json.Unmarshal(raw, &f); err != nil {
+			t.Fatal(err)
+		}
+		shown[uid] = f.Distribution
+		for field := range want[uid] {
+			if shown[uid][field] == nil { // no document of the index ever had it
+				shown[uid][field] = map[string]int{}
+			}
+		}
+	}
+	if !reflect.DeepEqual(shown, want) {
+		t.Fatalf("%s: facets are\n%v, want\n%v", what, shown, want)
+	}
+}
+
+// TestCompareValues goes through the kinds of values that two sequences can have at the same place.
+func TestCompareValues(t *testing.T) {
+	score := func(x float64) rank.ScoreValue { return rank.ScoreValue{Kind: rank.ByRelevance, Score: x} }
+	near := func(x float64) rank.ScoreValue { return rank.ScoreValue{Kind: rank.BySimilarity, Score: x} }
+	field := func(x float64, desc bool) rank.ScoreValue {
+		return rank.ScoreValue{Kind: rank.ByField, Desc: desc, Sort: rank.SortValue{Class: rank.OfNumber, Number: x}}
+	}
+	place := func(x float64, desc bool) rank.ScoreValue {
+		return rank.ScoreValue{Kind: rank.ByDistance, Desc: desc, Sort: rank.SortValue{Class: rank.OfPlace, Number: x}}
+	}
+	nothing := rank.ScoreValue{Kind: rank.ByField, Sort: rank.SortValue{Class: rank.OfNothing}}
+	type values = []rank.ScoreValue
+	for _, tt := range []struct {
+		what           string
+		a, b           values
+		weightA        float64
+		scoreA, scoreB float64 // as a whole
+		want           int
+	}{
+		{"larger score", values{score(.9)}, values{score(.8)}, 1, 0, 0, -1},
+		{"weight", values{score(.9)}, values{score(.8)}, .5, 0, 0, 1},
+		{"similarity is a score", values{near(.7)}, values{score(.8)}, 2, 0, 0, -1},
+		{"equal within rounding", values{score(.3), score(.2)}, values{score(.3 + 1e-16), score(.1)}, 1, 0, 0, -1},
+		{"ascending", values{field(1, false)}, values{field(2, false)}, 1, 0, 0, -1},
+		{"descending", values{field(1, true)}, values{field(2, true)}, 1, 0, 0, 1},
+		{"nothing is last", values{nothing}, values{field(2, false)}, 1, 0, 0, 1},
+		{"equal values go on", values{field(1, true), score(.1)}, values{field(1, true), score(.2)}, 1, 0, 0, 1},
+		{"opposite directions", values{field(1, true)}, values{field(2, false)}, 1, .5, .4, -1},
+		{"opposite directions and equal scores", values{field(1, true)}, values{field(2, false)}, 1, .4, .4, 0},
+		{"nearer first", values{place(10, false)}, values{place(20, false)}, 1, 0, 0, -1},
+		{"farther first", values{place(10, true)}, values{place(20, true)}, 1, 0, 0, 1},
+		{"more scores left", values{score(.1), field(1, true), score(.1)}, values{field(2, true), score(.9)}, 1, 0, 1, -1},
+		{"as many scores left", values{score(.1), field(1, true)}, values{field(2, true), score(.9)}, 1, .1, .9, 1},
+		{"distance against value", values{place(1, false)}, values{field(2, false)}, 1, .9, .1, -1},
+		{"shorter", values{score(.5)}, values{score(.5), field(1, true)}, 1, 0, 0, 1},
+		{"empty", nil, values{score(0)}, 1, 1, 0, 1},
+		{"both empty", nil, nil, 1, 1, 0, 0},
+	} {
+		make := func(v values, score, weight float64) *head {
+			return &head{query: &federated{weight: weight, Response: &Response{result: &found{Result: &rank.Result{Hits: []rank.Hit{{Values: v, Score: score}}}}}}}
+		}
+		a, b := make(tt.a, tt.scoreA, tt.weightA), make(tt.b, tt.scoreB, 1)
+		if got := compareValues(a, b); got != tt.want {
+			t.Errorf("%s: %d, want %d", tt.what, got, tt.want)
+		}
+		if got := compareValues(b, a); got != -tt.want {
+			t.Errorf("%s, the other way round: %d, want %d", tt.what, got, -tt.want)
+		}
+	}
+}
+
+func TestRuleKinds(t *testing.T) {
+	l := newLibrary(t)
+	const rel, asc, desc, near, far = byRelevancy, byValueAsc, byValueDesc, byDistanceAsc, byDistanceDesc
+	for _, tt := range []struct {
+		rules, query string
+		sort         []string
+		strategy     query.Strategy
+		kind         kind
+		want         []ruleKind
+	}{
+		{`["words","typo","sort","exactness"]`, "q", nil, query.Last, keyword, []ruleKind{rel}},
+		{`["words","typo","sort","exactness"]`, "q", []string{"n:asc"}, query.Last, keyword, []ruleKind{rel, asc, rel}},
+		{`["words","typo","sort","exactness"]`, " ", []string{"n:asc"}, query.Last, keyword, []ruleKind{asc}},
+		{`["sort","words","n:desc","m:desc"]`, "q", []string{"n:asc"}, query.Last, keyword, []ruleKind{asc, rel, desc}},
+		{`["sort","words","n:desc"]`, "q", nil, query.Last, keyword, []ruleKind{rel, desc}},
+		{`["sort","words"]`, "", []string{"_geoPoint(1,2):asc", "_geoPoint(1,2):desc", "n:desc"}, query.Last, keyword, []ruleKind{near, far, desc}},
+		{`["words","n:asc","typo"]`, "q", nil, query.All, keyword, []ruleKind{asc, rel}},
+		{`["words","n:asc","typo"]`, "q", nil, query.Frequency, keyword, []ruleKind{rel, asc, rel}},
+		{`["words","n:asc","typo","m:asc"]`, "", nil, query.Last, semantic, []ruleKind{rel, asc}},
+		{`["words","n:asc","typo","m:asc"]`, "q", nil, query.Last, hybrid, []ruleKind{rel, asc, rel, asc}},
+		{`[]`, "q", nil, query.Last, keyword, nil},
+	} {
+		l.put("a", `{"rankingRules":`+tt.rules+`,"sortableAttributes":["n","_geo"]}`)
+		v := l.c.Get("a").View()
+		sort, err := parseSort(tt.sort, v.Fields, "invalid_search_sort")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ruleKinds(&ranking{view: v, request: &Request{Query: tt.query, Strategy: tt.strategy}, kind: tt.kind, sort: sort})
+		v.Release()
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%s, %q sorted by %v: %v, want %v", tt.rules, tt.query, tt.sort, got, tt.want)
+		}
+	}
+}
+
+// TestFederationErrors asks for what cannot be answered.
+func TestFederationErrors(t *testing.T) {
+	l := newLibrary(t)
+	l.put("a", `{"filterableAttributes":["g"],"sortableAttributes":["n"],"rankingRules":["sort","words"]}`, `{"id":1,"g":"x","n":1}`)
+	l.put("b", `{"filterableAttributes":["g","k"],"sortableAttributes":["n"],"rankingRules":["words","n:asc"],"faceting":{"sortFacetValuesBy":{"g":"count"}}}`, `{"id":1,"g":"x","n":1}`)
+	distinct := func(field string) *FederatedRequest { return &FederatedRequest{Distinct: &field} }
+	plain := func(uid, q string, sort ...string) asked {
+		return asked{uid: uid, weight: 1, Request: Request{Query: q, Sort: sort}}
+	}
+	none := -1
+	for _, tt := range []struct {
+		what    string
+		f       *FederatedRequest
+		facets  map[string][]string
+		queries []asked
+		code    apierr.Code
+		query   int
+	}{
+		{"sort", &FederatedRequest{}, nil, []asked{plain("a", ""), plain("a", "", "g:asc")}, "invalid_search_sort", 1},
+		{"distinct", distinct("k"), nil, []asked{plain("b", ""), plain("a", "")}, "invalid_search_distinct", 1},
+		{"distinct that all have", distinct("g"), nil, []asked{plain("b", ""), plain("a", "")}, "", none},
+		{"facets", &FederatedRequest{}, map[string][]string{"a": {"g", "k"}}, []asked{plain("b", "")}, "invalid_multi_search_facets", none},
+		{"opposite sorts", &FederatedRequest{}, nil, []asked{plain("a", "", "n:asc"), plain("a", "", "n:desc")}, "invalid_multi_search_query_ranking_rules", 1},
+		{"rules in another order", &FederatedRequest{}, nil, []asked{plain("a", "q", "n:asc"), plain("b", "q")}, "invalid_multi_search_query_ranking_rules", 1},
+		{"nothing to compare", &FederatedRequest{}, nil, []asked{plain("a", ""), plain("b", "q")}, "", none},
+		{"the longest counts", &FederatedRequest{}, nil, []asked{plain("a", ""), plain("b", "q"), plain("a", "", "n:asc")}, "invalid_multi_search_query_ranking_rules", 2},
+		{"order of facets", &FederatedRequest{MergeFacets: &MergeFacets{}}, map[string][]string{"a": {"g"}, "b": {"g"}}, []asked{plain("a", "")}, "invalid_multi_search_facet_order", none},
+		{"order of facets that are not merged", &FederatedRequest{}, map[string][]string{"a": {"g"}, "b": {"g"}}, []asked{plain("a", "")}, "", none},
+	} {
+		_, _, err := l.federate(tt.f, tt.facets, tt.queries...)
+		var code apierr.Code
+		at := none
+		if err != nil {
+			code = apierr.From(err).Code
+			if q := (*QueryError)(nil); errors.As(err, &q) {
+				at = q.Query
+			}
+		}
+		if code != tt.code || at != tt.query {
+			t.Errorf("%s: %q of query %d, want %q of %d (%v)", tt.what, code, at, tt.code, tt.query, err)
+		}
+	}
+}
+
+func TestMergeFacets(t *testing.T) {
+	value := func(shown string, n int) facetValue {
+		return facetValue{key: []byte(strings.ToLower(shown)), shown: []byte(shown), count: n}
+	}
+	indexes := []indexFacets{
+		{"a", []facet{{name: "g", values: []facetValue{value("Ulm", 1), value("ulna", 4)}}, {name: "n", numbers: true, min: 1, max: 3, values: []facetValue{value("1", 1)}}}},
+		{"b", []facet{{name: "f", values: []facetValue{value("x", 1)}}, {name: "g", values: []facetValue{value("Oslo", 2), value("ulm", 2), value("ulna", 1)}}, {name: "n"}}},
+		{"c", []facet{{name: "f", numbers: true, min: 7, max: 7}, {name: "n", numbers: true, min: -1, max: 2, values: []facetValue{value("1", 4)}}}},
+	}
+	two := 2
+	for _, tt := range []struct {
+		byCount bool
+		max     *int
+		want    string
+	}{
+		{false, nil, `,"facetDistribution":{"f":{"x":1},"g":{"Oslo":2,"Ulm":1,"ulm":2,"ulna":5},"n":{"1":5}},"facetStats":{"f":{"min":7.0,"max":7.0},"n":{"min":-1.0,"max":3.0}}`},
+		{false, &two, `,"facetDistribution":{"f":{"x":1},"g":{"Oslo":2,"Ulm":1},"n":{"1":5}},"facetStats":{"f":{"min":7.0,"max":7.0},"n":{"min":-1.0,"max":3.0}}`},
+		{true, &two, `,"facetDistribution":{"f":{"x":1},"g":{"ulna":5,"Oslo":2},"n":{"1":5}},"facetStats":{"f":{"min":7.0,"max":7.0},"n":{"min":-1.0,"max":3.0}}`},
+	} {
+		for i := range indexes {
+			for k := range indexes[i].facets {
+				indexes[i].facets[k].byCount = tt.byCount
+			}
+		}
+		if got := string(appendDistribution(nil, mergeFacets(indexes, tt.max))); got != tt.want {
+			t.Errorf("by count %v, at most %v:\ngot  %s\nwant %s", tt.byCount, tt.max, got, tt.want)
+		}
+	}
+}
+
+// TestFederatedPages looks at windows of ranks, also at their far ends.
+func TestFederatedPages(t *testing.T) {
+	l := newLibrary(t)
+	l.put("a", "", `{"id":1}`, `{"id":2}`, `{"id":3}`)
+	l.put("b", `{"pagination":{"maxTotalHits":1}}`, `{"id":4}`, `{"id":5}`)
+	huge := int(^uint(0) >> 1)
+	n := func(n int) *int { return &n }
+	for _, tt := range []struct {
+		f    FederatedRequest
+		ids  []int
+		tail string
+	}{
+		{FederatedRequest{Limit: 20}, []int{1, 2, 3, 4}, `"limit":20,"offset":0,"estimatedTotalHits":5`},
+		{FederatedRequest{Limit: 2, Offset: 2}, []int{3, 4}, `"limit":2,"offset":2,"estimatedTotalHits":5`},
+		{FederatedRequest{Limit: huge, Offset: 1}, []int{2, 3, 4}, fmt.Sprintf(`"limit":%d,"offset":1,"estimatedTotalHits":5`, huge)},
+		{FederatedRequest{Limit: 5, Offset: huge}, nil, fmt.Sprintf(`"limit":5,"offset":%d,"estimatedTotalHits":5`, huge)},
+		{FederatedRequest{Page: n(2), HitsPerPage: n(3)}, []int{4}, `"hitsPerPage":3,"page":2,"totalPages":2,"totalHits":5`},
+		{FederatedRequest{Page: n(1)}, []int{1, 2, 3, 4}, `"hitsPerPage":20,"page":1,"totalPages":1,"totalHits":5`},
+		{FederatedRequest{HitsPerPage: n(1)}, []int{1}, `"hitsPerPage":1,"page":1,"totalPages":5,"totalHits":5`},
+		{FederatedRequest{Page: n(0), HitsPerPage: n(3)}, nil, `"hitsPerPage":3,"page":0,"totalPages":2,"totalHits":5`},
+		{FederatedRequest{HitsPerPage: n(0)}, nil, `"hitsPerPage":0,"page":1,"totalPages":0,"totalHits":5`},
+		{FederatedRequest{Page: n(huge), HitsPerPage: n(7)}, nil, fmt.Sprintf(`"hitsPerPage":7,"page":%d,"totalPages":1,"totalHits":5`, huge)},
+	} {
+		got, body, err := l.federate(&tt.f, nil, asked{uid: "a", weight: 1}, asked{uid: "b", weight: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids []int
+		for _, h := range got.Hits {
+			ids = append(ids, h.ID)
+		}
+		if !slices.Equal(ids, tt.ids) || !strings.Contains(body, tt.tail) {
+			t.Errorf("%+v:\ngot  %v %s\nwant %v %s", tt.f, ids, body, tt.ids, tt.tail)
+		}
+	}
+}
+
+// TestFederatedExtras asks for what is not about hits, and for exact totals of documents that share a value.
+func TestFederatedExtras(t *testing.T) {
+	l := newLibrary(t)
+	const open = `{"filterableAttributes":["g"]}`
+	l.put("a", open, `{"id":1,"g":"x","t":"late"}`, `{"id":2,"g":"x","t":"early"}`)
+	l.put("b", open, `{"id":3,"g":"x","t":"late"}`, `{"id":4,"g":"X","t":"early"}`, `{"id":5,"g":"y","t":"early"}`)
+	distinct, perPage := "g", 5
+	got, body, err := l.federate(&FederatedRequest{Distinct: &distinct, HitsPerPage: &perPage, ShowPerformanceDetails: true, Metadata: true},
+		map[string][]string{"a": {"g"}, "b": {"g"}},
+		asked{uid: "a", weight: 2, Request: Request{Query: "early"}}, asked{uid: "b", weight: 1, Request: Request{Query: "early"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Hits) != 2 || got.Hits[0].ID != 2 || got.Hits[1].ID != 5 || *got.TotalHits != 2 {
+		t.Errorf("hits: %s", body)
+	}
+	if f := string(got.FacetsByIndex["b"]); f != `{"distribution":{"g":{"y":1}},"stats":{}}` {
+		t.Errorf("facets of b: %s", f)
+	}
+	if len(got.Metadata) != 2 || got.Metadata[1]["indexUid"] != "b" || got.Metadata[1]["primaryKey"] != "id" || len(got.PerformanceDetails) == 0 {
+		t.Errorf("extras: %s", body)
+	}
+}
