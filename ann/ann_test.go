@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -33,10 +34,10 @@ func clustered(r *rand.Rand, rows, dimensions int) []float32 {
 	return vectors
 }
 
-func encode(q Quantizer, vectors []float32) []int8 {
-	var codes []int8
+func encode(q Quantizer, vectors []float32) Codes {
+	codes := Codes{Stride: q.Stride()}
 	for at := 0; at < len(vectors); at += q.Dimensions {
-		codes = q.AppendCode(codes, vectors[at:at+q.Dimensions])
+		codes.Bytes = q.AppendCode(codes.Bytes, vectors[at:at+q.Dimensions])
 	}
 	return codes
 }
@@ -49,28 +50,36 @@ func seeded(t testing.TB) *rand.Rand {
 
 const testDimensions = 72 // not a multiple of the padding
 
-func testGraph(t testing.TB, r *rand.Rand, rows, threads int) (*Graph, Quantizer, []int8) {
+func testGraph(t testing.TB, r *rand.Rand, rows, threads int) (*Graph, Quantizer, Codes) {
 	t.Helper()
 	vectors := clustered(r, rows, testDimensions)
 	q := NewQuantizer(testDimensions, vectors)
 	codes := encode(q, vectors)
-	g, err := Build(context.Background(), codes, q.Stride(), BuildOptions{Threads: threads})
+	g, err := Build(context.Background(), codes, BuildOptions{Threads: threads})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return g, q, codes
 }
 
+// similarity scores two codes slowly.
+func similarity(c Codes, a, b []int8) (s int32) {
+	for i, x := range a {
+		if c.Bits {
+			s -= int32(bits.OnesCount8(uint8(x ^ b[i])))
+		} else {
+			s += int32(x) * int32(b[i])
+		}
+	}
+	return s
+}
+
 // recall is the share of the exact neighbours, by the twin that scores every row, that got has.
-func recall(got []Neighbour, codes []int8, stride int, q []int8, k int, allowed *roaring.Bitmap) float64 {
+func recall(got []Neighbour, c Codes, q []int8, k int, allowed *roaring.Bitmap) float64 {
 	var all []Neighbour
-	for row := range uint32(len(codes) / stride) {
+	for row := range uint32(c.Rows()) {
 		if allowed == nil || allowed.Contains(row) {
-			var s int32
-			for i, x := range q {
-				s += int32(x) * int32(codes[int(row)*stride+i])
-			}
-			all = append(all, Neighbour{row, s})
+			all = append(all, Neighbour{row, similarity(c, q, c.row(row))})
 		}
 	}
 	slices.SortFunc(all, func(a, b Neighbour) int { return int(b.Score) - int(a.Score) })
@@ -95,7 +104,7 @@ func TestSearchFindsTheNearest(t *testing.T) {
 		const queries = 200
 		for range queries {
 			code := q.AppendCode(nil, clustered(r, 1, testDimensions))
-			sum += recall(g.Search(nil, code, 128, nil), codes, q.Stride(), code, 10, nil)
+			sum += recall(g.Search(nil, code, 128, nil), codes, code, 10, nil)
 		}
 		if got := sum / queries; got < 0.95 {
 			t.Errorf("%d threads: recall@10 is %.3f, want 0.95", threads, got)
@@ -123,7 +132,7 @@ func TestFilteredSearchFindsTheNearestAllowed(t *testing.T) {
 					t.Fatalf("row %d is not allowed", n.Row)
 				}
 			}
-			sum += recall(found, codes, q.Stride(), code, 10, allowed)
+			sum += recall(found, codes, code, 10, allowed)
 		}
 		if got := sum / queries; got < 0.95 {
 			t.Errorf("share %v: recall@10 is %.3f, want 0.95", share, got)
@@ -142,8 +151,8 @@ func TestScanIsExact(t *testing.T) {
 	}
 	for _, allowed := range []*roaring.Bitmap{nil, some, roaring.New()} {
 		code := q.AppendCode(nil, clustered(r, 1, testDimensions))
-		found := Scan(nil, codes, q.Stride(), code, 25, allowed)
-		if got := recall(found, codes, q.Stride(), code, 25, allowed); got != 1 {
+		found := Scan(nil, codes, code, 25, allowed)
+		if got := recall(found, codes, code, 25, allowed); got != 1 {
 			t.Errorf("recall %v", got)
 		}
 		if !slices.IsSortedFunc(found, func(a, b Neighbour) int { return int(b.Score) - int(a.Score) }) {
@@ -164,7 +173,7 @@ func TestSmallGraphs(t *testing.T) {
 	for rows := range 5 {
 		r := seeded(t)
 		g, q, codes := testGraph(t, r, rows, 1)
-		g, err := Open(aligned(g.Append(nil)), codes, q.Stride())
+		g, err := Open(aligned(g.Append(nil)), codes)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,11 +188,11 @@ func TestEqualRowsDoNotTearTheGraph(t *testing.T) {
 	q := Quantizer{testDimensions, 127}
 	one := make([]float32, testDimensions)
 	one[3] = 1
-	var codes []int8
+	codes := Codes{Stride: q.Stride()}
 	for range 500 {
-		codes = q.AppendCode(codes, one)
+		codes.Bytes = q.AppendCode(codes.Bytes, one)
 	}
-	g, err := Build(context.Background(), codes, q.Stride(), BuildOptions{})
+	g, err := Build(context.Background(), codes, BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +205,7 @@ func TestBuildStopsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	vectors := clustered(seeded(t), 5000, testDimensions)
 	q := NewQuantizer(testDimensions, vectors)
-	_, err := Build(ctx, encode(q, vectors), q.Stride(), BuildOptions{Progress: func(int) { cancel() }})
+	_, err := Build(ctx, encode(q, vectors), BuildOptions{Progress: func(int) { cancel() }})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
@@ -224,7 +233,7 @@ func FuzzOpen(f *testing.F) {
 	vectors := clustered(r, 40, testDimensions)
 	q := NewQuantizer(testDimensions, vectors)
 	codes := encode(q, vectors)
-	g, err := Build(context.Background(), codes, q.Stride(), BuildOptions{Degree: 4})
+	g, err := Build(context.Background(), codes, BuildOptions{Degree: 4})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -237,8 +246,103 @@ func FuzzOpen(f *testing.F) {
 		if len(b) > 0 {
 			b[uint(at)%uint(len(b))] ^= flip
 		}
-		if g, err := Open(b, codes, q.Stride()); err == nil {
-			g.Search(nil, codes[:q.Stride()], 10, nil)
+		if g, err := Open(b, codes); err == nil {
+			g.Search(nil, codes.row(0), 10, nil)
 		}
 	})
+}
+
+func TestBitsAreSearchedByHowManyDiffer(t *testing.T) {
+	r := seeded(t)
+	const dimensions = 150 // three words a row
+	vectors := clustered(r, 3000, dimensions)
+	codes := Codes{Stride: 24, Bits: true}
+	for at := 0; at < len(vectors); at += dimensions {
+		codes.Bytes = AppendBits(codes.Bytes, vectors[at:at+dimensions])
+	}
+	g, err := Build(context.Background(), codes, BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g, err = Open(aligned(g.Append(nil)), codes); err != nil {
+		t.Fatal(err)
+	}
+	var walked float64
+	const queries = 100
+	for i := range queries {
+		code := AppendBits(nil, vectors[i*dimensions:(i+1)*dimensions])
+		for range 20 {
+			code[r.IntN(18)] ^= 1 << r.IntN(7)
+		}
+		walked += recall(g.Search(nil, code, 128, nil), codes, code, 10, nil)
+		if got := recall(Scan(nil, codes, code, 10, nil), codes, code, 10, nil); got != 1 {
+			t.Fatalf("a scan has recall %v", got)
+		}
+	}
+	if got := walked / queries; got < 0.95 {
+		t.Errorf("recall@10 is %.3f, want 0.95", got)
+	}
+}
+
+func TestCodesThatTheKernelsCannotReadAreRefused(t *testing.T) {
+	for name, c := range map[string]Codes{
+		"no stride":        {Bytes: make([]int8, 640)},
+		"not padded":       {Bytes: make([]int8, 640), Stride: 32},
+		"bits not padded":  {Bytes: make([]int8, 640), Stride: 4, Bits: true},
+		"bits not aligned": {Bytes: make([]int8, 640)[1:], Stride: 8, Bits: true},
+	} {
+		if _, err := Build(context.Background(), c, BuildOptions{}); err == nil {
+			t.Errorf("%s: built", name)
+		}
+		empty := (&Graph{degree: 2}).Append(nil)
+		if _, err := Open(aligned(empty), c); err == nil {
+			t.Errorf("%s: opened", name)
+		}
+	}
+}
+
+func TestAppendBitsKeepsWhatIsAboveZero(t *testing.T) {
+	vector := make([]float32, 70)
+	vector[0], vector[1], vector[9], vector[69] = 1, -1, 0.5, 1e-40
+	vector[2] = float32(math.NaN())
+	got := AppendBits(nil, vector)
+	want := make([]int8, 16)
+	want[0], want[1], want[8] = 1, 2, 1<<5
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestASearchRestrictedToFewRowsIsExact(t *testing.T) {
+	r := seeded(t)
+	g, q, codes := testGraph(t, r, 4000, 1)
+	for _, share := range []float64{0, 0.001, 0.01, 0.1} {
+		allowed := roaring.New()
+		for row := range uint32(g.Rows()) {
+			if r.Float64() < share {
+				allowed.Add(row)
+			}
+		}
+		code := q.AppendCode(nil, clustered(r, 1, testDimensions))
+		found := g.Search(nil, code, 40, allowed)
+		if len(found) != min(40, int(allowed.GetCardinality())) || recall(found, codes, code, 10, allowed) != 1 {
+			t.Errorf("share %v: found %d of %d", share, len(found), allowed.GetCardinality())
+		}
+	}
+}
+
+// TestAWalkThatMeetsNoAllowedRowEnds restricts to rows on the other side of the query.
+func TestAWalkThatMeetsNoAllowedRowEnds(t *testing.T) {
+	r := seeded(t)
+	g, q, codes := testGraph(t, r, 4000, 1)
+	code := q.AppendCode(nil, clustered(r, 1, testDimensions))
+	all := Scan(nil, codes, code, g.Rows(), nil)
+	far := roaring.New()
+	for _, n := range all[len(all)/2:] {
+		far.Add(n.Row)
+	}
+	found := g.Search(nil, code, 10, far)
+	if got := recall(found, codes, code, 10, far); got != 1 {
+		t.Errorf("recall %v", got)
+	}
 }

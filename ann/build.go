@@ -2,7 +2,9 @@ package ann
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -21,8 +23,7 @@ type BuildOptions struct {
 
 // builder is a graph under construction.
 type builder struct {
-	codes  []int8
-	stride int
+	codes  Codes
 	degree int
 	effort int
 	levels []uint8 // highest level of each row
@@ -41,8 +42,11 @@ type builder struct {
 
 // Build builds a graph over rows of codes, which it aliases. It stops with the
 // context's error. Besides the graph it needs 33 bytes a row.
-func Build(ctx context.Context, codes []int8, stride int, o BuildOptions) (*Graph, error) {
-	b := newBuilder(codes, stride, o)
+func Build(ctx context.Context, codes Codes, o BuildOptions) (*Graph, error) {
+	b, err := newBuilder(codes, o)
+	if err != nil {
+		return nil, err
+	}
 	for row := range b.levels {
 		b.place(uint32(row), b.levelOf(uint32(row)))
 	}
@@ -53,27 +57,36 @@ func Build(ctx context.Context, codes []int8, stride int, o BuildOptions) (*Grap
 }
 
 // newBuilder returns a builder of rows that are not placed on levels yet.
-func newBuilder(codes []int8, stride int, o BuildOptions) *builder {
-	b := &builder{codes: codes, stride: stride, degree: o.Degree, effort: o.Effort}
+func newBuilder(codes Codes, o BuildOptions) (*builder, error) {
+	if !codes.sound() || codes.Rows() > maxRows {
+		return nil, fmt.Errorf("%d bytes of codes in rows of %d are too many, not padded or not aligned", len(codes.Bytes), codes.Stride)
+	}
+	b := &builder{codes: codes, degree: o.Degree, effort: o.Effort}
 	if b.degree == 0 {
 		b.degree = 16
 	}
 	if b.effort == 0 {
 		b.effort = 150
 	}
-	rows := len(codes) / stride
+	rows := codes.Rows()
 	b.levels = make([]uint8, rows)
-	b.links = make([]uint32, rows*(2*b.degree+1))
+	b.links = make([]uint32, rows*2*b.degree)
 	b.above = make([][]uint32, rows)
 	b.locks = make([]sync.Mutex, rows)
-	return b
+	for i := range b.links {
+		b.links[i] = none
+	}
+	return b, nil
 }
 
 // place gives a row its highest level and the room for its links.
 func (b *builder) place(row uint32, level uint8) {
 	b.levels[row] = level
 	if level > 0 {
-		b.above[row] = make([]uint32, int(level)*(b.degree+1))
+		b.above[row] = make([]uint32, int(level)*b.degree)
+		for i := range b.above[row] {
+			b.above[row][i] = none
+		}
 	}
 }
 
@@ -117,26 +130,31 @@ func (b *builder) levelOf(row uint32) uint8 {
 	return uint8(min(maxLevels-1, -math.Log(u)/math.Log(float64(b.degree))))
 }
 
-func (b *builder) code(row uint32) []int8 {
-	return b.codes[int(row)*b.stride : (int(row)+1)*b.stride]
-}
-
-// slotsLocked returns a row's links on a level: a count, then neighbours.
+// slotsLocked returns a row's slots on a level.
 func (b *builder) slotsLocked(row uint32, l int) []uint32 {
 	if l == 0 {
-		n := 2*b.degree + 1
-		return b.links[int(row)*n : (int(row)+1)*n]
+		return b.links[int(row)*2*b.degree : (int(row)+1)*2*b.degree]
 	}
-	n := b.degree + 1
-	return b.above[row][(l-1)*n : l*n]
+	return b.above[row][(l-1)*b.degree : l*b.degree]
 }
 
-func (b *builder) appendNeighbours(dst []uint32, row uint32, l int) []uint32 {
+func (b *builder) slots(buf []uint32, row uint32, l int) []uint32 {
 	b.locks[row].Lock()
-	s := b.slotsLocked(row, l)
-	dst = append(dst, s[1:1+s[0]]...)
+	buf = append(buf[:0], b.slotsLocked(row, l)...)
 	b.locks[row].Unlock()
-	return dst
+	return buf
+}
+
+func (b *builder) prefetch(row uint32) { simd.Prefetch(b.slotsLocked(row, 0)) }
+
+// fill sets slots to the rows.
+func fill(slots []uint32, rows []Neighbour) {
+	for i := range slots {
+		slots[i] = none
+		if i < len(rows) {
+			slots[i] = rows[i].Row
+		}
+	}
 }
 
 // insert links one row into the levels it is on. A row that is higher than all
@@ -158,69 +176,50 @@ func (b *builder) insert(w *walker, row uint32) {
 			defer func() { b.top.entry, b.top.level = row, own }()
 		}
 	}
-	q := b.code(row)
-	w.begin(len(b.levels))
-	w.descend(b, b.codes, q, b.stride, entry, height, min(own, height))
+	q := b.codes.row(row)
+	w.descend(b, b.codes, q, len(b.levels), entry, height, min(own, height))
 	for l := min(own, height); l >= 0; l-- {
-		w.walk(b, b.codes, q, l, b.effort, nil)
-		limit := b.degree
-		if l == 0 {
-			limit = 2 * b.degree
-		}
+		w.walk(b, b.codes, q, l, b.effort)
 		found := make([]Neighbour, 0, len(w.pool))
 		for _, c := range w.pool {
-			if c.row != row {
-				found = append(found, Neighbour{c.row, c.score})
+			if c.row() != row {
+				found = append(found, Neighbour{c.row(), c.score()})
 			}
 		}
 		chosen := b.diverse(found, b.degree)
 		b.locks[row].Lock()
-		s := b.slotsLocked(row, l)
-		s[0] = uint32(len(chosen))
-		for i, n := range chosen {
-			s[1+i] = n.Row
-		}
+		fill(b.slotsLocked(row, l), chosen)
 		b.locks[row].Unlock()
 		for _, n := range chosen {
-			b.connect(n.Row, row, n.Score, l, limit)
+			b.connect(w, n.Row, row, n.Score, l)
 		}
 		// The next level starts from all that was found on this one.
-		w.begin(len(b.levels))
-		for i := range w.pool {
-			w.pool[i].expanded = false
-			w.seen[w.pool[i].row] = w.epoch
-		}
+		w.again(len(b.levels))
 	}
 }
 
 // connect adds a neighbour to a row, making room by diversity when it is full.
-func (b *builder) connect(row, neighbour uint32, score int32, l, limit int) {
+func (b *builder) connect(w *walker, row, neighbour uint32, score int32, l int) {
 	b.locks[row].Lock()
 	defer b.locks[row].Unlock()
 	s := b.slotsLocked(row, l)
-	n := int(s[0])
-	for _, old := range s[1 : 1+n] {
+	for i, old := range s {
 		if old == neighbour {
 			return
 		}
+		if old == none {
+			s[i] = neighbour
+			return
+		}
 	}
-	if n < limit {
-		s[1+n] = neighbour
-		s[0]++
-		return
-	}
-	scores := make([]int32, n)
-	simd.DotInt8Gather(scores, b.code(row), b.codes, s[1:1+n])
-	all := nearest{keep: n + 1}
+	w.scores = slices.Grow(w.scores[:0], len(s))[:len(s)]
+	b.codes.gather(w.scores, b.codes.row(row), s)
+	all := nearest{keep: len(s) + 1}
 	all.add(neighbour, score)
-	for i, old := range s[1 : 1+n] {
-		all.add(old, scores[i])
+	for i, old := range s {
+		all.add(old, w.scores[i])
 	}
-	kept := b.diverse(all.sorted(), limit)
-	s[0] = uint32(len(kept))
-	for i, x := range kept {
-		s[1+i] = x.Row
-	}
+	fill(s, b.diverse(all.sorted(), len(s)))
 }
 
 // diverse picks at most limit of the candidates (best first), leaving out
@@ -236,9 +235,9 @@ next:
 		if len(picked) == limit {
 			break
 		}
-		code := b.code(c.Row)
+		code := b.codes.row(c.Row)
 		for _, p := range picked {
-			if simd.DotInt8(code, b.code(p.Row)) > c.Score {
+			if b.codes.pair(code, b.codes.row(p.Row)) > c.Score {
 				continue next
 			}
 		}
@@ -249,14 +248,13 @@ next:
 
 // graph packs the levels.
 func (b *builder) graph() *Graph {
-	g := &Graph{stride: b.stride, codes: b.codes, rows: len(b.levels), degree: b.degree, entry: b.top.entry, links: b.links}
+	g := &Graph{codes: b.codes, rows: len(b.levels), degree: b.degree, entry: b.top.entry, links: b.links}
 	g.upper = make([]level, b.top.level)
-	n := b.degree + 1
 	for row, own := range b.levels {
 		for l := 1; l <= int(own); l++ {
 			lv := &g.upper[l-1]
 			lv.nodes = append(lv.nodes, uint32(row))
-			lv.links = append(lv.links, b.above[row][(l-1)*n:l*n]...)
+			lv.links = append(lv.links, b.slotsLocked(uint32(row), l)...)
 		}
 	}
 	return g

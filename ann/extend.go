@@ -3,8 +3,6 @@ package ann
 import (
 	"context"
 	"fmt"
-
-	"svc/simd"
 )
 
 // Dropped stands for a row that is gone in the renumbering that Extend takes.
@@ -28,13 +26,16 @@ const (
 // whatever it says. With one thread the same input always gives the same
 // graph. When more than half of base's rows are gone, or base is a small part
 // of the whole, the graph is built anew. It stops with the context's error.
-func Extend(ctx context.Context, base *Graph, renumbered []uint32, codes []int8, stride int, o BuildOptions) (*Graph, error) {
+func Extend(ctx context.Context, base *Graph, renumbered []uint32, codes Codes, o BuildOptions) (*Graph, error) {
 	if len(renumbered) != base.rows {
 		return nil, fmt.Errorf("%d rows are renumbered, the graph has %d", len(renumbered), base.rows)
 	}
-	rows := len(codes) / stride
 	o.Degree = base.degree
-	b := newBuilder(codes, stride, o)
+	b, err := newBuilder(codes, o)
+	if err != nil {
+		return nil, err
+	}
+	rows := codes.Rows()
 	known := make([]bool, rows)
 	kept := 0
 	for _, row := range renumbered {
@@ -48,7 +49,7 @@ func Extend(ctx context.Context, base *Graph, renumbered []uint32, codes []int8,
 		kept++
 	}
 	if kept == 0 || kept < base.rows/2 || kept < rows/8 {
-		return Build(ctx, codes, stride, o)
+		return Build(ctx, codes, o)
 	}
 	b.inherit(base, renumbered)
 	nodes := make([]uint32, 0, kept)
@@ -71,13 +72,13 @@ func Extend(ctx context.Context, base *Graph, renumbered []uint32, codes []int8,
 		case !old:
 			b.place(uint32(row), b.levelOf(uint32(row)))
 			missing = append(missing, uint32(row))
-		case b.slotsLocked(uint32(row), 0)[0] == 0:
+		case b.slotsLocked(uint32(row), 0)[0] == none:
 			missing = append(missing, uint32(row))
 		default:
 			b.offerEntry(uint32(row))
 		}
 	}
-	if entry := renumbered[base.entry]; entry != Dropped && b.top.any && int(b.levels[entry]) == b.top.level && b.slotsLocked(entry, 0)[0] > 0 {
+	if entry := renumbered[base.entry]; entry != Dropped && b.top.any && int(b.levels[entry]) == b.top.level && b.slotsLocked(entry, 0)[0] != none {
 		b.top.entry = entry
 	}
 	if err := b.insertAll(ctx, o, len(missing), func(i int) uint32 { return missing[i] }); err != nil {
@@ -112,27 +113,15 @@ func (b *builder) offerEntry(row uint32) {
 func (b *builder) adopt(w *walker, base *Graph, renumbered []uint32, node uint32) {
 	row := renumbered[node]
 	for l := range int(b.levels[row]) + 1 {
-		limit := b.degree
-		if l == 0 {
-			limit = 2 * b.degree
-		}
-		w.ids = base.appendNeighbours(w.ids[:0], node, l)
-		whole := true
-		for _, id := range w.ids {
-			whole = whole && renumbered[id] != Dropped
-		}
+		links := neighbours(base.slots(nil, node, l))
 		s := b.slotsLocked(row, l) // nobody else touches this row until all are adopted
-		if whole {
-			s[0] = uint32(len(w.ids))
-			for i, id := range w.ids {
-				s[1+i] = renumbered[id]
-			}
-			continue
+		whole := true
+		for i, id := range links {
+			s[i] = renumbered[id]
+			whole = whole && s[i] != Dropped
 		}
-		kept := b.diverse(b.standIns(w, base, renumbered, node, l), limit)
-		s[0] = uint32(len(kept))
-		for i, n := range kept {
-			s[1+i] = n.Row
+		if !whole {
+			fill(s, b.diverse(b.standIns(w, base, renumbered, node, l), len(s)))
 		}
 	}
 }
@@ -145,8 +134,7 @@ func (b *builder) standIns(w *walker, base *Graph, renumbered []uint32, node uin
 	through := []uint32{node}
 	var found []uint32
 	for i := 0; i < len(through) && i <= repairThrough && len(found) < repairCandidates; i++ {
-		w.ids = base.appendNeighbours(w.ids[:0], through[i], l)
-		for _, id := range w.ids {
+		for _, id := range neighbours(base.slots(nil, through[i], l)) {
 			if w.seen[id] == w.epoch {
 				continue
 			}
@@ -158,8 +146,8 @@ func (b *builder) standIns(w *walker, base *Graph, renumbered []uint32, node uin
 			}
 		}
 	}
-	scores := w.scored(len(found))
-	simd.DotInt8Gather(scores, b.code(renumbered[node]), b.codes, found)
+	scores := make([]int32, len(found))
+	b.codes.gather(scores, b.codes.row(renumbered[node]), found)
 	all := nearest{keep: len(found)}
 	for i, row := range found {
 		all.add(row, scores[i])

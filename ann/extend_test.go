@@ -10,13 +10,12 @@ import (
 
 // extended builds a graph over the first rows of a set and extends it to rows
 // in another order without those that gone names.
-func extended(t testing.TB, r *rand.Rand, rows, first, threads int, gone func(row int) bool) (*Graph, Quantizer, []int8) {
+func extended(t testing.TB, r *rand.Rand, rows, first, threads int, gone func(row int) bool) (*Graph, Quantizer, Codes) {
 	t.Helper()
 	vectors := clustered(r, rows, testDimensions)
 	q := NewQuantizer(testDimensions, vectors)
-	stride := q.Stride()
 	old := encode(q, vectors)
-	base, err := Build(context.Background(), old[:first*stride], stride, BuildOptions{Threads: threads})
+	base, err := Build(context.Background(), Codes{Bytes: old.Bytes[:first*old.Stride], Stride: old.Stride}, BuildOptions{Threads: threads})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,21 +25,21 @@ func extended(t testing.TB, r *rand.Rand, rows, first, threads int, gone func(ro
 	for i := range renumbered {
 		renumbered[i] = Dropped
 	}
-	var codes []int8
+	codes := Codes{Stride: q.Stride()}
 	for _, row := range r.Perm(rows) {
 		if gone(row) {
 			continue
 		}
 		if row < first {
-			renumbered[row] = uint32(len(codes) / stride)
+			renumbered[row] = uint32(codes.Rows())
 		}
-		codes = wider.AppendCode(codes, vectors[row*testDimensions:(row+1)*testDimensions])
+		codes.Bytes = wider.AppendCode(codes.Bytes, vectors[row*testDimensions:(row+1)*testDimensions])
 	}
-	g, err := Extend(context.Background(), base, renumbered, codes, stride, BuildOptions{Threads: threads})
+	g, err := Extend(context.Background(), base, renumbered, codes, BuildOptions{Threads: threads})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g, err = Open(aligned(g.Append(nil)), codes, stride); err != nil {
+	if g, err = Open(aligned(g.Append(nil)), codes); err != nil {
 		t.Fatal(err)
 	}
 	return g, wider, codes
@@ -69,7 +68,7 @@ func TestAnExtendedGraphFindsTheNearest(t *testing.T) {
 			const queries = 100
 			for range queries {
 				code := q.AppendCode(nil, clustered(r, 1, testDimensions))
-				sum += recall(g.Search(nil, code, 128, nil), codes, q.Stride(), code, 10, nil)
+				sum += recall(g.Search(nil, code, 128, nil), codes, code, 10, nil)
 			}
 			if got := sum / queries; got < 0.95 {
 				t.Errorf("%s, %d threads: recall@10 is %.3f, want 0.95", c.name, threads, got)
@@ -96,36 +95,36 @@ func TestRowsLeftAloneAreInsertedAgain(t *testing.T) {
 	vectors := clustered(r, rows, testDimensions)
 	q := NewQuantizer(testDimensions, vectors)
 	codes := encode(q, vectors)
-	base := &Graph{stride: q.Stride(), codes: codes, rows: rows, degree: 2, links: make([]uint32, rows*5)}
+	base := &Graph{codes: codes, rows: rows, degree: 2, links: make([]uint32, rows*4)}
 	renumbered := make([]uint32, rows)
-	var kept []int8
+	kept := Codes{Stride: q.Stride()}
 	for i := range renumbered {
-		links := base.links[5*i : 5*i+5]
+		var links []Neighbour
 		for _, n := range []int{i - 1, i + 1} {
 			if n >= 0 && n < rows {
-				links[0]++
-				links[links[0]] = uint32(n)
+				links = append(links, Neighbour{Row: uint32(n)})
 			}
 		}
+		fill(base.links[4*i:4*i+4], links)
 		renumbered[i] = Dropped
 		if i%299 == 0 || i > 70 && i < 230 {
-			renumbered[i] = uint32(len(kept) / q.Stride())
-			kept = append(kept, codes[i*q.Stride():(i+1)*q.Stride()]...)
+			renumbered[i] = uint32(kept.Rows())
+			kept.Bytes = append(kept.Bytes, codes.row(uint32(i))...)
 		}
 	}
-	g, err := Extend(context.Background(), base, renumbered, kept, q.Stride(), BuildOptions{})
+	g, err := Extend(context.Background(), base, renumbered, kept, BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for row := range uint32(g.rows) {
-		if len(g.appendNeighbours(nil, row, 0)) == 0 {
+		if len(neighbours(g.slots(nil, row, 0))) == 0 {
 			t.Errorf("row %d of %d has no neighbours", row, g.rows)
 		}
 	}
 }
 
 func TestExtendRefusesARenumberingThatIsNone(t *testing.T) {
-	g, q, codes := testGraph(t, seeded(t), 20, 1)
+	g, _, codes := testGraph(t, seeded(t), 20, 1)
 	rows := make([]uint32, 20)
 	for i := range rows {
 		rows[i] = uint32(i)
@@ -137,7 +136,7 @@ func TestExtendRefusesARenumberingThatIsNone(t *testing.T) {
 	} {
 		saved := slices.Clone(rows)
 		change()
-		if _, err := Extend(context.Background(), g, rows, codes, q.Stride(), BuildOptions{}); err == nil {
+		if _, err := Extend(context.Background(), g, rows, codes, BuildOptions{}); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 		rows = saved
@@ -145,14 +144,14 @@ func TestExtendRefusesARenumberingThatIsNone(t *testing.T) {
 }
 
 func TestExtendStopsWithItsContext(t *testing.T) {
-	g, q, codes := testGraph(t, seeded(t), 20, 1)
+	g, _, codes := testGraph(t, seeded(t), 20, 1)
 	rows := make([]uint32, 20)
 	for i := range rows {
 		rows[i] = uint32(i)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := Extend(ctx, g, rows, codes, q.Stride(), BuildOptions{}); !errors.Is(err, context.Canceled) {
+	if _, err := Extend(ctx, g, rows, codes, BuildOptions{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }

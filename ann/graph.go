@@ -3,24 +3,25 @@ package ann
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"unsafe"
+
+	"svc/simd"
 )
 
 // Graph is a navigable graph over rows of codes. It is immutable and may be
 // searched by several goroutines at once.
 type Graph struct {
-	stride int
-	codes  []int8
+	codes  Codes
 	rows   int
 	degree int    // neighbours a node may have above level 0; twice as many on it
 	entry  uint32 // a node of the highest level
 
-	links []uint32 // of level 0: rows × (a count, then 2·degree slots)
+	links []uint32 // of level 0: rows × 2·degree slots
 	upper []level  // upper[l-1] is level l
 }
 
-// level is one level above 0: the nodes on it, ascending, and their neighbours
-// (a count and degree slots a node).
+// level is one level above 0: the nodes on it, ascending, and degree slots a node.
 type level struct {
 	nodes []uint32
 	links []uint32
@@ -29,27 +30,30 @@ type level struct {
 // Rows returns how many rows there are.
 func (g *Graph) Rows() int { return g.rows }
 
-// appendNeighbours appends the neighbours of a row on a level.
-func (g *Graph) appendNeighbours(dst []uint32, row uint32, l int) []uint32 {
+// slots returns a row's slots on a level; none when it is not on it.
+func (g *Graph) slots(_ []uint32, row uint32, l int) []uint32 {
 	if l == 0 {
-		at := int(row) * (2*g.degree + 1)
-		return append(dst, g.links[at+1:at+1+int(g.links[at])]...)
+		at := int(row) * 2 * g.degree
+		return g.links[at : at+2*g.degree]
 	}
 	lv := &g.upper[l-1]
-	lo, hi := 0, len(lv.nodes)
-	for lo < hi {
-		mid := (lo + hi) / 2
-		if lv.nodes[mid] < row {
-			lo = mid + 1
-		} else {
-			hi = mid
+	i, found := slices.BinarySearch(lv.nodes, row)
+	if !found {
+		return nil
+	}
+	return lv.links[i*g.degree : (i+1)*g.degree]
+}
+
+func (g *Graph) prefetch(row uint32) { simd.Prefetch(g.slots(nil, row, 0)) }
+
+// neighbours returns those of the slots that hold one.
+func neighbours(slots []uint32) []uint32 {
+	for i, row := range slots {
+		if row == none {
+			return slots[:i]
 		}
 	}
-	if lo == len(lv.nodes) || lv.nodes[lo] != row {
-		return dst
-	}
-	at := lo * (g.degree + 1)
-	return append(dst, lv.links[at+1:at+1+int(lv.links[at])]...)
+	return slots
 }
 
 // The encoded graph, all numbers uint32, little-endian:
@@ -58,30 +62,38 @@ func (g *Graph) appendNeighbours(dst []uint32, row uint32, l int) []uint32 {
 //	4   rows
 //	8   degree
 //	12  entry row
-//	16  levels above 0, h
-//	20  h counts of nodes, one a level from 1 up
-//	…   links of level 0: rows × (1 + 2·degree): a count, then slots
-//	…   a level from 1 up: its nodes ascending, then nodes × (1 + degree)
+//	16  levels above 0
+//	20  0, up to byte 64
+//	64  level 0: rows × 2·degree slots; ^0 in those that are left, the last ones
+//	…   a level from 1 up: the number of its nodes, the nodes ascending, then
+//	    nodes × degree slots
+//
+// In a section that is aligned to cache lines, a node of level 0 with a degree
+// of 16 is two of them.
 const magic = 0x314e4e41
 
-const headerWords = 5
+const headerWords = 16
 
 // maxLevels bounds the height: with a degree of 2 or more, 2³² rows need no more.
 const maxLevels = 32
 
 // Append appends the encoded graph (not its codes) to dst.
 func (g *Graph) Append(dst []byte) []byte {
+	size := headerWords + len(g.links)
+	for _, l := range g.upper {
+		size += 1 + len(l.nodes) + len(l.links)
+	}
+	dst = slices.Grow(dst, 4*size)
 	words := func(w ...uint32) {
 		for _, x := range w {
 			dst = binary.LittleEndian.AppendUint32(dst, x)
 		}
 	}
-	words(magic, uint32(g.rows), uint32(g.degree), g.entry, uint32(len(g.upper)))
-	for _, l := range g.upper {
-		words(uint32(len(l.nodes)))
-	}
+	header := [headerWords]uint32{magic, uint32(g.rows), uint32(g.degree), g.entry, uint32(len(g.upper))}
+	words(header[:]...)
 	words(g.links...)
 	for _, l := range g.upper {
+		words(uint32(len(l.nodes)))
 		words(l.nodes...)
 		words(l.links...)
 	}
@@ -90,9 +102,9 @@ func (g *Graph) Append(dst []byte) []byte {
 
 // Open reads an encoded graph over the rows of codes. It aliases both, which
 // must stay readable and unchanged while the graph is used; encoded must be
-// aligned to 4 bytes. Every number is checked, so that a damaged graph is an
-// error here and never a wild read later.
-func Open(encoded []byte, codes []int8, stride int) (*Graph, error) {
+// aligned to 4 bytes, and to 64 to be fast. Every number is checked, so that a
+// damaged graph is an error here and never a wild read later.
+func Open(encoded []byte, codes Codes) (*Graph, error) {
 	if len(encoded)%4 != 0 || len(encoded) < 4*headerWords {
 		return nil, fmt.Errorf("graph of %d bytes is cut off", len(encoded))
 	}
@@ -103,12 +115,20 @@ func Open(encoded []byte, codes []int8, stride int) (*Graph, error) {
 	if w[0] != magic {
 		return nil, fmt.Errorf("graph begins with %#x, want %#x", w[0], magic)
 	}
-	g := &Graph{stride: stride, codes: codes, rows: int(w[1]), degree: int(w[2]), entry: w[3]}
+	g := &Graph{codes: codes, rows: int(w[1]), degree: int(w[2]), entry: w[3]}
 	levels := int(w[4])
-	if g.degree < 2 || g.degree > 1<<16 || levels > maxLevels || stride <= 0 || len(codes)/stride < g.rows || len(w) < headerWords+levels {
-		return nil, fmt.Errorf("graph of %d rows, degree %d, %d levels does not fit %d bytes of codes in rows of %d", g.rows, g.degree, levels, len(codes), stride)
+	if !codes.sound() {
+		return nil, fmt.Errorf("codes in rows of %d bytes are not padded or not aligned", codes.Stride)
 	}
-	counts, rest := w[headerWords:headerWords+levels], w[headerWords+levels:]
+	if g.degree < 2 || g.degree > 1<<16 || levels > maxLevels || g.rows > maxRows || codes.Rows() < g.rows {
+		return nil, fmt.Errorf("graph of %d rows, degree %d, %d levels does not fit %d rows of codes", g.rows, g.degree, levels, codes.Rows())
+	}
+	for i, x := range w[5:headerWords] {
+		if x != 0 {
+			return nil, fmt.Errorf("graph has %#x in reserved word %d", x, 5+i)
+		}
+	}
+	rest := w[headerWords:]
 	take := func(n uint64) ([]uint32, bool) {
 		if n > uint64(len(rest)) {
 			return nil, false
@@ -118,25 +138,29 @@ func Open(encoded []byte, codes []int8, stride int) (*Graph, error) {
 		return part, true
 	}
 	var ok bool
-	if g.links, ok = take(uint64(g.rows) * uint64(2*g.degree+1)); !ok {
+	if g.links, ok = take(uint64(g.rows) * 2 * uint64(g.degree)); !ok {
 		return nil, fmt.Errorf("graph is cut off on level 0")
 	}
 	if err := g.checkLinks(g.links, 2*g.degree); err != nil {
 		return nil, fmt.Errorf("level 0: %w", err)
 	}
-	for i, n := range counts {
-		nodes, whole := take(uint64(n))
-		links, complete := take(uint64(n) * uint64(g.degree+1))
-		if n == 0 || !whole || !complete {
-			return nil, fmt.Errorf("graph is cut off on level %d", i+1)
+	for l := 1; l <= levels; l++ {
+		count, ok := take(1)
+		if !ok {
+			return nil, fmt.Errorf("graph is cut off on level %d", l)
+		}
+		nodes, whole := take(uint64(count[0]))
+		links, complete := take(uint64(count[0]) * uint64(g.degree))
+		if len(nodes) == 0 || !whole || !complete {
+			return nil, fmt.Errorf("graph is cut off on level %d", l)
 		}
 		for j, row := range nodes {
 			if int(row) >= g.rows || j > 0 && row <= nodes[j-1] {
-				return nil, fmt.Errorf("level %d: node %d is row %d of %d, out of order or range", i+1, j, row, g.rows)
+				return nil, fmt.Errorf("level %d: node %d is row %d of %d, out of order or range", l, j, row, g.rows)
 			}
 		}
 		if err := g.checkLinks(links, g.degree); err != nil {
-			return nil, fmt.Errorf("level %d: %w", i+1, err)
+			return nil, fmt.Errorf("level %d: %w", l, err)
 		}
 		g.upper = append(g.upper, level{nodes, links})
 	}
@@ -150,14 +174,13 @@ func Open(encoded []byte, codes []int8, stride int) (*Graph, error) {
 }
 
 func (g *Graph) checkLinks(links []uint32, slots int) error {
-	for at := 0; at < len(links); at += slots + 1 {
-		n := int(links[at])
-		if n > slots {
-			return fmt.Errorf("node %d has %d neighbours, at most %d", at/(slots+1), n, slots)
-		}
-		for _, row := range links[at+1 : at+1+n] {
-			if int(row) >= g.rows {
-				return fmt.Errorf("node %d has row %d of %d as neighbour", at/(slots+1), row, g.rows)
+	for at := 0; at < len(links); at += slots {
+		ended := false
+		for _, row := range links[at : at+slots] {
+			if row == none {
+				ended = true
+			} else if ended || int(row) >= g.rows {
+				return fmt.Errorf("node %d has row %d of %d as neighbour", at/slots, row, g.rows)
 			}
 		}
 	}

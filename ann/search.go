@@ -1,174 +1,101 @@
 package ann
 
 import (
-	"sync"
-
 	"github.com/RoaringBitmap/roaring/v2"
-
-	"svc/simd"
 )
-
-// walker is the scratch memory of one walk through a graph.
-type walker struct {
-	seen  []uint32 // seen[row] == epoch: the row was scored in this walk
-	epoch uint32
-	pool  []candidate // best first, at most ef
-	ids   []uint32
-	score []int32
-}
-
-// candidate is a row in the pool of a walk.
-type candidate struct {
-	score    int32
-	row      uint32
-	expanded bool
-}
-
-var walkers = sync.Pool{New: func() any { return new(walker) }}
-
-// begin forgets what an earlier walk saw.
-func (w *walker) begin(rows int) {
-	if len(w.seen) < rows {
-		w.seen, w.epoch = make([]uint32, rows), 0
-	}
-	w.epoch++
-	if w.epoch == 0 {
-		clear(w.seen)
-		w.epoch = 1
-	}
-}
-
-// linked is what a walk follows: the finished graph, or one being built.
-type linked interface {
-	appendNeighbours(dst []uint32, row uint32, l int) []uint32
-}
-
-// insert puts a candidate into the pool of at most ef and returns its place,
-// or ef when it is worse than all of a full pool.
-func (w *walker) insert(score int32, row uint32, ef int) int {
-	n := len(w.pool)
-	if n == ef && score <= w.pool[n-1].score {
-		return ef
-	}
-	lo, hi := 0, n
-	for lo < hi {
-		mid := int(uint(lo+hi) >> 1)
-		if w.pool[mid].score >= score {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	if n < ef {
-		w.pool = append(w.pool, candidate{})
-	}
-	copy(w.pool[lo+1:], w.pool[lo:])
-	w.pool[lo] = candidate{score, row, false}
-	return lo
-}
-
-// scored returns room for n scores.
-func (w *walker) scored(n int) []int32 {
-	if cap(w.score) < n {
-		w.score = make([]int32, 2*n)
-	}
-	return w.score[:n]
-}
-
-// walk fills the pool with the best ef rows of a level that it finds from
-// where the pool stands. It calls visit (when not nil) for every row it scores.
-func (w *walker) walk(g linked, codes, q []int8, l, ef int, visit func(row uint32, score int32)) {
-	for next := 0; next < len(w.pool); {
-		if w.pool[next].expanded {
-			next++
-			continue
-		}
-		w.pool[next].expanded = true
-		w.ids = g.appendNeighbours(w.ids[:0], w.pool[next].row, l)
-		fresh := w.ids[:0]
-		for _, id := range w.ids {
-			if w.seen[id] != w.epoch {
-				w.seen[id] = w.epoch
-				fresh = append(fresh, id)
-			}
-		}
-		scores := w.scored(len(fresh))
-		simd.DotInt8Gather(scores, q, codes, fresh)
-		for i, id := range fresh {
-			if visit != nil {
-				visit(id, scores[i])
-			}
-			if at := w.insert(scores[i], id, ef); at < next {
-				next = at
-			}
-		}
-	}
-}
-
-// descend leaves in the pool the row to start from on level to.
-func (w *walker) descend(g linked, codes, q []int8, stride int, entry uint32, from, to int) {
-	best := candidate{score: simd.DotInt8(q, codes[int(entry)*stride:(int(entry)+1)*stride]), row: entry}
-	for l := from; l > to; l-- {
-		for moved := true; moved; {
-			moved = false
-			w.ids = g.appendNeighbours(w.ids[:0], best.row, l)
-			scores := w.scored(len(w.ids))
-			simd.DotInt8Gather(scores, q, codes, w.ids)
-			for i, id := range w.ids {
-				if scores[i] > best.score {
-					best, moved = candidate{score: scores[i], row: id}, true
-				}
-			}
-		}
-	}
-	w.pool = append(w.pool[:0], best)
-	w.seen[best.row] = w.epoch
-}
 
 // Search appends the nearest rows to the query's code, best first, at most ef
 // of them: more ef finds better neighbours and takes longer. allowed restricts
-// the rows (nil: all); the walk then collects allowed rows on its way through
-// all, so a restriction to few rows belongs to Scan.
+// the rows (nil: all). Where a scan of the allowed rows costs no more than the
+// walk it is done instead, and is exact.
 func (g *Graph) Search(dst []Neighbour, q []int8, ef int, allowed *roaring.Bitmap) []Neighbour {
 	if g.rows == 0 || ef <= 0 {
 		return dst
 	}
 	w := walkers.Get().(*walker)
 	defer walkers.Put(w)
-	w.begin(g.rows)
-	w.descend(g, g.codes, q, g.stride, g.entry, len(g.upper), 0)
 	if allowed == nil {
-		w.walk(g, g.codes, q, 0, ef, nil)
-		for _, c := range w.pool {
-			dst = append(dst, Neighbour{c.row, c.score})
-		}
-		return dst
+		w.descend(g, g.codes, q, g.rows, g.entry, len(g.upper), 0)
+		w.walk(g, g.codes, q, 0, ef)
+		return appendPool(dst, w.pool)
 	}
-	best := nearest{keep: ef}
-	collect := func(row uint32, score int32) {
-		if allowed.Contains(row) {
-			best.add(row, score)
+	count := allowed.GetCardinality()
+	// A walk scores about walked rows, and more the fewer of them are allowed.
+	walked := uint64(g.degree) * uint64(ef) * uint64(g.rows) / max(1, count)
+	if budget := count / scanAdvantage; walked < budget {
+		w.descend(g, g.codes, q, g.rows, g.entry, len(g.upper), 0)
+		if w.walkAllowed(g, q, ef, allowed, int(budget)) {
+			return appendPool(dst, w.pool)
 		}
 	}
-	collect(w.pool[0].row, w.pool[0].score)
-	w.walk(g, g.codes, q, 0, ef, collect)
-	return append(dst, best.sorted()...)
+	return Scan(dst, g.codes, q, ef, allowed)
+}
+
+// scanAdvantage is how much cheaper a row is to score in a scan, where rows
+// come in order, than in a walk.
+const scanAdvantage = 3
+
+func appendPool(dst []Neighbour, pool []candidate) []Neighbour {
+	for _, c := range pool {
+		dst = append(dst, Neighbour{c.row(), c.score()})
+	}
+	return dst
+}
+
+// walkAllowed replaces the pool by the best ef allowed rows that it finds from
+// there. The walk leads through all rows and ends when none that is left to
+// expand is better than the worst it found. It gives up after scoring budget
+// rows: the allowed ones lie far from the query, or apart.
+func (w *walker) walkAllowed(g *Graph, q []int8, ef int, allowed *roaring.Bitmap, budget int) bool {
+	start := w.pool[0]
+	w.pool = w.pool[:0]
+	if allowed.Contains(start.row()) {
+		w.insert(start.score(), start.row(), ef)
+	}
+	w.ahead = append(w.ahead[:0], start)
+	for len(w.ahead) > 0 {
+		best := w.popAhead()
+		if len(w.pool) == ef && best>>32 < w.pool[ef-1]>>32 {
+			break
+		}
+		w.links = g.slots(w.links, best.row(), 0)
+		w.score(g.codes, q, w.links)
+		if budget -= len(w.fresh); budget < 0 {
+			return false
+		}
+		for i, row := range w.fresh {
+			x := newCandidate(w.scores[i], row)
+			if len(w.pool) == ef && x>>32 <= w.pool[ef-1]>>32 {
+				continue
+			}
+			w.pushAhead(x)
+			if allowed.Contains(row) {
+				w.insert(w.scores[i], row, ef)
+			}
+		}
+		if len(w.ahead) > 0 {
+			g.prefetch(w.ahead[0].row())
+		}
+	}
+	return true
 }
 
 // Scan appends the exactly nearest of the allowed rows (nil: all), at most
-// keep of them, best first.
-func Scan(dst []Neighbour, codes []int8, stride int, q []int8, keep int, allowed *roaring.Bitmap) []Neighbour {
-	rows := len(codes) / stride
+// keep of them, best first, equal ones by ascending row.
+func Scan(dst []Neighbour, c Codes, q []int8, keep int, allowed *roaring.Bitmap) []Neighbour {
+	rows := c.Rows()
 	if rows == 0 || keep <= 0 {
 		return dst
 	}
-	best := nearest{keep: keep}
+	w := walkers.Get().(*walker)
+	defer walkers.Put(w)
+	w.pool = w.pool[:0]
 	var ids [256]uint32
 	var scores [256]int32
 	score := func(n int) {
-		simd.DotInt8Gather(scores[:n], q, codes, ids[:n])
-		for i := range n {
-			best.add(ids[i], scores[i])
+		c.gather(scores[:n], q, ids[:n])
+		for i, row := range ids[:n] {
+			w.insert(scores[i], row, keep)
 		}
 	}
 	if allowed == nil {
@@ -180,12 +107,12 @@ func Scan(dst []Neighbour, codes []int8, stride int, q []int8, keep int, allowed
 			score(n)
 			at += n
 		}
-		return append(dst, best.sorted()...)
+		return appendPool(dst, w.pool)
 	}
 	for it := allowed.ManyIterator(); ; {
 		n := it.NextMany(ids[:])
 		if n == 0 {
-			return append(dst, best.sorted()...)
+			return appendPool(dst, w.pool)
 		}
 		score(n)
 	}

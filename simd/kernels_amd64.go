@@ -49,7 +49,17 @@ func hammingAVX512(a []uint64, b []uint64) int64
 //go:noescape
 func gatherAVX2(out []int32, q []int8, rows []int8, ids []uint32)
 
-// gatherVNNI needs AVX-512 F, BW, VL and VNNI, len(q) a multiple of 64, and every id's row of len(q) bytes inside rows.
+// gatherVNNI needs AVX-512 F, BW and VNNI, len(q) a multiple of 64, and every id's row of len(q) bytes inside rows.
 //
 //go:noescape
 func gatherVNNI(out []int32, q []int8, rows []int8, ids []uint32)
+
+// gatherHamming needs AVX-512 F, VPOPCNTDQ and BMI2, and every id's row of len(q) words inside rows.
+//
+//go:noescape
+func gatherHamming(out []int32, q []uint64, rows []uint64, ids []uint32)
+
+// prefetchLines fetches the lines of the n bytes at p ahead of their use. No address is refused.
+//
+//go:noescape
+func prefetchLines(p *byte, n int)

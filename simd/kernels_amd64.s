@@ -712,3 +712,85 @@ rest:
 done:
 	VZEROUPPER
 	RET
+
+// func gatherHamming(out []int32, q []uint64, rows []uint64, ids []uint32)
+// Requires: AVX, AVX2, AVX512F, AVX512VPOPCNTDQ, BMI2, MMX+
+TEXT ·gatherHamming(SB), NOSPLIT, $0-96
+	MOVQ  out_base+0(FP), AX
+	MOVQ  out_len+8(FP), CX
+	MOVQ  q_base+24(FP), DX
+	MOVQ  q_len+32(FP), BX
+	MOVQ  rows_base+48(FP), SI
+	MOVQ  ids_base+72(FP), DI
+	MOVQ  BX, R8
+	ANDQ  $0x07, R8
+	MOVQ  $-1, R9
+	BZHIQ R8, R9, R8
+	KMOVW R8, K1
+	MOVQ  BX, R8
+	ANDQ  $-8, R8
+
+row:
+	TESTQ      CX, CX
+	JZ         done
+	CMPQ       CX, $0x04
+	JLE        score
+	MOVL       16(DI), R9
+	IMULQ      BX, R9
+	PREFETCHT0 (SI)(R9*8)
+
+score:
+	MOVL  (DI), R9
+	IMULQ BX, R9
+	LEAQ  (SI)(R9*8), R9
+	VPXOR Y1, Y1, Y1
+	XORQ  R10, R10
+
+block:
+	CMPQ      R10, R8
+	JGE       tail
+	VMOVDQU64 (DX)(R10*8), Z0
+	VPXORQ    (R9)(R10*8), Z0, Z0
+	VPOPCNTQ  Z0, Z0
+	VPADDQ    Z0, Z1, Z1
+	ADDQ      $0x08, R10
+	JMP       block
+
+tail:
+	VMOVDQU64.Z   (DX)(R10*8), K1, Z0
+	VMOVDQU64.Z   (R9)(R10*8), K1, Z2
+	VPXORQ        Z2, Z0, Z0
+	VPOPCNTQ      Z0, Z0
+	VPADDQ        Z0, Z1, Z1
+	VEXTRACTI64X4 $0x01, Z1, Y0
+	VPADDQ        Y0, Y1, Y0
+	VEXTRACTI128  $0x01, Y0, X1
+	VPADDQ        X1, X0, X1
+	VPSRLDQ       $0x08, X1, X0
+	VPADDQ        X0, X1, X1
+	VMOVD         X1, (AX)
+	ADDQ          $0x04, AX
+	ADDQ          $0x04, DI
+	DECQ          CX
+	JMP           row
+
+done:
+	VZEROUPPER
+	RET
+
+// func prefetchLines(p *byte, n int)
+// Requires: MMX+
+TEXT ·prefetchLines(SB), NOSPLIT, $0-16
+	MOVQ p+0(FP), AX
+	MOVQ n+8(FP), CX
+
+line:
+	CMPQ       CX, $0x00
+	JLE        done
+	PREFETCHT0 (AX)
+	ADDQ       $0x40, AX
+	SUBQ       $0x40, CX
+	JMP        line
+
+done:
+	RET

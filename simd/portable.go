@@ -60,3 +60,11 @@ func gatherPortable(out []int32, q, rows []int8, ids []uint32) {
 		out[j] = dotInt8Portable(q, rows[at:at+n])
 	}
 }
+
+func gatherBitsPortable(out []int32, q, rows []uint64, ids []uint32) {
+	n := len(q)
+	for j := range out {
+		at := int(ids[j]) * n
+		out[j] = int32(hammingPortable(q, rows[at:at+n]))
+	}
+}

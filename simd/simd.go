@@ -14,7 +14,10 @@ package simd
 
 //go:generate go run -C _generate . -out ../kernels_amd64.s -stubs ../kernels_amd64.go -pkg simd
 
-import "os"
+import (
+	"os"
+	"unsafe"
+)
 
 // Tier is a family of instructions.
 type Tier uint8
@@ -32,10 +35,13 @@ type kernels struct {
 	dot, l2 func(a, b []float32) float32
 	dotInt8 func(a, b []int8) int32
 	hamming func(a, b []uint64) int64
-	gather  func(out []int32, q, rows []int8, ids []uint32)
+
+	gatherInt8 func(out []int32, q, rows []int8, ids []uint32)
+	gatherBits func(out []int32, q, rows []uint64, ids []uint32)
+	prefetch   func(p *byte, n int) // the lines of n bytes
 }
 
-var portable = kernels{dotPortable, l2Portable, dotInt8Portable, hammingPortable, gatherPortable}
+var portable = kernels{dotPortable, l2Portable, dotInt8Portable, hammingPortable, gatherPortable, gatherBitsPortable, func(*byte, int) {}}
 
 // current is what runs; tier is its name. They are set before main and never
 // again outside tests.
@@ -100,11 +106,44 @@ func DotInt8Gather(out []int32, q, rows []int8, ids []uint32) {
 	if len(q) == 0 || len(q)%CodeAlign != 0 {
 		panic("simd: rows of codes are not padded")
 	}
-	count := uint32(len(rows) / len(q))
+	checkIDs(ids, len(rows)/len(q))
+	current.gatherInt8(out, q, rows, ids)
+}
+
+// HammingGather counts, for each row that ids names, the bits in which it
+// differs from the query; row i is rows[i*len(q):(i+1)*len(q)]. It panics when
+// ids is shorter than out, q is empty, or an id lies outside rows.
+func HammingGather(out []int32, q, rows []uint64, ids []uint32) {
+	ids = ids[:len(out)]
+	checkIDs(ids, len(rows)/len(q))
+	current.gatherBits(out, q, rows, ids)
+}
+
+// DotGather scores the query against the rows that ids names, row i being
+// rows[i*len(q):(i+1)*len(q)]. It panics as HammingGather does.
+func DotGather(out, q, rows []float32, ids []uint32) {
+	ids = ids[:len(out)]
+	n := len(q)
+	checkIDs(ids, len(rows)/n)
+	// Rows are long: the processor follows one by itself once it is begun.
+	const ahead = 3
+	for i, id := range ids {
+		if i+ahead < len(ids) {
+			current.prefetch((*byte)(unsafe.Pointer(&rows[int(ids[i+ahead])*n])), 4*n)
+		}
+		out[i] = current.dot(q, rows[int(id)*n:int(id)*n+n])
+	}
+}
+
+func checkIDs(ids []uint32, rows int) {
 	for _, id := range ids {
-		if id >= count {
-			panic("simd: row outside the codes")
+		if int(id) >= rows {
+			panic("simd: row outside the rows")
 		}
 	}
-	current.gather(out, q, rows, ids)
+}
+
+// Prefetch fetches s into the nearest cache ahead of its use.
+func Prefetch(s []uint32) {
+	current.prefetch((*byte)(unsafe.Pointer(unsafe.SliceData(s))), 4*len(s))
 }

@@ -193,7 +193,7 @@ func TestGatheredScoresAreExact(t *testing.T) {
 					}
 					want, got := make([]int32, count), make([]int32, count)
 					gatherPortable(want, q, m, ids)
-					k.gather(got, q, m, ids)
+					k.gatherInt8(got, q, m, ids)
 					if !slices.Equal(want, got) {
 						t.Fatalf("%d of length %d: got %v, want %v", count, n, got, want)
 					}
@@ -203,12 +203,72 @@ func TestGatheredScoresAreExact(t *testing.T) {
 	})
 }
 
+func TestGatheredBitsAreExact(t *testing.T) {
+	eachTier(t, func(t *testing.T, k kernels) {
+		r := random(t)
+		for _, n := range []int{1, 2, 6, 7, 8, 9, 12, 16, 24, 33} {
+			const rows = 23
+			q, m := guarded[uint64](t, n), guarded[uint64](t, n*rows)
+			for i := range m {
+				m[i], q[i%n] = r.Uint64(), r.Uint64()
+			}
+			copy(m, q) // row 0 is the query, row 1 its opposite
+			for i, x := range q {
+				m[n+i] = ^x
+			}
+			for count := range 12 {
+				ids := make([]uint32, count)
+				for i := range ids {
+					ids[i] = uint32(r.IntN(rows))
+				}
+				want, got := make([]int32, count), make([]int32, count)
+				gatherBitsPortable(want, q, m, ids)
+				k.gatherBits(got, q, m, ids)
+				if !slices.Equal(want, got) {
+					t.Fatalf("%d of %d words: got %v, want %v", count, n, got, want)
+				}
+			}
+			got := make([]int32, 3)
+			k.gatherBits(got, q, m, []uint32{0, 1, rows - 1})
+			if got[0] != 0 || got[1] != int32(64*n) {
+				t.Fatalf("%d words: the same differs by %d, the opposite by %d", n, got[0], got[1])
+			}
+		}
+	})
+}
+
+func TestDotGatherScoresTheNamedRows(t *testing.T) {
+	r := random(t)
+	const rows = 9
+	for _, n := range []int{1, 15, 37, 384} {
+		q, m := guarded[float32](t, n), guarded[float32](t, n*rows)
+		for i := range m {
+			m[i], q[i%n] = r.Float32(), r.Float32()
+		}
+		ids := []uint32{8, 0, 3, 3, 7, 8}
+		for count := range len(ids) + 1 {
+			out := make([]float32, count)
+			DotGather(out, q, m, ids)
+			for i := range out {
+				if want := Dot(q, m[int(ids[i])*n:][:n]); out[i] != want {
+					t.Fatalf("row %d of length %d: %v, want %v", ids[i], n, out[i], want)
+				}
+			}
+		}
+	}
+}
+
 func TestGatherRefusesWhatItCannotRead(t *testing.T) {
 	for name, f := range map[string]func(){
-		"unpadded": func() { DotInt8Gather(make([]int32, 1), make([]int8, 63), make([]int8, 640), []uint32{0}) },
-		"empty":    func() { DotInt8Gather(make([]int32, 1), nil, make([]int8, 640), []uint32{0}) },
-		"outside":  func() { DotInt8Gather(make([]int32, 1), make([]int8, 64), make([]int8, 640), []uint32{10}) },
-		"few ids":  func() { DotInt8Gather(make([]int32, 2), make([]int8, 64), make([]int8, 640), []uint32{1}) },
+		"unpadded":     func() { DotInt8Gather(make([]int32, 1), make([]int8, 63), make([]int8, 640), []uint32{0}) },
+		"empty":        func() { DotInt8Gather(make([]int32, 1), nil, make([]int8, 640), []uint32{0}) },
+		"outside":      func() { DotInt8Gather(make([]int32, 1), make([]int8, 64), make([]int8, 640), []uint32{10}) },
+		"no float":     func() { DotGather(make([]float32, 1), make([]float32, 4), make([]float32, 40), []uint32{10}) },
+		"few floats":   func() { DotGather(make([]float32, 2), make([]float32, 4), make([]float32, 40), []uint32{1}) },
+		"empty floats": func() { DotGather(make([]float32, 1), nil, make([]float32, 40), []uint32{1}) },
+		"no bits":      func() { HammingGather(make([]int32, 1), make([]uint64, 4), make([]uint64, 40), []uint32{10}) },
+		"empty bits":   func() { HammingGather(make([]int32, 1), nil, make([]uint64, 40), []uint32{1}) },
+		"few ids":      func() { DotInt8Gather(make([]int32, 2), make([]int8, 64), make([]int8, 640), []uint32{1}) },
 	} {
 		func() {
 			defer func() {

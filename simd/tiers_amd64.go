@@ -8,10 +8,10 @@ import "github.com/klauspost/cpuid/v2"
 func tiers() map[Tier]kernels {
 	t := map[Tier]kernels{Portable: portable}
 	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.POPCNT) {
-		t[AVX2] = kernels{dotAVX2, l2AVX2, wholeSteps, hammingAVX2, gatherAVX2}
+		t[AVX2] = kernels{dotAVX2, l2AVX2, wholeSteps, hammingAVX2, gatherAVX2, gatherBitsAVX2, prefetchLines}
 	}
 	if cpuid.CPU.Supports(cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL, cpuid.AVX512VNNI, cpuid.AVX512VPOPCNTDQ, cpuid.BMI2) {
-		t[AVX512] = kernels{dotAVX512, l2AVX512, dotInt8VNNI, hammingAVX512, gatherVNNI}
+		t[AVX512] = kernels{dotAVX512, l2AVX512, dotInt8VNNI, hammingAVX512, gatherVNNI, gatherHamming, prefetchLines}
 	}
 	return t
 }
@@ -20,4 +20,12 @@ func tiers() map[Tier]kernels {
 func wholeSteps(a, b []int8) int32 {
 	n := len(a) &^ 15
 	return dotInt8AVX2(a[:n], b) + dotInt8Portable(a[n:], b[n:])
+}
+
+func gatherBitsAVX2(out []int32, q, rows []uint64, ids []uint32) {
+	n := len(q)
+	for j := range out {
+		at := int(ids[j]) * n
+		out[j] = int32(hammingAVX2(q, rows[at:at+n]))
+	}
 }

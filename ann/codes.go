@@ -1,0 +1,77 @@
+package ann
+
+import (
+	"unsafe"
+
+	"svc/simd"
+)
+
+// Codes are rows of codes, one behind another, in memory that the caller owns
+// and keeps unchanged while they are used.
+type Codes struct {
+	Bytes  []int8
+	Stride int // bytes a row: a multiple of simd.CodeAlign, or of 8 when Bits
+
+	// Bits: a row is a string of bits, and two rows are the more similar the
+	// fewer of them differ. Otherwise a byte is a component.
+	Bits bool
+}
+
+// Rows returns how many rows there are.
+func (c Codes) Rows() int { return len(c.Bytes) / c.Stride }
+
+// sound reports whether the kernels can read the rows.
+func (c Codes) sound() bool {
+	if c.Bits {
+		return c.Stride > 0 && c.Stride%8 == 0 && uintptr(unsafe.Pointer(unsafe.SliceData(c.Bytes)))%8 == 0
+	}
+	return c.Stride > 0 && c.Stride%simd.CodeAlign == 0
+}
+
+func (c Codes) row(i uint32) []int8 {
+	return c.Bytes[int(i)*c.Stride : (int(i)+1)*c.Stride]
+}
+
+// gather scores the rows against the query's code, of which more is better.
+func (c Codes) gather(out []int32, q []int8, rows []uint32) {
+	if !c.Bits {
+		simd.DotInt8Gather(out, q, c.Bytes, rows)
+		return
+	}
+	simd.HammingGather(out, words(q), words(c.Bytes), rows)
+	for i := range out {
+		out[i] = -out[i]
+	}
+}
+
+// pair scores two codes against each other.
+func (c Codes) pair(a, b []int8) int32 {
+	if c.Bits {
+		return -int32(simd.Hamming(words(a), words(b)))
+	}
+	return simd.DotInt8(a, b)
+}
+
+// words reads codes of bits, 64 at a time; they lie at multiples of 8.
+func words(b []int8) []uint64 {
+	return unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/8)
+}
+
+// AppendBits appends a row of one bit a component, 1 where it is above 0,
+// padded with zeros to a multiple of 8 bytes.
+func AppendBits(dst []int8, vector []float32) []int8 {
+	for len(vector) > 0 {
+		n := min(64, len(vector))
+		var word uint64
+		for i, x := range vector[:n] {
+			if x > 0 {
+				word |= 1 << i
+			}
+		}
+		for i := range 8 {
+			dst = append(dst, int8(word>>(8*i)))
+		}
+		vector = vector[n:]
+	}
+	return dst
+}

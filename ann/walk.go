@@ -1,0 +1,183 @@
+package ann
+
+import "sync"
+
+// A candidate of a walk is one word: the score above, the row below, so that
+// they order as scores do. Between them is a bit for being expanded.
+type candidate uint64
+
+const expanded candidate = 1 << 31
+
+// maxRows bounds the rows of a graph: a candidate has 31 bits for one.
+const maxRows = 1<<31 - 1
+
+func newCandidate(score int32, row uint32) candidate {
+	return candidate(uint32(score)^1<<31)<<32 | candidate(row)
+}
+
+func (c candidate) score() int32 { return int32(uint32(c>>32) ^ 1<<31) }
+func (c candidate) row() uint32  { return uint32(c &^ expanded) }
+
+// walker is the scratch memory of one walk through a graph.
+type walker struct {
+	seen   []uint8 // seen[row] == epoch: the row was scored in this walk
+	epoch  uint8
+	pool   []candidate // best first, at most ef
+	ahead  []candidate // of a restricted walk: a heap of what is to be expanded
+	links  []uint32
+	fresh  []uint32
+	scores []int32
+}
+
+var walkers = sync.Pool{New: func() any { return new(walker) }}
+
+// begin forgets what an earlier walk saw.
+func (w *walker) begin(rows int) {
+	if len(w.seen) < rows {
+		w.seen, w.epoch = make([]uint8, rows), 0
+	}
+	w.epoch++
+	if w.epoch == 0 {
+		clear(w.seen)
+		w.epoch = 1
+	}
+}
+
+// none fills the slots of a node that it has no neighbours for; they are the last ones.
+const none = ^uint32(0)
+
+// linked is what a walk follows: the finished graph, or one being built.
+type linked interface {
+	// slots returns the neighbours of a row on a level up to the first none, in
+	// buf or in memory that no one changes.
+	slots(buf []uint32, row uint32, l int) []uint32
+	// prefetch fetches the slots of a row on level 0 ahead of their use.
+	prefetch(row uint32)
+}
+
+// insert puts a candidate into the pool of at most ef and returns its place,
+// or ef when it is not better than all of a full pool.
+func (w *walker) insert(score int32, row uint32, ef int) int {
+	n := len(w.pool)
+	x := newCandidate(score, row)
+	if n < ef {
+		w.pool = append(w.pool, 0)
+		n++
+	} else if w.pool[n-1]>>32 >= x>>32 {
+		return ef
+	}
+	pool, lo, hi := w.pool, 0, n-1
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		if pool[mid]>>32 >= x>>32 {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	copy(pool[lo+1:], pool[lo:])
+	pool[lo] = x
+	return lo
+}
+
+// score sets fresh to those of the rows that this walk has not scored, and
+// scores to their scores.
+func (w *walker) score(c Codes, q []int8, rows []uint32) {
+	if cap(w.fresh) < len(rows) {
+		w.fresh = make([]uint32, 2*len(rows))
+		w.scores = make([]int32, 2*len(rows))
+	}
+	fresh, n := w.fresh[:len(rows)], 0
+	for _, row := range rows {
+		if row == none {
+			break
+		}
+		fresh[n] = row
+		if w.seen[row] != w.epoch {
+			n++
+		}
+		w.seen[row] = w.epoch
+	}
+	w.fresh, w.scores = fresh[:n], w.scores[:n]
+	c.gather(w.scores, q, w.fresh)
+}
+
+// walk fills the pool with the best ef rows of a level that it finds from
+// where the pool stands.
+func (w *walker) walk(g linked, c Codes, q []int8, l, ef int) {
+	for next := 0; next < len(w.pool); {
+		if w.pool[next]&expanded != 0 {
+			next++
+			continue
+		}
+		w.pool[next] |= expanded
+		w.links = g.slots(w.links, w.pool[next].row(), l)
+		w.score(c, q, w.links)
+		for i, row := range w.fresh {
+			if at := w.insert(w.scores[i], row, ef); at <= next {
+				// It is likely to be the next one.
+				g.prefetch(row)
+				next = at
+			}
+		}
+	}
+}
+
+// descend leaves in the pool the row to start from on level to, as the only
+// one seen.
+func (w *walker) descend(g linked, c Codes, q []int8, rows int, entry uint32, from, to int) {
+	w.begin(rows)
+	w.pool = append(w.pool[:0], newCandidate(c.pair(q, c.row(entry)), entry))
+	w.seen[entry] = w.epoch
+	for l := from; l > to; l-- {
+		w.walk(g, c, q, l, 1)
+		w.pool[0] &^= expanded
+	}
+	w.again(rows)
+}
+
+// again lets the next walk start from the pool on another level.
+func (w *walker) again(rows int) {
+	w.begin(rows)
+	for i, c := range w.pool {
+		w.pool[i] = c &^ expanded
+		w.seen[c.row()] = w.epoch
+	}
+}
+
+// pushAhead adds to the heap of candidates ahead, the best on top.
+func (w *walker) pushAhead(x candidate) {
+	w.ahead = append(w.ahead, x)
+	heap := w.ahead
+	for i := len(heap) - 1; i > 0; {
+		parent := (i - 1) / 2
+		if heap[parent] >= heap[i] {
+			break
+		}
+		heap[i], heap[parent] = heap[parent], heap[i]
+		i = parent
+	}
+}
+
+// popAhead takes the best of the heap.
+func (w *walker) popAhead() candidate {
+	heap, last := w.ahead, len(w.ahead)-1
+	best := heap[0]
+	heap[0] = heap[last]
+	heap = heap[:last]
+	w.ahead = heap
+	for i := 0; ; {
+		child := 2*i + 1
+		if child >= last {
+			return best
+		}
+		if child+1 < last && heap[child+1] > heap[child] {
+			child++
+		}
+		if heap[i] >= heap[child] {
+			return best
+		}
+		heap[i], heap[child] = heap[child], heap[i]
+		i = child
+	}
+}
