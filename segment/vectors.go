@@ -207,6 +207,11 @@ func (v *Vectors) openCodes(p []byte) bool {
 	return len(v.outliers) <= v.vectors
 }
 
+// coded returns the codes as package ann takes them.
+func (v *Vectors) coded() ann.Codes {
+	return ann.Codes{Bytes: v.codes, Stride: v.quantizer.Stride()}
+}
+
 // graph returns the graph over the codes, nil when there is none. Its links are read through at
 // the first call: an Open that did it would read most of a large file.
 func (v *Vectors) graph() (*ann.Graph, error) {
@@ -214,7 +219,7 @@ func (v *Vectors) graph() (*ann.Graph, error) {
 		if v.encoded == nil {
 			return
 		}
-		g, err := ann.Open(v.encoded, v.codes, v.quantizer.Stride())
+		g, err := ann.Open(v.encoded, v.coded())
 		switch {
 		case err != nil:
 			v.linkErr = v.r.damaged(tagGraph, "%v", err)

@@ -208,7 +208,7 @@ func (s *vectorSearch) walk(k, wanted, candidates int, allowed *roaring.Bitmap) 
 // show that no other can be among the k.
 func (s *vectorSearch) scan(k, wanted, candidates int, allowed *roaring.Bitmap) {
 	for keep := wanted + wanted/2 + 32; keep < candidates/4; keep *= 4 {
-		s.found = ann.Scan(s.found[:0], s.v.codes, s.v.quantizer.Stride(), s.code, keep, allowed)
+		s.found = ann.Scan(s.found[:0], s.v.coded(), s.code, keep, allowed)
 		s.best = s.best[:0]
 		s.addOutliers(allowed)
 		if s.rescore(k) {

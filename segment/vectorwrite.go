@@ -278,12 +278,13 @@ func (w *vectorWriter) writeGraph(offset int64, vectors int) error {
 	if err != nil {
 		return err
 	}
+	coded := ann.Codes{Bytes: alias[int8](codes), Stride: stride}
 	o := ann.BuildOptions{Threads: w.threads}
 	var g *ann.Graph
 	if w.base != nil {
-		g, err = ann.Extend(w.ctx, w.base, w.renumbered, alias[int8](codes), stride, o)
+		g, err = ann.Extend(w.ctx, w.base, w.renumbered, coded, o)
 	} else {
-		g, err = ann.Build(w.ctx, alias[int8](codes), stride, o)
+		g, err = ann.Build(w.ctx, coded, o)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot link the vectors of embedder %d: %w", w.shape.ID, err)
