@@ -63,7 +63,7 @@ func openAndVerify(t testing.TB, data []byte) error {
 var baseSegment = sync.OnceValue(func() []byte {
 	rng := rand.New(rand.NewPCG(7, 0))
 	fs := vfs.NewMem()
-	defer lowerThresholds()()
+	defer lowerThresholds(8, 16)()
 	b := NewBuilder(BuilderOptions{Prefixes: true, Embedders: testEmbedders})
 	for _, d := range randomDocs(rng, 60) {
 		addDoc(b, rng, d)

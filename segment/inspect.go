@@ -93,7 +93,7 @@ func (i *inspector) section(s section) error {
 			tagMeta: i.meta, tagDocIDs: i.docIDs, tagExternalIDs: i.externalIDs, tagIDHash: i.idHash,
 			tagDocs: i.documents, tagDocIndex: i.docIndex, tagDicts: i.dictionaries,
 			tagPostings: i.postings, tagTerms: i.terms, tagPrefixPosts: i.prefixPostings, tagPrefixes: i.prefixes,
-			tagPresence: func() { i.presence(&i.r.presence) }, tagDottedKeys: func() { i.presence(&i.r.dottedKeys) },
+			tagPresence: func() { i.presence(&i.r.presence, fieldName) }, tagDottedKeys: func() { i.presence(&i.r.dottedKeys, fieldName) },
 			tagWordCounts: i.wordCounts, tagColumns: i.columns, tagColumnDir: i.columnDir, tagGeo: i.geo, tagShapes: i.shapes,
 			tagVectors: i.vectors, tagVectorSets: i.vectorSets, tagCodes: i.codes, tagGraph: i.graph,
 		}[s.tag]
@@ -319,12 +319,15 @@ func (i *inspector) rows(l rowList) {
 	i.field(len(l.p), "rows %d", rows)
 }
 
-func (i *inspector) presence(p *presenceReader) {
-	i.field(4, "%d fields", p.fields)
+func fieldName(f FieldID) string { return fmt.Sprintf("field %d", f) }
+
+// presence prints the row lists of a section; name says what one of them is of.
+func (i *inspector) presence(p *presenceReader, name func(FieldID) string) {
+	i.field(4, "%d row lists", p.fields)
 	i.field(4, "reserved")
 	i.t.List(p.fields, inspectItems, func(n int) {
 		l, _ := p.rows(n)
-		i.field(presenceEntryBytes, "field %d: %d rows, %s", p.field(n), l.count, codeName(l.code))
+		i.field(presenceEntryBytes, "%s: %d rows, %s", name(p.field(n)), l.count, codeName(l.code))
 	})
 	i.t.List(p.fields, inspectItems, func(n int) {
 		if l, ok := p.rows(n); ok {

@@ -17,7 +17,14 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // fixedSegment writes a small segment with something in every section.
 func fixedSegment(t testing.TB, fs vfs.FS, name string) {
 	t.Helper()
-	b := NewBuilder(BuilderOptions{Columns: []FieldID{9}, Prefixes: true})
+	defer lowerThresholds(3, 5)()
+	b := NewBuilder(BuilderOptions{Columns: []FieldID{9}, Prefixes: true,
+		Embedders: []EmbedderShape{{ID: 0, Dimensions: 2}, {ID: 1, Dimensions: 5, Binary: true}, {ID: 6, Dimensions: 32}}})
+	axis := func(at int, length float32) []float32 {
+		v := make([]float32, 32)
+		v[at] = length
+		return v
+	}
 	b.StartDoc(3, []byte("k1"), []byte(`{"id":"k1","title":"Red cat","tags":["a","B"],"price":3}`))
 	for f := range FieldID(4) {
 		b.Present(f)
@@ -34,6 +41,9 @@ func fixedSegment(t testing.TB, fs vfs.FS, name string) {
 	b.String(2, []byte("b"), []byte("B"))
 	b.Number(3, 3)
 	b.Geo(48.8566, 2.3522)
+	b.Vectors(0, DocVectors{Given: true, Vectors: []float32{0.5, -2}})
+	b.Vectors(1, DocVectors{Regenerate: true, Vectors: []float32{0.5, -2, 0, 1, 1}})
+	b.Vectors(6, DocVectors{Regenerate: true, Vectors: append(axis(0, 1), axis(1, 3)...), Fragments: []uint16{0, 7}})
 	b.EndDoc()
 	b.StartDoc(5, []byte("k2"), []byte(`{"id":"k2","title":"cat cat","tags":[],"price":null}`))
 	for f := range FieldID(4) {
@@ -45,6 +55,8 @@ func fixedSegment(t testing.TB, fs vfs.FS, name string) {
 	b.WordCount(1, 2)
 	b.Empty(2)
 	b.Null(3)
+	b.Vectors(0, DocVectors{Regenerate: true, Given: true, Vectors: []float32{3, 4}})
+	b.Vectors(6, DocVectors{Regenerate: true})
 	b.EndDoc()
 	b.StartDoc(6, []byte("k3"), []byte(`{"id":"k3","size.x":"z"}`))
 	b.Present(0)
@@ -52,6 +64,8 @@ func fixedSegment(t testing.TB, fs vfs.FS, name string) {
 	b.DottedKey(4)
 	b.Word(0, []byte("k3"), 0)
 	b.Number(3, -1.5)
+	b.Vectors(0, DocVectors{Given: true, Vectors: []float32{0, 0}})
+	b.Vectors(6, DocVectors{Given: true, Vectors: append(axis(2, 1), axis(0, 0)...)})
 	b.Geo(-33.8688, 151.2093)
 	b.Shape(&ShapePart{PolygonShape, [][]LngLat{{{0, 0}, {10, 0}, {10, 10}, {0, 10}}, {{4, 4}, {4, 6}, {6, 5}}}})
 	b.Shape(&ShapePart{PointShape, [][]LngLat{{{151.2093, -33.8688}}}})
@@ -60,6 +74,7 @@ func fixedSegment(t testing.TB, fs vfs.FS, name string) {
 	for i := range 40 { // a prefix with enough words
 		if i == 0 {
 			b.StartDoc(8, []byte("k4"), []byte(`{}`))
+			b.Vectors(0, DocVectors{Vectors: []float32{1, 0}})
 		}
 		b.Word(FieldID(i%9), []byte{'z', byte('a' + i/26), byte('a' + i%26)}, uint16(i))
 	}

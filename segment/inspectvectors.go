@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"fmt"
 	"math"
 )
 
@@ -83,4 +84,11 @@ func (i *inspector) graph() {
 }
 
 // vectorSets prints the row lists of what vectors are.
-func (i *inspector) vectorSets() { i.presence(&i.embedder().sets) }
+func (i *inspector) vectorSets() {
+	i.presence(&i.embedder().sets, func(f FieldID) string {
+		if f < fragmentSets {
+			return [...]string{"with a vector", "given", "to regenerate"}[f]
+		}
+		return fmt.Sprintf("fragment %d", f-fragmentSets)
+	})
+}

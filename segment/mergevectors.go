@@ -31,7 +31,7 @@ func (o *MergeOptions) checkVectorSets(rows int) error {
 		case s.err != nil:
 			return s.err
 		case s.rows != rows:
-			return fmt.Errorf("vectors of %d rows were made for %d", rows, s.rows)
+			return fmt.Errorf("vectors of %d rows were made for %d", s.rows, rows)
 		case len(s.vectorStore.rows) > 0 && int(s.vectorStore.rows[len(s.vectorStore.rows)-1]) >= rows:
 			return fmt.Errorf("vectors were made for row %d of %d", s.vectorStore.rows[len(s.vectorStore.rows)-1], rows)
 		}

@@ -14,10 +14,10 @@ import (
 // testEmbedders are those of the documents of the twin: one whose full rows are scanned, one of bits, one with codes.
 var testEmbedders = []EmbedderShape{{ID: 3, Dimensions: 3}, {ID: 1, Dimensions: 70, Binary: true}, {ID: 900, Dimensions: 40}}
 
-// lowerThresholds makes small segments have codes and a graph, until what it returns is called.
-func lowerThresholds() (restore func()) {
+// lowerThresholds makes segments with so many vectors have codes and a graph, until what it returns is called.
+func lowerThresholds(newCodes, newGraph int) (restore func()) {
 	codes, graph := codeVectors, graphVectors
-	codeVectors, graphVectors = 8, 16
+	codeVectors, graphVectors = newCodes, newGraph
 	return func() { codeVectors, graphVectors = codes, graph }
 }
 

@@ -1,0 +1,324 @@
+package segment
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/apierr"
+	"svc/internal/vfs"
+)
+
+// coded is an embedder whose vectors are coded and, with enough of them, linked.
+var coded = EmbedderShape{ID: 4, Dimensions: 48}
+
+// clusteredDocs makes documents with vectors near to some centers, as embedders make them, each with 1 up to most of them.
+func clusteredDocs(rng *rand.Rand, e EmbedderShape, first DocID, n, most int) []*doc {
+	centers := rand.New(rand.NewPCG(11, 0))
+	center := make([]float32, 40*e.Dimensions)
+	for i := range center {
+		center[i] = float32(centers.NormFloat64())
+	}
+	docs := make([]*doc, n)
+	for i := range docs {
+		d := &doc{id: first + DocID(i), externalID: fmt.Sprintf("d%d", int(first)+i), raw: "{}"}
+		var v DocVectors
+		for range 1 + rng.IntN(most) {
+			at := rng.IntN(40) * e.Dimensions
+			for j := range e.Dimensions {
+				v.Vectors = append(v.Vectors, center[at+j]+float32(rng.NormFloat64()))
+			}
+		}
+		v.Given = rng.IntN(2) == 0
+		d.vectors = map[EmbedderID]DocVectors{e.ID: v}
+		docs[i] = d
+	}
+	return docs
+}
+
+func buildVectors(t testing.TB, fs vfs.FS, name string, docs []*doc, e EmbedderShape) *Reader {
+	t.Helper()
+	b := NewBuilder(BuilderOptions{Embedders: []EmbedderShape{e}, GraphThreads: 2})
+	for _, d := range docs {
+		b.StartDoc(d.id, []byte(d.externalID), []byte(d.raw))
+		for e, v := range d.vectors {
+			b.Vectors(e, v)
+		}
+		b.EndDoc()
+	}
+	if _, err := b.Write(context.Background(), fs, name); err != nil {
+		t.Fatal(err)
+	}
+	return openSegment(t, fs, name)
+}
+
+// graphRecall returns the share of the 20 best that a search finds, all rows allowed or one in each so many.
+func graphRecall(t *testing.T, v *Vectors, docs []*doc, rng *rand.Rand, every int) float64 {
+	t.Helper()
+	const k, queries = 20, 40
+	missed := 0
+	for range queries {
+		q := clusteredDocs(rng, v.shape, 0, 1, 1)[0].vectors[v.shape.ID].Vectors
+		var allowed *roaring.Bitmap
+		if every > 1 {
+			allowed = roaring.New()
+			for row := range uint32(len(docs)) {
+				if rng.IntN(every) == 0 {
+					allowed.Add(row)
+				}
+			}
+		}
+		missed += checkFound(t, v.Search(nil, q, k, allowed), twinSearch(docs, v.shape, q, allowed), k)
+	}
+	return 1 - float64(missed)/(k*queries)
+}
+
+func checkRecall(t *testing.T, v *Vectors, docs []*doc, rng *rand.Rand) {
+	t.Helper()
+	for _, every := range []int{1, 2, 10, 100} {
+		if recall := graphRecall(t, v, docs, rng, every); recall < 0.98 {
+			t.Errorf("recall %.3f with one row in %d allowed", recall, every)
+		}
+	}
+}
+
+func TestSearchThroughAGraph(t *testing.T) {
+	for _, most := range []int{1, 3} {
+		rng := testRand(t)
+		docs := clusteredDocs(rng, coded, 5, 6000, most)
+		docs[17].vectors = nil
+		r := buildVectors(t, vfs.NewMem(), "a.seg", docs, coded)
+		v := r.Vectors(coded.ID)
+		if g, err := v.graph(); g == nil || err != nil {
+			t.Fatal("there is no graph", err)
+		}
+		if err := r.Verify(); err != nil {
+			t.Fatal(err)
+		}
+		checkRecall(t, v, docs, rng)
+		if found := v.Search(nil, docs[0].vectors[coded.ID].Vectors[:coded.Dimensions], 5990, nil); len(found) != 5990 {
+			t.Errorf("of 5999 rows 5990 were asked for and %d found", len(found))
+		}
+	}
+}
+
+func TestMergeExtendsTheLargestGraph(t *testing.T) {
+	rng := testRand(t)
+	mem := vfs.NewMem()
+	all := clusteredDocs(rng, coded, 5, 7000, 2)
+	var parts [3][]*doc
+	for i, d := range all {
+		part := 0
+		if i > 2000 {
+			part = min(2, rng.IntN(12))
+		}
+		parts[2-part] = append(parts[2-part], d)
+	}
+	var in []Live
+	var live []*doc
+	for i, docs := range parts {
+		l := Live{Reader: buildVectors(t, mem, fmt.Sprintf("%d.seg", i), docs, coded), Deleted: roaring.New()}
+		for row, d := range docs {
+			if rng.IntN(10) == 0 {
+				l.Deleted.Add(uint32(row))
+			} else {
+				live = append(live, d)
+			}
+		}
+		in = append(in, l)
+	}
+	slices.SortFunc(live, func(a, b *doc) int { return int(a.id) - int(b.id) })
+	if _, err := Merge(context.Background(), mem, "out.seg", in, MergeOptions{GraphThreads: 2}); err != nil {
+		t.Fatal(err)
+	}
+	r := openSegment(t, mem, "out.seg")
+	if err := r.Verify(); err != nil {
+		t.Fatal(err)
+	}
+	v := r.Vectors(coded.ID)
+	for row, d := range live {
+		if got, _ := v.Row(nil, Row(row)); !slices.Equal(got.Vectors, d.vectors[coded.ID].Vectors) {
+			t.Fatalf("row %d has other vectors", row)
+		}
+	}
+	checkRecall(t, v, live, rng)
+
+	// One input without deleted rows is copied.
+	if _, err := Merge(context.Background(), mem, "copy.seg", []Live{{Reader: r}}, MergeOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c := openSegment(t, mem, "copy.seg")
+	for _, tag := range []tag{tagVectors, tagVectorSets, tagCodes, tagGraph} {
+		if p := c.sectionOf(tag, uint32(coded.ID)); p == nil || !bytes.Equal(p, r.sectionOf(tag, uint32(coded.ID))) {
+			t.Errorf("section %v is not copied", tag)
+		}
+	}
+	// A cancelled merge stops while it links.
+	ctx, cancel := context.WithCancel(context.Background())
+	o := MergeOptions{Throttle: func(int) error { cancel(); return nil }}
+	if _, err := Merge(ctx, mem, "stop.seg", in, o); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	mustNotExist(t, mem, "stop.seg")
+}
+
+func TestBuildStopsWhenCancelled(t *testing.T) {
+	rng := testRand(t)
+	mem := vfs.NewMem()
+	b := NewBuilder(BuilderOptions{Embedders: []EmbedderShape{coded}})
+	for i, d := range clusteredDocs(rng, coded, 0, 10, 1) {
+		b.StartDoc(DocID(i), []byte(d.externalID), nil)
+		b.Vectors(coded.ID, d.vectors[coded.ID])
+		b.EndDoc()
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := b.Write(ctx, mem, "a.seg"); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	mustNotExist(t, mem, "a.seg")
+}
+
+func TestADamagedGraphIsFoundAndNotFollowed(t *testing.T) {
+	rng := testRand(t)
+	mem := vfs.NewMem()
+	docs := clusteredDocs(rng, coded, 5, 5000, 1)
+	buildVectors(t, mem, "a.seg", docs, coded)
+	data := readFile(t, mem, "a.seg")
+	data[sectionOf(data, tagGraph).offset+4] ^= 0x40 // of the number of rows
+	fixChecksums(data)
+	r, err := openBytes(t, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if err := r.Verify(); !apierr.IsCorruption(err) || !strings.Contains(err.Error(), "vgrf") {
+		t.Fatal(err)
+	}
+	checkRecall(t, r.Vectors(coded.ID), docs, rng)
+}
+
+func TestBuilderRefusesWhatIsNoEntry(t *testing.T) {
+	for want, add := range map[string]func(b *Builder){
+		"embedder 9 is unknown":     func(b *Builder) { b.Vectors(9, DocVectors{}) },
+		"5 numbers are no vectors":  func(b *Builder) { b.Vectors(3, DocVectors{Vectors: make([]float32, 5)}) },
+		"1 fragments for 2 vectors": func(b *Builder) { b.Vectors(3, DocVectors{Vectors: make([]float32, 6), Fragments: []uint16{1}}) },
+		"fragment 65532 of embedder": func(b *Builder) {
+			b.Vectors(3, DocVectors{Vectors: make([]float32, 3), Fragments: []uint16{MaxFragments}})
+		},
+	} {
+		mem := vfs.NewMem()
+		b := NewBuilder(BuilderOptions{Embedders: testEmbedders})
+		b.StartDoc(1, []byte("a"), nil)
+		add(b)
+		b.EndDoc()
+		if _, err := b.Write(context.Background(), mem, "a.seg"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+		mustNotExist(t, mem, "a.seg")
+		b.Reset()
+		if _, err := b.Write(context.Background(), mem, "a.seg"); err != nil {
+			t.Errorf("after Reset: %v", err)
+		}
+	}
+}
+
+// TestMergeChangesVectors gives rows other vectors, drops those of an embedder, and makes those of another binary.
+func TestMergeChangesVectors(t *testing.T) {
+	for _, deleted := range []bool{false, true} {
+		rng := testRand(t)
+		mem := vfs.NewMem()
+		docs := randomDocs(rng, 500)
+		l := Live{Reader: buildSegment(t, mem, "a.seg", rng, docs, false)}
+		if deleted {
+			l.Deleted = roaring.BitmapOf(0, 7, 499)
+			docs = slices.Concat(docs[1:7], docs[8:499])
+		}
+		added := EmbedderShape{ID: 5, Dimensions: 2}
+		packed := EmbedderShape{ID: 900, Dimensions: 40, Binary: true}
+		replaced := NewVectorSet(len(docs), testEmbedders[0], true)
+		fresh := NewVectorSet(len(docs), added, false)
+		for row, d := range docs {
+			delete(d.vectors, 1)
+			if rng.IntN(3) == 0 {
+				d.vectors[3] = randomVectors(rng, testEmbedders[:1])[3]
+				replaced.Add(Row(row), d.vectors[3])
+			}
+			if rng.IntN(3) == 0 {
+				d.vectors[5] = randomVectors(rng, []EmbedderShape{added})[5]
+				fresh.Add(Row(row), d.vectors[5])
+			}
+		}
+		if replaced.MemoryBytes() == 0 {
+			t.Error("a set of some vectors needs no memory")
+		}
+		o := MergeOptions{
+			KeepVectors: func(e EmbedderID) bool { return e != 1 },
+			Vectors:     []*VectorSet{fresh, NewVectorSet(len(docs), packed, true), replaced},
+		}
+		if _, err := Merge(context.Background(), mem, "b.seg", []Live{l}, o); err != nil {
+			t.Fatal(err)
+		}
+		b := openSegment(t, mem, "b.seg")
+		if err := b.Verify(); err != nil {
+			t.Fatal(err)
+		}
+		if b.Vectors(1) != nil {
+			t.Error("embedder 1 still has vectors")
+		}
+		embedders := []EmbedderShape{testEmbedders[0], added, packed}
+		checkVectors(t, b, docs, embedders, rng)
+
+		// Merged with vectors that are not binary yet, all become so.
+		more := randomDocs(rng, 100)
+		for i, d := range more {
+			d.id = docs[len(docs)-1].id + 1 + DocID(i)
+			d.externalID = fmt.Sprintf("doc-%d", d.id)
+			delete(d.vectors, 1)
+		}
+		l = Live{Reader: buildSegment(t, mem, "c.seg", rng, more, false)}
+		if _, err := Merge(context.Background(), mem, "d.seg", []Live{{Reader: b}, l}, MergeOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		d := openSegment(t, mem, "d.seg")
+		if err := d.Verify(); err != nil {
+			t.Fatal(err)
+		}
+		checkVectors(t, d, slices.Concat(docs, more), embedders, rng)
+	}
+}
+
+func TestMergeRefusesVectorsThatDoNotFit(t *testing.T) {
+	mem := vfs.NewMem()
+	in := mergeInputs(t, mem, 60)[:1]
+	rows := in[0].Rows()
+	bad := NewVectorSet(rows, testEmbedders[0], true)
+	bad.Add(0, DocVectors{Vectors: []float32{1}})
+	beyond := NewVectorSet(rows, testEmbedders[0], true)
+	beyond.Add(Row(rows), DocVectors{})
+	backwards := NewVectorSet(rows, testEmbedders[0], true)
+	backwards.Add(3, DocVectors{})
+	backwards.Add(2, DocVectors{})
+	good := NewVectorSet(rows, testEmbedders[0], true)
+	for want, sets := range map[string][]*VectorSet{
+		"vectors of 5 rows":   {NewVectorSet(5, testEmbedders[0], true)},
+		"no vectors of 3":     {bad},
+		"for row 20 of 20":    {beyond},
+		"come after":          {backwards},
+		"two sets":            {good, good},
+		"4 and 3 dimensions":  {NewVectorSet(rows, EmbedderShape{ID: 3, Dimensions: 4}, true)},
+		"only bits were kept": {NewVectorSet(rows, EmbedderShape{ID: 1, Dimensions: 70}, true)},
+	} {
+		if _, err := Merge(context.Background(), mem, "out.seg", in, MergeOptions{Vectors: sets}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+		mustNotExist(t, mem, "out.seg")
+	}
+}
