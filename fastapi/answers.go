@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"svc/internal/apierr"
+	"svc/internal/index"
 	"svc/internal/task"
 )
 
@@ -106,22 +107,8 @@ func (s *Server) replicate(ctx *fasthttp.RequestCtx, n *task.New) error {
 // rfc3339 is a moment as the API shows it: UTC, up to nine digits of a second.
 func rfc3339(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// maxUIDBytes bounds the uid of an index.
-const maxUIDBytes = 400
-
 // validUID reports whether uid can name an index.
-func validUID(uid string) bool {
-	if uid == "" || len(uid) > maxUIDBytes {
-		return false
-	}
-	for i := range len(uid) {
-		c := uid[i]
-		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_') {
-			return false
-		}
-	}
-	return true
-}
+func validUID(uid string) bool { return index.ValidUID(uid) }
 
 // uidForm completes "must be …".
 const uidForm = "an index uid: letters from a to z in either case, digits, - and _, at most 400 characters"

@@ -176,7 +176,7 @@ func TestParseSize(t *testing.T) {
 		"2 T": 2e12, "1PiB": 1 << 50, "1 eib": 1 << 60, "8 kbit": 1000, "8 Kibit": 1024, "8bit": 1, " 7 MB ": 7e6,
 		"": -1, "MB": -1, "1 XB": -1, "1.2.3": -1, "-1": -1, "1 kk": -1, "10 EiB": -1, "1 i": -1, "1 mebi": -1,
 	} {
-		got, err := parseSize(s)
+		got, err := task.ParseSize(s)
 		if err != nil {
 			got = -1
 		}

@@ -44,3 +44,20 @@ func ours(name string) bool {
 	_, ok := number(strings.TrimSuffix(name, segSuffix))
 	return ok && path.Ext(name) == segSuffix
 }
+
+// maxUIDBytes bounds the uid of an index.
+const maxUIDBytes = 400
+
+// ValidUID reports whether uid can name an index: letters from a to z in either case, digits, - and _, at most 400 characters.
+func ValidUID(uid string) bool {
+	if uid == "" || len(uid) > maxUIDBytes {
+		return false
+	}
+	for i := range len(uid) {
+		c := uid[i]
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_') {
+			return false
+		}
+	}
+	return true
+}

@@ -144,23 +144,34 @@ func (u *Update) json(secrets bool) []byte {
 
 // UnmarshalUpdate reads what Full wrote. Values are checked when they are applied.
 func UnmarshalUpdate(b []byte) (*Update, error) {
+	u, unknown, err := UnmarshalForeign(b)
+	if err == nil && len(unknown) > 0 {
+		return nil, fmt.Errorf("cannot read a settings update: no setting %q", unknown[0])
+	}
+	return u, err
+}
+
+// UnmarshalForeign is UnmarshalUpdate for what another engine or version wrote: it leaves settings out that are not
+// known here, and names them.
+func UnmarshalForeign(b []byte) (u *Update, unknown []string, err error) {
 	v, err := parse(b, "bad_request")
 	if err != nil {
-		return nil, fmt.Errorf("cannot read a settings update: %w", err)
+		return nil, nil, fmt.Errorf("cannot read a settings update: %w", err)
 	}
 	members, err := v.members()
 	if err != nil {
-		return nil, fmt.Errorf("cannot read a settings update: %w", err)
+		return nil, nil, fmt.Errorf("cannot read a settings update: %w", err)
 	}
-	u := newUpdate()
+	u = newUpdate()
 	for _, m := range members {
 		row, ok := byKey[m.key]
 		if !ok {
-			return nil, fmt.Errorf("cannot read a settings update: no setting %q", m.key)
+			unknown = append(unknown, m.key)
+			continue
 		}
 		u.values[row] = slices.Clone(m.raw)
 	}
-	return u, nil
+	return u, unknown, nil
 }
 
 // Empty reports whether the update leaves everything alone.

@@ -1,0 +1,104 @@
+// Package dump owns what leaves an instance and comes back: dumps, which are
+// portable and in the format V6 that other engines of this API read and write;
+// snapshots, which are svc's own files; and exports to another instance.
+//
+// A dump is a gzipped tar. Its entries, with / for the root:
+//
+//	metadata.json                        {"dumpVersion":"V6","dbVersion","dumpDate"}
+//	keys.jsonl                           one API key a line, as of the request
+//	tasks/queue.jsonl                    one task a line, in the order of uids
+//	tasks/update_files/T.jsonl           the documents of the enqueued addition T, one a line
+//	batches/queue.jsonl                  one batch a line
+//	indexes/U/metadata.json              {"uid","primaryKey","createdAt","updatedAt"}
+//	indexes/U/settings.json              all settings, secrets in clear
+//	indexes/U/documents.jsonl            one document a line, with _vectors
+//	experimental-features.json           a flag for each
+//	webhooks.json                        {"webhooks":{UUID:{"url","headers"}}}
+//	network.json                         see Place.Kept for these three
+//	chat-completions-settings/W.json
+//	dynamic-search-rules/N.json
+//
+// All three run as tasks while no batch changes an index, on views that are
+// frozen when they begin, so that they show one state while tasks are accepted.
+package dump
+
+import (
+	"log/slog"
+	"path"
+	"time"
+
+	"svc/internal/auth"
+	"svc/internal/index"
+	"svc/internal/outbound"
+	"svc/internal/task"
+	"svc/internal/vfs"
+	"svc/internal/webhook"
+)
+
+// Place names what a data directory holds.
+type Place struct {
+	Indexes  string // directory of the catalog
+	Tasks    string // directory of the queue
+	Keys     string // file
+	Webhooks string // file
+	Features string // file
+	// Kept is a directory with those entries of an imported dump that belong to no package yet, under
+	// their names in the dump. The next dump has them again.
+	Kept string
+	// Work is a directory for what is being made. Nothing in it outlives a task.
+	Work string
+}
+
+// PlaceIn returns the usual names in a data directory.
+func PlaceIn(dir string) Place {
+	return Place{
+		Indexes: path.Join(dir, "indexes"), Tasks: path.Join(dir, "tasks"), Keys: path.Join(dir, "auth.db"),
+		Webhooks: path.Join(dir, "webhooks.json"), Features: path.Join(dir, "features.json"),
+		Kept: path.Join(dir, "kept"), Work: path.Join(dir, "work"),
+	}
+}
+
+// Options of a Maker.
+type Options struct {
+	FS      vfs.FS
+	Place   Place
+	Version string // of the API, told in dumps
+	Logger  *slog.Logger
+	Now     func() time.Time
+
+	Catalog  *index.Catalog
+	Keys     *auth.Keys
+	Webhooks *webhook.Store
+	Features func() []byte // JSON, a flag for each
+
+	DumpDir string
+
+	SnapshotFile      string  // SnapshotFile is replaced by each snapshot
+	SnapshotVersion   []byte  // content of the file VERSION of a data directory
+	CompactInSnapshot bool    // leave free pages of the queue out
+	Bucket            *Bucket // where snapshots go instead of SnapshotFile; nil: nowhere
+
+	Allowed      outbound.Policy // of exports and buckets
+	PayloadLimit int64           // bytes of a request that another instance is assumed to take
+}
+
+// Maker makes dumps, snapshots and exports. Its methods are called by the queue's scheduler alone.
+type Maker struct{ o Options }
+
+// New makes a Maker. It starts nothing.
+func New(o Options) *Maker {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Maker{o}
+}
+
+// Executors returns what runs the tasks of the three kinds.
+func (m *Maker) Executors() map[task.Kind]task.Executor {
+	return map[task.Kind]task.Executor{
+		task.DumpCreation: m.dump,
+	}
+}

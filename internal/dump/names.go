@@ -1,0 +1,35 @@
+package dump
+
+import (
+	"path"
+	"strings"
+)
+
+// The names in a dump.
+const (
+	metadataName = "metadata.json" // of the dump, and of each index
+	keysName     = "keys.jsonl"
+	tasksDir     = "tasks"
+	tasksName    = "tasks/queue.jsonl"
+	payloadsDir  = "tasks/update_files"
+	batchesName  = "batches/queue.jsonl"
+	featuresName = "experimental-features.json"
+	networkName  = "network.json"
+	webhooksName = "webhooks.json"
+	chatDir      = "chat-completions-settings"
+	rulesDir     = "dynamic-search-rules"
+	instanceName = "instance_uid.uuid"
+
+	indexesDir    = "indexes"
+	settingsName  = "settings.json"
+	documentsName = "documents.jsonl"
+)
+
+// keeps reports whether svc keeps an entry for a part of it that it does not have yet.
+func keeps(name string) bool {
+	switch path.Dir(name) {
+	case chatDir, rulesDir:
+		return strings.HasSuffix(name, ".json")
+	}
+	return name == networkName
+}

@@ -1,0 +1,2 @@
+package dump
+type Bucket struct{}
