@@ -69,6 +69,9 @@ func routes() []route {
 		{methodPatch, "/indexes/{index_uid}/settings", actionSettingsUpdate, (*Server).updateSettings},
 		{methodDelete, "/indexes/{index_uid}/settings", actionSettingsUpdate, (*Server).resetSettings},
 
+		{methodPost, "/dumps", actionDumpsCreate, (*Server).createDump},
+		{methodPost, "/snapshots", actionSnapshotsCreate, (*Server).createSnapshot},
+
 		{methodGet, "/tasks", actionTasksGet, (*Server).listTasks},
 		{methodDelete, "/tasks", actionTasksDelete, (*Server).deleteTasks},
 		{methodPost, "/tasks/cancel", actionTasksCancel, (*Server).cancelTasks},

@@ -16,32 +16,48 @@ import (
 //
 //	VERSION        "svc 1": the product, and the version of all formats below
 //	LOCK           locked by the process that has the directory open
+//	IMPORTING      the file that an import is filling the directory from; it ends by writing VERSION
 //	auth.db        the API keys
 //	features.json  the experimental features
 //	webhooks.json  the webhooks
 //	indexes/       the catalog
 //	tasks/         the queue and the payloads of its tasks
+//	kept/          what an imported dump has for parts of svc that there are not yet
+//	work/          what a dump or a snapshot is being made of
+//
+// dump.PlaceIn knows the names that are not here.
 const (
-	versionFile  = "VERSION"
-	lockFile     = "LOCK"
-	keysFile     = "auth.db"
-	featuresFile = "features.json"
-	webhooksFile = "webhooks.json"
-	indexesDir   = "indexes"
-	tasksDir     = "tasks"
+	versionFile   = "VERSION"
+	lockFile      = "LOCK"
+	importingFile = "IMPORTING"
 
 	product       = "svc"
 	formatVersion = "1"
 )
 
+// dataState is how a data directory stands before it is opened.
+type dataState uint8
+
+const (
+	dataExists      dataState = iota
+	dataFresh                 // there is nothing in it
+	dataInterrupted           // an import began to fill it, and did not come to its end
+)
+
 // openDataDir makes sure that dir is a data directory of this version that
 // nobody else has open, making a new one where there is none, and locks it.
-func openDataDir(fsys vfs.FS, dir string) (lock io.Closer, err error) {
-	fresh, err := checkDataDir(fsys, dir)
+// With from, the path of a file to import, it is a new one that fill fills from it. When that
+// fails, or is cut off in any way, the directory is as good as empty.
+func openDataDir(fsys vfs.FS, dir, from string, fill func() error) (lock io.Closer, err error) {
+	state, err := checkDataDir(fsys, dir)
 	if err != nil {
 		return nil, err
 	}
-	if fresh {
+	if state == dataInterrupted && from == "" {
+		b, err := vfs.ReadFile(fsys, filepath.Join(dir, importingFile))
+		return nil, errors.Join(fmt.Errorf("the import of %s into %s was cut off. Start again with the same import option, which begins anew, or remove the directory", b, dir), err)
+	}
+	if state != dataExists {
 		if err := makeDir(fsys, dir); err != nil {
 			return nil, fmt.Errorf("cannot make the data directory: %w", err)
 		}
@@ -55,43 +71,106 @@ func openDataDir(fsys vfs.FS, dir string) (lock io.Closer, err error) {
 			return nil, fmt.Errorf("cannot open the data directory: %w", err)
 		}
 	}
-	if fresh {
-		if err := writeVersion(fsys, dir); err != nil {
-			return nil, errors.Join(fmt.Errorf("cannot make the data directory: %w", err), lock.Close())
+	if from != "" {
+		if err := importInto(fsys, dir, from, fill); err != nil {
+			return nil, errors.Join(err, emptyDir(fsys, dir, ""), lock.Close())
 		}
+	}
+	if state != dataExists {
+		err = writeVersion(fsys, dir)
+	}
+	if err == nil {
+		// The directory is whole: a crash may have left this one, too.
+		if err = fsys.Remove(filepath.Join(dir, importingFile)); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot make the data directory: %w", err), lock.Close())
 	}
 	return lock, nil
 }
 
-// checkDataDir reports whether dir has yet to become a data directory. It is an error when dir is something else.
-func checkDataDir(fsys vfs.FS, dir string) (fresh bool, err error) {
-	names, err := fsys.List(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return true, nil
+// importInto empties dir, notes what it is filled from, and fills it.
+func importInto(fsys vfs.FS, dir, from string, fill func() error) error {
+	marker := filepath.Join(dir, importingFile)
+	err := vfs.WriteFile(fsys, marker, []byte(from))
+	if err == nil {
+		err = fsys.SyncDir(dir)
+	}
+	if err == nil {
+		err = emptyDir(fsys, dir, importingFile)
 	}
 	if err != nil {
-		return false, fmt.Errorf("cannot open the data directory: %w", err)
+		return fmt.Errorf("cannot prepare the data directory for an import: %w", err)
+	}
+	if err := fill(); err != nil {
+		return err
+	}
+	return fsys.SyncDir(dir)
+}
+
+// emptyDir removes what is in dir, apart from the lock and one more name, and IMPORTING last. Without that name it
+// removes dir, too, where that can be done: it may be the place of a mounted file system.
+func emptyDir(fsys vfs.FS, dir, but string) error {
+	names, err := fsys.List(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if name != lockFile && name != importingFile {
+			if err := fsys.RemoveAll(filepath.Join(dir, name)); err != nil {
+				return err
+			}
+		}
+	}
+	if but == importingFile {
+		return nil
+	}
+	if err := fsys.SyncDir(dir); err != nil {
+		return err
+	}
+	for _, name := range []string{importingFile, lockFile} {
+		if err := fsys.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	_ = fsys.Remove(dir)
+	return nil
+}
+
+// checkDataDir says how dir stands. It is an error when dir is something else.
+func checkDataDir(fsys vfs.FS, dir string) (dataState, error) {
+	names, err := fsys.List(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return dataFresh, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("cannot open the data directory: %w", err)
 	}
 	if !slices.Contains(names, versionFile) {
+		if slices.Contains(names, importingFile) {
+			return dataInterrupted, nil
+		}
 		// What an interrupted start leaves.
 		if !slices.ContainsFunc(names, func(name string) bool { return name != lockFile && name != versionFile+".tmp" }) {
-			return true, nil
+			return dataFresh, nil
 		}
-		return false, fmt.Errorf("%s is not empty and not a data directory of svc. Choose another one with --db-path", dir)
+		return 0, fmt.Errorf("%s is not empty and not a data directory of svc. Choose another one with --db-path", dir)
 	}
 	b, err := vfs.ReadFile(fsys, filepath.Join(dir, versionFile))
 	if err != nil {
-		return false, fmt.Errorf("cannot open the data directory: %w", err)
+		return 0, fmt.Errorf("cannot open the data directory: %w", err)
 	}
 	text := strings.TrimSpace(string(b))
 	name, version, _ := strings.Cut(text, " ")
 	switch {
 	case name != product:
-		return false, fmt.Errorf("%s belongs to another product (its %s says %q). Choose another directory with --db-path, and bring the data over with a dump", dir, versionFile, text)
+		return 0, fmt.Errorf("%s belongs to another product (its %s says %q). Choose another directory with --db-path, and bring the data over with a dump", dir, versionFile, text)
 	case version != formatVersion:
-		return false, fmt.Errorf("%s has format version %s, but this svc reads version %s. Use the svc that wrote it", dir, version, formatVersion)
+		return 0, fmt.Errorf("%s has format version %s, but this svc reads version %s. Use the svc that wrote it", dir, version, formatVersion)
 	}
-	return false, nil
+	return dataExists, nil
 }
 
 // makeDir makes a directory and its parents, durably.
@@ -115,9 +194,11 @@ func makeDir(fsys vfs.FS, dir string) error {
 	return nil
 }
 
+func versionContent() []byte { return []byte(product + " " + formatVersion + "\n") }
+
 func writeVersion(fsys vfs.FS, dir string) error {
 	name := filepath.Join(dir, versionFile)
-	if err := vfs.WriteFile(fsys, name+".tmp", []byte(product+" "+formatVersion+"\n")); err != nil {
+	if err := vfs.WriteFile(fsys, name+".tmp", versionContent()); err != nil {
 		return err
 	}
 	if err := fsys.Rename(name+".tmp", name); err != nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"svc/internal/task"
 	"svc/internal/vfs"
 )
 
@@ -221,7 +222,7 @@ func TestDataDir(t *testing.T) {
 	for dir, want := range map[string]string{
 		"/new": "", "/broken": "", "/other": "another product", "/next": "format version 2", "/home": "not empty",
 	} {
-		lock, err := openDataDir(fsys, dir)
+		lock, err := openDataDir(fsys, dir, "", nil)
 		if want != "" {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: got %v, want %q", dir, err, want)
@@ -235,13 +236,13 @@ func TestDataDir(t *testing.T) {
 		if b, err := vfs.ReadFile(fsys, dir+"/VERSION"); err != nil || string(b) != "svc 1\n" {
 			t.Errorf("%s: VERSION is %q, %v", dir, b, err)
 		}
-		if _, err := openDataDir(fsys, dir); err == nil || !strings.Contains(err.Error(), "another svc") {
+		if _, err := openDataDir(fsys, dir, "", nil); err == nil || !strings.Contains(err.Error(), "another svc") {
 			t.Errorf("%s twice: %v", dir, err)
 		}
 		if err := lock.Close(); err != nil {
 			t.Error(err)
 		}
-		lock, err = openDataDir(fsys, dir)
+		lock, err = openDataDir(fsys, dir, "", nil)
 		if err != nil {
 			t.Errorf("%s again: %v", dir, err)
 			continue

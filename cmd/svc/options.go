@@ -31,7 +31,8 @@ type options struct {
 	ConfigFilePath       string   `name:"config-file-path" placeholder:"FILE" help:"TOML file with options (default: ./config.toml if it is there)."`
 	Pprof                bool     `name:"pprof" help:"Serve profiles under /debug/pprof."`
 
-	TLS tlsOptions `embed:""`
+	TLS     tlsOptions    `embed:""`
+	Imports importOptions `embed:""`
 
 	ContainsFilter  bool            `name:"experimental-contains-filter" help:"Allow CONTAINS in filters."`
 	EnableMetrics   bool            `name:"experimental-enable-metrics" help:"Switch the feature metrics on."`
@@ -62,6 +63,9 @@ func (o *options) Validate() error {
 		return errors.New("--experimental-max-number-of-batched-tasks must be 0 or more")
 	case o.HTTPPayloadSizeLimit == 0:
 		return errors.New("--http-payload-size-limit must be more than 0")
+	}
+	if err := o.Imports.validate(); err != nil {
+		return err
 	}
 	_, err := o.launchedWebhook()
 	return err

@@ -16,6 +16,7 @@ import (
 
 	"svc/fastapi"
 	"svc/internal/auth"
+	"svc/internal/dump"
 	"svc/internal/index"
 	"svc/internal/task"
 	"svc/internal/vfs"
@@ -46,7 +47,14 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 		return err
 	}
 	log := newLogger(p.err, o.LogLevel.Level, o.LogsMode)
-	lock, err := openDataDir(vfs.OS, o.DBPath)
+	place := dump.PlaceIn(o.DBPath)
+	limits := o.limits()
+	limits.FS, limits.Logger, limits.Now = vfs.OS, log, time.Now
+	from, fill, err := o.Imports.plan(ctx, o.DBPath, place, limits)
+	if err != nil {
+		return err
+	}
+	lock, err := openDataDir(vfs.OS, o.DBPath, from, fill)
 	if err != nil {
 		return err
 	}
@@ -62,9 +70,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 		address = "https://" + listener.Addr().String()
 	}
 
-	limits := o.limits()
-	limits.FS, limits.Logger, limits.Now = vfs.OS, log, time.Now
-	catalog, err := index.OpenCatalog(filepath.Join(o.DBPath, indexesDir), limits)
+	catalog, err := index.OpenCatalog(place.Indexes, limits)
 	if err != nil {
 		return err
 	}
@@ -73,30 +79,38 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	if err != nil {
 		return err
 	}
-	hooks, err := webhook.Open(vfs.OS, filepath.Join(o.DBPath, webhooksFile), launched)
+	hooks, err := webhook.Open(vfs.OS, place.Webhooks, launched)
 	if err != nil {
 		return err
 	}
 	sender := webhook.NewSender(hooks, o.AllowedNetworks, log)
 	defer sender.Close() // after the queue, whose last batch is told still
+	keys, err := auth.Open(auth.Options{File: place.Keys, MasterKey: o.MasterKey, Now: time.Now})
+	if err != nil {
+		return err
+	}
+	defer closing(&err, "the API keys", keys)
+	features, err := fastapi.OpenFeatures(vfs.OS, place.Features, o.launchedFeatures()...)
+	if err != nil {
+		return err
+	}
+	maker := dump.New(dump.Options{
+		FS: vfs.OS, Place: place, Version: apiVersion, Logger: log, Now: time.Now,
+		Catalog: catalog, Keys: keys, Webhooks: hooks, Features: features.JSON,
+		DumpDir:         o.DumpDir,
+		SnapshotFile:    filepath.Join(o.SnapshotDir, filepath.Base(o.DBPath)+".snapshot"),
+		SnapshotVersion: versionContent(),
+		Allowed:         o.AllowedNetworks, PayloadLimit: int64(o.HTTPPayloadSizeLimit),
+	})
 	queue, err := task.Open(task.Options{
-		Dir: filepath.Join(o.DBPath, tasksDir), Catalog: catalog, Logger: log, Now: time.Now,
+		Dir: place.Tasks, Catalog: catalog, Logger: log, Now: time.Now,
 		MaxBatchTasks: o.batchTasks(), MaxBatchBytes: o.batchBytes(limits.MaxIndexingMemory), MaxTasks: o.maxTasks(),
-		OnBatch: sender.Deliver,
+		OnBatch: sender.Deliver, Executors: maker.Executors(),
 	})
 	if err != nil {
 		return err
 	}
 	defer closing(&err, "the task queue", queue)
-	keys, err := auth.Open(auth.Options{File: filepath.Join(o.DBPath, keysFile), MasterKey: o.MasterKey, Now: time.Now})
-	if err != nil {
-		return err
-	}
-	defer closing(&err, "the API keys", keys)
-	features, err := fastapi.OpenFeatures(vfs.OS, filepath.Join(o.DBPath, featuresFile), o.launchedFeatures()...)
-	if err != nil {
-		return err
-	}
 	server := fastapi.New(fastapi.Options{
 		Catalog: catalog, Queue: queue, Keys: keys, Webhooks: hooks, Features: features, Logger: log,
 		PayloadLimit: int64(o.HTTPPayloadSizeLimit), Production: o.Env == "production", Pprof: o.Pprof,

@@ -147,7 +147,7 @@ func TestStartAndStop(t *testing.T) {
 	}
 
 	// A file that is removed after its directory was listed is not damaged.
-	if err := os.Symlink("removed", filepath.Join(db, indexesDir, "gone.seg")); err != nil {
+	if err := os.Symlink("removed", filepath.Join(db, "indexes", "gone.seg")); err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer

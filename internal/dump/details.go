@@ -19,7 +19,7 @@ type form struct {
 var (
 	additionForm   = &form{"DocumentAdditionOrUpdate", [][2]string{{"received_documents", "receivedDocuments"}, {"indexed_documents", "indexedDocuments"}}}
 	deletionForm   = &form{"DocumentDeletion", [][2]string{{"provided_ids", "providedIds"}, {"deleted_documents", "deletedDocuments"}}}
-	byFilterForm   = &form{"DocumentDeletionByFilter", [][2]string{{"original_filter", "originalFilter"}, {"deleted_documents", "deletedDocuments"}}}
+	byFilterForm   = &form{"DocumentDeletionByFilter", [][2]string{{"deleted_documents", "deletedDocuments"}, {"original_filter", "originalFilter"}}}
 	clearForm      = &form{"ClearAll", [][2]string{{"deleted_documents", "deletedDocuments"}}}
 	editForm       = &form{"DocumentEdition", [][2]string{{"edited_documents", "editedDocuments"}, {"deleted_documents", "deletedDocuments"}, {"original_filter", "originalFilter"}, {"context", "context"}, {"function", "function"}}}
 	indexForm      = &form{"IndexInfo", [][2]string{{"primary_key", "primaryKey"}, {"old_index_uid", "oldIndexUid"}, {"new_index_uid", "newIndexUid"}}}

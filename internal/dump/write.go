@@ -398,4 +398,3 @@ func readKept(fsys vfs.FS, dir string) (map[string][]byte, error) {
 	}
 	return kept, nil
 }
-

@@ -1,0 +1,218 @@
+package dump
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"svc/internal/auth"
+	"svc/internal/index"
+	"svc/internal/task"
+	"svc/internal/vfs"
+	"svc/internal/webhook"
+)
+
+// filled makes an instance with something of every kind, whose last tasks wait.
+func filled(t *testing.T) *instance {
+	dir := filepath.Join(t.TempDir(), "data")
+	in := open(t, dir, nil)
+	in.run("books", update(t, `{"filterableAttributes":["year",{"attributePatterns":["tag*"],"features":{"facetSearch":false,"filter":{"equality":true,"comparison":true}}}],"stopWords":["the"],"synonyms":{"a":["b"]},"chat":{"description":"books"}}`), "")
+	docs := `{"id":3,"title":"é\u0000","n":1.50,"z":{"a":[1e2,null]},"_geo":{"lat":1,"lng":2}}` + "\n" + `{"id":"b","title":"two"}` + "\n"
+	in.run("books", add(docs), docs)
+	in.run("books", task.UpdateIndex{}, "")
+	in.run("empty", task.CreateIndex{PrimaryKey: "k"}, "")
+	in.run("bare", task.CreateIndex{}, "")
+	in.run("gone", task.CreateIndex{}, "")
+	in.run("gone", task.DeleteIndex{}, "")
+	in.run("books", task.DeleteDocuments{IDs: []string{"nothing", "b"}}, "")
+	in.run("books", task.DeleteByFilter{Filter: json.RawMessage(`["year > 3"]`)}, "")
+	in.run("", task.SwapIndexes{Swaps: []task.Swap{{Indexes: [2]string{"empty", "bare"}}}}, "")
+	in.run("", task.DeleteTasks{Query: "?uids=7", Tasks: []uint32{7}}, "")
+	in.run("", task.CancelTasks{Query: "?uids=*", Tasks: []uint32{0, 1, 2}}, "")
+	if failed := in.wait(in.enqueue("none", task.ClearDocuments{}, "").UID); failed.Error == nil {
+		t.Fatal("clearing no index succeeds")
+	}
+	name := "reader"
+	_, err := in.keys.Create(auth.Key{UID: uuid.New(), Name: &name, Actions: []string{"search"}, Indexes: []string{"b*"}, ExpiresAt: moment.AddDate(1, 0, 0)})
+	must(t, err)
+	url, value := "https://hooks.test/", "Bearer in-clear"
+	_, err = in.hooks.Create(webhook.Change{URL: &url, Headers: map[string]*string{"Authorization": &value}})
+	must(t, err)
+	must(t, vfs.WriteFile(vfs.OS, in.o.Place.Features, []byte(`{"metrics":true,"network":false}`)))
+	must(t, os.MkdirAll(filepath.Join(in.o.Place.Kept, rulesDir), 0o777))
+	must(t, os.WriteFile(filepath.Join(in.o.Place.Kept, networkName), []byte(`{"leader":null,"remotes":{},"self":null}`), 0o666))
+	must(t, os.WriteFile(filepath.Join(in.o.Place.Kept, rulesDir, "000000000.json"), []byte(`{"uid":"r"}`), 0o666))
+	in.close()
+
+	// From here on nothing runs but dumps: tasks pile up behind one that never does.
+	in = open(t, dir, func(_ *Options, o *task.Options) { o.MaxBatchTasks = 0 })
+	more := `{"id":9}` + "\n"
+	metadata := "noted"
+	c := add(more)
+	c.Merge, c.SkipCreation, c.PrimaryKey = true, true, "id"
+	in.enqueue("books", c, more)
+	in.enqueue("books", task.AddDocuments{}, "")
+	in.enqueue("books", task.EditDocuments{Function: "doc.a = 1", Filter: json.RawMessage(`"a = 1"`), Context: json.RawMessage(`{"x":1}`)}, "")
+	in.enqueue("books", update(t, `{"searchableAttributes":["title"],"embedders":{"e":{"source":"rest","url":"http://x.test","apiKey":"secret-secret-secret","dimensions":2,"request":"{{text}}","response":"{{embedding}}"}}}`), "")
+	in.enqueue("books", task.UpdateIndex{NewUID: "tomes"}, "")
+	in.enqueue("books", task.CompactIndex{}, "")
+	in.enqueue("", task.ExportTo{URL: "http://b.test", APIKey: "another-secret-key", PayloadSize: 2_000_000, Indexes: map[string]task.ExportIndex{"*": {Filter: json.RawMessage("null")}}}, "")
+	in.enqueue("", task.CreateSnapshot{}, "")
+	in.enqueue("", task.Upgrade{From: "v1.41.0", To: "v1.42.1"}, "")
+	in.enqueue("", task.ChangeTopology{State: json.RawMessage(`{"a":1}`), MovedDocuments: 3, Message: "m"}, "")
+	in.enqueue("", task.CancelTasks{Query: "?uids=", Tasks: []uint32{}}, "")
+	_, err = in.queue.Enqueue(t.Context(), task.New{IndexUID: "books", Content: task.ClearDocuments{}, CustomMetadata: &metadata})
+	must(t, err)
+	return in
+}
+
+// dumpNow makes a dump of an instance whose queue runs nothing, and returns its path.
+func dumpNow(t *testing.T, in *instance) string {
+	t.Helper()
+	own := in.enqueue("", in.createDump(), "")
+	m := New(in.o)
+	outcomes, err := m.dump(t.Context(), in.queue, []*task.Task{own}, func(int, index.Step) {})
+	must(t, err)
+	var d struct{ DumpUID string }
+	must(t, json.Unmarshal(outcomes[0].Details, &d))
+	if left, _ := filepath.Glob(in.o.Place.Work + "/spool*"); len(left) > 0 {
+		t.Errorf("the dump leaves %q", left)
+	}
+	return m.dumpFile(d.DumpUID)
+}
+
+func TestLayout(t *testing.T) {
+	file := dumpNow(t, filled(t))
+	if got := filepath.Base(file); got != "20260304-050607008.dump" {
+		t.Errorf("the dump is called %s", got)
+	}
+	names, contents := tarball(t, file)
+	var listing strings.Builder
+	for _, n := range names {
+		listing.WriteString(n + "\n")
+		switch {
+		case strings.HasSuffix(n, "/"), n == keysName, n == webhooksName: // random UUIDs
+		default:
+			lines := strings.Split(strings.TrimSuffix(contents[n], "\n"), "\n")
+			if n == batchesName {
+				lines = withoutTrace(t, lines)
+			}
+			for _, line := range lines {
+				listing.WriteString("\t" + uuids.ReplaceAllString(line, "UUID") + "\n")
+			}
+		}
+	}
+	golden := filepath.Join("testdata", "layout.txt")
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		must(t, os.MkdirAll("testdata", 0o777))
+		must(t, os.WriteFile(golden, []byte(listing.String()), 0o666))
+	}
+	want, err := os.ReadFile(golden)
+	must(t, err)
+	a, b := strings.Split(string(want), "\n"), strings.Split(listing.String(), "\n")
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			t.Fatalf("the dump is not as in %s (UPDATE_GOLDEN=1 writes it): line %d is\n%s\nwant\n%s", golden, i+1, b[i], a[i])
+		}
+	}
+	if len(a) != len(b) {
+		t.Errorf("the dump has %d lines, not the %d of %s (UPDATE_GOLDEN=1 writes it)", len(b), len(a), golden)
+	}
+}
+
+// TestRoundTrip dumps an imported dump: everything but the second dump's own task must be the same.
+func TestRoundTrip(t *testing.T) {
+	first := filled(t)
+	file := dumpNow(t, first)
+	second := imported(t, file)
+	again := dumpNow(t, second)
+	names, want := tarball(t, file)
+	newNames, got := tarball(t, again)
+	if !slices.Equal(names, newNames) {
+		t.Fatalf("entries %q, want %q", newNames, names)
+	}
+	for _, n := range names {
+		a, b := strings.Split(want[n], "\n"), strings.Split(got[n], "\n")
+		if n == tasksName {
+			b = slices.Delete(b, len(b)-2, len(b)-1)
+		}
+		if n == batchesName {
+			a, b = withoutTrace(t, a), withoutTrace(t, b)
+		}
+		if n == keysName {
+			slices.Sort(a)
+			slices.Sort(b)
+		}
+		for i := range max(len(a), len(b)) {
+			var x, y string
+			if i < len(a) {
+				x = a[i]
+			}
+			if i < len(b) {
+				y = b[i]
+			}
+			if x != y {
+				t.Errorf("%s: line %d is\n%s\nwant\n%s", n, i+1, y, x)
+			}
+		}
+	}
+
+	// What the dump does not show: the objects of the API.
+	all := func(in *instance) (tasks []*task.Task) {
+		must(t, in.queue.Each(func(t *task.Task) error { tasks = append(tasks, t); return nil }, func(*task.Batch) error { return nil }))
+		return tasks
+	}
+	before, after := all(first), all(second)
+	for i, x := range before[:len(before)-1] {
+		y := after[i]
+		if string(x.AppendJSON(nil)) != string(y.AppendJSON(nil)) {
+			t.Errorf("task %d is\n%s\nwant\n%s", x.UID, y.AppendJSON(nil), x.AppendJSON(nil))
+		}
+		a, isAddition := x.Content.(task.AddDocuments)
+		b, _ := y.Content.(task.AddDocuments)
+		if isAddition {
+			a.File, b.File, a.Size, b.Size = "", "", 0, 0
+			if a != b {
+				t.Errorf("task %d: content %+v, want %+v", x.UID, b, a)
+			}
+		} else if _, ok := x.Content.(task.UpdateSettings); !ok && !reflect.DeepEqual(x.Content, y.Content) {
+			t.Errorf("task %d: content %+v, want %+v", x.UID, y.Content, x.Content)
+		}
+	}
+	for _, uid := range first.catalog.UIDs() {
+		a, b := first.catalog.Get(uid).View(), second.catalog.Get(uid).View()
+		if !a.CreatedAt.Equal(b.CreatedAt) || !a.UpdatedAt.Equal(b.UpdatedAt) || string(a.Settings.Encode()) != string(b.Settings.Encode()) {
+			t.Errorf("index %s has other times or settings", uid)
+		}
+		a.Release()
+		b.Release()
+	}
+}
+
+var uuids = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
+// withoutTrace drops what is no fact but a stop watch from lines of batches.
+func withoutTrace(t *testing.T, lines []string) []string {
+	t.Helper()
+	out := slices.Clone(lines)
+	for i, l := range lines {
+		if l == "" {
+			continue
+		}
+		var b struct {
+			Stats map[string]json.RawMessage `json:"stats"`
+		}
+		must(t, json.Unmarshal([]byte(l), &b))
+		if trace := b.Stats["progressTrace"]; trace != nil {
+			out[i] = strings.Replace(l, `,"progressTrace":`+string(trace), "", 1)
+		}
+	}
+	return out
+}
