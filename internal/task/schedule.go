@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -77,11 +78,20 @@ func (q *Queue) newRunning(uid uint32, at time.Time, tasks []*Task, p plan) *run
 
 const retryAfter = time.Second // a failing disk
 
+// longWork is for how long batches have to run until the memory that they leave is given back to the system at
+// once: the runtime would keep it for minutes, and there may be no more work for days.
+const longWork = time.Second / 2
+
 // schedule is the scheduler: pick a batch, run it, store its end, again.
 func (q *Queue) schedule() {
 	defer q.done.Done()
+	var worked time.Duration // since the queue was last empty
 	for {
+		began := time.Now()
 		ran, err := q.turn()
+		if ran {
+			worked += time.Since(began)
+		}
 		switch {
 		case q.ctx.Err() != nil:
 			return
@@ -96,6 +106,10 @@ func (q *Queue) schedule() {
 				return
 			}
 		case !ran:
+			if worked > longWork {
+				debug.FreeOSMemory()
+			}
+			worked = 0
 			select {
 			case <-q.wake:
 			case <-q.ctx.Done():
