@@ -16,7 +16,7 @@ import (
 // opened says, in the words of the documentation, which routes each action
 // opens. Routes of settings stand once for all of them.
 var opened = map[string][]string{
-	"search": {"GET /indexes/{index_uid}/search", "POST /indexes/{index_uid}/search", "POST /indexes/{index_uid}/facet-search"},
+	"search": {"GET /indexes/{index_uid}/search", "POST /indexes/{index_uid}/search", "POST /indexes/{index_uid}/facet-search", "POST /multi-search"},
 	"documents.get": {"GET /indexes/{index_uid}/documents", "GET /indexes/{index_uid}/documents/{document_id}",
 		"POST /indexes/{index_uid}/documents/fetch"},
 	"documents.add": {"POST /indexes/{index_uid}/documents", "PUT /indexes/{index_uid}/documents"},
