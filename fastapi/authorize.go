@@ -9,7 +9,6 @@ import (
 	"svc/internal/apierr"
 	"svc/internal/auth"
 	"svc/internal/filter"
-	"svc/internal/search"
 )
 
 var bearer = []byte("Bearer")
@@ -89,21 +88,17 @@ func mayCreate(ctx *fasthttp.RequestCtx, uid string) bool {
 	return caller(ctx).May(string(actionIndexesCreate), uid)
 }
 
-// narrow joins the filter of a tenant token to a search in an index.
-func (s *Server) narrow(ctx *fasthttp.RequestCtx, uid string, r *search.Request) error {
+// rule returns the filter of a tenant token for searches in an index, nil when there is none.
+func (s *Server) rule(ctx *fasthttp.RequestCtx, uid string) (*filter.Expr, error) {
 	rule := caller(ctx).Filter(uid)
 	if rule == nil {
-		return nil
+		return nil, nil
 	}
 	f, err := filter.FromJSON(rule, "invalid_search_filter")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := s.checkFilter(f); err != nil {
-		return err
-	}
-	r.Filter = filter.And(r.Filter, f)
-	return nil
+	return f, s.checkFilter(f)
 }
 
 // ownOnly refuses `_foreign` in the filter of a task when the caller does not

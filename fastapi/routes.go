@@ -63,6 +63,8 @@ func routes() []route {
 		{methodGet, "/indexes/{index_uid}/search", actionSearch, (*Server).searchQuery},
 		{methodPost, "/indexes/{index_uid}/search", actionSearch, (*Server).searchBody},
 		{methodPost, "/indexes/{index_uid}/facet-search", actionSearch, (*Server).facetSearch},
+		{methodGet, "/indexes/{index_uid}/similar", actionSearch, (*Server).similarQuery},
+		{methodPost, "/indexes/{index_uid}/similar", actionSearch, (*Server).similarBody},
 		{methodPost, "/multi-search", actionSearch, (*Server).multiSearch},
 
 		{methodGet, "/indexes/{index_uid}/settings", actionSettingsGet, (*Server).getSettings},

@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"svc/internal/apierr"
+	"svc/internal/filter"
 	"svc/internal/index"
 	"svc/internal/query"
 	"svc/internal/search"
@@ -365,7 +366,12 @@ func (s *Server) prepare(ctx *fasthttp.RequestCtx, uid string, in *searchInput) 
 	}
 	in.Search.Contains = s.features.on("containsFilter")
 	in.Search.Slot, in.Search.Log = s.slots, s.log
-	return s.narrow(ctx, uid, &in.Search)
+	rule, err := s.rule(ctx, uid)
+	if err != nil {
+		return err
+	}
+	in.Search.Filter = filter.And(in.Search.Filter, rule)
+	return nil
 }
 
 // wantsMetadata reports whether the caller asks which index answered, with its primary key.

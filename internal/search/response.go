@@ -81,20 +81,13 @@ func (r *Response) AppendJSON(dst []byte) ([]byte, error) { return r.AppendMembe
 
 // AppendMembers appends the body without its opening brace, so that members can stand before its own.
 func (r *Response) AppendMembers(dst []byte) ([]byte, error) {
-	dst = append(dst, `"hits":[`...)
-	w := newHitWriter(r)
-	var err error
-	for i := range r.result.Hits {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		if dst, err = w.append(dst, &r.result.Hits[i]); err != nil {
-			return nil, err
-		}
+	dst, err := r.appendHits(dst)
+	if err != nil {
+		return nil, err
 	}
 	r.stages.done("search > format")
 	r.stages.add("search", time.Since(r.start))
-	dst = append(dst, `],"query":`...)
+	dst = append(dst, `,"query":`...)
 	dst = document.AppendQuoted(dst, r.request.Query)
 	if r.request.RetrieveVectors && r.result.queryVector != nil {
 		dst = appendVector(append(dst, `,"queryVector":`...), r.result.queryVector)
@@ -127,6 +120,22 @@ func (r *Response) AppendMembers(dst []byte) ([]byte, error) {
 		dst = appendMetadata(append(dst, `,"metadata":`...), r.view)
 	}
 	return append(dst, '}'), nil
+}
+
+// appendHits appends the member with the hits.
+func (r *Response) appendHits(dst []byte) ([]byte, error) {
+	dst = append(dst, `"hits":[`...)
+	w := newHitWriter(r)
+	var err error
+	for i := range r.result.Hits {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if dst, err = w.append(dst, &r.result.Hits[i]); err != nil {
+			return nil, err
+		}
+	}
+	return append(dst, ']'), nil
 }
 
 // appendMetadata appends what identifies a query and its index.

@@ -1,0 +1,112 @@
+package search
+
+import (
+	"context"
+	"math"
+	"strconv"
+	"time"
+
+	"svc/internal/apierr"
+	"svc/internal/document"
+	"svc/internal/filter"
+	"svc/internal/index"
+	"svc/internal/rank"
+)
+
+// SimilarRequest asks for the documents nearest to one of the index.
+type SimilarRequest struct {
+	ID                      string
+	Embedder                string
+	Offset, Limit           int
+	Filter                  *filter.Expr
+	Rule                    *filter.Expr // what the caller may see; the document itself, too, has to pass it
+	AttributesToRetrieve    []string     // nil: all
+	RetrieveVectors         bool
+	ShowRankingScore        bool
+	ShowRankingScoreDetails bool
+	ShowPerformanceDetails  bool
+	RankingScoreThreshold   *float64
+	Contains                bool
+	Foreign                 *Foreign // for filters: documents are not hydrated
+	Waited                  time.Duration
+}
+
+// Similar appends the body of the answer to dst. Errors are *apierr.Error or the context's.
+func Similar(ctx context.Context, dst []byte, v *index.View, r *SimilarRequest) ([]byte, error) {
+	const filterCode = "invalid_similar_filter"
+	start := time.Now()
+	var recorded *stages
+	if r.ShowPerformanceDetails {
+		recorded = newStages()
+		recorded.add("wait in queue", r.Waited)
+	}
+	embedder, err := embedderOf(v, r.Embedder, "invalid_similar_embedder")
+	if err != nil {
+		return nil, err
+	}
+	seen, err := universe(v, r.Rule, filterCode, r.Contains, r.Foreign)
+	if err != nil {
+		return nil, err
+	}
+	seg, row, ok := v.Find([]byte(r.ID))
+	if !ok || !seen[seg].Contains(uint32(row)) {
+		return nil, apierr.New("not_found_similar_id", "There is no document %q in the index `%s`.", r.ID, v.UID)
+	}
+	rows := seen
+	if r.Filter != nil {
+		if rows, err = universe(v, filter.And(r.Filter, r.Rule), filterCode, r.Contains, r.Foreign); err != nil {
+			return nil, err
+		}
+	}
+	rows[seg].Remove(uint32(row))
+	recorded.done("search > evaluate filter")
+
+	opened, err := embedder.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	q := &rank.VectorQuery{Embedder: embedder.ID, Shift: shiftOf(opened), Only: true}
+	if vectors := v.Segments[seg].Vectors(embedder.ID); vectors != nil {
+		target, _ := vectors.Row(nil, row)
+		for all := target.Vectors; len(all) > 0; all = all[embedder.Dimensions:] {
+			q.Vectors = append(q.Vectors, all[:embedder.Dimensions])
+		}
+	}
+	result, err := rank.Search(ctx, rankIndex(v), &rank.Request{
+		Universe:  rows,
+		Vectors:   q,
+		Offset:    r.Offset,
+		Limit:     r.Limit,
+		MaxTotal:  math.MaxInt,
+		Threshold: r.RankingScoreThreshold,
+		Scores:    r.ShowRankingScore || r.ShowRankingScoreDetails,
+		Details:   r.ShowRankingScoreDetails,
+		Deadline:  start.Add(cutoff(v)),
+	})
+	if err != nil {
+		return nil, err
+	}
+	recorded.done("search > semantic ranking")
+	hits := &Response{view: v, result: &found{Result: result}, request: &Request{
+		AttributesToRetrieve:    r.AttributesToRetrieve,
+		RetrieveVectors:         r.RetrieveVectors,
+		ShowRankingScore:        r.ShowRankingScore,
+		ShowRankingScoreDetails: r.ShowRankingScoreDetails,
+	}}
+	dst, err = hits.appendHits(append(dst, '{'))
+	if err != nil {
+		return nil, err
+	}
+	recorded.done("search > format")
+	recorded.add("search", time.Since(start))
+	dst = document.AppendQuoted(append(dst, `,"id":`...), []byte(r.ID))
+	dst = append(dst, `,"processingTimeMs":`...)
+	dst = strconv.AppendInt(dst, time.Since(start).Milliseconds(), 10)
+	dst = appendInt(dst, `,"limit":`, r.Limit)
+	dst = appendInt(dst, `,"offset":`, r.Offset)
+	dst = appendInt(dst, `,"estimatedTotalHits":`, result.Total)
+	if recorded != nil {
+		dst = recorded.appendJSON(append(dst, `,"performanceDetails":`...))
+	}
+	return append(dst, '}'), nil
+}
