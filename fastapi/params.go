@@ -267,13 +267,11 @@ func splitList(s string) []string {
 
 // unknown is the error of a name that is none of the params', with the one that was probably meant.
 func unknown[T any](code apierr.Code, path, name string, params []param[T]) error {
-	var meant string
-	best := len(name)/3 + 1
+	names := make([]string, len(params))
 	for i := range params {
-		if d := distance(strings.ToLower(name), strings.ToLower(params[i].name)); d <= best {
-			best, meant = d-1, params[i].name
-		}
+		names[i] = params[i].name
 	}
+	meant := apierr.Closest(name, names)
 	shown := shorten([]byte(name))
 	switch {
 	case meant != "":
@@ -281,33 +279,5 @@ func unknown[T any](code apierr.Code, path, name string, params []param[T]) erro
 	case len(params) == 0:
 		return apierr.New(code, "`%s%s` is not known here: this route takes no parameter.", path, shown)
 	}
-	names := make([]string, len(params))
-	for i := range params {
-		names[i] = "`" + params[i].name + "`"
-	}
-	return apierr.New(code, "`%s%s` is not known here. Known are %s.", path, shown, strings.Join(names, ", "))
-}
-
-// distance is the number of bytes to insert, delete or replace to get from a to b.
-func distance(a, b string) int {
-	if len(a) > 64 {
-		return len(a)
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return apierr.New(code, "`%s%s` is not known here. Known are `%s`.", path, shown, strings.Join(names, "`, `"))
 }

@@ -60,8 +60,8 @@ const (
 // Numbers of the row lists of the section vset; those of fragments follow.
 const (
 	setAny        = iota // rows with a vector
-	setGiven             // those of them with kindGiven
-	setRegenerate        // those of them with kindRegenerate
+	setGiven             // rows with kindGiven, also without a vector
+	setRegenerate        // rows with a vector and kindRegenerate
 	fragmentSets
 )
 
@@ -363,7 +363,7 @@ func appendUnpacked(dst []float32, rows []uint64, dimensions int) []float32 {
 // never nil, shared, not to be modified, and may use mapped memory.
 func (v *Vectors) Rows() *roaring.Bitmap { return v.sets.bitmap(setAny) }
 
-// Given returns the rows that have a vector, given with the document.
+// Given returns the rows whose vectors came with the document, be it that they have none.
 func (v *Vectors) Given() *roaring.Bitmap { return v.sets.bitmap(setGiven) }
 
 // Regenerate returns the rows that have a vector, to be made again when their text changes.

@@ -202,14 +202,14 @@ func (w *vectorWriter) writeRows(vectors int) error {
 func (e *vectorEntries) sets() []fieldValue[rowSet] {
 	var sets fieldTable[rowSet]
 	for i, row := range e.rows {
+		if e.kinds[i]&kindGiven != 0 {
+			sets.get(setGiven).add(row)
+		}
 		first, end := e.span(i)
 		if first == end {
 			continue
 		}
 		sets.get(setAny).add(row)
-		if e.kinds[i]&kindGiven != 0 {
-			sets.get(setGiven).add(row)
-		}
 		if e.kinds[i]&kindRegenerate != 0 {
 			sets.get(setRegenerate).add(row)
 		}

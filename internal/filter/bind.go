@@ -18,6 +18,8 @@ type Env struct {
 	Code     apierr.Code // of errors: invalid_search_filter, invalid_document_filter, …
 	Contains bool        // the experimental feature containsFilter
 
+	Embedders []Embedder // of the index; filters on _vectors are open when this is not nil
+
 	// Foreign opens an index that one of the foreign keys names; nil when there is none
 	// that the caller may read. Without it the experimental feature foreignKeys is off.
 	Foreign     func(uid string) *Foreign
@@ -34,7 +36,7 @@ func (e *Expr) Bind(env Env) (*Bound, error) {
 	if e == nil {
 		return &Bound{}, nil
 	}
-	if err := e.Check(Features{Contains: env.Contains, Foreign: env.Foreign != nil}); err != nil {
+	if err := e.Check(Features{Contains: env.Contains, Foreign: env.Foreign != nil, Vectors: env.Embedders != nil}); err != nil {
 		return nil, err
 	}
 	root, err := env.bind(e.root)
@@ -65,6 +67,8 @@ func (env *Env) bind(n node) (bound, error) {
 		return env.bindCondition(n)
 	case *foreign:
 		return env.bindForeign(n)
+	case *vectors:
+		return env.bindVectors(n)
 	case *radius:
 		return env.bindRadius(n)
 	case *box:

@@ -15,8 +15,9 @@ const maxForeign = 100
 
 // Foreign is an index that a foreign key leads to. It is used during Bind only.
 type Foreign struct {
-	Fields   *settings.Fields
-	Segments []segment.Live
+	Fields    *settings.Fields
+	Segments  []segment.Live
+	Embedders []Embedder
 }
 
 // bindForeign evaluates the inner filter on the foreign index: what is left is a test of the field for the ids of the
@@ -31,7 +32,7 @@ func (env *Env) bindForeign(f *foreign) (bound, error) {
 	if target == nil {
 		return nil, apierr.New("index_not_found", "%s: There is no index `%s`, to which the foreign key `%s` leads. Create it, or change foreignKeys.", f.at, uid, f.field)
 	}
-	inner := Env{Fields: target.Fields, Code: env.Code, Contains: env.Contains}
+	inner := Env{Fields: target.Fields, Code: env.Code, Contains: env.Contains, Embedders: target.Embedders}
 	kid, err := inner.bind(f.kid)
 	if err != nil {
 		e := apierr.From(err)

@@ -22,7 +22,7 @@ func (c *corpus) foreignEnv(keys map[string]string, indexes map[string]*corpus) 
 	}
 	env.Foreign = func(uid string) *Foreign {
 		if f := indexes[uid]; f != nil {
-			return &Foreign{f.fields, []segment.Live{f.live}}
+			return &Foreign{Fields: f.fields, Segments: []segment.Live{f.live}}
 		}
 		return nil
 	}

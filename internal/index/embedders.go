@@ -10,6 +10,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/embed"
+	"svc/internal/filter"
 	"svc/internal/settings"
 	"svc/segment"
 )
@@ -164,4 +165,21 @@ func entriesOf(list []*ViewEmbedder) []embedderEntry {
 		entries = append(entries, embedderEntry{e.Name, e.ID, e.Dimensions, e.Binary, e.fragments})
 	}
 	return entries
+}
+
+// FilterEmbedders returns the embedders as filters know them, not nil.
+func (v *View) FilterEmbedders() []filter.Embedder {
+	list := make([]filter.Embedder, len(v.embedders))
+	for i, e := range v.embedders {
+		list[i] = filter.Embedder{Name: e.Name, ID: e.ID}
+		for name := range e.Config.IndexingFragments {
+			if number, ok := e.Fragment(name); ok {
+				if list[i].Fragments == nil {
+					list[i].Fragments = make(map[string]uint16, len(e.Config.IndexingFragments))
+				}
+				list[i].Fragments[name] = number
+			}
+		}
+	}
+	return list
 }

@@ -284,13 +284,14 @@ func (b *batch) bind(e *filter.Expr) (*filter.Bound, error) {
 		Fields:      b.base.Fields,
 		Code:        "invalid_document_filter",
 		Contains:    true,
+		Embedders:   b.base.FilterEmbedders(),
 		ForeignKeys: b.base.Settings.ForeignKeys,
 		Foreign: func(uid string) *filter.Foreign {
 			v := views.Get(uid)
 			if v == nil {
 				return nil
 			}
-			return &filter.Foreign{Fields: v.Fields, Segments: v.Segments}
+			return &filter.Foreign{Fields: v.Fields, Segments: v.Segments, Embedders: v.FilterEmbedders()}
 		},
 	})
 }

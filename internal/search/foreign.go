@@ -46,7 +46,7 @@ func (f *Foreign) open(env *filter.Env, v *index.View) {
 		if target == nil {
 			return nil
 		}
-		return &filter.Foreign{Fields: target.Fields, Segments: target.Segments}
+		return &filter.Foreign{Fields: target.Fields, Segments: target.Segments, Embedders: target.FilterEmbedders()}
 	}
 }
 

@@ -18,6 +18,7 @@ func universe(v *index.View, f *filter.Expr, code apierr.Code, contains bool, fo
 		return rows, nil
 	}
 	env := filter.Env{Fields: v.Fields, Code: code, Contains: contains}
+	env.Embedders = v.FilterEmbedders()
 	foreign.open(&env, v)
 	bound, err := f.Bind(env)
 	if err != nil {
