@@ -12,6 +12,7 @@ import (
 	"github.com/bytedance/sonic"
 
 	"svc/internal/apierr"
+	"svc/internal/embed"
 )
 
 // Batch is a finished or running batch. MarshalJSON gives the object of the API.
@@ -35,7 +36,23 @@ type Stats struct {
 	Statuses [len(statusNames)]int // by Status
 	Kinds    [len(kindNames)]int   // by Kind
 	Indexes  map[string]int        // by index uid; global tasks are not in it
+	Requests *Requests             // to providers of embeddings; nil when there was none
 	trace    []traceEntry
+}
+
+// Requests counts the requests that a batch made to providers of embeddings, with those that were made again.
+type Requests struct {
+	Total     uint64 `json:"total"`
+	Failed    uint64 `json:"failed"`
+	LastError string `json:"lastError,omitempty"` // of the last one that failed
+}
+
+func requestsOf(s *embed.Stats) *Requests {
+	var r Requests
+	if r.Total, r.Failed, r.LastError = s.Counts(); r.Total == 0 {
+		return nil
+	}
+	return &r
 }
 
 func (s *Stats) count(t *Task) {
@@ -104,6 +121,9 @@ func (s *Stats) appendJSON(b []byte) []byte {
 		}
 		b = append(b, '}')
 	}
+	if s.Requests != nil {
+		b = append(append(b, `,"embedderRequests":`...), encode(s.Requests)...)
+	}
 	return append(b, '}')
 }
 
@@ -156,6 +176,7 @@ type storedBatch struct {
 	Kinds    []int           `json:"kinds"`
 	Indexes  map[string]int  `json:"indexes"`
 	Trace    []storedStep    `json:"trace,omitempty"`
+	Requests *Requests       `json:"requests,omitempty"`
 	Strategy string          `json:"strategy"`
 	Tasks    []byte          `json:"tasks"` // a roaring bitmap
 }
@@ -189,7 +210,7 @@ func encodeBatch(b *Batch, f *batchFact, tasks *roaring.Bitmap) ([]byte, error) 
 	}
 	s := storedBatch{
 		Details: b.Details, Total: b.Stats.Total, Statuses: b.Stats.Statuses[:], Kinds: b.Stats.Kinds[:],
-		Indexes: b.Stats.Indexes, Strategy: b.Strategy, Tasks: set,
+		Indexes: b.Stats.Indexes, Strategy: b.Strategy, Tasks: set, Requests: b.Stats.Requests,
 	}
 	for _, e := range b.Stats.trace {
 		s.Trace = append(s.Trace, storedStep{e.path, e.took})
@@ -254,7 +275,7 @@ func decodeBatch(uid uint32, rec []byte) (*Batch, *roaring.Bitmap, error) {
 	b := &Batch{
 		UID: uid, Details: s.Details, Strategy: s.Strategy,
 		StartedAt: fromNanos(f.times[startedAt]), FinishedAt: fromNanos(f.times[finishedAt]),
-		Stats:  Stats{Total: s.Total, Indexes: s.Indexes},
+		Stats:  Stats{Total: s.Total, Indexes: s.Indexes, Requests: s.Requests},
 		Oldest: fromNanos(f.times[oldestEnqueued]), Newest: fromNanos(f.times[newestEnqueued]),
 	}
 	copy(b.Stats.Statuses[:], s.Statuses)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"svc/internal/apierr"
+	"svc/internal/embed"
 	"svc/internal/index"
 )
 
@@ -19,7 +20,7 @@ type engine interface {
 	delete(uid string, step uint64) (documents int, err error)
 	swap(pairs []index.Pair, step uint64) error
 	setPrimaryKey(uid, key string, step uint64) error
-	apply(ctx context.Context, uid string, step uint64, ops []index.Op, p index.Progress) ([]index.OpResult, error)
+	apply(ctx context.Context, uid string, step uint64, ops []index.Op, p index.Progress, requests *embed.Stats) ([]index.OpResult, error)
 	compact(ctx context.Context, uid string, step uint64, p index.Progress) (before, after int64, err error)
 }
 
@@ -61,12 +62,12 @@ func (e indexEngine) setPrimaryKey(uid, key string, step uint64) error {
 	return ix.SetPrimaryKey(key, step)
 }
 
-func (e indexEngine) apply(ctx context.Context, uid string, step uint64, ops []index.Op, p index.Progress) ([]index.OpResult, error) {
+func (e indexEngine) apply(ctx context.Context, uid string, step uint64, ops []index.Op, p index.Progress, requests *embed.Stats) ([]index.OpResult, error) {
 	ix := e.Get(uid)
 	if ix == nil {
 		return nil, notFound(uid)
 	}
-	return ix.Apply(ctx, step, ops, p)
+	return ix.ApplyCounted(ctx, step, ops, p, requests)
 }
 
 func (e indexEngine) compact(ctx context.Context, uid string, step uint64, p index.Progress) (int64, int64, error) {

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"svc/internal/apierr"
+	"svc/internal/embed"
 	"svc/internal/index"
 	"svc/internal/vfs"
 )
@@ -118,7 +119,7 @@ func (e *fakeEngine) compact(_ context.Context, uid string, _ uint64, _ index.Pr
 	return 2_000_000, 1024, nil
 }
 
-func (e *fakeEngine) apply(ctx context.Context, uid string, step uint64, ops []index.Op, p index.Progress) ([]index.OpResult, error) {
+func (e *fakeEngine) apply(ctx context.Context, uid string, step uint64, ops []index.Op, p index.Progress, _ *embed.Stats) ([]index.OpResult, error) {
 	e.mu.Lock()
 	ix := e.indexes[uid]
 	if ix == nil {

@@ -48,6 +48,7 @@ func (q *Queue) finish(run *running, ends []end, extra func(*txn) error) error {
 	}
 	b.Details = u.json(true)
 	b.Stats.trace = run.progress.times()
+	b.Stats.Requests = requestsOf(&run.requests)
 	fact := b.fact(tasks)
 	rec, err := encodeBatch(b, fact, set)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/apierr"
+	"svc/internal/embed"
 	"svc/internal/index"
 )
 
@@ -331,6 +332,27 @@ func FuzzRecord(f *testing.F) {
 		}
 		_, _ = decodeContent(rec.kind, rec.content)
 	})
+}
+
+func TestBatchesKeepTheirCountOfRequests(t *testing.T) {
+	const shown = `"embedderRequests":{"total":3,"failed":2,"lastError":"late"}`
+	b := &Batch{UID: 1, Details: json.RawMessage(`{}`), Stats: Stats{Total: 1, Requests: &Requests{Total: 3, Failed: 2, LastError: "late"}}}
+	rec, err := encodeBatch(b, b.fact([]*Task{{}}), roaring.BitmapOf(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, _, err := decodeBatch(1, rec)
+	if err != nil || !strings.Contains(string(again.AppendJSON(nil)), shown) {
+		t.Errorf("%v: %s, want %s", err, again.AppendJSON(nil), shown)
+	}
+	var dumped Stats
+	stats, _ := b.Stats.MarshalJSON()
+	if err := json.Unmarshal(stats, &dumped); err != nil || dumped.Requests == nil || *dumped.Requests != *b.Stats.Requests {
+		t.Errorf("%v: %s reads as %+v", err, stats, dumped.Requests)
+	}
+	if requestsOf(new(embed.Stats)) != nil {
+		t.Error("a batch without requests shows a count of them")
+	}
 }
 
 func FuzzBatchRecord(f *testing.F) {

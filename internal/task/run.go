@@ -229,7 +229,7 @@ func (q *Queue) executeOps(run *running) ([]result, error) {
 			add(i, index.UpdateSettings{Update: c.Update})
 		}
 	}
-	applied, err := q.engine.apply(run.ctx, run.Index, step(run.uid, 1), ops, run.progress.inside)
+	applied, err := q.engine.apply(run.ctx, run.Index, step(run.uid, 1), ops, run.progress.inside, &run.requests)
 	recovered := errors.Is(err, errApplied)
 	if err != nil && !recovered {
 		return nil, err
@@ -336,7 +336,7 @@ func (q *Queue) edit(run *running, uid string, c EditDocuments) (result, error) 
 			return result{}, err
 		}
 	}
-	applied, err := q.engine.apply(run.ctx, uid, step(run.uid, 0), []index.Op{op}, run.progress.inside)
+	applied, err := q.engine.apply(run.ctx, uid, step(run.uid, 0), []index.Op{op}, run.progress.inside, &run.requests)
 	if err != nil && !errors.Is(err, errApplied) {
 		return result{}, err
 	}

@@ -9,9 +9,11 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"go.etcd.io/bbolt"
+
+	"svc/internal/embed"
 )
 
-// running is the batch that runs. All but its progress is immutable.
+// running is the batch that runs. All but its progress and its count of requests is immutable.
 type running struct {
 	plan
 	uid            uint32
@@ -23,6 +25,7 @@ type running struct {
 	oldest, newest int64 // time of enqueuing
 	resumed        bool  // the journal has it since the last run of the program
 	progress       *progress
+	requests       embed.Stats // to providers of embeddings
 	ctx            context.Context
 	cancel         context.CancelCauseFunc
 }
@@ -53,6 +56,7 @@ func (r *running) batch() *Batch {
 		b.Stats.count(&shown)
 	}
 	b.Details = u.json(false)
+	b.Stats.Requests = requestsOf(&r.requests)
 	return b
 }
 

@@ -283,16 +283,17 @@ func (s *Stats) MarshalJSON() ([]byte, error) { return s.appendJSON(nil), nil }
 // UnmarshalJSON reads what MarshalJSON wrote. Statuses and types that are not known here are left out.
 func (s *Stats) UnmarshalJSON(b []byte) error {
 	var in struct {
-		Total   int               `json:"totalNbTasks"`
-		Status  map[string]int    `json:"status"`
-		Types   map[string]int    `json:"types"`
-		Indexes map[string]int    `json:"indexUids"`
-		Trace   map[string]string `json:"progressTrace"`
+		Total    int               `json:"totalNbTasks"`
+		Status   map[string]int    `json:"status"`
+		Types    map[string]int    `json:"types"`
+		Indexes  map[string]int    `json:"indexUids"`
+		Trace    map[string]string `json:"progressTrace"`
+		Requests *Requests         `json:"embedderRequests"`
 	}
 	if err := sonic.Unmarshal(b, &in); err != nil {
 		return err
 	}
-	*s = Stats{Total: in.Total, Indexes: in.Indexes}
+	*s = Stats{Total: in.Total, Indexes: in.Indexes, Requests: in.Requests}
 	for name, n := range in.Status {
 		if i := slices.Index(statusNames[:], name); i >= 0 {
 			s.Statuses[i] = n
