@@ -4,7 +4,7 @@ export CGO_ENABLED := 0
 # what /version tells; go build stamps it by itself unless -buildvcs=false is set
 STAMP := $(shell git log -1 --format='-X main.commit=%H -X main.commitDate=%cI' 2>/dev/null)
 
-.PHONY: run build test check test-race test-invariants fuzz crash bench bench-quick pprof
+.PHONY: run build test check test-race test-invariants fuzz crash bench bench-quick bench-ann bench-ann-peers pprof
 
 run: build
 	./svc
@@ -48,6 +48,15 @@ bench: build
 
 bench-quick: build
 	go run ./bench --server ./svc --quick $(if $(DATA),--data $(DATA))
+
+# vectors; DATA=dir takes two .npy files from there (queries have "quer" in their name)
+bench-ann:
+	go run ./bench --vectors $(or $(DATA),generated) --out BENCHMARKS.md
+
+# beside hnswlib, faiss and usearch, of which PYTHON uses those it has: pip install numpy hnswlib faiss-cpu usearch
+PYTHON ?= python3
+bench-ann-peers:
+	go run ./bench --vectors $(or $(DATA),generated) --peers $(PYTHON) --out BENCHMARKS.md
 
 pprof: build
 	go run ./bench --server ./svc --profiles profiles $(if $(DATA),--data $(DATA))

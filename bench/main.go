@@ -7,6 +7,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -23,6 +24,9 @@ type options struct {
 	Documents int    `default:"63666" placeholder:"N" help:"How many documents to generate."`
 	Out       string `placeholder:"FILE" help:"File whose tables are rewritten (default: print them)."`
 	Profiles  string `placeholder:"DIR" help:"Also capture CPU and heap profiles into this directory."`
+	Vectors   string `placeholder:"DIR" help:"Measure vectors instead: those of a directory with two .npy files (rows of float16 or float32; queries have \"quer\" in their name), or generated."`
+	Peers     string `placeholder:"PYTHON" help:"With --vectors: measure hnswlib, faiss and usearch too, as far as this Python has them."`
+	Kernels   bool   `hidden:"" help:"Measure the kernels of the running tier alone and print JSON."`
 	Quick     bool   `help:"A twentieth of the work: to see that everything runs, not to compare."`
 }
 
@@ -48,6 +52,16 @@ func run(ctx context.Context, o options) (err error) {
 			err = fmt.Errorf("cannot remove the working directory: %w", e)
 		}
 	}()
+	if o.Kernels {
+		return json.NewEncoder(os.Stdout).Encode(measureKernels(o.Quick))
+	}
+	if o.Vectors != "" {
+		f, err := runVectors(ctx, o, dir)
+		if err != nil {
+			return err
+		}
+		return o.write(f.set.name, f.tables())
+	}
 	data, err := o.load()
 	if err != nil {
 		return err
@@ -66,12 +80,16 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	tables := r.tables()
+	return o.write(data.name, r.tables())
+}
+
+// write prints tables, or puts them in their place in a file.
+func (o *options) write(name string, tables []byte) error {
 	if o.Out == "" {
-		_, err = os.Stdout.Write(tables)
+		_, err := os.Stdout.Write(tables)
 		return err
 	}
-	return rewrite(o.Out, data.name, tables)
+	return rewrite(o.Out, name, tables)
 }
 
 // load reads the documents, or makes them.

@@ -62,7 +62,12 @@ func readEnvironment(o options) environment {
 // command is the command line that gives these figures, without directories of this machine.
 func (o options) command() string {
 	c := "go run ./bench"
-	if o.Data != "" {
+	if o.Vectors != "" {
+		c += " --vectors " + filepath.Base(o.Vectors)
+		if o.Peers != "" {
+			c += " --peers python3"
+		}
+	} else if o.Data != "" {
 		c += " --data " + filepath.Base(o.Data)
 	} else if o.Documents != 63666 {
 		c += fmt.Sprintf(" --documents %d", o.Documents)
@@ -74,6 +79,8 @@ func (o options) command() string {
 }
 
 func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
+
+func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 

@@ -81,6 +81,15 @@ const errorDeviations = 5
 // possible in segments with a graph, on average for two in a hundred of the best at most. A query of
 // another length than the embedder's dimensions finds nothing.
 func (v *Vectors) Search(dst []Scored, q []float32, k int, allowed *roaring.Bitmap) []Scored {
+	return v.SearchEffort(dst, q, k, 0, allowed)
+}
+
+// usualEffort is how many candidates a walk through a graph keeps at least.
+const usualEffort = 100
+
+// SearchEffort is Search with another effort: how many candidates a walk through a graph keeps, at least
+// those that k asks for; 0 for the usual one. More misses less and takes longer.
+func (v *Vectors) SearchEffort(dst []Scored, q []float32, k, effort int, allowed *roaring.Bitmap) []Scored {
 	if k <= 0 || v.vectors == 0 || len(q) != v.shape.Dimensions {
 		return dst
 	}
@@ -98,10 +107,13 @@ func (v *Vectors) Search(dst []Scored, q []float32, k int, allowed *roaring.Bitm
 	s.begin(v, q)
 	// A row may come with several of its vectors.
 	wanted := k * max(1, v.vectors/max(1, v.entries))
+	if effort == 0 {
+		effort = max(usualEffort, 2*wanted)
+	}
 	switch {
 	case v.codes == nil || candidates <= max(directVectors, 2*wanted) || s.norm < shortQuery:
 		s.direct(k, allowed)
-	case !s.walk(k, wanted, candidates, allowed):
+	case !s.walk(k, max(effort, wanted), candidates, allowed):
 		s.scan(k, wanted, candidates, allowed)
 	}
 	return append(dst, s.best...)
@@ -186,19 +198,15 @@ func (s *vectorSearch) direct(k int, allowed *roaring.Bitmap) {
 }
 
 // walk searches the graph; it reports whether there is one, it is worth it, and it found enough.
-func (s *vectorSearch) walk(k, wanted, candidates int, allowed *roaring.Bitmap) bool {
-	if s.v.encoded == nil {
-		return false
-	}
-	ef := max(100, 2*wanted)
-	if candidates < ef*50 {
+func (s *vectorSearch) walk(k, effort, candidates int, allowed *roaring.Bitmap) bool {
+	if s.v.encoded == nil || candidates < effort*50 {
 		return false
 	}
 	g, err := s.v.graph()
 	if err != nil {
 		return false // what is scanned instead is sound
 	}
-	s.found = g.Search(s.found[:0], s.code, ef, allowed)
+	s.found = g.Search(s.found[:0], s.code, effort, allowed)
 	s.addOutliers(allowed)
 	s.rescore(k)
 	return len(s.best) >= min(k, candidates)

@@ -48,7 +48,7 @@ var portable = kernels{dotPortable, l2Portable, dotInt8Portable, hammingPortable
 var current, tier = chosen()
 
 func chosen() (kernels, Tier) {
-	best := available()
+	best := Available()
 	if forced := os.Getenv("SVC_SIMD"); forced != "" {
 		for t := Portable; t <= AVX512; t++ {
 			if _, ok := tiers()[t]; ok && t.String() == forced {
@@ -59,8 +59,8 @@ func chosen() (kernels, Tier) {
 	return tiers()[best], best
 }
 
-// available is the highest tier of this processor.
-func available() Tier {
+// Available is the highest tier of this processor.
+func Available() Tier {
 	best := Portable
 	for t := range tiers() {
 		best = max(best, t)

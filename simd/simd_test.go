@@ -287,8 +287,8 @@ func TestATierIsForcedByTheEnvironment(t *testing.T) {
 		t.Errorf("got %v, want portable", got)
 	}
 	t.Setenv("SVC_SIMD", "no such tier")
-	if _, got := chosen(); got != available() {
-		t.Errorf("an unknown tier gives %v, want the best, %v", got, available())
+	if _, got := chosen(); got != Available() {
+		t.Errorf("an unknown tier gives %v, want the best, %v", got, Available())
 	}
 }
 

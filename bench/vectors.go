@@ -1,0 +1,299 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/segment"
+	"svc/simd"
+)
+
+// vectorFigures are all figures about vectors of a run.
+type vectorFigures struct {
+	environment
+	set       *vectorSet
+	tier      simd.Tier
+	kernels   []kernelFigures // a tier each
+	buildAll  float64         // seconds with all cores
+	perVector float64         // bytes beside the full-precision row
+	libraries []*library      // svc first
+	threads   float64         // queries a second at the usual effort, on all cores
+	firstCold time.Duration   // the first search of a file that is not in memory
+	nextCold  time.Duration   // each of the 99 after it
+	warm      time.Duration
+	restricts []restriction
+}
+
+// A library is what was measured of one library, on one thread.
+type library struct {
+	name   string
+	build  float64 // seconds
+	points []*point
+}
+
+// A point is one effort.
+type point struct {
+	effort  int
+	recall  float64
+	seconds float64 // for all queries, in the best round
+}
+
+// restriction is searches of which only some rows may be found.
+type restriction struct {
+	share      float64
+	candidates int
+	recall     float64
+	each, scan time.Duration // a search; an exact scan of the candidates
+}
+
+// Best of this many rounds: what else the machine does only ever slows a round down.
+const vectorRounds = 5
+
+func efforts() []int { return []int{10, 15, 20, 30, 40, 50, 60, 80, 100, 130, 170, 220} }
+
+func (o *options) vectorSet() (*vectorSet, error) {
+	s := generateVectors(30_000, 1000)
+	if o.Vectors != "generated" {
+		var err error
+		if s, err = readVectorSet(o.Vectors); err != nil {
+			return nil, err
+		}
+	}
+	if o.Quick {
+		s.first(5000, 50)
+	}
+	return s, nil
+}
+
+// runVectors measures what holds vectors, in this process.
+func runVectors(ctx context.Context, o options, dir string) (*vectorFigures, error) {
+	set, err := o.vectorSet()
+	if err != nil {
+		return nil, err
+	}
+	f := &vectorFigures{environment: readEnvironment(o), set: set, tier: simd.Running()}
+	if f.kernels, err = measureTiers(ctx, o.Quick); err != nil {
+		return nil, err
+	}
+	progress("measured the kernels")
+	truth := set.truth(nil)
+	name := filepath.Join(dir, "one.seg")
+	took, size, err := set.writeSegment(ctx, name, 1)
+	if err != nil {
+		return nil, err
+	}
+	svc := &library{name: "svc", build: took.Seconds()}
+	f.libraries = append(f.libraries, svc)
+	f.perVector = float64(size)/float64(set.base.rows) - float64(4*set.base.columns)
+	progress("built the graph in %.1f s", svc.build)
+	if took, _, err = set.writeSegment(ctx, filepath.Join(dir, "all.seg"), runtime.NumCPU()); err != nil {
+		return nil, err
+	}
+	f.buildAll = took.Seconds()
+
+	if err := f.cold(name); err != nil {
+		return nil, err
+	}
+	r, err := openSegment(name, false)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	v := r.Vectors(1)
+	for _, e := range efforts() {
+		p := &point{effort: e}
+		p.recall = recallOf(truth, func(dst []segment.Scored, i int) []segment.Scored {
+			return v.SearchEffort(dst, set.queries.row(i), neighbours, e, nil)
+		})
+		svc.points = append(svc.points, p)
+	}
+	var others *peers
+	if o.Peers != "" {
+		if others, err = startPeers(ctx, o.Peers, dir, set); err != nil {
+			return nil, err
+		}
+		defer others.stop()
+		if err := f.buildPeers(others); err != nil {
+			return nil, err
+		}
+	}
+	for round := range vectorRounds {
+		for _, p := range svc.points {
+			p.offer(f.timed(1, func(i int, dst []segment.Scored) []segment.Scored {
+				return v.SearchEffort(dst, set.queries.row(i), neighbours, p.effort, nil)
+			}))
+		}
+		if others != nil {
+			if err := f.askPeers(others, truth); err != nil {
+				return nil, err
+			}
+		}
+		progress("round %d of %d", round+1, vectorRounds)
+	}
+	usual := func(i int, dst []segment.Scored) []segment.Scored {
+		return v.Search(dst, set.queries.row(i), neighbours, nil)
+	}
+	var one, all point
+	for range vectorRounds {
+		one.offer(f.timed(1, usual))
+		all.offer(f.timed(runtime.NumCPU(), usual))
+	}
+	f.warm = each(one.seconds, set.queries.rows)
+	f.threads = float64(set.queries.rows) / all.seconds
+	for _, share := range []float64{0.5, 0.1, 0.01, 0.001} {
+		f.restricts = append(f.restricts, f.restricted(v, share))
+	}
+	return f, nil
+}
+
+func each(seconds float64, n int) time.Duration {
+	return time.Duration(seconds / float64(n) * float64(time.Second))
+}
+
+func (p *point) offer(d time.Duration) {
+	if s := d.Seconds(); p.seconds == 0 || s < p.seconds {
+		p.seconds = s
+	}
+}
+
+func (p *point) qps(queries int) float64 { return float64(queries) / p.seconds }
+
+// timed asks every query once, on some goroutines.
+func (f *vectorFigures) timed(goroutines int, search func(i int, dst []segment.Scored) []segment.Scored) time.Duration {
+	runtime.GC()
+	found := make([][]segment.Scored, f.set.queries.rows)
+	for i := range found {
+		found[i] = make([]segment.Scored, 0, neighbours)
+	}
+	began := time.Now()
+	inParallel(len(found), goroutines, func(i int) { found[i] = search(i, found[i]) })
+	return time.Since(began)
+}
+
+func recallOf(truth [][]uint32, search func(dst []segment.Scored, i int) []segment.Scored) float64 {
+	found := make([]map[uint32]bool, len(truth))
+	for i := range truth {
+		found[i] = make(map[uint32]bool)
+		for _, x := range search(nil, i) {
+			found[i][uint32(x.Row)] = true
+		}
+	}
+	return recall(truth, func(i int, row uint32) bool { return found[i][row] })
+}
+
+// cold searches a file that is not in memory.
+func (f *vectorFigures) cold(name string) error {
+	r, err := openSegment(name, true)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	v := r.Vectors(1)
+	for i := range min(100, f.set.queries.rows) {
+		began := time.Now()
+		v.Search(nil, f.set.queries.row(i), neighbours, nil)
+		if took := time.Since(began); i == 0 {
+			f.firstCold = took
+		} else {
+			f.nextCold += took / 99
+		}
+	}
+	return nil
+}
+
+// restricted searches among a random share of the rows, and scans the same rows.
+func (f *vectorFigures) restricted(v *segment.Vectors, share float64) restriction {
+	r := rand.New(rand.NewPCG(2, 2))
+	allowed := roaring.New()
+	for row := range f.set.base.rows {
+		if r.Float64() < share {
+			allowed.Add(uint32(row))
+		}
+	}
+	rows := allowed.ToArray()
+	truth := f.set.truth(rows)
+	x := restriction{share: share, candidates: len(rows)}
+	x.recall = recallOf(truth, func(dst []segment.Scored, i int) []segment.Scored {
+		return v.Search(dst, f.set.queries.row(i), neighbours, allowed)
+	})
+	var searches, scans point
+	for range vectorRounds {
+		searches.offer(f.timed(1, func(i int, dst []segment.Scored) []segment.Scored {
+			return v.Search(dst, f.set.queries.row(i), neighbours, allowed)
+		}))
+		scans.offer(f.timed(1, func(i int, dst []segment.Scored) []segment.Scored {
+			f.set.nearest(f.set.queries.row(i), rows)
+			return dst
+		}))
+	}
+	x.each, x.scan = each(searches.seconds, f.set.queries.rows), each(scans.seconds, f.set.queries.rows)
+	return x
+}
+
+func (f *vectorFigures) buildPeers(p *peers) error {
+	for _, x := range p.list {
+		a, err := p.do(peerCommand{Do: "build", Peer: x.Name})
+		if err != nil {
+			return err
+		}
+		l := &library{name: x.Name, build: a.Seconds}
+		if x.Version != "" {
+			l.name += " " + x.Version
+		}
+		l.points = []*point{{effort: 1}}
+		if x.Name != "faiss flat, exact" {
+			l.points = nil
+			for _, e := range efforts() {
+				l.points = append(l.points, &point{effort: e})
+			}
+		}
+		f.libraries = append(f.libraries, l)
+		progress("%s built in %.1f s", l.name, l.build)
+	}
+	return nil
+}
+
+func (f *vectorFigures) askPeers(p *peers, truth [][]uint32) error {
+	for i, x := range p.list {
+		for _, at := range f.libraries[i+1].points {
+			a, err := p.do(peerCommand{Do: "search", Peer: x.Name, Effort: at.effort})
+			if err != nil {
+				return err
+			}
+			at.offer(time.Duration(a.Seconds * float64(time.Second)))
+			at.recall = recall(truth, func(i int, row uint32) bool { return slices.Contains(a.Found[i], int(row)) })
+		}
+	}
+	return nil
+}
+
+// qpsAt interpolates the queries a second at a recall; ok is false when no effort reached it.
+func (l *library) qpsAt(recall float64, queries int) (qps float64, ok bool) {
+	for i, p := range l.points {
+		if p.recall < recall {
+			continue
+		}
+		if i == 0 {
+			return p.qps(queries), true
+		}
+		before := l.points[i-1]
+		part := (recall - before.recall) / (p.recall - before.recall)
+		return before.qps(queries) + part*(p.qps(queries)-before.qps(queries)), true
+	}
+	return 0, false
+}
+
+func (l *library) cell(recall float64, queries int) string {
+	qps, ok := l.qpsAt(recall, queries)
+	if !ok {
+		return fmt.Sprintf("– (%.3f at best)", l.points[len(l.points)-1].recall)
+	}
+	return fmt.Sprintf("%.0f", qps)
+}

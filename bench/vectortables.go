@@ -1,0 +1,45 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+)
+
+// tables renders the figures about vectors.
+func (f *vectorFigures) tables() []byte {
+	var b bytes.Buffer
+	svc, queries := f.libraries[0], f.set.queries.rows
+	fmt.Fprintf(&b, "## %s\n\nCommit `%s` on %d cores of %s (%s/%s, %s, kernels: %s), load average before it %s.\n",
+		f.set.title, f.commit, f.cores, f.cpu, runtime.GOOS, runtime.GOARCH, runtime.Version(), f.tier, f.loadAverage)
+	fmt.Fprintf(&b, "%d vectors of %d dimensions in one memory-mapped segment, %d queries, in process. Recall@10 is against all rows scored in float32; svc's answers are rescored from its full-precision rows. Each figure is the best of %d rounds that take turns. Command: `%s`.\n\n",
+		f.set.base.rows, f.set.base.columns, queries, vectorRounds, f.command)
+
+	fmt.Fprintf(&b, "| one thread | build s | queries/s at recall@10 0.94 | 0.98 | 0.99 |\n| --- | --- | --- | --- | --- |\n")
+	for _, l := range f.libraries {
+		fmt.Fprintf(&b, "| %s | %.1f | %s | %s | %s |\n", l.name, l.build, l.cell(0.94, queries), l.cell(0.98, queries), l.cell(0.99, queries))
+	}
+	if len(f.libraries) > 1 {
+		fmt.Fprintf(&b, "\nThe other libraries: M 16, efConstruction 200, called with all queries at once.\n")
+	}
+
+	fmt.Fprintf(&b, "\n| effort | recall@10 | queries/s |\n| --- | --- | --- |\n")
+	for _, p := range svc.points {
+		fmt.Fprintf(&b, "| %d | %.4f | %.0f |\n", p.effort, p.recall, p.qps(queries))
+	}
+
+	fmt.Fprintf(&b, "\n| segment of vectors | |\n| --- | --- |\n")
+	fmt.Fprintf(&b, "| written with the graph, %d threads | %.1f s |\n", f.cores, f.buildAll)
+	fmt.Fprintf(&b, "| codes, graph and all else, beside the full-precision row | %.0f bytes a vector |\n", f.perVector)
+	fmt.Fprintf(&b, "| search of usual effort, warm | %.0f µs |\n", microseconds(f.warm))
+	fmt.Fprintf(&b, "| the same on %d threads | %.0f queries/s |\n", f.cores, f.threads)
+	fmt.Fprintf(&b, "| the first search of a file that is not in memory, and each of the next 99 | %.1f ms, %.2f ms |\n", milliseconds(f.firstCold), milliseconds(f.nextCold))
+
+	fmt.Fprintf(&b, "\n| rows allowed | candidates | recall@10 | µs a search | µs an exact scan of the candidates |\n| --- | --- | --- | --- | --- |\n")
+	for _, r := range f.restricts {
+		fmt.Fprintf(&b, "| %g%% | %d | %.4f | %.1f | %.1f |\n", 100*r.share, r.candidates, r.recall, microseconds(r.each), microseconds(r.scan))
+	}
+	fmt.Fprintln(&b)
+	b.Write(kernelTables(f.kernels))
+	return b.Bytes()
+}
