@@ -21,7 +21,12 @@ type document struct {
 	id     segment.DocID
 	values map[string][]any
 	at     *point
+
+	vectors []float32 // of testEmbedder, one behind another
 }
+
+// testEmbedder is the embedder of tests.
+var testEmbedder = segment.EmbedderShape{ID: 3, Dimensions: 3}
 
 // doc makes a document from pairs of a field and a value; the same field again gives an array.
 func doc(id int, pairs ...any) *document {
@@ -92,7 +97,8 @@ func buildWith(t testing.TB, s *settings.Settings, parts [][]*document, deleted 
 	ix := &Index{Settings: s, Fields: settings.Resolve(names, s, "id"), Analyzer: analyzerOf(s), Cache: query.NewCache()}
 	fs := vfs.NewMem()
 	for n, part := range parts {
-		b := segment.NewBuilder(segment.BuilderOptions{Prefixes: s.PrefixSearch != settings.PrefixDisabled})
+		b := segment.NewBuilder(segment.BuilderOptions{Prefixes: s.PrefixSearch != settings.PrefixDisabled,
+			Embedders: []segment.EmbedderShape{testEmbedder}})
 		slices.SortFunc(part, func(a, b *document) int { return int(a.id) - int(b.id) })
 		gone := roaring.New()
 		for row, d := range part {
@@ -105,6 +111,9 @@ func buildWith(t testing.TB, s *settings.Settings, parts [][]*document, deleted 
 			}
 			if d.at != nil {
 				b.Geo(d.at.lat, d.at.lng)
+			}
+			if d.vectors != nil {
+				b.Vectors(testEmbedder.ID, segment.DocVectors{Vectors: d.vectors})
 			}
 			b.EndDoc()
 		}
