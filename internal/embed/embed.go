@@ -7,8 +7,11 @@ package embed
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"log/slog"
-	"sync"
+	"runtime"
+	"strconv"
 	"time"
 
 	"svc/internal/apierr"
@@ -24,10 +27,10 @@ type Options struct {
 	Policy       outbound.Policy // which addresses providers may have
 	Logger       *slog.Logger    // nil: nothing is logged
 	Timeout      time.Duration   // of one call to a provider; 30 s when 0
-	MaxRetry     time.Duration   // the longest wait before a call is tried again; 60 s when 0
+	MaxRetry     time.Duration   // the longest wait before a call is tried again, but for its random part; 60 s when 0
 	Failures     FailureModes    // which failures documents survive
 	CacheEntries int             // query vectors remembered; none when 0
-	ModelsDir    string          // directory of local models, one directory a model; "" when there is none
+	ModelsDir    string          // directory of local models; "" when there is none
 	OllamaURL    string          // where ollama embedders without a URL go; the local default when ""
 	OpenAIKey    string          // API key of openAi embedders without one
 }
@@ -36,55 +39,124 @@ type Options struct {
 // providers, loaded models and the cache of query vectors. Its methods may be
 // called from several goroutines.
 type Pool struct {
-	o Options
+	o      Options
+	log    *slog.Logger
+	caller *caller
+	local  chan struct{} // one slot for each text that a local model works on
+	cache  *cache
+	models models
 }
 
 // New makes a pool.
-func New(o Options) *Pool { return &Pool{o: o} }
+func New(o Options) *Pool {
+	p := &Pool{o: o, log: o.Logger, caller: newCaller(&o), cache: newCache(o.CacheEntries)}
+	if p.log == nil {
+		p.log = slog.New(slog.DiscardHandler)
+	}
+	p.local = make(chan struct{}, max(runtime.GOMAXPROCS(0)/2, 1))
+	p.models.pool = p
+	return p
+}
 
 // Close gives up connections and models. No embedder of the pool may be in use, or be used later.
-func (p *Pool) Close() error { return nil }
+func (p *Pool) Close() error {
+	p.caller.client.CloseIdleConnections()
+	return p.models.close()
+}
 
 // Open makes the embedder of a configuration. dimensions is the length of its
 // vectors as an earlier Dimensions said; then nothing is called. With 0, what
 // the configuration leaves open is asked of the provider, and the halves of a
 // composite embedder are compared. Errors are *apierr.Error, but for those of ctx.
 func (p *Pool) Open(ctx context.Context, cfg *settings.Embedder, dimensions int) (*Embedder, error) {
-	return nil, apierr.New(failure, "error: the source %s cannot embed yet.", cfg.Source)
+	e := &Embedder{pool: p, dimensions: dimensions}
+	if cfg.Source == settings.UserProvided {
+		if dimensions == 0 {
+			e.dimensions = cfg.Dimensions
+		}
+		e.distribution, e.shifted = distributionOf(cfg)
+		return e, nil
+	}
+	indexing, search := cfg, cfg
+	if cfg.Source == settings.Composite {
+		indexing, search = cfg.IndexingEmbedder, cfg.SearchEmbedder
+	}
+	var err error
+	if e.indexing, err = p.openHalf(indexing, dimensions); err != nil {
+		return nil, err
+	}
+	e.search = e.indexing
+	if cfg.Source == settings.Composite {
+		if e.search, err = p.openHalf(search, dimensions); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range []*settings.Embedder{cfg, search, indexing} {
+		if !e.shifted {
+			e.distribution, e.shifted = distributionOf(c)
+		}
+	}
+	if dimensions > 0 {
+		return e, nil
+	}
+	if err := e.indexing.infer(ctx); err != nil {
+		return nil, users(err)
+	}
+	e.dimensions = e.indexing.dimensions
+	if cfg.Source == settings.Composite {
+		if err := e.search.infer(ctx); err != nil {
+			return nil, users(err)
+		}
+		if err := compare(ctx, e.indexing, e.search); err != nil {
+			return nil, users(err)
+		}
+	}
+	return e, nil
 }
 
 // Embedder embeds documents and queries as one configuration says. Its methods
 // may be called from several goroutines.
 type Embedder struct {
-	dimensions int
+	pool         *Pool
+	dimensions   int
+	indexing     *half // nil for userProvided, as is search
+	search       *half // the same as indexing unless the embedder is composite
+	distribution [2]float32
+	shifted      bool
 }
 
 // Dimensions is the length of its vectors.
 func (e *Embedder) Dimensions() int { return e.dimensions }
 
 // Generates reports whether it makes vectors of documents at all: those of the source userProvided only come with them.
-func (e *Embedder) Generates() bool { return false }
+func (e *Embedder) Generates() bool { return e.indexing != nil }
 
-// Input is what is embedded of a document. An embedder makes the same vector of equal inputs.
-type Input struct {
-	Text     string // the rendered document template, or the rendered fragment as JSON
-	Fragment string // name of the indexing fragment; "" when the embedder has none
+// Distribution returns how its similarities are shifted: as configured, or as is usual for
+// the model. ok is false when they are not.
+func (e *Embedder) Distribution() (mean, sigma float32, ok bool) {
+	return e.distribution[0], e.distribution[1], e.shifted
 }
 
-// Render makes the inputs of a document, a JSON object: one by the template,
-// or one for each fragment that can be rendered, by name. searchable says
-// whether a top-level field is searched. A template that does not fit the
-// document is an *apierr.Error invalid_document_fields; with
-// IgnoreTemplates it makes no input and no error.
-func (e *Embedder) Render(doc []byte, searchable func(name string) bool) ([]Input, error) {
-	return nil, nil
-}
-
-// EmbedDocuments returns the vector of each input. Calls are made in groups
-// and side by side, and counted in stats (not nil). With IgnoreProviders the inputs of a
-// failed call have nil vectors; otherwise the first failure, an *apierr.Error, ends it.
-func (e *Embedder) EmbedDocuments(ctx context.Context, inputs []Input, stats *Stats) ([][]float32, error) {
-	return make([][]float32, len(inputs)), nil
+func distributionOf(cfg *settings.Embedder) (d [2]float32, ok bool) {
+	if cfg.Distribution != nil {
+		for i, n := range []json.Number{cfg.Distribution.Mean, cfg.Distribution.Sigma} {
+			x, err := strconv.ParseFloat(n.String(), 32)
+			if err != nil {
+				return d, false
+			}
+			d[i] = float32(x)
+		}
+		return d, true
+	}
+	c := cfg.Complete()
+	switch c.Source {
+	case settings.OpenAI:
+		m, ok := settings.FindOpenAIModel(c.Model)
+		return [2]float32{m.Mean, m.Sigma}, ok
+	case settings.HuggingFace:
+		return [2]float32{.85, .10}, c.Model == (&settings.Embedder{Source: settings.HuggingFace}).Complete().Model
+	}
+	return d, false
 }
 
 // Query is what a search asks for.
@@ -94,26 +166,56 @@ type Query struct {
 }
 
 // EmbedQuery returns the vector of a query, which the caller must not change.
-// It ends with ctx, at the latest; the error then says so, as an *apierr.Error too.
+// It ends with ctx, at the latest; the error then says so. Errors are *apierr.Error, but for that of a cancelled ctx.
 func (e *Embedder) EmbedQuery(ctx context.Context, q Query) ([]float32, error) {
-	return nil, apierr.New(failure, "error: nothing can be embedded yet.")
+	if e.search == nil {
+		return nil, userError("the vectors of this embedder are made by you: send the `vector` of the query.")
+	}
+	input, err := e.search.queryInput(q)
+	if err != nil {
+		return nil, err
+	}
+	key := ""
+	if q.Media == nil {
+		key = e.pool.cache.key(e.search.identity, input)
+	}
+	if v, ok := e.pool.cache.get(key); ok {
+		return v, nil
+	}
+	if e.search.source.local() {
+		// A local model computes on; those who wait need not.
+		select {
+		case e.pool.local <- struct{}{}:
+			defer func() { <-e.pool.local }()
+		case <-ctx.Done():
+			return nil, users(timeOver(ctx.Err()))
+		}
+	}
+	vectors, err := e.search.call(ctx, []string{input}, e.dimensions, nil)
+	if err != nil {
+		return nil, users(err)
+	}
+	e.pool.cache.put(key, vectors[0])
+	return vectors[0], nil
 }
 
-// Distribution returns how its similarities are shifted: as configured, or as is usual for
-// the model. ok is false when they are not.
-func (e *Embedder) Distribution() (mean, sigma float32, ok bool) { return 0, 0, false }
-
-// Stats counts calls to providers. The zero Stats is ready; it may be used from several goroutines.
-type Stats struct {
-	mu            sync.Mutex
-	total, failed uint64
-	last          string
+// timeOver makes an error of that of a context.
+func timeOver(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &callError{party: runtimeFault, reason: "the time for embedding was over before there was a vector."}
+	}
+	return err
 }
 
-// Counts returns the calls made and those of them that failed, also if a later try did not, and
-// the error of the last one that failed, "" when there is none.
-func (s *Stats) Counts() (total, failed uint64, lastError string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.total, s.failed, s.last
+// users makes an error for users of what calls return.
+func users(err error) error {
+	var failed *callError
+	if errors.As(err, &failed) {
+		return failed.user()
+	}
+	return err
+}
+
+func userError(format string, args ...any) error {
+	return apierr.New(failure, "%s: %s", userFault, fmt.Sprintf(format, args...))
 }

@@ -162,15 +162,28 @@ func validEmbedder(e *Embedder, path string, code apierr.Code) error {
 	return nil
 }
 
-// openAIModels are the models that the openAi source knows: their dimensions, and whether fewer may be asked.
-var openAIModels = []struct {
-	name       string
-	dimensions int
-	fewer      bool
-}{
-	{"text-embedding-3-small", 1536, true},
-	{"text-embedding-3-large", 3072, true},
-	{"text-embedding-ada-002", 1536, false},
+// OpenAIModel is a model that the source openAi knows.
+type OpenAIModel struct {
+	Name       string
+	Dimensions int  // of its vectors
+	Fewer      bool // fewer dimensions may be asked for
+	// Its similarities are spread like this.
+	Mean, Sigma float32
+}
+
+var openAIModels = []OpenAIModel{
+	{"text-embedding-3-small", 1536, true, .75, .10},
+	{"text-embedding-3-large", 3072, true, .70, .10},
+	{"text-embedding-ada-002", 1536, false, .90, .08},
+}
+
+// FindOpenAIModel returns a model by its name.
+func FindOpenAIModel(name string) (OpenAIModel, bool) {
+	i := slices.IndexFunc(openAIModels, func(m OpenAIModel) bool { return m.Name == name })
+	if i < 0 {
+		return OpenAIModel{}, false
+	}
+	return openAIModels[i], true
 }
 
 // openAIModelFault says what is wrong with a model ("" for the default) at a number of dimensions (0 for its own).
@@ -180,13 +193,13 @@ func openAIModelFault(model string, dimensions int) string {
 	}
 	var names []string
 	for _, m := range openAIModels {
-		names = append(names, m.name)
+		names = append(names, m.Name)
 		switch {
-		case m.name != model || dimensions == 0 || dimensions == m.dimensions:
-		case !m.fewer:
-			return fmt.Sprintf("cannot have %d dimensions: the model %s always has %d", dimensions, model, m.dimensions)
-		case dimensions > m.dimensions:
-			return fmt.Sprintf("cannot have %d dimensions: the model %s has at most %d", dimensions, model, m.dimensions)
+		case m.Name != model || dimensions == 0 || dimensions == m.Dimensions:
+		case !m.Fewer:
+			return fmt.Sprintf("cannot have %d dimensions: the model %s always has %d", dimensions, model, m.Dimensions)
+		case dimensions > m.Dimensions:
+			return fmt.Sprintf("cannot have %d dimensions: the model %s has at most %d", dimensions, model, m.Dimensions)
 		}
 	}
 	if !slices.Contains(names, model) {

@@ -1,0 +1,93 @@
+package embed
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"golang.org/x/sync/errgroup"
+
+	"svc/internal/apierr"
+)
+
+// Input is what is embedded of a document. An embedder makes the same vector of equal inputs.
+type Input struct {
+	Text     string // the rendered document template, or the rendered fragment as JSON
+	Fragment string // name of the indexing fragment; "" when the embedder has none
+}
+
+// Render makes the inputs of a document, a JSON object: one by the template,
+// or one for each fragment that can be rendered, by name. searchable says
+// whether a top-level field is searched. A template that does not fit the
+// document is an *apierr.Error invalid_document_fields; with
+// IgnoreTemplates it makes no input and no error.
+func (e *Embedder) Render(doc []byte, searchable func(name string) bool) ([]Input, error) {
+	h := e.indexing
+	if h == nil {
+		return nil, nil
+	}
+	if h.fragments {
+		var inputs []Input
+		for _, f := range h.indexing {
+			if rendered, err := f.value.RenderDocument(doc); err == nil {
+				inputs = append(inputs, Input{string(rendered), f.name})
+			}
+		}
+		return inputs, nil
+	}
+	text, err := h.template.Render(doc, searchable, h.maxBytes)
+	switch {
+	case err == nil:
+		return []Input{{Text: text}}, nil
+	case e.pool.o.Failures.IgnoreTemplates:
+		e.pool.log.Warn("a document gets no vector: its template cannot be rendered", slog.Any("error", err))
+		return nil, nil
+	}
+	return nil, apierr.New("invalid_document_fields", "user error: the documentTemplate of an embedder cannot be rendered for a document: %v. Change the template, for example by `{%% if … %%}` around what may be missing.", err)
+}
+
+// EmbedDocuments returns the vector of each input. Calls are made in groups
+// and side by side, and counted in stats (not nil). With IgnoreProviders the inputs of a
+// failed call have nil vectors; otherwise the first failure, an *apierr.Error, ends it. Errors of a cancelled ctx are as they are.
+func (e *Embedder) EmbedDocuments(ctx context.Context, inputs []Input, stats *Stats) ([][]float32, error) {
+	vectors := make([][]float32, len(inputs))
+	h := e.indexing
+	if h == nil {
+		return vectors, nil
+	}
+	slots := e.pool.caller.slots
+	if h.source.local() {
+		slots = e.pool.local
+	}
+	g, calls := errgroup.WithContext(ctx)
+	g.SetLimit(cap(slots))
+	for from := 0; from < len(inputs) && calls.Err() == nil; from += h.source.group() {
+		to := min(from+h.source.group(), len(inputs))
+		g.Go(func() error {
+			select {
+			case slots <- struct{}{}:
+				defer func() { <-slots }()
+			case <-calls.Done():
+				return calls.Err()
+			}
+			texts := make([]string, to-from)
+			for i := range texts {
+				texts[i] = inputs[from+i].Text
+			}
+			made, err := h.call(calls, texts, e.dimensions, stats)
+			if failed := new(callError); errors.As(err, &failed) && e.pool.o.Failures.IgnoreProviders {
+				e.pool.log.Warn("documents get no vectors: the embedder failed", slog.Int("texts", len(texts)), slog.Any("error", err))
+				return nil
+			}
+			copy(vectors[from:to], made)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+			return nil, ctx.Err()
+		}
+		return nil, users(err)
+	}
+	return vectors, ctx.Err()
+}

@@ -1,0 +1,219 @@
+package embed
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+
+	"svc/internal/apierr"
+	"svc/internal/document"
+	"svc/internal/settings"
+	"svc/internal/template"
+)
+
+// half embeds documents or queries; most embedders are the same for both.
+type half struct {
+	source     source
+	dimensions int // 0 until they are inferred
+	identity   string
+	template   *template.Template // nil where there are fragments
+	maxBytes   int
+	indexing   []fragment // by name
+	search     []fragment // by name
+	fragments  bool
+}
+
+type fragment struct {
+	name  string
+	value *template.JSON
+}
+
+func (p *Pool) openHalf(cfg *settings.Embedder, dimensions int) (*half, error) {
+	cfg = cfg.Complete()
+	h := &half{dimensions: dimensions, fragments: len(cfg.IndexingFragments)+len(cfg.SearchFragments) > 0}
+	open := map[string]func(*settings.Embedder) (source, error){
+		settings.OpenAI: p.openOpenAI, settings.Ollama: p.openOllama, settings.Rest: p.openRest, settings.HuggingFace: p.openHuggingFace,
+	}[cfg.Source]
+	if open == nil {
+		return nil, apierr.New(failure, "bug: an embedder of the source %q cannot make vectors.", cfg.Source)
+	}
+	var err error
+	if h.source, err = open(cfg); err != nil {
+		return nil, err
+	}
+	if dimensions == 0 {
+		h.dimensions = cfg.Dimensions
+		if m, ok := settings.FindOpenAIModel(cfg.Model); ok && cfg.Source == settings.OpenAI && cfg.Dimensions == 0 {
+			h.dimensions = m.Dimensions
+		}
+	}
+	if h.identity, err = identify(cfg); err != nil {
+		return nil, err
+	}
+	if h.fragments {
+		if h.indexing, err = readFragments(cfg.IndexingFragments); err == nil {
+			h.search, err = readFragments(cfg.SearchFragments)
+		}
+		return h, err
+	}
+	if h.template, err = template.Parse(cfg.DocumentTemplate); err != nil {
+		return nil, userError("the `documentTemplate` of the embedder is not a template: %v.", err)
+	}
+	if cfg.DocumentTemplateMaxBytes != nil {
+		h.maxBytes = *cfg.DocumentTemplateMaxBytes
+	}
+	return h, nil
+}
+
+// identify returns a text that two configurations share only if they make the same vectors of the same queries.
+func identify(cfg *settings.Embedder) (string, error) {
+	c := *cfg
+	c.Distribution, c.BinaryQuantized, c.DocumentTemplate, c.DocumentTemplateMaxBytes, c.IndexingFragments = nil, nil, "", nil, nil
+	b, err := json.Marshal(&c)
+	if err != nil {
+		return "", fmt.Errorf("cannot identify an embedder: %w", err)
+	}
+	return string(b), nil
+}
+
+func readFragments(values map[string]json.RawMessage) ([]fragment, error) {
+	var list []fragment
+	for name, raw := range values {
+		var content struct{ Value json.RawMessage }
+		err := json.Unmarshal(raw, &content)
+		f := fragment{name: name}
+		if err == nil {
+			f.value, err = template.ParseJSON(content.Value)
+		}
+		if err != nil {
+			return nil, userError("the fragment `%s` of the embedder is not a template: %v.", name, err)
+		}
+		list = append(list, f)
+	}
+	slices.SortFunc(list, func(a, b fragment) int { return bytes.Compare([]byte(a.name), []byte(b.name)) })
+	return list, nil
+}
+
+// call embeds at most a group of inputs, and checks the vectors.
+func (h *half) call(ctx context.Context, inputs []string, dimensions int, stats *Stats) ([][]float32, error) {
+	vectors, err := h.source.embed(ctx, inputs, stats)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range vectors {
+		if dimensions > 0 && len(v) != dimensions {
+			return nil, &callError{final: true, party: userFault,
+				reason: fmt.Sprintf("the source made a vector of %d dimensions, but those of the embedder have %d: set its `dimensions` to %d, or choose another model.", len(v), dimensions, len(v))}
+		}
+	}
+	return vectors, nil
+}
+
+// infer finds out the dimensions.
+func (h *half) infer(ctx context.Context) error {
+	if h.dimensions > 0 {
+		return nil
+	}
+	vectors, err := h.call(ctx, []string{"test"}, 0, nil)
+	if err != nil {
+		if failed, ok := err.(*callError); ok {
+			failed.reason = "the dimensions of the embedder cannot be found out: " + failed.reason
+		}
+		return err
+	}
+	if h.dimensions = len(vectors[0]); h.dimensions == 0 {
+		return &callError{party: runtimeFault, reason: "the dimensions of the embedder cannot be found out: the source made an empty vector."}
+	}
+	return nil
+}
+
+// probes are texts that the halves of a composite embedder must embed alike.
+var probes = []string{"test", "a brave dog", "This is a sample text. It is meant to compare similarity."}
+
+// maxDistance is how far apart, as (1 − cosine)/2, the two vectors of a probe may be.
+const maxDistance = 0.01
+
+// compare checks that the halves of a composite embedder make vectors of one kind.
+func compare(ctx context.Context, a, b *half) error {
+	if a.dimensions != b.dimensions {
+		return &callError{party: userFault, reason: fmt.Sprintf(
+			"indexingEmbedder makes vectors of %d dimensions, and searchEmbedder of %d: they must use the same model.", a.dimensions, b.dimensions)}
+	}
+	if a.fragments || b.fragments {
+		return nil // they need not take plain texts
+	}
+	var vectors [2][][]float32
+	for i, h := range []*half{a, b} {
+		for chunk := range slices.Chunk(probes, h.source.group()) {
+			made, err := h.call(ctx, chunk, h.dimensions, nil)
+			if err != nil {
+				return err
+			}
+			vectors[i] = append(vectors[i], made...)
+		}
+	}
+	for i, text := range probes {
+		if d := distance(vectors[0][i], vectors[1][i]); d > maxDistance {
+			return &callError{party: userFault, reason: fmt.Sprintf(
+				"indexingEmbedder and searchEmbedder must use the same model, but their vectors of %q differ: their distance is %.4f, and may be %g.", text, d, maxDistance)}
+		}
+	}
+	return nil
+}
+
+func distance(a, b []float32) float64 {
+	var dot, x, y float64
+	for i := range a {
+		dot += float64(a[i]) * float64(b[i])
+		x += float64(a[i]) * float64(a[i])
+		y += float64(b[i]) * float64(b[i])
+	}
+	if x*y == 0 {
+		return 0
+	}
+	return (1 - dot/math.Sqrt(x*y)) / 2
+}
+
+// queryInput returns what is embedded of a query. The error is an *apierr.Error.
+func (h *half) queryInput(q Query) (string, error) {
+	if !h.fragments {
+		switch {
+		case q.Media != nil:
+			return "", userError("the embedder has no searchFragments, so it cannot use `media`.")
+		case q.Q == nil:
+			return "", userError("there is no `q` to embed.")
+		}
+		return *q.Q, nil
+	}
+	var variables []template.Variable
+	if q.Q != nil {
+		variables = append(variables, template.Variable{Name: "q", Value: document.AppendQuoted(nil, *q.Q)})
+	}
+	if q.Media != nil {
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, q.Media); err != nil {
+			return "", userError("`media` is not JSON: %v.", err)
+		}
+		variables = append(variables, template.Variable{Name: "media", Value: compact.Bytes()})
+	}
+	matched, input, reason := "", "", ""
+	for _, f := range h.search {
+		rendered, err := f.value.Render(variables...)
+		switch {
+		case err != nil && reason == "":
+			reason = fmt.Sprintf(": `%s` does not, because %v", f.name, err)
+		case err != nil:
+		case matched != "":
+			return "", userError("the query fits more than one of the searchFragments of the embedder, such as `%s` and `%s`: it must fit exactly one.", matched, f.name)
+		default:
+			matched, input = f.name, string(rendered)
+		}
+	}
+	if matched == "" {
+		return "", userError("none of the searchFragments of the embedder fits the query%s.", reason)
+	}
+	return input, nil
+}

@@ -1,0 +1,111 @@
+package embed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/tiktoken-go/tokenizer/codec"
+
+	"svc/internal/document"
+	"svc/internal/settings"
+)
+
+const (
+	openAIURL = "https://api.openai.com/v1/embeddings"
+	// openAITokens is how many tokens of a text the models read.
+	openAITokens = 8191
+)
+
+var openAIForm = form(`{"data": [{"embedding": "{{embedding}}"}, "{{..}}"]}`)
+
+// openAI is the API that others imitate.
+type openAI struct {
+	*endpoint
+	head []byte // of each body, up to the input
+	tail []byte
+}
+
+func (p *Pool) openOpenAI(cfg *settings.Embedder) (source, error) {
+	address, key := cfg.URL, cfg.APIKey
+	if address == "" {
+		address = openAIURL
+	}
+	if key == "" {
+		key = p.o.OpenAIKey
+	}
+	s := openAI{tail: []byte("}")}
+	s.head = append(document.AppendQuoted([]byte(`{"model":`), cfg.Model), `,"input":`...)
+	if m, ok := settings.FindOpenAIModel(cfg.Model); ok && m.Fewer && cfg.Dimensions > 0 {
+		s.tail = fmt.Appendf(nil, `,"dimensions":%d}`, cfg.Dimensions)
+	}
+	var err error
+	s.endpoint, err = p.caller.endpoint(address, key, nil)
+	return s, err
+}
+
+func (s openAI) local() bool { return false }
+func (s openAI) group() int  { return textsInCall }
+
+func (s openAI) embed(ctx context.Context, inputs []string, stats *Stats) ([][]float32, error) {
+	vectors, err := s.send(ctx, quotedList(nil, inputs), len(inputs), stats)
+	if failed := new(callError); !errors.As(err, &failed) || failed.status != 400 {
+		return vectors, err
+	}
+	// A text may be too long. Alone, each shows whether it is, and spoils no other.
+	vectors = nil
+	for _, text := range inputs {
+		input := quotedList(nil, []string{text})
+		ids, err := firstTokens(text)
+		if err != nil {
+			return nil, &callError{final: true, party: userFault, reason: fmt.Sprintf("a text cannot be cut into tokens: %v.", err)}
+		}
+		if ids != nil {
+			input = append(idList([]byte{'['}, ids), ']')
+		}
+		one, err := s.send(ctx, input, 1, stats)
+		if err != nil {
+			return nil, err
+		}
+		vectors = append(vectors, one...)
+	}
+	return vectors, nil
+}
+
+func (s openAI) send(ctx context.Context, input []byte, n int, stats *Stats) ([][]float32, error) {
+	body := append(append(append([]byte(nil), s.head...), input...), s.tail...)
+	answer, err := s.post(ctx, body, stats)
+	if err != nil {
+		return nil, err
+	}
+	vectors, err := openAIForm.Vectors(answer, n)
+	if err != nil {
+		return nil, badAnswer(s.endpoint, err)
+	}
+	return vectors, nil
+}
+
+// firstTokens returns the ids of the first tokens of a text that has as many as the models read or more, and nil
+// for a shorter one. The vocabulary is loaded when it is first needed.
+func firstTokens(text string) ([]uint, error) {
+	if len(text) < openAITokens { // a token is at least a byte
+		return nil, nil
+	}
+	ids, _, err := codec.NewCl100kBase().Encode(text)
+	if err != nil || len(ids) < openAITokens {
+		return nil, err
+	}
+	return ids[:openAITokens], nil
+}
+
+func idList(dst []byte, ids []uint) []byte {
+	dst = append(dst, '[')
+	for i, id := range ids {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = strconv.AppendUint(dst, uint64(id), 10)
+	}
+	return append(dst, ']')
+}
