@@ -34,6 +34,8 @@ type options struct {
 	TLS     tlsOptions    `embed:""`
 	Imports importOptions `embed:""`
 
+	Embedders embedderOptions `embed:""`
+
 	ContainsFilter  bool            `name:"experimental-contains-filter" help:"Allow CONTAINS in filters."`
 	EnableMetrics   bool            `name:"experimental-enable-metrics" help:"Switch the feature metrics on."`
 	EnableLogsRoute bool            `name:"experimental-enable-logs-route" help:"Switch the feature logsRoute on."`
@@ -43,7 +45,7 @@ type options struct {
 	LogsMode        logsMode        `name:"experimental-logs-mode" default:"HUMAN" placeholder:"MODE" help:"HUMAN or JSON (default: ${default})."`
 	BatchedTasks    *int            `name:"experimental-max-number-of-batched-tasks" placeholder:"N" help:"Tasks in a batch, at most; 0 stops processing (default: unlimited)."`
 	Replication     bool            `name:"experimental-replication-parameters" help:"Let the headers TaskId and DryRun choose a task's uid or only check it; old tasks are never deleted by themselves."`
-	AllowedNetworks outbound.Policy `name:"experimental-allowed-ip-networks" placeholder:"NETWORKS" help:"Networks that webhooks may reach, with commas between them, such as 10.0.0.0/8, and no others; or any (default: all global addresses, nothing private or local)."`
+	AllowedNetworks outbound.Policy `name:"experimental-allowed-ip-networks" placeholder:"NETWORKS" help:"Networks that webhooks and embedders may reach, with commas between them, such as 10.0.0.0/8, and no others; or any (default: all global addresses, nothing private or local)."`
 	BatchedSize     size            `name:"experimental-limit-batched-tasks-total-size" default:"0" placeholder:"SIZE" help:"Payload bytes in a batch, at most (default: half of the indexing memory, at most 10 GiB)."`
 }
 
@@ -65,6 +67,9 @@ func (o *options) Validate() error {
 		return errors.New("--http-payload-size-limit must be more than 0")
 	}
 	if err := o.Imports.validate(); err != nil {
+		return err
+	}
+	if err := o.Embedders.validate(); err != nil {
 		return err
 	}
 	_, err := o.launchedWebhook()

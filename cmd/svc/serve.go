@@ -50,6 +50,8 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	place := dump.PlaceIn(o.DBPath)
 	limits := o.limits()
 	limits.FS, limits.Logger, limits.Now = vfs.OS, log, time.Now
+	limits.Embedders = o.pool(p, log)
+	defer closing(&err, "the embedders", limits.Embedders)
 	from, fill, err := o.Imports.plan(ctx, o.DBPath, place, limits)
 	if err != nil {
 		return err
