@@ -2,6 +2,7 @@ package search
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -19,10 +20,12 @@ import (
 // facetValue is one value of a facet and how many candidates have it. The same
 // value of several segments is one facetValue.
 type facetValue struct {
-	key   []byte // normalised; of a number its shown text
-	shown []byte
-	count int
-	first func() segment.DocID // the lowest document whose spelling counts; nil for numbers
+	isNumber bool
+	number   float64
+	key      []byte // of a string: normalised
+	shown    []byte // of a number: nil until it is known to be shown
+	count    int
+	first    func() segment.DocID // the lowest document whose spelling counts; nil for numbers
 
 	respell *respelling // where candidates may spell it otherwise than shown
 }
@@ -89,8 +92,7 @@ func distribution(ctx context.Context, v *index.View, fields []facetField, candi
 		}
 		f := facet{name: field.name, byCount: field.byCount}
 		var counts, duplicates columnCounts
-		var numbers []facetValue
-		var strs []facetValue
+		var values []facetValue
 		for i, s := range v.Segments {
 			c := s.Column(field.id)
 			if c == nil || candidates[i].IsEmpty() {
@@ -110,8 +112,7 @@ func distribution(ctx context.Context, v *index.View, fields []facetField, candi
 				if n == 0 {
 					continue
 				}
-				x := c.Number(ord)
-				numbers = append(numbers, facetValue{shown: strconv.AppendFloat(nil, x, 'f', -1, 64), count: int(n)})
+				values = append(values, facetValue{isNumber: true, number: c.Number(ord), count: int(n)})
 			}
 			for ord, n := range counts.strings {
 				if n == 0 {
@@ -121,14 +122,12 @@ func distribution(ctx context.Context, v *index.View, fields []facetField, candi
 				if c.Varies(ord) {
 					value.respell = &respelling{segment: i, ord: ord, rows: candidates[i]}
 				}
-				strs = append(strs, value)
+				values = append(values, value)
 			}
 		}
-		for i := range numbers {
-			numbers[i].key = numbers[i].shown
-		}
-		f.values = topValues(mergeValues(append(numbers, strs...)), limit, field.byCount)
+		f.values = topValues(mergeValues(values), limit, field.byCount)
 		for i := range f.values {
+			f.values[i].showNumber()
 			if err := f.values[i].spell(v, field); err != nil {
 				return nil, err
 			}
@@ -213,13 +212,33 @@ func firstDocument(s segment.Live, c *segment.Column, ord int, among *roaring.Bi
 	}
 }
 
-// mergeValues sums values with equal keys; the spelling of the lowest document
-// is shown. The result is in ascending order of key.
+// compareFacetValues orders numbers by their value, and after them strings by their normalised form.
+func compareFacetValues(a, b facetValue) int {
+	switch {
+	case a.isNumber && b.isNumber:
+		return cmp.Compare(a.number, b.number)
+	case a.isNumber:
+		return -1
+	case b.isNumber:
+		return 1
+	}
+	return bytes.Compare(a.key, b.key)
+}
+
+// showNumber makes the text of a number.
+func (v *facetValue) showNumber() {
+	if v.isNumber && v.shown == nil {
+		v.shown = strconv.AppendFloat(nil, v.number, 'f', -1, 64)
+	}
+}
+
+// mergeValues sums equal values; the spelling of the lowest document is shown. The result is in the order of
+// compareFacetValues.
 func mergeValues(values []facetValue) []facetValue {
-	slices.SortFunc(values, func(a, b facetValue) int { return bytes.Compare(a.key, b.key) })
+	slices.SortFunc(values, compareFacetValues)
 	merged := values[:0]
 	for _, v := range values {
-		if last := len(merged) - 1; last >= 0 && bytes.Equal(merged[last].key, v.key) {
+		if last := len(merged) - 1; last >= 0 && compareFacetValues(merged[last], v) == 0 {
 			merged[last].count += v.count
 			if m := &merged[last]; v.first != nil && m.first != nil && (!bytes.Equal(v.shown, m.shown) || v.respell != nil || m.respell != nil) && v.first() < m.first() {
 				m.shown, m.first, m.respell = v.shown, v.first, v.respell
@@ -228,14 +247,39 @@ func mergeValues(values []facetValue) []facetValue {
 		}
 		merged = append(merged, v)
 	}
-	return merged
+	return mergeLookalikes(merged)
 }
 
-// topValues keeps the first limit values of a list in key order: by key, or
-// the largest counts first.
+// mergeLookalikes makes a number and a string with the same text one value, the number: they would be the same member of the answer.
+func mergeLookalikes(values []facetValue) []facetValue {
+	numbers := 0
+	for numbers < len(values) && values[numbers].isNumber {
+		numbers++
+	}
+	if numbers == 0 || numbers == len(values) {
+		return values
+	}
+	byText := make(map[string]int, numbers)
+	for i := range values[:numbers] {
+		values[i].showNumber()
+		byText[string(values[i].shown)] = i
+	}
+	return slices.DeleteFunc(values, func(v facetValue) bool {
+		i, alike := byText[string(v.key)]
+		if v.isNumber || !alike {
+			return false
+		}
+		values[i].count += v.count
+		return true
+	})
+}
+
+// topValues keeps the first limit values of a list in the order of compareFacetValues: in that order, or the largest counts
+// first, and of equal counts the last in that order.
 func topValues(values []facetValue, limit int, byCount bool) []facetValue {
 	if byCount {
-		slices.SortStableFunc(values, func(a, b facetValue) int { return b.count - a.count })
+		slices.Reverse(values)
+		slices.SortStableFunc(values, func(a, b facetValue) int { return cmp.Compare(b.count, a.count) })
 	}
 	return values[:min(limit, len(values))]
 }

@@ -508,10 +508,15 @@ func TestMergeFacets(t *testing.T) {
 	value := func(shown string, n int) facetValue {
 		return facetValue{key: []byte(strings.ToLower(shown)), shown: []byte(shown), count: n}
 	}
+	number := func(x float64, n int) facetValue {
+		v := facetValue{isNumber: true, number: x, count: n}
+		v.showNumber()
+		return v
+	}
 	indexes := []indexFacets{
-		{"a", []facet{{name: "g", values: []facetValue{value("Ulm", 1), value("ulna", 4)}}, {name: "n", numbers: true, min: 1, max: 3, values: []facetValue{value("1", 1)}}}},
+		{"a", []facet{{name: "g", values: []facetValue{value("Ulm", 1), value("ulna", 4)}}, {name: "n", numbers: true, min: 1, max: 3, values: []facetValue{number(2, 3), number(11, 1)}}}},
 		{"b", []facet{{name: "f", values: []facetValue{value("x", 1)}}, {name: "g", values: []facetValue{value("Oslo", 2), value("ulm", 2), value("ulna", 1)}}, {name: "n"}}},
-		{"c", []facet{{name: "f", numbers: true, min: 7, max: 7}, {name: "n", numbers: true, min: -1, max: 2, values: []facetValue{value("1", 4)}}}},
+		{"c", []facet{{name: "f", numbers: true, min: 7, max: 7}, {name: "n", numbers: true, min: -1, max: 2, values: []facetValue{number(1, 1), number(2, 4), value("1x", 1)}}}},
 	}
 	two := 2
 	for _, tt := range []struct {
@@ -519,9 +524,9 @@ func TestMergeFacets(t *testing.T) {
 		max     *int
 		want    string
 	}{
-		{false, nil, `,"facetDistribution":{"f":{"x":1},"g":{"Oslo":2,"Ulm":1,"ulm":2,"ulna":5},"n":{"1":5}},"facetStats":{"f":{"min":7.0,"max":7.0},"n":{"min":-1.0,"max":3.0}}`},
-		{false, &two, `,"facetDistribution":{"f":{"x":1},"g":{"Oslo":2,"Ulm":1},"n":{"1":5}},"facetStats":{"f":{"min":7.0,"max":7.0},"n":{"min":-1.0,"max":3.0}}`},
-		{true, &two, `,"facetDistribution":{"f":{"x":1},"g":{"ulna":5,"Oslo":2},"n":{"1":5}},"facetStats":{"f":{"min":7.0,"max":7.0},"n":{"min":-1.0,"max":3.0}}`},
+		{false, nil, `,"facetDistribution":{"f":{"x":1},"g":{"Oslo":2,"Ulm":1,"ulm":2,"ulna":5},"n":{"1":1,"2":7,"11":1,"1x":1}},"facetStats":{"f":{"min":7.0,"max":7.0},"n":{"min":-1.0,"max":3.0}}`},
+		{false, &two, `,"facetDistribution":{"f":{"x":1},"g":{"Oslo":2,"Ulm":1},"n":{"1":1,"2":7}},"facetStats":{"f":{"min":7.0,"max":7.0},"n":{"min":-1.0,"max":3.0}}`},
+		{true, &two, `,"facetDistribution":{"f":{"x":1},"g":{"ulna":5,"ulm":2},"n":{"2":7,"1x":1}},"facetStats":{"f":{"min":7.0,"max":7.0},"n":{"min":-1.0,"max":3.0}}`},
 	} {
 		for i := range indexes {
 			for k := range indexes[i].facets {

@@ -1,0 +1,40 @@
+package search
+
+import (
+	"context"
+	"strings"
+	"testing"
+)
+
+// TestFacetOrder looks at which values of a facet are shown, and in which order.
+func TestFacetOrder(t *testing.T) {
+	l := newLibrary(t)
+	const open = `"filterableAttributes": ["v"], "faceting": `
+	l.put("a", `{`+open+`{}}`,
+		`{"id":1,"v":[10,9,"b",-3.5]}`, `{"id":2,"v":["a",9,2e3,"10"]}`, `{"id":3,"v":["B","c",9]}`)
+	l.put("a", "", `{"id":4,"v":["c",100,"é"]}`, `{"id":5,"v":[100,10]}`, `{"id":6,"v":"11"}`)
+	for _, tt := range []struct{ faceting, want string }{
+		{`{}`, `{"-3.5":1,"9":3,"10":3,"100":2,"2000":1,"11":1,"a":1,"b":2,"c":2,"é":1}`},
+		{`{"maxValuesPerFacet": 3}`, `{"-3.5":1,"9":3,"10":3}`},
+		{`{"maxValuesPerFacet": 7}`, `{"-3.5":1,"9":3,"10":3,"100":2,"2000":1,"11":1,"a":1}`},
+		{`{"maxValuesPerFacet": 100, "sortFacetValuesBy": {"v": "count"}}`, `{"10":3,"9":3,"c":2,"b":2,"100":2,"é":1,"a":1,"11":1,"2000":1,"-3.5":1}`},
+		{`{"maxValuesPerFacet": 4}`, `{"10":3,"9":3,"c":2,"b":2}`},
+		{`{"maxValuesPerFacet": 0}`, `{}`},
+	} {
+		l.put("a", `{`+open+tt.faceting+`}`)
+		v := l.c.Get("a").View()
+		found, err := Search(context.Background(), v, &Request{Facets: []string{"v"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := found.AppendJSON(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.Release()
+		_, got, _ := strings.Cut(string(body), `"facetDistribution":{"v":`)
+		if got, _, _ = strings.Cut(got, `},"facetStats"`); got != tt.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", tt.faceting, got, tt.want)
+		}
+	}
+}
