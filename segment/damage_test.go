@@ -286,7 +286,9 @@ func exercise(t testing.TB, r *Reader) {
 		v.Search(nil, q, 5, nil)
 		v.Search(nil, q, 5, roaring.BitmapOf(1, 2, 3, 1000))
 		if g, err := v.graph(); g != nil && err == nil {
-			g.Search(nil, v.quantizer.AppendCode(nil, q), 10, nil)
+			var s vectorSearch
+			s.begin(v, q)
+			g.Search(nil, s.code, 10, nil)
 		}
 		if sound {
 			for _, b := range []*roaring.Bitmap{v.Rows(), v.Given(), v.Regenerate(), v.Fragment(1)} {

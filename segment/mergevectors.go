@@ -201,11 +201,11 @@ func (v *vectorMerger) full(visit func(rows []byte)) error {
 func (v *vectorMerger) base() (*ann.Graph, []uint32, error) {
 	largest := -1
 	for i, in := range v.in {
-		if in != nil && in.encoded != nil && (largest < 0 || in.vectors > v.in[largest].vectors) {
+		if in != nil && in.encoded != nil && in.shape.Binary == v.shape.Binary && (largest < 0 || in.vectors > v.in[largest].vectors) {
 			largest = i
 		}
 	}
-	if largest < 0 || v.entries.vectors() < graphVectors {
+	if largest < 0 || !v.shape.linked(v.entries.vectors()) {
 		return nil, nil, nil
 	}
 	g, err := v.in[largest].graph()

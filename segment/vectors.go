@@ -209,6 +209,9 @@ func (v *Vectors) openCodes(p []byte) bool {
 
 // coded returns the codes as package ann takes them.
 func (v *Vectors) coded() ann.Codes {
+	if v.shape.Binary {
+		return ann.Codes{Bytes: alias[int8](v.full), Stride: v.shape.rowBytes(), Bits: true}
+	}
 	return ann.Codes{Bytes: v.codes, Stride: v.quantizer.Stride()}
 }
 

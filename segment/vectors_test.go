@@ -16,9 +16,9 @@ var testEmbedders = []EmbedderShape{{ID: 3, Dimensions: 3}, {ID: 1, Dimensions: 
 
 // lowerThresholds makes segments with so many vectors have codes and a graph, until what it returns is called.
 func lowerThresholds(newCodes, newGraph int) (restore func()) {
-	codes, graph := codeVectors, graphVectors
-	codeVectors, graphVectors = newCodes, newGraph
-	return func() { codeVectors, graphVectors = codes, graph }
+	codes, graph, bits := codeVectors, graphVectors, graphBitVectors
+	codeVectors, graphVectors, graphBitVectors = newCodes, newGraph, newGraph
+	return func() { codeVectors, graphVectors, graphBitVectors = codes, graph, bits }
 }
 
 // randomVector returns a vector, sometimes an odd one.

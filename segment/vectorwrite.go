@@ -36,8 +36,10 @@ var (
 	// codeVectors is from how many vectors on they are coded; below, a scan of the full rows is quick and exact.
 	codeVectors = 256
 
-	// graphVectors is from how many vectors on a graph links them; below, a scan of all codes is as fast.
-	graphVectors = 4000
+	// graphVectors is from how many vectors on a graph links them; below, a scan of all codes is as fast. Rows of
+	// bits are scanned faster.
+	graphVectors    = 5000
+	graphBitVectors = 20_000
 )
 
 func appendFloats(dst []byte, floats []float32) []byte {
@@ -95,6 +97,16 @@ func appendNormal(dst, vector []float32) []float32 {
 	return dst
 }
 
+// coded reports whether so many vectors get codes.
+func (s *EmbedderShape) coded(vectors int) bool {
+	return !s.Binary && s.Dimensions >= codeDimensions && vectors >= codeVectors
+}
+
+// linked reports whether so many vectors get a graph.
+func (s *EmbedderShape) linked(vectors int) bool {
+	return s.coded(vectors) && vectors >= graphVectors || s.Binary && vectors >= graphBitVectors
+}
+
 // vectorWriter writes the sections of one embedder.
 type vectorWriter struct {
 	ctx     context.Context
@@ -119,22 +131,30 @@ func (w *vectorWriter) write() error {
 	case vectors > maxRows:
 		return fmt.Errorf("%d vectors of embedder %d are more than a segment holds", vectors, w.shape.ID)
 	}
-	if err := w.writeRows(vectors); err != nil {
+	offset, err := w.writeRows(vectors)
+	if err != nil {
 		return err
 	}
 	w.writeSets()
-	if w.shape.Binary || w.shape.Dimensions < codeDimensions || vectors < codeVectors {
-		return w.f.err
-	}
-	offset, err := w.writeCodes(vectors)
-	if err != nil || vectors < graphVectors {
+	if !w.shape.linked(vectors) {
+		if !w.shape.coded(vectors) {
+			return w.f.err
+		}
+		_, err = w.writeCodes(vectors)
 		return err
 	}
-	return w.writeGraph(offset, vectors)
+	rows := ann.Codes{Stride: w.shape.rowBytes(), Bits: true} // those of a binary embedder are codes
+	if !w.shape.Binary {
+		rows = ann.Codes{Stride: ann.Quantizer{Dimensions: w.shape.Dimensions}.Stride()}
+		if offset, err = w.writeCodes(vectors); err != nil {
+			return err
+		}
+	}
+	return w.writeGraph(rows, offset, vectors)
 }
 
-// writeRows writes the section vrow. On the way it takes the sample.
-func (w *vectorWriter) writeRows(vectors int) error {
+// writeRows writes the section vrow and returns where the rows begin in the file. On the way it takes the sample.
+func (w *vectorWriter) writeRows(vectors int) (offset int64, err error) {
 	e := w.entries
 	flags := uint32(0)
 	if w.shape.Binary {
@@ -156,6 +176,7 @@ func (w *vectorWriter) writeRows(vectors int) error {
 		head = binary.LittleEndian.AppendUint32(head, x)
 	}
 	w.f.Write(head[:vectorHeadBytes])
+	offset = w.f.offset
 	number, step := 0, max(1, vectors/quantizerSample)
 	if err := w.full(func(rows []byte) {
 		w.f.Write(rows)
@@ -169,7 +190,7 @@ func (w *vectorWriter) writeRows(vectors int) error {
 			number++
 		}
 	}); err != nil {
-		return err
+		return 0, err
 	}
 	if len(e.rows) < w.rows {
 		w.f.writeUint32s(len(e.rows), func(i int) uint32 { return e.rows[i] })
@@ -195,7 +216,7 @@ func (w *vectorWriter) writeRows(vectors int) error {
 	}
 	w.f.Write(e.kinds)
 	w.f.end()
-	return w.f.err
+	return offset, w.f.err
 }
 
 // sets returns the row lists of the section vset, ascending.
@@ -261,9 +282,9 @@ func (w *vectorWriter) writeCodes(vectors int) (offset int64, err error) {
 	return offset, w.f.err
 }
 
-// writeGraph writes the section vgrf over the codes that were written last. It maps them from the
+// writeGraph writes the section vgrf over codes that begin at the offset of the file. It maps them from the
 // file that is being written, so that beside the graph nothing of the vectors is kept in memory.
-func (w *vectorWriter) writeGraph(offset int64, vectors int) error {
+func (w *vectorWriter) writeGraph(codes ann.Codes, offset int64, vectors int) error {
 	w.f.flush()
 	if w.f.err != nil {
 		return w.f.err
@@ -273,18 +294,17 @@ func (w *vectorWriter) writeGraph(offset int64, vectors int) error {
 		return err
 	}
 	defer file.Close()
-	stride := ann.Quantizer{Dimensions: w.shape.Dimensions}.Stride()
-	codes, err := file.Slice(offset, int64(vectors)*int64(stride))
+	written, err := file.Slice(offset, int64(vectors)*int64(codes.Stride))
 	if err != nil {
 		return err
 	}
-	coded := ann.Codes{Bytes: alias[int8](codes), Stride: stride}
+	codes.Bytes = alias[int8](written)
 	o := ann.BuildOptions{Threads: w.threads}
 	var g *ann.Graph
 	if w.base != nil {
-		g, err = ann.Extend(w.ctx, w.base, w.renumbered, coded, o)
+		g, err = ann.Extend(w.ctx, w.base, w.renumbered, codes, o)
 	} else {
-		g, err = ann.Build(w.ctx, coded, o)
+		g, err = ann.Build(w.ctx, codes, o)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot link the vectors of embedder %d: %w", w.shape.ID, err)
