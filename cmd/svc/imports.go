@@ -5,12 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"reflect"
-	"strconv"
-	"strings"
-	"time"
-
-	"github.com/alecthomas/kong"
 
 	"svc/internal/dump"
 	"svc/internal/index"
@@ -49,7 +43,7 @@ func (o *importOptions) plan(ctx context.Context, dir string, place dump.Place, 
 		kind, file = "snapshot", o.Snapshot
 		missingIsFine, dataIsFine = o.IgnoreMissingSnapshot, o.IgnoreSnapshotIfData
 		fill = func() error {
-			return dump.ImportSnapshot(ctx, dump.SnapshotImportOptions{FS: limits.FS, Dir: dir, File: file, Version: versionContent()})
+			return dump.ImportSnapshot(ctx, dump.SnapshotImportOptions{FS: limits.FS, Place: place, File: file, Version: versionContent(), Index: limits})
 		}
 	}
 	if file == "" {
@@ -73,54 +67,3 @@ func (o *importOptions) plan(ctx context.Context, dir string, place dump.Place, 
 	}
 	return file, fill, nil
 }
-
-// everyDay is what --schedule-snapshot means without a value.
-const everyDay = 24 * time.Hour
-
-// schedule is a time between two snapshots, 0 for none: a flag that may have a value, in seconds.
-type schedule time.Duration
-
-// IsBool tells kong that the flag may stand alone.
-func (*schedule) IsBool() bool { return true }
-
-// Decode takes the value that follows the flag, if one does.
-func (s *schedule) Decode(ctx *kong.DecodeContext) error {
-	next := ctx.Scan.Peek()
-	text, isText := next.Value.(string)
-	switch {
-	case next.Type == kong.FlagValueToken:
-		ctx.Scan.Pop()
-		if on, ok := next.Value.(bool); ok {
-			text, isText = strconv.FormatBool(on), true
-		}
-		if !isText {
-			return fmt.Errorf("%v is no number of seconds", next.Value)
-		}
-		return s.set(text)
-	case isText && text != "" && strings.Trim(text, "0123456789") == "":
-		ctx.Scan.Pop()
-		return s.set(text)
-	}
-	*s = schedule(everyDay)
-	return nil
-}
-
-func (s *schedule) set(text string) error {
-	switch text {
-	case "true":
-		*s = schedule(everyDay)
-		return nil
-	case "false":
-		*s = 0
-		return nil
-	}
-	n, err := strconv.ParseUint(text, 10, 32)
-	if err != nil || n == 0 {
-		return fmt.Errorf("%q is no time between snapshots: write a number of seconds from 1, or no value for a day", text)
-	}
-	*s = schedule(time.Duration(n) * time.Second)
-	return nil
-}
-
-// isSchedule reports whether a flag is of that type, which is a boolean that may be a number.
-func isSchedule(flag *kong.Flag) bool { return flag.Target.Type() == reflect.TypeFor[schedule]() }

@@ -23,7 +23,6 @@ type options struct {
 	MaxIndexingMemory    size     `name:"max-indexing-memory" default:"0" placeholder:"SIZE" help:"Memory for indexing (default: two thirds of the machine's)."`
 	MaxIndexingThreads   threads  `name:"max-indexing-threads" default:"" placeholder:"N" help:"Threads for indexing, or unlimited (default: half of the cores)."`
 	DumpDir              string   `name:"dump-dir" default:"dumps/" placeholder:"DIR" help:"Directory of dumps (default: ${default})."`
-	SnapshotDir          string   `name:"snapshot-dir" default:"snapshots/" placeholder:"DIR" help:"Directory of snapshots (default: ${default})."`
 	TaskWebhookURL       string   `name:"task-webhook-url" placeholder:"URL" help:"Where to tell of finished tasks, beside the webhooks of the API."`
 	TaskWebhookHeader    string   `name:"task-webhook-authorization-header" placeholder:"VALUE" help:"Header Authorization of what goes to --task-webhook-url."`
 	LogLevel             logLevel `name:"log-level" default:"INFO" placeholder:"LEVEL" help:"OFF, ERROR, WARN, INFO, DEBUG or TRACE (default: ${default})."`
@@ -31,8 +30,9 @@ type options struct {
 	ConfigFilePath       string   `name:"config-file-path" placeholder:"FILE" help:"TOML file with options (default: ./config.toml if it is there)."`
 	Pprof                bool     `name:"pprof" help:"Serve profiles under /debug/pprof."`
 
-	TLS     tlsOptions    `embed:""`
-	Imports importOptions `embed:""`
+	TLS       tlsOptions      `embed:""`
+	Imports   importOptions   `embed:""`
+	Snapshots snapshotOptions `embed:""`
 
 	Embedders embedderOptions `embed:""`
 
@@ -70,6 +70,9 @@ func (o *options) Validate() error {
 		return err
 	}
 	if err := o.Embedders.validate(); err != nil {
+		return err
+	}
+	if err := o.Snapshots.validate(); err != nil {
 		return err
 	}
 	_, err := o.launchedWebhook()

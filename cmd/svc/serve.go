@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"os/signal"
-	"path/filepath"
 	"runtime"
 	"syscall"
 	"time"
@@ -96,13 +95,17 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	if err != nil {
 		return err
 	}
+	session, err := p.session()
+	if err != nil {
+		return err
+	}
 	maker := dump.New(dump.Options{
 		FS: vfs.OS, Place: place, Version: apiVersion, Logger: log, Now: time.Now,
 		Catalog: catalog, Keys: keys, Webhooks: hooks, Features: features.JSON,
 		DumpDir:         o.DumpDir,
-		SnapshotFile:    filepath.Join(o.SnapshotDir, filepath.Base(o.DBPath)+".snapshot"),
-		SnapshotVersion: versionContent(),
-		Allowed:         o.AllowedNetworks, PayloadLimit: int64(o.HTTPPayloadSizeLimit),
+		SnapshotFile:    o.Snapshots.file(o.DBPath),
+		SnapshotVersion: versionContent(), CompactInSnapshot: !o.Snapshots.NoCompaction, Bucket: o.Snapshots.bucket(session),
+		Allowed: o.AllowedNetworks, PayloadLimit: int64(o.HTTPPayloadSizeLimit),
 	})
 	queue, err := task.Open(task.Options{
 		Dir: place.Tasks, Catalog: catalog, Logger: log, Now: time.Now,
@@ -113,6 +116,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 		return err
 	}
 	defer closing(&err, "the task queue", queue)
+	defer closing(&err, "the schedule of snapshots", o.Snapshots.Schedule.start(queue, log))
 	server := fastapi.New(fastapi.Options{
 		Catalog: catalog, Queue: queue, Keys: keys, Webhooks: hooks, Features: features, Logger: log,
 		PayloadLimit: int64(o.HTTPPayloadSizeLimit), Production: o.Env == "production", Pprof: o.Pprof,

@@ -101,7 +101,7 @@ func (s *settings) variable(flag string) (value, name string, ok bool) {
 func fileKey(flag string) string { return strings.ReplaceAll(flag, "-", "_") }
 
 func fromEnvironment(v, name string, flag *kong.Flag) (any, error) {
-	if !flag.IsBool() {
+	if !flag.IsBool() || isSchedule(flag) {
 		return v, nil
 	}
 	switch v {
@@ -171,6 +171,13 @@ func texts(array []any) []string {
 // What has a text form of its own, such as sizes, may stand as a number, too.
 func checkType(v any, flag *kong.Flag) error {
 	want := ""
+	if isSchedule(flag) {
+		switch v.(type) {
+		case bool, int64:
+			return nil
+		}
+		return fmt.Errorf("must be true, false or a number of seconds, but it is %s", strconv.Quote(fmt.Sprint(v)))
+	}
 	switch v := v.(type) {
 	case bool:
 		if !flag.IsBool() {

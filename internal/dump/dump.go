@@ -37,6 +37,7 @@ import (
 
 // Place names what a data directory holds.
 type Place struct {
+	Dir      string // the data directory itself
 	Indexes  string // directory of the catalog
 	Tasks    string // directory of the queue
 	Keys     string // file
@@ -52,6 +53,7 @@ type Place struct {
 // PlaceIn returns the usual names in a data directory.
 func PlaceIn(dir string) Place {
 	return Place{
+		Dir:     dir,
 		Indexes: path.Join(dir, "indexes"), Tasks: path.Join(dir, "tasks"), Keys: path.Join(dir, "auth.db"),
 		Webhooks: path.Join(dir, "webhooks.json"), Features: path.Join(dir, "features.json"),
 		Kept: path.Join(dir, "kept"), Work: path.Join(dir, "work"),
@@ -99,6 +101,7 @@ func New(o Options) *Maker {
 // Executors returns what runs the tasks of the three kinds.
 func (m *Maker) Executors() map[task.Kind]task.Executor {
 	return map[task.Kind]task.Executor{
-		task.DumpCreation: m.dump,
+		task.DumpCreation:     m.dump,
+		task.SnapshotCreation: m.snapshot,
 	}
 }

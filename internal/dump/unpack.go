@@ -53,7 +53,15 @@ func openArchive(ctx context.Context, r io.Reader, visit func(name string, size 
 		return fmt.Errorf("it is not gzipped: %w", err)
 	}
 	defer z.Close()
-	return eachFile(ctx, tar.NewReader(z), &meter{ctx: ctx, packed: packed}, visit)
+	m := &meter{ctx: ctx, packed: packed}
+	if err := eachFile(tar.NewReader(z), m, visit); err != nil {
+		return err
+	}
+	// The checksum stands at the end, after the last entry.
+	if _, err := io.Copy(io.Discard, m.reader(z)); err != nil {
+		return fmt.Errorf("it cannot be read: %w", err)
+	}
+	return nil
 }
 
 // meter bounds what comes out of an archive, and ends with its context.
@@ -83,7 +91,7 @@ func (m *metered) Read(b []byte) (int, error) {
 }
 
 // eachFile calls visit for each regular file, with a clean name. Directories are passed over; anything else is refused.
-func eachFile(_ context.Context, t *tar.Reader, m *meter, visit func(name string, size int64, r io.Reader) error) error {
+func eachFile(t *tar.Reader, m *meter, visit func(name string, size int64, r io.Reader) error) error {
 	seen := map[string]bool{}
 	for n := 0; ; n++ {
 		h, err := t.Next()

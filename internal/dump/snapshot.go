@@ -1,0 +1,335 @@
+package dump
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+
+	"svc/internal/index"
+	"svc/internal/task"
+	"svc/internal/vfs"
+)
+
+// A snapshot is a gzipped tar of a data directory as it would be found after a stop: VERSION first, then the files
+// under their names. It is consistent because no batch ends while it is made, segments do not change, and the
+// segments that a compaction replaces meanwhile keep their files as long as the frozen views are held. Hard links
+// would do the same; views do it on any file system and leave nothing behind.
+
+// snapshotSteps are what the progress of a snapshot shows, in this order.
+var snapshotSteps = []string{
+	"start the snapshot creation", "snapshot the index scheduler", "snapshot the update files", "snapshot the indexes",
+	"snapshot the api keys", "create the tarball",
+}
+
+// snapshotMode is that of a finished snapshot: it is written once.
+const snapshotMode = 0o444
+
+// VersionFile is the first entry of a snapshot, and what makes a directory a data directory.
+const VersionFile = "VERSION"
+
+// snapshot runs all waiting snapshot tasks: they are one snapshot.
+func (m *Maker) snapshot(ctx context.Context, q *task.Queue, tasks []*task.Task, p index.Progress) ([]task.Outcome, error) {
+	if err := m.workspace(); err != nil {
+		return nil, err
+	}
+	write := func(w io.Writer, level int) error {
+		a, err := newArchive(ctx, m.o.FS, w, "", level, m.o.Now())
+		if err != nil {
+			return err
+		}
+		s := &snapshotWriter{archive: a, m: m, q: q, tasks: tasks, progress: p}
+		if err := s.write(); err != nil {
+			return err
+		}
+		return a.close()
+	}
+	var where string
+	var err error
+	if b := m.o.Bucket; b != nil {
+		where = b.object(path.Base(m.o.SnapshotFile))
+		err = b.upload(ctx, m, where, func(w io.Writer) error { return write(w, b.CompressionLevel) })
+	} else {
+		where = m.o.SnapshotFile
+		err = m.publish(where, snapshotMode, func(f vfs.File) error { return write(f, gzip.DefaultCompression) })
+	}
+	if e := m.o.FS.RemoveAll(m.o.Place.Work); err == nil {
+		err = e
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a snapshot: %w", err)
+	}
+	m.o.Logger.Info("snapshot made", "to", where)
+	return make([]task.Outcome, len(tasks)), nil
+}
+
+// snapshotWriter writes one snapshot.
+type snapshotWriter struct {
+	*archive
+	m        *Maker
+	q        *task.Queue
+	tasks    []*task.Task // the snapshot's own, which are not in it
+	progress index.Progress
+}
+
+func (w *snapshotWriter) step(i int) {
+	w.progress(0, index.Step{Name: snapshotSteps[i], Finished: i, Total: len(snapshotSteps)})
+}
+
+func (w *snapshotWriter) write() error {
+	w.step(0)
+	frozen := w.m.o.Catalog.Freeze()
+	defer frozen.Release()
+	if err := w.data(VersionFile, w.m.o.SnapshotVersion); err != nil {
+		return err
+	}
+	if err := w.queue(); err != nil {
+		return err
+	}
+	w.step(3)
+	if err := w.indexes(frozen); err != nil {
+		return err
+	}
+	w.step(4)
+	keys := path.Base(w.m.o.Place.Keys)
+	err := w.m.o.Keys.Copy(func(size int64, write func(io.Writer) error) error { return w.stream(keys, size, write) })
+	if err != nil {
+		return err
+	}
+	if err := w.others(keys); err != nil {
+		return err
+	}
+	w.step(5)
+	return nil
+}
+
+func (w *snapshotWriter) queue() error {
+	w.step(1)
+	place := w.m.o.Place
+	name := path.Join(place.Work, path.Base(queueName))
+	without := make([]uint32, len(w.tasks))
+	for i, t := range w.tasks {
+		without[i] = t.UID
+	}
+	payloads, err := w.q.CopyTo(name, without, w.m.o.CompactInSnapshot)
+	if err != nil {
+		return err
+	}
+	if err := w.file(queueName, name); err != nil {
+		return err
+	}
+	if err := w.fs.Remove(name); err != nil {
+		return err
+	}
+	w.step(2)
+	for i, p := range payloads {
+		w.progress(1, index.Step{Name: "update file", Finished: i, Total: len(payloads)})
+		inside, ok := strings.CutPrefix(p, place.Tasks+"/")
+		if !ok {
+			return fmt.Errorf("payload %s is not below %s", p, place.Tasks)
+		}
+		if err := w.file(path.Join(snapshotTasksDir, inside), p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *snapshotWriter) indexes(frozen *index.Frozen) error {
+	catalog, err := frozen.Catalog()
+	if err != nil {
+		return err
+	}
+	views := frozen.Views()
+	for i, v := range views {
+		w.progress(1, index.Step{Name: v.UID, Finished: i, Total: len(views)})
+		files, err := frozen.Files(i)
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			if err := w.copied(f); err != nil {
+				return fmt.Errorf("index %s: %w", v.UID, err)
+			}
+		}
+	}
+	return w.copied(catalog)
+}
+
+func (w *snapshotWriter) copied(f index.CopiedFile) error {
+	name := path.Join(snapshotIndexesDir, f.Name)
+	if f.Path == "" {
+		return w.data(name, f.Data)
+	}
+	return w.file(name, f.Path)
+}
+
+// others writes the small files of a data directory, each of which is replaced as a whole when it changes.
+func (w *snapshotWriter) others(keys string) error {
+	dir := w.m.o.Place.Dir
+	for _, sub := range []string{".", path.Base(w.m.o.Place.Kept)} {
+		names, err := w.below(path.Join(dir, sub), sub == ".")
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			name = path.Join(sub, name)
+			if name == keys || name == VersionFile || !copies(name) {
+				continue
+			}
+			b, err := vfs.ReadFile(w.fs, path.Join(dir, name))
+			if err == nil {
+				err = w.data(name, b)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// below lists the files below a directory, or only those in it.
+func (w *snapshotWriter) below(dir string, flat bool) (files []string, err error) {
+	names, err := w.fs.List(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		info, err := w.fs.Stat(path.Join(dir, name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // a temporary file, renamed since
+		case err != nil:
+			return nil, err
+		case !info.IsDir():
+			files = append(files, name)
+		case !flat:
+			inside, err := w.below(path.Join(dir, name), false)
+			if err != nil {
+				return nil, err
+			}
+			for _, f := range inside {
+				files = append(files, path.Join(name, f))
+			}
+		}
+	}
+	return files, nil
+}
+
+const (
+	snapshotTasksDir   = "tasks"
+	snapshotIndexesDir = "indexes"
+	queueName          = "tasks/queue.db"
+)
+
+// copies reports whether a small file of the data directory belongs to a snapshot: not locks, marks and what is being written.
+func copies(name string) bool {
+	return strings.HasSuffix(name, ".json") || strings.HasSuffix(name, ".db") || strings.HasSuffix(name, ".jsonl")
+}
+
+// SnapshotImportOptions say what is imported, and where to.
+type SnapshotImportOptions struct {
+	FS      vfs.FS
+	Place   Place // of a directory that holds nothing yet
+	File    string
+	Version []byte        // what VERSION must say
+	Index   index.Options // to look at the indexes with
+}
+
+// ImportSnapshot fills an empty data directory with a snapshot. Everything but VERSION, which is the caller's to write, is
+// there and durable when it returns nil; after an error the directory is of no use. ctx cuts it off.
+func ImportSnapshot(ctx context.Context, o SnapshotImportOptions) error {
+	if err := o.run(ctx); err != nil {
+		return fmt.Errorf("cannot import the snapshot %s: %w", o.File, err)
+	}
+	return nil
+}
+
+func (o *SnapshotImportOptions) run(ctx context.Context) error {
+	file, err := o.FS.Open(o.File)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	dirs := []string{o.Place.Dir}
+	version, queue := false, false
+	err = openArchive(ctx, file, func(name string, size int64, r io.Reader) error {
+		if name == VersionFile {
+			b, err := io.ReadAll(io.LimitReader(r, int64(len(o.Version))+64))
+			if err == nil && string(b) != string(o.Version) {
+				err = fmt.Errorf("the snapshot is of %q and this svc of %q: use the svc that made it, and bring the data over with a dump", strings.TrimSpace(string(b)), strings.TrimSpace(string(o.Version)))
+			}
+			version = true
+			return err
+		}
+		if !version {
+			return errors.New("it does not begin with VERSION: it is no snapshot of svc")
+		}
+		if !o.expects(name) {
+			return errors.New("no snapshot of svc has such an entry")
+		}
+		queue = queue || name == queueName
+		to := path.Join(o.Place.Dir, name)
+		if dir := path.Dir(to); !slices.Contains(dirs, dir) {
+			if err := o.FS.MkdirAll(dir); err != nil {
+				return err
+			}
+			for ; !slices.Contains(dirs, dir); dir = path.Dir(dir) {
+				dirs = append(dirs, dir)
+			}
+		}
+		return o.extract(to, r)
+	})
+	if err != nil {
+		return err
+	}
+	if !version || !queue {
+		return errors.New("it has no VERSION or no task queue: it is no snapshot of svc, or only a part of one")
+	}
+	for _, dir := range dirs {
+		if err := o.FS.SyncDir(dir); err != nil {
+			return err
+		}
+	}
+	// A catalog that does not open is found now, while the directory is still worth nothing.
+	catalog, err := index.OpenCatalog(o.Place.Indexes, o.Index)
+	if err != nil {
+		return err
+	}
+	return catalog.Close()
+}
+
+// expects reports whether a snapshot may have an entry.
+func (o *SnapshotImportOptions) expects(name string) bool {
+	top, inside, deep := strings.Cut(name, "/")
+	switch {
+	case !deep:
+		return copies(name)
+	case top == snapshotTasksDir:
+		return name == queueName || path.Dir(inside) == "payloads"
+	case top == path.Base(o.Place.Kept):
+		return copies(name)
+	}
+	return top == snapshotIndexesDir
+}
+
+func (o *SnapshotImportOptions) extract(name string, r io.Reader) error {
+	f, err := o.FS.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, r)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
