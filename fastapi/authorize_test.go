@@ -37,7 +37,7 @@ var opened = map[string][]string{
 	"tasks.compact":       {"POST /tasks/compact"},
 	"stats.get":           {"GET /stats", "GET /indexes/{index_uid}/stats"},
 	"version":             {"GET /version"},
-	"metrics.get":         {"GET /metrics"},
+	"metrics.get":         {"GET /metrics", "POST /logs/stream", "DELETE /logs/stream", "POST /logs/stderr"},
 	"keys.get":            {"GET /keys", "GET /keys/{key}"},
 	"keys.create":         {"POST /keys"},
 	"keys.update":         {"PATCH /keys/{key}"},

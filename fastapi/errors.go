@@ -14,6 +14,7 @@ import (
 // fail answers with the envelope of an error: {message, code, type, link}.
 func (s *Server) fail(ctx *fasthttp.RequestCtx, err error) {
 	e := s.public(ctx, err)
+	ctx.SetUserValue(errorKey{}, e)
 	status := e.Status()
 	if status == fasthttp.StatusServiceUnavailable {
 		ctx.Response.Header.Set("Retry-After", "10")

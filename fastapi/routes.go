@@ -36,6 +36,9 @@ func routes() []route {
 		{methodGet, "/", public, (*Server).root},
 		{methodGet, "/health", public, (*Server).health},
 		{methodGet, "/version", actionVersion, (*Server).getVersion},
+		{methodPost, "/logs/stream", actionMetricsGet, (*Server).streamLogs},
+		{methodDelete, "/logs/stream", actionMetricsGet, (*Server).endLogStream},
+		{methodPost, "/logs/stderr", actionMetricsGet, (*Server).filterConsole},
 		{methodGet, "/metrics", actionMetricsGet, (*Server).getMetrics},
 		{methodGet, "/stats", actionStatsGet, (*Server).stats},
 

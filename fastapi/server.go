@@ -22,6 +22,7 @@ import (
 	"svc/internal/apierr"
 	"svc/internal/auth"
 	"svc/internal/index"
+	"svc/internal/logs"
 	"svc/internal/task"
 	"svc/internal/webhook"
 )
@@ -32,7 +33,8 @@ type Options struct {
 	Queue        *task.Queue
 	Features     *Features
 	Logger       *slog.Logger
-	PayloadLimit int64 // bytes, after decompression
+	Log          *logs.Log // where Logger writes: /logs changes it
+	PayloadLimit int64     // bytes, after decompression
 	Keys         *auth.Keys
 	Webhooks     *webhook.Store
 	Production   bool // no dashboard on /
@@ -52,6 +54,7 @@ type Server struct {
 	queue        *task.Queue
 	features     *Features
 	log          *slog.Logger
+	logs         *logs.Log
 	payloadLimit int64
 	keys         *auth.Keys
 	webhooks     *webhook.Store
@@ -84,7 +87,7 @@ const (
 // New makes a server.
 func New(o Options) *Server {
 	s := &Server{
-		catalog: o.Catalog, queue: o.Queue, keys: o.Keys, webhooks: o.Webhooks, features: o.Features, log: o.Logger,
+		catalog: o.Catalog, queue: o.Queue, keys: o.Keys, webhooks: o.Webhooks, features: o.Features, log: o.Logger, logs: o.Log,
 		payloadLimit: o.PayloadLimit, production: o.Production, version: o.Version, replication: o.Replication,
 	}
 	if o.Searches <= 0 {
@@ -122,6 +125,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	done := make(chan struct{})
 	defer close(done)
 	go s.conns.hangUp(done)
+	if s.logs != nil {
+		s.logs.StopListening() // a request that would not end by itself
+	}
 	return s.http.ShutdownWithContext(ctx)
 }
 
@@ -157,11 +163,21 @@ func (s *Server) logAccess(ctx *fasthttp.RequestCtx) {
 	if !ctx.Response.IsBodyStream() {
 		size = len(ctx.Response.Body())
 	}
-	s.log.LogAttrs(ctx, slog.LevelInfo, "request",
-		slog.String("method", string(ctx.Method())), slog.String("path", string(ctx.URI().PathOriginal())),
-		slog.Int("status", ctx.Response.StatusCode()), slog.Int("bytes", size),
-		slog.Duration("took", time.Since(ctx.Time())), slog.String("from", ctx.RemoteAddr().String()))
+	h := &ctx.Request.Header
+	span := []any{
+		slog.String("method", string(ctx.Method())), slog.String("host", string(h.Host())),
+		slog.String("route", string(ctx.URI().PathOriginal())), slog.String("query_parameters", string(ctx.URI().QueryString())),
+		slog.String("user_agent", string(h.UserAgent())), slog.Int("status_code", ctx.Response.StatusCode()),
+	}
+	if e, ok := ctx.UserValue(errorKey{}).(*apierr.Error); ok {
+		span = append(span, slog.String("error", e.Message))
+	}
+	s.log.LogAttrs(ctx, slog.LevelInfo, "close", slog.Group("request", span...),
+		slog.Duration("time.busy", time.Since(ctx.Time())), slog.Int("bytes", size), slog.String("from", ctx.RemoteAddr().String()))
 }
+
+// errorKey is the place of the error that a request was answered with among its values.
+type errorKey struct{}
 
 // recover is the last fence: a panic costs its request, not the process.
 func (s *Server) recover(ctx *fasthttp.RequestCtx) {

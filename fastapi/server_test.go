@@ -20,6 +20,7 @@ import (
 	"github.com/valyala/fasthttp/fasthttputil"
 
 	"svc/internal/auth"
+	"svc/internal/logs"
 	"svc/internal/vfs"
 	"svc/internal/webhook"
 )
@@ -47,8 +48,8 @@ type client struct {
 	key    string // sent with each request, unless it is ""
 }
 
-// newClient starts a server. What o leaves open gets a value fit for tests.
-func newClient(t testing.TB, o Options) *client {
+// complete gives what o leaves open a value fit for tests.
+func complete(t testing.TB, o *Options) {
 	t.Helper()
 	if o.Features == nil {
 		f, err := OpenFeatures(vfs.NewMem(), "features.json")
@@ -67,19 +68,43 @@ func newClient(t testing.TB, o Options) *client {
 		}
 		o.Webhooks = hooks
 	}
+	if o.Log == nil {
+		o.Log = logs.New(io.Discard, logs.AtLeast(logs.LevelOff), logs.Human)
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.PayloadLimit == 0 {
 		o.PayloadLimit = 1 << 20
 	}
+}
+
+// newClient starts a server. What o leaves open gets a value fit for tests.
+func newClient(t testing.TB, o Options) *client {
+	t.Helper()
 	l := fasthttputil.NewInmemoryListener()
+	return connect(t, o, l, l.Dial)
+}
+
+// newTCPClient starts a server on a port: connections in memory do not end a running Read by a deadline.
+func newTCPClient(t testing.TB, o Options) *client {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return connect(t, o, l, func() (net.Conn, error) { return net.Dial("tcp", l.Addr().String()) })
+}
+
+func connect(t testing.TB, o Options, l net.Listener, dial func() (net.Conn, error)) *client {
+	t.Helper()
+	complete(t, &o)
 	s := New(o)
 	done := make(chan error)
 	go func() { done <- s.Serve(l) }()
 	c := &client{t: t, server: s}
 	c.http.Transport = &http.Transport{
-		DialContext:        func(context.Context, string, string) (net.Conn, error) { return l.Dial() },
+		DialContext:        func(context.Context, string, string) (net.Conn, error) { return dial() },
 		DisableCompression: true,
 	}
 	t.Cleanup(func() {
@@ -217,7 +242,7 @@ func TestAccessLog(t *testing.T) {
 	if strings.Count(line, "\n") != 1 {
 		t.Fatalf("want one line, got %q", line)
 	}
-	for _, part := range []string{"method=GET", "path=/health", "status=200", "bytes=22"} {
+	for _, part := range []string{"request.method=GET", "request.route=/health", "request.query_parameters=\"x=1\"", "request.status_code=200", "bytes=22"} {
 		if !strings.Contains(line, part) {
 			t.Errorf("no %s in %s", part, line)
 		}

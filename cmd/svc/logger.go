@@ -1,27 +1,17 @@
 package main
 
 import (
-	"io"
 	"log/slog"
-	"math"
 	"strings"
-)
 
-// Levels of the log beyond slog's own.
-const (
-	levelTrace = slog.LevelDebug - 4
-	levelOff   = slog.Level(math.MaxInt32)
+	"svc/internal/logs"
 )
 
 // logLevel is the level from which on things are logged.
 type logLevel struct{ slog.Level }
 
-var logLevels = map[string]slog.Level{
-	"OFF": levelOff, "ERROR": slog.LevelError, "WARN": slog.LevelWarn, "INFO": slog.LevelInfo, "DEBUG": slog.LevelDebug, "TRACE": levelTrace,
-}
-
 func (l *logLevel) UnmarshalText(text []byte) error {
-	level, ok := logLevels[strings.ToUpper(string(text))]
+	level, ok := logs.ParseLevel(string(text))
 	if !ok {
 		return unknownName(string(text), "OFF", "ERROR", "WARN", "INFO", "DEBUG", "TRACE")
 	}
@@ -44,15 +34,9 @@ func (m *logsMode) UnmarshalText(text []byte) error {
 	return nil
 }
 
-func newLogger(w io.Writer, level slog.Level, mode logsMode) *slog.Logger {
-	o := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.LevelKey && a.Value.Any() == levelTrace {
-			a.Value = slog.StringValue("TRACE")
-		}
-		return a
-	}}
-	if mode.json {
-		return slog.New(slog.NewJSONHandler(w, o))
+func (m logsMode) mode() logs.Mode {
+	if m.json {
+		return logs.JSON
 	}
-	return slog.New(slog.NewTextHandler(w, o))
+	return logs.Human
 }

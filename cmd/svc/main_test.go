@@ -14,6 +14,8 @@ import (
 
 	"svc/internal/task"
 	"svc/internal/vfs"
+
+	"svc/internal/logs"
 )
 
 // parseServe reads options from a command line, an environment (pairs) and a configuration file.
@@ -78,7 +80,7 @@ func TestOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := fmt.Sprint(c.HTTPPayloadSizeLimit, c.MaxIndexingMemory, c.MaxIndexingThreads > 0, *c.BatchedTasks, c.LogsMode.json, c.NoAnalytics,
-		c.ContainsFilter, c.EnableMetrics, c.EnableLogsRoute, c.LogLevel.Level == levelOff, c.SearchQueueSize)
+		c.ContainsFilter, c.EnableMetrics, c.EnableLogsRoute, c.LogLevel.Level == logs.LevelOff, c.SearchQueueSize)
 	if want := "1610612736 2000000 true 0 true true true true false true 7"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

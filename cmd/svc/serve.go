@@ -17,6 +17,7 @@ import (
 	"svc/internal/auth"
 	"svc/internal/dump"
 	"svc/internal/index"
+	"svc/internal/logs"
 	"svc/internal/task"
 	"svc/internal/vfs"
 	"svc/internal/webhook"
@@ -45,7 +46,8 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	if err != nil {
 		return err
 	}
-	log := newLogger(p.err, o.LogLevel.Level, o.LogsMode)
+	heard := logs.New(p.err, logs.AtLeast(o.LogLevel.Level), o.LogsMode.mode())
+	log := heard.Logger()
 	place := dump.PlaceIn(o.DBPath)
 	limits := o.limits()
 	limits.FS, limits.Logger, limits.Now = vfs.OS, log, time.Now
@@ -118,7 +120,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	defer closing(&err, "the task queue", queue)
 	defer closing(&err, "the schedule of snapshots", o.Snapshots.Schedule.start(queue, log))
 	server := fastapi.New(fastapi.Options{
-		Catalog: catalog, Queue: queue, Keys: keys, Webhooks: hooks, Features: features, Logger: log,
+		Catalog: catalog, Queue: queue, Keys: keys, Webhooks: hooks, Features: features, Logger: log, Log: heard,
 		PayloadLimit: int64(o.HTTPPayloadSizeLimit), Production: o.Env == "production", Pprof: o.Pprof,
 		Version: buildVersion(), Replication: o.Replication,
 		Searches: o.SearchesPerCore * runtime.GOMAXPROCS(0), SearchQueue: o.SearchQueueSize,

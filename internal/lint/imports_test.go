@@ -42,7 +42,7 @@ var layers = [][]string{
 	{"simd"},
 	{"internal/mapped"},
 	{"internal/vfs"},
-	{"internal/apierr", "internal/binfmt", "internal/invariant", "internal/outbound"},
+	{"internal/apierr", "internal/binfmt", "internal/invariant", "internal/logs", "internal/outbound"},
 }
 
 // only lists what one or a few packages may import, and what to do elsewhere.

@@ -1,0 +1,152 @@
+package fastapi
+
+import (
+	"bufio"
+	"net"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"svc/internal/apierr"
+	"svc/internal/logs"
+)
+
+// logInput is the body of the routes of logs.
+type logInput struct {
+	target  logs.Filter
+	mode    logs.Mode
+	profile bool // mode is profile
+	memory  bool
+}
+
+func newLogInput() logInput {
+	filter, _ := logs.ParseFilter("info") // what counts when no target is given
+	return logInput{target: filter, mode: logs.Colored}
+}
+
+func (in *logInput) setTarget(a *arg) error {
+	filter, err := logs.ParseFilter(a.text)
+	if err != nil {
+		return apierr.New(a.code, "`target` cannot be used: %v.", err)
+	}
+	in.target = filter
+	return nil
+}
+
+var consoleParams = []param[logInput]{
+	{name: "target", code: "bad_request", kind: textual, set: (*logInput).setTarget},
+}
+
+var streamParams = append([]param[logInput]{
+	{name: "mode", code: "bad_request", kind: textual, set: func(in *logInput, a *arg) error {
+		switch a.text {
+		case "human", "fmt":
+			in.mode = logs.Colored
+		case "json":
+			in.mode = logs.JSON
+		case "profile":
+			in.mode, in.profile = logs.Profile, true
+		default:
+			return a.expected("`human`, `json` or `profile`")
+		}
+		return nil
+	}},
+	{name: "profileMemory", code: "bad_request", kind: flag, set: func(in *logInput, a *arg) error { in.memory = a.flag; return nil }},
+}, consoleParams...)
+
+// filterConsole says what the console hears until the next start.
+func (s *Server) filterConsole(ctx *fasthttp.RequestCtx) error {
+	in := newLogInput()
+	if err := readObject(s, ctx, &in, consoleParams); err != nil {
+		return err
+	}
+	if err := s.needLogs(); err != nil {
+		return err
+	}
+	s.logs.SetConsole(in.target)
+	ctx.SetStatusCode(fasthttp.StatusNoContent)
+	return nil
+}
+
+func (s *Server) needLogs() error { return s.features.need("logsRoute", "reading and filtering logs") }
+
+// streamLogs sends what is logged from now on until endLogStream, or until the client leaves.
+func (s *Server) streamLogs(ctx *fasthttp.RequestCtx) error {
+	in := newLogInput()
+	if err := readObject(s, ctx, &in, streamParams); err != nil {
+		return err
+	}
+	if in.memory && !in.profile {
+		return apierr.New("bad_request", "`profileMemory` needs `mode` to be `profile`.")
+	}
+	if err := s.needLogs(); err != nil {
+		return err
+	}
+	listener, err := s.logs.Listen(in.target, in.mode, in.memory)
+	if err != nil {
+		return apierr.New("bad_request", "Another client reads the logs: only one can at a time. Send DELETE /logs/stream to end that one.")
+	}
+	ctx.SetContentType("application/octet-stream")
+	ctx.Response.Header.Set("X-Accel-Buffering", "no") // proxies are to pass lines on as they come
+	ctx.SetConnectionClose()                           // what the client sends now is read only to see it leave
+	ctx.Response.ImmediateHeaderFlush = true           // the first line may be long in coming
+	conn := ctx.Conn()
+	ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
+		defer listener.Stop()
+		left := make(chan struct{})
+		go func() {
+			defer close(left)
+			watch(conn)
+		}()
+		send(w, conn, listener, left)
+		conn.SetReadDeadline(time.Now()) // an error means that it is closed already
+		<-left
+	})
+	return nil
+}
+
+// watch returns when the client has closed the connection, or somebody has set its read deadline.
+func watch(conn net.Conn) {
+	if conn.SetReadDeadline(time.Time{}) != nil {
+		return
+	}
+	var b [64]byte
+	for {
+		if _, err := conn.Read(b[:]); err != nil {
+			return
+		}
+	}
+}
+
+// streamWriteTime is how long a client may take to receive a piece of a stream.
+const streamWriteTime = 30 * time.Second
+
+// send writes the listener's lines until it is stopped or the client has left.
+func send(w *bufio.Writer, conn net.Conn, listener *logs.Listener, left <-chan struct{}) {
+	for {
+		if conn.SetWriteDeadline(time.Now().Add(streamWriteTime)) != nil || w.Flush() != nil {
+			return
+		}
+		select {
+		case line := <-listener.Lines():
+			w.Write(line) // Flush gives its error
+			for range len(listener.Lines()) {
+				w.Write(<-listener.Lines())
+			}
+		case <-listener.Done():
+			return
+		case <-left:
+			return
+		}
+	}
+}
+
+// endLogStream ends the stream of logs; there need not be one.
+func (s *Server) endLogStream(ctx *fasthttp.RequestCtx) error {
+	if err := s.needLogs(); err != nil {
+		return err
+	}
+	s.logs.StopListening()
+	ctx.SetStatusCode(fasthttp.StatusNoContent)
+	return nil
+}

@@ -1,0 +1,224 @@
+// Package logs decides who hears what is logged: the console, and at most one
+// listener, each with its own levels for the parts of the program and its own
+// form of the lines. A part is a package: what is logged in svc/internal/task
+// has the target svc::task.
+package logs
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// Log passes on what is logged. Its methods may be called at any time by anybody.
+type Log struct {
+	state atomic.Pointer[state]
+
+	mu      sync.Mutex // held by who changes state, or writes to console
+	console io.Writer
+	form    form
+	buf     []byte
+
+	targets sync.Map // program counter → origin
+}
+
+// state is replaced as a whole.
+type state struct {
+	console  Filter
+	listener *Listener
+	lowest   slog.Level // from which on somebody may want a record
+}
+
+// New makes a log whose console hears what f lets through, as lines for people or as JSON.
+func New(console io.Writer, f Filter, mode Mode) *Log {
+	l := &Log{console: console, form: newForm(mode, false)}
+	l.set(f, nil)
+	return l
+}
+
+// Logger returns the logger to write with.
+func (l *Log) Logger() *slog.Logger { return slog.New(&handler{log: l}) }
+
+// SetConsole replaces the filter of the console.
+func (l *Log) SetConsole(f Filter) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.set(f, l.state.Load().listener)
+}
+
+// set replaces the state. l.mu is held, except by New.
+func (l *Log) set(console Filter, listener *Listener) {
+	s := &state{console: console, listener: listener, lowest: console.lowest()}
+	if listener != nil {
+		s.lowest = min(s.lowest, listener.filter.lowest())
+	}
+	l.state.Store(s)
+}
+
+// ErrListener says that there is a listener already.
+var ErrListener = errors.New("somebody listens to the log already")
+
+// Listen lets somebody hear what f lets through from now on, until Stop or
+// StopListening; ErrListener when there is somebody. memory adds the memory in use to mode Profile.
+func (l *Log) Listen(f Filter, mode Mode, memory bool) (*Listener, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.state.Load()
+	if s.listener != nil {
+		return nil, ErrListener
+	}
+	n := &Listener{
+		log: l, filter: f, form: newForm(mode, memory),
+		lines: make(chan []byte, keptLines), done: make(chan struct{}),
+	}
+	l.set(s.console, n)
+	return n, nil
+}
+
+// StopListening ends the listener, if there is one.
+func (l *Log) StopListening() {
+	if n := l.state.Load().listener; n != nil {
+		n.Stop()
+	}
+}
+
+// keptLines is how far a listener may fall behind before it misses lines.
+const keptLines = 4096
+
+// Listener hears a log. What it does not take in time is dropped: nobody who logs waits for it.
+type Listener struct {
+	log    *Log
+	filter Filter
+
+	mu   sync.Mutex // held while a line is made: some forms number what they show
+	form form
+
+	lines chan []byte
+	once  sync.Once
+	done  chan struct{}
+}
+
+// Lines gives the lines, each the receiver's own. It is never closed: see Done.
+func (n *Listener) Lines() <-chan []byte { return n.lines }
+
+// Done is closed when the listener was stopped.
+func (n *Listener) Done() <-chan struct{} { return n.done }
+
+// Stop ends the listener; it may be called more than once.
+func (n *Listener) Stop() {
+	n.once.Do(func() {
+		n.log.mu.Lock()
+		defer n.log.mu.Unlock()
+		n.log.set(n.log.state.Load().console, nil)
+		close(n.done)
+	})
+}
+
+func (n *Listener) hear(r *record) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.lines) == cap(n.lines) { // nobody but us sends: there is room, or there is none
+		return
+	}
+	n.lines <- n.form.append(nil, r)
+}
+
+// handler is the slog.Handler of a Log, with the attributes that loggers made from it carry.
+type handler struct {
+	log   *Log
+	group string // names of the open groups, each with a dot after it
+	attrs []slog.Attr
+}
+
+// Enabled reports whether anybody may want a record of this level. Which part it comes from shows only in Handle.
+func (h *handler) Enabled(_ context.Context, level slog.Level) bool {
+	return level >= h.log.state.Load().lowest
+}
+
+func (h *handler) Handle(_ context.Context, sr slog.Record) error {
+	l := h.log
+	s := l.state.Load()
+	o := l.originOf(sr.PC)
+	console := sr.Level >= s.console.level(o.target)
+	listener := s.listener != nil && sr.Level >= s.listener.filter.level(o.target)
+	if !console && !listener {
+		return nil
+	}
+	r := &record{time: sr.Time, level: sr.Level, message: sr.Message, origin: o, fields: h.attrs[:len(h.attrs):len(h.attrs)]}
+	sr.Attrs(func(a slog.Attr) bool {
+		r.add(h.group, a)
+		return true
+	})
+	if listener {
+		s.listener.hear(r)
+	}
+	if !console {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.buf = l.form.append(l.buf[:0], r)
+	_, err := l.console.Write(l.buf)
+	return err
+}
+
+func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	r := record{fields: h.attrs[:len(h.attrs):len(h.attrs)]}
+	for _, a := range attrs {
+		r.add(h.group, a)
+	}
+	return &handler{h.log, h.group, r.fields}
+}
+
+func (h *handler) WithGroup(name string) slog.Handler {
+	if name == "" {
+		return h
+	}
+	return &handler{h.log, h.group + name + ".", h.attrs}
+}
+
+// origin is the place in the program that logged.
+type origin struct {
+	target   string // svc::task
+	function string // with its package's path
+	file     string
+	line     int
+}
+
+// originOf looks a program counter up, once.
+func (l *Log) originOf(pc uintptr) *origin {
+	if o, ok := l.targets.Load(pc); ok {
+		return o.(*origin)
+	}
+	frame, _ := runtime.CallersFrames([]uintptr{pc}).Next()
+	o := &origin{target: target(frame.Function), function: frame.Function, file: frame.File, line: frame.Line}
+	l.targets.Store(pc, o)
+	return o
+}
+
+// root is the target of the program itself, and stands before those of its packages.
+const root = "svc"
+
+// target returns the target of a function such as svc/internal/task.(*Queue).run.
+func target(function string) string {
+	dir, rest := "", function
+	if i := strings.LastIndexByte(function, '/'); i >= 0 {
+		dir, rest = function[:i+1], function[i+1:]
+	}
+	name, _, _ := strings.Cut(rest, ".")
+	path := dir + name
+	for _, own := range [...]string{"svc/internal/", "svc/"} {
+		if rest, ok := strings.CutPrefix(path, own); ok {
+			return root + "::" + strings.ReplaceAll(rest, "/", "::")
+		}
+	}
+	if path == "main" || path == "" {
+		return root
+	}
+	return strings.ReplaceAll(path, "/", "::")
+}
