@@ -90,21 +90,54 @@ func checkRecall(t *testing.T, v *Vectors, docs []*doc, rng *rand.Rand) {
 }
 
 func TestSearchThroughAGraph(t *testing.T) {
-	for _, most := range []int{1, 3} {
-		rng := testRand(t)
-		docs := clusteredDocs(rng, coded, 5, 6000, most)
-		docs[17].vectors = nil
-		r := buildVectors(t, vfs.NewMem(), "a.seg", docs, coded)
-		v := r.Vectors(coded.ID)
-		if g, err := v.graph(); g == nil || err != nil {
-			t.Fatal("there is no graph", err)
+	defer lowerThresholds(256, 5000)()
+	for name, c := range map[string]struct {
+		shape EmbedderShape
+		rows  int
+		most  int // vectors a row
+	}{
+		"codes":                  {coded, 5500, 1},
+		"codes, several vectors": {coded, 3000, 3},
+		"bits":                   {EmbedderShape{ID: 4, Dimensions: 200, Binary: true}, 5500, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rng := testRand(t)
+			docs := clusteredDocs(rng, c.shape, 5, c.rows, c.most)
+			docs[17].vectors = nil
+			r := buildVectors(t, vfs.NewMem(), "a.seg", docs, c.shape)
+			v := r.Vectors(c.shape.ID)
+			if g, err := v.graph(); g == nil || err != nil {
+				t.Fatal("there is no graph", err)
+			}
+			if err := r.Verify(); err != nil {
+				t.Fatal(err)
+			}
+			checkRecall(t, v, docs, rng)
+			if found := v.Search(nil, docs[0].vectors[c.shape.ID].Vectors[:c.shape.Dimensions], c.rows-10, nil); len(found) != c.rows-10 {
+				t.Errorf("of %d rows all but 9 were asked for and %d found", c.rows-1, len(found))
+			}
+		})
+	}
+}
+
+// TestARowWithMostOfTheVectors has one row whose vectors fill a walk's pool.
+func TestARowWithMostOfTheVectors(t *testing.T) {
+	rng := testRand(t)
+	docs := clusteredDocs(rng, coded, 5, 6000, 1)
+	q := docs[9].vectors[coded.ID].Vectors
+	many := &doc{id: 9000, externalID: "many", raw: "{}"}
+	var v DocVectors
+	for range 400 {
+		for _, x := range q {
+			v.Vectors = append(v.Vectors, x+float32(rng.NormFloat64())/100)
 		}
-		if err := r.Verify(); err != nil {
-			t.Fatal(err)
-		}
-		checkRecall(t, v, docs, rng)
-		if found := v.Search(nil, docs[0].vectors[coded.ID].Vectors[:coded.Dimensions], 5990, nil); len(found) != 5990 {
-			t.Errorf("of 5999 rows 5990 were asked for and %d found", len(found))
+	}
+	many.vectors = map[EmbedderID]DocVectors{coded.ID: v}
+	docs = append(docs, many)
+	r := buildVectors(t, vfs.NewMem(), "a.seg", docs, coded)
+	for _, allowed := range []*roaring.Bitmap{nil, r.Vectors(coded.ID).Rows()} {
+		if missed := checkFound(t, r.Vectors(coded.ID).Search(nil, q, 10, allowed), twinSearch(docs, coded, q, allowed), 10); missed > 0 {
+			t.Errorf("%d of 10 are missed", missed)
 		}
 	}
 }

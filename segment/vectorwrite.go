@@ -28,7 +28,7 @@ const (
 
 	// maxClippedLoss is how much of a vector of length 1 may be cut off at the ends of the scale; one that loses
 	// more is an outlier, since its products with queries are wrong by up to as much.
-	maxClippedLoss = 0.05
+	maxClippedLoss = 0.1
 )
 
 // Tests lower these.
