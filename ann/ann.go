@@ -1,6 +1,6 @@
 // Package ann owns the search for nearest vectors: rows of 8-bit codes, a
 // navigable graph over them, and exact scans where those are cheaper. It works
-// on bytes and knows no file: a segment stores what Append writes and Open
+// on bytes and knows no file: a segment stores what WriteTo writes and Open
 // reads it where it lies, so nothing is copied into memory.
 //
 // The graph is a hierarchical navigable small world (Y. Malkov, D. Yashunin,

@@ -39,7 +39,7 @@ func extended(t testing.TB, r *rand.Rand, rows, first, threads int, gone func(ro
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g, err = Open(aligned(g.Append(nil)), codes); err != nil {
+	if g, err = Open(aligned(encoded(g)), codes); err != nil {
 		t.Fatal(err)
 	}
 	return g, wider, codes
@@ -80,7 +80,7 @@ func TestAnExtendedGraphFindsTheNearest(t *testing.T) {
 func TestOneThreadExtendsToTheSameGraphAgain(t *testing.T) {
 	once := func() []byte {
 		g, _, _ := extended(t, rand.New(rand.NewPCG(3, 3)), 1000, 700, 1, func(row int) bool { return row%5 == 0 })
-		return g.Append(nil)
+		return encoded(g)
 	}
 	if !slices.Equal(once(), once()) {
 		t.Error("two extensions differ")

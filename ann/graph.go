@@ -3,6 +3,7 @@ package ann
 import (
 	"encoding/binary"
 	"fmt"
+	"io"
 	"slices"
 	"unsafe"
 
@@ -77,16 +78,23 @@ const headerWords = 16
 // maxLevels bounds the height: with a degree of 2 or more, 2³² rows need no more.
 const maxLevels = 32
 
-// Append appends the encoded graph (not its codes) to dst.
-func (g *Graph) Append(dst []byte) []byte {
-	size := headerWords + len(g.links)
-	for _, l := range g.upper {
-		size += 1 + len(l.nodes) + len(l.links)
+// WriteTo writes the encoded graph (not its codes).
+func (g *Graph) WriteTo(w io.Writer) (written int64, err error) {
+	buf := make([]byte, 0, 64<<10)
+	flush := func() {
+		if err == nil {
+			var n int
+			n, err = w.Write(buf)
+			written += int64(n)
+		}
+		buf = buf[:0]
 	}
-	dst = slices.Grow(dst, 4*size)
-	words := func(w ...uint32) {
-		for _, x := range w {
-			dst = binary.LittleEndian.AppendUint32(dst, x)
+	words := func(words ...uint32) {
+		for _, x := range words {
+			if len(buf)+4 > cap(buf) {
+				flush()
+			}
+			buf = binary.LittleEndian.AppendUint32(buf, x)
 		}
 	}
 	header := [headerWords]uint32{magic, uint32(g.rows), uint32(g.degree), g.entry, uint32(len(g.upper))}
@@ -97,7 +105,8 @@ func (g *Graph) Append(dst []byte) []byte {
 		words(l.nodes...)
 		words(l.links...)
 	}
-	return dst
+	flush()
+	return written, err
 }
 
 // Open reads an encoded graph over the rows of codes. It aliases both, which

@@ -309,6 +309,10 @@ func (w *vectorWriter) writeGraph(codes ann.Codes, offset int64, vectors int) er
 	if err != nil {
 		return fmt.Errorf("cannot link the vectors of embedder %d: %w", w.shape.ID, err)
 	}
-	w.f.add(tagGraph, uint32(w.shape.ID), g.Append(nil))
+	w.f.begin(tagGraph, uint32(w.shape.ID))
+	if _, err := g.WriteTo(w.f); err != nil {
+		return err
+	}
+	w.f.end()
 	return w.f.err
 }
