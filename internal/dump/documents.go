@@ -3,12 +3,80 @@ package dump
 import (
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/document"
 	"svc/internal/index"
 	"svc/segment"
 )
 
-// eachDocument calls f for the documents of a view among rows (nil: all), as dumps and exports send them. f may append
-// to doc, and keeps nothing of it.
+// eachDocument calls f for the documents of a view among rows (nil: all), as dumps and exports send them: with what each
+// embedder has for them in _vectors, so that nobody need be asked for vectors again. f may append to doc, and keeps nothing of it.
 func eachDocument(v *index.View, rows []*roaring.Bitmap, f func(doc []byte) error) error {
-	return v.EachDocument(rows, func(_ int, _ segment.Row, doc []byte) error { return f(doc) })
+	e := newEmbeddings(v)
+	return v.EachDocument(rows, func(seg int, row segment.Row, doc []byte) error {
+		doc, err := e.add(doc, seg, row)
+		if err != nil {
+			return err
+		}
+		return f(doc)
+	})
+}
+
+// embeddings adds vectors to the documents of a view, one at a time.
+type embeddings struct {
+	embedders []*index.ViewEmbedder
+	readers   [][]*segment.Vectors // by segment and embedder; nil where no row has an entry
+	numbers   []float32
+	members   []byte
+	doc       []byte
+}
+
+func newEmbeddings(v *index.View) *embeddings {
+	e := &embeddings{embedders: v.Embedders(), readers: make([][]*segment.Vectors, len(v.Segments))}
+	for i, s := range v.Segments {
+		e.readers[i] = make([]*segment.Vectors, len(e.embedders))
+		for k, embedder := range e.embedders {
+			e.readers[i][k] = s.Vectors(embedder.ID)
+		}
+	}
+	return e
+}
+
+// add returns doc with its vectors; it is valid until the next call.
+func (e *embeddings) add(doc []byte, seg int, row segment.Row) ([]byte, error) {
+	e.members = e.members[:0]
+	for i, embedder := range e.embedders {
+		v := e.readers[seg][i]
+		if v == nil {
+			continue
+		}
+		has, ok := v.Row(e.numbers[:0], row)
+		if !ok {
+			continue
+		}
+		e.numbers = has.Vectors
+		if len(e.members) > 0 {
+			e.members = append(e.members, ',')
+		}
+		e.members = append(document.AppendQuoted(e.members, embedder.Name), ':')
+		// Which fragment made which vector has no place here: these vectors stay as they are.
+		e.members = document.AppendVectorEntry(e.members, has.Vectors, embedder.Dimensions, has.Regenerate && has.Fragments == nil)
+	}
+	if len(e.members) == 0 {
+		return doc, nil
+	}
+	out, err := document.SetVectors(e.doc, doc, e.configured, e.members)
+	if err != nil {
+		return nil, err
+	}
+	e.doc = out
+	return out, nil
+}
+
+func (e *embeddings) configured(name []byte) bool {
+	for _, embedder := range e.embedders {
+		if embedder.Name == string(name) {
+			return true
+		}
+	}
+	return false
 }
