@@ -76,6 +76,7 @@ func routes() []route {
 
 		{methodPost, "/dumps", actionDumpsCreate, (*Server).createDump},
 		{methodPost, "/snapshots", actionSnapshotsCreate, (*Server).createSnapshot},
+		{methodPost, "/export", actionExport, (*Server).export},
 
 		{methodGet, "/tasks", actionTasksGet, (*Server).listTasks},
 		{methodDelete, "/tasks", actionTasksDelete, (*Server).deleteTasks},

@@ -103,5 +103,6 @@ func (m *Maker) Executors() map[task.Kind]task.Executor {
 	return map[task.Kind]task.Executor{
 		task.DumpCreation:     m.dump,
 		task.SnapshotCreation: m.snapshot,
+		task.Export:           m.export,
 	}
 }
