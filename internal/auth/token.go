@@ -27,9 +27,11 @@ var (
 	errRules   = errors.New("malformed searchRules")
 	errExpiry  = errors.New("malformed exp")
 	errExpired = errors.New("the token has expired")
+	errAud     = errors.New("the token is for somebody else")
 )
 
-// tokens reads tokens. Claims are checked here, not by the library: only `exp` counts, and only as a whole number.
+// tokens reads tokens. Claims are checked here, not by the library: `exp` counts, and only as a whole number, and whoever says
+// `aud` means somebody else, as svc goes by no name (RFC 7519, 4.1.3).
 var tokens = jwt.NewParser(
 	jwt.WithValidMethods([]string{"HS256", "HS384", "HS512"}),
 	jwt.WithoutClaimsValidation(),
@@ -61,6 +63,9 @@ func parseToken(text, master string, now time.Time) (*token, error) {
 	}
 	if t.rules, err = parseRules(claims["searchRules"]); err != nil {
 		return nil, err
+	}
+	if claims["aud"] != nil {
+		return nil, errAud
 	}
 	switch exp := claims["exp"].(type) {
 	case nil:

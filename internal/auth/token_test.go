@@ -103,7 +103,9 @@ func TestTokens(t *testing.T) {
 		"claims in an array": {sign(t, jwt.SigningMethodHS256, hs256, `[`+claims(all)+`]`), false},
 		"claims null":        {sign(t, jwt.SigningMethodHS256, hs256, `null`), false},
 		"claims no JSON":     {sign(t, jwt.SigningMethodHS256, hs256, `{`), false},
-		"free claims":        {token(all + `,"sub":"x","aud":"y","iss":"z","nbf":4102444800,"iat":4102444800,"apiKeyPrefix":"1"`), true},
+		"free claims":        {token(all + `,"sub":"x","aud":null,"iss":"z","nbf":4102444800,"iat":4102444800,"apiKeyPrefix":"1"`), true},
+		"for somebody":       {token(all + `,"aud":"y"`), false},
+		"for several":        {token(all + `,"aud":["y","z"]`), false},
 
 		"ends later":      {token(all + `,"exp":4102444800`), true},
 		"ends now":        {token(all + `,"exp":` + jsonText(now)), true},
