@@ -205,16 +205,18 @@ func (z *vectorizer) keep(v []float32) []float32 {
 // apply lays what version n says of an embedder (nil: nothing) over what was said before.
 func (z *vectorizer) apply(plan, n int, value []byte, dimensions int) error {
 	f := &z.folds[plan]
-	if value == nil {
-		if !f.has {
-			*f = fold{has: true, made: true, text: n, v: segment.DocVectors{Regenerate: true}}
-		}
-		return nil // vectors that follow the text are settled when it is known
+	e := document.VectorEntry{Regenerate: true}
+	var err error
+	if value != nil {
+		e, err = document.ReadVectorEntry(z.floats[len(z.floats):], value, dimensions, z.b.plans[plan].name, z.id)
 	}
-	e, err := document.ReadVectorEntry(z.floats[len(z.floats):], value, dimensions, z.b.plans[plan].name, z.id)
 	switch {
 	case err != nil:
 		return err
+	case value == nil && !f.has:
+		*f = fold{has: true, made: true, text: n, v: segment.DocVectors{Regenerate: true}}
+	case value == nil && !f.v.Regenerate:
+		// They stay, whatever the text.
 	case e.Given || !e.Regenerate && !f.has:
 		*f = fold{has: true, text: n, v: segment.DocVectors{Regenerate: e.Regenerate, Given: true, Vectors: z.keep(e.Vectors)}}
 	case !e.Regenerate:
@@ -224,6 +226,8 @@ func (z *vectorizer) apply(plan, n int, value []byte, dimensions int) error {
 	case !f.v.Regenerate: // until now
 		f.has, f.made, f.text, f.v.Regenerate = true, true, n, true
 		f.was, f.is = nil, nil
+	case n < len(z.versions)-1: // after the last one, entry does it
+		err = z.settle(plan, n)
 	}
 	return err
 }

@@ -1,0 +1,720 @@
+package index
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"svc/internal/apierr"
+	"svc/internal/embed"
+	"svc/internal/outbound"
+	"svc/internal/settings"
+	"svc/internal/vfs"
+	"svc/segment"
+)
+
+// provider is a server that embeds: the vector of a text depends on it and on the query of the URL.
+type provider struct {
+	*httptest.Server
+	mu     sync.Mutex
+	asked  []string // texts
+	status int      // of the answers; 0: 200
+	pool   *embed.Pool
+}
+
+func newProvider(t testing.TB) *provider {
+	p := new(provider)
+	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var in struct{ Input []string }
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+			t.Errorf("a request that is no JSON: %v", err)
+		}
+		p.mu.Lock()
+		p.asked = append(p.asked, in.Input...)
+		status := p.status
+		p.mu.Unlock()
+		if status != 0 {
+			w.WriteHeader(status)
+			return
+		}
+		var vectors [][]float32
+		for _, text := range in.Input {
+			vectors = append(vectors, vectorOf(text, r.URL.RawQuery))
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"out": vectors})
+	}))
+	p.pool = embed.New(embed.Options{Policy: outbound.Any()})
+	t.Cleanup(func() {
+		if err := p.pool.Close(); err != nil {
+			t.Error(err)
+		}
+		p.Close()
+		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	})
+	return p
+}
+
+func vectorOf(text, salt string) []float32 {
+	h := fnv.New32a()
+	fmt.Fprint(h, text, "/", salt)
+	n := h.Sum32()
+	return []float32{float32(n & 0xFF), float32(n >> 8 & 0xFF), float32(n >> 16)}
+}
+
+// take returns the texts that were asked for since the last time, sorted.
+func (p *provider) take() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	asked := p.asked
+	p.asked = nil
+	slices.Sort(asked)
+	return asked
+}
+
+func (p *provider) answer(status int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.status = status
+}
+
+// rest is the configuration of an embedder that asks the provider.
+func (p *provider) rest(salt string, more string) string {
+	return fmt.Sprintf(`{"source":"rest","url":"%s/?%s","dimensions":3,"request":{"input":["{{text}}","{{..}}"]},"response":{"out":["{{embedding}}","{{..}}"]}%s}`, p.URL, salt, more)
+}
+
+// vectorState describes what all documents of a view have for its embedders: id → embedder → text.
+func vectorState(t testing.TB, v *View) map[string]map[string]string {
+	t.Helper()
+	all := make(map[string]map[string]string)
+	vectors, documents := 0, 0
+	for _, l := range v.Segments {
+		for it := l.LiveRows().Iterator(); it.HasNext(); {
+			row := segment.Row(it.Next())
+			entries := make(map[string]string)
+			some := false
+			for _, e := range v.Embedders() {
+				vs := l.Vectors(e.ID)
+				if vs == nil {
+					continue
+				}
+				d, ok := vs.Row(nil, row)
+				if !ok {
+					continue
+				}
+				vectors += len(d.Vectors) / e.Dimensions
+				some = some || len(d.Vectors) > 0
+				var fragments []string
+				for _, n := range d.Fragments {
+					for _, f := range e.fragments {
+						if f.Number == n {
+							fragments = append(fragments, f.Name)
+						}
+					}
+				}
+				entries[e.Name] = entryText(d.Vectors, d.Regenerate, d.Given) + strings.Join(fragments, ",")
+			}
+			if some {
+				documents++
+			}
+			all[string(l.ExternalID(row))] = entries
+		}
+	}
+	if a, b := v.Embeddings(); a != vectors || b != documents {
+		t.Fatalf("Embeddings() = %d, %d, want %d, %d", a, b, vectors, documents)
+	}
+	return all
+}
+
+func entryText(vectors []float32, regenerate, given bool) string {
+	return fmt.Sprintf("%v regenerate %v given %v ", vectors, regenerate, given)
+}
+
+// vectorModel is what an index does with vectors, one document after the other.
+type vectorModel struct {
+	docs      map[string]map[string]any // with the raw _vectors of unknown names
+	entries   map[string]map[string]*modelEntry
+	embedders map[string]*modelEmbedder
+	batch     int
+}
+
+type modelEntry struct {
+	vectors           []float32
+	regenerate, given bool
+	made              int // the batch that made them
+	text              string
+}
+
+type modelEmbedder struct {
+	generates, binary bool
+	template, salt    string
+}
+
+func (e *modelEmbedder) render(doc map[string]any) string {
+	return strings.ReplaceAll(strings.ReplaceAll(e.template, "{{doc.t}}", fmt.Sprint(doc["t"])), "{{doc.n}}", fmt.Sprint(doc["n"]))
+}
+
+func (m *vectorModel) make(e *modelEmbedder, doc map[string]any) *modelEntry {
+	text := e.render(doc)
+	return &modelEntry{vectors: vectorOf(text, e.salt), regenerate: true, made: m.batch, text: text}
+}
+
+func (m *vectorModel) bits(e *modelEmbedder, v []float32) []float32 {
+	out := slices.Clone(v)
+	if e.binary {
+		for i := range out {
+			if out[i] > 0 {
+				out[i] = 1
+			} else {
+				out[i] = 0
+			}
+		}
+	}
+	return out
+}
+
+// read reads an entry as a document brings it.
+func (m *vectorModel) read(value any) (vectors []float32, given, regenerate bool) {
+	if object, ok := value.(map[string]any); ok {
+		regenerate = object["regenerate"].(bool)
+		if value = object["embeddings"]; value == nil {
+			return nil, false, regenerate
+		}
+	}
+	var walk func(any)
+	walk = func(x any) {
+		switch x := x.(type) {
+		case []any:
+			for _, item := range x {
+				walk(item)
+			}
+		case float64:
+			vectors = append(vectors, float32(x))
+		}
+	}
+	walk(value)
+	return vectors, true, regenerate
+}
+
+func (m *vectorModel) add(docs []string, merge bool) {
+	for _, text := range docs {
+		var doc map[string]any
+		if err := json.Unmarshal([]byte(text), &doc); err != nil {
+			panic(err)
+		}
+		id := doc["id"].(string)
+		old := m.docs[id]
+		brought, _ := doc["_vectors"].(map[string]any)
+		raw := map[string]any{}
+		if merge && old != nil {
+			was, _ := old["_vectors"].(map[string]any)
+			maps.Copy(raw, was)
+			merged := maps.Clone(old)
+			maps.Copy(merged, doc)
+			doc = merged
+		}
+		maps.Copy(raw, brought)
+		if m.entries[id] == nil {
+			m.entries[id] = map[string]*modelEntry{}
+		}
+		for name, e := range m.embedders {
+			delete(raw, name)
+			value, there := brought[name]
+			m.apply(id, name, e, value, there, old, doc)
+		}
+		m.setRaw(doc, raw)
+		m.docs[id] = doc
+	}
+}
+
+func (m *vectorModel) setRaw(doc, raw map[string]any) {
+	if len(raw) > 0 {
+		doc["_vectors"] = raw
+	} else {
+		delete(doc, "_vectors")
+	}
+}
+
+func (m *vectorModel) apply(id, name string, e *modelEmbedder, value any, there bool, old, doc map[string]any) {
+	was := m.entries[id][name]
+	vectors, given, regenerate := m.read(value)
+	switch {
+	case there && given:
+		m.entries[id][name] = &modelEntry{vectors: m.bits(e, vectors), given: true, regenerate: regenerate}
+	case there && !regenerate && was == nil:
+		m.entries[id][name] = &modelEntry{given: true}
+	case there && !regenerate:
+		was.regenerate = false
+	case was == nil || there && !was.regenerate:
+		m.entries[id][name] = m.make(e, doc)
+	case was.regenerate && e.generates && e.render(old) != e.render(doc):
+		m.entries[id][name] = m.make(e, doc)
+	}
+}
+
+func (m *vectorModel) remove(name string) {
+	delete(m.embedders, name)
+	for id, entries := range m.entries {
+		if e := entries[name]; e != nil && !e.regenerate {
+			raw, _ := m.docs[id]["_vectors"].(map[string]any)
+			if raw == nil {
+				raw = map[string]any{}
+			}
+			list := []any{}
+			for v := range slices.Chunk(e.vectors, 3) {
+				var numbers []any
+				for _, f := range v {
+					numbers = append(numbers, float64(f))
+				}
+				list = append(list, numbers)
+			}
+			raw[name] = map[string]any{"regenerate": false, "embeddings": list}
+			m.setRaw(m.docs[id], raw)
+		}
+		delete(entries, name)
+	}
+}
+
+// install adds an embedder; false: some document has no vectors for it and it can make none.
+func (m *vectorModel) install(name string, e *modelEmbedder) bool {
+	if !e.generates {
+		for _, doc := range m.docs {
+			raw, _ := doc["_vectors"].(map[string]any)
+			value, there := raw[name]
+			if _, given, regenerate := m.read(value); !there || !given && regenerate {
+				return false
+			}
+		}
+	}
+	m.embedders[name] = e
+	for id, doc := range m.docs {
+		raw, _ := doc["_vectors"].(map[string]any)
+		value, there := raw[name]
+		delete(raw, name)
+		m.apply(id, name, e, value, there, nil, doc)
+		m.setRaw(doc, raw)
+	}
+	return true
+}
+
+// change changes a template or the salt.
+func (m *vectorModel) change(name string, to modelEmbedder) {
+	was := m.embedders[name]
+	m.embedders[name] = &to
+	for id, entries := range m.entries {
+		e := entries[name]
+		if e.regenerate && (was.salt != to.salt || was.render(m.docs[id]) != to.render(m.docs[id])) {
+			entries[name] = m.make(&to, m.docs[id])
+		} else {
+			e.vectors = m.bits(&to, e.vectors)
+		}
+	}
+}
+
+// asked returns the texts that the batch had to embed.
+func (m *vectorModel) asked() []string {
+	var texts []string
+	for _, entries := range m.entries {
+		for _, e := range entries {
+			if e.made == m.batch {
+				texts = append(texts, e.text)
+			}
+		}
+	}
+	slices.Sort(texts)
+	return texts
+}
+
+func (m *vectorModel) state() map[string]map[string]string {
+	all := make(map[string]map[string]string)
+	for id, entries := range m.entries {
+		all[id] = make(map[string]string)
+		for name, e := range entries {
+			all[id][name] = entryText(e.vectors, e.regenerate, e.given)
+		}
+	}
+	return all
+}
+
+// check compares an index with the model after a batch.
+func (m *vectorModel) check(t *testing.T, ix *Index, what string) {
+	t.Helper()
+	v := ix.View()
+	defer v.Release()
+	got, want := vectorState(t, v), m.state()
+	for id := range want {
+		if !maps.Equal(got[id], want[id]) {
+			t.Fatalf("batch %d, %s\ndocument %s has %v,\nwant %v", m.batch, what, id, got[id], want[id])
+		}
+	}
+	for id, doc := range documents(t, v) {
+		if is, _ := json.Marshal(m.docs[id]); !sameDocument(doc, string(is)) {
+			t.Fatalf("batch %d, %s\ndocument %s is %s,\nwant %s", m.batch, what, id, doc, is)
+		}
+	}
+	if len(got) != len(want) {
+		t.Fatalf("batch %d, %s\n%d documents, want %d", m.batch, what, len(got), len(want))
+	}
+}
+
+// Random batches, settings, compactions and restarts against the model.
+func TestVectorsAreThoseOfTheModel(t *testing.T) {
+	for range 6 {
+		seed := rand.Uint64()
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { runVectorModel(t, rand.New(rand.NewPCG(seed, 7))) })
+	}
+}
+
+func runVectorModel(t *testing.T, r *rand.Rand) {
+	p := newProvider(t)
+	b := newBed(t, vfs.NewMem(), Options{Embedders: p.pool, MaxIndexingThreads: 2})
+	b.c.builderBytes = 1 << 10
+	defer func() { b.close() }()
+	ix := b.create("a")
+	m := &vectorModel{docs: map[string]map[string]any{}, entries: map[string]map[string]*modelEntry{}, embedders: map[string]*modelEmbedder{}}
+	number := func() string { return fmt.Sprint(r.IntN(9) - 4) }
+	vector := func() string { return "[" + number() + "," + number() + "," + number() + "]" }
+	entry := func(makes bool) string {
+		switch r.IntN(8) {
+		case 0:
+			return vector()
+		case 1:
+			return "[" + vector() + "," + vector() + "]"
+		case 2:
+			return []string{"null", "[]"}[r.IntN(2)]
+		case 3:
+			return `{"regenerate":false}`
+		case 4:
+			if makes {
+				return `{"regenerate":true}`
+			}
+			return `{"regenerate":false,"embeddings":null}`
+		case 5:
+			return `{"regenerate":true,"embeddings":` + vector() + `}`
+		case 6:
+			return `{"regenerate":true,"embeddings":[]}`
+		}
+		return `{"regenerate":false,"embeddings":[` + vector() + `]}`
+	}
+	doc := func(id string, merge bool) string {
+		parts := []string{fmt.Sprintf(`"id":%q`, id)}
+		if !merge || r.IntN(2) == 0 {
+			parts = append(parts, fmt.Sprintf(`"t":%q`, words[r.IntN(4)]))
+		}
+		parts = append(parts, fmt.Sprintf(`"n":%d`, r.IntN(3)))
+		var brought []string
+		for _, name := range []string{"m", "r", "u"} {
+			if needs := name == "m" && m.docs[id] == nil; needs || r.IntN(3) == 0 {
+				brought = append(brought, fmt.Sprintf("%q:%s", name, entry(name == "r")))
+			}
+		}
+		if len(brought) > 0 || r.IntN(4) == 0 {
+			parts = append(parts, `"_vectors":{`+strings.Join(brought, ",")+`}`)
+		}
+		return "{" + strings.Join(parts, ",") + "}"
+	}
+	change := func(body string, must bool) bool {
+		b.batch++
+		_, err := ix.Apply(context.Background(), b.batch, []Op{update(t, body)}, nil)
+		if err == nil {
+			return true
+		}
+		if wantCode(t, err, "vector_embedding_error"); must {
+			t.Fatalf("%s: %v", body, err)
+		}
+		return false
+	}
+	const plain, other = `{{doc.t}}`, `{{doc.t}} and {{doc.n}}`
+	for range 60 {
+		m.batch++
+		what := ""
+		switch r.IntN(12) {
+		default: // one or two payloads, and deletions
+			var ops []Op
+			for range 1 + r.IntN(2) {
+				merge := r.IntN(2) == 0
+				var docs []string
+				for range 1 + r.IntN(6) {
+					id := fmt.Sprint(r.IntN(25))
+					// A document that the payload makes has all fields of the template.
+					docs = append(docs, doc(id, merge && m.docs[id] != nil))
+					m.add(docs[len(docs)-1:], merge)
+				}
+				a := b.payload(docs...)
+				a.Merge = merge
+				ops = append(ops, a)
+				what += fmt.Sprintf("merge %v %v; ", merge, docs)
+				if r.IntN(4) == 0 {
+					id := fmt.Sprint(r.IntN(25))
+					ops = append(ops, DeleteDocuments{[]string{id}})
+					delete(m.docs, id)
+					delete(m.entries, id)
+					what += "delete " + id + "; "
+				}
+			}
+			b.apply(ix, ops...)
+		case 0:
+			if m.embedders["m"] == nil {
+				what = "add m"
+				if change(`{"embedders":{"m":{"source":"userProvided","dimensions":3}}}`, false) != m.install("m", &modelEmbedder{}) {
+					t.Fatal("an embedder was added that needs vectors, or not")
+				}
+				break
+			}
+			if r.IntN(2) == 0 {
+				what = "remove m"
+				m.remove("m")
+				change(`{"embedders":{"m":null}}`, true)
+				break
+			}
+			what = "bits of m"
+			change(`{"embedders":{"m":{"binaryQuantized":true}}}`, true)
+			m.change("m", modelEmbedder{binary: true})
+		case 1:
+			if m.embedders["r"] == nil {
+				what = "add r"
+				m.install("r", &modelEmbedder{generates: true, template: plain, salt: "a"})
+				change(`{"embedders":{"r":`+p.rest("a", `,"documentTemplate":"`+plain+`"`)+`}}`, true)
+				break
+			}
+			what = "remove r"
+			m.remove("r")
+			change(`{"embedders":{"r":null}}`, true)
+		case 2:
+			if e := m.embedders["r"]; e != nil {
+				to := *e
+				if r.IntN(2) == 0 {
+					to.template = map[string]string{plain: other, other: plain}[e.template]
+				} else {
+					to.salt += "b"
+				}
+				what = fmt.Sprintf("r becomes %v", to)
+				m.change("r", to)
+				change(`{"embedders":{"r":`+p.rest(to.salt, `,"documentTemplate":"`+to.template+`"`)+`}}`, true)
+			}
+		case 3:
+			what = "other settings"
+			change([]string{`{"stopWords":["alpha"]}`, `{"stopWords":[]}`, `{"filterableAttributes":["n"]}`, `{"filterableAttributes":[]}`}[r.IntN(4)], true)
+		case 4:
+			what = "compaction and restart"
+			b.compact(ix)
+			if r.IntN(2) == 0 {
+				if _, _, err := ix.Compact(context.Background(), b.batch, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b.reopen()
+			b.c.builderBytes = 1 << 10
+			ix = b.c.Get("a")
+		}
+		m.check(t, ix, what)
+		if asked, want := p.take(), m.asked(); !slices.Equal(asked, want) {
+			t.Fatalf("batch %d, %s\nasked for %q, want %q", m.batch, what, asked, want)
+		}
+	}
+}
+
+// sameDocument takes an empty _vectors for none: it stays only where there is no embedder.
+func sameDocument(a, b string) bool {
+	var x, y map[string]any
+	_, _ = json.Unmarshal([]byte(a), &x), json.Unmarshal([]byte(b), &y)
+	for _, doc := range []map[string]any{x, y} {
+		if raw, ok := doc["_vectors"].(map[string]any); ok && len(raw) == 0 {
+			delete(doc, "_vectors")
+		}
+	}
+	p, _ := json.Marshal(x)
+	q, _ := json.Marshal(y)
+	return string(p) == string(q)
+}
+
+func TestVectorErrorsFailTheirOperation(t *testing.T) {
+	b := newBed(t, vfs.NewMem(), Options{})
+	defer b.close()
+	ix := b.create("a")
+	b.apply(ix, update(t, `{"embedders":{"main":{"source":"userProvided","dimensions":2}}}`))
+	for _, test := range []struct {
+		doc, says string
+		code      apierr.Code
+	}{
+		{`{"id":"x","_vectors":{"main":[1]}}`, "`x`", "invalid_vector_dimensions"},
+		{`{"id":"x","_vectors":{"main":"no"}}`, "`x`", "invalid_vectors_type"},
+		{`{"id":"x","_vectors":null}`, "null", "invalid_vectors_type"},
+		{`{"id":"x","_vectors":[1]}`, "[1]", "invalid_vectors_type"},
+		{`{"id":"x"}`, "`_vectors.main`", "vector_embedding_error"},
+		{`{"id":"x","_vector":{}}`, "`_vector` meant", "vector_embedding_error"},
+		{`{"id":"x","_vectors":{"mian":[1,2]}}`, "`_vectors.mian` meant", "vector_embedding_error"},
+		{`{"id":"x","_vectors":{"other":[1,2]}}`, "`_vectors.main`", "vector_embedding_error"},
+		{`{"id":"x","_vectors":{"main":{"regenerate":true}}}`, "`_vectors.main`", "vector_embedding_error"},
+	} {
+		results := b.try(ix, b.payload(`{"id":"good","_vectors":{"main":[1,2]}}`), b.payload(`{"id":"also","_vectors":{"main":null}}`, test.doc))
+		if results[0].Err != nil {
+			t.Fatalf("%s: the operation before it failed: %v", test.doc, results[0].Err)
+		}
+		wantCode(t, results[1].Err, test.code)
+		if !strings.Contains(fmt.Sprint(results[1].Err), test.says) {
+			t.Errorf("%s: %v does not say %s", test.doc, results[1].Err, test.says)
+		}
+		wantDocuments(t, ix, map[string]string{"good": `{"id":"good"}`})
+	}
+	// One that an earlier line, or operation, gave vectors needs none.
+	b.apply(ix, b.payload(`{"id":"y","_vectors":{"main":[3,4]}}`, `{"id":"y","t":1}`), b.merge(`{"id":"y","u":1}`, `{"id":"good","t":2}`))
+	// One that is not made needs none either.
+	skipped := b.payload(`{"id":"never"}`)
+	skipped.SkipCreation = true
+	b.apply(ix, skipped)
+	wantDocuments(t, ix, map[string]string{"good": `{"id":"good","t":2}`, "y": `{"id":"y","t":1,"u":1}`})
+	v := ix.View()
+	defer v.Release()
+	if got := vectorState(t, v)["y"]["main"]; got != entryText([]float32{3, 4}, false, true) {
+		t.Errorf("y has %s", got)
+	}
+}
+
+func TestEmbeddersThatCannotBe(t *testing.T) {
+	p := newProvider(t)
+	b := newBed(t, vfs.NewMem(), Options{Embedders: p.pool})
+	defer b.close()
+	ix := b.create("a")
+	b.apply(ix, update(t, `{"embedders":{"m":{"source":"userProvided","dimensions":3},"r":`+p.rest("a", `,"documentTemplate":"{{doc.t}}"`)+`}}`),
+		b.payload(`{"id":"1","t":"one","_vectors":{"m":[1,2,3]}}`, `{"id":"2","t":"two","_vectors":{"m":null,"r":[4,5,6]}}`))
+	before := func() string {
+		v := ix.View()
+		defer v.Release()
+		return fmt.Sprint(vectorState(t, v), documents(t, v), string(v.Settings.Full()))
+	}
+	was := before()
+	for _, test := range []struct {
+		body   string
+		code   apierr.Code
+		status int
+	}{
+		{`{"embedders":{"m":{"dimensions":4}}}`, "invalid_vector_dimensions", 0},
+		{`{"embedders":{"r":{"source":"userProvided","dimensions":3}}}`, "vector_embedding_error", 0},
+		{`{"embedders":{"new":{"source":"userProvided","dimensions":3}}}`, "vector_embedding_error", 0},
+		{`{"embedders":{"r":{"documentTemplate":"{{doc.nothing}}"}}}`, "invalid_document_fields", 0},
+		{`{"embedders":{"r":{"documentTemplate":"more {{doc.t}}"}}}`, "vector_embedding_error", 400},
+		{`{"embedders":{"new":` + p.rest("b", "") + `}}`, "vector_embedding_error", 401},
+	} {
+		p.answer(test.status)
+		b.batch++
+		_, err := ix.Apply(context.Background(), b.batch, []Op{update(t, test.body)}, nil)
+		wantCode(t, err, test.code)
+		if is := before(); is != was {
+			t.Errorf("%s left %s, want %s", test.body, is, was)
+		}
+	}
+	// A batch of documents fails as a whole, and leaves nothing.
+	p.answer(400)
+	b.batch++
+	var requests embed.Stats
+	_, err := ix.ApplyCounted(context.Background(), b.batch, []Op{b.merge(`{"id":"1","t":"other"}`), DeleteDocuments{[]string{"2"}}}, nil, &requests)
+	wantCode(t, err, "vector_embedding_error")
+	if total, failed, last := requests.Counts(); total != 1 || failed != 1 || last == "" {
+		t.Errorf("%d requests, %d failed, the last with %q", total, failed, last)
+	}
+	if is := before(); is != was {
+		t.Errorf("a batch that failed left %s, want %s", is, was)
+	}
+	p.answer(0)
+	b.apply(ix, b.merge(`{"id":"1","t":"other"}`))
+	// What has no vectors may have other dimensions.
+	b.apply(ix, b.merge(`{"id":"1","_vectors":{"m":null}}`), update(t, `{"embedders":{"m":{"dimensions":4}}}`))
+	b.apply(ix, b.merge(`{"id":"1","_vectors":{"m":[1,2,3,4]}}`))
+}
+
+func TestFailuresThatAreIgnoredLeaveOldVectors(t *testing.T) {
+	p := newProvider(t)
+	pool := embed.New(embed.Options{Policy: outbound.Any(), Failures: embed.FailureModes{IgnoreTemplates: true, IgnoreProviders: true}})
+	defer pool.Close()
+	b := newBed(t, vfs.NewMem(), Options{Embedders: pool})
+	defer b.close()
+	ix := b.create("a")
+	b.apply(ix, update(t, `{"embedders":{"r":`+p.rest("a", `,"documentTemplate":"{{doc.t}}"`)+`}}`), b.payload(`{"id":"1","t":"one"}`, `{"id":"2"}`))
+	p.answer(400)
+	b.apply(ix, b.merge(`{"id":"1","t":"other"}`, `{"id":"3","t":"three"}`))
+	v := ix.View()
+	defer v.Release()
+	got := vectorState(t, v)
+	for id, want := range map[string]string{"1": entryText(vectorOf("one", "a"), true, false), "2": entryText(nil, true, false), "3": entryText(nil, true, false)} {
+		if got[id]["r"] != want {
+			t.Errorf("document %s has %s, want %s", id, got[id]["r"], want)
+		}
+	}
+}
+
+func TestFragmentsAreMadeOneByOne(t *testing.T) {
+	p := newProvider(t)
+	b := newBed(t, vfs.NewMem(), Options{Embedders: p.pool})
+	defer b.close()
+	ix := b.create("a")
+	multimodal := func(body string) UpdateSettings {
+		u, err := settings.ParseUpdate([]byte(body), settings.Features{Multimodal: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return UpdateSettings{u}
+	}
+	config := strings.ReplaceAll(p.rest("a", `,"indexingFragments":{"name":{"value":"{{doc.name}}"},"both":{"value":"{{doc.name}} {{doc.color}}"}},"searchFragments":{"q":{"value":"{{q}}"}}`), "{{text}}", "{{fragment}}")
+	b.apply(ix, multimodal(`{"embedders":{"f":`+config+`}}`), b.payload(`{"id":"1","name":"cup","color":"teal"}`, `{"id":"2","name":"jug"}`, `{"id":"3","name":"pot","_vectors":{"f":[1,0,0]}}`, `{"id":"4"}`))
+	join := func(texts ...string) (all []float32) {
+		for _, text := range texts {
+			all = append(all, vectorOf(text, "a")...)
+		}
+		return all
+	}
+	check := func(what string, asked []string, want map[string]string) {
+		t.Helper()
+		if got := p.take(); !slices.Equal(got, asked) {
+			t.Errorf("%s: asked for %q, want %q", what, got, asked)
+		}
+		v := ix.View()
+		defer v.Release()
+		got := vectorState(t, v)
+		for id, text := range want {
+			if got[id]["f"] != text {
+				t.Errorf("%s: document %s has %s, want %s", what, id, got[id]["f"], text)
+			}
+		}
+	}
+	check("added", []string{"cup", "cup teal", "jug"}, map[string]string{
+		"1": entryText(join("cup teal", "cup"), true, false) + "both,name", "2": entryText(join("jug"), true, false) + "name",
+		"3": entryText([]float32{1, 0, 0}, false, true), "4": entryText(nil, true, false)})
+	b.apply(ix, b.merge(`{"id":"1","color":"red"}`))
+	check("another color", []string{"cup red"}, map[string]string{"1": entryText(join("cup red", "cup"), true, false) + "both,name"})
+	b.apply(ix, multimodal(`{"embedders":{"f":{"indexingFragments":{"both":null}}}}`))
+	check("one fragment less", nil, map[string]string{"1": entryText(join("cup"), true, false) + "name", "3": entryText([]float32{1, 0, 0}, false, true)})
+	b.apply(ix, multimodal(`{"embedders":{"f":{"indexingFragments":{"third":{"value":"a {{doc.color}}"}}}}}`))
+	check("one fragment more", []string{"a red"}, map[string]string{"1": entryText(join("a red", "cup"), true, false) + "third,name", "4": entryText(nil, true, false)})
+}
+
+func TestABatchThatEmbedsCanBeCanceled(t *testing.T) {
+	p := newProvider(t)
+	b := newBed(t, vfs.NewMem(), Options{Embedders: p.pool})
+	defer b.close()
+	ix := b.create("a")
+	b.apply(ix, update(t, `{"embedders":{"r":`+p.rest("a", `,"documentTemplate":"{{doc.t}}"`)+`}}`))
+	p.answer(503) // is tried again for minutes
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() {
+		_, err := ix.Apply(ctx, b.batch+1, []Op{b.payload(`{"id":"1","t":"one"}`)}, nil)
+		done <- err
+	}()
+	for len(p.take()) == 0 {
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	wantDocuments(t, ix, map[string]string{})
+}
