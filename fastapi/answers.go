@@ -121,7 +121,3 @@ func indexUID(ctx *fasthttp.RequestCtx) (string, error) {
 	}
 	return uid, nil
 }
-
-func indexNotFound(uid string) *apierr.Error {
-	return apierr.New("index_not_found", "There is no index `%s`. Create it, or add documents to it.", uid)
-}

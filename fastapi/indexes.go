@@ -49,7 +49,7 @@ func (s *Server) view(ctx *fasthttp.RequestCtx) (*index.View, error) {
 	}
 	ix := s.catalog.Get(uid)
 	if ix == nil {
-		return nil, indexNotFound(uid)
+		return nil, s.catalog.Missing(uid)
 	}
 	return ix.View(), nil
 }

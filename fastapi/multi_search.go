@@ -209,8 +209,10 @@ func queriedView(views *index.Views, uid string) (*index.View, error) {
 	if v := views.Get(uid); v != nil {
 		return v, nil
 	}
-	err := indexNotFound(uid)
-	err.HTTP = fasthttp.StatusBadRequest
+	err := views.Missing(uid)
+	if err.Code == "index_not_found" {
+		err.HTTP = fasthttp.StatusBadRequest
+	}
 	return nil, err
 }
 

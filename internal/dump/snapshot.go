@@ -84,7 +84,10 @@ func (w *snapshotWriter) step(i int) {
 
 func (w *snapshotWriter) write() error {
 	w.step(0)
-	frozen := w.m.o.Catalog.Freeze()
+	frozen, err := w.m.o.Catalog.Freeze()
+	if err != nil {
+		return err
+	}
 	defer frozen.Release()
 	if err := w.data(VersionFile, w.m.o.SnapshotVersion); err != nil {
 		return err
@@ -98,7 +101,7 @@ func (w *snapshotWriter) write() error {
 	}
 	w.step(4)
 	keys := path.Base(w.m.o.Place.Keys)
-	err := w.m.o.Keys.Copy(func(size int64, write func(io.Writer) error) error { return w.stream(keys, size, write) })
+	err = w.m.o.Keys.Copy(func(size int64, write func(io.Writer) error) error { return w.stream(keys, size, write) })
 	if err != nil {
 		return err
 	}

@@ -88,7 +88,10 @@ func (w *dumpWriter) step(i int) {
 }
 
 func (w *dumpWriter) write() error {
-	frozen := w.m.o.Catalog.Freeze()
+	frozen, err := w.m.o.Catalog.Freeze()
+	if err != nil {
+		return err
+	}
 	defer frozen.Release()
 	kept, err := readKept(w.fs, w.m.o.Place.Kept)
 	if err != nil {

@@ -29,6 +29,7 @@ type Catalog struct {
 	open struct {
 		sync.RWMutex
 		indexes map[string]*Index
+		damaged map[string]damagedIndex
 	}
 	compactor    *compactor
 	files        sync.WaitGroup // open segment files of all indexes
@@ -51,7 +52,8 @@ type catalogChange struct {
 }
 
 // OpenCatalog opens the indexes under dir, which it makes if it is missing, and
-// removes what an interrupted change left behind.
+// removes what an interrupted change left behind. An index that cannot be opened
+// is logged and set aside: see Missing.
 func OpenCatalog(dir string, o Options) (*Catalog, error) {
 	c, err := openCatalog(dir, o)
 	if err == nil {
@@ -65,7 +67,7 @@ func openCatalog(dir string, o Options) (_ *Catalog, err error) {
 	o.complete()
 	c := &Catalog{dir: dir, options: o, builderBytes: minBuilderBytes}
 	c.compactor = newCompactor(c)
-	c.open.indexes = make(map[string]*Index)
+	c.open.indexes, c.open.damaged = make(map[string]*Index), make(map[string]damagedIndex)
 	if err := c.read(); err != nil {
 		return nil, err
 	}
@@ -79,9 +81,14 @@ func openCatalog(dir string, o Options) (_ *Catalog, err error) {
 	named := make(map[string]bool)
 	for uid, n := range c.changing.content.Indexes {
 		named[directoryName(n)] = true
-		ix, err := c.openIndex(path.Join(dir, directoryName(n)), uid)
-		if err != nil {
+		at := path.Join(dir, directoryName(n))
+		ix, err := c.openIndex(at, uid)
+		if err != nil && lacking(err) {
 			return nil, fmt.Errorf("cannot open index %s: %w", uid, err)
+		}
+		if err != nil {
+			c.setAside(uid, at, err)
+			continue
 		}
 		c.open.indexes[uid] = ix
 	}
@@ -257,6 +264,9 @@ func (c *Catalog) Create(uid, primaryKey string, batch uint64) (*Index, error) {
 		}
 		return nil, alreadyExists(uid)
 	}
+	if c.Damaged(uid) {
+		return nil, c.Missing(uid)
+	}
 	dir := path.Join(c.dir, directoryName(next.Next))
 	ix, err := c.createIndex(dir, uid, primaryKey)
 	if err != nil {
@@ -288,11 +298,14 @@ func (c *Catalog) Delete(uid string, batch uint64) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if c.Damaged(uid) {
+		return 0, c.deleteDamaged(uid, next)
+	}
 	if ix == nil {
 		if again {
 			return c.changing.content.Last.Documents, nil
 		}
-		return 0, notFound(uid)
+		return 0, c.Missing(uid)
 	}
 	delete(next.Indexes, uid)
 	if err := c.write(next); err != nil {
@@ -329,15 +342,15 @@ func (c *Catalog) Swap(pairs []Pair, batch uint64) error {
 		a, b := indexes[p.A], indexes[p.B]
 		switch {
 		case a == nil:
-			return notFound(p.A)
-		case p.Rename && b != nil:
+			return c.Missing(p.A)
+		case p.Rename && (b != nil || c.Damaged(p.B)):
 			return alreadyExists(p.B)
 		case p.Rename:
 			indexes[p.B], next.Indexes[p.B] = a, next.Indexes[p.A]
 			delete(indexes, p.A)
 			delete(next.Indexes, p.A)
 		case b == nil:
-			return notFound(p.B)
+			return c.Missing(p.B)
 		default:
 			indexes[p.A], indexes[p.B] = b, a
 			next.Indexes[p.A], next.Indexes[p.B] = next.Indexes[p.B], next.Indexes[p.A]
@@ -361,10 +374,6 @@ func (c *Catalog) Swap(pairs []Pair, batch uint64) error {
 		ix.renameLocked(uid)
 	}
 	return nil
-}
-
-func notFound(uid string) error {
-	return apierr.New("index_not_found", "Index `%s` not found.", uid)
 }
 
 func alreadyExists(uid string) error {

@@ -3,6 +3,7 @@ package index
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"svc/internal/apierr"
@@ -180,7 +181,20 @@ func TestDamagedAndForeignFilesAreRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := list(t, fsys, catalogDir)
-			_, err := OpenCatalog(catalogDir, b.options)
+			catalog, err := OpenCatalog(catalogDir, b.options)
+			if !strings.HasPrefix(name, "catalog") {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err = catalog.Missing("a"); catalog.Get("a") != nil || !catalog.Damaged("a") {
+					t.Fatal("it was opened")
+				}
+				if text := err.Error(); !strings.Contains(text, catalogDir+"/000000") {
+					t.Errorf("the error does not name the directory: %s", text)
+				}
+				err = catalog.open.damaged["a"].err
+				defer catalog.Close()
+			}
 			if err == nil {
 				t.Fatal("it was opened")
 			}

@@ -20,10 +20,14 @@ type Frozen struct {
 	next    []uint64 // segment numbers of views
 }
 
-// Freeze takes a view of every index. No index is made, deleted or swapped meanwhile.
-func (c *Catalog) Freeze() *Frozen {
+// Freeze takes a view of every index. No index is made, deleted or swapped meanwhile. It is an error when an index could
+// not be opened: a copy without it would be taken for a whole one.
+func (c *Catalog) Freeze() (*Frozen, error) {
 	c.changing.Lock()
 	defer c.changing.Unlock()
+	if err := c.anyDamaged(); err != nil {
+		return nil, err
+	}
 	f := &Frozen{catalog: c}
 	for _, ix := range c.all() {
 		v := ix.View()
@@ -31,7 +35,7 @@ func (c *Catalog) Freeze() *Frozen {
 		f.numbers = append(f.numbers, c.changing.content.Indexes[v.UID])
 		f.next = append(f.next, ix.nextSegment.Load())
 	}
-	return f
+	return f, nil
 }
 
 // Views returns the views in the order of their uids. They are Frozen's.

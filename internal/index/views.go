@@ -1,6 +1,10 @@
 package index
 
-import "sync"
+import (
+	"sync"
+
+	"svc/internal/apierr"
+)
 
 // Views holds a view of every index that one request has to do with, so that all of the request sees one
 // state of each. The goroutines of the request share it.
@@ -28,6 +32,9 @@ func (vs *Views) Get(uid string) *View {
 	vs.held[uid] = v
 	return v
 }
+
+// Missing returns the error of an index that Get does not give: see Catalog.Missing.
+func (vs *Views) Missing(uid string) *apierr.Error { return vs.catalog.Missing(uid) }
 
 // Release gives all views back.
 func (vs *Views) Release() {

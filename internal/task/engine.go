@@ -39,7 +39,7 @@ type indexEngine struct{ *index.Catalog }
 func (e indexEngine) info(uid string) (indexState, bool) {
 	ix := e.Get(uid)
 	if ix == nil {
-		return indexState{}, false
+		return indexState{}, e.Damaged(uid) // it is there, and whatever is asked of it but its deletion fails
 	}
 	v := ix.View()
 	defer v.Release()
@@ -57,7 +57,7 @@ func (e indexEngine) swap(pairs []index.Pair, step uint64) error  { return e.Swa
 func (e indexEngine) setPrimaryKey(uid, key string, step uint64) error {
 	ix := e.Get(uid)
 	if ix == nil {
-		return notFound(uid)
+		return e.Missing(uid)
 	}
 	return ix.SetPrimaryKey(key, step)
 }
@@ -65,7 +65,7 @@ func (e indexEngine) setPrimaryKey(uid, key string, step uint64) error {
 func (e indexEngine) apply(ctx context.Context, uid string, step uint64, ops []index.Op, p index.Progress, requests *embed.Stats) ([]index.OpResult, error) {
 	ix := e.Get(uid)
 	if ix == nil {
-		return nil, notFound(uid)
+		return nil, e.Missing(uid)
 	}
 	return ix.ApplyCounted(ctx, step, ops, p, requests)
 }
@@ -73,7 +73,7 @@ func (e indexEngine) apply(ctx context.Context, uid string, step uint64, ops []i
 func (e indexEngine) compact(ctx context.Context, uid string, step uint64, p index.Progress) (int64, int64, error) {
 	ix := e.Get(uid)
 	if ix == nil {
-		return 0, 0, notFound(uid)
+		return 0, 0, e.Missing(uid)
 	}
 	return ix.Compact(ctx, step, p)
 }

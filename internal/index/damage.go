@@ -1,0 +1,89 @@
+package index
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path"
+	"syscall"
+
+	"svc/internal/apierr"
+)
+
+// damagedIndex is an index that the catalog names and that could not be opened. It stands in the way of nothing but
+// itself: its uid is taken, it can be deleted, and its files stay as they are for whoever mends them.
+type damagedIndex struct {
+	dir string
+	err error
+}
+
+// lacking reports whether an index could not be opened because the process
+// lacks something that all indexes need: then none is to be called damaged.
+func lacking(err error) bool {
+	for _, errno := range [...]syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	return false
+}
+
+// setAside remembers that an index could not be opened, and tells it.
+func (c *Catalog) setAside(uid, dir string, err error) {
+	c.open.damaged[uid] = damagedIndex{dir, err}
+	c.options.Logger.Error("an index cannot be opened; the others go on without it. Mend its directory and start again, or delete the index",
+		slog.String("index", uid), slog.String("directory", dir), slog.Any("error", err))
+}
+
+// Missing returns the error of an index that Get does not give: invalid_store_file
+// when there is one that could not be opened, else index_not_found.
+func (c *Catalog) Missing(uid string) *apierr.Error {
+	c.open.RLock()
+	d, damaged := c.open.damaged[uid]
+	c.open.RUnlock()
+	if damaged {
+		return apierr.New("invalid_store_file", "The index `%s` is damaged and was not opened: its directory is %s. Mend the directory and start the server again, or delete the index. (%v)", uid, d.dir, d.err)
+	}
+	return apierr.New("index_not_found", "There is no index `%s`. Create it, or add documents to it.", uid)
+}
+
+// Damaged reports whether there is an index of this uid that could not be opened.
+func (c *Catalog) Damaged(uid string) bool {
+	c.open.RLock()
+	defer c.open.RUnlock()
+	_, damaged := c.open.damaged[uid]
+	return damaged
+}
+
+// anyDamaged returns the error of some damaged index; nil when there is none.
+func (c *Catalog) anyDamaged() error {
+	c.open.RLock()
+	var uid string
+	for other := range c.open.damaged {
+		if uid == "" || other < uid {
+			uid = other
+		}
+	}
+	c.open.RUnlock()
+	if uid == "" {
+		return nil
+	}
+	return c.Missing(uid)
+}
+
+// deleteDamaged forgets a damaged index and removes its files. c.changing is held.
+func (c *Catalog) deleteDamaged(uid string, next catalogContent) error {
+	directory := directoryName(next.Indexes[uid])
+	delete(next.Indexes, uid)
+	if err := c.write(next); err != nil {
+		return fmt.Errorf("cannot delete index %s: %w", uid, err)
+	}
+	c.open.Lock()
+	delete(c.open.damaged, uid)
+	c.open.Unlock()
+	if err := c.options.FS.RemoveAll(path.Join(c.dir, directory)); err != nil {
+		// The next start removes it: no catalog names it.
+		c.options.Logger.Warn("the files of a deleted index cannot be removed", slog.String("index", uid), slog.Any("error", err))
+	}
+	return nil
+}
