@@ -39,7 +39,10 @@ func (m *Maker) export(ctx context.Context, _ *task.Queue, tasks []*task.Task, p
 	if !ok {
 		return nil, fmt.Errorf("task %d is no export", tasks[0].UID)
 	}
-	frozen := m.o.Catalog.Freeze()
+	frozen, err := m.o.Catalog.Freeze()
+	if err != nil {
+		return nil, err
+	}
 	defer frozen.Release()
 	type chosen struct {
 		view *index.View
