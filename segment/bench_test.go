@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"svc/internal/vfs"
 )
 
@@ -246,6 +248,105 @@ func BenchmarkMerge(b *testing.B) {
 	b.SetBytes(size)
 	for b.Loop() {
 		if _, err := Merge(context.Background(), fs, "out.seg", in, MergeOptions{Prefixes: true}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// benchVectors are vectors of 384 dimensions near to some centers, whose components are of unequal weight, as embedders make them.
+var benchVectors = sync.OnceValue(func() []float32 {
+	const rows, d, centers = 20000, 384, 300
+	rng := rand.New(rand.NewPCG(5, 1))
+	random := func(v []float32, weight float64) {
+		for i := range v {
+			v[i] += float32(rng.NormFloat64() * weight / (1 + float64(i)/16))
+		}
+	}
+	center := make([]float32, centers*d)
+	for c := range centers {
+		random(center[c*d:(c+1)*d], 1)
+	}
+	all := make([]float32, rows*d)
+	for row := range rows {
+		v := all[row*d : (row+1)*d]
+		c := rng.IntN(centers)
+		copy(v, center[c*d:(c+1)*d])
+		random(v, 0.7)
+	}
+	return all
+})
+
+var benchEmbedder = EmbedderShape{ID: 1, Dimensions: 384}
+
+func fillBenchVectors(b *Builder, first, rows int) {
+	all, d := benchVectors(), benchEmbedder.Dimensions
+	for i := first; i < first+rows; i++ {
+		b.StartDoc(DocID(i), fmt.Append(nil, i), []byte("{}"))
+		b.Vectors(benchEmbedder.ID, DocVectors{Vectors: all[i*d : (i+1)*d]})
+		b.EndDoc()
+	}
+}
+
+// vectorSegment returns a segment with the first so many vectors.
+func vectorSegment(b *testing.B, first, rows int) *Reader {
+	fs := vfs.NewMem()
+	x := NewBuilder(BuilderOptions{Embedders: []EmbedderShape{benchEmbedder}})
+	fillBenchVectors(x, first, rows)
+	if _, err := x.Write(context.Background(), fs, "a.seg"); err != nil {
+		b.Fatal(err)
+	}
+	return openSegment(b, fs, "a.seg")
+}
+
+// BenchmarkVectorsWrite writes 4,000 vectors, which get codes and no graph; with a graph it is that of package ann that takes the time.
+func BenchmarkVectorsWrite(b *testing.B) {
+	x := NewBuilder(BuilderOptions{Embedders: []EmbedderShape{benchEmbedder}})
+	fillBenchVectors(x, 0, 4000)
+	b.SetBytes(4000 * 384 * 4)
+	for b.Loop() {
+		f, err := createFile(vfs.NewMem(), "a.seg", nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := x.writeVectors(context.Background(), f); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := f.finish(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkVectorsSearch(b *testing.B) {
+	v := vectorSegment(b, 0, 20000).Vectors(benchEmbedder.ID)
+	all, d := benchVectors(), benchEmbedder.Dimensions
+	for _, every := range []int{1, 2, 10, 100, 1000} {
+		allowed := roaring.New()
+		for row := 0; row < 20000; row += every {
+			allowed.Add(uint32(row))
+		}
+		for name, search := range map[string]func(s *vectorSearch, q []float32){
+			"search": func(s *vectorSearch, q []float32) { s.best = v.Search(s.best[:0], q, 20, allowed) },
+			"direct": func(s *vectorSearch, q []float32) { s.begin(v, q); s.direct(20, allowed) },
+		} {
+			b.Run(fmt.Sprintf("one-in-%d/%s", every, name), func(b *testing.B) {
+				b.ReportAllocs()
+				s, n := new(vectorSearch), 0
+				for b.Loop() {
+					n = (n + 7) % 20000
+					search(s, all[n*d:(n+1)*d])
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkVectorsMerge merges two segments, of 16,000 and 4,000 vectors.
+func BenchmarkVectorsMerge(b *testing.B) {
+	in := []Live{{Reader: vectorSegment(b, 0, 16000)}, {Reader: vectorSegment(b, 16000, 4000)}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Merge(context.Background(), vfs.NewMem(), "out.seg", in, MergeOptions{}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -121,6 +121,7 @@ func TestMergeRefusesColumnsOfAnotherSize(t *testing.T) {
 
 // TestNoFileIsLeftWhenWritingFails breaks each file operation of a build and of a merge once.
 func TestNoFileIsLeftWhenWritingFails(t *testing.T) {
+	defer lowerThresholds(8, 16)() // a graph is built from what is written
 	mem := vfs.NewMem()
 	in := mergeInputs(t, mem, 60)
 	broken := errors.New("broken")

@@ -114,7 +114,7 @@ func (v *Vectors) SearchEffort(dst []Scored, q []float32, k, effort int, allowed
 		}
 	}
 	s := vectorSearches.Get().(*vectorSearch)
-	defer vectorSearches.Put(s)
+	defer s.end()
 	s.begin(v, q)
 	// A row may come with several of its vectors.
 	wanted := k * ((v.vectors + v.entries - 1) / v.entries)
@@ -154,6 +154,12 @@ func (s *vectorSearch) begin(v *Vectors, q []float32) {
 	s.unit = 1 / (scale * stored)
 	// Each product of components is wrong by the other one times an error of rounding, whose variance is 1 ⁄ 12.
 	s.margin = errorDeviations * float32(math.Sqrt(float64(1/(scale*scale)+1/(stored*stored))/12))
+}
+
+// end gives the scratch memory back, without what belongs to others.
+func (s *vectorSearch) end() {
+	s.v, s.q = nil, nil
+	vectorSearches.Put(s)
 }
 
 // bitSimilarity is the share of equal bits, of rows in which so many of the bits differ.
