@@ -59,10 +59,10 @@ func buildVectors(t testing.TB, fs vfs.FS, name string, docs []*doc, e EmbedderS
 	return openSegment(t, fs, name)
 }
 
-// graphRecall returns the share of the 20 best that a search finds, all rows allowed or one in each so many.
+// graphRecall returns the share of the 10 best that a search of little effort finds, all rows allowed or one in each so many.
 func graphRecall(t *testing.T, v *Vectors, docs []*doc, rng *rand.Rand, every int) float64 {
 	t.Helper()
-	const k, queries = 20, 40
+	const k, queries, effort = 10, 40, 45
 	missed := 0
 	for range queries {
 		q := clusteredDocs(rng, v.shape, 0, 1, 1)[0].vectors[v.shape.ID].Vectors
@@ -75,7 +75,7 @@ func graphRecall(t *testing.T, v *Vectors, docs []*doc, rng *rand.Rand, every in
 				}
 			}
 		}
-		missed += checkFound(t, v.Search(nil, q, k, allowed), twinSearch(docs, v.shape, q, allowed), k)
+		missed += checkFound(t, v.SearchEffort(nil, q, k, effort, allowed), twinSearch(docs, v.shape, q, allowed), k)
 	}
 	return 1 - float64(missed)/(k*queries)
 }
@@ -83,22 +83,24 @@ func graphRecall(t *testing.T, v *Vectors, docs []*doc, rng *rand.Rand, every in
 func checkRecall(t *testing.T, v *Vectors, docs []*doc, rng *rand.Rand) {
 	t.Helper()
 	for _, every := range []int{1, 2, 10, 100} {
-		if recall := graphRecall(t, v, docs, rng, every); recall < 0.98 {
-			t.Errorf("recall %.3f with one row in %d allowed", recall, every)
+		recall := graphRecall(t, v, docs, rng, every)
+		t.Logf("recall %.3f with one row in %d allowed", recall, every)
+		if recall < 0.95 {
+			t.Error("that is too little")
 		}
 	}
 }
 
 func TestSearchThroughAGraph(t *testing.T) {
-	defer lowerThresholds(256, 5000)()
+	defer lowerThresholds(256, 2000)()
 	for name, c := range map[string]struct {
 		shape EmbedderShape
 		rows  int
 		most  int // vectors a row
 	}{
-		"codes":                  {coded, 5500, 1},
-		"codes, several vectors": {coded, 3000, 3},
-		"bits":                   {EmbedderShape{ID: 4, Dimensions: 200, Binary: true}, 5500, 1},
+		"codes":                  {coded, 2500, 1},
+		"codes, several vectors": {coded, 1300, 3},
+		"bits":                   {EmbedderShape{ID: 4, Dimensions: 200, Binary: true}, 2500, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rng := testRand(t)
@@ -113,6 +115,11 @@ func TestSearchThroughAGraph(t *testing.T) {
 				t.Fatal(err)
 			}
 			checkRecall(t, v, docs, rng)
+			var s vectorSearch
+			s.begin(v, docs[0].vectors[c.shape.ID].Vectors[:c.shape.Dimensions])
+			if !s.walk(10, 45, v.vectors, nil) {
+				t.Error("the graph is not walked")
+			}
 			if found := v.Search(nil, docs[0].vectors[c.shape.ID].Vectors[:c.shape.Dimensions], c.rows-10, nil); len(found) != c.rows-10 {
 				t.Errorf("of %d rows all but 9 were asked for and %d found", c.rows-1, len(found))
 			}
@@ -122,8 +129,9 @@ func TestSearchThroughAGraph(t *testing.T) {
 
 // TestARowWithMostOfTheVectors has one row whose vectors fill a walk's pool.
 func TestARowWithMostOfTheVectors(t *testing.T) {
+	defer lowerThresholds(256, 2000)()
 	rng := testRand(t)
-	docs := clusteredDocs(rng, coded, 5, 6000, 1)
+	docs := clusteredDocs(rng, coded, 5, 2500, 1)
 	q := docs[9].vectors[coded.ID].Vectors
 	many := &doc{id: 9000, externalID: "many", raw: "{}"}
 	var v DocVectors
@@ -136,20 +144,21 @@ func TestARowWithMostOfTheVectors(t *testing.T) {
 	docs = append(docs, many)
 	r := buildVectors(t, vfs.NewMem(), "a.seg", docs, coded)
 	for _, allowed := range []*roaring.Bitmap{nil, r.Vectors(coded.ID).Rows()} {
-		if missed := checkFound(t, r.Vectors(coded.ID).Search(nil, q, 10, allowed), twinSearch(docs, coded, q, allowed), 10); missed > 0 {
+		if missed := checkFound(t, r.Vectors(coded.ID).SearchEffort(nil, q, 10, 50, allowed), twinSearch(docs, coded, q, allowed), 10); missed > 0 {
 			t.Errorf("%d of 10 are missed", missed)
 		}
 	}
 }
 
 func TestMergeExtendsTheLargestGraph(t *testing.T) {
+	defer lowerThresholds(256, 1000)()
 	rng := testRand(t)
 	mem := vfs.NewMem()
-	all := clusteredDocs(rng, coded, 5, 7000, 2)
+	all := clusteredDocs(rng, coded, 5, 2600, 2)
 	var parts [3][]*doc
 	for i, d := range all {
 		part := 0
-		if i > 2000 {
+		if i > 800 {
 			part = min(2, rng.IntN(12))
 		}
 		parts[2-part] = append(parts[2-part], d)
@@ -220,9 +229,10 @@ func TestBuildStopsWhenCancelled(t *testing.T) {
 }
 
 func TestADamagedGraphIsFoundAndNotFollowed(t *testing.T) {
+	defer lowerThresholds(256, 1000)()
 	rng := testRand(t)
 	mem := vfs.NewMem()
-	docs := clusteredDocs(rng, coded, 5, 5000, 1)
+	docs := clusteredDocs(rng, coded, 5, 1500, 1)
 	buildVectors(t, mem, "a.seg", docs, coded)
 	data := readFile(t, mem, "a.seg")
 	data[sectionOf(data, tagGraph).offset+4] ^= 0x40 // of the number of rows

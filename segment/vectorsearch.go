@@ -263,10 +263,28 @@ func (s *vectorSearch) walk(k, effort, candidates int, allowed *roaring.Bitmap) 
 		s.addOutliers(allowed)
 		s.rescore(k)
 		if len(s.best) == k {
+			s.complete(k)
 			return true
 		}
 	}
 	return false
+}
+
+// complete compares all vectors of the best rows: the walk may have missed the best of a row that has several.
+func (s *vectorSearch) complete(k int) {
+	if s.v.ends == nil {
+		return
+	}
+	s.ids = s.ids[:0]
+	for _, x := range s.best {
+		if entry, ok := s.v.find(x.Row); ok {
+			for i, end := s.v.span(entry); i < end; i++ {
+				s.ids = append(s.ids, uint32(i))
+			}
+		}
+	}
+	s.compare()
+	s.settle(k)
 }
 
 // scan compares codes of all candidates, as many as it takes until the full rows of the best ones
