@@ -30,6 +30,14 @@ type command struct {
 	} `cmd:"" help:"Look into segment files."`
 }
 
+// withVariable is the help of an option: what it does, and its name in the environment.
+func withVariable(v *kong.Value) string {
+	if v.Flag == nil || v.Flag.Group == nil {
+		return v.Help // an argument, or a flag that stands on the command line only
+	}
+	return v.Help + " [" + variableName(v.Name) + "]"
+}
+
 // program is what surrounds a run: a test brings its own.
 type program struct {
 	getenv func(string) (string, bool)
@@ -63,16 +71,21 @@ func (p program) run(args []string) int {
 
 // parse reads the command line, the environment and the configuration file.
 func (p program) parse(args []string) (*kong.Context, error) {
-	parser, err := kong.New(&command{},
+	parser, err := newParser(p)
+	if err != nil {
+		return nil, err
+	}
+	return parser.Parse(args)
+}
+
+func newParser(p program) (*kong.Kong, error) {
+	return kong.New(&command{},
 		kong.Name("svc"),
 		kong.Description("A search engine over HTTP. Every option may also stand in the environment (SVC_HTTP_ADDR) and in a TOML file (http_addr); the command line wins, then the environment, then the file."),
 		kong.UsageOnError(),
 		kong.Vars{"version": versionText(buildVersion())},
 		kong.Writers(p.out, p.err),
+		kong.ValueFormatter(withVariable),
 		kong.Resolvers(&settings{getenv: p.getenv}),
 	)
-	if err != nil {
-		return nil, err
-	}
-	return parser.Parse(args)
 }

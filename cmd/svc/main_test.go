@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -12,10 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"svc/internal/logs"
 	"svc/internal/task"
 	"svc/internal/vfs"
-
-	"svc/internal/logs"
 )
 
 // parseServe reads options from a command line, an environment (pairs) and a configuration file.
@@ -264,5 +264,73 @@ func TestVersionDate(t *testing.T) {
 	}
 	if _, err := time.Parse(time.RFC3339Nano, v.Date); err != nil && v.Date != "unknown" {
 		t.Errorf("date %q", v.Date)
+	}
+}
+
+// knownOptions are the options of the product whose deployments move over.
+const knownOptions = `db-path http-addr master-key env task-webhook-url task-webhook-authorization-header no-analytics http-payload-size-limit
+ssl-cert-path ssl-key-path ssl-auth-path ssl-require-auth ssl-ocsp-path ssl-resumption ssl-tickets
+import-snapshot ignore-missing-snapshot ignore-snapshot-if-db-exists snapshot-dir schedule-snapshot
+import-dump ignore-missing-dump ignore-dump-if-db-exists dump-dir log-level max-indexing-memory max-indexing-threads config-file-path
+experimental-contains-filter experimental-enable-metrics experimental-enable-logs-route experimental-search-queue-size
+experimental-drop-search-after experimental-nb-searches-per-core experimental-logs-mode experimental-dumpless-upgrade
+experimental-replication-parameters experimental-reduce-indexing-memory-usage experimental-max-number-of-batched-tasks
+experimental-limit-batched-tasks-total-size experimental-embedding-cache-entries experimental-no-snapshot-compaction
+experimental-no-edition-2024-for-settings experimental-no-edition-2024-for-dumps experimental-personalization-api-key
+experimental-allowed-ip-networks s3-bucket-url s3-bucket-region s3-bucket-name s3-snapshot-prefix s3-access-key s3-secret-key
+experimental-s3-role-arn experimental-s3-web-identity-token-file experimental-s3-max-in-flight-parts experimental-s3-compression-level
+experimental-s3-signature-duration-seconds experimental-s3-multipart-part-size`
+
+// TestHelp reads the help as people do: every option stands in a group, with its variable, and with its default where it has one.
+func TestHelp(t *testing.T) {
+	parser, err := newParser(program{func(string) (string, bool) { return "", false }, io.Discard, io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, f := range parser.Model.Flags {
+		known[f.Name] = true
+		if f.Name == "help" || f.Name == "version" {
+			continue
+		}
+		help := withVariable(f.Value)
+		switch {
+		case f.Group == nil:
+			t.Errorf("--%s stands in no group", f.Name)
+		case !strings.HasSuffix(help, "[SVC_"+strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))+"]"):
+			t.Errorf("--%s does not name its variable: %s", f.Name, help)
+		case f.Default != "" && f.Default != "0" && !strings.Contains(f.Help, "(default: "+f.Default):
+			t.Errorf("--%s does not say its default, %s: %s", f.Name, f.Default, f.Help)
+		case !f.IsBool() && f.PlaceHolder == "":
+			t.Errorf("--%s does not say what its value is", f.Name)
+		}
+	}
+	for name := range strings.FieldsSeq(knownOptions) {
+		if !known[name] {
+			t.Errorf("there is no --%s", name)
+		}
+	}
+}
+
+// TestSwitchesReadTheirVariables gives each switch a value that is none, under both of its names: the error tells that it was looked at.
+func TestSwitchesReadTheirVariables(t *testing.T) {
+	parser, err := newParser(program{func(string) (string, bool) { return "", false }, io.Discard, io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range parser.Model.Flags {
+		if !f.IsBool() {
+			continue
+		}
+		name := strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		if f.Name == "help" || f.Name == "version" {
+			continue
+		}
+		for _, prefix := range []string{"SVC_", "MEILI_"} {
+			_, err := parseServe(t, nil, map[string]string{prefix + name: "neither"}, "")
+			if err == nil || f.Name != "schedule-snapshot" && !strings.Contains(err.Error(), prefix+name) {
+				t.Errorf("%s%s is not read: %v", prefix, name, err)
+			}
+		}
 	}
 }

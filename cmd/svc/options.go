@@ -15,38 +15,49 @@ import (
 
 // options are those of the server.
 type options struct {
-	DBPath               string   `name:"db-path" default:"./data.svc" placeholder:"DIR" help:"Directory of all data (default: ${default})."`
-	HTTPAddr             string   `name:"http-addr" default:"localhost:7700" placeholder:"HOST:PORT" help:"Address to listen on (default: ${default})."`
-	MasterKey            string   `name:"master-key" placeholder:"KEY" help:"Key that opens everything. Without one, everything is open to everyone."`
-	Env                  string   `name:"env" default:"development" enum:"development,production" help:"development or production; the latter insists on a master key and has no page on /."`
-	HTTPPayloadSizeLimit size     `name:"http-payload-size-limit" default:"100 MB" placeholder:"SIZE" help:"Largest request body, decompressed (default: ${default})."`
-	MaxIndexingMemory    size     `name:"max-indexing-memory" default:"0" placeholder:"SIZE" help:"Memory for indexing (default: two thirds of the machine's)."`
-	MaxIndexingThreads   threads  `name:"max-indexing-threads" default:"" placeholder:"N" help:"Threads for indexing, or unlimited (default: half of the cores)."`
-	DumpDir              string   `name:"dump-dir" default:"dumps/" placeholder:"DIR" help:"Directory of dumps (default: ${default})."`
-	TaskWebhookURL       string   `name:"task-webhook-url" placeholder:"URL" help:"Where to tell of finished tasks, beside the webhooks of the API."`
-	TaskWebhookHeader    string   `name:"task-webhook-authorization-header" placeholder:"VALUE" help:"Header Authorization of what goes to --task-webhook-url."`
-	LogLevel             logLevel `name:"log-level" default:"INFO" placeholder:"LEVEL" help:"OFF, ERROR, WARN, INFO, DEBUG or TRACE (default: ${default})."`
-	NoAnalytics          bool     `name:"no-analytics" help:"Accepted for the sake of old command lines: there are no analytics."`
-	ConfigFilePath       string   `name:"config-file-path" placeholder:"FILE" help:"TOML file with options (default: ./config.toml if it is there)."`
-	Pprof                bool     `name:"pprof" help:"Serve profiles under /debug/pprof."`
+	DBPath               string   `group:"Server:" name:"db-path" default:"./data.svc" placeholder:"DIR" help:"Directory of all data (default: ${default})."`
+	HTTPAddr             string   `group:"Server:" name:"http-addr" default:"localhost:7700" placeholder:"HOST:PORT" help:"Address to listen on (default: ${default})."`
+	MasterKey            string   `group:"Server:" name:"master-key" placeholder:"KEY" help:"Key that opens everything. Without one, everything is open to everyone."`
+	Env                  string   `group:"Server:" name:"env" default:"development" enum:"development,production" placeholder:"ENV" help:"development or production (default: ${default}); the latter insists on a master key and has no page on /."`
+	HTTPPayloadSizeLimit size     `group:"Server:" name:"http-payload-size-limit" default:"100 MB" placeholder:"SIZE" help:"Largest request body, decompressed (default: ${default})."`
+	MaxIndexingMemory    size     `group:"Indexing and tasks:" name:"max-indexing-memory" default:"0" placeholder:"SIZE" help:"Memory for indexing (default: two thirds of the machine's)."`
+	MaxIndexingThreads   threads  `group:"Indexing and tasks:" name:"max-indexing-threads" default:"" placeholder:"N" help:"Threads for indexing, or unlimited (default: half of the cores)."`
+	DumpDir              string   `group:"Dumps and snapshots:" name:"dump-dir" default:"dumps/" placeholder:"DIR" help:"Directory of dumps (default: ${default})."`
+	TaskWebhookURL       string   `group:"Requests to elsewhere:" name:"task-webhook-url" placeholder:"URL" help:"Where to tell of finished tasks, beside the webhooks of the API."`
+	TaskWebhookHeader    string   `group:"Requests to elsewhere:" name:"task-webhook-authorization-header" placeholder:"VALUE" help:"Header Authorization of what goes to --task-webhook-url."`
+	LogLevel             logLevel `group:"Logs and profiles:" name:"log-level" default:"INFO" placeholder:"LEVEL" help:"OFF, ERROR, WARN, INFO, DEBUG or TRACE (default: ${default})."`
+	NoAnalytics          bool     `group:"Server:" name:"no-analytics" help:"Accepted for the sake of old command lines: there are no analytics."`
+	ConfigFilePath       string   `group:"Server:" name:"config-file-path" placeholder:"FILE" help:"TOML file with options (default: ./config.toml if it is there)."`
+	Pprof                bool     `group:"Logs and profiles:" name:"pprof" help:"Serve profiles under /debug/pprof."`
 
-	TLS       tlsOptions      `embed:""`
-	Imports   importOptions   `embed:""`
-	Snapshots snapshotOptions `embed:""`
+	TLS       tlsOptions      `embed:"" group:"HTTPS:"`
+	Imports   importOptions   `embed:"" group:"Dumps and snapshots:"`
+	Snapshots snapshotOptions `embed:"" group:"Dumps and snapshots:"`
 
-	Embedders embedderOptions `embed:""`
+	Embedders embedderOptions `embed:"" group:"Embedders:"`
 
-	ContainsFilter  bool            `name:"experimental-contains-filter" help:"Allow CONTAINS in filters."`
-	EnableMetrics   bool            `name:"experimental-enable-metrics" help:"Switch the feature metrics on."`
-	EnableLogsRoute bool            `name:"experimental-enable-logs-route" help:"Switch the feature logsRoute on."`
-	SearchQueueSize int             `name:"experimental-search-queue-size" default:"1000" placeholder:"N" help:"Searches that may wait for their turn (default: ${default})."`
-	DropSearchAfter int             `name:"experimental-drop-search-after" default:"60" placeholder:"SECONDS" help:"How long a search may wait for its turn (default: ${default})."`
-	SearchesPerCore int             `name:"experimental-nb-searches-per-core" default:"4" placeholder:"N" help:"Searches that run at once, for each core (default: ${default})."`
-	LogsMode        logsMode        `name:"experimental-logs-mode" default:"HUMAN" placeholder:"MODE" help:"HUMAN or JSON (default: ${default})."`
-	BatchedTasks    *int            `name:"experimental-max-number-of-batched-tasks" placeholder:"N" help:"Tasks in a batch, at most; 0 stops processing (default: unlimited)."`
-	Replication     bool            `name:"experimental-replication-parameters" help:"Let the headers TaskId and DryRun choose a task's uid or only check it; old tasks are never deleted by themselves."`
-	AllowedNetworks outbound.Policy `name:"experimental-allowed-ip-networks" placeholder:"NETWORKS" help:"Networks that webhooks and embedders may reach, with commas between them, such as 10.0.0.0/8, and no others; or any (default: all global addresses, nothing private or local)."`
-	BatchedSize     size            `name:"experimental-limit-batched-tasks-total-size" default:"0" placeholder:"SIZE" help:"Payload bytes in a batch, at most (default: half of the indexing memory, at most 10 GiB)."`
+	ContainsFilter  bool            `group:"Experimental features:" name:"experimental-contains-filter" help:"Allow CONTAINS in filters."`
+	EnableMetrics   bool            `group:"Experimental features:" name:"experimental-enable-metrics" help:"Switch the feature metrics on."`
+	EnableLogsRoute bool            `group:"Experimental features:" name:"experimental-enable-logs-route" help:"Switch the feature logsRoute on."`
+	SearchQueueSize int             `group:"Searches:" name:"experimental-search-queue-size" default:"1000" placeholder:"N" help:"Searches that may wait for their turn (default: ${default})."`
+	DropSearchAfter int             `group:"Searches:" name:"experimental-drop-search-after" default:"60" placeholder:"SECONDS" help:"How long a search may wait for its turn (default: ${default})."`
+	SearchesPerCore int             `group:"Searches:" name:"experimental-nb-searches-per-core" default:"4" placeholder:"N" help:"Searches that run at once, for each core (default: ${default})."`
+	LogsMode        logsMode        `group:"Logs and profiles:" name:"experimental-logs-mode" default:"HUMAN" placeholder:"MODE" help:"HUMAN or JSON (default: ${default})."`
+	BatchedTasks    *int            `group:"Indexing and tasks:" name:"experimental-max-number-of-batched-tasks" placeholder:"N" help:"Tasks in a batch, at most; 0 stops processing (default: unlimited)."`
+	Replication     bool            `group:"Indexing and tasks:" name:"experimental-replication-parameters" help:"Let the headers TaskId and DryRun choose a task's uid or only check it; old tasks are never deleted by themselves."`
+	AllowedNetworks outbound.Policy `group:"Requests to elsewhere:" name:"experimental-allowed-ip-networks" placeholder:"NETWORKS" help:"Networks that webhooks and embedders may reach, with commas between them, such as 10.0.0.0/8, and no others; or any (default: all global addresses, nothing private or local)."`
+	BatchedSize     size            `group:"Indexing and tasks:" name:"experimental-limit-batched-tasks-total-size" default:"0" placeholder:"SIZE" help:"Payload bytes in a batch, at most (default: half of the indexing memory, at most 10 GiB)."`
+
+	Accepted acceptedOptions `embed:"" group:"Accepted for the sake of old command lines:"`
+}
+
+// acceptedOptions are of a product whose deployments move over. Nothing in svc answers to them.
+type acceptedOptions struct {
+	DumplessUpgrade bool   `name:"experimental-dumpless-upgrade" help:"Without effect: every version of svc says what it does with data of another one."`
+	ReduceMemory    bool   `name:"experimental-reduce-indexing-memory-usage" help:"Without effect: --max-indexing-memory bounds indexing."`
+	OldSettings     bool   `name:"experimental-no-edition-2024-for-settings" help:"Without effect: there is one way to apply settings."`
+	OldDumps        bool   `name:"experimental-no-edition-2024-for-dumps" help:"Without effect: there is one way to import dumps."`
+	Personalization string `name:"experimental-personalization-api-key" placeholder:"KEY" help:"Without effect: there is no personalization."`
 }
 
 // masterKeyBytes is the length from which on a master key is not easily guessed.

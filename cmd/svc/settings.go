@@ -89,14 +89,17 @@ func serves(ctx *kong.Context) bool {
 
 // variable looks a flag up in the environment.
 func (s *settings) variable(flag string) (value, name string, ok bool) {
-	name = strings.ToUpper(fileKey(flag))
-	for _, prefix := range [...]string{envPrefix, movedPrefix} {
-		if value, ok = s.getenv(prefix + name); ok {
-			return value, prefix + name, true
+	name = variableName(flag)
+	for _, name := range [...]string{name, movedPrefix + strings.TrimPrefix(name, envPrefix)} {
+		if value, ok = s.getenv(name); ok {
+			return value, name, true
 		}
 	}
 	return "", "", false
 }
+
+// variableName is the name of a flag in the environment.
+func variableName(flag string) string { return envPrefix + strings.ToUpper(fileKey(flag)) }
 
 func fileKey(flag string) string { return strings.ReplaceAll(flag, "-", "_") }
 

@@ -34,7 +34,7 @@ type snapshotOptions struct {
 	TokenFile    string `name:"experimental-s3-web-identity-token-file" placeholder:"FILE" help:"File with the token that allows the role."`
 	InFlight     int    `name:"experimental-s3-max-in-flight-parts" default:"10" placeholder:"N" help:"Parts of a snapshot that are uploaded at once (default: ${default})."`
 	Level        int    `name:"experimental-s3-compression-level" default:"0" placeholder:"LEVEL" help:"Compression of uploaded snapshots, 0 (none) to 9 (default: ${default})."`
-	Signature    int    `name:"experimental-s3-signature-duration-seconds" default:"28800" placeholder:"SECONDS" help:"Accepted for the sake of old command lines: each request is signed when it is sent."`
+	Signature    int    `name:"experimental-s3-signature-duration-seconds" default:"28800" placeholder:"SECONDS" help:"Without effect (default: ${default}): each request is signed when it is sent."`
 	PartSize     size   `name:"experimental-s3-multipart-part-size" default:"375 MiB" placeholder:"SIZE" help:"Size of a part, 10 MiB to 5 GiB (default: ${default}); as much of the disk is used for each part in flight."`
 }
 
