@@ -209,6 +209,7 @@ func TestBodyErrors(t *testing.T) {
 		{searchPath, `{"retrieveVectors": null}`, "invalid_search_retrieve_vectors"},
 		{searchPath, `{"useNetwork": 1}`, "invalid_search_use_network"},
 		{searchPath, `{"useNetwork": true}`, "feature_not_enabled"},
+		{searchPath, `{"useNetwork": false}`, "feature_not_enabled"},
 		{searchPath, `{"vector": [1]}`, "missing_search_hybrid"},
 		{searchPath, `{"vector": ["a"]}`, "invalid_search_vector"},
 		{searchPath, `{"vector": "1,2"}`, "invalid_search_vector"},

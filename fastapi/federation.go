@@ -107,7 +107,7 @@ func (s *Server) checkFederated(q *queryInput, f *federationInput) error {
 		if err := s.features.need("network", "`federationOptions.remote`"); err != nil {
 			return err
 		}
-		if q.network {
+		if q.network != nil && *q.network {
 			return apierr.New("invalid_multi_search_federation_options", "`federationOptions.remote` and `useNetwork` exclude each other: leave one of them out.")
 		}
 		return apierr.New("invalid_multi_search_remote", "There is no remote `%s` in the network.", *q.options.remote)

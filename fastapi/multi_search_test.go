@@ -131,3 +131,31 @@ func TestMultiSearchBesideWrites(t *testing.T) {
 		}
 	}
 }
+
+// TestFeaturesOfOneSearch switches one feature on: others that the same search needs are still asked for.
+func TestFeaturesOfOneSearch(t *testing.T) {
+	c, _ := newInstance(t, Options{})
+	c.wait(c.json("POST", "/indexes/a/documents", `[{"id": 1}]`))
+	c.json("PATCH", "/experimental-features", `{"network": true}`)
+	for body, want := range map[string]string{
+		`{"useNetwork": false}`:                                             "",
+		`{"useNetwork": false, "filter": "_foreign(id, x = 1)"}`:            "feature_not_enabled",
+		`{"useNetwork": false, "personalize": {"userContext": "a sailor"}}`: "feature_not_enabled",
+	} {
+		if r := c.json("POST", "/indexes/a/search", body); r.code() != want {
+			t.Errorf("%s: %s", body, r.body)
+		}
+	}
+	r := c.json("POST", "/multi-search", `{"federation": {}, "queries": [{"indexUid": "a", "useNetwork": true, "federationOptions": {"remote": "r"}}]}`)
+	if r.code() != "invalid_multi_search_federation_options" {
+		t.Errorf("a remote and the network: %s", r.body)
+	}
+	r = c.json("POST", "/multi-search", `{"federation": {}, "queries": [{"indexUid": "a", "federationOptions": {"remote": "r"}}]}`)
+	if r.code() != "invalid_multi_search_remote" {
+		t.Errorf("a remote that is not in the network: %s", r.body)
+	}
+	r = c.json("POST", "/multi-search", `{"federation": {}, "queries": [{"indexUid": "a", "federationOptions": {"queryPosition": 7}}]}`)
+	if !strings.Contains(r.body, `"queriesPosition":7`) {
+		t.Errorf("a position of its own: %s", r.body)
+	}
+}

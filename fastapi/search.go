@@ -23,8 +23,8 @@ type searchInput struct {
 	facetNamed bool
 
 	hybrid      search.Hybrid
-	personalize bool // given
-	network     bool // useNetwork
+	personalize bool  // given
+	network     *bool // useNetwork; nil: not given
 }
 
 func newSearchInput() searchInput {
@@ -133,7 +133,11 @@ var shaping = []param[searchInput]{
 	{name: "showRankingScoreDetails", code: "invalid_search_show_ranking_score_details", kind: flag, set: func(r *searchInput, a *arg) error { r.Search.ShowRankingScoreDetails = a.flag; return nil }},
 	{name: "showPerformanceDetails", code: "invalid_search_show_performance_details", kind: flag, set: func(r *searchInput, a *arg) error { r.Search.ShowPerformanceDetails = a.flag; return nil }},
 	{name: "retrieveVectors", code: "invalid_search_retrieve_vectors", kind: flag, set: func(r *searchInput, a *arg) error { r.Search.RetrieveVectors = a.flag; return nil }},
-	{name: "useNetwork", code: "invalid_search_use_network", kind: flag, null: true, set: func(r *searchInput, a *arg) error { r.network = a.flag; return nil }},
+	{name: "useNetwork", code: "invalid_search_use_network", kind: flag, null: true, set: func(r *searchInput, a *arg) error {
+		use := a.flag
+		r.network = &use
+		return nil
+	}},
 }
 
 // inBody are parameters that only a body has, inQuery those of a query string.
@@ -270,10 +274,12 @@ func (s *Server) checkSearch(r *searchInput) error {
 			return err
 		}
 	}
-	switch {
-	case r.network:
-		return s.features.need("network", "`useNetwork`")
-	case r.personalize:
+	if r.network != nil {
+		if err := s.features.need("network", "`useNetwork`"); err != nil {
+			return err
+		}
+	}
+	if r.personalize {
 		return apierr.New("feature_not_enabled", "Personalized search is not configured on this server. Leave `personalize` out.")
 	}
 	return s.checkFilter(r.Search.Filter)

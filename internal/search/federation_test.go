@@ -599,3 +599,47 @@ func TestFederatedExtras(t *testing.T) {
 		t.Errorf("extras: %s", body)
 	}
 }
+
+// TestFederatedVectors merges hits found by meaning with hits found by words.
+func TestFederatedVectors(t *testing.T) {
+	l := newLibrary(t)
+	l.put("pics", `{"embedders":{"e":{"source":"userProvided","dimensions":2}}}`,
+		`{"id":1,"t":"sun","_vectors":{"e":[1,0]}}`, `{"id":2,"t":"full moon","_vectors":{"e":[0.8,0.6]}}`, `{"id":3,"t":"star","_vectors":{"e":[0,1]}}`)
+	l.put("songs", "", `{"id":4,"t":"blue mood"}`, `{"id":5,"t":"moon"}`)
+	one, half := 1.0, 0.5
+	like := func(weight float64, ratio *float64, q string, v ...float32) asked {
+		return asked{uid: "pics", weight: weight, Request: Request{Query: q, Vector: v, Hybrid: &Hybrid{Embedder: "e", Ratio: ratio}}}
+	}
+	withVector := like(1, &one, "", 1, 0)
+	withVector.RetrieveVectors = true
+	words := asked{uid: "songs", weight: 1, Request: Request{Query: "mood"}}
+	for _, tt := range []struct {
+		what    string
+		queries []asked
+		ids     []int
+		want    string // in the answer, "" for no semanticHitCount
+	}{
+		{"meaning and words", []asked{like(1, &one, "", 1, 0), words}, []int{1, 4, 2, 3}, `"semanticHitCount":3`},
+		{"two vectors", []asked{like(1, &one, "", 1, 0), like(.95, &one, "", 0, 1)}, []int{1, 3, 2}, `"semanticHitCount":3`},
+		{"both in one query", []asked{like(1, &half, "moon", 0, 1)}, []int{3, 2, 1}, `"semanticHitCount":2`},
+		{"vectors shown", []asked{words, withVector}, []int{1, 4, 2, 3}, `"queryVectors":{"1":[1.0,0.0]}`},
+		{"words alone", []asked{words}, []int{4}, ""},
+	} {
+		got, body, err := l.federate(&FederatedRequest{Limit: 20}, nil, tt.queries...)
+		if err != nil {
+			t.Fatalf("%s: %v", tt.what, err)
+		}
+		var ids []int
+		for _, h := range got.Hits {
+			ids = append(ids, h.ID)
+		}
+		if !slices.Equal(ids, tt.ids) || !strings.Contains(body, tt.want) || strings.Contains(body, "semanticHitCount") != (tt.want != "") {
+			t.Errorf("%s: %v, want %v and %s\n%s", tt.what, ids, tt.ids, tt.want, body)
+		}
+	}
+	short := like(1, &one, "", 1)
+	_, _, err := l.federate(&FederatedRequest{Limit: 20}, nil, words, short)
+	if q := (*QueryError)(nil); !errors.As(err, &q) || q.Query != 1 || apierr.From(err).Code != "invalid_vector_dimensions" {
+		t.Errorf("a vector of one number: %v", err)
+	}
+}
