@@ -1,0 +1,445 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"svc/internal/apierr"
+	"svc/internal/rank"
+	"svc/segment"
+)
+
+func TestKind(t *testing.T) {
+	ratio := func(x float64) *float64 { return &x }
+	for name, c := range map[string]struct {
+		r    Request
+		want kind
+	}{
+		"words":                        {Request{Query: "a"}, keyword},
+		"a vector needs hybrid":        {Request{Vector: []float32{1}}, keyword},
+		"the default ratio":            {Request{Query: "a", Hybrid: &Hybrid{}}, hybrid},
+		"ratio 0":                      {Request{Query: "a", Hybrid: &Hybrid{Ratio: ratio(0)}, Vector: []float32{1}}, keyword},
+		"ratio 1":                      {Request{Query: "a", Hybrid: &Hybrid{Ratio: ratio(1)}}, semantic},
+		"a blank query":                {Request{Query: " ", Hybrid: &Hybrid{Ratio: ratio(1)}}, keyword},
+		"no query":                     {Request{Hybrid: &Hybrid{}}, keyword},
+		"a vector alone":               {Request{Hybrid: &Hybrid{}, Vector: []float32{1}}, semantic},
+		"a vector alone, ratio 0":      {Request{Hybrid: &Hybrid{Ratio: ratio(0)}, Vector: []float32{}}, semantic},
+		"media alone":                  {Request{Query: "\t", Hybrid: &Hybrid{}, Media: json.RawMessage(`{}`)}, semantic},
+		"a vector and words":           {Request{Query: "a", Hybrid: &Hybrid{Ratio: ratio(.1)}, Vector: []float32{1}}, hybrid},
+		"a vector and words, semantic": {Request{Query: "a", Hybrid: &Hybrid{Ratio: ratio(1)}, Vector: []float32{1}}, semantic},
+	} {
+		if got := c.r.kind(); got != c.want {
+			t.Errorf("%s: kind %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+func TestCombinationsThatAreRefused(t *testing.T) {
+	vector, media := []float32{}, json.RawMessage(`{}`)
+	for _, c := range []struct {
+		r    Request
+		want apierr.Code
+	}{
+		{Request{Vector: vector, Media: media}, "invalid_search_media_and_vector"},
+		{Request{Vector: vector, Media: media, Hybrid: &Hybrid{}}, "invalid_search_media_and_vector"},
+		{Request{Vector: vector}, "missing_search_hybrid"},
+		{Request{Media: media}, "missing_search_hybrid"},
+		{Request{Media: media, Hybrid: &Hybrid{}}, ""},
+		{Request{}, ""},
+	} {
+		got := apierr.Code("")
+		if err := c.r.Check(); err != nil {
+			got = apierr.From(err).Code
+		}
+		if got != c.want {
+			t.Errorf("vector %v, media %v, hybrid %v: %q, want %q", c.r.Vector != nil, c.r.Media != nil, c.r.Hybrid != nil, got, c.want)
+		}
+	}
+}
+
+func TestCompareHybrid(t *testing.T) {
+	score := func(x float64) rank.ScoreValue { return rank.ScoreValue{Kind: rank.ByRelevance, Score: x} }
+	near := func(x float64) rank.ScoreValue { return rank.ScoreValue{Kind: rank.BySimilarity, Score: x} }
+	price := func(x float64, desc bool) rank.ScoreValue {
+		return rank.ScoreValue{Kind: rank.ByField, Sort: rank.SortValue{Class: rank.OfNumber, Number: x}, Desc: desc}
+	}
+	type values = []rank.ScoreValue
+	for _, c := range []struct {
+		name           string
+		words, meaning values
+		ratio          float64
+		want           int // negative: words first
+	}{
+		{"the larger score", values{score(.6)}, values{near(.5)}, .5, -1},
+		{"the larger score by weight", values{score(.6)}, values{near(.5)}, .6, 1},
+		{"equal", values{score(.6)}, values{near(.6)}, .5, 0},
+		{"as good as equal", values{score(.6)}, values{near(.6 + 1e-16)}, .5, 0},
+		{"the next decides", values{score(.6), price(3, false)}, values{near(.6), price(2, false)}, .5, 1},
+		{"downwards", values{price(3, true), score(0)}, values{price(2, true), near(1)}, .5, -1},
+		{"equal prices", values{price(3, true), score(0)}, values{price(3, true), near(1)}, .5, 1},
+		{"no price", values{{Kind: rank.ByField, Sort: rank.SortValue{Class: rank.OfNothing}}}, values{price(3, false)}, .5, 1},
+		{"a score wins against a price", values{score(.1)}, values{price(3, true)}, .5, -1},
+		{"but not 0", values{score(0)}, values{price(3, true)}, .5, 1},
+		{"a similarity wins against a price", values{price(3, true)}, values{near(.1)}, .5, 1},
+		{"what ends first loses", values{score(.5)}, values{near(.5), price(1, true)}, .5, 1},
+		{"what ends last wins", values{score(.5), price(1, true)}, values{near(.5)}, .5, -1},
+		{"nothing to compare", nil, nil, .5, 0},
+	} {
+		if got := compareHybrid(c.words, c.meaning, c.ratio); cmp.Compare(got, 0) != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+func TestMergeHybrid(t *testing.T) {
+	hits := func(kind rank.ScoreKind, pairs ...float64) (list []rank.Hit) {
+		for i := 0; i < len(pairs); i += 2 {
+			list = append(list, rank.Hit{ID: segment.DocID(pairs[i]), Score: pairs[i+1], Values: []rank.ScoreValue{{Kind: kind, Score: pairs[i+1]}}})
+		}
+		return list
+	}
+	words := hits(rank.ByRelevance, 1, 1, 4, .9)
+	meaning := hits(rank.BySimilarity, 1, 1, 4, .8, 2, .7, 5, .6, 3, .5)
+	for _, c := range []struct {
+		ratio         float64
+		offset, limit int
+		want          string
+		semanticHits  int
+	}{
+		{.1, 0, 20, "1w 4w 2m 5m 3m", 3},
+		{.5, 0, 20, "1m 4w 2m 5m 3m", 4},
+		{.9, 0, 20, "1m 4m 2m 5m 3m", 5},
+		{.5, 0, 2, "1m 4w", 1},
+		{.5, 1, 2, "4w 2m", 1},
+		{.5, 4, 9, "3m", 1},
+		{.5, 5, 9, "", 0},
+	} {
+		page, n := mergeHybrid(words, meaning, c.ratio, nil, c.offset, c.limit)
+		var got []string
+		for _, h := range page {
+			from := "w"
+			if h.Values[0].Kind == rank.BySimilarity {
+				from = "m"
+			}
+			got = append(got, fmt.Sprint(h.ID, from))
+		}
+		if s := strings.Join(got, " "); s != c.want || n != c.semanticHits {
+			t.Errorf("ratio %v, offset %d, limit %d: %q with %d semantic hits, want %q with %d", c.ratio, c.offset, c.limit, s, n, c.want, c.semanticHits)
+		}
+	}
+}
+
+func TestSuffices(t *testing.T) {
+	hits := []rank.Hit{{Score: 1}, {Score: .9}, {Score: .5}}
+	for _, c := range []struct {
+		wanted int
+		ratio  float64
+		want   bool
+	}{{1, .5, true}, {2, .5, true}, {3, .5, false}, {4, .01, false}, {3, .1, true}, {1, .6, false}} {
+		if got := suffices(hits, c.wanted, c.ratio); got != c.want {
+			t.Errorf("%d wanted at ratio %v: %v", c.wanted, c.ratio, got)
+		}
+	}
+}
+
+// answerOf is what tests read of an answer to a search.
+type answerOf struct {
+	Hits []struct {
+		ID      int     `json:"id"`
+		Score   float64 `json:"_rankingScore"`
+		Details map[string]struct {
+			Order      int
+			Similarity *float64
+			Value      *float64
+		} `json:"_rankingScoreDetails"`
+		Vectors json.RawMessage `json:"_vectors"`
+	}
+	Estimated    int  `json:"estimatedTotalHits"`
+	Total        *int `json:"totalHits"`
+	SemanticHits *int `json:"semanticHitCount"`
+	QueryVector  []float32
+}
+
+func (l *library) answer(uid string, r Request) (a answerOf) {
+	l.t.Helper()
+	v := l.c.Get(uid).View()
+	defer v.Release()
+	response, err := Search(context.Background(), v, &r)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	body, err := response.AppendJSON(nil)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if err := json.Unmarshal(body, &a); err != nil {
+		l.t.Fatalf("%v: %s", err, body)
+	}
+	return a
+}
+
+// semanticDoc is a document of the random test.
+type semanticDoc struct {
+	ID      int                    `json:"id"`
+	Title   string                 `json:"title"`
+	Price   *int                   `json:"price,omitempty"`
+	Kind    string                 `json:"kind,omitempty"`
+	Vectors map[string][][]float32 `json:"_vectors"`
+}
+
+// TestHybridAgreesWithMergingSearches compares pages of hybrid searches with the merged whole of a search by words and of a plain
+// evaluation of all vectors.
+func TestHybridAgreesWithMergingSearches(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 2))
+	for range 12 {
+		l := newLibrary(t)
+		sortFirst := rng.IntN(2) == 0
+		rules := `["words","typo","proximity","sort"]`
+		if sortFirst {
+			rules = `["sort","words","typo"]`
+		}
+		l.put("i", `{"rankingRules": `+rules+`, "sortableAttributes": ["price"], "filterableAttributes": ["kind", "price"],
+			"searchableAttributes": ["title"], "embedders": {"e": {"source": "userProvided", "dimensions": 3}}}`)
+		docs := map[int]*semanticDoc{}
+		words := []string{"red", "reed", "green", "sea", "apple"}
+		for range 1 + rng.IntN(3) {
+			var lines []string
+			for range 20 + rng.IntN(30) {
+				d := &semanticDoc{ID: rng.IntN(120), Vectors: map[string][][]float32{"e": {}}}
+				for range 1 + rng.IntN(3) {
+					d.Title += words[rng.IntN(len(words))] + " "
+				}
+				if rng.IntN(4) > 0 {
+					price := rng.IntN(3)
+					d.Price = &price
+				}
+				if rng.IntN(3) > 0 {
+					d.Kind = string(rune('a' + rng.IntN(8)))
+				}
+				for range rng.IntN(3) {
+					d.Vectors["e"] = append(d.Vectors["e"], []float32{float32(rng.IntN(5) - 2), float32(rng.IntN(5) - 2), 1})
+				}
+				if docs[d.ID] != nil && slices.ContainsFunc(lines, func(s string) bool { return strings.HasPrefix(s, fmt.Sprintf(`{"id":%d,`, d.ID)) }) {
+					continue // once a batch
+				}
+				docs[d.ID] = d
+				line, err := json.Marshal(d)
+				if err != nil {
+					t.Fatal(err)
+				}
+				lines = append(lines, string(line))
+			}
+			l.put("i", "", lines...)
+		}
+		for range 12 {
+			checkHybrid(t, l, rng, docs, sortFirst)
+		}
+	}
+}
+
+func checkHybrid(t *testing.T, l *library, rng *rand.Rand, docs map[int]*semanticDoc, sortFirst bool) {
+	t.Helper()
+	ratio := []float64{.1, .3, .5, .7, .9, 1}[rng.IntN(6)]
+	r := Request{Query: []string{"red", "green sea", "apple red"}[rng.IntN(3)], Vector: []float32{float32(rng.IntN(5) - 2), 1, float32(rng.IntN(3))},
+		Hybrid: &Hybrid{Embedder: "e", Ratio: &ratio}, ShowRankingScore: true, ShowRankingScoreDetails: true, RetrieveVectors: rng.IntN(2) == 0}
+	if rng.IntN(2) == 0 {
+		r.Sort = []string{[]string{"price:asc", "price:desc"}[rng.IntN(2)]}
+	}
+	if rng.IntN(3) == 0 {
+		kind := "kind"
+		r.Distinct = &kind
+	}
+	all := r
+	all.Limit = 1000
+	one := 1.0
+	all.Hybrid = &Hybrid{Embedder: "e", Ratio: &one}
+	byMeaning := l.answer("i", all)
+	all.Hybrid, all.Vector = nil, nil
+	byWords := l.answer("i", all)
+	checkSemantic(t, docs, &r, byMeaning, sortFirst)
+
+	r.Offset, r.Limit = rng.IntN(5), rng.IntN(25)
+	if rng.IntN(8) == 0 {
+		r.Limit = 1000
+	}
+	got := l.answer("i", r)
+	type hit struct {
+		id       int
+		score    float64
+		semantic bool
+	}
+	var want []hit
+	semanticHits := 0
+	whole := byMeaning
+	shortcut := false
+	if ratio < 1 {
+		n := r.Offset + r.Limit
+		shortcut = r.Limit == 0 || len(byWords.Hits) >= n
+		for i := range min(n, len(byWords.Hits)) {
+			shortcut = shortcut && (r.Limit == 0 || byWords.Hits[i].Score*(1-ratio) >= .45)
+		}
+	}
+	w, m := byWords.Hits, byMeaning.Hits
+	switch {
+	case shortcut:
+		m = nil
+	case ratio == 1:
+		w = nil
+	}
+	kinds, ids := map[string]bool{}, map[int]bool{}
+	for len(w)+len(m) > 0 {
+		wordsFirst := len(m) == 0
+		if len(w) > 0 && len(m) > 0 {
+			c := 0
+			if sortFirst && r.Sort != nil {
+				c = comparePrices(docs[w[0].ID].Price, docs[m[0].ID].Price, r.Sort[0] == "price:desc")
+			}
+			if c == 0 {
+				c = cmp.Compare(m[0].Score*ratio, w[0].Score*(1-ratio))
+				if math.Abs(m[0].Score*ratio-w[0].Score*(1-ratio)) <= 0x1p-52 {
+					c = 0
+				}
+			}
+			if c == 0 && !sortFirst && r.Sort != nil {
+				c = comparePrices(docs[w[0].ID].Price, docs[m[0].ID].Price, r.Sort[0] == "price:desc")
+			}
+			wordsFirst = c < 0
+		}
+		h := hit{semantic: !wordsFirst}
+		if wordsFirst {
+			h.id, h.score, w = w[0].ID, w[0].Score, w[1:]
+		} else {
+			h.id, h.score, m = m[0].ID, m[0].Score, m[1:]
+		}
+		kind := docs[h.id].Kind
+		if ids[h.id] || r.Distinct != nil && kinds[kind] {
+			continue
+		}
+		ids[h.id], kinds[kind] = true, kind != ""
+		want = append(want, h)
+	}
+	if shortcut {
+		whole = byWords
+	}
+	want = want[min(r.Offset, len(want)):]
+	want = want[:min(r.Limit, len(want))]
+	for _, h := range want {
+		if h.semantic {
+			semanticHits++
+		}
+	}
+	say := func() string {
+		return fmt.Sprintf("q %q, vector %v, ratio %v, offset %d, limit %d, sort %v (first %v), distinct %v, shortcut %v",
+			r.Query, r.Vector, ratio, r.Offset, r.Limit, r.Sort, sortFirst, r.Distinct != nil, shortcut)
+	}
+	if len(got.Hits) != len(want) {
+		t.Fatalf("%s: %d hits, want %d", say(), len(got.Hits), len(want))
+	}
+	for i, h := range got.Hits {
+		_, semantic := h.Details["vectorSort"]
+		if h.ID != want[i].id || h.Score != want[i].score || semantic != want[i].semantic {
+			t.Fatalf("%s: hit %d is %+v, want %+v", say(), i, h, want[i])
+		}
+		if r.RetrieveVectors {
+			checkVectors(t, docs[h.ID], h.Vectors)
+		} else if h.Vectors != nil {
+			t.Fatalf("%s: vectors that nobody asked for", say())
+		}
+	}
+	if got.SemanticHits == nil || *got.SemanticHits != semanticHits {
+		t.Fatalf("%s: semanticHitCount %v, want %d", say(), got.SemanticHits, semanticHits)
+	}
+	if shows := r.RetrieveVectors && !shortcut; shows != slices.Equal(got.QueryVector, r.Vector) {
+		t.Fatalf("%s: queryVector %v", say(), got.QueryVector)
+	}
+	if r.Distinct == nil && got.Estimated != whole.Estimated {
+		t.Fatalf("%s: total %d, want %d", say(), got.Estimated, whole.Estimated)
+	}
+}
+
+// checkSemantic compares a whole semantic search with a plain evaluation.
+func checkSemantic(t *testing.T, docs map[int]*semanticDoc, r *Request, got answerOf, sortFirst bool) {
+	t.Helper()
+	order := func(a, b *semanticDoc) int {
+		if r.Sort == nil {
+			return 0
+		}
+		return comparePrices(a.Price, b.Price, r.Sort[0] == "price:desc")
+	}
+	similarity := func(d *semanticDoc) float64 {
+		best := 0.0
+		for _, v := range d.Vectors["e"] {
+			dot, vv, qq := 0.0, 0.0, 0.0
+			for i := range v {
+				dot, vv, qq = dot+float64(v[i]*r.Vector[i]), vv+float64(v[i]*v[i]), qq+float64(r.Vector[i]*r.Vector[i])
+			}
+			best = max(best, (1+dot/math.Sqrt(vv*qq))/2)
+		}
+		return best
+	}
+	if r.Distinct == nil && len(got.Hits) != len(docs) {
+		t.Fatalf("%d hits of %d documents", len(got.Hits), len(docs))
+	}
+	for i, h := range got.Hits {
+		d := docs[h.ID]
+		if s := h.Details["vectorSort"].Similarity; math.Abs(h.Score-similarity(d)) > 1e-6 || (s == nil) != (len(d.Vectors["e"]) == 0) || s != nil && *s != h.Score {
+			t.Fatalf("document %d scores %v, want %v", h.ID, h.Score, similarity(d))
+		}
+		if i == 0 {
+			continue
+		}
+		before := got.Hits[i-1]
+		byScore, byPrice := cmp.Compare(h.Score, before.Score), order(docs[before.ID], d)
+		first, second := byScore, byPrice
+		if sortFirst {
+			first, second = byPrice, byScore
+		}
+		if first > 0 || first == 0 && second > 0 {
+			t.Fatalf("document %d, score %v, comes after %d, score %v", h.ID, h.Score, before.ID, before.Score)
+		}
+	}
+}
+
+func comparePrices(a, b *int, desc bool) int {
+	switch {
+	case a == nil || b == nil:
+		return cmp.Compare(btoi(a == nil), btoi(b == nil))
+	case desc:
+		return cmp.Compare(*b, *a)
+	}
+	return cmp.Compare(*a, *b)
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// checkVectors compares the vectors that a hit shows with those of the document.
+func checkVectors(t *testing.T, d *semanticDoc, shown json.RawMessage) {
+	t.Helper()
+	var got map[string]struct {
+		Embeddings [][]float32
+		Regenerate *bool
+	}
+	if err := json.Unmarshal(shown, &got); err != nil {
+		t.Fatalf("%v: %s", err, shown)
+	}
+	e, ok := got["e"]
+	if !ok || len(got) != 1 || e.Regenerate == nil || *e.Regenerate || e.Embeddings == nil ||
+		!slices.EqualFunc(e.Embeddings, d.Vectors["e"], slices.Equal[[]float32]) {
+		t.Fatalf("vectors of %d are shown as %s, want %v", d.ID, shown, d.Vectors)
+	}
+}
