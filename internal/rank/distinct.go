@@ -72,7 +72,7 @@ func (d *Distinct) excludeString(s []byte) {
 }
 
 // Candidates returns a set, by segment, without the documents that were found to be duplicates. exhaustive: it keeps only the first
-// document by id of each value.
+// document by id of each value. No bitmap of it is nil.
 func (d *Distinct) Candidates(r []*roaring.Bitmap, exhaustive bool) []*roaring.Bitmap {
 	out := make(rows, len(r))
 	for i := range r {
@@ -80,7 +80,12 @@ func (d *Distinct) Candidates(r []*roaring.Bitmap, exhaustive bool) []*roaring.B
 		out[i] = andNot(r[i], duplicates)
 	}
 	if exhaustive {
-		return d.deduplicate(out)
+		out = d.deduplicate(out)
+	}
+	for i := range out {
+		if out[i] == nil {
+			out[i] = roaring.New()
+		}
 	}
 	return out
 }

@@ -359,3 +359,19 @@ func TestShift(t *testing.T) {
 		t.Errorf("without a shift .3 becomes %v", got)
 	}
 }
+
+// A segment all of whose documents are duplicates has no candidates left, but a bitmap.
+func TestDistinctCandidatesAreNeverNil(t *testing.T) {
+	s := parseSettings(t, `{"filterableAttributes": ["kind"]}`)
+	ix := build(t, s, [][]*document{{doc(0, "kind", "a")}, {doc(1, "kind", "a")}}, nil)
+	for _, exhaustive := range []bool{false, true} {
+		d := NewDistinct(ix, "kind")
+		d.Keep(0, 0)
+		got := d.Candidates(universe(ix), exhaustive)
+		for i, want := range []uint64{1, 0} {
+			if got[i] == nil || got[i].GetCardinality() != want {
+				t.Errorf("exhaustive %v: candidates of segment %d are %v, want %d", exhaustive, i, got[i], want)
+			}
+		}
+	}
+}
