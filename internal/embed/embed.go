@@ -44,7 +44,7 @@ type Pool struct {
 	caller *caller
 	local  chan struct{} // one slot for each text that a local model works on
 	cache  *cache
-	models models
+	models *models
 }
 
 // New makes a pool.
@@ -54,14 +54,15 @@ func New(o Options) *Pool {
 		p.log = slog.New(slog.DiscardHandler)
 	}
 	p.local = make(chan struct{}, max(runtime.GOMAXPROCS(0)/2, 1))
-	p.models.pool = p
+	p.models = newModels(&o)
 	return p
 }
 
 // Close gives up connections and models. No embedder of the pool may be in use, or be used later.
 func (p *Pool) Close() error {
 	p.caller.client.CloseIdleConnections()
-	return p.models.close()
+	p.models.client.CloseIdleConnections()
+	return nil
 }
 
 // Open makes the embedder of a configuration. dimensions is the length of its

@@ -1,13 +1,275 @@
 package embed
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"weak"
+
 	"svc/internal/settings"
+	"svc/internal/transformer"
+	"svc/internal/vfs"
 )
 
-type models struct{ pool *Pool }
+const (
+	hubURL = "https://huggingface.co"
+	// mainRevision is what the hub calls the revision of a model that none is asked of.
+	mainRevision = "main"
 
-func (m *models) close() error { return nil }
+	maxModelFile = 16 << 30         // bytes of a file from the hub
+	maxSilence   = 60 * time.Second // of the hub while a file comes
+)
+
+// Names as the hub gives them. None can leave the directory of models.
+var (
+	modelName    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)?$`)
+	revisionName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
+)
+
+// models loads the local models and gets those that are missing from the hub. A model stays in memory while
+// an embedder that used it is around.
+//
+// A model lies in <directory>/<model>/<revision>, where it is put when it comes from the hub, or in
+// <directory>/<model>, where one may put it by hand.
+type models struct {
+	dir    string
+	hub    string
+	client http.Client // follows redirects, as the hub sends to where its files are
+	fs     vfs.FS
+	mu     sync.Mutex
+	loaded map[string]*slot // by directory of the revision
+}
+
+// slot is a place for a model. One goroutine at a time fills it.
+type slot struct {
+	filling chan struct{} // holds one value while somebody fills
+	model   weak.Pointer[transformer.Model]
+}
+
+func newModels(o *Options) *models {
+	transport := o.Policy.Transport()
+	transport.ResponseHeaderTimeout = defaultTimeout
+	return &models{dir: o.ModelsDir, hub: hubURL, client: http.Client{Transport: transport}, fs: vfs.OS, loaded: map[string]*slot{}}
+}
+
+// huggingFace is a model that runs here.
+type huggingFace struct {
+	models         *models
+	name, revision string
+	pooling        transformer.Pooling
+	mu             *sync.Mutex
+	held           **transformer.Model // once it was used
+}
 
 func (p *Pool) openHuggingFace(cfg *settings.Embedder) (source, error) {
-	return nil, userError("the model %q is not there.", cfg.Model)
+	s := huggingFace{models: p.models, name: cfg.Model, revision: cfg.Revision, pooling: transformer.Pooling(cfg.Pooling),
+		mu: new(sync.Mutex), held: new(*transformer.Model)}
+	if s.revision == "" {
+		s.revision = mainRevision
+	}
+	switch {
+	case !modelName.MatchString(s.name):
+		return nil, userError("%q is no name of a model: it is written as in BAAI/bge-base-en-v1.5.", s.name)
+	case !revisionName.MatchString(s.revision):
+		return nil, userError("%q is no revision of a model: use the hash of a commit, or the name of a branch or tag.", s.revision)
+	case p.models.dir == "":
+		return nil, userError("there is no directory for the models of huggingFace embedders.")
+	}
+	return s, nil
+}
+
+func (s huggingFace) local() bool { return true }
+func (s huggingFace) group() int  { return 1 }
+
+func (s huggingFace) embed(ctx context.Context, inputs []string, stats *Stats) ([][]float32, error) {
+	m, err := s.model(ctx)
+	if err == nil {
+		threads := 1
+		if stats == nil { // a query, which comes alone; documents come many at a time
+			threads = runtime.GOMAXPROCS(0)
+		}
+		var v []float32
+		if v, err = m.Embed(ctx, inputs[0], s.pooling, threads); err == nil {
+			return [][]float32{v}, nil
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, timeOver(ctx.Err())
+	}
+	return nil, err
+}
+
+// model returns the model, which stays in memory for as long as s does.
+func (s huggingFace) model(ctx context.Context) (*transformer.Model, error) {
+	s.mu.Lock()
+	m := *s.held
+	s.mu.Unlock()
+	if m != nil {
+		return m, nil
+	}
+	m, err := s.models.get(ctx, s.name, s.revision)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	*s.held = m
+	s.mu.Unlock()
+	return m, nil
+}
+
+// get returns a model from memory, from its directory, or from the hub. Others may wait for the same one.
+func (ms *models) get(ctx context.Context, name, revision string) (*transformer.Model, error) {
+	own := filepath.Join(ms.dir, filepath.FromSlash(name), revision)
+	ms.mu.Lock()
+	s, ok := ms.loaded[own]
+	if !ok {
+		s = &slot{filling: make(chan struct{}, 1)}
+		ms.loaded[own] = s
+	}
+	ms.mu.Unlock()
+	select {
+	case s.filling <- struct{}{}:
+		defer func() { <-s.filling }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if m := s.model.Value(); m != nil {
+		return m, nil
+	}
+	m, err := ms.load(ctx, own, name, revision)
+	if err != nil {
+		return nil, err
+	}
+	s.model = weak.Make(m)
+	return m, nil
+}
+
+func (ms *models) load(ctx context.Context, own, name, revision string) (*transformer.Model, error) {
+	dir := own
+	if _, err := os.Stat(filepath.Join(own, transformer.Files[0])); errors.Is(err, fs.ErrNotExist) {
+		dir = filepath.Dir(own)
+		if _, err := os.Stat(filepath.Join(dir, transformer.Files[0])); errors.Is(err, fs.ErrNotExist) {
+			dir = own
+			if _, hurried := ctx.Deadline(); hurried {
+				return nil, &callError{final: true, party: runtimeFault, reason: fmt.Sprintf("the model %s is not in %s yet, and a search does not wait until it is.", name, own)}
+			}
+			if err := ms.download(ctx, own, name, revision); err != nil {
+				if ctx.Err() != nil {
+					return nil, ctx.Err()
+				}
+				return nil, &callError{final: true, party: runtimeFault, reason: fmt.Sprintf(
+					"the model %s is not in %s, and cannot be downloaded: %v. Put its files there: %s.", name, own, err, strings.Join(transformer.Files, ", "))}
+			}
+		}
+	}
+	m, err := transformer.Load(dir)
+	if err != nil {
+		return nil, &callError{final: true, party: userFault, reason: fmt.Sprintf("the model %s cannot be loaded: %v.", name, err)}
+	}
+	return m, nil
+}
+
+// download gets the files of a model into dir: all of them, or none.
+func (ms *models) download(ctx context.Context, dir, name, revision string) (err error) {
+	partial := dir + ".partial"
+	if err := ms.fs.RemoveAll(partial); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, ms.fs.RemoveAll(partial))
+		}
+	}()
+	at := ms.hub + "/" + name + "/resolve/" + url.PathEscape(revision) + "/"
+	for i, file := range slices.Concat(transformer.Files, transformer.OptionalFiles) {
+		found, err := ms.fetch(ctx, at+file, filepath.Join(partial, filepath.FromSlash(file)))
+		if err != nil {
+			return err
+		}
+		if !found && i < len(transformer.Files) {
+			return fmt.Errorf("it has no file %s", file)
+		}
+	}
+	if err := ms.fs.SyncDir(partial); err != nil {
+		return err
+	}
+	if err := ms.fs.Rename(partial, dir); err != nil {
+		return err
+	}
+	return ms.fs.SyncDir(filepath.Dir(dir))
+}
+
+// fetch gets a file of the hub. found is false when there is none.
+func (ms *models) fetch(ctx context.Context, address, name string) (found bool, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(maxSilence, func() { cancel(fmt.Errorf("the hub was silent for %v", maxSilence)) })
+	defer silence.Stop()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return false, err
+	}
+	response, err := ms.client.Do(request)
+	if err != nil {
+		if u := new(url.Error); errors.As(err, &u) { // it shows addresses that are signed
+			err = u.Err
+		}
+		return false, fmt.Errorf("cannot call %s: %w", ms.hub, err)
+	}
+	defer response.Body.Close()
+	switch response.StatusCode {
+	case http.StatusOK:
+	case http.StatusNotFound, http.StatusUnauthorized: // the latter is said of models that there are not
+		return false, nil
+	default:
+		return false, fmt.Errorf("%s answered with status %d", address, response.StatusCode)
+	}
+	if err := ms.fs.MkdirAll(filepath.Dir(name)); err != nil {
+		return false, err
+	}
+	f, err := ms.fs.Create(name)
+	if err != nil {
+		return false, err
+	}
+	n, err := io.Copy(f, &lively{io.LimitReader(response.Body, maxModelFile+1), silence})
+	switch {
+	case err != nil:
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+	case n > maxModelFile:
+		err = fmt.Errorf("%s is longer than %d GiB", address, maxModelFile>>30)
+	default:
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return true, err
+	}
+	return true, ms.fs.SyncDir(filepath.Dir(name))
+}
+
+// lively puts off a timer whenever there is something to read.
+type lively struct {
+	r     io.Reader
+	timer *time.Timer
+}
+
+func (l *lively) Read(p []byte) (int, error) {
+	n, err := l.r.Read(p)
+	if n > 0 {
+		l.timer.Reset(maxSilence)
+	}
+	return n, err
 }

@@ -33,6 +33,7 @@ var layers = [][]string{
 	{"internal/query"},
 	{"internal/filter"},
 	{"internal/embed"},
+	{"internal/transformer"},
 	{"internal/settings"},
 	{"internal/template", "internal/restform"},
 	{"internal/document", "internal/text"},
@@ -60,7 +61,7 @@ var only = map[string]struct {
 }
 
 // writers may change the file system by package os; all others write through internal/vfs.
-var writers = []string{"cmd/svc", "bench", "internal/vfs", "internal/task", "internal/mapped", "fastapi"}
+var writers = []string{"cmd/svc", "bench", "internal/vfs", "internal/task", "internal/mapped", "fastapi", "internal/transformer/transformertest"}
 
 var writing = []string{"Create", "CreateTemp", "OpenFile", "WriteFile", "Mkdir", "MkdirAll", "MkdirTemp", "Remove", "RemoveAll", "Rename", "Link", "Symlink", "Truncate"}
 
