@@ -288,6 +288,7 @@ func exercise(t testing.TB, r *Reader) {
 		if g, err := v.graph(); g != nil && err == nil {
 			var s vectorSearch
 			s.begin(v, q)
+			s.encode()
 			g.Search(nil, s.code, 10, nil)
 		}
 		if sound {
@@ -409,4 +410,50 @@ func TestHostileBytesNeitherPanicNorHang(t *testing.T) {
 		r.Close()
 	}
 	t.Logf("%d opened, %d of them sound", opened, sound)
+}
+
+func TestVerifyComparesVectorsWithWhatIsSaidOfThem(t *testing.T) {
+	fs := vfs.NewMem()
+	fixedSegment(t, fs, "small.seg")
+	for name, c := range map[string]struct {
+		tag    tag
+		aux    uint32
+		at     int64 // negative: from the end
+		to     byte
+		reason string
+	}{
+		"no entries":             {tagVectors, 0, 8, 0, "do not fit its counts"},
+		"one entry more":         {tagVectors, 6, 8, 4, "do not fit its counts"},
+		"row of an entry":        {tagVectors, 6, 576, 9, "entry 0 is of row 9"},
+		"end of an entry":        {tagVectors, 6, 588, 1, "vector 1 is of row 1 and of row 0"},
+		"owner of a vector":      {tagVectors, 6, 600, 1, "vector 0 is of row 0 and of row 1"},
+		"fragment of a vector":   {tagVectors, 6, 621, 0, "vector 3 is made of fragment 65535"},
+		"kind of an entry":       {tagVectors, 6, -1, 4, "entry 2 is of kind 4"},
+		"bit beyond":             {tagVectors, 1, 65, 1, "bits beyond 5 dimensions"},
+		"row of a list":          {tagVectorSets, 6, -1, 1, "the rows of list 10 are not those of the entries"},
+		"kind of an entry alone": {tagVectors, 0, -1, 2, "the rows of list 1 are not"},
+		"code":                   {tagCodes, 6, 64, 120, "vector 0 has code 120, 127 expected"},
+		"code in the padding":    {tagCodes, 6, 64 + 40, 1, "vector 0 has code 1, 0 expected"},
+		"outlier":                {tagCodes, 6, -4, 2, "vector 3 is short and no outlier"},
+		"outlier beyond":         {tagCodes, 6, -4, 4, "vector 4 of 4"},
+		"embedder":               {tagCodes, 6, 8, 5, "do not fit its 4 vectors"},
+	} {
+		data := readFile(t, fs, "small.seg")
+		_, sections, err := parseContainer("x.seg", data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range sections {
+			if s.tag == c.tag && s.aux == c.aux {
+				if c.at < 0 {
+					c.at += s.length
+				}
+				data[s.offset+c.at] = c.to
+			}
+		}
+		fixChecksums(data)
+		if err := openAndVerify(t, data); !apierr.IsCorruption(err) || !strings.Contains(err.Error(), c.reason) {
+			t.Errorf("%s: %v, want %q", name, err, c.reason)
+		}
+	}
 }

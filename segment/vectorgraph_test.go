@@ -117,6 +117,7 @@ func TestSearchThroughAGraph(t *testing.T) {
 			checkRecall(t, v, docs, rng)
 			var s vectorSearch
 			s.begin(v, docs[0].vectors[c.shape.ID].Vectors[:c.shape.Dimensions])
+			s.encode()
 			if !s.walk(10, 45, v.vectors, nil) {
 				t.Error("the graph is not walked")
 			}

@@ -153,7 +153,7 @@ func (v *Vectors) openRows(e EmbedderID, p []byte) bool {
 	flags := u32(4)
 	v.shape = EmbedderShape{ID: e, Dimensions: int(u32(0)), Binary: flags&vectorsBinary != 0}
 	v.entries, v.vectors = int(u32(8)), int(u32(12))
-	if v.shape.Dimensions == 0 || v.shape.Dimensions > maxDimensions || v.entries > v.r.rows || v.vectors > maxRows {
+	if v.shape.Dimensions == 0 || v.shape.Dimensions > maxDimensions || v.entries == 0 || v.entries > v.r.rows || v.vectors > maxRows {
 		return false
 	}
 	p = p[vectorHeadBytes:]

@@ -61,12 +61,12 @@ type vectorSearch struct {
 	v    *Vectors
 	q    []float32
 	norm float32 // of q
-	code []int8  // of q; its bits for a binary embedder
+	code []int8  // of q, when it is encoded
 	// unit times a score of codes is about the cosine; margin is more than it is wrong by.
 	unit, margin float32
 
 	normal []float32
-	packed []byte
+	packed []byte // bits of q, for a binary embedder
 	found  []ann.Neighbour
 	ids    []uint32
 	dots   []float32
@@ -121,25 +121,28 @@ func (v *Vectors) SearchEffort(dst []Scored, q []float32, k, effort int, allowed
 	if effort == 0 {
 		effort = v.effortFor(wanted)
 	}
-	switch {
-	case s.code == nil || candidates <= max(directVectors, 2*wanted) || s.norm < shortQuery:
+	if v.codes == nil && !v.shape.Binary || candidates <= max(directVectors, 2*wanted) || s.norm < shortQuery {
 		s.direct(k, allowed)
-	case !s.walk(k, max(effort, wanted), candidates, allowed):
+	} else if s.encode(); !s.walk(k, max(effort, wanted), candidates, allowed) {
 		s.scan(k, wanted, candidates, allowed)
 	}
 	return append(dst, s.best...)
 }
 
 func (s *vectorSearch) begin(v *Vectors, q []float32) {
-	s.v, s.q, s.norm, s.code, s.best = v, q, 1, s.code[:0], s.best[:0]
+	s.v, s.q, s.norm, s.best = v, q, 1, s.best[:0]
 	if v.shape.Binary {
 		s.packed = appendPacked(s.packed[:0], q, len(q))
-		s.code = alias[int8](s.packed)
 		return
 	}
 	s.norm = float32(math.Sqrt(float64(simd.Dot(q, q))))
-	if v.codes == nil {
-		s.code = nil
+}
+
+// encode makes the code of the query.
+func (s *vectorSearch) encode() {
+	q := s.q
+	if s.v.shape.Binary {
+		s.code = append(s.code[:0], alias[int8](s.packed)...)
 		return
 	}
 	// The query has a scale of its own: nothing of it is cut off.
@@ -149,8 +152,8 @@ func (s *vectorSearch) begin(v *Vectors, q []float32) {
 		largest = max(largest, x, -x)
 	}
 	scale := 127 / max(largest, 1e-3)
-	s.code = ann.Quantizer{Dimensions: len(q), Scale: scale}.AppendCode(s.code, s.normal)
-	stored := v.quantizer.Scale
+	s.code = ann.Quantizer{Dimensions: len(q), Scale: scale}.AppendCode(s.code[:0], s.normal)
+	stored := s.v.quantizer.Scale
 	s.unit = 1 / (scale * stored)
 	// Each product of components is wrong by the other one times an error of rounding, whose variance is 1 ⁄ 12.
 	s.margin = errorDeviations * float32(math.Sqrt(float64(1/(scale*scale)+1/(stored*stored))/12))
