@@ -14,6 +14,7 @@ package ann
 
 import (
 	"math"
+	"slices"
 
 	"svc/simd"
 )
@@ -22,7 +23,7 @@ import (
 // that dot products of codes order pairs as dot products of vectors do.
 type Quantizer struct {
 	Dimensions int
-	Scale      float32 // code = round(x·Scale), cut off at ±127
+	Scale      float32 // code = round(x·Scale), halves to even, cut off at ±127
 }
 
 // Stride is the length of a row of codes: the dimensions, padded with zeros.
@@ -56,16 +57,25 @@ func NewQuantizer(dimensions int, vectors []float32) Quantizer {
 
 // AppendCode appends one row of codes. A component that is no number becomes 0.
 func (q Quantizer) AppendCode(dst []int8, vector []float32) []int8 {
-	for _, x := range vector[:q.Dimensions] {
-		c := math.Round(float64(x * q.Scale))
-		if c != c {
-			c = 0
+	// A float32 of this size has no fraction, so that adding it rounds to an
+	// integer, halves to even, which is the difference of the representations.
+	const round = 3 << 22
+	at, end := len(dst), len(dst)+q.Stride()
+	dst = slices.Grow(dst, q.Stride())[:end]
+	code := dst[at:end]
+	for i, x := range vector[:q.Dimensions] {
+		x = float32(x * q.Scale)
+		switch {
+		case x >= 127:
+			x = 127
+		case x <= -127:
+			x = -127
+		case x != x:
+			x = 0
 		}
-		dst = append(dst, int8(max(-127, min(127, c))))
+		code[i] = int8(math.Float32bits(x+round) - math.Float32bits(round))
 	}
-	for range q.Stride() - q.Dimensions {
-		dst = append(dst, 0)
-	}
+	clear(code[q.Dimensions:])
 	return dst
 }
 

@@ -213,6 +213,26 @@ func TestBuildStopsWithItsContext(t *testing.T) {
 	}
 }
 
+func TestCodesAreRounded(t *testing.T) {
+	r := seeded(t)
+	for range 1000 {
+		v, scale := make([]float32, 5), r.Float32()*200
+		for i := range v {
+			v[i] = float32(r.NormFloat64())
+		}
+		v[4] = (float32(r.IntN(20)) + 0.5) / scale
+		code := Quantizer{5, scale}.AppendCode([]int8{9}, v)
+		for i, x := range v {
+			if want := max(-127, min(127, math.RoundToEven(float64(x*scale)))); code[1+i] != int8(want) {
+				t.Fatalf("%v at scale %v: code %d, want %v", x, scale, code[1+i], want)
+			}
+		}
+		if len(code) != 65 || code[0] != 9 || slices.Max(code[6:]) != 0 || slices.Min(code[6:]) != 0 {
+			t.Fatalf("code %v", code)
+		}
+	}
+}
+
 func TestQuantizerSurvivesOddVectors(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	for _, v := range [][]float32{{0, 0}, {nan, 1}, {inf, -inf}, {1e-40, 0}, {math.MaxFloat32, 1}} {

@@ -22,7 +22,13 @@ type Scored struct {
 
 // compareScored orders by falling similarity, then by row.
 func compareScored(a, b Scored) int {
-	return cmp.Or(cmp.Compare(b.Similarity, a.Similarity), cmp.Compare(a.Row, b.Row))
+	switch {
+	case a.Similarity > b.Similarity:
+		return -1
+	case a.Similarity < b.Similarity:
+		return 1
+	}
+	return cmp.Compare(a.Row, b.Row)
 }
 
 // leastNorms is the product of two norms up to which a cosine is not computed: the epsilon of float32.
@@ -61,16 +67,19 @@ type vectorSearch struct {
 	v    *Vectors
 	q    []float32
 	norm float32 // of q
-	code []int8  // of q, when it is encoded
+	code []int8  // of q; its bits for a binary embedder
 	// unit times a score of codes is about the cosine; margin is more than it is wrong by.
 	unit, margin float32
 
 	normal []float32
-	packed []byte // bits of q, for a binary embedder
+	bytes  []int8 // memory for code
+	packed []byte
 	found  []ann.Neighbour
 	ids    []uint32
-	dots   []float32
 	best   []Scored
+
+	dots, squares []float32
+	differ        []int32
 }
 
 var vectorSearches = sync.Pool{New: func() any { return new(vectorSearch) }}
@@ -78,9 +87,6 @@ var vectorSearches = sync.Pool{New: func() any { return new(vectorSearch) }}
 const (
 	// errorDeviations is how many standard deviations of the error of rounding to codes a margin has.
 	errorDeviations = 5
-
-	// directVectors is up to how many candidates full rows are compared at once.
-	directVectors = 64
 
 	// walkShare: a walk costs what a scan of so many rows for each one in its pool costs, at least.
 	walkShare = 48
@@ -121,10 +127,14 @@ func (v *Vectors) SearchEffort(dst []Scored, q []float32, k, effort int, allowed
 	if effort == 0 {
 		effort = v.effortFor(wanted)
 	}
-	if v.codes == nil && !v.shape.Binary || candidates <= max(directVectors, 2*wanted) || s.norm < shortQuery {
+	switch {
+	case v.codes == nil && !v.shape.Binary || candidates <= max(directVectors, 2*wanted) || s.norm < shortQuery:
 		s.direct(k, allowed)
-	} else if s.encode(); !s.walk(k, max(effort, wanted), candidates, allowed) {
-		s.scan(k, wanted, candidates, allowed)
+	default:
+		s.encode()
+		if !s.walk(k, max(effort, wanted), candidates, allowed) {
+			s.scan(k, wanted, candidates, allowed)
+		}
 	}
 	return append(dst, s.best...)
 }
@@ -138,22 +148,28 @@ func (s *vectorSearch) begin(v *Vectors, q []float32) {
 	s.norm = float32(math.Sqrt(float64(simd.Dot(q, q))))
 }
 
-// encode makes the code of the query.
+// encode makes the query's code.
 func (s *vectorSearch) encode() {
-	q := s.q
-	if s.v.shape.Binary {
-		s.code = append(s.code[:0], alias[int8](s.packed)...)
+	v, q := s.v, s.q
+	if v.shape.Binary {
+		s.code = alias[int8](s.packed)
 		return
 	}
 	// The query has a scale of its own: nothing of it is cut off.
 	s.normal = appendNormal(s.normal[:0], q)
 	largest := float32(0)
 	for _, x := range s.normal {
-		largest = max(largest, x, -x)
+		if x < 0 {
+			x = -x
+		}
+		if x > largest {
+			largest = x
+		}
 	}
 	scale := 127 / max(largest, 1e-3)
-	s.code = ann.Quantizer{Dimensions: len(q), Scale: scale}.AppendCode(s.code[:0], s.normal)
-	stored := s.v.quantizer.Scale
+	s.code = ann.Quantizer{Dimensions: len(q), Scale: scale}.AppendCode(s.bytes[:0], s.normal)
+	stored := v.quantizer.Scale
+	s.bytes = s.code
 	s.unit = 1 / (scale * stored)
 	// Each product of components is wrong by the other one times an error of rounding, whose variance is 1 ⁄ 12.
 	s.margin = errorDeviations * float32(math.Sqrt(float64(1/(scale*scale)+1/(stored*stored))/12))
@@ -178,9 +194,9 @@ func (s *vectorSearch) atMost(score int32) float32 {
 	return (1 + float32(score)*s.unit + s.margin) / 2
 }
 
-// similarity returns the similarity to a full row whose dot product with the query is known.
-func (s *vectorSearch) similarity(dot float32, full []float32) float32 {
-	norms := s.norm * float32(math.Sqrt(float64(simd.Dot(full, full))))
+// similarity returns the similarity to a full row whose dot product with the query and sum of squares are known.
+func (s *vectorSearch) similarity(dot, squares float32, full []float32) float32 {
+	norms := s.norm * float32(math.Sqrt(float64(squares)))
 	if dot-dot != 0 || norms-norms != 0 {
 		return wideSimilarity(s.q, full)
 	}
@@ -189,20 +205,20 @@ func (s *vectorSearch) similarity(dot float32, full []float32) float32 {
 
 // compare appends the rows of the vectors that s.ids names to best, with these vectors' similarities.
 func (s *vectorSearch) compare() {
-	v := s.v
+	v, n := s.v, len(s.ids)
 	if v.shape.Binary {
-		q := alias[uint64](s.packed)
-		for _, i := range s.ids {
-			row := alias[uint64](v.bytes(int(i), int(i)+1))
-			s.best = append(s.best, Scored{Row(v.owner(int(i))), v.bitSimilarity(simd.Hamming(q, row))})
+		s.differ = slices.Grow(s.differ[:0], n)[:n]
+		simd.HammingGather(s.differ, alias[uint64](s.packed), alias[uint64](v.full), s.ids)
+		for at, i := range s.ids {
+			s.best = append(s.best, Scored{Row(v.owner(int(i))), v.bitSimilarity(int64(s.differ[at]))})
 		}
 		return
 	}
-	s.dots = slices.Grow(s.dots[:0], len(s.ids))[:len(s.ids)]
+	s.dots, s.squares = slices.Grow(s.dots[:0], n)[:n], slices.Grow(s.squares[:0], n)[:n]
 	full, d := alias[float32](v.full), v.shape.Dimensions
-	simd.DotGather(s.dots, s.q, full, s.ids)
+	simd.DotSquaresGather(s.dots, s.squares, s.q, full, s.ids)
 	for at, i := range s.ids {
-		s.best = append(s.best, Scored{Row(v.owner(int(i))), s.similarity(s.dots[at], full[int(i)*d:(int(i)+1)*d])})
+		s.best = append(s.best, Scored{Row(v.owner(int(i))), s.similarity(s.dots[at], s.squares[at], full[int(i)*d:(int(i)+1)*d])})
 	}
 }
 
@@ -217,6 +233,10 @@ func (s *vectorSearch) direct(k int, allowed *roaring.Bitmap) {
 		s.ids = s.ids[:n]
 		s.compare()
 		s.ids = s.ids[:some]
+		if s.v.ends == nil {
+			s.insert(k, before)
+			return
+		}
 		better := slices.DeleteFunc(s.best[before:], func(x Scored) bool { return x.Similarity < worst })
 		if s.best = s.best[:before+len(better)]; len(s.best) >= k+2*some {
 			if s.settle(k); len(s.best) == k {
@@ -241,7 +261,25 @@ func (s *vectorSearch) direct(k int, allowed *roaring.Bitmap) {
 			compare(n)
 		}
 	}
-	s.settle(k)
+	if s.v.ends != nil {
+		s.settle(k)
+	}
+}
+
+// insert puts the rows from a place on, none of which is there twice, where they belong among those
+// before it, which are sorted, and keeps k at most.
+func (s *vectorSearch) insert(k, from int) {
+	n := from
+	for _, x := range s.best[from:] {
+		if n == k && compareScored(s.best[k-1], x) <= 0 {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(s.best[:n], x, compareScored)
+		n = min(n+1, k)
+		copy(s.best[at+1:n], s.best[at:])
+		s.best[at] = x
+	}
+	s.best = s.best[:n]
 }
 
 // effortFor returns the effort of a walk that is to find so many vectors: measured with those of 30,000 package

@@ -36,6 +36,10 @@ var (
 	// codeVectors is from how many vectors on they are coded; below, a scan of the full rows is quick and exact.
 	codeVectors = 256
 
+	// directVectors is up to how many candidates of a search full rows are compared at once: sifting so few by
+	// their codes costs more than it saves.
+	directVectors = 400
+
 	// graphVectors is from how many vectors on a graph links them; below, a scan of all codes is as fast. Rows of
 	// bits are scanned faster.
 	graphVectors    = 5000

@@ -24,6 +24,16 @@ func dotAVX512(a []float32, b []float32) float32
 //go:noescape
 func l2AVX512(a []float32, b []float32) float32
 
+// dotSquaresAVX2 needs AVX2 and FMA, and len(b) >= len(a).
+//
+//go:noescape
+func dotSquaresAVX2(a []float32, b []float32) (dot float32, squares float32)
+
+// dotSquaresAVX512 needs AVX-512 F, and len(b) >= len(a).
+//
+//go:noescape
+func dotSquaresAVX512(a []float32, b []float32) (dot float32, squares float32)
+
 // dotInt8AVX2 needs AVX2, len(a) a multiple of 16, and len(b) >= len(a).
 //
 //go:noescape

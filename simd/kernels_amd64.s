@@ -260,6 +260,138 @@ reduce:
 	MOVSS         X1, ret+48(FP)
 	RET
 
+// func dotSquaresAVX2(a []float32, b []float32) (dot float32, squares float32)
+// Requires: AVX, FMA3, SSE
+TEXT ·dotSquaresAVX2(SB), NOSPLIT, $0-56
+	MOVQ   a_base+0(FP), AX
+	MOVQ   b_base+24(FP), CX
+	MOVQ   a_len+8(FP), DX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+block:
+	CMPQ        DX, $0x10
+	JL          single
+	VMOVUPS     (CX), Y4
+	VFMADD231PS (AX), Y4, Y0
+	VFMADD231PS Y4, Y4, Y1
+	VMOVUPS     32(CX), Y4
+	VFMADD231PS 32(AX), Y4, Y2
+	VFMADD231PS Y4, Y4, Y3
+	ADDQ        $0x00000040, AX
+	ADDQ        $0x00000040, CX
+	SUBQ        $0x10, DX
+	JMP         block
+
+single:
+	CMPQ        DX, $0x08
+	JL          reduce
+	VMOVUPS     (CX), Y4
+	VFMADD231PS (AX), Y4, Y0
+	VFMADD231PS Y4, Y4, Y1
+	ADDQ        $0x00000020, AX
+	ADDQ        $0x00000020, CX
+	SUBQ        $0x08, DX
+
+reduce:
+	VADDPS       Y2, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X2
+	VADDPS       X2, X0, X0
+	VHADDPS      X0, X0, X0
+	VHADDPS      X0, X0, X0
+	VADDPS       Y3, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X2, X1, X1
+	VHADDPS      X1, X1, X1
+	VHADDPS      X1, X1, X1
+
+tail:
+	TESTQ       DX, DX
+	JZ          done
+	VMOVSS      (CX), X2
+	VFMADD231SS (AX), X2, X0
+	VFMADD231SS X2, X2, X1
+	ADDQ        $0x04, AX
+	ADDQ        $0x04, CX
+	DECQ        DX
+	JMP         tail
+
+done:
+	VZEROUPPER
+	MOVSS X0, dot+48(FP)
+	MOVSS X1, squares+52(FP)
+	RET
+
+// func dotSquaresAVX512(a []float32, b []float32) (dot float32, squares float32)
+// Requires: AVX, AVX512F, FMA3, SSE
+TEXT ·dotSquaresAVX512(SB), NOSPLIT, $0-56
+	MOVQ   a_base+0(FP), AX
+	MOVQ   b_base+24(FP), CX
+	MOVQ   a_len+8(FP), DX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+block:
+	CMPQ        DX, $0x20
+	JL          single
+	VMOVUPS     (CX), Z4
+	VFMADD231PS (AX), Z4, Z0
+	VFMADD231PS Z4, Z4, Z1
+	VMOVUPS     64(CX), Z4
+	VFMADD231PS 64(AX), Z4, Z2
+	VFMADD231PS Z4, Z4, Z3
+	ADDQ        $0x00000080, AX
+	ADDQ        $0x00000080, CX
+	SUBQ        $0x20, DX
+	JMP         block
+
+single:
+	CMPQ        DX, $0x10
+	JL          reduce
+	VMOVUPS     (CX), Z4
+	VFMADD231PS (AX), Z4, Z0
+	VFMADD231PS Z4, Z4, Z1
+	ADDQ        $0x00000040, AX
+	ADDQ        $0x00000040, CX
+	SUBQ        $0x10, DX
+
+reduce:
+	VADDPS        Z2, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y2
+	VADDPS        Y2, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X2
+	VADDPS        X2, X0, X0
+	VHADDPS       X0, X0, X0
+	VHADDPS       X0, X0, X0
+	VADDPS        Z3, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y2
+	VADDPS        Y2, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X2
+	VADDPS        X2, X1, X1
+	VHADDPS       X1, X1, X1
+	VHADDPS       X1, X1, X1
+
+tail:
+	TESTQ       DX, DX
+	JZ          done
+	VMOVSS      (CX), X2
+	VFMADD231SS (AX), X2, X0
+	VFMADD231SS X2, X2, X1
+	ADDQ        $0x04, AX
+	ADDQ        $0x04, CX
+	DECQ        DX
+	JMP         tail
+
+done:
+	VZEROUPPER
+	MOVSS X0, dot+48(FP)
+	MOVSS X1, squares+52(FP)
+	RET
+
 // func dotInt8AVX2(a []int8, b []int8) int32
 // Requires: AVX, AVX2
 TEXT ·dotInt8AVX2(SB), NOSPLIT, $0-52

@@ -37,6 +37,10 @@ func l2Portable(a, b []float32) float32 {
 	return (s0 + s1) + (s2 + s3)
 }
 
+func dotSquaresPortable(a, b []float32) (dot, squares float32) {
+	return dotPortable(a, b), dotPortable(b[:len(a)], b)
+}
+
 func dotInt8Portable(a, b []int8) int32 {
 	var s int32
 	for i := range a {

@@ -87,6 +87,17 @@ func TestFloatKernelsAgreeWithThePortableOnes(t *testing.T) {
 				if want, got := dotPortable(x, b), k.dot(x, b); !near(got, want, dots) {
 					t.Fatalf("dot of %d: got %v, want %v", n, got, want)
 				}
+				var own float64
+				for _, y := range b {
+					own += float64(y) * float64(y)
+				}
+				dot, square := k.dotSquares(x, b)
+				if want := dotPortable(x, b); !near(dot, want, dots) {
+					t.Fatalf("dot and squares of %d: the dot is %v, want %v", n, dot, want)
+				}
+				if want := dotPortable(b, b); !near(square, want, own) {
+					t.Fatalf("dot and squares of %d: the squares are %v, want %v", n, square, want)
+				}
 				if want, got := l2Portable(x, b), k.l2(x, b); !near(got, want, squares) {
 					t.Fatalf("l2 of %d: got %v, want %v", n, got, want)
 				}
@@ -237,7 +248,7 @@ func TestGatheredBitsAreExact(t *testing.T) {
 	})
 }
 
-func TestDotGatherScoresTheNamedRows(t *testing.T) {
+func TestDotSquaresGatherScoresTheNamedRows(t *testing.T) {
 	r := random(t)
 	const rows = 9
 	for _, n := range []int{1, 15, 37, 384} {
@@ -247,11 +258,13 @@ func TestDotGatherScoresTheNamedRows(t *testing.T) {
 		}
 		ids := []uint32{8, 0, 3, 3, 7, 8}
 		for count := range len(ids) + 1 {
-			out := make([]float32, count)
-			DotGather(out, q, m, ids)
-			for i := range out {
-				if want := Dot(q, m[int(ids[i])*n:][:n]); out[i] != want {
-					t.Fatalf("row %d of length %d: %v, want %v", ids[i], n, out[i], want)
+			dots, squares := make([]float32, count), make([]float32, count)
+			DotSquaresGather(dots, squares, q, m, ids)
+			for i := range dots {
+				row := m[int(ids[i])*n:][:n]
+				dot, square := dotPortable(q, row), dotPortable(row, row)
+				if !near(dots[i], dot, float64(n)) || !near(squares[i], square, float64(n)) {
+					t.Fatalf("row %d of length %d: %v and %v, want %v and %v", ids[i], n, dots[i], squares[i], dot, square)
 				}
 			}
 		}
@@ -260,15 +273,24 @@ func TestDotGatherScoresTheNamedRows(t *testing.T) {
 
 func TestGatherRefusesWhatItCannotRead(t *testing.T) {
 	for name, f := range map[string]func(){
-		"unpadded":     func() { DotInt8Gather(make([]int32, 1), make([]int8, 63), make([]int8, 640), []uint32{0}) },
-		"empty":        func() { DotInt8Gather(make([]int32, 1), nil, make([]int8, 640), []uint32{0}) },
-		"outside":      func() { DotInt8Gather(make([]int32, 1), make([]int8, 64), make([]int8, 640), []uint32{10}) },
-		"no float":     func() { DotGather(make([]float32, 1), make([]float32, 4), make([]float32, 40), []uint32{10}) },
-		"few floats":   func() { DotGather(make([]float32, 2), make([]float32, 4), make([]float32, 40), []uint32{1}) },
-		"empty floats": func() { DotGather(make([]float32, 1), nil, make([]float32, 40), []uint32{1}) },
-		"no bits":      func() { HammingGather(make([]int32, 1), make([]uint64, 4), make([]uint64, 40), []uint32{10}) },
-		"empty bits":   func() { HammingGather(make([]int32, 1), nil, make([]uint64, 40), []uint32{1}) },
-		"few ids":      func() { DotInt8Gather(make([]int32, 2), make([]int8, 64), make([]int8, 640), []uint32{1}) },
+		"unpadded": func() { DotInt8Gather(make([]int32, 1), make([]int8, 63), make([]int8, 640), []uint32{0}) },
+		"empty":    func() { DotInt8Gather(make([]int32, 1), nil, make([]int8, 640), []uint32{0}) },
+		"outside":  func() { DotInt8Gather(make([]int32, 1), make([]int8, 64), make([]int8, 640), []uint32{10}) },
+		"no float": func() {
+			DotSquaresGather(make([]float32, 1), make([]float32, 1), make([]float32, 4), make([]float32, 40), []uint32{10})
+		},
+		"few floats": func() {
+			DotSquaresGather(make([]float32, 2), make([]float32, 2), make([]float32, 4), make([]float32, 40), []uint32{1})
+		},
+		"few squares": func() {
+			DotSquaresGather(make([]float32, 2), make([]float32, 1), make([]float32, 4), make([]float32, 40), []uint32{1, 2})
+		},
+		"empty floats": func() {
+			DotSquaresGather(make([]float32, 1), make([]float32, 1), nil, make([]float32, 40), []uint32{1})
+		},
+		"no bits":    func() { HammingGather(make([]int32, 1), make([]uint64, 4), make([]uint64, 40), []uint32{10}) },
+		"empty bits": func() { HammingGather(make([]int32, 1), nil, make([]uint64, 40), []uint32{1}) },
+		"few ids":    func() { DotInt8Gather(make([]int32, 2), make([]int8, 64), make([]int8, 640), []uint32{1}) },
 	} {
 		func() {
 			defer func() {

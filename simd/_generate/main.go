@@ -16,6 +16,8 @@ func main() {
 	floats("l2AVX2", true)
 	floats512("dotAVX512", false)
 	floats512("l2AVX512", true)
+	dotSquares("dotSquaresAVX2", YMM, 8)
+	dotSquares("dotSquaresAVX512", ZMM, 16)
 	int8AVX2()
 	int8VNNI()
 	hammingAVX2()
@@ -190,6 +192,76 @@ func floats512(name string, squared bool) {
 	VHADDPS(sum, sum, sum)
 	VZEROUPPER()
 	Store(sum, ReturnIndex(0))
+	RET()
+}
+
+// dotSquares writes the dot product and the sum of b's squares in one pass over
+// b: two accumulators each, then single registers, then single elements.
+func dotSquares(name string, register func() VecVirtual, lanes int) {
+	TEXT(name, NOSPLIT, "func(a, b []float32) (dot, squares float32)")
+	Pragma("noescape")
+	Doc(fmt.Sprintf("%s needs %s, and len(b) >= len(a).", name, map[int]string{8: "AVX2 and FMA", 16: "AVX-512 F"}[lanes]))
+	a, b, n := operands()
+	var dot, squares [2]VecVirtual
+	for i := range dot {
+		dot[i], squares[i] = register(), register()
+		VXORPS(dot[i].AsY(), dot[i].AsY(), dot[i].AsY())
+		VXORPS(squares[i].AsY(), squares[i].AsY(), squares[i].AsY())
+	}
+	step := func(i int) {
+		x := register()
+		VMOVUPS(Mem{Base: b, Disp: 4 * lanes * i}, x)
+		VFMADD231PS(Mem{Base: a, Disp: 4 * lanes * i}, x, dot[i])
+		VFMADD231PS(x, x, squares[i])
+	}
+	advance := func(by int) {
+		ADDQ(U32(uint32(4*by)), a)
+		ADDQ(U32(uint32(4*by)), b)
+		SUBQ(U8(by), n)
+	}
+	Label("block")
+	CMPQ(n, U8(2*lanes))
+	JL(LabelRef("single"))
+	step(0)
+	step(1)
+	advance(2 * lanes)
+	JMP(LabelRef("block"))
+	Label("single")
+	CMPQ(n, U8(lanes))
+	JL(LabelRef("reduce"))
+	step(0)
+	advance(lanes)
+	Label("reduce")
+	var sums [2]Register
+	for i, acc := range [2][2]VecVirtual{dot, squares} {
+		VADDPS(acc[1], acc[0], acc[0])
+		if lanes == 16 {
+			half := YMM()
+			VEXTRACTF64X4(U8(1), acc[0], half)
+			VADDPS(half, acc[0].AsY(), acc[0].AsY())
+		}
+		high := XMM()
+		VEXTRACTF128(U8(1), acc[0].AsY(), high)
+		sums[i] = acc[0].AsX()
+		VADDPS(high, sums[i], sums[i])
+		VHADDPS(sums[i], sums[i], sums[i])
+		VHADDPS(sums[i], sums[i], sums[i])
+	}
+	Label("tail")
+	TESTQ(n, n)
+	JZ(LabelRef("done"))
+	x := XMM()
+	VMOVSS(Mem{Base: b}, x)
+	VFMADD231SS(Mem{Base: a}, x, sums[0])
+	VFMADD231SS(x, x, sums[1])
+	ADDQ(U8(4), a)
+	ADDQ(U8(4), b)
+	DECQ(n)
+	JMP(LabelRef("tail"))
+	Label("done")
+	VZEROUPPER()
+	Store(sums[0], ReturnIndex(0))
+	Store(sums[1], ReturnIndex(1))
 	RET()
 }
 
