@@ -72,8 +72,8 @@ const (
 //	u32 number of each outlier, up to the end
 const codeHeadBytes = 64
 
-// maxDimensions bounds what is believed of a file and taken from a caller.
-const maxDimensions = 1 << 20
+// MaxDimensions is the most that vectors can have.
+const MaxDimensions = 1 << 20
 
 // words is how many 64-bit words hold a bit for each dimension.
 func (s *EmbedderShape) words() int { return (s.Dimensions + 63) / 64 }
@@ -153,7 +153,7 @@ func (v *Vectors) openRows(e EmbedderID, p []byte) bool {
 	flags := u32(4)
 	v.shape = EmbedderShape{ID: e, Dimensions: int(u32(0)), Binary: flags&vectorsBinary != 0}
 	v.entries, v.vectors = int(u32(8)), int(u32(12))
-	if v.shape.Dimensions == 0 || v.shape.Dimensions > maxDimensions || v.entries == 0 || v.entries > v.r.rows || v.vectors > maxRows {
+	if v.shape.Dimensions == 0 || v.shape.Dimensions > MaxDimensions || v.entries == 0 || v.entries > v.r.rows || v.vectors > maxRows {
 		return false
 	}
 	p = p[vectorHeadBytes:]

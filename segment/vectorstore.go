@@ -73,7 +73,7 @@ func (s *vectorStore) add(row uint32, v DocVectors) {
 	switch {
 	case s.err != nil:
 		return
-	case s.shape.Dimensions <= 0 || s.shape.Dimensions > maxDimensions || len(v.Vectors) != n*s.shape.Dimensions:
+	case s.shape.Dimensions <= 0 || s.shape.Dimensions > MaxDimensions || len(v.Vectors) != n*s.shape.Dimensions:
 		s.err = fmt.Errorf("%d numbers are no vectors of %d dimensions for embedder %d", len(v.Vectors), s.shape.Dimensions, s.shape.ID)
 		return
 	case len(v.Fragments) != 0 && len(v.Fragments) != n:

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"time"
 
@@ -162,11 +161,9 @@ func (ix *Index) mergeFiles(ctx context.Context, v *View, lives []segment.Live, 
 	number := ix.nextSegment.Add(1) - 1
 	name := path.Join(ix.dir, segmentName(number))
 	_, err := segment.Merge(ctx, ix.options.FS, name, lives, segment.MergeOptions{
-		KeepColumn: func(id segment.FieldID) bool { return v.Fields.Info(id).Column },
-		Columns:    columns,
-		KeepVectors: func(id segment.EmbedderID) bool {
-			return slices.ContainsFunc(v.embedders, func(e *ViewEmbedder) bool { return e.ID == id })
-		},
+		KeepColumn:   func(id segment.FieldID) bool { return v.Fields.Info(id).Column },
+		Columns:      columns,
+		KeepVectors:  v.knows,
 		Vectors:      vectors,
 		GraphThreads: ix.options.MaxIndexingThreads,
 		Prefixes:     v.Settings.PrefixSearch != settings.PrefixDisabled,
@@ -235,7 +232,7 @@ func (ix *Index) Compact(ctx context.Context, batch uint64, p Progress) (before,
 	base := ix.View()
 	defer base.Release()
 	before = ix.diskBytes()
-	if len(base.files) == 0 || len(base.files) == 1 && base.Segments[0].Deleted == nil {
+	if len(base.files) == 0 || len(base.files) == 1 && base.Segments[0].Deleted == nil && !base.hasStrayVectors() {
 		return before, before, ctx.Err()
 	}
 	r.enter(0, compactSteps, 1)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -26,25 +26,31 @@ type ViewEmbedder struct {
 
 	fragments []fragmentEntry
 	pool      *embed.Pool
-	mu        struct {
-		sync.Mutex
-		opened *embed.Embedder
-	}
+	opened    atomic.Pointer[embed.Embedder]
+	opening   chan struct{} // holds one while Open works
 }
 
 // Open returns what makes vectors of documents and queries. The first call makes it, from the stored
 // dimensions, so that no provider is asked. An error is not remembered.
 func (e *ViewEmbedder) Open(ctx context.Context) (*embed.Embedder, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.mu.opened == nil {
-		opened, err := e.pool.Open(ctx, e.Config, e.Dimensions)
-		if err != nil {
-			return nil, err
-		}
-		e.mu.opened = opened
+	if opened := e.opened.Load(); opened != nil {
+		return opened, nil
 	}
-	return e.mu.opened, nil
+	select {
+	case e.opening <- struct{}{}:
+		defer func() { <-e.opening }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if opened := e.opened.Load(); opened != nil {
+		return opened, nil
+	}
+	opened, err := e.pool.Open(ctx, e.Config, e.Dimensions)
+	if err != nil {
+		return nil, err
+	}
+	e.opened.Store(opened)
+	return opened, nil
 }
 
 // Fragment returns the number by which segments know an indexing fragment.
@@ -80,6 +86,21 @@ func findEmbedder[T string | []byte](list []*ViewEmbedder, name T) (*ViewEmbedde
 	return list[i], true
 }
 
+// knows reports whether an embedder has the number.
+func (v *View) knows(id segment.EmbedderID) bool {
+	return slices.ContainsFunc(v.embedders, func(e *ViewEmbedder) bool { return e.ID == id })
+}
+
+// hasStrayVectors reports whether segments hold vectors of embedders that are gone. Merges leave them out.
+func (v *View) hasStrayVectors() bool {
+	for _, l := range v.Segments {
+		if slices.ContainsFunc(l.Embedders(), func(s segment.EmbedderShape) bool { return !v.knows(s.ID) }) {
+			return true
+		}
+	}
+	return false
+}
+
 // Embeddings returns the number of vectors of all embedders, and of documents that have at least one.
 // It is computed once a view.
 func (v *View) Embeddings() (vectors, documents int) {
@@ -95,7 +116,7 @@ func (v *View) countEmbeddings() (n [2]int) {
 				n[0] += vs.Count()
 				embedded.Or(vs.Rows())
 				if l.Deleted != nil {
-					n[0] -= countVectors(vs, roaring.And(vs.Rows(), l.Deleted))
+					n[0] -= vs.CountIn(l.Deleted)
 				}
 			}
 		}
@@ -103,18 +124,6 @@ func (v *View) countEmbeddings() (n [2]int) {
 			embedded.AndNot(l.Deleted)
 		}
 		n[1] += int(embedded.GetCardinality())
-	}
-	return n
-}
-
-// countVectors returns how many vectors some rows have.
-func countVectors(vs *segment.Vectors, rows *roaring.Bitmap) int {
-	n := 0
-	var buffer []float32
-	for it := rows.Iterator(); it.HasNext(); {
-		v, _ := vs.Row(buffer, segment.Row(it.Next()))
-		n += len(v.Vectors) / vs.Dimensions()
-		buffer = v.Vectors
 	}
 	return n
 }
@@ -152,7 +161,7 @@ func embeddersOf(entries []embedderEntry, next segment.EmbedderID, s *settings.S
 			return nil, fmt.Errorf("embedder %q has %d dimensions", e.Name, e.Dimensions)
 		default:
 			list = append(list, &ViewEmbedder{Name: e.Name, ID: e.ID, Dimensions: e.Dimensions, Binary: e.Binary,
-				Config: cfg, fragments: e.Fragments, pool: pool})
+				Config: cfg, fragments: e.Fragments, pool: pool, opening: make(chan struct{}, 1)})
 		}
 		seen[e.ID] = true
 	}

@@ -57,10 +57,15 @@ func history(b *bed) []step {
 		}},
 		batchStep("analyse again", update(b.t, `{"stopWords":["five"]}`)),
 		batchStep("replace again", b.payload(`{"id":4,"t":"fourth"}`)),
+		batchStep("bring vectors", b.merge(`{"id":2,"_vectors":{"m":null}}`, `{"id":3,"_vectors":{"m":[1,-2]}}`, `{"id":4,"_vectors":{"m":[[3,4],[5,6]]}}`, `{"id":5,"_vectors":{"m":[7,8]}}`)),
+		batchStep("add an embedder", update(b.t, `{"embedders":{"m":{"source":"userProvided","dimensions":2}}}`)),
+		batchStep("give a vector", b.merge(`{"id":2,"_vectors":{"m":[9,-9]}}`)),
+		batchStep("make bits of them", update(b.t, `{"embedders":{"m":{"binaryQuantized":true}}}`)),
 		{"compact", func(b *bed, batch uint64) error {
 			_, _, err := b.c.Get("a").Compact(context.Background(), batch, nil)
 			return err
 		}},
+		batchStep("remove the embedder", update(b.t, `{"embedders":{"m":null}}`)),
 		{"create b", func(b *bed, batch uint64) error { _, err := b.c.Create("b", "key", batch); return err }},
 		{"swap", func(b *bed, batch uint64) error { return b.c.Swap([]Pair{{A: "a", B: "b"}}, batch) }},
 		{"swap back", func(b *bed, batch uint64) error { return b.c.Swap([]Pair{{A: "a", B: "b"}}, batch) }},

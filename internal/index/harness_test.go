@@ -270,6 +270,18 @@ func dump(t testing.TB, v *View) string {
 				}
 			}
 		}
+		for _, e := range v.Embedders() {
+			vs := l.Vectors(e.ID)
+			if vs == nil {
+				continue
+			}
+			for it := alive.Iterator(); it.HasNext(); {
+				row := it.Next()
+				if d, ok := vs.Row(nil, segment.Row(row)); ok {
+					add("vectors for "+e.Name, "%s:%v,%v,%v", id(row), d.Vectors, d.Regenerate, d.Given)
+				}
+			}
+		}
 		terms := l.Terms(nil, nil, nil)
 		for terms.Next() {
 			p := terms.Posting()

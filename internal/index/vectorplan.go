@@ -69,7 +69,7 @@ func (b *batch) planEmbedder(p *vectorPlan, cfg *settings.Embedder) error {
 			return nil
 		}
 	}
-	e := &ViewEmbedder{Name: p.name, Dimensions: cfg.Dimensions, Binary: cfg.IsBinary(), Config: cfg, pool: b.ix.options.Embedders}
+	e := &ViewEmbedder{Name: p.name, Dimensions: cfg.Dimensions, Binary: cfg.IsBinary(), Config: cfg, pool: b.ix.options.Embedders, opening: make(chan struct{}, 1)}
 	if p.was != nil {
 		e.ID, e.fragments = p.was.ID, p.was.fragments
 		if !asks {
@@ -92,7 +92,12 @@ func (b *batch) planEmbedder(p *vectorPlan, cfg *settings.Embedder) error {
 		if err != nil {
 			return err
 		}
-		e.Dimensions, e.mu.opened = opened.Dimensions(), opened
+		e.Dimensions = opened.Dimensions()
+		e.opened.Store(opened)
+	}
+	if e.Dimensions > segment.MaxDimensions {
+		return apierr.New("invalid_settings_embedders",
+			"The embedder `%s` would have %d dimensions: it can have %d at most.", p.name, e.Dimensions, segment.MaxDimensions)
 	}
 	if p.was != nil && e.Dimensions != p.was.Dimensions {
 		p.work = settings.RemakeVectors

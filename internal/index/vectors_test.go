@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"svc/internal/apierr"
+	"svc/internal/document"
 	"svc/internal/embed"
 	"svc/internal/outbound"
 	"svc/internal/settings"
@@ -504,6 +505,23 @@ func runVectorModel(t *testing.T, r *rand.Rand) {
 		case 3:
 			what = "other settings"
 			change([]string{`{"stopWords":["alpha"]}`, `{"stopWords":[]}`, `{"filterableAttributes":["n"]}`, `{"filterableAttributes":[]}`}[r.IntN(4)], true)
+		case 5:
+			what = "edit all"
+			function, err := document.Compile(`if doc.t == "alpha" { doc.n = 0; } else { doc.n = 2; }`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.apply(ix, EditDocuments{Function: function})
+			for id, doc := range m.docs {
+				edited := maps.Clone(doc)
+				if edited["n"] = 2.0; doc["t"] == "alpha" {
+					edited["n"] = 0.0
+				}
+				for name, e := range m.embedders {
+					m.apply(id, name, e, nil, false, doc, edited)
+				}
+				m.docs[id] = edited
+			}
 		case 4:
 			what = "compaction and restart"
 			b.compact(ix)
@@ -695,6 +713,105 @@ func TestFragmentsAreMadeOneByOne(t *testing.T) {
 	check("one fragment less", nil, map[string]string{"1": entryText(join("cup"), true, false) + "name", "3": entryText([]float32{1, 0, 0}, false, true)})
 	b.apply(ix, multimodal(`{"embedders":{"f":{"indexingFragments":{"third":{"value":"a {{doc.color}}"}}}}}`))
 	check("one fragment more", []string{"a red"}, map[string]string{"1": entryText(join("a red", "cup"), true, false) + "third,name", "4": entryText(nil, true, false)})
+}
+
+// What each change of an embedder asks of its provider.
+func TestWhatAChangeOfAnEmbedderMakesAgain(t *testing.T) {
+	const one, two, given = "t: one\n", "t: two\nn: 2\n", `{"id":"3","t":"three","_vectors":{"r":[1,2,3]}}`
+	for _, test := range []struct {
+		body  string
+		asked []string
+	}{
+		{`"apiKey":"secret"`, nil},
+		{`"headers":{"a":"b"}`, nil},
+		{`"distribution":{"mean":0.5,"sigma":0.5}`, nil},
+		{`"dimensions":null`, []string{"test"}},
+		{`"binaryQuantized":true`, nil},
+		{`"url":"URL/?b"`, []string{one, two}},
+		{`"request":{"input":["{{text}}","{{..}}"],"more":1}`, []string{one, two}},
+		{`"request": { "input" : ["{{text}}", "{{..}}"] }`, nil},
+		{`"documentTemplate":"{{doc.t}}"`, []string{"one", "two"}},
+		{`"documentTemplate":"t: {{doc.t}}\n"`, []string{"t: two\n"}},
+		{`"documentTemplateMaxBytes":9`, []string{"t: two\nn:"}},
+		{`"documentTemplateMaxBytes":500`, nil},
+	} {
+		p := newProvider(t)
+		b := newBed(t, vfs.NewMem(), Options{Embedders: p.pool})
+		ix := b.create("a")
+		b.apply(ix, update(t, `{"searchableAttributes":["t","n"],"embedders":{"r":`+p.rest("a", "")+`}}`),
+			b.payload(`{"id":"1","t":"one"}`, `{"id":"2","t":"two","n":2}`, given))
+		if asked := p.take(); !slices.Equal(asked, []string{one, two}) {
+			t.Fatalf("asked for %q at first", asked)
+		}
+		v := ix.View()
+		files := slices.Clone(v.files)
+		v.Release()
+		b.apply(ix, update(t, `{"embedders":{"r":{`+strings.ReplaceAll(test.body, "URL", p.URL)+`}}}`))
+		if asked := p.take(); !slices.Equal(asked, test.asked) {
+			t.Errorf("%s: asked for %q, want %q", test.body, asked, test.asked)
+		}
+		v = ix.View()
+		if got := vectorState(t, v)["3"]["r"]; got != entryText([]float32{1, 2, 3}, false, true) && !strings.Contains(test.body, "binary") {
+			t.Errorf("%s: the given vectors are %s", test.body, got)
+		}
+		// Only documents that change are written, beside the segments that there are.
+		if kept := len(v.files) > 0 && v.files[0] == files[0]; !kept && !strings.Contains(test.body, "binary") {
+			t.Errorf("%s: a segment was written anew", test.body)
+		}
+		v.Release()
+		b.close()
+	}
+
+	p := newProvider(t)
+	b := newBed(t, vfs.NewMem(), Options{Embedders: p.pool})
+	defer b.close()
+	ix := b.create("a")
+	b.apply(ix, update(t, `{"embedders":{"r":`+p.rest("a", "")+`}}`), b.payload(`{"id":"1","t":"one"}`, `{"id":"2","t":"two","n":2}`, given))
+	for _, test := range []struct {
+		attributes string
+		asked      []string
+	}{
+		{`["t","id"]`, []string{"id: 2\nt: two\n"}}, // the first of them was so before
+		{`["id","t"]`, nil},
+		{`["t"]`, []string{"t: one\n", "t: two\n"}},
+		{`["t","n.x"]`, nil},
+	} {
+		p.take()
+		b.apply(ix, update(t, `{"searchableAttributes":`+test.attributes+`}`))
+		if asked := p.take(); !slices.Equal(asked, test.asked) {
+			t.Errorf("searching %s asked for %q, want %q", test.attributes, asked, test.asked)
+		}
+	}
+}
+
+func TestCompactionDropsVectorsOfEmbeddersThatAreGone(t *testing.T) {
+	p := newProvider(t)
+	b := newBed(t, vfs.NewMem(), Options{Embedders: p.pool})
+	defer b.close()
+	ix := b.create("a")
+	b.apply(ix, update(t, `{"embedders":{"r":`+p.rest("a", "")+`}}`), b.payload(`{"id":"1","t":"one"}`))
+	b.apply(ix, update(t, `{"embedders":null}`))
+	strays := func() bool {
+		v := ix.View()
+		defer v.Release()
+		return v.hasStrayVectors()
+	}
+	if !strays() {
+		t.Fatal("a removed embedder rewrote its documents")
+	}
+	if _, _, err := ix.Compact(context.Background(), b.batch, nil); err != nil {
+		t.Fatal(err)
+	}
+	if strays() {
+		t.Error("a compacted index has vectors of an embedder that is gone")
+	}
+	// Its number is not given again.
+	b.apply(ix, update(t, `{"embedders":{"r":`+p.rest("a", "")+`}}`))
+	v := ix.View()
+	defer v.Release()
+	if e, ok := v.Embedder("r"); !ok || e.ID != 1 {
+		t.Errorf("the new embedder is %+v", e)
+	}
 }
 
 func TestABatchThatEmbedsCanBeCanceled(t *testing.T) {
