@@ -163,10 +163,10 @@ func defaults(now time.Time) []*Key {
 		name, description string
 		actions           []string
 	}{
-		{"Default Chat API Key", "Opens chats and searches: for front ends that talk.", []string{"chatCompletions", "search"}},
-		{"Default Read-Only Admin API Key", "Reads everything there is: keep it on your servers, off public pages.", []string{"*.get", "keys.get"}},
-		{"Default Admin API Key", "Does everything there is to do: keep it on your servers, off public pages.", []string{"*"}},
-		{"Default Search API Key", "Opens searches and nothing else: for front ends.", []string{"search"}},
+		{"Default Chat API Key", "Use it to chat and search from the frontend", []string{"chatCompletions", "search"}},
+		{"Default Read-Only Admin API Key", "Use it to read information across the whole database. Caution! Do not expose this key on a public frontend", []string{"*.get", "keys.get"}},
+		{"Default Admin API Key", "Use it for anything that is not a search operation. Caution! Do not expose it on a public frontend", []string{"*"}},
+		{"Default Search API Key", "Use it to search from the frontend", []string{"search"}},
 	} {
 		at := now.UTC().Add(time.Duration(i))
 		keys = append(keys, &Key{
