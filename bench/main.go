@@ -27,6 +27,7 @@ type options struct {
 	Vectors   string `placeholder:"DIR" help:"Measure vectors instead: those of a directory with two .npy files (rows of float16 or float32; queries have \"quer\" in their name), or generated."`
 	Peers     string `placeholder:"PYTHON" help:"With --vectors: measure hnswlib, faiss and usearch too, as far as this Python has them."`
 	Kernels   bool   `hidden:"" help:"Measure the kernels of the running tier alone and print JSON."`
+	Service   bool   `help:"Measure instead how a server with many keys, indexes and finished tasks starts and lists them; prints a table."`
 	Quick     bool   `help:"A twentieth of the work: to see that everything runs, not to compare."`
 }
 
@@ -62,9 +63,11 @@ func run(ctx context.Context, o options) (err error) {
 		}
 		return o.write(f.set.name, f.tables())
 	}
-	data, err := o.load()
-	if err != nil {
-		return err
+	data := &dataset{}
+	if !o.Service {
+		if data, err = o.load(); err != nil {
+			return err
+		}
 	}
 	binary := o.Server
 	if binary == "" {
@@ -76,6 +79,14 @@ func run(ctx context.Context, o options) (err error) {
 		}
 	}
 	m := measurement{options: o, data: data, binary: binary, dir: filepath.Join(dir, "data")}
+	if o.Service {
+		f, err := m.runService(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = os.Stdout.Write(f.table())
+		return err
+	}
 	r, err := m.run(ctx)
 	if err != nil {
 		return err
@@ -133,6 +144,8 @@ type measurement struct {
 	data   *dataset
 	binary string
 	dir    string // of the server's data; made by the server
+
+	masterKey string // of the server; "" for none
 }
 
 const index = "packages"

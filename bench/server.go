@@ -23,6 +23,7 @@ import (
 type server struct {
 	process   *exec.Cmd
 	client    *fasthttp.HostClient
+	key       string // the master key, "" for none
 	log       *bytes.Buffer
 	exited    chan error
 	startTime time.Duration // from the start of the process to the first answer
@@ -39,7 +40,11 @@ func (m *measurement) start(ctx context.Context) (*server, error) {
 	if m.Profiles != "" {
 		args = append(args, "--pprof")
 	}
+	if m.masterKey != "" {
+		args = append(args, "--master-key", m.masterKey)
+	}
 	s := &server{
+		key:     m.masterKey,
 		process: exec.CommandContext(ctx, m.binary, args...),
 		client:  &fasthttp.HostClient{Addr: address, MaxConns: 64, ReadTimeout: 10 * time.Minute, MaxIdleConnDuration: time.Minute},
 		log:     new(bytes.Buffer),
@@ -112,6 +117,9 @@ func (s *server) do(method, path, contentType string, body []byte) ([]byte, erro
 	defer fasthttp.ReleaseResponse(resp)
 	req.Header.SetMethod(method)
 	req.SetRequestURI("http://" + s.client.Addr + path)
+	if s.key != "" {
+		req.Header.Set(fasthttp.HeaderAuthorization, "Bearer "+s.key)
+	}
 	if contentType != "" {
 		req.Header.SetContentType(contentType)
 	}

@@ -91,11 +91,13 @@ func (r *roster) selectTasks(f *Filter, tx *bbolt.Tx) (*roaring.Bitmap, error) {
 	}
 	if f.Allowed != nil {
 		r.withoutGlobal(set)
+		var others []*roaring.Bitmap
 		for uid, id := range r.names.ids {
 			if s := r.byName[id]; s != nil && !f.Allowed(uid) {
-				set.AndNot(s)
+				others = append(others, s)
 			}
 		}
+		set.AndNot(roaring.FastOr(others...))
 	}
 	return set, nil
 }
