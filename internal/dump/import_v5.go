@@ -206,7 +206,7 @@ func (l *taskV5) task() (*task.Task, string, error) {
 		return nil, "", fmt.Errorf("content: %w", err)
 	}
 	var x insideV5
-	if inside != nil {
+	if len(inside) > 0 && inside[0] == '{' {
 		if err := json.Unmarshal(inside, &x); err != nil {
 			return nil, "", fmt.Errorf("content %s: %w", name, err)
 		}
@@ -302,6 +302,9 @@ func (l *taskV5) events(t *task.Task, dumpUID string) error {
 	}
 	if t.EnqueuedAt.IsZero() {
 		return errors.New("events: it was never created")
+	}
+	if _, ok := t.Content.(task.CreateDump); ok && !t.Status.Finished() && !t.StartedAt.IsZero() {
+		t.Status, t.FinishedAt = task.Succeeded, t.StartedAt // the one that made this dump
 	}
 	if !t.Status.Finished() {
 		t.StartedAt = time.Time{}

@@ -64,6 +64,9 @@ func (m *Maker) dump(ctx context.Context, q *task.Queue, tasks []*task.Task, p i
 		}
 		return a.close()
 	})
+	if e := m.o.FS.RemoveAll(m.o.Place.Work); err == nil {
+		err = e
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot make dump %s: %w", uid, err)
 	}

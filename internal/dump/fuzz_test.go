@@ -1,0 +1,100 @@
+package dump
+
+import (
+	"archive/tar"
+	"bytes"
+	"io"
+	"path"
+	"strings"
+	"testing"
+
+	"svc/internal/vfs"
+)
+
+// discarding is a payload that nobody keeps.
+type discarding struct{ io.Writer }
+
+func (discarding) Discard() {}
+
+// FuzzUnpack takes any tar apart: nothing may be written outside of the work directory, and what comes out is documents.
+func FuzzUnpack(f *testing.F) {
+	for _, entries := range [][]entry{minimal(), v5("{}\n"), {{name: "../x", content: "y"}}, {{name: "tasks/update_files/1.jsonl", content: `{"a":1}{"b":`}}} {
+		var b bytes.Buffer
+		w := tar.NewWriter(&b)
+		for _, e := range entries {
+			if err := w.WriteHeader(&tar.Header{Name: e.name, Size: int64(len(e.content)), Mode: 0o644}); err != nil {
+				f.Fatal(err)
+			}
+			if _, err := io.WriteString(w, e.content); err != nil {
+				f.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b.Bytes())
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		fsys := vfs.Hook(vfs.NewMem(), func(o vfs.Op) error {
+			if o.Kind.Changes() && path.Dir(o.Name) != "/work" && o.Name != "/work" {
+				t.Fatalf("%s", o)
+			}
+			return nil
+		})
+		if err := fsys.MkdirAll("/work"); err != nil {
+			t.Fatal(err)
+		}
+		u := newUnpacker(fsys, "/work", func() (payloadSink, error) { return discarding{io.Discard}, nil })
+		m := &meter{ctx: t.Context()}
+		if eachFile(tar.NewReader(bytes.NewReader(b)), m, u.entry) != nil {
+			return
+		}
+		for folder, docs := range u.out.documents {
+			n := 0
+			if err := eachLine(fsys, docs.file, func([]byte) error { n++; return nil }); err != nil || n != docs.count {
+				t.Errorf("%s: %d lines, want %d documents: %v", folder, n, docs.count, err)
+			}
+		}
+		for _, name := range u.out.strange {
+			if strings.Contains(name, "..") && path.Clean(name) != name {
+				t.Errorf("the name %q is not clean", name)
+			}
+		}
+	})
+}
+
+// FuzzTask reads any line as a task: what is read is written and read again the same.
+func FuzzTask(f *testing.F) {
+	for _, line := range []string{
+		`{"uid":4,"batchUid":null,"indexUid":"birds","status":"enqueued","type":{"documentImport":{"primary_key":"id","method":"ReplaceDocuments","documents_count":2,"allow_index_creation":true}},"details":{"DocumentAdditionOrUpdate":{"received_documents":2,"indexed_documents":null}},"enqueuedAt":"2026-01-02T03:04:05Z"}`,
+		`{"uid":5,"batchUid":3,"indexUid":"birds","status":"succeeded","type":"documentClear","details":{"ClearAll":{"deleted_documents":4}},"enqueuedAt":"2026-01-02T03:04:06Z","startedAt":"2026-01-02T03:04:07Z","finishedAt":"2026-01-02T03:04:08Z"}`,
+		`{"uid":6,"status":"failed","type":{"settings":{"settings":{"stopWords":null,"embedders":{"e":{"apiKey":"secret"}}},"is_deletion":true,"allow_index_creation":false}},"error":{"message":"m","code":"c","type":"t","link":"l"},"enqueuedAt":"2026-01-02T03:04:06Z"}`,
+		`{"uid":7,"status":"canceled","canceledBy":9,"type":{"taskCancelation":{"query":"?","tasks":[58,48,0,0,1,0,0,0,0,0,0,0,16,0,0,0,0,0]}},"details":{"TaskCancelation":{"matched_tasks":1,"canceled_tasks":1,"original_filter":"?"}},"enqueuedAt":"2026-01-02T03:04:06Z"}`,
+		`{"uid":8,"status":"succeeded","type":{"export":{"url":"u","api_key":"k","payload_size":"2 MB","indexes":{"a*":{"filter":"x","overrideSettings":true}}}},"details":{"Export":{"url":"u","api_key":"k","indexes":{}}},"enqueuedAt":"2026-01-02T03:04:06Z"}`,
+		`{"uid":9,"status":"succeeded","type":{"upgradeDatabase":{"from":[1,41,0]}},"details":{"UpgradeDatabase":{"from":[1,41,0],"to":[1,42,0]}},"enqueuedAt":"2026-01-02T03:04:06Z"}`,
+		`{"uid":1,"status":"processing","type":{"networkTopologyChange":{"x":1}},"enqueuedAt":"2026-01-02T03:04:06Z"}`,
+	} {
+		f.Add([]byte(line))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		first, err := decodeTask(line)
+		if err != nil {
+			return
+		}
+		dumped, err := encodeTask(first)
+		if err != nil {
+			t.Skip() // a time that JSON has no form for
+		}
+		second, err := decodeTask(dumped)
+		if err != nil {
+			t.Fatalf("%s is written as %s: %v", line, dumped, err)
+		}
+		again, err := encodeTask(second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(dumped, again) {
+			t.Errorf("%s is written as\n%s and then as\n%s", line, dumped, again)
+		}
+	})
+}

@@ -1,0 +1,237 @@
+package dump
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"svc/internal/index"
+	"svc/internal/task"
+	"svc/internal/vfs"
+	"svc/segment"
+)
+
+// snapshotNow makes a snapshot of an instance whose queue runs nothing.
+func snapshotNow(t *testing.T, in *instance) error {
+	t.Helper()
+	own := in.enqueue("", task.CreateSnapshot{}, "")
+	_, err := New(in.o).snapshot(t.Context(), in.queue, []*task.Task{own}, func(int, index.Step) {})
+	return err
+}
+
+func importSnapshot(t *testing.T, dir, file string) error {
+	t.Helper()
+	must(t, os.MkdirAll(dir, 0o777))
+	return ImportSnapshot(t.Context(), SnapshotImportOptions{FS: vfs.OS, Place: PlaceIn(dir), File: file, Version: []byte("svc test\n"), Index: limits()})
+}
+
+// state is all that an instance holds, as text.
+func state(t *testing.T, in *instance) string {
+	t.Helper()
+	var b strings.Builder
+	must(t, in.queue.Each(func(x *task.Task) error {
+		b.Write(x.AppendJSON(nil))
+		if c, ok := x.Content.(task.AddDocuments); ok && c.File != "" && !x.Status.Finished() {
+			r, err := in.queue.Documents(x.UID)
+			must(t, err)
+			_, err = io.Copy(&b, r)
+			must(t, err)
+			must(t, r.Close())
+		}
+		b.WriteByte('\n')
+		return nil
+	}, func(x *task.Batch) error {
+		b.Write(x.AppendJSON(nil))
+		b.WriteByte('\n')
+		return nil
+	}))
+	for _, k := range in.keys.List() {
+		b.WriteString(k.UID.String() + in.keys.Value(k) + "\n")
+	}
+	for _, h := range in.hooks.List() {
+		b.WriteString(h.UUID.String() + h.URL + "\n")
+	}
+	for _, uid := range in.catalog.UIDs() {
+		v := in.catalog.Get(uid).View()
+		b.WriteString(uid + v.PrimaryKey + v.CreatedAt.String() + v.UpdatedAt.String() + string(v.Settings.Encode()) + "\n")
+		must(t, v.EachDocument(nil, func(_ int, _ segment.Row, doc []byte) error {
+			b.Write(append(doc, '\n'))
+			return nil
+		}))
+		v.Release()
+	}
+	return b.String()
+}
+
+func TestSnapshot(t *testing.T) {
+	for _, compact := range []bool{true, false} {
+		in := filled(t)
+		in.o.CompactInSnapshot = compact
+		before := state(t, in)
+		must(t, snapshotNow(t, in))
+		info, err := os.Stat(in.o.SnapshotFile)
+		must(t, err)
+		if info.Mode().Perm() != snapshotMode {
+			t.Errorf("the snapshot has mode %s", info.Mode())
+		}
+		must(t, snapshotNow(t, in)) // replaces it
+		if _, err := os.Stat(in.o.Place.Work); err == nil {
+			t.Error("the work directory stays behind")
+		}
+		names, _ := tarball(t, in.o.SnapshotFile)
+		if names[0] != VersionFile || !slices.Contains(names, "kept/network.json") {
+			t.Errorf("the snapshot holds %q", names)
+		}
+
+		dir := filepath.Join(t.TempDir(), "data")
+		must(t, importSnapshot(t, dir, in.o.SnapshotFile))
+		back := open(t, dir, func(_ *Options, o *task.Options) { o.MaxBatchTasks = 0 })
+		// The first snapshot's task is still enqueued here: nothing has finished it.
+		want := before + ""
+		got := state(t, back)
+		lines := strings.SplitAfter(got, "\n")
+		extra := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, `"uid":25,`) })
+		if extra < 0 {
+			t.Fatal("the task of the first snapshot is not in the second")
+		}
+		if got = strings.Join(slices.Delete(lines, extra, extra+1), ""); got != want {
+			t.Errorf("the snapshot holds\n%s\nwant\n%s", got, want)
+		}
+	}
+}
+
+// TestSnapshotDuringCompaction replaces the segments of an index while a snapshot is made of it.
+func TestSnapshotDuringCompaction(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	in := open(t, dir, nil)
+	for i := range 6 {
+		docs := strings.Repeat(`{"id":`+string(rune('0'+i))+`,"text":"some words to index"}`+"\n", 1)
+		in.run("x", add(docs), docs)
+	}
+	frozen := in.catalog.Freeze()
+	files, err := frozen.Files(0)
+	must(t, err)
+	in.run("x", task.CompactIndex{}, "")
+	for _, f := range files {
+		if f.Path == "" {
+			continue
+		}
+		if _, err := os.Stat(f.Path); err != nil {
+			t.Errorf("a segment of the frozen view is gone: %v", err)
+		}
+	}
+	frozen.Release()
+	left := 0
+	for _, f := range files {
+		if f.Path != "" {
+			if _, err := os.Stat(f.Path); err == nil {
+				left++
+			}
+		}
+	}
+	if len(files) > 2 && left == len(files)-1 {
+		t.Error("the replaced segments stay after the release")
+	}
+}
+
+func TestSnapshotImportRefuses(t *testing.T) {
+	in := open(t, filepath.Join(t.TempDir(), "data"), nil)
+	docs := `{"id":1}` + "\n"
+	in.run("x", add(docs), docs)
+	in.run("", task.CreateSnapshot{}, "")
+	names, contents := tarball(t, in.o.SnapshotFile)
+	entries := func(change func(e *entry)) (list []entry) {
+		for _, n := range names {
+			e := entry{name: n, content: contents[n]}
+			change(&e)
+			if e.name != "" {
+				list = append(list, e)
+			}
+		}
+		return list
+	}
+	for name, tt := range map[string]struct {
+		entries []entry
+		want    string
+	}{
+		"whole":            {entries(func(*entry) {}), ""},
+		"other version":    {entries(func(e *entry) { e.content = strings.Replace(e.content, "svc test\n", "svc 9\n", 1) }), `"svc 9"`},
+		"a dump":           {minimal(), "VERSION"},
+		"no queue":         {entries(func(e *entry) { e.name = strings.TrimSuffix(e.name, "tasks/queue.db") }), "task queue"},
+		"damaged catalog":  {entries(func(e *entry) { flip(e, "indexes/CATALOG") }), "CATALOG"},
+		"damaged manifest": {entries(func(e *entry) { flip(e, "MANIFEST") }), "MANIFEST"},
+		"missing segment":  {entries(func(e *entry) { drop(e, ".seg") }), ".seg"},
+		"strange":          {append(entries(func(*entry) {}), entry{name: "LOCK"}), "LOCK"},
+		"strange below":    {append(entries(func(*entry) {}), entry{name: "tasks/x"}), "tasks/x"},
+		"leads out":        {append(entries(func(*entry) {}), entry{name: "indexes/../../x"}), "no archive of svc has"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := importSnapshot(t, filepath.Join(t.TempDir(), "data"), writeTarball(t, tt.entries...))
+			switch {
+			case tt.want == "" && err != nil:
+				t.Error(err)
+			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
+				t.Errorf("error %v, want one with %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func flip(e *entry, name string) {
+	if strings.HasSuffix(e.name, name) {
+		b := []byte(e.content)
+		b[len(b)-1] ^= 1
+		e.content = string(b)
+	}
+}
+
+func drop(e *entry, suffix string) {
+	if strings.HasSuffix(e.name, suffix) {
+		e.name = ""
+	}
+}
+
+// TestCanceled cancels each kind of task in the middle: nothing stays.
+func TestCanceled(t *testing.T) {
+	in := filled(t)
+	for name, f := range map[string]task.Executor{"dump": New(in.o).dump, "snapshot": New(in.o).snapshot} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		steps := 0
+		own := in.enqueue("", in.createDump(), "")
+		_, err := f(ctx, in.queue, []*task.Task{own}, func(level int, s index.Step) {
+			if steps++; steps == 3 {
+				cancel(errStopped)
+			}
+		})
+		if err == nil || !strings.Contains(err.Error(), errStopped.Error()) {
+			t.Errorf("%s: error %v", name, err)
+		}
+		left, err := os.ReadDir(in.o.DumpDir)
+		must(t, err)
+		if len(left) > 0 {
+			t.Errorf("%s: %v stays", name, left)
+		}
+	}
+}
+
+var errStopped = context.DeadlineExceeded
+
+// TestInterrupted leaves what a killed program leaves; the next task removes it.
+func TestInterrupted(t *testing.T) {
+	in := filled(t)
+	must(t, os.MkdirAll(in.o.Place.Work, 0o777))
+	must(t, os.MkdirAll(in.o.DumpDir, 0o777))
+	part := filepath.Join(in.o.DumpDir, "20200101-000000000.dump.part")
+	must(t, os.WriteFile(part, bytes.Repeat([]byte("x"), 100), 0o666))
+	must(t, os.WriteFile(filepath.Join(in.o.Place.Work, partName), []byte(part), 0o666))
+	must(t, os.WriteFile(filepath.Join(in.o.Place.Work, "spool"), []byte("x"), 0o666))
+	dumpNow(t, in)
+	if _, err := os.Stat(part); err == nil {
+		t.Error("the unfinished file of the interrupted dump is still there")
+	}
+}
