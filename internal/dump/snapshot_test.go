@@ -113,7 +113,8 @@ func TestSnapshotDuringCompaction(t *testing.T) {
 		docs := strings.Repeat(`{"id":`+string(rune('0'+i))+`,"text":"some words to index"}`+"\n", 1)
 		in.run("x", add(docs), docs)
 	}
-	frozen := in.catalog.Freeze()
+	frozen, err := in.catalog.Freeze()
+	must(t, err)
 	files, err := frozen.Files(0)
 	must(t, err)
 	in.run("x", task.CompactIndex{}, "")
