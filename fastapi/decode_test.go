@@ -20,18 +20,19 @@ func TestBodyErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	const (
-		searchPath = "POST /indexes/a/search"
-		facet      = "POST /indexes/a/facet-search"
-		fetch      = "POST /indexes/a/documents/fetch"
-		remove     = "POST /indexes/a/documents/delete"
-		batch      = "POST /indexes/a/documents/delete-batch"
-		edit       = "POST /indexes/a/documents/edit"
-		create     = "POST /indexes"
-		update     = "PATCH /indexes/a"
-		swap       = "POST /swap-indexes"
-		fields     = "POST /indexes/a/fields"
-		multi      = "POST /multi-search"
-		features   = "PATCH /experimental-features"
+		searchPath  = "POST /indexes/a/search"
+		similarPath = "POST /indexes/a/similar"
+		facet       = "POST /indexes/a/facet-search"
+		fetch       = "POST /indexes/a/documents/fetch"
+		remove      = "POST /indexes/a/documents/delete"
+		batch       = "POST /indexes/a/documents/delete-batch"
+		edit        = "POST /indexes/a/documents/edit"
+		create      = "POST /indexes"
+		update      = "PATCH /indexes/a"
+		swap        = "POST /swap-indexes"
+		fields      = "POST /indexes/a/fields"
+		multi       = "POST /multi-search"
+		features    = "PATCH /experimental-features"
 	)
 	for _, tt := range []struct{ route, body, code string }{
 		{create, ``, "missing_payload"},
@@ -220,12 +221,40 @@ func TestBodyErrors(t *testing.T) {
 		{searchPath, `{"hybrid": {"embedder": "e", "x": 1}}`, "invalid_search_hybrid_query"},
 		{searchPath, `{"hybrid": {"embedder": 3}}`, "invalid_search_embedder"},
 		{searchPath, `{"hybrid": {"embedder": "e", "semanticRatio": 2}}`, "invalid_search_semantic_ratio"},
+		{searchPath, `{"vector": [1], "media": {}, "hybrid": {"embedder": "e"}}`, "invalid_search_media_and_vector"},
+		{searchPath, `{"vector": [1], "media": {}}`, "invalid_search_media_and_vector"},
+		{searchPath, `{"hybrid": {"embedder": ""}}`, "invalid_search_embedder"},
 		{searchPath, `{"personalize": {}}`, "invalid_search_personalize"},
 		{searchPath, `{"personalize": {"userContext": 3}}`, "invalid_search_personalize_user_context"},
 		{searchPath, `{"personalize": {"userContext": "x"}}`, "feature_not_enabled"},
 		{searchPath, `{"query": "golden"}`, "bad_request"},
 		{searchPath, `{"q": "golden", "Limit": 3}`, "bad_request"},
 		{searchPath, `[]`, "bad_request"},
+
+		{similarPath, `{}`, "bad_request"},
+		{similarPath, `{"id": 1}`, "bad_request"},
+		{similarPath, `{"embedder": "e"}`, "bad_request"},
+		{similarPath, `{"id": null, "embedder": "e"}`, "invalid_similar_id"},
+		{similarPath, `{"id": [1], "embedder": "e"}`, "invalid_similar_id"},
+		{similarPath, `{"id": 1.5, "embedder": "e"}`, "invalid_similar_id"},
+		{similarPath, `{"id": "a b", "embedder": "e"}`, "invalid_similar_id"},
+		{similarPath, `{"id": "", "embedder": "e"}`, "invalid_similar_id"},
+		{similarPath, `{"id": 1, "embedder": null}`, "invalid_similar_embedder"},
+		{similarPath, `{"id": 1, "embedder": ""}`, "invalid_similar_embedder"},
+		{similarPath, `{"id": 1, "embedder": 3}`, "invalid_similar_embedder"},
+		{similarPath, `{"id": 1, "embedder": "e", "offset": -1}`, "invalid_similar_offset"},
+		{similarPath, `{"id": 1, "embedder": "e", "limit": null}`, "invalid_similar_limit"},
+		{similarPath, `{"id": 1, "embedder": "e", "filter": 3}`, "invalid_similar_filter"},
+		{similarPath, `{"id": 1, "embedder": "e", "filter": "cm >"}`, "invalid_similar_filter"},
+		{similarPath, `{"id": 1, "embedder": "e", "filter": "_vectors EXISTS"}`, "feature_not_enabled"},
+		{similarPath, `{"id": 1, "embedder": "e", "attributesToRetrieve": "id"}`, "invalid_similar_attributes_to_retrieve"},
+		{similarPath, `{"id": 1, "embedder": "e", "retrieveVectors": 1}`, "invalid_similar_retrieve_vectors"},
+		{similarPath, `{"id": 1, "embedder": "e", "showRankingScore": 1}`, "invalid_similar_show_ranking_score"},
+		{similarPath, `{"id": 1, "embedder": "e", "showRankingScoreDetails": 1}`, "invalid_similar_show_ranking_score_details"},
+		{similarPath, `{"id": 1, "embedder": "e", "showPerformanceDetails": 1}`, "invalid_similar_show_performance_details"},
+		{similarPath, `{"id": 1, "embedder": "e", "rankingScoreThreshold": 1.1}`, "invalid_similar_ranking_score_threshold"},
+		{similarPath, `{"id": 1, "embedder": "e", "q": "x"}`, "bad_request"},
+		{similarPath, `[]`, "bad_request"},
 
 		{facet, `{}`, "missing_facet_search_facet_name"},
 		{facet, `{"facetName": null}`, "invalid_facet_search_facet_name"},
@@ -290,6 +319,16 @@ func TestQueryErrors(t *testing.T) {
 		{"GET /indexes/a/search?hybridSemanticRatio=0.5", "invalid_search_hybrid_query"},
 		{"GET /indexes/a/search?vector=0.1%2C0.2", "missing_search_hybrid"},
 		{"GET /indexes/a/search?vector=a", "invalid_search_vector"},
+		{"GET /indexes/a/search?vector=1&hybridEmbedder=", "invalid_search_embedder"},
+		{"GET /indexes/a/search?hybridEmbedder=e&hybridSemanticRatio=x", "invalid_search_semantic_ratio"},
+		{"GET /indexes/a/similar", "bad_request"},
+		{"GET /indexes/a/similar?id=1", "bad_request"},
+		{"GET /indexes/a/similar?embedder=e", "bad_request"},
+		{"GET /indexes/a/similar?id=a+b&embedder=e", "invalid_similar_id"},
+		{"GET /indexes/a/similar?id=1&embedder=e&filter=cm", "invalid_similar_filter"},
+		{"GET /indexes/a/similar?id=1&embedder=e&limit=x", "invalid_similar_limit"},
+		{"GET /indexes/a/similar?id=1&embedder=e&rankingScoreThreshold=9", "invalid_similar_ranking_score_threshold"},
+		{"GET /indexes/a/similar?id=1&embedder=e&q=x", "bad_request"},
 		{"GET /indexes/a/search?personalizeUserContext=x", "feature_not_enabled"},
 		{"GET /indexes/a/search?hybrid=x", "bad_request"},
 		{"GET /indexes/a/search?q=%FF", "invalid_search_q"},

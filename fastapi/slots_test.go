@@ -42,6 +42,30 @@ func TestSlotsBound(t *testing.T) {
 	}
 }
 
+// A search that waits for something else lets another one in; when it goes on, the next to end frees no slot.
+func TestSlotsPause(t *testing.T) {
+	s := newSlots(1, 0, time.Minute)
+	if err := s.acquire(); err != nil {
+		t.Fatal(err)
+	}
+	if s.acquire() == nil {
+		t.Fatal("two searches run in one slot")
+	}
+	s.Pause()
+	if err := s.acquire(); err != nil {
+		t.Fatalf("while a search is paused: %v", err)
+	}
+	s.Resume()
+	s.release()
+	if s.acquire() == nil || s.tryAcquire() {
+		t.Fatal("a third search runs beside the one that went on")
+	}
+	s.release()
+	if s.free != 1 {
+		t.Fatalf("%d slots are free at the end", s.free)
+	}
+}
+
 func TestSlotsRefuseWhenFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlots(1, 2, time.Minute)

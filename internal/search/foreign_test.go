@@ -12,8 +12,10 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/document"
+	"svc/internal/embed"
 	"svc/internal/filter"
 	"svc/internal/index"
+	"svc/internal/outbound"
 	"svc/internal/settings"
 	"svc/internal/vfs"
 )
@@ -30,7 +32,13 @@ func newLibrary(t *testing.T) *library {
 	t.Helper()
 	l := &library{t: t, fs: vfs.NewMem()}
 	var err error
-	if l.c, err = index.OpenCatalog("indexes", index.Options{FS: l.fs}); err != nil {
+	pool := embed.New(embed.Options{Policy: outbound.Any()})
+	t.Cleanup(func() {
+		if err := pool.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if l.c, err = index.OpenCatalog("indexes", index.Options{FS: l.fs, Embedders: pool}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

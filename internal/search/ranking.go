@@ -16,7 +16,8 @@ import (
 )
 
 // How long a query may be embedded. What hybrid search has found by then by its words is the answer.
-const (
+// (Variables, so that tests can lower them.)
+var (
 	semanticPatience = 10 * time.Second
 	hybridPatience   = 3 * time.Second
 )

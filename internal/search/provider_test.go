@@ -1,0 +1,103 @@
+package search
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"svc/internal/apierr"
+)
+
+// countingSlot counts what a search does with its slot.
+type countingSlot struct{ paused, resumed int }
+
+func (s *countingSlot) Pause()  { s.paused++ }
+func (s *countingSlot) Resume() { s.resumed++ }
+
+// TestProviderThatFails asks providers that hang, refuse, and answer garbage or a vector of another length for the vector of a query:
+// the words have to do, and a search by meaning alone fails.
+func TestProviderThatFails(t *testing.T) {
+	defer func(s, h time.Duration) { semanticPatience, hybridPatience = s, h }(semanticPatience, hybridPatience)
+	semanticPatience, hybridPatience = 200*time.Millisecond, 100*time.Millisecond
+	hanging := make(chan struct{})
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		switch r.URL.Path {
+		case "/good":
+			fmt.Fprint(w, `{"v":[0,1]}`)
+		case "/hangs":
+			<-hanging
+		case "/refuses":
+			w.WriteHeader(http.StatusUnauthorized)
+		case "/garbage":
+			fmt.Fprint(w, `{"v":"x"}`)
+		case "/long":
+			fmt.Fprint(w, `{"v":[1,2,3]}`)
+		}
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { close(hanging) })
+	l := newLibrary(t)
+	var embedders []string
+	for _, path := range []string{"good", "hangs", "refuses", "garbage", "long"} {
+		embedders = append(embedders, fmt.Sprintf(`%q: {"source": "rest", "url": "%s/%[1]s", "request": {"t": "{{text}}"}, "response": {"v": "{{embedding}}"}, "dimensions": 2}`, path, server.URL))
+	}
+	vectors := func(v string) string {
+		return fmt.Sprintf(`{"good": %[1]s, "hangs": %[1]s, "refuses": %[1]s, "garbage": %[1]s, "long": %[1]s}`, v)
+	}
+	l.put("i", `{"embedders": {`+strings.Join(embedders, ",")+`}}`,
+		`{"id": 1, "t": "red apple", "_vectors": `+vectors("[1, 0]")+`}`, `{"id": 2, "t": "sea", "_vectors": `+vectors("[0, 1]")+`}`)
+	one := 1.0
+	for _, name := range []string{"good", "hangs", "refuses", "garbage", "long"} {
+		var log bytes.Buffer
+		slot := &countingSlot{}
+		r := Request{Query: "red apples", Limit: 20, Hybrid: &Hybrid{Embedder: name}, Slot: slot, Log: slog.New(slog.NewTextHandler(&log, nil))}
+		got := l.answer("i", r)
+		var ids []int
+		for _, h := range got.Hits {
+			ids = append(ids, h.ID)
+		}
+		want, hits := []int{1}, 0
+		if name == "good" {
+			want, hits = []int{2, 1}, 2
+		}
+		slices.Sort(ids)
+		slices.Sort(want)
+		if !slices.Equal(ids, want) || got.SemanticHits == nil || (*got.SemanticHits > 0) != (hits > 0) {
+			t.Errorf("%s: hits %v, semantic %v", name, ids, got.SemanticHits)
+		}
+		if logged := strings.Contains(log.String(), "embedder="+name); logged == (name == "good") {
+			t.Errorf("%s: the log says %q", name, log.String())
+		}
+		if slot.paused != 1 || slot.resumed != 1 {
+			t.Errorf("%s: the slot was given back %d times and taken again %d times", name, slot.paused, slot.resumed)
+		}
+
+		r.Hybrid = &Hybrid{Embedder: name, Ratio: &one}
+		v := l.c.Get("i").View()
+		_, err := Search(context.Background(), v, &r)
+		v.Release()
+		if (err == nil) != (name == "good") || err != nil && apierr.From(err).Code != "vector_embedding_error" {
+			t.Errorf("%s: search by meaning: %v", name, err)
+		}
+	}
+
+	// What needs no vector of the query asks nobody.
+	before := asked.Load()
+	l.answer("i", Request{Query: "red apple", Limit: 1, Hybrid: &Hybrid{Embedder: "good"}})
+	l.answer("i", Request{Query: "red", Hybrid: &Hybrid{Embedder: "good"}})
+	l.answer("i", Request{Query: " ", Limit: 1, Hybrid: &Hybrid{Embedder: "unknown"}})
+	l.answer("i", Request{Query: "red", Vector: []float32{1, 1}, Limit: 9, Hybrid: &Hybrid{Embedder: "hangs"}})
+	if n := asked.Load() - before; n != 0 {
+		t.Errorf("the provider was asked %d times for nothing", n)
+	}
+}
