@@ -303,12 +303,16 @@ func (o *SnapshotImportOptions) run(ctx context.Context) error {
 			return err
 		}
 	}
-	// A catalog that does not open is found now, while the directory is still worth nothing.
+	// What does not open is found now, while the directory is still worth nothing.
 	catalog, err := index.OpenCatalog(o.Place.Indexes, o.Index)
 	if err != nil {
 		return err
 	}
-	return catalog.Close()
+	damage := catalog.AnyDamaged()
+	if err := catalog.Close(); err != nil {
+		return err
+	}
+	return damage
 }
 
 // expects reports whether a snapshot may have an entry.

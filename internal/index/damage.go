@@ -55,8 +55,8 @@ func (c *Catalog) Damaged(uid string) bool {
 	return damaged
 }
 
-// anyDamaged returns the error of some damaged index; nil when there is none.
-func (c *Catalog) anyDamaged() error {
+// AnyDamaged returns the error of some damaged index; nil when there is none.
+func (c *Catalog) AnyDamaged() error {
 	c.open.RLock()
 	var uid string
 	for other := range c.open.damaged {

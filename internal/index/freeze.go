@@ -25,7 +25,7 @@ type Frozen struct {
 func (c *Catalog) Freeze() (*Frozen, error) {
 	c.changing.Lock()
 	defer c.changing.Unlock()
-	if err := c.anyDamaged(); err != nil {
+	if err := c.AnyDamaged(); err != nil {
 		return nil, err
 	}
 	f := &Frozen{catalog: c}
