@@ -17,13 +17,17 @@ import (
 // addition is what the query string says of an addition of documents.
 type addition struct {
 	primaryKey   string
+	emptyKey     bool // given, and empty
 	delimiter    byte // of CSV; 0: not given
 	metadata     *string
 	skipCreation bool
 }
 
 var additionParams = []param[addition]{
-	{name: "primaryKey", code: "invalid_index_primary_key", kind: textual, set: func(d *addition, a *arg) error { d.primaryKey = a.text; return nil }},
+	{name: "primaryKey", code: "invalid_index_primary_key", kind: textual, set: func(d *addition, a *arg) error {
+		d.primaryKey, d.emptyKey = a.text, a.text == ""
+		return nil
+	}},
 	{name: "csvDelimiter", code: "invalid_document_csv_delimiter", kind: textual, set: func(d *addition, a *arg) error {
 		if len(a.text) != 1 || a.text[0] >= 0x80 {
 			return a.expected("one ASCII character")
@@ -75,7 +79,7 @@ func (s *Server) addDocuments(ctx *fasthttp.RequestCtx, merge bool) error {
 	return s.enqueue(ctx, task.New{
 		IndexUID: uid,
 		Content: task.AddDocuments{
-			Merge: merge, SkipCreation: d.skipCreation, PrimaryKey: d.primaryKey, Documents: n, MayCreate: mayCreate(ctx, uid),
+			Merge: merge, SkipCreation: d.skipCreation, PrimaryKey: d.primaryKey, EmptyKey: d.emptyKey, Documents: n, MayCreate: mayCreate(ctx, uid),
 		},
 		Payload:        payload,
 		CustomMetadata: d.metadata,

@@ -27,12 +27,12 @@ var taskFilters = []param[taskQuery]{
 	listFilter("statuses", "invalid_task_statuses", task.ParseStatus, func(q *taskQuery) *[]task.Status { return &q.Statuses }),
 	listFilter("types", "invalid_task_types", task.ParseKind, func(q *taskQuery) *[]task.Kind { return &q.Kinds }),
 	listFilter("indexUids", "invalid_index_uid", parseIndexUID, func(q *taskQuery) *[]string { return &q.IndexUIDs }),
-	dateFilter("beforeEnqueuedAt", "invalid_task_before_enqueued_at", func(q *taskQuery) *time.Time { return &q.BeforeEnqueuedAt }),
-	dateFilter("afterEnqueuedAt", "invalid_task_after_enqueued_at", func(q *taskQuery) *time.Time { return &q.AfterEnqueuedAt }),
-	dateFilter("beforeStartedAt", "invalid_task_before_started_at", func(q *taskQuery) *time.Time { return &q.BeforeStartedAt }),
-	dateFilter("afterStartedAt", "invalid_task_after_started_at", func(q *taskQuery) *time.Time { return &q.AfterStartedAt }),
-	dateFilter("beforeFinishedAt", "invalid_task_before_finished_at", func(q *taskQuery) *time.Time { return &q.BeforeFinishedAt }),
-	dateFilter("afterFinishedAt", "invalid_task_after_finished_at", func(q *taskQuery) *time.Time { return &q.AfterFinishedAt }),
+	dateFilter("beforeEnqueuedAt", "invalid_task_before_enqueued_at", task.ParseBefore, func(q *taskQuery) *time.Time { return &q.BeforeEnqueuedAt }),
+	dateFilter("afterEnqueuedAt", "invalid_task_after_enqueued_at", task.ParseAfter, func(q *taskQuery) *time.Time { return &q.AfterEnqueuedAt }),
+	dateFilter("beforeStartedAt", "invalid_task_before_started_at", task.ParseBefore, func(q *taskQuery) *time.Time { return &q.BeforeStartedAt }),
+	dateFilter("afterStartedAt", "invalid_task_after_started_at", task.ParseAfter, func(q *taskQuery) *time.Time { return &q.AfterStartedAt }),
+	dateFilter("beforeFinishedAt", "invalid_task_before_finished_at", task.ParseBefore, func(q *taskQuery) *time.Time { return &q.BeforeFinishedAt }),
+	dateFilter("afterFinishedAt", "invalid_task_after_finished_at", task.ParseAfter, func(q *taskQuery) *time.Time { return &q.AfterFinishedAt }),
 }
 
 // taskListParams add the order and the page.
@@ -94,11 +94,11 @@ func listFilter[T any](name string, code apierr.Code, parse func(string) (T, err
 	}}
 }
 
-func dateFilter(name string, code apierr.Code, field func(*taskQuery) *time.Time) param[taskQuery] {
+func dateFilter(name string, code apierr.Code, parse func(string, apierr.Code) (time.Time, error), field func(*taskQuery) *time.Time) param[taskQuery] {
 	return param[taskQuery]{name: name, code: code, kind: textual, set: func(q *taskQuery, a *arg) (err error) {
 		q.given = true
 		if a.text != "*" {
-			*field(q), err = task.ParseDate(a.text, code)
+			*field(q), err = parse(a.text, code)
 		}
 		return err
 	}}

@@ -218,7 +218,8 @@ func (l *taskV5) task() (*task.Task, string, error) {
 	switch name {
 	case "DocumentAddition":
 		t.Content = task.AddDocuments{
-			Merge: x.MergeStrategy == updateDocuments, PrimaryKey: textOf(x.PrimaryKey), Documents: max(x.DocumentsCount, 0), MayCreate: x.AllowIndexCreation,
+			Merge: x.MergeStrategy == updateDocuments, PrimaryKey: textOf(x.PrimaryKey),
+			EmptyKey: x.PrimaryKey != nil && *x.PrimaryKey == "", Documents: max(x.DocumentsCount, 0), MayCreate: x.AllowIndexCreation,
 		}
 	case "DocumentDeletion":
 		deletion := x.Deletion

@@ -83,7 +83,11 @@ func encodeType(indexUID string, c task.Content) (json.RawMessage, error) {
 		if c.Merge {
 			method = updateDocuments
 		}
-		return typed("documentImport", documentImport{textOrNil(c.PrimaryKey), method, c.Documents, c.MayCreate, c.SkipCreation})
+		primaryKey := textOrNil(c.PrimaryKey)
+		if c.EmptyKey {
+			primaryKey = &c.PrimaryKey
+		}
+		return typed("documentImport", documentImport{primaryKey, method, c.Documents, c.MayCreate, c.SkipCreation})
 	case task.DeleteDocuments:
 		ids := c.IDs
 		if ids == nil {
@@ -247,7 +251,7 @@ func decodeContent(name string, inside json.RawMessage) (task.Content, error) {
 		}
 		return task.AddDocuments{
 			Merge: x.Method == updateDocuments, SkipCreation: x.SkipCreation, PrimaryKey: textOf(x.PrimaryKey),
-			Documents: x.DocumentsCount, MayCreate: x.AllowIndexCreation,
+			EmptyKey: x.PrimaryKey != nil && *x.PrimaryKey == "", Documents: x.DocumentsCount, MayCreate: x.AllowIndexCreation,
 		}, nil
 	case "documentDeletion":
 		var x documentDeletion

@@ -74,7 +74,7 @@ const (
 	reasonSize        = "the next payload would have made the batch too large"
 	reasonAlone       = "tasks of type %s run one by one"
 	reasonMixed       = "a task of type %s does not run together with the ones before it"
-	reasonWrongKey    = "the task asks for another primary key than the index has"
+	reasonWrongKey    = "the task asks for a primary key that the index does not have"
 	reasonIndexKey    = "the next task asks for another primary key than the index has"
 	reasonBatchKey    = "the next task asks for another primary key than the batch"
 	reasonInference   = "the next task names a primary key, the batch looks for one in its documents"
@@ -91,7 +91,7 @@ type plan struct {
 	Existed    bool   `json:"existed,omitempty"`    // the index, before the batch
 	Create     bool   `json:"create,omitempty"`     // the batch creates the index
 	PrimaryKey string `json:"primaryKey,omitempty"` // of the additions; ""; the index's own, or to be inferred
-	WrongKey   bool   `json:"wrongKey,omitempty"`   // the only task asks for another key than the index has
+	WrongKey   bool   `json:"wrongKey,omitempty"`   // the only task asks for another key than the index has, or can have
 	Documents  int    `json:"documents,omitempty"`  // in the index before the batch
 	NewExisted bool   `json:"newExisted,omitempty"` // of a rename: the new uid was taken
 	Strategy   string `json:"strategy"`
@@ -113,7 +113,7 @@ func newFolder(t *Task, state indexState, exists bool) *folder {
 	if c, ok := t.Content.(AddDocuments); ok {
 		f.additions = 1
 		f.PrimaryKey = c.PrimaryKey
-		f.WrongKey = f.key != "" && c.PrimaryKey != "" && c.PrimaryKey != f.key
+		f.WrongKey = c.EmptyKey || f.key != "" && c.PrimaryKey != "" && c.PrimaryKey != f.key
 	}
 	return f
 }
@@ -144,6 +144,9 @@ func (f *folder) join(t *Task) (joined bool, reason string) {
 		return false, reasonMayCreate
 	}
 	if c, ok := t.Content.(AddDocuments); ok {
+		if c.EmptyKey {
+			return false, reasonWrongKey
+		}
 		if reason := f.keyDiffers(c.PrimaryKey); reason != "" {
 			return false, reason
 		}

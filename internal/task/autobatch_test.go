@@ -51,6 +51,8 @@ func letters(t *testing.T, q *Queue, text string) []New {
 		switch word {
 		case "a": // addition that may create the index
 			n = adding(t, q, "x", AddDocuments{MayCreate: true, PrimaryKey: key}, "1")
+		case "a0": // one whose primary key is empty
+			n = adding(t, q, "x", AddDocuments{MayCreate: true, EmptyKey: true}, "1")
 		case "A": // one that may not
 			n = adding(t, q, "x", AddDocuments{PrimaryKey: key}, "1")
 		case "m":
@@ -167,6 +169,8 @@ func TestAutoBatching(t *testing.T) {
 		{"the first key is the batch's", "-", "a=k a a=k i a=l", "a=k a a=k i|a=l"},
 		{"a key would disturb inference", "-", "a a a=k", "a a|a=k"},
 		{"a key joins deletions by id and becomes the batch's", "-", "i a=k a a=k a=l", "i a=k a a=k|a=l"},
+		{"the empty key is never the index's", "id", "i a0 a a0", "i|a0|a|a0"},
+		{"nor does it become the batch's", "-", "a0 a", "a0|a"},
 		{"inference after deletions is not disturbed either", "-", "i a a=k", "i a|a=k"},
 	}
 	for _, tt := range tests {

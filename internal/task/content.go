@@ -43,6 +43,7 @@ type AddDocuments struct {
 	Merge        bool   `json:"merge,omitempty"` // lay fields over those of stored documents, else replace them
 	SkipCreation bool   `json:"skipCreation,omitempty"`
 	PrimaryKey   string `json:"primaryKey,omitempty"` // of the request, or ""
+	EmptyKey     bool   `json:"emptyKey,omitempty"`   // the request has a primary key, and it is empty: no index has that
 	Documents    int    `json:"documents"`            // in the payload
 	MayCreate    bool   `json:"mayCreate,omitempty"`  // the caller's key may create the index
 

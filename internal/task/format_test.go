@@ -40,27 +40,59 @@ func TestDurations(t *testing.T) {
 }
 
 func TestDates(t *testing.T) {
-	tests := []struct{ text, want string }{
-		{"2026-11-21", "2026-11-21T00:00:00Z"},
-		{"2026-11-21T10:11:12Z", "2026-11-21T10:11:12Z"},
-		{"2026-11-21t10:11:12.5z", "2026-11-21T10:11:12.5Z"},
-		{"2026-11-21T10:11:12.123456789+02:00", "2026-11-21T08:11:12.123456789Z"},
-		{"2026-11-21T10:11:12", ""},
-		{"2026-11-21T10:11:12,5Z", ""},
-		{"2026-11-21 10:11:12Z", ""},
-		{"2026-02-30", ""},
-		{"1700000000", ""},
-		{"", ""},
+	tests := []struct{ text, before, after string }{
+		{"2026-11-21", "2026-11-21T00:00:00Z", "2026-11-22T00:00:00Z"},
+		{"2026-12-31", "2026-12-31T00:00:00Z", "2027-01-01T00:00:00Z"},
+		{"0001-01-01", "0001-01-01T00:00:00.000000001Z", "0001-01-02T00:00:00Z"}, // the zero time stands for no date
+		{"2026-11-21T10:11:12Z", "2026-11-21T10:11:12Z", "2026-11-21T10:11:12Z"},
+		{"2026-11-21T00:00:00Z", "2026-11-21T00:00:00Z", "2026-11-21T00:00:00Z"},
+		{"2026-11-21t10:11:12.5z", "2026-11-21T10:11:12.5Z", "2026-11-21T10:11:12.5Z"},
+		{"2026-11-21T10:11:12.123456789+02:00", "2026-11-21T08:11:12.123456789Z", "2026-11-21T08:11:12.123456789Z"},
+		{text: "2026-11-21T10:11:12"},
+		{text: "2026-11-21T1:11:12Z"},
+		{text: "2026-11-21T10:11:12,5Z"},
+		{text: "2026-11-21T10:11:12+24:00"},
+		{text: "2026-11-21T25:11:12Z"},
+		{text: "2026-11-21 10:11:12Z"},
+		{text: "2026-02-30"},
+		{text: "1700000000"},
+		{text: ""},
+	}
+	const code = "invalid_task_before_enqueued_at"
+	check := func(text, want string, got time.Time, err error) {
+		t.Helper()
+		switch {
+		case want == "" && err == nil:
+			t.Errorf("%q is a date: %v", text, got)
+		case want == "" && apierr.From(err).Code != code:
+			t.Errorf("%q: %v", text, err)
+		case want != "" && (err != nil || got.UTC().Format(time.RFC3339Nano) != want):
+			t.Errorf("%q: %v %v, want %s", text, got, err, want)
+		}
 	}
 	for _, tt := range tests {
-		got, err := ParseDate(tt.text, "invalid_task_before_enqueued_at")
-		switch {
-		case tt.want == "" && err == nil:
-			t.Errorf("%q is a date: %v", tt.text, got)
-		case tt.want == "" && apierr.From(err).Code != "invalid_task_before_enqueued_at":
-			t.Errorf("%q: %v", tt.text, err)
-		case tt.want != "" && (err != nil || got.UTC().Format(time.RFC3339Nano) != tt.want):
-			t.Errorf("%q: %v %v, want %s", tt.text, got, err, tt.want)
+		got, err := ParseBefore(tt.text, code)
+		check(tt.text, tt.before, got, err)
+		got, err = ParseAfter(tt.text, code)
+		check(tt.text, tt.after, got, err)
+	}
+}
+
+func TestDatesFarAway(t *testing.T) {
+	o, _ := testOptions(t)
+	q := openQueue(t, o)
+	enqueue(t, q, New{IndexUID: "a", Content: CreateIndex{}})
+	far, long := time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC), time.Date(1, 1, 1, 0, 0, 0, 1, time.UTC)
+	for _, tt := range []struct {
+		f    Filter
+		want int
+	}{
+		{Filter{BeforeEnqueuedAt: far}, 1}, {Filter{AfterEnqueuedAt: far}, 0},
+		{Filter{BeforeEnqueuedAt: long}, 0}, {Filter{AfterEnqueuedAt: long}, 1},
+		{Filter{AfterEnqueuedAt: long, BeforeEnqueuedAt: far}, 1},
+	} {
+		if l, err := q.Tasks(tt.f); err != nil || l.Total != tt.want {
+			t.Errorf("after %v and before %v: %d tasks and %v, want %d", tt.f.AfterEnqueuedAt, tt.f.BeforeEnqueuedAt, l.Total, err, tt.want)
 		}
 	}
 }
@@ -192,6 +224,7 @@ func TestUnionOfDetails(t *testing.T) {
 func TestContentsKeepTheirShape(t *testing.T) {
 	contents := []Content{
 		AddDocuments{Merge: true, SkipCreation: true, PrimaryKey: "k", Documents: 3, MayCreate: true, File: "f", Size: 7},
+		AddDocuments{EmptyKey: true, Documents: 1},
 		DeleteDocuments{IDs: []string{"a", "b"}, Provided: 2},
 		DeleteByFilter{json.RawMessage(`["a = 1"]`)},
 		ClearDocuments{},

@@ -92,6 +92,8 @@ func TestATaskOfEachKindThatRunsHere(t *testing.T) {
 		{New{IndexUID: "a", Content: CreateIndex{PrimaryKey: "id"}}, Succeeded, "", `{"primaryKey":"id"}`, `{"primaryKey":"id"}`},
 		{New{IndexUID: "a", Content: CreateIndex{}}, Failed, "index_already_exists", `{"primaryKey":null}`, `{"primaryKey":null}`},
 		{adding(t, q, "a", AddDocuments{}, "1", "2"), Succeeded, "", `{"receivedDocuments":2,"indexedDocuments":null}`, `{"receivedDocuments":2,"indexedDocuments":2}`},
+		{adding(t, q, "a", AddDocuments{EmptyKey: true}, "1"), Failed, "index_primary_key_already_exists", `{"receivedDocuments":1,"indexedDocuments":null}`, `{"receivedDocuments":1,"indexedDocuments":0}`},
+		{adding(t, q, "b", AddDocuments{EmptyKey: true, MayCreate: true}, "1"), Failed, "missing_document_id", `{"receivedDocuments":1,"indexedDocuments":null}`, `{"receivedDocuments":1,"indexedDocuments":0}`},
 		{adding(t, q, "b", AddDocuments{}, "1"), Failed, "index_not_found", `{"receivedDocuments":1,"indexedDocuments":null}`, `{"receivedDocuments":1,"indexedDocuments":0}`},
 		{adding(t, q, "b", AddDocuments{MayCreate: true}, "bad"), Failed, "invalid_document_id", `{"receivedDocuments":1,"indexedDocuments":null}`, `{"receivedDocuments":1,"indexedDocuments":0}`},
 		{New{IndexUID: "a", Content: DeleteDocuments{IDs: []string{"1", "x"}}}, Succeeded, "", `{"providedIds":2,"deletedDocuments":null,"originalFilter":null}`, `{"providedIds":2,"deletedDocuments":1,"originalFilter":null}`},

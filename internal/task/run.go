@@ -157,9 +157,7 @@ func (q *Queue) executeHere(run *running) ([]result, error) {
 		return q.executeRemoval(run)
 	}
 	if run.WrongKey {
-		return nil, apierr.New("index_primary_key_already_exists",
-			"Index `%s` has another primary key than `%s`. Leave the parameter out, or delete the documents first and update the index.",
-			run.Index, run.PrimaryKey)
+		return nil, q.wrongKey(run)
 	}
 	if run.Create {
 		if _, ok := q.engine.info(run.Index); !ok {
@@ -172,6 +170,16 @@ func (q *Queue) executeHere(run *running) ([]result, error) {
 		}
 	}
 	return q.executeOps(run)
+}
+
+// wrongKey is the error of an addition that asks for a primary key which its index does not have, or cannot.
+func (q *Queue) wrongKey(run *running) error {
+	if state, ok := q.engine.info(run.Index); run.PrimaryKey == "" && (!ok || state.primaryKey == "") {
+		return apierr.New("missing_document_id", "The parameter `primaryKey` is empty, and no document has an id under an empty name. Name a field, or leave the parameter out.")
+	}
+	return apierr.New("index_primary_key_already_exists",
+		"Index `%s` has another primary key than `%s`. Leave the parameter out, or delete the documents first and update the index.",
+		run.Index, run.PrimaryKey)
 }
 
 // executeRemoval deletes the index of a batch; what other tasks would have done to it is not done.

@@ -2,6 +2,7 @@ package task
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -10,14 +11,25 @@ import (
 
 // bounds are the limits of one date of a filter, in nanoseconds, exclusive; ok is false when there are none.
 func bounds(after, before time.Time) (lo, hi int64, ok bool) {
-	lo, hi = -1<<63, 1<<63-1
+	lo, hi = math.MinInt64, math.MaxInt64
 	if !after.IsZero() {
-		lo = after.UnixNano()
+		lo = clampedNanos(after)
 	}
 	if !before.IsZero() {
-		hi = before.UnixNano()
+		hi = clampedNanos(before)
 	}
 	return lo, hi, !after.IsZero() || !before.IsZero()
+}
+
+// clampedNanos is t in nanoseconds since 1970, or the nearest number where that has more than 64 bits: outside the years 1678 to 2261.
+func clampedNanos(t time.Time) int64 {
+	switch {
+	case t.Year() < 1678:
+		return math.MinInt64
+	case t.Year() > 2261:
+		return math.MaxInt64
+	}
+	return t.UnixNano()
 }
 
 // selectTasks returns the matching tasks; the caller owns the set. tx is read for f.BatchUIDs.

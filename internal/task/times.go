@@ -1,6 +1,7 @@
 package task
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -52,17 +53,32 @@ func appendDuration(b []byte, started, finished time.Time) []byte {
 	return append(b, '"')
 }
 
-// ParseDate reads a date of a filter: RFC 3339 with an offset, or a day, which
-// means its midnight in UTC. The error has the code that belongs to the parameter.
-func ParseDate(text string, code apierr.Code) (time.Time, error) {
-	if t, err := time.Parse(time.DateOnly, text); err == nil {
-		return t, nil
+// ParseBefore reads a date of a filter that wants what happened before it: RFC 3339 with an offset, or a day in UTC, which
+// means its first moment. The error has the code that belongs to the parameter. No date that was read is the zero time.
+func ParseBefore(text string, code apierr.Code) (time.Time, error) { return parseDate(text, 0, code) }
+
+// ParseAfter reads a date of a filter that wants what happened after it. Of a day, nothing is after it but the next one.
+func ParseAfter(text string, code apierr.Code) (time.Time, error) {
+	return parseDate(text, 24*time.Hour, code)
+}
+
+// rfc3339 is stricter than time.Parse, which takes hours of one digit, a comma before the fraction, and offsets of 24 hours and more.
+var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
+
+// parseDate reads a date; of a day it gives the moment that is shift after its midnight.
+func parseDate(text string, shift time.Duration, code apierr.Code) (time.Time, error) {
+	t, err := time.Parse(time.DateOnly, text)
+	switch {
+	case err == nil:
+		t = t.Add(shift)
+	case rfc3339.MatchString(text):
+		t, err = time.Parse(time.RFC3339Nano, strings.ToUpper(text))
 	}
-	// The standard library refuses the lower case letters that RFC 3339 allows, and accepts a comma that it does not.
-	if !strings.Contains(text, ",") {
-		if t, err := time.Parse(time.RFC3339Nano, strings.ToUpper(text)); err == nil {
-			return t, nil
+	if err == nil {
+		if t.IsZero() {
+			t = t.Add(1)
 		}
+		return t, nil
 	}
 	return time.Time{}, apierr.New(code, "`%s` is not a date. Write it as YYYY-MM-DD or as in 2006-01-02T15:04:05Z (RFC 3339, with an offset).", text)
 }
