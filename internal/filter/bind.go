@@ -103,7 +103,12 @@ func (env *Env) bindCondition(c *condition) (bound, error) {
 	case contains:
 		return containsMatch{id, text.FacetKey(nil, []byte(c.values[0]))}, nil
 	case startsWith:
-		return prefixMatch{id, text.FacetKey(nil, []byte(c.values[0]))}, nil
+		prefix := text.FacetKey(nil, []byte(c.values[0]))
+		if len(prefix) == 0 {
+			// Everything begins with nothing: null, an empty list and an object, too.
+			return presentMatch{id}, nil
+		}
+		return prefixMatch{id, prefix}, nil
 	case equal, in:
 		return newEqualMatch(id, c.values), nil
 	case notEqual:

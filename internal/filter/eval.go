@@ -312,19 +312,16 @@ func spanSize(s segment.Live, c *segment.Column, numbers, texts span) int {
 
 type prefixMatch struct {
 	id     segment.FieldID
-	prefix []byte
+	prefix []byte // not empty
 }
 
-// spans returns the ordinals whose texts begin with the prefix; the empty prefix begins every value, numbers too.
-func (m prefixMatch) spans(c *segment.Column) (numbers, texts span) {
-	if len(m.prefix) == 0 {
-		return span{0, c.Numbers()}, span{firstText(c), c.Strings()}
-	}
-	texts = span{c.SearchString(m.prefix), c.Strings()}
+// texts returns the ordinals of the texts that begin with the prefix.
+func (m prefixMatch) texts(c *segment.Column) span {
+	p := span{c.SearchString(m.prefix), c.Strings()}
 	if after := successor(m.prefix); after != nil {
-		texts.hi = c.SearchString(after)
+		p.hi = c.SearchString(after)
 	}
-	return span{}, texts
+	return p
 }
 
 // successor returns the smallest bytes above all that begin with prefix, or nil when there are none.
@@ -344,8 +341,7 @@ func (m prefixMatch) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap
 	if c == nil {
 		return roaring.New()
 	}
-	numbers, texts := m.spans(c)
-	return spanRows(c, numbers, texts, among)
+	return spanRows(c, span{}, m.texts(c), among)
 }
 
 func (m prefixMatch) size(s segment.Live) int {
@@ -353,8 +349,7 @@ func (m prefixMatch) size(s segment.Live) int {
 	if c == nil {
 		return 0
 	}
-	numbers, texts := m.spans(c)
-	return spanSize(s, c, numbers, texts)
+	return spanSize(s, c, span{}, m.texts(c))
 }
 
 type containsMatch struct {
