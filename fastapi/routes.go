@@ -73,6 +73,8 @@ func routes() []route {
 		{methodGet, "/indexes/{index_uid}/settings", actionSettingsGet, (*Server).getSettings},
 		{methodPatch, "/indexes/{index_uid}/settings", actionSettingsUpdate, (*Server).updateSettings},
 		{methodDelete, "/indexes/{index_uid}/settings", actionSettingsUpdate, (*Server).resetSettings},
+		// PUT takes the bare value, as for the other settings that are one word.
+		{methodPatch, "/indexes/{index_uid}/settings/proximity-precision", actionSettingsUpdate, patchSetting("proximity-precision")},
 
 		{methodPost, "/dumps", actionDumpsCreate, (*Server).createDump},
 		{methodPost, "/snapshots", actionSnapshotsCreate, (*Server).createSnapshot},

@@ -91,6 +91,21 @@ func updateSetting(name string) handler {
 	}
 }
 
+// patchSetting is updateSetting for a body that names the setting.
+func patchSetting(name string) handler {
+	return func(s *Server, ctx *fasthttp.RequestCtx) error {
+		body, err := s.readJSON(ctx, nil)
+		if err != nil {
+			return err
+		}
+		u, err := settings.ParseNamed(name, body, s.settingFeatures())
+		if err != nil {
+			return err
+		}
+		return s.enqueueSettings(ctx, u, false)
+	}
+}
+
 func resetSetting(name string) handler {
 	return func(s *Server, ctx *fasthttp.RequestCtx) error {
 		if err := s.gate(name); err != nil {

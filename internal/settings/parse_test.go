@@ -450,3 +450,30 @@ func FuzzParseUpdate(f *testing.F) {
 		}
 	})
 }
+
+func TestParseNamed(t *testing.T) {
+	tests := []struct {
+		body string
+		want string // the update as tasks show it, or a code
+	}{
+		{`{"proximityPrecision":"byAttribute"}`, `{"proximityPrecision":"byAttribute"}`},
+		{`{"proximityPrecision":null}`, `{"proximityPrecision":null}`},
+		{`{}`, `{}`},
+		{`{"proximityPrecision":"byLetter"}`, "invalid_settings_proximity_precision"},
+		{`{"stopWords":[]}`, "invalid_settings_proximity_precision"},
+		{`"byWord"`, "invalid_settings_proximity_precision"},
+		{`{"proximityPrecision":`, "malformed_payload"},
+	}
+	for _, test := range tests {
+		u, err := ParseNamed("proximity-precision", []byte(test.body), Features{})
+		var got string
+		if err != nil {
+			got = string(apierr.From(err).Code)
+		} else {
+			got = string(u.json(false))
+		}
+		if got != test.want {
+			t.Errorf("%s: got %s, want %s", test.body, got, test.want)
+		}
+	}
+}

@@ -78,6 +78,34 @@ func ParseOne(route string, body []byte, f Features) (*Update, error) {
 	return u, u.set(row, v, f)
 }
 
+// ParseNamed reads the body of a sub-route's update that names the setting: {"proximityPrecision": "byWord"}. Without
+// the name nothing changes.
+func ParseNamed(route string, body []byte, f Features) (*Update, error) {
+	row, ok := byRoute[route]
+	if !ok {
+		return nil, fmt.Errorf("no setting has the route %q", route)
+	}
+	t := &table[row]
+	v, err := parse(body, t.code)
+	if err != nil {
+		return nil, err
+	}
+	members, err := v.members()
+	if err != nil {
+		return nil, err
+	}
+	u := newUpdate()
+	for _, m := range members {
+		if m.key != t.key {
+			return nil, v.fail("has the unknown field %q: the only one is %s.", m.key, t.key)
+		}
+		if err := u.set(row, m.value, f); err != nil {
+			return nil, err
+		}
+	}
+	return u, nil
+}
+
 // set checks a value by itself and keeps it.
 func (u *Update) set(row int, v value, f Features) error {
 	t := &table[row]
