@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"sync"
 	"sync/atomic"
 
@@ -100,24 +99,13 @@ func (f *Features) change(given map[int]bool) error {
 		stored[i], launched[i] = on, false
 	}
 	if stored != f.stored {
-		if err := f.write(stored); err != nil {
+		if _, err := vfs.Replace(f.fs, f.file, stored.appendJSON(nil)); err != nil {
 			return fmt.Errorf("cannot store the experimental features: %w", err)
 		}
 	}
 	f.stored, f.launched = stored, launched
 	f.publish()
 	return nil
-}
-
-func (f *Features) write(set featureSet) error {
-	temporary := f.file + ".tmp"
-	if err := vfs.WriteFile(f.fs, temporary, set.appendJSON(nil)); err != nil {
-		return err
-	}
-	if err := f.fs.Rename(temporary, f.file); err != nil {
-		return err
-	}
-	return f.fs.SyncDir(path.Dir(f.file))
 }
 
 func (set *featureSet) appendJSON(b []byte) []byte {

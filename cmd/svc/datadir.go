@@ -58,7 +58,7 @@ func openDataDir(fsys vfs.FS, dir, from string, fill func() error) (lock io.Clos
 		return nil, errors.Join(fmt.Errorf("the import of %s into %s was cut off. Start again with the same import option, which begins anew, or remove the directory", b, dir), err)
 	}
 	if state != dataExists {
-		if err := makeDir(fsys, dir); err != nil {
+		if err := vfs.MakeDir(fsys, dir); err != nil {
 			return nil, fmt.Errorf("cannot make the data directory: %w", err)
 		}
 	}
@@ -77,7 +77,7 @@ func openDataDir(fsys vfs.FS, dir, from string, fill func() error) (lock io.Clos
 		}
 	}
 	if state != dataExists {
-		err = writeVersion(fsys, dir)
+		_, err = vfs.Replace(fsys, filepath.Join(dir, versionFile), versionContent())
 	}
 	if err == nil {
 		// The directory is whole: a crash may have left this one, too.
@@ -153,7 +153,7 @@ func checkDataDir(fsys vfs.FS, dir string) (dataState, error) {
 			return dataInterrupted, nil
 		}
 		// What an interrupted start leaves.
-		if !slices.ContainsFunc(names, func(name string) bool { return name != lockFile && name != versionFile+".tmp" }) {
+		if !slices.ContainsFunc(names, func(name string) bool { return name != lockFile && name != versionFile+vfs.TempSuffix }) {
 			return dataFresh, nil
 		}
 		return 0, fmt.Errorf("%s is not empty and not a data directory of svc. Choose another one with --db-path", dir)
@@ -173,36 +173,4 @@ func checkDataDir(fsys vfs.FS, dir string) (dataState, error) {
 	return dataExists, nil
 }
 
-// makeDir makes a directory and its parents, durably.
-func makeDir(fsys vfs.FS, dir string) error {
-	dir = filepath.Clean(dir)
-	changed := []string{}
-	for at := dir; ; at = filepath.Dir(at) {
-		if _, err := fsys.Stat(at); err == nil || at == filepath.Dir(at) {
-			break
-		}
-		changed = append(changed, filepath.Dir(at))
-	}
-	if err := fsys.MkdirAll(dir); err != nil {
-		return err
-	}
-	for _, parent := range changed {
-		if err := fsys.SyncDir(parent); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func versionContent() []byte { return []byte(product + " " + formatVersion + "\n") }
-
-func writeVersion(fsys vfs.FS, dir string) error {
-	name := filepath.Join(dir, versionFile)
-	if err := vfs.WriteFile(fsys, name+".tmp", versionContent()); err != nil {
-		return err
-	}
-	if err := fsys.Rename(name+".tmp", name); err != nil {
-		return err
-	}
-	return fsys.SyncDir(dir)
-}

@@ -203,11 +203,12 @@ const partName = "part"
 // task removes should this one be interrupted, and it is renamed when it is whole and durable.
 func (m *Maker) publish(name string, mode uint32, write func(vfs.File) error) (err error) {
 	fsys := m.o.FS
-	if err := fsys.MkdirAll(path.Dir(name)); err != nil {
+	if err := vfs.MakeDir(fsys, path.Dir(name)); err != nil {
 		return fmt.Errorf("cannot make the directory of %s: %w", name, err)
 	}
 	part := name + ".part"
-	if err := vfs.WriteFile(fsys, path.Join(m.o.Place.Work, partName), []byte(part)); err != nil {
+	// Whole, or not at all: a piece of the name may be that of another file.
+	if _, err := vfs.Replace(fsys, path.Join(m.o.Place.Work, partName), []byte(part)); err != nil {
 		return fmt.Errorf("cannot note what is being made: %w", err)
 	}
 	f, err := fsys.Create(part)
@@ -224,15 +225,10 @@ func (m *Maker) publish(name string, mode uint32, write func(vfs.File) error) (e
 	if e := f.Close(); err == nil {
 		err = e
 	}
-	if err == nil {
-		err = fsys.Rename(part, name)
-	}
 	if err != nil {
 		_ = fsys.Remove(part) // or the next task does
 		return err
 	}
-	if err := fsys.SyncDir(path.Dir(name)); err != nil {
-		return fmt.Errorf("cannot make %s durable: %w", name, err)
-	}
-	return nil
+	_, err = vfs.Move(fsys, part, name)
+	return err
 }

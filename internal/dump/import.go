@@ -247,10 +247,8 @@ func (m *importer) features() error {
 
 // store writes a file durably.
 func (m *importer) store(name string, b []byte) error {
-	if err := vfs.WriteFile(m.FS, name, b); err != nil {
-		return err
-	}
-	return m.FS.SyncDir(path.Dir(name))
+	_, err := vfs.Replace(m.FS, name, b)
+	return err
 }
 
 // keep stores the entries of parts that svc does not have yet, so that its own dumps have them.

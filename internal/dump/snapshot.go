@@ -28,8 +28,8 @@ var snapshotSteps = []string{
 	"snapshot the api keys", "create the tarball",
 }
 
-// snapshotMode is that of a finished snapshot: it is written once.
-const snapshotMode = 0o444
+// snapshotMode is that of a finished snapshot: it is written once, and holds secrets.
+const snapshotMode = 0o400
 
 // VersionFile is the first entry of a snapshot, and what makes a directory a data directory.
 const VersionFile = "VERSION"

@@ -205,10 +205,8 @@ func (ms *models) download(ctx context.Context, dir, name, revision string) (err
 	if err := ms.fs.SyncDir(partial); err != nil {
 		return err
 	}
-	if err := ms.fs.Rename(partial, dir); err != nil {
-		return err
-	}
-	return ms.fs.SyncDir(filepath.Dir(dir))
+	_, err = vfs.Move(ms.fs, partial, dir)
+	return err
 }
 
 // fetch gets a file of the hub. found is false when there is none.

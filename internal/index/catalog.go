@@ -94,7 +94,7 @@ func openCatalog(dir string, o Options) (_ *Catalog, err error) {
 	}
 	err = c.removeStrangers(dir, func(name string) bool {
 		_, directory := number(name)
-		return directory && !named[name] || name == catalogName+tempSuffix
+		return directory && !named[name] || name == catalogName+vfs.TempSuffix
 	})
 	return c, err
 }
@@ -163,7 +163,7 @@ func (c *Catalog) write(content catalogContent) error {
 		if err != nil {
 			return false, err
 		}
-		return replaceFile(c.options.FS, c.dir, catalogName, catalogSeal.wrap(b))
+		return vfs.Replace(c.options.FS, path.Join(c.dir, catalogName), catalogSeal.wrap(b))
 	}
 	renamed, err := put(content)
 	if err == nil {

@@ -3,12 +3,14 @@ package index
 import (
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/apierr"
 	"svc/internal/invariant"
+	"svc/internal/vfs"
 	"svc/segment"
 )
 
@@ -75,7 +77,7 @@ func (ix *Index) write(next *View) error {
 		if err != nil {
 			return false, err
 		}
-		return replaceFile(ix.options.FS, ix.dir, manifestName, b)
+		return vfs.Replace(ix.options.FS, path.Join(ix.dir, manifestName), b)
 	}
 	renamed, err := put(next)
 	if err == nil {

@@ -104,7 +104,7 @@ func (c *Catalog) createIndex(dir, uid, primaryKey string) (*Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := replaceFile(fsys, dir, manifestName, b); err != nil {
+	if _, err := vfs.Replace(fsys, path.Join(dir, manifestName), b); err != nil {
 		return nil, err
 	}
 	return c.openIndex(dir, uid)

@@ -4,6 +4,8 @@ import (
 	"path"
 	"strconv"
 	"strings"
+
+	"svc/internal/vfs"
 )
 
 // Every name on disk. Under a catalog's directory:
@@ -18,7 +20,6 @@ const (
 	catalogName  = "CATALOG"
 	manifestName = "MANIFEST"
 	editName     = "edit.tmp" // documents that an edit function changed
-	tempSuffix   = ".tmp"
 	segSuffix    = ".seg"
 )
 
@@ -38,7 +39,7 @@ func number(s string) (uint64, bool) {
 
 // ours reports whether svc may have made the file of an index's directory.
 func ours(name string) bool {
-	if strings.HasSuffix(name, tempSuffix) {
+	if strings.HasSuffix(name, vfs.TempSuffix) {
 		return true
 	}
 	_, ok := number(strings.TrimSuffix(name, segSuffix))

@@ -139,7 +139,7 @@ func TestEditByFunction(t *testing.T) {
 		t.Errorf("%d segments, want %d as before", len(v.Segments), segments)
 	}
 	for _, name := range list(t, b.fs, catalogDir) {
-		if strings.HasSuffix(name, tempSuffix) {
+		if strings.HasSuffix(name, vfs.TempSuffix) {
 			t.Errorf("%s is left", name)
 		}
 	}

@@ -3,12 +3,10 @@ package index
 import (
 	"encoding/binary"
 	"fmt"
-	"path"
 
 	"github.com/cespare/xxhash/v2"
 
 	"svc/internal/apierr"
-	"svc/internal/vfs"
 )
 
 // Manifest and catalog are sealed files, little-endian:
@@ -63,27 +61,4 @@ func (s seal) unwrap(name string, b []byte) ([]byte, error) {
 		return nil, damaged(24, "checksum %016x, want %016x", got, want)
 	}
 	return content, nil
-}
-
-// replaceFile gives dir/name new bytes, all or nothing: they, and every name made in
-// dir before, are durable before the rename; the rename is when replaceFile returns.
-// renamed tells of an error whether it came after the rename, when a crash may
-// leave either version.
-func replaceFile(fsys vfs.FS, dir, name string, data []byte) (renamed bool, err error) {
-	at, temp := path.Join(dir, name), path.Join(dir, name+tempSuffix)
-	err = vfs.WriteFile(fsys, temp, data)
-	if err == nil {
-		err = fsys.SyncDir(dir)
-	}
-	if err == nil {
-		err = fsys.Rename(temp, at)
-	}
-	if err != nil {
-		_ = fsys.Remove(temp) // or the next open does it
-		return false, fmt.Errorf("cannot replace %s: %w", at, err)
-	}
-	if err := fsys.SyncDir(dir); err != nil {
-		return true, fmt.Errorf("cannot make %s durable: %w", at, err)
-	}
-	return true, nil
 }

@@ -25,8 +25,14 @@ func wrap(f *os.File, err error) (File, error) {
 	return osFile{f}, nil
 }
 
+// What svc makes is for its own user alone: documents, keys of providers, headers of webhooks. The umask may take more away.
+const (
+	fileMode = 0o600
+	dirMode  = 0o700
+)
+
 func (osFS) Create(name string) (File, error) {
-	return wrap(os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666))
+	return wrap(os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, fileMode))
 }
 
 func (osFS) Open(name string) (File, error)        { return wrap(os.Open(name)) }
@@ -34,7 +40,7 @@ func (osFS) Remove(name string) error              { return os.Remove(name) }
 func (osFS) RemoveAll(name string) error           { return os.RemoveAll(name) }
 func (osFS) Rename(oldname, newname string) error  { return os.Rename(oldname, newname) }
 func (osFS) Link(oldname, newname string) error    { return os.Link(oldname, newname) }
-func (osFS) MkdirAll(name string) error            { return os.MkdirAll(name, 0o777) }
+func (osFS) MkdirAll(name string) error            { return os.MkdirAll(name, dirMode) }
 func (osFS) Stat(name string) (os.FileInfo, error) { return os.Stat(name) }
 
 func (osFS) List(name string) ([]string, error) {
@@ -59,7 +65,7 @@ func (osFS) SyncDir(name string) error {
 
 // Lock holds an flock(2) lock: the kernel drops it when the process ends, however it ends.
 func (osFS) Lock(name string) (io.Closer, error) {
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o666)
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, fileMode)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 // be used by several goroutines at once. Errors satisfy errors.Is with
 // fs.ErrNotExist and fs.ErrExist as those of package os do.
 type FS interface {
-	// Create makes or truncates a file for writing.
+	// Create makes or truncates a file for writing. A new one is for the user of the process alone.
 	Create(name string) (File, error)
 	// Open opens a file for reading.
 	Open(name string) (File, error)
@@ -25,7 +25,7 @@ type FS interface {
 	Rename(oldname, newname string) error
 	// Link gives a file a second name.
 	Link(oldname, newname string) error
-	// MkdirAll makes a directory and its parents.
+	// MkdirAll makes a directory and its parents, new ones for the user of the process alone.
 	MkdirAll(name string) error
 	// List returns the names in a directory, sorted.
 	List(name string) ([]string, error)

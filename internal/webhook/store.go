@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"path"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -166,7 +165,7 @@ func (s *Store) editable() []*Webhook {
 func (s *Store) replace(stored []*Webhook) error {
 	b, err := json.Marshal(stored)
 	if err == nil {
-		err = s.write(b)
+		_, err = vfs.Replace(s.fs, s.file, b)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot store the webhooks: %w", err)
@@ -178,17 +177,6 @@ func (s *Store) replace(stored []*Webhook) error {
 	}
 	s.publish(stored)
 	return nil
-}
-
-func (s *Store) write(b []byte) error {
-	temporary := s.file + ".tmp"
-	if err := vfs.WriteFile(s.fs, temporary, b); err != nil {
-		return err
-	}
-	if err := s.fs.Rename(temporary, s.file); err != nil {
-		return err
-	}
-	return s.fs.SyncDir(path.Dir(s.file))
 }
 
 // Restore makes webhooks of another instance the stored ones, all or nothing (invalid_webhooks, invalid_webhook_url,

@@ -1,0 +1,61 @@
+package vfs
+
+import (
+	"fmt"
+	"path"
+)
+
+// TempSuffix ends the name under which Replace writes a file. Whoever owns a directory may remove what a crash left under such names.
+const TempSuffix = ".tmp"
+
+// Replace gives the file called name new bytes, all or nothing: whatever happens, it has the old ones or the new
+// ones, and the new ones are durable when Replace returns nil. renamed is that of Move.
+func Replace(fsys FS, name string, data []byte) (renamed bool, err error) {
+	temp := name + TempSuffix
+	if err := WriteFile(fsys, temp, data); err != nil {
+		_ = fsys.Remove(temp) // the next Replace overwrites it
+		return false, fmt.Errorf("cannot replace %s: %w", name, err)
+	}
+	return Move(fsys, temp, name)
+}
+
+// Move gives a file or directory that is whole and synced another name in the same directory, in the place of
+// what has it. All names made in the directory before are durable before that happens; it is durable when Move returns nil.
+// renamed tells of an error whether it came after the rename: then a crash may leave the one or the other under
+// the name. After an error before it, from is removed.
+func Move(fsys FS, from, name string) (renamed bool, err error) {
+	dir := path.Dir(name)
+	err = fsys.SyncDir(dir)
+	if err == nil {
+		err = fsys.Rename(from, name)
+	}
+	if err != nil {
+		_ = fsys.RemoveAll(from)
+		return false, fmt.Errorf("cannot replace %s: %w", name, err)
+	}
+	if err := fsys.SyncDir(dir); err != nil {
+		return true, fmt.Errorf("cannot make %s durable: %w", name, err)
+	}
+	return true, nil
+}
+
+// MakeDir makes a directory and those above it that are missing, durably.
+func MakeDir(fsys FS, dir string) error {
+	dir = path.Clean(dir)
+	var parents []string // of those that are made
+	for at := dir; ; at = path.Dir(at) {
+		if _, err := fsys.Stat(at); err == nil || at == path.Dir(at) {
+			break
+		}
+		parents = append(parents, path.Dir(at))
+	}
+	if err := fsys.MkdirAll(dir); err != nil {
+		return err
+	}
+	for _, parent := range parents {
+		if err := fsys.SyncDir(parent); err != nil {
+			return fmt.Errorf("cannot make %s durable: %w", dir, err)
+		}
+	}
+	return nil
+}

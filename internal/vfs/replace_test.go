@@ -1,0 +1,96 @@
+package vfs
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// A file that is replaced has its old or its new bytes after a crash at any moment, and the new ones once Replace has returned.
+func TestReplaceIsAllOrNothing(t *testing.T) {
+	broken := errors.New("disk on fire")
+	for _, count := range []int64{1, 1 << 40} {
+		for n := int64(0); ; n++ {
+			mem := NewMem()
+			if err := MakeDir(mem, "/a/b"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Replace(mem, "/a/b/x", []byte("old")); err != nil {
+				t.Fatal(err)
+			}
+			failed := false
+			fail := FailFrom(n, count, nil, broken)
+			renamed, err := Replace(Hook(mem, func(o Op) error {
+				err := fail(o)
+				failed = failed || err != nil
+				return err
+			}), "/a/b/x", []byte("new"))
+			if failed != (err != nil) {
+				t.Fatalf("operation %d fails, and Replace gives %v", n, err)
+			}
+			for seed := range uint64(8) {
+				crashed := mem.CrashClone(rand.New(rand.NewPCG(seed, uint64(n))))
+				b, readErr := ReadFile(crashed, "/a/b/x")
+				got := string(b)
+				switch {
+				case readErr != nil:
+					t.Fatalf("operation %d fails: %v", n, readErr)
+				case err == nil && got != "new", err != nil && !renamed && got != "old", got != "old" && got != "new":
+					t.Errorf("operation %d fails with %v, renamed %v: after a crash %q", n, err, renamed, got)
+				}
+			}
+			if err != nil && count == 1 {
+				if names, _ := mem.List("/a/b"); len(names) != 1 {
+					t.Errorf("operation %d fails: %q is left", n, names)
+				}
+			}
+			if !failed {
+				if n < 6 {
+					t.Errorf("only %d operations", n)
+				}
+				break
+			}
+		}
+	}
+}
+
+func TestMadeDirectoriesAreDurable(t *testing.T) {
+	mem := NewMem()
+	if err := MakeDir(mem, "/a/b/c"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := mem.CrashClone(nil).Stat("/a/b/c"); err != nil {
+		t.Error(err)
+	}
+	if err := MakeDir(mem, "/a/b/c"); err != nil {
+		t.Errorf("a second time: %v", err)
+	}
+}
+
+// Files and directories may hold secrets.
+func TestWhatIsMadeIsForItsOwnerAlone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	if err := MakeDir(OS, dir); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "x")
+	if _, err := Replace(OS, file, nil); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := OS.(Locker).Lock(filepath.Join(dir, "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	for _, name := range []string{dir, filepath.Dir(dir), file, filepath.Join(dir, "lock")} {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %v", name, info.Mode())
+		}
+	}
+}
