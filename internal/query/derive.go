@@ -77,7 +77,7 @@ func (s *source) appendKey(dst []byte, fields FieldSet) []byte {
 }
 
 // match resolves a source, from the cache if it is there.
-func (ix *Index) match(s *source, fields FieldSet) (*Match, error) {
+func (ix *resolver) match(s *source, fields FieldSet) (*Match, error) {
 	var buf [128]byte
 	key := s.appendKey(buf[:0], fields)
 	if m := ix.Cache.Get(key); m != nil {
@@ -102,11 +102,13 @@ func (ix *Index) match(s *source, fields FieldSet) (*Match, error) {
 		return nil, err
 	}
 	m.Key = string(key)
-	ix.Cache.Put(key, m, m.size())
+	if !ix.over {
+		ix.Cache.Put(key, m, m.size())
+	}
 	return m, nil
 }
 
-func (ix *Index) derivePhrase(s *source) *Match {
+func (ix *resolver) derivePhrase(s *source) *Match {
 	p := ix.phrase(s.phrase)
 	m := &Match{Words: make([][]segment.Posting, len(ix.Segments))}
 	m.Exists = ix.liveRows(p) > 0
@@ -118,7 +120,7 @@ func (ix *Index) derivePhrase(s *source) *Match {
 	return m
 }
 
-func (ix *Index) deriveWord(s *source) (*Match, error) {
+func (ix *resolver) deriveWord(s *source) (*Match, error) {
 	word := strings.Join(s.words, "")
 	all := ix.in(nil)
 	tolerant := ix.tolerant(all)
@@ -211,14 +213,14 @@ func (ix *Index) matchesAt(m *Match, level int) bool {
 
 // prefixed adds the words that begin with a prefix, without the prefix itself. A short
 // prefix matches them all, through its own posting where the segment has one.
-func (ix *Index) prefixed(prefix string, gram bool, l *wordList) error {
+func (ix *resolver) prefixed(prefix string, gram bool, l *wordList) error {
 	start, end := []byte(prefix), after([]byte(prefix))
 	passes := func(word []byte) bool { return len(word) > len(prefix) && (!gram || ix.tolerates(word)) }
 	if len(prefix) > shortPrefixBytes {
 		w := ix.newWalk(start, end, nil)
-		for !l.full() && w.next() {
+		for !l.full() && w.next() && ix.spend(wordSteps) {
 			if passes(w.word) {
-				l.take(ix, w)
+				l.take(ix.Index, w)
 			}
 		}
 		return w.err
@@ -232,7 +234,7 @@ func (ix *Index) prefixed(prefix string, gram bool, l *wordList) error {
 			}
 		}
 		it := s.Terms(start, end, nil)
-		for it.Next() {
+		for it.Next() && ix.spend(wordSteps) {
 			if passes(it.Word()) {
 				l.postings[i] = append(l.postings[i], it.Posting())
 			}

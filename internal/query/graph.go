@@ -1,6 +1,7 @@
 package query
 
 import (
+	"context"
 	"math"
 	"slices"
 	"unicode/utf8"
@@ -29,9 +30,12 @@ type Node struct {
 // Slots is how many query positions the node spans.
 func (n *Node) Slots() int { return int(n.End-n.Start) + 1 }
 
-// Build resolves the terms of a query in the given fields (nil: all).
-func (ix *Index) Build(t *Terms, fields FieldSet) (*Graph, error) {
+// Build resolves the terms of a query in the given fields (nil: all). late, asked now and then, says when
+// time is over: misspelt words, prefixes and phrases that are not found by then are passed over. What is
+// excluded is found in full. Errors are the context's, or tell of a damaged segment.
+func (ix *Index) Build(ctx context.Context, t *Terms, fields FieldSet, late func() bool) (*Graph, error) {
 	g := &Graph{Terms: t.Terms, ix: ix}
+	r := &resolver{ix, pace{stop: late}}
 	for i := range t.Terms {
 		first := &t.Terms[i]
 		for n := 1; n <= maxGram && i+n <= len(t.Terms); n++ {
@@ -50,7 +54,7 @@ func (ix *Index) Build(t *Terms, fields FieldSet) (*Graph, error) {
 					break
 				}
 			}
-			m, err := ix.match(&s, fields)
+			m, err := r.match(&s, fields)
 			if err != nil {
 				return nil, err
 			}
@@ -58,12 +62,13 @@ func (ix *Index) Build(t *Terms, fields FieldSet) (*Graph, error) {
 		}
 	}
 	if len(t.NegativeWords)+len(t.NegativePhrases) > 0 {
-		g.Excluded = ix.excluded(t, fields)
+		r = &resolver{ix, pace{stop: func() bool { return ctx.Err() != nil }}}
+		g.Excluded = r.excluded(t, fields)
 	}
-	return g, nil
+	return g, ctx.Err()
 }
 
-func (ix *Index) excluded(t *Terms, fields FieldSet) []*roaring.Bitmap {
+func (ix *resolver) excluded(t *Terms, fields FieldSet) []*roaring.Bitmap {
 	out := make([]*roaring.Bitmap, len(ix.Segments))
 	fields = ix.in(fields)
 	for i, s := range ix.Segments {

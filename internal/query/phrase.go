@@ -29,7 +29,7 @@ func (p *PhraseMatch) EndsWithHole() bool   { return p.Slots[len(p.Slots)-1] == 
 // phrase finds the rows of a phrase: its words one after another in one
 // field, where h holes between two words allow a distance of up to h+1. With
 // the precision byAttribute, words that stand in one field are neighbours. Holes at the ends do not constrain.
-func (ix *Index) phrase(slots []string) *PhraseMatch {
+func (ix *resolver) phrase(slots []string) *PhraseMatch {
 	m := &PhraseMatch{Slots: slots, Segments: make([]PhraseSegment, len(ix.Segments))}
 	var words []string
 	var reach []int // reach[i]: the largest distance between words i and i+1
@@ -50,7 +50,7 @@ func (ix *Index) phrase(slots []string) *PhraseMatch {
 
 var noRows = roaring.New()
 
-func (ix *Index) findPhrase(s segment.Live, words []string, reach []int) PhraseSegment {
+func (ix *resolver) findPhrase(s segment.Live, words []string, reach []int) PhraseSegment {
 	fields := ix.in(nil)
 	postings := make([]segment.Posting, len(words))
 	for i, w := range words {
@@ -64,16 +64,16 @@ func (ix *Index) findPhrase(s segment.Live, words []string, reach []int) PhraseS
 	}
 	m := PhraseSegment{Words: postings}
 	if ix.Settings.ProximityPrecision == settings.ByAttribute {
-		m.Rows = inOneField(postings, words, fields)
+		m.Rows = ix.inOneField(postings, words, fields)
 	} else {
-		m.Rows = inARow(postings, reach, fields)
+		m.Rows = ix.inARow(postings, reach, fields)
 	}
 	return m
 }
 
 // inOneField returns the rows where each two neighbours, and next but one neighbours,
 // have a field in common; a word beside itself must stand there twice.
-func inOneField(postings []segment.Posting, words []string, in FieldSet) *roaring.Bitmap {
+func (p *pace) inOneField(postings []segment.Posting, words []string, in FieldSet) *roaring.Bitmap {
 	var rows *roaring.Bitmap
 	for i := range postings {
 		for j := i + 1; j < min(i+3, len(postings)); j++ {
@@ -84,7 +84,7 @@ func inOneField(postings []segment.Posting, words []string, in FieldSet) *roarin
 					continue
 				}
 				if words[i] == words[j] {
-					pair.Or(repeated(f))
+					pair.Or(p.repeated(f))
 				} else if g, ok := postings[j].Find(f.ID()); ok {
 					pair.Or(roaring.And(f.Rows(), g.Rows()))
 				}
@@ -100,11 +100,11 @@ func inOneField(postings []segment.Posting, words []string, in FieldSet) *roarin
 }
 
 // repeated returns the rows where a word stands more than once in the field.
-func repeated(f segment.FieldPosting) *roaring.Bitmap {
+func (p *pace) repeated(f segment.FieldPosting) *roaring.Bitmap {
 	out := roaring.New()
 	positions := f.Positions()
 	var buf []uint16
-	for it := f.Rows().Iterator(); it.HasNext(); {
+	for it := f.Rows().Iterator(); it.HasNext() && p.spend(1); {
 		row := it.Next()
 		if buf = positions.Append(buf[:0], segment.Row(row)); len(buf) > 1 {
 			out.Add(row)
@@ -114,31 +114,38 @@ func repeated(f segment.FieldPosting) *roaring.Bitmap {
 }
 
 // inARow returns the rows where the words follow each other in one field, word i+1 at most reach[i] behind word i.
-func inARow(postings []segment.Posting, reach []int, in FieldSet) *roaring.Bitmap {
+func (p *pace) inARow(postings []segment.Posting, reach []int, in FieldSet) *roaring.Bitmap {
 	out := roaring.New()
 	fields := make([]segment.FieldPosting, len(postings))
-	var rows []uint32
+	var all []uint32
 	var ends, next []uint64 // occurrences: index of the row in bits 16 and up, position
 	for k := range postings[0].Fields() {
 		fields[0] = postings[0].Field(k)
 		if !in.Has(fields[0].ID()) || !findAll(fields, postings) {
 			continue
 		}
-		rows = appendRows(rows[:0], common(fields))
-		// ends: where the words so far may end.
-		ends = fields[0].AppendOccurrences(ends[:0], rows, 0)
-		for i := 1; i < len(fields) && len(ends) > 0; i++ {
-			next = fields[i].AppendOccurrences(next[:0], rows, 0)
-			ends, next = follow(ends, next, reach[i-1]), ends
-		}
-		n := 0
-		for i, o := range ends {
-			if i == 0 || o>>16 != ends[i-1]>>16 {
-				rows[n] = rows[o>>16]
-				n++
+		all = appendRows(all[:0], common(fields))
+		for rest := all; len(rest) > 0; {
+			rows := rest[:min(len(rest), phraseRows)]
+			rest = rest[len(rows):]
+			if !p.spend(len(rows) * len(fields)) {
+				return out
 			}
+			// ends: where the words so far may end.
+			ends = fields[0].AppendOccurrences(ends[:0], rows, 0)
+			for i := 1; i < len(fields) && len(ends) > 0; i++ {
+				next = fields[i].AppendOccurrences(next[:0], rows, 0)
+				ends, next = follow(ends, next, reach[i-1]), ends
+			}
+			n := 0
+			for i, o := range ends {
+				if i == 0 || o>>16 != ends[i-1]>>16 {
+					rows[n] = rows[o>>16]
+					n++
+				}
+			}
+			out.AddMany(rows[:n])
 		}
-		out.AddMany(rows[:n])
 	}
 	return out
 }

@@ -13,7 +13,7 @@ import (
 // parts one behind the other; the leftmost place wins among equals. It returns nil when no document has any, and when
 // the place is between typed, the words that the query has for this one: they match without it. That place is looked
 // at last: its parts are often frequent, and mostly there is no other to compare it with.
-func (ix *Index) split(word string, typed []string) *PhraseMatch {
+func (ix *resolver) split(word string, typed []string) *PhraseMatch {
 	type cut struct {
 		at    int
 		bound uint64 // documents at most
@@ -37,7 +37,7 @@ func (ix *Index) split(word string, typed []string) *PhraseMatch {
 	var most uint64
 	at := 0
 	for _, c := range cuts {
-		if c.bound < most {
+		if c.bound < most || ix.over {
 			break
 		}
 		m := ix.phrase([]string{word[:c.at], word[c.at:]})

@@ -107,14 +107,14 @@ func (l *wordList) take(ix *Index, w *walk) {
 // A word whose first letter differs counts one typo more, and only with a budget of
 // two. So the dictionary falls into three stretches: before, with and after the words that begin
 // with the letter, and the outer ones need the small automaton only.
-func (ix *Index) typos(word string, prefix bool, budget int, one, two *wordList) error {
+func (ix *resolver) typos(word string, prefix bool, budget int, one, two *wordList) error {
 	first := firstLetter(word)
 	begin, end := []byte(first), after([]byte(first))
 	near := newAutomaton(word, budget, prefix)
 	if budget == 1 {
 		return ix.collect(begin, end, near, func(w *walk) bool {
 			if near.Distance(w.word) == 1 {
-				one.take(ix, w)
+				one.take(ix.Index, w)
 			}
 			return !one.full()
 		})
@@ -122,7 +122,7 @@ func (ix *Index) typos(word string, prefix bool, budget int, one, two *wordList)
 	far := newAutomaton(word, 1, prefix)
 	outer := func(w *walk) bool {
 		if far.Distance(w.word) == 1 {
-			two.take(ix, w)
+			two.take(ix.Index, w)
 		}
 		return !two.full()
 	}
@@ -132,9 +132,9 @@ func (ix *Index) typos(word string, prefix bool, budget int, one, two *wordList)
 	err := ix.collect(begin, end, near, func(w *walk) bool {
 		switch d := near.Distance(w.word); {
 		case d == 1 && !one.full():
-			one.take(ix, w)
+			one.take(ix.Index, w)
 		case d == 2 && !two.full():
-			two.take(ix, w)
+			two.take(ix.Index, w)
 		}
 		return !one.full() || !two.full()
 	})
@@ -144,10 +144,14 @@ func (ix *Index) typos(word string, prefix bool, budget int, one, two *wordList)
 	return ix.collect(end, nil, far, outer)
 }
 
-// collect calls take for the words in a range that a accepts and that may be misspelt, until it returns false.
-func (ix *Index) collect(start, end []byte, a *automaton, take func(*walk) bool) error {
+// collect calls take for the words in a range that a accepts and that may be misspelt, until it returns
+// false or time is over.
+func (ix *resolver) collect(start, end []byte, a *automaton, take func(*walk) bool) error {
+	if !ix.spend(ix.words() / indexWords) {
+		return nil
+	}
 	w := ix.newWalk(start, end, a)
-	for w.next() {
+	for w.next() && ix.spend(wordSteps) {
 		if ix.tolerates(w.word) && !take(w) {
 			return nil
 		}

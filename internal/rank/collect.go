@@ -50,12 +50,19 @@ func (c *collector) addRows(r rows) {
 			return
 		}
 	}
+	n := 0
 	for m := newMerge(c.s.ix, r); m.next(); {
 		if !c.add(m.segment, segment.Row(m.row), m.id) {
 			return
 		}
+		if n++; n%clockRows == 0 && !c.wants() && c.s.late() {
+			return // the total counts duplicates behind this one
+		}
 	}
 }
+
+// clockRows is after how many documents of a bucket the clock is looked at. (A variable, so that tests can lower it.)
+var clockRows = 1 << 14
 
 // add adds one document and reports whether those equal to it are still of interest.
 func (c *collector) add(seg int, row segment.Row, id segment.DocID) bool {

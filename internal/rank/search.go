@@ -80,7 +80,7 @@ func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 		return nil, err
 	}
 	q := (*query.Index)(ix)
-	s.graph, err = q.Build(terms, s.fields)
+	s.graph, err = q.Build(ctx, terms, s.fields, s.late)
 	if err != nil {
 		return nil, err
 	}

@@ -105,6 +105,26 @@ func TestDeadlineGivesWhatThereIs(t *testing.T) {
 	}
 }
 
+// When the page is full and time is over, duplicates are not looked for any more.
+func TestDeadlineEndsDeduplication(t *testing.T) {
+	defer func(n int) { clockRows = n }(clockRows)
+	clockRows = 10
+	var docs []*document
+	for i := range 60 {
+		docs = append(docs, doc(i, "group", i%15))
+	}
+	ix := build(t, parseSettings(t, `{"filterableAttributes":["group"]}`), [][]*document{docs}, nil)
+	r := Request{Distinct: "group", Limit: 2}
+	if res := mustSearch(t, ix, r); res.Total != 15 {
+		t.Errorf("%d groups with time, want 15", res.Total)
+	}
+	r.Deadline = time.Unix(1, 0)
+	res := mustSearch(t, ix, r)
+	if got := found(res); got != "0 1" || !res.Degraded || res.Total <= 15 || res.Total >= 60 {
+		t.Errorf("hits %s of %d, degraded %v", got, res.Total, res.Degraded)
+	}
+}
+
 func TestCanceledSearch(t *testing.T) {
 	ix := build(t, parseSettings(t, `{}`), [][]*document{{doc(0, "t", "aaa")}}, nil)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -1,0 +1,151 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/settings"
+	"svc/internal/text"
+	"svc/internal/vfs"
+	"svc/segment"
+)
+
+// testIndex makes an index of documents with one text each, in two segments.
+func testIndex(t *testing.T, update string, docs []string) *Index {
+	t.Helper()
+	u, err := settings.ParseUpdate([]byte(update), settings.Features{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := settings.Default().Apply(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ix := &Index{Settings: s, Fields: settings.Resolve([]string{"text"}, s, "id"), Analyzer: text.New(text.Config{}), Cache: NewCache()}
+	field, _ := ix.Fields.ID("text")
+	fs := vfs.NewMem()
+	for n, part := range [][]string{docs[:len(docs)/2], docs[len(docs)/2:]} {
+		b := segment.NewBuilder(segment.BuilderOptions{Prefixes: true})
+		for i, d := range part {
+			b.StartDoc(segment.DocID(n*len(docs)+i), fmt.Appendf(nil, "%d-%d", n, i), []byte("{}"))
+			var p text.Positions
+			p.Visit()
+			ix.Analyzer.Index(&p, []byte(d), nil, func(w []byte, at uint16) { b.Word(field, w, at) })
+			b.WordCount(field, p.Words())
+			b.EndDoc()
+		}
+		name := fmt.Sprintf("%d.seg", n)
+		if _, err := b.Write(context.Background(), fs, name); err != nil {
+			t.Fatal(err)
+		}
+		r, err := segment.Open(fs, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { r.Close() })
+		ix.Segments = append(ix.Segments, segment.Live{Reader: r})
+	}
+	return ix
+}
+
+func (ix *Index) read(q string) *Terms {
+	return Read(ix.Analyzer.Tokens(nil, q, nil, true), q, true)
+}
+
+func never() bool { return false }
+
+// contains reports whether all rows of b are in a.
+func contains(a, b *roaring.Bitmap) bool { return b.AndCardinality(a) == b.GetCardinality() }
+
+// Whenever time is over, a query finds a part of what it would have found, at least its words as they are
+// written, all of what it excludes, and leaves nothing incomplete for the next query.
+func TestBuildLeavesOffInTime(t *testing.T) {
+	defer func(n int) { paceSteps = n }(paceSteps)
+	paceSteps = 40
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	letters := func(n int) string {
+		var b strings.Builder
+		for range n {
+			b.WriteByte("abc"[rnd.IntN(3)])
+		}
+		return b.String()
+	}
+	docs := make([]string, 300)
+	for i := range docs {
+		for range 6 {
+			docs[i] += letters(1+rnd.IntN(6)) + " "
+		}
+	}
+	for _, update := range []string{
+		`{"typoTolerance":{"minWordSizeForTypos":{"oneTypo":2,"twoTypos":4}},"synonyms":{"ab":["a b","ccc"]}}`,
+		`{"typoTolerance":{"minWordSizeForTypos":{"oneTypo":2,"twoTypos":4}},"proximityPrecision":"byAttribute","prefixSearch":"disabled"}`,
+	} {
+		whole := testIndex(t, update, docs)
+		for _, q := range []string{"abca bcab ab", `"a b" abcab cabca`, `"a b c" -"a c" abcac`, "ab ba abccb"} {
+			asked := 0
+			full, err := whole.Build(context.Background(), whole.read(q), nil, func() bool { asked++; return false })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if asked < 3 {
+				t.Fatalf("%s: the clock was looked at %d times", q, asked)
+			}
+			for _, after := range []int{0, 1, asked / 2, asked - 1} {
+				ix := *whole
+				ix.Cache = NewCache()
+				left := after
+				part, err := ix.Build(context.Background(), ix.read(q), nil, func() bool { left--; return left < 0 })
+				if err != nil {
+					t.Fatal(err)
+				}
+				if left < -1 {
+					t.Errorf("%s: the clock was looked at again when time was over", q)
+				}
+				again, err := ix.Build(context.Background(), ix.read(q), nil, never)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for n := range full.Nodes {
+					for i := range full.Nodes[n].Segments {
+						f, p, a := full.Nodes[n].Segments[i], part.Nodes[n].Segments[i], again.Nodes[n].Segments[i]
+						if !contains(f.Any, p.Any) {
+							t.Errorf("%s, time over after %d: node %d finds what it does not find with time", q, after, n)
+						}
+						if !full.Nodes[n].Phrase && !p.Word.Equals(f.Word) {
+							t.Errorf("%s, time over after %d: node %d is not found as it is written", q, after, n)
+						}
+						for level := range Levels {
+							if !a.At[level].Equals(f.At[level]) {
+								t.Errorf("%s, time over after %d: node %d was kept incomplete", q, after, n)
+							}
+						}
+					}
+				}
+				for i := range full.Excluded {
+					if !part.Excluded[i].Equals(full.Excluded[i]) {
+						t.Errorf("%s, time over after %d: not all is excluded", q, after)
+					}
+				}
+			}
+		}
+	}
+}
+
+// A caller that is gone is not waited for, not even by what excludes documents.
+func TestBuildEndsWithTheContext(t *testing.T) {
+	ix := testIndex(t, `{}`, []string{"a b", "b a", "a b", "c"})
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := ix.Build(ctx, ix.read(`c -"a b"`), nil, never); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
