@@ -28,7 +28,7 @@ func TestHuggingFace(t *testing.T) {
 	makeTiny(t, filepath.Join(dir, "org", "tiny"))
 	makeTiny(t, filepath.Join(dir, "org", "other", "v1"))
 	pool, _ := testPool(t, Options{ModelsDir: dir})
-	cfg := &settings.Embedder{Source: settings.HuggingFace, Model: "org/tiny", DocumentTemplate: "{{doc.t}}"}
+	cfg := &settings.Embedder{Source: settings.HuggingFace, Model: "org/tiny", DocumentTemplate: new("{{doc.t}}")}
 	e := open(t, pool, cfg, 0)
 	if e.Dimensions() != transformertest.Hidden {
 		t.Fatalf("%d dimensions", e.Dimensions())

@@ -75,7 +75,7 @@ func testPool(t *testing.T, o Options) (pool *Pool, waits *[]time.Duration) {
 }
 
 func restConfig(url string) *settings.Embedder {
-	return &settings.Embedder{Source: settings.Rest, URL: url, Dimensions: 2, DocumentTemplate: "{{doc.t}}",
+	return &settings.Embedder{Source: settings.Rest, URL: url, Dimensions: 2, DocumentTemplate: new("{{doc.t}}"),
 		Request: json.RawMessage(`{"in":"{{text}}"}`), Response: json.RawMessage(`{"out":"{{embedding}}"}`)}
 }
 
@@ -400,10 +400,10 @@ func TestFailureModes(t *testing.T) {
 func TestSecrets(t *testing.T) {
 	server := newProvider(t, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(401)
-		fmt.Fprintf(w, "no such key: %s, %s, %s", r.Header.Get("Authorization"), r.Header.Get("X-Key"), r.URL.RawQuery)
+		fmt.Fprintf(w, "no such key: %s, %s, %s, %s", r.Header.Get("Authorization"), r.Header.Get("X-Key"), r.URL.RawQuery, r.FormValue("token"))
 	})
 	pool, _ := testPool(t, Options{})
-	cfg := restConfig(server.URL + "?token=hidden-token")
+	cfg := restConfig(server.URL + "?version=2&token=hidden-token")
 	cfg.APIKey, cfg.Headers = "hidden-key-1", map[string]string{"X-Key": "hidden-key-2", "X-Empty": ""}
 	var stats Stats
 	_, err := open(t, pool, cfg, 2).EmbedDocuments(t.Context(), texts("a"), &stats)

@@ -179,7 +179,7 @@ func TestComposite(t *testing.T) {
 	pool, _ := testPool(t, Options{})
 	config := func(search string) *settings.Embedder {
 		i, s := restConfig(server.URL+"/same"), restConfig(server.URL+search)
-		i.Dimensions, s.Dimensions, s.DocumentTemplate = 0, 0, ""
+		i.Dimensions, s.Dimensions, s.DocumentTemplate = 0, 0, nil
 		return &settings.Embedder{Source: settings.Composite, IndexingEmbedder: i, SearchEmbedder: s,
 			Distribution: &settings.Distribution{Mean: "0.4", Sigma: "0.2"}}
 	}
@@ -213,7 +213,7 @@ func TestFragments(t *testing.T) {
 	server := newProvider(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"out":[1,2]}`) })
 	pool, _ := testPool(t, Options{CacheEntries: 10})
 	cfg := restConfig(server.URL)
-	cfg.Request, cfg.DocumentTemplate = json.RawMessage(`{"in":"{{fragment}}"}`), ""
+	cfg.Request, cfg.DocumentTemplate = json.RawMessage(`{"in":"{{fragment}}"}`), nil
 	cfg.IndexingFragments = map[string]json.RawMessage{"b": json.RawMessage(`{"value":{"text":"{{doc.name}}","n":[1]}}`), "a": json.RawMessage(`{"value":"{{doc.color}}"}`)}
 	cfg.SearchFragments = map[string]json.RawMessage{"words": json.RawMessage(`{"value":"{{q}}"}`), "picture": json.RawMessage(`{"value":["{{media.color}}"]}`)}
 	e := open(t, pool, cfg, 0)
@@ -274,7 +274,7 @@ func TestCache(t *testing.T) {
 	}
 	a, b := restConfig(server.URL), restConfig(server.URL+"/b")
 	templated := restConfig(server.URL)
-	templated.DocumentTemplate, templated.Distribution = "x", &settings.Distribution{Mean: "0.1", Sigma: "1"}
+	templated.DocumentTemplate, templated.Distribution = new("x"), &settings.Distribution{Mean: "0.1", Sigma: "1"}
 	long := strings.Repeat("x", maxCachedText+1)
 	for i, tt := range []struct {
 		cfg   *settings.Embedder

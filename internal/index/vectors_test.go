@@ -732,6 +732,7 @@ func TestWhatAChangeOfAnEmbedderMakesAgain(t *testing.T) {
 		{`"request": { "input" : ["{{text}}", "{{..}}"] }`, nil},
 		{`"documentTemplate":"{{doc.t}}"`, []string{"one", "two"}},
 		{`"documentTemplate":"t: {{doc.t}}\n"`, []string{"t: two\n"}},
+		{`"documentTemplate":""`, []string{"", ""}},
 		{`"documentTemplateMaxBytes":9`, []string{"t: two\nn:"}},
 		{`"documentTemplateMaxBytes":500`, nil},
 	} {

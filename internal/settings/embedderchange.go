@@ -46,14 +46,14 @@ func EmbedderWork(was, is *Embedder) (work VectorWork, asks bool) {
 		}
 		asks = was.Dimensions != is.Dimensions
 	}
-	if was.DocumentTemplate != is.DocumentTemplate || !same(was.DocumentTemplateMaxBytes, is.DocumentTemplateMaxBytes) ||
+	if !same(was.DocumentTemplate, is.DocumentTemplate) || !same(was.DocumentTemplateMaxBytes, is.DocumentTemplateMaxBytes) ||
 		!maps.EqualFunc(was.IndexingFragments, is.IndexingFragments, sameJSON) {
 		return RenderVectors, asks
 	}
 	return KeepVectors, asks
 }
 
-func same(a, b *int) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }
+func same[T comparable](a, b *T) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }
 
 // sameJSON compares values, not how they are spaced or their members ordered.
 func sameJSON(a, b json.RawMessage) bool {

@@ -20,7 +20,7 @@ type Embedder struct {
 	APIKey                   string                     `json:"apiKey,omitempty"`
 	Dimensions               int                        `json:"dimensions,omitempty"` // 0: to be inferred
 	BinaryQuantized          *bool                      `json:"binaryQuantized,omitempty"`
-	DocumentTemplate         string                     `json:"documentTemplate,omitempty"`
+	DocumentTemplate         *string                    `json:"documentTemplate,omitempty"` // nil: the default; "" renders to nothing
 	DocumentTemplateMaxBytes *int                       `json:"documentTemplateMaxBytes,omitempty"`
 	URL                      string                     `json:"url,omitempty"`
 	Request                  json.RawMessage            `json:"request,omitempty"`
@@ -79,7 +79,7 @@ var embedderFields = []struct {
 	{"searchFragments", "----o-", func(e *Embedder) bool { return len(e.SearchFragments) > 0 }},
 	{"request", "----M-", func(e *Embedder) bool { return e.Request != nil }},
 	{"response", "----M-", func(e *Embedder) bool { return e.Response != nil }},
-	{"documentTemplate", "ooo-o-", func(e *Embedder) bool { return e.DocumentTemplate != "" }},
+	{"documentTemplate", "ooo-o-", func(e *Embedder) bool { return e.DocumentTemplate != nil }},
 	{"documentTemplateMaxBytes", "ooo-o-", func(e *Embedder) bool { return e.DocumentTemplateMaxBytes != nil }},
 	{"headers", "----o-", func(e *Embedder) bool { return e.Headers != nil }},
 	{"searchEmbedder", "-----M", func(e *Embedder) bool { return e.SearchEmbedder != nil }},
@@ -161,17 +161,24 @@ func readEmbedder(old *Embedder, v value, r role) (*Embedder, error) {
 		}
 	}
 	templated := false // sent, and not null
-	readText := func(dst *string) func(value) error {
-		return orReset(func() { *dst = "" }, func(v value) (err error) {
-			*dst, err = v.text()
-			return err
-		})
-	}
 	err = v.fields(map[string]func(value) error{
-		"source":   func(value) error { return nil },
-		"model":    readText(&e.Model),
-		"revision": readText(&e.Revision),
-		"apiKey":   readText(&e.APIKey),
+		"source": func(value) error { return nil },
+		"model": orReset(func() { e.Model = "" }, func(v value) (err error) {
+			if e.Model, err = v.text(); err == nil && e.Model == "" {
+				err = v.wrong("the name of a model")
+			}
+			return err
+		}),
+		"revision": orReset(func() { e.Revision = "" }, func(v value) (err error) {
+			e.Revision, err = v.text()
+			return err
+		}),
+		"apiKey": orReset(func() { e.APIKey = "" }, func(v value) (err error) {
+			if e.APIKey, err = v.text(); err != nil {
+				err = v.fail("must be a string.") // it may hold the key: it is not shown
+			}
+			return err
+		}),
 		"pooling": orReset(func() { e.Pooling = "" }, func(v value) error {
 			n, err := v.choice(poolings...)
 			e.Pooling = poolings[n]
@@ -188,14 +195,16 @@ func readEmbedder(old *Embedder, v value, r role) (*Embedder, error) {
 			e.BinaryQuantized = &b
 			return err
 		}),
-		"documentTemplate": orReset(func() { e.DocumentTemplate = "" }, func(v value) (err error) {
+		"documentTemplate": orReset(func() { e.DocumentTemplate = nil }, func(v value) error {
 			templated = true
-			if e.DocumentTemplate, err = v.text(); err != nil {
+			source, err := v.text()
+			if err != nil {
 				return err
 			}
-			if _, err := template.Parse(e.DocumentTemplate); err != nil {
+			if _, err := template.Parse(source); err != nil {
 				return v.fail("is not a template: %v.", err)
 			}
+			e.DocumentTemplate = &source
 			return nil
 		}),
 		"documentTemplateMaxBytes": optional(&e.DocumentTemplateMaxBytes, value.count),
@@ -350,8 +359,8 @@ func (e *Embedder) Complete() *Embedder {
 		}
 	}
 	if takes(c.Source, "documentTemplate") && len(c.IndexingFragments) == 0 && len(c.SearchFragments) == 0 {
-		if c.DocumentTemplate == "" {
-			c.DocumentTemplate = defaultTemplate
+		if c.DocumentTemplate == nil {
+			c.DocumentTemplate = new(defaultTemplate)
 		}
 		if c.DocumentTemplateMaxBytes == nil {
 			n := defaultTemplateBytes
@@ -372,7 +381,7 @@ func showEmbedders(embedders map[string]*Embedder, secrets bool) any {
 func (e *Embedder) show(r role, secrets bool) *Embedder {
 	c := e.Complete()
 	if r == forSearch {
-		c.DocumentTemplate, c.DocumentTemplateMaxBytes = "", nil
+		c.DocumentTemplate, c.DocumentTemplateMaxBytes = nil, nil
 	}
 	if !secrets && c.APIKey != "" {
 		c.APIKey = Redact(c.APIKey)
