@@ -45,7 +45,7 @@ func (s *Server) bodyReader(ctx *fasthttp.RequestCtx) (*bodyReader, error) {
 		}
 	}
 	var err error
-	r.src, err = decompress(&patientReader{src: stream, conn: ctx.Conn()}, string(encoding))
+	r.src, err = decompress(&patientReader{src: stream, conn: ctx.Conn()}, string(bytes.ToLower(bytes.TrimSpace(encoding))))
 	if err != nil {
 		return nil, brokenBody(err)
 	}

@@ -59,6 +59,7 @@ func TestBodyEncodings(t *testing.T) {
 		{"identity", "identity", []byte(on), 200, ""},
 		{"an encoding nobody knows", "rot13", []byte(on), 200, ""},
 		{"gzip", "gzip", compressed(t, "gzip", on), 200, ""},
+		{"gzip in capitals", "GZip", compressed(t, "gzip", on), 200, ""},
 		{"brotli", "br", compressed(t, "br", on), 200, ""},
 		{"deflate as zlib", "deflate", compressed(t, "zlib", on), 200, ""},
 		{"deflate bare", "deflate", compressed(t, "flate", on), 200, ""},

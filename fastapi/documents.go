@@ -1,7 +1,6 @@
 package fastapi
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 
@@ -399,7 +398,7 @@ func (s *Server) fetch(ctx *fasthttp.RequestCtx, r *search.FetchRequest) error {
 	r.Contains = s.features.on("containsFilter")
 	r.Foreign = s.foreign(ctx)
 	defer r.Foreign.Release()
-	return answerWith(ctx, func(dst []byte) ([]byte, error) { return search.Fetch(context.Background(), dst, v, r) })
+	return answerWith(ctx, func(dst []byte) ([]byte, error) { return search.Fetch(s.searching, dst, v, r) })
 }
 
 // oneParams are those of the route of one document.

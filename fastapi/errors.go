@@ -30,6 +30,9 @@ func (s *Server) public(ctx *fasthttp.RequestCtx, err error) *apierr.Error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return apierr.New("too_many_search_requests", "The search took longer than %v and was dropped. Ask for less, or set `searchCutoffMs`.", maxSearchTime)
 	}
+	if errors.Is(err, context.Canceled) {
+		return apierr.New("too_many_search_requests", "The server stops, and could not wait for the search. Ask again when it is back.")
+	}
 	e := apierr.From(err)
 	if errors.As(err, new(*apierr.Error)) && e.Code != apierr.Internal {
 		return e

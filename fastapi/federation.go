@@ -1,11 +1,9 @@
 package fastapi
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
@@ -124,12 +122,12 @@ func (s *Server) federatedSearch(ctx *fasthttp.RequestCtx, m *multiInput) error 
 			return insideQuery(i, err)
 		}
 	}
-	arrived := time.Now()
-	if err := s.slots.acquire(); err != nil {
+	limited, waited, end, err := s.turn(ctx)
+	if err != nil {
 		return err
 	}
-	defer s.slots.release()
-	m.federation.Waited = time.Since(arrived)
+	defer end()
+	m.federation.Waited = waited
 	views := s.catalog.Views()
 	defer views.Release()
 	r := &m.federation.FederatedRequest
@@ -150,12 +148,9 @@ func (s *Server) federatedSearch(ctx *fasthttp.RequestCtx, m *multiInput) error 
 		q.Search.Facets = nil
 		r.Queries = append(r.Queries, federated)
 	}
-	var err error
 	if r.Facets, err = federatedFacets(ctx, views, m.federation.facets); err != nil {
 		return err
 	}
-	limited, cancel := context.WithTimeout(context.Background(), maxSearchTime)
-	defer cancel()
 	found, err := search.Federate(limited, r, s.slots.spread)
 	if err != nil {
 		if q := (*search.QueryError)(nil); errors.As(err, &q) {

@@ -1,10 +1,8 @@
 package fastapi
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
@@ -142,19 +140,16 @@ func (s *Server) multiSearch(ctx *fasthttp.RequestCtx) error {
 
 // separateSearches answers with one result a query, in their order.
 func (s *Server) separateSearches(ctx *fasthttp.RequestCtx, queries []queryInput) error {
-	arrived := time.Now()
-	if err := s.slots.acquire(); err != nil {
+	limited, waited, end, err := s.turn(ctx)
+	if err != nil {
 		return err
 	}
-	defer s.slots.release()
-	waited := time.Since(arrived)
+	defer end()
 	views := s.catalog.Views()
 	defer views.Release()
-	limited, cancel := context.WithTimeout(context.Background(), maxSearchTime)
-	defer cancel()
 	id, metadata := uuid.Must(uuid.NewV7()), wantsMetadata(ctx)
 	results := make([][]byte, len(queries))
-	err := s.slots.spread(len(queries), func(i int) error {
+	err = s.slots.spread(len(queries), func(i int) error {
 		q := &queries[i]
 		if q.options != nil {
 			return insideQuery(i, apierr.New("invalid_multi_search_federation_options",

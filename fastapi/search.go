@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"sync"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
@@ -397,18 +396,16 @@ func (s *Server) runSearch(ctx *fasthttp.RequestCtx, in *searchInput, run func(c
 	}
 	in.Search.Foreign = s.foreign(ctx)
 	defer in.Search.Foreign.Release()
-	arrived := time.Now()
-	if err := s.slots.acquire(); err != nil {
+	limited, waited, end, err := s.turn(ctx)
+	if err != nil {
 		return err
 	}
-	defer s.slots.release()
-	in.Search.Waited = time.Since(arrived)
+	defer end()
+	in.Search.Waited = waited
 	v, err := s.view(ctx)
 	if err != nil {
 		return err
 	}
 	defer v.Release()
-	limited, cancel := context.WithTimeout(context.Background(), maxSearchTime)
-	defer cancel()
 	return answerWith(ctx, func(dst []byte) ([]byte, error) { return run(limited, v, dst) })
 }

@@ -66,6 +66,9 @@ type Server struct {
 	router       *router.Router
 	conns        conns
 	http         fasthttp.Server
+
+	searching   context.Context // of all searches
+	endSearches context.CancelFunc
 }
 
 const (
@@ -90,6 +93,7 @@ func New(o Options) *Server {
 		catalog: o.Catalog, queue: o.Queue, keys: o.Keys, webhooks: o.Webhooks, features: o.Features, log: o.Logger, logs: o.Log,
 		payloadLimit: o.PayloadLimit, production: o.Production, version: o.Version, replication: o.Replication,
 	}
+	s.searching, s.endSearches = context.WithCancel(context.Background())
 	if o.Searches <= 0 {
 		o.Searches = 4 * runtime.GOMAXPROCS(0)
 	}
@@ -120,8 +124,10 @@ func New(o Options) *Server {
 // Serve answers on l until Shutdown.
 func (s *Server) Serve(l net.Listener) error { return s.http.Serve(listener{l, &s.conns, s.log}) }
 
-// Shutdown refuses new connections and waits for running requests.
+// Shutdown refuses new connections and waits for running requests until ctx is done. Searches that run still are ended then:
+// nothing holds a view of an index for long afterwards.
 func (s *Server) Shutdown(ctx context.Context) error {
+	defer s.endSearches()
 	done := make(chan struct{})
 	defer close(done)
 	go s.conns.hangUp(done)
@@ -172,8 +178,9 @@ func (s *Server) logAccess(ctx *fasthttp.RequestCtx) {
 	if e, ok := ctx.UserValue(errorKey{}).(*apierr.Error); ok {
 		span = append(span, slog.String("error", e.Message))
 	}
+	idle, _ := ctx.UserValue(idleKey{}).(time.Duration)
 	s.log.LogAttrs(ctx, slog.LevelInfo, "close", slog.Group("request", span...),
-		slog.Duration("time.busy", time.Since(ctx.Time())), slog.Int("bytes", size), slog.String("from", ctx.RemoteAddr().String()))
+		slog.Duration("time.busy", time.Since(ctx.Time())-idle), slog.Duration("time.idle", idle), slog.Int("bytes", size), slog.String("from", ctx.RemoteAddr().String()))
 }
 
 // errorKey is the place of the error that a request was answered with among its values.

@@ -1,9 +1,6 @@
 package fastapi
 
 import (
-	"context"
-	"time"
-
 	"github.com/valyala/fasthttp"
 
 	"svc/internal/apierr"
@@ -99,18 +96,16 @@ func (s *Server) similar(ctx *fasthttp.RequestCtx, r *search.SimilarRequest) err
 	r.Contains = s.features.on("containsFilter")
 	r.Foreign = s.foreign(ctx)
 	defer r.Foreign.Release()
-	arrived := time.Now()
-	if err := s.slots.acquire(); err != nil {
+	limited, waited, end, err := s.turn(ctx)
+	if err != nil {
 		return err
 	}
-	defer s.slots.release()
-	r.Waited = time.Since(arrived)
+	defer end()
+	r.Waited = waited
 	v, err := s.view(ctx)
 	if err != nil {
 		return err
 	}
 	defer v.Release()
-	limited, cancel := context.WithTimeout(context.Background(), maxSearchTime)
-	defer cancel()
 	return answerWith(ctx, func(dst []byte) ([]byte, error) { return search.Similar(limited, dst, v, r) })
 }

@@ -1,6 +1,7 @@
 package fastapi
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -8,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/valyala/fasthttp"
 
 	"svc/internal/apierr"
 )
@@ -59,6 +62,23 @@ func (s *slots) acquire() error {
 	}
 	return nil
 }
+
+// turn waits for the turn of a search. limited ends when the search has taken too long, and when the server can't wait
+// for it any more. waited is how long this took. The search calls end when it is done.
+func (s *Server) turn(ctx *fasthttp.RequestCtx) (limited context.Context, waited time.Duration, end func(), err error) {
+	arrived := time.Now()
+	err = s.slots.acquire()
+	waited = time.Since(arrived)
+	ctx.SetUserValue(idleKey{}, waited)
+	if err != nil {
+		return nil, waited, nil, err
+	}
+	limited, cancel := context.WithTimeout(s.searching, maxSearchTime)
+	return limited, waited, func() { cancel(); s.slots.release() }, nil
+}
+
+// idleKey is the place of the time that a request waited for its turn among its values.
+type idleKey struct{}
 
 // tryAcquire takes a slot if one is free.
 func (s *slots) tryAcquire() bool {

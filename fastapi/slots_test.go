@@ -3,12 +3,15 @@ package fastapi
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/valyala/fasthttp"
 
 	"svc/internal/apierr"
 )
@@ -146,6 +149,33 @@ func TestSearchRefusal(t *testing.T) {
 	if r.status != 503 || r.code() != "too_many_search_requests" || r.header.Get("Retry-After") != "10" {
 		t.Errorf("%d %s %v", r.status, r.body, r.header)
 	}
+}
+
+// TestTurn sees what a search is told: how long it waited, and that the server stops.
+func TestTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Options{Searches: 1, SearchQueue: 1, Logger: slog.New(slog.DiscardHandler)})
+		_, waited, end, err := s.turn(&fasthttp.RequestCtx{})
+		if err != nil || waited != 0 {
+			t.Fatalf("the first: %v %v", waited, err)
+		}
+		time.AfterFunc(time.Second, end)
+		var ctx fasthttp.RequestCtx
+		limited, waited, end, err := s.turn(&ctx)
+		if err != nil || waited != time.Second || ctx.UserValue(idleKey{}) != time.Second {
+			t.Fatalf("the second: %v %v %v", waited, ctx.UserValue(idleKey{}), err)
+		}
+		if limited.Err() != nil {
+			t.Error("ended before its time")
+		}
+		if err := s.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if s.public(&ctx, fmt.Errorf("cannot search: %w", limited.Err())).Code.Status() != 503 {
+			t.Errorf("after the end of the server: %v", limited.Err())
+		}
+		end()
+	})
 }
 
 // TestSpread looks at who runs how often, at the error that comes back and at the slots afterwards.

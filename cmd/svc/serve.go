@@ -26,8 +26,9 @@ import (
 // serveCommand runs the server.
 type serveCommand struct{}
 
-// stopTime is how long running requests may go on after a signal.
-const stopTime = 30 * time.Second
+// stopTime is how long running requests may go on after a signal. With the time that webhooks get afterwards it is less than the
+// 10 s that supervisors of containers wait before they kill.
+const stopTime = 5 * time.Second
 
 // Run serves until a signal.
 func (*serveCommand) Run(p program, o *options) error {

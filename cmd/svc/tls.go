@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/asn1"
 	"errors"
 	"fmt"
 	"os"
@@ -37,6 +38,14 @@ func (o *tlsOptions) config() (*tls.Config, error) {
 	if o.OCSPPath != "" {
 		if cert.OCSPStaple, err = os.ReadFile(o.OCSPPath); err != nil {
 			return nil, fmt.Errorf("cannot use the OCSP response: %w", err)
+		}
+		// OCSPResponse of RFC 6960, 4.2.1: what clients think of the rest is theirs to say.
+		var response struct {
+			Status asn1.Enumerated
+			Bytes  asn1.RawValue `asn1:"explicit,tag:0"`
+		}
+		if rest, err := asn1.Unmarshal(cert.OCSPStaple, &response); err != nil || len(rest) > 0 || response.Status != 0 {
+			return nil, fmt.Errorf("cannot use the OCSP response: %s holds no successful one in DER", o.OCSPPath)
 		}
 	}
 	c := &tls.Config{

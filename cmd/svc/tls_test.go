@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -50,8 +51,14 @@ func certificate(t *testing.T) (cert, key string) {
 func TestHTTPS(t *testing.T) {
 	cert, key := certificate(t)
 	clientCert, clientKey := certificate(t)
+	// OCSPResponse (RFC 6960, 4.2.1): successful, and an empty sequence for the bytes that clients look into.
+	staple := []byte{0x30, 0x07, 0x0a, 0x01, 0x00, 0xa0, 0x02, 0x30, 0x00}
+	ocsp := filepath.Join(t.TempDir(), "ocsp.der")
+	if err := os.WriteFile(ocsp, staple, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	in := start(t, filepath.Join(t.TempDir(), "data"),
-		"--ssl-cert-path", cert, "--ssl-key-path", key, "--ssl-auth-path", clientCert, "--ssl-require-auth")
+		"--ssl-cert-path", cert, "--ssl-key-path", key, "--ssl-auth-path", clientCert, "--ssl-require-auth", "--ssl-ocsp-path", ocsp)
 	if !strings.Contains(in.log.String(), "https://") {
 		t.Errorf("the greeting does not say https: %s", in.log)
 	}
@@ -74,8 +81,8 @@ func TestHTTPS(t *testing.T) {
 		}
 		if err == nil {
 			res.Body.Close()
-			if res.StatusCode != 200 {
-				t.Errorf("status %d", res.StatusCode)
+			if res.StatusCode != 200 || !bytes.Equal(res.TLS.OCSPResponse, staple) {
+				t.Errorf("status %d, stapled %x", res.StatusCode, res.TLS.OCSPResponse)
 			}
 		}
 		transport.CloseIdleConnections()
@@ -97,6 +104,7 @@ func TestBadTLSOptions(t *testing.T) {
 		"no authority":       {CertPath: cert, KeyPath: key, RequireAuth: true},
 		"authority is a key": {CertPath: cert, KeyPath: key, AuthPath: key},
 		"no OCSP response":   {CertPath: cert, KeyPath: key, OCSPPath: cert + "x"},
+		"OCSP of another":    {CertPath: cert, KeyPath: key, OCSPPath: cert},
 	} {
 		if _, err := o.config(); err == nil {
 			t.Errorf("%s: accepted", name)

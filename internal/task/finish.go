@@ -3,6 +3,7 @@ package task
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -93,8 +94,11 @@ func (q *Queue) finish(run *running, ends []end, extra func(*txn) error) error {
 // logEnd tells the end of a batch, and its first failure: as a warning when the machine, and not the task, is to blame.
 func (q *Queue) logEnd(b *Batch, tasks []*Task) {
 	attrs := []slog.Attr{
-		slog.Uint64("batch", uint64(b.UID)), slog.String("type", tasks[0].Kind.String()), slog.String("index", tasks[0].IndexUID),
+		slog.Uint64("batch", uint64(b.UID)), slog.String("type", tasks[0].Kind.String()),
 		slog.Int("tasks", len(tasks)), slog.Duration("took", b.FinishedAt.Sub(b.StartedAt)),
+	}
+	if uid := tasks[0].IndexUID; uid != "" {
+		attrs = slices.Insert(attrs, 2, slog.String("index", uid))
 	}
 	level, failures := slog.LevelInfo, 0
 	for _, t := range tasks {
