@@ -227,7 +227,7 @@ func (s *Server) deleteByFilter(ctx *fasthttp.RequestCtx) error {
 	case b.filter == nil:
 		return apierr.New("missing_document_filter", "`filter` is missing: say which documents to delete.")
 	case b.expr == nil:
-		return apierr.New("invalid_document_filter", "Sending an empty filter is forbidden.")
+		return apierr.New("invalid_document_filter", "The filter is empty, and would select every document. To delete all of them, send DELETE to /indexes/{index_uid}/documents.")
 	}
 	if err := s.checkFilter(b.expr); err != nil {
 		return err
@@ -256,7 +256,7 @@ var editionParams = []param[edition]{
 		var err error
 		e.filter = a.json
 		if e.expr, err = parseFilter(a); err == nil && e.expr == nil {
-			err = apierr.New(a.code, "Sending an empty filter is forbidden. Leave `filter` out to edit every document.")
+			err = apierr.New(a.code, "The filter is empty. Leave `filter` out to edit every document.")
 		}
 		return err
 	}},

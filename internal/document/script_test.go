@@ -118,6 +118,8 @@ func TestEditExpressions(t *testing.T) {
 		{`doc.r = max(1, 2) + min(3, 4)`, "5"}, {`doc.r = [type_of(1), (1.0).type_of(), type_of("x"), type_of([]), type_of(#{}), type_of(()), type_of(true)]`, `["i64","f64","string","array","map","()","bool"]`},
 		{`doc.r = (1..4).contains(2)`, "true"}, {`doc.r = range(0, 10, 3)`, "[0,3,6,9]"}, {`doc.r = [1, 2, 3, 4].extract(1..3)`, "[2,3]"}, {`let a = [1, 2, 3]; doc.r = [a.drain(|v| v > 1), a]`, "[[2,3],[1]]"},
 		{`let a = 5; a ??= 6; let b = (); b ??= 7; doc.r = [a, b]`, "[5,7]"}, {`doc.r = is_def_var("doc")`, "true"}, {`/* a /* nested */ comment */ doc.r = 1 // end`, "1"}, {`doc.r = 255.to_hex()`, `"ff"`},
+		{`doc.r = [(2.5).int, (2.5).fraction, 3.is_odd, 3.is_even, 0.is_zero, "é".bytes, "ab".chars]`, `[2.0,0.5,true,false,true,2,["a","b"]]`},
+		{`doc.r = [1]; doc.r.pad(3, [0]); doc.r[1].push(1); doc.r.pad(2, 9)`, "[1,[0,1],[0]]"},
 		{`doc.r = [1, 1, 2, 2, 1]; doc.r.dedup()`, "[1,2,1]"}, {`doc.r = [0, if true { 1 } else { 2 }, { let z = 2; z }]`, "[0,1,2]"}, {`let x = [1]; doc.r = x[0] + { x[0] = 5; x[0] }`, "6"},
 		{`doc.r = 3.14159.to_string() + " " + 1e15.to_string() + " " + 100.0`, `"3.14159 1e15 100.0"`}, {`doc.constructor = 1; doc.r = doc.toString`, "null"},
 	}

@@ -350,6 +350,13 @@ function get(of, name) {
 const properties = {
   len: (of) => call(of, "len", []),
   is_empty: (of) => call(of, "is_empty", []),
+  bytes: (of) => call(of, "bytes", []),
+  chars: (of) => call(of, "chars", []),
+  int: (of) => call(of, "int", []),
+  fraction: (of) => call(of, "fraction", []),
+  is_odd: (of) => call(of, "is_odd", []),
+  is_even: (of) => call(of, "is_even", []),
+  is_zero: (of) => call(of, "is_zero", []),
   start: (of) => of instanceof Range ? of.start : unknown("property start"),
   end: (of) => of instanceof Range ? of.end : unknown("property end"),
 };
@@ -500,6 +507,7 @@ const ofArrays = {
   get: (a, at) => { const i = place(at, a.length); return i < 0 ? undefined : copy(a[i]); },
   set: (a, at, x) => { const i = place(at, a.length); if (i >= 0) a[i] = x; },
   truncate: (a, n) => { a.length = Math.min(a.length, Math.max(0, Number(integer(n, "a length")))); },
+  pad: (a, length, x) => { for (let n = Number(integer(length, "a length")) - a.length; n > 0; n--) { work(1); a.push(copy(x)); } },
   chop: (a, n) => { work(a.length); a.splice(0, Math.max(0, a.length - Number(integer(n, "a length")))); },
   clear: (a) => { a.length = 0; },
   extract: (a, start, count) => copy(a.slice(...span(a.length, start, count))),
