@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"svc/internal/apierr"
+	"svc/internal/filter"
 )
 
 // kind says what a parameter holds.
@@ -243,9 +244,7 @@ func (a *arg) readText(k kind) (ok bool) {
 	case flag:
 		a.flag, ok = a.text == "true", a.text == "true" || a.text == "false"
 	case number:
-		var err error
-		a.number, err = strconv.ParseFloat(a.text, 64)
-		ok = err == nil && !math.IsInf(a.number, 0) && !math.IsNaN(a.number)
+		a.number, ok = filter.ParseNumber(a.text)
 	case list:
 		a.list, ok = splitList(a.text), true
 	default:

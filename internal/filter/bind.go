@@ -138,7 +138,7 @@ type equalMatch struct {
 func newEqualMatch(id segment.FieldID, values []string) equalMatch {
 	m := equalMatch{id: id}
 	for _, v := range values {
-		if x, ok := parseNumber(v); ok {
+		if x, ok := ParseNumber(v); ok {
 			m.numbers = append(m.numbers, x)
 		}
 		if key := text.FacetKey(nil, []byte(v)); len(key) > 0 {
@@ -183,6 +183,6 @@ func newRangeMatch(id segment.FieldID, c *condition) rangeMatch {
 }
 
 func bound64(s string, numeric bool) (*float64, bool) {
-	x, ok := parseNumber(s)
+	x, ok := ParseNumber(s)
 	return &x, numeric && ok
 }

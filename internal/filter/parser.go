@@ -347,7 +347,7 @@ func (p *parser) open() error {
 
 func (p *parser) number() (float64, error) {
 	if p.tok.kind == word {
-		if x, ok := parseNumber(p.tok.text); ok {
+		if x, ok := ParseNumber(p.tok.text); ok {
 			p.advance()
 			return x, nil
 		}
@@ -355,8 +355,9 @@ func (p *parser) number() (float64, error) {
 	return 0, p.unexpected("a number")
 }
 
-// parseNumber reads a decimal number as documents and values write them, without inf, nan and digits in other bases.
-func parseNumber(s string) (float64, bool) {
+// ParseNumber reads a decimal number as documents and values write them, without inf, nan, blanks, underscores and digits
+// in other bases.
+func ParseNumber(s string) (float64, bool) {
 	for i := range len(s) {
 		switch c := s[i]; {
 		case '0' <= c && c <= '9', c == '.', c == '-', c == '+', c == 'e', c == 'E':

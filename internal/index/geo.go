@@ -1,12 +1,10 @@
 package index
 
 import (
-	"bytes"
 	"errors"
-	"math"
-	"strconv"
 
 	"svc/internal/document"
+	"svc/internal/filter"
 	"svc/internal/settings"
 )
 
@@ -63,12 +61,11 @@ func parsePoint(value []byte) (p point, ok bool, reason string) {
 // degrees reads a JSON number, or a string that holds one.
 func degrees(v []byte) (float64, bool) {
 	if len(v) > 0 && v[0] == '"' {
-		v = bytes.TrimSpace(document.AppendUnquoted(nil, v))
+		v = document.AppendUnquoted(nil, v)
 	} else if len(v) == 0 || v[0] != '-' && (v[0] < '0' || v[0] > '9') {
 		return 0, false
 	}
-	x, err := strconv.ParseFloat(string(v), 64)
-	return x, err == nil && !math.IsInf(x, 0) && !math.IsNaN(x)
+	return filter.ParseNumber(string(v))
 }
 
 func excerpt(v []byte) string {

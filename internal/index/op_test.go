@@ -17,8 +17,9 @@ import (
 
 func TestPointsAreCheckedWhileGeoIsInUse(t *testing.T) {
 	bad := []string{`"48,2"`, `[48,2]`, `5`, `true`, `{}`, `{"lat":1}`, `{"lng":1}`, `{"lat":"north","lng":1}`, `{"lat":1,"lng":"east"}`,
-		`{"lat":1,"lng":2,"alt":3}`, `{"lat":null,"lng":2}`, `{"lat":[1],"lng":2}`, `{"lat":true,"lng":1}`, `{"lat":"1e999","lng":1}`, `{"lat":"NaN","lng":1}`}
-	good := []string{`{"lat":48.85,"lng":2.35}`, `{"lat":"45.76","lng":" 4.83 "}`, `null`, `{"lat":0,"lng":-180}`}
+		`{"lat":1,"lng":2,"alt":3}`, `{"lat":null,"lng":2}`, `{"lat":[1],"lng":2}`, `{"lat":true,"lng":1}`, `{"lat":"1e999","lng":1}`, `{"lat":"NaN","lng":1}`,
+		`{"lat":1,"lng":" 2"}`, `{"lat":"1_0","lng":2}`, `{"lat":"0x1p4","lng":2}`}
+	good := []string{`{"lat":48.85,"lng":2.35}`, `{"lat":"45.76","lng":"+4.83e0"}`, `null`, `{"lat":0,"lng":-180}`}
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer b.close()
 	points := func(ix *Index) (n int) {

@@ -157,6 +157,8 @@ func TestHydration(t *testing.T) {
 		{"distance of foreign points", `{"id":"q","_geo":{"lat":1,"lng":1},"at":1}`, `{"at":` + lyon + `}`, Request{Sort: []string{"_geoPoint(1,1):asc"}, AttributesToRetrieve: []string{"at"}}},
 		{"distance", `{"id":"r","_geo":{"lat":1,"lng":1},"at":2}`, `{"_geo":{"lat":1,"lng":1},"at":{"id":2,"town":"Rhône"},"_geoDistance":0}`,
 			Request{Sort: []string{"_geoPoint(1,1):asc"}, AttributesToRetrieve: []string{"at", "_geo"}}},
+		{"distance to half a point", `{"id":"t","_geo":{"lat":1,"lng":1},"in":{"_geo":{"lat":1,"lng":1}}}`, `{"_geo":{"lat":1},"in":{"_geo":{"lat":1,"lng":1}}}`,
+			Request{Sort: []string{"_geoPoint(1,1):asc"}, AttributesToRetrieve: []string{"in", "_geo.lat"}}},
 		{"a score after nothing", `{"id":"s"}`, `{"_rankingScore":1.0}`, Request{AttributesToRetrieve: []string{"x"}, ShowRankingScore: true}},
 	} {
 		l.put("books", "", tt.doc)

@@ -1,7 +1,6 @@
 package search
 
 import (
-	"bytes"
 	"math"
 	"strconv"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"svc/internal/document"
 	"svc/internal/index"
 	"svc/internal/rank"
+	"svc/internal/settings"
 	"svc/segment"
 )
 
@@ -191,7 +191,7 @@ func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
 	if dst, err = w.shown.append(dst, w.doc); err != nil {
 		return nil, err
 	}
-	showsPoint := w.r.distanceFrom != nil && bytes.Contains(dst[at:], []byte(`"_geo":`))
+	distant := w.r.distanceFrom != nil && showsPoint(dst[at:])
 	if w.r.hydrate != nil {
 		w.raw = append(w.raw[:0], dst[at:]...)
 		if dst, err = w.r.hydrate.appendObject(dst[:at], w.raw); err != nil {
@@ -205,7 +205,7 @@ func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
 	}
 	dst = dst[:len(dst)-1] // the closing brace comes back at the end
 	open := len(dst)
-	if p := w.r.distanceFrom; showsPoint {
+	if p := w.r.distanceFrom; distant {
 		if g := s.Geo(); g != nil {
 			if lat, lng, ok := g.Point(h.Row); ok {
 				dst = append(dst, `,"_geoDistance":`...)
@@ -240,4 +240,22 @@ func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
 		dst = append(dst[:open], dst[open+1:]...)
 	}
 	return append(dst, '}'), nil
+}
+
+// showsPoint reports whether an object has a point as the field _geo: a hit that shows no point, or half of one, shows no
+// distance to it either.
+func showsPoint(doc []byte) bool {
+	var lat, lng bool
+	half := func(name, _ []byte) error {
+		lat, lng = lat || string(name) == "lat", lng || string(name) == "lng"
+		return nil
+	}
+	// What is no object has no fields.
+	_ = document.Fields(doc, func(name, value []byte) error {
+		if string(name) == settings.GeoField {
+			return document.Fields(value, half)
+		}
+		return nil
+	})
+	return lat && lng
 }

@@ -337,7 +337,7 @@ func TestSortEntries(t *testing.T) {
 		{"price:asc", true}, {"price:desc", true}, {"price.net:asc", true}, {"_geoPoint(1, -2.5):asc", true}, {"_geoPoint(90,180):desc", true},
 		{"", false}, {":asc", false}, {"price", false}, {"price:ASC", false}, {"price:asc:desc", false}, {"id:asc", false}, {"pric:asc", false},
 		{"_geo:asc", false}, {"_geoPoint:asc", false}, {"_geoPoint(1):asc", false}, {"_geoPoint(91, 0):asc", false}, {"_geoPoint(0, 181):asc", false},
-		{"_geoPoint(NaN, 0):asc", false}, {"_geoRadius(1,2,3):asc", false}, {"_geoDistance:asc", false},
+		{"_geoPoint(NaN, 0):asc", false}, {"_geoPoint(0x1p2, 0):asc", false}, {"_geoPoint(1_0, 0):asc", false}, {"_geoRadius(1,2,3):asc", false}, {"_geoDistance:asc", false},
 	} {
 		keys, err := parseSort([]string{test.entry}, fields, "invalid_search_sort")
 		if (err == nil) != test.ok {

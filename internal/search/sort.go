@@ -1,10 +1,10 @@
 package search
 
 import (
-	"strconv"
 	"strings"
 
 	"svc/internal/apierr"
+	"svc/internal/filter"
 	"svc/internal/rank"
 	"svc/internal/settings"
 )
@@ -63,9 +63,9 @@ func parsePoint(s string) (lat, lng float64, ok bool) {
 	if !ok {
 		return 0, 0, false
 	}
-	lat, err1 := strconv.ParseFloat(strings.TrimSpace(a), 64)
-	lng, err2 := strconv.ParseFloat(strings.TrimSpace(b), 64)
-	if err1 != nil || err2 != nil || !(lat >= -90 && lat <= 90 && lng >= -180 && lng <= 180) {
+	lat, ok1 := filter.ParseNumber(strings.TrimSpace(a))
+	lng, ok2 := filter.ParseNumber(strings.TrimSpace(b))
+	if !ok1 || !ok2 || !(lat >= -90 && lat <= 90 && lng >= -180 && lng <= 180) {
 		return 0, 0, false
 	}
 	return lat, lng, true
