@@ -76,6 +76,9 @@ func FacetSearch(ctx context.Context, dst []byte, v *index.View, r *FacetRequest
 			}
 			counts.count(c, rows[i], s.Rows())
 			for ord, n := range counts.strings {
+				if ord%clockValues == 0 && ctx.Err() != nil {
+					return nil, ctx.Err()
+				}
 				if n == 0 || (match != nil && !match(string(c.String(ord)))) {
 					continue
 				}
@@ -115,6 +118,9 @@ func FacetSearch(ctx context.Context, dst []byte, v *index.View, r *FacetRequest
 	dst = strconv.AppendInt(dst, time.Since(start).Milliseconds(), 10)
 	return append(dst, '}'), nil
 }
+
+// clockValues is after how many values of a facet it is looked whether the caller is gone.
+const clockValues = 1 << 12
 
 // facetMatcher returns the test of a normalised value against the facet query
 // (the index's typo settings apply, lengths counted in bytes).

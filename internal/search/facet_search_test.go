@@ -1,0 +1,74 @@
+package search
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestFacetSearch looks for values as they are spelt, misspelt, and under the settings that forbid misspelling.
+func TestFacetSearch(t *testing.T) {
+	l := newLibrary(t)
+	l.put("films", `{"filterableAttributes":["genre"]}`,
+		`{"id":1,"genre":"Action"}`, `{"id":2,"genre":["action","ACTION "]}`, `{"id":3,"genre":"Science Fiction"}`, `{"id":4,"genre":["Crime","Comedy"]}`,
+		`{"id":5,"genre":["Ädventure",12,true,""]}`)
+	search := func(ctx context.Context, r *FacetRequest) (string, error) {
+		v := l.c.Get("films").View()
+		defer v.Release()
+		r.FacetName = "genre"
+		body, err := FacetSearch(ctx, nil, v, r)
+		if err != nil {
+			return "", err
+		}
+		var answer struct {
+			FacetHits []struct {
+				Value string
+				Count int
+			}
+		}
+		if err := json.Unmarshal(body, &answer); err != nil {
+			t.Fatalf("%v: %s", err, body)
+		}
+		var found []string
+		for _, h := range answer.FacetHits {
+			found = append(found, fmt.Sprintf("%s %d", h.Value, h.Count))
+		}
+		return strings.Join(found, ", "), nil
+	}
+	for _, c := range []struct{ change, query, want string }{
+		{"", "", "Action 2, Ädventure 1, Comedy 1, Crime 1, Science Fiction 1, true 1"},
+		{"", "ac", "Action 2"},
+		{"", "AD", "Ädventure 1"},
+		{"", "axtion", "Action 2"},
+		{"", "ction", "Action 2"}, // the first letter may be the wrong one
+		{"", "actions", "Action 2"},
+		{"", "axti", ""}, // too short for a typo
+		{"", "fiction", ""},
+		{"", "sceince fitcion", "Science Fiction 1"},
+		{"", " ac", ""},
+		{"", "12", ""},
+		{`{"faceting":{"sortFacetValuesBy":{"*":"count"}}}`, "", "Action 2, Ädventure 1, true 1, Science Fiction 1, Crime 1, Comedy 1"},
+		{`{"faceting":{"maxValuesPerFacet":2}}`, "", "Action 2, Ädventure 1"},
+		{`{"typoTolerance":{"disableOnWords":["axtion","act"]}}`, "axtion", ""},
+		{"", "act", ""}, // only a value that is the protected word
+		{`{"typoTolerance":{"disableOnWords":[],"disableOnAttributes":["genre"]}}`, "axtion", ""},
+		{"", "actio", "Action 2"},
+		{`{"typoTolerance":{"enabled":false,"disableOnAttributes":[]}}`, "axtion", ""},
+	} {
+		if c.change != "" {
+			l.put("films", c.change)
+		}
+		got, err := search(context.Background(), &FacetRequest{FacetQuery: &c.query})
+		if err != nil || got != c.want {
+			t.Errorf("%s %q: %s, want %s (%v)", c.change, c.query, got, c.want, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := search(ctx, &FacetRequest{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("the caller is gone: %v", err)
+	}
+}
