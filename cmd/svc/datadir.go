@@ -14,7 +14,7 @@ import (
 
 // A data directory holds:
 //
-//	VERSION        "svc 1": the product, and the version of all formats below
+//	VERSION        "svc 2": the product, and the version of all formats below
 //	LOCK           locked by the process that has the directory open
 //	IMPORTING      the file that an import is filling the directory from; it ends by writing VERSION
 //	auth.db        the API keys
@@ -32,7 +32,7 @@ const (
 	importingFile = "IMPORTING"
 
 	product       = "svc"
-	formatVersion = "1"
+	formatVersion = "2"
 )
 
 // dataState is how a data directory stands before it is opened.

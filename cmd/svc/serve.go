@@ -89,7 +89,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	}
 	sender := webhook.NewSender(hooks, o.AllowedNetworks, log)
 	defer sender.Close() // after the queue, whose last batch is told still
-	keys, err := auth.Open(auth.Options{File: place.Keys, MasterKey: o.MasterKey, Now: time.Now})
+	keys, err := auth.Open(auth.Options{File: place.Keys, MasterKey: o.MasterKey, Now: time.Now, Logger: log})
 	if err != nil {
 		return err
 	}

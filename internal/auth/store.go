@@ -13,8 +13,8 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -24,23 +24,20 @@ import (
 	"go.etcd.io/bbolt"
 
 	"svc/internal/apierr"
-	"svc/internal/vfs"
+	"svc/internal/boltfile"
 )
 
-// The file has two buckets.
-var (
-	metaBucket = []byte("meta") // "format" → formatVersion
-	keyBucket  = []byte("keys") // uid, 16 bytes → storedKey
-	formatKey  = []byte("format")
-)
+// keyBucket is the bucket of the file: uid, 16 bytes → storedKey.
+var keyBucket = []byte("keys")
 
-const formatVersion = 1
+const formatVersion = 2
 
 // Options of a store.
 type Options struct {
 	File      string
 	MasterKey string           // "": none, and everything but the keys themselves is open
 	Now       func() time.Time // nil: time.Now
+	Logger    *slog.Logger     // nil: none
 
 	noSync bool // of tests: the file need not outlive a power failure
 }
@@ -78,7 +75,7 @@ func Open(o Options) (*Keys, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	db, err := openFile(o.File, o.noSync)
+	db, err := boltfile.Open(o.File, boltfile.Options{Format: formatVersion, Buckets: [][]byte{keyBucket}, Logger: o.Logger, NoSync: o.noSync})
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the API keys: %w", err)
 	}
@@ -93,45 +90,16 @@ func Open(o Options) (*Keys, error) {
 // Close closes the file.
 func (k *Keys) Close() error { return k.db.Close() }
 
-func openFile(name string, noSync bool) (*bbolt.DB, error) {
-	db, err := bbolt.Open(name, 0o600, &bbolt.Options{Timeout: time.Second, NoSync: noSync, NoGrowSync: noSync})
-	if errors.Is(err, bbolt.ErrTimeout) {
-		return nil, fmt.Errorf("%s: another process uses it", name)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	err = db.Update(func(tx *bbolt.Tx) error {
-		if meta := tx.Bucket(metaBucket); meta != nil {
-			if v := meta.Get(formatKey); len(v) != 1 || v[0] != formatVersion {
-				return fmt.Errorf("format version %v, this program reads %d", v, formatVersion)
-			}
-			return nil
-		}
-		if _, err := tx.CreateBucket(keyBucket); err != nil {
-			return err
-		}
-		meta, err := tx.CreateBucket(metaBucket)
-		if err != nil {
-			return err
-		}
-		return meta.Put(formatKey, []byte{formatVersion})
-	})
-	if err == nil && !noSync {
-		err = vfs.OS.SyncDir(filepath.Dir(name))
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), db.Close())
-	}
-	return db, nil
-}
-
 // load fills the table from the file.
 func (k *Keys) load() error {
 	var keys []*Key
 	err := k.db.View(func(tx *bbolt.Tx) error {
 		return tx.Bucket(keyBucket).ForEach(func(uid, v []byte) error {
-			key, err := decodeKey(uid, v)
+			var key *Key
+			v, err := boltfile.Value(uid, v)
+			if err == nil {
+				key, err = decodeKey(uid, v)
+			}
 			if err != nil {
 				return &apierr.Corruption{File: k.db.Path(), Section: "keys", Offset: -1, Reason: fmt.Sprintf("key %x: %v", uid, err)}
 			}
@@ -184,7 +152,7 @@ func (k *Keys) write(keys ...*Key) error {
 			if err != nil {
 				return err
 			}
-			if err := tx.Bucket(keyBucket).Put(key.UID[:], b); err != nil {
+			if err := boltfile.Put(tx.Bucket(keyBucket), key.UID[:], b); err != nil {
 				return err
 			}
 		}

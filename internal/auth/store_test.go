@@ -14,6 +14,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"svc/internal/apierr"
+	"svc/internal/boltfile"
 )
 
 const master = "a-master-key-of-16+bytes"
@@ -139,12 +140,17 @@ func TestFailedWritesChangeNothing(t *testing.T) {
 
 func TestDamagedFile(t *testing.T) {
 	for name, damage := range map[string]func(*bbolt.Tx) error{
-		"not JSON":  func(tx *bbolt.Tx) error { return tx.Bucket(keyBucket).Put(make([]byte, 16), []byte("{")) },
-		"short uid": func(tx *bbolt.Tx) error { return tx.Bucket(keyBucket).Put([]byte{1}, []byte("{}")) },
+		"not JSON":  func(tx *bbolt.Tx) error { return boltfile.Put(tx.Bucket(keyBucket), make([]byte, 16), []byte("{")) },
+		"short uid": func(tx *bbolt.Tx) error { return boltfile.Put(tx.Bucket(keyBucket), []byte{1}, []byte("{}")) },
 		"unknown action": func(tx *bbolt.Tx) error {
-			return tx.Bucket(keyBucket).Put(make([]byte, 16), []byte(`{"actions":["all"]}`))
+			return boltfile.Put(tx.Bucket(keyBucket), make([]byte, 16), []byte(`{"actions":["all"]}`))
 		},
-		"format": func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Put(formatKey, []byte{formatVersion + 1}) },
+		"checksum": func(tx *bbolt.Tx) error {
+			return tx.Bucket(keyBucket).Put(make([]byte, 16), []byte(`{"actions":["*"]}`))
+		},
+		"format": func(tx *bbolt.Tx) error {
+			return tx.Bucket([]byte("meta")).Put([]byte("format"), []byte{formatVersion + 1})
+		},
 	} {
 		file := filepath.Join(t.TempDir(), "auth.db")
 		closeStore(t, openStore(t, file, master, nil))

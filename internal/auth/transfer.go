@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/uuid"
 	"go.etcd.io/bbolt"
+
+	"svc/internal/boltfile"
 )
 
 // Copy gives f the size of the file of keys as it is now, and a function that writes it.
@@ -41,7 +43,7 @@ func (k *Keys) Replace(keys []*Key) error {
 			if err != nil {
 				return err
 			}
-			if err := b.Put(key.UID[:], v); err != nil {
+			if err := boltfile.Put(b, key.UID[:], v); err != nil {
 				return err
 			}
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"svc/internal/boltfile"
 	"svc/internal/index"
 	"svc/internal/task"
 	"svc/internal/vfs"
@@ -304,6 +305,11 @@ func (o *SnapshotImportOptions) run(ctx context.Context) error {
 		}
 	}
 	// What does not open is found now, while the directory is still worth nothing.
+	for _, name := range [...]string{path.Join(o.Place.Tasks, path.Base(queueName)), o.Place.Keys} {
+		if err := boltfile.Check(name); err != nil {
+			return err
+		}
+	}
 	catalog, err := index.OpenCatalog(o.Place.Indexes, o.Index)
 	if err != nil {
 		return err

@@ -164,6 +164,8 @@ func TestSnapshotImportRefuses(t *testing.T) {
 		"other version":    {entries(func(e *entry) { e.content = strings.Replace(e.content, "svc test\n", "svc 9\n", 1) }), `"svc 9"`},
 		"a dump":           {minimal(), "VERSION"},
 		"no queue":         {entries(func(e *entry) { e.name = strings.TrimSuffix(e.name, "tasks/queue.db") }), "task queue"},
+		"damaged queue":    {entries(func(e *entry) { cut(e, "queue.db") }), "queue.db"},
+		"damaged keys":     {entries(func(e *entry) { cut(e, "auth.db") }), "auth.db"},
 		"damaged catalog":  {entries(func(e *entry) { flip(e, "indexes/CATALOG") }), "CATALOG"},
 		"damaged manifest": {entries(func(e *entry) { flip(e, "MANIFEST") }), "MANIFEST"},
 		"missing segment":  {entries(func(e *entry) { drop(e, ".seg") }), ".seg"},
@@ -188,6 +190,12 @@ func flip(e *entry, name string) {
 		b := []byte(e.content)
 		b[len(b)-1] ^= 1
 		e.content = string(b)
+	}
+}
+
+func cut(e *entry, name string) {
+	if strings.HasSuffix(e.name, name) {
+		e.content = e.content[:len(e.content)/2]
 	}
 }
 

@@ -41,7 +41,7 @@ var layers = [][]string{
 	{"segment"},
 	{"ann"},
 	{"simd"},
-	{"internal/mapped"},
+	{"internal/mapped", "internal/boltfile"},
 	{"internal/vfs"},
 	{"internal/apierr", "internal/binfmt", "internal/invariant", "internal/logs", "internal/outbound"},
 }
@@ -54,14 +54,14 @@ var only = map[string]struct {
 	"github.com/edsrzf/mmap-go": {[]string{"internal/mapped"}, "map files through internal/mapped, which counts and checks them"},
 	"unsafe":                    {[]string{"segment", "simd", "ann", "internal/mapped"}, "keep unsafe where mapped memory and kernels live"},
 	"C":                         {nil, "svc is built without cgo"},
-	"go.etcd.io/bbolt":          {[]string{"internal/task", "internal/auth"}, "only the queue and the keys live in bbolt"},
+	"go.etcd.io/bbolt":          {[]string{"internal/boltfile", "internal/task", "internal/auth"}, "only the queue and the keys live in bbolt"},
 	"github.com/blevesearch/vellum": {[]string{"segment", "internal/query"},
 		"ask the segment reader for terms"},
 	"github.com/klauspost/compress/zstd": {[]string{"segment", "internal/text", "internal/dump", "fastapi"}, "documents are compressed by segment, dictionaries by text"},
 }
 
 // writers may change the file system by package os; all others write through internal/vfs.
-var writers = []string{"cmd/svc", "bench", "internal/vfs", "internal/task", "internal/mapped", "fastapi", "internal/transformer/transformertest"}
+var writers = []string{"cmd/svc", "bench", "internal/vfs", "internal/task", "internal/boltfile", "internal/mapped", "fastapi", "internal/transformer/transformertest"}
 
 var writing = []string{"Create", "CreateTemp", "OpenFile", "WriteFile", "Mkdir", "MkdirAll", "MkdirTemp", "Remove", "RemoveAll", "Rename", "Link", "Symlink", "Truncate"}
 

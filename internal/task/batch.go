@@ -11,7 +11,6 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/bytedance/sonic"
 
-	"svc/internal/apierr"
 	"svc/internal/embed"
 )
 
@@ -284,8 +283,4 @@ func decodeBatch(uid uint32, rec []byte) (*Batch, *roaring.Bitmap, error) {
 		b.Stats.trace = append(b.Stats.trace, traceEntry{e.Path, e.Took})
 	}
 	return b, set, nil
-}
-
-func damagedBatch(file string, uid uint32, err error) error {
-	return &apierr.Corruption{File: file, Section: "batches", Offset: -1, Reason: fmt.Sprintf("batch %d: %v", uid, err)}
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/boltfile"
 )
 
 // BenchmarkOneDocument measures the queue's share of a one-document request: until its task is stored as finished.
@@ -79,7 +81,7 @@ func million(b *testing.B, o Options, n int) {
 				if err != nil {
 					return err
 				}
-				if err := tx.batches.Put(key(uid), enc); err != nil {
+				if err := boltfile.Put(tx.batches, key(uid), enc); err != nil {
 					return err
 				}
 				tx.after = append(tx.after, func(ro *roster) { ro.addBatch(uid, f) })

@@ -1,7 +1,6 @@
 package task
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -66,27 +65,27 @@ func (tx *txn) deleteTasks(gone *roaring.Bitmap) error {
 	touched := roaring.New()
 	var rec record
 	for it := gone.Iterator(); it.HasNext(); {
-		k := key(it.Next())
-		if _, err := rec.decodeHead(tx.tasks.Get(k)); err != nil {
-			return fmt.Errorf("cannot read task %x: %w", k, err)
+		uid := it.Next()
+		found, err := readHead(tx.tasks, uid, &rec)
+		if err != nil {
+			return err
 		}
-		if rec.batch != noUID {
+		if found && rec.batch != noUID {
 			touched.Add(rec.batch)
 		}
-		if err := tx.tasks.Delete(k); err != nil {
+		if err := tx.tasks.Delete(key(uid)); err != nil {
 			return err
 		}
 	}
 	emptied := roaring.New()
 	for it := touched.Iterator(); it.HasNext(); {
 		uid := it.Next()
-		v := tx.batches.Get(key(uid))
-		if v == nil {
-			continue
-		}
-		_, tasks, err := decodeBatch(uid, v)
+		b, tasks, err := storedBatchOf(tx.batches, uid)
 		if err != nil {
-			return damagedBatch(fileName(tx.tx.DB()), uid, err)
+			return err
+		}
+		if b == nil {
+			continue
 		}
 		tasks.And(tx.roster.tasks)
 		if tasks.AndNot(gone); tasks.IsEmpty() {

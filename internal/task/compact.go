@@ -45,8 +45,7 @@ func (q *Queue) copyFile(old *bbolt.DB, name string) (fresh *bbolt.DB, err error
 	if err := removeIfThere(temporary); err != nil {
 		return nil, err
 	}
-	// Nobody needs the copy before it is whole, so it is synced once.
-	if fresh, err = openBolt(temporary, true); err != nil {
+	if fresh, err = openCopy(temporary); err != nil {
 		return nil, err
 	}
 	defer func() {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"svc/internal/boltfile"
 	"svc/internal/vfs"
 )
 
@@ -315,7 +316,7 @@ func TestADamagedQueueIsNamed(t *testing.T) {
 	o, _ := testOptions(t)
 	q := paused(t, o)
 	enqueue(t, q, New{IndexUID: "x", Content: CreateIndex{}})
-	if err := q.update(func(tx *txn) error { return tx.tasks.Put(key(0), []byte{9, 9}) }); err != nil {
+	if err := q.update(func(tx *txn) error { return boltfile.Put(tx.tasks, key(0), []byte{9, 9}) }); err != nil {
 		t.Fatal(err)
 	}
 	q.Close()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/boltfile"
 	"svc/internal/index"
 )
 
@@ -61,7 +62,7 @@ func (q *Queue) finish(run *running, ends []end, extra func(*txn) error) error {
 				return err
 			}
 		}
-		if err := tx.batches.Put(key(run.uid), rec); err != nil {
+		if err := boltfile.Put(tx.batches, key(run.uid), rec); err != nil {
 			return err
 		}
 		tx.after = append(tx.after, func(ro *roster) {

@@ -227,10 +227,6 @@ func readBatch(tx *bbolt.Tx, uid uint32, run *running) (*Batch, error) {
 	if run != nil && uid == run.uid {
 		return run.batch(), nil
 	}
-	v := tx.Bucket(batchBucket).Get(key(uid))
-	b, _, err := decodeBatch(uid, v)
-	if err != nil {
-		return nil, damagedBatch(fileName(tx.DB()), uid, err)
-	}
-	return b, nil
+	b, _, err := storedBatchOf(tx.Bucket(batchBucket), uid)
+	return b, err
 }

@@ -142,7 +142,7 @@ func open(o Options) (_ *Queue, err error) {
 	if err := removeIfThere(file + compactSuffix); err != nil {
 		return nil, fmt.Errorf("cannot remove a left-over copy of the queue: %w", err)
 	}
-	if q.db, err = openFile(file, o.noSync); err != nil {
+	if q.db, err = openFile(file, o.Logger, o.noSync); err != nil {
 		return nil, err
 	}
 	defer func() {

@@ -1,7 +1,6 @@
 package task
 
 import (
-	"fmt"
 	"math"
 	"time"
 
@@ -140,15 +139,13 @@ func (r *roster) tasksOf(batches []uint32, tx *bbolt.Tx) (*roaring.Bitmap, error
 			of.Or(r.running.set)
 			continue
 		}
-		v := tx.Bucket(batchBucket).Get(key(uid))
-		if v == nil {
-			continue
-		}
-		_, tasks, err := decodeBatch(uid, v)
+		b, tasks, err := storedBatchOf(tx.Bucket(batchBucket), uid)
 		if err != nil {
-			return nil, damagedBatch(fileName(tx.DB()), uid, err)
+			return nil, err
 		}
-		of.Or(tasks)
+		if b != nil {
+			of.Or(tasks)
+		}
 	}
 	return of, nil
 }
@@ -164,14 +161,11 @@ func (r *roster) batchesOf(tasks *roaring.Bitmap, tx *bbolt.Tx) (*roaring.Bitmap
 			of.Add(r.running.uid)
 			continue
 		}
-		v := bucket.Get(key(uid))
-		if v == nil {
-			continue
+		found, err := readHead(bucket, uid, &rec)
+		if err != nil {
+			return nil, err
 		}
-		if _, err := rec.decodeHead(v); err != nil {
-			return nil, fmt.Errorf("cannot read task %d: %w", uid, err)
-		}
-		if rec.batch != noUID {
+		if found && rec.batch != noUID {
 			of.Add(rec.batch)
 		}
 	}

@@ -2,8 +2,8 @@ package task
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"strings"
 	"time"
@@ -12,59 +12,41 @@ import (
 	"go.etcd.io/bbolt"
 
 	"svc/internal/apierr"
+	"svc/internal/boltfile"
 )
 
-// The queue file has four buckets; uids are big-endian keys, so that cursors walk in order.
+// The queue file has three buckets (see boltfile); uids are big-endian keys, so that cursors walk in order.
 var (
-	metaBucket  = []byte("meta")    // "format" → formatVersion
 	taskBucket  = []byte("tasks")   // uid → record
 	batchBucket = []byte("batches") // uid → batch record
 	nameBucket  = []byte("names")   // nameID → index uid
-	formatKey   = []byte("format")
 )
 
 const (
-	formatVersion = 1
+	formatVersion = 2
 	fileStep      = 1 << 20  // the file grows by this many bytes
 	mapStart      = 64 << 20 // address space mapped from the start, so that growth rarely waits for readers
 	pageFill      = 0.8      // uids come in order; the rest of a page is room for records to grow when they finish
 )
 
 // openFile opens the queue's file, or makes it.
-func openFile(path string, noSync bool) (*bbolt.DB, error) {
-	db, err := openBolt(path, noSync)
+func openFile(name string, log *slog.Logger, noSync bool) (*bbolt.DB, error) {
+	db, err := boltfile.Open(name, boltfile.Options{
+		Format: formatVersion, Buckets: [][]byte{taskBucket, batchBucket, nameBucket}, Logger: log, MapSize: mapStart, NoSync: noSync,
+	})
 	if err != nil {
 		return nil, err
 	}
-	err = db.Update(func(tx *bbolt.Tx) error {
-		if meta := tx.Bucket(metaBucket); meta != nil {
-			if v := meta.Get(formatKey); len(v) != 1 || v[0] != formatVersion {
-				return fmt.Errorf("format version %v, this program reads %d", v, formatVersion)
-			}
-			return nil
-		}
-		for _, name := range [][]byte{metaBucket, taskBucket, batchBucket, nameBucket} {
-			if _, err := tx.CreateBucket(name); err != nil {
-				return err
-			}
-		}
-		return tx.Bucket(metaBucket).Put(formatKey, []byte{formatVersion})
-	})
-	if err != nil {
-		db.Close()
-		return nil, fmt.Errorf("cannot open %s: %w", path, err)
-	}
+	db.AllocSize = fileStep
 	return db, nil
 }
 
-func openBolt(file string, noSync bool) (*bbolt.DB, error) {
+// openCopy makes a file for a copy of the queue's.
+func openCopy(file string) (*bbolt.DB, error) {
 	db, err := bbolt.Open(file, 0o600, &bbolt.Options{
 		Timeout: time.Second, FreelistType: bbolt.FreelistMapType, InitialMmapSize: mapStart,
-		NoSync: noSync, NoGrowSync: noSync,
+		NoSync: true, NoGrowSync: true, // nobody needs the copy before it is whole, so it is synced once
 	})
-	if errors.Is(err, bbolt.ErrTimeout) {
-		return nil, fmt.Errorf("cannot open %s: another process uses it", file)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot open %s: %w", file, err)
 	}
@@ -90,7 +72,11 @@ func load(db *bbolt.DB) (*roster, error) {
 			if len(k) != 4 {
 				return damaged("names", k, errRecord)
 			}
-			r.names.set(nameID(binary.BigEndian.Uint32(k)), string(v))
+			name, err := boltfile.Value(k, v)
+			if err != nil {
+				return damaged("names", k, err)
+			}
+			r.names.set(nameID(binary.BigEndian.Uint32(k)), string(name))
 		}
 		var rec record
 		c = tx.Bucket(taskBucket).Cursor()
@@ -98,7 +84,11 @@ func load(db *bbolt.DB) (*roster, error) {
 			if len(k) != 4 {
 				return damaged("tasks", k, errRecord)
 			}
-			if _, err := rec.decodeHead(v); err != nil {
+			value, err := boltfile.Value(k, v)
+			if err == nil {
+				_, err = rec.decodeHead(value)
+			}
+			if err != nil {
 				return damaged("tasks", k, err)
 			}
 			r.add(binary.BigEndian.Uint32(k), &rec)
@@ -109,7 +99,11 @@ func load(db *bbolt.DB) (*roster, error) {
 			if len(k) != 4 {
 				return damaged("batches", k, errRecord)
 			}
-			if _, err := fact.decode(v); err != nil {
+			value, err := boltfile.Value(k, v)
+			if err == nil {
+				_, err = fact.decode(value)
+			}
+			if err != nil {
 				return damaged("batches", k, err)
 			}
 			r.addBatch(binary.BigEndian.Uint32(k), &fact)
@@ -192,18 +186,55 @@ func (q *Queue) read(f func(*roster, *bbolt.Tx) error, g func(*bbolt.Tx) error) 
 func (tx *txn) record(uid uint32) (*record, error) { return readRecord(tx.tasks, uid) }
 
 func readRecord(tasks *bbolt.Bucket, uid uint32) (*record, error) {
-	v := tasks.Get(key(uid))
-	if v == nil {
+	v, err := boltfile.Get(tasks, key(uid))
+	if v == nil && err == nil {
 		return nil, nil
 	}
-	r, err := decodeRecord(v)
+	var r *record
+	if err == nil {
+		r, err = decodeRecord(v)
+	}
 	if err != nil {
 		return nil, &apierr.Corruption{File: fileName(tasks.Tx().DB()), Section: "tasks", Offset: -1, Reason: fmt.Sprintf("task %d: %v", uid, err)}
 	}
 	return r, nil
 }
 
-func (tx *txn) put(uid uint32, r *record) error { return tx.tasks.Put(key(uid), r.append(nil)) }
+// readHead reads what decodeHead does of a task; found is false when there is none.
+func readHead(tasks *bbolt.Bucket, uid uint32, r *record) (found bool, err error) {
+	v, err := boltfile.Get(tasks, key(uid))
+	if v == nil && err == nil {
+		return false, nil
+	}
+	if err == nil {
+		_, err = r.decodeHead(v)
+	}
+	if err != nil {
+		return false, &apierr.Corruption{File: fileName(tasks.Tx().DB()), Section: "tasks", Offset: -1, Reason: fmt.Sprintf("task %d: %v", uid, err)}
+	}
+	return true, nil
+}
+
+// storedBatchOf reads a batch and its tasks; nil when there is none.
+func storedBatchOf(batches *bbolt.Bucket, uid uint32) (*Batch, *roaring.Bitmap, error) {
+	v, err := boltfile.Get(batches, key(uid))
+	if v == nil && err == nil {
+		return nil, nil, nil
+	}
+	var b *Batch
+	var tasks *roaring.Bitmap
+	if err == nil {
+		b, tasks, err = decodeBatch(uid, v)
+	}
+	if err != nil {
+		return nil, nil, &apierr.Corruption{File: fileName(batches.Tx().DB()), Section: "batches", Offset: -1, Reason: fmt.Sprintf("batch %d: %v", uid, err)}
+	}
+	return b, tasks, nil
+}
+
+func (tx *txn) put(uid uint32, r *record) error {
+	return boltfile.Put(tx.tasks, key(uid), r.append(nil))
+}
 
 // insert stores a new task.
 func (tx *txn) insert(uid uint32, r *record) error {
@@ -228,7 +259,7 @@ func (tx *txn) setName(id nameID, uid string) error {
 		tx.names, tx.namesCloned = tx.names.clone(), true
 	}
 	tx.names.set(id, uid)
-	return tx.tx.Bucket(nameBucket).Put(key(uint32(id)), []byte(uid))
+	return boltfile.Put(tx.tx.Bucket(nameBucket), key(uint32(id)), []byte(uid))
 }
 
 // dropNames forgets the names that no task but the given ones touches.

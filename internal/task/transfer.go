@@ -13,6 +13,7 @@ import (
 	"github.com/bytedance/sonic"
 	"go.etcd.io/bbolt"
 
+	"svc/internal/boltfile"
 	"svc/internal/vfs"
 )
 
@@ -116,7 +117,7 @@ func copyBuckets(to *bbolt.DB, tx *bbolt.Tx) error {
 }
 
 func dropTasks(name string, uids []uint32) error {
-	db, err := openFile(name, false)
+	db, err := openFile(name, nil, false)
 	if err != nil {
 		return err
 	}
@@ -229,7 +230,7 @@ func (r *Restore) Batch(b *Batch) error {
 	uid := b.UID
 	return r.add(func(tx *txn) error {
 		tx.after = append(tx.after, func(ro *roster) { ro.addBatch(uid, f) })
-		return tx.batches.Put(key(uid), rec)
+		return boltfile.Put(tx.batches, key(uid), rec)
 	})
 }
 

@@ -1,0 +1,194 @@
+// Package boltfile opens the bbolt files of svc. bbolt trusts its file: it panics at a damaged page, or hands out
+// what stands there. So a file is made whole under another name before it gets its own, it is checked from its
+// roots to its free pages before bbolt maps it, and each value carries a checksum.
+package boltfile
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"go.etcd.io/bbolt"
+	"golang.org/x/sys/unix"
+
+	"svc/internal/apierr"
+	"svc/internal/vfs"
+)
+
+// Options of a file.
+type Options struct {
+	Format  byte     // version of what is in the buckets
+	Buckets [][]byte // of a new file, beside that with the format
+	Logger  *slog.Logger
+	MapSize int  // bytes of address space mapped from the start
+	NoSync  bool // the file need not outlive a power failure
+}
+
+var (
+	metaBucket = []byte("meta") // "format" → Options.Format
+	formatKey  = []byte("format")
+)
+
+// newSuffix ends the name of a file that is being made.
+const newSuffix = ".new"
+
+// lockTimeout is how long another process may take to close the file.
+const lockTimeout = time.Second
+
+// ErrUsed is the error of a file that another process, or another DB, has open.
+var ErrUsed = errors.New("another process uses it")
+
+// Open opens a file, or makes it, durably. A damaged one gives an *apierr.Corruption; all errors name the file.
+func Open(name string, o Options) (*bbolt.DB, error) {
+	info, err := os.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
+		err = create(name, &o)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot open %s: %w", name, err)
+	}
+	db, err := open(name, &o)
+	if err == nil {
+		if err = checkFormat(db, &o); err != nil {
+			err = errors.Join(err, db.Close())
+		}
+	}
+	if c := new(apierr.Corruption); errors.As(err, &c) {
+		return nil, c // it names the file
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot open %s: %w", name, err)
+	}
+	return db, nil
+}
+
+// open opens a file that is there, when it is sound.
+func open(name string, o *Options) (*bbolt.DB, error) {
+	opened := false
+	options := bbolt.Options{
+		Timeout: lockTimeout, FreelistType: bbolt.FreelistMapType, InitialMmapSize: o.MapSize, NoSync: o.NoSync, NoGrowSync: o.NoSync,
+		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
+			f, err := os.OpenFile(name, flag, mode)
+			if err != nil || opened { // bbolt opens it, and other names, again for copies
+				return f, err
+			}
+			opened = true
+			if err = lock(f); err == nil {
+				err = check(f, o.Logger)
+			}
+			if err != nil {
+				return nil, errors.Join(err, f.Close())
+			}
+			return f, nil
+		},
+	}
+	return bbolt.Open(name, 0o600, &options)
+}
+
+// lock takes the lock that bbolt will ask for, on the same descriptor: nobody may change what is checked.
+func lock(f *os.File) error {
+	for end := time.Now().Add(lockTimeout); ; time.Sleep(lockTimeout / 20) {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		switch {
+		case err == nil:
+			return nil
+		case err != unix.EWOULDBLOCK && err != unix.EINTR:
+			return fmt.Errorf("cannot lock it: %w", err)
+		case time.Now().After(end):
+			return ErrUsed
+		}
+	}
+}
+
+// create makes a file with its buckets.
+func create(name string, o *Options) error {
+	temp := name + newSuffix
+	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	db, err := bbolt.Open(temp, 0o600, &bbolt.Options{NoSync: o.NoSync, NoGrowSync: o.NoSync})
+	if err != nil {
+		return err
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		for _, bucket := range o.Buckets {
+			if _, err := tx.CreateBucket(bucket); err != nil {
+				return err
+			}
+		}
+		meta, err := tx.CreateBucket(metaBucket)
+		if err != nil {
+			return err
+		}
+		return meta.Put(formatKey, []byte{o.Format})
+	})
+	if err = errors.Join(err, db.Close()); err != nil {
+		return errors.Join(err, os.Remove(temp))
+	}
+	if o.NoSync {
+		return os.Rename(temp, name)
+	}
+	// bbolt has synced the file, but never its directory.
+	_, err = vfs.Move(vfs.OS, temp, name)
+	return err
+}
+
+func checkFormat(db *bbolt.DB, o *Options) error {
+	return db.View(func(tx *bbolt.Tx) error {
+		meta := tx.Bucket(metaBucket)
+		if meta == nil {
+			return &apierr.Corruption{File: db.Path(), Section: "meta", Offset: -1, Reason: "there is no such bucket"}
+		}
+		if v := meta.Get(formatKey); len(v) != 1 || v[0] != o.Format {
+			return fmt.Errorf("it has format version %d, and this svc reads version %d: start the svc that wrote it, make a dump and import that", v, o.Format)
+		}
+		for _, bucket := range o.Buckets {
+			if tx.Bucket(bucket) == nil {
+				return &apierr.Corruption{File: db.Path(), Section: string(bucket), Offset: -1, Reason: "there is no such bucket"}
+			}
+		}
+		return nil
+	})
+}
+
+// sumBytes is the length of the checksum after a value.
+const sumBytes = 4
+
+// errSum is the error of a value that is another than was stored, or stands under another key.
+var errSum = errors.New("its checksum does not fit")
+
+// Put stores a value with the checksum of it and its key behind it. Both are bbolt's until the transaction ends.
+func Put(b *bbolt.Bucket, key, value []byte) error {
+	sealed := append(make([]byte, 0, len(value)+sumBytes), value...)
+	return b.Put(key, binary.LittleEndian.AppendUint32(sealed, sum(key, value)))
+}
+
+// Get returns the value that Put stored; nil when there is none.
+func Get(b *bbolt.Bucket, key []byte) ([]byte, error) {
+	sealed := b.Get(key)
+	if sealed == nil {
+		return nil, nil
+	}
+	return Value(key, sealed)
+}
+
+// Value returns the value in what stands in the file under a key, as cursors give it.
+func Value(key, sealed []byte) ([]byte, error) {
+	n := len(sealed) - sumBytes
+	if n < 0 || binary.LittleEndian.Uint32(sealed[n:]) != sum(key, sealed[:n]) {
+		return nil, errSum
+	}
+	return sealed[:n:n], nil
+}
+
+func sum(key, value []byte) uint32 {
+	d := xxhash.NewWithSeed(uint64(len(key)))
+	_, _ = d.Write(key)
+	_, _ = d.Write(value)
+	return uint32(d.Sum64())
+}

@@ -1,0 +1,252 @@
+package boltfile
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"svc/internal/apierr"
+)
+
+var things = []byte("things")
+
+func options() Options {
+	return Options{Format: 1, Buckets: [][]byte{things, []byte("others")}, NoSync: true}
+}
+
+func at(i uint32) []byte { return binary.BigEndian.AppendUint32(nil, i) }
+
+// made returns a file after some random changes, with branches, long values and free pages, and what is in it.
+func made(t *testing.T, r *rand.Rand) (name string, want map[uint32]string) {
+	t.Helper()
+	name = filepath.Join(t.TempDir(), "x.db")
+	db, err := Open(name, options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want = map[uint32]string{}
+	for range 20 {
+		err := db.Update(func(tx *bbolt.Tx) error {
+			b := tx.Bucket(things)
+			for range 60 {
+				k := uint32(r.IntN(800))
+				if r.IntN(3) == 0 {
+					delete(want, k)
+					if err := b.Delete(at(k)); err != nil {
+						return err
+					}
+					continue
+				}
+				v := strings.Repeat(fmt.Sprint(k, r.IntN(1000)), 1+r.IntN(10))
+				if r.IntN(100) == 0 {
+					v = strings.Repeat("long", 4000)
+				}
+				want[k] = v
+				if err := Put(b, at(k), []byte(v)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return name, want
+}
+
+// holds returns what is wrong with the content of a file that opens; damaged values are no surprise.
+func holds(db *bbolt.DB, want map[uint32]string) error {
+	return db.View(func(tx *bbolt.Tx) error {
+		found := 0
+		c := tx.Bucket(things).Cursor()
+		for k, v := c.First(); k != nil; k, v = c.Next() {
+			value, err := Value(k, v)
+			if err != nil {
+				return err
+			}
+			if want[binary.BigEndian.Uint32(k)] != string(value) {
+				return fmt.Errorf("key %x is %q", k, value)
+			}
+			found++
+		}
+		if found != len(want) {
+			return fmt.Errorf("%d keys, want %d", found, len(want))
+		}
+		return nil
+	})
+}
+
+func TestSoundFilesOpenAgain(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for range 3 {
+		name, want := made(t, r)
+		db, err := Open(name, options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := holds(db, want); err != nil {
+			t.Error(err)
+		}
+		if _, err := Open(name, options()); !errors.Is(err, ErrUsed) || !strings.Contains(err.Error(), name) {
+			t.Errorf("a second time: %v", err)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Any bit may flip and any piece may be missing: what opens has what it had, lacks what a damaged checksum tells, or
+// is as it was before the last change.
+func TestDamageIsFound(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	name, want := made(t, r)
+	sound, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcomes := map[string]int{}
+	for range 800 {
+		b := bytes.Clone(sound)
+		page := r.IntN(len(b)/4096) * 4096
+		what := ""
+		if r.IntN(10) == 0 {
+			n := r.IntN(len(b))
+			b = b[:n]
+			what = fmt.Sprintf("cut at %d", n)
+		} else {
+			if r.IntN(20) == 0 {
+				page = 4096 * r.IntN(2)
+			}
+			i := page + r.IntN([]int{16, 80, 4096}[r.IntN(3)])
+			b[i] ^= 1 << r.IntN(8)
+			what = fmt.Sprintf("flip in byte %d", i)
+		}
+		if err := os.WriteFile(name, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if len(b) == 0 {
+			continue // a new file
+		}
+		var log bytes.Buffer
+		o := options()
+		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		db, err := Open(name, o)
+		if err != nil {
+			if c := new(apierr.Corruption); !errors.As(err, &c) || c.File != name {
+				t.Fatalf("%s: %v", what, err)
+			}
+			outcomes["refused"]++
+			continue
+		}
+		err = holds(db, want)
+		switch {
+		case err == nil:
+			outcomes["sound"]++
+		case err == errSum:
+			outcomes["checksum"]++
+		case strings.Contains(log.String(), "one of the two roots"):
+			outcomes["one root"]++
+		default:
+			t.Errorf("%s: %v", what, err)
+		}
+		// It can be written, too.
+		if err := db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(things).Put(at(7), nil) }); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if err := db.Close(); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	t.Log(outcomes)
+	for _, outcome := range []string{"refused", "sound", "checksum", "one root"} {
+		if outcomes[outcome] == 0 {
+			t.Errorf("nothing ended as %q", outcome)
+		}
+	}
+}
+
+func TestAnotherFormatIsToldFromDamage(t *testing.T) {
+	name, _ := made(t, rand.New(rand.NewPCG(1, 2)))
+	o := options()
+	o.Format = 2
+	_, err := Open(name, o)
+	if c := new(apierr.Corruption); err == nil || errors.As(err, &c) || !strings.Contains(err.Error(), "format version [1], and this svc reads version 2") {
+		t.Error(err)
+	}
+	o = options()
+	o.Buckets = append(o.Buckets, []byte("more"))
+	if _, err = Open(name, o); err == nil || !strings.Contains(err.Error(), "section more") {
+		t.Error(err)
+	}
+}
+
+// What a crash left of a file that was being made is no file yet.
+func TestAnInterruptedCreationBeginsAnew(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "x.db")
+	for _, left := range []string{name, name + newSuffix} {
+		content := []byte{}
+		if left != name {
+			content = []byte("half")
+		}
+		if err := os.WriteFile(left, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		o := options()
+		o.NoSync = false
+		db, err := Open(name, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if names, err := filepath.Glob(name + "*"); err != nil || len(names) != 1 {
+			t.Errorf("%q %v", names, err)
+		}
+		if err := os.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func FuzzCheck(f *testing.F) {
+	name := filepath.Join(f.TempDir(), "x.db")
+	db, err := Open(name, options())
+	if err != nil {
+		f.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		f.Fatal(err)
+	}
+	b, err := os.ReadFile(name)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Add(b[:5000])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		err := checkPages(bytes.NewReader(b), "x.db", int64(len(b)), nil)
+		if c := new(apierr.Corruption); err != nil && !errors.As(err, &c) {
+			t.Error(err)
+		}
+	})
+}
