@@ -3,6 +3,7 @@ package fastapi
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"sync"
 
 	"github.com/google/uuid"
@@ -232,27 +233,30 @@ func setUserContext(r *searchInput, _ *arg) error {
 }
 
 func setVector(r *searchInput, a *arg) error {
-	const form = "an array of numbers"
 	r.Search.Vector = []float32{}
+	put := func(x *arg, read bool) bool {
+		f := float32(x.number)
+		r.Search.Vector = append(r.Search.Vector, f)
+		return read && !math.IsInf(float64(f), 0)
+	}
 	if a.json == nil {
 		for _, piece := range splitList(a.text) {
 			x := arg{text: piece}
-			if !x.readText(number) {
-				return a.expected("a list of numbers separated by commas")
+			if !put(&x, x.readText(number)) {
+				return a.expected("a list of numbers of 32 bits separated by commas")
 			}
-			r.Search.Vector = append(r.Search.Vector, float32(x.number))
 		}
 		return nil
 	}
+	const form = "an array of numbers of 32 bits"
 	if !a.json.array() {
 		return a.expected(form)
 	}
 	for e := range a.json.elements() {
 		x := arg{json: e}
-		if !x.readJSON(number) {
+		if !put(&x, x.readJSON(number)) {
 			return a.expected(form)
 		}
-		r.Search.Vector = append(r.Search.Vector, float32(x.number))
 	}
 	return nil
 }

@@ -102,6 +102,10 @@ func (s huggingFace) embed(ctx context.Context, inputs []string, stats *Stats) (
 		}
 		var v []float32
 		if v, err = m.Embed(ctx, inputs[0], s.pooling, threads); err == nil {
+			if slices.ContainsFunc(v, func(x float32) bool { return x-x != 0 }) {
+				return nil, &callError{final: true, party: userFault, reason: fmt.Sprintf(
+					"the model %s makes vectors with numbers that are infinite or none: its weights are damaged.", s.name)}
+			}
 			return [][]float32{v}, nil
 		}
 	}

@@ -2,6 +2,7 @@ package embed
 
 import (
 	"context"
+	"encoding/binary"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -67,6 +68,20 @@ func TestHuggingFace(t *testing.T) {
 	}
 	_, err = open(t, pool, cfg, 5).EmbedDocuments(t.Context(), list, &stats)
 	wantError(t, err, "16 dimensions")
+
+	// Weights that are no numbers make no vectors, which would be none either.
+	damaged := filepath.Join(dir, "org", "damaged")
+	makeTiny(t, damaged)
+	weights, err := os.ReadFile(filepath.Join(damaged, "model.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 8 + int(binary.LittleEndian.Uint64(weights)); i < len(weights); i++ {
+		weights[i] = 0xff
+	}
+	transformertest.Write(t, filepath.Join(damaged, "model.safetensors"), weights)
+	_, err = pool.Open(t.Context(), &settings.Embedder{Source: settings.HuggingFace, Model: "org/damaged"}, 0)
+	wantError(t, err, "org/damaged", "damaged")
 }
 
 // TestHub gets a model from a hub that sends elsewhere for its files, and fails in several ways.
