@@ -16,7 +16,8 @@ import (
 // opened says, in the words of the documentation, which routes each action
 // opens. Routes of settings stand once for all of them.
 var opened = map[string][]string{
-	"search": {"GET /indexes/{index_uid}/search", "POST /indexes/{index_uid}/search", "POST /indexes/{index_uid}/facet-search", "POST /multi-search"},
+	"search": {"GET /indexes/{index_uid}/search", "POST /indexes/{index_uid}/search", "POST /indexes/{index_uid}/facet-search", "POST /multi-search",
+		"GET /indexes/{index_uid}/similar", "POST /indexes/{index_uid}/similar"},
 	"documents.get": {"GET /indexes/{index_uid}/documents", "GET /indexes/{index_uid}/documents/{document_id}",
 		"POST /indexes/{index_uid}/documents/fetch"},
 	"documents.add": {"POST /indexes/{index_uid}/documents", "PUT /indexes/{index_uid}/documents"},
@@ -44,6 +45,13 @@ var opened = map[string][]string{
 	"keys.delete":         {"DELETE /keys/{key}"},
 	"experimental.get":    {"GET /experimental-features"},
 	"experimental.update": {"PATCH /experimental-features"},
+	"dumps.create":        {"POST /dumps"},
+	"snapshots.create":    {"POST /snapshots"},
+	"export":              {"POST /export"},
+	"webhooks.get":        {"GET /webhooks", "GET /webhooks/{webhook}"},
+	"webhooks.create":     {"POST /webhooks"},
+	"webhooks.update":     {"PATCH /webhooks/{webhook}"},
+	"webhooks.delete":     {"DELETE /webhooks/{webhook}"},
 }
 
 // wildcards are the actions that open what others do; these do not open POST …/documents/edit, which only `documents.*` itself and `*` open.
@@ -53,9 +61,11 @@ var wildcards = map[string][]string{
 	"settings.*":  {"settings.get", "settings.update"},
 	"tasks.*":     {"tasks.get", "tasks.cancel", "tasks.delete", "tasks.compact"},
 	"stats.*":     {"stats.get"},
-	"*.get":       {"search", "documents.get", "indexes.get", "settings.get", "fields.post", "tasks.get", "stats.get", "metrics.get", "version", "experimental.get"},
+	"*.get":       {"search", "documents.get", "indexes.get", "settings.get", "fields.post", "tasks.get", "stats.get", "metrics.get", "version", "experimental.get", "webhooks.get", "export"},
+	"dumps.*":     {"dumps.create"},
+	"webhooks.*":  {"webhooks.get", "webhooks.create", "webhooks.update", "webhooks.delete"},
 	// Actions that have nothing to do with the routes above.
-	"dumps.create": nil, "chatCompletions": nil, "webhooks.*": nil, "network.update": nil,
+	"chatCompletions": nil, "network.update": nil,
 }
 
 // ask authorizes a request by hand.
@@ -196,6 +206,15 @@ func TestRestrictedKey(t *testing.T) {
 	refused(k.json("PATCH", "/indexes/mine", `{"uid": "other"}`))
 	refused(k.json("POST", "/swap-indexes", `[{"indexes": ["mine", "theirs"]}]`))
 	refused(k.json("POST", "/swap-indexes", `[{"indexes": ["mine", "mine_too"]}, {"indexes": ["mine_2", "theirs"], "rename": true}]`))
+	const to = `{"url": "http://127.0.0.1:1"`
+	refused(k.json("POST", "/export", to+`}`))
+	refused(k.json("POST", "/export", to+`, "indexes": {"*": {}}}`))
+	refused(k.json("POST", "/export", to+`, "indexes": {"mine": {}, "theirs": {}}}`))
+	refused(k.json("POST", "/export", to+`, "indexes": {"mine*": {}}}`))
+	answers(k.json("POST", "/export", to+`, "indexes": {"mine": {}, "mine_*": {}}}`), 200, `"type":"export"`)
+	answers(c.json("PATCH", "/experimental-features", `{"logsRoute": true}`), 200, `"logsRoute":true`)
+	refused(k.json("POST", "/logs/stream", `{}`))
+
 	for _, r := range []reply{
 		k.json("POST", "/indexes", `{"uid": "mine_new"}`),
 		k.json("PATCH", "/indexes/mine_new", `{"uid": "mine_newer"}`),

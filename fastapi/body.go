@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net"
 	"time"
 	"unicode/utf8"
 
@@ -28,6 +27,13 @@ type bodyReader struct {
 	err   error // the first one other than io.EOF
 }
 
+// ambiguous reports whether a request says twice how long its body is. A proxy in front may have believed the other one,
+// and take the rest of the body for the request of somebody else (RFC 9112, 6.1).
+func ambiguous(h *fasthttp.RequestHeader) bool {
+	const chunked = -1
+	return h.ContentLength() == chunked && hasHeader(h, fasthttp.HeaderContentLength)
+}
+
 // bodyReader returns the body of a request.
 func (s *Server) bodyReader(ctx *fasthttp.RequestCtx) (*bodyReader, error) {
 	r := &bodyReader{left: s.payloadLimit, limit: s.payloadLimit}
@@ -45,7 +51,7 @@ func (s *Server) bodyReader(ctx *fasthttp.RequestCtx) (*bodyReader, error) {
 		}
 	}
 	var err error
-	r.src, err = decompress(&patientReader{src: stream, conn: ctx.Conn()}, string(bytes.ToLower(bytes.TrimSpace(encoding))))
+	r.src, err = decompress(&patientReader{src: stream, ctx: ctx}, string(bytes.ToLower(bytes.TrimSpace(encoding))))
 	if err != nil {
 		return nil, brokenBody(err)
 	}
@@ -114,9 +120,13 @@ func brokenBody(err error) error {
 // patientReader lets a connection take its time as long as bytes keep coming.
 type patientReader struct {
 	src  io.Reader
-	conn net.Conn
+	ctx  *fasthttp.RequestCtx
 	read int // bytes since the deadline was set
 }
+
+// brokenKey is the place, among the values of a request, that says that its body broke off:
+// nobody knows where on the connection the next request would begin.
+type brokenKey struct{}
 
 // deadlineBytes is how many bytes may come before the read deadline is moved on.
 const deadlineBytes = 256 << 10
@@ -124,12 +134,15 @@ const deadlineBytes = 256 << 10
 func (r *patientReader) Read(p []byte) (int, error) {
 	if r.read >= deadlineBytes {
 		r.read = 0
-		if err := r.conn.SetReadDeadline(time.Now().Add(readTimeout)); err != nil {
+		if err := r.ctx.Conn().SetReadDeadline(time.Now().Add(readTimeout)); err != nil {
 			return 0, err
 		}
 	}
 	n, err := r.src.Read(p)
 	r.read += n
+	if err != nil && err != io.EOF {
+		r.ctx.SetUserValue(brokenKey{}, true)
+	}
 	return n, err
 }
 
@@ -142,6 +155,10 @@ const drainTime = 10 * time.Second
 func drain(ctx *fasthttp.RequestCtx) {
 	stream := ctx.RequestBodyStream()
 	if stream == nil {
+		return
+	}
+	if ctx.UserValue(brokenKey{}) != nil {
+		ctx.Response.SetConnectionClose()
 		return
 	}
 	var one [1]byte
@@ -214,6 +231,9 @@ func (s *Server) readJSON(ctx *fasthttp.RequestCtx, buf *[]byte) (value, error) 
 	}
 	if !utf8.Valid(body) {
 		return nil, apierr.New("malformed_payload", "The body is not valid JSON: it is not UTF-8.")
+	}
+	if tooDeep(body) {
+		return nil, apierr.New("malformed_payload", "The body is nested more than %d levels deep.", maxDepth)
 	}
 	return trim(body), nil
 }

@@ -5,10 +5,14 @@ import (
 	"compress/flate"
 	"compress/gzip"
 	"compress/zlib"
+	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	brotli "github.com/molecule-man/go-brrr"
 	"github.com/valyala/fasthttp"
@@ -144,6 +148,66 @@ func TestConnectionGoesOn(t *testing.T) {
 	}
 	if r := c.get("/health"); r.status != 200 {
 		t.Errorf("%d %s", r.status, r.body)
+	}
+}
+
+// TestUnclearBodies sends what a proxy may have cut otherwise than svc: nothing that follows it on the connection is answered.
+func TestUnclearBodies(t *testing.T) {
+	c := newTCPClient(t, Options{})
+	c.get("/health")
+	c.server.conns.mu.Lock()
+	var address string
+	for open := range c.server.conns.open {
+		address = open.LocalAddr().String()
+	}
+	c.server.conns.mu.Unlock()
+	const next = "GET /version HTTP/1.1\r\nHost: x\r\n\r\n"
+	for name, head := range map[string]string{
+		"two lengths, the number last":  "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n",
+		"two lengths, the number first": "Content-Length: 4\r\ntransfer-encoding: Chunked\r\n\r\n0\r\n\r\n",
+		"two numbers":                   "Content-Length: 0\r\nContent-Length: 4\r\n\r\n",
+		"a chunk without a length":      "Transfer-Encoding: chunked\r\n\r\nzz\r\n0\r\n\r\n",
+		"a chunk beyond all lengths":    "Transfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFFF\r\n0\r\n\r\n",
+		"a chunk with a wrong end":      "Transfer-Encoding: chunked\r\n\r\n2\r\n{}XX0\r\n\r\n",
+	} {
+		nc, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		_, err = io.WriteString(nc, "PATCH /experimental-features HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"+head+next)
+		answers, readErr := io.ReadAll(nc) // to the end of the connection
+		nc.Close()
+		if err != nil || readErr != nil && !errors.Is(readErr, syscall.ECONNRESET) {
+			t.Errorf("%s: %v, %v", name, err, readErr)
+		}
+		if !bytes.HasPrefix(answers, []byte("HTTP/1.1 400 ")) || bytes.Count(answers, []byte("HTTP/1.1 ")) != 1 {
+			t.Errorf("%s: %q", name, answers)
+		}
+		if time.Since(begun) > drainTime {
+			t.Errorf("%s: the rest of the body was waited for", name)
+		}
+	}
+}
+
+func TestDeepBodies(t *testing.T) {
+	c, _ := newInstance(t, Options{})
+	nested := func(levels int) string { return strings.Repeat("[", levels) + strings.Repeat("]", levels) }
+	for body, want := range map[string]string{
+		`{"q": "` + strings.Repeat(`\"[{`, 200) + `"}`:            "index_not_found",
+		`{"filter": ` + nested(maxDepth-1) + `}`:                  "invalid_search_filter",
+		`{"filter": ` + nested(maxDepth) + `}`:                    "malformed_payload",
+		`{"filter": [` + strings.Repeat(`[],`, 200) + `[]` + `]}`: "index_not_found",
+		`{"filter": ` + nested(5000) + `}`:                        "malformed_payload",
+		`{"filter": ` + nested(20_000) + `}`:                      "malformed_payload",
+	} {
+		if r := c.json("POST", "/indexes/none/search", body); r.code() != want {
+			t.Errorf("%.60s…: %d %s, want %s", body, r.status, r.body, want)
+		}
+	}
+	deep := `{"embedders": {"e": {"source": "rest", "url": "http://example.com", "request": ` + strings.Repeat(`{"a":`, 4200) + `"{{text}}"` + strings.Repeat("}", 4200) + `, "response": "{{embedding}}"}}}`
+	if r := c.json("PATCH", "/indexes/x/settings", deep); r.code() != "malformed_payload" {
+		t.Errorf("deep settings: %d %s", r.status, r.body)
 	}
 }
 

@@ -68,6 +68,25 @@ func noRoom(err error) bool {
 	return false
 }
 
+// A client may take this long to receive so many bytes. Who takes longer keeps an answer in memory and is cut off.
+const (
+	writeTimeout = time.Minute
+	writeBytes   = 256 << 10
+)
+
+// Write writes in pieces, so that slow clients get large answers and those that stopped reading do not stay.
+func (c *conn) Write(b []byte) (written int, err error) {
+	for {
+		if err := c.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+			return written, err
+		}
+		n, err := c.Conn.Write(b[written:min(written+writeBytes, len(b))])
+		if written += n; err != nil || written == len(b) {
+			return written, err
+		}
+	}
+}
+
 func (c *conn) Close() error {
 	c.in.mu.Lock()
 	delete(c.in.open, c)

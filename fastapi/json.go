@@ -102,6 +102,31 @@ func space(b []byte, i int) int {
 	return i
 }
 
+// maxDepth bounds how deep a body is nested: as deep as documents may be.
+const maxDepth = 128
+
+// tooDeep reports whether b, which is JSON, is nested deeper than maxDepth.
+func tooDeep(b []byte) bool {
+	depth := 0
+	for i := 0; i < len(b); i++ {
+		switch b[i] {
+		case '"':
+			for i++; b[i] != '"'; i++ {
+				if b[i] == '\\' {
+					i++
+				}
+			}
+		case '{', '[':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case '}', ']':
+			depth--
+		}
+	}
+	return false
+}
+
 // skip returns the index after the value that starts at i.
 func skip(b []byte, i int) int {
 	depth := 0

@@ -8,6 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"svc/internal/apierr"
+	"svc/internal/auth"
 	"svc/internal/logs"
 )
 
@@ -82,6 +83,9 @@ func (s *Server) streamLogs(ctx *fasthttp.RequestCtx) error {
 	if err := s.needLogs(); err != nil {
 		return err
 	}
+	if caller(ctx).Limit() != nil {
+		return auth.Refuse("The logs tell of all indexes: they need a key for all indexes.")
+	}
 	listener, err := s.logs.Listen(in.target, in.mode, in.memory)
 	if err != nil {
 		return apierr.New("bad_request", "Another client reads the logs: only one can at a time. Send DELETE /logs/stream to end that one.")
@@ -98,7 +102,7 @@ func (s *Server) streamLogs(ctx *fasthttp.RequestCtx) error {
 			defer close(left)
 			watch(conn)
 		}()
-		send(w, conn, listener, left)
+		send(w, listener, left)
 		conn.SetReadDeadline(time.Now()) // an error means that it is closed already
 		<-left
 	})
@@ -118,13 +122,10 @@ func watch(conn net.Conn) {
 	}
 }
 
-// streamWriteTime is how long a client may take to receive a piece of a stream.
-const streamWriteTime = 30 * time.Second
-
 // send writes the listener's lines until it is stopped or the client has left.
-func send(w *bufio.Writer, conn net.Conn, listener *logs.Listener, left <-chan struct{}) {
+func send(w *bufio.Writer, listener *logs.Listener, left <-chan struct{}) {
 	for {
-		if conn.SetWriteDeadline(time.Now().Add(streamWriteTime)) != nil || w.Flush() != nil {
+		if w.Flush() != nil {
 			return
 		}
 		select {

@@ -143,6 +143,11 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 		c.busy.Store(true)
 		defer c.busy.Store(false)
 	}
+	if ambiguous(&ctx.Request.Header) {
+		s.fail(ctx, apierr.New("bad_request", "The request has both `Content-Length` and `Transfer-Encoding`. Send one of them."))
+		ctx.SetConnectionClose()
+		return
+	}
 	if preflight(ctx) {
 		return
 	}

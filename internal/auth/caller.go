@@ -3,6 +3,7 @@ package auth
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"svc/internal/apierr"
 )
@@ -85,6 +86,18 @@ func (c *Caller) May(action, index string) bool {
 // Reaches reports whether the caller has any right to an index.
 func (c *Caller) Reaches(index string) bool {
 	return c == nil || anyMatches(c.key.Indexes, index) && (c.token == nil || c.token.ruleFor(index) != nil)
+}
+
+// Covers reports whether the caller reaches every index, of those to come too, that a pattern covers.
+func (c *Caller) Covers(pattern string) bool {
+	prefix, wild := strings.CutSuffix(pattern, "*")
+	if !wild {
+		return c.Reaches(pattern)
+	}
+	return c == nil || c.token == nil && slices.ContainsFunc(c.key.Indexes, func(own string) bool {
+		start, wild := strings.CutSuffix(own, "*")
+		return wild && strings.HasPrefix(prefix, start)
+	})
 }
 
 // Limit returns the test that the indexes a caller reaches pass; nil for callers who reach all of them, and

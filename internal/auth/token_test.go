@@ -286,6 +286,25 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+func TestCovers(t *testing.T) {
+	k, _ := newStore(t)
+	key := create(t, k, "00000001-0000-4000-8000-000000000000", []string{"export"}, []string{"a*", "b", "c-*"})
+	c, err := k.Authorize(k.Value(key), "export", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pattern, want := range map[string]bool{
+		"a": true, "ab": true, "a*": true, "ab*": true, "b": true, "b*": false, "c": false, "c*": false, "c-*": true, "*": false, "d": false, "": false,
+	} {
+		if got := c.Covers(pattern); got != want {
+			t.Errorf("%q is covered: %t", pattern, got)
+		}
+		if all := (*Caller)(nil); !all.Covers(pattern) {
+			t.Errorf("%q is not covered by the master key", pattern)
+		}
+	}
+}
+
 // TestWithoutMasterKey checks that an empty master key does not sign: everybody knows it.
 func TestWithoutMasterKey(t *testing.T) {
 	k := openStore(t, t.TempDir()+"/auth.db", "", nil)

@@ -14,13 +14,14 @@ const (
 
 // Limits of a query and of what its words may match.
 const (
-	maxTokens        = 1000 // tokens read, separators included
-	maxTerms         = 10   // terms kept; a phrase is one
-	maxWordBytes     = 250  // longer words match nothing
-	maxGram          = 3    // words joined to one at most
-	maxPrefixWords   = 1000 // words that a long prefix matches
-	shortPrefixBytes = 4    // shorter and equal prefixes match all their words
-	wideWords        = 100  // words from which a short prefix is wide
+	maxBytes         = 64 << 10 // of the query that are cut into tokens
+	maxTokens        = 1000     // tokens read, separators included
+	maxTerms         = 10       // terms kept; a phrase is one
+	maxWordBytes     = 250      // longer words match nothing
+	maxGram          = 3        // words joined to one at most
+	maxPrefixWords   = 1000     // words that a long prefix matches
+	shortPrefixBytes = 4        // shorter and equal prefixes match all their words
+	wideWords        = 100      // words from which a short prefix is wide
 	maxOneTypoWords  = 150
 	maxTwoTypoWords  = 50
 	maxSynonyms      = 50  // of a word

@@ -40,6 +40,18 @@ type phraseReader struct {
 	start, end uint16
 }
 
+// Readable returns the beginning of a query that is worth cutting into tokens: all of it, unless it is very long.
+func Readable(query string) string {
+	if len(query) <= maxBytes {
+		return query
+	}
+	end := maxBytes
+	for end > 0 && !utf8.RuneStart(query[end]) {
+		end--
+	}
+	return query[:end]
+}
+
 // Read reads the tokens of a query (made with stop words told apart) from left to
 // right. prefix says whether a last word may match as a prefix.
 func Read(tokens []text.Token, query string, prefix bool) *Terms {

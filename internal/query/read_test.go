@@ -68,6 +68,15 @@ func TestRead(t *testing.T) {
 	}
 }
 
+func TestReadable(t *testing.T) {
+	long := strings.Repeat("é", maxBytes)
+	for q, want := range map[string]int{"": 0, "red": 3, long[:maxBytes]: maxBytes, long: maxBytes, "x" + long: maxBytes - 1} {
+		if got := Readable(q); len(got) != want || !strings.HasPrefix(q, got) {
+			t.Errorf("%d bytes of %d are read, want %d", len(got), len(q), want)
+		}
+	}
+}
+
 func TestReadStopsAfterAThousandTokens(t *testing.T) {
 	a := text.New(text.Config{})
 	q := strings.Repeat("- ", 495) + "seen -not " + strings.Repeat("- ", 3) + "unseen"

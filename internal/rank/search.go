@@ -134,8 +134,9 @@ func (s *search) read() (*query.Terms, error) {
 	if locales == nil {
 		locales = q.Locales(s.fields)
 	}
-	s.tokens = s.ix.Analyzer.Tokens(s.tokens[:0], s.r.Query, locales, true)
-	return query.Read(s.tokens, s.r.Query, s.ix.Settings.PrefixSearch != settings.PrefixDisabled), nil
+	readable := query.Readable(s.r.Query)
+	s.tokens = s.ix.Analyzer.Tokens(s.tokens[:0], readable, locales, true)
+	return query.Read(s.tokens, readable, s.ix.Settings.PrefixSearch != settings.PrefixDisabled), nil
 }
 
 // searchOn resolves attributesToSearchOn; nil means no restriction.

@@ -1,0 +1,51 @@
+package fastapi
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestSlowReaders writes to a client that takes its time, and to one that has stopped reading.
+func TestSlowReaders(t *testing.T) {
+	answer := bytes.Repeat([]byte("0123456789"), writeBytes/2) // five pieces
+	for _, stops := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			client, server := net.Pipe()
+			c := &conn{Conn: server, in: &conns{}}
+			var received int
+			read := make(chan struct{})
+			go func() {
+				defer close(read)
+				piece := make([]byte, writeBytes)
+				for {
+					n, err := io.ReadFull(client, piece)
+					received += n
+					if err != nil {
+						return
+					}
+					if stops {
+						time.Sleep(10 * writeTimeout)
+						return
+					}
+					time.Sleep(writeTimeout / 2)
+				}
+			}()
+			n, err := c.Write(answer)
+			c.Close()
+			<-read
+			client.Close()
+			switch {
+			case !stops && (err != nil || n != len(answer) || received != n):
+				t.Errorf("a slow client gets %d bytes of %d: %v", received, len(answer), err)
+			case stops && (!errors.Is(err, os.ErrDeadlineExceeded) || n != writeBytes):
+				t.Errorf("%d bytes are written to a client that stopped: %v", n, err)
+			}
+		})
+	}
+}
