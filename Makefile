@@ -4,7 +4,7 @@ export CGO_ENABLED := 0
 # what /version tells; go build stamps it by itself unless -buildvcs=false is set
 STAMP := $(shell git log -1 --format='-X main.commit=%H -X main.commitDate=%cI' 2>/dev/null)
 
-.PHONY: run build test check test-race test-invariants fuzz crash bench bench-quick bench-ann bench-ann-peers pprof
+.PHONY: run build test check test-race test-arm64 test-invariants fuzz crash bench bench-quick bench-ann bench-ann-peers pprof
 
 run: build
 	./svc
@@ -23,6 +23,17 @@ check:
 # the race detector is the one thing here that needs a C compiler
 test-race:
 	CGO_ENABLED=1 go test -race ./...
+
+# the kernels of arm64, run by QEMU's qemu-aarch64 (Debian: qemu-user) as a processor with and one without the dot
+# product of bytes, then what calls them, without the long tests
+test-arm64: export GOARCH := arm64
+test-arm64:
+	go vet ./simd ./ann ./segment
+	QEMU_CPU=cortex-a53 go test -exec qemu-aarch64 ./simd
+	QEMU_CPU=max go test -exec qemu-aarch64 ./simd
+	QEMU_CPU=max go test -exec qemu-aarch64 -skip FindsTheNearest ./ann
+	QEMU_CPU=max go test -exec qemu-aarch64 -run Vector ./segment
+	go build -o /dev/null ./cmd/svc
 
 test-invariants:
 	go test -tags invariants ./...

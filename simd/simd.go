@@ -4,7 +4,7 @@
 //
 // Every kernel has a portable twin in Go, which runs elsewhere, under the
 // build tag noasm, and in the tests as the oracle. The environment variable
-// SVC_SIMD (portable, avx2 or avx512) forces a tier; one that the processor
+// SVC_SIMD (portable, avx2, avx512 or neon) forces a tier; one that the processor
 // lacks is ignored.
 //
 // Sums of floats depend on the order of addition, so tiers agree within
@@ -26,9 +26,10 @@ const (
 	Portable Tier = iota
 	AVX2          // with FMA
 	AVX512        // with VNNI and VPOPCNTDQ
+	NEON          // with the dot product of bytes where the processor has it
 )
 
-func (t Tier) String() string { return [...]string{"portable", "avx2", "avx512"}[t] }
+func (t Tier) String() string { return [...]string{"portable", "avx2", "avx512", "neon"}[t] }
 
 // kernels is one tier's implementation.
 type kernels struct {
@@ -51,8 +52,8 @@ var current, tier = chosen()
 func chosen() (kernels, Tier) {
 	best := Available()
 	if forced := os.Getenv("SVC_SIMD"); forced != "" {
-		for t := Portable; t <= AVX512; t++ {
-			if _, ok := tiers()[t]; ok && t.String() == forced {
+		for t := range tiers() {
+			if t.String() == forced {
 				best = t
 			}
 		}
