@@ -33,6 +33,8 @@ func compressed(t testing.TB, encoding, text string) []byte {
 		w = zlib.NewWriter(&b)
 	case "flate":
 		w, err = flate.NewWriter(&b, 6)
+	case "zstd":
+		w, err = zstd.NewWriter(&b, zstd.WithEncoderConcurrency(1))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -67,6 +69,11 @@ func TestBodyEncodings(t *testing.T) {
 		{"brotli", "br", compressed(t, "br", on), 200, ""},
 		{"deflate as zlib", "deflate", compressed(t, "zlib", on), 200, ""},
 		{"deflate bare", "deflate", compressed(t, "flate", on), 200, ""},
+		{"zstd", "zstd", compressed(t, "zstd", on), 200, ""},
+		{"zstd that is none", "zstd", []byte(on), 200, ""},
+		{"zstd cut short", "zstd", compressed(t, "zstd", on)[:12], 400, "bad_request"},
+		{"nothing in zstd", "zstd", nil, 400, "missing_payload"},
+		{"too large inside zstd", "zstd", compressed(t, "zstd", large), 413, "payload_too_large"},
 		{"gzip that is none", "gzip", []byte(on), 400, "bad_request"},
 		{"gzip cut short", "gzip", compressed(t, "gzip", on)[:20], 400, "bad_request"},
 		{"brotli cut short", "br", compressed(t, "br", on)[:8], 400, "bad_request"},
