@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
 	brotli "github.com/molecule-man/go-brrr"
 	"github.com/valyala/fasthttp"
 )
