@@ -24,7 +24,6 @@ type bodyReader struct {
 	src   io.Reader
 	left  int64 // bytes until the limit
 	limit int64
-	read  int64
 	err   error // the first one other than io.EOF
 }
 
@@ -114,7 +113,6 @@ func (r *bodyReader) Read(p []byte) (int, error) {
 		p = p[:r.left+1]
 	}
 	n, err := r.src.Read(p)
-	r.read += int64(n)
 	r.left -= int64(n)
 	switch {
 	case r.left < 0:

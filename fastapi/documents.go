@@ -116,11 +116,8 @@ func (s *Server) receive(ctx *fasthttp.RequestCtx, payload *task.Payload, format
 		return 0, err
 	}
 	n, err := document.Convert(payload, body, format, delimiter)
-	switch {
-	case body.err != nil:
+	if body.err != nil {
 		return 0, body.err // the cause of whatever the parser said
-	case body.read == 0:
-		return 0, apierr.New("missing_payload", "The body is missing: send documents.")
 	}
 	return n, err
 }

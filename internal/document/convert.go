@@ -86,7 +86,7 @@ func (c *converter) convert(delimiter byte) error {
 		return err
 	}
 	if c.in.end == 0 {
-		return apierr.New("missing_payload", "The body is empty: send documents in %s.", c.format)
+		return apierr.New("missing_payload", "A %s payload is missing: send documents.", strings.ToLower(c.format.String()))
 	}
 	if string(c.in.buf[:min(3, c.in.end)]) == "\uFEFF" {
 		c.in.pos = 3

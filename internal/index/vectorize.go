@@ -357,9 +357,13 @@ func (z *vectorizer) entry(plan int) (docEntry, error) {
 	e := docEntry{plan: plan, v: f.v, made: f.made}
 	if !f.made {
 		if len(f.v.Vectors) > 0 && p.was != nil && p.was.Dimensions != p.is.Dimensions {
+			instead := "new vectors"
+			if p.is.generates() {
+				instead = "`{\"regenerate\": true}` in place of them"
+			}
 			return e, apierr.New("invalid_vector_dimensions",
-				"The document `%s` brought vectors of %d dimensions for the embedder `%s`, which would have %d. Remove the embedder, give those documents new vectors, and add it again.",
-				z.id, p.was.Dimensions, p.name, p.is.Dimensions)
+				"The document `%s` brought vectors of %d dimensions for the embedder `%s`, which would have %d. Remove the embedder, give those documents %s, and add it again.",
+				z.id, p.was.Dimensions, p.name, p.is.Dimensions, instead)
 		}
 		return e, nil
 	}

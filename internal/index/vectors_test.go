@@ -618,6 +618,7 @@ func TestEmbeddersThatCannotBe(t *testing.T) {
 	}{
 		{`{"embedders":{"m":{"dimensions":4}}}`, "invalid_vector_dimensions", 0},
 		{`{"embedders":{"r":{"source":"userProvided","dimensions":3}}}`, "vector_embedding_error", 0},
+		{`{"embedders":{"m":` + p.rest("a", `,"dimensions":4`) + `}}`, "invalid_vector_dimensions", 0},
 		{`{"embedders":{"new":{"source":"userProvided","dimensions":3}}}`, "vector_embedding_error", 0},
 		{`{"embedders":{"r":{"documentTemplate":"{{doc.nothing}}"}}}`, "invalid_document_fields", 0},
 		{`{"embedders":{"r":{"documentTemplate":"more {{doc.t}}"}}}`, "vector_embedding_error", 400},
