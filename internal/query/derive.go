@@ -108,8 +108,12 @@ func (ix *resolver) match(s *source, fields FieldSet) (*Match, error) {
 	return m, nil
 }
 
+// derivePhrase looks for a phrase of the query. Without it there is no answer, so each gets some work done even
+// when time is over: among the first documents, where all of them look.
 func (ix *resolver) derivePhrase(s *source) *Match {
-	p := ix.phrase(s.phrase)
+	own := &resolver{ix.Index, pace{stop: ix.stop}}
+	p := own.phrase(s.phrase)
+	ix.over = ix.over || own.over
 	m := &Match{Words: make([][]segment.Posting, len(ix.Segments))}
 	m.Exists = ix.liveRows(p) > 0
 	m.Levels[0].Phrases = []*PhraseMatch{p}

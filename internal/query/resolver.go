@@ -18,7 +18,7 @@ type pace struct {
 const (
 	wordSteps  = 16   // of a word looked at
 	indexWords = 32   // of the dictionary that are as much work as one step, where it is walked with an automaton
-	phraseRows = 8192 // documents whose positions are looked at in one go
+	phraseRows = 2048 // documents whose positions are looked at in one go
 )
 
 // paceSteps is after how many steps the clock is looked at, less than a millisecond. (A variable, so that tests can lower it.)

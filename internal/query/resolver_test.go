@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -107,7 +108,7 @@ func TestBuildLeavesOffInTime(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if left < -1 {
+				if phrases := strings.Count(q, `"`) / 2; left < -1-phrases {
 					t.Errorf("%s: the clock was looked at again when time was over", q)
 				}
 				again, err := ix.Build(context.Background(), ix.read(q), nil, never)
@@ -136,6 +137,26 @@ func TestBuildLeavesOffInTime(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// Each phrase of a query is looked for among the first documents, however late it is.
+func TestPhrasesAreFoundWhenTimeIsOver(t *testing.T) {
+	defer func(n int) { paceSteps = n }(paceSteps)
+	paceSteps = 2 * 2 * phraseRows // of the rows of two words, those that are looked at in two goes
+	docs := slices.Repeat([]string{"a b c d"}, 6*phraseRows)
+	ix := testIndex(t, `{}`, docs)
+	g, err := ix.Build(context.Background(), ix.read(`"a b" "c d"`), nil, func() bool { return true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range g.Nodes {
+		if got := g.Nodes[n].Segments[0].Any.GetCardinality(); got != phraseRows {
+			t.Errorf("phrase %d is found in %d documents, want %d", n, got, phraseRows)
+		}
+		if got := g.Nodes[n].Segments[1].Any.GetCardinality(); got != 0 {
+			t.Errorf("phrase %d is found in %d documents of the second segment", n, got)
 		}
 	}
 }
