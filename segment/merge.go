@@ -56,13 +56,8 @@ func Merge(ctx context.Context, fs vfs.FS, name string, in []Live, o MergeOption
 	m := &merger{ctx: ctx, in: in, o: o}
 	// What is copied gets new checksums: do not give them to damaged bytes.
 	for _, l := range in {
-		for _, s := range l.sections {
-			if err := ctx.Err(); err != nil {
-				return Info{}, fmt.Errorf("cannot merge to %s: %w", name, err)
-			}
-			if err := l.checkSum(s); err != nil {
-				return Info{}, err
-			}
+		if err := l.CheckSums(ctx); err != nil {
+			return Info{}, fmt.Errorf("cannot merge to %s: %w", name, err)
 		}
 	}
 	if err := m.order(); err != nil {

@@ -2,6 +2,7 @@ package segment
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -22,6 +23,20 @@ func (r *Reader) Verify() error {
 		r.verifyPresence, r.verifyWordCounts, r.verifyColumns, r.verifyGeo, r.verifyShapes, r.verifyVectors,
 	} {
 		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckSums checks the checksum of every section: whether the file has the bytes that were written. Whoever makes other files
+// of its content asks first, so that damage does not get a checksum of its own. The error is an *apierr.Corruption, or the context's.
+func (r *Reader) CheckSums(ctx context.Context) error {
+	for _, s := range r.sections {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := r.checkSum(s); err != nil {
 			return err
 		}
 	}

@@ -63,7 +63,11 @@ func (m *Maker) export(ctx context.Context, _ *task.Queue, tasks []*task.Task, p
 	done := map[string]exported{}
 	for i, x := range list {
 		p(0, index.Step{Name: fmt.Sprintf("Exporting index %q", x.view.UID), Finished: i, Total: len(list)})
-		n, err := e.index(x.view, x.how)
+		err := x.view.CheckSums(ctx)
+		n := 0
+		if err == nil {
+			n, err = e.index(x.view, x.how)
+		}
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)

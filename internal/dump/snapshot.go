@@ -153,6 +153,9 @@ func (w *snapshotWriter) indexes(frozen *index.Frozen) error {
 	views := frozen.Views()
 	for i, v := range views {
 		w.progress(1, index.Step{Name: v.UID, Finished: i, Total: len(views)})
+		if err := v.CheckSums(w.ctx); err != nil {
+			return fmt.Errorf("index %s: %w", v.UID, err)
+		}
 		files, err := frozen.Files(i)
 		if err != nil {
 			return err

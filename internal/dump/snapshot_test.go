@@ -244,3 +244,62 @@ func TestInterrupted(t *testing.T) {
 		t.Error("the unfinished file of the interrupted dump is still there")
 	}
 }
+
+// damageQuietly flips a bit of a segment where opening it does not look.
+func damageQuietly(t *testing.T, name string) {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	must(t, err)
+	for i := 64; i < len(b); i++ {
+		b[i] ^= 4
+		must(t, os.WriteFile(name, b, 0o600))
+		r, err := segment.Open(vfs.OS, name)
+		if err == nil {
+			err = r.CheckSums(t.Context())
+			must(t, r.Close())
+			if err != nil {
+				return
+			}
+		}
+		b[i] ^= 4
+	}
+	t.Fatal("no byte is damaged quietly")
+}
+
+// What is made of a damaged segment would look sound, and take the place of what is.
+func TestADamagedSegmentIsNotCopied(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	in := open(t, dir, nil)
+	docs := `{"id":1,"t":"some words"}` + "\n" + `{"id":2,"t":"other words"}` + "\n"
+	in.run("x", add(docs), docs)
+	in.run("", task.CreateSnapshot{}, "")
+	before, err := os.ReadFile(in.o.SnapshotFile)
+	must(t, err)
+	in.close()
+	found, err := filepath.Glob(filepath.Join(dir, "indexes", "*", "*.seg"))
+	must(t, err)
+	if len(found) != 1 {
+		t.Fatalf("%d segments", len(found))
+	}
+	damageQuietly(t, found[0])
+
+	in = open(t, dir, nil)
+	rewriting := update(t, `{"stopWords":["some"]}`)
+	for name, done := range map[string]*task.Task{
+		"snapshot": in.wait(in.enqueue("", task.CreateSnapshot{}, "").UID),
+		"dump":     in.wait(in.enqueue("", in.createDump(), "").UID),
+		"settings": in.wait(in.enqueue("x", rewriting, "").UID),
+	} {
+		if done.Status != task.Failed || !strings.Contains(done.Error.Message, filepath.Base(found[0])) {
+			t.Errorf("%s: %s: %v", name, done.Status, done.Error)
+		}
+	}
+	after, err := os.ReadFile(in.o.SnapshotFile)
+	must(t, err)
+	if !bytes.Equal(before, after) {
+		t.Error("the snapshot was replaced")
+	}
+	if left, err := filepath.Glob(filepath.Join(in.o.DumpDir, "*")); err != nil || len(left) != 1 {
+		t.Errorf("%q %v", left, err)
+	}
+}

@@ -305,6 +305,9 @@ func (w *dumpWriter) indexes(views []*index.View) error {
 }
 
 func (w *dumpWriter) index(v *index.View) error {
+	if err := v.CheckSums(w.ctx); err != nil {
+		return err
+	}
 	dir := indexesDir + "/" + v.UID
 	b, err := encode(indexMetadata{v.UID, textOrNil(v.PrimaryKey), v.CreatedAt.UTC(), v.UpdatedAt.UTC()})
 	if err != nil {

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"sync"
@@ -93,6 +94,17 @@ func (v *View) Release() {
 			f.release()
 		}
 	}
+}
+
+// CheckSums reports damage in the segments of the view. Whoever copies an index asks first: a damaged copy would
+// take the place of a sound one.
+func (v *View) CheckSums(ctx context.Context) error {
+	for _, l := range v.Segments {
+		if err := l.CheckSums(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Documents is the number of live documents.

@@ -67,6 +67,9 @@ func (b *batch) build(number uint64) error {
 			stale.Words = stale.Words || again
 		}
 		if stale.Words || slices.ContainsFunc(b.plans, (*vectorPlan).all) {
+			if err := base.CheckSums(b.ctx); err != nil {
+				return err
+			}
 			old = newStoredDocs(base, b.gone, nil)
 			c.merge = base.files
 		} else {
@@ -76,6 +79,9 @@ func (b *batch) build(number uint64) error {
 			}
 			old = newStoredDocs(base, b.gone, moved)
 			for f, rows := range moved {
+				if err := f.CheckSums(b.ctx); err != nil {
+					return err
+				}
 				b.gone[f] = union(rows, b.gone[f])
 			}
 			if err := b.rebuild(c, next, &stale); err != nil {
