@@ -85,35 +85,34 @@ func (ix *resolver) match(s *source, fields FieldSet) (*Match, error) {
 	}
 	var m *Match
 	var err error
+	own := &resolver{ix.Index, pace{stop: ix.stop}}
 	switch {
 	case fields != nil:
 		var all *Match
-		if all, err = ix.match(s, nil); err == nil {
+		if all, err = own.match(s, nil); err == nil {
 			restricted := *all
 			m = &restricted
 			m.Segments = ix.segmentRows(m, s, fields)
 		}
 	case s.phrase != nil:
-		m = ix.derivePhrase(s)
+		m = own.derivePhrase(s)
 	default:
-		m, err = ix.deriveWord(s)
+		m, err = own.deriveWord(s)
 	}
 	if err != nil {
 		return nil, err
 	}
 	m.Key = string(key)
-	if !ix.over {
+	if own.over {
+		ix.over = true
+	} else {
 		ix.Cache.Put(key, m, m.size())
 	}
 	return m, nil
 }
 
-// derivePhrase looks for a phrase of the query. Without it there is no answer, so each gets some work done even
-// when time is over: among the first documents, where all of them look.
 func (ix *resolver) derivePhrase(s *source) *Match {
-	own := &resolver{ix.Index, pace{stop: ix.stop}}
-	p := own.phrase(s.phrase)
-	ix.over = ix.over || own.over
+	p := ix.phrase(s.phrase)
 	m := &Match{Words: make([][]segment.Posting, len(ix.Segments))}
 	m.Exists = ix.liveRows(p) > 0
 	m.Levels[0].Phrases = []*PhraseMatch{p}

@@ -30,9 +30,9 @@ type Node struct {
 // Slots is how many query positions the node spans.
 func (n *Node) Slots() int { return int(n.End-n.Start) + 1 }
 
-// Build resolves the terms of a query in the given fields (nil: all). late, asked now and then, says when
-// time is over: misspelt words, prefixes and the rest of phrases that are not found by then are passed over. What is
-// excluded is found in full. Errors are the context's, or tell of a damaged segment.
+// Build resolves the terms of a query in the given fields (nil: all). late, asked after some work on a node, says
+// whether time is over: misspelt words, prefixes and the rest of phrases that are not found by then are passed over.
+// What is excluded is found in full. Errors are the context's, or tell of a damaged segment.
 func (ix *Index) Build(ctx context.Context, t *Terms, fields FieldSet, late func() bool) (*Graph, error) {
 	g := &Graph{Terms: t.Terms, ix: ix}
 	r := &resolver{ix, pace{stop: late}}

@@ -1,7 +1,9 @@
 package query
 
-// resolver resolves the words and phrases of one query. When time is over it leaves off: what it makes from then on
-// lacks words or rows, and is not kept for other queries. A word is still found as it is written.
+// resolver resolves one node of a query. When time is over it leaves off: what it makes then lacks words or rows,
+// and is not kept for other queries. A word is still found as it is written. Each node has a resolver of its own,
+// so that all get some work done however late it is: a phrase is found among the first documents, where all of them are
+// looked for first.
 type resolver struct {
 	*Index
 	pace
