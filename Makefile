@@ -17,7 +17,7 @@ test: check
 
 # fmt, vet and the rules of the house
 check:
-	@bad=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$bad" ]; then echo "not gofmt-ed: $$bad"; exit 1; fi
+	@bad=$$(gofmt -l .); if [ -n "$$bad" ]; then echo "not gofmt-ed: $$bad"; exit 1; fi
 	go vet ./...
 
 # the race detector is the one thing here that needs a C compiler

@@ -158,6 +158,15 @@ func TestBadOptions(t *testing.T) {
 	}
 }
 
+// TestSecretsAreNotShown: what the file says of a key is wrong, and still nobody else's to read.
+func TestSecretsAreNotShown(t *testing.T) {
+	for _, config := range []string{`master_key = 1234567`, `master_key = ["1234567"]`, `s3_secret_key = 1234567.5`, `schedule_snapshot = "1234567"`} {
+		if _, err := parseServe(t, nil, nil, config); err == nil || strings.Contains(err.Error(), "1234567") {
+			t.Errorf("%s: %v", config, err)
+		}
+	}
+}
+
 func TestErrorsOfTheFileAreBlamedOnIt(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("config.toml", []byte(`http_address = "x:1"`), 0o666); err != nil {
@@ -332,5 +341,13 @@ func TestSwitchesReadTheirVariables(t *testing.T) {
 				t.Errorf("%s%s is not read: %v", prefix, name, err)
 			}
 		}
+	}
+}
+
+func TestInspectingADirectory(t *testing.T) {
+	var printed bytes.Buffer
+	p := program{getenv: func(string) (string, bool) { return "", false }, out: &printed, err: &printed}
+	if code := p.run([]string{"segment", "inspect", t.TempDir()}); code != exitFailure || !strings.Contains(printed.String(), "is a directory") {
+		t.Errorf("exit code %d, printed %q", code, printed.String())
 	}
 }

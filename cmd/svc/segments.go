@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 
 	"svc/internal/vfs"
@@ -14,7 +15,12 @@ type inspectCommand struct {
 	File string `arg:"" help:"Segment file."`
 }
 
-func (c *inspectCommand) Run(p program) error { return segment.Inspect(p.out, vfs.OS, c.File) }
+func (c *inspectCommand) Run(p program) error {
+	if info, err := os.Stat(c.File); err == nil && info.IsDir() {
+		return fmt.Errorf("%s is a directory: name one of the %s files below it", c.File, segmentSuffix)
+	}
+	return segment.Inspect(p.out, vfs.OS, c.File)
+}
 
 type verifyCommand struct {
 	Path string `arg:"" help:"Segment file, or a directory of which every segment file is checked."`

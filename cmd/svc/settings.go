@@ -179,7 +179,7 @@ func checkType(v any, flag *kong.Flag) error {
 		case bool, int64:
 			return nil
 		}
-		return fmt.Errorf("must be true, false or a number of seconds, but it is %s", strconv.Quote(fmt.Sprint(v)))
+		return fmt.Errorf("must be true, false or a number of seconds, but it is %s", typeName(v))
 	}
 	switch v := v.(type) {
 	case bool:
@@ -216,5 +216,21 @@ func checkType(v any, flag *kong.Flag) error {
 	if want == "" {
 		return nil
 	}
-	return fmt.Errorf("must be %s, but it is %s", want, strconv.Quote(fmt.Sprint(v)))
+	// The value is not shown: it may be a secret.
+	return fmt.Errorf("must be %s, but it is %s", want, typeName(v))
+}
+
+// typeName says what a value of the file is.
+func typeName(v any) string {
+	switch v.(type) {
+	case bool:
+		return "a boolean"
+	case int64:
+		return "a whole number"
+	case string:
+		return "text"
+	case []any:
+		return "an array"
+	}
+	return "something else"
 }

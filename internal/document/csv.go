@@ -53,7 +53,7 @@ func (c *converter) convertCSV(delimiter byte) error {
 			return err
 		}
 		if len(s.ends) != len(s.columns) {
-			return c.malformedLine("the record has %d cells, but the header has %d", len(s.ends), len(s.columns))
+			return c.malformedLine("cells of the record: %d, of the header: %d", len(s.ends), len(s.columns))
 		}
 		if err := c.csvDocument(); err != nil {
 			return err

@@ -193,6 +193,20 @@ func TestExportFails(t *testing.T) {
 	}
 }
 
+// TestExportToRedirect exports to an address that only knows another one.
+func TestExportToRedirect(t *testing.T) {
+	for _, status := range []int{http.StatusMovedPermanently, http.StatusTemporaryRedirect} {
+		to := newTarget(t)
+		front := httptest.NewServer(http.RedirectHandler(strings.Replace(to.URL, "127.0.0.1", "localhost", 1), status))
+		defer front.Close()
+		in := source(t, func(o *Options) { o.Allowed = outbound.Any() })
+		done := in.wait(in.enqueue("", export(front.URL, map[string]task.ExportIndex{"fruits": {}}), "").UID)
+		if done.Status != task.Failed || !strings.Contains(done.Error.Message, "a redirect to http://localhost") || len(to.requests) > 0 {
+			t.Errorf("%d: %s, %v, asked %q", status, done.Status, done.Error, to.requests)
+		}
+	}
+}
+
 // TestRetries asks a server that is not well yet, and one that never is.
 func TestRetries(t *testing.T) {
 	to := newTarget(t)

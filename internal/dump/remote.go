@@ -40,7 +40,7 @@ type remote struct {
 
 func newRemote(transport *http.Transport, url, key string) *remote {
 	return &remote{
-		client: http.Client{Transport: transport}, transport: transport,
+		client: http.Client{Transport: transport, CheckRedirect: outbound.RepeatOnly}, transport: transport,
 		url: strings.TrimRight(url, "/"), key: key, giveUp: giveUp, firstWait: firstWait,
 	}
 }
@@ -53,9 +53,13 @@ type refusedError struct {
 	status  int
 	code    string
 	message string
+	moved   string // where the other side would like the request; "" when it does not say
 }
 
 func (e *refusedError) Error() string {
+	if e.moved != "" {
+		return fmt.Sprintf("%s: the answer has status %d, a redirect to %s, which is not followed: export to where the other instance is", e.request, e.status, e.moved)
+	}
 	if e.code == "" {
 		return fmt.Sprintf("%s: the answer has status %d", e.request, e.status)
 	}
@@ -143,6 +147,9 @@ func (r *remote) try(ctx context.Context, method, path, contentType string, body
 		return false, nil
 	}
 	e := &refusedError{request: method + " " + path, status: res.StatusCode}
+	if to, err := res.Location(); err == nil && res.StatusCode < 400 {
+		e.moved = to.Redacted()
+	}
 	var said struct{ Code, Message string }
 	if json.Unmarshal(answer, &said) == nil {
 		e.code, e.message = said.Code, said.Message

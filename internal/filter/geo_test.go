@@ -28,7 +28,7 @@ func TestPlacesAreCheckedByBind(t *testing.T) {
 			continue
 		}
 		_, err = e.Bind(c.env())
-		if err == nil || apierr.From(err).Code != "invalid_search_filter" || !strings.Contains(err.Error(), want) {
+		if err == nil || apierr.From(err).Code != "invalid_search_filter" || !strings.HasPrefix(err.Error(), "Filter, "+want) {
 			t.Errorf("%s: %v, want %s", src, err, want)
 		}
 	}

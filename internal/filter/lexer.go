@@ -10,7 +10,8 @@ import (
 // position is a place in a filter: line and column, from 1, in characters.
 type position struct{ line, column uint32 }
 
-func (p position) String() string { return fmt.Sprintf("%d:%d", p.line, p.column) }
+// String begins the message of an error.
+func (p position) String() string { return fmt.Sprintf("Filter, %d:%d", p.line, p.column) }
 
 // kind of a token: a symbol stands for itself.
 type kind uint8

@@ -109,8 +109,14 @@ func (f humanForm) append(dst []byte, r *record) []byte {
 	return append(dst, '\n')
 }
 
-// oneLine keeps a message from being taken for several.
-func oneLine(message string) string { return strings.ReplaceAll(message, "\n", `\n`) }
+// oneLine keeps a message from being taken for several, and from commanding a terminal.
+func oneLine(message string) string {
+	if !strings.ContainsFunc(message, unicode.IsControl) {
+		return message
+	}
+	quoted := strconv.Quote(message)
+	return quoted[1 : len(quoted)-1]
+}
 
 // appendPair writes key=value, quoted where a reader could not see its end otherwise.
 func appendPair(dst []byte, a slog.Attr) []byte {

@@ -221,3 +221,13 @@ func TestListener(t *testing.T) {
 		t.Errorf("heard %s", line)
 	}
 }
+
+func TestOneLine(t *testing.T) {
+	for message, want := range map[string]string{
+		"a \"plain\" one — ünd so": "a \"plain\" one — ünd so", "two\nlines": `two\nlines`, "back\rover": `back\rover`, "\x1b[2Jgone \"q\"": `\x1b[2Jgone \"q\"`, "\u009b31m": `\u009b31m`,
+	} {
+		if got := oneLine(message); got != want {
+			t.Errorf("%q becomes %q, want %q", message, got, want)
+		}
+	}
+}

@@ -37,6 +37,24 @@ func (p Policy) Transport() *http.Transport {
 	}
 }
 
+// maxRedirects is how many redirects a request may follow.
+const maxRedirects = 10
+
+// RepeatOnly is the CheckRedirect of clients whose requests change something and carry secrets. It follows a redirect when the
+// same request goes again (307, 308) to the same host, not in the clear where it was encrypted. Any other redirect is the
+// answer: a POST that became a GET would look as if it had been done.
+func RepeatOnly(req *http.Request, via []*http.Request) error {
+	first := via[0]
+	same := req.Method == first.Method && req.URL.Hostname() == first.URL.Hostname()
+	if !same || req.URL.Scheme != "https" && first.URL.Scheme == "https" {
+		return http.ErrUseLastResponse
+	}
+	if len(via) >= maxRedirects {
+		return fmt.Errorf("there are more than %d redirects", maxRedirects)
+	}
+	return nil
+}
+
 // control is called with each resolved address just before a socket connects to it.
 func (p Policy) control(_ context.Context, _, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)

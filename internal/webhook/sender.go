@@ -72,7 +72,7 @@ type batch struct {
 func NewSender(store *Store, policy outbound.Policy, log *slog.Logger) *Sender {
 	s := &Sender{
 		store: store, log: log, closeTime: closeTime, lines: map[uuid.UUID]*line{},
-		client: http.Client{Transport: policy.Transport(), Timeout: deliveryTimeout},
+		client: http.Client{Transport: policy.Transport(), CheckRedirect: outbound.RepeatOnly, Timeout: deliveryTimeout},
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s
@@ -169,7 +169,7 @@ func (s *Sender) post(d delivery) error {
 		err = nil
 	}
 	res.Body.Close()
-	if res.StatusCode >= 400 {
+	if res.StatusCode >= 300 {
 		return fmt.Errorf("it answered %s", res.Status)
 	}
 	return err

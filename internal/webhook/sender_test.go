@@ -48,6 +48,10 @@ func newTarget(t *testing.T) *target {
 			http.Redirect(w, r, "/here", http.StatusTemporaryRedirect)
 			return
 		}
+		if r.URL.Path == "/gone" {
+			http.Redirect(w, r, "/here", http.StatusFound) // a client that follows comes with GET and no body
+			return
+		}
 		tg.got <- delivered{r.URL.Path, r.Host, r.Header, r.TransferEncoding, string(b)}
 		if r.URL.Path == "/broken" {
 			w.WriteHeader(http.StatusInternalServerError)
@@ -145,6 +149,7 @@ func TestWhatGoesWrongIsLogged(t *testing.T) {
 		reason string // in the log; "" when the delivery arrives
 	}{
 		{outbound.Any(), tg.URL + "/moved", ""},
+		{outbound.Any(), tg.URL + "/gone", "302"},
 		{outbound.Any(), tg.URL + "/broken", "500"},
 		{outbound.Any(), "http://127.0.0.1:1/", "refused"},
 		{outbound.Any(), "other:thing", "unsupported protocol"},
