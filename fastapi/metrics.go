@@ -2,6 +2,7 @@ package fastapi
 
 import (
 	"bytes"
+	"os"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -44,7 +45,17 @@ func newMetrics(s *Server) *metrics {
 		}, []string{"method", "path"}),
 	}
 	m.registry.MustRegister(m.requests, m.times, state{s}, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if _, ok := threads(); ok {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "process_threads", Help: "Threads of the process."},
+			func() float64 { n, _ := threads(); return float64(n) }))
+	}
 	return m
+}
+
+// threads counts the threads of the process, where the system tells.
+func threads() (n int, ok bool) {
+	all, err := os.ReadDir("/proc/self/task")
+	return len(all), err == nil
 }
 
 // tally takes up an answered request.
@@ -80,7 +91,7 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 
 var (
 	degradedSearches = describe("degraded_search_requests", "Searches whose ranking was cut short by searchCutoffMs, since the start.")
-	databaseBytes    = describe("db_size_bytes", "Bytes of all files of indexes and of the task queue.")
+	databaseBytes    = describe("db_size_bytes", "Bytes of all files of indexes, tasks and keys.")
 	usedBytes        = describe("used_db_size_bytes", "The part of db_size_bytes that is in use.")
 	indexCount       = describe("index_count", "Indexes.")
 	lastUpdate       = describe("last_update", "When an index last changed, in seconds since 1970; 0 for never.")
@@ -127,10 +138,9 @@ func (c state) Collect(to chan<- prometheus.Metric) {
 
 func (c state) collectIndexes(gauge func(d *prometheus.Desc, value float64, labels ...string)) {
 	s := c.s
-	total, used := s.catalog.DiskBytes()
-	queue := s.queue.DiskBytes()
-	gauge(databaseBytes, float64(total+queue))
-	gauge(usedBytes, float64(used+queue))
+	total, used := s.diskBytes()
+	gauge(databaseBytes, float64(total))
+	gauge(usedBytes, float64(used))
 	uids := s.catalog.UIDs()
 	gauge(indexCount, float64(len(uids)))
 	var last int64

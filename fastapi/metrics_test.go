@@ -68,12 +68,16 @@ func TestMetrics(t *testing.T) {
 	}
 	for _, form := range []string{
 		`svc_db_size_bytes [1-9]`, `svc_used_db_size_bytes [1-9]`, `svc_last_update 1\.[0-9]+e\+09`, `svc_task_queue_used_size [1-9]`,
-		`svc_task_queue_size_until_stop_registering [1-9]`, `process_cpu_seconds_total `, `process_open_fds `, `process_start_time_seconds `,
+		`svc_task_queue_size_until_stop_registering [1-9]`, `process_cpu_seconds_total `, `process_threads [1-9]`, `process_open_fds `, `process_start_time_seconds `,
 		`svc_last_finished_batches_progress_trace_ms\{batch_uid="1",step_name="processing tasks"\} `,
 	} {
 		if !regexp.MustCompile(`(?m)^` + form).MatchString(r.body) {
 			t.Errorf("no %s", form)
 		}
+	}
+	indexes, _ := c.server.catalog.DiskBytes()
+	if total, used := c.server.diskBytes(); total != indexes+c.server.queue.DiskBytes()+c.server.keys.DiskBytes() || used > total || c.server.keys.DiskBytes() <= 0 {
+		t.Errorf("%d bytes on disk, %d of them in use", total, used)
 	}
 	if strings.Contains(r.body, "\ngo_") {
 		t.Error("the runtime's own series are there")

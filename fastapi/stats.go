@@ -45,15 +45,21 @@ func (s *Server) indexStats(ctx *fasthttp.RequestCtx) error {
 	return answer(ctx, s.count(v))
 }
 
+// diskBytes returns the size of the files of indexes, tasks and keys, and how much of it is in use.
+func (s *Server) diskBytes() (total, used int64) {
+	total, used = s.catalog.DiskBytes()
+	others := s.queue.DiskBytes() + s.keys.DiskBytes()
+	return total + others, used + others
+}
+
 func (s *Server) stats(ctx *fasthttp.RequestCtx) error {
-	total, used := s.catalog.DiskBytes()
-	queue := s.queue.DiskBytes()
+	total, used := s.diskBytes()
 	shown := struct {
 		DatabaseSize     int64                      `json:"databaseSize"`
 		UsedDatabaseSize int64                      `json:"usedDatabaseSize"`
 		LastUpdate       *string                    `json:"lastUpdate"`
 		Indexes          map[string]indexStatistics `json:"indexes"`
-	}{total + queue, used + queue, nil, map[string]indexStatistics{}}
+	}{total, used, nil, map[string]indexStatistics{}}
 	var last time.Time
 	for _, uid := range s.reached(ctx) {
 		ix := s.catalog.Get(uid)

@@ -43,6 +43,7 @@ func (o *importOptions) plan(ctx context.Context, dir string, place dump.Place, 
 		kind, file = "snapshot", o.Snapshot
 		missingIsFine, dataIsFine = o.IgnoreMissingSnapshot, o.IgnoreSnapshotIfData
 		fill = func() error {
+			limits.Logger.Info("importing a snapshot", "file", file)
 			return dump.ImportSnapshot(ctx, dump.SnapshotImportOptions{FS: limits.FS, Place: place, File: file, Version: versionContent(), Index: limits})
 		}
 	}

@@ -90,6 +90,14 @@ func Open(o Options) (*Keys, error) {
 // Close closes the file.
 func (k *Keys) Close() error { return k.db.Close() }
 
+// DiskBytes returns the size of the file; 0 once it is closed.
+func (k *Keys) DiskBytes() (size int64) {
+	if err := k.db.View(func(tx *bbolt.Tx) error { size = tx.Size(); return nil }); err != nil {
+		return 0
+	}
+	return size
+}
+
 // load fills the table from the file.
 func (k *Keys) load() error {
 	var keys []*Key
