@@ -222,6 +222,20 @@ func (c *Catalog) UIDs() []string {
 	return slices.Sorted(maps.Keys(c.open.indexes))
 }
 
+// LastBatch returns the highest number of a batch that left a mark, in any index or in the catalog; 0 when none did. Whoever
+// numbers batches goes on above it: what has a lower number counts as applied.
+func (c *Catalog) LastBatch() uint64 {
+	c.changing.Lock()
+	last := c.changing.content.Last.Batch
+	c.changing.Unlock()
+	for _, ix := range c.all() {
+		if next := ix.current.Load().nextBatch; next > 0 {
+			last = max(last, next-1)
+		}
+	}
+	return last
+}
+
 // all returns the indexes, ordered by uid.
 func (c *Catalog) all() []*Index {
 	c.open.RLock()

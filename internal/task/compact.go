@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
 
 	"go.etcd.io/bbolt"
 )
@@ -21,6 +20,9 @@ const (
 func (q *Queue) Compact() (before, after int64, err error) {
 	q.writing.Lock()
 	defer q.writing.Unlock()
+	if q.broken != nil {
+		return 0, 0, q.broken
+	}
 	old := q.db
 	name := fileName(old)
 	fresh, err := q.copyFile(old, name)
@@ -63,10 +65,11 @@ func (q *Queue) copyFile(old *bbolt.DB, name string) (fresh *bbolt.DB, err error
 	if err := os.Rename(temporary, name); err != nil {
 		return nil, err
 	}
-	// From here on the copy is the file. Should its directory not reach the disk, a
-	// power failure would bring the old file back without what is stored from now on.
-	if err := q.fs.SyncDir(path.Dir(name)); err != nil {
-		q.log.Error("the directory of the task queue cannot be synced", "error", err)
+	// From here on the copy is the file. Until its directory is durable a power failure would bring the old
+	// file back without what is stored from now on, so that nothing is.
+	q.unsynced = true
+	if err := q.writable(); err != nil {
+		q.log.Error("the task queue takes no tasks until its directory is synced", "error", err)
 	}
 	return fresh, nil
 }

@@ -14,6 +14,8 @@ import (
 // its place in the batch, so numbers only grow. A change that was applied
 // before, by a run that a crash cut off, is done again without effect.
 type engine interface {
+	// lastStep is the highest step that left a mark; 0 when none did.
+	lastStep() uint64
 	// info describes an index; ok is false when there is none.
 	info(uid string) (state indexState, ok bool)
 	create(uid, primaryKey string, step uint64) error
@@ -33,8 +35,18 @@ const stepBits = 4
 
 func step(batch uint32, n int) uint64 { return (uint64(batch)+1)<<stepBits + uint64(n) }
 
+// batchAfter is the lowest batch uid whose steps are all above one.
+func batchAfter(step uint64) uint32 { return uint32(step >> stepBits) }
+
 // indexEngine runs batches on the indexes of a catalog.
 type indexEngine struct{ *index.Catalog }
+
+func (e indexEngine) lastStep() uint64 {
+	if e.Catalog == nil { // a queue that is being restored
+		return 0
+	}
+	return e.LastBatch()
+}
 
 func (e indexEngine) info(uid string) (indexState, bool) {
 	ix := e.Get(uid)

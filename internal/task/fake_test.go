@@ -40,6 +40,8 @@ type fakeIndex struct {
 
 func newFake(fs vfs.FS) *fakeEngine { return &fakeEngine{fs: fs, indexes: map[string]*fakeIndex{}} }
 
+func (e *fakeEngine) lastStep() uint64 { return 0 }
+
 func (e *fakeEngine) info(uid string) (indexState, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -16,7 +16,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
 	"path"
 	"path/filepath"
 	"sync"
@@ -25,6 +27,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"svc/internal/apierr"
 	"svc/internal/index"
 	"svc/internal/vfs"
 )
@@ -45,6 +48,7 @@ type Options struct {
 	OnBatch func(tasks []*Task)
 
 	engine engine                   // of tests, instead of Catalog
+	commit func(*bbolt.Tx) error    // of tests, instead of bbolt's
 	hook   func(point string) error // of tests: called at points between writes; an error stops the queue as a crash would
 	noSync bool                     // of tests: queue.db need not outlive a power failure
 }
@@ -78,8 +82,10 @@ type Queue struct {
 	db      *bbolt.DB
 	journal *journal
 
-	writing sync.Mutex // held by the one writer of db and roster
-	roster  *roster
+	writing  sync.Mutex // held by the one writer of db and roster
+	unsynced bool       // under writing: the name of queue.db may not be durable
+	broken   error      // under writing: why nobody knows what the disk has of the last change
+	roster   *roster
 
 	requests     chan *request // without room: what is sent is taken, and what is taken is answered, also while closing
 	wake         chan struct{} // one slot: there may be something to run
@@ -139,11 +145,14 @@ func open(o Options) (_ *Queue, err error) {
 		}
 	}
 	file := filepath.Join(o.Dir, "queue.db")
+	if err := q.lost(file); err != nil {
+		return nil, err
+	}
 	if err := removeIfThere(file + compactSuffix); err != nil {
 		return nil, fmt.Errorf("cannot remove a left-over copy of the queue: %w", err)
 	}
 	if q.db, err = openFile(file, o.Logger, o.noSync); err != nil {
-		return nil, err
+		return nil, advised(err, o.Dir)
 	}
 	defer func() {
 		if err != nil {
@@ -151,7 +160,7 @@ func open(o Options) (_ *Queue, err error) {
 		}
 	}()
 	if q.roster, err = load(q.db); err != nil {
-		return nil, err
+		return nil, advised(err, o.Dir)
 	}
 	var last *entry
 	if q.journal, last, err = openJournal(q.fs, o.Dir); err != nil {
@@ -160,11 +169,43 @@ func open(o Options) (_ *Queue, err error) {
 	if last != nil && q.unfinished(last) {
 		q.resume = last
 	}
+	if first := batchAfter(q.engine.lastStep()); first > q.roster.nextBatch() {
+		// The batch that goes on is the one the indexes may know. Any other that they know, and the queue does not, has
+		// nothing to do with the tasks here: under its uid they would be taken for done.
+		q.roster.firstBatch = first
+		if q.resume == nil {
+			q.log.Error("indexes have batches that the task queue does not know: it is an older one, or a part of it is lost", "queue", file, "batches", first)
+		}
+	}
 	if err = q.sweepPayloads(); err != nil {
 		return nil, err
 	}
 	q.ctx, q.stop = context.WithCancelCause(context.Background())
 	return q, nil
+}
+
+// advised adds to the error of a damaged queue what can be done.
+func advised(err error, dir string) error {
+	if !apierr.IsCorruption(err) {
+		return err
+	}
+	return fmt.Errorf("%w. Bring the task queue back from a snapshot, or remove %s: then its tasks are lost, and indexes stay", err, dir)
+}
+
+// lost returns an error when there is no queue file, but there were tasks: the sweep would remove their payloads.
+func (q *Queue) lost(file string) error {
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		return nil // whatever else is wrong shows when it is opened
+	}
+	payloads := path.Join(q.o.Dir, "payloads")
+	names, err := q.fs.List(payloads)
+	if err != nil {
+		return fmt.Errorf("cannot list %s: %w", payloads, err)
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return &apierr.Corruption{File: file, Offset: -1, Reason: "it is missing, but documents of its tasks are in " + payloads + ". Bring it back, or remove that directory: then these tasks are lost"}
 }
 
 // unfinished reports whether the queue does not know the end of the batch.

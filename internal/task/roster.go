@@ -53,6 +53,7 @@ type roster struct {
 	canceledBy map[uint32]*roaring.Bitmap
 	times      *columns
 
+	firstBatch      uint32 // no batch from now on has a lower uid
 	batches         *roaring.Bitmap
 	batchesByStatus [len(statusNames)]*roaring.Bitmap
 	batchesByKind   [len(kindNames)]*roaring.Bitmap
@@ -78,7 +79,7 @@ func newRoster() *roster {
 
 // nextTask and nextBatch are the uids after the highest stored ones.
 func (r *roster) nextTask() uint32  { return next(r.tasks) }
-func (r *roster) nextBatch() uint32 { return next(r.batches) }
+func (r *roster) nextBatch() uint32 { return max(next(r.batches), r.firstBatch) }
 
 func next(set *roaring.Bitmap) uint32 {
 	if set.IsEmpty() {

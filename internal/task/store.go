@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"log/slog"
+	"path"
 	"runtime"
 	"strings"
 	"time"
@@ -128,6 +129,9 @@ type txn struct {
 func (q *Queue) update(f func(*txn) error) error {
 	q.writing.Lock()
 	defer q.writing.Unlock()
+	if err := q.writable(); err != nil {
+		return err
+	}
 	btx, err := q.db.Begin(true)
 	if err != nil {
 		return fmt.Errorf("cannot write %s: %w", fileName(q.db), err)
@@ -142,8 +146,22 @@ func (q *Queue) update(f func(*txn) error) error {
 		return err
 	}
 	id := btx.ID()
-	if err := btx.Commit(); err != nil {
-		return fmt.Errorf("cannot write %s: %w", fileName(q.db), err)
+	commit := (*bbolt.Tx).Commit
+	if q.o.commit != nil {
+		commit = q.o.commit
+	}
+	if err := commit(btx); err != nil {
+		err = fmt.Errorf("cannot write %s: %w", fileName(q.db), err)
+		if lastTx(q.db) == id {
+			// The change is in the file that is mapped, and may never reach the disk: a sync that failed says nothing
+			// of the next one. To go on would be to build on it, so nothing is written until the next start, which finds what there is.
+			q.broken = fmt.Errorf("%w. What the disk has of it is not known: start svc again when the disk is well", err)
+			q.roster.mu.Lock()
+			q.roster.txid = id
+			q.roster.mu.Unlock()
+			return q.broken
+		}
+		return err
 	}
 	q.roster.mu.Lock()
 	defer q.roster.mu.Unlock()
@@ -152,6 +170,21 @@ func (q *Queue) update(f func(*txn) error) error {
 	}
 	q.roster.names = tx.names
 	q.roster.txid = id
+	return nil
+}
+
+// writable returns what keeps the file from being written. writing is held.
+func (q *Queue) writable() error {
+	if q.broken != nil {
+		return q.broken
+	}
+	if !q.unsynced {
+		return nil
+	}
+	if err := q.fs.SyncDir(path.Dir(fileName(q.db))); err != nil {
+		return fmt.Errorf("cannot make %s durable: %w", fileName(q.db), err)
+	}
+	q.unsynced = false
 	return nil
 }
 

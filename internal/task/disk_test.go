@@ -1,0 +1,166 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"svc/internal/apierr"
+	"svc/internal/index"
+	"svc/internal/vfs"
+)
+
+// A queue that is lost, or older than the indexes, numbers its batches above theirs: what has a
+// lower number would be taken for applied, and tasks would succeed that did nothing.
+func TestBatchesGoOnAboveThoseOfTheIndexes(t *testing.T) {
+	dir := t.TempDir()
+	open := func() (*Queue, *index.Catalog) {
+		c, err := index.OpenCatalog(filepath.Join(dir, "indexes"), index.Options{FS: vfs.OS, MaxIndexingMemory: 64 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return openQueue(t, Options{Dir: filepath.Join(dir, "tasks"), Catalog: c, MaxBatchTasks: -1, MaxBatchBytes: -1, noSync: true}), c
+	}
+	closeAll := func(q *Queue, c *index.Catalog) {
+		if err := errors.Join(q.Close(), c.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	q, c := open()
+	for _, id := range []string{"a", "b", "c"} {
+		wait(t, q, enqueue(t, q, adding(t, q, "x", AddDocuments{MayCreate: true}, id)).UID)
+	}
+	closeAll(q, c)
+	if err := os.RemoveAll(filepath.Join(dir, "tasks")); err != nil {
+		t.Fatal(err)
+	}
+	q, c = open()
+	done := wait(t, q, enqueue(t, q, adding(t, q, "x", AddDocuments{MayCreate: true}, "d")).UID)
+	v := c.Get("x").View()
+	documents := v.Documents()
+	v.Release()
+	if done.Status != Succeeded || documents != 4 || *done.BatchUID < 3 {
+		t.Errorf("batch %d is %v, and there are %d documents", *done.BatchUID, done.Status, documents)
+	}
+	closeAll(q, c)
+	q, c = open()
+	if q.roster.firstBatch != 0 {
+		t.Errorf("after that the queue still is an old one: batches from %d", q.roster.firstBatch)
+	}
+	closeAll(q, c)
+}
+
+// Nothing is acknowledged while a power failure might bring back the file from before a compaction.
+func TestNothingIsStoredUntilACompactionIsDurable(t *testing.T) {
+	o, _ := testOptions(t)
+	var broken atomic.Bool
+	o.FS = vfs.Hook(vfs.OS, func(op vfs.Op) error {
+		if broken.Load() && op.Kind == vfs.OpSyncDir && op.Name == o.Dir {
+			return errors.New("disk on fire")
+		}
+		return nil
+	})
+	q := openQueue(t, o)
+	wait(t, q, enqueue(t, q, New{IndexUID: "a", Content: CreateIndex{}}).UID)
+	broken.Store(true)
+	if _, _, err := q.Compact(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.Enqueue(context.Background(), New{IndexUID: "b", Content: CreateIndex{}}); err == nil || !strings.Contains(err.Error(), "disk on fire") {
+		t.Errorf("enqueued: %v", err)
+	}
+	broken.Store(false)
+	wait(t, q, enqueue(t, q, New{IndexUID: "b", Content: CreateIndex{}}).UID)
+}
+
+// After a commit that is seen and may not be on the disk, nothing is built on it; reading goes on.
+func TestACommitThatMayBeLostStopsWriting(t *testing.T) {
+	for name, visible := range map[string]bool{"seen": true, "undone": false} {
+		o, _ := testOptions(t)
+		o.MaxBatchTasks = 0
+		var broken atomic.Bool
+		o.commit = func(tx *bbolt.Tx) error {
+			if !broken.Load() {
+				return tx.Commit()
+			}
+			err := errors.New("disk on fire")
+			if visible {
+				return errors.Join(err, tx.Commit())
+			}
+			return errors.Join(err, tx.Rollback())
+		}
+		q := openQueue(t, o)
+		enqueue(t, q, New{IndexUID: "a", Content: CreateIndex{}})
+		broken.Store(true)
+		add := func() error {
+			_, err := q.Enqueue(context.Background(), New{IndexUID: "b", Content: CreateIndex{}})
+			return err
+		}
+		if err := add(); err == nil || !strings.Contains(err.Error(), "disk on fire") {
+			t.Errorf("%s: %v", name, err)
+		}
+		broken.Store(false)
+		read := make(chan error)
+		go func() {
+			l, err := q.Tasks(Filter{Limit: 10})
+			if err == nil && l.Total != 1 {
+				err = errors.New("another number of tasks")
+			}
+			read <- err
+		}()
+		select {
+		case err := <-read:
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s: reading does not end", name)
+		}
+		err := add()
+		if visible != (err != nil && strings.Contains(err.Error(), "start svc again")) {
+			t.Errorf("%s: afterwards: %v", name, err)
+		}
+		if err := q.Close(); err != nil {
+			t.Error(err)
+		}
+		q = openQueue(t, o)
+		if err := add(); err != nil {
+			t.Errorf("%s: after a restart: %v", name, err)
+		}
+		if l, err := q.Tasks(Filter{Limit: 10}); err != nil || l.Total != 3 {
+			t.Errorf("%s: after a restart there are %d tasks, %v", name, l.Total, err)
+		}
+	}
+}
+
+// Without its file the queue would sweep the payloads of acknowledged tasks.
+func TestALostQueueKeepsItsPayloads(t *testing.T) {
+	o, _ := testOptions(t)
+	o.MaxBatchTasks = 0
+	q := openQueue(t, o)
+	enqueue(t, q, adding(t, q, "x", AddDocuments{MayCreate: true}, "1"))
+	if err := q.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(o.Dir, "queue.db")
+	if err := os.Rename(file, file+".elsewhere"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(o); !apierr.IsCorruption(err) || !strings.Contains(err.Error(), file) {
+		t.Errorf("without its file: %v", err)
+	}
+	if err := os.Rename(file+".elsewhere", file); err != nil {
+		t.Fatal(err)
+	}
+	q = openQueue(t, o)
+	if _, err := q.Documents(0); err != nil {
+		t.Error(err)
+	}
+}
