@@ -196,7 +196,11 @@ func (a *automaton) distance(s int) int {
 
 func (a *automaton) IsMatch(s int) bool { return s != 0 && a.distance(s) <= a.limit }
 
-func (a *automaton) CanMatch(s int) bool { return s != 0 }
+// CanMatch reports whether words go on from a state. Not from a prefix without a typo: who is asked for
+// misspelt words would look at all that begin with the word and want none.
+func (a *automaton) CanMatch(s int) bool {
+	return s != 0 && !(a.prefix && s>>bestShift&3 == noDistance)
+}
 
 // WillAlwaysMatch reports whether whatever follows matches.
 func (a *automaton) WillAlwaysMatch(s int) bool {

@@ -106,3 +106,19 @@ func TestAutomatonOfExamples(t *testing.T) {
 		}
 	}
 }
+
+func TestAutomatonLeavesWordsThatAreNotMisspelt(t *testing.T) {
+	for _, c := range []struct {
+		query, word string
+		prefix      bool
+		want        bool
+	}{
+		{"planet", "plane", true, true}, {"planet", "planet", true, false}, {"planet", "planet", false, true},
+		{"planet", "plamet", true, true}, {"planet", "zzz", true, false}, {"gâteau", "gâteau", true, false},
+	} {
+		a := newAutomaton(c.query, 1, c.prefix)
+		if got := a.CanMatch(run(a, c.word)); got != c.want {
+			t.Errorf("%q, %q, prefix %v: %v, want %v", c.query, c.word, c.prefix, got, c.want)
+		}
+	}
+}
