@@ -181,13 +181,11 @@ func (v *View) FilterEmbedders() []filter.Embedder {
 	list := make([]filter.Embedder, len(v.embedders))
 	for i, e := range v.embedders {
 		list[i] = filter.Embedder{Name: e.Name, ID: e.ID}
-		for name := range e.Config.IndexingFragments {
-			if number, ok := e.Fragment(name); ok {
-				if list[i].Fragments == nil {
-					list[i].Fragments = make(map[string]uint16, len(e.Config.IndexingFragments))
-				}
-				list[i].Fragments[name] = number
-			}
+		if len(e.fragments) > 0 {
+			list[i].Fragments = make(map[string]uint16, len(e.fragments))
+		}
+		for _, f := range e.fragments {
+			list[i].Fragments[f.Name] = f.Number
 		}
 	}
 	return list

@@ -39,13 +39,15 @@ func (b *batch) movedRows() (map[*file]*roaring.Bitmap, error) {
 					return err
 				}
 				found, err := b.moved(l, int32(i), rows, plans)
-				if err != nil || found.IsEmpty() {
+				if err != nil {
 					return err
 				}
-				mu.Lock()
-				defer mu.Unlock()
-				moved[f] = union(found, moved[f])
 				progress(n)
+				if !found.IsEmpty() {
+					mu.Lock()
+					defer mu.Unlock()
+					moved[f] = union(found, moved[f])
+				}
 				return nil
 			})
 		}

@@ -355,6 +355,10 @@ func (z *vectorizer) entry(plan int) (docEntry, error) {
 		return docEntry{}, err
 	}
 	e := docEntry{plan: plan, v: f.v, made: f.made}
+	if !f.v.Regenerate {
+		// They are the document's own from now on: the fragments may change, and their numbers be those of others.
+		e.v.Fragments = nil
+	}
 	if !f.made {
 		if len(f.v.Vectors) > 0 && p.was != nil && p.was.Dimensions != p.is.Dimensions {
 			instead := "new vectors"
@@ -458,7 +462,7 @@ func (z *vectorizer) complete(e *docEntry) segment.DocVectors {
 			continue
 		}
 		z.floats = append(z.floats, vector...)
-		if len(z.b.plans[e.plan].is.fragments) > 0 {
+		if v.Regenerate && len(z.b.plans[e.plan].is.fragments) > 0 {
 			v.Fragments = append(v.Fragments, t.fragment)
 		}
 	}

@@ -714,6 +714,26 @@ func TestFragmentsAreMadeOneByOne(t *testing.T) {
 	check("one fragment less", nil, map[string]string{"1": entryText(join("cup"), true, false) + "name", "3": entryText([]float32{1, 0, 0}, false, true)})
 	b.apply(ix, multimodal(`{"embedders":{"f":{"indexingFragments":{"third":{"value":"a {{doc.color}}"}}}}}`))
 	check("one fragment more", []string{"a red"}, map[string]string{"1": entryText(join("a red", "cup"), true, false) + "third,name", "4": entryText(nil, true, false)})
+
+	// Vectors that a document keeps are those of no fragment any more, whatever becomes of the fragments.
+	b.apply(ix, b.merge(`{"id":"1","_vectors":{"f":{"regenerate":false}}}`), b.merge(`{"id":"2","color":"blue","_vectors":{"f":{"regenerate":false}}}`))
+	b.apply(ix, multimodal(`{"embedders":{"f":{"indexingFragments":{"third":null,"fourth":{"value":"{{doc.name}}!"}}}}}`))
+	check("frozen", []string{}, map[string]string{"1": entryText(join("a red", "cup"), false, false), "2": entryText(join("jug"), false, false)})
+
+	// A composite embedder has the fragments of its half that indexes.
+	half := strings.TrimSuffix(config, "}")
+	half = half[:strings.Index(half, `,"searchFragments"`)] + "}"
+	both, err := settings.ParseUpdate([]byte(`{"embedders":{"f":null,"c":{"source":"composite","indexingEmbedder":`+half+`,"searchEmbedder":`+p.rest("a", "")+`}}}`),
+		settings.Features{Multimodal: true, CompositeEmbedders: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.apply(ix, UpdateSettings{both})
+	v := ix.View()
+	defer v.Release()
+	if list := v.FilterEmbedders(); len(list) != 1 || len(list[0].Fragments) != 2 {
+		t.Errorf("%v", list)
+	}
 }
 
 // What each change of an embedder asks of its provider.

@@ -99,14 +99,14 @@ func validEmbedders(s *Settings, code apierr.Code) error {
 		return apierr.New(code, "There would be %d embedders: an index can have %d.", n, maxEmbedders)
 	}
 	for _, name := range sortedKeys(s.Embedders) {
-		if err := validEmbedder(s.Embedders[name], ".embedders."+name, code); err != nil {
+		if err := validEmbedder(s.Embedders[name], ".embedders."+name, alone, code); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func validEmbedder(e *Embedder, path string, code apierr.Code) error {
+func validEmbedder(e *Embedder, path string, r role, code apierr.Code) error {
 	n := slices.Index(sources, e.Source)
 	for _, field := range embedderFields {
 		switch set := field.set(e); {
@@ -147,17 +147,17 @@ func validEmbedder(e *Embedder, path string, code apierr.Code) error {
 	}
 	if fragments {
 		switch {
-		case len(e.IndexingFragments) == 0 || len(e.SearchFragments) == 0:
+		case r == alone && (len(e.IndexingFragments) == 0 || len(e.SearchFragments) == 0):
 			return apierr.New(embeddingError, "`%s` needs both indexingFragments and searchFragments, or neither.", path)
 		case e.Dimensions == 0:
 			return apierr.New(embeddingError, "`%s` needs `dimensions`, because it has fragments.", path)
 		}
 	}
 	if e.Source == Composite {
-		if err := validEmbedder(e.SearchEmbedder, path+".searchEmbedder", code); err != nil {
+		if err := validEmbedder(e.SearchEmbedder, path+".searchEmbedder", forSearch, code); err != nil {
 			return err
 		}
-		return validEmbedder(e.IndexingEmbedder, path+".indexingEmbedder", code)
+		return validEmbedder(e.IndexingEmbedder, path+".indexingEmbedder", forIndexing, code)
 	}
 	return nil
 }

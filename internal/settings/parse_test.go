@@ -293,6 +293,13 @@ func TestEmbedderFeatures(t *testing.T) {
 		{`{"e":{"source":"composite","searchEmbedder":` + part + `,"indexingEmbedder":` + part + `}}`,
 			`{"e":{"source":"composite","searchEmbedder":{"source":"ollama","model":"m","url":"http://localhost:1/api/embed"},` +
 				`"indexingEmbedder":{"source":"ollama","model":"m","documentTemplate":` + string(encode(defaultTemplate)) + `,"documentTemplateMaxBytes":400,"url":"http://localhost:1/api/embed"}}}`},
+		// Each half has its own fragments, or none.
+		{`{"e":{"source":"composite","searchEmbedder":{` + rest + `,"request":{"in":"{{fragment}}"},"searchFragments":{"q":{"value":"{{q}}"}}},` +
+			`"indexingEmbedder":{` + rest + `,"request":{"in":"{{fragment}}"},"indexingFragments":{"x":{"value":1}}}}}`,
+			`{"e":{"source":"composite","searchEmbedder":{"source":"rest","dimensions":4,"url":"http://localhost:1","request":{"in":"{{fragment}}"},` +
+				`"response":{"out":"{{embedding}}"},"headers":{},"searchFragments":{"q":{"value":"{{q}}"}}},` +
+				`"indexingEmbedder":{"source":"rest","dimensions":4,"url":"http://localhost:1","request":{"in":"{{fragment}}"},` +
+				`"response":{"out":"{{embedding}}"},"headers":{},"indexingFragments":{"x":{"value":1}}}}}`},
 		{`{"e":{"source":"composite","searchEmbedder":` + part + `}}`, "invalid_settings_embedders"},
 		{`{"e":{"source":"composite","searchEmbedder":` + part + `,"indexingEmbedder":{"model":"m"}}}`, "invalid_settings_embedders"},
 		{`{"e":{"source":"composite","searchEmbedder":` + part + `,"indexingEmbedder":{"source":"userProvided","dimensions":2}}}`, "invalid_settings_embedders"},
