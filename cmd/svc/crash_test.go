@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -22,8 +24,9 @@ var rounds = flag.Int("rounds", 3, "how often TestKilledServerKeepsItsPromises k
 // TestKilledServerKeepsItsPromises writes from several clients, kills the
 // server with SIGKILL at a random moment, starts it again on the same
 // directory, and compares with what had been acknowledged: every such task
-// finishes, every document is at least as new as its last acknowledged write,
-// and every segment verifies.
+// finishes, every document is at least as new as its last acknowledged write and has
+// the vector of that write, and every segment verifies. In the end a dump and a snapshot are imported, by
+// servers that are killed as well: they hold the same.
 func TestKilledServerKeepsItsPromises(t *testing.T) {
 	dir := t.TempDir()
 	seed := uint64(time.Now().UnixNano())
@@ -40,8 +43,12 @@ func TestKilledServerKeepsItsPromises(t *testing.T) {
 	for i := range clients {
 		clients[i] = &crashClient{number: i, random: rand.New(rand.NewPCG(seed, uint64(i+1))), docs: map[int]*promise{}}
 	}
+	out := []string{"--dump-dir", filepath.Join(dir, "dumps"), "--snapshot-dir", filepath.Join(dir, "snapshots")}
+	server := startServer(t, binary, data, out...)
+	server.run(t, http.MethodPatch, "/indexes/crash/settings", `{"embedders":{"m":{"source":"userProvided","dimensions":4}}}`)
+	server.kill()
 	for round := range *rounds {
-		server := startServer(t, binary, data)
+		server := startServer(t, binary, data, out...)
 		for _, c := range clients {
 			c.check(t, server.url)
 		}
@@ -54,22 +61,49 @@ func TestKilledServerKeepsItsPromises(t *testing.T) {
 			writers.Go(func() { c.write(server.url, stop) })
 		}
 		time.Sleep(time.Duration(random.IntN(400)+5) * time.Millisecond)
-		server.process.Process.Signal(syscall.SIGKILL)
+		server.kill()
 		close(stop)
-		server.process.Wait()
 		writers.Wait()
 	}
 
-	server := startServer(t, binary, data)
+	server = startServer(t, binary, data, out...)
 	for _, c := range clients {
 		c.check(t, server.url)
 	}
-	server.process.Process.Signal(syscall.SIGTERM)
-	if err := server.process.Wait(); err != nil {
-		t.Errorf("the server stops with %v:\n%s", err, server.log.String())
-	}
+	want := server.documents(t)
+	server.run(t, http.MethodPost, "/snapshots", "")
+	server.run(t, http.MethodPost, "/dumps", "")
+	server.stop(t)
 	if out, err := exec.Command(binary, "segment", "verify", data).CombinedOutput(); err != nil {
 		t.Errorf("the data directory does not verify: %v\n%s", err, out)
+	}
+
+	dumps, err := filepath.Glob(filepath.Join(dir, "dumps", "*.dump"))
+	if err != nil || len(dumps) == 0 {
+		t.Fatalf("there are no dumps: %v", err)
+	}
+	// An import that is cut off begins anew, and one that came to its end is not done again.
+	for kind, file := range map[string]string{"dump": dumps[len(dumps)-1], "snapshot": filepath.Join(dir, "snapshots", "data.snapshot")} {
+		data := filepath.Join(dir, "of-"+kind)
+		for range min(*rounds, 20) {
+			s := launch(t, binary, data, "--import-"+kind, file, "--ignore-"+kind+"-if-db-exists")
+			time.Sleep(time.Duration(random.IntN(300)) * time.Millisecond)
+			s.kill()
+		}
+		s := startServer(t, binary, data, "--import-"+kind, file, "--ignore-"+kind+"-if-db-exists")
+		if got := s.documents(t); got != want {
+			t.Errorf("the %s holds other documents: %d bytes, want %d", kind, len(got), len(want))
+		}
+		s.stop(t)
+		if out, err := exec.Command(binary, "segment", "verify", data).CombinedOutput(); err != nil {
+			t.Errorf("the import of the %s does not verify: %v\n%s", kind, err, out)
+		}
+	}
+	// All that a round left of dumps is whole.
+	for _, i := range random.Perm(len(dumps))[:min(len(dumps), 3)] {
+		s := startServer(t, binary, filepath.Join(dir, fmt.Sprint("dump-", i)), "--import-dump", dumps[i])
+		s.documents(t)
+		s.stop(t)
 	}
 }
 
@@ -79,21 +113,91 @@ type crashServer struct {
 	log     *bytes.Buffer
 }
 
-func startServer(t *testing.T, binary, data string) *crashServer {
+// kill ends the server as a crash would.
+func (s *crashServer) kill() {
+	s.process.Process.Signal(syscall.SIGKILL)
+	s.process.Wait()
+}
+
+func (s *crashServer) stop(t *testing.T) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	s.process.Process.Signal(syscall.SIGTERM)
+	if err := s.process.Wait(); err != nil {
+		t.Errorf("the server stops with %v:\n%s", err, s.log.String())
+	}
+}
+
+// run asks for a task and waits until it has succeeded.
+func (s *crashServer) run(t *testing.T, method, path, body string) {
+	t.Helper()
+	req, err := http.NewRequest(method, s.url+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := l.Addr().String()
-	l.Close()
-	s := &crashServer{url: "http://" + address, log: &bytes.Buffer{}}
-	s.process = exec.Command(binary, "--db-path", data, "--http-addr", address, "--log-level", "WARN")
-	s.process.Stdout, s.process.Stderr = s.log, s.log
-	if err := s.process.Start(); err != nil {
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.process.Process.Kill() })
+	defer resp.Body.Close()
+	var summary struct {
+		TaskUID int `json:"taskUid"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&summary); err != nil || resp.StatusCode != http.StatusAccepted {
+		t.Fatalf("%s %s: status %d, %v", method, path, resp.StatusCode, err)
+	}
+	(&crashClient{tasks: []int{summary.TaskUID}}).check(t, s.url)
+}
+
+// documents returns all documents with their vectors, each of which must be that of its version.
+func (s *crashServer) documents(t *testing.T) string {
+	t.Helper()
+	var list struct {
+		Results []json.RawMessage `json:"results"`
+	}
+	if status := get(t, s.url+"/indexes/crash/documents?limit=100000&retrieveVectors=true", &list); status != http.StatusOK {
+		t.Fatalf("documents: status %d\n%s", status, s.log.String())
+	}
+	lines := make([]string, len(list.Results))
+	for i, raw := range list.Results {
+		var doc crashDocument
+		if err := json.Unmarshal(raw, &doc); err != nil || !doc.sound() {
+			t.Errorf("%v: document %s has not the vector of its version", err, raw)
+		}
+		lines[i] = string(raw)
+	}
+	slices.Sort(lines) // imported documents may stand in another order
+	return strings.Join(lines, "\n")
+}
+
+// crashDocument is what is read of a document.
+type crashDocument struct {
+	ID      int `json:"id"`
+	Version int `json:"version"`
+	Vectors map[string]struct {
+		Embeddings [][]float32 `json:"embeddings"`
+	} `json:"_vectors"`
+}
+
+// vectorOf is the vector that a version of a document has; some have none.
+func vectorOf(id, version int) []float32 {
+	if (id+version)%7 == 0 {
+		return nil
+	}
+	return []float32{float32(version), float32(id), 0.1, -float32(version % 13)}
+}
+
+func (d *crashDocument) sound() bool {
+	want, got := vectorOf(d.ID, d.Version), d.Vectors["m"].Embeddings
+	if want == nil {
+		return len(got) == 0
+	}
+	return len(got) == 1 && slices.Equal(got[0], want)
+}
+
+func startServer(t *testing.T, binary, data string, more ...string) *crashServer {
+	t.Helper()
+	s := launch(t, binary, data, more...)
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		if resp, err := http.Get(s.url + "/health"); err == nil {
 			resp.Body.Close()
@@ -103,6 +207,25 @@ func startServer(t *testing.T, binary, data string) *crashServer {
 			t.Fatalf("the server does not answer after a crash:\n%s", s.log.String())
 		}
 	}
+}
+
+// launch starts a server and does not wait for it.
+func launch(t *testing.T, binary, data string, more ...string) *crashServer {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	s := &crashServer{url: "http://" + address, log: &bytes.Buffer{}}
+	s.process = exec.Command(binary, append([]string{"--db-path", data, "--http-addr", address, "--log-level", "WARN"}, more...)...)
+	s.process.Stdout, s.process.Stderr = s.log, s.log
+	if err := s.process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.process.Process.Kill() })
+	return s
 }
 
 // promise is what a client knows of one document: the newest write that was
@@ -136,13 +259,19 @@ func (c *crashClient) write(url string, stop chan struct{}) {
 		var body any
 		var ids []int
 		deletion := false
-		switch c.random.IntN(8) {
-		case 0:
+		switch n := c.random.IntN(40); {
+		case n < 5:
 			for range c.random.IntN(20) + 1 {
 				ids = append(ids, c.random.IntN(500)*10+c.number)
 			}
 			path, deletion, body = "/indexes/crash/documents/delete-batch", true, ids
-		case 1:
+		case n == 5:
+			path, body = "/dumps", nil
+		case n == 6:
+			path, body = "/snapshots", nil
+		case n == 7:
+			path, body = "/indexes/crash/compact", nil
+		case n < 12:
 			path, body = "/indexes/crash/settings", map[string]any{"sortableAttributes": []string{"version", fmt.Sprintf("f%d", c.random.IntN(3))}}
 			method = http.MethodPatch
 		default:
@@ -157,7 +286,10 @@ func (c *crashClient) write(url string, stop chan struct{}) {
 			for range n {
 				id := c.random.IntN(500)*10 + c.number
 				ids = append(ids, id)
-				docs = append(docs, map[string]any{"id": id, "version": c.version, "text": fmt.Sprintf("words of version %d by client %d", c.version, c.number)})
+				docs = append(docs, map[string]any{
+					"id": id, "version": c.version, "text": fmt.Sprintf("words of version %d by client %d", c.version, c.number),
+					"_vectors": map[string]any{"m": vectorOf(id, c.version)},
+				})
 			}
 			body = docs
 		}
@@ -170,9 +302,12 @@ func (c *crashClient) write(url string, stop chan struct{}) {
 			p.sent = c.version
 			p.deletes[c.version] = deletion
 		}
-		raw, err := json.Marshal(body)
-		if err != nil {
-			panic(err)
+		var raw []byte
+		if body != nil {
+			var err error
+			if raw, err = json.Marshal(body); err != nil {
+				panic(err)
+			}
 		}
 		req, err := http.NewRequest(method, url+path, bytes.NewReader(raw))
 		if err != nil {
@@ -243,11 +378,12 @@ func (c *crashClient) check(t *testing.T, url string) {
 		}
 	}
 	for id, p := range c.docs {
-		var doc struct {
-			Version int `json:"version"`
-		}
-		status := get(t, fmt.Sprintf("%s/indexes/crash/documents/%d", url, id), &doc)
+		var doc crashDocument
+		status := get(t, fmt.Sprintf("%s/indexes/crash/documents/%d?retrieveVectors=true", url, id), &doc)
 		found := status == http.StatusOK
+		if found && !doc.sound() {
+			t.Errorf("document %d has the vectors %v, and not that of version %d", id, doc.Vectors, doc.Version)
+		}
 		// Anything from the last acknowledged write up to the last one sent may stand.
 		ok := false
 		for v := p.acknowledged; v <= p.sent; v++ {
