@@ -61,13 +61,13 @@ bench-quick: build
 	go run ./bench --server ./svc --quick $(if $(DATA),--data $(DATA))
 
 # vectors; DATA=dir takes two .npy files from there (queries have "quer" in their name)
-bench-ann:
-	go run ./bench --vectors $(or $(DATA),generated) --out BENCHMARKS.md
+bench-ann: build
+	go run ./bench --server ./svc --vectors $(or $(DATA),generated) --out BENCHMARKS.md
 
-# beside hnswlib, faiss and usearch, of which PYTHON uses those it has: pip install numpy hnswlib faiss-cpu usearch
+# the same beside hnswlib, faiss and usearch, of which PYTHON uses those it has: pip install numpy hnswlib faiss-cpu usearch
 PYTHON ?= python3
-bench-ann-peers:
-	go run ./bench --vectors $(or $(DATA),generated) --peers $(PYTHON) --out BENCHMARKS.md
+bench-ann-peers: build
+	go run ./bench --server ./svc --vectors $(or $(DATA),generated) --peers $(PYTHON) --out BENCHMARKS.md
 
 pprof: build
 	go run ./bench --server ./svc --profiles profiles $(if $(DATA),--data $(DATA))

@@ -56,15 +56,8 @@ func run(ctx context.Context, o options) (err error) {
 	if o.Kernels {
 		return json.NewEncoder(os.Stdout).Encode(measureKernels(o.Quick))
 	}
-	if o.Vectors != "" {
-		f, err := runVectors(ctx, o, dir)
-		if err != nil {
-			return err
-		}
-		return o.write(f.set.name, f.tables())
-	}
 	data := &dataset{}
-	if !o.Service {
+	if !o.Service && o.Vectors == "" {
 		if data, err = o.load(); err != nil {
 			return err
 		}
@@ -77,6 +70,13 @@ func run(ctx context.Context, o options) (err error) {
 		if err := build.Run(); err != nil {
 			return fmt.Errorf("cannot build the server: %w", err)
 		}
+	}
+	if o.Vectors != "" {
+		f, err := runVectors(ctx, o, dir, binary)
+		if err != nil {
+			return err
+		}
+		return o.write(f.set.name, f.tables())
 	}
 	m := measurement{options: o, data: data, binary: binary, dir: filepath.Join(dir, "data")}
 	if o.Service {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
+	"golang.org/x/sys/unix"
 
 	"svc/segment"
 	"svc/simd"
@@ -29,12 +30,13 @@ type vectorFigures struct {
 	nextCold  time.Duration   // each of the 99 after it
 	warm      time.Duration
 	restricts []restriction
+	overHTTP  *overHTTP
 }
 
 // A library is what was measured of one library, on one thread.
 type library struct {
 	name   string
-	build  float64 // seconds
+	build  float64 // seconds of processor time
 	points []*point
 }
 
@@ -42,7 +44,7 @@ type library struct {
 type point struct {
 	effort  int
 	recall  float64
-	seconds float64 // for all queries, in the best round
+	seconds float64 // for all queries, in the best round; of processor time where one thread asks
 }
 
 // restriction is searches of which only some rows may be found.
@@ -72,8 +74,8 @@ func (o *options) vectorSet() (*vectorSet, error) {
 	return s, nil
 }
 
-// runVectors measures what holds vectors, in this process.
-func runVectors(ctx context.Context, o options, dir string) (*vectorFigures, error) {
+// runVectors measures what holds vectors, in this process and then over HTTP.
+func runVectors(ctx context.Context, o options, dir, binary string) (*vectorFigures, error) {
 	set, err := o.vectorSet()
 	if err != nil {
 		return nil, err
@@ -126,7 +128,7 @@ func runVectors(ctx context.Context, o options, dir string) (*vectorFigures, err
 	}
 	for round := range vectorRounds {
 		for _, p := range svc.points {
-			p.offer(f.timed(1, func(i int, dst []segment.Scored) []segment.Scored {
+			p.offer(f.timed(func(i int, dst []segment.Scored) []segment.Scored {
 				return v.SearchEffort(dst, set.queries.row(i), neighbours, p.effort, nil)
 			}))
 		}
@@ -142,15 +144,17 @@ func runVectors(ctx context.Context, o options, dir string) (*vectorFigures, err
 	}
 	var one, all point
 	for range vectorRounds {
-		one.offer(f.timed(1, usual))
-		all.offer(f.timed(runtime.NumCPU(), usual))
+		one.offer(f.timed(usual))
+		all.offer(f.timedOnAll(usual))
 	}
 	f.warm = each(one.seconds, set.queries.rows)
 	f.threads = float64(set.queries.rows) / all.seconds
 	for _, share := range []float64{0.5, 0.1, 0.01, 0.001} {
 		f.restricts = append(f.restricts, f.restricted(v, share))
 	}
-	return f, nil
+	m := measurement{options: o, binary: binary, dir: filepath.Join(dir, "data")}
+	f.overHTTP, err = m.runVectorsOverHTTP(ctx, set)
+	return f, err
 }
 
 func each(seconds float64, n int) time.Duration {
@@ -165,16 +169,38 @@ func (p *point) offer(d time.Duration) {
 
 func (p *point) qps(queries int) float64 { return float64(queries) / p.seconds }
 
-// timed asks every query once, on some goroutines.
-func (f *vectorFigures) timed(goroutines int, search func(i int, dst []segment.Scored) []segment.Scored) time.Duration {
+// timed asks every query once, and returns the processor time of it: what else the machine does takes none.
+func (f *vectorFigures) timed(search func(i int, dst []segment.Scored) []segment.Scored) time.Duration {
 	runtime.GC()
-	found := make([][]segment.Scored, f.set.queries.rows)
-	for i := range found {
-		found[i] = make([]segment.Scored, 0, neighbours)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	dst := make([]segment.Scored, 0, neighbours)
+	began := threadTime()
+	for i := range f.set.queries.rows {
+		dst = search(i, dst[:0])
 	}
+	return threadTime() - began
+}
+
+// timedOnAll asks every query once on all cores, and returns how long it took.
+func (f *vectorFigures) timedOnAll(search func(i int, dst []segment.Scored) []segment.Scored) time.Duration {
+	runtime.GC()
 	began := time.Now()
-	inParallel(len(found), goroutines, func(i int) { found[i] = search(i, found[i]) })
+	inParallel(f.set.queries.rows, runtime.NumCPU(), func(i int) { search(i, make([]segment.Scored, 0, neighbours)) })
 	return time.Since(began)
+}
+
+// Times since some beginning.
+func wallTime() time.Duration    { return clock(unix.CLOCK_MONOTONIC) }
+func threadTime() time.Duration  { return clock(unix.CLOCK_THREAD_CPUTIME_ID) }
+func processTime() time.Duration { return clock(unix.CLOCK_PROCESS_CPUTIME_ID) }
+
+func clock(id int32) time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(id, &t); err != nil {
+		panic(err) // every Linux has these clocks
+	}
+	return time.Duration(t.Nano())
 }
 
 func recallOf(truth [][]uint32, search func(dst []segment.Scored, i int) []segment.Scored) float64 {
@@ -225,10 +251,10 @@ func (f *vectorFigures) restricted(v *segment.Vectors, share float64) restrictio
 	})
 	var searches, scans point
 	for range vectorRounds {
-		searches.offer(f.timed(1, func(i int, dst []segment.Scored) []segment.Scored {
+		searches.offer(f.timed(func(i int, dst []segment.Scored) []segment.Scored {
 			return v.Search(dst, f.set.queries.row(i), neighbours, allowed)
 		}))
-		scans.offer(f.timed(1, func(i int, dst []segment.Scored) []segment.Scored {
+		scans.offer(f.timed(func(i int, dst []segment.Scored) []segment.Scored {
 			f.set.nearest(f.set.queries.row(i), rows)
 			return dst
 		}))

@@ -12,7 +12,7 @@ func (f *vectorFigures) tables() []byte {
 	svc, queries := f.libraries[0], f.set.queries.rows
 	fmt.Fprintf(&b, "## %s\n\nCommit `%s` on %d cores of %s (%s/%s, %s, kernels: %s), load average before it %s.\n",
 		f.set.title, f.commit, f.cores, f.cpu, runtime.GOOS, runtime.GOARCH, runtime.Version(), f.tier, f.loadAverage)
-	fmt.Fprintf(&b, "%d vectors of %d dimensions in one memory-mapped segment, %d queries, in process. Recall@10 is against all rows scored in float32; svc's answers are rescored from its full-precision rows. Each figure is the best of %d rounds that take turns. Command: `%s`.\n\n",
+	fmt.Fprintf(&b, "%d vectors of %d dimensions in one memory-mapped segment, %d queries, in process. Recall@10 is against all rows scored in float32; svc's answers are rescored from its full-precision rows. Each figure is the best of %d rounds that take turns, and seconds of one thread are of processor time, which other work on the machine adds little to. Command: `%s`.\n\n",
 		f.set.base.rows, f.set.base.columns, queries, vectorRounds, f.command)
 
 	fmt.Fprintf(&b, "| one thread | build s | queries/s at recall@10 0.94 | 0.98 | 0.99 |\n| --- | --- | --- | --- | --- |\n")
@@ -40,6 +40,21 @@ func (f *vectorFigures) tables() []byte {
 		fmt.Fprintf(&b, "| %g%% | %d | %.4f | %.1f | %.1f |\n", 100*r.share, r.candidates, r.recall, microseconds(r.each), microseconds(r.scan))
 	}
 	fmt.Fprintln(&b)
+	if h := f.overHTTP; h != nil {
+		h.table(&b, f.set.base.rows)
+	}
 	b.Write(kernelTables(f.kernels))
 	return b.Bytes()
+}
+
+func (f *overHTTP) table(b *bytes.Buffer, vectors int) {
+	x := f.indexing
+	fmt.Fprintf(b, "| over HTTP | |\n| --- | --- |\n")
+	fmt.Fprintf(b, "| %d documents with vectors, %.0f MiB of JSON in one request, until the task is finished | %.2f s, %.2f s of CPU time |\n", vectors, mib(int64(f.payload)), x.seconds, x.cpuSeconds)
+	fmt.Fprintf(b, "| peak RSS meanwhile, data directory after it | %.0f MiB, %.0f MiB |\n\n", mib(x.peak), mib(x.disk))
+	fmt.Fprintf(b, "| searches over HTTP | p50 ms | p99 ms | QPS, %d connections | CPU ms each |\n| --- | --- | --- | --- | --- |\n", connections)
+	for _, s := range f.searches {
+		fmt.Fprintf(b, "| %s | %.2f | %.2f | %.0f | %.2f |\n", s.name, s.p50, s.p99, s.qps, s.cpuPerRequest)
+	}
+	fmt.Fprintln(b)
 }
