@@ -88,11 +88,6 @@ func measureKernels(quick bool) kernelFigures {
 	f.add("squared distance, float32", large, func(n int) {
 		rows(n, func(at int) { sink += int64(simd.L2(q, floats[at/4:at/4+len(q)])) })
 	})
-	floats = nil
-	codes := make([]int8, large)
-	for i := range codes {
-		codes[i] = int8(i)
-	}
 	ids, scores := make([]uint32, 256), make([]int32, 256)
 	gathered := func(n, row int, gather func(scores []int32, ids []uint32)) {
 		for at := 0; at < n/row; at += len(ids) {
@@ -102,6 +97,17 @@ func measureKernels(quick bool) kernelFigures {
 			}
 			gather(scores[:count], ids[:count])
 		}
+	}
+	dots, squares := make([]float32, len(ids)), make([]float32, len(ids))
+	f.add("dot and squares, float32, gathered", large, func(n int) {
+		gathered(n, kernelRow, func(_ []int32, ids []uint32) {
+			simd.DotSquaresGather(dots[:len(ids)], squares, q, floats, ids)
+		})
+	})
+	floats = nil
+	codes := make([]int8, large)
+	for i := range codes {
+		codes[i] = int8(i)
 	}
 	f.add("dot, 8 bits", large, func(n int) {
 		rows(n, func(at int) { sink += int64(simd.DotInt8(codes[:kernelRow], codes[at:at+kernelRow])) })

@@ -24,15 +24,15 @@ func dotAVX512(a []float32, b []float32) float32
 //go:noescape
 func l2AVX512(a []float32, b []float32) float32
 
-// dotSquaresAVX2 needs AVX2 and FMA, and len(b) >= len(a).
+// gatherFloatsAVX2 needs AVX2 and FMA, len(squares) and len(ids) >= len(dots), and every id's row of len(q) elements inside rows.
 //
 //go:noescape
-func dotSquaresAVX2(a []float32, b []float32) (dot float32, squares float32)
+func gatherFloatsAVX2(dots []float32, squares []float32, q []float32, rows []float32, ids []uint32)
 
-// dotSquaresAVX512 needs AVX-512 F, and len(b) >= len(a).
+// gatherFloatsAVX512 needs AVX-512 F, len(squares) and len(ids) >= len(dots), and every id's row of len(q) elements inside rows.
 //
 //go:noescape
-func dotSquaresAVX512(a []float32, b []float32) (dot float32, squares float32)
+func gatherFloatsAVX512(dots []float32, squares []float32, q []float32, rows []float32, ids []uint32)
 
 // dotInt8AVX2 needs AVX2, len(a) a multiple of 16, and len(b) >= len(a).
 //

@@ -260,136 +260,278 @@ reduce:
 	MOVSS         X1, ret+48(FP)
 	RET
 
-// func dotSquaresAVX2(a []float32, b []float32) (dot float32, squares float32)
-// Requires: AVX, FMA3, SSE
-TEXT ·dotSquaresAVX2(SB), NOSPLIT, $0-56
-	MOVQ   a_base+0(FP), AX
-	MOVQ   b_base+24(FP), CX
-	MOVQ   a_len+8(FP), DX
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
+// func gatherFloatsAVX2(dots []float32, squares []float32, q []float32, rows []float32, ids []uint32)
+// Requires: AVX, CMOV, FMA3, MMX+
+TEXT ·gatherFloatsAVX2(SB), NOSPLIT, $0-120
+	MOVQ    q_base+48(FP), AX
+	MOVQ    q_len+56(FP), CX
+	MOVQ    ids_base+96(FP), DX
+	MOVQ    dots_len+8(FP), BX
+	MOVQ    dots_base+0(FP), SI
+	MOVQ    squares_base+24(FP), DI
+	TESTQ   BX, BX
+	JZ      done
+	LEAQ    -1(BX), R10
+	MOVQ    rows_base+72(FP), R11
+	MOVQ    $0x00000000, R8
+	CMPQ    R8, R10
+	CMOVQGT R10, R8
+	MOVL    (DX)(R8*4), R8
+	IMULQ   CX, R8
+	LEAQ    (R11)(R8*4), R8
+	MOVQ    $0x00000001, R9
+	CMPQ    R9, R10
+	CMOVQGT R10, R9
+	MOVL    (DX)(R9*4), R9
+	IMULQ   CX, R9
+	LEAQ    (R11)(R9*4), R9
+
+pair:
+	MOVQ    R8, R10
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	MOVQ    R9, R11
+	VXORPS  Y4, Y4, Y4
+	VXORPS  Y5, Y5, Y5
+	VXORPS  Y6, Y6, Y6
+	VXORPS  Y7, Y7, Y7
+	LEAQ    -1(BX), R12
+	MOVQ    rows_base+72(FP), R13
+	MOVQ    $0x00000002, R8
+	CMPQ    R8, R12
+	CMOVQGT R12, R8
+	MOVL    (DX)(R8*4), R8
+	IMULQ   CX, R8
+	LEAQ    (R13)(R8*4), R8
+	MOVQ    $0x00000003, R9
+	CMPQ    R9, R12
+	CMOVQGT R12, R9
+	MOVL    (DX)(R9*4), R9
+	IMULQ   CX, R9
+	LEAQ    (R13)(R9*4), R9
+	XORQ    R12, R12
 
 block:
-	CMPQ        DX, $0x10
-	JL          single
-	VMOVUPS     (CX), Y4
-	VFMADD231PS (AX), Y4, Y0
-	VFMADD231PS Y4, Y4, Y1
-	VMOVUPS     32(CX), Y4
-	VFMADD231PS 32(AX), Y4, Y2
-	VFMADD231PS Y4, Y4, Y3
-	ADDQ        $0x00000040, AX
-	ADDQ        $0x00000040, CX
-	SUBQ        $0x10, DX
+	LEAQ        16(R12), R13
+	CMPQ        R13, CX
+	JG          single
+	PREFETCHT0  (R8)(R12*4)
+	PREFETCHT0  (R9)(R12*4)
+	VMOVUPS     (AX)(R12*4), Y8
+	VMOVUPS     (R10)(R12*4), Y9
+	VFMADD231PS Y8, Y9, Y0
+	VFMADD231PS Y9, Y9, Y1
+	VMOVUPS     (R11)(R12*4), Y9
+	VFMADD231PS Y8, Y9, Y4
+	VFMADD231PS Y9, Y9, Y5
+	VMOVUPS     32(AX)(R12*4), Y8
+	VMOVUPS     32(R10)(R12*4), Y9
+	VFMADD231PS Y8, Y9, Y2
+	VFMADD231PS Y9, Y9, Y3
+	VMOVUPS     32(R11)(R12*4), Y9
+	VFMADD231PS Y8, Y9, Y6
+	VFMADD231PS Y9, Y9, Y7
+	MOVQ        R13, R12
 	JMP         block
 
 single:
-	CMPQ        DX, $0x08
-	JL          reduce
-	VMOVUPS     (CX), Y4
-	VFMADD231PS (AX), Y4, Y0
-	VFMADD231PS Y4, Y4, Y1
-	ADDQ        $0x00000020, AX
-	ADDQ        $0x00000020, CX
-	SUBQ        $0x08, DX
+	LEAQ        8(R12), R13
+	CMPQ        R13, CX
+	JG          reduce
+	VMOVUPS     (AX)(R12*4), Y8
+	VMOVUPS     (R10)(R12*4), Y9
+	VFMADD231PS Y8, Y9, Y0
+	VFMADD231PS Y9, Y9, Y1
+	VMOVUPS     (R11)(R12*4), Y9
+	VFMADD231PS Y8, Y9, Y4
+	VFMADD231PS Y9, Y9, Y5
+	MOVQ        R13, R12
 
 reduce:
 	VADDPS       Y2, Y0, Y0
-	VEXTRACTF128 $0x01, Y0, X2
-	VADDPS       X2, X0, X0
-	VHADDPS      X0, X0, X0
-	VHADDPS      X0, X0, X0
 	VADDPS       Y3, Y1, Y1
-	VEXTRACTF128 $0x01, Y1, X2
-	VADDPS       X2, X1, X1
-	VHADDPS      X1, X1, X1
-	VHADDPS      X1, X1, X1
+	VADDPS       Y6, Y4, Y4
+	VADDPS       Y7, Y5, Y5
+	VHADDPS      Y4, Y0, Y0
+	VHADDPS      Y5, Y1, Y1
+	VHADDPS      Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
 
 tail:
-	TESTQ       DX, DX
-	JZ          done
-	VMOVSS      (CX), X2
-	VFMADD231SS (AX), X2, X0
-	VFMADD231SS X2, X2, X1
-	ADDQ        $0x04, AX
-	ADDQ        $0x04, CX
-	DECQ        DX
-	JMP         tail
+	CMPQ         R12, CX
+	JGE          store
+	VMOVSS       (R10)(R12*4), X1
+	VINSERTPS    $0x10, (R11)(R12*4), X1, X1
+	VMOVLHPS     X1, X1, X1
+	VBROADCASTSS (AX)(R12*4), X2
+	VBLENDPS     $0x0c, X1, X2, X2
+	VFMADD231PS  X1, X2, X0
+	INCQ         R12
+	JMP          tail
+
+store:
+	CMPQ    BX, $0x02
+	JL      last
+	VMOVLPS X0, (SI)
+	VMOVHPS X0, (DI)
+	ADDQ    $0x08, SI
+	ADDQ    $0x08, DI
+	ADDQ    $0x08, DX
+	SUBQ    $0x02, BX
+	JNZ     pair
+	JMP     done
+
+last:
+	VMOVSS     X0, (SI)
+	VEXTRACTPS $0x02, X0, (DI)
 
 done:
 	VZEROUPPER
-	MOVSS X0, dot+48(FP)
-	MOVSS X1, squares+52(FP)
 	RET
 
-// func dotSquaresAVX512(a []float32, b []float32) (dot float32, squares float32)
-// Requires: AVX, AVX512F, FMA3, SSE
-TEXT ·dotSquaresAVX512(SB), NOSPLIT, $0-56
-	MOVQ   a_base+0(FP), AX
-	MOVQ   b_base+24(FP), CX
-	MOVQ   a_len+8(FP), DX
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
+// func gatherFloatsAVX512(dots []float32, squares []float32, q []float32, rows []float32, ids []uint32)
+// Requires: AVX, AVX512F, CMOV, FMA3, MMX+
+TEXT ·gatherFloatsAVX512(SB), NOSPLIT, $0-120
+	MOVQ    q_base+48(FP), AX
+	MOVQ    q_len+56(FP), CX
+	MOVQ    ids_base+96(FP), DX
+	MOVQ    dots_len+8(FP), BX
+	MOVQ    dots_base+0(FP), SI
+	MOVQ    squares_base+24(FP), DI
+	TESTQ   BX, BX
+	JZ      done
+	LEAQ    -1(BX), R10
+	MOVQ    rows_base+72(FP), R11
+	MOVQ    $0x00000000, R8
+	CMPQ    R8, R10
+	CMOVQGT R10, R8
+	MOVL    (DX)(R8*4), R8
+	IMULQ   CX, R8
+	LEAQ    (R11)(R8*4), R8
+	MOVQ    $0x00000001, R9
+	CMPQ    R9, R10
+	CMOVQGT R10, R9
+	MOVL    (DX)(R9*4), R9
+	IMULQ   CX, R9
+	LEAQ    (R11)(R9*4), R9
+
+pair:
+	MOVQ    R8, R10
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	MOVQ    R9, R11
+	VXORPS  Y4, Y4, Y4
+	VXORPS  Y5, Y5, Y5
+	VXORPS  Y6, Y6, Y6
+	VXORPS  Y7, Y7, Y7
+	LEAQ    -1(BX), R12
+	MOVQ    rows_base+72(FP), R13
+	MOVQ    $0x00000002, R8
+	CMPQ    R8, R12
+	CMOVQGT R12, R8
+	MOVL    (DX)(R8*4), R8
+	IMULQ   CX, R8
+	LEAQ    (R13)(R8*4), R8
+	MOVQ    $0x00000003, R9
+	CMPQ    R9, R12
+	CMOVQGT R12, R9
+	MOVL    (DX)(R9*4), R9
+	IMULQ   CX, R9
+	LEAQ    (R13)(R9*4), R9
+	XORQ    R12, R12
 
 block:
-	CMPQ        DX, $0x20
-	JL          single
-	VMOVUPS     (CX), Z4
-	VFMADD231PS (AX), Z4, Z0
-	VFMADD231PS Z4, Z4, Z1
-	VMOVUPS     64(CX), Z4
-	VFMADD231PS 64(AX), Z4, Z2
-	VFMADD231PS Z4, Z4, Z3
-	ADDQ        $0x00000080, AX
-	ADDQ        $0x00000080, CX
-	SUBQ        $0x20, DX
+	LEAQ        32(R12), R13
+	CMPQ        R13, CX
+	JG          single
+	PREFETCHT0  (R8)(R12*4)
+	PREFETCHT0  64(R8)(R12*4)
+	PREFETCHT0  (R9)(R12*4)
+	PREFETCHT0  64(R9)(R12*4)
+	VMOVUPS     (AX)(R12*4), Z8
+	VMOVUPS     (R10)(R12*4), Z9
+	VFMADD231PS Z8, Z9, Z0
+	VFMADD231PS Z9, Z9, Z1
+	VMOVUPS     (R11)(R12*4), Z9
+	VFMADD231PS Z8, Z9, Z4
+	VFMADD231PS Z9, Z9, Z5
+	VMOVUPS     64(AX)(R12*4), Z8
+	VMOVUPS     64(R10)(R12*4), Z9
+	VFMADD231PS Z8, Z9, Z2
+	VFMADD231PS Z9, Z9, Z3
+	VMOVUPS     64(R11)(R12*4), Z9
+	VFMADD231PS Z8, Z9, Z6
+	VFMADD231PS Z9, Z9, Z7
+	MOVQ        R13, R12
 	JMP         block
 
 single:
-	CMPQ        DX, $0x10
-	JL          reduce
-	VMOVUPS     (CX), Z4
-	VFMADD231PS (AX), Z4, Z0
-	VFMADD231PS Z4, Z4, Z1
-	ADDQ        $0x00000040, AX
-	ADDQ        $0x00000040, CX
-	SUBQ        $0x10, DX
+	LEAQ        16(R12), R13
+	CMPQ        R13, CX
+	JG          reduce
+	VMOVUPS     (AX)(R12*4), Z8
+	VMOVUPS     (R10)(R12*4), Z9
+	VFMADD231PS Z8, Z9, Z0
+	VFMADD231PS Z9, Z9, Z1
+	VMOVUPS     (R11)(R12*4), Z9
+	VFMADD231PS Z8, Z9, Z4
+	VFMADD231PS Z9, Z9, Z5
+	MOVQ        R13, R12
 
 reduce:
 	VADDPS        Z2, Z0, Z0
 	VEXTRACTF64X4 $0x01, Z0, Y2
 	VADDPS        Y2, Y0, Y0
-	VEXTRACTF128  $0x01, Y0, X2
-	VADDPS        X2, X0, X0
-	VHADDPS       X0, X0, X0
-	VHADDPS       X0, X0, X0
 	VADDPS        Z3, Z1, Z1
 	VEXTRACTF64X4 $0x01, Z1, Y2
 	VADDPS        Y2, Y1, Y1
-	VEXTRACTF128  $0x01, Y1, X2
-	VADDPS        X2, X1, X1
-	VHADDPS       X1, X1, X1
-	VHADDPS       X1, X1, X1
+	VADDPS        Z6, Z4, Z4
+	VEXTRACTF64X4 $0x01, Z4, Y2
+	VADDPS        Y2, Y4, Y4
+	VADDPS        Z7, Z5, Z5
+	VEXTRACTF64X4 $0x01, Z5, Y2
+	VADDPS        Y2, Y5, Y5
+	VHADDPS       Y4, Y0, Y0
+	VHADDPS       Y5, Y1, Y1
+	VHADDPS       Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X1, X0, X0
 
 tail:
-	TESTQ       DX, DX
-	JZ          done
-	VMOVSS      (CX), X2
-	VFMADD231SS (AX), X2, X0
-	VFMADD231SS X2, X2, X1
-	ADDQ        $0x04, AX
-	ADDQ        $0x04, CX
-	DECQ        DX
-	JMP         tail
+	CMPQ         R12, CX
+	JGE          store
+	VMOVSS       (R10)(R12*4), X1
+	VINSERTPS    $0x10, (R11)(R12*4), X1, X1
+	VMOVLHPS     X1, X1, X1
+	VBROADCASTSS (AX)(R12*4), X2
+	VBLENDPS     $0x0c, X1, X2, X2
+	VFMADD231PS  X1, X2, X0
+	INCQ         R12
+	JMP          tail
+
+store:
+	CMPQ    BX, $0x02
+	JL      last
+	VMOVLPS X0, (SI)
+	VMOVHPS X0, (DI)
+	ADDQ    $0x08, SI
+	ADDQ    $0x08, DI
+	ADDQ    $0x08, DX
+	SUBQ    $0x02, BX
+	JNZ     pair
+	JMP     done
+
+last:
+	VMOVSS     X0, (SI)
+	VEXTRACTPS $0x02, X0, (DI)
 
 done:
 	VZEROUPPER
-	MOVSS X0, dot+48(FP)
-	MOVSS X1, squares+52(FP)
 	RET
 
 // func dotInt8AVX2(a []int8, b []int8) int32

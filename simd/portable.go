@@ -37,8 +37,12 @@ func l2Portable(a, b []float32) float32 {
 	return (s0 + s1) + (s2 + s3)
 }
 
-func dotSquaresPortable(a, b []float32) (dot, squares float32) {
-	return dotPortable(a, b), dotPortable(b[:len(a)], b)
+func gatherFloatsPortable(dots, squares, q, rows []float32, ids []uint32) {
+	n := len(q)
+	for j := range dots {
+		row := rows[int(ids[j])*n:][:n]
+		dots[j], squares[j] = dotPortable(q, row), dotPortable(row, row)
+	}
 }
 
 func dotInt8Portable(a, b []int8) int32 {

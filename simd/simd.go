@@ -33,17 +33,17 @@ func (t Tier) String() string { return [...]string{"portable", "avx2", "avx512",
 
 // kernels is one tier's implementation.
 type kernels struct {
-	dot, l2    func(a, b []float32) float32
-	dotSquares func(a, b []float32) (dot, squares float32)
-	dotInt8    func(a, b []int8) int32
-	hamming    func(a, b []uint64) int64
+	dot, l2 func(a, b []float32) float32
+	dotInt8 func(a, b []int8) int32
+	hamming func(a, b []uint64) int64
 
-	gatherInt8 func(out []int32, q, rows []int8, ids []uint32)
-	gatherBits func(out []int32, q, rows []uint64, ids []uint32)
-	prefetch   func(p *byte, n int) // the lines of n bytes
+	gatherFloats func(dots, squares, q, rows []float32, ids []uint32)
+	gatherInt8   func(out []int32, q, rows []int8, ids []uint32)
+	gatherBits   func(out []int32, q, rows []uint64, ids []uint32)
+	prefetch     func(p *byte, n int) // the lines of n bytes
 }
 
-var portable = kernels{dotPortable, l2Portable, dotSquaresPortable, dotInt8Portable, hammingPortable, gatherPortable, gatherBitsPortable, func(*byte, int) {}}
+var portable = kernels{dotPortable, l2Portable, dotInt8Portable, hammingPortable, gatherFloatsPortable, gatherPortable, gatherBitsPortable, func(*byte, int) {}}
 
 // current is what runs; tier is its name. They are set before main and never
 // again outside tests.
@@ -127,15 +127,8 @@ func HammingGather(out []int32, q, rows []uint64, ids []uint32) {
 // squares is shorter than dots, q is empty, or an id lies outside rows.
 func DotSquaresGather(dots, squares, q, rows []float32, ids []uint32) {
 	ids, squares = ids[:len(dots)], squares[:len(dots)]
-	n := len(q)
-	checkIDs(ids, len(rows)/n)
-	const ahead = 4
-	for i, id := range ids {
-		if i+ahead < len(ids) {
-			current.prefetch((*byte)(unsafe.Pointer(&rows[int(ids[i+ahead])*n])), 4*n)
-		}
-		dots[i], squares[i] = current.dotSquares(q, rows[int(id)*n:int(id)*n+n])
-	}
+	checkIDs(ids, len(rows)/len(q))
+	current.gatherFloats(dots, squares, q, rows, ids)
 }
 
 func checkIDs(ids []uint32, rows int) {

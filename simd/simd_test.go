@@ -91,12 +91,13 @@ func TestFloatKernelsAgreeWithThePortableOnes(t *testing.T) {
 				for _, y := range b {
 					own += float64(y) * float64(y)
 				}
-				dot, square := k.dotSquares(x, b)
-				if want := dotPortable(x, b); !near(dot, want, dots) {
-					t.Fatalf("dot and squares of %d: the dot is %v, want %v", n, dot, want)
+				var dot, square [1]float32
+				k.gatherFloats(dot[:], square[:], x, b, []uint32{0})
+				if want := dotPortable(x, b); !near(dot[0], want, dots) {
+					t.Fatalf("dot and squares of %d: the dot is %v, want %v", n, dot[0], want)
 				}
-				if want := dotPortable(b, b); !near(square, want, own) {
-					t.Fatalf("dot and squares of %d: the squares are %v, want %v", n, square, want)
+				if want := dotPortable(b, b); !near(square[0], want, own) {
+					t.Fatalf("dot and squares of %d: the squares are %v, want %v", n, square[0], want)
 				}
 				if want, got := l2Portable(x, b), k.l2(x, b); !near(got, want, squares) {
 					t.Fatalf("l2 of %d: got %v, want %v", n, got, want)
@@ -248,27 +249,29 @@ func TestGatheredBitsAreExact(t *testing.T) {
 	})
 }
 
-func TestDotSquaresGatherScoresTheNamedRows(t *testing.T) {
-	r := random(t)
-	const rows = 9
-	for _, n := range []int{1, 15, 37, 384} {
-		q, m := guarded[float32](t, n), guarded[float32](t, n*rows)
-		for i := range m {
-			m[i], q[i%n] = r.Float32(), r.Float32()
-		}
-		ids := []uint32{8, 0, 3, 3, 7, 8}
-		for count := range len(ids) + 1 {
-			dots, squares := make([]float32, count), make([]float32, count)
-			DotSquaresGather(dots, squares, q, m, ids)
-			for i := range dots {
-				row := m[int(ids[i])*n:][:n]
-				dot, square := dotPortable(q, row), dotPortable(row, row)
-				if !near(dots[i], dot, float64(n)) || !near(squares[i], square, float64(n)) {
-					t.Fatalf("row %d of length %d: %v and %v, want %v and %v", ids[i], n, dots[i], squares[i], dot, square)
+func TestGatheredFloatsAreThoseOfTheNamedRows(t *testing.T) {
+	eachTier(t, func(t *testing.T, k kernels) {
+		r := random(t)
+		const rows = 9
+		for n := 1; n <= 384; n = n + 1 + n/40 {
+			q, m := guarded[float32](t, n), guarded[float32](t, n*rows)
+			for i := range m {
+				m[i], q[i%n] = r.Float32(), r.Float32()
+			}
+			ids := []uint32{8, 0, 3, 3, 7, 8}
+			for count := range len(ids) + 1 {
+				dots, squares := guarded[float32](t, count), guarded[float32](t, count)
+				k.gatherFloats(dots, squares, q, m, ids[:count])
+				for i := range dots {
+					row := m[int(ids[i])*n:][:n]
+					dot, square := dotPortable(q, row), dotPortable(row, row)
+					if !near(dots[i], dot, float64(n)) || !near(squares[i], square, float64(n)) {
+						t.Fatalf("row %d of length %d: %v and %v, want %v and %v", ids[i], n, dots[i], squares[i], dot, square)
+					}
 				}
 			}
 		}
-	}
+	})
 }
 
 func TestGatherRefusesWhatItCannotRead(t *testing.T) {

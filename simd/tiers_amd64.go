@@ -8,10 +8,10 @@ import "github.com/klauspost/cpuid/v2"
 func tiers() map[Tier]kernels {
 	t := map[Tier]kernels{Portable: portable}
 	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.POPCNT) {
-		t[AVX2] = kernels{dotAVX2, l2AVX2, dotSquaresAVX2, wholeSteps, hammingAVX2, gatherAVX2, gatherBitsAVX2, prefetchLines}
+		t[AVX2] = kernels{dotAVX2, l2AVX2, wholeSteps, hammingAVX2, gatherFloatsAVX2, gatherAVX2, gatherBitsAVX2, prefetchLines}
 	}
 	if cpuid.CPU.Supports(cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL, cpuid.AVX512VNNI, cpuid.AVX512VPOPCNTDQ, cpuid.BMI2) {
-		t[AVX512] = kernels{dotAVX512, l2AVX512, dotSquaresAVX512, dotInt8VNNI, hammingAVX512, gatherVNNI, gatherHamming, prefetchLines}
+		t[AVX512] = kernels{dotAVX512, l2AVX512, dotInt8VNNI, hammingAVX512, gatherFloatsAVX512, gatherVNNI, gatherHamming, prefetchLines}
 	}
 	return t
 }

@@ -27,12 +27,22 @@ func tiers() map[Tier]kernels {
 	}
 	return map[Tier]kernels{
 		Portable: portable,
-		NEON:     {dotNEON, l2NEON, dotSquaresNEON, dotInt8, hammingNEON, gather, gatherBitsNEON, prefetchLines},
+		NEON:     {dotNEON, l2NEON, dotInt8, hammingNEON, gatherFloatsNEON, gather, gatherBitsNEON, prefetchLines},
 	}
 }
 
 // rowsAhead is how many rows ahead of the one that is scored are fetched.
 const rowsAhead = 4
+
+func gatherFloatsNEON(dots, squares, q, rows []float32, ids []uint32) {
+	n := len(q)
+	for j := range dots {
+		if j+rowsAhead < len(ids) {
+			prefetchLines((*byte)(unsafe.Pointer(&rows[int(ids[j+rowsAhead])*n])), 4*n)
+		}
+		dots[j], squares[j] = dotSquaresNEON(q, rows[int(ids[j])*n:][:n])
+	}
+}
 
 func gatherBitsNEON(out []int32, q, rows []uint64, ids []uint32) {
 	n := len(q)

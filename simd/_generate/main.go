@@ -16,8 +16,8 @@ func main() {
 	floats("l2AVX2", true)
 	floats512("dotAVX512", false)
 	floats512("l2AVX512", true)
-	dotSquares("dotSquaresAVX2", YMM, 8)
-	dotSquares("dotSquaresAVX512", ZMM, 16)
+	gatherFloats("gatherFloatsAVX2", YMM, 8)
+	gatherFloats("gatherFloatsAVX512", ZMM, 16)
 	int8AVX2()
 	int8VNNI()
 	hammingAVX2()
@@ -195,73 +195,129 @@ func floats512(name string, squared bool) {
 	RET()
 }
 
-// dotSquares writes the dot product and the sum of b's squares in one pass over
-// b: two accumulators each, then single registers, then single elements.
-func dotSquares(name string, register func() VecVirtual, lanes int) {
-	TEXT(name, NOSPLIT, "func(a, b []float32) (dot, squares float32)")
+// gatherFloats writes the dot products and the sums of squares of two rows at
+// once, so that each part of the query is loaded once for them, while the two
+// after them are being fetched.
+// Past the last row, the last one stands in.
+func gatherFloats(name string, register func() VecVirtual, lanes int) {
+	TEXT(name, NOSPLIT, "func(dots, squares, q, rows []float32, ids []uint32)")
 	Pragma("noescape")
-	Doc(fmt.Sprintf("%s needs %s, and len(b) >= len(a).", name, map[int]string{8: "AVX2 and FMA", 16: "AVX-512 F"}[lanes]))
-	a, b, n := operands()
-	var dot, squares [2]VecVirtual
-	for i := range dot {
-		dot[i], squares[i] = register(), register()
-		VXORPS(dot[i].AsY(), dot[i].AsY(), dot[i].AsY())
-		VXORPS(squares[i].AsY(), squares[i].AsY(), squares[i].AsY())
-	}
-	step := func(i int) {
-		x := register()
-		VMOVUPS(Mem{Base: b, Disp: 4 * lanes * i}, x)
-		VFMADD231PS(Mem{Base: a, Disp: 4 * lanes * i}, x, dot[i])
-		VFMADD231PS(x, x, squares[i])
-	}
-	advance := func(by int) {
-		ADDQ(U32(uint32(4*by)), a)
-		ADDQ(U32(uint32(4*by)), b)
-		SUBQ(U8(by), n)
-	}
-	Label("block")
-	CMPQ(n, U8(2*lanes))
-	JL(LabelRef("single"))
-	step(0)
-	step(1)
-	advance(2 * lanes)
-	JMP(LabelRef("block"))
-	Label("single")
-	CMPQ(n, U8(lanes))
-	JL(LabelRef("reduce"))
-	step(0)
-	advance(lanes)
-	Label("reduce")
-	var sums [2]Register
-	for i, acc := range [2][2]VecVirtual{dot, squares} {
-		VADDPS(acc[1], acc[0], acc[0])
-		if lanes == 16 {
-			half := YMM()
-			VEXTRACTF64X4(U8(1), acc[0], half)
-			VADDPS(half, acc[0].AsY(), acc[0].AsY())
+	Doc(fmt.Sprintf("%s needs %s, len(squares) and len(ids) >= len(dots), and every id's row of len(q) elements inside rows.",
+		name, map[int]string{8: "AVX2 and FMA", 16: "AVX-512 F"}[lanes]))
+	q := Load(Param("q").Base(), GP64())
+	length := Load(Param("q").Len(), GP64()).(GPVirtual)
+	ids := Load(Param("ids").Base(), GP64())
+	n := Load(Param("dots").Len(), GP64()).(GPVirtual)
+	dots := Load(Param("dots").Base(), GP64())
+	squares := Load(Param("squares").Base(), GP64())
+	next := [2]GPVirtual{GP64(), GP64()}
+	// addresses sets next to the rows from number first of those left.
+	addresses := func(first int) {
+		last, rows := GP64(), GP64()
+		LEAQ(Mem{Base: n, Disp: -1}, last)
+		Load(Param("rows").Base(), rows)
+		for i := range next {
+			MOVQ(U32(uint32(first+i)), next[i])
+			CMPQ(next[i], last)
+			CMOVQGT(last, next[i])
+			MOVL(Mem{Base: ids, Index: next[i], Scale: 4}, next[i].As32())
+			IMULQ(length, next[i])
+			LEAQ(Mem{Base: rows, Index: next[i], Scale: 4}, next[i])
 		}
-		high := XMM()
-		VEXTRACTF128(U8(1), acc[0].AsY(), high)
-		sums[i] = acc[0].AsX()
-		VADDPS(high, sums[i], sums[i])
-		VHADDPS(sums[i], sums[i], sums[i])
-		VHADDPS(sums[i], sums[i], sums[i])
 	}
-	Label("tail")
 	TESTQ(n, n)
 	JZ(LabelRef("done"))
-	x := XMM()
-	VMOVSS(Mem{Base: b}, x)
-	VFMADD231SS(Mem{Base: a}, x, sums[0])
-	VFMADD231SS(x, x, sums[1])
-	ADDQ(U8(4), a)
-	ADDQ(U8(4), b)
-	DECQ(n)
+	addresses(0)
+	Label("pair")
+	row := [2]GPVirtual{GP64(), GP64()}
+	var dot, square [2][2]VecVirtual // of each row, of even and of odd registers
+	for i := range row {
+		MOVQ(next[i], row[i])
+		for j := range dot[i] {
+			dot[i][j], square[i][j] = register(), register()
+			VXORPS(dot[i][j].AsY(), dot[i][j].AsY(), dot[i][j].AsY())
+			VXORPS(square[i][j].AsY(), square[i][j].AsY(), square[i][j].AsY())
+		}
+	}
+	addresses(2)
+	at, end := GP64(), GP64()
+	XORQ(at, at)
+	step := func(j int) {
+		x := register()
+		VMOVUPS(Mem{Base: q, Index: at, Scale: 4, Disp: 4 * lanes * j}, x)
+		for i := range row {
+			y := register()
+			VMOVUPS(Mem{Base: row[i], Index: at, Scale: 4, Disp: 4 * lanes * j}, y)
+			VFMADD231PS(x, y, dot[i][j])
+			VFMADD231PS(y, y, square[i][j])
+		}
+	}
+	Label("block")
+	LEAQ(Mem{Base: at, Disp: 2 * lanes}, end)
+	CMPQ(end, length)
+	JG(LabelRef("single"))
+	for i := range next {
+		for line := 0; line < 8*lanes; line += 64 {
+			PREFETCHT0(Mem{Base: next[i], Index: at, Scale: 4, Disp: line})
+		}
+	}
+	step(0)
+	step(1)
+	MOVQ(end, at)
+	JMP(LabelRef("block"))
+	Label("single")
+	LEAQ(Mem{Base: at, Disp: lanes}, end)
+	CMPQ(end, length)
+	JG(LabelRef("reduce"))
+	step(0)
+	MOVQ(end, at)
+	// The lanes of four sums become one lane each: both dots, both squares.
+	Label("reduce")
+	for i := range row {
+		for _, acc := range [2][2]VecVirtual{dot[i], square[i]} {
+			VADDPS(acc[1], acc[0], acc[0])
+			if lanes == 16 {
+				half := YMM()
+				VEXTRACTF64X4(U8(1), acc[0], half)
+				VADDPS(half, acc[0].AsY(), acc[0].AsY())
+			}
+		}
+	}
+	both, bothSquares := dot[0][0].AsY(), square[0][0].AsY()
+	VHADDPS(dot[1][0].AsY(), both, both)
+	VHADDPS(square[1][0].AsY(), bothSquares, bothSquares)
+	VHADDPS(bothSquares, both, both)
+	sums, high := dot[0][0].AsX(), XMM()
+	VEXTRACTF128(U8(1), both, high)
+	VADDPS(high, sums, sums)
+	Label("tail")
+	CMPQ(at, length)
+	JGE(LabelRef("store"))
+	x, y := XMM(), XMM()
+	VMOVSS(Mem{Base: row[0], Index: at, Scale: 4}, x)
+	VINSERTPS(U8(0x10), Mem{Base: row[1], Index: at, Scale: 4}, x, x)
+	VMOVLHPS(x, x, x)
+	VBROADCASTSS(Mem{Base: q, Index: at, Scale: 4}, y)
+	VBLENDPS(U8(12), x, y, y)
+	VFMADD231PS(x, y, sums)
+	INCQ(at)
 	JMP(LabelRef("tail"))
+	Label("store")
+	CMPQ(n, U8(2))
+	JL(LabelRef("last"))
+	VMOVLPS(sums, Mem{Base: dots})
+	VMOVHPS(sums, Mem{Base: squares})
+	ADDQ(U8(8), dots)
+	ADDQ(U8(8), squares)
+	ADDQ(U8(8), ids)
+	SUBQ(U8(2), n)
+	JNZ(LabelRef("pair"))
+	JMP(LabelRef("done"))
+	Label("last")
+	VMOVSS(sums, Mem{Base: dots})
+	VEXTRACTPS(U8(2), sums, Mem{Base: squares})
 	Label("done")
 	VZEROUPPER()
-	Store(sums[0], ReturnIndex(0))
-	Store(sums[1], ReturnIndex(1))
 	RET()
 }
 
