@@ -86,6 +86,31 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+func TestBatchBytes(t *testing.T) {
+	const memory = 100 << 30
+	for _, tt := range []struct {
+		args   []string
+		config string
+		memory int64
+		want   int64
+	}{
+		{nil, "", 1000, 500},
+		{nil, "", memory, 10 << 30},
+		{[]string{"--experimental-limit-batched-tasks-total-size", "0"}, "", memory, 0},
+		{[]string{"--experimental-limit-batched-tasks-total-size", "1 KiB"}, "", memory, 1024},
+		{nil, "experimental_limit_batched_tasks_total_size = 0", memory, 0},
+		{nil, `experimental_limit_batched_tasks_total_size = "20 GiB"`, memory, 20 << 30},
+	} {
+		c, err := parseServe(t, tt.args, nil, tt.config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.batchBytes(tt.memory); got != tt.want {
+			t.Errorf("%q %q: %d bytes, want %d", tt.args, tt.config, got, tt.want)
+		}
+	}
+}
+
 func TestAllowedNetworks(t *testing.T) {
 	private, loopback := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("127.0.0.1")
 	for _, tt := range []struct {
