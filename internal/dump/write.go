@@ -13,8 +13,10 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/klauspost/compress/gzip"
 
+	"svc/internal/apierr"
 	"svc/internal/auth"
 	"svc/internal/index"
 	"svc/internal/task"
@@ -198,7 +200,7 @@ func (w *dumpWriter) tasks() error {
 	w.step(3)
 	batches := &spool{fs: w.fs, name: path.Join(w.m.o.Place.Work, "batches")}
 	defer batches.discard()
-	var waiting []uint32
+	waiting := map[uint32]uint64{} // uid → checksum of the payload
 	err := w.dir(tasksDir)
 	if err == nil {
 		err = w.lines(tasksName, func(out io.Writer) error {
@@ -214,7 +216,7 @@ func (w *dumpWriter) tasks() error {
 					t = w.ended(t)
 				}
 				if c, ok := t.Content.(task.AddDocuments); ok && !t.Status.Finished() && c.File != "" {
-					waiting = append(waiting, t.UID)
+					waiting[t.UID] = c.Sum
 				}
 				line, err := encodeTask(t)
 				if err == nil {
@@ -236,9 +238,9 @@ func (w *dumpWriter) tasks() error {
 	if err := w.dir(payloadsDir); err != nil {
 		return err
 	}
-	for i, uid := range waiting {
+	for i, uid := range slices.Sorted(maps.Keys(waiting)) {
 		w.progress(1, index.Step{Name: "update file", Finished: i, Total: len(waiting)})
-		if err := w.payload(uid); err != nil {
+		if err := w.payload(uid, waiting[uid]); err != nil {
 			return err
 		}
 	}
@@ -263,7 +265,7 @@ func (w *dumpWriter) ended(t *task.Task) *task.Task {
 	return &own
 }
 
-func (w *dumpWriter) payload(uid uint32) error {
+func (w *dumpWriter) payload(uid uint32, sum uint64) error {
 	from, err := w.q.Documents(uid)
 	if err != nil {
 		return fmt.Errorf("cannot dump the documents of task %d: %w", uid, err)
@@ -279,8 +281,14 @@ func (w *dumpWriter) payload(uid uint32) error {
 	}
 	name := payloadsDir + "/" + strconv.FormatUint(uint64(uid), 10) + ".jsonl"
 	return w.stream(name, info.Size(), func(out io.Writer) error {
-		_, err := io.CopyN(out, f, info.Size())
-		return err
+		digest := xxhash.New()
+		if _, err := io.CopyN(io.MultiWriter(out, digest), f, info.Size()); err != nil {
+			return err
+		}
+		if sum != 0 && digest.Sum64() != sum {
+			return fmt.Errorf("cannot dump the documents of task %d: %w", uid, &apierr.Corruption{File: f.Name(), Offset: -1, Reason: "its checksum is another than that of what was sent. Cancel the task, and send them again"})
+		}
+		return nil
 	})
 }
 

@@ -14,6 +14,7 @@ type Op interface{ isOp() }
 // AddDocuments adds the documents of a payload file (one JSON object a line, as document.Convert writes it).
 type AddDocuments struct {
 	Payload      string // path in the FS
+	Sum          uint64 // xxhash64 of the payload; 0: not known
 	Documents    int
 	Merge        bool // lay fields over those of a stored document, else replace it
 	SkipCreation bool

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/cespare/xxhash/v2"
+
 	"svc/internal/apierr"
 	"svc/internal/vfs"
 )
@@ -46,6 +48,26 @@ func eachLine(r vfs.File, f func(offset int64, line []byte) error) error {
 		}
 		offset, long = next, long[:0]
 	}
+}
+
+// summedFile is a file with the checksum of what was read from its beginning on.
+type summedFile struct {
+	vfs.File
+	sum *xxhash.Digest
+}
+
+func newSummedFile(f vfs.File) *summedFile { return &summedFile{f, xxhash.New()} }
+
+func (f *summedFile) Read(b []byte) (int, error) {
+	n, err := f.File.Read(b)
+	_, _ = f.sum.Write(b[:n])
+	return n, err
+}
+
+// is reads what is left and reports whether the whole file has a checksum.
+func (f *summedFile) is(sum uint64) (bool, error) {
+	_, err := io.Copy(io.Discard, struct{ io.Reader }{f})
+	return f.sum.Sum64() == sum, err
 }
 
 // payloadReader reads documents of payload files, of one file at a time. Those that

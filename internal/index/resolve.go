@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"path"
 	"slices"
@@ -149,11 +150,15 @@ func (b *batch) add(op int, a *AddDocuments) (int, error) {
 	if key == "" {
 		key = a.PrimaryKey
 	}
-	f, err := b.ix.options.FS.Open(a.Payload)
+	opened, err := b.ix.options.FS.Open(a.Payload)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, apierr.New("task_file_not_found", "The documents of the task are gone: %v. Send them again.", err)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("cannot read a payload: %w", err)
 	}
-	defer f.Close()
+	defer opened.Close()
+	f := newSummedFile(opened)
 
 	// All lines are checked before the first changes anything.
 	var docs []payloadDoc
@@ -182,6 +187,14 @@ func (b *batch) add(op int, a *AddDocuments) (int, error) {
 		ids = append(ids, id...)
 		return nil
 	})
+	if a.Sum != 0 {
+		// Damage comes before what it looks like, and concerns no other operation.
+		if whole, err := f.is(a.Sum); err != nil {
+			return 0, fmt.Errorf("cannot read a payload: %w", err)
+		} else if !whole {
+			return 0, apierr.New("invalid_store_file", "The documents of the task are damaged: %s is not what was written. Look after the disk, and send them again.", a.Payload)
+		}
+	}
 	if err != nil {
 		return 0, fmt.Errorf("cannot use payload %s: %w", path.Base(a.Payload), err)
 	}

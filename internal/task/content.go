@@ -47,9 +47,10 @@ type AddDocuments struct {
 	Documents    int    `json:"documents"`            // in the payload
 	MayCreate    bool   `json:"mayCreate,omitempty"`  // the caller's key may create the index
 
-	// Set by Enqueue: the payload's file name under payloads/, and its size in bytes.
+	// Set by Enqueue: the payload's file name under payloads/, its size in bytes, and the xxhash64 of them.
 	File string `json:"file,omitempty"`
 	Size int64  `json:"size,omitempty"`
+	Sum  uint64 `json:"sum,omitempty"`
 }
 
 // DeleteDocuments deletes documents by external id.

@@ -164,3 +164,62 @@ func TestALostQueueKeepsItsPayloads(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A payload that is damaged or gone fails its own task, with the file's name, and not those beside it.
+func TestADamagedPayloadFailsItsTaskAlone(t *testing.T) {
+	dir := t.TempDir()
+	c, err := index.OpenCatalog(filepath.Join(dir, "indexes"), index.Options{FS: vfs.OS, MaxIndexingMemory: 64 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	o := Options{Dir: filepath.Join(dir, "tasks"), Catalog: c, MaxBatchTasks: -1, MaxBatchBytes: -1, noSync: true}
+	q := paused(t, o)
+	defer q.Close()
+	files := map[uint32]string{}
+	for i := range uint32(5) {
+		task := enqueue(t, q, adding(t, q, "x", AddDocuments{MayCreate: true}, "some", string(rune('a'+i))))
+		full, err := q.Task(task.UID, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[i] = q.payloadPath(full.Content.(AddDocuments).File)
+	}
+	damage := func(name string, f func([]byte) []byte) {
+		b, err := os.ReadFile(name)
+		if err == nil {
+			err = os.WriteFile(name, f(b), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	damage(files[1], func(b []byte) []byte { b[9] ^= 1; return b })  // inside an id
+	damage(files[2], func(b []byte) []byte { b[0] ^= 16; return b }) // no JSON any more
+	damage(files[3], func(b []byte) []byte { return b[:len(b)/2] })  // a document less
+	if err := os.Remove(files[4]); err != nil {
+		t.Fatal(err)
+	}
+	drain(t, q)
+	for uid, want := range map[uint32]apierr.Code{0: "", 1: "invalid_store_file", 2: "invalid_store_file", 3: "invalid_store_file", 4: "task_file_not_found"} {
+		task, err := q.Task(uid, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := apierr.Code("")
+		if task.Error != nil {
+			got = task.Error.Code
+			if !strings.Contains(task.Error.Message, files[uid]) {
+				t.Errorf("task %d: %s names no file", uid, task.Error.Message)
+			}
+		}
+		if got != want || *task.BatchUID != 0 {
+			t.Errorf("task %d of batch %d: %v, want %q", uid, *task.BatchUID, task.Error, want)
+		}
+	}
+	v := c.Get("x").View()
+	defer v.Release()
+	if v.Documents() != 2 {
+		t.Errorf("%d documents", v.Documents())
+	}
+}

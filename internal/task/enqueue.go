@@ -42,14 +42,14 @@ func (q *Queue) Enqueue(ctx context.Context, n New) (*Task, error) {
 	r := &request{New: n, done: make(chan struct{})}
 	switch c := n.Content.(type) {
 	case AddDocuments:
-		c.File, c.Size = "", 0
+		c.File, c.Size, c.Sum = "", 0, 0
 		if n.Payload != nil {
 			if !n.DryRun {
 				if err := n.Payload.finish(); err != nil {
 					return nil, err
 				}
 			}
-			c.File, c.Size = n.Payload.name, n.Payload.size
+			c.File, c.Size, c.Sum = n.Payload.name, n.Payload.size, n.Payload.sum.Sum64()
 		}
 		r.Content = c
 	case DeleteDocuments:

@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"path"
 
+	"github.com/cespare/xxhash/v2"
+
 	"svc/internal/apierr"
 	"svc/internal/vfs"
 )
@@ -24,7 +26,7 @@ type Payload struct {
 	file vfs.File
 	w    *bufio.Writer
 	size int64
-	err  error
+	sum  *xxhash.Digest
 }
 
 func (q *Queue) payloadPath(name string) string { return path.Join(q.o.Dir, "payloads", name) }
@@ -33,7 +35,7 @@ func (q *Queue) payloadPath(name string) string { return path.Join(q.o.Dir, "pay
 func (q *Queue) NewPayload() (*Payload, error) {
 	var id [12]byte
 	rand.Read(id[:])
-	p := &Payload{q: q, name: hex.EncodeToString(id[:]) + ".ndjson"}
+	p := &Payload{q: q, name: hex.EncodeToString(id[:]) + ".ndjson", sum: xxhash.New()}
 	f, err := q.fs.Create(q.payloadPath(p.name))
 	if err != nil {
 		return nil, fmt.Errorf("cannot create a payload file: %w", err)
@@ -46,6 +48,7 @@ func (q *Queue) NewPayload() (*Payload, error) {
 func (p *Payload) Write(b []byte) (int, error) {
 	n, err := p.w.Write(b)
 	p.size += int64(n)
+	_, _ = p.sum.Write(b[:n])
 	if err != nil {
 		err = fmt.Errorf("cannot write %s: %w", p.file.Name(), err)
 	}

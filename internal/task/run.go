@@ -222,7 +222,7 @@ func (q *Queue) executeOps(run *running) ([]result, error) {
 				continue
 			}
 			add(i, index.AddDocuments{
-				Payload: q.payloadOf(c), Documents: c.Documents, Merge: c.Merge, SkipCreation: c.SkipCreation, PrimaryKey: run.PrimaryKey,
+				Payload: q.payloadOf(c), Sum: c.Sum, Documents: c.Documents, Merge: c.Merge, SkipCreation: c.SkipCreation, PrimaryKey: run.PrimaryKey,
 			})
 		case DeleteDocuments:
 			add(i, index.DeleteDocuments{IDs: c.IDs})

@@ -159,12 +159,12 @@ func (r *Restore) NewPayload() (*Payload, error) { return r.q.NewPayload() }
 func (r *Restore) Task(t *Task, payload *Payload) error {
 	content := t.Content
 	if c, ok := content.(AddDocuments); ok {
-		c.File, c.Size = "", 0
+		c.File, c.Size, c.Sum = "", 0, 0
 		if payload != nil {
 			if err := payload.finish(); err != nil {
 				return err
 			}
-			c.File, c.Size = payload.name, payload.size
+			c.File, c.Size, c.Sum = payload.name, payload.size, payload.sum.Sum64()
 			payload.name = ""
 		}
 		content = c
