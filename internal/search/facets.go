@@ -85,6 +85,7 @@ func covers(name, path string) bool {
 // to be duplicates: their values do not count, but stay within the statistics.
 func distribution(ctx context.Context, v *index.View, fields []facetField, candidates, less []*roaring.Bitmap) ([]facet, error) {
 	limit := v.Settings.Faceting.MaxValuesPerFacet
+	few := rows(candidates)-rows(less) <= fewCandidates
 	facets := make([]facet, 0, len(fields))
 	for _, field := range fields {
 		if err := ctx.Err(); err != nil {
@@ -125,7 +126,11 @@ func distribution(ctx context.Context, v *index.View, fields []facetField, candi
 				values = append(values, value)
 			}
 		}
-		f.values = topValues(mergeValues(values), limit, field.byCount)
+		values = mergeValues(values)
+		if few {
+			sortByText(values)
+		}
+		f.values = topValues(values, limit, field.byCount)
 		for i := range f.values {
 			f.values[i].showNumber()
 			if err := f.values[i].spell(v, field); err != nil {
@@ -274,8 +279,38 @@ func mergeLookalikes(values []facetValue) []facetValue {
 	})
 }
 
-// topValues keeps the first limit values of a list in the order of compareFacetValues: in that order, or the largest counts
-// first, and of equal counts the last in that order.
+// fewCandidates is up to how many candidates the values of their facets are listed by text, numbers among strings. With
+// more, numbers are listed by value, before strings. Clients see it where maxValuesPerFacet cuts a list off. (A variable, so
+// that tests can lower it.)
+var fewCandidates = 3000
+
+// rows counts the rows of all segments; nil has none.
+func rows(segments []*roaring.Bitmap) int {
+	n := 0
+	for _, b := range segments {
+		if b != nil {
+			n += int(b.GetCardinality())
+		}
+	}
+	return n
+}
+
+// sortByText orders values by how numbers are shown, and by the normalised form of strings.
+func sortByText(values []facetValue) {
+	for i := range values {
+		values[i].showNumber()
+	}
+	slices.SortFunc(values, func(a, b facetValue) int { return bytes.Compare(a.text(), b.text()) })
+}
+
+func (v *facetValue) text() []byte {
+	if v.isNumber {
+		return v.shown
+	}
+	return v.key
+}
+
+// topValues keeps limit values of a list: the first, or those with the largest counts and of equal counts the last.
 func topValues(values []facetValue, limit int, byCount bool) []facetValue {
 	if byCount {
 		slices.Reverse(values)

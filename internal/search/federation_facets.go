@@ -99,7 +99,7 @@ func mergeFacets(indexes []indexFacets, limit *int) []facet {
 		m := &merged[i]
 		// The same value may be spelled otherwise in another index; it is another one then.
 		slices.SortStableFunc(m.values, func(a, b facetValue) int {
-			return cmp.Or(compareFacetValues(a, b), bytes.Compare(a.shown, b.shown))
+			return cmp.Or(bytes.Compare(a.text(), b.text()), bytes.Compare(a.shown, b.shown))
 		})
 		summed := m.values[:0]
 		for _, v := range m.values {
