@@ -289,7 +289,7 @@ func TestBitsAreSearchedByHowManyDiffer(t *testing.T) {
 	vectors := clustered(r, 3000, dimensions)
 	codes := Codes{Stride: 24, Bits: true}
 	for at := 0; at < len(vectors); at += dimensions {
-		codes.Bytes = AppendBits(codes.Bytes, vectors[at:at+dimensions])
+		codes.Bytes = appendBits(codes.Bytes, vectors[at:at+dimensions])
 	}
 	g, err := Build(context.Background(), codes, BuildOptions{})
 	if err != nil {
@@ -301,7 +301,7 @@ func TestBitsAreSearchedByHowManyDiffer(t *testing.T) {
 	var walked float64
 	const queries = 100
 	for i := range queries {
-		code := AppendBits(nil, vectors[i*dimensions:(i+1)*dimensions])
+		code := appendBits(nil, vectors[i*dimensions:(i+1)*dimensions])
 		for range 20 {
 			code[r.IntN(18)] ^= 1 << r.IntN(7)
 		}
@@ -332,11 +332,30 @@ func TestCodesThatTheKernelsCannotReadAreRefused(t *testing.T) {
 	}
 }
 
-func TestAppendBitsKeepsWhatIsAboveZero(t *testing.T) {
+// appendBits appends a row of one bit a component, 1 where it is above 0,
+// padded with zeros to a multiple of 8 bytes.
+func appendBits(dst []int8, vector []float32) []int8 {
+	for len(vector) > 0 {
+		n := min(64, len(vector))
+		var word uint64
+		for i, x := range vector[:n] {
+			if x > 0 {
+				word |= 1 << i
+			}
+		}
+		for i := range 8 {
+			dst = append(dst, int8(word>>(8*i)))
+		}
+		vector = vector[n:]
+	}
+	return dst
+}
+
+func TestBitsKeepWhatIsAboveZero(t *testing.T) {
 	vector := make([]float32, 70)
 	vector[0], vector[1], vector[9], vector[69] = 1, -1, 0.5, 1e-40
 	vector[2] = float32(math.NaN())
-	got := AppendBits(nil, vector)
+	got := appendBits(nil, vector)
 	want := make([]int8, 16)
 	want[0], want[1], want[8] = 1, 2, 1<<5
 	if !slices.Equal(got, want) {

@@ -56,22 +56,3 @@ func (c Codes) pair(a, b []int8) int32 {
 func words(b []int8) []uint64 {
 	return unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/8)
 }
-
-// AppendBits appends a row of one bit a component, 1 where it is above 0,
-// padded with zeros to a multiple of 8 bytes.
-func AppendBits(dst []int8, vector []float32) []int8 {
-	for len(vector) > 0 {
-		n := min(64, len(vector))
-		var word uint64
-		for i, x := range vector[:n] {
-			if x > 0 {
-				word |= 1 << i
-			}
-		}
-		for i := range 8 {
-			dst = append(dst, int8(word>>(8*i)))
-		}
-		vector = vector[n:]
-	}
-	return dst
-}

@@ -120,22 +120,7 @@ func (q *fieldQuery) wants(v *fieldView) bool {
 			return false
 		}
 	}
-	return q.patterns == nil || slices.ContainsFunc(q.patterns, func(p string) bool { return matches(p, v.Name) })
-}
-
-// matches reports whether a pattern, which may have a star at each end, covers a name.
-func matches(pattern, name string) bool {
-	inner, after := strings.CutSuffix(pattern, "*")
-	inner, before := strings.CutPrefix(inner, "*")
-	switch {
-	case before && after:
-		return strings.Contains(name, inner)
-	case before:
-		return strings.HasSuffix(name, inner)
-	case after:
-		return strings.HasPrefix(name, inner)
-	}
-	return name == pattern
+	return q.patterns == nil || slices.ContainsFunc(q.patterns, func(p string) bool { return settings.Covers(p, v.Name) })
 }
 
 func (s *Server) listFields(ctx *fasthttp.RequestCtx) error {

@@ -33,17 +33,6 @@ func appendNumber(dst []byte, v uint32) []byte {
 	return append(dst, byte(v)|endOfNumber)
 }
 
-// appendPositions appends the ascending distinct positions of one row, at least one.
-func appendPositions(dst []byte, positions []uint16) []byte {
-	next := uint32(0)
-	for _, p := range positions {
-		dst = appendNumber(dst, uint32(p)-next)
-		next = uint32(p) + 1
-	}
-	dst[len(dst)-1] |= endOfRow
-	return dst
-}
-
 // decodePositions appends the positions of the row that begins at p[at].
 // Bytes that end before the row does give what stands there.
 func decodePositions(dst []uint16, p []byte, at int) ([]uint16, int) {

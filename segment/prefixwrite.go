@@ -9,7 +9,6 @@ import (
 // fields of every word in byte order, or of every longer prefix, and unites
 // them: occurrences are gathered as numbers, sorted and written without repetition.
 type prefixWriter struct {
-	keys    []byte // the table, by ascending key at the end
 	entries []prefixEntry
 	post    postingWriter
 }

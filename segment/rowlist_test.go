@@ -153,3 +153,14 @@ func TestPositionReaderOverManyRows(t *testing.T) {
 		}
 	}
 }
+
+// appendPositions appends the ascending distinct positions of one row, at least one.
+func appendPositions(dst []byte, positions []uint16) []byte {
+	next := uint32(0)
+	for _, p := range positions {
+		dst = appendNumber(dst, uint32(p)-next)
+		next = uint32(p) + 1
+	}
+	dst[len(dst)-1] |= endOfRow
+	return dst
+}

@@ -6,7 +6,7 @@ import "strings"
 func Closest(unknown string, names []string) string {
 	best, meant := len(unknown)/3+1, ""
 	for _, name := range names {
-		if d := distance(strings.ToLower(unknown), strings.ToLower(name)); d <= best {
+		if d := Distance(strings.ToLower(unknown), strings.ToLower(name)); d <= best {
 			best, meant = d-1, name
 		}
 	}
@@ -16,8 +16,8 @@ func Closest(unknown string, names []string) string {
 // comparedBytes is the length of the longest name that is compared with others.
 const comparedBytes = 64
 
-// distance is the number of bytes to insert, delete or replace to get from a to b.
-func distance(a, b string) int {
+// Distance is the number of bytes to insert, delete or replace to get from a to b; of a very long a, its length.
+func Distance(a, b string) int {
 	if len(a) > comparedBytes {
 		return len(a)
 	}

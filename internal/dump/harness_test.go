@@ -148,18 +148,6 @@ func (in *instance) createDump() task.CreateDump {
 	return task.CreateDump{Keys: keys}
 }
 
-// dumpFile makes a dump and returns its path.
-func (in *instance) dumpFile() string {
-	in.t.Helper()
-	in.run("", in.createDump(), "")
-	found, err := filepath.Glob(filepath.Join(in.o.DumpDir, "*.dump"))
-	must(in.t, err)
-	if len(found) == 0 {
-		in.t.Fatal("there is no dump")
-	}
-	return found[len(found)-1]
-}
-
 // imported imports a dump into a new directory and opens it; its queue runs nothing.
 func imported(t *testing.T, file string) *instance {
 	t.Helper()

@@ -78,6 +78,18 @@ func (v *View) Embedder(name string) (*ViewEmbedder, bool) {
 // Embedders returns all embedders by ascending name. The slice is shared and not to be modified.
 func (v *View) Embedders() []*ViewEmbedder { return v.embedders }
 
+// Vectors returns the vectors by segment and embedder, nil where no document of the segment has an entry for the embedder.
+func (v *View) Vectors() [][]*segment.Vectors {
+	readers := make([][]*segment.Vectors, len(v.Segments))
+	for i, s := range v.Segments {
+		readers[i] = make([]*segment.Vectors, len(v.embedders))
+		for k, embedder := range v.embedders {
+			readers[i][k] = s.Vectors(embedder.ID)
+		}
+	}
+	return readers
+}
+
 func findEmbedder[T string | []byte](list []*ViewEmbedder, name T) (*ViewEmbedder, bool) {
 	i, ok := slices.BinarySearchFunc(list, name, func(e *ViewEmbedder, name T) int { return strings.Compare(e.Name, string(name)) })
 	if !ok {

@@ -415,15 +415,6 @@ func fragmentVector(e *ViewEmbedder, v *segment.DocVectors, name string) []float
 	return v.Vectors[i*e.Dimensions:][:e.Dimensions]
 }
 
-// waiting returns how many texts are to be embedded.
-func (z *vectorizer) waiting() int {
-	n := 0
-	for i := range z.texts {
-		n += len(z.texts[i].inputs)
-	}
-	return n
-}
-
 // embed makes the vectors of what was gathered.
 func (z *vectorizer) embed() error {
 	for i, p := range z.b.plans {

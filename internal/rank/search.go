@@ -150,7 +150,7 @@ func (s *search) searchOn() (query.FieldSet, error) {
 		if strings.HasPrefix(name, "*") || strings.HasSuffix(name, "*") {
 			for i := range set {
 				f := s.ix.Fields.Info(segment.FieldID(i))
-				set[i] = set[i] || f.Searchable && covers(name, f.Name)
+				set[i] = set[i] || f.Searchable && settings.Covers(name, f.Name)
 			}
 			continue
 		}
@@ -167,20 +167,6 @@ func (s *search) searchOn() (query.FieldSet, error) {
 		return nil, nil
 	}
 	return set, nil
-}
-
-// covers reports whether a pattern with a star at its start, its end or both covers a path.
-func covers(pattern, path string) bool {
-	head, start := strings.CutPrefix(pattern, "*")
-	inner, end := strings.CutSuffix(head, "*")
-	switch {
-	case start && end:
-		return strings.Contains(path, inner)
-	case start:
-		return strings.HasSuffix(path, inner)
-	default:
-		return strings.HasPrefix(path, inner)
-	}
 }
 
 // base returns the documents that the filter allows and no negative excludes.

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"svc/internal/apierr"
 	"svc/internal/document"
 )
 
@@ -147,7 +148,7 @@ func (f found) step(s step) (found, error) {
 	err := document.Fields(f.raw, func(name, item []byte) error {
 		if string(name) == s.member {
 			inner.raw = item
-		} else if within(string(name), s.member, 2) && len(near) < 5 {
+		} else if apierr.Distance(string(name), s.member) <= 2 && len(near) < 5 {
 			near = append(near, "`"+string(name)+"`")
 		}
 		return nil
@@ -190,28 +191,4 @@ func shown(raw []byte) string {
 		s = strings.ToValidUTF8(s[:limit], "") + "…"
 	}
 	return s
-}
-
-// within reports whether a becomes b by at most limit edits.
-func within(a, b string, limit int) bool {
-	if len(a)-len(b) > limit || len(b)-len(a) > limit || len(a) > 64 {
-		return false
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)] <= limit
 }

@@ -19,14 +19,7 @@ type embeddings struct {
 }
 
 func newEmbeddings(v *index.View) *embeddings {
-	e := &embeddings{embedders: v.Embedders(), readers: make([][]*segment.Vectors, len(v.Segments))}
-	for i, s := range v.Segments {
-		e.readers[i] = make([]*segment.Vectors, len(e.embedders))
-		for k, embedder := range e.embedders {
-			e.readers[i][k] = s.Vectors(embedder.ID)
-		}
-	}
-	return e
+	return &embeddings{embedders: v.Embedders(), readers: v.Vectors()}
 }
 
 // displaysVectors reports whether answers to searches may show vectors.

@@ -2,6 +2,21 @@ package settings
 
 import "strings"
 
+// Covers reports whether a pattern, which may have a star at its start, its end or both, covers a path.
+func Covers(pattern, path string) bool {
+	inner, end := strings.CutSuffix(pattern, "*")
+	inner, start := strings.CutPrefix(inner, "*")
+	switch {
+	case start && end:
+		return strings.Contains(path, inner)
+	case start:
+		return strings.HasSuffix(path, inner)
+	case end:
+		return strings.HasPrefix(path, inner)
+	}
+	return path == pattern
+}
+
 // patterns finds the first of numbered attribute patterns that covers a path.
 // A pattern is a path, or "*", or has a star at its start, its end or both, which
 // stands for any characters, dots too. Patterns are grouped by
