@@ -39,8 +39,12 @@ func (c *collector) start(s *search, root *bucket) {
 // wants reports whether more documents are needed.
 func (c *collector) wants() bool { return len(c.hits) < c.limit }
 
-// skips reports whether a bucket of n documents lies before the page, so that its order does not matter.
-func (c *collector) skips(n int) bool { return n <= c.skip && c.s.r.Threshold == nil }
+// skips reports whether a bucket of n documents lies before the page, so that its order does not matter. A
+// semantic search has to look which of them have vectors: others are no hits, and no document is a duplicate of them.
+func (c *collector) skips(n int) bool {
+	v := c.s.r.Vectors
+	return n <= c.skip && c.s.r.Threshold == nil && (v == nil || !v.Only)
+}
 
 // addRows adds documents that are equal under all rules.
 func (c *collector) addRows(r rows) {

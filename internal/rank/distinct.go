@@ -38,20 +38,23 @@ func (d *Distinct) Keep(seg int, row segment.Row) bool {
 	}
 	d.ordinals = c.RowNumbers(d.ordinals[:0], row)
 	for _, ord := range d.ordinals {
-		d.excludeNumber(c.Number(int(ord)))
+		c.AddNumberRows(d.excluded[seg], int(ord), int(ord)+1)
+		d.excludeNumber(seg, c.Number(int(ord)))
 	}
 	d.ordinals = c.RowStrings(d.ordinals[:0], row)
 	for _, ord := range d.ordinals {
 		if s := c.String(int(ord)); len(s) > 0 {
-			d.excludeString(s)
+			c.AddStringRows(d.excluded[seg], int(ord), int(ord)+1)
+			d.excludeString(seg, s)
 		}
 	}
 	return true
 }
 
-func (d *Distinct) excludeNumber(x float64) {
+// excludeNumber excludes the documents of segments other than seg that have a number.
+func (d *Distinct) excludeNumber(seg int, x float64) {
 	for i, c := range d.columns {
-		if c == nil {
+		if c == nil || i == seg {
 			continue
 		}
 		if ord := c.SearchNumber(x); ord < c.Numbers() && c.Number(ord) == x {
@@ -60,9 +63,10 @@ func (d *Distinct) excludeNumber(x float64) {
 	}
 }
 
-func (d *Distinct) excludeString(s []byte) {
+// excludeString excludes the documents of segments other than seg that have a string.
+func (d *Distinct) excludeString(seg int, s []byte) {
 	for i, c := range d.columns {
-		if c == nil {
+		if c == nil || i == seg {
 			continue
 		}
 		if ord := c.SearchString(s); ord < c.Strings() && string(c.String(ord)) == string(s) {

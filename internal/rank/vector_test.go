@@ -375,3 +375,21 @@ func TestDistinctCandidatesAreNeverNil(t *testing.T) {
 		}
 	}
 }
+
+// Documents without vectors are no hits of a semantic search, so none of them is a duplicate, on pages behind the end, too.
+func TestDistinctOfSemanticSearchBehindTheEnd(t *testing.T) {
+	with := doc(2, "kind", "b")
+	with.vectors = []float32{1, 0, 0}
+	ix := build(t, parseSettings(t, `{"filterableAttributes": ["kind"]}`), [][]*document{{doc(0, "kind", "a"), doc(1, "kind", "a"), with}}, nil)
+	for _, offset := range []int{0, 5} {
+		r := &Request{Vectors: &VectorQuery{Embedder: testEmbedder.ID, Vectors: [][]float32{{1, 0, 0}}, Only: true},
+			Offset: offset, Limit: 10, MaxTotal: 1000, Distinct: "kind"}
+		got, err := Search(context.Background(), ix, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := max(0, 1-offset); len(got.Hits) != want || got.Total != 3 {
+			t.Errorf("offset %d: %d hits of %d, want %d of 3", offset, len(got.Hits), got.Total, want)
+		}
+	}
+}
