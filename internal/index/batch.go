@@ -82,6 +82,9 @@ func (ix *Index) Apply(ctx context.Context, number uint64, ops []Op, p Progress)
 
 // ApplyCounted is Apply that counts the calls to providers of embeddings, those of a batch that fails too.
 func (ix *Index) ApplyCounted(ctx context.Context, number uint64, ops []Op, p Progress, requests *embed.Stats) ([]OpResult, error) {
+	if err := ix.catalog.settle(); err != nil {
+		return nil, err
+	}
 	ix.writing.Lock()
 	defer ix.writing.Unlock()
 	if slices.ContainsFunc(ops, isSettings) { // it may have to replace every segment

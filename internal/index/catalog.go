@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"svc/internal/apierr"
 	"svc/internal/vfs"
@@ -31,6 +32,7 @@ type Catalog struct {
 		indexes map[string]*Index
 		damaged map[string]damagedIndex
 	}
+	unsure       atomic.Bool // the catalog on disk may be another than changing.content; set under changing
 	compactor    *compactor
 	files        sync.WaitGroup // open segment files of all indexes
 	builderBytes int64          // least memory of a worker's builder; tests lower it
@@ -156,7 +158,8 @@ func (c *Catalog) begin() error {
 	return c.write(catalogContent{})
 }
 
-// write makes content the catalog on disk, or leaves it as it was.
+// write makes content the catalog on disk, or leaves it as it was. When that fails after the rename, the old one is
+// put back; when this fails too, nobody knows which of them the disk has: see settle.
 func (c *Catalog) write(content catalogContent) error {
 	put := func(content catalogContent) (bool, error) {
 		b, err := json.Marshal(content)
@@ -168,14 +171,32 @@ func (c *Catalog) write(content catalogContent) error {
 	renamed, err := put(content)
 	if err == nil {
 		c.changing.content = content
+		c.unsure.Store(false)
 		return nil
 	}
 	if renamed {
-		if _, back := put(c.changing.content); back != nil {
-			err = errors.Join(err, back)
-		}
+		_, back := put(c.changing.content)
+		c.unsure.Store(back != nil)
+		err = errors.Join(err, back)
 	}
 	return err
+}
+
+// settle makes sure that the catalog on disk is the one in memory. Without that, what is written to an index
+// now may after a crash belong to another uid, or to none.
+func (c *Catalog) settle() error {
+	if !c.unsure.Load() {
+		return nil
+	}
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	if !c.unsure.Load() {
+		return nil
+	}
+	if err := c.write(c.changing.content); err != nil {
+		return fmt.Errorf("cannot write to any index: %w", err)
+	}
+	return nil
 }
 
 func (c *Catalog) removeStrangers(dir string, stranger func(name string) bool) error {

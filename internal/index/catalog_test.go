@@ -2,6 +2,7 @@ package index
 
 import (
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -236,4 +237,57 @@ func FuzzManifest(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A change of the catalog fails in such a way that nobody knows what the disk has of it. What is written
+// to an index afterwards is that index's, also after a crash.
+func TestWritesAfterACatalogThatIsNotKnown(t *testing.T) {
+	broken := errors.New("disk on fire")
+	unsure := 0
+	for n := int64(0); n < 12; n++ {
+		for what, change := range map[string]func(*bed) error{
+			"delete": func(b *bed) error { _, err := b.c.Delete("a", 7); return err },
+			"swap":   func(b *bed) error { return b.c.Swap([]Pair{{A: "a", B: "b"}}, 7) },
+		} {
+			armed := func(vfs.Op) error { return nil }
+			mem := vfs.NewMem()
+			b := newBed(t, vfs.Hook(mem, func(o vfs.Op) error { return armed(o) }), Options{})
+			for i, uid := range []string{"a", "b"} {
+				if _, err := b.c.Create(uid, "id", uint64(i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			payload := b.payload(`{"id":1}`)
+			if err := errors.Join(mem.SyncDir("payloads"), mem.SyncDir("/")); err != nil {
+				t.Fatal(err)
+			}
+			armed = vfs.FailFrom(n, 8, nil, broken)
+			err := change(b)
+			if b.c.unsure.Load() {
+				unsure++
+				if _, err := b.c.Get("a").Apply(t.Context(), 8, []Op{payload}, nil); !errors.Is(err, broken) {
+					t.Errorf("%s, operation %d: a write succeeds: %v", what, n, err)
+				}
+			}
+			armed = func(vfs.Op) error { return nil }
+			if err != nil {
+				if _, err := b.c.Get("a").Apply(t.Context(), 9, []Op{payload}, nil); err != nil {
+					t.Fatalf("%s, operation %d: %v", what, n, err)
+				}
+				for seed := range uint64(4) {
+					a := &bed{t: t, fs: mem.CrashClone(rand.New(rand.NewPCG(seed, uint64(n)))), options: b.options}
+					a.options.FS = a.fs
+					a.open()
+					if ix := a.c.Get("a"); ix == nil || ix.current.Load().Documents() != 1 {
+						t.Errorf("%s, operation %d: the document is not in a after a crash", what, n)
+					}
+					a.close()
+				}
+			}
+			b.close()
+		}
+	}
+	if unsure == 0 {
+		t.Error("the catalog was always known")
+	}
 }

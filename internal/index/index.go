@@ -217,6 +217,9 @@ func (ix *Index) renameLocked(uid string) {
 // SetPrimaryKey changes the key while there is no document; with one,
 // index_primary_key_already_exists unless it is the same key. Doing it again has no effect.
 func (ix *Index) SetPrimaryKey(key string, batch uint64) error {
+	if err := ix.catalog.settle(); err != nil {
+		return err
+	}
 	ix.writing.Lock()
 	defer ix.writing.Unlock()
 	base := ix.View()
