@@ -217,17 +217,17 @@ func firstDocument(s segment.Live, c *segment.Column, ord int, among *roaring.Bi
 	}
 }
 
-// compareFacetValues orders numbers by their value, and after them strings by their normalised form.
-func compareFacetValues(a, b facetValue) int {
+// compare orders numbers by their value, and after them strings by their normalised form.
+func (v *facetValue) compare(o *facetValue) int {
 	switch {
-	case a.isNumber && b.isNumber:
-		return cmp.Compare(a.number, b.number)
-	case a.isNumber:
+	case v.isNumber && o.isNumber:
+		return cmp.Compare(v.number, o.number)
+	case v.isNumber:
 		return -1
-	case b.isNumber:
+	case o.isNumber:
 		return 1
 	}
-	return bytes.Compare(a.key, b.key)
+	return bytes.Compare(v.key, o.key)
 }
 
 // showNumber makes the text of a number.
@@ -237,13 +237,47 @@ func (v *facetValue) showNumber() {
 	}
 }
 
-// mergeValues sums equal values; the spelling of the lowest document is shown. The result is in the order of
-// compareFacetValues.
+// sortRuns sorts values that come in sorted runs, one a segment. The given list is overwritten.
+func sortRuns(values []facetValue) []facetValue {
+	var ends []int // of the runs
+	for i := 1; i <= len(values); i++ {
+		if i == len(values) || values[i-1].compare(&values[i]) > 0 {
+			ends = append(ends, i)
+		}
+	}
+	if len(ends) < 2 {
+		return values
+	}
+	for spare := make([]facetValue, len(values)); len(ends) > 1; values, spare = spare, values {
+		begin, kept := 0, ends[:0]
+		for k := 0; k < len(ends); k += 2 {
+			middle, end := ends[k], ends[min(k+1, len(ends)-1)]
+			mergeRuns(spare[begin:end], values[begin:middle], values[middle:end])
+			begin, kept = end, append(kept, end)
+		}
+		ends = kept
+	}
+	return values
+}
+
+// mergeRuns merges two sorted lists into dst, which is as long as both; of equal values those of a come first.
+func mergeRuns(dst, a, b []facetValue) {
+	for i := range dst {
+		if len(b) == 0 || len(a) > 0 && a[0].compare(&b[0]) <= 0 {
+			dst[i], a = a[0], a[1:]
+		} else {
+			dst[i], b = b[0], b[1:]
+		}
+	}
+}
+
+// mergeValues sums equal values of several segments, each of which gives them in order; the spelling of the
+// lowest document is shown. The result is in order.
 func mergeValues(values []facetValue) []facetValue {
-	slices.SortFunc(values, compareFacetValues)
+	values = sortRuns(values)
 	merged := values[:0]
 	for _, v := range values {
-		if last := len(merged) - 1; last >= 0 && compareFacetValues(merged[last], v) == 0 {
+		if last := len(merged) - 1; last >= 0 && merged[last].compare(&v) == 0 {
 			merged[last].count += v.count
 			if m := &merged[last]; v.first != nil && m.first != nil && (!bytes.Equal(v.shown, m.shown) || v.respell != nil || m.respell != nil) && v.first() < m.first() {
 				m.shown, m.first, m.respell = v.shown, v.first, v.respell
@@ -312,11 +346,40 @@ func (v *facetValue) text() []byte {
 
 // topValues keeps limit values of a list: the first, or those with the largest counts and of equal counts the last.
 func topValues(values []facetValue, limit int, byCount bool) []facetValue {
-	if byCount {
-		slices.Reverse(values)
-		slices.SortStableFunc(values, func(a, b facetValue) int { return cmp.Compare(b.count, a.count) })
+	if !byCount {
+		return values[:min(limit, len(values))]
 	}
-	return values[:min(limit, len(values))]
+	// A heap of the places of the best so far, the worst of them first.
+	top := make([]int, 0, min(limit, len(values)))
+	compare := func(i, j int) int { return cmp.Or(cmp.Compare(values[i].count, values[j].count), cmp.Compare(i, j)) }
+	for i := range values {
+		switch {
+		case len(top) < cap(top):
+			top = append(top, i)
+			for at := len(top) - 1; at > 0 && compare(top[at], top[(at-1)/2]) < 0; at = (at - 1) / 2 {
+				top[at], top[(at-1)/2] = top[(at-1)/2], top[at]
+			}
+		case len(top) > 0 && compare(i, top[0]) > 0:
+			top[0] = i
+			for at := 0; 2*at+1 < len(top); {
+				least := 2*at + 1
+				if least+1 < len(top) && compare(top[least+1], top[least]) < 0 {
+					least++
+				}
+				if compare(top[at], top[least]) <= 0 {
+					break
+				}
+				top[at], top[least] = top[least], top[at]
+				at = least
+			}
+		}
+	}
+	slices.SortFunc(top, func(i, j int) int { return compare(j, i) })
+	kept := make([]facetValue, len(top))
+	for i, at := range top {
+		kept[i] = values[at]
+	}
+	return kept
 }
 
 // appendDistribution appends the members facetDistribution and facetStats of a response.

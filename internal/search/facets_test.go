@@ -1,9 +1,14 @@
 package search
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestFacetOrder looks at which values of a facet are shown, and in which order.
@@ -44,6 +49,59 @@ func TestFacetOrder(t *testing.T) {
 		_, got, _ := strings.Cut(string(body), `"facetDistribution":{"v":`)
 		if got, _, _ = strings.Cut(got, `},"facetStats"`); got != tt.want {
 			t.Errorf("%s, few are %d:\ngot  %s\nwant %s", tt.faceting, tt.few, got, tt.want)
+		}
+	}
+}
+
+// TestMergeAndTopValues compares merging runs, and the choice of the largest counts, with sorting all values.
+func TestMergeAndTopValues(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	less := func(a, b facetValue) int { return a.compare(&b) }
+	name := func(v facetValue) string {
+		v.showNumber()
+		return fmt.Sprintf("%s %d", v.shown, v.count)
+	}
+	for range 300 {
+		var all []facetValue
+		for range rng.IntN(6) { // segments
+			var run []facetValue
+			for n := range rng.IntN(30) {
+				v := facetValue{count: 1 + rng.IntN(4)}
+				switch {
+				case rng.IntN(3) == 0:
+					continue
+				case n < 10:
+					v.isNumber, v.number = true, float64(n)
+				default:
+					v.key = fmt.Appendf(nil, "v%02d", n)
+					v.shown = v.key
+				}
+				run = append(run, v)
+			}
+			all = append(all, run...)
+		}
+		sorted := slices.Clone(all)
+		slices.SortStableFunc(sorted, less)
+		got := sortRuns(all)
+		for i := range sorted {
+			if name(got[i]) != name(sorted[i]) {
+				t.Fatalf("place %d: %s, want %s", i, name(got[i]), name(sorted[i]))
+			}
+		}
+		want := slices.Clone(got)
+		slices.Reverse(want)
+		slices.SortStableFunc(want, func(a, b facetValue) int { return cmp.Compare(b.count, a.count) })
+		limit := rng.IntN(40)
+		top := topValues(got, limit, true)
+		if len(top) != min(limit, len(want)) {
+			t.Fatalf("%d values, want %d of %d", len(top), limit, len(want))
+		}
+		for i := range top {
+			if name(top[i]) != name(want[i]) {
+				t.Fatalf("limit %d, place %d: %s, want %s", limit, i, name(top[i]), name(want[i]))
+			}
 		}
 	}
 }
