@@ -45,7 +45,7 @@ type options struct {
 	LogsMode        logsMode        `group:"Logs and profiles:" name:"experimental-logs-mode" default:"HUMAN" placeholder:"MODE" help:"HUMAN or JSON (default: ${default})."`
 	BatchedTasks    *int            `group:"Indexing and tasks:" name:"experimental-max-number-of-batched-tasks" placeholder:"N" help:"Tasks in a batch, at most; 0 stops processing (default: unlimited)."`
 	Replication     bool            `group:"Indexing and tasks:" name:"experimental-replication-parameters" help:"Let the headers TaskId and DryRun choose a task's uid or only check it; old tasks are never deleted by themselves."`
-	AllowedNetworks outbound.Policy `group:"Requests to elsewhere:" name:"experimental-allowed-ip-networks" placeholder:"NETWORKS" help:"Networks that webhooks and embedders may reach, with commas between them, such as 10.0.0.0/8, and no others; or any (default: all global addresses, nothing private or local)."`
+	AllowedNetworks outbound.Policy `group:"Requests to elsewhere:" name:"experimental-allowed-ip-networks" placeholder:"NETWORKS" help:"Networks that requests to webhooks, embedders, exports and S3 may reach, with commas between them, such as 10.0.0.0/8, and no others; or any (default: all global addresses, nothing private or local)."`
 	BatchedSize     *size           `group:"Indexing and tasks:" name:"experimental-limit-batched-tasks-total-size" placeholder:"SIZE" help:"Payload bytes in a batch, at most; 0 lets every payload be a batch of its own (default: half of the indexing memory, at most 10 GiB)."`
 
 	Accepted acceptedOptions `embed:"" group:"Accepted for the sake of old command lines:"`

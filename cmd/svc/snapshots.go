@@ -21,7 +21,7 @@ import (
 // snapshotOptions say when snapshots are made, and where they go.
 type snapshotOptions struct {
 	Dir          string   `name:"snapshot-dir" default:"snapshots/" placeholder:"DIR" help:"Directory of snapshots (default: ${default})."`
-	Schedule     schedule `name:"schedule-snapshot" placeholder:"SECONDS" help:"Make a snapshot every so many seconds (without a value: every day)."`
+	Schedule     schedule `name:"schedule-snapshot" placeholder:"SECONDS" help:"Make a snapshot every so many seconds, as in --schedule-snapshot=3600 (without a value: every day; default: none)."`
 	NoCompaction bool     `name:"experimental-no-snapshot-compaction" help:"Copy the task queue with its free pages."`
 
 	BucketURL    string `name:"s3-bucket-url" placeholder:"URL" help:"Store that speaks S3, to which snapshots are uploaded instead of --snapshot-dir, such as https://s3.eu-west-3.amazonaws.com."`
