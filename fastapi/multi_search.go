@@ -149,7 +149,7 @@ func (s *Server) separateSearches(ctx *fasthttp.RequestCtx, queries []queryInput
 	defer views.Release()
 	id, metadata := uuid.Must(uuid.NewV7()), wantsMetadata(ctx)
 	results := make([][]byte, len(queries))
-	err = s.slots.spread(len(queries), func(i int) error {
+	err = s.slots.spread(len(queries), func(i int, slot search.Slot) error {
 		q := &queries[i]
 		if q.options != nil {
 			return insideQuery(i, apierr.New("invalid_multi_search_federation_options",
@@ -160,6 +160,7 @@ func (s *Server) separateSearches(ctx *fasthttp.RequestCtx, queries []queryInput
 		if err != nil {
 			return insideQuery(i, err)
 		}
+		q.Search.Slot = slot
 		found, err := search.Search(limited, v, &q.Search)
 		if err != nil {
 			return insideQuery(i, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"svc/internal/apierr"
+	"svc/internal/search"
 )
 
 // slots bounds how many searches run at once. Others wait in a bag: a free
@@ -92,14 +93,16 @@ func (s *slots) tryAcquire() bool {
 }
 
 // spread calls run for 0…n−1 and returns when all calls have. The caller holds a slot; where more are free, they
-// are borrowed for goroutines that share the work, at most as many as there are processors. After an error no
+// are borrowed for goroutines that share the work, at most as many as there are processors, not counting those that wait: while
+// a call has given its slot back with Pause, the next one begins. After an error no
 // further call begins; of several errors the one of the lowest number is returned, which is that of calls one by one.
-func (s *slots) spread(n int, run func(i int) error) error {
+func (s *slots) spread(n int, run func(i int, slot search.Slot) error) error {
 	var (
 		next   atomic.Int64
 		failed atomic.Bool
 		errs   = make([]error, n)
 		group  sync.WaitGroup
+		slot   sharedSlot
 	)
 	work := func() {
 		for !failed.Load() {
@@ -107,19 +110,25 @@ func (s *slots) spread(n int, run func(i int) error) error {
 			if i >= n {
 				return
 			}
-			if errs[i] = guarded(i, run); errs[i] != nil {
+			if errs[i] = guarded(func() error { return run(i, slot) }); errs[i] != nil {
 				failed.Store(true)
 			}
 		}
 	}
-	for range min(n, runtime.GOMAXPROCS(0)) - 1 {
-		if !s.tryAcquire() {
-			break
+	slot = sharedSlot{s, func() bool {
+		if failed.Load() || int(next.Load()) >= n || !s.tryAcquire() {
+			return false
 		}
 		group.Go(func() {
 			defer s.release()
 			work()
 		})
+		return true
+	}}
+	for range min(n, runtime.GOMAXPROCS(0)) - 1 {
+		if !slot.more() {
+			break
+		}
 	}
 	work()
 	group.Wait()
@@ -131,14 +140,26 @@ func (s *slots) spread(n int, run func(i int) error) error {
 	return nil
 }
 
+// sharedSlot is the slot of a call of spread.
+type sharedSlot struct {
+	*slots
+	more func() bool // begins another goroutine if there is work for it and a slot is free
+}
+
+// Pause gives the slot back, to those who wait for one or else to the next call.
+func (s sharedSlot) Pause() {
+	s.slots.Pause()
+	s.more()
+}
+
 // guarded turns a panic into an error: in a goroutine of its own it would end the process.
-func guarded(i int, run func(i int) error) (err error) {
+func guarded(run func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	return run(i)
+	return run()
 }
 
 // Pause gives the slot of a search back that will go on: it waits for something else.

@@ -14,6 +14,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"svc/internal/apierr"
+	"svc/internal/search"
 )
 
 func TestSlotsBound(t *testing.T) {
@@ -178,6 +179,30 @@ func TestTurn(t *testing.T) {
 	})
 }
 
+// TestSpreadWhileCallsWait has calls that all wait for each other with their slots given back.
+func TestSpreadWhileCallsWait(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	for _, free := range []int{0, 1, 10} {
+		s := newSlots(1+free, 0, time.Minute)
+		if err := s.acquire(); err != nil {
+			t.Fatal(err)
+		}
+		const n = 6
+		var all sync.WaitGroup
+		all.Add(n)
+		err := s.spread(n, func(i int, slot search.Slot) error {
+			slot.Pause()
+			defer slot.Resume()
+			all.Done()
+			all.Wait()
+			return nil
+		})
+		if err != nil || s.free != free {
+			t.Errorf("%d free: the error is %v, and %d are free afterwards", free, err, s.free)
+		}
+	}
+}
+
 // TestSpread looks at who runs how often, at the error that comes back and at the slots afterwards.
 func TestSpread(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
@@ -191,7 +216,7 @@ func TestSpread(t *testing.T) {
 				var mu sync.Mutex
 				calls := make([]int, n)
 				running, most := 0, 0
-				err := s.spread(n, func(i int) error {
+				err := s.spread(n, func(i int, _ search.Slot) error {
 					mu.Lock()
 					running++
 					most = max(most, running)
@@ -228,7 +253,7 @@ func TestSpreadPanic(t *testing.T) {
 	if err := s.acquire(); err != nil {
 		t.Fatal(err)
 	}
-	err := s.spread(3, func(i int) error { panic(errors.New("out of order")) })
+	err := s.spread(3, func(int, search.Slot) error { panic(errors.New("out of order")) })
 	if err == nil || !strings.Contains(err.Error(), "out of order") || s.free != 2 {
 		t.Errorf("the error is %v, and %d slots are free", err, s.free)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -80,10 +81,13 @@ type federatedHit struct {
 	hit   int // in the result of the query
 }
 
-// Federate runs the queries, by spread, which calls its argument for 0…n−1 in any order and beside each other and returns the
-// error of the lowest number, and merges what they find. Errors are *apierr.Error, in a *QueryError where one query is at
-// fault, or the context's.
-func Federate(ctx context.Context, r *FederatedRequest, spread func(n int, run func(i int) error) error) (*FederatedResponse, error) {
+// Spread calls run for 0…n−1 in any order and beside each other, each with the slot that it holds (nil: none), and returns the
+// error of the lowest number.
+type Spread func(n int, run func(i int, slot Slot) error) error
+
+// Federate runs the queries, by spread, and merges what they find. Errors are *apierr.Error, in a *QueryError where one query
+// is at fault, or the context's.
+func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*FederatedResponse, error) {
 	resp := &FederatedResponse{request: r, start: time.Now(), queries: make([]federated, len(r.Queries))}
 	if r.ShowPerformanceDetails {
 		resp.stages = newStages()
@@ -93,7 +97,7 @@ func Federate(ctx context.Context, r *FederatedRequest, spread func(n int, run f
 	if err != nil {
 		return nil, err
 	}
-	if err := spread(len(r.Queries), func(i int) error { return resp.prepare(i) }); err != nil {
+	if err := spread(len(r.Queries), func(i int, _ Slot) error { return resp.prepare(i) }); err != nil {
 		return nil, err
 	}
 	if err := checkComparable(resp.queries); err != nil {
@@ -101,12 +105,18 @@ func Federate(ctx context.Context, r *FederatedRequest, spread func(n int, run f
 	}
 	resp.stages.done("federated search > check")
 	offset, limit, paged := r.page()
-	err = spread(len(r.Queries), func(i int) error {
+	// The queries share the time that a search may take. Only where some wait for an embedder, which takes nothing of that time,
+	// each has its own.
+	waits := slices.ContainsFunc(resp.queries, func(q federated) bool { return q.ranking.kind != keyword && q.ranking.request.Vector == nil })
+	err = spread(len(r.Queries), func(i int, slot Slot) error {
 		q := &resp.queries[i]
+		q.ranking.slot = slot
+		w := window{limit: min(offset+limit, q.view.Settings.Pagination.MaxTotalHits), exhaustive: paged, values: true}
+		if !waits {
+			w.deadline = resp.start.Add(cutoff(q.view))
+		}
 		var err error
-		q.result, err = q.ranking.run(ctx, window{
-			limit: min(offset+limit, q.view.Settings.Pagination.MaxTotalHits), exhaustive: paged, values: true, deadline: resp.start.Add(cutoff(q.view))})
-		if err != nil {
+		if q.result, err = q.ranking.run(ctx, w); err != nil {
 			return &QueryError{i, err}
 		}
 		return nil

@@ -55,7 +55,7 @@ func (r *FederatedRequest) facetFields() (map[string][]facetField, error) {
 }
 
 // countFacets counts the facets of the queried indexes among what their queries found.
-func (r *FederatedResponse) countFacets(ctx context.Context, fields map[string][]facetField, sets map[string]*indexSet, spread func(int, func(int) error) error) error {
+func (r *FederatedResponse) countFacets(ctx context.Context, fields map[string][]facetField, sets map[string]*indexSet, spread Spread) error {
 	var counted []*indexSet
 	for _, asked := range r.request.Facets {
 		if set := sets[asked.View.UID]; set != nil && asked.Names != nil {
@@ -63,7 +63,7 @@ func (r *FederatedResponse) countFacets(ctx context.Context, fields map[string][
 			r.facets = append(r.facets, indexFacets{uid: asked.View.UID})
 		}
 	}
-	return spread(len(counted), func(i int) error {
+	return spread(len(counted), func(i int, _ Slot) error {
 		set := counted[i]
 		var err error
 		r.facets[i].facets, err = distribution(ctx, set.view, fields[set.view.UID], set.candidates, set.less)

@@ -101,3 +101,47 @@ func TestProviderThatFails(t *testing.T) {
 		t.Errorf("the provider was asked %d times for nothing", n)
 	}
 }
+
+// TestFederationWaitsForEmbedders federates queries whose embedder takes longer than a search may rank: what it takes is not
+// counted, neither for them nor for those that run afterwards.
+func TestFederationWaitsForEmbedders(t *testing.T) {
+	const cutoff = 400 * time.Millisecond
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		time.Sleep(cutoff + 50*time.Millisecond)
+		fmt.Fprint(w, `{"v":[0,1]}`)
+	}))
+	t.Cleanup(server.Close)
+	l := newLibrary(t)
+	l.put("i", fmt.Sprintf(`{"searchCutoffMs": %d, "embedders": {"slow": {"source": "rest", "url": %q, "request": {"t": "{{text}}"}, "response": {"v": "{{embedding}}"}, "dimensions": 2}}}`,
+		cutoff.Milliseconds(), server.URL),
+		`{"id": 1, "t": "red apple", "_vectors": {"slow": [1, 0]}}`, `{"id": 2, "t": "sea", "_vectors": {"slow": [0, 1]}}`, `{"id": 3, "t": "red", "_vectors": {"slow": [1, 1]}}`)
+	one, most := 1.0, 0.9
+	query := func(ratio *float64) asked {
+		r := Request{Query: "red", ShowRankingScore: true}
+		if ratio != nil {
+			r.Hybrid = &Hybrid{Embedder: "slow", Ratio: ratio}
+		}
+		return asked{uid: "i", weight: 1, Request: r}
+	}
+	for _, q := range []asked{query(&one), query(&most), query(nil)} {
+		first := query(&one)
+		first.weight = 0 // the other decides
+		got, body, err := l.federate(&FederatedRequest{Limit: 9}, nil, first, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids []int
+		for _, h := range got.Hits {
+			if h.Federation.Weighted > 0 {
+				ids = append(ids, h.ID)
+			}
+		}
+		want := []int{2, 3, 1}
+		if q.Hybrid == nil {
+			want = []int{3, 1}
+		}
+		if len(ids) > len(want) || !slices.Equal(ids[:min(len(ids), 2)], want[:2]) || strings.Contains(body, "egraded") {
+			t.Errorf("ratio %v: the hits are %v, want %v: %s", q.Hybrid, ids, want, body)
+		}
+	}
+}

@@ -33,6 +33,7 @@ type ranking struct {
 	facets   []facetField
 	rows     []*roaring.Bitmap // by segment: what the filter allows
 	stages   *stages           // nil: not wanted
+	slot     Slot              // held while it works; nil: none
 }
 
 // window is which ranks are asked for, and how much is said of them.
@@ -53,7 +54,7 @@ type found struct {
 
 // newRanking checks what a request asks of its index. Errors are *apierr.Error.
 func newRanking(v *index.View, r *Request, stages *stages) (*ranking, error) {
-	k := &ranking{view: v, request: r, kind: r.kind(), stages: stages}
+	k := &ranking{view: v, request: r, kind: r.kind(), stages: stages, slot: r.Slot}
 	var err error
 	if k.embedder, err = r.embedder(v); err != nil {
 		return nil, err
@@ -189,9 +190,9 @@ func (k *ranking) vectorQuery(ctx context.Context, patience time.Duration) (*ran
 
 // embed asks the embedder, and lets another search work meanwhile.
 func (k *ranking) embed(ctx context.Context, embedder *embed.Embedder, q embed.Query) ([]float32, error) {
-	if slot := k.request.Slot; slot != nil {
-		slot.Pause()
-		defer slot.Resume()
+	if k.slot != nil {
+		k.slot.Pause()
+		defer k.slot.Resume()
 	}
 	if q.Media != nil && !object(q.Media) {
 		return nil, apierr.New("vector_embedding_error", "user error: `media` must be an object, whose members the search fragments of the embedder `%s` use.", k.embedder.Name)
