@@ -62,6 +62,7 @@ func openDataDir(fsys vfs.FS, dir, from string, fill func() error) (lock io.Clos
 			return nil, fmt.Errorf("cannot make the data directory: %w", err)
 		}
 	}
+	lock = io.NopCloser(nil)
 	if locker, ok := fsys.(vfs.Locker); ok {
 		lock, err = locker.Lock(filepath.Join(dir, lockFile))
 		if errors.Is(err, vfs.ErrLocked) {
@@ -70,6 +71,13 @@ func openDataDir(fsys vfs.FS, dir, from string, fill func() error) (lock io.Clos
 		if err != nil {
 			return nil, fmt.Errorf("cannot open the data directory: %w", err)
 		}
+	}
+	// Until the lock was taken another process may have filled the directory, which an import would empty.
+	if now, err := checkDataDir(fsys, dir); err != nil || now != state {
+		if err == nil {
+			err = fmt.Errorf("another svc has been at work on %s meanwhile. Start again", dir)
+		}
+		return nil, errors.Join(err, lock.Close())
 	}
 	if from != "" {
 		if err := importInto(fsys, dir, from, fill); err != nil {
