@@ -3,11 +3,13 @@ package dump
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"svc/internal/index"
@@ -301,5 +303,65 @@ func TestADamagedSegmentIsNotCopied(t *testing.T) {
 	}
 	if left, err := filepath.Glob(filepath.Join(in.o.DumpDir, "*")); err != nil || len(left) != 1 {
 		t.Errorf("%q %v", left, err)
+	}
+}
+
+// Each file operation of a snapshot and of a dump fails, once or from then on. What was there before stays, whole, unless
+// the new one has taken its place, and nothing unfinished stays beside it.
+func TestErrorsAtEveryOperationOfACopy(t *testing.T) {
+	in := filled(t)
+	must(t, snapshotNow(t, in))
+	own := in.enqueue("", in.createDump(), "")
+	fails, succeeds := 0, 0
+	for name, run := range map[string]func(*Maker) error{
+		"snapshot": func(m *Maker) error {
+			_, err := m.snapshot(t.Context(), in.queue, []*task.Task{own}, func(int, index.Step) {})
+			return err
+		},
+		"dump": func(m *Maker) error {
+			_, err := m.dump(t.Context(), in.queue, []*task.Task{own}, func(int, index.Step) {})
+			return err
+		},
+	} {
+		for _, count := range []int64{1, 1 << 40} {
+			for n, failed := int64(0), true; failed; n++ {
+				full := vfs.FailFrom(n, count, func(o vfs.Op) bool { return o.Kind.Changes() }, syscall.ENOSPC)
+				failed = false
+				o := in.o
+				o.FS = vfs.Hook(vfs.OS, func(op vfs.Op) error {
+					err := full(op)
+					failed = failed || err != nil
+					return err
+				})
+				err := run(New(o))
+				if err == nil {
+					succeeds++
+				} else {
+					fails++
+					if !errors.Is(err, syscall.ENOSPC) {
+						t.Fatalf("%s, operation %d: %v", name, n, err)
+					}
+				}
+				// The next one removes what this one could not.
+				must(t, New(in.o).workspace())
+				must(t, os.RemoveAll(in.o.Place.Work))
+				left, err := os.ReadDir(in.o.DumpDir)
+				must(t, err)
+				for _, f := range left {
+					file := filepath.Join(in.o.DumpDir, f.Name())
+					if strings.HasSuffix(file, ".part") {
+						t.Errorf("%s, operation %d: %s is left", name, n, file)
+						continue
+					}
+					tarball(t, file) // it reads to the end
+					if strings.HasSuffix(file, ".dump") {
+						must(t, os.Remove(file))
+					}
+				}
+			}
+		}
+	}
+	if fails < 20 || succeeds < 2 {
+		t.Errorf("%d fail, %d succeed", fails, succeeds)
 	}
 }

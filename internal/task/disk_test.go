@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -221,5 +222,22 @@ func TestADamagedPayloadFailsItsTaskAlone(t *testing.T) {
 	defer v.Release()
 	if v.Documents() != 2 {
 		t.Errorf("%d documents", v.Documents())
+	}
+}
+
+// The file of a restored queue is made without syncs; its name must be durable all the same.
+func TestARestoredQueueHasADurableName(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "tasks")
+	var log vfs.Log
+	r, err := NewRestore(vfs.Hook(vfs.OS, log.Hook), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Take()
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if lines := log.Take(); !slices.Contains(lines, "syncdir "+dir) {
+		t.Errorf("%q", lines)
 	}
 }

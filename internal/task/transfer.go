@@ -263,8 +263,10 @@ func (r *Restore) Close() error {
 	if err == nil {
 		err = r.q.db.Sync()
 	}
-	if err == nil {
-		err = r.q.fs.SyncDir(path.Join(r.q.o.Dir, "payloads"))
+	for _, dir := range []string{path.Join(r.q.o.Dir, "payloads"), r.q.o.Dir} {
+		if err == nil {
+			err = r.q.fs.SyncDir(dir)
+		}
 	}
 	r.q.stop(errClosed)
 	r.q.journal.close()
