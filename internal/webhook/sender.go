@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -140,6 +141,10 @@ func (s *Sender) workOff(id uuid.UUID, l *line) {
 		l.tasks -= d.tasks
 		s.mu.Unlock()
 		if err := s.post(d); err != nil {
+			// Without the URL: the path to where hooks are received often is their only secret.
+			if request := (*url.Error)(nil); errors.As(err, &request) {
+				err = request.Err
+			}
 			s.log.Warn("a webhook was not told of a batch", "webhook", id, "batch", d.uid, "error", err)
 		}
 	}
