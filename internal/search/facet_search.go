@@ -75,6 +75,7 @@ func FacetSearch(ctx context.Context, dst []byte, v *index.View, r *FacetRequest
 				continue
 			}
 			counts.count(c, rows[i], s.Rows())
+			in := &facetRows{s, c, nil}
 			for ord, n := range counts.strings {
 				if ord%clockValues == 0 && ctx.Err() != nil {
 					return nil, ctx.Err()
@@ -82,7 +83,7 @@ func FacetSearch(ctx context.Context, dst []byte, v *index.View, r *FacetRequest
 				if n == 0 || (match != nil && !match(string(c.String(ord)))) {
 					continue
 				}
-				found = append(found, facetValue{key: c.String(ord), shown: c.Original(ord), count: int(n), first: firstDocument(s, c, ord, nil)})
+				found = append(found, facetValue{key: c.String(ord), shown: c.Original(ord), count: int(n), in: in, ord: ord})
 			}
 		}
 	}

@@ -25,9 +25,17 @@ type facetValue struct {
 	key      []byte // of a string: normalised
 	shown    []byte // of a number: nil until it is known to be shown
 	count    int
-	first    func() segment.DocID // the lowest document whose spelling counts; nil for numbers
 
-	respell *respelling // where candidates may spell it otherwise than shown
+	in     *facetRows // of a string: where it stands; nil for numbers
+	ord    int        // of a string: in its column
+	varies bool       // candidates may spell it otherwise than shown
+}
+
+// facetRows are the documents of a segment whose values of a facet are counted.
+type facetRows struct {
+	segment.Live
+	column *segment.Column
+	among  *roaring.Bitmap // nil: all
 }
 
 // facet is the distribution of one field.
@@ -109,21 +117,19 @@ func distribution(ctx context.Context, v *index.View, fields []facetField, candi
 				duplicates.count(c, less[i], s.Rows())
 				counts.subtract(&duplicates)
 			}
+			values = slices.Grow(values, counts.values())
 			for ord, n := range counts.numbers {
 				if n == 0 {
 					continue
 				}
 				values = append(values, facetValue{isNumber: true, number: c.Number(ord), count: int(n)})
 			}
+			in := &facetRows{s, c, candidates[i]}
 			for ord, n := range counts.strings {
 				if n == 0 {
 					continue
 				}
-				value := facetValue{key: c.String(ord), shown: c.Original(ord), count: int(n), first: firstDocument(s, c, ord, candidates[i])}
-				if c.Varies(ord) {
-					value.respell = &respelling{segment: i, ord: ord, rows: candidates[i]}
-				}
-				values = append(values, value)
+				values = append(values, facetValue{key: c.String(ord), shown: c.Original(ord), count: int(n), in: in, ord: ord, varies: c.Varies(ord)})
 			}
 		}
 		values = mergeValues(values)
@@ -133,7 +139,7 @@ func distribution(ctx context.Context, v *index.View, fields []facetField, candi
 		f.values = topValues(values, limit, field.byCount)
 		for i := range f.values {
 			f.values[i].showNumber()
-			if err := f.values[i].spell(v, field); err != nil {
+			if err := f.values[i].spell(field); err != nil {
 				return nil, err
 			}
 		}
@@ -185,6 +191,19 @@ func (k *columnCounts) count(c *segment.Column, rows *roaring.Bitmap, segmentRow
 	}
 }
 
+// values is how many values some row has.
+func (k *columnCounts) values() int {
+	n := 0
+	for _, counts := range [][]uint32{k.numbers, k.strings} {
+		for _, c := range counts {
+			if c > 0 {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // subtract takes other counts of the same column off.
 func (k *columnCounts) subtract(o *columnCounts) {
 	for ord, n := range o.numbers {
@@ -204,18 +223,18 @@ func resized(s []uint32, n int) []uint32 {
 	return s
 }
 
-// firstDocument returns what finds the lowest document with a string of a
-// column, among some rows or (nil) all.
-func firstDocument(s segment.Live, c *segment.Column, ord int, among *roaring.Bitmap) func() segment.DocID {
-	return func() segment.DocID {
-		rows := roaring.New()
-		c.AddStringRows(rows, ord, ord+1)
-		if among != nil {
-			rows.And(among)
-		}
-		return s.DocID(segment.Row(rows.Minimum()))
+// rows returns the documents that have a string.
+func (v *facetValue) rows() *roaring.Bitmap {
+	rows := roaring.New()
+	v.in.column.AddStringRows(rows, v.ord, v.ord+1)
+	if v.in.among != nil {
+		rows.And(v.in.among)
 	}
+	return rows
 }
+
+// first returns the lowest document that has a string.
+func (v *facetValue) first() segment.DocID { return v.in.DocID(segment.Row(v.rows().Minimum())) }
 
 // compare orders numbers by their value, and after them strings by their normalised form.
 func (v *facetValue) compare(o *facetValue) int {
@@ -279,8 +298,8 @@ func mergeValues(values []facetValue) []facetValue {
 	for _, v := range values {
 		if last := len(merged) - 1; last >= 0 && merged[last].compare(&v) == 0 {
 			merged[last].count += v.count
-			if m := &merged[last]; v.first != nil && m.first != nil && (!bytes.Equal(v.shown, m.shown) || v.respell != nil || m.respell != nil) && v.first() < m.first() {
-				m.shown, m.first, m.respell = v.shown, v.first, v.respell
+			if m := &merged[last]; v.in != nil && m.in != nil && (!bytes.Equal(v.shown, m.shown) || v.varies || m.varies) && v.first() < m.first() {
+				m.shown, m.in, m.ord, m.varies = v.shown, v.in, v.ord, v.varies
 			}
 			continue
 		}

@@ -3,35 +3,22 @@ package search
 import (
 	"bytes"
 
-	"github.com/RoaringBitmap/roaring/v2"
-
 	"svc/internal/document"
-	"svc/internal/index"
 	"svc/internal/text"
 	"svc/segment"
 )
 
-// respelling says which candidates have a value that documents spell in
-// several ways. The column knows one spelling; the others stand in the documents.
-type respelling struct {
-	segment, ord int
-	rows         *roaring.Bitmap
-}
-
-// spell shows the value as the lowest candidate of its segment spells it.
-func (v *facetValue) spell(view *index.View, field facetField) error {
-	r := v.respell
-	if r == nil {
+// spell shows a value that documents spell in several ways as the lowest candidate of its segment spells
+// it. The column knows one spelling; the others stand in the documents.
+func (v *facetValue) spell(field facetField) error {
+	if !v.varies {
 		return nil
 	}
-	s := view.Segments[r.segment]
-	rows := roaring.New()
-	s.Column(field.id).AddStringRows(rows, r.ord, r.ord+1)
-	rows.And(r.rows)
+	rows := v.rows()
 	if rows.IsEmpty() {
 		return nil
 	}
-	doc, err := s.AppendDocument(nil, segment.Row(rows.Minimum()))
+	doc, err := v.in.AppendDocument(nil, segment.Row(rows.Minimum()))
 	if err != nil {
 		return err
 	}
