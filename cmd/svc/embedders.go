@@ -14,7 +14,7 @@ type embedderOptions struct {
 	ModelsDir    string             `name:"models-dir" placeholder:"DIR" help:"Directory of the models of huggingFace embedders (default: models in the data directory)."`
 	OllamaURL    string             `name:"ollama-url" placeholder:"URL" help:"Where ollama embedders without a url go (default: http://localhost:11434/api/embeddings)."`
 	OpenAIKey    string             `name:"openai-api-key" placeholder:"KEY" help:"API key of openAi embedders without one (default: OPENAI_API_KEY of the environment)."`
-	CacheEntries int                `name:"experimental-embedding-cache-entries" default:"0" placeholder:"N" help:"Vectors of search queries to remember (default: none)."`
+	CacheEntries int                `name:"experimental-embedding-cache-entries" default:"0" placeholder:"N" help:"Vectors of search queries to remember, over all embedders (default: none)."`
 	Timeout      int                `name:"experimental-rest-embedder-timeout-seconds" default:"30" placeholder:"SECONDS" help:"How long a call to an embedder may take (default: ${default})."`
 	MaxRetry     int                `name:"experimental-rest-embedder-max-retry-duration-seconds" default:"60" placeholder:"SECONDS" help:"How long to wait, at most, before a call to an embedder is tried again (default: ${default})."`
 	Failures     embed.FailureModes `name:"experimental-config-embedder-failure-modes" placeholder:"MODES" help:"Failures that leave documents without vectors instead of failing their task: ignore_document_template_failures, ignore_embedder_failures, or both with a comma between them (default: none)."`
