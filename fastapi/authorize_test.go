@@ -2,6 +2,7 @@ package fastapi
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -367,6 +368,16 @@ func TestForeignDocumentsOfOthers(t *testing.T) {
 		}
 		if r := k.json("POST", "/indexes/books/documents/delete", `{"filter": "by = none"}`); r.status != 202 {
 			t.Errorf("%s, plain deletion: %s", name, r.body)
+		}
+	}
+}
+
+// TestProfilesKeepSecrets asks for the command line, which may hold the master key, as one who has every right that a key can have.
+func TestProfilesKeepSecrets(t *testing.T) {
+	c := newClient(t, Options{Keys: openKeys(t, masterKey), Pprof: true}).as(masterKey)
+	for path, want := range map[string]int{"/debug/pprof": 200, "/debug/pprof/goroutine": 200, "/debug/pprof/cmdline": 404} {
+		if r := c.get(path); r.status != want || strings.Contains(r.body, os.Args[0]+"\x00") {
+			t.Errorf("%s: %d %.200s", path, r.status, r.body)
 		}
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/valyala/fasthttp/fasthttpadaptor"
 )
 
-// pprofRoutes serve the profiles of the running program, for `go tool pprof`.
+// pprofRoutes serve the profiles of the running program, for `go tool pprof`. The command line is not among them:
+// it may hold the master key, which is more than any key opens.
 func pprofRoutes() []route {
 	serve := func(h http.HandlerFunc) handler {
 		adapted := fasthttpadaptor.NewFastHTTPHandlerFunc(h)
@@ -20,7 +21,6 @@ func pprofRoutes() []route {
 	index := serve(pprof.Index) // also answers for the named profiles below its path
 	return []route{
 		{methodGet, "/debug/pprof", actionAll, index},
-		{methodGet, "/debug/pprof/cmdline", actionAll, serve(pprof.Cmdline)},
 		{methodGet, "/debug/pprof/profile", actionAll, serve(pprof.Profile)},
 		{methodGet, "/debug/pprof/symbol", actionAll, serve(pprof.Symbol)},
 		{methodPost, "/debug/pprof/symbol", actionAll, serve(pprof.Symbol)},

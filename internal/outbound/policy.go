@@ -83,8 +83,7 @@ var (
 		"224.0.0.0/4",     // multicast
 		"240.0.0.0/4",     // reserved, and broadcast
 
-		"::/128",        // unspecified
-		"::1/128",       // loopback
+		"::/96",         // unspecified, loopback, and IPv4 addresses as they were once written
 		"::ffff:0:0/96", // mapped IPv4
 		"64:ff9b:1::/48",
 		"100::/64", // discarded
