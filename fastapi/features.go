@@ -11,6 +11,8 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"svc/internal/apierr"
+	"svc/internal/dump"
+	"svc/internal/sealedjson"
 	"svc/internal/vfs"
 )
 
@@ -24,7 +26,7 @@ var featureNames = [...]string{
 type featureSet [len(featureNames)]bool
 
 // Features are the experimental features that are switched on. They are kept
-// in a small JSON file, which a change replaces.
+// in a small sealed JSON file, which a change replaces.
 type Features struct {
 	fs   vfs.FS
 	file string
@@ -41,7 +43,7 @@ type Features struct {
 // until the next start whatever is stored, unless a request switches them off.
 func OpenFeatures(fsys vfs.FS, file string, launch ...string) (*Features, error) {
 	f := &Features{fs: fsys, file: file}
-	b, err := vfs.ReadFile(fsys, file)
+	b, err := sealedjson.Read(fsys, file, dump.FeaturesVersion)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("cannot read the experimental features: %w", err)
 	}
@@ -99,7 +101,7 @@ func (f *Features) change(given map[int]bool) error {
 		stored[i], launched[i] = on, false
 	}
 	if stored != f.stored {
-		if _, err := vfs.Replace(f.fs, f.file, stored.appendJSON(nil)); err != nil {
+		if err := sealedjson.Write(f.fs, f.file, dump.FeaturesVersion, stored.appendJSON(nil)); err != nil {
 			return fmt.Errorf("cannot store the experimental features: %w", err)
 		}
 	}

@@ -50,6 +50,9 @@ type Place struct {
 	Work string
 }
 
+// FeaturesVersion is the format version of Place.Features, a sealed JSON object with a flag for each feature.
+const FeaturesVersion = 1
+
 // PlaceIn returns the usual names in a data directory.
 func PlaceIn(dir string) Place {
 	return Place{

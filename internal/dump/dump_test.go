@@ -14,6 +14,7 @@ import (
 
 	"svc/internal/auth"
 	"svc/internal/index"
+	"svc/internal/sealedjson"
 	"svc/internal/task"
 	"svc/internal/vfs"
 	"svc/internal/webhook"
@@ -45,7 +46,7 @@ func filled(t *testing.T) *instance {
 	url, value := "https://hooks.test/", "Bearer in-clear"
 	_, err = in.hooks.Create(webhook.Change{URL: &url, Headers: map[string]*string{"Authorization": &value}})
 	must(t, err)
-	must(t, vfs.WriteFile(vfs.OS, in.o.Place.Features, []byte(`{"metrics":true,"network":false}`)))
+	must(t, sealedjson.Write(vfs.OS, in.o.Place.Features, FeaturesVersion, []byte(`{"metrics":true,"network":false}`)))
 	must(t, os.MkdirAll(filepath.Join(in.o.Place.Kept, rulesDir), 0o777))
 	must(t, os.WriteFile(filepath.Join(in.o.Place.Kept, networkName), []byte(`{"leader":null,"remotes":{},"self":null}`), 0o666))
 	must(t, os.WriteFile(filepath.Join(in.o.Place.Kept, rulesDir, "000000000.json"), []byte(`{"uid":"r"}`), 0o666))

@@ -15,6 +15,7 @@ import (
 	"svc/internal/auth"
 	"svc/internal/index"
 	"svc/internal/outbound"
+	"svc/internal/sealedjson"
 	"svc/internal/settings"
 	"svc/internal/task"
 	"svc/internal/vfs"
@@ -61,7 +62,7 @@ func open(t *testing.T, dir string, change func(*Options, *task.Options)) *insta
 		FS: vfs.OS, Place: place, Version: "1.42.1", Now: func() time.Time { return moment },
 		Catalog: in.catalog, Keys: in.keys, Webhooks: in.hooks,
 		Features: func() []byte {
-			b, err := os.ReadFile(place.Features)
+			b, err := sealedjson.Read(vfs.OS, place.Features, FeaturesVersion)
 			if err != nil {
 				return []byte(`{"metrics":false}`)
 			}

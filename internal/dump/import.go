@@ -17,6 +17,7 @@ import (
 
 	"svc/internal/auth"
 	"svc/internal/index"
+	"svc/internal/sealedjson"
 	"svc/internal/settings"
 	"svc/internal/task"
 	"svc/internal/vfs"
@@ -242,7 +243,7 @@ func (m *importer) features() error {
 	if err != nil {
 		return err
 	}
-	return m.store(m.Place.Features, b)
+	return sealedjson.Write(m.FS, m.Place.Features, FeaturesVersion, b)
 }
 
 // store writes a file durably.

@@ -41,7 +41,7 @@ var layers = [][]string{
 	{"segment"},
 	{"ann"},
 	{"simd"},
-	{"internal/mapped", "internal/boltfile"},
+	{"internal/mapped", "internal/boltfile", "internal/sealedjson"},
 	{"internal/vfs"},
 	{"internal/apierr", "internal/binfmt", "internal/invariant", "internal/logs", "internal/outbound"},
 }

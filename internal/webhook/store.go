@@ -14,10 +14,14 @@ import (
 	"github.com/google/uuid"
 
 	"svc/internal/apierr"
+	"svc/internal/sealedjson"
 	"svc/internal/vfs"
 )
 
-// Store keeps the webhooks in a JSON file, an array, which a change replaces.
+// formatVersion is that of the file.
+const formatVersion = 1
+
+// Store keeps the webhooks in a sealed JSON file, an array, which a change replaces.
 // Its methods may be called at once.
 type Store struct {
 	fs   vfs.FS
@@ -32,7 +36,7 @@ type Store struct {
 func Open(fsys vfs.FS, file string, launched *Webhook) (*Store, error) {
 	s := &Store{fs: fsys, file: file}
 	all := []*Webhook{}
-	b, err := vfs.ReadFile(fsys, file)
+	b, err := sealedjson.Read(fsys, file, formatVersion)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
@@ -165,7 +169,7 @@ func (s *Store) editable() []*Webhook {
 func (s *Store) replace(stored []*Webhook) error {
 	b, err := json.Marshal(stored)
 	if err == nil {
-		_, err = vfs.Replace(s.fs, s.file, b)
+		err = sealedjson.Write(s.fs, s.file, formatVersion, b)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot store the webhooks: %w", err)

@@ -1,0 +1,70 @@
+// Package sealedjson keeps a small value in a file that people can read and that tells when it is not what was
+// written. The file is one JSON object:
+//
+//	{"version":1,"xxhash64":"0123456789abcdef","content":…}
+//
+// with the checksum of the bytes of content. A change replaces the file.
+package sealedjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/cespare/xxhash/v2"
+
+	"svc/internal/apierr"
+	"svc/internal/vfs"
+)
+
+type envelope struct {
+	Version int             `json:"version"`
+	Sum     string          `json:"xxhash64"`
+	Content json.RawMessage `json:"content"`
+}
+
+func sum(content []byte) string { return fmt.Sprintf("%016x", xxhash.Sum64(content)) }
+
+// Write makes content, a JSON value, that of a file, durably, or leaves the file as it was. version is that of the content's format.
+func Write(fsys vfs.FS, name string, version int, content []byte) error {
+	var compact bytes.Buffer // as the encoder below would make it
+	err := json.Compact(&compact, content)
+	if err != nil {
+		return fmt.Errorf("cannot write %s: %w", name, err)
+	}
+	// Not by json.Marshal, which escapes some characters of the content.
+	b := fmt.Appendf(nil, "{\"version\":%d,\"xxhash64\":%q,\"content\":%s}\n", version, sum(compact.Bytes()), compact.Bytes())
+	_, err = vfs.Replace(fsys, name, b)
+	return err
+}
+
+// Read returns the content of a file. A missing one gives an error that is fs.ErrNotExist, a damaged one an
+// *apierr.Corruption; one of another version says so.
+func Read(fsys vfs.FS, name string, version int) ([]byte, error) {
+	b, err := vfs.ReadFile(fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	return decode(name, version, b)
+}
+
+func decode(name string, version int, b []byte) ([]byte, error) {
+	damaged := func(reason string) error { return &apierr.Corruption{File: name, Offset: -1, Reason: reason} }
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	var e envelope
+	if err := d.Decode(&e); err != nil {
+		return nil, damaged(err.Error())
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, damaged("something follows its object")
+	}
+	switch got := sum(e.Content); {
+	case e.Content == nil || got != e.Sum:
+		return nil, damaged(fmt.Sprintf("checksum %s of the content, want %s", got, e.Sum))
+	case e.Version != version:
+		return nil, fmt.Errorf("cannot read %s: it has format version %d, and this svc reads version %d: start the svc that wrote it, make a dump and import that", name, e.Version, version)
+	}
+	return e.Content, nil
+}
