@@ -67,6 +67,8 @@ func FacetSearch(ctx context.Context, dst []byte, v *index.View, r *FacetRequest
 	if r.FacetQuery != nil {
 		match = facetMatcher(v, r)
 	}
+	byCount := v.Settings.Faceting.Order(r.FacetName) == settings.Count
+	limit := v.Settings.Faceting.MaxValuesPerFacet
 	if id, ok := v.Fields.ID(r.FacetName); ok {
 		var counts columnCounts
 		for i, s := range v.Segments {
@@ -76,7 +78,12 @@ func FacetSearch(ctx context.Context, dst []byte, v *index.View, r *FacetRequest
 			}
 			counts.count(c, rows[i], s.Rows())
 			in := &facetRows{s, c, nil}
+			// In the order of values, the first of all segments are among the first of each.
+			before := len(found)
 			for ord, n := range counts.strings {
+				if !byCount && len(found)-before == limit {
+					break
+				}
 				if ord%clockValues == 0 && ctx.Err() != nil {
 					return nil, ctx.Err()
 				}
@@ -88,7 +95,7 @@ func FacetSearch(ctx context.Context, dst []byte, v *index.View, r *FacetRequest
 		}
 	}
 	found = mergeValues(found)
-	if v.Settings.Faceting.Order(r.FacetName) == settings.Count {
+	if byCount {
 		slices.SortFunc(found, func(a, b facetValue) int {
 			if a.count != b.count {
 				return b.count - a.count
@@ -96,7 +103,7 @@ func FacetSearch(ctx context.Context, dst []byte, v *index.View, r *FacetRequest
 			return bytes.Compare(b.shown, a.shown)
 		})
 	}
-	found = found[:min(len(found), v.Settings.Faceting.MaxValuesPerFacet)]
+	found = found[:min(len(found), limit)]
 
 	dst = append(dst, `{"facetHits":[`...)
 	for i, f := range found {

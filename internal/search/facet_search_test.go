@@ -15,6 +15,7 @@ func TestFacetSearch(t *testing.T) {
 	l.put("films", `{"filterableAttributes":["genre"]}`,
 		`{"id":1,"genre":"Action"}`, `{"id":2,"genre":["action","ACTION "]}`, `{"id":3,"genre":"Science Fiction"}`, `{"id":4,"genre":["Crime","Comedy"]}`,
 		`{"id":5,"genre":["Ädventure",12,true,""]}`)
+	l.put("films", "", `{"id":6,"genre":["comedy","Biopic","Zen"]}`)
 	search := func(ctx context.Context, r *FacetRequest) (string, error) {
 		v := l.c.Get("films").View()
 		defer v.Release()
@@ -39,7 +40,7 @@ func TestFacetSearch(t *testing.T) {
 		return strings.Join(found, ", "), nil
 	}
 	for _, c := range []struct{ change, query, want string }{
-		{"", "", "Action 2, Ädventure 1, Comedy 1, Crime 1, Science Fiction 1, true 1"},
+		{"", "", "Action 2, Ädventure 1, Biopic 1, Comedy 2, Crime 1, Science Fiction 1, true 1, Zen 1"},
 		{"", "ac", "Action 2"},
 		{"", "AD", "Ädventure 1"},
 		{"", "axtion", "Action 2"},
@@ -50,8 +51,10 @@ func TestFacetSearch(t *testing.T) {
 		{"", "sceince fitcion", "Science Fiction 1"},
 		{"", " ac", ""},
 		{"", "12", ""},
-		{`{"faceting":{"sortFacetValuesBy":{"*":"count"}}}`, "", "Action 2, Ädventure 1, true 1, Science Fiction 1, Crime 1, Comedy 1"},
-		{`{"faceting":{"maxValuesPerFacet":2}}`, "", "Action 2, Ädventure 1"},
+		{`{"faceting":{"sortFacetValuesBy":{"*":"count"}}}`, "", "Comedy 2, Action 2, Ädventure 1, true 1, Zen 1, Science Fiction 1, Crime 1, Biopic 1"},
+		{`{"faceting":{"maxValuesPerFacet":2}}`, "", "Comedy 2, Action 2"},
+		{`{"faceting":{"sortFacetValuesBy":{"*":"alpha"}}}`, "", "Action 2, Ädventure 1"},
+		{`{"faceting":{"maxValuesPerFacet":4}}`, "", "Action 2, Ädventure 1, Biopic 1, Comedy 2"},
 		{`{"typoTolerance":{"disableOnWords":["axtion","act"]}}`, "axtion", ""},
 		{"", "act", ""}, // only a value that is the protected word
 		{`{"typoTolerance":{"disableOnWords":[],"disableOnAttributes":["genre"]}}`, "axtion", ""},

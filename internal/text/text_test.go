@@ -109,6 +109,26 @@ func TestLanguageOf(t *testing.T) {
 	}
 }
 
+// What is not folded at all is what folding leaves as it is; a character at the end has it folded.
+func TestFoldingLeavesPlainTextAsItIs(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for n := range 5000 {
+		var s []byte
+		for range 1 + n%7 {
+			c := byte(' ' + rng.IntN('~'-' '+1))
+			if 'A' <= c && c <= 'Z' {
+				c += 'a' - 'A'
+			}
+			s = append(s, c)
+		}
+		for _, l := range []Locales{nil, {"swe"}, {"cmn"}} {
+			if got := FacetSearchKey(string(s)+"漢", l); !strings.HasPrefix(got, string(s)) || FacetSearchKey(string(s), l) != string(s) {
+				t.Fatalf("%q %v: %q", s, l, got)
+			}
+		}
+	}
+}
+
 func TestFolding(t *testing.T) {
 	tests := []struct{ raw, form string }{
 		{"Zażółć", "zazołc"}, {"Łódź", "łodz"}, {"İstanbul", "istanbul"}, {"ışık", "isik"}, {"Straße", "straße"}, {"STRASSE", "strasse"},
