@@ -220,6 +220,7 @@ func launch(t *testing.T, binary, data string, more ...string) *crashServer {
 	l.Close()
 	s := &crashServer{url: "http://" + address, log: &bytes.Buffer{}}
 	s.process = exec.Command(binary, append([]string{"--db-path", data, "--http-addr", address, "--log-level", "WARN"}, more...)...)
+	s.process.Dir = filepath.Dir(data) // dumps and snapshots of imported tasks go to directories beside it
 	s.process.Stdout, s.process.Stderr = s.log, s.log
 	if err := s.process.Start(); err != nil {
 		t.Fatal(err)
