@@ -80,6 +80,7 @@ type vectorSearch struct {
 
 	dots, squares []float32
 	differ        []int32
+	floor         float32 // see sift; 0 keeps all
 }
 
 var vectorSearches = sync.Pool{New: func() any { return new(vectorSearch) }}
@@ -140,7 +141,7 @@ func (v *Vectors) SearchEffort(dst []Scored, q []float32, k, effort int, allowed
 }
 
 func (s *vectorSearch) begin(v *Vectors, q []float32) {
-	s.v, s.q, s.norm, s.best = v, q, 1, s.best[:0]
+	s.v, s.q, s.norm, s.floor, s.best = v, q, 1, 0, s.best[:0]
 	if v.shape.Binary {
 		s.packed = appendPacked(s.packed[:0], q, len(q))
 		return
@@ -203,7 +204,27 @@ func (s *vectorSearch) similarity(dot, squares float32, full []float32) float32 
 	return similarityOf(dot, norms)
 }
 
-// compare appends the rows of the vectors that s.ids names to best, with these vectors' similarities.
+// sift lets compare leave out vectors that are clearly less similar than so much.
+func (s *vectorSearch) sift(worst float32) {
+	const less = 1 - 1e-4 // further off than rounding gets
+	cos := (2*worst - 1) * less
+	s.floor = 0
+	if qq := s.norm * s.norm; cos > 0 && qq-qq == 0 {
+		s.floor = cos * cos * qq
+	}
+}
+
+// sifted reports whether the dot product and sum of squares are those of a vector to be left out: the square of its
+// cosine is too small, without a root or a quotient. Sums out of the ordinary are left to similarity.
+func (s *vectorSearch) sifted(dot, squares float32) bool {
+	const ordinary = 1e15
+	norms := s.norm * s.norm * squares
+	return s.floor > 0 && norms > 2*leastNorms*leastNorms && norms < ordinary && dot > -ordinary &&
+		(dot <= 0 || dot*dot < s.floor*squares)
+}
+
+// compare appends the rows of the vectors that s.ids names to best, with these vectors' similarities; not those
+// that sift lets it leave out.
 func (s *vectorSearch) compare() {
 	v, n := s.v, len(s.ids)
 	if v.shape.Binary {
@@ -218,6 +239,9 @@ func (s *vectorSearch) compare() {
 	full, d := alias[float32](v.full), v.shape.Dimensions
 	simd.DotSquaresGather(s.dots, s.squares, s.q, full, s.ids)
 	for at, i := range s.ids {
+		if s.sifted(s.dots[at], s.squares[at]) {
+			continue
+		}
 		s.best = append(s.best, Scored{Row(v.owner(int(i))), s.similarity(s.dots[at], s.squares[at], full[int(i)*d:(int(i)+1)*d])})
 	}
 }
@@ -225,42 +249,47 @@ func (s *vectorSearch) compare() {
 // direct compares the full rows of all candidates.
 func (s *vectorSearch) direct(k int, allowed *roaring.Bitmap) {
 	const some = 256
-	s.ids = slices.Grow(s.ids[:0], some)[:some]
+	ids := slices.Grow(s.ids[:0], some)[:some]
 	s.best = s.best[:0]
 	worst := float32(-1) // of the k best so far
 	compare := func(n int) {
 		before := len(s.best)
-		s.ids = s.ids[:n]
+		s.ids = ids[:n]
 		s.compare()
-		s.ids = s.ids[:some]
 		if s.v.ends == nil {
-			s.insert(k, before)
+			if s.insert(k, before); len(s.best) == k {
+				s.sift(s.best[k-1].Similarity)
+			}
 			return
 		}
 		better := slices.DeleteFunc(s.best[before:], func(x Scored) bool { return x.Similarity < worst })
 		if s.best = s.best[:before+len(better)]; len(s.best) >= k+2*some {
 			if s.settle(k); len(s.best) == k {
 				worst = s.best[k-1].Similarity
+				s.sift(worst)
 			}
 		}
 	}
+	// The first ones are few, for there is soon something to sift the others by.
+	step := some / 8
 	if allowed == nil {
-		for at := 0; at < s.v.vectors; at += some {
-			n := min(some, s.v.vectors-at)
-			for i := range n {
-				s.ids[i] = uint32(at + i)
+		for at := 0; at < s.v.vectors; at += step {
+			step = min(some, 2*step, s.v.vectors-at)
+			for i := range step {
+				ids[i] = uint32(at + i)
 			}
-			compare(n)
+			compare(step)
 		}
 	} else {
-		for it := allowed.ManyIterator(); ; {
-			n := it.NextMany(s.ids)
+		for it := allowed.ManyIterator(); ; step = min(some, 2*step) {
+			n := it.NextMany(ids[:step])
 			if n == 0 {
 				break
 			}
 			compare(n)
 		}
 	}
+	s.floor = 0
 	if s.v.ends != nil {
 		s.settle(k)
 	}
