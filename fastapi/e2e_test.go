@@ -53,7 +53,7 @@ func (c *client) wait(r reply) string {
 	if err := json.Unmarshal([]byte(r.body), &summary); err != nil || summary.TaskUID == nil {
 		c.t.Fatalf("no task: %d %s", r.status, r.body)
 	}
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		body := c.get(fmt.Sprintf("/tasks/%d", *summary.TaskUID)).body
 		if !strings.Contains(body, `"status":"enqueued"`) && !strings.Contains(body, `"status":"processing"`) {
 			return body

@@ -57,7 +57,7 @@ func adding(t testing.TB, q *Queue, uid string, c AddDocuments, ids ...string) N
 
 func wait(t testing.TB, q *Queue, uid uint32) *Task {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		task, err := q.Task(uid, nil)
 		if err != nil {
 			t.Fatal(err)
