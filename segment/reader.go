@@ -82,10 +82,14 @@ func (r *Reader) damaged(t tag, format string, args ...any) error {
 
 func (r *Reader) checkSum(s section) error {
 	if got := xxhash.Sum64(r.data[s.offset : s.offset+s.length]); got != s.checksum {
-		return &apierr.Corruption{File: r.name, Section: s.tag.String(), Offset: s.offset,
-			Reason: fmt.Sprintf("checksum %016x expected, %016x found in %d bytes", s.checksum, got, s.length)}
+		return r.wrongSum(s, got)
 	}
 	return nil
+}
+
+func (r *Reader) wrongSum(s section, got uint64) error {
+	return &apierr.Corruption{File: r.name, Section: s.tag.String(), Offset: s.offset,
+		Reason: fmt.Sprintf("checksum %016x expected, %016x found in %d bytes", s.checksum, got, s.length)}
 }
 
 // section returns the bytes of the section of a kind with aux 0; nil when there is none.

@@ -9,9 +9,11 @@ import (
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/cespare/xxhash/v2"
 	"github.com/golang/geo/s2"
 
 	"svc/internal/apierr"
+	"svc/internal/mapped"
 )
 
 // Verify reads the whole file and checks it: every checksum, every number
@@ -38,6 +40,30 @@ func (r *Reader) CheckSums(ctx context.Context) error {
 		}
 		if err := r.checkSum(s); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// inspectBytes is how much Inspect reads at once.
+const inspectBytes = 1 << 20
+
+// Inspect is CheckSums beside other work: wait is called ahead of each piece that is read, and the pieces
+// are not kept in memory. Its error ends the inspection.
+func (r *Reader) Inspect(wait func(bytes int) error) error {
+	digest := xxhash.New()
+	for _, s := range r.sections {
+		digest.Reset()
+		for at := int64(0); at < s.length; at += inspectBytes {
+			n := min(inspectBytes, s.length-at)
+			if err := wait(int(n)); err != nil {
+				return err
+			}
+			_, _ = digest.Write(r.data[s.offset+at : s.offset+at+n])
+			r.file.Advise(s.offset+at, n, mapped.DontNeed)
+		}
+		if got := digest.Sum64(); got != s.checksum {
+			return r.wrongSum(s, got)
 		}
 	}
 	return nil

@@ -48,6 +48,7 @@ func (k *compactor) start() {
 	for _, l := range k.lanes {
 		k.wg.Go(func() { k.run(l) })
 	}
+	k.wg.Go(func() { k.catalog.inspect(k.ctx, inspectBytesPerSecond) })
 	k.wake()
 }
 
