@@ -1,6 +1,6 @@
 // Package embed turns texts into vectors: it renders documents by their
 // templates, asks the source that an embedder is configured with (a provider
-// over HTTP, or a model in a local directory), tries again what may pass, and
+// over HTTP, or a model that runs here), tries again what may pass, and
 // remembers the vectors of recent queries.
 package embed
 
