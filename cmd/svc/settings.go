@@ -13,6 +13,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/pelletier/go-toml/v2"
 
+	"svc/internal/apierr"
 	"svc/internal/outbound"
 )
 
@@ -153,6 +154,9 @@ func (s *settings) load(ctx *kong.Context) error {
 	for key := range s.values {
 		if !slices.Contains(known, key) {
 			slices.Sort(known)
+			if meant := apierr.Closest(key, known); meant != "" {
+				return &configError{s.file, fmt.Errorf("%s is not known here: did you mean %s?", key, meant)}
+			}
 			return &configError{s.file, fmt.Errorf("%s is not known here; known are %s", key, strings.Join(known, ", "))}
 		}
 	}
