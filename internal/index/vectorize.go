@@ -383,11 +383,15 @@ func (z *vectorizer) entry(plan int) (docEntry, error) {
 			return e, err
 		}
 	}
+	was := p.was
+	if was != nil && was.Dimensions != p.is.Dimensions { // then its vectors cannot stay, even if a call fails
+		was, e.v = nil, segment.DocVectors{Regenerate: e.v.Regenerate}
+	}
 	for _, in := range f.is {
 		t := part{input: -1}
 		if in.Fragment != "" {
 			t.fragment, _ = p.is.Fragment(in.Fragment)
-			t.keep = fragmentVector(p.was, &f.v, in.Fragment)
+			t.keep = fragmentVector(was, &f.v, in.Fragment)
 		}
 		if t.keep == nil || !slices.Contains(f.was, in) {
 			t.input = len(z.texts[plan].inputs)
@@ -446,6 +450,7 @@ func (z *vectorizer) complete(e *docEntry) segment.DocVectors {
 			if made := z.texts[e.plan].vectors[t.input]; made != nil {
 				vector = made
 			} else if vector == nil && len(z.b.plans[e.plan].is.fragments) == 0 {
+				e.v.Fragments = nil
 				return e.v // the call failed
 			}
 		}

@@ -661,14 +661,43 @@ func TestFailuresThatAreIgnoredLeaveOldVectors(t *testing.T) {
 	b.apply(ix, update(t, `{"embedders":{"r":`+p.rest("a", `,"documentTemplate":"{{doc.t}}"`)+`}}`), b.payload(`{"id":"1","t":"one"}`, `{"id":"2"}`))
 	p.answer(400)
 	b.apply(ix, b.merge(`{"id":"1","t":"other"}`, `{"id":"3","t":"three"}`))
-	v := ix.View()
-	defer v.Release()
-	got := vectorState(t, v)
-	for id, want := range map[string]string{"1": entryText(vectorOf("one", "a"), true, false), "2": entryText(nil, true, false), "3": entryText(nil, true, false)} {
-		if got[id]["r"] != want {
-			t.Errorf("document %s has %s, want %s", id, got[id]["r"], want)
+	check := func(what, embedder string, want map[string]string) {
+		t.Helper()
+		v := ix.View()
+		defer v.Release()
+		got := vectorState(t, v)
+		for id, text := range want {
+			if got[id][embedder] != text {
+				t.Errorf("%s: document %s has %s, want %s", what, id, got[id][embedder], text)
+			}
 		}
 	}
+	check("texts", "r", map[string]string{"1": entryText(vectorOf("one", "a"), true, false), "2": entryText(nil, true, false), "3": entryText(nil, true, false)})
+
+	// Vectors of another length cannot stay.
+	b.apply(ix, update(t, `{"embedders":{"r":{"dimensions":4}}}`))
+	check("dimensions", "r", map[string]string{"1": entryText(nil, true, false), "3": entryText(nil, true, false)})
+
+	multimodal := func(body string) UpdateSettings {
+		u, err := settings.ParseUpdate([]byte(body), settings.Features{Multimodal: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return UpdateSettings{u}
+	}
+	p.answer(0)
+	config := strings.ReplaceAll(p.rest("a", `,"indexingFragments":{"t":{"value":"{{doc.t}}"},"u":{"value":"{{doc.t}}!"}},"searchFragments":{"q":{"value":"{{q}}"}}`), "{{text}}", "{{fragment}}")
+	b.apply(ix, multimodal(`{"embedders":{"f":`+config+`}}`))
+	both := append(vectorOf("other", "a"), vectorOf("other!", "a")...)
+	check("fragments", "f", map[string]string{"1": entryText(both, true, false) + "t,u", "2": entryText(nil, true, false)})
+	p.answer(400)
+	b.apply(ix, multimodal(`{"embedders":{"f":{"request":{"input":["{{text}}","{{..}}"]},"indexingFragments":null,"searchFragments":null}}}`))
+	check("no fragments", "f", map[string]string{"1": entryText(both, true, false), "2": entryText(nil, true, false)})
+	p.answer(0)
+	b.apply(ix, multimodal(`{"embedders":{"f":null}}`), multimodal(`{"embedders":{"f":`+config+`}}`))
+	p.answer(400)
+	b.apply(ix, multimodal(`{"embedders":{"f":{"dimensions":4}}}`))
+	check("dimensions of fragments", "f", map[string]string{"1": entryText(nil, true, false), "2": entryText(nil, true, false)})
 }
 
 func TestFragmentsAreMadeOneByOne(t *testing.T) {
