@@ -80,7 +80,7 @@ type vectorSearch struct {
 
 	dots, squares []float32
 	differ        []int32
-	floor         float32 // see sift; 0 keeps all
+	sift          sieve
 }
 
 var vectorSearches = sync.Pool{New: func() any { return new(vectorSearch) }}
@@ -141,7 +141,7 @@ func (v *Vectors) SearchEffort(dst []Scored, q []float32, k, effort int, allowed
 }
 
 func (s *vectorSearch) begin(v *Vectors, q []float32) {
-	s.v, s.q, s.norm, s.floor, s.best = v, q, 1, 0, s.best[:0]
+	s.v, s.q, s.norm, s.sift, s.best = v, q, 1, sieve{}, s.best[:0]
 	if v.shape.Binary {
 		s.packed = appendPacked(s.packed[:0], q, len(q))
 		return
@@ -204,27 +204,33 @@ func (s *vectorSearch) similarity(dot, squares float32, full []float32) float32 
 	return similarityOf(dot, norms)
 }
 
-// sift lets compare leave out vectors that are clearly less similar than so much.
-func (s *vectorSearch) sift(worst float32) {
+// A sieve leaves out vectors that are clearly less similar than the k best so far: the square of their cosine is too
+// small, without a root or a quotient. The zero sieve leaves out none.
+type sieve struct {
+	floor       float32 // square of the least cosine and the norm of the query
+	least, most float32 // sums of squares between them are ordinary; others are left to similarity
+}
+
+// leaveOut sets the sieve to leave out what is less similar than so much.
+func (s *vectorSearch) leaveOut(worst float32) {
 	const less = 1 - 1e-4 // further off than rounding gets
-	cos := (2*worst - 1) * less
-	s.floor = 0
-	if qq := s.norm * s.norm; cos > 0 && qq-qq == 0 {
-		s.floor = cos * cos * qq
+	cos, qq := (2*worst-1)*less, s.norm*s.norm
+	s.sift = sieve{}
+	if cos > 0 && qq-qq == 0 {
+		s.sift = sieve{floor: cos * cos * qq, least: 2 * leastNorms * leastNorms / qq, most: ordinary / qq}
 	}
 }
 
-// sifted reports whether the dot product and sum of squares are those of a vector to be left out: the square of its
-// cosine is too small, without a root or a quotient. Sums out of the ordinary are left to similarity.
-func (s *vectorSearch) sifted(dot, squares float32) bool {
-	const ordinary = 1e15
-	norms := s.norm * s.norm * squares
-	return s.floor > 0 && norms > 2*leastNorms*leastNorms && norms < ordinary && dot > -ordinary &&
-		(dot <= 0 || dot*dot < s.floor*squares)
+// ordinary is a product of squared norms, or the absolute value of a dot product, that is far from overflowing.
+const ordinary = 1e15
+
+// leavesOut says so of a vector with this dot product and sum of squares.
+func (s *sieve) leavesOut(dot, squares float32) bool {
+	return (dot <= 0 || dot*dot < s.floor*squares) && squares > s.least && squares < s.most && dot > -ordinary
 }
 
 // compare appends the rows of the vectors that s.ids names to best, with these vectors' similarities; not those
-// that sift lets it leave out.
+// that the sieve leaves out.
 func (s *vectorSearch) compare() {
 	v, n := s.v, len(s.ids)
 	if v.shape.Binary {
@@ -235,14 +241,45 @@ func (s *vectorSearch) compare() {
 		}
 		return
 	}
+	s.score()
+	for at := range s.dots {
+		if !s.sift.leavesOut(s.dots[at], s.squares[at]) {
+			s.best = append(s.best, s.scored(at))
+		}
+	}
+}
+
+// score computes the dot products and sums of squares of the vectors that s.ids names.
+func (s *vectorSearch) score() {
+	n := len(s.ids)
 	s.dots, s.squares = slices.Grow(s.dots[:0], n)[:n], slices.Grow(s.squares[:0], n)[:n]
-	full, d := alias[float32](v.full), v.shape.Dimensions
-	simd.DotSquaresGather(s.dots, s.squares, s.q, full, s.ids)
-	for at, i := range s.ids {
-		if s.sifted(s.dots[at], s.squares[at]) {
+	simd.DotSquaresGather(s.dots, s.squares, s.q, alias[float32](s.v.full), s.ids)
+}
+
+// scored returns the row of the vector s.ids[at], with this vector's similarity.
+func (s *vectorSearch) scored(at int) Scored {
+	i, d := int(s.ids[at]), s.v.shape.Dimensions
+	return Scored{Row(s.v.owner(i)), s.similarity(s.dots[at], s.squares[at], alias[float32](s.v.full)[i*d:(i+1)*d])}
+}
+
+// compareBest is compare where best is sorted, of at most k, and stays so. No row comes twice.
+func (s *vectorSearch) compareBest(k int) {
+	if s.v.shape.Binary {
+		before := len(s.best)
+		s.compare()
+		s.insert(k, before)
+		return
+	}
+	s.score()
+	for at := range s.dots {
+		if s.sift.leavesOut(s.dots[at], s.squares[at]) {
 			continue
 		}
-		s.best = append(s.best, Scored{Row(v.owner(int(i))), s.similarity(s.dots[at], s.squares[at], full[int(i)*d:(int(i)+1)*d])})
+		before := len(s.best)
+		s.best = append(s.best, s.scored(at))
+		if s.insert(k, before); len(s.best) == k {
+			s.leaveOut(s.best[k-1].Similarity)
+		}
 	}
 }
 
@@ -253,43 +290,39 @@ func (s *vectorSearch) direct(k int, allowed *roaring.Bitmap) {
 	s.best = s.best[:0]
 	worst := float32(-1) // of the k best so far
 	compare := func(n int) {
-		before := len(s.best)
 		s.ids = ids[:n]
-		s.compare()
 		if s.v.ends == nil {
-			if s.insert(k, before); len(s.best) == k {
-				s.sift(s.best[k-1].Similarity)
-			}
+			s.compareBest(k)
 			return
 		}
+		before := len(s.best)
+		s.compare()
 		better := slices.DeleteFunc(s.best[before:], func(x Scored) bool { return x.Similarity < worst })
 		if s.best = s.best[:before+len(better)]; len(s.best) >= k+2*some {
 			if s.settle(k); len(s.best) == k {
 				worst = s.best[k-1].Similarity
-				s.sift(worst)
+				s.leaveOut(worst)
 			}
 		}
 	}
-	// The first ones are few, for there is soon something to sift the others by.
-	step := some / 8
 	if allowed == nil {
-		for at := 0; at < s.v.vectors; at += step {
-			step = min(some, 2*step, s.v.vectors-at)
-			for i := range step {
+		for at := 0; at < s.v.vectors; at += some {
+			n := min(some, s.v.vectors-at)
+			for i := range n {
 				ids[i] = uint32(at + i)
 			}
-			compare(step)
+			compare(n)
 		}
 	} else {
-		for it := allowed.ManyIterator(); ; step = min(some, 2*step) {
-			n := it.NextMany(ids[:step])
+		for it := allowed.ManyIterator(); ; {
+			n := it.NextMany(ids)
 			if n == 0 {
 				break
 			}
 			compare(n)
 		}
 	}
-	s.floor = 0
+	s.sift = sieve{}
 	if s.v.ends != nil {
 		s.settle(k)
 	}
