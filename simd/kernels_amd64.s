@@ -263,130 +263,98 @@ reduce:
 // func gatherFloatsAVX2(dots []float32, squares []float32, q []float32, rows []float32, ids []uint32)
 // Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·gatherFloatsAVX2(SB), NOSPLIT, $0-120
-	MOVQ    q_base+48(FP), AX
-	MOVQ    q_len+56(FP), CX
-	MOVQ    ids_base+96(FP), DX
-	MOVQ    dots_len+8(FP), BX
-	MOVQ    dots_base+0(FP), SI
-	MOVQ    squares_base+24(FP), DI
-	TESTQ   BX, BX
-	JZ      done
-	LEAQ    -1(BX), R10
-	MOVQ    rows_base+72(FP), R11
-	MOVQ    $0x00000000, R8
-	CMPQ    R8, R10
-	CMOVQGT R10, R8
-	MOVL    (DX)(R8*4), R8
-	IMULQ   CX, R8
-	LEAQ    (R11)(R8*4), R8
-	MOVQ    $0x00000001, R9
-	CMPQ    R9, R10
-	CMOVQGT R10, R9
-	MOVL    (DX)(R9*4), R9
-	IMULQ   CX, R9
-	LEAQ    (R11)(R9*4), R9
+	MOVQ q_base+48(FP), AX
+	MOVQ q_len+56(FP), CX
+	MOVQ ids_base+96(FP), DX
+	MOVQ rows_base+72(FP), BX
+	MOVQ dots_len+8(FP), SI
+	MOVQ dots_base+0(FP), DI
+	MOVQ squares_base+24(FP), R8
 
-pair:
-	MOVQ    R8, R10
+row:
+	TESTQ   SI, SI
+	JZ      done
 	VXORPS  Y0, Y0, Y0
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
-	MOVQ    R9, R11
 	VXORPS  Y4, Y4, Y4
 	VXORPS  Y5, Y5, Y5
 	VXORPS  Y6, Y6, Y6
 	VXORPS  Y7, Y7, Y7
-	LEAQ    -1(BX), R12
-	MOVQ    rows_base+72(FP), R13
-	MOVQ    $0x00000002, R8
-	CMPQ    R8, R12
-	CMOVQGT R12, R8
-	MOVL    (DX)(R8*4), R8
-	IMULQ   CX, R8
-	LEAQ    (R13)(R8*4), R8
-	MOVQ    $0x00000003, R9
-	CMPQ    R9, R12
-	CMOVQGT R12, R9
-	MOVL    (DX)(R9*4), R9
+	XORQ    R11, R11
+	XORQ    R10, R10
+	MOVQ    $0x00000002, R12
+	CMPQ    SI, $0x02
+	CMOVQGT R12, R10
+	MOVL    (DX)(R10*4), R10
+	IMULQ   CX, R10
+	LEAQ    (BX)(R10*4), R10
+	MOVL    (DX), R9
 	IMULQ   CX, R9
-	LEAQ    (R13)(R9*4), R9
-	XORQ    R12, R12
+	LEAQ    (BX)(R9*4), R9
 
 block:
-	LEAQ        16(R12), R13
-	CMPQ        R13, CX
+	LEAQ        32(R11), R12
+	CMPQ        R12, CX
 	JG          single
-	PREFETCHT0  (R8)(R12*4)
-	PREFETCHT0  (R9)(R12*4)
-	VMOVUPS     (AX)(R12*4), Y8
-	VMOVUPS     (R10)(R12*4), Y9
-	VFMADD231PS Y8, Y9, Y0
-	VFMADD231PS Y9, Y9, Y1
-	VMOVUPS     (R11)(R12*4), Y9
-	VFMADD231PS Y8, Y9, Y4
-	VFMADD231PS Y9, Y9, Y5
-	VMOVUPS     32(AX)(R12*4), Y8
-	VMOVUPS     32(R10)(R12*4), Y9
-	VFMADD231PS Y8, Y9, Y2
-	VFMADD231PS Y9, Y9, Y3
-	VMOVUPS     32(R11)(R12*4), Y9
-	VFMADD231PS Y8, Y9, Y6
-	VFMADD231PS Y9, Y9, Y7
-	MOVQ        R13, R12
+	PREFETCHT0  (R10)(R11*4)
+	PREFETCHT0  64(R10)(R11*4)
+	VMOVUPS     (R9)(R11*4), Y8
+	VFMADD231PS (AX)(R11*4), Y8, Y0
+	VFMADD231PS Y8, Y8, Y1
+	VMOVUPS     32(R9)(R11*4), Y8
+	VFMADD231PS 32(AX)(R11*4), Y8, Y2
+	VFMADD231PS Y8, Y8, Y3
+	VMOVUPS     64(R9)(R11*4), Y8
+	VFMADD231PS 64(AX)(R11*4), Y8, Y4
+	VFMADD231PS Y8, Y8, Y5
+	VMOVUPS     96(R9)(R11*4), Y8
+	VFMADD231PS 96(AX)(R11*4), Y8, Y6
+	VFMADD231PS Y8, Y8, Y7
+	MOVQ        R12, R11
 	JMP         block
 
 single:
-	LEAQ        8(R12), R13
-	CMPQ        R13, CX
+	LEAQ        8(R11), R12
+	CMPQ        R12, CX
 	JG          reduce
-	VMOVUPS     (AX)(R12*4), Y8
-	VMOVUPS     (R10)(R12*4), Y9
-	VFMADD231PS Y8, Y9, Y0
-	VFMADD231PS Y9, Y9, Y1
-	VMOVUPS     (R11)(R12*4), Y9
-	VFMADD231PS Y8, Y9, Y4
-	VFMADD231PS Y9, Y9, Y5
-	MOVQ        R13, R12
+	VMOVUPS     (R9)(R11*4), Y8
+	VFMADD231PS (AX)(R11*4), Y8, Y0
+	VFMADD231PS Y8, Y8, Y1
+	MOVQ        R12, R11
+	JMP         single
 
 reduce:
 	VADDPS       Y2, Y0, Y0
-	VADDPS       Y3, Y1, Y1
 	VADDPS       Y6, Y4, Y4
+	VADDPS       Y4, Y0, Y0
+	VADDPS       Y3, Y1, Y1
 	VADDPS       Y7, Y5, Y5
-	VHADDPS      Y4, Y0, Y0
-	VHADDPS      Y5, Y1, Y1
+	VADDPS       Y5, Y1, Y1
 	VHADDPS      Y1, Y0, Y0
 	VEXTRACTF128 $0x01, Y0, X1
 	VADDPS       X1, X0, X0
+	VHADDPS      X0, X0, X0
 
 tail:
-	CMPQ         R12, CX
+	CMPQ         R11, CX
 	JGE          store
-	VMOVSS       (R10)(R12*4), X1
-	VINSERTPS    $0x10, (R11)(R12*4), X1, X1
-	VMOVLHPS     X1, X1, X1
-	VBROADCASTSS (AX)(R12*4), X2
-	VBLENDPS     $0x0c, X1, X2, X2
+	VBROADCASTSS (R9)(R11*4), X1
+	VMOVSS       (AX)(R11*4), X2
+	VINSERTPS    $0x10, X1, X2, X2
 	VFMADD231PS  X1, X2, X0
-	INCQ         R12
+	INCQ         R11
 	JMP          tail
 
 store:
-	CMPQ    BX, $0x02
-	JL      last
-	VMOVLPS X0, (SI)
-	VMOVHPS X0, (DI)
-	ADDQ    $0x08, SI
-	ADDQ    $0x08, DI
-	ADDQ    $0x08, DX
-	SUBQ    $0x02, BX
-	JNZ     pair
-	JMP     done
-
-last:
-	VMOVSS     X0, (SI)
-	VEXTRACTPS $0x02, X0, (DI)
+	VMOVSS     X0, (DI)
+	VEXTRACTPS $0x01, X0, (R8)
+	ADDQ       $0x04, DI
+	ADDQ       $0x04, R8
+	ADDQ       $0x04, DX
+	DECQ       SI
+	JMP        row
 
 done:
 	VZEROUPPER
@@ -395,140 +363,104 @@ done:
 // func gatherFloatsAVX512(dots []float32, squares []float32, q []float32, rows []float32, ids []uint32)
 // Requires: AVX, AVX512F, CMOV, FMA3, MMX+
 TEXT ·gatherFloatsAVX512(SB), NOSPLIT, $0-120
-	MOVQ    q_base+48(FP), AX
-	MOVQ    q_len+56(FP), CX
-	MOVQ    ids_base+96(FP), DX
-	MOVQ    dots_len+8(FP), BX
-	MOVQ    dots_base+0(FP), SI
-	MOVQ    squares_base+24(FP), DI
-	TESTQ   BX, BX
-	JZ      done
-	LEAQ    -1(BX), R10
-	MOVQ    rows_base+72(FP), R11
-	MOVQ    $0x00000000, R8
-	CMPQ    R8, R10
-	CMOVQGT R10, R8
-	MOVL    (DX)(R8*4), R8
-	IMULQ   CX, R8
-	LEAQ    (R11)(R8*4), R8
-	MOVQ    $0x00000001, R9
-	CMPQ    R9, R10
-	CMOVQGT R10, R9
-	MOVL    (DX)(R9*4), R9
-	IMULQ   CX, R9
-	LEAQ    (R11)(R9*4), R9
+	MOVQ q_base+48(FP), AX
+	MOVQ q_len+56(FP), CX
+	MOVQ ids_base+96(FP), DX
+	MOVQ rows_base+72(FP), BX
+	MOVQ dots_len+8(FP), SI
+	MOVQ dots_base+0(FP), DI
+	MOVQ squares_base+24(FP), R8
 
-pair:
-	MOVQ    R8, R10
+row:
+	TESTQ   SI, SI
+	JZ      done
 	VXORPS  Y0, Y0, Y0
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
-	MOVQ    R9, R11
 	VXORPS  Y4, Y4, Y4
 	VXORPS  Y5, Y5, Y5
 	VXORPS  Y6, Y6, Y6
 	VXORPS  Y7, Y7, Y7
-	LEAQ    -1(BX), R12
-	MOVQ    rows_base+72(FP), R13
-	MOVQ    $0x00000002, R8
-	CMPQ    R8, R12
-	CMOVQGT R12, R8
-	MOVL    (DX)(R8*4), R8
-	IMULQ   CX, R8
-	LEAQ    (R13)(R8*4), R8
-	MOVQ    $0x00000003, R9
-	CMPQ    R9, R12
-	CMOVQGT R12, R9
-	MOVL    (DX)(R9*4), R9
+	XORQ    R11, R11
+	XORQ    R10, R10
+	MOVQ    $0x00000002, R12
+	CMPQ    SI, $0x02
+	CMOVQGT R12, R10
+	MOVL    (DX)(R10*4), R10
+	IMULQ   CX, R10
+	LEAQ    (BX)(R10*4), R10
+	MOVL    (DX), R9
 	IMULQ   CX, R9
-	LEAQ    (R13)(R9*4), R9
-	XORQ    R12, R12
+	LEAQ    (BX)(R9*4), R9
 
 block:
-	LEAQ        32(R12), R13
-	CMPQ        R13, CX
+	LEAQ        64(R11), R12
+	CMPQ        R12, CX
 	JG          single
-	PREFETCHT0  (R8)(R12*4)
-	PREFETCHT0  64(R8)(R12*4)
-	PREFETCHT0  (R9)(R12*4)
-	PREFETCHT0  64(R9)(R12*4)
-	VMOVUPS     (AX)(R12*4), Z8
-	VMOVUPS     (R10)(R12*4), Z9
-	VFMADD231PS Z8, Z9, Z0
-	VFMADD231PS Z9, Z9, Z1
-	VMOVUPS     (R11)(R12*4), Z9
-	VFMADD231PS Z8, Z9, Z4
-	VFMADD231PS Z9, Z9, Z5
-	VMOVUPS     64(AX)(R12*4), Z8
-	VMOVUPS     64(R10)(R12*4), Z9
-	VFMADD231PS Z8, Z9, Z2
-	VFMADD231PS Z9, Z9, Z3
-	VMOVUPS     64(R11)(R12*4), Z9
-	VFMADD231PS Z8, Z9, Z6
-	VFMADD231PS Z9, Z9, Z7
-	MOVQ        R13, R12
+	PREFETCHT0  (R10)(R11*4)
+	PREFETCHT0  64(R10)(R11*4)
+	PREFETCHT0  128(R10)(R11*4)
+	PREFETCHT0  192(R10)(R11*4)
+	VMOVUPS     (R9)(R11*4), Z8
+	VFMADD231PS (AX)(R11*4), Z8, Z0
+	VFMADD231PS Z8, Z8, Z1
+	VMOVUPS     64(R9)(R11*4), Z8
+	VFMADD231PS 64(AX)(R11*4), Z8, Z2
+	VFMADD231PS Z8, Z8, Z3
+	VMOVUPS     128(R9)(R11*4), Z8
+	VFMADD231PS 128(AX)(R11*4), Z8, Z4
+	VFMADD231PS Z8, Z8, Z5
+	VMOVUPS     192(R9)(R11*4), Z8
+	VFMADD231PS 192(AX)(R11*4), Z8, Z6
+	VFMADD231PS Z8, Z8, Z7
+	MOVQ        R12, R11
 	JMP         block
 
 single:
-	LEAQ        16(R12), R13
-	CMPQ        R13, CX
+	LEAQ        16(R11), R12
+	CMPQ        R12, CX
 	JG          reduce
-	VMOVUPS     (AX)(R12*4), Z8
-	VMOVUPS     (R10)(R12*4), Z9
-	VFMADD231PS Z8, Z9, Z0
-	VFMADD231PS Z9, Z9, Z1
-	VMOVUPS     (R11)(R12*4), Z9
-	VFMADD231PS Z8, Z9, Z4
-	VFMADD231PS Z9, Z9, Z5
-	MOVQ        R13, R12
+	VMOVUPS     (R9)(R11*4), Z8
+	VFMADD231PS (AX)(R11*4), Z8, Z0
+	VFMADD231PS Z8, Z8, Z1
+	MOVQ        R12, R11
+	JMP         single
 
 reduce:
 	VADDPS        Z2, Z0, Z0
+	VADDPS        Z6, Z4, Z4
+	VADDPS        Z4, Z0, Z0
 	VEXTRACTF64X4 $0x01, Z0, Y2
 	VADDPS        Y2, Y0, Y0
 	VADDPS        Z3, Z1, Z1
+	VADDPS        Z7, Z5, Z5
+	VADDPS        Z5, Z1, Z1
 	VEXTRACTF64X4 $0x01, Z1, Y2
 	VADDPS        Y2, Y1, Y1
-	VADDPS        Z6, Z4, Z4
-	VEXTRACTF64X4 $0x01, Z4, Y2
-	VADDPS        Y2, Y4, Y4
-	VADDPS        Z7, Z5, Z5
-	VEXTRACTF64X4 $0x01, Z5, Y2
-	VADDPS        Y2, Y5, Y5
-	VHADDPS       Y4, Y0, Y0
-	VHADDPS       Y5, Y1, Y1
 	VHADDPS       Y1, Y0, Y0
 	VEXTRACTF128  $0x01, Y0, X1
 	VADDPS        X1, X0, X0
+	VHADDPS       X0, X0, X0
 
 tail:
-	CMPQ         R12, CX
+	CMPQ         R11, CX
 	JGE          store
-	VMOVSS       (R10)(R12*4), X1
-	VINSERTPS    $0x10, (R11)(R12*4), X1, X1
-	VMOVLHPS     X1, X1, X1
-	VBROADCASTSS (AX)(R12*4), X2
-	VBLENDPS     $0x0c, X1, X2, X2
+	VBROADCASTSS (R9)(R11*4), X1
+	VMOVSS       (AX)(R11*4), X2
+	VINSERTPS    $0x10, X1, X2, X2
 	VFMADD231PS  X1, X2, X0
-	INCQ         R12
+	INCQ         R11
 	JMP          tail
 
 store:
-	CMPQ    BX, $0x02
-	JL      last
-	VMOVLPS X0, (SI)
-	VMOVHPS X0, (DI)
-	ADDQ    $0x08, SI
-	ADDQ    $0x08, DI
-	ADDQ    $0x08, DX
-	SUBQ    $0x02, BX
-	JNZ     pair
-	JMP     done
-
-last:
-	VMOVSS     X0, (SI)
-	VEXTRACTPS $0x02, X0, (DI)
+	VMOVSS     X0, (DI)
+	VEXTRACTPS $0x01, X0, (R8)
+	ADDQ       $0x04, DI
+	ADDQ       $0x04, R8
+	ADDQ       $0x04, DX
+	DECQ       SI
+	JMP        row
 
 done:
 	VZEROUPPER

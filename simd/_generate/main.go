@@ -195,74 +195,60 @@ func floats512(name string, squared bool) {
 	RET()
 }
 
-// gatherFloats writes the dot products and the sums of squares of two rows at
-// once, so that each part of the query is loaded once for them, while the two
-// after them are being fetched.
-// Past the last row, the last one stands in.
+// gatherFloats writes the dot products and the sums of squares of one row after
+// another, in one pass over each, while a row after it is being fetched: four
+// accumulators each, then single registers, then single elements.
 func gatherFloats(name string, register func() VecVirtual, lanes int) {
 	TEXT(name, NOSPLIT, "func(dots, squares, q, rows []float32, ids []uint32)")
 	Pragma("noescape")
 	Doc(fmt.Sprintf("%s needs %s, len(squares) and len(ids) >= len(dots), and every id's row of len(q) elements inside rows.",
 		name, map[int]string{8: "AVX2 and FMA", 16: "AVX-512 F"}[lanes]))
+	const ahead = 2
 	q := Load(Param("q").Base(), GP64())
 	length := Load(Param("q").Len(), GP64()).(GPVirtual)
 	ids := Load(Param("ids").Base(), GP64())
+	rows := Load(Param("rows").Base(), GP64())
 	n := Load(Param("dots").Len(), GP64()).(GPVirtual)
 	dots := Load(Param("dots").Base(), GP64())
 	squares := Load(Param("squares").Base(), GP64())
-	next := [2]GPVirtual{GP64(), GP64()}
-	// addresses sets next to the rows from number first of those left.
-	addresses := func(first int) {
-		last, rows := GP64(), GP64()
-		LEAQ(Mem{Base: n, Disp: -1}, last)
-		Load(Param("rows").Base(), rows)
-		for i := range next {
-			MOVQ(U32(uint32(first+i)), next[i])
-			CMPQ(next[i], last)
-			CMOVQGT(last, next[i])
-			MOVL(Mem{Base: ids, Index: next[i], Scale: 4}, next[i].As32())
-			IMULQ(length, next[i])
-			LEAQ(Mem{Base: rows, Index: next[i], Scale: 4}, next[i])
-		}
-	}
+	Label("row")
 	TESTQ(n, n)
 	JZ(LabelRef("done"))
-	addresses(0)
-	Label("pair")
-	row := [2]GPVirtual{GP64(), GP64()}
-	var dot, square [2][2]VecVirtual // of each row, of even and of odd registers
-	for i := range row {
-		MOVQ(next[i], row[i])
-		for j := range dot[i] {
-			dot[i][j], square[i][j] = register(), register()
-			VXORPS(dot[i][j].AsY(), dot[i][j].AsY(), dot[i][j].AsY())
-			VXORPS(square[i][j].AsY(), square[i][j].AsY(), square[i][j].AsY())
-		}
+	var dot, square [accumulators]VecVirtual
+	for i := range dot {
+		dot[i], square[i] = register(), register()
+		VXORPS(dot[i].AsY(), dot[i].AsY(), dot[i].AsY())
+		VXORPS(square[i].AsY(), square[i].AsY(), square[i].AsY())
 	}
-	addresses(2)
-	at, end := GP64(), GP64()
+	// Of the last rows, the row itself stands in for the one to fetch.
+	row, next, at, end := GP64(), GP64(), GP64(), GP64()
 	XORQ(at, at)
-	step := func(j int) {
+	XORQ(next, next)
+	MOVQ(U32(ahead), end)
+	CMPQ(n, U8(ahead))
+	CMOVQGT(end, next)
+	MOVL(Mem{Base: ids, Index: next, Scale: 4}, next.As32())
+	IMULQ(length, next)
+	LEAQ(Mem{Base: rows, Index: next, Scale: 4}, next)
+	MOVL(Mem{Base: ids}, row.As32())
+	IMULQ(length, row)
+	LEAQ(Mem{Base: rows, Index: row, Scale: 4}, row)
+	step := func(i int) {
 		x := register()
-		VMOVUPS(Mem{Base: q, Index: at, Scale: 4, Disp: 4 * lanes * j}, x)
-		for i := range row {
-			y := register()
-			VMOVUPS(Mem{Base: row[i], Index: at, Scale: 4, Disp: 4 * lanes * j}, y)
-			VFMADD231PS(x, y, dot[i][j])
-			VFMADD231PS(y, y, square[i][j])
-		}
+		VMOVUPS(Mem{Base: row, Index: at, Scale: 4, Disp: 4 * lanes * i}, x)
+		VFMADD231PS(Mem{Base: q, Index: at, Scale: 4, Disp: 4 * lanes * i}, x, dot[i])
+		VFMADD231PS(x, x, square[i])
 	}
 	Label("block")
-	LEAQ(Mem{Base: at, Disp: 2 * lanes}, end)
+	LEAQ(Mem{Base: at, Disp: accumulators * lanes}, end)
 	CMPQ(end, length)
 	JG(LabelRef("single"))
-	for i := range next {
-		for line := 0; line < 8*lanes; line += 64 {
-			PREFETCHT0(Mem{Base: next[i], Index: at, Scale: 4, Disp: line})
-		}
+	for line := 0; line < 4*accumulators*lanes; line += 64 {
+		PREFETCHT0(Mem{Base: next, Index: at, Scale: 4, Disp: line})
 	}
-	step(0)
-	step(1)
+	for i := range dot {
+		step(i)
+	}
 	MOVQ(end, at)
 	JMP(LabelRef("block"))
 	Label("single")
@@ -271,51 +257,41 @@ func gatherFloats(name string, register func() VecVirtual, lanes int) {
 	JG(LabelRef("reduce"))
 	step(0)
 	MOVQ(end, at)
-	// The lanes of four sums become one lane each: both dots, both squares.
+	JMP(LabelRef("single"))
 	Label("reduce")
-	for i := range row {
-		for _, acc := range [2][2]VecVirtual{dot[i], square[i]} {
-			VADDPS(acc[1], acc[0], acc[0])
-			if lanes == 16 {
-				half := YMM()
-				VEXTRACTF64X4(U8(1), acc[0], half)
-				VADDPS(half, acc[0].AsY(), acc[0].AsY())
-			}
+	for _, acc := range [2][accumulators]VecVirtual{dot, square} {
+		VADDPS(acc[1], acc[0], acc[0])
+		VADDPS(acc[3], acc[2], acc[2])
+		VADDPS(acc[2], acc[0], acc[0])
+		if lanes == 16 {
+			half := YMM()
+			VEXTRACTF64X4(U8(1), acc[0], half)
+			VADDPS(half, acc[0].AsY(), acc[0].AsY())
 		}
 	}
-	both, bothSquares := dot[0][0].AsY(), square[0][0].AsY()
-	VHADDPS(dot[1][0].AsY(), both, both)
-	VHADDPS(square[1][0].AsY(), bothSquares, bothSquares)
-	VHADDPS(bothSquares, both, both)
-	sums, high := dot[0][0].AsX(), XMM()
-	VEXTRACTF128(U8(1), both, high)
+	sums, high := dot[0].AsX(), XMM()
+	VHADDPS(square[0].AsY(), dot[0].AsY(), dot[0].AsY())
+	VEXTRACTF128(U8(1), dot[0].AsY(), high)
 	VADDPS(high, sums, sums)
-	Label("tail")
+	VHADDPS(sums, sums, sums)
+	Label("tail") // the lowest lane has the dot product, the next one the squares
 	CMPQ(at, length)
 	JGE(LabelRef("store"))
 	x, y := XMM(), XMM()
-	VMOVSS(Mem{Base: row[0], Index: at, Scale: 4}, x)
-	VINSERTPS(U8(0x10), Mem{Base: row[1], Index: at, Scale: 4}, x, x)
-	VMOVLHPS(x, x, x)
-	VBROADCASTSS(Mem{Base: q, Index: at, Scale: 4}, y)
-	VBLENDPS(U8(12), x, y, y)
+	VBROADCASTSS(Mem{Base: row, Index: at, Scale: 4}, x)
+	VMOVSS(Mem{Base: q, Index: at, Scale: 4}, y)
+	VINSERTPS(U8(0x10), x, y, y)
 	VFMADD231PS(x, y, sums)
 	INCQ(at)
 	JMP(LabelRef("tail"))
 	Label("store")
-	CMPQ(n, U8(2))
-	JL(LabelRef("last"))
-	VMOVLPS(sums, Mem{Base: dots})
-	VMOVHPS(sums, Mem{Base: squares})
-	ADDQ(U8(8), dots)
-	ADDQ(U8(8), squares)
-	ADDQ(U8(8), ids)
-	SUBQ(U8(2), n)
-	JNZ(LabelRef("pair"))
-	JMP(LabelRef("done"))
-	Label("last")
 	VMOVSS(sums, Mem{Base: dots})
-	VEXTRACTPS(U8(2), sums, Mem{Base: squares})
+	VEXTRACTPS(U8(1), sums, Mem{Base: squares})
+	ADDQ(U8(4), dots)
+	ADDQ(U8(4), squares)
+	ADDQ(U8(4), ids)
+	DECQ(n)
+	JMP(LabelRef("row"))
 	Label("done")
 	VZEROUPPER()
 	RET()
