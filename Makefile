@@ -10,7 +10,7 @@ run: build
 	./svc
 
 build:
-	go build -ldflags "$(STAMP)" -o svc ./cmd/svc
+	go build -ldflags "-s -w $(STAMP)" -o svc ./cmd/svc
 
 test: check
 	go test ./...
