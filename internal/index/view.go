@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"svc/internal/invariant"
 	"svc/internal/query"
 	"svc/internal/settings"
@@ -43,6 +45,7 @@ type View struct {
 	documentBytes int64
 	distribution  func() map[string]int
 	embeddings    func() [2]int // vectors, documents with one
+	live          func() []*roaring.Bitmap
 }
 
 // successor returns a view with all that v says apart from its segments, not yet shared.
@@ -68,6 +71,7 @@ func (v *View) show(files []*file, lives []segment.Live) {
 	v.Cache = query.NewCache()
 	v.distribution = sync.OnceValue(v.countFields)
 	v.embeddings = sync.OnceValue(v.countEmbeddings)
+	v.live = sync.OnceValue(v.findLive)
 }
 
 // retain takes a reference unless the last one is gone.
@@ -105,6 +109,17 @@ func (v *View) CheckSums(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// LiveRows returns, by segment, the rows that are not deleted. They are shared: the caller may keep but not modify them.
+func (v *View) LiveRows() []*roaring.Bitmap { return v.live() }
+
+func (v *View) findLive() []*roaring.Bitmap {
+	rows := make([]*roaring.Bitmap, len(v.Segments))
+	for i, s := range v.Segments {
+		rows[i] = s.LiveRows()
+	}
+	return rows
 }
 
 // Documents is the number of live documents.

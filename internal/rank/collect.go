@@ -14,8 +14,6 @@ type collector struct {
 	skip       int // documents still to pass over
 	limit      int
 	hits       []Hit
-	parts      []part // of all hits, one after another
-	ends       []int  // hit i has parts[ends[i-1]:ends[i]]
 	candidates rows
 	distinct   *Distinct // nil: documents are not deduplicated
 	first      int       // index in hits of the first one returned
@@ -31,6 +29,7 @@ func (c *collector) start(s *search, root *bucket) {
 		c.skip, c.limit = 0, r.MaxTotal
 	}
 	c.candidates = root.rows
+	c.hits = make([]Hit, 0, max(min(c.limit, c.candidates.count()-c.skip), 0))
 	if r.Distinct != "" {
 		c.distinct = NewDistinct(s.ix, r.Distinct)
 	}
@@ -79,10 +78,23 @@ func (c *collector) add(seg int, row segment.Row, id segment.DocID) bool {
 	}
 	if c.wants() {
 		c.hits = append(c.hits, Hit{Segment: seg, Row: row, ID: id})
-		c.parts = append(c.parts, c.s.stack...)
-		c.ends = append(c.ends, len(c.parts))
+		c.describe(&c.hits[len(c.hits)-1])
 	}
 	return c.distinct != nil || c.wants()
+}
+
+// describe tells of a hit what the request asks for, from the buckets that are open.
+func (c *collector) describe(h *Hit) {
+	r, parts := c.s.r, c.s.stack
+	if r.Scores {
+		h.Score = score(parts)
+	}
+	if r.Details {
+		h.Details = c.s.appendDetails(nil, parts)
+	}
+	if r.Values {
+		h.Values = c.s.appendValues(nil, parts)
+	}
 }
 
 // dropRows takes documents out of the candidates: their score is under the threshold.
@@ -97,23 +109,6 @@ func (c *collector) result() *Result {
 	for i, b := range res.Candidates {
 		if b == nil {
 			res.Candidates[i] = roaring.New()
-		}
-	}
-	for i := range c.hits {
-		h := &c.hits[i]
-		begin := 0
-		if i > 0 {
-			begin = c.ends[i-1]
-		}
-		parts := c.parts[begin:c.ends[i]]
-		if r.Scores {
-			h.Score = score(parts)
-		}
-		if r.Details {
-			h.Details = c.s.appendDetails(nil, parts)
-		}
-		if r.Values {
-			h.Values = c.s.appendValues(nil, parts)
 		}
 	}
 	first := min(c.first, len(c.hits))

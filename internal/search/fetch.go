@@ -103,7 +103,7 @@ func restrict(v *index.View, rows []*roaring.Bitmap, ids []string) {
 		}
 	}
 	for i := range rows {
-		rows[i].And(asked[i])
+		rows[i] = roaring.And(rows[i], asked[i])
 	}
 }
 

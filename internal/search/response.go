@@ -3,6 +3,7 @@ package search
 import (
 	"math"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -126,6 +127,14 @@ func (r *Response) AppendMembers(dst []byte) ([]byte, error) {
 func (r *Response) appendHits(dst []byte) ([]byte, error) {
 	dst = append(dst, `"hits":[`...)
 	w := newHitWriter(r)
+	buffer := documents.Get().(*[]byte)
+	w.doc = *buffer
+	defer func() {
+		if cap(w.doc) <= maxKeptDocument {
+			*buffer = w.doc
+		}
+		documents.Put(buffer)
+	}()
 	var err error
 	for i := range r.result.Hits {
 		if i > 0 {
@@ -137,6 +146,11 @@ func (r *Response) appendHits(dst []byte) ([]byte, error) {
 	}
 	return append(dst, ']'), nil
 }
+
+// documents are buffers for one document at a time.
+var documents = sync.Pool{New: func() any { return new([]byte) }}
+
+const maxKeptDocument = 1 << 20 // bytes
 
 // appendMetadata appends what identifies a query and its index.
 func appendMetadata(dst []byte, v *index.View) []byte {

@@ -58,6 +58,7 @@ func Similar(ctx context.Context, dst []byte, v *index.View, r *SimilarRequest) 
 			return nil, err
 		}
 	}
+	rows[seg] = rows[seg].Clone()
 	rows[seg].Remove(uint32(row))
 	recorded.done("search > evaluate filter")
 

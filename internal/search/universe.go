@@ -1,6 +1,8 @@
 package search
 
 import (
+	"slices"
+
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/apierr"
@@ -8,14 +10,10 @@ import (
 	"svc/internal/index"
 )
 
-// universe returns, by segment, the live rows that the filter allows.
+// universe returns, by segment, the live rows that the filter allows. The bitmaps may be shared: they are not to be modified.
 func universe(v *index.View, f *filter.Expr, code apierr.Code, contains bool, foreign *Foreign) ([]*roaring.Bitmap, error) {
-	rows := make([]*roaring.Bitmap, len(v.Segments))
 	if f == nil {
-		for i, s := range v.Segments {
-			rows[i] = s.LiveRows()
-		}
-		return rows, nil
+		return slices.Clone(v.LiveRows()), nil
 	}
 	env := filter.Env{Fields: v.Fields, Code: code, Contains: contains}
 	env.Embedders = v.FilterEmbedders()
@@ -24,6 +22,7 @@ func universe(v *index.View, f *filter.Expr, code apierr.Code, contains bool, fo
 	if err != nil {
 		return nil, err
 	}
+	rows := make([]*roaring.Bitmap, len(v.Segments))
 	for i, s := range v.Segments {
 		rows[i] = bound.Rows(s)
 	}
