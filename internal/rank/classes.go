@@ -23,7 +23,7 @@ type classes struct {
 var (
 	classRows  = 48       // documents from which on classes are used that are there
 	derivedPer = 3        // classes are made at once when they hold at most so many for each document of the bucket,
-	derivedMax = 64 << 10 // and when they are wished for again, up to so many
+	derivedMax = 24 << 10 // and when they are wished for again, up to so many
 )
 
 // worthwhile reports whether classes of so many documents should be made for a bucket. again: they were
