@@ -23,13 +23,14 @@ type classes struct {
 var (
 	classRows  = 48       // documents from which on classes are used that are there
 	derivedPer = 3        // classes are made at once when they hold at most so many for each document of the bucket,
-	derivedMax = 24 << 10 // and when they are wished for again, up to so many
+	derivedMax = 64 << 10 // and when they are wished for again, up to so many
+	pairedMax  = 24 << 10 // of two nodes, which are dearer and come again less often
 )
 
-// worthwhile reports whether classes of so many documents should be made for a bucket. again: they were
-// wished for before.
-func worthwhile(documents, bucket int, again bool) bool {
-	return documents <= derivedMax && again || bucket > listRows && documents <= derivedPer*bucket
+// worthwhile reports whether classes of so many documents should be made for a bucket. most is up to how many they
+// should when they were wished for before, as again says.
+func worthwhile(documents, bucket, most int, again bool) bool {
+	return documents <= most && again || bucket > listRows && documents <= derivedPer*bucket
 }
 
 // sizeOf estimates the memory of classes.
@@ -99,11 +100,11 @@ func mergeClasses(all []*classes, rest, segments int) *classes {
 
 // cachedClasses returns the classes under a key, made by derive if they are not kept yet
 // and are worth it; nil otherwise. documents is how many they would hold.
-func (s *search) cachedClasses(key []byte, bucket int, documents func() int, derive func() *classes) *classes {
+func (s *search) cachedClasses(key []byte, bucket, most int, documents func() int, derive func() *classes) *classes {
 	if c := s.ix.Cache.Get(key); c != nil {
 		return c.(*classes)
 	}
-	if !worthwhile(documents(), bucket, s.ix.Cache.Again(key)) {
+	if !worthwhile(documents(), bucket, most, s.ix.Cache.Again(key)) {
 		return nil
 	}
 	c := derive()
@@ -289,7 +290,7 @@ func (s *search) pairClasses(b *bucket, u, v int) *classes {
 			key := s.key('n', u, lu, uint16(lv))
 			key = append(key, 0xff)
 			key = append(key, s.graph.Nodes[v].Key...)
-			c := s.cachedClasses(key, b.n, func() int { return left.commonCount(right) }, func() *classes {
+			c := s.cachedClasses(key, b.n, pairedMax, func() int { return left.commonCount(right) }, func() *classes {
 				return s.classify(left.and(right), levelBatch([]int{u, v}, []int{lu, lv}), farPair,
 					func(b *batch, costs []uint32) { s.pairCosts(b, u, v, costs) })
 			})
@@ -309,7 +310,7 @@ func (s *search) pairClasses(b *bucket, u, v int) *classes {
 func (s *search) positionClasses(b *bucket, v, level int) *classes {
 	n := &s.graph.Nodes[v]
 	of := s.matching(v, level)
-	return s.cachedClasses(s.key('p', v, level, n.Start), b.n, of.count, func() *classes {
+	return s.cachedClasses(s.key('p', v, level, n.Start), b.n, derivedMax, of.count, func() *classes {
 		return s.classify(of, levelBatch([]int{v}, []int{level}), -1, func(b *batch, costs []uint32) { s.placeNode(b, v, costs) })
 	})
 }
@@ -317,7 +318,7 @@ func (s *search) positionClasses(b *bucket, v, level int) *classes {
 // attributeClasses are the documents of a node by the weight of its best field.
 func (s *search) attributeClasses(b *bucket, v, level int) *classes {
 	of := s.matching(v, level)
-	return s.cachedClasses(s.key('a', v, level, 0), b.n, func() int { return 0 }, func() *classes {
+	return s.cachedClasses(s.key('a', v, level, 0), b.n, derivedMax, func() int { return 0 }, func() *classes {
 		c := &classes{rest: -1}
 		length := s.graph.Nodes[v].Len
 		left := of

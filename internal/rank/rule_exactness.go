@@ -189,7 +189,7 @@ func (s *search) exactAttributeClasses(b *bucket) *classes {
 		for i := range of {
 			of[i] = s.graph.Nodes[v].Segments[i].Word
 		}
-		if c := s.cachedClasses(s.key('e', v, 0, s.graph.Nodes[v].Start), b.n, of.count, func() *classes { return s.exactClasses(nodes, of) }); c != nil {
+		if c := s.cachedClasses(s.key('e', v, 0, s.graph.Nodes[v].Start), b.n, derivedMax, of.count, func() *classes { return s.exactClasses(nodes, of) }); c != nil {
 			return c
 		}
 	}
