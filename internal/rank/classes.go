@@ -24,7 +24,7 @@ var (
 	classRows  = 48       // documents from which on classes are used that are there
 	derivedPer = 3        // classes are made at once when they hold at most so many for each document of the bucket,
 	derivedMax = 64 << 10 // and when they are wished for again, up to so many
-	pairedMax  = 24 << 10 // of two nodes, which are dearer and come again less often
+	placedMax  = 24 << 10 // where positions are read, which is dear
 )
 
 // worthwhile reports whether classes of so many documents should be made for a bucket. most is up to how many they
@@ -290,7 +290,7 @@ func (s *search) pairClasses(b *bucket, u, v int) *classes {
 			key := s.key('n', u, lu, uint16(lv))
 			key = append(key, 0xff)
 			key = append(key, s.graph.Nodes[v].Key...)
-			c := s.cachedClasses(key, b.n, pairedMax, func() int { return left.commonCount(right) }, func() *classes {
+			c := s.cachedClasses(key, b.n, placedMax, func() int { return left.commonCount(right) }, func() *classes {
 				return s.classify(left.and(right), levelBatch([]int{u, v}, []int{lu, lv}), farPair,
 					func(b *batch, costs []uint32) { s.pairCosts(b, u, v, costs) })
 			})
@@ -310,7 +310,7 @@ func (s *search) pairClasses(b *bucket, u, v int) *classes {
 func (s *search) positionClasses(b *bucket, v, level int) *classes {
 	n := &s.graph.Nodes[v]
 	of := s.matching(v, level)
-	return s.cachedClasses(s.key('p', v, level, n.Start), b.n, derivedMax, of.count, func() *classes {
+	return s.cachedClasses(s.key('p', v, level, n.Start), b.n, placedMax, of.count, func() *classes {
 		return s.classify(of, levelBatch([]int{v}, []int{level}), -1, func(b *batch, costs []uint32) { s.placeNode(b, v, costs) })
 	})
 }
