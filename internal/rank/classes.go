@@ -24,7 +24,7 @@ var (
 	classRows  = 48       // documents from which on classes are used that are there
 	derivedPer = 3        // classes are made at once when they hold at most so many for each document of the bucket,
 	derivedMax = 64 << 10 // and when they are wished for again, up to so many
-	placedMax  = 24 << 10 // where positions are read, which is dear
+	placedMax  = 24 << 10 // where positions of several terms are read, which is dear
 )
 
 // worthwhile reports whether classes of so many documents should be made for a bucket. most is up to how many they
@@ -310,7 +310,11 @@ func (s *search) pairClasses(b *bucket, u, v int) *classes {
 func (s *search) positionClasses(b *bucket, v, level int) *classes {
 	n := &s.graph.Nodes[v]
 	of := s.matching(v, level)
-	return s.cachedClasses(s.key('p', v, level, n.Start), b.n, placedMax, of.count, func() *classes {
+	most := placedMax
+	if b.terms == 1 { // its buckets are large: without classes, many positions are read each time
+		most = derivedMax
+	}
+	return s.cachedClasses(s.key('p', v, level, n.Start), b.n, most, of.count, func() *classes {
 		return s.classify(of, levelBatch([]int{v}, []int{level}), -1, func(b *batch, costs []uint32) { s.placeNode(b, v, costs) })
 	})
 }
