@@ -47,8 +47,10 @@ func valueOf(c *segment.Column, row uint32, desc bool, ordinals *[]uint32) SortV
 // sortCosts numbers the entries by value and returns the value of each number.
 func (s *search) sortCosts(e []entry, r *rule, costs []uint32) []SortValue {
 	columns := columnsOf(s.ix, r.field)
-	values := make([]SortValue, len(e))
-	order := make([]int, len(e))
+	m := &s.sorting
+	m.values = slices.Grow(m.values[:0], len(e))[:len(e)]
+	m.order = slices.Grow(m.order[:0], len(e))[:len(e)]
+	values, order := m.values, m.order
 	var ordinals []uint32
 	for i := range e {
 		values[i] = valueOf(columns[e[i].segment], e[i].row, r.desc, &ordinals)
@@ -63,6 +65,12 @@ func (s *search) sortCosts(e []entry, r *rule, costs []uint32) []SortValue {
 		costs[i] = uint32(len(out) - 1)
 	}
 	return out
+}
+
+// sorting is the memory of sortCosts.
+type sorting struct {
+	values []SortValue
+	order  []int
 }
 
 // walks reports whether it is quicker to walk the values of a column in order until enough

@@ -50,6 +50,7 @@ type memory struct {
 	rowNumbers  []uint32   // of one word
 	left, right sides      // of a pair of nodes
 	wordScratch [][]uint64 // occurrences of the words of an exact match
+	sorting     sorting
 }
 
 var memories = sync.Pool{New: func() any { return new(memory) }}
@@ -58,6 +59,7 @@ var memories = sync.Pool{New: func() any { return new(memory) }}
 func (m *memory) release() {
 	clear(m.tables)
 	clear(m.tokens[:cap(m.tokens)])
+	clear(m.sorting.values[:cap(m.sorting.values)])
 	m.list.paths, m.list.sets, m.list.ids = nil, nil, nil
 	m.list.entries.used, m.list.numbers.used = 0, 0
 	memories.Put(m)

@@ -94,7 +94,7 @@ func FacetSearch(ctx context.Context, dst []byte, v *index.View, r *FacetRequest
 			}
 		}
 	}
-	found = mergeValues(found)
+	found = new(facetMemory).merge(found)
 	if byCount {
 		slices.SortFunc(found, func(a, b facetValue) int {
 			if a.count != b.count {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -95,13 +96,15 @@ func distribution(ctx context.Context, v *index.View, fields []facetField, candi
 	limit := v.Settings.Faceting.MaxValuesPerFacet
 	few := rows(candidates)-rows(less) <= fewCandidates
 	facets := make([]facet, 0, len(fields))
+	m := facetMemories.Get().(*facetMemory)
+	defer m.release()
 	for _, field := range fields {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		f := facet{name: field.name, byCount: field.byCount}
 		var counts, duplicates columnCounts
-		var values []facetValue
+		values := m.values[:0]
 		for i, s := range v.Segments {
 			c := s.Column(field.id)
 			if c == nil || candidates[i].IsEmpty() {
@@ -132,11 +135,12 @@ func distribution(ctx context.Context, v *index.View, fields []facetField, candi
 				values = append(values, facetValue{key: c.String(ord), shown: c.Original(ord), count: int(n), in: in, ord: ord, varies: c.Varies(ord)})
 			}
 		}
-		values = mergeValues(values)
+		m.values = values
+		values = m.merge(values)
 		if few {
 			sortByText(values)
 		}
-		f.values = topValues(values, limit, field.byCount)
+		f.values = slices.Clone(topValues(values, limit, field.byCount))
 		for i := range f.values {
 			f.values[i].showNumber()
 			if err := f.values[i].spell(field); err != nil {
@@ -256,8 +260,30 @@ func (v *facetValue) showNumber() {
 	}
 }
 
-// sortRuns sorts values that come in sorted runs, one a segment. The given list is overwritten.
-func sortRuns(values []facetValue) []facetValue {
+// facetMemory is what the values of facets are gathered in; it serves one search after the other.
+type facetMemory struct {
+	values, spare []facetValue
+	used          int // values of them that may refer to a view
+}
+
+var facetMemories = sync.Pool{New: func() any { return new(facetMemory) }}
+
+const maxKeptValues = 1 << 14
+
+// release forgets all that belongs to the view: mapped memory may go away.
+func (m *facetMemory) release() {
+	if max(cap(m.values), cap(m.spare)) > maxKeptValues {
+		return
+	}
+	clear(m.values[:min(m.used, cap(m.values))])
+	clear(m.spare[:min(m.used, cap(m.spare))])
+	m.used = 0
+	facetMemories.Put(m)
+}
+
+// sortRuns sorts values that come in sorted runs, one a segment. The given list is overwritten; what is returned may be
+// in the memory's spare list.
+func (m *facetMemory) sortRuns(values []facetValue) []facetValue {
 	var ends []int // of the runs
 	for i := 1; i <= len(values); i++ {
 		if i == len(values) || values[i-1].compare(&values[i]) > 0 {
@@ -267,7 +293,8 @@ func sortRuns(values []facetValue) []facetValue {
 	if len(ends) < 2 {
 		return values
 	}
-	for spare := make([]facetValue, len(values)); len(ends) > 1; values, spare = spare, values {
+	m.spare = slices.Grow(m.spare[:0], len(values))
+	for spare := m.spare[:len(values)]; len(ends) > 1; values, spare = spare, values {
 		begin, kept := 0, ends[:0]
 		for k := 0; k < len(ends); k += 2 {
 			middle, end := ends[k], ends[min(k+1, len(ends)-1)]
@@ -290,10 +317,11 @@ func mergeRuns(dst, a, b []facetValue) {
 	}
 }
 
-// mergeValues sums equal values of several segments, each of which gives them in order; the spelling of the
+// merge sums equal values of several segments, each of which gives them in order; the spelling of the
 // lowest document is shown. The result is in order.
-func mergeValues(values []facetValue) []facetValue {
-	values = sortRuns(values)
+func (m *facetMemory) merge(values []facetValue) []facetValue {
+	m.used = max(m.used, len(values))
+	values = m.sortRuns(values)
 	merged := values[:0]
 	for _, v := range values {
 		if last := len(merged) - 1; last >= 0 && merged[last].compare(&v) == 0 {

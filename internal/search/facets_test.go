@@ -84,7 +84,7 @@ func TestMergeAndTopValues(t *testing.T) {
 		}
 		sorted := slices.Clone(all)
 		slices.SortStableFunc(sorted, less)
-		got := sortRuns(all)
+		got := new(facetMemory).sortRuns(all)
 		for i := range sorted {
 			if name(got[i]) != name(sorted[i]) {
 				t.Fatalf("place %d: %s, want %s", i, name(got[i]), name(sorted[i]))
