@@ -90,9 +90,22 @@ func (b *builder) place(row uint32, level uint8) {
 	}
 }
 
-// insertAll links n placed rows, row(0) first.
+// aloneRows is how many rows a graph has before several are inserted at once. Those do not find each other, and where
+// there are few others, too many links go to the same ones: some rows would lose the only way that leads to them.
+const aloneRows = 512
+
+// insertAll links n placed rows, row(0) first. The others of the graph are linked.
 func (b *builder) insertAll(ctx context.Context, o BuildOptions, n int, row func(i int) uint32) error {
-	return each(ctx, o, n, func(w *walker, i int) { b.insert(w, row(i)) })
+	alone := min(n, max(0, aloneRows-(len(b.levels)-n)))
+	single := o
+	single.Threads, single.Progress = 1, nil
+	if err := each(ctx, single, alone, func(w *walker, i int) { b.insert(w, row(i)) }); err != nil {
+		return err
+	}
+	if progress := o.Progress; progress != nil {
+		o.Progress = func(rows int) { progress(alone + rows) }
+	}
+	return each(ctx, o, n-alone, func(w *walker, i int) { b.insert(w, row(alone+i)) })
 }
 
 // each does n pieces of work in order, with as many goroutines as the options
