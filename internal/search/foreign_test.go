@@ -42,11 +42,25 @@ func newLibrary(t *testing.T) *library {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		l.checkLiveRows()
 		if err := l.c.Close(); err != nil { // it waits for views that were not released
 			t.Error(err)
 		}
 	})
 	return l
+}
+
+// checkLiveRows reports searches that modified the live rows of a view, which all of its searches share.
+func (l *library) checkLiveRows() {
+	for _, uid := range l.c.UIDs() {
+		v := l.c.Get(uid).View()
+		for i, rows := range v.LiveRows() {
+			if want := v.Segments[i].LiveRows(); !rows.Equals(want) {
+				l.t.Errorf("the live rows of segment %d of %s are %v after the searches, want %v", i, uid, rows, want)
+			}
+		}
+		v.Release()
+	}
 }
 
 // put applies settings ("": none) and then documents to an index, which it makes if it is missing.
