@@ -27,8 +27,8 @@ var (
 	placedMax  = 24 << 10 // where positions of several terms are read, which is dear
 )
 
-// worthwhile reports whether classes of so many documents should be made for a bucket. most is up to how many they
-// should when they were wished for before, as again says.
+// worthwhile reports whether classes of so many documents should be made for a bucket. again: they were wished for
+// before, so up to most of them may serve later searches, too.
 func worthwhile(documents, bucket, most int, again bool) bool {
 	return documents <= most && again || bucket > listRows && documents <= derivedPer*bucket
 }

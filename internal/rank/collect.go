@@ -19,6 +19,10 @@ type collector struct {
 	first      int       // index in hits of the first one returned
 }
 
+// pageHits is for how many hits there is room at once. More may be asked for than are found: of duplicates one stays, and
+// a threshold or the clock may leave hardly any.
+const pageHits = 64
+
 func (c *collector) start(s *search, root *bucket) {
 	r := s.r
 	c.s = s
@@ -29,7 +33,7 @@ func (c *collector) start(s *search, root *bucket) {
 		c.skip, c.limit = 0, r.MaxTotal
 	}
 	c.candidates = root.rows
-	c.hits = make([]Hit, 0, max(min(c.limit, c.candidates.count()-c.skip), 0))
+	c.hits = make([]Hit, 0, max(0, min(c.limit, c.candidates.count()-c.skip, pageHits)))
 	if r.Distinct != "" {
 		c.distinct = NewDistinct(s.ix, r.Distinct)
 	}
