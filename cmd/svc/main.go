@@ -46,8 +46,8 @@ type program struct {
 	err    io.Writer
 }
 
-// gcPercent is how much the heap may grow beyond what was in use after a collection. Half of Go's default keeps a
-// quarter of the memory free; dictionaries and caches are most of what is in use, so collections stay rare.
+// gcPercent is how much the heap may grow beyond what was in use after a collection, half of Go's default:
+// dictionaries and caches are most of what is in use, and would have as much again beside them.
 const gcPercent = 50
 
 func main() {
