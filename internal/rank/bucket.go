@@ -14,7 +14,7 @@ type bucket struct {
 	// looks at them. narrowed: only those that some document needs, found by a rule.
 	paths    []path
 	narrowed bool
-	terms    int // covered by each path
+	terms    int // covered by each path; before the rule words, at most
 
 	// fixed: the typo rule has charged each document one level a node, its best; typos is the largest sum of them.
 	fixed bool
@@ -41,8 +41,7 @@ func (s *search) rankBucket(b *bucket, i int) {
 		}
 		r := &s.rules[i]
 		if r.isGraph() && r.kind != ruleWords && b.paths == nil {
-			b = s.complete(b)
-			continue
+			s.interpret(b)
 		}
 		switch {
 		case r.kind == ruleWords:

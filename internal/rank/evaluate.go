@@ -30,8 +30,10 @@ func (s *search) evaluate(l *list, i int, costs []uint32) outcome {
 	r := &s.rules[i]
 	o := outcome{kind: r.kind, narrows: true}
 	switch r.kind {
-	case ruleWords: // only complete interpretations are alive
-		clear(costs)
+	case ruleWords: // each document has those interpretations only that miss the fewest terms
+		for i := range costs {
+			costs[i] = uint32(len(s.graph.Terms) - s.list.paths[s.list.sets[l.entries[i].paths][0]].terms)
+		}
 		o.ranks = s.wordsMax
 	case ruleTypo:
 		o.fixes = true

@@ -14,7 +14,7 @@ type list struct {
 	entries []entry           // by segment and row
 	uniform bool              // all entries have the same paths and levels
 	judged  [judgedRules]bool // rules whose costs the entries have already
-	terms   int
+	terms   int               // as in bucket
 
 	narrowed, fixed bool // as in bucket
 }
@@ -219,6 +219,9 @@ func (s *search) rankList(l list, i int) {
 		sub.entries = l.entries[begin:end]
 		if c.narrows {
 			sub.narrowed = true
+		}
+		if c.kind == ruleWords {
+			sub.terms = len(s.graph.Terms) - int(costs[begin])
 		}
 		if c.fixes {
 			sub.fixed = true

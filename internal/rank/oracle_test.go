@@ -629,22 +629,15 @@ func (x *collecting) bucket(cs []*candidate, rule int, narrowed, entered bool, p
 	}
 	r := &o.s.rules[rule]
 	if r.isGraph() && r.kind != ruleWords && !entered {
-		var complete []*candidate
-		for _, c := range cs {
-			var rs []reading
-			for _, rd := range c.readings {
-				if rd.drops == 0 {
-					rs = append(rs, rd)
-				}
-			}
-			if rs != nil {
-				complete = append(complete, &candidate{c.d, rs})
-			}
+		for _, c := range cs { // the readings that miss the fewest words count
+			fewest := slices.MinFunc(c.readings, func(a, b reading) int { return cmp.Compare(a.drops, b.drops) }).drops
+			c.readings = slices.DeleteFunc(c.readings, func(r reading) bool { return r.drops > fewest })
 		}
-		x.bucket(complete, rule, narrowed, true, parts)
+		x.bucket(cs, rule, narrowed, true, parts)
 		return
 	}
-	costs, m, values := o.judge(cs, r, narrowed)
+	worded := slices.ContainsFunc(parts, func(p part) bool { return p.kind == ruleWords })
+	costs, m, values := o.judge(cs, r, narrowed, worded)
 	order := make([]int, len(cs))
 	for i := range order {
 		order[i] = i
@@ -681,9 +674,14 @@ func (x *collecting) bucket(cs []*candidate, rule int, narrowed, entered bool, p
 }
 
 // judge computes the costs of documents under a rule, and narrows their readings.
-func (o *oracle) judge(cs []*candidate, r *rule, narrowed bool) (costs []int, m int, values []SortValue) {
+func (o *oracle) judge(cs []*candidate, r *rule, narrowed, worded bool) (costs []int, m int, values []SortValue) {
 	costs = make([]int, len(cs))
-	covered := func(c *candidate) int { return len(o.terms) - c.readings[0].drops }
+	covered := func(c *candidate) int {
+		if !worded { // documents with more and with fewer words are still together
+			return len(o.terms)
+		}
+		return len(o.terms) - c.readings[0].drops
+	}
 	best := func(cost func(d *stored, rd *reading) int) {
 		for i, c := range cs {
 			costs[i] = math.MaxInt

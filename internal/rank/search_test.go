@@ -262,3 +262,30 @@ func TestSearchesShareAView(t *testing.T) {
 	}
 	wait.Wait()
 }
+
+// A rule that stands before words judges the documents that lack words by those that they have: none vanishes.
+func TestRulesBeforeWordsListAll(t *testing.T) {
+	docs := [][]*document{{
+		doc(0, "t", "red", "n", 1), doc(1, "t", "x red green", "n", 1), doc(2, "t", "red green blue", "n", 1),
+		doc(3, "u", "red x blue green", "n", 2), doc(4, "t", "green blue", "n", 1),
+	}}
+	for _, c := range []struct{ rules, want string }{
+		{`["attributeRank"]`, "0 1 2 3"},
+		{`["attributeRank","words"]`, "2 1 0 3"},
+		{`["wordPosition","words"]`, "2 0 3 1"},
+		{`["sort","attributeRank"]`, "3 0 1 2"},
+		{`["attributeRank","typo"]`, "2 1 0 3"},
+		{`["wordPosition","attributeRank","words","exactness"]`, "2 0 1 3"},
+	} {
+		ix := build(t, parseSettings(t, `{"searchableAttributes":["t","u"],"sortableAttributes":["n"],"rankingRules":`+c.rules+`}`), docs, nil)
+		for _, scores := range []bool{false, true} {
+			r := Request{Query: "red green blue", Scores: scores}
+			if strings.Contains(c.rules, "sort") {
+				r.Sort = []SortKey{{Field: "n", Desc: true}}
+			}
+			if res := mustSearch(t, ix, r); found(res) != c.want || res.Total != 4 {
+				t.Errorf("%s: %s of %d, want %s", c.rules, found(res), res.Total, c.want)
+			}
+		}
+	}
+}

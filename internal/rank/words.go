@@ -132,8 +132,30 @@ func (s *search) costSets(b *bucket) []rows {
 
 // splitWords yields the documents by missing terms, fewest first.
 func (s *search) splitWords(b *bucket, yield func(*bucket, part) bool) {
-	if b.paths != nil { // a rule before this one has left complete interpretations only
-		yield(b, part{kind: ruleWords, rank: s.wordsMax, ranks: s.wordsMax})
+	s.byMissing(b, func(sub *bucket, cost int) bool {
+		sub.narrowed = true
+		return yield(sub, part{kind: ruleWords, rank: s.wordsMax - uint64(cost), ranks: s.wordsMax})
+	})
+}
+
+// byMissing yields the documents of a bucket by missing terms, with the interpretations that miss as many, until
+// yield returns false.
+func (s *search) byMissing(b *bucket, yield func(sub *bucket, cost int) bool) {
+	if b.paths != nil { // a rule before this one looked at the interpretations
+		for cost := 0; cost < len(s.graph.Terms); cost++ {
+			sub := *b
+			sub.rows, sub.paths, sub.byCost = make(rows, len(b.rows)), nil, nil
+			sub.terms = len(s.graph.Terms) - cost
+			for _, p := range b.paths {
+				if p.terms == sub.terms {
+					sub.paths = append(sub.paths, p)
+					sub.rows = sub.rows.or(p.rows)
+				}
+			}
+			if sub.n = sub.rows.count(); sub.n > 0 && !yield(&sub, cost) {
+				return
+			}
+		}
 		return
 	}
 	var seen rows
@@ -150,25 +172,25 @@ func (s *search) splitWords(b *bucket, yield func(*bucket, part) bool) {
 		}
 		seen = all
 		if n := r.count(); n > 0 {
-			sub := &bucket{rows: r, n: n, narrowed: true}
-			sub.paths = s.pathsOf(r, cost)
-			sub.terms = len(s.graph.Terms) - cost
-			if !yield(sub, part{kind: ruleWords, rank: s.wordsMax - uint64(cost), ranks: s.wordsMax}) {
+			sub := &bucket{rows: r, n: n, paths: s.pathsOf(r, cost), terms: len(s.graph.Terms) - cost}
+			if !yield(sub, cost) {
 				return
 			}
 		}
 	}
 }
 
-// complete returns the documents of a bucket that match all terms, for a first rule that is not words.
-func (s *search) complete(b *bucket) *bucket {
-	sub := &bucket{rows: s.costSets(b)[0], terms: len(s.graph.Terms)}
-	if sub.rows == nil {
-		sub.rows = make(rows, len(b.rows))
-	}
-	sub.n = sub.rows.count()
-	sub.paths = s.pathsOf(sub.rows, 0)
-	return sub
+// interpret finds the interpretations of a bucket, for a first rule that is not words: of each document
+// those that miss the fewest terms. Rules judge it by the terms that it has.
+func (s *search) interpret(b *bucket) {
+	b.paths = []path{}
+	b.terms = len(s.graph.Terms)
+	var paths []path
+	s.byMissing(&bucket{rows: b.rows, byCost: b.byCost}, func(sub *bucket, _ int) bool {
+		paths = append(paths, sub.paths...)
+		return true
+	})
+	b.paths = paths
 }
 
 // pathsOf returns the interpretations that drop so many terms and reach one of the
