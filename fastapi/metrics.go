@@ -104,6 +104,7 @@ var (
 	searchesRunning  = describe("searches_running", "Searches that run now.")
 	searchesWaiting  = describe("searches_waiting_to_be_processed", "Searches that wait now.")
 	taskLatency      = describe("task_queue_latency_seconds", "Age of the oldest unfinished task; 0 when there is none.")
+	parkedIndexes    = describe("parked_indexes", "Indexes whose tasks wait because the machine fails them: a full or failing disk, damage.", "reason")
 	taskQueueMax     = describe("task_queue_max_size", "Bytes that the task queue's file may use.")
 	taskQueueUsed    = describe("task_queue_used_size", "Bytes that the task queue's file uses.")
 	taskQueueLeft    = describe("task_queue_size_until_stop_registering", "Bytes that are left before the task queue takes no more tasks.")
@@ -113,7 +114,7 @@ var (
 func (state) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range [...]*prometheus.Desc{
 		degradedSearches, databaseBytes, usedBytes, indexCount, lastUpdate, isIndexing, indexDocuments, taskCounts, runningTrace,
-		finishedTrace, searchQueueSize, searchesRunning, searchesWaiting, taskLatency, taskQueueMax, taskQueueUsed, taskQueueLeft,
+		finishedTrace, searchQueueSize, searchesRunning, searchesWaiting, taskLatency, parkedIndexes, taskQueueMax, taskQueueUsed, taskQueueLeft,
 	} {
 		to <- d
 	}
@@ -188,6 +189,13 @@ func (c state) collectTasks(to chan<- prometheus.Metric, gauge func(d *prometheu
 		latency = max(time.Since(q.Oldest).Seconds(), 0)
 	}
 	gauge(taskLatency, latency)
+	parked := map[string]int{}
+	for _, p := range c.s.queue.Parked() {
+		parked[string(p.Reason.Code)]++
+	}
+	for reason, n := range parked {
+		gauge(parkedIndexes, float64(n), reason)
+	}
 	gauge(taskQueueUsed, float64(q.UsedBytes))
 	gauge(taskQueueMax, float64(q.MaxBytes))
 	gauge(taskQueueLeft, float64(max(q.MaxBytes-q.UsedBytes, 0)))

@@ -182,6 +182,20 @@ func (c *Catalog) write(content catalogContent) error {
 	return err
 }
 
+// Settle makes sure that what the disk has of the catalog and of every index is what memory has of them: after an error past a
+// commit point nobody knows, until both are written anew. Whoever notes down what is to be applied next asks first.
+func (c *Catalog) Settle() error {
+	if err := c.settle(); err != nil {
+		return err
+	}
+	for _, ix := range c.all() {
+		if err := ix.settle(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // settle makes sure that the catalog on disk is the one in memory. Without that, what is written to an index
 // now may after a crash belong to another uid, or to none.
 func (c *Catalog) settle() error {
@@ -252,6 +266,13 @@ func (c *Catalog) LastBatch() uint64 {
 	for _, ix := range c.all() {
 		if next := ix.current.Load().nextBatch; next > 0 {
 			last = max(last, next-1)
+		}
+	}
+	c.open.RLock()
+	defer c.open.RUnlock()
+	for _, d := range c.open.damaged {
+		if d.nextBatch > 0 {
+			last = max(last, d.nextBatch-1)
 		}
 	}
 	return last

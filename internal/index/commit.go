@@ -35,7 +35,7 @@ func (ix *Index) commit(c *change) (err error) {
 	defer ix.committing.Unlock()
 	defer func() {
 		for _, f := range c.add {
-			f.unnamed.Store(!ix.committing.uncertain && (err != nil || !slices.Contains(ix.current.Load().files, f)))
+			f.unnamed.Store(!ix.unsure.Load() && (err != nil || !slices.Contains(ix.current.Load().files, f)))
 			f.release()
 		}
 	}()
@@ -81,16 +81,31 @@ func (ix *Index) write(next *View) error {
 	}
 	renamed, err := put(next)
 	if err == nil {
-		ix.committing.uncertain = false
+		ix.unsure.Store(false)
 		return nil
 	}
 	if renamed {
 		if _, back := put(ix.current.Load()); back != nil {
-			ix.committing.uncertain = true
+			ix.unsure.Store(true)
 			err = errors.Join(err, back)
 		}
 	}
 	return err
+}
+
+// settle makes sure that the manifest on disk is that of the current view.
+func (ix *Index) settle() error {
+	if !ix.unsure.Load() {
+		return nil
+	}
+	ix.committing.Lock()
+	defer ix.committing.Unlock()
+	if cur := ix.current.Load(); ix.unsure.Load() && !ix.committing.closed {
+		if err := ix.write(cur); err != nil {
+			return fmt.Errorf("cannot write to index %s: %w", cur.UID, err)
+		}
+	}
+	return nil
 }
 
 // segments returns the segments after the change, with their deleted rows.

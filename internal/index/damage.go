@@ -15,6 +15,9 @@ import (
 type damagedIndex struct {
 	dir string
 	err error
+	// What the manifest says of the last batch, where it can be read: that batch is not to be applied again.
+	nextBatch uint64
+	results   []result
 }
 
 // lacking reports whether an index could not be opened because the process
@@ -30,7 +33,11 @@ func lacking(err error) bool {
 
 // setAside remembers that an index could not be opened, and tells it.
 func (c *Catalog) setAside(uid, dir string, err error) {
-	c.open.damaged[uid] = damagedIndex{dir, err}
+	d := damagedIndex{dir: dir, err: err}
+	if m, err := readManifest(c.options.FS, dir); err == nil {
+		d.nextBatch, d.results = m.NextBatch, m.Results
+	}
+	c.open.damaged[uid] = d
 	c.options.Logger.Error("an index cannot be opened; the others go on without it. Mend its directory and start again, or delete the index",
 		slog.String("index", uid), slog.String("directory", dir), slog.Any("error", err))
 }
@@ -45,6 +52,43 @@ func (c *Catalog) Missing(uid string) *apierr.Error {
 		return apierr.New("invalid_store_file", "The index `%s` is damaged and was not opened: its directory is %s. Mend the directory and start the server again, or delete the index. (%v)", uid, d.dir, d.err)
 	}
 	return apierr.New("index_not_found", "There is no index `%s`. Create it, or add documents to it.", uid)
+}
+
+// Reopen tries to open an index that was set aside: it may have been mended since. nil when there is none, or it still is damaged.
+func (c *Catalog) Reopen(uid string) *Index {
+	if ix := c.Get(uid); ix != nil || !c.Damaged(uid) {
+		return ix
+	}
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	if !c.Damaged(uid) || c.changing.closed {
+		return c.Get(uid)
+	}
+	ix, err := c.openIndex(path.Join(c.dir, directoryName(c.changing.content.Indexes[uid])), uid)
+	if err != nil {
+		return nil
+	}
+	c.open.Lock()
+	delete(c.open.damaged, uid)
+	c.open.indexes[uid] = ix
+	c.open.Unlock()
+	c.options.Logger.Info("an index that was damaged is open again", slog.String("index", uid))
+	return ix
+}
+
+// AppliedBefore is Apply for an index that was set aside, as far as that can be answered: ErrApplied, with the results, when its
+// manifest carries the batch; else the error of Missing.
+func (c *Catalog) AppliedBefore(uid string, number uint64) ([]OpResult, error) {
+	c.open.RLock()
+	d, damaged := c.open.damaged[uid]
+	c.open.RUnlock()
+	switch {
+	case damaged && number+1 == d.nextBatch:
+		return decodeResults(d.results), ErrApplied
+	case damaged && number < d.nextBatch:
+		return nil, ErrApplied
+	}
+	return nil, c.Missing(uid)
 }
 
 // Damaged reports whether there is an index of this uid that could not be opened.

@@ -60,9 +60,9 @@ type Index struct {
 	// committing is held while a manifest is replaced; see commit.
 	committing struct {
 		sync.Mutex
-		closed    bool // no commits any more
-		uncertain bool // the manifest on disk may be another than the current view's
+		closed bool // no commits any more
 	}
+	unsure atomic.Bool // the manifest on disk may be another than the current view's; set under committing
 	// writing is held by Apply.
 	writing struct {
 		sync.Mutex

@@ -31,7 +31,7 @@ func paused(t testing.TB, o Options) *Queue {
 func drain(t testing.TB, q *Queue) {
 	t.Helper()
 	for {
-		ran, err := q.turn()
+		ran, _, err := q.turn()
 		if err != nil {
 			t.Fatal(err)
 		}

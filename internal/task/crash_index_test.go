@@ -71,7 +71,7 @@ func realStory(t *testing.T, point, operation int) (points, operations int, end 
 			operation = was
 		}
 		for {
-			ran, err := q.turn()
+			ran, _, err := q.turn()
 			if err != nil || failing {
 				return false
 			}

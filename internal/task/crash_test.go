@@ -62,7 +62,7 @@ func crashing(t *testing.T, n int) (points []string, end string) {
 		enqueue(t, q, task)
 	}
 	for {
-		ran, err := q.turn()
+		ran, _, err := q.turn()
 		if err != nil {
 			q.Close()
 			q = paused(t, o)
@@ -128,7 +128,7 @@ func TestACrashAtEveryFileOperation(t *testing.T) {
 				}
 				acknowledged[task.UID], documents[id] = id, true
 				if i%2 == 1 {
-					if _, err := q.turn(); err != nil {
+					if _, _, err := q.turn(); err != nil {
 						break
 					}
 				}
@@ -203,7 +203,7 @@ func resumedTwice(t *testing.T, r *rand.Rand, point string, n int64) (failed boo
 	for _, n := range letters(t, q, "a A i a") {
 		enqueue(t, q, n)
 	}
-	if _, err := q.turn(); err == nil {
+	if _, _, err := q.turn(); err == nil {
 		t.Fatal("no crash")
 	}
 	for _, n := range letters(t, q, "a i") { // would have joined
@@ -221,7 +221,7 @@ func resumedTwice(t *testing.T, r *rand.Rand, point string, n int64) (failed boo
 	e.fs, o.hook = disk, nil
 	if q, err := open(o); err == nil {
 		for ran, err := true, error(nil); ran && err == nil; {
-			ran, err = q.turn()
+			ran, _, err = q.turn()
 		}
 		q.Close()
 	}
@@ -260,7 +260,7 @@ func TestACancelationStopsAResumedBatchUnlessItWasApplied(t *testing.T) {
 		}
 		q := paused(t, o)
 		enqueue(t, q, letters(t, q, "a")[0])
-		if _, err := q.turn(); err == nil {
+		if _, _, err := q.turn(); err == nil {
 			t.Fatal("no crash")
 		}
 		enqueue(t, q, New{Content: CancelTasks{"?uids=0", []uint32{0}}})

@@ -16,6 +16,8 @@ import (
 type engine interface {
 	// lastStep is the highest step that left a mark; 0 when none did.
 	lastStep() uint64
+	// settle makes sure of what the disk has of earlier changes: an error says that nobody knows, and nothing may be built on it.
+	settle() error
 	// info describes an index; ok is false when there is none.
 	info(uid string) (state indexState, ok bool)
 	create(uid, primaryKey string, step uint64) error
@@ -48,6 +50,8 @@ func (e indexEngine) lastStep() uint64 {
 	return e.LastBatch()
 }
 
+func (e indexEngine) settle() error { return e.Settle() }
+
 func (e indexEngine) info(uid string) (indexState, bool) {
 	ix := e.Get(uid)
 	if ix == nil {
@@ -75,9 +79,9 @@ func (e indexEngine) setPrimaryKey(uid, key string, step uint64) error {
 }
 
 func (e indexEngine) apply(ctx context.Context, uid string, step uint64, ops []index.Op, p index.Progress, requests *embed.Stats) ([]index.OpResult, error) {
-	ix := e.Get(uid)
+	ix := e.Reopen(uid)
 	if ix == nil {
-		return nil, e.Missing(uid)
+		return e.AppliedBefore(uid, step)
 	}
 	return ix.ApplyCounted(ctx, step, ops, p, requests)
 }

@@ -124,9 +124,9 @@ func (q *Queue) store(group []*request) {
 	err := q.update(func(tx *txn) error {
 		uid := tx.roster.nextTask()
 		now := toNanos(q.now())
-		full := q.full(tx)
+		full, room := q.full(tx), q.outOfRoom()
 		for _, r := range group {
-			if r.err = q.admit(r, uid, full); r.err != nil {
+			if r.err = q.admit(r, uid, full, room); r.err != nil {
 				continue
 			}
 			at := uid
@@ -156,16 +156,19 @@ func (q *Queue) store(group []*request) {
 	q.wakeUp()
 }
 
-// admit says whether a task may enter the queue when next is the next uid.
-func (q *Queue) admit(r *request, next uint32, full bool) error {
+// admit says whether a task may enter the queue when next is the next uid. room is why tasks wait for room on the disk; nil: none does.
+func (q *Queue) admit(r *request, next uint32, full bool, room *apierr.Error) error {
 	if next == noUID || r.UID != nil && *r.UID == noUID {
-		return apierr.New("no_space_left_on_device", "All uids of tasks are used up.")
+		return apierr.New(noSpace, "All uids of tasks are used up.")
 	}
 	if r.UID != nil && *r.UID < next {
 		return apierr.New("bad_request", "The uid %d asked for in the `TaskId` header is taken: the next free one is %d.", *r.UID, next)
 	}
+	if reason := room; reason != nil && !makesRoom(r.Content) {
+		return apierr.New(noSpace, "Nothing more is accepted while tasks wait for room on the disk: make some, or delete indexes. What was accepted before goes on then. (%s)", reason.Message)
+	}
 	if full && !frees(r.Content) {
-		return apierr.New("no_space_left_on_device", "The task queue is full. Delete finished tasks with `DELETE /tasks?statuses=succeeded,failed,canceled`.")
+		return apierr.New(noSpace, "The task queue is full. Delete finished tasks with `DELETE /tasks?statuses=succeeded,failed,canceled`.")
 	}
 	return nil
 }
@@ -213,6 +216,7 @@ func (q *Queue) insert(tx *txn, r *request, uid uint32, now int64) error {
 	if err := tx.insert(uid, rec); err != nil {
 		return err
 	}
+	tx.after = append(tx.after, func(ro *roster) { ro.hurry(r.IndexUID, r.Content) })
 	if c, ok := r.Content.(CancelTasks); ok {
 		tx.after = append(tx.after, func(ro *roster) { ro.running.cancelFor(c) })
 	}

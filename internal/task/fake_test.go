@@ -42,6 +42,8 @@ func newFake(fs vfs.FS) *fakeEngine { return &fakeEngine{fs: fs, indexes: map[st
 
 func (e *fakeEngine) lastStep() uint64 { return 0 }
 
+func (e *fakeEngine) settle() error { return nil }
+
 func (e *fakeEngine) info(uid string) (indexState, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -68,6 +68,10 @@ func (q *Queue) finish(run *running, ends []end, extra func(*txn) error) error {
 		tx.after = append(tx.after, func(ro *roster) {
 			ro.addBatch(run.uid, fact)
 			ro.running = nil
+			ro.unpark(run)
+			if run.kinds&(1<<IndexDeletion|1<<TaskDeletion|1<<DocumentDeletion|1<<IndexCompaction) != 0 {
+				ro.hurryAll()
+			}
 		})
 		if extra != nil {
 			return extra(tx)

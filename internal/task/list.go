@@ -2,6 +2,7 @@ package task
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"time"
 
@@ -71,6 +72,7 @@ func (q *Queue) Tasks(f Filter) (*TaskList, error) {
 	var uids []uint32
 	var names *names
 	var run *running
+	var parked map[string]*parking
 	err := q.read(func(ro *roster, tx *bbolt.Tx) error {
 		set, err := ro.selectTasks(&f, tx)
 		if err != nil {
@@ -78,7 +80,7 @@ func (q *Queue) Tasks(f Filter) (*TaskList, error) {
 		}
 		l.Total = int(set.GetCardinality())
 		uids, l.From, l.Next = f.page(set)
-		names, run = ro.names, ro.running
+		names, run, parked = ro.names, ro.running, maps.Clone(ro.parked)
 		return nil
 	}, func(tx *bbolt.Tx) error {
 		for _, uid := range uids {
@@ -86,6 +88,7 @@ func (q *Queue) Tasks(f Filter) (*TaskList, error) {
 			if err != nil {
 				return err
 			}
+			t.waitsFor(parked)
 			l.Results = append(l.Results, t)
 		}
 		return nil
@@ -104,7 +107,9 @@ func (q *Queue) Task(uid uint32, allowed func(string) bool) (*Task, error) {
 		if set, err := ro.selectTasks(&f, tx); err != nil || set.IsEmpty() {
 			return err
 		}
-		t, err = readTask(tx, uid, ro.names, ro.running, true)
+		if t, err = readTask(tx, uid, ro.names, ro.running, true); err == nil {
+			t.waitsFor(ro.parked)
+		}
 		return err
 	}, nil)
 	if err != nil {

@@ -264,7 +264,7 @@ func TestListsAgainstANaiveFilter(t *testing.T) {
 			h.enqueue(t)
 		}
 		for range r.Intn(5) {
-			if _, err := h.q.turn(); err != nil {
+			if _, _, err := h.q.turn(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -273,7 +273,7 @@ func TestListsAgainstANaiveFilter(t *testing.T) {
 		h.enqueue(t)
 	}
 	// A last batch that does not end.
-	run, err := h.q.pick()
+	run, _, err := h.q.pick()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,12 +61,15 @@ type roster struct {
 	batchTimes      *columns
 
 	running *running // nil: none
+	// parked are the indexes that the machine failed, by uid. Of the running program alone: the next one finds out by itself.
+	parked map[string]*parking
 }
 
 func newRoster() *roster {
 	r := &roster{
 		names: newNames(), tasks: roaring.New(), byName: map[nameID]*roaring.Bitmap{}, canceledBy: map[uint32]*roaring.Bitmap{},
 		times: newColumns(taskTimes), batches: roaring.New(), batchesByIndex: map[string]*roaring.Bitmap{}, batchTimes: newColumns(batchTimes),
+		parked: map[string]*parking{},
 	}
 	for i := range r.byStatus {
 		r.byStatus[i], r.batchesByStatus[i] = roaring.New(), roaring.New()

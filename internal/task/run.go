@@ -28,7 +28,7 @@ var errApplied = index.ErrApplied
 
 // run runs a batch and stores its end. An error means that nothing is stored
 // and that the tasks are enqueued again: the batch was canceled, the queue
-// closes, or the disk fails.
+// closes, or the machine fails (*parkedError where only the batch's indexes are concerned).
 func (q *Queue) run(run *running) error {
 	switch {
 	case run.kinds == 1<<TaskCancelation:
@@ -37,6 +37,9 @@ func (q *Queue) run(run *running) error {
 		return q.deleteTasks(run)
 	}
 	if err := q.at("picked"); err != nil {
+		return err
+	}
+	if err := q.engine.settle(); err != nil {
 		return err
 	}
 	if !run.resumed && q.o.Executors[run.tasks[0].Kind] == nil {
@@ -94,7 +97,9 @@ func renames(t *Task) []Swap {
 	return nil
 }
 
-// execute does what the tasks ask and returns a result for each. Its error is the end of the context.
+// execute does what the tasks ask and returns a result for each. Its error is the end of the context, or a *parkedError: what
+// was accepted fails for its own fault alone. Work for other packages (a dump, an export) is no write, and somebody waits for
+// its answer: it fails with the machine.
 func (q *Queue) execute(run *running) (results []result, err error) {
 	all := func(r result) []result {
 		rs := make([]result, len(run.tasks))
@@ -121,6 +126,8 @@ func (q *Queue) execute(run *running) (results []result, err error) {
 		return nil, err
 	case run.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(run.ctx))):
 		return nil, context.Cause(run.ctx)
+	case q.o.Executors[run.tasks[0].Kind] == nil && machineAtFault(err):
+		return nil, &parkedError{apierr.From(err)}
 	}
 	return all(failed(err)), nil
 }

@@ -92,7 +92,7 @@ func (q *Queue) schedule() {
 	var worked time.Duration // since the queue was last empty
 	for {
 		began := time.Now()
-		ran, err := q.turn()
+		ran, due, err := q.turn()
 		if ran {
 			worked += time.Since(began)
 		}
@@ -114,8 +114,13 @@ func (q *Queue) schedule() {
 				debug.FreeOSMemory()
 			}
 			worked = 0
+			var retry <-chan time.Time // nil: nothing is parked
+			if !due.IsZero() {
+				retry = time.After(due.Sub(q.now()))
+			}
 			select {
 			case <-q.wake:
+			case <-retry:
 			case <-q.ctx.Done():
 				return
 			}
@@ -123,17 +128,17 @@ func (q *Queue) schedule() {
 	}
 }
 
-// turn runs one batch, if there is one to run.
-func (q *Queue) turn() (ran bool, err error) {
+// turn runs one batch, if there is one to run. due is when the first parked batch is to be tried again, if there is none.
+func (q *Queue) turn() (ran bool, due time.Time, err error) {
 	if q.o.MaxBatchTasks == 0 {
-		return false, nil
+		return false, due, nil
 	}
 	if err := q.retain(); err != nil {
-		return false, err
+		return false, due, err
 	}
-	run, err := q.pick()
+	run, due, err := q.pick()
 	if err != nil || run == nil {
-		return false, err
+		return false, due, err
 	}
 	defer run.cancel(nil)
 	q.begin(run)
@@ -144,10 +149,14 @@ func (q *Queue) turn() (ran bool, err error) {
 		q.roster.running = nil
 		q.roster.mu.Unlock()
 	}
+	if reason, ok := asParked(err); ok {
+		q.park(run, reason)
+		err = nil
+	}
 	if errors.Is(err, errCanceled) {
 		err = nil
 	}
-	return true, err
+	return true, due, err
 }
 
 // begin shows the batch as running, and stops it at once when a cancelation that waits matches it.
@@ -191,19 +200,18 @@ var priorities = []struct {
 	{DumpCreation, false},
 }
 
-// pick chooses the next batch; nil when nothing waits.
-func (q *Queue) pick() (*running, error) {
-	var run *running
+// pick chooses the next batch; nil when nothing waits but for the time due.
+func (q *Queue) pick() (run *running, due time.Time, err error) {
 	var batch uint32
 	var chosen, candidates *roaring.Bitmap
 	var strategy string
 	var names *names
-	err := q.read(func(ro *roster, _ *bbolt.Tx) error {
+	err = q.read(func(ro *roster, _ *bbolt.Tx) error {
 		batch, names = ro.nextBatch(), ro.names
 		if q.resume != nil {
 			return nil
 		}
-		chosen, candidates, strategy = q.choose(ro)
+		chosen, candidates, due, strategy = q.choose(ro)
 		return nil
 	}, func(tx *bbolt.Tx) (err error) {
 		switch {
@@ -231,35 +239,40 @@ func (q *Queue) pick() (*running, error) {
 		}
 		return nil
 	})
-	return run, err
+	return run, due, err
 }
 
 // choose returns the tasks of the next batch, or those that may become one, in uid order.
-// strategy says why there are no more.
-func (q *Queue) choose(ro *roster) (chosen, candidates *roaring.Bitmap, strategy string) {
+// strategy says why there are no more; due is that of held.
+func (q *Queue) choose(ro *roster) (chosen, candidates *roaring.Bitmap, due time.Time, strategy string) {
 	waiting := ro.byStatus[Enqueued]
 	if set := roaring.And(waiting, ro.byKind[TaskCancelation]); !set.IsEmpty() {
-		return roaring.BitmapOf(set.Maximum()), nil, fmt.Sprintf(reasonAlone, TaskCancelation)
+		return roaring.BitmapOf(set.Maximum()), nil, due, fmt.Sprintf(reasonAlone, TaskCancelation)
 	}
 	if q.upgradeFailed {
-		return nil, nil, ""
+		return nil, nil, due, ""
 	}
 	upgrades := roaring.Or(waiting, ro.byStatus[Failed])
 	if upgrades.And(ro.byKind[UpgradeDatabase]); !upgrades.IsEmpty() {
-		return upgrades, nil, fmt.Sprintf(reasonAllTogether, UpgradeDatabase)
+		return upgrades, nil, due, fmt.Sprintf(reasonAllTogether, UpgradeDatabase)
+	}
+	all := waiting.GetCardinality()
+	held, due := ro.held(q.now)
+	if !held.IsEmpty() {
+		waiting = roaring.AndNot(waiting, held)
 	}
 	for _, p := range priorities {
 		set := roaring.And(waiting, ro.byKind[p.kind])
 		switch {
 		case set.IsEmpty():
 		case p.together:
-			return set, nil, fmt.Sprintf(reasonAllTogether, p.kind)
+			return set, nil, due, fmt.Sprintf(reasonAllTogether, p.kind)
 		default:
-			return roaring.BitmapOf(set.Minimum()), nil, fmt.Sprintf(reasonAlone, p.kind)
+			return roaring.BitmapOf(set.Minimum()), nil, due, fmt.Sprintf(reasonAlone, p.kind)
 		}
 	}
 	if waiting.IsEmpty() {
-		return nil, nil, ""
+		return nil, nil, due, ""
 	}
 	first := waiting.Minimum()
 	for id, set := range ro.byName {
@@ -273,10 +286,10 @@ func (q *Queue) choose(ro *roster) (chosen, candidates *roaring.Bitmap, strategy
 		candidates = roaring.BitmapOf(first) // a swap of nothing
 	}
 	strategy = reasonEmptyIndex
-	if candidates.GetCardinality() == waiting.GetCardinality() {
+	if candidates.GetCardinality() == all {
 		strategy = reasonEmptyQueue
 	}
-	return nil, candidates, strategy
+	return nil, candidates, due, strategy
 }
 
 // fold grows a batch from the candidates.

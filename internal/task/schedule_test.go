@@ -312,7 +312,7 @@ func TestDeleteTasks(t *testing.T) {
 	enqueue(t, q, adding(t, q, "x", AddDocuments{}, "1"))                           // 5 waits
 	enqueue(t, q, New{Content: DeleteTasks{"?uids=0", []uint32{0}}})                // 6
 	enqueue(t, q, New{Content: DeleteTasks{"?uids=0,1,3,5", []uint32{0, 1, 3, 5}}}) // 7
-	if ran, err := q.turn(); !ran || err != nil {
+	if ran, _, err := q.turn(); !ran || err != nil {
 		t.Fatal(ran, err)
 	}
 	details := func(uid uint32) string {

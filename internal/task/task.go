@@ -27,6 +27,8 @@ type Task struct {
 	CustomMetadata *string
 	// what the scheduler needs to run it, by kind
 	Content Content
+
+	parked *parking // why it waits although it is its turn; nil where it is not
 }
 
 // MarshalJSON gives the task object of the API.
@@ -59,6 +61,9 @@ func (t *Task) AppendJSON(b []byte) []byte {
 	b = append(b, `,"finishedAt":`...)
 	b = appendTime(b, t.FinishedAt)
 	b = t.appendMetadata(b)
+	if t.parked != nil {
+		b = t.parked.appendJSON(b)
+	}
 	return append(b, '}')
 }
 

@@ -1,0 +1,213 @@
+package task
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/apierr"
+)
+
+// The first and the longest pause between two tries of a parked batch.
+const (
+	firstPause   = time.Second
+	longestPause = 30 * time.Second
+)
+
+// machineCodes are the errors that are nobody's fault but the machine's: the same batch succeeds once it is mended.
+var machineCodes = []apierr.Code{noSpace, "too_many_open_files", "io_error", "invalid_store_file"}
+
+// machineAtFault reports whether a batch failed for what the machine lacks, or has damaged.
+func machineAtFault(err error) bool {
+	return apierr.IsCorruption(err) || slices.Contains(machineCodes, apierr.From(err).Code)
+}
+
+const noSpace apierr.Code = "no_space_left_on_device"
+
+// parkedError ends a try of a batch whose tasks stay enqueued.
+type parkedError struct{ reason *apierr.Error }
+
+func (e *parkedError) Error() string { return "the batch is tried again later: " + e.reason.Message }
+
+// parking is an index whose tasks wait because the machine failed them. It does not change.
+type parking struct {
+	reason *apierr.Error
+	tries  int
+	next   time.Time // not before
+}
+
+// Parked says why tasks of an index wait although it is their turn, and since how many tries.
+type Parked struct {
+	IndexUID string
+	Reason   *apierr.Error
+	Tries    int
+	Next     time.Time
+}
+
+// Parked lists the indexes whose tasks wait for the machine to be mended, by uid.
+func (q *Queue) Parked() []Parked {
+	q.roster.mu.RLock()
+	defer q.roster.mu.RUnlock()
+	var all []Parked
+	for uid, p := range q.roster.parked {
+		all = append(all, Parked{uid, p.reason, p.tries, p.next})
+	}
+	slices.SortFunc(all, func(a, b Parked) int { return strings.Compare(a.IndexUID, b.IndexUID) })
+	return all
+}
+
+// touchedBy are the indexes that a batch changes.
+func touchedBy(run *running) []string {
+	var uids []string
+	for _, t := range run.tasks {
+		if t.IndexUID != "" {
+			uids = append(uids, t.IndexUID)
+		}
+		uids = append(uids, touched(t.Content)...)
+	}
+	slices.Sort(uids)
+	return slices.Compact(uids)
+}
+
+// park makes the indexes of a batch wait, each time longer.
+func (q *Queue) park(run *running, reason *apierr.Error) {
+	uids := touchedBy(run)
+	now := q.now()
+	q.roster.mu.Lock()
+	pause, tries := firstPause, 1
+	for _, uid := range uids {
+		if p := q.roster.parked[uid]; p != nil {
+			tries = max(tries, p.tries+1)
+		}
+	}
+	for range tries - 1 {
+		pause = min(2*pause, longestPause)
+	}
+	for _, uid := range uids {
+		q.roster.parked[uid] = &parking{reason, tries, now.Add(pause)}
+	}
+	q.roster.mu.Unlock()
+	q.log.Error("a batch cannot end because the machine is at fault; its tasks stay enqueued and are tried again",
+		"indexes", uids, "tasks", len(run.tasks), "error", reason, "tries", tries, "after", pause)
+}
+
+// unpark forgets that the indexes of a batch waited: it has ended.
+func (ro *roster) unpark(run *running) {
+	if len(ro.parked) == 0 {
+		return
+	}
+	for _, uid := range touchedBy(run) {
+		delete(ro.parked, uid)
+	}
+}
+
+// hurry lets a parked index be tried at once for a new task that drops what cannot be written.
+func (ro *roster) hurry(indexUID string, c Content) {
+	if p := ro.parked[indexUID]; p != nil && makesRoom(c) {
+		ro.parked[indexUID] = &parking{reason: p.reason, tries: p.tries}
+	}
+}
+
+// hurryAll lets all that wait for room on the disk be tried at once: something may have made some.
+func (ro *roster) hurryAll() {
+	for uid, p := range ro.parked {
+		if p.reason.Code == noSpace {
+			ro.parked[uid] = &parking{reason: p.reason, tries: p.tries}
+		}
+	}
+}
+
+// makesRoom reports whether a task may be accepted, and may help, while there is no room on the disk.
+func makesRoom(c Content) bool {
+	switch c.(type) {
+	case DeleteIndex, ClearDocuments:
+		return true
+	}
+	return frees(c)
+}
+
+// outOfRoom returns the reason when a batch waits for room on the disk: nothing that takes more of it is accepted then.
+func (q *Queue) outOfRoom() *apierr.Error {
+	q.roster.mu.RLock()
+	defer q.roster.mu.RUnlock()
+	for _, p := range q.roster.parked {
+		if p.reason.Code == noSpace {
+			return p.reason
+		}
+	}
+	return nil
+}
+
+// held returns the waiting tasks that have to go on waiting for a parked index, and when the first of these is due; zero: none is
+// parked. Tasks of several indexes hold back what comes after them in each.
+func (ro *roster) held(clock func() time.Time) (held *roaring.Bitmap, due time.Time) {
+	held = roaring.New()
+	if len(ro.parked) == 0 {
+		return held, due
+	}
+	now := clock()
+	waiting := ro.byStatus[Enqueued]
+	hold := func(id nameID, from uint32) {
+		set := roaring.And(waiting, ro.byName[id])
+		set.RemoveRange(0, uint64(from))
+		held.Or(set)
+	}
+	for uid, p := range ro.parked {
+		if !p.next.After(now) {
+			continue
+		}
+		if due.IsZero() || p.next.Before(due) {
+			due = p.next
+		}
+		if id, ok := ro.names.id(uid); ok && ro.byName[id] != nil {
+			hold(id, 0)
+		}
+	}
+	if held.IsEmpty() {
+		return held, due
+	}
+	several := roaring.And(waiting, roaring.Or(ro.byKind[IndexSwap], ro.byKind[IndexUpdate]))
+	for it := several.Iterator(); it.HasNext(); {
+		uid := it.Next()
+		if !held.Contains(uid) {
+			continue
+		}
+		for id, set := range ro.byName {
+			if set.Contains(uid) {
+				hold(id, uid)
+			}
+		}
+	}
+	return held, due
+}
+
+// waitsFor notes of a task why its index is parked.
+func (t *Task) waitsFor(parked map[string]*parking) {
+	if t.Status == Enqueued && t.IndexUID != "" {
+		t.parked = parked[t.IndexUID]
+	}
+}
+
+// appendJSON appends the member of a task's object that says why it waits.
+func (p *parking) appendJSON(b []byte) []byte {
+	b = append(b, `,"parked":{"reason":`...)
+	b = p.reason.AppendJSON(b)
+	b = append(b, `,"tries":`...)
+	b = strconv.AppendInt(b, int64(p.tries), 10)
+	b = append(b, `,"nextTryAt":`...)
+	b = appendTime(b, p.next)
+	return append(b, '}')
+}
+
+// asParked returns the reason of a parked batch in err's chain.
+func asParked(err error) (*apierr.Error, bool) {
+	var p *parkedError
+	if errors.As(err, &p) {
+		return p.reason, true
+	}
+	return nil, false
+}
