@@ -308,7 +308,7 @@ func BenchmarkVectorsWrite(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if err := x.writeVectors(context.Background(), f); err != nil {
+		if err := buildVectors(context.Background(), x, f); err != nil {
 			b.Fatal(err)
 		}
 		if _, err := f.finish(); err != nil {

@@ -1,12 +1,9 @@
 package segment
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
-
-	"github.com/blevesearch/vellum"
 
 	"svc/internal/vfs"
 )
@@ -37,6 +34,10 @@ type Builder struct {
 	shapes   shapeParts
 	vectors  []vectorStore // by embedder
 	row      uint32        // of the open document
+
+	// While it is written: what the prefixes of the words are made of.
+	order    []wordOrder
+	prefixes []uint64
 }
 
 // fieldTable maps the fields that were seen to a T each.
@@ -176,153 +177,18 @@ func (b *Builder) Write(ctx context.Context, fs vfs.FS, name string) (Info, erro
 		return Info{}, err
 	}
 	rows := len(b.docIDs)
+	defer func() { b.order, b.prefixes = nil, nil }()
 	f.limit(int(max(b.words.slabs.size, b.words.words.arena.size)), "words in memory")
-	b.docs.write(f)
-	writeMeta(f, meta{rows: rows, documentBytes: b.docs.raw, prefixes: b.options.Prefixes})
-	writeDocIDs(f, rows, func(row int) DocID { return b.docIDs[row] })
-	writeExternalIDs(f, rows, b.ids.get)
-	if err := b.writeWords(f); err != nil {
-		return Info{}, f.abort(err)
-	}
-
-	writePresence(f, tagPresence, 0, b.presence.sorted())
-	writePresence(f, tagDottedKeys, 0, b.dotted.sorted())
-	counts := b.counts.sorted()
-	writeWordCounts(f, rows, len(counts), func() (FieldID, *fieldCounts) {
-		c := &counts[0]
-		counts = counts[1:]
-		return c.field, &c.value
-	})
-	columns := newColumnWriter(f, rows)
-	for _, field := range b.columns.fields() {
-		columns.encode(field, b.columns.columns[field])
-	}
-	columns.finish()
-	b.geo.write(f)
-	b.shapes.write(f)
-	if err := b.writeVectors(ctx, f); err != nil {
-		return Info{}, f.abort(err)
+	for i := range sectionKinds {
+		if k := &sectionKinds[i]; k.build != nil {
+			if err := k.build(ctx, b, f); err != nil {
+				return Info{}, f.abort(err)
+			}
+		}
 	}
 	size, err := f.finish()
 	if err != nil {
 		return Info{}, err
 	}
 	return Info{Rows: rows, Bytes: size, DocumentBytes: b.docs.raw}, nil
-}
-
-func (b *Builder) writeVectors(ctx context.Context, f *fileWriter) error {
-	for i := range b.vectors {
-		s := &b.vectors[i]
-		if s.err != nil {
-			return fmt.Errorf("cannot write segment %s: %w", f.name, s.err)
-		}
-		w := vectorWriter{ctx: ctx, f: f, shape: s.shape, rows: len(b.docIDs), entries: &s.vectorEntries, full: s.full, threads: b.options.GraphThreads}
-		if err := w.write(); err != nil {
-			return err
-		}
-	}
-	return ctx.Err()
-}
-
-// writeWords writes postings, dictionary and prefix postings.
-func (b *Builder) writeWords(f *fileWriter) error {
-	order := b.words.sorted()
-	d, err := newDictionaryWriter(f, len(order))
-	if err != nil {
-		return err
-	}
-	var counter prefixCounter
-	var rows []uint32
-	var positions, scratch []byte
-	var fields []fieldRows
-	for i := 0; i < len(order); {
-		word := b.words.words.key(int(order[i].number))
-		rows, positions, fields = rows[:0], positions[:0], fields[:0]
-		for ; i < len(order) && bytes.Equal(b.words.words.key(int(order[i].number)), word); i++ {
-			var fr fieldRows
-			fr, rows, positions, scratch = b.words.field(order[i], rows, positions, scratch)
-			fields = append(fields, fr)
-		}
-		counter.word(word)
-		if err := d.add(word, fields); err != nil {
-			return err
-		}
-	}
-	if err := d.finish(); err != nil {
-		return err
-	}
-	if !b.options.Prefixes {
-		return nil
-	}
-	b.writePrefixes(f, order, counter.finish())
-	return nil
-}
-
-// writePrefixes writes the postings of the prefixes.
-func (b *Builder) writePrefixes(f *fileWriter, order []wordOrder, keys []uint64) {
-	f.begin(tagPrefixPosts, 0)
-	w := prefixWriter{post: postingWriter{w: f}}
-	var u union
-	var rows []uint32
-	var positions, scratch []byte
-	slices.Sort(keys)
-	for _, key := range keys {
-		n := int(key & 0xff)
-		mask := ^uint64(0) << (64 - 8*n)
-		head := key >> 8 << 32 & mask
-		i, _ := slices.BinarySearchFunc(order, head, func(w wordOrder, head uint64) int {
-			if w.head < head {
-				return -1
-			}
-			return 1
-		})
-		for ; i < len(order) && order[i].head&mask == head; i++ {
-			if _, ok := prefixOf(b.words.words.key(int(order[i].number)), n); !ok {
-				continue
-			}
-			var fr fieldRows
-			fr, rows, positions, scratch = b.words.field(order[i], rows[:0], positions[:0], scratch)
-			u.add(fr.id, fr.rows, fr.positions)
-		}
-		w.write(key, u.take())
-	}
-	f.end()
-	f.add(tagPrefixes, 0, w.table())
-}
-
-// dictionaryWriter writes postings to their section as words come in byte
-// order, and the dictionary after them. The FST of a dictionary is kept in memory
-// until then; it is small beside the postings.
-type dictionaryWriter struct {
-	f    *fileWriter
-	post postingWriter
-	fst  bytes.Buffer
-	b    *vellum.Builder
-}
-
-// newDictionaryWriter opens the postings section for up to so many words.
-func newDictionaryWriter(f *fileWriter, words int) (*dictionaryWriter, error) {
-	d := &dictionaryWriter{f: f, post: postingWriter{w: f}}
-	// The registry finds states that are there already; its size matters only to small dictionaries, which it would dwarf.
-	o := vellum.BuilderOpts{Encoder: fstVersion, RegistryTableSize: max(64, min(words, 10000)), RegistryMRUSize: 2}
-	var err error
-	if d.b, err = vellum.New(&d.fst, &o); err != nil {
-		return nil, err
-	}
-	f.begin(tagPostings, 0)
-	return d, nil
-}
-
-func (d *dictionaryWriter) add(word []byte, fields []fieldRows) error {
-	return d.b.Insert(word, d.post.write(fields))
-}
-
-func (d *dictionaryWriter) finish() error {
-	d.f.end()
-	if err := d.b.Close(); err != nil {
-		return err
-	}
-	d.f.limit(d.fst.Len(), "the dictionary")
-	d.f.add(tagTerms, 0, d.fst.Bytes())
-	return nil
 }

@@ -122,38 +122,6 @@ func openCountedRows(p []byte) (rowList, bool) {
 	return l, l.code == rowsRoaring || l.count <= len(l.p)
 }
 
-// Column returns the column of a field, or nil when the segment has none.
-func (r *Reader) Column(f FieldID) *Column { return r.columns[f] }
-
-// ColumnFields returns the fields that have a column, ascending.
-func (r *Reader) ColumnFields() []FieldID { return r.columnFields }
-
-// openColumns reads the directory of columns.
-func (r *Reader) openColumns(directory, section []byte) error {
-	le := binary.LittleEndian
-	r.columns = map[FieldID]*Column{}
-	if len(directory) < 8 || (len(directory)-8)/columnEntryBytes != int(le.Uint32(directory)) {
-		return r.damaged(tagColumnDir, "%d bytes", len(directory))
-	}
-	for e := directory[8:]; len(e) >= columnEntryBytes; e = e[columnEntryBytes:] {
-		field := FieldID(le.Uint32(e))
-		from, n := le.Uint64(e[8:]), le.Uint64(e[16:])
-		if from > uint64(len(section)) || n > uint64(len(section))-from {
-			return r.damaged(tagColumnDir, "the column of field %d is not inside its section", field)
-		}
-		c, err := openColumn(section[from:from+n:from+n], le.Uint64(e[24:]), r.rows)
-		if err != nil {
-			return r.damaged(tagColumns, "field %d: %v", field, err)
-		}
-		if r.columns[field] != nil {
-			return r.damaged(tagColumnDir, "field %d has two columns", field)
-		}
-		r.columns[field] = c
-		r.columnFields = append(r.columnFields, field)
-	}
-	return nil
-}
-
 // Null returns the rows with a null value; never nil, shared.
 func (c *Column) Null() *roaring.Bitmap { return c.null.bitmap() }
 

@@ -353,10 +353,8 @@ func damage(edits []byte) []byte {
 
 func FuzzDamage(f *testing.F) {
 	data := baseSegment()
-	for _, s := range []tag{tagDocs, tagDocIndex, tagDicts, tagMeta, tagDocIDs, tagExternalIDs, tagIDHash, tagPostings, tagTerms,
-		tagPrefixPosts, tagPrefixes, tagPresence, tagDottedKeys, tagWordCounts, tagColumns, tagColumnDir, tagGeo, tagShapes,
-		tagVectors, tagVectorSets, tagCodes, tagGraph} {
-		at := sectionOf(data, s).offset
+	for _, k := range sectionKinds {
+		at := sectionOf(data, k.tag).offset
 		f.Add([]byte{0, byte(at), byte(at >> 8), byte(at >> 16), 0xff})
 		f.Add([]byte{0, byte(at + 9), byte(at >> 8), byte(at >> 16), 0x80})
 	}

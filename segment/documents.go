@@ -1,7 +1,6 @@
 package segment
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"sync"
@@ -10,6 +9,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"svc/internal/apierr"
+	"svc/internal/binfmt"
 )
 
 // Every document is compressed by itself, so that a search reads the rows it
@@ -54,172 +54,6 @@ const (
 	methodBits    = 2
 	methodMask    = 1<<methodBits - 1
 )
-
-// zstdCoders are shared: they hold buffers worth megabytes.
-var zstdCoders = sync.OnceValue(func() (c struct {
-	*zstd.Encoder
-	*zstd.Decoder
-}) {
-	var err error
-	c.Encoder, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true))
-	if err == nil {
-		c.Decoder, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(maxDocumentBytes), zstd.WithDecodeAllCapLimit(true))
-	}
-	if err != nil {
-		panic(fmt.Sprintf("segment: options of zstd: %v", err)) // they are constants
-	}
-	return c
-})
-
-// documentWriter compresses documents as they come and keeps them until they are written.
-type documentWriter struct {
-	ends     []uint64 // by document, where it ends in data laid end to end
-	data     [][]byte // chunks of up to documentChunk bytes or one longer document, so that none is ever moved
-	stored   uint64   // bytes of data
-	raw      int64    // bytes, uncompressed
-	dict     *s2.Dict
-	dictByte byte     // in the first byte of documents
-	chosen   bool     // a dictionary, or none
-	waiting  [][]byte // documents that came before
-	size     int      // of waiting, as far as it is sampled
-	scratch  []byte
-}
-
-// add adds the next document.
-func (w *documentWriter) add(doc []byte) {
-	w.raw += int64(len(doc))
-	if w.chosen {
-		w.put(doc)
-		return
-	}
-	w.waiting = append(w.waiting, bytes.Clone(doc))
-	if w.size += min(len(doc), sampleDocument); w.size >= sampleBytes || len(doc) >= sampleBytes {
-		w.choose()
-	}
-}
-
-// choose makes the dictionary and puts the documents that waited for it.
-func (w *documentWriter) choose() {
-	w.chosen = true
-	if w.size >= minSampleBytes && len(w.waiting) >= minSampleDocuments {
-		w.dict = makeDictionary(w.waiting, min(w.size/dictionaryShare, s2.MaxDictSize))
-	}
-	if w.dict != nil {
-		w.dictByte = 1 << methodBits
-	}
-	for _, doc := range w.waiting {
-		w.put(doc)
-	}
-	w.waiting = nil
-}
-
-// makeDictionary lays documents at even distances end to end, as S2 takes a
-// piece of typical content for a dictionary.
-func makeDictionary(docs [][]byte, size int) *s2.Dict {
-	var content []byte
-	average := 0
-	for _, d := range docs {
-		average += min(len(d), sampleDocument)
-	}
-	average = average/len(docs) + 1
-	step := max(1, len(docs)*average/size)
-	for i := 0; i < len(docs) && len(content) < size; i += step {
-		d := docs[i]
-		content = append(content, d[:min(len(d), sampleDocument, size-len(content))]...)
-	}
-	return s2.MakeDict(content, docs[0][:min(len(docs[0]), 16)])
-}
-
-func (w *documentWriter) put(doc []byte) {
-	first, body := w.compress(doc)
-	n := 1 + len(body)
-	last := len(w.data) - 1
-	if last < 0 || cap(w.data[last])-len(w.data[last]) < n {
-		w.data = append(w.data, make([]byte, 0, max(n, min(documentChunk, 4<<10<<min(len(w.data), 6)))))
-		last++
-	}
-	w.data[last] = append(append(w.data[last], first), body...)
-	w.stored += uint64(n)
-	w.ends = append(w.ends, w.stored)
-}
-
-// compress returns the first byte and the rest of a stored document, valid until the next call.
-func (w *documentWriter) compress(doc []byte) (first byte, body []byte) {
-	switch {
-	case len(doc) >= largeDocument:
-		w.scratch = zstdCoders().EncodeAll(doc, w.scratch[:0])
-		first, body = documentZstd, w.scratch
-	case w.dict != nil:
-		if n := s2.MaxEncodedLen(len(doc)); cap(w.scratch) < n {
-			w.scratch = make([]byte, n)
-		}
-		first, body = documentS2|w.dictByte, w.dict.EncodeBetter(w.scratch[:cap(w.scratch)], doc)
-	default:
-		if n := s2.MaxEncodedLen(len(doc)); cap(w.scratch) < n {
-			w.scratch = make([]byte, n)
-		}
-		first, body = documentS2, s2.EncodeBetter(w.scratch[:cap(w.scratch)], doc)
-	}
-	if len(body) >= len(doc) {
-		return documentPlain, doc
-	}
-	return first, body
-}
-
-func (w *documentWriter) memoryBytes() int64 {
-	n := int64(cap(w.ends)*8 + cap(w.scratch) + cap(w.waiting)*24)
-	for _, chunk := range w.data {
-		n += int64(cap(chunk))
-	}
-	if !w.chosen {
-		n += w.raw
-	}
-	return n
-}
-
-// write writes the three sections.
-func (w *documentWriter) write(f *fileWriter) {
-	if !w.chosen {
-		w.choose()
-	}
-	f.begin(tagDocs, 0)
-	for _, chunk := range w.data {
-		f.Write(chunk)
-	}
-	f.end()
-	var dicts [][]byte
-	if w.dict != nil {
-		dicts = append(dicts, w.dict.Bytes())
-	}
-	writeDocIndex(f, w.ends)
-	f.add(tagDicts, 0, appendDictionaries(nil, dicts))
-}
-
-// writeDocIndex writes the offset of every document in its section, and the end of the last one.
-func writeDocIndex(f *fileWriter, ends []uint64) {
-	f.begin(tagDocIndex, 0)
-	b := make([]byte, docOffsetBytes, 64<<10)
-	for _, end := range ends {
-		b = append(binary.LittleEndian.AppendUint32(b, uint32(end)), byte(end>>32))
-		if len(b) > cap(b)-8 {
-			f.Write(b)
-			b = b[:0]
-		}
-	}
-	f.Write(b)
-	f.end()
-}
-
-// appendDictionaries appends "u32 number, then for each u32 length, zstd frame".
-func appendDictionaries(dst []byte, dicts [][]byte) []byte {
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(dicts)))
-	for _, d := range dicts {
-		frame := zstdCoders().EncodeAll(d, nil)
-		dst = binary.LittleEndian.AppendUint32(dst, uint32(len(frame)))
-		dst = append(dst, frame...)
-	}
-	return dst
-}
 
 // documentReader reads documents from their sections.
 type documentReader struct {
@@ -373,4 +207,64 @@ func (r *Reader) AppendDocument(dst []byte, row Row) ([]byte, error) {
 		documents.put(key, dst[at:])
 	}
 	return dst, err
+}
+
+func (r *Reader) openDocuments() error {
+	return r.docs.open(r.name, r.section(tagDicts), r.section(tagDocIndex), r.section(tagDocs), r.meta)
+}
+
+func (r *Reader) verifyDocuments() error {
+	if _, err := r.docs.dictionaries(); err != nil {
+		return err
+	}
+	var doc []byte
+	sum, stored := int64(0), 0
+	for row := range r.rows {
+		p, err := r.docs.stored(uint32(row))
+		if err != nil {
+			return err
+		}
+		stored += len(p)
+		if doc, err = r.docs.append(doc[:0], uint32(row)); err != nil {
+			return err
+		}
+		sum += int64(len(doc))
+	}
+	if stored != len(r.docs.data) || sum != r.meta.documentBytes {
+		return r.damaged(tagDocs, "%d bytes of %d hold %d bytes of documents, %d expected", stored, len(r.docs.data), sum, r.meta.documentBytes)
+	}
+	return nil
+}
+
+func (i *inspector) documents() {
+	i.t.List(i.r.rows, inspectItems, func(row int) {
+		p, err := i.r.docs.stored(uint32(row))
+		if err != nil {
+			i.t.Note("%v", err)
+			return
+		}
+		doc, err := i.r.docs.append(nil, uint32(row))
+		if err != nil {
+			i.t.Note("%v", err)
+			return
+		}
+		method := [...]string{"plain", "s2", "zstd", "unknown"}[p[0]&methodMask]
+		i.field(len(p), "row %d: %s, dictionary %d, %d bytes: %s", row, method, p[0]>>methodBits, len(doc), binfmt.Text(doc, 40))
+	})
+}
+
+func (i *inspector) docIndex() {
+	i.t.List(i.r.rows+1, inspectItems, func(row int) {
+		i.field(docOffsetBytes, "documents of rows before %d end at %d", row, uint64(i.u32())|uint64(i.p[i.at+4])<<32)
+	})
+}
+
+func (i *inspector) dictionaries() {
+	n := int(i.u32())
+	i.field(4, "%d dictionaries", n)
+	i.t.List(n, inspectItems, func(int) {
+		size := int(i.u32())
+		i.field(4, "%d bytes follow", size)
+		i.field(size, "zstd frame of a dictionary of S2")
+	})
 }

@@ -39,56 +39,6 @@ const (
 	maxRows = 1<<31 - 1
 )
 
-// tag names a kind of section by four letters.
-type tag uint32
-
-func newTag(s string) tag { return tag(binary.LittleEndian.Uint32([]byte(s))) }
-
-func (t tag) String() string {
-	b := binary.LittleEndian.AppendUint32(nil, uint32(t))
-	for i, c := range b {
-		if c < 'a' || c > 'z' {
-			b[i] = '.'
-		}
-	}
-	return string(b)
-}
-
-// The kinds of sections, in the order they stand in a file. Readers skip
-// kinds they do not know.
-var (
-	tagDocs        = newTag("docs") // documents
-	tagDocIndex    = newTag("didx") // row → document
-	tagDicts       = newTag("ddic") // dictionaries of documents
-	tagMeta        = newTag("meta") // counts
-	tagDocIDs      = newTag("dids") // row → DocID
-	tagExternalIDs = newTag("xids") // row → external id
-	tagIDHash      = newTag("xhsh") // external id → row
-	tagPostings    = newTag("post") // postings of words
-	tagTerms       = newTag("term") // word → offset in postings
-	tagPrefixPosts = newTag("pfxp") // postings of short prefixes
-	tagPrefixes    = newTag("pfxk") // short prefix → offset in prefix postings
-	tagPresence    = newTag("pres") // field → rows that have it
-	tagDottedKeys  = newTag("dkey") // field → rows that have its path as one key
-	tagWordCounts  = newTag("wcnt") // field, row → number of words
-	tagColumns     = newTag("cols") // columns
-	tagColumnDir   = newTag("cold") // field → column
-	tagGeo         = newTag("geop") // points
-	tagShapes      = newTag("gshp") // shapes
-
-	// Of the vectors of one embedder each, whose number is the entry's aux.
-	tagVectors    = newTag("vrow") // full rows
-	tagVectorSets = newTag("vset") // what vectors are → rows
-	tagCodes      = newTag("vcod") // quantized rows
-	tagGraph      = newTag("vgrf") // neighbour lists
-)
-
-// smallSections are those whose checksums Open verifies: what a reader walks
-// on every call and trusts, all but the dictionary small in proportion to the file.
-var smallSections = map[tag]bool{
-	tagMeta: true, tagDicts: true, tagTerms: true, tagPrefixes: true, tagColumnDir: true,
-}
-
 // section is one entry of the section table.
 type section struct {
 	tag      tag

@@ -2,11 +2,14 @@ package segment
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"math/bits"
 	"sort"
 
 	"github.com/cespare/xxhash/v2"
+
+	"svc/internal/binfmt"
 )
 
 // writeDocIDs writes the DocIDs of n rows, which ascend.
@@ -133,4 +136,107 @@ func (r *Reader) Lookup(externalID []byte) (Row, bool) {
 		}
 	}
 	return 0, false
+}
+
+func buildDocIDs(_ context.Context, b *Builder, f *fileWriter) error {
+	writeDocIDs(f, len(b.docIDs), func(row int) DocID { return b.docIDs[row] })
+	return nil
+}
+
+func buildExternalIDs(_ context.Context, b *Builder, f *fileWriter) error {
+	writeExternalIDs(f, len(b.docIDs), b.ids.get)
+	return nil
+}
+
+func (r *Reader) openDocIDs() error {
+	if r.docIDs = r.section(tagDocIDs); len(r.docIDs) != 4*r.rows {
+		return r.damaged(tagDocIDs, "%d bytes for %d rows", len(r.docIDs), r.rows)
+	}
+	return nil
+}
+
+func (r *Reader) openExternalIDs() error {
+	if r.externalIDs = r.section(tagExternalIDs); len(r.externalIDs) < 4*(r.rows+1) {
+		return r.damaged(tagExternalIDs, "%d bytes for %d rows", len(r.externalIDs), r.rows)
+	}
+	if r.idHash = r.section(tagIDHash); len(r.idHash) != 4*idSlots(r.rows) {
+		return r.damaged(tagIDHash, "%d bytes for %d rows", len(r.idHash), r.rows)
+	}
+	return nil
+}
+
+func (m *merger) mergeDocIDs() error {
+	writeDocIDs(m.f, len(m.origins), func(row int) DocID {
+		o := m.origins[row]
+		return m.in[o.in].DocID(Row(o.row))
+	})
+	return nil
+}
+
+func (m *merger) mergeExternalIDs() error {
+	writeExternalIDs(m.f, len(m.origins), func(row int) []byte {
+		o := m.origins[row]
+		return m.in[o.in].ExternalID(Row(o.row))
+	})
+	return nil
+}
+
+func (r *Reader) verifyDocIDs() error {
+	for row := 1; row < r.rows; row++ {
+		if a, b := r.DocID(Row(row-1)), r.DocID(Row(row)); a >= b {
+			return r.damaged(tagDocIDs, "row %d has id %d after %d", row, b, a)
+		}
+	}
+	return nil
+}
+
+func (r *Reader) verifyExternalIDs() error {
+	text := uint64(len(r.externalIDs) - 4*(r.rows+1))
+	for row := range r.rows {
+		from, to := binary.LittleEndian.Uint32(r.externalIDs[4*row:]), binary.LittleEndian.Uint32(r.externalIDs[4*row+4:])
+		if from > to || uint64(to) > text {
+			return r.damaged(tagExternalIDs, "the id of row %d is not inside", row)
+		}
+		if got, ok := r.Lookup(r.ExternalID(Row(row))); !ok || got != Row(row) {
+			return r.damaged(tagIDHash, "the id of row %d leads to row %d (%v)", row, got, ok)
+		}
+	}
+	if first, end := binary.LittleEndian.Uint32(r.externalIDs), binary.LittleEndian.Uint32(r.externalIDs[4*r.rows:]); first != 0 || uint64(end) != text {
+		return r.damaged(tagExternalIDs, "%d bytes of ids, counted are %d to %d", text, first, end)
+	}
+	used := 0
+	for i := 0; i < len(r.idHash); i += 4 {
+		if v := binary.LittleEndian.Uint32(r.idHash[i:]); v > uint32(r.rows) {
+			return r.damaged(tagIDHash, "slot %d has row %d of %d", i/4, v-1, r.rows)
+		} else if v > 0 {
+			used++
+		}
+	}
+	if used != r.rows {
+		return r.damaged(tagIDHash, "%d slots are used for %d rows", used, r.rows)
+	}
+	return nil
+}
+
+func (i *inspector) docIDs() {
+	i.t.List(i.r.rows, inspectItems, func(row int) { i.field(4, "row %d: document %d", row, i.u32()) })
+}
+
+func (i *inspector) externalIDs() {
+	i.t.List(i.r.rows+1, inspectItems, func(row int) { i.field(4, "ids of rows before %d end at %d", row, i.u32()) })
+	i.at = 4 * (i.r.rows + 1)
+	i.t.List(i.r.rows, inspectItems, func(row int) {
+		id := i.r.ExternalID(Row(row))
+		i.field(len(id), "row %d: %s", row, binfmt.Text(id, 60))
+	})
+}
+
+func (i *inspector) idHash() {
+	i.t.List(len(i.p)/4, inspectItems, func(slot int) {
+		if v := i.u32(); v == 0 {
+			i.field(4, "slot %d: empty", slot)
+		} else {
+			i.field(4, "slot %d: row %d", slot, v-1)
+		}
+	})
 }

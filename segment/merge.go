@@ -47,6 +47,9 @@ type merger struct {
 	origins []origin   // by row of the output
 	rows    [][]uint32 // by input, then its row: the row of the output, or noRow
 	intact  []bool     // by input: no row is deleted
+
+	documentBytes int64    // of the output, once its documents are written
+	prefixes      []uint64 // keys of the output's prefixes, once its words are written
 }
 
 // Merge writes the live rows of the inputs as one segment, ordered by DocID.
@@ -77,15 +80,14 @@ func Merge(ctx context.Context, fs vfs.FS, name string, in []Live, o MergeOption
 	for _, l := range in { // what an input does not record, the output does not either
 		f.features = min(f.features, l.footer.features)
 	}
-	documentBytes, err := m.write()
-	if err != nil {
+	if err := m.write(); err != nil {
 		return Info{}, fmt.Errorf("cannot merge to %s: %w", name, f.abort(err))
 	}
 	size, err := f.finish()
 	if err != nil {
 		return Info{}, err
 	}
-	return Info{Rows: len(m.origins), Bytes: size, DocumentBytes: documentBytes}, nil
+	return Info{Rows: len(m.origins), Bytes: size, DocumentBytes: m.documentBytes}, nil
 }
 
 // order lays the live rows of all inputs in one order.
@@ -144,88 +146,72 @@ func (m *merger) check() error {
 	return m.ctx.Err()
 }
 
-func (m *merger) write() (documentBytes int64, err error) {
+func (m *merger) write() error {
 	if len(m.in) == 1 && m.intact[0] {
-		return m.in[0].meta.documentBytes, m.copyOne()
+		return m.copyOne()
 	}
-	if documentBytes, err = m.mergeDocuments(); err != nil {
-		return 0, err
+	for i := range sectionKinds {
+		if k := &sectionKinds[i]; k.merge != nil {
+			if err := m.run(k.merge); err != nil {
+				return err
+			}
+		}
 	}
-	writeMeta(m.f, meta{rows: len(m.origins), documentBytes: documentBytes, prefixes: m.o.Prefixes})
-	m.mergeIDs()
-	if err := m.mergeWords(); err != nil {
-		return 0, err
-	}
-	m.mergePresence(tagPresence, func(r *Reader) *presenceReader { return &r.presence })
-	m.mergePresence(tagDottedKeys, func(r *Reader) *presenceReader { return &r.dottedKeys })
-	m.mergeWordCounts()
-	if err := m.mergeColumns(); err != nil {
-		return 0, err
-	}
-	m.mergeGeo()
-	m.mergeShapes()
-	if err := m.mergeVectors(nil); err != nil {
-		return 0, err
-	}
-	return documentBytes, m.check()
+	return m.check()
 }
 
-// copyOne writes the only input, which has no deleted rows, with other columns or prefixes.
-func (m *merger) copyOne() error {
-	r := m.in[0].Reader
-	copied := make(map[EmbedderID]bool)
-	for _, s := range r.sections {
-		if err := m.check(); err != nil {
-			return err
-		}
-		p := r.data[s.offset : s.offset+s.length]
-		switch s.tag {
-		case tagMeta:
-			writeMeta(m.f, meta{rows: r.rows, documentBytes: r.meta.documentBytes, prefixes: m.o.Prefixes})
-		case tagColumns:
-			if err := m.mergeColumns(); err != nil {
-				return err
-			}
-		case tagColumnDir: // written with the columns
-		case tagPrefixPosts, tagPrefixes:
-			if m.o.Prefixes {
-				if err := m.copySection(s, p); err != nil {
-					return err
-				}
-			}
-		case tagVectors, tagVectorSets, tagCodes, tagGraph:
-			e := EmbedderID(s.aux)
-			if m.o.vectorSet(e) == nil && m.o.keepsVectors(e) {
-				copied[e] = true
-				if err := m.copySection(s, p); err != nil {
-					return err
-				}
-			}
-		default:
-			if err := m.copySection(s, p); err != nil {
-				return err
-			}
-		}
-	}
-	if err := m.mergeVectors(copied); err != nil {
+func (m *merger) run(write func(*merger) error) error {
+	if err := m.check(); err != nil {
 		return err
 	}
-	if m.o.Prefixes && !r.meta.prefixes {
-		var c prefixCounter
-		it := r.Terms(nil, nil, nil)
-		for it.Next() {
-			c.word(it.Word())
+	return write(m)
+}
+
+// copyOne writes the only input, which has no deleted rows, with other columns, prefixes or vectors.
+func (m *merger) copyOne() error {
+	m.documentBytes = m.in[0].meta.documentBytes
+	for i := range sectionKinds {
+		k := &sectionKinds[i]
+		lead := k
+		if k.with != 0 {
+			lead = kindOf(k.with)
 		}
-		if err := it.Err(); err != nil {
+		var err error
+		switch {
+		case k.copy != nil:
+			err = m.run(k.copy)
+		case lead.copy == nil:
+			err = m.copySections(k.tag)
+		}
+		if err != nil {
 			return err
 		}
-		return m.mergePrefixes(c.finish())
+	}
+	for _, s := range m.in[0].sections {
+		if kindOf(s.tag) == nil {
+			if err := m.copySection(s); err != nil {
+				return err
+			}
+		}
+	}
+	return m.check()
+}
+
+// copySections copies the sections of some kinds of the only input.
+func (m *merger) copySections(tags ...tag) error {
+	for _, s := range m.in[0].sections {
+		if slices.Contains(tags, s.tag) {
+			if err := m.copySection(s); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
 
 // copySection copies a section as it is.
-func (m *merger) copySection(s section, p []byte) error {
+func (m *merger) copySection(s section) error {
+	p := m.in[0].data[s.offset : s.offset+s.length]
 	m.f.begin(s.tag, s.aux)
 	for len(p) > 0 {
 		if err := m.check(); err != nil {
@@ -239,17 +225,6 @@ func (m *merger) copySection(s section, p []byte) error {
 	return nil
 }
 
-func (m *merger) mergeIDs() {
-	writeDocIDs(m.f, len(m.origins), func(row int) DocID {
-		o := m.origins[row]
-		return m.in[o.in].DocID(Row(o.row))
-	})
-	writeExternalIDs(m.f, len(m.origins), func(row int) []byte {
-		o := m.origins[row]
-		return m.in[o.in].ExternalID(Row(o.row))
-	})
-}
-
 // unionFields returns the fields that some input has, ascending.
 func (m *merger) unionFields(of func(Live) []FieldID) []FieldID {
 	var all []FieldID
@@ -258,33 +233,6 @@ func (m *merger) unionFields(of func(Live) []FieldID) []FieldID {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
-}
-
-// mergePresence writes a section of rows by field; of says where an input has its own.
-func (m *merger) mergePresence(t tag, of func(*Reader) *presenceReader) {
-	fields := m.unionFields(func(l Live) []FieldID {
-		p := of(l.Reader)
-		all := make([]FieldID, p.fields)
-		for i := range all {
-			all[i] = p.field(i)
-		}
-		return all
-	})
-	have := newRowBits(len(m.origins))
-	sets := make([]fieldValue[rowSet], 0, len(fields))
-	var old []uint32
-	for _, f := range fields {
-		for i, l := range m.in {
-			if list, ok := of(l.Reader).find(f); ok {
-				old = list.appendTo(old[:0])
-				have.addMapped(old, m.rows[i])
-			}
-		}
-		if set := have.take(); set.n > 0 { // else all its rows are deleted
-			sets = append(sets, fieldValue[rowSet]{f, set})
-		}
-	}
-	writePresence(m.f, t, 0, sets)
 }
 
 // rowBits is a set of rows of the output, filled in any order.
@@ -315,70 +263,4 @@ func (b *rowBits) take() rowSet {
 		b.words[i] = 0
 	}
 	return s
-}
-
-func (m *merger) mergeWordCounts() {
-	fields := m.unionFields(func(l Live) []FieldID {
-		var all []FieldID
-		for f := range l.wordCounts {
-			all = append(all, f)
-		}
-		return all
-	})
-	counts := make([]byte, len(m.origins))
-	merged := make([]fieldCounts, 0, len(fields))
-	kept := fields[:0]
-	for _, f := range fields {
-		for i, l := range m.in {
-			c := l.wordCounts[f]
-			all := c.all()
-			for j, row := range all.rows {
-				if int(row) < l.rows && m.rows[i][row] != noRow {
-					counts[m.rows[i][row]] = all.counts[j]
-				}
-			}
-		}
-		var c fieldCounts
-		for row, n := range counts {
-			if n > 0 {
-				c.add(uint32(row), int(n))
-				counts[row] = 0
-			}
-		}
-		if len(c.rows) > 0 {
-			merged = append(merged, c)
-			kept = append(kept, f)
-		}
-	}
-	at := 0
-	writeWordCounts(m.f, len(m.origins), len(kept), func() (FieldID, *fieldCounts) {
-		at++
-		return kept[at-1], &merged[at-1]
-	})
-}
-
-func (m *merger) mergeGeo() {
-	type point struct {
-		row      uint32
-		lat, lng float64
-	}
-	var points []point
-	for i, l := range m.in {
-		g := l.geo
-		if g == nil {
-			continue
-		}
-		for j := range g.n {
-			if row := g.row(j); int(row) < l.rows && m.rows[i][row] != noRow {
-				lat, lng := g.at(j)
-				points = append(points, point{m.rows[i][row], lat, lng})
-			}
-		}
-	}
-	slices.SortFunc(points, func(a, b point) int { return int(int64(a.row) - int64(b.row)) })
-	var g geoPoints
-	for _, p := range points {
-		g.add(p.row, p.lat, p.lng)
-	}
-	g.write(m.f)
 }

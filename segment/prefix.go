@@ -1,7 +1,10 @@
 package segment
 
 import (
+	"bytes"
 	"encoding/binary"
+	"fmt"
+	"slices"
 	"sort"
 	"unicode/utf8"
 )
@@ -105,4 +108,156 @@ func afterPrefix(prefix []byte) []byte {
 		}
 	}
 	return nil
+}
+
+func (r *Reader) openPrefixes() error {
+	if r.prefixes = r.section(tagPrefixes); len(r.prefixes)%prefixEntryBytes != 0 {
+		return r.damaged(tagPrefixes, "%d bytes", len(r.prefixes))
+	}
+	r.prefixPostings = r.section(tagPrefixPosts)
+	return nil
+}
+
+// copyPrefixes copies the prefix postings of the only input, or makes them where it has none and they are asked for.
+func (m *merger) copyPrefixes() error {
+	r := m.in[0].Reader
+	if !m.o.Prefixes {
+		return nil
+	}
+	if r.meta.prefixes {
+		return m.copySections(tagPrefixPosts, tagPrefixes)
+	}
+	var c prefixCounter
+	it := r.Terms(nil, nil, nil)
+	for it.Next() {
+		c.word(it.Word())
+	}
+	if err := it.Err(); err != nil {
+		return err
+	}
+	m.prefixes = c.finish()
+	return m.mergePrefixes()
+}
+
+// mergePrefixes writes the prefix postings: those of the inputs brought
+// together, and in inputs that have none for a prefix the union of its words.
+func (m *merger) mergePrefixes() error {
+	if !m.o.Prefixes {
+		return nil
+	}
+	keys := m.prefixes
+	slices.Sort(keys)
+	m.f.begin(tagPrefixPosts, 0)
+	p := prefixWriter{post: postingWriter{w: m.f}}
+	w := wordMerger{m: m}
+	for _, key := range keys {
+		if err := m.check(); err != nil {
+			return err
+		}
+		w.reset()
+		prefix := keyPrefix(key)
+		unions := make([]union, len(m.in)) // their rows are used until the posting is written
+		for i, l := range m.in {
+			if posting, ok := l.Prefix(prefix); ok {
+				if err := w.addPosting(i, posting); err != nil {
+					return err
+				}
+				continue
+			}
+			if err := l.unionOf(prefix, &unions[i]); err != nil {
+				return err
+			}
+			for _, f := range unions[i].take() {
+				w.add(f.id, fieldSource{in: i, rows: f.rows, positions: f.positions})
+			}
+		}
+		fields, err := w.merge()
+		if err != nil {
+			return err
+		}
+		if len(fields) > 0 {
+			p.write(key, fields)
+		}
+	}
+	m.f.end()
+	m.f.add(tagPrefixes, 0, p.table())
+	return nil
+}
+
+// unionOf gathers the occurrences of all words with a prefix.
+func (r *Reader) unionOf(prefix []byte, u *union) error {
+	it := r.Terms(prefix, afterPrefix(prefix), nil)
+	var rows []uint32
+	for it.Next() {
+		if _, ok := prefixOf(it.Word(), len(prefix)); !ok {
+			continue
+		}
+		p := it.Posting()
+		at := p.first
+		if p.fields >= directoryFields {
+			at += 4 * p.fields
+		}
+		for range p.fields {
+			var f FieldPosting
+			f, at = p.readField(at)
+			rows = f.rows.appendTo(rows[:0])
+			if !validPositions(f.positions[f.skips:], len(rows)) {
+				return r.damaged(tagPostings, "positions of %q are not those of %d rows", it.Word(), len(rows))
+			}
+			u.add(f.id, rows, f.positions[f.skips:])
+		}
+	}
+	return it.Err()
+}
+
+func (r *Reader) verifyPrefixes() error {
+	end, last := 0, uint64(0)
+	for i := range len(r.prefixes) / prefixEntryBytes {
+		e := r.prefixes[i*prefixEntryBytes:]
+		key, offset := binary.LittleEndian.Uint64(e), binary.LittleEndian.Uint64(e[8:])
+		if key <= last || key != prefixKey(keyPrefix(key)) || len(keyPrefix(key)) == 0 || offset != uint64(end) {
+			return r.damaged(tagPrefixes, "%q at offset %d follows %q, which ends at %d", keyPrefix(key), offset, keyPrefix(last), end)
+		}
+		last = key
+		p, ok := readPosting(r.prefixPostings, offset)
+		if !ok {
+			return r.damaged(tagPrefixPosts, "no posting of %q at offset %d", keyPrefix(key), offset)
+		}
+		var err error
+		if end, err = r.verifyPosting(tagPrefixPosts, p); err != nil {
+			return fmt.Errorf("posting of prefix %q: %w", keyPrefix(key), err)
+		}
+		var u union
+		if err := r.unionOf(keyPrefix(key), &u); err != nil {
+			return err
+		}
+		want := u.take()
+		if len(want) != p.fields {
+			return r.damaged(tagPrefixPosts, "%q has %d fields, %d expected", keyPrefix(key), p.fields, len(want))
+		}
+		for i, w := range want {
+			f := p.Field(i)
+			if f.id != w.id || !slices.Equal(f.rows.appendTo(nil), w.rows) || !bytes.Equal(f.positions[f.skips:], w.positions) {
+				return r.damaged(tagPrefixPosts, "%q is not the union of its words in field %d", keyPrefix(key), f.id)
+			}
+		}
+	}
+	if end != len(r.prefixPostings) {
+		return r.damaged(tagPrefixPosts, "it goes on after %d of %d bytes", end, len(r.prefixPostings))
+	}
+	return nil
+}
+
+func (i *inspector) prefixPostings() {
+	i.t.List(len(i.r.prefixes)/prefixEntryBytes, inspectItems, func(n int) {
+		e := i.r.prefixes[n*prefixEntryBytes:]
+		i.posting(fmt.Sprintf("prefix %q", keyPrefix(binary.LittleEndian.Uint64(e))), binary.LittleEndian.Uint64(e[8:]))
+	})
+}
+
+func (i *inspector) prefixes() {
+	i.t.List(len(i.p)/prefixEntryBytes, inspectItems, func(int) {
+		i.field(8, "prefix %q", keyPrefix(i.u64()))
+		i.field(8, "posting at %d", i.u64())
+	})
 }

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"context"
 	"encoding/binary"
 	"slices"
 )
@@ -200,4 +201,41 @@ func (w *prefixWriter) table() []byte {
 		b = binary.LittleEndian.AppendUint64(b, e.offset)
 	}
 	return b
+}
+
+// buildPrefixes writes the postings of the prefixes of the words that buildWords has written.
+func buildPrefixes(_ context.Context, b *Builder, f *fileWriter) error {
+	if !b.options.Prefixes {
+		return nil
+	}
+	order, keys := b.order, b.prefixes
+	f.begin(tagPrefixPosts, 0)
+	w := prefixWriter{post: postingWriter{w: f}}
+	var u union
+	var rows []uint32
+	var positions, scratch []byte
+	slices.Sort(keys)
+	for _, key := range keys {
+		n := int(key & 0xff)
+		mask := ^uint64(0) << (64 - 8*n)
+		head := key >> 8 << 32 & mask
+		i, _ := slices.BinarySearchFunc(order, head, func(w wordOrder, head uint64) int {
+			if w.head < head {
+				return -1
+			}
+			return 1
+		})
+		for ; i < len(order) && order[i].head&mask == head; i++ {
+			if _, ok := prefixOf(b.words.words.key(int(order[i].number)), n); !ok {
+				continue
+			}
+			var fr fieldRows
+			fr, rows, positions, scratch = b.words.field(order[i], rows[:0], positions[:0], scratch)
+			u.add(fr.id, fr.rows, fr.positions)
+		}
+		w.write(key, u.take())
+	}
+	f.end()
+	f.add(tagPrefixes, 0, w.table())
+	return nil
 }

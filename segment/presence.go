@@ -1,7 +1,9 @@
 package segment
 
 import (
+	"context"
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"sort"
 
@@ -89,8 +91,28 @@ type presenceReader struct {
 	fields  int
 }
 
-// openPresence reads the directory of a section; a missing one has no fields.
-func (r *Reader) openPresence(t tag, aux uint32) (presenceReader, error) {
+func buildPresence(_ context.Context, b *Builder, f *fileWriter) error {
+	writePresence(f, tagPresence, 0, b.presence.sorted())
+	return nil
+}
+
+func buildDottedKeys(_ context.Context, b *Builder, f *fileWriter) error {
+	writePresence(f, tagDottedKeys, 0, b.dotted.sorted())
+	return nil
+}
+
+func (r *Reader) openPresence() (err error) {
+	r.presence, err = r.presenceIn(tagPresence, 0)
+	return err
+}
+
+func (r *Reader) openDottedKeys() (err error) {
+	r.dottedKeys, err = r.presenceIn(tagDottedKeys, 0)
+	return err
+}
+
+// presenceIn reads the directory of a section; a missing one has no fields.
+func (r *Reader) presenceIn(t tag, aux uint32) (presenceReader, error) {
 	p := presenceReader{tag: t, section: r.sectionOf(t, aux)}
 	if len(p.section) == 0 {
 		return p, nil
@@ -142,3 +164,93 @@ func (r *Reader) Present(f FieldID) *roaring.Bitmap { return r.presence.bitmap(f
 // DottedKey returns those rows of Present whose document has the whole path, which has a
 // dot, as one first-level key. The same holds for the bitmap.
 func (r *Reader) DottedKey(f FieldID) *roaring.Bitmap { return r.dottedKeys.bitmap(f) }
+
+func (m *merger) mergePresence() error {
+	m.mergeRowsByField(tagPresence, func(r *Reader) *presenceReader { return &r.presence })
+	return nil
+}
+
+func (m *merger) mergeDottedKeys() error {
+	m.mergeRowsByField(tagDottedKeys, func(r *Reader) *presenceReader { return &r.dottedKeys })
+	return nil
+}
+
+// mergeRowsByField writes a section of rows by field; of says where an input has its own.
+func (m *merger) mergeRowsByField(t tag, of func(*Reader) *presenceReader) {
+	fields := m.unionFields(func(l Live) []FieldID {
+		p := of(l.Reader)
+		all := make([]FieldID, p.fields)
+		for i := range all {
+			all[i] = p.field(i)
+		}
+		return all
+	})
+	have := newRowBits(len(m.origins))
+	sets := make([]fieldValue[rowSet], 0, len(fields))
+	var old []uint32
+	for _, f := range fields {
+		for i, l := range m.in {
+			if list, ok := of(l.Reader).find(f); ok {
+				old = list.appendTo(old[:0])
+				have.addMapped(old, m.rows[i])
+			}
+		}
+		if set := have.take(); set.n > 0 { // else all its rows are deleted
+			sets = append(sets, fieldValue[rowSet]{f, set})
+		}
+	}
+	writePresence(m.f, t, 0, sets)
+}
+
+func (r *Reader) verifyPresence() error { return r.verifyRowsByField(&r.presence) }
+
+func (r *Reader) verifyDottedKeys() error {
+	if err := r.verifyRowsByField(&r.dottedKeys); err != nil {
+		return err
+	}
+	for i := range r.dottedKeys.fields {
+		f := r.dottedKeys.field(i)
+		rows := r.DottedKey(f)
+		if n, in := rows.GetCardinality(), rows.AndCardinality(r.Present(f)); in != n {
+			return r.damaged(tagDottedKeys, "field %d is a key of %d rows, of which %d have it", f, n, in)
+		}
+	}
+	return nil
+}
+
+func (r *Reader) verifyRowsByField(p *presenceReader) error {
+	for i := range p.fields {
+		if i > 0 && p.field(i-1) >= p.field(i) {
+			return r.damaged(p.tag, "field %d follows field %d", p.field(i), p.field(i-1))
+		}
+		l, ok := p.rows(i)
+		if !ok {
+			return r.damaged(p.tag, "the rows of field %d are not inside", p.field(i))
+		}
+		if _, err := r.verifyRows(p.tag, l); err != nil {
+			return fmt.Errorf("field %d: %w", p.field(i), err)
+		}
+	}
+	return nil
+}
+
+func fieldName(f FieldID) string { return fmt.Sprintf("field %d", f) }
+
+func (i *inspector) presence()   { i.rowsByField(&i.r.presence, fieldName) }
+func (i *inspector) dottedKeys() { i.rowsByField(&i.r.dottedKeys, fieldName) }
+
+// rowsByField prints the row lists of a section; name says what one of them is of.
+func (i *inspector) rowsByField(p *presenceReader, name func(FieldID) string) {
+	i.field(4, "%d row lists", p.fields)
+	i.field(4, "reserved")
+	i.t.List(p.fields, inspectItems, func(n int) {
+		l, _ := p.rows(n)
+		i.field(presenceEntryBytes, "%s: %d rows, %s", name(p.field(n)), l.count, codeName(l.code))
+	})
+	i.t.List(p.fields, inspectItems, func(n int) {
+		if l, ok := p.rows(n); ok {
+			i.at = int(binary.LittleEndian.Uint32(i.p[8+n*presenceEntryBytes+8:]))
+			i.rows(l)
+		}
+	})
+}

@@ -1,7 +1,6 @@
 package segment
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -11,27 +10,6 @@ import (
 	"svc/internal/mapped"
 	"svc/internal/vfs"
 )
-
-// meta is the first section: counts that describe the segment.
-type meta struct {
-	rows          int
-	documentBytes int64
-	prefixes      bool // there are prefix postings
-}
-
-const metaBytes = 24
-
-func writeMeta(f *fileWriter, m meta) {
-	b := binary.LittleEndian.AppendUint32(nil, uint32(m.rows))
-	flags := uint32(0)
-	if m.prefixes {
-		flags |= 1
-	}
-	b = binary.LittleEndian.AppendUint32(b, flags)
-	b = binary.LittleEndian.AppendUint64(b, uint64(m.documentBytes))
-	b = append(b, make([]byte, metaBytes-len(b))...)
-	f.add(tagMeta, 0, b)
-}
 
 // Reader reads one mapped segment file. All methods may be used by several goroutines.
 type Reader struct {
@@ -111,66 +89,23 @@ func (r *Reader) open() error {
 		return err
 	}
 	for _, s := range r.sections {
-		if smallSections[s.tag] {
+		if k := kindOf(s.tag); k != nil && k.small {
 			if err := r.checkSum(s); err != nil {
 				return err
 			}
 		}
 	}
-	m := r.section(tagMeta)
-	if len(m) < metaBytes || binary.LittleEndian.Uint32(m) > maxRows {
-		return r.damaged(tagMeta, "%d bytes", len(m))
-	}
-	r.meta = meta{
-		rows:          int(binary.LittleEndian.Uint32(m)),
-		prefixes:      m[4]&1 != 0,
-		documentBytes: int64(binary.LittleEndian.Uint64(m[8:])),
-	}
-	r.rows = r.meta.rows
-	if r.docIDs = r.section(tagDocIDs); len(r.docIDs) != 4*r.rows {
-		return r.damaged(tagDocIDs, "%d bytes for %d rows", len(r.docIDs), r.rows)
-	}
-	if r.externalIDs = r.section(tagExternalIDs); len(r.externalIDs) < 4*(r.rows+1) {
-		return r.damaged(tagExternalIDs, "%d bytes for %d rows", len(r.externalIDs), r.rows)
-	}
-	if r.idHash = r.section(tagIDHash); len(r.idHash) != 4*idSlots(r.rows) {
-		return r.damaged(tagIDHash, "%d bytes for %d rows", len(r.idHash), r.rows)
-	}
-	if err := r.docs.open(r.name, r.section(tagDicts), r.section(tagDocIndex), r.section(tagDocs), r.meta); err != nil {
+	if err := r.openMeta(); err != nil { // what all others are measured by
 		return err
 	}
-	if err := r.openTerms(r.section(tagTerms)); err != nil {
-		return err
-	}
-	r.postings = r.section(tagPostings)
-	if r.prefixes = r.section(tagPrefixes); len(r.prefixes)%prefixEntryBytes != 0 {
-		return r.damaged(tagPrefixes, "%d bytes", len(r.prefixes))
-	}
-	r.prefixPostings = r.section(tagPrefixPosts)
-	if r.presence, err = r.openPresence(tagPresence, 0); err != nil {
-		return err
-	}
-	if r.dottedKeys, err = r.openPresence(tagDottedKeys, 0); err != nil {
-		return err
-	}
-	var ok bool
-	if r.wordCounts, ok = openWordCounts(r.section(tagWordCounts), r.rows); !ok {
-		return r.damaged(tagWordCounts, "its directory points outside")
-	}
-	if err := r.openColumns(r.section(tagColumnDir), r.section(tagColumns)); err != nil {
-		return err
-	}
-	if g := r.section(tagGeo); g != nil {
-		if r.geo, ok = openGeo(g); !ok {
-			return r.damaged(tagGeo, "%d bytes", len(g))
+	for i := range sectionKinds {
+		if k := &sectionKinds[i]; k.open != nil && k.tag != tagMeta {
+			if err := k.open(r); err != nil {
+				return err
+			}
 		}
 	}
-	if s := r.section(tagShapes); s != nil {
-		if r.shapes, ok = openShapes(s); !ok {
-			return r.damaged(tagShapes, "%d bytes", len(s))
-		}
-	}
-	return r.openVectors()
+	return nil
 }
 
 // Close unmaps the file. Nothing that the Reader returned may be used any more.

@@ -2,6 +2,7 @@ package segment
 
 import (
 	"cmp"
+	"context"
 	"encoding/binary"
 	"math"
 	"slices"
@@ -139,7 +140,24 @@ type shapeLevel struct {
 	boxes []byte
 }
 
-func openShapes(section []byte) (*Shapes, bool) {
+func buildShapes(_ context.Context, b *Builder, f *fileWriter) error {
+	b.shapes.write(f)
+	return nil
+}
+
+func (r *Reader) openShapes() error {
+	s := r.section(tagShapes)
+	if s == nil {
+		return nil
+	}
+	var ok bool
+	if r.shapes, ok = readShapes(s); !ok {
+		return r.damaged(tagShapes, "%d bytes", len(s))
+	}
+	return nil
+}
+
+func readShapes(section []byte) (*Shapes, bool) {
 	if len(section) < shapeHeadBytes {
 		return nil, false
 	}
@@ -244,7 +262,7 @@ func (s *Shapes) search(level, node int, r *Region, found func(part int)) {
 	}
 }
 
-func (m *merger) mergeShapes() {
+func (m *merger) mergeShapes() error {
 	var all shapeParts
 	for i, l := range m.in {
 		s := l.shapes
@@ -258,6 +276,7 @@ func (m *merger) mergeShapes() {
 		}
 	}
 	all.write(m.f)
+	return nil
 }
 
 func (r *Reader) verifyShapes() error {
@@ -302,4 +321,34 @@ func (r *Reader) verifyShapes() error {
 		}
 	}
 	return nil
+}
+
+func (i *inspector) shapes() {
+	s := i.r.shapes
+	i.field(4, "%d parts of shapes", s.n)
+	i.field(4, "of %d rows", s.rows)
+	for n := range s.levels {
+		l := &s.levels[n]
+		end := i.at + len(l.boxes)
+		i.t.List(l.n, inspectItems, func(j int) {
+			b := l.box(j)
+			i.field(boxBytes, "level %d: box from %v, %v to %v, %v", n, b.minLng, b.minLat, b.maxLng, b.maxLat)
+		})
+		i.at = end
+	}
+	end := i.at + len(s.offsets)
+	i.t.List(s.n+1, inspectItems, func(int) { i.field(8, "offset %d", i.u64()) })
+	i.at = end
+	i.t.List(s.n, inspectItems, func(int) { i.field(4, "row %d", i.u32()) })
+	i.at = end + len(s.rowOf)
+	var d shapeDecoder
+	kinds := [...]string{"", "point", "line", "polygon"}
+	i.t.List(s.n, inspectItems, func(j int) {
+		code := s.code(j)
+		if p, ok := d.decode(code); ok {
+			i.field(len(code), "%s %v", kinds[p.Kind], p.Rings)
+		} else {
+			i.field(len(code), "a part that cannot be read")
+		}
+	})
 }

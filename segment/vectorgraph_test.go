@@ -43,7 +43,7 @@ func clusteredDocs(rng *rand.Rand, e EmbedderShape, first DocID, n, most int) []
 	return docs
 }
 
-func buildVectors(t testing.TB, fs vfs.FS, name string, docs []*doc, e EmbedderShape) *Reader {
+func segmentOfVectors(t testing.TB, fs vfs.FS, name string, docs []*doc, e EmbedderShape) *Reader {
 	t.Helper()
 	b := NewBuilder(BuilderOptions{Embedders: []EmbedderShape{e}, GraphThreads: 2})
 	for _, d := range docs {
@@ -106,7 +106,7 @@ func TestSearchThroughAGraph(t *testing.T) {
 			rng := testRand(t)
 			docs := clusteredDocs(rng, c.shape, 5, c.rows, c.most)
 			docs[17].vectors = nil
-			r := buildVectors(t, vfs.NewMem(), "a.seg", docs, c.shape)
+			r := segmentOfVectors(t, vfs.NewMem(), "a.seg", docs, c.shape)
 			v := r.Vectors(c.shape.ID)
 			if g, err := v.graph(); g == nil || err != nil {
 				t.Fatal("there is no graph", err)
@@ -143,7 +143,7 @@ func TestARowWithMostOfTheVectors(t *testing.T) {
 	}
 	many.vectors = map[EmbedderID]DocVectors{coded.ID: v}
 	docs = append(docs, many)
-	r := buildVectors(t, vfs.NewMem(), "a.seg", docs, coded)
+	r := segmentOfVectors(t, vfs.NewMem(), "a.seg", docs, coded)
 	for _, allowed := range []*roaring.Bitmap{nil, r.Vectors(coded.ID).Rows()} {
 		if missed := checkFound(t, r.Vectors(coded.ID).SearchEffort(nil, q, 10, 50, allowed), twinSearch(docs, coded, q, allowed), 10); missed > 0 {
 			t.Errorf("%d of 10 are missed", missed)
@@ -167,7 +167,7 @@ func TestMergeExtendsTheLargestGraph(t *testing.T) {
 	var in []Live
 	var live []*doc
 	for i, docs := range parts {
-		l := Live{Reader: buildVectors(t, mem, fmt.Sprintf("%d.seg", i), docs, coded), Deleted: roaring.New()}
+		l := Live{Reader: segmentOfVectors(t, mem, fmt.Sprintf("%d.seg", i), docs, coded), Deleted: roaring.New()}
 		for row, d := range docs {
 			if rng.IntN(10) == 0 {
 				l.Deleted.Add(uint32(row))
@@ -234,7 +234,7 @@ func TestADamagedGraphIsFoundAndNotFollowed(t *testing.T) {
 	rng := testRand(t)
 	mem := vfs.NewMem()
 	docs := clusteredDocs(rng, coded, 5, 1500, 1)
-	buildVectors(t, mem, "a.seg", docs, coded)
+	segmentOfVectors(t, mem, "a.seg", docs, coded)
 	data := readFile(t, mem, "a.seg")
 	data[sectionOf(data, tagGraph).offset+4] ^= 0x40 // of the number of rows
 	fixChecksums(data)

@@ -136,7 +136,7 @@ func (r *Reader) openVectors() error {
 		}
 		v.encoded = r.sectionOf(tagGraph, s.aux)
 		var err error
-		if v.sets, err = r.openPresence(tagVectorSets, s.aux); err != nil {
+		if v.sets, err = r.presenceIn(tagVectorSets, s.aux); err != nil {
 			return err
 		}
 		r.vectors = append(r.vectors, v)

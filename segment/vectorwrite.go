@@ -320,3 +320,17 @@ func (w *vectorWriter) writeGraph(codes ann.Codes, offset int64, vectors int) er
 	w.f.end()
 	return w.f.err
 }
+
+func buildVectors(ctx context.Context, b *Builder, f *fileWriter) error {
+	for i := range b.vectors {
+		s := &b.vectors[i]
+		if s.err != nil {
+			return fmt.Errorf("cannot write segment %s: %w", f.name, s.err)
+		}
+		w := vectorWriter{ctx: ctx, f: f, shape: s.shape, rows: len(b.docIDs), entries: &s.vectorEntries, full: s.full, threads: b.options.GraphThreads}
+		if err := w.write(); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"context"
 	"encoding/binary"
 	"sort"
 )
@@ -81,8 +82,8 @@ type countReader struct {
 	counts []byte
 }
 
-// openWordCounts reads the directory into a table by field.
-func openWordCounts(section []byte, rows int) (map[FieldID]countReader, bool) {
+// readWordCounts reads the directory into a table by field.
+func readWordCounts(section []byte, rows int) (map[FieldID]countReader, bool) {
 	if len(section) == 0 {
 		return nil, true
 	}
@@ -161,4 +162,97 @@ func (r *Reader) WordCount(f FieldID, row Row) int {
 		return 0
 	}
 	return c.get(row)
+}
+
+func buildWordCounts(_ context.Context, b *Builder, f *fileWriter) error {
+	counts := b.counts.sorted()
+	writeWordCounts(f, len(b.docIDs), len(counts), func() (FieldID, *fieldCounts) {
+		c := &counts[0]
+		counts = counts[1:]
+		return c.field, &c.value
+	})
+	return nil
+}
+
+func (r *Reader) openWordCounts() error {
+	var ok bool
+	if r.wordCounts, ok = readWordCounts(r.section(tagWordCounts), r.rows); !ok {
+		return r.damaged(tagWordCounts, "its directory points outside")
+	}
+	return nil
+}
+
+func (m *merger) mergeWordCounts() error {
+	fields := m.unionFields(func(l Live) []FieldID {
+		var all []FieldID
+		for f := range l.wordCounts {
+			all = append(all, f)
+		}
+		return all
+	})
+	counts := make([]byte, len(m.origins))
+	merged := make([]fieldCounts, 0, len(fields))
+	kept := fields[:0]
+	for _, f := range fields {
+		for i, l := range m.in {
+			c := l.wordCounts[f]
+			all := c.all()
+			for j, row := range all.rows {
+				if int(row) < l.rows && m.rows[i][row] != noRow {
+					counts[m.rows[i][row]] = all.counts[j]
+				}
+			}
+		}
+		var c fieldCounts
+		for row, n := range counts {
+			if n > 0 {
+				c.add(uint32(row), int(n))
+				counts[row] = 0
+			}
+		}
+		if len(c.rows) > 0 {
+			merged = append(merged, c)
+			kept = append(kept, f)
+		}
+	}
+	at := 0
+	writeWordCounts(m.f, len(m.origins), len(kept), func() (FieldID, *fieldCounts) {
+		at++
+		return kept[at-1], &merged[at-1]
+	})
+	return nil
+}
+
+func (r *Reader) verifyWordCounts() error {
+	for f, c := range r.wordCounts {
+		last := int64(-1)
+		for i, n := range c.counts {
+			row := int64(i)
+			if c.rows != nil {
+				row = int64(binary.LittleEndian.Uint32(c.rows[4*i:]))
+			}
+			if n > maxWordCount || n == 0 && c.rows != nil || row <= last || row >= int64(r.rows) {
+				return r.damaged(tagWordCounts, "field %d counts %d words in row %d", f, n, row)
+			}
+			last = row
+		}
+	}
+	return nil
+}
+
+func (i *inspector) wordCounts() {
+	n := int(i.u32())
+	i.field(4, "%d fields", n)
+	i.field(4, "reserved")
+	i.t.List(n, inspectItems, func(int) {
+		e := i.p[i.at:]
+		field := FieldID(binary.LittleEndian.Uint16(e))
+		kind := [...]string{"dense", "sparse"}[binary.LittleEndian.Uint16(e[2:])&1]
+		i.field(wordCountEntryBytes, "field %d: %s, %d rows, at %d", field, kind, binary.LittleEndian.Uint32(e[4:]), binary.LittleEndian.Uint64(e[8:]))
+		c := i.r.wordCounts[field]
+		all := c.all()
+		i.t.Node(func() {
+			i.t.List(len(all.rows), inspectItems, func(j int) { i.t.Note("row %d: %d words", all.rows[j], all.counts[j]) })
+		}, "counts")
+	})
 }

@@ -85,7 +85,7 @@ func (i *inspector) graph() {
 
 // vectorSets prints the row lists of what vectors are.
 func (i *inspector) vectorSets() {
-	i.presence(&i.embedder().sets, func(f FieldID) string {
+	i.rowsByField(&i.embedder().sets, func(f FieldID) string {
 		if f < fragmentSets {
 			return [...]string{"with a vector", "given", "to regenerate"}[f]
 		}

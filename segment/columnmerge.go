@@ -2,36 +2,7 @@ package segment
 
 import (
 	"bytes"
-	"slices"
 )
-
-// mergeColumns writes the columns that stay and those that are added.
-func (m *merger) mergeColumns() error {
-	w := newColumnWriter(m.f, len(m.origins))
-	fields := m.unionFields(func(l Live) []FieldID {
-		return slices.DeleteFunc(slices.Clone(l.columnFields), func(f FieldID) bool { return !m.o.keeps(f) })
-	})
-	if m.o.Columns != nil {
-		fields = append(fields, m.o.Columns.fields()...)
-		slices.Sort(fields)
-	}
-	for _, f := range fields {
-		if err := m.check(); err != nil {
-			return err
-		}
-		switch {
-		case m.o.Columns != nil && m.o.Columns.columns[f] != nil:
-			w.encode(f, m.o.Columns.columns[f])
-		case len(m.in) == 1 && m.intact[0]:
-			c := m.in[0].columns[f]
-			w.copy(f, c.data, c.checksum)
-		default:
-			w.write(f, m.mergeColumn(f))
-		}
-	}
-	w.finish()
-	return nil
-}
 
 // mergeColumn brings the columns of a field together.
 func (m *merger) mergeColumn(f FieldID) *columnData {

@@ -163,7 +163,7 @@ func (w *wordMerger) mergeField(sources []fieldSource) error {
 	return nil
 }
 
-// mergeWords writes postings, dictionary and prefix postings.
+// mergeWords writes postings and dictionary, and notes which prefixes have enough words.
 func (m *merger) mergeWords() error {
 	words := 0
 	for _, l := range m.in {
@@ -241,75 +241,6 @@ func (m *merger) mergeWords() error {
 	if err := d.finish(); err != nil {
 		return err
 	}
-	if !m.o.Prefixes {
-		return nil
-	}
-	return m.mergePrefixes(counter.finish())
-}
-
-// mergePrefixes writes the prefix postings: those of the inputs brought
-// together, and in inputs that have none for a prefix the union of its words.
-func (m *merger) mergePrefixes(keys []uint64) error {
-	slices.Sort(keys)
-	m.f.begin(tagPrefixPosts, 0)
-	p := prefixWriter{post: postingWriter{w: m.f}}
-	w := wordMerger{m: m}
-	for _, key := range keys {
-		if err := m.check(); err != nil {
-			return err
-		}
-		w.reset()
-		prefix := keyPrefix(key)
-		unions := make([]union, len(m.in)) // their rows are used until the posting is written
-		for i, l := range m.in {
-			if posting, ok := l.Prefix(prefix); ok {
-				if err := w.addPosting(i, posting); err != nil {
-					return err
-				}
-				continue
-			}
-			if err := l.unionOf(prefix, &unions[i]); err != nil {
-				return err
-			}
-			for _, f := range unions[i].take() {
-				w.add(f.id, fieldSource{in: i, rows: f.rows, positions: f.positions})
-			}
-		}
-		fields, err := w.merge()
-		if err != nil {
-			return err
-		}
-		if len(fields) > 0 {
-			p.write(key, fields)
-		}
-	}
-	m.f.end()
-	m.f.add(tagPrefixes, 0, p.table())
+	m.prefixes = counter.finish()
 	return nil
-}
-
-// unionOf gathers the occurrences of all words with a prefix.
-func (r *Reader) unionOf(prefix []byte, u *union) error {
-	it := r.Terms(prefix, afterPrefix(prefix), nil)
-	var rows []uint32
-	for it.Next() {
-		if _, ok := prefixOf(it.Word(), len(prefix)); !ok {
-			continue
-		}
-		p := it.Posting()
-		at := p.first
-		if p.fields >= directoryFields {
-			at += 4 * p.fields
-		}
-		for range p.fields {
-			var f FieldPosting
-			f, at = p.readField(at)
-			rows = f.rows.appendTo(rows[:0])
-			if !validPositions(f.positions[f.skips:], len(rows)) {
-				return r.damaged(tagPostings, "positions of %q are not those of %d rows", it.Word(), len(rows))
-			}
-			u.add(f.id, rows, f.positions[f.skips:])
-		}
-	}
-	return it.Err()
 }

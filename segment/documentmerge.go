@@ -16,17 +16,17 @@ type documentMerger struct {
 	first [][]byte
 }
 
-// mergeDocuments writes the three sections of documents and returns the sum
+// mergeDocuments writes the three sections of documents and notes the sum
 // of their lengths. Documents are copied as they are stored, but for those of
 // inputs that come without a dictionary, which are small and gain by one, or with
 // more of them than a segment may have.
-func (m *merger) mergeDocuments() (documentBytes int64, err error) {
+func (m *merger) mergeDocuments() error {
 	d := documentMerger{m: m, first: make([][]byte, len(m.in))}
 	var again []int
 	for _, i := range d.bySize() {
 		dicts, err := m.in[i].docs.dictionaries()
 		if err != nil {
-			return 0, err
+			return err
 		}
 		if len(dicts) == 0 || !d.keep(i, dicts) {
 			again = append(again, i)
@@ -34,8 +34,9 @@ func (m *merger) mergeDocuments() (documentBytes int64, err error) {
 	}
 	var w documentWriter // for what is compressed again
 	if len(again) > 0 {
+		var err error
 		if w, err = d.writer(again); err != nil {
-			return 0, err
+			return err
 		}
 	}
 	ends := make([]uint64, len(m.origins))
@@ -44,26 +45,26 @@ func (m *merger) mergeDocuments() (documentBytes int64, err error) {
 	for row, o := range m.origins {
 		if row%1024 == 0 {
 			if err := m.check(); err != nil {
-				return 0, err
+				return err
 			}
 		}
 		docs := &m.in[o.in].docs
 		p, err := docs.stored(o.row)
 		if err != nil {
-			return 0, err
+			return err
 		}
 		n, err := docs.length(p, o.row)
 		if err != nil {
-			return 0, err
+			return err
 		}
-		documentBytes += int64(n)
+		m.documentBytes += int64(n)
 		first, body := p[0], p[1:]
 		switch {
 		case d.first[o.in] != nil:
 			first = d.first[o.in][first]
 		case first&methodMask != documentZstd:
 			if doc, err = docs.append(doc[:0], o.row); err != nil {
-				return 0, err
+				return err
 			}
 			first, body = w.compress(doc)
 		}
@@ -78,7 +79,7 @@ func (m *merger) mergeDocuments() (documentBytes int64, err error) {
 	m.f.end()
 	writeDocIndex(m.f, ends)
 	m.f.add(tagDicts, 0, appendDictionaries(nil, d.dicts))
-	return documentBytes, nil
+	return nil
 }
 
 // bySize returns the numbers of the inputs, that with the most documents first.

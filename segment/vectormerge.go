@@ -44,9 +44,29 @@ func (o *MergeOptions) checkVectorSets(rows int) error {
 	return nil
 }
 
-// mergeVectors writes the vectors that stay and those that are added. The embedders that
+func (m *merger) mergeVectors() error { return m.mergeEmbedders(nil) }
+
+// copyVectors copies the vectors of the only input that stay as they are, and writes the others.
+func (m *merger) copyVectors() error {
+	copied := make(map[EmbedderID]bool)
+	for _, v := range m.in[0].vectors {
+		if e := v.shape.ID; m.o.vectorSet(e) == nil && m.o.keepsVectors(e) {
+			copied[e] = true
+		}
+	}
+	for _, s := range m.in[0].sections {
+		if k := kindOf(s.tag); k != nil && (k.tag == tagVectors || k.with == tagVectors) && copied[EmbedderID(s.aux)] {
+			if err := m.copySection(s); err != nil {
+				return err
+			}
+		}
+	}
+	return m.mergeEmbedders(copied)
+}
+
+// mergeEmbedders writes the vectors that stay and those that are added. The embedders that
 // copied names are in the output already.
-func (m *merger) mergeVectors(copied map[EmbedderID]bool) error {
+func (m *merger) mergeEmbedders(copied map[EmbedderID]bool) error {
 	var embedders []EmbedderID
 	for _, l := range m.in {
 		for _, v := range l.vectors {

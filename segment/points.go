@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"context"
 	"encoding/binary"
 	"math"
 	"slices"
@@ -233,4 +234,87 @@ func (g *Geo) addCovered(dst *roaring.Bitmap, region s2.Region, test func(lat, l
 	}
 	slices.Sort(rows)
 	dst.AddMany(rows)
+}
+
+func buildPoints(_ context.Context, b *Builder, f *fileWriter) error {
+	b.geo.write(f)
+	return nil
+}
+
+func (r *Reader) openPoints() error {
+	g := r.section(tagGeo)
+	if g == nil {
+		return nil
+	}
+	var ok bool
+	if r.geo, ok = openGeo(g); !ok {
+		return r.damaged(tagGeo, "%d bytes", len(g))
+	}
+	return nil
+}
+
+func (m *merger) mergePoints() error {
+	type point struct {
+		row      uint32
+		lat, lng float64
+	}
+	var points []point
+	for i, l := range m.in {
+		g := l.geo
+		if g == nil {
+			continue
+		}
+		for j := range g.n {
+			if row := g.row(j); int(row) < l.rows && m.rows[i][row] != noRow {
+				lat, lng := g.at(j)
+				points = append(points, point{m.rows[i][row], lat, lng})
+			}
+		}
+	}
+	slices.SortFunc(points, func(a, b point) int { return int(int64(a.row) - int64(b.row)) })
+	var g geoPoints
+	for _, p := range points {
+		g.add(p.row, p.lat, p.lng)
+	}
+	g.write(m.f)
+	return nil
+}
+
+func (r *Reader) verifyPoints() error {
+	g := r.geo
+	if g == nil {
+		return nil
+	}
+	for i := range g.n {
+		lat, lng := g.at(i)
+		if row := g.row(i); int(row) >= r.rows || i > 0 && g.row(i-1) >= row || math.IsNaN(lat) || math.IsNaN(lng) {
+			return r.damaged(tagGeo, "row %d is at %v, %v", row, lat, lng)
+		}
+	}
+	used := make([]bool, g.n)
+	last := uint64(0)
+	for i := range g.n {
+		cell, at := binary.LittleEndian.Uint64(g.cells[8*i:]), binary.LittleEndian.Uint32(g.byCell[4*i:])
+		if int(at) >= g.n || used[at] || cell < last || s2.CellID(cell) != cellOf(g.at(int(at))) {
+			return r.damaged(tagGeo, "cell %x stands for point %d", cell, at)
+		}
+		used[at], last = true, cell
+	}
+	return nil
+}
+
+func (i *inspector) points() {
+	n := int(i.u32())
+	i.field(4, "%d points", n)
+	i.field(4, "reserved")
+	f64 := func() float64 { return math.Float64frombits(i.u64()) }
+	i.t.List(n, inspectItems, func(int) { i.field(8, "latitude %v", f64()) })
+	i.at = 8 + 8*n
+	i.t.List(n, inspectItems, func(int) { i.field(8, "longitude %v", f64()) })
+	i.at = 8 + 16*n
+	i.t.List(n, inspectItems, func(int) { i.field(8, "cell %016x", i.u64()) })
+	i.at = 8 + 24*n
+	i.t.List(n, inspectItems, func(int) { i.field(4, "row %d", i.u32()) })
+	i.at = 8 + 28*n
+	i.t.List(n, inspectItems, func(int) { i.field(4, "cell of point %d", i.u32()) })
 }

@@ -6,26 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
-	"github.com/cespare/xxhash/v2"
 )
-
-// verifyColumns checks that both ways of each column say the same.
-func (r *Reader) verifyColumns() error {
-	for i, f := range r.columnFields {
-		if i > 0 && r.columnFields[i-1] >= f {
-			return r.damaged(tagColumnDir, "field %d follows field %d", f, r.columnFields[i-1])
-		}
-		c := r.columns[f]
-		if xxhash.Sum64(c.data) != c.checksum {
-			return r.damaged(tagColumns, "the checksum of field %d in the directory is another", f)
-		}
-		if err := c.verify(); err != nil {
-			return r.damaged(tagColumns, "field %d: %v", f, err)
-		}
-	}
-	return nil
-}
 
 func (c *Column) verify() error {
 	for i := range c.Numbers() {

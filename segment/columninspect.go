@@ -1,0 +1,70 @@
+package segment
+
+import (
+	"encoding/binary"
+
+	"svc/internal/binfmt"
+)
+
+func (i *inspector) column(c *Column, begin int) {
+	i.field(4, "%d rows", i.u32())
+	i.field(4, "%d numbers", i.u32())
+	i.field(4, "%d strings", i.u32())
+	i.field(4*(columnParts+1), "offsets of the parts")
+	i.field(columnHeaderBytes-12-4*(columnParts+1), "reserved")
+	names := [...]string{"null", "empty", "numbers", "rows of numbers", "numbers of rows", "strings", "originals", "rows of strings", "strings of rows"}
+	for part, name := range names {
+		from := int(binary.LittleEndian.Uint32(c.data[12+4*part:]))
+		to := int(binary.LittleEndian.Uint32(c.data[16+4*part:]))
+		if from == to {
+			continue
+		}
+		i.at = begin + from
+		i.t.Node(func() {
+			i.field(to-from, "%s", name)
+			switch part {
+			case partNull:
+				i.t.Note("rows %d", c.null.appendTo(nil))
+			case partEmpty:
+				i.t.Note("rows %d", c.empty.appendTo(nil))
+			case partNumbers:
+				i.t.List(c.Numbers(), inspectItems, func(ord int) { i.t.Note("ordinal %d: %v", ord, c.Number(ord)) })
+			case partStrings:
+				i.t.List(c.Strings(), inspectItems, func(ord int) { i.t.Note("ordinal %d: %s", ord, binfmt.Text(c.String(ord), 40)) })
+			case partOriginals:
+				i.t.List(c.Strings(), inspectItems, func(ord int) { i.t.Note("ordinal %d: %s", ord, binfmt.Text(c.Original(ord), 40)) })
+			case partNumberRows:
+				i.inverse(&c.numberRows)
+			case partStringRows:
+				i.inverse(&c.stringRows)
+			case partRowNumbers:
+				i.forward(&c.rowNumbers, c.rows)
+			case partRowStrings:
+				i.forward(&c.rowStrings, c.rows)
+			}
+		}, "%s", name)
+	}
+}
+
+func (i *inspector) inverse(v *inverse) {
+	i.t.Note("rows of %d bytes, %d bitmaps", v.width, len(v.heavy)/16)
+	i.t.List(v.ords, inspectItems, func(ord int) {
+		from, to := v.span(ord, ord+1)
+		rows := make([]uint32, 0, inspectItems)
+		for n := from; n < to && len(rows) < inspectItems; n++ {
+			rows = append(rows, readUint(v.light, v.width, n))
+		}
+		i.t.Note("ordinal %d: %d rows %d", ord, v.count(ord), rows)
+	})
+}
+
+func (i *inspector) forward(f *forward, rows int) {
+	kind := [...]string{"none", "one a row", "several a row", "few rows"}[f.kind]
+	i.t.Note("%s, ordinals of %d bytes, %d rows have any", kind, f.width, f.have)
+	var ords []uint32
+	i.t.List(rows, inspectItems, func(row int) {
+		if ords = f.append(ords[:0], Row(row)); len(ords) > 0 {
+			i.t.Note("row %d: %d", row, ords)
+		}
+	})
+}

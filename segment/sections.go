@@ -1,0 +1,120 @@
+package segment
+
+import (
+	"context"
+	"encoding/binary"
+	"slices"
+)
+
+// tag names a kind of section by four letters.
+type tag uint32
+
+func newTag(s string) tag { return tag(binary.LittleEndian.Uint32([]byte(s))) }
+
+func (t tag) String() string {
+	b := binary.LittleEndian.AppendUint32(nil, uint32(t))
+	for i, c := range b {
+		if c < 'a' || c > 'z' {
+			b[i] = '.'
+		}
+	}
+	return string(b)
+}
+
+var (
+	tagDocs        = newTag("docs")
+	tagDocIndex    = newTag("didx")
+	tagDicts       = newTag("ddic")
+	tagMeta        = newTag("meta")
+	tagDocIDs      = newTag("dids")
+	tagExternalIDs = newTag("xids")
+	tagIDHash      = newTag("xhsh")
+	tagPostings    = newTag("post")
+	tagTerms       = newTag("term")
+	tagPrefixPosts = newTag("pfxp")
+	tagPrefixes    = newTag("pfxk")
+	tagPresence    = newTag("pres")
+	tagDottedKeys  = newTag("dkey")
+	tagWordCounts  = newTag("wcnt")
+	tagColumns     = newTag("cols")
+	tagColumnDir   = newTag("cold")
+	tagGeo         = newTag("geop")
+	tagShapes      = newTag("gshp")
+
+	// Of the vectors of one embedder each, whose number is the section's aux.
+	tagVectors    = newTag("vrow")
+	tagVectorSets = newTag("vset")
+	tagCodes      = newTag("vcod")
+	tagGraph      = newTag("vgrf")
+)
+
+// sectionKind is all that this program does with the sections of one kind. Every kind has its own inspect. The other
+// functions may be those of the kind named by with, which then write, open and check the sections of both.
+type sectionKind struct {
+	tag     tag
+	meaning string
+	since   uint32 // the first format version that has it
+	small   bool   // Open verifies its checksum: every call walks it, and it is small beside the file (but for the dictionary)
+	with    tag    // 0: none
+
+	build  func(ctx context.Context, b *Builder, f *fileWriter) error
+	open   func(r *Reader) error
+	merge  func(m *merger) error
+	copy   func(m *merger) error // merge of the only input, which has no deleted rows; nil: byte by byte
+	verify func(r *Reader) error // beyond checksums; what it reads of other sections may be damaged
+
+	inspect func(i *inspector)
+}
+
+// sectionKinds are the kinds of sections in the order they stand in a file. Readers skip those that are not here.
+var sectionKinds []sectionKind
+
+func init() { sectionKinds = allSectionKinds() } // some of these functions look into the table
+
+func allSectionKinds() []sectionKind {
+	return []sectionKind{
+		{tag: tagDocs, meaning: "documents", since: 1,
+			build: buildDocuments, open: (*Reader).openDocuments, merge: (*merger).mergeDocuments, verify: (*Reader).verifyDocuments, inspect: (*inspector).documents},
+		{tag: tagDocIndex, meaning: "row → document", since: 1, with: tagDocs, inspect: (*inspector).docIndex},
+		{tag: tagDicts, meaning: "dictionaries of documents", since: 1, with: tagDocs, small: true, inspect: (*inspector).dictionaries},
+		{tag: tagMeta, meaning: "counts", since: 1, small: true,
+			build: buildMeta, open: (*Reader).openMeta, merge: (*merger).writeMeta, copy: (*merger).writeMeta, verify: (*Reader).verifyMeta, inspect: (*inspector).meta},
+		{tag: tagDocIDs, meaning: "row → DocID", since: 1,
+			build: buildDocIDs, open: (*Reader).openDocIDs, merge: (*merger).mergeDocIDs, verify: (*Reader).verifyDocIDs, inspect: (*inspector).docIDs},
+		{tag: tagExternalIDs, meaning: "row → external id", since: 1,
+			build: buildExternalIDs, open: (*Reader).openExternalIDs, merge: (*merger).mergeExternalIDs, verify: (*Reader).verifyExternalIDs, inspect: (*inspector).externalIDs},
+		{tag: tagIDHash, meaning: "external id → row", since: 1, with: tagExternalIDs, inspect: (*inspector).idHash},
+		{tag: tagPostings, meaning: "postings of words", since: 1,
+			build: buildWords, open: (*Reader).openWords, merge: (*merger).mergeWords, verify: (*Reader).verifyWords, inspect: (*inspector).postings},
+		{tag: tagTerms, meaning: "word → posting", since: 1, with: tagPostings, small: true, inspect: (*inspector).terms},
+		{tag: tagPrefixPosts, meaning: "postings of short prefixes", since: 1,
+			build: buildPrefixes, open: (*Reader).openPrefixes, merge: (*merger).mergePrefixes, copy: (*merger).copyPrefixes, verify: (*Reader).verifyPrefixes, inspect: (*inspector).prefixPostings},
+		{tag: tagPrefixes, meaning: "short prefix → posting", since: 1, with: tagPrefixPosts, small: true, inspect: (*inspector).prefixes},
+		{tag: tagPresence, meaning: "field → rows that have it", since: 1,
+			build: buildPresence, open: (*Reader).openPresence, merge: (*merger).mergePresence, verify: (*Reader).verifyPresence, inspect: (*inspector).presence},
+		{tag: tagDottedKeys, meaning: "field → rows that have its path as one key", since: 1,
+			build: buildDottedKeys, open: (*Reader).openDottedKeys, merge: (*merger).mergeDottedKeys, verify: (*Reader).verifyDottedKeys, inspect: (*inspector).dottedKeys},
+		{tag: tagWordCounts, meaning: "field, row → number of words", since: 1,
+			build: buildWordCounts, open: (*Reader).openWordCounts, merge: (*merger).mergeWordCounts, verify: (*Reader).verifyWordCounts, inspect: (*inspector).wordCounts},
+		{tag: tagColumns, meaning: "columns", since: 1,
+			build: buildColumns, open: (*Reader).openColumns, merge: (*merger).mergeColumns, copy: (*merger).mergeColumns, verify: (*Reader).verifyColumns, inspect: (*inspector).columns},
+		{tag: tagColumnDir, meaning: "field → column", since: 1, with: tagColumns, small: true, inspect: (*inspector).columnDir},
+		{tag: tagGeo, meaning: "points", since: 1,
+			build: buildPoints, open: (*Reader).openPoints, merge: (*merger).mergePoints, verify: (*Reader).verifyPoints, inspect: (*inspector).points},
+		{tag: tagShapes, meaning: "shapes", since: 1,
+			build: buildShapes, open: (*Reader).openShapes, merge: (*merger).mergeShapes, verify: (*Reader).verifyShapes, inspect: (*inspector).shapes},
+		{tag: tagVectors, meaning: "vectors", since: 1,
+			build: buildVectors, open: (*Reader).openVectors, merge: (*merger).mergeVectors, copy: (*merger).copyVectors, verify: (*Reader).verifyVectors, inspect: (*inspector).vectors},
+		{tag: tagVectorSets, meaning: "rows by what their vectors are", since: 1, with: tagVectors, inspect: (*inspector).vectorSets},
+		{tag: tagCodes, meaning: "codes of vectors", since: 1, with: tagVectors, inspect: (*inspector).codes},
+		{tag: tagGraph, meaning: "graph over codes", since: 1, with: tagVectors, inspect: (*inspector).graph},
+	}
+}
+
+// kindOf returns what is done with sections of a tag; nil for a kind that this program does not know.
+func kindOf(t tag) *sectionKind {
+	if i := slices.IndexFunc(sectionKinds, func(k sectionKind) bool { return k.tag == t }); i >= 0 {
+		return &sectionKinds[i]
+	}
+	return nil
+}

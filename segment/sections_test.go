@@ -1,0 +1,158 @@
+package segment
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/apierr"
+	"svc/internal/vfs"
+)
+
+func TestEveryKindOfSectionIsWhole(t *testing.T) {
+	seen := map[tag]bool{}
+	for _, k := range sectionKinds {
+		t.Run(k.tag.String(), func(t *testing.T) {
+			if seen[k.tag] {
+				t.Error("it is in the table twice")
+			}
+			seen[k.tag] = true
+			if k.meaning == "" || k.since < 1 || k.since > formatVersion {
+				t.Errorf("meaning %q, since format %d", k.meaning, k.since)
+			}
+			if k.inspect == nil {
+				t.Error("nothing prints it")
+			}
+			lead := &k
+			if k.with != 0 {
+				if lead = kindOf(k.with); lead == nil || lead.with != 0 || !seen[lead.tag] {
+					t.Fatalf("it goes with %v, which does not stand before it by itself", k.with)
+				}
+				if k.copy != nil {
+					t.Error("it is copied apart from the kind it goes with")
+				}
+			}
+			for name, missing := range map[string]bool{
+				"builds": k.build == nil && lead.build == nil, "opens": k.open == nil && lead.open == nil,
+				"merges": k.merge == nil && lead.merge == nil, "verifies": k.verify == nil && lead.verify == nil,
+			} {
+				if missing {
+					t.Errorf("nothing %s it", name)
+				}
+			}
+		})
+	}
+}
+
+func TestEveryTagIsInTheTable(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, name := range files {
+		src, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`newTag\("([a-z]{4})"\)`).FindAllSubmatch(src, -1) {
+			found++
+			if kindOf(newTag(string(m[1]))) == nil {
+				t.Errorf("%s: %s is not in the table of sections", name, m[1])
+			}
+		}
+	}
+	if found < len(sectionKinds) {
+		t.Errorf("%d tags found, the table has %d", found, len(sectionKinds))
+	}
+}
+
+func TestEveryKindOfSectionIsDescribed(t *testing.T) {
+	text, err := os.ReadFile("../docs/SEGMENT.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	picture, _, _ := bytes.Cut(text, []byte("### Footer"))
+	for _, k := range sectionKinds {
+		if !regexp.MustCompile(fmt.Sprintf(`(?m)^## ([a-z]{4}, )*%v\b`, k.tag)).Match(text) {
+			t.Errorf("docs/SEGMENT.md has no heading for %v, %s", k.tag, k.meaning)
+		}
+		if !bytes.Contains(picture, []byte(k.tag.String())) {
+			t.Errorf("the picture in docs/SEGMENT.md lacks %v", k.tag)
+		}
+	}
+}
+
+// kindsIn returns the kinds of the sections of a file.
+func kindsIn(r *Reader) map[tag]bool {
+	have := map[tag]bool{}
+	for _, s := range r.sections {
+		have[s.tag] = true
+	}
+	return have
+}
+
+// TestEveryKindOfSectionIsWrittenAndMerged also keeps the segments of other tests honest: what they lack they do not test.
+func TestEveryKindOfSectionIsWrittenAndMerged(t *testing.T) {
+	defer lowerThresholds(8, 16)()
+	mem := vfs.NewMem()
+	base, err := openBytes(t, baseSegment())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer base.Close()
+	fixedSegment(t, mem, "small.seg")
+	readers := map[string]*Reader{"built": base, "small": openSegment(t, mem, "small.seg")}
+	for name, deleted := range map[string]*roaring.Bitmap{"copied": nil, "merged": roaring.BitmapOf(1, 17)} {
+		if _, err := Merge(context.Background(), mem, name, []Live{{Reader: base, Deleted: deleted}}, MergeOptions{Prefixes: true}); err != nil {
+			t.Fatal(err)
+		}
+		readers[name] = openSegment(t, mem, name)
+		if err := readers[name].Verify(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, r := range readers {
+		have := kindsIn(r)
+		for _, k := range sectionKinds {
+			if !have[k.tag] && !(name == "small" && k.tag == tagGraph) { // one graph is too long to print
+				t.Errorf("the %s segment has no %v, %s", name, k.tag, k.meaning)
+			}
+		}
+		if !slices.IsSortedFunc(r.sections, func(a, b section) int {
+			of := func(s section) int {
+				return slices.IndexFunc(sectionKinds, func(k sectionKind) bool { return k.tag == s.tag || k.tag == kindOf(s.tag).with })
+			}
+			return of(a) - of(b)
+		}) {
+			t.Errorf("the sections of the %s segment are not in the order of the table", name)
+		}
+	}
+}
+
+func TestDamageOfEveryKindOfSectionIsFoundAndPrinted(t *testing.T) {
+	for _, k := range sectionKinds {
+		data := bytes.Clone(baseSegment())
+		s := sectionOf(data, k.tag)
+		data[s.offset+s.length/2] ^= 4
+		var damage *apierr.Corruption
+		if err := openAndVerify(t, data); !errors.As(err, &damage) || damage.Section != k.tag.String() {
+			t.Errorf("%v: %v", k.tag, err)
+		}
+		var printed bytes.Buffer
+		if err := Inspect(&printed, oneFile(t, data), "x.seg"); !errors.As(err, &damage) || damage.Section != k.tag.String() {
+			t.Errorf("%v: %v", k.tag, err)
+		}
+		if want := fmt.Sprintf("section %v, %d bytes, CHECKSUM WRONG", k.tag, s.length); !bytes.Contains(printed.Bytes(), []byte(want)) {
+			t.Errorf("%v: the print lacks %q", k.tag, want)
+		}
+	}
+}

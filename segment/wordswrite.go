@@ -1,0 +1,76 @@
+package segment
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/blevesearch/vellum"
+)
+
+// buildWords writes postings and dictionary, and leaves in b what the prefixes are made of.
+func buildWords(_ context.Context, b *Builder, f *fileWriter) error {
+	order := b.words.sorted()
+	d, err := newDictionaryWriter(f, len(order))
+	if err != nil {
+		return err
+	}
+	var counter prefixCounter
+	var rows []uint32
+	var positions, scratch []byte
+	var fields []fieldRows
+	for i := 0; i < len(order); {
+		word := b.words.words.key(int(order[i].number))
+		rows, positions, fields = rows[:0], positions[:0], fields[:0]
+		for ; i < len(order) && bytes.Equal(b.words.words.key(int(order[i].number)), word); i++ {
+			var fr fieldRows
+			fr, rows, positions, scratch = b.words.field(order[i], rows, positions, scratch)
+			fields = append(fields, fr)
+		}
+		counter.word(word)
+		if err := d.add(word, fields); err != nil {
+			return err
+		}
+	}
+	if err := d.finish(); err != nil {
+		return err
+	}
+	b.order, b.prefixes = order, counter.finish()
+	return nil
+}
+
+// dictionaryWriter writes postings to their section as words come in byte
+// order, and the dictionary after them. The FST of a dictionary is kept in memory
+// until then; it is small beside the postings.
+type dictionaryWriter struct {
+	f    *fileWriter
+	post postingWriter
+	fst  bytes.Buffer
+	b    *vellum.Builder
+}
+
+// newDictionaryWriter opens the postings section for up to so many words.
+func newDictionaryWriter(f *fileWriter, words int) (*dictionaryWriter, error) {
+	d := &dictionaryWriter{f: f, post: postingWriter{w: f}}
+	// The registry finds states that are there already; its size matters only to small dictionaries, which it would dwarf.
+	o := vellum.BuilderOpts{Encoder: fstVersion, RegistryTableSize: max(64, min(words, 10000)), RegistryMRUSize: 2}
+	var err error
+	if d.b, err = vellum.New(&d.fst, &o); err != nil {
+		return nil, err
+	}
+	f.begin(tagPostings, 0)
+	return d, nil
+}
+
+func (d *dictionaryWriter) add(word []byte, fields []fieldRows) error {
+	return d.b.Insert(word, d.post.write(fields))
+}
+
+func (d *dictionaryWriter) finish() error {
+	d.f.end()
+	if err := d.b.Close(); err != nil {
+		return err
+	}
+	d.f.limit(d.fst.Len(), "the dictionary")
+	d.f.add(tagTerms, 0, d.fst.Bytes())
+	return nil
+}
