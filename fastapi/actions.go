@@ -37,6 +37,8 @@ const (
 	actionKeysDelete      action = "keys.delete"
 	actionFeaturesGet     action = "experimental.get"
 	actionFeaturesUpdate  action = "experimental.update"
+	actionNetworkGet      action = "network.get"
+	actionNetworkUpdate   action = "network.update"
 	actionWebhooksGet     action = "webhooks.get"
 	actionWebhooksCreate  action = "webhooks.create"
 	actionWebhooksUpdate  action = "webhooks.update"

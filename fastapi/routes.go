@@ -101,6 +101,9 @@ func routes() []route {
 		{methodPatch, "/webhooks/{webhook}", actionWebhooksUpdate, (*Server).updateWebhook},
 		{methodDelete, "/webhooks/{webhook}", actionWebhooksDelete, (*Server).deleteWebhook},
 
+		{methodGet, "/network", actionNetworkGet, (*Server).getNetwork},
+		{methodPatch, "/network", actionNetworkUpdate, (*Server).updateNetwork},
+
 		{methodGet, "/experimental-features", actionFeaturesGet, (*Server).getFeatures},
 		{methodPatch, "/experimental-features", actionFeaturesUpdate, (*Server).updateFeatures},
 	}

@@ -23,6 +23,7 @@ import (
 	"svc/internal/auth"
 	"svc/internal/index"
 	"svc/internal/logs"
+	"svc/internal/network"
 	"svc/internal/task"
 	"svc/internal/webhook"
 )
@@ -37,6 +38,7 @@ type Options struct {
 	PayloadLimit int64     // bytes, after decompression
 	Keys         *auth.Keys
 	Webhooks     *webhook.Store
+	Network      *network.Node
 	Production   bool // no dashboard on /
 	Pprof        bool // serve /debug/pprof
 	Version      Version
@@ -58,6 +60,7 @@ type Server struct {
 	payloadLimit int64
 	keys         *auth.Keys
 	webhooks     *webhook.Store
+	network      *network.Node
 	production   bool
 	version      Version
 	replication  bool
@@ -90,7 +93,7 @@ const (
 // New makes a server.
 func New(o Options) *Server {
 	s := &Server{
-		catalog: o.Catalog, queue: o.Queue, keys: o.Keys, webhooks: o.Webhooks, features: o.Features, log: o.Logger, logs: o.Log,
+		catalog: o.Catalog, queue: o.Queue, keys: o.Keys, webhooks: o.Webhooks, network: o.Network, features: o.Features, log: o.Logger, logs: o.Log,
 		payloadLimit: o.PayloadLimit, production: o.Production, version: o.Version, replication: o.Replication,
 	}
 	s.searching, s.endSearches = context.WithCancel(context.Background())

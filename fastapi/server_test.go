@@ -21,6 +21,7 @@ import (
 
 	"svc/internal/auth"
 	"svc/internal/logs"
+	"svc/internal/network"
 	"svc/internal/vfs"
 	"svc/internal/webhook"
 )
@@ -67,6 +68,13 @@ func complete(t testing.TB, o *Options) {
 			t.Fatal(err)
 		}
 		o.Webhooks = hooks
+	}
+	if o.Network == nil {
+		node, err := network.Open(network.Options{FS: vfs.NewMem(), File: "network.json"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Network = node
 	}
 	if o.Log == nil {
 		o.Log = logs.New(io.Discard, logs.AtLeast(logs.LevelOff), logs.Human)

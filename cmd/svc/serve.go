@@ -18,6 +18,7 @@ import (
 	"svc/internal/dump"
 	"svc/internal/index"
 	"svc/internal/logs"
+	"svc/internal/network"
 	"svc/internal/task"
 	"svc/internal/vfs"
 	"svc/internal/webhook"
@@ -102,9 +103,13 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	if err != nil {
 		return err
 	}
+	node, err := network.Open(network.Options{FS: vfs.OS, File: place.Network})
+	if err != nil {
+		return err
+	}
 	maker := dump.New(dump.Options{
 		FS: vfs.OS, Place: place, Version: apiVersion, Logger: log, Now: time.Now,
-		Catalog: catalog, Keys: keys, Webhooks: hooks, Features: features.JSON,
+		Catalog: catalog, Keys: keys, Webhooks: hooks, Features: features.JSON, Network: node.DumpJSON,
 		DumpDir:         o.DumpDir,
 		SnapshotFile:    o.Snapshots.file(o.DBPath),
 		SnapshotVersion: versionContent(), CompactInSnapshot: !o.Snapshots.NoCompaction, Bucket: o.Snapshots.bucket(session),
@@ -121,7 +126,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	defer closing(&err, "the task queue", queue)
 	defer closing(&err, "the schedule of snapshots", o.Snapshots.Schedule.start(queue, log))
 	server := fastapi.New(fastapi.Options{
-		Catalog: catalog, Queue: queue, Keys: keys, Webhooks: hooks, Features: features, Logger: log, Log: heard,
+		Catalog: catalog, Queue: queue, Keys: keys, Webhooks: hooks, Network: node, Features: features, Logger: log, Log: heard,
 		PayloadLimit: int64(o.HTTPPayloadSizeLimit), Production: o.Env == "production", Pprof: o.Pprof,
 		Version: buildVersion(), Replication: o.Replication,
 		Searches: o.SearchesPerCore * runtime.GOMAXPROCS(0), SearchQueue: o.SearchQueueSize,

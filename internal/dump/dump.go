@@ -14,8 +14,8 @@
 //	indexes/U/documents.jsonl            one document a line, with _vectors
 //	experimental-features.json           a flag for each
 //	webhooks.json                        {"webhooks":{UUID:{"url","headers"}}}
-//	network.json                         see Place.Kept for these three
-//	chat-completions-settings/W.json
+//	network.json                         {"self","leader","remotes","shards","version"}
+//	chat-completions-settings/W.json     see Place.Kept for these two
 //	dynamic-search-rules/N.json
 //
 // All three run as tasks while no batch changes an index, on views that are
@@ -43,6 +43,7 @@ type Place struct {
 	Keys     string // file
 	Webhooks string // file
 	Features string // file
+	Network  string // file
 	// Kept is a directory with those entries of an imported dump that belong to no package yet, under
 	// their names in the dump. The next dump has them again.
 	Kept string
@@ -53,12 +54,15 @@ type Place struct {
 // FeaturesVersion is the format version of Place.Features, a sealed JSON object with a flag for each feature.
 const FeaturesVersion = 1
 
+// NetworkVersion is the format version of Place.Network, a sealed JSON object whose member network is what a dump has of it.
+const NetworkVersion = 1
+
 // PlaceIn returns the usual names in a data directory.
 func PlaceIn(dir string) Place {
 	return Place{
 		Dir:     dir,
 		Indexes: path.Join(dir, "indexes"), Tasks: path.Join(dir, "tasks"), Keys: path.Join(dir, "auth.db"),
-		Webhooks: path.Join(dir, "webhooks.json"), Features: path.Join(dir, "features.json"),
+		Webhooks: path.Join(dir, "webhooks.json"), Features: path.Join(dir, "features.json"), Network: path.Join(dir, "network.json"),
 		Kept: path.Join(dir, "kept"), Work: path.Join(dir, "work"),
 	}
 }
@@ -75,6 +79,7 @@ type Options struct {
 	Keys     *auth.Keys
 	Webhooks *webhook.Store
 	Features func() []byte // JSON, a flag for each
+	Network  func() []byte // JSON of network.json
 
 	DumpDir string
 

@@ -48,7 +48,6 @@ func filled(t *testing.T) *instance {
 	must(t, err)
 	must(t, sealedjson.Write(vfs.OS, in.o.Place.Features, FeaturesVersion, []byte(`{"metrics":true,"network":false}`)))
 	must(t, os.MkdirAll(filepath.Join(in.o.Place.Kept, rulesDir), 0o777))
-	must(t, os.WriteFile(filepath.Join(in.o.Place.Kept, networkName), []byte(`{"leader":null,"remotes":{},"self":null}`), 0o666))
 	must(t, os.WriteFile(filepath.Join(in.o.Place.Kept, rulesDir, "000000000.json"), []byte(`{"uid":"r"}`), 0o666))
 	in.close()
 

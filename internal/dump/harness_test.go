@@ -4,7 +4,10 @@ import (
 	"archive/tar"
 	"compress/gzip"
 	"context"
+	"encoding/json"
+	"errors"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -61,6 +64,16 @@ func open(t *testing.T, dir string, change func(*Options, *task.Options)) *insta
 	in.o = Options{
 		FS: vfs.OS, Place: place, Version: "1.42.1", Now: func() time.Time { return moment },
 		Catalog: in.catalog, Keys: in.keys, Webhooks: in.hooks,
+		Network: func() []byte {
+			b, err := sealedjson.Read(vfs.OS, place.Network, NetworkVersion)
+			if errors.Is(err, fs.ErrNotExist) {
+				return []byte(`{"leader":null,"remotes":{},"self":null}`)
+			}
+			must(t, err)
+			var stored struct{ Network json.RawMessage }
+			must(t, json.Unmarshal(b, &stored))
+			return stored.Network
+		},
 		Features: func() []byte {
 			b, err := sealedjson.Read(vfs.OS, place.Features, FeaturesVersion)
 			if err != nil {

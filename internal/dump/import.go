@@ -138,6 +138,9 @@ func (m *importer) applyV6() error {
 	if err := m.features(); err != nil {
 		return fmt.Errorf("experimental-features.json: %w", err)
 	}
+	if err := m.network(); err != nil {
+		return fmt.Errorf("network.json: %w", err)
+	}
 	if err := m.keep(); err != nil {
 		return err
 	}
@@ -246,6 +249,28 @@ func (m *importer) features() error {
 	return sealedjson.Write(m.FS, m.Place.Features, FeaturesVersion, b)
 }
 
+// network stores the instances and the shards that the dump knows. Who is who among them is not known: the instance that is
+// being made may be another one.
+func (m *importer) network() error {
+	raw := m.in.small[networkName]
+	if raw == nil {
+		return nil
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &object); err != nil {
+		return err
+	}
+	if object == nil { // as others write that there is no network
+		return nil
+	}
+	object["self"], object["leader"] = null, null
+	b, err := encode(map[string]any{"network": object})
+	if err != nil {
+		return err
+	}
+	return sealedjson.Write(m.FS, m.Place.Network, NetworkVersion, b)
+}
+
 // store writes a file durably.
 func (m *importer) store(name string, b []byte) error {
 	_, err := vfs.Replace(m.FS, name, b)
@@ -262,13 +287,6 @@ func (m *importer) keep() error {
 		var object map[string]json.RawMessage
 		if err := json.Unmarshal(b, &object); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
-		}
-		if name == networkName { // this instance is another one
-			object["self"], object["leader"] = null, null
-			var err error
-			if b, err = encode(object); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
 		}
 		to := path.Join(m.Place.Kept, name)
 		err := m.FS.MkdirAll(path.Dir(to))

@@ -115,7 +115,7 @@ func TestImportRefuses(t *testing.T) {
 		"set of all tasks":   {with(minimal(), entry{name: "tasks/queue.jsonl", content: `{"uid":0,"status":"succeeded","type":{"tasksDeletion":{"query":"?","tasks":` + allTasks(t) + `}},"enqueuedAt":"2026-01-02T03:04:05Z"}`}), "are the most"},
 		"damaged set":        {with(minimal(), entry{name: "tasks/queue.jsonl", content: `{"uid":0,"status":"succeeded","type":{"tasksDeletion":{"query":"?","tasks":[58,48,0,0,1]}},"enqueuedAt":"2026-01-02T03:04:05Z"}`}), "set of tasks"},
 		"webhook":            {with(minimal(), entry{name: "webhooks.json", content: `{"webhooks":{"00000000-0000-0000-0000-000000000000":{"url":"http://x.test"}}}`}), "webhooks.json"},
-		"kept, but not JSON": {with(minimal(), entry{name: "network.json", content: `[]`}), "network.json"},
+		"network":            {with(minimal(), entry{name: "network.json", content: `[]`}), "network.json"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "data")

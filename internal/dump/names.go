@@ -31,5 +31,5 @@ func keeps(name string) bool {
 	case chatDir, rulesDir:
 		return strings.HasSuffix(name, ".json")
 	}
-	return name == networkName
+	return false
 }

@@ -125,10 +125,8 @@ func (w *dumpWriter) write() error {
 	if err := w.data(featuresName, w.m.o.Features()); err != nil {
 		return err
 	}
-	if b := kept[networkName]; b != nil {
-		if err := w.data(networkName, b); err != nil {
-			return err
-		}
+	if err := w.data(networkName, w.m.o.Network()); err != nil {
+		return err
 	}
 	w.step(7)
 	if err := w.webhooks(); err != nil {

@@ -43,7 +43,7 @@ var layers = [][]string{
 	{"simd"},
 	{"internal/mapped", "internal/boltfile", "internal/sealedjson"},
 	{"internal/vfs"},
-	{"internal/apierr", "internal/binfmt", "internal/invariant", "internal/logs", "internal/outbound"},
+	{"internal/apierr", "internal/binfmt", "internal/invariant", "internal/logs", "internal/outbound", "internal/shard"},
 }
 
 // only lists what one or a few packages may import, and what to do elsewhere.

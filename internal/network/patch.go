@@ -1,0 +1,171 @@
+package network
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"svc/internal/apierr"
+)
+
+// Text is a member of a patch that is a string or null.
+type Text struct {
+	Given bool
+	Value *string // nil: null
+}
+
+// Patch is a change of a network.
+type Patch struct {
+	Self, Leader Text
+
+	Remotes      map[string]*RemotePatch // nil for a remote: it goes
+	ClearRemotes bool                    // ahead of Remotes
+	Shards       map[string]*ShardPatch  // nil for a shard: it goes
+	ClearShards  bool                    // ahead of Shards
+}
+
+// RemotePatch is a change of a remote.
+type RemotePatch struct{ URL, SearchAPIKey, WriteAPIKey Text }
+
+// ShardPatch is a change of a shard: Remotes replaces its owners, then Add adds to them and Remove takes away. nil: not given.
+type ShardPatch struct{ Remotes, Add, Remove []string }
+
+// apply returns the network that a patch makes of n, which keeps its version. Its errors are *apierr.Error: missing_network_url,
+// invalid_network_url; with a leader not_a_leader, invalid_network_remotes, invalid_network_shards.
+func (n *Network) apply(p *Patch) (*Network, error) {
+	to := n.clone()
+	if p.Self.Given {
+		to.Self = p.Self.Value
+	}
+	if p.Leader.Given {
+		to.Leader = p.Leader.Value
+	}
+	if to.Led() && !to.Leads() {
+		return nil, apierr.New("not_a_leader", "`%s` is the leader of the network, and this instance is not it: send this to the leader.", *to.Leader)
+	}
+	if err := to.applyRemotes(p); err != nil {
+		return nil, err
+	}
+	emptied := to.applyShards(p)
+	for name, s := range to.Shards {
+		kept := slices.DeleteFunc(slices.Clone(s.Remotes), func(remote string) bool {
+			_, gone := p.Remotes[remote]
+			return gone && p.Remotes[remote] == nil || p.ClearRemotes && to.Remotes[remote] == nil && n.Remotes[remote] != nil
+		})
+		if len(kept) == 0 && len(s.Remotes) > 0 {
+			emptied = append(emptied, name)
+			delete(to.Shards, name)
+		} else {
+			to.Shards[name] = &Shard{kept}
+		}
+	}
+	if !to.Led() {
+		return to, nil
+	}
+	if to.Remotes[*to.Leader] == nil {
+		return nil, apierr.New("invalid_network_remotes", "The leader `%s` must be one of the remotes: give it a `url` there.", *to.Leader)
+	}
+	slices.Sort(emptied)
+	if len(emptied) > 0 {
+		return nil, apierr.New("invalid_network_shards", "The shard `%s` would have no remote left, and its documents no place. Give it another remote, or remove the shard by null: its documents are dealt out to the others.", emptied[0])
+	}
+	if len(to.Shards) == 0 {
+		return nil, apierr.New("invalid_network_shards", "A network with a leader needs at least one shard with a remote.")
+	}
+	for _, name := range to.ShardNames() {
+		for _, remote := range to.Shards[name].Remotes {
+			if to.Remotes[remote] == nil {
+				return nil, apierr.New("invalid_network_shards", "The shard `%s` names `%s`, which is none of the remotes.", name, remote)
+			}
+		}
+	}
+	return to, nil
+}
+
+func (n *Network) applyRemotes(p *Patch) error {
+	if p.ClearRemotes {
+		n.Remotes = map[string]*Remote{}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Remotes)) {
+		change := p.Remotes[name]
+		if change == nil {
+			delete(n.Remotes, name)
+			continue
+		}
+		var r Remote
+		if was := n.Remotes[name]; was != nil {
+			r = *was
+			if change.URL.Given && change.URL.Value == nil {
+				return apierr.New("invalid_network_url", "`remotes.%s.url` cannot be null. To remove the remote, make `remotes.%[1]s` null.", name)
+			}
+		} else if change.URL.Value == nil {
+			return apierr.New("missing_network_url", "`remotes.%s.url` is missing: say where the remote is.", name)
+		}
+		if change.URL.Given {
+			if err := checkURL(*change.URL.Value); err != nil {
+				return apierr.New("invalid_network_url", "`remotes.%s.url` must be the address of an instance, such as `http://10.0.0.2:7700`, but %v.", name, err)
+			}
+			r.URL = *change.URL.Value
+		}
+		if change.SearchAPIKey.Given {
+			r.SearchAPIKey = change.SearchAPIKey.Value
+		}
+		if change.WriteAPIKey.Given {
+			r.WriteAPIKey = change.WriteAPIKey.Value
+		}
+		n.Remotes[name] = &r
+	}
+	return nil
+}
+
+func checkURL(text string) error {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Host == "":
+		return fmt.Errorf("it is none")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return fmt.Errorf("its scheme is neither `http` nor `https`")
+	case u.RawQuery != "" || u.Fragment != "":
+		return fmt.Errorf("it has a query or a fragment")
+	}
+	return nil
+}
+
+// applyShards changes the shards, and returns those that have lost their last remote.
+func (n *Network) applyShards(p *Patch) (emptied []string) {
+	if p.ClearShards {
+		n.Shards = map[string]*Shard{}
+	}
+	for name, change := range p.Shards {
+		was, known := n.Shards[name]
+		if change == nil {
+			delete(n.Shards, name)
+			continue
+		}
+		var remotes []string
+		if known {
+			remotes = slices.Clone(was.Remotes)
+		}
+		if change.Remotes != nil {
+			remotes = slices.Clone(change.Remotes)
+		}
+		remotes = append(remotes, change.Add...)
+		remotes = slices.DeleteFunc(remotes, func(r string) bool { return slices.Contains(change.Remove, r) })
+		slices.Sort(remotes)
+		remotes = slices.Compact(remotes)
+		if len(remotes) == 0 {
+			delete(n.Shards, name)
+			if known || change.Remotes != nil || change.Remove != nil {
+				emptied = append(emptied, name)
+			}
+			continue
+		}
+		n.Shards[name] = &Shard{remotes}
+	}
+	return emptied
+}
+
+// trimmed is the address of a remote without slashes at its end.
+func (r *Remote) trimmed() string { return strings.TrimRight(r.URL, "/") }

@@ -1,0 +1,128 @@
+package network
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"svc/internal/apierr"
+	"svc/internal/vfs"
+)
+
+func given(s string) Text { return Text{true, &s} }
+
+func at(url string) *RemotePatch { return &RemotePatch{URL: given(url)} }
+
+func owners(names ...string) *ShardPatch { return &ShardPatch{Remotes: append([]string{}, names...)} }
+
+// led is a patch that makes a network with a leader.
+func led() *Patch {
+	return &Patch{Self: given("hq"), Leader: given("hq"),
+		Remotes: map[string]*RemotePatch{"hq": at("http://a.test"), "annex": at("http://b.test")},
+		Shards:  map[string]*ShardPatch{"east": owners("hq"), "west": owners("annex", "hq")}}
+}
+
+// TestPatches applies patches one after the other, those that are refused without effect.
+func TestPatches(t *testing.T) {
+	null := Text{Given: true}
+	for _, tt := range []struct {
+		what   string
+		before *Patch
+		p      Patch
+		code   apierr.Code
+		shards string // of what comes of it, as JSON
+	}{
+		{"nothing", led(), Patch{}, "", `{"east":{"remotes":["hq"]},"west":{"remotes":["annex","hq"]}}`},
+		{"add and remove", led(), Patch{Shards: map[string]*ShardPatch{"east": {Add: []string{"annex", "hq"}, Remove: []string{"hq"}}}}, "", `{"east":{"remotes":["annex"]},"west":{"remotes":["annex","hq"]}}`},
+		{"replace, then add", led(), Patch{Shards: map[string]*ShardPatch{"west": {Remotes: []string{"hq"}, Add: []string{"annex"}}}}, "", `{"east":{"remotes":["hq"]},"west":{"remotes":["annex","hq"]}}`},
+		{"a shard goes", led(), Patch{Shards: map[string]*ShardPatch{"east": nil, "unknown": nil}}, "", `{"west":{"remotes":["annex","hq"]}}`},
+		{"an empty member", led(), Patch{Shards: map[string]*ShardPatch{"east": {}, "new": {}}}, "", `{"east":{"remotes":["hq"]},"west":{"remotes":["annex","hq"]}}`},
+		{"the last shard goes", led(), Patch{ClearShards: true}, "invalid_network_shards", ""},
+		{"the last remote of a shard goes", led(), Patch{Shards: map[string]*ShardPatch{"east": {Remove: []string{"hq"}}}}, "invalid_network_shards", ""},
+		{"a shard of nobody", led(), Patch{Shards: map[string]*ShardPatch{"east": owners()}}, "invalid_network_shards", ""},
+		{"a shard of a stranger", led(), Patch{Shards: map[string]*ShardPatch{"new": owners("far")}}, "invalid_network_shards", ""},
+		{"a remote goes", led(), Patch{Remotes: map[string]*RemotePatch{"annex": nil}}, "", `{"east":{"remotes":["hq"]},"west":{"remotes":["hq"]}}`},
+		{"a remote goes with its shard", led(), Patch{Remotes: map[string]*RemotePatch{"annex": nil}, Shards: map[string]*ShardPatch{"west": owners("annex")}}, "invalid_network_shards", ""},
+		{"the leader goes", led(), Patch{Remotes: map[string]*RemotePatch{"hq": nil}}, "invalid_network_remotes", ""},
+		{"another leader", led(), Patch{Leader: given("annex")}, "not_a_leader", ""},
+		{"another self", led(), Patch{Self: given("annex")}, "not_a_leader", ""},
+		{"no leader", led(), Patch{Leader: null, ClearShards: true}, "", `{}`},
+		{"strangers without a leader", nil, Patch{Shards: map[string]*ShardPatch{"a": owners("x", "b", "x"), "b": owners()}}, "", `{"a":{"remotes":["b","x"]}}`},
+		{"no address", nil, Patch{Remotes: map[string]*RemotePatch{"a": {}}}, "missing_network_url", ""},
+		{"no address any more", led(), Patch{Remotes: map[string]*RemotePatch{"annex": {URL: null}}}, "invalid_network_url", ""},
+		{"words", nil, Patch{Remotes: map[string]*RemotePatch{"a": at("not a url")}}, "invalid_network_url", ""},
+		{"another scheme", nil, Patch{Remotes: map[string]*RemotePatch{"a": at("ftp://a.test")}}, "invalid_network_url", ""},
+		{"a query", nil, Patch{Remotes: map[string]*RemotePatch{"a": at("http://a.test/?x=1")}}, "invalid_network_url", ""},
+	} {
+		n := empty()
+		if tt.before != nil {
+			var err error
+			if n, err = n.apply(tt.before); err != nil {
+				t.Fatal(err)
+			}
+		}
+		was := string(encode(n))
+		got, err := n.apply(&tt.p)
+		var code apierr.Code
+		if err != nil {
+			code = apierr.From(err).Code
+		}
+		if code != tt.code {
+			t.Errorf("%s: code %q, want %q (%v)", tt.what, code, tt.code, err)
+		}
+		if got != nil {
+			if shards := string(encode(got.Shards)); shards != tt.shards {
+				t.Errorf("%s: shards %s, want %s", tt.what, shards, tt.shards)
+			}
+		}
+		if is := string(encode(n)); is != was {
+			t.Errorf("%s: the network before it was changed from %s to %s", tt.what, was, is)
+		}
+	}
+}
+
+// TestNode keeps the network through restarts and failures of the disk.
+func TestNode(t *testing.T) {
+	mem := vfs.NewMem()
+	open := func(fsys vfs.FS) *Node {
+		n, err := Open(Options{FS: fsys, File: "network.json"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	n := open(mem)
+	if !strings.Contains(string(n.JSON()), `"version":"00000000-0000-0000-0000-000000000000"`) {
+		t.Errorf("a new network: %s", n.JSON())
+	}
+	key := "secret"
+	p := &Patch{Self: given("a"), Remotes: map[string]*RemotePatch{"a": {URL: given("http://a.test"), SearchAPIKey: Text{true, &key}}}}
+	if err := n.Patch(p); err != nil {
+		t.Fatal(err)
+	}
+	first := string(n.JSON())
+	if want := `"remotes":{"a":{"url":"http://a.test","searchApiKey":"secret","writeApiKey":null,"status":"available"}}`; !strings.Contains(first, want) {
+		t.Errorf("%s lacks %s", first, want)
+	}
+	broken := open(failing{mem})
+	if err := broken.Patch(&Patch{Self: given("b")}); err == nil || string(broken.JSON()) != first {
+		t.Errorf("a network that cannot be stored is seen: %v, %s", err, broken.JSON())
+	}
+	if again := open(mem); string(again.JSON()) != first {
+		t.Errorf("after a restart %s, want %s", again.JSON(), first)
+	}
+	version := n.Network().Version
+	if err := n.Patch(&Patch{}); err != nil || n.Network().Version.String() <= version.String() {
+		t.Errorf("the version after %s is %s (%v)", version, n.Network().Version, err)
+	}
+	var dumped Network
+	if err := json.Unmarshal(n.DumpJSON(), &dumped); err != nil || *dumped.Remotes["a"].SearchAPIKey != key {
+		t.Errorf("the dump has %s", n.DumpJSON())
+	}
+}
+
+// failing is a file system that makes no files.
+type failing struct{ vfs.FS }
+
+func (failing) Create(string) (vfs.File, error) { return nil, errors.New("no more files") }

@@ -1,0 +1,77 @@
+package network
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/google/uuid"
+
+	"svc/internal/apierr"
+	"svc/internal/dump"
+	"svc/internal/sealedjson"
+	"svc/internal/vfs"
+)
+
+// stored is the content of the file. An import of a dump writes it, too: with the network alone.
+type stored struct {
+	Network *Network `json:"network"`
+}
+
+// read reads the file of a network. A missing one is that of no network.
+func read(fsys vfs.FS, file string) (*stored, error) {
+	b, err := sealedjson.Read(fsys, file, dump.NetworkVersion)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &stored{Network: empty()}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the network: %w", err)
+	}
+	s := new(stored)
+	if err := json.Unmarshal(b, s); err != nil {
+		return nil, fmt.Errorf("cannot read the network: %w", &apierr.Corruption{File: file, Offset: -1, Reason: err.Error()})
+	}
+	if err := s.check(); err != nil {
+		return nil, fmt.Errorf("cannot read the network: %w", &apierr.Corruption{File: file, Offset: -1, Reason: err.Error()})
+	}
+	return s, nil
+}
+
+func (s *stored) check() error {
+	if s.Network == nil {
+		return errors.New("there is no network in it")
+	}
+	return s.Network.check()
+}
+
+// check makes sure that nothing is nil where nobody expects it.
+func (n *Network) check() error {
+	if n.Remotes == nil {
+		n.Remotes = map[string]*Remote{}
+	}
+	if n.Shards == nil {
+		n.Shards = map[string]*Shard{}
+	}
+	for name, r := range n.Remotes {
+		if r == nil {
+			return fmt.Errorf("the remote %q is null", name)
+		}
+	}
+	for name, s := range n.Shards {
+		if s == nil {
+			return fmt.Errorf("the shard %q is null", name)
+		}
+	}
+	return nil
+}
+
+func (s *stored) write(fsys vfs.FS, file string) error {
+	if err := sealedjson.Write(fsys, file, dump.NetworkVersion, encode(s)); err != nil {
+		return fmt.Errorf("cannot store the network: %w", err)
+	}
+	return nil
+}
+
+// newVersion returns the version of a change: later ones are greater.
+func newVersion() uuid.UUID { return uuid.Must(uuid.NewV7()) }
