@@ -39,20 +39,27 @@ type Options struct {
 	Now       func() time.Time // nil: time.Now
 	Logger    *slog.Logger     // nil: none
 
-	noSync bool // of tests: the file need not outlive a power failure
+	noSync bool                     // of tests: the file need not outlive a power failure
+	commit func(tx *bbolt.Tx) error // of tests, instead of bbolt's
 }
 
 // Keys is the store of API keys. Its methods may be called at once.
 type Keys struct {
-	db     *bbolt.DB
+	db     atomic.Pointer[bbolt.DB] // replaced under mu
+	file   string
+	bolt   boltfile.Options
+	log    *slog.Logger
 	master string
 	// masterSum is the SHA-256 of the master key: sums have one length, so that they compare in constant time.
 	masterSum [sha256.Size]byte
 	salt      [sha256.Size]byte
 	now       func() time.Time
+	commit    func(tx *bbolt.Tx) error // nil: bbolt's
 
-	mu    sync.Mutex // held by who changes keys
-	table atomic.Pointer[table]
+	mu sync.Mutex // held by who changes keys
+	// unsure, under mu: nobody knows what the disk has of the last change; see revert.
+	unsure bool
+	table  atomic.Pointer[table]
 }
 
 // entry is a key with what requests ask about it.
@@ -75,11 +82,18 @@ func Open(o Options) (*Keys, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	db, err := boltfile.Open(o.File, boltfile.Options{Format: formatVersion, Buckets: [][]byte{keyBucket}, Logger: o.Logger, NoSync: o.noSync})
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	k := &Keys{
+		file: o.File, bolt: boltfile.Options{Format: formatVersion, Buckets: [][]byte{keyBucket}, Logger: o.Logger, NoSync: o.noSync},
+		log: o.Logger, master: o.MasterKey, masterSum: sha256.Sum256([]byte(o.MasterKey)), now: o.Now, commit: o.commit,
+	}
+	db, err := boltfile.Open(o.File, k.bolt)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the API keys: %w", err)
 	}
-	k := &Keys{db: db, master: o.MasterKey, masterSum: sha256.Sum256([]byte(o.MasterKey)), now: o.Now}
+	k.db.Store(db)
 	rand.Read(k.salt[:])
 	if err := k.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot read the API keys: %w", err), db.Close())
@@ -88,11 +102,11 @@ func Open(o Options) (*Keys, error) {
 }
 
 // Close closes the file.
-func (k *Keys) Close() error { return k.db.Close() }
+func (k *Keys) Close() error { return k.db.Load().Close() }
 
 // DiskBytes returns the size of the file; 0 once it is closed.
 func (k *Keys) DiskBytes() (size int64) {
-	if err := k.db.View(func(tx *bbolt.Tx) error { size = tx.Size(); return nil }); err != nil {
+	if err := k.db.Load().View(func(tx *bbolt.Tx) error { size = tx.Size(); return nil }); err != nil {
 		return 0
 	}
 	return size
@@ -101,7 +115,7 @@ func (k *Keys) DiskBytes() (size int64) {
 // load fills the table from the file.
 func (k *Keys) load() error {
 	var keys []*Key
-	err := k.db.View(func(tx *bbolt.Tx) error {
+	err := k.db.Load().View(func(tx *bbolt.Tx) error {
 		return tx.Bucket(keyBucket).ForEach(func(uid, v []byte) error {
 			var key *Key
 			v, err := boltfile.Value(uid, v)
@@ -109,7 +123,7 @@ func (k *Keys) load() error {
 				key, err = decodeKey(uid, v)
 			}
 			if err != nil {
-				return &apierr.Corruption{File: k.db.Path(), Section: "keys", Offset: -1, Reason: fmt.Sprintf("key %x: %v", uid, err)}
+				return &apierr.Corruption{File: k.file, Section: "keys", Offset: -1, Reason: fmt.Sprintf("key %x: %v", uid, err)}
 			}
 			keys = append(keys, key)
 			return nil
@@ -154,7 +168,7 @@ func defaults(now time.Time) []*Key {
 
 // write stores keys durably.
 func (k *Keys) write(keys ...*Key) error {
-	return k.db.Update(func(tx *bbolt.Tx) error {
+	return k.update(func(tx *bbolt.Tx) error {
 		for _, key := range keys {
 			b, err := key.encode()
 			if err != nil {
@@ -166,6 +180,47 @@ func (k *Keys) write(keys ...*Key) error {
 		}
 		return nil
 	})
+}
+
+// update changes the file: durably, or not at all. mu is held, but by who opens the store.
+func (k *Keys) update(f func(*bbolt.Tx) error) error {
+	if k.unsure {
+		if err := k.revert(); err != nil {
+			return err
+		}
+	}
+	db := k.db.Load()
+	tx, err := db.Begin(true)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() // without effect after a commit
+	if err := f(tx); err != nil {
+		return err
+	}
+	id, commit := tx.ID(), k.commit
+	if commit == nil {
+		commit = (*bbolt.Tx).Commit
+	}
+	if err = commit(tx); err != nil && boltfile.Unsure(db, id) {
+		k.unsure = true
+		if e := k.revert(); e != nil {
+			k.log.Error("the file of API keys is not written to until it is as it was before the change", "error", e)
+		}
+	}
+	return err
+}
+
+// revert brings the file back to before a change that failed after its commit point: whoever asked for it was told that it failed.
+func (k *Keys) revert() error {
+	old := k.db.Load()
+	before, err := boltfile.Revert(old, k.file, k.bolt)
+	if err != nil {
+		return err
+	}
+	k.db.Store(before)
+	k.unsure = false
+	return old.Close()
 }
 
 func (k *Keys) enter(t *table, key *Key) {
@@ -305,7 +360,7 @@ func (k *Keys) Delete(uidOrValue string) error {
 	if err != nil {
 		return err
 	}
-	err = k.db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(keyBucket).Delete(key.UID[:]) })
+	err = k.update(func(tx *bbolt.Tx) error { return tx.Bucket(keyBucket).Delete(key.UID[:]) })
 	if err != nil {
 		return fmt.Errorf("cannot delete the API key %s: %w", key.UID, err)
 	}

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"errors"
 	"maps"
 	"math/rand/v2"
 	"path/filepath"
@@ -326,4 +327,67 @@ func codeOf(err error) apierr.Code {
 		return ""
 	}
 	return apierr.From(err).Code
+}
+
+// A key that was refused opens nothing, now and after a restart, though its change may have reached the disk; and
+// the store goes on.
+func TestARefusedKeyIsNoKey(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "auth.db")
+	failing := false
+	open := func() *Keys {
+		k, err := Open(Options{File: file, MasterKey: master, Now: newClock().now, noSync: true, commit: func(tx *bbolt.Tx) error {
+			if failing {
+				return errors.Join(errors.New("disk on fire"), tx.Commit())
+			}
+			return tx.Commit()
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	k := open()
+	kept, err := k.Create(Key{UID: uuid.New(), Actions: []string{"search"}, Indexes: []string{"*"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	failing = true
+	refused := uuid.New()
+	if _, err := k.Create(Key{UID: refused, Actions: []string{"*"}, Indexes: []string{"*"}}); err == nil {
+		t.Error("the key was stored")
+	}
+	if err := k.Delete(kept.UID.String()); err == nil {
+		t.Error("the key was deleted")
+	}
+	name := "other"
+	if _, err := k.Update(kept.UID.String(), Change{Name: Text{Given: true, Text: &name}}); err == nil {
+		t.Error("the key was changed")
+	}
+	failing = false
+	check := func(n int) {
+		t.Helper()
+		if _, err := k.Find(refused.String()); err == nil {
+			t.Error("the refused key is there")
+		}
+		if found, err := k.Find(kept.UID.String()); err != nil || found.Name != nil {
+			t.Errorf("%+v %v", found, err)
+		}
+		if len(k.List()) != n {
+			t.Errorf("%d keys, want %d", len(k.List()), n)
+		}
+	}
+	check(5)
+	for n := range 2 {
+		if err := k.Close(); err != nil {
+			t.Fatal(err)
+		}
+		k = open()
+		check(5 + n)
+		if _, err := k.Create(Key{UID: uuid.New(), Actions: []string{"search"}, Indexes: []string{"*"}}); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := k.Close(); err != nil {
+		t.Fatal(err)
+	}
 }

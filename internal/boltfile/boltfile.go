@@ -34,8 +34,8 @@ var (
 	formatKey  = []byte("format")
 )
 
-// newSuffix ends the name of a file that is being made.
-const newSuffix = ".new"
+// NewSuffix ends the name under which a file is made, or made again.
+const NewSuffix = ".new"
 
 // lockTimeout is how long another process may take to close the file.
 const lockTimeout = time.Second
@@ -107,7 +107,7 @@ func lock(f *os.File) error {
 
 // create makes a file with its buckets.
 func create(name string, o *Options) error {
-	temp := name + newSuffix
+	temp := name + NewSuffix
 	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

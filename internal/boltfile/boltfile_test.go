@@ -202,7 +202,7 @@ func TestAnotherFormatIsToldFromDamage(t *testing.T) {
 // What a crash left of a file that was being made is no file yet.
 func TestAnInterruptedCreationBeginsAnew(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "x.db")
-	for _, left := range []string{name, name + newSuffix} {
+	for _, left := range []string{name, name + NewSuffix} {
 		content := []byte{}
 		if left != name {
 			content = []byte("half")
@@ -249,4 +249,65 @@ func FuzzCheck(f *testing.F) {
 			t.Error(err)
 		}
 	})
+}
+
+// A change that failed behind its commit point is taken back, from any state, as often as it takes; what follows builds on what was before.
+func TestRevertTakesTheLastChangeBack(t *testing.T) {
+	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
+	for range 10 {
+		name, want := made(t, r)
+		o := options()
+		db, err := Open(name, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change := func(db *bbolt.DB, n int, value string) int {
+			id := 0
+			err := db.Update(func(tx *bbolt.Tx) error {
+				id = tx.ID()
+				for range n {
+					if err := Put(tx.Bucket(things), at(uint32(r.IntN(800))), []byte(value)); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return id
+		}
+		id := change(db, 1+r.IntN(300), strings.Repeat("refused", r.IntN(2000)))
+		if !Unsure(db, id) || Unsure(db, id+1) {
+			t.Error("the change is not seen")
+		}
+		// A first try that comes as far as the name.
+		first, err := Revert(db, name, o)
+		if err == nil {
+			err = first.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := Revert(db, name, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := holds(back, want); err != nil {
+			t.Error(err)
+		}
+		change(back, 5, "accepted")
+		if err := back.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := Check(name); err != nil {
+			t.Error(err)
+		}
+		if names, err := filepath.Glob(name + "*"); err != nil || len(names) != 1 {
+			t.Errorf("%q %v", names, err)
+		}
+	}
 }

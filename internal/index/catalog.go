@@ -158,26 +158,25 @@ func (c *Catalog) begin() error {
 	return c.write(catalogContent{})
 }
 
-// write makes content the catalog on disk, or leaves it as it was. When that fails after the rename, the old one is
-// put back; when this fails too, nobody knows which of them the disk has: see settle.
+// write makes content the catalog on disk, or leaves it as it was. When nobody knows which of them the disk has: see settle.
 func (c *Catalog) write(content catalogContent) error {
-	put := func(content catalogContent) (bool, error) {
+	encode := func(content catalogContent) ([]byte, error) {
 		b, err := json.Marshal(content)
 		if err != nil {
-			return false, err
+			return nil, err
 		}
-		return vfs.Replace(c.options.FS, path.Join(c.dir, catalogName), catalogSeal.wrap(b))
+		return catalogSeal.wrap(b), nil
 	}
-	renamed, err := put(content)
+	b, err := encode(content)
+	if err != nil {
+		return err
+	}
+	unsure, err := vfs.Change(c.options.FS, path.Join(c.dir, catalogName), b, func() ([]byte, error) { return encode(c.changing.content) })
 	if err == nil {
 		c.changing.content = content
-		c.unsure.Store(false)
-		return nil
 	}
-	if renamed {
-		_, back := put(c.changing.content)
-		c.unsure.Store(back != nil)
-		err = errors.Join(err, back)
+	if unsure || err == nil { // an error before the rename leaves things as they are
+		c.unsure.Store(unsure)
 	}
 	return err
 }

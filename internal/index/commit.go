@@ -64,31 +64,22 @@ func (ix *Index) commit(c *change) (err error) {
 	return nil
 }
 
-// write replaces the manifest. When that fails after the rename, the old one is put
-// back; when this fails too, nobody knows which of them the disk has: then no segment that either names
-// may be removed, until a later manifest is durable.
+// write replaces the manifest. While the index is unsure of it, no segment that either names may be removed.
 func (ix *Index) write(next *View) error {
-	put := func(v *View) (bool, error) {
+	encode := func(v *View) ([]byte, error) {
 		m, err := v.manifest(ix.nextSegment.Load())
 		if err != nil {
-			return false, err
+			return nil, err
 		}
-		b, err := m.encode()
-		if err != nil {
-			return false, err
-		}
-		return vfs.Replace(ix.options.FS, path.Join(ix.dir, manifestName), b)
+		return m.encode()
 	}
-	renamed, err := put(next)
-	if err == nil {
-		ix.unsure.Store(false)
-		return nil
+	b, err := encode(next)
+	if err != nil {
+		return err
 	}
-	if renamed {
-		if _, back := put(ix.current.Load()); back != nil {
-			ix.unsure.Store(true)
-			err = errors.Join(err, back)
-		}
+	unsure, err := vfs.Change(ix.options.FS, path.Join(ix.dir, manifestName), b, func() ([]byte, error) { return encode(ix.current.Load()) })
+	if unsure || err == nil { // an error before the rename leaves things as they are
+		ix.unsure.Store(unsure)
 	}
 	return err
 }

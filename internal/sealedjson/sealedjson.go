@@ -9,8 +9,11 @@ package sealedjson
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"path"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -35,7 +38,28 @@ func Write(fsys vfs.FS, name string, version int, content []byte) error {
 	}
 	// Not by json.Marshal, which escapes some characters of the content.
 	b := fmt.Appendf(nil, "{\"version\":%d,\"xxhash64\":%q,\"content\":%s}\n", version, sum(compact.Bytes()), compact.Bytes())
-	_, err = vfs.Replace(fsys, name, b)
+	// What the file has now, for after a change that fails late. Where even that fails the next write ends the doubt: it is whole, too.
+	before, err := vfs.ReadFile(fsys, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return create(fsys, name, b)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write %s: %w", name, err)
+	}
+	_, err = vfs.Change(fsys, name, b, func() ([]byte, error) { return before, nil })
+	return err
+}
+
+// create makes a file that is not there, durably, or leaves none.
+func create(fsys vfs.FS, name string, b []byte) error {
+	renamed, err := vfs.Replace(fsys, name, b)
+	if err != nil && renamed {
+		e := fsys.Remove(name)
+		if e == nil {
+			e = fsys.SyncDir(path.Dir(name))
+		}
+		err = errors.Join(err, e)
+	}
 	return err
 }
 

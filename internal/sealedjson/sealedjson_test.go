@@ -53,6 +53,47 @@ func TestDamageIsFound(t *testing.T) {
 	}
 }
 
+// A write that fails leaves the file as it was, wherever it fails: also behind the rename, and when a power failure follows.
+func TestAFailedWriteChangesNothing(t *testing.T) {
+	for _, exists := range []bool{true, false} {
+		failed := 0
+		for at := 0; ; at++ {
+			mem := vfs.NewMem()
+			if err := vfs.MakeDir(mem, "d"); err != nil {
+				t.Fatal(err)
+			}
+			if exists {
+				if err := Write(mem, "d/x", 1, []byte(`"old"`)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			n := 0
+			hooked := vfs.Hook(mem, func(op vfs.Op) error {
+				if op.Kind == vfs.OpClose {
+					return nil
+				}
+				if n++; n == at+1 {
+					return errors.New("disk on fire")
+				}
+				return nil
+			})
+			if err := Write(hooked, "d/x", 1, []byte(`"new"`)); err == nil {
+				break // past the last operation
+			}
+			failed++
+			for _, fsys := range []vfs.FS{mem, mem.CrashClone(nil)} {
+				b, err := Read(fsys, "d/x", 1)
+				if exists && (err != nil || string(b) != `"old"`) || !exists && !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("exists %v, operation %d failed: %s %v", exists, at, b, err)
+				}
+			}
+		}
+		if failed < 5 {
+			t.Errorf("only %d operations failed", failed)
+		}
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(golden))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"go.etcd.io/bbolt"
+
+	"svc/internal/boltfile"
 )
 
 const (
@@ -20,8 +22,8 @@ const (
 func (q *Queue) Compact() (before, after int64, err error) {
 	q.writing.Lock()
 	defer q.writing.Unlock()
-	if q.broken != nil {
-		return 0, 0, q.broken
+	if err := q.writable(); err != nil {
+		return 0, 0, err
 	}
 	old := q.db
 	name := fileName(old)
@@ -32,7 +34,7 @@ func (q *Queue) Compact() (before, after int64, err error) {
 	before, after = fileBytes(old), fileBytes(fresh)
 
 	q.roster.mu.Lock()
-	q.db, q.roster.txid = fresh, lastTx(fresh)
+	q.db, q.roster.txid = fresh, boltfile.LastTx(fresh)
 	q.roster.mu.Unlock()
 	// Closing waits for those who still read there. The file has lost its name already: what goes wrong here loses nothing.
 	if err := old.Close(); err != nil {
@@ -87,11 +89,4 @@ func fileBytes(db *bbolt.DB) (size int64) {
 		return 0 // closed
 	}
 	return size
-}
-
-func lastTx(db *bbolt.DB) (id int) {
-	if err := db.View(func(tx *bbolt.Tx) error { id = tx.ID(); return nil }); err != nil {
-		return 0 // closed
-	}
-	return id
 }

@@ -84,7 +84,7 @@ type Queue struct {
 
 	writing  sync.Mutex // held by the one writer of db and roster
 	unsynced bool       // under writing: the name of queue.db may not be durable
-	broken   error      // under writing: why nobody knows what the disk has of the last change
+	unsure   bool       // under writing: nobody knows what the disk has of the last change; see revert
 	roster   *roster
 
 	requests     chan *request // without room: what is sent is taken, and what is taken is answered, also while closing

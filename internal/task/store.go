@@ -30,11 +30,15 @@ const (
 	pageFill      = 0.8      // uids come in order; the rest of a page is room for records to grow when they finish
 )
 
+func fileOptions(log *slog.Logger, noSync bool) boltfile.Options {
+	return boltfile.Options{
+		Format: formatVersion, Buckets: [][]byte{taskBucket, batchBucket, nameBucket}, Logger: log, MapSize: mapStart, NoSync: noSync,
+	}
+}
+
 // openFile opens the queue's file, or makes it.
 func openFile(name string, log *slog.Logger, noSync bool) (*bbolt.DB, error) {
-	db, err := boltfile.Open(name, boltfile.Options{
-		Format: formatVersion, Buckets: [][]byte{taskBucket, batchBucket, nameBucket}, Logger: log, MapSize: mapStart, NoSync: noSync,
-	})
+	db, err := boltfile.Open(name, fileOptions(log, noSync))
 	if err != nil {
 		return nil, err
 	}
@@ -55,8 +59,10 @@ func openCopy(file string) (*bbolt.DB, error) {
 	return db, nil
 }
 
-// fileName returns the name of an open queue file. One that was compacted was opened under another name.
-func fileName(db *bbolt.DB) string { return strings.TrimSuffix(db.Path(), compactSuffix) }
+// fileName returns the name of an open queue file. One that was compacted or reverted was opened under another name.
+func fileName(db *bbolt.DB) string {
+	return strings.TrimSuffix(strings.TrimSuffix(db.Path(), compactSuffix), boltfile.NewSuffix)
+}
 
 func key(n uint32) []byte { return binary.BigEndian.AppendUint32(nil, n) }
 
@@ -152,14 +158,14 @@ func (q *Queue) update(f func(*txn) error) error {
 	}
 	if err := commit(btx); err != nil {
 		err = fmt.Errorf("cannot write %s: %w", fileName(q.db), err)
-		if lastTx(q.db) == id {
-			// The change is in the file that is mapped, and may never reach the disk: a sync that failed says nothing
-			// of the next one. To go on would be to build on it, so nothing is written until the next start, which finds what there is.
-			q.broken = fmt.Errorf("%w. What the disk has of it is not known: start svc again when the disk is well", err)
+		if boltfile.Unsure(q.db, id) {
+			q.unsure = true
 			q.roster.mu.Lock()
-			q.roster.txid = id
+			q.roster.txid = id // what is mapped; the roster stays as it was, and so do lists
 			q.roster.mu.Unlock()
-			return q.broken
+			if e := q.revert(); e != nil {
+				q.log.Error("the task queue is not written to until it is as it was before the change", "error", e)
+			}
 		}
 		return err
 	}
@@ -175,8 +181,10 @@ func (q *Queue) update(f func(*txn) error) error {
 
 // writable returns what keeps the file from being written. writing is held.
 func (q *Queue) writable() error {
-	if q.broken != nil {
-		return q.broken
+	if q.unsure {
+		if err := q.revert(); err != nil {
+			return err
+		}
 	}
 	if !q.unsynced {
 		return nil
@@ -185,6 +193,26 @@ func (q *Queue) writable() error {
 		return fmt.Errorf("cannot make %s durable: %w", fileName(q.db), err)
 	}
 	q.unsynced = false
+	return nil
+}
+
+// revert brings the file back to before a change that failed after its commit point: whoever asked for it was told
+// that it failed. writing is held.
+func (q *Queue) revert() error {
+	old := q.db
+	file := fileName(old)
+	before, err := boltfile.Revert(old, file, fileOptions(q.log, q.o.noSync))
+	if err != nil {
+		return fmt.Errorf("%w. What the disk has of the task queue is not known: nothing is written to it meanwhile", err)
+	}
+	before.AllocSize = fileStep
+	q.unsure = false
+	q.roster.mu.Lock()
+	q.db, q.roster.txid = before, boltfile.LastTx(before)
+	q.roster.mu.Unlock()
+	if err := old.Close(); err != nil {
+		q.log.Warn("the task queue's file from before a failed change cannot be closed", "error", err)
+	}
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"errors"
 	"fmt"
 	"path"
 )
@@ -17,6 +18,21 @@ func Replace(fsys FS, name string, data []byte) (renamed bool, err error) {
 		return false, fmt.Errorf("cannot replace %s: %w", name, err)
 	}
 	return Move(fsys, temp, name)
+}
+
+// Change is Replace that goes back to what the file had when an error comes after the rename: back returns those bytes. When that
+// fails, too, the change is unsure: nobody knows which of them the disk has, and nothing is to be built on either until one was
+// written anew.
+func Change(fsys FS, name string, data []byte, back func() ([]byte, error)) (unsure bool, err error) {
+	renamed, err := Replace(fsys, name, data)
+	if err == nil || !renamed {
+		return false, err
+	}
+	before, e := back()
+	if e == nil {
+		_, e = Replace(fsys, name, before)
+	}
+	return e != nil, errors.Join(err, e)
 }
 
 // Move gives a file or directory that is whole and synced another name in the same directory, in the place of

@@ -1,0 +1,76 @@
+package boltfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"go.etcd.io/bbolt"
+
+	"svc/internal/vfs"
+)
+
+// LastTx returns the number of the last transaction that a file shows; 0 once it is closed.
+func LastTx(db *bbolt.DB) (id int) {
+	if err := db.View(func(tx *bbolt.Tx) error { id = tx.ID(); return nil }); err != nil {
+		return 0
+	}
+	return id
+}
+
+// Unsure reports, of a transaction whose commit failed, whether it may be in the file all the same: its root was
+// written, and only the sync behind it failed. A sync that failed says nothing of the next one, so nothing is to be
+// written to such a file before Revert.
+func Unsure(db *bbolt.DB, id int) bool { return LastTx(db) == id }
+
+// Revert undoes the last transaction of a file, which is Unsure, and returns the file as it was before, opened. The
+// older root and its pages were durable before that transaction began, and it has overwritten none of them; they are
+// copied to a file of its own that is synced as a whole and takes the name. The caller closes db when nobody reads it any
+// more. After an error it may try again, with the same db, and must before anything is written.
+func Revert(db *bbolt.DB, name string, o Options) (*bbolt.DB, error) {
+	fail := func(err error) error {
+		return fmt.Errorf("cannot bring %s back to before a change that failed: %w", name, err)
+	}
+	temp := name + NewSuffix
+	if err := copyWithoutRoot(db, name, temp); err != nil {
+		_ = os.Remove(temp)
+		return nil, fail(err)
+	}
+	reverted, err := open(temp, &o) // before it gets the name: it is checked, and locked
+	if err != nil {
+		_ = os.Remove(temp)
+		return nil, fail(err)
+	}
+	if _, err := vfs.Move(vfs.OS, temp, name); err != nil {
+		// It may have the name already. Then the next try copies it, and finds no newest root to leave out.
+		return nil, fail(errors.Join(err, reverted.Close()))
+	}
+	return reverted, nil
+}
+
+// copyWithoutRoot copies the file of db but for its newest root, durably.
+func copyWithoutRoot(db *bbolt.DB, name, temp string) (err error) {
+	from, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := os.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if e := to.Close(); err == nil {
+			err = e
+		}
+	}()
+	if _, err := io.Copy(to, from); err != nil {
+		return err
+	}
+	page := int64(db.Info().PageSize)
+	if _, err := to.WriteAt(make([]byte, page), page*int64(LastTx(db)%2)); err != nil { // where bbolt writes the root of a transaction
+		return err
+	}
+	return to.Sync()
+}
