@@ -30,6 +30,7 @@ const (
 	actionExport          action = "export"
 	actionStatsGet        action = "stats.get"
 	actionMetricsGet      action = "metrics.get"
+	actionMetricsAll      action = "metrics.*"
 	actionVersion         action = "version"
 	actionKeysGet         action = "keys.get"
 	actionKeysCreate      action = "keys.create"

@@ -8,6 +8,7 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/auth"
+	"svc/internal/settings"
 )
 
 // keyView is an API key as the API shows it.
@@ -23,7 +24,8 @@ type keyView struct {
 	UpdatedAt   string   `json:"updatedAt"`
 }
 
-func (s *Server) viewKey(k *auth.Key) keyView {
+// viewKey shows a key to a caller, its value only to those who may do all that it opens.
+func (s *Server) viewKey(ctx *fasthttp.RequestCtx, k *auth.Key) keyView {
 	shown := keyView{
 		Name: k.Name, Description: k.Description, Key: s.keys.Value(k), UID: k.UID.String(), Actions: k.Actions, Indexes: k.Indexes,
 		CreatedAt: rfc3339(k.CreatedAt), UpdatedAt: rfc3339(k.UpdatedAt),
@@ -32,7 +34,18 @@ func (s *Server) viewKey(k *auth.Key) keyView {
 		moment := k.ExpiresAt.Format(time.RFC3339Nano) // with the offset it was given
 		shown.ExpiresAt = &moment
 	}
+	if shown.Key != "" && !caller(ctx).Holds(k) {
+		shown.Key = settings.Redact("")
+	}
 	return shown
+}
+
+// ownKey refuses what a caller may not do to a key that opens more than theirs.
+func ownKey(ctx *fasthttp.RequestCtx, k *auth.Key) error {
+	if caller(ctx).Holds(k) {
+		return nil
+	}
+	return auth.Refuse("An API key makes, changes and deletes only keys that open no more than it does itself: actions that it has, on indexes that it reaches.")
 }
 
 var keyListParams = pagingParams("invalid_api_key_offset", "invalid_api_key_limit")
@@ -45,7 +58,7 @@ func (s *Server) listKeys(ctx *fasthttp.RequestCtx) error {
 	keys := cut(s.keys.List(), p.offset, p.limit)
 	shown := page[keyView]{Results: []keyView{}, Offset: p.offset, Limit: p.limit, Total: keys.Total}
 	for _, k := range keys.Results {
-		shown.Results = append(shown.Results, s.viewKey(k))
+		shown.Results = append(shown.Results, s.viewKey(ctx, k))
 	}
 	return answer(ctx, shown)
 }
@@ -55,7 +68,7 @@ func (s *Server) getKey(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	return answer(ctx, s.viewKey(k))
+	return answer(ctx, s.viewKey(ctx, k))
 }
 
 // newKey is the body of a creation.
@@ -125,12 +138,15 @@ func (s *Server) createKey(ctx *fasthttp.RequestCtx) error {
 	case !k.expiry:
 		return apierr.New("missing_api_key_expires_at", "`expiresAt` is missing: say when the key ends, null for never.")
 	}
+	if err := ownKey(ctx, &k.Key); err != nil {
+		return err
+	}
 	created, err := s.keys.Create(k.Key)
 	if err != nil {
 		return err
 	}
 	ctx.SetStatusCode(fasthttp.StatusCreated)
-	return answer(ctx, s.viewKey(created))
+	return answer(ctx, s.viewKey(ctx, created))
 }
 
 var updateKeyParams = []param[auth.Change]{
@@ -158,20 +174,36 @@ func setText(t *auth.Text, a *arg) error {
 	return nil
 }
 
+// keyInPath returns a key that the caller may change.
+func (s *Server) keyInPath(ctx *fasthttp.RequestCtx) (*auth.Key, error) {
+	k, err := s.keys.Find(pathValue(ctx, "key"))
+	if err != nil {
+		return nil, err
+	}
+	return k, ownKey(ctx, k)
+}
+
 func (s *Server) updateKey(ctx *fasthttp.RequestCtx) error {
 	var c auth.Change
 	if err := readObject(s, ctx, &c, updateKeyParams); err != nil {
 		return err
 	}
-	k, err := s.keys.Update(pathValue(ctx, "key"), c)
+	k, err := s.keyInPath(ctx)
 	if err != nil {
 		return err
 	}
-	return answer(ctx, s.viewKey(k))
+	if k, err = s.keys.Update(k.UID.String(), c); err != nil {
+		return err
+	}
+	return answer(ctx, s.viewKey(ctx, k))
 }
 
 func (s *Server) deleteKey(ctx *fasthttp.RequestCtx) error {
-	if err := s.keys.Delete(pathValue(ctx, "key")); err != nil {
+	k, err := s.keyInPath(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.keys.Delete(k.UID.String()); err != nil {
 		return err
 	}
 	ctx.SetStatusCode(fasthttp.StatusNoContent)

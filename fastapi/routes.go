@@ -37,8 +37,8 @@ func routes() []route {
 		{methodGet, "/health", public, (*Server).health},
 		{methodGet, "/version", actionVersion, (*Server).getVersion},
 		{methodPost, "/logs/stream", actionMetricsGet, (*Server).streamLogs},
-		{methodDelete, "/logs/stream", actionMetricsGet, (*Server).endLogStream},
-		{methodPost, "/logs/stderr", actionMetricsGet, (*Server).filterConsole},
+		{methodDelete, "/logs/stream", actionMetricsAll, (*Server).endLogStream},
+		{methodPost, "/logs/stderr", actionMetricsAll, (*Server).filterConsole},
 		{methodGet, "/metrics", actionMetricsGet, (*Server).getMetrics},
 		{methodGet, "/stats", actionStatsGet, (*Server).stats},
 

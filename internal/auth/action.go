@@ -6,34 +6,37 @@ import (
 	"svc/internal/apierr"
 )
 
-// actions are all the rights that a key may hold; those marked read are granted by `*.get`, too.
+// actions are all the rights that a key may hold; those marked read are granted by `*.get`, too. Those marked whole reach
+// the instance as a whole, or what has no index: they open nothing to keys that are limited to some indexes.
 var actions = []struct {
-	name string
-	read bool
+	name        string
+	read, whole bool
 }{
-	{"*", false}, {"*.get", false},
-	{"search", true},
-	{"documents.*", false}, {"documents.add", false}, {"documents.get", true}, {"documents.delete", false},
-	{"indexes.*", false}, {"indexes.create", false}, {"indexes.get", true}, {"indexes.update", false}, {"indexes.delete", false},
-	{"indexes.swap", false}, {"indexes.compact", false},
-	{"tasks.*", false}, {"tasks.cancel", false}, {"tasks.delete", false}, {"tasks.get", true}, {"tasks.compact", false},
-	{"settings.*", false}, {"settings.get", true}, {"settings.update", false},
-	{"fields.post", true},
-	{"stats.*", false}, {"stats.get", true},
-	{"metrics.*", false}, {"metrics.get", true},
-	{"dumps.*", false}, {"dumps.create", false},
-	{"snapshots.*", false}, {"snapshots.create", false},
-	{"version", true},
-	{"keys.create", false}, {"keys.get", false}, {"keys.update", false}, {"keys.delete", false},
-	{"experimental.get", true}, {"experimental.update", false},
-	{"export", true},
-	{"network.get", true}, {"network.update", false},
-	{"webhooks.*", false}, {"webhooks.get", true}, {"webhooks.create", false}, {"webhooks.update", false}, {"webhooks.delete", false},
-	{"chatCompletions", false},
-	{"chats.*", false}, {"chats.get", true}, {"chats.delete", false},
-	{"chatsSettings.*", false}, {"chatsSettings.get", true}, {"chatsSettings.update", false},
-	{"dynamicSearchRules.*", false}, {"dynamicSearchRules.get", true}, {"dynamicSearchRules.create", false},
-	{"dynamicSearchRules.update", false}, {"dynamicSearchRules.delete", false},
+	{name: "*", whole: true}, {name: "*.get"},
+	{name: "search", read: true},
+	{name: "documents.*"}, {name: "documents.add"}, {name: "documents.get", read: true}, {name: "documents.delete"},
+	{name: "indexes.*"}, {name: "indexes.create"}, {name: "indexes.get", read: true}, {name: "indexes.update"}, {name: "indexes.delete"},
+	{name: "indexes.swap"}, {name: "indexes.compact"},
+	{name: "tasks.*"}, {name: "tasks.cancel"}, {name: "tasks.delete"}, {name: "tasks.get", read: true}, {name: "tasks.compact", whole: true},
+	{name: "settings.*"}, {name: "settings.get", read: true}, {name: "settings.update"},
+	{name: "fields.post", read: true},
+	{name: "stats.*"}, {name: "stats.get", read: true},
+	{name: "metrics.*", whole: true}, {name: "metrics.get", read: true, whole: true},
+	{name: "dumps.*"}, {name: "dumps.create", whole: true},
+	{name: "snapshots.*"}, {name: "snapshots.create", whole: true},
+	{name: "version", read: true},
+	{name: "keys.create", whole: true}, {name: "keys.get", whole: true}, {name: "keys.update", whole: true}, {name: "keys.delete", whole: true},
+	{name: "experimental.get", read: true, whole: true}, {name: "experimental.update", whole: true},
+	// It reads, but writes what it read to any host that the caller names.
+	{name: "export", whole: true},
+	{name: "network.get", read: true, whole: true}, {name: "network.update", whole: true},
+	{name: "webhooks.*"}, {name: "webhooks.get", read: true, whole: true}, {name: "webhooks.create", whole: true},
+	{name: "webhooks.update", whole: true}, {name: "webhooks.delete", whole: true},
+	{name: "chatCompletions"},
+	{name: "chats.*"}, {name: "chats.get", read: true, whole: true}, {name: "chats.delete", whole: true},
+	{name: "chatsSettings.*"}, {name: "chatsSettings.get", read: true, whole: true}, {name: "chatsSettings.update", whole: true},
+	{name: "dynamicSearchRules.*"}, {name: "dynamicSearchRules.get", read: true, whole: true}, {name: "dynamicSearchRules.create", whole: true},
+	{name: "dynamicSearchRules.update", whole: true}, {name: "dynamicSearchRules.delete", whole: true},
 }
 
 // set holds a bit for each of actions.
@@ -65,6 +68,24 @@ var granted = func() map[string]set {
 	m["dynamicSearchRules.create"] |= needed["dynamicSearchRules.update"]
 	return m
 }()
+
+// whole are the actions on the instance as a whole.
+var whole = func() (all set) {
+	for _, a := range actions {
+		if a.whole {
+			all |= needed[a.name]
+		}
+	}
+	return all
+}()
+
+// rights is what a key with some actions may do.
+func rights(names []string) (may set) {
+	for _, name := range names {
+		may |= granted[name]
+	}
+	return may
+}
 
 // CheckAction refuses what is no action (invalid_api_key_actions).
 func CheckAction(name string) error {

@@ -20,7 +20,8 @@ func (k *Keys) Protected() bool { return k.master != "" }
 
 // Authorize says who calls with a credential (what follows "Bearer "), and checks that they may do
 // an action. index is the one in the path, "" when the route has none; then the right to the action
-// on any index is enough, and the handler asks for the indexes that it touches. Every refusal is invalid_api_key.
+// on any index is enough, and the handler asks for the indexes that it touches, unless the action is one on the whole
+// instance: that takes a key for all indexes. Every refusal is invalid_api_key.
 func (k *Keys) Authorize(credential, action, index string) (*Caller, error) {
 	if k.isMaster(credential) {
 		return nil, nil
@@ -40,6 +41,8 @@ func (k *Keys) Authorize(credential, action, index string) (*Caller, error) {
 		return nil, c.Forbidden(index)
 	case len(c.key.Indexes) == 0 || !c.may(action):
 		return nil, Refuse("The API key has no right to this: it needs the action `%s`.", action)
+	case needed[action]&whole != 0 && c.Limit() != nil:
+		return nil, Refuse("The API key is limited to some indexes, and this is about all of the instance: it needs the action `%s` on the indexes `*`.", action)
 	}
 	return c, nil
 }
@@ -50,7 +53,7 @@ func (k *Keys) fromToken(c *Caller, credential, action string) error {
 	}
 	t, err := parseToken(credential, k.master, k.now())
 	if err != nil {
-		return Refuse("The tenant token is not valid: it must be signed with HS256, HS384 or HS512 by the value of the key that `apiKeyUid` names, have `searchRules`, and not have expired.")
+		return Refuse("The tenant token is not valid: it must be signed with HS256, HS384 or HS512 by the value of the key that `apiKeyUid` names, have `searchRules` of patterns with null or `{\"filter\": …}`, and be valid now.")
 	}
 	if action != "search" && action != "chatCompletions" {
 		return Refuse("Tenant tokens open searches and chats only.")
@@ -98,6 +101,23 @@ func (c *Caller) Covers(pattern string) bool {
 		start, wild := strings.CutSuffix(own, "*")
 		return wild && strings.HasPrefix(prefix, start)
 	})
+}
+
+// Holds reports whether the caller may do all that a key opens: only then they make, change or delete it, and see its value.
+// How long the key lives is not compared.
+func (c *Caller) Holds(key *Key) bool {
+	if c == nil {
+		return true
+	}
+	if c.token != nil || rights(key.Actions)&^c.key.may != 0 {
+		return false
+	}
+	for _, pattern := range key.Indexes {
+		if !c.Covers(pattern) {
+			return false
+		}
+	}
+	return true
 }
 
 // Limit returns the test that the indexes a caller reaches pass; nil for callers who reach all of them, and

@@ -224,10 +224,7 @@ func (k *Keys) revert() error {
 }
 
 func (k *Keys) enter(t *table, key *Key) {
-	e := &entry{Key: key, value: derive(k.master, key.UID)}
-	for _, a := range key.Actions {
-		e.may |= granted[a]
-	}
+	e := &entry{Key: key, value: derive(k.master, key.UID), may: rights(key.Actions)}
 	t.byUID[key.UID] = e
 	t.bySum[k.sum(&e.value)] = e
 }

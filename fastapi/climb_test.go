@@ -1,0 +1,235 @@
+package fastapi
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"svc/internal/auth"
+)
+
+// A probe is a request of somebody who looks for a way around the limits of their key.
+type probe struct{ method, path, body string }
+
+// bodies are those that routes need to do something; %s is an index. Other routes get an empty object.
+var bodies = map[string][]string{
+	"POST /indexes":                                    {`{"uid": "%s"}`},
+	"PATCH /indexes/{index_uid}":                       {`{"uid": "theirs"}`, `{"uid": "theirs_new"}`},
+	"POST /swap-indexes":                               {`[{"indexes": ["mine", "theirs"]}]`, `[{"indexes": ["theirs", "mine_2"], "rename": true}]`},
+	"POST /indexes/{index_uid}/documents":              {`[{"id": 2, "link": 1, "to": [1]}]`},
+	"PUT /indexes/{index_uid}/documents":               {`[{"id": 2, "link": 1}]`},
+	"POST /indexes/{index_uid}/documents/fetch":        {`{}`, `{"filter": "_foreign(link, secret = canary)"}`},
+	"POST /indexes/{index_uid}/documents/delete":       {`{"filter": "id = 2"}`, `{"filter": "_foreign(link, secret = canary)"}`},
+	"POST /indexes/{index_uid}/documents/delete-batch": {`[77]`},
+	"POST /indexes/{index_uid}/documents/edit":         {`{"function": "doc.x = 1", "filter": "_foreign(link, secret = canary)"}`, `{"function": "doc.x = 1"}`},
+	"POST /indexes/{index_uid}/search":                 {`{}`, `{"facets": ["*"]}`, `{"filter": "_foreign(link, secret = canary)"}`},
+	"POST /indexes/{index_uid}/facet-search":           {`{"facetName": "link"}`},
+	"POST /indexes/{index_uid}/similar":                {`{"id": 1, "embedder": "e"}`},
+	"POST /multi-search":                               {`{"queries": [{"indexUid": "mine"}, {"indexUid": "%s"}]}`, `{"federation": {}, "queries": [{"indexUid": "%s"}]}`},
+	"PATCH /indexes/{index_uid}/settings":              {`{"foreignKeys": [{"fieldName": "link", "foreignIndexUid": "theirs"}], "filterableAttributes": ["link", "secret"]}`},
+	"POST /export":                                     {`{"url": "http://127.0.0.1:1"}`, `{"url": "http://127.0.0.1:1", "indexes": {"mine": {}}}`},
+	"POST /keys": {`{"actions": ["*"], "indexes": ["*"], "expiresAt": null}`, `{"actions": ["*"], "indexes": ["mine"], "expiresAt": null}`,
+		`{"actions": ["search"], "indexes": ["theirs"], "expiresAt": null}`, `{"actions": ["search"], "indexes": ["mine"], "expiresAt": null}`,
+		`{"actions": ["keys.create", "keys.get"], "indexes": ["*"], "expiresAt": null}`, `{"actions": ["search"], "indexes": ["*"], "expiresAt": null}`},
+	"PATCH /keys/{key}":            {`{"name": "changed"}`},
+	"POST /webhooks":               {`{"url": "http://127.0.0.1:1/"}`},
+	"PATCH /webhooks/{webhook}":    {`{"url": "http://127.0.0.1:1/"}`},
+	"PATCH /experimental-features": {`{"containsFilter": true}`},
+	"POST /logs/stderr":            {`{"target": "off"}`},
+	"POST /logs/stream":            {`{"mode": "none"}`}, // refused even where the route opens: a stream would not end
+}
+
+// probes lists requests on every route, in this index where the route has one.
+func probes(uid string, keys []*auth.Key) []probe {
+	var all []probe
+	for _, r := range routes() {
+		if strings.HasPrefix(r.path, "/indexes/{index_uid}/settings/") && !strings.HasSuffix(r.path, "/stop-words") {
+			continue // they are like those of stop words
+		}
+		paths := []string{r.path}
+		switch {
+		case strings.Contains(r.path, "{key}"):
+			paths = nil
+			for _, k := range keys {
+				paths = append(paths, "/keys/"+k.UID.String())
+			}
+		case strings.Contains(r.path, "{task_id}"), strings.Contains(r.path, "{batch_id}"):
+			paths = nil
+			for n := range 4 {
+				paths = append(paths, strings.NewReplacer("{task_id}", fmt.Sprint(n), "{batch_id}", fmt.Sprint(n)).Replace(r.path))
+			}
+		case r.path == "/tasks" && r.method == methodDelete, r.path == "/tasks/cancel":
+			paths = []string{r.path + "?uids=0,1,2,3"}
+		}
+		texts := bodies[r.method+" "+r.path]
+		if texts == nil {
+			texts = []string{"{}"}
+		}
+		for _, path := range paths {
+			path = samplePath(strings.NewReplacer("{index_uid}", uid, "{document_id}", "1").Replace(path))
+			for _, body := range texts {
+				if strings.Contains(body, "%s") {
+					body = strings.ReplaceAll(body, "%s", uid)
+				}
+				all = append(all, probe{r.method, path, body})
+			}
+		}
+	}
+	return all
+}
+
+func (c *client) probe(p probe) reply {
+	if p.method == methodGet || p.method == methodDelete {
+		return c.send(p.method, p.path, nil)
+	}
+	return c.json(p.method, p.path, p.body)
+}
+
+// reads reports whether a probe changes nothing.
+func (p probe) reads() bool {
+	return p.method == methodGet || slices.ContainsFunc([]string{"/search", "/facet-search", "/similar", "/multi-search", "/fetch", "/fields"},
+		func(end string) bool { return strings.HasSuffix(p.path, end) })
+}
+
+// settle waits for all tasks.
+func (c *client) settle() {
+	c.wait(c.send(methodPost, "/tasks/cancel?uids=4000000000", nil))
+}
+
+var keyValue = regexp.MustCompile(`[0-9a-f]{64}`)
+
+// TestNoKeyLeavesItsIndexes sends pairs of requests, the first of which changes something, with a key that may do everything
+// in its own indexes, and looks whether it learns or changes anything of others.
+func TestNoKeyLeavesItsIndexes(t *testing.T) {
+	c := newProtected(t)
+	c.json("PATCH", "/experimental-features", `{"foreignKeys": true, "editDocumentsByFunction": true, "metrics": true, "logsRoute": true,
+		"getTaskDocumentsRoute": true, "taskQueueCompactionRoute": true}`)
+	c.json("PATCH", "/indexes/theirs/settings", `{"filterableAttributes": ["secret"], "synonyms": {"canary": ["bird"]}}`)
+	c.wait(c.json("POST", "/indexes/theirs/documents", `[{"id": 1, "secret": "canary"}]`))
+	c.json("POST", "/webhooks", `{"url": "http://127.0.0.1:1/canary", "headers": {"X-Token": "canary"}}`)
+	limited := []string{c.makeKey(`["*"]`, `["mine*"]`), c.makeKey(`["*"]`, `["mine"]`)}
+	state := func() string {
+		var b strings.Builder
+		for _, path := range []string{"/indexes/theirs/documents", "/indexes/theirs/settings", "/indexes/theirs", "/keys", "/webhooks", "/experimental-features",
+			"/indexes/theirs_new", "/tasks?indexUids=theirs&limit=1000&statuses=succeeded,failed,canceled"} {
+			b.WriteString(still(c.get(path).body) + "\n")
+		}
+		return b.String()
+	}
+	restore := func() {
+		c.json("PATCH", "/indexes/mine/settings", `{"filterableAttributes": ["link", "secret", "id"], "foreignKeys": null}`)
+		c.wait(c.json("POST", "/indexes/mine/documents", `[{"id": 1, "link": 1}]`))
+	}
+	restore()
+	before := state()
+	requests := 0
+	for _, value := range limited {
+		k := c.as(value)
+		try := func(p probe, after string) reply {
+			r := k.probe(p)
+			requests++
+			if strings.Contains(strings.ReplaceAll(r.body, "secret = canary", ""), "canary") {
+				t.Errorf("%s %s %s%s: %s", p.method, p.path, p.body, after, r.body)
+			}
+			for _, v := range keyValue.FindAllString(r.body, -1) {
+				t.Errorf("%s %s %s%s shows the key %s", p.method, p.path, p.body, after, v)
+			}
+			return r
+		}
+		keys := c.server.keys.List()[:3]
+		var reads, changes []probe
+		for _, uid := range []string{"mine", "theirs", "*", "mine_2"} {
+			for _, p := range probes(uid, keys) {
+				if !p.reads() {
+					changes = append(changes, p)
+				} else if uid == "mine" || uid == "theirs" {
+					reads = append(reads, p)
+				}
+			}
+		}
+		refused := 0
+		for _, first := range changes {
+			r := try(first, "")
+			if r.status >= 400 { // it changed nothing
+				refused++
+				continue
+			}
+			c.settle()
+			for _, p := range reads {
+				try(p, fmt.Sprintf(" after %s %s %s", first.method, first.path, first.body))
+			}
+			if now := state(); now != before {
+				t.Fatalf("%s %s %s changed what belongs to others:\n%s\nwas\n%s", first.method, first.path, first.body, now, before)
+			}
+			restore()
+		}
+		if refused == 0 || refused == len(changes) {
+			t.Errorf("%d of %d changes were refused", refused, len(changes))
+		}
+	}
+	t.Logf("%d requests", requests)
+}
+
+// TestNoKeyMakesAStrongerOne gives each action to a key for all indexes, and goes from every key that it can see or make on to
+// the next: none may open what the first does not.
+func TestNoKeyMakesAStrongerOne(t *testing.T) {
+	c := newProtected(t)
+	c.wait(c.json("POST", "/indexes/mine/documents", `[{"id": 1}]`))
+	byValue := map[string]*auth.Key{}
+	learn := func() {
+		for _, k := range c.server.keys.List() {
+			byValue[c.server.keys.Value(k)] = k
+		}
+	}
+	for _, rights := range []string{`["keys.get"]`, `["keys.create"]`, `["keys.create", "keys.get", "search"]`, `["keys.update"]`, `["keys.delete"]`, `["*.get", "keys.get"]`, `["*.get"]`,
+		`["keys.create", "keys.get", "keys.update", "keys.delete", "documents.*"]`, `["*"]`} {
+		start := c.makeKey(rights, `["*"]`)
+		learn()
+		holder := c.caller(start)
+		count := len(c.server.keys.List())
+		seen := map[string]bool{}
+		for next := []string{start}; len(next) > 0; next = next[1:] {
+			if seen[next[0]] || len(seen) > 8 {
+				continue
+			}
+			seen[next[0]] = true
+			k := c.as(next[0])
+			for _, p := range probes("mine", c.server.keys.List()[:4]) {
+				if !strings.HasPrefix(p.path, "/keys") || p.method == methodDelete {
+					continue
+				}
+				r := k.probe(p)
+				learn()
+				for _, v := range keyValue.FindAllString(r.body, -1) {
+					if got := byValue[v]; got == nil || !holder.Holds(got) {
+						t.Errorf("a key with %s gets %s from %s %s %s", rights, v, p.method, p.path, p.body)
+					}
+					next = append(next, v)
+				}
+			}
+		}
+		for _, k := range c.server.keys.List()[:len(c.server.keys.List())-count] {
+			if !holder.Holds(k) {
+				t.Errorf("a key with %s made one with %v on %v", rights, k.Actions, k.Indexes)
+			}
+		}
+		for _, k := range c.server.keys.List() { // what it may not hold it may not delete
+			if r := c.as(start).send(methodDelete, "/keys/"+k.UID.String(), nil); r.status < 300 && !holder.Holds(k) {
+				t.Errorf("a key with %s deleted one with %v on %v", rights, k.Actions, k.Indexes)
+			}
+		}
+	}
+}
+
+// caller is who calls with a key.
+func (c *client) caller(value string) *auth.Caller {
+	for _, action := range []string{"search", "keys.get", "keys.create", "keys.update", "keys.delete"} {
+		if who, err := c.server.keys.Authorize(value, action, ""); err == nil {
+			return who
+		}
+	}
+	c.t.Fatal("a key opens nothing")
+	return nil
+}
