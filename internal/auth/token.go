@@ -3,6 +3,7 @@ package auth
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,13 +26,15 @@ type rule struct {
 var (
 	errNoKey   = errors.New("no apiKeyUid")
 	errRules   = errors.New("malformed searchRules")
-	errExpiry  = errors.New("malformed exp")
+	errTime    = errors.New("malformed exp or nbf")
 	errExpired = errors.New("the token has expired")
 	errAud     = errors.New("the token is for somebody else")
+	errCrit    = errors.New("the token has extensions that are critical")
+	errEarly   = errors.New("the token is not valid yet")
 )
 
-// tokens reads tokens. Claims are checked here, not by the library: `exp` counts, and only as a whole number, and whoever says
-// `aud` means somebody else, as svc goes by no name (RFC 7519, 4.1.3).
+// tokens reads tokens. Claims are checked here, not by the library: `exp` and `nbf` count, and only as whole numbers, and
+// whoever says `aud` means somebody else, as svc goes by no name (RFC 7519, 4.1.3).
 var tokens = jwt.NewParser(
 	jwt.WithValidMethods([]string{"HS256", "HS384", "HS512"}),
 	jwt.WithoutClaimsValidation(),
@@ -46,7 +49,10 @@ func looksLikeToken(text string) bool { return strings.Count(text, ".") == 2 }
 func parseToken(text, master string, now time.Time) (*token, error) {
 	claims := jwt.MapClaims{}
 	t := &token{}
-	_, err := tokens.ParseWithClaims(text, claims, func(*jwt.Token) (any, error) {
+	_, err := tokens.ParseWithClaims(text, claims, func(read *jwt.Token) (any, error) {
+		if _, ok := read.Header["crit"]; ok { // RFC 7515, 4.1.11: none is known here
+			return nil, errCrit
+		}
 		uid, ok := claims["apiKeyUid"].(string)
 		if !ok {
 			return nil, errNoKey
@@ -67,23 +73,34 @@ func parseToken(text, master string, now time.Time) (*token, error) {
 	if claims["aud"] != nil {
 		return nil, errAud
 	}
-	switch exp := claims["exp"].(type) {
-	case nil:
-	case json.Number:
-		seconds, err := exp.Int64()
-		if err != nil {
-			return nil, errExpiry
-		}
-		if now.Unix() > seconds {
-			return nil, errExpired
-		}
-	default:
-		return nil, errExpiry
+	if exp, ok, err := seconds(claims["exp"]); err != nil {
+		return nil, err
+	} else if ok && now.Unix() > exp {
+		return nil, errExpired
+	}
+	if nbf, ok, err := seconds(claims["nbf"]); err != nil {
+		return nil, err
+	} else if ok && now.Unix() < nbf {
+		return nil, errEarly
 	}
 	return t, nil
 }
 
-// parseRules reads searchRules: an array of patterns, or an object of patterns with null or {"filter": …}.
+// seconds reads a moment of a claim, in seconds since 1970; not ok when there is none.
+func seconds(claim any) (at int64, ok bool, err error) {
+	switch n := claim.(type) {
+	case nil:
+		return 0, false, nil
+	case json.Number:
+		if at, err = n.Int64(); err == nil {
+			return at, true, nil
+		}
+	}
+	return 0, false, errTime
+}
+
+// parseRules reads searchRules: an array of patterns, or an object of patterns with null or {"filter": …}. A member
+// that is not known, or a filter that is empty, is taken for a mistake: were it ignored, everything would be open.
 func parseRules(claim any) ([]rule, error) {
 	var rules []rule
 	switch c := claim.(type) {
@@ -101,7 +118,15 @@ func parseRules(claim any) ([]rule, error) {
 			switch e := e.(type) {
 			case nil:
 			case map[string]any:
+				for name := range e {
+					if name != "filter" {
+						return nil, errRules
+					}
+				}
 				if f := e["filter"]; f != nil {
+					if hollow(f) {
+						return nil, errRules
+					}
 					var err error
 					if r.filter, err = json.Marshal(f); err != nil {
 						return nil, err
@@ -116,6 +141,17 @@ func parseRules(claim any) ([]rule, error) {
 		return nil, errRules
 	}
 	return rules, nil
+}
+
+// hollow reports whether a filter is empty, or has an empty part.
+func hollow(filter any) bool {
+	switch f := filter.(type) {
+	case string:
+		return strings.TrimSpace(f) == ""
+	case []any:
+		return len(f) == 0 || slices.ContainsFunc(f, hollow)
+	}
+	return false
 }
 
 // ruleFor returns the rule of an index: of those whose pattern covers it, the uid itself, else the longest pattern.

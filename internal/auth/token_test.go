@@ -103,10 +103,29 @@ func TestTokens(t *testing.T) {
 		"claims in an array": {sign(t, jwt.SigningMethodHS256, hs256, `[`+claims(all)+`]`), false},
 		"claims null":        {sign(t, jwt.SigningMethodHS256, hs256, `null`), false},
 		"claims no JSON":     {sign(t, jwt.SigningMethodHS256, hs256, `{`), false},
-		"free claims":        {token(all + `,"sub":"x","aud":null,"iss":"z","nbf":4102444800,"iat":4102444800,"apiKeyPrefix":"1"`), true},
+		"free claims":        {token(all + `,"sub":"x","aud":null,"iss":"z","nbf":null,"iat":4102444800,"apiKeyPrefix":"1"`), true},
 		"for somebody":       {token(all + `,"aud":"y"`), false},
 		"for several":        {token(all + `,"aud":["y","z"]`), false},
 
+		"critical extension":         {sign(t, jwt.SigningMethodHS256, `{"alg":"HS256","crit":["exp"]}`, claims(all)), false},
+		"critical extensions, none":  {sign(t, jwt.SigningMethodHS256, `{"alg":"HS256","crit":[]}`, claims(all)), false},
+		"critical extensions, null":  {sign(t, jwt.SigningMethodHS256, `{"alg":"HS256","crit":null}`, claims(all)), false},
+		"unknown member":             {token(`,"searchRules":{"toys":{"filter":"a = b","other":1}}`), false},
+		"misspelt member":            {token(`,"searchRules":{"toys":{"Filter":"a = b"}}`), false},
+		"misspelt in another rule":   {token(`,"searchRules":{"toys":null,"x":{"filters":"a = b"}}`), false},
+		"filter null":                {token(`,"searchRules":{"toys":{"filter":null}}`), true},
+		"filter":                     {token(`,"searchRules":{"toys":{"filter":[["a = b","c = d"],"e = f"]}}`), true},
+		"filter empty":               {token(`,"searchRules":{"toys":{"filter":""}}`), false},
+		"filter blank":               {token(`,"searchRules":{"toys":{"filter":" \n"}}`), false},
+		"filter an empty array":      {token(`,"searchRules":{"toys":{"filter":[]}}`), false},
+		"filter with an empty array": {token(`,"searchRules":{"toys":{"filter":["a = b",[]]}}`), false},
+		"filter with an empty part":  {token(`,"searchRules":{"toys":{"filter":[["a = b",""]]}}`), false},
+
+		"valid later":     {token(all + `,"nbf":4102444800`), false},
+		"valid from now":  {token(all + `,"nbf":` + jsonText(now)), true},
+		"valid in 1 s":    {token(all + `,"nbf":` + jsonText(now+1)), false},
+		"nbf a text":      {token(all + `,"nbf":"1"`), false},
+		"nbf a fraction":  {token(all + `,"nbf":1.5`), false},
 		"ends later":      {token(all + `,"exp":4102444800`), true},
 		"ends now":        {token(all + `,"exp":` + jsonText(now)), true},
 		"ended":           {token(all + `,"exp":` + jsonText(now-1)), false},
@@ -230,7 +249,7 @@ func TestMostSpecificRule(t *testing.T) {
 func TestFilters(t *testing.T) {
 	k, _ := newStore(t)
 	create(t, k, parent, []string{"search"}, []string{"a", "b", "c", "d", "e*"})
-	text := sign(t, jwt.SigningMethodHS256, hs256, `{"apiKeyUid":"`+parent+`","searchRules":{"a":null,"b":{"filter":null},"c":{"filter":"x < 1"},"d":{"filter":[["p","q"],"r"]},"e1":{"Filter":"x"},"z":null}}`)
+	text := sign(t, jwt.SigningMethodHS256, hs256, `{"apiKeyUid":"`+parent+`","searchRules":{"a":null,"b":{"filter":null},"c":{"filter":"x < 1"},"d":{"filter":[["p","q"],"r"]},"e1":{},"z":null}}`)
 	c, err := k.Authorize(text, "search", "")
 	if err != nil {
 		t.Fatal(err)
@@ -288,8 +307,8 @@ func TestLimits(t *testing.T) {
 
 func TestCovers(t *testing.T) {
 	k, _ := newStore(t)
-	key := create(t, k, "00000001-0000-4000-8000-000000000000", []string{"export"}, []string{"a*", "b", "c-*"})
-	c, err := k.Authorize(k.Value(key), "export", "")
+	key := create(t, k, "00000001-0000-4000-8000-000000000000", []string{"search"}, []string{"a*", "b", "c-*"})
+	c, err := k.Authorize(k.Value(key), "search", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,6 +321,53 @@ func TestCovers(t *testing.T) {
 		if all := (*Caller)(nil); !all.Covers(pattern) {
 			t.Errorf("%q is not covered by the master key", pattern)
 		}
+	}
+}
+
+// TestHolds compares pairs of keys with what each of them opens, asked action by action and index by index.
+func TestHolds(t *testing.T) {
+	k, _ := newStore(t)
+	rights := [][]string{{"*"}, {"*.get"}, {"keys.create"}, {"search"}, {"documents.*"}, {"documents.add", "documents.get", "documents.delete"}, {"search", "keys.get"},
+		{"documents.get"}, {"chatCompletions", "search"}, {}}
+	places := [][]string{{"*"}, {"a*"}, {"ab", "b"}, {"ab*", "b"}, {"b"}, {"x", "*"}, {}}
+	uids := []string{"a", "ab", "abc", "b", "bc", "x", "y"}
+	var all []*Key
+	for _, actions := range rights {
+		for _, indexes := range places {
+			key, err := k.Create(Key{UID: uuid.New(), Actions: actions, Indexes: indexes})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, key)
+		}
+	}
+	opens := func(key *Key, action, uid string) bool {
+		c := &Caller{key: k.table.Load().byUID[key.UID]}
+		return c.May(action, uid)
+	}
+	for _, own := range all {
+		c := &Caller{key: k.table.Load().byUID[own.UID]}
+		for _, other := range all {
+			want := true
+			for _, a := range actions {
+				for _, uid := range uids {
+					want = want && (!opens(other, a.name, uid) || opens(own, a.name, uid))
+				}
+			}
+			got := c.Holds(other)
+			if got && !want {
+				t.Errorf("%v on %v holds %v on %v", own.Actions, own.Indexes, other.Actions, other.Indexes)
+			}
+			if !got && want && len(other.Actions) > 0 && len(other.Indexes) > 0 {
+				t.Errorf("%v on %v does not hold %v on %v", own.Actions, own.Indexes, other.Actions, other.Indexes)
+			}
+		}
+		if !(*Caller)(nil).Holds(own) {
+			t.Errorf("the master key does not hold %v on %v", own.Actions, own.Indexes)
+		}
+	}
+	if c := (&Caller{key: k.table.Load().byUID[all[0].UID], token: &token{rules: []rule{{pattern: "*"}}}}); c.Holds(all[21]) {
+		t.Error("a tenant token holds a key")
 	}
 }
 
