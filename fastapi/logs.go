@@ -2,7 +2,6 @@ package fastapi
 
 import (
 	"bufio"
-	"net"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -94,28 +93,16 @@ func (s *Server) streamLogs(ctx *fasthttp.RequestCtx) error {
 	ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
 		defer listener.Stop()
 		left := make(chan struct{})
+		conn.SetReadDeadline(time.Time{}) // an error means that it is closed already, here as below
 		go func() {
 			defer close(left)
-			watch(conn)
+			_ = watch(conn) // why it ended makes no difference to lines
 		}()
 		send(w, listener, left)
-		conn.SetReadDeadline(time.Now()) // an error means that it is closed already
+		conn.SetReadDeadline(time.Now())
 		<-left
 	})
 	return nil
-}
-
-// watch returns when the client has closed the connection, or somebody has set its read deadline.
-func watch(conn net.Conn) {
-	if conn.SetReadDeadline(time.Time{}) != nil {
-		return
-	}
-	var b [64]byte
-	for {
-		if _, err := conn.Read(b[:]); err != nil {
-			return
-		}
-	}
 }
 
 // send writes the listener's lines until it is stopped or the client has left.
