@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"svc/internal/geo"
 	"svc/internal/vfs"
 )
 
@@ -124,7 +125,7 @@ func (b *Builder) Empty(f FieldID) { b.columns.Empty(Row(b.row), f) }
 func (b *Builder) Geo(lat, lng float64) { b.geo.add(b.row, lat, lng) }
 
 // Shape gives the row one more part of its shape. A part with an empty ring, or a position that is no number, is left out.
-func (b *Builder) Shape(p *ShapePart) { b.shapes.add(b.row, p) }
+func (b *Builder) Shape(p *geo.ShapePart) { b.shapes.add(b.row, p) }
 
 // Vectors gives the row its entry for one of the embedders of the options; of several for one embedder the first is kept.
 // The others make Write fail, as does an entry that does not fit the embedder's dimensions.

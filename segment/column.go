@@ -8,6 +8,8 @@ import (
 	"sort"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/segment/rowlist"
 )
 
 // Column holds the values of one field, both ways. Numbers and strings are numbered
@@ -17,7 +19,7 @@ type Column struct {
 	data        []byte
 	checksum    uint64
 	rows        int
-	null, empty rowList
+	null, empty rowlist.List
 
 	numbers    []byte
 	numberRows inverse
@@ -106,27 +108,27 @@ func openColumn(data []byte, checksum uint64, rows int) (*Column, error) {
 	return c, nil
 }
 
-func openCountedRows(p []byte) (rowList, bool) {
+func openCountedRows(p []byte) (rowlist.List, bool) {
 	if len(p) == 0 {
-		return rowList{}, true
+		return rowlist.List{}, true
 	}
 	if len(p) < 8 {
-		return rowList{}, false
+		return rowlist.List{}, false
 	}
 	h := binary.LittleEndian.Uint32(p[4:])
-	l := rowList{count: int(binary.LittleEndian.Uint32(p)), code: int(h & 1)}
+	l := rowlist.List{Count: int(binary.LittleEndian.Uint32(p)), Code: int(h & 1)}
 	if p = p[8:]; uint64(h>>1) > uint64(len(p)) {
-		return rowList{}, false
+		return rowlist.List{}, false
 	}
-	l.p = p[:h>>1]
-	return l, l.code == rowsRoaring || l.count <= len(l.p)
+	l.P = p[:h>>1]
+	return l, l.Code == rowlist.Roaring || l.Count <= len(l.P)
 }
 
 // Null returns the rows with a null value; never nil, shared.
-func (c *Column) Null() *roaring.Bitmap { return c.null.bitmap() }
+func (c *Column) Null() *roaring.Bitmap { return c.null.Bitmap() }
 
 // Empty returns the rows with "", [] or {}; never nil, shared.
-func (c *Column) Empty() *roaring.Bitmap { return c.empty.bitmap() }
+func (c *Column) Empty() *roaring.Bitmap { return c.empty.Bitmap() }
 
 // Numbers returns how many distinct numbers there are.
 func (c *Column) Numbers() int { return len(c.numbers) / 8 }

@@ -24,9 +24,9 @@ func (i *inspector) column(c *Column, begin int) {
 			i.field(to-from, "%s", name)
 			switch part {
 			case partNull:
-				i.t.Note("rows %d", c.null.appendTo(nil))
+				i.t.Note("rows %d", c.null.AppendTo(nil))
 			case partEmpty:
-				i.t.Note("rows %d", c.empty.appendTo(nil))
+				i.t.Note("rows %d", c.empty.AppendTo(nil))
 			case partNumbers:
 				i.t.List(c.Numbers(), inspectItems, func(ord int) { i.t.Note("ordinal %d: %v", ord, c.Number(ord)) })
 			case partStrings:

@@ -2,6 +2,8 @@ package segment
 
 import (
 	"bytes"
+
+	"svc/segment/rowlist"
 )
 
 // mergeColumn brings the columns of a field together.
@@ -9,19 +11,19 @@ func (m *merger) mergeColumn(f FieldID) *columnData {
 	d := &columnData{rows: len(m.origins)}
 	bits := newRowBits(len(m.origins))
 	var old []uint32
-	rowsOf := func(list func(*Column) rowList) []uint32 {
+	rowsOf := func(list func(*Column) rowlist.List) []uint32 {
 		for i, l := range m.in {
 			if c := l.columns[f]; c != nil {
 				p := list(c)
-				old = p.appendTo(old[:0])
+				old = p.AppendTo(old[:0])
 				bits.addMapped(old, m.rows[i])
 			}
 		}
 		set := bits.take()
 		return set.appendTo(nil)
 	}
-	d.null = rowsOf(func(c *Column) rowList { return c.null })
-	d.empty = rowsOf(func(c *Column) rowList { return c.empty })
+	d.null = rowsOf(func(c *Column) rowlist.List { return c.null })
+	d.empty = rowsOf(func(c *Column) rowlist.List { return c.empty })
 
 	columns := make([]*Column, len(m.in))
 	for i, l := range m.in {

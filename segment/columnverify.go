@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"svc/segment/rowlist"
 )
 
 func (c *Column) verify() error {
@@ -43,10 +45,10 @@ func (c *Column) verify() error {
 	if err != nil {
 		return err
 	}
-	for _, l := range []rowList{c.null, c.empty} {
-		rows := l.appendTo(nil)
-		if len(rows) != l.count || l.code == rowsRoaring && !validRoaring(l.p) {
-			return fmt.Errorf("%d rows are null or empty, %d are counted", len(rows), l.count)
+	for _, l := range []rowlist.List{c.null, c.empty} {
+		rows := l.AppendTo(nil)
+		if len(rows) != l.Count || l.Code == rowlist.Roaring && !validRoaring(l.P) {
+			return fmt.Errorf("%d rows are null or empty, %d are counted", len(rows), l.Count)
 		}
 		for i, row := range rows {
 			if int(row) >= c.rows || i > 0 && rows[i-1] >= row {
@@ -79,11 +81,11 @@ func (v *inverse) verify(pairs []rowOrdinal) error {
 		if from == to && 16*heavy < len(v.heavy) {
 			l, n := v.heavyRows(heavy)
 			heavy++
-			if n != ord || !validRoaring(l.p) {
+			if n != ord || !validRoaring(l.P) {
 				return fmt.Errorf("bitmap %d is that of ordinal %d, not %d, or damaged", heavy-1, n, ord)
 			}
-			if got = l.appendTo(nil); len(got) != l.count {
-				return fmt.Errorf("ordinal %d has %d rows, %d are counted", ord, len(got), l.count)
+			if got = l.AppendTo(nil); len(got) != l.Count {
+				return fmt.Errorf("ordinal %d has %d rows, %d are counted", ord, len(got), l.Count)
 			}
 		}
 		if len(want) == 0 || !slices.Equal(got, want) {

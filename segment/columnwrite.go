@@ -6,6 +6,8 @@ import (
 	"math"
 
 	"github.com/cespare/xxhash/v2"
+
+	"svc/segment/rowlist"
 )
 
 // The parts of a column, in this order; a part that is not needed is empty.
@@ -98,7 +100,7 @@ func appendCountedRows(dst []byte, start int, rows []uint32) []byte {
 	at := len(dst)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(rows)))
 	dst = binary.LittleEndian.AppendUint32(dst, 0)
-	dst, code := appendRowList(dst, rows)
+	dst, code := rowlist.Append(dst, rows)
 	binary.LittleEndian.PutUint32(dst[at+4:], uint32(len(dst)-at-8)<<1|uint32(code))
 	return dst
 }
@@ -195,7 +197,7 @@ func appendInverse(dst []byte, start, rows, ords int, pairs []rowOrdinal) []byte
 			dst = append(dst, 0)
 		}
 		at := len(dst)
-		dst = appendRoaring(dst, lists[ord])
+		dst = rowlist.AppendRoaring(dst, lists[ord])
 		e := dst[table+16*i:]
 		le.PutUint32(e, ord)
 		le.PutUint32(e[4:], uint32(len(lists[ord])))

@@ -14,7 +14,9 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"svc/internal/apierr"
+	"svc/internal/geo"
 	"svc/internal/vfs"
+	"svc/segment/fst"
 )
 
 // readFile returns the bytes of a file.
@@ -220,7 +222,7 @@ func exercise(t testing.TB, r *Reader) {
 			p.AddRows(roaring.New())
 		}
 	}
-	it := r.Terms(nil, nil, &edgeBudget{left: 20000})
+	it := r.Terms(nil, nil, &fst.Budget{Left: 20000})
 	for n := 0; n < 2000 && it.Next(); n++ {
 		posting(it.Posting())
 		r.Term(it.Word())
@@ -261,8 +263,8 @@ func exercise(t testing.TB, r *Reader) {
 		g.Point(3)
 	}
 	if s := r.Shapes(); s != nil {
-		s.AddRowsMeeting(roaring.New(), BoxRegion(60, -100, -60, 100))
-		s.AddRowsMeeting(roaring.New(), CircleRegion(1, 2, 1e6, 9))
+		s.AddRowsMeeting(roaring.New(), geo.BoxRegion(60, -100, -60, 100))
+		s.AddRowsMeeting(roaring.New(), geo.CircleRegion(1, 2, 1e6, 9))
 		if sound {
 			s.Rows()
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"svc/internal/apierr"
+	"svc/internal/geo"
 	"svc/internal/vfs"
 )
 
@@ -67,9 +68,9 @@ func fixedSegment(t testing.TB, fs vfs.FS, name string) {
 	b.Vectors(0, DocVectors{Given: true, Vectors: []float32{0, 0}})
 	b.Vectors(6, DocVectors{Given: true, Vectors: append(axis(2, 1), axis(0, 0)...)})
 	b.Geo(-33.8688, 151.2093)
-	b.Shape(&ShapePart{PolygonShape, [][]LngLat{{{0, 0}, {10, 0}, {10, 10}, {0, 10}}, {{4, 4}, {4, 6}, {6, 5}}}})
-	b.Shape(&ShapePart{PointShape, [][]LngLat{{{151.2093, -33.8688}}}})
-	b.Shape(&ShapePart{LineShape, [][]LngLat{{{1.0 / 3, 50}, {2, 51}}}})
+	b.Shape(&geo.ShapePart{Kind: geo.PolygonShape, Rings: [][]geo.LngLat{{{Lng: 0, Lat: 0}, {Lng: 10, Lat: 0}, {Lng: 10, Lat: 10}, {Lng: 0, Lat: 10}}, {{Lng: 4, Lat: 4}, {Lng: 4, Lat: 6}, {Lng: 6, Lat: 5}}}})
+	b.Shape(&geo.ShapePart{Kind: geo.PointShape, Rings: [][]geo.LngLat{{{Lng: 151.2093, Lat: -33.8688}}}})
+	b.Shape(&geo.ShapePart{Kind: geo.LineShape, Rings: [][]geo.LngLat{{{Lng: 1.0 / 3, Lat: 50}, {Lng: 2, Lat: 51}}}})
 	b.EndDoc()
 	for i := range 40 { // a prefix with enough words
 		if i == 0 {

@@ -1,6 +1,10 @@
 package segment
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"svc/segment/rowlist"
+)
 
 // AppendOccurrences appends, for each position where the word stands in one of the rows,
 //
@@ -9,18 +13,18 @@ import "encoding/binary"
 // in ascending order. The rows ascend. For many rows it is quicker than asking a PositionReader for each.
 func (f FieldPosting) AppendOccurrences(dst []uint64, rows []uint32, tag uint64) []uint64 {
 	r := f.Positions()
-	if f.rows.code == rowsDelta {
+	if f.rows.Code == rowlist.Delta {
 		for i, row := range rows {
-			if n, ok := r.rows.find(row); ok {
+			if n, ok := r.rows.Find(row); ok {
 				dst = r.appendTagged(dst, n, tag|uint64(i)<<16)
-			} else if n == f.rows.count {
+			} else if n == f.rows.Count {
 				break
 			}
 		}
 		return dst
 	}
-	var c roaringCursor
-	if !c.init(f.rows.p) {
+	var c rowlist.RoaringCursor
+	if !c.Init(f.rows.P) {
 		return dst
 	}
 	next := uint32(0) // no row before it has the word, as far as is known
@@ -28,7 +32,7 @@ func (f FieldPosting) AppendOccurrences(dst []uint64, rows []uint32, tag uint64)
 		if row < next {
 			continue
 		}
-		n, ok, ahead := c.rank(row)
+		n, ok, ahead := c.Rank(row)
 		if ok {
 			dst = r.appendTagged(dst, n, tag|uint64(i)<<16)
 		}

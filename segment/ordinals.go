@@ -5,6 +5,8 @@ import (
 	"sort"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/segment/rowlist"
 )
 
 // inverse finds the rows of an ordinal.
@@ -131,13 +133,13 @@ func (v *inverse) count(ord int) int {
 }
 
 // heavyRows returns the bitmap of a heavy entry and its ordinal.
-func (v *inverse) heavyRows(entry int) (rowList, int) {
+func (v *inverse) heavyRows(entry int) (rowlist.List, int) {
 	e := v.heavy[16*entry:]
 	at, n := uint64(binary.LittleEndian.Uint32(e[8:])), uint64(binary.LittleEndian.Uint32(e[12:]))
 	if at+n > uint64(len(v.column)) {
-		return rowList{}, v.ords
+		return rowlist.List{}, v.ords
 	}
-	l := rowList{p: v.column[at : at+n], code: rowsRoaring, count: int(binary.LittleEndian.Uint32(e[4:]))}
+	l := rowlist.List{P: v.column[at : at+n], Code: rowlist.Roaring, Count: int(binary.LittleEndian.Uint32(e[4:]))}
 	return l, int(binary.LittleEndian.Uint32(e))
 }
 
@@ -156,7 +158,7 @@ func (v *inverse) addRows(dst *roaring.Bitmap, rows, lo, hi int) {
 		if ord >= hi {
 			break
 		}
-		dst.Or(l.bitmap())
+		dst.Or(l.Bitmap())
 	}
 }
 

@@ -12,10 +12,9 @@ import (
 	"github.com/golang/geo/r1"
 	"github.com/golang/geo/s1"
 	"github.com/golang/geo/s2"
-)
 
-// earthMeters is the radius of the sphere on which distances are measured.
-const earthMeters = 6371000
+	"svc/internal/geo"
+)
 
 // geoPoints gathers points by ascending row.
 type geoPoints struct {
@@ -163,24 +162,15 @@ func (g *Geo) Point(row Row) (lat, lng float64, ok bool) {
 	return lat, lng, true
 }
 
-// Distance returns the meters between two points given in degrees, by the haversine formula.
-func Distance(lat1, lng1, lat2, lng2 float64) float64 {
-	const degree = math.Pi / 180
-	sinLat := math.Sin((lat2 - lat1) * degree / 2)
-	sinLng := math.Sin((lng2 - lng1) * degree / 2)
-	h := sinLat*sinLat + math.Cos(lat1*degree)*math.Cos(lat2*degree)*sinLng*sinLng
-	return 2 * earthMeters * math.Asin(math.Sqrt(min(h, 1)))
-}
-
 // AddRowsInCap adds the rows within meters of the point.
 func (g *Geo) AddRowsInCap(dst *roaring.Bitmap, lat, lng, meters float64) {
 	if !(meters >= 0) {
 		return
 	}
-	test := func(a, b float64) bool { return Distance(lat, lng, a, b) <= meters }
+	test := func(a, b float64) bool { return geo.Distance(lat, lng, a, b) <= meters }
 	// A millimetre more, so that no point on the edge is lost to the arithmetic of the covering.
 	center := s2.PointFromLatLng(s2.LatLngFromDegrees(lat, lng).Normalized())
-	angle := s1.Angle(min((meters+1e-3)/earthMeters, math.Pi))
+	angle := s1.Angle(min((meters+1e-3)/geo.EarthMeters, math.Pi))
 	g.addCovered(dst, s2.CapFromCenterAngle(center, angle), test)
 }
 

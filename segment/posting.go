@@ -6,6 +6,8 @@ import (
 	"sort"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/segment/rowlist"
 )
 
 const (
@@ -28,32 +30,7 @@ type Posting struct {
 	start   int // of the posting in the section
 	first   int // of its first field, or of its directory
 	fields  int
-	union   rowList // over all fields; empty when not stored
-}
-
-// rowList is the code of some rows in mapped memory.
-type rowList struct {
-	p     []byte
-	code  int
-	count int
-}
-
-func (l rowList) bitmap() *roaring.Bitmap        { return rowBitmap(l.p, l.code, l.count) }
-func (l rowList) appendTo(dst []uint32) []uint32 { return appendRows(dst, l.p, l.code, l.count) }
-func (l rowList) cursor() rowCursor              { return rowCursor{list: l} }
-func (l rowList) addTo(dst *roaring.Bitmap) {
-	if l.code == rowsRoaring {
-		dst.Or(l.bitmap())
-		return
-	}
-	var few [roaringRows]uint32
-	if rows := l.appendTo(few[:0]); len(rows) < 4 {
-		for _, r := range rows {
-			dst.Add(r)
-		}
-	} else {
-		dst.AddMany(rows)
-	}
+	union   rowlist.List // over all fields; empty when not stored
 }
 
 // scan reads numbers from a section and notes when they leave it.
@@ -92,14 +69,14 @@ func (s *scan) take(n uint64) []byte {
 }
 
 // rows reads "uvarint length << 1 | code, padding, bytes".
-func (s *scan) rows(count uint64) rowList {
+func (s *scan) rows(count uint64) rowlist.List {
 	h := s.uvarint()
-	l := rowList{code: int(h & 1), count: int(count)}
-	if l.code == rowsRoaring {
+	l := rowlist.List{Code: int(h & 1), Count: int(count)}
+	if l.Code == rowlist.Roaring {
 		s.align(postingAlign)
 	}
-	l.p = s.take(h >> 1)
-	if count > maxRows || l.code == rowsDelta && count > uint64(len(l.p)) {
+	l.P = s.take(h >> 1)
+	if count > maxRows || l.Code == rowlist.Delta && count > uint64(len(l.P)) {
 		s.bad = true
 	}
 	return l
@@ -142,7 +119,7 @@ func (p *Posting) readField(at int) (FieldPosting, int) {
 	if h&1 != 0 {
 		begin := s.at
 		s.uvarint()
-		f.rows = rowList{code: rowsDelta, count: 1, p: p.section[begin:s.at]}
+		f.rows = rowlist.List{Code: rowlist.Delta, Count: 1, P: p.section[begin:s.at]}
 		begin = s.at
 		s.at = skipRows(p.section, s.at, 1)
 		f.positions = p.section[begin:s.at]
@@ -209,8 +186,8 @@ func (p Posting) Find(f FieldID) (FieldPosting, bool) {
 // any bitmap computed from it, may use mapped memory: both end with the Reader.
 func (p Posting) Rows() *roaring.Bitmap {
 	switch {
-	case p.union.count > 0:
-		return p.union.bitmap()
+	case p.union.Count > 0:
+		return p.union.Bitmap()
 	case p.fields == 1:
 		return p.Field(0).Rows()
 	}
@@ -221,8 +198,8 @@ func (p Posting) Rows() *roaring.Bitmap {
 
 // AddRows adds the rows over all fields to dst; for rare words it is cheaper than Rows.
 func (p Posting) AddRows(dst *roaring.Bitmap) {
-	if p.union.count > 0 {
-		p.union.addTo(dst)
+	if p.union.Count > 0 {
+		p.union.AddTo(dst)
 		return
 	}
 	p.addFields(dst)
@@ -236,14 +213,14 @@ func (p Posting) addFields(dst *roaring.Bitmap) {
 	for range p.fields {
 		var f FieldPosting
 		f, at = p.readField(at)
-		f.rows.addTo(dst)
+		f.rows.AddTo(dst)
 	}
 }
 
 // FieldPosting is the part of a posting in one field.
 type FieldPosting struct {
 	id        FieldID
-	rows      rowList
+	rows      rowlist.List
 	positions []byte // skip table, then the positions of each row
 	skips     int    // bytes of the skip table
 }
@@ -252,21 +229,21 @@ type FieldPosting struct {
 func (f FieldPosting) ID() FieldID { return f.id }
 
 // Count returns the number of rows.
-func (f FieldPosting) Count() int { return f.rows.count }
+func (f FieldPosting) Count() int { return f.rows.Count }
 
 // Rows returns the rows; shared, not to be modified, and valid like Posting.Rows.
-func (f FieldPosting) Rows() *roaring.Bitmap { return f.rows.bitmap() }
+func (f FieldPosting) Rows() *roaring.Bitmap { return f.rows.Bitmap() }
 
 // AddRows adds the rows to dst.
-func (f FieldPosting) AddRows(dst *roaring.Bitmap) { f.rows.addTo(dst) }
+func (f FieldPosting) AddRows(dst *roaring.Bitmap) { f.rows.AddTo(dst) }
 
 // AppendRows appends the rows in ascending order.
-func (f FieldPosting) AppendRows(dst []uint32) []uint32 { return f.rows.appendTo(dst) }
+func (f FieldPosting) AppendRows(dst []uint32) []uint32 { return f.rows.AppendTo(dst) }
 
 // Positions returns a reader of the word's positions in the field.
 func (f FieldPosting) Positions() PositionReader {
 	return PositionReader{
-		rows:  f.rows.cursor(),
+		rows:  f.rows.Cursor(),
 		skips: f.positions[:f.skips],
 		p:     f.positions[f.skips:],
 	}
@@ -275,7 +252,7 @@ func (f FieldPosting) Positions() PositionReader {
 // PositionReader walks the positions of a word in a field. Asking for rows in
 // ascending order is fast; going back restarts. Not for several goroutines.
 type PositionReader struct {
-	rows  rowCursor
+	rows  rowlist.Cursor
 	skips []byte
 	p     []byte
 	index int // of the row whose positions begin at p[at]
@@ -285,7 +262,7 @@ type PositionReader struct {
 
 // Append appends the ascending positions of the row to dst; nothing when the row has none.
 func (p *PositionReader) Append(dst []uint16, row Row) []uint16 {
-	i, ok := p.rows.find(uint32(row))
+	i, ok := p.rows.Find(uint32(row))
 	if !ok {
 		return dst
 	}

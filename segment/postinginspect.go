@@ -2,6 +2,8 @@ package segment
 
 import (
 	"fmt"
+
+	"svc/segment/rowlist"
 )
 
 // posting prints the posting at an offset of the section.
@@ -24,7 +26,7 @@ func (i *inspector) posting(name string, offset uint64) {
 		}
 		i.t.List(p.fields, inspectItems, func(n int) {
 			f, end := p.readField(i.at)
-			if f.rows.count == 0 {
+			if f.rows.Count == 0 {
 				i.t.Note("damaged")
 				return
 			}
@@ -33,7 +35,7 @@ func (i *inspector) posting(name string, offset uint64) {
 					s := scan{p: i.p, at: i.at}
 					s.uvarint()
 					i.field(s.at-i.at, "field %d, one row", f.id)
-					i.field(len(f.rows.p), "row %d", f.rows.appendTo(nil)[0])
+					i.field(len(f.rows.P), "row %d", f.rows.AppendTo(nil)[0])
 				} else {
 					i.rowsBefore(fmt.Sprintf("field %d", f.id), f.rows, func(s *scan) {
 						s.uvarint()
@@ -44,7 +46,7 @@ func (i *inspector) posting(name string, offset uint64) {
 				if f.skips > 0 {
 					i.field(f.skips, "skip table of %d blocks", f.skips/4+1)
 				}
-				rows := f.rows.appendTo(nil)
+				rows := f.rows.AppendTo(nil)
 				positions := f.positions[f.skips:]
 				at := 0
 				i.t.List(len(rows), inspectItems, func(n int) {
@@ -65,13 +67,13 @@ func peekUvarint(p []byte, at int) (int, uint64) {
 }
 
 // rowsBefore prints the head that stands before a row list, and the list.
-func (i *inspector) rowsBefore(name string, l rowList, head func(*scan)) {
+func (i *inspector) rowsBefore(name string, l rowlist.List, head func(*scan)) {
 	s := scan{p: i.p, at: i.at}
 	head(&s)
-	i.field(s.at-i.at, "%s: %d rows", name, l.count)
+	i.field(s.at-i.at, "%s: %d rows", name, l.Count)
 	n, _ := peekUvarint(i.p, i.at)
-	i.field(n, "%d bytes, %s", len(l.p), codeName(l.code))
-	if l.code == rowsRoaring {
+	i.field(n, "%d bytes, %s", len(l.P), codeName(l.Code))
+	if l.Code == rowlist.Roaring {
 		if pad := -i.at & (postingAlign - 1); pad > 0 {
 			i.field(pad, "padding")
 		}
@@ -80,18 +82,18 @@ func (i *inspector) rowsBefore(name string, l rowList, head func(*scan)) {
 }
 
 func codeName(code int) string {
-	if code == rowsRoaring {
+	if code == rowlist.Roaring {
 		return "roaring"
 	}
 	return "deltas"
 }
 
 // rows prints a row list.
-func (i *inspector) rows(l rowList) {
-	rows := l.appendTo(nil)
+func (i *inspector) rows(l rowlist.List) {
+	rows := l.AppendTo(nil)
 	if len(rows) > inspectItems {
-		i.field(len(l.p), "rows %d… of %d", rows[:inspectItems], len(rows))
+		i.field(len(l.P), "rows %d… of %d", rows[:inspectItems], len(rows))
 		return
 	}
-	i.field(len(l.p), "rows %d", rows)
+	i.field(len(l.P), "rows %d", rows)
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/segment/rowlist"
 )
 
 // verifyPosting checks a posting and returns where it ends.
@@ -39,7 +41,7 @@ func (r *Reader) verifyPosting(t tag, p Posting) (end int, err error) {
 		}
 		union.AddMany(rows)
 	}
-	if p.union.count > 0 {
+	if p.union.Count > 0 {
 		rows, err := r.verifyRows(t, p.union)
 		if err != nil {
 			return 0, err
@@ -52,13 +54,13 @@ func (r *Reader) verifyPosting(t tag, p Posting) (end int, err error) {
 }
 
 // verifyRows checks a row list and returns its rows.
-func (r *Reader) verifyRows(t tag, l rowList) ([]uint32, error) {
-	rows := l.appendTo(nil)
-	if len(rows) != l.count || len(rows) == 0 {
-		return nil, r.damaged(t, "%d rows where %d are counted", len(rows), l.count)
+func (r *Reader) verifyRows(t tag, l rowlist.List) ([]uint32, error) {
+	rows := l.AppendTo(nil)
+	if len(rows) != l.Count || len(rows) == 0 {
+		return nil, r.damaged(t, "%d rows where %d are counted", len(rows), l.Count)
 	}
-	if l.code == rowsRoaring && (!validRoaring(l.p) || !slices.Equal(l.bitmap().ToArray(), rows)) {
-		return nil, r.damaged(t, "%d bytes are no Roaring bitmap of %d rows", len(l.p), len(rows))
+	if l.Code == rowlist.Roaring && (!validRoaring(l.P) || !slices.Equal(l.Bitmap().ToArray(), rows)) {
+		return nil, r.damaged(t, "%d bytes are no Roaring bitmap of %d rows", len(l.P), len(rows))
 	}
 	for i := 1; i < len(rows); i++ {
 		if rows[i-1] >= rows[i] {

@@ -2,6 +2,8 @@ package segment
 
 import (
 	"encoding/binary"
+
+	"svc/segment/rowlist"
 )
 
 // fieldRows is what a posting holds of one field, before it is written:
@@ -77,9 +79,9 @@ func (w *postingWriter) write(fields []fieldRows) uint64 {
 
 func (w *postingWriter) appendRows(b []byte, rows []uint32) []byte {
 	var code int
-	w.code, code = appendRowList(w.code[:0], rows)
+	w.code, code = rowlist.Append(w.code[:0], rows)
 	b = binary.AppendUvarint(b, uint64(len(w.code))<<1|uint64(code))
-	if code == rowsRoaring {
+	if code == rowlist.Roaring {
 		for len(b)%postingAlign != 0 {
 			b = append(b, 0)
 		}

@@ -200,7 +200,7 @@ func (r *Reader) unionOf(prefix []byte, u *union) error {
 		for range p.fields {
 			var f FieldPosting
 			f, at = p.readField(at)
-			rows = f.rows.appendTo(rows[:0])
+			rows = f.rows.AppendTo(rows[:0])
 			if !validPositions(f.positions[f.skips:], len(rows)) {
 				return r.damaged(tagPostings, "positions of %q are not those of %d rows", it.Word(), len(rows))
 			}
@@ -237,7 +237,7 @@ func (r *Reader) verifyPrefixes() error {
 		}
 		for i, w := range want {
 			f := p.Field(i)
-			if f.id != w.id || !slices.Equal(f.rows.appendTo(nil), w.rows) || !bytes.Equal(f.positions[f.skips:], w.positions) {
+			if f.id != w.id || !slices.Equal(f.rows.AppendTo(nil), w.rows) || !bytes.Equal(f.positions[f.skips:], w.positions) {
 				return r.damaged(tagPrefixPosts, "%q is not the union of its words in field %d", keyPrefix(key), f.id)
 			}
 		}

@@ -8,6 +8,8 @@ import (
 	"sort"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/segment/rowlist"
 )
 
 // rowSet gathers ascending rows as runs, which costs 8 bytes for a field that every row has.
@@ -70,7 +72,7 @@ func writePresence(f *fileWriter, t tag, aux uint32, sets []fieldValue[rowSet]) 
 		}
 		at := len(lists)
 		var code int
-		lists, code = appendRowList(lists, rows)
+		lists, code = rowlist.Append(lists, rows)
 		head = binary.LittleEndian.AppendUint16(head, uint16(sets[i].field))
 		head = binary.LittleEndian.AppendUint16(head, uint16(code))
 		head = binary.LittleEndian.AppendUint32(head, uint32(len(rows)))
@@ -130,29 +132,29 @@ func (p *presenceReader) field(i int) FieldID {
 	return FieldID(binary.LittleEndian.Uint16(p.section[8+i*presenceEntryBytes:]))
 }
 
-func (p *presenceReader) rows(i int) (rowList, bool) {
+func (p *presenceReader) rows(i int) (rowlist.List, bool) {
 	e := p.section[8+i*presenceEntryBytes:]
-	l := rowList{code: int(binary.LittleEndian.Uint16(e[2:])), count: int(binary.LittleEndian.Uint32(e[4:]))}
+	l := rowlist.List{Code: int(binary.LittleEndian.Uint16(e[2:])), Count: int(binary.LittleEndian.Uint32(e[4:]))}
 	from, n := uint64(binary.LittleEndian.Uint32(e[8:])), uint64(binary.LittleEndian.Uint32(e[12:]))
-	if from+n > uint64(len(p.section)) || l.code == rowsDelta && uint64(l.count) > n || l.code > rowsRoaring {
-		return rowList{}, false
+	if from+n > uint64(len(p.section)) || l.Code == rowlist.Delta && uint64(l.Count) > n || l.Code > rowlist.Roaring {
+		return rowlist.List{}, false
 	}
-	l.p = p.section[from : from+n : from+n]
+	l.P = p.section[from : from+n : from+n]
 	return l, true
 }
 
 // find returns the row list of a field, if it has one that lies inside.
-func (p *presenceReader) find(f FieldID) (rowList, bool) {
+func (p *presenceReader) find(f FieldID) (rowlist.List, bool) {
 	i := sort.Search(p.fields, func(i int) bool { return p.field(i) >= f })
 	if i == p.fields || p.field(i) != f {
-		return rowList{}, false
+		return rowlist.List{}, false
 	}
 	return p.rows(i)
 }
 
 func (p *presenceReader) bitmap(f FieldID) *roaring.Bitmap {
 	if l, ok := p.find(f); ok {
-		return l.bitmap()
+		return l.Bitmap()
 	}
 	return roaring.New()
 }
@@ -191,7 +193,7 @@ func (m *merger) mergeRowsByField(t tag, of func(*Reader) *presenceReader) {
 	for _, f := range fields {
 		for i, l := range m.in {
 			if list, ok := of(l.Reader).find(f); ok {
-				old = list.appendTo(old[:0])
+				old = list.AppendTo(old[:0])
 				have.addMapped(old, m.rows[i])
 			}
 		}
@@ -245,7 +247,7 @@ func (i *inspector) rowsByField(p *presenceReader, name func(FieldID) string) {
 	i.field(4, "reserved")
 	i.t.List(p.fields, inspectItems, func(n int) {
 		l, _ := p.rows(n)
-		i.field(presenceEntryBytes, "%s: %d rows, %s", name(p.field(n)), l.count, codeName(l.code))
+		i.field(presenceEntryBytes, "%s: %d rows, %s", name(p.field(n)), l.Count, codeName(l.Code))
 	})
 	i.t.List(p.fields, inspectItems, func(n int) {
 		if l, ok := p.rows(n); ok {

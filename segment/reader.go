@@ -9,6 +9,7 @@ import (
 	"svc/internal/apierr"
 	"svc/internal/mapped"
 	"svc/internal/vfs"
+	"svc/segment/fst"
 )
 
 // Reader reads one mapped segment file. All methods may be used by several goroutines.
@@ -25,7 +26,7 @@ type Reader struct {
 	externalIDs    []byte
 	idHash         []byte
 	docs           documentReader
-	terms          fst
+	terms          fst.FST
 	postings       []byte
 	prefixes       []byte
 	prefixPostings []byte

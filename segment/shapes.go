@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/geo"
 )
 
 // shapeParts gathers encoded parts of shapes by ascending row.
@@ -19,31 +21,31 @@ type shapeParts struct {
 type shapePart struct {
 	row  uint32
 	cell uint64 // of the middle of its box
-	box  box
+	box  geo.Box
 	code []byte
 }
 
-func (s *shapeParts) add(row uint32, p *ShapePart) {
+func (s *shapeParts) add(row uint32, p *geo.ShapePart) {
 	if len(p.Rings) == 0 {
 		return
 	}
 	for _, ring := range p.Rings {
-		if len(ring) == 0 || slices.ContainsFunc(ring, func(p LngLat) bool { return !p.finite() }) {
+		if len(ring) == 0 || slices.ContainsFunc(ring, func(p geo.LngLat) bool { return !p.Finite() }) {
 			return
 		}
 	}
-	s.addCode(row, boxOf(p.Rings), appendShapePart(nil, p))
+	s.addCode(row, geo.BoxOf(p.Rings), geo.AppendPart(nil, p))
 }
 
 // addCode adds a part that is encoded already, whose bytes it keeps.
-func (s *shapeParts) addCode(row uint32, b box, code []byte) {
+func (s *shapeParts) addCode(row uint32, b geo.Box, code []byte) {
 	s.all = append(s.all, shapePart{row, middleCell(b), b, code})
 	s.bytes += int64(cap(code))
 }
 
 // middleCell returns the cell that orders parts: neighbours in this order are mostly neighbours on the globe.
-func middleCell(b box) uint64 {
-	return uint64(cellOf(b.minLat/2+b.maxLat/2, b.minLng/2+b.maxLng/2))
+func middleCell(b geo.Box) uint64 {
+	return uint64(cellOf(b.MinLat/2+b.MaxLat/2, b.MinLng/2+b.MaxLng/2))
 }
 
 func (s *shapeParts) memoryBytes() int64 { return int64(cap(s.all))*80 + s.bytes }
@@ -70,7 +72,7 @@ func (s *shapeParts) write(f *fileWriter) {
 		return cmp.Or(cmp.Compare(a.cell, b.cell), cmp.Compare(a.row, b.row))
 	})
 	rows := roaring.New()
-	level := make([]box, len(s.all))
+	level := make([]geo.Box, len(s.all))
 	for i, p := range s.all {
 		rows.Add(p.row)
 		level[i] = p.box
@@ -104,20 +106,20 @@ func (s *shapeParts) write(f *fileWriter) {
 	f.end()
 }
 
-func appendBox(dst []byte, b box) []byte {
-	for _, x := range [...]float64{b.minLng, b.minLat, b.maxLng, b.maxLat} {
+func appendBox(dst []byte, b geo.Box) []byte {
+	for _, x := range [...]float64{b.MinLng, b.MinLat, b.MaxLng, b.MaxLat} {
 		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(x))
 	}
 	return dst
 }
 
 // boxesAround returns the next level of the tree.
-func boxesAround(level []box) []box {
-	var up []box
+func boxesAround(level []geo.Box) []geo.Box {
+	var up []geo.Box
 	for group := range slices.Chunk(level, shapeFan) {
-		b := emptyBox
+		b := geo.EmptyBox
 		for _, x := range group {
-			b = b.union(x)
+			b = b.Union(x)
 		}
 		up = append(up, b)
 	}
@@ -218,29 +220,29 @@ func (s *Shapes) code(i int) []byte {
 	return s.data[from:to:to]
 }
 
-func (l *shapeLevel) box(i int) box {
+func (l *shapeLevel) box(i int) geo.Box {
 	f64 := func(j int) float64 {
 		return math.Float64frombits(binary.LittleEndian.Uint64(l.boxes[boxBytes*i+8*j:]))
 	}
-	return box{f64(0), f64(1), f64(2), f64(3)}
+	return geo.Box{MinLng: f64(0), MinLat: f64(1), MaxLng: f64(2), MaxLat: f64(3)}
 }
 
 // AddRowsMeeting adds the rows whose shapes have a place in common with the region, edges included.
-func (s *Shapes) AddRowsMeeting(dst *roaring.Bitmap, r *Region) {
+func (s *Shapes) AddRowsMeeting(dst *roaring.Bitmap, r *geo.Region) {
 	top := len(s.levels) - 1
-	var d shapeDecoder
+	var d geo.Decoder
 	all := s.levels[top].box(0)
 	for _, degrees := range [...]float64{0, -360, 360} {
-		if !all.meets(r.box.shifted(degrees)) {
+		if !all.Meets(r.Bounds().Shifted(degrees)) {
 			continue
 		}
-		shifted := r.shifted(degrees)
+		shifted := r.Shifted(degrees)
 		s.search(top, 0, shifted, func(i int) {
 			row := s.row(i)
 			if dst.Contains(row) {
 				return
 			}
-			if p, ok := d.decode(s.code(i)); ok && shifted.meets(p.Kind, p.Rings) {
+			if p, ok := d.Decode(s.code(i)); ok && shifted.Meets(p.Kind, p.Rings) {
 				dst.Add(row)
 			}
 		})
@@ -248,9 +250,9 @@ func (s *Shapes) AddRowsMeeting(dst *roaring.Bitmap, r *Region) {
 }
 
 // search calls found for the parts below a node whose boxes meet that of the region.
-func (s *Shapes) search(level, node int, r *Region, found func(part int)) {
+func (s *Shapes) search(level, node int, r *geo.Region, found func(part int)) {
 	l := &s.levels[level]
-	if !l.box(node).meets(r.box) {
+	if !l.box(node).Meets(r.Bounds()) {
 		return
 	}
 	if level == 0 {
@@ -284,22 +286,22 @@ func (r *Reader) verifyShapes() error {
 	if s == nil {
 		return nil
 	}
-	var d shapeDecoder
+	var d geo.Decoder
 	rows := roaring.New()
 	var lastCell, end uint64
 	var lastRow uint32
-	level := make([]box, s.n)
+	level := make([]geo.Box, s.n)
 	for i := range s.n {
 		row := s.row(i)
 		if from := binary.LittleEndian.Uint64(s.offsets[8*i:]); from != end {
 			return r.damaged(tagShapes, "part %d begins at %d, the one before ends at %d", i, from, end)
 		}
 		end = binary.LittleEndian.Uint64(s.offsets[8*i+8:])
-		p, ok := d.decode(s.code(i))
+		p, ok := d.Decode(s.code(i))
 		if !ok || int(row) >= r.rows {
 			return r.damaged(tagShapes, "part %d of row %d cannot be read", i, row)
 		}
-		if level[i] = boxOf(p.Rings); level[i] != s.levels[0].box(i) {
+		if level[i] = geo.BoxOf(p.Rings); level[i] != s.levels[0].box(i) {
 			return r.damaged(tagShapes, "the box of part %d is another", i)
 		}
 		cell := middleCell(level[i])
@@ -332,7 +334,7 @@ func (i *inspector) shapes() {
 		end := i.at + len(l.boxes)
 		i.t.List(l.n, inspectItems, func(j int) {
 			b := l.box(j)
-			i.field(boxBytes, "level %d: box from %v, %v to %v, %v", n, b.minLng, b.minLat, b.maxLng, b.maxLat)
+			i.field(boxBytes, "level %d: box from %v, %v to %v, %v", n, b.MinLng, b.MinLat, b.MaxLng, b.MaxLat)
 		})
 		i.at = end
 	}
@@ -341,11 +343,11 @@ func (i *inspector) shapes() {
 	i.at = end
 	i.t.List(s.n, inspectItems, func(int) { i.field(4, "row %d", i.u32()) })
 	i.at = end + len(s.rowOf)
-	var d shapeDecoder
+	var d geo.Decoder
 	kinds := [...]string{"", "point", "line", "polygon"}
 	i.t.List(s.n, inspectItems, func(j int) {
 		code := s.code(j)
-		if p, ok := d.decode(code); ok {
+		if p, ok := d.Decode(code); ok {
 			i.field(len(code), "%s %v", kinds[p.Kind], p.Rings)
 		} else {
 			i.field(len(code), "a part that cannot be read")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/geo"
 	"svc/internal/mapped"
 	"svc/internal/vfs"
 )
@@ -34,7 +35,7 @@ type doc struct {
 	null       map[FieldID]bool
 	empty      map[FieldID]bool
 	geo        *[2]float64
-	shape      []ShapePart
+	shape      []geo.ShapePart
 	vectors    map[EmbedderID]DocVectors
 }
 
@@ -573,7 +574,7 @@ func checkGeo(t *testing.T, r *Reader, docs []*doc, rng *rand.Rand) {
 		lat, lng, meters := rng.Float64()*180-90, rng.Float64()*360-180, math.Exp(rng.Float64()*17)
 		got := roaring.New()
 		g.AddRowsInCap(got, lat, lng, meters)
-		if want := wantRows(docs, func(d *doc) bool { return d.geo != nil && Distance(lat, lng, d.geo[0], d.geo[1]) <= meters }); !slices.Equal(rowsOf(got), want) {
+		if want := wantRows(docs, func(d *doc) bool { return d.geo != nil && geo.Distance(lat, lng, d.geo[0], d.geo[1]) <= meters }); !slices.Equal(rowsOf(got), want) {
 			t.Fatalf("%v meters around %v,%v: %v, want %v", meters, lat, lng, got, want)
 		}
 		top, bottom, left, right := rng.Float64()*180-90, rng.Float64()*180-90, rng.Float64()*360-180, rng.Float64()*360-180

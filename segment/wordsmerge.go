@@ -81,10 +81,10 @@ func (w *wordMerger) addPosting(in int, p Posting) error {
 		if n := len(w.buffers); n > 0 {
 			buf, w.buffers = w.buffers[n-1][:0], w.buffers[:n-1]
 		}
-		rows := f.rows.appendTo(buf)
+		rows := f.rows.AppendTo(buf)
 		w.lent = append(w.lent, rows)
-		if len(rows) == 0 || len(rows) != f.rows.count {
-			return w.m.in[in].damaged(tagPostings, "%d rows where %d are counted", len(rows), f.rows.count)
+		if len(rows) == 0 || len(rows) != f.rows.Count {
+			return w.m.in[in].damaged(tagPostings, "%d rows where %d are counted", len(rows), f.rows.Count)
 		}
 		w.add(f.id, fieldSource{in: in, rows: rows, positions: f.positions[f.skips:]})
 	}
@@ -215,9 +215,9 @@ func (m *merger) mergeWords() error {
 			if !bytes.Equal(its[i].Word(), word) {
 				continue
 			}
-			p, ok := readPosting(m.in[ins[i]].postings, its[i].walk.value)
+			p, ok := readPosting(m.in[ins[i]].postings, its[i].walk.Value())
 			if !ok {
-				return m.in[ins[i]].damaged(tagPostings, "no posting of %q at offset %d", word, its[i].walk.value)
+				return m.in[ins[i]].damaged(tagPostings, "no posting of %q at offset %d", word, its[i].walk.Value())
 			}
 			if err := w.addPosting(ins[i], p); err != nil {
 				return err

@@ -5,6 +5,8 @@ import (
 	"context"
 
 	"github.com/blevesearch/vellum"
+
+	"svc/segment/fst"
 )
 
 // buildWords writes postings and dictionary, and leaves in b what the prefixes are made of.
@@ -52,7 +54,7 @@ type dictionaryWriter struct {
 func newDictionaryWriter(f *fileWriter, words int) (*dictionaryWriter, error) {
 	d := &dictionaryWriter{f: f, post: postingWriter{w: f}}
 	// The registry finds states that are there already; its size matters only to small dictionaries, which it would dwarf.
-	o := vellum.BuilderOpts{Encoder: fstVersion, RegistryTableSize: max(64, min(words, 10000)), RegistryMRUSize: 2}
+	o := vellum.BuilderOpts{Encoder: fst.Version, RegistryTableSize: max(64, min(words, 10000)), RegistryMRUSize: 2}
 	var err error
 	if d.b, err = vellum.New(&d.fst, &o); err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/document"
+	"svc/internal/geo"
 	"svc/internal/settings"
 	"svc/internal/text"
 	"svc/internal/vfs"
@@ -304,7 +305,7 @@ func (c *corpus) matches(n node, doc map[string]any) bool {
 		return !c.matches(n.kid, doc)
 	case *radius:
 		lat, lng, ok := pointOf(doc)
-		return ok && segment.Distance(n.center.lat, n.center.lng, lat, lng) <= n.meters
+		return ok && geo.Distance(n.center.lat, n.center.lng, lat, lng) <= n.meters
 	case *box:
 		lat, lng, ok := pointOf(doc)
 		left, right := n.bottomLeft.lng, n.topRight.lng

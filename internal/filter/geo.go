@@ -6,6 +6,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/apierr"
+	"svc/internal/geo"
 	"svc/internal/settings"
 	"svc/segment"
 )
@@ -16,7 +17,7 @@ const defaultCorners = 125
 // geoMatch tests where a document lies: its point in _geo and its shape in _geojson, those of them that may be filtered.
 type geoMatch struct {
 	points func(g *segment.Geo, dst *roaring.Bitmap) // adds the rows whose points lie inside; nil: points are not asked
-	shapes *segment.Region                           // shapes that meet it match; nil: shapes are not asked
+	shapes *geo.Region                               // shapes that meet it match; nil: shapes are not asked
 }
 
 func (m geoMatch) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
@@ -60,7 +61,7 @@ func (env *Env) bindRadius(r *radius) (bound, error) {
 		if r.resolution != 0 {
 			corners = int(r.resolution)
 		}
-		m.shapes = segment.CircleRegion(r.center.lat, r.center.lng, r.meters, corners)
+		m.shapes = geo.CircleRegion(r.center.lat, r.center.lng, r.meters, corners)
 	}
 	return m, nil
 }
@@ -84,7 +85,7 @@ func (env *Env) bindBox(b *box) (bound, error) {
 		m.points = func(g *segment.Geo, dst *roaring.Bitmap) { g.AddRowsInBox(dst, top, left, bottom, right) }
 	}
 	if shapes {
-		m.shapes = segment.BoxRegion(top, left, bottom, right)
+		m.shapes = geo.BoxRegion(top, left, bottom, right)
 	}
 	return m, nil
 }
@@ -93,14 +94,14 @@ func (env *Env) bindPolygon(g *polygon) (bound, error) {
 	if i := env.Fields.InfoOf(settings.GeoJSONField); !i.Filters() {
 		return nil, apierr.New(env.Code, "%s: `_geoPolygon` needs `_geojson` in filterableAttributes.", g.at)
 	}
-	corners := make([]segment.LngLat, len(g.points))
+	corners := make([]geo.LngLat, len(g.points))
 	for i, p := range g.points {
 		if err := env.checkPoint(p); err != nil {
 			return nil, err
 		}
-		corners[i] = segment.LngLat{Lng: p.lng, Lat: p.lat}
+		corners[i] = geo.LngLat{Lng: p.lng, Lat: p.lat}
 	}
-	return geoMatch{shapes: segment.PolygonRegion(corners)}, nil
+	return geoMatch{shapes: geo.PolygonRegion(corners)}, nil
 }
 
 // geoFields says which of _geo and _geojson a function may ask: at least one.

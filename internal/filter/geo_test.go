@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"svc/internal/apierr"
+	"svc/internal/geo"
 	"svc/internal/vfs"
 	"svc/segment"
 )
@@ -39,12 +40,12 @@ func TestShapesAndPoints(t *testing.T) {
 	b := segment.NewBuilder(segment.BuilderOptions{})
 	for i, row := range []struct {
 		lat, lng float64
-		part     *segment.ShapePart
+		part     *geo.ShapePart
 	}{
 		{lat: 40, lng: 40},
-		{lat: 40, lng: 40, part: &segment.ShapePart{Kind: segment.PointShape, Rings: [][]segment.LngLat{{{Lng: 2, Lat: 3}}}}},
-		{part: &segment.ShapePart{Kind: segment.PolygonShape, Rings: [][]segment.LngLat{{{Lng: 0, Lat: 0}, {Lng: 10, Lat: 0}, {Lng: 10, Lat: 10}, {Lng: 0, Lat: 10}}}}},
-		{part: &segment.ShapePart{Kind: segment.LineShape, Rings: [][]segment.LngLat{{{Lng: 178, Lat: -20}, {Lng: 182, Lat: -20}}}}},
+		{lat: 40, lng: 40, part: &geo.ShapePart{Kind: geo.PointShape, Rings: [][]geo.LngLat{{{Lng: 2, Lat: 3}}}}},
+		{part: &geo.ShapePart{Kind: geo.PolygonShape, Rings: [][]geo.LngLat{{{Lng: 0, Lat: 0}, {Lng: 10, Lat: 0}, {Lng: 10, Lat: 10}, {Lng: 0, Lat: 10}}}}},
+		{part: &geo.ShapePart{Kind: geo.LineShape, Rings: [][]geo.LngLat{{{Lng: 178, Lat: -20}, {Lng: 182, Lat: -20}}}}},
 		{},
 	} {
 		b.StartDoc(segment.DocID(i), []byte{byte('a' + i)}, []byte(`{}`))

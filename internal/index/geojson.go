@@ -9,15 +9,15 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/document"
+	"svc/internal/geo"
 	"svc/internal/settings"
-	"svc/segment"
 )
 
 var geoJSONKey = []byte(`"` + settings.GeoJSONField + `"`)
 
 // shapeOf reads the shape of a document, in parts. reason says what is wrong with
 // a _geojson field that holds no GeoJSON object and is not null.
-func shapeOf(doc []byte) (parts []segment.ShapePart, reason string) {
+func shapeOf(doc []byte) (parts []geo.ShapePart, reason string) {
 	value, ok := geoField(doc, geoJSONKey, settings.GeoJSONField)
 	if !ok {
 		return nil, ""
@@ -27,7 +27,7 @@ func shapeOf(doc []byte) (parts []segment.ShapePart, reason string) {
 
 // parseGeoJSON reads a GeoJSON object (RFC 7946): a geometry, a feature or a collection of them. Members that
 // it does not know, altitudes, and empty coordinates other than of a point, are passed over; rings need not be closed.
-func parseGeoJSON(value []byte) (parts []segment.ShapePart, reason string) {
+func parseGeoJSON(value []byte) (parts []geo.ShapePart, reason string) {
 	var r shapeReader
 	if err := r.object(value, true, true); err != nil {
 		return nil, err.Error()
@@ -35,7 +35,7 @@ func parseGeoJSON(value []byte) (parts []segment.ShapePart, reason string) {
 	return r.parts, ""
 }
 
-type shapeReader struct{ parts []segment.ShapePart }
+type shapeReader struct{ parts []geo.ShapePart }
 
 // object reads a geometry or, where they may stand, a feature or a collection of features.
 func (r *shapeReader) object(value []byte, feature, features bool) error {
@@ -122,28 +122,28 @@ func array(v []byte, f func(v []byte) error) error {
 	return document.Elements(v, f)
 }
 
-func (r *shapeReader) add(kind segment.ShapeKind, rings ...[]segment.LngLat) {
+func (r *shapeReader) add(kind geo.ShapeKind, rings ...[]geo.LngLat) {
 	if len(rings) > 0 && len(rings[0]) > 0 {
-		r.parts = append(r.parts, segment.ShapePart{Kind: kind, Rings: rings})
+		r.parts = append(r.parts, geo.ShapePart{Kind: kind, Rings: rings})
 	}
 }
 
 func (r *shapeReader) point(v []byte) error {
 	p, err := position(v)
 	if err == nil {
-		r.add(segment.PointShape, []segment.LngLat{p})
+		r.add(geo.PointShape, []geo.LngLat{p})
 	}
 	return err
 }
 
 func (r *shapeReader) line(v []byte) error {
 	line, err := positions(v)
-	r.add(segment.LineShape, line)
+	r.add(geo.LineShape, line)
 	return err
 }
 
 func (r *shapeReader) polygon(v []byte) error {
-	var rings [][]segment.LngLat
+	var rings [][]geo.LngLat
 	err := array(v, func(v []byte) error {
 		ring, err := positions(v)
 		if n := len(ring); n > 1 && ring[0] == ring[n-1] {
@@ -154,11 +154,11 @@ func (r *shapeReader) polygon(v []byte) error {
 		}
 		return err
 	})
-	r.add(segment.PolygonShape, rings...)
+	r.add(geo.PolygonShape, rings...)
 	return err
 }
 
-func positions(v []byte) (all []segment.LngLat, err error) {
+func positions(v []byte) (all []geo.LngLat, err error) {
 	err = array(v, func(v []byte) error {
 		p, err := position(v)
 		all = append(all, p)
@@ -168,7 +168,7 @@ func positions(v []byte) (all []segment.LngLat, err error) {
 }
 
 // position reads [longitude, latitude, …].
-func position(v []byte) (p segment.LngLat, err error) {
+func position(v []byte) (p geo.LngLat, err error) {
 	n := 0
 	err = array(v, func(v []byte) error {
 		x, err := strconv.ParseFloat(string(v), 64)

@@ -12,6 +12,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"svc/internal/document"
+	"svc/internal/geo"
 	"svc/internal/vfs"
 	"svc/segment"
 )
@@ -108,7 +109,7 @@ func zones(ix *Index) (n uint64) {
 	for _, l := range v.Segments {
 		if s := l.Shapes(); s != nil {
 			rows := roaring.New()
-			s.AddRowsMeeting(rows, segment.CircleRegion(40, 40, 1000, 8))
+			s.AddRowsMeeting(rows, geo.CircleRegion(40, 40, 1000, 8))
 			rows.And(l.LiveRows())
 			n += rows.GetCardinality()
 		}

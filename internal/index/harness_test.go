@@ -19,6 +19,7 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/document"
+	"svc/internal/geo"
 	"svc/internal/mapped"
 	"svc/internal/settings"
 	"svc/internal/vfs"
@@ -263,7 +264,7 @@ func dump(t testing.TB, v *View) string {
 		if s := l.Shapes(); s != nil {
 			for i := range 12 { // stripes of the globe
 				rows := roaring.New()
-				s.AddRowsMeeting(rows, segment.BoxRegion(90, float64(30*i-180), -90, float64(30*i-150)))
+				s.AddRowsMeeting(rows, geo.BoxRegion(90, float64(30*i-180), -90, float64(30*i-150)))
 				rows.And(alive)
 				for it := rows.Iterator(); it.HasNext(); {
 					add(fmt.Sprintf("shapes in stripe %d", i), "%s", id(it.Next()))

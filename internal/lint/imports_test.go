@@ -39,11 +39,12 @@ var layers = [][]string{
 	{"internal/document", "internal/text"},
 	{"internal/document/script"},
 	{"segment"},
+	{"segment/rowlist", "segment/fst"},
 	{"ann"},
 	{"simd"},
 	{"internal/mapped", "internal/boltfile", "internal/sealedjson"},
 	{"internal/vfs"},
-	{"internal/apierr", "internal/binfmt", "internal/invariant", "internal/logs", "internal/outbound", "internal/shard"},
+	{"internal/apierr", "internal/binfmt", "internal/invariant", "internal/logs", "internal/outbound", "internal/shard", "internal/geo"},
 }
 
 // only lists what one or a few packages may import, and what to do elsewhere.
@@ -55,7 +56,7 @@ var only = map[string]struct {
 	"unsafe":                    {[]string{"segment", "simd", "ann", "internal/mapped"}, "keep unsafe where mapped memory and kernels live"},
 	"C":                         {nil, "svc is built without cgo"},
 	"go.etcd.io/bbolt":          {[]string{"internal/boltfile", "internal/task", "internal/auth"}, "only the queue and the keys live in bbolt"},
-	"github.com/blevesearch/vellum": {[]string{"segment", "internal/query"},
+	"github.com/blevesearch/vellum": {[]string{"segment", "segment/fst", "internal/query"},
 		"ask the segment reader for terms"},
 	"github.com/klauspost/compress/zstd": {[]string{"segment", "internal/text", "internal/dump", "fastapi"}, "documents are compressed by segment, dictionaries by text"},
 }

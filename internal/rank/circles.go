@@ -6,6 +6,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/geo"
 	"svc/segment"
 )
 
@@ -17,7 +18,7 @@ import (
 const circleGrowth = 2
 
 // halfwayRound is the largest distance on the sphere of Distance, in metres.
-var halfwayRound = segment.Distance(0, 0, 0, 180)
+var halfwayRound = geo.Distance(0, 0, 0, 180)
 
 // points returns how many points the index has, and the documents of a bucket that have one.
 func (s *search) points(b *bucket) (all int, located rows) {
@@ -129,7 +130,7 @@ func (s *search) firstCircle(left rows, center point, wanted int) float64 {
 		around = g.AppendAround(around[:0], center.lat, center.lng, 2*wanted)
 		for _, row := range around {
 			if lat, lng, ok := g.Point(segment.Row(row)); ok {
-				distances = append(distances, segment.Distance(center.lat, center.lng, lat, lng))
+				distances = append(distances, geo.Distance(center.lat, center.lng, lat, lng))
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"svc/internal/geo"
 	"svc/segment"
 )
 
@@ -17,7 +18,7 @@ type point struct{ lat, lng float64 } // degrees
 
 // Distance is the great-circle distance of two points given in degrees, in metres, exact to the millimetre.
 func Distance(lat1, lng1, lat2, lng2 float64) float64 {
-	return math.Round(segment.Distance(lat1, lng1, lat2, lng2)*1000) / 1000
+	return math.Round(geo.Distance(lat1, lng1, lat2, lng2)*1000) / 1000
 }
 
 // located is a document with its point.

@@ -9,10 +9,10 @@ import (
 	"github.com/google/uuid"
 
 	"svc/internal/document"
+	"svc/internal/geo"
 	"svc/internal/index"
 	"svc/internal/rank"
 	"svc/internal/settings"
-	"svc/segment"
 )
 
 // Response is the answer to a search. It reads documents from its view, which
@@ -223,7 +223,7 @@ func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
 		if g := s.Geo(); g != nil {
 			if lat, lng, ok := g.Point(h.Row); ok {
 				dst = append(dst, `,"_geoDistance":`...)
-				dst = strconv.AppendInt(dst, int64(math.Round(segment.Distance(p.Lat, p.Lng, lat, lng))), 10)
+				dst = strconv.AppendInt(dst, int64(math.Round(geo.Distance(p.Lat, p.Lng, lat, lng))), 10)
 			}
 		}
 	}

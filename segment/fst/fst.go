@@ -1,4 +1,5 @@
-package segment
+// Package fst reads the dictionaries that vellum writes: finite state transducers from word to number.
+package fst
 
 import (
 	"bytes"
@@ -8,7 +9,7 @@ import (
 	"github.com/blevesearch/vellum"
 )
 
-// fst walks an automaton in vellum's format 1 (its docs/format.md), from word to
+// FST is an automaton in vellum's format 1 (its docs/format.md), from word to
 // number. vellum itself writes it; but walking is the hottest part of a search,
 // where vellum allocates and calls through an interface for every state, and it trusts
 // the bytes, which panics where they are damaged.
@@ -27,55 +28,64 @@ import (
 //
 // A target is the distance back from the lowest byte of the state; 0 is the
 // final state without transitions.
-type fst struct {
+type FST struct {
 	data  []byte
 	root  uint32
 	words int
 }
 
+// Words returns how many words there are.
+func (f *FST) Words() int { return f.words }
+
+// Empty has no words.
+func Empty() FST { return FST{root: noState} }
+
 const (
-	fstHeaderBytes = 16 // u64 version, u64 type
-	fstFooterBytes = 16 // u64 words, u64 address of the root
-	fstVersion     = 1
+	HeaderBytes = 16 // u64 version, u64 type
+	FooterBytes = 16 // u64 words, u64 address of the root
+	Version     = 1
 
-	fstSingle    = 0x80
-	fstNext      = 0x40
-	fstFinal     = 0x40
-	fstCountMask = 0x3f
+	singleFlag = 0x80
+	nextFlag   = 0x40
+	finalFlag  = 0x40
+	countMask  = 0x3f
 
-	// maxFSTBytes keeps addresses in 32 bits; it is reached at hundreds of millions of words.
-	maxFSTBytes = 1<<32 - 1
+	// maxBytes keeps addresses in 32 bits; it is reached at hundreds of millions of words.
+	maxBytes = 1<<32 - 1
 
-	fstEmpty = 0 // address of the final state without transitions
-	fstNone  = 1 // no state
+	maxWords     = 1<<31 - 1
+	maxWordBytes = 1<<16 - 1 // a longer path is damage
+
+	emptyState = 0 // address of the final state without transitions
+	noState    = 1 // no state
 )
 
-// fstCommon are the bytes that code 1… stands for.
-const fstCommon = "te/oasripcnw.hlm-du012g=:bf3y5&_4v9678k%?xCDASFIBEjPTzRNM+LOqHG"
+// common are the bytes that code 1… stands for.
+const common = "te/oasripcnw.hlm-du012g=:bf3y5&_4v9678k%?xCDASFIBEjPTzRNM+LOqHG"
 
-var errFST = errors.New("the dictionary has a state that is not inside it")
+var errOutside = errors.New("the dictionary has a state that is not inside it")
 
-// openFST reads header and footer.
-func openFST(data []byte) (fst, error) {
-	if len(data) < fstHeaderBytes+fstFooterBytes {
-		return fst{}, errors.New("the dictionary is cut")
+// Open reads header and footer.
+func Open(data []byte) (FST, error) {
+	if len(data) < HeaderBytes+FooterBytes {
+		return FST{}, errors.New("the dictionary is cut")
 	}
-	if len(data) > maxFSTBytes {
-		return fst{}, errors.New("the dictionary has more than 4 GiB")
+	if len(data) > maxBytes {
+		return FST{}, errors.New("the dictionary has more than 4 GiB")
 	}
-	if binary.LittleEndian.Uint64(data) != fstVersion {
-		return fst{}, errors.New("the dictionary has an unknown version")
+	if binary.LittleEndian.Uint64(data) != Version {
+		return FST{}, errors.New("the dictionary has an unknown version")
 	}
-	tail := data[len(data)-fstFooterBytes:]
+	tail := data[len(data)-FooterBytes:]
 	words, root := binary.LittleEndian.Uint64(tail), binary.LittleEndian.Uint64(tail[8:])
-	if words > maxRows || root >= uint64(len(data)-fstFooterBytes) || root < fstHeaderBytes && root > fstNone {
-		return fst{}, errFST
+	if words > maxWords || root >= uint64(len(data)-FooterBytes) || root < HeaderBytes && root > noState {
+		return FST{}, errOutside
 	}
-	return fst{data: data[:len(data)-fstFooterBytes], root: uint32(root), words: int(words)}, nil
+	return FST{data: data[:len(data)-FooterBytes], root: uint32(root), words: int(words)}, nil
 }
 
-// fstState is a decoded state. Addresses fit 32 bits, see maxFSTBytes.
-type fstState struct {
+// state is a decoded state. Addresses fit 32 bits, see maxBytes.
+type state struct {
 	output      uint64 // of a single transition
 	finalOutput uint64
 	target      uint32 // of a single transition
@@ -90,7 +100,7 @@ type fstState struct {
 }
 
 // packed reads n ≤ 15 bytes as a number.
-func (f *fst) packed(at, n uint32) uint64 {
+func (f *FST) packed(at, n uint32) uint64 {
 	switch n {
 	case 1:
 		return uint64(f.data[at])
@@ -106,44 +116,44 @@ func (f *fst) packed(at, n uint32) uint64 {
 	return v
 }
 
-// state decodes the state at an address; false when it is not inside the bytes.
-func (f *fst) state(at uint32, s *fstState) bool {
-	if at <= fstNone {
-		*s = fstState{final: at == fstEmpty}
+// decode decodes the state at an address; false when it is not inside the bytes.
+func (f *FST) decode(at uint32, s *state) bool {
+	if at <= noState {
+		*s = state{final: at == emptyState}
 		return true
 	}
-	if at < fstHeaderBytes || int(at) >= len(f.data) {
+	if at < HeaderBytes || int(at) >= len(f.data) {
 		return false
 	}
 	// The up to 3 bytes at and below it that are read unchecked stand above the header's first.
 	head := f.data[at]
-	if head&fstSingle != 0 {
+	if head&singleFlag != 0 {
 		s.n, s.single, s.final, s.finalOutput, s.output = 1, true, false, 0, 0
-		code := head & fstCountMask
+		code := head & countMask
 		if code == 0 {
 			at--
 			s.key = f.data[at]
 		} else {
-			s.key = fstCommon[code-1]
+			s.key = common[code-1]
 		}
-		if head&fstNext != 0 {
+		if head&nextFlag != 0 {
 			s.bottom, s.target = at, at-1
-			return s.target >= fstHeaderBytes
+			return s.target >= HeaderBytes
 		}
 		at--
 		targetBytes, outputBytes := uint32(f.data[at]>>4), uint32(f.data[at]&15)
-		if at < fstHeaderBytes+targetBytes+outputBytes {
+		if at < HeaderBytes+targetBytes+outputBytes {
 			return false
 		}
 		at -= targetBytes + outputBytes
 		s.bottom = at
 		s.output = f.packed(at, outputBytes)
 		var ok bool
-		s.target, ok = resolveFST(at, f.packed(at+outputBytes, targetBytes))
+		s.target, ok = resolve(at, f.packed(at+outputBytes, targetBytes))
 		return ok
 	}
-	s.single, s.final, s.finalOutput = false, head&fstFinal != 0, 0
-	n := uint32(head & fstCountMask)
+	s.single, s.final, s.finalOutput = false, head&finalFlag != 0, 0
+	n := uint32(head & countMask)
 	if n == 0 {
 		at--
 		if n = uint32(f.data[at]); n == 1 {
@@ -156,7 +166,7 @@ func (f *fst) state(at uint32, s *fstState) bool {
 	if s.final {
 		size += uint32(s.outputBytes)
 	}
-	if at < fstHeaderBytes+size {
+	if at < HeaderBytes+size {
 		return false
 	}
 	s.keys, s.bottom = at-n, at-size
@@ -166,20 +176,20 @@ func (f *fst) state(at uint32, s *fstState) bool {
 	return true
 }
 
-// resolveFST turns a distance back into the address of a state, which is always
+// resolve turns a distance back into the address of a state, which is always
 // lower than that of the state it leads from: no walk goes on for ever.
-func resolveFST(bottom uint32, distance uint64) (uint32, bool) {
+func resolve(bottom uint32, distance uint64) (uint32, bool) {
 	if distance == 0 {
-		return fstEmpty, true
+		return emptyState, true
 	}
-	return bottom - uint32(distance), distance <= uint64(bottom-fstHeaderBytes)
+	return bottom - uint32(distance), distance <= uint64(bottom-HeaderBytes)
 }
 
 // bytes returns the bytes of the transitions of a state that is not single, the last one's first.
-func (f *fst) bytes(s *fstState) []byte { return f.data[s.keys : s.keys+uint32(s.n)] }
+func (f *FST) bytes(s *state) []byte { return f.data[s.keys : s.keys+uint32(s.n)] }
 
 // byteAt returns the byte of the i-th transition; they ascend.
-func (f *fst) byteAt(s *fstState, i int) byte {
+func (f *FST) byteAt(s *state, i int) byte {
 	if s.single {
 		return s.key
 	}
@@ -187,13 +197,13 @@ func (f *fst) byteAt(s *fstState, i int) byte {
 }
 
 // follow returns target and output of the i-th transition.
-func (f *fst) follow(s *fstState, i int) (target uint32, output uint64, ok bool) {
+func (f *FST) follow(s *state, i int) (target uint32, output uint64, ok bool) {
 	if s.single {
 		return s.target, s.output, true
 	}
 	i = int(s.n) - 1 - i
 	targets := s.keys - uint32(s.n)*uint32(s.targetBytes)
-	target, ok = resolveFST(s.bottom, f.packed(targets+uint32(i)*uint32(s.targetBytes), uint32(s.targetBytes)))
+	target, ok = resolve(s.bottom, f.packed(targets+uint32(i)*uint32(s.targetBytes), uint32(s.targetBytes)))
 	if s.outputBytes > 0 {
 		outputs := targets - uint32(s.n)*uint32(s.outputBytes)
 		output = f.packed(outputs+uint32(i)*uint32(s.outputBytes), uint32(s.outputBytes))
@@ -202,7 +212,7 @@ func (f *fst) follow(s *fstState, i int) (target uint32, output uint64, ok bool)
 }
 
 // find returns the first transition whose byte is not below b, or s.n.
-func (f *fst) find(s *fstState, b byte) int {
+func (f *FST) find(s *state, b byte) int {
 	if s.single {
 		if s.key >= b {
 			return 0
@@ -220,11 +230,11 @@ func (f *fst) find(s *fstState, b byte) int {
 	return i
 }
 
-// get returns the number of a word.
-func (f *fst) get(word []byte) (uint64, bool, error) {
-	var s fstState
-	if !f.state(f.root, &s) {
-		return 0, false, errFST
+// Get returns the number of a word.
+func (f *FST) Get(word []byte) (uint64, bool, error) {
+	var s state
+	if !f.decode(f.root, &s) {
+		return 0, false, errOutside
 	}
 	sum := uint64(0)
 	for _, b := range word {
@@ -241,50 +251,65 @@ func (f *fst) get(word []byte) (uint64, bool, error) {
 			i = int(s.n) - 1 - at
 		}
 		target, output, ok := f.follow(&s, i)
-		if !ok || !f.state(target, &s) {
-			return 0, false, errFST
+		if !ok || !f.decode(target, &s) {
+			return 0, false, errOutside
 		}
 		sum += output
 	}
 	return sum + s.finalOutput, s.final, nil
 }
 
-// fstFrame is a state on the way to the current word.
-type fstFrame struct {
-	fstState
+// frame is a state on the way to the current word.
+type frame struct {
+	state
 	next      int    // transition
 	sum       uint64 // of the outputs that led here
 	automaton int    // state of the automaton
 	entered   bool   // the state itself was looked at
 }
 
-// fstWalk visits the words from start on, below end, that an automaton accepts, in order.
-type fstWalk struct {
-	f         *fst
+// Walk visits the words from start on, below end, that an automaton accepts, in order.
+type Walk struct {
+	f         *FST
 	automaton vellum.Automaton // nil: all
 	end       []byte           // nil: none
-	stack     []fstFrame
+	stack     []frame
 	word      []byte
 	value     uint64
 	err       error
 }
 
-// seek stands before the first word not below start.
-func (w *fstWalk) seek(start []byte) {
+// Start stands before the first word of f that is not below start. The walk goes through the words below end (nil: all)
+// that the automaton accepts (nil: all). A walk may be started again, and reuses its memory.
+func (w *Walk) Start(f *FST, a vellum.Automaton, start, end []byte) {
+	w.f, w.automaton, w.end, w.err = f, a, end, nil
+	w.seek(start)
+}
+
+// Word returns the current word, valid until the next call of Next.
+func (w *Walk) Word() []byte { return w.word }
+
+// Value returns the number of the current word.
+func (w *Walk) Value() uint64 { return w.value }
+
+// Err returns the damage that ended the walk early, if any.
+func (w *Walk) Err() error { return w.err }
+
+func (w *Walk) seek(start []byte) {
 	w.stack, w.word = w.stack[:0], w.word[:0]
 	a := 0
 	if w.automaton != nil {
 		a = w.automaton.Start()
 	}
-	if w.f.root == fstNone || w.automaton != nil && !w.automaton.CanMatch(a) || !w.push(w.f.root, 0, a) {
+	if w.f.root == noState || w.automaton != nil && !w.automaton.CanMatch(a) || !w.push(w.f.root, 0, a) {
 		return
 	}
 	for _, b := range start {
 		top := &w.stack[len(w.stack)-1]
 		top.entered = true // it is a prefix of start, so below it
-		i := w.f.find(&top.fstState, b)
+		i := w.f.find(&top.state, b)
 		top.next = i
-		if i == int(top.n) || w.f.byteAt(&top.fstState, i) != b {
+		if i == int(top.n) || w.f.byteAt(&top.state, i) != b {
 			return
 		}
 		if !w.descend() {
@@ -294,48 +319,48 @@ func (w *fstWalk) seek(start []byte) {
 }
 
 // push puts a state on the stack.
-func (w *fstWalk) push(at uint32, sum uint64, automaton int) bool {
+func (w *Walk) push(at uint32, sum uint64, automaton int) bool {
 	if len(w.stack) > maxWordBytes {
-		w.err = errFST
+		w.err = errOutside
 		return false
 	}
 	if len(w.stack) < cap(w.stack) {
 		w.stack = w.stack[:len(w.stack)+1]
 	} else {
-		w.stack = append(w.stack, fstFrame{})
+		w.stack = append(w.stack, frame{})
 	}
 	top := &w.stack[len(w.stack)-1]
 	top.next, top.sum, top.automaton, top.entered = 0, sum, automaton, false
-	if !w.f.state(at, &top.fstState) {
-		w.err = errFST
+	if !w.f.decode(at, &top.state) {
+		w.err = errOutside
 		return false
 	}
 	return true
 }
 
 // descend takes the next transition of the top frame if the automaton allows it.
-func (w *fstWalk) descend() bool {
+func (w *Walk) descend() bool {
 	top := &w.stack[len(w.stack)-1]
 	i := top.next
 	top.next++
-	b := w.f.byteAt(&top.fstState, i)
+	b := w.f.byteAt(&top.state, i)
 	a := 0
 	if w.automaton != nil {
 		if a = w.automaton.Accept(top.automaton, b); !w.automaton.CanMatch(a) {
 			return false
 		}
 	}
-	target, output, ok := w.f.follow(&top.fstState, i)
+	target, output, ok := w.f.follow(&top.state, i)
 	if !ok {
-		w.err = errFST
+		w.err = errOutside
 		return false
 	}
 	w.word = append(w.word, b)
 	return w.push(target, top.sum+output, a)
 }
 
-// next goes to the next word.
-func (w *fstWalk) next() bool {
+// Next goes to the next word.
+func (w *Walk) Next() bool {
 	for len(w.stack) > 0 && w.err == nil {
 		top := &w.stack[len(w.stack)-1]
 		if !top.entered {
@@ -362,3 +387,18 @@ func (w *fstWalk) next() bool {
 	}
 	return false
 }
+
+// Budget is an automaton that accepts everything until more transitions
+// were tried than a dictionary with these words can have: in a sound one, every
+// transition leads to a word. It keeps hostile bytes from being walked for ever.
+type Budget struct{ Left int }
+
+func (e *Budget) Start() int { return 0 }
+
+func (e *Budget) IsMatch(int) bool { return true }
+
+func (e *Budget) CanMatch(int) bool { return e.Left > 0 }
+
+func (e *Budget) WillAlwaysMatch(int) bool { return false }
+
+func (e *Budget) Accept(state int, _ byte) int { e.Left--; return state }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/RoaringBitmap/roaring/v2"
+	"svc/segment/rowlist"
 )
 
 // randomRows returns ascending rows of a random shape: scattered, dense, in runs, over several containers.
@@ -25,61 +25,6 @@ func randomRows(rng *rand.Rand) []uint32 {
 		row += uint32(rng.IntN(gap))
 	}
 	return rows
-}
-
-func TestRowListsAreRoaringBitmaps(t *testing.T) {
-	rng := testRand(t)
-	for range 300 {
-		rows := randomRows(rng)
-		p, code := appendRowList([]byte{1, 2, 3}, rows)
-		p = p[3:]
-		l := rowList{p: p, code: code, count: len(rows)}
-		want := roaring.BitmapOf(rows...)
-		got := l.bitmap()
-		if err := got.Validate(); err != nil || !got.Equals(want) {
-			t.Fatalf("%d rows: %v, %v", len(rows), err, got)
-		}
-		if code == rowsRoaring {
-			want.RunOptimize()
-			if b, err := want.ToBytes(); err != nil || !slices.Equal(b, p) {
-				t.Fatalf("%d rows: the code is not that of the library", len(rows))
-			}
-		}
-		if !slices.Equal(l.appendTo(nil), rows) {
-			t.Fatalf("%d rows are decoded wrong", len(rows))
-		}
-		added := roaring.BitmapOf(1<<30, 5)
-		l.addTo(added)
-		want.Add(5)
-		want.Add(1 << 30)
-		if !added.Equals(want) {
-			t.Fatalf("%d rows are added wrong", len(rows))
-		}
-	}
-}
-
-func TestRowCursorFindsIndexes(t *testing.T) {
-	rng := testRand(t)
-	for range 300 {
-		rows := randomRows(rng)
-		p, code := appendRowList(nil, rows)
-		c := rowList{p: p, code: code, count: len(rows)}.cursor()
-		check := func(row uint32) {
-			i, ok := slices.BinarySearch(rows, row)
-			if got, found := c.find(row); found != ok || ok && got != i {
-				t.Fatalf("row %d of %d is at %d (%v), want %d (%v)", row, len(rows), got, found, i, ok)
-			}
-		}
-		step := 1 + rng.IntN(100)
-		for i := 0; i < len(rows); i += step { // ascending, with misses
-			check(rows[i])
-			check(rows[i] + uint32(rng.IntN(3)))
-		}
-		for range 20 { // anywhere
-			check(rows[rng.IntN(len(rows))] + uint32(rng.IntN(2)))
-			check(uint32(rng.IntN(1 << 18)))
-		}
-	}
 }
 
 func TestPositionsSkipAndDecode(t *testing.T) {
@@ -135,8 +80,8 @@ func TestPositionReaderOverManyRows(t *testing.T) {
 			all = append(all, positions)
 			f.positions = appendPositions(f.positions, positions)
 		}
-		p, code := appendRowList(nil, rows)
-		fp := FieldPosting{rows: rowList{p: p, code: code, count: len(rows)}, skips: skipBytes(len(rows))}
+		p, code := rowlist.Append(nil, rows)
+		fp := FieldPosting{rows: rowlist.List{P: p, Code: code, Count: len(rows)}, skips: skipBytes(len(rows))}
 		fp.positions = append(appendSkips(nil, f.positions, len(rows)), f.positions...)
 		reader := fp.Positions()
 		for _, step := range []int{1, 7, 127, 128, 129, 1000} {

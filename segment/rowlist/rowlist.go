@@ -1,4 +1,6 @@
-package segment
+// Package rowlist is the code of a set of rows in a file, and what is asked of it in place: as a bitmap, as numbers,
+// and where in the list a row stands. It trusts no byte: damaged ones give other rows, but no panic of this package.
+package rowlist
 
 import (
 	"encoding/binary"
@@ -9,19 +11,19 @@ import (
 
 // A row list is a set of rows in one of two codes:
 //
-//	rowsDelta    the first row, then the distance of each further row to the one before minus 1, as uvarints
-//	rowsRoaring  the portable Roaring format (github.com/RoaringBitmap/RoaringFormatSpec), used in place
+//	Delta    the first row, then the distance of each further row to the one before minus 1, as uvarints
+//	Roaring  the portable Roaring format (github.com/RoaringBitmap/RoaringFormatSpec), used in place
 //
 // Few rows are smaller and quicker to write as the former; the latter becomes
 // a bitmap without reading the rows.
 const (
-	rowsDelta   = 0
-	rowsRoaring = 1
+	Delta   = 0
+	Roaring = 1
 
-	// roaringRows is from how many rows on a list is in Roaring format.
+	// RoaringFrom is from how many rows on a list is in Roaring format.
 	// There its 16 bytes of header and 2 bytes a row begin to be worth the time of
 	// decoding deltas.
-	roaringRows = 32
+	RoaringFrom = 32
 
 	roaringCookie     = 12346 // no run containers
 	roaringCookieRuns = 12347 // some; number of containers − 1 in the upper half
@@ -30,17 +32,17 @@ const (
 	containerBytes    = 8192  // of a bitmap container
 )
 
-// appendRowList appends the code of ascending distinct rows and says which one it took.
-func appendRowList(dst []byte, rows []uint32) ([]byte, int) {
-	if len(rows) >= roaringRows {
-		return appendRoaring(dst, rows), rowsRoaring
+// Append appends the code of ascending distinct rows and says which one it took.
+func Append(dst []byte, rows []uint32) ([]byte, int) {
+	if len(rows) >= RoaringFrom {
+		return AppendRoaring(dst, rows), Roaring
 	}
 	next := uint32(0)
 	for _, r := range rows {
 		dst = binary.AppendUvarint(dst, uint64(r-next))
 		next = r + 1
 	}
-	return dst, rowsDelta
+	return dst, Delta
 }
 
 // splitKey returns the length of the first stretch of rows that share their upper 16 bits.
@@ -72,8 +74,8 @@ func runsPay(n, runs int) bool {
 	return 2+4*runs < other
 }
 
-// appendRoaring appends the portable Roaring format of ascending distinct rows.
-func appendRoaring(dst []byte, rows []uint32) []byte {
+// AppendRoaring appends the portable Roaring format of ascending distinct rows.
+func AppendRoaring(dst []byte, rows []uint32) []byte {
 	containers, withRuns := 0, false
 	for rest := rows; len(rest) > 0; containers++ {
 		n := splitKey(rest)
@@ -135,23 +137,23 @@ func appendRoaring(dst []byte, rows []uint32) []byte {
 	return dst
 }
 
-// rowBitmap returns the rows of a list as a bitmap that may use p in place.
-func rowBitmap(p []byte, code, count int) *roaring.Bitmap {
+// bitmapOf returns the rows of a list as a bitmap that may use p in place.
+func bitmapOf(p []byte, code, count int) *roaring.Bitmap {
 	b := roaring.New()
-	if code == rowsRoaring {
+	if code == Roaring {
 		if _, err := b.FromBuffer(p); err != nil {
 			return roaring.New()
 		}
 		return b
 	}
-	var few [roaringRows]uint32
-	b.AddMany(appendRows(few[:0], p, code, count))
+	var few [RoaringFrom]uint32
+	b.AddMany(appendRowsOf(few[:0], p, code, count))
 	return b
 }
 
-// appendRows appends the rows of a list in ascending order.
-func appendRows(dst []uint32, p []byte, code, count int) []uint32 {
-	if code == rowsDelta {
+// appendRowsOf appends the rows of a list in ascending order.
+func appendRowsOf(dst []uint32, p []byte, code, count int) []uint32 {
+	if code == Delta {
 		next := uint64(0)
 		for ; count > 0; count-- {
 			d, n := binary.Uvarint(p)
@@ -165,9 +167,37 @@ func appendRows(dst []uint32, p []byte, code, count int) []uint32 {
 		}
 		return dst
 	}
-	var c roaringCursor
-	for ok := c.init(p); ok && c.container < c.containers; c.nextContainer() {
+	var c RoaringCursor
+	for ok := c.Init(p); ok && c.container < c.containers; c.nextContainer() {
 		dst = c.appendContainer(dst)
 	}
 	return dst
+}
+
+// List is the code of some rows in mapped memory.
+type List struct {
+	P     []byte
+	Code  int
+	Count int
+}
+
+func (l List) Bitmap() *roaring.Bitmap { return bitmapOf(l.P, l.Code, l.Count) }
+
+func (l List) AppendTo(dst []uint32) []uint32 { return appendRowsOf(dst, l.P, l.Code, l.Count) }
+
+func (l List) Cursor() Cursor { return Cursor{list: l} }
+
+func (l List) AddTo(dst *roaring.Bitmap) {
+	if l.Code == Roaring {
+		dst.Or(l.Bitmap())
+		return
+	}
+	var few [RoaringFrom]uint32
+	if rows := l.AppendTo(few[:0]); len(rows) < 4 {
+		for _, r := range rows {
+			dst.Add(r)
+		}
+	} else {
+		dst.AddMany(rows)
+	}
 }

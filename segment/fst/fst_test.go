@@ -1,4 +1,4 @@
-package segment
+package fst
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/blevesearch/vellum"
@@ -46,8 +47,8 @@ func randomFST(t testing.TB, rng *rand.Rand) (data []byte, keys []string) {
 	return buf.Bytes(), keys
 }
 
-// TestFSTWalksAsVellum compares every way of asking with vellum's own reader.
-func TestFSTWalksAsVellum(t *testing.T) {
+// TestWalksAsVellum compares every way of asking with vellum's own reader.
+func TestWalksAsVellum(t *testing.T) {
 	rng := testRand(t)
 	lev, err := levenshtein.NewLevenshteinAutomatonBuilder(2, true)
 	if err != nil {
@@ -59,9 +60,9 @@ func TestFSTWalksAsVellum(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := openFST(data)
-		if err != nil || f.words != len(keys) {
-			t.Fatal(f.words, err)
+		f, err := Open(data)
+		if err != nil || f.Words() != len(keys) {
+			t.Fatal(f.Words(), err)
 		}
 		probe := func() []byte {
 			if len(keys) > 0 && rng.IntN(2) == 0 {
@@ -72,14 +73,14 @@ func TestFSTWalksAsVellum(t *testing.T) {
 		}
 		for _, k := range keys {
 			want, _, _ := twin.Get([]byte(k))
-			if got, ok, err := f.get([]byte(k)); !ok || got != want || err != nil {
+			if got, ok, err := f.Get([]byte(k)); !ok || got != want || err != nil {
 				t.Fatalf("%q is %d (%v, %v), want %d", k, got, ok, err, want)
 			}
 		}
 		for range 50 {
 			k := probe()
 			want, exists, _ := twin.Get(k)
-			if got, ok, err := f.get(k); ok != exists || ok && got != want || err != nil {
+			if got, ok, err := f.Get(k); ok != exists || ok && got != want || err != nil {
 				t.Fatalf("%q is %d (%v, %v), want %d (%v)", k, got, ok, err, want, exists)
 			}
 		}
@@ -110,12 +111,12 @@ func TestFSTWalksAsVellum(t *testing.T) {
 			if !errors.Is(err, vellum.ErrIteratorDone) {
 				t.Fatal(err)
 			}
-			walk := fstWalk{f: &f, automaton: a, end: end}
-			walk.seek(start)
-			for walk.next() {
+			var walk Walk
+			walk.Start(&f, a, start, end)
+			for walk.Next() {
 				got = append(got, fmt.Sprint(string(walk.word), walk.value))
 			}
-			if walk.next() || walk.err != nil {
+			if walk.Next() || walk.err != nil {
 				t.Fatal(walk.err)
 			}
 			if !slices.Equal(got, want) {
@@ -125,20 +126,20 @@ func TestFSTWalksAsVellum(t *testing.T) {
 	}
 }
 
-func TestFSTWithStartNotBelowEndIsEmpty(t *testing.T) {
+func TestWithStartNotBelowEndIsEmpty(t *testing.T) {
 	rng := testRand(t)
 	data, keys := randomFST(t, rng)
 	for len(keys) < 10 {
 		data, keys = randomFST(t, rng)
 	}
-	f, err := openFST(data)
+	f, err := Open(data)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, end := range []string{keys[5], keys[4], "\x00"} {
-		walk := fstWalk{f: &f, end: []byte(end)}
-		walk.seek([]byte(keys[5]))
-		if walk.next() {
+		var walk Walk
+		walk.Start(&f, nil, []byte(keys[5]), []byte(end))
+		if walk.Next() {
 			t.Fatalf("from %q to %q there is %q", keys[5], end, walk.word)
 		}
 	}
@@ -153,14 +154,29 @@ func FuzzFST(f *testing.F) {
 		f.Add(append(append([]byte(nil), data[:min(len(data), 200)]...), data[len(data)-16:]...), []byte("a"))
 	}
 	f.Fuzz(func(t *testing.T, data, word []byte) {
-		x, err := openFST(data)
+		x, err := Open(data)
 		if err != nil {
 			return
 		}
-		_, _, _ = x.get(word)
-		walk := fstWalk{f: &x, automaton: &edgeBudget{left: 10000}}
-		walk.seek(word)
-		for walk.next() {
+		_, _, _ = x.Get(word)
+		var walk Walk
+		walk.Start(&x, &Budget{Left: 10000}, word, nil)
+		for walk.Next() {
 		}
 	})
+}
+
+func testRand(t testing.TB) *rand.Rand {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+func randomWord(rng *rand.Rand) string {
+	letters := []string{"a", "b", "c", "d", "é", "日", "z"}
+	var b strings.Builder
+	for range 1 + rng.IntN(6) {
+		b.WriteString(letters[min(rng.IntN(len(letters)), rng.IntN(len(letters)))])
+	}
+	return b.String()
 }

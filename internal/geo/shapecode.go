@@ -1,4 +1,4 @@
-package segment
+package geo
 
 import (
 	"encoding/binary"
@@ -35,9 +35,9 @@ func inUnits(x float64) (int64, bool) {
 	return int64(n), math.Abs(n) < maxShapeUnits && n/shapeUnits == x
 }
 
-// appendShapePart encodes a part: a byte of kind and flags; for a polygon, the number of rings; for each ring, unless it is
+// AppendPart encodes a part: a byte of kind and flags; for a polygon, the number of rings; for each ring, unless it is
 // a point, the number of positions; then all positions, longitude first.
-func appendShapePart(dst []byte, s *ShapePart) []byte {
+func AppendPart(dst []byte, s *ShapePart) []byte {
 	head, deltas := byte(s.Kind), true
 	for _, ring := range s.Rings {
 		for _, p := range ring {
@@ -76,15 +76,15 @@ func appendShapePart(dst []byte, s *ShapePart) []byte {
 	return dst
 }
 
-// shapeDecoder decodes parts into memory that it uses again.
-type shapeDecoder struct {
+// Decoder decodes parts into memory that it uses again.
+type Decoder struct {
 	part      ShapePart
 	positions []LngLat
 	counts    []int
 }
 
-// decode reads the part that fills p. The result is valid until the next call.
-func (d *shapeDecoder) decode(p []byte) (*ShapePart, bool) {
+// Decode reads the part that fills p. The result is valid until the next call.
+func (d *Decoder) Decode(p []byte) (*ShapePart, bool) {
 	if len(p) == 0 || p[0]&^(kindMask|deltaFlag) != 0 {
 		return nil, false
 	}
@@ -150,7 +150,7 @@ func (d *shapeDecoder) decode(p []byte) (*ShapePart, bool) {
 		}
 		at := LngLat{math.Float64frombits(binary.LittleEndian.Uint64(p)), math.Float64frombits(binary.LittleEndian.Uint64(p[8:]))}
 		p = p[16:]
-		if !at.finite() {
+		if !at.Finite() {
 			return nil, false
 		}
 		d.positions = append(d.positions, at)
@@ -167,6 +167,6 @@ func (d *shapeDecoder) decode(p []byte) (*ShapePart, bool) {
 	return &d.part, true
 }
 
-func (p LngLat) finite() bool {
+func (p LngLat) Finite() bool {
 	return !math.IsInf(p.Lng, 0) && !math.IsNaN(p.Lng) && !math.IsInf(p.Lat, 0) && !math.IsNaN(p.Lat)
 }

@@ -1,9 +1,23 @@
-package segment
+// Package geo is geometry in degrees on the sphere and in the plane of longitude and latitude: distances, regions,
+// and the parts that shapes are made of with their code in bytes. It knows no file and no row.
+package geo
 
 import (
 	"math"
 	"slices"
 )
+
+// EarthMeters is the radius of the sphere on which distances are measured.
+const EarthMeters = 6371000
+
+// Distance returns the meters between two points given in degrees, by the haversine formula.
+func Distance(lat1, lng1, lat2, lng2 float64) float64 {
+	const degree = math.Pi / 180
+	sinLat := math.Sin((lat2 - lat1) * degree / 2)
+	sinLng := math.Sin((lng2 - lng1) * degree / 2)
+	h := sinLat*sinLat + math.Cos(lat1*degree)*math.Cos(lat2*degree)*sinLng*sinLng
+	return 2 * EarthMeters * math.Asin(math.Sqrt(min(h, 1)))
+}
 
 // LngLat is a place in degrees.
 type LngLat struct{ Lng, Lat float64 }
@@ -12,45 +26,48 @@ type LngLat struct{ Lng, Lat float64 }
 // themselves. As in GeoJSON (RFC 7946, 3.1.1), an edge is straight in the plane of longitude and latitude. Longitudes
 // may run beyond ±180, so that a region across the antimeridian is in one piece. Immutable.
 type Region struct {
-	rings [][]LngLat // the last position of each is joined with its first
-	box   box
+	rings  [][]LngLat // the last position of each is joined with its first
+	bounds Box        // of the rings
 }
 
-// box is a closed rectangle of longitudes and latitudes.
-type box struct{ minLng, minLat, maxLng, maxLat float64 }
+// Box is a closed rectangle of longitudes and latitudes.
+type Box struct{ MinLng, MinLat, MaxLng, MaxLat float64 }
 
-// emptyBox meets nothing and adds nothing to a union.
-var emptyBox = box{math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)}
+// EmptyBox meets nothing and adds nothing to a union.
+var EmptyBox = Box{math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)}
 
-func (b box) union(o box) box {
-	return box{min(b.minLng, o.minLng), min(b.minLat, o.minLat), max(b.maxLng, o.maxLng), max(b.maxLat, o.maxLat)}
+// Union returns the least box around both.
+func (b Box) Union(o Box) Box {
+	return Box{min(b.MinLng, o.MinLng), min(b.MinLat, o.MinLat), max(b.MaxLng, o.MaxLng), max(b.MaxLat, o.MaxLat)}
 }
 
-func (b box) meets(o box) bool {
-	return b.minLng <= o.maxLng && o.minLng <= b.maxLng && b.minLat <= o.maxLat && o.minLat <= b.maxLat
+// Meets reports whether the boxes have a place in common.
+func (b Box) Meets(o Box) bool {
+	return b.MinLng <= o.MaxLng && o.MinLng <= b.MaxLng && b.MinLat <= o.MaxLat && o.MinLat <= b.MaxLat
 }
 
-// shifted returns the box so many degrees further east.
-func (b box) shifted(degrees float64) box {
-	return box{b.minLng + degrees, b.minLat, b.maxLng + degrees, b.maxLat}
+// Shifted returns the box so many degrees further east.
+func (b Box) Shifted(degrees float64) Box {
+	return Box{b.MinLng + degrees, b.MinLat, b.MaxLng + degrees, b.MaxLat}
 }
 
 // holds reports whether p lies in the box; if b is that of an edge on whose line p is, then on the edge.
-func (b box) holds(p LngLat) bool {
-	return b.minLng <= p.Lng && p.Lng <= b.maxLng && b.minLat <= p.Lat && p.Lat <= b.maxLat
+func (b Box) holds(p LngLat) bool {
+	return b.MinLng <= p.Lng && p.Lng <= b.MaxLng && b.MinLat <= p.Lat && p.Lat <= b.MaxLat
 }
 
-func boxOf(rings [][]LngLat) box {
-	b := emptyBox
+// BoxOf returns the least box around all positions of rings.
+func BoxOf(rings [][]LngLat) Box {
+	b := EmptyBox
 	for _, ring := range rings {
 		for _, p := range ring {
-			b = b.union(box{p.Lng, p.Lat, p.Lng, p.Lat})
+			b = b.Union(Box{p.Lng, p.Lat, p.Lng, p.Lat})
 		}
 	}
 	return b
 }
 
-func newRegion(rings ...[]LngLat) *Region { return &Region{rings, boxOf(rings)} }
+func newRegion(rings ...[]LngLat) *Region { return &Region{rings, BoxOf(rings)} }
 
 // PolygonRegion is the polygon with these corners, which it keeps.
 func PolygonRegion(corners []LngLat) *Region { return newRegion(corners) }
@@ -69,7 +86,7 @@ func rectangle(left, bottom, right, top float64) []LngLat {
 
 // CircleRegion is the polygon whose corners lie at meters from a place, at equal angles, the first in the north.
 func CircleRegion(lat, lng, meters float64, corners int) *Region {
-	angle := meters / earthMeters
+	angle := meters / EarthMeters
 	if angle >= math.Pi {
 		return newRegion(rectangle(-180, -90, 180, 90))
 	}
@@ -77,7 +94,7 @@ func CircleRegion(lat, lng, meters float64, corners int) *Region {
 	north, south := angle >= (90-lat)*degree, angle >= (90+lat)*degree // whether the poles are inside
 	if north && south {
 		// All but a circle around the antipode, which has neither pole.
-		hole := CircleRegion(-lat, lng+180, math.Pi*earthMeters-meters, corners)
+		hole := CircleRegion(-lat, lng+180, math.Pi*EarthMeters-meters, corners)
 		return newRegion(rectangle(lng, -90, lng+360, 90), hole.rings[0])
 	}
 	ring := make([]LngLat, corners)
@@ -109,8 +126,14 @@ func CircleRegion(lat, lng, meters float64, corners int) *Region {
 	return newRegion(ring)
 }
 
-// shifted returns the region so many degrees further east.
-func (r *Region) shifted(degrees float64) *Region {
+// Rings returns the rings, which are the region's.
+func (r *Region) Rings() [][]LngLat { return r.rings }
+
+// Bounds returns the box around the region.
+func (r *Region) Bounds() Box { return r.bounds }
+
+// Shifted returns the region so many degrees further east.
+func (r *Region) Shifted(degrees float64) *Region {
 	if degrees == 0 {
 		return r
 	}
@@ -124,8 +147,8 @@ func (r *Region) shifted(degrees float64) *Region {
 	return newRegion(rings...)
 }
 
-// meets reports whether a part of a shape and the region have a place in common.
-func (r *Region) meets(kind ShapeKind, rings [][]LngLat) bool {
+// Meets reports whether a part of a shape and the region have a place in common.
+func (r *Region) Meets(kind ShapeKind, rings [][]LngLat) bool {
 	// Where no edges cross, each ring lies wholly inside or wholly outside: one position tells.
 	for _, ring := range rings {
 		if len(ring) > 0 && contains(r.rings, ring[0]) {
@@ -135,7 +158,7 @@ func (r *Region) meets(kind ShapeKind, rings [][]LngLat) bool {
 	if kind == PointShape {
 		return false
 	}
-	if near := r.edgesIn(boxOf(rings)); len(near) > 0 {
+	if near := r.edgesIn(BoxOf(rings)); len(near) > 0 {
 		for _, ring := range rings {
 			for i := range ring {
 				e := edge{ring[i], ring[0]}
@@ -144,7 +167,7 @@ func (r *Region) meets(kind ShapeKind, rings [][]LngLat) bool {
 				} else if kind == LineShape {
 					break
 				}
-				if slices.ContainsFunc(near, e.meets) {
+				if slices.ContainsFunc(near, e.Meets) {
 					return true
 				}
 			}
@@ -163,17 +186,17 @@ func (r *Region) meets(kind ShapeKind, rings [][]LngLat) bool {
 // edge is a closed line between two places.
 type edge struct{ a, b LngLat }
 
-func (e edge) box() box {
-	return box{min(e.a.Lng, e.b.Lng), min(e.a.Lat, e.b.Lat), max(e.a.Lng, e.b.Lng), max(e.a.Lat, e.b.Lat)}
+func (e edge) bounds() Box {
+	return Box{min(e.a.Lng, e.b.Lng), min(e.a.Lat, e.b.Lat), max(e.a.Lng, e.b.Lng), max(e.a.Lat, e.b.Lat)}
 }
 
 // edgesIn returns the edges of the region whose boxes meet b, few where shapes are small.
-func (r *Region) edgesIn(b box) []edge {
+func (r *Region) edgesIn(b Box) []edge {
 	var near []edge
 	for _, ring := range r.rings {
 		last := ring[len(ring)-1]
 		for _, p := range ring {
-			if e := (edge{last, p}); e.box().meets(b) {
+			if e := (edge{last, p}); e.bounds().Meets(b) {
 				near = append(near, e)
 			}
 			last = p
@@ -193,7 +216,7 @@ func contains(rings [][]LngLat, p LngLat) bool {
 		for _, b := range ring {
 			if !(a.Lat > p.Lat && b.Lat > p.Lat || a.Lat < p.Lat && b.Lat < p.Lat) {
 				side := turn(a, b, p)
-				if side == 0 && (edge{a, b}).box().holds(p) {
+				if side == 0 && (edge{a, b}).bounds().holds(p) {
 					return true
 				}
 				// A ray to the east crosses the edge when one end is above p, the other not, and p is west of it.
@@ -207,15 +230,15 @@ func contains(rings [][]LngLat, p LngLat) bool {
 	return inside
 }
 
-// meets reports whether two edges have a place in common.
-func (e edge) meets(o edge) bool {
-	if !e.box().meets(o.box()) {
+// Meets reports whether two edges have a place in common.
+func (e edge) Meets(o edge) bool {
+	if !e.bounds().Meets(o.bounds()) {
 		return false
 	}
 	oa, ob, ea, eb := turn(e.a, e.b, o.a), turn(e.a, e.b, o.b), turn(o.a, o.b, e.a), turn(o.a, o.b, e.b)
 	return (oa > 0) != (ob > 0) && oa != 0 && ob != 0 && (ea > 0) != (eb > 0) && ea != 0 && eb != 0 ||
-		oa == 0 && e.box().holds(o.a) || ob == 0 && e.box().holds(o.b) ||
-		ea == 0 && o.box().holds(e.a) || eb == 0 && o.box().holds(e.b)
+		oa == 0 && e.bounds().holds(o.a) || ob == 0 && e.bounds().holds(o.b) ||
+		ea == 0 && o.bounds().holds(e.a) || eb == 0 && o.bounds().holds(e.b)
 }
 
 // turn is positive when the way a → b → c turns left, negative when right, 0 when it is straight.

@@ -1,4 +1,4 @@
-package segment
+package rowlist
 
 import (
 	"encoding/binary"
@@ -6,9 +6,9 @@ import (
 	"math/bits"
 )
 
-// roaringCursor walks a bitmap in Roaring format in place, to answer the rank
+// RoaringCursor walks a bitmap in Roaring format in place, to answer the rank
 // of a row. Asking in ascending order goes on from where it was.
-type roaringCursor struct {
+type RoaringCursor struct {
 	p          []byte
 	headers    int // offset of the (key, cardinality − 1) pairs
 	runs       int // offset of the bits that mark run containers, or 0
@@ -32,8 +32,8 @@ const (
 	containerRuns
 )
 
-func (c *roaringCursor) init(p []byte) bool {
-	*c = roaringCursor{p: p}
+func (c *RoaringCursor) Init(p []byte) bool {
+	*c = RoaringCursor{p: p}
 	if len(p) < 8 {
 		return false
 	}
@@ -71,7 +71,7 @@ func (c *roaringCursor) init(p []byte) bool {
 
 // load reads the description of the container at c.begin; when it is not
 // there whole, the cursor is at its end.
-func (c *roaringCursor) load() {
+func (c *RoaringCursor) load() {
 	c.index, c.passed = 0, 0
 	if c.container >= c.containers {
 		return
@@ -98,16 +98,16 @@ func (c *roaringCursor) load() {
 	}
 }
 
-func (c *roaringCursor) nextContainer() {
+func (c *RoaringCursor) nextContainer() {
 	c.begin += c.size
 	c.base += c.card
 	c.container++
 	c.load()
 }
 
-// rank returns how many rows of the list are smaller than row, whether row is
+// Rank returns how many rows of the list are smaller than row, whether row is
 // one of them, and a row such that none between row and it is in the list. Rows asked for must ascend.
-func (c *roaringCursor) rank(row uint32) (index int, ok bool, ahead uint32) {
+func (c *RoaringCursor) Rank(row uint32) (index int, ok bool, ahead uint32) {
 	for c.container < c.containers && c.key < row>>16 {
 		c.nextContainer()
 	}
@@ -177,7 +177,7 @@ func gallop(values []byte, at, n, low int) int {
 }
 
 // appendContainer appends the rows of the current container.
-func (c *roaringCursor) appendContainer(dst []uint32) []uint32 {
+func (c *RoaringCursor) appendContainer(dst []uint32) []uint32 {
 	high := c.key << 16
 	values := c.p[c.begin : c.begin+c.size]
 	le := binary.LittleEndian
@@ -203,11 +203,11 @@ func (c *roaringCursor) appendContainer(dst []uint32) []uint32 {
 	return dst
 }
 
-// rowCursor finds the index of rows in a row list of either code.
-type rowCursor struct {
-	list rowList
+// Cursor finds the index of rows in a row list of either code.
+type Cursor struct {
+	list List
 
-	roaring roaringCursor
+	roaring RoaringCursor
 	at      int    // of deltas: offset of the next one
 	index   int    // of deltas: of row
 	row     uint32 // of deltas: the one at index
@@ -216,21 +216,21 @@ type rowCursor struct {
 	started bool
 }
 
-func (c *rowCursor) reset() {
+func (c *Cursor) reset() {
 	c.at, c.index, c.started = 0, 0, true
-	if c.list.code == rowsRoaring {
-		c.roaring.init(c.list.p)
+	if c.list.Code == Roaring {
+		c.roaring.Init(c.list.P)
 	} else {
-		d, n := binary.Uvarint(c.list.p)
+		d, n := binary.Uvarint(c.list.P)
 		if n <= 0 {
-			c.list.count = 0
+			c.list.Count = 0
 		}
 		c.at, c.row = n, uint32(d)
 	}
 }
 
-// find returns the index of a row in the list.
-func (c *rowCursor) find(row uint32) (index int, ok bool) {
+// Find returns the index of a row in the list.
+func (c *Cursor) Find(row uint32) (index int, ok bool) {
 	if c.from < row && row < c.ahead {
 		return 0, false
 	}
@@ -238,24 +238,24 @@ func (c *rowCursor) find(row uint32) (index int, ok bool) {
 		c.reset()
 	}
 	c.from = row
-	if c.list.code == rowsRoaring {
-		index, ok, c.ahead = c.roaring.rank(row)
+	if c.list.Code == Roaring {
+		index, ok, c.ahead = c.roaring.Rank(row)
 		return index, ok
 	}
-	for c.index < c.list.count && c.row < row {
+	for c.index < c.list.Count && c.row < row {
 		c.index++
-		if c.index == c.list.count {
+		if c.index == c.list.Count {
 			break
 		}
-		d, n := binary.Uvarint(c.list.p[c.at:])
+		d, n := binary.Uvarint(c.list.P[c.at:])
 		if n <= 0 {
-			c.list.count = c.index
+			c.list.Count = c.index
 			break
 		}
 		c.at += n
 		c.row += uint32(d) + 1
 	}
-	if c.index == c.list.count {
+	if c.index == c.list.Count {
 		c.ahead = math.MaxUint32
 		return c.index, false
 	}

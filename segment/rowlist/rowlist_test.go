@@ -1,0 +1,89 @@
+package rowlist
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
+
+// randomRows returns ascending rows of a random shape: scattered, dense, in runs, over several containers.
+func randomRows(rng *rand.Rand) []uint32 {
+	var rows []uint32
+	row := uint32(rng.IntN(3)) * uint32(rng.IntN(70000))
+	gap := []int{1, 2, 3, 40, 5000}[rng.IntN(5)]
+	run := []int{1, 1, 2, 300}[rng.IntN(4)]
+	n := []int{1, 2, 20, 31, 32, 33, 200, 5000, 70000}[rng.IntN(9)]
+	for len(rows) < n && row < 1<<24 {
+		for range 1 + rng.IntN(run) {
+			if len(rows) < n {
+				rows = append(rows, row)
+			}
+			row++
+		}
+		row += uint32(rng.IntN(gap))
+	}
+	return rows
+}
+
+func TestRowListsAreRoaringBitmaps(t *testing.T) {
+	rng := testRand(t)
+	for range 300 {
+		rows := randomRows(rng)
+		p, code := Append([]byte{1, 2, 3}, rows)
+		p = p[3:]
+		l := List{P: p, Code: code, Count: len(rows)}
+		want := roaring.BitmapOf(rows...)
+		got := l.Bitmap()
+		if err := got.Validate(); err != nil || !got.Equals(want) {
+			t.Fatalf("%d rows: %v, %v", len(rows), err, got)
+		}
+		if code == Roaring {
+			want.RunOptimize()
+			if b, err := want.ToBytes(); err != nil || !slices.Equal(b, p) {
+				t.Fatalf("%d rows: the code is not that of the library", len(rows))
+			}
+		}
+		if !slices.Equal(l.AppendTo(nil), rows) {
+			t.Fatalf("%d rows are decoded wrong", len(rows))
+		}
+		added := roaring.BitmapOf(1<<30, 5)
+		l.AddTo(added)
+		want.Add(5)
+		want.Add(1 << 30)
+		if !added.Equals(want) {
+			t.Fatalf("%d rows are added wrong", len(rows))
+		}
+	}
+}
+
+func TestRowCursorFindsIndexes(t *testing.T) {
+	rng := testRand(t)
+	for range 300 {
+		rows := randomRows(rng)
+		p, code := Append(nil, rows)
+		c := List{P: p, Code: code, Count: len(rows)}.Cursor()
+		check := func(row uint32) {
+			i, ok := slices.BinarySearch(rows, row)
+			if got, found := c.Find(row); found != ok || ok && got != i {
+				t.Fatalf("row %d of %d is at %d (%v), want %d (%v)", row, len(rows), got, found, i, ok)
+			}
+		}
+		step := 1 + rng.IntN(100)
+		for i := 0; i < len(rows); i += step { // ascending, with misses
+			check(rows[i])
+			check(rows[i] + uint32(rng.IntN(3)))
+		}
+		for range 20 { // anywhere
+			check(rows[rng.IntN(len(rows))] + uint32(rng.IntN(2)))
+			check(uint32(rng.IntN(1 << 18)))
+		}
+	}
+}
+
+func testRand(t testing.TB) *rand.Rand {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
