@@ -64,16 +64,16 @@ func (ix *resolver) findPhrase(s segment.Live, words []string, reach []int) Phra
 	}
 	m := PhraseSegment{Words: postings}
 	if ix.Settings.ProximityPrecision == settings.ByAttribute {
-		m.Rows = ix.inOneField(postings, words, fields)
+		m.Rows = inOneField(postings, fields)
 	} else {
 		m.Rows = ix.inARow(postings, reach, fields)
 	}
 	return m
 }
 
-// inOneField returns the rows where each two neighbours, and next but one neighbours,
-// have a field in common; a word beside itself must stand there twice.
-func (p *pace) inOneField(postings []segment.Posting, words []string, in FieldSet) *roaring.Bitmap {
+// inOneField returns the rows where each two neighbours, and next but one neighbours, have a field in common. A word
+// is in one field with itself.
+func inOneField(postings []segment.Posting, in FieldSet) *roaring.Bitmap {
 	var rows *roaring.Bitmap
 	for i := range postings {
 		for j := i + 1; j < min(i+3, len(postings)); j++ {
@@ -83,9 +83,7 @@ func (p *pace) inOneField(postings []segment.Posting, words []string, in FieldSe
 				if !in.Has(f.ID()) {
 					continue
 				}
-				if words[i] == words[j] {
-					pair.Or(p.repeated(f))
-				} else if g, ok := postings[j].Find(f.ID()); ok {
+				if g, ok := postings[j].Find(f.ID()); ok {
 					pair.Or(roaring.And(f.Rows(), g.Rows()))
 				}
 			}
@@ -97,20 +95,6 @@ func (p *pace) inOneField(postings []segment.Posting, words []string, in FieldSe
 		}
 	}
 	return rows
-}
-
-// repeated returns the rows where a word stands more than once in the field.
-func (p *pace) repeated(f segment.FieldPosting) *roaring.Bitmap {
-	out := roaring.New()
-	positions := f.Positions()
-	var buf []uint16
-	for it := f.Rows().Iterator(); it.HasNext() && p.spend(1); {
-		row := it.Next()
-		if buf = positions.Append(buf[:0], segment.Row(row)); len(buf) > 1 {
-			out.Add(row)
-		}
-	}
-	return out
 }
 
 // inARow returns the rows where the words follow each other in one field, word i+1 at most reach[i] behind word i.

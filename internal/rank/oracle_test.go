@@ -306,7 +306,7 @@ func (o *oracle) phraseIn(d *stored, slots []string) bool {
 func together(a, b []spot) bool {
 	for _, x := range a {
 		for _, y := range b {
-			if x.field == y.field && x.position != y.position {
+			if x.field == y.field {
 				return true
 			}
 		}
@@ -940,12 +940,13 @@ func (o *oracle) pair(d *stored, rd *reading, i, j int) int {
 	try := func(x, y string, both bool) {
 		for _, a := range d.at[x] {
 			for _, b := range d.at[y] {
-				if a.field != b.field || a.position == b.position {
+				if a.field != b.field {
 					continue
 				}
 				switch gap := b.position - a.position; {
 				case o.byAttribute():
 					cost = 0
+				case gap == 0:
 				case gap > 0:
 					cost = min(cost, gap-1)
 				case both:

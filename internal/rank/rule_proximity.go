@@ -68,18 +68,16 @@ func nearest(a, b []uint64, both bool, costs []uint32) {
 	}
 }
 
-// sameField sets the costs of the rows to 0 where occurrences of a and of b stand in one field, at different places.
+// sameField sets the costs of the rows to 0 where a and b stand in one field, be it at one place: a word is in one
+// field with itself.
 func sameField(a, b []uint64, costs []uint32) {
 	i := 0
 	for _, y := range b {
 		for i < len(a) && a[i]>>16 < y>>16 {
 			i++
 		}
-		for j := i; j < len(a) && sameFieldAndRow(a[j], y); j++ {
-			if a[j] != y {
-				costs[indexOf(y)] = 0
-				break
-			}
+		if i < len(a) && sameFieldAndRow(a[i], y) {
+			costs[indexOf(y)] = 0
 		}
 	}
 }

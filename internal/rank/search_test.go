@@ -289,3 +289,23 @@ func TestRulesBeforeWordsListAll(t *testing.T) {
 		}
 	}
 }
+
+// With the precision byAttribute, a word that is asked for twice is in one field with itself.
+func TestRepeatedWordByAttribute(t *testing.T) {
+	ix := build(t, parseSettings(t, `{"proximityPrecision":"byAttribute","rankingRules":["words","proximity"]}`), [][]*document{{
+		doc(0, "t", "fox uber"), doc(1, "t", "uber uber fox"), doc(2, "t", "uber", "u", "fox"),
+	}}, nil)
+	want := []float64{1, 1, 18. / 21}
+	res := mustSearch(t, ix, Request{Query: "uber uber fox ", Scores: true})
+	if got := found(res); got != "0 1 2" {
+		t.Fatalf("order %s", got)
+	}
+	for i, h := range res.Hits {
+		if h.Score != want[i] {
+			t.Errorf("document %d: score %v, want %v", h.ID, h.Score, want[i])
+		}
+	}
+	if got := found(mustSearch(t, ix, Request{Query: `"uber uber"`})); got != "0 1 2" {
+		t.Errorf("the phrase finds %s", got)
+	}
+}
