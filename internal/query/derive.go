@@ -20,7 +20,7 @@ type Match struct {
 	Segments []SegmentRows       // by segment
 	Words    [][]segment.Posting // by segment: the word as it is written; none where it does not stand, one otherwise
 	Exists   bool                // the word is in a live document
-	Wide     bool                // a short prefix of so many words that it counts as one word (see isWide)
+	Wide     bool                // a short prefix of so many words that it counts as one word (see width)
 	Budget   int
 
 	forms    map[string]struct{}
@@ -162,8 +162,14 @@ func (ix *resolver) deriveWord(s *source) (*Match, error) {
 			return nil, err
 		}
 		var err error
-		if m.Wide, err = ix.isWide(word); err != nil {
+		if m.Wide, m.prefixes, err = ix.width(word, s.gram()); err != nil {
 			return nil, err
+		}
+		switch {
+		case m.Exists || m.Wide:
+			m.prefixes = []string{word}
+		case len(word) > shortPrefixBytes:
+			m.prefixes = zero.words
 		}
 	}
 	m.Levels[0].Postings = zero.postings
@@ -194,24 +200,11 @@ func (ix *resolver) deriveWord(s *source) (*Match, error) {
 			}
 		}
 	}
-	switch {
-	case s.prefix && ix.matchesAt(m, 0):
-		m.prefixes = append(m.prefixes, word)
-	case m.Exists:
+	if m.Exists && !s.prefix {
 		m.forms[word] = struct{}{}
 	}
 	slices.Sort(m.prefixes)
 	return m, nil
-}
-
-// matchesAt reports whether words, not phrases, match at a level.
-func (ix *Index) matchesAt(m *Match, level int) bool {
-	for _, p := range m.Levels[level].Postings {
-		if len(p) > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // prefixed adds the words that begin with a prefix, without the prefix itself. A short
@@ -249,21 +242,26 @@ func (ix *resolver) prefixed(prefix string, gram bool, l *wordList) error {
 	return nil
 }
 
-// isWide reports whether a prefix has so many words, in fields that are not exact, that Meilisearch keeps
-// rows for it as if it were a word. Answers show it: where only the word itself should count, as
-// after the rule exactness, all words with such a prefix still do.
-func (ix *Index) isWide(prefix string) (bool, error) {
+// width looks at the words with a short prefix, the prefix itself left out. wide reports whether there are so many, in
+// fields that are not exact, that Meilisearch keeps rows for the prefix as if it were a word. Answers show it: where only
+// the word itself should count, as after the rule exactness, all words with such a prefix still do. words are the first of them.
+func (ix *Index) width(prefix string, gram bool) (wide bool, words []string, err error) {
 	if len(prefix) > shortPrefixBytes {
-		return false, nil
+		return false, nil, nil
 	}
-	l := ix.newWordList(ix.tolerant(ix.in(nil)), wideWords)
+	tolerant := ix.newWordList(ix.tolerant(ix.in(nil)), wideWords)
+	all := ix.newWordList(ix.in(nil), maxPrefixWords)
 	w := ix.newWalk([]byte(prefix), after([]byte(prefix)), nil)
-	for !l.full() && w.next() {
-		if ix.tolerates(w.word) {
-			l.take(ix, w)
+	for !tolerant.full() && w.next() {
+		tolerates := ix.tolerates(w.word)
+		if tolerates {
+			tolerant.take(ix, w)
+		}
+		if len(w.word) > len(prefix) && (tolerates || !gram) && !all.full() {
+			all.take(ix, w)
 		}
 	}
-	return l.full(), w.err
+	return tolerant.full(), all.words, w.err
 }
 
 // segmentRows computes the rows of a match in some fields.

@@ -16,7 +16,7 @@ type Phrase struct {
 type Words struct {
 	Word        string              // as it was typed, folded
 	Forms       map[string]struct{} // whole words
-	Prefixes    []string            // forms that match as the start of a token (prefix terms), sorted
+	Prefixes    []string            // of a prefix term: words of the index that match as the start of a token, sorted
 	Chars       int                 // characters of the query word: how many are marked in a prefix match
 	First, Last int
 }

@@ -214,7 +214,8 @@ func TestHighlights(t *testing.T) {
 		return strings.TrimSuffix(b.String(), "; ")
 	}
 	for _, c := range []struct{ query, want string }{
-		{"planet", `[] ["plamet" "planet"] 6 chars 0-0`},
+		{"planet", `[] ["plamet" "planets"] 6 chars 0-0`},
+		{"p", `[] ["plamet" "planets"] 1 chars 0-0`},
 		{"planet ", `["plamet" "planets"] [] 6 chars 0-0`},
 		{"sunflower ", `["sun" "flower"] 0-0; ["sunflower"] [] 9 chars 0-0`},
 		{"sun flower", `["sun"] [] 3 chars 0-0; [] ["sunflower"] 9 chars 0-1; [] ["flower"] 6 chars 1-1`},

@@ -3,6 +3,7 @@ package search
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,6 +52,7 @@ func highlights(q string) *query.Highlights {
 		part, q, _ = strings.Cut(q, " ")
 		w := query.Words{Forms: map[string]struct{}{}, First: term, Last: term}
 		term++
+		w.Word, _, _ = strings.Cut(strings.ReplaceAll(part, "*", ""), "|")
 		for form := range strings.SplitSeq(part, "|") {
 			if prefix, ok := strings.CutSuffix(form, "*"); ok {
 				if w.Chars == 0 {
@@ -61,6 +63,7 @@ func highlights(q string) *query.Highlights {
 				w.Forms[form] = struct{}{}
 			}
 		}
+		slices.Sort(w.Prefixes)
 		h.Words = append(h.Words, w)
 	}
 	return h
@@ -231,6 +234,7 @@ func TestHighlight(t *testing.T) {
 		{"wonderfull*|wonderful*", "wonderful wonderfuls", "<em>wonderful</em> <em>wonderful</em>s"},
 		{"cafe*", "CAFÉTERIA œuf", "<em>CAFÉ</em>TERIA œuf"},
 		{"o*", "œuf", "<em>œ</em>uf"},
+		{"plan*|plane*|planet*", "planx planet plane", "planx <em>plan</em>et <em>plan</em>e"}, // below
 		// Phrases.
 		{`"sun flower"`, "sun, flower. sun\nFLOWER sun", "<em>sun, flower</em>. <em>sun\nFLOWER</em> sun"},
 		{`sunflower* "sun flower"`, "sun flower, sun-flower sunflower", "<em>sun flower</em>, <em>sun-flower</em> <em>sunflower</em>"},
@@ -246,8 +250,11 @@ func TestHighlight(t *testing.T) {
 	}
 	for _, test := range tests {
 		h := highlights(test.query)
-		if test.query == "plamet|planet*" {
+		switch test.query {
+		case "plamet|planet*":
 			h.Words[0].Chars = 6
+		case "plan*|plane*|planet*": // the typed word is none of the index
+			h.Words[0].Prefixes = h.Words[0].Prefixes[1:]
 		}
 		r := request()
 		r.AttributesToHighlight = []string{"t"}

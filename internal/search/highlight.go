@@ -1,6 +1,8 @@
 package search
 
 import (
+	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -35,7 +37,6 @@ type phraseForm struct {
 // wordList is a query.Words with its prefixes ready for looking up.
 type wordList struct {
 	query.Words
-	prefixes          map[string]struct{}
 	shortest, longest int // bytes of a prefix
 }
 
@@ -63,16 +64,10 @@ func newHighlighter(a *text.Analyzer, h *query.Highlights) *highlighter {
 		}
 	}
 	for _, w := range h.Words {
-		list := wordList{Words: w, prefixes: make(map[string]struct{}, len(w.Prefixes))}
+		list := wordList{Words: w, shortest: math.MaxInt}
 		for _, p := range w.Prefixes {
-			if p == "" {
-				continue
-			}
-			if len(list.prefixes) == 0 || len(p) < list.shortest {
-				list.shortest = len(p)
-			}
+			list.shortest = max(1, min(list.shortest, len(p)))
 			list.longest = max(list.longest, len(p))
-			list.prefixes[p] = struct{}{}
 		}
 		m.words = append(m.words, list)
 	}
@@ -161,17 +156,19 @@ func (m *highlighter) word(form string) formMatch {
 	return h
 }
 
-// prefixOf returns the length of the prefix in the list that form starts with, or 0: the
-// word as it was typed, else the first in byte order, which is the shortest.
+// prefixOf returns the length of the prefix in the list that form starts with, or 0: that of the word as it was typed
+// if it begins with that one, else of the first in byte order, which is the shortest.
 func (w *wordList) prefixOf(form string) int {
-	if len(w.prefixes) == 0 {
-		return 0
-	}
-	if _, ok := w.prefixes[w.Word]; ok && strings.HasPrefix(form, w.Word) {
+	if strings.HasPrefix(form, w.Word) && w.startsFrom(form, max(w.shortest, len(w.Word))) > 0 {
 		return len(w.Word)
 	}
-	for n := w.shortest; n <= min(len(form), w.longest); n++ {
-		if _, ok := w.prefixes[form[:n]]; ok {
+	return w.startsFrom(form, w.shortest)
+}
+
+// startsFrom returns the length of the shortest prefix of form, of n bytes at least, that is in the list, or 0.
+func (w *wordList) startsFrom(form string, n int) int {
+	for ; n <= min(len(form), w.longest); n++ {
+		if _, ok := slices.BinarySearch(w.Prefixes, form[:n]); ok {
 			return n
 		}
 	}

@@ -36,7 +36,7 @@ func TestRecordedMatches(t *testing.T) {
 				if !isWord(&token) {
 					continue
 				}
-				w := query.Words{Forms: map[string]struct{}{token.Form: {}}, First: i, Last: i}
+				w := query.Words{Word: token.Form, Forms: map[string]struct{}{token.Form: {}}, First: i, Last: i}
 				if i == len(tokens)-1 {
 					w.Prefixes, w.Chars = []string{token.Form}, len([]rune(token.Form))
 				}
