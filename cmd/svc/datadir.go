@@ -16,6 +16,7 @@ import (
 //
 //	VERSION        "svc 2": the product, and the version of all formats below
 //	LOCK           locked by the process that has the directory open
+//	STORES         the files that must be there; see stores.go
 //	IMPORTING      the file that an import is filling the directory from; it ends by writing VERSION
 //	auth.db        the API keys
 //	features.json  the experimental features
@@ -65,6 +66,11 @@ func openDataDir(fsys vfs.FS, dir, from string, fill func() error) (lock io.Clos
 	lock = io.NopCloser(nil)
 	if locker, ok := fsys.(vfs.Locker); ok {
 		lock, err = locker.Lock(filepath.Join(dir, lockFile))
+		if err == nil {
+			if err = checkUnused(fsys, locker, dir); err != nil {
+				err = errors.Join(err, lock.Close())
+			}
+		}
 		if errors.Is(err, vfs.ErrLocked) {
 			return nil, fmt.Errorf("another svc is running on %s. Stop it, or choose another directory with --db-path", dir)
 		}
@@ -78,6 +84,11 @@ func openDataDir(fsys vfs.FS, dir, from string, fill func() error) (lock io.Clos
 			err = fmt.Errorf("another svc has been at work on %s meanwhile. Start again", dir)
 		}
 		return nil, errors.Join(err, lock.Close())
+	}
+	if from == "" && state == dataExists {
+		if err := checkStores(fsys, dir); err != nil {
+			return nil, errors.Join(err, lock.Close())
+		}
 	}
 	if from != "" {
 		if err := importInto(fsys, dir, from, fill); err != nil {

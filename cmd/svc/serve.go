@@ -124,6 +124,9 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 		return err
 	}
 	defer closing(&err, "the task queue", queue)
+	if err := noteStores(vfs.OS, o.DBPath); err != nil {
+		return err
+	}
 	defer closing(&err, "the schedule of snapshots", o.Snapshots.Schedule.start(queue, log))
 	server := fastapi.New(fastapi.Options{
 		Catalog: catalog, Queue: queue, Keys: keys, Webhooks: hooks, Network: node, Features: features, Logger: log, Log: heard,

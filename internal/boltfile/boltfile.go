@@ -27,6 +27,8 @@ type Options struct {
 	Logger  *slog.Logger
 	MapSize int  // bytes of address space mapped from the start
 	NoSync  bool // the file need not outlive a power failure
+	// Lacking is told, where it is not nil, that one of the two roots is damaged: the last change may be missing.
+	Lacking func()
 }
 
 var (
@@ -46,8 +48,15 @@ var ErrUsed = errors.New("another process uses it")
 // Open opens a file, or makes it, durably. A damaged one gives an *apierr.Corruption; all errors name the file.
 func Open(name string, o Options) (*bbolt.DB, error) {
 	info, err := os.Stat(name)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		err = create(name, &o)
+	case err == nil && info.Size() == 0:
+		// A file gets its name when it is whole: this one was more once.
+		err = &apierr.Corruption{File: name, Offset: 0, Reason: "it is empty"}
+	}
+	if c := new(apierr.Corruption); errors.As(err, &c) {
+		return nil, c // it names the file
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot open %s: %w", name, err)
@@ -59,7 +68,7 @@ func Open(name string, o Options) (*bbolt.DB, error) {
 		}
 	}
 	if c := new(apierr.Corruption); errors.As(err, &c) {
-		return nil, c // it names the file
+		return nil, c
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot open %s: %w", name, err)
@@ -79,7 +88,7 @@ func open(name string, o *Options) (*bbolt.DB, error) {
 			}
 			opened = true
 			if err = lock(f); err == nil {
-				err = check(f, o.Logger)
+				err = check(f, o)
 			}
 			if err != nil {
 				return nil, errors.Join(err, f.Close())

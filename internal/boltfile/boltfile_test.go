@@ -202,29 +202,34 @@ func TestAnotherFormatIsToldFromDamage(t *testing.T) {
 // What a crash left of a file that was being made is no file yet.
 func TestAnInterruptedCreationBeginsAnew(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "x.db")
-	for _, left := range []string{name, name + NewSuffix} {
-		content := []byte{}
-		if left != name {
-			content = []byte("half")
-		}
-		if err := os.WriteFile(left, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		o := options()
-		o.NoSync = false
-		db, err := Open(name, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if names, err := filepath.Glob(name + "*"); err != nil || len(names) != 1 {
-			t.Errorf("%q %v", names, err)
-		}
-		if err := os.Remove(name); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.WriteFile(name+NewSuffix, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := options()
+	o.NoSync = false
+	db, err := Open(name, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if names, err := filepath.Glob(name + "*"); err != nil || len(names) != 1 {
+		t.Errorf("%q %v", names, err)
+	}
+}
+
+// A file has its name since it was whole, so an empty one has lost everything.
+func TestAnEmptyFileIsDamaged(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "x.db")
+	if err := os.WriteFile(name, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(name, options()); !apierr.IsCorruption(err) || !strings.Contains(err.Error(), name) {
+		t.Error(err)
+	}
+	if info, err := os.Stat(name); err != nil || info.Size() != 0 {
+		t.Error("it was written to", err)
 	}
 }
 
@@ -244,7 +249,7 @@ func FuzzCheck(f *testing.F) {
 	f.Add(b)
 	f.Add(b[:5000])
 	f.Fuzz(func(t *testing.T, b []byte) {
-		err := checkPages(bytes.NewReader(b), "x.db", int64(len(b)), nil)
+		err := checkPages(bytes.NewReader(b), "x.db", int64(len(b)), &Options{})
 		if c := new(apierr.Corruption); err != nil && !errors.As(err, &c) {
 			t.Error(err)
 		}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
-	"log/slog"
 	"os"
 
 	"svc/internal/apierr"
@@ -64,21 +63,21 @@ func Check(name string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(check(f, nil), f.Close())
+	return errors.Join(check(f, &Options{}), f.Close())
 }
 
-// check reports damage in the structure of a file. log, which may be nil, hears of what bbolt can live with.
-func check(f *os.File, log *slog.Logger) error {
+// check reports damage in the structure of a file. The logger and Lacking hear of what bbolt can live with.
+func check(f *os.File, o *Options) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
-	return checkPages(f, f.Name(), info.Size(), log)
+	return checkPages(f, f.Name(), info.Size(), o)
 }
 
-func checkPages(r io.ReaderAt, name string, length int64, log *slog.Logger) error {
+func checkPages(r io.ReaderAt, name string, length int64, o *Options) error {
 	c := &checker{r: r, name: name, freeList: noFreeList}
-	root, err := c.root(length, log)
+	root, err := c.root(length, o)
 	if err != nil {
 		return err
 	}
@@ -109,7 +108,7 @@ func (c *checker) damaged(page uint64, format string, args ...any) error {
 }
 
 // root reads the root that counts.
-func (c *checker) root(length int64, log *slog.Logger) (bucket uint64, err error) {
+func (c *checker) root(length int64, o *Options) (bucket uint64, err error) {
 	var newest uint64
 	found := 0
 	// The second one stands after the first page, whose size the first one tells unless it is damaged.
@@ -132,8 +131,11 @@ func (c *checker) root(length int64, log *slog.Logger) (bucket uint64, err error
 	if found == 0 {
 		return 0, &apierr.Corruption{File: c.name, Section: "roots", Offset: 0, Reason: "both are damaged, or it is no file of svc"}
 	}
-	if found == 1 && log != nil {
-		log.Warn("one of the two roots of a file is damaged: it is as the other says, which may lack the last change", "file", c.name)
+	if found == 1 && o.Lacking != nil {
+		o.Lacking()
+	}
+	if found == 1 && o.Logger != nil {
+		o.Logger.Warn("one of the two roots of a file is damaged: it is as the other says, which may lack the last change", "file", c.name)
 	}
 	return bucket, nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"svc/internal/index"
 	"svc/internal/task"
@@ -290,12 +291,19 @@ func TestADamagedSegmentIsNotCopied(t *testing.T) {
 	for name, done := range map[string]*task.Task{
 		"snapshot": in.wait(in.enqueue("", task.CreateSnapshot{}, "").UID),
 		"dump":     in.wait(in.enqueue("", in.createDump(), "").UID),
-		"settings": in.wait(in.enqueue("x", rewriting, "").UID),
 	} {
 		if done.Status != task.Failed || !strings.Contains(done.Error.Message, filepath.Base(found[0])) {
 			t.Errorf("%s: %s: %v", name, done.Status, done.Error)
 		}
 	}
+	// A write to the index waits until it is mended, or deleted.
+	in.enqueue("x", rewriting, "")
+	for deadline := time.Now().Add(20 * time.Second); len(in.queue.Parked()) == 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	}
+	if parked := in.queue.Parked(); len(parked) != 1 || !strings.Contains(parked[0].Reason.Message, filepath.Base(found[0])) {
+		t.Errorf("settings: %+v", parked)
+	}
+	in.wait(in.enqueue("x", task.DeleteIndex{}, "").UID)
 	after, err := os.ReadFile(in.o.SnapshotFile)
 	must(t, err)
 	if !bytes.Equal(before, after) {

@@ -2,6 +2,7 @@ package task
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
@@ -239,5 +240,51 @@ func TestARestoredQueueHasADurableName(t *testing.T) {
 	}
 	if lines := log.Take(); !slices.Contains(lines, "syncdir "+dir) {
 		t.Errorf("%q", lines)
+	}
+}
+
+// When the queue may lack tasks, documents without one are moved aside, and otherwise they are the rest of a crash.
+func TestPayloadsOfASuspectQueueAreKept(t *testing.T) {
+	for _, suspect := range []bool{true, false} {
+		o, _ := testOptions(t)
+		o.MaxBatchTasks = 0
+		q := openQueue(t, o)
+		enqueue(t, q, adding(t, q, "x", AddDocuments{MayCreate: true}, "1"))
+		if err := q.Close(); err != nil {
+			t.Fatal(err)
+		}
+		stranger := filepath.Join(o.Dir, "payloads", "stranger.ndjson")
+		if err := os.WriteFile(stranger, []byte(`{"id":2}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if suspect { // the newest root is damaged: the last change is lost
+			file := filepath.Join(o.Dir, "queue.db")
+			b, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			page := 0
+			if binary.LittleEndian.Uint64(b[4096+64:]) > binary.LittleEndian.Uint64(b[64:]) { // their transactions
+				page = 4096
+			}
+			b[page+20] ^= 1
+			if err := os.WriteFile(file, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		q = openQueue(t, o)
+		kept, err := filepath.Glob(filepath.Join(o.Dir, lostDir, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := map[bool]int{true: 2}[suspect]; len(kept) != want {
+			t.Errorf("suspect %v: kept %q", suspect, kept)
+		}
+		if _, err := os.Stat(stranger); err == nil {
+			t.Errorf("suspect %v: the stranger stays among the payloads", suspect)
+		}
+		if err := q.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

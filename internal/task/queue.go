@@ -151,7 +151,10 @@ func open(o Options) (_ *Queue, err error) {
 	if err := removeIfThere(file + compactSuffix); err != nil {
 		return nil, fmt.Errorf("cannot remove a left-over copy of the queue: %w", err)
 	}
-	if q.db, err = openFile(file, o.Logger, o.noSync); err != nil {
+	suspect := false // the file may lack tasks whose payloads are here
+	options := fileOptions(o.Logger, o.noSync)
+	options.Lacking = func() { suspect = true }
+	if q.db, err = openFile(file, options); err != nil {
 		return nil, advised(err, o.Dir)
 	}
 	defer func() {
@@ -174,10 +177,11 @@ func open(o Options) (_ *Queue, err error) {
 		// nothing to do with the tasks here: under its uid they would be taken for done.
 		q.roster.firstBatch = first
 		if q.resume == nil {
+			suspect = true
 			q.log.Error("indexes have batches that the task queue does not know: it is an older one, or a part of it is lost", "queue", file, "batches", first)
 		}
 	}
-	if err = q.sweepPayloads(); err != nil {
+	if err = q.sweepPayloads(suspect); err != nil {
 		return nil, err
 	}
 	q.ctx, q.stop = context.WithCancelCause(context.Background())
@@ -221,8 +225,12 @@ func (q *Queue) unfinished(e *entry) bool {
 	return true
 }
 
-// sweepPayloads removes the files that no unfinished task needs, and measures the others.
-func (q *Queue) sweepPayloads() error {
+// lostDir is where payloads lie whose tasks may have been lost.
+const lostDir = "lost"
+
+// sweepPayloads removes the files that no unfinished task needs, and measures the others. When the queue is suspect of lacking
+// tasks they are moved aside, and told.
+func (q *Queue) sweepPayloads(suspect bool) error {
 	needed := map[string]bool{}
 	err := q.db.View(func(tx *bbolt.Tx) error {
 		set := q.roster.byStatus[Enqueued].Clone()
@@ -247,14 +255,33 @@ func (q *Queue) sweepPayloads() error {
 	if err != nil {
 		return fmt.Errorf("cannot list %s: %w", dir, err)
 	}
+	stays := 0
 	for _, name := range files {
-		if !needed[name] {
-			if err := q.fs.Remove(path.Join(dir, name)); err != nil {
-				return fmt.Errorf("cannot remove a left-over payload: %w", err)
-			}
+		switch {
+		case needed[name]:
+			continue
+		case suspect:
+			err = q.setAside(dir, name)
+			stays++
+		default:
+			err = q.fs.Remove(path.Join(dir, name))
+		}
+		if err != nil {
+			return fmt.Errorf("cannot clear away a payload without a task: %w", err)
 		}
 	}
+	if stays > 0 {
+		q.log.Error("documents have no task, and the queue may have lost some: they are kept, and can be sent again by hand", "files", stays, "directory", path.Join(q.o.Dir, lostDir))
+	}
 	return nil
+}
+
+func (q *Queue) setAside(dir, name string) error {
+	lost := path.Join(q.o.Dir, lostDir)
+	if err := q.fs.MkdirAll(lost); err != nil {
+		return err
+	}
+	return q.fs.Rename(path.Join(dir, name), path.Join(lost, name))
 }
 
 // Close lets the running batch stop (it runs again at the next start), and closes the files.

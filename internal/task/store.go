@@ -37,8 +37,8 @@ func fileOptions(log *slog.Logger, noSync bool) boltfile.Options {
 }
 
 // openFile opens the queue's file, or makes it.
-func openFile(name string, log *slog.Logger, noSync bool) (*bbolt.DB, error) {
-	db, err := boltfile.Open(name, fileOptions(log, noSync))
+func openFile(name string, o boltfile.Options) (*bbolt.DB, error) {
+	db, err := boltfile.Open(name, o)
 	if err != nil {
 		return nil, err
 	}

@@ -117,7 +117,7 @@ func copyBuckets(to *bbolt.DB, tx *bbolt.Tx) error {
 }
 
 func dropTasks(name string, uids []uint32) error {
-	db, err := openFile(name, nil, false)
+	db, err := openFile(name, fileOptions(nil, false))
 	if err != nil {
 		return err
 	}

@@ -272,9 +272,12 @@ func (m *MemFS) Lock(name string) (io.Closer, error) {
 	if held {
 		return nil, pathError("lock", name, ErrLocked)
 	}
-	f, err := m.Create(name)
-	if err == nil {
-		err = f.Close()
+	_, err := m.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		var f File
+		if f, err = m.Create(name); err == nil {
+			err = f.Close()
+		}
 	}
 	l := memLock{m, name}
 	if err != nil {

@@ -82,5 +82,17 @@ func (osFS) Lock(name string) (io.Closer, error) {
 		}
 		return nil, fmt.Errorf("cannot lock %s: %w", name, err)
 	}
+	// Who had it may have removed the file in the meantime: a lock on a file that nobody finds keeps nobody out.
+	own, err := f.Stat()
+	if err == nil {
+		var there os.FileInfo
+		if there, err = os.Stat(name); err == nil && !os.SameFile(own, there) {
+			err = ErrLocked
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("cannot lock %s: %w", name, err)
+	}
 	return f, nil
 }

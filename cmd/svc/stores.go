@@ -1,0 +1,81 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"svc/internal/apierr"
+	"svc/internal/vfs"
+)
+
+// storesFile of a data directory names the files without which something acknowledged is lost, a line each. It is written when
+// all of them were made, before the first request: a store that is missing from then on is damage, and never a new one.
+const storesFile = "STORES"
+
+// stores are those files, by their paths in a data directory.
+var stores = []string{"indexes/CATALOG", "tasks/queue.db", "auth.db"}
+
+// boltStores are those of them that the process which has the directory open holds locked, whatever happens to LOCK.
+var boltStores = stores[1:]
+
+// checkStores makes sure that what STORES names is there.
+func checkStores(fsys vfs.FS, dir string) error {
+	b, err := vfs.ReadFile(fsys, filepath.Join(dir, storesFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // an older svc made the directory, or a start was cut off
+	}
+	if err != nil {
+		return fmt.Errorf("cannot open the data directory: %w", err)
+	}
+	for name := range strings.FieldsSeq(string(b)) {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		info, err := fsys.Stat(file)
+		if err == nil && info.Size() > 0 {
+			continue
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("cannot open the data directory: %w", err)
+		}
+		reason := "it is empty"
+		if err != nil {
+			reason = "it is missing"
+		}
+		return &apierr.Corruption{File: file, Offset: -1, Reason: fmt.Sprintf("%s, and was there before. Bring it back, or start from a snapshot; to go on without what it held, take its line out of %s",
+			reason, filepath.Join(dir, storesFile))}
+	}
+	return nil
+}
+
+// noteStores writes STORES where it does not say what there is.
+func noteStores(fsys vfs.FS, dir string) error {
+	name, content := filepath.Join(dir, storesFile), strings.Join(stores, "\n")+"\n"
+	if b, err := vfs.ReadFile(fsys, name); err == nil && string(b) == content {
+		return nil
+	}
+	if _, err := vfs.Replace(fsys, name, []byte(content)); err != nil {
+		return fmt.Errorf("cannot note what the data directory holds: %w", err)
+	}
+	return nil
+}
+
+// checkUnused makes sure that no other process has the stores open. LOCK alone does not tell when somebody has removed it: the
+// process that held it goes on, and what is to be removed at an opening as the rest of a crash may be what it is writing.
+func checkUnused(fsys vfs.FS, locker vfs.Locker, dir string) error {
+	for _, name := range boltStores {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		if _, err := fsys.Stat(file); err != nil {
+			continue
+		}
+		lock, err := locker.Lock(file)
+		if err != nil {
+			return err
+		}
+		if err := lock.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
