@@ -44,6 +44,12 @@ const (
 	actionWebhooksCreate  action = "webhooks.create"
 	actionWebhooksUpdate  action = "webhooks.update"
 	actionWebhooksDelete  action = "webhooks.delete"
+	actionChatsGet        action = "chats.get"
+	actionChatsDelete     action = "chats.delete"
+
+	actionChatCompletions     action = "chatCompletions"
+	actionChatsSettingsGet    action = "chatsSettings.get"
+	actionChatsSettingsUpdate action = "chatsSettings.update"
 	// actionAll is for routes that only a key with every action opens.
 	actionAll action = "*"
 )

@@ -104,6 +104,13 @@ func routes() []route {
 		{methodGet, "/network", actionNetworkGet, (*Server).getNetwork},
 		{methodPatch, "/network", actionNetworkUpdate, (*Server).updateNetwork},
 
+		{methodGet, "/chats", actionChatsGet, (*Server).listChats},
+		{methodGet, "/chats/{workspace}", actionChatsGet, (*Server).getChat},
+		{methodDelete, "/chats/{workspace}", actionChatsDelete, (*Server).deleteChat},
+		{methodGet, "/chats/{workspace}/settings", actionChatsSettingsGet, (*Server).getChatSettings},
+		{methodPatch, "/chats/{workspace}/settings", actionChatsSettingsUpdate, (*Server).updateChatSettings},
+		{methodDelete, "/chats/{workspace}/settings", actionChatsSettingsUpdate, (*Server).resetChatSettings},
+
 		{methodGet, "/experimental-features", actionFeaturesGet, (*Server).getFeatures},
 		{methodPatch, "/experimental-features", actionFeaturesUpdate, (*Server).updateFeatures},
 	}

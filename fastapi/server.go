@@ -21,6 +21,7 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/auth"
+	"svc/internal/chat"
 	"svc/internal/index"
 	"svc/internal/logs"
 	"svc/internal/network"
@@ -39,6 +40,7 @@ type Options struct {
 	Keys         *auth.Keys
 	Webhooks     *webhook.Store
 	Network      *network.Node
+	Chats        *chat.Store
 	Production   bool // no dashboard on /
 	Pprof        bool // serve /debug/pprof
 	Version      Version
@@ -61,6 +63,7 @@ type Server struct {
 	keys         *auth.Keys
 	webhooks     *webhook.Store
 	network      *network.Node
+	chats        *chat.Store
 	production   bool
 	version      Version
 	replication  bool
@@ -93,7 +96,7 @@ const (
 // New makes a server.
 func New(o Options) *Server {
 	s := &Server{
-		catalog: o.Catalog, queue: o.Queue, keys: o.Keys, webhooks: o.Webhooks, network: o.Network, features: o.Features, log: o.Logger, logs: o.Log,
+		catalog: o.Catalog, queue: o.Queue, keys: o.Keys, webhooks: o.Webhooks, network: o.Network, chats: o.Chats, features: o.Features, log: o.Logger, logs: o.Log,
 		payloadLimit: o.PayloadLimit, production: o.Production, version: o.Version, replication: o.Replication,
 	}
 	s.searching, s.endSearches = context.WithCancel(context.Background())

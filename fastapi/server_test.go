@@ -20,6 +20,7 @@ import (
 	"github.com/valyala/fasthttp/fasthttputil"
 
 	"svc/internal/auth"
+	"svc/internal/chat"
 	"svc/internal/logs"
 	"svc/internal/network"
 	"svc/internal/vfs"
@@ -68,6 +69,13 @@ func complete(t testing.TB, o *Options) {
 			t.Fatal(err)
 		}
 		o.Webhooks = hooks
+	}
+	if o.Chats == nil {
+		chats, err := chat.Open(vfs.NewMem(), "chats.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Chats = chats
 	}
 	if o.Network == nil {
 		node, err := network.Open(network.Options{FS: vfs.NewMem(), File: "network.json"})

@@ -15,6 +15,7 @@ import (
 
 	"svc/fastapi"
 	"svc/internal/auth"
+	"svc/internal/chat"
 	"svc/internal/dump"
 	"svc/internal/index"
 	"svc/internal/logs"
@@ -107,9 +108,16 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	if err != nil {
 		return err
 	}
+	chats, err := chat.Open(vfs.OS, place.Chats)
+	if err != nil {
+		return err
+	}
+	if err := chats.Adopt(place.KeptChats(), log); err != nil {
+		return err
+	}
 	maker := dump.New(dump.Options{
 		FS: vfs.OS, Place: place, Version: apiVersion, Logger: log, Now: time.Now,
-		Catalog: catalog, Keys: keys, Webhooks: hooks, Features: features.JSON, Network: node.DumpJSON,
+		Catalog: catalog, Keys: keys, Webhooks: hooks, Features: features.JSON, Network: node.DumpJSON, Chats: chats,
 		DumpDir:         o.DumpDir,
 		SnapshotFile:    o.Snapshots.file(o.DBPath),
 		SnapshotVersion: versionContent(), CompactInSnapshot: !o.Snapshots.NoCompaction, Bucket: o.Snapshots.bucket(session),
@@ -129,7 +137,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	}
 	defer closing(&err, "the schedule of snapshots", o.Snapshots.Schedule.start(queue, log))
 	server := fastapi.New(fastapi.Options{
-		Catalog: catalog, Queue: queue, Keys: keys, Webhooks: hooks, Network: node, Features: features, Logger: log, Log: heard,
+		Catalog: catalog, Queue: queue, Keys: keys, Webhooks: hooks, Network: node, Chats: chats, Features: features, Logger: log, Log: heard,
 		PayloadLimit: int64(o.HTTPPayloadSizeLimit), Production: o.Env == "production", Pprof: o.Pprof,
 		Version: buildVersion(), Replication: o.Replication,
 		Searches: o.SearchesPerCore * runtime.GOMAXPROCS(0), SearchQueue: o.SearchQueueSize,

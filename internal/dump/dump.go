@@ -15,8 +15,8 @@
 //	experimental-features.json           a flag for each
 //	webhooks.json                        {"webhooks":{UUID:{"url","headers"}}}
 //	network.json                         {"self","leader","remotes","shards","version"}
-//	chat-completions-settings/W.json     see Place.Kept for these two
-//	dynamic-search-rules/N.json
+//	chat-completions-settings/W.json     settings of a chat workspace, with its key in clear
+//	dynamic-search-rules/N.json          see Place.Kept
 //
 // All three run as tasks while no batch changes an index, on views that are
 // frozen when they begin, so that they show one state while tasks are accepted.
@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"svc/internal/auth"
+	"svc/internal/chat"
 	"svc/internal/index"
 	"svc/internal/outbound"
 	"svc/internal/task"
@@ -44,12 +45,16 @@ type Place struct {
 	Webhooks string // file
 	Features string // file
 	Network  string // file
+	Chats    string // file
 	// Kept is a directory with those entries of an imported dump that belong to no package yet, under
 	// their names in the dump. The next dump has them again.
 	Kept string
 	// Work is a directory for what is being made. Nothing in it outlives a task.
 	Work string
 }
+
+// KeptChats is where earlier versions kept the chat workspaces of an imported dump.
+func (p Place) KeptChats() string { return path.Join(p.Kept, chatDir) }
 
 // FeaturesVersion is the format version of Place.Features, a sealed JSON object with a flag for each feature.
 const FeaturesVersion = 1
@@ -62,7 +67,7 @@ func PlaceIn(dir string) Place {
 	return Place{
 		Dir:     dir,
 		Indexes: path.Join(dir, "indexes"), Tasks: path.Join(dir, "tasks"), Keys: path.Join(dir, "auth.db"),
-		Webhooks: path.Join(dir, "webhooks.json"), Features: path.Join(dir, "features.json"), Network: path.Join(dir, "network.json"),
+		Webhooks: path.Join(dir, "webhooks.json"), Features: path.Join(dir, "features.json"), Network: path.Join(dir, "network.json"), Chats: path.Join(dir, "chats.json"),
 		Kept: path.Join(dir, "kept"), Work: path.Join(dir, "work"),
 	}
 }
@@ -80,6 +85,7 @@ type Options struct {
 	Webhooks *webhook.Store
 	Features func() []byte // JSON, a flag for each
 	Network  func() []byte // JSON of network.json
+	Chats    *chat.Store
 
 	DumpDir string
 

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"svc/internal/auth"
+	"svc/internal/chat"
 	"svc/internal/index"
 	"svc/internal/sealedjson"
 	"svc/internal/task"
@@ -46,6 +47,11 @@ func filled(t *testing.T) *instance {
 	url, value := "https://hooks.test/", "Bearer in-clear"
 	_, err = in.hooks.Create(webhook.Change{URL: &url, Headers: map[string]*string{"Authorization": &value}})
 	must(t, err)
+	key := "sk-in-clear-for-the-provider"
+	for _, name := range []string{"help desk", "../up/50%25"} {
+		_, err = in.o.Chats.Update(name, func(s *chat.Settings) error { s.APIKey = &key; return nil })
+		must(t, err)
+	}
 	must(t, sealedjson.Write(vfs.OS, in.o.Place.Features, FeaturesVersion, []byte(`{"metrics":true,"network":false}`)))
 	must(t, os.MkdirAll(filepath.Join(in.o.Place.Kept, rulesDir), 0o777))
 	must(t, os.WriteFile(filepath.Join(in.o.Place.Kept, rulesDir, "000000000.json"), []byte(`{"uid":"r"}`), 0o666))

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"svc/internal/auth"
+	"svc/internal/chat"
 	"svc/internal/index"
 	"svc/internal/outbound"
 	"svc/internal/sealedjson"
@@ -61,8 +62,11 @@ func open(t *testing.T, dir string, change func(*Options, *task.Options)) *insta
 	must(t, err)
 	in.hooks, err = webhook.Open(vfs.OS, place.Webhooks, nil)
 	must(t, err)
+	chats, err := chat.Open(vfs.OS, place.Chats)
+	must(t, err)
 	in.o = Options{
-		FS: vfs.OS, Place: place, Version: "1.42.1", Now: func() time.Time { return moment },
+		Chats: chats,
+		FS:    vfs.OS, Place: place, Version: "1.42.1", Now: func() time.Time { return moment },
 		Catalog: in.catalog, Keys: in.keys, Webhooks: in.hooks,
 		Network: func() []byte {
 			b, err := sealedjson.Read(vfs.OS, place.Network, NetworkVersion)

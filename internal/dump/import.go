@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"svc/internal/auth"
+	"svc/internal/chat"
 	"svc/internal/index"
 	"svc/internal/sealedjson"
 	"svc/internal/settings"
@@ -140,6 +141,9 @@ func (m *importer) applyV6() error {
 	}
 	if err := m.network(); err != nil {
 		return fmt.Errorf("network.json: %w", err)
+	}
+	if err := m.chats(); err != nil {
+		return err
 	}
 	if err := m.keep(); err != nil {
 		return err
@@ -269,6 +273,33 @@ func (m *importer) network() error {
 		return err
 	}
 	return sealedjson.Write(m.FS, m.Place.Network, NetworkVersion, b)
+}
+
+// chats stores the chat workspaces.
+func (m *importer) chats() error {
+	all := map[string]*chat.Settings{}
+	for _, entry := range slices.Sorted(maps.Keys(m.in.small)) {
+		if !isChat(entry) {
+			continue
+		}
+		name, ok := chat.WorkspaceOf(path.Base(entry))
+		if !ok {
+			return fmt.Errorf("%s: this is no name of a chat workspace", entry)
+		}
+		w, err := chat.Parse(m.in.small[entry])
+		if err != nil {
+			return fmt.Errorf("%s: %w", entry, err)
+		}
+		all[name] = w
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	s, err := chat.Open(m.FS, m.Place.Chats)
+	if err != nil {
+		return err
+	}
+	return s.Restore(all)
 }
 
 // store writes a file durably.

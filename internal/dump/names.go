@@ -27,9 +27,8 @@ const (
 
 // keeps reports whether svc keeps an entry for a part of it that it does not have yet.
 func keeps(name string) bool {
-	switch path.Dir(name) {
-	case chatDir, rulesDir:
-		return strings.HasSuffix(name, ".json")
-	}
-	return false
+	return path.Dir(name) == rulesDir && strings.HasSuffix(name, ".json")
 }
+
+// isChat reports whether an entry is a chat workspace.
+func isChat(name string) bool { return path.Dir(name) == chatDir && strings.HasSuffix(name, ".json") }

@@ -18,6 +18,7 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/auth"
+	"svc/internal/chat"
 	"svc/internal/index"
 	"svc/internal/task"
 	"svc/internal/vfs"
@@ -111,7 +112,7 @@ func (w *dumpWriter) write() error {
 		return err
 	}
 	w.step(2)
-	if err := w.kept(kept, chatDir); err != nil {
+	if err := w.chats(); err != nil {
 		return err
 	}
 	if err := w.tasks(); err != nil {
@@ -368,6 +369,27 @@ func (w *dumpWriter) webhooks() error {
 	return w.data(webhooksName, b)
 }
 
+// chats writes the chat workspaces.
+func (w *dumpWriter) chats() error {
+	all := w.m.o.Chats.All()
+	if len(all) == 0 {
+		return nil
+	}
+	if err := w.dir(chatDir); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		b, err := encode(all[name].Full())
+		if err == nil {
+			err = w.data(chatDir+"/"+chat.FileOf(name), b)
+		}
+		if err != nil {
+			return fmt.Errorf("chat workspace %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
 // kept writes the kept entries of a directory.
 func (w *dumpWriter) kept(all map[string][]byte, dir string) error {
 	first := true
@@ -391,7 +413,7 @@ func (w *dumpWriter) kept(all map[string][]byte, dir string) error {
 // readKept returns what an import kept, by name in the dump.
 func readKept(fsys vfs.FS, dir string) (map[string][]byte, error) {
 	kept := map[string][]byte{}
-	for _, sub := range []string{".", chatDir, rulesDir} {
+	for _, sub := range []string{".", rulesDir} {
 		names, err := fsys.List(path.Join(dir, sub))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue

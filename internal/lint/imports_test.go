@@ -20,11 +20,11 @@ import (
 var layers = [][]string{
 	{"cmd/svc", "bench"},
 	{"fastapi"},
-	{"internal/network", "internal/chat"},
+	{"internal/network"},
 	{"internal/search"},
 	{"internal/rule"},
 	{"internal/dump"},
-	{"internal/webhook"},
+	{"internal/webhook", "internal/chat"},
 	{"internal/task"},
 	{"internal/auth"},
 	{"internal/index"},
