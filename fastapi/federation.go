@@ -10,6 +10,7 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/index"
+	"svc/internal/network"
 	"svc/internal/search"
 )
 
@@ -108,7 +109,9 @@ func (s *Server) checkFederated(q *queryInput, f *federationInput) error {
 		if q.network != nil && *q.network {
 			return apierr.New("invalid_multi_search_federation_options", "`federationOptions.remote` and `useNetwork` exclude each other: leave one of them out.")
 		}
-		return apierr.New("invalid_multi_search_remote", "There is no remote `%s` in the network.", *q.options.remote)
+		if remote := *q.options.remote; s.network.Network().Remotes[remote] == nil {
+			return apierr.New("invalid_multi_search_remote", "There is no remote `%s` in the network.", remote)
+		}
 	case q.options != nil && q.options.position != nil:
 		return s.features.need("network", "`federationOptions.queryPosition`")
 	}
@@ -117,6 +120,10 @@ func (s *Server) checkFederated(q *queryInput, f *federationInput) error {
 
 // federatedSearch answers with one list of hits.
 func (s *Server) federatedSearch(ctx *fasthttp.RequestCtx, m *multiInput) error {
+	proxied, err := s.proxied(ctx)
+	if err != nil {
+		return err
+	}
 	for i := range m.queries {
 		if err := s.checkFederated(&m.queries[i], m.federation); err != nil {
 			return insideQuery(i, err)
@@ -131,30 +138,21 @@ func (s *Server) federatedSearch(ctx *fasthttp.RequestCtx, m *multiInput) error 
 	views := s.catalog.Views()
 	defer views.Release()
 	r := &m.federation.FederatedRequest
-	r.ID, r.Metadata = uuid.Must(uuid.NewV7()), wantsMetadata(ctx)
+	r.ID, r.Metadata, r.Proxy, r.Slot = uuid.Must(uuid.NewV7()), wantsMetadata(ctx), proxied, s.slots
+	d := s.distribute(r)
 	for i := range m.queries {
-		q := &m.queries[i]
-		v, err := s.prepareQuery(ctx, views, q)
-		if err != nil {
+		if err := s.addFederated(ctx, d, views, &m.queries[i], i); err != nil {
 			return insideQuery(i, err)
 		}
-		federated := search.FederatedQuery{View: v, Request: &q.Search, Weight: 1, Position: i}
-		if o := q.options; o != nil {
-			federated.Weight = o.weight
-			if o.position != nil {
-				federated.Position = *o.position
-			}
-		}
-		q.Search.Facets = nil
-		r.Queries = append(r.Queries, federated)
 	}
 	if r.Facets, err = federatedFacets(ctx, views, m.federation.facets); err != nil {
 		return err
 	}
+	d.send()
 	found, err := search.Federate(limited, r, s.slots.spread)
 	if err != nil {
 		if q := (*search.QueryError)(nil); errors.As(err, &q) {
-			return insideQuery(q.Query, q.Err)
+			return insideQuery(d.of[q.Query], q.Err)
 		}
 		return err
 	}
@@ -162,6 +160,37 @@ func (s *Server) federatedSearch(ctx *fasthttp.RequestCtx, m *multiInput) error 
 		s.metrics.degraded.Add(1)
 	}
 	return answerWith(ctx, found.AppendJSON)
+}
+
+// addFederated has a query run here, or sent to where it is to run.
+func (s *Server) addFederated(ctx *fasthttp.RequestCtx, d *distribution, views *index.Views, q *queryInput, i int) error {
+	if err := s.prepare(ctx, q.uid, &q.searchInput); err != nil {
+		return err
+	}
+	q.Search.Foreign = s.foreignAmong(ctx, views)
+	q.Search.Facets = nil
+	view := func() (*index.View, error) { return queriedView(views, q.uid) }
+	weight, position := 1.0, i
+	var remote *string
+	if o := q.options; o != nil {
+		weight, remote = o.weight, o.remote
+		if o.position != nil {
+			position = *o.position
+		}
+	}
+	switch {
+	case remote != nil:
+		d.request.Networked = true
+		return d.add(network.Part{Remote: *remote, Local: *remote == d.request.Self}, i, q.uid, &q.Search, weight, position, view)
+	case !d.request.Proxy && s.useNetwork(&q.searchInput):
+		for _, p := range d.plan() {
+			if err := d.add(p, i, q.uid, &q.Search, weight, position, view); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return d.add(network.Part{Local: true}, i, q.uid, &q.Search, weight, position, view)
 }
 
 // federatedFacets looks up the indexes whose facets are asked for. Those that the caller may not know are passed over: they

@@ -156,6 +156,19 @@ func (s *Server) separateSearches(ctx *fasthttp.RequestCtx, queries []queryInput
 				"`federationOptions` is for federated searches: send `federation` along, such as `{}`, or leave the options out."))
 		}
 		q.Search.ID, q.Search.Metadata, q.Search.Waited = id, metadata, waited
+		head := append(appendString([]byte(`{"indexUid":`), q.uid), ',')
+		if s.useNetwork(&q.searchInput) {
+			if err := s.prepare(ctx, q.uid, &q.searchInput); err != nil {
+				return insideQuery(i, err)
+			}
+			q.Search.Foreign, q.Search.Slot = s.foreignAmong(ctx, views), slot
+			found, err := s.networkSearch(limited, views, q.uid, &q.searchInput, slot, oneByOne(slot))
+			if err != nil {
+				return insideQuery(i, err)
+			}
+			results[i], err = found.AppendMembers(head)
+			return err
+		}
 		v, err := s.prepareQuery(ctx, views, q)
 		if err != nil {
 			return insideQuery(i, err)
@@ -168,7 +181,6 @@ func (s *Server) separateSearches(ctx *fasthttp.RequestCtx, queries []queryInput
 		if found.Degraded() {
 			s.metrics.degraded.Add(1)
 		}
-		head := append(appendString([]byte(`{"indexUid":`), q.uid), ',')
 		results[i], err = found.AppendMembers(head)
 		return err
 	})

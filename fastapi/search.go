@@ -337,6 +337,9 @@ func (s *Server) searchQuery(ctx *fasthttp.RequestCtx) error {
 func (s *Server) search(ctx *fasthttp.RequestCtx, in *searchInput) error {
 	in.Search.ID = uuid.Must(uuid.NewV7())
 	in.Search.Metadata = wantsMetadata(ctx)
+	if s.useNetwork(in) {
+		return s.searchNetwork(ctx, in)
+	}
 	return s.runSearch(ctx, in, func(limited context.Context, v *index.View, dst []byte) ([]byte, error) {
 		found, err := search.Search(limited, v, &in.Search)
 		if err != nil {
@@ -347,6 +350,30 @@ func (s *Server) search(ctx *fasthttp.RequestCtx, in *searchInput) error {
 		}
 		return found.AppendJSON(dst)
 	})
+}
+
+// searchNetwork answers a plain search that takes in the other instances.
+func (s *Server) searchNetwork(ctx *fasthttp.RequestCtx, in *searchInput) error {
+	uid, err := indexUID(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.prepare(ctx, uid, in); err != nil {
+		return err
+	}
+	limited, waited, end, err := s.turn(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	views := s.catalog.Views()
+	defer views.Release()
+	in.Search.Waited, in.Search.Foreign = waited, s.foreignAmong(ctx, views)
+	found, err := s.networkSearch(limited, views, uid, in, s.slots, s.slots.spread)
+	if err != nil {
+		return err
+	}
+	return answerWith(ctx, found.AppendJSON)
 }
 
 func (s *Server) facetSearch(ctx *fasthttp.RequestCtx) error {

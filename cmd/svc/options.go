@@ -36,17 +36,18 @@ type options struct {
 
 	Embedders embedderOptions `embed:"" group:"Embedders:"`
 
-	ContainsFilter  bool            `group:"Experimental features:" name:"experimental-contains-filter" help:"Allow CONTAINS in filters."`
-	EnableMetrics   bool            `group:"Experimental features:" name:"experimental-enable-metrics" help:"Switch the feature metrics on."`
-	EnableLogsRoute bool            `group:"Experimental features:" name:"experimental-enable-logs-route" help:"Switch the feature logsRoute on."`
-	SearchQueueSize int             `group:"Searches:" name:"experimental-search-queue-size" default:"1000" placeholder:"N" help:"Searches that may wait for their turn (default: ${default})."`
-	DropSearchAfter int             `group:"Searches:" name:"experimental-drop-search-after" default:"60" placeholder:"SECONDS" help:"How long a search may wait for its turn (default: ${default})."`
-	SearchesPerCore int             `group:"Searches:" name:"experimental-nb-searches-per-core" default:"4" placeholder:"N" help:"Searches that run at once, for each core (default: ${default})."`
-	LogsMode        logsMode        `group:"Logs and profiles:" name:"experimental-logs-mode" default:"HUMAN" placeholder:"MODE" help:"HUMAN or JSON (default: ${default})."`
-	BatchedTasks    *int            `group:"Indexing and tasks:" name:"experimental-max-number-of-batched-tasks" placeholder:"N" help:"Tasks in a batch, at most; 0 stops processing (default: unlimited)."`
-	Replication     bool            `group:"Indexing and tasks:" name:"experimental-replication-parameters" help:"Let the headers TaskId and DryRun choose a task's uid or only check it; old tasks are never deleted by themselves."`
-	AllowedNetworks outbound.Policy `group:"Requests to elsewhere:" name:"experimental-allowed-ip-networks" placeholder:"NETWORKS" help:"Networks that requests to webhooks, embedders, exports and S3 may reach, with commas between them, such as 10.0.0.0/8, and no others; or any (default: all global addresses, nothing private or local)."`
-	BatchedSize     *size           `group:"Indexing and tasks:" name:"experimental-limit-batched-tasks-total-size" placeholder:"SIZE" help:"Payload bytes in a batch, at most; 0 lets every payload be a batch of its own (default: half of the indexing memory, at most 10 GiB)."`
+	ContainsFilter      bool            `group:"Experimental features:" name:"experimental-contains-filter" help:"Allow CONTAINS in filters."`
+	EnableMetrics       bool            `group:"Experimental features:" name:"experimental-enable-metrics" help:"Switch the feature metrics on."`
+	EnableLogsRoute     bool            `group:"Experimental features:" name:"experimental-enable-logs-route" help:"Switch the feature logsRoute on."`
+	SearchQueueSize     int             `group:"Searches:" name:"experimental-search-queue-size" default:"1000" placeholder:"N" help:"Searches that may wait for their turn (default: ${default})."`
+	DropSearchAfter     int             `group:"Searches:" name:"experimental-drop-search-after" default:"60" placeholder:"SECONDS" help:"How long a search may wait for its turn (default: ${default})."`
+	SearchesPerCore     int             `group:"Searches:" name:"experimental-nb-searches-per-core" default:"4" placeholder:"N" help:"Searches that run at once, for each core (default: ${default})."`
+	LogsMode            logsMode        `group:"Logs and profiles:" name:"experimental-logs-mode" default:"HUMAN" placeholder:"MODE" help:"HUMAN or JSON (default: ${default})."`
+	BatchedTasks        *int            `group:"Indexing and tasks:" name:"experimental-max-number-of-batched-tasks" placeholder:"N" help:"Tasks in a batch, at most; 0 stops processing (default: unlimited)."`
+	Replication         bool            `group:"Indexing and tasks:" name:"experimental-replication-parameters" help:"Let the headers TaskId and DryRun choose a task's uid or only check it; old tasks are never deleted by themselves."`
+	RemoteSearchTimeout int             `group:"Network:" name:"experimental-remote-search-timeout-seconds" default:"25" placeholder:"SECONDS" help:"How long a search waits for other instances (default: ${default})."`
+	AllowedNetworks     outbound.Policy `group:"Requests to elsewhere:" name:"experimental-allowed-ip-networks" placeholder:"NETWORKS" help:"Networks that requests to webhooks, embedders, remotes, exports and S3 may reach, with commas between them, such as 10.0.0.0/8, and no others; or any (default: all global addresses, nothing private or local)."`
+	BatchedSize         *size           `group:"Indexing and tasks:" name:"experimental-limit-batched-tasks-total-size" placeholder:"SIZE" help:"Payload bytes in a batch, at most; 0 lets every payload be a batch of its own (default: half of the indexing memory, at most 10 GiB)."`
 
 	Accepted acceptedOptions `embed:"" group:"Accepted for the sake of old command lines:"`
 }
@@ -74,6 +75,8 @@ func (o *options) Validate() error {
 		return errors.New("--experimental-nb-searches-per-core must be 1 or more")
 	case o.BatchedTasks != nil && *o.BatchedTasks < 0:
 		return errors.New("--experimental-max-number-of-batched-tasks must be 0 or more")
+	case o.RemoteSearchTimeout < 1:
+		return errors.New("--experimental-remote-search-timeout-seconds must be 1 or more")
 	case o.HTTPPayloadSizeLimit == 0:
 		return errors.New("--http-payload-size-limit must be more than 0")
 	}

@@ -104,7 +104,9 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	if err != nil {
 		return err
 	}
-	node, err := network.Open(network.Options{FS: vfs.OS, File: place.Network})
+	node, err := network.Open(network.Options{
+		FS: vfs.OS, File: place.Network, Allowed: o.AllowedNetworks, Now: time.Now, SearchTimeout: time.Duration(o.RemoteSearchTimeout) * time.Second,
+	})
 	if err != nil {
 		return err
 	}
@@ -115,6 +117,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	if err := chats.Adopt(place.KeptChats(), log); err != nil {
 		return err
 	}
+	defer closing(&err, "the network", node)
 	maker := dump.New(dump.Options{
 		FS: vfs.OS, Place: place, Version: apiVersion, Logger: log, Now: time.Now,
 		Catalog: catalog, Keys: keys, Webhooks: hooks, Features: features.JSON, Network: node.DumpJSON, Chats: chats,

@@ -128,6 +128,11 @@ func (o op) String() string { return opNames[o] }
 // shardAttr is the pseudo-attribute that tells in which shard a document is.
 const shardAttr = "_shard"
 
+// InShard keeps the documents of a shard.
+func InShard(name string) *Expr {
+	return &Expr{&condition{attr: shardAttr, op: equal, values: []string{name}}}
+}
+
 // And joins filters; nil ones are left out. It returns nil when all are nil.
 func And(exprs ...*Expr) *Expr {
 	kids := make([]node, 0, len(exprs))

@@ -1,9 +1,12 @@
 package network
 
 import (
+	"net/http"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"svc/internal/outbound"
 	"svc/internal/vfs"
 )
 
@@ -11,6 +14,10 @@ import (
 type Options struct {
 	FS   vfs.FS
 	File string // a sealed JSON file
+
+	Allowed       outbound.Policy  // of requests to remotes
+	SearchTimeout time.Duration    // of all that remotes are asked in one search; 0: 25 s
+	Now           func() time.Time // nil: time.Now
 }
 
 // Node is this instance's part in its network.
@@ -20,6 +27,9 @@ type Node struct {
 	mu      sync.Mutex // held by who changes what is stored
 	stored  *stored
 	current atomic.Pointer[Network]
+
+	http         http.Client
+	availability *availability
 }
 
 // Open reads the network of an instance.
@@ -28,7 +38,14 @@ func Open(o Options) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{o: o, stored: s}
+	if o.SearchTimeout == 0 {
+		o.SearchTimeout = 25 * time.Second
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	n := &Node{o: o, stored: s, http: http.Client{Transport: newTransport(o.Allowed), CheckRedirect: outbound.RepeatOnly}}
+	n.availability = &availability{now: o.Now, until: map[string]period{}}
 	n.current.Store(s.Network)
 	return n, nil
 }
@@ -43,7 +60,18 @@ func (n *Node) JSON() []byte { return n.Network().shown(n.status) }
 func (n *Node) DumpJSON() []byte { return encode(n.Network()) }
 
 // status says whether searches ask a remote.
-func (n *Node) status(string) string { return "available" }
+func (n *Node) status(remote string) string {
+	if n.availability.available(remote) {
+		return "available"
+	}
+	return "unavailable"
+}
+
+// Close gives idle connections up.
+func (n *Node) Close() error {
+	n.http.CloseIdleConnections()
+	return nil
+}
 
 // Patch changes the network. Its errors are *apierr.Error where the patch is at fault; see Network.apply.
 func (n *Node) Patch(p *Patch) error {

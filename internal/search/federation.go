@@ -25,6 +25,15 @@ type FederatedRequest struct {
 	Waited                 time.Duration // for a slot
 	ID                     uuid.UUID
 	Metadata               bool
+
+	// Of a search in a network.
+	Networked bool    // other instances may take part, and the answer says which of them failed
+	Self      string  // name of this instance in the network; "" for none
+	Proxy     bool    // the answer is for another instance, which merges it with others
+	AsSearch  *string // the query of a plain search, whose form the answer has; nil: that of a federated one
+	Slot      Slot    // held by the caller, who may have it back while remotes are waited for; nil: none
+	// Remotes asks other instances, and returns when all of them have answered or failed; nil: none is asked.
+	Remotes func(ctx context.Context) []*RemoteAnswer
 }
 
 // FederatedQuery is one query of a federated search.
@@ -68,6 +77,7 @@ type federated struct {
 type FederatedResponse struct {
 	request *FederatedRequest
 	queries []federated
+	remotes []*RemoteAnswer
 	hits    []federatedHit
 	total   int
 	facets  []indexFacets // of queried indexes that were asked for some
@@ -75,10 +85,11 @@ type FederatedResponse struct {
 	stages  *stages // nil: not shown
 }
 
-// federatedHit is a hit of one of the queries.
+// federatedHit is a hit of one of the queries, or of another instance.
 type federatedHit struct {
-	query *federated
-	hit   int // in the result of the query
+	query  *federated
+	remote *RemoteAnswer // nil: the hit is one of query
+	hit    int           // in the result of either
 }
 
 // Spread calls run for 0…n−1 in any order and beside each other, each with the slot that it holds (nil: none), and returns the
@@ -97,6 +108,8 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 	if err != nil {
 		return nil, err
 	}
+	remotes, forget := r.askRemotes(ctx)
+	defer forget()
 	if err := spread(len(r.Queries), func(i int, _ Slot) error { return resp.prepare(i) }); err != nil {
 		return nil, err
 	}
@@ -125,11 +138,24 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 		return nil, err
 	}
 	resp.stages.done("federated search > search")
+	if remotes != nil {
+		if resp.remotes, err = r.await(ctx, remotes); err != nil {
+			return nil, err
+		}
+		resp.stages.done("federated search > wait for remotes")
+	}
 	sets := candidatesByIndex(resp.queries)
-	m := newMerger(resp.queries, r.Distinct, sets)
+	distinct := r.Distinct
+	if r.Proxy { // who asks drops duplicates of all instances
+		distinct = nil
+	}
+	m := newMerger(resp.queries, resp.remotes, distinct, sets)
 	resp.hits = m.page(offset, limit)
 	for _, s := range sets {
 		resp.total += cardinality(s.candidates) - s.dropped
+	}
+	for _, a := range resp.remotes {
+		resp.total += a.total
 	}
 	resp.stages.done("federated search > merge")
 	if err := resp.countFacets(ctx, facets, sets, spread); err != nil {
@@ -139,6 +165,38 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 		resp.stages.done("federated search > facet distribution")
 	}
 	return resp, nil
+}
+
+// askRemotes starts to ask other instances. The channel gets their answers; nil when there is nobody to ask. forget ends what is
+// not waited for.
+func (r *FederatedRequest) askRemotes(ctx context.Context) (answers chan []*RemoteAnswer, forget func()) {
+	if r.Remotes == nil {
+		return nil, func() {}
+	}
+	ctx, forget = context.WithCancel(ctx)
+	answers = make(chan []*RemoteAnswer, 1)
+	go func() { answers <- r.Remotes(ctx) }()
+	return answers, forget
+}
+
+// await waits for other instances, while others may use the slot: instances that ask each other would otherwise wait for each
+// other's slots.
+func (r *FederatedRequest) await(ctx context.Context, answers chan []*RemoteAnswer) ([]*RemoteAnswer, error) {
+	select {
+	case a := <-answers:
+		return a, nil
+	default:
+	}
+	if r.Slot != nil {
+		r.Slot.Pause()
+		defer r.Slot.Resume()
+	}
+	select {
+	case a := <-answers:
+		return a, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // prepare checks a query against its index.
@@ -154,8 +212,10 @@ func (r *FederatedResponse) prepare(i int) error {
 	if q.ranking, err = newRanking(asked.View, &request, nil); err != nil {
 		return &QueryError{i, err}
 	}
-	if q.hydrate, err = request.Foreign.hydration(asked.View); err != nil {
-		return &QueryError{i, err}
+	if !r.request.Proxy {
+		if q.hydrate, err = request.Foreign.hydration(asked.View); err != nil {
+			return &QueryError{i, err}
+		}
 	}
 	q.distanceFrom = firstPoint(q.ranking.sort)
 	return nil

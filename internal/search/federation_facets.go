@@ -54,21 +54,56 @@ func (r *FederatedRequest) facetFields() (map[string][]facetField, error) {
 	return fields, nil
 }
 
-// countFacets counts the facets of the queried indexes among what their queries found.
+// countFacets counts the facets of the queried indexes among what their queries found, here and elsewhere.
 func (r *FederatedResponse) countFacets(ctx context.Context, fields map[string][]facetField, sets map[string]*indexSet, spread Spread) error {
-	var counted []*indexSet
+	var counted []int // places in r.facets
 	for _, asked := range r.request.Facets {
-		if set := sets[asked.View.UID]; set != nil && asked.Names != nil {
-			counted = append(counted, set)
-			r.facets = append(r.facets, indexFacets{uid: asked.View.UID})
+		if asked.Names == nil {
+			continue
 		}
+		set := sets[asked.View.UID]
+		elsewhere := slices.ContainsFunc(r.remotes, func(a *RemoteAnswer) bool { return a.facets[asked.View.UID] != nil })
+		if set == nil && !elsewhere {
+			continue
+		}
+		if set != nil {
+			counted = append(counted, len(r.facets))
+		}
+		r.facets = append(r.facets, indexFacets{uid: asked.View.UID})
 	}
-	return spread(len(counted), func(i int, _ Slot) error {
-		set := counted[i]
+	err := spread(len(counted), func(i int, _ Slot) error {
+		of := &r.facets[counted[i]]
+		set := sets[of.uid]
 		var err error
-		r.facets[i].facets, err = distribution(ctx, set.view, fields[set.view.UID], set.candidates, set.less)
+		of.facets, err = distribution(ctx, set.view, fields[of.uid], set.candidates, set.less)
 		return err
 	})
+	if err != nil || len(r.remotes) == 0 {
+		return err
+	}
+	for i := range r.facets {
+		of := &r.facets[i]
+		asked := r.request.Facets[slices.IndexFunc(r.request.Facets, func(f IndexFacets) bool { return f.View.UID == of.uid })]
+		faceting := &asked.View.Settings.Faceting
+		all := []indexFacets{*of}
+		for _, a := range r.remotes {
+			if f := a.facets[of.uid]; f != nil {
+				all = append(all, indexFacets{of.uid, f.list(func(name string) bool { return faceting.Order(askedName(asked.Names, name)) == settings.Count })})
+			}
+		}
+		of.facets = mergeFacets(all, &faceting.MaxValuesPerFacet)
+	}
+	return nil
+}
+
+// askedName is the name under which a facet was asked for.
+func askedName(names []string, facet string) string {
+	for _, name := range names {
+		if name == "*" || covers(name, facet) {
+			return name
+		}
+	}
+	return facet
 }
 
 // mergeFacets makes one list of the facets of several indexes: counts of the same value are summed. max bounds the values of
@@ -123,7 +158,7 @@ func (r *FederatedResponse) appendFacets(dst []byte) []byte {
 	if len(r.facets) == 0 {
 		return dst
 	}
-	if m := r.request.MergeFacets; m != nil {
+	if m := r.request.MergeFacets; m != nil && !r.request.Proxy {
 		return appendDistribution(dst, mergeFacets(r.facets, m.MaxValues))
 	}
 	dst = append(dst, `,"facetsByIndex":{`...)

@@ -3,8 +3,6 @@ package search
 import (
 	"cmp"
 	"container/heap"
-	"encoding/binary"
-	"math"
 
 	"svc/internal/rank"
 	"svc/segment"
@@ -18,13 +16,33 @@ type merger struct {
 	sets     map[string]*indexSet              // by uid, told of duplicates
 }
 
-// head is the best hit of a query that is not merged yet.
+// head is the best hit of a query, or of another instance, that is not merged yet.
 type head struct {
-	query *federated
-	hit   int
+	federatedHit
+	// What it is compared by. The scores of another instance are weighted already.
+	values   []rank.ScoreValue
+	score    float64
+	weight   float64
+	position int
 }
 
-func (h *head) get() *rank.Hit { return &h.query.result.Hits[h.hit] }
+func headOf(h federatedHit) head {
+	if h.remote != nil {
+		r := &h.remote.hits[h.hit]
+		return head{h, r.values, r.score, 1, r.position}
+	}
+	hit := &h.query.result.Hits[h.hit]
+	return head{h, hit.Values, hit.Score, h.query.weight, h.query.position}
+}
+
+// next returns the hit that follows in the same list.
+func (h *head) next() (federatedHit, bool) {
+	n := federatedHit{h.query, h.remote, h.hit + 1}
+	if h.remote != nil {
+		return n, n.hit < len(h.remote.hits)
+	}
+	return n, n.hit < len(h.query.result.Hits)
+}
 
 // heads is a heap with the best hit of all on top.
 type heads []head
@@ -40,7 +58,7 @@ func (h *heads) Pop() any {
 	return x
 }
 
-func newMerger(queries []federated, distinct *string, sets map[string]*indexSet) *merger {
+func newMerger(queries []federated, remotes []*RemoteAnswer, distinct *string, sets map[string]*indexSet) *merger {
 	m := &merger{seen: make(map[string]map[segment.DocID]bool), sets: sets}
 	queried := make(map[string]int)
 	for i := range queries {
@@ -49,7 +67,12 @@ func newMerger(queries []federated, distinct *string, sets map[string]*indexSet)
 			m.seen[q.view.UID] = make(map[segment.DocID]bool)
 		}
 		if len(q.result.Hits) > 0 {
-			m.heads = append(m.heads, head{query: q})
+			m.heads = append(m.heads, headOf(federatedHit{query: q}))
+		}
+	}
+	for _, r := range remotes {
+		if len(r.hits) > 0 {
+			m.heads = append(m.heads, headOf(federatedHit{remote: r}))
 		}
 	}
 	heap.Init(&m.heads)
@@ -64,8 +87,8 @@ func (m *merger) page(offset, limit int) []federatedHit {
 	var hits []federatedHit
 	for len(m.heads) > 0 && len(hits) < limit {
 		h := m.heads[0]
-		if h.hit+1 < len(h.query.result.Hits) {
-			m.heads[0].hit++
+		if next, ok := h.next(); ok {
+			m.heads[0] = headOf(next)
 			heap.Fix(&m.heads, 0)
 		} else {
 			heap.Pop(&m.heads)
@@ -75,7 +98,7 @@ func (m *merger) page(offset, limit int) []federatedHit {
 		case offset > 0:
 			offset--
 		default:
-			hits = append(hits, federatedHit{h.query, h.hit})
+			hits = append(hits, h.federatedHit)
 		}
 	}
 	return hits
@@ -83,7 +106,16 @@ func (m *merger) page(offset, limit int) []federatedHit {
 
 // keeps reports whether neither the document nor one that shares a value with it came before.
 func (m *merger) keeps(h *head) bool {
-	hit, view := h.get(), h.query.view
+	if h.remote != nil {
+		// What another instance has is no document of this one: nothing tells whether they are the same.
+		hit := &h.remote.hits[h.hit]
+		if m.distinct != nil && !m.distinct.addRemote(hit) {
+			h.remote.drop(hit)
+			return false
+		}
+		return true
+	}
+	hit, view := &h.query.result.Hits[h.hit], h.query.view
 	if seen := m.seen[view.UID]; seen != nil {
 		if seen[hit.ID] {
 			return false
@@ -102,19 +134,19 @@ func compareFederated(a, b *head) int {
 	if c := compareValues(a, b); c != 0 {
 		return c
 	}
-	return cmp.Compare(a.query.position, b.query.position)
+	return cmp.Compare(a.position, b.position)
 }
 
 // compareValues walks the sequences of two hits. Values that cannot be compared leave it to the scores as a whole; a
 // sequence that ends first loses, so that what was found without a query comes last.
 func compareValues(a, b *head) int {
-	left, right := a.get().Values, b.get().Values
+	left, right := a.values, b.values
 	for i := range min(len(left), len(right)) {
 		l, r := &left[i], &right[i]
 		c := 0
 		switch {
 		case l.Kind.IsScore() && r.Kind.IsScore():
-			c = rank.CompareScores(l.Score*a.query.weight, r.Score*b.query.weight)
+			c = rank.CompareScores(l.Score*a.weight, r.Score*b.weight)
 		case l.Kind == r.Kind && l.Desc == r.Desc:
 			c = l.Sort.Compare(&r.Sort, l.Desc)
 		case l.Kind == r.Kind:
@@ -131,7 +163,7 @@ func compareValues(a, b *head) int {
 
 // compareWhole compares the weighted scores of two hits.
 func compareWhole(a, b *head) int {
-	return rank.CompareScores(a.get().Score*a.query.weight, b.get().Score*b.query.weight)
+	return rank.CompareScores(a.score*a.weight, b.score*b.weight)
 }
 
 // scores counts the scores in a sequence.
@@ -166,8 +198,7 @@ func (s *valueSet) add(q *federated, hit *rank.Hit) bool {
 	s.keys = s.keys[:0]
 	s.ordinals = c.RowNumbers(s.ordinals[:0], hit.Row)
 	for _, ord := range s.ordinals {
-		key := binary.BigEndian.AppendUint64([]byte{'n'}, math.Float64bits(c.Number(int(ord))))
-		s.keys = append(s.keys, string(key))
+		s.keys = append(s.keys, numberKey(c.Number(int(ord))))
 	}
 	s.ordinals = c.RowStrings(s.ordinals[:0], hit.Row)
 	for _, ord := range s.ordinals {
@@ -175,6 +206,21 @@ func (s *valueSet) add(q *federated, hit *rank.Hit) bool {
 			s.keys = append(s.keys, "s"+string(text))
 		}
 	}
+	return s.take()
+}
+
+// addRemote is add for a hit of another instance.
+func (s *valueSet) addRemote(h *remoteHit) bool {
+	s.keys = s.keys[:0]
+	h.eachValue(s.field, func(scalar []byte) {
+		if key := distinctKey(scalar); key != "" {
+			s.keys = append(s.keys, key)
+		}
+	})
+	return s.take()
+}
+
+func (s *valueSet) take() bool {
 	for _, key := range s.keys {
 		if s.seen[key] {
 			return false

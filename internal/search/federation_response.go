@@ -1,6 +1,9 @@
 package search
 
 import (
+	"cmp"
+	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -16,17 +19,30 @@ func (r *FederatedResponse) Degraded() bool {
 
 // AppendJSON appends the body of the answer to dst.
 func (r *FederatedResponse) AppendJSON(dst []byte) ([]byte, error) {
-	dst = append(dst, `{"hits":[`...)
+	return r.AppendMembers(append(dst, '{'))
+}
+
+// AppendMembers appends the body without its opening brace, so that members can stand before its own.
+func (r *FederatedResponse) AppendMembers(dst []byte) ([]byte, error) {
+	dst = append(dst, `"hits":[`...)
 	writers := make(map[*federated]*hitWriter)
 	semanticHits := 0
 	for i, h := range r.hits {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
+		if h.remote != nil {
+			hit := &h.remote.hits[h.hit]
+			dst = append(dst, hit.raw...)
+			if slices.ContainsFunc(hit.values, isSimilarity) {
+				semanticHits++
+			}
+			continue
+		}
 		w := writers[h.query]
 		if w == nil {
 			w = newHitWriter(h.query.Response)
-			w.federated = h.query
+			w.federated, w.in = h.query, r.request
 			writers[h.query] = w
 		}
 		hit := &h.query.result.Hits[h.hit]
@@ -41,8 +57,17 @@ func (r *FederatedResponse) AppendJSON(dst []byte) ([]byte, error) {
 	r.stages.done("federated search > format")
 	r.stages.add("federated search", time.Since(r.start))
 	dst = append(dst, ']')
-	dst = r.appendQueryVectors(dst)
-	dst = appendInt(dst, `,"processingTimeMs":`, int(time.Since(r.start).Milliseconds()))
+	took := int(time.Since(r.start).Milliseconds())
+	for _, a := range r.remotes {
+		took = max(took, a.took)
+	}
+	if q := r.request.AsSearch; q != nil {
+		dst = document.AppendQuoted(append(dst, `,"query":`...), *q)
+		dst = r.appendQueryVector(dst)
+	} else {
+		dst = r.appendQueryVectors(dst)
+	}
+	dst = appendInt(dst, `,"processingTimeMs":`, took)
 	if _, _, paged := r.request.page(); paged {
 		page, perPage := r.request.paging()
 		dst = appendInt(dst, `,"hitsPerPage":`, perPage)
@@ -54,24 +79,20 @@ func (r *FederatedResponse) AppendJSON(dst []byte) ([]byte, error) {
 		dst = appendInt(dst, `,"offset":`, r.request.Offset)
 		dst = appendInt(dst, `,"estimatedTotalHits":`, r.total)
 	}
-	for i := range r.queries {
-		if r.queries[i].result.kind != keyword {
-			dst = appendInt(dst, `,"semanticHitCount":`, semanticHits)
-			break
-		}
+	if slices.ContainsFunc(r.queries, func(q federated) bool { return q.result.kind != keyword }) ||
+		slices.ContainsFunc(r.remotes, func(a *RemoteAnswer) bool { return a.semantic }) {
+		dst = appendInt(dst, `,"semanticHitCount":`, semanticHits)
 	}
 	dst = r.appendFacets(dst)
 	dst = append(dst, `,"requestUid":"`...)
 	dst = append(append(dst, r.request.ID.String()...), '"')
 	if r.request.Metadata {
-		dst = append(dst, `,"metadata":[`...)
-		for i := range r.queries {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = appendMetadata(dst, r.queries[i].view)
-		}
+		dst = r.appendMetadata(append(dst, `,"metadata":[`...))
 		dst = append(dst, ']')
+	}
+	if r.request.Networked {
+		dst = r.appendRemoteErrors(append(dst, `,"remoteErrors":{`...))
+		dst = append(dst, '}')
 	}
 	if r.stages != nil {
 		dst = r.stages.appendJSON(append(dst, `,"performanceDetails":`...))
@@ -79,44 +100,150 @@ func (r *FederatedResponse) AppendJSON(dst []byte) ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// appendQueryVectors appends the vectors that queries which ask for vectors searched with, by position.
-func (r *FederatedResponse) appendQueryVectors(dst []byte) []byte {
-	first := true
+// appendMetadata appends what identifies each query and its index, those of other instances after those of this one.
+func (r *FederatedResponse) appendMetadata(dst []byte) []byte {
 	for i := range r.queries {
-		q := &r.queries[i]
-		if !q.request.RetrieveVectors || q.result.queryVector == nil {
-			continue
-		}
-		if first {
-			dst = append(dst, `,"queryVectors":{`...)
-		} else {
+		if i > 0 {
 			dst = append(dst, ',')
 		}
-		first = false
-		dst = append(strconv.AppendInt(append(dst, '"'), int64(q.position), 10), `":`...)
-		dst = appendVector(dst, q.result.queryVector)
+		dst = appendMetadata(dst, r.queries[i].view)
+		if r.request.Networked && r.request.Self != "" {
+			dst = append(appendRemoteName(dst[:len(dst)-1], r.request.Self), '}')
+		}
 	}
-	if !first {
-		dst = append(dst, '}')
+	for _, a := range r.remotes {
+		for _, m := range a.metadata {
+			if dst[len(dst)-1] != '[' {
+				dst = append(dst, ',')
+			}
+			dst = append(dst, '{')
+			for _, name := range slices.Sorted(maps.Keys(m)) {
+				dst = append(append(document.AppendQuoted(dst, name), ':'), m[name]...)
+				dst = append(dst, ',')
+			}
+			dst = append(appendRemoteName(dst[:len(dst)-1], a.Remote), '}')
+		}
 	}
 	return dst
 }
 
-// appendFederation appends the member that says where a hit comes from.
-func (q *federated) appendFederation(dst []byte, h *rank.Hit) []byte {
-	dst = append(dst, `,"_federation":{"indexUid":`...)
-	dst = document.AppendQuoted(dst, q.view.UID)
-	dst = appendInt(dst, `,"queriesPosition":`, q.position)
-	dst = appendFloat(append(dst, `,"weightedRankingScore":`...), h.Score*q.weight)
+// appendRemoteErrors appends the errors of instances by their names.
+func (r *FederatedResponse) appendRemoteErrors(dst []byte) []byte {
+	for _, a := range r.remotes {
+		if a.Err == nil {
+			continue
+		}
+		if dst[len(dst)-1] != '{' {
+			dst = append(dst, ',')
+		}
+		dst = a.Err.AppendJSON(append(document.AppendQuoted(dst, a.Remote), ':'))
+	}
+	return dst
+}
+
+// queryVectors returns the vectors that queries which ask for vectors searched with, by position; those of other instances
+// where this one has none.
+func (r *FederatedResponse) queryVectors() map[string]json.RawMessage {
+	vectors := make(map[string]json.RawMessage)
+	for _, a := range r.remotes {
+		maps.Copy(vectors, a.vectors)
+	}
+	for i := range r.queries {
+		if q := &r.queries[i]; q.request.RetrieveVectors && q.result.queryVector != nil {
+			vectors[strconv.Itoa(q.position)] = appendVector(nil, q.result.queryVector)
+		}
+	}
+	return vectors
+}
+
+func (r *FederatedResponse) appendQueryVectors(dst []byte) []byte {
+	vectors := r.queryVectors()
+	if len(vectors) == 0 {
+		return dst
+	}
+	dst = append(dst, `,"queryVectors":{`...)
+	positions := slices.SortedFunc(maps.Keys(vectors), func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	for i, position := range positions {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(append(document.AppendQuoted(dst, position), ':'), vectors[position]...)
+	}
+	return append(dst, '}')
+}
+
+// appendQueryVector appends the vector of a plain search, whose copies all search with the same.
+func (r *FederatedResponse) appendQueryVector(dst []byte) []byte {
+	for _, v := range r.queryVectors() {
+		return append(append(dst, `,"queryVector":`...), v...)
+	}
+	return dst
+}
+
+// appendFederation appends the member that says where a hit comes from. doc is the whole document, and shown what the hit
+// shows of it.
+func (q *federated) appendFederation(dst []byte, in *FederatedRequest, h *rank.Hit, doc, shown []byte) []byte {
+	var extra []byte
+	if in.Proxy {
+		extra = hidden(in.Distinct, doc, shown)
+	}
+	dst = append(dst, `,"_federation":`...)
+	dst = appendFederation(dst, q.view.UID, q.position, h.Score*q.weight)
+	switch {
+	case in.Proxy:
+		dst = appendScoreValues(append(dst, `,"weightedScoreValues":`...), h.Values, q.weight)
+		dst = append(append(dst, `,"extra_document":`...), extra...)
+	case in.Networked && in.Self != "":
+		dst = appendRemoteName(dst, in.Self)
+	}
+	return append(dst, '}')
+}
+
+// appendFederation appends the object without its closing brace.
+func appendFederation(dst []byte, uid string, position int, score float64) []byte {
+	dst = append(dst, `{"indexUid":`...)
+	dst = document.AppendQuoted(dst, uid)
+	dst = appendInt(dst, `,"queriesPosition":`, position)
+	return appendFloat(append(dst, `,"weightedRankingScore":`...), score)
+}
+
+func appendRemoteName(dst []byte, name string) []byte {
+	return document.AppendQuoted(append(dst, `,"remote":`...), name)
+}
+
+// hidden returns an object with the values of a field that a document has, and does not show.
+func hidden(field *string, doc, shown []byte) []byte {
+	dst := []byte{'{'}
+	if field == nil {
+		return append(dst, '}')
+	}
+	has := false
+	_ = eachValueAt(shown, *field, func([]byte) { has = true }) // what cannot be read has no values
+	if has {
+		return append(dst, '}')
+	}
+	n, list := 0, 0 // how many values, and where their list begins
+	_ = eachValueAt(doc, *field, func(scalar []byte) {
+		if n++; n == 1 {
+			dst = append(document.AppendQuoted(dst, *field), ':')
+			list = len(dst)
+			dst = append(dst, '[')
+		} else {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, scalar...)
+	})
+	switch n {
+	case 0:
+	case 1: // as it stands in the document
+		dst = append(dst[:list], dst[list+1:]...)
+	default:
+		dst = append(dst, ']')
+	}
 	return append(dst, '}')
 }
 
 // bySimilarity reports whether vectors had a part in finding a hit.
-func bySimilarity(h *rank.Hit) bool {
-	for i := range h.Values {
-		if h.Values[i].Kind == rank.BySimilarity {
-			return true
-		}
-	}
-	return false
-}
+func bySimilarity(h *rank.Hit) bool { return slices.ContainsFunc(h.Values, isSimilarity) }
+
+func isSimilarity(v rank.ScoreValue) bool { return v.Kind == rank.BySimilarity }

@@ -412,7 +412,7 @@ func TestCompareValues(t *testing.T) {
 		{"both empty", nil, nil, 1, 1, 0, 0},
 	} {
 		make := func(v values, score, weight float64) *head {
-			return &head{query: &federated{weight: weight, Response: &Response{result: &found{Result: &rank.Result{Hits: []rank.Hit{{Values: v, Score: score}}}}}}}
+			return &head{values: v, score: score, weight: weight}
 		}
 		a, b := make(tt.a, tt.scoreA, tt.weightA), make(tt.b, tt.scoreB, 1)
 		if got := compareValues(a, b); got != tt.want {

@@ -177,7 +177,8 @@ type hitWriter struct {
 	doc     []byte
 	raw     []byte // what is shown of doc, not yet hydrated
 
-	federated *federated // query of a federated search; nil: the search stands alone
+	federated *federated        // query of a federated search; nil: the search stands alone
+	in        *FederatedRequest // that search
 }
 
 func newHitWriter(r *Response) *hitWriter {
@@ -206,8 +207,10 @@ func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
 		return nil, err
 	}
 	distant := w.r.distanceFrom != nil && showsPoint(dst[at:])
-	if w.r.hydrate != nil {
+	if w.r.hydrate != nil || w.in != nil && w.in.Proxy {
 		w.raw = append(w.raw[:0], dst[at:]...)
+	}
+	if w.r.hydrate != nil {
 		if dst, err = w.r.hydrate.appendObject(dst[:at], w.raw); err != nil {
 			return nil, err
 		}
@@ -228,7 +231,7 @@ func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
 		}
 	}
 	if w.federated != nil {
-		dst = w.federated.appendFederation(dst, h)
+		dst = w.federated.appendFederation(dst, w.in, h, w.doc, w.raw)
 	}
 	if w.format != nil && w.format.enabled {
 		dst = append(dst, `,"_formatted":`...)

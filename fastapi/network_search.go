@@ -1,0 +1,176 @@
+package fastapi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/valyala/fasthttp"
+
+	"svc/internal/apierr"
+	"svc/internal/filter"
+	"svc/internal/index"
+	"svc/internal/network"
+	"svc/internal/search"
+)
+
+// proxied reports whether another instance of a network asks: it merges the answer with others.
+func (s *Server) proxied(ctx *fasthttp.RequestCtx) (bool, error) {
+	h := &ctx.Request.Header
+	asked := h.Peek("Svc-Proxy-Search")
+	if asked == nil {
+		asked = h.Peek("Meili-Proxy-Search")
+	}
+	if string(asked) != "true" {
+		return false, nil
+	}
+	return true, s.features.need("network", "searches that another instance asks for")
+}
+
+// useNetwork reports whether a search takes in the other instances.
+func (s *Server) useNetwork(in *searchInput) bool {
+	if in.network != nil {
+		return *in.network
+	}
+	return s.features.on("network") && s.network.Network().Led()
+}
+
+// distribution is a federated search on its way to the instances that take part in it.
+type distribution struct {
+	s       *Server
+	request *search.FederatedRequest
+	parts   []network.Part // of queries that use the network; see parts
+	planned bool
+	remotes map[string]*remoteQueries
+	of      []int // by query that runs here: that of the request which it belongs to
+}
+
+// remoteQueries are the queries for one remote.
+type remoteQueries struct {
+	list [][]byte
+	uids []string // of their indexes
+}
+
+func (s *Server) distribute(r *search.FederatedRequest) *distribution {
+	r.Self = s.network.Network().SelfName()
+	return &distribution{s: s, request: r, remotes: map[string]*remoteQueries{}}
+}
+
+// plan returns the parts of a search in the network, the same for all queries of a request.
+func (d *distribution) plan() []network.Part {
+	if !d.planned {
+		d.planned = true
+		var skipped []string
+		if d.parts, skipped = d.s.network.Parts(); len(skipped) > 0 {
+			d.s.log.Warn("a search goes without some shards: no instance that has them is available", "shards", skipped)
+		}
+		d.request.Networked = d.request.Networked || len(d.parts) > 0
+	}
+	return d.parts
+}
+
+// add gives query i of the request to the instance of a part. view opens its index here.
+func (d *distribution) add(p network.Part, i int, uid string, r *search.Request, weight float64, position int, view func() (*index.View, error)) error {
+	if p.Shard != "" {
+		sharded := *r
+		sharded.Filter = filter.And(r.Filter, filter.InShard(p.Shard))
+		r = &sharded
+	}
+	if p.Local {
+		v, err := view()
+		if err != nil {
+			return err
+		}
+		d.request.Queries = append(d.request.Queries, search.FederatedQuery{View: v, Request: r, Weight: weight, Position: position})
+		d.of = append(d.of, i)
+		return nil
+	}
+	q := d.remotes[p.Remote]
+	if q == nil {
+		q = &remoteQueries{}
+		d.remotes[p.Remote] = q
+	}
+	q.list = append(q.list, r.AppendRemote(nil, uid, weight, position))
+	q.uids = append(q.uids, uid)
+	return nil
+}
+
+// send has the remotes asked when the search runs.
+func (d *distribution) send() {
+	if len(d.remotes) == 0 {
+		return
+	}
+	var asked []network.RemoteSearch
+	for name, q := range d.remotes {
+		var facets []search.IndexFacets
+		for _, f := range d.request.Facets {
+			if f.Names != nil && slices.Contains(q.uids, f.View.UID) {
+				facets = append(facets, f)
+			}
+		}
+		body := append([]byte(`{"federation":`), d.request.AppendRemote(nil, facets)...)
+		body = append(append(body, `,"queries":[`...), bytes.Join(q.list, []byte{','})...)
+		asked = append(asked, network.RemoteSearch{Remote: name, Body: append(body, "]}"...), Metadata: d.request.Metadata})
+	}
+	slices.SortFunc(asked, func(a, b network.RemoteSearch) int { return bytes.Compare([]byte(a.Remote), []byte(b.Remote)) })
+	d.request.Remotes = func(ctx context.Context) []*search.RemoteAnswer { return d.s.network.Search(ctx, asked) }
+}
+
+// networkSearch runs a plain search in the network. in is prepared.
+func (s *Server) networkSearch(ctx context.Context, views *index.Views, uid string, in *searchInput, slot search.Slot, spread search.Spread) (*search.FederatedResponse, error) {
+	q := &in.Search
+	r := &search.FederatedRequest{
+		Offset: q.Offset, Limit: q.Limit, Page: q.Page, HitsPerPage: q.HitsPerPage, Distinct: q.Distinct, ShowPerformanceDetails: q.ShowPerformanceDetails,
+		Waited: q.Waited, ID: q.ID, Metadata: q.Metadata, AsSearch: &q.Query, Slot: slot,
+	}
+	d := s.distribute(r)
+	single := *q
+	single.Page, single.HitsPerPage, single.Distinct, single.Facets, single.ShowPerformanceDetails = nil, nil, nil, nil, false
+	view := func() (*index.View, error) { return queriedView(views, uid) }
+	if q.Facets != nil {
+		v, err := view()
+		if err != nil {
+			return nil, err
+		}
+		r.Facets, r.MergeFacets = []search.IndexFacets{{View: v, Names: q.Facets}}, &search.MergeFacets{}
+	}
+	for position, p := range d.plan() {
+		if err := d.add(p, 0, uid, &single, 1, position, view); err != nil {
+			return nil, err
+		}
+	}
+	d.send()
+	found, err := search.Federate(ctx, r, spread)
+	if e := (*search.QueryError)(nil); errors.As(err, &e) {
+		err = e.Err
+	}
+	if err != nil {
+		return nil, searchCode(err)
+	}
+	if found.Degraded() {
+		s.metrics.degraded.Add(1)
+	}
+	return found, nil
+}
+
+// searchCode gives the errors of a federated search the codes that a plain one has for the same.
+func searchCode(err error) error {
+	var e *apierr.Error
+	if errors.As(err, &e) && e.Code == "invalid_multi_search_facets" {
+		return apierr.New("invalid_search_facets", "%s", e.Message)
+	}
+	return err
+}
+
+// oneByOne is search.Spread for who has no more than the slot it runs in.
+func oneByOne(slot search.Slot) search.Spread {
+	return func(n int, run func(int, search.Slot) error) error {
+		for i := range n {
+			if err := run(i, slot); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}

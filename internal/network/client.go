@@ -1,0 +1,121 @@
+package network
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+
+	"svc/internal/apierr"
+	"svc/internal/outbound"
+)
+
+const (
+	idlePerRemote = 64       // connections to one remote that are kept for the next request
+	maxAnswer     = 64 << 20 // bytes of an answer that are read
+	quotedBytes   = 512      // of what a remote answered, in messages
+)
+
+// newTransport returns what all requests to remotes go through. It keeps connections, and takes answers compressed.
+func newTransport(allowed outbound.Policy) *http.Transport {
+	t := allowed.Transport()
+	t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, idlePerRemote
+	return t
+}
+
+// request is one for a remote.
+type request struct {
+	method, path string
+	key          *string // nil: none
+	headers      map[string]string
+	contentType  string // "": there is no body
+	body         []byte
+}
+
+// reply is the answer of a remote that has accepted a request.
+type reply struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// do makes a request once. Its error is one of the codes remote_…; again says that another try may succeed.
+func (n *Node) do(ctx context.Context, name string, r *Remote, q *request) (got *reply, again bool, err *apierr.Error) {
+	req, e := http.NewRequestWithContext(ctx, q.method, r.trimmed()+q.path, bytes.NewReader(q.body))
+	if e != nil {
+		return nil, false, apierr.New("remote_could_not_send_request", "The remote `%s` cannot be asked: its url is no address.", name)
+	}
+	if q.contentType != "" {
+		req.Header.Set("Content-Type", q.contentType)
+	}
+	for k, v := range q.headers {
+		req.Header.Set(k, v)
+	}
+	if q.key != nil {
+		req.Header.Set("Authorization", "Bearer "+*q.key)
+	}
+	res, e := n.http.Do(req)
+	if e != nil {
+		return nil, !errors.Is(e, context.Canceled), failure(ctx, name, e)
+	}
+	defer res.Body.Close()
+	body, e := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	switch {
+	case e != nil:
+		err := failure(ctx, name, e)
+		if err.Code == "remote_could_not_send_request" {
+			err.Code = "remote_bad_response"
+		}
+		return nil, true, err
+	case len(body) > maxAnswer:
+		return nil, false, apierr.New("remote_bad_response", "The answer of the remote `%s` is larger than %d bytes.", name, maxAnswer)
+	}
+	return &reply{res.StatusCode, res.Header, body}, res.StatusCode >= 500, refusal(name, res.StatusCode, body)
+}
+
+// failure is the error of a request that has no answer.
+func failure(ctx context.Context, name string, err error) *apierr.Error {
+	var refused *outbound.RefusedError
+	var network net.Error
+	switch {
+	case errors.As(err, &refused):
+		return apierr.New("remote_could_not_send_request", "The remote `%s` cannot be asked: %v.", name, refused)
+	case ctx.Err() != nil, errors.As(err, &network) && network.Timeout() && !connecting(err):
+		return apierr.New("remote_timeout", "The remote `%s` did not answer in time.", name)
+	}
+	return apierr.New("remote_could_not_send_request", "The remote `%s` cannot be reached: %v.", name, err)
+}
+
+// connecting reports whether err is of a connection that was never made.
+func connecting(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}
+
+// refusal is the error of an answer with a status, nil when it is none.
+func refusal(name string, status int, body []byte) *apierr.Error {
+	switch {
+	case status < 300:
+		return nil
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		return apierr.New("remote_invalid_api_key", "The remote `%s` does not accept the key that the network has for it (%s).", name, quoted(status, body))
+	case status >= 500:
+		return apierr.New("remote_remote_error", "The remote `%s` failed (%s).", name, quoted(status, body))
+	case status >= 400:
+		return apierr.New("remote_bad_request", "The remote `%s` refused the request (%s).", name, quoted(status, body))
+	}
+	return apierr.New("remote_bad_response", "The remote `%s` redirects elsewhere (status %d). Give its own address as `url`.", name, status)
+}
+
+// quoted tells what a remote answered.
+func quoted(status int, body []byte) string {
+	var said struct{ Code, Message string }
+	if json.Unmarshal(body, &said) == nil && said.Code != "" {
+		return fmt.Sprintf("status %d, %s: %s", status, said.Code, said.Message[:min(len(said.Message), quotedBytes)])
+	}
+	return fmt.Sprintf("status %d", status)
+}

@@ -1,0 +1,141 @@
+package network
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"svc/internal/apierr"
+	"svc/internal/outbound"
+	"svc/internal/vfs"
+)
+
+const emptyAnswer = `{"hits":[],"processingTimeMs":0,"limit":20,"offset":0,"estimatedTotalHits":0}`
+
+// nodeOf makes a node whose one remote, apart from itself, is at a url.
+func nodeOf(t *testing.T, o Options, url string, shards map[string]*ShardPatch) *Node {
+	t.Helper()
+	o.FS, o.File = vfs.NewMem(), "network.json"
+	n, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = n.Close() })
+	key := "the-key"
+	p := &Patch{Self: given("me"), Shards: shards, Remotes: map[string]*RemotePatch{"me": at("http://me.test"), "far": {URL: given(url), SearchAPIKey: Text{true, &key}}}}
+	if err := n.Patch(p); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestRemoteFailures asks a remote that fails in all ways there are.
+func TestRemoteFailures(t *testing.T) {
+	var status, answered atomic.Int64
+	var body atomic.Value
+	remote := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answered.Add(1)
+		if r.Header.Get("Authorization") != "Bearer the-key" || r.Header.Get("Svc-Proxy-Search") != "true" || r.URL.Path != "/base/multi-search" {
+			t.Errorf("%s with %v", r.URL, r.Header)
+		}
+		_, _ = io.Copy(io.Discard, r.Body) // only then it is seen that the client goes away
+		if status.Load() == 0 {            // for ever
+			select {
+			case <-r.Context().Done():
+			case <-time.After(5 * time.Second):
+			}
+			return
+		}
+		w.Header().Set("Location", "http://elsewhere.test/")
+		w.WriteHeader(int(status.Load()))
+		_, _ = w.Write([]byte(body.Load().(string)))
+	}))
+	defer remote.Close()
+	dead := httptest.NewServer(nil)
+	dead.Close()
+	for _, tt := range []struct {
+		what, url string
+		allowed   outbound.Policy
+		status    int64
+		body      string
+		code      apierr.Code
+		attempts  int64
+	}{
+		{"fine", remote.URL, outbound.Any(), 200, emptyAnswer, "", 1},
+		{"wrong key", remote.URL, outbound.Any(), 403, `{"code":"invalid_api_key","message":"No."}`, "remote_invalid_api_key", 1},
+		{"refused", remote.URL, outbound.Any(), 400, `?`, "remote_bad_request", 1},
+		{"failed", remote.URL, outbound.Any(), 500, ``, "remote_remote_error", 4},
+		{"no JSON", remote.URL, outbound.Any(), 200, `{"hits":`, "remote_bad_response", 1},
+		{"no hits", remote.URL, outbound.Any(), 200, `{}`, "remote_bad_response", 1},
+		{"redirected", remote.URL, outbound.Any(), 302, ``, "remote_bad_response", 1},
+		{"late", remote.URL, outbound.Any(), 0, ``, "remote_timeout", 1},
+		{"gone", dead.URL, outbound.Any(), 200, ``, "remote_could_not_send_request", 0},
+		{"not allowed", remote.URL, outbound.Policy{}, 200, ``, "remote_could_not_send_request", 0},
+	} {
+		n := nodeOf(t, Options{Allowed: tt.allowed, SearchTimeout: time.Second / 2}, tt.url+"/base/", map[string]*ShardPatch{"a": owners("far")})
+		status.Store(tt.status)
+		body.Store(tt.body)
+		answered.Store(0)
+		got := n.Search(context.Background(), []RemoteSearch{{Remote: "far", Body: []byte(`{}`)}})
+		var code apierr.Code
+		if got[0].Err != nil {
+			code = got[0].Err.Code
+		}
+		if len(got) != 1 || got[0].Remote != "far" || code != tt.code || answered.Load() != tt.attempts {
+			t.Errorf("%s: %q after %d attempts, want %q after %d", tt.what, code, answered.Load(), tt.code, tt.attempts)
+		}
+		// Only failures of the machine make a remote one that searches leave alone.
+		if away := n.status("far") == "unavailable"; away != (tt.code != "" && tt.code.Status() == 502) {
+			t.Errorf("%s: the remote is unavailable: %v", tt.what, away)
+		}
+	}
+}
+
+func TestAvailability(t *testing.T) {
+	now := time.Unix(1000, 0)
+	a := availability{now: func() time.Time { return now }, until: map[string]period{}}
+	after := func(d time.Duration, want bool) {
+		t.Helper()
+		now = now.Add(d)
+		if got := a.available("r"); got != want {
+			t.Errorf("available: %v, want %v", got, want)
+		}
+	}
+	after(0, true)
+	a.fail("r")
+	after(29*time.Second, false)
+	a.fail("r") // again, before the period is over
+	after(59*time.Second, false)
+	after(time.Second, true)
+	a.fail("r")
+	after(30*time.Second, true)
+	for range 10 {
+		a.fail("r")
+	}
+	after(maxPeriod-time.Second, false)
+	after(time.Second, true)
+}
+
+// TestParts splits searches among instances, and among shards.
+func TestParts(t *testing.T) {
+	n := nodeOf(t, Options{}, "http://far.test", nil)
+	parts, skipped := n.Parts()
+	if len(skipped) != 0 || len(parts) != 2 || parts[0] != (Part{"far", false, ""}) || parts[1] != (Part{"me", true, ""}) {
+		t.Errorf("without a leader: %v, %v", parts, skipped)
+	}
+	led := *n.Network()
+	led.Leader = led.Self
+	led.Shards = map[string]*Shard{"a": {[]string{"far"}}, "b": {[]string{"far", "me"}}}
+	parts, skipped = n.shardParts(&led)
+	if len(skipped) != 0 || len(parts) != 2 || parts[0] != (Part{"far", false, "a"}) || parts[1] != (Part{"me", true, "b"}) {
+		t.Errorf("with a leader: %v, %v", parts, skipped)
+	}
+	n.availability.fail("far")
+	if parts, skipped = n.shardParts(&led); len(skipped) != 1 || skipped[0] != "a" || len(parts) != 1 {
+		t.Errorf("with a remote that failed: %v, %v", parts, skipped)
+	}
+}

@@ -1,0 +1,142 @@
+package search
+
+import (
+	"strconv"
+
+	"svc/internal/document"
+	"svc/internal/query"
+)
+
+// AppendRemote appends the request as a query of a multi-search that another instance is asked: what is as by default is
+// left out, and so is what belongs to the federation. It goes to the index of uid.
+func (r *Request) AppendRemote(dst []byte, uid string, weight float64, position int) []byte {
+	o := objectWriter{append(dst, '{')}
+	o.text("indexUid", uid)
+	o.text("q", r.Query)
+	if r.Filter != nil {
+		o.text("filter", r.Filter.String())
+	}
+	switch r.Strategy {
+	case query.All:
+		o.text("matchingStrategy", "all")
+	case query.Frequency:
+		o.text("matchingStrategy", "frequency")
+	}
+	o.list("sort", r.Sort)
+	o.list("locales", r.Locales)
+	o.list("attributesToSearchOn", r.SearchOn)
+	o.list("attributesToRetrieve", r.AttributesToRetrieve)
+	o.list("attributesToHighlight", r.AttributesToHighlight)
+	o.list("attributesToCrop", r.AttributesToCrop)
+	o.name("cropLength")
+	o.b = strconv.AppendInt(o.b, int64(r.CropLength), 10)
+	o.text("cropMarker", r.CropMarker)
+	o.text("highlightPreTag", r.HighlightPreTag)
+	o.text("highlightPostTag", r.HighlightPostTag)
+	o.flag("showMatchesPosition", r.ShowMatchesPosition)
+	o.flag("showRankingScore", r.ShowRankingScore)
+	o.flag("showRankingScoreDetails", r.ShowRankingScoreDetails)
+	o.flag("retrieveVectors", r.RetrieveVectors)
+	if t := r.RankingScoreThreshold; t != nil {
+		o.number("rankingScoreThreshold", *t)
+	}
+	if d := r.Distinct; d != nil {
+		o.text("distinct", *d)
+	}
+	if h := r.Hybrid; h != nil {
+		o.name("hybrid")
+		inner := objectWriter{append(o.b, '{')}
+		inner.text("embedder", h.Embedder)
+		if h.Ratio != nil {
+			inner.number("semanticRatio", *h.Ratio)
+		}
+		o.b = append(inner.b, '}')
+	}
+	if r.Vector != nil {
+		o.name("vector")
+		o.b = appendVector(o.b, r.Vector)
+	}
+	if r.Media != nil {
+		o.name("media")
+		o.b = append(o.b, r.Media...)
+	}
+	o.name("federationOptions")
+	inner := objectWriter{append(o.b, '{')}
+	inner.number("weight", weight)
+	inner.name("queryPosition")
+	o.b = append(strconv.AppendInt(inner.b, int64(position), 10), '}')
+	return append(o.b, '}')
+}
+
+// AppendRemote appends what another instance is asked of the federation: all hits up to the page's end. facets are the
+// indexes whose facets it is asked for.
+func (r *FederatedRequest) AppendRemote(dst []byte, facets []IndexFacets) []byte {
+	o := objectWriter{append(dst, '{')}
+	offset, limit, paged := r.page()
+	if paged {
+		o.number("page", 1)
+		o.name("hitsPerPage")
+		o.b = strconv.AppendInt(o.b, int64(offset+limit), 10)
+	} else {
+		o.number("offset", 0)
+		o.name("limit")
+		o.b = strconv.AppendInt(o.b, int64(offset+limit), 10)
+	}
+	if r.Distinct != nil {
+		o.text("distinct", *r.Distinct)
+	}
+	o.flag("showPerformanceDetails", r.ShowPerformanceDetails)
+	if len(facets) > 0 {
+		o.name("facetsByIndex")
+		inner := objectWriter{append(o.b, '{')}
+		for _, f := range facets {
+			inner.list(f.View.UID, f.Names)
+		}
+		o.b = append(inner.b, '}')
+	}
+	return append(o.b, '}')
+}
+
+// objectWriter writes the members of an object whose brace is open.
+type objectWriter struct{ b []byte }
+
+func (o *objectWriter) name(name string) {
+	if o.b[len(o.b)-1] != '{' {
+		o.b = append(o.b, ',')
+	}
+	o.b = append(document.AppendQuoted(o.b, name), ':')
+}
+
+func (o *objectWriter) text(name, value string) {
+	o.name(name)
+	o.b = document.AppendQuoted(o.b, value)
+}
+
+func (o *objectWriter) number(name string, value float64) {
+	o.name(name)
+	o.b = strconv.AppendFloat(o.b, value, 'g', -1, 64)
+}
+
+// flag writes what is not as by default.
+func (o *objectWriter) flag(name string, value bool) {
+	if value {
+		o.name(name)
+		o.b = append(o.b, "true"...)
+	}
+}
+
+// list writes a list; nil is none.
+func (o *objectWriter) list(name string, values []string) {
+	if values == nil {
+		return
+	}
+	o.name(name)
+	o.b = append(o.b, '[')
+	for i, v := range values {
+		if i > 0 {
+			o.b = append(o.b, ',')
+		}
+		o.b = document.AppendQuoted(o.b, v)
+	}
+	o.b = append(o.b, ']')
+}

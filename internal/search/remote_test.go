@@ -1,0 +1,132 @@
+package search
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// TestRemoteAnswers has the halves of two indexes on two instances, and compares with one that has them whole.
+func TestRemoteAnswers(t *testing.T) {
+	words := []string{"red", "fox", "blue", "moon", "ox", "river"}
+	const settings = `{"filterableAttributes":["g","n"],"sortableAttributes":["n"],"displayedAttributes":["id","t","n"]}`
+	whole, here, there := newLibrary(t), newLibrary(t), newLibrary(t)
+	r := rand.New(rand.NewPCG(1, 2))
+	var docs [2][]string
+	var all []string
+	for i := range 60 {
+		doc := fmt.Sprintf(`{"id":%d,"t":"%s %s","g":"%c","n":%d}`, i, words[r.IntN(6)], words[r.IntN(6)], 'A'+rune(r.IntN(4)), r.IntN(5))
+		all = append(all, doc)
+		docs[i%2] = append(docs[i%2], doc)
+	}
+	whole.put("a", settings, all...)
+	here.put("a", settings, docs[0]...)
+	there.put("a", settings, docs[1]...)
+	g, seven := "g", 7
+	for _, tt := range []struct {
+		what   string
+		f      FederatedRequest
+		facets []string
+		r      Request
+	}{
+		{"sorted", FederatedRequest{Limit: 20}, []string{"g", "n"}, Request{Sort: []string{"n:desc"}}},
+		{"paged", FederatedRequest{HitsPerPage: &seven}, []string{"*"}, Request{Query: "fox"}},
+		{"offset", FederatedRequest{Limit: 17, Offset: 3}, nil, Request{Query: "red moon"}},
+		{"distinct by what is not shown", FederatedRequest{Limit: 20, Distinct: &g}, []string{"n"}, Request{Sort: []string{"n:asc"}}},
+	} {
+		facets := map[string][]string{}
+		if tt.facets != nil {
+			facets["a"] = tt.facets
+		}
+		want, _, err := whole.federate(&tt.f, facets, asked{uid: "a", weight: 1, Request: tt.r})
+		if err != nil {
+			t.Fatal(err)
+		}
+		offset, limit, _ := tt.f.page()
+		remote := FederatedRequest{Limit: offset + limit, Distinct: tt.f.Distinct, Proxy: true, Networked: true}
+		if tt.f.HitsPerPage != nil {
+			n := offset + limit
+			remote.HitsPerPage = &n
+		}
+		_, body, err := there.federate(&remote, facets, asked{uid: "a", weight: 1, Request: tt.r})
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := ParseRemote("there", []byte(body))
+		if err != nil {
+			t.Fatalf("%s: %v in %s", tt.what, err, body)
+		}
+		f := tt.f
+		f.Queries, f.Facets, f.Networked, f.Self = nil, nil, true, "here"
+		f.Remotes = func(context.Context) []*RemoteAnswer { return []*RemoteAnswer{answer} }
+		got, body, err := here.federate(&f, facets, asked{uid: "a", weight: 1, Request: tt.r})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got.Hits) != len(want.Hits) {
+			t.Errorf("%s: %d hits, want %d: %s", tt.what, len(got.Hits), len(want.Hits), body)
+		}
+		if !strings.Contains(body, `"remote":"there"`) || !strings.Contains(body, `"remote":"here"`) || !strings.Contains(body, `"remoteErrors":{}`) {
+			t.Errorf("%s: nothing tells where hits come from: %s", tt.what, body)
+		}
+		for _, inner := range []string{"weightedScoreValues", "extra_document"} {
+			if strings.Contains(body, inner) {
+				t.Errorf("%s: the answer shows %s: %s", tt.what, inner, body)
+			}
+		}
+		if tt.f.Distinct == nil {
+			if w, g := string(want.FacetsByIndex["a"]), string(got.FacetsByIndex["a"]); w != g {
+				t.Errorf("%s: facets\ngot  %s\nwant %s", tt.what, g, w)
+			}
+		}
+		if w, g := total(want.EstimatedTotalHits, want.TotalHits), total(got.EstimatedTotalHits, got.TotalHits); w != g {
+			t.Errorf("%s: %d in all, want %d", tt.what, g, w)
+		}
+	}
+}
+
+func total(estimated, exact *int) int {
+	if exact != nil {
+		return *exact
+	}
+	return *estimated
+}
+
+// TestRemoteQuery reads back what a remote is asked.
+func TestRemoteQuery(t *testing.T) {
+	half, threshold, d := .5, .25, "g"
+	r := Request{Query: `a "b"`, Sort: []string{"n:asc"}, CropLength: 3, CropMarker: "…", HighlightPreTag: "<em>", HighlightPostTag: "</em>", Distinct: &d,
+		RankingScoreThreshold: &threshold, Hybrid: &Hybrid{Embedder: "e", Ratio: &half}, Vector: []float32{1, .5}, ShowRankingScore: true, AttributesToRetrieve: []string{}}
+	got := string(r.AppendRemote(nil, "x", 2, 3))
+	want := `{"indexUid":"x","q":"a \"b\"","sort":["n:asc"],"attributesToRetrieve":[],"cropLength":3,"cropMarker":"…","highlightPreTag":"<em>","highlightPostTag":"</em>",` +
+		`"showRankingScore":true,"rankingScoreThreshold":0.25,"distinct":"g","hybrid":{"embedder":"e","semanticRatio":0.5},"vector":[1.0,0.5],"federationOptions":{"weight":2,"queryPosition":3}}`
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// FuzzRemoteAnswer reads what may be no answer at all; what is read can be merged, shown and dropped.
+func FuzzRemoteAnswer(f *testing.F) {
+	const hit = `{"id":1,"g":["x",2],"_federation":{"indexUid":"a","queriesPosition":0,"weightedRankingScore":1,"weightedScoreValues":[{"weightedScore":1},{"sort":{"asc":true,"value":"x"}},{"geoSort":{"asc":false,"distance":3}}],"extra_document":{"h":true}}}`
+	f.Add(`{"hits":[` + hit + `],"estimatedTotalHits":1,"facetsByIndex":{"a":{"distribution":{"g":{"x":1}},"stats":{"g":{"min":1,"max":2}}}}}`)
+	f.Add(`{"hits":[` + hit + `,{}],"totalHits":1}`)
+	f.Add(`{"hits":[1,[],{"_federation":3}],"totalHits":1}`)
+	f.Add(`{"hits":[],"totalHits":0,"facetsByIndex":{"a":null}}`)
+	f.Add(`{}`)
+	f.Add(``)
+	f.Fuzz(func(t *testing.T, body string) {
+		a, err := ParseRemote("r", []byte(body))
+		if err != nil {
+			return
+		}
+		m := newMerger(nil, []*RemoteAnswer{a}, &[]string{"g"}[0], nil)
+		m.page(0, 100)
+		for _, of := range a.facets {
+			if of != nil {
+				of.list(func(string) bool { return false })
+			}
+		}
+	})
+}
