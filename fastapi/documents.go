@@ -9,6 +9,7 @@ import (
 	"svc/internal/apierr"
 	"svc/internal/document"
 	"svc/internal/filter"
+	"svc/internal/script"
 	"svc/internal/search"
 	"svc/internal/task"
 )
@@ -287,7 +288,7 @@ func (s *Server) editDocuments(ctx *fasthttp.RequestCtx) error {
 	if err := ownOnly(ctx, e.expr); err != nil {
 		return err
 	}
-	if _, err := document.Compile(e.function); err != nil {
+	if err := script.Check(e.function); err != nil {
 		return err
 	}
 	return s.enqueueDeletion(ctx, d, task.EditDocuments{

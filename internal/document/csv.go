@@ -187,12 +187,12 @@ func (c *converter) csvDocument() error {
 		case column.kind == csvNumber:
 			var ok bool
 			if out, ok = appendCSVNumber(out, cell); !ok {
-				return c.malformedLine("%s in the column %q is not a number", strconv.Quote(excerpt(cell)), column.name)
+				return c.malformedLine("%s in the column %q is not a number", strconv.Quote(Excerpt(cell)), column.name)
 			}
 		case string(cell) == "true" || string(cell) == "false":
 			out = append(out, cell...)
 		default:
-			return c.malformedLine("%s in the column %q is neither true nor false", strconv.Quote(excerpt(cell)), column.name)
+			return c.malformedLine("%s in the column %q is neither true nor false", strconv.Quote(Excerpt(cell)), column.name)
 		}
 	}
 	c.scan.out = append(out, '}')
@@ -218,7 +218,7 @@ func appendCSVNumber(dst, cell []byte) ([]byte, bool) {
 	if n, err := strconv.ParseInt(string(cell), 10, 64); err == nil {
 		return strconv.AppendInt(dst, n, 10), true
 	}
-	return appendFloat(dst, f), true
+	return AppendFloat(dst, f), true
 }
 
 func (c *converter) malformedLine(format string, args ...any) error {

@@ -25,6 +25,23 @@ func Fields(doc []byte, f func(name, value []byte) error) error {
 	return m.err
 }
 
+// Members is Fields of any compact object, which f also gets the names of as they stand in it, quotes left out.
+func Members(object []byte, f func(raw, name, value []byte) error) error {
+	m, err := membersOf(object)
+	if err != nil {
+		return err
+	}
+	for m.next() {
+		if err := f(m.raw, m.name(), m.value); err != nil {
+			return err
+		}
+	}
+	return m.err
+}
+
+// AppendMember appends a member, of its name as it stands in JSON without quotes, to what an object has so far.
+func AppendMember(dst, raw, value []byte) []byte { return appendMember(dst, raw, value) }
+
 // Elements calls f for every element of a compact JSON array with its raw value, in order, under the same
 // rules as Fields. What is no array is an error.
 func Elements(array []byte, f func(value []byte) error) error {

@@ -26,17 +26,17 @@ func ExternalID(doc []byte, primaryKey string) ([]byte, error) {
 	switch n {
 	case 0:
 		return nil, apierr.New("missing_document_id",
-			"A document has no field %q, which is the primary key: %s. Add the field to every document.", primaryKey, excerpt(doc))
+			"A document has no field %q, which is the primary key: %s. Add the field to every document.", primaryKey, Excerpt(doc))
 	case 1:
 	default:
 		return nil, apierr.New("invalid_document_id",
-			"A document has the primary key %q in %d places: %s. Keep one of them.", primaryKey, n, excerpt(doc))
+			"A document has the primary key %q in %d places: %s. Keep one of them.", primaryKey, n, Excerpt(doc))
 	}
 	id, ok := ValueID(value)
 	if !ok {
 		return nil, apierr.New("invalid_document_id",
 			"The document id %s is invalid. An id is an integer, or a string of 1 to %d bytes of the characters A-Z, a-z, 0-9, - and _.",
-			excerpt(value), MaxIDBytes)
+			Excerpt(value), MaxIDBytes)
 	}
 	return id, nil
 }
@@ -50,7 +50,7 @@ func ValueID(value []byte) (id []byte, ok bool) {
 			id = appendUnescaped(nil, id)
 		}
 	case c == '-' || isDigit(c):
-		if !isInteger64(value) {
+		if !IsInteger64(value) {
 			return nil, false
 		}
 		id = value
@@ -85,8 +85,8 @@ func lookup(object []byte, path string) (value []byte, n int, err error) {
 	return value, n, m.err
 }
 
-// isInteger64 reports whether a JSON number is written as an integer and fits an int64 or a uint64.
-func isInteger64(number []byte) bool {
+// IsInteger64 reports whether a JSON number is written as an integer and fits an int64 or a uint64.
+func IsInteger64(number []byte) bool {
 	if !isInteger(number) {
 		return false
 	}
@@ -138,8 +138,8 @@ func InferPrimaryKey(doc []byte) (string, error) {
 	return candidates[0], nil
 }
 
-// excerpt returns the start of a document or value, for a message.
-func excerpt(b []byte) string {
+// Excerpt returns the start of a document or value, for a message.
+func Excerpt(b []byte) string {
 	const most = 120
 	if len(b) <= most {
 		return string(b)

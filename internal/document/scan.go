@@ -44,6 +44,16 @@ func (s *scanner) document(i int) int {
 	return i
 }
 
+// Fault says what keeps a JSON object from being a document; "" when nothing does. It may be read over by 8 bytes:
+// doc has to be the caller's own.
+func Fault(doc []byte) string {
+	s := scanner{data: append(doc, make([]byte, padding)...), end: len(doc)}
+	if s.document(0) < 0 {
+		return s.fail
+	}
+	return ""
+}
+
 func (s *scanner) failAt(i int, what string) int {
 	s.at, s.fail = i, what
 	return -1

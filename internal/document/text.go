@@ -153,7 +153,7 @@ func appendNumber(dst, number []byte) (text []byte, value float64) {
 	}
 	value, _ = strconv.ParseFloat(string(number), 64)
 	value = min(max(value, -math.MaxFloat64), math.MaxFloat64)
-	return appendFloat(dst, value), value
+	return AppendFloat(dst, value), value
 }
 
 // isInteger reports whether a JSON number is written as an integer. "-0" is not one.
@@ -181,9 +181,9 @@ func smallInteger(number []byte) (n int64) {
 	return n
 }
 
-// appendFloat appends f in its shortest decimal form, which always shows that it
+// AppendFloat appends f in its shortest decimal form, which always shows that it
 // is not an integer: 1.0, 1e16, 1.5e-7.
-func appendFloat(dst []byte, f float64) []byte {
+func AppendFloat(dst []byte, f float64) []byte {
 	start := len(dst)
 	if abs := max(f, -f); abs == 0 || abs >= 1e-5 && abs < 1e16 {
 		dst = strconv.AppendFloat(dst, f, 'f', -1, 64)

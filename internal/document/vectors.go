@@ -29,7 +29,7 @@ func Vectors(doc []byte) (value []byte, err error) {
 		}
 		if m.value[0] != '{' {
 			return nil, apierr.New("invalid_vectors_type",
-				"A document has a field `_vectors` that is no object: %s. It has the form {\"EMBEDDER\": [0.1, 0.2, …]}; leave it out for a document without vectors.", excerpt(m.value))
+				"A document has a field `_vectors` that is no object: %s. It has the form {\"EMBEDDER\": [0.1, 0.2, …]}; leave it out for a document without vectors.", Excerpt(m.value))
 		}
 		return m.value, nil
 	}
@@ -69,7 +69,7 @@ func ReadVectorEntry(dst []float32, value []byte, dimensions int, embedder strin
 			case "true", "false":
 				e.Regenerate, said = m.value[0] == 't', true
 			default:
-				return e, r.wrong("`regenerate` is %s: it is true or false", excerpt(m.value))
+				return e, r.wrong("`regenerate` is %s: it is true or false", Excerpt(m.value))
 			}
 		case "embeddings":
 			if string(m.value) == "null" {
@@ -109,7 +109,7 @@ func (r *vectorReader) embeddings(b []byte) error {
 	case string(b) == "null" || string(b) == "[]":
 		return nil
 	case b[0] != '[':
-		return r.wrong("%s is no array of numbers, array of such arrays, or null", excerpt(b))
+		return r.wrong("%s is no array of numbers, array of such arrays, or null", Excerpt(b))
 	case b[1] != '[':
 		_, err := r.vector(b, 0, 0)
 		return err
@@ -135,7 +135,7 @@ func (r *vectorReader) vector(b []byte, i, number int) (end int, err error) {
 	for i++; i < len(b) && b[i] != ']'; {
 		if c := b[i]; c != '-' && !isDigit(c) {
 			item := b[i:max(valueEnd(b, i), i+1)]
-			return 0, r.wrong("item %d of embedding %d is %s, which is no number", len(r.out)-start, number, excerpt(item))
+			return 0, r.wrong("item %d of embedding %d is %s, which is no number", len(r.out)-start, number, Excerpt(item))
 		}
 		f, end := floatAt(b, i)
 		if math.IsInf(float64(f), 0) {
@@ -296,7 +296,7 @@ func AppendVectorEntry(dst []byte, vectors []float32, dimensions int, regenerate
 		default:
 			dst = append(dst, ',')
 		}
-		dst = appendFloat(dst, float64(f))
+		dst = AppendFloat(dst, float64(f))
 	}
 	if len(vectors) > 0 {
 		dst = append(dst, ']')

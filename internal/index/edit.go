@@ -87,7 +87,7 @@ func (b *batch) edit(op *EditDocuments) (int, error) {
 		if err != nil {
 			return err
 		}
-		is, err := op.Function.Edit(was, op.Context)
+		is, err := op.Function.Edit(b.ctx, was)
 		switch {
 		case err != nil:
 			return err

@@ -3,8 +3,8 @@ package index
 import (
 	"errors"
 
-	"svc/internal/document"
 	"svc/internal/filter"
+	"svc/internal/script"
 	"svc/internal/settings"
 )
 
@@ -33,8 +33,7 @@ type Clear struct{}
 // EditDocuments runs a script on the documents that a filter (nil: all) matches.
 type EditDocuments struct {
 	Filter   *filter.Expr
-	Context  []byte
-	Function *document.Script
+	Function *script.Function
 }
 
 // UpdateSettings changes settings. Filters of the same batch see the settings from before it.

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"svc/internal/apierr"
-	"svc/internal/document"
 	"svc/internal/filter"
+	"svc/internal/script"
 	"svc/internal/vfs"
 	"svc/segment"
 )
@@ -73,9 +73,9 @@ func TestPointsAreCheckedWhileGeoIsInUse(t *testing.T) {
 	}
 }
 
-func script(t *testing.T, source string) *document.Script {
+func function(t *testing.T, source string) *script.Function {
 	t.Helper()
-	s, err := document.Compile(source)
+	s, err := script.Compile(source, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestEditByFunction(t *testing.T) {
 		`doc._geo = 5`:                  "invalid_document_geo_field",
 		`if doc.id == 3 { throw "no" }`: "edit_documents_by_function_error",
 	} {
-		r := b.try(ix, EditDocuments{Function: script(t, source)})
+		r := b.try(ix, EditDocuments{Function: function(t, source)})
 		if r[0].Err == nil || r[0].Edited != 0 {
 			t.Errorf("%s: %+v", source, r[0])
 			continue
@@ -115,14 +115,14 @@ func TestEditByFunction(t *testing.T) {
 		wantCode(t, r[0].Err, code)
 		wantDocuments(t, ix, all)
 	}
-	r := b.try(ix, EditDocuments{Function: script(t, `doc.n = 1`), Filter: expr(t, "n = 1")})
+	r := b.try(ix, EditDocuments{Function: function(t, `doc.n = 1`), Filter: expr(t, "n = 1")})
 	wantCode(t, r[0].Err, "invalid_document_filter")
 
-	r = b.apply(ix, EditDocuments{Function: script(t, `doc.n = doc.n * context.f`), Context: []byte(`{"f":2}`), Filter: expr(t, "kind = a")})
+	r = b.apply(ix, EditDocuments{Function: function(t, `doc.n = doc.n * 2`), Filter: expr(t, "kind = a")})
 	if r[0].Edited != 2 || r[0].Deleted != 2 {
 		t.Errorf("%+v, want 2 edited", r[0])
 	}
-	r = b.apply(ix, EditDocuments{Function: script(t, `if doc.n < 0 { doc = () }`)})
+	r = b.apply(ix, EditDocuments{Function: function(t, `if doc.n < 0 { doc = () }`)})
 	if r[0].Edited != 3 {
 		t.Errorf("%+v, want 3 edited", r[0])
 	}
@@ -133,7 +133,7 @@ func TestEditByFunction(t *testing.T) {
 	v := ix.View()
 	segments := len(v.Segments)
 	v.Release()
-	b.apply(ix, EditDocuments{Function: script(t, `let unused = 5;`)})
+	b.apply(ix, EditDocuments{Function: function(t, `let unused = 5;`)})
 	v = ix.View()
 	defer v.Release()
 	if len(v.Segments) != segments {
@@ -153,7 +153,7 @@ func TestEditAfterOtherOperations(t *testing.T) {
 	ix := b.create("e")
 	b.apply(ix, b.payload(`{"id":1,"n":1}`, `{"id":2,"n":2}`))
 	r := b.apply(ix, b.merge(`{"id":1,"m":5}`), DeleteDocuments{[]string{"2"}},
-		EditDocuments{Function: script(t, `doc.n += 10`)}, EditDocuments{Function: script(t, `doc.n += 10`)}, b.merge(`{"id":1,"z":0}`))
+		EditDocuments{Function: function(t, `doc.n += 10`)}, EditDocuments{Function: function(t, `doc.n += 10`)}, b.merge(`{"id":1,"z":0}`))
 	if r[2].Edited != 1 {
 		t.Errorf("%+v, want 1 edited", r[2])
 	}
@@ -305,7 +305,7 @@ func TestProgressNamesTheSteps(t *testing.T) {
 		want string
 	}{
 		{b.payload(`{"id":1}`), "retrieving config, computing document changes, reading payload stats, indexing"},
-		{EditDocuments{Function: script(t, `doc.x = 1`)}, "retrieving config, computing document changes, indexing"},
+		{EditDocuments{Function: function(t, `doc.x = 1`)}, "retrieving config, computing document changes, indexing"},
 		{DeleteDocuments{[]string{"1"}}, "retrieving config, delete documents, indexing"},
 		{update(t, `{"stopWords":["a"]}`), "retrieving and merging the settings, apply the settings"},
 	} {

@@ -16,9 +16,9 @@ import (
 	"testing"
 
 	"svc/internal/apierr"
-	"svc/internal/document"
 	"svc/internal/embed"
 	"svc/internal/outbound"
+	"svc/internal/script"
 	"svc/internal/settings"
 	"svc/internal/vfs"
 	"svc/segment"
@@ -507,7 +507,7 @@ func runVectorModel(t *testing.T, r *rand.Rand) {
 			change([]string{`{"stopWords":["alpha"]}`, `{"stopWords":[]}`, `{"filterableAttributes":["n"]}`, `{"filterableAttributes":[]}`}[r.IntN(4)], true)
 		case 5:
 			what = "edit all"
-			function, err := document.Compile(`if doc.t == "alpha" { doc.n = 0; } else { doc.n = 2; }`)
+			function, err := script.Compile(`if doc.t == "alpha" { doc.n = 0; } else { doc.n = 2; }`, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"svc/internal/apierr"
-	"svc/internal/document"
 	"svc/internal/filter"
+	"svc/internal/script"
 	"svc/internal/settings"
 	"svc/internal/vfs"
 )
@@ -59,7 +59,7 @@ func TestForeignFilters(t *testing.T) {
 		t.Errorf("%d deleted, left: %v", results[1].Deleted, got)
 	}
 
-	script, err := document.Compile(`doc.land = "VN"`)
+	script, err := script.Compile(`doc.land = "VN"`, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

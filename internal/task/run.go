@@ -7,9 +7,9 @@ import (
 	"runtime/debug"
 
 	"svc/internal/apierr"
-	"svc/internal/document"
 	"svc/internal/filter"
 	"svc/internal/index"
+	"svc/internal/script"
 )
 
 // result is the end of one task.
@@ -341,9 +341,9 @@ func (q *Queue) edit(run *running, uid string, c EditDocuments) (result, error) 
 	if !run.Existed {
 		return result{}, notFound(uid)
 	}
-	op := index.EditDocuments{Context: c.Context}
+	var op index.EditDocuments
 	var err error
-	if op.Function, err = document.Compile(c.Function); err != nil {
+	if op.Function, err = script.Compile(c.Function, c.Context); err != nil {
 		return result{}, err
 	}
 	if c.Filter != nil {

@@ -1,4 +1,5 @@
-// Package script reads the language of edit functions and translates it to JavaScript.
+// Package script owns edit functions: it reads their language, translates it to JavaScript,
+// and runs that within a budget.
 //
 // The language is the one that clients of documents/edit write: statements that are
 // expressions, 64-bit integers apart from floats, () for nothing, maps as #{…}, values
@@ -8,8 +9,14 @@
 // Every operation that the language can fail at is a call of the runtime.
 package script
 
-// maxDepth bounds how deep expressions and blocks are nested.
-const maxDepth = 128
+// What a script may have at most. Together they keep the time and memory that its translation takes in proportion to it.
+const (
+	maxSource    = 64 << 10 // bytes
+	maxDepth     = 128      // levels of expressions and blocks
+	maxOperators = 512      // in a row, without parentheses
+	maxLinks     = 64       // of a chain such as a.b[0].c()
+	maxParams    = 64       // of a function
+)
 
 type node interface{}
 

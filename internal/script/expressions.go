@@ -28,7 +28,7 @@ func (p *parser) binary(least int) (node, error) {
 		if t.kind != tokOperator && t.kind != tokKeyword || level < least {
 			return left, nil
 		}
-		if rounds == 16*maxDepth {
+		if rounds == maxOperators {
 			return nil, p.errorAt(t, "an expression has too many operators")
 		}
 		p.pos++
@@ -78,7 +78,7 @@ func (p *parser) postfix() (node, error) {
 		if t.kind != tokOperator || t.text != "." && t.text != "?." && t.text != "[" && t.text != "?[" {
 			return n, nil
 		}
-		if links == 16*maxDepth {
+		if links == maxLinks {
 			return nil, p.errorAt(t, "a chain has too many links")
 		}
 		p.pos++

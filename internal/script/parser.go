@@ -3,6 +3,7 @@ package script
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 type parser struct {
@@ -16,6 +17,12 @@ type parser struct {
 
 // parse reads a script: its statements, and its functions apart.
 func parse(source string) (*block, []*function, error) {
+	if len(source) > maxSource {
+		return nil, nil, &SyntaxError{1, 1, fmt.Sprintf("the script has %d bytes, more than %d", len(source), maxSource)}
+	}
+	if !utf8.ValidString(source) {
+		return nil, nil, &SyntaxError{1, 1, "the script is not valid UTF-8"}
+	}
 	l := lexer{src: source, line: 1}
 	tokens, err := l.tokens(0)
 	if err != nil {
@@ -346,6 +353,9 @@ func (p *parser) params(closing string) (names []string, err error) {
 			if other == name {
 				return nil, p.errorAt(t, "the parameter %s is named twice", name)
 			}
+		}
+		if len(names) == maxParams {
+			return nil, p.errorAt(t, "a function has more than %d parameters", maxParams)
 		}
 		names = append(names, name)
 	}

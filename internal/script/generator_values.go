@@ -33,7 +33,11 @@ func (g *generator) copied(n node) string {
 // operands returns the expressions of several nodes that are evaluated in this order.
 func (g *generator) operands(copied bool, nodes ...node) []string {
 	list := make([]string, len(nodes))
+	held := 0 // how many of list are variables by now
 	for i, n := range nodes {
+		if g.full {
+			break
+		}
 		code := g.capture(func() {
 			if copied {
 				list[i] = g.copied(n)
@@ -42,8 +46,8 @@ func (g *generator) operands(copied bool, nodes ...node) []string {
 			}
 		})
 		if code != "" {
-			for j := range i {
-				list[j] = g.temp(list[j])
+			for ; held < i; held++ {
+				list[held] = g.temp(list[held])
 			}
 			g.out.WriteString(code)
 		}
@@ -53,6 +57,9 @@ func (g *generator) operands(copied bool, nodes ...node) []string {
 
 // expr returns the JavaScript expression of a node, after writing what has to come before.
 func (g *generator) expr(n node) string {
+	if g.full {
+		return "undefined"
+	}
 	switch n := n.(type) {
 	case *unitLit:
 		return "undefined"

@@ -31,7 +31,7 @@ func TestSyntaxErrors(t *testing.T) {
 		{strings.Repeat("(", 200), 1, maxDepth, "the script is nested more than 128 levels deep"},
 	}
 	for _, test := range tests {
-		_, err := Translate(test.source)
+		_, err := translate(test.source)
 		var e *SyntaxError
 		if !errors.As(err, &e) || e.Line != test.line || e.Column != test.column || !strings.Contains(e.Message, test.message) {
 			t.Errorf("%.40q: error %v, want line %d, column %d: … %s", test.source, err, test.line, test.column, test.message)
@@ -53,7 +53,7 @@ func TestPrecedence(t *testing.T) {
 		{"!true == false", "same(not(true), false)"},
 	}
 	for _, test := range tests {
-		js, err := Translate(test.source)
+		js, err := translate(test.source)
 		if err != nil {
 			t.Errorf("%s: %v", test.source, err)
 			continue

@@ -7,21 +7,21 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 )
 
-// Runtime is the JavaScript of the operations: an expression, a function that makes the
-// runtime object from its host. See there for what host has to offer.
+// operationsJS is the JavaScript of the operations: an expression, a function that makes the
+// runtime object from its host.
 //
 //go:embed runtime.js
-var Runtime string
+var operationsJS string
 
-// Translate compiles a script to JavaScript: an expression, a function that gets the runtime
+// maxTranslation bounds the JavaScript of a script, in bytes: it takes a second to compile. A script of maxSource
+// bytes is far from it, unless it nests what has to be taken apart.
+const maxTranslation = 1 << 20
+
+// translate compiles a script to JavaScript: an expression, a function that gets the runtime
 // object and returns the function (doc, context) → doc. An error is a *SyntaxError.
-func Translate(source string) (string, error) {
-	if !utf8.ValidString(source) {
-		return "", &SyntaxError{1, 1, "the script is not valid UTF-8"}
-	}
+func translate(source string) (string, error) {
 	body, functions, err := parse(source)
 	if err != nil {
 		return "", err
@@ -37,6 +37,9 @@ func Translate(source string) (string, error) {
 	doc := g.declare("doc", false)
 	context := g.declare("context", true)
 	code := g.capture(func() { g.block(body, "") })
+	if g.full {
+		return "", &SyntaxError{1, 1, "the script is too long, or nests its expressions too much"}
+	}
 	fmt.Fprintf(&b, "return function (%s, %s) {\ntop: {\n%s}\nreturn %s;\n};\n})", doc, context, code, doc)
 	return b.String(), nil
 }
@@ -83,6 +86,8 @@ type generator struct {
 	functions []*function
 	loops     []loopLabels
 	names     int
+	written   int  // bytes, with what was written only to be put elsewhere
+	full      bool // it would be too long: nothing more is written
 	top       bool // outside of functions and closures
 }
 
@@ -92,8 +97,13 @@ type loopLabels struct {
 }
 
 func (g *generator) emit(format string, args ...any) {
-	fmt.Fprintf(&g.out, format, args...)
+	if g.full {
+		return
+	}
+	n, _ := fmt.Fprintf(&g.out, format, args...)
 	g.out.WriteByte('\n')
+	g.written += n + 1
+	g.full = g.written > maxTranslation
 }
 
 // capture returns what f emits.
@@ -194,6 +204,9 @@ func (g *generator) block(b *block, dst string) {
 
 // into writes a node as a statement; its value goes to the variable dst unless that is "".
 func (g *generator) into(n node, dst string) {
+	if g.full {
+		return
+	}
 	switch n := n.(type) {
 	case *block:
 		g.emit("{")

@@ -1,35 +1,35 @@
-// The operations of the edit language, for the code that Translate writes.
+// The operations of the edit language, for the code that translate writes.
 //
 // Values: () undefined, bool Boolean, integer BigInt, float Number, string and character
 // String, array Array, map Map, range Range, function Function. A field of the document that no
 // script has looked at is a Raw: its place in the document; see open().
 //
-// host offers: parse(i, MAP), the value of the field at place i, of the context for −1, with maps as arrays
-// of MAP, name, value, name, value…; float(x), the JSON text of a float.
+// host is what host.go offers. Everything that takes memory or time in proportion to something is charged for ahead: by
+// work and charge here, by the host where it makes values of JSON.
 (function (host) {
 "use strict";
 
-const LIMIT = 1000000; // operations of one run
 const LARGEST = (1n << 63n) - 1n, SMALLEST = -(1n << 63n);
 const END = Symbol("end"), MAP = Symbol("map");
 
-let operations = 0, line = 0;
+let left = 0, line = 0; // left: operations
 let origin = new Map(); // what fields of the document were when first looked at
 
 class Raw { constructor(place) { this.place = place; } }
 class Range { constructor(start, end) { this.start = start; this.end = end; } } // [start, end)
+// A fatal failure cannot be caught by a script.
 class Failure { constructor(value, fatal) { this.value = value; this.fatal = fatal; } }
 
 function raise(value) { throw new Failure(value, false); }
 function limit() { throw new Failure("the script takes too many operations; is there a loop without an end?", true); }
 
-// t counts an operation, at the beginning of a statement.
-function t(at) { line = at; if (++operations > LIMIT) limit(); }
+// t counts an operation, at the beginning of a statement. What is no number of operations is too many.
+function t(at) { line = at; if (!(--left >= 0)) limit(); }
 
 // work counts operations of the runtime that grow with a number of elements, charge those that grow with
 // the size of a string; so they bound time and memory alike.
-function work(elements) { operations += elements; if (operations > LIMIT) limit(); }
-function charge(size) { operations += size / 16; if (operations > LIMIT) limit(); }
+function work(elements) { left -= elements; if (!(left >= 0)) limit(); }
+function charge(size) { left -= size / 16; if (!(left >= 0)) limit(); }
 
 function caught(e) {
   if (e instanceof Failure) {
@@ -77,12 +77,17 @@ function callable(v) {
   return v;
 }
 
-function parse(place) { return revive(host.parse(place, MAP)); }
+function parse(place) {
+  const result = host.parse(place, MAP, Math.floor(left));
+  if (result === undefined) limit();
+  left = result[1];
+  work(0);
+  return revive(result[0]);
+}
 
-// revive makes the maps in what host.parse returns.
+// revive makes the maps in what host.parse returns, which has charged for them.
 function revive(v) {
   if (!Array.isArray(v)) return v;
-  work(v.length);
   if (v[0] !== MAP) {
     for (let i = 0; i < v.length; i++) v[i] = revive(v[i]);
     return v;
@@ -91,6 +96,10 @@ function revive(v) {
   for (let i = 1; i < v.length; i += 2) m.set(v[i], revive(v[i + 1]));
   return m;
 }
+
+// newMap charges for a map; keyed for the look at or for a field, whose name is hashed as a whole.
+function newMap(fields) { work(8 + 2 * fields); return new Map(); }
+function keyed(k) { charge(k.length); return k; }
 
 // open makes the value of a field that no script has looked at yet.
 function open(m, k, v) {
@@ -105,11 +114,10 @@ function openAll(m) { m.forEach((v, k) => open(m, k, v)); return m; } // forEach
 
 function copy(v) {
   if (typeof v !== "object") return v;
-  if (Array.isArray(v)) { work(v.length + 1); return v.map(copy); }
+  if (Array.isArray(v)) { work(v.length + 4); return v.map(copy); }
   if (v instanceof Map) {
-    work(v.size + 1);
-    const m = new Map();
-    v.forEach((x, k) => m.set(k, x instanceof Raw ? x : copy(x)));
+    const m = newMap(v.size);
+    v.forEach((x, k) => m.set(keyed(k), x instanceof Raw ? x : copy(x)));
     return m;
   }
   return v;
@@ -133,11 +141,11 @@ function add(a, b) {
   if (typeof a === "bigint" && typeof b === "bigint") return checked(a + b);
   if (isNumber(a) && isNumber(b)) return finite(Number(a) + Number(b));
   if (typeof a === "string" || typeof b === "string") {
-    const s = typeof a === "string" ? a + show(b) : show(a) + b;
-    charge(s.length);
-    return s;
+    const x = show(a), y = show(b);
+    charge(x.length + y.length);
+    return x + y;
   }
-  if (Array.isArray(a) && Array.isArray(b)) { work(a.length + b.length); return copy(a).concat(copy(b)); }
+  if (Array.isArray(a) && Array.isArray(b)) { work(a.length + b.length + 4); return copy(a).concat(copy(b)); }
   if (a instanceof Map && b instanceof Map) return mixin(copy(a), b);
   unfit("+", a, b);
 }
@@ -145,8 +153,8 @@ function add(a, b) {
 // addTo is +=, which changes arrays and maps where they are.
 function addTo(a, b) {
   if (Array.isArray(a)) {
-    if (Array.isArray(b)) { work(b.length); for (const x of b) a.push(x); }
-    else a.push(b);
+    if (Array.isArray(b)) { const n = b.length; work(n); for (let i = 0; i < n; i++) a.push(b[i]); }
+    else { work(1); a.push(b); }
     return a;
   }
   if (a instanceof Map && b instanceof Map) return mixin(a, b);
@@ -154,8 +162,8 @@ function addTo(a, b) {
 }
 
 function mixin(m, other) {
-  work(other.size);
-  openAll(other).forEach((v, k) => m.set(k, copy(v)));
+  work(2 * openAll(other).size);
+  other.forEach((v, k) => m.set(keyed(k), copy(v)));
   return m;
 }
 
@@ -214,6 +222,11 @@ function not(a) { return typeof a === "boolean" ? !a : unfit("!", a); }
 // Comparison.
 
 function equal(a, b) {
+  if (typeof a === "string" && typeof b === "string") {
+    if (a.length !== b.length) return false;
+    charge(a.length);
+    return a === b;
+  }
   if (typeof a !== "object" || typeof b !== "object") return isNumber(a) && isNumber(b) ? a == b : a === b;
   if (Array.isArray(a) && Array.isArray(b)) {
     work(a.length);
@@ -222,7 +235,7 @@ function equal(a, b) {
   if (a instanceof Map && b instanceof Map) {
     work(a.size);
     if (a.size !== b.size) return false;
-    for (const [k, v] of openAll(a)) if (!b.has(k) || !equal(v, open(b, k, b.get(k)))) return false;
+    for (const [k, v] of openAll(a)) if (!b.has(keyed(k)) || !equal(v, open(b, k, b.get(k)))) return false;
     return true;
   }
   return a instanceof Range && b instanceof Range && a.start === b.start && a.end === b.end;
@@ -240,20 +253,9 @@ function lessEqual(a, b) { return compared(a, b) && order(a, b) <= 0; }
 function more(a, b) { return compared(a, b) && order(a, b) > 0; }
 function moreEqual(a, b) { return compared(a, b) && order(a, b) >= 0; }
 
-// order compares numbers, strings or bools. JavaScript compares strings by UTF-16 units: surrogates are put after the rest.
+// order compares numbers, strings or bools.
 function order(a, b) {
-  if (typeof a === "string") {
-    const n = Math.min(a.length, b.length);
-    charge(n);
-    for (let i = 0; i < n; i++) {
-      let x = a.charCodeAt(i), y = b.charCodeAt(i);
-      if (x !== y) {
-        if (x >= 0xD800 && y >= 0xD800) { x = x >= 0xE000 ? x - 0x800 : x + 0x2000; y = y >= 0xE000 ? y - 0x800 : y + 0x2000; }
-        return x - y;
-      }
-    }
-    return a.length - b.length;
-  }
+  if (typeof a === "string") { charge(a.length + b.length); return host.compare(a, b); }
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
@@ -263,9 +265,9 @@ function orderOf(a, b) {
 }
 
 function contains(of, v) {
-  if (typeof of === "string") return of.includes(string(v, "what a string contains"));
+  if (typeof of === "string") { charge(of.length + string(v, "what a string contains").length); return host.contains(of, v); }
   if (Array.isArray(of)) { work(of.length); return of.some((x) => equal(x, v)); }
-  if (of instanceof Map) return of.has(string(v, "the name of a field"));
+  if (of instanceof Map) return of.has(keyed(string(v, "the name of a field")));
   if (of instanceof Range) return isNumber(v) && v >= of.start && v < of.end;
   return unfit("in", of);
 }
@@ -279,39 +281,55 @@ function float(f) {
   return Number.isInteger(f) ? (Object.is(f, -0) ? "-0.0" : s + ".0") : s.includes("e") ? f.toFixed(20).replace(/0+$/, "") : s;
 }
 
+// joined puts strings together.
+function joined(parts, by) {
+  let size = by.length * parts.length;
+  for (let i = 0; i < parts.length; i++) size += parts[i].length;
+  charge(size);
+  return parts.join(by);
+}
+
+// quoted is a JSON string; most are little longer than what they hold.
+function quoted(s) { charge(2 * s.length); return JSON.stringify(s); }
+
 // show is what to_string and strings in backticks make of a value.
 function show(v, inside, depth = 0) {
   if (depth > 128) raise("a value is nested too deeply");
   switch (typeof v) {
   case "undefined": return inside ? "()" : "";
-  case "string": return inside ? JSON.stringify(v) : v;
+  case "string": return inside ? quoted(v) : v;
   case "number": return float(v);
   case "function": return "Fn";
   case "object":
-    work(1);
-    if (Array.isArray(v)) return "[" + v.map((x) => show(x, true, depth + 1)).join(", ") + "]";
-    if (v instanceof Map) return "#{" + Array.from(openAll(v), ([k, x]) => JSON.stringify(k) + ": " + show(x, true, depth + 1)).join(", ") + "}";
+    work(4);
+    if (Array.isArray(v)) { work(v.length); return "[" + joined(v.map((x) => show(x, true, depth + 1)), ", ") + "]"; }
+    if (v instanceof Map) return "#{" + joined(entries(openAll(v), (k, x) => quoted(k) + ": " + show(x, true, depth + 1)), ", ") + "}";
     return v.start + ".." + v.end;
   }
   return String(v);
 }
 
-function text(parts) {
-  const s = parts.map((p) => show(p)).join("");
-  charge(s.length);
-  return s;
+// entries makes an array of what f returns for each field.
+function entries(m, f) {
+  work(2 * m.size);
+  const list = [];
+  m.forEach((v, k) => { list.push(f(k, v)); });
+  return list;
 }
 
-function chars(s) { work(s.length / 4); return Array.from(s); }
+function text(parts) { work(parts.length); return joined(parts.map((p) => show(p)), ""); }
+
+function chars(s) { work(s.length); return Array.from(s); }
+function length(s) { charge(s.length); return host.len(s); }
+function slice(s, from, to) { charge(s.length); return host.slice(s, from, to === undefined ? s.length : to); }
 
 // Arrays, maps, ranges.
 
-function array(items) { work(items.length); return items; }
+function array(items) { work(items.length + 4); return items; }
 
 function map(list) {
-  work(list.length / 2);
-  const m = new Map();
-  for (let i = 0; i < list.length; i += 2) m.set(list[i], list[i + 1]);
+  const m = newMap(list.length / 2);
+  for (let i = 0; i < list.length; i += 2) m.set(keyed(list[i]), list[i + 1]);
   return m;
 }
 
@@ -340,7 +358,7 @@ function span(length, start, count) {
 function missing(i) { raise("there is no element at " + show(i)); }
 
 function get(of, name) {
-  if (of instanceof Map) return open(of, name, of.get(name));
+  if (of instanceof Map) return open(of, name, of.get(keyed(name)));
   if (of === undefined) raise("() has no property " + name);
   const property = own(properties, name);
   if (property === undefined || of instanceof Range && name !== "start" && name !== "end") raise(typeName(of) + " has no property " + name);
@@ -363,7 +381,8 @@ const properties = {
 
 function put(of, name, value) {
   if (!(of instanceof Map)) raise(typeName(of) + " has no property " + name + " to set");
-  of.set(name, value);
+  work(2);
+  of.set(keyed(name), value);
 }
 
 function getAt(of, at) {
@@ -373,10 +392,10 @@ function getAt(of, at) {
   }
   if (of instanceof Map) return get(of, string(at, "the name of a field"));
   if (typeof of === "string") {
-    const list = chars(of);
-    if (at instanceof Range) return list.slice(...span(list.length, at)).join("");
-    const i = place(at, list.length);
-    return i < 0 ? missing(at) : list[i];
+    const n = length(of);
+    if (at instanceof Range) return slice(of, ...span(n, at));
+    const i = place(at, n);
+    return i < 0 ? missing(at) : slice(of, i, i + 1);
   }
   return raise(typeName(of) + " has no elements");
 }
@@ -389,12 +408,14 @@ function putAt(of, at, value) {
     of[i] = value;
   } else if (of instanceof Map) put(of, string(at, "the name of a field"), value);
   else if (typeof of === "string") {
-    const list = chars(of), i = place(at, list.length);
+    const i = place(at, length(of));
     if (i < 0) missing(at);
-    list[i] = string(value, "a character");
-    return list.join("");
+    return withChar(of, i, string(value, "a character"));
   } else raise(typeName(of) + " has no elements");
 }
+
+// withChar puts another string in the place of a character.
+function withChar(s, i, c) { charge(s.length + c.length); return slice(s, 0, i) + c + slice(s, i + 1); }
 
 function iterate(v) {
   if (v instanceof Range) {
@@ -414,82 +435,87 @@ let mutated;
 function changed(old) { const s = mutated === undefined ? old : mutated; mutated = undefined; return s; }
 function mutate(s, result) { charge(s.length); mutated = s; return result; }
 
-// pieces is split, which would cut pairs of surrogates when the delimiter is empty.
-function pieces(s, by) { return by === "" ? chars(s) : s.split(by); }
+// pieces is split; an empty delimiter cuts into characters.
+function pieces(s, by) {
+  if (by === "") return chars(s);
+  charge(s.length + by.length);
+  work(host.count(s, by) + 4);
+  return host.split(s, by);
+}
 
 const ofStrings = {
-  len: (s) => BigInt(chars(s).length),
+  len: (s) => BigInt(length(s)),
   is_empty: (s) => s === "",
-  bytes: (s) => { charge(s.length); let n = 0; for (const c of s) { const p = c.codePointAt(0); n += p < 0x80 ? 1 : p < 0x800 ? 2 : p < 0x10000 ? 3 : 4; } return BigInt(n); },
-  to_upper: (s) => { charge(s.length); return s.toUpperCase(); },
-  to_lower: (s) => { charge(s.length); return s.toLowerCase(); },
-  make_upper: (s) => mutate(s.toUpperCase()),
-  make_lower: (s) => mutate(s.toLowerCase()),
-  trim: (s) => mutate(s.trim()),
+  bytes: (s) => { charge(s.length); return BigInt(host.bytes(s)); },
+  to_upper: (s) => { charge(3 * s.length); return s.toUpperCase(); },
+  to_lower: (s) => { charge(3 * s.length); return s.toLowerCase(); },
+  make_upper: (s) => mutate(ofStrings.to_upper(s)),
+  make_lower: (s) => mutate(ofStrings.to_lower(s)),
+  trim: (s) => { charge(s.length); return mutate(s.trim()); },
   contains: (s, x) => contains(s, x),
-  starts_with: (s, x) => s.startsWith(string(x, "a prefix")),
-  ends_with: (s, x) => s.endsWith(string(x, "a suffix")),
+  starts_with: (s, x) => { charge(string(x, "a prefix").length); return s.startsWith(x); },
+  ends_with: (s, x) => { charge(string(x, "a suffix").length); return s.endsWith(x); },
   index_of: (s, x, from) => {
-    const list = chars(s), start = from === undefined ? 0 : span(list.length, from)[0];
-    const at = list.slice(start).join("").indexOf(string(x, "what is looked for"));
-    return at < 0 ? -1n : BigInt(start + Array.from(list.slice(start).join("").slice(0, at)).length);
+    const n = length(s), start = from === undefined ? 0 : span(n, from)[0];
+    charge(s.length + string(x, "what is looked for").length);
+    return BigInt(host.index(s, x, start));
   },
-  sub_string: (s, start, count) => { const list = chars(s); return list.slice(...span(list.length, start, count)).join(""); },
+  sub_string: (s, start, count) => slice(s, ...span(length(s), start, count)),
   crop: (s, start, count) => mutate(ofStrings.sub_string(s, start, count)),
   replace: (s, from, to) => {
-    string(from, "what is replaced"); string(to, "the replacement");
-    const parts = pieces(s, from);
-    work(parts.length / 4);
-    charge(s.length + parts.length * to.length);
-    return mutate(parts.join(to));
+    charge(s.length + string(from, "what is replaced").length);
+    const n = host.count(s, from);
+    charge(s.length + n * string(to, "the replacement").length);
+    return mutate(host.replace(s, from, to));
   },
   split: (s, by, count) => {
-    charge(s.length);
-    if (by === undefined) return s.split(/\s+/).filter((x) => x !== "");
-    if (typeof by === "bigint") { const list = chars(s), i = span(list.length, by)[0]; return [list.slice(0, i).join(""), list.slice(i).join("")]; }
+    if (by === undefined) { work(s.length / 2 + 4); return host.fields(s); }
+    if (typeof by === "bigint") { const n = length(s), i = span(n, by)[0]; return [slice(s, 0, i), slice(s, i)]; }
     const parts = pieces(s, string(by, "the delimiter"));
     if (count === undefined) return parts;
     const n = Math.max(1, Number(integer(count, "the number of parts")));
-    return parts.length <= n ? parts : parts.slice(0, n - 1).concat([parts.slice(n - 1).join(by)]);
+    return parts.length <= n ? parts : parts.slice(0, n - 1).concat([joined(parts.slice(n - 1), by)]);
   },
   split_rev: (s, by) => ofStrings.split(s, by).reverse(),
   chars: (s) => chars(s),
   to_chars: (s) => chars(s),
-  get: (s, i) => { const list = chars(s), at = place(i, list.length); return at < 0 ? undefined : list[at]; },
-  set: (s, i, c) => { const list = chars(s), at = place(i, list.length); if (at >= 0) list[at] = string(c, "a character"); return mutate(list.join("")); },
-  pad: (s, length, c) => {
-    const missing = Number(integer(length, "a length")) - chars(s).length;
+  get: (s, i) => { const at = place(i, length(s)); return at < 0 ? undefined : slice(s, at, at + 1); },
+  set: (s, i, c) => { const at = place(i, length(s)); return mutate(at < 0 ? s : withChar(s, at, string(c, "a character"))); },
+  pad: (s, size, c) => {
+    const missing = Number(integer(size, "a length")) - length(s);
     if (missing <= 0) return mutate(s);
-    charge(missing * string(c, "the padding").length);
+    charge(s.length + 2 * missing * string(c, "the padding").length);
     return mutate(s + c.repeat(missing));
   },
-  truncate: (s, n) => mutate(chars(s).slice(0, Math.max(0, Number(integer(n, "a length")))).join("")),
+  truncate: (s, n) => mutate(slice(s, 0, Math.min(s.length, Math.max(0, Number(integer(n, "a length")))))),
   clear: () => mutate(""),
-  append: (s, x) => mutate(s + show(x)),
-  push: (s, x) => mutate(s + show(x)),
-  remove: (s, x) => mutate(pieces(s, string(x, "what is removed")).join("")),
+  append: (s, x) => mutate(add(s, show(x))),
+  push: (s, x) => mutate(add(s, show(x))),
+  remove: (s, x) => ofStrings.replace(s, string(x, "what is removed"), ""),
   pop: (s, n) => {
-    const list = chars(s), count = n === undefined ? 1 : Math.max(0, Number(integer(n, "a number of characters")));
-    const from = Math.max(0, list.length - count);
-    const last = list.slice(from).join("");
-    return mutate(list.slice(0, from).join(""), n === undefined && last === "" ? undefined : last);
+    const size = length(s), count = n === undefined ? 1 : Math.max(0, Number(integer(n, "a number of characters")));
+    const from = Math.max(0, size - count);
+    const last = slice(s, from);
+    return mutate(slice(s, 0, from), n === undefined && last === "" ? undefined : last);
   },
   parse_int: (s, radix) => {
+    charge(3 * s.length);
     const base = radix === undefined ? 10n : integer(radix, "the radix"), body = s.trim().toLowerCase().replace(/^[+-]/, "");
     let n = 0n;
-    if (body === "" || base < 2n || base > 36n) raise(JSON.stringify(s) + " is not an integer");
-    charge(body.length * 8);
-    for (const c of body) {
-      const digit = "0123456789abcdefghijklmnopqrstuvwxyz".indexOf(c);
-      if (digit < 0 || BigInt(digit) >= base) raise(JSON.stringify(s) + " is not an integer");
+    if (body === "" || base < 2n || base > 36n) raise(quoted(s) + " is not an integer");
+    for (let i = 0; i < body.length; i++) {
+      work(1);
+      const digit = "0123456789abcdefghijklmnopqrstuvwxyz".indexOf(body[i]);
+      if (digit < 0 || BigInt(digit) >= base) raise(quoted(s) + " is not an integer");
       n = n * base + BigInt(digit);
       if (n > LARGEST + 1n) break;
     }
     return checked(s.trim().startsWith("-") ? -n : n);
   },
   parse_float: (s) => {
+    work(s.length / 2);
     const body = s.trim();
-    if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(body)) raise(JSON.stringify(s) + " is not a number");
+    if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(body)) raise(quoted(s) + " is not a number");
     return finite(Number(body));
   },
 };
@@ -497,7 +523,7 @@ const ofStrings = {
 const ofArrays = {
   len: (a) => BigInt(a.length),
   is_empty: (a) => a.length === 0,
-  push: (a, x) => { a.push(x); },
+  push: (a, x) => { work(1); a.push(x); },
   append: (a, x) => { addTo(a, x); },
   insert: (a, at, x) => { work(a.length); a.splice(span(a.length, at)[0], 0, x); },
   pop: (a) => a.pop(),
@@ -510,35 +536,40 @@ const ofArrays = {
   pad: (a, length, x) => { for (let n = Number(integer(length, "a length")) - a.length; n > 0; n--) { work(1); a.push(copy(x)); } },
   chop: (a, n) => { work(a.length); a.splice(0, Math.max(0, a.length - Number(integer(n, "a length")))); },
   clear: (a) => { a.length = 0; },
-  extract: (a, start, count) => copy(a.slice(...span(a.length, start, count))),
-  split: (a, at) => a.splice(span(a.length, at)[0]),
+  extract: (a, start, count) => { work(a.length + 4); return copy(a.slice(...span(a.length, start, count))); },
+  split: (a, at) => { work(a.length + 4); return a.splice(span(a.length, at)[0]); },
   splice: (a, start, count, items) => {
     if (start instanceof Range) { items = count; count = undefined; }
     const [from, to] = span(a.length, start, count);
+    if (!Array.isArray(items)) raise("what is put into an array must be an array, not " + typeName(items));
     work(a.length + items.length);
     a.splice(from, to - from, ...items);
   },
   contains: (a, x) => contains(a, x),
   index_of: (a, x) => { work(a.length); return BigInt(typeof x === "function" ? a.findIndex((v, i) => test(x, v, i)) : a.findIndex((v) => equal(v, x))); },
-  find: (a, f) => copy(a.find((v, i) => test(f, v, i))),
-  find_map: (a, f) => { for (let i = 0; i < a.length; i++) { const r = apply(f, a[i], i); if (r !== undefined) return r; } },
+  find: (a, f) => copy((work(a.length), a).find((v, i) => test(f, v, i))),
+  find_map: (a, f) => { for (let i = 0; i < a.length; i++) { work(1); const r = apply(f, a[i], i); if (r !== undefined) return r; } },
   map: (a, f) => { work(a.length); return a.map((v, i) => apply(f, v, i)); },
-  for_each: (a, f) => { a.forEach((v, i) => callable(f).call(v, v, BigInt(i))); },
+  for_each: (a, f) => { work(a.length); a.forEach((v, i) => callable(f).call(v, v, BigInt(i))); },
   filter: (a, f) => { work(a.length); return copy(a.filter((v, i) => test(f, v, i))); },
-  some: (a, f) => a.some((v, i) => test(f, v, i)),
-  all: (a, f) => a.every((v, i) => test(f, v, i)),
-  reduce: (a, f, start) => { let r = typeof start === "function" ? start() : start; a.forEach((v, i) => { r = callable(f)(r, copy(v), BigInt(i)); }); return r; },
-  reduce_rev: (a, f, start) => ofArrays.reduce(a.slice().reverse(), f, start),
+  some: (a, f) => (work(a.length), a).some((v, i) => test(f, v, i)),
+  all: (a, f) => (work(a.length), a).every((v, i) => test(f, v, i)),
+  reduce: (a, f, start) => { work(a.length); let r = typeof start === "function" ? start() : start; a.forEach((v, i) => { r = callable(f)(r, copy(v), BigInt(i)); }); return r; },
+  reduce_rev: (a, f, start) => { work(a.length); return ofArrays.reduce(a.slice().reverse(), f, start); },
   sort: (a, f) => {
-    work(8 * a.length);
+    work(a.length * Math.ceil(Math.log2(a.length + 2)));
     if (f === undefined) a.sort(orderOf);
     else a.sort((x, y) => { const r = callable(f)(copy(x), copy(y)); return typeof r === "boolean" ? (r ? -1 : 1) : Number(integer(r, "what a comparison returns")); });
   },
   dedup: (a, f) => { work(a.length); let n = 0; for (const x of a.slice()) if (n === 0 || !(f === undefined ? equal(a[n - 1], x) : bool(callable(f)(a[n - 1], x)))) a[n++] = x; a.length = n; },
   drain: (a, f, count) => part(a, f, count, true),
   retain: (a, f, count) => part(a, f, count, false),
-  zip: (a, b, f) => { work(a.length); return a.slice(0, b.length).map((v, i) => callable(f)(copy(v), copy(b[i]), BigInt(i))); },
-  join: (a, by) => text(a.flatMap((v, i) => i > 0 && by !== undefined ? [by, v] : [v])),
+  zip: (a, b, f) => {
+    if (!Array.isArray(b)) raise("an array is zipped with another, not with " + typeName(b));
+    work(a.length + 4);
+    return a.slice(0, b.length).map((v, i) => callable(f)(copy(v), copy(b[i]), BigInt(i)));
+  },
+  join: (a, by) => { work(a.length); return joined(a.map((v) => show(v)), by === undefined ? "" : show(by)); },
 };
 
 function apply(f, v, i) { return callable(f).call(v, copy(v), BigInt(i)); }
@@ -546,7 +577,7 @@ function test(f, v, i) { return bool(apply(f, v, i)); }
 
 // part takes some elements out of an array and returns them: those of a range or that pass a test; or all others.
 function part(a, f, count, chosen) {
-  work(a.length);
+  work(2 * a.length + 8);
   const [from, to] = typeof f === "function" ? [] : span(a.length, f, count);
   const out = [], rest = [];
   a.forEach((v, i) => { ((typeof f === "function" ? test(f, v, i) : i >= from && i < to) === chosen ? out : rest).push(v); });
@@ -563,13 +594,22 @@ const ofMaps = {
   get: (m, k) => copy(get(m, string(k, "the name of a field"))),
   set: (m, k, v) => { put(m, string(k, "the name of a field"), v); },
   mixin: (m, other) => { mixin(m, other); },
-  fill_with: (m, other) => { for (const [k, v] of openAll(other)) if (!m.has(k)) put(m, k, copy(v)); },
+  fill_with: (m, other) => { openAll(other).forEach((v, k) => { if (!m.has(keyed(k))) put(m, k, copy(v)); }); },
   remove: (m, k) => { const v = get(m, string(k, "the name of a field")); m.delete(k); return v; },
-  keys: (m) => { work(m.size); return Array.from(m.keys()); },
-  values: (m) => copy(Array.from(openAll(m).values())),
-  filter: (m, f) => { const r = new Map(); for (const [k, v] of openAll(m)) if (bool(callable(f)(k, copy(v)))) r.set(k, copy(v)); return r; },
-  drain: (m, f) => { const r = ofMaps.filter(m, f); for (const k of r.keys()) m.delete(k); return r; },
-  retain: (m, f) => { const keep = ofMaps.filter(m, f), out = new Map(); for (const [k, v] of Array.from(m)) if (!keep.has(k)) { out.set(k, v); m.delete(k); } return out; },
+  keys: (m) => entries(m, (k) => k),
+  values: (m) => entries(openAll(m), (k, v) => copy(v)),
+  filter: (m, f) => {
+    const r = newMap(m.size);
+    openAll(m).forEach((v, k) => { if (bool(callable(f)(k, copy(v)))) r.set(keyed(k), copy(v)); });
+    return r;
+  },
+  drain: (m, f) => { const r = ofMaps.filter(m, f); r.forEach((v, k) => { m.delete(keyed(k)); }); return r; },
+  retain: (m, f) => {
+    const keep = ofMaps.filter(m, f), out = newMap(m.size);
+    m.forEach((v, k) => { if (!keep.has(keyed(k))) out.set(k, v); });
+    out.forEach((v, k) => { m.delete(keyed(k)); });
+    return out;
+  },
   to_json: (m) => json(m, 0),
 };
 
@@ -667,17 +707,17 @@ function json(v, depth) {
   case "undefined": return "null";
   case "boolean": case "bigint": return String(v);
   case "number": return host.float(finite(v));
-  case "string": charge(v.length); return JSON.stringify(v);
+  case "string": return quoted(v);
   case "object":
-    if (Array.isArray(v)) { work(v.length); return "[" + v.map((x) => json(x, depth + 1)).join(",") + "]"; }
-    if (v instanceof Map) { work(v.size); return "{" + Array.from(openAll(v), ([k, x]) => JSON.stringify(k) + ":" + json(x, depth + 1)).join(",") + "}"; }
+    if (Array.isArray(v)) { work(v.length + 4); return "[" + joined(v.map((x) => json(x, depth + 1)), ",") + "]"; }
+    if (v instanceof Map) return "{" + joined(entries(openAll(v), (k, x) => quoted(k) + ":" + json(x, depth + 1)), ",") + "}";
   }
   return raise("a " + typeName(v) + " cannot be stored in a document");
 }
 
-// run calls main, what Translate made of a script, on the document with these names of fields.
-function run(main, names, hasContext) {
-  operations = 0; line = 0; mutated = undefined; origin = new Map();
+// run calls main, what translate made of a script, on the document with these names of fields.
+function run(main, names, hasContext, operations) {
+  left = operations; line = 0; mutated = undefined; origin = new Map();
   const doc = new Map();
   names.forEach((name, i) => doc.set(name, new Raw(i)));
   return finish(main(doc, hasContext ? parse(-1) : undefined));

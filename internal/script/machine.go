@@ -1,0 +1,299 @@
+package script
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/dop251/goja"
+
+	"svc/internal/apierr"
+	"svc/internal/document"
+)
+
+// Function is a compiled edit function. It may be used by several goroutines at once.
+type Function struct {
+	program  *goja.Program
+	context  []byte    // compact JSON, or nil
+	machines sync.Pool // of *machine
+	// A run may take so many operations, and so long; less in tests.
+	operations int
+	deadline   time.Duration
+}
+
+// Compile compiles a function (bad_request when it does not) that is given context, a JSON object or nil
+// (invalid_document_edition_context). It takes up to a second of a processor.
+func Compile(source string, context []byte) (*Function, error) {
+	js, err := translate(source)
+	if err != nil {
+		return nil, refused(err)
+	}
+	f := &Function{operations: budget, deadline: deadline}
+	if f.program, err = goja.Compile("function", js, false); err != nil {
+		return nil, fmt.Errorf("cannot compile the translation of an edit function: %w", err)
+	}
+	if len(context) > 0 {
+		var compact bytes.Buffer
+		if n, err := document.Convert(&compact, bytes.NewReader(context), document.NDJSON, 0); err != nil || n != 1 {
+			return nil, apierr.New("invalid_document_edition_context", "The context is not a JSON object.")
+		}
+		f.context = bytes.TrimSpace(compact.Bytes())
+	}
+	return f, nil
+}
+
+// Check refuses what has a syntax error, or is too long (bad_request), in time that grows with the source alone.
+// Compile may still refuse what it lets pass.
+func Check(source string) error {
+	if _, _, err := parse(source); err != nil {
+		return refused(err)
+	}
+	return nil
+}
+
+func refused(err error) error {
+	return apierr.New("bad_request", "The function does not compile: %v.", err)
+}
+
+// deadline is how long a run may take: several times as long as one that uses up its operations.
+const deadline = 20 * time.Second
+
+var errDeadline = errors.New("the run of an edit function takes too long")
+
+// Edit runs the function on a document. It returns the changed document, doc itself when it stayed the same, or nil when the
+// function removed it. Fields that the function left alone keep their place and spelling. Errors of the function, running for
+// too long among them, have code edit_documents_by_function_error; once ctx is done Edit returns its error soon.
+//
+// Edit does not know the primary key: the caller compares the external ids before and after.
+func (f *Function) Edit(ctx context.Context, doc []byte) ([]byte, error) {
+	m, _ := f.machines.Get().(*machine)
+	if m == nil {
+		var err error
+		if m, err = newMachine(f.program); err != nil {
+			return nil, err
+		}
+	}
+	timer := time.AfterFunc(f.deadline, func() { m.js.Interrupt(errDeadline) })
+	stop := context.AfterFunc(ctx, func() { m.js.Interrupt(ctx.Err()) })
+	out, err := m.edit(doc, f.context, f.operations)
+	if timer.Stop() && stop() { // else an interruption may hit the next run: the machine is given up
+		m.reset()
+		f.machines.Put(m)
+	}
+	return out, err
+}
+
+// callStack is how many calls of functions may be open at once; walking a value takes up to three for each level.
+const callStack = 1024
+
+// budget is how many operations a run has. What takes memory costs operations ahead of taking it, about one for 64 bytes,
+// so that it bounds both time and memory.
+const budget = 1_000_000
+
+var runtimeProgram = sync.OnceValues(func() (*goja.Program, error) {
+	return goja.Compile("runtime", operationsJS, false)
+})
+
+// A machine is a JavaScript runtime with one function loaded. Nothing of a run is left in it
+// that the next could see.
+type machine struct {
+	js            *goja.Runtime
+	main          goja.Value
+	run           goja.Callable // (main, names of fields, is there a context, operations left) → list of fields
+	failure, line goja.Callable
+	names         [][]byte // of the document's fields, as they stand in JSON
+	values        [][]byte
+	context       []byte // compact
+}
+
+func newMachine(program *goja.Program) (*machine, error) {
+	runtime, err := runtimeProgram()
+	if err != nil {
+		return nil, fmt.Errorf("cannot compile the runtime of edit functions: %w", err)
+	}
+	m := &machine{js: goja.New()}
+	m.js.SetMaxCallStackSize(callStack)
+	object, err := m.load(runtime, m.js.ToValue(m.host()))
+	if err != nil {
+		return nil, err
+	}
+	for name, f := range map[string]*goja.Callable{"run": &m.run, "failure": &m.failure, "lineOf": &m.line} {
+		*f, _ = goja.AssertFunction(object.ToObject(m.js).Get(name))
+	}
+	m.main, err = m.load(program, object)
+	return m, err
+}
+
+// load runs a program that is a function, and calls this with an argument.
+func (m *machine) load(program *goja.Program, arg goja.Value) (goja.Value, error) {
+	v, err := m.js.RunProgram(program)
+	if err != nil {
+		return nil, fmt.Errorf("cannot load an edit function: %w", err)
+	}
+	f, ok := goja.AssertFunction(v)
+	if !ok {
+		return nil, errors.New("cannot load an edit function: it is no function")
+	}
+	if v, err = f(goja.Undefined(), arg); err != nil {
+		return nil, fmt.Errorf("cannot load an edit function: %w", err)
+	}
+	return v, nil
+}
+
+// reset lets go of the document.
+func (m *machine) reset() {
+	clear(m.names)
+	clear(m.values)
+	m.names, m.values, m.context = m.names[:0], m.values[:0], nil
+}
+
+// edit runs the function with a budget of operations.
+func (m *machine) edit(doc, context []byte, left int) ([]byte, error) {
+	m.context = context
+	var names []any
+	err := document.Members(doc, func(raw, name, value []byte) error {
+		if left -= fieldCost + len(name)/perOperation; left < 0 {
+			return apierr.New("edit_documents_by_function_error", "The document has too many fields to be edited by a function.")
+		}
+		names = append(names, string(name))
+		m.names = append(m.names, raw)
+		m.values = append(m.values, value)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	list, err := m.run(goja.Undefined(), m.main, m.js.NewArray(names...), m.js.ToValue(m.context != nil), m.js.ToValue(left))
+	if err != nil {
+		return nil, m.explain(err)
+	}
+	if goja.IsUndefined(list) {
+		return nil, nil
+	}
+	out, err := m.assemble(list.ToObject(m.js), len(doc))
+	if err != nil || bytes.Equal(out, doc) {
+		return doc, err
+	}
+	return out, nil
+}
+
+// explain turns what a run threw into the error for the user.
+func (m *machine) explain(err error) error {
+	message := "it nests calls or values too deeply, or gives a function the wrong arguments"
+	if stopped := (*goja.InterruptedError)(nil); errors.As(err, &stopped) {
+		cause, _ := stopped.Value().(error)
+		if !errors.Is(cause, errDeadline) {
+			return cause
+		}
+		message = fmt.Sprintf("it takes longer than %v for a document", deadline)
+		m.js.ClearInterrupt()
+	} else if thrown := (*goja.Exception)(nil); errors.As(err, &thrown) {
+		if v, err := m.failure(goja.Undefined(), thrown.Value()); err == nil && !goja.IsUndefined(v) {
+			message = v.String()
+		}
+	}
+	line := int64(0)
+	if v, err := m.line(goja.Undefined()); err == nil {
+		line = v.ToInteger()
+	}
+	return apierr.New("edit_documents_by_function_error", "The function failed in line %d: %s.", line, document.Excerpt([]byte(message)))
+}
+
+// assemble writes the document that finish listed.
+func (m *machine) assemble(list *goja.Object, size int) ([]byte, error) {
+	out := make([]byte, 1, size+size/4+64)
+	out[0] = '{'
+	n := int(list.Get("length").ToInteger())
+	for i := 0; i < n; i += 2 {
+		name := list.Get(strconv.Itoa(i)).String()
+		what := list.Get(strconv.Itoa(i + 1))
+		if text, ok := what.Export().(string); ok {
+			quoted := document.AppendQuoted(nil, []byte(name))
+			out = document.AppendMember(out, quoted[1:len(quoted)-1], []byte(text))
+			continue
+		}
+		place := what.ToInteger()
+		out = document.AppendMember(out, m.names[place], m.values[place])
+	}
+	out = append(out, '}')
+	// A script can nest values deeper than a document may be.
+	if fault := document.Fault(out); fault != "" {
+		return nil, apierr.New("edit_documents_by_function_error", "The function made a document that cannot be stored: %s.", fault)
+	}
+	return out, nil
+}
+
+// What values cost of the budget; runtime.js counts the same.
+const (
+	perOperation = 16 // bytes or UTF-16 units of a string
+	arrayCost    = 4  // and one for each element
+	mapCost      = 8  // and two for each field
+	fieldCost    = 8
+)
+
+// reader makes the function's values of JSON.
+type reader struct {
+	js   *goja.Runtime
+	mark goja.Value // maps are arrays that start with it
+	left int        // operations
+}
+
+// value makes the value of a compact JSON text; nil once the operations are used up.
+func (r *reader) value(raw []byte) goja.Value {
+	if r.left -= 1 + len(raw)/(4*perOperation); r.left < 0 {
+		return nil
+	}
+	switch raw[0] {
+	case '{':
+		items := []any{r.mark}
+		r.left -= mapCost
+		err := document.Members(raw, func(_, name, value []byte) error {
+			r.left -= 2 + len(name)/perOperation
+			v := r.value(value)
+			if v == nil {
+				return errDeadline
+			}
+			items = append(items, string(name), v)
+			return nil
+		})
+		if err != nil {
+			return nil
+		}
+		return r.js.NewArray(items...)
+	case '[':
+		var items []any
+		r.left -= arrayCost
+		err := document.Elements(raw, func(value []byte) error {
+			v := r.value(value)
+			if v == nil {
+				return errDeadline
+			}
+			items = append(items, v)
+			return nil
+		})
+		if err != nil && len(raw) > 2 {
+			return nil
+		}
+		return r.js.NewArray(items...)
+	case '"':
+		if r.left -= len(raw) / perOperation; r.left < 0 {
+			return nil
+		}
+		return r.js.ToValue(string(document.AppendUnquoted(nil, raw)))
+	case 't', 'f':
+		return r.js.ToValue(raw[0] == 't')
+	case 'n':
+		return goja.Undefined()
+	}
+	if document.IsInteger64(raw) {
+		n, _ := new(big.Int).SetString(string(raw), 10)
+		return r.js.ToValue(n)
+	}
+	f, _ := strconv.ParseFloat(string(raw), 64)
+	return r.js.ToValue(f)
+}
