@@ -4,7 +4,7 @@ export CGO_ENABLED := 0
 # what /version tells; go build stamps it by itself unless -buildvcs=false is set
 STAMP := $(shell git log -1 --format='-X main.commit=%H -X main.commitDate=%cI' 2>/dev/null)
 
-.PHONY: run build test check test-race test-arm64 test-invariants fuzz crash bench bench-quick bench-ann bench-ann-peers pprof
+.PHONY: run build test check test-race test-arm64 test-invariants fuzz crash powercut mutate-syncs bench bench-quick bench-ann bench-ann-peers pprof
 
 run: build
 	./svc
@@ -51,6 +51,16 @@ fuzz:
 ROUNDS ?= 200
 crash: build
 	go test ./cmd/svc -run TestKilledServerKeepsItsPromises -count 1 -timeout 60m -v -args -rounds $(ROUNDS)
+
+# what power cuts may leave of a recorded run of the real program, in STATES ways: it must start on each and have lost nothing
+STATES ?= 10000
+powercut:
+	go test ./cmd/svc -run TestPowerCutsLoseNothing -count 1 -timeout 5h -v -args -states $(STATES) -cut-writes 200
+
+# each sync is removed in turn, and power cuts must tell; SYNCS=internal/index tries those whose place contains that
+SYNCS ?= all
+mutate-syncs:
+	go test ./cmd/svc -run TestEverySyncIsNeeded -count 1 -timeout 5h -v -args -states 1000 -mutate-syncs $(SYNCS)
 
 # rewrites the tables of BENCHMARKS.md; DATA=file.ndjson[.gz] measures with real documents
 DATA ?=

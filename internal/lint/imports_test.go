@@ -43,7 +43,7 @@ var layers = [][]string{
 	{"ann"},
 	{"simd"},
 	{"internal/mapped", "internal/boltfile", "internal/sealedjson"},
-	{"internal/vfs"},
+	{"internal/vfs", "internal/powercut"},
 	{"internal/apierr", "internal/binfmt", "internal/invariant", "internal/logs", "internal/outbound", "internal/shard", "internal/geo"},
 }
 
@@ -62,7 +62,7 @@ var only = map[string]struct {
 }
 
 // writers may change the file system by package os; all others write through internal/vfs.
-var writers = []string{"cmd/svc", "bench", "internal/vfs", "internal/task", "internal/boltfile", "internal/mapped", "fastapi", "internal/transformer/transformertest"}
+var writers = []string{"cmd/svc", "internal/powercut", "bench", "internal/vfs", "internal/task", "internal/boltfile", "internal/mapped", "fastapi", "internal/transformer/transformertest"}
 
 var writing = []string{"Create", "CreateTemp", "OpenFile", "WriteFile", "Mkdir", "MkdirAll", "MkdirTemp", "Remove", "RemoveAll", "Rename", "Link", "Symlink", "Truncate"}
 

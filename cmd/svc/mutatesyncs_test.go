@@ -1,0 +1,146 @@
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"svc/internal/powercut"
+)
+
+var mutate = flag.String("mutate-syncs", "", "which syncs TestEverySyncIsNeeded removes: all, or those whose place contains the text")
+
+// synced are the packages whose syncs the recorded writes need, apart from the files named here: those sync copies for
+// others (dumps, snapshots, models), imports, or what is undone after an error, which no recorded run comes by.
+var synced = map[string][]string{
+	"internal/vfs":      {"mem.go", "hook.go", "crash.go"},
+	"internal/index":    nil,
+	"internal/task":     {"compact.go", "transfer.go"},
+	"internal/boltfile": {"revert.go"},
+	"internal/auth":     nil,
+	"segment":           nil,
+}
+
+// mutant is the source file of a sync, without it.
+type mutant struct{ place, file, source string }
+
+// mutants returns one for each call of Sync or SyncDir, and for each NoSync.
+func mutants(t *testing.T, root string) []mutant {
+	t.Helper()
+	var all []mutant
+	for dir, without := range synced {
+		files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+	next:
+		for _, file := range files {
+			for _, name := range append(without, "_test.go") {
+				if strings.HasSuffix(file, name) {
+					continue next
+				}
+			}
+			src, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			set := token.NewFileSet()
+			parsed, err := parser.ParseFile(set, file, src, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			replace := func(from, to token.Pos, text string) {
+				at := set.Position(from)
+				place := fmt.Sprintf("%s/%s:%d", dir, filepath.Base(file), at.Line)
+				all = append(all, mutant{place, file, string(src[:at.Offset]) + text + string(src[set.Position(to).Offset:])})
+			}
+			ast.Inspect(parsed, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.CallExpr:
+					s, ok := n.Fun.(*ast.SelectorExpr)
+					if !ok || s.Sel.Name != "Sync" && s.Sel.Name != "SyncDir" {
+						return true
+					}
+					args := []string{string(src[set.Position(s.X.Pos()).Offset:set.Position(s.X.End()).Offset])}
+					for _, a := range n.Args {
+						args = append(args, string(src[set.Position(a.Pos()).Offset:set.Position(a.End()).Offset]))
+					}
+					replace(n.Pos(), n.End(), "func(...any) error { return nil }("+strings.Join(args, ", ")+")")
+				case *ast.KeyValueExpr:
+					key, ok := n.Key.(*ast.Ident)
+					if value, is := n.Value.(*ast.Ident); ok && key.Name == "NoSync" && !(is && value.Name == "true") {
+						replace(n.Pos(), n.End(), "NoSync: true")
+					}
+				}
+				return true
+			})
+		}
+	}
+	return all
+}
+
+// TestEverySyncIsNeeded removes each sync of the program in turn: power cuts must tell. It takes minutes a sync.
+func TestEverySyncIsNeeded(t *testing.T) {
+	if *mutate == "" {
+		t.Skip("only with -mutate-syncs")
+	}
+	if !powercut.Supported() {
+		t.Skip("programs cannot be followed here")
+	}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried := 0
+	for _, m := range mutants(t, root) {
+		if *mutate != "all" && !strings.Contains(m.place, *mutate) {
+			continue
+		}
+		tried++
+		dir := t.TempDir()
+		mutated, overlay, binary := filepath.Join(dir, "mutated.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "svc")
+		content, err := json.Marshal(map[string]map[string]string{"Replace": {m.file: mutated}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(overlay, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(mutated, []byte(m.source), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.Command("go", "build", "-pgo=off", "-overlay", overlay, "-o", binary, ".").CombinedOutput(); err != nil {
+			t.Errorf("%s: cannot build without it: %v\n%s", m.place, err, out)
+			continue
+		}
+		seed, began, states := uint64(time.Now().UnixNano()), time.Now(), 0
+		var bad []string
+		for round := 0; len(bad) == 0 && states < *cutStates; round++ {
+			at := filepath.Join(dir, fmt.Sprint(round))
+			if err := os.Mkdir(at, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			var n int
+			bad, n = powerCuts(t, binary, at, seed+uint64(round), *cutWrites, min(*cutStates, 100))
+			states += n
+		}
+		if len(bad) == 0 {
+			t.Errorf("%s: nothing tells that it is missing, in %d states (%v)", m.place, states, time.Since(began).Round(time.Second))
+			continue
+		}
+		first, _, _ := strings.Cut(bad[0], "\n")
+		t.Logf("%s: noticed in %d of %d states (%v): %.200s", m.place, len(bad), states, time.Since(began).Round(time.Second), first)
+	}
+	if tried == 0 {
+		t.Error("there is no such sync")
+	}
+}

@@ -1,0 +1,67 @@
+// Package powercut records what a program does to its files, and builds what a
+// power cut at any moment may leave of them. It is for tests of svc as a whole:
+// the recorder follows the real program through ptrace(2), bbolt's own files
+// included, so nothing of what the program does by itself is taken on trust.
+package powercut
+
+import (
+	"slices"
+	"sync"
+)
+
+// Kind is what an event did.
+type Kind uint8
+
+// The kinds of events.
+const (
+	Create   Kind = iota // Name was made: a new, empty file
+	Mkdir                // Name was made: a new, empty directory
+	Write                // Data at Offset of a file
+	Truncate             // a file got the length Offset
+	Sync                 // the bytes of a file, or the names in a directory, that were there when it began are durable
+	Rename               // Name became To
+	Link                 // To became another name of Name
+	Unlink               // Name was removed
+	Mark                 // the test noted something: Data
+)
+
+// Event is one thing that happened, after it happened.
+type Event struct {
+	Kind   Kind
+	Node   int // the file or directory, by a number of its own
+	Dir    int // the directory of Name; ToDir that of To
+	ToDir  int
+	Name   string // inside Dir
+	To     string
+	Offset int64
+	Data   []byte
+	Since  int // of Sync: how many events there were when it began
+}
+
+// Log is a sequence of events. Its methods may be called at once.
+type Log struct {
+	mu     sync.Mutex
+	events []Event
+}
+
+func (l *Log) add(e Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events = append(l.events, e)
+}
+
+func (l *Log) length() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.events)
+}
+
+// Mark notes data between the events.
+func (l *Log) Mark(data string) { l.add(Event{Kind: Mark, Data: []byte(data)}) }
+
+// Events returns what has been recorded.
+func (l *Log) Events() []Event {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.events)
+}
