@@ -70,7 +70,7 @@ func still(body string) string { return moving.ReplaceAllString(body, "~") }
 
 // TestConversation goes through the resources of the API as a client would.
 func TestConversation(t *testing.T) {
-	c, _ := newInstance(t, Options{Version: Version{Commit: "abc", Date: "unknown", Package: "1.42.1"}})
+	c, _ := newInstance(t, Options{Version: Version{Commit: "abc", Date: "unknown", Package: "1.42.1", Program: "0.2.0"}})
 	const none = "\x00"
 	for _, tt := range []struct {
 		method, path, body string
@@ -78,7 +78,7 @@ func TestConversation(t *testing.T) {
 		answer             string // "" for not compared
 		task               string // how the finished task begins, from its status on; "" when there is none
 	}{
-		{"GET", "/version", none, 200, `{"commitSha":"abc","commitSha1":"abc","commitDate":"unknown","pkgVersion":"1.42.1"}`, ""},
+		{"GET", "/version", none, 200, `{"commitSha":"abc","commitSha1":"abc","commitDate":"unknown","pkgVersion":"1.42.1","svcVersion":"0.2.0"}`, ""},
 		{"GET", "/indexes", none, 200, `{"results":[],"offset":0,"limit":20,"total":0}`, ""},
 		{"GET", "/stats", none, 200, `{~,~,"lastUpdate":null,"indexes":{}}`, ""},
 		{"GET", "/tasks", none, 200, `{"results":[],"total":0,"limit":20,"from":null,"next":null}`, ""},

@@ -10,7 +10,8 @@ import (
 type Version struct {
 	Commit  string // hash, or "unknown"
 	Date    string // of the commit, RFC 3339, or "unknown"
-	Package string // "1.42.1"
+	Package string // of the API, as clients compare it: "1.42.1"
+	Program string // svc's own: "0.2.0"
 }
 
 func (s *Server) getVersion(ctx *fasthttp.RequestCtx) error {
@@ -19,7 +20,8 @@ func (s *Server) getVersion(ctx *fasthttp.RequestCtx) error {
 		CommitSHA1 string `json:"commitSha1"`
 		CommitDate string `json:"commitDate"`
 		PkgVersion string `json:"pkgVersion"`
-	}{s.version.Commit, s.version.Commit, s.version.Date, s.version.Package})
+		SvcVersion string `json:"svcVersion"`
+	}{s.version.Commit, s.version.Commit, s.version.Date, s.version.Package, s.version.Program})
 }
 
 func (s *Server) health(ctx *fasthttp.RequestCtx) error {

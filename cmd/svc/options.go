@@ -54,6 +54,7 @@ type options struct {
 
 // acceptedOptions are of a product whose deployments move over. Nothing in svc answers to them.
 type acceptedOptions struct {
+	UpgradeDB       bool   `name:"upgrade-db" help:"Without effect: data of formats that this svc knows is opened as it is, and brought up to date as it is rewritten."`
 	DumplessUpgrade bool   `name:"experimental-dumpless-upgrade" help:"Without effect: every version of svc says what it does with data of another one."`
 	ReduceMemory    bool   `name:"experimental-reduce-indexing-memory-usage" help:"Without effect: --max-indexing-memory bounds indexing."`
 	OldSettings     bool   `name:"experimental-no-edition-2024-for-settings" help:"Without effect: there is one way to apply settings."`

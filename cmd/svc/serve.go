@@ -119,7 +119,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	}
 	defer closing(&err, "the network", node)
 	maker := dump.New(dump.Options{
-		FS: vfs.OS, Place: place, Version: apiVersion, Logger: log, Now: time.Now,
+		FS: vfs.OS, Place: place, Version: apiVersion, Program: svcVersion, Logger: log, Now: time.Now,
 		Catalog: catalog, Keys: keys, Webhooks: hooks, Features: features.JSON, Network: node.DumpJSON, Chats: chats,
 		DumpDir:         o.DumpDir,
 		SnapshotFile:    o.Snapshots.file(o.DBPath),
@@ -178,7 +178,7 @@ func closing(err *error, what string, c io.Closer) {
 func (o *options) greet(w io.Writer, log *slog.Logger, address string) {
 	v := buildVersion()
 	if o.LogsMode.json {
-		log.Info("svc is ready", "address", address, "data", o.DBPath, "version", v.Package, "commit", v.Commit, "env", o.Env)
+		log.Info("svc is ready", "address", address, "data", o.DBPath, "version", v.Program, "speaks", v.Package, "commit", v.Commit, "env", o.Env)
 	} else {
 		fmt.Fprintf(w, "svc is ready\n  address  %s\n  data     %s\n  version  %s\n", address, o.DBPath, versionText(v))
 	}

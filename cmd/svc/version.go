@@ -8,14 +8,19 @@ import (
 	"svc/fastapi"
 )
 
-// apiVersion is the version of the API that svc speaks, as clients know it.
-const apiVersion = "1.42.1"
+// svcVersion is the program's own version, and apiVersion that of the API that it speaks, as clients know it.
+const (
+	svcVersion = "0.2.0"
+	apiVersion = "1.42.1"
+)
 
 // commit and commitDate (RFC 3339) are set by the linker where the go command does not look at the repository.
 var commit, commitDate string
 
 // versionText is a version for people.
-func versionText(v fastapi.Version) string { return fmt.Sprintf("%s (commit %s)", v.Package, v.Commit) }
+func versionText(v fastapi.Version) string {
+	return fmt.Sprintf("svc %s, speaks v%s (commit %s)", v.Program, v.Package, v.Commit)
+}
 
 // buildVersion tells which commit the program was built from.
 func buildVersion() fastapi.Version {
@@ -30,7 +35,7 @@ func buildVersion() fastapi.Version {
 			}
 		}
 	}
-	v := fastapi.Version{Commit: "unknown", Date: "unknown", Package: apiVersion}
+	v := fastapi.Version{Commit: "unknown", Date: "unknown", Package: apiVersion, Program: svcVersion}
 	if revision != "" {
 		v.Commit = revision
 	}

@@ -4,7 +4,7 @@
 //
 // A dump is a gzipped tar. Its entries, with / for the root:
 //
-//	metadata.json                        {"dumpVersion":"V6","dbVersion","dumpDate"}
+//	metadata.json                        {"dumpVersion":"V6","dbVersion","dumpDate","svcVersion"}
 //	keys.jsonl                           one API key a line, as of the request
 //	tasks/queue.jsonl                    one task a line, in the order of uids
 //	tasks/update_files/T.jsonl           the documents of the enqueued addition T, one a line
@@ -77,6 +77,7 @@ type Options struct {
 	FS      vfs.FS
 	Place   Place
 	Version string // of the API, told in dumps
+	Program string // svc's own version, told in dumps
 	Logger  *slog.Logger
 	Now     func() time.Time
 

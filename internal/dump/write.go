@@ -145,10 +145,11 @@ type dumpMetadata struct {
 	DumpVersion string    `json:"dumpVersion"`
 	DBVersion   string    `json:"dbVersion"`
 	DumpDate    time.Time `json:"dumpDate"`
+	SvcVersion  string    `json:"svcVersion,omitempty"`
 }
 
 func (w *dumpWriter) metadata() error {
-	b, err := encode(dumpMetadata{"V6", w.m.o.Version, w.at.UTC()})
+	b, err := encode(dumpMetadata{"V6", w.m.o.Version, w.at.UTC(), w.m.o.Program})
 	if err != nil {
 		return err
 	}
