@@ -2,6 +2,7 @@ package search
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -77,11 +78,14 @@ func FacetSearch(ctx context.Context, dst []byte, v *index.View, r *FacetRequest
 				continue
 			}
 			counts.count(c, rows[i], s.Rows())
-			in := &facetRows{s, c, nil}
+			in := &facetRows{Live: s, column: c}
+			if s.Deleted != nil {
+				in.among = s.LiveRows()
+			}
 			// In the order of values, the first of all segments are among the first of each.
 			before := len(found)
 			for ord, n := range counts.strings {
-				if !byCount && len(found)-before == limit {
+				if !byCount && match == nil && len(found)-before == limit {
 					break
 				}
 				if ord%clockValues == 0 && ctx.Err() != nil {
@@ -90,20 +94,42 @@ func FacetSearch(ctx context.Context, dst []byte, v *index.View, r *FacetRequest
 				if n == 0 || (match != nil && !match(string(c.String(ord)))) {
 					continue
 				}
-				found = append(found, facetValue{key: c.String(ord), shown: c.Original(ord), count: int(n), in: in, ord: ord})
+				found = append(found, facetValue{key: c.String(ord), shown: c.Original(ord), count: int(n), in: in, ord: ord, varies: c.Varies(ord)})
 			}
 		}
 	}
 	found = new(facetMemory).merge(found)
-	if byCount {
-		slices.SortFunc(found, func(a, b facetValue) int {
-			if a.count != b.count {
-				return b.count - a.count
+	spell := func(values []facetValue) error {
+		for i := range values {
+			if err := cmp.Or(ctx.Err(), values[i].spell(facetField{name: r.FacetName})); err != nil {
+				return err
 			}
-			return bytes.Compare(b.shown, a.shown)
+		}
+		return nil
+	}
+	if byCount {
+		// Among equal counts the spelling decides: of all that may be shown it has to be known.
+		slices.SortFunc(found, func(a, b facetValue) int { return cmp.Compare(b.count, a.count) })
+		n := min(len(found), limit)
+		for n > 0 && n < len(found) && found[n].count == found[n-1].count {
+			n++
+		}
+		found = found[:n]
+		if err := spell(found); err != nil {
+			return nil, err
+		}
+		slices.SortFunc(found, func(a, b facetValue) int {
+			return cmp.Or(cmp.Compare(b.count, a.count), bytes.Compare(b.shown, a.shown))
 		})
+	} else if match != nil { // what is looked for folded comes in the order of what is folded
+		sortByFold(found, r.Search.Locales)
 	}
 	found = found[:min(len(found), limit)]
+	if !byCount {
+		if err := spell(found); err != nil {
+			return nil, err
+		}
+	}
 
 	dst = append(dst, `{"facetHits":[`...)
 	for i, f := range found {
@@ -125,6 +151,22 @@ func FacetSearch(ctx context.Context, dst []byte, v *index.View, r *FacetRequest
 	dst = append(dst, `,"processingTimeMs":`...)
 	dst = strconv.AppendInt(dst, time.Since(start).Milliseconds(), 10)
 	return append(dst, '}'), nil
+}
+
+// sortByFold sorts values by how they are folded to be looked for; equal ones keep their order.
+func sortByFold(values []facetValue, l text.Locales) {
+	type folded struct {
+		key string
+		facetValue
+	}
+	all := make([]folded, len(values))
+	for i, v := range values {
+		all[i] = folded{text.FacetSearchKey(string(v.key), l), v}
+	}
+	slices.SortStableFunc(all, func(a, b folded) int { return cmp.Compare(a.key, b.key) })
+	for i := range all {
+		values[i] = all[i].facetValue
+	}
 }
 
 // clockValues is after how many values of a facet it is looked whether the caller is gone.

@@ -69,6 +69,21 @@ func TestFacetSearch(t *testing.T) {
 			t.Errorf("%s %q: %s, want %s (%v)", c.change, c.query, got, c.want, err)
 		}
 	}
+
+	// The spelling is that of the lowest document there is, found or not; values come in the order of how they are looked for.
+	l.put("films", `{"faceting":{"sortFacetValuesBy":{"*":"alpha"},"maxValuesPerFacet":100}}`,
+		`{"id":1,"genre":"other"}`, `{"id":2,"genre":["ACTION","Ça","cab","Cz"]}`, `{"id":7,"genre":"action"}`)
+	for _, c := range []struct{ order, query, want string }{
+		{"alpha", "action", "ACTION 2"},
+		{"alpha", "c", "Ça 1, cab 1, Comedy 2, Crime 1, Cz 1"},
+		{"count", "c", "Comedy 2, Ça 1, cab 1, Cz 1, Crime 1"},
+	} {
+		l.put("films", `{"faceting":{"sortFacetValuesBy":{"*":"`+c.order+`"}}}`)
+		got, err := search(context.Background(), &FacetRequest{FacetQuery: &c.query})
+		if err != nil || got != c.want {
+			t.Errorf("%s %q: %s, want %s (%v)", c.order, c.query, got, c.want, err)
+		}
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := search(ctx, &FacetRequest{}); !errors.Is(err, context.Canceled) {

@@ -137,10 +137,12 @@ func distribution(ctx context.Context, v *index.View, fields []facetField, candi
 		}
 		m.values = values
 		values = m.merge(values)
-		if few {
-			sortByText(values)
+		numbers := values[:countNumbers(values)]
+		if few && !field.byCount {
+			sortByText(numbers)
 		}
-		f.values = slices.Clone(topValues(values, limit, field.byCount))
+		f.values = slices.Clone(topValues(numbers, limit, field.byCount))
+		f.values = append(f.values, topValues(values[len(numbers):], limit-len(f.values), field.byCount)...)
 		for i := range f.values {
 			f.values[i].showNumber()
 			if err := f.values[i].spell(field); err != nil {
@@ -338,10 +340,7 @@ func (m *facetMemory) merge(values []facetValue) []facetValue {
 
 // mergeLookalikes makes a number and a string with the same text one value, the number: they would be the same member of the answer.
 func mergeLookalikes(values []facetValue) []facetValue {
-	numbers := 0
-	for numbers < len(values) && values[numbers].isNumber {
-		numbers++
-	}
+	numbers := countNumbers(values)
 	if numbers == 0 || numbers == len(values) {
 		return values
 	}
@@ -360,9 +359,18 @@ func mergeLookalikes(values []facetValue) []facetValue {
 	})
 }
 
-// fewCandidates is up to how many candidates the values of their facets are listed by text, numbers among strings. With
-// more, numbers are listed by value, before strings. Clients see it where maxValuesPerFacet cuts a list off. (A variable, so
-// that tests can lower it.)
+// countNumbers counts the numbers, which come before strings.
+func countNumbers(values []facetValue) int {
+	n := 0
+	for n < len(values) && values[n].isNumber {
+		n++
+	}
+	return n
+}
+
+// fewCandidates is up to how many candidates numbers are listed as the texts that they are shown as, where values are
+// not listed by count. With more, they are listed by value. Clients see it where maxValuesPerFacet cuts a list off.
+// (A variable, so that tests can lower it.)
 var fewCandidates = 3000
 
 // rows counts the rows of all segments; nil has none.
@@ -376,12 +384,12 @@ func rows(segments []*roaring.Bitmap) int {
 	return n
 }
 
-// sortByText orders values by how numbers are shown, and by the normalised form of strings.
+// sortByText orders numbers by how they are shown.
 func sortByText(values []facetValue) {
 	for i := range values {
 		values[i].showNumber()
 	}
-	slices.SortFunc(values, func(a, b facetValue) int { return bytes.Compare(a.text(), b.text()) })
+	slices.SortFunc(values, func(a, b facetValue) int { return bytes.Compare(a.shown, b.shown) })
 }
 
 func (v *facetValue) text() []byte {
