@@ -91,7 +91,7 @@ func (env *Env) bindBox(b *box) (bound, error) {
 }
 
 func (env *Env) bindPolygon(g *polygon) (bound, error) {
-	if i := env.Fields.InfoOf(settings.GeoJSONField); !i.Filters() {
+	if i := env.Fields.InfoOf(settings.GeoJSONField); !i.Places || !i.Filters() {
 		return nil, apierr.New(env.Code, "%s: `_geoPolygon` needs `_geojson` in filterableAttributes.", g.at)
 	}
 	corners := make([]geo.LngLat, len(g.points))
@@ -107,7 +107,7 @@ func (env *Env) bindPolygon(g *polygon) (bound, error) {
 // geoFields says which of _geo and _geojson a function may ask: at least one.
 func (env *Env) geoFields(at position, function string) (points, shapes bool, err error) {
 	geo, geoJSON := env.Fields.InfoOf(settings.GeoField), env.Fields.InfoOf(settings.GeoJSONField)
-	points, shapes = geo.Filters(), geoJSON.Filters()
+	points, shapes = geo.Places && geo.Filters(), geoJSON.Places && geoJSON.Filters()
 	if !points && !shapes {
 		err = apierr.New(env.Code, "%s: `%s` needs `_geo` or `_geojson` in filterableAttributes.", at, function)
 	}

@@ -102,3 +102,17 @@ func TestShapesAndPoints(t *testing.T) {
 		}
 	}
 }
+
+// A pattern that happens to cover the fields of places does not open them to these functions.
+func TestPatternsDoNotOpenPlaces(t *testing.T) {
+	c := newCorpus(t, `{"filterableAttributes":[{"attributePatterns":["*"]}]}`, nil)
+	for _, src := range []string{`_geoRadius(1, 2, 3)`, `_geoPolygon([1, 2], [3, 4], [5, 6])`} {
+		e, err := Parse(src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = e.Bind(c.env()); err == nil || !strings.Contains(err.Error(), "in filterableAttributes") {
+			t.Errorf("%s: %v", src, err)
+		}
+	}
+}

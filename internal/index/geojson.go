@@ -195,7 +195,7 @@ type geoChecks struct{ points, shapes bool }
 
 func geoChecksOf(f *settings.Fields) geoChecks {
 	point, shape := f.InfoOf(settings.GeoField), f.InfoOf(settings.GeoJSONField)
-	return geoChecks{points: point.Filterable || point.Sortable, shapes: shape.Filterable}
+	return geoChecks{points: point.Places, shapes: shape.Places}
 }
 
 // check checks the places of the document with an id.

@@ -151,6 +151,24 @@ func TestShapesAreCheckedWhileGeoJSONIsInUse(t *testing.T) {
 	}
 }
 
+// A pattern that happens to cover _geo and _geojson asks nothing of what stands there; the name does.
+func TestPatternsDoNotPutPlacesToUse(t *testing.T) {
+	b := newBed(t, vfs.NewMem(), Options{})
+	defer b.close()
+	ix := b.create("free")
+	const all = `{"filterableAttributes":[{"attributePatterns":["*"]}]}`
+	b.apply(ix, b.payload(`{"id":1,"_geo":"Rome","_geojson":5}`))
+	b.apply(ix, update(t, all), b.payload(`{"id":2,"_geo":{"city":"Oslo"}}`, `{"id":3,`+zone+`}`))
+	b.batch++
+	_, err := ix.Apply(context.Background(), b.batch, []Op{update(t, `{"filterableAttributes":["_geo"]}`)}, nil)
+	wantCode(t, err, "invalid_document_geo_field")
+	b.apply(ix, b.payload(`{"id":1}`, `{"id":2}`))
+	b.apply(ix, update(t, `{"filterableAttributes":[{"attributePatterns":["_geojson"]}]}`))
+	if n := zones(ix); n != 1 {
+		t.Errorf("%d shapes, want 1", n)
+	}
+}
+
 // TestOldSegmentsAreReadAgainForShapes makes a segment say that its writer knew no shapes.
 func TestOldSegmentsAreReadAgainForShapes(t *testing.T) {
 	fsys := vfs.NewMem()

@@ -57,7 +57,7 @@ func Changes(oldSettings, newSettings *Settings, oldFields, newFields *Fields) R
 	}
 	for _, field := range []string{GeoField, GeoJSONField} {
 		was, is := oldFields.InfoOf(field), newFields.InfoOf(field)
-		r.Geo = r.Geo || is.Column && !was.Column
+		r.Geo = r.Geo || is.Places && !was.Places
 	}
 	return r
 }

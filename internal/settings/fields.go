@@ -25,6 +25,7 @@ type FieldInfo struct {
 	Distinct                          bool
 	Filterable                        bool // any filter feature or facet search
 	Equality, Comparison, FacetSearch bool
+	Places                            bool     // of _geo and _geojson: in use, filterable by the name itself or sortable
 	Column                            bool     // a column is kept: filterable, sortable, distinct or an asc/desc rule
 	Locales                           []string // of the localised rule that covers it; nil: no rule
 }
@@ -189,6 +190,10 @@ func (r *rules) info(name string) FieldInfo {
 		rule := &r.filterable[n]
 		i.Equality, i.Comparison, i.FacetSearch = rule.Equality, rule.Comparison, rule.FacetSearch
 		i.Filterable = i.Equality || i.Comparison || i.FacetSearch
+	}
+	if name == GeoField || name == GeoJSONField {
+		// A pattern that happens to cover the name asks nothing of what stands there.
+		i.Places = i.Sortable || i.Filterable && r.filterRule.names(name)
 	}
 	i.Column = i.Filterable || i.Sortable || i.Distinct || r.fieldRules[name]
 	return i

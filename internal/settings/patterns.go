@@ -76,6 +76,13 @@ func (p *patterns) add(pattern string, number int) {
 // addTree adds a literal path that covers itself and all paths below.
 func (p *patterns) addTree(path string, number int) { put(&p.trees, path, number) }
 
+// names reports whether the path was added as it is, not only covered.
+func (p *patterns) names(path string) bool {
+	_, exact := p.exact[path]
+	_, tree := p.trees[path]
+	return exact || tree
+}
+
 // first returns the lowest number whose pattern covers the path, or -1.
 func (p *patterns) first(name string) int {
 	best := p.all - 1
