@@ -193,7 +193,7 @@ func (e *exporter) rows(v *index.View, body json.RawMessage) (rows []*roaring.Bi
 // settings are all of them, secrets in clear, but for those whose feature is off here: the other side would refuse them.
 func (e *exporter) settings(v *index.View) (map[string]json.RawMessage, error) {
 	var all map[string]json.RawMessage
-	if err := json.Unmarshal(v.Settings.Full(), &all); err != nil {
+	if err := json.Unmarshal(v.Settings.Patch(), &all); err != nil {
 		return nil, err
 	}
 	var on map[string]bool

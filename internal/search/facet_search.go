@@ -55,7 +55,7 @@ func FacetSearch(ctx context.Context, dst []byte, v *index.View, r *FacetRequest
 			Exhaustive: r.Exhaustive,
 			MaxTotal:   v.Settings.Pagination.MaxTotalHits,
 			Threshold:  r.Search.RankingScoreThreshold,
-			Deadline:   start.Add(cutoff(v)),
+			Deadline:   deadline(v, start),
 		})
 		if err != nil {
 			return nil, err

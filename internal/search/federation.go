@@ -126,7 +126,7 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 		q.ranking.slot = slot
 		w := window{limit: min(offset+limit, q.view.Settings.Pagination.MaxTotalHits), exhaustive: paged, values: true}
 		if !waits {
-			w.deadline = resp.start.Add(cutoff(q.view))
+			w.deadline = deadline(q.view, resp.start)
 		}
 		var err error
 		if q.result, err = q.ranking.run(ctx, w); err != nil {

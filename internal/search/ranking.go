@@ -135,7 +135,7 @@ func (k *ranking) run(ctx context.Context, w window) (*found, error) {
 func (k *ranking) rankRequest(w window, vectors *rank.VectorQuery) *rank.Request {
 	r := k.request
 	if w.deadline.IsZero() {
-		w.deadline = time.Now().Add(cutoff(k.view))
+		w.deadline = deadline(k.view, time.Now())
 	}
 	return &rank.Request{
 		Universe:   k.rows,

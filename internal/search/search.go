@@ -9,8 +9,10 @@ import (
 	"svc/internal/rank"
 )
 
-// defaultCutoff is how long a search may rank when searchCutoffMs is null.
-const defaultCutoff = 1500 * time.Millisecond
+const (
+	defaultCutoff = 1500 * time.Millisecond // how long a search may rank when searchCutoffMs is not set
+	longestCutoff = 24 * time.Hour          // from here on there is none: searches are dropped long before
+)
 
 // Search answers r on the view, which must be held until the response is
 // written. Errors are *apierr.Error or the context's.
@@ -56,11 +58,16 @@ func rankIndex(v *index.View) *rank.Index {
 	return &rank.Index{Segments: v.Segments, Settings: v.Settings, Fields: v.Fields, Analyzer: v.Analyzer, Cache: v.Cache}
 }
 
-func cutoff(v *index.View) time.Duration {
-	if ms := v.Settings.SearchCutoffMs; ms != nil {
-		return time.Duration(*ms) * time.Millisecond
+// deadline is when a ranking that starts now has to end by searchCutoffMs; zero: it may go on.
+func deadline(v *index.View, start time.Time) time.Time {
+	switch ms := v.Settings.SearchCutoffMs; {
+	case ms == nil:
+		return start.Add(defaultCutoff)
+	case *ms >= uint64(longestCutoff/time.Millisecond):
+		return time.Time{}
+	default:
+		return start.Add(time.Duration(*ms) * time.Millisecond)
 	}
-	return defaultCutoff
 }
 
 // distinctField is the field of the request's distinct parameter, which must

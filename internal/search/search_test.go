@@ -375,3 +375,24 @@ func TestStringsAreWrittenAsJSON(t *testing.T) {
 		}
 	}
 }
+
+func TestDeadlineOfCutoff(t *testing.T) {
+	l := newLibrary(t)
+	start := time.Now()
+	for _, c := range []struct {
+		settings string
+		want     time.Time
+	}{
+		{`{}`, start.Add(1500 * time.Millisecond)},
+		{`{"searchCutoffMs":20}`, start.Add(20 * time.Millisecond)},
+		{`{"searchCutoffMs":18446744073709551000}`, time.Time{}},
+		{`{"searchCutoffMs":null}`, time.Time{}},
+	} {
+		l.put("i", c.settings)
+		v := l.c.Get("i").View()
+		if got := deadline(v, start); !got.Equal(c.want) {
+			t.Errorf("%s: %v, want %v", c.settings, got, c.want)
+		}
+		v.Release()
+	}
+}

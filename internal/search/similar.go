@@ -82,7 +82,7 @@ func Similar(ctx context.Context, dst []byte, v *index.View, r *SimilarRequest) 
 		Threshold: r.RankingScoreThreshold,
 		Scores:    r.ShowRankingScore || r.ShowRankingScoreDetails,
 		Details:   r.ShowRankingScoreDetails,
-		Deadline:  start.Add(cutoff(v)),
+		Deadline:  deadline(v, start),
 	})
 	if err != nil {
 		return nil, err

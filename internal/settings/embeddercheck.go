@@ -53,9 +53,9 @@ func openEmbedder(v value, f Features, r role) error {
 			return err
 		}
 	}
-	_, search = sent["searchFragments"]
-	_, indexing = sent["indexingFragments"]
-	if search || indexing {
+	// A null takes fragments away, and is what an embedder without any shows.
+	has := func(name string) bool { x, ok := sent[name]; return ok && !x.null() }
+	if has("searchFragments") || has("indexingFragments") {
 		if err := needs(f.Multimodal, "multimodal", "`"+v.path+"`, which has fragments,"); err != nil {
 			return err
 		}

@@ -208,7 +208,7 @@ func TestApply(t *testing.T) {
 			{`[{"attributePatterns":["*_en"],"locales":["en","fra"]}]`, `[{"attributePatterns":["*_en"],"locales":["eng","fra"]}]`},
 			{`[]`, `[]`}, {`null`, `null`},
 		}},
-		{"search-cutoff-ms", []step{{`18446744073709551615`, `18446744073709551615`}, {`null`, `null`}}},
+		{"search-cutoff-ms", []step{{`18446744073709551614`, `18446744073709551614`}, {`null`, `null`}}},
 		{"distinct-attribute", []step{{`"sku"`, `"sku"`}, {`null`, `null`}}},
 		{"prefix-search", []step{{`"disabled"`, `"disabled"`}}},
 		{"embedders", []step{
@@ -359,7 +359,7 @@ func TestFacetOrder(t *testing.T) {
 }
 
 // TestFull checks that what dumps and exports carry is an update that brings the same settings back.
-func TestFull(t *testing.T) {
+func TestPatch(t *testing.T) {
 	u, err := ParseUpdate([]byte(`{"embedders":{"e":{"source":"rest","url":"http://localhost:1/","apiKey":"secret","request":"{{text}}",`+
 		`"response":"{{embedding}}","binaryQuantized":true}},"chat":{"description":"d"},"foreignKeys":[{"foreignIndexUid":"a","fieldName":"b"}],`+
 		`"searchableAttributes":["a"],"filterableAttributes":["a",{"attributePatterns":["b*"]}],"localizedAttributes":[]}`), allFeatures)
@@ -370,10 +370,10 @@ func TestFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Contains(s.Full(), []byte(`"apiKey":"secret"`)) || bytes.Contains(s.JSON(allFeatures), []byte("secret")) {
-		t.Error("Full must show secrets, and JSON must not")
+	if !bytes.Contains(s.Patch(), []byte(`"apiKey":"secret"`)) || bytes.Contains(s.JSON(allFeatures), []byte("secret")) {
+		t.Error("Patch must show secrets, and JSON must not")
 	}
-	u, err = ParseUpdate(s.Full(), allFeatures)
+	u, err = ParseUpdate(s.Patch(), allFeatures)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -381,8 +381,8 @@ func TestFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(again.Full(), s.Full()) {
-		t.Errorf("got %s\nwant %s", again.Full(), s.Full())
+	if !bytes.Equal(again.Patch(), s.Patch()) {
+		t.Errorf("got %s\nwant %s", again.Patch(), s.Patch())
 	}
 }
 
@@ -488,5 +488,45 @@ func TestParseNamed(t *testing.T) {
 		if got != test.want {
 			t.Errorf("%s: got %s, want %s", test.body, got, test.want)
 		}
+	}
+}
+
+// A cutoff that is set to null is none; one that is reset is the default. Both are shown as null.
+func TestNoCutoff(t *testing.T) {
+	s := mustApply(t, Default(), `{"searchCutoffMs":null}`)
+	if s.SearchCutoffMs == nil || *s.SearchCutoffMs != NoCutoff {
+		t.Fatalf("null gives %v", s.SearchCutoffMs)
+	}
+	u, err := ParseOne("search-cutoff-ms", []byte(`null`), Features{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if echo, _ := u.MarshalJSON(); string(echo) != `{"searchCutoffMs":null}` {
+		t.Errorf("the task shows %s", echo)
+	}
+	if again, err := UnmarshalUpdate(u.Full()); err != nil {
+		t.Error(err)
+	} else if s, err := Default().Apply(again); err != nil || *s.SearchCutoffMs != NoCutoff {
+		t.Errorf("read again: %v, %v", s.SearchCutoffMs, err)
+	}
+	if one, err := s.One("search-cutoff-ms"); err != nil || string(one) != "null" {
+		t.Errorf("shown as %s, %v", one, err)
+	}
+	if back, err := Decode(s.Encode()); err != nil || *back.SearchCutoffMs != NoCutoff {
+		t.Errorf("stored and read: %v, %v", back.SearchCutoffMs, err)
+	}
+	if !bytes.Contains(s.Patch(), []byte(`"searchCutoffMs":18446744073709551615`)) || bytes.Contains(Default().Patch(), []byte("searchCutoffMs")) {
+		t.Error("an export must tell no cutoff from the default")
+	}
+	if s, err = s.Apply(ResetOne("search-cutoff-ms")); err != nil || s.SearchCutoffMs != nil {
+		t.Errorf("reset: %v, %v", s.SearchCutoffMs, err)
+	}
+}
+
+// Null takes fragments away, whether or not the feature is on.
+func TestNullFragmentsNeedNoFeature(t *testing.T) {
+	body := `{"embedders":{"e":{"source":"rest","url":"http://localhost:1","request":{"in":"{{text}}"},"response":{"out":"{{embedding}}"},"indexingFragments":null,"searchFragments":null}}}`
+	if _, err := ParseUpdate([]byte(body), Features{}); err != nil {
+		t.Error(err)
 	}
 }

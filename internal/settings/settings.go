@@ -3,6 +3,8 @@
 // setting means for each field, and which setting forces which rebuild.
 package settings
 
+import "math"
+
 // Settings are the settings of one index, complete: what is not set has its
 // default. A value is immutable once it is shared. Maps and slices may be
 // shared between the versions of an index's settings.
@@ -29,7 +31,7 @@ type Settings struct {
 	Faceting            Faceting
 	Pagination          Pagination
 	Embedders           map[string]*Embedder // not to be modified
-	SearchCutoffMs      *uint64              // nil: the product's default
+	SearchCutoffMs      *uint64              // nil: the product's default; NoCutoff: none
 	LocalizedAttributes []LocalizedRule      // nil: not set; the first rule that covers a field wins
 	FacetSearch         bool
 	PrefixSearch        PrefixSearch
@@ -93,6 +95,10 @@ type Chat struct {
 	DocumentTemplateMaxBytes int
 	SearchParameters         ChatSearch
 }
+
+// NoCutoff is the SearchCutoffMs that an explicit null stands for. It is shown as null, too, but kept, dumped and exported as
+// this number: null is the default there.
+const NoCutoff = math.MaxUint64
 
 // FacetOrder is an order of facet values.
 type FacetOrder uint8

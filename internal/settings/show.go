@@ -3,6 +3,7 @@ package settings
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
 // JSON is the form of GET /settings: all settings that f opens, secrets redacted.
@@ -11,9 +12,16 @@ func (s *Settings) JSON(f Features) []byte { return encode(s.object(f, false)) }
 // MarshalJSON is JSON without the settings of experimental features.
 func (s *Settings) MarshalJSON() ([]byte, error) { return s.JSON(Features{}), nil }
 
-// Full is the form of GET /settings with every setting and the secrets in clear, as dumps hold it and exports send it.
+// Full is the form of GET /settings with every setting and the secrets in clear, as dumps hold it.
 func (s *Settings) Full() []byte {
 	return encode(s.object(Features{ForeignKeys: true, Chat: true}, true))
+}
+
+// Patch is Full as the body of PATCH /settings, as exports send it: what is not set, and would mean something else if null
+// were sent for it, is left out.
+func (s *Settings) Patch() []byte {
+	o := s.object(Features{ForeignKeys: true, Chat: true}, true)
+	return encode(slices.DeleteFunc(o, func(p pair) bool { return table[byKey[p.key]].null != nil && string(encode(p.value)) == "null" }))
 }
 
 // One is the form of a sub-route's GET, secrets redacted.

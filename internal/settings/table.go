@@ -1,7 +1,9 @@
 package settings
 
 import (
+	"encoding/json"
 	"net/http"
+	"strconv"
 
 	"svc/internal/apierr"
 )
@@ -25,6 +27,7 @@ type setting struct {
 	echo  func(v value, secrets bool) any           // how tasks show a value, when not as sent
 	open  func(v value, f Features) error           // refuses a value whose feature is off
 	valid func(s *Settings, code apierr.Code) error // checks the setting after a merge
+	null  json.RawMessage                           // what a null that was sent stands for; nil: the default
 	stale stale
 }
 
@@ -172,12 +175,24 @@ var table = []setting{
 	{
 		key: "searchCutoffMs", route: "search-cutoff-ms", method: http.MethodPut, code: "invalid_settings_search_cutoff_ms",
 		read: func(s *Settings, v value) error {
-			n, err := v.whole(1<<64 - 1)
+			n, err := v.whole(NoCutoff)
 			s.SearchCutoffMs = &n
 			return err
 		},
 		reset: func(s, d *Settings) { s.SearchCutoffMs = d.SearchCutoffMs },
-		show:  func(s *Settings, _ bool) any { return s.SearchCutoffMs },
+		show: func(s *Settings, secrets bool) any {
+			if n := s.SearchCutoffMs; n != nil && *n == NoCutoff && !secrets {
+				return nil
+			}
+			return s.SearchCutoffMs
+		},
+		echo: func(v value, secrets bool) any {
+			if n, err := v.whole(NoCutoff); err == nil && n == NoCutoff && !secrets {
+				return nil
+			}
+			return v.raw
+		},
+		null: strconv.AppendUint(nil, NoCutoff, 10),
 	},
 	{
 		key: "localizedAttributes", route: "localized-attributes", method: http.MethodPut, code: "invalid_settings_localized_attributes",

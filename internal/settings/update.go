@@ -12,7 +12,7 @@ import (
 // Update is a change of settings: each is left alone, reset to its default, or
 // given a value. It is immutable.
 type Update struct {
-	values []json.RawMessage // by row of the table: nil leaves alone, null resets
+	values []json.RawMessage // by row of the table: nil leaves alone, null resets (a null that was sent may mean something else)
 }
 
 func newUpdate() *Update { return &Update{values: make([]json.RawMessage, len(table))} }
@@ -119,6 +119,9 @@ func (u *Update) set(row int, v value, f Features) error {
 				return err
 			}
 		}
+	}
+	if v.null() && t.null != nil {
+		v.raw = t.null
 	}
 	u.values[row] = slices.Clone(v.raw)
 	return nil
