@@ -125,13 +125,11 @@ func (s *search) stage(name string) {
 // read turns the query string into terms and finds the searched fields.
 func (s *search) read() (*query.Terms, error) {
 	q := (*query.Index)(s.ix)
-	if s.r.Query == "" || s.r.Vectors != nil {
-		return &query.Terms{}, nil
+	fields, err := s.searchOn()
+	if err != nil || s.r.Query == "" || s.r.Vectors != nil {
+		return &query.Terms{}, err
 	}
-	var err error
-	if s.fields, err = s.searchOn(); err != nil {
-		return nil, err
-	}
+	s.fields = fields
 	locales := s.r.Locales
 	if locales == nil {
 		locales = q.Locales(s.fields)
