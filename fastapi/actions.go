@@ -46,6 +46,9 @@ const (
 	actionWebhooksDelete  action = "webhooks.delete"
 	actionChatsGet        action = "chats.get"
 	actionChatsDelete     action = "chats.delete"
+	actionRulesGet        action = "dynamicSearchRules.get"
+	actionRulesUpdate     action = "dynamicSearchRules.update"
+	actionRulesDelete     action = "dynamicSearchRules.delete"
 
 	actionChatCompletions     action = "chatCompletions"
 	actionChatsSettingsGet    action = "chatsSettings.get"

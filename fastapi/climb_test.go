@@ -33,12 +33,13 @@ var bodies = map[string][]string{
 	"POST /keys": {`{"actions": ["*"], "indexes": ["*"], "expiresAt": null}`, `{"actions": ["*"], "indexes": ["mine"], "expiresAt": null}`,
 		`{"actions": ["search"], "indexes": ["theirs"], "expiresAt": null}`, `{"actions": ["search"], "indexes": ["mine"], "expiresAt": null}`,
 		`{"actions": ["keys.create", "keys.get"], "indexes": ["*"], "expiresAt": null}`, `{"actions": ["search"], "indexes": ["*"], "expiresAt": null}`},
-	"PATCH /keys/{key}":            {`{"name": "changed"}`},
-	"POST /webhooks":               {`{"url": "http://127.0.0.1:1/"}`},
-	"PATCH /webhooks/{webhook}":    {`{"url": "http://127.0.0.1:1/"}`},
-	"PATCH /experimental-features": {`{"containsFilter": true}`},
-	"POST /logs/stderr":            {`{"target": "off"}`},
-	"POST /logs/stream":            {`{"mode": "none"}`}, // refused even where the route opens: a stream would not end
+	"PATCH /keys/{key}":                      {`{"name": "changed"}`},
+	"POST /webhooks":                         {`{"url": "http://127.0.0.1:1/"}`},
+	"PATCH /webhooks/{webhook}":              {`{"url": "http://127.0.0.1:1/"}`},
+	"PATCH /experimental-features":           {`{"containsFilter": true}`},
+	"PATCH /dynamic-search-rules/{rule_uid}": {`{"active": false}`},
+	"POST /logs/stderr":                      {`{"target": "off"}`},
+	"POST /logs/stream":                      {`{"mode": "none"}`}, // refused even where the route opens: a stream would not end
 }
 
 // probes lists requests on every route, in this index where the route has one.
@@ -105,14 +106,15 @@ var keyValue = regexp.MustCompile(`[0-9a-f]{64}`)
 func TestNoKeyLeavesItsIndexes(t *testing.T) {
 	c := newProtected(t)
 	c.json("PATCH", "/experimental-features", `{"foreignKeys": true, "editDocumentsByFunction": true, "metrics": true, "logsRoute": true,
-		"getTaskDocumentsRoute": true, "taskQueueCompactionRoute": true}`)
+		"getTaskDocumentsRoute": true, "taskQueueCompactionRoute": true, "dynamicSearchRules": true}`)
 	c.json("PATCH", "/indexes/theirs/settings", `{"filterableAttributes": ["secret"], "synonyms": {"canary": ["bird"]}}`)
 	c.wait(c.json("POST", "/indexes/theirs/documents", `[{"id": 1, "secret": "canary"}]`))
+	c.json("PATCH", samplePath("/dynamic-search-rules/{rule_uid}"), `{"actions": [{"selector": {"indexUid": "theirs", "id": "canary"}, "action": {"type": "pin", "position": 0}}]}`)
 	c.json("POST", "/webhooks", `{"url": "http://127.0.0.1:1/canary", "headers": {"X-Token": "canary"}}`)
 	limited := []string{c.makeKey(`["*"]`, `["mine*"]`), c.makeKey(`["*"]`, `["mine"]`)}
 	state := func() string {
 		var b strings.Builder
-		for _, path := range []string{"/indexes/theirs/documents", "/indexes/theirs/settings", "/indexes/theirs", "/keys", "/webhooks", "/experimental-features",
+		for _, path := range []string{"/indexes/theirs/documents", "/indexes/theirs/settings", "/indexes/theirs", "/keys", "/webhooks", "/experimental-features", samplePath("/dynamic-search-rules/{rule_uid}"),
 			"/indexes/theirs_new", "/tasks?indexUids=theirs&limit=1000&statuses=succeeded,failed,canceled"} {
 			b.WriteString(still(c.get(path).body) + "\n")
 		}

@@ -111,6 +111,11 @@ func routes() []route {
 		{methodPatch, "/chats/{workspace}/settings", actionChatsSettingsUpdate, (*Server).updateChatSettings},
 		{methodDelete, "/chats/{workspace}/settings", actionChatsSettingsUpdate, (*Server).resetChatSettings},
 
+		{methodPost, "/dynamic-search-rules", actionRulesGet, (*Server).listRules},
+		{methodGet, "/dynamic-search-rules/{rule_uid}", actionRulesGet, (*Server).getRule},
+		{methodPatch, "/dynamic-search-rules/{rule_uid}", actionRulesUpdate, (*Server).putRule},
+		{methodDelete, "/dynamic-search-rules/{rule_uid}", actionRulesDelete, (*Server).deleteRule},
+
 		{methodGet, "/experimental-features", actionFeaturesGet, (*Server).getFeatures},
 		{methodPatch, "/experimental-features", actionFeaturesUpdate, (*Server).updateFeatures},
 	}

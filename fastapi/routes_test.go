@@ -8,7 +8,7 @@ import (
 
 // samplePath fills a route's variable segments.
 func samplePath(path string) string {
-	return strings.NewReplacer("{index_uid}", "films", "{document_id}", "id-1", "{task_id}", "7", "{batch_id}", "7", "{profile}", "heap", "{key}", "some-key", "{webhook}", "9f8e7d6c-5b4a-4c3d-8e2f-1a0b9c8d7e6f").Replace(path)
+	return strings.NewReplacer("{index_uid}", "films", "{document_id}", "id-1", "{task_id}", "7", "{batch_id}", "7", "{profile}", "heap", "{key}", "some-key", "{webhook}", "9f8e7d6c-5b4a-4c3d-8e2f-1a0b9c8d7e6f", "{rule_uid}", "some-rule").Replace(path)
 }
 
 // TestRoutesSayWhoMayUseThem walks the table: a route without an action would be closed to everyone.

@@ -402,6 +402,7 @@ func (s *Server) prepare(ctx *fasthttp.RequestCtx, uid string, in *searchInput) 
 	}
 	in.Search.Contains = s.features.on("containsFilter")
 	in.Search.Slot, in.Search.Log = s.slots, s.log
+	in.Search.Rules = s.activeRules()
 	rule, err := s.rule(ctx, uid)
 	if err != nil {
 		return err

@@ -25,6 +25,7 @@ import (
 	"svc/internal/index"
 	"svc/internal/logs"
 	"svc/internal/network"
+	"svc/internal/rule"
 	"svc/internal/task"
 	"svc/internal/webhook"
 )
@@ -41,6 +42,7 @@ type Options struct {
 	Webhooks     *webhook.Store
 	Network      *network.Node
 	Chats        *chat.Store
+	Rules        *rule.Store
 	Production   bool // no dashboard on /
 	Pprof        bool // serve /debug/pprof
 	Version      Version
@@ -64,6 +66,7 @@ type Server struct {
 	webhooks     *webhook.Store
 	network      *network.Node
 	chats        *chat.Store
+	rules        *rule.Store
 	production   bool
 	version      Version
 	replication  bool
@@ -96,7 +99,7 @@ const (
 // New makes a server.
 func New(o Options) *Server {
 	s := &Server{
-		catalog: o.Catalog, queue: o.Queue, keys: o.Keys, webhooks: o.Webhooks, network: o.Network, chats: o.Chats, features: o.Features, log: o.Logger, logs: o.Log,
+		catalog: o.Catalog, queue: o.Queue, keys: o.Keys, webhooks: o.Webhooks, network: o.Network, chats: o.Chats, rules: o.Rules, features: o.Features, log: o.Logger, logs: o.Log,
 		payloadLimit: o.PayloadLimit, production: o.Production, version: o.Version, replication: o.Replication,
 	}
 	s.searching, s.endSearches = context.WithCancel(context.Background())

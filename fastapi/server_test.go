@@ -23,6 +23,7 @@ import (
 	"svc/internal/chat"
 	"svc/internal/logs"
 	"svc/internal/network"
+	"svc/internal/rule"
 	"svc/internal/vfs"
 	"svc/internal/webhook"
 )
@@ -83,6 +84,13 @@ func complete(t testing.TB, o *Options) {
 			t.Fatal(err)
 		}
 		o.Network = node
+	}
+	if o.Rules == nil {
+		rules, err := rule.Open(vfs.NewMem(), "rules.json", "kept", slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Rules = rules
 	}
 	if o.Log == nil {
 		o.Log = logs.New(io.Discard, logs.AtLeast(logs.LevelOff), logs.Human)

@@ -21,6 +21,7 @@ import (
 //	auth.db        the API keys
 //	features.json  the experimental features
 //	webhooks.json  the webhooks
+//	rules.json     the search rules
 //	indexes/       the catalog
 //	tasks/         the queue and the payloads of its tasks
 //	kept/          what an imported dump has for parts of svc that there are not yet

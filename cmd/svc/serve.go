@@ -20,6 +20,7 @@ import (
 	"svc/internal/index"
 	"svc/internal/logs"
 	"svc/internal/network"
+	"svc/internal/rule"
 	"svc/internal/task"
 	"svc/internal/vfs"
 	"svc/internal/webhook"
@@ -100,6 +101,10 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	if err != nil {
 		return err
 	}
+	rules, err := rule.Open(vfs.OS, place.Rules, place.KeptRules(), log)
+	if err != nil {
+		return err
+	}
 	session, err := p.session()
 	if err != nil {
 		return err
@@ -120,7 +125,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	defer closing(&err, "the network", node)
 	maker := dump.New(dump.Options{
 		FS: vfs.OS, Place: place, Version: apiVersion, Program: svcVersion, Logger: log, Now: time.Now,
-		Catalog: catalog, Keys: keys, Webhooks: hooks, Features: features.JSON, Network: node.DumpJSON, Chats: chats,
+		Catalog: catalog, Keys: keys, Webhooks: hooks, Features: features.JSON, Network: node.DumpJSON, Chats: chats, Rules: rules.Dump,
 		DumpDir:         o.DumpDir,
 		SnapshotFile:    o.Snapshots.file(o.DBPath),
 		SnapshotVersion: versionContent(), CompactInSnapshot: !o.Snapshots.NoCompaction, Bucket: o.Snapshots.bucket(session),
@@ -140,7 +145,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	}
 	defer closing(&err, "the schedule of snapshots", o.Snapshots.Schedule.start(queue, log))
 	server := fastapi.New(fastapi.Options{
-		Catalog: catalog, Queue: queue, Keys: keys, Webhooks: hooks, Network: node, Chats: chats, Features: features, Logger: log, Log: heard,
+		Catalog: catalog, Queue: queue, Keys: keys, Webhooks: hooks, Network: node, Chats: chats, Rules: rules, Features: features, Logger: log, Log: heard,
 		PayloadLimit: int64(o.HTTPPayloadSizeLimit), Production: o.Env == "production", Pprof: o.Pprof,
 		Version: buildVersion(), Replication: o.Replication,
 		Searches: o.SearchesPerCore * runtime.GOMAXPROCS(0), SearchQueue: o.SearchQueueSize,

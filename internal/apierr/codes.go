@@ -14,6 +14,7 @@ var table = map[Code]entry{
 	"dump_not_found":                                        {"invalid_request", 404},
 	"dump_process_failed":                                   {"internal", 500},
 	"duplicate_index_found":                                 {"invalid_request", 400},
+	"dynamic_search_rule_not_found":                         {"invalid_request", 404},
 	"edit_documents_by_function_error":                      {"invalid_request", 400},
 	"facet_search_disabled":                                 {"invalid_request", 400},
 	"feature_not_enabled":                                   {"invalid_request", 400},

@@ -16,7 +16,7 @@
 //	webhooks.json                        {"webhooks":{UUID:{"url","headers"}}}
 //	network.json                         {"self","leader","remotes","shards","version"}
 //	chat-completions-settings/W.json     settings of a chat workspace, with its key in clear
-//	dynamic-search-rules/N.json          see Place.Kept
+//	dynamic-search-rules/N.json          a search rule, as the API shows it
 //
 // All three run as tasks while no batch changes an index, on views that are
 // frozen when they begin, so that they show one state while tasks are accepted.
@@ -46,8 +46,9 @@ type Place struct {
 	Features string // file
 	Network  string // file
 	Chats    string // file
+	Rules    string // file
 	// Kept is a directory with those entries of an imported dump that belong to no package yet, under
-	// their names in the dump. The next dump has them again.
+	// their names in the dump. The next dump has them again. Packages above this one take what is theirs from there.
 	Kept string
 	// Work is a directory for what is being made. Nothing in it outlives a task.
 	Work string
@@ -62,12 +63,16 @@ const FeaturesVersion = 1
 // NetworkVersion is the format version of Place.Network, a sealed JSON object whose member network is what a dump has of it.
 const NetworkVersion = 1
 
+// KeptRules is the directory of search rules among what is kept, a file each.
+func (p *Place) KeptRules() string { return path.Join(p.Kept, rulesDir) }
+
 // PlaceIn returns the usual names in a data directory.
 func PlaceIn(dir string) Place {
 	return Place{
 		Dir:     dir,
 		Indexes: path.Join(dir, "indexes"), Tasks: path.Join(dir, "tasks"), Keys: path.Join(dir, "auth.db"),
-		Webhooks: path.Join(dir, "webhooks.json"), Features: path.Join(dir, "features.json"), Network: path.Join(dir, "network.json"), Chats: path.Join(dir, "chats.json"),
+		Webhooks: path.Join(dir, "webhooks.json"), Features: path.Join(dir, "features.json"), Network: path.Join(dir, "network.json"),
+		Chats: path.Join(dir, "chats.json"), Rules: path.Join(dir, "rules.json"),
 		Kept: path.Join(dir, "kept"), Work: path.Join(dir, "work"),
 	}
 }
@@ -87,6 +92,7 @@ type Options struct {
 	Features func() []byte // JSON, a flag for each
 	Network  func() []byte // JSON of network.json
 	Chats    *chat.Store
+	Rules    func() [][]byte // JSON, one each
 
 	DumpDir string
 

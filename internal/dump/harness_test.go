@@ -85,6 +85,7 @@ func open(t *testing.T, dir string, change func(*Options, *task.Options)) *insta
 			}
 			return b
 		},
+		Rules:   func() [][]byte { return nil },
 		DumpDir: dir + "-out", SnapshotFile: filepath.Join(dir+"-out", "data.snapshot"), SnapshotVersion: []byte("svc test\n"),
 		Allowed: outbound.Any(), PayloadLimit: 100 << 20,
 	}

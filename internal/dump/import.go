@@ -308,7 +308,8 @@ func (m *importer) store(name string, b []byte) error {
 	return err
 }
 
-// keep stores the entries of parts that svc does not have yet, so that its own dumps have them.
+// keep stores the entries of parts that svc does not have yet, so that its own dumps have them, and of those that take in
+// what is theirs later.
 func (m *importer) keep() error {
 	for _, name := range slices.Sorted(maps.Keys(m.in.small)) {
 		if !keeps(name) {
@@ -330,7 +331,9 @@ func (m *importer) keep() error {
 		if err != nil {
 			return fmt.Errorf("cannot keep %s: %w", name, err)
 		}
-		m.Logger.Warn("an entry of the dump has no effect here yet; it is kept, and the next dump has it", "entry", name)
+		if path.Dir(name) != rulesDir { // which are taken in when they are opened
+			m.Logger.Warn("an entry of the dump has no effect here yet; it is kept, and the next dump has it", "entry", name)
+		}
 	}
 	return nil
 }

@@ -134,7 +134,7 @@ func (w *dumpWriter) write() error {
 		return err
 	}
 	w.step(8)
-	if err := w.kept(kept, rulesDir); err != nil {
+	if err := w.rules(kept); err != nil {
 		return err
 	}
 	w.step(9)
@@ -389,6 +389,19 @@ func (w *dumpWriter) chats() error {
 		}
 	}
 	return nil
+}
+
+// rules adds the search rules to those that are kept because they have no effect here, and writes them.
+func (w *dumpWriter) rules(kept map[string][]byte) error {
+	n := 0
+	for _, b := range w.m.o.Rules() {
+		name := func() string { return path.Join(rulesDir, fmt.Sprintf("%09d.json", n)) }
+		for kept[name()] != nil {
+			n++
+		}
+		kept[name()] = b
+	}
+	return w.kept(kept, rulesDir)
 }
 
 // kept writes the kept entries of a directory.

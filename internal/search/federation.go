@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"svc/internal/index"
+	"svc/internal/rank"
 )
 
 // FederatedRequest is several searches whose hits are merged into one list.
@@ -89,7 +90,32 @@ type FederatedResponse struct {
 type federatedHit struct {
 	query  *federated
 	remote *RemoteAnswer // nil: the hit is one of query
-	hit    int           // in the result of either
+	hit    int           // in the result of either, or among the pins of either
+	pinned bool
+}
+
+// own returns a hit of a query.
+func (h *federatedHit) own() *rank.Hit {
+	if h.pinned {
+		return &h.query.ranking.pins[h.hit].hit
+	}
+	return &h.query.result.Hits[h.hit]
+}
+
+// theirs returns a hit of another instance.
+func (h *federatedHit) theirs() *remoteHit {
+	if h.pinned {
+		return &h.remote.pins[h.hit].hit
+	}
+	return &h.remote.hits[h.hit]
+}
+
+// queryPosition is the position of the query that found or pinned it.
+func (h *federatedHit) queryPosition() int {
+	if h.remote != nil {
+		return h.theirs().position
+	}
+	return h.query.position
 }
 
 // Spread calls run for 0…n−1 in any order and beside each other, each with the slot that it holds (nil: none), and returns the
@@ -118,13 +144,18 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 	}
 	resp.stages.done("federated search > check")
 	offset, limit, paged := r.page()
+	pinned := 0
+	for i := range resp.queries {
+		pinned += len(resp.queries[i].ranking.pins)
+	}
 	// The queries share the time that a search may take. Only where some wait for an embedder, which takes nothing of that time,
 	// each has its own.
 	waits := slices.ContainsFunc(resp.queries, func(q federated) bool { return q.ranking.kind != keyword && q.ranking.request.Vector == nil })
 	err = spread(len(r.Queries), func(i int, slot Slot) error {
 		q := &resp.queries[i]
 		q.ranking.slot = slot
-		w := window{limit: min(offset+limit, q.view.Settings.Pagination.MaxTotalHits), exhaustive: paged, values: true}
+		// What others pin may be among its hits.
+		w := window{limit: min(offset+limit+pinned, q.view.Settings.Pagination.MaxTotalHits), exhaustive: paged, values: true, apart: true}
 		if !waits {
 			w.deadline = deadline(q.view, resp.start)
 		}
@@ -150,7 +181,7 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 		distinct = nil
 	}
 	m := newMerger(resp.queries, resp.remotes, distinct, sets)
-	resp.hits = m.page(offset, limit)
+	resp.hits = weave(m.pins(federatedPins(resp.queries, resp.remotes)), m.next, offset, limit)
 	for _, s := range sets {
 		resp.total += cardinality(s.candidates) - s.dropped
 	}

@@ -3,6 +3,7 @@ package search
 import (
 	"cmp"
 	"container/heap"
+	"slices"
 
 	"svc/internal/rank"
 	"svc/segment"
@@ -28,16 +29,16 @@ type head struct {
 
 func headOf(h federatedHit) head {
 	if h.remote != nil {
-		r := &h.remote.hits[h.hit]
+		r := h.theirs()
 		return head{h, r.values, r.score, 1, r.position}
 	}
-	hit := &h.query.result.Hits[h.hit]
+	hit := h.own()
 	return head{h, hit.Values, hit.Score, h.query.weight, h.query.position}
 }
 
 // next returns the hit that follows in the same list.
 func (h *head) next() (federatedHit, bool) {
-	n := federatedHit{h.query, h.remote, h.hit + 1}
+	n := federatedHit{query: h.query, remote: h.remote, hit: h.hit + 1}
 	if h.remote != nil {
 		return n, n.hit < len(h.remote.hits)
 	}
@@ -82,10 +83,26 @@ func newMerger(queries []federated, remotes []*RemoteAnswer, distinct *string, s
 	return m
 }
 
-// page returns the merged hits from offset on, at most limit.
-func (m *merger) page(offset, limit int) []federatedHit {
-	var hits []federatedHit
-	for len(m.heads) > 0 && len(hits) < limit {
+// pins leaves out pins of documents that one before pins, too, and sees to it that none of the documents comes again.
+func (m *merger) pins(pins []placed[federatedHit]) []placed[federatedHit] {
+	return slices.DeleteFunc(pins, func(p placed[federatedHit]) bool {
+		if p.hit.remote != nil {
+			return false
+		}
+		seen := m.seen[p.hit.query.view.UID]
+		if seen == nil { // a single query of its index pins each document once, and does not find it otherwise
+			return false
+		}
+		id := p.hit.own().ID
+		again := seen[id]
+		seen[id] = true
+		return again
+	})
+}
+
+// next returns the best hit that is not merged yet.
+func (m *merger) next() (federatedHit, bool) {
+	for len(m.heads) > 0 {
 		h := m.heads[0]
 		if next, ok := h.next(); ok {
 			m.heads[0] = headOf(next)
@@ -93,29 +110,25 @@ func (m *merger) page(offset, limit int) []federatedHit {
 		} else {
 			heap.Pop(&m.heads)
 		}
-		switch {
-		case !m.keeps(&h):
-		case offset > 0:
-			offset--
-		default:
-			hits = append(hits, h.federatedHit)
+		if m.keeps(&h) {
+			return h.federatedHit, true
 		}
 	}
-	return hits
+	return federatedHit{}, false
 }
 
 // keeps reports whether neither the document nor one that shares a value with it came before.
 func (m *merger) keeps(h *head) bool {
 	if h.remote != nil {
 		// What another instance has is no document of this one: nothing tells whether they are the same.
-		hit := &h.remote.hits[h.hit]
+		hit := h.theirs()
 		if m.distinct != nil && !m.distinct.addRemote(hit) {
 			h.remote.drop(hit)
 			return false
 		}
 		return true
 	}
-	hit, view := &h.query.result.Hits[h.hit], h.query.view
+	hit, view := h.own(), h.query.view
 	if seen := m.seen[view.UID]; seen != nil {
 		if seen[hit.ID] {
 			return false

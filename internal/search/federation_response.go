@@ -32,7 +32,7 @@ func (r *FederatedResponse) AppendMembers(dst []byte) ([]byte, error) {
 			dst = append(dst, ',')
 		}
 		if h.remote != nil {
-			hit := &h.remote.hits[h.hit]
+			hit := h.theirs()
 			dst = append(dst, hit.raw...)
 			if slices.ContainsFunc(hit.values, isSimilarity) {
 				semanticHits++
@@ -45,12 +45,16 @@ func (r *FederatedResponse) AppendMembers(dst []byte) ([]byte, error) {
 			w.federated, w.in = h.query, r.request
 			writers[h.query] = w
 		}
-		hit := &h.query.result.Hits[h.hit]
+		hit := h.own()
+		w.place = nil
+		if h.pinned {
+			w.place = &h.query.ranking.pins[h.hit].at
+		}
 		var err error
 		if dst, err = w.append(dst, hit); err != nil {
 			return nil, err
 		}
-		if bySimilarity(hit) {
+		if bySimilarity(hit) || h.pinned && h.query.result.kind == semantic {
 			semanticHits++
 		}
 	}
@@ -181,8 +185,8 @@ func (r *FederatedResponse) appendQueryVector(dst []byte) []byte {
 }
 
 // appendFederation appends the member that says where a hit comes from. doc is the whole document, and shown what the hit
-// shows of it.
-func (q *federated) appendFederation(dst []byte, in *FederatedRequest, h *rank.Hit, doc, shown []byte) []byte {
+// shows of it; place is that of a pin, or nil.
+func (q *federated) appendFederation(dst []byte, in *FederatedRequest, h *rank.Hit, place *int, doc, shown []byte) []byte {
 	var extra []byte
 	if in.Proxy {
 		extra = hidden(in.Distinct, doc, shown)
@@ -192,6 +196,9 @@ func (q *federated) appendFederation(dst []byte, in *FederatedRequest, h *rank.H
 	switch {
 	case in.Proxy:
 		dst = appendScoreValues(append(dst, `,"weightedScoreValues":`...), h.Values, q.weight)
+		if place != nil {
+			dst = appendInt(dst, `,"pinnedPosition":`, *place)
+		}
 		dst = append(append(dst, `,"extra_document":`...), extra...)
 	case in.Networked && in.Self != "":
 		dst = appendRemoteName(dst, in.Self)

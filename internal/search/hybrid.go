@@ -26,7 +26,11 @@ func (k *ranking) runHybrid(ctx context.Context, w window) (*found, error) {
 		words.Hits = words.Hits[min(w.offset, len(words.Hits)):]
 		return &found{Result: words, kind: hybrid}
 	}
-	if w.limit == 0 || suffices(words.Hits, both.limit, ratio) {
+	good := words.Hits
+	if len(k.pins) > 0 {
+		good = weaveHits(k.pins, good, 0, both.limit)
+	}
+	if w.limit == 0 || suffices(good, both.limit, ratio) {
 		return alone(), nil
 	}
 	q, err := k.vectorQuery(ctx, hybridPatience)

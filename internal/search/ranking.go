@@ -31,9 +31,10 @@ type ranking struct {
 	sort     []rank.SortKey
 	distinct string
 	facets   []facetField
-	rows     []*roaring.Bitmap // by segment: what the filter allows
-	stages   *stages           // nil: not wanted
-	slot     Slot              // held while it works; nil: none
+	rows     []*roaring.Bitmap  // by segment: what the filter allows, without the pins
+	pins     []placed[rank.Hit] // in the order in which they take their places
+	stages   *stages            // nil: not wanted
+	slot     Slot               // held while it works; nil: none
 }
 
 // window is which ranks are asked for, and how much is said of them.
@@ -41,6 +42,7 @@ type window struct {
 	offset, limit int
 	exhaustive    bool      // totals are exact
 	values        bool      // fill Hit.Values, and Hit.Score
+	apart         bool      // pins are counted, but not among the hits
 	deadline      time.Time // of the ranking; zero: searchCutoffMs from its start
 }
 
@@ -74,6 +76,10 @@ func newRanking(v *index.View, r *Request, stages *stages) (*ranking, error) {
 		return nil, err
 	}
 	stages.done("search > evaluate filter")
+	if effects := r.Rules.Match(v.UID, r.Query, r.Filter, time.Now()); len(effects.Pins) > 0 {
+		k.pin(effects.Pins)
+		stages.done("search > apply rules")
+	}
 	return k, nil
 }
 
@@ -108,8 +114,25 @@ func embedderOf(v *index.View, name string, code apierr.Code) (*index.ViewEmbedd
 	return nil, apierr.New(code, "The index `%s` has no embedder `%s`. It has %s.", v.UID, name, strings.Join(names, ", "))
 }
 
-// run ranks. Errors are *apierr.Error or the context's.
+// run ranks, and puts the pins into what it finds. Errors are *apierr.Error or the context's.
 func (k *ranking) run(ctx context.Context, w window) (*found, error) {
+	if len(k.pins) == 0 {
+		return k.find(ctx, w)
+	}
+	organic := w
+	if w.limit > 0 { // which hits are on the page depends on how many there are before it
+		organic.offset, organic.limit = 0, w.offset+w.limit
+	}
+	f, err := k.find(ctx, organic)
+	if err != nil {
+		return nil, err
+	}
+	f.pin(k.pins, w, k.view.Settings.Pagination.MaxTotalHits)
+	return f, nil
+}
+
+// find ranks what is not pinned.
+func (k *ranking) find(ctx context.Context, w window) (*found, error) {
 	switch k.kind {
 	case semantic:
 		q, err := k.vectorQuery(ctx, semanticPatience)

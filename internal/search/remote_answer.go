@@ -22,7 +22,8 @@ type RemoteAnswer struct {
 	Remote string
 	Err    *apierr.Error // why there is no answer; the rest is empty then
 
-	hits     []remoteHit // in the order of the answer
+	hits     []remoteHit         // that are not pinned, in the order of the answer
+	pins     []placed[remoteHit] // by their places
 	total    int
 	took     int                          // milliseconds
 	semantic bool                         // it says how many hits vectors found
@@ -45,6 +46,7 @@ type remoteHit struct {
 	position int     // of its query
 	uid      string  // of its index
 	extra    []byte  // an object of fields that it does not show; nil: none
+	place    *int    // that a rule of the instance gives to it; nil: none
 }
 
 // ParseRemote reads the answer of an instance. What lacks the data that hits are merged by is an error.
@@ -75,10 +77,15 @@ func ParseRemote(remote string, body []byte) (*RemoteAnswer, error) {
 		a.TotalHits = a.EstimatedTotalHits
 	}
 	r.total = *a.TotalHits
-	r.hits = make([]remoteHit, len(a.Hits))
 	for i, raw := range a.Hits {
-		if err := r.hits[i].parse(raw, remote); err != nil {
+		var h remoteHit
+		if err := h.parse(raw, remote); err != nil {
 			return nil, fmt.Errorf("hit %d: %w", i, err)
+		}
+		if h.place != nil {
+			r.pins = append(r.pins, placed[remoteHit]{*h.place, h})
+		} else {
+			r.hits = append(r.hits, h)
 		}
 	}
 	return r, nil
@@ -127,6 +134,7 @@ func (h *remoteHit) parseFederation(object []byte, remote string) error {
 		QueriesPosition      *int
 		WeightedRankingScore *float64
 		WeightedScoreValues  []remoteValue
+		PinnedPosition       *uint32
 		ExtraDocument        json.RawMessage `json:"extra_document"`
 	}
 	if err := json.Unmarshal(object, &f); err != nil {
@@ -138,6 +146,10 @@ func (h *remoteHit) parseFederation(object []byte, remote string) error {
 	h.uid, h.position, h.score = *f.IndexUID, *f.QueriesPosition, *f.WeightedRankingScore
 	if len(f.ExtraDocument) > 2 {
 		h.extra = f.ExtraDocument
+	}
+	if f.PinnedPosition != nil {
+		place := int(*f.PinnedPosition)
+		h.place = &place
 	}
 	h.values = make([]rank.ScoreValue, len(f.WeightedScoreValues))
 	for i, v := range f.WeightedScoreValues {

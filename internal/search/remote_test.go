@@ -112,6 +112,7 @@ func FuzzRemoteAnswer(f *testing.F) {
 	const hit = `{"id":1,"g":["x",2],"_federation":{"indexUid":"a","queriesPosition":0,"weightedRankingScore":1,"weightedScoreValues":[{"weightedScore":1},{"sort":{"asc":true,"value":"x"}},{"geoSort":{"asc":false,"distance":3}}],"extra_document":{"h":true}}}`
 	f.Add(`{"hits":[` + hit + `],"estimatedTotalHits":1,"facetsByIndex":{"a":{"distribution":{"g":{"x":1}},"stats":{"g":{"min":1,"max":2}}}}}`)
 	f.Add(`{"hits":[` + hit + `,{}],"totalHits":1}`)
+	f.Add(`{"hits":[` + strings.Replace(hit, `"extra`, `"pinnedPosition":3,"extra`, 1) + `],"totalHits":1}`)
 	f.Add(`{"hits":[1,[],{"_federation":3}],"totalHits":1}`)
 	f.Add(`{"hits":[],"totalHits":0,"facetsByIndex":{"a":null}}`)
 	f.Add(`{}`)
@@ -122,7 +123,7 @@ func FuzzRemoteAnswer(f *testing.F) {
 			return
 		}
 		m := newMerger(nil, []*RemoteAnswer{a}, &[]string{"g"}[0], nil)
-		m.page(0, 100)
+		weave(m.pins(federatedPins(nil, []*RemoteAnswer{a})), m.next, 0, 100)
 		for _, of := range a.facets {
 			if of != nil {
 				of.list(func(string) bool { return false })

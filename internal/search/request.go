@@ -12,6 +12,7 @@ import (
 
 	"svc/internal/filter"
 	"svc/internal/query"
+	"svc/internal/rule"
 	"svc/internal/text"
 )
 
@@ -45,6 +46,8 @@ type Request struct {
 	Media                   json.RawMessage // nil: absent
 	Contains                bool            // the experimental feature containsFilter is on
 	Foreign                 *Foreign        // of the settings' foreign keys; nil: the experimental feature foreignKeys is off
+
+	Rules *rule.Set // nil: none apply
 
 	Slot   Slot          // of the search; nil: it has none
 	Waited time.Duration // for the slot

@@ -179,6 +179,7 @@ type hitWriter struct {
 
 	federated *federated        // query of a federated search; nil: the search stands alone
 	in        *FederatedRequest // that search
+	place     *int              // that a rule gives to the next hit of that search; nil: none
 }
 
 func newHitWriter(r *Response) *hitWriter {
@@ -231,7 +232,7 @@ func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
 		}
 	}
 	if w.federated != nil {
-		dst = w.federated.appendFederation(dst, w.in, h, w.doc, w.raw)
+		dst = w.federated.appendFederation(dst, w.in, h, w.place, w.doc, w.raw)
 	}
 	if w.format != nil && w.format.enabled {
 		dst = append(dst, `,"_formatted":`...)

@@ -1,0 +1,392 @@
+package rule
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"svc/internal/apierr"
+	"svc/internal/filter"
+	"svc/internal/index"
+)
+
+const (
+	codeConditions apierr.Code = "invalid_dynamic_search_rule_conditions"
+	codeActions    apierr.Code = "invalid_dynamic_search_rule_actions"
+)
+
+// maxValues bounds the attributes of a filter condition.
+const maxValues = filter.MaxPairs
+
+// Read reads a rule as AppendJSON writes it, and as dumps have it.
+func Read(b []byte) (*Rule, error) {
+	var stored struct {
+		UID         string          `json:"uid"`
+		Description *string         `json:"description"`
+		Priority    *uint64         `json:"priority"`
+		Active      *bool           `json:"active"`
+		Conditions  json.RawMessage `json:"conditions"`
+		Actions     json.RawMessage `json:"actions"`
+	}
+	if err := json.Unmarshal(b, &stored); err != nil {
+		return nil, err
+	}
+	if !ValidUID(stored.UID) {
+		return nil, fmt.Errorf("%q cannot be the uid of a search rule", stored.UID)
+	}
+	r := &Rule{UID: stored.UID, Description: stored.Description, Priority: stored.Priority, Active: stored.Active == nil || *stored.Active}
+	var err error
+	if stored.Conditions != nil {
+		if r.Conditions, err = ReadConditions(stored.Conditions); err != nil {
+			return nil, err
+		}
+	}
+	if r.Actions, err = ReadActions(stored.Actions); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// ReadConditions reads conditions as clients send them. null stands for none
+// (invalid_dynamic_search_rule_conditions, bad_request).
+func ReadConditions(raw json.RawMessage) ([]Condition, error) {
+	elements, err := array(raw, "conditions", codeConditions)
+	if err != nil || elements == nil {
+		return nil, err
+	}
+	conditions := make([]Condition, len(elements))
+	for i, e := range elements {
+		o, err := readObject(e, fmt.Sprintf("conditions[%d]", i), codeConditions)
+		if err != nil {
+			return nil, err
+		}
+		if conditions[i], err = readCondition(o); err != nil {
+			return nil, err
+		}
+	}
+	return conditions, nil
+}
+
+func readCondition(o *object) (c Condition, err error) {
+	scope, err := o.text("scope")
+	if err != nil {
+		return c, err
+	}
+	if scope == nil {
+		return c, o.missing("scope", "say `query`, `time` or `filter`")
+	}
+	switch *scope {
+	case "query":
+		q := &QueryCondition{}
+		c.Query = q
+		if q.IsEmpty, err = o.flag("isEmpty"); err != nil {
+			return c, err
+		}
+		if q.Contains, err = o.text("contains"); err != nil {
+			return c, err
+		}
+		if (q.IsEmpty == nil) == (q.Contains == nil) {
+			return c, apierr.New("bad_request", "`%s` must have one of `isEmpty` and `contains`, and not both.", o.path)
+		}
+	case "time":
+		t := &TimeCondition{}
+		c.Time = t
+		if t.Start, err = o.moment("start"); err != nil {
+			return c, err
+		}
+		if t.End, err = o.moment("end"); err != nil {
+			return c, err
+		}
+		if t.Start != nil && t.End != nil && t.End.Before(*t.Start) {
+			return c, apierr.New("bad_request", "`%s` ends before it starts.", o.path)
+		}
+	case "filter":
+		c.Filter = &FilterCondition{}
+		c.Filter.Values, err = readValues(o)
+	default:
+		return c, apierr.New(codeConditions, "`%s.scope` must be `query`, `time` or `filter`, but it is %q.", o.path, short(*scope))
+	}
+	return c, err
+}
+
+func readValues(o *object) ([]FilterValue, error) {
+	raw := o.members["values"]
+	if raw == nil {
+		return nil, o.missing("values", "give an object of attributes and their values")
+	}
+	values, err := readObject(raw, o.path+".values", o.code)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(values.members); n == 0 || n > maxValues {
+		return nil, apierr.New(o.code, "`%s` must have from 1 to %d attributes, but it has %d.", values.path, maxValues, n)
+	}
+	var list []FilterValue
+	for name, v := range values.members {
+		plain := strings.TrimSpace(string(v))
+		switch v[0] {
+		case '"':
+			if err := json.Unmarshal(v, &plain); err != nil {
+				return nil, err
+			}
+		case '{', '[', 'n':
+			return nil, values.expected(name, "a string, a number or a boolean")
+		}
+		list = append(list, FilterValue{filter.Pair{Attribute: name, Value: plain}, v})
+	}
+	slices.SortFunc(list, func(a, b FilterValue) int { return strings.Compare(a.Attribute, b.Attribute) })
+	return list, nil
+}
+
+// ReadActions reads actions as clients send them (invalid_dynamic_search_rule_actions).
+func ReadActions(raw json.RawMessage) ([]Action, error) {
+	var elements []json.RawMessage
+	if raw != nil {
+		var err error
+		if elements, err = array(raw, "actions", codeActions); err != nil {
+			return nil, err
+		}
+	}
+	if len(elements) == 0 {
+		return nil, noActions()
+	}
+	actions := make([]Action, len(elements))
+	for i, e := range elements {
+		o, err := readObject(e, fmt.Sprintf("actions[%d]", i), codeActions)
+		if err != nil {
+			return nil, err
+		}
+		if err := actions[i].read(o); err != nil {
+			return nil, err
+		}
+	}
+	return actions, nil
+}
+
+func noActions() error {
+	return apierr.New(codeActions, "A rule needs `actions`: an array of at least one action, such as {\"selector\": {\"indexUid\": \"movies\", \"id\": \"1\"}, \"action\": {\"type\": \"pin\", \"position\": 0}}.")
+}
+
+func (a *Action) read(o *object) error {
+	if err := o.known("selector", "action"); err != nil {
+		return err
+	}
+	selector, err := o.object("selector")
+	if err != nil {
+		return err
+	}
+	does, err := o.object("action")
+	if err != nil {
+		return err
+	}
+	kind, err := does.text("type")
+	if err != nil {
+		return err
+	}
+	if kind == nil {
+		return does.missing("type", "say `pin` or `scale`")
+	}
+	switch *kind {
+	case "pin":
+		if err := does.known("type", "position"); err != nil {
+			return err
+		}
+		if a.Pin, err = does.position("position"); err != nil {
+			return err
+		}
+		err = a.Selector.read(selector, "indexUid", "id")
+	case "scale":
+		if err := does.known("type", "factor"); err != nil {
+			return err
+		}
+		if a.Scale, err = does.factor("factor"); err != nil {
+			return err
+		}
+		err = a.Selector.read(selector, "indexUid", "id", "filter")
+	default:
+		err = apierr.New(o.code, "`%s.type` must be `pin` or `scale`, but it is %q.", does.path, short(*kind))
+	}
+	return err
+}
+
+func (s *Selector) read(o *object, known ...string) (err error) {
+	if err := o.known(known...); err != nil {
+		return err
+	}
+	if s.IndexUID, err = o.text("indexUid"); err != nil {
+		return err
+	}
+	if s.IndexUID != nil && !index.ValidUID(*s.IndexUID) {
+		return o.expected("indexUid", "an index uid: letters from a to z in either case, digits, - and _, at most 400 characters")
+	}
+	if s.ID, err = o.text("id"); err != nil {
+		return err
+	}
+	raw := o.members["filter"]
+	if raw == nil || raw[0] == 'n' {
+		return nil
+	}
+	if s.Filter, err = filter.FromJSON(raw, o.code); err != nil {
+		return err
+	}
+	// Another index is not asked: who searches may have no right to it.
+	if err := s.Filter.Check(filter.Features{Contains: true, Vectors: true}); err != nil {
+		return o.expected("filter", "a filter without `_foreign` and `_shard`")
+	}
+	s.raw = raw
+	return nil
+}
+
+// object is a JSON object as it is read.
+type object struct {
+	path    string // in the rule
+	code    apierr.Code
+	members map[string]json.RawMessage
+}
+
+// array returns the elements of an array, nil for null.
+func array(raw json.RawMessage, path string, code apierr.Code) ([]json.RawMessage, error) {
+	var elements []json.RawMessage
+	if err := json.Unmarshal(raw, &elements); err != nil {
+		return nil, apierr.New(code, "`%s` must be an array, but it is %s.", path, shown(raw))
+	}
+	return elements, nil
+}
+
+func readObject(raw json.RawMessage, path string, code apierr.Code) (*object, error) {
+	o := &object{path: path, code: code}
+	if err := json.Unmarshal(raw, &o.members); err != nil || o.members == nil {
+		return nil, apierr.New(code, "`%s` must be an object, but it is %s.", path, shown(raw))
+	}
+	for name, v := range o.members { // as messages and answers show them
+		var b bytes.Buffer
+		if err := json.Compact(&b, v); err != nil {
+			return nil, apierr.New(code, "`%s.%s` cannot be read: %v.", path, name, err)
+		}
+		o.members[name] = b.Bytes()
+	}
+	return o, nil
+}
+
+func (o *object) expected(name, what string) error {
+	return apierr.New(o.code, "`%s.%s` must be %s, but it is %s.", o.path, name, what, shown(o.members[name]))
+}
+
+func (o *object) missing(name, what string) error {
+	return apierr.New(o.code, "`%s.%s` is missing: %s.", o.path, name, what)
+}
+
+// known refuses members of other names.
+func (o *object) known(names ...string) error {
+	for name := range o.members {
+		if slices.Contains(names, name) {
+			continue
+		}
+		if meant := apierr.Closest(name, names); meant != "" {
+			return apierr.New(o.code, "`%s.%s` is not known here. Did you mean `%[1]s.%[3]s`?", o.path, short(name), meant)
+		}
+		return apierr.New(o.code, "`%s.%s` is not known here. Known are `%s`.", o.path, short(name), strings.Join(names, "`, `"))
+	}
+	return nil
+}
+
+// absent reports whether a member is missing or null.
+func (o *object) absent(name string) bool {
+	raw := o.members[name]
+	return raw == nil || raw[0] == 'n'
+}
+
+func (o *object) text(name string) (*string, error) {
+	if o.absent(name) {
+		return nil, nil
+	}
+	var s string
+	if err := json.Unmarshal(o.members[name], &s); err != nil {
+		return nil, o.expected(name, "a string")
+	}
+	return &s, nil
+}
+
+func (o *object) flag(name string) (*bool, error) {
+	if o.absent(name) {
+		return nil, nil
+	}
+	var b bool
+	if err := json.Unmarshal(o.members[name], &b); err != nil {
+		return nil, o.expected(name, "`true` or `false`")
+	}
+	return &b, nil
+}
+
+func (o *object) moment(name string) (*time.Time, error) {
+	s, err := o.text(name)
+	if s == nil || err != nil {
+		if err != nil {
+			err = o.expected(name, "a date-time")
+		}
+		return nil, err
+	}
+	var at time.Time
+	if err := at.UnmarshalText([]byte(strings.ToUpper(*s))); err != nil || at.Year() > 9999 {
+		return nil, o.expected(name, "a date-time of RFC 3339, such as `2030-12-24T18:00:00Z`")
+	}
+	return &at, nil
+}
+
+func (o *object) object(name string) (*object, error) {
+	if o.members[name] == nil {
+		return nil, o.missing(name, "an action has a `selector` and an `action`")
+	}
+	return readObject(o.members[name], o.path+"."+name, o.code)
+}
+
+func (o *object) position(name string) (*uint32, error) {
+	if o.members[name] == nil {
+		return nil, o.missing(name, "say at which place, from 0, the document is pinned")
+	}
+	n, err := strconv.ParseUint(string(o.members[name]), 10, 32)
+	if err != nil {
+		return nil, o.expected(name, "a whole number from 0 to 4294967295")
+	}
+	position := uint32(n)
+	return &position, nil
+}
+
+func (o *object) factor(name string) (*float64, error) {
+	raw := o.members[name]
+	if raw == nil {
+		return nil, o.missing(name, "say what scores are multiplied by")
+	}
+	x, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil || x < 0 || math.IsInf(x, 0) {
+		return nil, o.expected(name, "a number from 0")
+	}
+	x = math.Abs(x) // no −0
+	return &x, nil
+}
+
+// short cuts what was sent to a length that fits a message.
+func short(s string) string {
+	const limit = 80
+	if len(s) <= limit {
+		return s
+	}
+	end := limit
+	for !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + "…"
+}
+
+func shown(raw json.RawMessage) string {
+	if len(raw) == 0 {
+		return "nothing"
+	}
+	return short(string(raw))
+}

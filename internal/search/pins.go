@@ -1,0 +1,125 @@
+package search
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"svc/internal/rank"
+	"svc/internal/rule"
+)
+
+// placed is what a rule gives a place in the results, from 0.
+type placed[T any] struct {
+	at  int
+	hit T
+}
+
+// pin takes the documents that rules pin out of the ranking and notes their places. Documents that the index does not
+// have, or that the filter does not allow, are not pinned.
+func (k *ranking) pin(pins []rule.Pin) {
+	cloned := make([]bool, len(k.rows))
+	for _, p := range pins {
+		seg, row, ok := k.view.Find([]byte(p.ID))
+		if !ok || !k.rows[seg].Contains(uint32(row)) {
+			continue
+		}
+		if !cloned[seg] { // the bitmap may be shared
+			k.rows[seg], cloned[seg] = k.rows[seg].Clone(), true
+		}
+		k.rows[seg].Remove(uint32(row))
+		hit := rank.Hit{Segment: seg, Row: row, ID: k.view.Segments[seg].DocID(row), Score: 1}
+		if k.request.ShowRankingScoreDetails {
+			hit.Details = append(hit.Details, `{"pin":{"order":0,"position":`...)
+			hit.Details = append(strconv.AppendUint(hit.Details, uint64(p.Position), 10), "}}"...)
+		}
+		k.pins = append(k.pins, placed[rank.Hit]{int(p.Position), hit})
+	}
+}
+
+// weave merges pins, in the order in which they take their places, with hits in their own order, and cuts out a page. A pin
+// stands at its place, or after the pins before it, or, when there are not enough hits, right behind the last one.
+func weave[T any](pins []placed[T], next func() (T, bool), offset, limit int) []T {
+	var page []T
+	end := offset + limit
+	for i := 0; i < end; i++ {
+		var hit T
+		ok := false
+		if len(pins) == 0 || pins[0].at > i {
+			hit, ok = next()
+		}
+		switch {
+		case ok:
+		case len(pins) > 0:
+			hit, pins = pins[0].hit, pins[1:]
+		default:
+			return page
+		}
+		if i >= offset {
+			page = append(page, hit)
+		}
+	}
+	return page
+}
+
+// weaveHits weaves pins into the hits of a ranking.
+func weaveHits(pins []placed[rank.Hit], hits []rank.Hit, offset, limit int) []rank.Hit {
+	next := func() (h rank.Hit, ok bool) {
+		if len(hits) == 0 {
+			return h, false
+		}
+		h, hits = hits[0], hits[1:]
+		return h, true
+	}
+	return weave(pins, next, offset, limit)
+}
+
+// pin puts pins into what a ranking found from the first rank on: into the totals, and into the page unless the window wants them
+// apart.
+func (f *found) pin(pins []placed[rank.Hit], w window, maxTotal int) {
+	f.Candidates = slices.Clone(f.Candidates)
+	cloned := make([]bool, len(f.Candidates))
+	for _, p := range pins {
+		seg := p.hit.Segment
+		if !cloned[seg] {
+			f.Candidates[seg], cloned[seg] = f.Candidates[seg].Clone(), true
+		}
+		f.Candidates[seg].Add(uint32(p.hit.Row))
+	}
+	f.Total = min(cardinality(f.Candidates), maxTotal)
+	if w.apart {
+		return
+	}
+	f.Hits = weaveHits(pins, f.Hits, w.offset, w.limit)
+	switch f.kind {
+	case semantic:
+		f.semanticHits = len(f.Hits)
+	case hybrid:
+		f.semanticHits = 0
+		for i := range f.Hits {
+			if bySimilarity(&f.Hits[i]) {
+				f.semanticHits++
+			}
+		}
+	}
+}
+
+// federatedPins returns the pins of all queries, here and elsewhere, in the order in which they take their places.
+func federatedPins(queries []federated, remotes []*RemoteAnswer) []placed[federatedHit] {
+	var pins []placed[federatedHit]
+	for i := range queries {
+		q := &queries[i]
+		for n := range q.ranking.pins {
+			pins = append(pins, placed[federatedHit]{q.ranking.pins[n].at, federatedHit{query: q, hit: n, pinned: true}})
+		}
+	}
+	for _, r := range remotes {
+		for n := range r.pins {
+			pins = append(pins, placed[federatedHit]{r.pins[n].at, federatedHit{remote: r, hit: n, pinned: true}})
+		}
+	}
+	slices.SortStableFunc(pins, func(a, b placed[federatedHit]) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.hit.queryPosition(), b.hit.queryPosition()))
+	})
+	return pins
+}
