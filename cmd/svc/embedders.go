@@ -13,7 +13,8 @@ import (
 type embedderOptions struct {
 	ModelsDir    string             `name:"models-dir" placeholder:"DIR" help:"Directory of the models of huggingFace embedders (default: models in the data directory)."`
 	OllamaURL    string             `name:"ollama-url" placeholder:"URL" help:"Where ollama embedders without a url go (default: http://localhost:11434/api/embeddings)."`
-	OpenAIKey    string             `name:"openai-api-key" placeholder:"KEY" help:"API key of openAi embedders without one (default: OPENAI_API_KEY of the environment)."`
+	OpenAIKey    string             `name:"openai-api-key" placeholder:"KEY" help:"API key of openAi embedders without one, sent to api.openai.com alone (default: OPENAI_API_KEY of the environment)."`
+	OpenAIHosts  []string           `name:"openai-api-hosts" placeholder:"HOSTS" help:"Other hosts, with commas between them, that the API key of the command line is sent to where an openAi embedder has one of them in its url (default: none)."`
 	CacheEntries int                `name:"experimental-embedding-cache-entries" default:"0" placeholder:"N" help:"Vectors of search queries to remember, over all embedders (default: none)."`
 	Timeout      int                `name:"experimental-rest-embedder-timeout-seconds" default:"30" placeholder:"SECONDS" help:"How long a call to an embedder may take (default: ${default})."`
 	MaxRetry     int                `name:"experimental-rest-embedder-max-retry-duration-seconds" default:"60" placeholder:"SECONDS" help:"How long to wait, at most, before a call to an embedder is tried again (default: ${default})."`
@@ -40,7 +41,7 @@ func (o *options) pool(p program, log *slog.Logger) *embed.Pool {
 	eo := embed.Options{
 		Policy: o.AllowedNetworks, Logger: log, Failures: e.Failures, CacheEntries: e.CacheEntries,
 		Timeout: time.Duration(e.Timeout) * time.Second, MaxRetry: time.Duration(e.MaxRetry) * time.Second,
-		ModelsDir: e.ModelsDir, OllamaURL: e.OllamaURL, OpenAIKey: e.OpenAIKey,
+		ModelsDir: e.ModelsDir, OllamaURL: e.OllamaURL, OpenAIKey: e.OpenAIKey, OpenAIHosts: e.OpenAIHosts,
 	}
 	if eo.ModelsDir == "" {
 		eo.ModelsDir = filepath.Join(o.DBPath, "models")

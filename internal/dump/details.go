@@ -88,7 +88,7 @@ func encodeDetails(t *task.Task) (json.RawMessage, error) {
 	if err := json.Unmarshal(t.Details, &api); err != nil {
 		return nil, fmt.Errorf("details: %w", err)
 	}
-	if c, ok := t.Content.(task.ExportTo); ok && c.APIKey != "" {
+	if c, ok := t.Content.(task.ExportTo); ok && c.APIKey != "" && !t.Status.Finished() {
 		key, err := encode(c.APIKey) // in clear: the details have it redacted
 		if err != nil {
 			return nil, err

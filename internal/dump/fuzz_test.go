@@ -63,6 +63,28 @@ func FuzzUnpack(f *testing.F) {
 	})
 }
 
+// TestSecretsOfFinishedTasks: only a task that is still to run needs its secrets.
+func TestSecretsOfFinishedTasks(t *testing.T) {
+	for _, kind := range []string{
+		`{"export":{"url":"http://a.test","api_key":"canary-of-a-key","indexes":{}}},"details":{"Export":{"url":"http://a.test","api_key":"canary-of-a-key","indexes":{}}}`,
+		`{"settings":{"settings":{"embedders":{"e":{"source":"rest","apiKey":"canary-of-a-key","headers":{"X-Token":"canary-of-a-key"},"indexingEmbedder":{"apiKey":"canary-of-a-key"}}}},"is_deletion":false,"allow_index_creation":true}},"details":{"SettingsUpdate":{"settings":{}}}`,
+	} {
+		for status, kept := range map[string]bool{"enqueued": true, "processing": true, "succeeded": false, "failed": false, "canceled": false} {
+			read, err := decodeTask([]byte(`{"uid":8,"status":"` + status + `","type":` + kind + `,"enqueuedAt":"2026-01-02T03:04:06Z"}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			line, err := encodeTask(read)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(string(line), "canary-of") != kept {
+				t.Errorf("%s: %s", status, line)
+			}
+		}
+	}
+}
+
 // FuzzTask reads any line as a task: what is read is written and read again the same.
 func FuzzTask(f *testing.F) {
 	for _, line := range []string{

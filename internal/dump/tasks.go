@@ -41,7 +41,7 @@ func encodeTask(t *task.Task) ([]byte, error) {
 		CustomMetadata: t.CustomMetadata,
 	}
 	var err error
-	if l.Type, err = encodeType(t.IndexUID, t.Content); err == nil {
+	if l.Type, err = encodeType(t); err == nil {
 		l.Details, err = encodeDetails(t)
 	}
 	if err != nil {

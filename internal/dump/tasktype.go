@@ -75,9 +75,9 @@ const (
 	updateDocuments  = "UpdateDocuments"
 )
 
-// encodeType gives the type of a task in a dump.
-func encodeType(indexUID string, c task.Content) (json.RawMessage, error) {
-	switch c := c.(type) {
+// encodeType gives the type of a task in a dump, without secrets where the task has finished and needs none.
+func encodeType(t *task.Task) (json.RawMessage, error) {
+	switch c := t.Content.(type) {
 	case task.AddDocuments:
 		method := replaceDocuments
 		if c.Merge {
@@ -101,7 +101,14 @@ func encodeType(indexUID string, c task.Content) (json.RawMessage, error) {
 	case task.EditDocuments:
 		return typed("documentEdition", documentEdition{c.Filter, c.Context, c.Function})
 	case task.UpdateSettings:
-		return typed("settings", settingsType{c.Update.Full(), c.Reset, c.MayCreate})
+		update := c.Update.Full()
+		if t.Status.Finished() {
+			var err error
+			if update, err = c.Update.MarshalJSON(); err != nil {
+				return nil, err
+			}
+		}
+		return typed("settings", settingsType{update, c.Reset, c.MayCreate})
 	case task.DeleteIndex:
 		return bare("indexDeletion")
 	case task.CreateIndex:
@@ -126,7 +133,10 @@ func encodeType(indexUID string, c task.Content) (json.RawMessage, error) {
 	case task.CreateSnapshot:
 		return bare("snapshotCreation")
 	case task.ExportTo:
-		x := exportType{URL: c.URL, APIKey: textOrNil(c.APIKey), Indexes: c.Indexes}
+		x := exportType{URL: c.URL, Indexes: c.Indexes}
+		if !t.Status.Finished() {
+			x.APIKey = textOrNil(c.APIKey)
+		}
 		if c.PayloadSize > 0 {
 			size := task.FormatSize(c.PayloadSize)
 			x.PayloadSize = &size
@@ -135,11 +145,11 @@ func encodeType(indexUID string, c task.Content) (json.RawMessage, error) {
 	case task.Upgrade:
 		return typed("upgradeDatabase", upgradeDatabase{versionNumbers(c.From)})
 	case task.CompactIndex:
-		return typed("indexCompaction", indexCompaction{indexUID})
+		return typed("indexCompaction", indexCompaction{t.IndexUID})
 	case task.ChangeTopology:
 		return typed("networkTopologyChange", c)
 	}
-	return nil, fmt.Errorf("a dump has no form for tasks of type %s", c.Kind())
+	return nil, fmt.Errorf("a dump has no form for tasks of type %s", t.Content.Kind())
 }
 
 func bare(name string) (json.RawMessage, error) { return encode(name) }

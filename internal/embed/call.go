@@ -79,6 +79,7 @@ type endpoint struct {
 	url     *url.URL
 	key     string            // "" for none
 	headers map[string]string // they win over those that every call has
+	hint    string            // for those who are refused
 }
 
 func (c *caller) endpoint(address, key string, headers map[string]string) (*endpoint, error) {
@@ -218,7 +219,7 @@ func (e *endpoint) refused(status int, body []byte) *callError {
 	said := fmt.Sprintf("%s answered with status %d", e.name(), status)
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		f.reason = said + ": check the apiKey and headers of the embedder."
+		f.reason = said + ": check the apiKey and headers of the embedder." + e.hint
 	case status == http.StatusTooManyRequests:
 		f.final, f.party, f.wait = false, runtimeFault, 100*time.Millisecond
 		f.reason = said + ": it gets too many requests."

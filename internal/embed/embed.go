@@ -32,7 +32,8 @@ type Options struct {
 	CacheEntries int             // query vectors remembered; none when 0
 	ModelsDir    string          // directory of local models; "" when there is none
 	OllamaURL    string          // where ollama embedders without a URL go; the local default when ""
-	OpenAIKey    string          // API key of openAi embedders without one
+	OpenAIKey    string          // API key of openAi embedders without one, for their own host
+	OpenAIHosts  []string        // other hosts that OpenAIKey goes to, "host" or "host:port"
 }
 
 // Pool opens embedders. There is one in a process: it owns the connections to

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/tiktoken-go/tokenizer/codec"
 
@@ -13,7 +16,6 @@ import (
 )
 
 const (
-	openAIURL = "https://api.openai.com/v1/embeddings"
 	// openAITokens is how many tokens of a text the models read.
 	openAITokens = 8191
 )
@@ -30,10 +32,15 @@ type openAI struct {
 func (p *Pool) openOpenAI(cfg *settings.Embedder) (source, error) {
 	address, key := cfg.URL, cfg.APIKey
 	if address == "" {
-		address = openAIURL
+		address = settings.OpenAIURL
 	}
-	if key == "" {
-		key = p.o.OpenAIKey
+	hint := ""
+	if key == "" && p.o.OpenAIKey != "" {
+		if p.trusts(address) {
+			key = p.o.OpenAIKey
+		} else {
+			hint = " The key of the command line goes to api.openai.com and the hosts of --openai-api-hosts alone."
+		}
 	}
 	s := openAI{tail: []byte("}")}
 	s.head = append(document.AppendQuoted([]byte(`{"model":`), cfg.Model), `,"input":`...)
@@ -41,8 +48,22 @@ func (p *Pool) openOpenAI(cfg *settings.Embedder) (source, error) {
 		s.tail = fmt.Appendf(nil, `,"dimensions":%d}`, cfg.Dimensions)
 	}
 	var err error
-	s.endpoint, err = p.caller.endpoint(address, key, nil)
+	if s.endpoint, err = p.caller.endpoint(address, key, nil); err == nil {
+		s.endpoint.hint = hint
+	}
 	return s, err
+}
+
+// trusts reports whether the key of the command line goes to an address: to the one it is for, or to hosts that the
+// operator lists. Whoever changes settings may name any other.
+func (p *Pool) trusts(address string) bool {
+	if settings.Origin(address) == settings.Origin(settings.OpenAIURL) {
+		return true
+	}
+	u, err := url.Parse(address)
+	return err == nil && slices.ContainsFunc(p.o.OpenAIHosts, func(host string) bool {
+		return strings.EqualFold(host, u.Host) || strings.EqualFold(host, u.Hostname())
+	})
 }
 
 func (s openAI) local() bool { return false }

@@ -34,6 +34,31 @@ func openAIAnswer(refuses func(input []any) bool) http.HandlerFunc {
 	}
 }
 
+// TestLaunchKeyStaysHome: whoever may change settings must not get the operator's key by naming a host.
+func TestLaunchKeyStaysHome(t *testing.T) {
+	server := newProvider(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) })
+	for _, hosts := range [][]string{nil, {"api.openai.com"}, {"127.0.0.1.evil.test", "27.0.0.1"}} {
+		pool, _ := testPool(t, Options{OpenAIKey: "from-environment", OpenAIHosts: hosts})
+		_, err := open(t, pool, &settings.Embedder{Source: settings.OpenAI, URL: server.URL, Dimensions: 2}, 0).EmbedDocuments(t.Context(), texts("a"), &Stats{})
+		wantError(t, err, "--openai-api-hosts")
+	}
+	for _, h := range server.headers {
+		if h.Get("Authorization") != "" {
+			t.Errorf("the key of the command line goes to another host: %v", h)
+		}
+	}
+	pool, _ := testPool(t, Options{OpenAIHosts: []string{"proxy.test", "proxy.test:8080"}})
+	for address, want := range map[string]bool{
+		"https://api.openai.com/v1/embeddings": true, "https://API.openai.com:443/other": true, "http://api.openai.com/v1/embeddings": false, "https://api.openai.com:444/": false,
+		"https://api.openai.com.evil.test/": false, "https://user@evil.test/api.openai.com": false, "https://api.openai.com@evil.test/": false, "http://proxy.test": true, "https://proxy.test:9/x": true,
+		"https://xproxy.test": false, "http://[::1]:80": false, "%": false,
+	} {
+		if got := pool.trusts(address); got != want {
+			t.Errorf("%s is trusted: %t", address, got)
+		}
+	}
+}
+
 func TestOpenAI(t *testing.T) {
 	long := strings.Repeat("word ", 9000)
 	server := newProvider(t, openAIAnswer(func(input []any) bool {
@@ -44,7 +69,7 @@ func TestOpenAI(t *testing.T) {
 		}
 		return false
 	}))
-	pool, _ := testPool(t, Options{OpenAIKey: "from-environment"})
+	pool, _ := testPool(t, Options{OpenAIKey: "from-environment", OpenAIHosts: []string{"other.test", strings.TrimPrefix(server.URL, "http://")}})
 	cfg := &settings.Embedder{Source: settings.OpenAI, URL: server.URL, Dimensions: 2}
 	e := open(t, pool, cfg, 0)
 	if mean, sigma, ok := e.Distribution(); e.Dimensions() != 2 || mean != .75 || sigma != .1 || !ok || len(server.calls()) != 0 {

@@ -21,7 +21,7 @@ func edit(t testing.TB, source, doc, context string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	s.operations = budget / 20
+	s.operations = budget / 3
 	out, err := s.Edit(t.Context(), []byte(doc))
 	return string(out), err
 }

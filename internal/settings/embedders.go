@@ -5,7 +5,6 @@ import (
 	"maps"
 	"net/url"
 	"slices"
-	"unicode/utf8"
 
 	"svc/internal/template"
 )
@@ -262,6 +261,9 @@ func readEmbedder(old *Embedder, v value, r role) (*Embedder, error) {
 			return nil, m.fail("cannot be set for this part of a composite embedder.")
 		}
 	}
+	if err := keepSecrets(old, &e, v, members); err != nil {
+		return nil, err
+	}
 	return &e, nil
 }
 
@@ -383,8 +385,11 @@ func (e *Embedder) show(r role, secrets bool) *Embedder {
 	if r == forSearch {
 		c.DocumentTemplate, c.DocumentTemplateMaxBytes = nil, nil
 	}
-	if !secrets && c.APIKey != "" {
-		c.APIKey = Redact(c.APIKey)
+	if !secrets {
+		if c.APIKey != "" {
+			c.APIKey = Redact(c.APIKey)
+		}
+		c.Headers = redactAll(c.Headers)
 	}
 	if c.SearchEmbedder != nil {
 		c.SearchEmbedder = c.SearchEmbedder.show(forSearch, secrets)
@@ -395,7 +400,7 @@ func (e *Embedder) show(r role, secrets bool) *Embedder {
 	return c
 }
 
-// echoEmbedders shows embedders as sent, with their keys redacted at every depth.
+// echoEmbedders shows embedders as sent, with their keys and headers redacted at every depth.
 func echoEmbedders(v value, secrets bool) any {
 	members, err := v.members()
 	if err != nil || secrets {
@@ -421,26 +426,11 @@ func echoEmbedder(v value) any {
 			if key, err := m.text(); err == nil {
 				o[i].value = Redact(key)
 			}
+		case "headers":
+			o[i].value = echoHeaders(m.value)
 		case "searchEmbedder", "indexingEmbedder":
 			o[i].value = echoEmbedder(m.value)
 		}
 	}
 	return o
-}
-
-// Redact hides a secret but for its first bytes, fewer the shorter it is.
-func Redact(secret string) string {
-	keep, marks := 5, "XXXXXX..."
-	switch n := len(secret); {
-	case n < 10:
-		keep, marks = 0, "XXX..."
-	case n < 20:
-		keep, marks = 2, "XXXX..."
-	case n < 30:
-		keep, marks = 3, "XXXXX..."
-	}
-	for keep > 0 && !utf8.RuneStart(secret[keep]) {
-		keep--
-	}
-	return secret[:keep] + marks
 }

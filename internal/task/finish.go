@@ -164,6 +164,12 @@ func (tx *txn) finish(t *Task) error {
 			return err
 		}
 	}
+	if c, ok := t.Content.(ExportTo); ok && c.APIKey != "" {
+		c.APIKey = "" // nor for the secret
+		if rec.content, err = encodeContent(c); err != nil {
+			return err
+		}
+	}
 	if err := tx.put(t.UID, rec); err != nil {
 		return err
 	}

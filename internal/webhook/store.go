@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -15,6 +16,7 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/sealedjson"
+	"svc/internal/settings"
 	"svc/internal/vfs"
 )
 
@@ -108,6 +110,26 @@ func (s *Store) Create(c Change) (*Webhook, error) {
 	return w, s.replace(append(stored, w))
 }
 
+// keepSecrets refuses a change that would send headers, any of which may hold a secret, to another host than they were given for.
+func (c *Change) keepSecrets(before *Webhook) error {
+	if c.URL == nil || checkURL(*c.URL) != nil || settings.Origin(*c.URL) == settings.Origin(before.URL) {
+		return nil
+	}
+	var missing []string
+	for name := range before.Headers {
+		if _, given := c.Headers[name]; !given {
+			missing = append(missing, "`"+name+"`")
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	slices.Sort(missing)
+	return apierr.New("invalid_webhook_headers",
+		"The new `url` leads to another host than the headers %s were given for. Give each of them again together with it, or as null, or set `headers` to null.",
+		strings.Join(missing, ", "))
+}
+
 // Update changes a webhook, as a whole or not at all (webhook_not_found,
 // immutable_webhook, invalid_webhook_url, invalid_webhook_headers).
 func (s *Store) Update(id uuid.UUID, c Change) (*Webhook, error) {
@@ -122,6 +144,9 @@ func (s *Store) Update(id uuid.UUID, c Change) (*Webhook, error) {
 		w.URL = *c.URL
 	}
 	if !c.ClearHeaders {
+		if err := c.keepSecrets(before); err != nil {
+			return nil, err
+		}
 		maps.Copy(w.Headers, before.Headers)
 	}
 	for name, v := range c.Headers {

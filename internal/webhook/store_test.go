@@ -205,3 +205,34 @@ func TestShown(t *testing.T) {
 		}
 	}
 }
+
+// TestHeadersStayHome: a webhook's headers are not sent to another host than they were given for.
+func TestHeadersStayHome(t *testing.T) {
+	s := open(t, vfs.NewMem(), nil)
+	w, err := s.Create(Change{URL: text("https://a.test/x"), Headers: map[string]*string{"Authorization": text("Bearer stored"), "X-Token": text("stored")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		c    Change
+		want apierr.Code
+	}{
+		{Change{URL: text("https://A.test:443/y")}, ""},
+		{Change{URL: text("https://b.test/")}, "invalid_webhook_headers"},
+		{Change{URL: text("http://a.test/")}, "invalid_webhook_headers"},
+		{Change{URL: text("https://a.test@b.test/")}, "invalid_webhook_headers"},
+		{Change{URL: text("https://b.test/"), Headers: map[string]*string{"X-Token": text("new")}}, "invalid_webhook_headers"},
+		{Change{URL: text("https://b.test/"), Headers: map[string]*string{"X-Token": text("new"), "authorization": nil}}, "invalid_webhook_headers"},
+		{Change{URL: text("https://b.test/"), Headers: map[string]*string{"X-Token": text("new"), "Authorization": nil}}, ""},
+		{Change{URL: text("https://c.test/"), ClearHeaders: true}, ""},
+		{Change{URL: text("https://d.test/")}, ""},
+	} {
+		got, err := s.Update(w.UUID, tt.c)
+		if code(err) != tt.want {
+			t.Errorf("%s: %v", *tt.c.URL, err)
+		}
+		if err == nil && !strings.HasPrefix(*tt.c.URL, "https://A") && (got.Headers["Authorization"] != "" || got.Headers["X-Token"] == "stored") {
+			t.Errorf("%s gets %v", *tt.c.URL, got.Headers)
+		}
+	}
+}
