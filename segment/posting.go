@@ -285,3 +285,11 @@ func (p *PositionReader) Append(dst []uint16, row Row) []uint16 {
 	p.index = i + 1
 	return dst
 }
+
+// Same reports whether two postings of one segment are the same one.
+func (p Posting) Same(o Posting) bool {
+	return p.start == o.start && len(p.section) == len(o.section) && (len(p.section) == 0 || &p.section[0] == &o.section[0])
+}
+
+// First returns the lowest row.
+func (f FieldPosting) First() Row { return Row(f.rows.First()) }

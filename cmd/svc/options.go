@@ -21,6 +21,7 @@ type options struct {
 	Env                  string   `group:"Server:" name:"env" default:"development" enum:"development,production" placeholder:"ENV" help:"development or production (default: ${default}); the latter insists on a master key and has no page on /."`
 	HTTPPayloadSizeLimit size     `group:"Server:" name:"http-payload-size-limit" default:"100 MB" placeholder:"SIZE" help:"Largest request body, decompressed (default: ${default})."`
 	MaxIndexingMemory    size     `group:"Indexing and tasks:" name:"max-indexing-memory" default:"0" placeholder:"SIZE" help:"Memory for indexing (default: two thirds of the machine's)."`
+	SearchCacheMemory    size     `group:"Searches:" name:"search-cache-memory" default:"64 MiB" placeholder:"SIZE" help:"Memory for what searches have computed and later ones use again, of all indexes together (default: ${default})."`
 	MaxIndexingThreads   threads  `group:"Indexing and tasks:" name:"max-indexing-threads" default:"" placeholder:"N" help:"Threads for indexing, or unlimited (default: half of the cores)."`
 	DumpDir              string   `group:"Dumps and snapshots:" name:"dump-dir" default:"dumps/" placeholder:"DIR" help:"Directory of dumps (default: ${default})."`
 	TaskWebhookURL       string   `group:"Requests to elsewhere:" name:"task-webhook-url" placeholder:"URL" help:"Where to tell of finished tasks, beside the webhooks of the API."`
@@ -122,7 +123,7 @@ func suggestKey() string {
 
 // limits fills in what the machine decides.
 func (o *options) limits() index.Options {
-	l := index.Options{MaxIndexingMemory: int64(o.MaxIndexingMemory), MaxIndexingThreads: int(o.MaxIndexingThreads)}
+	l := index.Options{SearchCacheBytes: int64(o.SearchCacheMemory), MaxIndexingMemory: int64(o.MaxIndexingMemory), MaxIndexingThreads: int(o.MaxIndexingThreads)}
 	if l.MaxIndexingMemory == 0 {
 		l.MaxIndexingMemory = memoryBytes() / 3 * 2
 	}

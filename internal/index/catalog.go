@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"svc/internal/apierr"
+	"svc/internal/resultcache"
 	"svc/internal/vfs"
 )
 
@@ -35,7 +36,8 @@ type Catalog struct {
 	unsure       atomic.Bool // the catalog on disk may be another than changing.content; set under changing
 	compactor    *compactor
 	files        sync.WaitGroup // open segment files of all indexes
-	builderBytes int64          // least memory of a worker's builder; tests lower it
+	results      *resultcache.Cache
+	builderBytes int64 // least memory of a worker's builder; tests lower it
 }
 
 // catalogContent is the content of a CATALOG.
@@ -67,7 +69,7 @@ func OpenCatalog(dir string, o Options) (*Catalog, error) {
 // openCatalog opens a catalog that does not compact by itself.
 func openCatalog(dir string, o Options) (_ *Catalog, err error) {
 	o.complete()
-	c := &Catalog{dir: dir, options: o, builderBytes: minBuilderBytes}
+	c := &Catalog{dir: dir, options: o, builderBytes: minBuilderBytes, results: resultcache.New(o.SearchCacheBytes)}
 	c.compactor = newCompactor(c)
 	c.open.indexes, c.open.damaged = make(map[string]*Index), make(map[string]damagedIndex)
 	if err := c.read(); err != nil {

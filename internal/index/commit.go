@@ -51,7 +51,7 @@ func (ix *Index) commit(c *change) (err error) {
 	if c.edit != nil {
 		c.edit(next)
 	}
-	next.show(files, lives)
+	next.show(ix.catalog.results, files, lives)
 	if err := ix.write(next); err != nil {
 		next.Release()
 		return fmt.Errorf("cannot commit to index %s: %w", cur.UID, err)

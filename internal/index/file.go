@@ -8,6 +8,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/invariant"
+	"svc/internal/resultcache"
 	"svc/segment"
 )
 
@@ -20,6 +21,7 @@ type file struct {
 	number  uint64
 	refs    atomic.Int64
 	unnamed atomic.Bool // no manifest names it, or will
+	results *resultcache.Shelf
 }
 
 // openFile opens a segment of the index with one reference.
@@ -28,7 +30,7 @@ func (ix *Index) openFile(number uint64) (*file, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot open a segment of index %s: %w", ix.UID(), err)
 	}
-	f := &file{Reader: r, ix: ix, number: number}
+	f := &file{Reader: r, ix: ix, number: number, results: ix.catalog.results.Shelf()}
 	f.refs.Store(1)
 	ix.holds.Add(1)
 	ix.catalog.files.Add(1)
@@ -46,6 +48,7 @@ func (f *file) release() {
 		invariant.Fail("%s was released %d times too often", f.path(), -n)
 	}
 	ix := f.ix
+	f.results.Close()
 	if err := f.Reader.Close(); err != nil {
 		ix.options.Logger.Error("cannot close a segment", "file", f.path(), "error", err)
 	}

@@ -31,6 +31,7 @@ type Options struct {
 	MaxIndexingMemory        int64            // bytes; a batch writes a segment when its buffers reach it; 0: 256 MiB
 	MaxIndexingThreads       int              // 0: 1
 	CompactionBytesPerSecond int64            // 0: unlimited
+	SearchCacheBytes         int64            // what all indexes together keep of computed results; 0: DefaultSearchCacheBytes
 }
 
 func (o *Options) complete() {
@@ -44,6 +45,9 @@ func (o *Options) complete() {
 		o.MaxIndexingMemory = 256 << 20
 	}
 	o.MaxIndexingThreads = max(o.MaxIndexingThreads, 1)
+	if o.SearchCacheBytes <= 0 {
+		o.SearchCacheBytes = DefaultSearchCacheBytes
+	}
 	if o.Embedders == nil {
 		o.Embedders = embed.New(embed.Options{})
 	}
@@ -157,7 +161,7 @@ func (c *Catalog) openIndex(dir, uid string) (*Index, error) {
 	if err := c.removeStrangers(dir, func(name string) bool { return ours(name) && !named[name] }); err != nil {
 		return nil, err
 	}
-	v.show(append([]*file(nil), files...), lives)
+	v.show(ix.catalog.results, append([]*file(nil), files...), lives)
 	return ix, nil
 }
 
@@ -189,7 +193,7 @@ func (ix *Index) drop() {
 func (ix *Index) emptyLocked() {
 	old := ix.current.Load()
 	v := old.successor()
-	v.show(nil, nil)
+	v.show(ix.catalog.results, nil, nil)
 	ix.current.Store(v)
 	old.Release()
 }
@@ -209,7 +213,7 @@ func (ix *Index) renameLocked(uid string) {
 	old := ix.current.Load()
 	v := old.successor()
 	v.UID = uid
-	v.show(old.files, old.Segments)
+	v.show(ix.catalog.results, old.files, old.Segments)
 	ix.current.Store(v)
 	old.Release()
 }

@@ -5,6 +5,9 @@ const (
 	// maxFields is the number of field paths in an index: what a segment.FieldID can number.
 	maxFields = 1<<16 - 1
 
+	// DefaultSearchCacheBytes suits a host with 1 GiB of memory: with it, a server that is asked many things stays far below half of that.
+	DefaultSearchCacheBytes = 64 << 20
+
 	// maxBuilderBytes bounds the buffers of one worker whatever memory is allowed.
 	// Twice as much saved a tenth of the processor time of 318,330 package descriptions and their merges, and
 	// cost half as much memory again.

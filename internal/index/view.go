@@ -12,6 +12,7 @@ import (
 
 	"svc/internal/invariant"
 	"svc/internal/query"
+	"svc/internal/resultcache"
 	"svc/internal/settings"
 	"svc/internal/text"
 	"svc/segment"
@@ -57,18 +58,20 @@ func (v *View) successor() *View {
 }
 
 // show gives a new view its segments, with a reference to each.
-func (v *View) show(files []*file, lives []segment.Live) {
+func (v *View) show(results *resultcache.Cache, files []*file, lives []segment.Live) {
 	v.files, v.Segments = files, lives
 	v.refs.Store(1)
+	shelves := make([]*resultcache.Shelf, len(files))
 	for i, l := range lives {
 		files[i].refs.Add(1)
+		shelves[i] = files[i].results
 		info, live := l.Info(), liveCount(l)
 		v.documents += live
 		if info.Rows > 0 {
 			v.documentBytes += int64(float64(info.DocumentBytes) * float64(live) / float64(info.Rows))
 		}
 	}
-	v.Cache = query.NewCache()
+	v.Cache = query.NewCache(results, shelves...)
 	v.distribution = sync.OnceValue(v.countFields)
 	v.embeddings = sync.OnceValue(v.countEmbeddings)
 	v.live = sync.OnceValue(v.findLive)
@@ -94,6 +97,7 @@ func (v *View) Release() {
 		invariant.Fail("a view of %s was released %d times too often", v.UID, -n)
 	}
 	if n == 0 {
+		v.Cache.Close()
 		for _, f := range v.files {
 			f.release()
 		}

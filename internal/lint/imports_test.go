@@ -43,7 +43,7 @@ var layers = [][]string{
 	{"ann"},
 	{"simd"},
 	{"internal/mapped", "internal/boltfile", "internal/sealedjson"},
-	{"internal/vfs", "internal/powercut"},
+	{"internal/vfs", "internal/powercut", "internal/resultcache"},
 	{"internal/apierr", "internal/binfmt", "internal/invariant", "internal/logs", "internal/outbound", "internal/shard", "internal/geo"},
 }
 

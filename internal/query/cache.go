@@ -1,98 +1,83 @@
 package query
 
 import (
-	"hash/maphash"
+	"cmp"
+	"encoding/binary"
+	"slices"
 	"sync"
+
+	"svc/internal/resultcache"
+	"svc/internal/settings"
+	"svc/segment"
 )
 
-const (
-	cacheBytes = 32 << 20 // bounds what a Cache keeps, by estimate
-	wishes     = 1 << 14  // keys of which it is remembered that they were missed
-)
-
-// Cache keeps what was derived of words for one set of segments, the latest used
-// of it. It may be used by several goroutines.
+// Cache is where results of searches on one set of segments are kept. What a segment alone says, whatever rows of it are deleted,
+// is kept with the segment and serves later sets, too; what takes all segments together is kept with the set.
 type Cache struct {
 	once     sync.Once
 	prepared prepared
 
-	mu      sync.Mutex
-	entries map[string]*cached
-	latest  cached // ring: next is the one used last, previous the one to drop
-	bytes   int
-	wished  []uint32 // fingerprints of keys that were missed, by hash; made when needed
-	seed    maphash.Seed
+	memory   *resultcache.Cache
+	own      *resultcache.Shelf
+	segments []*resultcache.Shelf
 }
 
-type cached struct {
-	key            string
-	value          any
-	size           int
-	next, previous *cached
+// NewCache returns the cache of a set of segments, whose shelves are those of the segments in their order. Segments without one
+// get one that ends with the set.
+func NewCache(memory *resultcache.Cache, segments ...*resultcache.Shelf) *Cache {
+	return &Cache{memory: memory, own: memory.Shelf(), segments: segments}
 }
 
-func NewCache() *Cache {
-	c := &Cache{entries: map[string]*cached{}, seed: maphash.MakeSeed()}
-	c.latest.next, c.latest.previous = &c.latest, &c.latest
-	return c
-}
+// Own is the shelf of what takes all segments together.
+func (c *Cache) Own() *resultcache.Shelf { return c.own }
 
-// Get returns what was put under a key, or nil.
-func (c *Cache) Get(key []byte) any {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e := c.entries[string(key)]
-	if e == nil {
-		return nil
-	}
-	if c.latest.next != e {
-		e.unlink()
-		c.push(e)
-	}
-	return e.value
-}
+// Close drops what takes all segments together. Nobody uses the cache any more.
+func (c *Cache) Close() { c.own.Close() }
 
-// Again reports whether it was asked about a key before, of late. What is dear to
-// make, and can be done without, is made for keys that come again.
-func (c *Cache) Again(key []byte) bool {
-	h := maphash.Bytes(c.seed, key)
-	slot, print := h%wishes, uint32(h>>32)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.wished == nil {
-		c.wished = make([]uint32, wishes)
-	}
-	was := c.wished[slot]
-	c.wished[slot] = print
-	return was == print
-}
-
-// Put keeps a value of about so many bytes, which nobody modifies any more.
-// The first byte of a key tells its kind.
-func (c *Cache) Put(key []byte, value any, bytes int) {
-	e := &cached{key: string(key), value: value, size: bytes + 2*len(key) + 200}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.entries[e.key] != nil || e.size > cacheBytes/4 {
-		return
-	}
-	c.entries[e.key] = e
-	c.push(e)
-	c.bytes += e.size
-	for c.bytes > cacheBytes {
-		old := c.latest.previous
-		old.unlink()
-		delete(c.entries, old.key)
-		c.bytes -= old.size
+// shelves completes the shelves of the segments.
+func (c *Cache) shelves(n int) {
+	c.segments = slices.Clip(c.segments)
+	for len(c.segments) < n {
+		c.segments = append(c.segments, c.memory.Shelf())
 	}
 }
 
-func (c *Cache) push(e *cached) {
-	e.next, e.previous = c.latest.next, &c.latest
-	e.next.previous = e
-	c.latest.next = e
+// SegmentCache keeps what one segment says under the settings of the set.
+type SegmentCache struct {
+	*resultcache.Shelf
+	stamp uint32
 }
 
-func (e *cached) unlink() {
-	e.previous.next, e.next.previous = e.next, e.previous
+// Key begins a key of the segment.
+func (c SegmentCache) Key(buf []byte, kind byte) []byte {
+	return binary.LittleEndian.AppendUint32(append(buf[:0], kind), c.stamp)
+}
+
+// OfSegment returns where results of a segment are kept.
+func (ix *Index) OfSegment(i int) SegmentCache {
+	p := ix.prepared()
+	return SegmentCache{ix.Cache.segments[i], p.stamps[i]}
+}
+
+// stamp describes what of the settings the results of a segment depend on, apart from what is in their keys.
+func (ix *Index) stamp(p *prepared, s segment.Live) []byte {
+	flags := byte(0)
+	for i, set := range []bool{p.numbers, p.all == nil, p.exact == nil, ix.Settings.ProximityPrecision == settings.ByAttribute} {
+		if set {
+			flags |= 1 << i
+		}
+	}
+	content := []byte{flags}
+	fields := s.WordFields()
+	slices.SortFunc(fields, cmp.Compare[segment.FieldID])
+	for _, f := range fields {
+		content = binary.LittleEndian.AppendUint16(content, uint16(f))
+		content = binary.LittleEndian.AppendUint32(content, uint32(p.weights[f]))
+		if p.exact != nil && p.exact[f] {
+			content = append(content, 1)
+		} else {
+			content = append(content, 0)
+		}
+	}
+	return content
 }

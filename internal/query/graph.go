@@ -163,10 +163,14 @@ func (g *Graph) Highlights() *Highlights {
 				h.Phrases = append(h.Phrases, Phrase{Words: p.Slots, First: first, Last: last})
 			}
 		}
-		if v.Phrase || len(v.forms)+len(v.prefixes) == 0 {
+		if v.Phrase || v.forms == nil {
 			continue
 		}
-		w := Words{Forms: v.forms, Prefixes: v.prefixes, First: first, Last: last}
+		forms := v.forms.resolve()
+		if len(forms.set)+len(forms.prefixes) == 0 {
+			continue
+		}
+		w := Words{Forms: forms.set, Prefixes: forms.prefixes, First: first, Last: last}
 		for _, t := range g.Terms[v.Term : v.Term+v.Len] {
 			w.Word += t.Word
 			w.Chars += utf8.RuneCountInString(t.Word)

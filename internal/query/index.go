@@ -35,6 +35,7 @@ type prepared struct {
 	numbers  bool     // numbers are treated as if they stood in an exact field
 	noTypos  map[string]bool
 	synonyms map[string][][]string // words of the key joined by NUL → values, sorted
+	stamps   []uint32              // by segment: see SegmentCache
 }
 
 func (ix *Index) prepared() *prepared {
@@ -62,6 +63,11 @@ func (ix *Index) prepared() *prepared {
 			p.noTypos[text.Fold(w)] = true
 		}
 		p.synonyms = synonymsOf(ix.Settings, ix.Analyzer)
+		c.shelves(len(ix.Segments))
+		p.stamps = make([]uint32, len(ix.Segments))
+		for i, s := range ix.Segments {
+			p.stamps[i] = c.segments[i].Stamp(ix.stamp(p, s))
+		}
 	})
 	return &c.prepared
 }

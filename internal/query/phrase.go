@@ -43,12 +43,34 @@ func (ix *resolver) phrase(slots []string) *PhraseMatch {
 		}
 	}
 	for i, s := range ix.Segments {
-		m.Segments[i] = ix.findPhrase(s, words, reach)
+		m.Segments[i] = ix.phraseIn(i, s, slots, words, reach)
 	}
 	return m
 }
 
-var noRows = roaring.New()
+// phraseIn finds the rows of a phrase in a segment, which keeps what was found.
+func (ix *resolver) phraseIn(i int, s segment.Live, slots, words []string, reach []int) PhraseSegment {
+	if s.Rows() < phraseRowsKept {
+		return ix.findPhrase(s, words, reach)
+	}
+	c := ix.OfSegment(i)
+	var buf [128]byte
+	key := c.Key(buf[:0], 'h')
+	for _, w := range slots {
+		key = append(append(key, w...), 0)
+	}
+	if p, ok := c.Get(key).(*PhraseSegment); ok {
+		return *p
+	}
+	p := ix.findPhrase(s, words, reach)
+	if !ix.over {
+		c.Put(key, &p, 200+112*len(p.Words)+int(p.Rows.GetSizeInBytes()))
+	}
+	return p
+}
+
+// phraseRowsKept is how many rows a segment has where phrases are kept: in smaller ones they are found as quickly again.
+const phraseRowsKept = 64
 
 func (ix *resolver) findPhrase(s segment.Live, words []string, reach []int) PhraseSegment {
 	fields := ix.in(nil)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/resultcache"
 	"svc/internal/settings"
 	"svc/internal/text"
 	"svc/internal/vfs"
@@ -29,7 +30,7 @@ func testIndex(t *testing.T, update string, docs []string) *Index {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ix := &Index{Settings: s, Fields: settings.Resolve([]string{"text"}, s, "id"), Analyzer: text.New(text.Config{}), Cache: NewCache()}
+	ix := &Index{Settings: s, Fields: settings.Resolve([]string{"text"}, s, "id"), Analyzer: text.New(text.Config{}), Cache: NewCache(resultcache.New(64 << 20))}
 	field, _ := ix.Fields.ID("text")
 	fs := vfs.NewMem()
 	for n, part := range [][]string{docs[:len(docs)/2], docs[len(docs)/2:]} {
@@ -102,7 +103,7 @@ func TestBuildLeavesOffInTime(t *testing.T) {
 			}
 			for _, after := range []int{0, 1, asked / 2, asked - 1} {
 				ix := *whole
-				ix.Cache = NewCache()
+				ix.Cache = NewCache(resultcache.New(64 << 20))
 				left := after
 				part, err := ix.Build(context.Background(), ix.read(q), nil, func() bool { left--; return left < 0 })
 				if err != nil {

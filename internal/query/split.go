@@ -11,25 +11,27 @@ import (
 
 // split cuts a word in two where most documents of the index have the
 // parts one behind the other; the leftmost place wins among equals. It returns nil when no document has any, and when
-// the place is between typed, the words that the query has for this one: they match without it. That place is looked
+// the place is between the words that the query has for this one: they match without it. That place is looked
 // at last: its parts are often frequent, and mostly there is no other to compare it with.
-func (ix *resolver) split(word string, typed []string) *PhraseMatch {
-	type cut struct {
-		at    int
-		bound uint64 // documents at most
-	}
+func (d *derivation) split() *PhraseMatch {
 	between := 0
-	if len(typed) == 2 {
-		between = len(typed[0])
+	if len(d.source.words) == 2 {
+		between = len(d.source.words[0])
 	}
-	var cuts []cut
-	for at := range word {
-		if at == 0 || at == between {
-			continue
+	var cuts []cut // of all segments together
+	for _, f := range d.found {
+		for _, c := range f.cuts {
+			i, ok := slices.BinarySearchFunc(cuts, c.at, func(o cut, at int) int { return o.at - at })
+			if !ok {
+				cuts = slices.Insert(cuts, i, cut{at: c.at})
+			}
+			cuts[i].bound += c.bound
 		}
-		if n := ix.together(word[:at], word[at:]); n > 0 {
-			cuts = append(cuts, cut{at, n})
-		}
+	}
+	var typed uint64
+	if i := slices.IndexFunc(cuts, func(c cut) bool { return c.at == between }); i >= 0 && between > 0 {
+		typed = cuts[i].bound
+		cuts = slices.Delete(cuts, i, i+1)
 	}
 	// The most promising first, so that most others need not be counted.
 	slices.SortStableFunc(cuts, func(a, b cut) int { return int(b.bound) - int(a.bound) })
@@ -37,35 +39,54 @@ func (ix *resolver) split(word string, typed []string) *PhraseMatch {
 	var most uint64
 	at := 0
 	for _, c := range cuts {
-		if c.bound < most || ix.over {
+		if c.bound < most || d.over {
 			break
 		}
-		m := ix.phrase([]string{word[:c.at], word[c.at:]})
-		n := ix.liveRows(m)
+		m := d.phrase([]string{d.word[:c.at], d.word[c.at:]})
+		n := d.liveRows(m)
 		if n > most || n == most && n > 0 && c.at < at {
 			best, most, at = m, n, c.at
 		}
 	}
-	if best == nil || between == 0 || ix.together(typed[0], typed[1]) < most {
-		return best
+	if best != nil && between > 0 && typed >= most {
+		if n := d.liveRows(d.phrase(d.source.words)); n > most || n == most && between < at {
+			return nil
+		}
 	}
-	if n := ix.liveRows(ix.phrase(typed)); n > most || n == most && between < at {
+	if d.over { // what was counted may be too little to compare
 		return nil
 	}
 	return best
 }
 
-// together returns how many documents have two words, deleted ones included.
-func (ix *Index) together(a, b string) uint64 {
-	var n uint64
-	for _, s := range ix.Segments {
-		if l, ok := s.Term([]byte(a)); ok {
-			if r, ok := s.Term([]byte(b)); ok {
-				n += l.Rows().AndCardinality(r.Rows())
-			}
+// cut is a place where a word may be split in two.
+type cut struct {
+	at    int
+	bound uint64 // documents at most
+}
+
+// cutsOf returns the places where a word splits into two that a document of the segment has, in ascending order.
+func cutsOf(s segment.Live, word string) []cut {
+	var cuts []cut
+	for at := range word {
+		if at == 0 {
+			continue
+		}
+		if n := together(s, word[:at], word[at:]); n > 0 {
+			cuts = append(cuts, cut{at, n})
 		}
 	}
-	return n
+	return cuts
+}
+
+// together returns how many documents of a segment have two words, deleted ones included.
+func together(s segment.Live, a, b string) uint64 {
+	if l, ok := s.Term([]byte(a)); ok {
+		if r, ok := s.Term([]byte(b)); ok {
+			return l.Rows().AndCardinality(r.Rows())
+		}
+	}
+	return 0
 }
 
 // liveRows counts the documents of a phrase.

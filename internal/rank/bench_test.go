@@ -11,6 +11,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/query"
+	"svc/internal/resultcache"
 )
 
 // corpus is an index of generated documents whose words follow Zipf's law, in two segments.
@@ -105,7 +106,7 @@ func BenchmarkSearch(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				ix := *c.ix
 				if cold {
-					ix.Cache = query.NewCache()
+					ix.Cache = query.NewCache(resultcache.New(64 << 20))
 				}
 				if _, err := Search(context.Background(), &ix, requests[i%len(requests)]); err != nil {
 					b.Fatal(err)

@@ -21,10 +21,10 @@ type classes struct {
 
 // Large buckets are split by classes, small ones document by document. (Variables, so that tests can lower them.)
 var (
-	classRows  = 48       // documents from which on classes are used that are there
-	derivedPer = 3        // classes are made at once when they hold at most so many for each document of the bucket,
-	derivedMax = 64 << 10 // and when they are wished for again, up to so many
-	placedMax  = 24 << 10 // where positions of several terms are read, which is dear
+	classRows  = 48        // documents from which on classes are used that are there
+	derivedPer = 3         // classes are made at once when they hold at most so many for each document of the bucket,
+	derivedMax = 1 << 20   // and when they are wished for again, up to so many
+	placedMax  = 128 << 10 // where positions of several terms are read, which is dear
 )
 
 // worthwhile reports whether classes of so many documents should be made for a bucket. again: they were wished for
@@ -33,17 +33,60 @@ func worthwhile(documents, bucket, most int, again bool) bool {
 	return documents <= most && again || bucket > listRows && documents <= derivedPer*bucket
 }
 
+// segmentClasses are the documents of one segment by cost; they are kept with it.
+type segmentClasses struct {
+	costs   []int // ascending
+	rows    []*roaring.Bitmap
+	covered *roaring.Bitmap // all of rows; nil where nobody asks
+}
+
 // sizeOf estimates the memory of classes.
-func (c *classes) sizeOf() int {
-	n := 100
-	for _, r := range append(slices.Clip(c.rows), c.covered) {
-		for _, b := range r {
-			if b != nil {
-				n += 200 + int(b.GetSizeInBytes())
-			}
+func (c *segmentClasses) sizeOf() int {
+	n := 200
+	for _, b := range append(slices.Clip(c.rows), c.covered) {
+		if b != nil {
+			n += 200 + int(b.GetSizeInBytes())
 		}
 	}
 	return n
+}
+
+// cover computes the union.
+func (c *segmentClasses) cover() { c.covered = roaring.FastOr(c.rows...) }
+
+// join puts the classes of all segments together; nil stands for a segment without documents.
+func join(parts []*segmentClasses, rest int) *classes {
+	c := &classes{rest: rest}
+	for _, p := range parts {
+		if p != nil {
+			c.costs = append(c.costs, p.costs...)
+		}
+	}
+	slices.Sort(c.costs)
+	c.costs = slices.Compact(c.costs)
+	c.rows = make([]rows, len(c.costs))
+	for k := range c.rows {
+		c.rows[k] = make(rows, len(parts))
+	}
+	if rest >= 0 {
+		c.covered = make(rows, len(parts))
+	}
+	for seg, p := range parts {
+		if p == nil {
+			continue
+		}
+		k := 0
+		for i, cost := range p.costs {
+			for c.costs[k] != cost {
+				k++
+			}
+			c.rows[k][seg] = p.rows[i]
+		}
+		if rest >= 0 {
+			c.covered[seg] = p.covered
+		}
+	}
+	return c
 }
 
 // anyLevel stands for all levels of a node together, as before the typo rule; the others are
@@ -58,6 +101,14 @@ func (b *bucket) levelsIn() []int {
 	default:
 		return []int{0, 1, 2}[:min(query.Levels, b.typos+1)]
 	}
+}
+
+// matchingIn returns the documents of a segment that match a node at a level; nil for none.
+func (s *search) matchingIn(node, level, seg int) *roaring.Bitmap {
+	if level == anyLevel {
+		return s.docs[node][seg]
+	}
+	return s.graph.Nodes[node].Segments[seg].At[level]
 }
 
 // matching returns the documents of a node at a level.
@@ -94,32 +145,92 @@ func mergeClasses(all []*classes, rest, segments int) *classes {
 		c.costs, c.rows = c.costs[1:], c.rows[1:]
 		all[best] = &c
 	}
-	m.cover(segments)
+	if rest >= 0 {
+		m.covered = make(rows, segments)
+		for _, c := range all {
+			m.covered = m.covered.or(c.covered)
+		}
+	}
 	return m
 }
 
-// cachedClasses returns the classes under a key, made by derive if they are not kept yet
-// and are worth it; nil otherwise. documents is how many they would hold.
-func (s *search) cachedClasses(key []byte, bucket, most int, documents func() int, derive func() *classes) *classes {
-	if c := s.ix.Cache.Get(key); c != nil {
+// classesOf says what classes are: of one or two nodes at their levels, kept under a kind and a number.
+type classesOf struct {
+	kind   byte
+	nodes  []int
+	levels []int
+	number uint16
+	rest   int
+
+	most      int                           // documents for which they are made for later searches
+	documents func(seg int) int             // how many they would hold; nil: they cost next to nothing
+	derive    func(seg int) *segmentClasses // nil: time is over
+}
+
+// cachedClasses returns classes, made as far as they are not kept yet, if that is worth it for a bucket; nil otherwise.
+func (s *search) cachedClasses(of *classesOf, bucket int) *classes {
+	var buf, segmentBuf [128]byte
+	key := append(buf[:0], of.kind)
+	key = binary.LittleEndian.AppendUint16(key, of.number)
+	for i, n := range of.nodes {
+		key = append(append(key, byte(of.levels[i])), s.graph.Nodes[n].Key...)
+		key = append(key, 0xff)
+	}
+	own := s.ix.Cache.Own()
+	if c := own.Get(key); c != nil {
 		return c.(*classes)
 	}
-	if !worthwhile(documents(), bucket, most, s.ix.Cache.Again(key)) {
+	parts := make([]*segmentClasses, len(s.ix.Segments))
+	var missing []int
+	n, again := 0, true
+	for seg := range parts {
+		c, key, ok := s.classesKey(of, seg, segmentBuf[:0])
+		if !ok {
+			continue
+		}
+		if p := c.Get(key); p != nil {
+			parts[seg] = p.(*segmentClasses)
+			continue
+		}
+		if of.documents != nil {
+			documents := of.documents(seg)
+			if documents == 0 {
+				continue
+			}
+			n += documents
+		}
+		missing = append(missing, seg)
+		again = c.Again(key) && again
+	}
+	if len(missing) > 0 && !(of.documents != nil && n < classRows) && !worthwhile(n, bucket, of.most, again) {
 		return nil
 	}
-	c := derive()
-	if c == nil {
-		return nil
+	for _, seg := range missing {
+		p := of.derive(seg)
+		if p == nil {
+			return nil
+		}
+		parts[seg] = p
+		c, key, _ := s.classesKey(of, seg, segmentBuf[:0])
+		c.Put(key, p, p.sizeOf())
 	}
-	s.ix.Cache.Put(key, c, c.sizeOf())
+	c := join(parts, of.rest)
+	own.Put(key, c, 200+(len(c.costs)+1)*(24+8*len(parts)))
 	return c
 }
 
-// key begins the key of classes of a node.
-func (s *search) key(kind byte, node, level int, n uint16) []byte {
-	k := append(make([]byte, 0, 64), kind, byte(level))
-	k = binary.LittleEndian.AppendUint16(k, n)
-	return append(k, s.graph.Nodes[node].Key...)
+// classesKey returns under which key classes are kept with a segment; ok is false when it has no documents of them.
+func (s *search) classesKey(of *classesOf, seg int, buf []byte) (c query.SegmentCache, key []byte, ok bool) {
+	c = (*query.Index)(s.ix).OfSegment(seg)
+	key = binary.LittleEndian.AppendUint16(c.Key(buf, of.kind), of.number)
+	for i, n := range of.nodes {
+		piece := s.graph.Nodes[n].Pieces[seg]
+		if piece == 0 {
+			return c, nil, false
+		}
+		key = binary.LittleEndian.AppendUint64(append(key, byte(of.levels[i])), piece)
+	}
+	return c, key, true
 }
 
 // levelBatch is a batch whose documents match a node at a level.
@@ -134,40 +245,37 @@ func levelBatch(nodes, at []int) batch {
 	return b
 }
 
-// classify computes the costs of documents by batches and sorts them into classes; nil when time is over.
-func (s *search) classify(of rows, b batch, rest int, eval func(b *batch, costs []uint32)) *classes {
+// classify computes the costs of documents of a segment by batches and sorts them into classes, the costly rest left out; nil
+// when time is over.
+func (s *search) classify(seg int, of *roaring.Bitmap, b batch, rest int, eval func(b *batch, costs []uint32)) *segmentClasses {
 	ls := &s.list
-	c := &classes{rest: rest}
-	var byCost []rows // by cost
-	for seg, r := range of {
-		if r == nil || r.IsEmpty() {
-			continue
+	var byCost []*roaring.Bitmap
+	b.segment = seg
+	for all := of.ToArray(); len(all) > 0; all = all[len(b.rows):] {
+		if s.late() {
+			return nil
 		}
-		b.segment = seg
-		for all := r.ToArray(); len(all) > 0; all = all[len(b.rows):] {
-			if s.late() {
-				return nil
-			}
-			b.rows = all[:min(len(all), batchRows)]
-			mark := ls.numbers.used
-			costs := ls.numbers.take(len(b.rows))
-			eval(&b, costs)
-			byCost = addByCost(byCost, &b, costs, rest, len(of))
-			ls.numbers.used = min(mark, ls.numbers.used)
-		}
+		b.rows = all[:min(len(all), batchRows)]
+		mark := ls.numbers.used
+		costs := ls.numbers.take(len(b.rows))
+		eval(&b, costs)
+		byCost = addByCost(byCost, b.rows, costs, rest)
+		ls.numbers.used = min(mark, ls.numbers.used)
 	}
+	c := &segmentClasses{}
 	for cost, r := range byCost {
 		if r != nil {
-			c.costs = append(c.costs, cost)
-			c.rows = append(c.rows, r)
+			c.costs, c.rows = append(c.costs, cost), append(c.rows, r)
 		}
 	}
-	c.cover(len(of))
+	if rest >= 0 {
+		c.cover()
+	}
 	return c
 }
 
-// addByCost adds the rows of a batch to those of their cost, the costly rest left out.
-func addByCost(byCost []rows, b *batch, costs []uint32, rest, segments int) []rows {
+// addByCost adds rows to those of their cost.
+func addByCost(byCost []*roaring.Bitmap, of, costs []uint32, rest int) []*roaring.Bitmap {
 	for i := 0; i < len(costs); {
 		// Runs of equal cost go in together.
 		cost := int(costs[i])
@@ -180,28 +288,13 @@ func addByCost(byCost []rows, b *batch, costs []uint32, rest, segments int) []ro
 				byCost = append(byCost, nil)
 			}
 			if byCost[cost] == nil {
-				byCost[cost] = make(rows, segments)
+				byCost[cost] = roaring.New()
 			}
-			r := &byCost[cost][b.segment]
-			if *r == nil {
-				*r = roaring.New()
-			}
-			(*r).AddMany(b.rows[i:j])
+			byCost[cost].AddMany(of[i:j])
 		}
 		i = j
 	}
 	return byCost
-}
-
-// cover computes the union where it is needed.
-func (c *classes) cover(segments int) {
-	if c.rest < 0 {
-		return
-	}
-	c.covered = make(rows, segments)
-	for _, r := range c.rows {
-		c.covered = c.covered.or(r)
-	}
 }
 
 // ruleClasses returns what a bucket is split by under rule i, as far as it is at hand or worth to be made: classes,
@@ -287,13 +380,20 @@ func (s *search) pairClasses(b *bucket, u, v int) *classes {
 			if lu+lv > 0 && b.fixed && b.rows.and(left).and(right).isEmpty() {
 				continue
 			}
-			key := s.key('n', u, lu, uint16(lv))
-			key = append(key, 0xff)
-			key = append(key, s.graph.Nodes[v].Key...)
-			c := s.cachedClasses(key, b.n, placedMax, func() int { return left.commonCount(right) }, func() *classes {
-				return s.classify(left.and(right), levelBatch([]int{u, v}, []int{lu, lv}), farPair,
-					func(b *batch, costs []uint32) { s.pairCosts(b, u, v, costs) })
-			})
+			both := func(seg int) (l, r *roaring.Bitmap) { return s.matchingIn(u, lu, seg), s.matchingIn(v, lv, seg) }
+			c := s.cachedClasses(&classesOf{kind: 'n', nodes: []int{u, v}, levels: []int{lu, lv}, rest: farPair, most: placedMax,
+				documents: func(seg int) int {
+					l, r := both(seg)
+					if l == nil || r == nil {
+						return 0
+					}
+					return int(l.AndCardinality(r))
+				},
+				derive: func(seg int) *segmentClasses {
+					l, r := both(seg)
+					return s.classify(seg, roaring.And(l, r), levelBatch([]int{u, v}, []int{lu, lv}), farPair,
+						func(b *batch, costs []uint32) { s.pairCosts(b, u, v, costs) })
+				}}, b.n)
 			if c == nil {
 				return nil
 			}
@@ -308,37 +408,42 @@ func (s *search) pairClasses(b *bucket, u, v int) *classes {
 
 // positionClasses are the documents of a node by the distance from its place.
 func (s *search) positionClasses(b *bucket, v, level int) *classes {
-	n := &s.graph.Nodes[v]
-	of := s.matching(v, level)
 	most := placedMax
 	if b.terms == 1 { // its buckets are large: without classes, many positions are read each time
 		most = derivedMax
 	}
-	return s.cachedClasses(s.key('p', v, level, n.Start), b.n, most, of.count, func() *classes {
-		return s.classify(of, levelBatch([]int{v}, []int{level}), -1, func(b *batch, costs []uint32) { s.placeNode(b, v, costs) })
-	})
+	return s.cachedClasses(&classesOf{kind: 'd', nodes: []int{v}, levels: []int{level}, number: s.graph.Nodes[v].Start, rest: -1, most: most,
+		documents: func(seg int) int { return cardinality(s.matchingIn(v, level, seg)) },
+		derive: func(seg int) *segmentClasses {
+			return s.classify(seg, s.matchingIn(v, level, seg), levelBatch([]int{v}, []int{level}), -1,
+				func(b *batch, costs []uint32) { s.placeNode(b, v, costs) })
+		}}, b.n)
+}
+
+func cardinality(r *roaring.Bitmap) int {
+	if r == nil {
+		return 0
+	}
+	return int(r.GetCardinality())
 }
 
 // attributeClasses are the documents of a node by the weight of its best field.
 func (s *search) attributeClasses(b *bucket, v, level int) *classes {
-	of := s.matching(v, level)
-	return s.cachedClasses(s.key('a', v, level, 0), b.n, derivedMax, func() int { return 0 }, func() *classes {
-		c := &classes{rest: -1}
-		length := s.graph.Nodes[v].Len
-		left := of
-		for _, w := range s.weightsInUse() {
-			r := s.standing(v, level, int32(w), left)
-			if r.isEmpty() {
-				continue
+	return s.cachedClasses(&classesOf{kind: 'a', nodes: []int{v}, levels: []int{level}, rest: -1, most: derivedMax,
+		derive: func(seg int) *segmentClasses {
+			c := &segmentClasses{}
+			left := s.matchingIn(v, level, seg)
+			for _, w := range s.weightsInUse() {
+				if left == nil {
+					break
+				}
+				if r := s.standing(v, level, int32(w), seg, left); r != nil {
+					c.costs, c.rows = append(c.costs, w*s.graph.Nodes[v].Len), append(c.rows, r)
+					left = andNot(left, r)
+				}
 			}
-			c.costs = append(c.costs, w*length)
-			c.rows = append(c.rows, r)
-			if left = left.andNot(r); left.isEmpty() {
-				break
-			}
-		}
-		return c
-	})
+			return c
+		}}, b.n)
 }
 
 // levelsOf returns the level of each node of a bucket with one path; ok is false when it differs between documents.

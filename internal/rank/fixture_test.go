@@ -10,6 +10,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/query"
+	"svc/internal/resultcache"
 	"svc/internal/settings"
 	"svc/internal/text"
 	"svc/internal/vfs"
@@ -94,7 +95,7 @@ func buildWith(t testing.TB, s *settings.Settings, parts [][]*document, deleted 
 		}
 	}
 	slices.Sort(names)
-	ix := &Index{Settings: s, Fields: settings.Resolve(names, s, "id"), Analyzer: analyzerOf(s), Cache: query.NewCache()}
+	ix := &Index{Settings: s, Fields: settings.Resolve(names, s, "id"), Analyzer: analyzerOf(s), Cache: query.NewCache(resultcache.New(64 << 20))}
 	fs := vfs.NewMem()
 	for n, part := range parts {
 		b := segment.NewBuilder(segment.BuilderOptions{Prefixes: s.PrefixSearch != settings.PrefixDisabled,

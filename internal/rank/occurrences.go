@@ -1,6 +1,7 @@
 package rank
 
 import (
+	"encoding/binary"
 	"slices"
 
 	"svc/internal/query"
@@ -88,14 +89,11 @@ func (s *search) gatherLevel(dst []uint64, b *batch, node, level int) ([]uint64,
 		}
 		return dst, len(postings)
 	}
-	t := s.table(node, level)
-	if t == nil {
-		return dst, 0
-	}
-	for _, p := range t[b.segment].frequent {
+	t := s.table(node, level, b.segment)
+	for _, p := range t.frequent {
 		dst = s.gatherPosting(dst, b, p)
 	}
-	return t[b.segment].gather(dst, b), len(t[b.segment].frequent) + 1
+	return t.gather(dst, b), len(t.frequent) + 1
 }
 
 // gatherPosting appends the occurrences of one word, sorted.
@@ -142,25 +140,23 @@ type table struct {
 	occurrences []uint64 // with rows in place of indexes of rows, sorted
 }
 
-// table returns the tables of a level by segment, kept or made now.
-func (s *search) table(node, level int) []table {
-	at := node*query.Levels + level
+// table returns the table of a level in a segment, kept or made now.
+func (s *search) table(node, level, seg int) *table {
+	at := (node*query.Levels+level)*len(s.ix.Segments) + seg
 	for len(s.tables) <= at {
 		s.tables = append(s.tables, nil)
 	}
 	if t := s.tables[at]; t != nil {
 		return t
 	}
-	key := s.key('t', node, level, 0)
-	t, ok := s.ix.Cache.Get(key).([]table)
+	c := (*query.Index)(s.ix).OfSegment(seg)
+	var buf [64]byte
+	key := binary.LittleEndian.AppendUint64(append(c.Key(buf[:0], 't'), byte(level)), s.graph.Nodes[node].Pieces[seg])
+	t, ok := c.Get(key).(*table)
 	if !ok {
-		t = make([]table, len(s.ix.Segments))
-		size := 100
-		for i := range t {
-			s.fillTable(&t[i], s.graph.Nodes[node].Levels[level].Postings[i])
-			size += 8*len(t[i].occurrences) + 96*len(t[i].frequent)
-		}
-		s.ix.Cache.Put(key, t, size)
+		t = &table{}
+		s.fillTable(t, s.graph.Nodes[node].Levels[level].Postings[seg])
+		c.Put(key, t, 200+8*len(t.occurrences)+112*len(t.frequent))
 	}
 	s.tables[at] = t
 	return t

@@ -71,8 +71,8 @@ type Hit struct {
 // Result is what a ranking found.
 type Result struct {
 	Hits       []Hit
-	Candidates []*roaring.Bitmap // by segment: what totals and facets count; the caller may keep but not modify them
-	Total      int               // their number, at most MaxTotal
-	Highlights *query.Highlights
-	Degraded   bool // the deadline cut the ranking short
+	Candidates []*roaring.Bitmap        // by segment: what totals and facets count; the caller may keep but not modify them
+	Total      int                      // their number, at most MaxTotal
+	Highlights func() *query.Highlights // what the query matched; valid as long as the view
+	Degraded   bool                     // the deadline cut the ranking short
 }

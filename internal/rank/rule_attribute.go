@@ -20,39 +20,32 @@ func (s *search) weightsInUse() []int {
 	return slices.Compact(weights)
 }
 
-// standing returns the documents of a set where a node stands, at a level, in a field of a weight.
-func (s *search) standing(node, at int, weight int32, of rows) rows {
+// standing returns those of some documents of a segment where a node stands, at a level, in a field of a weight; nil for none.
+func (s *search) standing(node, at int, weight int32, seg int, within *roaring.Bitmap) *roaring.Bitmap {
 	v := &s.graph.Nodes[node]
-	out := make(rows, len(of))
-	for seg, within := range of {
-		if within == nil {
+	found := roaring.New()
+	for level := range query.Levels {
+		if at != anyLevel && at != level {
 			continue
 		}
-		found := roaring.New()
-		for level := range query.Levels {
-			if at != anyLevel && at != level {
-				continue
-			}
-			for _, p := range v.Levels[level].Postings[seg] {
-				for k := range p.Fields() {
-					if f := p.Field(k); s.weights[f.ID()] == weight {
-						f.AddRows(found)
-					}
-				}
-			}
-			for _, p := range v.Levels[level].Phrases {
-				ps := &p.Segments[seg]
-				if ps.Rows.IsEmpty() {
-					continue
-				}
-				for k := range ps.Words[0].Fields() {
-					if f := ps.Words[0].Field(k); s.weights[f.ID()] == weight {
-						found.Or(roaring.And(f.Rows(), ps.Rows))
-					}
+		for _, p := range v.Levels[level].Postings[seg] {
+			for k := range p.Fields() {
+				if f := p.Field(k); s.weights[f.ID()] == weight {
+					f.AddRows(found)
 				}
 			}
 		}
-		out[seg] = and(found, within)
+		for _, p := range v.Levels[level].Phrases {
+			ps := &p.Segments[seg]
+			if ps.Rows.IsEmpty() {
+				continue
+			}
+			for k := range ps.Words[0].Fields() {
+				if f := ps.Words[0].Field(k); s.weights[f.ID()] == weight {
+					found.Or(roaring.And(f.Rows(), ps.Rows))
+				}
+			}
+		}
 	}
-	return out
+	return and(found, within)
 }

@@ -185,15 +185,20 @@ func (s *search) exactAttributeClasses(b *bucket) *classes {
 	}
 	if len(nodes) == 1 && b.paths[0].terms == 1 {
 		v := nodes[0]
-		of := make(rows, len(b.rows))
-		for i := range of {
-			of[i] = s.graph.Nodes[v].Segments[i].Word
-		}
-		if c := s.cachedClasses(s.key('e', v, 0, s.graph.Nodes[v].Start), b.n, derivedMax, of.count, func() *classes { return s.exactClasses(nodes, of) }); c != nil {
+		word := func(seg int) *roaring.Bitmap { return s.graph.Nodes[v].Segments[seg].Word }
+		if c := s.cachedClasses(&classesOf{kind: 'e', nodes: nodes, levels: []int{0}, number: s.graph.Nodes[v].Start, rest: int(noExactMatch), most: derivedMax,
+			documents: func(seg int) int { return int(word(seg).GetCardinality()) },
+			derive:    func(seg int) *segmentClasses { return s.exactClasses(nodes, seg, word(seg)) }}, b.n); c != nil {
 			return c
 		}
 	}
-	return s.exactClasses(nodes, b.rows)
+	parts := make([]*segmentClasses, len(b.rows))
+	for seg, in := range b.rows {
+		if in != nil {
+			parts[seg] = s.exactClasses(nodes, seg, in)
+		}
+	}
+	return join(parts, int(noExactMatch))
 }
 
 // exactNodes returns the nodes that an exact match needs; ok is false when there can be none.
@@ -214,58 +219,41 @@ func (s *search) exactNodes(b *bucket, l levels) (nodes []int, ok bool) {
 	return nodes, len(nodes) > 0
 }
 
-func (s *search) exactClasses(nodes []int, of rows) *classes {
-	c := &classes{rest: int(noExactMatch)}
-	exact, start := make(rows, len(of)), make(rows, len(of))
+// exactClasses are the exact matches among some documents of a segment, and what matches at the start; nil for none.
+func (s *search) exactClasses(nodes []int, seg int, in *roaring.Bitmap) *segmentClasses {
+	e, st := roaring.New(), roaring.New()
+	c := &segmentClasses{costs: []int{int(exactMatch), int(matchesStart)}, rows: []*roaring.Bitmap{e, st}, covered: e}
 	slots := 0
+	var words []placed
 	for _, n := range nodes {
 		slots += s.graph.Nodes[n].Slots()
+		var ok bool
+		if words, ok = appendPlaced(words, &s.graph.Nodes[n], seg); !ok {
+			return c
+		}
 	}
-	for seg, in := range of {
-		if in == nil {
-			continue
+	for _, w := range words {
+		if in = and(in, w.posting.Rows()); in == nil {
+			return c
 		}
-		var words []placed
-		ok := true
-		for _, n := range nodes {
-			if words, ok = appendPlaced(words, &s.graph.Nodes[n], seg); !ok {
-				break
-			}
-		}
-		if !ok {
-			continue
-		}
-		b := batch{segment: seg}
-		for _, w := range words {
-			if in = and(in, w.posting.Rows()); in == nil {
-				break
-			}
-		}
-		if in == nil {
-			continue
-		}
-		b.rows = in.ToArray()
-		mark := s.list.numbers.used
-		costs := s.list.numbers.take(len(b.rows))
-		for i := range costs {
-			costs[i] = noExactMatch
-		}
-		s.placeWords(&b, words, slots, costs)
-		e, st := roaring.New(), roaring.New()
-		for i, c := range costs {
-			switch c {
-			case exactMatch:
-				e.Add(b.rows[i])
-			case matchesStart:
-				st.Add(b.rows[i])
-			}
-		}
-		exact[seg], start[seg] = e, st
-		s.list.numbers.used = min(mark, s.list.numbers.used)
 	}
-	c.costs = []int{int(exactMatch), int(matchesStart)}
-	c.rows = []rows{exact, start}
-	c.cover(len(of))
+	b := batch{segment: seg, rows: in.ToArray()}
+	mark := s.list.numbers.used
+	costs := s.list.numbers.take(len(b.rows))
+	for i := range costs {
+		costs[i] = noExactMatch
+	}
+	s.placeWords(&b, words, slots, costs)
+	for i, c := range costs {
+		switch c {
+		case exactMatch:
+			e.Add(b.rows[i])
+		case matchesStart:
+			st.Add(b.rows[i])
+		}
+	}
+	s.list.numbers.used = min(mark, s.list.numbers.used)
+	c.cover()
 	return c
 }
 

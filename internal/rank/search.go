@@ -46,7 +46,7 @@ type search struct {
 type memory struct {
 	list        lists
 	tokens      []text.Token
-	tables      [][]table  // by node and level
+	tables      []*table   // by node, level and segment
 	rowNumbers  []uint32   // of one word
 	left, right sides      // of a pair of nodes
 	wordScratch [][]uint64 // occurrences of the words of an exact match
@@ -110,7 +110,7 @@ func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 		return nil, err
 	}
 	result := s.out.result()
-	result.Highlights = s.graph.Highlights()
+	result.Highlights = s.graph.Highlights
 	result.Degraded = s.isLate
 	return result, nil
 }

@@ -12,8 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/RoaringBitmap/roaring/v2"
 	"svc/internal/apierr"
+
 	"svc/internal/query"
+	"svc/internal/resultcache"
 )
 
 func mustSearch(t testing.TB, ix *Index, r Request) *Result {
@@ -205,7 +208,7 @@ func TestHighlights(t *testing.T) {
 	}}, nil)
 	print := func(q string) string {
 		var b strings.Builder
-		h := mustSearch(t, ix, Request{Query: q, Strategy: query.Frequency}).Highlights
+		h := mustSearch(t, ix, Request{Query: q, Strategy: query.Frequency}).Highlights()
 		for _, p := range h.Phrases {
 			fmt.Fprintf(&b, "%q %d-%d; ", p.Words, p.First, p.Last)
 		}
@@ -242,7 +245,7 @@ func TestSearchesShareAView(t *testing.T) {
 		r.Universe, r.SearchOn = universe(c), nil
 		requests = append(requests, r)
 		own := *c
-		own.Cache = query.NewCache()
+		own.Cache = query.NewCache(resultcache.New(64 << 20))
 		res, err := Search(context.Background(), &own, r)
 		if err != nil {
 			t.Fatal(err)
@@ -309,5 +312,66 @@ func TestRepeatedWordByAttribute(t *testing.T) {
 	}
 	if got := found(mustSearch(t, ix, Request{Query: `"uber uber"`})); got != "0 1 2" {
 		t.Errorf("the phrase finds %s", got)
+	}
+}
+
+// TestLaterViewsUseWhatSegmentsKeep searches views that come one after another, with more and more documents deleted and other
+// segments, and compares what they find with what a view finds that was never asked before.
+func TestLaterViewsUseWhatSegmentsKeep(t *testing.T) {
+	defer func(c, l int) { classRows, listRows = c, l }(classRows, listRows)
+	classRows, listRows = 2, 3
+	const seed = 4
+	m := &maker{Rand: rand.New(rand.NewPCG(seed, 2))}
+	m.vocabulary()
+	for _, update := range []string{`{}`, `{"proximityPrecision":"byAttribute","typoTolerance":{"disableOnAttributes":["name"]}}`} {
+		c := smallIndex(t, update)
+		memory := resultcache.New(16 << 20)
+		shelves := make([]*resultcache.Shelf, len(c.Segments))
+		for i := range shelves {
+			shelves[i] = memory.Shelf()
+		}
+		var requests []*Request
+		for range 60 {
+			r := m.request(true)
+			r.Universe = nil
+			requests = append(requests, r)
+		}
+		for round := range 8 {
+			view := *c
+			view.Segments = nil
+			var kept []*resultcache.Shelf
+			for i := range c.Segments {
+				s := &c.Segments[i]
+				gone := roaring.New()
+				if s.Deleted != nil {
+					gone = s.Deleted.Clone()
+				}
+				if gone.Add(uint32(m.IntN(s.Rows()))); round > 0 {
+					s.Deleted = gone
+				}
+				if m.IntN(4) > 0 {
+					view.Segments = append(view.Segments, *s)
+					kept = append(kept, shelves[i])
+				}
+			}
+			fresh := view
+			view.Cache, fresh.Cache = query.NewCache(memory, kept...), query.NewCache(resultcache.New(16<<20))
+			for range 2 { // what is wished for again is made
+				for _, r := range requests {
+					got, err := Search(context.Background(), &view, r)
+					if err != nil {
+						t.Fatal(err)
+					}
+					want, err := Search(context.Background(), &fresh, r)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if found(got) != found(want) {
+						t.Fatalf("seed %d, round %d, %q: %s, want %s", seed, round, r.Query, found(got), found(want))
+					}
+				}
+			}
+			view.Cache.Close()
+		}
 	}
 }

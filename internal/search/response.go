@@ -189,7 +189,7 @@ func newHitWriter(r *Response) *hitWriter {
 		w.vectors = newEmbeddings(r.view)
 	}
 	if len(req.AttributesToHighlight) > 0 || len(req.AttributesToCrop) > 0 || req.ShowMatchesPosition {
-		w.format = newFormatter(r.view, req, r.result.Highlights)
+		w.format = newFormatter(r.view, req, r.result.Highlights())
 		w.format.hydrate = r.hydrate
 	}
 	return w

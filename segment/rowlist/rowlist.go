@@ -4,6 +4,7 @@ package rowlist
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -186,6 +187,31 @@ func (l List) Bitmap() *roaring.Bitmap { return bitmapOf(l.P, l.Code, l.Count) }
 func (l List) AppendTo(dst []uint32) []uint32 { return appendRowsOf(dst, l.P, l.Code, l.Count) }
 
 func (l List) Cursor() Cursor { return Cursor{list: l} }
+
+// First returns the lowest row, 0 when there is none.
+func (l List) First() uint32 {
+	if l.Code == Delta {
+		row, _ := binary.Uvarint(l.P)
+		return uint32(row)
+	}
+	var c RoaringCursor
+	if !c.Init(l.P) || c.container == c.containers {
+		return 0
+	}
+	values := c.p[c.begin : c.begin+c.size]
+	switch {
+	case len(values) < 2:
+		return 0
+	case c.kind != containerBitmap: // values, or the starts of runs
+		return c.key<<16 | uint32(binary.LittleEndian.Uint16(values))
+	}
+	for i := 0; i < len(values); i += 8 {
+		if word := binary.LittleEndian.Uint64(values[i:]); word != 0 {
+			return c.key<<16 | uint32(8*i+bits.TrailingZeros64(word))
+		}
+	}
+	return 0
+}
 
 func (l List) AddTo(dst *roaring.Bitmap) {
 	if l.Code == Roaring {

@@ -1,0 +1,180 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/resultcache"
+	"svc/internal/settings"
+	"svc/internal/text"
+	"svc/internal/vfs"
+	"svc/segment"
+)
+
+// textSegments writes segments of documents with one text each.
+func textSegments(t *testing.T, field segment.FieldID, a *text.Analyzer, parts [][]string) []segment.Live {
+	t.Helper()
+	fs := vfs.NewMem()
+	var out []segment.Live
+	id := 0
+	for n, part := range parts {
+		b := segment.NewBuilder(segment.BuilderOptions{Prefixes: true})
+		for _, d := range part {
+			b.StartDoc(segment.DocID(id), fmt.Append(nil, id), []byte("{}"))
+			id++
+			var p text.Positions
+			p.Visit()
+			a.Index(&p, []byte(d), nil, func(w []byte, at uint16) { b.Word(field, w, at) })
+			b.WordCount(field, p.Words())
+			b.EndDoc()
+		}
+		name := fmt.Sprintf("%d.seg", n)
+		if _, err := b.Write(context.Background(), fs, name); err != nil {
+			t.Fatal(err)
+		}
+		r, err := segment.Open(fs, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { r.Close() })
+		out = append(out, segment.Live{Reader: r})
+	}
+	return out
+}
+
+// TestLaterViewsUseWhatSegmentsKeep asks views that come one after another, with more and more documents deleted and other segments,
+// and compares what they find with what a view finds that was never asked before.
+func TestLaterViewsUseWhatSegmentsKeep(t *testing.T) {
+	for name, update := range map[string]string{
+		"plain":          `{"typoTolerance":{"minWordSizeForTypos":{"oneTypo":3,"twoTypos":5}},"synonyms":{"abcab":["a b"]}}`,
+		"exact fields":   `{"typoTolerance":{"minWordSizeForTypos":{"oneTypo":3,"twoTypos":5},"disableOnAttributes":["other"]}}`,
+		"in no position": `{"typoTolerance":{"minWordSizeForTypos":{"oneTypo":3,"twoTypos":5}},"proximityPrecision":"byAttribute"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			const seed = 5
+			r := rand.New(rand.NewPCG(seed, 1))
+			word := func(most int) string {
+				var b strings.Builder
+				for range 1 + r.IntN(most) {
+					b.WriteByte("abcd"[r.IntN(4)])
+				}
+				return b.String()
+			}
+			u, err := settings.ParseUpdate([]byte(update), settings.Features{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := settings.Default().Apply(u)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ix := Index{Settings: s, Fields: settings.Resolve([]string{"text"}, s, "id"), Analyzer: text.New(text.Config{})}
+			field, _ := ix.Fields.ID("text")
+			parts := make([][]string, 6)
+			for i := range parts {
+				for range []int{400, 300, 3, 1, 20, 5}[i] {
+					text := ""
+					for range 1 + r.IntN(8) {
+						text += word(7) + " "
+					}
+					parts[i] = append(parts[i], text)
+				}
+			}
+			all := textSegments(t, field, ix.Analyzer, parts)
+			memory := resultcache.New(16 << 20)
+			shelves := make([]*resultcache.Shelf, len(all))
+			for i := range shelves {
+				shelves[i] = memory.Shelf()
+			}
+			var queries []string
+			for range 60 {
+				q := []string{word(7), word(7) + " " + word(3), `"` + word(2) + " " + word(2) + `"`, word(2)}[r.IntN(4)]
+				queries = append(queries, q)
+			}
+			full := 0
+			for round := range 12 {
+				view, fresh := ix, ix
+				var kept []*resultcache.Shelf
+				for i := range all {
+					if round > 0 {
+						gone := roaring.New()
+						if all[i].Deleted != nil {
+							gone = all[i].Deleted.Clone()
+						}
+						for range all[i].Rows() / 12 {
+							gone.Add(uint32(r.IntN(all[i].Rows())))
+						}
+						all[i].Deleted = gone
+					}
+					if r.IntN(4) > 0 {
+						view.Segments = append(view.Segments, all[i])
+						kept = append(kept, shelves[i])
+					}
+				}
+				fresh.Segments = view.Segments
+				view.Cache, fresh.Cache = NewCache(memory, kept...), NewCache(resultcache.New(16<<20))
+				for _, q := range queries {
+					got, err := view.Build(context.Background(), view.read(q), nil, never)
+					if err != nil {
+						t.Fatal(err)
+					}
+					want, err := fresh.Build(context.Background(), fresh.read(q), nil, never)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for n := range want.Nodes {
+						if what := different(&view, &got.Nodes[n], &want.Nodes[n]); what != "" {
+							t.Fatalf("seed %d, round %d, %s, node %d: other %s than without what was kept", seed, round, q, n, what)
+						}
+						if f := want.Nodes[n].forms; f != nil && (len(f.lists[0]) >= maxOneTypoWords || len(f.lists[1]) >= maxTwoTypoWords) {
+							full++
+						}
+					}
+				}
+				view.Cache.Close()
+			}
+			if full == 0 {
+				t.Error("no list of misspelt words was ever full")
+			}
+		})
+	}
+}
+
+// different names what two nodes do not have in common; "" when there is nothing.
+func different(ix *Index, a, b *Node) string {
+	switch {
+	case a.Exists != b.Exists:
+		return "existence"
+	case a.Wide != b.Wide:
+		return "width"
+	}
+	for i := range a.Segments {
+		live := ix.Segments[i].LiveRows()
+		same := func(p, q *roaring.Bitmap) bool { return roaring.And(p, live).Equals(roaring.And(q, live)) }
+		for l := range Levels {
+			if !same(a.Segments[i].At[l], b.Segments[i].At[l]) {
+				return fmt.Sprintf("rows at level %d of segment %d", l, i)
+			}
+		}
+		if !same(a.Segments[i].Any, b.Segments[i].Any) || !same(a.Segments[i].Word, b.Segments[i].Word) {
+			return "rows"
+		}
+	}
+	if (a.forms == nil) != (b.forms == nil) {
+		return "forms"
+	}
+	if a.forms != nil {
+		p, q := a.forms.resolve(), b.forms.resolve()
+		if !maps.Equal(p.set, q.set) || !slices.Equal(p.prefixes, q.prefixes) {
+			return "forms"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,418 @@
+package query
+
+import (
+	"math"
+	"slices"
+
+	"svc/segment"
+)
+
+// found is what the dictionary of one segment has for a word. It does not depend on which rows are deleted, so that it stays
+// with the segment, apart from where its runs are cut.
+type found struct {
+	exact    []segment.Posting // the word as it is written: none or one
+	exactRow uint32            // a row that has it in a field where it counts
+	runs     [runKinds]wordRun
+	cuts     []cut // where the word may be split
+}
+
+// runKind is by what words of a run are found. The first three are levels.
+type runKind int
+
+const (
+	zero  runKind = iota // they begin with the word, which is a prefix; the word itself is not among them
+	one                  // at one typo
+	two                  // at two typos
+	wide                 // they begin with the word, a short prefix, and may be misspelt
+	begun                // they begin with the word, a short prefix, and are longer; none where wide says it
+	runKinds
+)
+
+// most is how many words of a run count in all segments together.
+func (k runKind) most() int {
+	return [...]int{maxPrefixWords, maxOneTypoWords, maxTwoTypoWords, wideWords, maxPrefixWords}[k]
+}
+
+// wordRun is words of a dictionary, in byte order.
+type wordRun struct {
+	words    []string
+	postings []segment.Posting // lead ones, then those of the words
+	lead     int               // of the run zero: the word itself, or what a short prefix matches
+	rows     []uint32          // of each word: a row that has it in a field where it counts, or noRow
+	live     int               // words that were in a live document
+	cut      bool              // more words may follow
+	late     bool              // there was no time for those that follow
+}
+
+const (
+	noRow = math.MaxUint32
+
+	// spareWords is how many live words more than count a run has when it is cut, so that it serves on when some are deleted.
+	spareWords = 8
+)
+
+// alive reports whether a word stands in one of the fields of a row that is not deleted. row is one that once had it there.
+func alive(s segment.Live, p segment.Posting, row uint32, fields FieldSet) bool {
+	switch {
+	case row == noRow:
+		return false
+	case s.Deleted == nil || !s.Deleted.Contains(row):
+		return true
+	}
+	return isLive(s, p, fields)
+}
+
+// witness returns a row that has a word in one of the fields, a live one if there is any; noRow when none has.
+func witness(s segment.Live, p segment.Posting, fields FieldSet) uint32 {
+	row := uint32(noRow)
+	for k := range p.Fields() {
+		f := p.Field(k)
+		if !fields.Has(f.ID()) {
+			continue
+		}
+		row = uint32(f.First())
+		if s.Deleted == nil || !s.Deleted.Contains(row) {
+			return row
+		}
+	}
+	if row != noRow {
+		rows := rowsIn(p, fields)
+		if live := rows.AndCardinality(s.Deleted); live < rows.GetCardinality() {
+			for it := rows.Iterator(); it.HasNext(); {
+				if r := it.Next(); !s.Deleted.Contains(r) {
+					return r
+				}
+			}
+		}
+	}
+	return row
+}
+
+func (r *wordRun) full(k runKind) bool { return r.live >= k.most()+spareWords }
+
+// add adds the next word.
+func (r *wordRun) add(k runKind, s segment.Live, word []byte, p segment.Posting, fields FieldSet) {
+	row := witness(s, p, fields)
+	if r.words == nil {
+		r.postings = slices.Clip(r.postings) // the lead is shared
+	}
+	r.words = append(r.words, string(word))
+	r.postings = append(r.postings, p)
+	r.rows = append(r.rows, row)
+	if row != noRow && (s.Deleted == nil || !s.Deleted.Contains(row)) {
+		r.live++
+	}
+	r.cut = r.full(k)
+}
+
+// size estimates the memory of what was found.
+func (f *found) size() int {
+	n := 400 + 96*len(f.exact) + 8*len(f.cuts)
+	for k := range f.runs {
+		r := &f.runs[k]
+		n += 112*len(r.postings) + 4*len(r.rows)
+		for _, w := range r.words {
+			n += 16 + len(w)
+		}
+	}
+	return n
+}
+
+// derivation is the making of a match of a word or n-gram.
+type derivation struct {
+	*resolver
+	source        *source
+	word          string
+	budget        int
+	all, tolerant FieldSet
+	near, far     *automaton
+	found         []*found // by segment
+}
+
+// written is where the word counts as it is written.
+func (d *derivation) written() FieldSet {
+	if d.source.gram() {
+		return d.tolerant
+	}
+	return d.all
+}
+
+// fieldsOf is where the words of a run count.
+func (d *derivation) fieldsOf(k runKind) FieldSet {
+	if k == zero || k == begun {
+		return d.all
+	}
+	return d.tolerant
+}
+
+// find looks the word up in all segments.
+func (d *derivation) find() error {
+	d.found = make([]*found, len(d.Segments))
+	for i := range d.found {
+		if err := d.findIn(i, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// findIn looks the word up in a segment. again: also when that was done before.
+func (d *derivation) findIn(i int, again bool) error {
+	c := d.OfSegment(i)
+	var buf [128]byte
+	kind := byte('w')
+	if d.source.prefix {
+		kind = 'p'
+	}
+	key := append(c.Key(buf[:0], kind), byte(d.budget))
+	for _, w := range d.source.words {
+		key = append(append(key, w...), 0)
+	}
+	if !again {
+		if f, ok := c.Get(key).(*found); ok {
+			d.found[i] = f
+			return nil
+		}
+	}
+	f, err := d.look(i)
+	if err != nil {
+		return err
+	}
+	d.found[i] = f
+	if !d.over {
+		c.Put(key, f, f.size())
+	}
+	return nil
+}
+
+func (d *derivation) look(i int) (*found, error) {
+	s := d.Segments[i]
+	f := &found{exactRow: noRow}
+	gram := d.source.gram()
+	tolerable := d.tolerates([]byte(d.word))
+	if !gram || tolerable {
+		if p, ok := s.Term([]byte(d.word)); ok {
+			f.exact = []segment.Posting{p}
+			f.exactRow = witness(s, p, d.written())
+		}
+	}
+	f.runs[zero].postings, f.runs[zero].lead = f.exact, len(f.exact)
+	if d.source.prefix {
+		if err := d.lookPrefixed(s, &f.runs[zero]); err != nil {
+			return nil, err
+		}
+		if len(d.word) <= shortPrefixBytes {
+			if err := d.lookWide(s, f); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if d.budget > 0 {
+		if err := d.lookTypos(s, f); err != nil {
+			return nil, err
+		}
+	}
+	f.cuts = cutsOf(s, d.word)
+	for k := range f.runs {
+		f.runs[k].late = d.over
+	}
+	return f, nil
+}
+
+// lookPrefixed finds the words that begin with a prefix, without the prefix itself. A short
+// prefix matches them all, through its own posting where the segment has one.
+func (d *derivation) lookPrefixed(s segment.Live, r *wordRun) error {
+	prefix := []byte(d.word)
+	gram := d.source.gram()
+	passes := func(word []byte) bool { return len(word) > len(prefix) && (!gram || d.tolerates(word)) }
+	it := s.Terms(prefix, after(prefix), nil)
+	if len(prefix) > shortPrefixBytes {
+		for !r.full(zero) && it.Next() && d.spend(wordSteps) {
+			if passes(it.Word()) {
+				r.add(zero, s, it.Word(), it.Posting(), d.all)
+			}
+		}
+		return it.Err()
+	}
+	if !gram || d.tolerates(prefix) { // no word among them needs to be told apart
+		if p, ok := s.Prefix(prefix); ok {
+			r.postings, r.lead = []segment.Posting{p}, 1 // the prefix itself is in it
+			return nil
+		}
+	}
+	r.postings = slices.Clip(r.postings)
+	for it.Next() && d.spend(wordSteps) {
+		if passes(it.Word()) {
+			r.postings = append(r.postings, it.Posting())
+		}
+	}
+	r.lead = len(r.postings)
+	return it.Err()
+}
+
+// plain reports whether all words count wherever they stand, and as misspelt ones, too.
+func (d *derivation) plain() bool { p := d.prepared(); return p.exact == nil && !p.numbers }
+
+// lookWide finds words that begin with a short prefix.
+func (d *derivation) lookWide(s segment.Live, f *found) error {
+	prefix := []byte(d.word)
+	w, b := &f.runs[wide], &f.runs[begun]
+	it := s.Terms(prefix, after(prefix), nil)
+	for !w.full(wide) && it.Next() {
+		tolerates := d.tolerates(it.Word())
+		if tolerates {
+			w.add(wide, s, it.Word(), it.Posting(), d.tolerant)
+		}
+		if !d.plain() && len(it.Word()) > len(prefix) && (tolerates || !d.source.gram()) && !b.full(begun) {
+			b.add(begun, s, it.Word(), it.Posting(), d.all)
+		}
+	}
+	return it.Err()
+}
+
+// lookTypos finds the words at one and at two typos, in byte order.
+//
+// A word whose first letter differs counts one typo more, and only with a budget of
+// two. So the dictionary falls into three stretches: before, with and after the words that begin
+// with the letter, and the outer ones need the small automaton only.
+func (d *derivation) lookTypos(s segment.Live, f *found) error {
+	first := firstLetter(d.word)
+	begin, end := []byte(first), after([]byte(first))
+	if d.near == nil {
+		d.near = newAutomaton(d.word, d.budget, d.source.prefix)
+	}
+	near, r1, r2 := d.near, &f.runs[one], &f.runs[two]
+	if d.budget == 1 {
+		return d.collect(s, begin, end, near, func(it *segment.TermIterator) bool {
+			if near.Distance(it.Word()) == 1 {
+				r1.add(one, s, it.Word(), it.Posting(), d.tolerant)
+			}
+			return !r1.full(one)
+		})
+	}
+	if d.far == nil {
+		d.far = newAutomaton(d.word, 1, d.source.prefix)
+	}
+	outer := func(it *segment.TermIterator) bool {
+		if d.far.Distance(it.Word()) == 1 {
+			r2.add(two, s, it.Word(), it.Posting(), d.tolerant)
+		}
+		return !r2.full(two)
+	}
+	if err := d.collect(s, nil, begin, d.far, outer); err != nil {
+		return err
+	}
+	err := d.collect(s, begin, end, near, func(it *segment.TermIterator) bool {
+		switch n := near.Distance(it.Word()); {
+		case n == 1 && !r1.full(one):
+			r1.add(one, s, it.Word(), it.Posting(), d.tolerant)
+		case n == 2 && !r2.full(two):
+			r2.add(two, s, it.Word(), it.Posting(), d.tolerant)
+		}
+		return !r1.full(one) || !r2.full(two)
+	})
+	if err != nil || end == nil || r2.full(two) {
+		return err
+	}
+	return d.collect(s, end, nil, d.far, outer)
+}
+
+// collect calls take for the words of a segment in a range that a accepts and that may be misspelt, until it returns
+// false or time is over.
+func (d *derivation) collect(s segment.Live, start, end []byte, a *automaton, take func(*segment.TermIterator) bool) error {
+	if !d.spend(s.Words() / indexWords) {
+		return nil
+	}
+	it := s.Terms(start, end, a)
+	for it.Next() && d.spend(wordSteps) {
+		if d.tolerates(it.Word()) && !take(it) {
+			return nil
+		}
+	}
+	return it.Err()
+}
+
+// choose brings the runs of all segments together: the first words in byte order that are in a live document, as many as count. It
+// returns them, and puts the postings of each segment in their place. A word that counts in one segment counts in all,
+// whatever fields it stands in there: how documents lie in segments changes nothing.
+func (d *derivation) choose(k runKind, postings [][]segment.Posting) ([]string, error) {
+	for {
+		words, short := d.mergeRuns(k, postings)
+		if short < 0 {
+			return words, nil
+		}
+		if err := d.findIn(short, true); err != nil || d.over {
+			return words, err
+		}
+	}
+}
+
+// mergeRuns is choose. short is a segment whose run was cut before a word that would count, since words before it have died; -1 for none.
+func (d *derivation) mergeRuns(k runKind, postings [][]segment.Posting) (words []string, short int) {
+	var few [16]int
+	with := few[:0] // segments that have words left
+	for i, f := range d.found {
+		r := &f.runs[k]
+		if postings != nil {
+			postings[i] = r.postings[:r.lead:r.lead]
+		}
+		if len(r.words) > 0 || r.late {
+			with = append(with, i)
+		}
+	}
+	var next [16]int
+	at := next[:] // by place in with: the next word
+	if len(with) > len(at) {
+		at = make([]int, len(with))
+	}
+	most, fields := k.most(), d.fieldsOf(k)
+merge:
+	for len(words) < most {
+		first := -1
+		for w, i := range with {
+			r := &d.found[i].runs[k]
+			if r.late && at[w] == len(r.words) {
+				break merge // a word that was not found may come before all others
+			}
+			if at[w] < len(r.words) && (first < 0 || r.words[at[w]] < d.found[with[first]].runs[k].words[at[first]]) {
+				first = w
+			}
+		}
+		if first < 0 {
+			break
+		}
+		word := d.found[with[first]].runs[k].words[at[first]]
+		counts := false
+		for w := first; w < len(with); w++ {
+			r := &d.found[with[w]].runs[k]
+			if at[w] < len(r.words) && r.words[at[w]] == word {
+				counts = counts || alive(d.Segments[with[w]], r.postings[r.lead+at[w]], r.rows[at[w]], fields)
+			}
+		}
+		for w := first; w < len(with); w++ {
+			i := with[w]
+			r := &d.found[i].runs[k]
+			if at[w] == len(r.words) || r.words[at[w]] != word {
+				continue
+			}
+			if counts && postings != nil && fields != nil {
+				postings[i] = append(postings[i], r.postings[r.lead+at[w]])
+			}
+			at[w]++
+		}
+		if counts {
+			words = append(words, word)
+		}
+	}
+	for w, i := range with {
+		r := &d.found[i].runs[k]
+		if r.cut && at[w] == len(r.words) && (len(words) < most || r.words[at[w]-1] < words[most-1]) {
+			return words, i
+		}
+		// Dead words find nothing but deleted rows, unless they live on in fields where they do not count.
+		if postings != nil && fields == nil {
+			postings[i] = r.postings[: r.lead+at[w] : r.lead+at[w]]
+		}
+	}
+	return words, -1
+}

@@ -1,0 +1,149 @@
+package query
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/segment"
+)
+
+// Levels is how many levels of matching there are: as written, one typo or a split, two typos.
+const Levels = 3
+
+// Match is all by which a word, an n-gram or a phrase of a query matches. It is
+// immutable and valid as long as the view. It is put together of what each segment has found (see found and piece).
+type Match struct {
+	Key      string // tells the match from all others of the view
+	Levels   [Levels]Level
+	Segments []SegmentRows       // by segment
+	Words    [][]segment.Posting // by segment: the word as it is written; none where it does not stand, one otherwise
+	Exists   bool                // the word is in a live document
+	Wide     bool                // a short prefix of so many words that it counts as one word (see isWide)
+	Budget   int
+
+	Pieces []uint64 // by segment: tells what is found there from all else that was ever found; 0 for nothing at all
+	forms  *forms
+}
+
+// Level is what a match accepts at one level.
+type Level struct {
+	Postings [][]segment.Posting // by segment: words, and short prefixes as if they were one word
+	Phrases  []*PhraseMatch
+}
+
+// SegmentRows are the rows of a match in one segment. All bitmaps are shared and never nil.
+type SegmentRows struct {
+	At   [Levels]*roaring.Bitmap // rows whose best level is this
+	Any  *roaring.Bitmap         // rows of all levels
+	Word *roaring.Bitmap         // rows with the word, or phrase, as it is written
+}
+
+// source is what a match is derived from.
+type source struct {
+	words  []string // one, or those of an n-gram
+	phrase []string // or the slots of a phrase
+	prefix bool
+}
+
+func (s *source) gram() bool { return len(s.words) > 1 }
+
+// appendKey appends what tells this source and fields from others.
+func (s *source) appendKey(dst []byte, fields FieldSet) []byte {
+	kind := byte('w')
+	switch {
+	case s.phrase != nil:
+		kind = 'q'
+	case s.prefix:
+		kind = 'p'
+	}
+	dst = append(dst, kind)
+	for _, w := range s.words {
+		dst = append(append(dst, w...), 0)
+	}
+	for _, w := range s.phrase {
+		dst = append(append(dst, w...), 0)
+	}
+	if fields != nil {
+		dst = append(dst, 0)
+		for i, in := range fields {
+			if in {
+				dst = append(dst, byte(i), byte(i>>8))
+			}
+		}
+	}
+	return dst
+}
+
+// forms are the words by which a match was found, for those who mark them.
+type forms struct {
+	lists  [][]string // shared
+	prefix bool       // a word that begins with one of them is meant
+
+	once     sync.Once
+	set      map[string]struct{}
+	prefixes []string
+}
+
+// resolve makes the set, or the sorted prefixes.
+func (f *forms) resolve() *forms {
+	f.once.Do(func() {
+		if f.prefix {
+			f.prefixes = slices.Concat(f.lists...)
+			slices.Sort(f.prefixes)
+			return
+		}
+		f.set = map[string]struct{}{}
+		for _, list := range f.lists {
+			for _, w := range list {
+				f.set[w] = struct{}{}
+			}
+		}
+	})
+	return f
+}
+
+// match resolves a source, from the cache if it is there.
+func (ix *resolver) match(s *source, fields FieldSet) (*Match, error) {
+	var buf [128]byte
+	key := s.appendKey(buf[:0], fields)
+	if m := ix.Cache.own.Get(key); m != nil {
+		return m.(*Match), nil
+	}
+	var m *Match
+	var err error
+	own := &resolver{ix.Index, pace{stop: ix.stop}}
+	switch {
+	case fields != nil:
+		var all *Match
+		if all, err = own.match(s, nil); err == nil {
+			restricted := *all
+			m = &restricted
+			own.segmentRows(m, s, fields)
+		}
+	case s.phrase != nil:
+		m = own.derivePhrase(s)
+	default:
+		m, err = own.deriveWord(s)
+	}
+	if err != nil {
+		return nil, err
+	}
+	m.Key = string(key)
+	if own.over {
+		ix.over = true
+	} else {
+		ix.Cache.own.Put(key, m, m.size())
+	}
+	return m, nil
+}
+
+// size estimates the memory of a match beyond what its pieces have.
+func (m *Match) size() int {
+	n := 512 + 200*len(m.Segments)
+	for l := range m.Levels {
+		n += 64 * len(m.Levels[l].Phrases) * len(m.Segments)
+	}
+	return n
+}

@@ -1,0 +1,152 @@
+package query
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/segment"
+)
+
+// piece is what a match has in one segment.
+type piece struct {
+	number   uint64 // tells it from all other pieces, of whatever segment
+	postings [Levels][]segment.Posting
+	phrases  [Levels][][]string // their slots
+	rows     SegmentRows
+}
+
+var (
+	pieces atomic.Uint64 // numbers given out
+
+	noRows  = roaring.New()
+	nothing = SegmentRows{At: [Levels]*roaring.Bitmap{noRows, noRows, noRows}, Any: noRows, Word: noRows}
+)
+
+// segmentRows gives a match its rows in some fields.
+func (ix *resolver) segmentRows(m *Match, s *source, fields FieldSet) {
+	m.Segments = make([]SegmentRows, len(ix.Segments))
+	m.Pieces = make([]uint64, len(ix.Segments))
+	in := ix.in(fields)
+	tolerant := ix.tolerant(in)
+	for i := range m.Segments {
+		m.Segments[i] = nothing
+		if !m.stands(i) {
+			continue
+		}
+		c := ix.OfSegment(i)
+		var buf [128]byte
+		key := s.appendKey(c.Key(buf[:0], 'r'), fields)
+		p, ok := c.Get(key).(*piece)
+		if !ok || !p.is(m, i) {
+			p = &piece{}
+			for l := range m.Levels {
+				p.postings[l] = m.Levels[l].Postings[i]
+				for _, phrase := range m.Levels[l].Phrases {
+					p.phrases[l] = append(p.phrases[l], phrase.Slots)
+				}
+			}
+			size := p.fill(m, s, i, in, tolerant)
+			p.number = pieces.Add(1)
+			if !ix.over {
+				c.Put(key, p, size)
+			}
+		}
+		m.Segments[i], m.Pieces[i] = p.rows, p.number
+	}
+}
+
+// stands reports whether a match finds anything in a segment, deleted or not.
+func (m *Match) stands(i int) bool {
+	for l := range m.Levels {
+		if len(m.Levels[l].Postings[i]) > 0 {
+			return true
+		}
+		for _, p := range m.Levels[l].Phrases {
+			if !p.Segments[i].Rows.IsEmpty() {
+				return true
+			}
+		}
+	}
+	return len(m.Words[i]) > 0
+}
+
+// is reports whether a piece was made of what the match has in a segment.
+func (p *piece) is(m *Match, i int) bool {
+	for l := range m.Levels {
+		if !slices.EqualFunc(p.postings[l], m.Levels[l].Postings[i], segment.Posting.Same) ||
+			!slices.EqualFunc(p.phrases[l], m.Levels[l].Phrases, func(slots []string, b *PhraseMatch) bool { return slices.Equal(slots, b.Slots) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// fill computes the rows and estimates the memory of the piece.
+func (p *piece) fill(m *Match, s *source, i int, fields, tolerant FieldSet) (size int) {
+	const bitmap = 300
+	size = 400
+	r := &p.rows
+	r.Any = noRows
+	for level := range Levels {
+		in := tolerant
+		if level == 0 && !s.gram() {
+			in = fields
+		}
+		rows := levelRows(&m.Levels[level], i, in, fields)
+		mapped := len(m.Levels[level].Phrases) == 0 && len(m.Levels[level].Postings[i]) == 1 && in == nil
+		switch {
+		case rows.IsEmpty():
+			rows = noRows
+		case r.Any.IsEmpty():
+			if r.Any = rows; !mapped {
+				size += int(rows.GetSizeInBytes())
+			}
+			size += bitmap
+		default:
+			rows = roaring.AndNot(rows, r.Any)
+			r.Any = roaring.Or(r.Any, rows)
+			size += 2*bitmap + int(rows.GetSizeInBytes()+r.Any.GetSizeInBytes())
+		}
+		r.At[level] = rows
+	}
+	switch {
+	case s.phrase != nil:
+		r.Word = r.At[0]
+	case len(m.Words[i]) > 0:
+		r.Word = rowsIn(m.Words[i][0], fields)
+		size += bitmap
+	default:
+		r.Word = noRows
+	}
+	return size
+}
+
+// levelRows returns the rows that match at a level in segment i: words in the fields words, and
+// phrases all of whose words stand in the fields phrases.
+func levelRows(l *Level, i int, words, phrases FieldSet) *roaring.Bitmap {
+	if len(l.Phrases) == 0 && len(l.Postings[i]) == 1 {
+		return rowsIn(l.Postings[i][0], words)
+	}
+	b := roaring.New()
+	for _, p := range l.Postings[i] {
+		addRowsIn(b, p, words)
+	}
+	for _, p := range l.Phrases {
+		b.Or(p.Segments[i].rowsIn(phrases))
+	}
+	return b
+}
+
+// rowsIn returns the rows of the phrase that have each of its words in one of the fields.
+func (p *PhraseSegment) rowsIn(fields FieldSet) *roaring.Bitmap {
+	if fields == nil || p.Rows.IsEmpty() {
+		return p.Rows
+	}
+	b := p.Rows.Clone()
+	for _, w := range p.Words {
+		b.And(rowsIn(w, fields))
+	}
+	return b
+}

@@ -1,0 +1,208 @@
+// Package resultcache keeps what searches have computed, for all indexes of a process within one bound of memory. A
+// result belongs to its owner: a segment file, which never changes, or a view. What was used longest ago goes first.
+package resultcache
+
+import (
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+)
+
+const (
+	shards = 64      // each with a lock of its own, so that cores seldom wait for each other
+	wishes = 1 << 10 // keys of a shard of which it is remembered that they were missed
+
+	entryBytes = 240 // of an entry beside its key and value: itself, and its places in two maps and two lists
+)
+
+// Cache is the memory of all shelves.
+type Cache struct {
+	seed   maphash.Seed
+	owners atomic.Uint64
+	shards [shards]shard
+}
+
+// shard holds the entries whose keys have one of the hashes.
+type shard struct {
+	mu      sync.Mutex
+	entries map[place]*entry
+	owners  map[uint64]*entry // one of each owner's entries; the others follow in a ring
+	latest  entry             // ring: next is the one used last, previous the one to drop
+	bytes   int
+	most    int
+	wished  []uint32 // fingerprints of keys that were missed, by hash; made when needed
+	_       [64]byte // no two locks in one cache line
+}
+
+type place struct {
+	owner uint64
+	key   string
+}
+
+type entry struct {
+	place
+	value          any
+	bytes          int
+	next, previous *entry // by use
+	after, before  *entry // of the same owner
+}
+
+// New returns a cache that keeps about so many bytes, by the estimates of those who put results there.
+func New(bytes int64) *Cache {
+	c := &Cache{seed: maphash.MakeSeed()}
+	for i := range c.shards {
+		s := &c.shards[i]
+		s.most = int(bytes / shards)
+		s.latest.next, s.latest.previous = &s.latest, &s.latest
+	}
+	return c
+}
+
+// Shelf returns a place for the results of a new owner.
+func (c *Cache) Shelf() *Shelf { return &Shelf{cache: c, owner: c.owners.Add(1)} }
+
+// Bytes returns how much the cache holds, by the estimates.
+func (c *Cache) Bytes() int64 {
+	var n int64
+	for i := range c.shards {
+		s := &c.shards[i]
+		s.mu.Lock()
+		n += int64(s.bytes)
+		s.mu.Unlock()
+	}
+	return n
+}
+
+// Shelf is where the results of one owner are kept. Several goroutines may use it.
+type Shelf struct {
+	cache *Cache
+	owner uint64
+	used  atomic.Bool // something was put there
+
+	mu     sync.Mutex
+	stamps map[string]uint32
+}
+
+func (f *Shelf) shard(key []byte) (*shard, uint64) {
+	h := maphash.Bytes(f.cache.seed, key) ^ f.owner*0x9e3779b97f4a7c15
+	return &f.cache.shards[h%shards], h / shards
+}
+
+// Get returns what was put under a key, or nil.
+func (f *Shelf) Get(key []byte) any {
+	s, _ := f.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entries[place{f.owner, string(key)}]
+	if e == nil {
+		return nil
+	}
+	if s.latest.next != e {
+		e.unlink()
+		s.push(e)
+	}
+	return e.value
+}
+
+// Again reports whether it was asked about a key before, of late. What is dear to make, and can be done without,
+// is made for keys that come again.
+func (f *Shelf) Again(key []byte) bool {
+	s, h := f.shard(key)
+	slot, print := h%wishes, uint32(h>>32)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wished == nil {
+		s.wished = make([]uint32, wishes)
+	}
+	was := s.wished[slot]
+	s.wished[slot] = print
+	return was == print
+}
+
+// Put keeps a value of about so many bytes on the heap, which nobody modifies any more, in the place of what the key had.
+// The first byte of a key tells its kind.
+func (f *Shelf) Put(key []byte, value any, bytes int) {
+	e := &entry{place: place{f.owner, string(key)}, value: value, bytes: bytes + len(key) + entryBytes}
+	s, _ := f.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e.bytes > s.most/2 {
+		return
+	}
+	if old := s.entries[e.place]; old != nil {
+		s.drop(old)
+	}
+	if s.entries == nil {
+		s.entries, s.owners = map[place]*entry{}, map[uint64]*entry{}
+	}
+	f.used.Store(true)
+	s.entries[e.place] = e
+	s.push(e)
+	if first := s.owners[e.owner]; first == nil {
+		e.after, e.before = e, e
+		s.owners[e.owner] = e
+	} else {
+		e.after, e.before = first, first.before
+		e.before.after, first.before = e, e
+	}
+	s.bytes += e.bytes
+	for s.bytes > s.most {
+		s.drop(s.latest.previous)
+	}
+}
+
+// Stamp returns a number that stands for some content in the keys of a shelf. Unlike results, stamps stay as long as the
+// owner: they tell results apart that were made under different settings.
+func (f *Shelf) Stamp(content []byte) uint32 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n, ok := f.stamps[string(content)]
+	if !ok {
+		if f.stamps == nil {
+			f.stamps = map[string]uint32{}
+		}
+		n = uint32(len(f.stamps))
+		f.stamps[string(content)] = n
+	}
+	return n
+}
+
+// Close drops all that the owner has. Nobody may use the shelf any more.
+func (f *Shelf) Close() {
+	if !f.used.Load() {
+		return
+	}
+	for i := range f.cache.shards {
+		s := &f.cache.shards[i]
+		s.mu.Lock()
+		for e := s.owners[f.owner]; e != nil; e = s.owners[f.owner] {
+			s.drop(e)
+		}
+		s.mu.Unlock()
+	}
+}
+
+func (s *shard) push(e *entry) {
+	e.next, e.previous = s.latest.next, &s.latest
+	e.next.previous = e
+	s.latest.next = e
+}
+
+func (e *entry) unlink() {
+	e.previous.next, e.next.previous = e.next, e.previous
+}
+
+func (s *shard) drop(e *entry) {
+	e.unlink()
+	delete(s.entries, e.place)
+	s.bytes -= e.bytes
+	switch {
+	case e.after == e:
+		delete(s.owners, e.owner)
+	default:
+		e.before.after, e.after.before = e.after, e.before
+		if s.owners[e.owner] == e {
+			s.owners[e.owner] = e.after
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package resultcache
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+)
+
+func TestOwnersDoNotMeet(t *testing.T) {
+	c := New(1 << 20)
+	a, b := c.Shelf(), c.Shelf()
+	a.Put([]byte("k"), 1, 10)
+	if b.Get([]byte("k")) != nil {
+		t.Error("a result of another owner")
+	}
+	b.Put([]byte("k"), 2, 10)
+	a.Put([]byte("k"), 3, 10)
+	if a.Get([]byte("k")) != 3 || b.Get([]byte("k")) != 2 {
+		t.Errorf("%v, %v", a.Get([]byte("k")), b.Get([]byte("k")))
+	}
+	a.Close()
+	if b.Get([]byte("k")) != 2 {
+		t.Error("lost with the results of another owner")
+	}
+	b.Close()
+	if n := c.Bytes(); n != 0 {
+		t.Errorf("%d bytes are left", n)
+	}
+}
+
+// Against a model: what is kept is right, the bound holds, and what was used of late stays.
+func TestCacheIsBounded(t *testing.T) {
+	const most = 1 << 20
+	c := New(most)
+	r := rand.New(rand.NewPCG(1, 2))
+	type key struct {
+		shelf int
+		key   string
+	}
+	shelves := make([]*Shelf, 5)
+	for i := range shelves {
+		shelves[i] = c.Shelf()
+	}
+	want := map[key]int{}
+	for n := range 50000 {
+		k := key{r.IntN(len(shelves)), fmt.Sprint(r.IntN(3000))}
+		f := shelves[k.shelf]
+		switch r.IntN(10) {
+		case 0:
+			if r.IntN(300) == 0 {
+				f.Close()
+				shelves[k.shelf] = c.Shelf()
+				for old := range want {
+					if old.shelf == k.shelf {
+						delete(want, old)
+					}
+				}
+			}
+		case 1, 2, 3:
+			f.Put([]byte(k.key), n, r.IntN(1000))
+			if got := f.Get([]byte(k.key)); got != n {
+				t.Fatalf("put %d, got %v", n, got)
+			}
+			want[k] = n
+		default:
+			if got := f.Get([]byte(k.key)); got != nil && got != want[k] {
+				t.Fatalf("got %v, put %d", got, want[k])
+			}
+		}
+		if b := c.Bytes(); n%500 == 0 && b > most {
+			t.Fatalf("%d bytes", b)
+		}
+	}
+	if c.Bytes() < most/2 {
+		t.Errorf("%d bytes kept", c.Bytes())
+	}
+	for _, f := range shelves {
+		f.Close()
+	}
+	if n := c.Bytes(); n != 0 {
+		t.Errorf("%d bytes are left", n)
+	}
+}
+
+func TestTooLargeIsNotKept(t *testing.T) {
+	f := New(1 << 20).Shelf()
+	f.Put([]byte("k"), 1, 1<<20)
+	if f.Get([]byte("k")) != nil {
+		t.Error("kept")
+	}
+}
+
+func TestAgain(t *testing.T) {
+	f := New(1 << 20).Shelf()
+	if f.Again([]byte("k")) || !f.Again([]byte("k")) || f.Again([]byte("l")) {
+		t.Error("a key that came, or did not, is taken for the other")
+	}
+}
+
+func TestStampsStay(t *testing.T) {
+	f := New(1 << 20).Shelf()
+	a, b := f.Stamp([]byte("a")), f.Stamp([]byte("b"))
+	if a == b || f.Stamp([]byte("a")) != a || f.Stamp([]byte("b")) != b {
+		t.Error("stamps change, or are alike")
+	}
+}
+
+func TestManyGoroutines(t *testing.T) {
+	c := New(1 << 16)
+	shared := c.Shelf()
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			own := c.Shelf()
+			for i := range 2000 {
+				k := fmt.Append(nil, i%100)
+				own.Put(k, i, 50)
+				if v := shared.Get(k); v != nil && v != i%100 {
+					t.Errorf("got %v under %s", v, k)
+				}
+				shared.Put(k, i%100, 50)
+				shared.Again(k)
+			}
+			if g%2 == 0 {
+				own.Close()
+			}
+		})
+	}
+	wg.Wait()
+}
