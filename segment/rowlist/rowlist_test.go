@@ -48,6 +48,9 @@ func TestRowListsAreRoaringBitmaps(t *testing.T) {
 		if !slices.Equal(l.AppendTo(nil), rows) {
 			t.Fatalf("%d rows are decoded wrong", len(rows))
 		}
+		if first := l.First(); len(rows) > 0 && first != rows[0] {
+			t.Fatalf("%d rows begin with %d, not with %d", len(rows), first, rows[0])
+		}
 		added := roaring.BitmapOf(1<<30, 5)
 		l.AddTo(added)
 		want.Add(5)
