@@ -162,6 +162,9 @@ func (s *Server) newRouter(pprof bool) *router.Router {
 		var methods []string
 		for _, r := range res.routes {
 			methods = append(methods, r.method)
+			if r.method == methodGet {
+				methods = append(methods, fasthttp.MethodHead)
+			}
 		}
 		slices.Sort(methods)
 		res.allow = strings.Join(methods, ", ")
@@ -205,10 +208,13 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, res *resource) {
 		}
 	}
 	ctx.SetUserValue(resourceKey{}, res)
-	method := ctx.Method()
+	method := string(ctx.Method())
+	if method == fasthttp.MethodHead {
+		method = methodGet // whose answer is sent without its body
+	}
 	for i := range res.routes {
 		r := &res.routes[i]
-		if r.method != string(method) {
+		if r.method != method {
 			continue
 		}
 		err := s.authorize(ctx, r.action)

@@ -60,6 +60,9 @@ func TestWrongMethods(t *testing.T) {
 	methods := map[string][]string{}
 	for _, r := range routes() {
 		methods[r.path] = append(methods[r.path], r.method)
+		if r.method == "GET" {
+			methods[r.path] = append(methods[r.path], "HEAD")
+		}
 	}
 	for path, known := range methods {
 		slices.Sort(known)
@@ -187,5 +190,16 @@ func TestCORS(t *testing.T) {
 	}
 	if r := c.send("OPTIONS", "/health", nil); r.status != 405 {
 		t.Errorf("plain OPTIONS: %d", r.status)
+	}
+}
+
+// HEAD is GET without the body, with the same length told.
+func TestHead(t *testing.T) {
+	c := newClient(t, Options{})
+	for _, path := range []string{"/health", "/version", "/indexes", "/tasks?limit=1", "/indexes/none", "/stats"} {
+		get, head := c.get(path), c.send("HEAD", path, nil)
+		if head.status != get.status || head.body != "" || head.header.Get("Content-Type") != get.header.Get("Content-Type") || head.header.Get("Content-Length") != get.header.Get("Content-Length") {
+			t.Errorf("%s: %d %q %v, while GET is %d %v", path, head.status, head.body, head.header, get.status, get.header)
+		}
 	}
 }

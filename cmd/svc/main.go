@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"runtime/debug"
+	"syscall"
 
 	"github.com/alecthomas/kong"
 )
@@ -41,9 +43,10 @@ func withVariable(v *kong.Value) string {
 
 // program is what surrounds a run: a test brings its own.
 type program struct {
-	getenv func(string) (string, bool)
-	out    io.Writer
-	err    io.Writer
+	getenv  func(string) (string, bool)
+	environ func() []string // nil: none
+	out     io.Writer
+	err     io.Writer
 }
 
 // gcPercent is how much the heap may grow beyond what was in use after a collection, half of Go's default:
@@ -54,7 +57,9 @@ func main() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	p := program{os.LookupEnv, os.Stdout, os.Stderr}
+	// Whoever reads the log may go away and come back: a line that nobody takes is lost, and nothing else.
+	signal.Ignore(syscall.SIGPIPE)
+	p := program{os.LookupEnv, os.Environ, os.Stdout, os.Stderr}
 	os.Exit(p.run(os.Args[1:]))
 }
 
@@ -94,6 +99,6 @@ func newParser(p program) (*kong.Kong, error) {
 		kong.Vars{"version": versionText(buildVersion())},
 		kong.Writers(p.out, p.err),
 		kong.ValueFormatter(withVariable),
-		kong.Resolvers(&settings{getenv: p.getenv}),
+		kong.Resolvers(&settings{getenv: p.getenv, environ: p.environ}),
 	)
 }

@@ -30,7 +30,13 @@ func parseServe(t *testing.T, args []string, env map[string]string, config strin
 	}
 	p := program{
 		getenv: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
-		out:    new(bytes.Buffer), err: new(bytes.Buffer),
+		environ: func() (pairs []string) {
+			for name, value := range env {
+				pairs = append(pairs, name+"="+value)
+			}
+			return pairs
+		},
+		out: new(bytes.Buffer), err: new(bytes.Buffer),
 	}
 	ctx, err := p.parse(args)
 	if err != nil {
@@ -151,6 +157,8 @@ func TestBadOptions(t *testing.T) {
 		{name: "unknown flag", args: []string{"--nope"}},
 		{name: "env", args: []string{"--env", "staging"}},
 		{name: "boolean in the environment", env: map[string]string{"SVC_NO_ANALYTICS": "1"}},
+		{name: "misspelt variable", env: map[string]string{"SVC_MASTERKEY": "secret"}},
+		{name: "unknown variable", env: map[string]string{"SVC_PORT_AUTHORITY": "x"}},
 		{name: "size", args: []string{"--http-payload-size-limit", "10 parsecs"}},
 		{name: "threads", env: map[string]string{"SVC_MAX_INDEXING_THREADS": "-1"}},
 		{name: "level", args: []string{"--log-level", "loud"}},
@@ -317,7 +325,7 @@ experimental-s3-signature-duration-seconds experimental-s3-multipart-part-size`
 
 // TestHelp reads the help as people do: every option stands in a group, with its variable, and with its default where it has one.
 func TestHelp(t *testing.T) {
-	parser, err := newParser(program{func(string) (string, bool) { return "", false }, io.Discard, io.Discard})
+	parser, err := newParser(program{getenv: func(string) (string, bool) { return "", false }, out: io.Discard, err: io.Discard})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -348,7 +356,7 @@ func TestHelp(t *testing.T) {
 
 // TestSwitchesReadTheirVariables gives each switch a value that is none, under both of its names: the error tells that it was looked at.
 func TestSwitchesReadTheirVariables(t *testing.T) {
-	parser, err := newParser(program{func(string) (string, bool) { return "", false }, io.Discard, io.Discard})
+	parser, err := newParser(program{getenv: func(string) (string, bool) { return "", false }, out: io.Discard, err: io.Discard})
 	if err != nil {
 		t.Fatal(err)
 	}

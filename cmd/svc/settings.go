@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,13 +40,42 @@ func (e *configError) Unwrap() error { return e.err }
 
 // settings resolves the flags that the command line does not set: from the environment, then from the configuration file.
 type settings struct {
-	getenv func(string) (string, bool)
+	getenv  func(string) (string, bool)
+	environ func() []string // nil: none
 
 	file   string         // "" while it has not been looked for
 	values map[string]any // of the file
 }
 
-func (s *settings) Validate(*kong.Application) error { return nil }
+// Validate refuses variables that look like svc's own and are not: a misspelt SVC_MASTER_KEY would leave everything open.
+func (s *settings) Validate(app *kong.Application) error {
+	if s.environ == nil {
+		return nil
+	}
+	known := slices.Clone(otherVariables)
+	for _, f := range app.Flags {
+		known = append(known, variableName(f.Name))
+	}
+	for _, pair := range s.environ() {
+		name, _, _ := strings.Cut(pair, "=")
+		if !strings.HasPrefix(name, envPrefix) || slices.Contains(known, name) || linked.MatchString(name) {
+			continue
+		}
+		if meant := apierr.Closest(name, known); meant != "" {
+			return fmt.Errorf("the variable %s is not known here: did you mean %s?", name, meant)
+		}
+		return fmt.Errorf("the variable %s is not known here; svc --help names all of them", name)
+	}
+	return nil
+}
+
+// otherVariables are those that no option stands for.
+var otherVariables = []string{
+	"SVC_SIMD", "SVC_GERMAN_WORDS", "SVC_EXPERIMENTAL_CONFIG_EMBEDDER_FAILURE_MODES", "SVC_EXPERIMENTAL_DISABLE_FID_BASED_DATABASES_CLEANUP",
+}
+
+// linked are the variables that Kubernetes gives to containers beside a service whose name begins with "svc".
+var linked = regexp.MustCompile(`^SVC_([A-Z0-9_]+_)?(SERVICE_(HOST|PORT[A-Z0-9_]*)|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
 
 // Resolve returns the value for a flag, or nil when there is none.
 func (s *settings) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"bufio"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// asProgram in the environment makes the test binary be svc itself.
+const asProgram = "BE_THE_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// Whoever reads the log may go away, as journald does when it restarts: the server goes on, and ends when it is told to.
+func TestTheServerOutlivesTheReaderOfItsLog(t *testing.T) {
+	cmd := exec.Command(os.Args[0], "--db-path", filepath.Join(t.TempDir(), "data"), "--http-addr", "127.0.0.1:0")
+	cmd.Env = append(os.Environ(), asProgram+"=1")
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = w, w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Process.Kill()
+	w.Close()
+	url := ""
+	for lines := bufio.NewScanner(r); url == "" && lines.Scan(); {
+		if name, value, _ := strings.Cut(strings.TrimSpace(lines.Text()), " "); name == "address" {
+			url = strings.TrimSpace(value)
+		}
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // each writes a line
+		resp, err := http.Get(url + "/health")
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("it does not end")
+	}
+}
