@@ -18,7 +18,7 @@ const surelyGood = 0.45
 func (k *ranking) runHybrid(ctx context.Context, w window) (*found, error) {
 	ratio := k.request.ratio()
 	both := window{limit: w.offset + w.limit, exhaustive: w.exhaustive, values: true, deadline: w.deadline}
-	words, err := rank.Search(ctx, rankIndex(k.view), k.rankRequest(both, nil))
+	words, err := k.search(ctx, both, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func (k *ranking) runHybrid(ctx context.Context, w window) (*found, error) {
 		k.noVector(ctx, err)
 		return alone(), nil
 	}
-	meaning, err := rank.Search(ctx, rankIndex(k.view), k.rankRequest(both, q))
+	meaning, err := k.search(ctx, both, q)
 	if err != nil {
 		return nil, err
 	}
@@ -107,24 +107,29 @@ func mergeHybrid(words, meaning []rank.Hit, ratio float64, distinct *rank.Distin
 
 // compareHybrid is negative when a hit found by words comes before one found by meaning.
 func compareHybrid(words, meaning []rank.ScoreValue, ratio float64) int {
-	for i := range min(len(words), len(meaning)) {
-		w, m := &words[i], &meaning[i]
+	return compareWeighted(words, meaning, 1-ratio, ratio)
+}
+
+// compareWeighted is negative when a hit with the values a, whose scores are multiplied by p, comes before one with b and q.
+func compareWeighted(a, b []rank.ScoreValue, p, q float64) int {
+	for i := range min(len(a), len(b)) {
+		v, w := &a[i], &b[i]
 		c := 0
 		switch {
-		case w.Kind.IsScore() && m.Kind.IsScore():
-			c = rank.CompareScores(w.Score*(1-ratio), m.Score*ratio)
+		case v.Kind.IsScore() && w.Kind.IsScore():
+			c = rank.CompareScores(v.Score*p, w.Score*q)
+		case v.Kind.IsScore():
+			c = scoreAgainstSort(v)
 		case w.Kind.IsScore():
-			c = scoreAgainstSort(w)
-		case m.Kind.IsScore():
-			c = -scoreAgainstSort(m)
-		case w.Kind == m.Kind && w.Desc == m.Desc:
-			c = w.Sort.Compare(&m.Sort, w.Desc)
+			c = -scoreAgainstSort(w)
+		case v.Kind == w.Kind && v.Desc == w.Desc:
+			c = v.Sort.Compare(&w.Sort, v.Desc)
 		}
 		if c != 0 {
 			return c
 		}
 	}
-	return cmp.Compare(len(meaning), len(words)) // which ends first loses
+	return cmp.Compare(len(b), len(a)) // which ends first loses
 }
 
 // scoreAgainstSort is negative when a score comes before the value of a sort: all do but 0.

@@ -33,6 +33,7 @@ type ranking struct {
 	facets   []facetField
 	rows     []*roaring.Bitmap  // by segment: what the filter allows, without the pins
 	pins     []placed[rank.Hit] // in the order in which they take their places
+	parts    []scaled           // of rows, where rules scale scores; nil: none does
 	stages   *stages            // nil: not wanted
 	slot     Slot               // held while it works; nil: none
 }
@@ -76,8 +77,11 @@ func newRanking(v *index.View, r *Request, stages *stages) (*ranking, error) {
 		return nil, err
 	}
 	stages.done("search > evaluate filter")
-	if effects := r.Rules.Match(v.UID, r.Query, r.Filter, time.Now()); len(effects.Pins) > 0 {
+	if effects := r.Rules.Match(v.UID, r.Query, r.Filter, time.Now()); len(effects.Pins)+len(effects.Scales) > 0 {
 		k.pin(effects.Pins)
+		if len(effects.Scales) > 0 {
+			k.scale(effects.Scales)
+		}
 		stages.done("search > apply rules")
 	}
 	return k, nil
@@ -139,7 +143,7 @@ func (k *ranking) find(ctx context.Context, w window) (*found, error) {
 		if err != nil {
 			return nil, err
 		}
-		result, err := rank.Search(ctx, rankIndex(k.view), k.rankRequest(w, q))
+		result, err := k.search(ctx, w, q)
 		if err != nil {
 			return nil, err
 		}
@@ -147,7 +151,7 @@ func (k *ranking) find(ctx context.Context, w window) (*found, error) {
 	case hybrid:
 		return k.runHybrid(ctx, w)
 	}
-	result, err := rank.Search(ctx, rankIndex(k.view), k.rankRequest(w, nil))
+	result, err := k.search(ctx, w, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,189 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/document"
+	"svc/internal/rank"
+	"svc/internal/rule"
+)
+
+// scaled is the documents whose scores rules multiply by the same factor.
+type scaled struct {
+	factor float64
+	rows   []*roaring.Bitmap // by segment
+}
+
+// maxScaled bounds into how many parts rules cut what is ranked: each is a ranking of its own.
+const maxScaled = 32
+
+// scale cuts what is ranked by what rules multiply scores by, and leaves out what they hide. Of a document that several rules
+// select the factors are multiplied. A filter that cannot be evaluated in the index selects nothing; and from where there would be too
+// many parts, further rules do nothing.
+func (k *ranking) scale(scales []rule.Scale) {
+	parts := []scaled{{1, k.rows}}
+	for _, s := range scales {
+		selected, ok := k.selected(s.Selector)
+		if !ok {
+			continue
+		}
+		cut := make([]scaled, 0, 2*len(parts))
+		for _, p := range parts {
+			in, out := make([]*roaring.Bitmap, len(p.rows)), make([]*roaring.Bitmap, len(p.rows))
+			for i := range p.rows {
+				in[i], out[i] = roaring.And(p.rows[i], selected[i]), roaring.AndNot(p.rows[i], selected[i])
+			}
+			cut = addScaled(addScaled(cut, scaled{p.factor, out}), scaled{p.factor * s.Factor, in})
+		}
+		if len(cut) > maxScaled {
+			break
+		}
+		parts = cut
+	}
+	hidden := func(p scaled) bool { return p.factor == 0 }
+	if i := slices.IndexFunc(parts, hidden); i >= 0 {
+		for seg := range k.rows { // the bitmaps may be shared
+			k.rows[seg] = roaring.AndNot(k.rows[seg], parts[i].rows[seg])
+		}
+		parts = slices.Delete(parts, i, i+1)
+	}
+	if len(parts) > 1 || len(parts) == 1 && parts[0].factor != 1 {
+		k.parts = parts
+	}
+}
+
+// addScaled adds a part, if it has documents, to the one with the same factor.
+func addScaled(parts []scaled, p scaled) []scaled {
+	if cardinality(p.rows) == 0 {
+		return parts
+	}
+	i := slices.IndexFunc(parts, func(other scaled) bool { return other.factor == p.factor })
+	if i < 0 {
+		return append(parts, p)
+	}
+	for seg := range p.rows {
+		parts[i].rows[seg] = roaring.Or(parts[i].rows[seg], p.rows[seg])
+	}
+	return parts
+}
+
+// selected returns the documents that a rule selects, by segment.
+func (k *ranking) selected(s *rule.Selector) ([]*roaring.Bitmap, bool) {
+	rows, err := universe(k.view, s.Filter, "invalid_search_filter", k.request.Contains, nil)
+	if err != nil {
+		return nil, false
+	}
+	if s.ID != nil {
+		restrict(k.view, rows, []string{*s.ID})
+	}
+	return rows, true
+}
+
+// search ranks what is not pinned: as a whole, or each part that rules cut by itself, with the hits merged by their scaled scores.
+func (k *ranking) search(ctx context.Context, w window, vectors *rank.VectorQuery) (*rank.Result, error) {
+	ix := rankIndex(k.view)
+	if k.parts == nil {
+		return rank.Search(ctx, ix, k.rankRequest(w, vectors))
+	}
+	if w.deadline.IsZero() { // the parts share the time
+		w.deadline = deadline(k.view, time.Now())
+	}
+	merged := &rank.Result{}
+	lists := make([][]rank.Hit, len(k.parts))
+	for i, p := range k.parts {
+		r := k.rankRequest(window{limit: w.offset + w.limit, exhaustive: w.exhaustive, values: true, deadline: w.deadline}, vectors)
+		r.Universe = p.rows
+		if t := r.Threshold; t != nil {
+			threshold := *t / p.factor
+			r.Threshold = &threshold
+		}
+		found, err := rank.Search(ctx, ix, r)
+		if err != nil {
+			return nil, err
+		}
+		lists[i] = found.Hits
+		for n := range found.Hits {
+			scaleHit(&found.Hits[n], p.factor)
+		}
+		merged.Highlights, merged.Degraded = found.Highlights, merged.Degraded || found.Degraded
+		if merged.Candidates == nil {
+			merged.Candidates = found.Candidates
+			continue
+		}
+		for seg, rows := range found.Candidates {
+			found.Candidates[seg] = roaring.Or(merged.Candidates[seg], rows)
+		}
+		merged.Candidates = found.Candidates
+	}
+	var distinct *rank.Distinct
+	if k.distinct != "" {
+		distinct = rank.NewDistinct(ix, k.distinct)
+	}
+	merged.Hits = mergeScaled(lists, distinct, w.offset, w.limit)
+	if distinct != nil {
+		merged.Candidates = distinct.Candidates(merged.Candidates, w.exhaustive)
+	}
+	merged.Total = min(cardinality(merged.Candidates), k.view.Settings.Pagination.MaxTotalHits)
+	return merged, nil
+}
+
+// scaleHit multiplies the scores of a hit, and says so in its details.
+func scaleHit(h *rank.Hit, factor float64) {
+	if factor == 1 {
+		return
+	}
+	h.Score *= factor
+	for i := range h.Values {
+		if v := &h.Values[i]; v.Kind.IsScore() {
+			v.Score *= factor
+		}
+	}
+	if h.Details == nil {
+		return
+	}
+	order := 0
+	// The details are an object.
+	_ = document.Fields(h.Details, func(_, _ []byte) error { order++; return nil })
+	d := h.Details[:len(h.Details)-1]
+	if order > 0 {
+		d = append(d, ',')
+	}
+	d = strconv.AppendInt(append(d, `"scale":{"order":`...), int64(order), 10)
+	h.Details = append(appendFloat(append(d, `,"factor":`...), factor), "}}"...)
+}
+
+// mergeScaled merges lists of hits, each in its own order, and cuts out a page. distinct may be nil.
+func mergeScaled(lists [][]rank.Hit, distinct *rank.Distinct, offset, limit int) (page []rank.Hit) {
+	for len(page) < limit {
+		best := -1
+		for i := range lists {
+			if len(lists[i]) > 0 && (best < 0 || compareScaled(&lists[i][0], &lists[best][0]) < 0) {
+				best = i
+			}
+		}
+		if best < 0 {
+			break
+		}
+		h := lists[best][0]
+		lists[best] = lists[best][1:]
+		switch {
+		case distinct != nil && !distinct.Keep(h.Segment, h.Row):
+		case offset > 0:
+			offset--
+		default:
+			page = append(page, h)
+		}
+	}
+	return page
+}
+
+// compareScaled is negative when a comes before b. Where no rule looks at a query, only the factors differ.
+func compareScaled(a, b *rank.Hit) int {
+	return cmp.Or(compareWeighted(a.Values, b.Values, 1, 1), rank.CompareScores(a.Score, b.Score), cmp.Compare(a.ID, b.ID))
+}
