@@ -37,6 +37,9 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx, a action) error {
 		if s.keys.Protected() {
 			return missingAuthorization()
 		}
+		if a == actionChatCompletions { // what a model costs is not for everybody
+			return missingAuthorization()
+		}
 		return openTo(a)
 	}
 	scheme, credential, _ := bytes.Cut(header, []byte{' '})
@@ -61,6 +64,12 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx, a action) error {
 		ctx.SetUserValue(callerKey{}, c)
 	}
 	return nil
+}
+
+// credential returns the key or token of a request that was authorized, "" where there is none.
+func credential(ctx *fasthttp.RequestCtx) string {
+	_, credential, _ := bytes.Cut(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization), []byte{' '})
+	return string(credential)
 }
 
 // openTo says what is open where there is no master key.
@@ -90,7 +99,12 @@ func mayCreate(ctx *fasthttp.RequestCtx, uid string) bool {
 
 // rule returns the filter of a tenant token for searches in an index, nil when there is none.
 func (s *Server) rule(ctx *fasthttp.RequestCtx, uid string) (*filter.Expr, error) {
-	rule := caller(ctx).Filter(uid)
+	return s.ruleFor(caller(ctx), uid)
+}
+
+// ruleFor is rule for a caller who makes no request just now.
+func (s *Server) ruleFor(c *auth.Caller, uid string) (*filter.Expr, error) {
+	rule := c.Filter(uid)
 	if rule == nil {
 		return nil, nil
 	}

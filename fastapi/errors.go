@@ -28,7 +28,7 @@ func (s *Server) fail(ctx *fasthttp.RequestCtx, err error) {
 // fault is logged in full; the answer says what the machine lacks, or no more than where to look.
 func (s *Server) public(ctx *fasthttp.RequestCtx, err error) *apierr.Error {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return apierr.New("too_many_search_requests", "The search took longer than %v and was dropped. Ask for less, or set `searchCutoffMs`.", maxSearchTime)
+		return searchTimeout()
 	}
 	if errors.Is(err, context.Canceled) {
 		return apierr.New("too_many_search_requests", "The server stops, and could not wait for the search. Ask again when it is back.")
@@ -43,6 +43,10 @@ func (s *Server) public(ctx *fasthttp.RequestCtx, err error) *apierr.Error {
 		return e
 	}
 	return apierr.New(apierr.Internal, "The server could not answer. Its log says why: look for request %d.", ctx.ID())
+}
+
+func searchTimeout() *apierr.Error {
+	return apierr.New("too_many_search_requests", "The search took longer than %v and was dropped. Ask for less, or set `searchCutoffMs`.", maxSearchTime)
 }
 
 // appendString appends s as a JSON string.

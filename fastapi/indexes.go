@@ -6,6 +6,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"svc/internal/apierr"
+	"svc/internal/auth"
 	"svc/internal/index"
 	"svc/internal/search"
 	"svc/internal/task"
@@ -62,10 +63,15 @@ func (s *Server) foreign(ctx *fasthttp.RequestCtx) *search.Foreign {
 
 // foreignAmong is foreign for a request that holds views already, and releases them itself.
 func (s *Server) foreignAmong(ctx *fasthttp.RequestCtx, views *index.Views) *search.Foreign {
+	return s.foreignOf(caller(ctx), views)
+}
+
+// foreignOf is foreignAmong for a caller who makes no request just now.
+func (s *Server) foreignOf(c *auth.Caller, views *index.Views) *search.Foreign {
 	if !s.features.on("foreignKeys") {
 		return nil
 	}
-	return &search.Foreign{Views: views, MayRead: caller(ctx).Sees}
+	return &search.Foreign{Views: views, MayRead: c.Sees}
 }
 
 // reached returns the uids of the indexes that the caller has a right to, in order.

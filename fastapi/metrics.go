@@ -5,6 +5,8 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,15 +16,19 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"svc/internal/auth"
+	"svc/internal/chat"
 )
 
 // metrics are the numbers of GET /metrics. Those of requests are counted as they
 // come; all others are read from their owners when somebody asks.
 type metrics struct {
-	registry *prometheus.Registry
-	requests *prometheus.CounterVec
-	times    *prometheus.HistogramVec
-	degraded atomic.Int64 // searches whose ranking the deadline cut short
+	registry     *prometheus.Registry
+	requests     *prometheus.CounterVec
+	times        *prometheus.HistogramVec
+	chatSearches *prometheus.CounterVec
+	chatTokens   [3]*prometheus.CounterVec // of prompts, of completions and of both
+	chatSeries   chatSeries
+	degraded     atomic.Int64 // searches whose ranking the deadline cut short
 }
 
 const metricsPrefix = "svc_"
@@ -44,12 +50,60 @@ func newMetrics(s *Server) *metrics {
 			Name: metricsPrefix + "http_response_time_seconds", Help: "How long answers took, while the feature metrics is on.", Buckets: responseBuckets,
 		}, []string{"method", "path"}),
 	}
+	m.chatSearches = prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricsPrefix + "chat_searches_total", Help: "Searches that models asked for."}, []string{"type"})
+	m.registry.MustRegister(m.chatSearches)
+	for i, c := range [...]prometheus.CounterOpts{
+		{Name: metricsPrefix + "chat_prompt_tokens_total", Help: "Tokens that models were sent."},
+		{Name: metricsPrefix + "chat_completion_tokens_total", Help: "Tokens that models made."},
+		{Name: metricsPrefix + "chat_tokens_total", Help: "Tokens that models were sent or made."},
+	} {
+		m.chatTokens[i] = prometheus.NewCounterVec(c, []string{"workspace", "model"})
+		m.registry.MustRegister(m.chatTokens[i])
+	}
 	m.registry.MustRegister(m.requests, m.times, state{s}, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if _, ok := threads(); ok {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "process_threads", Help: "Threads of the process."},
 			func() float64 { n, _ := threads(); return float64(n) }))
 	}
 	return m
+}
+
+// talked takes up a conversation.
+func (m *metrics) talked(workspace, model string, r *chat.Report) {
+	if r.Usage == (chat.Usage{}) {
+		return
+	}
+	model = m.chatSeries.label(workspace, model)
+	for i, n := range [...]int{r.Usage.Prompt, r.Usage.Completion, r.Usage.Total} {
+		m.chatTokens[i].WithLabelValues(workspace, model).Add(float64(max(n, 0)))
+	}
+}
+
+// maxChatSeries bounds how many models of workspaces have series of their own: clients name models, and a provider may take any name.
+const maxChatSeries = 1000
+
+// chatSeries are the models of workspaces that have series of their own.
+type chatSeries struct {
+	mu    sync.Mutex
+	known map[[2]string]bool
+}
+
+// label returns the model as a label. There is no room for all of them.
+func (c *chatSeries) label(workspace, model string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pair := [2]string{workspace, strings.ToValidUTF8(model, "\uFFFD")}
+	switch {
+	case c.known[pair]:
+	case len(c.known) >= maxChatSeries:
+		return "other"
+	case c.known == nil:
+		c.known = map[[2]string]bool{}
+		fallthrough
+	default:
+		c.known[pair] = true
+	}
+	return pair[1]
 }
 
 // threads counts the threads of the process, where the system tells.

@@ -107,6 +107,7 @@ func routes() []route {
 		{methodGet, "/chats", actionChatsGet, (*Server).listChats},
 		{methodGet, "/chats/{workspace}", actionChatsGet, (*Server).getChat},
 		{methodDelete, "/chats/{workspace}", actionChatsDelete, (*Server).deleteChat},
+		{methodPost, "/chats/{workspace}/chat/completions", actionChatCompletions, (*Server).converse},
 		{methodGet, "/chats/{workspace}/settings", actionChatsSettingsGet, (*Server).getChatSettings},
 		{methodPatch, "/chats/{workspace}/settings", actionChatsSettingsUpdate, (*Server).updateChatSettings},
 		{methodDelete, "/chats/{workspace}/settings", actionChatsSettingsUpdate, (*Server).resetChatSettings},

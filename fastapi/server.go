@@ -14,6 +14,7 @@ import (
 	"net"
 	"runtime"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/fasthttp/router"
@@ -42,6 +43,7 @@ type Options struct {
 	Webhooks     *webhook.Store
 	Network      *network.Node
 	Chats        *chat.Store
+	Providers    *chat.Providers
 	Rules        *rule.Store
 	Production   bool // no dashboard on /
 	Pprof        bool // serve /debug/pprof
@@ -66,6 +68,7 @@ type Server struct {
 	webhooks     *webhook.Store
 	network      *network.Node
 	chats        *chat.Store
+	providers    *chat.Providers
 	rules        *rule.Store
 	production   bool
 	version      Version
@@ -75,6 +78,8 @@ type Server struct {
 	router       *router.Router
 	conns        conns
 	http         fasthttp.Server
+
+	conversations atomic.Int64 // that are held now
 
 	searching   context.Context // of all searches
 	endSearches context.CancelFunc
@@ -99,7 +104,7 @@ const (
 // New makes a server.
 func New(o Options) *Server {
 	s := &Server{
-		catalog: o.Catalog, queue: o.Queue, keys: o.Keys, webhooks: o.Webhooks, network: o.Network, chats: o.Chats, rules: o.Rules, features: o.Features, log: o.Logger, logs: o.Log,
+		catalog: o.Catalog, queue: o.Queue, keys: o.Keys, webhooks: o.Webhooks, network: o.Network, chats: o.Chats, providers: o.Providers, rules: o.Rules, features: o.Features, log: o.Logger, logs: o.Log,
 		payloadLimit: o.PayloadLimit, production: o.Production, version: o.Version, replication: o.Replication,
 	}
 	s.searching, s.endSearches = context.WithCancel(context.Background())

@@ -23,6 +23,7 @@ import (
 	"svc/internal/chat"
 	"svc/internal/logs"
 	"svc/internal/network"
+	"svc/internal/outbound"
 	"svc/internal/rule"
 	"svc/internal/vfs"
 	"svc/internal/webhook"
@@ -77,6 +78,10 @@ func complete(t testing.TB, o *Options) {
 			t.Fatal(err)
 		}
 		o.Chats = chats
+	}
+	if o.Providers == nil {
+		o.Providers = chat.NewProviders(outbound.Any())
+		t.Cleanup(func() { o.Providers.Close() })
 	}
 	if o.Network == nil {
 		node, err := network.Open(network.Options{FS: vfs.NewMem(), File: "network.json"})

@@ -60,14 +60,14 @@ func (s *Server) gate(name string) error {
 
 func getSetting(name string) handler {
 	return func(s *Server, ctx *fasthttp.RequestCtx) error {
-		if err := s.gate(name); err != nil {
-			return err
-		}
 		v, err := s.view(ctx)
 		if err != nil {
 			return err
 		}
 		defer v.Release()
+		if err := s.gate(name); err != nil {
+			return err
+		}
 		b, err := v.Settings.One(name)
 		if err != nil {
 			return err

@@ -15,6 +15,10 @@ type Caller struct {
 	token *token // nil: the key itself
 }
 
+// chatting is the action of conversations. They take a key that was made for them: where one that opens everything gets into
+// the pages that chat, all is lost.
+const chatting = "chatCompletions"
+
 // Protected reports whether there is a master key.
 func (k *Keys) Protected() bool { return k.master != "" }
 
@@ -24,6 +28,9 @@ func (k *Keys) Protected() bool { return k.master != "" }
 // instance: that takes a key for all indexes. Every refusal is invalid_api_key.
 func (k *Keys) Authorize(credential, action, index string) (*Caller, error) {
 	if k.isMaster(credential) {
+		if action == chatting {
+			return nil, Refuse("Chats are not for the master key: use the default chat key, or another one that has the action `%s`.", chatting)
+		}
 		return nil, nil
 	}
 	c := &Caller{}
@@ -41,6 +48,8 @@ func (k *Keys) Authorize(credential, action, index string) (*Caller, error) {
 		return nil, c.Forbidden(index)
 	case len(c.key.Indexes) == 0 || !c.may(action):
 		return nil, Refuse("The API key has no right to this: it needs the action `%s`.", action)
+	case action == chatting && !slices.Contains(c.key.Actions, chatting):
+		return nil, Refuse("Chats are not for keys that may do everything: use the default chat key, or another one that has the action `%s`.", chatting)
 	case needed[action]&whole != 0 && c.Limit() != nil:
 		return nil, Refuse("The API key is limited to some indexes, and this is about all of the instance: it needs the action `%s` on the indexes `*`.", action)
 	}
@@ -55,7 +64,7 @@ func (k *Keys) fromToken(c *Caller, credential, action string) error {
 	if err != nil {
 		return Refuse("The tenant token is not valid: it must be signed with HS256, HS384 or HS512 by the value of the key that `apiKeyUid` names, have `searchRules` of patterns with null or `{\"filter\": …}`, and be valid now.")
 	}
-	if action != "search" && action != "chatCompletions" {
+	if action != "search" && action != chatting {
 		return Refuse("Tenant tokens open searches and chats only.")
 	}
 	c.token = t

@@ -181,6 +181,8 @@ func TestTokensLiveWithTheirKey(t *testing.T) {
 	opens(false, "chatCompletions", "")
 	replace(Key{Actions: []string{"*"}, Indexes: []string{"*"}})
 	opens(true, "search", "tools")
+	opens(false, "chatCompletions", "")
+	replace(Key{Actions: []string{"*", "chatCompletions"}, Indexes: []string{"*"}})
 	opens(true, "chatCompletions", "")
 	for _, a := range actions {
 		opens(a.name == "search" || a.name == "chatCompletions", a.name, "tools")
@@ -197,6 +199,32 @@ func TestTokensLiveWithTheirKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	opens(false, "search", "toys")
+}
+
+// TestChatsTakeAKeyOfTheirOwn refuses keys that may do everything, but for those that name the action.
+func TestChatsTakeAKeyOfTheirOwn(t *testing.T) {
+	k, _ := newStore(t)
+	for _, tt := range []struct {
+		actions []string
+		opens   bool
+	}{
+		{[]string{"chatCompletions"}, true}, {[]string{"chatCompletions", "search"}, true}, {[]string{"*", "chatCompletions"}, true},
+		{[]string{"*"}, false}, {[]string{"*.get"}, false}, {[]string{"search"}, false}, {[]string{"chats.*", "chatsSettings.*"}, false},
+	} {
+		key, err := k.Create(Key{UID: uuid.New(), Actions: tt.actions, Indexes: []string{"*"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := k.Authorize(k.Value(key), "chatCompletions", ""); (err == nil) != tt.opens || err != nil && codeOf(err) != "invalid_api_key" {
+			t.Errorf("%q: %v", tt.actions, err)
+		}
+	}
+	if _, err := k.Authorize(k.master, "chatCompletions", ""); codeOf(err) != "invalid_api_key" {
+		t.Errorf("the master key: %v", err)
+	}
+	if _, err := k.Authorize(k.master, "chats.get", ""); err != nil {
+		t.Errorf("the master key: %v", err)
+	}
 }
 
 // TestMostSpecificRule compares the choice of a rule with the rule's wording, on random patterns.

@@ -191,7 +191,7 @@ func TestAdopt(t *testing.T) {
 			}
 		}
 		for name, content := range map[string]string{
-			"old.json":  `{"source":"mistral","apiKey":"k","prompts":{"system":"S","searchQParam":` + quote(*DefaultPrompts().SearchQParam) + `}}`,
+			"old.json":  `{"source":"mistral","apiKey":"k","prompts":{"system":"S","searchQParam":` + string(marshal(*DefaultPrompts().SearchQParam)) + `}}`,
 			"both.json": `{"orgId":"kept"}`, "bad.json": `{"source":"gemini"}`, "notes.txt": "x",
 		} {
 			if _, err := vfs.Replace(mem, path.Join(dir, name), []byte(content)); err != nil {
@@ -245,9 +245,4 @@ func TestAdopt(t *testing.T) {
 	if _, err := s.fs.Stat("chats.json"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file for nothing: %v", err)
 	}
-}
-
-func quote(s string) string {
-	b, _ := json.Marshal(s)
-	return string(b)
 }

@@ -1,0 +1,236 @@
+package fastapi
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"svc/internal/apierr"
+	"svc/internal/auth"
+	"svc/internal/chat"
+	"svc/internal/document"
+	"svc/internal/filter"
+	"svc/internal/index"
+	"svc/internal/query"
+	"svc/internal/search"
+)
+
+const (
+	// maxConversations is how many are held at once. Each waits for its provider most of the time.
+	maxConversations = 1000
+
+	// chatRetry is how long clients that connect again by themselves are to wait before they do.
+	chatRetry = 10 * time.Second
+)
+
+// converse holds a conversation with the model of a workspace. What goes wrong once the stream has begun is told in it.
+func (s *Server) converse(ctx *fasthttp.RequestCtx) error {
+	if err := s.needChats(); err != nil {
+		return err
+	}
+	body, err := s.readJSON(ctx, nil)
+	if err != nil {
+		return err
+	}
+	r, err := chat.ParseRequest(body)
+	if err != nil {
+		return err
+	}
+	name := workspace(ctx)
+	w, err := s.chats.Get(name)
+	if err != nil {
+		return err
+	}
+	if s.conversations.Add(1) > maxConversations {
+		s.conversations.Add(-1)
+		return apierr.New("too_many_search_requests", "There are %d conversations already. Try again in a few seconds.", maxConversations)
+	}
+	searcher := &chatSearcher{s: s, workspace: name, credential: credential(ctx)}
+	indexes, err := s.chatIndexes(ctx)
+	if err != nil {
+		s.conversations.Add(-1)
+		return err
+	}
+	s.streamEvents(ctx, func(ctx context.Context, e *eventStream) {
+		defer s.conversations.Add(-1)
+		if e.retry(chatRetry) != nil {
+			return
+		}
+		begin := time.Now()
+		report := s.providers.Converse(ctx, w, r, indexes, searcher, e.send)
+		s.metrics.talked(name, r.Model, &report)
+		attrs := []slog.Attr{
+			slog.String("workspace", name), slog.String("model", r.Model), slog.Int("rounds", report.Rounds), slog.Int("searches", report.Searches),
+			slog.Int("tokens", report.Usage.Total), slog.Duration("time", time.Since(begin)),
+		}
+		level := slog.LevelInfo
+		if err := report.Err; err != nil {
+			attrs = append(attrs, slog.Any("error", err))
+			if !errors.Is(err, errLeft) && !errors.Is(err, errStopping) {
+				level = slog.LevelWarn
+			}
+		}
+		s.log.LogAttrs(ctx, level, "conversation ended", attrs...)
+	})
+	return nil
+}
+
+// chatIndexes returns the indexes that the caller may search, with what their documents can be filtered by. Of documents that a
+// tenant token hides nothing is told.
+func (s *Server) chatIndexes(ctx *fasthttp.RequestCtx) ([]chat.Index, error) {
+	limited, _, end, err := s.turn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	c := caller(ctx)
+	var all []chat.Index
+	hinted := 0
+	for _, uid := range s.catalog.UIDs() {
+		ix := s.catalog.Get(uid)
+		if ix == nil || !c.May(string(actionSearch), uid) {
+			continue
+		}
+		x, err := s.chatIndex(limited, ix, c, hinted < chat.MaxHintBytes)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range x.Fields {
+			hinted += len(f.Name) + len(strings.Join(f.Values, ", "))
+		}
+		all = append(all, x)
+	}
+	return all, nil
+}
+
+func (s *Server) chatIndex(ctx context.Context, ix *index.Index, c *auth.Caller, hints bool) (chat.Index, error) {
+	v := ix.View()
+	defer v.Release()
+	x := chat.Index{UID: v.UID, Description: v.Settings.Chat.Description}
+	if !hints {
+		return x, nil
+	}
+	rule, err := s.ruleFor(c, v.UID)
+	if err != nil {
+		return x, err
+	}
+	foreign := s.foreignOf(c, s.catalog.Views())
+	defer foreign.Release()
+	fields, err := search.FilterHints(ctx, v, rule, s.features.on("containsFilter"), foreign)
+	for _, f := range fields {
+		x.Fields = append(x.Fields, chat.Field{Name: f.Field, Values: f.Values})
+	}
+	return x, err
+}
+
+// chatSearcher searches for a model, with the key of the client. It outlives the request.
+type chatSearcher struct {
+	s          *Server
+	workspace  string
+	credential string
+}
+
+// Search runs a search, for which it takes a slot.
+func (c *chatSearcher) Search(ctx context.Context, q chat.Query) (*chat.Found, error) {
+	s := c.s
+	s.metrics.chatSearches.WithLabelValues("internal").Inc()
+	found, err := c.search(ctx, q)
+	if err == nil || errors.As(err, new(*apierr.Error)) && apierr.From(err).Code != apierr.Internal {
+		return found, err
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil, searchTimeout()
+	}
+	s.log.LogAttrs(ctx, slog.LevelError, "search of a conversation failed", slog.String("workspace", c.workspace), slog.String("index", q.Index), slog.Any("error", err))
+	if e := apierr.From(err); e.Code != apierr.Internal {
+		return nil, e
+	}
+	return nil, apierr.New(apierr.Internal, "The server could not search. Its log says why.")
+}
+
+func (c *chatSearcher) search(ctx context.Context, q chat.Query) (*chat.Found, error) {
+	s := c.s
+	if !validUID(q.Index) {
+		return nil, apierr.New("invalid_index_uid", "`%s` must be %s.", shorten([]byte(q.Index)), uidForm)
+	}
+	var who *auth.Caller
+	if s.keys.Protected() {
+		var err error
+		if who, err = s.keys.Authorize(c.credential, string(actionSearch), q.Index); err != nil {
+			return nil, err
+		}
+	}
+	rule, err := s.ruleFor(who, q.Index)
+	if err != nil {
+		return nil, err
+	}
+	var asked *filter.Expr
+	if q.Filter != "" {
+		if asked, err = filter.FromJSON(document.AppendQuoted(nil, q.Filter), "invalid_search_filter"); err == nil {
+			err = s.checkFilter(asked)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	ix := s.catalog.Get(q.Index)
+	if ix == nil {
+		return nil, s.catalog.Missing(q.Index)
+	}
+	if err := s.slots.acquire(); err != nil {
+		return nil, err
+	}
+	defer s.slots.release()
+	limited, cancel := context.WithTimeout(ctx, maxSearchTime)
+	defer cancel()
+	v := ix.View()
+	defer v.Release()
+	foreign := s.foreignOf(who, s.catalog.Views())
+	defer foreign.Release()
+	r := chatRequest(v)
+	r.Query, r.Filter = q.Q, filter.And(asked, rule)
+	r.Contains, r.Foreign = s.features.on("containsFilter"), foreign
+	r.Slot, r.Log = s.slots, s.log
+	text, documents, err := search.Passages(limited, v, r)
+	if refused := new(apierr.Error); errors.As(err, &refused) && strings.HasPrefix(string(refused.Code), "invalid_search_") {
+		return &chat.Found{Text: refused.Message, Documents: []byte("[]")}, nil // the model can do better
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &chat.Found{Text: text, Documents: documents}, nil
+}
+
+// chatRequest is a search as the chat settings of an index want it.
+func chatRequest(v *index.View) *search.Request {
+	p := &v.Settings.Chat.SearchParameters
+	r := &search.Request{Limit: defaultLimit, Distinct: p.Distinct, RankingScoreThreshold: p.RankingScoreThreshold}
+	if p.Limit != nil {
+		r.Limit = *p.Limit
+	}
+	if p.Sort != nil {
+		r.Sort = *p.Sort
+	}
+	if p.AttributesToSearchOn != nil {
+		r.SearchOn = *p.AttributesToSearchOn
+	}
+	if p.MatchingStrategy != nil {
+		switch *p.MatchingStrategy {
+		case "all":
+			r.Strategy = query.All
+		case "frequency":
+			r.Strategy = query.Frequency
+		}
+	}
+	if h := p.Hybrid; h != nil {
+		r.Hybrid = &search.Hybrid{Embedder: h.Embedder}
+		if ratio, err := h.SemanticRatio.Float64(); err == nil {
+			r.Hybrid.Ratio = &ratio
+		}
+	}
+	return r
+}

@@ -1,0 +1,161 @@
+package search
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"strconv"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/filter"
+	"svc/internal/index"
+	"svc/segment"
+)
+
+// FilterHint names a field that filters may use, with some of its values.
+type FilterHint struct {
+	Field  string
+	Values []string // the most frequent first; of equal ones the lower first
+}
+
+const (
+	hintedFields   = 100
+	hintedValues   = 10
+	maxHintedValue = 100 // bytes
+)
+
+// FilterHints says what filters on the view may compare, counting only the documents that f, which may be nil, allows. Fields and values are as
+// many as a prompt bears. Errors are *apierr.Error or the context's.
+func FilterHints(ctx context.Context, v *index.View, f *filter.Expr, contains bool, foreign *Foreign) ([]FilterHint, error) {
+	rows, err := universe(v, f, "invalid_search_filter", contains, foreign)
+	if err != nil {
+		return nil, err
+	}
+	fields, err := facetFields(v, []string{"*"}, "invalid_search_facets")
+	if err != nil {
+		return nil, err
+	}
+	var hints []FilterHint
+	for _, field := range fields[:min(len(fields), hintedFields)] {
+		values, err := frequent(ctx, v, field.id, rows)
+		if err != nil {
+			return nil, err
+		}
+		if len(values) > 0 {
+			hints = append(hints, FilterHint{field.name, values})
+		}
+	}
+	return hints, nil
+}
+
+// frequentValue is a value and how many rows have it.
+type frequentValue struct {
+	text  string
+	count uint32
+}
+
+// frequentValues are those with the highest counts, in that order. Of equal counts the first that was added is first.
+type frequentValues []frequentValue
+
+// add adds a value unless others are more frequent. text is called when it is not.
+func (f *frequentValues) add(count uint32, text func() string) {
+	best := *f
+	at := len(best)
+	for at > 0 && best[at-1].count < count {
+		at--
+	}
+	if count == 0 || at == hintedValues {
+		return
+	}
+	shown := text()
+	if len(shown) > maxHintedValue {
+		return
+	}
+	if len(best) < hintedValues {
+		best = append(best, frequentValue{})
+	}
+	copy(best[at+1:], best[at:])
+	best[at] = frequentValue{shown, count}
+	*f = best
+}
+
+// countedColumn is the column of a segment, on the way through its values.
+type countedColumn struct {
+	*segment.Column
+	counts columnCounts
+	next   int // ordinal
+}
+
+// columnValues are the numbers of columns, or their strings: each column has them in order, by ordinal.
+type columnValues struct {
+	size    func(*segment.Column) int
+	compare func(a *segment.Column, i int, b *segment.Column, j int) int
+	counts  func(*columnCounts) []uint32
+	text    func(c *segment.Column, ord int) string
+}
+
+var (
+	numberValues = columnValues{
+		(*segment.Column).Numbers,
+		func(a *segment.Column, i int, b *segment.Column, j int) int {
+			return cmp.Compare(a.Number(i), b.Number(j))
+		},
+		func(k *columnCounts) []uint32 { return k.numbers },
+		func(c *segment.Column, ord int) string { return strconv.FormatFloat(c.Number(ord), 'f', -1, 64) },
+	}
+	stringValues = columnValues{
+		(*segment.Column).Strings,
+		func(a *segment.Column, i int, b *segment.Column, j int) int {
+			return bytes.Compare(a.String(i), b.String(j))
+		},
+		func(k *columnCounts) []uint32 { return k.strings },
+		func(c *segment.Column, ord int) string { return string(c.Original(ord)) },
+	}
+)
+
+// frequent returns the values of a field that most of the rows have. There may be millions of values: it goes through
+// those of all segments in order, sums their counts up, and remembers the best.
+func frequent(ctx context.Context, v *index.View, id segment.FieldID, rows []*roaring.Bitmap) ([]string, error) {
+	var columns []*countedColumn
+	for i, s := range v.Segments {
+		if c := s.Column(id); c != nil && !rows[i].IsEmpty() {
+			k := &countedColumn{Column: c}
+			k.counts.count(c, rows[i], s.Rows())
+			columns = append(columns, k)
+		}
+	}
+	var best frequentValues
+	for _, values := range [...]columnValues{numberValues, stringValues} {
+		for _, c := range columns {
+			c.next = 0
+		}
+		for n := 1; ; n++ {
+			if n%clockValues == 0 && ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			var least *countedColumn
+			for _, c := range columns {
+				if c.next < values.size(c.Column) && (least == nil || values.compare(c.Column, c.next, least.Column, least.next) < 0) {
+					least = c
+				}
+			}
+			if least == nil {
+				break
+			}
+			at, count := least.next, uint32(0)
+			for _, c := range columns {
+				if c.next < values.size(c.Column) && (c == least || values.compare(c.Column, c.next, least.Column, at) == 0) {
+					count += values.counts(&c.counts)[c.next]
+					c.next++
+				}
+			}
+			best.add(count, func() string { return values.text(least.Column, at) })
+		}
+	}
+	texts := make([]string, len(best))
+	for i, b := range best {
+		texts[i] = b.text
+	}
+	return texts, nil
+}

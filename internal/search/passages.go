@@ -1,0 +1,60 @@
+package search
+
+import (
+	"context"
+
+	"svc/internal/apierr"
+	"svc/internal/index"
+	"svc/internal/template"
+)
+
+// maxPassages bounds, in bytes, what a language model gets to read of one search, and what is shown of the documents.
+const maxPassages = 1 << 20
+
+// Passages answers r on the view for a language model: text is the hits as the chat settings of the index render them, with a line
+// break between two, and documents what a search would show of them, as a JSON array. Errors are *apierr.Error or the
+// context's; invalid_chat_setting_document_template where the template does not fit a hit.
+func Passages(ctx context.Context, v *index.View, r *Request) (text string, documents []byte, err error) {
+	resp := &Response{view: v, request: r}
+	resp.paginate()
+	k, err := newRanking(v, r, nil)
+	if err != nil {
+		return "", nil, err
+	}
+	resp.result, err = k.run(ctx, window{offset: resp.offset, limit: resp.limit})
+	if err != nil {
+		return "", nil, err
+	}
+	resp.distanceFrom = firstPoint(k.sort)
+	chat := &v.Settings.Chat
+	t, err := template.Parse(chat.DocumentTemplate)
+	if err != nil {
+		return "", nil, unfit(v, err)
+	}
+	w := newHitWriter(resp)
+	rendered := []byte{}
+	documents = []byte{'['}
+	for i := range resp.result.Hits {
+		if len(rendered) > maxPassages || len(documents) > maxPassages {
+			break
+		}
+		if i > 0 {
+			rendered = append(rendered, '\n')
+			documents = append(documents, ',')
+		}
+		if documents, err = w.append(documents, &resp.result.Hits[i]); err != nil {
+			return "", nil, err
+		}
+		passage, err := t.Render(w.doc, v.Settings.SearchesWhole, chat.DocumentTemplateMaxBytes)
+		if err != nil {
+			return "", nil, unfit(v, err)
+		}
+		rendered = append(rendered, passage...)
+	}
+	return string(rendered), append(documents, ']'), nil
+}
+
+// unfit is the error of a chat template that cannot be rendered.
+func unfit(v *index.View, err error) error {
+	return apierr.New("invalid_chat_setting_document_template", "`documentTemplate` of the `chat` settings of the index `%s` cannot be rendered for a document: %v.", v.UID, err)
+}
