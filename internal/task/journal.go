@@ -16,13 +16,27 @@ import (
 	"svc/internal/vfs"
 )
 
-// entry says which batch is about to change indexes. The next run of the
-// program repeats exactly that batch if the queue does not know its end.
+// entry says which batch is about to run, or was given up. The next run of the
+// program repeats exactly that batch if the queue does not know its end: it may have changed indexes.
 type entry struct {
 	UID       uint32    `json:"uid"`
 	StartedAt time.Time `json:"startedAt"`
 	Tasks     []uint32  `json:"tasks"`
 	Plan      plan      `json:"plan"`
+	// Crashes is how often the program ended while the batch ran before, Stopped that it gave the batch up in order.
+	Crashes int  `json:"crashes,omitempty"`
+	Stopped bool `json:"stopped,omitempty"`
+}
+
+// maxCrashes is how often a batch may be running when the program ends without having stopped it: it may be the cause.
+const maxCrashes = 2
+
+// crashes is how often the program ended while the batch ran, as the next run of the program counts it.
+func (e *entry) crashes() int {
+	if e.Stopped {
+		return e.Crashes
+	}
+	return e.Crashes + 1
 }
 
 // journal is the file "running": entries one after the other, of which the
@@ -85,38 +99,44 @@ func lastEntry(b []byte) *entry {
 	return &e
 }
 
-// write makes an entry durable. The entries before it are of ended batches.
+// write makes an entry durable. Until it is, the entry before it counts.
 func (j *journal) write(e *entry) error {
 	body, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("cannot encode batch %d: %w", e.UID, err)
 	}
-	if j.file == nil || j.size > journalLimit {
-		if err := j.restart(); err != nil {
-			return err
-		}
-	}
 	b := binary.LittleEndian.AppendUint32(make([]byte, 0, 12+len(body)), uint32(len(body)))
 	b = binary.LittleEndian.AppendUint64(b, xxhash.Sum64(body))
 	b = append(b, body...)
-	if _, err = j.file.Write(b); err == nil {
-		err = j.file.Sync()
+	if j.file == nil || j.size > journalLimit {
+		return j.restart(b)
 	}
-	if err != nil {
+	if err := j.append(b); err != nil {
 		// What is in the file now is unknown: the next entry starts it anew.
 		j.close()
 		return fmt.Errorf("cannot write %s: %w", j.name, err)
 	}
-	j.size += len(b)
 	return nil
 }
 
-func (j *journal) restart() error {
+func (j *journal) append(b []byte) error {
+	if _, err := j.file.Write(b); err != nil {
+		return err
+	}
+	j.size += len(b)
+	return j.file.Sync()
+}
+
+// restart puts a file with one entry in the place of the old one.
+func (j *journal) restart(b []byte) error {
 	j.close()
-	f, err := j.fs.Create(j.name)
+	f, err := j.fs.Create(j.name + ".new")
 	if err == nil {
 		j.file, j.size = f, 0
-		err = j.fs.SyncDir(path.Dir(j.name))
+		err = j.append(b)
+	}
+	if err == nil {
+		_, err = vfs.Move(j.fs, j.name+".new", j.name)
 	}
 	if err != nil {
 		j.close()

@@ -42,12 +42,13 @@ func (q *Queue) run(run *running) error {
 	if err := q.engine.settle(); err != nil {
 		return err
 	}
-	if !run.resumed && q.o.Executors[run.tasks[0].Kind] == nil {
-		e := &entry{UID: run.uid, StartedAt: run.startedAt, Tasks: run.set.ToArray(), Plan: run.plan}
-		if err := q.journal.write(e); err != nil {
-			return err
-		}
+	if run.crashes >= maxCrashes && q.engine.lastStep() < step(run.uid, 0) { // what has changed an index goes on: it is nearly done
+		return q.giveUp(run)
 	}
+	if err := q.journal.write(run.entry(false)); err != nil {
+		return err
+	}
+	run.journaled = true
 	if err := q.at("journaled"); err != nil {
 		return err
 	}
@@ -82,6 +83,18 @@ func (q *Queue) run(run *running) error {
 		}
 		return nil
 	})
+}
+
+// giveUp fails a batch that was running whenever the program ended of late.
+func (q *Queue) giveUp(run *running) error {
+	reason := apierr.New("internal", "The program ended %d times while this task ran, so it does not run again. "+
+		"If it was not stopped by force, the task takes more memory than there is, or meets a mistake in svc: its log, and that of the system, may tell.", run.crashes)
+	q.log.Error("a batch was running whenever the program ended: its tasks fail", "batch", run.uid, "tasks", len(run.tasks), "ends", run.crashes)
+	ends := make([]end, len(run.tasks))
+	for i, t := range run.tasks {
+		ends[i] = end{task: t, result: result{outcome: outcome{failed: true}, err: reason}, status: Failed}
+	}
+	return q.finish(run, ends, nil)
 }
 
 // renames are the exchanges of uids that a successful task means for older tasks.

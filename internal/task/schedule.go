@@ -23,7 +23,8 @@ type running struct {
 	kinds          uint32 // a bit a kind
 	indexes        map[string]bool
 	oldest, newest int64 // time of enqueuing
-	resumed        bool  // the journal has it since the last run of the program
+	crashes        int   // how often the program ended while it ran
+	journaled      bool  // the journal says that it runs
 	progress       *progress
 	requests       embed.Stats // to providers of embeddings
 	ctx            context.Context
@@ -43,6 +44,11 @@ func (r *running) cancelFor(c CancelTasks) {
 			return
 		}
 	}
+}
+
+// entry is what the journal says of the batch.
+func (r *running) entry(stopped bool) *entry {
+	return &entry{UID: r.uid, StartedAt: r.startedAt, Tasks: r.set.ToArray(), Plan: r.plan, Crashes: r.crashes, Stopped: stopped}
 }
 
 // batch gives the batch as it is shown while it runs.
@@ -143,6 +149,11 @@ func (q *Queue) turn() (ran bool, due time.Time, err error) {
 	defer run.cancel(nil)
 	q.begin(run)
 	err = q.run(run)
+	if err != nil && run.journaled && !errors.Is(err, errCrash) {
+		if e := q.journal.write(run.entry(true)); e != nil {
+			q.log.Warn("the task queue cannot note that a batch has stopped in order", "batch", run.uid, "error", e)
+		}
+	}
 	if err != nil {
 		// Aborted: its tasks are enqueued again.
 		q.roster.mu.Lock()
@@ -222,7 +233,7 @@ func (q *Queue) pick() (run *running, due time.Time, err error) {
 				return err
 			}
 			run = q.newRunning(e.UID, e.StartedAt, tasks, e.Plan)
-			run.resumed = true
+			run.crashes = e.crashes()
 			q.resume = nil
 		case chosen != nil:
 			tasks, err := readTasks(tx, chosen, names)
