@@ -68,10 +68,14 @@ func (s *Server) enqueue(ctx *fasthttp.RequestCtx, n task.New, status int) error
 	if err := s.replicate(ctx, &n); err != nil {
 		return err
 	}
+	s.spread(ctx, &n)
 	// Not ctx: that ends with the server, and what a request has begun then is finished still.
 	t, err := s.queue.Enqueue(context.Background(), n)
 	if err != nil {
 		return err
+	}
+	if n.Forward != nil {
+		s.network.Await(t.UID, n.Forward.Remotes)
 	}
 	answerRaw(ctx, t.Summary())
 	ctx.SetStatusCode(status)

@@ -251,6 +251,9 @@ func (s *Server) readJSON(ctx *fasthttp.RequestCtx, buf *[]byte) (value, error) 
 	if tooDeep(body) {
 		return nil, apierr.New("malformed_payload", "The body is nested more than %d levels deep.", maxDepth)
 	}
+	if w, ok := ctx.UserValue(writeKey{}).(*write); ok && w.forward {
+		ctx.SetUserValue(bodyKey{}, trim(body))
+	}
 	return trim(body), nil
 }
 

@@ -140,6 +140,9 @@ func (s *Server) federatedSearch(ctx *fasthttp.RequestCtx, m *multiInput) error 
 	r := &m.federation.FederatedRequest
 	r.ID, r.Metadata, r.Proxy, r.Slot = uuid.Must(uuid.NewV7()), wantsMetadata(ctx), proxied, s.slots
 	d := s.distribute(r)
+	if proxied {
+		d.ring = s.network.Ring(string(ctx.Request.Header.Peek("Svc-Network-Version")))
+	}
 	for i := range m.queries {
 		if err := s.addFederated(ctx, d, views, &m.queries[i], i); err != nil {
 			return insideQuery(i, err)
@@ -168,7 +171,7 @@ func (s *Server) addFederated(ctx *fasthttp.RequestCtx, d *distribution, views *
 		return err
 	}
 	q.Search.Foreign = s.foreignAmong(ctx, views)
-	q.Search.Facets = nil
+	q.Search.Facets, q.Search.Shards = nil, d.ring
 	view := func() (*index.View, error) { return queriedView(views, q.uid) }
 	weight, position := 1.0, i
 	var remote *string

@@ -120,6 +120,13 @@ func (s *Server) updateNetwork(ctx *fasthttp.RequestCtx) error {
 	if err := s.needNetwork(); err != nil {
 		return err
 	}
+	origin, err := s.origin(ctx)
+	if err != nil {
+		return err
+	}
+	if origin != nil {
+		return s.announceNetwork(ctx, origin)
+	}
 	var in networkInput
 	if err := readObject(s, ctx, &in, networkParams); err != nil {
 		return err
@@ -127,8 +134,15 @@ func (s *Server) updateNetwork(ctx *fasthttp.RequestCtx) error {
 	if in.previous {
 		return apierr.New("unexpected_network_previous_remotes", "`previousRemotes` is what instances of a network tell each other. Leave it out.")
 	}
-	if err := s.network.Patch(&in.Patch); err != nil {
+	t, err := s.network.Patch(s.searching, &in.Patch)
+	if err != nil {
 		return err
 	}
-	return s.getNetwork(ctx)
+	if t == nil {
+		return s.getNetwork(ctx)
+	}
+	s.network.Await(t.UID, s.network.Network().Others())
+	answerRaw(ctx, t.Summary())
+	ctx.SetStatusCode(fasthttp.StatusAccepted)
+	return nil
 }

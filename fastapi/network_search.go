@@ -8,11 +8,11 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"svc/internal/apierr"
 	"svc/internal/filter"
 	"svc/internal/index"
 	"svc/internal/network"
 	"svc/internal/search"
+	"svc/internal/shard"
 )
 
 // proxied reports whether another instance of a network asks: it merges the answer with others.
@@ -33,7 +33,7 @@ func (s *Server) useNetwork(in *searchInput) bool {
 	if in.network != nil {
 		return *in.network
 	}
-	return s.features.on("network") && s.network.Network().Led()
+	return s.features.on("network") && s.network.Searching().Led()
 }
 
 // distribution is a federated search on its way to the instances that take part in it.
@@ -43,7 +43,8 @@ type distribution struct {
 	parts   []network.Part // of queries that use the network; see parts
 	planned bool
 	remotes map[string]*remoteQueries
-	of      []int // by query that runs here: that of the request which it belongs to
+	ring    *shard.Ring // of another instance that asks; nil: that of this one
+	of      []int       // by query that runs here: that of the request which it belongs to
 }
 
 // remoteQueries are the queries for one remote.
@@ -53,7 +54,7 @@ type remoteQueries struct {
 }
 
 func (s *Server) distribute(r *search.FederatedRequest) *distribution {
-	r.Self = s.network.Network().SelfName()
+	r.Self = s.network.Searching().SelfName()
 	return &distribution{s: s, request: r, remotes: map[string]*remoteQueries{}}
 }
 
@@ -146,21 +147,12 @@ func (s *Server) networkSearch(ctx context.Context, views *index.Views, uid stri
 		err = e.Err
 	}
 	if err != nil {
-		return nil, searchCode(err)
+		return nil, err
 	}
 	if found.Degraded() {
 		s.metrics.degraded.Add(1)
 	}
 	return found, nil
-}
-
-// searchCode gives the errors of a federated search the codes that a plain one has for the same.
-func searchCode(err error) error {
-	var e *apierr.Error
-	if errors.As(err, &e) && e.Code == "invalid_multi_search_facets" {
-		return apierr.New("invalid_search_facets", "%s", e.Message)
-	}
-	return err
 }
 
 // oneByOne is search.Spread for who has no more than the slot it runs in.

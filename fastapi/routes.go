@@ -103,6 +103,8 @@ func routes() []route {
 
 		{methodGet, "/network", actionNetworkGet, (*Server).getNetwork},
 		{methodPatch, "/network", actionNetworkUpdate, (*Server).updateNetwork},
+		{methodPost, "/network/change", actionNetworkUpdate, (*Server).networkChange},
+		{methodPost, "/network/transfer", actionNetworkUpdate, (*Server).networkTransfer},
 
 		{methodGet, "/chats", actionChatsGet, (*Server).listChats},
 		{methodGet, "/chats/{workspace}", actionChatsGet, (*Server).getChat},
@@ -219,6 +221,9 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, res *resource) {
 			continue
 		}
 		err := s.authorize(ctx, r.action)
+		if err == nil && r.action.spreads() {
+			err = s.admitWrite(ctx)
+		}
 		if err == nil {
 			err = r.handle(s, ctx)
 		}

@@ -47,6 +47,8 @@ type options struct {
 	BatchedTasks        *int            `group:"Indexing and tasks:" name:"experimental-max-number-of-batched-tasks" placeholder:"N" help:"Tasks in a batch, at most; 0 stops processing (default: unlimited)."`
 	Replication         bool            `group:"Indexing and tasks:" name:"experimental-replication-parameters" help:"Let the headers TaskId and DryRun choose a task's uid or only check it; old tasks are never deleted by themselves."`
 	RemoteSearchTimeout int             `group:"Network:" name:"experimental-remote-search-timeout-seconds" default:"25" placeholder:"SECONDS" help:"How long a search waits for other instances (default: ${default})."`
+	ProxyRequestTimeout int             `group:"Network:" name:"experimental-proxy-request-timeout-seconds" default:"30" placeholder:"SECONDS" help:"How long a request to another instance may take, apart from its documents (default: ${default})."`
+	ProxyBackoffTimeout int             `group:"Network:" name:"experimental-proxy-backoff-timeout-seconds" default:"25" placeholder:"SECONDS" help:"How long the answer to a write waits until other instances have it, too (default: ${default})."`
 	AllowedNetworks     outbound.Policy `group:"Requests to elsewhere:" name:"experimental-allowed-ip-networks" placeholder:"NETWORKS" help:"Networks that requests to webhooks, embedders, remotes, exports and S3 may reach, with commas between them, such as 10.0.0.0/8, and no others; or any (default: all global addresses, nothing private or local)."`
 	BatchedSize         *size           `group:"Indexing and tasks:" name:"experimental-limit-batched-tasks-total-size" placeholder:"SIZE" help:"Payload bytes in a batch, at most; 0 lets every payload be a batch of its own (default: half of the indexing memory, at most 10 GiB)."`
 
@@ -79,6 +81,8 @@ func (o *options) Validate() error {
 		return errors.New("--experimental-max-number-of-batched-tasks must be 0 or more")
 	case o.RemoteSearchTimeout < 1:
 		return errors.New("--experimental-remote-search-timeout-seconds must be 1 or more")
+	case o.ProxyRequestTimeout < 1 || o.ProxyBackoffTimeout < 1:
+		return errors.New("--experimental-proxy-request-timeout-seconds and --experimental-proxy-backoff-timeout-seconds must be 1 or more")
 	case o.HTTPPayloadSizeLimit == 0:
 		return errors.New("--http-payload-size-limit must be more than 0")
 	}

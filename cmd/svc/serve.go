@@ -110,7 +110,8 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 		return err
 	}
 	node, err := network.Open(network.Options{
-		FS: vfs.OS, File: place.Network, Allowed: o.AllowedNetworks, Now: time.Now, SearchTimeout: time.Duration(o.RemoteSearchTimeout) * time.Second,
+		FS: vfs.OS, File: place.Network, Work: place.Work, Catalog: catalog, Logger: log, Allowed: o.AllowedNetworks, Now: time.Now, SearchTimeout: time.Duration(o.RemoteSearchTimeout) * time.Second,
+		RequestTimeout: time.Duration(o.ProxyRequestTimeout) * time.Second, AnswerTimeout: time.Duration(o.ProxyBackoffTimeout) * time.Second,
 	})
 	if err != nil {
 		return err
@@ -122,7 +123,6 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	if err := chats.Adopt(place.KeptChats(), log); err != nil {
 		return err
 	}
-	defer closing(&err, "the network", node)
 	maker := dump.New(dump.Options{
 		FS: vfs.OS, Place: place, Version: apiVersion, Program: svcVersion, Logger: log, Now: time.Now,
 		Catalog: catalog, Keys: keys, Webhooks: hooks, Features: features.JSON, Network: node.DumpJSON, Chats: chats, Rules: rules.Dump,
@@ -131,15 +131,23 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 		SnapshotVersion: versionContent(), CompactInSnapshot: !o.Snapshots.NoCompaction, Bucket: o.Snapshots.bucket(session),
 		Allowed: o.AllowedNetworks, PayloadLimit: int64(o.HTTPPayloadSizeLimit),
 	})
+	executors := maker.Executors()
+	executors[task.NetworkTopologyChange] = node.Executor
 	queue, err := task.Open(task.Options{
 		Dir: place.Tasks, Catalog: catalog, Logger: log, Now: time.Now,
 		MaxBatchTasks: o.batchTasks(), MaxBatchBytes: o.batchBytes(limits.MaxIndexingMemory), MaxTasks: o.maxTasks(),
-		OnBatch: sender.Deliver, Executors: maker.Executors(),
+		OnBatch: func(tasks []*task.Task) {
+			node.Ended(tasks)
+			sender.Deliver(tasks)
+		},
+		OnForward: node.Forwarded, Owned: node.Owned, Executors: executors,
 	})
 	if err != nil {
 		return err
 	}
 	defer closing(&err, "the task queue", queue)
+	node.Start(queue)
+	defer closing(&err, "the network", node)
 	if err := noteStores(vfs.OS, o.DBPath); err != nil {
 		return err
 	}

@@ -11,13 +11,18 @@ import (
 // eachDocument calls f for the documents of a view among rows (nil: all), as dumps and exports send them: with what each
 // embedder has for them in _vectors, so that nobody need be asked for vectors again. f may append to doc, and keeps nothing of it.
 func eachDocument(v *index.View, rows []*roaring.Bitmap, f func(doc []byte) error) error {
+	return Documents(v, rows, func(_ int, _ segment.Row, doc []byte) error { return f(doc) })
+}
+
+// Documents is eachDocument for who asks where each of them stands. They come in the order of their DocIDs.
+func Documents(v *index.View, rows []*roaring.Bitmap, f func(seg int, row segment.Row, doc []byte) error) error {
 	e := newEmbeddings(v)
 	return v.EachDocument(rows, func(seg int, row segment.Row, doc []byte) error {
 		doc, err := e.add(doc, seg, row)
 		if err != nil {
 			return err
 		}
-		return f(doc)
+		return f(seg, row, doc)
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"svc/internal/filter"
 	"svc/internal/index"
 	"svc/internal/task"
+	"svc/segment"
 )
 
 const (
@@ -175,6 +176,7 @@ func (e *exporter) rows(v *index.View, body json.RawMessage) (rows []*roaring.Bi
 	bound, err := f.Bind(filter.Env{
 		Fields: v.Fields, Code: "invalid_export_index_filter", Contains: true, Embedders: v.FilterEmbedders(),
 		ForeignKeys: v.Settings.ForeignKeys, Foreign: e.foreign,
+		Shard: func(name string) func(segment.Live) *roaring.Bitmap { return v.Shard(v.Shards(), name) },
 	})
 	if err != nil {
 		return nil, 0, fmt.Errorf("the filter: %s", err)

@@ -25,6 +25,10 @@ type Env struct {
 	Foreign     func(uid string) *Foreign
 	ForeignKeys []settings.ForeignKey // of the index
 
+	// Shard finds the documents of a shard, by segment; it returns nil for a shard that there is not. The bitmaps are shared. nil: there
+	// are no shards.
+	Shard func(name string) func(segment.Live) *roaring.Bitmap
+
 	selected map[string][]*roaring.Bitmap // by foreign index and its segments: what _foreign has selected
 }
 
@@ -36,7 +40,7 @@ func (e *Expr) Bind(env Env) (*Bound, error) {
 	if e == nil {
 		return &Bound{}, nil
 	}
-	if err := e.Check(Features{Contains: env.Contains, Foreign: env.Foreign != nil, Vectors: env.Embedders != nil}); err != nil {
+	if err := e.Check(Features{Contains: env.Contains, Foreign: env.Foreign != nil, Vectors: env.Embedders != nil, Shards: true}); err != nil {
 		return nil, err
 	}
 	root, err := env.bind(e.root)
@@ -80,7 +84,51 @@ func (env *Env) bind(n node) (bound, error) {
 	return nil, apierr.New(env.Code, "The filter cannot be evaluated.")
 }
 
+// bindShards binds a condition on the shard of documents.
+func (env *Env) bindShards(c *condition) (bound, error) {
+	var match shardMatch
+	for _, name := range c.values {
+		var find func(segment.Live) *roaring.Bitmap
+		if env.Shard != nil {
+			find = env.Shard(name)
+		}
+		if find == nil {
+			return nil, apierr.New("invalid_search_filter", "%s: There is no shard `%s`. The shards are those of the network, once it has a leader.", c.at, name)
+		}
+		match = append(match, find)
+	}
+	if c.op == notEqual {
+		return noneOf{match}, nil
+	}
+	return match, nil
+}
+
+// shardMatch keeps the documents of some shards.
+type shardMatch []func(segment.Live) *roaring.Bitmap
+
+func (m shardMatch) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
+	if len(m) == 1 {
+		return shared(m[0](s), among)
+	}
+	rows := roaring.New()
+	for _, find := range m {
+		rows.Or(find(s))
+	}
+	return within(rows, among)
+}
+
+func (m shardMatch) size(s segment.Live) int {
+	n := 0
+	for _, find := range m {
+		n += int(find(s).GetCardinality())
+	}
+	return n
+}
+
 func (env *Env) bindCondition(c *condition) (bound, error) {
+	if c.attr == shardAttr {
+		return env.bindShards(c)
+	}
 	info := env.Fields.InfoOf(c.attr)
 	if !info.Filters() {
 		return nil, apierr.New(env.Code, "%s: The attribute `%s` is not filterable: add it to filterableAttributes of the index.", c.at, c.attr)

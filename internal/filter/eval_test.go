@@ -226,7 +226,7 @@ func TestBind(t *testing.T) {
 		`NOT _geoBoundingBox([1, 1], [0, 0])`:       "invalid_document_filter",
 		`_geoPolygon([1, 2], [3, 4], [5, 6])`:       "invalid_document_filter",
 		`other CONTAINS x`:                          "feature_not_enabled",
-		`_shard = x`:                                "feature_not_enabled",
+		`_shard = x`:                                "invalid_search_filter",
 		`other = 1 AND _vectors EXISTS`:             "feature_not_enabled",
 		`all = 1 AND NOT _foreign(all, absent = 1)`: "feature_not_enabled",
 	} {

@@ -82,6 +82,11 @@ func (ix *Index) Apply(ctx context.Context, number uint64, ops []Op, p Progress)
 
 // ApplyCounted is Apply that counts the calls to providers of embeddings, those of a batch that fails too.
 func (ix *Index) ApplyCounted(ctx context.Context, number uint64, ops []Op, p Progress, requests *embed.Stats) ([]OpResult, error) {
+	return ix.applyCounted(ctx, &number, ops, p, requests)
+}
+
+// applyCounted applies a batch, or, without a number, what is none.
+func (ix *Index) applyCounted(ctx context.Context, number *uint64, ops []Op, p Progress, requests *embed.Stats) ([]OpResult, error) {
 	if err := ix.catalog.settle(); err != nil {
 		return nil, err
 	}
@@ -94,11 +99,15 @@ func (ix *Index) ApplyCounted(ctx context.Context, number uint64, ops []Op, p Pr
 	}
 	base := ix.View()
 	defer base.Release()
-	if number+1 == base.nextBatch {
-		return decodeResults(base.results), ErrApplied
-	}
-	if number < base.nextBatch {
-		return nil, ErrApplied
+	next := base.nextBatch
+	if number != nil {
+		if *number+1 == base.nextBatch {
+			return decodeResults(base.results), ErrApplied
+		}
+		if *number < base.nextBatch {
+			return nil, ErrApplied
+		}
+		next = *number + 1
 	}
 	if ix.writing.ids == nil {
 		ix.writing.ids = newAllocator(base)
@@ -119,7 +128,7 @@ func (ix *Index) ApplyCounted(ctx context.Context, number uint64, ops []Op, p Pr
 	for i := 2; i < len(steps); i++ {
 		b.report.enter(0, steps, i)
 	}
-	if err := b.build(number); err != nil {
+	if err := b.build(next); err != nil {
 		return nil, err
 	}
 	b.ids.committed()

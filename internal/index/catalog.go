@@ -13,6 +13,7 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/resultcache"
+	"svc/internal/shard"
 	"svc/internal/vfs"
 )
 
@@ -35,9 +36,10 @@ type Catalog struct {
 	}
 	unsure       atomic.Bool // the catalog on disk may be another than changing.content; set under changing
 	compactor    *compactor
-	files        sync.WaitGroup // open segment files of all indexes
 	results      *resultcache.Cache
-	builderBytes int64 // least memory of a worker's builder; tests lower it
+	shards       atomic.Pointer[shard.Ring] // nil: documents fall into no shards
+	files        sync.WaitGroup             // open segment files of all indexes
+	builderBytes int64                      // least memory of a worker's builder; tests lower it
 }
 
 // catalogContent is the content of a CATALOG.

@@ -22,6 +22,7 @@ type file struct {
 	refs    atomic.Int64
 	unnamed atomic.Bool // no manifest names it, or will
 	results *resultcache.Shelf
+	sharded shardRows
 }
 
 // openFile opens a segment of the index with one reference.

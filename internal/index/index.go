@@ -125,7 +125,7 @@ func (c *Catalog) openIndex(dir, uid string) (*Index, error) {
 	ix.holds.Store(1)
 	ix.nextSegment.Store(m.NextSegment)
 	v := &View{UID: uid, PrimaryKey: m.PrimaryKey, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt, Generation: 1,
-		names: m.Fields, nextBatch: m.NextBatch, results: m.Results, encoded: m.Settings}
+		names: m.Fields, nextBatch: m.NextBatch, results: m.Results, encoded: m.Settings, shardsOf: c}
 	if v.Settings, err = settings.Decode(m.Settings); err != nil {
 		return nil, &apierr.Corruption{File: path.Join(dir, manifestName), Offset: -1, Reason: "settings: " + err.Error()}
 	}

@@ -19,6 +19,8 @@ type AddDocuments struct {
 	Merge        bool // lay fields over those of a stored document, else replace it
 	SkipCreation bool
 	PrimaryKey   string // of the request, or ""
+
+	Owned func(id []byte) bool // the documents of the payload that are kept, by their external ids; nil: all
 }
 
 // DeleteDocuments deletes by external id.

@@ -207,8 +207,12 @@ func (b *batch) add(op int, a *AddDocuments) (int, error) {
 	b.payloads = append(b.payloads, a.Payload)
 	distinct := 0
 	for _, d := range docs {
-		n := b.number(ids[:d.idBytes])
+		id := ids[:d.idBytes]
 		ids = ids[d.idBytes:]
+		if a.Owned != nil && !a.Owned(id) {
+			continue
+		}
+		n := b.number(id)
 		s := &b.states[n]
 		if s.lastOp != int32(op) {
 			s.lastOp = int32(op)
@@ -235,6 +239,9 @@ func (b *batch) checkLacking(f vfs.File, a *AddDocuments, docs []payloadDoc, ids
 	for _, d := range docs {
 		id := ids[:d.idBytes]
 		ids = ids[d.idBytes:]
+		if a.Owned != nil && !a.Owned(id) {
+			continue
+		}
 		there := named[string(id)] || b.states[b.number(id)].head != absent
 		named[string(id)] = there || !a.SkipCreation
 		if there || a.SkipCreation || d.lacking == "" {
@@ -299,6 +306,7 @@ func (b *batch) bind(e *filter.Expr) (*filter.Bound, error) {
 		Contains:    true,
 		Embedders:   b.base.FilterEmbedders(),
 		ForeignKeys: b.base.Settings.ForeignKeys,
+		Shard:       func(name string) func(segment.Live) *roaring.Bitmap { return b.base.Shard(b.base.Shards(), name) },
 		Foreign: func(uid string) *filter.Foreign {
 			v := views.Get(uid)
 			if v == nil {

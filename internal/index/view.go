@@ -36,6 +36,7 @@ type View struct {
 	names     []string // path of each FieldID; its array is shared with later views, which append
 	nextBatch uint64
 	results   []result
+	shardsOf  *Catalog
 	encoded   []byte // of Settings
 
 	embedders    []*ViewEmbedder    // by ascending name
@@ -53,7 +54,7 @@ type View struct {
 func (v *View) successor() *View {
 	return &View{UID: v.UID, PrimaryKey: v.PrimaryKey, CreatedAt: v.CreatedAt, UpdatedAt: v.UpdatedAt,
 		Settings: v.Settings, Fields: v.Fields, Analyzer: v.Analyzer, Generation: v.Generation + 1,
-		names: v.names, nextBatch: v.nextBatch, results: v.results, encoded: v.encoded,
+		names: v.names, nextBatch: v.nextBatch, results: v.results, encoded: v.encoded, shardsOf: v.shardsOf,
 		embedders: v.embedders, nextEmbedder: v.nextEmbedder}
 }
 

@@ -40,8 +40,8 @@ type item struct {
 // indexingSteps are the steps inside the last outer one.
 var indexingSteps = []string{"extracting documents", "finalizing"}
 
-// build writes what the batch changes and commits it.
-func (b *batch) build(number uint64) error {
+// build writes what the batch changes and commits it. nextBatch is the lowest number of a batch that is not applied then.
+func (b *batch) build(nextBatch uint64) error {
 	base := b.base
 	fields := base.Fields
 	var stale settings.Rebuild
@@ -103,7 +103,7 @@ func (b *batch) build(number uint64) error {
 	c.edit = func(v *View) {
 		v.UpdatedAt = b.ix.options.Now().UTC()
 		v.PrimaryKey = b.primaryKey
-		v.nextBatch, v.results = number+1, encodeResults(b.results)
+		v.nextBatch, v.results = nextBatch, encodeResults(b.results)
 		v.names = append(v.names[:len(v.names):len(v.names)], names...)
 		v.Settings, v.Analyzer, v.encoded, v.Fields = next.Settings, next.Analyzer, next.encoded, fields
 		v.embedders, v.nextEmbedder = next.embedders, next.nextEmbedder

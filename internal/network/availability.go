@@ -59,7 +59,7 @@ func (n *Node) shardParts(now *Network) (parts []Part, skipped []string) {
 			parts = append(parts, Part{self, true, shard})
 			continue
 		}
-		owners = slices.DeleteFunc(slices.Clone(owners), func(o string) bool { return !n.availability.available(o) })
+		owners = slices.DeleteFunc(slices.Clone(owners), func(o string) bool { return !n.usable(o) })
 		if len(owners) == 0 {
 			skipped = append(skipped, shard)
 			continue

@@ -34,6 +34,7 @@ type request struct {
 	headers      map[string]string
 	contentType  string // "": there is no body
 	body         []byte
+	stream       func() (io.ReadCloser, error) // instead of body, sent compressed; nil: there is none
 }
 
 // reply is the answer of a remote that has accepted a request.
@@ -45,12 +46,24 @@ type reply struct {
 
 // do makes a request once. Its error is one of the codes remote_…; again says that another try may succeed.
 func (n *Node) do(ctx context.Context, name string, r *Remote, q *request) (got *reply, again bool, err *apierr.Error) {
-	req, e := http.NewRequestWithContext(ctx, q.method, r.trimmed()+q.path, bytes.NewReader(q.body))
+	var body io.Reader = bytes.NewReader(q.body)
+	if q.stream != nil {
+		stream, e := compressed(q.stream)
+		if e != nil {
+			return nil, true, apierr.New("remote_could_not_send_request", "The remote `%s` cannot be sent documents: %v.", name, e)
+		}
+		defer stream.Close()
+		body = stream
+	}
+	req, e := http.NewRequestWithContext(ctx, q.method, r.trimmed()+q.path, body)
 	if e != nil {
 		return nil, false, apierr.New("remote_could_not_send_request", "The remote `%s` cannot be asked: its url is no address.", name)
 	}
 	if q.contentType != "" {
 		req.Header.Set("Content-Type", q.contentType)
+	}
+	if q.stream != nil {
+		req.Header.Set("Content-Encoding", "gzip")
 	}
 	for k, v := range q.headers {
 		req.Header.Set(k, v)
@@ -63,7 +76,7 @@ func (n *Node) do(ctx context.Context, name string, r *Remote, q *request) (got 
 		return nil, !errors.Is(e, context.Canceled), failure(ctx, name, e)
 	}
 	defer res.Body.Close()
-	body, e := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	answer, e := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
 	switch {
 	case e != nil:
 		err := failure(ctx, name, e)
@@ -71,10 +84,10 @@ func (n *Node) do(ctx context.Context, name string, r *Remote, q *request) (got 
 			err.Code = "remote_bad_response"
 		}
 		return nil, true, err
-	case len(body) > maxAnswer:
+	case len(answer) > maxAnswer:
 		return nil, false, apierr.New("remote_bad_response", "The answer of the remote `%s` is larger than %d bytes.", name, maxAnswer)
 	}
-	return &reply{res.StatusCode, res.Header, body}, res.StatusCode >= 500, refusal(name, res.StatusCode, body)
+	return &reply{res.StatusCode, res.Header, answer}, res.StatusCode >= 500, refusal(name, res.StatusCode, answer)
 }
 
 // failure is the error of a request that has no answer.

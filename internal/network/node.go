@@ -1,57 +1,122 @@
 package network
 
 import (
+	"context"
+	"log/slog"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
+
+	"svc/internal/apierr"
+	"svc/internal/index"
 	"svc/internal/outbound"
+	"svc/internal/shard"
+	"svc/internal/task"
 	"svc/internal/vfs"
 )
 
 // Options of a Node.
 type Options struct {
-	FS   vfs.FS
-	File string // a sealed JSON file
+	FS      vfs.FS
+	File    string // a sealed JSON file
+	Work    string // a directory for what is being fetched; nothing in it outlives a task
+	Catalog *index.Catalog
+	Logger  *slog.Logger // nil: none
 
-	Allowed       outbound.Policy  // of requests to remotes
-	SearchTimeout time.Duration    // of all that remotes are asked in one search; 0: 25 s
-	Now           func() time.Time // nil: time.Now
+	Allowed        outbound.Policy  // of requests to remotes
+	SearchTimeout  time.Duration    // of all that remotes are asked in one search; 0: 25 s
+	RequestTimeout time.Duration    // of another request, with more for large bodies; 0: 30 s
+	AnswerTimeout  time.Duration    // how long the answer to a write waits for remotes to get it; 0: 25 s
+	Now            func() time.Time // nil: time.Now
 }
 
 // Node is this instance's part in its network.
 type Node struct {
-	o Options
+	o     Options
+	queue *task.Queue // set by Start
 
-	mu      sync.Mutex // held by who changes what is stored
-	stored  *stored
-	current atomic.Pointer[Network]
+	patching sync.Mutex // held by a change of a network with a leader while remotes are asked
+	mu       sync.Mutex // held by who changes what is stored
+	stored   *stored
+	view     atomic.Pointer[view]
 
 	http         http.Client
 	availability *availability
+	sender       sender
+	exports      exports
+
+	ctx  context.Context // ends with Close
+	stop context.CancelFunc
+	done sync.WaitGroup
 }
 
-// Open reads the network of an instance.
+// Open reads the network of an instance. It asks nobody before Start.
 func Open(o Options) (*Node, error) {
 	s, err := read(o.FS, o.File)
 	if err != nil {
 		return nil, err
 	}
-	if o.SearchTimeout == 0 {
-		o.SearchTimeout = 25 * time.Second
+	for d, standard := range map[*time.Duration]time.Duration{
+		&o.SearchTimeout: 25 * time.Second, &o.RequestTimeout: 30 * time.Second, &o.AnswerTimeout: 25 * time.Second,
+	} {
+		if *d == 0 {
+			*d = standard
+		}
 	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
 	n := &Node{o: o, stored: s, http: http.Client{Transport: newTransport(o.Allowed), CheckRedirect: outbound.RepeatOnly}}
+	n.ctx, n.stop = context.WithCancel(context.Background())
 	n.availability = &availability{now: o.Now, until: map[string]period{}}
-	n.current.Store(s.Network)
+	n.sender.init(n)
+	n.publish()
 	return n, nil
 }
 
+// Start begins to deliver what remotes have not got. The queue was opened with the node's Executor, Owned, Forwarded and Ended.
+func (n *Node) Start(q *task.Queue) {
+	n.queue = q
+	n.adopt()
+	n.sender.wakeUp()
+}
+
+// Close ends what the node does, and gives its connections up. The queue is closed before it.
+func (n *Node) Close() error {
+	n.stop()
+	n.done.Wait()
+	n.exports.drop()
+	n.http.CloseIdleConnections()
+	return nil
+}
+
 // Network returns the network as it is now. It is not to be modified.
-func (n *Node) Network() *Network { return n.current.Load() }
+func (n *Node) Network() *Network { return n.view.Load().network }
+
+// Searching returns the network as searches see it. It is not to be modified.
+func (n *Node) Searching() *Network { return n.view.Load().searching }
+
+// Ring returns the shards of a version of the network that searches of others may have been planned by; nil when it is not known, or
+// without shards.
+func (n *Node) Ring(version string) *shard.Ring {
+	id, err := uuid.Parse(version)
+	if err != nil {
+		return nil
+	}
+	return n.view.Load().rings[id]
+}
+
+// Owned returns what says which documents of additions this instance keeps; nil: all.
+func (n *Node) Owned() func(id []byte) bool {
+	w := n.view.Load().writing
+	return w.keeps(w.SelfName())
+}
 
 // JSON returns the network as the API shows it.
 func (n *Node) JSON() []byte { return n.Network().shown(n.status) }
@@ -61,28 +126,15 @@ func (n *Node) DumpJSON() []byte { return encode(n.Network()) }
 
 // status says whether searches ask a remote.
 func (n *Node) status(remote string) string {
-	if n.availability.available(remote) {
+	if n.usable(remote) {
 		return "available"
 	}
 	return "unavailable"
 }
 
-// Close gives idle connections up.
-func (n *Node) Close() error {
-	n.http.CloseIdleConnections()
-	return nil
-}
-
-// Patch changes the network. Its errors are *apierr.Error where the patch is at fault; see Network.apply.
-func (n *Node) Patch(p *Patch) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	to, err := n.stored.Network.apply(p)
-	if err != nil {
-		return err
-	}
-	to.Version = newVersion()
-	return n.replace(&stored{Network: to})
+// usable reports whether a remote has everything that it should have, and has not failed a search a moment ago.
+func (n *Node) usable(remote string) bool {
+	return n.availability.available(remote) && !n.sender.behind(remote)
 }
 
 // replace makes s what is stored, and then what is seen. mu is held.
@@ -91,6 +143,53 @@ func (n *Node) replace(s *stored) error {
 		return err
 	}
 	n.stored = s
-	n.current.Store(s.Network)
+	n.publish()
 	return nil
+}
+
+// publish makes what is stored visible.
+func (n *Node) publish() {
+	v := viewOf(n.stored)
+	n.view.Store(v)
+	if n.o.Catalog != nil {
+		n.o.Catalog.SetShards(ringOf(v.searching))
+	}
+}
+
+// update changes what is stored: edit gets a copy, whose parts it replaces.
+func (n *Node) update(edit func(s *stored)) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s := *n.stored
+	if s.Change != nil {
+		c := *s.Change
+		s.Change = &c
+	}
+	edit(&s)
+	return n.replace(&s)
+}
+
+// snapshot returns what is stored. It is not to be modified.
+func (n *Node) snapshot() *stored {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.stored
+}
+
+// CheckWrite refuses a write that is not for this instance (not_a_leader). forward says that others are to get it.
+func (n *Node) CheckWrite() (forward bool, err error) {
+	now := n.Network()
+	if !now.Led() {
+		return false, nil
+	}
+	if !now.Leads() {
+		return false, apierr.New("not_a_leader", "`%s` is the leader of the network, and takes all writes: send this to it.", *now.Leader)
+	}
+	return true, nil
+}
+
+// Forward returns what others get of a write; the caller adds the request.
+func (n *Node) Forward() *task.Forward {
+	now := n.Network()
+	return &task.Forward{Version: now.Version.String(), Remotes: now.Others()}
 }

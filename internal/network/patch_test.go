@@ -1,6 +1,7 @@
 package network
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -98,7 +99,7 @@ func TestNode(t *testing.T) {
 	}
 	key := "secret"
 	p := &Patch{Self: given("a"), Remotes: map[string]*RemotePatch{"a": {URL: given("http://a.test"), SearchAPIKey: Text{true, &key}}}}
-	if err := n.Patch(p); err != nil {
+	if err := patch(n, p); err != nil {
 		t.Fatal(err)
 	}
 	first := string(n.JSON())
@@ -106,14 +107,14 @@ func TestNode(t *testing.T) {
 		t.Errorf("%s lacks %s", first, want)
 	}
 	broken := open(failing{mem})
-	if err := broken.Patch(&Patch{Self: given("b")}); err == nil || string(broken.JSON()) != first {
+	if err := patch(broken, &Patch{Self: given("b")}); err == nil || string(broken.JSON()) != first {
 		t.Errorf("a network that cannot be stored is seen: %v, %s", err, broken.JSON())
 	}
 	if again := open(mem); string(again.JSON()) != first {
 		t.Errorf("after a restart %s, want %s", again.JSON(), first)
 	}
 	version := n.Network().Version
-	if err := n.Patch(&Patch{}); err != nil || n.Network().Version.String() <= version.String() {
+	if err := patch(n, &Patch{}); err != nil || n.Network().Version.String() <= version.String() {
 		t.Errorf("the version after %s is %s (%v)", version, n.Network().Version, err)
 	}
 	var dumped Network
@@ -126,3 +127,8 @@ func TestNode(t *testing.T) {
 type failing struct{ vfs.FS }
 
 func (failing) Create(string) (vfs.File, error) { return nil, errors.New("no more files") }
+
+func patch(n *Node, p *Patch) error {
+	_, err := n.Patch(context.Background(), p)
+	return err
+}

@@ -25,7 +25,7 @@ type RemoteSearch struct {
 func (n *Node) Search(ctx context.Context, asked []RemoteSearch) []*search.RemoteAnswer {
 	ctx, cancel := context.WithTimeout(ctx, n.o.SearchTimeout)
 	defer cancel()
-	now := n.Network()
+	now := n.Searching()
 	answers := make([]*search.RemoteAnswer, len(asked))
 	var group sync.WaitGroup
 	for i := range asked {
@@ -47,7 +47,7 @@ func (n *Node) searchOne(ctx context.Context, now *Network, asked *RemoteSearch)
 		return failed(apierr.New("remote_could_not_send_request", "The remote `%s` is no part of the network any more.", asked.Remote))
 	}
 	q := &request{method: "POST", path: "/multi-search", key: r.SearchAPIKey, contentType: "application/json", body: asked.Body,
-		headers: map[string]string{"Svc-Proxy-Search": "true", "Meili-Proxy-Search": "true"}}
+		headers: map[string]string{"Svc-Proxy-Search": "true", "Meili-Proxy-Search": "true", "Svc-Network-Version": now.Version.String()}}
 	if asked.Metadata {
 		q.headers["Svc-Include-Metadata"], q.headers["Meili-Include-Metadata"] = "true", "true"
 	}
@@ -81,7 +81,7 @@ type Part struct {
 // Parts splits a search: without a leader by instances, in the order of their names; with one by shards, each of which goes to one of
 // its owners, this instance before all others. skipped are the shards that no available instance owns.
 func (n *Node) Parts() (parts []Part, skipped []string) {
-	now := n.Network()
+	now := n.Searching()
 	if !now.Led() {
 		for _, name := range sortedNames(now.Remotes) {
 			parts = append(parts, Part{Remote: name, Local: name == now.SelfName()})

@@ -27,7 +27,7 @@ func nodeOf(t *testing.T, o Options, url string, shards map[string]*ShardPatch) 
 	t.Cleanup(func() { _ = n.Close() })
 	key := "the-key"
 	p := &Patch{Self: given("me"), Shards: shards, Remotes: map[string]*RemotePatch{"me": at("http://me.test"), "far": {URL: given(url), SearchAPIKey: Text{true, &key}}}}
-	if err := n.Patch(p); err != nil {
+	if err := patch(n, p); err != nil {
 		t.Fatal(err)
 	}
 	return n

@@ -16,7 +16,9 @@ import (
 
 // stored is the content of the file. An import of a dump writes it, too: with the network alone.
 type stored struct {
-	Network *Network `json:"network"`
+	Network  *Network  `json:"network"`
+	Change   *change   `json:"change,omitempty"` // that which is under way
+	Outcomes []outcome `json:"outcomes,omitempty"`
 }
 
 // read reads the file of a network. A missing one is that of no network.
@@ -29,10 +31,11 @@ func read(fsys vfs.FS, file string) (*stored, error) {
 		return nil, fmt.Errorf("cannot read the network: %w", err)
 	}
 	s := new(stored)
-	if err := json.Unmarshal(b, s); err != nil {
-		return nil, fmt.Errorf("cannot read the network: %w", &apierr.Corruption{File: file, Offset: -1, Reason: err.Error()})
+	err = json.Unmarshal(b, s)
+	if err == nil {
+		err = s.check()
 	}
-	if err := s.check(); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("cannot read the network: %w", &apierr.Corruption{File: file, Offset: -1, Reason: err.Error()})
 	}
 	return s, nil
@@ -41,6 +44,14 @@ func read(fsys vfs.FS, file string) (*stored, error) {
 func (s *stored) check() error {
 	if s.Network == nil {
 		return errors.New("there is no network in it")
+	}
+	if c := s.Change; c != nil {
+		if c.Before == nil || c.Previous == nil {
+			return errors.New("its change does not say what was before")
+		}
+		if err := errors.Join(c.Before.check(), c.Previous.check()); err != nil {
+			return err
+		}
 	}
 	return s.Network.check()
 }
@@ -62,6 +73,9 @@ func (n *Network) check() error {
 		if s == nil {
 			return fmt.Errorf("the shard %q is null", name)
 		}
+	}
+	if n.Led() && len(n.Shards) == 0 {
+		return errors.New("there is a leader, but no shard")
 	}
 	return nil
 }

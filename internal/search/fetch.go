@@ -25,7 +25,7 @@ func Fetch(ctx context.Context, dst []byte, v *index.View, r *FetchRequest) ([]b
 	if err != nil {
 		return nil, err
 	}
-	rows, err := universe(v, r.Filter, "invalid_document_filter", r.Contains, r.Foreign)
+	rows, err := universe(v, r.Filter, "invalid_document_filter", r.Contains, r.Foreign, nil)
 	if err != nil {
 		return nil, err
 	}

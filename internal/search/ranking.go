@@ -73,7 +73,7 @@ func newRanking(v *index.View, r *Request, stages *stages) (*ranking, error) {
 			return nil, err
 		}
 	}
-	if k.rows, err = universe(v, r.Filter, "invalid_search_filter", r.Contains, r.Foreign); err != nil {
+	if k.rows, err = universe(v, r.Filter, "invalid_search_filter", r.Contains, r.Foreign, r.Shards); err != nil {
 		return nil, err
 	}
 	stages.done("search > evaluate filter")

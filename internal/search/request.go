@@ -13,6 +13,7 @@ import (
 	"svc/internal/filter"
 	"svc/internal/query"
 	"svc/internal/rule"
+	"svc/internal/shard"
 	"svc/internal/text"
 )
 
@@ -47,7 +48,8 @@ type Request struct {
 	Contains                bool            // the experimental feature containsFilter is on
 	Foreign                 *Foreign        // of the settings' foreign keys; nil: the experimental feature foreignKeys is off
 
-	Rules *rule.Set // nil: none apply
+	Rules  *rule.Set   // nil: none apply
+	Shards *shard.Ring // that filters know; nil: those of the catalog
 
 	Slot   Slot          // of the search; nil: it has none
 	Waited time.Duration // for the slot

@@ -75,7 +75,7 @@ func addScaled(parts []scaled, p scaled) []scaled {
 
 // selected returns the documents that a rule selects, by segment.
 func (k *ranking) selected(s *rule.Selector) ([]*roaring.Bitmap, bool) {
-	rows, err := universe(k.view, s.Filter, "invalid_search_filter", k.request.Contains, nil)
+	rows, err := universe(k.view, s.Filter, "invalid_search_filter", k.request.Contains, nil, k.request.Shards)
 	if err != nil {
 		return nil, false
 	}

@@ -8,16 +8,22 @@ import (
 	"svc/internal/apierr"
 	"svc/internal/filter"
 	"svc/internal/index"
+	"svc/internal/shard"
+	"svc/segment"
 )
 
 // universe returns, by segment, the live rows that the filter allows. The bitmaps may be shared: they are not to be modified.
-func universe(v *index.View, f *filter.Expr, code apierr.Code, contains bool, foreign *Foreign) ([]*roaring.Bitmap, error) {
+func universe(v *index.View, f *filter.Expr, code apierr.Code, contains bool, foreign *Foreign, shards *shard.Ring) ([]*roaring.Bitmap, error) {
 	if f == nil {
 		return slices.Clone(v.LiveRows()), nil
 	}
 	env := filter.Env{Fields: v.Fields, Code: code, Contains: contains}
 	env.Embedders = v.FilterEmbedders()
 	foreign.open(&env, v)
+	if shards == nil {
+		shards = v.Shards()
+	}
+	env.Shard = func(name string) func(segment.Live) *roaring.Bitmap { return v.Shard(shards, name) }
 	bound, err := f.Bind(env)
 	if err != nil {
 		return nil, err

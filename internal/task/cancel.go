@@ -1,6 +1,8 @@
 package task
 
 import (
+	"context"
+	"errors"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -137,4 +139,23 @@ func (q *Queue) retain() error {
 	}
 	q.store([]*request{r})
 	return r.err
+}
+
+// IsCanceled reports whether the batch of an Executor's context was canceled, and not only interrupted.
+func IsCanceled(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errCanceled) }
+
+// Amend changes the content of an unfinished task, and what its details say. The kind stays.
+func (q *Queue) Amend(uid uint32, c Content) error {
+	b, err := encodeContent(c)
+	if err != nil {
+		return err
+	}
+	return q.update(func(tx *txn) error {
+		rec, err := tx.record(uid)
+		if err != nil || rec == nil || rec.status != Enqueued {
+			return err
+		}
+		rec.content, rec.details = b, c.details("", nil)
+		return tx.put(uid, rec)
+	})
 }

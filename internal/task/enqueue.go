@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 
 	"svc/internal/apierr"
 )
@@ -15,8 +16,10 @@ type New struct {
 	Content        Content
 	Payload        *Payload // of a document addition
 	CustomMetadata *string
-	UID            *uint32 // the uid that the task must get: the next one or a later one, else bad_request; nil: the next one
-	DryRun         bool    // check everything, store nothing
+	UID            *uint32  // the uid that the task must get: the next one or a later one, else bad_request; nil: the next one
+	DryRun         bool     // check everything, store nothing
+	Forward        *Forward // what others get of it; nil: it is not for others
+	Origin         *Origin  // the request of another instance that it is of; nil: none
 }
 
 var errClosed = errors.New("the task queue is closed")
@@ -28,6 +31,7 @@ type request struct {
 	New
 	content []byte
 	task    *Task
+	known   bool // the task was there before
 	err     error
 	done    chan struct{}
 }
@@ -71,7 +75,7 @@ func (q *Queue) Enqueue(ctx context.Context, n New) (*Task, error) {
 		return nil, r.err
 	}
 	if n.Payload != nil {
-		if n.DryRun {
+		if n.DryRun || r.known {
 			n.Payload.Discard()
 		}
 		n.Payload.name = ""
@@ -129,11 +133,18 @@ func (q *Queue) store(group []*request) {
 			if r.err = q.admit(r, uid, full, room); r.err != nil {
 				continue
 			}
+			var err error
+			if r.task, err = tx.known(r.Origin); err != nil {
+				return err
+			}
+			if r.known = r.task != nil; r.known {
+				continue
+			}
 			at := uid
 			if r.UID != nil {
 				at = *r.UID
 			}
-			if err := q.insert(tx, r, at, now); err != nil {
+			if err = q.insert(tx, r, at, now); err != nil {
 				return err
 			}
 			if !r.DryRun {
@@ -149,9 +160,15 @@ func (q *Queue) store(group []*request) {
 		return
 	}
 	for _, r := range group {
-		if c, ok := r.Content.(AddDocuments); ok && r.err == nil && !r.DryRun {
+		if c, ok := r.Content.(AddDocuments); ok && r.err == nil && !r.DryRun && !r.known {
 			q.payloadBytes.Add(c.Size)
+			if c.File != "" {
+				q.need(c.File)
+			}
 		}
+	}
+	if q.o.OnForward != nil && slices.ContainsFunc(group, func(r *request) bool { return r.Forward != nil && r.err == nil }) {
+		q.o.OnForward()
 	}
 	q.wakeUp()
 }
@@ -196,12 +213,12 @@ func (q *Queue) insert(tx *txn, r *request, uid uint32, now int64) error {
 	rec := &record{
 		fact:       fact{status: Enqueued, kind: r.Content.Kind(), batch: noUID},
 		canceledBy: noUID, metadata: r.CustomMetadata,
-		details: r.Content.details(r.IndexUID, nil), content: r.content,
+		details: r.Content.details(r.IndexUID, nil), content: r.content, network: networkOf(&r.New),
 	}
 	rec.times[enqueuedAt] = now
 	r.task = &Task{
 		UID: uid, IndexUID: r.IndexUID, Status: Enqueued, Kind: rec.kind, Details: rec.details,
-		EnqueuedAt: fromNanos(now), CustomMetadata: r.CustomMetadata, Content: r.Content,
+		EnqueuedAt: fromNanos(now), CustomMetadata: r.CustomMetadata, Content: r.Content, Network: rec.network,
 	}
 	if r.DryRun {
 		return nil
@@ -214,6 +231,9 @@ func (q *Queue) insert(tx *txn, r *request, uid uint32, now int64) error {
 		return err
 	}
 	if err := tx.insert(uid, rec); err != nil {
+		return err
+	}
+	if err := tx.insertNetwork(q, r, uid, now); err != nil {
 		return err
 	}
 	tx.after = append(tx.after, func(ro *roster) { ro.hurry(r.IndexUID, r.Content) })

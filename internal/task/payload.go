@@ -87,11 +87,7 @@ func (q *Queue) dropPayload(c AddDocuments) {
 	if c.File == "" {
 		return
 	}
-	err := q.fs.Remove(q.payloadPath(c.File))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		q.log.Warn("a payload file stays behind until the next start", "file", c.File, "error", err)
-	}
-	q.payloadBytes.Add(-c.Size)
+	q.unneed(c.File)
 }
 
 // Documents opens the stored payload of an unfinished addition as NDJSON; task_file_not_found.

@@ -46,6 +46,10 @@ type Options struct {
 	Executors     map[Kind]Executor
 	// OnBatch is called after each stored batch with its tasks in uid order; the scheduler waits for its return.
 	OnBatch func(tasks []*Task)
+	// OnForward is called after a task is stored that others are to get. It returns at once.
+	OnForward func()
+	// Owned returns what says which documents, by their ids, this instance keeps of an addition; nil: all. It is asked when the addition runs.
+	Owned func() func(id []byte) bool
 
 	engine engine                   // of tests, instead of Catalog
 	commit func(*bbolt.Tx) error    // of tests, instead of bbolt's
@@ -90,6 +94,7 @@ type Queue struct {
 	requests     chan *request // without room: what is sent is taken, and what is taken is answered, also while closing
 	wake         chan struct{} // one slot: there may be something to run
 	payloadBytes atomic.Int64
+	outbox       outbox
 
 	ctx  context.Context // ends with Close
 	stop context.CancelCauseFunc
@@ -181,6 +186,9 @@ func open(o Options) (_ *Queue, err error) {
 			q.log.Error("indexes have batches that the task queue does not know: it is an older one, or a part of it is lost", "queue", file, "batches", first)
 		}
 	}
+	if err = q.loadOutbox(); err != nil {
+		return nil, advised(err, o.Dir)
+	}
 	if err = q.sweepPayloads(suspect); err != nil {
 		return nil, err
 	}
@@ -242,6 +250,7 @@ func (q *Queue) sweepPayloads(suspect bool) error {
 			}
 			if c := t.Content.(AddDocuments); c.File != "" {
 				needed[c.File] = true
+				q.outbox.files[c.File]++
 				q.payloadBytes.Add(c.Size)
 			}
 		}
@@ -259,6 +268,13 @@ func (q *Queue) sweepPayloads(suspect bool) error {
 	for _, name := range files {
 		switch {
 		case needed[name]:
+			continue
+		case q.outbox.files[name] > 0: // somebody else is to get it
+			info, err := q.fs.Stat(path.Join(dir, name))
+			if err != nil {
+				return fmt.Errorf("cannot measure a payload: %w", err)
+			}
+			q.payloadBytes.Add(info.Size())
 			continue
 		case suspect:
 			err = q.setAside(dir, name)

@@ -17,11 +17,11 @@ const noUID = ^uint32(0)
 //	u8  version (1)
 //	u8  status
 //	u8  kind
-//	u8  flags: 1 index, 2 metadata, 4 details, 8 error
+//	u8  flags: 1 index, 2 metadata, 4 details, 8 error, 16 network
 //	i64 enqueued, started, finished: nanoseconds since 1970, 0 for none
 //	u32 batch, canceledBy: noUID for none
 //	uvarint count, then a uvarint each: the names the task touches (see names.go); with flag "index" the first is its own
-//	uvarint length + bytes, each of: metadata, details (JSON), error code, error message where flagged; content (JSON) always
+//	uvarint length + bytes, each of: metadata, details (JSON), error code, error message, network (JSON) where flagged; content (JSON) always
 //
 // The fixed part is what start-up reads of every task; the rest is decoded when the task is shown or run.
 const (
@@ -32,6 +32,7 @@ const (
 	hasMetadata = 2
 	hasDetails  = 4
 	hasError    = 8
+	hasNetwork  = 16
 )
 
 var errRecord = errors.New("damaged record")
@@ -45,6 +46,7 @@ type record struct {
 	metadata   *string
 	details    []byte // nil: none
 	err        *apierr.Error
+	network    []byte // nil: none
 	content    []byte
 }
 
@@ -61,6 +63,9 @@ func (r *record) append(b []byte) []byte {
 	}
 	if r.err != nil {
 		flags |= hasError
+	}
+	if r.network != nil {
+		flags |= hasNetwork
 	}
 	b = append(b, recordVersion, byte(r.status), byte(r.kind), flags)
 	for _, t := range r.times {
@@ -81,6 +86,9 @@ func (r *record) append(b []byte) []byte {
 	if r.err != nil {
 		b = appendBytes(b, r.err.Code)
 		b = appendBytes(b, r.err.Message)
+	}
+	if r.network != nil {
+		b = appendBytes(b, r.network)
 	}
 	return appendBytes(b, r.content)
 }
@@ -160,6 +168,9 @@ func decodeRecord(b []byte) (*record, error) {
 		r.err = &apierr.Error{Code: apierr.Code(field())}
 		r.err.Message = string(field())
 	}
+	if flags&hasNetwork != 0 {
+		r.network = field()
+	}
 	r.content = field()
 	if err == nil && len(rest) != 0 {
 		err = errRecord
@@ -173,7 +184,7 @@ func decodeRecord(b []byte) (*record, error) {
 // task gives the stored task, without its content.
 func (r *record) task(uid uint32, names *names) *Task {
 	t := &Task{
-		UID: uid, Status: r.status, Kind: r.kind, Details: r.details, Error: r.err, CustomMetadata: r.metadata,
+		UID: uid, Status: r.status, Kind: r.kind, Details: r.details, Error: r.err, CustomMetadata: r.metadata, Network: r.network,
 		EnqueuedAt: fromNanos(r.times[enqueuedAt]), StartedAt: fromNanos(r.times[startedAt]), FinishedAt: fromNanos(r.times[finishedAt]),
 		BatchUID: uidOrNil(r.batch), CanceledBy: uidOrNil(r.canceledBy),
 	}

@@ -233,6 +233,10 @@ func (q *Queue) executeOps(run *running) ([]result, error) {
 	add := func(i int, op index.Op) { ops, of = append(ops, op), append(of, i) }
 	results := make([]result, len(run.tasks))
 	clearing := run.Mode == clears || run.Mode == settingsClear
+	var owned func([]byte) bool
+	if q.o.Owned != nil {
+		owned = q.o.Owned()
+	}
 	for i, t := range run.tasks {
 		switch c := t.Content.(type) {
 		case AddDocuments:
@@ -242,7 +246,7 @@ func (q *Queue) executeOps(run *running) ([]result, error) {
 				continue
 			}
 			add(i, index.AddDocuments{
-				Payload: q.payloadOf(c), Sum: c.Sum, Documents: c.Documents, Merge: c.Merge, SkipCreation: c.SkipCreation, PrimaryKey: run.PrimaryKey,
+				Payload: q.payloadOf(c), Sum: c.Sum, Owned: owned, Documents: c.Documents, Merge: c.Merge, SkipCreation: c.SkipCreation, PrimaryKey: run.PrimaryKey,
 			})
 		case DeleteDocuments:
 			add(i, index.DeleteDocuments{IDs: c.IDs})

@@ -203,7 +203,6 @@ var priorities = []struct {
 	kind     Kind
 	together bool // all waiting tasks of the kind are one batch
 }{
-	{NetworkTopologyChange, false},
 	{TaskDeletion, true},
 	{IndexCompaction, false},
 	{Export, false},
@@ -271,6 +270,17 @@ func (q *Queue) choose(ro *roster) (chosen, candidates *roaring.Bitmap, due time
 	held, due := ro.held(q.now)
 	if !held.IsEmpty() {
 		waiting = roaring.AndNot(waiting, held)
+	}
+	if change := roaring.And(ro.byStatus[Enqueued], ro.byKind[NetworkTopologyChange]); !change.IsEmpty() {
+		// What was accepted before the change is done before it, and what was accepted after it waits: each under its own topology.
+		uid := change.Minimum()
+		if ro.byStatus[Enqueued].Minimum() == uid {
+			return roaring.BitmapOf(uid), nil, due, fmt.Sprintf(reasonAlone, NetworkTopologyChange)
+		}
+		behind := waiting.Clone()
+		behind.RemoveRange(0, uint64(uid))
+		behind.AndNot(ro.byKind[TaskDeletion])
+		waiting = roaring.AndNot(waiting, behind)
 	}
 	for _, p := range priorities {
 		set := roaring.And(waiting, ro.byKind[p.kind])

@@ -55,8 +55,8 @@ func TestOrderOfKinds(t *testing.T) {
 	drain(t, q)
 	want := []string{
 		"taskCancelation 17", "taskCancelation 16", "taskCancelation 8", "taskCancelation 7", "upgradeDatabase 18",
-		"networkTopologyChange 6", "networkTopologyChange 15", "taskDeletion 5,14", "indexCompaction 4", "indexCompaction 13",
-		"export 3", "export 12", "snapshotCreation 2,11", "dumpCreation 1", "dumpCreation 10", "documentAdditionOrUpdate 0,9",
+		"taskDeletion 5,14", "indexCompaction 4", "export 3", "snapshotCreation 2", "dumpCreation 1", "documentAdditionOrUpdate 0", "networkTopologyChange 6",
+		"indexCompaction 13", "export 12", "snapshotCreation 11", "dumpCreation 10", "documentAdditionOrUpdate 9", "networkTopologyChange 15",
 	}
 	if !slices.Equal(order, want) {
 		t.Errorf("ran as\n%s\nwant\n%s", strings.Join(order, "\n"), strings.Join(want, "\n"))

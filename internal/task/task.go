@@ -25,6 +25,7 @@ type Task struct {
 	StartedAt      time.Time // zero: not yet
 	FinishedAt     time.Time
 	CustomMetadata *string
+	Network        json.RawMessage // what other instances have to do with it; nil: nothing
 	// what the scheduler needs to run it, by kind
 	Content Content
 
@@ -61,6 +62,9 @@ func (t *Task) AppendJSON(b []byte) []byte {
 	b = append(b, `,"finishedAt":`...)
 	b = appendTime(b, t.FinishedAt)
 	b = t.appendMetadata(b)
+	if t.Network != nil {
+		b = append(append(b, `,"network":`...), t.Network...)
+	}
 	if t.parked != nil {
 		b = t.parked.appendJSON(b)
 	}

@@ -122,6 +122,15 @@ func dropTasks(name string, uids []uint32) error {
 		return err
 	}
 	err = db.Update(func(tx *bbolt.Tx) error {
+		// What others had not got, and what was got from others, is of the instance alone: they have gone on when the copy is used.
+		for _, bucket := range [][]byte{outboxBucket, originBucket} {
+			if tx.Bucket(bucket) == nil {
+				continue
+			}
+			if err := tx.DeleteBucket(bucket); err != nil {
+				return err
+			}
+		}
 		for _, uid := range uids {
 			if err := tx.Bucket(taskBucket).Delete(key(uid)); err != nil {
 				return err

@@ -1,0 +1,216 @@
+package fastapi
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+
+	"svc/internal/apierr"
+	"svc/internal/network"
+	"svc/internal/task"
+)
+
+// write says how a write came to this instance, and whether others are to get it.
+type write struct {
+	origin  *task.Origin // the request of the leader that it is of; nil: a user sent it
+	forward bool
+}
+
+// writeKey is the place of the write among the values of a request.
+type writeKey struct{}
+
+// spreads reports whether what a route does is done by all instances of a network with a leader. Such a route is for the leader.
+func (a action) spreads() bool {
+	switch a {
+	case actionDocumentsAdd, actionDocumentsDelete, actionDocumentsAll, actionIndexesCreate, actionIndexesUpdate, actionIndexesDelete,
+		actionIndexesSwap, actionSettingsUpdate:
+		return true
+	}
+	return false
+}
+
+// admitWrite refuses a write that is for the leader (not_a_leader), and notes where one comes from.
+func (s *Server) admitWrite(ctx *fasthttp.RequestCtx) error {
+	origin, err := s.origin(ctx)
+	if err != nil {
+		return err
+	}
+	w := &write{origin: origin}
+	if origin != nil {
+		now := s.network.Network()
+		switch own := now.Version.String(); {
+		case origin.Version < own:
+			return apierr.New("network_version_too_old", "The network has version %s here, and the write is of version %s.", own, origin.Version)
+		case origin.Version > own || !now.Led():
+			return apierr.New("network_version_mismatch", "The network of the write is not known here. Send PATCH /network to the leader, so that it announces the network again.")
+		}
+	} else if w.forward, err = s.network.CheckWrite(); err != nil {
+		return err
+	}
+	ctx.SetUserValue(writeKey{}, w)
+	return nil
+}
+
+// originHeader returns a header by which instances tell where a request comes from, its escapes resolved.
+func originHeader(h *fasthttp.RequestHeader, name string) (text string, given bool, err error) {
+	for _, prefix := range [...]string{"Svc-Proxy-Origin-", "X-Svc-Proxy-Origin-", "X-Meili-Proxy-Origin-", "Meili-Proxy-Origin-"} {
+		if v := h.Peek(prefix + name); len(v) > 0 {
+			text, err = url.PathUnescape(string(v))
+			if err != nil {
+				err = apierr.New("invalid_header_value", "The header `%s%s` has an escape that is none.", prefix, name)
+			}
+			return text, true, err
+		}
+	}
+	return "", false, nil
+}
+
+// origin returns the request of another instance that a request is of, nil for none.
+func (s *Server) origin(ctx *fasthttp.RequestCtx) (*task.Origin, error) {
+	h := &ctx.Request.Header
+	var texts [3]string
+	given := 0
+	for i, name := range [...]string{"Remote", "TaskUid", "Network-Version"} {
+		text, ok, err := originHeader(h, name)
+		if err != nil {
+			return nil, err
+		}
+		if texts[i] = text; ok {
+			given++
+		}
+	}
+	switch {
+	case given == 0:
+		return nil, nil
+	case given < len(texts):
+		return nil, apierr.New("inconsistent_document_change_headers", "Of the headers that say where a write comes from, some are missing: `…-Origin-Remote`, `…-Origin-TaskUid` and `…-Origin-Network-Version` come together.")
+	}
+	if err := s.features.need("network", "writes that another instance sends"); err != nil {
+		return nil, err
+	}
+	uid, err := strconv.ParseUint(texts[1], 10, 32)
+	if err != nil {
+		return nil, apierr.New("invalid_header_value", "The header `…-Origin-TaskUid` must be the uid of a task, but it is %q.", texts[1])
+	}
+	version, err := uuid.Parse(texts[2])
+	if err != nil {
+		return nil, apierr.New("invalid_header_value", "The header `…-Origin-Network-Version` must be a UUID, but it is %q.", texts[2])
+	}
+	nonce, _, err := originHeader(h, "Nonce")
+	return &task.Origin{Remote: texts[0], TaskUID: uint32(uid), Version: version.String(), Nonce: nonce}, err
+}
+
+// spread completes a new task by what the network has to do with it.
+func (s *Server) spread(ctx *fasthttp.RequestCtx, n *task.New) {
+	w, _ := ctx.UserValue(writeKey{}).(*write)
+	if w == nil {
+		return
+	}
+	n.Origin = w.origin
+	if !w.forward || n.DryRun {
+		return
+	}
+	f := s.network.Forward()
+	f.Method = string(ctx.Method())
+	f.Path = network.PathWithout(string(ctx.URI().PathOriginal()), string(ctx.URI().QueryString()), "csvDelimiter")
+	switch n.Content.(type) {
+	case task.AddDocuments:
+		f.ContentType = contentNDJSON
+	default:
+		f.ContentType, f.Body = string(ctx.Request.Header.ContentType()), sentBody(ctx)
+	}
+	n.Forward = f
+}
+
+// bodyKey is the place of the JSON that a handler has read among the values of a request.
+type bodyKey struct{}
+
+// sentBody returns the JSON that the handler has read, nil for none.
+func sentBody(ctx *fasthttp.RequestCtx) []byte {
+	body, _ := ctx.UserValue(bodyKey{}).(value)
+	return append([]byte(nil), body...)
+}
+
+// announceNetwork takes up a change that the leader announces.
+func (s *Server) announceNetwork(ctx *fasthttp.RequestCtx, origin *task.Origin) error {
+	body, err := s.readJSON(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if own := s.network.Network().Version.String(); origin.Version < own {
+		return apierr.New("network_version_too_old", "The network has version %s here, and the change is of version %s.", own, origin.Version)
+	}
+	t, err := s.network.Announced(context.Background(), origin, body)
+	if err != nil {
+		return err
+	}
+	answerRaw(ctx, t.Summary())
+	ctx.SetStatusCode(fasthttp.StatusAccepted)
+	return nil
+}
+
+// networkChange tells another instance how far a change of the network is here.
+func (s *Server) networkChange(ctx *fasthttp.RequestCtx) error {
+	if err := s.needNetwork(); err != nil {
+		return err
+	}
+	var version uuid.UUID
+	err := readObject(s, ctx, &version, []param[uuid.UUID]{{name: "version", code: "bad_request", kind: textual, set: func(v *uuid.UUID, a *arg) error {
+		var err error
+		if *v, err = uuid.Parse(a.text); err != nil {
+			return a.expected("a UUID")
+		}
+		return nil
+	}}})
+	if err != nil {
+		return err
+	}
+	return answer(ctx, s.network.State(version))
+}
+
+// transferParams are those of what an instance asks another one for.
+var transferParams = []param[network.Transfer]{
+	{name: "version", code: "bad_request", kind: textual, set: func(t *network.Transfer, a *arg) error {
+		var err error
+		if t.Version, err = uuid.Parse(a.text); err != nil {
+			return a.expected("a UUID")
+		}
+		return nil
+	}},
+	{name: "remote", code: "bad_request", kind: textual, set: func(t *network.Transfer, a *arg) error { t.Remote = a.text; return nil }},
+	{name: "index", code: "bad_request", kind: textual, set: func(t *network.Transfer, a *arg) error { t.Index = a.text; return nil }},
+	{name: "shards", code: "bad_request", kind: list, null: true, set: func(t *network.Transfer, a *arg) error { t.Shards = a.list; return nil }},
+	{name: "after", code: "bad_request", kind: count, null: true, set: func(t *network.Transfer, a *arg) error {
+		after := uint32(min(a.count, 1<<32-1))
+		t.After = &after
+		return nil
+	}},
+}
+
+// networkTransfer sends documents to an instance that is to own them.
+func (s *Server) networkTransfer(ctx *fasthttp.RequestCtx) error {
+	if err := s.needNetwork(); err != nil {
+		return err
+	}
+	var t network.Transfer
+	if err := readObject(s, ctx, &t, transferParams); err != nil {
+		return err
+	}
+	page, err := s.network.Export(&t)
+	if err != nil {
+		return err
+	}
+	for name, v := range page.Headers() {
+		ctx.Response.Header.Set(name, v)
+	}
+	kind := contentNDJSON
+	if t.Index == "" {
+		kind = contentJSON
+	}
+	ctx.SetContentType(kind)
+	ctx.Response.SetBodyRaw(page.Body)
+	return nil
+}

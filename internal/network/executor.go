@@ -1,0 +1,360 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"svc/internal/apierr"
+	"svc/internal/index"
+	"svc/internal/task"
+)
+
+// Executor runs the tasks that change the network.
+func (n *Node) Executor(ctx context.Context, q *task.Queue, tasks []*task.Task, p index.Progress) ([]task.Outcome, error) {
+	t := tasks[0]
+	content, ok := t.Content.(task.ChangeTopology)
+	if !ok {
+		return nil, fmt.Errorf("task %d is no change of the network", t.UID)
+	}
+	a, err := decodeAnnounced(content.State)
+	if err != nil {
+		return nil, err
+	}
+	if n.queue == nil { // the queue runs before it is told to the node
+		n.queue = q
+	}
+	if err := n.install(t.UID, a); err != nil {
+		return nil, err
+	}
+	r := &changing{n: n, ctx: ctx, uid: t.UID, network: n.snapshot().Network, previous: a.Previous, version: a.Network.Version, progress: p}
+	if o := n.snapshot().ended(r.version); o != nil {
+		if !o.Committed {
+			return nil, canceledChange()
+		}
+		return []task.Outcome{{Details: r.details("Finished")}}, nil
+	}
+	if err := r.run(); err != nil {
+		return nil, err
+	}
+	return []task.Outcome{{Details: r.details(r.message)}}, nil
+}
+
+func canceledChange() error {
+	return apierr.New("remote_remote_error", "The change of the network was canceled at one of its instances. The shape from before is in force again; documents that had moved stay where they are. Send the change again.")
+}
+
+// changing is a change at work.
+type changing struct {
+	n        *Node
+	ctx      context.Context
+	uid      uint32
+	version  uuid.UUID
+	network  *Network // that is to be
+	previous *Network
+	progress index.Progress
+	deleted  int    // documents that others own
+	message  string // of the finished task
+}
+
+var changeSteps = []string{"computing who owns what", "moving documents", "waiting for the other instances", "switching searches", "deleting documents of others"}
+
+func (r *changing) step(i int, message string) {
+	r.progress(0, index.Step{Name: changeSteps[i], Finished: i, Total: len(changeSteps)})
+	err := r.n.queue.Amend(r.uid, task.ChangeTopology{State: encode(announced{r.network, r.previous}), MovedDocuments: r.deleted, Message: message})
+	if err != nil && r.ctx.Err() == nil {
+		r.n.o.Logger.Warn("the progress of a change of the network is not shown", "error", err)
+	}
+}
+
+func (r *changing) details(message string) []byte {
+	return encode(struct {
+		Moved   int    `json:"movedDocuments"`
+		Message string `json:"message"`
+	}{r.deleted, message})
+}
+
+// change returns the state that is stored, nil when the change was given up.
+func (r *changing) change() *change {
+	s := r.n.snapshot()
+	if s.Change == nil || s.Network.Version != r.version {
+		return nil
+	}
+	return s.Change
+}
+
+// enter stores that a phase begins.
+func (r *changing) enter(p phase) error {
+	return r.n.update(func(s *stored) {
+		if s.Change != nil && s.Network.Version == r.version {
+			s.Change.Phase = max(s.Change.Phase, p)
+		}
+	})
+}
+
+// run goes through the phases. Its error is the context's when the task is canceled or the queue closes.
+func (r *changing) run() error {
+	r.step(0, "Computing who owns what")
+	c := r.change()
+	if c == nil {
+		return canceledChange()
+	}
+	if c.Phase < moved {
+		if err := r.move(); err != nil {
+			return r.giveUp(err)
+		}
+	}
+	if r.change() == nil {
+		return canceledChange()
+	}
+	if c := r.change(); c.Phase < switched {
+		r.step(2, "Waiting until all instances have their documents")
+		if err := r.decide(); err != nil {
+			return err
+		}
+		r.step(3, "Switching searches to the new shards")
+		if err := r.enter(switched); err != nil {
+			return err
+		}
+	}
+	err := r.await(func(p phase) bool { return p >= switched }, false)
+	if err == nil {
+		r.step(4, "Deleting documents that other instances own")
+		err = r.deleteStrange()
+	}
+	if err != nil && !task.IsCanceled(r.ctx) {
+		return err // goes on at the next start
+	}
+	r.n.exports.drop()
+	e := r.n.update(func(s *stored) {
+		if s.Change != nil && s.Network.Version == r.version {
+			s.Change = nil
+			s.record(r.version, true)
+		}
+	})
+	if e != nil || err != nil {
+		return errors.Join(err, e)
+	}
+	if r.network.Leads() {
+		// Who waits for this task may change the network again at once.
+		_ = r.await(func(p phase) bool { return p == finished }, true)
+		for name := range r.previous.Remotes {
+			if r.network.Remotes[name] == nil {
+				why := apierr.New("remote_could_not_send_request", "The remote `%s` left the network before it had this.", name)
+				if err := r.n.queue.Abandon(name, why); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	if r.message == "" {
+		r.message = "Finished"
+	}
+	return nil
+}
+
+// move fetches what this instance is to own.
+func (r *changing) move() error {
+	if err := r.enter(moving); err != nil {
+		return err
+	}
+	r.step(1, "Moving documents")
+	if err := r.fetch(); err != nil {
+		return err
+	}
+	return r.enter(moved)
+}
+
+// giveUp ends a change that this instance has not moved for: nobody can have committed it. Without a cancelation it goes on at the
+// next start.
+func (r *changing) giveUp(err error) error {
+	if !task.IsCanceled(r.ctx) && r.ctx.Err() != nil {
+		return err
+	}
+	r.n.giveUp(r.version)
+	return err
+}
+
+// decide returns nil once the change is committed. On the leader it is what commits.
+func (r *changing) decide() error {
+	if r.network.Leads() {
+		return r.lead()
+	}
+	for pause := firstPoll; ; pause = min(pause*3/2, lastPoll) {
+		if task.IsCanceled(r.ctx) {
+			// The leader may have committed already: it decides.
+			if err := r.n.update(func(s *stored) {
+				if s.Change != nil && s.Network.Version == r.version {
+					s.Change.Cancel = true
+				}
+			}); err != nil {
+				return err
+			}
+		} else if r.ctx.Err() != nil {
+			return context.Cause(r.ctx)
+		}
+		if r.change() == nil {
+			return canceledChange()
+		}
+		st, err := r.n.changeAt(r.n.ctx, *r.network.Leader, r.network.Remotes[*r.network.Leader], r.version)
+		switch {
+		case err != nil:
+		case st.Committed:
+			return nil
+		case st.Canceled:
+			r.n.giveUp(r.version)
+			if r.ctx.Err() != nil {
+				return context.Cause(r.ctx)
+			}
+			return canceledChange()
+		}
+		select {
+		case <-time.After(pause):
+		case <-r.n.ctx.Done():
+			<-r.ctx.Done() // the queue closes, too
+			return context.Cause(r.ctx)
+		}
+	}
+}
+
+// lead waits until all have moved, and commits.
+func (r *changing) lead() error {
+	if c := r.change(); c != nil && c.Commit {
+		return nil
+	}
+	err := r.await(func(p phase) bool { return p >= moved }, false)
+	if err != nil {
+		return r.giveUp(err)
+	}
+	committed := false
+	err = r.n.update(func(s *stored) {
+		if c := s.Change; c != nil && s.Network.Version == r.version {
+			c.Commit, committed = true, true
+		}
+	})
+	if err == nil && !committed {
+		err = canceledChange()
+	}
+	return err
+}
+
+const (
+	firstPoll  = 5 * time.Millisecond
+	lastPoll   = time.Second
+	farewell   = 30 * time.Second // for how long a remote that leaves may keep a change waiting
+	lateFinish = 10 * time.Second // for how long the leader waits for others to delete
+)
+
+// await waits until all other instances of the new network have reached a phase. late says that nothing depends on it.
+func (r *changing) await(reached func(phase) bool, late bool) error {
+	began := time.Now()
+	left := r.network.Others()
+	for pause := firstPoll; len(left) > 0; pause = min(pause*3/2, lastPoll) {
+		canceled := false
+		left = slices.DeleteFunc(left, func(name string) bool {
+			st, err := r.n.changeAt(r.ctx, name, r.network.Remotes[name], r.version)
+			canceled = canceled || err == nil && st.Canceled
+			return err == nil && (reached(st.Phase) || st.Committed && st.Phase == finished)
+		})
+		switch {
+		case canceled && !late:
+			return canceledChange()
+		case len(left) == 0:
+			return nil
+		case late && time.Since(began) > lateFinish:
+			return nil
+		}
+		r.progress(1, index.Step{Name: "instances", Finished: len(r.network.Others()) - len(left), Total: len(r.network.Others())})
+		select {
+		case <-time.After(pause):
+		case <-r.ctx.Done():
+			return context.Cause(r.ctx)
+		}
+	}
+	return nil
+}
+
+// deleteStrange deletes the documents that this instance does not own.
+func (r *changing) deleteStrange() error {
+	keep := r.network.keeps(r.network.SelfName())
+	for _, uid := range r.n.o.Catalog.UIDs() {
+		ix := r.n.o.Catalog.Get(uid)
+		if ix == nil {
+			continue
+		}
+		ids, err := strangers(r.ctx, ix, keep)
+		for err == nil && len(ids) > 0 {
+			some := ids[:min(len(ids), deletedAtOnce)]
+			ids = ids[len(some):]
+			_, err = ix.ApplyBeside(r.ctx, []index.Op{index.DeleteDocuments{IDs: some}}, nil)
+			r.deleted += len(some)
+		}
+		if err != nil {
+			return fmt.Errorf("cannot delete documents of other instances from index %s: %w", uid, err)
+		}
+	}
+	return nil
+}
+
+const deletedAtOnce = 100_000
+
+// strangers returns the ids of the documents that are not kept.
+func strangers(ctx context.Context, ix *index.Index, keep func([]byte) bool) ([]string, error) {
+	v := ix.View()
+	defer v.Release()
+	var ids []string
+	v.DocIDs(func(id []byte) bool {
+		if !keep(id) {
+			ids = append(ids, string(id))
+		}
+		return false
+	})
+	return ids, ctx.Err()
+}
+
+// Ended is told of the tasks of finished batches: a change whose task was canceled while it waited is given up.
+func (n *Node) Ended(tasks []*task.Task) {
+	for _, t := range tasks {
+		if t.Kind != task.NetworkTopologyChange || t.Status != task.Canceled && t.Status != task.Failed {
+			continue
+		}
+		if s := n.snapshot(); s.Change != nil && s.Change.Task == t.UID && s.Change.Phase < moved {
+			n.giveUp(s.Network.Version)
+		}
+	}
+}
+
+// ChangeState is how far a change is at an instance.
+type ChangeState struct {
+	Phase     phase `json:"phase"`
+	Committed bool  `json:"committed"`
+	Canceled  bool  `json:"canceled"`
+}
+
+// State returns how far a change is here.
+func (n *Node) State(version uuid.UUID) ChangeState {
+	s := n.snapshot()
+	if o := s.ended(version); o != nil {
+		return ChangeState{finished, o.Committed, !o.Committed}
+	}
+	if c := s.Change; c != nil && s.Network.Version == version {
+		return ChangeState{c.Phase, c.Commit || c.Phase >= switched, c.Cancel}
+	}
+	return ChangeState{}
+}
+
+// changeAt asks an instance how far a change is there.
+func (n *Node) changeAt(ctx context.Context, name string, r *Remote, version uuid.UUID) (st ChangeState, err error) {
+	if r == nil {
+		return st, apierr.New("remote_could_not_send_request", "There is no remote `%s`.", name)
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	body := encode(map[string]any{"version": version})
+	err = n.ask(ctx, name, r, &request{method: "POST", path: "/network/change", key: r.WriteAPIKey, contentType: "application/json", body: body}, &st)
+	return st, err
+}

@@ -1,0 +1,301 @@
+package network
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"svc/internal/apierr"
+	"svc/internal/task"
+)
+
+// Patch changes the network. With a leader that is a task, which is returned; without one it is done at once. Errors are
+// *apierr.Error where the patch, or a remote, is at fault.
+func (n *Node) Patch(ctx context.Context, p *Patch) (*task.Task, error) {
+	n.patching.Lock()
+	defer n.patching.Unlock()
+	before := n.snapshot()
+	to, err := before.Network.apply(p)
+	if err != nil {
+		return nil, err
+	}
+	to.Version = newVersion()
+	if !to.Led() {
+		return nil, n.update(func(s *stored) {
+			if c := s.Change; c != nil { // the network that was to be is given up
+				s.record(s.Network.Version, c.Phase >= switched)
+				s.Change = nil
+			}
+			s.Network = to
+		})
+	}
+	if before.Change != nil {
+		return nil, unfinished()
+	}
+	if err := n.checkRemotes(ctx, before.Network, to); err != nil {
+		return nil, err
+	}
+	a := &announced{Network: to, Previous: before.Network}
+	f := &task.Forward{Version: to.Version.String(), Method: "PATCH", Path: "/network", ContentType: "application/json", Bodies: map[string][]byte{}}
+	for name := range everybody(to, before.Network) {
+		if name != to.SelfName() {
+			f.Remotes = append(f.Remotes, name)
+			f.Bodies[name] = announcement(a, name)
+		}
+	}
+	t, err := n.queue.Enqueue(context.Background(), task.New{Content: task.ChangeTopology{State: encode(a)}, Forward: f})
+	if err != nil {
+		return nil, err
+	}
+	return t, n.install(t.UID, a)
+}
+
+func unfinished() error {
+	return apierr.New("unprocessed_network_task", "The network is being changed already. Wait for the task of type `networkTopologyChange`, or cancel it.")
+}
+
+// everybody are the remotes of two networks.
+func everybody(a, b *Network) map[string]*Remote {
+	all := map[string]*Remote{}
+	for name, r := range b.Remotes {
+		all[name] = r
+	}
+	for name, r := range a.Remotes {
+		all[name] = r
+	}
+	return all
+}
+
+// announcement is the body by which an instance learns of a change.
+func announcement(a *announced, to string) []byte {
+	var self *string
+	if a.Network.Remotes[to] != nil {
+		self = &to
+	}
+	return encode(struct {
+		Self            *string            `json:"self"`
+		Leader          *string            `json:"leader"`
+		Remotes         map[string]*Remote `json:"remotes"`
+		Shards          map[string]*Shard  `json:"shards"`
+		PreviousRemotes map[string]*Remote `json:"previousRemotes"`
+		PreviousShards  map[string]*Shard  `json:"previousShards"`
+		PreviousLeader  *string            `json:"previousLeader"`
+	}{self, a.Network.Leader, a.Network.Remotes, a.Network.Shards, a.Previous.Remotes, a.Previous.Shards, a.Previous.Leader})
+}
+
+// Announced takes up a change that the leader announces in the body of a request, as a task of its own.
+func (n *Node) Announced(ctx context.Context, origin *task.Origin, body []byte) (*task.Task, error) {
+	version, err := uuid.Parse(origin.Version)
+	if err != nil {
+		return nil, apierr.New("invalid_header_value", "The version of the network must be a UUID, but it is `%s`.", origin.Version)
+	}
+	var b struct {
+		Self, Leader, PreviousLeader *string
+		Remotes, PreviousRemotes     map[string]*Remote
+		Shards, PreviousShards       map[string]*Shard
+	}
+	if err := json.Unmarshal(body, &b); err != nil {
+		return nil, apierr.New("bad_request", "The announced network cannot be read: %v.", err)
+	}
+	a := &announced{
+		Network:  &Network{Self: b.Self, Leader: b.Leader, Version: version, Remotes: b.Remotes, Shards: b.Shards},
+		Previous: &Network{Leader: b.PreviousLeader, Remotes: b.PreviousRemotes, Shards: b.PreviousShards},
+	}
+	if err := a.Network.check(); err != nil || !a.Network.Led() {
+		return nil, apierr.New("bad_request", "The announced network cannot be: %v.", err)
+	}
+	if err := a.Previous.check(); err != nil {
+		return nil, apierr.New("bad_request", "The announced network cannot be: %v.", err)
+	}
+	n.patching.Lock()
+	defer n.patching.Unlock()
+	now := n.snapshot()
+	if now.Change != nil && now.Network.Version != version {
+		return nil, unfinished()
+	}
+	t, err := n.queue.Enqueue(ctx, task.New{Content: task.ChangeTopology{State: encode(a)}, Origin: origin})
+	if err != nil {
+		return nil, err
+	}
+	return t, n.install(t.UID, a)
+}
+
+// install makes an announced network the one that is shown, while searches and older tasks go by the one before. It does nothing when this
+// has been done.
+func (n *Node) install(uid uint32, a *announced) error {
+	return n.update(func(s *stored) {
+		if s.ended(a.Network.Version) != nil || s.Change != nil && s.Network.Version == a.Network.Version {
+			return
+		}
+		s.Change = &change{Task: uid, Before: s.Network, Previous: a.Previous}
+		s.Network = a.Network
+	})
+}
+
+// adopt takes up a change whose task was stored, and nothing else, when the process ended; and gives up one whose task is gone.
+func (n *Node) adopt() {
+	f := task.Filter{Kinds: []task.Kind{task.NetworkTopologyChange}, Statuses: []task.Status{task.Enqueued, task.Processing}, Reverse: true, Limit: 1}
+	list, err := n.queue.Tasks(f)
+	if err != nil {
+		n.o.Logger.Error("the changes of the network cannot be listed", "error", err)
+		return
+	}
+	if len(list.Results) == 0 {
+		now := n.snapshot()
+		switch c := now.Change; {
+		case c == nil:
+		case c.Phase < moved || now.Network.Leads() && !c.Commit:
+			n.giveUp(now.Network.Version)
+		default:
+			n.done.Go(func() { n.resolve(now.Network) })
+		}
+		return
+	}
+	uid := list.Results[0].UID
+	t, err := n.queue.Task(uid, nil)
+	if err == nil {
+		var a *announced
+		if a, err = decodeAnnounced(t.Content.(task.ChangeTopology).State); err == nil {
+			err = n.install(uid, a)
+		}
+	}
+	if err != nil {
+		n.o.Logger.Error("the change of the network cannot be taken up", "task", uid, "error", err)
+	}
+}
+
+// resolve ends a change whose task was canceled when this instance had moved already: as the leader has decided. Documents of
+// others stay, unseen, until the next change.
+func (n *Node) resolve(to *Network) {
+	for pause := firstPoll; ; pause = min(2*pause, lastPoll) {
+		st := n.State(to.Version)
+		if !to.Leads() && !st.Committed {
+			var err error
+			if st, err = n.changeAt(n.ctx, *to.Leader, to.Remotes[*to.Leader], to.Version); err != nil {
+				st = ChangeState{}
+			}
+		}
+		switch {
+		case st.Committed:
+			err := n.update(func(s *stored) {
+				if s.Change != nil && s.Network.Version == to.Version {
+					s.Change = nil
+					s.record(to.Version, true)
+				}
+			})
+			if err == nil {
+				return
+			}
+			n.o.Logger.Error("a change of the network that was committed cannot be stored", "error", err)
+		case st.Canceled:
+			n.giveUp(to.Version)
+			return
+		}
+		select {
+		case <-time.After(pause):
+		case <-n.ctx.Done():
+			return
+		}
+	}
+}
+
+const checkTimeout = 5 * time.Second
+
+// checkRemotes asks every remote whether it can take part in a change. Those that are being removed need not answer.
+func (n *Node) checkRemotes(ctx context.Context, before, to *Network) error {
+	all := everybody(to, before)
+	names := sortedNames(all)
+	errs := make([]error, len(names))
+	var group sync.WaitGroup
+	for i, name := range names {
+		group.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, min(checkTimeout, n.o.AnswerTimeout))
+			defer cancel()
+			errs[i] = n.checkRemote(ctx, name, all[name])
+		})
+	}
+	group.Wait()
+	for i, name := range names {
+		if to.Remotes[name] != nil && errs[i] != nil {
+			return errs[i]
+		}
+	}
+	return nil
+}
+
+func (n *Node) checkRemote(ctx context.Context, name string, r *Remote) error {
+	var features struct{ Network bool }
+	if err := n.ask(ctx, name, r, &request{method: "GET", path: "/experimental-features", key: r.WriteAPIKey}, &features); err != nil {
+		return err
+	}
+	if !features.Network {
+		return apierr.New("feature_not_enabled", "The experimental feature `network` is off at the remote `%s`: switch it on there.", name)
+	}
+	var tasks struct{ Results []json.RawMessage }
+	const path = "/tasks?types=networkTopologyChange&statuses=enqueued,processing&limit=1"
+	if err := n.ask(ctx, name, r, &request{method: "GET", path: path, key: r.WriteAPIKey}, &tasks); err != nil {
+		return err
+	}
+	if len(tasks.Results) > 0 {
+		return apierr.New("unprocessed_network_task", "The remote `%s` has not finished a change of the network. Wait for it, or cancel it there.", name)
+	}
+	return nil
+}
+
+// ask makes a request, again after a failure that may pass, and decodes the answer into v.
+func (n *Node) ask(ctx context.Context, name string, r *Remote, q *request, v any) error {
+	for pause := 20 * time.Millisecond; ; pause *= 2 {
+		got, again, err := n.do(ctx, name, r, q)
+		if err == nil {
+			if e := json.Unmarshal(got.body, v); e != nil {
+				return apierr.New("remote_bad_response", "The answer of the remote `%s` to %s cannot be read: %v.", name, q.path, e)
+			}
+			return nil
+		}
+		if !again || pause > time.Second/4 {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// address returns the remote of a name, also of one that is being removed; nil when there is none.
+func (n *Node) address(name string) *Remote {
+	s := n.snapshot()
+	if r := s.Network.Remotes[name]; r != nil {
+		return r
+	}
+	if s.Change != nil {
+		return s.Change.Previous.Remotes[name]
+	}
+	return nil
+}
+
+// giveUp ends a change without a commit: the shape from before is in force again, under the version of the change, by which
+// instances know what they agree on.
+func (n *Node) giveUp(version uuid.UUID) {
+	err := n.update(func(s *stored) {
+		if s.Change == nil || s.Network.Version != version {
+			return
+		}
+		before := s.Change.Before.clone()
+		before.Version = version
+		s.Network, s.Change = before, nil
+		s.record(version, false)
+	})
+	if err != nil {
+		n.o.Logger.Error("a canceled change of the network is not undone", "error", err)
+	}
+	n.exports.drop()
+}
+
+// String is for logs: it has no keys.
+func (r *Remote) String() string { return fmt.Sprintf("remote at %s", r.trimmed()) }

@@ -1,0 +1,288 @@
+package network
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+
+	"svc/internal/apierr"
+	"svc/internal/task"
+)
+
+// The pauses between attempts to deliver a request.
+const (
+	firstRetry = 50 * time.Millisecond
+	lastRetry  = 5 * time.Second
+)
+
+const bytesPerSecond = 1 << 20 // at least: a request has so much more time for its body
+
+// behindAfter is for how long a remote may lack a write before searches leave it alone.
+const behindAfter = 5 * time.Second
+
+// sender delivers the requests of the queue's outbox: to each remote one after the other, in the order of their tasks, until the
+// remote has accepted or refused it. What a remote cannot take now it gets later.
+type sender struct {
+	n *Node
+
+	mu      sync.Mutex
+	lines   map[string]*line
+	changed chan struct{} // closed, and replaced, at each change of a line
+}
+
+// line is what is delivered to one remote.
+type line struct {
+	wake chan struct{} // one slot
+
+	// Under sender.mu.
+	settled int64 // uid of the last request that the remote accepted or refused; −1: none since the start
+	failing int   // attempts of the next one that failed
+}
+
+func (s *sender) init(n *Node) {
+	s.n, s.lines, s.changed = n, map[string]*line{}, make(chan struct{})
+}
+
+// Forwarded is told of new requests. It returns at once.
+func (n *Node) Forwarded() { n.sender.wakeUp() }
+
+// wakeUp has every remote that lacks something get it.
+func (s *sender) wakeUp() {
+	if s.n.queue == nil || s.n.ctx.Err() != nil {
+		return
+	}
+	lags := s.n.queue.Lags()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for remote := range lags {
+		l := s.lines[remote]
+		if l == nil {
+			l = &line{wake: make(chan struct{}, 1), settled: -1}
+			s.lines[remote] = l
+			s.n.done.Go(func() { s.run(remote, l) })
+		}
+		select {
+		case l.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// run delivers to one remote until the node closes.
+func (s *sender) run(remote string, l *line) {
+	for {
+		select {
+		case <-l.wake:
+		case <-s.n.ctx.Done():
+			return
+		}
+		for pause := firstRetry; ; {
+			more, err := s.next(remote, l)
+			if err != nil {
+				s.n.o.Logger.Error("what a remote has not got cannot be delivered", "remote", remote, "error", err)
+			}
+			if err == nil && !more {
+				break
+			}
+			if more && err == nil && s.failures(l) == 0 {
+				pause = firstRetry
+				continue
+			}
+			select {
+			case <-time.After(pause):
+			case <-s.n.ctx.Done():
+				return
+			}
+			pause = min(2*pause, lastRetry)
+		}
+	}
+}
+
+func (s *sender) failures(l *line) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return l.failing
+}
+
+// note changes the state of a line and tells those who wait for it.
+func (s *sender) note(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// next makes one attempt to deliver the next request to a remote. more is false when it has them all.
+func (s *sender) next(remote string, l *line) (more bool, err error) {
+	e, err := s.n.queue.Next(remote)
+	if err != nil || e == nil {
+		return false, err
+	}
+	r := s.n.address(remote)
+	if r == nil {
+		why := apierr.New("remote_could_not_send_request", "The remote `%s` left the network before it had this.", remote)
+		if err := s.n.queue.Abandon(remote, why); err != nil {
+			return true, err
+		}
+		s.note(func() { l.settled, l.failing = int64(e.UID), 0 })
+		return false, nil
+	}
+	uid, fail, final := s.deliver(remote, r, e)
+	if s.n.ctx.Err() != nil {
+		return false, nil
+	}
+	if fail == nil {
+		err = s.n.queue.Delivered(e.UID, remote, task.RemoteTask{UID: &uid}, true)
+	} else if first := s.failures(l) == 0; first || final {
+		level := s.n.o.Logger.Warn
+		level("a remote does not take a write", "remote", remote, "task", e.UID, "error", fail, "given up", final)
+		err = s.n.queue.Delivered(e.UID, remote, task.RemoteTask{Err: fail}, final)
+	}
+	if err != nil {
+		return true, err
+	}
+	s.note(func() {
+		if fail == nil || final {
+			l.settled, l.failing = int64(e.UID), 0
+		} else {
+			l.failing++
+		}
+	})
+	return true, nil
+}
+
+// deliver makes one request. final says that the remote has refused it for what it is: another attempt would end the same way.
+func (s *sender) deliver(remote string, r *Remote, e *task.Outgoing) (uid uint32, fail *apierr.Error, final bool) {
+	body := e.Body
+	if own, ok := e.Bodies[remote]; ok {
+		body = own
+	}
+	timeout := s.n.o.RequestTimeout + time.Duration((int64(len(body))+e.Size)/bytesPerSecond)*time.Second
+	ctx, cancel := context.WithTimeout(s.n.ctx, timeout)
+	defer cancel()
+	q := &request{method: e.Method, path: e.Path, key: r.WriteAPIKey, contentType: e.ContentType, body: body, headers: map[string]string{
+		originRemote: s.n.Network().SelfName(), originTask: strconv.FormatUint(uint64(e.UID), 10), originVersion: e.Version, originNonce: e.Nonce,
+	}}
+	if e.File != "" {
+		q.stream = func() (io.ReadCloser, error) { return s.n.queue.OpenOutgoing(e) }
+	}
+	got, _, fail := s.n.do(ctx, remote, r, q)
+	if fail != nil {
+		return 0, fail, got != nil && refusedForGood(got)
+	}
+	var summary struct{ TaskUID *uint32 }
+	if err := json.Unmarshal(got.body, &summary); err != nil || summary.TaskUID == nil {
+		return 0, apierr.New("remote_bad_response", "The remote `%s` answered a write with something that is no task.", remote), false
+	}
+	return *summary.TaskUID, nil, false
+}
+
+// refusedForGood reports whether a refusal is about the request itself, and not about the state of the remote.
+func refusedForGood(got *reply) bool {
+	switch got.status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusRequestTimeout, http.StatusPreconditionFailed, http.StatusTooManyRequests:
+		return false
+	}
+	if got.status < 400 || got.status >= 500 {
+		return false
+	}
+	var said struct{ Code string }
+	_ = json.Unmarshal(got.body, &said)
+	switch said.Code {
+	case "", "feature_not_enabled", "unprocessed_network_task", "network_version_mismatch", "not_a_leader":
+		return false
+	}
+	return true
+}
+
+// Await waits until remotes have accepted or refused the request of a task, or have failed to take what comes before it.
+func (n *Node) Await(uid uint32, remotes []string) {
+	s := &n.sender
+	timeout := time.After(n.o.AnswerTimeout)
+	for {
+		s.mu.Lock()
+		waits := false
+		for _, remote := range remotes {
+			l := s.lines[remote]
+			waits = waits || l == nil || l.settled < int64(uid) && l.failing < 2
+		}
+		changed := s.changed
+		s.mu.Unlock()
+		if !waits {
+			return
+		}
+		select {
+		case <-changed:
+		case <-timeout:
+			return
+		case <-n.ctx.Done():
+			return
+		}
+	}
+}
+
+// behind reports whether a remote lacks writes for so long that what it finds cannot be taken for whole.
+func (s *sender) behind(remote string) bool {
+	if s.n.queue == nil {
+		return false
+	}
+	s.mu.Lock()
+	l := s.lines[remote]
+	failing := l != nil && l.failing > 0
+	s.mu.Unlock()
+	if !failing {
+		return false
+	}
+	lag, ok := s.n.queue.Lags()[remote]
+	return ok && s.n.o.Now().Sub(lag.Oldest) > behindAfter
+}
+
+// The headers that say which request of which instance a write is of.
+const (
+	originRemote  = "Svc-Proxy-Origin-Remote"
+	originTask    = "Svc-Proxy-Origin-TaskUid"
+	originVersion = "Svc-Proxy-Origin-Network-Version"
+	originNonce   = "Svc-Proxy-Origin-Nonce"
+)
+
+// compressed is a stream with its bytes gzipped.
+func compressed(open func() (io.ReadCloser, error)) (io.ReadCloser, error) {
+	src, err := open()
+	if err != nil {
+		return nil, err
+	}
+	r, w := io.Pipe()
+	go func() {
+		z, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
+		if err == nil {
+			if _, err = io.Copy(z, src); err == nil {
+				err = z.Close()
+			}
+		}
+		_ = src.Close()
+		w.CloseWithError(err) // ends the request, which fails
+	}()
+	return r, nil
+}
+
+// PathWithout returns a path with its query string, without one of its parameters.
+func PathWithout(path, query, parameter string) string {
+	var kept []string
+	for _, pair := range strings.Split(query, "&") {
+		if name, _, _ := strings.Cut(pair, "="); pair != "" && name != parameter {
+			kept = append(kept, pair)
+		}
+	}
+	if len(kept) == 0 {
+		return path
+	}
+	return path + "?" + strings.Join(kept, "&")
+}

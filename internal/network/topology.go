@@ -1,0 +1,160 @@
+package network
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"svc/internal/shard"
+)
+
+// A change of the network's shape is one task on every instance that was or will be part of it. It goes through phases, each of
+// which is stored before anything is done in it:
+//
+//	waiting   what was accepted before the change is still to be done, under the shape from before
+//	moving    the instance fetches the documents that it is to own from those who have them
+//	moved     it has them all, and leaves it to the leader what becomes of the change
+//	switched  the change is committed: searches go by the new shape
+//	finished  documents of others are deleted
+//
+// The leader commits when it and every other instance of the new network have moved, and stores that first: this is the moment the
+// change happens. Until then it can be canceled, by anybody: the shape from before is in force again, and documents that have moved stay
+// where they are, unseen. Afterwards only the deletion can be given up. An instance deletes once all have switched, so that no search that
+// was planned before finds less.
+//
+// What a crash leaves: a task that runs again and goes on in the phase that is stored, in moving from the last document of
+// each index that was stored. What is fetched twice replaces itself.
+type phase int
+
+const (
+	waiting phase = iota
+	moving
+	moved
+	switched
+	finished
+)
+
+var phaseNames = [...]string{"waiting", "moving", "moved", "switched", "finished"}
+
+func (p phase) String() string { return phaseNames[p] }
+
+// MarshalText and UnmarshalText store the name.
+func (p phase) MarshalText() ([]byte, error) { return []byte(phaseNames[p]), nil }
+
+func (p *phase) UnmarshalText(text []byte) error {
+	for i, name := range phaseNames {
+		if name == string(text) {
+			*p = phase(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is no phase of a change", text)
+}
+
+// change is a change that is under way here.
+type change struct {
+	Task     uint32   `json:"task"`
+	Phase    phase    `json:"phase"`
+	Before   *Network `json:"before"`   // of this instance, in force again when the change is canceled
+	Previous *Network `json:"previous"` // of the network as a whole: who has which documents
+	// Commit says that the leader has committed; of the leader alone.
+	Commit bool `json:"commit,omitempty"`
+	// Cancel says that the change is to be canceled, if the leader has not committed.
+	Cancel  bool              `json:"cancel,omitempty"`
+	Cursors map[string]uint32 `json:"cursors,omitempty"` // by source and index: the last document that is stored
+	Fetched []string          `json:"fetched,omitempty"` // sources of which everything is stored
+}
+
+// announced is the state of the task of a change: all that an instance needs to know of it.
+type announced struct {
+	Network  *Network `json:"network"`
+	Previous *Network `json:"previous"`
+}
+
+// outcome is how a change ended here.
+type outcome struct {
+	Version   uuid.UUID `json:"version"`
+	Committed bool      `json:"committed"`
+}
+
+const keptOutcomes = 16
+
+// view is all that is asked of a network while requests are answered. It is immutable.
+type view struct {
+	network   *Network // as it is shown, and as writes see it
+	searching *Network // as searches see it
+	writing   *Network // by which documents of additions are kept
+	rings     map[uuid.UUID]*shard.Ring
+}
+
+// viewOf works out what s means.
+func viewOf(s *stored) *view {
+	v := &view{network: s.Network, searching: s.Network, writing: s.Network, rings: map[uuid.UUID]*shard.Ring{}}
+	if c := s.Change; c != nil {
+		v.rings[c.Before.Version] = ringOf(c.Before)
+		if c.Phase < switched {
+			v.searching = c.Before
+		}
+		if c.Phase == waiting {
+			v.writing = c.Before
+		}
+	}
+	v.rings[s.Network.Version] = ringOf(s.Network)
+	return v
+}
+
+// ringOf returns the shards of a network, nil without a leader.
+func ringOf(n *Network) *shard.Ring {
+	if !n.Led() {
+		return nil
+	}
+	return shard.NewRing(n.ShardNames())
+}
+
+// keeps returns what says which documents a remote owns, nil for all: there is no leader.
+func (n *Network) keeps(remote string) func(id []byte) bool {
+	ring := ringOf(n)
+	if ring == nil {
+		return nil
+	}
+	own := make([]bool, len(ring.Names()))
+	for i, name := range ring.Names() {
+		for _, owner := range n.Shards[name].Remotes {
+			own[i] = own[i] || owner == remote && remote != ""
+		}
+	}
+	return func(id []byte) bool { return own[ring.Owner(id)] }
+}
+
+func decodeAnnounced(state json.RawMessage) (*announced, error) {
+	a := new(announced)
+	if err := json.Unmarshal(state, a); err != nil {
+		return nil, fmt.Errorf("cannot read the change of the network: %w", err)
+	}
+	if a.Network == nil || a.Previous == nil {
+		return nil, fmt.Errorf("the change of the network lacks its shape")
+	}
+	if err := a.Network.check(); err != nil {
+		return nil, err
+	}
+	return a, a.Previous.check()
+}
+
+// record notes how a change ended.
+func (s *stored) record(version uuid.UUID, committed bool) {
+	s.Outcomes = append(s.Outcomes, outcome{version, committed})
+	if n := len(s.Outcomes); n > keptOutcomes {
+		s.Outcomes = append([]outcome(nil), s.Outcomes[n-keptOutcomes:]...)
+	}
+}
+
+// ended returns how a change ended here, nil when it has not.
+func (s *stored) ended(version uuid.UUID) *outcome {
+	for i := range s.Outcomes {
+		if s.Outcomes[i].Version == version {
+			return &s.Outcomes[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,466 @@
+package task
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/bytedance/sonic"
+	"github.com/zeebo/xxh3"
+	"go.etcd.io/bbolt"
+
+	"svc/internal/apierr"
+	"svc/internal/boltfile"
+)
+
+// A task of an instance that leads others is stored together with the request that they are to get, in one transaction: the
+// outbox is what of the queue has not reached them. They get requests in the order of their tasks. An instance that gets one
+// stores what it is of (its origin) together with its own task, so that a request which comes again is known again.
+//
+// Two buckets of the queue file hold this. They are made when they are first needed.
+var (
+	outboxBucket = []byte("outbox")  // uid → Outgoing, JSON
+	originBucket = []byte("origins") // originKey → uid of the task here
+)
+
+// keptOrigins bounds the origins that are kept. One is asked for again only while the request is under way.
+const keptOrigins = 10_000
+
+// Forward is a request that others get, too. The documents of an addition follow from the task.
+type Forward struct {
+	Version     string // of the network
+	Method      string
+	Path        string            // with the query string
+	ContentType string            // "": no body
+	Body        []byte            // nil where the payload is the body
+	Bodies      map[string][]byte // by remote, instead of Body
+	Remotes     []string          // who gets it
+}
+
+// Outgoing is a request of the outbox.
+type Outgoing struct {
+	Forward
+	UID      uint32    // of the task
+	Nonce    string    // tells it from one of the same uid, should the leader ever be set back
+	File     string    // of the payload; "" for none
+	Size     int64     // of the payload
+	Enqueued time.Time // when the task was
+	Pending  []string  // the remotes that have not got it
+}
+
+// Origin says which request of another instance a task is of.
+type Origin struct {
+	Remote  string `json:"remoteName"`
+	TaskUID uint32 `json:"taskUid"`
+	Version string `json:"networkVersion"`
+	Nonce   string `json:"-"`
+}
+
+func (o *Origin) key() []byte {
+	h := xxh3.HashString128(fmt.Sprintf("%q %d %q %q", o.Remote, o.TaskUID, o.Version, o.Nonce)).Bytes()
+	return h[:]
+}
+
+// RemoteTask is what became of a task at another instance.
+type RemoteTask struct {
+	UID *uint32       // of the task there; nil: there is none (yet)
+	Err *apierr.Error // of the last attempt
+}
+
+// MarshalJSON gives the object of the API.
+func (r RemoteTask) MarshalJSON() ([]byte, error) {
+	if r.Err != nil {
+		return append(r.Err.AppendJSON([]byte(`{"error":`)), '}'), nil
+	}
+	return append(appendUID([]byte(`{"taskUid":`), r.UID), `,"error":null}`...), nil
+}
+
+// leaderNetwork is the member network of a task that others get.
+type leaderNetwork struct {
+	RemoteTasks map[string]json.RawMessage `json:"remote_tasks"`
+	Version     string                     `json:"network_version"`
+}
+
+// networkOf is the member network of a new task, nil for none.
+func networkOf(n *New) []byte {
+	switch {
+	case n.Forward != nil:
+		l := leaderNetwork{map[string]json.RawMessage{}, n.Forward.Version}
+		for _, remote := range n.Forward.Remotes {
+			l.RemoteTasks[remote] = encode(RemoteTask{})
+		}
+		return encodeSorted(l)
+	case n.Origin != nil:
+		return encode(struct {
+			Origin *Origin `json:"origin"`
+		}{n.Origin})
+	}
+	return nil
+}
+
+// encodeSorted is encode for what holds maps.
+func encodeSorted(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("task: %T cannot be JSON: %v", v, err))
+	}
+	return b
+}
+
+// outbox is what memory knows of the bucket.
+type outbox struct {
+	mu      sync.Mutex
+	pending map[string][]uint32 // by remote, in order
+	files   map[string]int      // how many of the queue and the outbox need a payload
+	entries map[uint32]*outgoingFact
+	origins [][]byte // oldest first
+}
+
+type outgoingFact struct {
+	left  int // remotes that have not got it
+	file  string
+	size  int64 // of body and payload
+	since time.Time
+}
+
+// loadOutbox reads the buckets.
+func (q *Queue) loadOutbox() error {
+	o := &q.outbox
+	o.pending, o.files, o.entries = map[string][]uint32{}, map[string]int{}, map[uint32]*outgoingFact{}
+	return q.db.View(func(tx *bbolt.Tx) error {
+		damaged := func(bucket, k []byte, err error) error {
+			return &apierr.Corruption{File: fileName(q.db), Section: string(bucket), Offset: -1, Reason: fmt.Sprintf("key %x: %v", k, err)}
+		}
+		if b := tx.Bucket(outboxBucket); b != nil {
+			for c, k, v := cursorOf(b); k != nil; k, v = c.Next() {
+				e, err := decodeOutgoing(k, v)
+				if err != nil {
+					return damaged(outboxBucket, k, err)
+				}
+				o.add(e)
+			}
+		}
+		b := tx.Bucket(originBucket)
+		if b == nil {
+			return nil
+		}
+		byUID := map[uint32][]byte{}
+		for c, k, v := cursorOf(b); k != nil; k, v = c.Next() {
+			uid, err := boltfile.Value(k, v)
+			if err == nil && len(uid) != 4 {
+				err = errRecord
+			}
+			if err != nil {
+				return damaged(originBucket, k, err)
+			}
+			byUID[binary.BigEndian.Uint32(uid)] = slices.Clone(k)
+		}
+		for _, uid := range slices.Sorted(maps.Keys(byUID)) {
+			o.origins = append(o.origins, byUID[uid])
+		}
+		return nil
+	})
+}
+
+func cursorOf(b *bbolt.Bucket) (c *bbolt.Cursor, k, v []byte) {
+	c = b.Cursor()
+	k, v = c.First()
+	return c, k, v
+}
+
+func decodeOutgoing(k, v []byte) (*Outgoing, error) {
+	value, err := boltfile.Value(k, v)
+	if err != nil {
+		return nil, err
+	}
+	e := new(Outgoing)
+	if err := sonic.Unmarshal(slices.Clone(value), e); err != nil {
+		return nil, err
+	}
+	if len(k) != 4 || e.UID != binary.BigEndian.Uint32(k) {
+		return nil, errRecord
+	}
+	return e, nil
+}
+
+// add takes up an entry. mu is held, or nobody else knows the outbox.
+func (o *outbox) add(e *Outgoing) {
+	for _, remote := range e.Pending {
+		o.pending[remote] = append(o.pending[remote], e.UID)
+	}
+	size := e.Size + int64(len(e.Body))
+	for _, b := range e.Bodies {
+		size += int64(len(b))
+	}
+	o.entries[e.UID] = &outgoingFact{len(e.Pending), e.File, size, e.Enqueued}
+	if e.File != "" {
+		o.files[e.File]++
+	}
+}
+
+// insertNetwork stores, with a new task, what others are to get of it, and whose request it is.
+func (tx *txn) insertNetwork(q *Queue, r *request, uid uint32, now int64) error {
+	if f := r.Forward; f != nil && len(f.Remotes) > 0 {
+		var nonce [8]byte
+		rand.Read(nonce[:])
+		e := &Outgoing{Forward: *f, UID: uid, Nonce: hex.EncodeToString(nonce[:]), Enqueued: fromNanos(now), Pending: f.Remotes}
+		if c, ok := r.Content.(AddDocuments); ok {
+			e.File, e.Size = c.File, c.Size
+		}
+		b, err := tx.tx.CreateBucketIfNotExists(outboxBucket)
+		if err == nil {
+			err = boltfile.Put(b, key(uid), encodeSorted(e))
+		}
+		if err != nil {
+			return err
+		}
+		tx.after = append(tx.after, func(*roster) {
+			q.outbox.mu.Lock()
+			defer q.outbox.mu.Unlock()
+			q.outbox.add(e)
+		})
+	}
+	if r.Origin == nil {
+		return nil
+	}
+	b, err := tx.tx.CreateBucketIfNotExists(originBucket)
+	if err != nil {
+		return err
+	}
+	k := r.Origin.key()
+	if err := boltfile.Put(b, k, key(uid)); err != nil {
+		return err
+	}
+	q.outbox.mu.Lock()
+	defer q.outbox.mu.Unlock()
+	gone := 0
+	for len(q.outbox.origins)-gone >= keptOrigins {
+		if err := b.Delete(q.outbox.origins[gone]); err != nil {
+			return err
+		}
+		gone++
+	}
+	tx.after = append(tx.after, func(*roster) {
+		q.outbox.mu.Lock()
+		defer q.outbox.mu.Unlock()
+		q.outbox.origins = append(q.outbox.origins[min(gone, len(q.outbox.origins)):], k)
+	})
+	return nil
+}
+
+// known returns the task that a request of another instance has made before, nil for none.
+func (tx *txn) known(o *Origin) (*Task, error) {
+	b := tx.tx.Bucket(originBucket)
+	if o == nil || b == nil {
+		return nil, nil
+	}
+	v, err := boltfile.Get(b, o.key())
+	if err != nil || v == nil {
+		return nil, err
+	}
+	uid := binary.BigEndian.Uint32(v)
+	rec, err := tx.record(uid)
+	if err != nil {
+		return nil, err
+	}
+	if rec == nil { // deleted since: all that is left of it is that it was
+		return &Task{UID: uid, Kind: NetworkTopologyChange}, nil
+	}
+	return rec.task(uid, tx.names), nil
+}
+
+// Next returns the first request that a remote has not got, nil for none.
+func (q *Queue) Next(remote string) (*Outgoing, error) {
+	q.outbox.mu.Lock()
+	uids := q.outbox.pending[remote]
+	q.outbox.mu.Unlock()
+	if len(uids) == 0 {
+		return nil, nil
+	}
+	return q.outgoing(uids[0])
+}
+
+// outgoing reads a request of the outbox, nil for none.
+func (q *Queue) outgoing(uid uint32) (e *Outgoing, err error) {
+	err = q.read(func(_ *roster, tx *bbolt.Tx) error {
+		b := tx.Bucket(outboxBucket)
+		if b == nil {
+			return nil
+		}
+		if v := b.Get(key(uid)); v != nil {
+			if e, err = decodeOutgoing(key(uid), v); err != nil {
+				return &apierr.Corruption{File: fileName(q.db), Section: string(outboxBucket), Offset: -1, Reason: fmt.Sprintf("task %d: %v", uid, err)}
+			}
+		}
+		return nil
+	}, nil)
+	return e, err
+}
+
+// OpenOutgoing opens the documents of a request, NDJSON.
+func (q *Queue) OpenOutgoing(e *Outgoing) (io.ReadCloser, error) {
+	f, err := q.fs.Open(q.payloadPath(e.File))
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the payload of task %d: %w", e.UID, err)
+	}
+	return f, nil
+}
+
+// Delivered notes what became of a request at a remote. done says that the remote has it, or never will: the next one follows.
+func (q *Queue) Delivered(uid uint32, remote string, r RemoteTask, done bool) error {
+	var drop string
+	err := q.update(func(tx *txn) error {
+		drop = ""
+		rec, err := tx.record(uid)
+		if err != nil {
+			return err
+		}
+		if rec != nil && rec.network != nil { // it may be deleted, and what it asked is to be done nevertheless
+			var l leaderNetwork
+			if err := json.Unmarshal(rec.network, &l); err != nil {
+				return err
+			}
+			l.RemoteTasks[remote] = encode(r)
+			rec.network = encodeSorted(l)
+			if err := tx.put(uid, rec); err != nil {
+				return err
+			}
+		}
+		if !done {
+			return nil
+		}
+		drop, err = tx.settle(q, uid, remote)
+		return err
+	})
+	if err == nil && drop != "" {
+		q.unneed(drop)
+	}
+	return err
+}
+
+// settle takes a remote off a request of the outbox, and the request with the last one. drop is the payload that goes with it.
+func (tx *txn) settle(q *Queue, uid uint32, remote string) (drop string, err error) {
+	b := tx.tx.Bucket(outboxBucket)
+	if b == nil {
+		return "", nil
+	}
+	v := b.Get(key(uid))
+	if v == nil {
+		return "", nil
+	}
+	e, err := decodeOutgoing(key(uid), v)
+	if err != nil {
+		return "", err
+	}
+	e.Pending = slices.DeleteFunc(e.Pending, func(p string) bool { return p == remote })
+	delete(e.Bodies, remote)
+	if len(e.Pending) == 0 {
+		err, drop = b.Delete(key(uid)), e.File
+	} else {
+		err = boltfile.Put(b, key(uid), encodeSorted(e))
+	}
+	tx.after = append(tx.after, func(*roster) {
+		q.outbox.mu.Lock()
+		defer q.outbox.mu.Unlock()
+		uids := slices.DeleteFunc(slices.Clone(q.outbox.pending[remote]), func(u uint32) bool { return u == uid })
+		if q.outbox.pending[remote] = uids; len(uids) == 0 {
+			delete(q.outbox.pending, remote)
+		}
+		if fact := q.outbox.entries[uid]; len(e.Pending) == 0 {
+			delete(q.outbox.entries, uid)
+		} else if fact != nil {
+			fact.left = len(e.Pending)
+		}
+	})
+	return drop, err
+}
+
+// Abandon takes a remote off all requests of the outbox, those it has not got included: why is what their tasks say of it.
+func (q *Queue) Abandon(remote string, why *apierr.Error) error {
+	for {
+		e, err := q.Next(remote)
+		if err != nil || e == nil {
+			return err
+		}
+		if err := q.Delivered(e.UID, remote, RemoteTask{Err: why}, true); err != nil {
+			return err
+		}
+	}
+}
+
+// Lag is what a remote has not got.
+type Lag struct {
+	Requests int
+	Bytes    int64
+	Oldest   time.Time // when the first of them was accepted; zero: there is none
+}
+
+// Lags returns what each remote has not got. Those that have everything are not in it.
+func (q *Queue) Lags() map[string]Lag {
+	q.outbox.mu.Lock()
+	defer q.outbox.mu.Unlock()
+	lags := make(map[string]Lag, len(q.outbox.pending))
+	for remote, uids := range q.outbox.pending {
+		l := Lag{Requests: len(uids)}
+		for _, uid := range uids {
+			if fact := q.outbox.entries[uid]; fact != nil {
+				l.Bytes += fact.size
+				if l.Oldest.IsZero() {
+					l.Oldest = fact.since
+				}
+			}
+		}
+		lags[remote] = l
+	}
+	return lags
+}
+
+// OutboxBytes is the size of all requests that somebody has not got.
+func (q *Queue) OutboxBytes() (n int64) {
+	q.outbox.mu.Lock()
+	defer q.outbox.mu.Unlock()
+	for _, fact := range q.outbox.entries {
+		n += fact.size
+	}
+	return n
+}
+
+// need and unneed count who needs a payload: its task, until it is finished, and its request, until it is delivered.
+func (q *Queue) need(file string) {
+	q.outbox.mu.Lock()
+	defer q.outbox.mu.Unlock()
+	q.outbox.files[file]++
+}
+
+func (q *Queue) unneed(file string) {
+	q.outbox.mu.Lock()
+	q.outbox.files[file]--
+	left := q.outbox.files[file]
+	if left <= 0 {
+		delete(q.outbox.files, file)
+	}
+	q.outbox.mu.Unlock()
+	if left > 0 {
+		return
+	}
+	info, err := q.fs.Stat(q.payloadPath(file))
+	if err == nil {
+		err = q.fs.Remove(q.payloadPath(file))
+	}
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			q.log.Warn("a payload file stays behind until the next start", "file", file, "error", err)
+		}
+		return
+	}
+	q.payloadBytes.Add(-info.Size())
+}
