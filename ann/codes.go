@@ -15,6 +15,9 @@ type Codes struct {
 	// Bits: a row is a string of bits, and two rows are the more similar the
 	// fewer of them differ. Otherwise a byte is a component.
 	Bits bool
+
+	// Touch, if it is set, is called ahead of reading some rows: it makes sure that they can be read.
+	Touch func(rows []uint32)
 }
 
 // Rows returns how many rows there are.
@@ -34,6 +37,9 @@ func (c Codes) row(i uint32) []int8 {
 
 // gather scores the rows against the query's code, of which more is better.
 func (c Codes) gather(out []int32, q []int8, rows []uint32) {
+	if c.Touch != nil {
+		c.Touch(rows)
+	}
 	if !c.Bits {
 		simd.DotInt8Gather(out, q, c.Bytes, rows)
 		return

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"sort"
+	"sync/atomic"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -16,7 +17,10 @@ import (
 // by ordinals in ascending order (of value; of normalised bytes). Bitmaps and
 // bytes it returns are valid until the Reader is closed.
 type Column struct {
+	blocks      *blocks
 	data        []byte
+	parts       [columnParts][]byte
+	right       atomic.Uint32 // a bit a part whose blocks were found right
 	checksum    uint64
 	rows        int
 	null, empty rowlist.List
@@ -59,11 +63,12 @@ func openStrings(p []byte, n int) (stringList, bool) {
 }
 
 // openColumn reads the head of a column of a segment with so many rows.
-func openColumn(data []byte, checksum uint64, rows int) (*Column, error) {
+func openColumn(b *blocks, data []byte, checksum uint64, rows int) (*Column, error) {
 	le := binary.LittleEndian
 	if len(data) < columnHeaderBytes {
 		return nil, fmt.Errorf("a column of %d bytes", len(data))
 	}
+	b.touch(data[:columnHeaderBytes])
 	if n := le.Uint32(data); uint64(n) != uint64(rows) {
 		return nil, fmt.Errorf("a column of %d rows among %d", n, rows)
 	}
@@ -76,7 +81,9 @@ func openColumn(data []byte, checksum uint64, rows int) (*Column, error) {
 		}
 		parts[i] = data[from:to]
 	}
-	c := &Column{data: data, checksum: checksum, rows: rows, numbers: parts[partNumbers]}
+	c := &Column{blocks: b, data: data, parts: parts, checksum: checksum, rows: rows, numbers: parts[partNumbers]}
+	c.need(partNull)
+	c.need(partEmpty)
 	c.numbers = c.numbers[:min(len(c.numbers), 8*numbers)]
 	if len(c.numbers) != 8*numbers {
 		return nil, fmt.Errorf("a column of %d numbers has %d bytes of them", numbers, len(c.numbers))
@@ -88,9 +95,9 @@ func openColumn(data []byte, checksum uint64, rows int) (*Column, error) {
 	check(fine)
 	c.empty, fine = openCountedRows(parts[partEmpty])
 	check(fine)
-	c.numberRows, fine = openInverse(data, parts[partNumberRows], numbers)
+	c.numberRows, fine = openInverse(b, data, parts[partNumberRows], numbers)
 	check(fine)
-	c.rowNumbers, fine = openForward(parts[partRowNumbers], rows, numbers)
+	c.rowNumbers, fine = openForward(b, parts[partRowNumbers], rows, numbers)
 	check(fine)
 	c.strings, fine = openStrings(parts[partStrings], strings)
 	check(fine)
@@ -98,14 +105,26 @@ func openColumn(data []byte, checksum uint64, rows int) (*Column, error) {
 		c.originals, fine = openStrings(parts[partOriginals], strings)
 		check(fine)
 	}
-	c.stringRows, fine = openInverse(data, parts[partStringRows], strings)
+	c.stringRows, fine = openInverse(b, data, parts[partStringRows], strings)
 	check(fine)
-	c.rowStrings, fine = openForward(parts[partRowStrings], rows, strings)
+	c.rowStrings, fine = openForward(b, parts[partRowStrings], rows, strings)
 	check(fine)
 	if !ok {
 		return nil, fmt.Errorf("a part of a column is too short for its counts")
 	}
 	return c, nil
+}
+
+// need makes sure that a part is as it was written.
+func (c *Column) need(part int) {
+	if c.right.Load()>>part&1 == 0 {
+		c.check(part)
+	}
+}
+
+func (c *Column) check(part int) {
+	c.blocks.touch(c.parts[part])
+	c.right.Or(1 << part)
 }
 
 func openCountedRows(p []byte) (rowlist.List, bool) {
@@ -135,6 +154,7 @@ func (c *Column) Numbers() int { return len(c.numbers) / 8 }
 
 // Number returns the value of an ordinal.
 func (c *Column) Number(ord int) float64 {
+	c.need(partNumbers)
 	return math.Float64frombits(binary.LittleEndian.Uint64(c.numbers[8*ord:]))
 }
 
@@ -144,29 +164,48 @@ func (c *Column) SearchNumber(x float64) int {
 }
 
 // NumberCount returns how many rows have the number.
-func (c *Column) NumberCount(ord int) int { return c.numberRows.count(ord) }
+func (c *Column) NumberCount(ord int) int {
+	c.need(partNumberRows)
+	return c.numberRows.count(ord)
+}
 
 // AddNumberRows adds the rows with an ordinal in [lo, hi).
 func (c *Column) AddNumberRows(dst *roaring.Bitmap, lo, hi int) {
+	c.need(partNumberRows)
 	c.numberRows.addRows(dst, c.rows, lo, hi)
 }
 
 // RowNumbers appends the ascending distinct ordinals of a row's numbers.
-func (c *Column) RowNumbers(dst []uint32, row Row) []uint32 { return c.rowNumbers.append(dst, row) }
+func (c *Column) RowNumbers(dst []uint32, row Row) []uint32 {
+	c.need(partRowNumbers)
+	return c.rowNumbers.append(dst, row)
+}
 
 // CountNumbers adds one to counts[ord] for each number of each row; CountStrings likewise.
 // counts has a place for every ordinal.
-func (c *Column) CountNumbers(counts, rows []uint32) { c.rowNumbers.count(counts, rows) }
-func (c *Column) CountStrings(counts, rows []uint32) { c.rowStrings.count(counts, rows) }
+func (c *Column) CountNumbers(counts, rows []uint32) {
+	c.need(partRowNumbers)
+	c.rowNumbers.count(counts, rows)
+}
+
+func (c *Column) CountStrings(counts, rows []uint32) {
+	c.need(partRowStrings)
+	c.rowStrings.count(counts, rows)
+}
 
 // Strings returns how many distinct strings there are.
 func (c *Column) Strings() int { return c.strings.n }
 
 // String returns the normalised string of an ordinal.
-func (c *Column) String(ord int) []byte { return c.strings.get(ord) }
+func (c *Column) String(ord int) []byte {
+	c.need(partStrings)
+	return c.strings.get(ord)
+}
 
 // Original returns the spelling that the lowest row with the string had when the segment was built.
 func (c *Column) Original(ord int) []byte {
+	c.need(partStrings)
+	c.need(partOriginals)
 	o := c.originals.get(ord)
 	if len(o) > 0 && o[0] == variesMark[0] {
 		o = o[1:]
@@ -177,27 +216,42 @@ func (c *Column) Original(ord int) []byte {
 	return c.strings.get(ord)
 }
 
+// original returns an original as it is stored.
+func (c *Column) original(ord int) []byte {
+	c.need(partOriginals)
+	return c.originals.get(ord)
+}
+
 // variesMark is the first byte of an original whose string some rows spell otherwise. It begins no UTF-8 text.
 var variesMark = []byte{0xff}
 
 // Varies reports whether rows with the string of an ordinal spell it in several ways.
 func (c *Column) Varies(ord int) bool {
+	c.need(partOriginals)
 	o := c.originals.get(ord)
 	return len(o) > 0 && o[0] == variesMark[0]
 }
 
 // SearchString returns the first ordinal with a value ≥ s, or Strings().
 func (c *Column) SearchString(s []byte) int {
+	c.need(partStrings)
 	return sort.Search(c.strings.n, func(i int) bool { return bytes.Compare(c.strings.get(i), s) >= 0 })
 }
 
 // StringCount returns how many rows have the string.
-func (c *Column) StringCount(ord int) int { return c.stringRows.count(ord) }
+func (c *Column) StringCount(ord int) int {
+	c.need(partStringRows)
+	return c.stringRows.count(ord)
+}
 
 // AddStringRows adds the rows with an ordinal in [lo, hi).
 func (c *Column) AddStringRows(dst *roaring.Bitmap, lo, hi int) {
+	c.need(partStringRows)
 	c.stringRows.addRows(dst, c.rows, lo, hi)
 }
 
 // RowStrings appends the ascending distinct ordinals of a row's strings.
-func (c *Column) RowStrings(dst []uint32, row Row) []uint32 { return c.rowStrings.append(dst, row) }
+func (c *Column) RowStrings(dst []uint32, row Row) []uint32 {
+	c.need(partRowStrings)
+	return c.rowStrings.append(dst, row)
+}

@@ -7,6 +7,9 @@ import (
 )
 
 func (i *inspector) column(c *Column, begin int) {
+	for part := range columnParts {
+		c.need(part)
+	}
 	i.field(4, "%d rows", i.u32())
 	i.field(4, "%d numbers", i.u32())
 	i.field(4, "%d strings", i.u32())

@@ -13,7 +13,7 @@ func (m *merger) mergeColumn(f FieldID) *columnData {
 	var old []uint32
 	rowsOf := func(list func(*Column) rowlist.List) []uint32 {
 		for i, l := range m.in {
-			if c := l.columns[f]; c != nil {
+			if c := l.Column(f); c != nil {
 				p := list(c)
 				old = p.AppendTo(old[:0])
 				bits.addMapped(old, m.rows[i])
@@ -27,7 +27,7 @@ func (m *merger) mergeColumn(f FieldID) *columnData {
 
 	columns := make([]*Column, len(m.in))
 	for i, l := range m.in {
-		columns[i] = l.columns[f]
+		columns[i] = l.Column(f)
 	}
 	numbers := newOrdinalMerger(m, columns, (*Column).Numbers, (*Column).RowNumbers)
 	numbers.merge(func(a *Column, i int, b *Column, j int) int {
@@ -64,7 +64,7 @@ func (m *merger) mergeColumn(f FieldID) *columnData {
 		if varies[ord] {
 			return append(variesMark[:1:1], c.Original(int(o.row))...)
 		}
-		return c.originals.get(int(o.row))
+		return c.original(int(o.row))
 	}
 	return d
 }

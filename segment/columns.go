@@ -9,7 +9,34 @@ import (
 )
 
 // Column returns the column of a field, or nil when the segment has none.
-func (r *Reader) Column(f FieldID) *Column { return r.columns[f] }
+func (r *Reader) Column(f FieldID) *Column {
+	c := r.columns[f]
+	if c == nil {
+		return nil
+	}
+	return c.column.get(func() *Column {
+		column, err := openColumn(&r.blocks, c.data, c.checksum, r.rows)
+		if err != nil {
+			r.broken(tagColumns, "field %d: %v", f, err)
+		}
+		return column
+	})
+}
+
+// storedColumn is where a column is.
+type storedColumn struct {
+	data     []byte
+	checksum uint64
+	column   lazy[Column]
+}
+
+// forget makes the next call of Column look at all of it again, and those who have it already.
+func (c *storedColumn) forget() {
+	if column := c.column.made.Load(); column != nil {
+		column.right.Store(0)
+	}
+	c.column.forget()
+}
 
 // ColumnFields returns the fields that have a column, ascending.
 func (r *Reader) ColumnFields() []FieldID { return r.columnFields }
@@ -27,7 +54,7 @@ func buildColumns(_ context.Context, b *Builder, f *fileWriter) error {
 func (r *Reader) openColumns() error {
 	directory, section := r.section(tagColumnDir), r.section(tagColumns)
 	le := binary.LittleEndian
-	r.columns = map[FieldID]*Column{}
+	r.columns = map[FieldID]*storedColumn{}
 	if len(directory) < 8 || (len(directory)-8)/columnEntryBytes != int(le.Uint32(directory)) {
 		return r.damaged(tagColumnDir, "%d bytes", len(directory))
 	}
@@ -37,14 +64,10 @@ func (r *Reader) openColumns() error {
 		if from > uint64(len(section)) || n > uint64(len(section))-from {
 			return r.damaged(tagColumnDir, "the column of field %d is not inside its section", field)
 		}
-		c, err := openColumn(section[from:from+n:from+n], le.Uint64(e[24:]), r.rows)
-		if err != nil {
-			return r.damaged(tagColumns, "field %d: %v", field, err)
-		}
 		if r.columns[field] != nil {
 			return r.damaged(tagColumnDir, "field %d has two columns", field)
 		}
-		r.columns[field] = c
+		r.columns[field] = &storedColumn{data: section[from : from+n : from+n], checksum: le.Uint64(e[24:])}
 		r.columnFields = append(r.columnFields, field)
 	}
 	return nil
@@ -56,7 +79,7 @@ func (r *Reader) verifyColumns() error {
 		if i > 0 && r.columnFields[i-1] >= f {
 			return r.damaged(tagColumnDir, "field %d follows field %d", f, r.columnFields[i-1])
 		}
-		c := r.columns[f]
+		c := r.Column(f)
 		if xxhash.Sum64(c.data) != c.checksum {
 			return r.damaged(tagColumns, "the checksum of field %d in the directory is another", f)
 		}
@@ -81,7 +104,7 @@ func (i *inspector) columns() {
 	end := 0
 	i.t.List(len(i.r.columnFields), inspectItems, func(n int) {
 		f := i.r.columnFields[n]
-		c := i.r.columns[f]
+		c := i.r.Column(f)
 		i.at = (end + columnAlign - 1) / columnAlign * columnAlign
 		begin := i.at
 		end = begin + len(c.data)

@@ -11,6 +11,9 @@ import (
 )
 
 func (c *Column) verify() error {
+	for part := range columnParts {
+		c.need(part)
+	}
 	for i := range c.Numbers() {
 		x := c.Number(i)
 		if math.IsNaN(x) || math.Signbit(x) && x == 0 || i > 0 && c.Number(i-1) >= x {

@@ -59,6 +59,7 @@ const (
 type documentReader struct {
 	number uint32 // of the reader in the process
 	file   string
+	blocks *blocks
 	index  []byte
 	data   []byte
 	rows   int
@@ -74,8 +75,8 @@ func (r *documentReader) damaged(t tag, format string, args ...any) error {
 	return &apierr.Corruption{File: r.file, Section: t.String(), Offset: -1, Reason: fmt.Sprintf(format, args...)}
 }
 
-func (r *documentReader) open(file string, dicts, index, data []byte, m meta) error {
-	*r = documentReader{number: readers.Add(1), file: file, index: index, data: data, rows: m.rows, limit: min(uint64(m.documentBytes), maxDocumentBytes)}
+func (r *documentReader) open(file string, blocks *blocks, dicts, index, data []byte, m meta) error {
+	*r = documentReader{number: readers.Add(1), file: file, blocks: blocks, index: index, data: data, rows: m.rows, limit: min(uint64(m.documentBytes), maxDocumentBytes)}
 	if len(index) != docOffsetBytes*(m.rows+1) {
 		return r.damaged(tagDocIndex, "%d bytes for %d rows", len(index), m.rows)
 	}
@@ -118,13 +119,17 @@ func (r *documentReader) stored(row uint32) ([]byte, error) {
 	if int64(row) >= int64(r.rows) {
 		return nil, fmt.Errorf("cannot read document: %s has no row %d", r.file, row)
 	}
-	i := r.index[docOffsetBytes*int(row):]
+	i := r.index[docOffsetBytes*int(row):][:2*docOffsetBytes]
+	if err := r.blocks.verify(i); err != nil {
+		return nil, err
+	}
 	from := uint64(binary.LittleEndian.Uint32(i)) | uint64(i[4])<<32
 	to := uint64(binary.LittleEndian.Uint32(i[5:])) | uint64(i[9])<<32
 	if from >= to || to > uint64(len(r.data)) {
 		return nil, r.damaged(tagDocIndex, "the document of row %d is not inside its section", row)
 	}
-	return r.data[from:to:to], nil
+	p := r.data[from:to:to]
+	return p, r.blocks.verify(p)
 }
 
 // append appends the document of a row.
@@ -210,7 +215,7 @@ func (r *Reader) AppendDocument(dst []byte, row Row) ([]byte, error) {
 }
 
 func (r *Reader) openDocuments() error {
-	return r.docs.open(r.name, r.section(tagDicts), r.section(tagDocIndex), r.section(tagDocs), r.meta)
+	return r.docs.open(r.name, &r.blocks, r.section(tagDicts), r.section(tagDocIndex), r.section(tagDocs), r.meta)
 }
 
 func (r *Reader) verifyDocuments() error {

@@ -29,6 +29,11 @@ type fileWriter struct {
 	features uint32
 	throttle func(bytes int) error
 	err      error
+
+	// Checksums of the blocks of the file so far. The last one has sumFill bytes.
+	sums     []byte
+	blockSum *xxhash.Digest
+	sumFill  int
 }
 
 func createFile(fs vfs.FS, name string, throttle func(bytes int) error) (*fileWriter, error) {
@@ -36,7 +41,7 @@ func createFile(fs vfs.FS, name string, throttle func(bytes int) error) (*fileWr
 	if err != nil {
 		return nil, fmt.Errorf("cannot create segment %s: %w", name, err)
 	}
-	w := &fileWriter{fs: fs, name: name, f: f, buf: writeBuffers.Get().(*[writeBufferBytes]byte)[:0], sum: xxhash.New(), features: featureVersion, throttle: throttle}
+	w := &fileWriter{fs: fs, name: name, f: f, buf: writeBuffers.Get().(*[writeBufferBytes]byte)[:0], sum: xxhash.New(), blockSum: xxhash.New(), features: featureVersion, throttle: throttle}
 	w.raw([]byte(fileMagic))
 	w.pad(headerBytes)
 	return w, nil
@@ -64,6 +69,7 @@ func (w *fileWriter) flush() {
 			return
 		}
 	}
+	w.sumBlocks(w.buf)
 	if _, err := w.f.Write(w.buf); err != nil {
 		w.fail(err)
 	}

@@ -11,8 +11,15 @@ import (
 
 // docs/SEGMENT.md describes every byte that the constants here name.
 
-// formatVersion is the layout of the file. A reader refuses versions it does not know.
-const formatVersion = 1
+// formatVersion is the layout of the files that are written. oldestFormat and what is between is read. Since 3 the number
+// is that of the data directory's format; there was no 2.
+const (
+	formatVersion = 3
+	oldestFormat  = 1
+
+	// sumsFormat is the first format whose files have checksums of blocks.
+	sumsFormat = 3
+)
 
 // featureVersion counts what a writer records beside the layout. A reader
 // accepts any value; a segment with an older one may want to be written again.
@@ -117,8 +124,8 @@ func parseContainer(name string, data []byte) (footer, []section, error) {
 		version:       binary.LittleEndian.Uint32(b[28:]),
 		features:      binary.LittleEndian.Uint32(b[32:]),
 	}
-	if f.version != formatVersion {
-		return bad("footer", at+28, "format version %d, this program reads version %d", f.version, formatVersion)
+	if f.version < oldestFormat || f.version > formatVersion {
+		return bad("footer", at+28, "format version %d, this program reads versions %d to %d", f.version, oldestFormat, formatVersion)
 	}
 	if f.fileLength != int64(size) {
 		return bad("footer", at+16, "a length of %d bytes expected, %d found", f.fileLength, size)

@@ -107,13 +107,16 @@ func (r *Reader) ExternalID(row Row) []byte {
 	if int(row) >= r.rows {
 		return nil
 	}
+	r.blocks.touch(r.externalIDs[4*row : 4*row+8])
 	from := binary.LittleEndian.Uint32(r.externalIDs[4*row:])
 	to := binary.LittleEndian.Uint32(r.externalIDs[4*row+4:])
 	text := r.externalIDs[4*(r.rows+1):]
 	if from > to || uint64(to) > uint64(len(text)) {
 		return nil
 	}
-	return text[from:to:to]
+	id := text[from:to:to]
+	r.blocks.touch(id)
+	return id
 }
 
 // Lookup finds the row of an external id.
@@ -124,7 +127,9 @@ func (r *Reader) Lookup(externalID []byte) (Row, bool) {
 	}
 	i := idSlot(xxhash.Sum64(externalID), slots)
 	for range slots {
-		v := binary.LittleEndian.Uint32(r.idHash[4*i:])
+		slot := r.idHash[4*i : 4*i+4]
+		r.blocks.touch(slot)
+		v := binary.LittleEndian.Uint32(slot)
 		if v == 0 {
 			return 0, false
 		}

@@ -123,12 +123,12 @@ func TestInspectOfDamagePrintsTheRest(t *testing.T) {
 	fs := vfs.NewMem()
 	fixedSegment(t, fs, "small.seg")
 	data := readFile(t, fs, "small.seg")
-	data[sectionOf(data, tagDocIDs).offset] ^= 1
+	data[sectionOf(data, tagIDHash).offset] ^= 1
 	var got bytes.Buffer
 	if err := Inspect(&got, oneFile(t, data), "x.seg"); !apierr.IsCorruption(err) {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"section dids, 16 bytes, CHECKSUM WRONG", `row 0: "k1"`} {
+	for _, want := range []string{"section xhsh, 24 bytes, CHECKSUM WRONG", `row 0: "k1"`} {
 		if !bytes.Contains(got.Bytes(), []byte(want)) {
 			t.Errorf("%q is missing in\n%s", want, got.Bytes())
 		}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"svc/internal/mapped"
 	"svc/internal/vfs"
 )
 
@@ -55,7 +56,15 @@ type merger struct {
 // Merge writes the live rows of the inputs as one segment, ordered by DocID.
 // A merge of one input without deleted rows copies the sections that stay byte by byte.
 // Damage in an input, a done context and an error of Throttle end the merge; no file is left then.
-func Merge(ctx context.Context, fs vfs.FS, name string, in []Live, o MergeOptions) (Info, error) {
+func Merge(ctx context.Context, fs vfs.FS, name string, in []Live, o MergeOptions) (info Info, err error) {
+	err = mapped.Guard(func() (err error) {
+		info, err = merge(ctx, fs, name, in, o)
+		return err
+	})
+	return info, err
+}
+
+func merge(ctx context.Context, fs vfs.FS, name string, in []Live, o MergeOptions) (_ Info, err error) {
 	m := &merger{ctx: ctx, in: in, o: o}
 	// What is copied gets new checksums: do not give them to damaged bytes.
 	for _, l := range in {
@@ -77,6 +86,12 @@ func Merge(ctx context.Context, fs vfs.FS, name string, in []Live, o MergeOption
 		return Info{}, err
 	}
 	m.f = f
+	defer func() { // of a page that cannot be read
+		if p := recover(); p != nil {
+			_ = f.abort(nil)
+			panic(p)
+		}
+	}()
 	for _, l := range in { // what an input does not record, the output does not either
 		f.features = min(f.features, l.footer.features)
 	}
@@ -187,6 +202,11 @@ func (m *merger) copyOne() error {
 			return err
 		}
 	}
+	return m.check()
+}
+
+// copyRest copies the sections of kinds that this program does not know, and ends the file with its checksums.
+func (m *merger) copyRest() error {
 	for _, s := range m.in[0].sections {
 		if kindOf(s.tag) == nil {
 			if err := m.copySection(s); err != nil {
@@ -194,7 +214,7 @@ func (m *merger) copyOne() error {
 			}
 		}
 	}
-	return m.check()
+	return m.writeSums()
 }
 
 // copySections copies the sections of some kinds of the only input.

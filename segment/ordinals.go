@@ -39,19 +39,21 @@ func readUint(p []byte, w, i int) uint32 {
 	return binary.LittleEndian.Uint32(p[4*i:])
 }
 
-func openInverse(column, p []byte, ords int) (inverse, bool) {
+func openInverse(b *blocks, column, p []byte, ords int) (inverse, bool) {
 	if ords == 0 {
 		return inverse{}, true
 	}
 	if len(p) < 8 {
 		return inverse{}, false
 	}
+	b.touch(p[:8])
 	heavy, w := uint64(binary.LittleEndian.Uint32(p)), int(binary.LittleEndian.Uint32(p[4:]))
 	starts := 4 * (uint64(ords) + 1)
 	if w != 1 && w != 2 && w != 4 || 8+starts+16*heavy > uint64(len(p)) {
 		return inverse{}, false
 	}
 	v := inverse{column: column, ords: ords, width: w, starts: p[8 : 8+starts], heavy: p[8+starts : 8+starts+16*heavy]}
+	b.touch(v.starts[4*ords:])
 	light := uint64(w) * uint64(binary.LittleEndian.Uint32(v.starts[4*ords:]))
 	p = p[8+starts+16*heavy:]
 	if light > uint64(len(p)) {
@@ -61,13 +63,14 @@ func openInverse(column, p []byte, ords int) (inverse, bool) {
 	return v, true
 }
 
-func openForward(p []byte, rows, ords int) (forward, bool) {
+func openForward(b *blocks, p []byte, rows, ords int) (forward, bool) {
 	if ords == 0 {
 		return forward{}, true
 	}
 	if len(p) < 8 {
 		return forward{}, false
 	}
+	b.touch(p[:8])
 	f := forward{kind: int(p[0]), width: int(p[1]), have: int(binary.LittleEndian.Uint32(p[4:]))}
 	p = p[8:]
 	w := uint64(f.width)
@@ -96,6 +99,7 @@ func openForward(p []byte, rows, ords int) (forward, bool) {
 		return forward{}, false
 	}
 	f.start, p = p[:4*(n+1)], p[4*(n+1):]
+	b.touch(f.start[4*n:])
 	if m := w * uint64(binary.LittleEndian.Uint32(f.start[4*n:])); m > uint64(len(p)) {
 		return forward{}, false
 	} else {

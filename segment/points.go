@@ -125,7 +125,20 @@ func openGeo(section []byte) (*Geo, bool) {
 }
 
 // Geo returns the points of the segment, or nil when no row has one.
-func (r *Reader) Geo() *Geo { return r.geo }
+func (r *Reader) Geo() *Geo {
+	p := r.section(tagGeo)
+	if p == nil {
+		return nil
+	}
+	return r.geo.get(func() *Geo {
+		r.blocks.touch(p)
+		g, ok := openGeo(p)
+		if !ok {
+			r.broken(tagGeo, "%d bytes", len(p))
+		}
+		return g
+	})
+}
 
 func (g *Geo) row(i int) uint32 { return binary.LittleEndian.Uint32(g.rows[4*i:]) }
 
@@ -231,14 +244,10 @@ func buildPoints(_ context.Context, b *Builder, f *fileWriter) error {
 	return nil
 }
 
+// openPoints leaves what it can to the first call of Geo.
 func (r *Reader) openPoints() error {
-	g := r.section(tagGeo)
-	if g == nil {
-		return nil
-	}
-	var ok bool
-	if r.geo, ok = openGeo(g); !ok {
-		return r.damaged(tagGeo, "%d bytes", len(g))
+	if p := r.section(tagGeo); p != nil && (len(p) < 8 || (len(p)-8)%geoPointBytes != 0) {
+		return r.damaged(tagGeo, "%d bytes", len(p))
 	}
 	return nil
 }
@@ -250,7 +259,7 @@ func (m *merger) mergePoints() error {
 	}
 	var points []point
 	for i, l := range m.in {
-		g := l.geo
+		g := l.Geo()
 		if g == nil {
 			continue
 		}
@@ -271,7 +280,7 @@ func (m *merger) mergePoints() error {
 }
 
 func (r *Reader) verifyPoints() error {
-	g := r.geo
+	g := r.Geo()
 	if g == nil {
 		return nil
 	}

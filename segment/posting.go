@@ -26,6 +26,7 @@ const (
 // Posting tells where one word stands: rows and positions, field by field.
 // The zero Posting has no fields.
 type Posting struct {
+	blocks  *blocks
 	section []byte
 	start   int // of the posting in the section
 	first   int // of its first field, or of its directory
@@ -35,12 +36,41 @@ type Posting struct {
 
 // scan reads numbers from a section and notes when they leave it.
 type scan struct {
-	p   []byte
-	at  int
-	bad bool
+	b    *blocks // nil: p need not be checked
+	p    []byte
+	at   int
+	sure int // the bytes from at up to here are as they were written
+	bad  bool
+}
+
+// scanOf begins to read a section at an offset.
+func scanOf(b *blocks, section []byte, at int) scan {
+	s := scan{b: b, p: section, at: at, sure: at}
+	if b == nil || b.sound.Load() {
+		s.sure = len(section)
+	}
+	return s
+}
+
+// need makes sure of the next n bytes, as far as there are so many.
+func (s *scan) need(n int) {
+	if s.at+n > s.sure {
+		s.check(n)
+	}
+}
+
+func (s *scan) check(n int) {
+	end := min(s.at+n, len(s.p))
+	if s.b == nil || s.at >= end || end <= s.sure {
+		return
+	}
+	s.b.touch(s.p[s.at:end])
+	// A block that was touched is right to its end.
+	s.sure = min((s.b.offset(s.p)+end-1)>>blockBits<<blockBits+blockBytes-s.b.offset(s.p), len(s.p))
 }
 
 func (s *scan) uvarint() uint64 {
+	s.need(binary.MaxVarintLen64)
 	if s.at < len(s.p) && s.p[s.at] < 0x80 {
 		s.at++
 		return uint64(s.p[s.at-1])
@@ -55,6 +85,18 @@ func (s *scan) uvarint() uint64 {
 	return 0
 }
 
+// skipRow goes behind the positions of one row.
+func (s *scan) skipRow() {
+	for {
+		s.need(1)
+		end := min(s.sure, len(s.p))
+		s.at = skipRows(s.p[:end], s.at, 1)
+		if s.at < end || end == len(s.p) || s.at > 0 && s.p[s.at-1]&endOfRow != 0 {
+			return
+		}
+	}
+}
+
 func (s *scan) align(n int) { s.at = (s.at + n - 1) / n * n }
 
 // take returns the next n bytes.
@@ -63,6 +105,7 @@ func (s *scan) take(n uint64) []byte {
 		s.bad = true
 		return nil
 	}
+	s.need(int(n))
 	p := s.p[s.at : s.at+int(n) : s.at+int(n)]
 	s.at += int(n)
 	return p
@@ -84,17 +127,17 @@ func (s *scan) rows(count uint64) rowlist.List {
 
 // readPosting reads the posting that begins at an offset of a section. ok is
 // false when the bytes there cannot be one.
-func readPosting(section []byte, offset uint64) (p Posting, ok bool) {
+func readPosting(b *blocks, section []byte, offset uint64) (p Posting, ok bool) {
 	if offset >= uint64(len(section)) {
 		return Posting{}, false
 	}
-	s := scan{p: section, at: int(offset)}
+	s := scanOf(b, section, int(offset))
 	h := s.uvarint()
 	fields := h >> 1
 	if fields > 1<<16 {
 		return Posting{}, false
 	}
-	p = Posting{section: section, start: int(offset), fields: int(fields)}
+	p = Posting{blocks: b, section: section, start: int(offset), fields: int(fields)}
 	if h&1 != 0 {
 		p.union = s.rows(s.uvarint())
 	}
@@ -110,7 +153,7 @@ func readPosting(section []byte, offset uint64) (p Posting, ok bool) {
 
 // readField reads the part of a field at an offset and returns the offset behind it.
 func (p *Posting) readField(at int) (FieldPosting, int) {
-	s := scan{p: p.section, at: at}
+	s := scanOf(p.blocks, p.section, at)
 	h := s.uvarint()
 	f := FieldPosting{id: FieldID(h >> 1)}
 	if s.bad || h>>1 > math.MaxUint16 {
@@ -121,7 +164,7 @@ func (p *Posting) readField(at int) (FieldPosting, int) {
 		s.uvarint()
 		f.rows = rowlist.List{Code: rowlist.Delta, Count: 1, P: p.section[begin:s.at]}
 		begin = s.at
-		s.at = skipRows(p.section, s.at, 1)
+		s.skipRow()
 		f.positions = p.section[begin:s.at]
 	} else {
 		count := s.uvarint()

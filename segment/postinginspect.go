@@ -8,14 +8,14 @@ import (
 
 // posting prints the posting at an offset of the section.
 func (i *inspector) posting(name string, offset uint64) {
-	p, ok := readPosting(i.p, offset)
+	p, ok := readPosting(nil, i.p, offset)
 	if !ok {
 		i.t.Note("%s: no posting at %d", name, offset)
 		return
 	}
 	i.t.Node(func() {
 		i.at = int(offset)
-		s := scan{p: i.p, at: i.at}
+		s := scanOf(nil, i.p, i.at)
 		h := s.uvarint()
 		i.field(s.at-i.at, "%d fields, union %v", p.fields, h&1 != 0)
 		if h&1 != 0 {
@@ -32,7 +32,7 @@ func (i *inspector) posting(name string, offset uint64) {
 			}
 			i.t.Node(func() {
 				if _, h := peekUvarint(i.p, i.at); h&1 != 0 {
-					s := scan{p: i.p, at: i.at}
+					s := scanOf(nil, i.p, i.at)
 					s.uvarint()
 					i.field(s.at-i.at, "field %d, one row", f.id)
 					i.field(len(f.rows.P), "row %d", f.rows.AppendTo(nil)[0])
@@ -61,14 +61,14 @@ func (i *inspector) posting(name string, offset uint64) {
 }
 
 func peekUvarint(p []byte, at int) (int, uint64) {
-	s := scan{p: p, at: at}
+	s := scanOf(nil, p, at)
 	v := s.uvarint()
 	return s.at - at, v
 }
 
 // rowsBefore prints the head that stands before a row list, and the list.
 func (i *inspector) rowsBefore(name string, l rowlist.List, head func(*scan)) {
-	s := scan{p: i.p, at: i.at}
+	s := scanOf(nil, i.p, i.at)
 	head(&s)
 	i.field(s.at-i.at, "%s: %d rows", name, l.Count)
 	n, _ := peekUvarint(i.p, i.at)

@@ -51,7 +51,7 @@ func (r *Reader) Prefix(prefix []byte) (Posting, bool) {
 	if i == n || binary.LittleEndian.Uint64(r.prefixes[i*prefixEntryBytes:]) != key {
 		return Posting{}, false
 	}
-	return readPosting(r.prefixPostings, binary.LittleEndian.Uint64(r.prefixes[i*prefixEntryBytes+8:]))
+	return readPosting(&r.blocks, r.prefixPostings, binary.LittleEndian.Uint64(r.prefixes[i*prefixEntryBytes+8:]))
 }
 
 // prefixCounter finds the prefixes with enough words, from words in byte order.
@@ -219,7 +219,7 @@ func (r *Reader) verifyPrefixes() error {
 			return r.damaged(tagPrefixes, "%q at offset %d follows %q, which ends at %d", keyPrefix(key), offset, keyPrefix(last), end)
 		}
 		last = key
-		p, ok := readPosting(r.prefixPostings, offset)
+		p, ok := readPosting(&r.blocks, r.prefixPostings, offset)
 		if !ok {
 			return r.damaged(tagPrefixPosts, "no posting of %q at offset %d", keyPrefix(key), offset)
 		}

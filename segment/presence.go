@@ -9,6 +9,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/apierr"
 	"svc/segment/rowlist"
 )
 
@@ -89,8 +90,8 @@ func writePresence(f *fileWriter, t tag, aux uint32, sets []fieldValue[rowSet]) 
 // presenceReader finds the row lists of fields in a section that writePresence wrote.
 type presenceReader struct {
 	tag     tag
+	blocks  *blocks
 	section []byte
-	fields  int
 }
 
 func buildPresence(_ context.Context, b *Builder, f *fileWriter) error {
@@ -113,19 +114,27 @@ func (r *Reader) openDottedKeys() (err error) {
 	return err
 }
 
-// presenceIn reads the directory of a section; a missing one has no fields.
+// presenceIn finds a section; a missing one has no fields.
 func (r *Reader) presenceIn(t tag, aux uint32) (presenceReader, error) {
-	p := presenceReader{tag: t, section: r.sectionOf(t, aux)}
-	if len(p.section) == 0 {
-		return p, nil
-	}
-	if len(p.section) >= 8 {
-		p.fields = int(binary.LittleEndian.Uint32(p.section))
-	}
-	if len(p.section) < 8 || p.fields > 1<<16 || len(p.section) < 8+p.fields*presenceEntryBytes {
-		return presenceReader{}, r.damaged(t, "its directory is cut")
+	p := presenceReader{tag: t, blocks: &r.blocks, section: r.sectionOf(t, aux)}
+	if n := len(p.section); n > 0 && n < 8 {
+		return presenceReader{}, r.damaged(t, "%d bytes", n)
 	}
 	return p, nil
+}
+
+// fields returns how many fields there are, whose entries are inside the section.
+func (p *presenceReader) fields() int {
+	if len(p.section) == 0 {
+		return 0
+	}
+	p.blocks.touch(p.section[:8])
+	n := int(binary.LittleEndian.Uint32(p.section))
+	if n > 1<<16 || len(p.section) < 8+n*presenceEntryBytes {
+		panic(&apierr.Corruption{File: p.blocks.name, Section: p.tag.String(), Offset: -1, Reason: "its directory is cut"})
+	}
+	p.blocks.touch(p.section[:8+n*presenceEntryBytes])
+	return n
 }
 
 func (p *presenceReader) field(i int) FieldID {
@@ -140,13 +149,15 @@ func (p *presenceReader) rows(i int) (rowlist.List, bool) {
 		return rowlist.List{}, false
 	}
 	l.P = p.section[from : from+n : from+n]
+	p.blocks.touch(l.P)
 	return l, true
 }
 
 // find returns the row list of a field, if it has one that lies inside.
 func (p *presenceReader) find(f FieldID) (rowlist.List, bool) {
-	i := sort.Search(p.fields, func(i int) bool { return p.field(i) >= f })
-	if i == p.fields || p.field(i) != f {
+	n := p.fields()
+	i := sort.Search(n, func(i int) bool { return p.field(i) >= f })
+	if i == n || p.field(i) != f {
 		return rowlist.List{}, false
 	}
 	return p.rows(i)
@@ -181,7 +192,7 @@ func (m *merger) mergeDottedKeys() error {
 func (m *merger) mergeRowsByField(t tag, of func(*Reader) *presenceReader) {
 	fields := m.unionFields(func(l Live) []FieldID {
 		p := of(l.Reader)
-		all := make([]FieldID, p.fields)
+		all := make([]FieldID, p.fields())
 		for i := range all {
 			all[i] = p.field(i)
 		}
@@ -210,7 +221,7 @@ func (r *Reader) verifyDottedKeys() error {
 	if err := r.verifyRowsByField(&r.dottedKeys); err != nil {
 		return err
 	}
-	for i := range r.dottedKeys.fields {
+	for i := range r.dottedKeys.fields() {
 		f := r.dottedKeys.field(i)
 		rows := r.DottedKey(f)
 		if n, in := rows.GetCardinality(), rows.AndCardinality(r.Present(f)); in != n {
@@ -221,7 +232,7 @@ func (r *Reader) verifyDottedKeys() error {
 }
 
 func (r *Reader) verifyRowsByField(p *presenceReader) error {
-	for i := range p.fields {
+	for i := range p.fields() {
 		if i > 0 && p.field(i-1) >= p.field(i) {
 			return r.damaged(p.tag, "field %d follows field %d", p.field(i), p.field(i-1))
 		}
@@ -243,13 +254,13 @@ func (i *inspector) dottedKeys() { i.rowsByField(&i.r.dottedKeys, fieldName) }
 
 // rowsByField prints the row lists of a section; name says what one of them is of.
 func (i *inspector) rowsByField(p *presenceReader, name func(FieldID) string) {
-	i.field(4, "%d row lists", p.fields)
+	i.field(4, "%d row lists", p.fields())
 	i.field(4, "reserved")
-	i.t.List(p.fields, inspectItems, func(n int) {
+	i.t.List(p.fields(), inspectItems, func(n int) {
 		l, _ := p.rows(n)
 		i.field(presenceEntryBytes, "%s: %d rows, %s", name(p.field(n)), l.Count, codeName(l.Code))
 	})
-	i.t.List(p.fields, inspectItems, func(n int) {
+	i.t.List(p.fields(), inspectItems, func(n int) {
 		if l, ok := p.rows(n); ok {
 			i.at = int(binary.LittleEndian.Uint32(i.p[8+n*presenceEntryBytes+8:]))
 			i.rows(l)

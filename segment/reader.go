@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/RoaringBitmap/roaring/v2"
-	"github.com/cespare/xxhash/v2"
 
 	"svc/internal/apierr"
 	"svc/internal/mapped"
@@ -19,6 +18,7 @@ type Reader struct {
 	data     []byte
 	footer   footer
 	sections []section
+	blocks   blocks
 	meta     meta
 	rows     int
 
@@ -32,23 +32,27 @@ type Reader struct {
 	prefixPostings []byte
 	presence       presenceReader
 	dottedKeys     presenceReader
-	wordCounts     map[FieldID]countReader
-	columns        map[FieldID]*Column
+	wordCounts     lazy[map[FieldID]countReader]
+	columns        map[FieldID]*storedColumn
 	columnFields   []FieldID
-	geo            *Geo
-	shapes         *Shapes
-	vectors        []*Vectors // by ascending embedder
+	geo            lazy[Geo]
+	shapes         lazy[Shapes]
+	embedders      []*embedderSections // ascending
 }
 
 // Open maps a file and checks its footer, table and the checksums of its small sections;
 // Verify checks all. A damaged file gives an *apierr.Corruption.
+//
+// Everything else is checked when it is first asked for. Methods that return no error panic with an *apierr.Corruption then,
+// and with a fault where a page cannot be read: whoever calls them does so in a mapped.Guard.
 func Open(fs vfs.FS, name string) (*Reader, error) {
 	file, err := mapped.Open(fs, name)
 	if err != nil {
 		return nil, err
 	}
 	r := &Reader{name: name, file: file, data: file.Bytes()}
-	if err := r.open(); err != nil {
+	file.OnFault(r.place)
+	if err := mapped.Guard(r.open); err != nil {
 		_ = file.Close()
 		return nil, err
 	}
@@ -59,16 +63,41 @@ func (r *Reader) damaged(t tag, format string, args ...any) error {
 	return &apierr.Corruption{File: r.name, Section: t.String(), Offset: -1, Reason: fmt.Sprintf(format, args...)}
 }
 
-func (r *Reader) checkSum(s section) error {
-	if got := xxhash.Sum64(r.data[s.offset : s.offset+s.length]); got != s.checksum {
-		return r.wrongSum(s, got)
-	}
-	return nil
+// broken panics with damage that shows only now, and tells it.
+func (r *Reader) broken(t tag, format string, args ...any) {
+	err := r.damaged(t, format, args...)
+	r.blocks.tellDamage(mapped.Damage(err))
+	panic(err)
 }
 
-func (r *Reader) wrongSum(s section, got uint64) error {
-	return &apierr.Corruption{File: r.name, Section: s.tag.String(), Offset: s.offset,
-		Reason: fmt.Sprintf("checksum %016x expected, %016x found in %d bytes", s.checksum, got, s.length)}
+// OnDamage sets who is told of damage that is found from now on, and of pages that cannot be read, before whoever met it.
+func (r *Reader) OnDamage(tell func(*apierr.Corruption)) { r.blocks.tell.Store(&tell) }
+
+// place completes what is known of a fault, and tells it.
+func (r *Reader) place(fault *apierr.Corruption) {
+	fault.Section = r.blocks.sectionAt(int(fault.Offset))
+	r.blocks.tellDamage(fault)
+}
+
+// forget takes all that was found right for unknown, and for not opened.
+func (r *Reader) forget() {
+	r.blocks.forget()
+	r.wordCounts.forget()
+	r.geo.forget()
+	r.shapes.forget()
+	for _, c := range r.columns {
+		c.forget()
+	}
+	for _, e := range r.embedders {
+		e.forget()
+	}
+}
+
+func (r *Reader) checkSum(s section) error {
+	if damage := r.blocks.checkSection(s); damage != nil {
+		return damage
+	}
+	return nil
 }
 
 // section returns the bytes of the section of a kind with aux 0; nil when there is none.
@@ -87,6 +116,9 @@ func (r *Reader) sectionOf(t tag, aux uint32) []byte {
 func (r *Reader) open() error {
 	var err error
 	if r.footer, r.sections, err = parseContainer(r.name, r.data); err != nil {
+		return err
+	}
+	if err = r.blocks.open(r.name, r.data, r.footer, r.sections); err != nil {
 		return err
 	}
 	for _, s := range r.sections {

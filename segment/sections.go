@@ -46,6 +46,8 @@ var (
 	tagVectorSets = newTag("vset")
 	tagCodes      = newTag("vcod")
 	tagGraph      = newTag("vgrf")
+
+	tagSums = newTag("sums")
 )
 
 // sectionKind is all that this program does with the sections of one kind. Every kind has its own inspect. The other
@@ -79,7 +81,7 @@ func allSectionKinds() []sectionKind {
 		{tag: tagDicts, meaning: "dictionaries of documents", since: 1, with: tagDocs, small: true, inspect: (*inspector).dictionaries},
 		{tag: tagMeta, meaning: "counts", since: 1, small: true,
 			build: buildMeta, open: (*Reader).openMeta, merge: (*merger).writeMeta, copy: (*merger).writeMeta, verify: (*Reader).verifyMeta, inspect: (*inspector).meta},
-		{tag: tagDocIDs, meaning: "row → DocID", since: 1,
+		{tag: tagDocIDs, meaning: "row → DocID", since: 1, small: true,
 			build: buildDocIDs, open: (*Reader).openDocIDs, merge: (*merger).mergeDocIDs, verify: (*Reader).verifyDocIDs, inspect: (*inspector).docIDs},
 		{tag: tagExternalIDs, meaning: "row → external id", since: 1,
 			build: buildExternalIDs, open: (*Reader).openExternalIDs, merge: (*merger).mergeExternalIDs, verify: (*Reader).verifyExternalIDs, inspect: (*inspector).externalIDs},
@@ -108,6 +110,9 @@ func allSectionKinds() []sectionKind {
 		{tag: tagVectorSets, meaning: "rows by what their vectors are", since: 1, with: tagVectors, inspect: (*inspector).vectorSets},
 		{tag: tagCodes, meaning: "codes of vectors", since: 1, with: tagVectors, inspect: (*inspector).codes},
 		{tag: tagGraph, meaning: "graph over codes", since: 1, with: tagVectors, inspect: (*inspector).graph},
+		// The last one: it has the checksums of all that stands before it.
+		{tag: tagSums, meaning: "checksums of blocks", since: 3, small: true,
+			build: buildSums, open: (*Reader).openSums, merge: (*merger).writeSums, copy: (*merger).copyRest, verify: (*Reader).verifySums, inspect: (*inspector).sums},
 	}
 }
 

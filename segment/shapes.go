@@ -147,17 +147,8 @@ func buildShapes(_ context.Context, b *Builder, f *fileWriter) error {
 	return nil
 }
 
-func (r *Reader) openShapes() error {
-	s := r.section(tagShapes)
-	if s == nil {
-		return nil
-	}
-	var ok bool
-	if r.shapes, ok = readShapes(s); !ok {
-		return r.damaged(tagShapes, "%d bytes", len(s))
-	}
-	return nil
-}
+// openShapes leaves it all to the first call of Shapes.
+func (r *Reader) openShapes() error { return nil }
 
 func readShapes(section []byte) (*Shapes, bool) {
 	if len(section) < shapeHeadBytes {
@@ -192,7 +183,20 @@ func readShapes(section []byte) (*Shapes, bool) {
 }
 
 // Shapes returns the shapes of the segment, or nil when no row has one.
-func (r *Reader) Shapes() *Shapes { return r.shapes }
+func (r *Reader) Shapes() *Shapes {
+	p := r.section(tagShapes)
+	if p == nil {
+		return nil
+	}
+	return r.shapes.get(func() *Shapes {
+		r.blocks.touch(p)
+		s, ok := readShapes(p)
+		if !ok {
+			r.broken(tagShapes, "%d bytes", len(p))
+		}
+		return s
+	})
+}
 
 // RecordsShapes reports whether the writer of the segment was given the shapes of all its rows. Older ones knew none.
 func (r *Reader) RecordsShapes() bool { return r.footer.features >= shapeFeature }
@@ -267,7 +271,7 @@ func (s *Shapes) search(level, node int, r *geo.Region, found func(part int)) {
 func (m *merger) mergeShapes() error {
 	var all shapeParts
 	for i, l := range m.in {
-		s := l.shapes
+		s := l.Shapes()
 		if s == nil {
 			continue
 		}
@@ -282,7 +286,7 @@ func (m *merger) mergeShapes() error {
 }
 
 func (r *Reader) verifyShapes() error {
-	s := r.shapes
+	s := r.Shapes()
 	if s == nil {
 		return nil
 	}
@@ -326,7 +330,7 @@ func (r *Reader) verifyShapes() error {
 }
 
 func (i *inspector) shapes() {
-	s := i.r.shapes
+	s := i.r.Shapes()
 	i.field(4, "%d parts of shapes", s.n)
 	i.field(4, "of %d rows", s.rows)
 	for n := range s.levels {

@@ -49,7 +49,7 @@ func (m *merger) mergeVectors() error { return m.mergeEmbedders(nil) }
 // copyVectors copies the vectors of the only input that stay as they are, and writes the others.
 func (m *merger) copyVectors() error {
 	copied := make(map[EmbedderID]bool)
-	for _, v := range m.in[0].vectors {
+	for _, v := range m.in[0].allVectors() {
 		if e := v.shape.ID; m.o.vectorSet(e) == nil && m.o.keepsVectors(e) {
 			copied[e] = true
 		}
@@ -69,7 +69,7 @@ func (m *merger) copyVectors() error {
 func (m *merger) mergeEmbedders(copied map[EmbedderID]bool) error {
 	var embedders []EmbedderID
 	for _, l := range m.in {
-		for _, v := range l.vectors {
+		for _, v := range l.allVectors() {
 			if e := v.shape.ID; m.o.keepsVectors(e) && !copied[e] {
 				embedders = append(embedders, e)
 			}

@@ -3,7 +3,6 @@ package segment
 import (
 	"encoding/binary"
 	"slices"
-	"sync"
 	"unsafe"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -116,39 +115,56 @@ type Vectors struct {
 	codes     []int8   // nil when the full rows are scanned
 	outliers  []uint32 // vectors that their codes do not stand for
 	encoded   []byte   // the graph; nil when there is none
-	link      sync.Once
-	linked    *ann.Graph
-	linkErr   error
+	link      lazy[linkedGraph]
 }
 
-// openVectors finds the embedders of the segment, ascending.
+// embedderSections are the sections of one embedder.
+type embedderSections struct {
+	id      EmbedderID
+	vectors lazy[Vectors]
+}
+
+// forget makes the next call of Reader.Vectors look at all of it again.
+func (e *embedderSections) forget() { e.vectors.forget() }
+
+// openVectors finds the embedders of the segment, ascending, and leaves the rest to the first call of Vectors.
 func (r *Reader) openVectors() error {
 	for _, s := range r.sections {
 		if s.tag != tagVectors {
 			continue
 		}
-		v := &Vectors{r: r}
-		if s.aux > 1<<16-1 || !v.openRows(EmbedderID(s.aux), r.sectionOf(tagVectors, s.aux)) {
+		if s.aux > 1<<16-1 || s.length < vectorHeadBytes {
 			return r.damaged(tagVectors, "%d bytes of vectors of embedder %d do not fit its counts", s.length, s.aux)
 		}
-		if codes := r.sectionOf(tagCodes, s.aux); codes != nil && !v.openCodes(codes) {
-			return r.damaged(tagCodes, "%d bytes of codes of embedder %d do not fit its %d vectors", len(codes), s.aux, v.vectors)
-		}
-		v.encoded = r.sectionOf(tagGraph, s.aux)
-		var err error
-		if v.sets, err = r.presenceIn(tagVectorSets, s.aux); err != nil {
-			return err
-		}
-		r.vectors = append(r.vectors, v)
+		r.embedders = append(r.embedders, &embedderSections{id: EmbedderID(s.aux)})
 	}
-	slices.SortFunc(r.vectors, func(a, b *Vectors) int { return int(a.shape.ID) - int(b.shape.ID) })
+	slices.SortFunc(r.embedders, func(a, b *embedderSections) int { return int(a.id) - int(b.id) })
 	return nil
+}
+
+// readVectors reads the heads of the sections of an embedder, and all about its entries.
+func (r *Reader) readVectors(e EmbedderID) *Vectors {
+	v := &Vectors{r: r}
+	rows := r.sectionOf(tagVectors, uint32(e))
+	if !v.openRows(e, rows) {
+		r.broken(tagVectors, "%d bytes of vectors of embedder %d do not fit its counts", len(rows), e)
+	}
+	if codes := r.sectionOf(tagCodes, uint32(e)); codes != nil && !v.openCodes(codes) {
+		r.broken(tagCodes, "%d bytes of codes of embedder %d do not fit its %d vectors", len(codes), e, v.vectors)
+	}
+	v.encoded = r.sectionOf(tagGraph, uint32(e))
+	var err error
+	if v.sets, err = r.presenceIn(tagVectorSets, uint32(e)); err != nil {
+		panic(err)
+	}
+	return v
 }
 
 func (v *Vectors) openRows(e EmbedderID, p []byte) bool {
 	if len(p) < vectorHeadBytes {
 		return false
 	}
+	v.r.blocks.touch(p[:vectorHeadBytes])
 	u32 := func(at int) uint32 { return binary.LittleEndian.Uint32(p[at:]) }
 	flags := u32(4)
 	v.shape = EmbedderShape{ID: e, Dimensions: int(u32(0)), Binary: flags&vectorsBinary != 0}
@@ -169,6 +185,7 @@ func (v *Vectors) openRows(e EmbedderID, p []byte) bool {
 		return part
 	}
 	v.full = take(v.vectors, v.shape.rowBytes())
+	v.r.blocks.touch(p)
 	if v.entries < v.r.rows {
 		v.rows = alias[uint32](take(v.entries, 4))
 	}
@@ -192,6 +209,7 @@ func (v *Vectors) openCodes(p []byte) bool {
 	if len(p) < codeHeadBytes || v.shape.Binary {
 		return false
 	}
+	v.r.blocks.touch(p[:codeHeadBytes])
 	v.quantizer = ann.Quantizer{Dimensions: v.shape.Dimensions, Scale: alias[float32](p[12:16])[0]}
 	stride := v.quantizer.Stride()
 	if int(binary.LittleEndian.Uint32(p)) != v.shape.Dimensions || int(binary.LittleEndian.Uint32(p[4:])) != stride ||
@@ -203,6 +221,7 @@ func (v *Vectors) openCodes(p []byte) bool {
 		return false
 	}
 	v.codes = alias[int8](p[:v.vectors*stride])
+	v.r.blocks.touch(p[v.vectors*stride:])
 	v.outliers = alias[uint32](p[v.vectors*stride:])
 	return len(v.outliers) <= v.vectors
 }
@@ -210,45 +229,81 @@ func (v *Vectors) openCodes(p []byte) bool {
 // coded returns the codes as package ann takes them.
 func (v *Vectors) coded() ann.Codes {
 	if v.shape.Binary {
-		return ann.Codes{Bytes: alias[int8](v.full), Stride: v.shape.rowBytes(), Bits: true}
+		return ann.Codes{Bytes: alias[int8](v.full), Stride: v.shape.rowBytes(), Bits: true, Touch: v.touchRows}
 	}
-	return ann.Codes{Bytes: v.codes, Stride: v.quantizer.Stride()}
+	return ann.Codes{Bytes: v.codes, Stride: v.quantizer.Stride(), Touch: v.touchCodes}
+}
+
+// touchCodes makes sure that the codes of some vectors are as they were written.
+func (v *Vectors) touchCodes(vectors []uint32) {
+	if b := &v.r.blocks; !b.sound.Load() {
+		stride := v.quantizer.Stride()
+		for _, i := range vectors {
+			b.touch(bytesOf(v.codes[int(i)*stride : (int(i)+1)*stride]))
+		}
+	}
+}
+
+// touchRows makes sure that the full rows of some vectors are as they were written.
+func (v *Vectors) touchRows(vectors []uint32) {
+	if b := &v.r.blocks; !b.sound.Load() {
+		for _, i := range vectors {
+			b.touch(v.bytes(int(i), int(i)+1))
+		}
+	}
 }
 
 // graph returns the graph over the codes, nil when there is none. Its links are read through at
 // the first call: an Open that did it would read most of a large file.
 func (v *Vectors) graph() (*ann.Graph, error) {
-	v.link.Do(func() {
-		if v.encoded == nil {
-			return
+	if v.encoded == nil {
+		return nil, nil
+	}
+	l := v.link.get(func() *linkedGraph {
+		if err := v.r.blocks.verify(v.encoded); err != nil {
+			return &linkedGraph{err: err}
 		}
 		g, err := ann.Open(v.encoded, v.coded())
 		switch {
 		case err != nil:
-			v.linkErr = v.r.damaged(tagGraph, "%v", err)
+			err = v.r.damaged(tagGraph, "%v", err)
 		case g.Rows() != v.vectors:
-			v.linkErr = v.r.damaged(tagGraph, "a graph of %d rows over %d vectors", g.Rows(), v.vectors)
-		default:
-			v.linked = g
+			err = v.r.damaged(tagGraph, "a graph of %d rows over %d vectors", g.Rows(), v.vectors)
 		}
+		return &linkedGraph{g, err}
 	})
-	return v.linked, v.linkErr
+	return l.graph, l.err
+}
+
+// linkedGraph is a graph that was read through, or what is wrong with it.
+type linkedGraph struct {
+	graph *ann.Graph
+	err   error
 }
 
 // Vectors returns what the segment has of an embedder; nil when no row has an entry.
 func (r *Reader) Vectors(e EmbedderID) *Vectors {
-	for _, v := range r.vectors {
-		if v.shape.ID == e {
-			return v
+	for _, s := range r.embedders {
+		if s.id == e {
+			return s.vectors.get(func() *Vectors { return r.readVectors(e) })
 		}
 	}
 	return nil
 }
 
+// allVectors returns those of all embedders, ascending.
+func (r *Reader) allVectors() []*Vectors {
+	all := make([]*Vectors, len(r.embedders))
+	for i, s := range r.embedders {
+		all[i] = r.Vectors(s.id)
+	}
+	return all
+}
+
 // Embedders returns the embedders of which some row has an entry, ascending.
 func (r *Reader) Embedders() []EmbedderShape {
-	all := make([]EmbedderShape, len(r.vectors))
-	for i, v := range r.vectors {
+	all := make([]EmbedderShape, len(r.embedders))
+	for i, v := range r.allVectors() {
 		all[i] = v.shape
 	}
 	return all
@@ -325,6 +380,7 @@ func (v *Vectors) Row(dst []float32, row Row) (DocVectors, bool) {
 	}
 	first, end := v.span(entry)
 	d := DocVectors{Regenerate: v.kinds[entry]&kindRegenerate != 0, Given: v.kinds[entry]&kindGiven != 0, Vectors: dst[:0]}
+	v.r.blocks.touch(v.bytes(first, end))
 	if v.shape.Binary {
 		d.Vectors = appendUnpacked(d.Vectors, alias[uint64](v.bytes(first, end)), v.shape.Dimensions)
 	} else {

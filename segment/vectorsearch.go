@@ -234,6 +234,7 @@ func (s *sieve) leavesOut(dot, squares float32) bool {
 func (s *vectorSearch) compare() {
 	v, n := s.v, len(s.ids)
 	if v.shape.Binary {
+		v.touchRows(s.ids)
 		s.differ = slices.Grow(s.differ[:0], n)[:n]
 		simd.HammingGather(s.differ, alias[uint64](s.packed), alias[uint64](v.full), s.ids)
 		for at, i := range s.ids {
@@ -252,6 +253,7 @@ func (s *vectorSearch) compare() {
 // score computes the dot products and sums of squares of the vectors that s.ids names.
 func (s *vectorSearch) score() {
 	n := len(s.ids)
+	s.v.touchRows(s.ids)
 	s.dots, s.squares = slices.Grow(s.dots[:0], n)[:n], slices.Grow(s.squares[:0], n)[:n]
 	simd.DotSquaresGather(s.dots, s.squares, s.q, alias[float32](s.v.full), s.ids)
 }

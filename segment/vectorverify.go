@@ -8,7 +8,7 @@ import (
 
 func (r *Reader) verifyVectors() error {
 	have := map[EmbedderID]bool{}
-	for _, v := range r.vectors {
+	for _, v := range r.allVectors() {
 		have[v.shape.ID] = true
 		for _, check := range []func() error{v.verifyEntries, v.verifySets, v.verifyCodes} {
 			if err := check(); err != nil {
@@ -94,8 +94,8 @@ func (v *Vectors) verifySets() error {
 		entries.add(row, v.kinds[entry], end-first, partOf(v.fragments, first, end))
 	}
 	want := entries.sets()
-	if v.sets.fields != len(want) {
-		return v.r.damaged(tagVectorSets, "%d row lists, %d expected", v.sets.fields, len(want))
+	if v.sets.fields() != len(want) {
+		return v.r.damaged(tagVectorSets, "%d row lists, %d expected", v.sets.fields(), len(want))
 	}
 	for i, w := range want {
 		l, ok := v.sets.rows(i)

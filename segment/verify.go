@@ -3,8 +3,8 @@ package segment
 import (
 	"context"
 	"fmt"
-
-	"github.com/cespare/xxhash/v2"
+	"slices"
+	"strings"
 
 	"svc/internal/apierr"
 	"svc/internal/mapped"
@@ -14,55 +14,106 @@ import (
 // against what it counts, both ways of everything that is kept both ways. After
 // it, no call on the Reader meets damage. The error is an *apierr.Corruption.
 func (r *Reader) Verify() error {
-	if err := r.verifyContainer(); err != nil {
-		return err
-	}
-	for i := range sectionKinds {
-		if k := &sectionKinds[i]; k.verify != nil {
-			if err := k.verify(r); err != nil {
-				return err
+	return mapped.Guard(func() error {
+		if err := r.verifyContainer(); err != nil {
+			return err
+		}
+		for i := range sectionKinds {
+			if k := &sectionKinds[i]; k.verify != nil {
+				if err := k.verify(r); err != nil {
+					return err
+				}
 			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // CheckSums checks the checksum of every section: whether the file has the bytes that were written. Whoever makes other files
 // of its content asks first, so that damage does not get a checksum of its own. The error is an *apierr.Corruption, or the context's.
 func (r *Reader) CheckSums(ctx context.Context) error {
-	for _, s := range r.sections {
-		if err := ctx.Err(); err != nil {
-			return err
+	return mapped.Guard(func() error {
+		for _, s := range r.sections {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if damage := r.blocks.checkSection(s); damage != nil {
+				r.blocks.tellDamage(damage)
+				return damage
+			}
 		}
-		if err := r.checkSum(s); err != nil {
-			return err
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // inspectBytes is how much Inspect reads at once.
 const inspectBytes = 1 << 20
 
-// Inspect is CheckSums beside other work: wait is called ahead of each piece that is read, and the pieces
-// are not kept in memory. Its error ends the inspection.
+// Inspect reads the file beside other work, whatever of it was found right before, and returns the first damage; the rest is
+// read all the same, and all of it is told. wait is called ahead of each piece that is read, and the pieces are not kept in memory.
+// Its error ends the inspection.
 func (r *Reader) Inspect(wait func(bytes int) error) error {
-	digest := xxhash.New()
-	for _, s := range r.sections {
-		digest.Reset()
-		for at := int64(0); at < s.length; at += inspectBytes {
-			n := min(inspectBytes, s.length-at)
-			if err := wait(int(n)); err != nil {
-				return err
-			}
-			_, _ = digest.Write(r.data[s.offset+at : s.offset+at+n])
-			r.file.Advise(s.offset+at, n, mapped.DontNeed)
+	var first *apierr.Corruption
+	inspect := func() error {
+		found, err := r.inspect(wait)
+		if found != nil && first == nil {
+			first = found
 		}
-		if got := digest.Sum64(); got != s.checksum {
-			return r.wrongSum(s, got)
-		}
+		return err
+	}
+	if err := mapped.Guard(inspect); err != nil {
+		return err
+	}
+	if first != nil {
+		return first
 	}
 	return nil
+}
+
+func (r *Reader) inspect(wait func(bytes int) error) (first *apierr.Corruption, err error) {
+	found := func(damage *apierr.Corruption) {
+		if damage == nil {
+			return
+		}
+		// What every call walks on is checked when the file is opened, and not again when it is used.
+		damage.Fatal = smallAmong(damage.Section)
+		if first == nil {
+			first = damage
+			r.forget() // what was right once is not to be trusted
+		}
+		r.blocks.tellDamage(damage)
+	}
+	b := &r.blocks
+	if b.sums == nil {
+		for _, s := range r.sections {
+			if err := wait(int(s.length)); err != nil {
+				return first, err
+			}
+			found(b.checkSection(s))
+			r.file.Advise(s.offset, s.length, mapped.DontNeed)
+		}
+		return first, nil
+	}
+	for at := 0; at < b.covered; at += inspectBytes {
+		n := min(inspectBytes, b.covered-at)
+		if err := wait(n); err != nil {
+			return first, err
+		}
+		for i := at >> blockBits; i<<blockBits < at+n; i++ {
+			if damage := b.compare(i, ""); damage != nil {
+				found(damage)
+			} else if first == nil {
+				b.markRight(i)
+			}
+		}
+		r.file.Advise(int64(at), int64(n), mapped.DontNeed)
+	}
+	return first, nil
+}
+
+// smallAmong reports whether one of some sections, whose names are parted by commas, is small.
+func smallAmong(names string) bool {
+	return slices.ContainsFunc(sectionKinds, func(k sectionKind) bool { return k.small && strings.Contains(names, k.tag.String()) })
 }
 
 // verifyContainer checks the checksums, and that nothing stands between sections.

@@ -148,8 +148,9 @@ func (c *countReader) all() fieldCounts {
 
 // WordFields returns the fields that have words, in no order.
 func (r *Reader) WordFields() []FieldID {
-	fields := make([]FieldID, 0, len(r.wordCounts))
-	for f := range r.wordCounts {
+	counts := r.allWordCounts()
+	fields := make([]FieldID, 0, len(counts))
+	for f := range counts {
 		fields = append(fields, f)
 	}
 	return fields
@@ -157,7 +158,7 @@ func (r *Reader) WordFields() []FieldID {
 
 // WordCount returns min(words of the field in the row, 31); 0 when the field has none.
 func (r *Reader) WordCount(f FieldID, row Row) int {
-	c, ok := r.wordCounts[f]
+	c, ok := r.allWordCounts()[f]
 	if !ok {
 		return 0
 	}
@@ -174,18 +175,26 @@ func buildWordCounts(_ context.Context, b *Builder, f *fileWriter) error {
 	return nil
 }
 
-func (r *Reader) openWordCounts() error {
-	var ok bool
-	if r.wordCounts, ok = readWordCounts(r.section(tagWordCounts), r.rows); !ok {
-		return r.damaged(tagWordCounts, "its directory points outside")
-	}
-	return nil
+// openWordCounts leaves it all to the first call of allWordCounts.
+func (r *Reader) openWordCounts() error { return nil }
+
+// allWordCounts returns the word counts of all fields that have any.
+func (r *Reader) allWordCounts() map[FieldID]countReader {
+	return *r.wordCounts.get(func() *map[FieldID]countReader {
+		p := r.section(tagWordCounts)
+		r.blocks.touch(p)
+		counts, ok := readWordCounts(p, r.rows)
+		if !ok {
+			r.broken(tagWordCounts, "its directory points outside")
+		}
+		return &counts
+	})
 }
 
 func (m *merger) mergeWordCounts() error {
 	fields := m.unionFields(func(l Live) []FieldID {
 		var all []FieldID
-		for f := range l.wordCounts {
+		for f := range l.allWordCounts() {
 			all = append(all, f)
 		}
 		return all
@@ -195,7 +204,7 @@ func (m *merger) mergeWordCounts() error {
 	kept := fields[:0]
 	for _, f := range fields {
 		for i, l := range m.in {
-			c := l.wordCounts[f]
+			c := l.allWordCounts()[f]
 			all := c.all()
 			for j, row := range all.rows {
 				if int(row) < l.rows && m.rows[i][row] != noRow {
@@ -224,7 +233,7 @@ func (m *merger) mergeWordCounts() error {
 }
 
 func (r *Reader) verifyWordCounts() error {
-	for f, c := range r.wordCounts {
+	for f, c := range r.allWordCounts() {
 		last := int64(-1)
 		for i, n := range c.counts {
 			row := int64(i)
@@ -249,7 +258,7 @@ func (i *inspector) wordCounts() {
 		field := FieldID(binary.LittleEndian.Uint16(e))
 		kind := [...]string{"dense", "sparse"}[binary.LittleEndian.Uint16(e[2:])&1]
 		i.field(wordCountEntryBytes, "field %d: %s, %d rows, at %d", field, kind, binary.LittleEndian.Uint32(e[4:]), binary.LittleEndian.Uint64(e[8:]))
-		c := i.r.wordCounts[field]
+		c := i.r.allWordCounts()[field]
 		all := c.all()
 		i.t.Node(func() {
 			i.t.List(len(all.rows), inspectItems, func(j int) { i.t.Note("row %d: %d words", all.rows[j], all.counts[j]) })

@@ -39,7 +39,7 @@ func (r *Reader) Term(word []byte) (Posting, bool) {
 	if !ok || err != nil {
 		return Posting{}, false
 	}
-	return readPosting(r.postings, offset)
+	return readPosting(&r.blocks, r.postings, offset)
 }
 
 // Words returns how many words the dictionary has.
@@ -67,7 +67,7 @@ func (it *TermIterator) Word() []byte { return it.walk.Word() }
 
 // Posting returns the posting of the current word.
 func (it *TermIterator) Posting() Posting {
-	p, _ := readPosting(it.r.postings, it.walk.Value())
+	p, _ := readPosting(&it.r.blocks, it.r.postings, it.walk.Value())
 	return p
 }
 
@@ -93,7 +93,7 @@ func (r *Reader) verifyWords() error {
 		if it.walk.Value() != uint64(end) {
 			return r.damaged(tagTerms, "%q leads to offset %d, but the posting before ends at %d", last, it.walk.Value(), end)
 		}
-		p, ok := readPosting(r.postings, it.walk.Value())
+		p, ok := readPosting(&r.blocks, r.postings, it.walk.Value())
 		if !ok {
 			return r.damaged(tagPostings, "no posting of %q at offset %d", last, it.walk.Value())
 		}

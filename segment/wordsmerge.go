@@ -215,7 +215,7 @@ func (m *merger) mergeWords() error {
 			if !bytes.Equal(its[i].Word(), word) {
 				continue
 			}
-			p, ok := readPosting(m.in[ins[i]].postings, its[i].walk.Value())
+			p, ok := readPosting(&m.in[ins[i]].blocks, m.in[ins[i]].postings, its[i].walk.Value())
 			if !ok {
 				return m.in[ins[i]].damaged(tagPostings, "no posting of %q at offset %d", word, its[i].walk.Value())
 			}

@@ -86,6 +86,9 @@ func From(err error) *Error {
 	if errors.As(err, &e) {
 		return e
 	}
+	if IsCorruption(err) {
+		return New("invalid_store_file", "A file of the store is damaged. Bring it back from a snapshot, or delete the index and send its documents again. (%v)", err)
+	}
 	for _, l := range lacks {
 		if errors.Is(err, l.errno) {
 			return New(l.code, "%s (%v)", l.advice, err)
@@ -115,6 +118,8 @@ type Corruption struct {
 	Section string // part of the file, or ""
 	Offset  int64  // byte offset in the file, or -1 when unknown
 	Reason  string // what was expected and what was found
+
+	Fatal bool // nothing of the file is to be used any more
 }
 
 func (c *Corruption) Error() string {

@@ -26,6 +26,7 @@ type File struct {
 	data   []byte
 	m      mmap.MMap // nil when data is not a mapping
 	closed atomic.Bool
+	fault  atomic.Pointer[func(*apierr.Corruption)]
 }
 
 // Open maps the file called name. The bytes stay readable until Close even
@@ -58,6 +59,11 @@ func Open(fsys vfs.FS, name string) (*File, error) {
 		return nil, fmt.Errorf("cannot map %s: %w", name, err)
 	}
 	open.Add(1)
+	if m.m != nil {
+		mappings.Lock()
+		mappings.files[m] = struct{}{}
+		mappings.Unlock()
+	}
 	return m, nil
 }
 
@@ -119,10 +125,14 @@ func (f *File) Close() error {
 		return fmt.Errorf("cannot close %s: %w", f.name, os.ErrClosed)
 	}
 	open.Add(-1)
-	f.data = nil
 	if f.m == nil {
+		f.data = nil
 		return nil
 	}
+	mappings.Lock()
+	delete(mappings.files, f)
+	f.data = nil
+	mappings.Unlock()
 	if err := f.m.Unmap(); err != nil {
 		return fmt.Errorf("cannot unmap %s: %w", f.name, err)
 	}

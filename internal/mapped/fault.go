@@ -1,0 +1,80 @@
+package mapped
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"unsafe"
+
+	"svc/internal/apierr"
+)
+
+// A page of a mapping that cannot be read, because its sector is bad or the file was truncated, raises SIGBUS in whoever
+// reads it. Who reads mapped memory does so in a Guard, or calls Watch and asks Damage about what it recovers.
+
+// mappings are those that are open, to find the file of an address.
+var mappings = struct {
+	sync.RWMutex
+	files map[*File]struct{}
+}{files: map[*File]struct{}{}}
+
+// Watch makes faults of the calling goroutine panics, for the rest of its life. Without it they end the process.
+func Watch() { debug.SetPanicOnFault(true) }
+
+// Guard calls f. A fault on mapped memory, and a panic with an *apierr.Corruption, become its error; it hands on other panics.
+func Guard(f func() error) (err error) {
+	old := debug.SetPanicOnFault(true)
+	defer func() {
+		debug.SetPanicOnFault(old)
+		if p := recover(); p != nil {
+			damage := Damage(p)
+			if damage == nil {
+				panic(p)
+			}
+			err = damage
+		}
+	}()
+	return f()
+}
+
+// Damage returns what a recovered panic says of a file: that it is damaged, or cannot be read. nil when it is about something else.
+func Damage(p any) *apierr.Corruption {
+	err, ok := p.(error)
+	if !ok {
+		return nil
+	}
+	var damage *apierr.Corruption
+	if errors.As(err, &damage) {
+		return damage
+	}
+	var fault interface {
+		runtime.Error
+		Addr() uintptr
+	}
+	if !errors.As(err, &fault) {
+		return nil
+	}
+	mappings.RLock()
+	defer mappings.RUnlock()
+	for f := range mappings.files {
+		begin := uintptr(unsafe.Pointer(unsafe.SliceData(f.data)))
+		if at := fault.Addr(); at >= begin && at < begin+uintptr(len(f.data)) {
+			return f.unreadable(int64(at - begin))
+		}
+	}
+	return nil
+}
+
+// OnFault sets who is told of faults in the file, before whoever met them. It may complete what damage says.
+func (f *File) OnFault(tell func(damage *apierr.Corruption)) { f.fault.Store(&tell) }
+
+func (f *File) unreadable(offset int64) *apierr.Corruption {
+	damage := &apierr.Corruption{File: f.name, Offset: offset, Fatal: true,
+		Reason: fmt.Sprintf("the page cannot be read: the disk fails, or the file no longer has its %d bytes", len(f.data))}
+	if tell := f.fault.Load(); tell != nil {
+		(*tell)(damage)
+	}
+	return damage
+}

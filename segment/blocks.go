@@ -1,0 +1,278 @@
+package segment
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/cespare/xxhash/v2"
+
+	"svc/internal/apierr"
+)
+
+// A file has a checksum of each 4 KiB, from its first byte up to these checksums: the section sums. A block is checked
+// when a byte of it is first asked for in the life of a mapping, and found right it is not checked again: which are is
+// known by a bit each, and once all are, by one more.
+//
+// Files of format 1 have no such section. There a block is right when the sections with a byte in it are, by their
+// checksums, so the first touch of a section reads all of it.
+const (
+	blockBits  = 12 // a page: what is read to check a block is read from the disk anyway
+	blockBytes = 1 << blockBits
+	sumBytes   = 4 // of a block's checksum: the lower half of its xxhash64
+)
+
+// blocks knows which blocks of a mapped file were found right.
+type blocks struct {
+	name     string
+	data     []byte
+	sections []section
+	sums     []byte // nil in files of format 1
+	covered  int    // bytes of the file that blocks cover
+
+	right []atomic.Uint64 // a bit a block
+	left  atomic.Int64    // how many have not been found right
+	sound atomic.Bool     // left is 0
+
+	// Of files of format 1.
+	reading sync.Mutex    // held while a section is read
+	whole   []atomic.Bool // by section: its checksum was found right
+
+	tell atomic.Pointer[func(*apierr.Corruption)] // nil: nobody
+}
+
+// open counts the blocks. Sections and sums are known.
+func (b *blocks) open(name string, data []byte, f footer, sections []section) error {
+	b.name, b.data, b.sections, b.covered = name, data, sections, int(f.tableOffset)
+	if f.version >= sumsFormat {
+		i := len(sections) - 1
+		if i < 0 || sections[i].tag != tagSums {
+			return &apierr.Corruption{File: name, Section: "table", Offset: f.tableOffset, Reason: "its last section is not that of checksums"}
+		}
+		b.covered = int(sections[i].offset)
+		b.sums = data[sections[i].offset : sections[i].offset+sections[i].length]
+	} else {
+		b.whole = make([]atomic.Bool, len(sections))
+	}
+	n := (b.covered + blockBytes - 1) / blockBytes
+	if b.sums != nil && len(b.sums) != n*sumBytes {
+		return &apierr.Corruption{File: name, Section: tagSums.String(), Offset: int64(b.covered), Reason: fmt.Sprintf("%d bytes for %d blocks", len(b.sums), n)}
+	}
+	b.right = make([]atomic.Uint64, (n+63)/64)
+	b.left.Store(int64(n))
+	return nil
+}
+
+// touch makes sure that p, a part of the file, is as it was written. It panics with an *apierr.Corruption, which
+// mapped.Guard turns into an error.
+func (b *blocks) touch(p []byte) {
+	if b.sound.Load() {
+		return
+	}
+	if damage := b.check(p); damage != nil {
+		panic(damage)
+	}
+}
+
+// verify is touch that returns an error.
+func (b *blocks) verify(p []byte) error {
+	if b.sound.Load() {
+		return nil
+	}
+	if damage := b.check(p); damage != nil {
+		return damage
+	}
+	return nil
+}
+
+// offset returns where in the file p begins.
+func (b *blocks) offset(p []byte) int {
+	return int(uintptr(unsafe.Pointer(unsafe.SliceData(p))) - uintptr(unsafe.Pointer(unsafe.SliceData(b.data))))
+}
+
+func (b *blocks) check(p []byte) *apierr.Corruption {
+	if len(p) == 0 {
+		return nil
+	}
+	at := b.offset(p)
+	for i, end := at>>blockBits, (at+len(p)-1)>>blockBits; i <= end; i++ {
+		if b.right[i>>6].Load()>>(i&63)&1 == 0 {
+			if damage := b.read(i, b.sectionAt(max(at, i<<blockBits))); damage != nil {
+				return damage
+			}
+		}
+	}
+	return nil
+}
+
+// read reads a block, notes that it is right, or returns and tells the damage. asked is the section for whose sake it is
+// read; "" for that of all that are in it.
+func (b *blocks) read(i int, asked string) *apierr.Corruption {
+	var damage *apierr.Corruption
+	if b.sums != nil {
+		damage = b.compare(i, asked)
+	} else {
+		damage = b.readSections(i)
+	}
+	if damage != nil {
+		b.tellDamage(damage)
+		return damage
+	}
+	b.markRight(i)
+	return nil
+}
+
+func (b *blocks) markRight(i int) {
+	bit := uint64(1) << (i & 63)
+	if b.right[i>>6].Or(bit)&bit == 0 && b.left.Add(-1) == 0 {
+		b.sound.Store(true)
+	}
+}
+
+// block returns where a block begins and ends.
+func (b *blocks) block(i int) (from, to int) {
+	return i << blockBits, min((i+1)<<blockBits, b.covered)
+}
+
+func (b *blocks) compare(i int, asked string) *apierr.Corruption {
+	from, to := b.block(i)
+	want, got := binary.LittleEndian.Uint32(b.sums[sumBytes*i:]), uint32(xxhash.Sum64(b.data[from:to]))
+	if want == got {
+		return nil
+	}
+	if asked == "" {
+		asked = b.sectionsIn(from, to)
+	}
+	return &apierr.Corruption{File: b.name, Section: asked, Offset: int64(from),
+		Reason: fmt.Sprintf("checksum %08x expected, %08x found in the %d bytes of the block", want, got, to-from)}
+}
+
+// readSections checks the sections with a byte in a block, in files of format 1.
+func (b *blocks) readSections(i int) *apierr.Corruption {
+	from, to := b.block(i)
+	for k, s := range b.sections {
+		if s.offset >= int64(to) || s.offset+s.length <= int64(from) || b.whole[k].Load() {
+			continue
+		}
+		b.reading.Lock()
+		var damage *apierr.Corruption
+		if !b.whole[k].Load() {
+			damage = b.checkSection(s)
+			b.whole[k].Store(damage == nil)
+		}
+		b.reading.Unlock()
+		if damage != nil {
+			return damage
+		}
+	}
+	return nil
+}
+
+func (b *blocks) checkSection(s section) *apierr.Corruption {
+	if got := xxhash.Sum64(b.data[s.offset : s.offset+s.length]); got != s.checksum {
+		return &apierr.Corruption{File: b.name, Section: s.tag.String(), Offset: s.offset,
+			Reason: fmt.Sprintf("checksum %016x expected, %016x found in %d bytes", s.checksum, got, s.length)}
+	}
+	return nil
+}
+
+// sectionAt returns the name of the section with the byte at an offset.
+func (b *blocks) sectionAt(at int) string { return b.sectionsIn(at, at+1) }
+
+// sectionsIn returns the names of the sections with a byte in a stretch.
+func (b *blocks) sectionsIn(from, to int) string {
+	var names []string
+	for _, s := range b.sections {
+		if s.offset < int64(to) && s.offset+s.length > int64(from) {
+			names = append(names, s.tag.String())
+		}
+	}
+	if len(names) == 0 {
+		return "padding"
+	}
+	return strings.Join(names, ", ")
+}
+
+// forget takes all that was found right for unknown: what is on the disk may have changed since.
+func (b *blocks) forget() {
+	b.sound.Store(false)
+	for i := range b.whole {
+		b.whole[i].Store(false)
+	}
+	for i := range b.right {
+		for old := b.right[i].Swap(0); old != 0; old &= old - 1 {
+			b.left.Add(1)
+		}
+	}
+	b.sound.Store(false) // somebody may have found the last one right meanwhile
+}
+
+func (b *blocks) tellDamage(damage *apierr.Corruption) {
+	if f := b.tell.Load(); f != nil {
+		(*f)(damage)
+	}
+}
+
+// writeSums writes the checksums of all that has been written so far.
+func (w *fileWriter) writeSums() {
+	w.pad(sectionAlign)
+	w.flush()
+	if w.sumFill > 0 {
+		w.sums = binary.LittleEndian.AppendUint32(w.sums, uint32(w.blockSum.Sum64()))
+	}
+	sums := w.sums
+	w.add(tagSums, 0, sums)
+}
+
+// sumBlocks takes the checksums of the blocks of what goes to the file next.
+func (w *fileWriter) sumBlocks(p []byte) {
+	for len(p) > 0 {
+		n := min(len(p), blockBytes-w.sumFill)
+		if n == blockBytes {
+			w.sums = binary.LittleEndian.AppendUint32(w.sums, uint32(xxhash.Sum64(p[:n])))
+		} else {
+			_, _ = w.blockSum.Write(p[:n])
+			if w.sumFill += n; w.sumFill == blockBytes {
+				w.sums = binary.LittleEndian.AppendUint32(w.sums, uint32(w.blockSum.Sum64()))
+				w.blockSum.Reset()
+				w.sumFill = 0
+			}
+		}
+		p = p[n:]
+	}
+}
+
+func buildSums(_ context.Context, _ *Builder, f *fileWriter) error {
+	f.writeSums()
+	return nil
+}
+
+// openSums has nothing to do: the checksums are read before all other sections.
+func (r *Reader) openSums() error { return nil }
+
+func (m *merger) writeSums() error {
+	m.f.writeSums()
+	return nil
+}
+
+func (r *Reader) verifySums() error {
+	if r.blocks.sums == nil {
+		return nil
+	}
+	for i := range len(r.blocks.sums) / sumBytes {
+		if damage := r.blocks.compare(i, ""); damage != nil {
+			return damage
+		}
+	}
+	return nil
+}
+
+func (i *inspector) sums() {
+	i.t.List(len(i.p)/sumBytes, inspectItems, func(n int) {
+		i.field(sumBytes, "block at %06x: checksum %08x", n*blockBytes, i.u32())
+	})
+}

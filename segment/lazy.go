@@ -1,0 +1,30 @@
+package segment
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// lazy is something of a section that is made when it is first asked for. Making it may panic with damage; then the
+// next call tries again.
+type lazy[T any] struct {
+	made   atomic.Pointer[T]
+	making sync.Mutex
+}
+
+func (l *lazy[T]) get(make func() *T) *T {
+	if v := l.made.Load(); v != nil {
+		return v
+	}
+	l.making.Lock()
+	defer l.making.Unlock()
+	v := l.made.Load()
+	if v == nil {
+		v = make()
+		l.made.Store(v)
+	}
+	return v
+}
+
+// forget makes the next call make it again.
+func (l *lazy[T]) forget() { l.made.Store(nil) }
