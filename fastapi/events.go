@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"svc/internal/mapped"
 )
 
 const contentEvents = "text/event-stream"
@@ -69,6 +71,7 @@ func (s *Server) streamEvents(ctx *fasthttp.RequestCtx, run func(context.Context
 			conn.SetReadDeadline(time.Now())
 			<-watched
 		}()
+		mapped.Watch()
 		run(running, &eventStream{w})
 	})
 }

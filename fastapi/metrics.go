@@ -159,6 +159,8 @@ var (
 	searchesWaiting  = describe("searches_waiting_to_be_processed", "Searches that wait now.")
 	taskLatency      = describe("task_queue_latency_seconds", "Age of the oldest unfinished task; 0 when there is none.")
 	parkedIndexes    = describe("parked_indexes", "Indexes whose tasks wait because the machine fails them: a full or failing disk, damage.", "reason")
+	damagedSegments  = describe("damaged_segments", "Segment files of which damage is known, by index.", "index")
+	indexesSetAside  = describe("indexes_set_aside", "Indexes that are not served because a file of theirs cannot be used.")
 	taskQueueMax     = describe("task_queue_max_size", "Bytes that the task queue's file may use.")
 	taskQueueUsed    = describe("task_queue_used_size", "Bytes that the task queue's file uses.")
 	taskQueueLeft    = describe("task_queue_size_until_stop_registering", "Bytes that are left before the task queue takes no more tasks.")
@@ -168,7 +170,7 @@ var (
 func (state) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range [...]*prometheus.Desc{
 		degradedSearches, databaseBytes, usedBytes, indexCount, lastUpdate, isIndexing, indexDocuments, taskCounts, runningTrace,
-		finishedTrace, searchQueueSize, searchesRunning, searchesWaiting, taskLatency, parkedIndexes, taskQueueMax, taskQueueUsed, taskQueueLeft,
+		finishedTrace, searchQueueSize, searchesRunning, searchesWaiting, taskLatency, parkedIndexes, damagedSegments, indexesSetAside, taskQueueMax, taskQueueUsed, taskQueueLeft,
 	} {
 		to <- d
 	}
@@ -210,6 +212,11 @@ func (c state) collectIndexes(gauge func(d *prometheus.Desc, value float64, labe
 		v.Release()
 	}
 	gauge(lastUpdate, float64(last))
+	aside, damaged := s.catalog.Damages()
+	gauge(indexesSetAside, float64(len(aside)))
+	for uid, n := range damaged {
+		gauge(damagedSegments, float64(n), uid)
+	}
 }
 
 func (c state) collectTasks(to chan<- prometheus.Metric, gauge func(d *prometheus.Desc, value float64, labels ...string)) {

@@ -25,6 +25,7 @@ import (
 	"svc/internal/chat"
 	"svc/internal/index"
 	"svc/internal/logs"
+	"svc/internal/mapped"
 	"svc/internal/network"
 	"svc/internal/rule"
 	"svc/internal/task"
@@ -176,6 +177,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 
 func (s *Server) route(ctx *fasthttp.RequestCtx) {
 	defer s.recover(ctx)
+	mapped.Watch()
 	s.router.Handler(ctx)
 }
 
@@ -212,6 +214,10 @@ func (s *Server) recover(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	ctx.Response.Reset()
+	if damage := mapped.Damage(p); damage != nil {
+		s.fail(ctx, damage)
+		return
+	}
 	s.fail(ctx, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 }
 

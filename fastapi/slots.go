@@ -13,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"svc/internal/apierr"
+	"svc/internal/mapped"
 	"svc/internal/search"
 )
 
@@ -152,13 +153,18 @@ func (s sharedSlot) Pause() {
 	s.more()
 }
 
-// guarded turns a panic into an error: in a goroutine of its own it would end the process.
+// guarded turns a panic, and a fault on mapped memory, into an error: in a goroutine of its own it would end the process.
 func guarded(run func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
+			if damage := mapped.Damage(p); damage != nil {
+				err = damage
+				return
+			}
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
+	mapped.Watch()
 	return run()
 }
 

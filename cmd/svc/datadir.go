@@ -14,7 +14,7 @@ import (
 
 // A data directory holds:
 //
-//	VERSION        "svc 2": the product, and the version of all formats below
+//	VERSION        "svc 3": the product, and the version of all formats below
 //	LOCK           locked by the process that has the directory open
 //	STORES         the files that must be there; see stores.go
 //	IMPORTING      the file that an import is filling the directory from; it ends by writing VERSION
@@ -34,8 +34,14 @@ const (
 	importingFile = "IMPORTING"
 
 	product       = "svc"
-	formatVersion = "2"
+	formatVersion = "3"
 )
+
+// olderFormats are those that this program reads. A directory becomes one of today's format when it is opened, before
+// anything is written to it: the programs of its day would not understand the segments that come.
+//
+// Up to 2 segments had no checksums of blocks. Compaction rewrites them in time.
+var olderFormats = []string{"2"}
 
 // dataState is how a data directory stands before it is opened.
 type dataState uint8
@@ -44,6 +50,7 @@ const (
 	dataExists      dataState = iota
 	dataFresh                 // there is nothing in it
 	dataInterrupted           // an import began to fill it, and did not come to its end
+	dataOlder                 // it is of an older format that this program reads
 )
 
 // openDataDir makes sure that dir is a data directory of this version that
@@ -59,7 +66,7 @@ func openDataDir(fsys vfs.FS, dir, from string, fill func() error) (lock io.Clos
 		b, err := vfs.ReadFile(fsys, filepath.Join(dir, importingFile))
 		return nil, errors.Join(fmt.Errorf("the import of %s into %s was cut off. Start again with the same import option, which begins anew, or remove the directory", b, dir), err)
 	}
-	if state != dataExists {
+	if state != dataExists && state != dataOlder {
 		if err := vfs.MakeDir(fsys, dir); err != nil {
 			return nil, fmt.Errorf("cannot make the data directory: %w", err)
 		}
@@ -86,7 +93,7 @@ func openDataDir(fsys vfs.FS, dir, from string, fill func() error) (lock io.Clos
 		}
 		return nil, errors.Join(err, lock.Close())
 	}
-	if from == "" && state == dataExists {
+	if from == "" && (state == dataExists || state == dataOlder) {
 		if err := checkStores(fsys, dir); err != nil {
 			return nil, errors.Join(err, lock.Close())
 		}
@@ -187,10 +194,24 @@ func checkDataDir(fsys vfs.FS, dir string) (dataState, error) {
 	switch {
 	case name != product:
 		return 0, fmt.Errorf("%s belongs to another product (its %s says %q). Choose another directory with --db-path, and bring the data over with a dump", dir, versionFile, text)
+	case slices.Contains(olderFormats, version):
+		return dataOlder, nil
 	case version != formatVersion:
-		return 0, fmt.Errorf("%s has format version %s, but this svc reads version %s. Use the svc that wrote it", dir, version, formatVersion)
+		return 0, fmt.Errorf("%s has format version %s, but this svc reads versions %s and %s. Use the svc that wrote it, or a later one",
+			dir, version, strings.Join(olderFormats, ", "), formatVersion)
 	}
 	return dataExists, nil
 }
 
-func versionContent() []byte { return []byte(product + " " + formatVersion + "\n") }
+func versionContent() []byte { return contentOf(formatVersion) }
+
+func contentOf(version string) []byte { return []byte(product + " " + version + "\n") }
+
+// readableVersions are what VERSION may say in what this program opens, today's first.
+func readableVersions() [][]byte {
+	all := [][]byte{versionContent()}
+	for _, v := range olderFormats {
+		all = append(all, contentOf(v))
+	}
+	return all
+}

@@ -44,7 +44,7 @@ func (o *importOptions) plan(ctx context.Context, dir string, place dump.Place, 
 		missingIsFine, dataIsFine = o.IgnoreMissingSnapshot, o.IgnoreSnapshotIfData
 		fill = func() error {
 			limits.Logger.Info("importing a snapshot", "file", file)
-			return dump.ImportSnapshot(ctx, dump.SnapshotImportOptions{FS: limits.FS, Place: place, File: file, Version: versionContent(), Index: limits})
+			return dump.ImportSnapshot(ctx, dump.SnapshotImportOptions{FS: limits.FS, Place: place, File: file, Versions: readableVersions(), Index: limits})
 		}
 	}
 	if file == "" {
@@ -59,11 +59,11 @@ func (o *importOptions) plan(ctx context.Context, dir string, place dump.Place, 
 	switch {
 	case err != nil && !missing:
 		return "", nil, fmt.Errorf("cannot read the %s: %w", kind, err)
-	case state == dataExists && !dataIsFine:
+	case (state == dataExists || state == dataOlder) && !dataIsFine:
 		return "", nil, fmt.Errorf("%s holds data already, and the %s %s is for an empty directory. Choose another one with --db-path, or start with what is there by --ignore-%[2]s-if-db-exists", dir, kind, file)
 	case missing && !missingIsFine:
 		return "", nil, fmt.Errorf("there is no %s %s. Name another file, or start without it by --ignore-missing-%[1]s", kind, file)
-	case state == dataExists, missing:
+	case state == dataExists, state == dataOlder, missing:
 		return "", nil, nil
 	}
 	return file, fill, nil

@@ -258,13 +258,14 @@ func TestDataDir(t *testing.T) {
 		}
 	}
 	put("/other/VERSION", "1.42.1")
-	put("/next/VERSION", "svc 3\n")
+	put("/next/VERSION", "svc 4\n")
+	put("/before/VERSION", "svc 2\n")
 	put("/home/notes.txt", "hello")
 	put("/broken/LOCK", "")
 	put("/broken/VERSION.tmp", "sv")
 
 	for dir, want := range map[string]string{
-		"/new": "", "/broken": "", "/other": "another product", "/next": "format version 3", "/home": "not empty",
+		"/new": "", "/broken": "", "/other": "another product", "/before": "", "/next": "format version 4", "/home": "not empty",
 	} {
 		lock, err := openDataDir(fsys, dir, "", nil)
 		if want != "" {
@@ -277,7 +278,7 @@ func TestDataDir(t *testing.T) {
 			t.Errorf("%s: %v", dir, err)
 			continue
 		}
-		if b, err := vfs.ReadFile(fsys, dir+"/VERSION"); err != nil || string(b) != "svc 2\n" {
+		if b, err := vfs.ReadFile(fsys, dir+"/VERSION"); err != nil || string(b) != "svc 3\n" {
 			t.Errorf("%s: VERSION is %q, %v", dir, b, err)
 		}
 		if _, err := openDataDir(fsys, dir, "", nil); err == nil || !strings.Contains(err.Error(), "another svc") {

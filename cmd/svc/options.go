@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"time"
 
 	"svc/internal/index"
 	"svc/internal/outbound"
@@ -15,21 +16,22 @@ import (
 
 // options are those of the server.
 type options struct {
-	DBPath               string   `group:"Server:" name:"db-path" default:"./data.svc" placeholder:"DIR" help:"Directory of all data (default: ${default})."`
-	HTTPAddr             string   `group:"Server:" name:"http-addr" default:"localhost:7700" placeholder:"HOST:PORT" help:"Address to listen on (default: ${default})."`
-	MasterKey            string   `group:"Server:" name:"master-key" placeholder:"KEY" help:"Key that opens everything. Without one, everything is open to everyone."`
-	Env                  string   `group:"Server:" name:"env" default:"development" enum:"development,production" placeholder:"ENV" help:"development or production (default: ${default}); the latter insists on a master key and has no page on /."`
-	HTTPPayloadSizeLimit size     `group:"Server:" name:"http-payload-size-limit" default:"100 MB" placeholder:"SIZE" help:"Largest request body, decompressed (default: ${default})."`
-	MaxIndexingMemory    size     `group:"Indexing and tasks:" name:"max-indexing-memory" default:"0" placeholder:"SIZE" help:"Memory for indexing (default: two thirds of the machine's)."`
-	SearchCacheMemory    size     `group:"Searches:" name:"search-cache-memory" default:"64 MiB" placeholder:"SIZE" help:"Memory for what searches have computed and later ones use again, of all indexes together (default: ${default})."`
-	MaxIndexingThreads   threads  `group:"Indexing and tasks:" name:"max-indexing-threads" default:"" placeholder:"N" help:"Threads for indexing, or unlimited (default: half of the cores)."`
-	DumpDir              string   `group:"Dumps and snapshots:" name:"dump-dir" default:"dumps/" placeholder:"DIR" help:"Directory of dumps (default: ${default})."`
-	TaskWebhookURL       string   `group:"Requests to elsewhere:" name:"task-webhook-url" placeholder:"URL" help:"Where to tell of finished tasks, beside the webhooks of the API."`
-	TaskWebhookHeader    string   `group:"Requests to elsewhere:" name:"task-webhook-authorization-header" placeholder:"VALUE" help:"Header Authorization of what goes to --task-webhook-url."`
-	LogLevel             logLevel `group:"Logs and profiles:" name:"log-level" default:"INFO" placeholder:"LEVEL" help:"OFF, ERROR, WARN, INFO, DEBUG or TRACE (default: ${default})."`
-	NoAnalytics          bool     `group:"Server:" name:"no-analytics" help:"Accepted for the sake of old command lines: there are no analytics."`
-	ConfigFilePath       string   `group:"Server:" name:"config-file-path" placeholder:"FILE" help:"TOML file with options (default: ./config.toml if it is there)."`
-	Pprof                bool     `group:"Logs and profiles:" name:"pprof" help:"Serve profiles under /debug/pprof."`
+	DBPath               string        `group:"Server:" name:"db-path" default:"./data.svc" placeholder:"DIR" help:"Directory of all data (default: ${default})."`
+	HTTPAddr             string        `group:"Server:" name:"http-addr" default:"localhost:7700" placeholder:"HOST:PORT" help:"Address to listen on (default: ${default})."`
+	MasterKey            string        `group:"Server:" name:"master-key" placeholder:"KEY" help:"Key that opens everything. Without one, everything is open to everyone."`
+	Env                  string        `group:"Server:" name:"env" default:"development" enum:"development,production" placeholder:"ENV" help:"development or production (default: ${default}); the latter insists on a master key and has no page on /."`
+	HTTPPayloadSizeLimit size          `group:"Server:" name:"http-payload-size-limit" default:"100 MB" placeholder:"SIZE" help:"Largest request body, decompressed (default: ${default})."`
+	MaxIndexingMemory    size          `group:"Indexing and tasks:" name:"max-indexing-memory" default:"0" placeholder:"SIZE" help:"Memory for indexing (default: two thirds of the machine's)."`
+	SearchCacheMemory    size          `group:"Searches:" name:"search-cache-memory" default:"64 MiB" placeholder:"SIZE" help:"Memory for what searches have computed and later ones use again, of all indexes together (default: ${default})."`
+	MaxIndexingThreads   threads       `group:"Indexing and tasks:" name:"max-indexing-threads" default:"" placeholder:"N" help:"Threads for indexing, or unlimited (default: half of the cores)."`
+	InspectionInterval   time.Duration `group:"Indexing and tasks:" name:"inspection-interval" default:"24h" placeholder:"TIME" help:"How long after all segments were read to find damage they are read again; 0 reads them once, after the start (default: ${default})."`
+	DumpDir              string        `group:"Dumps and snapshots:" name:"dump-dir" default:"dumps/" placeholder:"DIR" help:"Directory of dumps (default: ${default})."`
+	TaskWebhookURL       string        `group:"Requests to elsewhere:" name:"task-webhook-url" placeholder:"URL" help:"Where to tell of finished tasks, beside the webhooks of the API."`
+	TaskWebhookHeader    string        `group:"Requests to elsewhere:" name:"task-webhook-authorization-header" placeholder:"VALUE" help:"Header Authorization of what goes to --task-webhook-url."`
+	LogLevel             logLevel      `group:"Logs and profiles:" name:"log-level" default:"INFO" placeholder:"LEVEL" help:"OFF, ERROR, WARN, INFO, DEBUG or TRACE (default: ${default})."`
+	NoAnalytics          bool          `group:"Server:" name:"no-analytics" help:"Accepted for the sake of old command lines: there are no analytics."`
+	ConfigFilePath       string        `group:"Server:" name:"config-file-path" placeholder:"FILE" help:"TOML file with options (default: ./config.toml if it is there)."`
+	Pprof                bool          `group:"Logs and profiles:" name:"pprof" help:"Serve profiles under /debug/pprof."`
 
 	TLS       tlsOptions      `embed:"" group:"HTTPS:"`
 	Imports   importOptions   `embed:"" group:"Dumps and snapshots:"`
@@ -83,6 +85,8 @@ func (o *options) Validate() error {
 		return errors.New("--experimental-remote-search-timeout-seconds must be 1 or more")
 	case o.ProxyRequestTimeout < 1 || o.ProxyBackoffTimeout < 1:
 		return errors.New("--experimental-proxy-request-timeout-seconds and --experimental-proxy-backoff-timeout-seconds must be 1 or more")
+	case o.InspectionInterval < 0:
+		return errors.New("--inspection-interval must be 0 or more")
 	case o.HTTPPayloadSizeLimit == 0:
 		return errors.New("--http-payload-size-limit must be more than 0")
 	}
@@ -127,7 +131,7 @@ func suggestKey() string {
 
 // limits fills in what the machine decides.
 func (o *options) limits() index.Options {
-	l := index.Options{SearchCacheBytes: int64(o.SearchCacheMemory), MaxIndexingMemory: int64(o.MaxIndexingMemory), MaxIndexingThreads: int(o.MaxIndexingThreads)}
+	l := index.Options{SearchCacheBytes: int64(o.SearchCacheMemory), MaxIndexingMemory: int64(o.MaxIndexingMemory), MaxIndexingThreads: int(o.MaxIndexingThreads), InspectEvery: o.InspectionInterval}
 	if l.MaxIndexingMemory == 0 {
 		l.MaxIndexingMemory = memoryBytes() / 3 * 2
 	}

@@ -1,6 +1,7 @@
 package dump
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -245,11 +246,11 @@ func copies(name string) bool {
 
 // SnapshotImportOptions say what is imported, and where to.
 type SnapshotImportOptions struct {
-	FS      vfs.FS
-	Place   Place // of a directory that holds nothing yet
-	File    string
-	Version []byte        // what VERSION must say
-	Index   index.Options // to look at the indexes with
+	FS       vfs.FS
+	Place    Place // of a directory that holds nothing yet
+	File     string
+	Versions [][]byte      // what VERSION may say, today's first
+	Index    index.Options // to look at the indexes with
 }
 
 // ImportSnapshot fills an empty data directory with a snapshot. Everything but VERSION, which is the caller's to write, is
@@ -271,9 +272,9 @@ func (o *SnapshotImportOptions) run(ctx context.Context) error {
 	version, queue := false, false
 	err = openArchive(ctx, file, func(name string, size int64, r io.Reader) error {
 		if name == VersionFile {
-			b, err := io.ReadAll(io.LimitReader(r, int64(len(o.Version))+64))
-			if err == nil && string(b) != string(o.Version) {
-				err = fmt.Errorf("the snapshot is of %q and this svc of %q: use the svc that made it, and bring the data over with a dump", strings.TrimSpace(string(b)), strings.TrimSpace(string(o.Version)))
+			b, err := io.ReadAll(io.LimitReader(r, int64(len(o.Versions[0]))+64))
+			if err == nil && !slices.ContainsFunc(o.Versions, func(v []byte) bool { return bytes.Equal(b, v) }) {
+				err = fmt.Errorf("the snapshot is of %q and this svc of %q: use the svc that made it, and bring the data over with a dump", strings.TrimSpace(string(b)), strings.TrimSpace(string(o.Versions[0])))
 			}
 			version = true
 			return err

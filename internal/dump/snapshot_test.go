@@ -30,7 +30,7 @@ func snapshotNow(t *testing.T, in *instance) error {
 func importSnapshot(t *testing.T, dir, file string) error {
 	t.Helper()
 	must(t, os.MkdirAll(dir, 0o777))
-	return ImportSnapshot(t.Context(), SnapshotImportOptions{FS: vfs.OS, Place: PlaceIn(dir), File: file, Version: []byte("svc test\n"), Index: limits()})
+	return ImportSnapshot(t.Context(), SnapshotImportOptions{FS: vfs.OS, Place: PlaceIn(dir), File: file, Versions: [][]byte{[]byte("svc test\n")}, Index: limits()})
 }
 
 // state is all that an instance holds, as text.

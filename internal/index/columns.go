@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"svc/internal/document"
+	"svc/internal/mapped"
 	"svc/internal/settings"
 	"svc/internal/text"
 	"svc/segment"
@@ -37,11 +38,13 @@ func (b *batch) rebuild(c *change, next *View, stale *settings.Rebuild) error {
 			continue
 		}
 		group.Go(func() error {
-			columns, err := b.collectColumns(ctx, l, next.Fields, wanted, progress)
-			if err == nil {
-				added[i], err = b.ix.mergeFiles(ctx, next, []segment.Live{l}, columns, sets, unthrottled)
-			}
-			return err
+			return mapped.Guard(func() error {
+				columns, err := b.collectColumns(ctx, l, next.Fields, wanted, progress)
+				if err == nil {
+					added[i], err = b.ix.mergeFiles(ctx, next, []segment.Live{l}, columns, sets, unthrottled)
+				}
+				return err
+			})
 		})
 	}
 	err := group.Wait()

@@ -40,6 +40,9 @@ func (ix *Index) commit(c *change) (err error) {
 		}
 	}()
 	cur := ix.current.Load()
+	if ix.committing.because != nil {
+		return fmt.Errorf("cannot commit to index %s: %w", cur.UID, ix.committing.because)
+	}
 	if ix.committing.closed {
 		return apierr.New("index_not_found", "Index `%s` not found: it was deleted or is being closed.", cur.UID)
 	}

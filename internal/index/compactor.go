@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"svc/internal/index/mergeplan"
+	"svc/internal/mapped"
 	"svc/internal/settings"
 	"svc/segment"
 )
@@ -48,7 +49,8 @@ func (k *compactor) start() {
 	for _, l := range k.lanes {
 		k.wg.Go(func() { k.run(l) })
 	}
-	k.wg.Go(func() { k.catalog.inspect(k.ctx, inspectBytesPerSecond) })
+	k.wg.Go(func() { k.catalog.inspections(k.ctx) })
+	k.wg.Go(func() { k.catalog.setSuspectsAside(k.ctx) })
 	k.wake()
 }
 
@@ -91,7 +93,10 @@ func (k *compactor) step(l *lane, ix *Index) (merged bool) {
 			merged = false
 		}
 	}()
-	merged, err := ix.compactOnce(k.ctx, k.plan, l.min, l.max, k.pace.wait)
+	err := mapped.Guard(func() (err error) {
+		merged, err = ix.compactOnce(k.ctx, k.plan, l.min, l.max, k.pace.wait)
+		return err
+	})
 	if err != nil && !errors.Is(err, context.Canceled) {
 		ix.options.Logger.Error("cannot compact", "index", ix.UID(), "error", err)
 	}

@@ -38,6 +38,7 @@ func (c *Catalog) setAside(uid, dir string, err error) {
 		d.nextBatch, d.results = m.NextBatch, m.Results
 	}
 	c.open.damaged[uid] = d
+	c.met.Store(true)
 	c.options.Logger.Error("an index cannot be opened; the others go on without it. Mend its directory and start again, or delete the index",
 		slog.String("index", uid), slog.String("directory", dir), slog.Any("error", err))
 }

@@ -2,11 +2,14 @@ package index
 
 import (
 	"fmt"
+	"log/slog"
 	"path"
+	"sync"
 	"sync/atomic"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/apierr"
 	"svc/internal/invariant"
 	"svc/internal/resultcache"
 	"svc/segment"
@@ -23,6 +26,11 @@ type file struct {
 	unnamed atomic.Bool // no manifest names it, or will
 	results *resultcache.Shelf
 	sharded shardRows
+
+	damage struct { // found since it was opened
+		sync.Mutex
+		places map[string]bool // told already: section and offset
+	}
 }
 
 // openFile opens a segment of the index with one reference.
@@ -32,6 +40,7 @@ func (ix *Index) openFile(number uint64) (*file, error) {
 		return nil, fmt.Errorf("cannot open a segment of index %s: %w", ix.UID(), err)
 	}
 	f := &file{Reader: r, ix: ix, number: number, results: ix.catalog.results.Shelf()}
+	r.OnDamage(f.damaged)
 	f.refs.Store(1)
 	ix.holds.Add(1)
 	ix.catalog.files.Add(1)
@@ -82,4 +91,31 @@ func liveCount(l segment.Live) int {
 		return l.Rows()
 	}
 	return l.Rows() - int(l.Deleted.GetCardinality())
+}
+
+// damaged is told of each place that is found damaged, also of those that are found again.
+func (f *file) damaged(d *apierr.Corruption) {
+	place := fmt.Sprint(d.Section, d.Offset, d.Fatal)
+	f.damage.Lock()
+	if f.damage.places == nil {
+		f.damage.places = make(map[string]bool)
+	}
+	known := f.damage.places[place]
+	f.damage.places[place] = true
+	f.damage.Unlock()
+	if !known {
+		f.ix.catalog.met.Store(true)
+		f.ix.options.Logger.Error("a segment is damaged: what touches the damage fails, and so do dumps and snapshots. Bring the index back from a snapshot, or delete it and send its documents again",
+			slog.String("index", f.ix.UID()), slog.Any("error", d))
+	}
+	if d.Fatal {
+		f.ix.catalog.suspect(f.ix, d)
+	}
+}
+
+// isDamaged reports whether damage was found in the file since it was opened.
+func (f *file) isDamaged() bool {
+	f.damage.Lock()
+	defer f.damage.Unlock()
+	return len(f.damage.places) > 0
 }

@@ -32,6 +32,7 @@ type Options struct {
 	MaxIndexingThreads       int              // 0: 1
 	CompactionBytesPerSecond int64            // 0: unlimited
 	SearchCacheBytes         int64            // what all indexes together keep of computed results; 0: DefaultSearchCacheBytes
+	InspectEvery             time.Duration    // how long after an inspection of all segments the next one begins; 0: there is one, after the start
 }
 
 func (o *Options) complete() {
@@ -64,7 +65,8 @@ type Index struct {
 	// committing is held while a manifest is replaced; see commit.
 	committing struct {
 		sync.Mutex
-		closed bool // no commits any more
+		closed  bool  // no commits any more
+		because error // what of it is damaged; nil when that is not why it was closed
 	}
 	unsure atomic.Bool // the manifest on disk may be another than the current view's; set under committing
 	// writing is held by Apply.
@@ -166,11 +168,14 @@ func (c *Catalog) openIndex(dir, uid string) (*Index, error) {
 }
 
 // close stops the index for good; its files are closed when the last view is released.
-func (ix *Index) close() {
+func (ix *Index) close() { ix.closeFor(nil) }
+
+// closeFor is close because of damage, which is the error of what would write to it.
+func (ix *Index) closeFor(damage error) {
 	ix.merges.stop()
 	ix.committing.Lock()
 	defer ix.committing.Unlock()
-	ix.committing.closed = true
+	ix.committing.closed, ix.committing.because = true, damage
 	ix.emptyLocked()
 }
 

@@ -2,16 +2,31 @@ package index
 
 import (
 	"context"
-	"log/slog"
-
-	"svc/internal/apierr"
+	"time"
 )
 
-// inspectBytesPerSecond is how fast the segments are read that are there at the start. Opening one checks only what
-// every call walks on; the rest is too much to read ahead of the first search.
+// inspectBytesPerSecond is how fast the segments are read by an inspection. What opening one and using it leaves out is too
+// much to read ahead of the first search.
 const inspectBytesPerSecond = 64 << 20
 
-// inspect checks the checksums of all segments once, beside everything else, and tells of damage. It ends with ctx.
+// inspections inspects all segments soon after the start, and again and again. It ends with ctx.
+func (c *Catalog) inspections(ctx context.Context) {
+	for {
+		c.inspect(ctx, inspectBytesPerSecond)
+		if c.options.InspectEvery <= 0 {
+			return
+		}
+		t := time.NewTimer(c.options.InspectEvery)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return
+		case <-t.C:
+		}
+	}
+}
+
+// inspect checks the checksums of all segments once, beside everything else. Their files tell of damage. It ends with ctx.
 func (c *Catalog) inspect(ctx context.Context, bytesPerSecond int64) {
 	pace := pace{perSecond: bytesPerSecond}
 	for _, ix := range c.all() {
@@ -26,14 +41,10 @@ func (c *Catalog) inspect(ctx context.Context, bytesPerSecond int64) {
 			if f == nil {
 				continue
 			}
-			err := f.Inspect(func(n int) error { return pace.wait(ctx, n) })
+			_ = f.Inspect(func(n int) error { return pace.wait(ctx, n) }) // the file tells of it
 			f.release()
 			if ctx.Err() != nil {
 				return
-			}
-			if apierr.IsCorruption(err) {
-				c.options.Logger.Error("a segment is damaged: searches may answer wrongly, and dumps and snapshots fail. Bring the index back from a snapshot, or delete it and send its documents again",
-					slog.String("index", ix.UID()), slog.Any("error", err))
 			}
 		}
 	}

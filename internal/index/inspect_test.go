@@ -48,7 +48,7 @@ func TestInspection(t *testing.T) {
 		if err != nil {
 			continue // found without
 		}
-		want := r.CheckSums(t.Context()) != nil // else it is padding
+		want := r.Inspect(func(int) error { return nil }) != nil // else it is behind the checksums
 		if err := r.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"golang.org/x/sync/errgroup"
 
+	"svc/internal/mapped"
 	"svc/internal/settings"
 	"svc/segment"
 )
@@ -38,7 +39,11 @@ func (b *batch) movedRows() (map[*file]*roaring.Bitmap, error) {
 				if err := ctx.Err(); err != nil {
 					return err
 				}
-				found, err := b.moved(l, int32(i), rows, plans)
+				var found *roaring.Bitmap
+				err := mapped.Guard(func() (err error) {
+					found, err = b.moved(l, int32(i), rows, plans)
+					return err
+				})
 				if err != nil {
 					return err
 				}

@@ -11,6 +11,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"golang.org/x/sync/errgroup"
 
+	"svc/internal/mapped"
 	"svc/internal/settings"
 	"svc/internal/text"
 	"svc/segment"
@@ -153,7 +154,7 @@ func (b *batch) write(next *View, old *storedDocs) (files []*file, names []strin
 					err = fmt.Errorf("cannot index: panic: %v\n%s", p, debug.Stack())
 				}
 			}()
-			return k.run()
+			return mapped.Guard(k.run)
 		})
 	}
 	err = group.Wait()

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"svc/internal/resultcache"
 	"svc/internal/settings"
@@ -14,8 +15,8 @@ import (
 // Cache is where results of searches on one set of segments are kept. What a segment alone says, whatever rows of it are deleted,
 // is kept with the segment and serves later sets, too; what takes all segments together is kept with the set.
 type Cache struct {
-	once     sync.Once
-	prepared prepared
+	prepared  atomic.Pointer[prepared]
+	preparing sync.Mutex
 
 	memory   *resultcache.Cache
 	own      *resultcache.Shelf

@@ -40,36 +40,43 @@ type prepared struct {
 
 func (ix *Index) prepared() *prepared {
 	c := ix.Cache
-	c.once.Do(func() {
-		p := &c.prepared
-		p.weights = make([]int32, ix.Fields.Len())
-		for i := range p.weights {
-			f := ix.Fields.Info(segment.FieldID(i))
-			if p.weights[i] = -1; f.Searchable {
-				p.weights[i] = int32(f.Weight)
+	if p := c.prepared.Load(); p != nil {
+		return p
+	}
+	c.preparing.Lock()
+	defer c.preparing.Unlock()
+	if p := c.prepared.Load(); p != nil {
+		return p
+	}
+	p := &prepared{}
+	p.weights = make([]int32, ix.Fields.Len())
+	for i := range p.weights {
+		f := ix.Fields.Info(segment.FieldID(i))
+		if p.weights[i] = -1; f.Searchable {
+			p.weights[i] = int32(f.Weight)
+		}
+		if f.Searchable && f.Exact {
+			if p.exact == nil {
+				p.exact = make(FieldSet, ix.Fields.Len())
 			}
-			if f.Searchable && f.Exact {
-				if p.exact == nil {
-					p.exact = make(FieldSet, ix.Fields.Len())
-				}
-				p.exact[i] = true
-			}
+			p.exact[i] = true
 		}
-		p.all = ix.searchable(p.weights)
-		t := &ix.Settings.TypoTolerance
-		p.numbers = t.DisableOnNumbers
-		p.noTypos = make(map[string]bool, len(t.DisableOnWords))
-		for _, w := range t.DisableOnWords {
-			p.noTypos[text.Fold(w)] = true
-		}
-		p.synonyms = synonymsOf(ix.Settings, ix.Analyzer)
-		c.shelves(len(ix.Segments))
-		p.stamps = make([]uint32, len(ix.Segments))
-		for i, s := range ix.Segments {
-			p.stamps[i] = c.segments[i].Stamp(ix.stamp(p, s))
-		}
-	})
-	return &c.prepared
+	}
+	p.all = ix.searchable(p.weights)
+	t := &ix.Settings.TypoTolerance
+	p.numbers = t.DisableOnNumbers
+	p.noTypos = make(map[string]bool, len(t.DisableOnWords))
+	for _, w := range t.DisableOnWords {
+		p.noTypos[text.Fold(w)] = true
+	}
+	p.synonyms = synonymsOf(ix.Settings, ix.Analyzer)
+	c.shelves(len(ix.Segments))
+	p.stamps = make([]uint32, len(ix.Segments))
+	for i, s := range ix.Segments {
+		p.stamps[i] = c.segments[i].Stamp(ix.stamp(p, s))
+	}
+	c.prepared.Store(p)
+	return p
 }
 
 // searchable returns the fields to which a search is restricted when it asks for all.

@@ -9,6 +9,7 @@ import (
 	"svc/internal/apierr"
 	"svc/internal/filter"
 	"svc/internal/index"
+	"svc/internal/mapped"
 	"svc/internal/script"
 )
 
@@ -127,11 +128,14 @@ func (q *Queue) execute(run *running) (results []result, err error) {
 			results, err = all(failed(fmt.Errorf("the batch stopped at an internal error: %v", p))), nil
 		}
 	}()
-	if kind := run.tasks[0].Kind; q.o.Executors[kind] != nil {
-		results, err = q.executeOther(run, q.o.Executors[kind])
-	} else {
-		results, err = q.executeHere(run)
-	}
+	err = mapped.Guard(func() (err error) {
+		if kind := run.tasks[0].Kind; q.o.Executors[kind] != nil {
+			results, err = q.executeOther(run, q.o.Executors[kind])
+		} else {
+			results, err = q.executeHere(run)
+		}
+		return err
+	})
 	switch {
 	case err == nil:
 		return results, nil

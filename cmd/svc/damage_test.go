@@ -1,0 +1,231 @@
+package main
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"svc/internal/mapped"
+	"svc/internal/vfs"
+	"svc/segment"
+)
+
+// unpack extracts a .tar.gz into a new directory.
+func unpack(t *testing.T, name string) string {
+	t.Helper()
+	dir := t.TempDir()
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r := tar.NewReader(z); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return dir
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := filepath.Join(dir, filepath.FromSlash(h.Name))
+		if h.FileInfo().IsDir() {
+			err = os.MkdirAll(to, 0o777)
+		} else {
+			var b []byte
+			if b, err = io.ReadAll(r); err == nil {
+				err = os.WriteFile(to, b, 0o600)
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// ask sends a request and returns status and body.
+func (in *instance) ask(method, path, body string) (int, string) {
+	in.t.Helper()
+	req, err := http.NewRequest(method, in.url+path, strings.NewReader(body))
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	return resp.StatusCode, string(b)
+}
+
+// run sends what makes a task, and waits for its end.
+func (in *instance) run(method, path, body string) {
+	in.t.Helper()
+	var summary struct{ TaskUID int }
+	status, answer := in.ask(method, path, body)
+	if err := json.Unmarshal([]byte(answer), &summary); err != nil || status != http.StatusAccepted {
+		in.t.Fatalf("%s %s: %d %s", method, path, status, answer)
+	}
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		_, answer := in.ask("GET", fmt.Sprint("/tasks/", summary.TaskUID), "")
+		switch {
+		case strings.Contains(answer, `"status":"succeeded"`):
+			return
+		case strings.Contains(answer, `"status":"failed"`), time.Now().After(deadline):
+			in.t.Fatalf("%s %s: %s", method, path, answer)
+		}
+	}
+}
+
+// segmentFiles returns the segment files of the index in directory n.
+func segmentFiles(t *testing.T, db string, n int) []string {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(db, "indexes", fmt.Sprintf("%06d", n), "*"+segmentSuffix))
+	if err != nil || len(names) == 0 {
+		t.Fatal(names, err)
+	}
+	return names
+}
+
+// TestDirectoryOfFormat2 opens a directory that a server of format 2 left, searches it, writes to it and compacts it.
+func TestDirectoryOfFormat2(t *testing.T) {
+	db := unpack(t, "testdata/format2.tar.gz")
+	in := start(t, db)
+	if b, err := os.ReadFile(filepath.Join(db, versionFile)); err != nil || string(b) != string(versionContent()) {
+		t.Errorf("VERSION says %q (%v)", b, err)
+	}
+	check := func() {
+		t.Helper()
+		for body, want := range map[string]string{
+			`{"q":"","limit":0}`: `"estimatedTotalHits":297`,
+			`{"q":"quick fox","filter":"price > 400","attributesToRetrieve":["id"],"limit":1}`:                 `"hits":[{"id":`,
+			`{"q":"","filter":"tags = red AND _geoRadius(10,70,2000000)","facets":["tags"],"limit":0}`:         `"red":2`,
+			`{"q":"changed title","attributesToRetrieve":["id"],"limit":1,"matchingStrategy":"all"}`:           `"hits":[{"id":4}]`,
+			`{"vector":[1,0,0,0],"hybrid":{"embedder":"mine"},"attributesToRetrieve":["id"],"limit":1}`:        `"hits":[{"id":`,
+			`{"q":"","filter":"nothing IS NULL","limit":0}`:                                                    `"code":"invalid_search_filter"`,
+			`{"q":"wa","attributesToRetrieve":["id"],"sort":["price:desc"],"limit":1,"filter":"price EXISTS"}`: `"hits":[{"id":298}]`,
+		} {
+			if _, got := in.ask("POST", "/indexes/docs/search", body); !strings.Contains(got, want) {
+				t.Errorf("%s: %s, want %s", body, got, want)
+			}
+		}
+		for id, want := range map[string]string{"4": `{"id":4,"title":"changed title"`, "3": "document_not_found", "50": `"long":"`} {
+			if _, got := in.ask("GET", "/indexes/docs/documents/"+id, ""); !strings.Contains(got, want) {
+				t.Errorf("document %s: %.200s, want %s", id, got, want)
+			}
+		}
+		if _, got := in.ask("GET", "/indexes/small/documents", ""); !strings.Contains(got, `"results":[{"id":"a","name":"one"},{"id":"b","name":"two"}]`) {
+			t.Error(got)
+		}
+	}
+	in.run("POST", "/indexes/docs/documents", `[{"id":1000,"title":"one more","_vectors":{"mine":null}}]`)
+	check()
+	in.run("POST", "/indexes/docs/compact", "")
+	check()
+	if err := in.stop(); err != nil {
+		t.Fatal(err)
+	}
+	names := segmentFiles(t, db, 0)
+	if len(names) != 1 {
+		t.Errorf("%d segments after a compaction", len(names))
+	}
+	for _, name := range names {
+		var printed strings.Builder
+		if err := segment.Inspect(&printed, vfs.OS, name); err != nil || !strings.Contains(printed.String(), "format version "+formatVersion) {
+			t.Errorf("%s: %v\n%.300s", name, err, printed.String())
+		}
+	}
+	in = start(t, db)
+	check()
+}
+
+func TestDirectoryOfANewerFormatIsRefused(t *testing.T) {
+	db := t.TempDir()
+	if err := os.WriteFile(filepath.Join(db, versionFile), []byte("svc 4\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openDataDir(vfs.OS, db, "", nil); err == nil || !strings.Contains(err.Error(), "has format version 4, but this svc reads versions 2 and 3") {
+		t.Error(err)
+	}
+}
+
+// TestSegmentTruncatedInUse takes the end of a file away that a running server has mapped: who reads there meets SIGBUS.
+func TestSegmentTruncatedInUse(t *testing.T) {
+	db := t.TempDir()
+	in := start(t, db)
+	var docs strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&docs, `{"id":%d,"title":"word%d and more of a title","text":"%d %[1]d %[2]d"}`+"\n", i, i%50, i*7919)
+	}
+	for _, uid := range []string{"a", "b"} {
+		req, err := http.NewRequestWithContext(context.Background(), "POST", in.url+"/indexes/"+uid+"/documents", strings.NewReader(docs.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/x-ndjson")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+	}
+	in.idle()
+	const search = `{"q":"word7","attributesToRetrieve":["id"]}`
+	for _, uid := range []string{"a", "b"} {
+		if _, got := in.ask("POST", "/indexes/"+uid+"/search", search); !strings.Contains(got, `"hits":[{"id":7}`) {
+			t.Fatal(got)
+		}
+	}
+	name := segmentFiles(t, db, 0)[0]
+	if err := os.Truncate(name, 64); err != nil {
+		t.Fatal(err)
+	}
+	status, got := in.ask("GET", "/indexes/a/documents/2900", "")
+	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(got, "was not opened"); _, got = in.ask("POST", "/indexes/a/search", search) {
+		if !strings.Contains(got, `"code":"invalid_store_file"`) || time.Now().After(deadline) {
+			t.Fatalf("%d %s", status, got)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if _, got := in.ask("POST", "/indexes/b/search", search); !strings.Contains(got, `"hits":[{"id":7}`) {
+		t.Errorf("the other index: %s", got)
+	}
+	if _, got := in.ask("GET", "/health", ""); !strings.Contains(got, `"status":"available","details":{"indexesSetAside":1,"damagedSegments":0}`) {
+		t.Error(got)
+	}
+	if said := in.log.String(); !strings.Contains(said, "an index is set aside") || !strings.Contains(said, name) {
+		t.Error(said)
+	}
+	in.run("DELETE", "/indexes/a", "")
+	in.run("POST", "/indexes/a/documents", `{"id":1,"title":"again"}`)
+	if _, got := in.ask("POST", "/indexes/a/search", `{"q":"again"}`); !strings.Contains(got, `"hits":[{"id":1`) {
+		t.Error(got)
+	}
+	if _, got := in.ask("GET", "/health", ""); got != `{"status":"available"}` {
+		t.Error(got)
+	}
+	if err := in.stop(); err != nil {
+		t.Error(err)
+	}
+	if n := mapped.Count(); n != 0 {
+		t.Errorf("%d files are still mapped", n)
+	}
+}
