@@ -273,8 +273,14 @@ func TestRightToCreate(t *testing.T) {
 // tenantToken signs claims with the default key for searches.
 func (c *client) tenantToken(claims string) string {
 	c.t.Helper()
+	return c.tokenOf("Default Search API Key", claims)
+}
+
+// tokenOf makes a tenant token of the key of that name.
+func (c *client) tokenOf(name, claims string) string {
+	c.t.Helper()
 	all := c.server.keys.List()
-	k := all[slices.IndexFunc(all, func(k *auth.Key) bool { return k.Name != nil && *k.Name == "Default Search API Key" })]
+	k := all[slices.IndexFunc(all, func(k *auth.Key) bool { return k.Name != nil && *k.Name == name })]
 	var m jwt.MapClaims
 	if err := encoding.Unmarshal([]byte(claims), &m); err != nil {
 		c.t.Fatal(err)

@@ -193,7 +193,7 @@ func (c *chatSearcher) search(ctx context.Context, q chat.Query) (*chat.Found, e
 	defer foreign.Release()
 	r := chatRequest(v)
 	r.Query, r.Filter = q.Q, filter.And(asked, rule)
-	r.Contains, r.Foreign = s.features.on("containsFilter"), foreign
+	r.Contains, r.Foreign, r.Rules = s.features.on("containsFilter"), foreign, s.activeRules()
 	r.Slot, r.Log = s.slots, s.log
 	text, documents, err := search.Passages(limited, v, r)
 	if refused := new(apierr.Error); errors.As(err, &refused) && strings.HasPrefix(string(refused.Code), "invalid_search_") {

@@ -20,6 +20,13 @@ import (
 // newInstance starts a server with a catalog and a queue of its own on a temporary directory.
 func newInstance(t testing.TB, o Options) (c *client, dir string) {
 	t.Helper()
+	dir = openInstance(t, &o)
+	return newClient(t, o), dir
+}
+
+// openInstance opens a catalog and a queue on a temporary directory.
+func openInstance(t testing.TB, o *Options) (dir string) {
+	t.Helper()
 	dir = t.TempDir()
 	o.Logger = slog.New(slog.DiscardHandler)
 	catalog, err := index.OpenCatalog(filepath.Join(dir, "indexes"), index.Options{
@@ -43,7 +50,7 @@ func newInstance(t testing.TB, o Options) (c *client, dir string) {
 		}
 	})
 	o.Catalog, o.Queue = catalog, queue
-	return newClient(t, o), dir
+	return dir
 }
 
 // wait lets the task of a summary end and returns it.

@@ -76,7 +76,7 @@ func (l *library) put(uid, change string, docs ...string) {
 	}
 	var ops []index.Op
 	if change != "" {
-		u, err := settings.ParseUpdate([]byte(change), settings.Features{ForeignKeys: true})
+		u, err := settings.ParseUpdate([]byte(change), settings.Features{ForeignKeys: true, Chat: true})
 		if err != nil {
 			l.t.Fatal(err)
 		}
