@@ -3,6 +3,8 @@ package dump
 import (
 	"archive/tar"
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"io"
 	"path"
 	"strings"
@@ -45,7 +47,7 @@ func FuzzUnpack(f *testing.F) {
 			t.Fatal(err)
 		}
 		u := newUnpacker(fsys, "/work", func() (payloadSink, error) { return discarding{io.Discard}, nil })
-		m := &meter{ctx: t.Context()}
+		m := &meter{ctx: t.Context(), names: maxNames}
 		if eachFile(tar.NewReader(bytes.NewReader(b)), m, u.entry) != nil {
 			return
 		}
@@ -119,4 +121,86 @@ func FuzzTask(f *testing.F) {
 			t.Errorf("%s is written as\n%s and then as\n%s", line, dumped, again)
 		}
 	})
+}
+
+// FuzzOldTask reads any line as a task of a dump of version 5: what is read can be written as one of version 6.
+func FuzzOldTask(f *testing.F) {
+	for _, line := range []string{
+		`{"id":0,"indexUid":"films","content":{"DocumentAddition":{"content_uuid":"bbbb","merge_strategy":"ReplaceDocuments","primary_key":null,"documents_count":1,"allow_index_creation":true}},"events":[{"Created":"2022-10-05T11:00:00Z"},{"Processing":"2022-10-05T11:00:01Z"},{"Succeeded":{"result":{"DocumentAddition":{"indexed_documents":1}},"timestamp":"2022-10-05T11:00:02Z"}}]}`,
+		`{"id":1,"content":{"SettingsUpdate":{"index_uid":"films","settings":{"stopWords":["the"]},"is_deletion":false,"allow_index_creation":true}},"events":[{"Created":"2022-10-05T11:00:00Z"}]}`,
+		`{"id":2,"content":{"Dump":{"uid":"20221005"}},"events":[]}`,
+		`{"id":3,"content":"IndexDeletion","events":[{"Failed":{"error":{"message":"m","code":"index_not_found"},"timestamp":"2022-10-05T11:00:02Z"}}]}`,
+	} {
+		f.Add([]byte(line))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		var l taskV5
+		if json.Unmarshal(line, &l) != nil || l.ID == nil {
+			return
+		}
+		read, _, err := l.task()
+		if err != nil || read == nil {
+			return
+		}
+		if _, err := encodeTask(read); err != nil && !strings.Contains(err.Error(), "year") {
+			t.Errorf("%s cannot be written: %v", line, err)
+		}
+	})
+}
+
+// FuzzSnapshot takes any tar apart as a snapshot: nothing may be written outside of the data directory, or over a file of its own.
+func FuzzSnapshot(f *testing.F) {
+	for _, entries := range [][]entry{
+		{{name: "VERSION", content: "svc 1\n"}, {name: "tasks/queue.db", content: "x"}, {name: "indexes/a/manifest", content: "y"}},
+		{{name: "VERSION", content: "svc 1\n"}, {name: "indexes/../../x", content: "y"}},
+		{{name: "VERSION", content: "svc 1\n"}, {name: "LOCK", content: "y"}, {name: "IMPORTING", content: "y"}},
+	} {
+		var b bytes.Buffer
+		w := tar.NewWriter(&b)
+		for _, e := range entries {
+			if err := w.WriteHeader(&tar.Header{Name: e.name, Size: int64(len(e.content)), Mode: 0o644}); err != nil {
+				f.Fatal(err)
+			}
+			if _, err := io.WriteString(w, e.content); err != nil {
+				f.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b.Bytes())
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		fsys := vfs.Hook(vfs.NewMem(), func(o vfs.Op) error {
+			inside := strings.HasPrefix(o.Name, "/data/") && path.Clean(o.Name) == o.Name || o.Name == "/data"
+			if o.Kind.Changes() && (!inside || o.Name == "/data/VERSION" || o.Name == "/data/LOCK" || o.Name == "/data/IMPORTING") {
+				t.Fatalf("%s", o)
+			}
+			return nil
+		})
+		if err := fsys.MkdirAll("/data"); err != nil {
+			t.Fatal(err)
+		}
+		x := extraction{SnapshotImportOptions: &SnapshotImportOptions{FS: fsys, Place: PlaceIn("/data"), Versions: [][]byte{[]byte("svc 1\n")}}, dirs: []string{"/data"}}
+		_ = eachFile(tar.NewReader(bytes.NewReader(b)), &meter{ctx: t.Context(), names: maxNames}, x.entry)
+	})
+}
+
+// TestNamesAreBounded: an archive of empty entries is small, but what is kept of their names would not be.
+func TestNamesAreBounded(t *testing.T) {
+	long := strings.Repeat("x", maxNameBytes-20)
+	pipe, w := io.Pipe()
+	go func() {
+		a := tar.NewWriter(w)
+		for i := 0; ; i++ {
+			if a.WriteHeader(&tar.Header{Name: fmt.Sprintf("%s/%d", long, i)}) != nil {
+				return
+			}
+		}
+	}()
+	defer pipe.Close()
+	err := eachFile(tar.NewReader(pipe), &meter{ctx: t.Context(), names: 1 << 20}, func(string, int64, io.Reader) error { return nil })
+	if err == nil || !strings.Contains(err.Error(), "names of its entries") {
+		t.Error(err)
+	}
 }

@@ -268,42 +268,14 @@ func (o *SnapshotImportOptions) run(ctx context.Context) error {
 		return err
 	}
 	defer file.Close()
-	dirs := []string{o.Place.Dir}
-	version, queue := false, false
-	err = openArchive(ctx, file, func(name string, size int64, r io.Reader) error {
-		if name == VersionFile {
-			b, err := io.ReadAll(io.LimitReader(r, int64(len(o.Versions[0]))+64))
-			if err == nil && !slices.ContainsFunc(o.Versions, func(v []byte) bool { return bytes.Equal(b, v) }) {
-				err = fmt.Errorf("the snapshot is of %q and this svc of %q: use the svc that made it, and bring the data over with a dump", strings.TrimSpace(string(b)), strings.TrimSpace(string(o.Versions[0])))
-			}
-			version = true
-			return err
-		}
-		if !version {
-			return errors.New("it does not begin with VERSION: it is no snapshot of svc")
-		}
-		if !o.expects(name) {
-			return errors.New("no snapshot of svc has such an entry")
-		}
-		queue = queue || name == queueName
-		to := path.Join(o.Place.Dir, name)
-		if dir := path.Dir(to); !slices.Contains(dirs, dir) {
-			if err := o.FS.MkdirAll(dir); err != nil {
-				return err
-			}
-			for ; !slices.Contains(dirs, dir); dir = path.Dir(dir) {
-				dirs = append(dirs, dir)
-			}
-		}
-		return o.extract(to, r)
-	})
-	if err != nil {
+	x := extraction{SnapshotImportOptions: o, dirs: []string{o.Place.Dir}}
+	if err := openArchive(ctx, file, x.entry); err != nil {
 		return err
 	}
-	if !version || !queue {
+	if !x.version || !x.queue {
 		return errors.New("it has no VERSION or no task queue: it is no snapshot of svc, or only a part of one")
 	}
-	for _, dir := range dirs {
+	for _, dir := range x.dirs {
 		if err := o.FS.SyncDir(dir); err != nil {
 			return err
 		}
@@ -323,6 +295,42 @@ func (o *SnapshotImportOptions) run(ctx context.Context) error {
 		return err
 	}
 	return damage
+}
+
+// extraction takes a snapshot apart as it streams in.
+type extraction struct {
+	*SnapshotImportOptions
+	dirs           []string // made so far
+	version, queue bool     // were there
+}
+
+// entry takes one entry. VERSION is the first.
+func (o *extraction) entry(name string, size int64, r io.Reader) error {
+	if name == VersionFile {
+		b, err := io.ReadAll(io.LimitReader(r, int64(len(o.Versions[0]))+64))
+		if err == nil && !slices.ContainsFunc(o.Versions, func(v []byte) bool { return bytes.Equal(b, v) }) {
+			err = fmt.Errorf("the snapshot is of %q and this svc of %q: use the svc that made it, and bring the data over with a dump", strings.TrimSpace(string(b)), strings.TrimSpace(string(o.Versions[0])))
+		}
+		o.version = true
+		return err
+	}
+	if !o.version {
+		return errors.New("it does not begin with VERSION: it is no snapshot of svc")
+	}
+	if !o.expects(name) {
+		return errors.New("no snapshot of svc has such an entry")
+	}
+	o.queue = o.queue || name == queueName
+	to := path.Join(o.Place.Dir, name)
+	if dir := path.Dir(to); !slices.Contains(o.dirs, dir) {
+		if err := o.FS.MkdirAll(dir); err != nil {
+			return err
+		}
+		for ; !slices.Contains(o.dirs, dir); dir = path.Dir(dir) {
+			o.dirs = append(o.dirs, dir)
+		}
+	}
+	return o.extract(to, r)
 }
 
 // expects reports whether a snapshot may have an entry.

@@ -23,8 +23,10 @@ import (
 const (
 	maxEntries   = 20_000_000
 	maxNameBytes = 1024
-	maxSmall     = 256 << 20 // bytes of one entry that is read into memory
-	maxSmallSum  = 1 << 30   // bytes of all of them
+	maxNames     = 256 << 20 // bytes of all names, each with nameCost for what is kept of an entry
+	nameCost     = 100
+	maxSmall     = 64 << 20  // bytes of one entry that is read into memory
+	maxSmallSum  = 256 << 20 // bytes of all of them
 	maxLineBytes = 512 << 20 // of a document, a task or a batch
 
 	// Past freeBytes, what comes out may be ratioLimit times what went in. JSON compresses to a tenth or so; the
@@ -53,7 +55,7 @@ func openArchive(ctx context.Context, r io.Reader, visit func(name string, size 
 		return fmt.Errorf("it is not gzipped: %w", err)
 	}
 	defer z.Close()
-	m := &meter{ctx: ctx, packed: packed}
+	m := &meter{ctx: ctx, packed: packed, names: maxNames}
 	if err := eachFile(tar.NewReader(z), m, visit); err != nil {
 		return err
 	}
@@ -69,6 +71,7 @@ type meter struct {
 	ctx      context.Context
 	packed   *countingReader // nil: not compressed
 	unpacked int64
+	names    int // bytes of names that may still come
 }
 
 func (m *meter) reader(r io.Reader) io.Reader { return &metered{m, r} }
@@ -107,6 +110,9 @@ func eachFile(t *tar.Reader, m *meter, visit func(name string, size int64, r io.
 		name, err := cleanName(h.Name)
 		if err != nil {
 			return err
+		}
+		if m.names -= len(name) + nameCost; m.names < 0 {
+			return errors.New("the names of its entries take too much memory: this is made to fill it")
 		}
 		switch h.Typeflag {
 		case tar.TypeDir:

@@ -406,3 +406,49 @@ func FuzzJournal(f *testing.F) {
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) { lastEntry(b) })
 }
+
+// FuzzParseDate checks that a date that is read prints as one that is read the same, and that nothing is after a day but the next.
+func FuzzParseDate(f *testing.F) {
+	for _, seed := range []string{"2026-01-02", "2026-01-02T03:04:05Z", "2026-01-02t03:04:05.123456789+05:30", "0001-01-01", "9999-12-31", "x"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		before, err := ParseBefore(text, "bad_request")
+		after, errAfter := ParseAfter(text, "bad_request")
+		if (err == nil) != (errAfter == nil) {
+			t.Fatalf("%q: %v, but %v", text, err, errAfter)
+		}
+		if err != nil {
+			return
+		}
+		if d := after.Sub(before); d != 0 && d != 24*time.Hour && before.Year() > 1 || before.IsZero() {
+			t.Errorf("%q: before %v, after %v", text, before, after)
+		}
+		if before.Year() < 1 || before.Year() > 9999 {
+			return
+		}
+		if again, err := ParseBefore(before.Format(time.RFC3339Nano), "bad_request"); err != nil || !again.Equal(before) {
+			t.Errorf("%q is %v, and then %v: %v", text, before, again, err)
+		}
+	})
+}
+
+// FuzzParseSize checks that sizes are whole numbers of bytes, and that what FormatSize prints is near what it was given.
+func FuzzParseSize(f *testing.F) {
+	for _, seed := range []string{"1", "100 MB", "1.5GiB", "8 Ebit", "9e99", ".", "1 kib", "９", "18446744073709551615"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		n, err := ParseSize(text)
+		if err != nil {
+			return
+		}
+		if n < 0 {
+			t.Fatalf("%q is %d bytes", text, n)
+		}
+		again, err := ParseSize(FormatSize(n))
+		if d := float64(again - n); err != nil || d > .01*float64(n)+1 || d < -.01*float64(n)-1 {
+			t.Errorf("%q is %d bytes, printed as %s, which is %d: %v", text, n, FormatSize(n), again, err)
+		}
+	})
+}
