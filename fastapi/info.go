@@ -1,7 +1,6 @@
 package fastapi
 
 import (
-	_ "embed"
 	"fmt"
 
 	"github.com/valyala/fasthttp"
@@ -43,20 +42,5 @@ func (s *Server) health(ctx *fasthttp.RequestCtx) error {
 	}
 	// How much, not what: everybody may ask. The log and the metrics have the names.
 	ctx.SetBodyString(fmt.Sprintf(`{"status":"available","details":{"indexesSetAside":%d,"damagedSegments":%d}}`, len(aside), damaged))
-	return nil
-}
-
-//go:embed root.html
-var rootPage []byte
-
-// root shows a page to people; in production, where there is none, a line to programs.
-func (s *Server) root(ctx *fasthttp.RequestCtx) error {
-	if s.production {
-		ctx.SetContentType(contentJSON)
-		ctx.SetBodyString(`{"status":"svc is running"}`)
-		return nil
-	}
-	ctx.SetContentType("text/html; charset=utf-8")
-	ctx.SetBody(rootPage)
 	return nil
 }

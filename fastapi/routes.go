@@ -34,6 +34,7 @@ const (
 func routes() []route {
 	table := []route{
 		{methodGet, "/", public, (*Server).root},
+		{methodGet, "/assets/{hash}/{name}", public, (*Server).getAsset},
 		{methodGet, "/health", public, (*Server).health},
 		{methodGet, "/version", actionVersion, (*Server).getVersion},
 		{methodPost, "/logs/stream", actionMetricsGet, (*Server).streamLogs},

@@ -46,7 +46,8 @@ type Options struct {
 	Chats        *chat.Store
 	Providers    *chat.Providers
 	Rules        *rule.Store
-	Production   bool // no dashboard on /
+	Production   bool // programs get no dashboard on /
+	NoDashboard  bool // nobody does
 	Pprof        bool // serve /debug/pprof
 	Version      Version
 	Replication  bool // honour the headers TaskId and DryRun
@@ -72,6 +73,7 @@ type Server struct {
 	providers    *chat.Providers
 	rules        *rule.Store
 	production   bool
+	noDashboard  bool
 	version      Version
 	replication  bool
 	slots        *slots
@@ -106,7 +108,7 @@ const (
 func New(o Options) *Server {
 	s := &Server{
 		catalog: o.Catalog, queue: o.Queue, keys: o.Keys, webhooks: o.Webhooks, network: o.Network, chats: o.Chats, providers: o.Providers, rules: o.Rules, features: o.Features, log: o.Logger, logs: o.Log,
-		payloadLimit: o.PayloadLimit, production: o.Production, version: o.Version, replication: o.Replication,
+		payloadLimit: o.PayloadLimit, production: o.Production, noDashboard: o.NoDashboard, version: o.Version, replication: o.Replication,
 	}
 	s.searching, s.endSearches = context.WithCancel(context.Background())
 	if o.Searches <= 0 {

@@ -19,7 +19,7 @@ type options struct {
 	DBPath               string        `group:"Server:" name:"db-path" default:"./data.svc" placeholder:"DIR" help:"Directory of all data (default: ${default})."`
 	HTTPAddr             string        `group:"Server:" name:"http-addr" default:"localhost:7700" placeholder:"HOST:PORT" help:"Address to listen on (default: ${default})."`
 	MasterKey            string        `group:"Server:" name:"master-key" placeholder:"KEY" help:"Key that opens everything. Without one, everything is open to everyone."`
-	Env                  string        `group:"Server:" name:"env" default:"development" enum:"development,production" placeholder:"ENV" help:"development or production (default: ${default}); the latter insists on a master key and has no page on /."`
+	Env                  string        `group:"Server:" name:"env" default:"development" enum:"development,production" placeholder:"ENV" help:"development or production (default: ${default}); the latter insists on a master key, and shows the page on / to browsers alone."`
 	HTTPPayloadSizeLimit size          `group:"Server:" name:"http-payload-size-limit" default:"100 MB" placeholder:"SIZE" help:"Largest request body, decompressed (default: ${default})."`
 	MaxIndexingMemory    size          `group:"Indexing and tasks:" name:"max-indexing-memory" default:"0" placeholder:"SIZE" help:"Memory for indexing (default: two thirds of the machine's)."`
 	SearchCacheMemory    size          `group:"Searches:" name:"search-cache-memory" default:"64 MiB" placeholder:"SIZE" help:"Memory for what searches have computed and later ones use again, of all indexes together (default: ${default})."`
@@ -29,6 +29,7 @@ type options struct {
 	TaskWebhookURL       string        `group:"Requests to elsewhere:" name:"task-webhook-url" placeholder:"URL" help:"Where to tell of finished tasks, beside the webhooks of the API."`
 	TaskWebhookHeader    string        `group:"Requests to elsewhere:" name:"task-webhook-authorization-header" placeholder:"VALUE" help:"Header Authorization of what goes to --task-webhook-url."`
 	LogLevel             logLevel      `group:"Logs and profiles:" name:"log-level" default:"INFO" placeholder:"LEVEL" help:"OFF, ERROR, WARN, INFO, DEBUG or TRACE (default: ${default})."`
+	NoDashboard          bool          `group:"Server:" name:"no-dashboard" help:"Leave the page on / out."`
 	NoAnalytics          bool          `group:"Server:" name:"no-analytics" help:"Accepted for the sake of old command lines: there are no analytics."`
 	ConfigFilePath       string        `group:"Server:" name:"config-file-path" placeholder:"FILE" help:"TOML file with options (default: ./config.toml if it is there)."`
 	Pprof                bool          `group:"Logs and profiles:" name:"pprof" help:"Serve profiles under /debug/pprof."`

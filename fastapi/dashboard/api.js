@@ -1,0 +1,70 @@
+// Requests to the server that this page comes from. The key is kept in this variable alone: it goes with the page.
+let key = "";
+
+export function useKey(value) { key = value; }
+export const hasKey = () => key !== "";
+
+/** Failure is an error that the server answered with. */
+export class Failure extends Error {
+  constructor(status, answer) {
+    super(answer?.message ?? `The server answered ${status}.`);
+    this.status = status;
+    this.code = answer?.code;
+  }
+}
+
+/** ask sends a request and returns the JSON of its answer. options: method, body (an object), signal. */
+export async function ask(path, {method, body, signal} = {}) {
+  const headers = {};
+  if (key) headers.Authorization = "Bearer " + key;
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const answer = await fetch(path, {
+    method: method ?? (body === undefined ? "GET" : "POST"), headers, signal, cache: "no-store",
+    body: body === undefined ? undefined : JSON.stringify(body),
+  });
+  const text = await answer.text();
+  let value = null;
+  try {
+    value = text === "" ? null : JSON.parse(text);
+  } catch {
+    value = text;
+  }
+  if (!answer.ok) throw new Failure(answer.status, value);
+  return value;
+}
+
+/** upload sends a file of documents, and tells of its progress from 0 to 1. */
+export function upload(path, method, type, file, progress) {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.open(method, path);
+    request.setRequestHeader("Content-Type", type);
+    if (key) request.setRequestHeader("Authorization", "Bearer " + key);
+    request.upload.onprogress = event => event.lengthComputable && progress(event.loaded / event.total);
+    request.onerror = () => reject(new Error("The connection broke off."));
+    request.onload = () => {
+      let value = null;
+      try { value = JSON.parse(request.responseText); } catch { /* no JSON */ }
+      if (request.status < 300) resolve(value);
+      else reject(new Failure(request.status, value));
+    };
+    request.send(file);
+  });
+}
+
+/** ended waits until a task has ended, and returns it. */
+export async function ended(task) {
+  for (let pause = 50; ; pause = Math.min(pause * 1.5, 1000)) {
+    const now = await ask("/tasks/" + task.taskUid);
+    if (now.status !== "enqueued" && now.status !== "processing") return now;
+    await new Promise(resolve => setTimeout(resolve, pause));
+  }
+}
+
+export const indexPath = (uid, rest = "") => `/indexes/${encodeURIComponent(uid)}${rest}`;
+
+/** curl is the command that does a search as this page does it. The key's place is named, not filled in. */
+export function curl(path, body) {
+  const quoted = JSON.stringify(body).replaceAll("'", "'\\''");
+  return `curl '${location.origin}${path}' \\\n  -H 'Content-Type: application/json' \\\n${key ? "  -H \"Authorization: Bearer $KEY\" \\\n" : ""}  -d '${quoted}'`;
+}

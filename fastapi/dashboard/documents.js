@@ -1,0 +1,136 @@
+// The documents of an index: browse, narrow, edit, delete, and upload files.
+import {ask, ended, indexPath, upload} from "./api.js";
+import {chooser, indexes} from "./indexes.js";
+import {bytes, count, field, h, later, say, select, show} from "./dom.js";
+import {hitBox} from "./hit.js";
+
+const pageSize = 20;
+const types = {json: "application/json", ndjson: "application/x-ndjson", jsonl: "application/x-ndjson", csv: "text/csv"};
+
+export async function documentsView({page, state, remember, signal, reopen}) {
+  const all = await indexes(signal);
+  const s = {index: state.get("index") ?? all?.[0]?.uid ?? "", filter: state.get("filter") ?? "", offset: Number(state.get("offset")) || 0};
+  const list = h("section", {"aria-label": "Documents"}), pages = h("nav", {class: "pages", "aria-label": "Pages"}), summary = h("p", {class: "summary", role: "status"}), fields = h("details", null);
+  const filter = h("input", {value: s.filter, placeholder: "year > 1930", spellcheck: false, oninput: later(() => {
+    s.filter = filter.value.trim();
+    s.offset = 0;
+    fetch();
+  }, 300)});
+  page.append(h("h1", null, "Documents"), uploader(all, s, reopen));
+  if (all && all.length === 0) return;
+  page.append(h("div", {class: "bar"}, chooser(all, s.index, uid => {
+    Object.assign(s, {index: uid, offset: 0, filter: ""});
+    filter.value = "";
+    fetch();
+  }), field("Filter", filter, true)), h("div", {class: "bar actions"}, summary,
+  h("button", {type: "button", onclick: () => edit(null)}, "New document"),
+  h("button", {type: "button", class: "danger", onclick: async () => {
+    const what = s.filter ? `the documents with ${s.filter}` : "ALL documents";
+    if (!confirm(`Delete ${what} of ${s.index}?`)) return;
+    const task = s.filter ? await ask(indexPath(s.index, "/documents/delete"), {body: {filter: s.filter}}) : await ask(indexPath(s.index, "/documents"), {method: "DELETE"});
+    await finish(task, "deleted");
+  }}, "Delete what is shown")), fields, list, pages);
+
+  const key = () => all?.find(index => index.uid === s.index)?.primaryKey ?? "id";
+
+  /** finish waits for a task and tells how it went. */
+  async function finish(task, what) {
+    say("Waiting for the task…");
+    try {
+      const done = await ended(task);
+      if (done.error) return say(done.error.message, true);
+      say(`Done: ${count(done.details?.indexedDocuments ?? done.details?.deletedDocuments ?? 1)} ${what}.`);
+      await fetch();
+    } catch (error) {
+      say(error.message, true);
+    }
+  }
+
+  async function fetch() {
+    remember({index: s.index, filter: s.filter, offset: s.offset || ""});
+    if (!s.index) return;
+    drawFields();
+    try {
+      const body = {limit: pageSize, offset: s.offset};
+      if (s.filter) body.filter = s.filter;
+      const found = await ask(indexPath(s.index, "/documents/fetch"), {body, signal});
+      summary.textContent = `${count(found.total)} documents`;
+      list.replaceChildren(...found.results.map(doc => hitBox(doc, {key: key(), actions: [
+        h("button", {type: "button", class: "link", onclick: () => edit(doc)}, "edit"),
+        h("button", {type: "button", class: "link danger", onclick: async () => {
+          if (confirm(`Delete ${doc[key()]}?`)) await finish(await ask(indexPath(s.index, "/documents/" + encodeURIComponent(doc[key()])), {method: "DELETE"}), "deleted");
+        }}, "delete"),
+      ]})));
+      const go = (text, to) => h("button", {type: "button", disabled: to < 0 || to >= found.total || to === s.offset, onclick: () => { s.offset = to; fetch(); }}, text);
+      pages.replaceChildren();
+      if (found.total > pageSize) pages.append(go("Before", Math.max(0, s.offset - pageSize)), h("span", null, `${count(s.offset + 1)} to ${count(Math.min(found.total, s.offset + pageSize))}`), go("Next", s.offset + pageSize));
+    } catch (error) {
+      if (signal.aborted) return;
+      list.replaceChildren();
+      say(error.message, true);
+    }
+  }
+
+  function drawFields() {
+    const index = all?.find(other => other.uid === s.index);
+    const known = Object.entries(index?.fields ?? {}).sort(([, a], [, b]) => b - a);
+    fields.hidden = known.length === 0;
+    fields.replaceChildren(h("summary", null, `${count(known.length)} fields`), h("table", null, h("thead", null, h("tr", null, h("th", null, "field"), h("th", null, "documents"), h("th", null, ""))),
+      h("tbody", null, known.map(([name, n]) => h("tr", null, h("td", {dir: "auto"}, name), h("td", {class: "number"}, count(n)), h("td", null, h("meter", {min: 0, max: Math.max(index.documents, 1), value: n, "aria-label": `${name}: ${n}`})))))));
+  }
+
+  function edit(doc) {
+    const plain = doc ?? {[key()]: ""};
+    const text = h("textarea", {value: JSON.stringify(plain, null, 2), rows: 18, spellcheck: false, "aria-label": "Document"});
+    const wrong = h("p", {class: "bad", role: "alert"});
+    const dialog = show(doc ? `Edit ${doc[key()]}` : "New document", text, wrong, h("p", null, h("button", {type: "button", class: "main", onclick: async () => {
+      let value;
+      try {
+        value = JSON.parse(text.value);
+      } catch (error) {
+        wrong.textContent = error.message;
+        return;
+      }
+      try {
+        const task = await ask(indexPath(s.index, "/documents"), {body: [value]});
+        dialog.close();
+        await finish(task, "written");
+      } catch (error) {
+        wrong.textContent = error.message;
+      }
+    }}, "Save")));
+  }
+
+  await fetch();
+}
+
+/** uploader sends a file, with a bar that tells how far it is. */
+function uploader(all, s, reopen) {
+  const into = h("input", {value: s.index, placeholder: "films", spellcheck: false, required: true}), key = h("input", {placeholder: "found by itself", spellcheck: false});
+  const file = h("input", {type: "file", accept: ".json,.ndjson,.jsonl,.csv", required: true});
+  const how = select([["POST", "replace documents of the same id"], ["PUT", "add fields to documents of the same id"]], "POST");
+  const bar = h("progress", {max: 1, value: 0, hidden: true, "aria-label": "Upload"}), told = h("span", {role: "status"});
+  return h("details", {class: "more", open: !all || all.length === 0}, h("summary", null, "Upload a file"), h("form", {class: "bar", onsubmit: async event => {
+    event.preventDefault();
+    const chosen = file.files[0], type = types[chosen.name.split(".").pop().toLowerCase()];
+    if (!type) return say("The name of the file must end with .json, .ndjson, .jsonl or .csv.", true);
+    bar.hidden = false;
+    try {
+      const query = key.value.trim() ? "?primaryKey=" + encodeURIComponent(key.value.trim()) : "";
+      const task = await upload(indexPath(into.value.trim(), "/documents" + query), how.value, type, chosen, part => {
+        bar.value = part;
+        told.textContent = ` ${bytes(part * chosen.size)} of ${bytes(chosen.size)}`;
+      });
+      bar.removeAttribute("value");
+      told.textContent = ` accepted as task ${task.taskUid}; it is being indexed`;
+      const done = await ended(task);
+      if (done.error) throw new Error(done.error.message);
+      reopen();
+      say(`${count(done.details.indexedDocuments)} documents were indexed.`);
+    } catch (error) {
+      say(error.message, true);
+      told.textContent = "";
+    }
+    bar.hidden = true;
+  }}, field("File (JSON, NDJSON or CSV)", file), field("Into the index", into), field("Primary key", key), field("Documents that are there", how), h("button", {class: "main"}, "Upload"), bar, told));
+}

@@ -1,0 +1,82 @@
+// How a document is shown: fields folded, marks of what matched, pictures on demand, and why it stands where it does.
+import {h} from "./dom.js";
+
+// Marks stand between characters that no text has; tags could be a document's own.
+export const before = "\ue000", after = "\ue001";
+const folded = 6; // fields that are shown at first
+const longest = 400; // characters of a value that are shown at first
+
+/** marked shows a text with its marks. */
+export function marked(text) {
+  const pieces = [];
+  for (const [i, piece] of text.split(before).entries()) {
+    const end = i > 0 ? piece.indexOf(after) : -1;
+    if (end >= 0) pieces.push(h("mark", null, piece.slice(0, end)));
+    pieces.push(piece.slice(end + 1).replaceAll(after, ""));
+  }
+  return pieces;
+}
+
+/** value shows a value of a document; plain is the same without marks. */
+function value(name, shown, plain, pictures) {
+  let text = typeof shown === "string" ? shown : JSON.stringify(shown, null, shown !== null && typeof shown === "object" ? 1 : 0);
+  if (typeof plain === "number" || typeof plain === "boolean") text = typeof shown === "string" ? shown : String(plain);
+  if (Array.isArray(shown) && shown.every(v => typeof v !== "object")) {
+    return h("ul", {class: "values"}, shown.slice(0, 30).map(v => h("li", null, marked(String(v)))), shown.length > 30 && h("li", {class: "soft"}, `and ${shown.length - 30} more`));
+  }
+  const long = text.length > longest;
+  const node = h("span", {class: "value", dir: "auto"}, marked(long ? text.slice(0, longest) + "…" : text));
+  const box = [node];
+  if (long) {
+    box.push(h("button", {type: "button", class: "link", onclick: event => {
+      node.replaceChildren(...marked(text.slice(0, 200000)));
+      event.target.remove();
+    }}, "all of it"));
+  }
+  if (typeof plain === "string" && /^https?:\/\/\S+\.(png|jpe?g|gif|webp|svg|avif)(\?\S*)?$/i.test(plain)) {
+    const picture = () => h("img", {src: plain, alt: name, loading: "lazy", referrerPolicy: "no-referrer"});
+    if (pictures) box.push(picture());
+    else box.push(h("button", {type: "button", class: "link", onclick: event => event.target.replaceWith(picture())}, "show picture"));
+  }
+  return box;
+}
+
+/** titleOf is what people call a document: its title or name where it has one, else its id. */
+export function titleOf(hit, key) {
+  for (const name of ["title", "name", "label", "heading"]) if (typeof hit[name] === "string" && hit[name] !== "") return hit[name].slice(0, 120);
+  return String((key && hit[key]) ?? Object.values(hit)[0] ?? "").slice(0, 120);
+}
+
+/** hitBox is a hit with what can be done with it. options: key (name of the primary key), fields (those to show first), actions, pictures. */
+export function hitBox(hit, {key, fields, actions, pictures, rank}) {
+  const shown = hit._formatted ?? hit;
+  let names = Object.keys(shown).filter(name => !name.startsWith("_") || name === "_geo");
+  if (fields?.length) names = fields.filter(name => name in shown);
+  else if (key && names.includes(key)) names = [key, ...names.filter(name => name !== key)];
+  const list = h("dl");
+  const add = name => list.append(h("dt", null, name), h("dd", null, value(name, shown[name], hit[name], pictures)));
+  names.slice(0, folded).forEach(add);
+  const more = names.slice(folded);
+  const box = h("article", {class: "hit"}, h("div", {class: "head"},
+    h("h2", {dir: "auto"}, rank !== undefined && h("span", {class: "soft"}, rank + ". "), titleOf(hit, key)),
+    hit._rankingScore !== undefined && h("span", {class: "score", title: "ranking score"}, hit._rankingScore.toFixed(4)), actions), list);
+  if (more.length) {
+    box.append(h("button", {type: "button", class: "link", onclick: event => {
+      more.forEach(add);
+      event.target.remove();
+    }}, more.length === 1 ? "1 more field" : `${more.length} more fields`));
+  }
+  return box;
+}
+
+/** why draws the details of a score, rule by rule, in the order in which they count. */
+export function why(details) {
+  const rules = Object.entries(details ?? {}).filter(([, d]) => d && typeof d === "object").sort(([, a], [, b]) => (a.order ?? 0) - (b.order ?? 0));
+  if (rules.length === 0) return h("p", {class: "soft"}, "Nothing was ranked: all documents that match stand in the order of their ids.");
+  return h("ol", {class: "why"}, rules.map(([name, d]) => {
+    const facts = Object.entries(d).filter(([k]) => !["order", "score"].includes(k)).map(([k, v]) => `${k}: ${typeof v === "object" ? JSON.stringify(v) : v}`);
+    return h("li", null, h("span", {class: "rule"}, name),
+      typeof d.score === "number" ? h("meter", {min: 0, max: 1, value: d.score, title: String(d.score), "aria-label": `${name}: ${d.score.toFixed(3)} of 1`}) : h("span", {class: "soft"}, "orders, and does not score"),
+      typeof d.score === "number" && h("span", {class: "number"}, d.score.toFixed(3)), h("span", {class: "soft facts"}, facts.join(" · ")));
+  }));
+}

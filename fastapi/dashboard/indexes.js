@@ -1,0 +1,29 @@
+// The choice of an index, by those who may list them and those who may not.
+import {ask} from "./api.js";
+import {count, h, select} from "./dom.js";
+
+/** indexes lists the indexes with how many documents each has; null when the key may not see them. */
+export async function indexes(signal) {
+  try {
+    const listed = (await ask("/indexes?limit=1000", {signal})).results;
+    let sizes = {};
+    try {
+      sizes = (await ask("/stats", {signal})).indexes;
+    } catch (error) {
+      if (signal.aborted) throw error;
+    }
+    return listed.map(index => ({...index, documents: sizes[index.uid]?.numberOfDocuments, fields: sizes[index.uid]?.fieldDistribution ?? {}}));
+  } catch (error) {
+    if (error.status === 403) return null;
+    throw error;
+  }
+}
+
+/** chooser is the control that names an index; onchange is told its uid. */
+export function chooser(all, chosen, onchange) {
+  if (all) {
+    const named = all.map(index => [index.uid, index.documents === undefined ? index.uid : `${index.uid} (${count(index.documents)})`]);
+    return select(named, chosen, onchange, "Index");
+  }
+  return h("input", {value: chosen, placeholder: "name of an index", "aria-label": "Index", spellcheck: false, onchange: event => onchange(event.target.value.trim())});
+}

@@ -1,0 +1,260 @@
+// Search as one types, with everything that narrows and orders it, and why hits stand where they do.
+import {ask, curl, ended, indexPath} from "./api.js";
+import {chooser, indexes} from "./indexes.js";
+import {compare} from "./compare.js";
+import {copy, count, field, h, later, say, select, show, svg} from "./dom.js";
+import {after, before, hitBox, marked, why} from "./hit.js";
+import {sample} from "./sample.js";
+
+const pageSize = 20;
+const facetValues = 10; // of a facet that are shown at first
+
+/** quoted writes a name or a value as filters take it. */
+const quoted = text => `"${String(text).replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
+
+export async function searchView({page, state, remember, signal, reopen}) {
+  const all = await indexes(signal);
+  if (all && all.length === 0) return firstStart(page, reopen);
+  const s = {
+    index: state.get("index") ?? all?.[0]?.uid ?? "", q: state.get("q") ?? "", sort: state.get("sort") ?? "", filter: state.get("filter") ?? "",
+    page: Math.max(1, Number(state.get("page")) || 1), fields: (state.get("fields") ?? "").split(",").filter(Boolean), embedder: state.get("embedder") ?? "",
+    ratio: Number(state.get("ratio") ?? 0.5), facets: facetsOf(state.get("facets")), pictures: false,
+  };
+  let known = {embedders: {}, sortable: [], key: all?.find(index => index.uid === s.index)?.primaryKey}; // of the index
+  let running = null, last = 0;
+
+  const box = h("input", {type: "search", value: s.q, placeholder: "Search", "aria-label": "Search", autocomplete: "off", spellcheck: false, dir: "auto", oninput: () => {
+    s.q = box.value;
+    s.page = 1;
+    search();
+  }});
+  const filter = h("input", {value: s.filter, placeholder: "year > 1930 AND tags = comedy", spellcheck: false, oninput: later(() => {
+    s.filter = filter.value.trim();
+    s.page = 1;
+    search();
+  }, 300)});
+  const sorts = h("span"), hybrid = h("span"), fields = h("details", {class: "fields"}), facets = h("aside", {"aria-label": "Facets"}), hits = h("section", {"aria-label": "Hits"}), summary = h("p", {class: "summary", role: "status"}), pages = h("nav", {"aria-label": "Pages", class: "pages"}), map = h("div");
+  page.append(
+    h("h1", {class: "hidden"}, "Search"),
+    h("div", {class: "bar"}, chooser(all, s.index, uid => {
+      Object.assign(s, {index: uid, page: 1, facets: new Map(), sort: "", filter: "", fields: [], embedder: ""});
+      filter.value = "";
+      learn();
+    }), box),
+    h("details", {class: "more", open: s.filter || s.sort || s.embedder}, h("summary", null, "Filter, order, meaning, fields"),
+      h("div", {class: "bar"}, field("Filter", filter, true), sorts, hybrid),
+      fields),
+    h("div", {class: "bar actions"}, summary,
+      h("button", {type: "button", onclick: () => copy(curl(indexPath(s.index, "/search"), body(true)))}, "Copy as curl"),
+      h("button", {type: "button", onclick: async () => show("Answer", h("pre", {tabIndex: 0}, JSON.stringify(await ask(indexPath(s.index, "/search"), {body: body(true)}), null, 2).slice(0, 500000)))}, "Raw JSON"),
+      h("button", {type: "button", onclick: () => compare(s.index, body(true), known)}, "Compare"),
+      h("label", {class: "check"}, h("input", {type: "checkbox", onchange: event => { s.pictures = event.target.checked; search(); }}), " pictures")),
+    h("div", {class: "columns"}, h("details", {class: "sidebar", open: !matchMedia("(max-width: 48rem)").matches}, h("summary", null, "Facets"), facets), h("div", null, map, hits, pages)));
+
+  /** filters are what the facets and the field say, as the API takes it. */
+  function filters() {
+    const list = s.filter ? [s.filter] : [];
+    for (const [name, choice] of s.facets) {
+      if (choice.values.length) list.push(choice.values.map(v => `${quoted(name)} = ${quoted(v)}`));
+      if (choice.min !== "") list.push(`${quoted(name)} >= ${choice.min}`);
+      if (choice.max !== "") list.push(`${quoted(name)} <= ${choice.max}`);
+    }
+    return list;
+  }
+
+  function body(bare) {
+    const b = {q: s.q, page: s.page, hitsPerPage: pageSize, facets: ["*"]};
+    const f = filters();
+    if (f.length) b.filter = f;
+    if (s.sort) b.sort = [s.sort];
+    if (s.embedder) b.hybrid = {embedder: s.embedder, semanticRatio: s.ratio};
+    if (!bare) Object.assign(b, {
+      attributesToHighlight: ["*"], attributesToCrop: ["*"], cropLength: 40, highlightPreTag: before, highlightPostTag: after,
+      showRankingScore: true, showRankingScoreDetails: true,
+    });
+    return b;
+  }
+
+  async function search() {
+    const mine = ++last;
+    running?.abort();
+    if (!s.index) return;
+    running = new AbortController();
+    remember({index: s.index, q: s.q, sort: s.sort, filter: s.filter, page: s.page > 1 ? s.page : "", fields: s.fields.join(","), facets: textOf(s.facets), embedder: s.embedder, ratio: s.embedder ? s.ratio : ""});
+    try {
+      const found = await ask(indexPath(s.index, "/search"), {body: body(false), signal: AbortSignal.any([signal, running.signal])});
+      if (mine !== last) return; // an answer to what is asked no more
+      say("");
+      summary.textContent = `${count(found.totalHits)} found in ${found.processingTimeMs} ms${found.semanticHitCount ? `, ${found.semanticHitCount} by meaning` : ""}`;
+      hits.replaceChildren(...found.hits.map((hit, i) => oneHit(hit, (s.page - 1) * pageSize + i + 1)));
+      if (found.hits.length === 0) hits.replaceChildren(h("p", {class: "soft"}, "Nothing matches."));
+      drawFacets(found);
+      drawPages(found);
+      map.replaceChildren(mapOf(found.hits) ?? "");
+    } catch (error) {
+      if (mine !== last || signal.aborted) return;
+      if (error.status === 401) throw error;
+      hits.replaceChildren();
+      facets.replaceChildren();
+      pages.replaceChildren();
+      summary.textContent = "";
+      say(error.message, true);
+    }
+  }
+
+  function oneHit(hit, rank) {
+    const reasons = h("details", null, h("summary", null, "Why here"), why(hit._rankingScoreDetails));
+    const id = known.key && hit[known.key];
+    const similar = Object.keys(known.embedders).length > 0 && id !== undefined && h("button", {type: "button", class: "link", onclick: async () => {
+      try {
+        const near = await ask(indexPath(s.index, "/similar"), {body: {id, embedder: s.embedder || Object.keys(known.embedders)[0], limit: 10, showRankingScore: true}});
+        show(`Similar to ${id}`, near.hits.map((other, i) => hitBox(other, {key: known.key, fields: s.fields, rank: i + 1})));
+      } catch (error) {
+        say(error.message, true);
+      }
+    }}, "similar");
+    const raw = h("button", {type: "button", class: "link", onclick: () => {
+      const plain = Object.fromEntries(Object.entries(hit).filter(([name]) => !["_formatted", "_rankingScoreDetails", "_rankingScore"].includes(name)));
+      show(String(id ?? "Document"), h("pre", {tabIndex: 0}, JSON.stringify(plain, null, 2).slice(0, 500000)));
+    }}, "JSON");
+    const node = hitBox(hit, {key: known.key, fields: s.fields, pictures: s.pictures, rank, actions: [raw, similar]});
+    node.append(reasons);
+    return node;
+  }
+
+  function drawFacets(found) {
+    const nodes = [];
+    for (const [name, values] of Object.entries(found.facetDistribution ?? {}).sort(([a], [b]) => a.localeCompare(b))) {
+      const choice = s.facets.get(name) ?? {values: [], min: "", max: ""};
+      const change = () => {
+        if (choice.values.length || choice.min !== "" || choice.max !== "") s.facets.set(name, choice);
+        else s.facets.delete(name);
+        s.page = 1;
+        search();
+      };
+      const listed = h("ul");
+      const draw = entries => listed.replaceChildren(...entries.map(([v, n, text]) => h("li", null, h("label", {class: "check"},
+        h("input", {type: "checkbox", checked: choice.values.includes(v), onchange: event => {
+          choice.values = event.target.checked ? [...choice.values, v] : choice.values.filter(other => other !== v);
+          change();
+        }}), " ", h("span", {dir: "auto"}, text ? marked(text) : v)), n !== null && h("span", {class: "soft"}, count(n)))));
+      const entries = Object.entries(values);
+      for (const v of choice.values) if (!(v in values)) entries.unshift([v, null]);
+      draw(entries.slice(0, facetValues));
+      const stats = found.facetStats?.[name];
+      const bound = which => h("input", {type: "number", step: "any", value: choice[which], placeholder: String(stats[which]), "aria-label": `${name}: ${which}`, onchange: event => {
+        choice[which] = event.target.value;
+        change();
+      }});
+      const wanted = h("input", {type: "search", placeholder: "find a value", "aria-label": `Find a value of ${name}`, oninput: later(async () => {
+        if (!wanted.value) return draw(entries.slice(0, facetValues));
+        try {
+          const got = await ask(indexPath(s.index, "/facet-search"), {signal, body: {facetName: name, facetQuery: wanted.value, q: s.q, filter: filters()}});
+          draw(got.facetHits.slice(0, 50).map(f => [f.value, f.count]));
+        } catch (error) {
+          if (!signal.aborted) say(error.message, true);
+        }
+      }, 150)});
+      nodes.push(h("details", {class: "facet", open: s.facets.has(name) || entries.length > 0 && nodes.length < 8}, h("summary", null, name, " ", h("span", {class: "soft"}, count(entries.length))),
+        stats && h("p", {class: "range"}, bound("min"), " to ", bound("max")), !stats && entries.length > facetValues && wanted, listed,
+        entries.length > facetValues && h("button", {type: "button", class: "link", onclick: event => {
+          draw(entries.slice(0, 200));
+          event.target.remove();
+        }}, "more values")));
+    }
+    // What is being typed in stays: facets are drawn again only around it.
+    if (!facets.contains(document.activeElement) || document.activeElement.type !== "search") facets.replaceChildren(...nodes);
+  }
+
+  function drawPages(found) {
+    const go = to => h("button", {type: "button", disabled: to < 1 || to > found.totalPages || to === s.page, onclick: () => {
+      s.page = to;
+      search();
+      scrollTo({top: 0});
+    }}, to === s.page - 1 ? "Before" : to === s.page + 1 ? "Next" : count(to));
+    pages.replaceChildren();
+    if (found.totalPages > 1) pages.append(go(s.page - 1), h("span", null, `page ${count(s.page)} of ${count(found.totalPages)}`), go(s.page + 1));
+  }
+
+  /** learn asks what the index can do, as far as the key may know, and searches. */
+  async function learn() {
+    known = {embedders: {}, sortable: [], key: all?.find(index => index.uid === s.index)?.primaryKey};
+    const searching = search();
+    try {
+      const settings = await ask(indexPath(s.index, "/settings"), {signal});
+      known.embedders = settings.embedders ?? {};
+      known.sortable = settings.sortableAttributes ?? [];
+      known.rankingRules = settings.rankingRules;
+    } catch (error) {
+      if (signal.aborted) return;
+    }
+    sorts.replaceChildren(known.sortable.length ? field("Order", select([["", "by relevance"], ...known.sortable.flatMap(a => [`${a}:asc`, `${a}:desc`])], s.sort, v => { s.sort = v; s.page = 1; search(); })) : "");
+    const names = Object.keys(known.embedders);
+    const ratio = h("input", {type: "range", min: 0, max: 1, step: 0.05, value: s.ratio, oninput: later(() => { s.ratio = Number(ratio.value); search(); }, 60)});
+    hybrid.replaceChildren(...names.length ? [field("Meaning", select([["", "words only"], ...names], s.embedder, v => { s.embedder = v; search(); })), field("Words … meaning", ratio)] : []);
+    const listed = Object.keys(all?.find(index => index.uid === s.index)?.fields ?? {}).sort();
+    fields.replaceChildren(h("summary", null, "Fields to show"), h("p", {class: "choices"}, listed.map(name => h("label", {class: "check"}, h("input", {type: "checkbox", checked: s.fields.includes(name), onchange: event => {
+      s.fields = event.target.checked ? [...s.fields, name] : s.fields.filter(other => other !== name);
+      search();
+    }}), " ", name))));
+    fields.hidden = listed.length === 0;
+    await searching;
+  }
+
+  await learn();
+  box.focus();
+}
+
+/** facetsOf reads chosen facets from the address bar: JSON of [name, values, min, max]. */
+function facetsOf(text) {
+  try {
+    return new Map(JSON.parse(text ?? "[]").map(([name, values, min, max]) => [String(name), {values: values.map(String), min: String(min ?? ""), max: String(max ?? "")}]));
+  } catch {
+    return new Map();
+  }
+}
+
+const textOf = facets => facets.size ? JSON.stringify([...facets].map(([name, c]) => [name, c.values, c.min, c.max])) : "";
+
+/** mapOf draws where hits are: a field of the world as large as they need, without any outside picture. */
+function mapOf(hits) {
+  const places = hits.map(hit => [hit, hit._geo]).filter(([, g]) => g && Number.isFinite(Number(g.lat)) && Number.isFinite(Number(g.lng))).map(([hit, g]) => [hit, Number(g.lat), Number(g.lng)]);
+  if (places.length === 0) return null;
+  const lats = places.map(p => p[1]), lngs = places.map(p => p[2]);
+  const pad = (low, high) => Math.max((high - low) * 0.1, 0.01);
+  const south = Math.min(...lats) - pad(Math.min(...lats), Math.max(...lats)), north = Math.max(...lats) + pad(Math.min(...lats), Math.max(...lats));
+  const west = Math.min(...lngs) - pad(Math.min(...lngs), Math.max(...lngs)), east = Math.max(...lngs) + pad(Math.min(...lngs), Math.max(...lngs));
+  const width = 600, height = Math.max(120, Math.min(300, width * (north - south) / (east - west)));
+  const x = lng => (lng - west) / (east - west) * width, y = lat => (north - lat) / (north - south) * height;
+  const picture = svg("svg", {viewBox: `0 0 ${width} ${height}`, class: "map", role: "img", "aria-label": `${places.length} places`});
+  for (let i = 1; i < 6; i++) {
+    picture.append(svg("line", {x1: 0, x2: width, y1: height * i / 6, y2: height * i / 6}), svg("line", {x1: width * i / 6, x2: width * i / 6, y1: 0, y2: height}));
+  }
+  for (const [hit, lat, lng] of places) {
+    picture.append(svg("circle", {cx: x(lng), cy: y(lat), r: 5}, svg("title", null, `${Object.values(hit)[0]}: ${lat}, ${lng}`)));
+  }
+  const corner = (lat, lng) => `${lat.toFixed(2)}, ${lng.toFixed(2)}`;
+  return h("details", {class: "place"}, h("summary", null, "Map"), picture, h("p", {class: "soft"}, `${corner(north, west)} to ${corner(south, east)}`));
+}
+
+/** firstStart shows how documents come in, with a sample for those who only want to look. */
+function firstStart(page, reopen) {
+  const command = `curl -X POST '${location.origin}/indexes/films/documents' \\\n  -H 'Content-Type: application/json' \\\n  -d '[{"id": 1, "title": "Metropolis"}]'`;
+  page.append(h("h1", null, "There is nothing to search yet"),
+    h("p", null, "Send documents, as JSON, NDJSON or CSV; the index is made with the first of them:"),
+    h("pre", {tabIndex: 0}, command), h("p", null, h("button", {type: "button", onclick: () => copy(command)}, "Copy"), " ",
+      h("a", {class: "button", href: "#/documents"}, "Upload a file"), " ",
+      h("button", {type: "button", class: "main", onclick: async event => {
+        event.target.disabled = true;
+        say("The sample is being indexed…");
+        try {
+          await ask(indexPath("films", "/settings"), {method: "PATCH", body: {filterableAttributes: ["year", "genres", "country"], sortableAttributes: ["year"], searchableAttributes: ["title", "director", "genres", "text"]}});
+          const done = await ended(await ask(indexPath("films", "/documents"), {body: sample}));
+          if (done.error) throw new Error(done.error.message);
+          reopen();
+        } catch (error) {
+          event.target.disabled = false;
+          say(error.message, true);
+        }
+      }}, "Try it with a sample of films")));
+}

@@ -1,0 +1,76 @@
+// Tasks as they come and end, with their progress, and what to do about those that failed.
+import {ask} from "./api.js";
+import {count, field, h, say, select, show} from "./dom.js";
+
+const statuses = ["enqueued", "processing", "succeeded", "failed", "canceled"];
+
+/** took is how long a task ran, for people. */
+function took(task) {
+  if (!task.startedAt || !task.finishedAt) return "";
+  const ms = new Date(task.finishedAt) - new Date(task.startedAt);
+  return ms < 1000 ? `${ms} ms` : ms < 60000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.floor(ms / 60000)} min ${Math.round(ms % 60000 / 1000)} s`;
+}
+
+export async function tasksView({page, state, remember, signal}) {
+  const s = {status: state.get("status") ?? "", index: state.get("index") ?? "", from: null};
+  const progress = h("div"), body = h("tbody"), pages = h("nav", {class: "pages", "aria-label": "Pages"}), summary = h("p", {class: "summary"});
+  const index = h("input", {value: s.index, placeholder: "all", spellcheck: false, onchange: () => { s.index = index.value.trim(); s.from = null; draw(); }});
+  page.append(h("h1", null, "Tasks"), h("div", {class: "bar"},
+    field("Status", select([["", "all"], ...statuses], s.status, v => { s.status = v; s.from = null; draw(); })), field("Index", index), summary,
+    h("button", {type: "button", class: "danger", onclick: async () => {
+      if (!confirm("Cancel all tasks that wait or run?")) return;
+      try {
+        await ask("/tasks/cancel?statuses=enqueued,processing" + (s.index ? "&indexUids=" + encodeURIComponent(s.index) : ""), {method: "POST"});
+        draw();
+      } catch (error) {
+        say(error.message, true);
+      }
+    }}, "Cancel what waits")), progress,
+  h("div", {class: "scroll", tabIndex: 0}, h("table", null, h("thead", null, h("tr", null, ["task", "index", "type", "status", "details", "since", "took", ""].map(t => t ? h("th", {scope: "col"}, t) : h("td")))), body)), pages);
+
+  async function draw() {
+    remember({status: s.status, index: s.index});
+    const query = new URLSearchParams({limit: 25});
+    if (s.status) query.set("statuses", s.status);
+    if (s.index) query.set("indexUids", s.index);
+    if (s.from !== null) query.set("from", s.from);
+    const [tasks, batches] = await Promise.all([ask("/tasks?" + query, {signal}), ask("/batches?statuses=processing&limit=1", {signal})]);
+    summary.textContent = `${count(tasks.total)} tasks`;
+    body.replaceChildren(...tasks.results.map(row));
+    pages.replaceChildren(...s.from !== null ? [h("button", {type: "button", onclick: () => { s.from = null; draw(); }}, "Newest")] : [],
+      ...tasks.next !== null ? [h("button", {type: "button", onclick: () => { s.from = tasks.next; draw(); }}, "Older")] : []);
+    const p = batches.results[0]?.progress;
+    progress.replaceChildren(p ? h("div", {class: "running"}, h("p", null, `Batch ${batches.results[0].uid}: ${p.steps.map(step => `${step.currentStep} ${count(step.finished)} of ${count(step.total)}`).join(" · ")}`), h("progress", {max: 100, value: p.percentage, "aria-label": "Progress of the batch"})) : "");
+  }
+
+  function row(task) {
+    const details = Object.entries(task.details ?? {}).filter(([, v]) => v !== null).map(([k, v]) => `${k}: ${typeof v === "object" ? JSON.stringify(v) : v}`).join(", ");
+    const waits = task.status === "enqueued" || task.status === "processing";
+    return h("tr", null, h("td", {class: "number"}, task.uid), h("td", {dir: "auto"}, task.indexUid ?? "–"), h("td", null, task.type),
+      h("td", null, h("span", {class: "status " + task.status}, task.status)),
+      h("td", {class: "long"}, details.length > 120 ? details.slice(0, 120) + "…" : details,
+        task.error && h("p", {class: "bad"}, task.error.message), task.parked && h("p", {class: "bad"}, `It waits for the machine: ${task.parked.reason.message} Tried ${task.parked.tries} times.`)),
+      h("td", null, new Date(task.enqueuedAt).toLocaleTimeString()), h("td", null, took(task)),
+      h("td", null, waits ? h("button", {type: "button", class: "link", onclick: async () => {
+        try {
+          await ask(`/tasks/cancel?uids=${task.uid}`, {method: "POST"});
+          draw();
+        } catch (error) {
+          say(error.message, true);
+        }
+      }}, "cancel") : h("button", {type: "button", class: "link", onclick: () => show("Task " + task.uid, h("pre", {tabIndex: 0}, JSON.stringify(task, null, 2)))}, "JSON")));
+  }
+
+  await draw();
+  (async () => {
+    while (!signal.aborted) {
+      await new Promise(resolve => setTimeout(resolve, 1000));
+      if (signal.aborted || s.from !== null || document.hidden) continue;
+      try {
+        await draw();
+      } catch (error) {
+        if (!signal.aborted) say(error.message, true);
+      }
+    }
+  })();
+}
