@@ -4,7 +4,7 @@ export CGO_ENABLED := 0
 # what /version tells; go build stamps it by itself unless -buildvcs=false is set
 STAMP := $(shell git log -1 --format='-X main.commit=%H -X main.commitDate=%cI' 2>/dev/null)
 
-.PHONY: run build test check test-race test-arm64 test-invariants fuzz crash powercut mutate-syncs bench bench-quick bench-ann bench-ann-peers pprof
+.PHONY: run build test check test-race test-arm64 test-invariants fuzz crash network-test powercut mutate-syncs bench bench-quick bench-ann bench-ann-peers pprof
 
 run: build
 	./svc
@@ -51,6 +51,10 @@ fuzz:
 ROUNDS ?= 200
 crash: build
 	go test ./cmd/svc -run TestKilledServerKeepsItsPromises -count 1 -timeout 60m -v -args -rounds $(ROUNDS)
+
+# three instances of a network that are killed, cut off from each other and changed under writes, ROUNDS times
+network-test:
+	go test ./cmd/svc -run TestNetworkKeepsItsPromises -count 1 -timeout 60m -v -args -network-rounds $(ROUNDS)
 
 # what power cuts may leave of a recorded run of the real program, in STATES ways: it must start on each and have lost nothing
 STATES ?= 10000

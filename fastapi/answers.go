@@ -68,9 +68,10 @@ func (s *Server) enqueue(ctx *fasthttp.RequestCtx, n task.New, status int) error
 	if err := s.replicate(ctx, &n); err != nil {
 		return err
 	}
-	s.spread(ctx, &n)
+	stored := s.spread(ctx, &n)
 	// Not ctx: that ends with the server, and what a request has begun then is finished still.
 	t, err := s.queue.Enqueue(context.Background(), n)
+	stored()
 	if err != nil {
 		return err
 	}

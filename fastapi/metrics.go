@@ -163,6 +163,9 @@ var (
 	indexesSetAside  = describe("indexes_set_aside", "Indexes that are not served because a file of theirs cannot be used.")
 	taskQueueMax     = describe("task_queue_max_size", "Bytes that the task queue's file may use.")
 	taskQueueUsed    = describe("task_queue_used_size", "Bytes that the task queue's file uses.")
+	outboxTasks      = describe("network_outbox_tasks", "Writes that another instance of the network has not got.", "remote")
+	outboxBytes      = describe("network_outbox_bytes", "Bytes of the writes that another instance of the network has not got.", "remote")
+	outboxLag        = describe("network_outbox_lag_seconds", "Age of the oldest write that another instance of the network has not got.", "remote")
 	taskQueueLeft    = describe("task_queue_size_until_stop_registering", "Bytes that are left before the task queue takes no more tasks.")
 )
 
@@ -171,6 +174,7 @@ func (state) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range [...]*prometheus.Desc{
 		degradedSearches, databaseBytes, usedBytes, indexCount, lastUpdate, isIndexing, indexDocuments, taskCounts, runningTrace,
 		finishedTrace, searchQueueSize, searchesRunning, searchesWaiting, taskLatency, parkedIndexes, damagedSegments, indexesSetAside, taskQueueMax, taskQueueUsed, taskQueueLeft,
+		outboxTasks, outboxBytes, outboxLag,
 	} {
 		to <- d
 	}
@@ -250,6 +254,11 @@ func (c state) collectTasks(to chan<- prometheus.Metric, gauge func(d *prometheu
 		latency = max(time.Since(q.Oldest).Seconds(), 0)
 	}
 	gauge(taskLatency, latency)
+	for remote, lag := range c.s.queue.Lags() {
+		gauge(outboxTasks, float64(lag.Requests), remote)
+		gauge(outboxBytes, float64(lag.Bytes), remote)
+		gauge(outboxLag, max(time.Since(lag.Oldest).Seconds(), 0), remote)
+	}
 	parked := map[string]int{}
 	for _, p := range c.s.queue.Parked() {
 		parked[string(p.Reason.Code)]++

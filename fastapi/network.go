@@ -146,3 +146,28 @@ func (s *Server) updateNetwork(ctx *fasthttp.RequestCtx) error {
 	ctx.SetStatusCode(fasthttp.StatusAccepted)
 	return nil
 }
+
+// outboxView is what a remote has not got of the writes that this instance took.
+type outboxView struct {
+	PendingTasks     int     `json:"pendingTasks"`
+	PendingBytes     int64   `json:"pendingBytes"`
+	OldestEnqueuedAt *string `json:"oldestEnqueuedAt"`
+}
+
+// getOutbox tells how far the other instances are behind.
+func (s *Server) getOutbox(ctx *fasthttp.RequestCtx) error {
+	if err := s.needNetwork(); err != nil {
+		return err
+	}
+	remotes := map[string]outboxView{}
+	for _, name := range s.network.Network().Others() {
+		remotes[name] = outboxView{}
+	}
+	for name, lag := range s.queue.Lags() {
+		oldest := rfc3339(lag.Oldest)
+		remotes[name] = outboxView{lag.Requests, lag.Bytes, &oldest}
+	}
+	return answer(ctx, struct {
+		Remotes map[string]outboxView `json:"remotes"`
+	}{remotes})
+}

@@ -103,17 +103,17 @@ func (s *Server) origin(ctx *fasthttp.RequestCtx) (*task.Origin, error) {
 	return &task.Origin{Remote: texts[0], TaskUID: uint32(uid), Version: version.String(), Nonce: nonce}, err
 }
 
-// spread completes a new task by what the network has to do with it.
-func (s *Server) spread(ctx *fasthttp.RequestCtx, n *task.New) {
+// spread completes a new task by what the network has to do with it. The caller calls stored when the task is stored.
+func (s *Server) spread(ctx *fasthttp.RequestCtx, n *task.New) (stored func()) {
 	w, _ := ctx.UserValue(writeKey{}).(*write)
 	if w == nil {
-		return
+		return func() {}
 	}
 	n.Origin = w.origin
 	if !w.forward || n.DryRun {
-		return
+		return func() {}
 	}
-	f := s.network.Forward()
+	f, stored := s.network.Forward()
 	f.Method = string(ctx.Method())
 	f.Path = network.PathWithout(string(ctx.URI().PathOriginal()), string(ctx.URI().QueryString()), "csvDelimiter")
 	switch n.Content.(type) {
@@ -123,6 +123,7 @@ func (s *Server) spread(ctx *fasthttp.RequestCtx, n *task.New) {
 		f.ContentType, f.Body = string(ctx.Request.Header.ContentType()), sentBody(ctx)
 	}
 	n.Forward = f
+	return stored
 }
 
 // bodyKey is the place of the JSON that a handler has read among the values of a request.

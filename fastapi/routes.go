@@ -104,6 +104,7 @@ func routes() []route {
 
 		{methodGet, "/network", actionNetworkGet, (*Server).getNetwork},
 		{methodPatch, "/network", actionNetworkUpdate, (*Server).updateNetwork},
+		{methodGet, "/network/outbox", actionNetworkGet, (*Server).getOutbox},
 		{methodPost, "/network/change", actionNetworkUpdate, (*Server).networkChange},
 		{methodPost, "/network/transfer", actionNetworkUpdate, (*Server).networkTransfer},
 

@@ -124,7 +124,7 @@ func (r *changing) run() error {
 	err := r.await(func(p phase) bool { return p >= switched }, false)
 	if err == nil {
 		r.step(4, "Deleting documents that other instances own")
-		err = r.deleteStrange()
+		err = r.deleteOthers(r.network.keeps(r.network.SelfName()))
 	}
 	if err != nil && !task.IsCanceled(r.ctx) {
 		return err // goes on at the next start
@@ -163,10 +163,32 @@ func (r *changing) move() error {
 		return err
 	}
 	r.step(1, "Moving documents")
+	if err := r.clear(); err != nil {
+		return err
+	}
 	if err := r.fetch(); err != nil {
 		return err
 	}
 	return r.enter(moved)
+}
+
+// clear deletes the documents that this instance did not own before: a change that was canceled left them, and nobody has told it since
+// when others deleted or replaced them.
+func (r *changing) clear() error {
+	c := r.change()
+	self := r.network.SelfName()
+	if c == nil || c.Cleared || !r.previous.Led() || r.previous.Remotes[self] == nil {
+		return nil
+	}
+	if err := r.deleteOthers(r.previous.keeps(self)); err != nil {
+		return err
+	}
+	r.deleted = 0
+	return r.n.update(func(s *stored) {
+		if s.Change != nil && s.Network.Version == r.version {
+			s.Change.Cleared = true
+		}
+	})
 }
 
 // giveUp ends a change that this instance has not moved for: nobody can have committed it. Without a cancelation it goes on at the
@@ -278,9 +300,8 @@ func (r *changing) await(reached func(phase) bool, late bool) error {
 	return nil
 }
 
-// deleteStrange deletes the documents that this instance does not own.
-func (r *changing) deleteStrange() error {
-	keep := r.network.keeps(r.network.SelfName())
+// deleteOthers deletes the documents that are not kept.
+func (r *changing) deleteOthers(keep func(id []byte) bool) error {
 	for _, uid := range r.n.o.Catalog.UIDs() {
 		ix := r.n.o.Catalog.Get(uid)
 		if ix == nil {

@@ -47,6 +47,8 @@ func (n *Node) Patch(ctx context.Context, p *Patch) (*task.Task, error) {
 			f.Bodies[name] = announcement(a, name)
 		}
 	}
+	n.ordering.Lock()
+	defer n.ordering.Unlock()
 	t, err := n.queue.Enqueue(context.Background(), task.New{Content: task.ChangeTopology{State: encode(a)}, Forward: f})
 	if err != nil {
 		return nil, err

@@ -38,8 +38,9 @@ type Node struct {
 	o     Options
 	queue *task.Queue // set by Start
 
-	patching sync.Mutex // held by a change of a network with a leader while remotes are asked
-	mu       sync.Mutex // held by who changes what is stored
+	patching sync.Mutex   // held by a change of a network with a leader while remotes are asked
+	ordering sync.RWMutex // held by a write that others get until it is stored, and alone by a change of the network
+	mu       sync.Mutex   // held by who changes what is stored
 	stored   *stored
 	view     atomic.Pointer[view]
 
@@ -188,8 +189,10 @@ func (n *Node) CheckWrite() (forward bool, err error) {
 	return true, nil
 }
 
-// Forward returns what others get of a write; the caller adds the request.
-func (n *Node) Forward() *task.Forward {
+// Forward returns what others get of a write; the caller adds the request. The network stays as it is until the caller, who has stored
+// the task then, calls stored: a write is before or behind a change for everybody.
+func (n *Node) Forward() (f *task.Forward, stored func()) {
+	n.ordering.RLock()
 	now := n.Network()
-	return &task.Forward{Version: now.Version.String(), Remotes: now.Others()}
+	return &task.Forward{Version: now.Version.String(), Remotes: now.Others()}, n.ordering.RUnlock
 }

@@ -62,6 +62,7 @@ type change struct {
 	Commit bool `json:"commit,omitempty"`
 	// Cancel says that the change is to be canceled, if the leader has not committed.
 	Cancel  bool              `json:"cancel,omitempty"`
+	Cleared bool              `json:"cleared,omitempty"` // what this instance did not own before is gone: see clear
 	Cursors map[string]uint32 `json:"cursors,omitempty"` // by source and index: the last document that is stored
 	Fetched []string          `json:"fetched,omitempty"` // sources of which everything is stored
 }

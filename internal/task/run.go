@@ -43,7 +43,8 @@ func (q *Queue) run(run *running) error {
 	if err := q.engine.settle(); err != nil {
 		return err
 	}
-	if run.crashes >= maxCrashes && q.engine.lastStep() < step(run.uid, 0) { // what has changed an index goes on: it is nearly done
+	// A change of the network is a task of all its instances: one alone cannot give it up.
+	if run.crashes >= maxCrashes && run.kinds != 1<<NetworkTopologyChange && q.engine.lastStep() < step(run.uid, 0) { // what has changed an index goes on: it is nearly done
 		return q.giveUp(run)
 	}
 	if err := q.journal.write(run.entry(false)); err != nil {

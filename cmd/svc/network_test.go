@@ -1,0 +1,444 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var networkRounds = flag.Int("network-rounds", 4, "how often TestNetworkKeepsItsPromises kills an instance or cuts a link")
+
+// member is one server of a network. Others reach it through a link that can be cut.
+type member struct {
+	t       *testing.T
+	name    string
+	data    string
+	process *exec.Cmd
+	url     string
+	log     bytes.Buffer
+	link    *link
+}
+
+// link passes connections on, or not.
+type link struct {
+	listener net.Listener
+	target   atomic.Value // address
+	cut      atomic.Bool
+	mu       sync.Mutex
+	conns    map[net.Conn]bool
+}
+
+func newLink(t *testing.T) *link {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &link{listener: l, conns: map[net.Conn]bool{}}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go k.pass(c)
+		}
+	}()
+	t.Cleanup(func() { l.Close(); k.set(true) })
+	return k
+}
+
+func (k *link) pass(c net.Conn) {
+	defer c.Close()
+	target, _ := k.target.Load().(string)
+	if k.cut.Load() || target == "" {
+		return
+	}
+	to, err := net.Dial("tcp", target)
+	if err != nil {
+		return
+	}
+	defer to.Close()
+	k.mu.Lock()
+	k.conns[c], k.conns[to] = true, true
+	k.mu.Unlock()
+	defer func() {
+		k.mu.Lock()
+		delete(k.conns, c)
+		delete(k.conns, to)
+		k.mu.Unlock()
+	}()
+	go func() { _, _ = io.Copy(to, c); to.Close() }()
+	_, _ = io.Copy(c, to)
+}
+
+// set cuts the link, with the connections on it, or mends it.
+func (k *link) set(cut bool) {
+	k.cut.Store(cut)
+	if !cut {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for c := range k.conns {
+		c.Close()
+	}
+}
+
+func newMember(t *testing.T, name string) *member {
+	t.Helper()
+	in := &member{t: t, name: name, data: filepath.Join(t.TempDir(), "data"), link: newLink(t)}
+	in.start()
+	t.Cleanup(in.kill)
+	return in
+}
+
+func (in *member) start() {
+	in.t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	in.process = exec.Command(os.Args[0], "--db-path", in.data, "--http-addr", address, "--log-level", "WARN", "--experimental-allowed-ip-networks", "127.0.0.0/8")
+	in.process.Env = append(os.Environ(), asProgram+"=1")
+	in.process.Stdout, in.process.Stderr = &in.log, &in.log
+	if err := in.process.Start(); err != nil {
+		in.t.Fatal(err)
+	}
+	in.url = "http://" + address
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if resp, err := http.Get(in.url + "/health"); err == nil {
+			resp.Body.Close()
+			break
+		}
+		if time.Now().After(deadline) {
+			in.t.Fatalf("%s does not answer:\n%s", in.name, in.log.String())
+		}
+	}
+	in.link.target.Store(address)
+}
+
+func (in *member) kill() {
+	if in.process != nil {
+		_ = in.process.Process.Signal(syscall.SIGKILL)
+		_ = in.process.Wait()
+		in.process = nil
+	}
+}
+
+var networkClient = http.Client{Timeout: 40 * time.Second}
+
+// ask sends JSON and decodes the answer into v.
+func (in *member) ask(method, path, body string, v any) (status int, text string, err error) {
+	req, err := http.NewRequest(method, in.url+path, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := networkClient.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err == nil && v != nil {
+		err = json.Unmarshal(b, v)
+	}
+	return resp.StatusCode, string(b), err
+}
+
+// must is ask for what has to be accepted.
+func (in *member) must(method, path, body string, v any) {
+	in.t.Helper()
+	status, text, err := in.ask(method, path, body, v)
+	if err != nil || status >= 300 {
+		in.t.Fatalf("%s: %s %s: %d %s %v\n%s", in.name, method, path, status, text, err, in.log.String())
+	}
+}
+
+// finish waits for the task of a summary.
+func (in *member) finish(uid int) (status, text string) {
+	in.t.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		var task struct{ Status string }
+		_, text, _ = in.ask("GET", fmt.Sprintf("/tasks/%d", uid), "", &task)
+		if task.Status != "enqueued" && task.Status != "processing" && task.Status != "" {
+			return task.Status, text
+		}
+	}
+	in.t.Fatalf("%s: task %d does not end: %s\n%s", in.name, uid, text, in.log.String())
+	return "", ""
+}
+
+// newNetwork is three instances, of which the first leads.
+func newNetwork(t *testing.T) []*member {
+	t.Helper()
+	all := []*member{newMember(t, "a"), newMember(t, "b"), newMember(t, "c")}
+	var remotes []string
+	for _, in := range all {
+		in.must("PATCH", "/experimental-features", `{"network":true}`, nil)
+		remotes = append(remotes, fmt.Sprintf(`%q:{"url":"http://%s"}`, in.name, in.link.listener.Addr()))
+	}
+	all[0].change(`{"self":"a","leader":"a","remotes":{` + strings.Join(remotes, ",") + `},"shards":` + shapes[0] + `}`)
+	return all
+}
+
+// change changes the network, and waits until that is done.
+func (in *member) change(body string) {
+	in.t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		var summary struct {
+			TaskUID int
+			Code    string
+		}
+		status, text, err := in.ask("PATCH", "/network", body, &summary)
+		if err == nil && status == 202 {
+			if status, text := in.finish(summary.TaskUID); status != "succeeded" {
+				in.t.Fatalf("the change of the network: %s", text)
+			}
+			return
+		}
+		if summary.Code != "unprocessed_network_task" || time.Now().After(deadline) {
+			in.t.Fatalf("PATCH /network: %d %s %v", status, text, err)
+		}
+	}
+}
+
+// shapes are shards, each of which has two owners.
+var shapes = []string{
+	`{"x":{"remotes":["a","b"]},"y":{"remotes":["b","c"]},"z":{"remotes":["c","a"]},"w":null}`,
+	`{"x":{"remotes":["b","c"]},"y":{"remotes":["a","c"]},"z":null,"w":{"remotes":["a","b"]}}`,
+	`{"x":{"remotes":["a","c"]},"y":{"remotes":["a","b"]},"z":{"remotes":["b","c"]},"w":{"remotes":["b","a"]}}`,
+}
+
+// written is what is known of one document: the version of the last write of it that was acknowledged, and of those sent since.
+// Version 0 is no document.
+type written struct {
+	acknowledged int
+	open         []int
+}
+
+// writer writes documents, and remembers.
+type writer struct {
+	random  *rand.Rand
+	version int
+	docs    map[int]*written
+}
+
+// step sends one write to the leader.
+func (w *writer) step(leader *member) {
+	w.version++
+	var ids []int
+	for range w.random.IntN(20) + 1 {
+		ids = append(ids, w.random.IntN(400))
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	version := w.version
+	method, path := "POST", "/indexes/m/documents?primaryKey=id"
+	var body any
+	switch w.random.IntN(6) {
+	case 0:
+		version, path, body = 0, "/indexes/m/documents/delete-batch", ids
+	case 1:
+		method = "PUT"
+		fallthrough
+	default:
+		var docs []map[string]any
+		for _, id := range ids {
+			docs = append(docs, map[string]any{"id": id, "version": version, "text": fmt.Sprint("version ", version)})
+		}
+		body = docs
+	}
+	for _, id := range ids {
+		if w.docs[id] == nil {
+			w.docs[id] = &written{}
+		}
+		w.docs[id].open = append(w.docs[id].open, version)
+	}
+	raw, err := json.Marshal(body)
+	if err != nil {
+		panic(err)
+	}
+	var summary struct{ TaskUID *int }
+	status, _, err := leader.ask(method, path, string(raw), &summary)
+	if err != nil || status != 202 || summary.TaskUID == nil {
+		return
+	}
+	for _, id := range ids {
+		*w.docs[id] = written{acknowledged: version}
+	}
+}
+
+// settled waits until no instance has anything left to do, and the leader nothing to deliver.
+func settled(t *testing.T, all []*member, limit time.Duration) {
+	t.Helper()
+	began := time.Now()
+	for {
+		busy := ""
+		for _, in := range all {
+			var list struct{ Total int }
+			if _, _, err := in.ask("GET", "/tasks?statuses=enqueued,processing&limit=1", "", &list); err != nil || list.Total > 0 {
+				busy += fmt.Sprintf("%s has %d tasks (%v); ", in.name, list.Total, err)
+			}
+		}
+		var n struct {
+			Remotes map[string]struct{ PendingTasks int }
+		}
+		if _, _, err := all[0].ask("GET", "/network/outbox", "", &n); err != nil {
+			busy += err.Error()
+		}
+		for name, r := range n.Remotes {
+			if r.PendingTasks > 0 {
+				busy += fmt.Sprintf("%s lacks %d; ", name, r.PendingTasks)
+			}
+		}
+		if busy == "" {
+			return
+		}
+		if time.Since(began) > limit {
+			for _, in := range all {
+				_, text, _ := in.ask("GET", "/tasks?statuses=enqueued,processing&limit=3", "", nil)
+				_, net, _ := in.ask("GET", "/network", "", nil)
+				t.Logf("%s: %s\n%s\n%s", in.name, text, net, in.log.String())
+			}
+			t.Fatalf("after %s of peace: %s", limit, busy)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// check compares all documents of all instances with what was written.
+func (w *writer) check(t *testing.T, all []*member) {
+	t.Helper()
+	copies := map[int][]int{} // versions by id, a copy each
+	for _, in := range all {
+		var list struct {
+			Results []struct{ ID, Version int }
+		}
+		in.must("GET", "/indexes/m/documents?limit=100000&fields=id,version", "", &list)
+		for _, d := range list.Results {
+			copies[d.ID] = append(copies[d.ID], d.Version)
+		}
+		var tasks struct {
+			Results []struct {
+				UID     int
+				Network struct {
+					Origin *struct{ TaskUID int }
+				}
+			}
+		}
+		in.must("GET", "/tasks?limit=100000", "", &tasks)
+		seen := map[int]int{}
+		for _, task := range tasks.Results {
+			if o := task.Network.Origin; o != nil {
+				if other, twice := seen[o.TaskUID]; twice {
+					t.Errorf("%s has task %d of the leader as %d and %d", in.name, o.TaskUID, other, task.UID)
+				}
+				seen[o.TaskUID] = task.UID
+			}
+		}
+	}
+	live := 0
+	for id, d := range w.docs {
+		got := copies[id]
+		version := 0
+		if len(got) > 0 {
+			version = got[0]
+			live++
+		}
+		if len(got) != 0 && len(got) != 2 || len(got) == 2 && got[0] != got[1] {
+			t.Errorf("document %d has the copies %v, want two that are the same", id, got)
+		}
+		if version != d.acknowledged && !slices.Contains(d.open, version) {
+			t.Errorf("document %d has version %d, want %d or one of %v", id, version, d.acknowledged, d.open)
+		}
+		delete(copies, id)
+	}
+	if len(copies) > 0 {
+		t.Errorf("there are documents that nobody wrote: %v", copies)
+	}
+	for _, in := range all {
+		var found struct {
+			EstimatedTotalHits int
+			RemoteErrors       map[string]any
+		}
+		in.must("POST", "/indexes/m/search", `{"limit":0}`, &found)
+		if found.EstimatedTotalHits != live || len(found.RemoteErrors) > 0 {
+			t.Errorf("a search at %s finds %d documents, want %d (%v)", in.name, found.EstimatedTotalHits, live, found.RemoteErrors)
+		}
+	}
+}
+
+// TestNetworkKeepsItsPromises writes to a network of three, kills its instances, cuts their links and changes its shape
+// meanwhile, and compares all documents with what was acknowledged: none is lost, and none is there twice.
+func TestNetworkKeepsItsPromises(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d, %d rounds", seed, *networkRounds)
+	random := rand.New(rand.NewPCG(seed, 0))
+	all := newNetwork(t)
+	w := &writer{random: random, docs: map[int]*written{}}
+	for range 5 {
+		w.step(all[0])
+	}
+	for round := range *networkRounds {
+		in := all[random.IntN(len(all))]
+		changing := random.IntN(2) == 0
+		var changed sync.WaitGroup
+		if changing { // it may be refused when an instance is away
+			shape := shapes[random.IntN(len(shapes))]
+			changed.Go(func() { _, _, _ = all[0].ask("PATCH", "/network", `{"shards":`+shape+`}`, nil) })
+			time.Sleep(time.Duration(random.IntN(60)) * time.Millisecond)
+		}
+		if random.IntN(2) == 0 {
+			in.link.set(true)
+			for range random.IntN(5) {
+				w.step(all[0])
+			}
+			changed.Wait()
+			in.link.set(false)
+		} else {
+			in.kill()
+			for range random.IntN(3) {
+				if in != all[0] {
+					w.step(all[0])
+				}
+			}
+			changed.Wait()
+			in.start()
+		}
+		for range random.IntN(5) {
+			w.step(all[0])
+		}
+		if round%8 == 7 || round == *networkRounds-1 {
+			settled(t, all, 30*time.Second)
+			all[0].change(`{}`) // what a change that was given up has left goes with the next one
+			w.check(t, all)
+			if t.Failed() {
+				for _, in := range all {
+					t.Logf("%s:\n%s", in.name, in.log.String())
+				}
+				t.FailNow()
+			}
+		}
+	}
+}
