@@ -200,7 +200,14 @@ func (m *measurement) run(ctx context.Context) (*results, error) {
 	}
 	defer again.kill()
 	r.restartTime, r.restartMemory = again.startTime, again.memory()
-	return r, again.stop()
+	if err := again.stop(); err != nil {
+		return nil, err
+	}
+	if r.beside, err = m.rules(ctx, kinds[0]); err != nil {
+		return nil, err
+	}
+	progress("%d search rules that no search meets add %.0f µs", r.beside.rules, microseconds(r.beside.added))
+	return r, nil
 }
 
 // index sends all documents in one request and waits until the task is finished.
