@@ -29,6 +29,8 @@ type metrics struct {
 	chatTokens   [3]*prometheus.CounterVec // of prompts, of completions and of both
 	chatSeries   chatSeries
 	degraded     atomic.Int64 // searches whose ranking the deadline cut short
+	// Searches whose hits a service was asked to order.
+	personalized atomic.Int64
 }
 
 const metricsPrefix = "svc_"
@@ -145,6 +147,7 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 
 var (
 	degradedSearches = describe("degraded_search_requests", "Searches whose ranking was cut short by searchCutoffMs, since the start.")
+	personalSearches = describe("personalized_search_requests", "Searches whose hits were ordered for a user, since the start.")
 	databaseBytes    = describe("db_size_bytes", "Bytes of all files of indexes, tasks and keys.")
 	usedBytes        = describe("used_db_size_bytes", "The part of db_size_bytes that is in use.")
 	indexCount       = describe("index_count", "Indexes.")
@@ -172,7 +175,7 @@ var (
 // Describe names everything that Collect may give.
 func (state) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range [...]*prometheus.Desc{
-		degradedSearches, databaseBytes, usedBytes, indexCount, lastUpdate, isIndexing, indexDocuments, taskCounts, runningTrace,
+		degradedSearches, personalSearches, databaseBytes, usedBytes, indexCount, lastUpdate, isIndexing, indexDocuments, taskCounts, runningTrace,
 		finishedTrace, searchQueueSize, searchesRunning, searchesWaiting, taskLatency, parkedIndexes, damagedSegments, indexesSetAside, taskQueueMax, taskQueueUsed, taskQueueLeft,
 		outboxTasks, outboxBytes, outboxLag,
 	} {
@@ -188,6 +191,9 @@ func (c state) Collect(to chan<- prometheus.Metric) {
 	s := c.s
 	if n := s.metrics.degraded.Load(); n > 0 {
 		gauge(degradedSearches, float64(n))
+	}
+	if n := s.metrics.personalized.Load(); n > 0 {
+		gauge(personalSearches, float64(n))
 	}
 	capacity, running, waiting := s.slots.now()
 	gauge(searchQueueSize, float64(capacity))

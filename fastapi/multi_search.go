@@ -166,14 +166,17 @@ func (s *Server) separateSearches(ctx *fasthttp.RequestCtx, queries []queryInput
 			if err != nil {
 				return insideQuery(i, err)
 			}
-			results[i], err = found.AppendMembers(head)
-			return err
+			if results[i], err = found.AppendMembers(head); err != nil {
+				return insideQuery(i, err)
+			}
+			return nil
 		}
 		v, err := s.prepareQuery(ctx, views, q)
 		if err != nil {
 			return insideQuery(i, err)
 		}
 		q.Search.Slot = slot
+		q.Search.Reorder = s.personal(limited, &q.searchInput)
 		found, err := search.Search(limited, v, &q.Search)
 		if err != nil {
 			return insideQuery(i, err)
@@ -181,8 +184,10 @@ func (s *Server) separateSearches(ctx *fasthttp.RequestCtx, queries []queryInput
 		if found.Degraded() {
 			s.metrics.degraded.Add(1)
 		}
-		results[i], err = found.AppendMembers(head)
-		return err
+		if results[i], err = found.AppendMembers(head); err != nil {
+			return insideQuery(i, err)
+		}
+		return nil
 	})
 	if err != nil {
 		return err

@@ -123,7 +123,7 @@ func (s *Server) networkSearch(ctx context.Context, views *index.Views, uid stri
 	q := &in.Search
 	r := &search.FederatedRequest{
 		Offset: q.Offset, Limit: q.Limit, Page: q.Page, HitsPerPage: q.HitsPerPage, Distinct: q.Distinct, ShowPerformanceDetails: q.ShowPerformanceDetails,
-		Waited: q.Waited, ID: q.ID, Metadata: q.Metadata, AsSearch: &q.Query, Slot: slot,
+		Waited: q.Waited, ID: q.ID, Metadata: q.Metadata, AsSearch: &q.Query, Slot: slot, Reorder: s.personal(ctx, in),
 	}
 	d := s.distribute(r)
 	single := *q

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
@@ -23,7 +24,8 @@ type searchInput struct {
 	facetNamed bool
 
 	hybrid      search.Hybrid
-	personalize bool  // given
+	personalize bool // given
+	userContext string
 	network     *bool // useNetwork; nil: not given
 }
 
@@ -227,8 +229,8 @@ func setSemanticRatio(r *searchInput, a *arg) error {
 	return nil
 }
 
-func setUserContext(r *searchInput, _ *arg) error {
-	r.personalize = true
+func setUserContext(r *searchInput, a *arg) error {
+	r.personalize, r.userContext = true, a.text
 	return nil
 }
 
@@ -282,8 +284,8 @@ func (s *Server) checkSearch(r *searchInput) error {
 			return err
 		}
 	}
-	if r.personalize {
-		return apierr.New("feature_not_enabled", "Personalized search is not configured on this server. Leave `personalize` out.")
+	if r.personalize && s.reranker == nil {
+		return apierr.New("feature_not_enabled", "Personalized search is not configured on this server. Start it with `--experimental-personalization-api-key`, or leave `personalize` out.")
 	}
 	return s.checkFilter(r.Search.Filter)
 }
@@ -341,6 +343,7 @@ func (s *Server) search(ctx *fasthttp.RequestCtx, in *searchInput) error {
 		return s.searchNetwork(ctx, in)
 	}
 	return s.runSearch(ctx, in, func(limited context.Context, v *index.View, dst []byte) ([]byte, error) {
+		in.Search.Reorder = s.personal(limited, in)
 		found, err := search.Search(limited, v, &in.Search)
 		if err != nil {
 			return nil, err
@@ -350,6 +353,22 @@ func (s *Server) search(ctx *fasthttp.RequestCtx, in *searchInput) error {
 		}
 		return found.AppendJSON(dst)
 	})
+}
+
+// personal returns what puts hits in the order that suits the user of a search; nil when that is not asked for.
+func (s *Server) personal(ctx context.Context, in *searchInput) search.Reorder {
+	if !in.personalize {
+		return nil
+	}
+	return func(deadline time.Time, hits [][]byte) ([]int, error) {
+		s.metrics.personalized.Add(1)
+		if !deadline.IsZero() {
+			limited, cancel := context.WithDeadline(ctx, deadline)
+			defer cancel()
+			return s.reranker.Order(limited, in.userContext, in.Search.Query, hits)
+		}
+		return s.reranker.Order(ctx, in.userContext, in.Search.Query, hits)
+	}
 }
 
 // searchNetwork answers a plain search that takes in the other instances.

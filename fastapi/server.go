@@ -27,6 +27,7 @@ import (
 	"svc/internal/logs"
 	"svc/internal/mapped"
 	"svc/internal/network"
+	"svc/internal/rerank"
 	"svc/internal/rule"
 	"svc/internal/task"
 	"svc/internal/webhook"
@@ -46,9 +47,10 @@ type Options struct {
 	Chats        *chat.Store
 	Providers    *chat.Providers
 	Rules        *rule.Store
-	Production   bool // programs get no dashboard on /
-	NoDashboard  bool // nobody does
-	Pprof        bool // serve /debug/pprof
+	Reranker     *rerank.Client // of personalized searches; nil: there are none
+	Production   bool           // programs get no dashboard on /
+	NoDashboard  bool           // nobody does
+	Pprof        bool           // serve /debug/pprof
 	Version      Version
 	Replication  bool // honour the headers TaskId and DryRun
 
@@ -72,6 +74,7 @@ type Server struct {
 	chats        *chat.Store
 	providers    *chat.Providers
 	rules        *rule.Store
+	reranker     *rerank.Client
 	production   bool
 	noDashboard  bool
 	version      Version
@@ -107,7 +110,7 @@ const (
 // New makes a server.
 func New(o Options) *Server {
 	s := &Server{
-		catalog: o.Catalog, queue: o.Queue, keys: o.Keys, webhooks: o.Webhooks, network: o.Network, chats: o.Chats, providers: o.Providers, rules: o.Rules, features: o.Features, log: o.Logger, logs: o.Log,
+		catalog: o.Catalog, queue: o.Queue, keys: o.Keys, webhooks: o.Webhooks, network: o.Network, chats: o.Chats, providers: o.Providers, rules: o.Rules, reranker: o.Reranker, features: o.Features, log: o.Logger, logs: o.Log,
 		payloadLimit: o.PayloadLimit, production: o.Production, noDashboard: o.NoDashboard, version: o.Version, replication: o.Replication,
 	}
 	s.searching, s.endSearches = context.WithCancel(context.Background())

@@ -11,6 +11,7 @@ import (
 
 	"svc/internal/index"
 	"svc/internal/outbound"
+	"svc/internal/rerank"
 	"svc/internal/webhook"
 )
 
@@ -55,17 +56,19 @@ type options struct {
 	AllowedNetworks     outbound.Policy `group:"Requests to elsewhere:" name:"experimental-allowed-ip-networks" placeholder:"NETWORKS" help:"Networks that requests to webhooks, embedders, remotes, exports and S3 may reach, with commas between them, such as 10.0.0.0/8, and no others; or any (default: all global addresses, nothing private or local)."`
 	BatchedSize         *size           `group:"Indexing and tasks:" name:"experimental-limit-batched-tasks-total-size" placeholder:"SIZE" help:"Payload bytes in a batch, at most; 0 lets every payload be a batch of its own (default: half of the indexing memory, at most 10 GiB)."`
 
+	PersonalizationKey string `group:"Searches:" name:"experimental-personalization-api-key" placeholder:"KEY" help:"Key of the service that orders hits for users, which searches with personalize ask (default: there is no personalization)."`
+	PersonalizationURL string `group:"Searches:" name:"experimental-personalization-url" default:"https://api.cohere.ai/v1/rerank" placeholder:"URL" help:"That service (default: ${default})."`
+
 	Accepted acceptedOptions `embed:"" group:"Accepted for the sake of old command lines:"`
 }
 
 // acceptedOptions are of a product whose deployments move over. Nothing in svc answers to them.
 type acceptedOptions struct {
-	UpgradeDB       bool   `name:"upgrade-db" help:"Without effect: data of formats that this svc knows is opened as it is, and brought up to date as it is rewritten."`
-	DumplessUpgrade bool   `name:"experimental-dumpless-upgrade" help:"Without effect: every version of svc says what it does with data of another one."`
-	ReduceMemory    bool   `name:"experimental-reduce-indexing-memory-usage" help:"Without effect: --max-indexing-memory bounds indexing."`
-	OldSettings     bool   `name:"experimental-no-edition-2024-for-settings" help:"Without effect: there is one way to apply settings."`
-	OldDumps        bool   `name:"experimental-no-edition-2024-for-dumps" help:"Without effect: there is one way to import dumps."`
-	Personalization string `name:"experimental-personalization-api-key" placeholder:"KEY" help:"Without effect: there is no personalization."`
+	UpgradeDB       bool `name:"upgrade-db" help:"Without effect: data of formats that this svc knows is opened as it is, and brought up to date as it is rewritten."`
+	DumplessUpgrade bool `name:"experimental-dumpless-upgrade" help:"Without effect: every version of svc says what it does with data of another one."`
+	ReduceMemory    bool `name:"experimental-reduce-indexing-memory-usage" help:"Without effect: --max-indexing-memory bounds indexing."`
+	OldSettings     bool `name:"experimental-no-edition-2024-for-settings" help:"Without effect: there is one way to apply settings."`
+	OldDumps        bool `name:"experimental-no-edition-2024-for-dumps" help:"Without effect: there is one way to import dumps."`
 }
 
 // masterKeyBytes is the length from which on a master key is not easily guessed.
@@ -100,8 +103,23 @@ func (o *options) Validate() error {
 	if err := o.Snapshots.validate(); err != nil {
 		return err
 	}
+	if _, err := o.reranker(); err != nil {
+		return err
+	}
 	_, err := o.launchedWebhook()
 	return err
+}
+
+// reranker returns what orders hits for users, nil when there is nothing.
+func (o *options) reranker() (*rerank.Client, error) {
+	if o.PersonalizationKey == "" {
+		return nil, nil
+	}
+	c, err := rerank.New(o.PersonalizationURL, o.PersonalizationKey, o.AllowedNetworks)
+	if err != nil {
+		return nil, fmt.Errorf("--experimental-personalization-url: %w", err)
+	}
+	return c, nil
 }
 
 // launchedWebhook returns the webhook of the command line, nil when there is none.

@@ -154,8 +154,15 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	defer closing(&err, "the schedule of snapshots", o.Snapshots.Schedule.start(queue, log))
 	providers := chat.NewProviders(o.AllowedNetworks)
 	defer closing(&err, "the connections to chat providers", providers)
+	reranker, err := o.reranker()
+	if err != nil {
+		return err
+	}
+	if reranker != nil {
+		defer closing(&err, "the personalization", reranker)
+	}
 	server := fastapi.New(fastapi.Options{
-		Catalog: catalog, Queue: queue, Keys: keys, Webhooks: hooks, Network: node, Chats: chats, Providers: providers, Rules: rules, Features: features, Logger: log, Log: heard,
+		Catalog: catalog, Queue: queue, Keys: keys, Webhooks: hooks, Network: node, Chats: chats, Providers: providers, Rules: rules, Reranker: reranker, Features: features, Logger: log, Log: heard,
 		PayloadLimit: int64(o.HTTPPayloadSizeLimit), Production: o.Env == "production", NoDashboard: o.NoDashboard, Pprof: o.Pprof,
 		Version: buildVersion(), Replication: o.Replication,
 		Searches: o.SearchesPerCore * runtime.GOMAXPROCS(0), SearchQueue: o.SearchQueueSize,

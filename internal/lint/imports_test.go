@@ -32,7 +32,7 @@ var layers = [][]string{
 	{"internal/rank"},
 	{"internal/query"},
 	{"internal/filter"},
-	{"internal/embed"},
+	{"internal/embed", "internal/rerank"},
 	{"internal/transformer"},
 	{"internal/settings"},
 	{"internal/template", "internal/restform"},

@@ -31,6 +31,7 @@ type FederatedRequest struct {
 	Networked bool    // other instances may take part, and the answer says which of them failed
 	Self      string  // name of this instance in the network; "" for none
 	Proxy     bool    // the answer is for another instance, which merges it with others
+	Reorder   Reorder // of a plain search; nil: hits stay as they are merged
 	AsSearch  *string // the query of a plain search, whose form the answer has; nil: that of a federated one
 	Slot      Slot    // held by the caller, who may have it back while remotes are waited for; nil: none
 	// Remotes asks other instances, and returns when all of them have answered or failed; nil: none is asked.

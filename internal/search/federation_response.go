@@ -27,6 +27,7 @@ func (r *FederatedResponse) AppendMembers(dst []byte) ([]byte, error) {
 	dst = append(dst, `"hits":[`...)
 	writers := make(map[*federated]*hitWriter)
 	semanticHits := 0
+	spans := hitSpans{begin: len(dst)}
 	for i, h := range r.hits {
 		if i > 0 {
 			dst = append(dst, ',')
@@ -37,6 +38,7 @@ func (r *FederatedResponse) AppendMembers(dst []byte) ([]byte, error) {
 			if slices.ContainsFunc(hit.values, isSimilarity) {
 				semanticHits++
 			}
+			spans.ends = append(spans.ends, len(dst))
 			continue
 		}
 		w := writers[h.query]
@@ -57,8 +59,16 @@ func (r *FederatedResponse) AppendMembers(dst []byte) ([]byte, error) {
 		if bySimilarity(hit) || h.pinned && h.query.result.kind == semantic {
 			semanticHits++
 		}
+		spans.ends = append(spans.ends, len(dst))
 	}
 	r.stages.done("federated search > format")
+	if f := r.request.Reorder; f != nil {
+		var err error
+		if dst, err = spans.apply(dst, f, r.deadline(), r.request.Slot); err != nil {
+			return nil, err
+		}
+		r.stages.done("federated search > personalization")
+	}
 	r.stages.add("federated search", time.Since(r.start))
 	dst = append(dst, ']')
 	took := int(time.Since(r.start).Milliseconds())
@@ -102,6 +112,16 @@ func (r *FederatedResponse) AppendMembers(dst []byte) ([]byte, error) {
 		dst = r.stages.appendJSON(append(dst, `,"performanceDetails":`...))
 	}
 	return append(dst, '}'), nil
+}
+
+// deadline is the first of those of the queries; zero: none has one.
+func (r *FederatedResponse) deadline() (first time.Time) {
+	for i := range r.queries {
+		if d := deadline(r.queries[i].view, r.start); first.IsZero() || !d.IsZero() && d.Before(first) {
+			first = d
+		}
+	}
+	return first
 }
 
 // appendMetadata appends what identifies each query and its index, those of other instances after those of this one.

@@ -12,6 +12,7 @@ import (
 	"svc/internal/apierr"
 	"svc/internal/embed"
 	"svc/internal/index"
+	"svc/internal/query"
 	"svc/internal/rank"
 )
 
@@ -77,7 +78,7 @@ func newRanking(v *index.View, r *Request, stages *stages) (*ranking, error) {
 		return nil, err
 	}
 	stages.done("search > evaluate filter")
-	if effects := r.Rules.Match(v.UID, r.Query, r.Filter, time.Now()); len(effects.Pins)+len(effects.Scales) > 0 {
+	if effects := r.Rules.Match(v.UID, query.Readable(r.Query), r.Filter, time.Now()); len(effects.Pins)+len(effects.Scales) > 0 {
 		k.pin(effects.Pins)
 		if len(effects.Scales) > 0 {
 			k.scale(effects.Scales)

@@ -48,8 +48,9 @@ type Request struct {
 	Contains                bool            // the experimental feature containsFilter is on
 	Foreign                 *Foreign        // of the settings' foreign keys; nil: the experimental feature foreignKeys is off
 
-	Rules  *rule.Set   // nil: none apply
-	Shards *shard.Ring // that filters know; nil: those of the catalog
+	Rules   *rule.Set   // nil: none apply
+	Shards  *shard.Ring // that filters know; nil: those of the catalog
+	Reorder Reorder     // of a search that stands alone; nil: hits stay as they are ranked
 
 	Slot   Slot          // of the search; nil: it has none
 	Waited time.Duration // for the slot

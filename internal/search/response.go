@@ -86,7 +86,6 @@ func (r *Response) AppendMembers(dst []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.stages.done("search > format")
 	r.stages.add("search", time.Since(r.start))
 	dst = append(dst, `,"query":`...)
 	dst = document.AppendQuoted(dst, r.request.Query)
@@ -136,6 +135,7 @@ func (r *Response) appendHits(dst []byte) ([]byte, error) {
 		documents.Put(buffer)
 	}()
 	var err error
+	spans := hitSpans{begin: len(dst)}
 	for i := range r.result.Hits {
 		if i > 0 {
 			dst = append(dst, ',')
@@ -143,6 +143,16 @@ func (r *Response) appendHits(dst []byte) ([]byte, error) {
 		if dst, err = w.append(dst, &r.result.Hits[i]); err != nil {
 			return nil, err
 		}
+		if r.request.Reorder != nil {
+			spans.ends = append(spans.ends, len(dst))
+		}
+	}
+	r.stages.done("search > format")
+	if f := r.request.Reorder; f != nil {
+		if dst, err = spans.apply(dst, f, deadline(r.view, r.start), r.request.Slot); err != nil {
+			return nil, err
+		}
+		r.stages.done("search > personalization")
 	}
 	return append(dst, ']'), nil
 }

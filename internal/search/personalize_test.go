@@ -1,0 +1,71 @@
+package search
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestReorder rearranges the hits of searches of both forms.
+func TestReorder(t *testing.T) {
+	l := newLibrary(t)
+	l.put("i", `{"searchCutoffMs": 5000}`, `{"id": 1, "t": "red, \"hat\""}`, `{"id": 2}`, `{"id": 3, "t": ["]", "}"]}`)
+	v := l.c.Get("i").View()
+	defer v.Release()
+	broken := errors.New("broken")
+	for _, tt := range []struct {
+		order []int
+		err   error
+		want  string
+	}{
+		{[]int{2, 0, 1}, nil, `[{"id":3,"t":["]","}"]},{"id":1,"t":"red, \"hat\""},{"id":2}]`},
+		{[]int{1}, nil, `[{"id":2}]`},
+		{[]int{}, nil, `[]`},
+		{nil, nil, `[{"id":1,"t":"red, \"hat\""},{"id":2},{"id":3,"t":["]","}"]}]`},
+		{nil, broken, ``},
+	} {
+		slot := &countingSlot{}
+		reorder := func(deadline time.Time, hits [][]byte) ([]int, error) {
+			if left := time.Until(deadline); left < 4*time.Second || left > 5*time.Second || len(hits) != 3 || string(hits[1]) != `{"id":2}` || slot.paused != 1 || slot.resumed != 0 {
+				t.Errorf("asked with %s until %v, %+v", hits, left, slot)
+			}
+			return tt.order, tt.err
+		}
+		found, err := Search(context.Background(), v, &Request{Limit: 20, Reorder: reorder, Slot: slot, ShowPerformanceDetails: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := found.AppendJSON([]byte("before"))
+		if !errors.Is(err, tt.err) || err == nil && (!strings.HasPrefix(string(body), `before{"hits":`+tt.want+`,"query"`) || !strings.Contains(string(body), `"search > personalization"`)) {
+			t.Errorf("%v: %s, %v", tt.order, body, err)
+		}
+		slot.paused, slot.resumed = 0, 0
+		q := ""
+		f := &FederatedRequest{Limit: 20, Queries: []FederatedQuery{{View: v, Request: &Request{}, Weight: 1}}, AsSearch: &q, Reorder: func(deadline time.Time, hits [][]byte) ([]int, error) {
+			if len(hits) != 3 || slot.paused != 1 || deadline.IsZero() {
+				t.Errorf("asked with %s, %+v", hits, slot)
+			}
+			return tt.order, tt.err
+		}, Slot: slot}
+		merged, err := Federate(context.Background(), f, oneByOne)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err = merged.AppendJSON(nil)
+		if n := strings.Count(string(body), `"_federation"`); !errors.Is(err, tt.err) || err == nil && n != map[bool]int{true: 3, false: len(tt.order)}[tt.order == nil] {
+			t.Errorf("%v: %s, %v", tt.order, body, err)
+		}
+		if slot.paused != slot.resumed {
+			t.Errorf("%+v", slot)
+		}
+	}
+	found, err := Search(context.Background(), v, &Request{Limit: 0, Reorder: func(time.Time, [][]byte) ([]int, error) { panic("no hit, no question") }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := found.AppendJSON(nil); err != nil {
+		t.Error(err)
+	}
+}
