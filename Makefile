@@ -4,7 +4,7 @@ export CGO_ENABLED := 0
 # what /version tells; go build stamps it by itself unless -buildvcs=false is set
 STAMP := $(shell git log -1 --format='-X main.commit=%H -X main.commitDate=%cI' 2>/dev/null)
 
-.PHONY: run build test check test-race test-arm64 test-invariants fuzz crash network-test powercut mutate-syncs bench bench-quick bench-ann bench-ann-peers pprof
+.PHONY: run build test check test-race test-arm64 test-invariants fuzz crash network-test powercut mutate-syncs bench bench-quick bench-ann bench-ann-peers hostile pprof
 
 run: build
 	./svc
@@ -82,6 +82,11 @@ bench-ann: build
 PYTHON ?= python3
 bench-ann-peers: build
 	go run ./bench --server ./svc --vectors $(or $(DATA),generated) --peers $(PYTHON) --out BENCHMARKS.md
+
+# attacks a server of its own, on loopback and with 2 GiB of memory, and says what harm is done; ONLY is a regular expression
+ONLY ?=
+hostile: build
+	go run ./hostile --server ./svc --only '$(ONLY)'
 
 pprof: build
 	go run ./bench --server ./svc --profiles profiles $(if $(DATA),--data $(DATA))

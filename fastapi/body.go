@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -16,55 +18,120 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"svc/internal/apierr"
+	"svc/internal/budget"
 )
 
 // bodyReader reads a request's body as it comes in, decompressed, up to the
 // payload limit. Its errors are *apierr.Error.
 type bodyReader struct {
-	src   io.Reader
-	left  int64 // bytes until the limit
-	limit int64
-	err   error // the first one other than io.EOF
+	src     io.Reader
+	left    int64 // bytes until the limit
+	limit   int64
+	option  string // that sets the limit
+	err     error  // the first one other than io.EOF
+	sent    *patientReader
+	packed  bool
+	account *budget.Account
+	turn    *turn // to work on what is read; nil: whoever reads has one, or needs none
 }
 
 // ambiguous reports whether a request says twice how long its body is. A proxy in front may have believed the other one,
 // and take the rest of the body for the request of somebody else (RFC 9112, 6.1).
 func ambiguous(h *fasthttp.RequestHeader) bool {
 	const chunked = -1
-	return h.ContentLength() == chunked && hasHeader(h, fasthttp.HeaderContentLength)
+	switch h.ContentLength() {
+	case chunked:
+		return hasHeader(h, fasthttp.HeaderContentLength)
+	default:
+		// "identity" is no encoding any more, but proxies may take it for one and pass the length on, or not.
+		return hasHeader(h, fasthttp.HeaderTransferEncoding)
+	}
+}
+
+func ambiguousLength() error {
+	return apierr.New("bad_request", "It is not clear how long the body is: send either `Content-Length` or `Transfer-Encoding: chunked`.")
 }
 
 // bodyReader returns the body of a request.
 func (s *Server) bodyReader(ctx *fasthttp.RequestCtx) (*bodyReader, error) {
-	r := &bodyReader{left: s.payloadLimit, limit: s.payloadLimit}
+	limit, option := s.bodyLimit(ctx)
+	r := &bodyReader{left: limit, limit: limit, option: option, account: requestOf(ctx).bytes()}
 	stream := ctx.RequestBodyStream()
 	if stream == nil {
 		r.src = bytes.NewReader(nil)
 		return r, nil
 	}
-	encoding := ctx.Request.Header.ContentEncoding()
-	if len(encoding) == 0 {
-		// The length is known before the first byte is read: there is no use in receiving what will be refused.
-		if int64(ctx.Request.Header.ContentLength()) > r.limit {
-			r.err = r.tooLarge()
-			return nil, r.err
-		}
+	if err := s.checkLength(ctx); err != nil {
+		return nil, err
 	}
+	encoding := ctx.Request.Header.ContentEncoding()
 	var err error
-	r.src, err = decompress(&patientReader{src: stream, ctx: ctx}, string(bytes.ToLower(bytes.TrimSpace(encoding))))
-	if err != nil {
+	r.sent, r.packed = &patientReader{src: stream, ctx: ctx, body: r}, len(encoding) > 0
+	r.src, err = decompress(r.sent, string(bytes.ToLower(bytes.TrimSpace(encoding))), r.account)
+	switch {
+	case errors.Is(err, budget.ErrFull):
+		return nil, err
+	case err != nil:
 		return nil, brokenBody(err)
 	}
 	return r, nil
 }
 
-// decompress undoes a content encoding. Encodings that svc does not know are left to the reader of the body.
-func decompress(r io.Reader, encoding string) (io.Reader, error) {
+// checkLength refuses a body whose length is known before its first byte is read: there is no use in receiving what will be refused.
+func (s *Server) checkLength(ctx *fasthttp.RequestCtx) error {
+	limit, option := s.bodyLimit(ctx)
+	if len(ctx.Request.Header.ContentEncoding()) == 0 && int64(ctx.Request.Header.ContentLength()) > limit {
+		return (&bodyReader{limit: limit, option: option}).tooLarge()
+	}
+	return nil
+}
+
+// settingsFactor is how much larger than others the body of settings may be: they hold lists of synonyms and words.
+const settingsFactor = 10
+
+// bodyLimit returns how many bytes the body of a request may have, decompressed, and which option says so. Documents, and
+// what chooses them for deletion, have a limit of their own.
+func (s *Server) bodyLimit(ctx *fasthttp.RequestCtx) (limit int64, option string) {
+	limit, option = s.jsonLimit, "--http-json-size-limit"
+	res, ok := ctx.UserValue(resourceKey{}).(*resource)
+	if !ok {
+		return limit, option
+	}
+	path, ofIndex := strings.CutPrefix(res.path, "/indexes/{index_uid}/")
+	switch {
+	case !ofIndex:
+	case path == "documents", path == "documents/delete", path == "documents/delete-batch":
+		return s.payloadLimit, "--http-payload-size-limit"
+	case path == "settings", strings.HasPrefix(path, "settings/"):
+		limit *= settingsFactor
+	}
+	if limit > s.payloadLimit {
+		return s.payloadLimit, "--http-payload-size-limit"
+	}
+	return limit, option
+}
+
+// decompress undoes a content encoding. Encodings that svc does not know are left to the reader of the body. What the decoder
+// needs is taken from the account.
+func decompress(r io.Reader, encoding string, account *budget.Account) (io.Reader, error) {
 	switch encoding {
 	case "gzip", "x-gzip":
+		if err := account.Hold(deflateBytes); err != nil {
+			return nil, err
+		}
 		return gzip.NewReader(r)
 	case "br":
-		return brotli.NewReader(r), nil
+		var head [1]byte
+		if n, err := io.ReadFull(r, head[:]); n == 0 {
+			if err == io.EOF {
+				return r, nil
+			}
+			return nil, err
+		}
+		if err := account.Hold(brotliWindow(head[0])); err != nil {
+			return nil, err
+		}
+		return brotli.NewReader(io.MultiReader(bytes.NewReader(head[:]), r)), nil
 	case "deflate":
 		// The name means zlib (RFC 9110, 8.4.1.2), but bare deflate streams are sent too. A zlib
 		// header's two bytes are a multiple of 31 and begin with method 8.
@@ -76,6 +143,9 @@ func decompress(r io.Reader, encoding string) (io.Reader, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := account.Hold(deflateBytes); err != nil {
+			return nil, err
+		}
 		r = io.MultiReader(bytes.NewReader(head[:]), r)
 		if head[0]&0x0f == 8 && (int(head[0])<<8+int(head[1]))%31 == 0 {
 			return zlib.NewReader(r)
@@ -83,14 +153,22 @@ func decompress(r io.Reader, encoding string) (io.Reader, error) {
 		return flate.NewReader(r), nil
 	case "zstd":
 		// Others that speak this API read such a body as it is. One that does not begin as a frame is what they would get.
-		var head [4]byte
+		var head [zstd.HeaderMaxSize]byte
 		n, err := io.ReadFull(r, head[:])
 		if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
 			return nil, err
 		}
 		r = io.MultiReader(bytes.NewReader(head[:n]), r)
-		if string(head[:n]) != zstdMagic {
+		if !bytes.HasPrefix(head[:n], []byte(zstdMagic)) {
 			return r, nil
+		}
+		var frame zstd.Header
+		window := uint64(zstdWindow)
+		if frame.Decode(head[:n]) == nil && !frame.Skippable {
+			window = min(max(frame.WindowSize, frame.FrameContentSize), window)
+		}
+		if err := account.Hold(int64(window) + deflateBytes); err != nil {
+			return nil, err
 		}
 		return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(zstdWindow))
 	}
@@ -100,6 +178,29 @@ func decompress(r io.Reader, encoding string) (io.Reader, error) {
 const (
 	zstdMagic  = "\x28\xb5\x2f\xfd" // RFC 8878, 3.1.1
 	zstdWindow = 8 << 20            // bytes: what decoders should take, 3.1.1.1.2
+
+	deflateBytes = 64 << 10 // of a decoder, about
+)
+
+// brotliWindow returns the size of the window that the first byte of a brotli stream asks for (RFC 7932, 9.1).
+func brotliWindow(first byte) int64 {
+	bits := 16
+	switch n, m := int(first>>1&7), int(first>>4&7); {
+	case first&1 == 0:
+	case n != 0:
+		bits = 17 + n
+	case m == 0:
+		bits = 17
+	case m > 1:
+		bits = 8 + m
+	}
+	return 1<<bits + deflateBytes
+}
+
+// A compressed body may unpack to so many times what was sent, once it is as large as honest ones that repeat themselves a lot.
+const (
+	maxRatio   = 500
+	ratioBytes = 16 << 20
 )
 
 func (r *bodyReader) Read(p []byte) (int, error) {
@@ -114,7 +215,13 @@ func (r *bodyReader) Read(p []byte) (int, error) {
 	}
 	n, err := r.src.Read(p)
 	r.left -= int64(n)
-	switch {
+	if r.turn != nil {
+		r.turn.enter()
+	}
+	switch unpacked := r.limit - r.left; {
+	case r.packed && unpacked > ratioBytes && unpacked > maxRatio*r.sent.total:
+		r.err = apierr.New("payload_too_large", "The body unpacks to more than %d times what is sent. Send it in pieces, or not compressed.", maxRatio)
+		return 0, r.err
 	case r.left < 0:
 		r.err = r.tooLarge()
 		return n - 1, r.err
@@ -126,7 +233,27 @@ func (r *bodyReader) Read(p []byte) (int, error) {
 }
 
 func (r *bodyReader) tooLarge() error {
-	return apierr.New("payload_too_large", "The body is larger than %d bytes. Send it in pieces, or start the server with a larger `--http-payload-size-limit`.", r.limit)
+	return apierr.New("payload_too_large", "The body is larger than %d bytes. Send it in pieces, or start the server with a larger `%s`.", r.limit, r.option)
+}
+
+// Hold takes memory for what is read from the body.
+func (r *bodyReader) Hold(n int) error {
+	if r.err != nil {
+		return r.err
+	}
+	if r.account.Held()+int64(n) > r.account.Limit() {
+		r.err = apierr.New("payload_too_large", "The body, or one of its documents, takes more memory than requests may have. Send it in pieces, or start the server with a larger `--http-memory`.")
+		return r.err
+	}
+	r.err = r.account.Hold(int64(n))
+	return r.err
+}
+
+// pause lets others work.
+func (r *bodyReader) pause() {
+	if r.turn != nil && r.turn.holds != nothing {
+		r.turn.Pause()
+	}
 }
 
 func brokenBody(err error) error {
@@ -135,9 +262,11 @@ func brokenBody(err error) error {
 
 // patientReader lets a connection take its time as long as bytes keep coming.
 type patientReader struct {
-	src  io.Reader
-	ctx  *fasthttp.RequestCtx
-	read int // bytes since the deadline was set
+	src   io.Reader
+	ctx   *fasthttp.RequestCtx
+	body  *bodyReader
+	read  int   // bytes since the deadline was set
+	total int64 // bytes
 }
 
 // brokenKey is the place, among the values of a request, that says that its body broke off:
@@ -154,8 +283,10 @@ func (r *patientReader) Read(p []byte) (int, error) {
 			return 0, err
 		}
 	}
+	r.body.pause()
 	n, err := r.src.Read(p)
 	r.read += n
+	r.total += int64(n)
 	if err != nil && err != io.EOF {
 		r.ctx.SetUserValue(brokenKey{}, true)
 	}
@@ -231,13 +362,22 @@ func (s *Server) readJSON(ctx *fasthttp.RequestCtx, buf *[]byte) (value, error) 
 	if buf == nil {
 		buf = new([]byte)
 	}
-	if n := ctx.Request.Header.ContentLength(); n >= cap(*buf) {
-		*buf = make([]byte, 0, min(n, maxHintBytes)+1) // and one to see the end
+	if n := ctx.Request.Header.ContentLength(); n >= cap(*buf) && n <= maxHintBytes {
+		*buf = make([]byte, 0, n+1) // and one to see the end
 	}
 	body, err := readAll((*buf)[:0], r)
 	*buf = body
 	if err != nil {
 		return nil, err
+	}
+	if len(body) > bulkBytes {
+		q := requestOf(ctx)
+		if q.bulk, err = s.bulk.take(q.context()); err != nil {
+			return nil, err
+		}
+		if err := r.Hold((decodedFactor - 1) * len(body)); err != nil {
+			return nil, err
+		}
 	}
 	if len(body) == 0 {
 		return nil, apierr.New("missing_payload", "The body is missing: send JSON.")
@@ -257,13 +397,28 @@ func (s *Server) readJSON(ctx *fasthttp.RequestCtx, buf *[]byte) (value, error) 
 	return trim(body), nil
 }
 
-// maxHintBytes bounds what is allocated because a client says that it will send it.
-const maxHintBytes = 1 << 20
+const (
+	// maxHintBytes bounds what is allocated because a client says that it will send it.
+	maxHintBytes = 16 << 10
 
-func readAll(dst []byte, r io.Reader) ([]byte, error) {
+	// bulkBytes is from which size on few bodies at a time are decoded.
+	bulkBytes = 64 << 10
+
+	// decodedFactor is how much more memory than the body, about, all takes that is decoded from it.
+	decodedFactor = 8
+)
+
+func readAll(dst []byte, r *bodyReader) ([]byte, error) {
+	held := 0
 	for {
 		if len(dst) == cap(dst) {
-			dst = append(dst, 0)[:len(dst)]
+			dst = slices.Grow(dst, 1)
+		}
+		if n := cap(dst); n > maxHintBytes && n > held {
+			if err := r.Hold(n - held); err != nil {
+				return dst, err
+			}
+			held = n
 		}
 		n, err := r.Read(dst[len(dst):cap(dst)])
 		dst = dst[:len(dst)+n]

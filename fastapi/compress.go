@@ -33,6 +33,8 @@ func compress(ctx *fasthttp.RequestCtx) {
 	case "deflate":
 		small = fasthttp.AppendDeflateBytesLevel(nil, body, gzipLevel)
 	}
+	// There it is already: that it may be too much shows in what others get.
+	_ = requestOf(ctx).bytes().Hold(int64(len(small)))
 	ctx.Response.SetBodyRaw(small)
 	ctx.Response.Header.SetContentEncoding(encoding)
 	ctx.Response.Header.Add(fasthttp.HeaderVary, "accept-encoding")

@@ -1,28 +1,44 @@
 package fastapi
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"svc/internal/budget"
 )
 
 // conns knows the open connections, and which of them have a request that is
 // being answered. A connection on which a client has not sent anything yet
 // looks busy to fasthttp, and would hold up the end until the client gave up.
 type conns struct {
-	mu   sync.Mutex
-	open map[*conn]struct{}
+	most int // 0: any number
+
+	mu       sync.Mutex
+	open     map[*conn]struct{}
+	relieved time.Time // when slow clients were cut off last
 }
 
 // conn is one of them.
 type conn struct {
 	net.Conn
-	in   *conns
-	busy atomic.Bool // a request is being answered
+	in      *conns
+	busy    atomic.Bool                    // a request is being answered
+	served  atomic.Bool                    // one was
+	account atomic.Pointer[budget.Account] // what its request holds; nil: there is none
+
+	// How the client does its part: since when it sends or receives, how much of it, and whether the server waits for it just now.
+	writing bool
+	since   atomic.Int64 // ns since 1970
+	moved   atomic.Int64
+	blocked atomic.Bool
+	cut     atomic.Bool // the client was too slow when there was no room for it
 }
 
 // listener hands out connections that conns knows.
@@ -49,6 +65,12 @@ func (l listener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	c := &conn{Conn: nc, in: l.in}
+	for told := false; !l.in.room(); time.Sleep(acceptPause / 4) {
+		if !told {
+			l.log.Warn("there are as many connections as there may be: idle and slow ones are closed", "limit", l.in.most)
+			told = true
+		}
+	}
 	l.in.mu.Lock()
 	defer l.in.mu.Unlock()
 	if l.in.open == nil {
@@ -76,15 +98,123 @@ const (
 
 // Write writes in pieces, so that slow clients get large answers and those that stopped reading do not stay.
 func (c *conn) Write(b []byte) (written int, err error) {
+	c.begin(true)
+	defer c.blocked.Store(false)
 	for {
+		if c.cut.Load() {
+			return written, errCut
+		}
 		if err := c.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 			return written, err
 		}
 		n, err := c.Conn.Write(b[written:min(written+writeBytes, len(b))])
+		c.moved.Add(int64(n))
 		if written += n; err != nil || written == len(b) {
 			return written, err
 		}
 	}
+}
+
+// errCut is what happens on the connection of a client that was too slow.
+var errCut = errors.New("the client was slow, and what its request held was needed for others")
+
+// begin notes that the server waits for the client.
+func (c *conn) begin(writing bool) {
+	if c.writing != writing || c.since.Load() == 0 {
+		c.writing = writing
+		c.moved.Store(0)
+		c.since.Store(time.Now().UnixNano())
+	}
+	c.blocked.Store(true)
+}
+
+func (c *conn) Read(b []byte) (int, error) {
+	c.begin(false)
+	defer c.blocked.Store(false)
+	if c.cut.Load() {
+		return 0, errCut
+	}
+	n, err := c.Conn.Read(b)
+	c.moved.Add(int64(n))
+	return n, err
+}
+
+const (
+	// slowGrace is how long a client may take without being counted among the slow.
+	slowGrace = 250 * time.Millisecond
+	// reliefPause is how much time passes at least between two times that slow clients are cut off.
+	reliefPause = 50 * time.Millisecond
+)
+
+// slow is a connection on which the server waits for its client.
+type slow struct {
+	*conn
+	rank int     // what is closed first for others: 0: without a request so far; 1: between requests; 2: in one
+	rate float64 // bytes a second
+	took time.Duration
+}
+
+// waiting returns the connections whose clients have taken more than the grace, the slowest first. The lock is held.
+func (cs *conns) waiting(now time.Time) []slow {
+	var all []slow
+	for c := range cs.open {
+		took := time.Duration(now.UnixNano() - c.since.Load())
+		if c.blocked.Load() && !c.cut.Load() && took > slowGrace {
+			rank := 0
+			switch {
+			case c.busy.Load() || c.account.Load() != nil:
+				rank = 2
+			case c.served.Load():
+				rank = 1
+			}
+			all = append(all, slow{c, rank, float64(c.moved.Load()) / took.Seconds(), took})
+		}
+	}
+	slices.SortFunc(all, func(a, b slow) int { return cmp.Or(cmp.Compare(a.rate, b.rate), cmp.Compare(b.took, a.took)) })
+	return all
+}
+
+// relieve cuts the slowest clients off whose requests hold anything, until so many bytes are theirs no more.
+func (cs *conns) relieve(bytes int64) {
+	now := time.Now()
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if now.Sub(cs.relieved) < reliefPause {
+		return
+	}
+	cs.relieved = now
+	for _, s := range cs.waiting(now) {
+		if bytes <= 0 {
+			return
+		}
+		if held := s.account.Load().Held(); held > 0 {
+			s.cutOff(now)
+			bytes -= held
+		}
+	}
+}
+
+// room reports whether another connection may be taken. If not, it closes some of those that wait for their clients longest, first
+// those without a request.
+func (cs *conns) room() bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if cs.most == 0 || len(cs.open) < cs.most {
+		return true
+	}
+	now := time.Now()
+	all := cs.waiting(now)
+	slices.SortStableFunc(all, func(a, b slow) int { return cmp.Compare(a.rank, b.rank) })
+	for _, s := range all[:min(len(all), cs.most/16+1)] {
+		s.cutOff(now)
+	}
+	return false
+}
+
+// cutOff has what is going on on the connection fail.
+func (c *conn) cutOff(now time.Time) {
+	c.cut.Store(true)
+	c.Conn.SetDeadline(now) // an error means that it is closed already
 }
 
 func (c *conn) Close() error {

@@ -82,7 +82,7 @@ func (s *Server) converse(ctx *fasthttp.RequestCtx) error {
 // chatIndexes returns the indexes that the caller may search, with what their documents can be filtered by. Of documents that a
 // tenant token hides nothing is told.
 func (s *Server) chatIndexes(ctx *fasthttp.RequestCtx) ([]chat.Index, error) {
-	limited, _, end, err := s.turn(ctx)
+	limited, _, end, err := s.turn(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -181,12 +181,11 @@ func (c *chatSearcher) search(ctx context.Context, q chat.Query) (*chat.Found, e
 	if ix == nil {
 		return nil, s.catalog.Missing(q.Index)
 	}
-	if err := s.slots.acquire(); err != nil {
+	limited, end, err := s.turnBeside(ctx)
+	if err != nil {
 		return nil, err
 	}
-	defer s.slots.release()
-	limited, cancel := context.WithTimeout(ctx, maxSearchTime)
-	defer cancel()
+	defer end()
 	v := ix.View()
 	defer v.Release()
 	foreign := s.foreignOf(who, s.catalog.Views())
@@ -194,7 +193,7 @@ func (c *chatSearcher) search(ctx context.Context, q chat.Query) (*chat.Found, e
 	r := chatRequest(v)
 	r.Query, r.Filter = q.Q, filter.And(asked, rule)
 	r.Contains, r.Foreign, r.Rules = s.features.on("containsFilter"), foreign, s.activeRules()
-	r.Slot, r.Log = s.slots, s.log
+	r.Slot, r.Log = limited, s.log
 	text, documents, err := search.Passages(limited, v, r)
 	if refused := new(apierr.Error); errors.As(err, &refused) && strings.HasPrefix(string(refused.Code), "invalid_search_") {
 		return &chat.Found{Text: refused.Message, Documents: []byte("[]")}, nil // the model can do better

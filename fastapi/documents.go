@@ -116,6 +116,8 @@ func (s *Server) receive(ctx *fasthttp.RequestCtx, payload *task.Payload, format
 	if err != nil {
 		return 0, err
 	}
+	body.turn = &turn{Context: s.searching, request: requestOf(ctx), slots: s.slots}
+	defer body.pause()
 	n, err := document.Convert(payload, body, format, delimiter)
 	if body.err != nil {
 		return 0, body.err // the cause of whatever the parser said
@@ -335,6 +337,9 @@ func setIDs(r *search.FetchRequest, a *arg) error {
 			r.IDs = append(r.IDs, id)
 		}
 	}
+	if err := a.entries(len(r.IDs), maxIDs); err != nil {
+		return err
+	}
 	for _, id := range r.IDs {
 		if !document.ValidID([]byte(id)) {
 			return a.expected(form)
@@ -343,6 +348,9 @@ func setIDs(r *search.FetchRequest, a *arg) error {
 	return nil
 }
 
+// maxIDs is how many documents may be asked for by their ids.
+const maxIDs = 100000
+
 // parseSort reads a sort order: an array of strings, or a list in a query string, in which commas
 // inside parentheses do not separate.
 func parseSort(a *arg) ([]string, error) {
@@ -350,7 +358,7 @@ func parseSort(a *arg) ([]string, error) {
 		if !a.readJSON(list) {
 			return nil, a.expected(wanted[list])
 		}
-		return a.list, nil
+		return a.list, a.entries(len(a.list), maxSortRules)
 	}
 	var rules []string
 	start, depth := 0, 0
@@ -365,8 +373,12 @@ func parseSort(a *arg) ([]string, error) {
 			start = i + 1
 		}
 	}
-	return append(rules, strings.TrimSpace(a.text[start:])), nil
+	rules = append(rules, strings.TrimSpace(a.text[start:]))
+	return rules, a.entries(len(rules), maxSortRules)
 }
+
+// maxSortRules is how many fields and points documents may be sorted by.
+const maxSortRules = 100
 
 func (s *Server) getDocuments(ctx *fasthttp.RequestCtx) error {
 	r := search.FetchRequest{Limit: defaultLimit}
@@ -388,6 +400,11 @@ func (s *Server) fetch(ctx *fasthttp.RequestCtx, r *search.FetchRequest) error {
 	if err := s.checkFilter(r.Filter); err != nil {
 		return err
 	}
+	limited, _, end, err := s.turn(ctx, r.Limit)
+	if err != nil {
+		return err
+	}
+	defer end()
 	v, err := s.view(ctx)
 	if err != nil {
 		return err
@@ -396,7 +413,7 @@ func (s *Server) fetch(ctx *fasthttp.RequestCtx, r *search.FetchRequest) error {
 	r.Contains = s.features.on("containsFilter")
 	r.Foreign = s.foreign(ctx)
 	defer r.Foreign.Release()
-	return answerWith(ctx, func(dst []byte) ([]byte, error) { return search.Fetch(s.searching, dst, v, r) })
+	return answerWith(ctx, func(dst []byte) ([]byte, error) { return search.Fetch(limited, dst, v, r) })
 }
 
 // oneParams are those of the route of one document.

@@ -30,6 +30,9 @@ func (s *Server) public(ctx *fasthttp.RequestCtx, err error) *apierr.Error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return searchTimeout()
 	}
+	if e := s.overBudget(ctx, err); e != nil {
+		return e
+	}
 	if errors.Is(err, context.Canceled) {
 		return apierr.New("too_many_search_requests", "The server stops, and could not wait for the search. Ask again when it is back.")
 	}

@@ -79,8 +79,14 @@ func setFacetsByIndex(f *federationInput, a *arg) error {
 		if !validUID(uid) {
 			return apierr.New(a.code, "`%s` has a member `%s`, which must be %s.", a.path, shorten(name), uidForm)
 		}
+		if err := a.entries(len(f.facets)+1, maxListEntries); err != nil {
+			return err
+		}
 		if !names.null() && !member.readJSON(list) {
 			return member.expected(wanted[list])
+		}
+		if err := member.fits(list, 0); err != nil {
+			return err
 		}
 		f.facets = slices.DeleteFunc(f.facets, func(other facetsInput) bool { return other.uid == uid })
 		f.facets = append(f.facets, facetsInput{uid, member.list})
@@ -129,7 +135,7 @@ func (s *Server) federatedSearch(ctx *fasthttp.RequestCtx, m *multiInput) error 
 			return insideQuery(i, err)
 		}
 	}
-	limited, waited, end, err := s.turn(ctx)
+	limited, waited, end, err := s.turn(ctx, max(m.federation.Limit, len(m.queries)))
 	if err != nil {
 		return err
 	}
@@ -138,7 +144,7 @@ func (s *Server) federatedSearch(ctx *fasthttp.RequestCtx, m *multiInput) error 
 	views := s.catalog.Views()
 	defer views.Release()
 	r := &m.federation.FederatedRequest
-	r.ID, r.Metadata, r.Proxy, r.Slot = uuid.Must(uuid.NewV7()), wantsMetadata(ctx), proxied, s.slots
+	r.ID, r.Metadata, r.Proxy, r.Slot = uuid.Must(uuid.NewV7()), wantsMetadata(ctx), proxied, limited
 	d := s.distribute(r)
 	if proxied {
 		d.ring = s.network.Ring(string(ctx.Request.Header.Peek("Svc-Network-Version")))
@@ -152,7 +158,7 @@ func (s *Server) federatedSearch(ctx *fasthttp.RequestCtx, m *multiInput) error 
 		return err
 	}
 	d.send()
-	found, err := search.Federate(limited, r, s.slots.spread)
+	found, err := search.Federate(limited, r, limited.spread)
 	if err != nil {
 		if q := (*search.QueryError)(nil); errors.As(err, &q) {
 			return insideQuery(d.of[q.Query], q.Err)

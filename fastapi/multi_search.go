@@ -1,8 +1,10 @@
 package fastapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
@@ -16,6 +18,7 @@ import (
 type multiInput struct {
 	queries    []queryInput     // nil: not given
 	federation *federationInput // nil: none
+	most       int              // queries that there may be
 }
 
 // queryInput is one query of a multi-search: a search and the index it is for.
@@ -48,6 +51,10 @@ func setQueries(m *multiInput, a *arg) error {
 	}
 	m.queries = []queryInput{}
 	for e := range a.json.elements() {
+		if len(m.queries) == m.most {
+			return apierr.New(a.code, "`queries` has more than %d entries, which is as many as there may be. Send them in several requests, "+
+				"or start the server with a larger `--max-multi-search-queries`.", m.most)
+		}
 		q := queryInput{searchInput: newSearchInput()}
 		if err := decode(&q, e, queryParams, object{path: fmt.Sprintf("queries[%d].", len(m.queries)), code: a.code}); err != nil {
 			return err
@@ -120,7 +127,7 @@ var federationOptionParams = []param[federationOptions]{
 }
 
 func (s *Server) multiSearch(ctx *fasthttp.RequestCtx) error {
-	var m multiInput
+	m := multiInput{most: s.multiQueries}
 	if err := readObject(s, ctx, &m, multiParams); err != nil {
 		return err
 	}
@@ -140,7 +147,7 @@ func (s *Server) multiSearch(ctx *fasthttp.RequestCtx) error {
 
 // separateSearches answers with one result a query, in their order.
 func (s *Server) separateSearches(ctx *fasthttp.RequestCtx, queries []queryInput) error {
-	limited, waited, end, err := s.turn(ctx)
+	limited, waited, end, err := s.turn(ctx, wantedHits(queries))
 	if err != nil {
 		return err
 	}
@@ -149,7 +156,7 @@ func (s *Server) separateSearches(ctx *fasthttp.RequestCtx, queries []queryInput
 	defer views.Release()
 	id, metadata := uuid.Must(uuid.NewV7()), wantsMetadata(ctx)
 	results := make([][]byte, len(queries))
-	err = s.slots.spread(len(queries), func(i int, slot search.Slot) error {
+	err = limited.spread(len(queries), func(work context.Context, i int, slot search.Slot) error {
 		q := &queries[i]
 		if q.options != nil {
 			return insideQuery(i, apierr.New("invalid_multi_search_federation_options",
@@ -162,7 +169,7 @@ func (s *Server) separateSearches(ctx *fasthttp.RequestCtx, queries []queryInput
 				return insideQuery(i, err)
 			}
 			q.Search.Foreign, q.Search.Slot = s.foreignAmong(ctx, views), slot
-			found, err := s.networkSearch(limited, views, q.uid, &q.searchInput, slot, oneByOne(slot))
+			found, err := s.networkSearch(work, views, q.uid, &q.searchInput, slot, oneByOne(work, slot))
 			if err != nil {
 				return insideQuery(i, err)
 			}
@@ -176,8 +183,8 @@ func (s *Server) separateSearches(ctx *fasthttp.RequestCtx, queries []queryInput
 			return insideQuery(i, err)
 		}
 		q.Search.Slot = slot
-		q.Search.Reorder = s.personal(limited, &q.searchInput)
-		found, err := search.Search(limited, v, &q.Search)
+		q.Search.Reorder = s.personal(work, &q.searchInput)
+		found, err := search.Search(work, v, &q.Search)
 		if err != nil {
 			return insideQuery(i, err)
 		}
@@ -192,7 +199,15 @@ func (s *Server) separateSearches(ctx *fasthttp.RequestCtx, queries []queryInput
 	if err != nil {
 		return err
 	}
+	size := 0
+	for _, r := range results {
+		size += len(r) + 1
+	}
+	if err := requestOf(ctx).bytes().Hold(int64(size)); err != nil {
+		return err
+	}
 	return answerWith(ctx, func(dst []byte) ([]byte, error) {
+		dst = slices.Grow(dst, size+len(`{"results":[]}`))
 		dst = append(dst, `{"results":[`...)
 		for i, r := range results {
 			if i > 0 {
@@ -202,6 +217,15 @@ func (s *Server) separateSearches(ctx *fasthttp.RequestCtx, queries []queryInput
 		}
 		return append(dst, "]}"...), nil
 	})
+}
+
+// wantedHits is how many hits the answers to all queries may have together; each counts as one at least.
+func wantedHits(queries []queryInput) int {
+	n := 0
+	for i := range queries {
+		n += max(min(queries[i].hits(), largeHits), 1)
+	}
+	return n
 }
 
 // prepareQuery makes a query ready to run on the view of its index, which it returns.

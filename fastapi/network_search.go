@@ -156,10 +156,10 @@ func (s *Server) networkSearch(ctx context.Context, views *index.Views, uid stri
 }
 
 // oneByOne is search.Spread for who has no more than the slot it runs in.
-func oneByOne(slot search.Slot) search.Spread {
-	return func(n int, run func(int, search.Slot) error) error {
+func oneByOne(ctx context.Context, slot search.Slot) search.Spread {
+	return func(n int, run func(context.Context, int, search.Slot) error) error {
 		for i := range n {
-			if err := run(i, slot); err != nil {
+			if err := run(ctx, i, slot); err != nil {
 				return err
 			}
 		}

@@ -34,7 +34,19 @@ type param[T any] struct {
 	kind kind
 	null bool
 	set  func(dst *T, a *arg) error
+	most int // bytes of a text, or entries of a list; 0 stands for defaultMost, unlimited for any number
 }
+
+// What no client in earnest sends more of. The size of a body bounds what has no limit of its own.
+const (
+	maxTextBytes   = 64 << 10
+	maxListEntries = 1000
+	maxTagBytes    = 1 << 10 // of what is repeated in an answer: tags and markers
+	unlimited      = -1
+)
+
+// defaultMost are the limits of parameters that have none of their own.
+var defaultMost = [...]int{textual: maxTextBytes, list: maxListEntries, raw: unlimited}
 
 // arg is the value of a parameter that was given. Which field holds it depends on the kind.
 type arg struct {
@@ -85,6 +97,32 @@ var wanted = [...]string{
 	raw:     "text in UTF-8", // in a query string; all that is sent in a body is that
 }
 
+// fits refuses values that are longer than anybody needs.
+func (a *arg) fits(k kind, most int) error {
+	if k != textual && k != list {
+		return nil
+	}
+	if most == 0 {
+		most = defaultMost[k]
+	}
+	switch {
+	case most == unlimited:
+	case k == textual && len(a.text) > most:
+		return apierr.New(a.code, "`%s` has %d bytes, but may have at most %d.", a.path, len(a.text), most)
+	case k == list:
+		return a.entries(len(a.list), most)
+	}
+	return nil
+}
+
+// entries refuses a list of n entries if that is more than most.
+func (a *arg) entries(n, most int) error {
+	if n > most {
+		return apierr.New(a.code, "`%s` has %d entries, but may have at most %d.", a.path, n, most)
+	}
+	return nil
+}
+
 // object says how an object of parameters is read.
 type object struct {
 	path    string      // of the object in the body, with a dot after it; "" for the body itself
@@ -121,6 +159,9 @@ func decode[T any](dst *T, v value, params []param[T], o object) error {
 		if !a.readJSON(p.kind) {
 			return a.expected(wanted[p.kind])
 		}
+		if err := a.fits(p.kind, p.most); err != nil {
+			return err
+		}
 		if err := p.set(dst, &a); err != nil {
 			return err
 		}
@@ -132,7 +173,7 @@ func decode[T any](dst *T, v value, params []param[T], o object) error {
 func lift[T, U any](params []param[U], part func(*T) *U) []param[T] {
 	lifted := make([]param[T], len(params))
 	for i, p := range params {
-		lifted[i] = param[T]{p.name, p.code, p.kind, p.null, func(dst *T, a *arg) error { return p.set(part(dst), a) }}
+		lifted[i] = param[T]{p.name, p.code, p.kind, p.null, func(dst *T, a *arg) error { return p.set(part(dst), a) }, p.most}
 	}
 	return lifted
 }
@@ -228,6 +269,9 @@ next:
 		a := arg{text: string(g.value), path: g.p.name, code: g.p.code}
 		if !a.readText(g.p.kind) {
 			return a.expected(wanted[g.p.kind])
+		}
+		if err := a.fits(g.p.kind, g.p.most); err != nil {
+			return err
 		}
 		if err := g.p.set(dst, &a); err != nil {
 			return err

@@ -223,10 +223,14 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, res *resource) {
 			continue
 		}
 		err := s.authorize(ctx, r.action)
-		if err == nil && r.action.spreads() {
+		asking := ctx.UserValue(askingKey{}) != nil
+		if err == nil && !asking && r.action.spreads() {
 			err = s.admitWrite(ctx)
 		}
-		if err == nil {
+		if err == nil && asking {
+			err = s.checkLength(ctx)
+		}
+		if err == nil && !asking {
 			err = r.handle(s, ctx)
 		}
 		if err != nil {

@@ -41,7 +41,7 @@ func newSearchInput() searchInput {
 
 // narrowing are the parameters that choose documents; a facet search has them too.
 var narrowing = []param[searchInput]{
-	{name: "q", code: "invalid_search_q", kind: textual, null: true, set: func(r *searchInput, a *arg) error {
+	{name: "q", code: "invalid_search_q", kind: textual, most: unlimited, null: true, set: func(r *searchInput, a *arg) error {
 		r.Search.Query = a.text
 		return nil
 	}},
@@ -116,9 +116,9 @@ var shaping = []param[searchInput]{
 		return nil
 	}},
 	{name: "cropLength", code: "invalid_search_crop_length", kind: count, set: func(r *searchInput, a *arg) error { r.Search.CropLength = a.count; return nil }},
-	{name: "cropMarker", code: "invalid_search_crop_marker", kind: textual, set: func(r *searchInput, a *arg) error { r.Search.CropMarker = a.text; return nil }},
-	{name: "highlightPreTag", code: "invalid_search_highlight_pre_tag", kind: textual, set: func(r *searchInput, a *arg) error { r.Search.HighlightPreTag = a.text; return nil }},
-	{name: "highlightPostTag", code: "invalid_search_highlight_post_tag", kind: textual, set: func(r *searchInput, a *arg) error { r.Search.HighlightPostTag = a.text; return nil }},
+	{name: "cropMarker", code: "invalid_search_crop_marker", kind: textual, most: maxTagBytes, set: func(r *searchInput, a *arg) error { r.Search.CropMarker = a.text; return nil }},
+	{name: "highlightPreTag", code: "invalid_search_highlight_pre_tag", kind: textual, most: maxTagBytes, set: func(r *searchInput, a *arg) error { r.Search.HighlightPreTag = a.text; return nil }},
+	{name: "highlightPostTag", code: "invalid_search_highlight_post_tag", kind: textual, most: maxTagBytes, set: func(r *searchInput, a *arg) error { r.Search.HighlightPostTag = a.text; return nil }},
 	{name: "sort", code: "invalid_search_sort", kind: raw, null: true, set: func(r *searchInput, a *arg) error {
 		var err error
 		r.Search.Sort, err = parseSort(a)
@@ -238,7 +238,9 @@ func setVector(r *searchInput, a *arg) error {
 	r.Search.Vector = []float32{}
 	put := func(x *arg, read bool) bool {
 		f := float32(x.number)
-		r.Search.Vector = append(r.Search.Vector, f)
+		if len(r.Search.Vector) <= maxVectorNumbers {
+			r.Search.Vector = append(r.Search.Vector, f)
+		}
 		return read && !math.IsInf(float64(f), 0)
 	}
 	if a.json == nil {
@@ -248,7 +250,7 @@ func setVector(r *searchInput, a *arg) error {
 				return a.expected("a list of numbers of 32 bits separated by commas")
 			}
 		}
-		return nil
+		return a.entries(len(r.Search.Vector), maxVectorNumbers)
 	}
 	const form = "an array of numbers of 32 bits"
 	if !a.json.array() {
@@ -260,8 +262,11 @@ func setVector(r *searchInput, a *arg) error {
 			return a.expected(form)
 		}
 	}
-	return nil
+	return a.entries(len(r.Search.Vector), maxVectorNumbers)
 }
+
+// maxVectorNumbers is more than any model has dimensions.
+const maxVectorNumbers = 1 << 16
 
 // checkSearch refuses what the parameters together, or the features, do not allow.
 func (s *Server) checkSearch(r *searchInput) error {
@@ -380,7 +385,7 @@ func (s *Server) searchNetwork(ctx *fasthttp.RequestCtx, in *searchInput) error 
 	if err := s.prepare(ctx, uid, in); err != nil {
 		return err
 	}
-	limited, waited, end, err := s.turn(ctx)
+	limited, waited, end, err := s.turn(ctx, in.hits())
 	if err != nil {
 		return err
 	}
@@ -388,7 +393,7 @@ func (s *Server) searchNetwork(ctx *fasthttp.RequestCtx, in *searchInput) error 
 	views := s.catalog.Views()
 	defer views.Release()
 	in.Search.Waited, in.Search.Foreign = waited, s.foreignAmong(ctx, views)
-	found, err := s.networkSearch(limited, views, uid, in, s.slots, s.slots.spread)
+	found, err := s.networkSearch(limited, views, uid, in, limited, limited.spread)
 	if err != nil {
 		return err
 	}
@@ -420,7 +425,7 @@ func (s *Server) prepare(ctx *fasthttp.RequestCtx, uid string, in *searchInput) 
 		return err
 	}
 	in.Search.Contains = s.features.on("containsFilter")
-	in.Search.Slot, in.Search.Log = s.slots, s.log
+	in.Search.Log = s.log
 	in.Search.Rules = s.activeRules()
 	rule, err := s.rule(ctx, uid)
 	if err != nil {
@@ -428,6 +433,14 @@ func (s *Server) prepare(ctx *fasthttp.RequestCtx, uid string, in *searchInput) 
 	}
 	in.Search.Filter = filter.And(in.Search.Filter, rule)
 	return nil
+}
+
+// hits is how many hits the answer may have.
+func (in *searchInput) hits() int {
+	if n := in.Search.HitsPerPage; n != nil {
+		return *n
+	}
+	return in.Search.Limit
 }
 
 // wantsMetadata reports whether the caller asks which index answered, with its primary key.
@@ -447,12 +460,12 @@ func (s *Server) runSearch(ctx *fasthttp.RequestCtx, in *searchInput, run func(c
 	}
 	in.Search.Foreign = s.foreign(ctx)
 	defer in.Search.Foreign.Release()
-	limited, waited, end, err := s.turn(ctx)
+	limited, waited, end, err := s.turn(ctx, in.hits())
 	if err != nil {
 		return err
 	}
 	defer end()
-	in.Search.Waited = waited
+	in.Search.Waited, in.Search.Slot = waited, limited
 	v, err := s.view(ctx)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@
 package fastapi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -22,6 +23,7 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/auth"
+	"svc/internal/budget"
 	"svc/internal/chat"
 	"svc/internal/index"
 	"svc/internal/logs"
@@ -58,7 +60,21 @@ type Options struct {
 	Searches        int
 	SearchQueue     int
 	DropSearchAfter time.Duration
+
+	JSONLimit    int64 // bytes of a body that is no documents, decompressed; 0: DefaultJSONLimit
+	AnswerLimit  int64 // bytes of an answer; 0: DefaultAnswerLimit
+	Memory       int64 // bytes that all requests together may hold, of bodies and answers; 0: DefaultMemory
+	Connections  int   // at once; 0: any number
+	MultiQueries int   // of a multi-search; 0: DefaultMultiQueries
 }
+
+// Limits that are there when nothing is said of them.
+const (
+	DefaultJSONLimit    = 1 << 20
+	DefaultAnswerLimit  = 100 << 20
+	DefaultMemory       = 1 << 30
+	DefaultMultiQueries = 1000
+)
 
 // Server answers HTTP requests.
 type Server struct {
@@ -68,6 +84,11 @@ type Server struct {
 	log          *slog.Logger
 	logs         *logs.Log
 	payloadLimit int64
+	jsonLimit    int64
+	answerLimit  int64
+	multiQueries int
+	budget       *budget.Budget
+	bulk         bulk
 	keys         *auth.Keys
 	webhooks     *webhook.Store
 	network      *network.Node
@@ -113,6 +134,12 @@ func New(o Options) *Server {
 		catalog: o.Catalog, queue: o.Queue, keys: o.Keys, webhooks: o.Webhooks, network: o.Network, chats: o.Chats, providers: o.Providers, rules: o.Rules, reranker: o.Reranker, features: o.Features, log: o.Logger, logs: o.Log,
 		payloadLimit: o.PayloadLimit, production: o.Production, noDashboard: o.NoDashboard, version: o.Version, replication: o.Replication,
 	}
+	s.jsonLimit = cmp.Or(o.JSONLimit, DefaultJSONLimit)
+	s.multiQueries = cmp.Or(o.MultiQueries, DefaultMultiQueries)
+	s.budget = budget.New(cmp.Or(o.Memory, DefaultMemory), s.relieve)
+	s.answerLimit = min(cmp.Or(o.AnswerLimit, DefaultAnswerLimit), s.budget.Limit()/2)
+	s.bulk = make(bulk, max(runtime.GOMAXPROCS(0)-1, 1))
+	s.conns.most = o.Connections
 	s.searching, s.endSearches = context.WithCancel(context.Background())
 	if o.Searches <= 0 {
 		o.Searches = 4 * runtime.GOMAXPROCS(0)
@@ -126,6 +153,7 @@ func New(o Options) *Server {
 	s.http = fasthttp.Server{
 		Handler:                      s.serve,
 		ErrorHandler:                 s.refuse,
+		ExpectHandler:                s.expect,
 		Logger:                       httpLog{o.Logger},
 		ReadBufferSize:               headerBytes,
 		ReadTimeout:                  readTimeout,
@@ -161,10 +189,12 @@ func (s *Server) Shutdown(ctx context.Context) error {
 func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	if c, ok := ctx.Conn().(*conn); ok {
 		c.busy.Store(true)
+		c.served.Store(true)
 		defer c.busy.Store(false)
 	}
+	r := s.begin(ctx)
 	if ambiguous(&ctx.Request.Header) {
-		s.fail(ctx, apierr.New("bad_request", "The request has both `Content-Length` and `Transfer-Encoding`. Send one of them."))
+		s.fail(ctx, ambiguousLength())
 		ctx.SetConnectionClose()
 		return
 	}
@@ -173,12 +203,43 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	}
 	cleanPath(ctx.URI())
 	s.route(ctx)
+	r.endBulk()
 	drain(ctx)
 	shareAnswer(ctx)
+	protect(ctx)
 	compress(ctx)
+	if !ctx.Response.IsBodyStream() {
+		r.account.Settle(int64(len(ctx.Response.Body())))
+	}
 	s.tally(ctx)
 	s.logAccess(ctx)
 }
+
+// relieve has clients end that are too slow for what their requests hold.
+func (s *Server) relieve() { s.conns.relieve(s.budget.Used() - s.budget.Limit()/4*3) }
+
+// expect decides whether a client that waits for 100 Continue may send its body: it says what the route would
+// say without one. That answer is sent in place of the permission.
+func (s *Server) expect(ctx *fasthttp.RequestCtx) int {
+	if ambiguous(&ctx.Request.Header) {
+		s.fail(ctx, ambiguousLength())
+		return ctx.Response.StatusCode()
+	}
+	cleanPath(ctx.URI())
+	ctx.SetUserValue(askingKey{}, true)
+	s.route(ctx)
+	ctx.RemoveUserValue(askingKey{})
+	if status := ctx.Response.StatusCode(); status != fasthttp.StatusOK {
+		shareAnswer(ctx)
+		s.tally(ctx)
+		s.logAccess(ctx)
+		return status
+	}
+	return fasthttp.StatusContinue
+}
+
+// askingKey is the place, among the values of a request, that says that only its right to be made is asked.
+type askingKey struct{}
 
 func (s *Server) route(ctx *fasthttp.RequestCtx) {
 	defer s.recover(ctx)

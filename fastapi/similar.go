@@ -96,7 +96,7 @@ func (s *Server) similar(ctx *fasthttp.RequestCtx, r *search.SimilarRequest) err
 	r.Contains = s.features.on("containsFilter")
 	r.Foreign = s.foreign(ctx)
 	defer r.Foreign.Release()
-	limited, waited, end, err := s.turn(ctx)
+	limited, waited, end, err := s.turn(ctx, r.Limit)
 	if err != nil {
 		return err
 	}

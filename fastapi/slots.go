@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/valyala/fasthttp"
-
 	"svc/internal/apierr"
 	"svc/internal/mapped"
 	"svc/internal/search"
@@ -21,7 +19,8 @@ import (
 // slot goes to a random one of them, and when the bag is full a random one is
 // refused in favour of the newcomer. So under overload everyone's chance is
 // equal, and those that are served did not wait in vain (LIFO and FIFO both
-// starve someone).
+// starve someone). What asks for much has a bag of its own, from which one is taken only when there
+// is nobody else, or others had their turn a few times; it is refused first.
 type slots struct {
 	limit     int           // of searches that run at once
 	size      int           // of the bag
@@ -29,7 +28,10 @@ type slots struct {
 
 	mu      sync.Mutex
 	free    int
-	waiting []*waiter
+	waiting []*waiter // for small requests
+	large   []*waiter
+	passed  int // times that a small request was preferred
+	lane    lane
 }
 
 type waiter struct {
@@ -38,13 +40,13 @@ type waiter struct {
 }
 
 func newSlots(running, waiting int, dropAfter time.Duration) *slots {
-	return &slots{limit: running, size: waiting, dropAfter: dropAfter, free: running}
+	return &slots{limit: running, size: waiting, dropAfter: dropAfter, free: running, lane: lane{processors: runtime.GOMAXPROCS(0)}}
 }
 
-// acquire takes a slot, which release gives back. It may wait, and it may be refused.
-func (s *slots) acquire() error {
+// acquire takes a slot, which release gives back. It may wait, and it may be refused. large tells requests that ask for much.
+func (s *slots) acquire(large bool) error {
 	s.mu.Lock()
-	if s.free > 0 {
+	if s.free > 0 && (!large || s.lane.open()) {
 		s.free--
 		s.mu.Unlock()
 		return nil
@@ -53,30 +55,20 @@ func (s *slots) acquire() error {
 		s.mu.Unlock()
 		return tooManySearches()
 	}
-	if len(s.waiting) == s.size {
-		s.take().turn <- false
+	if len(s.waiting)+len(s.large) == s.size {
+		s.refuse()
 	}
 	w := &waiter{time.Now(), make(chan bool, 1)}
-	s.waiting = append(s.waiting, w)
+	if large {
+		s.large = append(s.large, w)
+	} else {
+		s.waiting = append(s.waiting, w)
+	}
 	s.mu.Unlock()
 	if !<-w.turn {
 		return tooManySearches()
 	}
 	return nil
-}
-
-// turn waits for the turn of a search. limited ends when the search has taken too long, and when the server can't wait
-// for it any more. waited is how long this took. The search calls end when it is done.
-func (s *Server) turn(ctx *fasthttp.RequestCtx) (limited context.Context, waited time.Duration, end func(), err error) {
-	arrived := time.Now()
-	err = s.slots.acquire()
-	waited = time.Since(arrived)
-	ctx.SetUserValue(idleKey{}, waited)
-	if err != nil {
-		return nil, waited, nil, err
-	}
-	limited, cancel := context.WithTimeout(s.searching, maxSearchTime)
-	return limited, waited, func() { cancel(); s.slots.release() }, nil
 }
 
 // idleKey is the place of the time that a request waited for its turn among its values.
@@ -95,43 +87,48 @@ func (s *slots) tryAcquire() bool {
 
 // spread calls run for 0…n−1 and returns when all calls have. The caller holds a slot; where more are free, they
 // are borrowed for goroutines that share the work, at most as many as there are processors, not counting those that wait: while
-// a call has given its slot back with Pause, the next one begins. After an error no
+// a call has given its slot back with Pause, the next one begins. Each call has the turn of its goroutine as context. After an error no
 // further call begins; of several errors the one of the lowest number is returned, which is that of calls one by one.
-func (s *slots) spread(n int, run func(i int, slot search.Slot) error) error {
+func (s *slots) spread(own *turn, n int, run func(ctx context.Context, i int, slot search.Slot) error) error {
 	var (
 		next   atomic.Int64
 		failed atomic.Bool
 		errs   = make([]error, n)
 		group  sync.WaitGroup
-		slot   sharedSlot
+		more   func() bool // begins another goroutine if there is work for it and a slot is free
 	)
-	work := func() {
+	work := func(t *turn) {
 		for !failed.Load() {
 			i := int(next.Add(1)) - 1
 			if i >= n {
 				return
 			}
-			if errs[i] = guarded(func() error { return run(i, slot) }); errs[i] != nil {
+			err := t.Err()
+			if err == nil {
+				err = guarded(func() error { return run(t, i, sharedSlot{t, more}) })
+			}
+			if errs[i] = err; err != nil {
 				failed.Store(true)
 			}
 		}
 	}
-	slot = sharedSlot{s, func() bool {
+	more = func() bool {
 		if failed.Load() || int(next.Load()) >= n || !s.tryAcquire() {
 			return false
 		}
 		group.Go(func() {
-			defer s.release()
-			work()
+			t := own.beside()
+			defer s.giveBack(t)
+			work(t)
 		})
 		return true
-	}}
+	}
 	for range min(n, runtime.GOMAXPROCS(0)) - 1 {
-		if !slot.more() {
+		if !more() {
 			break
 		}
 	}
-	work()
+	work(own)
 	group.Wait()
 	for _, err := range errs {
 		if err != nil {
@@ -143,13 +140,13 @@ func (s *slots) spread(n int, run func(i int, slot search.Slot) error) error {
 
 // sharedSlot is the slot of a call of spread.
 type sharedSlot struct {
-	*slots
-	more func() bool // begins another goroutine if there is work for it and a slot is free
+	*turn
+	more func() bool
 }
 
 // Pause gives the slot back, to those who wait for one or else to the next call.
 func (s sharedSlot) Pause() {
-	s.slots.Pause()
+	s.turn.Pause()
 	s.more()
 }
 
@@ -168,9 +165,6 @@ func guarded(run func() error) (err error) {
 	return run()
 }
 
-// Pause gives the slot of a search back that will go on: it waits for something else.
-func (s *slots) Pause() { s.release() }
-
 // Resume takes a slot for a search that goes on. It does not wait: for a while, more searches may run than there are slots.
 func (s *slots) Resume() {
 	s.mu.Lock()
@@ -182,36 +176,69 @@ func (s *slots) Resume() {
 func (s *slots) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.free < 0 {
-		s.free++
-		return
-	}
-	for len(s.waiting) > 0 {
-		w := s.take()
-		fresh := time.Since(w.since) <= s.dropAfter
-		w.turn <- fresh
-		if fresh {
-			return // the slot changed hands
-		}
-	}
+	s.freeSlot()
+}
+
+// freeSlot gives a slot back. The lock is held.
+func (s *slots) freeSlot() {
 	s.free++
+	s.handOver()
+}
+
+// handOver gives free slots to those who wait. The lock is held.
+func (s *slots) handOver() {
+	for s.free > 0 {
+		w := s.take()
+		if w == nil {
+			return
+		}
+		fresh := time.Since(w.since) <= s.dropAfter
+		if fresh {
+			s.free--
+		}
+		w.turn <- fresh
+	}
 }
 
 // now returns how many searches may wait, how many run and how many wait.
 func (s *slots) now() (size, running, waiting int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.size, s.limit - s.free, len(s.waiting)
+	return s.size, s.limit - s.free + s.lane.running, len(s.waiting) + len(s.large) + len(s.lane.waiting)
 }
 
-// take removes a random waiter from the bag. The lock is held.
+// largeShare is how many small requests are preferred to one that asks for much.
+const largeShare = 16
+
+// take removes the waiter whose turn it is, nil when there is none. The lock is held.
 func (s *slots) take() *waiter {
-	i := rand.IntN(len(s.waiting))
-	last := len(s.waiting) - 1
-	w := s.waiting[i]
-	s.waiting[i] = s.waiting[last]
-	s.waiting[last] = nil
-	s.waiting = s.waiting[:last]
+	switch {
+	case len(s.large) > 0 && s.lane.open() && (len(s.waiting) == 0 || s.passed >= largeShare):
+		s.passed = 0
+		return random(&s.large)
+	case len(s.waiting) > 0:
+		s.passed++
+		return random(&s.waiting)
+	}
+	return nil
+}
+
+// refuse makes room for another waiter. The lock is held.
+func (s *slots) refuse() {
+	bag := &s.waiting
+	if len(s.large) > 0 {
+		bag = &s.large
+	}
+	random(bag).turn <- false
+}
+
+// random removes a random waiter from a bag.
+func random(bag *[]*waiter) *waiter {
+	i, last := rand.IntN(len(*bag)), len(*bag)-1
+	w := (*bag)[i]
+	(*bag)[i] = (*bag)[last]
+	(*bag)[last] = nil
+	*bag = (*bag)[:last]
 	return w
 }
 

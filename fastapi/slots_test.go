@@ -1,6 +1,7 @@
 package fastapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -25,7 +26,7 @@ func TestSlotsBound(t *testing.T) {
 	for range 50 {
 		wg.Go(func() {
 			for range 20 {
-				if err := s.acquire(); err != nil {
+				if err := s.acquire(false); err != nil {
 					t.Error(err)
 					return
 				}
@@ -49,19 +50,20 @@ func TestSlotsBound(t *testing.T) {
 // A search that waits for something else lets another one in; when it goes on, the next to end frees no slot.
 func TestSlotsPause(t *testing.T) {
 	s := newSlots(1, 0, time.Minute)
-	if err := s.acquire(); err != nil {
+	if err := s.acquire(false); err != nil {
 		t.Fatal(err)
 	}
-	if s.acquire() == nil {
+	if s.acquire(false) == nil {
 		t.Fatal("two searches run in one slot")
 	}
-	s.Pause()
-	if err := s.acquire(); err != nil {
+	own := &turn{Context: t.Context(), slots: s, holds: aSlot}
+	own.Pause()
+	if err := s.acquire(false); err != nil {
 		t.Fatalf("while a search is paused: %v", err)
 	}
-	s.Resume()
+	own.Resume()
 	s.release()
-	if s.acquire() == nil || s.tryAcquire() {
+	if s.acquire(false) == nil || s.tryAcquire() {
 		t.Fatal("a third search runs beside the one that went on")
 	}
 	s.release()
@@ -73,12 +75,12 @@ func TestSlotsPause(t *testing.T) {
 func TestSlotsRefuseWhenFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlots(1, 2, time.Minute)
-		if err := s.acquire(); err != nil {
+		if err := s.acquire(false); err != nil {
 			t.Fatal(err)
 		}
 		results := make(chan error, 5)
 		for range 5 {
-			go func() { results <- s.acquire() }()
+			go func() { results <- s.acquire(false) }()
 			synctest.Wait()
 		}
 		// Two wait; of the five, three were refused in favour of later ones.
@@ -105,14 +107,14 @@ func TestSlotsRefuseWhenFull(t *testing.T) {
 
 func TestSlotsWithoutQueue(t *testing.T) {
 	s := newSlots(1, 0, time.Minute)
-	if err := s.acquire(); err != nil {
+	if err := s.acquire(false); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.acquire(); err == nil {
+	if err := s.acquire(false); err == nil {
 		t.Error("a second search got in")
 	}
 	s.release()
-	if err := s.acquire(); err != nil {
+	if err := s.acquire(false); err != nil {
 		t.Error(err)
 	}
 }
@@ -120,13 +122,13 @@ func TestSlotsWithoutQueue(t *testing.T) {
 func TestSlotsDropWhoWaitedTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlots(1, 10, 5*time.Second)
-		if err := s.acquire(); err != nil {
+		if err := s.acquire(false); err != nil {
 			t.Fatal(err)
 		}
 		late, fresh := make(chan error, 1), make(chan error, 1)
-		go func() { late <- s.acquire() }()
+		go func() { late <- s.acquire(false) }()
 		time.Sleep(6 * time.Second)
-		go func() { fresh <- s.acquire() }()
+		go func() { fresh <- s.acquire(false) }()
 		synctest.Wait()
 		s.release()
 		if err := <-fresh; err != nil {
@@ -143,7 +145,7 @@ func TestSlotsDropWhoWaitedTooLong(t *testing.T) {
 // TestSearchRefusal sees the refusal from outside.
 func TestSearchRefusal(t *testing.T) {
 	c := newClient(t, Options{Searches: 1, SearchQueue: 0})
-	if err := c.server.slots.acquire(); err != nil {
+	if err := c.server.slots.acquire(false); err != nil {
 		t.Fatal(err)
 	}
 	r := c.json("POST", "/indexes/a/search", `{}`)
@@ -156,13 +158,15 @@ func TestSearchRefusal(t *testing.T) {
 func TestTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Options{Searches: 1, SearchQueue: 1, Logger: slog.New(slog.DiscardHandler)})
-		_, waited, end, err := s.turn(&fasthttp.RequestCtx{})
+		var first, ctx fasthttp.RequestCtx
+		s.begin(&first)
+		s.begin(&ctx)
+		_, waited, end, err := s.turn(&first, 0)
 		if err != nil || waited != 0 {
 			t.Fatalf("the first: %v %v", waited, err)
 		}
 		time.AfterFunc(time.Second, end)
-		var ctx fasthttp.RequestCtx
-		limited, waited, end, err := s.turn(&ctx)
+		limited, waited, end, err := s.turn(&ctx, 0)
 		if err != nil || waited != time.Second || ctx.UserValue(idleKey{}) != time.Second {
 			t.Fatalf("the second: %v %v %v", waited, ctx.UserValue(idleKey{}), err)
 		}
@@ -184,13 +188,13 @@ func TestSpreadWhileCallsWait(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	for _, free := range []int{0, 1, 10} {
 		s := newSlots(1+free, 0, time.Minute)
-		if err := s.acquire(); err != nil {
+		if err := s.acquire(false); err != nil {
 			t.Fatal(err)
 		}
 		const n = 6
 		var all sync.WaitGroup
 		all.Add(n)
-		err := s.spread(n, func(i int, slot search.Slot) error {
+		err := s.spread(ownTurn(t, s), n, func(_ context.Context, i int, slot search.Slot) error {
 			slot.Pause()
 			defer slot.Resume()
 			all.Done()
@@ -203,12 +207,17 @@ func TestSpreadWhileCallsWait(t *testing.T) {
 	}
 }
 
+// ownTurn is the turn of a search that has acquired a slot.
+func ownTurn(t *testing.T, s *slots) *turn {
+	return &turn{Context: t.Context(), slots: s, holds: aSlot, since: time.Now()}
+}
+
 // TestSpread looks at who runs how often, at the error that comes back and at the slots afterwards.
 func TestSpread(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	for _, free := range []int{0, 1, 10} {
 		s := newSlots(1+free, 0, time.Minute)
-		if err := s.acquire(); err != nil {
+		if err := s.acquire(false); err != nil {
 			t.Fatal(err)
 		}
 		for n := range 9 {
@@ -216,7 +225,7 @@ func TestSpread(t *testing.T) {
 				var mu sync.Mutex
 				calls := make([]int, n)
 				running, most := 0, 0
-				err := s.spread(n, func(i int, _ search.Slot) error {
+				err := s.spread(ownTurn(t, s), n, func(_ context.Context, i int, _ search.Slot) error {
 					mu.Lock()
 					running++
 					most = max(most, running)
@@ -250,10 +259,10 @@ func TestSpread(t *testing.T) {
 
 func TestSpreadPanic(t *testing.T) {
 	s := newSlots(3, 0, time.Minute)
-	if err := s.acquire(); err != nil {
+	if err := s.acquire(false); err != nil {
 		t.Fatal(err)
 	}
-	err := s.spread(3, func(int, search.Slot) error { panic(errors.New("out of order")) })
+	err := s.spread(ownTurn(t, s), 3, func(context.Context, int, search.Slot) error { panic(errors.New("out of order")) })
 	if err == nil || !strings.Contains(err.Error(), "out of order") || s.free != 2 {
 		t.Errorf("the error is %v, and %d slots are free", err, s.free)
 	}

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memoryBytes returns how much memory the program may use: the host's, or less where a control group says so.
-func memoryBytes() int64 {
+// machineMemory returns how much memory the machine lets the program use: the host's, or less where a control group says so.
+func machineMemory() int64 {
 	var info unix.Sysinfo_t
 	total := int64(4 << 30)
 	if unix.Sysinfo(&info) == nil {
@@ -28,4 +28,13 @@ func memoryBytes() int64 {
 		}
 	}
 	return total
+}
+
+// openFiles returns how many files may be open.
+func openFiles() int64 {
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil || limit.Cur > 1<<30 {
+		return 1 << 30
+	}
+	return int64(limit.Cur)
 }

@@ -2,5 +2,8 @@
 
 package main
 
-// memoryBytes returns how much memory the program may use; only on Linux it asks the system.
-func memoryBytes() int64 { return 4 << 30 }
+// machineMemory returns how much memory the machine has; only on Linux it asks the system.
+func machineMemory() int64 { return 4 << 30 }
+
+// openFiles returns how many files may be open, as far as is known.
+func openFiles() int64 { return 1 << 16 }

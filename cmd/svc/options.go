@@ -35,6 +35,7 @@ type options struct {
 	ConfigFilePath       string        `group:"Server:" name:"config-file-path" placeholder:"FILE" help:"TOML file with options (default: ./config.toml if it is there)."`
 	Pprof                bool          `group:"Logs and profiles:" name:"pprof" help:"Serve profiles under /debug/pprof."`
 
+	Costs     costOptions     `embed:"" group:"Limits of requests:"`
 	TLS       tlsOptions      `embed:"" group:"HTTPS:"`
 	Imports   importOptions   `embed:"" group:"Dumps and snapshots:"`
 	Snapshots snapshotOptions `embed:"" group:"Dumps and snapshots:"`
@@ -93,6 +94,9 @@ func (o *options) Validate() error {
 		return errors.New("--inspection-interval must be 0 or more")
 	case o.HTTPPayloadSizeLimit == 0:
 		return errors.New("--http-payload-size-limit must be more than 0")
+	}
+	if err := o.Costs.validate(); err != nil {
+		return err
 	}
 	if err := o.Imports.validate(); err != nil {
 		return err

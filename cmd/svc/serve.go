@@ -53,6 +53,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	heard := logs.New(p.err, logs.AtLeast(o.LogLevel.Level), o.LogsMode.mode())
 	log := heard.Logger()
 	place := dump.PlaceIn(o.DBPath)
+	defer keepMemoryLow().Close()
 	limits := o.limits()
 	limits.FS, limits.Logger, limits.Now = vfs.OS, log, time.Now
 	limits.Embedders = o.pool(p, log)
@@ -167,6 +168,8 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 		Version: buildVersion(), Replication: o.Replication,
 		Searches: o.SearchesPerCore * runtime.GOMAXPROCS(0), SearchQueue: o.SearchQueueSize,
 		DropSearchAfter: time.Duration(o.DropSearchAfter) * time.Second,
+		JSONLimit:       int64(o.Costs.JSONSize), AnswerLimit: int64(o.Costs.AnswerSize), Memory: o.Costs.memory(),
+		Connections: o.Costs.connections(), MultiQueries: o.Costs.MultiQueries,
 	})
 	o.greet(p.err, log, address)
 	if ready != nil {

@@ -39,7 +39,7 @@ func (f Format) String() string {
 //
 // A key that an object has several times keeps its first place and its last value.
 // A byte-order mark at the start is skipped. delimiter is for CSV only.
-// Memory: two buffers of the size of the largest document, never the payload.
+// Memory: two buffers of the size of the largest document, never the payload. Where r is a Holder it is asked for them.
 //
 // In CSV the first record names the fields. A name may end in :number, :boolean
 // or :string; the first two are trimmed and converted. An empty cell is null, a blank line

@@ -13,6 +13,11 @@ type window struct {
 	eof  bool
 }
 
+// Holder is a reader that is asked before more than a little memory is taken for what it reads.
+type Holder interface {
+	Hold(bytes int) error
+}
+
 // windowSize is where a window starts; it doubles while a document is larger.
 const windowSize = 64 << 10
 
@@ -34,6 +39,12 @@ func (w *window) fill() error {
 		w.pos = 0
 	}
 	if w.end+padding >= len(w.buf) {
+		if r, ok := w.r.(Holder); ok {
+			// As much again is what a document's compact form is written to.
+			if err := r.Hold(2 * len(w.buf)); err != nil {
+				return err
+			}
+		}
 		grown := make([]byte, 2*len(w.buf))
 		copy(grown, w.buf[:w.end])
 		w.buf = grown

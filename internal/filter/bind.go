@@ -29,6 +29,10 @@ type Env struct {
 	// are no shards.
 	Shard func(name string) func(segment.Live) *roaring.Bitmap
 
+	// Stop is asked, between the parts of a filter, whether it is not wanted any more: what Rows returns then is
+	// meaningless. It may be nil.
+	Stop func() bool
+
 	selected map[string][]*roaring.Bitmap // by foreign index and its segments: what _foreign has selected
 }
 
@@ -50,6 +54,22 @@ func (e *Expr) Bind(env Env) (*Bound, error) {
 	return &Bound{root}, nil
 }
 
+// fewParts is how many parts of a filter are evaluated without a look at the clock.
+const fewParts = 8
+
+// stoppable is a part of a filter that need not be evaluated once the whole is not wanted.
+type stoppable struct {
+	bound
+	stop func() bool
+}
+
+func (m stoppable) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
+	if m.stop() {
+		return roaring.New()
+	}
+	return m.bound.rows(s, among)
+}
+
 func (env *Env) bind(n node) (bound, error) {
 	switch n := n.(type) {
 	case *junction:
@@ -58,6 +78,9 @@ func (env *Env) bind(n node) (bound, error) {
 			var err error
 			if kids[i], err = env.bind(k); err != nil {
 				return nil, err
+			}
+			if env.Stop != nil && len(n.kids) > fewParts {
+				kids[i] = stoppable{kids[i], env.Stop}
 			}
 		}
 		if n.or {

@@ -32,7 +32,7 @@ func (env *Env) bindForeign(f *foreign) (bound, error) {
 	if target == nil {
 		return nil, apierr.New("index_not_found", "%s: There is no index `%s`, to which the foreign key `%s` leads. Create it, or change foreignKeys.", f.at, uid, f.field)
 	}
-	inner := Env{Fields: target.Fields, Code: env.Code, Contains: env.Contains, Embedders: target.Embedders}
+	inner := Env{Fields: target.Fields, Code: env.Code, Contains: env.Contains, Embedders: target.Embedders, Stop: env.Stop}
 	kid, err := inner.bind(f.kid)
 	if err != nil {
 		e := apierr.From(err)

@@ -80,6 +80,9 @@ func fromList(list []any, or bool, path string) (node, error) {
 		if n != nil {
 			kids = append(kids, n)
 		}
+		if len(kids) > maxConditions {
+			return nil, fmt.Errorf("%s has more than %d parts: use IN, or ask in several requests.", path, maxConditions)
+		}
 	}
 	if len(kids) == 0 {
 		return nil, nil

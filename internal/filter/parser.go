@@ -11,6 +11,9 @@ import (
 const (
 	maxDepth = 200      // of parentheses, NOT and _foreign
 	maxBytes = 32 << 20 // of one filter, all its strings together
+
+	// maxConditions is how many conditions a filter may have. The values of IN do not count.
+	maxConditions = 10000
 )
 
 // A SyntaxError says what is wrong with a filter, and where.
@@ -60,6 +63,7 @@ type parser struct {
 	tok     token
 	depth   int
 	foreign bool // inside _foreign
+	found   int  // conditions and functions
 }
 
 func (p *parser) advance() { p.tok = p.lex.next() }
@@ -158,6 +162,9 @@ func (p *parser) primary() (node, error) {
 			return nil, err
 		}
 		return n, p.symbol(")")
+	}
+	if p.found++; p.found > maxConditions {
+		return nil, fail(p.tok.at, "The filter has more than %d conditions: use IN, or ask in several requests.", maxConditions)
 	}
 	if p.tok.kind == word {
 		switch p.tok.text {

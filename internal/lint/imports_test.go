@@ -18,7 +18,7 @@ import (
 // layers lists the packages from top to bottom. A package may import those
 // below its own line; packages on one line do not know each other.
 var layers = [][]string{
-	{"cmd/svc", "bench"},
+	{"cmd/svc", "bench", "hostile"},
 	{"fastapi"},
 	{"internal/network"},
 	{"internal/search"},
@@ -44,7 +44,7 @@ var layers = [][]string{
 	{"simd"},
 	{"internal/mapped", "internal/boltfile", "internal/sealedjson"},
 	{"internal/vfs", "internal/powercut", "internal/resultcache"},
-	{"internal/apierr", "internal/binfmt", "internal/invariant", "internal/logs", "internal/outbound", "internal/shard", "internal/geo"},
+	{"internal/apierr", "internal/binfmt", "internal/budget", "internal/invariant", "internal/logs", "internal/outbound", "internal/shard", "internal/geo"},
 }
 
 // only lists what one or a few packages may import, and what to do elsewhere.
@@ -62,7 +62,7 @@ var only = map[string]struct {
 }
 
 // writers may change the file system by package os; all others write through internal/vfs.
-var writers = []string{"cmd/svc", "internal/powercut", "bench", "internal/vfs", "internal/task", "internal/boltfile", "internal/mapped", "fastapi", "internal/transformer/transformertest"}
+var writers = []string{"cmd/svc", "internal/powercut", "bench", "hostile", "internal/vfs", "internal/task", "internal/boltfile", "internal/mapped", "fastapi", "internal/transformer/transformertest"}
 
 var writing = []string{"Create", "CreateTemp", "OpenFile", "WriteFile", "Mkdir", "MkdirAll", "MkdirTemp", "Remove", "RemoveAll", "Rename", "Link", "Symlink", "Truncate"}
 

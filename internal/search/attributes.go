@@ -20,27 +20,36 @@ func retrievedFields(displayed, requested []string) []string {
 		return requested
 	}
 	shown := make([]string, 0, len(requested))
+	isDisplayed := oneOf(displayed)
 	for _, name := range requested {
-		if slices.Contains(displayed, name) {
+		if isDisplayed(name) {
 			shown = append(shown, name)
 		}
 	}
 	return shown
 }
 
+// oneOf returns the test whether a name is one of those listed.
+func oneOf(list []string) func(name string) bool {
+	if len(list) <= fewPaths {
+		return func(name string) bool { return slices.Contains(list, name) }
+	}
+	set := make(map[string]struct{}, len(list))
+	for _, name := range list {
+		set[name] = struct{}{}
+	}
+	return func(name string) bool { _, ok := set[name]; return ok }
+}
+
 // selectFields appends the parts of doc, a compact JSON object, at the given paths; nil or "*" for
 // all: then the bytes are copied as they are. A path leads through objects and through the objects in arrays; a key may hold dots
 // itself. Where a path ends early, at a null or an empty array or object, that is kept.
 func selectFields(dst, doc []byte, paths []string) ([]byte, error) {
-	if paths == nil || slices.Contains(paths, "*") {
-		return append(dst, doc...), nil
-	}
-	dst, _, err := selectObject(dst, doc, paths)
-	return dst, err
+	return newSelection(paths).appendParts(dst, doc)
 }
 
 // selectObject reports, too, whether anything was found.
-func selectObject(dst, object []byte, paths []string) (_ []byte, found bool, _ error) {
+func selectObject(dst, object []byte, paths pathSet) (_ []byte, found bool, _ error) {
 	var buf [64]byte
 	dst = append(dst, '{')
 	err := eachMember(object, func(key, value []byte) error {
@@ -50,13 +59,13 @@ func selectObject(dst, object []byte, paths []string) (_ []byte, found bool, _ e
 		}
 		dst = append(append(dst, key...), ':')
 		key = document.AppendUnquoted(buf[:0], key)
-		below, whole := pathsBelow(paths, key)
+		below, some, whole := paths.under(key)
 		ok := whole
 		var err error
 		switch {
 		case whole:
 			dst = append(dst, value...)
-		case len(below) > 0:
+		case some:
 			dst, ok, err = selectValue(dst, value, below)
 		}
 		if !ok {
@@ -69,7 +78,7 @@ func selectObject(dst, object []byte, paths []string) (_ []byte, found bool, _ e
 }
 
 // selectValue selects from a value on the way of paths.
-func selectValue(dst, value []byte, paths []string) (_ []byte, found bool, _ error) {
+func selectValue(dst, value []byte, paths pathSet) (_ []byte, found bool, _ error) {
 	switch {
 	case string(value) == "null", string(value) == "[]", string(value) == "{}":
 		return append(dst, value...), true, nil

@@ -34,7 +34,7 @@ func FacetSearch(ctx context.Context, dst []byte, v *index.View, r *FacetRequest
 	if err != nil {
 		return nil, err
 	}
-	rows, err := universe(v, r.Search.Filter, "invalid_search_filter", r.Search.Contains, r.Search.Foreign, r.Search.Shards)
+	rows, err := universe(ctx, v, r.Search.Filter, "invalid_search_filter", r.Search.Contains, r.Search.Foreign, r.Search.Shards)
 	if err != nil {
 		return nil, err
 	}

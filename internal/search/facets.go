@@ -62,6 +62,7 @@ func facetFields(v *index.View, names []string, code apierr.Code) ([]facetField,
 	if slices.Contains(names, "*") {
 		names = []string{"*"}
 	}
+	asked := newCovering(names)
 	for _, name := range names {
 		if info := v.Fields.InfoOf(name); name != "*" && !info.Filters() {
 			return nil, apierr.New(code, "Attribute %q cannot be a facet. Add it to the index's filterable attributes first.", name)
@@ -74,20 +75,16 @@ func facetFields(v *index.View, names []string, code apierr.Code) ([]facetField,
 		if !info.Filters() {
 			continue
 		}
-		for _, name := range names {
-			if name == "*" || covers(name, info.Name) {
-				found = append(found, facetField{id, info.Name, v.Settings.Faceting.Order(name) == settings.Count})
-				break
-			}
+		place := 0 // of what asks for the field
+		if len(names) == 0 || names[0] != "*" {
+			place = asked.first(info.Name)
+		}
+		if place >= 0 {
+			found = append(found, facetField{id, info.Name, v.Settings.Faceting.Order(names[place]) == settings.Count})
 		}
 	}
 	slices.SortFunc(found, func(a, b facetField) int { return bytes.Compare([]byte(a.name), []byte(b.name)) })
 	return found, nil
-}
-
-// covers reports whether path is the field name or stands below it.
-func covers(name, path string) bool {
-	return len(path) >= len(name) && path[:len(name)] == name && (len(path) == len(name) || path[len(name)] == '.')
 }
 
 // distribution counts the values of facets among the candidates. less, where it is not nil, are candidates that turned out

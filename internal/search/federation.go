@@ -119,9 +119,9 @@ func (h *federatedHit) queryPosition() int {
 	return h.query.position
 }
 
-// Spread calls run for 0…n−1 in any order and beside each other, each with the slot that it holds (nil: none), and returns the
-// error of the lowest number.
-type Spread func(n int, run func(i int, slot Slot) error) error
+// Spread calls run for 0…n−1 in any order and beside each other, each with the context of its own work and the slot that it
+// holds (nil: none), and returns the error of the lowest number.
+type Spread func(n int, run func(ctx context.Context, i int, slot Slot) error) error
 
 // Federate runs the queries, by spread, and merges what they find. Errors are *apierr.Error, in a *QueryError where one query
 // is at fault, or the context's.
@@ -137,7 +137,7 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 	}
 	remotes, forget := r.askRemotes(ctx)
 	defer forget()
-	if err := spread(len(r.Queries), func(i int, _ Slot) error { return resp.prepare(i) }); err != nil {
+	if err := spread(len(r.Queries), func(ctx context.Context, i int, _ Slot) error { return resp.prepare(ctx, i) }); err != nil {
 		return nil, err
 	}
 	if err := checkComparable(resp.queries); err != nil {
@@ -152,7 +152,7 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 	// The queries share the time that a search may take. Only where some wait for an embedder, which takes nothing of that time,
 	// each has its own.
 	waits := slices.ContainsFunc(resp.queries, func(q federated) bool { return q.ranking.kind != keyword && q.ranking.request.Vector == nil })
-	err = spread(len(r.Queries), func(i int, slot Slot) error {
+	err = spread(len(r.Queries), func(ctx context.Context, i int, slot Slot) error {
 		q := &resp.queries[i]
 		q.ranking.slot = slot
 		// What others pin may be among its hits.
@@ -190,7 +190,7 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 		resp.total += a.total
 	}
 	resp.stages.done("federated search > merge")
-	if err := resp.countFacets(ctx, facets, sets, spread); err != nil {
+	if err := resp.countFacets(facets, sets, spread); err != nil {
 		return nil, err
 	}
 	if len(facets) > 0 {
@@ -232,16 +232,16 @@ func (r *FederatedRequest) await(ctx context.Context, answers chan []*RemoteAnsw
 }
 
 // prepare checks a query against its index.
-func (r *FederatedResponse) prepare(i int) error {
+func (r *FederatedResponse) prepare(ctx context.Context, i int) error {
 	asked := &r.request.Queries[i]
 	request := *asked.Request
 	if d := r.request.Distinct; d != nil {
 		request.Distinct = d
 	}
 	q := &r.queries[i]
-	*q = federated{Response: &Response{view: asked.View, request: &request}, weight: asked.Weight, position: asked.Position}
+	*q = federated{Response: &Response{ctx: ctx, view: asked.View, request: &request}, weight: asked.Weight, position: asked.Position}
 	var err error
-	if q.ranking, err = newRanking(asked.View, &request, nil); err != nil {
+	if q.ranking, err = newRanking(ctx, asked.View, &request, nil); err != nil {
 		return &QueryError{i, err}
 	}
 	if !r.request.Proxy {

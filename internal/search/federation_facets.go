@@ -55,7 +55,7 @@ func (r *FederatedRequest) facetFields() (map[string][]facetField, error) {
 }
 
 // countFacets counts the facets of the queried indexes among what their queries found, here and elsewhere.
-func (r *FederatedResponse) countFacets(ctx context.Context, fields map[string][]facetField, sets map[string]*indexSet, spread Spread) error {
+func (r *FederatedResponse) countFacets(fields map[string][]facetField, sets map[string]*indexSet, spread Spread) error {
 	var counted []int // places in r.facets
 	for _, asked := range r.request.Facets {
 		if asked.Names == nil {
@@ -71,7 +71,7 @@ func (r *FederatedResponse) countFacets(ctx context.Context, fields map[string][
 		}
 		r.facets = append(r.facets, indexFacets{uid: asked.View.UID})
 	}
-	err := spread(len(counted), func(i int, _ Slot) error {
+	err := spread(len(counted), func(ctx context.Context, i int, _ Slot) error {
 		of := &r.facets[counted[i]]
 		set := sets[of.uid]
 		var err error
@@ -99,7 +99,7 @@ func (r *FederatedResponse) countFacets(ctx context.Context, fields map[string][
 // askedName is the name under which a facet was asked for.
 func askedName(names []string, facet string) string {
 	for _, name := range names {
-		if name == "*" || covers(name, facet) {
+		if name == "*" || pathCovers(name, facet) {
 			return name
 		}
 	}

@@ -43,7 +43,7 @@ func (r *FederatedResponse) AppendMembers(dst []byte) ([]byte, error) {
 		}
 		w := writers[h.query]
 		if w == nil {
-			w = newHitWriter(h.query.Response)
+			w = newHitWriter(h.query.Response, len(dst))
 			w.federated, w.in = h.query, r.request
 			writers[h.query] = w
 		}

@@ -20,9 +20,9 @@ import (
 )
 
 // oneByOne is the spread of a machine without a second processor.
-func oneByOne(n int, run func(i int, slot Slot) error) error {
+func oneByOne(n int, run func(ctx context.Context, i int, slot Slot) error) error {
 	for i := range n {
-		if err := run(i, nil); err != nil {
+		if err := run(context.Background(), i, nil); err != nil {
 			return err
 		}
 	}

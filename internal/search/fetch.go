@@ -5,6 +5,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/budget"
 	"svc/internal/index"
 	"svc/internal/rank"
 	"svc/internal/settings"
@@ -25,12 +26,14 @@ func Fetch(ctx context.Context, dst []byte, v *index.View, r *FetchRequest) ([]b
 	if err != nil {
 		return nil, err
 	}
-	rows, err := universe(v, r.Filter, "invalid_document_filter", r.Contains, r.Foreign, nil)
+	rows, err := universe(ctx, v, r.Filter, "invalid_document_filter", r.Contains, r.Foreign, nil)
 	if err != nil {
 		return nil, err
 	}
 	if r.IDs != nil {
-		restrict(v, rows, r.IDs)
+		if err := restrict(ctx, v, rows, r.IDs); err != nil {
+			return nil, err
+		}
 	}
 	total := cardinality(rows)
 	var page []place
@@ -44,9 +47,16 @@ func Fetch(ctx context.Context, dst []byte, v *index.View, r *FetchRequest) ([]b
 	}
 	dst = append(dst, `{"results":[`...)
 	w := newDocumentWriter(v, r.Fields, r.RetrieveVectors)
+	meter := budget.NewMeter(budget.Of(ctx), len(dst))
 	for i, p := range page {
 		if i > 0 {
 			dst = append(dst, ',')
+		}
+		if i%clockHits == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err := meter.Grown(len(dst)); err != nil {
+			return nil, err
 		}
 		if dst, err = w.append(dst, p.segment, p.row); err != nil {
 			return nil, err
@@ -73,7 +83,7 @@ type documentWriter struct {
 }
 
 func newDocumentWriter(v *index.View, fields []string, vectors bool) *documentWriter {
-	w := &documentWriter{view: v, shown: selection{fields}}
+	w := &documentWriter{view: v, shown: newSelection(fields)}
 	if vectors {
 		w.vectors = newEmbeddings(v)
 	}
@@ -92,12 +102,15 @@ func (w *documentWriter) append(dst []byte, seg int, row segment.Row) (_ []byte,
 }
 
 // restrict leaves only the documents with one of the external ids.
-func restrict(v *index.View, rows []*roaring.Bitmap, ids []string) {
+func restrict(ctx context.Context, v *index.View, rows []*roaring.Bitmap, ids []string) error {
 	asked := make([]*roaring.Bitmap, len(rows))
 	for i := range asked {
 		asked[i] = roaring.New()
 	}
-	for _, id := range ids {
+	for i, id := range ids {
+		if i%clockRows == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if seg, row, ok := v.Find([]byte(id)); ok {
 			asked[seg].Add(uint32(row))
 		}
@@ -105,7 +118,11 @@ func restrict(v *index.View, rows []*roaring.Bitmap, ids []string) {
 	for i := range rows {
 		rows[i] = roaring.And(rows[i], asked[i])
 	}
+	return nil
 }
+
+// clockRows is after how many rows it is looked whether the answer is wanted still.
+const clockRows = 1 << 12
 
 // orderedPage merges the segments' rows by document id and cuts out a page.
 func orderedPage(ctx context.Context, v *index.View, rows []*roaring.Bitmap, offset, limit int) ([]place, error) {
@@ -139,7 +156,7 @@ func orderedPage(ctx context.Context, v *index.View, rows []*roaring.Bitmap, off
 	}
 	var page []place
 	for n := 0; len(open) > 0 && len(page) < limit; n++ {
-		if n%4096 == 0 {
+		if n%clockRows == 0 {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}

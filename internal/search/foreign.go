@@ -2,6 +2,7 @@ package search
 
 import (
 	"svc/internal/apierr"
+	"svc/internal/budget"
 	"svc/internal/document"
 	"svc/internal/filter"
 	"svc/internal/index"
@@ -54,6 +55,8 @@ func (f *Foreign) open(env *filter.Env, v *index.View) {
 type hydration struct {
 	keys []hydratedKey
 	at   map[string]*foreignDocuments // by path, the same as keys
+
+	meter budget.Meter // of the answer that documents are put into
 }
 
 // hydratedKey is a path, or what is left of it further down in a document.
@@ -68,6 +71,7 @@ type foreignDocuments struct {
 	shown selection
 	known map[string][]byte // by id; a page of hits names few documents many times
 	doc   []byte
+	meter *budget.Meter
 }
 
 // hydration returns nil when there is nothing to do: f is nil, or no foreign key leads to an index that the caller may
@@ -89,7 +93,7 @@ func (f *Foreign) hydration(v *index.View) (*hydration, error) {
 				return nil, apierr.New("index_not_found", "There is no index `%s`, to which the foreign key `%s` of the index `%s` leads. Create it, or change foreignKeys.",
 					uid, key.FieldName, v.UID)
 			}
-			indexes[uid] = &foreignDocuments{view: target, shown: selection{paths: target.Settings.DisplayedAttributes}, known: make(map[string][]byte)}
+			indexes[uid] = &foreignDocuments{view: target, meter: &h.meter, shown: newSelection(target.Settings.DisplayedAttributes), known: make(map[string][]byte)}
 		}
 		h.at[key.FieldName] = indexes[uid]
 		h.keys = append(h.keys, hydratedKey{key.FieldName, indexes[uid]})
@@ -195,7 +199,8 @@ func (d *foreignDocuments) append(dst, scalar []byte) (_ []byte, found bool, _ e
 		}
 		d.known[string(id)] = shown
 	}
-	return append(dst, shown...), true, nil
+	dst = append(dst, shown...)
+	return dst, true, d.meter.Grown(len(dst))
 }
 
 // read returns the displayed part of a document, {} when there is none.

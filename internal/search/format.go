@@ -1,10 +1,13 @@
 package search
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
+	"svc/internal/budget"
 	"svc/internal/document"
 	"svc/internal/index"
 	"svc/internal/query"
@@ -21,14 +24,17 @@ type formatter struct {
 	pre      string
 	post     string
 	marker   string
-	shown    []string // paths in _formatted; nil: all
+	shown    selection // paths in _formatted
 	enabled  bool
 	hydrate  *hydration // nil: no foreign keys
 
 	highlightAll bool
-	highlight    []string
+	highlight    covering
 	cropAll      int // words; -1: not cropped
-	crop         []cropOption
+	crop         covering
+	cropWords    []int // by the place in crop
+
+	room int64 // bytes that the answer may have
 
 	options map[string]*pathOptions
 	paths   []*pathOptions // the values of options, by index
@@ -39,11 +45,6 @@ type formatter struct {
 	walker  positionWalker
 }
 
-type cropOption struct {
-	path  string
-	words int
-}
-
 // pathOptions is how the values at one path are treated.
 type pathOptions struct {
 	index     int
@@ -52,6 +53,7 @@ type pathOptions struct {
 	crop      int // words; -1: not cropped
 	displayed bool
 	locales   text.Locales
+	found     int // place among the matches of the document at hand, from 1; one of another document names another path
 }
 
 // newFormatter prepares formatting for the hits of r on v; h may be nil when there is no query.
@@ -65,19 +67,17 @@ func newFormatter(v *index.View, r *Request, h *query.Highlights) *formatter {
 		marker:   r.CropMarker,
 		cropAll:  -1,
 		options:  make(map[string]*pathOptions),
+		room:     math.MaxInt64,
 	}
 	displayed := v.Settings.DisplayedAttributes
-	formats := func(name string) bool {
-		if displayed != nil {
-			return slices.Contains(displayed, name) && f.known(name)
-		}
-		return f.known(name)
-	}
+	isDisplayed, known := oneOf(displayed), f.known(len(r.AttributesToHighlight)+len(r.AttributesToCrop))
+	formats := func(name string) bool { return (displayed == nil || isDisplayed(name)) && known(name) }
+	var highlight, crop []string
 	for _, name := range r.AttributesToHighlight {
 		if name == "*" {
 			f.highlightAll = true
 		} else if formats(name) {
-			f.highlight = append(f.highlight, name)
+			highlight = append(highlight, name)
 		}
 	}
 	for _, name := range r.AttributesToCrop {
@@ -91,35 +91,58 @@ func newFormatter(v *index.View, r *Request, h *query.Highlights) *formatter {
 		if name == "*" {
 			f.cropAll = words
 		} else if formats(name) {
-			f.crop = append(f.crop, cropOption{name, words})
+			crop, f.cropWords = append(crop, name), append(f.cropWords, words)
 		}
 	}
 	all := f.highlightAll || f.cropAll >= 0
-	f.enabled = len(f.highlight)+len(f.crop) > 0 || all && (displayed == nil || len(displayed) > 0)
-	f.shown = retrievedFields(displayed, r.AttributesToRetrieve)
+	f.highlight, f.crop = newCovering(highlight), newCovering(crop)
+	f.enabled = len(highlight)+len(crop) > 0 || all && (displayed == nil || len(displayed) > 0)
+	shown := retrievedFields(displayed, r.AttributesToRetrieve)
 	switch {
 	case all:
-		f.shown = displayed
-	case f.shown != nil:
-		f.shown = slices.Concat(f.shown, f.highlight)
-		for _, c := range f.crop {
-			f.shown = append(f.shown, c.path)
-		}
+		shown = displayed
+	case shown != nil:
+		shown = slices.Concat(shown, highlight, crop)
 	}
+	f.shown = newSelection(shown)
 	return f
 }
 
-// known reports whether a document has the path, or had it.
-func (f *formatter) known(path string) bool {
-	if _, ok := f.fields.ID(path); ok {
-		return true
-	}
-	for i := range f.fields.Len() {
-		if pathCovers(path, f.fields.Info(segment.FieldID(i)).Name) {
-			return true
+// known returns the test whether a document has a path, or had it, for so many paths.
+func (f *formatter) known(paths int) func(path string) bool {
+	isField := func(path string) bool { _, ok := f.fields.ID(path); return ok }
+	if paths <= fewPaths {
+		return func(path string) bool {
+			if isField(path) {
+				return true
+			}
+			for i := range f.fields.Len() {
+				if pathCovers(path, f.fields.Info(segment.FieldID(i)).Name) {
+					return true
+				}
+			}
+			return false
 		}
 	}
-	return false
+	parents := sync.OnceValue(func() map[string]struct{} {
+		m := make(map[string]struct{})
+		for i := range f.fields.Len() {
+			name := f.fields.Info(segment.FieldID(i)).Name
+			for end := range len(name) {
+				if name[end] == '.' {
+					m[name[:end]] = struct{}{}
+				}
+			}
+		}
+		return m
+	})
+	return func(path string) bool {
+		if isField(path) {
+			return true
+		}
+		_, ok := parents()[path]
+		return ok
+	}
 }
 
 // pathCovers reports whether a path is attribute or below it.
@@ -136,15 +159,10 @@ func (f *formatter) optionsOf(path []byte) *pathOptions {
 	o := &pathOptions{path: string(path), highlight: f.highlightAll, crop: -1, displayed: info.Displayed && !isVectors(path)}
 	// The index analysed the field by its own rule, so matches are found by that rule, whatever the locales of the query.
 	o.locales = info.Locales
-	for _, name := range f.highlight {
-		o.highlight = o.highlight || pathCovers(name, o.path)
-	}
-	for _, c := range f.crop {
-		if o.crop < 0 && pathCovers(c.path, o.path) {
-			o.crop = c.words
-		}
-	}
-	if o.crop < 0 {
+	o.highlight = o.highlight || f.highlight.first(o.path) >= 0
+	if i := f.crop.first(o.path); i >= 0 {
+		o.crop = f.cropWords[i]
+	} else {
 		o.crop = f.cropAll
 	}
 	o.index = len(f.paths)
@@ -160,10 +178,10 @@ func isVectors(path []byte) bool { return pathCovers(settings.VectorsField, stri
 // numbers as strings, and texts cropped and highlighted.
 func (f *formatter) appendFormatted(dst, doc []byte) ([]byte, error) {
 	f.path = f.path[:0]
-	if f.shown == nil {
+	if f.shown.all {
 		return f.appendObject(dst, doc)
 	}
-	selected, err := selectFields(nil, doc, f.shown)
+	selected, err := f.shown.appendParts(nil, doc)
 	if err != nil {
 		return dst, err
 	}
@@ -229,10 +247,14 @@ func (f *formatter) appendValue(dst, value []byte) ([]byte, error) {
 			return document.AppendQuoted(dst, f.text), nil
 		}
 	}
-	return document.AppendQuoted(dst, f.format(string(f.text), o)), nil
+	formatted := f.format(string(f.text), o)
+	if int64(len(dst)+len(formatted)) > f.room {
+		return nil, budget.ErrLarge
+	}
+	return document.AppendQuoted(dst, formatted), nil
 }
 
-// format returns a text with its matches marked, cropped if o says so.
+// format returns a text with its matches marked, cropped if o says so. It stops where it is longer than an answer may be.
 func (f *formatter) format(s string, o *pathOptions) []byte {
 	f.tokens = f.analyzer.Tokens(f.tokens[:0], s, o.locales, false)
 	matches := f.find.find(s, f.tokens)
@@ -250,6 +272,9 @@ func (f *formatter) format(s string, o *pathOptions) []byte {
 			from, to := max(m.start, start), min(m.end, end)
 			if from >= to {
 				continue
+			}
+			if int64(len(out)) > f.room {
+				break
 			}
 			out = append(append(out, s[at:from]...), f.pre...)
 			out = append(append(out, s[from:to]...), f.post...)
@@ -280,6 +305,9 @@ func (f *formatter) appendMatches(dst, doc []byte) ([]byte, error) {
 	for i, p := range found {
 		if i > 0 {
 			dst = append(dst, ',')
+		}
+		if int64(len(dst)) > f.room {
+			return nil, budget.ErrLarge
 		}
 		dst = append(document.AppendQuoted(dst, []byte(p.options.path)), ":["...)
 		for i, m := range p.spans {
@@ -339,12 +367,11 @@ func (w *positionWalker) String(field int, value []byte, indices []int) {
 	if len(matches) == 0 {
 		return
 	}
-	i := slices.IndexFunc(w.found, func(p pathMatches) bool { return p.options == o })
-	if i < 0 {
-		i = len(w.found)
+	if o.found == 0 || o.found > len(w.found) || w.found[o.found-1].options != o {
 		w.found = append(w.found, pathMatches{options: o})
+		o.found = len(w.found)
 	}
-	p := &w.found[i]
+	p := &w.found[o.found-1]
 	p.spans, p.indices = make([]byteSpan, 0, len(matches)), slices.Clone(indices)
 	for _, m := range matches {
 		p.spans = append(p.spans, byteSpan{m.start, m.end})

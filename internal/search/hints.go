@@ -28,7 +28,7 @@ const (
 // FilterHints says what filters on the view may compare, counting only the documents that f, which may be nil, allows. Fields and values are as
 // many as a prompt bears. Errors are *apierr.Error or the context's.
 func FilterHints(ctx context.Context, v *index.View, f *filter.Expr, contains bool, foreign *Foreign) ([]FilterHint, error) {
-	rows, err := universe(v, f, "invalid_search_filter", contains, foreign, nil)
+	rows, err := universe(ctx, v, f, "invalid_search_filter", contains, foreign, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -15,9 +15,9 @@ const maxPassages = 1 << 20
 // break between two, and documents what a search would show of them, as a JSON array. Errors are *apierr.Error or the
 // context's; invalid_chat_setting_document_template where the template does not fit a hit.
 func Passages(ctx context.Context, v *index.View, r *Request) (text string, documents []byte, err error) {
-	resp := &Response{view: v, request: r}
+	resp := &Response{ctx: ctx, view: v, request: r}
 	resp.paginate()
-	k, err := newRanking(v, r, nil)
+	k, err := newRanking(ctx, v, r, nil)
 	if err != nil {
 		return "", nil, err
 	}
@@ -31,7 +31,7 @@ func Passages(ctx context.Context, v *index.View, r *Request) (text string, docu
 	if err != nil {
 		return "", nil, unfit(v, err)
 	}
-	w := newHitWriter(resp)
+	w := newHitWriter(resp, 0)
 	rendered := []byte{}
 	documents = []byte{'['}
 	for i := range resp.result.Hits {

@@ -57,7 +57,7 @@ type found struct {
 }
 
 // newRanking checks what a request asks of its index. Errors are *apierr.Error.
-func newRanking(v *index.View, r *Request, stages *stages) (*ranking, error) {
+func newRanking(ctx context.Context, v *index.View, r *Request, stages *stages) (*ranking, error) {
 	k := &ranking{view: v, request: r, kind: r.kind(), stages: stages, slot: r.Slot}
 	var err error
 	if k.embedder, err = r.embedder(v); err != nil {
@@ -74,14 +74,14 @@ func newRanking(v *index.View, r *Request, stages *stages) (*ranking, error) {
 			return nil, err
 		}
 	}
-	if k.rows, err = universe(v, r.Filter, "invalid_search_filter", r.Contains, r.Foreign, r.Shards); err != nil {
+	if k.rows, err = universe(ctx, v, r.Filter, "invalid_search_filter", r.Contains, r.Foreign, r.Shards); err != nil {
 		return nil, err
 	}
 	stages.done("search > evaluate filter")
 	if effects := r.Rules.Match(v.UID, query.Readable(r.Query), r.Filter, time.Now()); len(effects.Pins)+len(effects.Scales) > 0 {
 		k.pin(effects.Pins)
 		if len(effects.Scales) > 0 {
-			k.scale(effects.Scales)
+			k.scale(ctx, effects.Scales)
 		}
 		stages.done("search > apply rules")
 	}

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"context"
 	"math"
 	"strconv"
 	"sync"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"svc/internal/budget"
 	"svc/internal/document"
 	"svc/internal/geo"
 	"svc/internal/index"
@@ -18,6 +20,7 @@ import (
 // Response is the answer to a search. It reads documents from its view, which
 // must be held until AppendJSON has returned.
 type Response struct {
+	ctx     context.Context // of the request, which the response is a step of
 	view    *index.View
 	request *Request
 	result  *found
@@ -125,7 +128,7 @@ func (r *Response) AppendMembers(dst []byte) ([]byte, error) {
 // appendHits appends the member with the hits.
 func (r *Response) appendHits(dst []byte) ([]byte, error) {
 	dst = append(dst, `"hits":[`...)
-	w := newHitWriter(r)
+	w := newHitWriter(r, len(dst))
 	buffer := documents.Get().(*[]byte)
 	w.doc = *buffer
 	defer func() {
@@ -186,28 +189,43 @@ type hitWriter struct {
 	format  *formatter  // nil when the request asks for neither _formatted nor _matchesPosition
 	doc     []byte
 	raw     []byte // what is shown of doc, not yet hydrated
+	meter   budget.Meter
+	hits    int // appended so far
 
 	federated *federated        // query of a federated search; nil: the search stands alone
 	in        *FederatedRequest // that search
 	place     *int              // that a rule gives to the next hit of that search; nil: none
 }
 
-func newHitWriter(r *Response) *hitWriter {
+// newHitWriter returns what appends hits to an answer of this length.
+func newHitWriter(r *Response, length int) *hitWriter {
 	req := r.request
-	w := &hitWriter{r: r, shown: selection{retrievedFields(r.view.Settings.DisplayedAttributes, req.AttributesToRetrieve)}}
+	w := &hitWriter{r: r, meter: budget.NewMeter(budget.Of(r.ctx), length), shown: newSelection(retrievedFields(r.view.Settings.DisplayedAttributes, req.AttributesToRetrieve))}
 	if req.RetrieveVectors && displaysVectors(r.view) {
 		w.vectors = newEmbeddings(r.view)
 	}
 	if len(req.AttributesToHighlight) > 0 || len(req.AttributesToCrop) > 0 || req.ShowMatchesPosition {
 		w.format = newFormatter(r.view, req, r.result.Highlights())
-		w.format.hydrate = r.hydrate
+		w.format.hydrate, w.format.room = r.hydrate, budget.Of(r.ctx).Room()
+	}
+	if r.hydrate != nil {
+		r.hydrate.meter = w.meter
 	}
 	return w
 }
 
+// clockHits is after how many hits it is looked whether the answer is wanted still.
+const clockHits = 8
+
 // append appends one hit: the document's shown fields, then what the request
 // asks about it.
 func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
+	if w.hits++; w.hits%clockHits == 0 && w.r.ctx.Err() != nil {
+		return nil, w.r.ctx.Err()
+	}
+	if err := w.meter.Grown(len(dst)); err != nil {
+		return nil, err
+	}
 	s := w.r.view.Segments[h.Segment]
 	var err error
 	if w.doc, err = s.AppendDocument(w.doc[:0], h.Row); err != nil {

@@ -26,10 +26,10 @@ const maxScaled = 32
 // scale cuts what is ranked by what rules multiply scores by, and leaves out what they hide. Of a document that several rules
 // select the factors are multiplied. A filter that cannot be evaluated in the index selects nothing; and from where there would be too
 // many parts, further rules do nothing.
-func (k *ranking) scale(scales []rule.Scale) {
+func (k *ranking) scale(ctx context.Context, scales []rule.Scale) {
 	parts := []scaled{{1, k.rows}}
 	for _, s := range scales {
-		selected, ok := k.selected(s.Selector)
+		selected, ok := k.selected(ctx, s.Selector)
 		if !ok {
 			continue
 		}
@@ -74,15 +74,15 @@ func addScaled(parts []scaled, p scaled) []scaled {
 }
 
 // selected returns the documents that a rule selects, by segment.
-func (k *ranking) selected(s *rule.Selector) ([]*roaring.Bitmap, bool) {
-	rows, err := universe(k.view, s.Filter, "invalid_search_filter", k.request.Contains, nil, k.request.Shards)
+func (k *ranking) selected(ctx context.Context, s *rule.Selector) ([]*roaring.Bitmap, bool) {
+	rows, err := universe(ctx, k.view, s.Filter, "invalid_search_filter", k.request.Contains, nil, k.request.Shards)
 	if err != nil {
 		return nil, false
 	}
 	if s.ID != nil {
-		restrict(k.view, rows, []string{*s.ID})
+		err = restrict(ctx, k.view, rows, []string{*s.ID})
 	}
-	return rows, true
+	return rows, err == nil
 }
 
 // search ranks what is not pinned: as a whole, or each part that rules cut by itself, with the hits merged by their scaled scores.

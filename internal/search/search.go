@@ -17,13 +17,13 @@ const (
 // Search answers r on the view, which must be held until the response is
 // written. Errors are *apierr.Error or the context's.
 func Search(ctx context.Context, v *index.View, r *Request) (*Response, error) {
-	resp := &Response{view: v, request: r, start: time.Now()}
+	resp := &Response{ctx: ctx, view: v, request: r, start: time.Now()}
 	if r.ShowPerformanceDetails {
 		resp.stages = newStages()
 		resp.stages.add("wait in queue", r.Waited)
 	}
 	resp.paginate()
-	k, err := newRanking(v, r, resp.stages)
+	k, err := newRanking(ctx, v, r, resp.stages)
 	if err != nil {
 		return nil, err
 	}

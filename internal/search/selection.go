@@ -2,14 +2,33 @@ package search
 
 import (
 	"bytes"
+	"slices"
 
 	"svc/internal/settings"
 )
 
-// selection is what is shown of a document: the fields at some paths, nil for all. The reserved field of
+// selection is what is shown of a document: all, or the fields at some paths. The reserved field of
 // vectors is never among them.
 type selection struct {
-	paths []string
+	all   bool
+	paths pathSet
+}
+
+// newSelection makes the selection of the fields at some paths; nil, and "*" among them, stand for all.
+func newSelection(paths []string) selection {
+	if paths == nil || slices.Contains(paths, "*") {
+		return selection{all: true}
+	}
+	return selection{paths: newPathSet(paths)}
+}
+
+// appendParts appends what is selected of doc, whatever it is.
+func (s selection) appendParts(dst, doc []byte) ([]byte, error) {
+	if s.all {
+		return append(dst, doc...), nil
+	}
+	dst, _, err := selectObject(dst, doc, s.paths)
+	return dst, err
 }
 
 var vectorsMember = []byte(`"` + settings.VectorsField + `":`)
@@ -17,7 +36,7 @@ var vectorsMember = []byte(`"` + settings.VectorsField + `":`)
 // append appends the shown part of doc, a compact JSON object.
 func (s selection) append(dst, doc []byte) ([]byte, error) {
 	if !bytes.Contains(doc, vectorsMember) {
-		return selectFields(dst, doc, s.paths)
+		return s.appendParts(dst, doc)
 	}
 	rest := make([]byte, 0, len(doc))
 	rest = append(rest, '{')
@@ -34,7 +53,7 @@ func (s selection) append(dst, doc []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return selectFields(dst, append(rest, '}'), s.paths)
+	return s.appendParts(dst, append(rest, '}'))
 }
 
 // isVectorsKey reports whether a key, in its quotes, is that of the reserved field.

@@ -44,7 +44,7 @@ func Similar(ctx context.Context, dst []byte, v *index.View, r *SimilarRequest) 
 	if err != nil {
 		return nil, err
 	}
-	seen, err := universe(v, r.Rule, filterCode, r.Contains, r.Foreign, nil)
+	seen, err := universe(ctx, v, r.Rule, filterCode, r.Contains, r.Foreign, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func Similar(ctx context.Context, dst []byte, v *index.View, r *SimilarRequest) 
 	}
 	rows := seen
 	if r.Filter != nil {
-		if rows, err = universe(v, filter.And(r.Filter, r.Rule), filterCode, r.Contains, r.Foreign, nil); err != nil {
+		if rows, err = universe(ctx, v, filter.And(r.Filter, r.Rule), filterCode, r.Contains, r.Foreign, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -88,7 +88,7 @@ func Similar(ctx context.Context, dst []byte, v *index.View, r *SimilarRequest) 
 		return nil, err
 	}
 	recorded.done("search > semantic ranking")
-	hits := &Response{view: v, result: &found{Result: result}, request: &Request{
+	hits := &Response{ctx: ctx, view: v, result: &found{Result: result}, request: &Request{
 		AttributesToRetrieve:    r.AttributesToRetrieve,
 		RetrieveVectors:         r.RetrieveVectors,
 		ShowRankingScore:        r.ShowRankingScore,

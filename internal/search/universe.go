@@ -1,6 +1,7 @@
 package search
 
 import (
+	"context"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -13,12 +14,13 @@ import (
 )
 
 // universe returns, by segment, the live rows that the filter allows. The bitmaps may be shared: they are not to be modified.
-func universe(v *index.View, f *filter.Expr, code apierr.Code, contains bool, foreign *Foreign, shards *shard.Ring) ([]*roaring.Bitmap, error) {
+func universe(ctx context.Context, v *index.View, f *filter.Expr, code apierr.Code, contains bool, foreign *Foreign, shards *shard.Ring) ([]*roaring.Bitmap, error) {
 	if f == nil {
 		return slices.Clone(v.LiveRows()), nil
 	}
 	env := filter.Env{Fields: v.Fields, Code: code, Contains: contains}
 	env.Embedders = v.FilterEmbedders()
+	env.Stop = func() bool { return ctx.Err() != nil }
 	foreign.open(&env, v)
 	if shards == nil {
 		shards = v.Shards()
@@ -31,6 +33,9 @@ func universe(v *index.View, f *filter.Expr, code apierr.Code, contains bool, fo
 	rows := make([]*roaring.Bitmap, len(v.Segments))
 	for i, s := range v.Segments {
 		rows[i] = bound.Rows(s)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	return rows, nil
 }

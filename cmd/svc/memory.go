@@ -1,0 +1,81 @@
+package main
+
+import (
+	"io"
+	"math"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+)
+
+// memoryBytes returns how much memory the program may use: what the machine lets it, or less where GOMEMLIMIT says so.
+var memoryBytes = func() func() int64 {
+	said := debug.SetMemoryLimit(-1)
+	return func() int64 { return min(machineMemory(), said) }
+}()
+
+const (
+	// keptFree is how much memory the program may have beside what it uses.
+	keptFree = 64 << 20
+	// lookEvery is how often it looks.
+	lookEvery = 5 * time.Second
+	// pauseFactor is how many times as long as giving memory back took nothing is given back: less than 1% of the time goes into it.
+	pauseFactor = 200
+	// longPause is for how long nothing is given back after there was little to give.
+	longPause = 20 * time.Second
+)
+
+// keepMemoryLow has the garbage collected more often before the memory ends, and gives the system back what a time of much work
+// leaves behind, which the runtime would keep for minutes.
+func keepMemoryLow() io.Closer {
+	if limit := memoryBytes(); limit < math.MaxInt64/10 {
+		debug.SetMemoryLimit(limit / 10 * 9)
+	}
+	k := &memoryKeeper{stop: make(chan struct{}), done: make(chan struct{})}
+	go k.run()
+	return k
+}
+
+// memoryKeeper is a goroutine that ends with Close.
+type memoryKeeper struct{ stop, done chan struct{} }
+
+func (k *memoryKeeper) Close() error {
+	close(k.stop)
+	<-k.done
+	return nil
+}
+
+func (k *memoryKeeper) run() {
+	defer close(k.done)
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	needed, before := occupied(), uint64(0)
+	next := time.Now()
+	for {
+		select {
+		case <-k.stop:
+			return
+		case <-ticker.C:
+		}
+		began, has := time.Now(), occupied()
+		growing := has > before+keptFree
+		before = has
+		if growing || has <= needed+keptFree || began.Before(next) {
+			continue
+		}
+		debug.FreeOSMemory()
+		after := occupied()
+		pause := pauseFactor * time.Since(began)
+		if after+keptFree/2 > has {
+			pause = max(pause, longPause)
+		}
+		needed, before, next = min(needed, after), after, time.Now().Add(pause)
+	}
+}
+
+// occupied returns the bytes that the runtime has from the system.
+func occupied() uint64 {
+	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64() - s[1].Value.Uint64()
+}

@@ -1,0 +1,151 @@
+package fastapi
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"svc/internal/apierr"
+	"svc/internal/budget"
+)
+
+// request is what holds from the first byte of a request to the last of its answer: the bytes that it has in memory, the
+// context of its work, and the connection, which knows whether the client is there still. fasthttp closes it, as a value of
+// the request, when the answer is sent or cannot be.
+type request struct {
+	server  *Server
+	conn    *conn // nil in tests
+	account *budget.Account
+	cancel  context.CancelFunc // of the work; nil before it has begun
+	limited context.Context    // of the work
+	bulk    func()             // gives back what readJSON took; nil: nothing
+}
+
+// requestKey is the place of a request among its own values.
+type requestKey struct{}
+
+// begin notes that a request has come.
+func (s *Server) begin(ctx *fasthttp.RequestCtx) *request {
+	r := &request{server: s, account: s.budget.Open(s.answerLimit)}
+	if c, ok := ctx.Conn().(*conn); ok {
+		r.conn = c
+		c.account.Store(r.account)
+	}
+	ctx.SetUserValue(requestKey{}, r)
+	return r
+}
+
+// requestOf returns what is known of a request.
+func requestOf(ctx *fasthttp.RequestCtx) *request {
+	r, _ := ctx.UserValue(requestKey{}).(*request)
+	return r
+}
+
+// Close ends what the request holds.
+func (r *request) Close() error {
+	r.endBulk()
+	if r.cancel != nil {
+		r.cancel()
+	}
+	if r.conn != nil {
+		r.conn.account.CompareAndSwap(r.account, nil)
+	}
+	r.account.Close()
+	return nil
+}
+
+func (r *request) endBulk() {
+	if r.bulk != nil {
+		r.bulk()
+	}
+}
+
+// bytes returns the account of the request; nil has none.
+func (r *request) bytes() *budget.Account {
+	if r == nil {
+		return nil
+	}
+	return r.account
+}
+
+// gone reports whether the client has hung up.
+func (r *request) gone() bool { return r.conn != nil && r.conn.gone() }
+
+// context returns the context of the request's work, which ends when it takes too long, when the client has gone and is
+// seen to be, and when the server cannot wait any more.
+func (r *request) context() context.Context {
+	if r.limited == nil {
+		r.limited, r.cancel = context.WithTimeout(r.server.searching, maxSearchTime)
+	}
+	return r.limited
+}
+
+// turn waits for the turn of a search. limited ends when the search has taken too long, when the client has gone, and when the
+// server can't wait for it any more. waited is how long this took. The search calls end when it is done. One that asks for many
+// hits gives others precedence, and goes on in the lane of long ones at once.
+func (s *Server) turn(ctx *fasthttp.RequestCtx, hits int) (limited *turn, waited time.Duration, end func(), err error) {
+	r := requestOf(ctx)
+	r.endBulk()
+	arrived := time.Now()
+	large := hits > largeHits
+	err = s.slots.acquire(large)
+	now := time.Now()
+	waited = now.Sub(arrived)
+	ctx.SetUserValue(idleKey{}, waited)
+	if err != nil {
+		return nil, waited, nil, err
+	}
+	limited = &turn{Context: r.context(), request: r, slots: s.slots, holds: aSlot, since: now}
+	if large {
+		limited.since, limited.spent = time.Time{}, slice
+	}
+	if waited > slice && r.gone() {
+		r.cancel()
+	}
+	return limited, waited, func() { s.slots.giveBack(limited) }, nil
+}
+
+// turnBeside waits for the turn of a search that a request makes beside its own work, as turn does.
+func (s *Server) turnBeside(ctx context.Context) (limited *turn, end func(), err error) {
+	if err := s.slots.acquire(false); err != nil {
+		return nil, nil, err
+	}
+	work, cancel := context.WithTimeout(ctx, maxSearchTime)
+	limited = &turn{Context: work, slots: s.slots, holds: aSlot, since: time.Now()}
+	return limited, func() { s.slots.giveBack(limited); cancel() }, nil
+}
+
+// largeHits is from how many hits on a search is one that asks for much.
+const largeHits = 200
+
+// answerTooLarge is the error of an answer that would have more bytes than an answer may have. What a client can lower is
+// named by the code.
+func (s *Server) answerTooLarge(ctx *fasthttp.RequestCtx) *apierr.Error {
+	code := apierr.Code("bad_request")
+	if res, ok := ctx.UserValue(resourceKey{}).(*resource); ok {
+		switch last := res.path[strings.LastIndexByte(res.path, '/')+1:]; last {
+		case "search", "multi-search":
+			code = "invalid_search_limit"
+		case "similar":
+			code = "invalid_similar_limit"
+		case "documents", "fetch":
+			code = "invalid_document_limit"
+		}
+	}
+	return apierr.New(code, "The answer would be larger than %d bytes. Ask for less: a lower `limit`, or fewer and shorter fields; "+
+		"or start the server with a larger `--http-answer-size-limit`.", s.answerLimit)
+}
+
+// overBudget turns the errors of accounts into those of the API.
+func (s *Server) overBudget(ctx *fasthttp.RequestCtx, err error) *apierr.Error {
+	switch {
+	case errors.Is(err, budget.ErrLarge):
+		return s.answerTooLarge(ctx)
+	case errors.Is(err, budget.ErrFull):
+		return apierr.New("too_many_search_requests", "The requests of all clients hold as many bytes as they may (`--http-memory`). Try again in a few seconds.")
+	}
+	return nil
+}

@@ -1,0 +1,229 @@
+package fastapi
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"svc/internal/budget"
+	"svc/internal/search"
+)
+
+// slice is how long a search runs before it is looked whether others wait, and whether the client is there still.
+const slice = 20 * time.Millisecond
+
+// turn is the right of one goroutine to work for a request, and the context of that work. A search begins with a slot.
+// When it has worked for a slice of time it is long, gives its slot back and goes on in the lane of long searches; there those that
+// are ready take turns, slice by slice. So whatever a search costs, one that costs little does not wait for it. The places where
+// that happens are those where work asks whether it is to go on: Err, which may wait therefore. It is never called with a lock held.
+// Among those in the lane the one goes on that has worked least.
+type turn struct {
+	context.Context
+	request *request
+	slots   *slots
+	holds   hold
+	since   time.Time     // when the slice began
+	spent   time.Duration // on slices before
+	refused error         // the lane had no room
+}
+
+// hold is what a turn has.
+type hold uint8
+
+const (
+	nothing hold = iota
+	aSlot
+	theLane
+)
+
+// Err is that of a context. It may wait until it is this turn's again.
+func (t *turn) Err() error {
+	// Once the context is done, others may ask, too.
+	if err := t.Context.Err(); err != nil {
+		return err
+	}
+	if t.refused != nil {
+		return t.refused
+	}
+	if now := time.Now(); now.Sub(t.since) >= slice {
+		t.yield(now)
+	}
+	if t.refused != nil {
+		return t.refused
+	}
+	return t.Context.Err()
+}
+
+// Value has the account of the request.
+func (t *turn) Value(key any) any {
+	if key == budget.Key {
+		return t.request.bytes()
+	}
+	return t.Context.Value(key)
+}
+
+// yield lets others work if they wait, and returns when it is this turn's again.
+func (t *turn) yield(now time.Time) {
+	if !t.since.IsZero() {
+		t.spent += now.Sub(t.since)
+	}
+	if w := t.slots.lineUp(t, now); w != nil {
+		select {
+		case <-w.turn:
+		case <-t.Done():
+			t.slots.leave(t, w)
+		}
+	}
+	if t.request != nil && t.request.cancel != nil && t.request.gone() {
+		t.request.cancel()
+	}
+	t.since = time.Now()
+}
+
+// enter lines up for the lane, for work that does not begin with a slot, and lets others work when its slice is over.
+func (t *turn) enter() {
+	if now := time.Now(); t.holds == nothing || now.Sub(t.since) >= slice {
+		t.yield(now)
+	}
+}
+
+// Pause gives back what the turn holds while the work waits for something else.
+func (t *turn) Pause() { t.slots.giveBack(t) }
+
+// Resume goes on with a slot. It does not wait: for a while, more searches may run than there are slots.
+func (t *turn) Resume() {
+	t.slots.Resume()
+	t.holds, t.since = aSlot, time.Now()
+}
+
+// beside returns a turn for another goroutine of the same request, which has taken a slot.
+func (t *turn) beside() *turn {
+	return &turn{Context: t.Context, request: t.request, slots: t.slots, holds: aSlot, since: time.Now()}
+}
+
+// spread shares work with goroutines that have slots of their own; see slots.spread.
+func (t *turn) spread(n int, run func(ctx context.Context, i int, slot search.Slot) error) error {
+	return t.slots.spread(t, n, run)
+}
+
+// lane is where long searches go on.
+type lane struct {
+	processors int
+	running    int
+	waiting    []*laneWaiter
+	quick      time.Time // when a search ended last that never was long
+}
+
+// laneWaiter is a turn that waits for the lane.
+type laneWaiter struct {
+	turn  chan struct{} // closed when it comes
+	spent time.Duration
+}
+
+const (
+	// laneReady is how many may wait for the lane when a request that asks for much is let in.
+	laneReady = 4
+	// laneSize is how many long searches may be under way; one that becomes long beyond that is refused.
+	laneSize = 128
+	// quickTime is how long after the end of a search that was not long a processor is kept free for the next.
+	quickTime = 250 * time.Millisecond
+)
+
+// width is how many long searches may run: one processor is kept free while there are short ones.
+func (l *lane) width(now time.Time) int {
+	if now.Sub(l.quick) > quickTime {
+		return l.processors
+	}
+	return max(l.processors-1, 1)
+}
+
+// open reports whether requests may be let in that go to the lane at once.
+func (l *lane) open() bool { return len(l.waiting) < laneReady }
+
+// lineUp takes what the turn holds and gives it the lane, or returns what tells it when it has that.
+func (s *slots) lineUp(t *turn, now time.Time) (wait *laneWaiter) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := &s.lane
+	switch t.holds {
+	case theLane:
+		if l.running <= l.width(now) && len(l.waiting) == 0 {
+			return nil
+		}
+		l.running--
+	case aSlot:
+		if len(l.waiting) >= laneSize {
+			t.refused = tooManySearches()
+			return nil
+		}
+		s.freeSlot()
+	}
+	t.holds = theLane
+	if len(l.waiting) == 0 && l.running < l.width(now) {
+		l.running++
+		return nil
+	}
+	wait = &laneWaiter{make(chan struct{}), t.spent}
+	l.waiting = append(l.waiting, wait)
+	s.admit(now)
+	return wait
+}
+
+// admit lets those go on that wait for the lane, as many as it is wide. The lock is held.
+func (s *slots) admit(now time.Time) {
+	l := &s.lane
+	for len(l.waiting) > 0 && l.running < l.width(now) {
+		least := 0
+		for i, w := range l.waiting {
+			if w.spent < l.waiting[least].spent {
+				least = i
+			}
+		}
+		close(l.waiting[least].turn)
+		l.waiting = slices.Delete(l.waiting, least, least+1)
+		l.running++
+	}
+	s.handOver() // the lane may have room again
+}
+
+// leave takes a turn out of those that wait. It holds nothing then.
+func (s *slots) leave(t *turn, wait *laneWaiter) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t.holds = nothing
+	if i := slices.Index(s.lane.waiting, wait); i >= 0 {
+		s.lane.waiting = slices.Delete(s.lane.waiting, i, i+1)
+	} else {
+		s.lane.running-- // its turn came at the same moment
+	}
+	s.admit(time.Now())
+}
+
+// giveBack gives back what a turn holds.
+func (s *slots) giveBack(t *turn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch now := time.Now(); t.holds {
+	case aSlot:
+		s.lane.quick = now
+		s.freeSlot()
+	case theLane:
+		s.lane.running--
+		s.admit(now)
+	}
+	t.holds = nothing
+}
+
+// bulk lets few at a time work on what is large before they have a slot.
+type bulk chan struct{}
+
+// take waits for its turn; the function that it returns ends it, and may be called again.
+func (b bulk) take(ctx context.Context) (end func(), err error) {
+	select {
+	case b <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return sync.OnceFunc(func() { <-b }), nil
+}

@@ -1,0 +1,145 @@
+// Hostile attacks a svc of its own as a client with a public search key can, and as one with a key for documents, and
+// reports what that does to another client. Each attack fails that
+//
+//   - ends the process, or takes its memory beyond the limit,
+//   - takes the 99th percentile of an honest client's searches above five times its quiet value, in each of the quarters
+//     of a second of more than two seconds on end (a refused search counts as slow),
+//   - leaves the memory more than 100 MiB above what it was 30 seconds later, or
+//   - keeps the server from ending within 10 seconds of SIGTERM.
+//
+// Everything stays on loopback and in a temporary directory. It runs on Linux: it reads /proc.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"time"
+)
+
+// limits of what an attack may do.
+const (
+	memoryLimit  = 2 << 30
+	leftBehind   = 100 << 20
+	slowdown     = 5
+	slowFor      = 2 * time.Second
+	calmTime     = 30 * time.Second
+	stopTime     = 10 * time.Second
+	quietFloor   = 4 * time.Millisecond // what is quicker counts as this: below, a scheduler's whims are measured
+	quietTime    = 4 * time.Second
+	attackTime   = 8 * time.Second
+	beyondAttack = 2 * time.Second // after an attack has ended it may still be felt
+)
+
+func main() {
+	binary := flag.String("server", "./svc", "the program to attack")
+	only := flag.String("only", "", "a regular expression: attacks whose name it matches")
+	long := flag.Duration("time", attackTime, "how long each attack lasts")
+	flag.Parse()
+	which, err := regexp.Compile(*only)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "hostile: --only:", err)
+		os.Exit(2)
+	}
+	failed := 0
+	fmt.Printf("%-34s %9s %9s %8s %8s %9s %7s  %s\n", "attack", "quiet p99", "worst", "slow for", "peak MiB", "left MiB", "stop", "verdict")
+	for _, a := range attacks {
+		if !which.MatchString(a.name) {
+			continue
+		}
+		r, err := measure(*binary, a, *long)
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "hostile: %s: %v\n", a.name, err)
+			os.Exit(1)
+		}
+		verdict := r.verdict()
+		if verdict != "held" {
+			failed++
+		}
+		fmt.Printf("%-34s %6.1f ms %6.0f ms %6.1f s %8d %9d %5.1f s  %s\n", a.name, ms(r.quiet), ms(r.worst), r.slow.Seconds(), r.peak>>20, r.left>>20,
+			r.stop.Seconds(), verdict)
+	}
+	if failed > 0 {
+		fmt.Printf("%d attacks did harm\n", failed)
+		os.Exit(1)
+	}
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// result is what one attack did.
+type result struct {
+	quiet, worst time.Duration // 99th percentiles: before, and in the worst quarter of a second
+	slow         time.Duration // the longest time on end above the limit
+	peak, left   int64         // resident bytes: the most, and what stayed beyond those before
+	stop         time.Duration // from SIGTERM, in the middle of the attack, to the end
+	died         string        // why the process ended, "" when it did not
+}
+
+func (r *result) verdict() string {
+	switch {
+	case r.died != "":
+		return "KILLED: " + r.died
+	case r.slow > slowFor:
+		return "SLOW"
+	case r.left > leftBehind:
+		return "KEEPS MEMORY"
+	case r.stop > stopTime:
+		return "DOES NOT STOP"
+	}
+	return "held"
+}
+
+// measure runs one attack against a fresh server, and once more to stop the server in its midst.
+func measure(binary string, a attack, long time.Duration) (*result, error) {
+	s, err := start(binary)
+	if err != nil {
+		return nil, err
+	}
+	defer s.remove()
+	if a.prepare != nil {
+		if err := a.prepare(s); err != nil {
+			return nil, err
+		}
+	}
+	r := &result{}
+	honest := s.honestClient()
+	time.Sleep(time.Second) // caches and connections warm up
+	honest.restart()
+	time.Sleep(quietTime)
+	r.quiet = honest.p99()
+	before := s.calm()
+
+	honest.restart()
+	watch := s.watch()
+	stop := make(chan struct{})
+	done := s.begin(a, stop)
+	time.Sleep(long)
+	close(stop)
+	<-done
+	time.Sleep(beyondAttack)
+	honest.stop()
+	if honest.why != nil {
+		fmt.Fprintf(os.Stderr, "%s: the honest client was refused: %v\n", a.name, honest.why)
+	}
+	r.worst, r.slow = honest.harm(max(r.quiet, quietFloor) * slowdown)
+	if r.died = s.died(); r.died == "" {
+		for end := time.Now().Add(calmTime); time.Now().Before(end); time.Sleep(time.Second) {
+			if r.left = s.resident() - before; r.left <= leftBehind {
+				break
+			}
+		}
+		stop = make(chan struct{})
+		done = s.begin(a, stop)
+		time.Sleep(2 * time.Second)
+		r.stop = s.terminate()
+		close(stop)
+		<-done
+		if why := s.died(); why != "" {
+			r.died = why
+		}
+	}
+	r.peak = watch()
+	return r, nil
+}

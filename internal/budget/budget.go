@@ -1,0 +1,184 @@
+// Package budget counts the bytes that requests hold: of their bodies, and of answers that are made or wait to be taken.
+// All of them together have a limit, and so has each answer.
+package budget
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync/atomic"
+	"time"
+)
+
+// Budget is what all requests together may hold.
+type Budget struct {
+	limit int64
+	used  atomic.Int64
+
+	// relieve has requests that wait for slow clients end. It does not wait for that.
+	relieve func()
+}
+
+// Errors of accounts.
+var (
+	ErrFull  = errors.New("requests hold as many bytes as they may")
+	ErrLarge = errors.New("the answer is larger than an answer may be")
+)
+
+const (
+	// SmallBytes is what a request may hold as long as there is anything of the reserve: large requests
+	// that use the budget up do not keep small ones out.
+	SmallBytes = 64 << 10
+	// reserve is the share of the limit that is there for small requests, in addition to it.
+	reserve = 2
+	// patience is how long a request waits until others have given back what it needs.
+	patience = 500 * time.Millisecond
+	// pollEvery is how long it sleeps between two looks.
+	pollEvery = 10 * time.Millisecond
+)
+
+// New makes a budget of so many bytes. relieve may be nil; it is called when a request does not find what it needs.
+func New(limit int64, relieve func()) *Budget {
+	if relieve == nil {
+		relieve = func() {}
+	}
+	return &Budget{limit: limit, relieve: relieve}
+}
+
+// Limit returns how many bytes there are.
+func (b *Budget) Limit() int64 { return b.limit }
+
+// Used returns how many bytes are held.
+func (b *Budget) Used() int64 { return b.used.Load() }
+
+// take takes n bytes for an account that then holds so many.
+func (b *Budget) take(n, holds int64) bool {
+	limit := b.limit
+	if holds <= SmallBytes {
+		limit += limit / reserve
+	}
+	if b.used.Add(n) <= limit {
+		return true
+	}
+	b.used.Add(-n)
+	return false
+}
+
+// Account is what one request holds. A nil account has no limits. It may be used by several goroutines.
+type Account struct {
+	budget *Budget
+	most   int64 // bytes of an answer
+	held   atomic.Int64
+	answer atomic.Int64 // the part of held that is the answer
+}
+
+// Open opens an account whose answer may have so many bytes.
+func (b *Budget) Open(answerBytes int64) *Account { return &Account{budget: b, most: answerBytes} }
+
+// Held returns how many bytes the request holds.
+func (a *Account) Held() int64 {
+	if a == nil {
+		return 0
+	}
+	return a.held.Load()
+}
+
+// Room returns how many bytes an answer may have.
+func (a *Account) Room() int64 {
+	if a == nil {
+		return math.MaxInt64
+	}
+	return a.most
+}
+
+// Limit returns how many bytes all requests together may hold.
+func (a *Account) Limit() int64 {
+	if a == nil {
+		return math.MaxInt64
+	}
+	return a.budget.limit
+}
+
+// Hold takes n bytes, or gives −n back. It may wait for a moment; the error is ErrFull.
+func (a *Account) Hold(n int64) error {
+	if a == nil || n == 0 {
+		return nil
+	}
+	if n < 0 {
+		a.held.Add(n)
+		a.budget.used.Add(n)
+		return nil
+	}
+	holds := a.held.Load() + n
+	for waited := time.Duration(0); !a.budget.take(n, holds); waited += pollEvery {
+		if waited >= patience || holds > a.budget.limit {
+			return ErrFull
+		}
+		a.budget.relieve()
+		time.Sleep(pollEvery)
+	}
+	a.held.Add(n)
+	return nil
+}
+
+// Answer takes n bytes that the answer has grown by, or gives −n back. The error is ErrLarge or ErrFull.
+func (a *Account) Answer(n int64) error {
+	if a == nil || n == 0 {
+		return nil
+	}
+	if a.answer.Add(n) > a.most && n > 0 {
+		a.answer.Add(-n)
+		return ErrLarge
+	}
+	if err := a.Hold(n); err != nil {
+		a.answer.Add(-n)
+		return err
+	}
+	return nil
+}
+
+// Settle says that of all that was held n bytes are left: those of the finished answer, which are there, whatever the limits say.
+func (a *Account) Settle(n int64) {
+	if a == nil {
+		return
+	}
+	a.answer.Store(n)
+	a.budget.used.Add(n - a.held.Swap(n))
+}
+
+// Close gives everything back.
+func (a *Account) Close() { a.Settle(0) }
+
+// Meter charges an account for an answer that is appended to, as it grows.
+type Meter struct {
+	account *Account
+	charged int
+}
+
+// step is by how many bytes an answer grows before the account hears of it.
+const step = 16 << 10
+
+// NewMeter returns the meter of an answer of which so many bytes are charged already.
+func NewMeter(a *Account, charged int) Meter { return Meter{a, charged} }
+
+// Grown says how long the answer is now.
+func (m *Meter) Grown(length int) error {
+	if m.account == nil || length-m.charged < step {
+		return nil
+	}
+	grown := int64(length - m.charged)
+	m.charged = length
+	return m.account.Answer(grown)
+}
+
+// key is the place of the account among the values of a context.
+type key struct{}
+
+// Key is the key under which a context has the account of its request.
+var Key any = key{}
+
+// Of returns the account of a context's request, nil when it has none.
+func Of(ctx context.Context) *Account {
+	a, _ := ctx.Value(Key).(*Account)
+	return a
+}

@@ -1,0 +1,100 @@
+package search
+
+import (
+	"slices"
+	"strings"
+)
+
+// pathSet is a set of paths, or of what is left of them further down in a document. Few are compared one by one, many
+// are looked up by their names: what selecting from a document costs does not depend on how many paths there are.
+type pathSet struct {
+	few  []string
+	many *pathNode // nil: few
+}
+
+// pathNode is where a name of a path leads.
+type pathNode struct {
+	whole bool // a path ends here
+	below map[string]*pathNode
+}
+
+// fewPaths is how many paths are compared one by one.
+const fewPaths = 16
+
+func newPathSet(paths []string) pathSet {
+	if len(paths) <= fewPaths {
+		return pathSet{few: paths}
+	}
+	root := &pathNode{}
+	for _, path := range paths {
+		at := root
+		for name := range strings.SplitSeq(path, ".") {
+			next := at.below[name]
+			if next == nil {
+				if at.below == nil {
+					at.below = make(map[string]*pathNode)
+				}
+				next = &pathNode{}
+				at.below[name] = next
+			}
+			at = next
+		}
+		at.whole = true
+	}
+	return pathSet{many: root}
+}
+
+// under returns what of the paths remains below the member key, whether that is anything, and whether one of the paths is the
+// member itself. The key may have dots.
+func (p pathSet) under(key []byte) (below pathSet, some, whole bool) {
+	if p.many == nil {
+		rest, whole := pathsBelow(p.few, key)
+		return pathSet{few: rest}, len(rest) > 0, whole
+	}
+	at := p.many
+	for name := range strings.SplitSeq(string(key), ".") {
+		if at = at.below[name]; at == nil {
+			return pathSet{}, false, false
+		}
+	}
+	return pathSet{many: at}, len(at.below) > 0, at.whole
+}
+
+// covering finds the names that cover a path: that are the path, or stand above it.
+type covering struct {
+	few  []string
+	many map[string]int // the first place of each name in the list; nil: few
+}
+
+func newCovering(names []string) covering {
+	if len(names) <= fewPaths {
+		return covering{few: names}
+	}
+	c := covering{many: make(map[string]int, len(names))}
+	for i, name := range names {
+		if _, known := c.many[name]; !known {
+			c.many[name] = i
+		}
+	}
+	return c
+}
+
+// first returns the place of the first name in the list that covers the path, or −1.
+func (c covering) first(path string) int {
+	if c.many == nil {
+		return slices.IndexFunc(c.few, func(name string) bool { return pathCovers(name, path) })
+	}
+	first := -1
+	found := func(name string) {
+		if i, ok := c.many[name]; ok && (first < 0 || i < first) {
+			first = i
+		}
+	}
+	found(path)
+	for i := range len(path) {
+		if path[i] == '.' {
+			found(path[:i])
+		}
+	}
+	return first
+}
