@@ -223,7 +223,9 @@ func (c state) collectIndexes(gauge func(d *prometheus.Desc, value float64, labe
 	}
 	gauge(lastUpdate, float64(last))
 	aside, damaged := s.catalog.Damages()
-	gauge(indexesSetAside, float64(len(aside)))
+	if len(aside) > 0 {
+		gauge(indexesSetAside, float64(len(aside)))
+	}
 	for uid, n := range damaged {
 		gauge(damagedSegments, float64(n), uid)
 	}
