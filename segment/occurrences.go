@@ -2,6 +2,7 @@ package segment
 
 import (
 	"encoding/binary"
+	"sync"
 
 	"svc/segment/rowlist"
 )
@@ -24,8 +25,16 @@ func (f FieldPosting) AppendOccurrences(dst []uint64, rows []uint32, tag uint64)
 		return dst
 	}
 	var c rowlist.RoaringCursor
-	if !c.Init(f.rows.P) {
+	if !c.Init(f.rows.P) || len(rows) == 0 {
 		return dst
+	}
+	if len(rows) >= denseRows {
+		ends := c
+		first, _, _ := ends.Rank(rows[0])
+		end, _, _ := ends.Rank(rows[len(rows)-1])
+		if end-first <= densePer*len(rows) {
+			return f.appendDense(dst, &r, &c, first, rows, tag)
+		}
 	}
 	next := uint32(0) // no row before it has the word, as far as is known
 	for i, row := range rows {
@@ -38,6 +47,65 @@ func (f FieldPosting) AppendOccurrences(dst []uint64, rows []uint32, tag uint64)
 		}
 		next = ahead
 	}
+	return dst
+}
+
+const (
+	// From denseRows rows on, and when the word stands in at most densePer times as many rows between the first and the last of them,
+	// rows and positions are decoded one after another instead of looked for.
+	denseRows = 64
+	densePer  = 6
+)
+
+var rowBuffers = sync.Pool{New: func() any { return new([]uint32) }}
+
+// appendDense is AppendOccurrences. first is the index of the first row of the word that is not below rows[0].
+func (f FieldPosting) appendDense(dst []uint64, r *PositionReader, c *rowlist.RoaringCursor, first int, rows []uint32, tag uint64) []uint64 {
+	buf := rowBuffers.Get().(*[]uint32)
+	own := c.AppendBetween((*buf)[:0], rows[0], rows[len(rows)-1])
+	p := r.p
+	if b := first / blockRows; b > 0 {
+		if 4*b > len(r.skips) {
+			return dst
+		}
+		r.at = min(int(binary.LittleEndian.Uint32(r.skips[4*b-4:])), len(p))
+	}
+	at := skipRows(p, r.at, first%blockRows)
+	passed := 0 // rows of the word since at
+	for i, j := 0, 0; i < len(rows) && j < len(own); {
+		switch row := own[j]; {
+		case rows[i] < row:
+			i++
+			continue
+		case rows[i] > row:
+			j++
+			passed++
+			continue
+		}
+		if passed > 0 {
+			at, passed = skipRows(p, at, passed), 0
+		}
+		tagged := tag | uint64(i)<<16
+		for next, v, shift := uint32(0), uint32(0), 0; at < len(p); {
+			b := p[at]
+			at++
+			v |= uint32(b&payload) << (shift & 31)
+			shift += 6
+			if b&endOfNumber != 0 {
+				next += v
+				dst = append(dst, tagged|uint64(uint16(next)))
+				next++
+				v, shift = 0, 0
+			}
+			if b&endOfRow != 0 {
+				break
+			}
+		}
+		i++
+		j++
+	}
+	*buf = own
+	rowBuffers.Put(buf)
 	return dst
 }
 

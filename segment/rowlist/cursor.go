@@ -152,6 +152,101 @@ func (c *RoaringCursor) Rank(row uint32) (index int, ok bool, ahead uint32) {
 	}
 }
 
+// AppendBetween appends the rows from lo to hi, both included. The cursor has not been asked for higher rows than lo.
+func (c *RoaringCursor) AppendBetween(dst []uint32, lo, hi uint32) []uint32 {
+	for c.container < c.containers && c.key < lo>>16 {
+		c.nextContainer()
+	}
+	for ; c.container < c.containers && c.key <= hi>>16; c.nextContainer() {
+		from, to := uint32(0), uint32(0xffff)
+		if c.key == lo>>16 {
+			from = lo & 0xffff
+		}
+		if c.key == hi>>16 {
+			to = hi & 0xffff
+		}
+		dst = c.appendPart(dst, from, to)
+	}
+	return dst
+}
+
+// appendPart appends those rows of the current container whose lower halves are from…to.
+func (c *RoaringCursor) appendPart(dst []uint32, from, to uint32) []uint32 {
+	high := c.key << 16
+	values := c.p[c.begin : c.begin+c.size]
+	le := binary.LittleEndian
+	switch c.kind {
+	case containerArray:
+		for i := gallop(values, 0, c.card, int(from)); i < c.card; i++ {
+			v := uint32(le.Uint16(values[2*i:]))
+			if v > to {
+				break
+			}
+			dst = append(dst, high|v)
+		}
+	case containerBitmap:
+		for i := from / 64; i <= to/64; i++ {
+			w := le.Uint64(values[8*i:])
+			if i == from/64 {
+				w &= ^uint64(0) << (from % 64)
+			}
+			if i == to/64 {
+				w &= ^uint64(0) >> (63 - to%64)
+			}
+			for ; w != 0; w &= w - 1 {
+				dst = append(dst, high|64*i+uint32(bits.TrailingZeros64(w)))
+			}
+		}
+	default:
+		for ; len(values) >= 4; values = values[4:] {
+			start, last := uint32(le.Uint16(values)), uint32(le.Uint16(values))+uint32(le.Uint16(values[2:]))
+			for r := max(start, from); r <= min(last, to); r++ {
+				dst = append(dst, high|r)
+			}
+		}
+	}
+	return dst
+}
+
+// addTo sets the bits of the rows of all containers.
+func (c *RoaringCursor) addTo(words []uint64) {
+	le := binary.LittleEndian
+	for ; c.container < c.containers; c.nextContainer() {
+		first := int(c.key) << 10
+		if first >= len(words) {
+			return
+		}
+		own := words[first:min(len(words), first+1024)]
+		values := c.p[c.begin : c.begin+c.size]
+		switch c.kind {
+		case containerArray:
+			for ; len(values) >= 2; values = values[2:] {
+				if v := le.Uint16(values); int(v>>6) < len(own) {
+					own[v>>6] |= 1 << (v & 63)
+				}
+			}
+		case containerBitmap:
+			for i := range own {
+				own[i] |= le.Uint64(values[8*i:])
+			}
+		default:
+			for ; len(values) >= 4; values = values[4:] {
+				start := int(le.Uint16(values))
+				end := min(start+int(le.Uint16(values[2:]))+1, 64*len(own))
+				for r := start; r < end; {
+					if r%64 == 0 && end-r >= 64 {
+						own[r/64] = ^uint64(0)
+						r += 64
+						continue
+					}
+					own[r/64] |= 1 << (r % 64)
+					r++
+				}
+			}
+		}
+	}
+}
+
 // gallop returns the first index from at on, or n, whose value is not below
 // low, in n 16-bit values.
 func gallop(values []byte, at, n, low int) int {

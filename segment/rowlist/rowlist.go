@@ -213,6 +213,23 @@ func (l List) First() uint32 {
 	return 0
 }
 
+// AddToBits sets the bits of the rows, 64 a word; rows beyond are left out.
+func (l List) AddToBits(words []uint64) {
+	if l.Code == Delta {
+		var few [RoaringFrom]uint32
+		for _, r := range l.AppendTo(few[:0]) {
+			if int(r/64) < len(words) {
+				words[r/64] |= 1 << (r % 64)
+			}
+		}
+		return
+	}
+	var c RoaringCursor
+	if c.Init(l.P) {
+		c.addTo(words)
+	}
+}
+
 func (l List) AddTo(dst *roaring.Bitmap) {
 	if l.Code == Roaring {
 		dst.Or(l.Bitmap())

@@ -51,6 +51,27 @@ func TestRowListsAreRoaringBitmaps(t *testing.T) {
 		if first := l.First(); len(rows) > 0 && first != rows[0] {
 			t.Fatalf("%d rows begin with %d, not with %d", len(rows), first, rows[0])
 		}
+		words := make([]uint64, 1+rng.IntN(1<<12))
+		l.AddToBits(words)
+		for i, w := range words {
+			for bit := range uint32(64) {
+				if in := w>>bit&1 != 0; in != want.Contains(uint32(64*i)+bit) {
+					t.Fatalf("%d rows: bit of row %d is %v", len(rows), uint32(64*i)+bit, in)
+				}
+			}
+		}
+		if code == Roaring {
+			lo, hi := rows[rng.IntN(len(rows))]-uint32(rng.IntN(2)), rows[rng.IntN(len(rows))]+uint32(rng.IntN(2))
+			if lo > hi {
+				lo, hi = hi, lo
+			}
+			var c RoaringCursor
+			c.Init(p)
+			between := slices.DeleteFunc(slices.Clone(rows), func(r uint32) bool { return r < lo || r > hi })
+			if got := c.AppendBetween(nil, lo, hi); !slices.Equal(got, between) {
+				t.Fatalf("%d rows, %d to %d: %d found, want %d", len(rows), lo, hi, len(got), len(between))
+			}
+		}
 		added := roaring.BitmapOf(1<<30, 5)
 		l.AddTo(added)
 		want.Add(5)
