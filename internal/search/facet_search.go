@@ -71,30 +71,31 @@ func FacetSearch(ctx context.Context, dst []byte, v *index.View, r *FacetRequest
 	byCount := v.Settings.Faceting.Order(r.FacetName) == settings.Count
 	limit := v.Settings.Faceting.MaxValuesPerFacet
 	if id, ok := v.Fields.ID(r.FacetName); ok {
-		var counts columnCounts
 		for i, s := range v.Segments {
 			c := s.Column(id)
 			if c == nil || rows[i].IsEmpty() {
 				continue
 			}
-			counts.count(c, rows[i], s.Rows())
+			counts := countOrdinals(c, true, rows[i], s.Rows())
 			in := &facetRows{Live: s, column: c}
 			if s.Deleted != nil {
 				in.among = s.LiveRows()
 			}
 			// In the order of values, the first of all segments are among the first of each.
 			before := len(found)
-			for ord, n := range counts.strings {
+			looked := 0
+			for ord := counts.up(0); ord < c.Strings(); ord = counts.up(ord + 1) {
 				if !byCount && match == nil && len(found)-before == limit {
 					break
 				}
-				if ord%clockValues == 0 && ctx.Err() != nil {
+				if looked++; looked%clockValues == 0 && ctx.Err() != nil {
 					return nil, ctx.Err()
 				}
+				n := counts.of(ord)
 				if n == 0 || (match != nil && !match(string(c.String(ord)))) {
 					continue
 				}
-				found = append(found, facetValue{key: c.String(ord), shown: c.Original(ord), count: int(n), in: in, ord: ord, varies: c.Varies(ord)})
+				found = append(found, facetValue{key: c.String(ord), shown: c.Original(ord), count: n, in: in, ord: ord, varies: c.Varies(ord)})
 			}
 		}
 	}

@@ -100,46 +100,45 @@ func distribution(ctx context.Context, v *index.View, fields []facetField, candi
 			return nil, err
 		}
 		f := facet{name: field.name, byCount: field.byCount}
-		var counts, duplicates columnCounts
-		values := m.values[:0]
+		var numbers, strings []*facetSource
 		for i, s := range v.Segments {
 			c := s.Column(field.id)
 			if c == nil || candidates[i].IsEmpty() {
 				continue
 			}
-			counts.count(c, candidates[i], s.Rows())
-			for ord, n := range counts.numbers {
-				if n > 0 {
-					f.addNumber(c.Number(ord))
-				}
-			}
-			if less != nil && less[i] != nil {
-				duplicates.count(c, less[i], s.Rows())
-				counts.subtract(&duplicates)
-			}
-			values = slices.Grow(values, counts.values())
-			for ord, n := range counts.numbers {
-				if n == 0 {
-					continue
-				}
-				values = append(values, facetValue{isNumber: true, number: c.Number(ord), count: int(n)})
-			}
 			in := &facetRows{s, c, candidates[i]}
-			for ord, n := range counts.strings {
-				if n == 0 {
-					continue
+			var duplicates *roaring.Bitmap
+			if less != nil {
+				duplicates = less[i]
+			}
+			if c.Numbers() > 0 {
+				source := newFacetSource(in, false, duplicates)
+				if low, high, ok := source.span(); ok {
+					f.addNumber(low)
+					f.addNumber(high)
+					numbers = append(numbers, source)
 				}
-				values = append(values, facetValue{key: c.String(ord), shown: c.Original(ord), count: int(n), in: in, ord: ord, varies: c.Varies(ord)})
+			}
+			if c.Strings() > 0 {
+				strings = append(strings, newFacetSource(in, true, duplicates))
 			}
 		}
-		m.values = values
-		values = m.merge(values)
-		numbers := values[:countNumbers(values)]
-		if few && !field.byCount {
-			sortByText(numbers)
+		switch {
+		case len(numbers) > 0 && len(firstValues(strings, 1)) > 0:
+			f.values = m.mixedValues(numbers, strings, limit, few, field.byCount)
+		case len(numbers) > 0 && few && !field.byCount:
+			f.values = firstValues(numbers, math.MaxInt)
+			sortByText(f.values)
+			f.values = f.values[:min(len(f.values), limit)]
+		default:
+			list := firstValues
+			if field.byCount {
+				list = mostFrequent
+			}
+			if f.values = list(numbers, limit); len(numbers) == 0 {
+				f.values = list(strings, limit)
+			}
 		}
-		f.values = slices.Clone(topValues(numbers, limit, field.byCount))
-		f.values = append(f.values, topValues(values[len(numbers):], limit-len(f.values), field.byCount)...)
 		for i := range f.values {
 			f.values[i].showNumber()
 			if err := f.values[i].spell(field); err != nil {
@@ -149,6 +148,20 @@ func distribution(ctx context.Context, v *index.View, fields []facetField, candi
 		facets = append(facets, f)
 	}
 	return facets, nil
+}
+
+// mixedValues are those of a field that has numbers and strings: a number and a string may look alike.
+func (m *facetMemory) mixedValues(numbers, strings []*facetSource, limit int, few, byCount bool) []facetValue {
+	values := append(append(m.values[:0], firstValues(numbers, math.MaxInt)...), firstValues(strings, math.MaxInt)...)
+	m.values = values
+	m.used = max(m.used, len(values))
+	values = mergeLookalikes(values)
+	first := values[:countNumbers(values)]
+	if few && !byCount {
+		sortByText(first)
+	}
+	kept := slices.Clone(topValues(first, limit, byCount))
+	return append(kept, topValues(values[len(first):], limit-len(kept), byCount)...)
 }
 
 func (f *facet) addNumber(x float64) {
@@ -191,29 +204,6 @@ func (k *columnCounts) count(c *segment.Column, rows *roaring.Bitmap, segmentRow
 		}
 		c.CountNumbers(k.numbers, k.rows[:got])
 		c.CountStrings(k.strings, k.rows[:got])
-	}
-}
-
-// values is how many values some row has.
-func (k *columnCounts) values() int {
-	n := 0
-	for _, counts := range [][]uint32{k.numbers, k.strings} {
-		for _, c := range counts {
-			if c > 0 {
-				n++
-			}
-		}
-	}
-	return n
-}
-
-// subtract takes other counts of the same column off.
-func (k *columnCounts) subtract(o *columnCounts) {
-	for ord, n := range o.numbers {
-		k.numbers[ord] -= n
-	}
-	for ord, n := range o.strings {
-		k.strings[ord] -= n
 	}
 }
 
@@ -324,15 +314,20 @@ func (m *facetMemory) merge(values []facetValue) []facetValue {
 	merged := values[:0]
 	for _, v := range values {
 		if last := len(merged) - 1; last >= 0 && merged[last].compare(&v) == 0 {
-			merged[last].count += v.count
-			if m := &merged[last]; v.in != nil && m.in != nil && (!bytes.Equal(v.shown, m.shown) || v.varies || m.varies) && v.first() < m.first() {
-				m.shown, m.in, m.ord, m.varies = v.shown, v.in, v.ord, v.varies
-			}
+			merged[last].absorb(&v)
 			continue
 		}
 		merged = append(merged, v)
 	}
 	return mergeLookalikes(merged)
+}
+
+// absorb adds the same value of another segment.
+func (m *facetValue) absorb(v *facetValue) {
+	m.count += v.count
+	if v.in != nil && m.in != nil && (!bytes.Equal(v.shown, m.shown) || v.varies || m.varies) && v.first() < m.first() {
+		m.shown, m.in, m.ord, m.varies = v.shown, v.in, v.ord, v.varies
+	}
 }
 
 // mergeLookalikes makes a number and a string with the same text one value, the number: they would be the same member of the answer.

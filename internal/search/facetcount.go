@@ -1,0 +1,404 @@
+package search
+
+import (
+	"bytes"
+	"math"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/segment"
+)
+
+// A facet may have about as many values as there are documents, and a page shows a hundred of them. Where values are listed in their
+// order, the segments' lists are walked until enough are found; where they are listed by count, all are counted, but only the
+// best are looked at.
+
+// ordinalCounts says how many of some documents of a segment have each ordinal of a column, as numbers or as strings. It counts those
+// documents, or the others where they are fewer.
+type ordinalCounts struct {
+	strings bool
+	column  *segment.Column
+	inverse bool     // the column's own counts, less those below
+	counts  []uint32 // by ordinal; nil where few documents are counted:
+	have    []uint32 // ordinals that some have, ascending
+	times   []uint32 // and how many
+}
+
+// fewCounted is up to how many documents only the ordinals that they have are noted: an array would have to be cleared for all.
+// (A variable, so that tests can lower it.)
+var fewCounted = 4096
+
+// countOrdinals counts some documents of a segment.
+func countOrdinals(c *segment.Column, strings bool, among *roaring.Bitmap, segmentRows int) ordinalCounts {
+	k := ordinalCounts{strings: strings, column: c}
+	n := int(among.GetCardinality())
+	if n > segmentRows-n {
+		k.inverse = true
+		if n == segmentRows {
+			return k
+		}
+		among = roaring.Flip(among, 0, uint64(segmentRows))
+		n = segmentRows - n
+	}
+	if n <= fewCounted {
+		for it := among.Iterator(); it.HasNext(); {
+			if row := segment.Row(it.Next()); strings {
+				k.have = c.RowStrings(k.have, row)
+			} else {
+				k.have = c.RowNumbers(k.have, row)
+			}
+		}
+		slices.Sort(k.have)
+		distinct := k.have[:0]
+		for _, ord := range k.have {
+			if last := len(distinct) - 1; last >= 0 && distinct[last] == ord {
+				k.times[last]++
+				continue
+			}
+			distinct, k.times = append(distinct, ord), append(k.times, 1)
+		}
+		k.have = distinct
+		return k
+	}
+	count, size := c.CountNumbers, c.Numbers()
+	if strings {
+		count, size = c.CountStrings, c.Strings()
+	}
+	k.counts = make([]uint32, size)
+	var buf [256]uint32
+	for it := among.ManyIterator(); ; {
+		got := it.NextMany(buf[:])
+		if got == 0 {
+			return k
+		}
+		count(k.counts, buf[:got])
+	}
+}
+
+// of returns the count of an ordinal.
+func (k *ordinalCounts) of(ord int) int {
+	n := 0
+	if k.counts != nil {
+		n = int(k.counts[ord])
+	} else if len(k.have) > 0 && uint32(ord) >= k.have[0] && uint32(ord) <= k.have[len(k.have)-1] {
+		if i, ok := slices.BinarySearch(k.have, uint32(ord)); ok {
+			n = int(k.times[i])
+		}
+	}
+	switch {
+	case !k.inverse:
+		return n
+	case k.strings:
+		return k.column.StringCount(ord) - n
+	default:
+		return k.column.NumberCount(ord) - n
+	}
+}
+
+// listed reports whether no ordinals count but those in have.
+func (k *ordinalCounts) listed() bool { return !k.inverse && k.counts == nil }
+
+// up returns the first ordinal from ord on that some document may have.
+func (k *ordinalCounts) up(ord int) int {
+	if !k.listed() {
+		return ord
+	}
+	if i, _ := slices.BinarySearch(k.have, uint32(ord)); i < len(k.have) {
+		return int(k.have[i])
+	}
+	return math.MaxInt
+}
+
+// down returns the last ordinal up to ord that some document may have, or −1.
+func (k *ordinalCounts) down(ord int) int {
+	if !k.listed() || ord < 0 {
+		return ord
+	}
+	if i, _ := slices.BinarySearch(k.have, uint32(ord)+1); i > 0 {
+		return int(k.have[i-1])
+	}
+	return -1
+}
+
+// facetSource is a segment whose values are counted, as numbers or as strings.
+type facetSource struct {
+	in     *facetRows
+	all    ordinalCounts  // of the candidates
+	less   *ordinalCounts // of those among them that do not count; nil: none
+	size   int            // ordinals
+	at     int            // the ordinal that a walk has come to
+	number float64        // its value
+	key    []byte
+}
+
+func newFacetSource(in *facetRows, strings bool, less *roaring.Bitmap) *facetSource {
+	s := &facetSource{in: in, all: countOrdinals(in.column, strings, in.among, in.Rows()), size: in.column.Numbers()}
+	if strings {
+		s.size = in.column.Strings()
+	}
+	if less != nil && !less.IsEmpty() {
+		k := countOrdinals(in.column, strings, less, in.Rows())
+		s.less = &k
+	}
+	return s
+}
+
+// count returns how many documents have an ordinal.
+func (s *facetSource) count(ord int) int {
+	n := s.all.of(ord)
+	if s.less != nil {
+		n -= s.less.of(ord)
+	}
+	return n
+}
+
+// span returns the least and the largest number that a candidate has.
+func (s *facetSource) span() (low, high float64, ok bool) {
+	for ord := s.all.up(0); ord < s.size; ord = s.all.up(ord + 1) {
+		if s.all.of(ord) > 0 {
+			low, ok = s.in.column.Number(ord), true
+			break
+		}
+	}
+	for ord := s.all.down(s.size - 1); ord >= 0 && ok; ord = s.all.down(ord - 1) {
+		if s.all.of(ord) > 0 {
+			return low, s.in.column.Number(ord), true
+		}
+	}
+	return 0, 0, false
+}
+
+// load looks at the value of the ordinal at; ok is false when there is none.
+func (s *facetSource) load() bool {
+	switch {
+	case uint(s.at) >= uint(s.size):
+		return false
+	case s.all.strings:
+		s.key = s.in.column.String(s.at)
+	default:
+		s.number = s.in.column.Number(s.at)
+	}
+	return true
+}
+
+// compare orders the values that two sources have come to.
+func (s *facetSource) compare(o *facetSource) int {
+	switch {
+	case s.all.strings:
+		return bytes.Compare(s.key, o.key)
+	case s.number < o.number:
+		return -1
+	case s.number > o.number:
+		return 1
+	}
+	return 0
+}
+
+// above returns the first ordinal whose value is larger than that which o has come to.
+func (s *facetSource) above(o *facetSource) int {
+	c := s.in.column
+	if s.all.strings {
+		ord := c.SearchString(o.key)
+		if ord < s.size && bytes.Equal(c.String(ord), o.key) {
+			ord++
+		}
+		return ord
+	}
+	ord := c.SearchNumber(o.number)
+	if ord < s.size && c.Number(ord) == o.number {
+		ord++
+	}
+	return ord
+}
+
+// value returns the facet value of the ordinal at.
+func (s *facetSource) value() facetValue {
+	n := s.count(s.at)
+	if !s.all.strings {
+		return facetValue{isNumber: true, number: s.number, count: n}
+	}
+	c := s.in.column
+	return facetValue{key: s.key, shown: c.Original(s.at), count: n, in: s.in, ord: s.at, varies: c.Varies(s.at)}
+}
+
+// rise goes to the first ordinal from ord on that a document has, and reports whether there is one.
+func (s *facetSource) rise(ord int) bool {
+	for s.at = s.all.up(ord); s.at < s.size && s.count(s.at) == 0; {
+		s.at = s.all.up(s.at + 1)
+	}
+	return s.load()
+}
+
+// firstValues returns the first values in their order, as many as limit, that some document has.
+func firstValues(sources []*facetSource, limit int) []facetValue {
+	var values []facetValue
+	var open, same []*facetSource
+	for _, s := range sources {
+		if s.rise(0) {
+			open = append(open, s)
+		}
+	}
+	for len(open) > 0 && len(values) < limit {
+		least := open[0]
+		for _, s := range open[1:] {
+			if s.compare(least) < 0 {
+				least = s
+			}
+		}
+		same = same[:0]
+		for _, s := range open {
+			if s == least || s.compare(least) == 0 {
+				same = append(same, s)
+			}
+		}
+		value := same[0].value()
+		for _, s := range same[1:] {
+			v := s.value()
+			value.absorb(&v)
+		}
+		values = append(values, value)
+		for _, s := range same {
+			if !s.rise(s.at + 1) {
+				open = slices.DeleteFunc(open, func(o *facetSource) bool { return o == s })
+			}
+		}
+	}
+	return values
+}
+
+// counted is a value on its way to the most frequent ones.
+type counted struct {
+	count  int
+	seen   int // when, counted from the last value back
+	source *facetSource
+	ord    int
+}
+
+// before reports whether a value is listed before another: of equal counts those that come last in their order are.
+func (c counted) before(o counted) bool {
+	return c.count > o.count || c.count == o.count && c.seen < o.seen
+}
+
+// mostFrequent returns the values with the largest counts, as many as limit, and of equal counts the last in their order.
+//
+// Values are walked from the last to the first. A stretch of one segment without values of others in it is walked without looking
+// at the values, and whoever has no larger count than the least of the best so far is passed over.
+func mostFrequent(sources []*facetSource, limit int) []facetValue {
+	best := topList{limit: limit}
+	var open []*facetSource
+	for _, s := range sources {
+		if s.at = s.all.down(s.size - 1); s.load() {
+			open = append(open, s)
+		}
+	}
+	for len(open) > 0 && limit > 0 {
+		last := open[0]
+		for _, s := range open[1:] {
+			if s.compare(last) > 0 {
+				last = s
+			}
+		}
+		var next *facetSource // with the largest value of the others
+		sum := 0
+		for _, s := range open {
+			if s != last && (next == nil || s.compare(next) > 0) {
+				next = s
+			}
+		}
+		switch {
+		case next != nil && next.compare(last) == 0:
+			key := *last
+			for _, s := range open {
+				if s.compare(&key) == 0 {
+					sum += s.count(s.at)
+				}
+			}
+			best.add(sum, last, last.at)
+			for _, s := range slices.Clone(open) {
+				if s.compare(&key) == 0 {
+					if s.at = s.all.down(s.at - 1); !s.load() {
+						open = slices.DeleteFunc(open, func(o *facetSource) bool { return o == s })
+					}
+				}
+			}
+		default:
+			end := 0
+			if next != nil {
+				end = last.above(next)
+			}
+			ord := last.at
+			for ; ord >= end; ord = last.all.down(ord - 1) {
+				best.add(last.count(ord), last, ord)
+			}
+			if last.at = ord; !last.load() {
+				open = slices.DeleteFunc(open, func(o *facetSource) bool { return o == last })
+			}
+		}
+	}
+	return best.values(sources)
+}
+
+// topList is a heap of the best values so far, the worst of them first.
+type topList struct {
+	limit int
+	seen  int
+	heap  []counted
+}
+
+func (t *topList) add(count int, s *facetSource, ord int) {
+	t.seen++
+	if count == 0 || len(t.heap) == t.limit && count <= t.heap[0].count {
+		return
+	}
+	c := counted{count, t.seen, s, ord}
+	if len(t.heap) < t.limit {
+		t.heap = append(t.heap, c)
+		for at := len(t.heap) - 1; at > 0 && t.heap[(at-1)/2].before(t.heap[at]); at = (at - 1) / 2 {
+			t.heap[at], t.heap[(at-1)/2] = t.heap[(at-1)/2], t.heap[at]
+		}
+		return
+	}
+	t.heap[0] = c
+	for at := 0; 2*at+1 < len(t.heap); {
+		worst := 2*at + 1
+		if worst+1 < len(t.heap) && t.heap[worst].before(t.heap[worst+1]) {
+			worst++
+		}
+		if !t.heap[at].before(t.heap[worst]) {
+			return
+		}
+		t.heap[at], t.heap[worst] = t.heap[worst], t.heap[at]
+		at = worst
+	}
+}
+
+// values returns the best values, the most frequent first.
+func (t *topList) values(sources []*facetSource) []facetValue {
+	slices.SortFunc(t.heap, func(a, b counted) int {
+		if a.before(b) {
+			return -1
+		}
+		return 1
+	})
+	values := make([]facetValue, 0, len(t.heap))
+	for _, c := range t.heap {
+		key := *c.source
+		key.at = c.ord
+		key.load()
+		var value facetValue
+		some := false
+		for _, s := range sources {
+			if s.at = s.above(&key) - 1; !s.load() || s.compare(&key) != 0 || s.count(s.at) == 0 {
+				continue
+			}
+			if v := s.value(); some {
+				value.absorb(&v)
+			} else {
+				value, some = v, true
+			}
+		}
+		values = append(values, value)
+	}
+	return values
+}

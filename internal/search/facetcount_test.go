@@ -1,0 +1,159 @@
+package search
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/segment"
+)
+
+// TestDistributionCountsRows compares counts, their order and the statistics with a count of each value of each row, among
+// few and among most documents of several segments, with deletions and duplicates.
+func TestDistributionCountsRows(t *testing.T) {
+	defer func(few, counted int) { fewCandidates, fewCounted = few, counted }(fewCandidates, fewCounted)
+	const seed = 3
+	r := rand.New(rand.NewPCG(seed, 1))
+	l := newLibrary(t)
+	l.put("a", `{"filterableAttributes":["n","s","m","u"]}`)
+	id := 0
+	for _, size := range []int{120, 1, 40, 2, 3} {
+		var docs []string
+		for range size {
+			id++
+			doc := id
+			if r.IntN(5) == 0 {
+				doc = 1 + r.IntN(id) // replaces one of another segment
+			}
+			docs = append(docs, fmt.Sprintf(`{"id":%d,"n":[%d,%d],"s":["v%d","w%d"],"m":["%d",%d,"x%d"],"u":"u%d"}`,
+				doc, r.IntN(9), r.IntN(40), r.IntN(6), r.IntN(60), r.IntN(4), r.IntN(8), r.IntN(3), id))
+		}
+		l.put("a", "", docs...)
+	}
+	v := l.c.Get("a").View()
+	defer v.Release()
+	if len(v.Segments) < 2 {
+		t.Fatalf("%d segments", len(v.Segments))
+	}
+	for n := range 400 {
+		fewCandidates, fewCounted = r.IntN(200), r.IntN(100)
+		candidates, less := make([]*roaring.Bitmap, len(v.Segments)), make([]*roaring.Bitmap, len(v.Segments))
+		share := r.IntN(4) // 0: all live documents
+		for i, live := range v.LiveRows() {
+			candidates[i] = roaring.New()
+			for it := live.Iterator(); it.HasNext(); {
+				if row := it.Next(); share == 0 || r.IntN(5) < share {
+					candidates[i].Add(row)
+					if n%3 == 0 && r.IntN(4) == 0 {
+						if less[i] == nil {
+							less[i] = roaring.New()
+						}
+						less[i].Add(row)
+					}
+				}
+			}
+		}
+		var fields []facetField
+		for _, name := range []string{"n", "s", "m", "u"} {
+			field, ok := v.Fields.ID(name)
+			if !ok {
+				t.Fatal(name)
+			}
+			fields = append(fields, facetField{field, name, r.IntN(2) == 0})
+		}
+		got, err := distribution(context.Background(), v, fields, candidates, less)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, f := range got {
+			limit := v.Settings.Faceting.MaxValuesPerFacet
+			few := rows(candidates)-rows(less) <= fewCandidates
+			want, low, high := countEach(v.Segments, fields[i], candidates, less, few)
+			want = want[:min(limit, len(want))]
+			var have []string
+			for _, value := range f.values {
+				have = append(have, fmt.Sprintf("%s %d", value.shown, value.count))
+			}
+			if !slices.Equal(have, want) {
+				t.Fatalf("seed %d, case %d, %s, by count %v, few %v:\ngot  %v\nwant %v", seed, n, f.name, f.byCount, few, have, want)
+			}
+			if f.numbers != (low <= high) || f.numbers && (f.min != low || f.max != high) {
+				t.Fatalf("seed %d, case %d, %s: from %v to %v, want %v to %v", seed, n, f.name, f.min, f.max, low, high)
+			}
+		}
+	}
+}
+
+// countEach counts the slow and obvious way.
+func countEach(segments []segment.Live, f facetField, candidates, less []*roaring.Bitmap, few bool) (values []string, low, high float64) {
+	type value struct {
+		number bool
+		x      float64
+		text   string
+		count  int
+	}
+	counts := map[string]*value{}
+	low, high = math.Inf(1), math.Inf(-1)
+	for i, s := range segments {
+		c := s.Column(f.id)
+		for it := candidates[i].Iterator(); it.HasNext() && c != nil; {
+			row := it.Next()
+			step := 1
+			if less[i] != nil && less[i].Contains(row) {
+				step = 0
+			}
+			for _, ord := range c.RowNumbers(nil, segment.Row(row)) {
+				x := c.Number(int(ord))
+				low, high = min(low, x), max(high, x)
+				text := strconv.FormatFloat(x, 'f', -1, 64)
+				if counts[text] == nil {
+					counts[text] = &value{text: text}
+				}
+				counts[text].number = counts[text].number || step > 0
+				counts[text].x = x
+				counts[text].count += step
+			}
+			for _, ord := range c.RowStrings(nil, segment.Row(row)) {
+				text := string(c.String(int(ord)))
+				if counts[text] == nil {
+					counts[text] = &value{text: text}
+				}
+				counts[text].count += step
+			}
+		}
+	}
+	var list []*value
+	for _, v := range counts {
+		if v.count > 0 {
+			list = append(list, v)
+		}
+	}
+	slices.SortFunc(list, func(a, b *value) int {
+		if a.number != b.number {
+			if a.number {
+				return -1
+			}
+			return 1
+		}
+		order := bytes.Compare([]byte(a.text), []byte(b.text))
+		if a.number && (!few || f.byCount) {
+			order = cmp.Compare(a.x, b.x)
+		}
+		if f.byCount {
+			return cmp.Or(cmp.Compare(b.count, a.count), -order)
+		}
+		return order
+	})
+	for _, v := range list {
+		values = append(values, fmt.Sprintf("%s %d", v.text, v.count))
+	}
+	return values, low, high
+}
