@@ -22,11 +22,12 @@ const (
 
 // command is the command line.
 type command struct {
-	options `embed:""`
+	ShowVersion kong.VersionFlag `name:"version" help:"Print the version, and the commit it was built from."`
 
-	Version kong.VersionFlag `name:"version" help:"Print the version, and the commit it was built from."`
-
-	Serve   serveCommand `cmd:"" default:"1" help:"Serve the HTTP API (the default)."`
+	Serve   serveCommand   `cmd:"" default:"withargs" help:"Serve the HTTP API (the default)."`
+	Health  healthCommand  `cmd:"" help:"Ask a running server whether it serves: the exit code is 0 if it does, else 1."`
+	Version versionCommand `cmd:"" help:"Print the version, and the commit it was built from."`
+	Help    helpCommand    `cmd:"" help:"Print the help of a command."`
 	Segment struct {
 		Inspect inspectCommand `cmd:"" help:"Print what a segment file holds."`
 		Verify  verifyCommand  `cmd:"" help:"Check every byte of a segment file, or of all segment files below a directory."`
@@ -75,7 +76,7 @@ func (p program) run(args []string) int {
 		fmt.Fprintf(p.err, "svc: %v\n", err)
 		return exitUsage
 	}
-	if err := ctx.Run(p, &ctx.Model.Target.Addr().Interface().(*command).options); err != nil {
+	if err := ctx.Run(p); err != nil {
 		fmt.Fprintf(p.err, "svc: %v\n", err)
 		return exitFailure
 	}
@@ -88,17 +89,29 @@ func (p program) parse(args []string) (*kong.Context, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parser.Parse(args)
+	ctx, err := parser.Parse(args)
+	if err != nil || !serves(ctx) {
+		return ctx, err
+	}
+	if err := p.checkVariables(ctx); err != nil {
+		return nil, err
+	}
+	return ctx, serverOptions(ctx).validate()
+}
+
+// serverOptions are the options of the server as they were parsed.
+func serverOptions(ctx *kong.Context) *options {
+	return &ctx.Model.Target.Addr().Interface().(*command).Serve.options
 }
 
 func newParser(p program) (*kong.Kong, error) {
 	return kong.New(&command{},
 		kong.Name("svc"),
-		kong.Description("A search engine over HTTP. Every option may also stand in the environment (SVC_HTTP_ADDR) and in a TOML file (http_addr); the command line wins, then the environment, then the file."),
-		kong.UsageOnError(),
+		kong.Description("A search engine over HTTP. Every option of the server may also stand in the environment (SVC_HTTP_ADDR) and in a TOML file (http_addr); the command line wins, then the environment, then the file."),
 		kong.Vars{"version": versionText(buildVersion())},
 		kong.Writers(p.out, p.err),
+		kong.Help(printHelp),
 		kong.ValueFormatter(withVariable),
-		kong.Resolvers(&settings{getenv: p.getenv, environ: p.environ}),
+		kong.Resolvers(&settings{getenv: p.getenv}),
 	)
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"svc/internal/logs"
 	"svc/internal/task"
 	"svc/internal/vfs"
@@ -42,7 +44,7 @@ func parseServe(t *testing.T, args []string, env map[string]string, config strin
 	if err != nil {
 		return nil, err
 	}
-	return &ctx.Model.Target.Addr().Interface().(*command).options, nil
+	return serverOptions(ctx), nil
 }
 
 func TestPrecedence(t *testing.T) {
@@ -59,6 +61,7 @@ func TestPrecedence(t *testing.T) {
 		{"moved environment over file", nil, map[string]string{"MEILI_HTTP_ADDR": "moved:1"}, file, "moved:1"},
 		{"own environment over moved", nil, map[string]string{"MEILI_HTTP_ADDR": "moved:1", "SVC_HTTP_ADDR": "env:1"}, file, "env:1"},
 		{"command line over all", []string{"--http-addr", "cli:1"}, map[string]string{"SVC_HTTP_ADDR": "env:1"}, file, "cli:1"},
+		{"behind the command's name", []string{"serve", "--http-addr", "cli:1"}, map[string]string{"SVC_HTTP_ADDR": "env:1"}, file, "cli:1"},
 		{"with the command's name", []string{"--http-addr=cli:1", "serve"}, nil, file, "cli:1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -324,6 +327,18 @@ experimental-allowed-ip-networks s3-bucket-url s3-bucket-region s3-bucket-name s
 experimental-s3-role-arn experimental-s3-web-identity-token-file experimental-s3-max-in-flight-parts experimental-s3-compression-level
 experimental-s3-signature-duration-seconds experimental-s3-multipart-part-size`
 
+// serverFlags are the options of the server.
+func serverFlags(t *testing.T, parser *kong.Kong) []*kong.Flag {
+	t.Helper()
+	for _, node := range parser.Model.Children {
+		if node.Name == serveName {
+			return node.Flags
+		}
+	}
+	t.Fatal("there is no command that serves")
+	return nil
+}
+
 // TestHelp reads the help as people do: every option stands in a group, with its variable, and with its default where it has one.
 func TestHelp(t *testing.T) {
 	parser, err := newParser(program{getenv: func(string) (string, bool) { return "", false }, out: io.Discard, err: io.Discard})
@@ -331,11 +346,8 @@ func TestHelp(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := map[string]bool{}
-	for _, f := range parser.Model.Flags {
+	for _, f := range serverFlags(t, parser) {
 		known[f.Name] = true
-		if f.Name == "help" || f.Name == "version" {
-			continue
-		}
 		help := withVariable(f.Value)
 		switch {
 		case f.Group == nil:
@@ -361,14 +373,11 @@ func TestSwitchesReadTheirVariables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range parser.Model.Flags {
+	for _, f := range serverFlags(t, parser) {
 		if !f.IsBool() {
 			continue
 		}
 		name := strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
-		if f.Name == "help" || f.Name == "version" {
-			continue
-		}
 		for _, prefix := range []string{"SVC_", "MEILI_"} {
 			_, err := parseServe(t, nil, map[string]string{prefix + name: "neither"}, "")
 			if err == nil || f.Name != "schedule-snapshot" && !strings.Contains(err.Error(), prefix+name) {

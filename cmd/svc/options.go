@@ -75,8 +75,8 @@ type acceptedOptions struct {
 // masterKeyBytes is the length from which on a master key is not easily guessed.
 const masterKeyBytes = 16
 
-// Validate checks what a single option cannot say.
-func (o *options) Validate() error {
+// validate checks what a single option cannot say.
+func (o *options) validate() error {
 	switch {
 	case o.SearchQueueSize < 0:
 		return errors.New("--experimental-search-queue-size must be 0 or more")

@@ -27,18 +27,23 @@ import (
 )
 
 // serveCommand runs the server.
-type serveCommand struct{}
+type serveCommand struct {
+	options `embed:""`
+}
+
+// serveName is the command's name.
+const serveName = "serve"
 
 // stopTime is how long running requests may go on after a signal. With the time that webhooks get afterwards it is less than the
 // 10 s that supervisors of containers wait before they kill.
 const stopTime = 5 * time.Second
 
 // Run serves until a signal.
-func (*serveCommand) Run(p program, o *options) error {
+func (c *serveCommand) Run(p program) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-	return o.serve(ctx, p, nil)
+	return c.serve(ctx, p, nil)
 }
 
 // serve serves until ctx is done. ready, when not nil, is told the address.

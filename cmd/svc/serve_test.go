@@ -51,7 +51,7 @@ func start(t *testing.T, db string, args ...string) *instance {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &parsed.Model.Target.Addr().Interface().(*command).options
+	o := serverOptions(parsed)
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, done := make(chan net.Addr, 1), make(chan error, 1)
 	go func() { done <- o.serve(ctx, p, func(a net.Addr) { ready <- a }) }()

@@ -40,23 +40,26 @@ func (e *configError) Unwrap() error { return e.err }
 
 // settings resolves the flags that the command line does not set: from the environment, then from the configuration file.
 type settings struct {
-	getenv  func(string) (string, bool)
-	environ func() []string // nil: none
+	getenv func(string) (string, bool)
 
 	file   string         // "" while it has not been looked for
 	values map[string]any // of the file
 }
 
-// Validate refuses variables that look like svc's own and are not: a misspelt SVC_MASTER_KEY would leave everything open.
-func (s *settings) Validate(app *kong.Application) error {
-	if s.environ == nil {
+// Validate is part of kong.Resolver. What the values must be is checked where they are read.
+func (*settings) Validate(*kong.Application) error { return nil }
+
+// checkVariables refuses variables that look like the server's own and are not: a misspelt SVC_MASTER_KEY would leave
+// everything open.
+func (p program) checkVariables(ctx *kong.Context) error {
+	if p.environ == nil {
 		return nil
 	}
 	known := slices.Clone(otherVariables)
-	for _, f := range app.Flags {
+	for _, f := range ctx.Flags() {
 		known = append(known, variableName(f.Name))
 	}
-	for _, pair := range s.environ() {
+	for _, pair := range p.environ() {
 		name, _, _ := strings.Cut(pair, "=")
 		if !strings.HasPrefix(name, envPrefix) || slices.Contains(known, name) || linked.MatchString(name) {
 			continue
@@ -110,12 +113,8 @@ func (s *settings) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (an
 
 // serves reports whether the command line asks for the server, which the options are for.
 func serves(ctx *kong.Context) bool {
-	for _, element := range ctx.Path {
-		if element.Command != nil && element.Command.Name == "segment" {
-			return false
-		}
-	}
-	return true
+	node := ctx.Selected()
+	return node != nil && node.Name == serveName
 }
 
 // variable looks a flag up in the environment.

@@ -44,3 +44,11 @@ func buildVersion() fastapi.Version {
 	}
 	return v
 }
+
+// versionCommand prints the version.
+type versionCommand struct{}
+
+func (versionCommand) Run(p program) error {
+	_, err := fmt.Fprintln(p.out, versionText(buildVersion()))
+	return err
+}
