@@ -122,7 +122,7 @@ func (c *client) ask(text string) string {
 	}
 	var out strings.Builder
 	for event := range strings.SplitSeq(r.body, "\n\n") {
-		data, ok := strings.CutPrefix(event, "data: ")
+		data, ok := strings.CutPrefix(strings.TrimPrefix(event, "retry: 10000\n"), "data: ")
 		if !ok || data == "[DONE]" {
 			continue
 		}
@@ -148,7 +148,7 @@ func (c *client) ask(text string) string {
 			out.WriteString(ch.Delta.Content)
 		}
 	}
-	if !strings.HasPrefix(r.body, "retry: 10000\n\n") || !strings.HasSuffix(r.body, "data: [DONE]\n\n") {
+	if !strings.HasPrefix(r.body, "retry: 10000\ndata: ") || !strings.HasSuffix(r.body, "data: [DONE]\n\n") {
 		c.t.Errorf("no whole stream: %q", r.body)
 	}
 	return out.String()
@@ -286,7 +286,7 @@ func (c *client) begin(t testing.TB, text string) (*http.Response, *bufio.Reader
 	}
 	t.Cleanup(func() { res.Body.Close() })
 	r := bufio.NewReader(res.Body)
-	for range 3 { // retry, and the beginning of an event
+	for range 2 { // retry, and the beginning of an event
 		if line, err := r.ReadString('\n'); err != nil {
 			t.Fatalf("%q %v", line, err)
 		}

@@ -37,9 +37,10 @@ func (e *eventStream) send(data []byte) error {
 	return e.w.Flush()
 }
 
-// retry tells the client how long to wait before it connects again when the stream breaks.
+// retry tells the client how long to wait before it connects again when the stream breaks. The line belongs to the event that
+// comes next: OpenAI's client for Python takes one of its own for an event, and its data, which is empty, for JSON.
 func (e *eventStream) retry(after time.Duration) error {
-	e.w.WriteString("retry: " + strconv.FormatInt(after.Milliseconds(), 10) + "\n\n")
+	e.w.WriteString("retry: " + strconv.FormatInt(after.Milliseconds(), 10) + "\n")
 	return e.w.Flush()
 }
 

@@ -60,7 +60,7 @@ func TestEventsAreSentAtOnce(t *testing.T) {
 		}
 	}
 	close(next)
-	if rest, err := io.ReadAll(body); err != nil || string(rest) != "retry: 1500\n\n" {
+	if rest, err := io.ReadAll(body); err != nil || string(rest) != "retry: 1500\n" {
 		t.Errorf("%q %v", rest, err)
 	}
 }
