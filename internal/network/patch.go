@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"svc/internal/apierr"
-	"svc/internal/settings"
 )
 
 // Text is a member of a patch that is a string or null.
@@ -108,9 +107,6 @@ func (n *Network) applyRemotes(p *Patch) error {
 			if err := checkURL(*change.URL.Value); err != nil {
 				return apierr.New("invalid_network_url", "`remotes.%s.url` must be the address of an instance, such as `http://10.0.0.2:7700`, but %v.", name, err)
 			}
-			if err := keysStay(name, &r, change); err != nil {
-				return err
-			}
 			r.URL = *change.URL.Value
 		}
 		if change.SearchAPIKey.Given {
@@ -120,23 +116,6 @@ func (n *Network) applyRemotes(p *Patch) error {
 			r.WriteAPIKey = change.WriteAPIKey.Value
 		}
 		n.Remotes[name] = &r
-	}
-	return nil
-}
-
-// keysStay refuses to send keys that were given for one host to another one: whoever changes the address gives them again, or none.
-func keysStay(name string, r *Remote, change *RemotePatch) error {
-	if r.URL == "" || settings.Origin(r.URL) == settings.Origin(*change.URL.Value) {
-		return nil
-	}
-	refuse := func(code apierr.Code, key string) error {
-		return apierr.New(code, "`remotes.%s.url` names another host than before, and its stored `%s` was not given for that one. Give it again with the address, or make it null.", name, key)
-	}
-	switch {
-	case r.SearchAPIKey != nil && !change.SearchAPIKey.Given:
-		return refuse("invalid_network_search_api_key", "searchApiKey")
-	case r.WriteAPIKey != nil && !change.WriteAPIKey.Given:
-		return refuse("invalid_network_write_api_key", "writeApiKey")
 	}
 	return nil
 }

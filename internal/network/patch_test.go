@@ -132,37 +132,3 @@ func patch(n *Node, p *Patch) error {
 	_, err := n.Patch(context.Background(), p)
 	return err
 }
-
-// Keys that were given for one host do not go to another.
-func TestKeysStayWithTheirHost(t *testing.T) {
-	null := Text{Given: true}
-	for _, tt := range []struct {
-		what   string
-		change RemotePatch
-		code   apierr.Code
-	}{
-		{"another path", RemotePatch{URL: given("http://b.test:80/api")}, ""},
-		{"another host", RemotePatch{URL: given("http://c.test")}, "invalid_network_search_api_key"},
-		{"another scheme", RemotePatch{URL: given("https://b.test"), SearchAPIKey: given("s")}, "invalid_network_write_api_key"},
-		{"another port, with keys", RemotePatch{URL: given("http://b.test:81"), SearchAPIKey: given("s"), WriteAPIKey: given("w")}, ""},
-		{"another host, without keys", RemotePatch{URL: given("http://c.test"), SearchAPIKey: null, WriteAPIKey: null}, ""},
-	} {
-		var n Network
-		n.Remotes = map[string]*Remote{}
-		before := &Patch{Remotes: map[string]*RemotePatch{"annex": {URL: given("http://b.test"), SearchAPIKey: given("s"), WriteAPIKey: given("w")}}}
-		if err := n.applyRemotes(before); err != nil {
-			t.Fatal(err)
-		}
-		err := n.applyRemotes(&Patch{Remotes: map[string]*RemotePatch{"annex": &tt.change}})
-		if got := codeOf(err); got != tt.code {
-			t.Errorf("%s: %v, want %q", tt.what, err, tt.code)
-		}
-	}
-}
-
-func codeOf(err error) apierr.Code {
-	if e := new(apierr.Error); errors.As(err, &e) {
-		return e.Code
-	}
-	return ""
-}
