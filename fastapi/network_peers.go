@@ -158,18 +158,28 @@ func (s *Server) networkChange(ctx *fasthttp.RequestCtx) error {
 	if err := s.needNetwork(); err != nil {
 		return err
 	}
-	var version uuid.UUID
-	err := readObject(s, ctx, &version, []param[uuid.UUID]{{name: "version", code: "bad_request", kind: textual, set: func(v *uuid.UUID, a *arg) error {
+	var q changeQuery
+	if err := readObject(s, ctx, &q, changeParams); err != nil {
+		return err
+	}
+	return answer(ctx, s.network.State(q.version, q.remote))
+}
+
+// changeQuery is what an instance asks another one for of a change.
+type changeQuery struct {
+	version uuid.UUID
+	remote  string // who asks
+}
+
+var changeParams = []param[changeQuery]{
+	{name: "version", code: "bad_request", kind: textual, set: func(q *changeQuery, a *arg) error {
 		var err error
-		if *v, err = uuid.Parse(a.text); err != nil {
+		if q.version, err = uuid.Parse(a.text); err != nil {
 			return a.expected("a UUID")
 		}
 		return nil
-	}}})
-	if err != nil {
-		return err
-	}
-	return answer(ctx, s.network.State(version))
+	}},
+	{name: "remote", code: "bad_request", kind: textual, set: func(q *changeQuery, a *arg) error { q.remote = a.text; return nil }},
 }
 
 // transferParams are those of what an instance asks another one for.

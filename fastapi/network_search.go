@@ -8,6 +8,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"svc/internal/apierr"
 	"svc/internal/filter"
 	"svc/internal/index"
 	"svc/internal/network"
@@ -25,7 +26,10 @@ func (s *Server) proxied(ctx *fasthttp.RequestCtx) (bool, error) {
 	if string(asked) != "true" {
 		return false, nil
 	}
-	return true, s.features.need("network", "searches that another instance asks for")
+	if err := s.features.need("network", "searches that another instance asks for"); err != nil {
+		return true, err
+	}
+	return true, s.network.Behind()
 }
 
 // useNetwork reports whether a search takes in the other instances.
@@ -67,6 +71,9 @@ func (d *distribution) plan() []network.Part {
 			d.s.log.Warn("a search goes without some shards: no instance that has them is available", "shards", skipped)
 		}
 		d.request.Networked = d.request.Networked || len(d.parts) > 0
+		if behind := d.s.network.Behind(); behind != nil && slices.ContainsFunc(d.parts, func(p network.Part) bool { return p.Local }) {
+			d.request.SelfErr = apierr.From(behind)
+		}
 	}
 	return d.parts
 }

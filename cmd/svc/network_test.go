@@ -27,6 +27,7 @@ var networkRounds = flag.Int("network-rounds", 4, "how often TestNetworkKeepsIts
 type member struct {
 	t       *testing.T
 	name    string
+	options []string
 	data    string
 	process *exec.Cmd
 	url     string
@@ -100,9 +101,9 @@ func (k *link) set(cut bool) {
 	}
 }
 
-func newMember(t *testing.T, name string) *member {
+func newMember(t *testing.T, name string, options ...string) *member {
 	t.Helper()
-	in := &member{t: t, name: name, data: filepath.Join(t.TempDir(), "data"), link: newLink(t)}
+	in := &member{t: t, name: name, options: options, data: filepath.Join(t.TempDir(), "data"), link: newLink(t)}
 	in.start()
 	t.Cleanup(in.kill)
 	return in
@@ -117,6 +118,7 @@ func (in *member) start() {
 	address := l.Addr().String()
 	l.Close()
 	in.process = exec.Command(os.Args[0], "--db-path", in.data, "--http-addr", address, "--log-level", "WARN", "--experimental-allowed-ip-networks", "127.0.0.0/8")
+	in.process.Args = append(in.process.Args, in.options...)
 	in.process.Env = append(os.Environ(), asProgram+"=1")
 	in.process.Stdout, in.process.Stderr = &in.log, &in.log
 	if err := in.process.Start(); err != nil {
@@ -190,9 +192,9 @@ func (in *member) finish(uid int) (status, text string) {
 }
 
 // newNetwork is three instances, of which the first leads.
-func newNetwork(t *testing.T) []*member {
+func newNetwork(t *testing.T, options ...string) []*member {
 	t.Helper()
-	all := []*member{newMember(t, "a"), newMember(t, "b"), newMember(t, "c")}
+	all := []*member{newMember(t, "a", options...), newMember(t, "b", options...), newMember(t, "c", options...)}
 	var remotes []string
 	for _, in := range all {
 		in.must("PATCH", "/experimental-features", `{"network":true}`, nil)
@@ -295,12 +297,6 @@ func settled(t *testing.T, all []*member, limit time.Duration) {
 	began := time.Now()
 	for {
 		busy := ""
-		for _, in := range all {
-			var list struct{ Total int }
-			if _, _, err := in.ask("GET", "/tasks?statuses=enqueued,processing&limit=1", "", &list); err != nil || list.Total > 0 {
-				busy += fmt.Sprintf("%s has %d tasks (%v); ", in.name, list.Total, err)
-			}
-		}
 		var n struct {
 			Remotes map[string]struct{ PendingTasks int }
 		}
@@ -310,6 +306,12 @@ func settled(t *testing.T, all []*member, limit time.Duration) {
 		for name, r := range n.Remotes {
 			if r.PendingTasks > 0 {
 				busy += fmt.Sprintf("%s lacks %d; ", name, r.PendingTasks)
+			}
+		}
+		for _, in := range all {
+			var list struct{ Total int }
+			if _, _, err := in.ask("GET", "/tasks?statuses=enqueued,processing&limit=1", "", &list); err != nil || list.Total > 0 {
+				busy += fmt.Sprintf("%s has %d tasks (%v); ", in.name, list.Total, err)
 			}
 		}
 		if busy == "" {
@@ -441,4 +443,83 @@ func TestNetworkKeepsItsPromises(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestARemoteThatWasAwayForTooLongIsRebuilt has one instance away until the leader gives up what it lacks.
+func TestARemoteThatWasAwayForTooLongIsRebuilt(t *testing.T) {
+	all := newNetwork(t, "--network-outbox-limit", "20 KB", "--experimental-proxy-backoff-timeout-seconds", "1")
+	w := &writer{random: rand.New(rand.NewPCG(1, 2)), docs: map[int]*written{}}
+	for range 20 {
+		w.step(all[0])
+	}
+	all[2].kill()
+	given := func() bool { return strings.Contains(all[0].log.String(), "away for too long") }
+	for deadline := time.Now().Add(time.Minute); !given(); w.step(all[0]) {
+		if time.Now().After(deadline) {
+			t.Fatalf("nothing is given up:\n%s", all[0].log.String())
+		}
+	}
+	for range 10 {
+		w.step(all[0])
+	}
+	var n struct {
+		Remotes map[string]struct{ Status string }
+	}
+	all[0].must("GET", "/network", "", &n)
+	if n.Remotes["c"].Status != "unavailable" || n.Remotes["b"].Status != "available" {
+		t.Errorf("the states are %v", n.Remotes)
+	}
+	all[2].start()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		all[0].must("GET", "/network", "", &n)
+		seen := n.Remotes["c"].Status
+		all[2].must("GET", "/network", "", &n)
+		if seen == "available" && n.Remotes["c"].Status == seen {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("c is not rebuilt: %v\n%s\n%s", n.Remotes, all[0].log.String(), all[2].log.String())
+		}
+	}
+	settled(t, all, 30*time.Second)
+	w.check(t, all)
+}
+
+// TestACanceledChangeIsUndone cancels a change that one instance keeps waiting.
+func TestACanceledChangeIsUndone(t *testing.T) {
+	all := newNetwork(t)
+	w := &writer{random: rand.New(rand.NewPCG(1, 2)), docs: map[int]*written{}}
+	for range 10 {
+		w.step(all[0])
+	}
+	shards := func(in *member) string {
+		var n struct{ Shards json.RawMessage }
+		in.must("GET", "/network", "", &n)
+		return string(n.Shards)
+	}
+	before := shards(all[0])
+	var summary struct{ TaskUID int }
+	all[0].must("PATCH", "/network", `{"shards":`+shapes[1]+`}`, &summary)
+	all[2].kill()
+	var cancelation struct{ TaskUID int }
+	all[0].must("POST", fmt.Sprintf("/tasks/cancel?uids=%d", summary.TaskUID), "", &cancelation)
+	all[0].finish(cancelation.TaskUID)
+	status, text := all[0].finish(summary.TaskUID)
+	all[2].start()
+	settled(t, all, 30*time.Second)
+	switch want := before; status {
+	case "succeeded": // it was quicker
+	case "canceled":
+		for _, in := range all {
+			if got := shards(in); got != want {
+				t.Errorf("%s has the shards %s after a canceled change, want %s", in.name, got, want)
+			}
+		}
+	default:
+		t.Errorf("the canceled change: %s", text)
+	}
+	w.step(all[0])
+	settled(t, all, 30*time.Second)
+	all[0].change(`{}`)
+	w.check(t, all)
 }

@@ -118,6 +118,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	node, err := network.Open(network.Options{
 		FS: vfs.OS, File: place.Network, Work: place.Work, Catalog: catalog, Logger: log, Allowed: o.AllowedNetworks, Now: time.Now, SearchTimeout: time.Duration(o.RemoteSearchTimeout) * time.Second,
 		RequestTimeout: time.Duration(o.ProxyRequestTimeout) * time.Second, AnswerTimeout: time.Duration(o.ProxyBackoffTimeout) * time.Second,
+		OutboxLimit: int64(o.NetworkOutboxLimit),
 	})
 	if err != nil {
 		return err

@@ -55,11 +55,16 @@ func (n *Node) shardParts(now *Network) (parts []Part, skipped []string) {
 	self := now.SelfName()
 	for _, shard := range now.ShardNames() {
 		owners := now.Shards[shard].Remotes
-		if self != "" && slices.Contains(owners, self) {
+		own := self != "" && slices.Contains(owners, self)
+		if own && n.usable(self) {
 			parts = append(parts, Part{self, true, shard})
 			continue
 		}
 		owners = slices.DeleteFunc(slices.Clone(owners), func(o string) bool { return !n.usable(o) })
+		if len(owners) == 0 && own { // which lacks something, and says so: see Behind
+			parts = append(parts, Part{self, true, shard})
+			continue
+		}
 		if len(owners) == 0 {
 			skipped = append(skipped, shard)
 			continue

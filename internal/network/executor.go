@@ -31,7 +31,7 @@ func (n *Node) Executor(ctx context.Context, q *task.Queue, tasks []*task.Task, 
 	if err := n.install(t.UID, a); err != nil {
 		return nil, err
 	}
-	r := &changing{n: n, ctx: ctx, uid: t.UID, network: n.snapshot().Network, previous: a.Previous, version: a.Network.Version, progress: p}
+	r := &changing{n: n, ctx: ctx, uid: t.UID, network: n.snapshot().Network, previous: a.Previous, rebuilt: a.Rebuilt, version: a.Network.Version, progress: p}
 	if o := n.snapshot().ended(r.version); o != nil {
 		if !o.Committed {
 			return nil, canceledChange()
@@ -56,6 +56,7 @@ type changing struct {
 	version  uuid.UUID
 	network  *Network // that is to be
 	previous *Network
+	rebuilt  []string
 	progress index.Progress
 	deleted  int    // documents that others own
 	message  string // of the finished task
@@ -65,7 +66,7 @@ var changeSteps = []string{"computing who owns what", "moving documents", "waiti
 
 func (r *changing) step(i int, message string) {
 	r.progress(0, index.Step{Name: changeSteps[i], Finished: i, Total: len(changeSteps)})
-	err := r.n.queue.Amend(r.uid, task.ChangeTopology{State: encode(announced{r.network, r.previous}), MovedDocuments: r.deleted, Message: message})
+	err := r.n.queue.Amend(r.uid, task.ChangeTopology{State: encode(announced{r.network, r.previous, r.rebuilt}), MovedDocuments: r.deleted, Message: message})
 	if err != nil && r.ctx.Err() == nil {
 		r.n.o.Logger.Warn("the progress of a change of the network is not shown", "error", err)
 	}
@@ -134,6 +135,7 @@ func (r *changing) run() error {
 		if s.Change != nil && s.Network.Version == r.version {
 			s.Change = nil
 			s.record(r.version, true)
+			s.Lost = slices.DeleteFunc(slices.Clone(s.Lost), func(name string) bool { return slices.Contains(r.rebuilt, name) || r.network.Remotes[name] == nil })
 		}
 	})
 	if e != nil || err != nil {
@@ -177,10 +179,19 @@ func (r *changing) move() error {
 func (r *changing) clear() error {
 	c := r.change()
 	self := r.network.SelfName()
-	if c == nil || c.Cleared || !r.previous.Led() || r.previous.Remotes[self] == nil {
+	if c == nil || c.Cleared {
 		return nil
 	}
-	if err := r.deleteOthers(r.previous.keeps(self)); err != nil {
+	if slices.Contains(r.rebuilt, self) {
+		catalog := r.n.o.Catalog
+		for _, uid := range catalog.UIDs() {
+			if _, err := catalog.Delete(uid, catalog.LastBatch()); err != nil {
+				return err
+			}
+		}
+	} else if !r.previous.Led() || r.previous.Remotes[self] == nil {
+		return nil
+	} else if err := r.deleteOthers(r.previous.keeps(self)); err != nil {
 		return err
 	}
 	r.deleted = 0
@@ -354,16 +365,23 @@ type ChangeState struct {
 	Phase     phase `json:"phase"`
 	Committed bool  `json:"committed"`
 	Canceled  bool  `json:"canceled"`
+	Behind    bool  `json:"behind"` // who asks lacks writes that this instance, the leader, has for it
 }
 
-// State returns how far a change is here.
-func (n *Node) State(version uuid.UUID) ChangeState {
+// State returns how far a change is here, to a remote that may lack something.
+func (n *Node) State(version uuid.UUID, remote string) ChangeState {
+	st := n.state(version)
+	st.Behind = remote != "" && n.sender.behind(remote)
+	return st
+}
+
+func (n *Node) state(version uuid.UUID) ChangeState {
 	s := n.snapshot()
 	if o := s.ended(version); o != nil {
-		return ChangeState{finished, o.Committed, !o.Committed}
+		return ChangeState{Phase: finished, Committed: o.Committed, Canceled: !o.Committed}
 	}
 	if c := s.Change; c != nil && s.Network.Version == version {
-		return ChangeState{c.Phase, c.Commit || c.Phase >= switched, c.Cancel}
+		return ChangeState{Phase: c.Phase, Committed: c.Commit || c.Phase >= switched, Canceled: c.Cancel}
 	}
 	return ChangeState{}
 }
@@ -375,7 +393,7 @@ func (n *Node) changeAt(ctx context.Context, name string, r *Remote, version uui
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	body := encode(map[string]any{"version": version})
+	body := encode(map[string]any{"version": version, "remote": n.Network().SelfName()})
 	err = n.ask(ctx, name, r, &request{method: "POST", path: "/network/change", key: r.WriteAPIKey, contentType: "application/json", body: body}, &st)
 	return st, err
 }

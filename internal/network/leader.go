@@ -39,7 +39,17 @@ func (n *Node) Patch(ctx context.Context, p *Patch) (*task.Task, error) {
 	if err := n.checkRemotes(ctx, before.Network, to); err != nil {
 		return nil, err
 	}
+	return n.announce(before, to)
+}
+
+// announce has all instances change to a network. patching is held.
+func (n *Node) announce(before *stored, to *Network) (*task.Task, error) {
 	a := &announced{Network: to, Previous: before.Network}
+	for _, name := range before.Lost {
+		if to.Remotes[name] != nil {
+			a.Rebuilt = append(a.Rebuilt, name)
+		}
+	}
 	f := &task.Forward{Version: to.Version.String(), Method: "PATCH", Path: "/network", ContentType: "application/json", Bodies: map[string][]byte{}}
 	for name := range everybody(to, before.Network) {
 		if name != to.SelfName() {
@@ -86,7 +96,8 @@ func announcement(a *announced, to string) []byte {
 		PreviousRemotes map[string]*Remote `json:"previousRemotes"`
 		PreviousShards  map[string]*Shard  `json:"previousShards"`
 		PreviousLeader  *string            `json:"previousLeader"`
-	}{self, a.Network.Leader, a.Network.Remotes, a.Network.Shards, a.Previous.Remotes, a.Previous.Shards, a.Previous.Leader})
+		Rebuilt         []string           `json:"rebuilt"`
+	}{self, a.Network.Leader, a.Network.Remotes, a.Network.Shards, a.Previous.Remotes, a.Previous.Shards, a.Previous.Leader, a.Rebuilt})
 }
 
 // Announced takes up a change that the leader announces in the body of a request, as a task of its own.
@@ -99,6 +110,7 @@ func (n *Node) Announced(ctx context.Context, origin *task.Origin, body []byte) 
 		Self, Leader, PreviousLeader *string
 		Remotes, PreviousRemotes     map[string]*Remote
 		Shards, PreviousShards       map[string]*Shard
+		Rebuilt                      []string
 	}
 	if err := json.Unmarshal(body, &b); err != nil {
 		return nil, apierr.New("bad_request", "The announced network cannot be read: %v.", err)
@@ -106,6 +118,7 @@ func (n *Node) Announced(ctx context.Context, origin *task.Origin, body []byte) 
 	a := &announced{
 		Network:  &Network{Self: b.Self, Leader: b.Leader, Version: version, Remotes: b.Remotes, Shards: b.Shards},
 		Previous: &Network{Leader: b.PreviousLeader, Remotes: b.PreviousRemotes, Shards: b.PreviousShards},
+		Rebuilt:  b.Rebuilt,
 	}
 	if err := a.Network.check(); err != nil || !a.Network.Led() {
 		return nil, apierr.New("bad_request", "The announced network cannot be: %v.", err)
@@ -133,7 +146,7 @@ func (n *Node) install(uid uint32, a *announced) error {
 		if s.ended(a.Network.Version) != nil || s.Change != nil && s.Network.Version == a.Network.Version {
 			return
 		}
-		s.Change = &change{Task: uid, Before: s.Network, Previous: a.Previous}
+		s.Change = &change{Task: uid, Before: s.Network, Previous: a.Previous, Rebuilt: a.Rebuilt}
 		s.Network = a.Network
 	})
 }
@@ -174,7 +187,7 @@ func (n *Node) adopt() {
 // others stay, unseen, until the next change.
 func (n *Node) resolve(to *Network) {
 	for pause := firstPoll; ; pause = min(2*pause, lastPoll) {
-		st := n.State(to.Version)
+		st := n.state(to.Version)
 		if !to.Leads() && !st.Committed {
 			var err error
 			if st, err = n.changeAt(n.ctx, *to.Leader, to.Remotes[*to.Leader], to.Version); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,7 @@ type Options struct {
 	Allowed        outbound.Policy  // of requests to remotes
 	SearchTimeout  time.Duration    // of all that remotes are asked in one search; 0: 25 s
 	RequestTimeout time.Duration    // of another request, with more for large bodies; 0: 30 s
+	OutboxLimit    int64            // bytes of writes that others lack, at most; 0: 4 GiB
 	AnswerTimeout  time.Duration    // how long the answer to a write waits for remotes to get it; 0: 25 s
 	Now            func() time.Time // nil: time.Now
 }
@@ -47,6 +49,7 @@ type Node struct {
 	http         http.Client
 	availability *availability
 	sender       sender
+	lagging      atomic.Bool // this instance lacks writes that the leader has
 	exports      exports
 
 	ctx  context.Context // ends with Close
@@ -67,6 +70,9 @@ func Open(o Options) (*Node, error) {
 			*d = standard
 		}
 	}
+	if o.OutboxLimit == 0 {
+		o.OutboxLimit = 4 << 30
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -86,6 +92,10 @@ func (n *Node) Start(q *task.Queue) {
 	n.queue = q
 	n.adopt()
 	n.sender.wakeUp()
+	// Until the leader has said that nothing is lacking, this instance does not know.
+	now := n.Network()
+	n.lagging.Store(now.Led() && !now.Leads())
+	n.done.Go(n.watch)
 }
 
 // Close ends what the node does, and gives its connections up. The queue is closed before it.
@@ -135,6 +145,9 @@ func (n *Node) status(remote string) string {
 
 // usable reports whether a remote has everything that it should have, and has not failed a search a moment ago.
 func (n *Node) usable(remote string) bool {
+	if remote == n.Network().SelfName() {
+		return !n.lagging.Load()
+	}
 	return n.availability.available(remote) && !n.sender.behind(remote)
 }
 
@@ -186,7 +199,7 @@ func (n *Node) CheckWrite() (forward bool, err error) {
 	if !now.Leads() {
 		return false, apierr.New("not_a_leader", "`%s` is the leader of the network, and takes all writes: send this to it.", *now.Leader)
 	}
-	return true, nil
+	return true, n.makeRoom()
 }
 
 // Forward returns what others get of a write; the caller adds the request. The network stays as it is until the caller, who has stored
@@ -194,5 +207,9 @@ func (n *Node) CheckWrite() (forward bool, err error) {
 func (n *Node) Forward() (f *task.Forward, stored func()) {
 	n.ordering.RLock()
 	now := n.Network()
-	return &task.Forward{Version: now.Version.String(), Remotes: now.Others()}, n.ordering.RUnlock
+	f = &task.Forward{Version: now.Version.String(), Remotes: now.Others()}
+	if lost := n.snapshot().Lost; len(lost) > 0 {
+		f.Remotes = slices.DeleteFunc(f.Remotes, func(name string) bool { return slices.Contains(lost, name) })
+	}
+	return f, n.ordering.RUnlock
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -233,6 +234,9 @@ func (n *Node) Await(uid uint32, remotes []string) {
 func (s *sender) behind(remote string) bool {
 	if s.n.queue == nil {
 		return false
+	}
+	if slices.Contains(s.n.snapshot().Lost, remote) {
+		return true
 	}
 	s.mu.Lock()
 	l := s.lines[remote]

@@ -19,6 +19,8 @@ type stored struct {
 	Network  *Network  `json:"network"`
 	Change   *change   `json:"change,omitempty"` // that which is under way
 	Outcomes []outcome `json:"outcomes,omitempty"`
+	// Lost are the remotes that stayed away for so long that the leader has given up what they lack: they get a copy of all that they own.
+	Lost []string `json:"lost,omitempty"`
 }
 
 // read reads the file of a network. A missing one is that of no network.

@@ -58,6 +58,7 @@ type change struct {
 	Phase    phase    `json:"phase"`
 	Before   *Network `json:"before"`   // of this instance, in force again when the change is canceled
 	Previous *Network `json:"previous"` // of the network as a whole: who has which documents
+	Rebuilt  []string `json:"rebuilt,omitempty"`
 	// Commit says that the leader has committed; of the leader alone.
 	Commit bool `json:"commit,omitempty"`
 	// Cancel says that the change is to be canceled, if the leader has not committed.
@@ -71,6 +72,7 @@ type change struct {
 type announced struct {
 	Network  *Network `json:"network"`
 	Previous *Network `json:"previous"`
+	Rebuilt  []string `json:"rebuilt,omitempty"` // remotes that begin with nothing: what they have is not to be used
 }
 
 // outcome is how a change ended here.

@@ -206,7 +206,7 @@ func (r *changing) sources() []source {
 	leaves := func(name string) bool { return r.network.Remotes[name] == nil }
 	for _, name := range sortedNames(all) {
 		// Who was no part of the sharded network may have anything.
-		if name != self && (!r.previous.Led() || r.previous.Remotes[name] == nil) {
+		if name != self && !slices.Contains(r.rebuilt, name) && (!r.previous.Led() || r.previous.Remotes[name] == nil) {
 			list = append(list, source{name: name, remote: all[name], leaves: leaves(name)})
 		}
 	}
@@ -215,7 +215,10 @@ func (r *changing) sources() []source {
 	}
 	by := map[string][]string{} // by the ranking of their owners
 	for _, name := range r.previous.ShardNames() {
-		owners := r.previous.Shards[name].Remotes
+		owners := slices.DeleteFunc(slices.Clone(r.previous.Shards[name].Remotes), func(o string) bool { return slices.Contains(r.rebuilt, o) })
+		if len(owners) == 0 {
+			continue
+		}
 		if slices.Contains(owners, self) && r.previous.Remotes[self] != nil {
 			continue
 		}

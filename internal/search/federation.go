@@ -10,6 +10,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/google/uuid"
 
+	"svc/internal/apierr"
 	"svc/internal/index"
 	"svc/internal/rank"
 )
@@ -28,12 +29,13 @@ type FederatedRequest struct {
 	Metadata               bool
 
 	// Of a search in a network.
-	Networked bool    // other instances may take part, and the answer says which of them failed
-	Self      string  // name of this instance in the network; "" for none
-	Proxy     bool    // the answer is for another instance, which merges it with others
-	Reorder   Reorder // of a plain search; nil: hits stay as they are merged
-	AsSearch  *string // the query of a plain search, whose form the answer has; nil: that of a federated one
-	Slot      Slot    // held by the caller, who may have it back while remotes are waited for; nil: none
+	Networked bool          // other instances may take part, and the answer says which of them failed
+	Self      string        // name of this instance in the network; "" for none
+	SelfErr   *apierr.Error // why what is found here may be less than there is; nil: it is all
+	Proxy     bool          // the answer is for another instance, which merges it with others
+	Reorder   Reorder       // of a plain search; nil: hits stay as they are merged
+	AsSearch  *string       // the query of a plain search, whose form the answer has; nil: that of a federated one
+	Slot      Slot          // held by the caller, who may have it back while remotes are waited for; nil: none
 	// Remotes asks other instances, and returns when all of them have answered or failed; nil: none is asked.
 	Remotes func(ctx context.Context) []*RemoteAnswer
 }

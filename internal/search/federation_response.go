@@ -153,6 +153,9 @@ func (r *FederatedResponse) appendMetadata(dst []byte) []byte {
 
 // appendRemoteErrors appends the errors of instances by their names.
 func (r *FederatedResponse) appendRemoteErrors(dst []byte) []byte {
+	if e := r.request.SelfErr; e != nil {
+		dst = e.AppendJSON(append(document.AppendQuoted(dst, r.request.Self), ':'))
+	}
 	for _, a := range r.remotes {
 		if a.Err == nil {
 			continue

@@ -170,6 +170,12 @@ func (tx *txn) finish(t *Task) error {
 			return err
 		}
 	}
+	if c, ok := t.Content.(ChangeTopology); ok {
+		c.State = nil // it has keys in it
+		if rec.content, err = encodeContent(c); err != nil {
+			return err
+		}
+	}
 	if err := tx.put(t.UID, rec); err != nil {
 		return err
 	}

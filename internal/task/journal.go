@@ -31,6 +31,9 @@ type entry struct {
 // maxCrashes is how often a batch may be running when the program ends without having stopped it: it may be the cause.
 const maxCrashes = 2
 
+// maxSharedCrashes is the same where other instances run the task, too: one that gives it up has other documents than they.
+const maxSharedCrashes = 20
+
 // crashes is how often the program ended while the batch ran, as the next run of the program counts it.
 func (e *entry) crashes() int {
 	if e.Stopped {

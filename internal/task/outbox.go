@@ -317,34 +317,54 @@ func (q *Queue) OpenOutgoing(e *Outgoing) (io.ReadCloser, error) {
 
 // Delivered notes what became of a request at a remote. done says that the remote has it, or never will: the next one follows.
 func (q *Queue) Delivered(uid uint32, remote string, r RemoteTask, done bool) error {
-	var drop string
+	return q.delivered([]uint32{uid}, remote, r, done)
+}
+
+func (q *Queue) delivered(uids []uint32, remote string, r RemoteTask, done bool) error {
+	var drops []string
 	err := q.update(func(tx *txn) error {
-		drop = ""
-		rec, err := tx.record(uid)
-		if err != nil {
-			return err
-		}
-		if rec != nil && rec.network != nil { // it may be deleted, and what it asked is to be done nevertheless
-			var l leaderNetwork
-			if err := json.Unmarshal(rec.network, &l); err != nil {
+		drops = drops[:0]
+		for _, uid := range uids {
+			if err := tx.noteRemote(uid, remote, r); err != nil {
 				return err
 			}
-			l.RemoteTasks[remote] = encode(r)
-			rec.network = encodeSorted(l)
-			if err := tx.put(uid, rec); err != nil {
+			if !done {
+				continue
+			}
+			drop, err := tx.settle(q, uid, remote)
+			if err != nil {
 				return err
 			}
+			if drop != "" {
+				drops = append(drops, drop)
+			}
 		}
-		if !done {
-			return nil
-		}
-		drop, err = tx.settle(q, uid, remote)
-		return err
+		return nil
 	})
-	if err == nil && drop != "" {
-		q.unneed(drop)
+	if err == nil {
+		for _, drop := range drops {
+			q.unneed(drop)
+		}
 	}
 	return err
+}
+
+// noteRemote has a task say what became of it at a remote. The task may be deleted: what it asked is to be done nevertheless.
+func (tx *txn) noteRemote(uid uint32, remote string, r RemoteTask) error {
+	rec, err := tx.record(uid)
+	if err != nil || rec == nil || rec.network == nil {
+		return err
+	}
+	var l leaderNetwork
+	if err := json.Unmarshal(rec.network, &l); err != nil {
+		return err
+	}
+	if l.RemoteTasks == nil {
+		l.RemoteTasks = map[string]json.RawMessage{}
+	}
+	l.RemoteTasks[remote] = encode(r)
+	rec.network = encodeSorted(l)
+	return tx.put(uid, rec)
 }
 
 // settle takes a remote off a request of the outbox, and the request with the last one. drop is the payload that goes with it.
@@ -384,14 +404,20 @@ func (tx *txn) settle(q *Queue, uid uint32, remote string) (drop string, err err
 	return drop, err
 }
 
+// abandonedAtOnce bounds the requests that one transaction gives up.
+const abandonedAtOnce = 1000
+
 // Abandon takes a remote off all requests of the outbox, those it has not got included: why is what their tasks say of it.
 func (q *Queue) Abandon(remote string, why *apierr.Error) error {
 	for {
-		e, err := q.Next(remote)
-		if err != nil || e == nil {
-			return err
+		q.outbox.mu.Lock()
+		uids := q.outbox.pending[remote]
+		uids = slices.Clone(uids[:min(len(uids), abandonedAtOnce)])
+		q.outbox.mu.Unlock()
+		if len(uids) == 0 {
+			return nil
 		}
-		if err := q.Delivered(e.UID, remote, RemoteTask{Err: why}, true); err != nil {
+		if err := q.delivered(uids, remote, RemoteTask{Err: why}, true); err != nil {
 			return err
 		}
 	}

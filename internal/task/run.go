@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 
 	"svc/internal/apierr"
 	"svc/internal/filter"
@@ -43,8 +44,12 @@ func (q *Queue) run(run *running) error {
 	if err := q.engine.settle(); err != nil {
 		return err
 	}
+	limit := maxCrashes
+	if slices.ContainsFunc(run.tasks, func(t *Task) bool { return t.Network != nil }) {
+		limit = maxSharedCrashes
+	}
 	// A change of the network is a task of all its instances: one alone cannot give it up.
-	if run.crashes >= maxCrashes && run.kinds != 1<<NetworkTopologyChange && q.engine.lastStep() < step(run.uid, 0) { // what has changed an index goes on: it is nearly done
+	if run.crashes >= limit && run.kinds != 1<<NetworkTopologyChange && q.engine.lastStep() < step(run.uid, 0) { // what has changed an index goes on: it is nearly done
 		return q.giveUp(run)
 	}
 	if err := q.journal.write(run.entry(false)); err != nil {

@@ -1,0 +1,118 @@
+package network
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"svc/internal/apierr"
+)
+
+// An instance that is away keeps what it lacks in the leader's outbox. When that is full, and others have all that the instance
+// owns, the leader forgets what it lacks: it is lost. Once it answers again it gets a copy of all that it owns, by a change to the very
+// network that there is, in which it begins with nothing. Where it is the only one with a shard, nothing may be forgotten: writes are
+// refused until it is back, or removed.
+
+// makeRoom refuses a write that others could not be told of.
+func (n *Node) makeRoom() error {
+	if n.queue == nil || n.queue.OutboxBytes() < n.o.OutboxLimit {
+		return nil
+	}
+	n.patching.Lock()
+	defer n.patching.Unlock()
+	now := n.Network()
+	for remote := range n.queue.Lags() {
+		if !n.sender.behind(remote) || now.Remotes[remote] == nil {
+			continue
+		}
+		if alone := n.aloneWith(now, remote); alone != "" {
+			return apierr.New("no_space_left_on_device",
+				"The remote `%s` is away, alone has the shard `%s`, and lacks all the writes that are kept for it. Bring it back, or remove the shard from it.", remote, alone)
+		}
+		err := n.update(func(s *stored) {
+			if !slices.Contains(s.Lost, remote) {
+				s.Lost = append(slices.Clone(s.Lost), remote)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		n.o.Logger.Error("a remote is away for too long: what it lacks is given up, and it gets a copy of what it owns when it is back", "remote", remote)
+		why := apierr.New("remote_could_not_send_request", "The remote `%s` was away for too long. It gets a copy of all documents when it is back.", remote)
+		if err := n.queue.Abandon(remote, why); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// aloneWith returns a shard that no usable remote has beside the given one, "" for none.
+func (n *Node) aloneWith(now *Network, remote string) string {
+	for _, shard := range now.owned(remote) {
+		if !slices.ContainsFunc(now.Shards[shard].Remotes, func(o string) bool { return o != remote && (o == now.SelfName() || n.usable(o)) }) {
+			return shard
+		}
+	}
+	return ""
+}
+
+// How often the leader is asked, and how often while something is lacking.
+const (
+	watchInterval = 2 * time.Second
+	lagInterval   = 100 * time.Millisecond
+)
+
+// watch has lost remotes rebuilt when they are back, where this instance leads; elsewhere it asks the leader whether this instance lacks
+// something.
+func (n *Node) watch() {
+	for {
+		now := n.Network()
+		switch {
+		case !now.Led():
+			n.lagging.Store(false)
+		case now.Leads():
+			n.lagging.Store(false)
+			n.rebuild()
+		case now.Remotes[*now.Leader] != nil:
+			// A leader that does not answer takes no writes: what this instance has is all that is known.
+			st, err := n.changeAt(n.ctx, *now.Leader, now.Remotes[*now.Leader], now.Version)
+			n.lagging.Store(err == nil && st.Behind)
+		}
+		pause := watchInterval
+		if n.lagging.Load() {
+			pause = lagInterval
+		}
+		select {
+		case <-time.After(pause):
+		case <-n.ctx.Done():
+			return
+		}
+	}
+}
+
+// rebuild announces the network anew when a lost remote answers.
+func (n *Node) rebuild() {
+	s := n.snapshot()
+	if len(s.Lost) == 0 || s.Change != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(n.ctx, checkTimeout)
+	defer cancel()
+	for _, name := range s.Lost {
+		if r := s.Network.Remotes[name]; r == nil || n.checkRemote(ctx, name, r) != nil {
+			return
+		}
+	}
+	if _, err := n.Patch(n.ctx, &Patch{}); err != nil {
+		n.o.Logger.Warn("a remote that was away cannot be rebuilt yet", "remotes", s.Lost, "error", err)
+	}
+}
+
+// Behind is the error of searches that this instance cannot answer as a whole, nil for none.
+func (n *Node) Behind() error {
+	if !n.lagging.Load() {
+		return nil
+	}
+	return &apierr.Error{Code: "remote_remote_error", HTTP: 503,
+		Message: "This instance was away, and has not yet got all that was written meanwhile."}
+}

@@ -1,0 +1,154 @@
+package task
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+
+	"svc/internal/apierr"
+)
+
+// reopen opens a queue again, or for the first time.
+func reopen(t *testing.T, q *Queue, o Options) *Queue {
+	t.Helper()
+	if q != nil {
+		if err := q.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	q, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+// forwarded enqueues an addition that two others get.
+func forwarded(t *testing.T, q *Queue, docs string) *Task {
+	t.Helper()
+	n := adding(t, q, "x", AddDocuments{}, docs)
+	n.Forward = &Forward{Version: "v", Method: "POST", Path: "/indexes/x/documents", ContentType: "application/x-ndjson", Remotes: []string{"b", "c"}}
+	return enqueue(t, q, n)
+}
+
+// TestOutbox delivers to two remotes, through restarts at every point.
+func TestOutbox(t *testing.T) {
+	o, _ := testOptions(t)
+	q := reopen(t, nil, o)
+	first, second := forwarded(t, q, "1"), forwarded(t, q, "2")
+	q = reopen(t, q, o)
+	wait(t, q, second.UID) // the payloads stay for the others
+	next := func(remote string, want *Task) {
+		t.Helper()
+		e, err := q.Next(remote)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case e == nil && want == nil:
+			return
+		case e == nil || want == nil || e.UID != want.UID || e.Nonce == "" || e.Path != "/indexes/x/documents":
+			t.Fatalf("%s gets %+v next, want %+v", remote, e, want)
+		}
+		r, err := q.OpenOutgoing(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		if b, err := io.ReadAll(r); err != nil || len(b) == 0 {
+			t.Fatalf("the documents of task %d: %q, %v", e.UID, b, err)
+		}
+	}
+	next("b", first)
+	next("c", first)
+	there := uint32(7)
+	failed := apierr.New("remote_timeout", "Late.")
+	for _, step := range []struct {
+		uid    uint32
+		remote string
+		r      RemoteTask
+		done   bool
+		b, c   *Task
+	}{
+		{first.UID, "b", RemoteTask{Err: failed}, false, first, first},
+		{first.UID, "b", RemoteTask{UID: &there}, true, second, first},
+		{first.UID, "b", RemoteTask{UID: &there}, true, second, first}, // noted before a crash
+		{second.UID, "b", RemoteTask{UID: &there}, true, nil, first},
+		{first.UID, "c", RemoteTask{Err: failed}, true, nil, second},
+		{second.UID, "c", RemoteTask{UID: &there}, true, nil, nil},
+	} {
+		if err := q.Delivered(step.uid, step.remote, step.r, step.done); err != nil {
+			t.Fatal(err)
+		}
+		q = reopen(t, q, o)
+		next("b", step.b)
+		next("c", step.c)
+	}
+	if n := q.OutboxBytes(); n != 0 || len(q.Lags()) != 0 || q.payloadBytes.Load() != 0 {
+		t.Errorf("%d bytes of writes and %d of payloads are left, and %v", n, q.payloadBytes.Load(), q.Lags())
+	}
+	defer q.Close()
+	got, err := q.Task(first.UID, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shown, want := string(got.Network), `{"remote_tasks":{"b":{"taskUid":7,"error":null},"c":{"error":{"message":"Late."`; !strings.HasPrefix(shown, want) {
+		t.Errorf("the task shows %s, want %s…", shown, want)
+	}
+}
+
+// TestOrigins gets a request of another instance twice, and one that only looks like it.
+func TestOrigins(t *testing.T) {
+	o, _ := testOptions(t)
+	q := reopen(t, nil, o)
+	ask := func(nonce string) *Task {
+		n := adding(t, q, "x", AddDocuments{}, "1")
+		n.Origin = &Origin{Remote: "a", TaskUID: 3, Version: "v", Nonce: nonce}
+		return enqueue(t, q, n)
+	}
+	first := ask("n")
+	if again := ask("n"); again.UID != first.UID || again.Kind != first.Kind {
+		t.Errorf("the same request is task %d, and then %d", first.UID, again.UID)
+	}
+	q = reopen(t, q, o)
+	if again := ask("n"); again.UID != first.UID {
+		t.Errorf("after a restart the same request is task %d, want %d", again.UID, first.UID)
+	}
+	other := ask("m")
+	if other.UID != first.UID+1 {
+		t.Errorf("another request is task %d, want %d", other.UID, first.UID+1)
+	}
+	wait(t, q, other.UID)
+	deletion, err := q.Enqueue(context.Background(), New{Content: DeleteTasks{Tasks: []uint32{first.UID}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait(t, q, deletion.UID)
+	if again := ask("n"); again.UID != first.UID {
+		t.Errorf("a request whose task is deleted is task %d, want %d", again.UID, first.UID)
+	}
+	if n := q.payloadBytes.Load(); n != 0 {
+		t.Errorf("%d bytes of payloads are left", n)
+	}
+	_ = q.Close()
+}
+
+func TestAbandon(t *testing.T) {
+	o, _ := testOptions(t)
+	q := reopen(t, nil, o)
+	for range 5 {
+		forwarded(t, q, "1")
+	}
+	if lag := q.Lags()["c"]; lag.Requests != 5 || lag.Oldest.IsZero() || lag.Bytes == 0 {
+		t.Errorf("c lacks %+v", lag)
+	}
+	if err := q.Abandon("c", apierr.New("remote_timeout", "Gone.")); err != nil {
+		t.Fatal(err)
+	}
+	q = reopen(t, q, o)
+	defer q.Close()
+	if lags := q.Lags(); lags["c"].Requests != 0 || lags["b"].Requests != 5 {
+		t.Errorf("after c was given up: %v", lags)
+	}
+}
