@@ -24,7 +24,8 @@ type chunk struct {
 type choice struct {
 	members map[string]json.RawMessage
 	delta   map[string]json.RawMessage
-	content string // of the delta
+	content string // of the delta, if that is text
+	speaks  bool   // the delta has content of any kind
 	calls   []callPiece
 	finish  string // "" stands for null
 }
@@ -67,20 +68,25 @@ func parseChunk(data []byte) (*chunk, error) {
 	if err := member(c.members, "choices", &choices); err != nil {
 		return nil, err
 	}
-	if err := member(c.members, "usage", &c.usage); err != nil {
-		return nil, err
-	}
+	_ = member(c.members, "usage", &c.usage) // what cannot be counted is not counted
 	for _, raw := range choices {
 		var ch choice
 		if err := json.Unmarshal(raw, &ch.members); err != nil {
 			return nil, fmt.Errorf("choices: %w", err)
 		}
+		if ch.members == nil {
+			return nil, errors.New("choices: one is null")
+		}
 		if err := errors.Join(member(ch.members, "finish_reason", &ch.finish), member(ch.members, "delta", &ch.delta)); err != nil {
 			return nil, err
 		}
-		if err := errors.Join(member(ch.delta, "content", &ch.content), member(ch.delta, "tool_calls", &ch.calls)); err != nil {
+		if err := member(ch.delta, "tool_calls", &ch.calls); err != nil {
 			return nil, err
 		}
+		// Models that show their thoughts send parts in the place of text.
+		_ = member(ch.delta, "content", &ch.content)
+		content := string(ch.delta["content"])
+		ch.speaks = content != "" && content != "null" && content != `""`
 		c.choices = append(c.choices, ch)
 	}
 	return c, nil

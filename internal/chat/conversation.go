@@ -238,7 +238,7 @@ func (a *spoken) take(k *chunk, asked *gathering, finish *string) (pass bool, er
 		if searches {
 			ch.members["finish_reason"] = json.RawMessage("null")
 		}
-		pass = ch.content != ""
+		pass = ch.speaks
 	}
 	return pass, nil
 }

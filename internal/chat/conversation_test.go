@@ -245,6 +245,16 @@ func TestPlainAnswer(t *testing.T) {
 	}
 }
 
+// TestParts passes on content that is no text, as models send it that show their thoughts.
+func TestParts(t *testing.T) {
+	p := newProvider(t, says(chunks("stop", `{"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]}]}`, `{"content":"yes"}`)+
+		`data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[],"usage":{"total_tokens":1.5}}`+"\n\n"+done, 1000))
+	events, report := talk(t, t.Context(), vllm(p), ask+"}", soup())
+	if report.Err != nil || len(events) != 4 || !strings.Contains(events[0], `"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]}]`) || !strings.Contains(events[1], `"content":"yes"`) {
+		t.Errorf("%q %v", events, report.Err)
+	}
+}
+
 // TestSearch has the model search, with its call in pieces of one byte, and looks at both sides of the conversation.
 func TestSearch(t *testing.T) {
 	p := newProvider(t, says(asks(findSoup, 1), 1000), says(hello, 1000))

@@ -142,6 +142,8 @@ func FuzzEventReader(f *testing.F) {
 	f.Add([]byte(`data: {"id":"c","choices":[{"index":0,"delta":{"role":"assistant","content":null,"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"n","arguments":""}},{"index":1,"id":"b"}]},"finish_reason":null}]}`+"\n\n"+
 		`data: {"choices":[{"delta":{"content":"x","tool_calls":[{"index":0,"function":{"arguments":"{"}},{"function":{"arguments":"}"}}]},"finish_reason":"tool_calls"}],"usage":{"total_tokens":3}}`+"\n\ndata: [DONE]\n\n"), uint64(2))
 	f.Add([]byte(`data: {"error":{"message":"m","type":"t","code":4,"param":[1]}}`), uint64(3))
+	f.Add([]byte(`data: {"choices":[{"delta":null,"finish_reason":"stop"},{}],"usage":{"total_tokens":1.5}}`), uint64(4))
+	f.Add([]byte(`data: {"choices":[null]}`), uint64(4))
 	f.Fuzz(func(t *testing.T, stream []byte, seed uint64) {
 		if len(stream) > 1<<16 {
 			return

@@ -72,6 +72,7 @@ func TestProvidersThatFail(t *testing.T) {
 		"a portal":                  {answers(200, "text/html", `<html>log in</html>`), "json_deserialize_error internal http://", ""},
 		"garbage":                   {says("data: hello there\n\n", 9), "json_deserialize_error internal http://", ""},
 		"garbage in the middle":     {says(begun+"data: {\"choices\":3}\n\n", 50), "json_deserialize_error internal http://", "so "},
+		"a choice that is null":     {says("data: {\"choices\":[null]}\n\n", 50), "json_deserialize_error internal http://", ""},
 		"null":                      {says("data: null\n\n", 50), "json_deserialize_error internal http://", ""},
 		"arguments are an object":   {says(chunks("", `{"tool_calls":[{"index":0,"function":{"arguments":{"q":1}}}]}`), 50), "json_deserialize_error internal http://", ""},
 		"half an event":             {says(begun+"data: {\"choi", 50), "json_deserialize_error internal http://", "so "},

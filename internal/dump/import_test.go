@@ -114,6 +114,8 @@ func TestImportRefuses(t *testing.T) {
 		"one name twice":    {append(minimal(), entry{name: "./keys.jsonl"}), "twice"},
 		"set of all tasks":  {with(minimal(), entry{name: "tasks/queue.jsonl", content: `{"uid":0,"status":"succeeded","type":{"tasksDeletion":{"query":"?","tasks":` + allTasks(t) + `}},"enqueuedAt":"2026-01-02T03:04:05Z"}`}), "are the most"},
 		"damaged set":       {with(minimal(), entry{name: "tasks/queue.jsonl", content: `{"uid":0,"status":"succeeded","type":{"tasksDeletion":{"query":"?","tasks":[58,48,0,0,1]}},"enqueuedAt":"2026-01-02T03:04:05Z"}`}), "set of tasks"},
+		"chat source":       {with(minimal(), entry{name: "chat-completions-settings/w.json", content: `{"source":"gemini"}`}), "chat-completions-settings/w.json"},
+		"chat settings":     {with(minimal(), entry{name: "chat-completions-settings/w.json", content: `[]`}), "chat-completions-settings/w.json"},
 		"webhook":           {with(minimal(), entry{name: "webhooks.json", content: `{"webhooks":{"00000000-0000-0000-0000-000000000000":{"url":"http://x.test"}}}`}), "webhooks.json"},
 		"network":           {with(minimal(), entry{name: "network.json", content: `[]`}), "network.json"},
 	} {

@@ -87,7 +87,7 @@ func TestSnapshot(t *testing.T) {
 			t.Error("the work directory stays behind")
 		}
 		names, _ := tarball(t, in.o.SnapshotFile)
-		if names[0] != VersionFile || !slices.Contains(names, "kept/dynamic-search-rules/000000000.json") {
+		if names[0] != VersionFile || !slices.Contains(names, "kept/dynamic-search-rules/000000000.json") || !slices.Contains(names, "chats.json") {
 			t.Errorf("the snapshot holds %q", names)
 		}
 
