@@ -1,34 +1,88 @@
 package fastapi
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"svc/internal/index"
+	"svc/internal/task"
 )
 
-// indexStatistics is what the API counts of an index. Sizes are bytes.
+// indexStatistics is what the API counts of an index.
 type indexStatistics struct {
-	NumberOfDocuments         int            `json:"numberOfDocuments"`
-	RawDocumentDBSize         int64          `json:"rawDocumentDbSize"`
-	AvgDocumentSize           int64          `json:"avgDocumentSize"`
-	IsIndexing                bool           `json:"isIndexing"`
-	NumberOfEmbeddings        int            `json:"numberOfEmbeddings"`
-	NumberOfEmbeddedDocuments int            `json:"numberOfEmbeddedDocuments"`
-	FieldDistribution         map[string]int `json:"fieldDistribution"`
+	NumberOfDocuments         int                  `json:"numberOfDocuments"`
+	RawDocumentDBSize         byteSize             `json:"rawDocumentDbSize"`
+	AvgDocumentSize           byteSize             `json:"avgDocumentSize"`
+	IsIndexing                bool                 `json:"isIndexing"`
+	NumberOfEmbeddings        int                  `json:"numberOfEmbeddings"`
+	NumberOfEmbeddedDocuments int                  `json:"numberOfEmbeddedDocuments"`
+	FieldDistribution         map[string]int       `json:"fieldDistribution"`
+	InternalDatabaseSizes     *map[string]byteSize `json:"internalDatabaseSizes,omitempty"` // of the segments' files, by what they hold
 }
 
-func (s *Server) count(v *index.View) indexStatistics {
+// byteSize is shown as a number of bytes, or to people.
+type byteSize struct {
+	bytes int64
+	human bool
+}
+
+func (b byteSize) MarshalJSON() ([]byte, error) {
+	if b.human {
+		return appendString(nil, task.FormatSize(b.bytes)), nil
+	}
+	return strconv.AppendInt(nil, b.bytes, 10), nil
+}
+
+// statsQuery is the query string of statistics.
+type statsQuery struct {
+	internal bool // what the segments' files hold is shown, too
+	human    bool // sizes are shown to people
+}
+
+var statsParams = []param[statsQuery]{
+	{name: "showInternalDatabaseSizes", code: "bad_request", kind: flag, set: func(q *statsQuery, a *arg) error { q.internal = a.flag; return nil }},
+	{name: "sizeFormat", code: "bad_request", kind: textual, set: func(q *statsQuery, a *arg) error {
+		if a.text != "raw" && a.text != "human" {
+			return a.expected("`raw` or `human`")
+		}
+		q.human = a.text == "human"
+		return nil
+	}},
+}
+
+// statsQueryOf reads the query string, of which other parameters pass.
+func statsQueryOf(ctx *fasthttp.RequestCtx) (q statsQuery, err error) {
+	var known fasthttp.Args
+	for i := range statsParams {
+		if v := ctx.QueryArgs().Peek(statsParams[i].name); v != nil {
+			known.SetBytesV(statsParams[i].name, v)
+		}
+	}
+	return q, decodeQuery(&q, &known, statsParams)
+}
+
+func (q *statsQuery) size(bytes int64) byteSize { return byteSize{bytes, q.human} }
+
+func (s *Server) count(v *index.View, q *statsQuery) indexStatistics {
 	c := indexStatistics{
 		NumberOfDocuments: v.Documents(),
-		RawDocumentDBSize: v.DocumentBytes(),
+		RawDocumentDBSize: q.size(v.DocumentBytes()),
+		AvgDocumentSize:   q.size(0),
 		IsIndexing:        s.queue.Indexing(v.UID),
 		FieldDistribution: v.FieldDistribution(),
 	}
 	c.NumberOfEmbeddings, c.NumberOfEmbeddedDocuments = v.Embeddings()
 	if c.NumberOfDocuments > 0 {
-		c.AvgDocumentSize = c.RawDocumentDBSize / int64(c.NumberOfDocuments)
+		c.AvgDocumentSize = q.size(v.DocumentBytes() / int64(c.NumberOfDocuments))
+	}
+	if q.internal {
+		sizes := map[string]byteSize{}
+		for name, bytes := range v.SectionBytes() {
+			sizes[name] = q.size(bytes)
+		}
+		c.InternalDatabaseSizes = &sizes
 	}
 	if c.FieldDistribution == nil {
 		c.FieldDistribution = map[string]int{}
@@ -37,12 +91,16 @@ func (s *Server) count(v *index.View) indexStatistics {
 }
 
 func (s *Server) indexStats(ctx *fasthttp.RequestCtx) error {
+	q, err := statsQueryOf(ctx)
+	if err != nil {
+		return err
+	}
 	v, err := s.view(ctx)
 	if err != nil {
 		return err
 	}
 	defer v.Release()
-	return answer(ctx, s.count(v))
+	return answer(ctx, s.count(v, &q))
 }
 
 // diskBytes returns the size of the files of indexes, tasks and keys, and how much of it is in use.
@@ -53,13 +111,17 @@ func (s *Server) diskBytes() (total, used int64) {
 }
 
 func (s *Server) stats(ctx *fasthttp.RequestCtx) error {
+	q, err := statsQueryOf(ctx)
+	if err != nil {
+		return err
+	}
 	total, used := s.diskBytes()
 	shown := struct {
-		DatabaseSize     int64                      `json:"databaseSize"`
-		UsedDatabaseSize int64                      `json:"usedDatabaseSize"`
+		DatabaseSize     byteSize                   `json:"databaseSize"`
+		UsedDatabaseSize byteSize                   `json:"usedDatabaseSize"`
 		LastUpdate       *string                    `json:"lastUpdate"`
 		Indexes          map[string]indexStatistics `json:"indexes"`
-	}{total, used, nil, map[string]indexStatistics{}}
+	}{q.size(total), q.size(used), nil, map[string]indexStatistics{}}
 	var last time.Time
 	for _, uid := range s.reached(ctx) {
 		ix := s.catalog.Get(uid)
@@ -67,7 +129,7 @@ func (s *Server) stats(ctx *fasthttp.RequestCtx) error {
 			continue
 		}
 		v := ix.View()
-		shown.Indexes[uid] = s.count(v)
+		shown.Indexes[uid] = s.count(v, &q)
 		if v.UpdatedAt.After(last) {
 			last = v.UpdatedAt
 			moment := rfc3339(last)

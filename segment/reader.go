@@ -151,6 +151,17 @@ func (r *Reader) Info() Info {
 	return Info{Rows: r.rows, Bytes: int64(len(r.data)), DocumentBytes: r.meta.documentBytes}
 }
 
+// AddSectionBytes adds the sizes of the sections to sizes by what they hold, those of unknown kinds by the letters of their tag.
+func (r *Reader) AddSectionBytes(sizes map[string]int64) {
+	for _, s := range r.sections {
+		name := s.tag.String()
+		if k := kindOf(s.tag); k != nil {
+			name = k.meaning
+		}
+		sizes[name] += int64(s.length)
+	}
+}
+
 // Rows returns the number of rows.
 func (r *Reader) Rows() int { return r.rows }
 

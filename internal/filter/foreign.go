@@ -11,7 +11,7 @@ import (
 )
 
 // maxForeign is how many documents of one foreign index all _foreign parts of a filter may select.
-const maxForeign = 100
+const maxForeign = 1000
 
 // Foreign is an index that a foreign key leads to. It is used during Bind only.
 type Foreign struct {

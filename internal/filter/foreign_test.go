@@ -109,21 +109,21 @@ func TestForeign(t *testing.T) {
 // TestForeignLimit selects up to and above the limit: in one part, in several that overlap, in several indexes.
 func TestForeignLimit(t *testing.T) {
 	var docs []string
-	for i := range 150 {
+	for i := range 1500 {
 		docs = append(docs, fmt.Sprintf(`{"n":%d}`, i))
 	}
 	many := newCorpus(t, `{"filterableAttributes":["n"]}`, docs)
 	c := newCorpus(t, `{"filterableAttributes":["a","b"]}`, []string{`{"a":0,"b":99}`, `{"a":120}`})
 	env := c.foreignEnv(map[string]string{"a": "one", "b": "two"}, map[string]*corpus{"one": many, "two": many})
 	for filter, ok := range map[string]bool{
-		`_foreign(a, n < 100)`:                                      true,
-		`_foreign(a, n <= 100)`:                                     false,
-		`NOT _foreign(a, n <= 100)`:                                 false,
-		`_foreign(a, n < 60) OR _foreign(a, n 40 TO 99)`:            true,
-		`_foreign(a, n < 60) OR _foreign(a, n 40 TO 100)`:           false,
-		`_foreign(a, n < 60) AND NOT _foreign(a, n > 60)`:           false,
-		`_foreign(a, n < 100) AND _foreign(b, n 50 TO 149)`:         true,
-		`_foreign(a, n < 100) AND _foreign(b, n >= 49)`:             false,
+		`_foreign(a, n < 1000)`:                                     true,
+		`_foreign(a, n <= 1000)`:                                    false,
+		`NOT _foreign(a, n <= 1000)`:                                false,
+		`_foreign(a, n < 600) OR _foreign(a, n 400 TO 999)`:         true,
+		`_foreign(a, n < 600) OR _foreign(a, n 400 TO 1000)`:        false,
+		`_foreign(a, n < 600) AND NOT _foreign(a, n > 600)`:         false,
+		`_foreign(a, n < 1000) AND _foreign(b, n 500 TO 1499)`:      true,
+		`_foreign(a, n < 1000) AND _foreign(b, n >= 499)`:           false,
 		`_foreign(a, n = 0) OR (a = 1 AND NOT _foreign(b, n >= 0))`: false,
 	} {
 		e, err := Parse(filter)

@@ -133,6 +133,15 @@ func (v *View) Documents() int { return v.documents }
 // DocumentBytes is the size of their JSON, estimated where documents of a segment are deleted.
 func (v *View) DocumentBytes() int64 { return v.documentBytes }
 
+// SectionBytes returns how many bytes of the segments' files each kind of data takes.
+func (v *View) SectionBytes() map[string]int64 {
+	sizes := map[string]int64{}
+	for _, s := range v.Segments {
+		s.AddSectionBytes(sizes)
+	}
+	return sizes
+}
+
 // Find returns where the document with an external id stands.
 func (v *View) Find(externalID []byte) (seg int, row segment.Row, ok bool) {
 	for i := len(v.Segments) - 1; i >= 0; i-- {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -56,17 +57,23 @@ type facetField struct {
 }
 
 // facetFields resolves the facets parameter: `*` is every filterable field,
-// a name is that field and those below it. Fields that no document ever had
-// are left out. The order of values is looked up under the name that was asked. code is that of the parameter.
+// a name is that field and those below it, a pattern with a star at an end all filterable fields that it covers, if any. Fields that
+// no document ever had are left out. The order of values is looked up under the name that was asked. code is that of the parameter.
 func facetFields(v *index.View, names []string, code apierr.Code) ([]facetField, error) {
 	if slices.Contains(names, "*") {
 		names = []string{"*"}
 	}
 	asked := newCovering(names)
+	var patterns []string
 	for _, name := range names {
-		if info := v.Fields.InfoOf(name); name != "*" && !info.Filters() {
+		if isPattern(name) {
+			patterns = append(patterns, name)
+		} else if info := v.Fields.InfoOf(name); !info.Filters() {
 			return nil, apierr.New(code, "Attribute %q cannot be a facet. Add it to the index's filterable attributes first.", name)
 		}
+	}
+	if len(patterns) > maxFacetPatterns {
+		return nil, apierr.New(code, "There are %d patterns among the facets: the limit is %d.", len(patterns), maxFacetPatterns)
 	}
 	var found []facetField
 	for i := range v.Fields.Len() {
@@ -79,13 +86,22 @@ func facetFields(v *index.View, names []string, code apierr.Code) ([]facetField,
 		if len(names) == 0 || names[0] != "*" {
 			place = asked.first(info.Name)
 		}
-		if place >= 0 {
+		switch {
+		case place >= 0:
 			found = append(found, facetField{id, info.Name, v.Settings.Faceting.Order(names[place]) == settings.Count})
+		case slices.ContainsFunc(patterns, func(p string) bool { return settings.Covers(p, info.Name) }):
+			found = append(found, facetField{id, info.Name, v.Settings.Faceting.Order(info.Name) == settings.Count})
 		}
 	}
 	slices.SortFunc(found, func(a, b facetField) int { return bytes.Compare([]byte(a.name), []byte(b.name)) })
 	return found, nil
 }
+
+// isPattern reports whether a name of facets stands for several: it has a star at an end.
+func isPattern(name string) bool { return strings.HasPrefix(name, "*") || strings.HasSuffix(name, "*") }
+
+// maxFacetPatterns bounds the patterns among facets: each is compared with every field.
+const maxFacetPatterns = 100
 
 // distribution counts the values of facets among the candidates. less, where it is not nil, are candidates that turned out
 // to be duplicates: their values do not count, but stay within the statistics.

@@ -106,3 +106,40 @@ func TestMergeAndTopValues(t *testing.T) {
 		}
 	}
 }
+
+// TestFacetPatterns asks for facets by patterns with a star at an end.
+func TestFacetPatterns(t *testing.T) {
+	l := newLibrary(t)
+	l.put("i", `{"filterableAttributes": ["dogs", "dogs_old", "kind", "size"], "faceting": {"sortFacetValuesBy": {"dogs.color": "count"}}}`,
+		`{"id": 1, "dogs": {"breed": "pug", "color": ["red", "tan"]}, "dogs_old": 1, "kind": "a"}`, `{"id": 2, "dogs": {"breed": "lab", "color": "tan"}, "cats": {"breed": "x"}, "size": 4}`)
+	v := l.c.Get("i").View()
+	defer v.Release()
+	for names, want := range map[string]string{
+		"dogs.*":       `"facetDistribution":{"dogs.breed":{"lab":1,"pug":1},"dogs.color":{"tan":2,"red":1}}`,
+		"dogs*":        `"facetDistribution":{"dogs":{},"dogs.breed":{"lab":1,"pug":1},"dogs.color":{"tan":2,"red":1},"dogs_old":{"1":1}}`,
+		"*.breed":      `"facetDistribution":{"dogs.breed":{"lab":1,"pug":1}}`,
+		"*olo*":        `"facetDistribution":{"dogs.color":{"tan":2,"red":1}}`,
+		"kind,*_old":   `"facetDistribution":{"dogs_old":{"1":1},"kind":{"a":1}}`,
+		"none*":        `"facetDistribution":{},"facetStats":{}`,
+		"cats.*":       `"facetDistribution":{},"facetStats":{}`,
+		"kind,kin*,*i": `"facetDistribution":{"kind":{"a":1}}`,
+	} {
+		found, err := Search(context.Background(), v, &Request{Facets: strings.Split(names, ",")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, err := found.AppendJSON(nil); err != nil || !strings.Contains(string(body), want) {
+			t.Errorf("%s: %s, %v, want %s", names, body, err, want)
+		}
+	}
+	for _, name := range []string{"cats", "do*gs", ""} {
+		if _, err := Search(context.Background(), v, &Request{Facets: []string{name}}); err == nil {
+			t.Errorf("%q is a facet", name)
+		}
+	}
+	l.put("j", `{"filterableAttributes": ["dogs"]}`, `{"id": 1, "dogs": {"color": "tan"}}`)
+	f := &FederatedRequest{Limit: 1, MergeFacets: &MergeFacets{}}
+	if _, _, err := l.federate(f, map[string][]string{"i": {"dogs.*"}, "j": {"dogs.*"}}, asked{uid: "i", weight: 1}, asked{uid: "j", weight: 1}); err == nil || !strings.Contains(err.Error(), "dogs.color") {
+		t.Errorf("orders that differ: %v", err)
+	}
+}

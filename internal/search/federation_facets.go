@@ -40,7 +40,19 @@ func (r *FederatedRequest) facetFields() (map[string][]facetField, error) {
 		if r.MergeFacets == nil {
 			continue
 		}
+		var names []string
 		for _, name := range asked.Names {
+			if name == "*" || !isPattern(name) {
+				names = append(names, name)
+				continue
+			}
+			for _, f := range found {
+				if settings.Covers(name, f.name) {
+					names = append(names, f.name)
+				}
+			}
+		}
+		for _, name := range names {
 			own := order{v.Settings.Faceting.Order(name), v.UID}
 			if other, known := orders[name]; !known {
 				orders[name] = own

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"svc/internal/document"
@@ -131,6 +132,9 @@ func (r *FederatedResponse) appendMetadata(dst []byte) []byte {
 			dst = append(dst, ',')
 		}
 		dst = appendMetadata(dst, r.queries[i].view)
+		if q := r.queries[i].request.Query; r.request.AsSearch == nil && strings.TrimSpace(q) != "" {
+			dst = append(document.AppendQuoted(append(dst[:len(dst)-1], `,"query":`...), q), '}')
+		}
 		if r.request.Networked && r.request.Self != "" {
 			dst = append(appendRemoteName(dst[:len(dst)-1], r.request.Self), '}')
 		}

@@ -595,7 +595,7 @@ func TestFederatedExtras(t *testing.T) {
 	if f := string(got.FacetsByIndex["b"]); f != `{"distribution":{"g":{"y":1}},"stats":{}}` {
 		t.Errorf("facets of b: %s", f)
 	}
-	if len(got.Metadata) != 2 || got.Metadata[1]["indexUid"] != "b" || got.Metadata[1]["primaryKey"] != "id" || len(got.PerformanceDetails) == 0 {
+	if len(got.Metadata) != 2 || got.Metadata[0]["query"] != "early" || got.Metadata[1]["indexUid"] != "b" || got.Metadata[1]["primaryKey"] != "id" || len(got.PerformanceDetails) == 0 {
 		t.Errorf("extras: %s", body)
 	}
 }
