@@ -104,11 +104,11 @@ func (s *search) Search(_ context.Context, q Query) (*Found, error) {
 
 func soup() *search { return &search{found: Found{"title: soup", []byte(`[{"id":1,"title":"soup"}]`)}} }
 
-// newProviders returns a caller with patience for tests.
+// newProviders returns a caller with more patience than a busy machine needs.
 func newProviders(t *testing.T) *Providers {
 	t.Helper()
 	p := NewProviders(outbound.Any())
-	p.silence, p.linger, p.retry = 300*time.Millisecond, 50*time.Millisecond, 100*time.Millisecond
+	p.silence, p.linger, p.retry = time.Minute, time.Minute, 100*time.Millisecond
 	t.Cleanup(func() { p.Close() })
 	return p
 }
@@ -133,8 +133,13 @@ func parse(t *testing.T, body string) *Request {
 // talk holds a conversation and returns its events.
 func talk(t *testing.T, ctx context.Context, w *Settings, body string, s Searcher) ([]string, Report) {
 	t.Helper()
+	return newProviders(t).talk(t, ctx, w, body, s)
+}
+
+func (p *Providers) talk(t *testing.T, ctx context.Context, w *Settings, body string, s Searcher) ([]string, Report) {
+	t.Helper()
 	var events []string
-	report := newProviders(t).Converse(ctx, w, parse(t, body), []Index{{UID: "recipes", Description: "Soups.", Fields: []Field{{"kind", []string{"tart", "soup"}}}}}, s, func(b []byte) error {
+	report := p.Converse(ctx, w, parse(t, body), []Index{{UID: "recipes", Description: "Soups.", Fields: []Field{{"kind", []string{"tart", "soup"}}}}}, s, func(b []byte) error {
 		if strings.ContainsAny(string(b), "\r\n") {
 			t.Errorf("an event of several lines: %q", b)
 		}
