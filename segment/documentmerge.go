@@ -60,9 +60,14 @@ func (m *merger) mergeDocuments() error {
 		m.documentBytes += int64(n)
 		first, body := p[0], p[1:]
 		switch {
+		case first&methodMask == documentZstd && n >= largeDocument: // of a file of format 1
+			if doc, err = docs.append(doc[:0], o.row); err != nil {
+				return err
+			}
+			first, body = w.compress(doc)
 		case d.first[o.in] != nil:
 			first = d.first[o.in][first]
-		case first&methodMask != documentZstd:
+		case first&methodMask < documentZstd:
 			if doc, err = docs.append(doc[:0], o.row); err != nil {
 				return err
 			}

@@ -3,6 +3,7 @@ package segment
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/klauspost/compress/s2"
@@ -48,11 +49,12 @@ const (
 // The first byte of a stored document: how it is compressed in the lower 2
 // bits, and above them the number of its dictionary from 1, or 0.
 const (
-	documentPlain = 0
-	documentS2    = 1
-	documentZstd  = 2
-	methodBits    = 2
-	methodMask    = 1<<methodBits - 1
+	documentPlain  = 0
+	documentS2     = 1
+	documentZstd   = 2 // large documents, up to format 1
+	documentPieces = 3
+	methodBits     = 2
+	methodMask     = 1<<methodBits - 1
 )
 
 // documentReader reads documents from their sections.
@@ -114,7 +116,7 @@ func (r *documentReader) dictionaries() ([]*s2.Dict, error) {
 	return r.dicts, r.err
 }
 
-// stored returns the bytes of a row's document as they are stored.
+// stored returns the bytes of a row's document as they are stored. Of one in pieces only the first byte is checked.
 func (r *documentReader) stored(row uint32) ([]byte, error) {
 	if int64(row) >= int64(r.rows) {
 		return nil, fmt.Errorf("cannot read document: %s has no row %d", r.file, row)
@@ -129,6 +131,12 @@ func (r *documentReader) stored(row uint32) ([]byte, error) {
 		return nil, r.damaged(tagDocIndex, "the document of row %d is not inside its section", row)
 	}
 	p := r.data[from:to:to]
+	if err := r.blocks.verify(p[:1]); err != nil {
+		return nil, err
+	}
+	if p[0]&methodMask == documentPieces && len(p) > blockBytes {
+		return p, nil // each piece is checked by itself
+	}
 	return p, r.blocks.verify(p)
 }
 
@@ -143,6 +151,17 @@ func (r *documentReader) append(dst []byte, row uint32) ([]byte, error) {
 		return dst, err
 	}
 	at := len(dst)
+	if p[0]&methodMask == documentPieces {
+		var d pieces
+		if err := d.open(r, p, row); err != nil {
+			return dst, err
+		}
+		dst, err := d.all(slices.Grow(dst, n))
+		if err != nil {
+			return dst[:at], err
+		}
+		return dst, nil
+	}
 	if cap(dst)-at < n {
 		dst = append(make([]byte, 0, max(at+n, 2*cap(dst))), dst...)
 	}
@@ -192,7 +211,11 @@ func (r *documentReader) length(p []byte, row uint32) (int, error) {
 		}
 		n = h.FrameContentSize
 	default:
-		return 0, r.damaged(tagDocs, "row %d is compressed in an unknown way", row)
+		var d pieces
+		if err := d.open(r, p, row); err != nil {
+			return 0, err
+		}
+		n = uint64(d.length)
 	}
 	if n > r.limit {
 		return 0, r.damaged(tagDocs, "row %d claims %d bytes, all documents have %d", row, n, r.limit)
@@ -253,7 +276,7 @@ func (i *inspector) documents() {
 			i.t.Note("%v", err)
 			return
 		}
-		method := [...]string{"plain", "s2", "zstd", "unknown"}[p[0]&methodMask]
+		method := [...]string{"plain", "s2", "zstd", "pieces"}[p[0]&methodMask]
 		i.field(len(p), "row %d: %s, dictionary %d, %d bytes: %s", row, method, p[0]>>methodBits, len(doc), binfmt.Text(doc, 40))
 	})
 }

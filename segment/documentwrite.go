@@ -103,8 +103,8 @@ func (w *documentWriter) put(doc []byte) {
 func (w *documentWriter) compress(doc []byte) (first byte, body []byte) {
 	switch {
 	case len(doc) >= largeDocument:
-		w.scratch = zstdCoders().EncodeAll(doc, w.scratch[:0])
-		first, body = documentZstd, w.scratch
+		w.scratch = appendPieces(w.scratch[:0], doc)
+		first, body = documentPieces, w.scratch
 	case w.dict != nil:
 		if n := s2.MaxEncodedLen(len(doc)); cap(w.scratch) < n {
 			w.scratch = make([]byte, n)

@@ -78,7 +78,8 @@ func AppendDocument(dst []byte, v *index.View, seg int, row segment.Row, fields 
 type documentWriter struct {
 	view    *index.View
 	shown   selection
-	vectors *embeddings // nil: not shown
+	wanted  func(key []byte) bool // what of a document is read; nil: all
+	vectors *embeddings           // nil: not shown
 	doc     []byte
 }
 
@@ -87,11 +88,12 @@ func newDocumentWriter(v *index.View, fields []string, vectors bool) *documentWr
 	if vectors {
 		w.vectors = newEmbeddings(v)
 	}
+	w.wanted = wanted(vectors, w.shown)
 	return w
 }
 
 func (w *documentWriter) append(dst []byte, seg int, row segment.Row) (_ []byte, err error) {
-	if w.doc, err = w.view.Segments[seg].AppendDocument(w.doc[:0], row); err != nil {
+	if w.doc, err = appendStored(w.doc[:0], w.view.Segments[seg], row, w.wanted); err != nil {
 		return nil, err
 	}
 	at := len(dst)

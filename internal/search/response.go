@@ -185,8 +185,9 @@ func appendInt(dst []byte, key string, n int) []byte {
 type hitWriter struct {
 	r       *Response
 	shown   selection
-	vectors *embeddings // nil: not shown
-	format  *formatter  // nil when the request asks for neither _formatted nor _matchesPosition
+	wanted  func(key []byte) bool // what of a document is read; nil: all
+	vectors *embeddings           // nil: not shown
+	format  *formatter            // nil when the request asks for neither _formatted nor _matchesPosition
 	doc     []byte
 	raw     []byte // what is shown of doc, not yet hydrated
 	meter   budget.Meter
@@ -211,6 +212,13 @@ func newHitWriter(r *Response, length int) *hitWriter {
 	if r.hydrate != nil {
 		r.hydrate.meter = w.meter
 	}
+	if !req.ShowMatchesPosition {
+		read := []selection{w.shown}
+		if w.format != nil && w.format.enabled {
+			read = append(read, w.format.shown)
+		}
+		w.wanted = wanted(w.vectors != nil, read...)
+	}
 	return w
 }
 
@@ -228,7 +236,11 @@ func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
 	}
 	s := w.r.view.Segments[h.Segment]
 	var err error
-	if w.doc, err = s.AppendDocument(w.doc[:0], h.Row); err != nil {
+	read := w.wanted
+	if w.federated != nil {
+		read = nil // it looks for fields that are not shown
+	}
+	if w.doc, err = appendStored(w.doc[:0], s, h.Row, read); err != nil {
 		return nil, err
 	}
 	at := len(dst)

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"slices"
 
+	"svc/internal/document"
 	"svc/internal/settings"
+	"svc/segment"
 )
 
 // selection is what is shown of a document: all, or the fields at some paths. The reserved field of
@@ -29,6 +31,36 @@ func (s selection) appendParts(dst, doc []byte) ([]byte, error) {
 	}
 	dst, _, err := selectObject(dst, doc, s.paths)
 	return dst, err
+}
+
+// wanted returns which members of a document the selections are made of, for segment.Reader.AppendMembers; nil for all.
+func wanted(vectors bool, shown ...selection) func(key []byte) bool {
+	for _, s := range shown {
+		if s.all {
+			return nil
+		}
+	}
+	var buf []byte
+	return func(key []byte) bool {
+		if isVectorsKey(key) {
+			return vectors
+		}
+		buf = document.AppendUnquoted(buf[:0], key)
+		for _, s := range shown {
+			if _, below, whole := s.paths.under(buf); below || whole {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// appendStored appends a stored document, or at least its wanted members.
+func appendStored(dst []byte, s segment.Live, row segment.Row, wanted func(key []byte) bool) ([]byte, error) {
+	if wanted == nil {
+		return s.AppendDocument(dst, row)
+	}
+	return s.AppendMembers(dst, row, wanted)
 }
 
 var vectorsMember = []byte(`"` + settings.VectorsField + `":`)
