@@ -173,6 +173,8 @@ func TestUnclearBodies(t *testing.T) {
 	for name, head := range map[string]string{
 		"two lengths, the number last":  "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n",
 		"two lengths, the number first": "Content-Length: 4\r\ntransfer-encoding: Chunked\r\n\r\n0\r\n\r\n",
+		"no encoding, and a length":     "Transfer-Encoding: identity\r\nContent-Length: 4\r\n\r\n{}{}",
+		"no encoding alone":             "Transfer-Encoding: identity\r\n\r\n",
 		"two numbers":                   "Content-Length: 0\r\nContent-Length: 4\r\n\r\n",
 		"a chunk without a length":      "Transfer-Encoding: chunked\r\n\r\nzz\r\n0\r\n\r\n",
 		"a chunk beyond all lengths":    "Transfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFFF\r\n0\r\n\r\n",

@@ -1,0 +1,266 @@
+package fastapi
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"svc/internal/budget"
+)
+
+func repeated(item string, n int) string { return strings.TrimSuffix(strings.Repeat(item+",", n), ",") }
+
+// TestParameterLimits sends each kind of parameter as large as it may be, and larger.
+func TestParameterLimits(t *testing.T) {
+	c, _ := newInstance(t, Options{})
+	c.wait(c.json("POST", "/indexes/films/documents", `[{"id": 1, "title": "Metropolis"}]`))
+	c.wait(c.json("PATCH", "/indexes/films/settings", `{"filterableAttributes":["title"],"sortableAttributes":["title"]}`))
+	text := func(n int) string { return `"` + strings.Repeat("x", n) + `"` }
+	list := func(item string) func(int) string {
+		return func(n int) string { return "[" + repeated(item, n) + "]" }
+	}
+	for _, test := range []struct {
+		path, name string
+		value      func(n int) string
+		most       int
+		code       string
+	}{
+		{"search", "highlightPreTag", text, maxTagBytes, "invalid_search_highlight_pre_tag"},
+		{"search", "highlightPostTag", text, maxTagBytes, "invalid_search_highlight_post_tag"},
+		{"search", "cropMarker", text, maxTagBytes, "invalid_search_crop_marker"},
+		{"search", "attributesToRetrieve", list(`"a"`), maxListEntries, "invalid_search_attributes_to_retrieve"},
+		{"search", "attributesToHighlight", list(`"a"`), maxListEntries, "invalid_search_attributes_to_highlight"},
+		{"search", "facets", list(`"title"`), maxListEntries, "invalid_search_facets"},
+		{"search", "sort", list(`"title:asc"`), maxSortRules, "invalid_search_sort"},
+		{"search", "filter", func(n int) string { return `"` + strings.Repeat("title = a OR ", n-1) + `title = b"` }, 10000, "invalid_search_filter"},
+		{"search", "filter", list(`"title = a"`), 10000, "invalid_search_filter"},
+		{"facet-search", "facetQuery", text, maxTextBytes, "invalid_facet_search_query"},
+		{"documents/fetch", "fields", list(`"a"`), maxListEntries, "invalid_document_fields"},
+		{"documents/fetch", "ids", list("1"), maxIDs, "invalid_document_ids"},
+	} {
+		body := func(n int) string {
+			if test.path == "facet-search" {
+				return fmt.Sprintf(`{"facetName":"title","%s":%s}`, test.name, test.value(n))
+			}
+			return fmt.Sprintf(`{"%s":%s}`, test.name, test.value(n))
+		}
+		if r := c.json("POST", "/indexes/films/"+test.path, body(test.most)); r.status != 200 {
+			t.Errorf("%s: %s of %d: %d %.200s", test.path, test.name, test.most, r.status, r.body)
+		}
+		if r := c.json("POST", "/indexes/films/"+test.path, body(test.most+1)); r.status != 400 || r.code() != test.code {
+			t.Errorf("%s: %s of %d: %d %.200s", test.path, test.name, test.most+1, r.status, r.body)
+		}
+	}
+	if r := c.json("POST", "/indexes/films/search", `{"q":"`+strings.Repeat("metropolis ", 20000)+`"}`); r.status != 200 {
+		t.Errorf("a long query: %d %.200s", r.status, r.body)
+	}
+	queries := func(n int) string { return `{"queries":[` + repeated(`{"indexUid":"films","limit":0}`, n) + "]}" }
+	if r := c.json("POST", "/multi-search", queries(DefaultMultiQueries)); r.status != 200 {
+		t.Errorf("many queries: %d %.200s", r.status, r.body)
+	}
+	if r := c.json("POST", "/multi-search", queries(DefaultMultiQueries+1)); r.status != 400 || r.code() != "bad_request" {
+		t.Errorf("too many queries: %d %.200s", r.status, r.body)
+	}
+}
+
+func TestBodyLimits(t *testing.T) {
+	c, _ := newInstance(t, Options{JSONLimit: 1000, PayloadLimit: 20000})
+	padded := func(n int, body string) string { return body + strings.Repeat(" ", n-len(body)) }
+	for _, test := range []struct {
+		method, path, body string
+		limit              int
+	}{
+		{"POST", "/indexes/a/search", `{}`, 1000},
+		{"POST", "/multi-search", `{"queries":[]}`, 1000},
+		{"POST", "/indexes/a/documents/fetch", `{}`, 1000},
+		{"POST", "/swap-indexes", `[]`, 1000},
+		{"PATCH", "/indexes/a/settings", `{}`, 10000},
+		{"PUT", "/indexes/a/settings/stop-words", `[]`, 10000},
+		{"POST", "/indexes/a/documents", `[]`, 20000},
+		{"POST", "/indexes/a/documents/delete-batch", `[]`, 20000},
+	} {
+		for _, packed := range []bool{false, true} {
+			send := func(n int) reply {
+				if !packed {
+					return c.json(test.method, test.path, padded(n, test.body))
+				}
+				var b bytes.Buffer
+				w := gzip.NewWriter(&b)
+				fmt.Fprint(w, padded(n, test.body))
+				w.Close()
+				return c.send(test.method, test.path, &b, "Content-Type", "application/json", "Content-Encoding", "gzip")
+			}
+			if r := send(test.limit); r.status == 413 {
+				t.Errorf("%s %s with %d bytes (packed: %t): %s", test.method, test.path, test.limit, packed, r.body)
+			}
+			if r := send(test.limit + 1); r.status != 413 || r.code() != "payload_too_large" {
+				t.Errorf("%s %s with %d bytes (packed: %t): %d %s", test.method, test.path, test.limit+1, packed, r.status, r.body)
+			}
+		}
+	}
+}
+
+// TestAnswersAreBounded asks for more than an answer may have, in all ways to ask for documents.
+func TestAnswersAreBounded(t *testing.T) {
+	c, _ := newInstance(t, Options{AnswerLimit: 200000, Searches: 4, SearchQueue: 10})
+	var docs []string
+	for i := range 400 {
+		docs = append(docs, fmt.Sprintf(`{"id":%d,"text":"%s"}`, i, strings.Repeat("word ", 200)))
+	}
+	c.wait(c.json("POST", "/indexes/films/documents", "["+strings.Join(docs, ",")+"]"))
+	for _, test := range []struct{ path, small, large, code string }{
+		{"/indexes/films/search", `{"limit":100}`, `{"limit":400}`, "invalid_search_limit"},
+		{"/indexes/films/search", `{"limit":1}`, `{"q":"word","limit":100,"attributesToHighlight":["*"],"highlightPreTag":"` + strings.Repeat("x", 1000) + `"}`, "invalid_search_limit"},
+		{"/multi-search", `{"queries":[{"indexUid":"films","limit":50},{"indexUid":"films","limit":50}]}`,
+			`{"queries":[{"indexUid":"films","limit":150},{"indexUid":"films","limit":150}]}`, "invalid_search_limit"},
+		{"/multi-search", `{"federation":{"limit":100},"queries":[{"indexUid":"films"}]}`, `{"federation":{"limit":400},"queries":[{"indexUid":"films"}]}`, "invalid_search_limit"},
+		{"/indexes/films/documents/fetch", `{"limit":100}`, `{"limit":400}`, "invalid_document_limit"},
+	} {
+		if r := c.json("POST", test.path, test.small); r.status != 200 {
+			t.Errorf("%s %s: %d %.200s", test.path, test.small, r.status, r.body)
+		}
+		if r := c.json("POST", test.path, test.large); r.status != 400 || r.code() != test.code {
+			t.Errorf("%s %s: %d %.200s", test.path, test.large, r.status, r.body)
+		}
+	}
+	for end := time.Now().Add(5 * time.Second); c.server.budget.Used() > 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	}
+	if used := c.server.budget.Used(); used != 0 {
+		t.Errorf("%d bytes are held when nothing runs", used)
+	}
+}
+
+// TestSlowestIsCutOff has connections that hold memory: the slowest go first, and only those on which the server waits.
+func TestSlowestIsCutOff(t *testing.T) {
+	b := budget.New(1<<30, nil)
+	cs := &conns{open: map[*conn]struct{}{}}
+	ago := func(d time.Duration) int64 { return time.Now().Add(-d).UnixNano() }
+	open := func(held, moved int64, since time.Duration, blocked bool) *conn {
+		_, server := net.Pipe()
+		t.Cleanup(func() { server.Close() })
+		c := &conn{Conn: server, in: cs}
+		a := b.Open(1 << 30)
+		if err := a.Hold(held); err != nil {
+			t.Fatal(err)
+		}
+		c.account.Store(a)
+		c.since.Store(ago(since))
+		c.moved.Store(moved)
+		c.blocked.Store(blocked)
+		cs.open[c] = struct{}{}
+		return c
+	}
+	const second = time.Second
+	slowest := open(1000, 10, 5*second, true)
+	slow := open(1000, 1000, 5*second, true)
+	quick := open(1000, 100000, 5*second, true)
+	fresh := open(1000, 0, slowGrace/2, true)
+	works := open(1000, 0, 50*second, false)
+	cs.relieve(1500)
+	for name, test := range map[string]struct {
+		c    *conn
+		want bool
+	}{"slowest": {slowest, true}, "slow": {slow, true}, "quick": {quick, false}, "fresh": {fresh, false}, "at work": {works, false}} {
+		if test.c.cut.Load() != test.want {
+			t.Errorf("%s: cut off is %t", name, test.c.cut.Load())
+		}
+	}
+	if n, err := slow.Read(make([]byte, 1)); n != 0 || err != errCut {
+		t.Errorf("a connection that is cut off reads %d bytes: %v", n, err)
+	}
+	if n, err := slow.Write(make([]byte, 1)); n != 0 || err != errCut {
+		t.Errorf("a connection that is cut off writes %d bytes: %v", n, err)
+	}
+}
+
+// TestRoomForConnections fills the connections up: those without a request make way, first those that never had one.
+func TestRoomForConnections(t *testing.T) {
+	cs := &conns{most: 3, open: map[*conn]struct{}{}}
+	if !cs.room() {
+		t.Fatal("there is no room for the first")
+	}
+	open := func(served, busy bool) *conn {
+		_, server := net.Pipe()
+		t.Cleanup(func() { server.Close() })
+		c := &conn{Conn: server, in: cs}
+		c.served.Store(served)
+		c.busy.Store(busy)
+		c.since.Store(time.Now().Add(-time.Minute).UnixNano())
+		c.blocked.Store(true)
+		cs.open[c] = struct{}{}
+		return c
+	}
+	busy, idle, never := open(true, true), open(true, false), open(false, false)
+	for i, want := range []*conn{never, idle, busy} {
+		if cs.room() {
+			t.Fatal("there is room beyond the limit")
+		}
+		for _, c := range []*conn{busy, idle, never} {
+			if c.cut.Load() != (c == want) {
+				t.Errorf("%d: another one is cut off", i)
+			}
+			c.cut.Store(false)
+		}
+		delete(cs.open, want)
+		cs.open[&conn{Conn: want.Conn, in: cs}] = struct{}{} // a fresh one in its place
+	}
+}
+
+// TestExpectations sees who is let send a body at all.
+func TestExpectations(t *testing.T) {
+	c := newClient(t, Options{Keys: openKeys(t, "a-master-key-of-16+bytes"), PayloadLimit: 1000})
+	for _, test := range []struct {
+		head, key string
+		want      int
+	}{
+		{"POST /indexes/a/search HTTP/1.1\r\nContent-Length: 2", "", 401},
+		{"POST /indexes/a/search HTTP/1.1\r\nContent-Length: 2", "wrong", 403},
+		{"POST /indexes/a/search HTTP/1.1\r\nContent-Length: 2000", "a-master-key-of-16+bytes", 413},
+		{"POST /nowhere HTTP/1.1\r\nContent-Length: 2", "a-master-key-of-16+bytes", 404},
+		{"PUT /indexes/a/search HTTP/1.1\r\nContent-Length: 2", "a-master-key-of-16+bytes", 405},
+		{"POST /keys HTTP/1.1\r\nContent-Length: 2", "a-master-key-of-16+bytes", 100},
+	} {
+		conn, err := c.http.Transport.(*http.Transport).DialContext(t.Context(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.SetDeadline(time.Now().Add(10 * time.Second))
+		fmt.Fprintf(conn, "%s\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer %s\r\nExpect: 100-continue\r\n\r\n", test.head, test.key)
+		if test.key == "" {
+			conn.Close()
+			if conn, err = c.http.Transport.(*http.Transport).DialContext(t.Context(), "", ""); err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(conn, "%s\r\nHost: x\r\nContent-Type: application/json\r\nExpect: 100-continue\r\n\r\n", test.head)
+		}
+		head := make([]byte, 12)
+		if _, err := conn.Read(head); err != nil {
+			t.Errorf("%s: %v", test.head, err)
+		}
+		if got := string(head); got != fmt.Sprintf("HTTP/1.1 %d", test.want) {
+			t.Errorf("%s with %q: %s, want %d", test.head, test.key, got, test.want)
+		}
+		conn.Close()
+	}
+}
+
+func TestPagesAreProtected(t *testing.T) {
+	c := newClient(t, Options{Pprof: true})
+	for _, path := range []string{"/", "/debug/pprof"} {
+		r := c.get(path)
+		if !strings.HasPrefix(r.header.Get("Content-Type"), "text/html") {
+			t.Fatalf("%s is no page: %v", path, r.header)
+		}
+		if p := r.header.Get("Content-Security-Policy"); !strings.Contains(p, "default-src 'none'") || !strings.Contains(p, "frame-ancestors 'none'") {
+			t.Errorf("%s: the policy is %q", path, p)
+		}
+		if r.header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %v", path, r.header)
+		}
+	}
+}

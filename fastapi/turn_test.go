@@ -1,0 +1,129 @@
+package fastapi
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func newTurn(t *testing.T, s *slots) *turn {
+	t.Helper()
+	if err := s.acquire(false); err != nil {
+		t.Fatal(err)
+	}
+	return ownTurn(t, s)
+}
+
+// TestLongWorkMakesWay has two long searches in the lane of one processor: who worked least goes on, and short ones have the slots.
+func TestLongWorkMakesWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots(2, 10, time.Minute)
+		s.lane.processors = 1
+		first, second := newTurn(t, s), newTurn(t, s)
+		if s.tryAcquire() {
+			t.Fatal("a third search has a slot")
+		}
+		time.Sleep(slice)
+		if err := first.Err(); err != nil || first.holds != theLane {
+			t.Fatalf("after a slice the first holds %v: %v", first.holds, err)
+		}
+		went := make(chan error)
+		go func() {
+			time.Sleep(slice)
+			went <- second.Err()
+		}()
+		time.Sleep(slice + slice/2)
+		synctest.Wait()
+		if s.free != 2 || len(s.lane.waiting) != 1 || s.lane.running != 1 {
+			t.Fatalf("%d slots are free, %d long searches wait, %d run", s.free, len(s.lane.waiting), s.lane.running)
+		}
+		// The first has worked for longer by now: it waits until the second gives way.
+		back := make(chan error)
+		go func() { back <- first.Err() }()
+		if err := <-went; err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if s.lane.running != 1 || len(s.lane.waiting) != 1 {
+			t.Fatalf("%d run, %d wait", s.lane.running, len(s.lane.waiting))
+		}
+		s.giveBack(second)
+		if err := <-back; err != nil {
+			t.Fatal(err)
+		}
+		s.giveBack(first)
+		if s.free != 2 || s.lane.running != 0 || len(s.lane.waiting) != 0 {
+			t.Errorf("at the end %d slots are free, %d run, %d wait", s.free, s.lane.running, len(s.lane.waiting))
+		}
+	})
+}
+
+// TestWaitForTheLaneEnds ends the context of one that waits, and fills the lane.
+func TestWaitForTheLaneEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots(2*laneSize, 0, time.Minute)
+		s.lane.processors = 1
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, laneSize+1)
+		for range laneSize + 1 { // one of them runs
+			w := newTurn(t, s)
+			w.Context = ctx
+			go func() {
+				time.Sleep(slice)
+				err := w.Err()
+				if err == nil {
+					<-ctx.Done()
+				}
+				s.giveBack(w)
+				ended <- err
+			}()
+		}
+		time.Sleep(2 * slice)
+		synctest.Wait()
+		late := newTurn(t, s)
+		time.Sleep(slice)
+		if err := late.Err(); err == nil {
+			t.Error("the lane takes any number")
+		}
+		s.giveBack(late)
+		cancel()
+		failed := 0
+		for range laneSize + 1 {
+			if err := <-ended; err != nil {
+				failed++
+			}
+		}
+		if failed != laneSize || s.lane.running != 0 || len(s.lane.waiting) != 0 || s.free != 2*laneSize {
+			t.Errorf("%d of those who waited ended; %d run, %d wait, %d slots are free", failed, s.lane.running, len(s.lane.waiting), s.free)
+		}
+	})
+}
+
+// TestLargeRequestsWaitBehind lets small requests pass, but not for ever.
+func TestLargeRequestsWaitBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots(1, 100, time.Minute)
+		newTurn(t, s)
+		order := make(chan string, 100)
+		ask := func(what string, large bool) {
+			if s.acquire(large) == nil {
+				order <- what
+				s.release()
+			}
+		}
+		go ask("large", true)
+		synctest.Wait()
+		for range 2 * largeShare {
+			go ask("small", false)
+		}
+		synctest.Wait()
+		s.release()
+		synctest.Wait()
+		for i := range 2*largeShare + 1 {
+			if got := <-order; (got == "large") != (i == largeShare) {
+				t.Errorf("%d. was %s", i, got)
+			}
+		}
+	})
+}

@@ -1,0 +1,72 @@
+package budget
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestAccounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 10 << 20
+		asked := 0
+		b := New(limit, func() { asked++ })
+		big, other, small := b.Open(limit), b.Open(1000), b.Open(limit)
+		if err := big.Hold(limit); err != nil {
+			t.Fatal(err)
+		}
+		if err := other.Hold(SmallBytes + 1); !errors.Is(err, ErrFull) || asked == 0 {
+			t.Errorf("beyond the limit: %v, and relief was asked for %d times", err, asked)
+		}
+		if err := small.Hold(SmallBytes); err != nil {
+			t.Errorf("a small request finds no room: %v", err)
+		}
+		if b.Used() != limit+SmallBytes {
+			t.Errorf("%d bytes are held", b.Used())
+		}
+		time.AfterFunc(patience/2, big.Close)
+		if err := other.Hold(SmallBytes + 1); err != nil {
+			t.Errorf("what is given back meanwhile is not had: %v", err)
+		}
+		if err := other.Answer(1001); !errors.Is(err, ErrLarge) {
+			t.Errorf("an answer that is too large: %v", err)
+		}
+		if err := other.Answer(1000); err != nil {
+			t.Errorf("an answer that is not: %v", err)
+		}
+		if err := other.Answer(1); !errors.Is(err, ErrLarge) {
+			t.Errorf("an answer that grows too large: %v", err)
+		}
+		other.Settle(7)
+		small.Close()
+		if b.Used() != 7 || other.Held() != 7 {
+			t.Errorf("%d bytes are held at the end, %d by one", b.Used(), other.Held())
+		}
+		other.Close()
+		other.Close()
+		if b.Used() != 0 {
+			t.Errorf("%d bytes are held when all is closed", b.Used())
+		}
+	})
+}
+
+func TestMeter(t *testing.T) {
+	a := New(1<<30, nil).Open(10 * step)
+	m := NewMeter(a, 5)
+	for length := 5; length < 10*step; length += step / 3 {
+		if err := m.Grown(length); err != nil {
+			t.Fatalf("at %d: %v", length, err)
+		}
+		if held := a.Held(); held > int64(length) || held < int64(length-5-step) {
+			t.Fatalf("at %d, %d are charged", length, held)
+		}
+	}
+	if err := m.Grown(12 * step); !errors.Is(err, ErrLarge) {
+		t.Errorf("beyond what an answer may have: %v", err)
+	}
+	none := NewMeter(nil, 0)
+	if err := none.Grown(1 << 40); err != nil {
+		t.Errorf("without an account: %v", err)
+	}
+}
