@@ -359,17 +359,17 @@ func (z *vectorizer) entry(plan int) (docEntry, error) {
 		// They are the document's own from now on: the fragments may change, and their numbers be those of others.
 		e.v.Fragments = nil
 	}
-	if !f.made {
-		if len(f.v.Vectors) > 0 && p.was != nil && p.was.Dimensions != p.is.Dimensions {
-			instead := "new vectors"
-			if p.is.generates() {
-				instead = "`{\"regenerate\": true}` in place of them"
-			}
-			return e, apierr.New("invalid_vector_dimensions",
-				"The document `%s` brought vectors of %d dimensions for the embedder `%s`, which would have %d. Remove the embedder, give those documents %s, and add it again.",
-				z.id, p.was.Dimensions, p.name, p.is.Dimensions, instead)
-		}
+	if !f.made && (len(f.v.Vectors) == 0 || p.was == nil || p.was.Dimensions == p.is.Dimensions) {
 		return e, nil
+	}
+	if !f.made { // vectors that were given, or kept, of another length
+		if !p.is.generates() {
+			return e, apierr.New("invalid_vector_dimensions",
+				"The document `%s` brought vectors of %d dimensions for the embedder `%s`, which would have %d. Remove the embedder, give those documents new vectors, and add it again.",
+				z.id, p.was.Dimensions, p.name, p.is.Dimensions)
+		}
+		*f = fold{has: true, made: true, text: last, v: segment.DocVectors{Regenerate: true}}
+		e = docEntry{plan: plan, v: f.v, made: true}
 	}
 	if !p.is.generates() {
 		return e, missingVectors(z.id, p.name, z.doc)

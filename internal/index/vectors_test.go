@@ -618,7 +618,7 @@ func TestEmbeddersThatCannotBe(t *testing.T) {
 	}{
 		{`{"embedders":{"m":{"dimensions":4}}}`, "invalid_vector_dimensions", 0},
 		{`{"embedders":{"r":{"source":"userProvided","dimensions":3}}}`, "vector_embedding_error", 0},
-		{`{"embedders":{"m":` + p.rest("a", `,"dimensions":4`) + `}}`, "invalid_vector_dimensions", 0},
+		{`{"embedders":{"m":` + p.rest("a", `,"dimensions":4`) + `}}`, "vector_embedding_error", 0},
 		{`{"embedders":{"new":{"source":"userProvided","dimensions":3}}}`, "vector_embedding_error", 0},
 		{`{"embedders":{"r":{"documentTemplate":"{{doc.nothing}}"}}}`, "invalid_document_fields", 0},
 		{`{"embedders":{"r":{"documentTemplate":"more {{doc.t}}"}}}`, "vector_embedding_error", 400},
@@ -766,6 +766,31 @@ func TestFragmentsAreMadeOneByOne(t *testing.T) {
 }
 
 // What each change of an embedder asks of its provider.
+// An embedder that becomes one whose vectors have another length makes them, of documents that were given theirs, too.
+func TestAnEmbedderBecomesAnother(t *testing.T) {
+	p := newProvider(t)
+	b := newBed(t, vfs.NewMem(), Options{Embedders: p.pool})
+	defer b.close()
+	ix := b.create("a")
+	b.apply(ix, update(t, `{"embedders":{"m":{"source":"userProvided","dimensions":2}}}`),
+		b.payload(`{"id":"1","t":"one","_vectors":{"m":[1,2]}}`, `{"id":"2","t":"two","_vectors":{"m":null}}`,
+			`{"id":"3","t":"three","_vectors":{"m":{"embeddings":[[1,2],[3,4]],"regenerate":false}}}`))
+	b.apply(ix, update(t, `{"embedders":{"m":`+p.rest("a", `,"documentTemplate":"{{doc.t}}"`)+`}}`))
+	if asked := p.take(); !slices.Equal(asked, []string{"one", "test", "three"}) && !slices.Equal(asked, []string{"one", "three"}) {
+		t.Errorf("asked for %q", asked)
+	}
+	// From now on they follow the text.
+	b.apply(ix, b.merge(`{"id":"3","t":"drei"}`))
+	if asked := p.take(); !slices.Equal(asked, []string{"drei"}) {
+		t.Errorf("asked for %q after a change", asked)
+	}
+	v := ix.View()
+	defer v.Release()
+	if got := vectorState(t, v)["2"]["m"]; got != entryText(nil, false, true) {
+		t.Errorf("the document without vectors has %s", got)
+	}
+}
+
 func TestWhatAChangeOfAnEmbedderMakesAgain(t *testing.T) {
 	const one, two, given = "t: one\n", "t: two\nn: 2\n", `{"id":"3","t":"three","_vectors":{"r":[1,2,3]}}`
 	for _, test := range []struct {
