@@ -388,6 +388,9 @@ func (s *Server) readJSON(ctx *fasthttp.RequestCtx, buf *[]byte) (value, error) 
 	if !utf8.Valid(body) {
 		return nil, apierr.New("malformed_payload", "The body is not valid JSON: it is not UTF-8.")
 	}
+	if at := loneSurrogate(body); at >= 0 {
+		return nil, apierr.New("malformed_payload", "The body is not valid JSON: half of a surrogate pair is escaped alone, at byte %d.", at+1)
+	}
 	if tooDeep(body) {
 		return nil, apierr.New("malformed_payload", "The body is nested more than %d levels deep.", maxDepth)
 	}

@@ -17,8 +17,8 @@ import (
 // addition is what the query string says of an addition of documents.
 type addition struct {
 	primaryKey   string
-	emptyKey     bool // given, and empty
-	delimiter    byte // of CSV; 0: not given
+	emptyKey     bool  // given, and empty
+	delimiter    *byte // of CSV; nil: not given
 	metadata     *string
 	skipCreation bool
 }
@@ -32,7 +32,8 @@ var additionParams = []param[addition]{
 		if len(a.text) != 1 || a.text[0] >= 0x80 {
 			return a.expected("one ASCII character")
 		}
-		d.delimiter = a.text[0]
+		c := a.text[0]
+		d.delimiter = &c
 		return nil
 	}},
 	{name: "customMetadata", code: "invalid_index_custom_metadata", kind: textual, set: func(d *addition, a *arg) error { d.metadata = &a.text; return nil }},
@@ -60,19 +61,20 @@ func (s *Server) addDocuments(ctx *fasthttp.RequestCtx, merge bool) error {
 	if err != nil {
 		return err
 	}
-	format, err := payloadFormat(ctx, d.delimiter != 0)
+	format, err := payloadFormat(ctx, d.delimiter != nil)
 	if err != nil {
 		return err
 	}
-	if d.delimiter == 0 {
-		d.delimiter = ','
+	delimiter := byte(',')
+	if d.delimiter != nil {
+		delimiter = *d.delimiter
 	}
 	payload, err := s.queue.NewPayload()
 	if err != nil {
 		return err
 	}
 	defer payload.Discard() // does nothing once a task has it
-	n, err := s.receive(ctx, payload, format, d.delimiter)
+	n, err := s.receive(ctx, payload, format, delimiter)
 	if err != nil {
 		return err
 	}

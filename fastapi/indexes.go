@@ -113,6 +113,7 @@ func (s *Server) getIndex(ctx *fasthttp.RequestCtx) error {
 
 type indexChange struct {
 	uid, primaryKey string
+	emptyKey        bool // a primary key is given, and empty
 }
 
 func (c *indexChange) setUID(a *arg) error {
@@ -124,7 +125,7 @@ func (c *indexChange) setUID(a *arg) error {
 }
 
 func (c *indexChange) setPrimaryKey(a *arg) error {
-	c.primaryKey = a.text
+	c.primaryKey, c.emptyKey = a.text, a.text == ""
 	return nil
 }
 
@@ -144,7 +145,7 @@ func (s *Server) createIndex(ctx *fasthttp.RequestCtx) error {
 	if err := within(ctx, c.uid); err != nil {
 		return err
 	}
-	return s.enqueue(ctx, task.New{IndexUID: c.uid, Content: task.CreateIndex{PrimaryKey: c.primaryKey}}, fasthttp.StatusAccepted)
+	return s.enqueue(ctx, task.New{IndexUID: c.uid, Content: task.CreateIndex{PrimaryKey: c.primaryKey, EmptyKey: c.emptyKey}}, fasthttp.StatusAccepted)
 }
 
 var updateIndexParams = []param[indexChange]{
@@ -173,7 +174,7 @@ func (s *Server) updateIndex(ctx *fasthttp.RequestCtx) error {
 			return err
 		}
 	}
-	return s.enqueue(ctx, task.New{IndexUID: uid, Content: task.UpdateIndex{PrimaryKey: c.primaryKey, NewUID: c.uid}}, fasthttp.StatusAccepted)
+	return s.enqueue(ctx, task.New{IndexUID: uid, Content: task.UpdateIndex{PrimaryKey: c.primaryKey, EmptyKey: c.emptyKey, NewUID: c.uid}}, fasthttp.StatusAccepted)
 }
 
 func (s *Server) deleteIndex(ctx *fasthttp.RequestCtx) error {

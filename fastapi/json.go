@@ -1,9 +1,13 @@
 package fastapi
 
 import (
+	"bytes"
 	"iter"
+	"strconv"
 
 	"github.com/bytedance/sonic"
+
+	"svc/internal/document"
 )
 
 // value is one JSON value as it stands in a body that is known to be valid
@@ -103,7 +107,34 @@ func space(b []byte, i int) int {
 }
 
 // maxDepth bounds how deep a body is nested: as deep as documents may be.
-const maxDepth = 128
+const maxDepth = document.MaxDepth
+
+// loneSurrogate returns where b, which is JSON, has an escaped half of a surrogate pair without the other: no character; −1 for
+// nowhere.
+func loneSurrogate(b []byte) int {
+	unit := func(i int) (u uint64) { // of the escape at i; 0: there is none
+		if i+6 <= len(b) && b[i] == '\\' && b[i+1] == 'u' {
+			u, _ = strconv.ParseUint(string(b[i+2:i+6]), 16, 16)
+		}
+		return u
+	}
+	for i := 0; i < len(b); i++ {
+		next := bytes.IndexByte(b[i:], '\\')
+		if next < 0 {
+			break
+		}
+		i += next
+		switch u := unit(i) >> 10; {
+		case u == 0xD800>>10 && unit(i+6)>>10 == 0xDC00>>10:
+			i += 11
+		case u == 0xD800>>10 || u == 0xDC00>>10:
+			return i
+		default:
+			i++ // what is escaped
+		}
+	}
+	return -1
+}
 
 // tooDeep reports whether b, which is JSON, is nested deeper than maxDepth.
 func tooDeep(b []byte) bool {

@@ -91,9 +91,9 @@ func TestSearchMetadata(t *testing.T) {
 		{"/multi-search", `{"federation": {}, "queries": [{"indexUid": "toys"}, {"indexUid": "books"}]}`,
 			`"metadata":[{"queryUid":~,"indexUid":"toys","primaryKey":"name"},{"queryUid":~,"indexUid":"books","primaryKey":"id"}]`},
 	} {
-		for header, value := range map[string]string{"Svc-Include-Metadata": "true", "Meili-Include-Metadata": "true", "X-None": "true", "svc-include-metadata": "false"} {
+		for header, value := range map[string]string{"Svc-Include-Metadata": "true", "Meili-Include-Metadata": "true", "X-None": "true", "svc-include-metadata": "false", "SVC-Include-Metadata": "1"} {
 			r := c.send("POST", tt.path, strings.NewReader(tt.body), "Content-Type", "application/json", header, value)
-			want := value == "true" && header != "X-None"
+			want := value != "false" && header != "X-None"
 			if got := strings.Contains(still(r.body), tt.want); r.status != 200 || got != want || strings.Contains(r.body, "metadata") != want {
 				t.Errorf("%s with %s: %s\n%s", tt.path, header, value, r.body)
 			}

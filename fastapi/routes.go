@@ -8,6 +8,7 @@ import (
 	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
 
+	"svc/internal/apierr"
 	"svc/internal/settings"
 )
 
@@ -182,7 +183,7 @@ func (s *Server) newRouter(pprof bool) *router.Router {
 	rt.RedirectFixedPath = false
 	rt.HandleMethodNotAllowed = false // dispatch does
 	rt.HandleOPTIONS = false
-	rt.NotFound = func(ctx *fasthttp.RequestCtx) { ctx.SetStatusCode(fasthttp.StatusNotFound) }
+	rt.NotFound = s.noRoute
 	for path, res := range resources {
 		dir, last := cutLast(path)
 		if v := variables[dir]; v != nil && v != res {
@@ -239,5 +240,25 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, res *resource) {
 		return
 	}
 	ctx.Response.Header.Set(fasthttp.HeaderAllow, res.allow)
-	ctx.SetStatusCode(fasthttp.StatusMethodNotAllowed)
+	if !acceptsJSON(ctx) {
+		ctx.SetStatusCode(fasthttp.StatusMethodNotAllowed)
+		return
+	}
+	s.fail(ctx, apierr.New("method_not_allowed", "`%s` is not for %s: use %s.", shorten(ctx.URI().PathOriginal()), shorten(method), res.allow))
+}
+
+// noRoute answers for paths that lead nowhere.
+func (s *Server) noRoute(ctx *fasthttp.RequestCtx) {
+	if !acceptsJSON(ctx) {
+		ctx.SetStatusCode(fasthttp.StatusNotFound)
+		return
+	}
+	s.fail(ctx, apierr.New("route_not_found", "There is nothing at `%s`: look at how the path is spelled.", shorten(ctx.URI().PathOriginal())))
+}
+
+// acceptsJSON reports whether the caller says that it takes JSON. One that says nothing gets no body where there is no route,
+// as from Meilisearch; one that does can show what it gets.
+func acceptsJSON(ctx *fasthttp.RequestCtx) bool {
+	accept := ctx.Request.Header.Peek(fasthttp.HeaderAccept)
+	return bytes.Contains(accept, []byte("*/*")) || bytes.Contains(accept, []byte("application/*")) || bytes.Contains(accept, []byte(contentJSON))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+	"strings"
 	"sync"
 	"time"
 
@@ -450,7 +451,7 @@ func wantsMetadata(ctx *fasthttp.RequestCtx) bool {
 	if asked == nil {
 		asked = h.Peek("Meili-Include-Metadata") // what client libraries send
 	}
-	return string(asked) == "true"
+	return string(asked) == "1" || strings.EqualFold(string(asked), "true")
 }
 
 // runSearch waits for a slot, takes a view and answers with what run appends.

@@ -114,6 +114,8 @@ func TestConvert(t *testing.T) {
 		{CSV, "id,name\n", "", ""},
 		{CSV, "id", "", ""},
 		{CSV, "", "", "missing_payload"},
+		{JSON, `{"a":` + deep + `}`, `{"a":` + deep + "}\n", ""},
+		{JSON, `{"a":[` + deep + `]}`, "", "malformed_payload"},
 		{CSV, "id\n\n8\n\n9\n", `{"id":"8"}` + "\n" + `{"id":"9"}` + "\n", ""},
 		{CSV, "id\n\"\"\n", `{"id":null}` + "\n", ""},
 		{CSV, "\uFEFFid\nx", `{"id":"x"}` + "\n", ""},
@@ -155,9 +157,6 @@ func TestConvert(t *testing.T) {
 func TestConvertDelimiters(t *testing.T) {
 	for _, d := range []byte{';', '\t', '|', 0} {
 		sep := string(d)
-		if d == 0 {
-			sep = ","
-		}
 		got, _, err := convert(t, CSV, d, "id"+sep+"a\n1"+sep+"\"x"+sep+"y\"\n")
 		quoted, _ := json.Marshal("x" + sep + "y")
 		if want := `{"id":"1","a":` + string(quoted) + "}\n"; err != nil || got != want {

@@ -33,9 +33,6 @@ type csvState struct {
 }
 
 func (c *converter) convertCSV(delimiter byte) error {
-	if delimiter == 0 {
-		delimiter = ','
-	}
 	if delimiter >= utf8.RuneSelf || delimiter == '"' || delimiter == '\n' || delimiter == '\r' {
 		return apierr.New("invalid_document_csv_delimiter",
 			"The CSV delimiter must be one ASCII character other than a double quote or a line break.")

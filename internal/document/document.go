@@ -10,4 +10,4 @@ package document
 
 // MaxDepth is how many objects and arrays may be open at once in a document,
 // the document itself included. It bounds recursion everywhere below.
-const MaxDepth = 128
+const MaxDepth = 127

@@ -43,6 +43,9 @@ type VectorEntry struct {
 	Vectors    []float32 // one behind another
 }
 
+// AnyDimensions stands for vectors of whatever length.
+const AnyDimensions = -1
+
 // ReadVectorEntry reads a compact JSON value as the entry of an embedder whose vectors have so many dimensions:
 //
 //	[n, …]  [[n, …], …]  null  []                       given, regenerate false
@@ -149,7 +152,7 @@ func (r *vectorReader) vector(b []byte, i, number int) (end int, err error) {
 	if i >= len(b) {
 		return 0, errDamaged
 	}
-	if got := len(r.out) - start; got != r.dimensions {
+	if got := len(r.out) - start; got != r.dimensions && r.dimensions != AnyDimensions {
 		return 0, apierr.New("invalid_vector_dimensions",
 			"The document `%s` has an embedding of the wrong length in `_vectors.%s`: embedding %d has %d numbers, the embedder `%s` has %d dimensions.",
 			r.id, r.embedder, number, got, r.embedder, r.dimensions)

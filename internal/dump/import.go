@@ -420,6 +420,10 @@ func (m *importer) index(catalog *index.Catalog, x importedIndex) error {
 	if len(unknown) > 0 {
 		m.Logger.Warn("settings of the dump are not known here and are left out", "index", x.uid, "settings", unknown)
 	}
+	update, refused := update.WithoutEmbedders()
+	for name, err := range refused {
+		m.Logger.Warn("an embedder of the dump cannot be one here and is left out; vectors stay in the documents", "index", x.uid, "embedder", name, "error", err)
+	}
 	ix, err := catalog.Create(x.uid, x.primaryKey, 0)
 	if err != nil {
 		return err

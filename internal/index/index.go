@@ -234,7 +234,7 @@ func (ix *Index) SetPrimaryKey(key string, batch uint64) error {
 	base := ix.View()
 	defer base.Release()
 	if key != "" && key != base.PrimaryKey && base.Documents() > 0 {
-		return primaryKeyExists(base.UID, base.PrimaryKey)
+		return PrimaryKeyExists(base.UID, base.PrimaryKey)
 	}
 	return ix.commit(&change{base: base, edit: func(v *View) {
 		v.UpdatedAt = ix.options.Now().UTC()
@@ -245,7 +245,8 @@ func (ix *Index) SetPrimaryKey(key string, batch uint64) error {
 	}})
 }
 
-func primaryKeyExists(uid, key string) error {
+// PrimaryKeyExists is the error of another primary key for an index that has documents.
+func PrimaryKeyExists(uid, key string) error {
 	return apierr.New("index_primary_key_already_exists",
 		"Index `%s` already has the primary key `%s`. It can change only while the index has no documents: delete them first, or use another index.", uid, key)
 }

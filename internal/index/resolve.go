@@ -145,7 +145,7 @@ type payloadDoc struct {
 func (b *batch) add(op int, a *AddDocuments) (int, error) {
 	key := b.primaryKey
 	if key != "" && a.PrimaryKey != "" && a.PrimaryKey != key {
-		return 0, primaryKeyExists(b.base.UID, key)
+		return 0, PrimaryKeyExists(b.base.UID, key)
 	}
 	if key == "" {
 		key = a.PrimaryKey

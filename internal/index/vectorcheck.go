@@ -2,6 +2,7 @@ package index
 
 import (
 	"fmt"
+	"slices"
 
 	"svc/internal/apierr"
 	"svc/internal/document"
@@ -36,7 +37,24 @@ func (c *vectorChecks) check(id, doc []byte) (has bool, lacking string, err erro
 			lacking = e.Name
 		}
 	}
-	return vectors != nil, lacking, nil
+	if vectors != nil {
+		err = c.checkForms(id, vectors)
+	}
+	return vectors != nil, lacking, err
+}
+
+// checkForms looks whether the entries for embedders that there are not, yet, are such entries.
+func (c *vectorChecks) checkForms(id, vectors []byte) error {
+	return document.Fields(vectors, func(name, value []byte) error {
+		if slices.ContainsFunc(c.embedders, func(e *ViewEmbedder) bool { return e.Name == string(name) }) {
+			return nil // it was read
+		}
+		entry, err := document.ReadVectorEntry(c.scratch, value, document.AnyDimensions, string(name), id)
+		if err == nil {
+			c.scratch = entry.Vectors
+		}
+		return err
+	})
 }
 
 // missingVectors says that an embedder finds no vectors in a document, and what may have been meant for them.

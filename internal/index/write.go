@@ -132,6 +132,11 @@ func (b *batch) write(next *View, old *storedDocs) (files []*file, names []strin
 		share:    max(min(b.ix.options.MaxIndexingMemory/2/int64(threads), maxBuilderBytes), b.ix.catalog.builderBytes),
 		progress: b.counter(2, total)}
 	w.queue.mu.changed, w.queue.mu.stored = changed, old
+	if slices.ContainsFunc(b.sources, func(s source) bool { return s.vectors }) { // it has no words and no values, but it is a field
+		if _, err := w.fields.id(settings.VectorsField); err != nil {
+			return nil, nil, err
+		}
+	}
 	w.queue.states = b.states
 	w.builder.Embedders = shapes(next.embedders)
 	w.builder.GraphThreads = (b.ix.options.MaxIndexingThreads + threads - 1) / threads

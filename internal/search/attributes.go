@@ -5,24 +5,22 @@ import (
 	"slices"
 
 	"svc/internal/document"
+	"svc/internal/settings"
 )
 
 var errDocument = errors.New("the stored document is damaged: it is not a compact JSON object")
 
 // retrievedFields returns the paths that a hit shows, nil for all: those asked for
-// that are displayed. Both lists are nil for all. Under a list of displayed attributes only
+// that are displayed, and that some document has. Both lists are nil for all. Under a list of displayed attributes only
 // its own entries can be asked for, not a path above or below one; an empty list restricts nothing that is named.
-func retrievedFields(displayed, requested []string) []string {
+func retrievedFields(fields *settings.Fields, displayed, requested []string) []string {
 	if requested == nil || slices.Contains(requested, "*") {
 		return displayed
-	}
-	if len(displayed) == 0 {
-		return requested
 	}
 	shown := make([]string, 0, len(requested))
 	isDisplayed := oneOf(displayed)
 	for _, name := range requested {
-		if isDisplayed(name) {
+		if _, known := fields.ID(name); known && (len(displayed) == 0 || isDisplayed(name)) {
 			shown = append(shown, name)
 		}
 	}
@@ -43,7 +41,7 @@ func oneOf(list []string) func(name string) bool {
 
 // selectFields appends the parts of doc, a compact JSON object, at the given paths; nil or "*" for
 // all: then the bytes are copied as they are. A path leads through objects and through the objects in arrays; a key may hold dots
-// itself. Where a path ends early, at a null or an empty array or object, that is kept.
+// itself. Where a path ends early, at a null, an object or an array without what is asked for, that is kept, empty.
 func selectFields(dst, doc []byte, paths []string) ([]byte, error) {
 	return newSelection(paths).appendParts(dst, doc)
 }
@@ -77,34 +75,39 @@ func selectObject(dst, object []byte, paths pathSet) (_ []byte, found bool, _ er
 	return append(dst, '}'), found, err
 }
 
-// selectValue selects from a value on the way of paths.
+// selectValue selects from a value on the way of paths. found is false for one that no path leads through.
 func selectValue(dst, value []byte, paths pathSet) (_ []byte, found bool, _ error) {
 	switch {
-	case string(value) == "null", string(value) == "[]", string(value) == "{}":
+	case string(value) == "null":
 		return append(dst, value...), true, nil
 	case value[0] == '{':
-		return selectObject(dst, value, paths)
+		dst, _, err := selectObject(dst, value, paths)
+		return dst, true, err
 	case value[0] != '[':
 		return dst, false, nil
 	}
+	// Of an array those objects are left that have something.
 	dst = append(dst, '[')
-	err := eachElement(value, func(element []byte) error {
-		if element[0] != '{' && element[0] != '[' {
-			return nil
-		}
+	first := true
+	err := eachElement(value, func(element []byte) (err error) {
 		start := len(dst)
-		if found {
+		if !first {
 			dst = append(dst, ',')
 		}
-		var ok bool
-		var err error
-		if dst, ok, err = selectValue(dst, element, paths); !ok {
+		ok := false
+		switch element[0] {
+		case '{':
+			dst, ok, err = selectObject(dst, element, paths)
+		case '[':
+			dst, ok, err = selectValue(dst, element, paths)
+		}
+		if !ok {
 			dst = dst[:start]
 		}
-		found = found || ok
+		first = first && !ok
 		return err
 	})
-	return append(dst, ']'), found, err
+	return append(dst, ']'), true, err
 }
 
 // pathsBelow returns what of the paths remains below the member key, and whether one of them is the member itself.

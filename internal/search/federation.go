@@ -145,7 +145,7 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 	if err := checkComparable(resp.queries); err != nil {
 		return nil, err
 	}
-	resp.stages.done("federated search > check")
+	resp.stages.done("federating results > partition queries")
 	offset, limit, paged := r.page()
 	pinned := 0
 	for i := range resp.queries {
@@ -171,12 +171,12 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 	if err != nil {
 		return nil, err
 	}
-	resp.stages.done("federated search > search")
+	resp.stages.done("federating results > execute local search")
 	if remotes != nil {
 		if resp.remotes, err = r.await(ctx, remotes); err != nil {
 			return nil, err
 		}
-		resp.stages.done("federated search > wait for remotes")
+		resp.stages.done("federating results > wait for remote results")
 	}
 	sets := candidatesByIndex(resp.queries)
 	distinct := r.Distinct
@@ -191,12 +191,12 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 	for _, a := range resp.remotes {
 		resp.total += a.total
 	}
-	resp.stages.done("federated search > merge")
+	resp.stages.done("federating results > merge results")
 	if err := resp.countFacets(facets, sets, spread); err != nil {
 		return nil, err
 	}
 	if len(facets) > 0 {
-		resp.stages.done("federated search > facet distribution")
+		resp.stages.done("federating results > merge facets")
 	}
 	return resp, nil
 }

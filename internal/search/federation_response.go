@@ -62,15 +62,15 @@ func (r *FederatedResponse) AppendMembers(dst []byte) ([]byte, error) {
 		}
 		spans.ends = append(spans.ends, len(dst))
 	}
-	r.stages.done("federated search > format")
+	r.stages.done("federating results > format")
 	if f := r.request.Reorder; f != nil {
 		var err error
 		if dst, err = spans.apply(dst, f, r.deadline(), r.request.Slot); err != nil {
 			return nil, err
 		}
-		r.stages.done("federated search > personalization")
+		r.stages.done("federating results > personalization")
 	}
-	r.stages.add("federated search", time.Since(r.start))
+	r.stages.add("federating results", time.Since(r.start))
 	dst = append(dst, ']')
 	took := int(time.Since(r.start).Milliseconds())
 	for _, a := range r.remotes {

@@ -97,7 +97,7 @@ func newFormatter(v *index.View, r *Request, h *query.Highlights) *formatter {
 	all := f.highlightAll || f.cropAll >= 0
 	f.highlight, f.crop = newCovering(highlight), newCovering(crop)
 	f.enabled = len(highlight)+len(crop) > 0 || all && (displayed == nil || len(displayed) > 0)
-	shown := retrievedFields(displayed, r.AttributesToRetrieve)
+	shown := retrievedFields(v.Fields, displayed, r.AttributesToRetrieve)
 	switch {
 	case all:
 		shown = displayed

@@ -102,7 +102,8 @@ func TestSelectFields(t *testing.T) {
 		{saltRoad, []string{"author.name", "author.born.year"}, `{"author":{"name":"Ida Wren","born":{"year":1950}}}`},
 		{saltRoad, []string{"author.name", "author"}, `{"author":{"name":"Ida Wren","born":{"place":"Cork","year":1950}}}`},
 		{saltRoad, []string{"editions.year"}, `{"editions":[{"year":1990},{"year":2001}]}`},
-		{saltRoad, []string{"author.nope", "title.*", "auth", "TITLE", "a", "editions.nope"}, `{}`},
+		{saltRoad, []string{"author.nope", "title.*", "auth", "TITLE", "a", "editions.nope"}, `{"author":{},"editions":[]}`},
+		{saltRoad, []string{"title.x"}, `{}`},
 		{saltRoad, []string{"a.b"}, `{"a.b":"dotted"}`},
 		{bread, []string{"author.born.place"}, `{"author":{"born":null}}`},
 		{bread, []string{"editions.year", "none.x"}, `{"editions":[],"none":{}}`},
@@ -123,9 +124,11 @@ func TestRetrievedFields(t *testing.T) {
 		{all, all, all}, {all, none, none}, {all, []string{"a", "*"}, all}, {all, []string{"a"}, []string{"a"}},
 		{[]string{"a.b"}, all, []string{"a.b"}}, {[]string{"a.b"}, []string{"a"}, none}, {[]string{"a"}, []string{"a.b"}, none},
 		{[]string{"a", "b"}, []string{"c", "b"}, []string{"b"}}, {none, all, none}, {none, []string{"a"}, []string{"a"}},
+		{all, []string{"a", "no.document"}, []string{"a"}}, {all, []string{"none"}, none},
 	}
+	fields := settings.Resolve([]string{"a", "a.b", "b", "c"}, settings.Default(), "")
 	for _, test := range tests {
-		if got := retrievedFields(test.displayed, test.requested); !reflect.DeepEqual(got, test.want) {
+		if got := retrievedFields(fields, test.displayed, test.requested); !reflect.DeepEqual(got, test.want) {
 			t.Errorf("%q %q: %q, want %q", test.displayed, test.requested, got, test.want)
 		}
 	}

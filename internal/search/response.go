@@ -201,7 +201,7 @@ type hitWriter struct {
 // newHitWriter returns what appends hits to an answer of this length.
 func newHitWriter(r *Response, length int) *hitWriter {
 	req := r.request
-	w := &hitWriter{r: r, meter: budget.NewMeter(budget.Of(r.ctx), length), shown: newSelection(retrievedFields(r.view.Settings.DisplayedAttributes, req.AttributesToRetrieve))}
+	w := &hitWriter{r: r, meter: budget.NewMeter(budget.Of(r.ctx), length), shown: newSelection(retrievedFields(r.view.Fields, r.view.Settings.DisplayedAttributes, req.AttributesToRetrieve))}
 	if req.RetrieveVectors && displaysVectors(r.view) {
 		w.vectors = newEmbeddings(r.view)
 	}

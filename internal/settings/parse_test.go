@@ -530,3 +530,29 @@ func TestNullFragmentsNeedNoFeature(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What another engine lets pass may be no embedder here: the others are kept.
+func TestWithoutEmbedders(t *testing.T) {
+	read := func(body string) *Update {
+		u, _, err := UnmarshalForeign([]byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	u, refused := read(`{"stopWords":["a"],"embedders":{"o":{"source":"ollama","url":"http://localhost:1/api/embed","model":""},"m":{"source":"userProvided","dimensions":2}}}`).WithoutEmbedders()
+	if len(refused) != 1 || refused["o"] == nil {
+		t.Errorf("refused: %v", refused)
+	}
+	s, err := Default().Apply(u)
+	if err != nil || len(s.Embedders) != 1 || s.Embedders["m"] == nil || len(s.StopWords) != 1 {
+		t.Errorf("the rest gives %v, %v", s, err)
+	}
+	for _, body := range []string{`{}`, `{"embedders":null}`, `{"embedders":{"m":{"source":"userProvided","dimensions":2}}}`} {
+		if u := read(body); u != nil {
+			if same, refused := u.WithoutEmbedders(); same != u || refused != nil {
+				t.Errorf("%s: %v", body, refused)
+			}
+		}
+	}
+}

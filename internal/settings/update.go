@@ -205,6 +205,38 @@ func UnmarshalForeign(b []byte) (u *Update, unknown []string, err error) {
 	return u, unknown, nil
 }
 
+// WithoutEmbedders returns the update without the embedders that could not be applied to new settings, and why each could not.
+// Another engine may let pass what is refused here, such as an empty model.
+func (u *Update) WithoutEmbedders() (sound *Update, refused map[string]error) {
+	row := byKey["embedders"]
+	if u.values[row] == nil {
+		return u, nil
+	}
+	members, err := value{raw: u.values[row]}.members()
+	if err != nil { // null, or what is refused as a whole
+		return u, nil
+	}
+	var kept object
+	for _, m := range members {
+		one := newUpdate()
+		one.values[row] = encode(object{{m.key, m.raw}})
+		if _, err := Default().Apply(one); err != nil {
+			if refused == nil {
+				refused = make(map[string]error)
+			}
+			refused[m.key] = err
+			continue
+		}
+		kept = append(kept, pair{m.key, m.raw})
+	}
+	if refused == nil {
+		return u, nil
+	}
+	sound = &Update{values: slices.Clone(u.values)}
+	sound.values[row] = encode(kept)
+	return sound, refused
+}
+
 // Empty reports whether the update leaves everything alone.
 func (u *Update) Empty() bool {
 	return !slices.ContainsFunc(u.values, func(raw json.RawMessage) bool { return raw != nil })

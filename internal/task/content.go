@@ -85,11 +85,13 @@ type UpdateSettings struct {
 // CreateIndex creates an index.
 type CreateIndex struct {
 	PrimaryKey string `json:"primaryKey,omitempty"`
+	EmptyKey   bool   `json:"emptyKey,omitempty"` // the request has a primary key, and it is empty: there is none, and details show it
 }
 
 // UpdateIndex sets the primary key of an index, or renames it, or both.
 type UpdateIndex struct {
 	PrimaryKey string `json:"primaryKey,omitempty"`
+	EmptyKey   bool   `json:"emptyKey,omitempty"` // as in CreateIndex
 	NewUID     string `json:"newUid,omitempty"`
 }
 
@@ -255,18 +257,26 @@ func (c UpdateSettings) details(string, *outcome) json.RawMessage {
 func (c CreateIndex) details(string, *outcome) json.RawMessage {
 	return encode(struct {
 		PrimaryKey *string `json:"primaryKey"`
-	}{textOrNull(c.PrimaryKey)})
+	}{keyOrNull(c.PrimaryKey, c.EmptyKey)})
+}
+
+// keyOrNull is a primary key as details show it.
+func keyOrNull(key string, empty bool) *string {
+	if empty {
+		return &key
+	}
+	return textOrNull(key)
 }
 
 func (c UpdateIndex) details(indexUID string, _ *outcome) json.RawMessage {
 	if c.NewUID == "" {
-		return CreateIndex{PrimaryKey: c.PrimaryKey}.details(indexUID, nil)
+		return CreateIndex{PrimaryKey: c.PrimaryKey, EmptyKey: c.EmptyKey}.details(indexUID, nil)
 	}
 	return encode(struct {
 		PrimaryKey *string `json:"primaryKey"`
 		Old        string  `json:"oldIndexUid"`
 		New        string  `json:"newIndexUid"`
-	}{textOrNull(c.PrimaryKey), indexUID, c.NewUID})
+	}{keyOrNull(c.PrimaryKey, c.EmptyKey), indexUID, c.NewUID})
 }
 
 func (c SwapIndexes) details(string, *outcome) json.RawMessage {

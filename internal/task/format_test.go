@@ -229,7 +229,7 @@ func TestContentsKeepTheirShape(t *testing.T) {
 		DeleteByFilter{json.RawMessage(`["a = 1"]`)},
 		ClearDocuments{},
 		EditDocuments{Filter: json.RawMessage(`"a = 1"`), Context: json.RawMessage(`{"a":1}`), Function: "doc.a = \"<\""},
-		CreateIndex{"id"}, UpdateIndex{"id", "new"}, DeleteIndex{},
+		CreateIndex{PrimaryKey: "id"}, UpdateIndex{PrimaryKey: "id", NewUID: "new"}, CreateIndex{EmptyKey: true}, UpdateIndex{EmptyKey: true}, DeleteIndex{},
 		SwapIndexes{[]Swap{{[2]string{"a", "b"}, true}}},
 		CancelTasks{"?uids=1", []uint32{1, 5, 70000}}, DeleteTasks{"?uids=1", []uint32{3}},
 		CreateDump{Keys: json.RawMessage(`[]`), InstanceUID: "u"}, CreateSnapshot{},

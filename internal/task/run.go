@@ -349,6 +349,9 @@ func (q *Queue) updateIndex(run *running, uid string, c UpdateIndex) error {
 	if run.NewExisted && c.NewUID != uid {
 		return apierr.New("index_already_exists", "Index `%s` exists already. Choose another uid, or delete it first.", c.NewUID)
 	}
+	if state, there := q.engine.info(uid); there && c.EmptyKey && state.documents > 0 {
+		return index.PrimaryKeyExists(uid, state.primaryKey)
+	}
 	// After a crash the index may have its new uid already, and then also its key. Without a key this only renews updatedAt.
 	if _, there := q.engine.info(uid); there {
 		if err := q.engine.setPrimaryKey(uid, c.PrimaryKey, step(run.uid, 0)); err != nil {
