@@ -244,7 +244,7 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, res *resource) {
 		ctx.SetStatusCode(fasthttp.StatusMethodNotAllowed)
 		return
 	}
-	s.fail(ctx, apierr.New("method_not_allowed", "`%s` is not for %s: use %s.", shorten(ctx.URI().PathOriginal()), shorten(method), res.allow))
+	s.fail(ctx, apierr.New("method_not_allowed", "`%s` is not for %s: use %s.", shorten(ctx.URI().PathOriginal()), shorten([]byte(method)), res.allow))
 }
 
 // noRoute answers for paths that lead nowhere.

@@ -55,6 +55,17 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	if err != nil {
 		return err
 	}
+	// Before there is a data directory: where another program listens, none is begun.
+	listener, err := net.Listen("tcp", o.HTTPAddr)
+	if err != nil {
+		return fmt.Errorf("cannot listen on %s: %w. Choose another address with --http-addr", o.HTTPAddr, err)
+	}
+	defer listener.Close() // again, after the server did
+	address := "http://" + listener.Addr().String()
+	if secure != nil {
+		listener = tls.NewListener(listener, secure)
+		address = "https://" + listener.Addr().String()
+	}
 	heard := logs.New(p.err, logs.AtLeast(o.LogLevel.Level), o.LogsMode.mode())
 	log := heard.Logger()
 	place := dump.PlaceIn(o.DBPath)
@@ -72,17 +83,6 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 		return err
 	}
 	defer closing(&err, "the data directory", lock)
-	listener, err := net.Listen("tcp", o.HTTPAddr)
-	if err != nil {
-		return fmt.Errorf("cannot listen on %s: %w. Choose another address with --http-addr", o.HTTPAddr, err)
-	}
-	defer listener.Close() // again, after the server did
-	address := "http://" + listener.Addr().String()
-	if secure != nil {
-		listener = tls.NewListener(listener, secure)
-		address = "https://" + listener.Addr().String()
-	}
-
 	catalog, err := index.OpenCatalog(place.Indexes, limits)
 	if err != nil {
 		return err
