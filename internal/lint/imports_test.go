@@ -18,7 +18,7 @@ import (
 // layers lists the packages from top to bottom. A package may import those
 // below its own line; packages on one line do not know each other.
 var layers = [][]string{
-	{"cmd/svc", "bench", "hostile"},
+	{"cmd/svc", "bench", "hostile", "release"},
 	{"fastapi"},
 	{"internal/network"},
 	{"internal/search"},
@@ -62,7 +62,7 @@ var only = map[string]struct {
 }
 
 // writers may change the file system by package os; all others write through internal/vfs.
-var writers = []string{"cmd/svc", "internal/powercut", "bench", "hostile", "internal/vfs", "internal/task", "internal/boltfile", "internal/mapped", "fastapi", "internal/transformer/transformertest"}
+var writers = []string{"cmd/svc", "internal/powercut", "bench", "hostile", "release", "internal/vfs", "internal/task", "internal/boltfile", "internal/mapped", "fastapi", "internal/transformer/transformertest"}
 
 var writing = []string{"Create", "CreateTemp", "OpenFile", "WriteFile", "Mkdir", "MkdirAll", "MkdirTemp", "Remove", "RemoveAll", "Rename", "Link", "Symlink", "Truncate"}
 
