@@ -181,6 +181,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	if ready != nil {
 		ready(listener.Addr())
 	}
+	p.tell(log, "READY=1\nSTATUS=serving on "+address)
 
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
@@ -189,6 +190,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 		return fmt.Errorf("cannot serve: %w", err)
 	case <-ctx.Done():
 	}
+	p.tell(log, "STOPPING=1")
 	log.Info("stopping: running requests end, the running batch goes on at the next start")
 	deadline, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()

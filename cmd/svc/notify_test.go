@@ -1,0 +1,80 @@
+//go:build unix
+
+package main
+
+import (
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestTheSupervisorIsTold starts the program as systemd does: it says when it listens, and when it stops.
+func TestTheSupervisorIsTold(t *testing.T) {
+	dir, err := os.MkdirTemp("", "svc") // the names of sockets are short
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "notify"), Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	heard := func() string {
+		t.Helper()
+		if err := socket.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		message := make([]byte, 4096)
+		n, err := socket.Read(message)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(message[:n])
+	}
+	cmd := exec.Command(os.Args[0], "--db-path", filepath.Join(dir, "data"), "--http-addr", "127.0.0.1:0")
+	cmd.Env = append(os.Environ(), asProgram+"=1", "NOTIFY_SOCKET="+socket.LocalAddr().String())
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Process.Kill()
+	url, ok := strings.CutPrefix(heard(), "READY=1\nSTATUS=serving on ")
+	if !ok {
+		t.Fatalf("it is not ready: %s", url)
+	}
+	resp, err := http.Get(url + "/health") // connections are taken from that moment on
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if got := heard(); got != "STOPPING=1" {
+		t.Errorf("heard %q", got)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNotify(t *testing.T) {
+	abstract := "@svc-notify-test"
+	if socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: abstract, Net: "unixgram"}); err == nil { // Linux
+		defer socket.Close()
+	} else {
+		abstract = ""
+	}
+	for name, ok := range map[string]bool{"": true, abstract: true, "relative": false, "vsock:2:1234": false, filepath.Join(t.TempDir(), "nobody"): false} {
+		p := program{getenv: func(string) (string, bool) { return name, true }}
+		if err := p.notify("READY=1"); (err == nil) != ok {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
