@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"svc/internal/index"
+	"svc/internal/network"
 	"svc/internal/task"
 	"svc/internal/vfs"
 )
@@ -35,13 +36,23 @@ func openInstance(t testing.TB, o *Options) (dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	node, err := network.Open(network.Options{FS: vfs.NewMem(), File: "network.json", Work: dir, Catalog: catalog})
+	if err != nil {
+		t.Fatal(err)
+	}
 	queue, err := task.Open(task.Options{
 		Dir: filepath.Join(dir, "tasks"), Catalog: catalog, Logger: o.Logger, Now: time.Now, MaxBatchTasks: -1, MaxBatchBytes: -1,
+		OnBatch: node.Ended, OnForward: node.Forwarded, Owned: node.Owned,
+		Executors: map[task.Kind]task.Executor{task.NetworkTopologyChange: node.Executor},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	node.Start(queue)
 	t.Cleanup(func() { // after the server has stopped
+		if err := node.Close(); err != nil {
+			t.Error(err)
+		}
 		if err := queue.Close(); err != nil {
 			t.Error(err)
 		}
@@ -49,7 +60,7 @@ func openInstance(t testing.TB, o *Options) (dir string) {
 			t.Error(err)
 		}
 	})
-	o.Catalog, o.Queue = catalog, queue
+	o.Catalog, o.Queue, o.Network = catalog, queue, node
 	return dir
 }
 

@@ -25,9 +25,7 @@ func (n *Node) Executor(ctx context.Context, q *task.Queue, tasks []*task.Task, 
 	if err != nil {
 		return nil, err
 	}
-	if n.queue == nil { // the queue runs before it is told to the node
-		n.queue = q
-	}
+	n.queue.CompareAndSwap(nil, q)
 	if err := n.install(t.UID, a); err != nil {
 		return nil, err
 	}
@@ -66,7 +64,7 @@ var changeSteps = []string{"computing who owns what", "moving documents", "waiti
 
 func (r *changing) step(i int, message string) {
 	r.progress(0, index.Step{Name: changeSteps[i], Finished: i, Total: len(changeSteps)})
-	err := r.n.queue.Amend(r.uid, task.ChangeTopology{State: encode(announced{r.network, r.previous, r.rebuilt}), MovedDocuments: r.deleted, Message: message})
+	err := r.n.queue.Load().Amend(r.uid, task.ChangeTopology{State: encode(announced{r.network, r.previous, r.rebuilt}), MovedDocuments: r.deleted, Message: message})
 	if err != nil && r.ctx.Err() == nil {
 		r.n.o.Logger.Warn("the progress of a change of the network is not shown", "error", err)
 	}
@@ -147,7 +145,7 @@ func (r *changing) run() error {
 		for name := range r.previous.Remotes {
 			if r.network.Remotes[name] == nil {
 				why := apierr.New("remote_could_not_send_request", "The remote `%s` left the network before it had this.", name)
-				if err := r.n.queue.Abandon(name, why); err != nil {
+				if err := r.n.queue.Load().Abandon(name, why); err != nil {
 					return err
 				}
 			}

@@ -59,7 +59,7 @@ func (n *Node) announce(before *stored, to *Network) (*task.Task, error) {
 	}
 	n.ordering.Lock()
 	defer n.ordering.Unlock()
-	t, err := n.queue.Enqueue(context.Background(), task.New{Content: task.ChangeTopology{State: encode(a)}, Forward: f})
+	t, err := n.queue.Load().Enqueue(context.Background(), task.New{Content: task.ChangeTopology{State: encode(a)}, Forward: f})
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (n *Node) Announced(ctx context.Context, origin *task.Origin, body []byte) 
 	if now.Change != nil && now.Network.Version != version {
 		return nil, unfinished()
 	}
-	t, err := n.queue.Enqueue(ctx, task.New{Content: task.ChangeTopology{State: encode(a)}, Origin: origin})
+	t, err := n.queue.Load().Enqueue(ctx, task.New{Content: task.ChangeTopology{State: encode(a)}, Origin: origin})
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (n *Node) install(uid uint32, a *announced) error {
 // adopt takes up a change whose task was stored, and nothing else, when the process ended; and gives up one whose task is gone.
 func (n *Node) adopt() {
 	f := task.Filter{Kinds: []task.Kind{task.NetworkTopologyChange}, Statuses: []task.Status{task.Enqueued, task.Processing}, Reverse: true, Limit: 1}
-	list, err := n.queue.Tasks(f)
+	list, err := n.queue.Load().Tasks(f)
 	if err != nil {
 		n.o.Logger.Error("the changes of the network cannot be listed", "error", err)
 		return
@@ -171,7 +171,7 @@ func (n *Node) adopt() {
 		return
 	}
 	uid := list.Results[0].UID
-	t, err := n.queue.Task(uid, nil)
+	t, err := n.queue.Load().Task(uid, nil)
 	if err == nil {
 		var a *announced
 		if a, err = decodeAnnounced(t.Content.(task.ChangeTopology).State); err == nil {

@@ -15,13 +15,13 @@ import (
 
 // makeRoom refuses a write that others could not be told of.
 func (n *Node) makeRoom() error {
-	if n.queue == nil || n.queue.OutboxBytes() < n.o.OutboxLimit {
+	if n.queue.Load() == nil || n.queue.Load().OutboxBytes() < n.o.OutboxLimit {
 		return nil
 	}
 	n.patching.Lock()
 	defer n.patching.Unlock()
 	now := n.Network()
-	for remote := range n.queue.Lags() {
+	for remote := range n.queue.Load().Lags() {
 		if !n.sender.behind(remote) || now.Remotes[remote] == nil {
 			continue
 		}
@@ -39,7 +39,7 @@ func (n *Node) makeRoom() error {
 		}
 		n.o.Logger.Error("a remote is away for too long: what it lacks is given up, and it gets a copy of what it owns when it is back", "remote", remote)
 		why := apierr.New("remote_could_not_send_request", "The remote `%s` was away for too long. It gets a copy of all documents when it is back.", remote)
-		if err := n.queue.Abandon(remote, why); err != nil {
+		if err := n.queue.Load().Abandon(remote, why); err != nil {
 			return err
 		}
 	}

@@ -38,7 +38,7 @@ type Options struct {
 // Node is this instance's part in its network.
 type Node struct {
 	o     Options
-	queue *task.Queue // set by Start
+	queue atomic.Pointer[task.Queue] // set by Start, or by a task that runs before it
 
 	patching sync.Mutex   // held by a change of a network with a leader while remotes are asked
 	ordering sync.RWMutex // held by a write that others get until it is stored, and alone by a change of the network
@@ -89,7 +89,7 @@ func Open(o Options) (*Node, error) {
 
 // Start begins to deliver what remotes have not got. The queue was opened with the node's Executor, Owned, Forwarded and Ended.
 func (n *Node) Start(q *task.Queue) {
-	n.queue = q
+	n.queue.Store(q)
 	n.adopt()
 	n.sender.wakeUp()
 	// Until the leader has said that nothing is lacking, this instance does not know.

@@ -56,10 +56,10 @@ func (n *Node) Forwarded() { n.sender.wakeUp() }
 
 // wakeUp has every remote that lacks something get it.
 func (s *sender) wakeUp() {
-	if s.n.queue == nil || s.n.ctx.Err() != nil {
+	if s.n.queue.Load() == nil || s.n.ctx.Err() != nil {
 		return
 	}
-	lags := s.n.queue.Lags()
+	lags := s.n.queue.Load().Lags()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for remote := range lags {
@@ -123,14 +123,14 @@ func (s *sender) note(change func()) {
 
 // next makes one attempt to deliver the next request to a remote. more is false when it has them all.
 func (s *sender) next(remote string, l *line) (more bool, err error) {
-	e, err := s.n.queue.Next(remote)
+	e, err := s.n.queue.Load().Next(remote)
 	if err != nil || e == nil {
 		return false, err
 	}
 	r := s.n.address(remote)
 	if r == nil {
 		why := apierr.New("remote_could_not_send_request", "The remote `%s` left the network before it had this.", remote)
-		if err := s.n.queue.Abandon(remote, why); err != nil {
+		if err := s.n.queue.Load().Abandon(remote, why); err != nil {
 			return true, err
 		}
 		s.note(func() { l.settled, l.failing = int64(e.UID), 0 })
@@ -141,11 +141,11 @@ func (s *sender) next(remote string, l *line) (more bool, err error) {
 		return false, nil
 	}
 	if fail == nil {
-		err = s.n.queue.Delivered(e.UID, remote, task.RemoteTask{UID: &uid}, true)
+		err = s.n.queue.Load().Delivered(e.UID, remote, task.RemoteTask{UID: &uid}, true)
 	} else if first := s.failures(l) == 0; first || final {
 		level := s.n.o.Logger.Warn
 		level("a remote does not take a write", "remote", remote, "task", e.UID, "error", fail, "given up", final)
-		err = s.n.queue.Delivered(e.UID, remote, task.RemoteTask{Err: fail}, final)
+		err = s.n.queue.Load().Delivered(e.UID, remote, task.RemoteTask{Err: fail}, final)
 	}
 	if err != nil {
 		return true, err
@@ -173,7 +173,7 @@ func (s *sender) deliver(remote string, r *Remote, e *task.Outgoing) (uid uint32
 		originRemote: s.n.Network().SelfName(), originTask: strconv.FormatUint(uint64(e.UID), 10), originVersion: e.Version, originNonce: e.Nonce,
 	}}
 	if e.File != "" {
-		q.stream = func() (io.ReadCloser, error) { return s.n.queue.OpenOutgoing(e) }
+		q.stream = func() (io.ReadCloser, error) { return s.n.queue.Load().OpenOutgoing(e) }
 	}
 	got, _, fail := s.n.do(ctx, remote, r, q)
 	if fail != nil {
@@ -232,7 +232,7 @@ func (n *Node) Await(uid uint32, remotes []string) {
 
 // behind reports whether a remote lacks writes for so long that what it finds cannot be taken for whole.
 func (s *sender) behind(remote string) bool {
-	if s.n.queue == nil {
+	if s.n.queue.Load() == nil {
 		return false
 	}
 	if slices.Contains(s.n.snapshot().Lost, remote) {
@@ -245,7 +245,7 @@ func (s *sender) behind(remote string) bool {
 	if !failing {
 		return false
 	}
-	lag, ok := s.n.queue.Lags()[remote]
+	lag, ok := s.n.queue.Load().Lags()[remote]
 	return ok && s.n.o.Now().Sub(lag.Oldest) > behindAfter
 }
 
