@@ -4,7 +4,7 @@ export CGO_ENABLED := 0
 # what /version tells; go build stamps it by itself unless -buildvcs=false is set
 STAMP := $(shell git log -1 --format='-X main.commit=%H -X main.commitDate=%cI' 2>/dev/null)
 
-.PHONY: run build release test check test-race test-arm64 test-invariants fuzz crash network-test powercut mutate-syncs bench bench-quick bench-ann bench-ann-peers hostile pprof
+.PHONY: run build release generate test check test-race test-arm64 test-invariants fuzz crash network-test powercut mutate-syncs bench bench-quick bench-ann bench-ann-peers hostile pprof
 
 run: build
 	./svc
@@ -17,6 +17,13 @@ build:
 TARGETS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,freebsd/amd64
 release:
 	go run ./release --out dist --targets $(TARGETS)
+
+# the completions and the manual page, from the table of options
+generate: build
+	./svc generate bash > deploy/completions/svc.bash
+	./svc generate zsh > deploy/completions/_svc
+	./svc generate fish > deploy/completions/svc.fish
+	./svc generate man > deploy/svc.1
 
 test: check
 	go test ./...

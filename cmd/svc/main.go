@@ -32,6 +32,8 @@ type command struct {
 		Inspect inspectCommand `cmd:"" help:"Print what a segment file holds."`
 		Verify  verifyCommand  `cmd:"" help:"Check every byte of a segment file, or of all segment files below a directory."`
 	} `cmd:"" help:"Look into segment files."`
+
+	Generate generateCommand `cmd:"" hidden:"" help:"Print completions and the manual page."`
 }
 
 // withVariable is the help of an option: what it does, and its name in the environment.
