@@ -1,5 +1,3 @@
-// Package lint holds the rules of the house as tests: which package may import
-// which, and what only some of them may touch.
 package lint
 
 import (

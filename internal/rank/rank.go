@@ -3,9 +3,11 @@
 //
 // Rules apply lexicographically: the first splits the candidates into buckets of equal
 // cost, each bucket is split by the next rule, and only as many buckets are opened as the
-// answer needs. Large buckets are bitmaps by segment, split by set operations
-// (bucket.go, words.go, typo.go, columns.go); from the first rule on that has to look at positions, a bucket is a
-// list of rows whose costs are computed column by column: a word, a field, all rows (list.go, rule_*.go).
+// answer needs (bucket.go). Large buckets are bitmaps by segment, split by set operations (words.go,
+// typo.go), by the values of a column or in growing circles (rule_sort.go, circles.go), or by classes
+// of documents that are kept for later searches (classes.go, sums.go). A bucket that is small, or whose
+// classes are not worth their making, is a list of rows from then on, whose costs are computed rule by
+// rule from columns and positions (list.go, evaluate.go, judge.go, rule_*.go).
 package rank
 
 import (

@@ -1,3 +1,6 @@
+// Package search owns one search request end to end: universe, ranking,
+// distinct, facets, formatting and the response; facet search; and the
+// fetching of documents by filter, id and sort.
 package search
 
 import (

@@ -1,3 +1,14 @@
+// Package task owns the task queue: durable tasks and batches in one bbolt
+// file, payload files beside it, the scheduler that groups tasks into batches
+// and runs them on the indexes, cancelation, deletion and lists.
+//
+// Three goroutines matter. Callers hand tasks to the committer, which stores
+// all that wait in one transaction. The scheduler takes the next batch, runs
+// it and stores its end in one transaction. Both writers hold Queue.writing.
+// Readers share a lock on the roster, the memory's copy of what filters ask.
+//
+// Lock order: Queue.writing, then roster.mu, then bbolt's own locks for a read
+// transaction, then progress.mu. No lock but Queue.writing is held during a sync.
 package task
 
 import (

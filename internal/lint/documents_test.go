@@ -1,0 +1,104 @@
+package lint
+
+import (
+	"go/ast"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// roomNames are the packages that the first column of a row of the table of rooms names.
+var roomNames = regexp.MustCompile("`([^`]+)`")
+
+// documentedRooms returns the packages in the table of docs/ARCHITECTURE.md, from top to bottom.
+func documentedRooms(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "docs", "ARCHITECTURE.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, found := strings.Cut(string(text), "\n| package | owns |\n")
+	if !found {
+		t.Fatal("docs/ARCHITECTURE.md has no table of packages")
+	}
+	var names []string
+	for line := range strings.Lines(table) {
+		row, isRow := strings.CutPrefix(line, "| ")
+		if !isRow {
+			break
+		}
+		first, _, _ := strings.Cut(row, " | ")
+		for _, m := range roomNames.FindAllStringSubmatch(first, -1) {
+			names = append(names, m[1])
+		}
+	}
+	return names
+}
+
+// TestRoomsAreDocumented compares the table of the page with that of the imports: the same packages, in an order that the
+// imports go down.
+func TestRoomsAreDocumented(t *testing.T) {
+	rooms := documentedRooms(t)
+	layerOf := map[string]int{}
+	for i, names := range layers {
+		for _, name := range names {
+			layerOf[name] = i
+			if !slices.Contains(rooms, name) {
+				t.Errorf("%s is in the table of layers and not in that of docs/ARCHITECTURE.md", name)
+			}
+		}
+	}
+	deepest := 0
+	for i, name := range rooms {
+		layer, known := layerOf[name]
+		switch {
+		case !known:
+			t.Errorf("docs/ARCHITECTURE.md names %s, which the table of layers does not know", name)
+		case slices.Contains(rooms[:i], name):
+			t.Errorf("docs/ARCHITECTURE.md names %s twice", name)
+		case layer < deepest:
+			t.Errorf("docs/ARCHITECTURE.md has %s below %s, which the table of layers has below it", name, layers[deepest][0])
+		default:
+			deepest = layer
+		}
+	}
+}
+
+// TestPackageComments finds the comment of each package in the file of its name, that of a command also in main.go, and the
+// files that it names beside it.
+func TestPackageComments(t *testing.T) {
+	said := map[string]bool{}
+	eachFile(t, func(pkg, file string, f *ast.File) {
+		if _, ok := said[pkg]; !ok {
+			said[pkg] = false
+		}
+		comment := f.Doc.Text()
+		if comment == "" {
+			return
+		}
+		if said[pkg] {
+			t.Errorf("%s: package %s has a comment already", file, pkg)
+		}
+		said[pkg] = true
+		base := path.Base(file)
+		if base != path.Base(pkg)+".go" && (f.Name.Name != "main" || base != "main.go") {
+			t.Errorf("%s: the comment of package %s belongs into %s.go", file, pkg, path.Base(pkg))
+		}
+		for _, name := range fileNames.FindAllString(comment, -1) {
+			if found, err := filepath.Glob(filepath.Join(root, pkg, name)); err != nil || len(found) == 0 {
+				t.Errorf("%s: the comment names %s, which is not there", file, name)
+			}
+		}
+	})
+	for pkg, ok := range said {
+		if !ok {
+			t.Errorf("package %s has no comment", pkg)
+		}
+	}
+}
+
+var fileNames = regexp.MustCompile(`[\w*]+\.go\b`)
