@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -45,6 +46,16 @@ type instance struct {
 
 func start(t *testing.T, db string, args ...string) *instance {
 	t.Helper()
+	in, err := tryStart(t, db, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+// tryStart is start that returns why the server refuses to.
+func tryStart(t *testing.T, db string, args ...string) (*instance, error) {
+	t.Helper()
 	in := &instance{t: t, log: new(syncBuffer)}
 	p := program{getenv: func(string) (string, bool) { return "", false }, out: in.log, err: in.log}
 	parsed, err := p.parse(append([]string{"--db-path", db, "--http-addr", "127.0.0.1:0"}, args...))
@@ -59,7 +70,8 @@ func start(t *testing.T, db string, args ...string) *instance {
 	case a := <-ready:
 		in.url = "http://" + a.String()
 	case err := <-done:
-		t.Fatalf("cannot start: %v\n%s", err, in.log)
+		cancel()
+		return nil, fmt.Errorf("cannot start: %w\n%s", err, in.log)
 	}
 	in.stop = sync.OnceValue(func() error {
 		cancel()
@@ -72,7 +84,7 @@ func start(t *testing.T, db string, args ...string) *instance {
 		}
 	})
 	t.Cleanup(func() { in.stop() })
-	return in
+	return in, nil
 }
 
 func (in *instance) call(method, path, body string) string {
