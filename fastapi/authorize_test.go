@@ -30,7 +30,7 @@ var opened = map[string][]string{
 	"indexes.delete":       {"DELETE /indexes/{index_uid}"},
 	"indexes.swap":         {"POST /swap-indexes"},
 	"indexes.compact":      {"POST /indexes/{index_uid}/compact"},
-	"settings.get":         {"GET /indexes/{index_uid}/settings"},
+	"settings.get":         {"GET /indexes/{index_uid}/settings", "POST /render-template"},
 	"settings.update":      {"PATCH /indexes/{index_uid}/settings", "PUT /indexes/{index_uid}/settings", "DELETE /indexes/{index_uid}/settings"},
 	"fields.post":          {"POST /indexes/{index_uid}/fields"},
 	"tasks.get":            {"GET /tasks", "GET /tasks/{task_id}", "GET /tasks/{task_id}/documents", "GET /batches", "GET /batches/{batch_id}"},

@@ -117,6 +117,8 @@ func routes() []route {
 		{methodPatch, "/chats/{workspace}/settings", actionChatsSettingsUpdate, (*Server).updateChatSettings},
 		{methodDelete, "/chats/{workspace}/settings", actionChatsSettingsUpdate, (*Server).resetChatSettings},
 
+		{methodPost, "/render-template", actionSettingsGet, (*Server).renderTemplate},
+
 		{methodPost, "/dynamic-search-rules", actionRulesGet, (*Server).listRules},
 		{methodGet, "/dynamic-search-rules/{rule_uid}", actionRulesGet, (*Server).getRule},
 		{methodPatch, "/dynamic-search-rules/{rule_uid}", actionRulesUpdate, (*Server).putRule},
