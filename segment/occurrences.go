@@ -109,6 +109,83 @@ func (f FieldPosting) appendDense(dst []uint64, r *PositionReader, c *rowlist.Ro
 	return dst
 }
 
+// NoPosition stands for a row without the word; positions up there are as far away as can be anyway.
+const NoPosition = 1<<16 - 1
+
+// FirstPositions appends, for each of some ascending rows, the lowest position of the word, or NoPosition.
+func (f FieldPosting) FirstPositions(dst []uint16, rows []uint32) []uint16 {
+	if len(rows) == 0 {
+		return dst
+	}
+	begin := len(dst)
+	for range rows {
+		dst = append(dst, NoPosition)
+	}
+	first := dst[begin:]
+	var c rowlist.RoaringCursor
+	if f.rows.Code == rowlist.Delta || !c.Init(f.rows.P) {
+		var buf []uint16
+		r := f.Positions()
+		for i, row := range rows {
+			if buf = r.Append(buf[:0], Row(row)); len(buf) > 0 {
+				first[i] = buf[0]
+			}
+		}
+		return dst
+	}
+	r := f.Positions()
+	ends := c
+	at, _, _ := ends.Rank(rows[0])
+	if end, _, _ := ends.Rank(rows[len(rows)-1]); end-at > densePer*len(rows) {
+		var all []uint64
+		for i, row := range rows {
+			if n, ok, _ := c.Rank(row); ok {
+				if all = r.appendTagged(all[:0], n, 0); len(all) > 0 {
+					first[i] = uint16(all[0])
+				}
+			}
+		}
+		return dst
+	}
+	buf := rowBuffers.Get().(*[]uint32)
+	own := c.AppendBetween((*buf)[:0], rows[0], rows[len(rows)-1])
+	p := r.p
+	pos := 0
+	if b := at / blockRows; b > 0 && 4*b <= len(r.skips) {
+		pos = min(int(binary.LittleEndian.Uint32(r.skips[4*b-4:])), len(p))
+	}
+	pos = skipRows(p, pos, at%blockRows)
+	passed := 0 // rows of the word since pos
+	for i, j := 0, 0; i < len(rows) && j < len(own); {
+		switch row := own[j]; {
+		case rows[i] < row:
+			i++
+			continue
+		case rows[i] > row:
+			j++
+			passed++
+			continue
+		}
+		if passed > 0 {
+			pos, passed = skipRows(p, pos, passed), 0
+		}
+		for v, shift, k := uint32(0), uint32(0), pos; k < len(p); k++ {
+			v |= uint32(p[k]&payload) << (shift & 31)
+			shift += 6
+			if p[k]&endOfNumber != 0 {
+				first[i] = uint16(min(v, NoPosition))
+				break
+			}
+		}
+		i++
+		j++
+		passed++
+	}
+	*buf = own
+	rowBuffers.Put(buf)
+	return dst
+}
+
 // appendTagged appends tag | position for the positions of the i-th row; rows are asked for in ascending order.
 func (p *PositionReader) appendTagged(dst []uint64, i int, tag uint64) []uint64 {
 	if b := i / blockRows; b > p.index/blockRows {

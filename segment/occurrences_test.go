@@ -53,5 +53,14 @@ func TestOccurrencesAreThePositionsOfEachRow(t *testing.T) {
 		if got := f.AppendOccurrences(nil, rows, 3<<48); !slices.Equal(got, want) {
 			t.Fatalf("%d of %d rows, one in %d has the word: %d occurrences, want %d", len(rows), documents, share, len(got), len(want))
 		}
+		for i, at := range f.FirstPositions(nil, rows) {
+			wanted := uint16(NoPosition)
+			if all := reader.Append(nil, Row(rows[i])); len(all) > 0 {
+				wanted = all[0]
+			}
+			if at != wanted {
+				t.Fatalf("%d of %d rows, one in %d has the word: it is first at %d in row %d, want %d", len(rows), documents, share, at, rows[i], wanted)
+			}
+		}
 	}
 }

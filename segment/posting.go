@@ -225,6 +225,45 @@ func (p Posting) Find(f FieldID) (FieldPosting, bool) {
 	return FieldPosting{}, false
 }
 
+// bitsPer is from which share of the rows on, one in so many, a union is made with a bit a row.
+const bitsPer = 64
+
+// Union returns the rows of some postings in the fields that in reports (nil: all); the bitmap is the caller's.
+func (r *Reader) Union(postings []Posting, in func(FieldID) bool) *roaring.Bitmap {
+	n := 0
+	each := func(f func(rowlist.List)) {
+		for _, p := range postings {
+			if in == nil && p.union.Count > 0 {
+				f(p.union)
+				continue
+			}
+			at := p.first
+			if p.fields >= directoryFields {
+				at += 4 * p.fields
+			}
+			for range p.fields {
+				var field FieldPosting
+				if field, at = p.readField(at); in == nil || in(field.id) {
+					f(field.rows)
+				}
+			}
+		}
+	}
+	lists := 0
+	each(func(l rowlist.List) {
+		n += l.Count
+		lists++
+	})
+	if lists < 2 || n < r.rows/bitsPer {
+		b := roaring.New()
+		each(func(l rowlist.List) { l.AddTo(b) })
+		return b
+	}
+	words := make([]uint64, (r.rows+63)/64)
+	each(func(l rowlist.List) { l.AddToBits(words) })
+	return roaring.FromDense(words, false)
+}
+
 // Rows returns the rows over all fields; shared, not to be modified. It, and
 // any bitmap computed from it, may use mapped memory: both end with the Reader.
 func (p Posting) Rows() *roaring.Bitmap {

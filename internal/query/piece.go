@@ -47,7 +47,7 @@ func (ix *resolver) segmentRows(m *Match, s *source, fields FieldSet) {
 					p.phrases[l] = append(p.phrases[l], phrase.Slots)
 				}
 			}
-			size := p.fill(m, s, i, in, tolerant)
+			size := p.fill(ix.Segments[i], m, s, i, in, tolerant)
 			p.number = pieces.Add(1)
 			if !ix.over {
 				c.Put(key, p, size)
@@ -84,7 +84,7 @@ func (p *piece) is(m *Match, i int) bool {
 }
 
 // fill computes the rows and estimates the memory of the piece.
-func (p *piece) fill(m *Match, s *source, i int, fields, tolerant FieldSet) (size int) {
+func (p *piece) fill(live segment.Live, m *Match, s *source, i int, fields, tolerant FieldSet) (size int) {
 	const bitmap = 300
 	size = 400
 	r := &p.rows
@@ -94,7 +94,7 @@ func (p *piece) fill(m *Match, s *source, i int, fields, tolerant FieldSet) (siz
 		if level == 0 && !s.gram() {
 			in = fields
 		}
-		rows := levelRows(&m.Levels[level], i, in, fields)
+		rows := levelRows(live, &m.Levels[level], i, in, fields)
 		mapped := len(m.Levels[level].Phrases) == 0 && len(m.Levels[level].Postings[i]) == 1 && in == nil
 		switch {
 		case rows.IsEmpty():
@@ -125,14 +125,15 @@ func (p *piece) fill(m *Match, s *source, i int, fields, tolerant FieldSet) (siz
 
 // levelRows returns the rows that match at a level in segment i: words in the fields words, and
 // phrases all of whose words stand in the fields phrases.
-func levelRows(l *Level, i int, words, phrases FieldSet) *roaring.Bitmap {
+func levelRows(s segment.Live, l *Level, i int, words, phrases FieldSet) *roaring.Bitmap {
 	if len(l.Phrases) == 0 && len(l.Postings[i]) == 1 {
 		return rowsIn(l.Postings[i][0], words)
 	}
-	b := roaring.New()
-	for _, p := range l.Postings[i] {
-		addRowsIn(b, p, words)
+	in := words.Has
+	if words == nil {
+		in = nil
 	}
+	b := s.Union(l.Postings[i], in)
 	for _, p := range l.Phrases {
 		b.Or(p.Segments[i].rowsIn(phrases))
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/query"
+	"svc/segment"
 )
 
 // weightsInUse returns the weights of the searched fields, ascending.
@@ -23,6 +24,23 @@ func (s *search) weightsInUse() []int {
 // standing returns those of some documents of a segment where a node stands, at a level, in a field of a weight; nil for none.
 func (s *search) standing(node, at int, weight int32, seg int, within *roaring.Bitmap) *roaring.Bitmap {
 	v := &s.graph.Nodes[node]
+	if at != anyLevel && len(v.Levels[at].Phrases) == 0 && len(v.Levels[at].Postings[seg]) == 1 {
+		// Most often it is one word with one field of the weight.
+		p := v.Levels[at].Postings[seg][0]
+		only, n := segment.FieldPosting{}, 0
+		for k := range p.Fields() {
+			if f := p.Field(k); s.weights[f.ID()] == weight {
+				only = f
+				n++
+			}
+		}
+		switch n {
+		case 0:
+			return nil
+		case 1:
+			return and(only.Rows(), within)
+		}
+	}
 	found := roaring.New()
 	for level := range query.Levels {
 		if at != anyLevel && at != level {

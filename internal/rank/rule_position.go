@@ -94,6 +94,23 @@ func (s *search) placeNode(b *batch, node int, costs []uint32) {
 			index[i] = uint32(i)
 		}
 		for _, f := range s.wordFields(b, node) {
+			if v.Start == 0 {
+				// The lowest position is the nearest one.
+				s.firsts = f.FirstPositions(s.firsts[:0], rows)
+				n := 0
+				for k, at := range s.firsts {
+					i := index[k]
+					if at != segment.NoPosition {
+						costs[i] = min(costs[i], placeCost(int(at), 0, v.Len))
+					}
+					if costs[i] > 0 {
+						rows[n], index[n] = rows[k], i
+						n++
+					}
+				}
+				rows, index = rows[:n], index[:n]
+				continue
+			}
 			s.right.words = f.AppendOccurrences(s.right.words[:0], rows, 0)
 			for _, o := range s.right.words {
 				lower(int(index[indexOf(o)]), o)

@@ -49,6 +49,7 @@ type memory struct {
 	tables      []*table   // by node, level and segment
 	rowNumbers  []uint32   // of one word
 	left, right sides      // of a pair of nodes
+	firsts      []uint16   // lowest positions of a word
 	wordScratch [][]uint64 // occurrences of the words of an exact match
 	sorting     sorting
 }
