@@ -37,6 +37,9 @@ func (ix *resolver) deriveWord(s *source) (*Match, error) {
 	if err := d.find(); err != nil {
 		return nil, err
 	}
+	for _, f := range d.found {
+		m.bytes += f.bytes
+	}
 
 	// As it is written.
 	for i, f := range d.found {

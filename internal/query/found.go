@@ -14,6 +14,7 @@ type found struct {
 	exactRow uint32            // a row that has it in a field where it counts
 	runs     [runKinds]wordRun
 	cuts     []cut // where the word may be split
+	bytes    int   // that all this takes
 }
 
 // runKind is by what words of a run are found. The first three are levels.
@@ -179,8 +180,9 @@ func (d *derivation) findIn(i int, again bool) error {
 		return err
 	}
 	d.found[i] = f
+	f.bytes = f.size()
 	if !d.over {
-		c.Put(key, f, f.size())
+		c.Put(key, f, f.bytes)
 	}
 	return nil
 }

@@ -25,6 +25,7 @@ type Match struct {
 
 	Pieces []uint64 // by segment: tells what is found there from all else that was ever found; 0 for nothing at all
 	forms  *forms
+	bytes  int // that its pieces take
 }
 
 // Level is what a match accepts at one level.
@@ -139,9 +140,10 @@ func (ix *resolver) match(s *source, fields FieldSet) (*Match, error) {
 	return m, nil
 }
 
-// size estimates the memory of a match beyond what its pieces have.
+// size estimates the memory of a match. It keeps its pieces in memory when they are no longer kept with their segments, so they count
+// here and there; of the two, the one that nobody asks for goes first.
 func (m *Match) size() int {
-	n := 512 + 200*len(m.Segments)
+	n := 512 + 200*len(m.Segments) + m.bytes
 	for l := range m.Levels {
 		n += 64 * len(m.Levels[l].Phrases) * len(m.Segments)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/resultcache"
 	"svc/internal/settings"
 	"svc/segment"
 )
@@ -64,7 +65,9 @@ func (ix *resolver) phraseIn(i int, s segment.Live, slots, words []string, reach
 	}
 	p := ix.findPhrase(s, words, reach)
 	if !ix.over {
-		c.Put(key, &p, 200+112*len(p.Words)+int(p.Rows.GetSizeInBytes()))
+		rows, n := resultcache.Trim(p.Rows)
+		p.Rows = rows
+		c.Put(key, &p, 200+112*len(p.Words)+n)
 	}
 	return p
 }

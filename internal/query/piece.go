@@ -6,12 +6,14 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/resultcache"
 	"svc/segment"
 )
 
 // piece is what a match has in one segment.
 type piece struct {
 	number   uint64 // tells it from all other pieces, of whatever segment
+	bytes    int    // that it takes
 	postings [Levels][]segment.Posting
 	phrases  [Levels][][]string // their slots
 	rows     SegmentRows
@@ -47,13 +49,14 @@ func (ix *resolver) segmentRows(m *Match, s *source, fields FieldSet) {
 					p.phrases[l] = append(p.phrases[l], phrase.Slots)
 				}
 			}
-			size := p.fill(ix.Segments[i], m, s, i, in, tolerant)
+			p.bytes = p.fill(ix.Segments[i], m, s, i, in, tolerant)
 			p.number = pieces.Add(1)
 			if !ix.over {
-				c.Put(key, p, size)
+				c.Put(key, p, p.bytes)
 			}
 		}
 		m.Segments[i], m.Pieces[i] = p.rows, p.number
+		m.bytes += p.bytes
 	}
 }
 
@@ -85,8 +88,12 @@ func (p *piece) is(m *Match, i int) bool {
 
 // fill computes the rows and estimates the memory of the piece.
 func (p *piece) fill(live segment.Live, m *Match, s *source, i int, fields, tolerant FieldSet) (size int) {
-	const bitmap = 300
-	size = 400
+	size = 500
+	trim := func(b *roaring.Bitmap) *roaring.Bitmap {
+		b, n := resultcache.Trim(b)
+		size += n
+		return b
+	}
 	r := &p.rows
 	r.Any = noRows
 	for level := range Levels {
@@ -100,14 +107,18 @@ func (p *piece) fill(live segment.Live, m *Match, s *source, i int, fields, tole
 		case rows.IsEmpty():
 			rows = noRows
 		case r.Any.IsEmpty():
-			if r.Any = rows; !mapped {
-				size += int(rows.GetSizeInBytes())
+			if mapped {
+				size += resultcache.Overhead(rows)
+			} else {
+				rows = trim(rows)
 			}
-			size += bitmap
+			r.Any = rows
 		default:
-			rows = roaring.AndNot(rows, r.Any)
-			r.Any = roaring.Or(r.Any, rows)
-			size += 2*bitmap + int(rows.GetSizeInBytes()+r.Any.GetSizeInBytes())
+			if rows = roaring.AndNot(rows, r.Any); rows.IsEmpty() {
+				rows = noRows
+				break
+			}
+			rows, r.Any = trim(rows), trim(roaring.Or(r.Any, rows))
 		}
 		r.At[level] = rows
 	}
@@ -115,8 +126,11 @@ func (p *piece) fill(live segment.Live, m *Match, s *source, i int, fields, tole
 	case s.phrase != nil:
 		r.Word = r.At[0]
 	case len(m.Words[i]) > 0:
-		r.Word = rowsIn(m.Words[i][0], fields)
-		size += bitmap
+		if r.Word = rowsIn(m.Words[i][0], fields); fields == nil {
+			size += resultcache.Overhead(r.Word)
+		} else {
+			r.Word = trim(r.Word)
+		}
 	default:
 		r.Word = noRows
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/query"
+	"svc/internal/resultcache"
 )
 
 // classes are documents by cost: of one node under a rule, or of two neighbours. They are
@@ -21,10 +22,10 @@ type classes struct {
 
 // Large buckets are split by classes, small ones document by document. (Variables, so that tests can lower them.)
 var (
-	classRows  = 48        // documents from which on classes are used that are there
-	derivedPer = 3         // classes are made at once when they hold at most so many for each document of the bucket,
-	derivedMax = 1 << 20   // and when they are wished for again, up to so many
-	placedMax  = 128 << 10 // where positions of several terms are read, which is dear
+	classRows  = 48       // documents from which on classes are used that are there
+	derivedPer = 3        // classes are made at once when they hold at most so many for each document of the bucket,
+	derivedMax = 1 << 20  // and when they are wished for again, up to so many
+	placedMax  = 64 << 10 // where positions of several terms are read, which is dear
 )
 
 // worthwhile reports whether classes of so many documents should be made for a bucket. again: they were wished for
@@ -38,17 +39,22 @@ type segmentClasses struct {
 	costs   []int // ascending
 	rows    []*roaring.Bitmap
 	covered *roaring.Bitmap // all of rows; nil where nobody asks
+	bytes   int             // that they take
 }
 
-// sizeOf estimates the memory of classes.
-func (c *segmentClasses) sizeOf() int {
-	n := 200
-	for _, b := range append(slices.Clip(c.rows), c.covered) {
-		if b != nil {
-			n += 200 + int(b.GetSizeInBytes())
-		}
+// trim makes the classes as small as they can be, to be kept, and estimates their memory.
+func (c *segmentClasses) trim() {
+	c.bytes = 200
+	for i, b := range c.rows {
+		var n int
+		c.rows[i], n = resultcache.Trim(b)
+		c.bytes += n
 	}
-	return n
+	if c.covered != nil {
+		var n int
+		c.covered, n = resultcache.Trim(c.covered)
+		c.bytes += n
+	}
 }
 
 // cover computes the union.
@@ -212,10 +218,17 @@ func (s *search) cachedClasses(of *classesOf, bucket int) *classes {
 		}
 		parts[seg] = p
 		c, key, _ := s.classesKey(of, seg, segmentBuf[:0])
-		c.Put(key, p, p.sizeOf())
+		p.trim()
+		c.Put(key, p, p.bytes)
 	}
 	c := join(parts, of.rest)
-	own.Put(key, c, 200+(len(c.costs)+1)*(24+8*len(parts)))
+	bytes := 200 + (len(c.costs)+1)*(24+8*len(parts))
+	for _, p := range parts {
+		if p != nil {
+			bytes += p.bytes
+		}
+	}
+	own.Put(key, c, bytes)
 	return c
 }
 

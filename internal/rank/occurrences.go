@@ -186,7 +186,7 @@ postings:
 		}
 	}
 	slices.Sort(t.occurrences)
-	t.occurrences = slices.Clip(t.occurrences)
+	t.occurrences = slices.Clone(t.occurrences) // without spare room
 }
 
 // gather appends the occurrences in the rows of a batch.

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2"
 )
 
 func TestOwnersDoNotMeet(t *testing.T) {
@@ -128,4 +130,24 @@ func TestManyGoroutines(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+func TestTrim(t *testing.T) {
+	a, b := roaring.New(), roaring.New()
+	for i := range uint32(200000) {
+		if a.Add(7 * i); i%3 == 0 {
+			b.Add(5 * i)
+		}
+	}
+	and := roaring.And(a, b)
+	got, bytes := Trim(and)
+	if !got.Equals(and) {
+		t.Error("other rows")
+	}
+	if n := int(got.GetSizeInBytes()); bytes < n || bytes > n+200+64*22 {
+		t.Errorf("%d bytes for %d of rows in at most 22 containers", bytes, n)
+	}
+	if Overhead(roaring.New()) == 0 {
+		t.Error("nothing costs nothing")
+	}
 }
