@@ -2,6 +2,7 @@ package fastapi
 
 import (
 	"bytes"
+	"cmp"
 	"os"
 	"slices"
 	"strconv"
@@ -23,6 +24,7 @@ import (
 // come; all others are read from their owners when somebody asks.
 type metrics struct {
 	registry     *prometheus.Registry
+	prefix       string // of the names of svc's own series, in place of metricsPrefix
 	requests     *prometheus.CounterVec
 	times        *prometheus.HistogramVec
 	chatSearches *prometheus.CounterVec
@@ -33,6 +35,7 @@ type metrics struct {
 	personalized atomic.Int64
 }
 
+// metricsPrefix begins the names of svc's own series, unless Options.MetricsPrefix does.
 const metricsPrefix = "svc_"
 
 // unknownPath is the path label of requests that no route takes. Their own paths
@@ -40,11 +43,12 @@ const metricsPrefix = "svc_"
 const unknownPath = "unknown"
 
 // Buckets of response times, in seconds.
-var responseBuckets = []float64{.005, .01, .025, .05, .075, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10}
+var responseBuckets = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .075, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10}
 
-func newMetrics(s *Server) *metrics {
+func newMetrics(s *Server, prefix string) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
+		prefix:   cmp.Or(prefix, metricsPrefix),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: metricsPrefix + "http_requests_total", Help: "Requests answered.",
 		}, []string{"method", "path", "status"}),
@@ -295,6 +299,10 @@ func (s *Server) getMetrics(ctx *fasthttp.RequestCtx) error {
 	var text bytes.Buffer
 	encoder := expfmt.NewEncoder(&text, format)
 	for _, family := range families {
+		if rest, ok := strings.CutPrefix(family.GetName(), metricsPrefix); ok {
+			name := s.metrics.prefix + rest
+			family.Name = &name
+		}
 		if err := encoder.Encode(family); err != nil {
 			return err
 		}

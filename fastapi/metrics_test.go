@@ -1,10 +1,15 @@
 package fastapi
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // value returns what stands behind a series in the text of /metrics; "" when it is not there.
@@ -105,5 +110,65 @@ func TestMetricsNeedAllIndexes(t *testing.T) {
 	}
 	if r := c.as(c.makeKey(`["metrics.get"]`, `["*"]`)).get("/metrics"); r.status != 200 {
 		t.Errorf("a key for all indexes: %d %s", r.status, r.body)
+	}
+}
+
+// TestMetricsPrefix: dashboards that were made for other names show svc's series.
+func TestMetricsPrefix(t *testing.T) {
+	c, _ := newInstance(t, Options{MetricsPrefix: "meilisearch_"})
+	c.json("PATCH", "/experimental-features", `{"metrics": true}`)
+	c.get("/health")
+	for range 2 { // what is read is not changed
+		text := c.get("/metrics").body
+		for _, series := range []string{"meilisearch_index_count", `meilisearch_http_requests_total{method="GET",path="/health",status="200"}`,
+			`meilisearch_http_response_time_seconds_count{method="GET",path="/health"}`, "process_open_fds"} {
+			if sample(text, series) == "" {
+				t.Errorf("no %s", series)
+			}
+		}
+		if strings.Contains(text, "svc_") {
+			t.Error("some names are svc's still")
+		}
+	}
+}
+
+// TestResponseBuckets: most searches take less than 5 ms, and are told apart.
+func TestResponseBuckets(t *testing.T) {
+	if !slices.IsSorted(responseBuckets) || responseBuckets[0] != .0001 || responseBuckets[len(responseBuckets)-1] != 10 {
+		t.Errorf("buckets %v", responseBuckets)
+	}
+}
+
+// TestDeployedSeries: the dashboard and the alerts of deploy/ name series that there are.
+func TestDeployedSeries(t *testing.T) {
+	c, _ := newInstance(t, Options{})
+	descriptions := make(chan *prometheus.Desc, 1000)
+	m := c.server.metrics
+	for _, collector := range []prometheus.Collector{m.requests, m.times, state{c.server}} {
+		collector.Describe(descriptions)
+	}
+	close(descriptions)
+	known := map[string]bool{}
+	for d := range descriptions {
+		name := regexp.MustCompile(`fqName: "([a-z_]+)"`).FindStringSubmatch(d.String())
+		known[name[1]] = true
+	}
+	for _, file := range []string{"grafana.json", "alerts.yaml"} {
+		b, err := os.ReadFile("../deploy/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(file, ".json") && !json.Valid(b) {
+			t.Errorf("%s is not JSON", file)
+		}
+		names := regexp.MustCompile(`\bsvc_[a-z_]+`).FindAllString(string(b), -1)
+		if len(names) < 10 {
+			t.Errorf("%s names only %q", file, names)
+		}
+		for _, name := range names {
+			if !known[strings.TrimSuffix(name, "_bucket")] {
+				t.Errorf("%s: there is no %s", file, name)
+			}
+		}
 	}
 }

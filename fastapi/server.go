@@ -49,6 +49,8 @@ type Options struct {
 	Version      Version
 	Replication  bool // honour the headers TaskId and DryRun
 
+	MetricsPrefix string // of the names of svc's own series in /metrics; "": svc_
+
 	// Searches running at once, searches waiting, and how long they wait.
 	Searches        int
 	SearchQueue     int
@@ -141,7 +143,7 @@ func New(o Options) *Server {
 		o.DropSearchAfter = time.Minute
 	}
 	s.slots = newSlots(o.Searches, o.SearchQueue, o.DropSearchAfter)
-	s.metrics = newMetrics(s)
+	s.metrics = newMetrics(s, o.MetricsPrefix)
 	s.router = s.newRouter(o.Pprof)
 	s.http = fasthttp.Server{
 		Handler:                      s.serve,

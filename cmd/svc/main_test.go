@@ -165,6 +165,8 @@ func TestBadOptions(t *testing.T) {
 		{name: "size", args: []string{"--http-payload-size-limit", "10 parsecs"}},
 		{name: "threads", env: map[string]string{"SVC_MAX_INDEXING_THREADS": "-1"}},
 		{name: "level", args: []string{"--log-level", "loud"}},
+		{name: "no metrics prefix", args: []string{"--metrics-prefix", ""}},
+		{name: "metrics prefix", args: []string{"--metrics-prefix", "my-"}},
 		{name: "mode", args: []string{"--experimental-logs-mode", "xml"}},
 		{name: "network", args: []string{"--experimental-allowed-ip-networks", "10.0.0.1"}},
 		{name: "webhook without a scheme", args: []string{"--task-webhook-url", "hooks.test/done"}},

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"regexp"
 	"runtime"
 	"strings"
 	"time"
@@ -34,6 +35,8 @@ type options struct {
 	NoAnalytics          bool          `group:"Server:" name:"no-analytics" help:"Accepted for the sake of old command lines: there are no analytics."`
 	ConfigFilePath       string        `group:"Server:" name:"config-file-path" placeholder:"FILE" help:"TOML file with options (default: ./config.toml if it is there)."`
 	Pprof                bool          `group:"Logs and profiles:" name:"pprof" help:"Serve profiles under /debug/pprof."`
+
+	MetricsPrefix string `group:"Logs and profiles:" name:"metrics-prefix" default:"svc_" placeholder:"TEXT" help:"What the names of series in /metrics begin with (default: ${default}); meilisearch_ keeps dashboards made for that."`
 
 	Costs     costOptions     `embed:"" group:"Limits of requests:"`
 	TLS       tlsOptions      `embed:"" group:"HTTPS:"`
@@ -76,6 +79,9 @@ type acceptedOptions struct {
 // masterKeyBytes is the length from which on a master key is not easily guessed.
 const masterKeyBytes = 16
 
+// metricsPrefixForm is that of names of Prometheus, but for colons, which are for those who record rules.
+var metricsPrefixForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
 // validate checks what a single option cannot say.
 func (o *options) validate() error {
 	switch {
@@ -93,6 +99,8 @@ func (o *options) validate() error {
 		return errors.New("--experimental-proxy-request-timeout-seconds and --experimental-proxy-backoff-timeout-seconds must be 1 or more")
 	case o.InspectionInterval < 0:
 		return errors.New("--inspection-interval must be 0 or more")
+	case !metricsPrefixForm.MatchString(o.MetricsPrefix):
+		return errors.New("--metrics-prefix must begin with a letter or _, and have letters, digits and _ alone")
 	case o.HTTPPayloadSizeLimit == 0:
 		return errors.New("--http-payload-size-limit must be more than 0")
 	}
