@@ -22,7 +22,7 @@ type conns struct {
 
 	mu       sync.Mutex
 	open     map[*conn]struct{}
-	relieved time.Time // when slow clients were cut off last
+	relieved atomic.Int64 // when slow clients were cut off last, ns since 1970
 }
 
 // conn is one of them.
@@ -176,13 +176,12 @@ func (cs *conns) waiting(now time.Time) []slow {
 
 // relieve cuts the slowest clients off whose requests hold anything, until so many bytes are theirs no more.
 func (cs *conns) relieve(bytes int64) {
-	now := time.Now()
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	if now.Sub(cs.relieved) < reliefPause {
+	now, last := time.Now(), cs.relieved.Load()
+	if now.UnixNano()-last < int64(reliefPause) || !cs.relieved.CompareAndSwap(last, now.UnixNano()) {
 		return
 	}
-	cs.relieved = now
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
 	for _, s := range cs.waiting(now) {
 		if bytes <= 0 {
 			return

@@ -145,6 +145,7 @@ func (s *Server) overBudget(ctx *fasthttp.RequestCtx, err error) *apierr.Error {
 	case errors.Is(err, budget.ErrLarge):
 		return s.answerTooLarge(ctx)
 	case errors.Is(err, budget.ErrFull):
+		ctx.SetUserValue(brokenKey{}, true) // there is no use in receiving the rest
 		return apierr.New("too_many_search_requests", "The requests of all clients hold as many bytes as they may (`--http-memory`). Try again in a few seconds.")
 	}
 	return nil

@@ -199,6 +199,9 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	cleanPath(ctx.URI())
 	s.route(ctx)
 	r.endBulk()
+	if !ctx.Response.IsBodyStream() {
+		r.account.Settle(int64(len(ctx.Response.Body()))) // what was made of the body is not needed any more
+	}
 	drain(ctx)
 	shareAnswer(ctx)
 	protect(ctx)

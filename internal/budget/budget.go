@@ -14,6 +14,7 @@ import (
 type Budget struct {
 	limit int64
 	used  atomic.Int64
+	lines atomic.Int64 // large requests that wait
 
 	// relieve has requests that wait for slow clients end. It does not wait for that.
 	relieve func()
@@ -33,8 +34,10 @@ const (
 	reserve = 2
 	// patience is how long a request waits until others have given back what it needs.
 	patience = 500 * time.Millisecond
+	// maxWaiting is how many large requests may wait; others fail at once.
+	maxWaiting = 16
 	// pollEvery is how long it sleeps between two looks.
-	pollEvery = 10 * time.Millisecond
+	pollEvery = 25 * time.Millisecond
 )
 
 // New makes a budget of so many bytes. relieve may be nil; it is called when a request does not find what it needs.
@@ -110,6 +113,17 @@ func (a *Account) Hold(n int64) error {
 		return nil
 	}
 	holds := a.held.Load() + n
+	if a.budget.take(n, holds) {
+		a.held.Add(n)
+		return nil
+	}
+	if holds > SmallBytes {
+		defer a.budget.lines.Add(-1)
+		if a.budget.lines.Add(1) > maxWaiting {
+			a.budget.relieve()
+			return ErrFull
+		}
+	}
 	for waited := time.Duration(0); !a.budget.take(n, holds); waited += pollEvery {
 		if waited >= patience || holds > a.budget.limit {
 			return ErrFull
