@@ -309,10 +309,13 @@ func drain(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	var one [1]byte
-	if n, err := stream.Read(one[:]); n == 0 && err == io.EOF {
+	_, err := stream.Read(one[:])
+	if err == io.EOF {
 		return
 	}
-	err := ctx.Conn().SetReadDeadline(time.Now().Add(drainTime))
+	if err == nil { // after an error nothing may be read: what is behind a broken chunk could pass for the next
+		err = ctx.Conn().SetReadDeadline(time.Now().Add(drainTime))
+	}
 	if err == nil {
 		_, err = io.Copy(io.Discard, stream)
 	}

@@ -159,16 +159,22 @@ func TestConnectionGoesOn(t *testing.T) {
 	}
 }
 
-// TestUnclearBodies sends what a proxy may have cut otherwise than svc: nothing that follows it on the connection is answered.
-func TestUnclearBodies(t *testing.T) {
+// rawServer starts a server for tests that write to its connections themselves, and returns its address.
+func rawServer(t *testing.T) (address string) {
+	t.Helper()
 	c := newTCPClient(t, Options{})
 	c.get("/health")
 	c.server.conns.mu.Lock()
-	var address string
+	defer c.server.conns.mu.Unlock()
 	for open := range c.server.conns.open {
 		address = open.LocalAddr().String()
 	}
-	c.server.conns.mu.Unlock()
+	return address
+}
+
+// TestUnclearBodies sends what a proxy may have cut otherwise than svc: nothing that follows it on the connection is answered.
+func TestUnclearBodies(t *testing.T) {
+	address := rawServer(t)
 	const next = "GET /version HTTP/1.1\r\nHost: x\r\n\r\n"
 	for name, head := range map[string]string{
 		"two lengths, the number last":  "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n",
@@ -178,6 +184,9 @@ func TestUnclearBodies(t *testing.T) {
 		"two numbers":                   "Content-Length: 0\r\nContent-Length: 4\r\n\r\n",
 		"a chunk without a length":      "Transfer-Encoding: chunked\r\n\r\nzz\r\n0\r\n\r\n",
 		"a chunk beyond all lengths":    "Transfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFFF\r\n0\r\n\r\n",
+		"a chunk's length with 0x":      "Transfer-Encoding: chunked\r\n\r\n0x2\r\n{}\r\n0\r\n\r\n",
+		"the last length with 0x":       "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0x0\r\n\r\n",
+		"the only length with 0x":       "Transfer-Encoding: chunked\r\n\r\n0x0\r\n\r\n",
 		"a chunk with a wrong end":      "Transfer-Encoding: chunked\r\n\r\n2\r\n{}XX0\r\n\r\n",
 	} {
 		nc, err := net.Dial("tcp", address)
@@ -196,6 +205,35 @@ func TestUnclearBodies(t *testing.T) {
 		}
 		if time.Since(begun) > drainTime {
 			t.Errorf("%s: the rest of the body was waited for", name)
+		}
+	}
+}
+
+// TestUnreadBodies sends broken bodies where no handler reads them: what follows on the connection is not answered either.
+func TestUnreadBodies(t *testing.T) {
+	address := rawServer(t)
+	for _, route := range []string{"GET /health", "DELETE /nowhere"} {
+		for _, body := range []string{
+			"0x0\r\n\r\n",
+			"0x2\r\n{}\r\n0\r\n\r\n",
+			"2\r\n{}\r\n0x0\r\n\r\n",
+			"zz\r\n0\r\n\r\n",
+			"2\r\n{}XX0\r\n\r\n",
+		} {
+			nc, err := net.Dial("tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = io.WriteString(nc, route+" HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"+body+
+				"GET /version HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+			answers, readErr := io.ReadAll(nc) // to the end of the connection
+			nc.Close()
+			if err != nil || readErr != nil && !errors.Is(readErr, syscall.ECONNRESET) {
+				t.Errorf("%s, %q: %v, %v", route, body, err, readErr)
+			}
+			if bytes.Count(answers, []byte("HTTP/1.1 ")) != 1 {
+				t.Errorf("%s, %q: %q", route, body, answers)
+			}
 		}
 	}
 }
