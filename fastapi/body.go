@@ -251,7 +251,7 @@ func (r *bodyReader) Hold(n int) error {
 
 // pause lets others work.
 func (r *bodyReader) pause() {
-	if r.turn != nil && r.turn.holds != nothing {
+	if r.turn != nil && r.turn.holds != nothing && r.turn.holds != paused {
 		r.turn.Pause()
 	}
 }

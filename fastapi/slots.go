@@ -95,6 +95,7 @@ func (s *slots) spread(own *turn, n int, run func(ctx context.Context, i int, sl
 		failed atomic.Bool
 		errs   = make([]error, n)
 		group  sync.WaitGroup
+		shared atomic.Bool // others work, too
 		more   func() bool // begins another goroutine if there is work for it and a slot is free
 	)
 	work := func(t *turn) {
@@ -116,6 +117,7 @@ func (s *slots) spread(own *turn, n int, run func(ctx context.Context, i int, sl
 		if failed.Load() || int(next.Load()) >= n || !s.tryAcquire() {
 			return false
 		}
+		shared.Store(true)
 		group.Go(func() {
 			t := own.beside()
 			defer s.giveBack(t)
@@ -129,7 +131,12 @@ func (s *slots) spread(own *turn, n int, run func(ctx context.Context, i int, sl
 		}
 	}
 	work(own)
-	group.Wait()
+	if shared.Load() {
+		// Those that became long meanwhile may wait for the lane, which own may hold: nothing is held while it waits for them.
+		own.Pause()
+		group.Wait()
+		own.Resume()
+	}
 	for _, err := range errs {
 		if err != nil {
 			return err

@@ -35,6 +35,7 @@ const (
 	nothing hold = iota
 	aSlot
 	theLane
+	paused // nothing, while the work waits for something else: it does not line up
 )
 
 // Err is that of a context. It may wait until it is this turn's again.
@@ -46,7 +47,7 @@ func (t *turn) Err() error {
 	if t.refused != nil {
 		return t.refused
 	}
-	if now := time.Now(); now.Sub(t.since) >= slice {
+	if now := time.Now(); t.holds != paused && now.Sub(t.since) >= slice {
 		t.yield(now)
 	}
 	if t.refused != nil {
@@ -83,13 +84,16 @@ func (t *turn) yield(now time.Time) {
 
 // enter lines up for the lane, for work that does not begin with a slot, and lets others work when its slice is over.
 func (t *turn) enter() {
-	if now := time.Now(); t.holds == nothing || now.Sub(t.since) >= slice {
+	if now := time.Now(); t.holds == nothing || t.holds == paused || now.Sub(t.since) >= slice {
 		t.yield(now)
 	}
 }
 
 // Pause gives back what the turn holds while the work waits for something else.
-func (t *turn) Pause() { t.slots.giveBack(t) }
+func (t *turn) Pause() {
+	t.slots.giveBack(t)
+	t.holds = paused
+}
 
 // Resume goes on with a slot. It does not wait: for a while, more searches may run than there are slots.
 func (t *turn) Resume() {

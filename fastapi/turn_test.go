@@ -2,9 +2,12 @@ package fastapi
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"svc/internal/search"
 )
 
 func newTurn(t *testing.T, s *slots) *turn {
@@ -55,6 +58,47 @@ func TestLongWorkMakesWay(t *testing.T) {
 		s.giveBack(first)
 		if s.free != 2 || s.lane.running != 0 || len(s.lane.waiting) != 0 {
 			t.Errorf("at the end %d slots are free, %d run, %d wait", s.free, s.lane.running, len(s.lane.waiting))
+		}
+	})
+}
+
+// TestSharedWorkBecomesLong has calls of one request that all become long: the goroutine that is done first does not keep the lane
+// from those that it waits for.
+func TestSharedWorkBecomesLong(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots(4, 10, time.Minute)
+		s.lane.processors = 1
+		own := newTurn(t, s)
+		began := time.Now()
+		err := s.spread(own, 4, func(ctx context.Context, i int, _ search.Slot) error {
+			time.Sleep(slice + time.Duration(i)*time.Millisecond)
+			return ctx.Err()
+		})
+		if err != nil || time.Since(began) > time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		s.giveBack(own)
+		if s.free != 4 || s.lane.running != 0 || len(s.lane.waiting) != 0 {
+			t.Errorf("at the end %d slots are free, %d run, %d wait", s.free, s.lane.running, len(s.lane.waiting))
+		}
+	})
+}
+
+// TestPausedWorkHoldsNothing asks whether work may go on while it waits for something else: it does not line up then.
+func TestPausedWorkHoldsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots(1, 10, time.Minute)
+		own := newTurn(t, s)
+		own.Pause()
+		time.Sleep(2 * slice)
+		if err := own.Err(); err != nil {
+			t.Fatal(err)
+		}
+		own.Resume()
+		s.giveBack(own)
+		if s.free != 1 || s.lane.running != 0 {
+			t.Errorf("at the end %d slots are free, %d run", s.free, s.lane.running)
 		}
 	})
 }
