@@ -5,15 +5,12 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"svc/internal/vfs"
 	"svc/segment"
@@ -186,13 +183,7 @@ func (s *vectorSet) writeSegment(ctx context.Context, name string, threads int) 
 // openSegment maps the segment; cold, none of it is in memory before.
 func openSegment(name string, cold bool) (*segment.Reader, error) {
 	if cold {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, err
-		}
-		err = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED)
-		f.Close()
-		if err != nil {
+		if err := dropCache(name); err != nil {
 			return nil, fmt.Errorf("cannot drop %s from memory: %w", name, err)
 		}
 	}
