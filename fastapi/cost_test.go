@@ -63,11 +63,20 @@ func TestWhatRequestsCost(t *testing.T) {
 		}
 		for dimension, body := range growing {
 			sent := body(n)
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			got := c.send(r.method, samplePath(r.path), bytes.NewReader([]byte(sent)), "Content-Type", contentJSON)
-			runtime.ReadMemStats(&after)
-			if spent := int(after.TotalAlloc - before.TotalAlloc); spent > most*len(sent)+fixedCost {
+			allowed := most*len(sent) + fixedCost
+			var spent int
+			var got reply
+			// What else the process does at the same moment counts, too: tasks of requests before, above all. So the least of some tries.
+			for range 5 {
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				got = c.send(r.method, samplePath(r.path), bytes.NewReader([]byte(sent)), "Content-Type", contentJSON)
+				runtime.ReadMemStats(&after)
+				if spent = int(after.TotalAlloc - before.TotalAlloc); spent <= allowed {
+					break
+				}
+			}
+			if spent > allowed {
 				t.Errorf("%s: %s: %d bytes are allocated for %d, and %d is allowed for each and %d in any case (%d %s)",
 					name, dimension, spent, len(sent), most, fixedCost, got.status, fmt.Sprintf("%.80s", got.body))
 			}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"runtime"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -103,6 +104,12 @@ type Server struct {
 
 	conversations atomic.Int64 // that are held now
 
+	serving struct {
+		sync.Mutex
+		listener net.Listener // nil: none yet
+		stopped  bool
+	}
+
 	searching   context.Context // of all searches
 	endSearches context.CancelFunc
 }
@@ -164,8 +171,17 @@ func New(o Options) *Server {
 	return s
 }
 
-// Serve answers on l until Shutdown.
-func (s *Server) Serve(l net.Listener) error { return s.http.Serve(listener{l, &s.conns, s.log}) }
+// Serve answers on l until Shutdown, also one that came before.
+func (s *Server) Serve(l net.Listener) error {
+	s.serving.Lock()
+	s.serving.listener = l
+	stopped := s.serving.stopped
+	s.serving.Unlock()
+	if stopped {
+		return l.Close()
+	}
+	return s.http.Serve(listener{l, &s.conns, s.log})
+}
 
 // Shutdown refuses new connections and waits for running requests until ctx is done. Searches that run still are ended then:
 // nothing holds a view of an index for long afterwards.
@@ -177,7 +193,14 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if s.logs != nil {
 		s.logs.StopListening() // a request that would not end by itself
 	}
-	return s.http.ShutdownWithContext(ctx)
+	err := s.http.ShutdownWithContext(ctx)
+	s.serving.Lock()
+	defer s.serving.Unlock()
+	s.serving.stopped = true
+	if s.serving.listener != nil {
+		_ = s.serving.listener.Close() // fasthttp has closed it, unless it was about to begin
+	}
+	return err
 }
 
 // serve answers one request.

@@ -1,0 +1,37 @@
+package fastapi
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp/fasthttputil"
+)
+
+// A server that is told to stop before it has begun to serve does not begin, or ends at once.
+func TestStopBeforeTheStart(t *testing.T) {
+	for i := range 200 {
+		o := Options{}
+		complete(t, &o)
+		s, l := New(o), fasthttputil.NewInmemoryListener()
+		ended := make(chan struct{})
+		begin := func() {
+			_ = s.Serve(l) // an error of a listener that was closed, or none
+			close(ended)
+		}
+		if i%2 == 0 {
+			go begin()
+		}
+		if err := s.Shutdown(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if i%2 == 1 {
+			go begin()
+		}
+		select {
+		case <-ended:
+		case <-time.After(20 * time.Second):
+			t.Fatal("it goes on")
+		}
+	}
+}
