@@ -47,11 +47,11 @@ func TestLaunchKeyStaysHome(t *testing.T) {
 			t.Errorf("the key of the command line goes to another host: %v", h)
 		}
 	}
-	pool, _ := testPool(t, Options{OpenAIHosts: []string{"proxy.test", "proxy.test:8080"}})
+	pool, _ := testPool(t, Options{OpenAIHosts: []string{"relay.test", "relay.test:8080"}})
 	for address, want := range map[string]bool{
 		"https://api.openai.com/v1/embeddings": true, "https://API.openai.com:443/other": true, "http://api.openai.com/v1/embeddings": false, "https://api.openai.com:444/": false,
-		"https://api.openai.com.evil.test/": false, "https://user@evil.test/api.openai.com": false, "https://api.openai.com@evil.test/": false, "http://proxy.test": true, "https://proxy.test:9/x": true,
-		"https://xproxy.test": false, "http://[::1]:80": false, "%": false,
+		"https://api.openai.com.evil.test/": false, "https://user@evil.test/api.openai.com": false, "https://api.openai.com@evil.test/": false, "http://relay.test": true, "https://relay.test:9/x": true,
+		"https://xrelay.test": false, "http://[::1]:80": false, "%": false,
 	} {
 		if got := pool.trusts(address); got != want {
 			t.Errorf("%s is trusted: %t", address, got)
