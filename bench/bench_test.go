@@ -50,11 +50,11 @@ func TestReadDataset(t *testing.T) {
 
 func TestDrawQueries(t *testing.T) {
 	d := generate(2000)
-	kinds, err := drawQueries(d)
+	kinds, err := drawQueries(d, queriesOfKind, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, _ := drawQueries(d)
+	again, _ := drawQueries(d, queriesOfKind, false)
 	shape := map[string]func(request) bool{
 		"one word":                      func(r request) bool { return len(strings.Fields(r.Q)) == 1 },
 		"three words":                   func(r request) bool { return len(strings.Fields(r.Q)) == 3 },
@@ -164,5 +164,51 @@ func TestRelocate(t *testing.T) {
 		if got := p.Function[i].Filename; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
+	}
+}
+
+func TestDrawDistinctQueries(t *testing.T) {
+	kinds, err := drawQueries(generate(2000), 300, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range kinds {
+		seen := map[string]bool{}
+		for _, body := range k.bodies {
+			if seen[string(body)] {
+				t.Errorf("%s: %s comes twice", k.name, body)
+			}
+			seen[string(body)] = true
+		}
+		if len(seen) == 0 || len(seen) > 300 {
+			t.Errorf("%s: %d queries", k.name, len(seen))
+		}
+	}
+}
+
+func TestComparisonTables(t *testing.T) {
+	ms := time.Millisecond
+	c := &comparison{
+		data:     &dataset{title: "Some documents", documents: 7},
+		programs: []*program{{name: "svc"}, {name: "old"}},
+		kinds:    []queryKind{{name: "one word"}},
+		figures: [][]asked{{
+			{first: latencies{ms, 3 * ms}, worst: []byte(`{"q":"the"}`), cpuPerFirst: 0.5, warm: rate{qps: 100}, updating: rate{updates: latencies{2 * ms}}},
+			{first: latencies{ms, 9 * ms}, worst: []byte(`{"q":"a"}`), cpuPerFirst: 2, warm: rate{qps: 50}, updating: rate{updates: latencies{4 * ms}}},
+		}},
+	}
+	got := string(c.tables())
+	for _, want := range []string{
+		"| first queries, CPU ms | svc | old | svc ⁄ old |\n| --- | ---: | ---: | ---: |\n| one word | 0.5 | 2 | 0.25 |\n",
+		"| warm, QPS | svc | old | svc ⁄ old |\n| --- | ---: | ---: | ---: |\n| one word | 100 | 50 | 2.00 |\n",
+		"| one word | 2 | 4 | 0.50 |\n",
+		"| worst first query | svc | old |\n| --- | --- | --- |\n| one word | `the` 3.0 ms | `a` 9.0 ms |\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the tables lack\n%s\n%s", want, got)
+		}
+	}
+	if c.firstOnly = true; strings.Contains(string(c.tables()), "warm") {
+		t.Error("what was not asked is in the tables")
 	}
 }

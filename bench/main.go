@@ -19,16 +19,19 @@ import (
 )
 
 type options struct {
-	Server    string `placeholder:"PATH" help:"Server binary (default: built from ./cmd/svc)."`
-	Data      string `placeholder:"FILE" help:"Documents, .ndjson or .ndjson.gz (default: generated package descriptions)."`
-	Documents int    `default:"63666" placeholder:"N" help:"How many documents to generate."`
-	Out       string `placeholder:"FILE" help:"File whose tables are rewritten (default: print them)."`
-	Profiles  string `placeholder:"DIR" help:"Also capture CPU and heap profiles into this directory."`
-	Vectors   string `placeholder:"DIR" help:"Measure vectors instead: those of a directory with two .npy files (rows of float16 or float32; queries have \"quer\" in their name), or generated."`
-	Peers     string `placeholder:"PYTHON" help:"With --vectors: measure hnswlib, faiss and usearch too, as far as this Python has them."`
-	Kernels   bool   `hidden:"" help:"Measure the kernels of the running tier alone and print JSON."`
-	Service   bool   `help:"Measure instead how a server with many keys, indexes and finished tasks starts and lists them; prints a table."`
-	Quick     bool   `help:"A twentieth of the work: to see that everything runs, not to compare."`
+	Server    string            `placeholder:"PATH" help:"Server binary (default: built from ./cmd/svc)."`
+	Data      string            `placeholder:"FILE" help:"Documents, .ndjson or .ndjson.gz (default: generated package descriptions)."`
+	Documents int               `default:"63666" placeholder:"N" help:"How many documents to generate."`
+	Out       string            `placeholder:"FILE" help:"File whose tables are rewritten (default: print them)."`
+	Profiles  string            `placeholder:"DIR" help:"Also capture CPU and heap profiles into this directory."`
+	Vectors   string            `placeholder:"DIR" help:"Measure vectors instead: those of a directory with two .npy files (rows of float16 or float32; queries have \"quer\" in their name), or generated."`
+	Peers     string            `placeholder:"PYTHON" help:"With --vectors: measure hnswlib, faiss and usearch too, as far as this Python has them."`
+	Peer      map[string]string `placeholder:"NAME=PROGRAM" mapsep:"none" help:"Measure instead, in one run with other servers of this API, first queries, warm ones, and those under updates; prints a table with ratios. May be given several times."`
+	Keep      string            `placeholder:"DIR" help:"With --peer: where the data directories are made, one a program, and found again by the next run."`
+	First     bool              `help:"With --peer: first queries alone."`
+	Kernels   bool              `hidden:"" help:"Measure the kernels of the running tier alone and print JSON."`
+	Service   bool              `help:"Measure instead how a server with many keys, indexes and finished tasks starts and lists them; prints a table."`
+	Quick     bool              `help:"A twentieth of the work: to see that everything runs, not to compare."`
 }
 
 func main() {
@@ -85,6 +88,14 @@ func run(ctx context.Context, o options) (err error) {
 			return err
 		}
 		_, err = os.Stdout.Write(f.table())
+		return err
+	}
+	if len(o.Peer) > 0 {
+		c, err := m.compare(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = os.Stdout.Write(c.tables())
 		return err
 	}
 	r, err := m.run(ctx)
@@ -173,7 +184,7 @@ func (m *measurement) run(ctx context.Context) (*results, error) {
 		return nil, err
 	}
 	progress("updated single documents")
-	kinds, err := drawQueries(m.data)
+	kinds, err := drawQueries(m.data, queriesOfKind, false)
 	if err != nil {
 		return nil, err
 	}

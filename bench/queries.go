@@ -34,9 +34,10 @@ type sample struct {
 	InstalledSize int64  `json:"installedSize"`
 }
 
-// drawQueries draws the queries of every kind from the documents.
-func drawQueries(d *dataset) ([]queryKind, error) {
-	samples, err := drawSamples(d)
+// drawQueries draws n queries of every kind from the documents. distinct: none of a kind comes twice, and there are fewer
+// when the documents do not give so many.
+func drawQueries(d *dataset, n int, distinct bool) ([]queryKind, error) {
+	samples, err := drawSamples(d, max(2000, 3*n))
 	if err != nil {
 		return nil, err
 	}
@@ -112,11 +113,16 @@ func drawQueries(d *dataset) ([]queryKind, error) {
 	var out []queryKind
 	for _, k := range kinds {
 		kind := queryKind{name: k.name}
-		for range queriesOfKind {
+		seen := map[string]bool{}
+		for tries := 0; len(kind.bodies) < n && tries < 10*n; tries++ {
 			body, err := json.Marshal(k.make())
 			if err != nil {
 				return nil, fmt.Errorf("cannot encode a query: %w", err)
 			}
+			if distinct && seen[string(body)] {
+				continue
+			}
+			seen[string(body)] = true
 			kind.bodies = append(kind.bodies, body)
 		}
 		out = append(out, kind)
@@ -124,12 +130,12 @@ func drawQueries(d *dataset) ([]queryKind, error) {
 	return out, nil
 }
 
-// drawSamples picks documents from all over the data.
-func drawSamples(d *dataset) ([]sample, error) {
+// drawSamples picks n documents from all over the data.
+func drawSamples(d *dataset, n int) ([]sample, error) {
 	lines := bytes.Split(bytes.TrimSuffix(d.payload, []byte{'\n'}), []byte{'\n'})
 	g := rand.New(rand.NewPCG(5, 5))
 	var list []sample
-	for range 2000 {
+	for range n {
 		var s sample
 		if err := json.Unmarshal(lines[g.IntN(len(lines))], &s); err != nil {
 			return nil, fmt.Errorf("cannot read a document: %w", err)

@@ -1,0 +1,260 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// comparison is several servers of one API beside each other, with the same documents and queries. A machine does not stay
+// the same for minutes, so they take turns.
+type comparison struct {
+	data      *dataset
+	programs  []*program
+	kinds     []queryKind
+	figures   [][]asked // by kind and program
+	firstOnly bool      // nothing else was asked
+}
+
+// program is one of the servers.
+type program struct {
+	name string
+	*measurement
+	*server
+}
+
+// asked is what the queries of a kind cost a program.
+type asked struct {
+	first          latencies
+	worst          []byte  // the first query that took longest
+	cpuPerFirst    float64 // milliseconds
+	warm, updating rate
+}
+
+// rate is what several connections get at once.
+type rate struct {
+	qps     float64
+	p99     float64 // milliseconds
+	updates latencies
+}
+
+const (
+	firstQueries    = 2000 // of a kind, distinct
+	manyDocuments   = 200_000
+	firstOfMany     = 600  // where there are so many documents
+	loadQueries     = 1000 // of a kind, distinct, asked again and again
+	turnQueries     = 25   // first queries of one program before it is the next one's turn
+	loadTime        = 4 * time.Second
+	betweenUpdates  = time.Second / 20
+	quietTime       = 3 * time.Second // without work that nobody asked for: merges have ended
+	dearKind        = "known to be dear"
+	unasked         = 0.02 // seconds of CPU in half a second that are nobody's work yet
+	stillnessChecks = int(quietTime / (500 * time.Millisecond))
+)
+
+// dearQueries cost much where documents are many: frequent words, what is derived from them, many words.
+var dearQueries = []string{
+	"the", "for the", `"of the"`, "forthe", "p", "s", "th", "a library for the", `"for the"`,
+	"this package contains the files that are needed for the", "tools for the development of programs with the library in",
+}
+
+// compare measures the server and its peers.
+func (m *measurement) compare(ctx context.Context) (_ *comparison, err error) {
+	c := &comparison{data: m.data, firstOnly: m.First}
+	defer func() {
+		for _, p := range c.programs {
+			p.kill()
+		}
+	}()
+	if m.Keep != "" {
+		m.dir = filepath.Join(m.Keep, "svc")
+	}
+	for _, name := range append([]string{"svc"}, slices.Sorted(maps.Keys(m.Peer))...) {
+		own := *m
+		if binary, ok := m.Peer[name]; ok {
+			own.binary, own.dir = binary, filepath.Join(filepath.Dir(m.dir), name)
+		}
+		p := &program{name: name, measurement: &own}
+		if err := p.fill(ctx); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		c.programs = append(c.programs, p)
+	}
+	n := firstQueries
+	if m.data.documents >= manyDocuments {
+		n = firstOfMany
+	}
+	if m.Quick {
+		n /= 20
+	}
+	if c.kinds, err = drawQueries(m.data, max(n, loadQueries), true); err != nil {
+		return nil, err
+	}
+	dear := queryKind{name: dearKind}
+	for _, q := range dearQueries {
+		body, err := json.Marshal(request{Q: q})
+		if err != nil {
+			return nil, fmt.Errorf("cannot encode a query: %w", err)
+		}
+		dear.bodies = append(dear.bodies, body)
+	}
+	c.kinds = append(c.kinds, dear)
+	c.figures = make([][]asked, len(c.kinds))
+	for i, k := range c.kinds {
+		c.figures[i] = make([]asked, len(c.programs))
+		if err := c.first(i, k.bodies[:min(n, len(k.bodies))]); err != nil {
+			return nil, err
+		}
+		progress("first queries: %s", k.name)
+	}
+	if m.First {
+		return c, nil
+	}
+	d := loadTime
+	if m.Quick {
+		d /= 10
+	}
+	for _, updating := range []bool{false, true} {
+		for i, k := range c.kinds {
+			for j, p := range c.programs {
+				bodies := k.bodies[:min(loadQueries, len(k.bodies))]
+				r, err := p.rate(bodies, d, updating)
+				if err != nil {
+					return nil, fmt.Errorf("%s: %w", p.name, err)
+				}
+				if updating {
+					c.figures[i][j].updating = r
+				} else {
+					c.figures[i][j].warm = r
+				}
+			}
+			progress("under load, updates %t: %s", updating, k.name)
+		}
+	}
+	return c, nil
+}
+
+// fill gives the program the documents, unless its directory has them, and starts it anew when merges have ended.
+func (p *program) fill(ctx context.Context) (err error) {
+	_, missing := os.Stat(p.dir)
+	if p.server, err = p.start(ctx); err != nil {
+		return err
+	}
+	if missing == nil {
+		return nil
+	}
+	if err := p.finish(p.patch("/indexes/"+index+"/settings", []byte(indexSettings))); err != nil {
+		return err
+	}
+	f, err := p.index(p.server)
+	if err != nil {
+		return err
+	}
+	progress("%s: indexed in %.1f s, CPU %.1f s, peak %.0f MiB", p.name, f.seconds, f.cpuSeconds, mib(f.peak))
+	for still, last := 0, p.cpuSeconds(); still < stillnessChecks; still++ {
+		time.Sleep(500 * time.Millisecond)
+		now := p.cpuSeconds()
+		if now-last > unasked {
+			still = -1
+		}
+		last = now
+	}
+	if disk, err := diskBytes(p.dir); err == nil {
+		progress("%s: data directory %.3f × the input", p.name, float64(disk)/float64(len(p.data.payload)))
+	}
+	if err := p.stop(); err != nil {
+		return err
+	}
+	p.server, err = p.start(ctx)
+	return err
+}
+
+// first asks queries that no program was asked before.
+func (c *comparison) first(kind int, bodies [][]byte) error {
+	connections := make([]*connection, len(c.programs))
+	cpu := make([]float64, len(c.programs))
+	slowest := make([]time.Duration, len(c.programs))
+	for j, p := range c.programs {
+		connections[j] = p.connection()
+		cpu[j] = p.cpuSeconds()
+	}
+	for turn := range slices.Chunk(bodies, turnQueries) {
+		for j, p := range c.programs {
+			f := &c.figures[kind][j]
+			for _, body := range turn {
+				began := time.Now()
+				if _, err := connections[j].search(body); err != nil {
+					return fmt.Errorf("%s: %w", p.name, err)
+				}
+				took := time.Since(began)
+				f.first = append(f.first, took)
+				if took > slowest[j] {
+					slowest[j], f.worst = took, body
+				}
+			}
+		}
+	}
+	for j, p := range c.programs {
+		c.figures[kind][j].cpuPerFirst = 1000 * (p.cpuSeconds() - cpu[j]) / float64(len(bodies))
+	}
+	return nil
+}
+
+// rate asks over several connections at once; updating: while one more changes documents.
+func (p *program) rate(bodies [][]byte, d time.Duration, updating bool) (r rate, err error) {
+	var (
+		asking, changing sync.WaitGroup
+		failed           atomic.Pointer[error]
+		mu               sync.Mutex
+		took             latencies
+	)
+	began := time.Now()
+	goOn := func() bool { return time.Since(began) < d && failed.Load() == nil }
+	if updating {
+		changing.Go(func() {
+			for i := 0; goOn(); i++ {
+				at := time.Now()
+				id := i * 7919 % p.data.documents
+				body := fmt.Appendf(nil, `[{"id":%d,"summary":"changed for the %d. time while others search"}]`, id, i)
+				if err := p.finish(p.put("/indexes/"+index+"/documents", body)); err != nil {
+					failed.Store(&err)
+					return
+				}
+				r.updates = append(r.updates, time.Since(at))
+				time.Sleep(betweenUpdates - time.Since(at))
+			}
+		})
+	}
+	for i := range connections {
+		asking.Go(func() {
+			c := p.connection()
+			var own latencies
+			for at := i * len(bodies) / connections; goOn(); at++ {
+				sent := time.Now()
+				if _, err := c.search(bodies[at%len(bodies)]); err != nil {
+					failed.Store(&err)
+					return
+				}
+				own = append(own, time.Since(sent))
+			}
+			mu.Lock()
+			took = append(took, own...)
+			mu.Unlock()
+		})
+	}
+	asking.Wait()
+	elapsed := time.Since(began)
+	changing.Wait()
+	if err := failed.Load(); err != nil {
+		return r, *err
+	}
+	r.qps, r.p99 = float64(len(took))/elapsed.Seconds(), took.quantile(0.99)
+	return r, nil
+}
