@@ -3,12 +3,14 @@ package fastapi
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 
 	"github.com/valyala/fasthttp"
 
 	"svc/internal/apierr"
 	"svc/internal/index"
 	"svc/internal/search"
+	"svc/internal/settings"
 	"svc/internal/template"
 )
 
@@ -18,11 +20,11 @@ type renderInput struct {
 	rendered        bool // input is given
 }
 
-// renderSource says where a template or a document comes from.
+// renderSource says where a template or what it is rendered for comes from.
 type renderSource struct {
-	kind, uid, embedder, id string
-	inline                  value // nil: not given
-	maxBytes                int
+	kind, uid, embedder, fragment, id string
+	inline                            value // nil: not given
+	maxBytes                          int
 }
 
 const (
@@ -49,6 +51,7 @@ var (
 		renderParam("kind", codeRenderTemplate, func(s *renderSource) *string { return &s.kind }),
 		renderParam("indexUid", codeRenderTemplate, func(s *renderSource) *string { return &s.uid }),
 		renderParam("embedder", codeRenderTemplate, func(s *renderSource) *string { return &s.embedder }),
+		renderParam("fragment", codeRenderTemplate, func(s *renderSource) *string { return &s.fragment }),
 		{name: "inline", code: codeRenderTemplate, kind: raw, null: true, set: func(s *renderSource, a *arg) error { s.inline = a.json; return nil }},
 		{name: "documentTemplateMaxBytes", code: codeRenderTemplate, kind: count, null: true, set: func(s *renderSource, a *arg) error { s.maxBytes = a.count; return nil }},
 	}
@@ -60,105 +63,228 @@ var (
 	}
 )
 
-// renderTemplate shows what a document template makes of a document, so that templates can be tried without indexing anything.
+// rendering is a template that is read: of a text, or of a JSON value, such as a fragment of an embedder.
+type rendering struct {
+	source             json.RawMessage // as it is shown
+	text               *template.Template
+	value              *template.JSON // in place of text
+	maxBytes           int            // of a text; 0: any number
+	documents, queries bool           // what it is rendered for
+}
+
+// renderFor is what templates are rendered for: a document or a query.
+type renderFor struct {
+	document  []byte // compact; nil: a query
+	view      *index.View
+	variables []template.Variable // of a query
+}
+
+// renderTemplate shows what a template makes of a document or a query, so that templates can be tried without indexing anything. It takes
+// the turn of a search: templates may have much to do.
 func (s *Server) renderTemplate(ctx *fasthttp.RequestCtx) error {
 	var r renderInput
 	if err := readObject(s, ctx, &r, renderParams); err != nil {
 		return err
 	}
+	_, _, end, err := s.turn(ctx, 0)
+	if err != nil {
+		return err
+	}
+	defer end()
 	views := s.catalog.Views()
 	defer views.Release()
-	source, maxBytes, err := renderedTemplate(ctx, views, &r.template)
+	t, err := readRendering(ctx, views, &r.template)
 	if err != nil {
 		return err
 	}
-	t, err := template.Parse(source)
-	if err != nil {
-		return apierr.New(codeRenderTemplate, "The template cannot be read: %v.", err)
+	rendered := []byte("null")
+	if r.rendered {
+		x, err := readRenderFor(ctx, views, &r.input)
+		if err != nil {
+			return err
+		}
+		if rendered, err = t.render(x); err != nil {
+			return err
+		}
 	}
-	b := append(appendString([]byte(`{"template":`), source), `,"rendered":`...)
-	if !r.rendered {
-		answerRaw(ctx, append(b, "null}"...))
-		return nil
-	}
-	doc, v, err := renderedDocument(ctx, views, &r.input)
-	if err != nil {
+	if err := requestOf(ctx).bytes().Answer(int64(len(t.source) + len(rendered))); err != nil {
 		return err
 	}
-	searchable := func(string) bool { return true }
-	if v != nil {
-		searchable = func(name string) bool { return v.Fields.InfoOf(name).Searchable }
-	}
-	text, err := t.Render(doc, searchable, maxBytes)
-	if err != nil {
-		return apierr.New(codeRenderTemplate, "The template cannot be rendered for the document: %v.", err)
-	}
-	answerRaw(ctx, append(appendString(b, text), '}'))
+	b := append([]byte(`{"template":`), t.source...)
+	b = append(append(b, `,"rendered":`...), rendered...)
+	answerRaw(ctx, append(b, '}'))
 	return nil
 }
 
-// renderedTemplate returns a template, and how many bytes it may make; 0: any number.
-func renderedTemplate(ctx *fasthttp.RequestCtx, views *index.Views, from *renderSource) (source string, maxBytes int, err error) {
-	if from.kind == "inlineDocumentTemplate" {
+// render returns what the template makes, as JSON.
+func (t *rendering) render(x *renderFor) ([]byte, error) {
+	if x.document != nil && !t.documents {
+		return nil, apierr.New(codeRenderInput, "A `searchFragment` is rendered for a query: `input.kind` must be `inlineSearch`.")
+	}
+	if x.document == nil && !t.queries {
+		return nil, apierr.New(codeRenderInput, "The template is rendered for documents: `input.kind` must be `inlineDocument` or `indexDocument`.")
+	}
+	var rendered []byte
+	var err error
+	switch {
+	case t.value == nil:
+		searchable := func(string) bool { return true }
+		if x.view != nil {
+			searchable = func(name string) bool { return x.view.Fields.InfoOf(name).Searchable }
+		}
+		var text string
+		text, err = t.text.Render(x.document, searchable, t.maxBytes)
+		rendered = appendString(nil, text)
+	case x.document != nil:
+		rendered, err = t.value.RenderDocument(x.document)
+	default:
+		rendered, err = t.value.Render(x.variables...)
+	}
+	if err != nil {
+		return nil, apierr.New(codeRenderTemplate, "The template cannot be rendered for the input: %v.", err)
+	}
+	return rendered, nil
+}
+
+// readRendering reads a template, of the request or of an index.
+func readRendering(ctx *fasthttp.RequestCtx, views *index.Views, from *renderSource) (*rendering, error) {
+	switch from.kind {
+	case "inlineDocumentTemplate":
 		source, ok := "", false
 		if from.inline != nil {
 			source, ok = from.inline.text()
 		}
 		if !ok {
-			return "", 0, apierr.New(codeRenderTemplate, "`template.inline` must be a string: the template.")
+			return nil, apierr.New(codeRenderTemplate, "`template.inline` must be a string: the template.")
 		}
-		return source, from.maxBytes, nil
-	}
-	if from.kind != "documentTemplate" && from.kind != "chatDocumentTemplate" {
-		return "", 0, apierr.New(codeRenderTemplate, "`template.kind` must be `inlineDocumentTemplate`, `documentTemplate` or `chatDocumentTemplate`.")
+		return textRendering(source, from.maxBytes)
+	case "inlineFragment":
+		if from.inline == nil || from.inline.null() {
+			return nil, apierr.New(codeRenderTemplate, "`template.inline` must be there: the value of the fragment, whose strings are templates.")
+		}
+		return valueRendering(json.RawMessage(from.inline), true, true)
+	case "documentTemplate", "chatDocumentTemplate", "indexingFragment", "searchFragment":
+	default:
+		return nil, apierr.New(codeRenderTemplate, "`template.kind` must be `inlineDocumentTemplate`, `documentTemplate`, `chatDocumentTemplate`, `inlineFragment`, `indexingFragment` or `searchFragment`.")
 	}
 	if err := within(ctx, from.uid); err != nil {
-		return "", 0, err
+		return nil, err
 	}
 	v, err := queriedView(views, from.uid)
 	if err != nil {
-		return "", 0, err
+		return nil, err
 	}
 	if from.kind == "chatDocumentTemplate" {
-		return v.Settings.Chat.DocumentTemplate, v.Settings.Chat.DocumentTemplateMaxBytes, nil
+		return textRendering(v.Settings.Chat.DocumentTemplate, v.Settings.Chat.DocumentTemplateMaxBytes)
 	}
 	e, ok := v.Settings.Embedders[from.embedder]
-	switch {
-	case !ok:
-		return "", 0, apierr.New(codeRenderTemplate, "The index `%s` has no embedder `%s`.", from.uid, shorten([]byte(from.embedder)))
-	case e.DocumentTemplate == nil:
-		return "", 0, apierr.New(codeRenderTemplate, "The embedder `%s` of the index `%s` has no `documentTemplate`.", shorten([]byte(from.embedder)), from.uid)
-	case e.DocumentTemplateMaxBytes != nil:
-		maxBytes = *e.DocumentTemplateMaxBytes
+	if !ok {
+		return nil, apierr.New(codeRenderTemplate, "The index `%s` has no embedder `%s`.", from.uid, shorten([]byte(from.embedder)))
 	}
-	return *e.DocumentTemplate, maxBytes, nil
+	if half := e.SearchEmbedder; half != nil && from.kind == "searchFragment" {
+		e = half
+	} else if half := e.IndexingEmbedder; half != nil && from.kind != "searchFragment" {
+		e = half
+	}
+	if from.kind == "documentTemplate" {
+		if e.DocumentTemplate == nil {
+			return nil, apierr.New(codeRenderTemplate, "The embedder `%s` of the index `%s` has no `documentTemplate`.", shorten([]byte(from.embedder)), from.uid)
+		}
+		maxBytes := 0
+		if e.DocumentTemplateMaxBytes != nil {
+			maxBytes = *e.DocumentTemplateMaxBytes
+		}
+		return textRendering(*e.DocumentTemplate, maxBytes)
+	}
+	return fragmentRendering(e, from)
 }
 
-// renderedDocument returns a document, with the view of its index where it comes from one.
-func renderedDocument(ctx *fasthttp.RequestCtx, views *index.Views, from *renderSource) ([]byte, *index.View, error) {
+// fragmentRendering reads a fragment of an embedder.
+func fragmentRendering(e *settings.Embedder, from *renderSource) (*rendering, error) {
+	indexing := from.kind == "indexingFragment"
+	fragments := e.SearchFragments
+	if indexing {
+		fragments = e.IndexingFragments
+	}
+	raw, ok := fragments[from.fragment]
+	if !ok {
+		return nil, apierr.New(codeRenderTemplate, "The embedder `%s` of the index `%s` has no %s `%s`.", shorten([]byte(from.embedder)), from.uid, from.kind, shorten([]byte(from.fragment)))
+	}
+	var fragment struct{ Value json.RawMessage }
+	if err := json.Unmarshal(raw, &fragment); err != nil {
+		return nil, err
+	}
+	return valueRendering(fragment.Value, indexing, !indexing)
+}
+
+func textRendering(source string, maxBytes int) (*rendering, error) {
+	t, err := template.Parse(source)
+	if err != nil {
+		return nil, apierr.New(codeRenderTemplate, "The template cannot be read: %v.", err)
+	}
+	return &rendering{source: appendString(nil, source), text: t, maxBytes: maxBytes, documents: true}, nil
+}
+
+func valueRendering(source json.RawMessage, documents, queries bool) (*rendering, error) {
+	t, err := template.ParseJSON(source)
+	if err != nil {
+		return nil, apierr.New(codeRenderTemplate, "The fragment cannot be read: %v.", err)
+	}
+	return &rendering{source: slices.Clone(source), value: t, documents: documents, queries: queries}, nil
+}
+
+// readRenderFor reads a document or a query, or finds a document of an index.
+func readRenderFor(ctx *fasthttp.RequestCtx, views *index.Views, from *renderSource) (*renderFor, error) {
 	switch from.kind {
 	case "inlineDocument":
 		if from.inline == nil || !from.inline.object() {
-			return nil, nil, apierr.New(codeRenderInput, "`input.inline` must be an object: the document.")
+			return nil, apierr.New(codeRenderInput, "`input.inline` must be an object: the document.")
 		}
-		var doc bytes.Buffer // compact, as stored documents are
-		err := json.Compact(&doc, from.inline)
-		return doc.Bytes(), nil, err
+		doc, err := compact(from.inline) // as stored documents are
+		return &renderFor{document: doc}, err
+	case "inlineSearch":
+		if from.inline == nil || !from.inline.object() {
+			return nil, apierr.New(codeRenderInput, "`input.inline` must be an object: the query, with `q`, `media` or both.")
+		}
+		x := &renderFor{}
+		return x, decode(x, from.inline, renderSearchParams, object{path: "input.inline.", code: codeRenderInput, notCode: codeRenderInput})
 	case "indexDocument":
 		// A tenant token may hide documents.
 		if c := caller(ctx); !c.May(string(actionDocumentsGet), from.uid) || c.Filter(from.uid) != nil {
-			return nil, nil, c.Forbidden(from.uid)
+			return nil, c.Forbidden(from.uid)
 		}
 		v, err := queriedView(views, from.uid)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		seg, row, ok := v.Find([]byte(from.id))
 		if !ok {
-			return nil, nil, apierr.New("render_document_not_found", "There is no document `%s` in the index `%s`.", shorten([]byte(from.id)), from.uid)
+			return nil, apierr.New("render_document_not_found", "There is no document `%s` in the index `%s`.", shorten([]byte(from.id)), from.uid)
 		}
 		doc, err := search.AppendDocument(nil, v, seg, row, nil, false)
-		return doc, v, err
+		return &renderFor{document: doc, view: v}, err
 	}
-	return nil, nil, apierr.New(codeRenderInput, "`input.kind` must be `inlineDocument` or `indexDocument`.")
+	return nil, apierr.New(codeRenderInput, "`input.kind` must be `inlineDocument`, `indexDocument` or `inlineSearch`.")
+}
+
+// renderSearchParams are those parameters of a search that fragments see.
+var renderSearchParams = []param[renderFor]{
+	{name: "q", code: codeRenderInput, kind: textual, most: unlimited, null: true, set: func(x *renderFor, a *arg) error {
+		x.variables = append(x.variables, template.Variable{Name: "q", Value: appendString(nil, a.text)})
+		return nil
+	}},
+	{name: "media", code: codeRenderInput, kind: raw, null: true, set: func(x *renderFor, a *arg) error {
+		if !a.json.object() {
+			return a.expected("an object")
+		}
+		media, err := compact(a.json)
+		x.variables = append(x.variables, template.Variable{Name: "media", Value: media})
+		return err
+	}},
+}
+
+func compact(v value) ([]byte, error) {
+	var b bytes.Buffer
+	err := json.Compact(&b, v)
+	return b.Bytes(), err
 }

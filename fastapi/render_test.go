@@ -1,6 +1,54 @@
 package fastapi
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
+
+func TestRenderFragments(t *testing.T) {
+	c, _ := newInstance(t, Options{})
+	c.json("PATCH", "/experimental-features", `{"multimodal": true, "compositeEmbedders": true, "renderRoute": true}`)
+	const fragments = `"source": "rest", "url": "http://127.0.0.1:1/", "dimensions": 1, "request": "{{fragment}}", "response": "{{embedding}}",
+		"indexingFragments": {"poster": {"value": {"image": "{{doc.poster}}", "n": [1, "{{doc.id}}"]}}},
+		"searchFragments": {"text": {"value": {"text": "query: {{q}}"}}, "picture": {"value": "{{media.url}}"}}`
+	if end := c.wait(c.json("PATCH", "/indexes/i/settings", `{"embedders": {"m": {`+fragments+`}, "t": {"source": "userProvided", "dimensions": 1}}}`)); !strings.Contains(end, "succeeded") {
+		t.Fatal(end)
+	}
+	const doc = `"input": {"kind": "inlineDocument", "inline": {"id": 7, "poster": "a.png"}}`
+	const query = `"input": {"kind": "inlineSearch", "inline": {"q": "a \"dog\"", "media": {"url": "b.png"}}}`
+	fragment := func(kind, embedder, name string) string {
+		return `"template": {"kind": "` + kind + `", "indexUid": "i", "embedder": "` + embedder + `", "fragment": "` + name + `"}`
+	}
+	many := `["` + strings.Repeat(`{% for i in (1..200000) %}xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx{% endfor %}","`, 50) + `"]`
+	for _, tt := range []struct{ body, want string }{ // the answer, or its code
+		{fragment("indexingFragment", "m", "poster"), `{"template":{"image":"{{doc.poster}}","n":[1,"{{doc.id}}"]},"rendered":null}`},
+		{fragment("indexingFragment", "m", "poster") + `, ` + doc, `{"template":{"image":"{{doc.poster}}","n":[1,"{{doc.id}}"]},"rendered":{"image":"a.png","n":[1,"7"]}}`},
+		{fragment("searchFragment", "m", "text") + `, ` + query, `{"template":{"text":"query: {{q}}"},"rendered":{"text":"query: a \"dog\""}}`},
+		{fragment("searchFragment", "m", "picture") + `, ` + query, `{"template":"{{media.url}}","rendered":"b.png"}`},
+		{`"template": {"kind": "inlineFragment", "inline": {"a": "{{doc.id}}"}}, ` + doc, `{"template":{"a": "{{doc.id}}"},"rendered":{"a":"7"}}`},
+		{`"template": {"kind": "inlineFragment", "inline": ["{{q}}"]}, "input": {"kind": "inlineSearch", "inline": {"q": "x", "media": null}}`, `{"template":["{{q}}"],"rendered":["x"]}`},
+		{fragment("indexingFragment", "m", "poster") + `, ` + query, "invalid_render_input"},
+		{fragment("searchFragment", "m", "text") + `, ` + doc, "invalid_render_input"},
+		{`"template": {"kind": "inlineDocumentTemplate", "inline": "{{q}}"}, ` + query, "invalid_render_input"},
+		{fragment("searchFragment", "m", "picture") + `, "input": {"kind": "inlineSearch", "inline": {"q": "x"}}`, "invalid_render_template"},
+		{fragment("searchFragment", "m", "poster"), "invalid_render_template"},
+		{fragment("indexingFragment", "m", "text"), "invalid_render_template"},
+		{fragment("indexingFragment", "t", "text"), "invalid_render_template"},
+		{fragment("indexingFragment", "x", "text"), "invalid_render_template"},
+		{`"template": {"kind": "inlineFragment"}`, "invalid_render_template"},
+		{`"template": {"kind": "inlineFragment", "inline": {"a": "{{"}}`, "invalid_render_template"},
+		{`"template": {"kind": "inlineFragment", "inline": ` + many + `}, ` + doc, "invalid_render_template"}, // each would do
+		{fragment("searchFragment", "m", "text") + `, "input": {"kind": "inlineSearch", "inline": {"q": 1}}`, "invalid_render_input"},
+		{fragment("searchFragment", "m", "text") + `, "input": {"kind": "inlineSearch", "inline": {"media": []}}`, "invalid_render_input"},
+		{fragment("searchFragment", "m", "text") + `, "input": {"kind": "inlineSearch", "inline": {"vector": [1]}}`, "invalid_render_input"},
+		{fragment("searchFragment", "m", "text") + `, "input": {"kind": "inlineSearch"}`, "invalid_render_input"},
+	} {
+		r := c.json("POST", "/render-template", `{`+tt.body+`}`)
+		if r.status == 200 && r.body != tt.want || r.status != 200 && r.code() != tt.want {
+			t.Errorf("%.300s: %d %.300s, want %s", tt.body, r.status, r.body, tt.want)
+		}
+	}
+}
 
 func TestRenderTemplate(t *testing.T) {
 	c, _ := newInstance(t, Options{})

@@ -96,9 +96,10 @@ func (j *JSON) Render(variables ...Variable) ([]byte, error) {
 
 func (j *JSON) render(globals *object, size int) ([]byte, error) {
 	var out []byte
+	left := workLimit + size/workBytes // for all strings together
 	for _, p := range j.parts {
 		out = append(out, p.before...)
-		s, err := p.template.run(globals, size, 0)
+		s, err := p.template.runWithin(globals, &left, 0)
 		if err != nil {
 			return nil, err
 		}

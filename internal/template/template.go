@@ -82,8 +82,16 @@ func globalsOf(variables []Variable) *object {
 }
 
 func (t *Template) run(globals *object, size, maxBytes int) (string, error) {
-	r := renderer{globals: globals, limit: maxBytes, left: workLimit + size/workBytes}
-	switch err := r.block(t.body); err {
+	left := workLimit + size/workBytes
+	return t.runWithin(globals, &left, maxBytes)
+}
+
+// runWithin renders with what is left of some work, and takes what it does off it.
+func (t *Template) runWithin(globals *object, left *int, maxBytes int) (string, error) {
+	r := renderer{globals: globals, limit: maxBytes, left: *left}
+	err := r.block(t.body)
+	*left = r.left
+	switch err {
 	case nil, errBreak, errContinue: // outside of a loop, the latter end the template
 		return string(r.out), nil
 	case errWork:
