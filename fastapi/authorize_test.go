@@ -33,7 +33,7 @@ var opened = map[string][]string{
 	"settings.get":         {"GET /indexes/{index_uid}/settings", "POST /render-template"},
 	"settings.update":      {"PATCH /indexes/{index_uid}/settings", "PUT /indexes/{index_uid}/settings", "DELETE /indexes/{index_uid}/settings"},
 	"fields.post":          {"POST /indexes/{index_uid}/fields"},
-	"tasks.get":            {"GET /tasks", "GET /tasks/{task_id}", "GET /tasks/{task_id}/documents", "GET /batches", "GET /batches/{batch_id}"},
+	"tasks.get":            {"GET /tasks", "GET /tasks/stream", "GET /tasks/{task_id}", "GET /tasks/{task_id}/documents", "GET /batches", "GET /batches/stream", "GET /batches/{batch_id}"},
 	"tasks.cancel":         {"POST /tasks/cancel"},
 	"tasks.delete":         {"DELETE /tasks"},
 	"tasks.compact":        {"POST /tasks/compact"},

@@ -37,6 +37,12 @@ func (e *eventStream) send(data []byte) error {
 	return e.w.Flush()
 }
 
+// comment sends what clients take no notice of: it keeps proxies from closing a stream without events.
+func (e *eventStream) comment() error {
+	e.w.WriteString(":\n\n")
+	return e.w.Flush()
+}
+
 // retry tells the client how long to wait before it connects again when the stream breaks. The line belongs to the event that
 // comes next: OpenAI's client for Python takes one of its own for an event, and its data, which is empty, for JSON.
 func (e *eventStream) retry(after time.Duration) error {

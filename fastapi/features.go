@@ -16,11 +16,15 @@ import (
 	"svc/internal/vfs"
 )
 
-// featureNames are the experimental features, in the order in which they are shown.
+// featureNames are the experimental features, in the order in which they are shown. Those from laterFeatures on are of later
+// versions of the API: who does not switch them on does not see them.
 var featureNames = [...]string{
 	"metrics", "logsRoute", "editDocumentsByFunction", "containsFilter", "dynamicSearchRules", "network",
 	"getTaskDocumentsRoute", "taskQueueCompactionRoute", "compositeEmbedders", "chatCompletions", "multimodal", "foreignKeys",
+	"tasksStreamingRoute", "renderRoute",
 }
+
+const laterFeatures = 12
 
 // featureSet holds a flag for each of featureNames.
 type featureSet [len(featureNames)]bool
@@ -112,6 +116,9 @@ func (f *Features) change(given map[int]bool) error {
 
 func (set *featureSet) appendJSON(b []byte) []byte {
 	for i, name := range featureNames {
+		if i >= laterFeatures && !set[i] {
+			continue
+		}
 		before := byte(',')
 		if i == 0 {
 			before = '{'

@@ -86,9 +86,11 @@ func routes() []route {
 		{methodDelete, "/tasks", actionTasksDelete, (*Server).deleteTasks},
 		{methodPost, "/tasks/cancel", actionTasksCancel, (*Server).cancelTasks},
 		{methodPost, "/tasks/compact", actionTasksCompact, (*Server).compactTasks},
+		{methodGet, "/tasks/stream", actionTasksGet, (*Server).streamTasks},
 		{methodGet, "/tasks/{task_id}", actionTasksGet, (*Server).getTask},
 		{methodGet, "/tasks/{task_id}/documents", actionTasksGet, (*Server).taskDocuments},
 		{methodGet, "/batches", actionTasksGet, (*Server).listBatches},
+		{methodGet, "/batches/stream", actionTasksGet, (*Server).streamBatches},
 		{methodGet, "/batches/{batch_id}", actionTasksGet, (*Server).getBatch},
 
 		{methodGet, "/keys", actionKeysGet, (*Server).listKeys},

@@ -103,6 +103,7 @@ type Server struct {
 	http         fasthttp.Server
 
 	conversations atomic.Int64 // that are held now
+	taskStreams   atomic.Int64 // of tasks and batches that are open now
 
 	serving struct {
 		sync.Mutex

@@ -65,6 +65,7 @@ func (q *Queue) finish(run *running, ends []end, extra func(*txn) error) error {
 		if err := boltfile.Put(tx.batches, key(run.uid), rec); err != nil {
 			return err
 		}
+		tx.changedBatches = roaring.BitmapOf(run.uid)
 		tx.after = append(tx.after, func(ro *roster) {
 			ro.addBatch(run.uid, fact)
 			ro.running = nil

@@ -2,7 +2,6 @@ package task
 
 import (
 	"fmt"
-	"maps"
 	"strconv"
 	"time"
 
@@ -25,6 +24,8 @@ type Filter struct {
 	From                              *uint32
 	Limit                             int
 	Allowed                           func(indexUID string) bool // nil: all; else what the caller's key may see
+
+	changed *roaring.Bitmap // only these; nil: all
 }
 
 // TaskList and BatchList are pages. MarshalJSON gives the answers of the API.
@@ -80,7 +81,7 @@ func (q *Queue) Tasks(f Filter) (*TaskList, error) {
 		}
 		l.Total = int(set.GetCardinality())
 		uids, l.From, l.Next = f.page(set)
-		names, run, parked = ro.names, ro.running, maps.Clone(ro.parked)
+		names, run, parked = ro.names, ro.running, ro.parkedNow()
 		return nil
 	}, func(tx *bbolt.Tx) error {
 		for _, uid := range uids {

@@ -2,6 +2,7 @@ package task
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,6 +59,14 @@ func (q *Queue) Parked() []Parked {
 	}
 	slices.SortFunc(all, func(a, b Parked) int { return strings.Compare(a.IndexUID, b.IndexUID) })
 	return all
+}
+
+// parkedNow returns the indexes that are parked now, as they stay. The lock is held.
+func (ro *roster) parkedNow() map[string]*parking {
+	if len(ro.parked) == 0 {
+		return nil
+	}
+	return maps.Clone(ro.parked)
 }
 
 // touchedBy are the indexes that a batch changes.

@@ -48,6 +48,8 @@ func (p *Progress) appendJSON(b []byte) []byte {
 
 // progress follows a running batch and times its steps. Several goroutines may report at once.
 type progress struct {
+	changed func() // called after each change, without the lock; nil: nobody asks
+
 	mu      sync.Mutex
 	now     func() time.Time
 	steps   []index.Step
@@ -72,6 +74,13 @@ func (p *progress) outer(i int) {
 
 // set enters a step or counts within it; entering a step drops all deeper ones.
 func (p *progress) set(level int, s index.Step) {
+	p.put(level, s)
+	if p.changed != nil {
+		p.changed()
+	}
+}
+
+func (p *progress) put(level int, s index.Step) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	level = min(level, len(p.steps))

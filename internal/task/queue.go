@@ -84,6 +84,7 @@ type Queue struct {
 	wake         chan struct{} // one slot: there may be something to run
 	payloadBytes atomic.Int64
 	outbox       outbox
+	watches      watches
 
 	ctx  context.Context // ends with Close
 	stop context.CancelCauseFunc

@@ -82,6 +82,7 @@ func (q *Queue) newRunning(uid uint32, at time.Time, tasks []*Task, p plan) *run
 		}
 		r.newest = max(r.newest, n)
 	}
+	r.progress.changed = func() { q.watches.progressed(uid) }
 	r.ctx, r.cancel = context.WithCancelCause(q.ctx)
 	return r
 }
@@ -154,8 +155,9 @@ func (q *Queue) turn() (ran bool, due time.Time, err error) {
 			q.log.Warn("the task queue cannot note that a batch has stopped in order", "batch", run.uid, "error", e)
 		}
 	}
-	if err != nil {
-		// Aborted: its tasks are enqueued again.
+	aborted := err != nil
+	if aborted {
+		// Its tasks are enqueued again.
 		q.roster.mu.Lock()
 		q.roster.running = nil
 		q.roster.mu.Unlock()
@@ -163,6 +165,9 @@ func (q *Queue) turn() (ran bool, due time.Time, err error) {
 	if reason, ok := asParked(err); ok {
 		q.park(run, reason)
 		err = nil
+	}
+	if aborted {
+		q.watches.tell(run.set, nil)
 	}
 	if errors.Is(err, errCanceled) {
 		err = nil
@@ -178,6 +183,7 @@ func (q *Queue) begin(run *running) {
 	q.roster.mu.Lock()
 	q.roster.running = run
 	waiting := roaring.And(q.roster.byStatus[Enqueued], q.roster.byKind[TaskCancelation])
+	q.watches.tell(run.set, roaring.BitmapOf(run.uid))
 	q.roster.mu.Unlock()
 	waiting.AndNot(run.set)
 	if waiting.IsEmpty() || run.kinds == 1<<TaskCancelation {

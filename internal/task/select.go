@@ -34,6 +34,9 @@ func clampedNanos(t time.Time) int64 {
 // selectTasks returns the matching tasks; the caller owns the set. tx is read for f.BatchUIDs.
 func (r *roster) selectTasks(f *Filter, tx *bbolt.Tx) (*roaring.Bitmap, error) {
 	set := r.tasks.Clone()
+	if f.changed != nil {
+		set.And(f.changed)
+	}
 	if f.UIDs != nil {
 		set.And(roaring.BitmapOf(f.UIDs...))
 	}
@@ -177,6 +180,9 @@ func (r *roster) batchesOf(tasks *roaring.Bitmap, tx *bbolt.Tx) (*roaring.Bitmap
 // x matches statuses=failed&indexUids=x even when these are two tasks.
 func (r *roster) selectBatches(f *Filter, tx *bbolt.Tx) (*roaring.Bitmap, error) {
 	set := r.visibleBatches(f.Allowed, f.IndexUIDs)
+	if f.changed != nil {
+		set.And(f.changed)
+	}
 	run := r.running
 	if run != nil && !set.Contains(run.uid) {
 		run = nil

@@ -128,6 +128,9 @@ type txn struct {
 	names          *names  // as the change leaves them
 	namesCloned    bool
 	after          []func(*roster)
+
+	changed        *roaring.Bitmap // tasks whose records it writes
+	changedBatches *roaring.Bitmap // nil: none
 }
 
 // update runs f in a transaction; when f gives an error nothing has changed.
@@ -145,7 +148,7 @@ func (q *Queue) update(f func(*txn) error) error {
 	defer btx.Rollback() // without effect after a commit
 	tx := &txn{
 		tx: btx, tasks: btx.Bucket(taskBucket), batches: btx.Bucket(batchBucket),
-		roster: q.roster, names: q.roster.names,
+		roster: q.roster, names: q.roster.names, changed: roaring.New(),
 	}
 	tx.tasks.FillPercent, tx.batches.FillPercent = pageFill, pageFill
 	if err := f(tx); err != nil {
@@ -176,6 +179,7 @@ func (q *Queue) update(f func(*txn) error) error {
 	}
 	q.roster.names = tx.names
 	q.roster.txid = id
+	q.watches.tell(tx.changed, tx.changedBatches)
 	return nil
 }
 
@@ -294,6 +298,7 @@ func storedBatchOf(batches *bbolt.Bucket, uid uint32) (*Batch, *roaring.Bitmap, 
 }
 
 func (tx *txn) put(uid uint32, r *record) error {
+	tx.changed.Add(uid)
 	return boltfile.Put(tx.tasks, key(uid), r.append(nil))
 }
 

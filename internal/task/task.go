@@ -8,7 +8,7 @@
 // Readers share a lock on the roster, the memory's copy of what filters ask.
 //
 // Lock order: Queue.writing, then roster.mu, then bbolt's own locks for a read
-// transaction, then progress.mu. No lock but Queue.writing is held during a sync.
+// transaction, then progress.mu, then watches.mu. No lock but Queue.writing is held during a sync.
 package task
 
 import (

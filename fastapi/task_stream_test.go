@@ -1,0 +1,339 @@
+package fastapi
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"svc/internal/task"
+)
+
+// newStreaming starts an instance on a port, with the feature on.
+func newStreaming(t *testing.T, o Options) *client {
+	t.Helper()
+	openInstance(t, &o)
+	c := newTCPClient(t, o)
+	if o.Keys != nil {
+		c.key = masterKey
+	}
+	c.json("PATCH", "/experimental-features", `{"tasksStreamingRoute": true}`)
+	return c
+}
+
+// events opens a stream and returns a function that waits for the data of its next event.
+func (c *client) events(path string) (next func() (string, error), res *http.Response) {
+	c.t.Helper()
+	req, err := http.NewRequest("GET", "http://svc"+path, nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if c.key != "" {
+		req.Header.Set("Authorization", "Bearer "+c.key)
+	}
+	if res, err = c.http.Do(req); err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { res.Body.Close() })
+	if res.StatusCode != 200 || res.Header.Get("Content-Type") != contentEvents {
+		b, _ := io.ReadAll(res.Body)
+		c.t.Fatalf("%s: %d %v %s", path, res.StatusCode, res.Header, b)
+	}
+	lines := bufio.NewReader(res.Body)
+	return func() (string, error) {
+		for {
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				return "", err
+			}
+			if data, ok := strings.CutPrefix(line, "data: "); ok {
+				return strings.TrimSuffix(data, "\n"), nil
+			}
+		}
+	}, res
+}
+
+// seen is what tests look at of a task or a batch.
+type seen struct {
+	UID        int
+	IndexUID   string
+	Status     string
+	FinishedAt *string
+}
+
+// until reads events up to the one in which a task or batch has ended, and returns all of them.
+func (c *client) until(next func() (string, error), uid int) (all []seen, last string) {
+	c.t.Helper()
+	for {
+		data, err := next()
+		if err != nil {
+			c.t.Fatalf("the stream ends before %d does: %v, %+v", uid, err, all)
+		}
+		var s seen
+		if err := json.Unmarshal([]byte(data), &s); err != nil {
+			c.t.Fatalf("%v: %s", err, data)
+		}
+		if all = append(all, s); s.UID == uid && s.FinishedAt != nil {
+			return all, data
+		}
+	}
+}
+
+// TestTaskStream follows tasks and batches: the states of each come in their order, the last one is what the lists show, and filters
+// leave out what they leave out there.
+func TestTaskStream(t *testing.T) {
+	c := newStreaming(t, Options{})
+	c.json("PATCH", "/experimental-features", `{"tasksStreamingRoute": false}`)
+	for _, path := range []string{"/tasks/stream", "/batches/stream"} {
+		if r := c.get(path); r.code() != "feature_not_enabled" {
+			t.Errorf("%s: %d %s", path, r.status, r.body)
+		}
+	}
+	if r := c.json("PATCH", "/experimental-features", `{"tasksStreamingRoute": true}`); !strings.Contains(r.body, `"tasksStreamingRoute":true`) {
+		t.Errorf("%s", r.body)
+	}
+	for query, code := range map[string]string{"uids=x": "invalid_task_uids", "statuses=x": "invalid_task_statuses", "limit=1": "bad_request", "afterEnqueuedAt=x": "invalid_task_after_enqueued_at"} {
+		if r := c.get("/tasks/stream?" + query); r.code() != code {
+			t.Errorf("%s: %d %s", query, r.status, r.body)
+		}
+	}
+	if r := c.send("HEAD", "/tasks/stream", nil); r.status != 200 || r.header.Get("Content-Type") != contentEvents {
+		t.Errorf("HEAD: %d %v", r.status, r.header)
+	}
+	c.wait(c.json("POST", "/indexes", `{"uid": "before"}`)) // nobody is told of what was before
+	tasks, _ := c.events("/tasks/stream")
+	batches, _ := c.events("/batches/stream")
+	failed, _ := c.events("/tasks/stream?statuses=failed&indexUids=films")
+	c.wait(c.json("POST", "/indexes/films/documents", `[{"id": 1}]`))
+	c.wait(c.json("POST", "/indexes", `{"uid": "films"}`)) // there is one
+	order := map[string]int{"enqueued": 0, "processing": 1, "succeeded": 2, "failed": 2}
+	all, last := c.until(tasks, 2)
+	at := map[int]int{}
+	for _, s := range all {
+		before, again := at[s.UID]
+		if s.UID == 0 || again && order[s.Status] <= before {
+			t.Errorf("states out of order: %+v", all)
+		}
+		at[s.UID] = order[s.Status]
+	}
+	if at[1] != 2 {
+		t.Errorf("task 1 has no end: %+v", all)
+	}
+	if r := c.get("/tasks/2"); r.body != last {
+		t.Errorf("streamed %s, shown %s", last, r.body)
+	}
+	if _, last := c.until(batches, 2); c.get("/batches/2").body != last {
+		t.Errorf("streamed %s, shown %s", last, c.get("/batches/2").body)
+	}
+	if all, _ := c.until(failed, 2); len(all) != 1 {
+		t.Errorf("the filter let through %+v", all)
+	}
+	c.json("PATCH", "/experimental-features", `{"tasksStreamingRoute": false}`)
+	c.wait(c.json("POST", "/indexes", `{"uid": "films"}`))
+	if data, err := tasks(); err == nil {
+		t.Errorf("without the feature the stream goes on: %s", data)
+	}
+}
+
+// TestTaskStreamRights: a key for some indexes is told of their tasks alone, and of nothing once it is deleted.
+func TestTaskStreamRights(t *testing.T) {
+	c := newStreaming(t, Options{Keys: openKeys(t, masterKey)})
+	for key, want := range map[string]int{c.makeKey(`["search"]`, `["*"]`): 403, c.makeKey(`["tasks.get"]`, `["mine"]`): 200, "": 401} {
+		if r := c.as(key).send("HEAD", "/tasks/stream", nil); r.status != want {
+			t.Errorf("key %q: %d, want %d", key, r.status, want)
+		}
+	}
+	key := c.makeKey(`["tasks.get"]`, `["mine"]`)
+	tasks, _ := c.as(key).events("/tasks/stream")
+	batches, _ := c.as(key).events("/batches/stream")
+	c.wait(c.json("POST", "/indexes/theirs/documents", `[{"id": 1}]`))
+	c.wait(c.send("POST", "/tasks/cancel?uids=99", nil)) // of no index
+	c.wait(c.json("POST", "/indexes/mine/documents", `[{"id": 1}]`))
+	all, _ := c.until(tasks, 2)
+	for _, s := range all {
+		if s.IndexUID != "mine" {
+			t.Errorf("told of %+v", s)
+		}
+	}
+	if all, _ := c.until(batches, 2); all[0].UID != 2 {
+		t.Errorf("told of %+v", all)
+	}
+	if r := c.send("DELETE", "/keys/"+key, nil); r.status != 204 {
+		t.Fatalf("%d %s", r.status, r.body)
+	}
+	c.wait(c.json("POST", "/indexes/mine/documents", `[{"id": 2}]`))
+	if data, err := tasks(); err == nil {
+		t.Errorf("a key that is no more is told: %s", data)
+	}
+}
+
+// TestTaskStreamEnds: with the server, and with the client.
+func TestTaskStreamEnds(t *testing.T) {
+	c := newStreaming(t, Options{})
+	_, left := c.events("/tasks/stream")
+	tasks, _ := c.events("/tasks/stream")
+	batches, _ := c.events("/batches/stream")
+	if n := c.server.taskStreams.Load(); n != 3 {
+		t.Errorf("%d streams", n)
+	}
+	left.Body.Close()
+	for deadline := time.Now().Add(10 * time.Second); c.server.taskStreams.Load() != 2; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("a stream without a client goes on")
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := c.server.Shutdown(ctx); err != nil {
+		t.Errorf("the server does not stop: %v", err)
+	}
+	for _, next := range []func() (string, error){tasks, batches} {
+		if data, err := next(); err != io.EOF {
+			t.Errorf("%s %v", data, err)
+		}
+	}
+	if n := c.server.taskStreams.Load(); n != 0 {
+		t.Errorf("%d streams stay", n)
+	}
+}
+
+// blocked is a client that reads nothing until it is told to.
+type blocked struct {
+	writing, read chan struct{}
+	got           bytes.Buffer
+}
+
+func (b *blocked) Write(p []byte) (int, error) {
+	select {
+	case b.writing <- struct{}{}:
+	default:
+	}
+	<-b.read
+	return b.got.Write(p)
+}
+
+// TestSlowReaderOfTasks gets the last state of each task once, holds no place of a search meanwhile, and no transaction of the queue:
+// its file does not grow for it.
+func TestSlowReaderOfTasks(t *testing.T) {
+	c := newStreaming(t, Options{Searches: 1})
+	w := c.server.queue.WatchTasks()
+	defer w.Close()
+	slow := &blocked{writing: make(chan struct{}, 1), read: make(chan struct{})}
+	ctx, end := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		done <- sendChanges(ctx, c.server, &eventStream{bufio.NewWriter(slow)}, w, func() ([]*task.Task, error) {
+			return c.server.queue.ChangedTasks(w, task.Filter{})
+		})
+	}()
+	c.wait(c.json("POST", "/indexes/i/documents", `[{"id": 1}]`))
+	<-slow.writing
+	const n = 50
+	for range n {
+		c.wait(c.json("POST", "/indexes/i/documents", `[{"id": 1}]`))
+	}
+	if _, running, _ := c.server.slots.now(); running != 0 {
+		t.Errorf("%d searches run", running)
+	}
+	if r := c.json("POST", "/indexes/i/search", `{}`); r.status != 200 {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+	close(slow.read)
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		stats, err := c.server.queue.Statistics()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if stats.Oldest.IsZero() && len(w.Changed()) == 0 || time.Now().After(deadline) {
+			break
+		}
+	}
+	time.Sleep(10 * time.Millisecond) // what was taken is being written
+	end()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	times := map[int]int{}
+	for event := range strings.SplitSeq(strings.TrimSuffix(slow.got.String(), "\n\n"), "\n\n") {
+		var s seen
+		if err := json.Unmarshal([]byte(strings.TrimPrefix(event, "data: ")), &s); err != nil {
+			t.Fatalf("%v: %q", err, event)
+		}
+		times[s.UID]++
+		if s.UID > 0 && s.Status != "succeeded" {
+			t.Errorf("an old state of task %d: %+v", s.UID, s)
+		}
+	}
+	for uid := 1; uid <= n; uid++ {
+		if times[uid] != 1 {
+			t.Errorf("task %d was sent %d times", uid, times[uid])
+		}
+	}
+}
+
+// TestHeartbeats are comments, which no reader of events takes for one.
+func TestHeartbeats(t *testing.T) {
+	var out bytes.Buffer
+	e := &eventStream{bufio.NewWriter(&out)}
+	if err := e.comment(); err != nil || out.String() != ":\n\n" {
+		t.Errorf("%q %v", out.String(), err)
+	}
+}
+
+// TestThousandTaskStreams are as many as there may be: they take a bounded share of memory, all hear of a task, and one more is refused.
+func TestThousandTaskStreams(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a thousand connections")
+	}
+	c := newStreaming(t, Options{})
+	addr := c.server.serving.listener.Addr().String()
+	inUse := func() int64 {
+		runtime.GC()
+		var s runtime.MemStats
+		runtime.ReadMemStats(&s)
+		return int64(s.HeapInuse + s.StackInuse)
+	}
+	before := inUse()
+	conns := make([]net.Conn, maxTaskStreams)
+	for i := range conns {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := fmt.Fprintf(conn, "GET /tasks/stream HTTP/1.1\r\nHost: svc\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		conns[i] = conn
+	}
+	for deadline := time.Now().Add(time.Minute); c.server.taskStreams.Load() < maxTaskStreams; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d streams are open", c.server.taskStreams.Load())
+		}
+	}
+	if r := c.get("/tasks/stream"); r.code() != "too_many_search_requests" {
+		t.Errorf("one more: %d %s", r.status, r.body)
+	}
+	took := inUse() - before
+	t.Logf("%d streams take %d KiB", maxTaskStreams, took>>10)
+	if limit := int64(100 << 20); took > limit {
+		t.Errorf("%d streams take %d bytes, more than %d", maxTaskStreams, took, limit)
+	}
+	c.wait(c.json("POST", "/indexes", `{"uid": "i"}`))
+	for i, conn := range conns {
+		lines := bufio.NewScanner(conn)
+		for lines.Scan() && !strings.Contains(lines.Text(), `"status":"succeeded"`) {
+		}
+		if err := lines.Err(); err != nil {
+			t.Fatalf("stream %d: %v", i, err)
+		}
+	}
+}

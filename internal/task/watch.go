@@ -1,0 +1,201 @@
+package task
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"go.etcd.io/bbolt"
+)
+
+// A Watch collects which tasks, or which batches, have changed since somebody last asked. It keeps a bit for each, whatever has
+// become of it since: who asks late sees the last state alone, and holds no more memory for it. Its owner closes it.
+type Watch struct {
+	in      *watches
+	batches bool
+	wake    chan struct{} // one slot: there is something to ask for
+
+	changed *roaring.Bitmap // under watches.mu; nil: nothing
+}
+
+// watches are all watches of a queue. Its lock is taken after all others, but for that of a progress.
+type watches struct {
+	mu        sync.Mutex
+	open      map[*Watch]struct{}
+	ofBatches atomic.Int64 // watches of batches
+	due       atomic.Bool  // the progress of the running batch is told soon
+}
+
+// progressPause is for how long changes of the progress of a batch are gathered before watches are told: it may change for
+// every document.
+const progressPause = 100 * time.Millisecond
+
+// How much of what has changed is read in one go.
+const (
+	watchedResults = 64
+	watchedBytes   = 64 << 10 // of details
+)
+
+// WatchTasks begins to collect the tasks that change from now on.
+func (q *Queue) WatchTasks() *Watch { return q.watches.add(false) }
+
+// WatchBatches begins to collect the batches that begin, progress or end from now on.
+func (q *Queue) WatchBatches() *Watch { return q.watches.add(true) }
+
+func (ws *watches) add(batches bool) *Watch {
+	w := &Watch{in: ws, batches: batches, wake: make(chan struct{}, 1)}
+	if batches {
+		ws.ofBatches.Add(1)
+	}
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if ws.open == nil {
+		ws.open = map[*Watch]struct{}{}
+	}
+	ws.open[w] = struct{}{}
+	return w
+}
+
+// Close ends the watch; once is enough.
+func (w *Watch) Close() {
+	if w.batches {
+		w.in.ofBatches.Add(-1)
+	}
+	w.in.mu.Lock()
+	defer w.in.mu.Unlock()
+	delete(w.in.open, w)
+}
+
+// Changed receives when something has changed.
+func (w *Watch) Changed() <-chan struct{} { return w.wake }
+
+// tell notes what has changed; nil is nothing. The lock of the roster is held where what is told is in the roster: who takes what
+// has changed while they read sees all of it, and hears of it no second time.
+func (ws *watches) tell(tasks, batches *roaring.Bitmap) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	for w := range ws.open {
+		if w.batches {
+			w.note(batches)
+		} else {
+			w.note(tasks)
+		}
+	}
+}
+
+// note is called with the lock held.
+func (w *Watch) note(changed *roaring.Bitmap) {
+	switch {
+	case changed == nil || changed.IsEmpty():
+		return
+	case w.changed == nil:
+		w.changed = changed.Clone()
+	default:
+		w.changed.Or(changed)
+	}
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// progressed notes that the running batch got on. It is told once in a progressPause, by a timer that fires at most once more after
+// the queue is closed, and then finds no watch.
+func (ws *watches) progressed(batch uint32) {
+	if ws.ofBatches.Load() == 0 || !ws.due.CompareAndSwap(false, true) {
+		return
+	}
+	time.AfterFunc(progressPause, func() {
+		ws.due.Store(false)
+		ws.tell(nil, roaring.BitmapOf(batch))
+	})
+}
+
+// take returns what has changed, which counts as seen.
+func (w *Watch) take() *roaring.Bitmap {
+	w.in.mu.Lock()
+	defer w.in.mu.Unlock()
+	changed := w.changed
+	w.changed = nil
+	return changed
+}
+
+// giveBack notes what was taken and not read.
+func (w *Watch) giveBack(rest *roaring.Bitmap) {
+	w.in.mu.Lock()
+	defer w.in.mu.Unlock()
+	w.note(rest)
+}
+
+// ChangedTasks returns some of the tasks of a watch that have changed and that the filter selects, as they are now, in uid order. When
+// there are more, w.Changed receives at once. Of the filter, order and page do not count.
+func (q *Queue) ChangedTasks(w *Watch, f Filter) ([]*Task, error) {
+	rest := roaring.New()
+	var names *names
+	var run *running
+	var parked map[string]*parking
+	var tasks []*Task
+	err := q.read(func(ro *roster, tx *bbolt.Tx) (err error) {
+		if f.changed = w.take(); f.changed == nil {
+			return nil
+		}
+		rest, err = ro.selectTasks(&f, tx)
+		names, run, parked = ro.names, ro.running, ro.parkedNow()
+		return err
+	}, func(tx *bbolt.Tx) error {
+		size := 0
+		for it := rest.Iterator(); it.HasNext() && len(tasks) < watchedResults && size < watchedBytes; {
+			t, err := readTask(tx, it.Next(), names, run, false)
+			if err != nil {
+				return err
+			}
+			t.waitsFor(parked)
+			tasks = append(tasks, t)
+			size += len(t.Details)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range tasks {
+		rest.Remove(t.UID)
+	}
+	w.giveBack(rest)
+	return tasks, nil
+}
+
+// ChangedBatches is ChangedTasks for a watch of batches.
+func (q *Queue) ChangedBatches(w *Watch, f Filter) ([]*Batch, error) {
+	rest := roaring.New()
+	var run *running
+	var batches []*Batch
+	err := q.read(func(ro *roster, tx *bbolt.Tx) (err error) {
+		if f.changed = w.take(); f.changed == nil {
+			return nil
+		}
+		rest, err = ro.selectBatches(&f, tx)
+		run = ro.running
+		return err
+	}, func(tx *bbolt.Tx) error {
+		size := 0
+		for it := rest.Iterator(); it.HasNext() && len(batches) < watchedResults && size < watchedBytes; {
+			b, err := readBatch(tx, it.Next(), run)
+			if err != nil {
+				return err
+			}
+			batches = append(batches, b)
+			size += len(b.Details)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range batches {
+		rest.Remove(b.UID)
+	}
+	w.giveBack(rest)
+	return batches, nil
+}
