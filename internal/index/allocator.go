@@ -3,6 +3,7 @@ package index
 import (
 	"errors"
 	"math"
+	"sort"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -21,23 +22,40 @@ type allocator struct {
 	startedOver bool // used does not count any more
 }
 
-// newAllocator reads the ids of all live documents.
+// newAllocator finds the ids of all live documents.
 func newAllocator(v *View) *allocator {
 	a := &allocator{used: roaring.New()}
-	ids := make([]uint32, 0, 4096)
 	for _, l := range v.Segments {
-		for it := l.LiveRows().Iterator(); it.HasNext(); {
-			if ids = append(ids, uint32(l.DocID(segment.Row(it.Next())))); len(ids) == cap(ids) {
-				a.used.AddMany(ids)
-				ids = ids[:0]
-			}
-		}
-		a.used.AddMany(ids)
-		ids = ids[:0]
+		a.used.Or(idsOf(l))
 	}
 	a.used.RunOptimize()
 	a.begin()
 	return a
+}
+
+// idsOf returns the ids of a segment's live documents. They ascend with the rows, so a stretch of rows whose ends
+// are as far apart as their ids has no gap: what was written as a whole costs a few looks, however much it is.
+func idsOf(l segment.Live) *roaring.Bitmap {
+	ids := roaring.New()
+	for start, n := 0, l.Rows(); start < n; {
+		first := l.DocID(segment.Row(start))
+		gapless := func(length int) bool {
+			return start+length <= n && int(l.DocID(segment.Row(start+length-1))-first) == length-1
+		}
+		length := 1
+		for gapless(2 * length) {
+			length *= 2
+		}
+		length += sort.Search(length, func(more int) bool { return !gapless(length + more + 1) })
+		ids.AddRange(uint64(first), uint64(first)+uint64(length))
+		start += length
+	}
+	if l.Deleted != nil {
+		for it := l.Deleted.Iterator(); it.HasNext(); {
+			ids.Remove(uint32(l.DocID(segment.Row(it.Next()))))
+		}
+	}
+	return ids
 }
 
 // begin forgets what a batch that was not committed had taken.
