@@ -94,7 +94,7 @@ func (ix *Index) applyCounted(ctx context.Context, number *uint64, ops []Op, p P
 	defer ix.writing.Unlock()
 	if slices.ContainsFunc(ops, isSettings) { // it may have to replace every segment
 		ix.merges.stop()
-		defer ix.catalog.compactor.wake()
+		defer ix.catalog.compactor.wake(ix)
 		defer ix.merges.resume()
 	}
 	base := ix.View()
@@ -132,7 +132,7 @@ func (ix *Index) applyCounted(ctx context.Context, number *uint64, ops []Op, p P
 		return nil, err
 	}
 	b.ids.committed()
-	ix.catalog.compactor.wake()
+	ix.catalog.compactor.wake(ix)
 	return b.results, nil
 }
 

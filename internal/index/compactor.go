@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,11 +18,11 @@ import (
 
 // compactor merges segments beside everything else. It has two lanes, each
 // with one merge at a time: small merges, which a stream of small batches needs often, and large
-// ones, which can take minutes. Both look at every index after each commit.
+// ones, which can take minutes. Both look at an index after each of its commits.
 type compactor struct {
 	catalog *Catalog
 	plan    mergeplan.Options
-	lanes   []*lane
+	lanes   [mergeLanes]*lane
 	pace    pace
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -32,15 +33,35 @@ type compactor struct {
 type lane struct {
 	min, max int64
 	wake     chan struct{} // holds one
+	mu       struct {
+		sync.Mutex
+		changed []*Index // to look at, each once, in the order of their commits
+	}
+	number int // in compactor.lanes and Index.failures
 }
+
+// mergeLanes is how many lanes there are.
+const mergeLanes = 2
+
+// failure says when an index's merges may be tried again. A merge that meets damage or a full disk has read and written
+// much in vain, and would at each commit.
+type failure struct {
+	pause time.Duration
+	until time.Time
+}
+
+const (
+	minMergePause = time.Second
+	maxMergePause = time.Hour
+)
 
 func newCompactor(c *Catalog) *compactor {
 	k := &compactor{catalog: c, plan: mergeplan.Default()}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	k.pace.perSecond = c.options.CompactionBytesPerSecond
-	k.lanes = []*lane{
-		{-1, smallMergeBytes, make(chan struct{}, 1)},
-		{smallMergeBytes, k.plan.MaxBytes, make(chan struct{}, 1)},
+	k.lanes = [mergeLanes]*lane{
+		{number: 0, min: -1, max: smallMergeBytes, wake: make(chan struct{}, 1)},
+		{number: 1, min: smallMergeBytes, max: k.plan.MaxBytes, wake: make(chan struct{}, 1)},
 	}
 	return k
 }
@@ -51,7 +72,9 @@ func (k *compactor) start() {
 	}
 	k.wg.Go(func() { k.catalog.inspections(k.ctx) })
 	k.wg.Go(func() { k.catalog.setSuspectsAside(k.ctx) })
-	k.wake()
+	for _, ix := range k.catalog.all() {
+		k.wake(ix)
+	}
 }
 
 // close cancels all merges and waits for them.
@@ -60,14 +83,31 @@ func (k *compactor) close() {
 	k.wg.Wait()
 }
 
-// wake says that segments have changed. It does not wait.
-func (k *compactor) wake() {
+// wake says that the segments of an index have changed. It does not wait.
+func (k *compactor) wake(ix *Index) {
 	for _, l := range k.lanes {
+		l.mu.Lock()
+		if !slices.Contains(l.mu.changed, ix) {
+			l.mu.changed = append(l.mu.changed, ix)
+		}
+		l.mu.Unlock()
 		select {
 		case l.wake <- struct{}{}:
 		default:
 		}
 	}
+}
+
+// next takes the index that has waited longest; nil when none does.
+func (l *lane) next() *Index {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.mu.changed) == 0 {
+		return nil
+	}
+	ix := l.mu.changed[0]
+	l.mu.changed = slices.Delete(l.mu.changed, 0, 1)
+	return ix
 }
 
 func (k *compactor) run(l *lane) {
@@ -77,34 +117,50 @@ func (k *compactor) run(l *lane) {
 			return
 		case <-l.wake:
 		}
-		for _, ix := range k.catalog.all() {
+		for ix := l.next(); ix != nil; ix = l.next() {
 			for k.ctx.Err() == nil && k.step(l, ix) {
 			}
 		}
 	}
 }
 
-// step does one merge of the index if there is one for the lane. What goes wrong stays with the index: it
-// is logged, and tried again after the index's next commit.
+// step does one merge of the index if there is one for the lane. What goes wrong stays with the index: it is logged, and
+// tried again after the index's next commit, no sooner than a pause that grows.
 func (k *compactor) step(l *lane, ix *Index) (merged bool) {
+	failed := &ix.failures[l.number]
+	if time.Now().Before(failed.until) {
+		return false
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			ix.options.Logger.Error("a compaction panicked", "index", ix.UID(), "panic", p, "stack", string(debug.Stack()))
 			merged = false
+			failed.again()
 		}
 	}()
 	err := mapped.Guard(func() (err error) {
 		merged, err = ix.compactOnce(k.ctx, k.plan, l.min, l.max, k.pace.wait)
 		return err
 	})
-	if err != nil && !errors.Is(err, context.Canceled) {
-		ix.options.Logger.Error("cannot compact", "index", ix.UID(), "error", err)
-	}
-	if err != nil || !merged {
+	switch {
+	case errors.Is(err, context.Canceled):
+		return false
+	case err != nil:
+		failed.again()
+		ix.options.Logger.Error("cannot compact", "index", ix.UID(), "error", err, "pause", failed.pause)
+		return false
+	case !merged:
 		return false
 	}
-	k.wake() // a result may be an input of the other lane
+	*failed = failure{}
+	k.wake(ix) // a result may be an input of the other lane
 	return true
+}
+
+// again counts a failure.
+func (f *failure) again() {
+	f.pause = min(max(2*f.pause, minMergePause), maxMergePause)
+	f.until = time.Now().Add(f.pause)
 }
 
 // compactOnce plans on the current segments that no merge has, and does the smallest
@@ -231,7 +287,7 @@ func (ix *Index) Compact(ctx context.Context, batch uint64, p Progress) (before,
 	ix.writing.Lock()
 	defer ix.writing.Unlock()
 	ix.merges.stop()
-	defer ix.catalog.compactor.wake()
+	defer ix.catalog.compactor.wake(ix)
 	defer ix.merges.resume()
 	r := &reporter{p: p}
 	r.enter(0, compactSteps, 0)

@@ -75,6 +75,7 @@ type Index struct {
 		ids *allocator // nil until the first batch
 	}
 	merges      gate
+	failures    [mergeLanes]failure // of its last merges; each is its lane's
 	nextSegment atomic.Uint64
 	holds       atomic.Int64 // on the directory: one for each open segment file, one of the index itself
 	dropped     atomic.Bool  // the directory goes with the last hold
