@@ -34,14 +34,17 @@ type Catalog struct {
 		indexes map[string]*Index
 		damaged map[string]damagedIndex
 	}
-	unsure       atomic.Bool // the catalog on disk may be another than changing.content; set under changing
-	compactor    *compactor
-	suspects     chan suspect // indexes to set aside
-	met          atomic.Bool  // damage of an index was met since the start
-	results      *resultcache.Cache
-	shards       atomic.Pointer[shard.Ring] // nil: documents fall into no shards
-	files        sync.WaitGroup             // open segment files of all indexes
-	builderBytes int64                      // least memory of a worker's builder; tests lower it
+	unsure    atomic.Bool // the catalog on disk may be another than changing.content; set under changing
+	compactor *compactor
+	suspects  chan suspect // indexes to set aside
+	met       atomic.Bool  // damage of an index was met since the start
+	results   *resultcache.Cache
+	shards    atomic.Pointer[shard.Ring] // nil: documents fall into no shards
+	files     sync.WaitGroup             // open segment files of all indexes
+
+	// tests lower these
+	builderBytes     int64 // least memory of a worker's builder
+	inlineTombstones int   // see inlineTombstoneBytes
 }
 
 // catalogContent is the content of a CATALOG.
@@ -73,7 +76,7 @@ func OpenCatalog(dir string, o Options) (*Catalog, error) {
 // openCatalog opens a catalog that does not compact by itself.
 func openCatalog(dir string, o Options) (_ *Catalog, err error) {
 	o.complete()
-	c := &Catalog{dir: dir, options: o, builderBytes: minBuilderBytes, results: resultcache.New(o.SearchCacheBytes), suspects: make(chan suspect, 16)}
+	c := &Catalog{dir: dir, options: o, builderBytes: minBuilderBytes, inlineTombstones: inlineTombstoneBytes, results: resultcache.New(o.SearchCacheBytes), suspects: make(chan suspect, 16)}
 	c.compactor = newCompactor(c)
 	c.open.indexes, c.open.damaged = make(map[string]*Index), make(map[string]damagedIndex)
 	if err := c.read(); err != nil {

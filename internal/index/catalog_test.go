@@ -160,7 +160,7 @@ func TestDamagedAndForeignFilesAreRefused(t *testing.T) {
 		"catalog missing": {func(fsys vfs.FS) error { return fsys.Remove(catalogDir + "/CATALOG") }, true},
 		"catalog empty":   {func(fsys vfs.FS) error { return vfs.WriteFile(fsys, catalogDir+"/CATALOG", nil) }, true},
 		"manifest of another version": {func(fsys vfs.FS) error {
-			return vfs.WriteFile(fsys, catalogDir+"/000000/MANIFEST", seal{manifestSeal.magic, 2}.wrap([]byte("{}")))
+			return vfs.WriteFile(fsys, catalogDir+"/000000/MANIFEST", seal{magic: manifestSeal.magic, version: manifestSeal.version + 1}.wrap([]byte("{}")))
 		}, false},
 		"manifest flipped": {func(fsys vfs.FS) error {
 			b, err := vfs.ReadFile(fsys, catalogDir+"/000000/MANIFEST")
@@ -231,7 +231,7 @@ func FuzzManifest(f *testing.F) {
 		}
 		if m, err := decodeManifest("m", b); err == nil {
 			for _, e := range m.Segments {
-				if d, err := e.deleted("m", 10); err == nil && d != nil && !d.IsEmpty() && d.Maximum() >= 10 {
+				if d, err := decodeRows("m", e.Deleted, 10); err == nil && !d.IsEmpty() && d.Maximum() >= 10 {
 					t.Error("a deleted row beyond the segment")
 				}
 			}

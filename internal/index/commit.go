@@ -67,22 +67,34 @@ func (ix *Index) commit(c *change) (err error) {
 	return nil
 }
 
-// write replaces the manifest. While the index is unsure of it, no segment that either names may be removed.
-func (ix *Index) write(next *View) error {
-	encode := func(v *View) ([]byte, error) {
-		m, err := v.manifest(ix.nextSegment.Load())
-		if err != nil {
-			return nil, err
+// write replaces the manifest. While the index is unsure of it, no file that either names may be removed.
+func (ix *Index) write(next *View) (err error) {
+	was := ix.committing.tombstones
+	stones, made, err := ix.tombstonesOf(next)
+	defer func() {
+		switch {
+		case ix.unsure.Load():
+		case err != nil:
+			ix.removeTombstones(made)
+		default:
+			ix.removeTombstones(replacedTombstones(was, stones))
 		}
-		return m.encode()
-	}
-	b, err := encode(next)
+	}()
 	if err != nil {
 		return err
 	}
-	unsure, err := vfs.Change(ix.options.FS, path.Join(ix.dir, manifestName), b, func() ([]byte, error) { return encode(ix.current.Load()) })
+	b, err := next.manifest(ix.nextSegment.Load(), stones).encode()
+	if err != nil {
+		return err
+	}
+	unsure, err := vfs.Change(ix.options.FS, path.Join(ix.dir, manifestName), b, func() ([]byte, error) {
+		return ix.current.Load().manifest(ix.nextSegment.Load(), was).encode()
+	})
 	if unsure || err == nil { // an error before the rename leaves things as they are
 		ix.unsure.Store(unsure)
+	}
+	if err == nil {
+		ix.committing.tombstones = stones
 	}
 	return err
 }

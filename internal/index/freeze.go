@@ -77,11 +77,18 @@ func (f *Frozen) Files(i int) ([]CopiedFile, error) {
 	for _, s := range v.files {
 		files = append(files, CopiedFile{Name: path.Join(dir, segmentName(s.number)), Path: s.path()})
 	}
-	m, err := v.manifest(f.next[i])
-	if err != nil {
-		return nil, fmt.Errorf("cannot encode the manifest of index %s: %w", v.UID, err)
+	stones := make(map[*file]tombstones) // all rows in the manifest: a copy is written once
+	for i, s := range v.Segments {
+		if s.Deleted == nil {
+			continue
+		}
+		rows, err := encodeRows(s.Deleted, nil)
+		if err != nil {
+			return nil, fmt.Errorf("cannot encode the deleted rows of index %s: %w", v.UID, err)
+		}
+		stones[v.files[i]] = tombstones{since: rows}
 	}
-	b, err := m.encode()
+	b, err := v.manifest(f.next[i], stones).encode()
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the manifest of index %s: %w", v.UID, err)
 	}

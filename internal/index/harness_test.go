@@ -59,6 +59,7 @@ func (b *bed) open() {
 	if err != nil {
 		b.t.Fatal(err)
 	}
+	c.inlineTombstones = 19 // so that few documents make every kind of file
 	b.c = c
 }
 

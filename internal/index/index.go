@@ -65,8 +65,9 @@ type Index struct {
 	// committing is held while a manifest is replaced; see commit.
 	committing struct {
 		sync.Mutex
-		closed  bool  // no commits any more
-		because error // what of it is damaged; nil when that is not why it was closed
+		closed     bool                 // no commits any more
+		because    error                // what of it is damaged; nil when that is not why it was closed
+		tombstones map[*file]tombstones // of the current view's segments
 	}
 	unsure atomic.Bool // the manifest on disk may be another than the current view's; set under committing
 	// writing is held by Apply.
@@ -76,9 +77,9 @@ type Index struct {
 	}
 	merges      gate
 	failures    [mergeLanes]failure // of its last merges; each is its lane's
-	nextSegment atomic.Uint64
-	holds       atomic.Int64 // on the directory: one for each open segment file, one of the index itself
-	dropped     atomic.Bool  // the directory goes with the last hold
+	nextSegment atomic.Uint64       // numbers of segments and lists of deleted rows
+	holds       atomic.Int64        // on the directory: one for each open segment file, one of the index itself
+	dropped     atomic.Bool         // the directory goes with the last hold
 }
 
 // UID returns the name the index goes by now.
@@ -139,6 +140,7 @@ func (c *Catalog) openIndex(dir, uid string) (*Index, error) {
 	v.Fields = settings.Resolve(v.names, v.Settings, v.PrimaryKey)
 	v.Analyzer = newAnalyzer(v.Settings)
 	ix.current.Store(v) // openFile asks for the uid
+	ix.committing.tombstones = make(map[*file]tombstones)
 
 	var files []*file
 	var lives []segment.Live
@@ -154,12 +156,19 @@ func (c *Catalog) openIndex(dir, uid string) (*Index, error) {
 			return nil, err
 		}
 		files = append(files, f)
-		deleted, err := e.deleted(path.Join(dir, manifestName), f.Rows())
+		t, err := readTombstones(c.options.FS, dir, &e, f.Rows())
 		if err != nil {
 			return nil, err
 		}
-		lives = append(lives, f.live(deleted))
+		l := f.live(t.all)
+		if l.Deleted != nil {
+			ix.committing.tombstones[f] = t
+		}
+		lives = append(lives, l)
 		named[segmentName(e.Number)] = true
+		if t.file != 0 {
+			named[tombstonesName(t.file)] = true
+		}
 	}
 	if err := c.removeStrangers(dir, func(name string) bool { return ours(name) && !named[name] }); err != nil {
 		return nil, err

@@ -4,9 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+	"slices"
 	"time"
-
-	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/apierr"
 	"svc/internal/vfs"
@@ -21,7 +20,7 @@ type manifest struct {
 	Settings    []byte // settings.Encode
 	Fields      []string
 	Segments    []segmentEntry
-	NextSegment uint64 // no segment has this number or a higher one
+	NextSegment uint64 // no segment or list of deleted rows has this number or a higher one
 	NextBatch   uint64 // task batches below it are applied
 	Results     []result
 
@@ -30,8 +29,9 @@ type manifest struct {
 }
 
 type segmentEntry struct {
-	Number  uint64
-	Deleted []byte `json:",omitempty"` // rows, a roaring bitmap in its portable form
+	Number     uint64
+	Tombstones uint64 `json:",omitempty"` // number of a list of deleted rows; 0: none, as a segment came before it
+	Deleted    []byte `json:",omitempty"` // other deleted rows, a roaring bitmap in its portable form
 }
 
 // result is an OpResult of the last batch, kept so that a batch that was
@@ -94,30 +94,21 @@ func decodeManifest(name string, b []byte) (*manifest, error) {
 	if err := json.Unmarshal(content, m); err != nil {
 		return nil, &apierr.Corruption{File: name, Offset: sealBytes, Reason: err.Error()}
 	}
-	seen := make(map[uint64]bool, len(m.Segments))
+	var numbers []uint64
 	for _, s := range m.Segments {
-		if s.Number >= m.NextSegment || seen[s.Number] {
-			return nil, &apierr.Corruption{File: name, Offset: -1, Reason: fmt.Sprintf("segment %d is named twice or not below %d", s.Number, m.NextSegment)}
+		numbers = append(numbers, s.Number)
+		if s.Tombstones != 0 {
+			numbers = append(numbers, s.Tombstones)
 		}
-		seen[s.Number] = true
+	}
+	slices.Sort(numbers)
+	for i, n := range numbers {
+		if n >= m.NextSegment || i > 0 && n == numbers[i-1] {
+			return nil, &apierr.Corruption{File: name, Offset: -1, Reason: fmt.Sprintf("file %d is named twice or not below %d", n, m.NextSegment)}
+		}
 	}
 	if len(m.Fields) > maxFields {
 		return nil, &apierr.Corruption{File: name, Offset: -1, Reason: fmt.Sprintf("%d fields, want at most %d", len(m.Fields), maxFields)}
 	}
 	return m, nil
-}
-
-func (e *segmentEntry) deleted(name string, rows int) (*roaring.Bitmap, error) {
-	if len(e.Deleted) == 0 {
-		return nil, nil
-	}
-	d := roaring.New()
-	err := d.UnmarshalBinary(e.Deleted)
-	if err == nil && !d.IsEmpty() && int64(d.Maximum()) >= int64(rows) {
-		err = fmt.Errorf("row %d of %d", d.Maximum(), rows)
-	}
-	if err != nil {
-		return nil, &apierr.Corruption{File: name, Offset: -1, Reason: fmt.Sprintf("deleted rows of segment %d: %v", e.Number, err)}
-	}
-	return d, nil
 }

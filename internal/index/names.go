@@ -13,6 +13,7 @@ import (
 //	CATALOG            uid → directory of each index
 //	000001/MANIFEST    what the index is: settings, fields, segments, deleted rows
 //	000001/000007.seg  a segment
+//	000001/000012.del  deleted rows of a segment, when they are many
 //
 // A name with .tmp at its end is being written; what no manifest names, and
 // such files, are left from a crash and removed at open.
@@ -21,10 +22,12 @@ const (
 	manifestName = "MANIFEST"
 	editName     = "edit.tmp" // documents that an edit function changed
 	segSuffix    = ".seg"
+	delSuffix    = ".del"
 )
 
-func segmentName(number uint64) string   { return pad(number) + segSuffix }
-func directoryName(number uint64) string { return pad(number) }
+func segmentName(number uint64) string    { return pad(number) + segSuffix }
+func tombstonesName(number uint64) string { return pad(number) + delSuffix }
+func directoryName(number uint64) string  { return pad(number) }
 
 func pad(number uint64) string {
 	s := strconv.FormatUint(number, 10)
@@ -42,8 +45,9 @@ func ours(name string) bool {
 	if strings.HasSuffix(name, vfs.TempSuffix) {
 		return true
 	}
-	_, ok := number(strings.TrimSuffix(name, segSuffix))
-	return ok && path.Ext(name) == segSuffix
+	suffix := path.Ext(name)
+	_, ok := number(strings.TrimSuffix(name, suffix))
+	return ok && (suffix == segSuffix || suffix == delSuffix)
 }
 
 // maxUIDBytes bounds the uid of an index.

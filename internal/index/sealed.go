@@ -9,7 +9,7 @@ import (
 	"svc/internal/apierr"
 )
 
-// Manifest and catalog are sealed files, little-endian:
+// Manifest, catalog and lists of deleted rows are sealed files, little-endian:
 //
 //	offset  bytes
 //	0       8      magic, tells the kind
@@ -17,15 +17,18 @@ import (
 //	12      4      zero
 //	16      8      length n of the content
 //	24      8      xxhash64 of the content
-//	32      n      content, JSON
+//	32      n      content: JSON; of deleted rows a roaring bitmap in its portable form
 type seal struct {
 	magic   string // 8 bytes
-	version uint32
+	version uint32 // that is written
+	oldest  uint32 // that is read
 }
 
+// Manifests of version 1 have all deleted rows in them.
 var (
-	manifestSeal = seal{"svcMANIF", 1}
-	catalogSeal  = seal{"svcCATLG", 1}
+	manifestSeal   = seal{"svcMANIF", 2, 1}
+	catalogSeal    = seal{"svcCATLG", 1, 1}
+	tombstonesSeal = seal{"svcTOMBS", 1, 1}
 )
 
 const sealBytes = 32
@@ -50,8 +53,8 @@ func (s seal) unwrap(name string, b []byte) ([]byte, error) {
 	if got := string(b[:8]); got != s.magic {
 		return nil, damaged(0, "starts with %q, want %q", got, s.magic)
 	}
-	if v := binary.LittleEndian.Uint32(b[8:]); v != s.version {
-		return nil, fmt.Errorf("cannot read %s: it has format version %d and this svc reads version %d: start the svc that wrote it, make a dump and import that", name, v, s.version)
+	if v := binary.LittleEndian.Uint32(b[8:]); v < s.oldest || v > s.version {
+		return nil, fmt.Errorf("cannot read %s: it has format version %d and this svc reads versions %d to %d: start the svc that wrote it, make a dump and import that", name, v, s.oldest, s.version)
 	}
 	content := b[sealBytes:]
 	if n := binary.LittleEndian.Uint64(b[16:]); n != uint64(len(content)) {

@@ -178,22 +178,16 @@ func (v *View) countFields() map[string]int {
 	return counts
 }
 
-// manifest returns what the view is on disk.
-func (v *View) manifest(nextSegment uint64) (*manifest, error) {
+// manifest returns what the view is on disk, with deleted rows as stones have them.
+func (v *View) manifest(nextSegment uint64, stones map[*file]tombstones) *manifest {
 	m := &manifest{CreatedAt: v.CreatedAt, UpdatedAt: v.UpdatedAt, PrimaryKey: v.PrimaryKey, Settings: v.encoded, Fields: v.names,
 		Segments: make([]segmentEntry, len(v.files)), NextSegment: nextSegment, NextBatch: v.nextBatch, Results: v.results,
 		Embedders: entriesOf(v.embedders), NextEmbedder: v.nextEmbedder}
 	for i, f := range v.files {
-		m.Segments[i].Number = f.number
-		if d := v.Segments[i].Deleted; d != nil {
-			b, err := d.ToBytes()
-			if err != nil {
-				return nil, err
-			}
-			m.Segments[i].Deleted = b
-		}
+		t := stones[f]
+		m.Segments[i] = segmentEntry{Number: f.number, Tombstones: t.file, Deleted: t.since}
 	}
-	return m, nil
+	return m
 }
 
 // setSettings changes the settings of a view that is not yet shared; fields are theirs.
