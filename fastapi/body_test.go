@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"compress/zlib"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -162,7 +163,11 @@ func TestConnectionGoesOn(t *testing.T) {
 // rawServer starts a server for tests that write to its connections themselves, and returns its address.
 func rawServer(t *testing.T) (address string) {
 	t.Helper()
-	c := newTCPClient(t, Options{})
+	return rawAddress(newTCPClient(t, Options{}))
+}
+
+// rawAddress returns where the server of a client listens.
+func rawAddress(c *client) (address string) {
 	c.get("/health")
 	c.server.conns.mu.Lock()
 	defer c.server.conns.mu.Unlock()
@@ -305,5 +310,38 @@ func TestCompressedAnswers(t *testing.T) {
 	}
 	if r := c.get("/version"); r.header.Get("Content-Encoding") != "" {
 		t.Errorf("compressed without being asked: %v", r.header)
+	}
+}
+
+// TestCutOffBodies ends the connection in the middle of a body: what came of it is not taken for all.
+func TestCutOffBodies(t *testing.T) {
+	var o Options
+	openInstance(t, &o)
+	c := newTCPClient(t, o)
+	address := rawAddress(c)
+	long := strings.Repeat(" ", 20000) // fasthttp reads the beginning of a body itself
+	for _, test := range []struct{ path, kind, sent string }{
+		{"/indexes/films/documents", contentNDJSON, "{\"id\":1}\n{\"id\":2}\n"},
+		{"/indexes/films/documents", "text/csv", "id,title\n1,a\n2,b\n"},
+		{"/indexes/films/documents", contentJSON, `[{"id":1}]`},
+		{"/indexes/films/documents/delete-batch", contentJSON, `[1,2]`},
+		{"/indexes/films/search", contentJSON, `{}`},
+	} {
+		nc, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(nc, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", test.path, test.kind, len(long)+len(test.sent)+9, long+test.sent)
+		if err := nc.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := io.ReadAll(nc)
+		nc.Close()
+		if err != nil || !bytes.HasPrefix(answer, []byte("HTTP/1.1 400 ")) || !bytes.Contains(answer, []byte("unexpected EOF")) {
+			t.Errorf("%s, %s: %v %q", test.path, test.kind, err, answer)
+		}
+	}
+	if r := c.get("/tasks"); !strings.Contains(r.body, `"total":0`) {
+		t.Errorf("there are tasks of bodies that were cut off: %s", r.body)
 	}
 }
