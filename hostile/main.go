@@ -26,7 +26,6 @@ const (
 	slowFor      = 2 * time.Second
 	calmTime     = 30 * time.Second
 	stopTime     = 10 * time.Second
-	quietFloor   = 4 * time.Millisecond // what is quicker counts as this: below, a scheduler's whims are measured
 	quietTime    = 4 * time.Second
 	attackTime   = 8 * time.Second
 	beyondAttack = 2 * time.Second // after an attack has ended it may still be felt
@@ -36,7 +35,15 @@ func main() {
 	binary := flag.String("server", "./svc", "the program to attack")
 	only := flag.String("only", "", "a regular expression: attacks whose name it matches")
 	long := flag.Duration("time", attackTime, "how long each attack lasts")
+	attacker := flag.Bool("attacker", false, "be the attackers that standard input names, until it ends: the program begins itself so")
 	flag.Parse()
+	if *attacker {
+		if err := beAttackers(os.Stdin); err != nil {
+			fmt.Fprintln(os.Stderr, "hostile:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	which, err := regexp.Compile(*only)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "hostile: --only:", err)
@@ -48,7 +55,7 @@ func main() {
 		if !which.MatchString(a.name) {
 			continue
 		}
-		r, err := measure(*binary, a, *long)
+		r, err := measure(append([]string{*binary}, flag.Args()...), a, *long)
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "hostile: %s: %v\n", a.name, err)
 			os.Exit(1)
@@ -92,8 +99,8 @@ func (r *result) verdict() string {
 }
 
 // measure runs one attack against a fresh server, and once more to stop the server in its midst.
-func measure(binary string, a attack, long time.Duration) (*result, error) {
-	s, err := start(binary)
+func measure(program []string, a attack, long time.Duration) (*result, error) {
+	s, err := start(program)
 	if err != nil {
 		return nil, err
 	}
@@ -113,29 +120,30 @@ func measure(binary string, a attack, long time.Duration) (*result, error) {
 
 	honest.restart()
 	watch := s.watch()
-	stop := make(chan struct{})
-	done := s.begin(a, stop)
+	end, err := s.begin(a)
+	if err != nil {
+		return nil, err
+	}
 	time.Sleep(long)
-	close(stop)
-	<-done
+	end()
 	time.Sleep(beyondAttack)
 	honest.stop()
 	if honest.why != nil {
 		fmt.Fprintf(os.Stderr, "%s: the honest client was refused: %v\n", a.name, honest.why)
 	}
-	r.worst, r.slow = honest.harm(max(r.quiet, quietFloor) * slowdown)
+	r.worst, r.slow = honest.harm(r.quiet * slowdown)
 	if r.died = s.died(); r.died == "" {
 		for end := time.Now().Add(calmTime); time.Now().Before(end); time.Sleep(time.Second) {
 			if r.left = s.resident() - before; r.left <= leftBehind {
 				break
 			}
 		}
-		stop = make(chan struct{})
-		done = s.begin(a, stop)
+		if end, err = s.begin(a); err != nil {
+			return nil, err
+		}
 		time.Sleep(2 * time.Second)
 		r.stop = s.terminate()
-		close(stop)
-		<-done
+		end()
 		if why := s.died(); why != "" {
 			r.died = why
 		}

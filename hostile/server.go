@@ -40,7 +40,8 @@ type server struct {
 	dataKey   string // documents.*, search
 }
 
-func start(binary string) (*server, error) {
+// start starts a program with the arguments it is given and those of an attacked server.
+func start(program []string) (*server, error) {
 	s := &server{exited: make(chan struct{})}
 	var err error
 	if s.dir, err = os.MkdirTemp("", "hostile"); err != nil {
@@ -52,8 +53,8 @@ func start(binary string) (*server, error) {
 	}
 	s.address = l.Addr().String()
 	l.Close()
-	s.process = exec.Command(binary, "--db-path", filepath.Join(s.dir, "data"), "--http-addr", s.address, "--master-key", masterKey,
-		"--dump-dir", filepath.Join(s.dir, "dumps"), "--log-level", "ERROR", "--no-analytics")
+	s.process = exec.Command(program[0], append([]string{"--db-path", filepath.Join(s.dir, "data"), "--http-addr", s.address, "--master-key", masterKey,
+		"--dump-dir", filepath.Join(s.dir, "dumps"), "--log-level", "ERROR", "--no-analytics"}, program[1:]...)...)
 	// What a container with this limit would say by its control group.
 	s.process.Env = append(os.Environ(), "GOMEMLIMIT="+strconv.Itoa(memoryLimit))
 	s.process.Stderr = &s.log
@@ -193,17 +194,6 @@ func (s *server) send(method, path, key, kind string, body []byte) error {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-}
-
-// begin starts an attack, which ends some time after stop is closed.
-func (s *server) begin(a attack, stop <-chan struct{}) <-chan struct{} {
-	done := make(chan struct{})
-	var group sync.WaitGroup
-	for i := range a.at {
-		group.Go(func() { a.run(s, i, stop) })
-	}
-	go func() { group.Wait(); close(done) }()
-	return done
 }
 
 // resident returns the bytes of the process that are in memory and its own: mapped files can go at any time.

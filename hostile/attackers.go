@@ -1,0 +1,66 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+)
+
+// Attackers would be on other machines. Here they are a process of their own, which the scheduler prefers everybody else to: what they
+// work themselves is not to be taken for harm.
+
+// orders tell a process of attackers what to do.
+type orders struct {
+	Attack    string
+	Address   string
+	SearchKey string
+	DataKey   string
+}
+
+// begin starts an attack; end ends it and waits until all attackers have gone.
+func (s *server) begin(a attack) (end func(), err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	c := exec.Command("nice", "-n", "19", self, "--attacker")
+	c.Stdout, c.Stderr = os.Stderr, os.Stderr
+	in, err := c.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Start(); err != nil {
+		return nil, err
+	}
+	if err := json.NewEncoder(in).Encode(orders{a.name, s.address, s.searchKey, s.dataKey}); err != nil {
+		return nil, fmt.Errorf("the attackers do not take their orders: %w", err)
+	}
+	return func() { in.Close(); c.Wait() }, nil
+}
+
+// beAttackers carries out the orders that in begins with, and stops at its end.
+func beAttackers(in io.Reader) error {
+	var o orders
+	rest := json.NewDecoder(in)
+	if err := rest.Decode(&o); err != nil {
+		return err
+	}
+	s := &server{address: o.Address, searchKey: o.SearchKey, dataKey: o.DataKey}
+	stop := make(chan struct{})
+	var group sync.WaitGroup
+	for _, a := range attacks {
+		if a.name != o.Attack {
+			continue
+		}
+		for i := range a.at {
+			group.Go(func() { a.run(s, i, stop) })
+		}
+	}
+	io.Copy(io.Discard, in)
+	close(stop)
+	group.Wait()
+	return nil
+}
