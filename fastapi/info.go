@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/valyala/fasthttp"
+
+	"svc/internal/text"
 )
 
 // Version is what /version tells of the build.
@@ -22,6 +24,13 @@ func (s *Server) getVersion(ctx *fasthttp.RequestCtx) error {
 		PkgVersion string `json:"pkgVersion"`
 		SvcVersion string `json:"svcVersion"`
 	}{s.version.Commit, s.version.Commit, s.version.Date, s.version.Package, s.version.Program})
+}
+
+// licenses says under which terms the dictionaries of the program are.
+func (s *Server) licenses(ctx *fasthttp.RequestCtx) error {
+	ctx.SetContentType("text/plain; charset=utf-8")
+	ctx.SetBodyString(text.Licenses())
+	return nil
 }
 
 func (s *Server) health(ctx *fasthttp.RequestCtx) error {

@@ -37,6 +37,7 @@ func routes() []route {
 		{methodGet, "/", public, (*Server).root},
 		{methodGet, "/assets/{hash}/{name}", public, (*Server).getAsset},
 		{methodGet, "/health", public, (*Server).health},
+		{methodGet, "/licenses", public, (*Server).licenses},
 		{methodGet, "/version", actionVersion, (*Server).getVersion},
 		{methodPost, "/logs/stream", actionMetricsGet, (*Server).streamLogs},
 		{methodDelete, "/logs/stream", actionMetricsAll, (*Server).endLogStream},

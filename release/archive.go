@@ -8,15 +8,14 @@ import (
 	"path"
 )
 
-// beside are the files that lie beside the program, and where they come from. The German word list lies where the program
-// looks for it, with its licence.
+// beside are the files that lie beside the program, and where they come from. The terms of the German word list, which is in the
+// program, are those that svc licenses prints, too.
 var beside = [][2]string{
 	{"LICENSE", "LICENSE"},
 	{"README.md", "README.md"},
-	{"dictionaries/german/COPYING", "internal/text/dictionaries/german/COPYING"},
-	{"dictionaries/german/COPYING.LESSER", "internal/text/dictionaries/german/COPYING.LESSER"},
-	{"dictionaries/german/NOTICE.txt", "internal/text/dictionaries/german/NOTICE.txt"},
-	{"dictionaries/german/dictionary-de.txt", "internal/text/dictionaries/german/dictionary-de.txt"},
+	{"LICENSE-german-words/COPYING", "internal/text/dictionaries/german/COPYING"},
+	{"LICENSE-german-words/COPYING.LESSER", "internal/text/dictionaries/german/COPYING.LESSER"},
+	{"LICENSE-german-words/NOTICE.txt", "internal/text/dictionaries/german/NOTICE.txt"},
 }
 
 // pack makes the archive: one directory of which every file is of root and of the commit's date.

@@ -50,8 +50,8 @@ func TestArchive(t *testing.T) {
 		}
 		names = append(names, name)
 	}
-	want := []string{"svc", "sbom.cdx.json", "LICENSE", "README.md", "dictionaries/german/COPYING", "dictionaries/german/COPYING.LESSER",
-		"dictionaries/german/NOTICE.txt", "dictionaries/german/dictionary-de.txt"}
+	want := []string{"svc", "sbom.cdx.json", "LICENSE", "README.md", "LICENSE-german-words/COPYING", "LICENSE-german-words/COPYING.LESSER",
+		"LICENSE-german-words/NOTICE.txt"}
 	if !slices.Equal(names, want) {
 		t.Errorf("holds %q", names)
 	}

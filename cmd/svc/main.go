@@ -24,11 +24,12 @@ const (
 type command struct {
 	ShowVersion kong.VersionFlag `name:"version" help:"Print the version, and the commit it was built from."`
 
-	Serve   serveCommand   `cmd:"" default:"withargs" help:"Serve the HTTP API (the default)."`
-	Health  healthCommand  `cmd:"" help:"Ask a running server whether it serves: the exit code is 0 if it does, else 1."`
-	Version versionCommand `cmd:"" help:"Print the version, and the commit it was built from."`
-	Help    helpCommand    `cmd:"" help:"Print the help of a command."`
-	Segment struct {
+	Serve    serveCommand    `cmd:"" default:"withargs" help:"Serve the HTTP API (the default)."`
+	Health   healthCommand   `cmd:"" help:"Ask a running server whether it serves: the exit code is 0 if it does, else 1."`
+	Version  versionCommand  `cmd:"" help:"Print the version, and the commit it was built from."`
+	Licenses licensesCommand `cmd:"" help:"Print the licences of the word lists and lexicons in the program."`
+	Help     helpCommand     `cmd:"" help:"Print the help of a command."`
+	Segment  struct {
 		Inspect inspectCommand `cmd:"" help:"Print what a segment file holds."`
 		Verify  verifyCommand  `cmd:"" help:"Check every byte of a segment file, or of all segment files below a directory."`
 	} `cmd:"" help:"Look into segment files."`
@@ -110,7 +111,7 @@ func newParser(p program) (*kong.Kong, error) {
 	return kong.New(&command{},
 		kong.Name("svc"),
 		kong.Description("A search engine over HTTP. Every option of the server may also stand in the environment (SVC_HTTP_ADDR) and in a TOML file (http_addr); the command line wins, then the environment, then the file."),
-		kong.Vars{"version": versionText(buildVersion())},
+		kong.Vars{"version": versionNotice()},
 		kong.Writers(p.out, p.err),
 		kong.Help(printHelp),
 		kong.ValueFormatter(withVariable),

@@ -51,6 +51,9 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	if err := o.checkMasterKey(); err != nil {
 		return err
 	}
+	if err := p.replaceGermanWords(); err != nil {
+		return err
+	}
 	secure, err := o.TLS.config()
 	if err != nil {
 		return err

@@ -22,6 +22,11 @@ func versionText(v fastapi.Version) string {
 	return fmt.Sprintf("svc %s, speaks v%s (commit %s)", v.Program, v.Package, v.Commit)
 }
 
+// versionNotice is what is printed for those who ask for the version: also what is not under svc's own licence.
+func versionNotice() string {
+	return versionText(buildVersion()) + "\nwith the word list of german-decompounder under the LGPL 3.0 (SVC_GERMAN_WORDS replaces it), and other dictionaries: svc licenses"
+}
+
 // buildVersion tells which commit the program was built from.
 func buildVersion() fastapi.Version {
 	revision, moment := commit, commitDate
@@ -49,6 +54,6 @@ func buildVersion() fastapi.Version {
 type versionCommand struct{}
 
 func (versionCommand) Run(p program) error {
-	_, err := fmt.Fprintln(p.out, versionText(buildVersion()))
+	_, err := fmt.Fprintln(p.out, versionNotice())
 	return err
 }

@@ -54,9 +54,9 @@ var only = map[string]struct {
 	"unsafe":                    {[]string{"segment", "simd", "ann", "internal/mapped"}, "keep unsafe where mapped memory and kernels live"},
 	"C":                         {nil, "svc is built without cgo"},
 	"go.etcd.io/bbolt":          {[]string{"internal/boltfile", "internal/task", "internal/auth"}, "only the queue and the keys live in bbolt"},
-	"github.com/blevesearch/vellum": {[]string{"segment", "segment/fst", "internal/query"},
+	"github.com/blevesearch/vellum": {[]string{"segment", "segment/fst", "internal/query", "internal/text"},
 		"ask the segment reader for terms"},
-	"github.com/klauspost/compress/zstd": {[]string{"segment", "internal/text", "internal/dump", "fastapi"}, "documents are compressed by segment, dictionaries by text"},
+	"github.com/klauspost/compress/zstd": {[]string{"segment", "internal/dump", "fastapi"}, "documents are compressed by segment, dictionaries by programs of their own"},
 }
 
 // writers may change the file system by package os; all others write through internal/vfs.

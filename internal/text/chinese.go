@@ -9,6 +9,14 @@ import (
 // logTotal is the logarithm of the sum of all frequencies in the Chinese dictionary as it was made.
 var logTotal = math.Log(60101964)
 
+// logFrequency is the logarithm of a word's frequency; what is listed and was never seen counts as seen once.
+func logFrequency(n uint64) float64 {
+	if n == 0 {
+		return 0
+	}
+	return math.Log(float64(n))
+}
+
 // chineseRun holds the buffers for cutting one run.
 type chineseRun struct {
 	at     []int     // byte offset of each character, and the end
@@ -122,18 +130,15 @@ func (run *chineseRun) measure(s []byte, start, end int) {
 	words := chineseWords()
 	for i := n - 1; i >= 0; i-- {
 		found := false
-		r, _ := utf8.DecodeRune(s[run.at[i]:end])
-		w := words.first[r]
-		for j := i + 1; w.lo < w.hi; j++ {
-			if index, ok := words.word(w); ok {
-				if p := words.logs[index] - logTotal + run.best[j]; !found || p >= run.best[i] {
-					run.best[i], run.choice[i], found = p, j, true
-				}
+		at := words.start
+		for j := i; j < n && advance(&at, s[run.at[j]:run.at[j+1]]); j++ {
+			frequency, ok := at.Value()
+			if !ok {
+				continue
 			}
-			if j == n {
-				break
+			if p := logFrequency(frequency) - logTotal + run.best[j+1]; !found || p >= run.best[i] {
+				run.best[i], run.choice[i], found = p, j+1, true
 			}
-			w = words.next(w, s[run.at[j]:run.at[j+1]])
 		}
 		if !found {
 			run.best[i], run.choice[i] = run.best[i+1]-logTotal, i+1

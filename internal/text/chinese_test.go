@@ -1,25 +1,13 @@
 package text
 
 import (
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 )
-
-// allWords is a word list as a map to the logarithm of the frequency.
-func allWords(l *wordList) map[string]float64 {
-	m := make(map[string]float64)
-	for i := range len(l.starts) - 1 {
-		ln := 0.0
-		if l.logs != nil {
-			ln = l.logs[i]
-		}
-		m[string(l.text[l.starts[i]:l.starts[i+1]])] = ln
-	}
-	return m
-}
 
 // slowChinese cuts ideographs by the definition: every substring is looked up.
 func slowChinese(words map[string]float64, text string) []string {
@@ -66,7 +54,7 @@ func slowRecut(words map[string]float64, s []rune) []string {
 }
 
 func TestChineseAgainstDefinition(t *testing.T) {
-	words := allWords(chineseWords())
+	words := listedWords(t, "chinese")
 	if len(words) < 340000 {
 		t.Fatalf("%d words", len(words))
 	}
@@ -102,7 +90,7 @@ func TestChineseAgainstDefinition(t *testing.T) {
 
 func TestWordList(t *testing.T) {
 	l := thaiWords()
-	words := allWords(l)
+	words := listedWords(t, "thai")
 	if len(words) < 62000 {
 		t.Fatalf("%d words", len(words))
 	}
@@ -117,10 +105,8 @@ func TestWordList(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 3))
-	word := func() string {
-		i := rng.IntN(len(l.starts) - 1)
-		return string(l.text[l.starts[i]:l.starts[i+1]])
-	}
+	all := slices.Sorted(maps.Keys(words))
+	word := func() string { return all[rng.IntN(len(all))] }
 	for range 5000 {
 		s := word()
 		if !l.has([]byte(s)) {

@@ -1,51 +1,29 @@
 package text
 
 import (
-	"log/slog"
-	"os"
-	"path/filepath"
+	_ "embed"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"unicode"
 	"unicode/utf8"
 )
 
-// germanName is the word list's file. Its licence is not that of svc, so it is
-// no part of the program: it is read where it lies, and without it German
-// compounds stay whole.
-const germanName = "dictionary-de.txt"
+// germanPublished is the list of parts of compounds as it was published, under the LGPL: whoever wants another one in its place names
+// a file of it (UseGermanWords).
+//
+//go:embed dictionaries/german/dictionary-de.txt
+var germanPublished string
 
-// germanPlaces lists where the file is looked for, first to last.
-func germanPlaces() []string {
-	var places []string
-	if named := os.Getenv("SVC_GERMAN_WORDS"); named != "" {
-		places = append(places, named)
-	}
-	const inSource = "internal/text/dictionaries/german"
-	if program, err := os.Executable(); err == nil {
-		beside := filepath.Dir(program)
-		places = append(places,
-			filepath.Join(beside, "dictionaries", "german", germanName),
-			filepath.Join(beside, "..", "share", "svc", "german", germanName),
-			filepath.Join(beside, filepath.FromSlash(inSource), germanName)) // built in a checkout
-	}
-	return append(places,
-		filepath.Join(filepath.FromSlash(inSource), germanName), // go run in a checkout
-		filepath.Join("dictionaries", "german", germanName))     // this package's tests
-}
+// germanReplacement is the list to use instead; nil: the published one.
+var germanReplacement atomic.Pointer[string]
 
-// germanFile reads the word list from the first place that has it.
-func germanFile() string {
-	places := germanPlaces()
-	for _, name := range places {
-		if b, err := os.ReadFile(name); err == nil {
-			return string(b)
-		}
-	}
-	slog.Warn("German compounds are not cut: the word list is nowhere to be found. Name its file in SVC_GERMAN_WORDS, or put it beside the program",
-		"looked for", places)
-	return ""
-}
+// UseGermanWords replaces the list of the parts of German compounds by another one: a word a line, lines with # are comments. It is
+// called before the first text is looked at, or not at all: the list is compiled when the first German text comes.
+func UseGermanWords(list string) { germanReplacement.Store(&list) }
+
+// GermanWords returns the published list, with the notice of its licence.
+func GermanWords() string { return germanPublished }
 
 // germanAdded are parts of compounds that the file lacks.
 const germanAdded = "auen augsburg basket beach bergisch braunschweig darmstadt einspar elb esslingen etikettierung etikettierungs freiberg freiburg " +
@@ -57,12 +35,12 @@ const germanAdded = "auen augsburg basket beach bergisch braunschweig darmstadt 
 // germanLeftOut are compounds that the file has as parts, or words that are none.
 const germanLeftOut = "baseball basketball glatteis üppigkeit"
 
-// germanLines returns the German word list, sorted: the parts of the file and those added, with and without the
+// germanList returns the German word list, sorted: the parts of the file and those added, with and without the
 // s that joins what ends in -ung and -keit to the next part, in lower case and with a capital.
-func germanLines() []byte {
-	file := germanFile()
-	if file == "" {
-		return nil
+func germanList() []string {
+	file := germanPublished
+	if own := germanReplacement.Load(); own != nil {
+		file = *own + "\n"
 	}
 	var words []string
 	add := func(w string) {
@@ -84,5 +62,5 @@ func germanLines() []byte {
 		}
 	}
 	slices.Sort(words)
-	return []byte(strings.Join(slices.Compact(words), "\n") + "\n")
+	return slices.Compact(words)
 }

@@ -1,8 +1,6 @@
 package text
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -28,32 +26,28 @@ func TestGerman(t *testing.T) {
 	}
 }
 
-func TestTheGermanListIsReadWhereItIsNamed(t *testing.T) {
-	own := filepath.Join(t.TempDir(), "words")
-	if err := os.WriteFile(own, []byte("# mine\neins\nzwei\n"), 0o600); err != nil {
-		t.Fatal(err)
+func TestGermanListIsReplaced(t *testing.T) {
+	defer germanReplacement.Store(nil)
+	UseGermanWords("# mine\neins\nzwei")
+	if words := germanList(); !slices.Contains(words, "Zwei") || slices.Contains(words, "Versicherungs") {
+		t.Errorf("%q are not the words of the list", words)
 	}
-	t.Setenv("SVC_GERMAN_WORDS", own)
-	if lines := string(germanLines()); !strings.Contains(lines, "Zwei\n") || strings.Contains(lines, "Versicherungs\n") {
-		t.Errorf("%q is not the named list", lines)
+	UseGermanWords("")
+	if words := compileWords(germanList()); !words.has([]byte("mannheim")) || words.has([]byte("haus")) {
+		t.Error("an empty list has other words than those added")
 	}
-	t.Setenv("SVC_GERMAN_WORDS", "")
-	t.Chdir(t.TempDir())
-	if lines := germanLines(); lines != nil {
-		t.Errorf("%d bytes where there is no list", len(lines))
-	}
-	if words := newWordList(nil); words.has([]byte("haus")) {
-		t.Error("an empty list has a word")
+	if words := compileWords(nil); words.has(nil) || words.longest([]byte("haus")) != 0 {
+		t.Error("no words are some")
 	}
 }
 
 func TestGermanWords(t *testing.T) {
-	lines := strings.Fields(string(germanLines()))
-	if !slices.IsSorted(lines) || len(lines) < 29000 {
-		t.Errorf("%d words, sorted: %v", len(lines), slices.IsSorted(lines))
+	list := germanList()
+	if !slices.IsSorted(list) || len(list) < 29000 {
+		t.Errorf("%d words, sorted: %v", len(list), slices.IsSorted(list))
 	}
 	words := germanWords()
-	for _, w := range []string{"Straßen", "straßen", "Versicherungs", "versicherung", "Möglichkeits", "Übel", "übel", "zehnt"} {
+	for _, w := range append(list, "Straßen", "straßen", "Versicherungs", "versicherung", "Möglichkeits", "Übel", "übel", "zehnt") {
 		if !words.has([]byte(w)) {
 			t.Errorf("%s is missing", w)
 		}
@@ -62,5 +56,17 @@ func TestGermanWords(t *testing.T) {
 		if words.has([]byte(w)) {
 			t.Errorf("%s is listed", w)
 		}
+	}
+}
+
+func TestLicenses(t *testing.T) {
+	all := Licenses()
+	for _, s := range []string{"GNU LESSER GENERAL PUBLIC LICENSE", "GNU GENERAL PUBLIC LICENSE", "Uwe Schindler", "UniDic", "Apache License", "UNICODE"} {
+		if !strings.Contains(strings.ToUpper(all), strings.ToUpper(s)) {
+			t.Errorf("the licences lack %q", s)
+		}
+	}
+	if words := GermanWords(); !strings.HasPrefix(words, "# Copyright") || !strings.Contains(words, "\nhaus\n") {
+		t.Errorf("the published list begins with %.40q", words)
 	}
 }

@@ -53,7 +53,7 @@ func (t *lattice) cut(s []byte) []int {
 	t.prepare(s)
 	n := len(t.chars)
 	t.nodes = append(t.nodes[:0], node{})
-	t.push(node{right: l.contexts[0].right})
+	t.push(node{right: l.context(0).right})
 	for i := range n {
 		if t.heads[i] == 0 {
 			continue
@@ -80,7 +80,7 @@ func (t *lattice) cut(s []byte) []int {
 		}
 	}
 	t.epoch++
-	_, last := t.arrive(n, l.contexts[0].left)
+	_, last := t.arrive(n, l.context(0).left)
 	t.stops = t.stops[:0]
 	for ; t.nodes[last].end > 0; last = t.nodes[last].from {
 		t.stops = append(t.stops, t.at[t.nodes[last].end])
@@ -120,25 +120,25 @@ func (t *lattice) prepare(s []byte) {
 func (t *lattice) addKnown(s []byte, i int) bool {
 	l := t.lexicon
 	found := false
-	w := l.words.first[t.chars[i]]
-	for j := i + 1; w.lo < w.hi; j++ {
-		if index, ok := l.words.word(w); ok {
-			found = true
-			for _, e := range l.entries[l.first[index]:l.first[index+1]] {
-				t.add(i, j, e)
-			}
+	at := l.words.start
+	for j := i; j < len(t.chars) && advance(&at, s[t.at[j]:t.at[j+1]]); j++ {
+		first, ok := at.Value()
+		if !ok {
+			continue
 		}
-		if j == len(t.chars) {
-			break
+		found = true
+		for last := false; !last; first++ {
+			var e lexiconEntry
+			e, last = l.entry(first)
+			t.add(i, j+1, e)
 		}
-		w = l.words.next(w, s[t.at[j]:t.at[j+1]])
 	}
 	return found
 }
 
 // add adds a word from character i to j.
 func (t *lattice) add(i, j int, e lexiconEntry) {
-	context := t.lexicon.contexts[e.class]
+	context := t.lexicon.context(e.class)
 	cost, from := t.arrive(i, context.left)
 	cost += int32(e.weight)
 	switch chars := j - i; {
@@ -156,7 +156,7 @@ func (t *lattice) arrive(i int, left uint16) (cost, from int32) {
 	if known.epoch == t.epoch {
 		return known.cost, known.from
 	}
-	costs := t.lexicon.costs[int(left)*t.lexicon.rights:]
+	costs := t.lexicon.costs(left)
 	cost = math.MaxInt32
 	for k := t.heads[i]; k != 0; k = t.nodes[k].next {
 		if c := t.nodes[k].cost + int32(costs[t.nodes[k].right]); c < cost {

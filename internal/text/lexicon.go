@@ -1,41 +1,44 @@
 package text
 
 import (
-	"bytes"
 	_ "embed"
 	"encoding/binary"
-	"io"
 	"sync"
+	"sync/atomic"
 	"unicode/utf8"
-
-	"github.com/klauspost/compress/zstd"
 )
 
-//go:embed dictionaries/japanese.zst
+//go:embed dictionaries/japanese.lexicon
 var japaneseFile []byte
 
-//go:embed dictionaries/korean.zst
+//go:embed dictionaries/korean.lexicon
 var koreanFile []byte
 
-// The lexicons take a second and dozens of megabytes to read, so only texts that need one have it read.
 var (
-	japaneseLexicon = sync.OnceValue(func() *lexicon { return readLexicon(japaneseFile) })
-	koreanLexicon   = sync.OnceValue(func() *lexicon { return readLexicon(koreanFile) })
+	japaneseLexicon = sync.OnceValue(func() *lexicon { return openLexicon(japaneseFile) })
+	koreanLexicon   = sync.OnceValue(func() *lexicon { return openLexicon(koreanFile) })
 )
 
 // A lexicon is the words of a language with what each costs in a sentence, and what it costs that one follows
-// another. The cut of a text that costs least is the most probable one.
+// another. The cut of a text that costs least is the most probable one. Words and entries are read where they lie in the
+// program, in the format of dictionaries/compile.go; of the costs, the rows that texts have needed are on the heap.
 type lexicon struct {
 	words      *wordList
-	first      []uint32 // of each word, its first entry; at the end, the number of entries
-	entries    []lexiconEntry
-	contexts   []lexiconContext // of each class; class 0 is the beginning and the end of a text
-	rights     int              // number of right contexts
-	costs      []int16          // at left context × rights + right context: of a word with that left one after a word with that right one
-	category   [1 << 16]uint8   // of the characters of the basic plane; the others have that of the first
+	classes    []byte // of each entry, uint16, with lastEntry at the last one of a word
+	weights    []byte // of each entry, int16
+	contexts   []byte // of each class, left and right, uint16; class 0 is the beginning and the end of a text
+	parents    []byte // of each left context, uint16
+	ends       []byte // of each left context, uint32: where its part of changes ends
+	changes    []byte
+	rights     int                       // number of right contexts
+	rows       []atomic.Pointer[[]int16] // by left context, what it costs after each right one; nil while nobody has asked
+	category   [1 << 16]uint8            // of the characters of the basic plane; the others have that of the first
 	categories []lexiconCategory
 	lattices   sync.Pool
 }
+
+// lastEntry marks the class of the last entry of a word.
+const lastEntry = 1 << 15
 
 type lexiconEntry struct {
 	class  uint16
@@ -51,51 +54,21 @@ type lexiconCategory struct {
 	entries []lexiconEntry
 }
 
-// readLexicon reads the format of dictionaries/lexicon.go.
-func readLexicon(file []byte) *lexicon {
-	r, err := zstd.NewReader(bytes.NewReader(file), zstd.WithDecoderConcurrency(1))
-	if err != nil {
-		panic(damaged(err))
-	}
-	defer r.Close()
+func openLexicon(file []byte) *lexicon {
 	take := func(n int) []byte {
-		b := make([]byte, n)
-		if _, err := io.ReadFull(r, b); err != nil {
-			panic(damaged(err))
-		}
-		return b
+		part := file[:n:n]
+		file = file[n:]
+		return part
 	}
 	var counts [8]int
 	for i, head := 0, take(4*len(counts)); i < len(counts); i++ {
 		counts[i] = int(binary.LittleEndian.Uint32(head[4*i:]))
 	}
-	u16 := func(b []byte, i int) uint16 { return binary.LittleEndian.Uint16(b[2*i:]) }
-
-	text, words, entries, classes, lefts, ranges, categories := counts[0], counts[1], counts[2], counts[3], counts[4], counts[6], counts[7]
-	l := &lexicon{rights: counts[5]}
-	l.words = newWordList(take(text))
-	l.first = make([]uint32, words+1)
-	for i, n := range take(words) {
-		l.first[i+1] = l.first[i] + uint32(n)
-	}
-	l.entries = make([]lexiconEntry, entries)
-	for part, i := take(2*entries), 0; i < entries; i++ {
-		l.entries[i].class = u16(part, i)
-	}
-	for part, i := take(2*entries), 0; i < entries; i++ {
-		l.entries[i].weight = int16(u16(part, i))
-	}
-	l.contexts = make([]lexiconContext, classes)
-	for part, i := take(4*classes), 0; i < classes; i++ {
-		l.contexts[i] = lexiconContext{u16(part, 2*i), u16(part, 2*i+1)}
-	}
-	l.costs = make([]int16, lefts*l.rights)
-	for row := l.costs; len(row) > 0; row = row[l.rights:] {
-		cost := int16(0)
-		for part, i := take(2*l.rights), 0; i < l.rights; i++ {
-			cost += int16(u16(part, i))
-			row[i] = cost
-		}
+	words, entries, classes, lefts, changes, ranges, categories := counts[0], counts[1], counts[2], counts[3], counts[5], counts[6], counts[7]
+	l := &lexicon{
+		words: openWords(take(words)), classes: take(2 * entries), weights: take(2 * entries), contexts: take(4 * classes),
+		parents: take(2 * lefts), ends: take(4 * lefts), changes: take(changes),
+		rights: counts[4], rows: make([]atomic.Pointer[[]int16], lefts),
 	}
 	const rangeSize = 5
 	for part := take(rangeSize * ranges); len(part) > 0; part = part[rangeSize:] {
@@ -113,7 +86,7 @@ func readLexicon(file []byte) *lexicon {
 		c := lexiconCategory{always: head[0]&1 != 0, group: head[0]&2 != 0, entries: make([]lexiconEntry, head[1])}
 		for j := range c.entries {
 			part := take(4)
-			c.entries[j] = lexiconEntry{u16(part, 0), int16(u16(part, 1))}
+			c.entries[j] = lexiconEntry{binary.LittleEndian.Uint16(part), int16(binary.LittleEndian.Uint16(part[2:]))}
 		}
 		l.categories[i] = c
 	}
@@ -121,6 +94,73 @@ func readLexicon(file []byte) *lexicon {
 		return &lattice{lexicon: l, known: make([]arrival, lefts)}
 	}
 	return l
+}
+
+// entry returns the i-th entry, and whether it is the last one of its word.
+func (l *lexicon) entry(i uint64) (e lexiconEntry, last bool) {
+	class := binary.LittleEndian.Uint16(l.classes[2*i:])
+	return lexiconEntry{class &^ lastEntry, int16(binary.LittleEndian.Uint16(l.weights[2*i:]))}, class&lastEntry != 0
+}
+
+func (l *lexicon) context(class uint16) lexiconContext {
+	part := l.contexts[4*int(class):]
+	return lexiconContext{binary.LittleEndian.Uint16(part), binary.LittleEndian.Uint16(part[2:])}
+}
+
+// costs returns what it costs that a word with a left context follows one with each right context.
+func (l *lexicon) costs(left uint16) []int16 {
+	if row := l.rows[left].Load(); row != nil {
+		return *row
+	}
+	row := l.unpack(left)
+	l.rows[left].CompareAndSwap(nil, &row) // others may have made the same
+	return row
+}
+
+// unpack makes a row of costs from the nearest row above it that is there, or from zeros.
+func (l *lexicon) unpack(left uint16) []int16 {
+	row := make([]int16, l.rights)
+	way := []uint16{left}
+	for {
+		at := way[len(way)-1]
+		parent := binary.LittleEndian.Uint16(l.parents[2*int(at):])
+		if parent == at {
+			break
+		}
+		if known := l.rows[parent].Load(); known != nil {
+			copy(row, *known)
+			break
+		}
+		way = append(way, parent)
+	}
+	for i := len(way) - 1; i >= 0; i-- {
+		start, at := uint32(0), 4*int(way[i])
+		if at > 0 {
+			start = binary.LittleEndian.Uint32(l.ends[at-4:])
+		}
+		change(row, l.changes[start:binary.LittleEndian.Uint32(l.ends[at:])])
+	}
+	return row
+}
+
+// change makes a row from that of its parent.
+func change(row []int16, changes []byte) {
+	difference := int16(0)
+	for len(changes) > 0 {
+		same, n := binary.Uvarint(changes)
+		more, m := binary.Varint(changes[n:])
+		changes = changes[n+m:]
+		if difference != 0 {
+			for j := range row[:same] {
+				row[j] += difference
+			}
+		}
+		row = row[same:]
+		difference += int16(more)
+	}
+	for j := range row {
+		row[j] += difference
+	}
 }
 
 func (l *lexicon) categoryOf(r rune) uint8 {

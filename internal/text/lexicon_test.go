@@ -3,6 +3,7 @@ package text
 import (
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -35,7 +36,7 @@ func TestJapaneseAndKorean(t *testing.T) {
 }
 
 // slowCost returns the least cost of cutting text, by the definition: every substring that is a word or may be an unknown one.
-func slowCost(l *lexicon, text []rune) int {
+func slowCost(l *plainLexicon, text []rune) int {
 	type word struct{ cost, right, end int }
 	n := len(text)
 	ending := make([][]word, n+1)
@@ -63,7 +64,7 @@ func slowCost(l *lexicon, text []rune) int {
 		}
 		found := false
 		for j := i + 1; j <= n; j++ {
-			index, ok := slowIndex(l.words, string(text[i:j]))
+			index, ok := l.index(string(text[i:j]))
 			if !ok {
 				continue
 			}
@@ -72,12 +73,12 @@ func slowCost(l *lexicon, text []rune) int {
 				add(j, e)
 			}
 		}
-		c := l.categories[l.categoryOf(text[i])]
+		c := l.categories[l.category(text[i])]
 		if found && !c.always {
 			continue
 		}
 		end := i + 1
-		for c.group && end < n && l.categoryOf(text[end]) == l.categoryOf(text[i]) {
+		for c.group && end < n && l.category(text[end]) == l.category(text[i]) {
 			end++
 		}
 		for _, e := range c.entries {
@@ -90,34 +91,23 @@ func slowCost(l *lexicon, text []rune) int {
 	return least(n, l.contexts[0].left)
 }
 
-func slowIndex(l *wordList, word string) (int, bool) {
-	lo, hi := 0, len(l.starts)-1
-	for lo < hi {
-		m := (lo + hi) / 2
-		if string(l.text[l.starts[m]:l.starts[m+1]]) < word {
-			lo = m + 1
-		} else {
-			hi = m
-		}
-	}
-	return lo, lo < len(l.starts)-1 && string(l.text[l.starts[lo]:l.starts[lo+1]]) == word
+// lexicons are all of them, by the name of their file.
+func lexicons() map[string]*lexicon {
+	return map[string]*lexicon{"japanese": japaneseLexicon(), "korean": koreanLexicon()}
 }
 
 func TestLatticeAgainstDefinition(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 5))
-	for name, l := range map[string]*lexicon{"Japanese": japaneseLexicon(), "Korean": koreanLexicon()} {
-		if len(l.entries) < 700000 || int(l.first[len(l.first)-1]) != len(l.entries) {
-			t.Fatalf("%s: %d entries", name, len(l.entries))
-		}
+	for name, l := range lexicons() {
+		plain := readPlainLexicon(t, name)
 		lattice := l.lattices.Get().(*lattice)
-		odd := []rune("々ーアイカ漢字龍ㄱa1、𠮷é가각")
+		odd := []rune("々ーアイカ漢字龍ㄱa1、𠮷é가각\ufffd")
 		for range 1000 {
 			var text []rune
 			for range 1 + rng.IntN(6) {
-				i := rng.IntN(len(l.words.starts) - 1)
-				text = append(text, []rune(string(l.words.text[l.words.starts[i]:l.words.starts[i+1]]))...)
+				text = append(text, []rune(plain.words[rng.IntN(len(plain.words))])...)
 				for rng.IntN(3) == 0 {
 					text = append(text, odd[rng.IntN(len(odd))])
 				}
@@ -126,11 +116,34 @@ func TestLatticeAgainstDefinition(t *testing.T) {
 			if !slices.IsSorted(stops) || stops[len(stops)-1] != len(string(text)) {
 				t.Fatalf("%s %q: cut at %v", name, string(text), stops)
 			}
-			got, _ := lattice.arrive(len(text), l.contexts[0].left)
-			if want := slowCost(l, text); int(got) != want {
+			got, _ := lattice.arrive(len(text), l.context(0).left)
+			if want := slowCost(plain, text); int(got) != want {
 				t.Fatalf("%s %q: the cut costs %d, want %d", name, string(text), got, want)
 			}
 		}
 		l.lattices.Put(lattice)
+	}
+}
+
+// TestFewWordsNeedLittleMemory: what is in the program is not copied to the heap.
+func TestFewWordsNeedLittleMemory(t *testing.T) {
+	for name, test := range map[string]struct {
+		file []byte
+		text string
+	}{"Japanese": {japaneseFile, "東京大学で勉強しました"}, "Korean": {koreanFile, "한국어를 공부합니다"}} {
+		allocated := func() uint64 {
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return m.TotalAlloc
+		}
+		before := allocated()
+		words := 0
+		openLexicon(test.file).segment([]byte(test.text), 0, len(test.text), group{}, func(piece) bool {
+			words++
+			return true
+		})
+		if n := allocated() - before; words < 3 || n > 4<<20 {
+			t.Errorf("%s: %d bytes for %d words", name, n, words)
+		}
 	}
 }

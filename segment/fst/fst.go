@@ -259,6 +259,44 @@ func (f *FST) Get(word []byte) (uint64, bool, error) {
 	return sum + s.finalOutput, s.final, nil
 }
 
+// Cursor goes down the words a byte at a time. The zero value is of no use; a copy goes on by itself.
+type Cursor struct {
+	f   *FST
+	s   state
+	sum uint64
+}
+
+// Cursor stands before the first byte of every word.
+func (f *FST) Cursor() Cursor {
+	c := Cursor{f: f}
+	if !f.decode(f.root, &c.s) {
+		c.s = state{}
+	}
+	return c
+}
+
+// Next goes on with b, and reports whether some word does; where none does, the cursor is of no more use. Damage ends words.
+func (c *Cursor) Next(b byte) bool {
+	i := 0
+	if c.s.single {
+		if c.s.key != b {
+			return false
+		}
+	} else {
+		at := bytes.IndexByte(c.f.bytes(&c.s), b)
+		if at < 0 {
+			return false
+		}
+		i = int(c.s.n) - 1 - at
+	}
+	target, output, ok := c.f.follow(&c.s, i)
+	c.sum += output
+	return ok && c.f.decode(target, &c.s)
+}
+
+// Value returns the number of the word that the cursor has come through, if that is one.
+func (c *Cursor) Value() (value uint64, ok bool) { return c.sum + c.s.finalOutput, c.s.final }
+
 // frame is a state on the way to the current word.
 type frame struct {
 	state

@@ -84,6 +84,24 @@ func TestWalksAsVellum(t *testing.T) {
 				t.Fatalf("%q is %d (%v, %v), want %d (%v)", k, got, ok, err, want, exists)
 			}
 		}
+		for range 50 { // a cursor goes as far as some word does, and knows which of the prefixes are words
+			k := probe()
+			c := f.Cursor()
+			for i := range k {
+				prefix := string(k[:i+1])
+				at, _ := slices.BinarySearch(keys, prefix)
+				goesOn := at < len(keys) && strings.HasPrefix(keys[at], prefix)
+				if got := c.Next(k[i]); got != goesOn {
+					t.Fatalf("%q goes on: %v", prefix, got)
+				} else if !got {
+					break
+				}
+				want, exists, _ := twin.Get(k[:i+1])
+				if got, ok := c.Value(); ok != exists || ok && got != want {
+					t.Fatalf("%q is %d (%v), want %d (%v)", prefix, got, ok, want, exists)
+				}
+			}
+		}
 		for range 40 {
 			var start, end []byte
 			if rng.IntN(3) > 0 {
@@ -159,6 +177,12 @@ func FuzzFST(f *testing.F) {
 			return
 		}
 		_, _, _ = x.Get(word)
+		c := x.Cursor()
+		for _, b := range word {
+			if !c.Next(b) {
+				break
+			}
+		}
 		var walk Walk
 		walk.Start(&x, &Budget{Left: 10000}, word, nil)
 		for walk.Next() {

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"svc/internal/text"
+)
+
+// licensesCommand prints under which terms the word lists and lexicons of the program are.
+type licensesCommand struct {
+	GermanWords bool `name:"german-words" help:"Print the list of the parts of German compounds instead, as it was published: what SVC_GERMAN_WORDS may name is another file like it."`
+}
+
+func (c *licensesCommand) Run(p program) error {
+	print := text.Licenses()
+	if c.GermanWords {
+		print = text.GermanWords()
+	}
+	_, err := io.WriteString(p.out, print)
+	return err
+}
+
+// germanVariable names a file with the parts of German compounds, to be used in the place of those of the program.
+const germanVariable = "SVC_GERMAN_WORDS"
+
+// replaceGermanWords reads that file, if one is named.
+func (p program) replaceGermanWords() error {
+	name, _ := p.getenv(germanVariable)
+	if name == "" {
+		return nil
+	}
+	list, err := os.ReadFile(name)
+	if err != nil {
+		return fmt.Errorf("%s: %w", germanVariable, err)
+	}
+	text.UseGermanWords(string(list))
+	return nil
+}
