@@ -1,0 +1,167 @@
+package fastapi
+
+import (
+	"maps"
+	"slices"
+)
+
+// allowed returns the words and the phrases of a node that count for a document at its level.
+func (w *walkQuery) allowed(d *walkDoc, r *walkReading, i int) (words []string, phrases [][]string) {
+	n := r.nodes[i]
+	if r.levels[i] == walkWordOnly && !n.wide {
+		return []string{n.Word}, nil
+	}
+	if r.levels[i] == walkWordOnly {
+		return slices.Collect(maps.Keys(n.levels[0])), nil
+	}
+	for level := range n.levels {
+		if r.levels[i] != walkAnyLevel && r.levels[i] != level {
+			continue
+		}
+		for word := range n.levels[level] {
+			if n.len == 1 || !w.protected(word) {
+				words = append(words, word)
+			}
+		}
+		for _, p := range n.phrases[level] {
+			if w.stands(d, p) {
+				phrases = append(phrases, p)
+			}
+		}
+	}
+	return words, phrases
+}
+
+// eachSpot calls f for the places of a node's words, and of the first words of its phrases.
+func (w *walkQuery) eachSpot(d *walkDoc, r *walkReading, i int, f func(walkSpot)) {
+	words, phrases := w.allowed(d, r, i)
+	for _, p := range phrases {
+		words = append(words, p[slices.IndexFunc(p, func(word string) bool { return word != "" })])
+	}
+	for _, word := range words {
+		for _, s := range d.words[word] {
+			f(s)
+		}
+	}
+}
+
+// apart is the distance of two neighbouring nodes, 0 to 3.
+func (w *walkQuery) apart(d *walkDoc, r *walkReading, i, j int) int {
+	type end struct {
+		word   string
+		single bool // not the end of a phrase
+	}
+	ends := func(at int, slot func(p []string) string) []end {
+		var all []end
+		words, phrases := w.allowed(d, r, at)
+		for _, word := range words {
+			all = append(all, end{word, true})
+		}
+		for _, p := range phrases {
+			if slot(p) != "" {
+				all = append(all, end{slot(p), false})
+			}
+		}
+		return all
+	}
+	least := 3
+	for _, x := range ends(i, func(p []string) string { return p[len(p)-1] }) {
+		for _, y := range ends(j, func(p []string) string { return p[0] }) {
+			for _, a := range d.words[x.word] {
+				for _, b := range d.words[y.word] {
+					gap := b.position - a.position
+					switch {
+					case a.field != b.field:
+					case w.set.ProximityPrecision == "byAttribute":
+						least = 0
+					case gap > 0:
+						least = min(least, gap-1)
+					case gap < 0 && x.single && y.single:
+						least = min(least, -gap)
+					}
+				}
+			}
+		}
+	}
+	return least
+}
+
+// walkBucket is the position that stands for a stretch of positions.
+func walkBucket(position int) int {
+	switch {
+	case position < 16:
+		return position
+	case position < 24:
+		return 24
+	case position <= 32:
+		return 32
+	}
+	b := 64
+	for b < position {
+		b *= 2
+	}
+	return min(b, 65535)
+}
+
+func walkPositionCost(bucket, asked, more int) int {
+	distance := max(bucket-asked, asked-bucket) + more
+	for cost, last := range []int{0, 1, 4, 7, 11, 16, 24, 64, 256, 1024} {
+		if distance <= last {
+			return cost
+		}
+	}
+	return 10
+}
+
+// exactAttribute is 0 when a field is what was typed, 1 when one begins so, 2 otherwise.
+func (w *walkQuery) exactAttribute(c *walkCandidate) int {
+	byTerm := map[int]*walkNode{}
+	for _, r := range c.readings {
+		for i, n := range r.nodes {
+			exists := slices.Contains(w.words, n.Word)
+			if n.len == 1 && byTerm[n.term] == nil && (n.IsPhrase() || exists && r.levels[i] <= 0) {
+				byTerm[n.term] = n
+			}
+		}
+	}
+	type want struct {
+		word string
+		at   int
+	}
+	var wants []want
+	slots := 0
+	for t := 0; byTerm[t] != nil; t++ {
+		n := byTerm[t]
+		delete(byTerm, t)
+		slots += int(n.End-n.Start) + 1
+		if !n.IsPhrase() {
+			wants = append(wants, want{n.Word, int(n.Start)})
+		}
+		for k, word := range n.Phrase {
+			if word != "" {
+				wants = append(wants, want{word, int(n.Start) + k})
+			}
+		}
+	}
+	if len(byTerm) > 0 || len(wants) == 0 {
+		return 2
+	}
+	cost := 2
+	for name, f := range c.fields {
+		if !w.searched(walkSpot{field: name}) || !w.set.searches(name) {
+			continue
+		}
+		begins := true
+		for _, x := range wants {
+			begins = begins && slices.ContainsFunc(c.words[x.word], func(s walkSpot) bool { return s.field == name }) &&
+				slices.ContainsFunc(c.words[x.word], func(s walkSpot) bool { return walkBucket(s.position) == walkBucket(x.at) })
+		}
+		switch {
+		case begins && f.positions.Words() == slots && slots <= 30:
+			cost = 0
+		case begins:
+			cost = min(cost, 1)
+		}
+	}
+	return cost
+}

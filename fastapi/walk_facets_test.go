@@ -1,0 +1,86 @@
+package fastapi
+
+import (
+	"strings"
+
+	"svc/internal/text"
+)
+
+// facetSearch looks for values of a facet that begin as something does.
+func (w *walk) facetSearch() {
+	w.c.t.Helper()
+	m := w.model
+	field := pick(w.walkRandom, "g", "o.k", "n")
+	if !m.set.FacetSearch || !m.set.filters(field) || m.set.DistinctAttribute != "" {
+		return
+	}
+	s := &walkSearch{}
+	body := map[string]any{"facetName": field}
+	if w.chance(40) {
+		s.q = w.q()
+		body["q"] = s.q
+	}
+	if w.chance(40) {
+		body["filter"], s.keep = w.filter(m, 1)
+	}
+	asked := ""
+	if w.chance(60) {
+		asked = pick(w.walkRandom, "r", "RE", "rde", "gru", "ne", "new yrok", "x y", "4", "")
+		body["facetQuery"] = asked
+	}
+	var got struct {
+		FacetHits []struct {
+			Value string
+			Count int
+		}
+	}
+	answer := w.ask("POST", "/facet-search", encode(body), &got)
+	counts, spellings := map[string]int{}, map[string][]string{}
+	for _, d := range m.find(s).candidates {
+		seen := map[string]bool{}
+		for i, key := range d.at(field).keys {
+			if !seen[key] && m.begins(field, key, asked) {
+				seen[key] = true
+				counts[key]++
+			}
+			spellings[key] = append(spellings[key], d.at(field).spellings[i])
+		}
+	}
+	folded := map[string]int{}
+	for _, h := range got.FacetHits {
+		folded[string(text.FacetKey(nil, []byte(h.Value)))] = h.Count
+	}
+	// What was asked for orders values folded further than here.
+	exact := asked == ""
+	if why := compareCounts(counts, folded, m.set.Faceting.MaxValuesPerFacet, m.set.byCount(field), exact); why != "" {
+		w.c.t.Fatalf("facet search %s: %s\n got %s\nwant %v\n%s", encode(body), why, answer, counts, w.state())
+	}
+}
+
+// begins reports whether a value begins as what was asked, a few typos allowed.
+func (m *walkModel) begins(field, key, asked string) bool {
+	typo := &m.set.TypoTolerance
+	asked, key = text.FacetSearchKey(asked, nil), text.FacetSearchKey(key, nil)
+	for _, word := range typo.DisableOnWords {
+		if text.Fold(word) == asked {
+			return key == asked
+		}
+	}
+	budget := 0
+	switch {
+	case !typo.Enabled:
+	case len(asked) >= typo.MinWordSizeForTypos.TwoTypos:
+		budget = 2
+	case len(asked) >= typo.MinWordSizeForTypos.OneTypo:
+		budget = 1
+	}
+	for _, exact := range typo.DisableOnAttributes {
+		if exact == field {
+			budget = 0
+		}
+	}
+	if budget == 0 {
+		return strings.HasPrefix(key, asked)
+	}
+	return walkDistance([]rune(asked), []rune(key), true) <= budget
+}

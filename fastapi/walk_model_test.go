@@ -1,0 +1,261 @@
+package fastapi
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"svc/internal/document"
+	"svc/internal/geo"
+	"svc/internal/text"
+)
+
+// walkModel is what an index holds, kept as simply as can be: documents as they are, looked at one by one.
+type walkModel struct {
+	docs   []*walkDoc // in the order of their numbers in the index
+	known  map[string]bool
+	set    walkSettings
+	stayed map[string]int // places of documents by id, before some writes; those that are deleted may come back elsewhere
+}
+
+// walkDoc is a document, and what it has at each path.
+type walkDoc struct {
+	id      string
+	members map[string]any
+	fields  map[string]*walkField
+	words   map[string][]walkSpot
+}
+
+// walkField is what a document has at one path.
+type walkField struct {
+	path        string
+	null, empty bool
+	numbers     []float64
+	keys        []string // of strings and booleans: as facets compare them
+	spellings   []string // the same as they were written
+	strings     int      // values that are strings, not booleans
+	positions   text.Positions
+}
+
+type walkSpot struct {
+	field    string
+	position int
+}
+
+func (m *walkModel) byID(id string) *walkDoc {
+	if i := slices.IndexFunc(m.docs, func(d *walkDoc) bool { return d.id == id }); i >= 0 {
+		return m.docs[i]
+	}
+	return nil
+}
+
+// put adds or replaces a document; merge keeps the members that it does not have.
+func (m *walkModel) put(members map[string]any, merge bool) {
+	id := fmt.Sprint(members["id"])
+	d := m.byID(id)
+	if d == nil {
+		d = &walkDoc{id: id, members: map[string]any{}}
+		m.docs = append(m.docs, d)
+	} else if !merge {
+		d.members = map[string]any{}
+	}
+	maps.Copy(d.members, members)
+	m.read(d)
+}
+
+// remove deletes the documents that are meant.
+func (m *walkModel) remove(meant func(*walkDoc) bool) {
+	m.docs = slices.DeleteFunc(m.docs, func(d *walkDoc) bool {
+		if !meant(d) {
+			return false
+		}
+		delete(m.stayed, d.id)
+		return true
+	})
+}
+
+// reread reads all documents again, as they are under the settings of now.
+func (m *walkModel) reread() {
+	for _, d := range m.docs {
+		m.read(d)
+	}
+}
+
+func (m *walkModel) read(d *walkDoc) {
+	raw, err := json.Marshal(d.members)
+	if err != nil {
+		panic(err)
+	}
+	r := &walkReader{m: m, d: d}
+	d.fields, d.words = map[string]*walkField{}, map[string][]walkSpot{}
+	if err := document.Walk(raw, r); err != nil {
+		panic(err)
+	}
+}
+
+// walkReader hears of the values of a document.
+type walkReader struct {
+	m      *walkModel
+	d      *walkDoc
+	fields []*walkField
+}
+
+func (r *walkReader) Field(path []byte) int {
+	f := r.d.fields[string(path)]
+	if f == nil {
+		f = &walkField{path: string(path)}
+		r.d.fields[f.path] = f
+		r.m.known[f.path] = true
+	}
+	r.fields = append(r.fields, f)
+	return len(r.fields) - 1
+}
+
+func (r *walkReader) Visit(field int) { r.fields[field].positions.Visit() }
+
+func (r *walkReader) index(f *walkField, s string) {
+	if !r.m.set.searches(f.path) {
+		return
+	}
+	r.m.set.analyzer.Index(&f.positions, []byte(s), nil, func(word []byte, position uint16) {
+		r.d.words[string(word)] = append(r.d.words[string(word)], walkSpot{f.path, int(position)})
+	})
+}
+
+func (r *walkReader) key(f *walkField, s string) {
+	if key := string(text.FacetKey(nil, []byte(s))); key != "" {
+		f.keys, f.spellings = append(f.keys, key), append(f.spellings, s)
+	}
+}
+
+func (r *walkReader) String(field int, s []byte, _ []int) {
+	f := r.fields[field]
+	r.index(f, string(s))
+	r.key(f, string(s))
+}
+
+func (r *walkReader) Number(field int, s []byte, value float64, _ []int) {
+	f := r.fields[field]
+	r.index(f, string(s))
+	f.numbers = append(f.numbers, value)
+}
+
+func (r *walkReader) Bool(field int, value bool, _ []int) {
+	f := r.fields[field]
+	r.index(f, strconv.FormatBool(value))
+	r.key(f, strconv.FormatBool(value))
+}
+
+func (r *walkReader) Null(field int)  { r.fields[field].null = true }
+func (r *walkReader) Empty(field int) { r.fields[field].empty = true }
+
+var noField = &walkField{}
+
+// at returns what a document has at a path.
+func (d *walkDoc) at(path string) *walkField {
+	if f := d.fields[path]; f != nil {
+		return f
+	}
+	return noField
+}
+
+// point returns where a document is.
+func (d *walkDoc) point() (lat, lng float64, ok bool) {
+	p, ok := d.members["_geo"].(map[string]any)
+	if !ok {
+		return 0, 0, false
+	}
+	return p["lat"].(float64), p["lng"].(float64), true
+}
+
+// covers reports whether one of the names is that of a field, or of one above it.
+func covers(names []string, field string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return name == field || strings.HasPrefix(field, name+".") })
+}
+
+// walkValue is what a document is sorted by.
+type walkValue struct {
+	class  int // 0 number, 1 text, 2 nothing
+	number float64
+	text   string
+}
+
+func (v walkValue) compare(o walkValue, desc bool) int {
+	c := cmp.Or(cmp.Compare(v.number, o.number), cmp.Compare(v.text, o.text))
+	if desc {
+		c = -c
+	}
+	return cmp.Or(cmp.Compare(v.class, o.class), c)
+}
+
+// sortValue is the value that stands first among those of a field.
+func (d *walkDoc) sortValue(field string, desc bool) walkValue {
+	f := d.at(field)
+	all := []walkValue{{class: 2}}
+	for _, x := range f.numbers {
+		all = append(all, walkValue{number: x})
+	}
+	for _, s := range f.keys {
+		all = append(all, walkValue{class: 1, text: s})
+	}
+	return slices.MinFunc(all, func(a, b walkValue) int { return a.compare(b, desc) })
+}
+
+// walkSort is an entry of a request's sort, or a rule that is one.
+type walkSort struct {
+	field    string
+	desc     bool
+	geo      bool
+	lat, lng float64
+}
+
+func (s walkSort) String() string {
+	name, order := s.field, ":asc"
+	if s.geo {
+		name = "_geoPoint(" + strconv.FormatFloat(s.lat, 'f', -1, 64) + "," + strconv.FormatFloat(s.lng, 'f', -1, 64) + ")"
+	}
+	if s.desc {
+		order = ":desc"
+	}
+	return name + order
+}
+
+// compare orders two documents.
+func (s walkSort) compare(a, b *walkDoc) int {
+	if !s.geo {
+		return a.sortValue(s.field, s.desc).compare(b.sortValue(s.field, s.desc), s.desc)
+	}
+	distance := func(d *walkDoc) walkValue {
+		lat, lng, ok := d.point()
+		if !ok {
+			return walkValue{class: 2}
+		}
+		return walkValue{number: geo.Distance(s.lat, s.lng, lat, lng)}
+	}
+	return distance(a).compare(distance(b), s.desc)
+}
+
+// walkFacets counts the values of a field among documents. Numbers stand under their text, as equal strings do.
+func walkFacets(docs []*walkDoc, field string) (counts map[string]int, spellings map[string][]string, numbers []float64) {
+	counts, spellings = map[string]int{}, map[string][]string{}
+	for _, d := range docs {
+		f := d.at(field)
+		of := map[string]bool{}
+		for _, x := range f.numbers {
+			of["#"+strconv.FormatFloat(x, 'f', -1, 64)] = true
+		}
+		numbers = append(numbers, f.numbers...)
+		for i, key := range f.keys {
+			of["$"+key] = true
+			spellings[key] = append(spellings[key], f.spellings[i])
+		}
+		for key := range of {
+			counts[key[1:]]++
+		}
+	}
+	return counts, spellings, numbers
+}

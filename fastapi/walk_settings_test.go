@@ -1,0 +1,254 @@
+package fastapi
+
+import (
+	"encoding/json"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"svc/internal/text"
+)
+
+// walkSettings are the settings of an index as the walk knows them: nil lists stand for all.
+type walkSettings struct {
+	SearchableAttributes []string            `json:"searchableAttributes"`
+	DisplayedAttributes  []string            `json:"displayedAttributes"`
+	FilterableAttributes []string            `json:"filterableAttributes"`
+	SortableAttributes   []string            `json:"sortableAttributes"`
+	RankingRules         []string            `json:"rankingRules"`
+	DistinctAttribute    string              `json:"distinctAttribute"`
+	StopWords            []string            `json:"stopWords"`
+	Synonyms             map[string][]string `json:"synonyms"`
+	SeparatorTokens      []string            `json:"separatorTokens"`
+	NonSeparatorTokens   []string            `json:"nonSeparatorTokens"`
+	Dictionary           []string            `json:"dictionary"`
+	ProximityPrecision   string              `json:"proximityPrecision"`
+	PrefixSearch         string              `json:"prefixSearch"`
+	FacetSearch          bool                `json:"facetSearch"`
+	TypoTolerance        struct {
+		Enabled             bool                            `json:"enabled"`
+		MinWordSizeForTypos struct{ OneTypo, TwoTypos int } `json:"minWordSizeForTypos"`
+		DisableOnWords      []string                        `json:"disableOnWords"`
+		DisableOnAttributes []string                        `json:"disableOnAttributes"`
+		DisableOnNumbers    bool                            `json:"disableOnNumbers"`
+	} `json:"typoTolerance"`
+	Pagination struct{ MaxTotalHits int } `json:"pagination"`
+	Faceting   struct {
+		MaxValuesPerFacet int
+		SortFacetValuesBy map[string]string
+	} `json:"faceting"`
+
+	analyzer *text.Analyzer
+}
+
+// walkDefaults are the values of the members that the walk changes, where nothing is set.
+var walkDefaults = map[string]any{
+	"searchableAttributes": []string{"*"}, "displayedAttributes": []string{"*"},
+	"filterableAttributes": []string{}, "sortableAttributes": []string{},
+	"rankingRules":      []string{"words", "typo", "proximity", "attributeRank", "sort", "wordPosition", "exactness"},
+	"distinctAttribute": nil, "stopWords": []string{}, "synonyms": map[string]any{},
+	"separatorTokens": []string{}, "nonSeparatorTokens": []string{}, "dictionary": []string{},
+	"proximityPrecision": "byWord", "prefixSearch": "indexingTime", "facetSearch": true,
+	"typoTolerance": map[string]any{"enabled": true, "minWordSizeForTypos": map[string]any{"oneTypo": 5, "twoTypos": 9},
+		"disableOnWords": []string{}, "disableOnAttributes": []string{}, "disableOnNumbers": false},
+	"pagination": map[string]any{"maxTotalHits": 1000},
+	"faceting":   map[string]any{"maxValuesPerFacet": 100, "sortFacetValuesBy": map[string]any{"*": "alpha"}},
+}
+
+// parseWalkSettings reads a whole object of settings.
+func parseWalkSettings(all map[string]any) walkSettings {
+	raw, err := json.Marshal(all)
+	if err != nil {
+		panic(err)
+	}
+	var s walkSettings
+	if err := json.Unmarshal(raw, &s); err != nil {
+		panic(err)
+	}
+	for _, list := range []*[]string{&s.SearchableAttributes, &s.DisplayedAttributes} {
+		if slices.Contains(*list, "*") {
+			*list = nil
+		}
+	}
+	s.analyzer = text.New(text.Config{StopWords: s.StopWords, Separators: s.SeparatorTokens, NonSeparators: s.NonSeparatorTokens,
+		Dictionary: s.Dictionary})
+	return s
+}
+
+// searches reports whether the words of a field are looked for.
+func (s *walkSettings) searches(field string) bool {
+	return !covers([]string{"_geo"}, field) && (s.SearchableAttributes == nil || covers(s.SearchableAttributes, field))
+}
+
+// weight is the place of a field among the searchable attributes.
+func (s *walkSettings) weight(field string) int {
+	return max(0, slices.IndexFunc(s.SearchableAttributes, func(name string) bool { return covers([]string{name}, field) }))
+}
+
+func (s *walkSettings) maxWeight() int { return max(0, len(s.SearchableAttributes)-1) }
+
+// exact reports whether the words of a field may not be misspelt.
+func (s *walkSettings) exact(field string) bool {
+	return covers(s.TypoTolerance.DisableOnAttributes, field)
+}
+
+func (s *walkSettings) filters(field string) bool { return covers(s.FilterableAttributes, field) }
+func (s *walkSettings) sorts(field string) bool   { return covers(s.SortableAttributes, field) }
+
+// sorting reports whether requests may ask for an order.
+func (s *walkSettings) sorting() bool { return slices.Contains(s.RankingRules, "sort") }
+
+// byCount reports whether the most frequent values of a facet come first.
+func (s *walkSettings) byCount(facet string) bool {
+	if order, ok := s.Faceting.SortFacetValuesBy[facet]; ok {
+		return order == "count"
+	}
+	return s.Faceting.SortFacetValuesBy["*"] == "count"
+}
+
+// synonyms returns the setting as queries use it: words of the key joined by spaces → values as lists of words.
+func (s *walkSettings) synonyms() map[string][][]string {
+	read := func(phrase string) []string {
+		var words []string
+		for _, t := range s.analyzer.Tokens(nil, phrase, nil, true) {
+			if t.Kind == text.Word {
+				words = append(words, t.Form)
+			}
+		}
+		return words
+	}
+	of := map[string][][]string{}
+	for key, values := range s.Synonyms {
+		words := strings.Join(read(key), " ")
+		for _, value := range values {
+			if v := read(value); words != "" && len(v) > 0 {
+				of[words] = append(of[words], v)
+			}
+		}
+	}
+	for key, values := range of {
+		slices.SortFunc(values, slices.Compare[[]string])
+		of[key] = slices.CompactFunc(values, slices.Equal[[]string])
+	}
+	return of
+}
+
+// walkRandom makes what the walk sends.
+type walkRandom struct {
+	*rand.Rand
+	many bool // hundreds of words and documents
+}
+
+func pick[T any](r walkRandom, from ...T) T { return from[r.IntN(len(from))] }
+
+func (r walkRandom) chance(percent int) bool { return r.IntN(100) < percent }
+
+// some returns a few of a list, in random order.
+func some[T any](r walkRandom, most int, from ...T) []T {
+	list := []T{}
+	for _, i := range r.Perm(len(from))[:r.IntN(min(most, len(from))+1)] {
+		list = append(list, from[i])
+	}
+	return list
+}
+
+var (
+	walkTexts       = []string{"t", "u", "o", "o.p", "g"}
+	walkFacetFields = []string{"g", "o.k", "n", "b", "x", "o", "id"}
+	walkGrams       = []string{"sun", "flower", "sunflower", "sunflowers", "new", "york", "newyork", "city", "red", "car", "redcar", "ab", "abc", "aab"}
+	walkVocabulary  = append([]string{"planet", "planets", "plamet", "plnaet", "planetary", "lanet", "astronomy", "astronony", "zstronomy",
+		"jumped", "jump", "lazy", "über", "uber", "over", "café", "Cafe", "e", "mail", "email", "the", "The", "of", "a", "12", "123", "12345", "1.5",
+		"foxe", "fox", "sword", "words", "catalog", "hello"}, walkGrams...)
+)
+
+// change makes new values of some settings; null resets one.
+func (r walkRandom) change() map[string]any {
+	change := map[string]any{}
+	for _, name := range some(r, 4, slices.Sorted(maps.Keys(walkDefaults))...) {
+		if r.chance(20) {
+			change[name] = nil
+		} else {
+			change[name] = r.setting(name)
+		}
+	}
+	return change
+}
+
+func (r walkRandom) setting(name string) any {
+	words := func(most int) []string { return some(r, most, walkVocabulary...) }
+	switch name {
+	case "searchableAttributes":
+		return r.attributes(4, walkTexts...)
+	case "displayedAttributes":
+		return append(r.attributes(4, "t", "u", "o", "o.k", "g", "_geo"), "id")
+	case "filterableAttributes":
+		return append(some(r, 6, append(slices.Clone(walkFacetFields), "t", "_geo")...), some(r, 2, "g", "n")...)
+	case "sortableAttributes":
+		return some(r, 5, "n", "g", "o", "o.k", "b", "t", "_geo", "id")
+	case "rankingRules":
+		rules := some(r, 6, pick(r, []string{"words", "typo", "proximity", "attribute", "sort", "exactness"},
+			[]string{"words", "typo", "proximity", "attributeRank", "sort", "wordPosition", "exactness"})...)
+		if r.chance(60) {
+			rules = walkDefaults["rankingRules"].([]string)
+		}
+		return slices.Insert(slices.Clone(rules), r.IntN(len(rules)+1), some(r, 2, "n:asc", "o.k:desc", "g:asc")...)
+	case "distinctAttribute":
+		return pick[any](r, nil, "g", "n", "o.k")
+	case "stopWords":
+		return some(r, 4, "the", "of", "a", "jump", "city")
+	case "synonyms":
+		of := map[string][]string{}
+		for range r.IntN(5) {
+			key := strings.Join(words(3), " ")
+			for range r.IntN(4) {
+				of[key] = append(of[key], strings.Join(words(3), " "))
+			}
+		}
+		return of
+	case "separatorTokens":
+		return some(r, 2, "x", "ew")
+	case "nonSeparatorTokens":
+		return some(r, 2, "-", ".")
+	case "dictionary":
+		return some(r, 2, "e-mail", "new york")
+	case "proximityPrecision":
+		return pick(r, "byWord", "byAttribute")
+	case "prefixSearch":
+		return pick(r, "indexingTime", "disabled")
+	case "facetSearch":
+		return r.chance(70)
+	case "typoTolerance":
+		one := 1 + r.IntN(6)
+		return map[string]any{"enabled": r.chance(90), "minWordSizeForTypos": map[string]any{"oneTypo": one, "twoTypos": one + r.IntN(5)},
+			"disableOnWords": words(2), "disableOnAttributes": some(r, 2, "t", "u", "o"), "disableOnNumbers": r.chance(50)}
+	case "pagination":
+		return map[string]any{"maxTotalHits": pick(r, 1, 5, 20, 1000)}
+	default:
+		by := map[string]any{"*": pick(r, "alpha", "count")}
+		for _, facet := range some(r, 2, "g", "o.k") {
+			by[facet] = pick(r, "alpha", "count")
+		}
+		return map[string]any{"maxValuesPerFacet": pick(r, 1, 3, 10, 100), "sortFacetValuesBy": by}
+	}
+}
+
+// attributes is a list of some, or of all.
+func (r walkRandom) attributes(most int, from ...string) []string {
+	if r.chance(30) {
+		return []string{"*"}
+	}
+	return some(r, most, from...)
+}
+
+// settingsAfter returns settings after a change. What is an object is merged, a member at a time.
+func settingsAfter(all, change map[string]any) map[string]any {
+	all = maps.Clone(all)
+	for name, value := range change {
+		if value == nil {
+			value = walkDefaults[name]
+		}
+		all[name] = value
+	}
+	return all
+}

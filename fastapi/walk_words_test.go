@@ -1,0 +1,328 @@
+package fastapi
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+
+	"svc/internal/query"
+	"svc/internal/text"
+)
+
+// walkNode is a term of a query, or two or three joined to one word, with all that it may stand for.
+type walkNode struct {
+	query.Term
+	term, len, budget int
+	parts             []string
+	wide              bool // a short prefix of so many words that it counts as one word
+	levels            [3]map[string]bool
+	phrases           [3][][]string
+}
+
+// Levels of a node: nothing was said of it yet; only the word as it is typed counts any more.
+const (
+	walkAnyLevel = -1
+	walkWordOnly = -2
+)
+
+// walkQuery is a query over the documents of a model.
+type walkQuery struct {
+	*walkModel
+	*query.Terms
+	nodes    []*walkNode
+	ranks    []int    // of the terms: when each may be dropped
+	on       []string // fields searched; nil: all
+	synonyms map[string][][]string
+	words    []string        // of all documents, sorted
+	tolerant map[string]bool // words that stand somewhere where they may be misspelt
+}
+
+func (m *walkModel) query(q, strategy string, on []string) *walkQuery {
+	w := &walkQuery{walkModel: m, on: on, synonyms: m.set.synonyms()}
+	if slices.Contains(on, "*") {
+		w.on = nil
+	}
+	w.Terms = query.Read(m.set.analyzer.Tokens(nil, q, nil, true), q, m.set.PrefixSearch != "disabled")
+	w.tolerant = map[string]bool{}
+	for _, d := range m.docs {
+		for word, spots := range d.words {
+			somewhere := slices.ContainsFunc(spots, func(s walkSpot) bool { return w.tolerates(s.field) })
+			w.tolerant[word] = w.tolerant[word] || somewhere && !w.protected(word)
+		}
+	}
+	w.words = slices.Sorted(maps.Keys(w.tolerant))
+	for i, first := range w.Terms.Terms {
+		w.add(&walkNode{Term: first, term: i, len: 1, parts: []string{first.Word}})
+		if first.IsPhrase() {
+			continue
+		}
+		joined := &walkNode{Term: first, term: i, len: 1, parts: []string{first.Word}}
+		for _, next := range w.Terms.Terms[i+1 : min(i+3, len(w.Terms.Terms))] {
+			if next.IsPhrase() || next.Start != joined.End+1 {
+				break
+			}
+			longer := *joined
+			longer.Word += next.Word
+			longer.End, longer.Prefix = next.End, next.Prefix
+			longer.len++
+			longer.parts = append(slices.Clone(joined.parts), next.Word)
+			joined = &longer
+			w.add(joined)
+		}
+	}
+	w.rank(strategy)
+	return w
+}
+
+func (w *walkQuery) tolerates(field string) bool { return !w.set.exact(field) }
+
+// protected reports whether a word is a number that may not be misspelt.
+func (w *walkQuery) protected(word string) bool {
+	return w.set.TypoTolerance.DisableOnNumbers && strings.IndexFunc(word, func(c rune) bool {
+		return !unicode.IsNumber(c) && (c > unicode.MaxASCII || !unicode.IsPunct(c) && !unicode.IsSymbol(c))
+	}) < 0
+}
+
+func (w *walkQuery) budget(word string) int {
+	t := &w.set.TypoTolerance
+	n := len([]rune(word))
+	named := slices.ContainsFunc(t.DisableOnWords, func(x string) bool { return text.Fold(x) == word })
+	switch {
+	case !t.Enabled || n < t.MinWordSizeForTypos.OneTypo || named:
+		return 0
+	case n < t.MinWordSizeForTypos.TwoTypos:
+		return 1
+	}
+	return 2
+}
+
+// add derives a node.
+func (w *walkQuery) add(n *walkNode) {
+	w.nodes = append(w.nodes, n)
+	for level := range n.levels {
+		n.levels[level] = map[string]bool{}
+	}
+	if n.IsPhrase() {
+		n.phrases[0] = [][]string{n.Phrase}
+		return
+	}
+	n.budget = max(0, w.budget(n.Word)-(n.len-1))
+	typed := []rune(n.Word)
+	var found [3]int
+	begun := 0
+	n.levels[0][n.Word] = true
+	for _, word := range w.words {
+		if n.Prefix && strings.HasPrefix(word, n.Word) {
+			n.levels[0][word] = true
+			if w.tolerant[word] {
+				begun++
+			}
+		}
+		if n.budget == 0 || !w.tolerant[word] {
+			continue
+		}
+		letters := []rune(word)
+		typos := walkDistance(typed, letters, n.Prefix)
+		if letters[0] != typed[0] {
+			typos++
+			if typos != 2 {
+				continue
+			}
+		}
+		if 0 < typos && typos <= n.budget && found[typos] < [...]int{0, 150, 50}[typos] {
+			found[typos]++
+			n.levels[typos][word] = true
+		}
+	}
+	n.wide = n.Prefix && len(n.Word) <= 4 && begun >= 100
+	total := 0
+	for _, value := range w.synonyms[n.Word][:min(50, len(w.synonyms[n.Word]))] {
+		if total+len(value) <= 100 {
+			total += len(value)
+			n.phrases[0] = append(n.phrases[0], value)
+		}
+	}
+	if n.len > 1 {
+		n.phrases[0] = append(n.phrases[0], w.synonyms[strings.Join(n.parts, " ")]...)
+	}
+	var split []string
+	most := 0
+	for at := range n.Word {
+		if at == 0 {
+			continue
+		}
+		halves := []string{n.Word[:at], n.Word[at:]}
+		count := 0
+		for _, d := range w.docs {
+			if w.stands(d, halves) {
+				count++
+			}
+		}
+		if count > most {
+			most, split = count, halves
+		}
+	}
+	if split != nil && !slices.Equal(split, n.parts) {
+		n.phrases[1] = [][]string{split}
+	}
+}
+
+// walkDistance is the number of letters inserted, deleted, changed or swapped with the next; of a prefix to the nearest
+// beginning of b.
+func walkDistance(a, b []rune, prefix bool) int {
+	t := make([][]int, len(b)+1)
+	best := math.MaxInt
+	for j := range t {
+		t[j] = make([]int, len(a)+1)
+		for i := range t[j] {
+			if i == 0 || j == 0 {
+				t[j][i] = i + j
+				continue
+			}
+			changed := 1
+			if a[i-1] == b[j-1] {
+				changed = 0
+			}
+			t[j][i] = min(t[j-1][i]+1, t[j][i-1]+1, t[j-1][i-1]+changed)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				t[j][i] = min(t[j][i], t[j-2][i-2]+1)
+			}
+		}
+		if prefix {
+			best = min(best, t[j][len(a)])
+		}
+	}
+	return min(best, t[len(b)][len(a)])
+}
+
+// stands reports whether the slots of a phrase, "" for holes, stand in a document.
+func (w *walkQuery) stands(d *walkDoc, slots []string) bool {
+	for len(slots) > 0 && slots[0] == "" {
+		slots = slots[1:]
+	}
+	for len(slots) > 0 && slots[len(slots)-1] == "" {
+		slots = slots[:len(slots)-1]
+	}
+	if w.set.ProximityPrecision == "byAttribute" {
+		words := slices.DeleteFunc(slices.Clone(slots), func(s string) bool { return s == "" })
+		for i, word := range words {
+			if len(d.words[word]) == 0 {
+				return false
+			}
+			for _, other := range words[i+1 : min(i+3, len(words))] {
+				if !slices.ContainsFunc(d.words[word], func(a walkSpot) bool {
+					return slices.ContainsFunc(d.words[other], func(b walkSpot) bool { return a.field == b.field })
+				}) {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	var goesOn func(at walkSpot, reach int, slots []string) bool
+	goesOn = func(at walkSpot, reach int, slots []string) bool {
+		if len(slots) == 0 {
+			return true
+		}
+		if slots[0] == "" {
+			return goesOn(at, reach+1, slots[1:])
+		}
+		return slices.ContainsFunc(d.words[slots[0]], func(s walkSpot) bool {
+			return s.field == at.field && s.position > at.position && s.position <= at.position+reach && goesOn(s, 1, slots[1:])
+		})
+	}
+	return slices.ContainsFunc(d.words[slots[0]], func(s walkSpot) bool { return goesOn(s, 1, slots[1:]) })
+}
+
+func (w *walkQuery) searched(s walkSpot) bool { return w.on == nil || slices.Contains(w.on, s.field) }
+
+// hasPhrase reports whether a phrase stands in a document, with its words in the fields that are searched.
+func (w *walkQuery) hasPhrase(d *walkDoc, slots []string) bool {
+	for _, word := range slots {
+		if word != "" && !slices.ContainsFunc(d.words[word], w.searched) {
+			return false
+		}
+	}
+	return w.stands(d, slots)
+}
+
+// counts reports whether a word of a node counts where it stands.
+func (w *walkQuery) counts(n *walkNode, level int, word string, s walkSpot) bool {
+	return level == 0 && n.len == 1 || !w.protected(word) && w.tolerates(s.field)
+}
+
+// level is the best level at which a document matches a node, −1 for none.
+func (w *walkQuery) level(d *walkDoc, n *walkNode) int {
+	for level := range n.levels {
+		for word := range d.words {
+			if n.levels[level][word] && slices.ContainsFunc(d.words[word], func(s walkSpot) bool {
+				return w.searched(s) && w.counts(n, level, word, s)
+			}) {
+				return level
+			}
+		}
+		if slices.ContainsFunc(n.phrases[level], func(p []string) bool { return w.hasPhrase(d, p) }) {
+			return level
+		}
+	}
+	return -1
+}
+
+// isTyped reports whether a document has a node as it was typed.
+func (w *walkQuery) isTyped(d *walkDoc, n *walkNode) bool {
+	if n.IsPhrase() {
+		return w.hasPhrase(d, n.Phrase)
+	}
+	return slices.ContainsFunc(d.words[n.Word], w.searched)
+}
+
+// excluded reports whether a negative forbids a document.
+func (w *walkQuery) excluded(d *walkDoc) bool {
+	return slices.ContainsFunc(w.NegativeWords, func(word string) bool { return slices.ContainsFunc(d.words[word], w.searched) }) ||
+		slices.ContainsFunc(w.NegativePhrases, func(p []string) bool { return w.hasPhrase(d, p) })
+}
+
+// rank says which terms may be dropped before which.
+func (w *walkQuery) rank(strategy string) {
+	terms := w.Terms.Terms
+	w.ranks = make([]int, len(terms))
+	phrase := slices.ContainsFunc(terms, func(t query.Term) bool { return t.IsPhrase() })
+	frequencies := make([]int, len(terms))
+	for i := range terms {
+		for _, d := range w.docs {
+			if strategy == "frequency" && slices.ContainsFunc(w.nodes, func(n *walkNode) bool {
+				return n.term <= i && i < n.term+n.len && w.level(d, n) >= 0
+			}) {
+				frequencies[i]++
+			}
+		}
+		if frequencies[i] == 0 {
+			frequencies[i] = math.MaxInt
+		}
+	}
+	distinct := slices.Clone(frequencies)
+	slices.Sort(distinct)
+	distinct = slices.Compact(distinct)
+	slices.Reverse(distinct)
+	for i := range terms {
+		switch strategy {
+		case "all":
+			w.ranks[i] = query.Mandatory
+		case "frequency":
+			w.ranks[i] = 1 + slices.Index(distinct, frequencies[i])
+		default:
+			w.ranks[i] = len(terms) - i
+		}
+	}
+	last := 0
+	for _, r := range w.ranks {
+		last = max(last, r)
+	}
+	for i := range terms {
+		if terms[i].IsPhrase() || !phrase && w.ranks[i] == last {
+			w.ranks[i] = query.Mandatory
+		}
+	}
+}
