@@ -2,6 +2,7 @@ package fastapi
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -287,6 +288,9 @@ func (r *patientReader) Read(p []byte) (int, error) {
 	n, err := r.src.Read(p)
 	r.read += n
 	r.total += int64(n)
+	if err == io.EOF && r.total < int64(r.ctx.Request.Header.ContentLength()) {
+		err = io.ErrUnexpectedEOF // for fasthttp, a body ends where the connection does
+	}
 	if err != nil && err != io.EOF {
 		r.ctx.SetUserValue(brokenKey{}, true)
 	}
@@ -374,12 +378,16 @@ func (s *Server) readJSON(ctx *fasthttp.RequestCtx, buf *[]byte) (value, error) 
 		return nil, err
 	}
 	if len(body) > bulkBytes {
+		// In this order: who has a turn does not wait for memory, with all others behind.
+		if err := r.Hold((decodedFactor - 1) * len(body)); err != nil {
+			return nil, err
+		}
 		q := requestOf(ctx)
 		if q.bulk, err = s.bulk.take(q.context()); err != nil {
 			return nil, err
 		}
-		if err := r.Hold((decodedFactor - 1) * len(body)); err != nil {
-			return nil, err
+		if q.gone() {
+			return nil, context.Canceled
 		}
 	}
 	if len(body) == 0 {

@@ -3,7 +3,6 @@ package index
 import (
 	"context"
 	"sync"
-	"time"
 )
 
 // gate keeps track of the merges that run on one index, so that no segment is
@@ -21,7 +20,6 @@ type gate struct {
 // merge is one merge that runs.
 type merge struct {
 	inputs []*file
-	began  time.Time
 	cancel context.CancelFunc
 }
 
@@ -45,7 +43,7 @@ func (g *gate) begin(ctx context.Context, inputs []*file) (context.Context, *mer
 		}
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	m := &merge{inputs, time.Now(), cancel}
+	m := &merge{inputs, cancel}
 	g.mu.running[m] = struct{}{}
 	for _, f := range inputs {
 		g.mu.busy[f] = struct{}{}
