@@ -4,7 +4,7 @@ export CGO_ENABLED := 0
 # what /version tells; go build stamps it by itself unless -buildvcs=false is set
 STAMP := $(shell git log -1 --format='-X main.commit=%H -X main.commitDate=%cI' 2>/dev/null)
 
-.PHONY: run build release generate test check test-race test-arm64 test-invariants fuzz crash network-test powercut mutate-syncs bench bench-quick bench-ann bench-ann-peers hostile pprof
+.PHONY: run build release generate test check walk test-race test-arm64 test-invariants fuzz crash network-test powercut mutate-syncs bench bench-quick bench-ann bench-ann-peers hostile pprof
 
 run: build
 	./svc
@@ -27,6 +27,11 @@ generate: build
 
 test: check
 	go test ./...
+
+# WALK random requests against a model; a run that fails names its seed
+WALK ?= 100000
+walk:
+	go test -timeout 3h -count 1 -run '^TestWalk$$' ./fastapi -walk.requests $(WALK)
 
 # fmt, vet and the rules of the house
 check:

@@ -181,18 +181,22 @@ func smallInteger(number []byte) (n int64) {
 	return n
 }
 
-// AppendFloat appends f in its shortest decimal form, which always shows that it
+// AppendFloat appends f in the shortest decimal form that tells it from all others of its type, and that always shows that it
 // is not an integer: 1.0, 1e16, 1.5e-7.
-func AppendFloat(dst []byte, f float64) []byte {
+func AppendFloat[T float32 | float64](dst []byte, f T) []byte {
+	bits := 64
+	if _, single := any(f).(float32); single {
+		bits = 32
+	}
 	start := len(dst)
 	if abs := max(f, -f); abs == 0 || abs >= 1e-5 && abs < 1e16 {
-		dst = strconv.AppendFloat(dst, f, 'f', -1, 64)
+		dst = strconv.AppendFloat(dst, float64(f), 'f', -1, bits)
 		if bytes.IndexByte(dst[start:], '.') < 0 {
 			dst = append(dst, ".0"...)
 		}
 		return dst
 	}
-	dst = strconv.AppendFloat(dst, f, 'e', -1, 64)
+	dst = strconv.AppendFloat(dst, float64(f), 'e', -1, bits)
 	// strconv writes a sign and two digits at least: e+16, e-07.
 	e := start + bytes.IndexByte(dst[start:], 'e') + 1
 	digits := e + 1

@@ -487,9 +487,9 @@ func appendStats(dst []byte, facets []facet) []byte {
 		first = false
 		dst = document.AppendQuoted(dst, f.name)
 		dst = append(dst, `:{"min":`...)
-		dst = appendFloat(dst, f.min)
+		dst = document.AppendFloat(dst, f.min)
 		dst = append(dst, `,"max":`...)
-		dst = appendFloat(dst, f.max)
+		dst = document.AppendFloat(dst, f.max)
 		dst = append(dst, '}')
 	}
 	return append(dst, '}')

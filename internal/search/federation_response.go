@@ -238,7 +238,7 @@ func appendFederation(dst []byte, uid string, position int, score float64) []byt
 	dst = append(dst, `{"indexUid":`...)
 	dst = document.AppendQuoted(dst, uid)
 	dst = appendInt(dst, `,"queriesPosition":`, position)
-	return appendFloat(append(dst, `,"weightedRankingScore":`...), score)
+	return document.AppendFloat(append(dst, `,"weightedRankingScore":`...), score)
 }
 
 func appendRemoteName(dst []byte, name string) []byte {

@@ -199,16 +199,16 @@ func appendScoreValues(dst []byte, values []rank.ScoreValue, weight float64) []b
 		}
 		switch v := &values[i]; v.Kind {
 		case rank.ByRelevance:
-			dst = appendFloat(append(dst, `{"weightedScore":`...), v.Score*weight)
+			dst = document.AppendFloat(append(dst, `{"weightedScore":`...), v.Score*weight)
 		case rank.BySimilarity:
-			dst = appendFloat(append(dst, `{"vectorSort":`...), v.Score*weight)
+			dst = document.AppendFloat(append(dst, `{"vectorSort":`...), v.Score*weight)
 		case rank.ByDistance:
 			dst = strconv.AppendBool(append(dst, `{"geoSort":{"asc":`...), !v.Desc)
 			dst = append(dst, `,"distance":`...)
 			if v.Sort.Class == rank.OfNothing {
 				dst = append(dst, "null"...)
 			} else {
-				dst = appendFloat(dst, v.Sort.Number)
+				dst = document.AppendFloat(dst, v.Sort.Number)
 			}
 			dst = append(dst, '}')
 		case rank.ByField:
@@ -216,7 +216,7 @@ func appendScoreValues(dst []byte, values []rank.ScoreValue, weight float64) []b
 			dst = append(dst, `,"value":`...)
 			switch v.Sort.Class {
 			case rank.OfNumber:
-				dst = appendFloat(dst, v.Sort.Number)
+				dst = document.AppendFloat(dst, v.Sort.Number)
 			case rank.OfText:
 				dst = document.AppendQuoted(dst, v.Sort.Text)
 			default:

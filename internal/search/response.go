@@ -288,7 +288,7 @@ func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
 	}
 	if w.r.request.ShowRankingScore {
 		dst = append(dst, `,"_rankingScore":`...)
-		dst = appendFloat(dst, h.Score)
+		dst = document.AppendFloat(dst, h.Score)
 	}
 	if w.r.request.ShowRankingScoreDetails {
 		dst = append(dst, `,"_rankingScoreDetails":`...)

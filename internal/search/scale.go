@@ -155,7 +155,7 @@ func scaleHit(h *rank.Hit, factor float64) {
 		d = append(d, ',')
 	}
 	d = strconv.AppendInt(append(d, `"scale":{"order":`...), int64(order), 10)
-	h.Details = append(appendFloat(append(d, `,"factor":`...), factor), "}}"...)
+	h.Details = append(document.AppendFloat(append(d, `,"factor":`...), factor), "}}"...)
 }
 
 // mergeScaled merges lists of hits, each in its own order, and cuts out a page. distinct may be nil.

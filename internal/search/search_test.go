@@ -369,10 +369,13 @@ func TestStringsAreWrittenAsJSON(t *testing.T) {
 			t.Errorf("%q came back as %q", s, back)
 		}
 	}
-	for x, want := range map[float64]string{0: "0.0", 1: "1.0", 0.5: "0.5", 1e21: "1e+21", 1e-7: "1e-07", -3: "-3.0"} {
-		if got := string(appendFloat(nil, x)); got != want {
+	for x, want := range map[float64]string{0: "0.0", 1: "1.0", 0.5: "0.5", 1e21: "1e21", 1e-7: "1e-7", -3: "-3.0"} {
+		if got := string(document.AppendFloat(nil, x)); got != want {
 			t.Errorf("%v is written %s, want %s", x, got, want)
 		}
+	}
+	if got := string(document.AppendFloat(nil, float32(0.1))); got != "0.1" {
+		t.Errorf("a number of 32 bits is written %s", got)
 	}
 }
 

@@ -64,7 +64,7 @@ func (e *embeddings) append(dst, doc []byte, seg int, row segment.Row) ([]byte, 
 				if k > 0 {
 					dst = append(dst, ',')
 				}
-				dst = appendFloat(dst, float64(x))
+				dst = document.AppendFloat(dst, float64(x))
 			}
 			dst = append(dst, ']')
 		}
@@ -90,7 +90,7 @@ func appendVector(dst []byte, v []float32) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = appendFloatOf(dst, float64(x), 32)
+		dst = document.AppendFloat(dst, x)
 	}
 	return append(dst, ']')
 }
