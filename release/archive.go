@@ -2,10 +2,14 @@ package main
 
 import (
 	"archive/tar"
+	"archive/zip"
 	"bytes"
+	"compress/flate"
 	"compress/gzip"
+	"io"
 	"os"
 	"path"
+	"slices"
 )
 
 // beside are the files that lie beside the program, and where they come from. The terms of the German word list, which is in the
@@ -18,44 +22,90 @@ var beside = [][2]string{
 	{"LICENSE-german-words/NOTICE.txt", "internal/text/dictionaries/german/NOTICE.txt"},
 }
 
-// pack makes the archive: one directory of which every file is of root and of the commit's date.
+// entry is a file of an archive or a package.
+type entry struct {
+	name string
+	mode int64
+	data []byte
+}
+
+// pack makes the archive, a zip for Windows: one directory of which every file is of root and of the commit's date.
 func (s *source) pack(dir, name string, program, sbom []byte) ([]byte, error) {
-	var packed bytes.Buffer
-	zip, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
-	if err != nil {
-		return nil, err
-	}
-	archive := tar.NewWriter(zip)
-	add := func(name string, mode int64, b []byte) error {
-		err := archive.WriteHeader(&tar.Header{
-			Name: path.Join(dir, name), Mode: mode, Size: int64(len(b)), ModTime: s.date, Uname: "root", Gname: "root", Format: tar.FormatUSTAR,
-		})
-		if err != nil {
-			return err
-		}
-		_, err = archive.Write(b)
-		return err
-	}
-	if err := add(name, 0o755, program); err != nil {
-		return nil, err
-	}
-	if err := add("sbom.cdx.json", 0o644, sbom); err != nil {
-		return nil, err
-	}
+	files := []entry{{path.Join(dir, name), 0o755, program}, {path.Join(dir, "sbom.cdx.json"), 0o644, sbom}}
 	for _, file := range beside {
 		b, err := os.ReadFile(file[1])
 		if err != nil {
 			return nil, err
 		}
-		if err := add(file[0], 0o644, b); err != nil {
+		files = append(files, entry{path.Join(dir, file[0]), 0o644, b})
+	}
+	if path.Ext(name) == ".exe" {
+		return s.zip(files)
+	}
+	return s.tarball(files)
+}
+
+// tarball makes a tar file, compressed with gzip.
+func (s *source) tarball(files []entry) ([]byte, error) {
+	var packed bytes.Buffer
+	compressed, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	archive := tar.NewWriter(compressed)
+	for _, f := range files {
+		h := tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.data)), ModTime: s.date, Uname: "root", Gname: "root", Format: tar.FormatUSTAR}
+		if f.name[len(f.name)-1] == '/' {
+			h.Typeflag = tar.TypeDir
+		}
+		if err := archive.WriteHeader(&h); err != nil {
+			return nil, err
+		}
+		if _, err := archive.Write(f.data); err != nil {
 			return nil, err
 		}
 	}
 	if err := archive.Close(); err != nil {
 		return nil, err
 	}
-	if err := zip.Close(); err != nil {
+	if err := compressed.Close(); err != nil {
 		return nil, err
 	}
 	return packed.Bytes(), nil
+}
+
+func (s *source) zip(files []entry) ([]byte, error) {
+	var packed bytes.Buffer
+	archive := zip.NewWriter(&packed)
+	archive.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestCompression) })
+	for _, f := range files {
+		h := zip.FileHeader{Name: f.name, Method: zip.Deflate, Modified: s.date}
+		h.SetMode(os.FileMode(f.mode))
+		w, err := archive.CreateHeader(&h)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(f.data); err != nil {
+			return nil, err
+		}
+	}
+	err := archive.Close()
+	return packed.Bytes(), err
+}
+
+// parents returns entries for the directories of files, in order.
+func parents(files []entry) []entry {
+	var names []string
+	for _, f := range files {
+		for dir := path.Dir(f.name); dir != "."; dir = path.Dir(dir) {
+			names = append(names, dir+"/")
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	dirs := make([]entry, len(names))
+	for i, name := range names {
+		dirs[i] = entry{name: name, mode: 0o755}
+	}
+	return dirs
 }

@@ -1,4 +1,4 @@
-// Command release builds svc for every system that it runs on: archives whose bytes depend on the commit and on the Go
+// Command release builds svc for every system that it runs on: archives and packages whose bytes depend on the commit and on the Go
 // toolchain alone, the checksums of them, and a list of what each program was linked from.
 package main
 
@@ -46,15 +46,16 @@ func run(out string, targets []string) error {
 		if !ok {
 			return fmt.Errorf("%q is not system/processor", target)
 		}
-		archive, err := src.build(system, processor)
+		files, err := src.build(system, processor)
 		if err != nil {
 			return fmt.Errorf("%s: %w", target, err)
 		}
-		name := src.name(system, processor) + ".tar.gz"
-		if err := os.WriteFile(filepath.Join(out, name), archive, 0o666); err != nil {
-			return err
+		for _, f := range files {
+			if err := os.WriteFile(filepath.Join(out, f.name), f.data, 0o666); err != nil {
+				return err
+			}
+			fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(f.data), f.name)
 		}
-		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(archive), name)
 	}
 	os.Stdout.Write(sums.Bytes())
 	return os.WriteFile(filepath.Join(out, "SHA256SUMS"), sums.Bytes(), 0o666)
@@ -88,16 +89,16 @@ func (s *source) name(system, processor string) string {
 	return "svc-" + s.version + "-" + system + "-" + processor
 }
 
-// build returns the archive for a system.
-func (s *source) build(system, processor string) ([]byte, error) {
+// build returns what is released for a system: an archive and, for Linux, a package of Debian.
+func (s *source) build(system, processor string) ([]entry, error) {
 	work, err := os.MkdirTemp("", "svc-release-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(work)
-	program := "svc"
+	program, suffix := "svc", ".tar.gz"
 	if system == "windows" {
-		program += ".exe"
+		program, suffix = "svc.exe", ".zip"
 	}
 	file := filepath.Join(work, program)
 	// The stamp of the go command says whether the tree is clean, too, and that an ignored file may change.
@@ -119,7 +120,13 @@ func (s *source) build(system, processor string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.pack(s.name(system, processor), program, built, parts)
+	name := s.name(system, processor)
+	archive, err := s.pack(name, program, built, parts)
+	if err != nil || system != "linux" {
+		return []entry{{name: name + suffix, data: archive}}, err
+	}
+	deb, err := s.deb(processor, built, parts)
+	return []entry{{name: name + suffix, data: archive}, {name: name + ".deb", data: deb}}, err
 }
 
 // checkPaths refuses a program that holds a path of the machine that built it.

@@ -2,12 +2,20 @@ package main
 
 import (
 	"archive/tar"
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
+	"crypto/md5"
 	"encoding/json"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -25,15 +33,15 @@ func TestArchive(t *testing.T) {
 	if second, err := test.pack("svc-1.2.3-linux-amd64", "svc", []byte("program"), []byte("{}")); err != nil || !bytes.Equal(first, second) {
 		t.Errorf("made again it differs: %v", err)
 	}
-	zip, err := gzip.NewReader(bytes.NewReader(first))
+	unpacked, err := gzip.NewReader(bytes.NewReader(first))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !zip.ModTime.IsZero() || zip.Name != "" {
-		t.Errorf("gzip says when or where: %+v", zip.Header)
+	if !unpacked.ModTime.IsZero() || unpacked.Name != "" {
+		t.Errorf("gzip says when or where: %+v", unpacked.Header)
 	}
 	var names []string
-	for archive := tar.NewReader(zip); ; {
+	for archive := tar.NewReader(unpacked); ; {
 		h, err := archive.Next()
 		if err == io.EOF {
 			break
@@ -99,5 +107,112 @@ func TestPathsAreRefused(t *testing.T) {
 	}
 	if err := checkPaths([]byte("\x00" + here + "/main.go\x00")); err == nil {
 		t.Error("a path of this directory is let through")
+	}
+}
+
+// TestWindowsArchive: a zip of the same files.
+func TestWindowsArchive(t *testing.T) {
+	t.Chdir("..")
+	first, err := test.pack("svc", "svc.exe", []byte("program"), []byte("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, err := test.pack("svc", "svc.exe", []byte("program"), []byte("{}")); err != nil || !bytes.Equal(first, second) {
+		t.Errorf("made again it differs: %v", err)
+	}
+	archive, err := zip.NewReader(bytes.NewReader(first), int64(len(first)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(archive.File) != 2+len(beside) {
+		t.Errorf("%d files", len(archive.File))
+	}
+	b, err := fs.ReadFile(archive, "svc/svc.exe")
+	if err != nil || string(b) != "program" {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// TestDeb reads the package as deb(5) describes it, and so does dpkg-deb where it is at hand.
+func TestDeb(t *testing.T) {
+	t.Chdir("..")
+	first, err := test.deb("amd64", []byte("program"), []byte("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, err := test.deb("amd64", []byte("program"), []byte("{}")); err != nil || !bytes.Equal(first, second) {
+		t.Errorf("made again it differs: %v", err)
+	}
+	rest, ok := bytes.CutPrefix(first, []byte("!<arch>\n"))
+	if !ok {
+		t.Fatalf("it begins with %q", first[:8])
+	}
+	members := map[string][]byte{}
+	var order []string
+	for len(rest) > 0 {
+		size, err := strconv.Atoi(strings.TrimSpace(string(rest[48:58])))
+		if err != nil || string(rest[58:60]) != "`\n" {
+			t.Fatalf("header %q", rest[:60])
+		}
+		name := strings.TrimSpace(string(rest[:16]))
+		members[name], order = rest[60:60+size], append(order, name)
+		rest = rest[60+size+size%2:]
+	}
+	if !slices.Equal(order, []string{"debian-binary", "control.tar.gz", "data.tar.gz"}) || string(members["debian-binary"]) != "2.0\n" {
+		t.Fatalf("members %q", order)
+	}
+	control, data := untar(t, members["control.tar.gz"]), untar(t, members["data.tar.gz"])
+	if text := control["./control"]; !strings.Contains(text, "\nVersion: 1.2.3\nArchitecture: amd64\n") {
+		t.Errorf("control: %s", text)
+	}
+	if data["./usr/bin/svc"] != "program" || !strings.Contains(data["./usr/lib/systemd/system/svc.service"], "\nExecStart=/usr/bin/svc\n") {
+		t.Error("the program or its unit is missing")
+	}
+	for line := range strings.Lines(control["./md5sums"]) {
+		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		if got := fmt.Sprintf("%x", md5.Sum([]byte(data["./"+name]))); got != sum {
+			t.Errorf("%s has the sum %s, not %s", name, got, sum)
+		}
+	}
+	tool, err := exec.LookPath("dpkg-deb")
+	if err != nil {
+		return
+	}
+	file := filepath.Join(t.TempDir(), "svc.deb")
+	if err := os.WriteFile(file, first, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, what := range []string{"--info", "--contents"} {
+		if out, err := exec.Command(tool, what, file).CombinedOutput(); err != nil || !bytes.Contains(out, []byte("svc")) {
+			t.Errorf("dpkg-deb %s: %v: %s", what, err, out)
+		}
+	}
+}
+
+func untar(t *testing.T, packed []byte) map[string]string {
+	t.Helper()
+	unpacked, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for archive := tar.NewReader(unpacked); ; {
+		h, err := archive.Next()
+		if err == io.EOF {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if dir := path.Dir(strings.TrimSuffix(h.Name, "/")); dir != "." {
+			if _, ok := files["./"+dir+"/"]; !ok {
+				t.Errorf("%s comes before its directory", h.Name)
+			}
+		}
+		b, err := io.ReadAll(archive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[h.Name] = string(b)
 	}
 }
