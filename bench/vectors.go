@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
-	"golang.org/x/sys/unix"
 
 	"svc/segment"
 	"svc/simd"
@@ -188,19 +187,6 @@ func (f *vectorFigures) timedOnAll(search func(i int, dst []segment.Scored) []se
 	began := time.Now()
 	inParallel(f.set.queries.rows, runtime.NumCPU(), func(i int) { search(i, make([]segment.Scored, 0, neighbours)) })
 	return time.Since(began)
-}
-
-// Times since some beginning.
-func wallTime() time.Duration    { return clock(unix.CLOCK_MONOTONIC) }
-func threadTime() time.Duration  { return clock(unix.CLOCK_THREAD_CPUTIME_ID) }
-func processTime() time.Duration { return clock(unix.CLOCK_PROCESS_CPUTIME_ID) }
-
-func clock(id int32) time.Duration {
-	var t unix.Timespec
-	if err := unix.ClockGettime(id, &t); err != nil {
-		panic(err) // every Linux has these clocks
-	}
-	return time.Duration(t.Nano())
 }
 
 func recallOf(truth [][]uint32, search func(dst []segment.Scored, i int) []segment.Scored) float64 {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"svc/internal/budget"
@@ -82,7 +81,7 @@ func (l listener) Accept() (net.Conn, error) {
 
 // noRoom reports whether err, of accepting a connection, goes away when others are closed.
 func noRoom(err error) bool {
-	for _, errno := range [...]syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
+	for _, errno := range noRoomErrors {
 		if errors.Is(err, errno) {
 			return true
 		}

@@ -6,31 +6,7 @@ import (
 	"slices"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
-	"unsafe"
 )
-
-// guarded returns a slice of n elements that ends at a page no one may read.
-func guarded[T any](t *testing.T, n int) []T {
-	t.Helper()
-	var zero T
-	size := int(unsafe.Sizeof(zero)) * n
-	page := unix.Getpagesize()
-	pages := (size + page - 1) / page * page
-	m, err := unix.Mmap(-1, 0, pages+page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { unix.Munmap(m) })
-	if err := unix.Mprotect(m[pages:], unix.PROT_NONE); err != nil {
-		t.Fatal(err)
-	}
-	if n == 0 {
-		return []T{}
-	}
-	return unsafe.Slice((*T)(unsafe.Pointer(&m[pages-size])), n)
-}
 
 // lengths has every tail length of every kernel, around each step.
 func lengths() []int {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"path/filepath"
+	"path"
 	"slices"
 	"strings"
 
@@ -63,7 +63,7 @@ func openDataDir(fsys vfs.FS, dir, from string, fill func() error) (lock io.Clos
 		return nil, err
 	}
 	if state == dataInterrupted && from == "" {
-		b, err := vfs.ReadFile(fsys, filepath.Join(dir, importingFile))
+		b, err := vfs.ReadFile(fsys, path.Join(dir, importingFile))
 		return nil, errors.Join(fmt.Errorf("the import of %s into %s was cut off. Start again with the same import option, which begins anew, or remove the directory", b, dir), err)
 	}
 	if state != dataExists && state != dataOlder {
@@ -73,7 +73,7 @@ func openDataDir(fsys vfs.FS, dir, from string, fill func() error) (lock io.Clos
 	}
 	lock = io.NopCloser(nil)
 	if locker, ok := fsys.(vfs.Locker); ok {
-		lock, err = locker.Lock(filepath.Join(dir, lockFile))
+		lock, err = locker.Lock(path.Join(dir, lockFile))
 		if err == nil {
 			if err = checkUnused(fsys, locker, dir); err != nil {
 				err = errors.Join(err, lock.Close())
@@ -104,11 +104,11 @@ func openDataDir(fsys vfs.FS, dir, from string, fill func() error) (lock io.Clos
 		}
 	}
 	if state != dataExists {
-		_, err = vfs.Replace(fsys, filepath.Join(dir, versionFile), versionContent())
+		_, err = vfs.Replace(fsys, path.Join(dir, versionFile), versionContent())
 	}
 	if err == nil {
 		// The directory is whole: a crash may have left this one, too.
-		if err = fsys.Remove(filepath.Join(dir, importingFile)); errors.Is(err, fs.ErrNotExist) {
+		if err = fsys.Remove(path.Join(dir, importingFile)); errors.Is(err, fs.ErrNotExist) {
 			err = nil
 		}
 	}
@@ -120,7 +120,7 @@ func openDataDir(fsys vfs.FS, dir, from string, fill func() error) (lock io.Clos
 
 // importInto empties dir, notes what it is filled from, and fills it.
 func importInto(fsys vfs.FS, dir, from string, fill func() error) error {
-	marker := filepath.Join(dir, importingFile)
+	marker := path.Join(dir, importingFile)
 	err := vfs.WriteFile(fsys, marker, []byte(from))
 	if err == nil {
 		err = fsys.SyncDir(dir)
@@ -146,7 +146,7 @@ func emptyDir(fsys vfs.FS, dir, but string) error {
 	}
 	for _, name := range names {
 		if name != lockFile && name != importingFile {
-			if err := fsys.RemoveAll(filepath.Join(dir, name)); err != nil {
+			if err := fsys.RemoveAll(path.Join(dir, name)); err != nil {
 				return err
 			}
 		}
@@ -158,7 +158,7 @@ func emptyDir(fsys vfs.FS, dir, but string) error {
 		return err
 	}
 	for _, name := range []string{importingFile, lockFile} {
-		if err := fsys.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := fsys.Remove(path.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -185,7 +185,7 @@ func checkDataDir(fsys vfs.FS, dir string) (dataState, error) {
 		}
 		return 0, fmt.Errorf("%s is not empty and not a data directory of svc. Choose another one with --db-path", dir)
 	}
-	b, err := vfs.ReadFile(fsys, filepath.Join(dir, versionFile))
+	b, err := vfs.ReadFile(fsys, path.Join(dir, versionFile))
 	if err != nil {
 		return 0, fmt.Errorf("cannot open the data directory: %w", err)
 	}

@@ -9,7 +9,9 @@ import (
 	"log/slog"
 	"net"
 	"os/signal"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 
@@ -57,6 +59,10 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	secure, err := o.TLS.config()
 	if err != nil {
 		return err
+	}
+	o.DBPath, o.DumpDir = filepath.ToSlash(o.DBPath), filepath.ToSlash(o.DumpDir)
+	if strings.HasPrefix(o.DBPath, "//") && runtime.GOOS == "windows" {
+		return fmt.Errorf("%s is on another machine, and mapped files have to be on this one. Choose another directory with --db-path", o.DBPath)
 	}
 	// Before there is a data directory: where another program listens, none is begun.
 	listener, err := net.Listen("tcp", o.HTTPAddr)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path"
 	"path/filepath"
 	"reflect"
 	"strconv"
@@ -100,7 +101,7 @@ func (o *snapshotOptions) file(data string) string {
 	if whole, err := filepath.Abs(data); err == nil { // "." has a name, too
 		data = whole
 	}
-	return filepath.Join(o.Dir, filepath.Base(data)+".snapshot")
+	return path.Join(filepath.ToSlash(o.Dir), filepath.Base(data)+".snapshot")
 }
 
 // everyDay is what --schedule-snapshot means without a value.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
+	"path"
 	"strings"
 
 	"svc/internal/apierr"
@@ -23,7 +23,7 @@ var boltStores = stores[1:]
 
 // checkStores makes sure that what STORES names is there.
 func checkStores(fsys vfs.FS, dir string) error {
-	b, err := vfs.ReadFile(fsys, filepath.Join(dir, storesFile))
+	b, err := vfs.ReadFile(fsys, path.Join(dir, storesFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // an older svc made the directory, or a start was cut off
 	}
@@ -31,7 +31,7 @@ func checkStores(fsys vfs.FS, dir string) error {
 		return fmt.Errorf("cannot open the data directory: %w", err)
 	}
 	for name := range strings.FieldsSeq(string(b)) {
-		file := filepath.Join(dir, filepath.FromSlash(name))
+		file := path.Join(dir, name)
 		info, err := fsys.Stat(file)
 		if err == nil && info.Size() > 0 {
 			continue
@@ -44,14 +44,14 @@ func checkStores(fsys vfs.FS, dir string) error {
 			reason = "it is missing"
 		}
 		return &apierr.Corruption{File: file, Offset: -1, Reason: fmt.Sprintf("%s, and was there before. Bring it back, or start from a snapshot; to go on without what it held, take its line out of %s",
-			reason, filepath.Join(dir, storesFile))}
+			reason, path.Join(dir, storesFile))}
 	}
 	return nil
 }
 
 // noteStores writes STORES where it does not say what there is.
 func noteStores(fsys vfs.FS, dir string) error {
-	name, content := filepath.Join(dir, storesFile), strings.Join(stores, "\n")+"\n"
+	name, content := path.Join(dir, storesFile), strings.Join(stores, "\n")+"\n"
 	if b, err := vfs.ReadFile(fsys, name); err == nil && string(b) == content {
 		return nil
 	}
@@ -65,7 +65,7 @@ func noteStores(fsys vfs.FS, dir string) error {
 // process that held it goes on, and what is to be removed at an opening as the rest of a crash may be what it is writing.
 func checkUnused(fsys vfs.FS, locker vfs.Locker, dir string) error {
 	for _, name := range boltStores {
-		file := filepath.Join(dir, filepath.FromSlash(name))
+		file := path.Join(dir, name)
 		if _, err := fsys.Stat(file); err != nil {
 			continue
 		}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"syscall"
 
 	"github.com/bytedance/sonic/encoder"
 )
@@ -95,20 +94,6 @@ func From(err error) *Error {
 		}
 	}
 	return &Error{Code: Internal, Message: err.Error()}
-}
-
-// lacks are the failures of the machine that its owner can mend.
-var lacks = []struct {
-	errno  syscall.Errno
-	code   Code
-	advice string
-}{
-	{syscall.ENOSPC, "no_space_left_on_device", "The disk is full: make room on it, and try again."},
-	{syscall.EDQUOT, "no_space_left_on_device", "The disk quota is used up: raise it or make room, and try again."},
-	{syscall.EMFILE, "too_many_open_files", "The process may not open more files: raise its limit, and start it again."},
-	{syscall.ENFILE, "too_many_open_files", "The machine may not open more files: raise its limit, and try again."},
-	{syscall.EIO, "io_error", "The disk cannot be read or written: look after it."},
-	{syscall.EROFS, "io_error", "The file system is read-only: mount it for writing, and try again."},
 }
 
 // Corruption marks a damaged file. It is made once, where the damage is

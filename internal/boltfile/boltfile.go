@@ -10,11 +10,11 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
 	"go.etcd.io/bbolt"
-	"golang.org/x/sys/unix"
 
 	"svc/internal/apierr"
 	"svc/internal/vfs"
@@ -80,7 +80,7 @@ func Open(name string, o Options) (*bbolt.DB, error) {
 func open(name string, o *Options) (*bbolt.DB, error) {
 	opened := false
 	options := bbolt.Options{
-		Timeout: lockTimeout, FreelistType: bbolt.FreelistMapType, InitialMmapSize: o.MapSize, NoSync: o.NoSync, NoGrowSync: o.NoSync,
+		Timeout: lockTimeout, FreelistType: bbolt.FreelistMapType, InitialMmapSize: AddressSpace(o.MapSize), NoSync: o.NoSync, NoGrowSync: o.NoSync,
 		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
 			f, err := os.OpenFile(name, flag, mode)
 			if err != nil || opened { // bbolt opens it, and other names, again for copies
@@ -99,14 +99,23 @@ func open(name string, o *Options) (*bbolt.DB, error) {
 	return bbolt.Open(name, 0o600, &options)
 }
 
-// lock takes the lock that bbolt will ask for, on the same descriptor: nobody may change what is checked.
+// AddressSpace returns how many bytes bbolt is to map from the start where that shall be n: none on Windows, where it makes
+// the file as long as its mapping.
+func AddressSpace(n int) int {
+	if runtime.GOOS == "windows" {
+		return 0
+	}
+	return n
+}
+
+// lock takes a lock before bbolt takes its own, which on Unix is the same one: nobody may change what is checked.
 func lock(f *os.File) error {
 	for end := time.Now().Add(lockTimeout); ; time.Sleep(lockTimeout / 20) {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		err := vfs.LockFile(f)
 		switch {
 		case err == nil:
 			return nil
-		case err != unix.EWOULDBLOCK && err != unix.EINTR:
+		case !errors.Is(err, vfs.ErrLocked):
 			return fmt.Errorf("cannot lock it: %w", err)
 		case time.Now().After(end):
 			return ErrUsed
@@ -117,7 +126,7 @@ func lock(f *os.File) error {
 // create makes a file with its buckets.
 func create(name string, o *Options) error {
 	temp := name + NewSuffix
-	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := vfs.OS.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	db, err := bbolt.Open(temp, 0o600, &bbolt.Options{NoSync: o.NoSync, NoGrowSync: o.NoSync})
@@ -137,10 +146,10 @@ func create(name string, o *Options) error {
 		return meta.Put(formatKey, []byte{o.Format})
 	})
 	if err = errors.Join(err, db.Close()); err != nil {
-		return errors.Join(err, os.Remove(temp))
+		return errors.Join(err, vfs.OS.Remove(temp))
 	}
 	if o.NoSync {
-		return os.Rename(temp, name)
+		return vfs.OS.Rename(temp, name)
 	}
 	// bbolt has synced the file, but never its directory.
 	_, err = vfs.Move(vfs.OS, temp, name)

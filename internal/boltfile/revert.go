@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"go.etcd.io/bbolt"
@@ -27,26 +28,57 @@ func Unsure(db *bbolt.DB, id int) bool { return LastTx(db) == id }
 // Revert undoes the last transaction of a file, which is Unsure, and returns the file as it was before, opened. The
 // older root and its pages were durable before that transaction began, and it has overwritten none of them; they are
 // copied to a file of its own that is synced as a whole and takes the name. The caller closes db when nobody reads it any
-// more. After an error it may try again, with the same db, and must before anything is written.
+// more; where an open file cannot be replaced it is closed already. After an error it may try again, with the same db, and must before anything is written.
 func Revert(db *bbolt.DB, name string, o Options) (*bbolt.DB, error) {
 	fail := func(err error) error {
 		return fmt.Errorf("cannot bring %s back to before a change that failed: %w", name, err)
 	}
 	temp := name + NewSuffix
-	if err := copyWithoutRoot(db, name, temp); err != nil {
-		_ = os.Remove(temp)
-		return nil, fail(err)
+	// Where db had to be closed, a try before this one has made the copy, and maybe given it the name.
+	if LastTx(db) > 0 {
+		if err := copyWithoutRoot(db, name, temp); err != nil {
+			_ = vfs.OS.Remove(temp)
+			return nil, fail(err)
+		}
+	} else if _, err := vfs.OS.Stat(temp); errors.Is(err, fs.ErrNotExist) {
+		temp = name
 	}
 	reverted, err := open(temp, &o) // before it gets the name: it is checked, and locked
 	if err != nil {
-		_ = os.Remove(temp)
+		if LastTx(db) > 0 {
+			_ = vfs.OS.Remove(temp)
+		}
 		return nil, fail(err)
+	}
+	if temp == name {
+		return reverted, nil
+	}
+	if !vfs.ReplacesOpen {
+		if reverted, err = Supplant(db, reverted, name, func() (*bbolt.DB, error) { return open(name, &o) }); err != nil {
+			return nil, fail(err)
+		}
+		return reverted, nil
 	}
 	if _, err := vfs.Move(vfs.OS, temp, name); err != nil {
 		// It may have the name already. Then the next try copies it, and finds no newest root to leave out.
 		return nil, fail(errors.Join(err, reverted.Close()))
 	}
 	return reverted, nil
+}
+
+// Supplant gives fresh, a file whose bytes are synced, the name of one that is open as old, where no open file can be replaced
+// (see vfs.ReplacesOpen): it closes both, old once its readers have ended, and opens what then has the name with reopen. After
+// an error both are closed; which of them has the name then is for the caller to see.
+func Supplant(old, fresh *bbolt.DB, name string, reopen func() (*bbolt.DB, error)) (*bbolt.DB, error) {
+	temp := fresh.Path()
+	err := errors.Join(fresh.Close(), old.Close())
+	if err == nil {
+		err = vfs.OS.Rename(temp, name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return reopen()
 }
 
 // copyWithoutRoot copies the file of db but for its newest root, durably.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"path"
-	"syscall"
 
 	"svc/internal/apierr"
 )
@@ -23,7 +22,7 @@ type damagedIndex struct {
 // lacking reports whether an index could not be opened because the process
 // lacks something that all indexes need: then none is to be called damaged.
 func lacking(err error) bool {
-	for _, errno := range [...]syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
+	for _, errno := range scarcities {
 		if errors.Is(err, errno) {
 			return true
 		}

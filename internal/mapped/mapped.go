@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"github.com/edsrzf/mmap-go"
-	"golang.org/x/sys/unix"
 
 	"svc/internal/apierr"
 	"svc/internal/vfs"
@@ -90,15 +89,15 @@ func (f *File) Slice(off, n int64) ([]byte, error) {
 type Advice int
 
 const (
-	Random     Advice = unix.MADV_RANDOM
-	Sequential Advice = unix.MADV_SEQUENTIAL
-	WillNeed   Advice = unix.MADV_WILLNEED
+	Random Advice = iota
+	Sequential
+	WillNeed
 	// DontNeed gives the range's pages back; reading it again is correct, but reads the file.
-	DontNeed Advice = unix.MADV_DONTNEED
+	DontNeed
 )
 
 // Advise gives advice on a range, widened to whole pages (for DontNeed narrowed). What the kernel makes
-// of it changes speed only, so there is no error to handle.
+// of it changes speed only, so there is no error to handle. Windows takes no such advice.
 func (f *File) Advise(off, n int64, a Advice) {
 	if f.m == nil || off < 0 || n <= 0 || off >= int64(len(f.data)) {
 		return
@@ -114,7 +113,7 @@ func (f *File) Advise(off, n int64, a Advice) {
 		off = off / page * page
 	}
 	if off < end {
-		_ = unix.Madvise(f.data[off:end], int(a))
+		advise(f.data[off:end], a)
 	}
 }
 

@@ -3,11 +3,12 @@ package task
 import (
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 
 	"go.etcd.io/bbolt"
 
 	"svc/internal/boltfile"
+	"svc/internal/vfs"
 )
 
 const (
@@ -26,58 +27,75 @@ func (q *Queue) Compact() (before, after int64, err error) {
 		return 0, 0, err
 	}
 	old := q.db
-	name := fileName(old)
-	fresh, err := q.copyFile(old, name)
-	if err != nil {
-		return 0, 0, fmt.Errorf("cannot compact %s: %w", name, err)
+	fresh, err := q.copyFile()
+	if err == nil {
+		before, after = fileBytes(old), fileBytes(fresh)
+		err = q.unread(func() (err error) {
+			fresh, err = q.takeName(fresh)
+			return err
+		}, func() { q.db, q.roster.txid = fresh, boltfile.LastTx(fresh) })
 	}
-	before, after = fileBytes(old), fileBytes(fresh)
-
-	q.roster.mu.Lock()
-	q.db, q.roster.txid = fresh, boltfile.LastTx(fresh)
-	q.roster.mu.Unlock()
+	if err != nil {
+		return 0, 0, errors.Join(fmt.Errorf("cannot compact %s: %w", q.file, err), removeIfThere(q.file+compactSuffix))
+	}
 	// Closing waits for those who still read there. The file has lost its name already: what goes wrong here loses nothing.
 	if err := old.Close(); err != nil {
 		q.log.Warn("the task queue's file from before its compaction cannot be closed", "error", err)
 	}
-	return before, after, nil
-}
-
-// copyFile copies the queue's file and renames the copy over it.
-func (q *Queue) copyFile(old *bbolt.DB, name string) (fresh *bbolt.DB, err error) {
-	temporary := name + compactSuffix
-	if err := removeIfThere(temporary); err != nil {
-		return nil, err
-	}
-	if fresh, err = openCopy(temporary); err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, fresh.Close(), os.Remove(temporary))
-		}
-	}()
-	if err := bbolt.Compact(fresh, old, compactStep); err != nil {
-		return nil, err
-	}
-	if err := fresh.Sync(); err != nil {
-		return nil, err
-	}
-	fresh.NoSync, fresh.NoGrowSync = old.NoSync, old.NoGrowSync
-	if err := os.Rename(temporary, name); err != nil {
-		return nil, err
-	}
-	// From here on the copy is the file. Until its directory is durable a power failure would bring the old
-	// file back without what is stored from now on, so that nothing is.
+	// Until its directory is durable a power failure would bring the old file back without what is stored from now on, so
+	// that nothing is.
 	q.unsynced = true
 	if err := q.writable(); err != nil {
 		q.log.Error("the task queue takes no tasks until its directory is synced", "error", err)
 	}
+	return before, after, nil
+}
+
+// copyFile copies the queue's file and syncs the copy.
+func (q *Queue) copyFile() (*bbolt.DB, error) {
+	temporary := q.file + compactSuffix
+	if err := removeIfThere(temporary); err != nil {
+		return nil, err
+	}
+	fresh, err := openCopy(temporary)
+	if err != nil {
+		return nil, err
+	}
+	if err = bbolt.Compact(fresh, q.db, compactStep); err == nil {
+		err = fresh.Sync()
+	}
+	if err != nil {
+		return nil, errors.Join(err, fresh.Close())
+	}
+	fresh.NoSync, fresh.NoGrowSync = q.db.NoSync, q.db.NoGrowSync
 	return fresh, nil
 }
 
+// takeName puts a copy in the place of the file, and returns it, opened. After an error fresh is closed, and the queue goes on
+// with what has the name. Where no open file can be replaced the roster is locked, and nobody reads.
+func (q *Queue) takeName(fresh *bbolt.DB) (*bbolt.DB, error) {
+	if vfs.ReplacesOpen {
+		err := vfs.OS.Rename(q.file+compactSuffix, q.file)
+		if err != nil {
+			err = errors.Join(err, fresh.Close())
+		}
+		return fresh, err
+	}
+	reopen := func() (*bbolt.DB, error) { return openFile(q.file, fileOptions(q.log, q.o.noSync)) }
+	db, err := boltfile.Supplant(q.db, fresh, q.file, reopen)
+	if err == nil {
+		return db, nil
+	}
+	// It is closed, whichever of the two it is. What cannot be opened now is neither read nor written until the next start.
+	db, e := reopen()
+	if e == nil {
+		q.db, q.roster.txid = db, boltfile.LastTx(db)
+	}
+	return nil, errors.Join(err, e)
+}
+
 func removeIfThere(name string) error {
-	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := vfs.OS.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

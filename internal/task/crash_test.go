@@ -352,6 +352,7 @@ func TestPayloadsThatNoTaskNamesAreSwept(t *testing.T) {
 		t.Fatal(err)
 	}
 	fmt.Fprintln(p, "{}")
+	p.file.Close() // as the system does when the program ends
 	q.Close()
 	q = paused(t, o)
 	if files, _ := os.ReadDir(filepath.Join(o.Dir, "payloads")); len(files) != 1 {

@@ -138,6 +138,10 @@ func (j *journal) restart(b []byte) error {
 		j.file, j.size = f, 0
 		err = j.append(b)
 	}
+	if err == nil && !vfs.ReplacesOpen {
+		// It cannot get its name while it is open, nor be opened again to go on: each entry is a file of its own.
+		j.file, err = nil, f.Close()
+	}
 	if err == nil {
 		_, err = vfs.Move(j.fs, j.name+".new", j.name)
 	}

@@ -138,7 +138,7 @@ func (q *Queue) loadOutbox() error {
 	o.pending, o.files, o.entries = map[string][]uint32{}, map[string]int{}, map[uint32]*outgoingFact{}
 	return q.db.View(func(tx *bbolt.Tx) error {
 		damaged := func(bucket, k []byte, err error) error {
-			return &apierr.Corruption{File: fileName(q.db), Section: string(bucket), Offset: -1, Reason: fmt.Sprintf("key %x: %v", k, err)}
+			return &apierr.Corruption{File: q.file, Section: string(bucket), Offset: -1, Reason: fmt.Sprintf("key %x: %v", k, err)}
 		}
 		if b := tx.Bucket(outboxBucket); b != nil {
 			for c, k, v := cursorOf(b); k != nil; k, v = c.Next() {
@@ -298,7 +298,7 @@ func (q *Queue) outgoing(uid uint32) (e *Outgoing, err error) {
 		}
 		if v := b.Get(key(uid)); v != nil {
 			if e, err = decodeOutgoing(key(uid), v); err != nil {
-				return &apierr.Corruption{File: fileName(q.db), Section: string(outboxBucket), Offset: -1, Reason: fmt.Sprintf("task %d: %v", uid, err)}
+				return &apierr.Corruption{File: q.file, Section: string(outboxBucket), Offset: -1, Reason: fmt.Sprintf("task %d: %v", uid, err)}
 			}
 		}
 		return nil

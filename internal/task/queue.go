@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -72,6 +71,7 @@ type Queue struct {
 	fs      vfs.FS
 	log     *slog.Logger
 	engine  engine
+	file    string // queue.db
 	db      *bbolt.DB
 	journal *journal
 
@@ -139,7 +139,8 @@ func open(o Options) (_ *Queue, err error) {
 			return nil, fmt.Errorf("cannot sync directory %s: %w", dir, err)
 		}
 	}
-	file := filepath.Join(o.Dir, "queue.db")
+	file := path.Join(o.Dir, "queue.db")
+	q.file = file
 	if err := q.lost(file); err != nil {
 		return nil, err
 	}
@@ -296,7 +297,7 @@ func (q *Queue) Close() error {
 	q.done.Wait()
 	q.journal.close()
 	if err := q.db.Close(); err != nil {
-		return fmt.Errorf("cannot close %s: %w", fileName(q.db), err)
+		return fmt.Errorf("cannot close %s: %w", q.file, err)
 	}
 	return nil
 }

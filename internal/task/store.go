@@ -2,6 +2,7 @@ package task
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path"
@@ -14,6 +15,7 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/boltfile"
+	"svc/internal/vfs"
 )
 
 // The queue file has three buckets (see boltfile); uids are big-endian keys, so that cursors walk in order.
@@ -49,7 +51,7 @@ func openFile(name string, o boltfile.Options) (*bbolt.DB, error) {
 // openCopy makes a file for a copy of the queue's.
 func openCopy(file string) (*bbolt.DB, error) {
 	db, err := bbolt.Open(file, 0o600, &bbolt.Options{
-		Timeout: time.Second, FreelistType: bbolt.FreelistMapType, InitialMmapSize: mapStart,
+		Timeout: time.Second, FreelistType: bbolt.FreelistMapType, InitialMmapSize: boltfile.AddressSpace(mapStart),
 		NoSync: true, NoGrowSync: true, // nobody needs the copy before it is whole, so it is synced once
 	})
 	if err != nil {
@@ -143,7 +145,7 @@ func (q *Queue) update(f func(*txn) error) error {
 	}
 	btx, err := q.db.Begin(true)
 	if err != nil {
-		return fmt.Errorf("cannot write %s: %w", fileName(q.db), err)
+		return fmt.Errorf("cannot write %s: %w", q.file, err)
 	}
 	defer btx.Rollback() // without effect after a commit
 	tx := &txn{
@@ -160,7 +162,7 @@ func (q *Queue) update(f func(*txn) error) error {
 		commit = q.o.commit
 	}
 	if err := commit(btx); err != nil {
-		err = fmt.Errorf("cannot write %s: %w", fileName(q.db), err)
+		err = fmt.Errorf("cannot write %s: %w", q.file, err)
 		if boltfile.Unsure(q.db, id) {
 			q.unsure = true
 			q.roster.mu.Lock()
@@ -193,8 +195,8 @@ func (q *Queue) writable() error {
 	if !q.unsynced {
 		return nil
 	}
-	if err := q.fs.SyncDir(path.Dir(fileName(q.db))); err != nil {
-		return fmt.Errorf("cannot make %s durable: %w", fileName(q.db), err)
+	if err := q.fs.SyncDir(path.Dir(q.file)); err != nil {
+		return fmt.Errorf("cannot make %s durable: %w", q.file, err)
 	}
 	q.unsynced = false
 	return nil
@@ -204,20 +206,53 @@ func (q *Queue) writable() error {
 // that it failed. writing is held.
 func (q *Queue) revert() error {
 	old := q.db
-	file := fileName(old)
-	before, err := boltfile.Revert(old, file, fileOptions(q.log, q.o.noSync))
+	var before *bbolt.DB
+	err := q.unread(func() (err error) {
+		before, err = boltfile.Revert(old, q.file, fileOptions(q.log, q.o.noSync))
+		return err
+	}, func() { q.db, q.roster.txid = before, boltfile.LastTx(before) })
 	if err != nil {
 		return fmt.Errorf("%w. What the disk has of the task queue is not known: nothing is written to it meanwhile", err)
 	}
 	before.AllocSize = fileStep
 	q.unsure = false
-	q.roster.mu.Lock()
-	q.db, q.roster.txid = before, boltfile.LastTx(before)
-	q.roster.mu.Unlock()
 	if err := old.Close(); err != nil {
 		q.log.Warn("the task queue's file from before a failed change cannot be closed", "error", err)
 	}
 	return nil
+}
+
+// readersEnd is how long the replacing of the file waits for those who read it, where they keep it from being replaced.
+const readersEnd = 10 * time.Second
+
+// unread calls replace, and then show with the roster locked. Where a file that is open cannot be replaced it locks the roster
+// for both, once nobody reads the file: what is read afterwards is read of the new one. writing is held.
+func (q *Queue) unread(replace func() error, show func()) error {
+	if vfs.ReplacesOpen {
+		if err := replace(); err != nil {
+			return err
+		}
+		q.roster.mu.Lock()
+		show()
+		q.roster.mu.Unlock()
+		return nil
+	}
+	for end := time.Now().Add(readersEnd); ; time.Sleep(10 * time.Millisecond) {
+		q.roster.mu.Lock()
+		if q.db.Stats().OpenTxN == 0 {
+			defer q.roster.mu.Unlock()
+			if err := replace(); err != nil {
+				return err
+			}
+			show()
+			return nil
+		}
+		q.roster.mu.Unlock()
+		// Readers may wait for the roster themselves, so nobody waits for them with it locked.
+		if time.Now().After(end) {
+			return errors.New("it is being read; try again")
+		}
+	}
 }
 
 // read calls f with the roster locked for reading and a transaction that shows
@@ -228,7 +263,7 @@ func (q *Queue) read(f func(*roster, *bbolt.Tx) error, g func(*bbolt.Tx) error) 
 		tx, err := q.db.Begin(false)
 		if err != nil {
 			q.roster.mu.RUnlock()
-			return fmt.Errorf("cannot read %s: %w", fileName(q.db), err)
+			return fmt.Errorf("cannot read %s: %w", q.file, err)
 		}
 		if tx.ID() != q.roster.txid {
 			// A commit is in the file; its writer waits for our lock to tell the roster.

@@ -82,7 +82,7 @@ func (q *Queue) CopyTo(name string, without []uint32, compact bool) (payloads []
 		err = dropTasks(name, without)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot copy %s to %s: %w", q.db.Path(), name, err)
+		return nil, fmt.Errorf("cannot copy %s to %s: %w", q.file, name, err)
 	}
 	return payloads, nil
 }

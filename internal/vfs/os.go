@@ -1,17 +1,12 @@
 package vfs
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
-
-	"golang.org/x/sys/unix"
 )
 
-// OS is the file system of the operating system. It implements Locker, and its files OSFile.
-var OS FS = osFS{}
-
+// osFS is the file system of the operating system. It implements Locker, and its files OSFile.
 type osFS struct{}
 
 type osFile struct{ *os.File }
@@ -38,7 +33,7 @@ func (osFS) Create(name string) (File, error) {
 func (osFS) Open(name string) (File, error)        { return wrap(os.Open(name)) }
 func (osFS) Remove(name string) error              { return os.Remove(name) }
 func (osFS) RemoveAll(name string) error           { return os.RemoveAll(name) }
-func (osFS) Rename(oldname, newname string) error  { return os.Rename(oldname, newname) }
+func (osFS) Rename(oldname, newname string) error  { return rename(oldname, newname) }
 func (osFS) Link(oldname, newname string) error    { return os.Link(oldname, newname) }
 func (osFS) MkdirAll(name string) error            { return os.MkdirAll(name, dirMode) }
 func (osFS) Stat(name string) (os.FileInfo, error) { return os.Stat(name) }
@@ -55,31 +50,16 @@ func (osFS) List(name string) ([]string, error) {
 	return names, nil
 }
 
-func (osFS) SyncDir(name string) error {
-	d, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
+func (osFS) SyncDir(name string) error { return syncDir(name) }
 
-// Lock holds an flock(2) lock: the kernel drops it when the process ends, however it ends.
+// Lock holds a LockFile.
 func (osFS) Lock(name string) (io.Closer, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, fileMode)
 	if err != nil {
 		return nil, err
 	}
-	for {
-		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err != unix.EINTR {
-			break
-		}
-	}
-	if err != nil {
+	if err = LockFile(f); err != nil {
 		f.Close()
-		if err == unix.EWOULDBLOCK {
-			return nil, fmt.Errorf("cannot lock %s: %w", name, ErrLocked)
-		}
 		return nil, fmt.Errorf("cannot lock %s: %w", name, err)
 	}
 	// Who had it may have removed the file in the meantime: a lock on a file that nobody finds keeps nobody out.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"path/filepath"
 )
 
 // TempSuffix ends the name under which Replace writes a file. Whoever owns a directory may remove what a crash left under such names.
@@ -40,7 +41,7 @@ func Change(fsys FS, name string, data []byte, back func() ([]byte, error)) (uns
 // renamed tells of an error whether it came after the rename: then a crash may leave the one or the other under
 // the name. After an error before it, from is removed.
 func Move(fsys FS, from, name string) (renamed bool, err error) {
-	dir := path.Dir(name)
+	dir := path.Dir(filepath.ToSlash(name))
 	err = fsys.SyncDir(dir)
 	if err == nil {
 		err = fsys.Rename(from, name)
@@ -57,7 +58,7 @@ func Move(fsys FS, from, name string) (renamed bool, err error) {
 
 // MakeDir makes a directory and those above it that are missing, durably.
 func MakeDir(fsys FS, dir string) error {
-	dir = path.Clean(dir)
+	dir = path.Clean(filepath.ToSlash(dir))
 	var parents []string // of those that are made
 	for at := dir; ; at = path.Dir(at) {
 		if _, err := fsys.Stat(at); err == nil || at == path.Dir(at) {

@@ -1,0 +1,13 @@
+package fastapi
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/windows"
+)
+
+// gone reports whether the client has closed the connection; here nobody knows before something is written.
+func (c *conn) gone() bool { return false }
+
+// noRoomErrors are those of accepting a connection when there are too many.
+var noRoomErrors = [...]syscall.Errno{windows.WSAEMFILE, windows.WSAENOBUFS, windows.ERROR_NOT_ENOUGH_MEMORY}
