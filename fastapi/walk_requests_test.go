@@ -107,7 +107,7 @@ func (r walkRandom) filter(m *walkModel, depth int) (string, func(*walkDoc) bool
 	}
 	if m.set.filters("_geo") && r.chance(15) {
 		bottom, left := float64(r.IntN(100)-60), float64(r.IntN(300)-170)
-		top, right := bottom+float64(r.IntN(60)), left+float64(r.IntN(30))
+		top, right := min(90, bottom+float64(r.IntN(60))), left+float64(r.IntN(30))
 		return fmt.Sprintf("_geoBoundingBox([%v, %v], [%v, %v])", top, right, bottom, left), func(d *walkDoc) bool {
 			lat, lng, ok := d.point()
 			return ok && bottom <= lat && lat <= top && left <= lng && lng <= right
