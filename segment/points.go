@@ -202,7 +202,7 @@ func (g *Geo) AddRowsInBox(dst *roaring.Bitmap, top, left, bottom, right float64
 		}
 		return lng >= left || lng <= right
 	}
-	const degree, edge = math.Pi / 180, 1e-9
+	const edge = 1e-9
 	rect := s2.Rect{
 		Lat: r1.Interval{Lo: max(bottom*degree-edge, -math.Pi/2), Hi: min(top*degree+edge, math.Pi/2)},
 		Lng: s1.FullInterval(),
@@ -217,15 +217,26 @@ func (g *Geo) AddRowsInBox(dst *roaring.Bitmap, top, left, bottom, right float64
 	if !rect.IsValid() || rect.IsEmpty() {
 		return
 	}
-	g.addCovered(dst, rect, test)
+	g.addCovered(dst, box{rect}, test)
 }
+
+// degree is one in radians.
+const degree = math.Pi / 180
+
+// box is a Rect that says of every cell that it meets that it does. Rect.IntersectsCell misses some, whole faces among
+// them: it takes the longitudes of an edge that goes west for all those that the edge does not have.
+type box struct{ s2.Rect }
+
+func (b box) IntersectsCell(c s2.Cell) bool { return b.Intersects(c.RectBound()) }
+
+// coverer makes few cells of a region, for it is their edges that cost time.
+var coverer = s2.RegionCoverer{MaxLevel: s2.MaxLevel, LevelMod: 1, MaxCells: 16}
 
 // addCovered adds the rows whose points pass the test, looking only at the
 // cells that cover the region.
 func (g *Geo) addCovered(dst *roaring.Bitmap, region s2.Region, test func(lat, lng float64) bool) {
-	c := s2.RegionCoverer{MaxLevel: s2.MaxLevel, LevelMod: 1, MaxCells: 16}
 	var rows []uint32
-	for _, cell := range c.Covering(region) {
+	for _, cell := range coverer.Covering(region) {
 		from, to := uint64(cell.RangeMin()), uint64(cell.RangeMax())
 		i := sort.Search(g.n, func(i int) bool { return binary.LittleEndian.Uint64(g.cells[8*i:]) >= from })
 		for ; i < g.n && binary.LittleEndian.Uint64(g.cells[8*i:]) <= to; i++ {
