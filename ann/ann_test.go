@@ -3,6 +3,7 @@ package ann
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -175,7 +176,7 @@ func TestSmallGraphs(t *testing.T) {
 	for rows := range 5 {
 		r := seeded(t)
 		g, q, codes := testGraph(t, r, rows, 1)
-		g, err := Open(aligned(encoded(g)), codes)
+		g, err := Open(aligned(encoded(g)), codes, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -258,6 +259,31 @@ func aligned(b []byte) []byte {
 	return append(c[:0], b...)
 }
 
+// Links that lead to no row end their lists in a search, and Check tells them.
+func TestLinksToNoRow(t *testing.T) {
+	r := seeded(t)
+	g, _, codes := testGraph(t, r, 300, 1)
+	encoded := aligned(encoded(g))
+	_, level0, _ := Parts(encoded)
+	for _, row := range []uint32{300, 1 << 30, ^uint32(0) - 1} {
+		binary.LittleEndian.PutUint32(level0[4*2*7*g.degree:], row)
+		g, err := Open(encoded, codes, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g.Check() == nil {
+			t.Errorf("row %d of 300 is no damage", row)
+		}
+		for i := range uint32(300) {
+			for _, n := range g.Search(nil, codes.row(i), 50, nil) {
+				if n.Row >= 300 {
+					t.Fatalf("row %d of 300 is found", n.Row)
+				}
+			}
+		}
+	}
+}
+
 // FuzzOpen checks that a damaged graph is refused or searched without harm.
 func FuzzOpen(f *testing.F) {
 	r := rand.New(rand.NewPCG(5, 5))
@@ -277,7 +303,7 @@ func FuzzOpen(f *testing.F) {
 		if len(b) > 0 {
 			b[uint(at)%uint(len(b))] ^= flip
 		}
-		if g, err := Open(b, codes); err == nil {
+		if g, err := Open(b, codes, nil); err == nil {
 			g.Search(nil, codes.row(0), 10, nil)
 		}
 	})
@@ -295,7 +321,7 @@ func TestBitsAreSearchedByHowManyDiffer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g, err = Open(aligned(encoded(g)), codes); err != nil {
+	if g, err = Open(aligned(encoded(g)), codes, nil); err != nil {
 		t.Fatal(err)
 	}
 	var walked float64
@@ -326,7 +352,7 @@ func TestCodesThatTheKernelsCannotReadAreRefused(t *testing.T) {
 			t.Errorf("%s: built", name)
 		}
 		empty := encoded(&Graph{degree: 2})
-		if _, err := Open(aligned(empty), c); err == nil {
+		if _, err := Open(aligned(empty), c, nil); err == nil {
 			t.Errorf("%s: opened", name)
 		}
 	}

@@ -21,7 +21,7 @@ const (
 // and Accurate Graph-Based ANN Index for Streaming Similarity Search", 2021,
 // section 4.4). The rows that base does not have are inserted.
 //
-// base may be of another scale than codes and is read only until Extend
+// base may be of another scale than codes, must be sound (see Check) and is read only until Extend
 // returns; no two of its rows may become the same one. o.Degree is base's
 // whatever it says. With one thread the same input always gives the same
 // graph. When more than half of base's rows are gone, or base is a small part

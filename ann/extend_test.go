@@ -39,7 +39,7 @@ func extended(t testing.TB, r *rand.Rand, rows, first, threads int, gone func(ro
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g, err = Open(aligned(encoded(g)), codes); err != nil {
+	if g, err = Open(aligned(encoded(g)), codes, nil); err != nil {
 		t.Fatal(err)
 	}
 	return g, wider, codes

@@ -20,6 +20,7 @@ type Graph struct {
 
 	links []uint32 // of level 0: rows × 2·degree slots
 	upper []level  // upper[l-1] is level l
+	touch func(links []uint32)
 }
 
 // level is one level above 0: the nodes on it, ascending, and degree slots a node.
@@ -34,8 +35,11 @@ func (g *Graph) Rows() int { return g.rows }
 // slots returns a row's slots on a level; none when it is not on it.
 func (g *Graph) slots(_ []uint32, row uint32, l int) []uint32 {
 	if l == 0 {
-		at := int(row) * 2 * g.degree
-		return g.links[at : at+2*g.degree]
+		s := g.slotsAt(row)
+		if g.touch != nil {
+			g.touch(s)
+		}
+		return s
 	}
 	lv := &g.upper[l-1]
 	i, found := slices.BinarySearch(lv.nodes, row)
@@ -45,7 +49,12 @@ func (g *Graph) slots(_ []uint32, row uint32, l int) []uint32 {
 	return lv.links[i*g.degree : (i+1)*g.degree]
 }
 
-func (g *Graph) prefetch(row uint32) { simd.Prefetch(g.slots(nil, row, 0)) }
+func (g *Graph) slotsAt(row uint32) []uint32 {
+	at := int(row) * 2 * g.degree
+	return g.links[at : at+2*g.degree]
+}
+
+func (g *Graph) prefetch(row uint32) { simd.Prefetch(g.slotsAt(row)) }
 
 // neighbours returns those of the slots that hold one.
 func neighbours(slots []uint32) []uint32 {
@@ -74,6 +83,8 @@ func neighbours(slots []uint32) []uint32 {
 const magic = 0x314e4e41
 
 const headerWords = 16
+
+const maxDegree = 1 << 16
 
 // maxLevels bounds the height: with a degree of 2 or more, 2³² rows need no more.
 const maxLevels = 32
@@ -109,11 +120,27 @@ func (g *Graph) WriteTo(w io.Writer) (written int64, err error) {
 	return written, err
 }
 
-// Open reads an encoded graph over the rows of codes. It aliases both, which
-// must stay readable and unchanged while the graph is used; encoded must be
-// aligned to 4 bytes, and to 64 to be fast. Every number is checked, so that a
-// damaged graph is an error here and never a wild read later.
-func Open(encoded []byte, codes Codes) (*Graph, error) {
+// Parts tells the links of level 0, by far the most of an encoded graph, from the head before and the upper levels behind
+// them. Of what is no graph all is head.
+func Parts(encoded []byte) (head, level0, upper []byte) {
+	const words = 4 * headerWords
+	if len(encoded) < words {
+		return encoded, nil, nil
+	}
+	rows, degree := binary.LittleEndian.Uint32(encoded[4:]), binary.LittleEndian.Uint32(encoded[8:])
+	n := 8 * uint64(rows) * uint64(min(degree, maxDegree))
+	if n > uint64(len(encoded)-words) {
+		return encoded, nil, nil
+	}
+	return encoded[:words], encoded[words : words+n], encoded[words+n:]
+}
+
+// Open reads an encoded graph over the rows of codes. It aliases both, which must stay readable and unchanged while the graph
+// is used; encoded must be aligned to 4 bytes, and to 64 to be fast. Head and upper levels are checked. The links of level 0
+// are not read: a search ends a list of neighbours at one that is no row, so what a damaged graph does is to find less; Check
+// tells it. touch, if it is not nil, is called ahead of reading some links of level 0 in a search: it makes sure that they
+// can be read.
+func Open(encoded []byte, codes Codes, touch func(links []uint32)) (*Graph, error) {
 	if len(encoded)%4 != 0 || len(encoded) < 4*headerWords {
 		return nil, fmt.Errorf("graph of %d bytes is cut off", len(encoded))
 	}
@@ -124,12 +151,12 @@ func Open(encoded []byte, codes Codes) (*Graph, error) {
 	if w[0] != magic {
 		return nil, fmt.Errorf("graph begins with %#x, want %#x", w[0], magic)
 	}
-	g := &Graph{codes: codes, rows: int(w[1]), degree: int(w[2]), entry: w[3]}
+	g := &Graph{codes: codes, rows: int(w[1]), degree: int(w[2]), entry: w[3], touch: touch}
 	levels := int(w[4])
 	if !codes.sound() {
 		return nil, fmt.Errorf("codes in rows of %d bytes are not padded or not aligned", codes.Stride)
 	}
-	if g.degree < 2 || g.degree > 1<<16 || levels > maxLevels || g.rows > maxRows || codes.Rows() < g.rows {
+	if g.degree < 2 || g.degree > maxDegree || levels > maxLevels || g.rows > maxRows || codes.Rows() < g.rows {
 		return nil, fmt.Errorf("graph of %d rows, degree %d, %d levels does not fit %d rows of codes", g.rows, g.degree, levels, codes.Rows())
 	}
 	for i, x := range w[5:headerWords] {
@@ -149,9 +176,6 @@ func Open(encoded []byte, codes Codes) (*Graph, error) {
 	var ok bool
 	if g.links, ok = take(uint64(g.rows) * 2 * uint64(g.degree)); !ok {
 		return nil, fmt.Errorf("graph is cut off on level 0")
-	}
-	if err := g.checkLinks(g.links, 2*g.degree); err != nil {
-		return nil, fmt.Errorf("level 0: %w", err)
 	}
 	for l := 1; l <= levels; l++ {
 		count, ok := take(1)
@@ -180,6 +204,14 @@ func Open(encoded []byte, codes Codes) (*Graph, error) {
 		return nil, fmt.Errorf("entry is row %d of %d", g.entry, g.rows)
 	}
 	return g, nil
+}
+
+// Check reports an error when a link leads to no row. All links must be readable.
+func (g *Graph) Check() error {
+	if err := g.checkLinks(g.links, 2*g.degree); err != nil {
+		return fmt.Errorf("level 0: %w", err)
+	}
+	return nil
 }
 
 func (g *Graph) checkLinks(links []uint32, slots int) error {

@@ -20,8 +20,9 @@ func (c candidate) row() uint32  { return uint32(c &^ expanded) }
 
 // walker is the scratch memory of one walk through a graph.
 type walker struct {
-	seen   []uint8 // seen[row] == epoch: the row was scored in this walk
+	seen   []uint8 // seen[row] == epoch: the row was scored in this walk; may be longer than the graph
 	epoch  uint8
+	rows   uint32
 	pool   []candidate // best first, at most ef
 	ahead  []candidate // of a restricted walk: a heap of what is to be expanded
 	links  []uint32
@@ -36,6 +37,7 @@ func (w *walker) begin(rows int) {
 	if len(w.seen) < rows {
 		w.seen, w.epoch = make([]uint8, rows), 0
 	}
+	w.rows = uint32(rows)
 	w.epoch++
 	if w.epoch == 0 {
 		clear(w.seen)
@@ -80,8 +82,8 @@ func (w *walker) insert(score int32, row uint32, ef int) int {
 	return lo
 }
 
-// score sets fresh to those of the rows that this walk has not scored, and
-// scores to their scores.
+// score sets fresh to those of the rows, up to the first that is none, that
+// this walk has not scored, and scores to their scores.
 func (w *walker) score(c Codes, q []int8, rows []uint32) {
 	if cap(w.fresh) < len(rows) {
 		w.fresh = make([]uint32, 2*len(rows))
@@ -89,7 +91,7 @@ func (w *walker) score(c Codes, q []int8, rows []uint32) {
 	}
 	fresh, n := w.fresh[:len(rows)], 0
 	for _, row := range rows {
-		if row == none {
+		if row >= w.rows { // none, or damage
 			break
 		}
 		fresh[n] = row

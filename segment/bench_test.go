@@ -341,6 +341,39 @@ func BenchmarkVectorsSearch(b *testing.B) {
 	}
 }
 
+// BenchmarkVectorsSearchAfterDeletions has so many of a thousand rows deleted.
+func BenchmarkVectorsSearchAfterDeletions(b *testing.B) {
+	v := vectorSegment(b, 0, 20000).Vectors(benchEmbedder.ID)
+	all, d := benchVectors(), benchEmbedder.Dimensions
+	for _, deleted := range []int{0, 1, 10, 100} {
+		live := roaring.New()
+		live.AddRange(0, 20000)
+		for row := range 20000 {
+			if row*7919%1000 < deleted {
+				live.Remove(uint32(row))
+			}
+		}
+		b.Run(fmt.Sprintf("%d", deleted), func(b *testing.B) {
+			var best []Scored
+			n := 0
+			for b.Loop() {
+				n = (n + 7) % 20000
+				best = v.Search(best[:0], all[n*d:(n+1)*d], 20, live)
+			}
+		})
+	}
+}
+
+// BenchmarkVectorsFirstSearch is the first one in a segment that was just opened.
+func BenchmarkVectorsFirstSearch(b *testing.B) {
+	r := vectorSegment(b, 0, 20000)
+	all, d := benchVectors(), benchEmbedder.Dimensions
+	for b.Loop() {
+		r.Vectors(benchEmbedder.ID).link.forget()
+		r.Vectors(benchEmbedder.ID).Search(nil, all[:d], 20, nil)
+	}
+}
+
 // BenchmarkVectorsMerge merges two segments, of 16,000 and 4,000 vectors.
 func BenchmarkVectorsMerge(b *testing.B) {
 	in := []Live{{Reader: vectorSegment(b, 0, 16000)}, {Reader: vectorSegment(b, 16000, 4000)}}

@@ -80,6 +80,41 @@ func graphRecall(t *testing.T, v *Vectors, docs []*doc, rng *rand.Rand, every in
 	return 1 - float64(missed)/(k*queries)
 }
 
+// Where a few rows may not be found, those that may are found as well as if there were no others, also when they lie around the query.
+func TestWalksPassOverRowsThatMayNotBeFound(t *testing.T) {
+	defer lowerThresholds(100, 500)()
+	for _, most := range []int{1, 3} {
+		rng := rand.New(rand.NewPCG(7, uint64(most)))
+		fs := vfs.NewMem()
+		docs := clusteredDocs(rng, coded, 0, 3000, most)
+		v := segmentOfVectors(t, fs, fmt.Sprintf("%d.seg", most), docs, coded).Vectors(coded.ID)
+		const k = 10
+		for _, forbidden := range []int{1, 30, 300, 700} {
+			for _, near := range []bool{false, true} {
+				missed, queries := 0, 30
+				for range queries {
+					q := clusteredDocs(rng, coded, 0, 1, 1)[0].vectors[coded.ID].Vectors
+					allowed := roaring.New()
+					allowed.AddRange(0, uint64(len(docs)))
+					if near {
+						for _, x := range twinSearch(docs, coded, q, nil)[:forbidden] {
+							allowed.Remove(uint32(x.Row))
+						}
+					} else {
+						for _, row := range rng.Perm(len(docs))[:forbidden] {
+							allowed.Remove(uint32(row))
+						}
+					}
+					missed += checkFound(t, v.SearchEffort(nil, q, k, 45, allowed), twinSearch(docs, coded, q, allowed), k)
+				}
+				if recall := 1 - float64(missed)/float64(k*queries); recall < 0.95 {
+					t.Errorf("%d rows forbidden, near the query: %v, up to %d vectors a row: recall %.3f", forbidden, near, most, recall)
+				}
+			}
+		}
+	}
+}
+
 func checkRecall(t *testing.T, v *Vectors, docs []*doc, rng *rand.Rand) {
 	t.Helper()
 	for _, every := range []int{1, 2, 10, 100} {

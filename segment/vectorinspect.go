@@ -75,7 +75,7 @@ func (i *inspector) codes() {
 }
 
 func (i *inspector) graph() {
-	g, err := i.embedder().graph()
+	g, err := i.embedder().wholeGraph()
 	if err != nil {
 		i.t.Note("%v", err)
 		return

@@ -228,7 +228,7 @@ func (v *vectorMerger) base() (*ann.Graph, []uint32, error) {
 	if largest < 0 || !v.shape.linked(v.entries.vectors()) {
 		return nil, nil, nil
 	}
-	g, err := v.in[largest].graph()
+	g, err := v.in[largest].wholeGraph()
 	if err != nil {
 		return nil, nil, err
 	}

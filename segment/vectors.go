@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"cmp"
 	"encoding/binary"
 	"slices"
 	"unsafe"
@@ -91,9 +92,10 @@ func alias[T float32 | uint64 | uint32 | uint16 | int8](p []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(p))), len(p)/int(unsafe.Sizeof(x)))
 }
 
-// bytesOf returns the bytes of codes.
-func bytesOf(codes []int8) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(codes))), len(codes))
+// bytesOf returns the bytes of codes or links.
+func bytesOf[T int8 | uint32](numbers []T) []byte {
+	var x T
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(numbers))), len(numbers)*int(unsafe.Sizeof(x)))
 }
 
 // Vectors reads the vectors of one embedder. They lie in mapped memory.
@@ -244,6 +246,13 @@ func (v *Vectors) touchCodes(vectors []uint32) {
 	}
 }
 
+// touchLinks makes sure that some links of the graph are as they were written.
+func (v *Vectors) touchLinks(links []uint32) {
+	if b := &v.r.blocks; !b.sound.Load() {
+		b.touch(bytesOf(links))
+	}
+}
+
 // touchRows makes sure that the full rows of some vectors are as they were written.
 func (v *Vectors) touchRows(vectors []uint32) {
 	if b := &v.r.blocks; !b.sound.Load() {
@@ -253,17 +262,18 @@ func (v *Vectors) touchRows(vectors []uint32) {
 	}
 }
 
-// graph returns the graph over the codes, nil when there is none. Its links are read through at
-// the first call: an Open that did it would read most of a large file.
+// graph returns the graph over the codes, nil when there is none. Its upper levels are read at the first call, and the
+// links of level 0 where a search asks for them: nobody waits until a large graph is read.
 func (v *Vectors) graph() (*ann.Graph, error) {
 	if v.encoded == nil {
 		return nil, nil
 	}
 	l := v.link.get(func() *linkedGraph {
-		if err := v.r.blocks.verify(v.encoded); err != nil {
+		head, _, upper := ann.Parts(v.encoded)
+		if err := cmp.Or(v.r.blocks.verify(head), v.r.blocks.verify(upper)); err != nil {
 			return &linkedGraph{err: err}
 		}
-		g, err := ann.Open(v.encoded, v.coded())
+		g, err := ann.Open(v.encoded, v.coded(), v.touchLinks)
 		switch {
 		case err != nil:
 			err = v.r.damaged(tagGraph, "%v", err)
@@ -275,7 +285,22 @@ func (v *Vectors) graph() (*ann.Graph, error) {
 	return l.graph, l.err
 }
 
-// linkedGraph is a graph that was read through, or what is wrong with it.
+// wholeGraph is graph with all of its links read and found to lead to rows.
+func (v *Vectors) wholeGraph() (*ann.Graph, error) {
+	g, err := v.graph()
+	if g == nil || err != nil {
+		return nil, err
+	}
+	if err := v.r.blocks.verify(v.encoded); err != nil {
+		return nil, err
+	}
+	if err := g.Check(); err != nil {
+		return nil, v.r.damaged(tagGraph, "%v", err)
+	}
+	return g, nil
+}
+
+// linkedGraph is a graph that was opened, or what is wrong with it.
 type linkedGraph struct {
 	graph *ann.Graph
 	err   error

@@ -10,6 +10,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/ann"
+	"svc/internal/mapped"
 	"svc/simd"
 )
 
@@ -75,6 +76,7 @@ type vectorSearch struct {
 	bytes  []int8 // memory for code
 	packed []byte
 	found  []ann.Neighbour
+	rows   *roaring.Bitmap // of those found only these count; nil: all do
 	ids    []uint32
 	best   []Scored
 
@@ -91,6 +93,10 @@ const (
 
 	// walkShare: a walk costs what a scan of so many rows for each one in its pool costs, at least.
 	walkShare = 48
+
+	// looseShare: when at most one row in so many may not be found, a walk passes over those that it finds, and no list
+	// of the vectors that may be is made.
+	looseShare = 4
 
 	// usualGraph is about how many vectors the graph had that efforts were measured with.
 	usualGraph = 1 << 15
@@ -110,16 +116,6 @@ func (v *Vectors) SearchEffort(dst []Scored, q []float32, k, effort int, allowed
 	if k <= 0 || v.vectors == 0 || len(q) != v.shape.Dimensions {
 		return dst
 	}
-	candidates := v.vectors
-	if allowed != nil {
-		allowed = v.vectorsOf(allowed)
-		if candidates = int(allowed.GetCardinality()); candidates == 0 {
-			return dst
-		}
-		if candidates == v.vectors {
-			allowed = nil
-		}
-	}
 	s := vectorSearches.Get().(*vectorSearch)
 	defer s.end()
 	s.begin(v, q)
@@ -127,6 +123,19 @@ func (v *Vectors) SearchEffort(dst []Scored, q []float32, k, effort int, allowed
 	wanted := k * ((v.vectors + v.entries - 1) / v.entries)
 	if effort == 0 {
 		effort = v.effortFor(wanted)
+	}
+	candidates := v.vectors
+	if allowed != nil {
+		if s.walkPast(k, max(effort, wanted), allowed) {
+			return append(dst, s.best...)
+		}
+		allowed = v.vectorsOf(allowed)
+		if candidates = int(allowed.GetCardinality()); candidates == 0 {
+			return dst
+		}
+		if candidates == v.vectors {
+			allowed = nil
+		}
 	}
 	switch {
 	case v.codes == nil && !v.shape.Binary || candidates <= max(directVectors, 2*wanted) || s.norm < shortQuery:
@@ -141,7 +150,7 @@ func (v *Vectors) SearchEffort(dst []Scored, q []float32, k, effort int, allowed
 }
 
 func (s *vectorSearch) begin(v *Vectors, q []float32) {
-	s.v, s.q, s.norm, s.sift, s.best = v, q, 1, sieve{}, s.best[:0]
+	s.v, s.q, s.norm, s.sift, s.best, s.rows = v, q, 1, sieve{}, s.best[:0], nil
 	if v.shape.Binary {
 		s.packed = appendPacked(s.packed[:0], q, len(q))
 		return
@@ -178,7 +187,7 @@ func (s *vectorSearch) encode() {
 
 // end gives the scratch memory back, without what belongs to others.
 func (s *vectorSearch) end() {
-	s.v, s.q = nil, nil
+	s.v, s.q, s.rows = nil, nil, nil
 	vectorSearches.Put(s)
 }
 
@@ -353,6 +362,25 @@ func (v *Vectors) effortFor(wanted int) int {
 	return effort + effort*bits.Len(uint(v.vectors/usualGraph))/8
 }
 
+// walkPast walks where nearly all rows may be found, as it is when a few are deleted, and passes over the others. It
+// reports whether that is so, and it found enough.
+func (s *vectorSearch) walkPast(k, effort int, rows *roaring.Bitmap) bool {
+	v := s.v
+	others := v.r.rows - int(rows.GetCardinality()) // with a vector or without one
+	if v.encoded == nil || s.norm < shortQuery || looseShare*others > v.entries {
+		return false
+	}
+	s.encode()
+	s.rows = rows
+	defer func() { s.rows = nil }()
+	return s.walk(k, effort+effort*others/(v.entries-others), v.vectors, nil)
+}
+
+// counts reports whether a vector is one of a row that may be found.
+func (s *vectorSearch) counts(vector uint32) bool {
+	return s.rows == nil || s.rows.Contains(s.v.owner(int(vector)))
+}
+
 // walk searches the graph; it reports whether there is one, it is worth it, and it found enough.
 func (s *vectorSearch) walk(k, effort, candidates int, allowed *roaring.Bitmap) bool {
 	if s.v.encoded == nil {
@@ -363,7 +391,16 @@ func (s *vectorSearch) walk(k, effort, candidates int, allowed *roaring.Bitmap) 
 		return false // what is scanned instead is sound
 	}
 	for ; candidates >= walkShare*effort; effort *= 4 {
-		s.found = g.Search(s.found[:0], s.code, effort, allowed)
+		err := mapped.Guard(func() error {
+			s.found = g.Search(s.found[:0], s.code, effort, allowed)
+			return nil
+		})
+		if err != nil {
+			return false // of the graph, or of the codes, which a scan meets as well
+		}
+		if s.rows != nil {
+			s.found = slices.DeleteFunc(s.found, func(n ann.Neighbour) bool { return !s.counts(n.Row) })
+		}
 		s.best = s.best[:0]
 		s.addOutliers(allowed)
 		s.rescore(k)
@@ -410,7 +447,7 @@ func (s *vectorSearch) scan(k, wanted, candidates int, allowed *roaring.Bitmap) 
 func (s *vectorSearch) addOutliers(allowed *roaring.Bitmap) {
 	s.ids = s.ids[:0]
 	for _, i := range s.v.outliers {
-		if int(i) < s.v.vectors && (allowed == nil || allowed.Contains(i)) {
+		if int(i) < s.v.vectors && (allowed == nil || allowed.Contains(i)) && s.counts(i) {
 			s.ids = append(s.ids, i)
 		}
 	}

@@ -15,7 +15,7 @@ func (r *Reader) verifyVectors() error {
 				return fmt.Errorf("embedder %d: %w", v.shape.ID, err)
 			}
 		}
-		if _, err := v.graph(); err != nil {
+		if _, err := v.wholeGraph(); err != nil {
 			return fmt.Errorf("embedder %d: %w", v.shape.ID, err)
 		}
 	}
