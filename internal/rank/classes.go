@@ -18,6 +18,17 @@ type classes struct {
 	rows    []rows // disjoint, as costs
 	rest    int    // cost of all documents in none of rows; −1: there are none
 	covered rows   // all of rows; set when rest ≥ 0
+
+	// pick, in place of rows, finds those of some documents that have costs[k].
+	pick func(k int, in rows) rows
+}
+
+// among returns those of some documents that have costs[k].
+func (c *classes) among(k int, in rows) rows {
+	if c.pick != nil {
+		return c.pick(k, in)
+	}
+	return in.and(c.rows[k])
 }
 
 // Large buckets are split by classes, small ones document by document. (Variables, so that tests can lower them.)
@@ -29,9 +40,9 @@ var (
 )
 
 // worthwhile reports whether classes of so many documents should be made for a bucket. again: they were wished for
-// before, so up to most of them may serve later searches, too.
-func worthwhile(documents, bucket, most int, again bool) bool {
-	return documents <= most && again || bucket > listRows && documents <= derivedPer*bucket
+// before, so up to most of them may serve later searches, too. Where the page can be filled without them, that is the only reason.
+func (s *search) worthwhile(documents, bucket, most int, again bool) bool {
+	return documents <= most && again || !s.out.fillable() && bucket > listRows && documents <= derivedPer*bucket
 }
 
 // segmentClasses are the documents of one segment by cost; they are kept with it.
@@ -208,7 +219,7 @@ func (s *search) cachedClasses(of *classesOf, bucket int) *classes {
 		missing = append(missing, seg)
 		again = c.Again(key) && again
 	}
-	if len(missing) > 0 && !(of.documents != nil && n < classRows) && !worthwhile(n, bucket, of.most, again) {
+	if len(missing) > 0 && !(of.documents != nil && n < classRows) && !s.worthwhile(n, bucket, of.most, again) {
 		return nil
 	}
 	for _, seg := range missing {
@@ -326,26 +337,20 @@ func (s *search) ruleClasses(b *bucket, i int) (items []*classes, base, ranks in
 		if s.scored {
 			ranks = 1 + s.largest(b, extraTerms, farPair)
 		}
-		for i, v := range nodes {
+		for k, v := range nodes {
 			base += extraTerms(&s.graph.Nodes[v])
-			if i > 0 && s.touch(nodes[i-1], v) && !one(s.pairClasses(b, nodes[i-1], v)) {
-				return nil, 0, 0, false
+			if k > 0 && s.touch(nodes[k-1], v) && !one(s.pairClasses(b, nodes[k-1], v)) {
+				return s.sieved(b, ranks, i, s.sieveProximity)
 			}
 		}
 		return items, base, ranks, true
 	case ruleAttributeRank:
-		ranks = 1 + b.terms*s.ix.Fields.MaxWeight()
-		for _, v := range nodes {
-			if !one(s.nodeClasses(b, v, s.attributeClasses)) {
-				return nil, 0, 0, false
-			}
-		}
-		return items, 0, ranks, true
+		return s.attributeItems(b), 0, 1 + b.terms*s.ix.Fields.MaxWeight(), true
 	case ruleWordPosition:
 		ranks = 1 + farthestPosition*b.terms
 		for _, v := range nodes {
 			if !one(s.nodeClasses(b, v, s.positionClasses)) {
-				return nil, 0, 0, false
+				return s.sieved(b, ranks, i, s.sievePosition)
 			}
 		}
 		return items, 0, ranks, true
@@ -362,6 +367,15 @@ func (s *search) ruleClasses(b *bucket, i int) (items []*classes, base, ranks in
 		return items, 0, 1 + b.terms, true
 	}
 	return nil, 0, 0, false
+}
+
+// sieved returns what ruleClasses does for a large bucket of which the page needs the first documents only.
+func (s *search) sieved(b *bucket, ranks, i int, sieve func(b *bucket, i int) *classes) (items []*classes, base, _ int, ok bool) {
+	if b.n <= listRows || !s.out.fillable() {
+		return nil, 0, 0, false
+	}
+	c := sieve(b, i)
+	return []*classes{c}, 0, ranks, c != nil
 }
 
 // nodeClasses joins the classes of a node at all levels that the bucket has.
@@ -446,11 +460,11 @@ func (s *search) attributeClasses(b *bucket, v, level int) *classes {
 		derive: func(seg int) *segmentClasses {
 			c := &segmentClasses{}
 			left := s.matchingIn(v, level, seg)
-			for _, w := range s.weightsInUse() {
+			for k, w := range s.weightsInUse() {
 				if left == nil {
 					break
 				}
-				if r := s.standing(v, level, int32(w), seg, left); r != nil {
+				if r := and(left, s.standing(v, level, k, seg)); r != nil {
 					c.costs, c.rows = append(c.costs, w*s.graph.Nodes[v].Len), append(c.rows, r)
 					left = andNot(left, r)
 				}

@@ -42,6 +42,13 @@ func (c *collector) start(s *search, root *bucket) {
 // wants reports whether more documents are needed.
 func (c *collector) wants() bool { return len(c.hits) < c.limit }
 
+// fillable reports whether the page is full as soon as there are as many documents as it takes: none of them
+// turns out to be a duplicate, or to score too low.
+func (c *collector) fillable() bool { return c.distinct == nil && c.s.r.Threshold == nil }
+
+// missing returns how many documents it takes to fill the page, those before it included.
+func (c *collector) missing() int { return c.skip + c.limit - len(c.hits) }
+
 // skips reports whether a bucket of n documents lies before the page, so that its order does not matter. A
 // semantic search has to look which of them have vectors: others are no hits, and no document is a duplicate of them.
 func (c *collector) skips(n int) bool {

@@ -5,65 +5,127 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"svc/internal/query"
 	"svc/segment"
 )
 
 // weightsInUse returns the weights of the searched fields, ascending.
 func (s *search) weightsInUse() []int {
-	var weights []int
-	for _, w := range s.weights {
-		if w >= 0 {
-			weights = append(weights, int(w))
+	if s.usedWeights == nil {
+		s.usedWeights = []int{}
+		for _, w := range s.weights {
+			if w >= 0 {
+				s.usedWeights = append(s.usedWeights, int(w))
+			}
 		}
+		slices.Sort(s.usedWeights)
+		s.usedWeights = slices.Compact(s.usedWeights)
 	}
-	slices.Sort(weights)
-	return slices.Compact(weights)
+	return s.usedWeights
 }
 
-// standing returns those of some documents of a segment where a node stands, at a level, in a field of a weight; nil for none.
-func (s *search) standing(node, at int, weight int32, seg int, within *roaring.Bitmap) *roaring.Bitmap {
-	v := &s.graph.Nodes[node]
-	if at != anyLevel && len(v.Levels[at].Phrases) == 0 && len(v.Levels[at].Postings[seg]) == 1 {
-		// Most often it is one word with one field of the weight.
-		p := v.Levels[at].Postings[seg][0]
-		only, n := segment.FieldPosting{}, 0
-		for k := range p.Fields() {
-			if f := p.Field(k); s.weights[f.ID()] == weight {
-				only = f
-				n++
-			}
+// standingKey names documents where a node stands: at a level, in a field of the weight with this number.
+type standingKey struct{ node, level, weight, segment int }
+
+// standing returns the documents of a segment where a node stands, at a level, in a field of the k-th weight in use; shared, nil for none.
+func (s *search) standing(node, level, k, seg int) *roaring.Bitmap {
+	key := standingKey{node, level, k, seg}
+	r, ok := s.stands[key]
+	if !ok {
+		if r = s.findStanding(node, level, int32(s.weightsInUse()[k]), seg); r != nil && r.IsEmpty() {
+			r = nil
 		}
-		switch n {
-		case 0:
-			return nil
-		case 1:
-			return and(only.Rows(), within)
+		if s.stands == nil {
+			s.stands = map[standingKey]*roaring.Bitmap{}
+		}
+		s.stands[key] = r
+	}
+	return r
+}
+
+func (s *search) findStanding(node, at int, weight int32, seg int) *roaring.Bitmap {
+	v := &s.graph.Nodes[node]
+	has := func(f segment.FieldID) bool { return s.weights[f] == weight }
+	var found *roaring.Bitmap // of several parts
+	var one *roaring.Bitmap   // of the first one; shared
+	add := func(r *roaring.Bitmap) {
+		switch {
+		case one == nil:
+			one = r
+		case found == nil:
+			found = roaring.Or(one, r)
+		default:
+			found.Or(r)
 		}
 	}
-	found := roaring.New()
-	for level := range query.Levels {
-		if at != anyLevel && at != level {
+	for l := range v.Levels {
+		if at != anyLevel && at != l {
 			continue
 		}
-		for _, p := range v.Levels[level].Postings[seg] {
-			for k := range p.Fields() {
-				if f := p.Field(k); s.weights[f.ID()] == weight {
-					f.AddRows(found)
+		switch postings := v.Levels[l].Postings[seg]; len(postings) {
+		case 0:
+		case 1: // mapped, if it has one field of the weight, as most words have
+			for k := range postings[0].Fields() {
+				if f := postings[0].Field(k); has(f.ID()) {
+					add(f.Rows())
 				}
 			}
+		default:
+			add(s.ix.Segments[seg].Union(postings, has))
 		}
-		for _, p := range v.Levels[level].Phrases {
+		for _, p := range v.Levels[l].Phrases {
 			ps := &p.Segments[seg]
 			if ps.Rows.IsEmpty() {
 				continue
 			}
 			for k := range ps.Words[0].Fields() {
-				if f := ps.Words[0].Field(k); s.weights[f.ID()] == weight {
-					found.Or(roaring.And(f.Rows(), ps.Rows))
+				if f := ps.Words[0].Field(k); has(f.ID()) {
+					add(roaring.And(f.Rows(), ps.Rows))
 				}
 			}
 		}
 	}
-	return and(found, within)
+	if found == nil {
+		return one
+	}
+	return found
+}
+
+// attributeItems returns for each node of a bucket with one path its documents by the weight of its best field: classes that are
+// kept, or such as are found among the documents that they are asked about.
+func (s *search) attributeItems(b *bucket) []*classes {
+	var items []*classes
+	for _, v := range b.paths[0].nodes {
+		c := s.nodeClasses(b, v, s.attributeClasses)
+		if c == nil {
+			c = s.weightClasses(b, v)
+		}
+		items = append(items, c)
+	}
+	return items
+}
+
+// weightClasses finds the documents of a node by the weight of its best field, as they are asked for.
+func (s *search) weightClasses(b *bucket, v int) *classes {
+	weights, levels := s.weightsInUse(), b.levelsIn()
+	c := &classes{rest: -1}
+	for _, w := range weights {
+		for range levels {
+			c.costs = append(c.costs, w*s.graph.Nodes[v].Len)
+		}
+	}
+	c.pick = func(k int, in rows) rows {
+		weight, level := k/len(levels), levels[k%len(levels)]
+		out := make(rows, len(in))
+		for seg, r := range in {
+			if r = and(r, s.standing(v, level, weight, seg)); r != nil && len(levels) > 1 {
+				r = and(r, s.matchingIn(v, level, seg))
+			}
+			for better := 0; better < weight && r != nil; better++ {
+				r = andNot(r, s.standing(v, level, better, seg))
+			}
+			out[seg] = r
+		}
+		return out
+	}
+	return c
 }

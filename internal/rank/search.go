@@ -35,6 +35,9 @@ type search struct {
 	weights    []int32        // by field: weight, or −1 when it is not searched
 	wordsMax   uint64
 
+	usedWeights []int // of the searched fields, ascending; nil when nobody asked yet
+	stands      map[standingKey]*roaring.Bitmap
+
 	scored bool // scores are needed, so every hit goes through all rules
 	out    collector
 	stack  []part // what the rules said on the way to the current bucket

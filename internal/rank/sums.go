@@ -52,8 +52,8 @@ func (t *sums) first(i, sum int) rows {
 		if cost > sum {
 			break
 		}
-		if before := t.first(i-1, sum-cost); before != nil {
-			add(before.and(c.rows[k]))
+		if before := t.first(i-1, sum-cost); !before.isEmpty() {
+			add(c.among(k, before))
 		}
 	}
 	if c.rest >= 0 && c.rest <= sum {

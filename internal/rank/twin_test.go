@@ -267,9 +267,9 @@ func world(t *testing.T, m *maker, name string) {
 	}
 	// Most buckets here are small; what is made for large ones is tried on them, too.
 	if m.chance(50) {
-		classRows, listRows = m.IntN(3), m.IntN(3)
+		classRows, listRows, stopRows = m.IntN(3), m.IntN(3), 1+m.IntN(3)
 	} else {
-		classRows, listRows = 48, 512
+		classRows, listRows, stopRows = 48, 512, 4096
 	}
 	ix := buildWith(t, s, parts, deleted, m.chance(30))
 	o := newOracle(ix, live)

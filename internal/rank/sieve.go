@@ -1,0 +1,217 @@
+package rank
+
+import "github.com/RoaringBitmap/roaring/v2"
+
+// Costs that are read from positions are dear, and most documents of a large bucket never come near the page. So the documents
+// are looked at in the order in which cheaper rules behind will put them, and no further than until those with the least
+// cost fill the page: what is left has a higher cost, or comes later.
+
+// stopRows is after how many rows it is asked whether the page is full. (A variable, so that tests can lower it.)
+var stopRows = 4096
+
+// sieve gathers documents of a bucket with one path by cost.
+type sieve struct {
+	s      *search
+	b      *bucket
+	eval   func(b *batch, costs []uint32)
+	least  int                 // cost that none is below
+	byCost [][]*roaring.Bitmap // by segment and cost
+}
+
+func (s *search) newSieve(b *bucket, least int, eval func(b *batch, costs []uint32)) *sieve {
+	return &sieve{s: s, b: b, eval: eval, least: least, byCost: make([][]*roaring.Bitmap, len(b.rows))}
+}
+
+// add judges documents of a segment, in ascending order, until so many have the least cost (−1: all). It returns false when time is over.
+func (v *sieve) add(seg int, in *roaring.Bitmap, enough int) bool {
+	s := v.s
+	return s.byLevels(v.b, seg, in, func(in *roaring.Bitmap, like batch) bool {
+		size := batchRows
+		if enough >= 0 {
+			size = min(size, stopRows)
+		}
+		like.segment = seg
+		ls := &s.list
+		// Documents of other levels are as good, but may come later: each kind counts for itself.
+		begin := v.best(seg)
+		for all := in.ToArray(); len(all) > 0; all = all[len(like.rows):] {
+			if s.late() {
+				return false
+			}
+			like.rows = all[:min(len(all), size)]
+			mark := ls.numbers.used
+			costs := ls.numbers.take(len(like.rows))
+			v.eval(&like, costs)
+			v.byCost[seg] = addByCost(v.byCost[seg], like.rows, costs, -1)
+			ls.numbers.used = min(mark, ls.numbers.used)
+			if enough >= 0 && v.best(seg)-begin >= enough {
+				break
+			}
+		}
+		return true
+	})
+}
+
+// best returns how many documents of a segment have the least cost.
+func (v *sieve) best(seg int) int {
+	if c := v.byCost[seg]; len(c) > v.least && c[v.least] != nil {
+		return int(c[v.least].GetCardinality())
+	}
+	return 0
+}
+
+// full reports whether the documents with the least cost fill the page.
+func (v *sieve) full() bool {
+	n := 0
+	for seg := range v.byCost {
+		n += v.best(seg)
+	}
+	return n >= v.s.out.missing()
+}
+
+// classes returns what was gathered. incomplete: not all documents were judged, so that only the least cost is of use.
+func (v *sieve) classes(incomplete bool) *classes {
+	parts := make([]*segmentClasses, len(v.byCost))
+	for seg, byCost := range v.byCost {
+		c := &segmentClasses{}
+		for cost, r := range byCost {
+			if r != nil && (!incomplete || cost == v.least) {
+				c.costs, c.rows = append(c.costs, cost), append(c.rows, r)
+			}
+		}
+		parts[seg] = c
+	}
+	return join(parts, -1)
+}
+
+// byLevels calls f for the documents of a segment by the levels at which they match the nodes of a bucket with one path, until
+// f returns false.
+func (s *search) byLevels(b *bucket, seg int, in *roaring.Bitmap, f func(in *roaring.Bitmap, like batch) bool) bool {
+	like := batch{fixed: b.fixed}
+	if !b.fixed || b.typos == 0 {
+		return f(in, like)
+	}
+	nodes := b.paths[0].nodes
+	var split func(k int, in *roaring.Bitmap) bool
+	split = func(k int, in *roaring.Bitmap) bool {
+		if k == len(nodes) {
+			return f(in, like)
+		}
+		for _, level := range b.levelsIn() {
+			if part := and(in, s.matchingIn(nodes[k], level, seg)); part != nil {
+				like.levels.set(nodes[k], level)
+				if !split(k+1, part) {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	return split(0, in)
+}
+
+// sieveProximity returns documents of a bucket with one path by proximity: all of them, or those that are nearest as far as the
+// page needs them. nil when time is over.
+func (s *search) sieveProximity(b *bucket, i int) *classes {
+	nodes := b.paths[0].nodes
+	least := 0
+	for _, n := range nodes {
+		least += extraTerms(&s.graph.Nodes[n])
+	}
+	v := s.newSieve(b, least, func(b *batch, costs []uint32) {
+		var j judgement
+		j[judgedProximity] = costs
+		s.judgePath(b, nodes, &j)
+	})
+	var items []*classes // nobody looks at the order where none is known
+	if i+1 < len(s.rules) && s.rules[i+1].kind == ruleAttributeRank {
+		items = s.attributeItems(b)
+	}
+	t := newSums(b.rows, items)
+	for sum, left := 0, b.n; left > 0 && sum <= t.most(); sum++ {
+		part := t.at(sum)
+		left -= part.count()
+		for seg, in := range part {
+			if in != nil && !v.add(seg, in, -1) {
+				return nil
+			}
+		}
+		if left > 0 && v.full() {
+			return v.classes(true)
+		}
+	}
+	return v.classes(false)
+}
+
+// sievePosition does the same for wordPosition.
+func (s *search) sievePosition(b *bucket, i int) *classes {
+	nodes := b.paths[0].nodes
+	least := 0
+	for _, n := range nodes {
+		least += int(placeCost(0, 0, s.graph.Nodes[n].Len))
+	}
+	v := s.newSieve(b, least, func(b *batch, costs []uint32) {
+		if len(nodes) == 1 {
+			s.placeNode(b, nodes[0], costs)
+			return
+		}
+		clear(costs)
+		mark := s.list.numbers.used
+		one := s.list.numbers.take(len(costs))
+		for _, n := range nodes {
+			s.placeNode(b, n, one)
+			for i, c := range one {
+				costs[i] += c
+			}
+		}
+		s.list.numbers.used = min(mark, s.list.numbers.used)
+	})
+	words, ties := s.exactRulesFollow(i)
+	if ties && len(nodes) == 1 {
+		// Documents without the word as it is written are equal under all rules behind.
+		word := func(seg int) *roaring.Bitmap {
+			if v := &s.graph.Nodes[nodes[0]]; v.Len == 1 {
+				return v.Segments[seg].Word
+			}
+			return nil
+		}
+		for seg, in := range b.rows {
+			if in = and(in, word(seg)); in != nil && !v.add(seg, in, -1) {
+				return nil
+			}
+		}
+		if words && v.full() {
+			return v.classes(true)
+		}
+		for seg, in := range b.rows {
+			if in = andNot(in, word(seg)); in == nil {
+				continue
+			}
+			if !v.add(seg, in, s.out.missing()) {
+				return nil
+			}
+		}
+		return v.classes(v.full())
+	}
+	for seg, in := range b.rows {
+		if in != nil && !v.add(seg, in, -1) {
+			return nil
+		}
+	}
+	return v.classes(false)
+}
+
+// exactRulesFollow reports whether no rule behind i but those of exactness orders documents, and whether the one that counts
+// exact words is there.
+func (s *search) exactRulesFollow(i int) (words, ties bool) {
+	for _, r := range s.rules[i+1:] {
+		switch r.kind {
+		case ruleExactWords:
+			words = true
+		case ruleExactAttribute:
+		default:
+			return words, false
+		}
+	}
+	return words, true
+}
