@@ -35,14 +35,13 @@ func (c *classes) among(k int, in rows) rows {
 var (
 	classRows  = 48       // documents from which on classes are used that are there
 	derivedPer = 3        // classes are made at once when they hold at most so many for each document of the bucket,
-	derivedMax = 1 << 20  // and when they are wished for again, up to so many
-	placedMax  = 64 << 10 // where positions of several terms are read, which is dear
+	derivedMax = 64 << 10 // and when they are wished for again, up to so many
 )
 
 // worthwhile reports whether classes of so many documents should be made for a bucket. again: they were wished for
-// before, so up to most of them may serve later searches, too. Where the page can be filled without them, that is the only reason.
-func (s *search) worthwhile(documents, bucket, most int, again bool) bool {
-	return documents <= most && again || !s.out.fillable() && bucket > listRows && documents <= derivedPer*bucket
+// before, so up to derivedMax of them may serve later searches, too. Where the page can be filled without them, that is the only reason.
+func (s *search) worthwhile(documents, bucket int, again bool) bool {
+	return documents <= derivedMax && again || !s.out.fillable() && bucket > listRows && documents <= derivedPer*bucket
 }
 
 // segmentClasses are the documents of one segment by cost; they are kept with it.
@@ -179,7 +178,6 @@ type classesOf struct {
 	number uint16
 	rest   int
 
-	most      int                           // documents for which they are made for later searches
 	documents func(seg int) int             // how many they would hold; nil: they cost next to nothing
 	derive    func(seg int) *segmentClasses // nil: time is over
 }
@@ -219,7 +217,7 @@ func (s *search) cachedClasses(of *classesOf, bucket int) *classes {
 		missing = append(missing, seg)
 		again = c.Again(key) && again
 	}
-	if len(missing) > 0 && !(of.documents != nil && n < classRows) && !s.worthwhile(n, bucket, of.most, again) {
+	if len(missing) > 0 && !(of.documents != nil && n < classRows) && !s.worthwhile(n, bucket, again) {
 		return nil
 	}
 	for _, seg := range missing {
@@ -369,15 +367,6 @@ func (s *search) ruleClasses(b *bucket, i int) (items []*classes, base, ranks in
 	return nil, 0, 0, false
 }
 
-// sieved returns what ruleClasses does for a large bucket of which the page needs the first documents only.
-func (s *search) sieved(b *bucket, ranks, i int, sieve func(b *bucket, i int) *classes) (items []*classes, base, _ int, ok bool) {
-	if b.n <= listRows || !s.out.fillable() {
-		return nil, 0, 0, false
-	}
-	c := sieve(b, i)
-	return []*classes{c}, 0, ranks, c != nil
-}
-
 // nodeClasses joins the classes of a node at all levels that the bucket has.
 func (s *search) nodeClasses(b *bucket, v int, at func(b *bucket, v, level int) *classes) *classes {
 	var all []*classes
@@ -408,7 +397,7 @@ func (s *search) pairClasses(b *bucket, u, v int) *classes {
 				continue
 			}
 			both := func(seg int) (l, r *roaring.Bitmap) { return s.matchingIn(u, lu, seg), s.matchingIn(v, lv, seg) }
-			c := s.cachedClasses(&classesOf{kind: 'n', nodes: []int{u, v}, levels: []int{lu, lv}, rest: farPair, most: placedMax,
+			c := s.cachedClasses(&classesOf{kind: 'n', nodes: []int{u, v}, levels: []int{lu, lv}, rest: farPair,
 				documents: func(seg int) int {
 					l, r := both(seg)
 					if l == nil || r == nil {
@@ -435,11 +424,7 @@ func (s *search) pairClasses(b *bucket, u, v int) *classes {
 
 // positionClasses are the documents of a node by the distance from its place.
 func (s *search) positionClasses(b *bucket, v, level int) *classes {
-	most := placedMax
-	if b.terms == 1 { // its buckets are large: without classes, many positions are read each time
-		most = derivedMax
-	}
-	return s.cachedClasses(&classesOf{kind: 'd', nodes: []int{v}, levels: []int{level}, number: s.graph.Nodes[v].Start, rest: -1, most: most,
+	return s.cachedClasses(&classesOf{kind: 'd', nodes: []int{v}, levels: []int{level}, number: s.graph.Nodes[v].Start, rest: -1,
 		documents: func(seg int) int { return cardinality(s.matchingIn(v, level, seg)) },
 		derive: func(seg int) *segmentClasses {
 			return s.classify(seg, s.matchingIn(v, level, seg), levelBatch([]int{v}, []int{level}), -1,
@@ -456,7 +441,7 @@ func cardinality(r *roaring.Bitmap) int {
 
 // attributeClasses are the documents of a node by the weight of its best field.
 func (s *search) attributeClasses(b *bucket, v, level int) *classes {
-	return s.cachedClasses(&classesOf{kind: 'a', nodes: []int{v}, levels: []int{level}, rest: -1, most: derivedMax,
+	return s.cachedClasses(&classesOf{kind: 'a', nodes: []int{v}, levels: []int{level}, rest: -1,
 		derive: func(seg int) *segmentClasses {
 			c := &segmentClasses{}
 			left := s.matchingIn(v, level, seg)

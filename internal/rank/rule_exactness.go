@@ -186,7 +186,7 @@ func (s *search) exactAttributeClasses(b *bucket) *classes {
 	if len(nodes) == 1 && b.paths[0].terms == 1 {
 		v := nodes[0]
 		word := func(seg int) *roaring.Bitmap { return s.graph.Nodes[v].Segments[seg].Word }
-		if c := s.cachedClasses(&classesOf{kind: 'e', nodes: nodes, levels: []int{0}, number: s.graph.Nodes[v].Start, rest: int(noExactMatch), most: derivedMax,
+		if c := s.cachedClasses(&classesOf{kind: 'e', nodes: nodes, levels: []int{0}, number: s.graph.Nodes[v].Start, rest: int(noExactMatch),
 			documents: func(seg int) int { return int(word(seg).GetCardinality()) },
 			derive:    func(seg int) *segmentClasses { return s.exactClasses(nodes, seg, word(seg)) }}, b.n); c != nil {
 			return c

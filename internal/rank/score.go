@@ -5,6 +5,7 @@ package rank
 type part struct {
 	rule  int // index in search.rules
 	kind  ruleKind
+	cost  uint64 // of rules that look at how the query matched, of a bucket
 	rank  uint64
 	ranks uint64
 	value SortValue // of sorts; of the vector rule the similarity, OfNothing where there is no vector

@@ -1,6 +1,12 @@
 package rank
 
-import "github.com/RoaringBitmap/roaring/v2"
+import (
+	"encoding/binary"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/resultcache"
+)
 
 // Costs that are read from positions are dear, and most documents of a large bucket never come near the page. So the documents
 // are looked at in the order in which cheaper rules behind will put them, and no further than until those with the least
@@ -214,4 +220,63 @@ func (s *search) exactRulesFollow(i int) (words, ties bool) {
 		}
 	}
 	return words, true
+}
+
+// sieved returns what ruleClasses does, for a large bucket of which the page needs the first documents only.
+func (s *search) sieved(b *bucket, ranks, i int, sieve func(b *bucket, i int) *classes) (items []*classes, base, _ int, ok bool) {
+	if b.n <= listRows || !s.out.fillable() {
+		return nil, 0, 0, false
+	}
+	key := s.sieveKey(i)
+	own := s.ix.Cache.Own()
+	if key != nil {
+		if c := own.Get(key); c != nil {
+			return []*classes{c.(*classes)}, 0, ranks, true
+		}
+	}
+	c := sieve(b, i)
+	if c == nil {
+		return nil, 0, 0, false
+	}
+	if key != nil && !s.isLate && own.Again(key) {
+		bytes := 200 + len(c.costs)*(24+8*len(b.rows))
+		for _, r := range c.rows {
+			for seg, of := range r {
+				if of != nil {
+					var n int
+					r[seg], n = resultcache.Trim(of)
+					bytes += n
+				}
+			}
+		}
+		own.Put(key, c, bytes)
+	}
+	return []*classes{c}, 0, ranks, true
+}
+
+// sieveKey names what a sieve for rule i finds in the bucket that is open; nil where it depends on more than the view, the query
+// and the page.
+func (s *search) sieveKey(i int) []byte {
+	r := s.r
+	if r.Universe != nil || s.graph.Excluded != nil || len(r.Sort) > 0 {
+		return nil
+	}
+	key := append(make([]byte, 0, 256), 's', byte(i), byte(r.Strategy))
+	for _, n := range []int{r.Offset, r.Limit, r.MaxTotal} {
+		key = binary.LittleEndian.AppendUint32(key, uint32(n))
+	}
+	for k := range s.graph.Nodes {
+		v := &s.graph.Nodes[k]
+		key = append(key, byte(v.Term), byte(v.Len))
+		key = binary.LittleEndian.AppendUint16(binary.LittleEndian.AppendUint16(key, v.Start), v.End)
+		key = append(append(key, v.Key...), 0xff)
+	}
+	for k := range s.stack {
+		p := &s.stack[k]
+		if !p.counts() {
+			return nil
+		}
+		key = binary.AppendUvarint(append(key, byte(p.rule)), p.cost)
+	}
+	return key
 }

@@ -80,7 +80,7 @@ func (s *search) splitSums(b *bucket, kind ruleKind, items []*classes, base, ran
 		sub := b.part(r)
 		sub.narrowed = true
 		left -= sub.n
-		if !yield(sub, part{kind: kind, rank: uint64(ranks - base - sum), ranks: uint64(ranks)}) {
+		if !yield(sub, part{kind: kind, cost: uint64(base + sum), rank: uint64(ranks - base - sum), ranks: uint64(ranks)}) {
 			return
 		}
 	}

@@ -121,7 +121,7 @@ func (s *search) splitTypo(b *bucket, yield func(*bucket, part) bool) {
 		}
 		sub.n = sub.rows.count()
 		left -= sub.n
-		if !yield(sub, part{kind: ruleTypo, rank: uint64(max(ranks-cost, 0)), ranks: uint64(ranks)}) {
+		if !yield(sub, part{kind: ruleTypo, cost: uint64(cost), rank: uint64(max(ranks-cost, 0)), ranks: uint64(ranks)}) {
 			return
 		}
 	}

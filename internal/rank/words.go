@@ -134,7 +134,7 @@ func (s *search) costSets(b *bucket) []rows {
 func (s *search) splitWords(b *bucket, yield func(*bucket, part) bool) {
 	s.byMissing(b, func(sub *bucket, cost int) bool {
 		sub.narrowed = true
-		return yield(sub, part{kind: ruleWords, rank: s.wordsMax - uint64(cost), ranks: s.wordsMax})
+		return yield(sub, part{kind: ruleWords, cost: uint64(cost), rank: s.wordsMax - uint64(cost), ranks: s.wordsMax})
 	})
 }
 
