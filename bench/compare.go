@@ -53,7 +53,7 @@ const (
 	turnQueries     = 25   // first queries of one program before it is the next one's turn
 	loadTime        = 4 * time.Second
 	betweenUpdates  = time.Second / 20
-	quietTime       = 3 * time.Second // without work that nobody asked for: merges have ended
+	quietTime       = 3 * time.Second // without work that nobody asked for
 	dearKind        = "known to be dear"
 	unasked         = 0.02 // seconds of CPU in half a second that are nobody's work yet
 	stillnessChecks = int(quietTime / (500 * time.Millisecond))
@@ -148,6 +148,7 @@ func (p *program) fill(ctx context.Context) (err error) {
 		return err
 	}
 	if missing == nil {
+		p.settle()
 		return nil
 	}
 	if err := p.finish(p.patch("/indexes/"+index+"/settings", []byte(indexSettings))); err != nil {
@@ -158,6 +159,22 @@ func (p *program) fill(ctx context.Context) (err error) {
 		return err
 	}
 	progress("%s: indexed in %.1f s, CPU %.1f s, peak %.0f MiB", p.name, f.seconds, f.cpuSeconds, mib(f.peak))
+	p.settle()
+	if disk, err := diskBytes(p.dir); err == nil {
+		progress("%s: data directory %.3f × the input", p.name, float64(disk)/float64(len(p.data.payload)))
+	}
+	if err := p.stop(); err != nil {
+		return err
+	}
+	if p.server, err = p.start(ctx); err != nil {
+		return err
+	}
+	p.settle()
+	return nil
+}
+
+// settle waits until the program has no work that nobody asked for: merges, the check of what it found at its start.
+func (p *program) settle() {
 	for still, last := 0, p.cpuSeconds(); still < stillnessChecks; still++ {
 		time.Sleep(500 * time.Millisecond)
 		now := p.cpuSeconds()
@@ -166,14 +183,6 @@ func (p *program) fill(ctx context.Context) (err error) {
 		}
 		last = now
 	}
-	if disk, err := diskBytes(p.dir); err == nil {
-		progress("%s: data directory %.3f × the input", p.name, float64(disk)/float64(len(p.data.payload)))
-	}
-	if err := p.stop(); err != nil {
-		return err
-	}
-	p.server, err = p.start(ctx)
-	return err
 }
 
 // first asks queries that no program was asked before.
