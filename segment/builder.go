@@ -39,6 +39,7 @@ type Builder struct {
 	// While it is written: what the prefixes of the words are made of.
 	order    []wordOrder
 	prefixes []uint64
+	frequent *frequentWords
 }
 
 // fieldTable maps the fields that were seen to a T each.
@@ -178,7 +179,7 @@ func (b *Builder) Write(ctx context.Context, fs vfs.FS, name string) (Info, erro
 		return Info{}, err
 	}
 	rows := len(b.docIDs)
-	defer func() { b.order, b.prefixes = nil, nil }()
+	defer func() { b.order, b.prefixes, b.frequent = nil, nil, nil }()
 	f.limit(int(max(b.words.slabs.size, b.words.words.arena.size)), "words in memory")
 	for i := range sectionKinds {
 		if k := &sectionKinds[i]; k.build != nil {

@@ -51,6 +51,7 @@ type merger struct {
 
 	documentBytes int64    // of the output, once its documents are written
 	prefixes      []uint64 // keys of the output's prefixes, once its words are written
+	frequent      *frequentWords
 }
 
 // Merge writes the live rows of the inputs as one segment, ordered by DocID.

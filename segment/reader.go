@@ -30,6 +30,7 @@ type Reader struct {
 	postings       []byte
 	prefixes       []byte
 	prefixPostings []byte
+	neighbours     lazy[neighbourReader]
 	presence       presenceReader
 	dottedKeys     presenceReader
 	wordCounts     lazy[map[FieldID]countReader]
@@ -83,6 +84,7 @@ func (r *Reader) place(fault *apierr.Corruption) {
 func (r *Reader) forget() {
 	r.blocks.forget()
 	r.wordCounts.forget()
+	r.neighbours.forget()
 	r.geo.forget()
 	r.shapes.forget()
 	for _, c := range r.columns {

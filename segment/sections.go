@@ -33,6 +33,7 @@ var (
 	tagTerms       = newTag("term")
 	tagPrefixPosts = newTag("pfxp")
 	tagPrefixes    = newTag("pfxk")
+	tagNeighbours  = newTag("near")
 	tagPresence    = newTag("pres")
 	tagDottedKeys  = newTag("dkey")
 	tagWordCounts  = newTag("wcnt")
@@ -92,6 +93,8 @@ func allSectionKinds() []sectionKind {
 		{tag: tagPrefixPosts, meaning: "postings of short prefixes", since: 1,
 			build: buildPrefixes, open: (*Reader).openPrefixes, merge: (*merger).mergePrefixes, copy: (*merger).copyPrefixes, verify: (*Reader).verifyPrefixes, inspect: (*inspector).prefixPostings},
 		{tag: tagPrefixes, meaning: "short prefix → posting", since: 1, with: tagPrefixPosts, small: true, inspect: (*inspector).prefixes},
+		{tag: tagNeighbours, meaning: "rows where frequent words are neighbours", since: 3,
+			build: buildNeighbours, open: (*Reader).openNeighbours, merge: (*merger).mergeNeighbours, verify: (*Reader).verifyNeighbours, inspect: (*inspector).neighbours},
 		{tag: tagPresence, meaning: "field → rows that have it", since: 1,
 			build: buildPresence, open: (*Reader).openPresence, merge: (*merger).mergePresence, verify: (*Reader).verifyPresence, inspect: (*inspector).presence},
 		{tag: tagDottedKeys, meaning: "field → rows that have its path as one key", since: 1,

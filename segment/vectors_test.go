@@ -16,10 +16,12 @@ var testEmbedders = []EmbedderShape{{ID: 3, Dimensions: 3}, {ID: 1, Dimensions: 
 
 // lowerThresholds makes segments with so many vectors have codes and a graph, and searches use them among few candidates, until what it returns is called.
 func lowerThresholds(newCodes, newGraph int) (restore func()) {
-	codes, graph, bits, direct := codeVectors, graphVectors, graphBitVectors, directVectors
+	codes, graph, bits, direct, rows := codeVectors, graphVectors, graphBitVectors, directVectors, NeighbourRows
 	codeVectors, graphVectors, graphBitVectors, directVectors = newCodes, newGraph, newGraph, 64
+	NeighbourRows = 2
 	return func() {
 		codeVectors, graphVectors, graphBitVectors, directVectors = codes, graph, bits, direct
+		NeighbourRows = rows
 	}
 }
 

@@ -169,7 +169,7 @@ func (m *merger) mergeWords() error {
 	for _, l := range m.in {
 		words += l.Words()
 	}
-	d, err := newDictionaryWriter(m.f, words)
+	d, err := newDictionaryWriter(m.f, words, newFrequentWords(len(m.origins), false))
 	if err != nil {
 		return err
 	}
@@ -241,6 +241,6 @@ func (m *merger) mergeWords() error {
 	if err := d.finish(); err != nil {
 		return err
 	}
-	m.prefixes = counter.finish()
+	m.prefixes, m.frequent = counter.finish(), d.frequent
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 // buildWords writes postings and dictionary, and leaves in b what the prefixes are made of.
 func buildWords(_ context.Context, b *Builder, f *fileWriter) error {
 	order := b.words.sorted()
-	d, err := newDictionaryWriter(f, len(order))
+	d, err := newDictionaryWriter(f, len(order), newFrequentWords(len(b.docIDs), true))
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func buildWords(_ context.Context, b *Builder, f *fileWriter) error {
 	if err := d.finish(); err != nil {
 		return err
 	}
-	b.order, b.prefixes = order, counter.finish()
+	b.order, b.prefixes, b.frequent = order, counter.finish(), d.frequent
 	return nil
 }
 
@@ -48,11 +48,13 @@ type dictionaryWriter struct {
 	post postingWriter
 	fst  bytes.Buffer
 	b    *vellum.Builder
+
+	frequent *frequentWords
 }
 
-// newDictionaryWriter opens the postings section for up to so many words.
-func newDictionaryWriter(f *fileWriter, words int) (*dictionaryWriter, error) {
-	d := &dictionaryWriter{f: f, post: postingWriter{w: f}}
+// newDictionaryWriter opens the postings section for up to so many words, and tells frequent of them.
+func newDictionaryWriter(f *fileWriter, words int, frequent *frequentWords) (*dictionaryWriter, error) {
+	d := &dictionaryWriter{f: f, post: postingWriter{w: f}, frequent: frequent}
 	// The registry finds states that are there already; its size matters only to small dictionaries, which it would dwarf.
 	o := vellum.BuilderOpts{Encoder: fst.Version, RegistryTableSize: max(64, min(words, 10000)), RegistryMRUSize: 2}
 	var err error
@@ -64,7 +66,9 @@ func newDictionaryWriter(f *fileWriter, words int) (*dictionaryWriter, error) {
 }
 
 func (d *dictionaryWriter) add(word []byte, fields []fieldRows) error {
-	return d.b.Insert(word, d.post.write(fields))
+	offset := d.post.write(fields)
+	d.frequent.add(word, fields, offset, d.post.buf, int(offset%postingAlign))
+	return d.b.Insert(word, offset)
 }
 
 func (d *dictionaryWriter) finish() error {

@@ -91,7 +91,7 @@ func (ix *resolver) findPhrase(s segment.Live, words []string, reach []int) Phra
 	if ix.Settings.ProximityPrecision == settings.ByAttribute {
 		m.Rows = inOneField(postings, fields)
 	} else {
-		m.Rows = ix.inARow(postings, reach, fields)
+		m.Rows = ix.inARow(s, postings, reach, fields)
 	}
 	return m
 }
@@ -123,17 +123,23 @@ func inOneField(postings []segment.Posting, in FieldSet) *roaring.Bitmap {
 }
 
 // inARow returns the rows where the words follow each other in one field, word i+1 at most reach[i] behind word i.
-func (p *pace) inARow(postings []segment.Posting, reach []int, in FieldSet) *roaring.Bitmap {
+func (p *pace) inARow(s segment.Live, postings []segment.Posting, reach []int, in FieldSet) *roaring.Bitmap {
 	out := roaring.New()
 	fields := make([]segment.FieldPosting, len(postings))
 	var all []uint32
 	var ends, next []uint64 // occurrences: index of the row in bits 16 and up, position
+	known := knownPairs(s, postings, reach)
 	for k := range postings[0].Fields() {
 		fields[0] = postings[0].Field(k)
 		if !in.Has(fields[0].ID()) || !findAll(fields, postings) {
 			continue
 		}
-		all = appendRows(all[:0], common(fields))
+		rows, exact := candidates(s, fields, postings, known)
+		if exact {
+			out.Or(rows)
+			continue
+		}
+		all = appendRows(all[:0], rows)
 		for rest := all; len(rest) > 0; {
 			rows := rest[:min(len(rest), phraseRows)]
 			rest = rest[len(rows):]
@@ -164,6 +170,43 @@ func appendRows(dst []uint32, b *roaring.Bitmap) []uint32 {
 	dst = slices.Grow(dst, n)[:n]
 	b.ManyIterator().NextMany(dst)
 	return dst
+}
+
+// knownPairs returns the places i where the segment keeps the rows in which word i+1 stands directly behind word i.
+func knownPairs(s segment.Live, postings []segment.Posting, reach []int) (known []int) {
+	for i := range len(postings) - 1 {
+		if reach[i] == 1 && s.KnowsNeighbours(postings[i]) && s.KnowsNeighbours(postings[i+1]) {
+			known = append(known, i)
+		}
+	}
+	return known
+}
+
+// candidates returns rows that may have the words in a row in one field, all of those that do. exact: no others.
+func candidates(s segment.Live, fields []segment.FieldPosting, postings []segment.Posting, known []int) (rows *roaring.Bitmap, exact bool) {
+	for _, i := range known {
+		pair := s.Neighbours(postings[i], postings[i+1], fields[0].ID())
+		switch {
+		case pair == nil:
+			return noRows, true
+		case rows == nil:
+			rows = pair
+		default:
+			rows = roaring.And(rows, pair)
+		}
+	}
+	if rows == nil {
+		return common(fields), false
+	}
+	if len(postings) == 2 {
+		return rows, true
+	}
+	for i := range fields {
+		if !slices.Contains(known, i) && !slices.Contains(known, i-1) {
+			rows = roaring.And(rows, fields[i].Rows())
+		}
+	}
+	return rows, false
 }
 
 // findAll finds the field of fields[0] in the other postings.

@@ -58,6 +58,16 @@ func (v *sieve) add(seg int, in *roaring.Bitmap, enough int) bool {
 	})
 }
 
+// addAll judges documents of all segments. It returns false when time is over.
+func (v *sieve) addAll(in rows) bool {
+	for seg, r := range in {
+		if r != nil && !v.add(seg, r, -1) {
+			return false
+		}
+	}
+	return true
+}
+
 // best returns how many documents of a segment have the least cost.
 func (v *sieve) best(seg int) int {
 	if c := v.byCost[seg]; len(c) > v.least && c[v.least] != nil {
@@ -133,18 +143,26 @@ func (s *search) sieveProximity(b *bucket, i int) *classes {
 	if i+1 < len(s.rules) && s.rules[i+1].kind == ruleAttributeRank {
 		items = s.attributeItems(b)
 	}
-	t := newSums(b.rows, items)
-	for sum, left := 0, b.n; left > 0 && sum <= t.most(); sum++ {
+	near := s.nearRows(b)
+	if near == nil {
+		near = b.rows
+	}
+	t := newSums(near, items)
+	for sum, left := 0, near.count(); left > 0 && sum <= t.most(); sum++ {
 		part := t.at(sum)
 		left -= part.count()
-		for seg, in := range part {
-			if in != nil && !v.add(seg, in, -1) {
-				return nil
-			}
+		if !v.addAll(part) {
+			return nil
 		}
 		if left > 0 && v.full() {
 			return v.classes(true)
 		}
+	}
+	if v.full() {
+		return v.classes(true)
+	}
+	if !v.addAll(b.rows.andNot(near)) {
+		return nil
 	}
 	return v.classes(false)
 }
@@ -199,10 +217,8 @@ func (s *search) sievePosition(b *bucket, i int) *classes {
 		}
 		return v.classes(v.full())
 	}
-	for seg, in := range b.rows {
-		if in != nil && !v.add(seg, in, -1) {
-			return nil
-		}
+	if !v.addAll(b.rows) {
+		return nil
 	}
 	return v.classes(false)
 }

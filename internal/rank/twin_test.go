@@ -271,6 +271,8 @@ func world(t *testing.T, m *maker, name string) {
 	} else {
 		classRows, listRows, stopRows = 48, 512, 4096
 	}
+	defer func(n int) { segment.NeighbourRows = n }(segment.NeighbourRows)
+	segment.NeighbourRows = 1 + m.IntN(4)
 	ix := buildWith(t, s, parts, deleted, m.chance(30))
 	o := newOracle(ix, live)
 	sorts := slices.ContainsFunc(s.RankingRules, func(r settings.RankingRule) bool { return r.String() == "sort" })
