@@ -2,6 +2,7 @@ package rank
 
 import (
 	"encoding/binary"
+	"math"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -69,29 +70,34 @@ func (v *sieve) addAll(in rows) bool {
 }
 
 // best returns how many documents of a segment have the least cost.
-func (v *sieve) best(seg int) int {
-	if c := v.byCost[seg]; len(c) > v.least && c[v.least] != nil {
-		return int(c[v.least].GetCardinality())
+func (v *sieve) best(seg int) int { return v.upTo(seg, v.least) }
+
+// upTo returns how many documents of a segment cost no more than most.
+func (v *sieve) upTo(seg, most int) (n int) {
+	for _, r := range v.byCost[seg][:min(len(v.byCost[seg]), most+1)] {
+		if r != nil {
+			n += int(r.GetCardinality())
+		}
 	}
-	return 0
+	return n
 }
 
-// full reports whether the documents with the least cost fill the page.
-func (v *sieve) full() bool {
+// full reports whether the documents that cost no more than most fill the page.
+func (v *sieve) full(most int) bool {
 	n := 0
 	for seg := range v.byCost {
-		n += v.best(seg)
+		n += v.upTo(seg, most)
 	}
 	return n >= v.s.out.missing()
 }
 
-// classes returns what was gathered. incomplete: not all documents were judged, so that only the least cost is of use.
-func (v *sieve) classes(incomplete bool) *classes {
+// classes returns the documents that cost no more than most.
+func (v *sieve) classes(most int) *classes {
 	parts := make([]*segmentClasses, len(v.byCost))
 	for seg, byCost := range v.byCost {
 		c := &segmentClasses{}
-		for cost, r := range byCost {
-			if r != nil && (!incomplete || cost == v.least) {
+		for cost, r := range byCost[:min(len(byCost), most+1)] {
+			if r != nil {
 				c.costs, c.rows = append(c.costs, cost), append(c.rows, r)
 			}
 		}
@@ -143,28 +149,34 @@ func (s *search) sieveProximity(b *bucket, i int) *classes {
 	if i+1 < len(s.rules) && s.rules[i+1].kind == ruleAttributeRank {
 		items = s.attributeItems(b)
 	}
-	near := s.nearRows(b)
-	if near == nil {
-		near = b.rows
-	}
-	t := newSums(near, items)
-	for sum, left := 0, near.count(); left > 0 && sum <= t.most(); sum++ {
-		part := t.at(sum)
-		left -= part.count()
-		if !v.addAll(part) {
-			return nil
+	// First those whose nodes may all be near, by weights; then those where one pair is not, and so on. Who comes later costs
+	// as much more.
+	bounds := newSums(b.rows, s.nearItems(b))
+	for far, left := 0, b.n; left > 0; far++ {
+		in := bounds.at(far)
+		left -= in.count()
+		if far > 0 {
+			if !v.addAll(in) {
+				return nil
+			}
+		} else {
+			t := newSums(in, items)
+			for sum, rest := 0, in.count(); rest > 0 && sum <= t.most(); sum++ {
+				part := t.at(sum)
+				rest -= part.count()
+				if !v.addAll(part) {
+					return nil
+				}
+				if v.full(least) {
+					return v.classes(least)
+				}
+			}
 		}
-		if left > 0 && v.full() {
-			return v.classes(true)
+		if left > 0 && v.full(least+far) {
+			return v.classes(least + far)
 		}
 	}
-	if v.full() {
-		return v.classes(true)
-	}
-	if !v.addAll(b.rows.andNot(near)) {
-		return nil
-	}
-	return v.classes(false)
+	return v.classes(math.MaxInt32)
 }
 
 // sievePosition does the same for wordPosition.
@@ -204,8 +216,8 @@ func (s *search) sievePosition(b *bucket, i int) *classes {
 				return nil
 			}
 		}
-		if words && v.full() {
-			return v.classes(true)
+		if words && v.full(least) {
+			return v.classes(least)
 		}
 		for seg, in := range b.rows {
 			if in = andNot(in, word(seg)); in == nil {
@@ -215,12 +227,15 @@ func (s *search) sievePosition(b *bucket, i int) *classes {
 				return nil
 			}
 		}
-		return v.classes(v.full())
+		if v.full(least) {
+			return v.classes(least)
+		}
+		return v.classes(math.MaxInt32)
 	}
 	if !v.addAll(b.rows) {
 		return nil
 	}
-	return v.classes(false)
+	return v.classes(math.MaxInt32)
 }
 
 // exactRulesFollow reports whether no rule behind i but those of exactness orders documents, and whether the one that counts
