@@ -31,7 +31,7 @@ const (
 )
 
 // NeighbourRows is in how many rows a word stands at least whose neighbours are kept. (A variable, so that tests can lower it.)
-var NeighbourRows = 4096
+var NeighbourRows = 8192
 
 // neighbourReader finds pairs in the section.
 type neighbourReader struct {

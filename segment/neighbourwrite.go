@@ -151,7 +151,7 @@ func (s *neighbourSource) addPairs(pairs []pairRows, words int, field FieldID, c
 			places = append(places, place{w, fp})
 		}
 	}
-	var occurrences, order []uint64
+	var occurrences, order, sorted []uint64
 	window := make([]uint32, 0, neighbourWindow)
 	for from := 0; from < s.rows && len(places) > 0; from += neighbourWindow {
 		if err := check(); err != nil {
@@ -168,7 +168,7 @@ func (s *neighbourSource) addPairs(pairs []pairRows, words int, field FieldID, c
 				order = append(order, o<<8|uint64(p.word))
 			}
 		}
-		slices.Sort(order)
+		order, sorted = sortByRow(order, sorted)
 		for i, o := range order {
 			row := window[o>>24]
 			if s.to != nil {
@@ -189,6 +189,31 @@ func (s *neighbourSource) addPairs(pairs []pairRows, words int, field FieldID, c
 		}
 	}
 	return nil
+}
+
+// sortByRow sorts numbers whose bits 24 and up are below neighbourWindow. It returns them in the spare slice, and the other one.
+func sortByRow(order, spare []uint64) (sorted, used []uint64) {
+	var ends [neighbourWindow]int
+	for _, o := range order {
+		ends[o>>24]++
+	}
+	at := 0
+	for row, n := range ends {
+		ends[row] = at
+		at += n
+	}
+	spare = slices.Grow(spare[:0], len(order))[:len(order)]
+	for _, o := range order {
+		row := o >> 24
+		spare[ends[row]] = o
+		ends[row]++
+	}
+	begin := 0
+	for _, end := range ends {
+		slices.Sort(spare[begin:end])
+		begin = end
+	}
+	return spare, order
 }
 
 // writeNeighbours writes the section; none when there is no word, or more than a section holds.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -145,7 +146,9 @@ func TestBuildLeavesOffInTime(t *testing.T) {
 // Each phrase of a query is looked for among the first documents, however late it is.
 func TestPhrasesAreFoundWhenTimeIsOver(t *testing.T) {
 	defer func(n int) { paceSteps = n }(paceSteps)
-	paceSteps = 2 * 2 * phraseRows // of the rows of two words, those that are looked at in two goes
+	defer func(n int) { segment.NeighbourRows = n }(segment.NeighbourRows)
+	segment.NeighbourRows = math.MaxInt // where they are known no positions are read
+	paceSteps = 2 * 2 * phraseRows      // of the rows of two words, those that are looked at in two goes
 	docs := slices.Repeat([]string{"a b c d"}, 6*phraseRows)
 	ix := testIndex(t, `{}`, docs)
 	g, err := ix.Build(context.Background(), ix.read(`"a b" "c d"`), nil, func() bool { return true })

@@ -195,6 +195,9 @@ func (s *search) cachedClasses(of *classesOf, bucket int) *classes {
 	if c := own.Get(key); c != nil {
 		return c.(*classes)
 	}
+	if _, ok := s.declined[string(key)]; ok {
+		return nil // to ask a second time is no second wish
+	}
 	parts := make([]*segmentClasses, len(s.ix.Segments))
 	var missing []int
 	n, again := 0, true
@@ -218,6 +221,12 @@ func (s *search) cachedClasses(of *classesOf, bucket int) *classes {
 		again = c.Again(key) && again
 	}
 	if len(missing) > 0 && !(of.documents != nil && n < classRows) && !s.worthwhile(n, bucket, again) {
+		if s.out.fillable() {
+			if s.declined == nil {
+				s.declined = map[string]struct{}{}
+			}
+			s.declined[string(key)] = struct{}{}
+		}
 		return nil
 	}
 	for _, seg := range missing {

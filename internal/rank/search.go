@@ -37,6 +37,7 @@ type search struct {
 
 	usedWeights []int // of the searched fields, ascending; nil when nobody asked yet
 	stands      map[standingKey]*roaring.Bitmap
+	declined    map[string]struct{} // keys of classes that this search does without
 
 	scored bool // scores are needed, so every hit goes through all rules
 	out    collector
