@@ -2,6 +2,7 @@ package search
 
 import (
 	"context"
+	"math"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -187,7 +188,8 @@ func sortedPage(ctx context.Context, v *index.View, rows []*roaring.Bitmap, keys
 	onlySort := *v.Settings
 	onlySort.RankingRules = []settings.RankingRule{{Kind: settings.Sort}}
 	ix.Settings = &onlySort
-	result, err := rank.Search(ctx, ix, &rank.Request{Universe: rows, Sort: keys, Offset: offset, Limit: limit, MaxTotal: offset + limit})
+	end := offset + min(limit, math.MaxInt-offset)
+	result, err := rank.Search(ctx, ix, &rank.Request{Universe: rows, Sort: keys, Offset: offset, Limit: limit, MaxTotal: end})
 	if err != nil {
 		return nil, err
 	}

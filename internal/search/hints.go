@@ -25,8 +25,8 @@ const (
 	maxHintedValue = 100 // bytes
 )
 
-// FilterHints says what filters on the view may compare, counting only the documents that f, which may be nil, allows. Fields and values are as
-// many as a prompt bears. Errors are *apierr.Error or the context's.
+// FilterHints says what filters on the view may compare, counting only the documents that f, which may be nil, allows. Fields and
+// values are as many as a prompt bears. Errors are *apierr.Error or the context's.
 func FilterHints(ctx context.Context, v *index.View, f *filter.Expr, contains bool, foreign *Foreign) ([]FilterHint, error) {
 	rows, err := universe(ctx, v, f, "invalid_search_filter", contains, foreign, nil)
 	if err != nil {
