@@ -60,7 +60,8 @@ var opened = map[string][]string{
 	"webhooks.delete":      {"DELETE /webhooks/{webhook}"},
 }
 
-// wildcards are the actions that open what others do; these do not open POST …/documents/edit, which only `documents.*` itself and `*` open.
+// wildcards are the actions that open what others do; these do not open POST …/documents/edit, which only `documents.*` itself
+// and `*` open.
 var wildcards = map[string][]string{
 	"documents.*":     {"documents.get", "documents.add", "documents.delete"},
 	"indexes.*":       {"indexes.get", "indexes.create", "indexes.update", "indexes.delete", "indexes.swap", "indexes.compact"},

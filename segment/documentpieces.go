@@ -329,8 +329,8 @@ func (d *pieces) copy(dst []byte, start, end int) ([]byte, error) {
 	return dst, nil
 }
 
-// AppendMembers appends the document's JSON with at least those members of its first level that are wanted, in their order. Keys are given as
-// they are written, with their quotes. A large document is not read as a whole for it.
+// AppendMembers appends the document's JSON with at least those members of its first level that are wanted, in their order. Keys
+// are given as they are written, with their quotes. A large document is not read as a whole for it.
 func (r *Reader) AppendMembers(dst []byte, row Row, wanted func(key []byte) bool) ([]byte, error) {
 	p, err := r.docs.stored(uint32(row))
 	if err != nil {

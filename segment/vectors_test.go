@@ -14,7 +14,8 @@ import (
 // testEmbedders are those of the documents of the twin: one whose full rows are scanned, one of bits, one with codes.
 var testEmbedders = []EmbedderShape{{ID: 3, Dimensions: 3}, {ID: 1, Dimensions: 70, Binary: true}, {ID: 900, Dimensions: 40}}
 
-// lowerThresholds makes segments with so many vectors have codes and a graph, and searches use them among few candidates, until what it returns is called.
+// lowerThresholds makes segments with so many vectors have codes and a graph, and searches use them among few candidates, until
+// what it returns is called.
 func lowerThresholds(newCodes, newGraph int) (restore func()) {
 	codes, graph, bits, direct, rows := codeVectors, graphVectors, graphBitVectors, directVectors, NeighbourRows
 	codeVectors, graphVectors, graphBitVectors, directVectors = newCodes, newGraph, newGraph, 64

@@ -25,7 +25,8 @@ import (
 // A branch has count × (u32 offset of the key from here, key length; u64 page), a leaf count × (u32 flags, offset,
 // key length, value length), the value after the key. The first key follows the last element, and the others
 // follow without gaps: bbolt does not need it, but always writes so, and a damaged count shows in it. With
-// flag 1 the value is a bucket: u64 page, u64 sequence, and with page 0 a leaf. The free list has count × u64 page; with count 0xFFFF the first one is the count.
+// flag 1 the value is a bucket: u64 page, u64 sequence, and with page 0 a leaf. The free list has count × u64 page; with count
+// 0xFFFF the first one is the count.
 const (
 	pageHeader    = 16
 	elementBytes  = 16

@@ -28,7 +28,8 @@ func Unsure(db *bbolt.DB, id int) bool { return LastTx(db) == id }
 // Revert undoes the last transaction of a file, which is Unsure, and returns the file as it was before, opened. The
 // older root and its pages were durable before that transaction began, and it has overwritten none of them; they are
 // copied to a file of its own that is synced as a whole and takes the name. The caller closes db when nobody reads it any
-// more; where an open file cannot be replaced it is closed already. After an error it may try again, with the same db, and must before anything is written.
+// more; where an open file cannot be replaced it is closed already. After an error it may try again, with the same db, and must
+// before anything is written.
 func Revert(db *bbolt.DB, name string, o Options) (*bbolt.DB, error) {
 	fail := func(err error) error {
 		return fmt.Errorf("cannot bring %s back to before a change that failed: %w", name, err)

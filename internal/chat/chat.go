@@ -39,8 +39,8 @@ const (
 // Sources are all kinds of providers.
 var Sources = []Source{OpenAI, Mistral, Azure, VLLM}
 
-// Settings are those of a workspace, in the form of the API and of dumps. nil stands for null. Settings that a store hands out are shared: they do
-// not change, nor do their texts.
+// Settings are those of a workspace, in the form of the API and of dumps. nil stands for null. Settings that a store hands out
+// are shared: they do not change, nor do their texts.
 type Settings struct {
 	Source       Source  `json:"source"`
 	OrgID        *string `json:"orgId"`

@@ -202,7 +202,8 @@ func TestPowerFailureAtEveryOperation(t *testing.T) {
 			a.options.FS = fsys
 			a.open()
 			got := a.state()
-			// Steps that end by removing files succeed whether that works or not, so one more may be acknowledged than steps changed the state.
+			// Steps that end by removing files succeed whether that works or not, so one more may be acknowledged than steps
+			// changed the state.
 			there := acknowledged < len(steps) && got == want[acknowledged+1] && want[acknowledged+1] != want[acknowledged]
 			if !there && got != want[acknowledged] {
 				t.Fatalf("%s: after the crash:\n%s", what, firstDifference(got, want[acknowledged]))

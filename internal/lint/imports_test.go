@@ -60,7 +60,7 @@ var only = map[string]struct {
 }
 
 // writers may change the file system by package os; all others write through internal/vfs.
-var writers = []string{"cmd/svc", "internal/powercut", "bench", "hostile", "release", "internal/vfs", "internal/task", "internal/boltfile", "internal/mapped", "fastapi", "internal/transformer/transformertest"}
+var writers = []string{"cmd/svc", "internal/powercut", "bench", "hostile", "release", "internal/vfs", "internal/boltfile", "internal/mapped", "fastapi", "internal/transformer/transformertest"}
 
 var writing = []string{"Create", "CreateTemp", "OpenFile", "WriteFile", "Mkdir", "MkdirAll", "MkdirTemp", "Remove", "RemoveAll", "Rename", "Link", "Symlink", "Truncate"}
 

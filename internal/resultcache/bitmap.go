@@ -2,7 +2,8 @@ package resultcache
 
 import "github.com/RoaringBitmap/roaring/v2"
 
-// Trim returns a copy of a bitmap without the spare room that computing it has left, which may be as much again, and the bytes that it takes.
+// Trim returns a copy of a bitmap without the spare room that computing it has left, which may be as much again, and the bytes
+// that it takes.
 func Trim(b *roaring.Bitmap) (trimmed *roaring.Bitmap, bytes int) {
 	trimmed = b.Clone()
 	return trimmed, Overhead(trimmed) + int(trimmed.GetSizeInBytes())

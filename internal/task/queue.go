@@ -36,7 +36,8 @@ type Options struct {
 	OnBatch func(tasks []*Task)
 	// OnForward is called after a task is stored that others are to get. It returns at once.
 	OnForward func()
-	// Owned returns what says which documents, by their ids, this instance keeps of an addition; nil: all. It is asked when the addition runs.
+	// Owned returns what says which documents, by their ids, this instance keeps of an addition; nil: all. It is asked when the
+	// addition runs.
 	Owned func() func(id []byte) bool
 
 	engine engine                   // of tests, instead of Catalog

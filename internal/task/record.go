@@ -21,7 +21,8 @@ const noUID = ^uint32(0)
 //	i64 enqueued, started, finished: nanoseconds since 1970, 0 for none
 //	u32 batch, canceledBy: noUID for none
 //	uvarint count, then a uvarint each: the names the task touches (see names.go); with flag "index" the first is its own
-//	uvarint length + bytes, each of: metadata, details (JSON), error code, error message, network (JSON) where flagged; content (JSON) always
+//	uvarint length + bytes, each of: metadata, details (JSON), error code, error message, network (JSON) where flagged; content
+//	  (JSON) always
 //
 // The fixed part is what start-up reads of every task; the rest is decoded when the task is shown or run.
 const (
