@@ -23,11 +23,20 @@ func answer(ctx *fasthttp.RequestCtx, v any) error {
 	if err != nil {
 		return err
 	}
+	return answerCharged(ctx, b)
+}
+
+// answerCharged sends JSON text that may be long, and is charged to the request. The answer owns it. What tells of a change that was
+// made is sent whatever the account says.
+func answerCharged(ctx *fasthttp.RequestCtx, b []byte) error {
+	if err := requestOf(ctx).bytes().Answer(int64(len(b))); err != nil && ctx.IsGet() {
+		return err
+	}
 	answerRaw(ctx, b)
 	return nil
 }
 
-// answerRaw sends JSON text. The answer owns it.
+// answerRaw sends JSON text that is short, or charged already. The answer owns it.
 func answerRaw(ctx *fasthttp.RequestCtx, b []byte) {
 	ctx.SetContentType(contentJSON)
 	ctx.Response.SetBodyRaw(b)

@@ -15,7 +15,7 @@ func (s *Server) listBatches(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	return answer(ctx, uidPage[*task.Batch]{batches.Results, batches.Total, batches.Limit, batches.From, batches.Next})
+	return answerList(s, ctx, batches.Results, uidPage{batches.Total, q.Limit, batches.From, batches.Next})
 }
 
 func (s *Server) getBatch(ctx *fasthttp.RequestCtx) error {

@@ -25,12 +25,7 @@ func (s *Server) listChats(ctx *fasthttp.RequestCtx) error {
 	if err := decodeQuery(&p, ctx.QueryArgs(), indexListParams); err != nil {
 		return err
 	}
-	names := cut(s.chats.Names(), p.offset, p.limit)
-	shown := page[chatView]{Results: []chatView{}, Offset: p.offset, Limit: p.limit, Total: names.Total}
-	for _, name := range names.Results {
-		shown.Results = append(shown.Results, chatView{name})
-	}
-	return answer(ctx, shown)
+	return answerPage(s, ctx, s.chats.Names(), p.offset, p.limit, func(name string) (chatView, bool) { return chatView{name}, true })
 }
 
 func (s *Server) getChat(ctx *fasthttp.RequestCtx) error {

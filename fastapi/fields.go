@@ -141,5 +141,5 @@ func (s *Server) listFields(ctx *fasthttp.RequestCtx) error {
 		}
 	}
 	slices.SortFunc(views, func(a, b fieldView) int { return strings.Compare(a.Name, b.Name) })
-	return answer(ctx, cut(views, q.offset, q.limit))
+	return answerPage(s, ctx, views, q.offset, q.limit, func(v fieldView) (fieldView, bool) { return v, true })
 }

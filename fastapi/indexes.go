@@ -88,18 +88,15 @@ func (s *Server) listIndexes(ctx *fasthttp.RequestCtx) error {
 	if err := decodeQuery(&p, ctx.QueryArgs(), indexListParams); err != nil {
 		return err
 	}
-	uids := cut(s.reached(ctx), p.offset, p.limit)
-	shown := page[indexView]{Results: []indexView{}, Offset: p.offset, Limit: p.limit, Total: uids.Total}
-	for _, uid := range uids.Results {
+	return answerPage(s, ctx, s.reached(ctx), p.offset, p.limit, func(uid string) (shown indexView, ok bool) {
 		ix := s.catalog.Get(uid)
 		if ix == nil { // deleted since
-			continue
+			return shown, false
 		}
 		v := ix.View()
-		shown.Results = append(shown.Results, viewIndex(v))
-		v.Release()
-	}
-	return answer(ctx, shown)
+		defer v.Release()
+		return viewIndex(v), true
+	})
 }
 
 func (s *Server) getIndex(ctx *fasthttp.RequestCtx) error {

@@ -55,12 +55,7 @@ func (s *Server) listKeys(ctx *fasthttp.RequestCtx) error {
 	if err := decodeQuery(&p, ctx.QueryArgs(), keyListParams); err != nil {
 		return err
 	}
-	keys := cut(s.keys.List(), p.offset, p.limit)
-	shown := page[keyView]{Results: []keyView{}, Offset: p.offset, Limit: p.limit, Total: keys.Total}
-	for _, k := range keys.Results {
-		shown.Results = append(shown.Results, s.viewKey(ctx, k))
-	}
-	return answer(ctx, shown)
+	return answerPage(s, ctx, s.keys.List(), p.offset, p.limit, func(k *auth.Key) (keyView, bool) { return s.viewKey(ctx, k), true })
 }
 
 func (s *Server) getKey(ctx *fasthttp.RequestCtx) error {

@@ -112,8 +112,7 @@ func (s *Server) getNetwork(ctx *fasthttp.RequestCtx) error {
 	if err := s.needNetwork(); err != nil {
 		return err
 	}
-	answerRaw(ctx, s.network.JSON())
-	return nil
+	return answerCharged(ctx, s.network.JSON())
 }
 
 func (s *Server) updateNetwork(ctx *fasthttp.RequestCtx) error {

@@ -133,6 +133,12 @@ func (s *Server) answerTooLarge(ctx *fasthttp.RequestCtx) *apierr.Error {
 			code = "invalid_similar_limit"
 		case "documents", "fetch":
 			code = "invalid_document_limit"
+		case "tasks", "batches":
+			code = "invalid_task_limit"
+		case "keys":
+			code = "invalid_api_key_limit"
+		case "indexes":
+			code = "invalid_index_limit"
 		}
 	}
 	return apierr.New(code, "The answer would be larger than %d bytes. Ask for less: a lower `limit`, or fewer and shorter fields; "+

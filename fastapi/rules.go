@@ -115,19 +115,7 @@ func (s *Server) listRules(ctx *fasthttp.RequestCtx) error {
 			wanted = append(wanted, r)
 		}
 	}
-	page := cut(wanted, q.offset, q.limit)
-	b := []byte(`{"results":[`)
-	for i, r := range page.Results {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = r.AppendJSON(b)
-	}
-	b = strconv.AppendInt(append(b, `],"offset":`...), int64(page.Offset), 10)
-	b = strconv.AppendInt(append(b, `,"limit":`...), int64(page.Limit), 10)
-	b = strconv.AppendInt(append(b, `,"total":`...), int64(page.Total), 10)
-	answerRaw(ctx, append(b, '}'))
-	return nil
+	return answerPage(s, ctx, wanted, q.offset, q.limit, func(r *rule.Rule) (*rule.Rule, bool) { return r, true })
 }
 
 func (s *Server) getRule(ctx *fasthttp.RequestCtx) error {
@@ -138,8 +126,7 @@ func (s *Server) getRule(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	answerRaw(ctx, r.AppendJSON(nil))
-	return nil
+	return answerCharged(ctx, r.AppendJSON(nil))
 }
 
 func (s *Server) putRule(ctx *fasthttp.RequestCtx) error {
@@ -166,8 +153,7 @@ func (s *Server) putRule(ctx *fasthttp.RequestCtx) error {
 	if created {
 		ctx.SetStatusCode(fasthttp.StatusCreated)
 	}
-	answerRaw(ctx, r.AppendJSON(nil))
-	return nil
+	return answerCharged(ctx, r.AppendJSON(nil))
 }
 
 func (s *Server) deleteRule(ctx *fasthttp.RequestCtx) error {

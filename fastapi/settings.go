@@ -30,8 +30,7 @@ func (s *Server) getSettings(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	defer v.Release()
-	answerRaw(ctx, v.Settings.JSON(s.settingFeatures()))
-	return nil
+	return answerCharged(ctx, v.Settings.JSON(s.settingFeatures()))
 }
 
 func (s *Server) updateSettings(ctx *fasthttp.RequestCtx) error {
@@ -72,8 +71,7 @@ func getSetting(name string) handler {
 		if err != nil {
 			return err
 		}
-		answerRaw(ctx, b)
-		return nil
+		return answerCharged(ctx, b)
 	}
 }
 

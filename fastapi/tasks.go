@@ -113,16 +113,15 @@ func (s *Server) listTasks(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	return answer(ctx, uidPage[*task.Task]{tasks.Results, tasks.Total, tasks.Limit, tasks.From, tasks.Next})
+	return answerList(s, ctx, tasks.Results, uidPage{tasks.Total, q.Limit, tasks.From, tasks.Next})
 }
 
-// uidPage is a list cut by uids.
-type uidPage[T any] struct {
-	Results []T     `json:"results"`
-	Total   int     `json:"total"`
-	Limit   int     `json:"limit"`
-	From    *uint32 `json:"from"`
-	Next    *uint32 `json:"next"`
+// uidPage is what is said of a list that is cut by uids.
+type uidPage struct {
+	Total int     `json:"total"`
+	Limit int     `json:"limit"`
+	From  *uint32 `json:"from"`
+	Next  *uint32 `json:"next"`
 }
 
 // uidInPath reads a number in the path.

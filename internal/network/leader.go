@@ -159,7 +159,7 @@ func (n *Node) adopt() {
 		n.o.Logger.Error("the changes of the network cannot be listed", "error", err)
 		return
 	}
-	if len(list.Results) == 0 {
+	if list.From == nil {
 		now := n.snapshot()
 		switch c := now.Change; {
 		case c == nil:
@@ -170,7 +170,7 @@ func (n *Node) adopt() {
 		}
 		return
 	}
-	uid := list.Results[0].UID
+	uid := *list.From
 	t, err := n.queue.Load().Task(uid, nil)
 	if err == nil {
 		var a *announced

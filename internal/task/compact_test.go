@@ -31,7 +31,7 @@ func TestCompactQueue(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				if _, err := q.Tasks(Filter{Limit: 20}); err != nil {
+				if _, err := q.listTasks(Filter{Limit: 20}); err != nil {
 					t.Error(err)
 					return
 				}
@@ -60,13 +60,13 @@ func TestCompactQueue(t *testing.T) {
 	wait(t, q, last.UID)
 
 	list := func() string {
-		l, err := q.Tasks(Filter{Limit: 100})
+		l, err := q.listTasks(Filter{Limit: 100})
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := l.MarshalJSON()
-		if err != nil {
-			t.Fatal(err)
+		var b []byte
+		for _, t := range l.Results {
+			b = t.AppendJSON(b)
 		}
 		return string(b)
 	}

@@ -80,7 +80,7 @@ func realStory(t *testing.T, point, operation int) (points, operations int, end 
 			}
 		}
 		var b strings.Builder
-		tasks, err := q.Tasks(Filter{Limit: 1000, Reverse: true})
+		tasks, err := q.listTasks(Filter{Limit: 1000, Reverse: true})
 		if err != nil {
 			t.Fatal(err)
 		}

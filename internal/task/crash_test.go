@@ -24,14 +24,14 @@ const story = "a i y a s c n u e f w d r a d z"
 func ending(t *testing.T, q *Queue, e *fakeEngine) string {
 	t.Helper()
 	var b strings.Builder
-	tasks, err := q.Tasks(Filter{Limit: 1000, Reverse: true})
+	tasks, err := q.listTasks(Filter{Limit: 1000, Reverse: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, task := range tasks.Results {
 		fmt.Fprintf(&b, "task %d %s %v batch %s %s\n", task.UID, task.IndexUID, task.Status, text(task.BatchUID), task.Details)
 	}
-	batches, err := q.Batches(Filter{Limit: 1000, Reverse: true})
+	batches, err := q.listBatches(Filter{Limit: 1000, Reverse: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +232,7 @@ func resumedTwice(t *testing.T, r *rand.Rand, point string, n int64) (failed boo
 	q = paused(t, o)
 	drain(t, q)
 	var uids []uint32
-	list, err := q.Tasks(Filter{BatchUIDs: []uint32{0}, Limit: 9, Reverse: true})
+	list, err := q.listTasks(Filter{BatchUIDs: []uint32{0}, Limit: 9, Reverse: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,6 +304,82 @@ func TestABatchThatEndsTheProgram(t *testing.T) {
 				t.Errorf("%s: a task that ends the program ran %d times, and is %s: %v", kind, ran, task.Status, task.Error)
 			case !crash && (ran != 5 || task.Status != Succeeded):
 				t.Errorf("%s: a task that was stopped %d times in order is %s: %v", kind, ran, task.Status, task.Error)
+			}
+		}
+	}
+}
+
+// markingEngine tells the last step, as indexes do.
+type markingEngine struct{ *fakeEngine }
+
+func (e markingEngine) lastStep() uint64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	last := e.swapped
+	for _, ix := range e.indexes {
+		last = max(last, ix.step)
+	}
+	return last
+}
+
+// TestOnlyTheGuiltyTaskFails has one of several tasks end the program whenever it runs: the others of its batch are done.
+func TestOnlyTheGuiltyTaskFails(t *testing.T) {
+	for _, there := range []bool{true, false} { // the index, before
+		for _, story := range []string{"a a a a", "a s a a", "a i a f"} {
+			for guilty := range uint32(3) {
+				name := fmt.Sprintf("task %d of %q, index there: %t", guilty, story, there)
+				o, e := testOptions(t)
+				o.engine = markingEngine{e}
+				if there {
+					if err := e.create("x", "", 0); err != nil {
+						t.Fatal(err)
+					}
+				}
+				ran, turns := 0, 0
+				var q *Queue
+				o.hook = func(at string) error {
+					run := q.roster.running
+					if run != nil && run.set.Contains(guilty) && (at == "created" || at == "journaled" && !run.Create) {
+						ran++
+						return errCrash
+					}
+					return nil
+				}
+				q = paused(t, o)
+				for _, n := range letters(t, q, story) {
+					enqueue(t, q, n)
+				}
+				for more := true; more; turns++ {
+					var err error
+					more, _, err = q.turn()
+					if err != nil || turns%3 == 2 { // or in order, between two batches
+						more = true
+						q.Close()
+						q = paused(t, o)
+					}
+					if turns > 50 {
+						t.Fatalf("%s: there is no end", name)
+					}
+				}
+				list, err := q.listTasks(Filter{Limit: 10})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, task := range list.Results {
+					want := Succeeded
+					if task.UID == guilty {
+						want = Failed
+					}
+					if task.Status != want {
+						t.Errorf("%s: task %d is %s: %v", name, task.UID, task.Status, task.Error)
+					}
+				}
+				if ran != maxCrashes {
+					t.Errorf("%s: it ran %d times", name, ran)
+				}
+				if left, err := os.ReadDir(filepath.Join(o.Dir, lostDir)); err == nil {
+					t.Errorf("%s: payloads were moved aside: %v", name, left)
+				}
 			}
 		}
 	}

@@ -112,7 +112,7 @@ func TestACommitThatFailedIsUndone(t *testing.T) {
 		broken.Store(false)
 		read := make(chan error)
 		go func() {
-			l, err := q.Tasks(Filter{Limit: 10})
+			l, err := q.listTasks(Filter{Limit: 10})
 			if err == nil && l.Total != 1 {
 				err = errors.New("another number of tasks")
 			}
@@ -136,7 +136,7 @@ func TestACommitThatFailedIsUndone(t *testing.T) {
 		if err := add(); err != nil {
 			t.Errorf("%s: after a restart: %v", name, err)
 		}
-		if l, err := q.Tasks(Filter{Limit: 10}); err != nil || l.Total != 3 {
+		if l, err := q.listTasks(Filter{Limit: 10}); err != nil || l.Total != 3 {
 			t.Errorf("%s: after a restart there are %d tasks, %v", name, l.Total, err)
 		}
 	}

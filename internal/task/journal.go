@@ -26,9 +26,14 @@ type entry struct {
 	// Crashes is how often the program ended while the batch ran before, Stopped that it gave the batch up in order.
 	Crashes int  `json:"crashes,omitempty"`
 	Stopped bool `json:"stopped,omitempty"`
+	// Apart are tasks that run one by one, those of the batch among them: roaring bitmaps of their uids, by how often the program ended
+	// while they ran together.
+	Apart map[int][]byte `json:"apart,omitempty"`
+	// Skipped is how many uids before this one are of no batch that the queue has stored: of batches that were taken apart.
+	Skipped uint32 `json:"skipped,omitempty"`
 }
 
-// maxCrashes is how often a batch may be running when the program ends without having stopped it: it may be the cause.
+// maxCrashes is how often a task may be running when the program ends without having stopped it: it may be the cause.
 const maxCrashes = 2
 
 // maxSharedCrashes is the same where other instances run the task, too: one that gives it up has other documents than they.

@@ -2,7 +2,8 @@ package task
 
 import (
 	"fmt"
-	"strconv"
+	"iter"
+	"slices"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -28,76 +29,119 @@ type Filter struct {
 	changed *roaring.Bitmap // only these; nil: all
 }
 
-// TaskList and BatchList are pages. MarshalJSON gives the answers of the API.
-type TaskList struct {
-	Results      []*Task
-	Total, Limit int
-	From, Next   *uint32
-}
-type BatchList struct {
-	Results      []*Batch
-	Total, Limit int
-	From, Next   *uint32
+// Page is a page of tasks or batches. Its Results are read from the file as they are asked for, so many at a time; those that
+// were deleted meanwhile are left out.
+type Page[T any] struct {
+	Results    iter.Seq2[T, error]
+	Total      int
+	From, Next *uint32
 }
 
-func (l *TaskList) MarshalJSON() ([]byte, error) {
-	return appendList(l.Results, l.Total, l.Limit, l.From, l.Next), nil
-}
+// So many tasks or batches of a page, and so many bytes of their details, about, are read at once: what is read is small, and no
+// transaction stays open while others use it.
+const (
+	pageStep  = 128
+	pageBytes = 256 << 10
+)
 
-func (l *BatchList) MarshalJSON() ([]byte, error) {
-	return appendList(l.Results, l.Total, l.Limit, l.From, l.Next), nil
-}
-
-func appendList[T interface{ AppendJSON([]byte) []byte }](results []T, total, limit int, from, next *uint32) []byte {
-	b := append(make([]byte, 0, 128+512*len(results)), `{"results":[`...)
-	for i, r := range results {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = r.AppendJSON(b)
-	}
-	b = append(b, `],"total":`...)
-	b = strconv.AppendInt(b, int64(total), 10)
-	b = append(b, `,"limit":`...)
-	b = strconv.AppendInt(b, int64(limit), 10)
-	b = append(b, `,"from":`...)
-	b = appendUID(b, from)
-	b = append(b, `,"next":`...)
-	b = appendUID(b, next)
-	return append(b, '}')
+// shown is what the roster says of tasks and batches when they are read.
+type shown struct {
+	names  *names
+	run    *running
+	parked map[string]*parking
 }
 
 // Tasks lists tasks, the newest first unless f.Reverse. They come without Content.
-func (q *Queue) Tasks(f Filter) (*TaskList, error) {
-	l := &TaskList{Limit: f.Limit, Results: []*Task{}}
+func (q *Queue) Tasks(f Filter) (*Page[*Task], error) {
+	there := func(ro *roster, uid uint32) bool { return ro.tasks.Contains(uid) }
+	return page(q, &f, (*roster).selectTasks, there, func(tx *bbolt.Tx, uid uint32, now *shown) (*Task, int, error) {
+		t, err := readTask(tx, uid, now.names, now.run, false)
+		if err != nil {
+			return nil, 0, err
+		}
+		t.waitsFor(now.parked)
+		return t, len(t.Details), nil
+	})
+}
+
+// Batches lists batches, the newest first unless f.Reverse.
+func (q *Queue) Batches(f Filter) (*Page[*Batch], error) {
+	there := func(ro *roster, uid uint32) bool {
+		return ro.batches.Contains(uid) || ro.running != nil && ro.running.uid == uid
+	}
+	return page(q, &f, (*roster).selectBatches, there, func(tx *bbolt.Tx, uid uint32, now *shown) (*Batch, int, error) {
+		b, err := readBatch(tx, uid, now.run)
+		if err != nil {
+			return nil, 0, err
+		}
+		return b, len(b.Details), nil
+	})
+}
+
+// page returns the page that f asks for of what choose selects. read returns an item, and the size of its details.
+func page[T any](q *Queue, f *Filter, choose func(*roster, *Filter, *bbolt.Tx) (*roaring.Bitmap, error), there func(*roster, uint32) bool,
+	read func(*bbolt.Tx, uint32, *shown) (T, int, error)) (*Page[T], error) {
+	p := &Page[T]{}
 	var uids []uint32
-	var names *names
-	var run *running
-	var parked map[string]*parking
 	err := q.read(func(ro *roster, tx *bbolt.Tx) error {
-		set, err := ro.selectTasks(&f, tx)
+		set, err := choose(ro, f, tx)
 		if err != nil {
 			return err
 		}
-		l.Total = int(set.GetCardinality())
-		uids, l.From, l.Next = f.page(set)
-		names, run, parked = ro.names, ro.running, ro.parkedNow()
+		p.Total = int(set.GetCardinality())
+		uids, p.From, p.Next = f.page(set)
 		return nil
-	}, func(tx *bbolt.Tx) error {
-		for _, uid := range uids {
-			t, err := readTask(tx, uid, names, run, false)
-			if err != nil {
-				return err
-			}
-			t.waitsFor(parked)
-			l.Results = append(l.Results, t)
-		}
-		return nil
-	})
+	}, nil)
 	if err != nil {
 		return nil, err
 	}
-	return l, nil
+	// some reads the next items, and returns what is left.
+	some := func(uids []uint32) (items []T, left []uint32, err error) {
+		var now shown
+		var next []uint32
+		left = uids[min(pageStep, len(uids)):]
+		err = q.read(func(ro *roster, _ *bbolt.Tx) error {
+			now = shown{ro.names, ro.running, ro.parkedNow()}
+			for _, uid := range uids[:len(uids)-len(left)] {
+				if there(ro, uid) {
+					next = append(next, uid)
+				}
+			}
+			return nil
+		}, func(tx *bbolt.Tx) error {
+			size := 0
+			for i, uid := range next {
+				item, bytes, err := read(tx, uid, &now)
+				if err != nil {
+					return err
+				}
+				items = append(items, item)
+				if size += bytes; size >= pageBytes && i+1 < len(next) {
+					left = uids[slices.Index(uids, next[i+1]):]
+					break
+				}
+			}
+			return nil
+		})
+		return items, left, err
+	}
+	p.Results = func(yield func(T, error) bool) {
+		for rest := uids; len(rest) > 0; {
+			items, left, err := some(rest)
+			if err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			for _, item := range items {
+				if !yield(item, nil) {
+					return
+				}
+			}
+			rest = left
+		}
+	}
+	return p, nil
 }
 
 // Task returns a task; task_not_found when there is none that the caller may see.
@@ -133,36 +177,6 @@ func (q *Queue) Match(f Filter) ([]uint32, error) {
 		return err
 	}, nil)
 	return uids, err
-}
-
-// Batches lists batches, the newest first unless f.Reverse.
-func (q *Queue) Batches(f Filter) (*BatchList, error) {
-	l := &BatchList{Limit: f.Limit, Results: []*Batch{}}
-	var uids []uint32
-	var run *running
-	err := q.read(func(ro *roster, tx *bbolt.Tx) error {
-		set, err := ro.selectBatches(&f, tx)
-		if err != nil {
-			return err
-		}
-		l.Total = int(set.GetCardinality())
-		uids, l.From, l.Next = f.page(set)
-		run = ro.running
-		return nil
-	}, func(tx *bbolt.Tx) error {
-		for _, uid := range uids {
-			b, err := readBatch(tx, uid, run)
-			if err != nil {
-				return err
-			}
-			l.Results = append(l.Results, b)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return l, nil
 }
 
 // Batch returns a batch; batch_not_found when there is none that the caller may see.

@@ -285,14 +285,14 @@ func TestListsAgainstANaiveFilter(t *testing.T) {
 
 	// What a restart reads is what was there, but for the running batch.
 	h.q.roster.running = nil
-	before, err := h.q.Tasks(Filter{Limit: 1000})
+	before, err := h.q.listTasks(Filter{Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := h.q.o
 	h.q.Close()
 	h.q = paused(t, o)
-	after, err := h.q.Tasks(Filter{Limit: 1000})
+	after, err := h.q.listTasks(Filter{Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,11 +305,11 @@ func TestListsAgainstANaiveFilter(t *testing.T) {
 
 func compareLists(t *testing.T, h *history, enqueuedIn map[uint32][]time.Time, rounds int) {
 	t.Helper()
-	all, err := h.q.Tasks(Filter{Limit: 10000})
+	all, err := h.q.listTasks(Filter{Limit: 10000})
 	if err != nil {
 		t.Fatal(err)
 	}
-	batches, err := h.q.Batches(Filter{Limit: 10000})
+	batches, err := h.q.listBatches(Filter{Limit: 10000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,7 +337,7 @@ func compareLists(t *testing.T, h *history, enqueuedIn map[uint32][]time.Time, r
 				want = append(want, task.UID)
 			}
 		}
-		list, err := h.q.Tasks(f)
+		list, err := h.q.listTasks(f)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -353,7 +353,7 @@ func compareLists(t *testing.T, h *history, enqueuedIn map[uint32][]time.Time, r
 				want = append(want, b.UID)
 			}
 		}
-		page, err := h.q.Batches(f)
+		page, err := h.q.listBatches(f)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -93,6 +93,7 @@ type Queue struct {
 
 	// Of the scheduler's goroutine alone.
 	resume        *entry // a batch that the last run of the program left unfinished
+	apart         apart
 	upgradeFailed bool
 }
 
@@ -169,6 +170,11 @@ func open(o Options) (_ *Queue, err error) {
 	if last != nil && q.unfinished(last) {
 		q.resume = last
 	}
+	if last != nil {
+		if q.apart, err = readApart(last.Apart, q.roster.byStatus[Enqueued]); err != nil {
+			return nil, err
+		}
+	}
 	if first := batchAfter(q.engine.lastStep()); first > q.roster.nextBatch() {
 		// The batch that goes on is the one the indexes may know. Any other that they know, and the queue does not, has
 		// nothing to do with the tasks here: under its uid they would be taken for done.
@@ -214,7 +220,7 @@ func (q *Queue) lost(file string) error {
 
 // unfinished reports whether the queue does not know the end of the batch.
 func (q *Queue) unfinished(e *entry) bool {
-	if e.UID != q.roster.nextBatch() || len(e.Tasks) == 0 {
+	if e.UID-e.Skipped != q.roster.nextBatch() || len(e.Tasks) == 0 {
 		return false
 	}
 	for _, uid := range e.Tasks {

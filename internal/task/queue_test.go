@@ -177,7 +177,7 @@ func TestTheObjectsOfTheAPI(t *testing.T) {
 		t.Errorf("summary\n%s\nwant\n%s", got, want)
 	}
 	wait(t, q, 0)
-	list, err := q.Tasks(Filter{Limit: 20})
+	list, err := q.listTasks(Filter{Limit: 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func TestTheObjectsOfTheAPI(t *testing.T) {
 	if !strings.HasPrefix(string(got), want) || !strings.HasSuffix(string(got), `Z","customMetadata":"m\"\u003c"}],"total":1,"limit":20,"from":0,"next":null}`) {
 		t.Errorf("list %s", got)
 	}
-	batches, err := q.Batches(Filter{Limit: 20})
+	batches, err := q.listBatches(Filter{Limit: 20})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,7 +82,9 @@ func newRoster() *roster {
 
 // nextTask and nextBatch are the uids after the highest stored ones.
 func (r *roster) nextTask() uint32  { return next(r.tasks) }
-func (r *roster) nextBatch() uint32 { return max(next(r.batches), r.firstBatch) }
+func (r *roster) nextBatch() uint32 { return max(r.afterStored(), r.firstBatch) }
+
+func (r *roster) afterStored() uint32 { return next(r.batches) }
 
 func next(set *roaring.Bitmap) uint32 {
 	if set.IsEmpty() {

@@ -49,8 +49,13 @@ func (q *Queue) run(run *running) error {
 		limit = maxSharedCrashes
 	}
 	// A change of the network is a task of all its instances: one alone cannot give it up.
-	if run.crashes >= limit && run.kinds != 1<<NetworkTopologyChange && q.engine.lastStep() < step(run.uid, 0) { // what has changed an index goes on: it is nearly done
-		return q.giveUp(run)
+	if run.kinds != 1<<NetworkTopologyChange && !q.changed(run) {
+		switch {
+		case run.crashes > 0 && len(run.tasks) > 1 && run.kinds != 1<<UpgradeDatabase:
+			return q.takeApart(run)
+		case run.crashes >= limit:
+			return q.giveUp(run)
+		}
 	}
 	if err := q.journal.write(run.entry(false)); err != nil {
 		return err
@@ -90,6 +95,16 @@ func (q *Queue) run(run *running) error {
 		}
 		return nil
 	})
+}
+
+// changed reports whether an earlier run of a batch has changed an index: then it is nearly done, and goes on. An index that it has made
+// and not filled does not count.
+func (q *Queue) changed(run *running) bool {
+	first := step(run.uid, 0)
+	if run.Create {
+		first = step(run.uid, 1)
+	}
+	return q.engine.lastStep() >= first
 }
 
 // giveUp fails a batch that was running whenever the program ended of late.

@@ -22,9 +22,11 @@ type running struct {
 	set            *roaring.Bitmap
 	kinds          uint32 // a bit a kind
 	indexes        map[string]bool
-	oldest, newest int64 // time of enqueuing
-	crashes        int   // how often the program ended while it ran
-	journaled      bool  // the journal says that it runs
+	oldest, newest int64          // time of enqueuing
+	crashes        int            // how often the program ended while it ran
+	journaled      bool           // the journal says that it runs
+	apart          map[int][]byte // as the journal has them
+	skipped        uint32         // see entry
 	progress       *progress
 	requests       embed.Stats // to providers of embeddings
 	ctx            context.Context
@@ -48,7 +50,7 @@ func (r *running) cancelFor(c CancelTasks) {
 
 // entry is what the journal says of the batch.
 func (r *running) entry(stopped bool) *entry {
-	return &entry{UID: r.uid, StartedAt: r.startedAt, Tasks: r.set.ToArray(), Plan: r.plan, Crashes: r.crashes, Stopped: stopped}
+	return &entry{UID: r.uid, StartedAt: r.startedAt, Tasks: r.set.ToArray(), Plan: r.plan, Crashes: r.crashes, Stopped: stopped, Apart: r.apart, Skipped: r.skipped}
 }
 
 // batch gives the batch as it is shown while it runs.
@@ -161,6 +163,8 @@ func (q *Queue) turn() (ran bool, due time.Time, err error) {
 		q.roster.mu.Lock()
 		q.roster.running = nil
 		q.roster.mu.Unlock()
+	} else {
+		q.apart.ended(run.set)
 	}
 	if reason, ok := asParked(err); ok {
 		q.park(run, reason)
@@ -169,7 +173,7 @@ func (q *Queue) turn() (ran bool, due time.Time, err error) {
 	if aborted {
 		q.watches.tell(run.set, nil)
 	}
-	if errors.Is(err, errCanceled) {
+	if errors.Is(err, errCanceled) || errors.Is(err, errTakenApart) {
 		err = nil
 	}
 	return true, due, err
@@ -222,12 +226,14 @@ func (q *Queue) pick() (run *running, due time.Time, err error) {
 	var chosen, candidates *roaring.Bitmap
 	var strategy string
 	var names *names
+	var stored uint32
 	err = q.read(func(ro *roster, _ *bbolt.Tx) error {
-		batch, names = ro.nextBatch(), ro.names
+		batch, stored, names = ro.nextBatch(), ro.afterStored(), ro.names
 		if q.resume != nil {
 			return nil
 		}
 		chosen, candidates, due, strategy = q.choose(ro)
+		chosen, candidates = q.apart.cut(chosen), q.apart.cut(candidates)
 		return nil
 	}, func(tx *bbolt.Tx) (err error) {
 		switch {
@@ -255,6 +261,14 @@ func (q *Queue) pick() (run *running, due time.Time, err error) {
 		}
 		return nil
 	})
+	if run == nil || err != nil {
+		return nil, due, err
+	}
+	if n, alone := q.apart.crashes(run.tasks[0].UID); alone && run.crashes == 0 {
+		run.crashes, run.Strategy = n, reasonApart
+	}
+	run.skipped = run.uid - stored
+	run.apart, err = q.apart.bytes()
 	return run, due, err
 }
 

@@ -167,10 +167,10 @@ func TestCancelWhatWaits(t *testing.T) {
 	if got := batch.Stats; got.Total != 3 || got.Statuses[Canceled] != 2 || got.Indexes["x"] != 2 {
 		t.Errorf("%+v", got)
 	}
-	if list, err := q.Tasks(Filter{CanceledBy: []uint32{6}, Limit: 9}); err != nil || list.Total != 2 {
+	if list, err := q.listTasks(Filter{CanceledBy: []uint32{6}, Limit: 9}); err != nil || list.Total != 2 {
 		t.Errorf("%+v %v", list, err)
 	}
-	if list, err := q.Batches(Filter{CanceledBy: []uint32{6}, Limit: 9}); err != nil || list.Total != 1 || list.Results[0].UID != 1 {
+	if list, err := q.listBatches(Filter{CanceledBy: []uint32{6}, Limit: 9}); err != nil || list.Total != 1 || list.Results[0].UID != 1 {
 		t.Errorf("%+v %v", list, err)
 	}
 	files, _ := os.ReadDir(filepath.Join(o.Dir, "payloads"))
@@ -196,7 +196,7 @@ func TestCancelWhatRuns(t *testing.T) {
 		t.Error("Indexing is wrong")
 	}
 	count := func(f Filter) int {
-		list, err := q.Tasks(f)
+		list, err := q.listTasks(f)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,7 +213,7 @@ func TestCancelWhatRuns(t *testing.T) {
 			t.Errorf("%+v: %d tasks, want %d", c.f, got, c.want)
 		}
 	}
-	batches, err := q.Batches(Filter{Statuses: []Status{Processing}, Limit: 1})
+	batches, err := q.listBatches(Filter{Statuses: []Status{Processing}, Limit: 1})
 	if err != nil || batches.Total != 1 {
 		t.Fatalf("%+v %v", batches, err)
 	}
@@ -223,7 +223,7 @@ func TestCancelWhatRuns(t *testing.T) {
 		!strings.Contains(b, `"duration":null`) || !strings.Contains(b, `"finishedAt":null`) {
 		t.Errorf("running batch %s", b)
 	}
-	if task, err := q.Batches(Filter{UIDs: []uint32{0}}); err != nil || task.Total != 1 {
+	if task, err := q.listBatches(Filter{UIDs: []uint32{0}}); err != nil || task.Total != 1 {
 		t.Errorf("the running batch is not found by its task: %+v %v", task, err)
 	}
 
@@ -348,11 +348,11 @@ func TestDeleteTasks(t *testing.T) {
 	drain(t, q)
 	q.Close()
 	q = paused(t, o)
-	list, err := q.Tasks(Filter{Limit: 9})
+	list, err := q.listTasks(Filter{Limit: 9})
 	if err != nil || list.Total != 1 || list.Results[0].UID != 8 {
 		t.Fatalf("%+v %v", list, err)
 	}
-	if batches, err := q.Batches(Filter{Limit: 9}); err != nil || batches.Total != 1 {
+	if batches, err := q.listBatches(Filter{Limit: 9}); err != nil || batches.Total != 1 {
 		t.Errorf("batches that lost their last task are left: %+v %v", batches, err)
 	}
 	if len(q.roster.names.texts) != 0 {
@@ -375,7 +375,7 @@ func TestRetention(t *testing.T) {
 		enqueue(t, q, New{IndexUID: fmt.Sprint("x", i), Content: CreateIndex{}})
 	}
 	drain(t, q)
-	list, err := q.Tasks(Filter{Kinds: []Kind{TaskDeletion}, Limit: 50})
+	list, err := q.listTasks(Filter{Kinds: []Kind{TaskDeletion}, Limit: 50})
 	if err != nil || list.Total == 0 {
 		t.Fatalf("%+v %v", list, err)
 	}
@@ -508,7 +508,7 @@ func TestManyCallersAtOnce(t *testing.T) {
 				if len(uids) > 0 && task.UID <= uids[len(uids)-1] {
 					t.Errorf("uid %d after %d", task.UID, uids[len(uids)-1])
 				}
-				if _, err := q.Tasks(Filter{Limit: 3, Statuses: []Status{Succeeded, Enqueued}}); err != nil {
+				if _, err := q.listTasks(Filter{Limit: 3, Statuses: []Status{Succeeded, Enqueued}}); err != nil {
 					t.Error(err)
 				}
 				uids = append(uids, task.UID)

@@ -1,0 +1,91 @@
+package fastapi
+
+import (
+	"iter"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"svc/internal/budget"
+)
+
+// growingAnswer is an answer that is made piece by piece. Each piece is charged to the request, and the work ends when its time is over or
+// its client has gone. What takes long makes way for searches, and others like it.
+type growingAnswer struct {
+	body  []byte
+	turn  *turn
+	meter budget.Meter
+}
+
+func (s *Server) grow(ctx *fasthttp.RequestCtx) *growingAnswer {
+	r := requestOf(ctx)
+	return &growingAnswer{turn: &turn{Context: r.context(), request: r, slots: s.slots, since: time.Now()}, meter: budget.NewMeter(r.bytes(), 0)}
+}
+
+// end gives back what the work held.
+func (g *growingAnswer) end() { g.turn.Pause() }
+
+// grown is to be called after each piece.
+func (g *growingAnswer) grown() error {
+	if err := g.meter.Grown(len(g.body)); err != nil {
+		return err
+	}
+	return g.turn.Err()
+}
+
+// add appends v as JSON.
+func (g *growingAnswer) add(v any) error {
+	if own, ok := v.(interface{ AppendJSON([]byte) []byte }); ok {
+		g.body = own.AppendJSON(g.body)
+		return g.grown()
+	}
+	b, err := encoding.Marshal(v)
+	if err != nil {
+		return err
+	}
+	g.body = append(g.body, b...)
+	return g.grown()
+}
+
+// answerList sends an object with the items of a list, which are read as the answer grows, as results, and the members of rest, an object.
+func answerList[T any](s *Server, ctx *fasthttp.RequestCtx, results iter.Seq2[T, error], rest any) error {
+	g := s.grow(ctx)
+	defer g.end()
+	g.body = append(g.body, `{"results":[`...)
+	empty := len(g.body)
+	for item, err := range results {
+		if err != nil {
+			return err
+		}
+		if len(g.body) > empty {
+			g.body = append(g.body, ',')
+		}
+		if err := g.add(item); err != nil {
+			return err
+		}
+	}
+	g.body = append(g.body, ']')
+	after := len(g.body)
+	if err := g.add(rest); err != nil {
+		return err
+	}
+	g.body[after] = ',' // of rest, the brace
+	answerRaw(ctx, g.body)
+	return nil
+}
+
+// answerPage sends the page of all from offset on, of at most limit, each as view shows it; ok is false when it is there no more.
+func answerPage[T, V any](s *Server, ctx *fasthttp.RequestCtx, all []T, offset, limit int, view func(T) (shown V, ok bool)) error {
+	p := cut(all, offset, limit)
+	return answerList(s, ctx, func(yield func(V, error) bool) {
+		for _, item := range p.Results {
+			if shown, ok := view(item); ok && !yield(shown, nil) {
+				return
+			}
+		}
+	}, struct {
+		Offset int `json:"offset"`
+		Limit  int `json:"limit"`
+		Total  int `json:"total"`
+	}{p.Offset, p.Limit, p.Total})
+}
