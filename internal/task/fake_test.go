@@ -40,7 +40,15 @@ type fakeIndex struct {
 
 func newFake(fs vfs.FS) *fakeEngine { return &fakeEngine{fs: fs, indexes: map[string]*fakeIndex{}} }
 
-func (e *fakeEngine) lastStep() uint64 { return 0 }
+func (e *fakeEngine) lastStep() uint64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	last := e.swapped
+	for _, ix := range e.indexes {
+		last = max(last, ix.step)
+	}
+	return last
+}
 
 func (e *fakeEngine) settle() error { return nil }
 

@@ -2,16 +2,18 @@ package task
 
 // listed is a whole page.
 type listed[T any] struct {
-	Results      []T
-	Total, Limit int
-	From, Next   *uint32
+	Results []T     `json:"results"`
+	Total   int     `json:"total"`
+	Limit   int     `json:"limit"`
+	From    *uint32 `json:"from"`
+	Next    *uint32 `json:"next"`
 }
 
-func list[T any](p *Page[T], err error) (*listed[T], error) {
+func list[T any](limit int, p *Page[T], err error) (*listed[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &listed[T]{Results: []T{}, Total: p.Total, From: p.From, Next: p.Next}
+	l := &listed[T]{Results: []T{}, Total: p.Total, Limit: limit, From: p.From, Next: p.Next}
 	for item, err := range p.Results {
 		if err != nil {
 			return nil, err
@@ -21,5 +23,12 @@ func list[T any](p *Page[T], err error) (*listed[T], error) {
 	return l, nil
 }
 
-func (q *Queue) listTasks(f Filter) (*listed[*Task], error)    { return list(q.Tasks(f)) }
-func (q *Queue) listBatches(f Filter) (*listed[*Batch], error) { return list(q.Batches(f)) }
+func (q *Queue) listTasks(f Filter) (*listed[*Task], error) {
+	p, err := q.Tasks(f)
+	return list(f.Limit, p, err)
+}
+
+func (q *Queue) listBatches(f Filter) (*listed[*Batch], error) {
+	p, err := q.Batches(f)
+	return list(f.Limit, p, err)
+}
