@@ -212,7 +212,7 @@ func readEmbedder(old *Embedder, v value, r role) (*Embedder, error) {
 				return err
 			}
 			if u, err := url.Parse(e.URL); err != nil || u.Scheme == "" || u.Host == "" {
-				return v.wrong("an absolute URL, such as https://example.com/embed")
+				return v.fail("must be an absolute URL, such as https://example.com/embed.") // it may hold a secret: it is not shown
 			}
 			return nil
 		}),
@@ -233,8 +233,12 @@ func readEmbedder(old *Embedder, v value, r role) (*Embedder, error) {
 		}),
 		"indexingFragments": readFragments(&e.IndexingFragments),
 		"searchFragments":   readFragments(&e.SearchFragments),
-		"searchEmbedder": orReset(func() { e.SearchEmbedder = nil }, func(v value) (err error) {
-			e.SearchEmbedder, err = readEmbedder(nil, v, forSearch)
+		"searchEmbedder": orReset(func() { e.SearchEmbedder = nil }, func(v value) error {
+			search, err := readEmbedder(nil, v, forSearch)
+			if err == nil {
+				search.restore(e.SearchEmbedder)
+			}
+			e.SearchEmbedder = search
 			return err
 		}),
 		"indexingEmbedder": orReset(func() { e.IndexingEmbedder = nil }, func(v value) (err error) {
@@ -261,6 +265,7 @@ func readEmbedder(old *Embedder, v value, r role) (*Embedder, error) {
 			return nil, m.fail("cannot be set for this part of a composite embedder.")
 		}
 	}
+	e.restore(old)
 	if err := keepSecrets(old, &e, v, members); err != nil {
 		return nil, err
 	}
@@ -390,6 +395,7 @@ func (e *Embedder) show(r role, secrets bool) *Embedder {
 			c.APIKey = Redact(c.APIKey)
 		}
 		c.Headers = redactAll(c.Headers)
+		c.URL = RedactURL(c.URL)
 	}
 	if c.SearchEmbedder != nil {
 		c.SearchEmbedder = c.SearchEmbedder.show(forSearch, secrets)
@@ -425,6 +431,10 @@ func echoEmbedder(v value) any {
 		case "apiKey":
 			if key, err := m.text(); err == nil {
 				o[i].value = Redact(key)
+			}
+		case "url":
+			if address, err := m.text(); err == nil {
+				o[i].value = RedactURL(address)
 			}
 		case "headers":
 			o[i].value = echoHeaders(m.value)

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -53,6 +54,97 @@ func echoHeaders(v value) any {
 		}
 	}
 	return o
+}
+
+// RedactURL hides what may be secret in a URL: the password, or the user without one, and the values of parameters but for the version
+// of an API.
+func RedactURL(address string) string {
+	return rewriteURL(address, func(string, int, string) string { return Redact("") })
+}
+
+// restoreURL returns a URL with what is hidden in it as another URL has it in the same place.
+func restoreURL(address, old string) string {
+	type place struct {
+		name string
+		nth  int
+	}
+	was := map[place]string{}
+	rewriteURL(old, func(name string, nth int, value string) string {
+		was[place{name, nth}] = value
+		return value
+	})
+	return rewriteURL(address, func(name string, nth int, value string) string {
+		if secret, ok := was[place{name, nth}]; ok && value == Redact("") {
+			return secret
+		}
+		return value
+	})
+}
+
+// rewriteURL replaces the secrets of a URL, as they are spelled: that of the user has no name, parameters have theirs, and are counted
+// from 1. What is no URL is returned as it is.
+func rewriteURL(address string, secret func(name string, nth int, value string) string) string {
+	scheme, rest, ok := strings.Cut(address, "://")
+	if !ok {
+		return address
+	}
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	authority, rest := rest[:end], rest[end:]
+	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
+		user, password, both := strings.Cut(authority[:at], ":")
+		if both {
+			user += ":" + secret("", 0, password)
+		} else {
+			user = secret("", 0, user)
+		}
+		authority = user + authority[at:]
+	}
+	before, fragment, marked := strings.Cut(rest, "#")
+	path, query, asked := strings.Cut(before, "?")
+	b := scheme + "://" + authority + path
+	if asked {
+		pairs := strings.Split(query, "&")
+		for i, pair := range pairs {
+			switch name, v, named := strings.Cut(pair, "="); {
+			case !named && pair != "": // it may be a value
+				pairs[i] = secret("", i+1, pair)
+			case v != "" && !strings.EqualFold(name, "api-version"):
+				pairs[i] = name + "=" + secret(name, i+1, v)
+			}
+		}
+		b += "?" + strings.Join(pairs, "&")
+	}
+	if marked {
+		b += "#" + fragment
+	}
+	return b
+}
+
+// restore puts the secrets of an embedder in the place of what is shown of them: who sends back what they were shown changes nothing. It
+// does so only where they go to the same host as before.
+func (e *Embedder) restore(old *Embedder) {
+	if old == nil || old.Source != e.Source {
+		return
+	}
+	c := *e
+	c.URL = restoreURL(e.URL, old.URL)
+	if old.APIKey != "" && e.APIKey == Redact(old.APIKey) {
+		c.APIKey = old.APIKey
+	}
+	if e.Headers != nil {
+		c.Headers = maps.Clone(e.Headers)
+		for name, v := range old.Headers {
+			if shown, ok := c.Headers[name]; ok && shown == Redact(v) {
+				c.Headers[name] = v
+			}
+		}
+	}
+	if c.origin() == old.origin() {
+		*e = c
+	}
 }
 
 // OpenAIURL is where openAi embedders without a url go.

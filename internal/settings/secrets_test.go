@@ -100,3 +100,64 @@ func TestHeadersAreRedacted(t *testing.T) {
 		}
 	}
 }
+
+// TestURLsAreRedacted shows URLs, and takes back what it showed.
+func TestURLsAreRedacted(t *testing.T) {
+	for address, shown := range map[string]string{
+		"https://a.test/embed":                                "https://a.test/embed",
+		"https://user:canary@a.test/embed?x=y#z":              "https://user:XXX...@a.test/embed?x=XXX...#z",
+		"https://canary@a.test":                               "https://XXX...@a.test",
+		"https://a.test/e?api-version=2024-02-01&key=canary":  "https://a.test/e?api-version=2024-02-01&key=XXX...",
+		"https://a.test?canary":                               "https://a.test?XXX...",
+		"https://a.test/e?key=canary&key=canary%402&other=&b": "https://a.test/e?key=XXX...&key=XXX...&other=&XXX...",
+		"https://u:p@ss/word@a.test/":                         "https://u:XXX...@ss/word@a.test/",
+		"no url":                                              "no url",
+	} {
+		got := RedactURL(address)
+		if got != shown || strings.Contains(got, "canary") {
+			t.Errorf("%s is shown as %s, want %s", address, got, shown)
+		}
+		if again := RedactURL(got); again != got {
+			t.Errorf("%s is shown again as %s", got, again)
+		}
+		if back := restoreURL(got, address); back != address {
+			t.Errorf("%s comes back as %s", address, back)
+		}
+	}
+}
+
+// TestWhatIsShownCanBeSentBack sends embedders as they are shown: their secrets stay, unless they would go to another host.
+func TestWhatIsShownCanBeSentBack(t *testing.T) {
+	const one = `{"source": "rest", "url": "https://u:canary-1@a.test/embed?key=canary-2", "request": {"input": "{{text}}"}, "response": {"data": "{{embedding}}"},
+		"apiKey": "canary-of-a-key", "headers": {"X-Token": "canary-of-a-header", "Y": "z"}}`
+	apply := func(s *Settings, body string) *Settings {
+		u, err := ParseOne("embedders", []byte(body), Features{CompositeEmbedders: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		echo, err := u.MarshalJSON()
+		if err != nil || strings.Contains(string(echo), "canary") {
+			t.Errorf("a task shows %s, %v", echo, err)
+		}
+		s, err = s.Apply(u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	stored := apply(Default(), `{"e": `+one+`, "both": {"source": "composite", "searchEmbedder": `+one+`, "indexingEmbedder": `+one+`}}`)
+	shown, err := stored.One("embedders")
+	if err != nil || strings.Contains(string(shown), "canary") {
+		t.Fatalf("%s %v", shown, err)
+	}
+	again := apply(stored, string(shown))
+	for _, secret := range []string{"canary-1", "canary-2", "canary-of-a-key", "canary-of-a-header"} {
+		if n := strings.Count(string(again.Encode()), secret); n != 3 {
+			t.Errorf("%s is there %d times: %s", secret, n, again.Encode())
+		}
+	}
+	moved := apply(stored, strings.ReplaceAll(string(shown), "a.test", "b.test"))
+	if text := string(moved.Encode()); strings.Contains(text, "canary") {
+		t.Errorf("secrets go to another host: %s", text)
+	}
+}

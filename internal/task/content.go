@@ -309,7 +309,7 @@ func (CreateSnapshot) details(string, *outcome) json.RawMessage { return nil }
 
 func (c ExportTo) details(string, *outcome) json.RawMessage {
 	b := []byte(`{"url":`)
-	b = appendString(b, c.URL)
+	b = appendString(b, settings.RedactURL(c.URL))
 	if c.APIKey != "" {
 		b = append(b, `,"apiKey":`...)
 		b = appendString(b, settings.Redact(c.APIKey))
