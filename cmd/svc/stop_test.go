@@ -1,0 +1,236 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// supervised is how long supervisors of containers wait after SIGTERM before they kill.
+const supervised = 10 * time.Second
+
+// stopping is a server that is at work when it is told to stop.
+type stopping struct {
+	t       *testing.T
+	process *exec.Cmd
+	address string
+	log     syncBuffer
+}
+
+// TestStopsWhateverRuns sends SIGTERM in the midst of each kind of work.
+func TestStopsWhateverRuns(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a while")
+	}
+	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	}))
+	t.Cleanup(hanging.Close)
+	t.Cleanup(hanging.CloseClientConnections)
+	for name, work := range map[string]func(s *stopping){
+		"searches": func(s *stopping) {
+			s.fill(4000)
+			query := `{"queries":[` + strings.TrimSuffix(strings.Repeat(`{"indexUid":"films","q":"ka mi to re","limit":1000,"attributesToHighlight":["*"]},`, 500), ",") + `]}`
+			s.beside(16, func() { s.try("POST", "/multi-search", "application/json", query) })
+		},
+		"half-sent bodies": func(s *stopping) {
+			s.beside(200, func() { s.half("/indexes/films/search", 900_000, 800_000) })
+			s.beside(8, func() { s.half("/indexes/films/documents", 50<<20, 10<<20) })
+		},
+		"an import": func(s *stopping) {
+			for range 4 {
+				s.call("POST", "/indexes/films/documents", "application/x-ndjson", documents(0, 60_000))
+			}
+		},
+		"a function without end": func(s *stopping) {
+			s.call("PATCH", "/experimental-features", "application/json", `{"editDocumentsByFunction":true}`)
+			s.fill(4000)
+			s.call("POST", "/indexes/films/documents/edit", "application/json", `{"function":"let n = 0; while n < 2000000 { n += 1; } doc.n = n;"}`)
+		},
+		"a compaction, a dump and a snapshot": func(s *stopping) {
+			for i := range 20 {
+				s.call("POST", "/indexes/films/documents", "application/x-ndjson", documents(i*4000, 4000))
+			}
+			s.settle()
+			s.call("POST", "/indexes/films/compact", "", "")
+			s.call("POST", "/snapshots", "", "")
+			s.call("POST", "/dumps", "", "")
+		},
+		"a provider that hangs": func(s *stopping) {
+			s.call("PATCH", "/indexes/films/settings", "application/json",
+				`{"embedders":{"e":{"source":"rest","url":"`+hanging.URL+`","request":{"input":"{{text}}"},"response":{"data":"{{embedding}}"},"dimensions":4}}}`)
+			s.call("POST", "/indexes/films/documents", "application/x-ndjson", documents(0, 500))
+			s.beside(4, func() {
+				s.try("POST", "/indexes/films/search", "application/json", `{"q":"ka","hybrid":{"embedder":"e","semanticRatio":1}}`)
+			})
+		},
+		"a chat": func(s *stopping) {
+			s.call("PATCH", "/experimental-features", "application/json", `{"chatCompletions":true}`)
+			s.call("PATCH", "/chats/w/settings", "application/json", `{"source":"vLlm","baseUrl":"`+hanging.URL+`","apiKey":"k"}`)
+			s.beside(4, func() {
+				s.try("POST", "/chats/w/chat/completions", "application/json", `{"model":"m","stream":true,"messages":[{"role":"user","content":"hello"}]}`)
+			})
+		},
+		"streams": func(s *stopping) {
+			s.call("PATCH", "/experimental-features", "application/json", `{"logsRoute":true}`)
+			s.beside(4, func() { s.try("GET", "/tasks/stream", "", "") })
+			s.beside(4, func() { s.try("GET", "/batches/stream", "", "") })
+			s.beside(1, func() { s.try("POST", "/logs/stream", "application/json", `{"target":"info"}`) })
+		},
+		"an outbox for who does not answer": func(s *stopping) {
+			s.call("PATCH", "/experimental-features", "application/json", `{"network":true}`)
+			s.try("PATCH", "/network", "application/json", `{"self":"a","leader":"a","remotes":{"a":{"url":"http://`+s.address+`"},"b":{"url":"`+hanging.URL+`"}},"shards":{"x":{"remotes":["a","b"]}}}`)
+			s.try("POST", "/indexes/films/documents", "application/x-ndjson", documents(0, 100))
+		},
+		"a webhook that hangs": func(s *stopping) {
+			s.call("POST", "/webhooks", "application/json", `{"url":"`+hanging.URL+`"}`)
+			s.call("POST", "/indexes/films/documents", "application/x-ndjson", documents(0, 100))
+			s.settle()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := launchStopping(t)
+			work(s)
+			time.Sleep(time.Second) // it gets under way
+			began := time.Now()
+			if err := s.process.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- s.process.Wait() }()
+			select {
+			case err := <-ended:
+				if err != nil {
+					t.Errorf("it ends with %v: %s", err, s.log.String())
+				}
+				t.Logf("it took %v", time.Since(began).Round(10*time.Millisecond))
+			case <-time.After(supervised):
+				s.process.Process.Signal(syscall.SIGQUIT) // its stacks tell what it waits for
+				<-ended
+				t.Fatalf("it has not ended after %v: %s", supervised, s.log.String())
+			}
+		})
+	}
+}
+
+func launchStopping(t *testing.T) *stopping {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stopping{t: t, address: l.Addr().String()}
+	l.Close()
+	dir := t.TempDir()
+	s.process = exec.Command(os.Args[0], "--db-path", filepath.Join(dir, "data"), "--dump-dir", filepath.Join(dir, "dumps"), "--snapshot-dir", filepath.Join(dir, "snapshots"),
+		"--http-addr", s.address, "--log-level", "WARN", "--experimental-allowed-ip-networks", "127.0.0.0/8", "--no-analytics")
+	s.process.Env = append(os.Environ(), asProgram+"=1")
+	s.process.Stdout, s.process.Stderr = &s.log, &s.log
+	if err := s.process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.process.Process.Kill() })
+	for range 600 {
+		if nc, err := net.Dial("tcp", s.address); err == nil {
+			nc.Close()
+			return s
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("it does not start: %s", s.log.String())
+	return nil
+}
+
+// try sends a request, and reads the answer to its end, if there is one.
+func (s *stopping) try(method, path, kind, body string) (status int, answer []byte) {
+	r, err := http.NewRequest(method, "http://"+s.address+path, strings.NewReader(body))
+	if err != nil {
+		panic(err)
+	}
+	if kind != "" {
+		r.Header.Set("Content-Type", kind)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, []byte(err.Error())
+	}
+	defer resp.Body.Close()
+	answer, _ = io.ReadAll(resp.Body)
+	return resp.StatusCode, answer
+}
+
+func (s *stopping) call(method, path, kind, body string) []byte {
+	s.t.Helper()
+	status, answer := s.try(method, path, kind, body)
+	if status/100 != 2 {
+		s.t.Fatalf("%s %s: %d %.300s", method, path, status, answer)
+	}
+	return answer
+}
+
+// beside has so many do something at the same time, until the test ends.
+func (s *stopping) beside(n int, do func()) {
+	var group sync.WaitGroup
+	for range n {
+		group.Go(do)
+	}
+	s.t.Cleanup(group.Wait)
+	s.t.Cleanup(func() { s.process.Process.Kill() })
+}
+
+// half promises a body and sends a part of it.
+func (s *stopping) half(path string, promised, sent int) {
+	nc, err := net.Dial("tcp", s.address)
+	if err != nil {
+		return
+	}
+	defer nc.Close()
+	fmt.Fprintf(nc, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", path, promised)
+	nc.Write(bytes.Repeat([]byte(" "), sent))
+	io.Copy(io.Discard, nc)
+}
+
+// fill adds documents, and waits until they are there.
+func (s *stopping) fill(n int) {
+	s.t.Helper()
+	s.call("POST", "/indexes/films/documents", "application/x-ndjson", documents(0, n))
+	s.settle()
+}
+
+func (s *stopping) settle() {
+	s.t.Helper()
+	for range 1200 {
+		if bytes.Contains(s.call("GET", "/tasks?statuses=enqueued,processing&limit=0", "", ""), []byte(`"total":0`)) {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	s.t.Fatal("tasks do not end")
+}
+
+// documents makes documents with ids from first on.
+func documents(first, n int) string {
+	var b strings.Builder
+	syllables := strings.Fields("ka to mi re na lo su vi pe dan ro")
+	for id := range n {
+		fmt.Fprintf(&b, `{"id":%d,"title":"`, first+id)
+		for w := range 30 {
+			x := (first + id) * (w + 7)
+			b.WriteString(syllables[x%11] + syllables[x/11%11] + syllables[x/121%11] + " ")
+		}
+		b.WriteString("\"}\n")
+	}
+	return b.String()
+}
