@@ -29,7 +29,14 @@ type command struct {
 	Version  versionCommand  `cmd:"" help:"Print the version, and the commit it was built from."`
 	Licenses licensesCommand `cmd:"" help:"Print the licences of the word lists and lexicons in the program."`
 	Help     helpCommand     `cmd:"" help:"Print the help of a command."`
-	Segment  struct {
+
+	Import importCommand `cmd:"" help:"Send a file of documents, or those of another server, to a running server; killed, it goes on where it was."`
+	Search searchCommand `cmd:"" help:"Search an index of a running server."`
+	Tasks  tasksCommand  `cmd:"" help:"Print tasks of a running server, wait for them or cancel them."`
+	Key    keyCommand    `cmd:"" help:"Print, make and delete API keys of a running server."`
+	Dump   dumpCommand   `cmd:"" help:"Have a running server make a dump, and print its name."`
+
+	Segment struct {
 		Inspect inspectCommand `cmd:"" help:"Print what a segment file holds."`
 		Verify  verifyCommand  `cmd:"" help:"Check every byte of a segment file, or of all segment files below a directory."`
 	} `cmd:"" help:"Look into segment files."`

@@ -74,7 +74,7 @@ func (p program) checkVariables(ctx *kong.Context) error {
 
 // otherVariables are those that no option stands for.
 var otherVariables = []string{
-	"SVC_SIMD", germanVariable, "SVC_EXPERIMENTAL_CONFIG_EMBEDDER_FAILURE_MODES", "SVC_EXPERIMENTAL_DISABLE_FID_BASED_DATABASES_CLEANUP",
+	"SVC_SIMD", germanVariable, keyVariable, "SVC_EXPERIMENTAL_CONFIG_EMBEDDER_FAILURE_MODES", "SVC_EXPERIMENTAL_DISABLE_FID_BASED_DATABASES_CLEANUP",
 }
 
 // linked are the variables that Kubernetes gives to containers beside a service whose name begins with "svc".

@@ -1,0 +1,338 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"svc/internal/client"
+	"svc/internal/vfs"
+)
+
+// importCommand sends documents to a running server.
+type importCommand struct {
+	Index string `arg:"" optional:"" help:"Index that the documents go to (with --from: also the one that they come from; default: all)."`
+	File  string `arg:"" optional:"" help:"File of documents: JSON, NDJSON or CSV, as it is or compressed with gzip or zstd (default: standard input)."`
+
+	remoteOptions `embed:""`
+
+	From       string `name:"from" placeholder:"URL" help:"Running server whose documents and settings are imported instead of a file."`
+	FromKey    string `name:"from-key" placeholder:"KEY" help:"Key of that server."`
+	PrimaryKey string `name:"primary-key" placeholder:"FIELD" help:"Field of the ids, for a new index (default: the server finds it)."`
+	Format     string `name:"format" default:"auto" enum:"auto,json,ndjson,csv" placeholder:"FORMAT" help:"json, ndjson or csv (default: by the name of the file, or how it begins)."`
+	Delimiter  string `name:"csv-delimiter" placeholder:"CHAR" help:"What separates the fields of CSV (default: a comma)."`
+	Update     bool   `name:"update" help:"Keep the fields of documents that are there and that the new ones lack."`
+	BatchSize  size   `name:"batch-size" default:"24 MiB" placeholder:"SIZE" help:"Size of a request (default: ${default}); less where the server takes less."`
+	MaxTasks   int    `name:"max-tasks" default:"16" placeholder:"N" help:"Requests that may wait in the server's queue, before more are sent (default: ${default})."`
+	State      string `name:"state" placeholder:"FILE" help:"Where it is kept how far the import is (default: a file in the user's cache directory). It is removed at the end."`
+	Restart    bool   `name:"restart" help:"Begin anew, whatever was imported before."`
+}
+
+// Run imports, and says how far it is.
+func (c *importCommand) Run(p program) error {
+	ctx, stop := untilStopped()
+	defer stop()
+	to, err := c.connect(p)
+	if err != nil {
+		return err
+	}
+	switch {
+	case c.From != "" && c.File != "":
+		return errors.New("--from and a file exclude each other")
+	case c.From != "":
+		err = c.fromServer(ctx, p, to)
+	case c.Index == "":
+		return errors.New("name the index that the documents go to: svc import INDEX [FILE]")
+	default:
+		err = c.fromFile(ctx, p, to)
+	}
+	if ctx.Err() != nil {
+		return errors.New("stopped: the same command goes on from here")
+	}
+	return err
+}
+
+func (c *importCommand) fromFile(ctx context.Context, p program, to *client.Client) error {
+	file, format := os.Stdin, client.Format(c.Format)
+	var at *checkpoints
+	total := int64(0)
+	if format == "auto" {
+		format = client.FormatOf(c.File)
+	}
+	if c.File != "" && c.File != "-" {
+		var err error
+		if file, err = os.Open(c.File); err != nil {
+			return err
+		}
+		defer file.Close()
+		info, err := file.Stat()
+		if err != nil {
+			return err
+		}
+		total = info.Size()
+		whole, err := filepath.Abs(c.File)
+		if err != nil {
+			return err
+		}
+		if at, err = c.checkpoints(p, to, fmt.Sprintf("%s %d %d", whole, info.Size(), info.ModTime().UnixNano()), c.Index); err != nil {
+			return err
+		}
+	}
+	in := &countingReader{from: file}
+	documents, err := client.Open(in, format)
+	if err != nil {
+		return fmt.Errorf("cannot read %s: %w", c.File, err)
+	}
+	share := func(client.Progress) float64 {
+		if total == 0 {
+			return 0
+		}
+		return float64(in.n.Load()) / float64(total)
+	}
+	return c.run(ctx, p, to, c.Index, c.PrimaryKey, documents, at, share)
+}
+
+// countingReader counts the bytes that are read.
+type countingReader struct {
+	from io.Reader
+	n    atomic.Int64
+}
+
+func (r *countingReader) Read(b []byte) (int, error) {
+	n, err := r.from.Read(b)
+	r.n.Add(int64(n))
+	return n, err
+}
+
+// fromServer imports one index of another server, or all.
+func (c *importCommand) fromServer(ctx context.Context, p program, to *client.Client) error {
+	from, err := client.New(c.From, c.FromKey, false)
+	if err != nil {
+		return fmt.Errorf("--from: %w", err)
+	}
+	from.Waiting = to.Waiting
+	names := []string{c.Index}
+	if c.Index == "" {
+		if names, err = indexNames(ctx, from); err != nil {
+			return err
+		}
+	}
+	for _, index := range names {
+		if err := c.fromIndex(ctx, p, from, to, index); err != nil {
+			return fmt.Errorf("index %s: %w", index, err)
+		}
+	}
+	return nil
+}
+
+// indexNames returns the names of all indexes of a server.
+func indexNames(ctx context.Context, c *client.Client) (names []string, err error) {
+	for {
+		var page struct {
+			Results []struct {
+				UID string `json:"uid"`
+			}
+		}
+		if err := c.Call(ctx, http.MethodGet, fmt.Sprintf("/indexes?limit=1000&offset=%d", len(names)), nil, &page); err != nil {
+			return nil, err
+		}
+		if len(page.Results) == 0 {
+			return names, nil
+		}
+		for _, index := range page.Results {
+			names = append(names, index.UID)
+		}
+	}
+}
+
+func (c *importCommand) fromIndex(ctx context.Context, p program, from, to *client.Client, index string) error {
+	at, err := c.checkpoints(p, to, c.From, index)
+	if err != nil {
+		return err
+	}
+	path := "/indexes/" + url.PathEscape(index)
+	var source struct{ PrimaryKey string }
+	if err := from.Call(ctx, http.MethodGet, path, nil, &source); err != nil {
+		return err
+	}
+	var stats struct{ NumberOfDocuments int }
+	if err := from.Call(ctx, http.MethodGet, path+"/stats", nil, &stats); err != nil {
+		return err
+	}
+	var settings map[string]any
+	if err := from.Call(ctx, http.MethodGet, path+"/settings", nil, &settings); err != nil {
+		return err
+	}
+	for _, name := range leaveOutHiddenKeys(settings) {
+		fmt.Fprintf(p.err, "%s: the embedder %s has a key that the server does not tell: set it, then its vectors can be made\n", index, name)
+	}
+	if _, err := to.Do(ctx, http.MethodPatch, path+"/settings", settings); err != nil {
+		return fmt.Errorf("its settings: %w", err)
+	}
+	share := func(now client.Progress) float64 { return float64(now.Read) / float64(max(stats.NumberOfDocuments, 1)) }
+	return c.run(ctx, p, to, index, source.PrimaryKey, from.Documents(index), at, share)
+}
+
+// leaveOutHiddenKeys takes the keys of embedders out of settings, which show a part of them alone, and names those embedders.
+func leaveOutHiddenKeys(settings map[string]any) (names []string) {
+	embedders, _ := settings["embedders"].(map[string]any)
+	for name, e := range embedders {
+		if e, ok := e.(map[string]any); ok && e["apiKey"] != nil {
+			delete(e, "apiKey")
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (c *importCommand) run(ctx context.Context, p program, to *client.Client, index, primaryKey string, documents *client.Documents, at *checkpoints, share func(client.Progress) float64) error {
+	o := client.Import{
+		Index: index, PrimaryKey: primaryKey, Delimiter: c.Delimiter, Update: c.Update,
+		BatchBytes: int(max(c.BatchSize, 1)), MaxTasks: c.MaxTasks,
+	}
+	var begin client.Checkpoint
+	if at != nil {
+		o.Save = at.save
+		begin = at.load()
+		known, err := to.Known(ctx, index, begin)
+		if err != nil {
+			return err
+		}
+		if !known || c.Restart {
+			begin = client.Checkpoint{}
+		}
+		if begin.Sent > 0 {
+			fmt.Fprintf(p.err, "%s: going on behind %d documents\n", index, begin.Sent)
+		}
+	}
+	display := newProgress(p.err, index, begin.Sent, share)
+	o.Progress = display.tell
+	last, err := o.Run(ctx, to, documents, begin)
+	display.end(last, err)
+	if err != nil {
+		return err
+	}
+	if at != nil {
+		return at.remove()
+	}
+	return nil
+}
+
+// checkpoints keeps how far an import is in a file.
+type checkpoints struct{ file string }
+
+// checkpoints returns those of what is imported to where.
+func (c *importCommand) checkpoints(p program, to *client.Client, source, index string) (*checkpoints, error) {
+	if c.State != "" {
+		return &checkpoints{c.State}, nil
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		fmt.Fprintf(p.err, "the import cannot go on after a stop (%v): name a file with --state\n", err)
+		return nil, nil
+	}
+	dir = filepath.Join(dir, "svc")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("how far the import is has no place: %w; name a file with --state", err)
+	}
+	sum := sha256.Sum256([]byte(strings.Join([]string{source, to.Host(), index, c.PrimaryKey, c.Format, c.Delimiter, fmt.Sprint(c.Update)}, "\n")))
+	return &checkpoints{filepath.Join(dir, "import-"+hex.EncodeToString(sum[:16])+".json")}, nil
+}
+
+// load returns the last checkpoint, or that of the beginning.
+func (s *checkpoints) load() (at client.Checkpoint) {
+	b, err := os.ReadFile(s.file)
+	if err != nil || json.Unmarshal(b, &at) != nil {
+		return client.Checkpoint{}
+	}
+	return at
+}
+
+func (s *checkpoints) save(at client.Checkpoint) error {
+	b, err := json.Marshal(at)
+	if err == nil {
+		_, err = vfs.Replace(vfs.OS, s.file, b)
+	}
+	return err
+}
+
+func (s *checkpoints) remove() error {
+	if err := os.Remove(s.file); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// progress prints how far an import is: on a terminal as one line that changes, else as a line now and then.
+type progress struct {
+	out      io.Writer
+	index    string
+	share    func(client.Progress) float64 // of all documents, those read; 0: not known
+	begin    time.Time
+	before   int // documents that were imported before
+	terminal bool
+	every    time.Duration
+	printed  time.Time
+}
+
+func newProgress(out io.Writer, index string, before int, share func(client.Progress) float64) *progress {
+	d := &progress{out: out, index: index, share: share, begin: time.Now(), before: before, every: 5 * time.Second}
+	if f, ok := out.(*os.File); ok {
+		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+			d.terminal, d.every = true, 200*time.Millisecond
+		}
+	}
+	d.printed = d.begin
+	return d
+}
+
+func (d *progress) tell(now client.Progress) {
+	if time.Since(d.printed) < d.every {
+		return
+	}
+	d.printed = time.Now()
+	line := d.line(now, time.Since(d.begin))
+	if d.terminal {
+		fmt.Fprintf(d.out, "\r\x1b[K%s", line)
+		return
+	}
+	fmt.Fprintln(d.out, line)
+}
+
+func (d *progress) line(now client.Progress, took time.Duration) string {
+	line := fmt.Sprintf("%s: %d documents sent, %d searchable, %.0f/s, %d tasks waiting", d.index, now.Sent, now.Done, rate(now.Sent-d.before, took), now.Waiting)
+	// what remains is estimated by what this run has sent, of what it had to
+	share := d.share(now)
+	if share <= 0 || now.Read <= 0 || now.Sent <= d.before {
+		return line
+	}
+	all := float64(now.Read) / min(share, 1)
+	left := time.Duration(float64(took) * max(all-float64(now.Sent), 0) / float64(now.Sent-d.before))
+	return line + fmt.Sprintf(", %.0f%%, %v left", min(100*float64(now.Sent)/all, 100), left.Round(time.Second))
+}
+
+func (d *progress) end(last client.Progress, err error) {
+	if d.terminal {
+		fmt.Fprint(d.out, "\r\x1b[K")
+	}
+	took := time.Since(d.begin)
+	if err == nil {
+		fmt.Fprintf(d.out, "%s: %d documents in %v, %.0f/s\n", d.index, last.Done-d.before, took.Round(10*time.Millisecond), rate(last.Done-d.before, took))
+		return
+	}
+	fmt.Fprintf(d.out, "%s: %d documents sent, %d searchable\n", d.index, last.Sent, last.Done)
+}
+
+func rate(n int, took time.Duration) float64 { return float64(n) / max(took.Seconds(), 1e-3) }

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"svc/internal/client"
+)
+
+// writeDocuments writes documents to a file compressed with gzip.
+func writeDocuments(t *testing.T, n int) string {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	for i := range n {
+		fmt.Fprintf(z, "{\"id\":%d,\"title\":\"document %d\",\"text\":%q}\n", i, i, strings.Repeat(fmt.Sprint("word", i%97, " "), 20))
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(t.TempDir(), "documents.ndjson.gz")
+	if err := os.WriteFile(name, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// checkDocuments finds each of the documents once.
+func checkDocuments(t *testing.T, in *instance, index string, n int) {
+	t.Helper()
+	var list struct {
+		Total   int
+		Results []struct{ ID any }
+	}
+	if err := json.Unmarshal([]byte(in.call("GET", fmt.Sprintf("/indexes/%s/documents?limit=%d&fields=id", index, n+10), "")), &list); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[any]bool{}
+	for _, d := range list.Results {
+		seen[d.ID] = true
+	}
+	if list.Total != n || len(list.Results) != n || len(seen) != n {
+		t.Errorf("%s: %d documents in all, %d listed, %d different ones; want %d", index, list.Total, len(list.Results), len(seen), n)
+	}
+}
+
+// sent is how many documents a state says that the server has taken.
+func sent(state string) int { at := (&checkpoints{state}).load(); return at.Sent }
+
+// TestAKilledImportGoesOn kills imports with SIGKILL, and the server, too, until one comes to the end.
+func TestAKilledImportGoesOn(t *testing.T) {
+	const documents = 6000
+	t.Setenv(asProgram, "1")
+	data, file := filepath.Join(t.TempDir(), "data"), writeDocuments(t, documents)
+	server := startServer(t, os.Args[0], data)
+	address := strings.TrimPrefix(server.url, "http://")
+	state := filepath.Join(t.TempDir(), "state")
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 6))
+	wentOn, ended := false, false
+	for round := range 40 {
+		var said bytes.Buffer
+		cmd := exec.Command(os.Args[0], "import", "films", file, "--url", server.url, "--batch-size", "20 KB", "--max-tasks", "3", "--state", state)
+		cmd.Stdout, cmd.Stderr = &said, &said
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ends := make(chan error, 1)
+		go func() { ends <- cmd.Wait() }()
+		if round == 3 { // the server dies as well, and is back while the import waits
+			server.process.Process.Kill()
+			server.process.Wait()
+			server.process = exec.Command(os.Args[0], "--db-path", data, "--http-addr", address, "--log-level", "WARN")
+			if err := server.process.Start(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { server.process.Process.Kill() })
+		}
+		var err error
+		for at := sent(state) + rng.IntN(documents/8); ; time.Sleep(time.Millisecond) {
+			if round < 6 && sent(state) > at {
+				cmd.Process.Kill()
+				err = <-ends
+				break
+			}
+			if len(ends) > 0 {
+				err = <-ends
+				break
+			}
+		}
+		wentOn = wentOn || strings.Contains(said.String(), "going on behind")
+		if err == nil {
+			ended = true
+			break
+		}
+		if round >= 6 {
+			t.Fatalf("%v: %s", err, said.String())
+		}
+	}
+	if !ended || !wentOn {
+		t.Errorf("ended: %v, went on: %v", ended, wentOn)
+	}
+	in := &instance{t: t, url: server.url}
+	in.idle()
+	checkDocuments(t, in, "films", documents)
+	if _, err := os.Stat(state); err == nil {
+		t.Error("the state is left")
+	}
+}
+
+// TestCommandsOfAServer drives a running server by commands alone.
+func TestCommandsOfAServer(t *testing.T) {
+	const key = "a-master-key-of-16-bytes"
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	in := start(t, filepath.Join(t.TempDir(), "data"), "--master-key", key, "--dump-dir", t.TempDir())
+	other := start(t, filepath.Join(t.TempDir(), "data"))
+	env := map[string]string{keyVariable: key}
+	run := func(code int, args ...string) string {
+		t.Helper()
+		got, out := runProgram(env, append(args, "--url", in.url)...)
+		if got != code {
+			t.Fatalf("%q: exit code %d, %s", args, got, out)
+		}
+		return out
+	}
+	csv := filepath.Join(t.TempDir(), "films.csv")
+	if err := os.WriteFile(csv, []byte("id,title,year:number\n1,\"Alien, the first\",1979\n2,Arrival,2016\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(0, "import", "films", csv)
+	run(0, "import", "numbers", writeDocuments(t, 2500), "--batch-size", "50 KB")
+	run(exitFailure, "import", "films", csv+".none")
+	run(exitFailure, "import")
+	if out := run(exitFailure, "import", "films", csv, "--key", "wrong"); !strings.Contains(out, "invalid_api_key") {
+		t.Errorf("a wrong key: %s", out)
+	}
+	if out := run(0, "search", "films", "alien", "first"); !strings.Contains(out, `"Alien, the first"`) || strings.Contains(out, "Arrival") {
+		t.Errorf("search: %s", out)
+	}
+	if out := run(0, "search", "films", "--attributes", "title", "--json", "--limit", "1"); !strings.Contains(out, `"hits": [`) || strings.Contains(out, "1979") {
+		t.Errorf("search: %s", out)
+	}
+	if out := run(0, "tasks", "--index", "films", "--wait"); !strings.Contains(out, "succeeded") || !strings.Contains(out, "documentAdditionOrUpdate") || strings.Contains(out, "numbers") {
+		t.Errorf("tasks: %s", out)
+	}
+	if out := run(0, "tasks", "0", "--json"); !strings.Contains(out, `"uid": 0`) {
+		t.Errorf("task 0: %s", out)
+	}
+	made := strings.TrimSpace(run(0, "key", "create", "--action", "search", "--index", "films", "--name", "mine"))
+	if out := run(0, "key", "list", "--show-keys"); !strings.Contains(out, made) || !strings.Contains(out, "mine") {
+		t.Errorf("keys: %s", out)
+	}
+	run(0, "search", "films", "--key", made)
+	run(exitFailure, "tasks", "--key", made)
+	run(0, "key", "delete", made)
+	run(exitFailure, "search", "films", "--key", made)
+	if name := strings.TrimSpace(run(0, "dump")); name == "" {
+		t.Error("the dump has no name")
+	}
+	code, out := runProgram(nil, "import", "--from", in.url, "--from-key", key, "--url", other.url)
+	if code != 0 {
+		t.Fatalf("import from a server: %s", out)
+	}
+	checkDocuments(t, other, "numbers", 2500)
+	checkDocuments(t, other, "films", 2)
+}
+
+func TestHiddenKeysAreNotImported(t *testing.T) {
+	settings := map[string]any{"embedders": map[string]any{"a": map[string]any{"source": "openAi", "apiKey": "sk-XXXX"}, "b": map[string]any{"source": "userProvided"}}}
+	if names := leaveOutHiddenKeys(settings); len(names) != 1 || names[0] != "a" || strings.Contains(fmt.Sprint(settings), "sk-") {
+		t.Errorf("%q, %v", names, settings)
+	}
+}
+
+func TestProgressOfAnImport(t *testing.T) {
+	half := func(client.Progress) float64 { return 0.5 }
+	for _, tt := range []struct {
+		share  func(client.Progress) float64
+		before int
+		now    client.Progress
+		want   string
+	}{
+		{half, 0, client.Progress{Read: 100, Sent: 50, Done: 40, Waiting: 2}, "i: 50 documents sent, 40 searchable, 5/s, 2 tasks waiting, 25%, 30s left"},
+		{half, 40, client.Progress{Read: 100, Sent: 50, Done: 40, Waiting: 2}, "i: 50 documents sent, 40 searchable, 1/s, 2 tasks waiting, 25%, 2m30s left"},
+		{func(client.Progress) float64 { return 0 }, 0, client.Progress{Read: 100, Sent: 50}, "i: 50 documents sent, 0 searchable, 5/s, 0 tasks waiting"},
+	} {
+		d := newProgress(new(bytes.Buffer), "i", tt.before, tt.share)
+		if got := d.line(tt.now, 10*time.Second); got != tt.want {
+			t.Errorf("%s, want %s", got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,252 @@
+// Package client speaks to a running svc over its HTTP API, for commands of a shell: requests that wait while the server cannot take
+// them, tasks, and imports that go on where they were when they are killed.
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Client speaks to one server. It may be used by several goroutines.
+type Client struct {
+	base  *url.URL
+	key   string
+	http  http.Client
+	first time.Duration // pause before a request is sent again, which doubles
+
+	// Waiting, when not nil, is told why a request is sent again, and when.
+	Waiting func(reason error, pause time.Duration)
+}
+
+// New returns a client of the server at a whole URL. key may be "". own: the server is asked by its address, and its certificate may
+// name its host alone.
+func New(address, key string, own bool) (*Client, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("%q must be a whole URL, such as http://localhost:7700", address)
+	}
+	c := &Client{base: u, key: key, first: firstPause}
+	c.http.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: own}, ResponseHeaderTimeout: 5 * time.Minute} // and no proxy
+	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }                              // the key goes nowhere else
+	return c, nil
+}
+
+// Host is the server's, for messages.
+func (c *Client) Host() string { return c.base.Host }
+
+// Error is an answer that is an error.
+type Error struct {
+	Status     int    // of HTTP
+	Code       string `json:"code"` // "" if the answer is none of svc's
+	Message    string `json:"message"`
+	retryAfter time.Duration
+}
+
+func (e *Error) Error() string {
+	if e.Code == "" {
+		return fmt.Sprintf("the server answers %d %s", e.Status, http.StatusText(e.Status))
+	}
+	return e.Message + " (" + e.Code + ")"
+}
+
+// patience is how long a request is sent again while the server cannot be reached or takes none; a full disk or a restart
+// may take that long to be mended.
+const patience = 15 * time.Minute
+
+const (
+	firstPause  = 100 * time.Millisecond
+	longestWait = 30 * time.Second
+)
+
+// CallOnce is Call for requests that must not be made twice: it fails where Call would try again.
+func (c *Client) CallOnce(ctx context.Context, method, path string, body, out any) error {
+	b, err := encode(body)
+	if err != nil {
+		return err
+	}
+	return c.once(ctx, method, path, "application/json", b, out)
+}
+
+func encode(body any) ([]byte, error) {
+	if body == nil {
+		return nil, nil
+	}
+	return json.Marshal(body)
+}
+
+// Call sends a request with a JSON body (nil: none) and reads the answer into out (nil: not at all). What the server cannot take
+// now, and requests to which there is no answer, are sent again: only requests that may be made twice are for Call.
+func (c *Client) Call(ctx context.Context, method, path string, body, out any) error {
+	b, err := encode(body)
+	if err != nil {
+		return err
+	}
+	return c.send(ctx, method, path, "application/json", b, out)
+}
+
+// send is Call with a body of any type.
+func (c *Client) send(ctx context.Context, method, path, contentType string, body []byte, out any) error {
+	start := time.Now()
+	for pause := c.first; ; pause = min(2*pause, longestWait) {
+		err := c.once(ctx, method, path, contentType, body, out)
+		if err == nil || ctx.Err() != nil || !temporary(err) || time.Since(start) > patience {
+			return err
+		}
+		wait := pause
+		var refused *Error
+		if errors.As(err, &refused) && refused.retryAfter > 0 {
+			wait = min(refused.retryAfter, longestWait)
+		}
+		if c.Waiting != nil {
+			c.Waiting(err, wait)
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// temporary reports whether the same request may be answered otherwise later.
+func temporary(err error) bool {
+	var refused *Error
+	if !errors.As(err, &refused) {
+		var unread *unreadable
+		return !errors.As(err, &unread)
+	}
+	switch refused.Status {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusRequestTimeout:
+		return true
+	}
+	return refused.Status == http.StatusInsufficientStorage || refused.Code == "no_space_left_on_device"
+}
+
+// unreadable is an answer that is not what was asked for.
+type unreadable struct{ err error }
+
+func (e *unreadable) Error() string { return "the answer cannot be read: " + e.err.Error() }
+
+func (c *Client) once(ctx context.Context, method, path, contentType string, body []byte, out any) error {
+	path, query, _ := strings.Cut(path, "?")
+	u := c.base.JoinPath(path)
+	u.RawQuery = query
+	request, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(body))
+	if err != nil {
+		return &unreadable{err}
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", contentType)
+	}
+	if c.key != "" {
+		request.Header.Set("Authorization", "Bearer "+c.key)
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return fmt.Errorf("%s does not answer: %w", c.base.Host, err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		return fmt.Errorf("%s breaks off its answer: %w", c.base.Host, err)
+	}
+	if response.StatusCode >= 300 {
+		refused := &Error{}
+		_ = json.Unmarshal(answer, refused) // another server's answer may be anything
+		refused.Status = response.StatusCode
+		if s, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil {
+			refused.retryAfter = time.Duration(s) * time.Second
+		}
+		return refused
+	}
+	if out == nil || len(answer) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(answer, out); err != nil {
+		return &unreadable{err}
+	}
+	return nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// Task is what is read of a task.
+type Task struct {
+	UID        int64           `json:"uid"`
+	IndexUID   string          `json:"indexUid"`
+	Status     string          `json:"status"`
+	Type       string          `json:"type"`
+	Error      *Error          `json:"error"`
+	Details    json.RawMessage `json:"details"`
+	EnqueuedAt string          `json:"enqueuedAt"`
+	Duration   string          `json:"duration"` // ISO 8601
+}
+
+// Enqueued is the answer to a request that becomes a task.
+type Enqueued struct {
+	TaskUID    int64  `json:"taskUid"`
+	EnqueuedAt string `json:"enqueuedAt"`
+}
+
+// Ended reports whether nothing of the task changes any more.
+func (t *Task) Ended() bool { return t.Status != "enqueued" && t.Status != "processing" }
+
+// Err returns why the task did not do what it was to; nil if it did.
+func (t *Task) Err() error {
+	switch {
+	case t.Error != nil:
+		return fmt.Errorf("task %d failed: %w", t.UID, t.Error)
+	case t.Status != "succeeded":
+		return fmt.Errorf("task %d is %s", t.UID, t.Status)
+	}
+	return nil
+}
+
+// Task returns a task as it is now.
+func (c *Client) Task(ctx context.Context, uid int64) (*Task, error) {
+	t := new(Task)
+	return t, c.Call(ctx, http.MethodGet, "/tasks/"+strconv.FormatInt(uid, 10), nil, t)
+}
+
+// Wait waits for the end of a task, however it ends.
+func (c *Client) Wait(ctx context.Context, uid int64) (*Task, error) {
+	for pause := 10 * time.Millisecond; ; pause = min(pause*3/2, time.Second/2) {
+		t, err := c.Task(ctx, uid)
+		if err != nil || t.Ended() {
+			return t, err
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Do sends a request that becomes a task, and waits until that has succeeded.
+func (c *Client) Do(ctx context.Context, method, path string, body any) (*Task, error) {
+	var e Enqueued
+	if err := c.CallOnce(ctx, method, path, body, &e); err != nil {
+		return nil, err
+	}
+	t, err := c.Wait(ctx, e.TaskUID)
+	if err == nil {
+		err = t.Err()
+	}
+	return t, err
+}

@@ -1,0 +1,277 @@
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Format is how documents are written.
+type Format string
+
+const (
+	Detect Format = ""
+	JSON   Format = "json" // an array of objects, or objects one after the other
+	NDJSON Format = "ndjson"
+	CSV    Format = "csv"
+)
+
+// FormatOf tells by the name of a file, whatever it is compressed with.
+func FormatOf(name string) Format {
+	name = strings.ToLower(name)
+	for _, suffix := range []string{".gz", ".zst", ".zstd"} {
+		name = strings.TrimSuffix(name, suffix)
+	}
+	switch path.Ext(name) {
+	case ".json":
+		return JSON
+	case ".ndjson", ".jsonl":
+		return NDJSON
+	case ".csv":
+		return CSV
+	}
+	return Detect
+}
+
+// Documents are read one after the other.
+type Documents struct {
+	contentType string
+	head        []byte                                                            // what every body begins with: the header of a CSV file
+	next        func(ctx context.Context) (document []byte, ends bool, err error) // valid until the next call; io.EOF after the last one
+	skip        func(n int) error                                                 // nil: documents are skipped by reading them
+}
+
+// bufferBytes is what is read from a file at once.
+const bufferBytes = 1 << 20
+
+// Open reads the documents of a file, which may be compressed with gzip or zstd. Detect looks at how it begins.
+func Open(file io.Reader, format Format) (*Documents, error) {
+	in := bufio.NewReaderSize(file, bufferBytes)
+	switch magic, err := in.Peek(4); {
+	case len(magic) >= 2 && magic[0] == 0x1f && magic[1] == 0x8b:
+		z, err := gzip.NewReader(in)
+		if err != nil {
+			return nil, err
+		}
+		in = bufio.NewReaderSize(z, bufferBytes)
+	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1)) // and no goroutine that has to be ended
+		if err != nil {
+			return nil, err
+		}
+		in = bufio.NewReaderSize(z, bufferBytes)
+	case err != nil && !errors.Is(err, io.EOF):
+		return nil, err
+	}
+	if mark, _ := in.Peek(3); bytes.Equal(mark, []byte("\xef\xbb\xbf")) {
+		if _, err := in.Discard(len(mark)); err != nil {
+			return nil, err
+		}
+	}
+	if format == Detect {
+		var err error
+		if format, err = detect(in); err != nil {
+			return nil, err
+		}
+	}
+	switch format {
+	case JSON:
+		return openJSON(in), nil
+	case NDJSON:
+		return &Documents{contentType: "application/x-ndjson", next: func(context.Context) ([]byte, bool, error) { return readLine(in) }}, nil
+	}
+	head, err := readRecord(in)
+	if err != nil {
+		return nil, fmt.Errorf("the header cannot be read: %w", err)
+	}
+	return &Documents{contentType: "text/csv", head: bytes.Clone(head), next: func(context.Context) ([]byte, bool, error) {
+		record, err := readRecord(in)
+		return record, true, err
+	}}, nil
+}
+
+// detect looks at the first line, or as much of it as the buffer has.
+func detect(in *bufio.Reader) (Format, error) {
+	begin, err := in.Peek(bufferBytes)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return Detect, err
+	}
+	begin = bytes.TrimLeft(begin, " \t\r\n")
+	line, _, _ := bytes.Cut(begin, []byte("\n"))
+	switch {
+	case len(begin) == 0:
+		return NDJSON, nil
+	case begin[0] == '[':
+		return JSON, nil
+	case begin[0] != '{':
+		return CSV, nil
+	case json.Valid(line) || len(line) == len(begin) && err == nil:
+		return NDJSON, nil
+	}
+	return JSON, nil
+}
+
+// readLine returns the next line that is not empty.
+func readLine(in *bufio.Reader) ([]byte, bool, error) {
+	for {
+		line, err := in.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			line = bytes.Clone(line)
+			var rest []byte
+			rest, err = in.ReadBytes('\n')
+			line = append(line, rest...)
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, false, err
+		}
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			return line, false, nil
+		}
+		if err != nil {
+			return nil, false, err
+		}
+	}
+}
+
+// readRecord returns the next record of CSV with the end of its line: a line end between quotes is a part of the record.
+func readRecord(in *bufio.Reader) ([]byte, error) {
+	var record []byte
+	for {
+		line, err := in.ReadBytes('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		record = append(record, line...)
+		open := bytes.Count(record, []byte{'"'})%2 == 1
+		switch {
+		case err != nil && len(bytes.TrimSpace(record)) == 0:
+			return nil, io.EOF
+		case err != nil && open:
+			return nil, errors.New("the last record has a quote that does not end")
+		case err != nil:
+			return append(record, '\n'), nil
+		case !open && len(bytes.TrimSpace(record)) == 0:
+			record = record[:0]
+		case !open:
+			return record, nil
+		}
+	}
+}
+
+func openJSON(in *bufio.Reader) *Documents {
+	d := json.NewDecoder(in)
+	begun, array := false, false
+	var compact bytes.Buffer
+	return &Documents{contentType: "application/x-ndjson", next: func(context.Context) ([]byte, bool, error) {
+		if !begun {
+			begun = true
+			for {
+				b, err := in.ReadByte()
+				if err != nil {
+					return nil, false, err
+				}
+				if array = b == '['; array {
+					break
+				}
+				if b != ' ' && b != '\t' && b != '\r' && b != '\n' {
+					if err := in.UnreadByte(); err != nil {
+						return nil, false, err
+					}
+					break
+				}
+			}
+			if array { // the decoder is to see the array whole
+				if err := in.UnreadByte(); err != nil {
+					return nil, false, err
+				}
+				if _, err := d.Token(); err != nil {
+					return nil, false, err
+				}
+			}
+		}
+		if array && !d.More() {
+			if _, err := d.Token(); err != nil { // the array's end
+				return nil, false, unexpected(err)
+			}
+			if _, err := d.Token(); !errors.Is(err, io.EOF) {
+				return nil, false, errors.New("something follows the array of documents")
+			}
+			return nil, false, io.EOF
+		}
+		var document json.RawMessage
+		if err := d.Decode(&document); err != nil {
+			if array {
+				err = unexpected(err)
+			}
+			return nil, false, err
+		}
+		compact.Reset()
+		err := json.Compact(&compact, document)
+		return compact.Bytes(), false, err
+	}}
+}
+
+// unexpected is what the end of a file is before the end of the documents.
+func unexpected(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// pageDocuments is how many documents are asked for at once.
+const pageDocuments = 1000
+
+// Documents reads those of an index of the server, with their vectors.
+func (c *Client) Documents(index string) *Documents {
+	var page []json.RawMessage
+	offset := 0
+	return &Documents{
+		contentType: "application/x-ndjson",
+		skip: func(n int) error {
+			offset += n
+			return nil
+		},
+		next: func(ctx context.Context) ([]byte, bool, error) {
+			if len(page) == 0 {
+				var answer struct{ Results []json.RawMessage }
+				at := "/indexes/" + url.PathEscape(index) + "/documents?retrieveVectors=true&limit=" + strconv.Itoa(pageDocuments) + "&offset=" + strconv.Itoa(offset)
+				if err := c.Call(ctx, http.MethodGet, at, nil, &answer); err != nil {
+					return nil, false, err
+				}
+				if page = answer.Results; len(page) == 0 {
+					return nil, false, io.EOF
+				}
+				offset += len(page)
+			}
+			document := page[0]
+			page = page[1:]
+			return document, false, nil
+		},
+	}
+}
+
+// drop leaves the first n documents out.
+func (d *Documents) drop(ctx context.Context, n int) error {
+	if d.skip != nil {
+		return d.skip(n)
+	}
+	for i := range n {
+		if _, _, err := d.next(ctx); err != nil {
+			return fmt.Errorf("document %d, up to which all are imported, is not there: %w", i+1, unexpected(err))
+		}
+	}
+	return nil
+}
