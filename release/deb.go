@@ -9,16 +9,14 @@ import (
 	"strings"
 )
 
-// packaged are the files of the package beside the program, and where they come from. The program looks for the German word list
-// in ../share/svc from where it lies.
+// packaged are the files of the package beside the program, and where they come from.
 var packaged = [][2]string{
 	{"usr/share/bash-completion/completions/svc", "deploy/completions/svc.bash"},
 	{"usr/share/doc/svc/README.md", "README.md"},
+	{"usr/share/doc/svc/german-words/COPYING", "internal/text/dictionaries/german/COPYING"},
+	{"usr/share/doc/svc/german-words/COPYING.LESSER", "internal/text/dictionaries/german/COPYING.LESSER"},
+	{"usr/share/doc/svc/german-words/NOTICE.txt", "internal/text/dictionaries/german/NOTICE.txt"},
 	{"usr/share/fish/vendor_completions.d/svc.fish", "deploy/completions/svc.fish"},
-	{"usr/share/svc/german/COPYING", "internal/text/dictionaries/german/COPYING"},
-	{"usr/share/svc/german/COPYING.LESSER", "internal/text/dictionaries/german/COPYING.LESSER"},
-	{"usr/share/svc/german/NOTICE.txt", "internal/text/dictionaries/german/NOTICE.txt"},
-	{"usr/share/svc/german/dictionary-de.txt", "internal/text/dictionaries/german/dictionary-de.txt"},
 	{"usr/share/zsh/vendor-completions/_svc", "deploy/completions/_svc"},
 }
 
@@ -121,7 +119,7 @@ func (s *source) made() ([]entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	copyright := string(licence) + "\nOf the files in /usr/share/svc/german, whose licences lie beside them:\n\n" + string(notice)
+	copyright := string(licence) + "\nOf the German word list in the program, whose licences are in /usr/share/doc/svc/german-words:\n\n" + string(notice)
 	return []entry{
 		{"usr/lib/systemd/system/svc.service", 0o644, []byte(text)},
 		{"usr/share/doc/svc/copyright", 0o644, []byte(copyright)},
