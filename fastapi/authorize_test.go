@@ -17,7 +17,7 @@ import (
 // opened says, in the words of the documentation, which routes each action
 // opens. Routes of settings stand once for all of them.
 var opened = map[string][]string{
-	"search": {"GET /indexes/{index_uid}/search", "POST /indexes/{index_uid}/search", "POST /indexes/{index_uid}/facet-search", "POST /multi-search",
+	"search": {"GET /indexes/{index_uid}/search", "POST /indexes/{index_uid}/search", "POST /indexes/{index_uid}/facet-search", "POST /multi-search", "POST /indexes/{index_uid}/compare",
 		"GET /indexes/{index_uid}/similar", "POST /indexes/{index_uid}/similar"},
 	"documents.get": {"GET /indexes/{index_uid}/documents", "GET /indexes/{index_uid}/documents/{document_id}",
 		"POST /indexes/{index_uid}/documents/fetch"},
@@ -37,10 +37,10 @@ var opened = map[string][]string{
 	"tasks.cancel":         {"POST /tasks/cancel"},
 	"tasks.delete":         {"DELETE /tasks"},
 	"tasks.compact":        {"POST /tasks/compact"},
-	"stats.get":            {"GET /stats", "GET /indexes/{index_uid}/stats"},
+	"stats.get":            {"GET /stats", "GET /indexes/{index_uid}/stats", "GET /indexes/{index_uid}/segments"},
 	"version":              {"GET /version"},
-	"metrics.get":          {"GET /metrics", "POST /logs/stream"},
-	"metrics.*":            {"GET /metrics", "POST /logs/stream", "DELETE /logs/stream", "POST /logs/stderr"},
+	"metrics.get":          {"GET /metrics", "GET /metrics/recent", "POST /logs/stream"},
+	"metrics.*":            {"GET /metrics", "GET /metrics/recent", "POST /logs/stream", "DELETE /logs/stream", "POST /logs/stderr"},
 	"keys.get":             {"GET /keys", "GET /keys/{key}"},
 	"keys.create":          {"POST /keys"},
 	"keys.update":          {"PATCH /keys/{key}"},
@@ -79,7 +79,7 @@ var wildcards = map[string][]string{
 
 // onWhole are the paths of what is about all of the instance.
 var onWhole = map[string]bool{
-	"/keys": true, "/keys/{key}": true, "/dumps": true, "/snapshots": true, "/export": true, "/tasks/compact": true, "/metrics": true,
+	"/keys": true, "/keys/{key}": true, "/dumps": true, "/snapshots": true, "/export": true, "/tasks/compact": true, "/metrics": true, "/metrics/recent": true,
 	"/logs/stream": true, "/logs/stderr": true, "/webhooks": true, "/webhooks/{webhook}": true, "/experimental-features": true,
 	"/network": true, "/network/control": true, "/chats": true, "/chats/{workspace}": true, "/chats/{workspace}/settings": true,
 }

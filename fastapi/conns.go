@@ -79,6 +79,13 @@ func (l listener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
+// count returns how many connections are open.
+func (cs *conns) count() int {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return len(cs.open)
+}
+
 // noRoom reports whether err, of accepting a connection, goes away when others are closed.
 func noRoom(err error) bool {
 	for _, errno := range noRoomErrors {

@@ -46,8 +46,8 @@ func newModel(t testing.TB) *model {
 		var asked struct {
 			Messages []struct{ Role, Content string }
 		}
-		if err := json.Unmarshal(b, &asked); err != nil {
-			t.Error(err)
+		if err := json.Unmarshal(b, &asked); err != nil { // it takes plain texts alone
+			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
 		w.Header().Set("Content-Type", "text/event-stream")

@@ -127,8 +127,11 @@ func (s *Server) tally(ctx *fasthttp.RequestCtx) {
 	}
 	method := knownMethod(ctx.Method())
 	s.metrics.requests.WithLabelValues(method, path, strconv.Itoa(ctx.Response.StatusCode())).Inc()
+	now := time.Now()
+	took := now.Sub(ctx.Time())
+	s.recent.add(now, ctx.Response.StatusCode(), known && res.searches, took)
 	if known && s.features.on("metrics") {
-		s.metrics.times.WithLabelValues(method, path).Observe(time.Since(ctx.Time()).Seconds())
+		s.metrics.times.WithLabelValues(method, path).Observe(took.Seconds())
 	}
 }
 

@@ -43,6 +43,7 @@ func routes() []route {
 		{methodDelete, "/logs/stream", actionMetricsAll, (*Server).endLogStream},
 		{methodPost, "/logs/stderr", actionMetricsAll, (*Server).filterConsole},
 		{methodGet, "/metrics", actionMetricsGet, (*Server).getMetrics},
+		{methodGet, "/metrics/recent", actionMetricsGet, (*Server).recentMetrics},
 		{methodGet, "/stats", actionStatsGet, (*Server).stats},
 
 		{methodGet, "/indexes", actionIndexesGet, (*Server).listIndexes},
@@ -53,6 +54,7 @@ func routes() []route {
 		{methodPost, "/indexes/{index_uid}/compact", actionIndexesCompact, (*Server).compactIndex},
 		{methodGet, "/indexes/{index_uid}/stats", actionStatsGet, (*Server).indexStats},
 		{methodPost, "/indexes/{index_uid}/fields", actionFieldsPost, (*Server).listFields},
+		{methodGet, "/indexes/{index_uid}/segments", actionStatsGet, (*Server).listSegments},
 		{methodPost, "/swap-indexes", actionIndexesSwap, (*Server).swapIndexes},
 
 		{methodGet, "/indexes/{index_uid}/documents", actionDocumentsGet, (*Server).getDocuments},
@@ -72,6 +74,7 @@ func routes() []route {
 		{methodGet, "/indexes/{index_uid}/similar", actionSearch, (*Server).similarQuery},
 		{methodPost, "/indexes/{index_uid}/similar", actionSearch, (*Server).similarBody},
 		{methodPost, "/multi-search", actionSearch, (*Server).multiSearch},
+		{methodPost, "/indexes/{index_uid}/compare", actionSearch, (*Server).compareSearches},
 
 		{methodGet, "/indexes/{index_uid}/settings", actionSettingsGet, (*Server).getSettings},
 		{methodPatch, "/indexes/{index_uid}/settings", actionSettingsUpdate, (*Server).updateSettings},
@@ -145,6 +148,8 @@ type resource struct {
 	path   string
 	routes []route
 	allow  string // value of the header Allow
+	// searches tells what searches: its times are those of the searches of the last minutes.
+	searches bool
 	// named are the resources beside this one whose last segment is a word where this one has a variable, by that word.
 	named map[string]*resource
 }
@@ -167,6 +172,7 @@ func (s *Server) newRouter(pprof bool) *router.Router {
 			resources[r.path] = res
 		}
 		res.routes = append(res.routes, r)
+		res.searches = res.searches || r.action == actionSearch
 	}
 	variables := map[string]*resource{} // by the path without the last segment, which is a variable
 	for path, res := range resources {

@@ -98,6 +98,7 @@ type Server struct {
 	replication  bool
 	slots        *slots
 	metrics      *metrics
+	recent       recent
 	router       *router.Router
 	conns        conns
 	http         fasthttp.Server
@@ -152,6 +153,7 @@ func New(o Options) *Server {
 	}
 	s.slots = newSlots(o.Searches, o.SearchQueue, o.DropSearchAfter)
 	s.metrics = newMetrics(s, o.MetricsPrefix)
+	s.recent.began, s.recent.read = time.Now(), s.measure
 	s.router = s.newRouter(o.Pprof)
 	s.http = fasthttp.Server{
 		Handler:                      s.serve,

@@ -1,54 +1,107 @@
-// Two ways to search, side by side on the same query: nothing of the index is changed.
+// Two ways to search, side by side on the same query: as it is, and with other settings or parameters. Nothing of the index is changed.
 import {ask, indexPath} from "./api.js";
 import {field, h, later, select, show} from "./dom.js";
 import {titleOf} from "./hit.js";
 
-/** compare opens the comparison for a search body. */
-export function compare(index, body, known) {
+/** lines are the entries of a text area, one a line. */
+const lines = text => text.split("\n").map(line => line.trim()).filter(Boolean);
+
+/** compare opens the comparison for a search body. other is what is tried at first, and changed(other) is told of each change. */
+export async function compare(index, body, known, other = {}, changed = () => {}) {
   const base = {...body, facets: undefined, showRankingScore: true, showRankingScoreDetails: true};
-  const sides = [{}, {matchingStrategy: "all"}];
-  const outs = [h("div"), h("div")];
-  let last = 0;
+  const tried = {search: other.search ?? {}, settings: other.settings ?? {}};
+  const outs = [h("div"), h("div")], notes = h("div");
+  let settings = null, last = 0; // settings stay null where the key may not read them
+
+  /** answers asks for both sides; who may not read settings compares two searches alone. */
+  async function answers() {
+    if (settings) return ask(indexPath(index, "/compare"), {body: {search: base, other: tried}});
+    const [current, there] = await Promise.all([base, {...base, ...tried.search}].map(b => ask(indexPath(index, "/search"), {body: b})));
+    const name = hit => known.key ? String(hit[known.key]) : JSON.stringify(Object.values(hit)[0]);
+    const places = new Map(there.hits.map((hit, i) => [name(hit), i])), before = new Set(current.hits.map(name));
+    return {current, other: there, reindexing: [], moved: [...current.hits.map((hit, i) => ({current: i, other: places.get(name(hit)) ?? null})),
+      ...there.hits.map((hit, i) => ({current: null, other: i, name: name(hit)})).filter(m => !before.has(m.name))]};
+  }
 
   const run = later(async () => {
     const mine = ++last;
-    const answers = await Promise.all(sides.map(side => ask(indexPath(index, "/search"), {body: {...base, ...side}}).catch(error => ({error}))));
+    changed(tried);
+    let found;
+    try {
+      found = await answers();
+    } catch (error) {
+      if (mine === last) notes.replaceChildren(h("p", {class: "bad"}, error.message));
+      return;
+    }
     if (mine !== last) return;
-    const places = answers.map(a => new Map((a.hits ?? []).map((hit, i) => [name(hit), i])));
-    for (const [i, answer] of answers.entries()) {
-      outs[i].replaceChildren(answer.error ? h("p", {class: "bad"}, answer.error.message) : h("p", {class: "soft"}, `${answer.totalHits} found in ${answer.processingTimeMs} ms`),
-        h("ol", {class: "compared"}, (answer.hits ?? []).map((hit, at) => {
-          const other = places[1 - i].get(name(hit));
-          const moved = other === undefined ? "only here" : other === at ? "" : other > at ? `▲ ${other - at}` : `▼ ${at - other}`;
-          const rules = Object.entries(hit._rankingScoreDetails ?? {}).filter(([, d]) => typeof d?.score === "number").sort(([, a], [, b]) => a.order - b.order).map(([rule, d]) => `${rule} ${d.score.toFixed(2)}`);
-          return h("li", {class: other === undefined ? "new" : other === at ? "" : "moved"}, h("strong", {dir: "auto"}, titleOf(hit, known.key)), " ", h("span", {class: "soft"}, moved), h("br"), h("span", {class: "soft facts"}, rules.join(" · ")));
-        })));
+    notes.replaceChildren(...found.reindexing.map(r => h("p", {class: "bad"}, h("strong", null, r.setting), r.tried ? " is compared, but changing it makes again: " : " is not compared. Changing it makes again: ", r.what)));
+    const moves = [new Map(), new Map()];
+    for (const m of found.moved) {
+      if (m.current !== null) moves[0].set(m.current, m.other);
+      if (m.other !== null) moves[1].set(m.other, m.current);
+    }
+    for (const [i, answer] of [found.current, found.other].entries()) {
+      outs[i].replaceChildren(h("p", {class: "soft"}, `${answer.totalHits ?? answer.estimatedTotalHits} found`), h("ol", {class: "compared"}, answer.hits.map((hit, at) => {
+        const there = moves[i].get(at);
+        const moved = there === null ? "only here" : there === at ? "" : (i === 0) === (there > at) ? `▼ ${Math.abs(there - at)}` : `▲ ${Math.abs(there - at)}`;
+        const rules = Object.entries(hit._rankingScoreDetails ?? {}).filter(([, d]) => typeof d?.score === "number").sort(([, a], [, b]) => a.order - b.order).map(([rule, d]) => `${rule} ${d.score.toFixed(2)}`);
+        return h("li", {class: there === null ? "new" : there === at ? "" : "moved"}, h("strong", {dir: "auto"}, titleOf(hit, known.key)), " ", h("span", {class: "soft"}, moved), h("br"), h("span", {class: "soft facts"}, rules.join(" · ")));
+      })));
     }
   }, 60);
 
-  const name = hit => known.key ? String(hit[known.key]) : JSON.stringify(Object.values(hit)[0]);
+  const set = (part, key, value) => {
+    if (value === undefined || value === "") delete tried[part][key];
+    else tried[part][key] = value;
+    run();
+  };
 
-  function controls(side) {
-    const set = (key, value) => {
-      if (value === "" || value === undefined) delete side[key];
-      else side[key] = value;
-      run();
-    };
-    const embedders = Object.keys(known.embedders);
-    const ratio = h("input", {type: "range", min: 0, max: 1, step: 0.05, value: 0.5});
-    const embedder = select([["", "as the search"], ["-", "words only"], ...embedders], "", v => set("hybrid", v === "" ? undefined : v === "-" ? null : {embedder: v, semanticRatio: Number(ratio.value)}));
-    ratio.oninput = () => embedder.value && embedder.value !== "-" && set("hybrid", {embedder: embedder.value, semanticRatio: Number(ratio.value)});
+  /** list is a control of a setting that is a list, whose order counts. */
+  const list = (label, key, now) => {
+    const area = h("textarea", {rows: Math.min(Math.max(now.length, 3), 8), value: (tried.settings[key] ?? now).join("\n"), spellcheck: false, oninput: later(() => {
+      const value = lines(area.value);
+      set("settings", key, JSON.stringify(value) === JSON.stringify(now) ? undefined : value);
+    }, 300)});
+    return field(label, area, true);
+  };
+
+  function settingControls() {
+    const typos = settings.typoTolerance, asked = tried.settings.typoTolerance;
+    const enabled = h("input", {type: "checkbox", checked: asked?.enabled ?? typos.enabled});
+    const size = which => h("input", {type: "number", min: 0, max: 255, value: asked?.minWordSizeForTypos?.[which] ?? typos.minWordSizeForTypos[which]});
+    const one = size("oneTypo"), two = size("twoTypos");
+    const typo = () => set("settings", "typoTolerance", {enabled: enabled.checked, minWordSizeForTypos: {oneTypo: Number(one.value), twoTypos: Number(two.value)}});
+    for (const control of [enabled, one, two]) control.onchange = typo;
+    const choice = (label, key, values) => field(label, select([["", "as it is"], ...values], tried.settings[key] ?? "", v => set("settings", key, v)));
+    return h("div", {class: "bar"}, list("Ranking rules, one a line, in their order", "rankingRules", settings.rankingRules), list("Searched fields, the most important first", "searchableAttributes", settings.searchableAttributes),
+      h("label", {class: "check"}, enabled, " typos are forgiven"), field("One typo from so many letters", one), field("Two from", two),
+      choice("Beginnings of words", "prefixSearch", ["indexingTime", "disabled"]), choice("Proximity of words", "proximityPrecision", ["byWord", "byAttribute"]));
+  }
+
+  function searchControls() {
+    const embedders = Object.keys(known.embedders), asked = tried.search;
+    const ratio = h("input", {type: "range", min: 0, max: 1, step: 0.05, value: asked.hybrid?.semanticRatio ?? 0.5});
+    const embedder = select([["", "as the search"], ...embedders], asked.hybrid?.embedder ?? "", v => set("search", "hybrid", v && {embedder: v, semanticRatio: Number(ratio.value)}));
+    ratio.oninput = () => embedder.value && set("search", "hybrid", {embedder: embedder.value, semanticRatio: Number(ratio.value)});
     return h("div", {class: "bar"},
-      field("Words that must match", select([["", "as the search"], ["last", "last: the last ones may lack"], ["all", "all"], ["frequency", "frequency: frequent ones may lack"]], side.matchingStrategy ?? "", v => set("matchingStrategy", v))),
-      field("Only in these fields", h("input", {placeholder: "title, text", spellcheck: false, onchange: event => set("attributesToSearchOn", event.target.value ? event.target.value.split(",").map(v => v.trim()).filter(Boolean) : undefined)})),
-      field("Score at least", h("input", {type: "number", min: 0, max: 1, step: 0.05, onchange: event => set("rankingScoreThreshold", event.target.value === "" ? undefined : Number(event.target.value))})),
-      known.sortable.length > 0 && field("Order", select([["", "as the search"], ...known.sortable.flatMap(a => [`${a}:asc`, `${a}:desc`])], "", v => set("sort", v ? [v] : undefined))),
+      field("Words that must match", select([["", "as the search"], ["last", "last: the last ones may lack"], ["all", "all"], ["frequency", "frequency: frequent ones may lack"]], asked.matchingStrategy ?? "", v => set("search", "matchingStrategy", v))),
+      field("Only in these fields", h("input", {placeholder: "title, text", value: (asked.attributesToSearchOn ?? []).join(", "), spellcheck: false, onchange: event => set("search", "attributesToSearchOn", event.target.value ? event.target.value.split(",").map(v => v.trim()).filter(Boolean) : undefined)})),
+      field("Score at least", h("input", {type: "number", min: 0, max: 1, step: 0.05, value: asked.rankingScoreThreshold ?? "", onchange: event => set("search", "rankingScoreThreshold", event.target.value === "" ? undefined : Number(event.target.value))})),
+      known.sortable.length > 0 && field("Order", select([["", "as the search"], ...known.sortable.flatMap(a => [`${a}:asc`, `${a}:desc`])], asked.sort?.[0] ?? "", v => set("search", "sort", v ? [v] : undefined))),
       embedders.length > 0 && [field("Meaning", embedder), field("Words … meaning", ratio)]);
   }
 
+  try {
+    settings = await ask(indexPath(index, "/settings"));
+  } catch (error) {
+    if (error.status !== 403) throw error;
+    tried.settings = {};
+  }
   const typed = h("input", {type: "search", value: base.q, "aria-label": "Search", oninput: () => { base.q = typed.value; run(); }});
-  show("Two ways, side by side", h("p", {class: "soft"},
-    "The index stays as it is. What a search can choose is compared here; ranking rules, typo tolerance and other settings belong to the index, and changing them is on the page Settings, which says what is indexed again."),
-  h("div", {class: "bar"}, typed), h("div", {class: "sides"}, sides.map((side, i) => h("section", {"aria-label": i === 0 ? "Left" : "Right"}, controls(side), outs[i])))).classList.add("wide");
+  const dialog = show("Two ways, side by side", h("p", {class: "soft"}, "The index stays as it is. What a change would make again for every document is said here, and not compared."),
+    h("div", {class: "bar"}, typed), searchControls(), settings && settingControls(), notes,
+    h("div", {class: "sides"}, h("section", {"aria-label": "As it is"}, h("h3", null, "As it is"), outs[0]), h("section", {"aria-label": "The other way"}, h("h3", null, "The other way"), outs[1])));
+  dialog.classList.add("wide");
+  dialog.addEventListener("close", () => changed(null));
   run();
 }

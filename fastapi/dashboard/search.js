@@ -19,6 +19,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
     index: state.get("index") ?? all?.[0]?.uid ?? "", q: state.get("q") ?? "", sort: state.get("sort") ?? "", filter: state.get("filter") ?? "",
     page: Math.max(1, Number(state.get("page")) || 1), fields: (state.get("fields") ?? "").split(",").filter(Boolean), embedder: state.get("embedder") ?? "",
     ratio: Number(state.get("ratio") ?? 0.5), facets: facetsOf(state.get("facets")), pictures: false,
+    compare: state.get("compare") ?? "", // what is tried in a comparison that is open
   };
   let known = {embedders: {}, sortable: [], key: all?.find(index => index.uid === s.index)?.primaryKey}; // of the index
   let running = null, last = 0;
@@ -47,7 +48,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
     h("div", {class: "bar actions"}, summary,
       h("button", {type: "button", onclick: () => copy(curl(indexPath(s.index, "/search"), body(true)))}, "Copy as curl"),
       h("button", {type: "button", onclick: async () => show("Answer", h("pre", {tabIndex: 0}, JSON.stringify(await ask(indexPath(s.index, "/search"), {body: body(true)}), null, 2).slice(0, 500000)))}, "Raw JSON"),
-      h("button", {type: "button", onclick: () => compare(s.index, body(true), known)}, "Compare"),
+      h("button", {type: "button", onclick: () => sides({})}, "Compare"),
       h("label", {class: "check"}, h("input", {type: "checkbox", onchange: event => { s.pictures = event.target.checked; search(); }}), " pictures")),
     h("div", {class: "columns"}, h("details", {class: "sidebar", open: !matchMedia("(max-width: 48rem)").matches}, h("summary", null, "Facets"), facets), h("div", null, map, hits, pages)));
 
@@ -60,6 +61,18 @@ export async function searchView({page, state, remember, signal, reopen}) {
       if (choice.max !== "") list.push(`${quoted(name)} <= ${choice.max}`);
     }
     return list;
+  }
+
+  /** sides opens a comparison, which the address remembers while it is open. */
+  async function sides(other) {
+    try {
+      await compare(s.index, body(true), known, other, tried => {
+        s.compare = tried ? JSON.stringify(tried) : "";
+        keep();
+      });
+    } catch (error) {
+      say(error.message, true);
+    }
   }
 
   function body(bare) {
@@ -75,12 +88,14 @@ export async function searchView({page, state, remember, signal, reopen}) {
     return b;
   }
 
+  const keep = () => remember({index: s.index, q: s.q, sort: s.sort, filter: s.filter, page: s.page > 1 ? s.page : "", fields: s.fields.join(","), facets: textOf(s.facets), embedder: s.embedder, ratio: s.embedder ? s.ratio : "", compare: s.compare});
+
   async function search() {
     const mine = ++last;
     running?.abort();
     if (!s.index) return;
     running = new AbortController();
-    remember({index: s.index, q: s.q, sort: s.sort, filter: s.filter, page: s.page > 1 ? s.page : "", fields: s.fields.join(","), facets: textOf(s.facets), embedder: s.embedder, ratio: s.embedder ? s.ratio : ""});
+    keep();
     try {
       const found = await ask(indexPath(s.index, "/search"), {body: body(false), signal: AbortSignal.any([signal, running.signal])});
       if (mine !== last) return; // an answer to what is asked no more
@@ -202,6 +217,13 @@ export async function searchView({page, state, remember, signal, reopen}) {
   }
 
   await learn();
+  if (s.compare) {
+    try {
+      sides(JSON.parse(s.compare));
+    } catch {
+      s.compare = ""; // the address was changed by hand
+    }
+  }
   box.focus();
 }
 

@@ -146,7 +146,7 @@ func (s *Settings) check() error {
 		known = known || s.Source == source
 	}
 	if !known {
-		return bad("`source` must be `openAi`, `mistral`, `azureOpenAi` or `vLlm`, but it is %q.", s.Source)
+		return bad("`source` must be `openAi`, `mistral`, `azureOpenAi` or `vLlm`, but it is %.80q.", s.Source)
 	}
 	for _, needed := range []struct {
 		name  string

@@ -3,6 +3,7 @@ package index
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // gate keeps track of the merges that run on one index, so that no segment is
@@ -20,6 +21,7 @@ type gate struct {
 // merge is one merge that runs.
 type merge struct {
 	inputs []*file
+	began  time.Time
 	cancel context.CancelFunc
 }
 
@@ -43,7 +45,7 @@ func (g *gate) begin(ctx context.Context, inputs []*file) (context.Context, *mer
 		}
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	m := &merge{inputs, cancel}
+	m := &merge{inputs, time.Now(), cancel}
 	g.mu.running[m] = struct{}{}
 	for _, f := range inputs {
 		g.mu.busy[f] = struct{}{}

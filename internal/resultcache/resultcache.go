@@ -30,6 +30,8 @@ type shard struct {
 	latest  entry             // ring: next is the one used last, previous the one to drop
 	bytes   int
 	most    int
+	hits    uint64
+	misses  uint64
 	wished  []uint32 // fingerprints of keys that were missed, by hash; made when needed
 	_       [64]byte // no two locks in one cache line
 }
@@ -73,6 +75,17 @@ func (c *Cache) Bytes() int64 {
 	return n
 }
 
+// Counts returns how often, since the start, something was found and was not.
+func (c *Cache) Counts() (hits, misses uint64) {
+	for i := range c.shards {
+		s := &c.shards[i]
+		s.mu.Lock()
+		hits, misses = hits+s.hits, misses+s.misses
+		s.mu.Unlock()
+	}
+	return hits, misses
+}
+
 // Shelf is where the results of one owner are kept. Several goroutines may use it.
 type Shelf struct {
 	cache *Cache
@@ -95,8 +108,10 @@ func (f *Shelf) Get(key []byte) any {
 	defer s.mu.Unlock()
 	e := s.entries[place{f.owner, string(key)}]
 	if e == nil {
+		s.misses++
 		return nil
 	}
+	s.hits++
 	if s.latest.next != e {
 		e.unlink()
 		s.push(e)

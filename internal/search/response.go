@@ -15,6 +15,7 @@ import (
 	"svc/internal/index"
 	"svc/internal/rank"
 	"svc/internal/settings"
+	"svc/segment"
 )
 
 // Response is the answer to a search. It reads documents from its view, which
@@ -79,6 +80,28 @@ func (r *Response) paginate() {
 
 // Degraded reports whether the deadline cut the ranking short.
 func (r *Response) Degraded() bool { return r.result.Degraded }
+
+// PlacesIn returns the place that each hit has among those of another response, −1 where it has none. The other one is from the same
+// segments: of the same view, or of a trial of it.
+func (r *Response) PlacesIn(other *Response) []int {
+	type place struct {
+		segment int
+		row     segment.Row
+	}
+	there := make(map[place]int, len(other.result.Hits))
+	for i, h := range other.result.Hits {
+		there[place{h.Segment, h.Row}] = i
+	}
+	places := make([]int, len(r.result.Hits))
+	for i, h := range r.result.Hits {
+		at, ok := there[place{h.Segment, h.Row}]
+		if !ok {
+			at = -1
+		}
+		places[i] = at
+	}
+	return places
+}
 
 // AppendJSON appends the body of the answer to dst.
 func (r *Response) AppendJSON(dst []byte) ([]byte, error) { return r.AppendMembers(append(dst, '{')) }

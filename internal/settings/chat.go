@@ -100,6 +100,8 @@ func readChatHybrid(v value) (ChatHybrid, error) {
 		case "embedder":
 			named = true
 			h.Embedder, err = m.text()
+		default:
+			err = v.unknown(m.key, []string{"embedder", "semanticRatio"})
 		}
 		if err != nil {
 			return h, err

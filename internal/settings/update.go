@@ -242,6 +242,21 @@ func (u *Update) Empty() bool {
 	return !slices.ContainsFunc(u.values, func(raw json.RawMessage) bool { return raw != nil })
 }
 
+// Each calls f for each setting that the update changes, in the order in which the API shows them, with an update of that one alone.
+func (u *Update) Each(f func(key string, one *Update) error) error {
+	for i, raw := range u.values {
+		if raw == nil {
+			continue
+		}
+		one := newUpdate()
+		one.values[i] = raw
+		if err := f(table[i].key, one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Apply returns the settings after u, and leaves s as it is. The error (*apierr.Error) says why
 // the result would be invalid.
 func (s *Settings) Apply(u *Update) (*Settings, error) {

@@ -206,7 +206,7 @@ func (v value) fields(readers map[string]func(value) error) error {
 }
 
 func (v value) unknown(key string, known []string) error {
-	return v.fail("has no member %q: the known ones are %s.", key, strings.Join(known, ", "))
+	return v.fail("has no member %.80q: the known ones are %s.", key, strings.Join(known, ", "))
 }
 
 func sortedKeys[V any](m map[string]V) []string {

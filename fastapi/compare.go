@@ -1,0 +1,158 @@
+package fastapi
+
+import (
+	"strconv"
+
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+
+	"svc/internal/apierr"
+	"svc/internal/document"
+	"svc/internal/index"
+	"svc/internal/search"
+	"svc/internal/settings"
+)
+
+// comparison is the body of a comparison of two ways to search.
+type comparison struct {
+	search, otherSearch value // nil: not given
+	settings            *settings.Update
+}
+
+func (s *Server) comparisonParams() []param[comparison] {
+	other := []param[comparison]{
+		{name: "search", code: "bad_request", kind: raw, null: true, set: func(c *comparison, a *arg) error { c.otherSearch = a.json; return nil }},
+		{name: "settings", code: "bad_request", kind: raw, null: true, set: func(c *comparison, a *arg) (err error) {
+			c.settings, err = settings.ParseUpdate(a.json, s.settingFeatures())
+			return err
+		}},
+	}
+	return []param[comparison]{
+		{name: "search", code: "bad_request", kind: raw, null: true, set: func(c *comparison, a *arg) error { c.search = a.json; return nil }},
+		{name: "other", code: "bad_request", kind: raw, null: true, set: func(c *comparison, a *arg) error {
+			return decode(c, a.json, other, object{path: "other.", code: "bad_request"})
+		}},
+	}
+}
+
+// compareSearches searches twice, as it is and with other parameters or under other settings, and tells what has moved. The index and
+// its settings stay as they are.
+func (s *Server) compareSearches(ctx *fasthttp.RequestCtx) error {
+	uid, err := indexUID(ctx)
+	if err != nil {
+		return err
+	}
+	if c := caller(ctx); !c.May(string(actionSettingsGet), uid) {
+		return c.Forbidden(uid)
+	}
+	var c comparison
+	if err := readObject(s, ctx, &c, s.comparisonParams()); err != nil {
+		return err
+	}
+	sent := [2]struct {
+		path string
+		value
+	}{{"search.", c.search}, {"other.search.", c.otherSearch}}
+	inputs := [2]searchInput{newSearchInput(), newSearchInput()}
+	for i := range inputs {
+		in := &inputs[i]
+		for _, part := range sent[:i+1] { // the other one has what both have, and then its own
+			if part.value == nil {
+				continue
+			}
+			if err := decode(in, part.value, searchBodyParams, object{path: part.path, code: "bad_request"}); err != nil {
+				return err
+			}
+		}
+		if in.personalize || in.network != nil {
+			return apierr.New("bad_request", "`personalize` and `useNetwork` are no part of a comparison: it is about the index alone.")
+		}
+		in.Search.ID = uuid.Must(uuid.NewV7())
+		if err := s.prepare(ctx, uid, in); err != nil {
+			return err
+		}
+	}
+	foreign := s.foreign(ctx)
+	defer foreign.Release()
+	limited, waited, end, err := s.turn(ctx, inputs[0].hits()+inputs[1].hits())
+	if err != nil {
+		return err
+	}
+	defer end()
+	ix := s.catalog.Get(uid)
+	if ix == nil {
+		return s.catalog.Missing(uid)
+	}
+	v := ix.View()
+	defer v.Release()
+	views := [2]*index.View{v, v}
+	var reindexing []index.Reindexing
+	if c.settings != nil {
+		trial, err := ix.Try(v, c.settings)
+		if err != nil {
+			return err
+		}
+		defer trial.Release()
+		views[1], reindexing = trial.View, trial.Reindexing
+	}
+	return answerWith(ctx, func(dst []byte) ([]byte, error) {
+		var found [2]*search.Response
+		for i, name := range [...]string{`{"current":`, `,"other":`} {
+			in := &inputs[i].Search
+			in.Waited, in.Slot, in.Foreign = waited, limited, foreign
+			var err error
+			if found[i], err = search.Search(limited, views[i], in); err != nil {
+				return nil, err
+			}
+			if dst, err = found[i].AppendJSON(append(dst, name...)); err != nil {
+				return nil, err
+			}
+		}
+		dst = appendMoves(append(dst, `,"moved":`...), found)
+		return append(appendReindexing(append(dst, `,"reindexing":`...), reindexing), '}'), nil
+	})
+}
+
+// appendMoves appends where the hits of two answers stand in each: those of the first in its order, then those that only the second has. A
+// place counts from 0, among the hits of the answer; null is none.
+func appendMoves(dst []byte, found [2]*search.Response) []byte {
+	dst = append(dst, '[')
+	pair := func(current, other int) {
+		if dst[len(dst)-1] != '[' {
+			dst = append(dst, ',')
+		}
+		dst = appendPlace(append(dst, `{"current":`...), current)
+		dst = appendPlace(append(dst, `,"other":`...), other)
+		dst = append(dst, '}')
+	}
+	for i, other := range found[0].PlacesIn(found[1]) {
+		pair(i, other)
+	}
+	for i, current := range found[1].PlacesIn(found[0]) {
+		if current < 0 {
+			pair(-1, i)
+		}
+	}
+	return append(dst, ']')
+}
+
+func appendPlace(dst []byte, place int) []byte {
+	if place < 0 {
+		return append(dst, "null"...)
+	}
+	return strconv.AppendInt(dst, int64(place), 10)
+}
+
+func appendReindexing(dst []byte, all []index.Reindexing) []byte {
+	dst = append(dst, '[')
+	for i, r := range all {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = document.AppendQuoted(append(dst, `{"setting":`...), r.Setting)
+		dst = strconv.AppendBool(append(dst, `,"tried":`...), r.Tried)
+		dst = document.AppendQuoted(append(dst, `,"what":`...), r.What)
+		dst = append(dst, '}')
+	}
+	return append(dst, ']')
+}

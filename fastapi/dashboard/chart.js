@@ -1,0 +1,46 @@
+// Small pictures of numbers over time, and of what an index consists of.
+import {bytes, count, h, svg} from "./dom.js";
+
+const width = 600, height = 90;
+
+/** series draws one or more lines over the same time. lines are [name, values]; null is a gap. shown writes a value. */
+export function series(title, lines, shown) {
+  const length = lines[0][1].length, top = Math.max(...lines.flatMap(([, values]) => values.map(v => v ?? 0)), 1e-9);
+  const x = i => length > 1 ? i * width / (length - 1) : 0, y = v => height - 4 - v * (height - 8) / top;
+  const latest = lines.map(([name, values]) => [name, values.findLast(v => v !== null)]);
+  const text = latest.map(([name, v]) => `${name ? name + " " : ""}${v === undefined ? "–" : shown(v)}`).join(", ");
+  const picture = svg("svg", {viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": `${title}: ${text}; at most ${shown(top)}`, preserveAspectRatio: "none"});
+  for (const [n, [, values]] of lines.entries()) {
+    let path = "", pen = false;
+    for (const [i, v] of values.entries()) {
+      if (v === null) pen = false;
+      else {
+        path += `${pen ? "L" : "M"}${x(i).toFixed(1)} ${y(v).toFixed(1)}`;
+        if (!pen && (values[i + 1] ?? null) === null) path += "h2"; // one alone
+        pen = true;
+      }
+    }
+    picture.append(svg("path", {d: path || "M0 0", class: "line line" + n}));
+  }
+  return h("figure", {class: "graph"}, h("figcaption", null, title, " ", h("strong", null, text), h("span", {class: "soft"}, ` · at most ${shown(top)}`)), picture);
+}
+
+/** segments draws the segments of an index side by side, each as wide as its file, with its deleted rows and whether it is being merged. */
+export function segments(uid, state) {
+  const all = state.segments, total = all.reduce((n, s) => n + s.bytes, 0) || 1;
+  const picture = svg("svg", {viewBox: `0 0 ${width} 28`, class: "segments", role: "img", preserveAspectRatio: "none",
+    "aria-label": `${uid}: ${all.length} segments, ${state.merges.length} merges`});
+  let at = 0;
+  for (const s of all) {
+    const w = Math.max(s.bytes / total * width, 2), gone = s.rows ? s.deletedRows / s.rows : 0;
+    picture.append(svg("g", null,
+      svg("title", null, `segment ${s.number}: ${count(s.rows)} rows, ${count(s.deletedRows)} deleted, ${bytes(s.bytes)}${s.merging ? ", is being merged" : ""}`),
+      svg("rect", {x: at.toFixed(1), y: 0, width: Math.max(w - 1, 1).toFixed(1), height: 28, class: s.merging ? "segment merging" : "segment"}),
+      svg("rect", {x: at.toFixed(1), y: (28 - 28 * gone).toFixed(1), width: Math.max(w - 1, 1).toFixed(1), height: (28 * gone).toFixed(1), class: "gone"})));
+    at += w;
+  }
+  const rows = all.reduce((n, s) => n + s.rows, 0), deleted = all.reduce((n, s) => n + s.deletedRows, 0);
+  const merges = state.merges.map(m => `merging ${m.segments.length} segments of ${bytes(m.bytes)} since ${new Date(m.startedAt).toLocaleTimeString()}`);
+  return h("figure", {class: "graph"}, h("figcaption", null, h("strong", {dir: "auto"}, uid), " ",
+    h("span", {class: "soft"}, [`${count(all.length)} segments`, bytes(total === 1 ? 0 : total), `${count(rows - deleted)} documents`, deleted > 0 && `${count(deleted)} deleted rows`, ...merges].filter(Boolean).join(" · "))), picture);
+}

@@ -1,0 +1,278 @@
+package fastapi
+
+import (
+	"math"
+	"os"
+	runtimemetrics "runtime/metrics"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"svc/internal/auth"
+)
+
+const (
+	recentStep  = 5 * time.Second
+	recentSteps = 60 // whole ones, that are shown
+
+	// Times of searches are counted in buckets that grow by a quarter of a doubling each, from the first on; the last one takes the rest.
+	recentFirst   = 50 * time.Microsecond
+	recentPerTwo  = 4
+	recentBuckets = 85 // up to 100 s
+)
+
+// recent are the numbers of the last minutes. Requests add to them without a lock; there is no goroutine: whoever comes first in a
+// step makes room for it, and writes down how much memory there is.
+type recent struct {
+	began time.Time
+	read  func() reading // of the moment
+
+	making sync.Mutex
+	steps  [recentSteps + 2]step // the one that runs, and one that may be written to by who began in it
+}
+
+// step is what happened in a recentStep.
+type step struct {
+	number             atomic.Int64 // of steps since 1970; 0: none yet
+	requests, searches atomic.Int64
+	refused, failed    atomic.Int64 // answered with 4xx and 5xx
+	longest            atomic.Int64 // of searches, ns
+	times              [recentBuckets]atomic.Uint32
+	start              atomic.Pointer[reading] // when it began
+}
+
+// reading is what is measured when a step begins.
+type reading struct {
+	memory       int64 // of the heap and what belongs to it, in bytes
+	hits, misses uint64
+}
+
+// bucketOf returns the bucket of a time.
+func bucketOf(d time.Duration) int {
+	if d <= recentFirst {
+		return 0
+	}
+	return min(int(math.Ceil(recentPerTwo*math.Log2(float64(d)/float64(recentFirst)))), recentBuckets-1)
+}
+
+// bucketTime is the longest time of a bucket.
+func bucketTime(i int) time.Duration {
+	return time.Duration(float64(recentFirst) * math.Exp2(float64(i)/recentPerTwo))
+}
+
+// at returns the step of a moment, nil when it is too long ago.
+func (r *recent) at(now time.Time) *step {
+	number := now.UnixNano() / int64(recentStep)
+	s := &r.steps[number%int64(len(r.steps))]
+	if is := s.number.Load(); is == number {
+		return s
+	} else if is > number {
+		return nil
+	}
+	r.making.Lock()
+	defer r.making.Unlock()
+	if is := s.number.Load(); is >= number {
+		return s
+	}
+	for _, n := range [...]*atomic.Int64{&s.requests, &s.searches, &s.refused, &s.failed, &s.longest} {
+		n.Store(0)
+	}
+	for i := range s.times {
+		s.times[i].Store(0)
+	}
+	start := r.read()
+	s.start.Store(&start)
+	s.number.Store(number)
+	return s
+}
+
+// add takes up an answered request.
+func (r *recent) add(now time.Time, status int, searching bool, took time.Duration) {
+	s := r.at(now)
+	if s == nil {
+		return
+	}
+	s.requests.Add(1)
+	switch {
+	case status >= 500:
+		s.failed.Add(1)
+	case status >= 400:
+		s.refused.Add(1)
+	}
+	if !searching {
+		return
+	}
+	s.searches.Add(1)
+	s.times[bucketOf(took)].Add(1)
+	for longest := s.longest.Load(); int64(took) > longest; longest = s.longest.Load() {
+		if s.longest.CompareAndSwap(longest, int64(took)) {
+			break
+		}
+	}
+}
+
+// searchTimes are percentiles, in milliseconds: the ends of their buckets, at most 19% above the time itself.
+type searchTimes struct {
+	P50     float64 `json:"p50"`
+	P95     float64 `json:"p95"`
+	P99     float64 `json:"p99"`
+	Longest float64 `json:"longest"`
+}
+
+func (s *step) percentiles() *searchTimes {
+	var counts [recentBuckets]uint32
+	total := uint32(0)
+	for i := range s.times {
+		counts[i] = s.times[i].Load()
+		total += counts[i]
+	}
+	if total == 0 {
+		return nil
+	}
+	longest := time.Duration(s.longest.Load())
+	of := func(share float64) float64 {
+		left := uint32(math.Ceil(share * float64(total)))
+		for i, n := range counts {
+			if n >= left {
+				return milliseconds(min(bucketTime(i), longest))
+			}
+			left -= n
+		}
+		return milliseconds(longest)
+	}
+	return &searchTimes{of(.5), of(.95), of(.99), milliseconds(longest)}
+}
+
+// milliseconds rounds to a microsecond.
+func milliseconds(d time.Duration) float64 {
+	return float64(d.Round(time.Microsecond)) / float64(time.Millisecond)
+}
+
+// stepView is a step as it is shown.
+type stepView struct {
+	At       string       `json:"at"`
+	Requests int64        `json:"requests"`
+	Refused  int64        `json:"refused"`
+	Failed   int64        `json:"failed"`
+	Searches int64        `json:"searches"`
+	SearchMs *searchTimes `json:"searchMs"`
+	Memory   *int64       `json:"memoryBytes"` // null: nobody came
+	Hits     uint64       `json:"cacheHits"`
+	Misses   uint64       `json:"cacheMisses"`
+}
+
+// view returns the whole steps before now, the oldest first. Of steps since the start in which nobody came there is one with zeros.
+func (r *recent) view(now time.Time) []stepView {
+	r.at(now) // ends the one before
+	last := now.UnixNano() / int64(recentStep)
+	views := []stepView{}
+	for number := max(last-recentSteps, r.began.UnixNano()/int64(recentStep)); number < last; number++ {
+		v := stepView{At: rfc3339(time.Unix(0, number*int64(recentStep)))}
+		if s := &r.steps[number%int64(len(r.steps))]; s.number.Load() == number {
+			v.Requests, v.Refused, v.Failed, v.Searches, v.SearchMs = s.requests.Load(), s.refused.Load(), s.failed.Load(), s.searches.Load(), s.percentiles()
+			start := s.start.Load()
+			v.Memory = &start.memory
+			if end := r.after(number, last); end != nil {
+				v.Hits, v.Misses = end.hits-start.hits, end.misses-start.misses
+			}
+		}
+		views = append(views, v)
+	}
+	return views
+}
+
+// after returns the first reading after a step, up to that of last.
+func (r *recent) after(number, last int64) *reading {
+	for n := number + 1; n <= last; n++ {
+		if s := &r.steps[n%int64(len(r.steps))]; s.number.Load() == n {
+			return s.start.Load()
+		}
+	}
+	return nil
+}
+
+func (s *Server) measure() reading {
+	m := reading{memory: heapBytes()}
+	if s.catalog != nil {
+		_, m.hits, m.misses = s.catalog.SearchCache()
+	}
+	return m
+}
+
+// heapBytes returns how much memory the runtime has of the system: mapped files are not in it.
+func heapBytes() int64 {
+	all := [...]runtimemetrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	runtimemetrics.Read(all[:])
+	return int64(all[0].Value.Uint64() - all[1].Value.Uint64())
+}
+
+// residentBytes returns how much memory of the machine the process has, with the parts of mapped files that are in it, where the system tells.
+func residentBytes() *int64 {
+	text, err := os.ReadFile("/proc/self/statm")
+	fields := strings.Fields(string(text))
+	if err != nil || len(fields) < 2 {
+		return nil
+	}
+	pages, err := strconv.ParseInt(fields[1], 10, 64)
+	if err != nil {
+		return nil
+	}
+	bytes := pages * int64(os.Getpagesize())
+	return &bytes
+}
+
+// momentView is how the server is now.
+type momentView struct {
+	Uptime          float64 `json:"uptimeSeconds"`
+	Running         int     `json:"searchesRunning"`
+	Waiting         int     `json:"searchesWaiting"`
+	QueueSize       int     `json:"searchQueueSize"`
+	Connections     int     `json:"connections"`
+	Memory          int64   `json:"memoryBytes"`
+	Resident        *int64  `json:"residentBytes"`
+	RequestBytes    int64   `json:"requestBytes"`
+	RequestLimit    int64   `json:"requestBytesLimit"`
+	CacheBytes      int64   `json:"cacheBytes"`
+	CacheHits       uint64  `json:"cacheHits"` // since the start
+	CacheMisses     uint64  `json:"cacheMisses"`
+	DiskBytes       int64   `json:"diskBytes"`
+	UsedDiskBytes   int64   `json:"usedDiskBytes"`
+	TasksEnqueued   int     `json:"tasksEnqueued"`
+	TasksProcessing int     `json:"tasksProcessing"`
+	OldestTask      float64 `json:"oldestTaskSeconds"` // of those that have not ended; 0: none
+	TaskStreams     int64   `json:"taskStreams"`
+	Conversations   int64   `json:"conversations"`
+}
+
+// recentMetrics answers with the numbers of the last five minutes and of the moment.
+func (s *Server) recentMetrics(ctx *fasthttp.RequestCtx) error {
+	if caller(ctx).Limit() != nil {
+		return auth.Refuse("The metrics tell of all indexes: they need a key for all indexes.")
+	}
+	if err := decodeQuery(&struct{}{}, ctx.QueryArgs(), nil); err != nil {
+		return err
+	}
+	q, err := s.queue.Statistics()
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	m := momentView{Uptime: now.Sub(s.recent.began).Seconds(), Memory: heapBytes(), Resident: residentBytes(), RequestBytes: s.budget.Used(), RequestLimit: s.budget.Limit(),
+		TasksEnqueued: q.Statuses["enqueued"], TasksProcessing: q.Statuses["processing"], TaskStreams: s.taskStreams.Load(), Conversations: s.conversations.Load()}
+	m.QueueSize, m.Running, m.Waiting = s.slots.now()
+	m.Connections = s.conns.count()
+	m.CacheBytes, m.CacheHits, m.CacheMisses = s.catalog.SearchCache()
+	m.DiskBytes, m.UsedDiskBytes = s.diskBytes()
+	if !q.Oldest.IsZero() {
+		m.OldestTask = max(now.Sub(q.Oldest).Seconds(), 0)
+	}
+	return answer(ctx, struct {
+		StepSeconds float64    `json:"stepSeconds"`
+		Steps       []stepView `json:"steps"`
+		Now         momentView `json:"now"`
+	}{recentStep.Seconds(), s.recent.view(now), m})
+}

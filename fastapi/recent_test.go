@@ -1,0 +1,164 @@
+package fastapi
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestRecent counts requests of a few steps, by several goroutines, and compares with what a list of all of them says.
+func TestRecent(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	began := time.Unix(1_700_000_000, 0)
+	var hits uint64
+	r := recent{began: began, read: func() reading { hits += 10; return reading{memory: 7, hits: hits} }}
+	type request struct {
+		at     time.Time
+		status int
+		took   time.Duration // < 0: it is no search
+	}
+	steps := make([][]request, recentSteps+20)
+	for i := range steps {
+		if i%7 == 3 {
+			continue // nobody comes
+		}
+		for range 1 + rnd.IntN(200) {
+			x := request{began.Add(time.Duration(i)*recentStep + time.Duration(rnd.Int64N(int64(recentStep)))), []int{200, 200, 404, 503}[rnd.IntN(4)], -1}
+			if rnd.IntN(3) > 0 {
+				x.took = time.Duration(rnd.ExpFloat64() * float64(5*time.Millisecond))
+			}
+			steps[i] = append(steps[i], x)
+		}
+	}
+	for _, requests := range steps {
+		var group sync.WaitGroup
+		for part := range slices.Chunk(requests, 50) {
+			group.Go(func() {
+				for _, x := range part {
+					r.add(x.at, x.status, x.took >= 0, x.took)
+				}
+			})
+		}
+		group.Wait()
+	}
+	shown := r.view(began.Add(time.Duration(len(steps)) * recentStep))
+	if len(shown) != recentSteps {
+		t.Fatalf("%d steps", len(shown))
+	}
+	for i, got := range shown {
+		requests := steps[len(steps)-recentSteps+i]
+		var want stepView
+		var times []time.Duration
+		for _, x := range requests {
+			want.Requests++
+			switch {
+			case x.status >= 500:
+				want.Failed++
+			case x.status >= 400:
+				want.Refused++
+			}
+			if x.took >= 0 {
+				times = append(times, x.took)
+			}
+		}
+		want.Searches = int64(len(times))
+		if got.Requests != want.Requests || got.Failed != want.Failed || got.Refused != want.Refused || got.Searches != want.Searches {
+			t.Errorf("step %d: %+v, want %+v", i, got, want)
+		}
+		if len(requests) == 0 {
+			if got.Memory != nil || got.SearchMs != nil {
+				t.Errorf("step %d, in which nobody came: %+v", i, got)
+			}
+			continue
+		}
+		if *got.Memory != 7 || got.Hits != 10 {
+			t.Errorf("step %d: %+v", i, got)
+		}
+		slices.Sort(times)
+		for share, shown := range map[float64]float64{.5: got.SearchMs.P50, .95: got.SearchMs.P95, 1: got.SearchMs.Longest} {
+			exact := milliseconds(times[max(int(share*float64(len(times))+.9999)-1, 0)])
+			if low, high := exact-.002, max(exact*1.2, .05)+.002; shown < low || shown > high {
+				t.Errorf("step %d: %g of the searches take %g ms, shown is %g", i, share, exact, shown)
+			}
+		}
+	}
+	r.add(began, 200, true, time.Hour) // long ago
+	if after := r.view(began.Add(time.Duration(len(steps)) * recentStep)); after[0] != shown[0] && after[0].Requests != shown[0].Requests {
+		t.Errorf("a request of long ago changes a step: %+v", after[0])
+	}
+}
+
+func TestRecentMetrics(t *testing.T) {
+	c, _ := newInstance(t, Options{})
+	c.wait(c.json("POST", "/indexes/i/documents", `[{"id": 1}]`))
+	c.json("POST", "/indexes/i/search", `{}`)
+	c.get("/nowhere")
+	var shown struct {
+		StepSeconds float64
+		Steps       []stepView
+		Now         momentView
+	}
+	c.server.recent.began = time.Now().Add(-2 * recentStep)
+	for deadline := time.Now().Add(2 * recentStep); ; time.Sleep(recentStep / 20) { // until the step has ended
+		r := c.get("/metrics/recent")
+		if err := json.Unmarshal([]byte(r.body), &shown); err != nil || r.status != 200 {
+			t.Fatalf("%v: %d %s", err, r.status, r.body)
+		}
+		if i := slices.IndexFunc(shown.Steps, func(s stepView) bool { return s.Searches > 0 }); i >= 0 {
+			if s := shown.Steps[i]; s.Searches != 1 || s.SearchMs == nil || s.Refused != 1 || s.Requests < 4 || s.Memory == nil {
+				t.Errorf("%s", r.body)
+			}
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the search is not shown: %s", r.body)
+		}
+	}
+	if n := shown.Now; n.Memory == 0 || n.RequestLimit == 0 || n.DiskBytes == 0 || n.Connections == 0 || n.TasksEnqueued != 0 {
+		t.Errorf("%+v", n)
+	}
+	if r := c.get("/metrics/recent?x=1"); r.code() != "bad_request" {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+}
+
+func TestSegments(t *testing.T) {
+	c := newProtected(t)
+	c.wait(c.json("POST", "/indexes/i/documents", `[{"id": 1}, {"id": 2}]`))
+	c.wait(c.send("DELETE", "/indexes/i/documents/1", nil))
+	var shown struct {
+		Segments []segmentView
+		Merges   []mergeView
+	}
+	r := c.get("/indexes/i/segments")
+	if err := json.Unmarshal([]byte(r.body), &shown); err != nil || len(shown.Segments) == 0 || shown.Merges == nil {
+		t.Fatalf("%v: %d %s", err, r.status, r.body)
+	}
+	live := 0
+	for _, s := range shown.Segments {
+		live += s.Rows - s.Deleted
+		if s.Bytes == 0 {
+			t.Errorf("%+v", s)
+		}
+	}
+	if live != 1 {
+		t.Errorf("%d documents: %s", live, r.body)
+	}
+	for path, code := range map[string]string{"/indexes/none/segments": "index_not_found", "/indexes/a%20b/segments": "invalid_index_uid", "/indexes/i/segments?x=1": "bad_request"} {
+		if r := c.get(path); r.code() != code {
+			t.Errorf("%s: %d %s", path, r.status, r.body)
+		}
+	}
+	key := c.as(c.makeKey(`["stats.get"]`, `["i"]`))
+	if r := key.get("/indexes/i/segments"); r.status != 200 {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+	if r := key.get("/indexes/other/segments"); r.status != 403 {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+}

@@ -1,0 +1,107 @@
+package index
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"svc/internal/apierr"
+	"svc/internal/query"
+	"svc/internal/resultcache"
+	"svc/internal/settings"
+	"svc/segment"
+)
+
+// Trial is a view as it would be under other settings, as far as that needs no segment to be written. Nothing of it is
+// kept: neither are the settings, nor does what searches compute under them stay with the segments.
+type Trial struct {
+	*View
+	Reindexing []Reindexing // what is not tried, in the order of the settings
+
+	shelves []*resultcache.Shelf
+}
+
+// Reindexing is a change of a setting that searches see only after documents were read again.
+type Reindexing struct {
+	Setting string
+	Tried   bool   // the rest of the change is
+	What    string // would have to be made, as a sentence
+}
+
+// triedSettings are the settings that say what is found and in which order. What documents show, what may be filtered and where texts
+// are sent is not for those who search to try.
+var triedSettings = []string{
+	"searchableAttributes", "rankingRules", "stopWords", "nonSeparatorTokens", "separatorTokens", "dictionary", "synonyms", "distinctAttribute",
+	"proximityPrecision", "typoTolerance", "localizedAttributes", "prefixSearch",
+}
+
+// Try returns the view under other settings, which the caller releases; v stays the caller's. The error, an *apierr.Error, says which setting
+// is none to be tried, or why it is not valid.
+func (ix *Index) Try(v *View, u *settings.Update) (*Trial, error) {
+	t := &Trial{}
+	now, fields := v.Settings, v.Fields
+	err := u.Each(func(key string, one *settings.Update) error {
+		if !slices.Contains(triedSettings, key) {
+			return apierr.New("bad_request", "The setting `%s` cannot be tried. Those that can are %s.", key, strings.Join(triedSettings, ", "))
+		}
+		next, err := now.Apply(one)
+		if err != nil {
+			return err
+		}
+		resolved := settings.Resolve(v.names, next, v.PrimaryKey)
+		stale := settings.Changes(now, next, fields, resolved)
+		if what := staleWhat(&stale, next, resolved); what != "" {
+			t.Reindexing = append(t.Reindexing, Reindexing{Setting: key, What: what})
+			return nil
+		}
+		if !settings.SameSearchable(now, next) && slices.ContainsFunc(v.embedders, func(e *ViewEmbedder) bool { return e.generates() && len(e.fragments) == 0 }) {
+			t.Reindexing = append(t.Reindexing, Reindexing{Setting: key, Tried: true,
+				What: "Vectors of documents whose template tells which fields are searched: those that there are are compared."})
+		}
+		now, fields = next, resolved
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.View = v.successor()
+	t.setSettings(now, fields)
+	for range v.files {
+		t.shelves = append(t.shelves, ix.catalog.results.Shelf())
+	}
+	t.show(ix.catalog.results, v.files, v.Segments)
+	t.Cache.Close() // which would keep results with the segments, and a stamp of the settings for as long as they live
+	t.Cache = query.NewCache(ix.catalog.results, t.shelves...)
+	return t, nil
+}
+
+// staleWhat says what has to be made of documents before searches can be under some settings; "" when nothing has.
+func staleWhat(stale *settings.Rebuild, s *settings.Settings, fields *settings.Fields) string {
+	switch {
+	case stale.Words:
+		return "The words of every document."
+	case stale.Prefixes && s.PrefixSearch != settings.PrefixDisabled:
+		return "The beginnings of words, of every document."
+	case stale.Geo:
+		return "The places of every document."
+	case len(stale.AddColumns) > 0:
+		return fmt.Sprintf("The values of %s, of every document.", nameFields(fields, stale.AddColumns))
+	}
+	return ""
+}
+
+func nameFields(fields *settings.Fields, ids []segment.FieldID) string {
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = "`" + fields.Info(id).Name + "`"
+	}
+	return strings.Join(names, ", ")
+}
+
+// Release gives the trial back.
+func (t *Trial) Release() {
+	t.View.Release()
+	for _, s := range t.shelves {
+		s.Close()
+	}
+}
