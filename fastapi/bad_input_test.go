@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// spoiled calls f with copies of a JSON value in each of which one place has become something else, and says where and what: see places.
+// spoiled calls f with copies of a JSON value in each of which one place has become something else, and says where and what: see
+// places.
 func spoiled(v any, others map[string]any, f func(place, what string, v any)) {
 	places(v, "", func(place string, old any, put func(any)) {
 		for what, other := range others {
@@ -20,7 +21,8 @@ func spoiled(v any, others map[string]any, f func(place, what string, v any)) {
 	}, f)
 }
 
-// places calls visit for every place in a value, and f with the value lacking each member of its objects, and with one more in each.
+// places calls visit for every place in a value, and f with the value lacking each member of its objects, and with one more in
+// each.
 func places(root any, at string, visit func(place string, old any, put func(any)), f func(place, what string, v any)) {
 	var walk func(v any, at string)
 	walk = func(v any, at string) {
@@ -65,8 +67,8 @@ func kindOf(v any) string {
 	return "number"
 }
 
-// TestBadInput sends the bodies of rules, chats and templates with every place in them of every other type, missing, and too long. What is of
-// another type is refused with a code of its own, and nothing is the server's fault.
+// TestBadInput sends the bodies of rules, chats and templates with every place in them of every other type, missing, and too
+// long. What is of another type is refused with a code of its own, and nothing is the server's fault.
 func TestBadInput(t *testing.T) {
 	c, _ := newTalking(t, Options{})
 	c.json("PATCH", "/experimental-features", `{"dynamicSearchRules": true, "chatCompletions": true, "multimodal": true}`)

@@ -35,8 +35,8 @@ func (s *Server) comparisonParams() []param[comparison] {
 	}
 }
 
-// compareSearches searches twice, as it is and with other parameters or under other settings, and tells what has moved. The index and
-// its settings stay as they are.
+// compareSearches searches twice, as it is and with other parameters or under other settings, and tells what has moved. The
+// index and its settings stay as they are.
 func (s *Server) compareSearches(ctx *fasthttp.RequestCtx) error {
 	uid, err := indexUID(ctx)
 	if err != nil {
@@ -113,8 +113,8 @@ func (s *Server) compareSearches(ctx *fasthttp.RequestCtx) error {
 	})
 }
 
-// appendMoves appends where the hits of two answers stand in each: those of the first in its order, then those that only the second has. A
-// place counts from 0, among the hits of the answer; null is none.
+// appendMoves appends where the hits of two answers stand in each: those of the first in its order, then those that only the
+// second has. A place counts from 0, among the hits of the answer; null is none.
 func appendMoves(dst []byte, found [2]*search.Response) []byte {
 	dst = append(dst, '[')
 	pair := func(current, other int) {

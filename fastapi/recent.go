@@ -19,14 +19,15 @@ const (
 	recentStep  = 5 * time.Second
 	recentSteps = 60 // whole ones, that are shown
 
-	// Times of searches are counted in buckets that grow by a quarter of a doubling each, from the first on; the last one takes the rest.
+	// Times of searches are counted in buckets that grow by a quarter of a doubling each, from the first on; the last one takes
+	// the rest.
 	recentFirst   = 50 * time.Microsecond
 	recentPerTwo  = 4
 	recentBuckets = 85 // up to 100 s
 )
 
-// recent are the numbers of the last minutes. Requests add to them without a lock; there is no goroutine: whoever comes first in a
-// step makes room for it, and writes down how much memory there is.
+// recent are the numbers of the last minutes. Requests add to them without a lock; there is no goroutine: whoever comes first in
+// a step makes room for it, and writes down how much memory there is.
 type recent struct {
 	began time.Time
 	read  func() reading // of the moment
@@ -165,7 +166,8 @@ type stepView struct {
 	Misses   uint64       `json:"cacheMisses"`
 }
 
-// view returns the whole steps before now, the oldest first. Of steps since the start in which nobody came there is one with zeros.
+// view returns the whole steps before now, the oldest first. Of steps since the start in which nobody came there is one with
+// zeros.
 func (r *recent) view(now time.Time) []stepView {
 	r.at(now) // ends the one before
 	last := now.UnixNano() / int64(recentStep)
@@ -210,7 +212,8 @@ func heapBytes() int64 {
 	return int64(all[0].Value.Uint64() - all[1].Value.Uint64())
 }
 
-// residentBytes returns how much memory of the machine the process has, with the parts of mapped files that are in it, where the system tells.
+// residentBytes returns how much memory of the machine the process has, with the parts of mapped files that are in it, where the
+// system tells.
 func residentBytes() *int64 {
 	text, err := os.ReadFile("/proc/self/statm")
 	fields := strings.Fields(string(text))

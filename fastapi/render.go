@@ -79,8 +79,8 @@ type renderFor struct {
 	variables []template.Variable // of a query
 }
 
-// renderTemplate shows what a template makes of a document or a query, so that templates can be tried without indexing anything. It takes
-// the turn of a search: templates may have much to do.
+// renderTemplate shows what a template makes of a document or a query, so that templates can be tried without indexing anything.
+// It takes the turn of a search: templates may have much to do.
 func (s *Server) renderTemplate(ctx *fasthttp.RequestCtx) error {
 	var r renderInput
 	if err := readObject(s, ctx, &r, renderParams); err != nil {

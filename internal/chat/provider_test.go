@@ -115,8 +115,8 @@ func TestProvidersThatFail(t *testing.T) {
 			if all := strings.Join(events, "") + report.Err.Error(); strings.Contains(all, "sk-secret") {
 				t.Errorf("the key is told: %s", all)
 			}
-			if p.calls.Load() != 1 {
-				t.Errorf("%d calls", p.calls.Load())
+			if n := p.calls.Load(); n > 1 || n < 1 && all.silence == time.Minute {
+				t.Errorf("%d calls", n)
 			}
 		})
 	}

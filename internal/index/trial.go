@@ -28,15 +28,15 @@ type Reindexing struct {
 	What    string // would have to be made, as a sentence
 }
 
-// triedSettings are the settings that say what is found and in which order. What documents show, what may be filtered and where texts
-// are sent is not for those who search to try.
+// triedSettings are the settings that say what is found and in which order. What documents show, what may be filtered and where
+// texts are sent is not for those who search to try.
 var triedSettings = []string{
 	"searchableAttributes", "rankingRules", "stopWords", "nonSeparatorTokens", "separatorTokens", "dictionary", "synonyms", "distinctAttribute",
 	"proximityPrecision", "typoTolerance", "localizedAttributes", "prefixSearch",
 }
 
-// Try returns the view under other settings, which the caller releases; v stays the caller's. The error, an *apierr.Error, says which setting
-// is none to be tried, or why it is not valid.
+// Try returns the view under other settings, which the caller releases; v stays the caller's. The error, an *apierr.Error, says
+// which setting is none to be tried, or why it is not valid.
 func (ix *Index) Try(v *View, u *settings.Update) (*Trial, error) {
 	t := &Trial{}
 	now, fields := v.Settings, v.Fields

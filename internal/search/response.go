@@ -81,8 +81,8 @@ func (r *Response) paginate() {
 // Degraded reports whether the deadline cut the ranking short.
 func (r *Response) Degraded() bool { return r.result.Degraded }
 
-// PlacesIn returns the place that each hit has among those of another response, −1 where it has none. The other one is from the same
-// segments: of the same view, or of a trial of it.
+// PlacesIn returns the place that each hit has among those of another response, −1 where it has none. The other one is from the
+// same segments: of the same view, or of a trial of it.
 func (r *Response) PlacesIn(other *Response) []int {
 	type place struct {
 		segment int

@@ -242,7 +242,8 @@ func (u *Update) Empty() bool {
 	return !slices.ContainsFunc(u.values, func(raw json.RawMessage) bool { return raw != nil })
 }
 
-// Each calls f for each setting that the update changes, in the order in which the API shows them, with an update of that one alone.
+// Each calls f for each setting that the update changes, in the order in which the API shows them, with an update of that one
+// alone.
 func (u *Update) Each(f func(key string, one *Update) error) error {
 	for i, raw := range u.values {
 		if raw == nil {

@@ -100,8 +100,8 @@ func (w *Watch) note(changed *roaring.Bitmap) {
 	}
 }
 
-// progressed notes that the running batch got on. It is told once in a progressPause, by a timer that fires at most once more after
-// the queue is closed, and then finds no watch.
+// progressed notes that the running batch got on. It is told once in a progressPause, by a timer that fires at most once more
+// after the queue is closed, and then finds no watch.
 func (ws *watches) progressed(batch uint32) {
 	if ws.ofBatches.Load() == 0 || !ws.due.CompareAndSwap(false, true) {
 		return
@@ -128,8 +128,8 @@ func (w *Watch) giveBack(rest *roaring.Bitmap) {
 	w.note(rest)
 }
 
-// ChangedTasks returns some of the tasks of a watch that have changed and that the filter selects, as they are now, in uid order. When
-// there are more, w.Changed receives at once. Of the filter, order and page do not count.
+// ChangedTasks returns some of the tasks of a watch that have changed and that the filter selects, as they are now, in uid
+// order. When there are more, w.Changed receives at once. Of the filter, order and page do not count.
 func (q *Queue) ChangedTasks(w *Watch, f Filter) ([]*Task, error) {
 	rest := roaring.New()
 	var names *names
