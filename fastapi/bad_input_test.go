@@ -79,8 +79,8 @@ func TestBadInput(t *testing.T) {
 	}
 	others := map[string]any{
 		"null": nil, "true": true, "a number": 7.0, "a negative": -1.0, "a fraction": 1.5, "a huge number": 1e300, "a string": "x", "an empty string": "", "an array": []any{}, "numbers": []any{1.0},
-		"an object": map[string]any{}, "another object": map[string]any{"x": 1.0}, "nested arrays": deep, "a long string": strings.Repeat("y", 300<<10), "NUL": "\x00\u202e\ufffd",
-		"a long array": slices.Repeat([]any{"x"}, 100_000),
+		"an object": map[string]any{}, "another object": map[string]any{"x": 1.0}, "nested arrays": deep, "a long string": strings.Repeat("y", 100<<10), "NUL": "\x00\u202e\ufffd",
+		"a long array": slices.Repeat([]any{"x"}, 20_000),
 	}
 	for _, tt := range []struct {
 		name, method, path, body string
