@@ -31,6 +31,7 @@ type options struct {
 	First     bool              `help:"With --peer: first queries alone."`
 	Kernels   bool              `hidden:"" help:"Measure the kernels of the running tier alone and print JSON."`
 	Service   bool              `help:"Measure instead how a server with many keys, indexes and finished tasks starts and lists them; prints a table."`
+	Network   bool              `help:"Measure instead how three instances move documents and search together; prints tables."`
 	Quick     bool              `help:"A twentieth of the work: to see that everything runs, not to compare."`
 }
 
@@ -98,6 +99,14 @@ func run(ctx context.Context, o options) (err error) {
 		_, err = os.Stdout.Write(c.tables())
 		return err
 	}
+	if o.Network {
+		f, err := m.runNetwork(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = os.Stdout.Write(f.table())
+		return err
+	}
 	r, err := m.run(ctx)
 	if err != nil {
 		return err
@@ -156,7 +165,8 @@ type measurement struct {
 	binary string
 	dir    string // of the server's data; made by the server
 
-	masterKey string // of the server; "" for none
+	masterKey string   // of the server; "" for none
+	arguments []string // of the server, beside those that all have
 }
 
 const index = "packages"

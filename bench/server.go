@@ -37,6 +37,7 @@ func (m *measurement) start(ctx context.Context) (*server, error) {
 	}
 	limit := max(100<<20, 2*len(m.data.payload))
 	args := []string{"--db-path", m.dir, "--http-addr", address, "--log-level", "WARN", "--no-analytics", "--http-payload-size-limit", strconv.Itoa(limit)}
+	args = append(args, m.arguments...)
 	if m.Profiles != "" {
 		args = append(args, "--pprof")
 	}

@@ -13,6 +13,10 @@ const (
 	gzipLevel   = fasthttp.CompressBestSpeed
 )
 
+// peerPlainBytes is from where on an answer to a search of another instance is compressed: a few packets are over the network
+// sooner than they are compressed and taken apart again.
+const peerPlainBytes = 64 << 10
+
 // compress compresses the answer when the client asks for it.
 func compress(ctx *fasthttp.RequestCtx) {
 	accept := ctx.Request.Header.Peek(fasthttp.HeaderAcceptEncoding)
@@ -21,7 +25,7 @@ func compress(ctx *fasthttp.RequestCtx) {
 	}
 	body := ctx.Response.Body()
 	encoding := negotiate(accept)
-	if len(body) == 0 || encoding == "" {
+	if len(body) == 0 || encoding == "" || len(body) < peerPlainBytes && ctx.Request.Header.Peek(peerSearch) != nil {
 		return
 	}
 	var small []byte

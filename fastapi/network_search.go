@@ -16,10 +16,13 @@ import (
 	"svc/internal/shard"
 )
 
+// peerSearch is the header by which an instance says that it merges the answer with others. Other engines have their own.
+const peerSearch = "Svc-Proxy-Search"
+
 // proxied reports whether another instance of a network asks: it merges the answer with others.
 func (s *Server) proxied(ctx *fasthttp.RequestCtx) (bool, error) {
 	h := &ctx.Request.Header
-	asked := h.Peek("Svc-Proxy-Search")
+	asked := h.Peek(peerSearch)
 	if asked == nil {
 		asked = h.Peek("Meili-Proxy-Search")
 	}

@@ -9,6 +9,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync"
+
+	"github.com/klauspost/compress/gzip"
 
 	"svc/internal/apierr"
 	"svc/internal/outbound"
@@ -20,10 +23,10 @@ const (
 	quotedBytes   = 512      // of what a remote answered, in messages
 )
 
-// newTransport returns what all requests to remotes go through. It keeps connections, and takes answers compressed.
+// newTransport returns what all requests to remotes go through. It keeps connections. Compressed answers are for readAnswer.
 func newTransport(allowed outbound.Policy) *http.Transport {
 	t := allowed.Transport()
-	t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, idlePerRemote
+	t.MaxIdleConns, t.MaxIdleConnsPerHost, t.DisableCompression = 0, idlePerRemote, true
 	return t
 }
 
@@ -62,6 +65,7 @@ func (n *Node) do(ctx context.Context, name string, r *Remote, q *request) (got 
 	if q.contentType != "" {
 		req.Header.Set("Content-Type", q.contentType)
 	}
+	req.Header.Set("Accept-Encoding", "gzip")
 	if q.stream != nil {
 		req.Header.Set("Content-Encoding", "gzip")
 	}
@@ -76,7 +80,7 @@ func (n *Node) do(ctx context.Context, name string, r *Remote, q *request) (got 
 		return nil, !errors.Is(e, context.Canceled), failure(ctx, name, e)
 	}
 	defer res.Body.Close()
-	answer, e := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	answer, e := readAnswer(res)
 	switch {
 	case e != nil:
 		err := failure(ctx, name, e)
@@ -88,6 +92,26 @@ func (n *Node) do(ctx context.Context, name string, r *Remote, q *request) (got 
 		return nil, false, apierr.New("remote_bad_response", "The answer of the remote `%s` is larger than %d bytes.", name, maxAnswer)
 	}
 	return &reply{res.StatusCode, res.Header, answer}, res.StatusCode >= 500, refusal(name, res.StatusCode, answer)
+}
+
+var unzippers = sync.Pool{New: func() any { return new(gzip.Reader) }}
+
+// readAnswer reads an answer to its end, or a byte more than is allowed. Its room is for who reads over the end by some bytes, too.
+func readAnswer(res *http.Response) ([]byte, error) {
+	const beyond = 64
+	var from io.Reader = res.Body
+	room := res.ContentLength
+	if res.Header.Get("Content-Encoding") == "gzip" {
+		z := unzippers.Get().(*gzip.Reader)
+		defer unzippers.Put(z)
+		if err := z.Reset(res.Body); err != nil {
+			return nil, fmt.Errorf("the compressed answer cannot be read: %w", err)
+		}
+		from, room = z, 4*room
+	}
+	into := bytes.NewBuffer(make([]byte, 0, min(max(room, 0), maxAnswer)+bytes.MinRead+beyond))
+	_, err := into.ReadFrom(io.LimitReader(from, maxAnswer+1))
+	return into.Bytes(), err
 }
 
 // failure is the error of a request that has no answer.

@@ -49,44 +49,59 @@ type remoteHit struct {
 	place    *int    // that a rule of the instance gives to it; nil: none
 }
 
-// ParseRemote reads the answer of an instance. What lacks the data that hits are merged by is an error.
+// hitLevels is how deep a document stands in an answer: in the object and its list of hits.
+const hitLevels = 2
+
+// ParseRemote reads the answer of an instance. What lacks the data that hits are merged by is an error. The body is not to be used again.
 func ParseRemote(remote string, body []byte) (*RemoteAnswer, error) {
-	var compact bytes.Buffer
-	if err := json.Compact(&compact, body); err != nil {
+	body, err := document.Compact(body, hitLevels)
+	if err != nil {
 		return nil, fmt.Errorf("it is no JSON: %w", err)
 	}
-	var a struct {
-		Hits               []json.RawMessage
-		ProcessingTimeMs   int
-		EstimatedTotalHits *int
-		TotalHits          *int
-		SemanticHitCount   *int
-		FacetsByIndex      map[string]*remoteFacets
-		QueryVectors       map[string]json.RawMessage
-		Metadata           []map[string]json.RawMessage
-	}
-	if err := json.Unmarshal(compact.Bytes(), &a); err != nil {
+	r := &RemoteAnswer{Remote: remote, total: -1}
+	var hits []byte
+	err = document.Members(body, func(_, name, value []byte) (err error) {
+		switch string(name) {
+		case "hits":
+			hits = value
+		case "processingTimeMs":
+			r.took, err = strconv.Atoi(string(value))
+		case "estimatedTotalHits", "totalHits":
+			r.total, err = strconv.Atoi(string(value))
+		case "semanticHitCount":
+			r.semantic = string(value) != "null"
+		case "facetsByIndex":
+			err = json.Unmarshal(value, &r.facets)
+		case "queryVectors":
+			err = json.Unmarshal(value, &r.vectors)
+		case "metadata":
+			err = json.Unmarshal(value, &r.metadata)
+		}
+		if err != nil {
+			err = fmt.Errorf("its member %s: %w", name, err)
+		}
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
-	if a.Hits == nil || a.EstimatedTotalHits == nil && a.TotalHits == nil {
+	if hits == nil || r.total < 0 {
 		return nil, errors.New("it is no answer to a federated search")
 	}
-	r := &RemoteAnswer{Remote: remote, took: a.ProcessingTimeMs, semantic: a.SemanticHitCount != nil,
-		facets: a.FacetsByIndex, vectors: a.QueryVectors, metadata: a.Metadata}
-	if a.TotalHits == nil {
-		a.TotalHits = a.EstimatedTotalHits
-	}
-	r.total = *a.TotalHits
-	for i, raw := range a.Hits {
+	err = document.Elements(hits, func(raw []byte) error {
 		var h remoteHit
 		if err := h.parse(raw, remote); err != nil {
-			return nil, fmt.Errorf("hit %d: %w", i, err)
+			return fmt.Errorf("hit %d: %w", len(r.hits)+len(r.pins), err)
 		}
 		if h.place != nil {
 			r.pins = append(r.pins, placed[remoteHit]{*h.place, h})
 		} else {
 			r.hits = append(r.hits, h)
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return r, nil
 }
@@ -95,17 +110,24 @@ func ParseRemote(remote string, body []byte) (*RemoteAnswer, error) {
 func (h *remoteHit) parse(raw []byte, remote string) error {
 	found := false
 	h.raw = append(make([]byte, 0, len(raw)+len(remote)+16), '{')
-	err := eachMember(raw, func(key, value []byte) error {
+	err := document.Members(raw, func(quoted, name, value []byte) error {
+		if string(name) != "_federation" {
+			h.raw = document.AppendMember(h.raw, quoted, value)
+			return nil
+		}
+		if found {
+			return errors.New("it has two members _federation")
+		}
+		found = true
+		if err := h.parseFederation(value); err != nil {
+			return fmt.Errorf("its _federation: %w", err)
+		}
 		if len(h.raw) > 1 {
 			h.raw = append(h.raw, ',')
 		}
-		h.raw = append(append(h.raw, key...), ':')
-		if string(key) != `"_federation"` {
-			h.raw = append(h.raw, value...)
-			return nil
-		}
-		found = true
-		return h.parseFederation(value, remote)
+		h.raw = appendFederation(append(h.raw, `"_federation":`...), h.uid, h.position, h.score)
+		h.raw = append(appendRemoteName(h.raw, remote), '}')
+		return nil
 	})
 	h.raw = append(h.raw, '}')
 	if err == nil && !found {
@@ -114,80 +136,95 @@ func (h *remoteHit) parse(raw []byte, remote string) error {
 	return err
 }
 
-// remoteValue is one of the values that hits are compared by.
-type remoteValue struct {
-	WeightedScore *float64
-	VectorSort    *float64
-	Sort          *struct {
-		Asc   bool
-		Value json.RawMessage
-	}
-	GeoSort *struct {
-		Asc      bool
-		Distance *float64
-	}
-}
-
-func (h *remoteHit) parseFederation(object []byte, remote string) error {
-	var f struct {
-		IndexUID             *string `json:"indexUid"`
-		QueriesPosition      *int
-		WeightedRankingScore *float64
-		WeightedScoreValues  []remoteValue
-		PinnedPosition       *uint32
-		ExtraDocument        json.RawMessage `json:"extra_document"`
-	}
-	if err := json.Unmarshal(object, &f); err != nil {
+func (h *remoteHit) parseFederation(object []byte) error {
+	var has struct{ uid, position, score, values bool }
+	err := document.Members(object, func(_, name, value []byte) (err error) {
+		switch string(name) {
+		case "indexUid":
+			has.uid = value[0] == '"'
+			h.uid = string(document.AppendUnquoted(nil, value))
+		case "queriesPosition":
+			has.position = true
+			h.position, err = strconv.Atoi(string(value))
+		case "weightedRankingScore":
+			has.score = true
+			h.score, err = strconv.ParseFloat(string(value), 64)
+		case "weightedScoreValues":
+			has.values = true
+			err = document.Elements(value, func(element []byte) error {
+				v, err := scoreValue(element)
+				h.values = append(h.values, v)
+				return err
+			})
+		case "pinnedPosition":
+			if value[0] != 'n' {
+				var place uint64
+				place, err = strconv.ParseUint(string(value), 10, 31)
+				at := int(place)
+				h.place = &at
+			}
+		case "extra_document":
+			if value[0] == '{' && len(value) > 2 {
+				h.extra = value
+			}
+		}
 		return err
+	})
+	if err == nil && has != (struct{ uid, position, score, values bool }{true, true, true, true}) {
+		err = errors.New("it lacks what hits are merged by")
 	}
-	if f.IndexUID == nil || f.QueriesPosition == nil || f.WeightedRankingScore == nil || f.WeightedScoreValues == nil {
-		return errors.New("its _federation lacks what hits are merged by")
-	}
-	h.uid, h.position, h.score = *f.IndexUID, *f.QueriesPosition, *f.WeightedRankingScore
-	if len(f.ExtraDocument) > 2 {
-		h.extra = f.ExtraDocument
-	}
-	if f.PinnedPosition != nil {
-		place := int(*f.PinnedPosition)
-		h.place = &place
-	}
-	h.values = make([]rank.ScoreValue, len(f.WeightedScoreValues))
-	for i, v := range f.WeightedScoreValues {
-		var err error
-		if h.values[i], err = v.score(); err != nil {
-			return err
-		}
-	}
-	h.raw = appendFederation(h.raw, h.uid, h.position, h.score)
-	h.raw = append(appendRemoteName(h.raw, remote), '}')
-	return nil
+	return err
 }
 
-func (v *remoteValue) score() (s rank.ScoreValue, err error) {
-	switch {
-	case v.WeightedScore != nil:
-		return rank.ScoreValue{Kind: rank.ByRelevance, Score: *v.WeightedScore}, nil
-	case v.VectorSort != nil:
-		return rank.ScoreValue{Kind: rank.BySimilarity, Score: *v.VectorSort}, nil
-	case v.GeoSort != nil:
-		s = rank.ScoreValue{Kind: rank.ByDistance, Desc: !v.GeoSort.Asc, Sort: rank.SortValue{Class: rank.OfNothing}}
-		if d := v.GeoSort.Distance; d != nil {
-			s.Sort = rank.SortValue{Class: rank.OfPlace, Number: *d}
+var errScoreValue = errors.New("one of its values is of no kind that is known here")
+
+// scoreValue reads one of the values that hits are compared by: an object with one member.
+func scoreValue(object []byte) (s rank.ScoreValue, err error) {
+	known := false
+	err = document.Members(object, func(_, name, value []byte) (err error) {
+		known = true
+		switch string(name) {
+		case "weightedScore":
+			s.Kind = rank.ByRelevance
+			s.Score, err = strconv.ParseFloat(string(value), 64)
+		case "vectorSort":
+			s.Kind = rank.BySimilarity
+			s.Score, err = strconv.ParseFloat(string(value), 64)
+		case "sort":
+			s, err = ordered(rank.ByField, "value", value)
+		case "geoSort":
+			s, err = ordered(rank.ByDistance, "distance", value)
+			if s.Sort.Class == rank.OfNumber {
+				s.Sort.Class = rank.OfPlace
+			}
+		default:
+			known = false
 		}
-		return s, nil
-	case v.Sort != nil:
-		s = rank.ScoreValue{Kind: rank.ByField, Desc: !v.Sort.Asc, Sort: rank.SortValue{Class: rank.OfNothing}}
-		switch raw := v.Sort.Value; {
-		case len(raw) == 0 || raw[0] == 'n':
-		case raw[0] == '"':
-			s.Sort = rank.SortValue{Class: rank.OfText, Text: text.FacetKey(nil, document.AppendUnquoted(nil, raw))}
+		return err
+	})
+	if err == nil && !known {
+		err = errScoreValue
+	}
+	return s, err
+}
+
+// ordered reads {"asc": bool, <name>: value}.
+func ordered(kind rank.ScoreKind, name string, object []byte) (s rank.ScoreValue, err error) {
+	s = rank.ScoreValue{Kind: kind, Desc: true, Sort: rank.SortValue{Class: rank.OfNothing}}
+	err = document.Members(object, func(_, member, value []byte) (err error) {
+		switch {
+		case string(member) == "asc":
+			s.Desc = string(value) != "true"
+		case string(member) != name || value[0] == 'n':
+		case value[0] == '"' && kind == rank.ByField:
+			s.Sort = rank.SortValue{Class: rank.OfText, Text: text.FacetKey(nil, document.AppendUnquoted(nil, value))}
 		default:
 			s.Sort.Class = rank.OfNumber
-			s.Sort.Number, err = strconv.ParseFloat(string(raw), 64)
+			s.Sort.Number, err = strconv.ParseFloat(string(value), 64)
 		}
-		return s, err
-	}
-	return s, errors.New("one of its values is of no kind that is known here")
+		return err
+	})
+	return s, err
 }
 
 // appendScoreValues appends what parseFederation reads, the scores weighted.

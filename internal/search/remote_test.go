@@ -131,3 +131,33 @@ func FuzzRemoteAnswer(f *testing.F) {
 		}
 	})
 }
+
+// TestRemoteAnswersThatLackSomething reads answers that cannot be merged.
+func TestRemoteAnswersThatLackSomething(t *testing.T) {
+	const federation = `{"indexUid":"a","queriesPosition":0,"weightedRankingScore":1,"weightedScoreValues":[],"extra_document":{}}`
+	answer := func(federation string) string {
+		return `{"hits":[{"id":1,"_federation":` + federation + `}],"estimatedTotalHits":1}`
+	}
+	if a, err := ParseRemote("r", []byte(" "+answer(federation)+"\n")); err != nil || len(a.hits) != 1 ||
+		string(a.hits[0].raw) != `{"id":1,"_federation":{"indexUid":"a","queriesPosition":0,"weightedRankingScore":1.0,"remote":"r"}}` {
+		t.Fatalf("an answer is read as %+v, %v", a, err)
+	}
+	for what, body := range map[string]string{
+		"no list of hits":       `{"estimatedTotalHits":1}`,
+		"hits that are none":    `{"hits":{},"estimatedTotalHits":1}`,
+		"no total":              `{"hits":[]}`,
+		"a total that is none":  `{"hits":[],"totalHits":"1"}`,
+		"a hit without it":      `{"hits":[{"id":1}],"totalHits":1}`,
+		"a number as its uid":   answer(strings.Replace(federation, `"a"`, `1`, 1)),
+		"no position":           answer(strings.Replace(federation, `"queriesPosition":0,`, ``, 1)),
+		"no score":              answer(strings.Replace(federation, `Score":1`, `Score":null`, 1)),
+		"a value of new kind":   answer(strings.Replace(federation, `[]`, `[{"other":1}]`, 1)),
+		"an empty value":        answer(strings.Replace(federation, `[]`, `[{}]`, 1)),
+		"a value of wrong type": answer(strings.Replace(federation, `[]`, `[{"weightedScore":"1"}]`, 1)),
+		"a broken end":          answer(federation) + "}",
+	} {
+		if _, err := ParseRemote("r", []byte(body)); err == nil {
+			t.Errorf("%s: %s is read", what, body)
+		}
+	}
+}
