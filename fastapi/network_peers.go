@@ -210,18 +210,19 @@ func (s *Server) networkTransfer(ctx *fasthttp.RequestCtx) error {
 	if err := readObject(s, ctx, &t, transferParams); err != nil {
 		return err
 	}
-	page, err := s.network.Export(&t)
+	page, err := s.network.Export(s.searching, &t)
 	if err != nil {
 		return err
 	}
 	for name, v := range page.Headers() {
 		ctx.Response.Header.Set(name, v)
 	}
-	kind := contentNDJSON
 	if t.Index == "" {
-		kind = contentJSON
+		ctx.SetContentType(contentJSON)
+	} else {
+		ctx.SetContentType(contentNDJSON)
+		ctx.Response.Header.SetContentEncoding("gzip")
 	}
-	ctx.SetContentType(kind)
 	ctx.Response.SetBodyRaw(page.Body)
 	return nil
 }

@@ -16,6 +16,8 @@ type BuilderOptions struct {
 
 	Embedders    []EmbedderShape // those that rows may have vectors of
 	GraphThreads int             // goroutines that link vectors into a graph; 1 when 0
+
+	Throttle func(bytes int) error // asked before so many bytes are written, and may wait; nil: nobody
 }
 
 // Builder gathers rows in memory and writes them as one segment file. Rows
@@ -174,7 +176,7 @@ type Info struct {
 // Write writes all rows to a new file, syncs and closes it. The caller makes its name durable.
 // On an error, also that of a done context, no file is left.
 func (b *Builder) Write(ctx context.Context, fs vfs.FS, name string) (Info, error) {
-	f, err := createFile(fs, name, nil)
+	f, err := createFile(fs, name, b.options.Throttle)
 	if err != nil {
 		return Info{}, err
 	}

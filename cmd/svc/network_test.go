@@ -15,13 +15,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 )
 
-var networkRounds = flag.Int("network-rounds", 4, "how often TestNetworkKeepsItsPromises kills an instance or cuts a link")
+var networkRounds = flag.Int("network-rounds", 4, "how often TestNetworkKeepsItsPromises kills an instance or troubles a link")
 
 // member is one server of a network. Others reach it through a link that can be cut.
 type member struct {
@@ -33,72 +32,6 @@ type member struct {
 	url     string
 	log     bytes.Buffer
 	link    *link
-}
-
-// link passes connections on, or not.
-type link struct {
-	listener net.Listener
-	target   atomic.Value // address
-	cut      atomic.Bool
-	mu       sync.Mutex
-	conns    map[net.Conn]bool
-}
-
-func newLink(t *testing.T) *link {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	k := &link{listener: l, conns: map[net.Conn]bool{}}
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go k.pass(c)
-		}
-	}()
-	t.Cleanup(func() { l.Close(); k.set(true) })
-	return k
-}
-
-func (k *link) pass(c net.Conn) {
-	defer c.Close()
-	target, _ := k.target.Load().(string)
-	if k.cut.Load() || target == "" {
-		return
-	}
-	to, err := net.Dial("tcp", target)
-	if err != nil {
-		return
-	}
-	defer to.Close()
-	k.mu.Lock()
-	k.conns[c], k.conns[to] = true, true
-	k.mu.Unlock()
-	defer func() {
-		k.mu.Lock()
-		delete(k.conns, c)
-		delete(k.conns, to)
-		k.mu.Unlock()
-	}()
-	go func() { _, _ = io.Copy(to, c); to.Close() }()
-	_, _ = io.Copy(c, to)
-}
-
-// set cuts the link, with the connections on it, or mends it.
-func (k *link) set(cut bool) {
-	k.cut.Store(cut)
-	if !cut {
-		return
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for c := range k.conns {
-		c.Close()
-	}
 }
 
 func newMember(t *testing.T, name string, options ...string) *member {
@@ -134,7 +67,7 @@ func (in *member) start() {
 			in.t.Fatalf("%s does not answer:\n%s", in.name, in.log.String())
 		}
 	}
-	in.link.target.Store(address)
+	in.link.lead(address)
 }
 
 func (in *member) kill() {
@@ -198,7 +131,7 @@ func newNetwork(t *testing.T, options ...string) []*member {
 	var remotes []string
 	for _, in := range all {
 		in.must("PATCH", "/experimental-features", `{"network":true}`, nil)
-		remotes = append(remotes, fmt.Sprintf(`%q:{"url":"http://%s"}`, in.name, in.link.listener.Addr()))
+		remotes = append(remotes, fmt.Sprintf(`%q:{"url":"http://%s"}`, in.name, in.link.address))
 	}
 	all[0].change(`{"self":"a","leader":"a","remotes":{` + strings.Join(remotes, ",") + `},"shards":` + shapes[0] + `}`)
 	return all
@@ -391,13 +324,14 @@ func (w *writer) check(t *testing.T, all []*member) {
 	}
 }
 
-// TestNetworkKeepsItsPromises writes to a network of three, kills its instances, cuts their links and changes its shape
+// TestNetworkKeepsItsPromises writes to a network of three, kills its instances, troubles their links and changes its shape
 // meanwhile, and compares all documents with what was acknowledged: none is lost, and none is there twice.
 func TestNetworkKeepsItsPromises(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d, %d rounds", seed, *networkRounds)
 	random := rand.New(rand.NewPCG(seed, 0))
-	all := newNetwork(t)
+	// Not for long do answers wait for others, and others for answers: links are black holes for a while.
+	all := newNetwork(t, "--experimental-proxy-backoff-timeout-seconds", "1", "--experimental-proxy-request-timeout-seconds", "2")
 	w := &writer{random: random, docs: map[int]*written{}}
 	for range 5 {
 		w.step(all[0])
@@ -412,12 +346,12 @@ func TestNetworkKeepsItsPromises(t *testing.T) {
 			time.Sleep(time.Duration(random.IntN(60)) * time.Millisecond)
 		}
 		if random.IntN(2) == 0 {
-			in.link.set(true)
+			in.link.suffer(troubles[random.IntN(len(troubles))](random))
 			for range random.IntN(5) {
 				w.step(all[0])
 			}
 			changed.Wait()
-			in.link.set(false)
+			in.link.suffer(trouble{})
 		} else {
 			in.kill()
 			for range random.IntN(3) {

@@ -23,7 +23,7 @@ type compactor struct {
 	catalog *Catalog
 	plan    mergeplan.Options
 	lanes   [mergeLanes]*lane
-	pace    pace
+	rate    rate
 	ctx     context.Context
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
@@ -58,7 +58,7 @@ const (
 func newCompactor(c *Catalog) *compactor {
 	k := &compactor{catalog: c, plan: mergeplan.Default()}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
-	k.pace.perSecond = c.options.CompactionBytesPerSecond
+	k.rate.perSecond = c.options.CompactionBytesPerSecond
 	k.lanes = [mergeLanes]*lane{
 		{number: 0, min: -1, max: smallMergeBytes, wake: make(chan struct{}, 1)},
 		{number: 1, min: smallMergeBytes, max: k.plan.MaxBytes, wake: make(chan struct{}, 1)},
@@ -139,7 +139,7 @@ func (k *compactor) step(l *lane, ix *Index) (merged bool) {
 		}
 	}()
 	err := mapped.Guard(func() (err error) {
-		merged, err = ix.compactOnce(k.ctx, k.plan, l.min, l.max, k.pace.wait)
+		merged, err = ix.compactOnce(k.ctx, k.plan, l.min, l.max, k.rate.wait)
 		return err
 	})
 	switch {
@@ -244,8 +244,8 @@ func (ix *Index) mergeFiles(ctx context.Context, v *View, lives []segment.Live, 
 // unthrottled lets a merge run as fast as it can.
 func unthrottled(ctx context.Context, _ int) error { return ctx.Err() }
 
-// pace spreads bytes over time, for all lanes together.
-type pace struct {
+// rate spreads bytes over time, for all lanes together.
+type rate struct {
 	perSecond int64 // 0: unlimited
 	mu        struct {
 		sync.Mutex
@@ -254,7 +254,7 @@ type pace struct {
 }
 
 // wait returns when n more bytes may be written.
-func (p *pace) wait(ctx context.Context, n int) error {
+func (p *rate) wait(ctx context.Context, n int) error {
 	if p.perSecond <= 0 {
 		return ctx.Err()
 	}

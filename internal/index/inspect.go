@@ -28,7 +28,7 @@ func (c *Catalog) inspections(ctx context.Context) {
 
 // inspect checks the checksums of all segments once, beside everything else. Their files tell of damage. It ends with ctx.
 func (c *Catalog) inspect(ctx context.Context, bytesPerSecond int64) {
-	pace := pace{perSecond: bytesPerSecond}
+	rate := rate{perSecond: bytesPerSecond}
 	for _, ix := range c.all() {
 		v := ix.View()
 		var numbers []uint64
@@ -41,7 +41,7 @@ func (c *Catalog) inspect(ctx context.Context, bytesPerSecond int64) {
 			if f == nil {
 				continue
 			}
-			_ = f.Inspect(func(n int) error { return pace.wait(ctx, n) }) // the file tells of it
+			_ = f.Inspect(func(n int) error { return rate.wait(ctx, n) }) // the file tells of it
 			f.release()
 			if ctx.Err() != nil {
 				return

@@ -14,6 +14,7 @@ import (
 	"svc/internal/apierr"
 	"svc/internal/document"
 	"svc/internal/filter"
+	"svc/internal/pace"
 	"svc/internal/vfs"
 	"svc/segment"
 )
@@ -163,7 +164,9 @@ func (b *batch) add(op int, a *AddDocuments) (int, error) {
 	// All lines are checked before the first changes anything.
 	var docs []payloadDoc
 	var ids []byte
+	worker := pace.Of(b.ctx)
 	err = eachLine(f, func(offset int64, line []byte) error {
+		worker.Yield()
 		if len(docs)%4096 == 0 && b.ctx.Err() != nil {
 			return b.ctx.Err()
 		}

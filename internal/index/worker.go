@@ -86,6 +86,7 @@ func (k *worker) run() (err error) {
 func (k *worker) indexAll(items []item) error {
 	if k.vectors == nil {
 		for _, it := range items {
+			k.w.pace.Yield()
 			external, doc, err := k.document(it)
 			if err == nil {
 				err = k.index(it, external, doc, nil)
@@ -105,6 +106,7 @@ func (k *worker) indexAll(items []item) error {
 			return err
 		}
 		for i, it := range items[:n] {
+			k.w.pace.Yield()
 			g := &k.gathered[i]
 			if err := k.index(it, g.external, g.doc, g.entries); err != nil {
 				return err

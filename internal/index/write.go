@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"svc/internal/mapped"
+	"svc/internal/pace"
 	"svc/internal/settings"
 	"svc/internal/text"
 	"svc/segment"
@@ -28,6 +29,7 @@ type writer struct {
 	share    int64 // of the memory, a worker, in bytes
 	chunk    int   // documents that a worker takes at once
 	progress func(documents int)
+	pace     *pace.Worker // nil: the batch does not yield to searches
 }
 
 // item is a document to write: what the batch made of it, or the stored one.
@@ -130,7 +132,10 @@ func (b *batch) write(next *View, old *storedDocs) (files []*file, names []strin
 		// Half of the memory: the garbage collector lets the heap grow to about twice what is in use.
 		chunk:    chunkDocuments,
 		share:    max(min(b.ix.options.MaxIndexingMemory/2/int64(threads), maxBuilderBytes), b.ix.catalog.builderBytes),
-		progress: b.counter(2, total)}
+		progress: b.counter(2, total), pace: pace.Of(b.ctx)}
+	if w.pace != nil {
+		w.builder.Throttle = func(int) error { w.pace.Yield(); return ctx.Err() }
+	}
 	w.queue.mu.changed, w.queue.mu.stored = changed, old
 	if slices.ContainsFunc(b.sources, func(s source) bool { return s.vectors }) { // it has no words and no values, but it is a field
 		if _, err := w.fields.id(settings.VectorsField); err != nil {

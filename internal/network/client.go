@@ -38,6 +38,7 @@ type request struct {
 	contentType  string // "": there is no body
 	body         []byte
 	stream       func() (io.ReadCloser, error) // instead of body, sent compressed; nil: there is none
+	into         io.Writer                     // gets what a remote answers that accepts the request; nil: it is in the reply
 }
 
 // reply is the answer of a remote that has accepted a request.
@@ -80,7 +81,7 @@ func (n *Node) do(ctx context.Context, name string, r *Remote, q *request) (got 
 		return nil, !errors.Is(e, context.Canceled), failure(ctx, name, e)
 	}
 	defer res.Body.Close()
-	answer, e := readAnswer(res)
+	answer, e := readAnswer(res, q.into)
 	switch {
 	case e != nil:
 		err := failure(ctx, name, e)
@@ -96,8 +97,9 @@ func (n *Node) do(ctx context.Context, name string, r *Remote, q *request) (got 
 
 var unzippers = sync.Pool{New: func() any { return new(gzip.Reader) }}
 
-// readAnswer reads an answer to its end, or a byte more than is allowed. Its room is for who reads over the end by some bytes, too.
-func readAnswer(res *http.Response) ([]byte, error) {
+// readAnswer reads an answer to its end, or a byte more than is allowed: that to an accepted request into a writer, unless it is nil.
+// There is room behind the answer for who reads some bytes over its end.
+func readAnswer(res *http.Response, into io.Writer) ([]byte, error) {
 	const beyond = 64
 	var from io.Reader = res.Body
 	room := res.ContentLength
@@ -109,9 +111,17 @@ func readAnswer(res *http.Response) ([]byte, error) {
 		}
 		from, room = z, 4*room
 	}
-	into := bytes.NewBuffer(make([]byte, 0, min(max(room, 0), maxAnswer)+bytes.MinRead+beyond))
-	_, err := into.ReadFrom(io.LimitReader(from, maxAnswer+1))
-	return into.Bytes(), err
+	from = io.LimitReader(from, maxAnswer+1)
+	if into != nil && res.StatusCode < 300 {
+		n, err := io.Copy(into, from)
+		if err == nil && n > maxAnswer {
+			err = fmt.Errorf("it is larger than %d bytes", maxAnswer)
+		}
+		return nil, err
+	}
+	buffer := bytes.NewBuffer(make([]byte, 0, min(max(room, 0), maxAnswer)+bytes.MinRead+beyond))
+	_, err := buffer.ReadFrom(from)
+	return buffer.Bytes(), err
 }
 
 // failure is the error of a request that has no answer.

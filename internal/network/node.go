@@ -14,6 +14,7 @@ import (
 	"svc/internal/apierr"
 	"svc/internal/index"
 	"svc/internal/outbound"
+	"svc/internal/pace"
 	"svc/internal/shard"
 	"svc/internal/task"
 	"svc/internal/vfs"
@@ -51,6 +52,7 @@ type Node struct {
 	sender       sender
 	lagging      atomic.Bool // this instance lacks writes that the leader has
 	exports      exports
+	searches     pace.Searches // that moves of documents yield to
 
 	ctx  context.Context // ends with Close
 	stop context.CancelFunc
@@ -106,6 +108,9 @@ func (n *Node) Close() error {
 	n.http.CloseIdleConnections()
 	return nil
 }
+
+// Searches is to be told of all searches that run here: moves of documents yield to them.
+func (n *Node) Searches() *pace.Searches { return &n.searches }
 
 // Network returns the network as it is now. It is not to be modified.
 func (n *Node) Network() *Network { return n.view.Load().network }

@@ -1,0 +1,378 @@
+package network
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"svc/internal/apierr"
+	"svc/internal/index"
+	"svc/internal/pace"
+	"svc/internal/settings"
+	"svc/internal/shard"
+)
+
+// source is who has documents that this instance is to own.
+type source struct {
+	name   string
+	remote *Remote
+	shards []string // nil: whatever it has
+	others []string // who has the same, if it does not answer
+	leaves bool     // it is being removed
+}
+
+// key names a source where its progress is stored.
+func (s *source) key() string { return s.name + "\x00" + strings.Join(s.shards, "\x00") }
+
+// sources returns whom to ask, in the order of their names.
+func (r *changing) sources() []source {
+	self := r.network.SelfName()
+	if self == "" || len(r.network.owned(self)) == 0 {
+		return nil
+	}
+	var list []source
+	all := everybody(r.network, r.previous)
+	leaves := func(name string) bool { return r.network.Remotes[name] == nil }
+	for _, name := range sortedNames(all) {
+		// Who was no part of the sharded network may have anything.
+		if name != self && !slices.Contains(r.rebuilt, name) && (!r.previous.Led() || r.previous.Remotes[name] == nil) {
+			list = append(list, source{name: name, remote: all[name], leaves: leaves(name)})
+		}
+	}
+	if !r.previous.Led() {
+		return list
+	}
+	by := map[string][]string{} // by the ranking of their owners
+	for _, name := range r.previous.ShardNames() {
+		owners := slices.DeleteFunc(slices.Clone(r.previous.Shards[name].Remotes), func(o string) bool { return slices.Contains(r.rebuilt, o) })
+		if len(owners) == 0 {
+			continue
+		}
+		if slices.Contains(owners, self) && r.previous.Remotes[self] != nil {
+			continue
+		}
+		ranking := ranked(owners, name)
+		by[strings.Join(ranking, "\x00")] = append(by[strings.Join(ranking, "\x00")], name)
+	}
+	for _, ranking := range sortedNames(by) {
+		names := strings.Split(ranking, "\x00")
+		list = append(list, source{name: names[0], remote: all[names[0]], shards: by[ranking], others: names[1:], leaves: leaves(names[0])})
+	}
+	return list
+}
+
+// ranked orders the owners of a shard by which of them is to send it.
+func ranked(owners []string, name string) []string {
+	var order []string
+	left := slices.Clone(owners)
+	for len(left) > 0 {
+		best := shard.Winner(left, name)
+		order = append(order, best)
+		left = slices.DeleteFunc(left, func(o string) bool { return o == best })
+	}
+	return order
+}
+
+// fetch gets from all sources what this instance is to own.
+func (r *changing) fetch() error {
+	list := r.sources()
+	for i := range list {
+		s := &list[i]
+		r.progress(1, index.Step{Name: "instance " + s.name, Finished: i, Total: len(list)})
+		if c := r.change(); c == nil {
+			return canceledChange()
+		} else if slices.Contains(c.Fetched, s.key()) {
+			continue
+		}
+		if err := r.fetchFrom(s); err != nil {
+			return err
+		}
+		err := r.n.update(func(st *stored) {
+			if st.Change != nil {
+				st.Change.Fetched = append(slices.Clone(st.Change.Fetched), s.key())
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fetchFrom gets everything from one source, or from one of those who have the same.
+func (r *changing) fetchFrom(s *source) error {
+	began := time.Now()
+	for pause := firstPoll; ; pause = min(pause*3/2, lastPoll) {
+		err := r.tryFetch(s.name, s.remote, s)
+		var remote *apierr.Error
+		if err == nil || !errors.As(err, &remote) || !passing(remote.Code) {
+			return err
+		}
+		for _, name := range s.others {
+			if away(remote.Code) && r.tryFetch(name, everybody(r.network, r.previous)[name], s) == nil {
+				return nil
+			}
+		}
+		if s.leaves && time.Since(began) > farewell {
+			r.n.o.Logger.Error("a remote that leaves the network does not answer: documents that it alone has are not moved", "remote", s.name, "error", remote)
+			r.message = fmt.Sprintf("Finished without what only `%s` had, which does not answer", s.name)
+			return nil
+		}
+		st, e := r.n.changeAt(r.ctx, s.name, s.remote, r.version)
+		if e == nil && st.Canceled {
+			return canceledChange()
+		}
+		select {
+		case <-time.After(pause):
+		case <-r.ctx.Done():
+			return context.Cause(r.ctx)
+		}
+	}
+}
+
+// away reports whether a remote did not answer at all.
+func away(c apierr.Code) bool { return c == "remote_could_not_send_request" || c == "remote_timeout" }
+
+// passing reports whether what went wrong with a remote may be over the next time.
+func passing(c apierr.Code) bool { return strings.HasPrefix(string(c), "remote_") }
+
+func (r *changing) tryFetch(name string, remote *Remote, s *source) error {
+	t := &Transfer{Version: r.version, Remote: r.network.SelfName(), Shards: s.shards}
+	got, err := r.transfer(r.ctx, name, remote, t, nil)
+	if err != nil {
+		return err
+	}
+	var list []transferredIndex
+	if err := json.Unmarshal(got.body, &list); err != nil {
+		return apierr.New("remote_bad_response", "The list of indexes of the remote `%s` cannot be read: %v.", name, err)
+	}
+	for i := range list {
+		r.progress(2, index.Step{Name: "index " + list[i].UID, Finished: i, Total: len(list)})
+		if err := r.fetchIndex(name, remote, s, &list[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fetchIndex gets the documents of one index of a source, and the index where there is none.
+func (r *changing) fetchIndex(name string, remote *Remote, s *source, from *transferredIndex) error {
+	ix, err := r.indexLike(name, from)
+	if err != nil {
+		return err
+	}
+	key := s.key() + "\x00" + from.UID
+	t := &Transfer{Version: r.version, Remote: r.network.SelfName(), Shards: s.shards, Index: from.UID}
+	if c := r.change(); c != nil && name == s.name {
+		if after, ok := c.Cursors[key]; ok {
+			t.After = &after
+		}
+	}
+	if err := r.n.o.FS.MkdirAll(r.n.o.Work); err != nil {
+		return fmt.Errorf("cannot keep fetched documents: %w", err)
+	}
+	ctx, cancel := context.WithCancel(r.ctx)
+	batches := make(chan batch)
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer cancel()
+	group.Go(func() { r.receive(ctx, name, remote, t, batches) })
+	n := 0
+	for b := range batches {
+		if b.err != nil {
+			return b.err
+		}
+		err := r.store(ix, from.PrimaryKey, name, s, b.file)
+		_ = r.n.o.FS.Remove(b.file) // or the next one replaces it
+		if err != nil {
+			return err
+		}
+		n += b.documents
+		r.progress(3, index.Step{Name: "document", Finished: n, Total: n})
+		if name != s.name {
+			continue // numbers are those of another instance
+		}
+		if err := r.noteCursor(key, b.last); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// indexLike returns the index that is to have the documents of one of a source.
+func (r *changing) indexLike(name string, from *transferredIndex) (*index.Index, error) {
+	catalog := r.n.o.Catalog
+	if ix := catalog.Get(from.UID); ix != nil {
+		return ix, nil
+	}
+	ix, err := catalog.Create(from.UID, from.PrimaryKey, catalog.LastBatch())
+	if err != nil {
+		return nil, err
+	}
+	u, err := settings.ParseUpdate(from.Settings, settings.Features{ForeignKeys: true, Chat: true, CompositeEmbedders: true, Multimodal: true})
+	if err == nil {
+		_, err = ix.ApplyBeside(r.ctx, []index.Op{index.UpdateSettings{Update: u}}, nil)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot make index %s as it is at the remote %s: %w", from.UID, name, err)
+	}
+	return ix, nil
+}
+
+// noteCursor stores up to which document everything of a source's index is stored.
+func (r *changing) noteCursor(key string, last uint32) error {
+	return r.n.update(func(st *stored) {
+		if st.Change == nil {
+			return
+		}
+		cursors := map[string]uint32{key: last}
+		for k, v := range st.Change.Cursors {
+			if k != key {
+				cursors[k] = v
+			}
+		}
+		st.Change.Cursors = cursors
+	})
+}
+
+// Documents are stored in batches: small ones first, so that there is soon something to do beside fetching, then larger ones, as each
+// costs a commit and leaves a segment.
+const (
+	firstBatchBytes = 8 << 20
+	maxBatchBytes   = 64 << 20
+)
+
+// batch is a file of fetched documents.
+type batch struct {
+	file      string
+	documents int
+	last      uint32 // number of the last document at the source
+	err       error  // why there is no more; the rest is empty
+}
+
+// receive fetches documents and hands them out in batches while those before are being stored: of two files one is written and one
+// is read.
+func (r *changing) receive(ctx context.Context, name string, remote *Remote, t *Transfer, batches chan<- batch) {
+	defer close(batches)
+	hand := func(b batch) bool {
+		select {
+		case batches <- b:
+			return b.err == nil
+		case <-ctx.Done():
+			return false
+		}
+	}
+	limit := int64(firstBatchBytes)
+	for number, more := 0, true; more; number++ {
+		b := batch{file: path.Join(r.n.o.Work, fetchedNames[number%len(fetchedNames)])}
+		var err error
+		more, err = r.receiveBatch(ctx, name, remote, t, &b, limit)
+		if b.documents > 0 && !hand(b) {
+			return
+		}
+		if err != nil {
+			hand(batch{err: err})
+			return
+		}
+		limit = min(2*limit, maxBatchBytes)
+	}
+}
+
+var fetchedNames = [...]string{"network-0.ndjson", "network-1.ndjson"}
+
+// receiveBatch fetches pages until there are so many bytes of them, or no more. After an error the batch has the pages before it: where
+// connections do not last, documents get here a page at a time.
+func (r *changing) receiveBatch(ctx context.Context, name string, remote *Remote, t *Transfer, b *batch, limit int64) (more bool, err error) {
+	f, err := r.n.o.FS.Create(b.file)
+	if err != nil {
+		return false, fmt.Errorf("cannot keep fetched documents: %w", err)
+	}
+	defer func() {
+		if e := f.Close(); e != nil {
+			*b, err = batch{}, errors.Join(err, fmt.Errorf("cannot keep fetched documents: %w", e))
+		}
+	}()
+	page := &yieldingBuffer{worker: pace.Of(ctx)}
+	size := int64(0)
+	for more = true; more && size < limit; {
+		page.Reset()
+		got, err := r.transfer(ctx, name, remote, t, page)
+		if err != nil {
+			return false, err
+		}
+		if _, err := f.Write(page.Bytes()); err != nil {
+			*b = batch{}
+			return false, fmt.Errorf("cannot keep fetched documents: %w", err)
+		}
+		if last := got.header.Get(transferLast); last != "" {
+			id, err := strconv.ParseUint(last, 10, 32)
+			if err != nil {
+				return false, apierr.New("remote_bad_response", "The remote `%s` does not number its documents.", name)
+			}
+			after := uint32(id)
+			t.After, b.last = &after, after
+		}
+		size += int64(page.Len())
+		b.documents += bytes.Count(page.Bytes(), []byte{'\n'})
+		more = got.header.Get(transferMore) == "true"
+	}
+	return more, nil
+}
+
+// yieldingBuffer yields to searches whenever something is written.
+type yieldingBuffer struct {
+	bytes.Buffer
+	worker *pace.Worker
+}
+
+func (b *yieldingBuffer) Write(p []byte) (int, error) {
+	b.worker.Yield()
+	return b.Buffer.Write(p)
+}
+
+// transfer asks for one page. Its documents go to into; nil: they are in the reply.
+func (r *changing) transfer(ctx context.Context, name string, remote *Remote, t *Transfer, into *yieldingBuffer) (*reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*r.n.o.RequestTimeout)
+	defer cancel()
+	q := &request{method: "POST", path: "/network/transfer", key: remote.WriteAPIKey, contentType: "application/json", body: encode(t)}
+	if into != nil {
+		q.into = into
+	}
+	got, _, err := r.n.do(ctx, name, remote, q)
+	if err != nil {
+		if r.ctx.Err() != nil {
+			return nil, context.Cause(r.ctx)
+		}
+		return nil, err
+	}
+	return got, nil
+}
+
+// store adds the documents of a file to an index. Of documents of one id that several instances brought along, that of the last name stays.
+func (r *changing) store(ix *index.Index, primaryKey, from string, s *source, file string) error {
+	op := index.AddDocuments{Payload: file, PrimaryKey: primaryKey}
+	if s.shards == nil && from < r.network.SelfName() {
+		v := ix.View()
+		defer v.Release()
+		op.Owned = func(id []byte) bool {
+			_, _, there := v.Find(id)
+			return !there
+		}
+	}
+	results, err := ix.ApplyBeside(r.ctx, []index.Op{op}, nil)
+	if err == nil {
+		err = results[0].Err
+	}
+	if err != nil {
+		return fmt.Errorf("cannot store documents of the remote %s in index %s: %w", from, ix.UID(), err)
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+// Package pace has work in the background yield to searches: it runs at full speed while nobody searches, and in short slices with
+// rests between them while somebody does.
+package pace
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// slice is how long work goes on beside searches without a rest: less than most searches take.
+	slice = time.Millisecond
+	// restFactor is how many times longer than the slice before it a rest is. So a quarter of a processor is left to the work, which gets
+	// done however long somebody searches.
+	restFactor = 3
+	maxRest    = 100 * time.Millisecond
+	// quiet is for how long nobody has searched when work goes on at full speed.
+	quiet = 50 * time.Millisecond
+)
+
+// Searches knows whether somebody searches. The zero value is ready to use.
+type Searches struct {
+	running atomic.Int64
+	last    atomic.Int64 // when the last one ended, as UnixNano
+}
+
+// Begin notes that a search begins. End follows.
+func (s *Searches) Begin() { s.running.Add(1) }
+
+// End notes that a search has ended.
+func (s *Searches) End() {
+	s.last.Store(time.Now().UnixNano())
+	s.running.Add(-1)
+}
+
+func (s *Searches) going(now time.Time) bool {
+	return s.running.Load() > 0 || now.UnixNano()-s.last.Load() < int64(quiet)
+}
+
+// Worker is work that yields. Several goroutines may share one.
+type Worker struct {
+	searches *Searches
+	began    atomic.Int64 // the slice, as UnixNano
+}
+
+type key struct{}
+
+// Beside returns a context of work that yields to searches.
+func Beside(ctx context.Context, s *Searches) context.Context {
+	w := &Worker{searches: s}
+	w.began.Store(time.Now().UnixNano())
+	return context.WithValue(ctx, key{}, w)
+}
+
+// Of returns the worker that a context is of, nil for none.
+func Of(ctx context.Context) *Worker {
+	w, _ := ctx.Value(key{}).(*Worker)
+	return w
+}
+
+// Yield rests if the work has gone on for a slice beside searches. It is called often, with no lock held that a search may want, and not
+// at all by work that is paid for by somebody who waits. A nil Worker never rests.
+func (w *Worker) Yield() {
+	if w == nil {
+		return
+	}
+	now := time.Now()
+	began := w.began.Load()
+	worked := now.UnixNano() - began
+	if worked < int64(slice) {
+		return
+	}
+	if w.searches.going(now) {
+		time.Sleep(min(restFactor*time.Duration(worked), maxRest))
+		now = time.Now()
+	}
+	w.began.Store(now.UnixNano())
+}

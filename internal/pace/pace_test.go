@@ -1,0 +1,59 @@
+package pace
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestYield counts what work gets done in a second of virtual time, in steps of a tenth of a millisecond.
+func TestYield(t *testing.T) {
+	done := func(ctx context.Context) (steps int) {
+		w := Of(ctx)
+		for end := time.Now().Add(time.Second); time.Now().Before(end); steps++ {
+			time.Sleep(slice / 10)
+			w.Yield()
+		}
+		return steps
+	}
+	synctest.Test(t, func(t *testing.T) {
+		if n := done(t.Context()); n != 10_000 {
+			t.Errorf("work that does not yield: %d steps, want 10000", n)
+		}
+		s := new(Searches)
+		if n := done(Beside(t.Context(), s)); n != 10_000 {
+			t.Errorf("nobody searches: %d steps, want 10000", n)
+		}
+		s.Begin()
+		if n := done(Beside(t.Context(), s)); n < 2400 || n > 2600 {
+			t.Errorf("beside a search: %d steps, want a quarter of 10000", n)
+		}
+		s.End()
+		if n := done(Beside(t.Context(), s)); n < 9500 || n >= 10_000 {
+			t.Errorf("after a search: %d steps, want almost 10000", n)
+		}
+		time.Sleep(quiet)
+		if n := done(Beside(t.Context(), s)); n != 10_000 {
+			t.Errorf("long after a search: %d steps, want 10000", n)
+		}
+	})
+}
+
+// TestARestIsAsLongAsItsSlice has work that cannot yield for long.
+func TestARestIsAsLongAsItsSlice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(Searches)
+		s.Begin()
+		w := Of(Beside(t.Context(), s))
+		for worked, want := range map[time.Duration]time.Duration{slice / 2: 0, 10 * slice: 30 * slice, time.Hour: maxRest} {
+			w.began.Store(time.Now().UnixNano())
+			time.Sleep(worked)
+			before := time.Now()
+			w.Yield()
+			if got := time.Since(before); got != want {
+				t.Errorf("after %v of work it rests %v, want %v", worked, got, want)
+			}
+		}
+	})
+}
