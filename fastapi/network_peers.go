@@ -162,13 +162,14 @@ func (s *Server) networkChange(ctx *fasthttp.RequestCtx) error {
 	if err := readObject(s, ctx, &q, changeParams); err != nil {
 		return err
 	}
-	return answer(ctx, s.network.State(q.version, q.remote))
+	return answer(ctx, s.network.State(q.version, q.remote, q.restored))
 }
 
 // changeQuery is what an instance asks another one for of a change.
 type changeQuery struct {
-	version uuid.UUID
-	remote  string // who asks
+	version  uuid.UUID
+	remote   string // who asks
+	restored bool   // it was set back to a snapshot
 }
 
 var changeParams = []param[changeQuery]{
@@ -180,6 +181,7 @@ var changeParams = []param[changeQuery]{
 		return nil
 	}},
 	{name: "remote", code: "bad_request", kind: textual, set: func(q *changeQuery, a *arg) error { q.remote = a.text; return nil }},
+	{name: "restored", code: "bad_request", kind: flag, set: func(q *changeQuery, a *arg) error { q.restored = a.flag; return nil }},
 }
 
 // transferParams are those of what an instance asks another one for.

@@ -102,7 +102,11 @@ func (d *distribution) add(p network.Part, i int, uid string, r *search.Request,
 		q = &remoteQueries{}
 		d.remotes[p.Remote] = q
 	}
-	q.list = append(q.list, r.AppendRemote(nil, uid, weight, position))
+	body := r.AppendRemote(nil, uid, weight, position)
+	if p.Shard != "" { // where there is a leader, it would search the network by default
+		body = append([]byte(`{"useNetwork":false,`), body[1:]...)
+	}
+	q.list = append(q.list, body)
 	q.uids = append(q.uids, uid)
 	return nil
 }

@@ -105,8 +105,8 @@ func (s *Server) turn(ctx *fasthttp.RequestCtx, hits int) (limited *turn, waited
 	if waited > slice && r.gone() {
 		r.cancel()
 	}
-	s.network.Searches().Begin()
-	return limited, waited, func() { s.slots.giveBack(limited); s.network.Searches().End() }, nil
+	s.searches.Begin()
+	return limited, waited, func() { s.slots.giveBack(limited); s.searches.End() }, nil
 }
 
 // turnBeside waits for the turn of a search that a request makes beside its own work, as turn does.

@@ -23,6 +23,7 @@ import (
 	"svc/internal/logs"
 	"svc/internal/mapped"
 	"svc/internal/network"
+	"svc/internal/pace"
 	"svc/internal/rerank"
 	"svc/internal/rule"
 	"svc/internal/task"
@@ -88,6 +89,7 @@ type Server struct {
 	keys         *auth.Keys
 	webhooks     *webhook.Store
 	network      *network.Node
+	searches     *pace.Searches
 	chats        *chat.Store
 	providers    *chat.Providers
 	rules        *rule.Store
@@ -137,6 +139,10 @@ func New(o Options) *Server {
 	s := &Server{
 		catalog: o.Catalog, queue: o.Queue, keys: o.Keys, webhooks: o.Webhooks, network: o.Network, chats: o.Chats, providers: o.Providers, rules: o.Rules, reranker: o.Reranker, features: o.Features, log: o.Logger, logs: o.Log,
 		payloadLimit: o.PayloadLimit, production: o.Production, noDashboard: o.NoDashboard, version: o.Version, replication: o.Replication,
+	}
+	s.searches = new(pace.Searches)
+	if o.Network != nil {
+		s.searches = o.Network.Searches()
 	}
 	s.jsonLimit = cmp.Or(o.JSONLimit, DefaultJSONLimit)
 	s.multiQueries = cmp.Or(o.MultiQueries, DefaultMultiQueries)

@@ -8,6 +8,7 @@ import (
 
 	"svc/internal/dump"
 	"svc/internal/index"
+	"svc/internal/network"
 )
 
 // importOptions say what a new data directory is filled from.
@@ -44,7 +45,11 @@ func (o *importOptions) plan(ctx context.Context, dir string, place dump.Place, 
 		missingIsFine, dataIsFine = o.IgnoreMissingSnapshot, o.IgnoreSnapshotIfData
 		fill = func() error {
 			limits.Logger.Info("importing a snapshot", "file", file)
-			return dump.ImportSnapshot(ctx, dump.SnapshotImportOptions{FS: limits.FS, Place: place, File: file, Versions: readableVersions(), Index: limits})
+			err := dump.ImportSnapshot(ctx, dump.SnapshotImportOptions{FS: limits.FS, Place: place, File: file, Versions: readableVersions(), Index: limits})
+			if err != nil {
+				return err
+			}
+			return network.SetBack(limits.FS, place.Network)
 		}
 	}
 	if file == "" {

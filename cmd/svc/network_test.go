@@ -457,3 +457,63 @@ func TestACanceledChangeIsUndone(t *testing.T) {
 	all[0].change(`{}`)
 	w.check(t, all)
 }
+
+// TestAnInstanceThatWasSetBackIsRebuilt restores an instance from a snapshot: what the leader has delivered since, and will not deliver again,
+// it gets from others.
+func TestAnInstanceThatWasSetBackIsRebuilt(t *testing.T) {
+	snapshots := t.TempDir()
+	all := newNetwork(t)
+	c := all[2]
+	c.kill()
+	c.options = append(c.options, "--snapshot-dir", snapshots)
+	c.start()
+	w := &writer{random: rand.New(rand.NewPCG(1, 2)), docs: map[int]*written{}}
+	for range 10 {
+		w.step(all[0])
+	}
+	settled(t, all, 30*time.Second)
+	var summary struct{ TaskUID int }
+	c.must("POST", "/snapshots", "", &summary)
+	if status, text := c.finish(summary.TaskUID); status != "succeeded" {
+		t.Fatal(text)
+	}
+	for range 20 {
+		w.step(all[0])
+	}
+	settled(t, all, 30*time.Second)
+	c.kill()
+	c.options = append(c.options, "--import-snapshot", filepath.Join(snapshots, "data.snapshot"))
+	c.data = filepath.Join(t.TempDir(), "data")
+	c.start()
+	c.options = c.options[:len(c.options)-2]
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		var n struct {
+			Remotes map[string]struct{ Status string }
+		}
+		c.must("GET", "/network", "", &n)
+		if n.Remotes["c"].Status == "available" {
+			break
+		}
+		// Until it has everything, it says so in what it answers alone, and others do not ask it.
+		var found struct{ EstimatedTotalHits int }
+		all[0].must("POST", "/indexes/m/search", `{"limit":0}`, &found)
+		if live := w.live(); found.EstimatedTotalHits != live {
+			t.Errorf("a search at the leader meanwhile finds %d documents, want %d", found.EstimatedTotalHits, live)
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("c is not rebuilt:\n%s\n%s", all[0].log.String(), c.log.String())
+		}
+	}
+	settled(t, all, 30*time.Second)
+	w.check(t, all)
+}
+
+// live counts the documents that there are, where nothing failed.
+func (w *writer) live() (n int) {
+	for _, d := range w.docs {
+		if d.acknowledged > 0 {
+			n++
+		}
+	}
+	return n
+}

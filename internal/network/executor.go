@@ -135,6 +135,7 @@ func (r *changing) run() error {
 		if s.Change != nil && s.Network.Version == r.version {
 			s.Change = nil
 			s.record(r.version, true)
+			s.Restored = s.Restored && !slices.Contains(r.rebuilt, r.network.SelfName())
 			s.Lost = slices.DeleteFunc(slices.Clone(s.Lost), func(name string) bool { return slices.Contains(r.rebuilt, name) || r.network.Remotes[name] == nil })
 		}
 	})
@@ -366,11 +367,20 @@ type ChangeState struct {
 	Committed bool  `json:"committed"`
 	Canceled  bool  `json:"canceled"`
 	Behind    bool  `json:"behind"` // who asks lacks writes that this instance, the leader, has for it
+	// Alone says that who asks was set back to a snapshot, and that nobody else has all that it owns: it is to go on with what it has.
+	Alone bool `json:"alone,omitempty"`
 }
 
-// State returns how far a change is here, to a remote that may lack something.
-func (n *Node) State(version uuid.UUID, remote string) ChangeState {
+// State returns how far a change is here, to a remote ("": nobody in particular) that may lack something, and may have been set
+// back to a snapshot.
+func (n *Node) State(version uuid.UUID, remote string, restored bool) ChangeState {
 	st := n.state(version)
+	if restored && n.Network().Leads() && n.Network().Remotes[remote] != nil {
+		var err error
+		if st.Alone, err = n.lose(remote); err != nil {
+			n.o.Logger.Error("that a remote was set back to a snapshot cannot be stored", "remote", remote, "error", err)
+		}
+	}
 	st.Behind = remote != "" && n.sender.behind(remote)
 	return st
 }
@@ -393,7 +403,7 @@ func (n *Node) changeAt(ctx context.Context, name string, r *Remote, version uui
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	body := encode(map[string]any{"version": version, "remote": n.Network().SelfName()})
+	body := encode(map[string]any{"version": version, "remote": n.Network().SelfName(), "restored": n.snapshot().Restored})
 	err = n.ask(ctx, name, r, &request{method: "POST", path: "/network/change", key: r.WriteAPIKey, contentType: "application/json", body: body}, &st)
 	return st, err
 }

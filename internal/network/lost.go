@@ -56,6 +56,26 @@ func (n *Node) aloneWith(now *Network, remote string) string {
 	return ""
 }
 
+// lose notes that a remote was set back to a snapshot, so that it gets a copy of what it owns from those who have it. alone says
+// that nobody has all of that: then nothing is done.
+func (n *Node) lose(remote string) (alone bool, err error) {
+	n.patching.Lock()
+	defer n.patching.Unlock()
+	if slices.Contains(n.snapshot().Lost, remote) {
+		return false, nil
+	}
+	if shard := n.aloneWith(n.Network(), remote); shard != "" {
+		n.o.Logger.Error("a remote was set back to a snapshot, and alone has a shard: what was written there since is lost", "remote", remote, "shard", shard)
+		return true, nil
+	}
+	n.o.Logger.Warn("a remote was set back to a snapshot: it gets a copy of what it owns", "remote", remote)
+	if err := n.update(func(s *stored) { s.Lost = append(slices.Clone(s.Lost), remote) }); err != nil {
+		return false, err
+	}
+	why := apierr.New("remote_could_not_send_request", "The remote `%s` was set back to a snapshot. It gets a copy of all documents.", remote)
+	return false, n.queue.Load().Abandon(remote, why)
+}
+
 // How often the leader is asked, and how often while something is lacking.
 const (
 	watchInterval = 2 * time.Second
@@ -75,8 +95,15 @@ func (n *Node) watch() {
 			n.rebuild()
 		case now.Remotes[*now.Leader] != nil:
 			// A leader that does not answer takes no writes: what this instance has is all that is known.
+			// One that was set back to a snapshot knows that there was more.
+			restored := n.snapshot().Restored
 			st, err := n.changeAt(n.ctx, *now.Leader, now.Remotes[*now.Leader], now.Version)
-			n.lagging.Store(err == nil && st.Behind)
+			if err == nil && st.Alone {
+				n.o.Logger.Error("this instance was set back to a snapshot, and nobody else has all that it owns: what was written since is lost here")
+				err = n.update(func(s *stored) { s.Restored = false })
+				restored = err != nil
+			}
+			n.lagging.Store(restored || err == nil && st.Behind)
 		}
 		pause := watchInterval
 		if n.lagging.Load() {

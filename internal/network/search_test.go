@@ -1,13 +1,17 @@
 package network
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/klauspost/compress/gzip"
 
 	"svc/internal/apierr"
 	"svc/internal/outbound"
@@ -72,6 +76,8 @@ func TestRemoteFailures(t *testing.T) {
 		{"no JSON", remote.URL, outbound.Any(), 200, `{"hits":`, "remote_bad_response", 1},
 		{"no hits", remote.URL, outbound.Any(), 200, `{}`, "remote_bad_response", 1},
 		{"redirected", remote.URL, outbound.Any(), 302, ``, "remote_bad_response", 1},
+		{"redirected, to be repeated", remote.URL, outbound.Any(), 307, ``, "remote_bad_response", 1},
+		{"redirected for good", remote.URL, outbound.Any(), 308, ``, "remote_bad_response", 1},
 		{"late", remote.URL, outbound.Any(), 0, ``, "remote_timeout", 1},
 		{"gone", dead.URL, outbound.Any(), 200, ``, "remote_could_not_send_request", 0},
 		{"not allowed", remote.URL, outbound.Policy{}, 200, ``, "remote_could_not_send_request", 0},
@@ -91,6 +97,43 @@ func TestRemoteFailures(t *testing.T) {
 		// Only failures of the machine make a remote one that searches leave alone.
 		if away := n.status("far") == "unavailable"; away != (tt.code != "" && tt.code.Status() == 502) {
 			t.Errorf("%s: the remote is unavailable: %v", tt.what, away)
+		}
+	}
+}
+
+// TestCompressedAnswers has a remote compress its answers, and break off.
+func TestCompressedAnswers(t *testing.T) {
+	var sent []byte
+	remote := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Accept-Encoding") != "gzip" {
+			t.Errorf("asked with %v", r.Header)
+		}
+		w.Header().Set("Content-Encoding", "gzip")
+		_, _ = w.Write(sent)
+	}))
+	defer remote.Close()
+	n := nodeOf(t, Options{Allowed: outbound.Any()}, remote.URL, nil)
+	for what, tt := range map[string]struct {
+		body string
+		cut  int
+		code apierr.Code
+	}{
+		"an answer":               {emptyAnswer, 0, ""},
+		"one that ends too early": {emptyAnswer, 9, "remote_bad_response"},
+		"nothing":                 {"", 1 << 10, "remote_bad_response"},
+		"too much":                {strings.Repeat(" ", maxAnswer+1), 0, "remote_bad_response"},
+	} {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		_, _ = io.WriteString(z, tt.body)
+		_ = z.Close()
+		sent = b.Bytes()[:max(b.Len()-tt.cut, 0)]
+		var code apierr.Code
+		if got := n.Search(context.Background(), []RemoteSearch{{Remote: "far", Body: []byte(`{}`)}}); got[0].Err != nil {
+			code = got[0].Err.Code
+		}
+		if code != tt.code {
+			t.Errorf("%s: %q, want %q", what, code, tt.code)
 		}
 	}
 }

@@ -21,6 +21,8 @@ type stored struct {
 	Outcomes []outcome `json:"outcomes,omitempty"`
 	// Lost are the remotes that stayed away for so long that the leader has given up what they lack: they get a copy of all that they own.
 	Lost []string `json:"lost,omitempty"`
+	// Restored says that this instance began again with a snapshot: it lacks what it has acknowledged since. See SetBack.
+	Restored bool `json:"restored,omitempty"`
 }
 
 // read reads the file of a network. A missing one is that of no network.
@@ -41,6 +43,16 @@ func read(fsys vfs.FS, file string) (*stored, error) {
 		return nil, fmt.Errorf("cannot read the network: %w", &apierr.Corruption{File: file, Offset: -1, Reason: err.Error()})
 	}
 	return s, nil
+}
+
+// SetBack notes in the file of a network, if there is one, that everything beside it is from a snapshot.
+func SetBack(fsys vfs.FS, file string) error {
+	s, err := read(fsys, file)
+	if err != nil || !s.Network.Led() || s.Network.Leads() {
+		return err
+	}
+	s.Restored = true
+	return s.write(fsys, file)
 }
 
 func (s *stored) check() error {
