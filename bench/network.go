@@ -253,7 +253,8 @@ func (s *server) paced(bodies [][]byte, done <-chan struct{}) (latencies, error)
 }
 
 // federate compares searches over all instances with those of each alone: the one that is slowest alone is what they have to wait for.
-// Where processors are shared, the three searches slow each other down, which hosts of their own would not: that is part of what is measured.
+// Where processors are shared, the three searches slow each other down, which hosts of their own would not: that is part of what is
+// measured.
 func (m *measurement) federate(all []*server, k queryKind) (federating, error) {
 	f := federating{kind: k.name}
 	shards := []string{"x", "y", "z"}

@@ -458,8 +458,8 @@ func TestACanceledChangeIsUndone(t *testing.T) {
 	w.check(t, all)
 }
 
-// TestAnInstanceThatWasSetBackIsRebuilt restores an instance from a snapshot: what the leader has delivered since, and will not deliver again,
-// it gets from others.
+// TestAnInstanceThatWasSetBackIsRebuilt restores an instance from a snapshot: what the leader has delivered since, and will not
+// deliver again, it gets from others.
 func TestAnInstanceThatWasSetBackIsRebuilt(t *testing.T) {
 	snapshots := t.TempDir()
 	all := newNetwork(t)
