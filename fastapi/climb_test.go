@@ -38,8 +38,12 @@ var bodies = map[string][]string{
 	"PATCH /webhooks/{webhook}":              {`{"url": "http://127.0.0.1:1/"}`},
 	"PATCH /experimental-features":           {`{"containsFilter": true}`},
 	"PATCH /dynamic-search-rules/{rule_uid}": {`{"active": false}`},
-	"POST /logs/stderr":                      {`{"target": "off"}`},
-	"POST /logs/stream":                      {`{"mode": "none"}`}, // refused even where the route opens: a stream would not end
+	"PATCH /network":                         {`{"remotes": {"r": {"url": "http://127.0.0.1:1"}}}`},
+	"PATCH /chats/{workspace}/settings":      {`{"source": "vLlm", "baseUrl": "http://127.0.0.1:1"}`},
+	"POST /render-template": {`{"template": {"kind": "inlineDocumentTemplate", "inline": "{{doc.secret}}"}, "input": {"kind": "indexDocument", "indexUid": "%s", "id": "1"}}`,
+		`{"template": {"kind": "inlineDocumentTemplate", "inline": "{{doc.secret}}"}, "input": {"kind": "indexDocument", "indexUid": "theirs", "id": "1"}}`},
+	"POST /logs/stderr": {`{"target": "off"}`},
+	"POST /logs/stream": {`{"mode": "none"}`}, // refused even where the route opens: a stream would not end
 }
 
 // probes lists requests on every route, in this index where the route has one.
@@ -90,7 +94,7 @@ func (c *client) probe(p probe) reply {
 
 // reads reports whether a probe changes nothing.
 func (p probe) reads() bool {
-	return p.method == methodGet || slices.ContainsFunc([]string{"/search", "/facet-search", "/similar", "/multi-search", "/fetch", "/fields"},
+	return p.method == methodGet || slices.ContainsFunc([]string{"/search", "/facet-search", "/similar", "/multi-search", "/fetch", "/fields", "/render-template"},
 		func(end string) bool { return strings.HasSuffix(p.path, end) })
 }
 
@@ -106,7 +110,7 @@ var keyValue = regexp.MustCompile(`[0-9a-f]{64}`)
 func TestNoKeyLeavesItsIndexes(t *testing.T) {
 	c := newProtected(t)
 	c.json("PATCH", "/experimental-features", `{"foreignKeys": true, "editDocumentsByFunction": true, "metrics": true, "logsRoute": true,
-		"getTaskDocumentsRoute": true, "taskQueueCompactionRoute": true, "dynamicSearchRules": true}`)
+		"getTaskDocumentsRoute": true, "taskQueueCompactionRoute": true, "dynamicSearchRules": true, "chatCompletions": true, "network": true}`)
 	c.json("PATCH", "/indexes/theirs/settings", `{"filterableAttributes": ["secret"], "synonyms": {"canary": ["bird"]}}`)
 	c.wait(c.json("POST", "/indexes/theirs/documents", `[{"id": 1, "secret": "canary"}]`))
 	c.json("PATCH", samplePath("/dynamic-search-rules/{rule_uid}"), `{"actions": [{"selector": {"indexUid": "theirs", "id": "canary"}, "action": {"type": "pin", "position": 0}}]}`)
