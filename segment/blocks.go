@@ -38,9 +38,11 @@ type blocks struct {
 	left  atomic.Int64    // how many have not been found right
 	sound atomic.Bool     // left is 0
 
-	// Of files of format 1.
+	// Of files of format 1, and of those that are salvaged; else whole is nil.
 	reading sync.Mutex    // held while a section is read
 	whole   []atomic.Bool // by section: its checksum was found right
+
+	mended func(*apierr.Corruption) // of files that are salvaged: is told of each block of which one wrong bit was turned back
 
 	tell atomic.Pointer[func(*apierr.Corruption)] // nil: nobody
 }
@@ -113,10 +115,10 @@ func (b *blocks) check(p []byte) *apierr.Corruption {
 // read; "" for that of all that are in it.
 func (b *blocks) read(i int, asked string) *apierr.Corruption {
 	var damage *apierr.Corruption
-	if b.sums != nil {
-		damage = b.compare(i, asked)
-	} else {
+	if b.sums == nil {
 		damage = b.readSections(i)
+	} else if damage = b.compare(i, asked); damage != nil && b.mended != nil {
+		damage = b.mend(i, damage)
 	}
 	if damage != nil {
 		b.tellDamage(damage)

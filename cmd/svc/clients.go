@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -15,12 +16,21 @@ import (
 // dumpCommand has a running server make a dump.
 type dumpCommand struct {
 	remoteOptions `embed:""`
+
+	From string `placeholder:"DIR" help:"Dump this data directory instead, which no server has open. It is only read, and may be damaged: what is readable comes out."`
+	Out  string `placeholder:"FILE" help:"Where the dump of --from goes. The file must not exist."`
 }
 
 // Run waits for the dump and prints its name, without .dump.
 func (c *dumpCommand) Run(p program) error {
+	if (c.From == "") != (c.Out == "") {
+		return errors.New("--from and --out go together: the directory, and the file that its dump is written to")
+	}
 	ctx, stop := untilStopped()
 	defer stop()
+	if c.From != "" {
+		return c.salvage(ctx, p)
+	}
 	to, err := c.connect(p)
 	if err != nil {
 		return err

@@ -159,11 +159,22 @@ func TestDirectoryOfFormat2(t *testing.T) {
 
 func TestDirectoryOfANewerFormatIsRefused(t *testing.T) {
 	db := t.TempDir()
-	if err := os.WriteFile(filepath.Join(db, versionFile), []byte("svc 4\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := openDataDir(vfs.OS, db, "", nil); err == nil || !strings.Contains(err.Error(), "has format version 4, but this svc reads versions 2 and 3") {
-		t.Error(err)
+	for content, want := range map[string]string{
+		"svc 4\n":       "it has format version 4, but svc " + svcVersion + " reads versions 2 and 3. Use the svc that wrote it, or a later one",
+		"svc 4 0.9.1\n": "it has format version 4, but svc " + svcVersion + " reads versions 2 and 3. Use svc 0.9.1, or a later one",
+		"other 3\n":     "belongs to another product",
+		"svc\n":         "belongs to another product",
+		"":              "belongs to another product",
+	} {
+		if err := os.WriteFile(filepath.Join(db, versionFile), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := openDataDir(vfs.OS, db, "", nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", content, err)
+		}
+		if code, _, errs := runCommand("dump", "--from", db, "--out", filepath.Join(t.TempDir(), "x.dump")); code != exitFailure || !strings.Contains(errs, want) {
+			t.Errorf("%q: %s", content, errs)
+		}
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 // A data directory holds:
 //
-//	VERSION        "svc 3": the product, and the version of all formats below
+//	VERSION        "svc 3 0.2.0": the product, the version of all formats below, and the program that opened it last
 //	LOCK           locked by the process that has the directory open
 //	STORES         the files that must be there; see stores.go
 //	IMPORTING      the file that an import is filling the directory from; it ends by writing VERSION
@@ -103,8 +103,9 @@ func openDataDir(fsys vfs.FS, dir, from string, fill func() error) (lock io.Clos
 			return nil, errors.Join(err, emptyDir(fsys, dir, ""), lock.Close())
 		}
 	}
-	if state != dataExists {
-		_, err = vfs.Replace(fsys, path.Join(dir, versionFile), versionContent())
+	name := path.Join(dir, versionFile)
+	if b, e := vfs.ReadFile(fsys, name); e != nil || string(b) != string(versionContent()) {
+		_, err = vfs.Replace(fsys, name, versionContent())
 	}
 	if err == nil {
 		// The directory is whole: a crash may have left this one, too.
@@ -189,29 +190,39 @@ func checkDataDir(fsys vfs.FS, dir string) (dataState, error) {
 	if err != nil {
 		return 0, fmt.Errorf("cannot open the data directory: %w", err)
 	}
-	text := strings.TrimSpace(string(b))
-	name, version, _ := strings.Cut(text, " ")
-	switch {
-	case name != product:
-		return 0, fmt.Errorf("%s belongs to another product (its %s says %q). Choose another directory with --db-path, and bring the data over with a dump", dir, versionFile, text)
-	case slices.Contains(olderFormats, version):
+	format, err := checkVersion(b)
+	if err != nil {
+		return 0, fmt.Errorf("cannot open %s: %w", dir, err)
+	}
+	if format != formatVersion {
 		return dataOlder, nil
-	case version != formatVersion:
-		return 0, fmt.Errorf("%s has format version %s, but this svc reads versions %s and %s. Use the svc that wrote it, or a later one",
-			dir, version, strings.Join(olderFormats, ", "), formatVersion)
 	}
 	return dataExists, nil
 }
 
-func versionContent() []byte { return contentOf(formatVersion) }
+// foreignError is the error of data that another product, or another version of svc, has made.
+type foreignError struct{ reason string }
 
-func contentOf(version string) []byte { return []byte(product + " " + version + "\n") }
+func (e *foreignError) Error() string { return e.reason }
 
-// readableVersions are what VERSION may say in what this program opens, today's first.
-func readableVersions() [][]byte {
-	all := [][]byte{versionContent()}
-	for _, v := range olderFormats {
-		all = append(all, contentOf(v))
+// checkVersion returns the format that the content of a VERSION names. The error is a *foreignError unless this program reads it.
+func checkVersion(b []byte) (format string, err error) {
+	text := strings.TrimSpace(string(b))
+	words := strings.Split(text, " ")
+	if words[0] != product || len(words) < 2 {
+		return "", &foreignError{fmt.Sprintf("its %s says %q: it belongs to another product. Choose another directory with --db-path, and bring the data over with a dump", versionFile, text)}
 	}
-	return all
+	format = words[1]
+	if format == formatVersion || slices.Contains(olderFormats, format) {
+		return format, nil
+	}
+	writer := "the svc that wrote it"
+	if len(words) > 2 {
+		writer = "svc " + words[2]
+	}
+	return "", &foreignError{fmt.Sprintf("it has format version %s, but svc %s reads versions %s and %s. Use %s, or a later one",
+		format, svcVersion, strings.Join(olderFormats, ", "), formatVersion, writer)}
 }
+
+// versionContent is what VERSION says from the moment that this program opens a directory.
+func versionContent() []byte { return []byte(product + " " + formatVersion + " " + svcVersion + "\n") }

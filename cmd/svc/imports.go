@@ -45,7 +45,7 @@ func (o *importOptions) plan(ctx context.Context, dir string, place dump.Place, 
 		missingIsFine, dataIsFine = o.IgnoreMissingSnapshot, o.IgnoreSnapshotIfData
 		fill = func() error {
 			limits.Logger.Info("importing a snapshot", "file", file)
-			err := dump.ImportSnapshot(ctx, dump.SnapshotImportOptions{FS: limits.FS, Place: place, File: file, Versions: readableVersions(), Index: limits})
+			err := dump.ImportSnapshot(ctx, dump.SnapshotImportOptions{FS: limits.FS, Place: place, File: file, CheckVersion: checkVersion, Index: limits})
 			if err != nil {
 				return err
 			}

@@ -39,6 +39,7 @@ type command struct {
 	Segment struct {
 		Inspect inspectCommand `cmd:"" help:"Print what a segment file holds."`
 		Verify  verifyCommand  `cmd:"" help:"Check every byte of a segment file, or of all segment files below a directory."`
+		Salvage salvageCommand `cmd:"" help:"Write the documents of a damaged segment file, as NDJSON, and say which are lost."`
 	} `cmd:"" help:"Look into segment files."`
 
 	Generate generateCommand `cmd:"" hidden:"" help:"Print completions and the manual page."`

@@ -50,7 +50,7 @@ func TestPowerCutsLoseNothing(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-pgo=off", "-o", binary, ".").CombinedOutput(); err != nil {
 		t.Fatalf("cannot build: %v\n%s", err, out)
 	}
-	bad, tried := powerCuts(t, binary, dir, seed, *cutWrites, *cutStates)
+	bad, tried := powerCuts(t, binary, dir, seed, *cutWrites, *cutStates, false)
 	for _, b := range bad {
 		t.Error(b)
 	}
@@ -59,8 +59,8 @@ func TestPowerCutsLoseNothing(t *testing.T) {
 	}
 }
 
-// powerCuts records a run of the program and returns what is wrong with it after power cuts.
-func powerCuts(t *testing.T, binary, dir string, seed uint64, writes, states int) (bad []string, tried int) {
+// powerCuts records a run of the program and returns what is wrong with it after power cuts. With first, it ends when something is.
+func powerCuts(t *testing.T, binary, dir string, seed uint64, writes, states int, first bool) (bad []string, tried int) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 0))
 	log := new(powercut.Log)
@@ -127,8 +127,14 @@ func powerCuts(t *testing.T, binary, dir string, seed uint64, writes, states int
 		if err := os.Mkdir(filepath.Dir(s.dir), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := disk.Leave("data", s.dir, random); err != nil && acked > 0 {
+		if err := disk.Leave("data", s.dir, random); err != nil {
 			t.Fatal(err)
+		}
+		mu.Lock()
+		enough := first && len(bad) > 0
+		mu.Unlock()
+		if enough {
+			break
 		}
 		tried++
 		todo <- s
@@ -402,7 +408,10 @@ func (m *cutModel) write(random *rand.Rand, n int) cutWrite {
 
 func (m *cutModel) invent(random *rand.Rand, n int) cutWrite {
 	uid := []string{"a", "b", "c"}[random.IntN(3)]
-	switch kind := random.IntN(14); {
+	if n == 0 {
+		return cutWrite{http.MethodPatch, "/experimental-features", `{"taskQueueCompactionRoute":true}`, func(*cutModel) {}}
+	}
+	switch kind := random.IntN(15); {
 	case kind < 6 || len(m.indexes) < 2:
 		var body bytes.Buffer
 		docs := map[int]int{}
@@ -444,6 +453,8 @@ func (m *cutModel) invent(random *rand.Rand, n int) cutWrite {
 	case kind == 12:
 		there := slices.Sorted(maps.Keys(m.indexes))[0]
 		return cutWrite{http.MethodPost, "/indexes/" + there + "/compact", "", func(*cutModel) {}}
+	case kind == 13:
+		return cutWrite{http.MethodPost, "/tasks/compact", "", func(*cutModel) {}}
 	}
 	there := slices.Sorted(maps.Keys(m.indexes))[0]
 	ids := []int{random.IntN(100), random.IntN(100), random.IntN(100)}

@@ -20,12 +20,13 @@ _svc() {
 		'/segment') command='segment' ;;
 		'segment/inspect') command='segment inspect' ;;
 		'segment/verify') command='segment verify' ;;
+		'segment/salvage') command='segment salvage' ;;
 		esac
 	done
 	case $prev in
 	--env) COMPREPLY=($(compgen -W 'development production' -- "$cur")); return ;;
 	--format) COMPREPLY=($(compgen -W 'auto json ndjson csv' -- "$cur")); return ;;
-	--db-path|--dump-dir|--config-file-path|--ssl-cert-path|--ssl-key-path|--ssl-auth-path|--ssl-ocsp-path|--import-dump|--import-snapshot|--snapshot-dir|--experimental-s3-web-identity-token-file|--models-dir|--state) compopt -o default; return ;;
+	--db-path|--dump-dir|--config-file-path|--ssl-cert-path|--ssl-key-path|--ssl-auth-path|--ssl-ocsp-path|--import-dump|--import-snapshot|--snapshot-dir|--experimental-s3-web-identity-token-file|--models-dir|--state|--from|--out|--out) compopt -o default; return ;;
 	--http-addr|--master-key|--http-payload-size-limit|--max-indexing-memory|--search-cache-memory|--max-indexing-threads|--inspection-interval|--task-webhook-url|--task-webhook-authorization-header|--log-level|--metrics-prefix|--http-json-size-limit|--http-answer-size-limit|--http-memory|--http-connections|--max-multi-search-queries|--s3-bucket-url|--s3-bucket-region|--s3-bucket-name|--s3-snapshot-prefix|--s3-access-key|--s3-secret-key|--experimental-s3-role-arn|--experimental-s3-max-in-flight-parts|--experimental-s3-compression-level|--experimental-s3-signature-duration-seconds|--experimental-s3-multipart-part-size|--ollama-url|--openai-api-key|--openai-api-hosts|--experimental-embedding-cache-entries|--experimental-rest-embedder-timeout-seconds|--experimental-rest-embedder-max-retry-duration-seconds|--experimental-config-embedder-failure-modes|--experimental-search-queue-size|--experimental-drop-search-after|--experimental-nb-searches-per-core|--experimental-logs-mode|--experimental-max-number-of-batched-tasks|--experimental-remote-search-timeout-seconds|--network-outbox-limit|--experimental-proxy-request-timeout-seconds|--experimental-proxy-backoff-timeout-seconds|--experimental-allowed-ip-networks|--experimental-limit-batched-tasks-total-size|--experimental-personalization-api-key|--experimental-personalization-url|--url|--url|--key|--from|--from-key|--primary-key|--csv-delimiter|--batch-size|--max-tasks|--url|--key|--filter|--sort|--facets|--attributes|--limit|--offset|--url|--key|--index|--status|--type|--limit|--url|--key|--url|--key|--action|--index|--name|--expires|--url|--key|--url|--key) return ;;
 	esac
 	case $command in
@@ -42,10 +43,11 @@ _svc() {
 	'key list') COMPREPLY=($(compgen -W '--url --key --show-keys --help --version' -- "$cur")) ;;
 	'key create') COMPREPLY=($(compgen -W '--url --key --action --index --name --expires --help --version' -- "$cur")) ;;
 	'key delete') COMPREPLY=($(compgen -W '--url --key --help --version' -- "$cur")) ;;
-	'dump') COMPREPLY=($(compgen -W '--url --key --help --version' -- "$cur")) ;;
-	'segment') COMPREPLY=($(compgen -W 'inspect verify --help --version' -- "$cur")) ;;
+	'dump') COMPREPLY=($(compgen -W '--url --key --from --out --help --version' -- "$cur")) ;;
+	'segment') COMPREPLY=($(compgen -W 'inspect verify salvage --help --version' -- "$cur")) ;;
 	'segment inspect') compopt -o default; COMPREPLY=($(compgen -W '--help --version' -- "$cur")) ;;
 	'segment verify') compopt -o default; COMPREPLY=($(compgen -W '--help --version' -- "$cur")) ;;
+	'segment salvage') compopt -o default; COMPREPLY=($(compgen -W '--out --help --version' -- "$cur")) ;;
 	esac
 }
 complete -F _svc svc

@@ -142,8 +142,13 @@ complete -c svc -n '__fish_seen_subcommand_from delete' -l key -x -d 'Key that a
 complete -c svc -n '__fish_use_subcommand' -a dump -d 'Have a running server make a dump, and print its name.'
 complete -c svc -n '__fish_seen_subcommand_from dump' -l url -x -d 'Address of the server (default: where a server with this environment and configuration file listens).'
 complete -c svc -n '__fish_seen_subcommand_from dump' -l key -x -d 'Key that allows it (default: the variable SVC_API_KEY; for the own server its master key).'
+complete -c svc -n '__fish_seen_subcommand_from dump' -l from -r -F -d 'Dump this data directory instead, which no server has open. It is only read, and may be damaged: what is readable comes out.'
+complete -c svc -n '__fish_seen_subcommand_from dump' -l out -r -F -d 'Where the dump of --from goes. The file must not exist.'
 complete -c svc -n '__fish_use_subcommand' -a segment -d 'Look into segment files.'
-complete -c svc -n '__fish_seen_subcommand_from segment; and not __fish_seen_subcommand_from inspect verify' -a inspect -d 'Print what a segment file holds.'
+complete -c svc -n '__fish_seen_subcommand_from segment; and not __fish_seen_subcommand_from inspect verify salvage' -a inspect -d 'Print what a segment file holds.'
 complete -c svc -n '__fish_seen_subcommand_from inspect' -F
-complete -c svc -n '__fish_seen_subcommand_from segment; and not __fish_seen_subcommand_from inspect verify' -a verify -d 'Check every byte of a segment file, or of all segment files below a directory.'
+complete -c svc -n '__fish_seen_subcommand_from segment; and not __fish_seen_subcommand_from inspect verify salvage' -a verify -d 'Check every byte of a segment file, or of all segment files below a directory.'
 complete -c svc -n '__fish_seen_subcommand_from verify' -F
+complete -c svc -n '__fish_seen_subcommand_from segment; and not __fish_seen_subcommand_from inspect verify salvage' -a salvage -d 'Write the documents of a damaged segment file, as NDJSON, and say which are lost.'
+complete -c svc -n '__fish_seen_subcommand_from salvage' -F
+complete -c svc -n '__fish_seen_subcommand_from salvage' -l out -r -F -d 'Where the documents go, instead of the standard output. The file must not exist.'

@@ -181,7 +181,7 @@ func FuzzSnapshot(f *testing.F) {
 		if err := fsys.MkdirAll("/data"); err != nil {
 			t.Fatal(err)
 		}
-		x := extraction{SnapshotImportOptions: &SnapshotImportOptions{FS: fsys, Place: PlaceIn("/data"), Versions: [][]byte{[]byte("svc 1\n")}}, dirs: []string{"/data"}}
+		x := extraction{SnapshotImportOptions: &SnapshotImportOptions{FS: fsys, Place: PlaceIn("/data"), CheckVersion: isVersion("svc 1\n")}, dirs: []string{"/data"}}
 		_ = eachFile(tar.NewReader(bytes.NewReader(b)), &meter{ctx: t.Context(), names: maxNames}, x.entry)
 	})
 }

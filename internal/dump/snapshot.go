@@ -1,7 +1,6 @@
 package dump
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -246,11 +245,12 @@ func copies(name string) bool {
 
 // SnapshotImportOptions say what is imported, and where to.
 type SnapshotImportOptions struct {
-	FS       vfs.FS
-	Place    Place // of a directory that holds nothing yet
-	File     string
-	Versions [][]byte      // what VERSION may say, today's first
-	Index    index.Options // to look at the indexes with
+	FS    vfs.FS
+	Place Place // of a directory that holds nothing yet
+	File  string
+	// CheckVersion says whether the content of a VERSION is one that can be opened.
+	CheckVersion func([]byte) (format string, err error)
+	Index        index.Options // to look at the indexes with
 }
 
 // ImportSnapshot fills an empty data directory with a snapshot. Everything but VERSION, which is the caller's to write, is
@@ -307,9 +307,9 @@ type extraction struct {
 // entry takes one entry. VERSION is the first.
 func (o *extraction) entry(name string, size int64, r io.Reader) error {
 	if name == VersionFile {
-		b, err := io.ReadAll(io.LimitReader(r, int64(len(o.Versions[0]))+64))
-		if err == nil && !slices.ContainsFunc(o.Versions, func(v []byte) bool { return bytes.Equal(b, v) }) {
-			err = fmt.Errorf("the snapshot is of %q and this svc of %q: use the svc that made it, and bring the data over with a dump", strings.TrimSpace(string(b)), strings.TrimSpace(string(o.Versions[0])))
+		b, err := io.ReadAll(io.LimitReader(r, 256))
+		if err == nil {
+			_, err = o.CheckVersion(b)
 		}
 		o.version = true
 		return err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -27,10 +28,20 @@ func snapshotNow(t *testing.T, in *instance) error {
 	return err
 }
 
+// isVersion accepts one content of VERSION.
+func isVersion(want string) func([]byte) (string, error) {
+	return func(b []byte) (string, error) {
+		if string(b) != want {
+			return "", fmt.Errorf("VERSION says %q, want %q", b, want)
+		}
+		return "", nil
+	}
+}
+
 func importSnapshot(t *testing.T, dir, file string) error {
 	t.Helper()
 	must(t, os.MkdirAll(dir, 0o777))
-	return ImportSnapshot(t.Context(), SnapshotImportOptions{FS: vfs.OS, Place: PlaceIn(dir), File: file, Versions: [][]byte{[]byte("svc test\n")}, Index: limits()})
+	return ImportSnapshot(t.Context(), SnapshotImportOptions{FS: vfs.OS, Place: PlaceIn(dir), File: file, CheckVersion: isVersion("svc test\n"), Index: limits()})
 }
 
 // state is all that an instance holds, as text.
@@ -164,7 +175,7 @@ func TestSnapshotImportRefuses(t *testing.T) {
 		want    string
 	}{
 		"whole":            {entries(func(*entry) {}), ""},
-		"other version":    {entries(func(e *entry) { e.content = strings.Replace(e.content, "svc test\n", "svc 9\n", 1) }), `"svc 9"`},
+		"other version":    {entries(func(e *entry) { e.content = strings.Replace(e.content, "svc test\n", "svc 9\n", 1) }), `"svc 9\n"`},
 		"a dump":           {minimal(), "VERSION"},
 		"no queue":         {entries(func(e *entry) { e.name = strings.TrimSuffix(e.name, "tasks/queue.db") }), "task queue"},
 		"damaged queue":    {entries(func(e *entry) { cut(e, "queue.db") }), "queue.db"},

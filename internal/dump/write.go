@@ -22,6 +22,7 @@ import (
 	"svc/internal/index"
 	"svc/internal/task"
 	"svc/internal/vfs"
+	"svc/internal/webhook"
 )
 
 // dumpSteps are what the progress of a dump shows, in this order.
@@ -112,7 +113,7 @@ func (w *dumpWriter) write() error {
 		return err
 	}
 	w.step(2)
-	if err := w.chats(); err != nil {
+	if err := w.chats(w.m.o.Chats.All()); err != nil {
 		return err
 	}
 	if err := w.tasks(); err != nil {
@@ -130,11 +131,11 @@ func (w *dumpWriter) write() error {
 		return err
 	}
 	w.step(7)
-	if err := w.webhooks(); err != nil {
+	if err := w.webhooks(w.m.o.Webhooks.List()); err != nil {
 		return err
 	}
 	w.step(8)
-	if err := w.rules(kept); err != nil {
+	if err := w.rules(kept, w.m.o.Rules()); err != nil {
 		return err
 	}
 	w.step(9)
@@ -356,9 +357,9 @@ type dumpedWebhook struct {
 	Headers map[string]string `json:"headers"`
 }
 
-func (w *dumpWriter) webhooks() error {
+func (a *archive) webhooks(list []*webhook.Webhook) error {
 	d := dumpedWebhooks{map[string]dumpedWebhook{}}
-	for _, h := range w.m.o.Webhooks.List() {
+	for _, h := range list {
 		if h.Editable() {
 			d.Webhooks[h.UUID.String()] = dumpedWebhook{h.URL, h.Headers}
 		}
@@ -367,22 +368,21 @@ func (w *dumpWriter) webhooks() error {
 	if err != nil {
 		return err
 	}
-	return w.data(webhooksName, b)
+	return a.data(webhooksName, b)
 }
 
 // chats writes the chat workspaces.
-func (w *dumpWriter) chats() error {
-	all := w.m.o.Chats.All()
+func (a *archive) chats(all map[string]*chat.Settings) error {
 	if len(all) == 0 {
 		return nil
 	}
-	if err := w.dir(chatDir); err != nil {
+	if err := a.dir(chatDir); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		b, err := encode(all[name].Full())
 		if err == nil {
-			err = w.data(chatDir+"/"+chat.FileOf(name), b)
+			err = a.data(chatDir+"/"+chat.FileOf(name), b)
 		}
 		if err != nil {
 			return fmt.Errorf("chat workspace %q: %w", name, err)
@@ -392,20 +392,20 @@ func (w *dumpWriter) chats() error {
 }
 
 // rules adds the search rules to those that are kept because they have no effect here, and writes them.
-func (w *dumpWriter) rules(kept map[string][]byte) error {
+func (a *archive) rules(kept map[string][]byte, rules [][]byte) error {
 	n := 0
-	for _, b := range w.m.o.Rules() {
+	for _, b := range rules {
 		name := func() string { return path.Join(rulesDir, fmt.Sprintf("%09d.json", n)) }
 		for kept[name()] != nil {
 			n++
 		}
 		kept[name()] = b
 	}
-	return w.kept(kept, rulesDir)
+	return a.kept(kept, rulesDir)
 }
 
 // kept writes the kept entries of a directory.
-func (w *dumpWriter) kept(all map[string][]byte, dir string) error {
+func (a *archive) kept(all map[string][]byte, dir string) error {
 	first := true
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if path.Dir(name) != dir {
@@ -413,11 +413,11 @@ func (w *dumpWriter) kept(all map[string][]byte, dir string) error {
 		}
 		if first {
 			first = false
-			if err := w.dir(dir); err != nil {
+			if err := a.dir(dir); err != nil {
 				return err
 			}
 		}
-		if err := w.data(name, all[name]); err != nil {
+		if err := a.data(name, all[name]); err != nil {
 			return err
 		}
 	}

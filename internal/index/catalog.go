@@ -147,7 +147,7 @@ func decodeCatalog(name string, b []byte) (catalogContent, error) {
 // begin makes the CATALOG of a new directory.
 func (c *Catalog) begin() error {
 	fsys := c.options.FS
-	if err := fsys.MkdirAll(c.dir); err != nil {
+	if err := vfs.MakeDir(fsys, c.dir); err != nil {
 		return fmt.Errorf("cannot make %s: %w", c.dir, err)
 	}
 	names, err := fsys.List(c.dir)
@@ -160,9 +160,6 @@ func (c *Catalog) begin() error {
 		if _, ok := number(name); ok {
 			return &apierr.Corruption{File: path.Join(c.dir, catalogName), Offset: -1, Reason: "it is missing, but there are indexes beside it"}
 		}
-	}
-	if err := fsys.SyncDir(path.Dir(c.dir)); err != nil {
-		return fmt.Errorf("cannot make %s durable: %w", c.dir, err)
 	}
 	return c.write(catalogContent{})
 }

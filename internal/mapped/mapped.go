@@ -30,7 +30,12 @@ type File struct {
 
 // Open maps the file called name. The bytes stay readable until Close even
 // when the file is unlinked.
-func Open(fsys vfs.FS, name string) (*File, error) {
+func Open(fsys vfs.FS, name string) (*File, error) { return openAs(fsys, name, mmap.RDONLY) }
+
+// OpenPrivate is Open of bytes that may be written to: the file stays as it is.
+func OpenPrivate(fsys vfs.FS, name string) (*File, error) { return openAs(fsys, name, mmap.COPY) }
+
+func openAs(fsys vfs.FS, name string, mode int) (*File, error) {
 	f, err := fsys.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("cannot map %s: %w", name, err)
@@ -48,7 +53,7 @@ func Open(fsys vfs.FS, name string) (*File, error) {
 	switch of, ok := f.(vfs.OSFile); {
 	case size == 0: // mmap(2) refuses a length of 0
 	case ok:
-		m.m, err = mmap.MapRegion(of.OSFile(), int(size), mmap.RDONLY, 0, 0)
+		m.m, err = mmap.MapRegion(of.OSFile(), int(size), mode, 0, 0)
 		m.data = m.m
 	default:
 		m.data = make([]byte, size)

@@ -1,7 +1,6 @@
 package powercut
 
 import (
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -130,13 +129,12 @@ func resized(b []byte, size int64) []byte {
 // Leave writes what a power cut at this moment may leave of the directory called name, as r decides, to the directory dir, which
 // is made. Of what was not synced anything may be there: every sector in any of its versions since, sectors that were never
 // written as zeros or full of old bytes, a file longer or shorter, and each name as before or after, whatever became of the others
-// and of the bytes behind it.
+// and of the bytes behind it. Where the directory's own name is lost, nothing is made.
 func (d *Disk) Leave(name, dir string, r *rand.Rand) error {
 	c := cut{d: d, r: r, kept: []float64{0, 1, r.Float64(), r.Float64()}[r.IntN(4)], sector: []int{512, 4096}[r.IntN(2)]}
-	root := d.nodes[0]
-	at, ok := root.names[name]
+	at, ok := c.names(d.nodes[0])[name]
 	if !ok {
-		return fmt.Errorf("cannot build %s: there is no %s yet", dir, name)
+		return nil
 	}
 	return c.directory(d.nodes[at], dir)
 }
@@ -151,10 +149,8 @@ type cut struct {
 
 func (c *cut) keeps() bool { return c.r.Float64() < c.kept }
 
-func (c *cut) directory(n *node, dir string) error {
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return err
-	}
+// names returns what is left of the names in a directory.
+func (c *cut) names(n *node) map[string]int {
 	names := maps.Clone(n.durableNames)
 	for _, r := range n.renamed {
 		switch {
@@ -165,6 +161,14 @@ func (c *cut) directory(n *node, dir string) error {
 			names[r.name] = r.node
 		}
 	}
+	return names
+}
+
+func (c *cut) directory(n *node, dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	names := c.names(n)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		child, at := c.d.nodes[names[name]], filepath.Join(dir, name)
 		if child.dir {

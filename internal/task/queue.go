@@ -133,13 +133,8 @@ func open(o Options) (_ *Queue, err error) {
 	if q.engine == nil {
 		q.engine = indexEngine{o.Catalog}
 	}
-	if err := q.fs.MkdirAll(path.Join(o.Dir, "payloads")); err != nil {
+	if err := vfs.MakeDir(q.fs, path.Join(o.Dir, "payloads")); err != nil {
 		return nil, fmt.Errorf("cannot create the queue's directory: %w", err)
-	}
-	for _, dir := range []string{o.Dir, path.Dir(o.Dir)} {
-		if err := q.fs.SyncDir(dir); err != nil {
-			return nil, fmt.Errorf("cannot sync directory %s: %w", dir, err)
-		}
 	}
 	file := path.Join(o.Dir, "queue.db")
 	q.file = file

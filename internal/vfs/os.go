@@ -52,6 +52,20 @@ func (osFS) List(name string) ([]string, error) {
 
 func (osFS) SyncDir(name string) error { return syncDir(name) }
 
+// Hold takes the lock on a file that is there, without writing to anything, until the closer is closed or the process ends. When
+// somebody else has it the error is ErrLocked.
+func Hold(name string) (io.Closer, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := LockFile(f); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("cannot lock %s: %w", name, err)
+	}
+	return f, nil
+}
+
 // Lock holds a LockFile.
 func (osFS) Lock(name string) (io.Closer, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, fileMode)

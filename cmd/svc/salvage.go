@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"svc/internal/apierr"
+	"svc/internal/dump"
+	"svc/internal/rule"
+	"svc/internal/vfs"
+)
+
+// salvage makes a dump of a directory and prints what is missing in it. The exit code says whether something is.
+func (c *dumpCommand) salvage(ctx context.Context, p program) error {
+	out, err := filepath.Abs(c.Out)
+	if err != nil {
+		return err
+	}
+	from, err := filepath.Abs(c.From)
+	if err != nil {
+		return err
+	}
+	if strings.HasPrefix(out, from+string(filepath.Separator)) {
+		return fmt.Errorf("%s is in the data directory, which is only read. Name a file elsewhere", c.Out)
+	}
+	missing, err := checkSalvageable(vfs.OS, c.From)
+	if err != nil {
+		return err
+	}
+	held, err := holdDataDir(c.From)
+	if err != nil {
+		return err
+	}
+	defer held.Close()
+	place := dump.PlaceIn(c.From)
+	if missing != nil {
+		fmt.Fprintf(p.out, "missing: %v\n", missing)
+	}
+	report, err := dump.Salvage(ctx, dump.SalvageOptions{
+		FS: vfs.OS, Place: place, File: out, Version: apiVersion, Program: svcVersion, Now: time.Now,
+		Rules: func() ([][]byte, error) {
+			rules, err := rule.Open(vfs.OS, place.Rules, "", slog.New(slog.DiscardHandler))
+			if err != nil {
+				return nil, err
+			}
+			return rules.Dump(), nil
+		},
+		Tell: tellMissing(p.out), Mended: tellMended(p.out),
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(p.out, "%s: %d indexes, %d documents, %d keys, %d tasks\n", c.Out, report.Indexes, report.Documents, report.Keys, report.Tasks)
+	return incomplete(report)
+}
+
+// tellMissing prints what cannot be read, a line each.
+func tellMissing(w io.Writer) func(*dump.Missing) {
+	return func(m *dump.Missing) {
+		fmt.Fprintf(w, "missing: %v\n", m)
+		if m.Documents != nil {
+			fmt.Fprintf(w, "  documents: %s\n", strings.Join(m.Documents, ", "))
+		}
+	}
+}
+
+// tellMended prints where one wrong bit was turned back, a line each.
+func tellMended(w io.Writer) func(*apierr.Corruption) {
+	return func(damage *apierr.Corruption) { fmt.Fprintf(w, "mended: %v: one bit was wrong\n", damage) }
+}
+
+func incomplete(r *dump.SalvageReport) error {
+	if r.Places == 0 {
+		return nil
+	}
+	return fmt.Errorf("something is missing in %d places, and %d documents that are known. What is said above is not in the file", r.Places, r.LostDocuments)
+}
+
+// checkSalvageable makes sure that a directory is one of svc, of a format that this program reads. missing says what of that is not known.
+func checkSalvageable(fsys vfs.FS, dir string) (missing, err error) {
+	names, err := fsys.List(dir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the data directory: %w", err)
+	}
+	state, err := checkDataDir(fsys, dir)
+	switch {
+	case err == nil && (state == dataExists || state == dataOlder):
+		return nil, nil
+	case err == nil && state == dataInterrupted:
+		return fmt.Errorf("%s: an import into it was cut off: what it did not come to", dir), nil
+	case errors.As(err, new(*foreignError)):
+		return nil, err
+	case !slices.Contains(names, "indexes") && !slices.Contains(names, "tasks"):
+		return nil, fmt.Errorf("%s is no data directory of svc", dir)
+	}
+	return fmt.Errorf("%s: the version of its formats, which are taken for today's: %w", filepath.Join(dir, versionFile), err), nil
+}
+
+// holdDataDir keeps servers from opening a directory, and fails where one has it open. Nothing in it is changed.
+func holdDataDir(dir string) (io.Closer, error) {
+	var held closers
+	for _, name := range append([]string{lockFile}, boltStores...) {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		lock, err := vfs.Hold(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if errors.Is(err, vfs.ErrLocked) {
+			err = fmt.Errorf("a server is running on %s. Stop it, or have it make a dump", dir)
+		}
+		if err != nil {
+			return nil, errors.Join(err, held.Close())
+		}
+		held = append(held, lock)
+	}
+	return held, nil
+}
+
+type closers []io.Closer
+
+// Close closes all of them.
+func (c closers) Close() error {
+	var errs []error
+	for _, one := range c {
+		errs = append(errs, one.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// salvageCommand reads what is left of a segment file.
+type salvageCommand struct {
+	File string `arg:"" help:"Segment file. It is only read, and may be damaged."`
+	Out  string `placeholder:"FILE" help:"Where the documents go, instead of the standard output. The file must not exist."`
+}
+
+// Run writes a document a line. What is missing goes to the standard error, and the exit code says whether something is.
+func (c *salvageCommand) Run(p program) (err error) {
+	to := p.out
+	if c.Out != "" {
+		f, err := os.OpenFile(c.Out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return err
+		}
+		defer closing(&err, c.Out, f)
+		to = f
+	}
+	w := bufio.NewWriterSize(to, 1<<16)
+	report, err := dump.SalvageDocuments(vfs.OS, c.File, w, tellMissing(p.err), tellMended(p.err))
+	if err = errors.Join(err, w.Flush()); err != nil {
+		return err
+	}
+	fmt.Fprintf(p.err, "%s: %d documents\n", c.File, report.Documents)
+	return incomplete(report)
+}

@@ -1,0 +1,262 @@
+package index
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/cespare/xxhash/v2"
+
+	"svc/internal/apierr"
+	"svc/internal/binfmt"
+	"svc/internal/mapped"
+	"svc/internal/settings"
+	"svc/internal/vfs"
+	"svc/segment"
+)
+
+// Salvaged is what is left of an index.
+type Salvaged struct {
+	UID      string
+	View     *View // of what can be opened; its segments are those of Segments. Never released
+	Segments []*segment.Salvaged
+	Lost     []*apierr.Corruption // what many documents suffer from
+	Mended   []*apierr.Corruption // where one wrong bit of the manifest was turned back
+}
+
+// Close closes the files.
+func (s *Salvaged) Close() error {
+	var errs []error
+	for _, r := range s.Segments {
+		errs = append(errs, r.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// SalvagedSegment is a segment file as an index of its own, with all of its rows.
+func SalvagedSegment(r *segment.Salvaged) *Salvaged {
+	return &Salvaged{View: &View{Segments: []segment.Live{{Reader: r.Reader}}}, Segments: []*segment.Salvaged{r}}
+}
+
+// SalvageCatalog names the indexes below a directory that nobody has open and of which anything may be damaged: uid → directory.
+// Those whose uid is lost are called by the number of their directory.
+func SalvageCatalog(fsys vfs.FS, dir string) (uids map[string]string, lost, mended []*apierr.Corruption, err error) {
+	uids = map[string]string{}
+	names, err := fsys.List(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return uids, []*apierr.Corruption{{File: dir, Offset: -1, Reason: "it is missing"}}, nil, nil
+	}
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("cannot list %s: %w", dir, err)
+	}
+	name := path.Join(dir, catalogName)
+	content, mended, err := salvageSealed(fsys, name, catalogSeal, decodeCatalog)
+	if err == nil {
+		for uid, n := range content.Indexes {
+			uids[uid] = path.Join(dir, directoryName(n))
+			if !slices.Contains(names, directoryName(n)) {
+				lost = append(lost, &apierr.Corruption{File: uids[uid], Offset: -1, Reason: "it is missing: all of index " + uid})
+				delete(uids, uid)
+			}
+		}
+		return uids, lost, mended, nil
+	}
+	lost = append(lost, corruption(name, err))
+	for _, n := range names {
+		if _, ok := number(n); ok {
+			uids["lost-"+n] = path.Join(dir, n)
+			lost = append(lost, &apierr.Corruption{File: name, Offset: -1, Reason: "the uid of the index in " + n + ", which is called lost-" + n})
+		}
+	}
+	return uids, lost, nil, nil
+}
+
+// salvageSealed reads a sealed file, and turns one wrong bit of it back.
+func salvageSealed[T any](fsys vfs.FS, name string, s seal, decode func(name string, b []byte) (T, error)) (content T, mended []*apierr.Corruption, err error) {
+	b, err := vfs.ReadFile(fsys, name)
+	if err != nil {
+		return content, nil, err
+	}
+	content, err = decode(name, b)
+	if err == nil || len(b) < sealBytes || len(b) > mendable {
+		return content, nil, err
+	}
+	copy(b, s.wrap(nil)[:16])
+	binary.LittleEndian.PutUint64(b[16:], uint64(len(b)-sealBytes))
+	if !binfmt.MendBit(b[24:], func() bool { return binary.LittleEndian.Uint64(b[24:]) == xxhash.Sum64(b[sealBytes:]) }) {
+		return content, nil, err
+	}
+	mended = []*apierr.Corruption{corruption(name, err)}
+	content, err = decode(name, b)
+	return content, mended, err
+}
+
+// mendable is the size in bytes of the largest sealed file in which a wrong bit is looked for: it takes a second.
+const mendable = 64 << 10
+
+// corruption gives what is wrong with a file as damage of it.
+func corruption(name string, err error) *apierr.Corruption {
+	var damage *apierr.Corruption
+	if errors.As(err, &damage) {
+		return damage
+	}
+	return &apierr.Corruption{File: name, Offset: -1, Reason: err.Error()}
+}
+
+// Salvage opens what is left of the index in a directory that nobody has open. Without a manifest its segments are those that lie there, and
+// each document is the one of the highest segment; those that were deleted last may be among them.
+func Salvage(fsys vfs.FS, dir, uid string) (*Salvaged, error) {
+	names, err := fsys.List(dir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot list %s: %w", dir, err)
+	}
+	s := &Salvaged{UID: uid}
+	name := path.Join(dir, manifestName)
+	m, mended, err := salvageSealed(fsys, name, manifestSeal, decodeManifest)
+	s.Mended = mended
+	whole := err == nil
+	if !whole {
+		s.lose(corruption(name, err))
+		s.lose(&apierr.Corruption{File: name, Offset: -1, Reason: "settings, and which documents were replaced or deleted last"})
+		m = new(manifest)
+		for _, n := range names {
+			if base, is := strings.CutSuffix(n, segSuffix); is {
+				if n, ok := number(base); ok {
+					m.Segments = append(m.Segments, segmentEntry{Number: n})
+				}
+			}
+		}
+		slices.SortFunc(m.Segments, func(a, b segmentEntry) int { return int(int64(a.Number - b.Number)) })
+	}
+	v := &View{UID: uid, PrimaryKey: m.PrimaryKey, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt, names: m.Fields}
+	s.View = v
+	if v.Settings, err = settings.Decode(m.Settings); err != nil {
+		if whole {
+			s.lose(&apierr.Corruption{File: name, Offset: -1, Reason: "settings: " + err.Error()})
+		}
+		v.Settings = settings.Default()
+	}
+	if v.embedders, err = embeddersOf(m.Embedders, m.NextEmbedder, v.Settings, nil); err != nil {
+		s.lose(&apierr.Corruption{File: name, Offset: -1, Reason: err.Error()})
+		v.embedders = nil
+	}
+	for _, e := range m.Segments {
+		r, err := segment.Salvage(fsys, path.Join(dir, segmentName(e.Number)))
+		if err != nil {
+			s.lose(corruption(path.Join(dir, segmentName(e.Number)), err))
+			continue
+		}
+		t, err := readTombstones(fsys, dir, &e, r.Rows())
+		if err != nil {
+			s.lose(corruption(name, err))
+		}
+		deleted := t.all
+		if deleted == nil {
+			deleted = roaring.New()
+		}
+		s.Lost = append(s.Lost, r.Lost...)
+		if r.Unverified {
+			s.lose(&apierr.Corruption{File: r.Name(), Offset: -1, Reason: fmt.Sprintf("the checksums of its %d documents, which come as they can be decoded", r.Rows())})
+		}
+		s.Segments = append(s.Segments, r)
+		v.Segments = append(v.Segments, segment.Live{Reader: r.Reader, Deleted: deleted})
+	}
+	if !whole {
+		s.dropOlder()
+		v.PrimaryKey = s.findPrimaryKey()
+	}
+	return s, nil
+}
+
+func (s *Salvaged) lose(damage *apierr.Corruption) { s.Lost = append(s.Lost, damage) }
+
+// dropOlder deletes each document from all segments but the highest that has it.
+func (s *Salvaged) dropOlder() {
+	for i, l := range s.View.Segments {
+		for row := range segment.Row(l.Rows()) {
+			_ = mapped.Guard(func() error { // what cannot be read is not in anybody's way
+				id := l.ExternalID(row)
+				for _, later := range s.View.Segments[i+1:] {
+					if _, found := later.Lookup(id); found {
+						l.Deleted.Add(uint32(row))
+						break
+					}
+				}
+				return nil
+			})
+		}
+	}
+}
+
+// keyProbe is how many documents tell what the primary key was.
+const keyProbe = 100
+
+// findPrimaryKey returns the one field at the first level whose value is the id of all documents that are looked at.
+func (s *Salvaged) findPrimaryKey() string {
+	var candidates map[string]bool
+	seen := 0
+probe:
+	for _, l := range s.View.Segments {
+		for row := range segment.Row(l.Rows()) {
+			_ = mapped.Guard(func() error {
+				id := string(l.ExternalID(row))
+				doc, err := l.AppendDocument(nil, row)
+				var fields map[string]json.RawMessage
+				if err != nil || id == "" || json.Unmarshal(doc, &fields) != nil {
+					return nil
+				}
+				first := candidates == nil
+				if first {
+					candidates = map[string]bool{}
+				}
+				for name, value := range fields {
+					is := strings.Trim(string(value), `"`) == id
+					if first && is {
+						candidates[name] = true
+					} else if !is {
+						delete(candidates, name)
+					}
+				}
+				maps.DeleteFunc(candidates, func(name string, _ bool) bool { return fields[name] == nil })
+				seen++
+				return nil
+			})
+			if seen == keyProbe {
+				break probe
+			}
+		}
+	}
+	if len(candidates) != 1 {
+		return ""
+	}
+	for name := range candidates {
+		return name
+	}
+	return ""
+}
+
+// EachDocument calls f with the place of each live document, in the order of DocIDs.
+func (s *Salvaged) EachDocument(f func(seg int, row segment.Row) error) error {
+	streams := make([]rowStream, len(s.View.Segments))
+	for i, l := range s.View.Segments {
+		streams[i] = rowStream{live: l, rows: l.LiveRows().Iterator(), head: item{seg: int32(i)}}
+		streams[i].advance()
+	}
+	d := storedDocs{streams: streams}
+	for d.findLeast(); ; d.next() {
+		it, ok := d.peek()
+		if !ok {
+			return nil
+		}
+		if err := f(int(it.seg), it.row); err != nil {
+			return err
+		}
+	}
+}

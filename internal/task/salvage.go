@@ -1,0 +1,104 @@
+package task
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+
+	"svc/internal/apierr"
+	"svc/internal/boltfile"
+)
+
+// Salvaged reads what is left of a queue's directory that nobody has open.
+type Salvaged struct {
+	dir     string
+	remains *boltfile.Remains // nil: there is no file
+	names   *names
+	lost    []*apierr.Corruption
+}
+
+// Salvage opens the files of a queue of which anything may be damaged.
+func Salvage(dir string) (*Salvaged, error) {
+	s := &Salvaged{dir: dir, names: newNames()}
+	file := path.Join(dir, "queue.db")
+	r, err := boltfile.Salvage(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		s.lost = append(s.lost, &apierr.Corruption{File: file, Offset: -1, Reason: "it is missing"})
+		return s, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", file, err)
+	}
+	s.remains = r
+	err = r.Each(string(nameBucket), func(k, v []byte) error {
+		if len(k) != 4 {
+			return &boltfile.BadValue{Err: errRecord}
+		}
+		s.names.set(nameID(binary.BigEndian.Uint32(k)), string(v))
+		return nil
+	})
+	return s, err
+}
+
+// Close closes the file.
+func (s *Salvaged) Close() error {
+	if s.remains == nil {
+		return nil
+	}
+	return s.remains.Close()
+}
+
+// Lost returns what was found missing so far.
+func (s *Salvaged) Lost() []*apierr.Corruption {
+	if s.remains == nil {
+		return s.lost
+	}
+	return append(s.lost, s.remains.Lost...)
+}
+
+// Tasks calls f with each task that can be read, with its content, in the order of uids.
+func (s *Salvaged) Tasks(f func(*Task) error) error {
+	return s.each(taskBucket, func(uid uint32, v []byte) (func() error, error) {
+		rec, err := decodeRecord(v)
+		if err != nil {
+			return nil, err
+		}
+		if rec.hasIndex && s.names.text(rec.names[0]) == "" {
+			return nil, errors.New("the uid of its index is lost")
+		}
+		t := rec.task(uid, s.names)
+		if t.Content, err = decodeContent(rec.kind, rec.content); err != nil {
+			return nil, err
+		}
+		return func() error { return f(t) }, nil
+	})
+}
+
+// Batches calls f with each batch that can be read, in the order of uids.
+func (s *Salvaged) Batches(f func(*Batch) error) error {
+	return s.each(batchBucket, func(uid uint32, v []byte) (func() error, error) {
+		b, _, err := decodeBatch(uid, v)
+		return func() error { return f(b) }, err
+	})
+}
+
+func (s *Salvaged) each(bucket []byte, decode func(uid uint32, v []byte) (func() error, error)) error {
+	if s.remains == nil {
+		return nil
+	}
+	return s.remains.Each(string(bucket), func(k, v []byte) error {
+		if len(k) != 4 {
+			return &boltfile.BadValue{Err: errRecord}
+		}
+		call, err := decode(binary.BigEndian.Uint32(k), v)
+		if err != nil {
+			return &boltfile.BadValue{Err: err}
+		}
+		return call()
+	})
+}
+
+// PayloadFile returns where the documents of an addition lie.
+func (s *Salvaged) PayloadFile(c AddDocuments) string { return path.Join(s.dir, "payloads", c.File) }
