@@ -74,10 +74,11 @@ crash: build
 network-test:
 	go test ./cmd/svc -run TestNetworkKeepsItsPromises -count 1 -timeout 60m -v -args -network-rounds $(ROUNDS)
 
-# what power cuts may leave of a recorded run of the real program, in STATES ways: it must start on each and have lost nothing
+# what power cuts may leave of a recorded run of WRITES writes of the real program, in STATES ways: it must start on each and have lost nothing
 STATES ?= 10000
+WRITES ?= 200
 powercut:
-	go test ./cmd/svc -run TestPowerCutsLoseNothing -count 1 -timeout 5h -v -args -states $(STATES) -cut-writes 200
+	go test ./cmd/svc -run TestPowerCutsLoseNothing -count 1 -timeout 5h -v -args -states $(STATES) -cut-writes $(WRITES)
 
 # each sync is removed in turn, and power cuts must tell; SYNCS=internal/index tries those whose place contains that
 SYNCS ?= all

@@ -27,8 +27,9 @@ type Salvaged struct {
 // Name returns the name of the file.
 func (s *Salvaged) Name() string { return s.name }
 
-// Salvage opens a file of which anything may be damaged, and leaves it as it is. One wrong bit in a block, or in what describes the file, is turned back
-// where a checksum tells which. Where the description is lost the documents are looked for. The error says that there is nothing to be read.
+// Salvage opens a file of which anything may be damaged, and leaves it as it is. One wrong bit in a block, or in what describes
+// the file, is turned back where a checksum tells which. Where the description is lost the documents are looked for. The error says
+// that there is nothing to be read.
 func Salvage(fs vfs.FS, name string) (*Salvaged, error) {
 	file, err := mapped.OpenPrivate(fs, name)
 	if err != nil {

@@ -105,9 +105,14 @@ func segmentFiles(t *testing.T, db string, n int) []string {
 	return names
 }
 
-// TestDirectoryOfFormat2 opens a directory that a server of format 2 left, searches it, writes to it and compacts it.
-func TestDirectoryOfFormat2(t *testing.T) {
-	db := unpack(t, "testdata/format2.tar.gz")
+// TestDirectoriesOfAllFormats opens directories that a server of each format left, searches them, writes to them and compacts them.
+func TestDirectoriesOfAllFormats(t *testing.T) {
+	for _, format := range append(olderFormats, formatVersion) {
+		t.Run(format, func(t *testing.T) { testDirectoryOfFormat(t, unpack(t, "testdata/format"+format+".tar.gz")) })
+	}
+}
+
+func testDirectoryOfFormat(t *testing.T, db string) {
 	in := start(t, db)
 	if b, err := os.ReadFile(filepath.Join(db, versionFile)); err != nil || string(b) != string(versionContent()) {
 		t.Errorf("VERSION says %q (%v)", b, err)

@@ -49,7 +49,7 @@ func TestBashCompletes(t *testing.T) {
 	script.WriteString("compopt() { echo compopt; }\nCOMP_WORDS=(\"$@\"); COMP_CWORD=$(($#-1)); _svc; echo \"${COMPREPLY[@]}\"\n")
 	for words, want := range map[string]string{
 		"svc se":                          "serve search segment",
-		"svc segment ":                    "inspect verify --help --version",
+		"svc segment ":                    "inspect verify salvage --help --version",
 		"svc segment verify ":             "compopt\n--help --version",
 		"svc --db-p":                      "--db-path",
 		"svc serve --db-p":                "--db-path",

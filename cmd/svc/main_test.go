@@ -283,7 +283,7 @@ func TestDataDir(t *testing.T) {
 			t.Errorf("%s: %v", dir, err)
 			continue
 		}
-		if b, err := vfs.ReadFile(fsys, dir+"/VERSION"); err != nil || string(b) != "svc 3\n" {
+		if b, err := vfs.ReadFile(fsys, dir+"/VERSION"); err != nil || string(b) != string(versionContent()) {
 			t.Errorf("%s: VERSION is %q, %v", dir, b, err)
 		}
 		if _, err := openDataDir(fsys, dir, "", nil); err == nil || !strings.Contains(err.Error(), "another svc") {

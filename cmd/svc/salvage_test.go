@@ -13,6 +13,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -340,5 +341,35 @@ func TestSalvageOfASegment(t *testing.T) {
 	entries := entriesOf(t, dump)
 	if code != exitFailure || len(byID(t, entries["indexes/big/documents.jsonl"])) != 400 || !strings.Contains(entries["indexes/big/metadata.json"], `"primaryKey":"id"`) {
 		t.Errorf("%d %s %s %s", code, printed, errs, entries["indexes/big/metadata.json"])
+	}
+}
+
+// The tests that the documentation names exist.
+func TestPromisesNameTheirTests(t *testing.T) {
+	b, err := os.ReadFile("../../docs/OPERATIONS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing := map[string]bool{}
+	for _, name := range regexp.MustCompile("`(Test[A-Za-z0-9]+)`").FindAllStringSubmatch(string(b), -1) {
+		missing[name[1]] = true
+	}
+	if len(missing) < 15 {
+		t.Errorf("only %d tests are named", len(missing))
+	}
+	err = filepath.WalkDir("../..", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(name, "_test.go") {
+			return err
+		}
+		b, err := os.ReadFile(name)
+		for test := range missing {
+			if bytes.Contains(b, []byte("func "+test+"(")) {
+				delete(missing, test)
+			}
+		}
+		return err
+	})
+	if err != nil || len(missing) > 0 {
+		t.Errorf("there is no %v (%v)", slices.Sorted(maps.Keys(missing)), err)
 	}
 }

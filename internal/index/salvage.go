@@ -110,8 +110,8 @@ func corruption(name string, err error) *apierr.Corruption {
 	return &apierr.Corruption{File: name, Offset: -1, Reason: err.Error()}
 }
 
-// Salvage opens what is left of the index in a directory that nobody has open. Without a manifest its segments are those that lie there, and
-// each document is the one of the highest segment; those that were deleted last may be among them.
+// Salvage opens what is left of the index in a directory that nobody has open. Without a manifest its segments are those that lie
+// there, and each document is the one of the highest segment; those that were deleted last may be among them.
 func Salvage(fsys vfs.FS, dir, uid string) (*Salvaged, error) {
 	names, err := fsys.List(dir)
 	if err != nil {
