@@ -56,8 +56,8 @@ func echoHeaders(v value) any {
 	return o
 }
 
-// RedactURL hides what may be secret in a URL: the password, or the user without one, and the values of parameters but for the version
-// of an API.
+// RedactURL hides what may be secret in a URL: the password, or the user without one, the values of parameters that are named like one
+// (see namesSecret), and parameters without a name. Other parameters are what an operator wants to see.
 func RedactURL(address string) string {
 	return rewriteURL(address, func(string, int, string) string { return Redact("") })
 }
@@ -78,6 +78,14 @@ func restoreURL(address, old string) string {
 			return secret
 		}
 		return value
+	})
+}
+
+// namesSecret reports whether a parameter is named like a credential: api_key, access-token, X-Amz-Signature, code (of Azure's functions).
+func namesSecret(name string) bool {
+	name = strings.ToLower(name)
+	return name == "code" || slices.ContainsFunc([]string{"key", "token", "secret", "pass", "pwd", "auth", "sig", "cred"}, func(part string) bool {
+		return strings.Contains(name, part)
 	})
 }
 
@@ -111,7 +119,7 @@ func rewriteURL(address string, secret func(name string, nth int, value string) 
 			switch name, v, named := strings.Cut(pair, "="); {
 			case !named && pair != "": // it may be a value
 				pairs[i] = secret("", i+1, pair)
-			case v != "" && !strings.EqualFold(name, "api-version"):
+			case v != "" && namesSecret(name):
 				pairs[i] = name + "=" + secret(name, i+1, v)
 			}
 		}

@@ -105,7 +105,9 @@ func TestHeadersAreRedacted(t *testing.T) {
 func TestURLsAreRedacted(t *testing.T) {
 	for address, shown := range map[string]string{
 		"https://a.test/embed":                                "https://a.test/embed",
-		"https://user:canary@a.test/embed?x=y#z":              "https://user:XXX...@a.test/embed?x=XXX...#z",
+		"https://user:canary@a.test/embed?x=y#z":              "https://user:XXX...@a.test/embed?x=y#z",
+		"https://a.test/e?Access_Token=canary&code=canary":    "https://a.test/e?Access_Token=XXX...&code=XXX...",
+		"https://a.test/e?model=small&dimensions=3":           "https://a.test/e?model=small&dimensions=3",
 		"https://canary@a.test":                               "https://XXX...@a.test",
 		"https://a.test/e?api-version=2024-02-01&key=canary":  "https://a.test/e?api-version=2024-02-01&key=XXX...",
 		"https://a.test?canary":                               "https://a.test?XXX...",
