@@ -40,6 +40,9 @@ type importCommand struct {
 	Restart    bool   `name:"restart" help:"Begin anew, whatever was imported before."`
 }
 
+// importPatience is how long an import waits for a server: a full disk or a restart may take that long to be mended.
+const importPatience = 15 * time.Minute
+
 // Run imports, and says how far it is.
 func (c *importCommand) Run(p program) error {
 	ctx, stop := untilStopped()
@@ -48,6 +51,7 @@ func (c *importCommand) Run(p program) error {
 	if err != nil {
 		return err
 	}
+	to.Patience = importPatience
 	switch {
 	case c.From != "" && c.File != "":
 		return errors.New("--from and a file exclude each other")
@@ -122,7 +126,7 @@ func (c *importCommand) fromServer(ctx context.Context, p program, to *client.Cl
 	if err != nil {
 		return fmt.Errorf("--from: %w", err)
 	}
-	from.Waiting = to.Waiting
+	from.Waiting, from.Patience = to.Waiting, to.Patience
 	names := []string{c.Index}
 	if c.Index == "" {
 		if names, err = indexNames(ctx, from); err != nil {

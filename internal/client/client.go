@@ -24,6 +24,9 @@ type Client struct {
 	http  http.Client
 	first time.Duration // pause before a request is sent again, which doubles
 
+	// Patience is how long a request is sent again while the server cannot be reached or takes none; New sets a few seconds.
+	Patience time.Duration
+
 	// Waiting, when not nil, is told why a request is sent again, and when.
 	Waiting func(reason error, pause time.Duration)
 }
@@ -35,7 +38,7 @@ func New(address, key string, own bool) (*Client, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("%q must be a whole URL, such as http://localhost:7700", address)
 	}
-	c := &Client{base: u, key: key, first: firstPause}
+	c := &Client{base: u, key: key, first: firstPause, Patience: defaultPatience}
 	c.http.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: own}, ResponseHeaderTimeout: 5 * time.Minute} // and no proxy
 	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }                              // the key goes nowhere else
 	return c, nil
@@ -59,11 +62,10 @@ func (e *Error) Error() string {
 	return e.Message + " (" + e.Code + ")"
 }
 
-// patience is how long a request is sent again while the server cannot be reached or takes none; a full disk or a restart
-// may take that long to be mended.
-const patience = 15 * time.Minute
-
 const (
+	// defaultPatience is that of somebody who waits for an answer.
+	defaultPatience = 5 * time.Second
+
 	firstPause  = 100 * time.Millisecond
 	longestWait = 30 * time.Second
 )
@@ -99,7 +101,7 @@ func (c *Client) send(ctx context.Context, method, path, contentType string, bod
 	start := time.Now()
 	for pause := c.first; ; pause = min(2*pause, longestWait) {
 		err := c.once(ctx, method, path, contentType, body, out)
-		if err == nil || ctx.Err() != nil || !temporary(err) || time.Since(start) > patience {
+		if err == nil || ctx.Err() != nil || !temporary(err) || time.Since(start)+pause > c.Patience {
 			return err
 		}
 		wait := pause
