@@ -79,6 +79,12 @@ func TestRecent(t *testing.T) {
 		if *got.Memory != 7 || got.Hits != 10 {
 			t.Errorf("step %d: %+v", i, got)
 		}
+		if len(times) == 0 {
+			if got.SearchMs != nil {
+				t.Errorf("step %d, in which nobody searched: %+v", i, got)
+			}
+			continue
+		}
 		slices.Sort(times)
 		for share, shown := range map[float64]float64{.5: got.SearchMs.P50, .95: got.SearchMs.P95, 1: got.SearchMs.Longest} {
 			exact := milliseconds(times[max(int(share*float64(len(times))+.9999)-1, 0)])
