@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"svc/internal/apierr"
+	"svc/internal/outbound"
 )
 
 // maxRounds is how often the provider is called in one conversation.
@@ -98,7 +99,7 @@ func (c *conversation) clean(err error) error {
 	if f := new(failure); errors.As(err, &f) && c.endpoint != nil {
 		for _, text := range []*string{&f.kind, f.code, &f.message, f.param} {
 			if text != nil {
-				*text = hide(*text, c.endpoint.secrets)
+				*text = outbound.HideSecrets(*text, c.endpoint.secrets)
 			}
 		}
 	}

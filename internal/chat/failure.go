@@ -3,7 +3,6 @@ package chat
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"svc/internal/document"
 )
@@ -104,16 +103,6 @@ func (f *failure) event() []byte {
 		}
 	}
 	return b.json("error", e.json("event_id", null).end()).end()
-}
-
-// hide takes secrets out of a text that others will read.
-func hide(text string, secrets []string) string {
-	for _, s := range secrets {
-		if len(s) >= 4 { // shorter ones might be parts of words
-			text = strings.ReplaceAll(text, s, "XXX...")
-		}
-	}
-	return text
 }
 
 // toolEvent is a chunk with one whole call of a tool of the service. about is the chunk of the provider that it comes with.

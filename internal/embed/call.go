@@ -111,12 +111,7 @@ func (e *endpoint) redact(text string) string {
 			secrets = append(secrets, credential)
 		}
 	}
-	for _, s := range secrets {
-		if len(s) >= 4 { // shorter ones are no secrets, and might be parts of words
-			text = strings.ReplaceAll(text, s, "XXX...")
-		}
-	}
-	return text
+	return outbound.HideSecrets(text, secrets)
 }
 
 // callError is a call that failed.
