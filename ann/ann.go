@@ -57,24 +57,10 @@ func NewQuantizer(dimensions int, vectors []float32) Quantizer {
 
 // AppendCode appends one row of codes. A component that is no number becomes 0.
 func (q Quantizer) AppendCode(dst []int8, vector []float32) []int8 {
-	// A float32 of this size has no fraction, so that adding it rounds to an
-	// integer, halves to even, which is the difference of the representations.
-	const round = 3 << 22
 	at, end := len(dst), len(dst)+q.Stride()
 	dst = slices.Grow(dst, q.Stride())[:end]
 	code := dst[at:end]
-	for i, x := range vector[:q.Dimensions] {
-		x = float32(x * q.Scale)
-		switch {
-		case x >= 127:
-			x = 127
-		case x <= -127:
-			x = -127
-		case x != x:
-			x = 0
-		}
-		code[i] = int8(math.Float32bits(x+round) - math.Float32bits(round))
-	}
+	simd.Quantize(code, vector[:q.Dimensions], q.Scale)
 	clear(code[q.Dimensions:])
 	return dst
 }

@@ -167,16 +167,7 @@ func (s *vectorSearch) encode() {
 	}
 	// The query has a scale of its own: nothing of it is cut off.
 	s.normal = appendNormal(s.normal[:0], q)
-	largest := float32(0)
-	for _, x := range s.normal {
-		if x < 0 {
-			x = -x
-		}
-		if x > largest {
-			largest = x
-		}
-	}
-	scale := 127 / max(largest, 1e-3)
+	scale := 127 / max(simd.Largest(s.normal), 1e-3)
 	s.code = ann.Quantizer{Dimensions: len(q), Scale: scale}.AppendCode(s.bytes[:0], s.normal)
 	stored := v.quantizer.Scale
 	s.bytes = s.code

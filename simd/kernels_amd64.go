@@ -69,6 +69,16 @@ func gatherVNNI(out []int32, q []int8, rows []int8, ids []uint32)
 //go:noescape
 func gatherHamming(out []int32, q []uint64, rows []uint64, ids []uint32)
 
+// quantizeAVX2 needs AVX2, len(v) a multiple of 8, and len(dst) >= len(v).
+//
+//go:noescape
+func quantizeAVX2(dst []int8, v []float32, scale float32)
+
+// largestAVX2 needs AVX2, and len(v) a multiple of 16.
+//
+//go:noescape
+func largestAVX2(v []float32) float32
+
 // prefetchLines fetches the lines of the n bytes at p ahead of their use. No address is refused.
 //
 //go:noescape

@@ -983,6 +983,76 @@ done:
 	VZEROUPPER
 	RET
 
+// func quantizeAVX2(dst []int8, v []float32, scale float32)
+// Requires: AVX, AVX2
+TEXT ·quantizeAVX2(SB), NOSPLIT, $0-52
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         v_base+24(FP), CX
+	MOVQ         v_len+32(FP), DX
+	VBROADCASTSS scale+48(FP), Y0
+	MOVL         $0x42fe0000, BX
+	VMOVD        BX, X1
+	VBROADCASTSS X1, Y1
+	MOVL         $0xc2fe0000, BX
+	VMOVD        BX, X2
+	VBROADCASTSS X2, Y2
+
+step:
+	CMPQ         DX, $0x08
+	JL           done
+	VMULPS       (CX), Y0, Y3
+	VCMPPS       $0x07, Y3, Y3, Y4
+	VANDPS       Y4, Y3, Y3
+	VMINPS       Y1, Y3, Y3
+	VMAXPS       Y2, Y3, Y3
+	VCVTPS2DQ    Y3, Y3
+	VEXTRACTI128 $0x01, Y3, X4
+	VPACKSSDW    X4, X3, X4
+	VPACKSSWB    X4, X4, X4
+	VMOVQ        X4, (AX)
+	ADDQ         $0x20, CX
+	ADDQ         $0x08, AX
+	SUBQ         $0x08, DX
+	JMP          step
+
+done:
+	VZEROUPPER
+	RET
+
+// func largestAVX2(v []float32) float32
+// Requires: AVX, AVX2, SSE
+TEXT ·largestAVX2(SB), NOSPLIT, $0-28
+	MOVQ         v_base+0(FP), AX
+	MOVQ         v_len+8(FP), CX
+	MOVL         $0x7fffffff, DX
+	VMOVD        DX, X0
+	VBROADCASTSS X0, Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+
+step:
+	CMPQ   CX, $0x10
+	JL     reduce
+	VANDPS (AX), Y0, Y3
+	VMAXPS Y1, Y3, Y1
+	VANDPS 32(AX), Y0, Y3
+	VMAXPS Y2, Y3, Y2
+	ADDQ   $0x40, AX
+	SUBQ   $0x10, CX
+	JMP    step
+
+reduce:
+	VMAXPS       Y2, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X0
+	VMAXPS       X0, X1, X1
+	VPSHUFD      $0x4e, X1, X0
+	VMAXPS       X0, X1, X1
+	VPSHUFD      $0xb1, X1, X0
+	VMAXPS       X0, X1, X1
+	VZEROUPPER
+	MOVSS        X1, ret+24(FP)
+	RET
+
 // func prefetchLines(p *byte, n int)
 // Requires: MMX+
 TEXT ·prefetchLines(SB), NOSPLIT, $0-16

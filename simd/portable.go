@@ -1,6 +1,9 @@
 package simd
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
 // The portable kernels keep four sums, as the compiler does not reorder
 // floating-point additions and one chain would wait for each.
@@ -75,4 +78,32 @@ func gatherBitsPortable(out []int32, q, rows []uint64, ids []uint32) {
 		at := int(ids[j]) * n
 		out[j] = int32(hammingPortable(q, rows[at:at+n]))
 	}
+}
+
+func quantizePortable(dst []int8, v []float32, scale float32) {
+	// A float32 of this size has no fraction, so that adding it rounds to an
+	// integer, halves to even, which is the difference of the representations.
+	const round = 3 << 22
+	for i, x := range v {
+		x = float32(x * scale)
+		switch {
+		case x >= 127:
+			x = 127
+		case x <= -127:
+			x = -127
+		case x != x:
+			x = 0
+		}
+		dst[i] = int8(math.Float32bits(x+round) - math.Float32bits(round))
+	}
+}
+
+func largestPortable(v []float32) float32 {
+	var largest float32
+	for _, x := range v {
+		if x = math.Float32frombits(math.Float32bits(x) &^ (1 << 31)); x > largest {
+			largest = x
+		}
+	}
+	return largest
 }

@@ -40,10 +40,13 @@ type kernels struct {
 	gatherFloats func(dots, squares, q, rows []float32, ids []uint32)
 	gatherInt8   func(out []int32, q, rows []int8, ids []uint32)
 	gatherBits   func(out []int32, q, rows []uint64, ids []uint32)
+	quantize     func(dst []int8, v []float32, scale float32)
+	largest      func(v []float32) float32
 	prefetch     func(p *byte, n int) // the lines of n bytes
 }
 
-var portable = kernels{dotPortable, l2Portable, dotInt8Portable, hammingPortable, gatherFloatsPortable, gatherPortable, gatherBitsPortable, func(*byte, int) {}}
+var portable = kernels{dotPortable, l2Portable, dotInt8Portable, hammingPortable,
+	gatherFloatsPortable, gatherPortable, gatherBitsPortable, quantizePortable, largestPortable, func(*byte, int) {}}
 
 // current is what runs; tier is its name. They are set before main and never
 // again outside tests.
@@ -130,6 +133,14 @@ func DotSquaresGather(dots, squares, q, rows []float32, ids []uint32) {
 	checkIDs(ids, len(rows)/len(q))
 	current.gatherFloats(dots, squares, q, rows, ids)
 }
+
+// Quantize sets dst[i] to v[i]·scale, rounded to an integer, halves to even,
+// and cut off at ±127; to 0 where that is no number. All tiers agree. It panics
+// when dst is shorter than v.
+func Quantize(dst []int8, v []float32, scale float32) { current.quantize(dst[:len(v)], v, scale) }
+
+// Largest returns the largest magnitude of v, whatever is no number left out.
+func Largest(v []float32) float32 { return current.largest(v) }
 
 func checkIDs(ids []uint32, rows int) {
 	for _, id := range ids {

@@ -126,11 +126,12 @@ func TestIntegerKernelsAreExact(t *testing.T) {
 
 func TestAShorterSecondSliceIsRefused(t *testing.T) {
 	for name, f := range map[string]func(){
-		"Dot":     func() { Dot(make([]float32, 5), make([]float32, 4)) },
-		"L2":      func() { L2(make([]float32, 5), make([]float32, 4)) },
-		"DotInt8": func() { DotInt8(make([]int8, 5), make([]int8, 4)) },
-		"Hamming": func() { Hamming(make([]uint64, 5), make([]uint64, 4)) },
-		"DotRows": func() { DotRows(make([]float32, 2), make([]float32, 4), make([]float32, 7)) },
+		"Dot":      func() { Dot(make([]float32, 5), make([]float32, 4)) },
+		"L2":       func() { L2(make([]float32, 5), make([]float32, 4)) },
+		"DotInt8":  func() { DotInt8(make([]int8, 5), make([]int8, 4)) },
+		"Quantize": func() { Quantize(make([]int8, 4), make([]float32, 5), 1) },
+		"Hamming":  func() { Hamming(make([]uint64, 5), make([]uint64, 4)) },
+		"DotRows":  func() { DotRows(make([]float32, 2), make([]float32, 4), make([]float32, 7)) },
 	} {
 		// A slice with spare capacity would let a kernel read what is not its own.
 		func() {
@@ -250,6 +251,34 @@ func TestGatheredFloatsAreThoseOfTheNamedRows(t *testing.T) {
 	})
 }
 
+func TestCodesOfVectorsAreExact(t *testing.T) {
+	eachTier(t, func(t *testing.T, k kernels) {
+		r := random(t)
+		special := []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), math.MaxFloat32,
+			-math.MaxFloat32, math.SmallestNonzeroFloat32, 0.5, 1.5, 2.5, -0.5, -1.5, 126.5, 127.5, -126.5, -127.5, 0}
+		for _, n := range lengths() {
+			v, got := guarded[float32](t, n+1)[1:], guarded[int8](t, n)
+			for _, scale := range []float32{1, 40, 1e-3, 1e30} {
+				for i := range v {
+					v[i] = float32(r.NormFloat64()) * 3
+					if r.IntN(8) == 0 {
+						v[i] = special[r.IntN(len(special))]
+					}
+				}
+				want := make([]int8, n)
+				quantizePortable(want, v, scale)
+				k.quantize(got, v, scale)
+				if !slices.Equal(want, got) {
+					t.Fatalf("%d elements times %v: got %v, want %v, of %v", n, scale, got, want, v)
+				}
+				if want, got := largestPortable(v), k.largest(v); got != want {
+					t.Fatalf("largest of %d: got %v, want %v, of %v", n, got, want, v)
+				}
+			}
+		}
+	})
+}
+
 func TestGatherRefusesWhatItCannotRead(t *testing.T) {
 	for name, f := range map[string]func(){
 		"unpadded": func() { DotInt8Gather(make([]int32, 1), make([]int8, 63), make([]int8, 640), []uint32{0}) },
@@ -325,6 +354,12 @@ func BenchmarkKernels(b *testing.B) {
 			b.SetBytes(n * 2)
 			for b.Loop() {
 				k.dotInt8(xi, yi)
+			}
+		})
+		b.Run("quantize/"+tier.String(), func(b *testing.B) {
+			b.SetBytes(n * 4)
+			for b.Loop() {
+				k.quantize(xi, x, 127/k.largest(x))
 			}
 		})
 		b.Run("hamming/"+tier.String(), func(b *testing.B) {

@@ -8,10 +8,12 @@ import "github.com/klauspost/cpuid/v2"
 func tiers() map[Tier]kernels {
 	t := map[Tier]kernels{Portable: portable}
 	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.POPCNT) {
-		t[AVX2] = kernels{dotAVX2, l2AVX2, wholeSteps, hammingAVX2, gatherFloatsAVX2, gatherAVX2, gatherBitsAVX2, prefetchLines}
+		t[AVX2] = kernels{dotAVX2, l2AVX2, wholeSteps, hammingAVX2,
+			gatherFloatsAVX2, gatherAVX2, gatherBitsAVX2, quantizeSteps, largestSteps, prefetchLines}
 	}
 	if cpuid.CPU.Supports(cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL, cpuid.AVX512VNNI, cpuid.AVX512VPOPCNTDQ, cpuid.BMI2) {
-		t[AVX512] = kernels{dotAVX512, l2AVX512, dotInt8VNNI, hammingAVX512, gatherFloatsAVX512, gatherVNNI, gatherHamming, prefetchLines}
+		t[AVX512] = kernels{dotAVX512, l2AVX512, dotInt8VNNI, hammingAVX512,
+			gatherFloatsAVX512, gatherVNNI, gatherHamming, quantizeSteps, largestSteps, prefetchLines}
 	}
 	return t
 }
@@ -28,4 +30,15 @@ func gatherBitsAVX2(out []int32, q, rows []uint64, ids []uint32) {
 		at := int(ids[j]) * n
 		out[j] = int32(hammingAVX2(q, rows[at:at+n]))
 	}
+}
+
+func quantizeSteps(dst []int8, v []float32, scale float32) {
+	n := len(v) &^ 7
+	quantizeAVX2(dst, v[:n], scale)
+	quantizePortable(dst[n:], v[n:], scale)
+}
+
+func largestSteps(v []float32) float32 {
+	n := len(v) &^ 15
+	return max(largestAVX2(v[:n]), largestPortable(v[n:]))
 }

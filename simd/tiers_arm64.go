@@ -27,7 +27,8 @@ func tiers() map[Tier]kernels {
 	}
 	return map[Tier]kernels{
 		Portable: portable,
-		NEON:     {dotNEON, l2NEON, dotInt8, hammingNEON, gatherFloatsNEON, gather, gatherBitsNEON, prefetchLines},
+		NEON: {dotNEON, l2NEON, dotInt8, hammingNEON,
+			gatherFloatsNEON, gather, gatherBitsNEON, quantizePortable, largestPortable, prefetchLines},
 	}
 }
 
