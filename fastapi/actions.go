@@ -53,6 +53,8 @@ const (
 	actionChatCompletions     action = "chatCompletions"
 	actionChatsSettingsGet    action = "chatsSettings.get"
 	actionChatsSettingsUpdate action = "chatsSettings.update"
+	// actionTools opens the route of the tools to whoever may use one of them.
+	actionTools action = "tools"
 	// actionAll is for routes that only a key with every action opens.
 	actionAll action = "*"
 )

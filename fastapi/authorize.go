@@ -52,6 +52,9 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx, a action) error {
 	if !s.keys.Protected() {
 		return openTo(a)
 	}
+	if a == actionTools {
+		return s.authorizeTools(string(credential))
+	}
 	index := ""
 	if ctx.UserValue("index_uid") != nil {
 		index = pathValue(ctx, "index_uid")

@@ -17,11 +17,11 @@ import (
 )
 
 // featureNames are the experimental features, in the order in which they are shown. Those from laterFeatures on are of later
-// versions of the API: who does not switch them on does not see them.
+// versions of the API, or svc's own: who does not switch them on does not see them.
 var featureNames = [...]string{
 	"metrics", "logsRoute", "editDocumentsByFunction", "containsFilter", "dynamicSearchRules", "network",
 	"getTaskDocumentsRoute", "taskQueueCompactionRoute", "compositeEmbedders", "chatCompletions", "multimodal", "foreignKeys",
-	"tasksStreamingRoute", "renderRoute",
+	"tasksStreamingRoute", "renderRoute", "mcp",
 }
 
 const laterFeatures = 12

@@ -119,7 +119,7 @@ func threads() (n int, ok bool) {
 }
 
 // tally takes up an answered request.
-func (s *Server) tally(ctx *fasthttp.RequestCtx) {
+func (s *Server) tally(ctx *fasthttp.RequestCtx, began time.Time) {
 	path := unknownPath
 	res, known := ctx.UserValue(resourceKey{}).(*resource)
 	if known {
@@ -128,7 +128,7 @@ func (s *Server) tally(ctx *fasthttp.RequestCtx) {
 	method := knownMethod(ctx.Method())
 	s.metrics.requests.WithLabelValues(method, path, strconv.Itoa(ctx.Response.StatusCode())).Inc()
 	now := time.Now()
-	took := now.Sub(ctx.Time())
+	took := now.Sub(began)
 	s.recent.add(now, ctx.Response.StatusCode(), known && res.searches, took)
 	if known && s.features.on("metrics") {
 		s.metrics.times.WithLabelValues(method, path).Observe(took.Seconds())

@@ -125,6 +125,8 @@ func routes() []route {
 
 		{methodPost, "/render-template", actionSettingsGet, (*Server).renderTemplate},
 
+		{methodPost, "/mcp", actionTools, (*Server).modelContext},
+
 		{methodPost, "/dynamic-search-rules", actionRulesGet, (*Server).listRules},
 		{methodGet, "/dynamic-search-rules/{rule_uid}", actionRulesGet, (*Server).getRule},
 		{methodPatch, "/dynamic-search-rules/{rule_uid}", actionRulesUpdate, (*Server).putRule},

@@ -102,6 +102,7 @@ type Server struct {
 	metrics      *metrics
 	recent       recent
 	router       *router.Router
+	tools        *toolbox
 	conns        conns
 	http         fasthttp.Server
 
@@ -161,6 +162,7 @@ func New(o Options) *Server {
 	s.metrics = newMetrics(s, o.MetricsPrefix)
 	s.recent.began, s.recent.read = time.Now(), s.measure
 	s.router = s.newRouter(o.Pprof)
+	s.tools = newToolbox(o.Version.Program)
 	s.http = fasthttp.Server{
 		Handler:                      s.serve,
 		ErrorHandler:                 s.refuse,
@@ -241,8 +243,8 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	if !ctx.Response.IsBodyStream() {
 		r.account.Settle(int64(len(ctx.Response.Body())))
 	}
-	s.tally(ctx)
-	s.logAccess(ctx)
+	s.tally(ctx, ctx.Time())
+	s.logAccess(ctx, ctx.Time())
 }
 
 // relieve has clients end that are too slow for what their requests hold.
@@ -261,8 +263,8 @@ func (s *Server) expect(ctx *fasthttp.RequestCtx) int {
 	ctx.RemoveUserValue(askingKey{})
 	if status := ctx.Response.StatusCode(); status != fasthttp.StatusOK {
 		shareAnswer(ctx)
-		s.tally(ctx)
-		s.logAccess(ctx)
+		s.tally(ctx, ctx.Time())
+		s.logAccess(ctx, ctx.Time())
 		return status
 	}
 	return fasthttp.StatusContinue
@@ -278,7 +280,7 @@ func (s *Server) route(ctx *fasthttp.RequestCtx) {
 }
 
 // logAccess writes one line a request.
-func (s *Server) logAccess(ctx *fasthttp.RequestCtx) {
+func (s *Server) logAccess(ctx *fasthttp.RequestCtx, began time.Time) {
 	if !s.log.Enabled(ctx, slog.LevelInfo) {
 		return
 	}
@@ -297,7 +299,7 @@ func (s *Server) logAccess(ctx *fasthttp.RequestCtx) {
 	}
 	idle, _ := ctx.UserValue(idleKey{}).(time.Duration)
 	s.log.LogAttrs(ctx, slog.LevelInfo, "close", slog.Group("request", span...),
-		slog.Duration("time.busy", time.Since(ctx.Time())-idle), slog.Duration("time.idle", idle), slog.Int("bytes", size), slog.String("from", ctx.RemoteAddr().String()))
+		slog.Duration("time.busy", time.Since(began)-idle), slog.Duration("time.idle", idle), slog.Int("bytes", size), slog.String("from", ctx.RemoteAddr().String()))
 }
 
 // errorKey is the place of the error that a request was answered with among its values.

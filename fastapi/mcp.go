@@ -1,0 +1,344 @@
+package fastapi
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/valyala/fasthttp"
+
+	"svc/internal/apierr"
+)
+
+// The Model Context Protocol over streamable HTTP: POST /mcp. Messages are the business of the official SDK, which speaks net/http.
+//
+// There are no sessions and no streams: all that a tool does is one answer to one question, the server never begins to speak, and
+// a session would be state that strangers can pile up. So each POST is a whole exchange, whose answer is JSON. That is the
+// stateless form of the protocol, which clients of all its versions speak.
+
+// toolbox has what answers POST /mcp.
+type toolbox struct {
+	list   []tool
+	offers []*mcp.Tool // of list
+	serve  *mcp.StreamableHTTPHandler
+}
+
+func newToolbox(version string) *toolbox {
+	b := &toolbox{list: tools()}
+	server := mcp.NewServer(&mcp.Implementation{Name: "svc", Version: version}, &mcp.ServerOptions{
+		Instructions: toolInstructions,
+		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
+		PageSize:     len(b.list),
+	})
+	for i := range b.list {
+		t := &b.list[i]
+		offer := t.offer()
+		b.offers = append(b.offers, offer)
+		server.AddTool(offer, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return exchangeOf(ctx).call(t, req.Params.Arguments)
+		})
+	}
+	server.AddReceivingMiddleware(b.gate)
+	b.serve = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
+		Stateless: true, JSONResponse: true, DisableLocalhostProtection: true, // checkOrigin does that
+	})
+	return b
+}
+
+// gate lets through what is answered here, and shows each caller the tools that their key opens. The rest of the protocol is
+// refused by name: a subscription would keep the request waiting.
+func (b *toolbox) gate(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		switch method {
+		case "tools/list":
+			x := exchangeOf(ctx)
+			shown := &mcp.ListToolsResult{Tools: []*mcp.Tool{}}
+			for i := range b.list {
+				if x.server.mayUse(x.credential, &b.list[i]) {
+					shown.Tools = append(shown.Tools, b.offers[i])
+				}
+			}
+			return shown, nil
+		case "initialize", "server/discover", "ping", "tools/call":
+			return next(ctx, method, req)
+		}
+		if strings.HasPrefix(method, "notifications/") {
+			return next(ctx, method, req)
+		}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("%s has no use here: there are tools alone", shorten([]byte(method)))}
+	}
+}
+
+// modelContext answers one message, or a batch of them.
+func (s *Server) modelContext(ctx *fasthttp.RequestCtx) error {
+	if err := s.features.need("mcp", "POST /mcp"); err != nil {
+		return err
+	}
+	if err := s.checkOrigin(ctx); err != nil {
+		return err
+	}
+	body, err := s.readJSON(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if body.array() {
+		n := 0
+		for range body.elements() {
+			n++
+		}
+		if n > s.multiQueries {
+			return apierr.New("bad_request", "There are %d messages, but there may be at most %d in a batch.", n, s.multiQueries)
+		}
+	}
+	r := requestOf(ctx)
+	r.endBulk() // tools may want it
+	x := &exchange{server: s, outer: ctx, credential: credential(ctx), held: r.account.Held(), header: http.Header{}, status: http.StatusOK}
+	defer x.end()
+	wait, cancel := context.WithTimeout(context.WithValue(context.Background(), exchangeKey{}, x), maxSearchTime)
+	defer cancel()
+	req, err := http.NewRequestWithContext(wait, http.MethodPost, "/mcp", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	for name, value := range ctx.Request.Header.All() {
+		req.Header.Add(string(name), string(value))
+	}
+	s.tools.serve.ServeHTTP(x, req)
+	x.answer()
+	return nil
+}
+
+// checkOrigin keeps pages of other sites out, which a browser would let speak to a server of its own machine or network: also one
+// whose name was made to lead there since (DNS rebinding). Pages of this machine may, and where there are keys those that come
+// from the address they speak to: a page that was rebound has no key.
+func (s *Server) checkOrigin(ctx *fasthttp.RequestCtx) error {
+	refused := func(header string, value []byte) error {
+		e := apierr.New("bad_request", "The header `%s` is %q: tools are for programs, and for pages of this server or its machine alone.", header, shorten(value))
+		e.HTTP = fasthttp.StatusForbidden
+		return e
+	}
+	host := ctx.Request.Header.Host()
+	if local, ok := ctx.LocalAddr().(*net.TCPAddr); ok && !s.keys.Protected() && local.IP.IsLoopback() && !onLoopback(string(host)) {
+		return refused(fasthttp.HeaderHost, host)
+	}
+	if !hasHeader(&ctx.Request.Header, fasthttp.HeaderOrigin) {
+		return nil // no browser leaves it out of a POST
+	}
+	origin := ctx.Request.Header.Peek(fasthttp.HeaderOrigin)
+	u, err := url.Parse(string(origin))
+	if err == nil && u.Host != "" && (onLoopback(u.Host) || s.keys.Protected() && strings.EqualFold(u.Host, string(host))) {
+		return nil
+	}
+	return refused(fasthttp.HeaderOrigin, origin)
+}
+
+// onLoopback reports whether host, with or without a port, is this machine by name or address.
+func onLoopback(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	a, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && a.IsLoopback()
+}
+
+// authorizeTools lets in whoever may use a tool. Which, each call asks.
+func (s *Server) authorizeTools(credential string) (err error) {
+	for i := range s.tools.list {
+		_, e := s.keys.Authorize(credential, string(s.tools.list[i].action), "")
+		if e == nil {
+			return nil
+		}
+		if err == nil {
+			err = e
+		}
+	}
+	return err
+}
+
+// mayUse reports whether a tool is open to a key.
+func (s *Server) mayUse(credential string, t *tool) bool {
+	if !s.keys.Protected() {
+		return true
+	}
+	_, err := s.keys.Authorize(credential, string(t.action), "")
+	return err == nil
+}
+
+// exchange is one POST: the request of a client, and the answer that the SDK writes. It calls tools one after the other, whatever
+// the SDK does, and none once it has ended.
+type exchange struct {
+	server     *Server
+	outer      *fasthttp.RequestCtx
+	credential string
+	held       int64 // of the request's account, before the first call
+
+	header http.Header
+	status int
+	body   []byte
+
+	mu    sync.Mutex
+	texts int64 // bytes of what tools answered
+	over  bool
+}
+
+type exchangeKey struct{}
+
+func exchangeOf(ctx context.Context) *exchange { return ctx.Value(exchangeKey{}).(*exchange) }
+
+// Header, WriteHeader and Write make x an http.ResponseWriter.
+func (x *exchange) Header() http.Header { return x.header }
+
+func (x *exchange) WriteHeader(status int) { x.status = status }
+
+func (x *exchange) Write(p []byte) (int, error) {
+	// It is there already: that it may be too much shows in what others get.
+	_ = requestOf(x.outer).bytes().Hold(int64(len(p)))
+	x.body = append(x.body, p...)
+	return len(p), nil
+}
+
+// answer sends what the SDK wrote.
+func (x *exchange) answer() {
+	x.outer.SetStatusCode(x.status)
+	x.outer.SetContentType(x.header.Get(fasthttp.HeaderContentType))
+	x.outer.Response.SetBodyRaw(x.body)
+}
+
+// end waits for the tool that runs still and lets none begin.
+func (x *exchange) end() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.over = true
+}
+
+// call answers a call of a tool as the request that it stands for is answered: by the same route, with the same key, out of the
+// same account of bytes and in its turn.
+func (x *exchange) call(t *tool, arguments []byte) (result *mcp.CallToolResult, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	defer func() {
+		if p := recover(); p != nil { // here it would end the process
+			result = toolResult(x.server.public(x.outer, fmt.Errorf("panic: %v\n%s", p, debug.Stack())).AppendJSON(nil), true)
+			err = nil
+		}
+	}()
+	if x.over {
+		return nil, context.Canceled
+	}
+	s, outer := x.server, &x.outer.Request.Header
+	began := time.Now()
+	var ctx fasthttp.RequestCtx
+	ctx.Init2(x.outer.Conn(), httpLog{s.log}, true)
+	r := requestOf(x.outer)
+	ctx.SetUserValue(requestKey{}, r)
+	h := &ctx.Request.Header
+	h.SetHostBytes(outer.Host())
+	h.SetUserAgentBytes(outer.UserAgent())
+	if x.credential != "" {
+		h.Set(fasthttp.HeaderAuthorization, "Bearer "+x.credential)
+	}
+	if err := t.request(&ctx.Request, arguments); err != nil {
+		return toolResult(s.public(x.outer, err).AppendJSON(nil), true), nil
+	}
+	s.route(&ctx)
+	r.endBulk()
+	text := ctx.Response.Body()
+	x.texts += int64(len(text))
+	r.account.Settle(x.held + x.texts)
+	failed := ctx.Response.StatusCode() >= fasthttp.StatusBadRequest
+	// It is copied into a message, and that into the answer.
+	if err := r.account.Hold(2 * int64(len(text))); err != nil {
+		text, failed = s.public(x.outer, err).AppendJSON(nil), true
+	}
+	s.tally(&ctx, began)
+	s.logAccess(&ctx, began)
+	return toolResult(text, failed), nil
+}
+
+func toolResult(text []byte, failed bool) *mcp.CallToolResult {
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(text)}}, IsError: failed}
+}
+
+// request makes the request that a call stands for.
+func (t *tool) request(req *fasthttp.Request, arguments []byte) error {
+	args := value("{}")
+	if len(arguments) > 0 {
+		args = trim(arguments)
+	}
+	if !args.object() {
+		return apierr.New("bad_request", "The arguments must be a JSON object, but they are %s.", args.kind())
+	}
+	path, query, body := t.path, fasthttp.AcquireArgs(), []byte{'{'}
+	defer fasthttp.ReleaseArgs(query)
+	var payload value
+	for name, v := range args.members() {
+		p := t.find(string(name))
+		switch {
+		case p == nil:
+			known := make([]string, len(t.takes))
+			for i := range t.takes {
+				known[i] = t.takes[i].name
+			}
+			return apierr.New("bad_request", "`%s` is not known here. Known are `%s`.", shorten(name), strings.Join(known, "`, `"))
+		case p.place == inPath:
+			path = strings.Replace(path, "{"+p.variable+"}", url.PathEscape(argText(v)), 1)
+		case p.place == inQueryString:
+			query.Add(p.name, argText(v))
+		case p.place == wholeBody:
+			payload = v
+		default:
+			if len(body) > 1 {
+				body = append(body, ',')
+			}
+			body = append(append(append(append(body, '"'), name...), '"', ':'), v...)
+		}
+	}
+	if i := strings.IndexByte(path, '{'); i >= 0 || t.whole() && payload == nil {
+		missing := slices.IndexFunc(t.takes, func(p property) bool {
+			return p.place == wholeBody && payload == nil || p.place == inPath && strings.Contains(path, "{"+p.variable+"}")
+		})
+		return apierr.New("bad_request", "`%s` is missing.", t.takes[missing].name)
+	}
+	req.Header.SetMethod(t.method)
+	req.SetRequestURI(path)
+	req.URI().SetQueryStringBytes(query.QueryString())
+	if t.method == methodGet {
+		return nil
+	}
+	body = append(body, '}')
+	if t.whole() {
+		body = payload
+	}
+	req.Header.SetContentType(contentJSON)
+	req.SetBodyStream(bytes.NewReader(body), len(body))
+	return nil
+}
+
+// argText returns an argument as it stands in a path or a query string: lists with commas.
+func argText(v value) string {
+	if text, ok := v.text(); ok {
+		return text
+	}
+	if !v.array() {
+		return string(v)
+	}
+	var pieces []string
+	for e := range v.elements() {
+		pieces = append(pieces, argText(e))
+	}
+	return strings.Join(pieces, ",")
+}
