@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"unicode"
 	"unicode/utf8"
@@ -15,11 +16,16 @@ import (
 //go:embed dictionaries/german/dictionary-de.txt
 var germanPublished string
 
+// germanFile is the automaton of GermanParts(germanPublished).
+//
+//go:embed dictionaries/german.words
+var germanFile []byte
+
 // germanReplacement is the list to use instead; nil: the published one.
 var germanReplacement atomic.Pointer[string]
 
 // UseGermanWords replaces the list of the parts of German compounds by another one: a word a line, lines with # are comments. It is
-// called before the first text is looked at, or not at all: the list is compiled when the first German text comes.
+// called before the first text is looked at, or not at all: it is compiled when the first German text comes.
 func UseGermanWords(list string) { germanReplacement.Store(&list) }
 
 // GermanWords returns the published list, with the notice of its licence.
@@ -35,20 +41,27 @@ const germanAdded = "auen augsburg basket beach bergisch braunschweig darmstadt 
 // germanLeftOut are compounds that the file has as parts, or words that are none.
 const germanLeftOut = "baseball basketball glatteis üppigkeit"
 
-// germanList returns the German word list, sorted: the parts of the file and those added, with and without the
-// s that joins what ends in -ung and -keit to the next part, in lower case and with a capital.
-func germanList() []string {
-	file := germanPublished
+var germanWords = sync.OnceValue(openGermanWords)
+
+// openGermanWords opens the automaton in the program, or makes that of the replacement.
+func openGermanWords() *wordList {
 	if own := germanReplacement.Load(); own != nil {
-		file = *own + "\n"
+		return compileWords(GermanParts(*own))
 	}
+	return openWords(germanFile)
+}
+
+// GermanParts returns the words that compounds are cut into with a list as UseGermanWords takes, sorted: those of the list and those
+// added, with and without the s that joins what ends in -ung and -keit to the next part, in lower case and with a capital.
+// dictionaries/compile.go makes the automaton of the published list with it.
+func GermanParts(list string) []string {
 	var words []string
 	add := func(w string) {
 		r, n := utf8.DecodeRuneInString(w)
 		words = append(words, w, string(unicode.ToUpper(r))+w[n:])
 	}
 	leftOut := strings.Fields(germanLeftOut)
-	for line := range strings.Lines(file + strings.ReplaceAll(germanAdded, " ", "\n")) {
+	for line := range strings.Lines(list + "\n" + strings.ReplaceAll(germanAdded, " ", "\n")) {
 		w := strings.TrimSpace(line)
 		if w == "" || w[0] == '#' || slices.Contains(leftOut, w) {
 			continue

@@ -29,7 +29,6 @@ var (
 	chineseWords    = sync.OnceValue(func() *wordList { return openWords(chineseFile) })
 	thaiWords       = sync.OnceValue(func() *wordList { return openWords(thaiFile) })
 	khmerWords      = sync.OnceValue(func() *wordList { return openWords(khmerFile) })
-	germanWords     = sync.OnceValue(func() *wordList { return compileWords(germanList()) })
 	chineseVariants = sync.OnceValue(func() map[rune]rune {
 		m := make(map[rune]rune, len(variantsFile)/6)
 		from := rune(0)

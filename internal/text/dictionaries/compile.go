@@ -6,7 +6,7 @@
 //	go run compile.go
 //
 // A list of words becomes an automaton in vellum's format (svc/segment/fst), from word to frequency, 0 where the list
-// has none. A lexicon becomes these parts, one after the other; numbers are little-endian:
+// has none. The German words are those that package text makes of the published list. A lexicon becomes these parts, one after the other; numbers are little-endian:
 //
 //	counts      8 uint32: bytes of the words, entries, classes, left contexts, right contexts, bytes of the changes, ranges, categories
 //	words       automaton, from word to its first entry
@@ -33,6 +33,8 @@ import (
 
 	"github.com/blevesearch/vellum"
 	"github.com/klauspost/compress/zstd"
+
+	"svc/internal/text"
 )
 
 func main() {
@@ -43,6 +45,8 @@ func main() {
 	for _, name := range []string{"japanese", "korean"} {
 		write(name+".lexicon", compileLexicon(unpack(name+".zst")))
 	}
+	parts := text.GermanParts(text.GermanWords())
+	write("german.words", automaton(parts, func(int) uint64 { return 0 }))
 }
 
 func unpack(name string) []byte {
@@ -110,9 +114,9 @@ func compileLexicon(b []byte) []byte {
 	for i, head := 0, take(4*len(counts)); i < len(counts); i++ {
 		counts[i] = int(binary.LittleEndian.Uint32(head[4*i:]))
 	}
-	text, entries, classes, lefts, rights, ranges, categories := counts[0], counts[2], counts[3], counts[4], counts[5], counts[6], counts[7]
+	letters, entries, classes, lefts, rights, ranges, categories := counts[0], counts[2], counts[3], counts[4], counts[5], counts[6], counts[7]
 
-	words := strings.Split(strings.TrimSuffix(string(take(text)), "\n"), "\n")
+	words := strings.Split(strings.TrimSuffix(string(take(letters)), "\n"), "\n")
 	first := make([]int, len(words)+1)
 	for i, n := range take(counts[1]) {
 		first[i+1] = first[i] + int(n)
