@@ -1,9 +1,6 @@
 package filter
 
 import (
-	"bytes"
-	"slices"
-
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/apierr"
@@ -197,30 +194,6 @@ func (c *condition) allowed(info *settings.FieldInfo) (bool, string) {
 		return info.Comparison, "comparison"
 	}
 	return info.Equality, "equality"
-}
-
-// equalMatch tests for any of some values. A value that reads as a number is looked for as number and as text.
-type equalMatch struct {
-	id      segment.FieldID
-	numbers []float64 // ascending, unique
-	keys    [][]byte  // ascending, unique, not empty: the empty text equals nothing
-}
-
-func newEqualMatch(id segment.FieldID, values []string) equalMatch {
-	m := equalMatch{id: id}
-	for _, v := range values {
-		if x, ok := ParseNumber(v); ok {
-			m.numbers = append(m.numbers, x)
-		}
-		if key := text.FacetKey(nil, []byte(v)); len(key) > 0 {
-			m.keys = append(m.keys, key)
-		}
-	}
-	slices.Sort(m.numbers)
-	m.numbers = slices.Compact(m.numbers)
-	slices.SortFunc(m.keys, bytes.Compare)
-	m.keys = slices.CompactFunc(m.keys, bytes.Equal)
-	return m
 }
 
 // rangeMatch tests for numbers and texts between bounds. Text bounds are compared with the normalised values as they were
