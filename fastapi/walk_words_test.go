@@ -101,8 +101,8 @@ func (w *walkQuery) budget(word string) int {
 // add derives a node.
 func (w *walkQuery) add(n *walkNode) {
 	w.nodes = append(w.nodes, n)
-	for level := range n.levels {
-		n.levels[level] = map[string]bool{}
+	for level := range n.levels { // of a joined node, what it was copied from has some
+		n.levels[level], n.phrases[level] = map[string]bool{}, nil
 	}
 	if n.IsPhrase() {
 		n.phrases[0] = [][]string{n.Phrase}

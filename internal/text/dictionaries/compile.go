@@ -6,7 +6,8 @@
 //	go run compile.go
 //
 // A list of words becomes an automaton in vellum's format (svc/segment/fst), from word to frequency, 0 where the list
-// has none. The German words are those that package text makes of the published list. A lexicon becomes these parts, one after the other; numbers are little-endian:
+// has none. The German words are those that package text makes of the published list. A lexicon becomes these parts, one after
+// the other; numbers are little-endian:
 //
 //	counts      8 uint32: bytes of the words, entries, classes, left contexts, right contexts, bytes of the changes, ranges, categories
 //	words       automaton, from word to its first entry
