@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -61,13 +60,9 @@ type program struct {
 	err     io.Writer
 }
 
-// gcPercent is how much the heap may grow beyond what was in use after a collection, half of Go's default:
-// dictionaries and caches are most of what is in use, and would have as much again beside them.
-const gcPercent = 50
-
 func main() {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
+		paceGC() // as long as the process lives
 	}
 	// Whoever reads the log may go away and come back: a line that nobody takes is lost, and nothing else.
 	signal.Ignore(syscall.SIGPIPE)
