@@ -175,6 +175,34 @@ func (c *Column) AddNumberRows(dst *roaring.Bitmap, lo, hi int) {
 	c.numberRows.addRows(dst, c.rows, lo, hi)
 }
 
+// NumberEntries returns how many rows there are to set for the ordinals in [lo, hi), a row as often as it has one of them; those
+// that so many rows have that there is a bitmap of them are left out.
+func (c *Column) NumberEntries(lo, hi int) int {
+	c.need(partNumberRows)
+	return c.numberRows.entries(lo, hi)
+}
+
+// NumberFrom returns the first ordinal whose entries, counted as NumberEntries does, begin with the n-th or a later one.
+func (c *Column) NumberFrom(n int) int {
+	c.need(partNumberRows)
+	return c.numberRows.from(n)
+}
+
+// MarkNumberRows sets the bit of each row that NumberEntries counts. Bits has one for each row of the segment.
+func (c *Column) MarkNumberRows(bits []uint64, lo, hi int) {
+	c.need(partNumberRows)
+	if lo, hi = max(lo, 0), min(hi, c.numberRows.ords); lo < hi {
+		from, to := c.numberRows.span(lo, hi)
+		c.numberRows.mark(bits, from, to)
+	}
+}
+
+// AddFrequentNumberRows adds the rows of the ordinals in [lo, hi) that NumberEntries leaves out.
+func (c *Column) AddFrequentNumberRows(dst *roaring.Bitmap, lo, hi int) {
+	c.need(partNumberRows)
+	c.numberRows.addHeavy(dst, lo, hi)
+}
+
 // RowNumbers appends the ascending distinct ordinals of a row's numbers.
 func (c *Column) RowNumbers(dst []uint32, row Row) []uint32 {
 	c.need(partRowNumbers)

@@ -147,16 +147,33 @@ func (v *inverse) heavyRows(entry int) (rowlist.List, int) {
 	return l, int(binary.LittleEndian.Uint32(e))
 }
 
-// addRows adds the rows of ordinals [lo, hi) of a segment with so many rows.
+// addRows adds the rows of ordinals [lo, hi) of a segment with so many rows: one by one when they are few, else through a bit
+// for every row of the segment.
 func (v *inverse) addRows(dst *roaring.Bitmap, rows, lo, hi int) {
 	lo, hi = max(lo, 0), min(hi, v.ords)
 	if lo >= hi {
 		return
 	}
 	from, to := v.span(lo, hi)
-	if n := to - from; n > 0 {
-		addUnsorted(dst, rows, n, hi-lo == 1, func(i int) uint32 { return readUint(v.light, v.width, from+i) })
+	switch n := to - from; {
+	case n == 0:
+	case n <= 32 || hi-lo == 1:
+		var few [32]uint32
+		list := few[:0]
+		for i := from; i < to; i++ {
+			list = append(list, readUint(v.light, v.width, i))
+		}
+		dst.AddMany(list)
+	default:
+		bits := make([]uint64, (rows+63)/64)
+		v.mark(bits, from, to)
+		dst.Or(roaring.FromDense(bits, false))
 	}
+	v.addHeavy(dst, lo, hi)
+}
+
+// addHeavy adds the rows of those ordinals in [lo, hi) that have a bitmap.
+func (v *inverse) addHeavy(dst *roaring.Bitmap, lo, hi int) {
 	for i := v.heavyFrom(lo); 16*i < len(v.heavy); i++ {
 		l, ord := v.heavyRows(i)
 		if ord >= hi {
@@ -166,25 +183,45 @@ func (v *inverse) addRows(dst *roaring.Bitmap, rows, lo, hi int) {
 	}
 }
 
-// addUnsorted adds n rows in any order to dst: one by one when they are few,
-// else through a bit for every row of the segment.
-func addUnsorted(dst *roaring.Bitmap, rows, n int, sorted bool, row func(i int) uint32) {
-	if n <= 32 || sorted {
-		var few [32]uint32
-		list := few[:0]
-		for i := range n {
-			list = append(list, row(i))
+// mark sets the bits of rows from…to−1 in light.
+func (v *inverse) mark(bits []uint64, from, to int) {
+	switch v.width {
+	case 1:
+		for _, r := range v.light[from:to] {
+			if i := int(r / 64); i < len(bits) {
+				bits[i] |= 1 << (r % 64)
+			}
 		}
-		dst.AddMany(list)
-		return
-	}
-	words := make([]uint64, (rows+63)/64)
-	for i := range n {
-		if r := row(i); int(r/64) < len(words) {
-			words[r/64] |= 1 << (r % 64)
+	case 2:
+		for p := v.light[2*from : 2*to]; len(p) >= 2; p = p[2:] {
+			r := binary.LittleEndian.Uint16(p)
+			if i := int(r / 64); i < len(bits) {
+				bits[i] |= 1 << (r % 64)
+			}
+		}
+	default:
+		for p := v.light[4*from : 4*to]; len(p) >= 4; p = p[4:] {
+			r := binary.LittleEndian.Uint32(p)
+			if i := int(r / 64); i < len(bits) {
+				bits[i] |= 1 << (r % 64)
+			}
 		}
 	}
-	dst.Or(roaring.FromDense(words, false))
+}
+
+// entries returns how many rows of ordinals [lo, hi) are in light.
+func (v *inverse) entries(lo, hi int) int {
+	lo, hi = max(lo, 0), min(hi, v.ords)
+	if lo >= hi {
+		return 0
+	}
+	from, to := v.span(lo, hi)
+	return to - from
+}
+
+// from returns the first ordinal whose rows in light begin at n or later, or the number of ordinals.
+func (v *inverse) from(n int) int {
+	return sort.Search(v.ords, func(i int) bool { return int(binary.LittleEndian.Uint32(v.starts[4*i:])) >= n })
 }
 
 // append appends the ordinals of a row.

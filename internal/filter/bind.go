@@ -34,7 +34,11 @@ type Env struct {
 }
 
 // Bound is a filter checked against an index. It is immutable, and serves all segments of the index.
-type Bound struct{ root bound }
+type Bound struct {
+	root bound
+	key  []byte // tells it from all others of the index; nil: what it finds is not kept
+	stop func() bool
+}
 
 // Bind checks that every attribute may be filtered so. A nil filter binds to one that all rows match.
 func (e *Expr) Bind(env Env) (*Bound, error) {
@@ -48,7 +52,7 @@ func (e *Expr) Bind(env Env) (*Bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Bound{root}, nil
+	return &Bound{root, e.key(), env.Stop}, nil
 }
 
 // fewParts is how many parts of a filter are evaluated without a look at the clock.
@@ -60,7 +64,7 @@ type stoppable struct {
 	stop func() bool
 }
 
-func (m stoppable) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
+func (m stoppable) rows(s source, among *roaring.Bitmap) *roaring.Bitmap {
 	if m.stop() {
 		return roaring.New()
 	}
@@ -126,21 +130,21 @@ func (env *Env) bindShards(c *condition) (bound, error) {
 // shardMatch keeps the documents of some shards.
 type shardMatch []func(segment.Live) *roaring.Bitmap
 
-func (m shardMatch) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
+func (m shardMatch) rows(s source, among *roaring.Bitmap) *roaring.Bitmap {
 	if len(m) == 1 {
-		return shared(m[0](s), among)
+		return shared(m[0](s.Live), among)
 	}
 	rows := roaring.New()
 	for _, find := range m {
-		rows.Or(find(s))
+		rows.Or(find(s.Live))
 	}
 	return within(rows, among)
 }
 
-func (m shardMatch) size(s segment.Live) int {
+func (m shardMatch) size(s source) int {
 	n := 0
 	for _, find := range m {
-		n += int(find(s).GetCardinality())
+		n += int(find(s.Live).GetCardinality())
 	}
 	return n
 }

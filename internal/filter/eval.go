@@ -8,6 +8,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/resultcache"
 	"svc/segment"
 )
 
@@ -17,21 +18,27 @@ func (b *Bound) Rows(s segment.Live) *roaring.Bitmap {
 	if b.root == nil {
 		return s.LiveRows()
 	}
-	rows := b.root.rows(s, nil)
+	rows := b.root.rows(source{Live: s}, nil)
 	if s.Deleted != nil {
 		rows.AndNot(s.Deleted)
 	}
 	return rows
 }
 
+// source is what a filter looks at: a segment, and where that keeps what was found in it. Without a shelf nothing is kept.
+type source struct {
+	segment.Live
+	shelf *resultcache.Shelf
+}
+
 // bound is a node of a checked filter.
 type bound interface {
 	// rows returns the rows of s among some candidates (nil: all rows) that match, deleted or not. The
 	// caller owns the result; the candidates are not modified.
-	rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap
+	rows(s source, among *roaring.Bitmap) *roaring.Bitmap
 
 	// size guesses how many rows match, so that those with few are asked first.
-	size(s segment.Live) int
+	size(s source) int
 }
 
 // within keeps those rows that are candidates, and owns what it returns.
@@ -53,13 +60,13 @@ func shared(rows, among *roaring.Bitmap) *roaring.Bitmap {
 // nothing matches no row: the field is declared, but no document has it.
 type nothing struct{}
 
-func (nothing) rows(segment.Live, *roaring.Bitmap) *roaring.Bitmap { return roaring.New() }
-func (nothing) size(segment.Live) int                              { return 0 }
+func (nothing) rows(source, *roaring.Bitmap) *roaring.Bitmap { return roaring.New() }
+func (nothing) size(source) int                              { return 0 }
 
 // allOf matches the rows that all match. What a part leaves are the candidates of the next.
 type allOf []bound
 
-func (a allOf) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
+func (a allOf) rows(s source, among *roaring.Bitmap) *roaring.Bitmap {
 	parts := make([]struct {
 		bound
 		size int
@@ -77,7 +84,7 @@ func (a allOf) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
 	return among
 }
 
-func (a allOf) size(s segment.Live) int {
+func (a allOf) size(s source) int {
 	n := math.MaxInt
 	for _, b := range a {
 		n = min(n, b.size(s))
@@ -87,7 +94,7 @@ func (a allOf) size(s segment.Live) int {
 
 type anyOf []bound
 
-func (a anyOf) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
+func (a anyOf) rows(s source, among *roaring.Bitmap) *roaring.Bitmap {
 	parts := make([]*roaring.Bitmap, len(a))
 	for i, b := range a {
 		parts[i] = b.rows(s, among)
@@ -95,7 +102,7 @@ func (a anyOf) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
 	return roaring.FastOr(parts...)
 }
 
-func (a anyOf) size(s segment.Live) int {
+func (a anyOf) size(s source) int {
 	n := 0
 	for _, b := range a {
 		n += b.size(s)
@@ -105,7 +112,7 @@ func (a anyOf) size(s segment.Live) int {
 
 type noneOf struct{ bound }
 
-func (m noneOf) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
+func (m noneOf) rows(s source, among *roaring.Bitmap) *roaring.Bitmap {
 	rows := m.bound.rows(s, among)
 	if among == nil {
 		rows.Flip(0, uint64(s.Rows()))
@@ -114,18 +121,18 @@ func (m noneOf) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
 	return roaring.AndNot(among, rows)
 }
 
-func (m noneOf) size(s segment.Live) int { return s.Rows() - m.bound.size(s) }
+func (m noneOf) size(s source) int { return s.Rows() - m.bound.size(s) }
 
 type presentMatch struct{ id segment.FieldID }
 
-func (m presentMatch) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
+func (m presentMatch) rows(s source, among *roaring.Bitmap) *roaring.Bitmap {
 	return shared(s.Present(m.id), among)
 }
-func (m presentMatch) size(s segment.Live) int { return int(s.Present(m.id).GetCardinality()) }
+func (m presentMatch) size(s source) int { return int(s.Present(m.id).GetCardinality()) }
 
 type nullMatch struct{ id segment.FieldID }
 
-func (m nullMatch) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
+func (m nullMatch) rows(s source, among *roaring.Bitmap) *roaring.Bitmap {
 	c := s.Column(m.id)
 	if c == nil {
 		return roaring.New()
@@ -133,7 +140,7 @@ func (m nullMatch) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
 	return shared(c.Null(), among)
 }
 
-func (m nullMatch) size(s segment.Live) int {
+func (m nullMatch) size(s source) int {
 	c := s.Column(m.id)
 	if c == nil {
 		return 0
@@ -143,7 +150,7 @@ func (m nullMatch) size(s segment.Live) int {
 
 type emptyMatch struct{ id segment.FieldID }
 
-func (m emptyMatch) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
+func (m emptyMatch) rows(s source, among *roaring.Bitmap) *roaring.Bitmap {
 	c := s.Column(m.id)
 	if c == nil {
 		return roaring.New()
@@ -151,7 +158,7 @@ func (m emptyMatch) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap 
 	return shared(c.Empty(), among)
 }
 
-func (m emptyMatch) size(s segment.Live) int {
+func (m emptyMatch) size(s source) int {
 	c := s.Column(m.id)
 	if c == nil {
 		return 0
@@ -159,7 +166,7 @@ func (m emptyMatch) size(s segment.Live) int {
 	return int(c.Empty().GetCardinality())
 }
 
-func (m equalMatch) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
+func (m equalMatch) rows(s source, among *roaring.Bitmap) *roaring.Bitmap {
 	rows := roaring.New()
 	if c := s.Column(m.id); c != nil {
 		m.each(c, c.AddNumberRows, c.AddStringRows, rows)
@@ -181,7 +188,7 @@ func (m equalMatch) each(c *segment.Column, number, text func(dst *roaring.Bitma
 	}
 }
 
-func (m equalMatch) size(s segment.Live) int {
+func (m equalMatch) size(s source) int {
 	c := s.Column(m.id)
 	if c == nil {
 		return 0
@@ -242,15 +249,15 @@ func firstText(c *segment.Column) int {
 	return 0
 }
 
-func (m rangeMatch) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
+func (m rangeMatch) rows(s source, among *roaring.Bitmap) *roaring.Bitmap {
 	c := s.Column(m.id)
 	if c == nil {
 		return roaring.New()
 	}
-	return spanRows(c, m.numbers(c), m.strings(c), among)
+	return spanRows(s, m.id, c, m.numbers(c), m.strings(c), among)
 }
 
-func (m rangeMatch) size(s segment.Live) int {
+func (m rangeMatch) size(s source) int {
 	c := s.Column(m.id)
 	if c == nil {
 		return 0
@@ -260,7 +267,7 @@ func (m rangeMatch) size(s segment.Live) int {
 
 // spanRows returns the candidates with a value in either span. With few
 // candidates it looks at their values, else it walks the spans.
-func spanRows(c *segment.Column, numbers, texts span, among *roaring.Bitmap) *roaring.Bitmap {
+func spanRows(s source, id segment.FieldID, c *segment.Column, numbers, texts span, among *roaring.Bitmap) *roaring.Bitmap {
 	rows := roaring.New()
 	if numbers.empty() && texts.empty() {
 		return rows
@@ -270,7 +277,7 @@ func spanRows(c *segment.Column, numbers, texts span, among *roaring.Bitmap) *ro
 		return pick(c, among, numbers, func(ord int) bool { return texts.lo <= ord && ord < texts.hi })
 	}
 	if !numbers.empty() {
-		c.AddNumberRows(rows, numbers.lo, numbers.hi)
+		addNumbers(rows, s, id, c, numbers)
 	}
 	if !texts.empty() {
 		c.AddStringRows(rows, texts.lo, texts.hi)
@@ -301,7 +308,7 @@ func pick(c *segment.Column, among *roaring.Bitmap, numbers span, text func(ord 
 }
 
 // spanSize guesses the rows of spans as if each value had as many.
-func spanSize(s segment.Live, c *segment.Column, numbers, texts span) int {
+func spanSize(s source, c *segment.Column, numbers, texts span) int {
 	all := c.Numbers() + c.Strings()
 	values := max(numbers.hi-numbers.lo, 0) + max(texts.hi-texts.lo, 0)
 	if all == 0 || values == 0 {
@@ -336,15 +343,15 @@ func successor(prefix []byte) []byte {
 	return nil
 }
 
-func (m prefixMatch) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
+func (m prefixMatch) rows(s source, among *roaring.Bitmap) *roaring.Bitmap {
 	c := s.Column(m.id)
 	if c == nil {
 		return roaring.New()
 	}
-	return spanRows(c, span{}, m.texts(c), among)
+	return spanRows(s, m.id, c, span{}, m.texts(c), among)
 }
 
-func (m prefixMatch) size(s segment.Live) int {
+func (m prefixMatch) size(s source) int {
 	c := s.Column(m.id)
 	if c == nil {
 		return 0
@@ -358,7 +365,7 @@ type containsMatch struct {
 }
 
 // rows reads every text of the column, or, when there are fewer, those of the candidates.
-func (m containsMatch) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
+func (m containsMatch) rows(s source, among *roaring.Bitmap) *roaring.Bitmap {
 	rows := roaring.New()
 	c := s.Column(m.id)
 	if c == nil {
@@ -384,4 +391,4 @@ func (m containsMatch) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitm
 }
 
 // size is that of the whole: texts have to be read one by one, so that everything else comes first.
-func (m containsMatch) size(s segment.Live) int { return s.Rows() }
+func (m containsMatch) size(s source) int { return s.Rows() }

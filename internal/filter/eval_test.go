@@ -17,6 +17,7 @@ import (
 	"svc/internal/apierr"
 	"svc/internal/document"
 	"svc/internal/geo"
+	"svc/internal/resultcache"
 	"svc/internal/settings"
 	"svc/internal/text"
 	"svc/internal/vfs"
@@ -504,7 +505,11 @@ func TestRowsRandom(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := random{rand.New(rand.NewPCG(seed, 0))}
-	for range 30 {
+	memory := resultcache.New(1 << 24)
+	defer func(n int) { slicedFrom = n }(slicedFrom)
+	for n := range 30 {
+		slicedFrom = []int{1, 1 << 12}[n%2]
+		shelf := memory.Shelf()
 		docs := make([]string, 1+r.IntN(400))
 		for i := range docs {
 			docs[i] = r.document()
@@ -534,6 +539,14 @@ func TestRowsRandom(t *testing.T) {
 				}
 			}
 			got := b.Rows(c.live)
+			for range 3 { // computed, computed to be kept, kept
+				if kept := b.Kept(c.live, shelf); !kept.Equals(got) {
+					t.Fatalf("%s: got %v, want %v with a shelf", e, kept, got)
+				}
+			}
+			if live := (segment.Live{Reader: c.live.Reader}); c.live.Deleted != nil && !roaring.AndNot(b.Kept(live, shelf), c.live.Deleted).Equals(got) {
+				t.Fatalf("%s: what was kept depends on deleted rows", e)
+			}
 			if !reflect.DeepEqual(got.ToArray(), want) {
 				diff := roaring.Xor(got, roaring.BitmapOf(want...)).ToArray()
 				t.Fatalf("%s: got %d rows, want %d; row %d differs: %s", e, got.GetCardinality(), len(want), diff[0], docs[diff[0]])

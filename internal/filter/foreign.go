@@ -38,7 +38,7 @@ func (env *Env) bindForeign(f *foreign) (bound, error) {
 		e := apierr.From(err)
 		return nil, apierr.New(e.Code, "In the foreign index `%s`: %s", uid, e.Message)
 	}
-	ids, err := env.foreignIDs(f, uid, target, &Bound{kid})
+	ids, err := env.foreignIDs(f, uid, target, &Bound{root: kid})
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ type geoMatch struct {
 	shapes *geo.Region                               // shapes that meet it match; nil: shapes are not asked
 }
 
-func (m geoMatch) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
+func (m geoMatch) rows(s source, among *roaring.Bitmap) *roaring.Bitmap {
 	rows := roaring.New()
 	if g := s.Geo(); g != nil && m.points != nil {
 		m.points(g, rows)
@@ -31,7 +31,7 @@ func (m geoMatch) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
 	return within(rows, among)
 }
 
-func (m geoMatch) size(s segment.Live) int {
+func (m geoMatch) size(s source) int {
 	n := 0
 	if g := s.Geo(); g != nil && m.points != nil {
 		n += g.Len()

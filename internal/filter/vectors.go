@@ -78,7 +78,7 @@ func known(name string, names []string) string {
 // maxNames is how many names a message lists at most.
 const maxNames = 10
 
-func (m vectorsMatch) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitmap {
+func (m vectorsMatch) rows(s source, among *roaring.Bitmap) *roaring.Bitmap {
 	found := roaring.New()
 	for _, id := range m.embedders {
 		v := s.Vectors(id)
@@ -101,7 +101,7 @@ func (m vectorsMatch) rows(s segment.Live, among *roaring.Bitmap) *roaring.Bitma
 	return within(found, among)
 }
 
-func (m vectorsMatch) size(s segment.Live) int {
+func (m vectorsMatch) size(s source) int {
 	n := 0
 	for _, id := range m.embedders {
 		if v := s.Vectors(id); v != nil {

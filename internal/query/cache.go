@@ -32,6 +32,14 @@ func NewCache(memory *resultcache.Cache, segments ...*resultcache.Shelf) *Cache 
 // Own is the shelf of what takes all segments together.
 func (c *Cache) Own() *resultcache.Shelf { return c.own }
 
+// OfFile is the shelf of the i-th segment, for results that do not depend on settings; nil when there is none.
+func (c *Cache) OfFile(i int) *resultcache.Shelf {
+	if i >= len(c.segments) {
+		return nil
+	}
+	return c.segments[i]
+}
+
 // Close drops what takes all segments together. Nobody uses the cache any more.
 func (c *Cache) Close() { c.own.Close() }
 

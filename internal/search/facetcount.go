@@ -29,6 +29,9 @@ type ordinalCounts struct {
 // (A variable, so that tests can lower it.)
 var fewCounted = 4096
 
+// manyPerCounted is how many values at least a column has for each of them: to clear a count is quicker than to sort one.
+var manyPerCounted = 4
+
 // countOrdinals counts some documents of a segment.
 func countOrdinals(c *segment.Column, strings bool, among *roaring.Bitmap, segmentRows int) ordinalCounts {
 	k := ordinalCounts{strings: strings, column: c}
@@ -41,7 +44,11 @@ func countOrdinals(c *segment.Column, strings bool, among *roaring.Bitmap, segme
 		among = roaring.Flip(among, 0, uint64(segmentRows))
 		n = segmentRows - n
 	}
-	if n <= fewCounted {
+	count, size := c.CountNumbers, c.Numbers()
+	if strings {
+		count, size = c.CountStrings, c.Strings()
+	}
+	if n <= fewCounted && n*manyPerCounted <= size {
 		for it := among.Iterator(); it.HasNext(); {
 			if row := segment.Row(it.Next()); strings {
 				k.have = c.RowStrings(k.have, row)
@@ -60,10 +67,6 @@ func countOrdinals(c *segment.Column, strings bool, among *roaring.Bitmap, segme
 		}
 		k.have = distinct
 		return k
-	}
-	count, size := c.CountNumbers, c.Numbers()
-	if strings {
-		count, size = c.CountStrings, c.Strings()
 	}
 	k.counts = make([]uint32, size)
 	var buf [256]uint32

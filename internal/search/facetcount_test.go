@@ -19,7 +19,7 @@ import (
 // TestDistributionCountsRows compares counts, their order and the statistics with a count of each value of each row, among
 // few and among most documents of several segments, with deletions and duplicates.
 func TestDistributionCountsRows(t *testing.T) {
-	defer func(few, counted int) { fewCandidates, fewCounted = few, counted }(fewCandidates, fewCounted)
+	defer func(few, counted, many int) { fewCandidates, fewCounted, manyPerCounted = few, counted, many }(fewCandidates, fewCounted, manyPerCounted)
 	const seed = 3
 	r := rand.New(rand.NewPCG(seed, 1))
 	l := newLibrary(t)
@@ -44,7 +44,7 @@ func TestDistributionCountsRows(t *testing.T) {
 		t.Fatalf("%d segments", len(v.Segments))
 	}
 	for n := range 400 {
-		fewCandidates, fewCounted = r.IntN(200), r.IntN(100)
+		fewCandidates, fewCounted, manyPerCounted = r.IntN(200), r.IntN(100), r.IntN(3)
 		candidates, less := make([]*roaring.Bitmap, len(v.Segments)), make([]*roaring.Bitmap, len(v.Segments))
 		share := r.IntN(4) // 0: all live documents
 		for i, live := range v.LiveRows() {

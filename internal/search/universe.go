@@ -32,7 +32,7 @@ func universe(ctx context.Context, v *index.View, f *filter.Expr, code apierr.Co
 	}
 	rows := make([]*roaring.Bitmap, len(v.Segments))
 	for i, s := range v.Segments {
-		rows[i] = bound.Rows(s)
+		rows[i] = bound.Kept(s, v.Cache.OfFile(i))
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
