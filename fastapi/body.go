@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -33,7 +33,9 @@ type bodyReader struct {
 	sent    *patientReader
 	packed  bool
 	account *budget.Account
-	turn    *turn // to work on what is read; nil: whoever reads has one, or needs none
+
+	promised int   // bytes of the account that are taken and not used yet
+	turn     *turn // to work on what is read; nil: whoever reads has one, or needs none
 }
 
 // ambiguous reports whether a request says twice how long its body is. A proxy in front may have believed the other one,
@@ -237,10 +239,24 @@ func (r *bodyReader) tooLarge() error {
 	return apierr.New("payload_too_large", "The body is larger than %d bytes. Send it in pieces, or start the server with a larger `%s`.", r.limit, r.option)
 }
 
-// Hold takes memory for what is read from the body.
+// promise takes memory for what the client says that it will send.
+func (r *bodyReader) promise(n int) error {
+	if err := r.Hold(n); err != nil {
+		return err
+	}
+	r.promised = n
+	return nil
+}
+
+// Hold takes memory for what is read from the body, of which some may be taken already.
 func (r *bodyReader) Hold(n int) error {
 	if r.err != nil {
 		return r.err
+	}
+	taken := min(n, r.promised)
+	r.promised -= taken
+	if n -= taken; n == 0 {
+		return nil
 	}
 	if r.account.Held()+int64(n) > r.account.Limit() {
 		r.err = apierr.New("payload_too_large", "The body, or one of its documents, takes more memory than requests may have. Send it in pieces, or start the server with a larger `--http-memory`.")
@@ -369,8 +385,13 @@ func (s *Server) readJSON(ctx *fasthttp.RequestCtx, buf *[]byte) (value, error) 
 	if buf == nil {
 		buf = new([]byte)
 	}
-	if n := ctx.Request.Header.ContentLength(); n >= cap(*buf) && n <= maxHintBytes {
+	if n := ctx.Request.Header.ContentLength(); n >= cap(*buf) && n < maxHintBytes {
 		*buf = make([]byte, 0, n+1) // and one to see the end
+	} else if n > budget.SmallBytes && !r.packed {
+		// What will find no room is refused before it is received.
+		if err := r.promise(n); err != nil {
+			return nil, err
+		}
 	}
 	body, err := readAll((*buf)[:0], r)
 	*buf = body
@@ -378,10 +399,6 @@ func (s *Server) readJSON(ctx *fasthttp.RequestCtx, buf *[]byte) (value, error) 
 		return nil, err
 	}
 	if len(body) > bulkBytes {
-		// In this order: who has a turn does not wait for memory, with all others behind.
-		if err := r.Hold((decodedFactor - 1) * len(body)); err != nil {
-			return nil, err
-		}
 		q := requestOf(ctx)
 		if q.bulk, err = s.bulk.take(q.context()); err != nil {
 			return nil, err
@@ -415,34 +432,78 @@ const (
 	// maxHintBytes bounds what is allocated because a client says that it will send it.
 	maxHintBytes = 16 << 10
 
-	// bulkBytes is from which size on few bodies at a time are decoded.
-	bulkBytes = 64 << 10
+	// chunkBytes is in what pieces bodies are received that are longer.
+	chunkBytes = 32 << 10
 
-	// decodedFactor is how much more memory than the body, about, all takes that is decoded from it.
+	// bulkBytes is from which size on few bodies at a time are decoded.
+	bulkBytes = 16 << 10
+
+	// decodedFactor is how much more memory than a large body, about, all takes that is decoded from it.
 	decodedFactor = 8
 )
 
+// chunks are pieces of bodies that are received. They go from one request to the next: most of what is received of large bodies
+// while memory is short is thrown away.
+var chunks = sync.Pool{New: func() any { return new([chunkBytes]byte) }}
+
+// readAll reads a body into dst if it is shorter than its capacity, and else into memory of its own, which is taken when all is there.
 func readAll(dst []byte, r *bodyReader) ([]byte, error) {
-	held := 0
-	for {
-		if len(dst) == cap(dst) {
-			dst = slices.Grow(dst, 1)
+	dst, err := fill(dst, r)
+	if err != nil {
+		return dst, noEOF(err)
+	}
+	var full []*[chunkBytes]byte
+	defer func() {
+		for _, c := range full {
+			chunks.Put(c)
 		}
-		if n := cap(dst); n > maxHintBytes && n > held {
-			if err := r.Hold(n - held); err != nil {
-				return dst, err
-			}
-			held = n
+	}()
+	size := len(dst)
+	for err == nil {
+		if err := r.Hold(chunkBytes); err != nil {
+			return dst, err
 		}
+		c := chunks.Get().(*[chunkBytes]byte)
+		full = append(full, c)
+		var part []byte
+		part, err = fill(c[:0], r)
+		size += len(part)
+	}
+	if err != io.EOF {
+		return dst, err
+	}
+	decoded := size
+	if size > budget.SmallBytes {
+		decoded *= decodedFactor
+	}
+	// Before anybody has a turn to decode: with it nobody waits for memory, with all others behind.
+	if err := r.Hold(max(decoded-len(full)*chunkBytes, 0)); err != nil {
+		return dst, err
+	}
+	all := append(make([]byte, 0, size), dst...)
+	for _, c := range full {
+		all = append(all, c[:min(chunkBytes, size-len(all))]...)
+	}
+	return all, nil
+}
+
+// fill reads until there is no room in dst. The error is io.EOF when the body has ended before.
+func fill(dst []byte, r *bodyReader) ([]byte, error) {
+	for len(dst) < cap(dst) {
 		n, err := r.Read(dst[len(dst):cap(dst)])
 		dst = dst[:len(dst)+n]
-		if err == io.EOF {
-			return dst, nil
-		}
 		if err != nil {
 			return dst, err
 		}
 	}
+	return dst, nil
+}
+
+func noEOF(err error) error {
+	if err == io.EOF {
+		return nil
+	}
+	return err
 }
 
 // syntaxError says where body, which is not JSON, goes wrong.

@@ -112,7 +112,7 @@ var chatParams = []param[chat.Settings]{
 		}
 		key, ok := a.json.text()
 		if !ok {
-			return apierr.New(a.code, "`%s` must be a string or null, but it is %s.", a.path, a.json.kind()) // what is secret is not quoted
+			return apierr.New(a.code, "`%s` must be a string or null, but it is %s.", a.path(), a.json.kind()) // what is secret is not quoted
 		}
 		s.APIKey = &key
 		return nil
@@ -122,7 +122,7 @@ var chatParams = []param[chat.Settings]{
 			s.Prompts = chat.Prompts{}
 			return nil
 		}
-		return decode(&s.Prompts, a.json, promptParams, object{path: a.path + ".", code: a.code, notCode: a.code})
+		return decode(&s.Prompts, a.json, promptParams, object{path: a.path() + ".", code: a.code, notCode: a.code})
 	}},
 }
 

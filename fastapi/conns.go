@@ -148,8 +148,9 @@ func (c *conn) Read(b []byte) (int, error) {
 const (
 	// slowGrace is how long a client may take without being counted among the slow.
 	slowGrace = 250 * time.Millisecond
-	// reliefPause is how much time passes at least between two times that slow clients are cut off.
-	reliefPause = 50 * time.Millisecond
+	// reliefPause is how much time passes at least between two times that slow clients are cut off: those who come instead may be no
+	// better, and to receive what they send costs time.
+	reliefPause = 250 * time.Millisecond
 )
 
 // slow is a connection on which the server waits for its client.

@@ -46,7 +46,7 @@ var federationParams = []param[federationInput]{
 	{name: "facetsByIndex", code: "invalid_multi_search_facets_by_index", kind: raw, set: setFacetsByIndex},
 	{name: "mergeFacets", code: "invalid_multi_search_merge_facets", kind: raw, null: true, set: func(f *federationInput, a *arg) error {
 		f.MergeFacets = &search.MergeFacets{}
-		return decode(f.MergeFacets, a.json, mergeFacetsParams, object{path: a.path + ".", code: a.code, notCode: a.code})
+		return decode(f.MergeFacets, a.json, mergeFacetsParams, object{path: a.path() + ".", code: a.code, notCode: a.code})
 	}},
 	{name: "distinct", code: "invalid_search_distinct", kind: textual, null: true, set: func(f *federationInput, a *arg) error {
 		attribute := a.text
@@ -74,10 +74,10 @@ func setFacetsByIndex(f *federationInput, a *arg) error {
 	}
 	f.facets = nil
 	for name, names := range a.json.members() {
-		member := arg{json: names, path: a.path + "." + string(name), code: a.code}
+		member := arg{json: names, in: a.path() + ".", name: string(name), code: a.code}
 		uid, _ := value(slices.Concat([]byte{'"'}, name, []byte{'"'})).text()
 		if !validUID(uid) {
-			return apierr.New(a.code, "`%s` has a member `%s`, which must be %s.", a.path, shorten(name), uidForm)
+			return apierr.New(a.code, "`%s` has a member `%s`, which must be %s.", a.path(), shorten(name), uidForm)
 		}
 		if err := a.entries(len(f.facets)+1, maxListEntries); err != nil {
 			return err

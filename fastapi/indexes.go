@@ -154,7 +154,7 @@ var updateIndexParams = []param[indexChange]{
 
 // immutable refuses a field that the server alone sets.
 func immutable[T any](_ *T, a *arg) error {
-	return apierr.New(a.code, "`%s` cannot be changed. Leave it out.", a.path)
+	return apierr.New(a.code, "`%s` cannot be changed. Leave it out.", a.path())
 }
 
 func (s *Server) updateIndex(ctx *fasthttp.RequestCtx) error {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -175,6 +176,39 @@ func TestSlowestIsCutOff(t *testing.T) {
 	}
 	if n, err := slow.Write(make([]byte, 1)); n != 0 || err != errCut {
 		t.Errorf("a connection that is cut off writes %d bytes: %v", n, err)
+	}
+}
+
+// TestLargeBodiesFindRoomFirst announces large bodies while there is no memory for them: they are refused before they are sent.
+func TestLargeBodiesFindRoomFirst(t *testing.T) {
+	c, _ := newInstance(t, Options{Memory: 4 << 20, PayloadLimit: 1 << 30})
+	c.wait(c.json("POST", "/indexes/films/documents", `[{"id":1}]`))
+	other := c.server.budget.Open(1)
+	if err := other.Hold(4<<20 - 1000); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(length int, body string) string {
+		client, server := net.Pipe()
+		defer client.Close()
+		go c.server.http.ServeConn(&conn{Conn: server, in: &c.server.conns}) // an error is the client's end
+		go fmt.Fprintf(client, "POST /indexes/films/search HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", length, body)
+		client.SetReadDeadline(time.Now().Add(10 * time.Second))
+		status := make([]byte, len("HTTP/1.1 200"))
+		if _, err := io.ReadFull(client, status); err != nil {
+			t.Errorf("a body of %d bytes: %v", length, err)
+		}
+		return string(status)
+	}
+	if got := ask(900_000, strings.Repeat(" ", 10_000)); got != "HTTP/1.1 503" {
+		t.Errorf("a body for which there is no room: %s", got)
+	}
+	if got := ask(2, "{}"); got != "HTTP/1.1 200" {
+		t.Errorf("a small body: %s", got)
+	}
+	other.Close()
+	long := `{"q":"` + strings.Repeat("x", 100_000) + `"}`
+	if got := ask(len(long), long); got != "HTTP/1.1 200" {
+		t.Errorf("a large body, when there is room again: %s", got)
 	}
 }
 

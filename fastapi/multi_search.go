@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
@@ -41,7 +42,7 @@ var multiParams = []param[multiInput]{
 	{name: "queries", code: "bad_request", kind: raw, set: setQueries},
 	{name: "federation", code: "bad_request", kind: raw, null: true, set: func(m *multiInput, a *arg) error {
 		m.federation = newFederationInput()
-		return decode(m.federation, a.json, federationParams, object{path: a.path + ".", code: a.code})
+		return decode(m.federation, a.json, federationParams, object{path: a.path() + ".", code: a.code})
 	}},
 }
 
@@ -49,20 +50,27 @@ func setQueries(m *multiInput, a *arg) error {
 	if !a.json.array() {
 		return a.expected("an array of queries")
 	}
-	m.queries = []queryInput{}
+	n := 0
+	for range a.json.elements() {
+		if n++; n > m.most {
+			break
+		}
+	}
+	m.queries = make([]queryInput, 0, min(n, m.most))
 	for e := range a.json.elements() {
 		if len(m.queries) == m.most {
 			return apierr.New(a.code, "`queries` has more than %d entries, which is as many as there may be. Send them in several requests, "+
 				"or start the server with a larger `--max-multi-search-queries`.", m.most)
 		}
-		q := queryInput{searchInput: newSearchInput()}
-		if err := decode(&q, e, queryParams, object{path: fmt.Sprintf("queries[%d].", len(m.queries)), code: a.code}); err != nil {
+		i := len(m.queries)
+		m.queries = append(m.queries, queryInput{searchInput: newSearchInput()})
+		q := &m.queries[i]
+		if err := decode(q, e, queryParams, object{path: "queries[" + strconv.Itoa(i) + "].", code: a.code}); err != nil {
 			return err
 		}
 		if q.uid == "" {
-			return apierr.New("missing_index_uid", "`queries[%d].indexUid` is missing: name the index to search.", len(m.queries))
+			return apierr.New("missing_index_uid", "`queries[%d].indexUid` is missing: name the index to search.", i)
 		}
-		m.queries = append(m.queries, q)
 	}
 	return nil
 }
@@ -77,7 +85,7 @@ var queryParams = join(querySearchParams(), []param[queryInput]{
 	}},
 	{name: "federationOptions", code: "bad_request", kind: raw, null: true, set: func(q *queryInput, a *arg) error {
 		q.options = &federationOptions{weight: 1}
-		return decode(q.options, a.json, federationOptionParams, object{path: a.path + ".", code: a.code})
+		return decode(q.options, a.json, federationOptionParams, object{path: a.path() + ".", code: a.code})
 	}},
 })
 

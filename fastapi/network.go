@@ -60,7 +60,7 @@ func setRemotes(in *networkInput, a *arg) error {
 			continue
 		}
 		r := &network.RemotePatch{}
-		if err := decode(r, v, remoteParams, object{path: a.path + "." + name + ".", code: a.code, notCode: a.code}); err != nil {
+		if err := decode(r, v, remoteParams, object{path: a.path() + "." + name + ".", code: a.code, notCode: a.code}); err != nil {
 			return err
 		}
 		in.Remotes[name] = r
@@ -90,7 +90,7 @@ func setShards(in *networkInput, a *arg) error {
 			continue
 		}
 		s := &network.ShardPatch{}
-		if err := decode(s, v, shardParams, object{path: a.path + "." + name + ".", code: a.code, notCode: a.code}); err != nil {
+		if err := decode(s, v, shardParams, object{path: a.path() + "." + name + ".", code: a.code, notCode: a.code}); err != nil {
 			return err
 		}
 		in.Shards[name] = s

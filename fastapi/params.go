@@ -57,9 +57,13 @@ type arg struct {
 	number float64
 	json   value // the value as sent, in a body; nil in a query string
 
-	path string // of the parameter, for messages
+	in   string // the path of the object that has the parameter, with a dot after it; "" for the body itself
+	name string
 	code apierr.Code
 }
+
+// path is where the parameter stands, for messages.
+func (a *arg) path() string { return a.in + a.name }
 
 // expected is the error of a value that cannot be used. what completes "must be …".
 func (a *arg) expected(what string) error {
@@ -71,7 +75,7 @@ func (a *arg) expected(what string) error {
 			got = a.json.kind() + ": " + got
 		}
 	}
-	return apierr.New(a.code, "`%s` must be %s, but it is %s.", a.path, what, got)
+	return apierr.New(a.code, "`%s` must be %s, but it is %s.", a.path(), what, got)
 }
 
 const shownBytes = 80
@@ -108,7 +112,7 @@ func (a *arg) fits(k kind, most int) error {
 	switch {
 	case most == unlimited:
 	case k == textual && len(a.text) > most:
-		return apierr.New(a.code, "`%s` has %d bytes, but may have at most %d.", a.path, len(a.text), most)
+		return apierr.New(a.code, "`%s` has %d bytes, but may have at most %d.", a.path(), len(a.text), most)
 	case k == list:
 		return a.entries(len(a.list), most)
 	}
@@ -118,7 +122,7 @@ func (a *arg) fits(k kind, most int) error {
 // entries refuses a list of n entries if that is more than most.
 func (a *arg) entries(n, most int) error {
 	if n > most {
-		return apierr.New(a.code, "`%s` has %d entries, but may have at most %d.", a.path, n, most)
+		return apierr.New(a.code, "`%s` has %d entries, but may have at most %d.", a.path(), n, most)
 	}
 	return nil
 }
@@ -152,7 +156,7 @@ func decode[T any](dst *T, v value, params []param[T], o object) error {
 			}
 			return unknown(o.code, o.path, string(name), params)
 		}
-		a = arg{json: member, path: o.path + p.name, code: p.code}
+		a = arg{json: member, in: o.path, name: p.name, code: p.code}
 		if p.null && member.null() {
 			continue
 		}
@@ -266,7 +270,7 @@ next:
 		last = append(last, given{p, v})
 	}
 	for _, g := range last {
-		a := arg{text: string(g.value), path: g.p.name, code: g.p.code}
+		a := arg{text: string(g.value), name: g.p.name, code: g.p.code}
 		if !a.readText(g.p.kind) {
 			return a.expected(wanted[g.p.kind])
 		}

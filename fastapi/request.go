@@ -102,7 +102,7 @@ func (s *Server) turn(ctx *fasthttp.RequestCtx, hits int) (limited *turn, waited
 	if large {
 		limited.since, limited.spent = time.Time{}, slice
 	}
-	if waited > slice && r.gone() {
+	if (large || waited > slice) && r.gone() {
 		r.cancel()
 	}
 	s.searches.Begin()

@@ -147,11 +147,11 @@ var shaping = []param[searchInput]{
 var (
 	inBody = []param[searchInput]{
 		{name: "hybrid", code: "invalid_search_hybrid_query", kind: raw, null: true, set: func(r *searchInput, a *arg) error {
-			if err := decode(r, a.json, hybridParams, object{path: a.path + ".", code: a.code, notCode: a.code}); err != nil {
+			if err := decode(r, a.json, hybridParams, object{path: a.path() + ".", code: a.code, notCode: a.code}); err != nil {
 				return err
 			}
 			if r.hybrid.Embedder == "" {
-				return apierr.New(a.code, "`%s.embedder` is missing: name the embedder to use.", a.path)
+				return apierr.New(a.code, "`%s.embedder` is missing: name the embedder to use.", a.path())
 			}
 			return nil
 		}},
@@ -162,11 +162,11 @@ var (
 	}
 	personalizing = []param[searchInput]{
 		{name: "personalize", code: "invalid_search_personalize", kind: raw, null: true, set: func(r *searchInput, a *arg) error {
-			if err := decode(r, a.json, personalizeParams, object{path: a.path + ".", code: a.code, notCode: a.code}); err != nil {
+			if err := decode(r, a.json, personalizeParams, object{path: a.path() + ".", code: a.code, notCode: a.code}); err != nil {
 				return err
 			}
 			if !r.personalize {
-				return apierr.New(a.code, "`%s.userContext` is missing: say for whom hits are ordered.", a.path)
+				return apierr.New(a.code, "`%s.userContext` is missing: say for whom hits are ordered.", a.path())
 			}
 			return nil
 		}},

@@ -97,6 +97,7 @@ func (s *slots) spread(own *turn, n int, run func(ctx context.Context, i int, sl
 		group  sync.WaitGroup
 		shared atomic.Bool // others work, too
 		more   func() bool // begins another goroutine if there is work for it and a slot is free
+		spent  = own.spent
 	)
 	work := func(t *turn) {
 		for !failed.Load() {
@@ -119,7 +120,7 @@ func (s *slots) spread(own *turn, n int, run func(ctx context.Context, i int, sl
 		}
 		shared.Store(true)
 		group.Go(func() {
-			t := own.beside()
+			t := own.beside(spent)
 			defer s.giveBack(t)
 			work(t)
 		})

@@ -67,7 +67,7 @@ func parseIndexUID(uid string) (string, error) {
 
 func uidFilter(name string, code apierr.Code, field func(*taskQuery) *[]uint32) param[taskQuery] {
 	return listFilter(name, code, func(piece string) (uint32, error) {
-		return parseUID(&arg{text: piece, path: name, code: code})
+		return parseUID(&arg{text: piece, name: name, code: code})
 	}, field)
 }
 
@@ -126,7 +126,7 @@ type uidPage struct {
 
 // uidInPath reads a number in the path.
 func uidInPath(ctx *fasthttp.RequestCtx, name string, code apierr.Code) (uint32, error) {
-	return parseUID(&arg{text: pathValue(ctx, name), path: name, code: code})
+	return parseUID(&arg{text: pathValue(ctx, name), name: name, code: code})
 }
 
 func (s *Server) getTask(ctx *fasthttp.RequestCtx) error {

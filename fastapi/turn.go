@@ -101,9 +101,14 @@ func (t *turn) Resume() {
 	t.holds, t.since = aSlot, time.Now()
 }
 
-// beside returns a turn for another goroutine of the same request, which has taken a slot.
-func (t *turn) beside() *turn {
-	return &turn{Context: t.Context, request: t.request, slots: t.slots, holds: aSlot, since: time.Now()}
+// beside returns a turn for another goroutine of the same request, which has taken a slot. spent is how long the request has worked:
+// long work goes on in the lane, and does not get a slice of time among the short searches for each of its goroutines.
+func (t *turn) beside(spent time.Duration) *turn {
+	b := &turn{Context: t.Context, request: t.request, slots: t.slots, holds: aSlot, since: time.Now()}
+	if spent >= slice {
+		b.since, b.spent = time.Time{}, spent
+	}
+	return b
 }
 
 // spread shares work with goroutines that have slots of their own; see slots.spread.

@@ -85,6 +85,35 @@ func TestSharedWorkBecomesLong(t *testing.T) {
 	})
 }
 
+// TestLongWorkSharesTheLane has a request that is long already share its work: none of its goroutines works among the short searches.
+func TestLongWorkSharesTheLane(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots(4, 10, time.Minute)
+		s.lane.processors, s.lane.quick = 2, time.Now() // of which one is kept free
+		own := newTurn(t, s)
+		own.since, own.spent = time.Time{}, slice
+		at, most := 0, 0
+		err := s.spread(own, 8, func(ctx context.Context, _ int, _ search.Slot) error {
+			at++
+			most = max(most, at)
+			if holds := ctx.(*turn).holds; holds != theLane {
+				t.Errorf("a goroutine holds %v", holds)
+			}
+			time.Sleep(slice / 20)
+			at--
+			return nil
+		})
+		if err != nil || most != 1 {
+			t.Errorf("%d worked at once: %v", most, err)
+		}
+		s.giveBack(own)
+		if s.free != 4 || s.lane.running != 0 || len(s.lane.waiting) != 0 {
+			t.Errorf("at the end %d slots are free, %d run, %d wait", s.free, s.lane.running, len(s.lane.waiting))
+		}
+	})
+}
+
 // TestPausedWorkHoldsNothing asks whether work may go on while it waits for something else: it does not line up then.
 func TestPausedWorkHoldsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -83,7 +83,7 @@ func setWebhookHeaders(c *webhook.Change, a *arg) error {
 		}
 		text, ok := v.text()
 		if !ok {
-			header := arg{json: v, path: "headers." + shorten(quoted), code: a.code}
+			header := arg{json: v, in: "headers.", name: shorten(quoted), code: a.code}
 			return header.expected("a string or null")
 		}
 		c.Headers[name] = &text
