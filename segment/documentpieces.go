@@ -246,11 +246,14 @@ func (d *pieces) decode(dst []byte) ([]byte, error) {
 	if cap(dst) < want {
 		dst = append(make([]byte, 0, max(want, 2*cap(dst))), dst...)
 	}
-	out, err := zstdCoders().DecodeAll(d.stored, dst[:len(dst):want])
-	if err != nil || len(out) != want {
-		return dst, d.docs.damaged(tagDocs, "row %d: %d bytes of a piece expected, %d found: %v", d.row, d.size, len(out)-len(dst), err)
+	out, err := zstdCoders().DecodeAll(d.stored, dst[len(dst):len(dst):want]) // no further than want, whatever the frame says
+	if err != nil || len(out) != d.size {
+		return dst, d.docs.damaged(tagDocs, "row %d: %d bytes of a piece expected, %d found: %v", d.row, d.size, len(out), err)
 	}
-	return out, nil
+	if all := dst[:want]; d.size == 0 || &out[0] == &all[len(dst)] {
+		return all, nil
+	}
+	return append(dst, out...), nil // the decoder wanted more room
 }
 
 // all appends the whole document.

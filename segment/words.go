@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/blevesearch/vellum"
 
@@ -48,9 +49,19 @@ func (r *Reader) Words() int { return r.terms.Words() }
 // Terms walks the words w with start ≤ w < end (nil: unbounded) that the automaton
 // accepts (nil: all), in byte order.
 func (r *Reader) Terms(start, end []byte, a vellum.Automaton) *TermIterator {
-	it := &TermIterator{r: r}
+	it := termIterators.Get().(*TermIterator)
+	it.r = r
 	it.walk.Start(&r.terms, a, start, end)
 	return it
+}
+
+var termIterators = sync.Pool{New: func() any { return new(TermIterator) }}
+
+// Close gives back the memory that the iterator works in; nobody uses it any more. Who does not call it leaves it to the collector.
+func (it *TermIterator) Close() {
+	it.r = nil
+	it.walk.Forget()
+	termIterators.Put(it)
 }
 
 // TermIterator is positioned before the first word.

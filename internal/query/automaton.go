@@ -1,6 +1,10 @@
 package query
 
-import "unicode/utf8"
+import (
+	"slices"
+	"sync"
+	"unicode/utf8"
+)
 
 // automaton accepts the words at an edit distance of at most limit from a
 // word, or having a prefix that is: insertion, deletion, substitution and
@@ -22,9 +26,9 @@ import "unicode/utf8"
 // State 0 is the dead one.
 type automaton struct {
 	word   []rune
-	ascii  *[128]window // where each ASCII character stands in the word
-	masks  []uint16     // by j: bits of the rows that stand for positions 0…len(word)
-	swaps  uint64       // bits of the swaps that are within the limit
+	ascii  [128]window // where each ASCII character stands in the word
+	masks  []uint16    // by j: bits of the rows that stand for positions 0…len(word)
+	swaps  uint64      // bits of the swaps that are within the limit
 	limit  int
 	prefix bool
 }
@@ -52,15 +56,24 @@ const (
 	noDistance  = 3
 )
 
+// automata are those that nobody uses.
+var automata = sync.Pool{New: func() any { return new(automaton) }}
+
 // newAutomaton prepares the automaton of a word of at most 250 characters; limit is at most 2.
 func newAutomaton(word string, limit int, prefix bool) *automaton {
-	a := &automaton{word: []rune(word), ascii: new([128]window), limit: limit, prefix: prefix}
+	a := automata.Get().(*automaton)
+	a.word, a.limit, a.prefix = a.word[:0], limit, prefix
+	for _, c := range word {
+		a.word = append(a.word, c)
+	}
+	clear(a.ascii[:])
 	for i, c := range a.word {
 		if c < utf8.RuneSelf {
 			a.ascii[c][(i+pad)/64] |= 1 << ((i + pad) % 64)
 		}
 	}
-	a.masks = make([]uint16, len(a.word)+maxLimit+2)
+	a.masks = slices.Grow(a.masks[:0], len(a.word)+maxLimit+2)[:len(a.word)+maxLimit+2]
+	clear(a.masks)
 	for j := range a.masks {
 		for b := range rowBits {
 			if at := j - maxLimit + b; at >= 0 && at <= len(a.word) {

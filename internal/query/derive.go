@@ -22,6 +22,7 @@ func (ix *resolver) derivePhrase(s *source) *Match {
 func (ix *resolver) deriveWord(s *source) (*Match, error) {
 	d := &derivation{resolver: ix, source: s, word: strings.Join(s.words, ""), all: ix.in(nil)}
 	d.tolerant = ix.tolerant(d.all)
+	defer d.release()
 	m := &Match{Words: make([][]segment.Posting, len(ix.Segments))}
 	for l := range m.Levels {
 		m.Levels[l].Postings = make([][]segment.Posting, len(ix.Segments))

@@ -130,6 +130,16 @@ type derivation struct {
 	found         []*found // by segment
 }
 
+// release gives back what the derivation works in.
+func (d *derivation) release() {
+	for _, a := range []*automaton{d.near, d.far} {
+		if a != nil {
+			automata.Put(a)
+		}
+	}
+	d.near, d.far = nil, nil
+}
+
 // written is where the word counts as it is written.
 func (d *derivation) written() FieldSet {
 	if d.source.gram() {
@@ -228,6 +238,7 @@ func (d *derivation) lookPrefixed(s segment.Live, r *wordRun) error {
 	gram := d.source.gram()
 	passes := func(word []byte) bool { return len(word) > len(prefix) && (!gram || d.tolerates(word)) }
 	it := s.Terms(prefix, after(prefix), nil)
+	defer it.Close()
 	if len(prefix) > shortPrefixBytes {
 		for !r.full(zero) && it.Next() && d.spend(wordSteps) {
 			if passes(it.Word()) {
@@ -260,6 +271,7 @@ func (d *derivation) lookWide(s segment.Live, f *found) error {
 	prefix := []byte(d.word)
 	w, b := &f.runs[wide], &f.runs[begun]
 	it := s.Terms(prefix, after(prefix), nil)
+	defer it.Close()
 	for !w.full(wide) && it.Next() {
 		tolerates := d.tolerates(it.Word())
 		if tolerates {
@@ -326,6 +338,7 @@ func (d *derivation) collect(s segment.Live, start, end []byte, a *automaton, ta
 		return nil
 	}
 	it := s.Terms(start, end, a)
+	defer it.Close()
 	for it.Next() && d.spend(wordSteps) {
 		if d.tolerates(it.Word()) && !take(it) {
 			return nil

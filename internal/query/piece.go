@@ -2,6 +2,7 @@ package query
 
 import (
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -118,7 +119,7 @@ func (p *piece) fill(live segment.Live, m *Match, s *source, i int, fields, tole
 				rows = noRows
 				break
 			}
-			rows, r.Any = trim(rows), trim(roaring.Or(r.Any, rows))
+			rows, r.Any = trim(rows), trim(union(r.Any, rows, live.Rows()))
 		}
 		r.At[level] = rows
 	}
@@ -136,6 +137,58 @@ func (p *piece) fill(live segment.Live, m *Match, s *source, i int, fields, tole
 	}
 	return size
 }
+
+// union returns the rows of either of two sets in a segment with so many rows. Runs, in which frequent words are stored, the library
+// would turn into arrays one run after the other.
+func union(a, b *roaring.Bitmap, rows int) *roaring.Bitmap {
+	if !a.HasRunCompression() && !b.HasRunCompression() {
+		return roaring.Or(a, b)
+	}
+	m := unions.Get().(*unionMemory)
+	defer unions.Put(m)
+	if int(a.GetCardinality()+b.GetCardinality()) < rows/bitsPerRow {
+		m.rows = m.rows[:0]
+		for _, set := range []*roaring.Bitmap{a, b} {
+			for it := set.ManyIterator(); ; {
+				n := it.NextMany(m.some[:])
+				if n == 0 {
+					break
+				}
+				m.rows = append(m.rows, m.some[:n]...)
+			}
+		}
+		slices.Sort(m.rows)
+		return roaring.BitmapOf(m.rows...)
+	}
+	m.bits = slices.Grow(m.bits[:0], (rows+63)/64)[:(rows+63)/64]
+	clear(m.bits)
+	for _, set := range []*roaring.Bitmap{a, b} {
+		for it := set.ManyIterator(); ; {
+			n := it.NextMany(m.some[:])
+			if n == 0 {
+				break
+			}
+			for _, r := range m.some[:n] {
+				if i := int(r / 64); i < len(m.bits) {
+					m.bits[i] |= 1 << (r % 64)
+				}
+			}
+		}
+	}
+	return roaring.FromDense(m.bits, true)
+}
+
+// bitsPerRow is up to how many times as many rows a segment has for a union to go through a bit for each.
+const bitsPerRow = 256
+
+// unionMemory is what a union works in.
+type unionMemory struct {
+	some [256]uint32
+	rows []uint32
+	bits []uint64
+}
+
+var unions = sync.Pool{New: func() any { return new(unionMemory) }}
 
 // levelRows returns the rows that match at a level in segment i: words in the fields words, and
 // phrases all of whose words stand in the fields phrases.

@@ -324,6 +324,9 @@ func (w *Walk) Start(f *FST, a vellum.Automaton, start, end []byte) {
 	w.seek(start)
 }
 
+// Forget drops the dictionary, and keeps the memory for the next Start.
+func (w *Walk) Forget() { w.f, w.automaton, w.end, w.err = nil, nil, nil, nil }
+
 // Word returns the current word, valid until the next call of Next.
 func (w *Walk) Word() []byte { return w.word }
 
