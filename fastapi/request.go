@@ -10,6 +10,7 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/budget"
+	"svc/internal/trace"
 )
 
 // request is what holds from the first byte of a request to the last of its answer: the bytes that it has in memory, the
@@ -22,6 +23,7 @@ type request struct {
 	cancel  context.CancelFunc // of the work; nil before it has begun
 	limited context.Context    // of the work
 	bulk    func()             // gives back what readJSON took; nil: nothing
+	span    trace.Span
 }
 
 // requestKey is the place of a request among its own values.
@@ -35,7 +37,36 @@ func (s *Server) begin(ctx *fasthttp.RequestCtx) *request {
 		c.account.Store(r.account)
 	}
 	ctx.SetUserValue(requestKey{}, r)
+	if s.tracer != nil {
+		if path := ctx.Path(); string(path) != "/health" && string(path) != "/metrics" { // which are asked for all the time
+			r.span = s.tracer.Serve(string(ctx.Request.Header.Peek("traceparent")))
+		}
+	}
 	return r
+}
+
+// endSpan says what the request was, now that it is answered.
+func (r *request) endSpan(ctx *fasthttp.RequestCtx) {
+	if r.span.Recorded() {
+		name := knownMethod(ctx.Method())
+		if res, ok := ctx.UserValue(resourceKey{}).(*resource); ok {
+			name += " " + res.path
+			r.span.Set("http.route", res.path)
+		}
+		r.span.Name(name)
+		r.span.Set("http.request.method", knownMethod(ctx.Method()))
+		r.span.SetInt("http.response.status_code", ctx.Response.StatusCode())
+		if ctx.UserValue("index_uid") != nil {
+			r.span.Set("svc.index", pathValue(ctx, "index_uid"))
+		}
+		if e, ok := ctx.UserValue(errorKey{}).(*apierr.Error); ok {
+			r.span.Set("error.type", string(e.Code))
+			if e.Status() >= fasthttp.StatusInternalServerError {
+				r.span.Fail(string(e.Code))
+			}
+		}
+	}
+	r.span.End()
 }
 
 // requestOf returns what is known of a request.
@@ -78,7 +109,7 @@ func (r *request) gone() bool { return r.conn != nil && r.conn.gone() }
 // seen to be, and when the server cannot wait any more.
 func (r *request) context() context.Context {
 	if r.limited == nil {
-		r.limited, r.cancel = context.WithTimeout(r.server.searching, maxSearchTime)
+		r.limited, r.cancel = context.WithTimeout(r.span.In(r.server.searching), maxSearchTime)
 	}
 	return r.limited
 }

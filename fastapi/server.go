@@ -27,6 +27,7 @@ import (
 	"svc/internal/rerank"
 	"svc/internal/rule"
 	"svc/internal/task"
+	"svc/internal/trace"
 	"svc/internal/webhook"
 )
 
@@ -49,7 +50,8 @@ type Options struct {
 	NoDashboard  bool           // nobody does
 	Pprof        bool           // serve /debug/pprof
 	Version      Version
-	Replication  bool // honour the headers TaskId and DryRun
+	Replication  bool          // honour the headers TaskId and DryRun
+	Tracer       *trace.Tracer // of requests; nil: none
 
 	MetricsPrefix string // of the names of svc's own series in /metrics; "": svc_
 
@@ -103,6 +105,7 @@ type Server struct {
 	recent       recent
 	router       *router.Router
 	tools        *toolbox
+	tracer       *trace.Tracer
 	conns        conns
 	http         fasthttp.Server
 
@@ -141,6 +144,7 @@ func New(o Options) *Server {
 		catalog: o.Catalog, queue: o.Queue, keys: o.Keys, webhooks: o.Webhooks, network: o.Network, chats: o.Chats, providers: o.Providers, rules: o.Rules, reranker: o.Reranker, features: o.Features, log: o.Logger, logs: o.Log,
 		payloadLimit: o.PayloadLimit, production: o.Production, noDashboard: o.NoDashboard, version: o.Version, replication: o.Replication,
 	}
+	s.tracer = o.Tracer
 	s.searches = new(pace.Searches)
 	if o.Network != nil {
 		s.searches = o.Network.Searches()
@@ -245,6 +249,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	}
 	s.tally(ctx, ctx.Time())
 	s.logAccess(ctx, ctx.Time())
+	r.endSpan(ctx)
 }
 
 // relieve has clients end that are too slow for what their requests hold.

@@ -38,6 +38,7 @@ type options struct {
 
 	MetricsPrefix string `group:"Logs and profiles:" name:"metrics-prefix" default:"svc_" placeholder:"TEXT" help:"What the names of series in /metrics begin with (default: ${default}); meilisearch_ keeps dashboards made for that."`
 
+	Traces    traceOptions    `embed:"" group:"Logs and profiles:"`
 	Costs     costOptions     `embed:"" group:"Limits of requests:"`
 	TLS       tlsOptions      `embed:"" group:"HTTPS:"`
 	Imports   importOptions   `embed:"" group:"Dumps and snapshots:"`
@@ -58,7 +59,7 @@ type options struct {
 	NetworkOutboxLimit  size            `group:"Network:" name:"network-outbox-limit" default:"4 GiB" placeholder:"SIZE" help:"Bytes of writes that are kept for instances which are away; beyond that they get a copy of what they own when they are back (default: ${default})."`
 	ProxyRequestTimeout int             `group:"Network:" name:"experimental-proxy-request-timeout-seconds" default:"30" placeholder:"SECONDS" help:"How long a request to another instance may take, apart from its documents (default: ${default})."`
 	ProxyBackoffTimeout int             `group:"Network:" name:"experimental-proxy-backoff-timeout-seconds" default:"25" placeholder:"SECONDS" help:"How long the answer to a write waits until other instances have it, too (default: ${default})."`
-	AllowedNetworks     outbound.Policy `group:"Requests to elsewhere:" name:"experimental-allowed-ip-networks" placeholder:"NETWORKS" help:"Networks that requests to webhooks, embedders, remotes, exports and S3 may reach, with commas between them, such as 10.0.0.0/8, and no others; or any (default: all global addresses, nothing private or local)."`
+	AllowedNetworks     outbound.Policy `group:"Requests to elsewhere:" name:"experimental-allowed-ip-networks" placeholder:"NETWORKS" help:"Networks that requests to webhooks, embedders, remotes, exports, S3 and a collector of traces may reach, with commas between them, such as 10.0.0.0/8, and no others; or any (default: all global addresses, nothing private or local)."`
 	BatchedSize         *size           `group:"Indexing and tasks:" name:"experimental-limit-batched-tasks-total-size" placeholder:"SIZE" help:"Payload bytes in a batch, at most; 0 lets every payload be a batch of its own (default: half of the indexing memory, at most 10 GiB)."`
 
 	PersonalizationKey string `group:"Searches:" name:"experimental-personalization-api-key" placeholder:"KEY" help:"Key of the service that orders hits for users, which searches with personalize ask (default: there is no personalization)."`
@@ -108,6 +109,9 @@ func (o *options) validate() error {
 		return err
 	}
 	if err := o.Imports.validate(); err != nil {
+		return err
+	}
+	if err := o.Traces.validate(); err != nil {
 		return err
 	}
 	if err := o.Embedders.validate(); err != nil {

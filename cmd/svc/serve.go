@@ -79,8 +79,13 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	log := heard.Logger()
 	place := dump.PlaceIn(o.DBPath)
 	defer keepMemoryLow().Close()
+	tracer, err := o.tracer(listener.Addr().String(), log)
+	if err != nil {
+		return err
+	}
+	defer closing(&err, "the traces", tracer)
 	limits := o.limits()
-	limits.FS, limits.Logger, limits.Now = vfs.OS, log, time.Now
+	limits.FS, limits.Logger, limits.Now, limits.Tracer = vfs.OS, log, time.Now, tracer
 	limits.Embedders = o.pool(p, log)
 	defer closing(&err, "the embedders", limits.Embedders)
 	from, fill, err := o.Imports.plan(ctx, o.DBPath, place, limits)
@@ -150,7 +155,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	executors := maker.Executors()
 	executors[task.NetworkTopologyChange] = node.Executor
 	queue, err := task.Open(task.Options{
-		Dir: place.Tasks, Catalog: catalog, Logger: log, Now: time.Now,
+		Dir: place.Tasks, Catalog: catalog, Logger: log, Now: time.Now, Tracer: tracer,
 		MaxBatchTasks: o.batchTasks(), MaxBatchBytes: o.batchBytes(limits.MaxIndexingMemory), MaxTasks: o.maxTasks(),
 		OnBatch: func(tasks []*task.Task) {
 			node.Ended(tasks)
@@ -180,7 +185,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	server := fastapi.New(fastapi.Options{
 		Catalog: catalog, Queue: queue, Keys: keys, Webhooks: hooks, Network: node, Chats: chats, Providers: providers, Rules: rules, Reranker: reranker, Features: features, Logger: log, Log: heard,
 		PayloadLimit: int64(o.HTTPPayloadSizeLimit), Production: o.Env == "production", NoDashboard: o.NoDashboard, Pprof: o.Pprof,
-		Version: buildVersion(), Replication: o.Replication, MetricsPrefix: o.MetricsPrefix,
+		Version: buildVersion(), Replication: o.Replication, MetricsPrefix: o.MetricsPrefix, Tracer: tracer,
 		Searches: o.SearchesPerCore * runtime.GOMAXPROCS(0), SearchQueue: o.SearchQueueSize,
 		DropSearchAfter: time.Duration(o.DropSearchAfter) * time.Second,
 		JSONLimit:       int64(o.Costs.JSONSize), AnswerLimit: int64(o.Costs.AnswerSize), Memory: o.Costs.memory(),

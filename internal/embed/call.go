@@ -16,6 +16,7 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/outbound"
+	"svc/internal/trace"
 )
 
 const (
@@ -167,7 +168,17 @@ func (e *endpoint) post(ctx context.Context, body []byte, stats *Stats) ([]byte,
 }
 
 // once makes one call.
-func (e *endpoint) once(ctx context.Context, body []byte) ([]byte, *callError) {
+func (e *endpoint) once(ctx context.Context, body []byte) (answer []byte, failed *callError) {
+	ctx, span := trace.Call(ctx, "call to an embedder")
+	defer func() {
+		span.Set("server.address", e.url.Host)
+		span.SetInt("http.request.body.size", len(body))
+		if failed != nil {
+			span.SetInt("http.response.status_code", failed.status)
+			span.Fail(failed.party)
+		}
+		span.End()
+	}()
 	limited, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(limited, http.MethodPost, e.url.String(), bytes.NewReader(body))

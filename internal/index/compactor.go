@@ -219,10 +219,19 @@ func (ix *Index) mergeSegments(ctx context.Context, base *View, inputs []int, th
 }
 
 // mergeFiles writes the live rows of segments as one new segment under v's settings. What no embedder of v needs is left out.
-func (ix *Index) mergeFiles(ctx context.Context, v *View, lives []segment.Live, columns *segment.ColumnSet, vectors []*segment.VectorSet, throttle func(context.Context, int) error) (*file, error) {
+func (ix *Index) mergeFiles(ctx context.Context, v *View, lives []segment.Live, columns *segment.ColumnSet, vectors []*segment.VectorSet, throttle func(context.Context, int) error) (merged *file, err error) {
+	ctx, span := ix.options.Tracer.Begin(ctx, "merge")
+	defer func() {
+		if err != nil {
+			span.Fail("cannot merge") // the log says why
+		}
+		span.End()
+	}()
+	span.Set("svc.index", v.UID)
+	span.SetInt("svc.segments", len(lives))
 	number := ix.nextSegment.Add(1) - 1
 	name := path.Join(ix.dir, segmentName(number))
-	_, err := segment.Merge(ctx, ix.options.FS, name, lives, segment.MergeOptions{
+	_, err = segment.Merge(ctx, ix.options.FS, name, lives, segment.MergeOptions{
 		KeepColumn:   func(id segment.FieldID) bool { return v.Fields.Info(id).Column },
 		Columns:      columns,
 		KeepVectors:  v.knows,

@@ -18,6 +18,7 @@ import (
 	"svc/internal/apierr"
 	"svc/internal/embed"
 	"svc/internal/settings"
+	"svc/internal/trace"
 	"svc/internal/vfs"
 	"svc/segment"
 )
@@ -27,6 +28,7 @@ type Options struct {
 	FS                       vfs.FS
 	Embedders                *embed.Pool      // nil: one with the defaults
 	Logger                   *slog.Logger     // nil: none
+	Tracer                   *trace.Tracer    // of merges; nil: none
 	Now                      func() time.Time // nil: time.Now
 	MaxIndexingMemory        int64            // bytes; a batch writes a segment when its buffers reach it; 0: 256 MiB
 	MaxIndexingThreads       int              // 0: 1

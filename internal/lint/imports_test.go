@@ -41,7 +41,7 @@ var layers = [][]string{
 	{"ann"},
 	{"simd"},
 	{"internal/mapped", "internal/boltfile", "internal/sealedjson"},
-	{"internal/vfs", "internal/powercut", "internal/resultcache"},
+	{"internal/vfs", "internal/powercut", "internal/resultcache", "internal/trace"},
 	{"internal/apierr", "internal/binfmt", "internal/budget", "internal/invariant", "internal/logs", "internal/outbound", "internal/shard", "internal/geo", "internal/pace"},
 }
 
@@ -50,10 +50,11 @@ var only = map[string]struct {
 	packages []string
 	instead  string
 }{
-	"github.com/edsrzf/mmap-go": {[]string{"internal/mapped"}, "map files through internal/mapped, which counts and checks them"},
-	"unsafe":                    {[]string{"segment", "simd", "ann", "internal/mapped"}, "keep unsafe where mapped memory and kernels live"},
-	"C":                         {nil, "svc is built without cgo"},
-	"go.etcd.io/bbolt":          {[]string{"internal/boltfile", "internal/task", "internal/auth"}, "only the queue and the keys live in bbolt"},
+	"github.com/edsrzf/mmap-go":          {[]string{"internal/mapped"}, "map files through internal/mapped, which counts and checks them"},
+	"unsafe":                             {[]string{"segment", "simd", "ann", "internal/mapped"}, "keep unsafe where mapped memory and kernels live"},
+	"C":                                  {nil, "svc is built without cgo"},
+	"go.opentelemetry.io/otel/sdk/trace": {[]string{"internal/trace"}, "begin spans with internal/trace"},
+	"go.etcd.io/bbolt":                   {[]string{"internal/boltfile", "internal/task", "internal/auth"}, "only the queue and the keys live in bbolt"},
 	"github.com/blevesearch/vellum": {[]string{"segment", "segment/fst", "internal/query", "internal/text"},
 		"ask the segment reader for terms"},
 	"github.com/klauspost/compress/zstd": {[]string{"segment", "internal/dump", "fastapi", "internal/client"}, "documents are compressed by segment, dictionaries by programs of their own"},

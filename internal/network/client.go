@@ -15,6 +15,7 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/outbound"
+	"svc/internal/trace"
 )
 
 const (
@@ -50,6 +51,15 @@ type reply struct {
 
 // do makes a request once. Its error is one of the codes remote_…; again says that another try may succeed.
 func (n *Node) do(ctx context.Context, name string, r *Remote, q *request) (got *reply, again bool, err *apierr.Error) {
+	ctx, span := trace.Call(ctx, "request to a remote")
+	defer func() {
+		span.Set("svc.remote", name)
+		span.Set("url.path", q.path)
+		if err != nil {
+			span.Fail(string(err.Code))
+		}
+		span.End()
+	}()
 	var body io.Reader = bytes.NewReader(q.body)
 	if q.stream != nil {
 		stream, e := compressed(q.stream)
@@ -76,6 +86,7 @@ func (n *Node) do(ctx context.Context, name string, r *Remote, q *request) (got 
 	if q.key != nil {
 		req.Header.Set("Authorization", "Bearer "+*q.key)
 	}
+	trace.Pass(ctx, req.Header)
 	res, e := n.http.Do(req)
 	if e != nil {
 		return nil, !errors.Is(e, context.Canceled), failure(ctx, name, e)

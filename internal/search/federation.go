@@ -86,7 +86,7 @@ type FederatedResponse struct {
 	total   int
 	facets  []indexFacets // of queried indexes that were asked for some
 	start   time.Time
-	stages  *stages // nil: not shown
+	stages  *stages // nil: nobody wants to know
 }
 
 // federatedHit is a hit of one of the queries, or of another instance.
@@ -129,10 +129,7 @@ type Spread func(n int, run func(ctx context.Context, i int, slot Slot) error) e
 // is at fault, or the context's.
 func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*FederatedResponse, error) {
 	resp := &FederatedResponse{request: r, start: time.Now(), queries: make([]federated, len(r.Queries))}
-	if r.ShowPerformanceDetails {
-		resp.stages = newStages()
-		resp.stages.add("wait in queue", r.Waited)
-	}
+	resp.stages = newStages(ctx, r.ShowPerformanceDetails, r.Waited)
 	facets, err := r.facetFields()
 	if err != nil {
 		return nil, err

@@ -109,7 +109,7 @@ func (r *FederatedResponse) AppendMembers(dst []byte) ([]byte, error) {
 		dst = r.appendRemoteErrors(append(dst, `,"remoteErrors":{`...))
 		dst = append(dst, '}')
 	}
-	if r.stages != nil {
+	if r.request.ShowPerformanceDetails {
 		dst = r.stages.appendJSON(append(dst, `,"performanceDetails":`...))
 	}
 	return append(dst, '}'), nil

@@ -34,7 +34,7 @@ type Response struct {
 	offset, limit int // of the ranking, clamped to maxTotalHits
 
 	distanceFrom *rank.SortKey // the point whose distance hits show
-	stages       *stages       // nil: not shown
+	stages       *stages       // nil: nobody wants to know
 }
 
 // defaultHitsPerPage is hitsPerPage where only page is given.
@@ -133,7 +133,7 @@ func (r *Response) AppendMembers(dst []byte) ([]byte, error) {
 	if r.request.Facets != nil {
 		dst = appendDistribution(dst, r.facets)
 	}
-	if r.stages != nil {
+	if r.request.ShowPerformanceDetails {
 		dst = r.stages.appendJSON(append(dst, `,"performanceDetails":`...))
 	}
 	dst = append(dst, `,"requestUid":"`...)
@@ -209,7 +209,7 @@ type hitWriter struct {
 	r       *Response
 	shown   selection
 	wanted  func(key []byte) bool // what of a document is read; nil: all
-	vectors *embeddings           // nil: not shown
+	vectors *embeddings           // nil: nobody wants to know
 	format  *formatter            // nil when the request asks for neither _formatted nor _matchesPosition
 	doc     []byte
 	raw     []byte // what is shown of doc, not yet hydrated

@@ -21,10 +21,7 @@ const (
 // written. Errors are *apierr.Error or the context's.
 func Search(ctx context.Context, v *index.View, r *Request) (*Response, error) {
 	resp := &Response{ctx: ctx, view: v, request: r, start: time.Now()}
-	if r.ShowPerformanceDetails {
-		resp.stages = newStages()
-		resp.stages.add("wait in queue", r.Waited)
-	}
+	resp.stages = newStages(ctx, r.ShowPerformanceDetails, r.Waited)
 	resp.paginate()
 	k, err := newRanking(ctx, v, r, resp.stages)
 	if err != nil {

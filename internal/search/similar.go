@@ -35,11 +35,7 @@ type SimilarRequest struct {
 func Similar(ctx context.Context, dst []byte, v *index.View, r *SimilarRequest) ([]byte, error) {
 	const filterCode = "invalid_similar_filter"
 	start := time.Now()
-	var recorded *stages
-	if r.ShowPerformanceDetails {
-		recorded = newStages()
-		recorded.add("wait in queue", r.Waited)
-	}
+	recorded := newStages(ctx, r.ShowPerformanceDetails, r.Waited)
 	embedder, err := embedderOf(v, r.Embedder, "invalid_similar_embedder")
 	if err != nil {
 		return nil, err
@@ -106,7 +102,7 @@ func Similar(ctx context.Context, dst []byte, v *index.View, r *SimilarRequest) 
 	dst = appendInt(dst, `,"limit":`, r.Limit)
 	dst = appendInt(dst, `,"offset":`, r.Offset)
 	dst = appendInt(dst, `,"estimatedTotalHits":`, result.Total)
-	if recorded != nil {
+	if r.ShowPerformanceDetails {
 		dst = recorded.appendJSON(append(dst, `,"performanceDetails":`...))
 	}
 	return append(dst, '}'), nil

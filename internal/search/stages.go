@@ -1,14 +1,17 @@
 package search
 
 import (
+	"context"
 	"strconv"
 	"time"
 
 	"svc/internal/document"
+	"svc/internal/trace"
 )
 
-// stages records what a request spends its time on, for performanceDetails. A nil one records nothing.
+// stages records what a request spends its time on, for performanceDetails and for a trace. A nil one records nothing.
 type stages struct {
+	ctx  context.Context // of the trace
 	list []stage
 	last time.Time // when the stage before ended
 }
@@ -19,8 +22,15 @@ type stage struct {
 	took time.Duration
 }
 
-// newStages begins to record now.
-func newStages() *stages { return &stages{last: time.Now()} }
+// newStages begins to record now, if anybody wants to know. The first stage is over: the search has waited for its turn.
+func newStages(ctx context.Context, shown bool, waited time.Duration) *stages {
+	if !shown && !trace.Recorded(ctx) {
+		return nil
+	}
+	s := &stages{ctx: ctx, last: time.Now()}
+	s.add("wait in queue", waited)
+	return s
+}
 
 // of returns what ends stages below a path; nil when nothing is recorded.
 func (s *stages) of(path string) func(name string) {
@@ -45,6 +55,8 @@ func (s *stages) add(path string, took time.Duration) {
 	if s == nil {
 		return
 	}
+	now := time.Now()
+	trace.Record(s.ctx, path, now.Add(-took), now)
 	for i := range s.list {
 		if s.list[i].path == path {
 			s.list[i].took += took

@@ -17,6 +17,7 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/index"
+	"svc/internal/trace"
 	"svc/internal/vfs"
 )
 
@@ -27,10 +28,11 @@ type Options struct {
 	Catalog       *index.Catalog
 	Logger        *slog.Logger
 	Now           func() time.Time
-	MaxBatchTasks int   // < 0: unlimited; 0: tasks pile up and nothing runs
-	MaxBatchBytes int64 // of payloads; < 0: unlimited; 0: one task a batch
-	MaxBytes      int64 // live bytes of queue.db from which it refuses tasks; 0: 10 GiB; < 0: unlimited
-	MaxTasks      int   // stored tasks from which the oldest tenth is deleted; 0: 1,000,000; < 0: unlimited
+	Tracer        *trace.Tracer // of batches; nil: none
+	MaxBatchTasks int           // < 0: unlimited; 0: tasks pile up and nothing runs
+	MaxBatchBytes int64         // of payloads; < 0: unlimited; 0: one task a batch
+	MaxBytes      int64         // live bytes of queue.db from which it refuses tasks; 0: 10 GiB; < 0: unlimited
+	MaxTasks      int           // stored tasks from which the oldest tenth is deleted; 0: 1,000,000; < 0: unlimited
 	Executors     map[Kind]Executor
 	// OnBatch is called after each stored batch with its tasks in uid order; the scheduler waits for its return.
 	OnBatch func(tasks []*Task)

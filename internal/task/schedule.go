@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"svc/internal/embed"
+	"svc/internal/trace"
 )
 
 // running is the batch that runs. All but its progress and its count of requests is immutable.
@@ -151,7 +152,12 @@ func (q *Queue) turn() (ran bool, due time.Time, err error) {
 	}
 	defer run.cancel(nil)
 	q.begin(run)
+	span := q.trace(run)
 	err = q.run(run)
+	if err != nil {
+		span.Fail(err.Error())
+	}
+	span.End()
 	if err != nil && run.journaled && !errors.Is(err, errCrash) {
 		if e := q.journal.write(run.entry(true)); e != nil {
 			q.log.Warn("the task queue cannot note that a batch has stopped in order", "batch", run.uid, "error", e)
@@ -177,6 +183,18 @@ func (q *Queue) turn() (ran bool, due time.Time, err error) {
 		err = nil
 	}
 	return true, due, err
+}
+
+// trace begins the span of a batch.
+func (q *Queue) trace(run *running) (span trace.Span) {
+	run.ctx, span = q.o.Tracer.Begin(run.ctx, "batch")
+	if span.Recorded() {
+		span.SetInt("svc.batch", int(run.uid))
+		span.SetInt("svc.tasks", len(run.tasks))
+		span.Set("svc.type", run.tasks[0].Kind.String())
+		span.Set("svc.index", run.tasks[0].IndexUID)
+	}
+	return span
 }
 
 // begin shows the batch as running, and stops it at once when a cancelation that waits matches it.
