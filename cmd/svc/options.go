@@ -54,6 +54,7 @@ type options struct {
 	SearchesPerCore     int             `group:"Searches:" name:"experimental-nb-searches-per-core" default:"4" placeholder:"N" help:"Searches that run at once, for each core (default: ${default})."`
 	LogsMode            logsMode        `group:"Logs and profiles:" name:"experimental-logs-mode" default:"HUMAN" placeholder:"MODE" help:"HUMAN or JSON (default: ${default})."`
 	BatchedTasks        *int            `group:"Indexing and tasks:" name:"experimental-max-number-of-batched-tasks" placeholder:"N" help:"Tasks in a batch, at most; 0 stops processing (default: unlimited)."`
+	ConcurrentIndexes   int             `group:"Indexing and tasks:" name:"experimental-concurrent-indexes" default:"1" placeholder:"N" help:"Batches of tasks that run side by side, each of other indexes, at most 64; they share the indexing memory (default: ${default})."`
 	Replication         bool            `group:"Indexing and tasks:" name:"experimental-replication-parameters" help:"Let the headers TaskId and DryRun choose a task's uid or only check it; old tasks are never deleted by themselves."`
 	RemoteSearchTimeout int             `group:"Network:" name:"experimental-remote-search-timeout-seconds" default:"25" placeholder:"SECONDS" help:"How long a search waits for other instances (default: ${default})."`
 	NetworkOutboxLimit  size            `group:"Network:" name:"network-outbox-limit" default:"4 GiB" placeholder:"SIZE" help:"Bytes of writes that are kept for instances which are away; beyond that they get a copy of what they own when they are back (default: ${default})."`
@@ -94,6 +95,8 @@ func (o *options) validate() error {
 		return errors.New("--experimental-nb-searches-per-core must be 1 or more")
 	case o.BatchedTasks != nil && *o.BatchedTasks < 0:
 		return errors.New("--experimental-max-number-of-batched-tasks must be 0 or more")
+	case o.ConcurrentIndexes < 1 || o.ConcurrentIndexes > 64:
+		return errors.New("--experimental-concurrent-indexes must be from 1 to 64")
 	case o.RemoteSearchTimeout < 1:
 		return errors.New("--experimental-remote-search-timeout-seconds must be 1 or more")
 	case o.ProxyRequestTimeout < 1 || o.ProxyBackoffTimeout < 1:
@@ -171,6 +174,7 @@ func (o *options) limits() index.Options {
 	if l.MaxIndexingMemory == 0 {
 		l.MaxIndexingMemory = memoryBytes() / 3 * 2
 	}
+	l.MaxIndexingMemory /= int64(o.ConcurrentIndexes)
 	if l.MaxIndexingThreads == 0 {
 		l.MaxIndexingThreads = max(runtime.NumCPU()/2, 1)
 	}

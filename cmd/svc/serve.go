@@ -156,7 +156,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	executors[task.NetworkTopologyChange] = node.Executor
 	queue, err := task.Open(task.Options{
 		Dir: place.Tasks, Catalog: catalog, Logger: log, Now: time.Now, Tracer: tracer,
-		MaxBatchTasks: o.batchTasks(), MaxBatchBytes: o.batchBytes(limits.MaxIndexingMemory), MaxTasks: o.maxTasks(),
+		MaxBatchTasks: o.batchTasks(), MaxBatchBytes: o.batchBytes(limits.MaxIndexingMemory), MaxTasks: o.maxTasks(), Concurrent: o.ConcurrentIndexes,
 		OnBatch: func(tasks []*task.Task) {
 			node.Ended(tasks)
 			sender.Deliver(tasks)

@@ -262,25 +262,28 @@ func (c *Catalog) UIDs() []string {
 	return slices.Sorted(maps.Keys(c.open.indexes))
 }
 
-// LastBatch returns the highest number of a batch that left a mark, in any index or in the catalog; 0 when none did. Whoever
-// numbers batches goes on above it: what has a lower number counts as applied.
-func (c *Catalog) LastBatch() uint64 {
+// LastBatch returns the highest of Batches.
+func (c *Catalog) LastBatch() uint64 { return slices.Max(c.Batches()) }
+
+// Batches returns the number of the batch that last left a mark in the catalog, and in each index. Whoever numbers batches goes on above
+// the highest: what has a lower number than an index counts as applied there.
+func (c *Catalog) Batches() []uint64 {
 	c.changing.Lock()
-	last := c.changing.content.Last.Batch
+	batches := []uint64{c.changing.content.Last.Batch}
 	c.changing.Unlock()
 	for _, ix := range c.all() {
 		if next := ix.current.Load().nextBatch; next > 0 {
-			last = max(last, next-1)
+			batches = append(batches, next-1)
 		}
 	}
 	c.open.RLock()
 	defer c.open.RUnlock()
 	for _, d := range c.open.damaged {
 		if d.nextBatch > 0 {
-			last = max(last, d.nextBatch-1)
+			batches = append(batches, d.nextBatch-1)
 		}
 	}
-	return last
+	return batches
 }
 
 // all returns the indexes, ordered by uid.
@@ -312,7 +315,8 @@ func (c *Catalog) begins(what catalogChange) (next catalogContent, again bool, e
 func (c *Catalog) done() { c.changing.Unlock() }
 
 // Create makes an empty index; index_already_exists when there is one. batch is the uid of
-// the task batch that asks: when this batch made the index already, before a crash, it is returned.
+// the task batch that asks: when this batch made the index already, before a crash, it is returned. 0 is no batch:
+// then the change before stays the last one that is known again.
 func (c *Catalog) Create(uid, primaryKey string, batch uint64) (*Index, error) {
 	next, again, err := c.begins(catalogChange{Batch: batch, What: "create " + uid})
 	defer c.done()
@@ -327,6 +331,9 @@ func (c *Catalog) Create(uid, primaryKey string, batch uint64) (*Index, error) {
 	}
 	if c.Damaged(uid) {
 		return nil, c.Missing(uid)
+	}
+	if batch == 0 {
+		next.Last = c.changing.content.Last
 	}
 	dir := path.Join(c.dir, directoryName(next.Next))
 	ix, err := c.createIndex(dir, uid, primaryKey)

@@ -111,7 +111,7 @@ func states(t *testing.T) []string {
 	defer b.close()
 	all := []string{b.state()}
 	for i, s := range steps {
-		if err := s.do(b, uint64(i)); err != nil {
+		if err := s.do(b, uint64(i+1)); err != nil {
 			t.Fatalf("%s: %v", s.name, err)
 		}
 		all = append(all, b.state())
@@ -127,7 +127,7 @@ func TestFileOperations(t *testing.T) {
 	log.Take()
 	var out strings.Builder
 	for i, s := range steps {
-		if err := s.do(b, uint64(i)); err != nil {
+		if err := s.do(b, uint64(i+1)); err != nil {
 			t.Fatalf("%s: %v", s.name, err)
 		}
 		fmt.Fprintf(&out, "# %s\n", s.name)
@@ -183,7 +183,7 @@ func TestPowerFailureAtEveryOperation(t *testing.T) {
 		at.Store(0)
 		acknowledged := 0
 		for i, s := range steps {
-			if s.do(b, uint64(i)) != nil {
+			if s.do(b, uint64(i+1)) != nil {
 				break
 			}
 			acknowledged++
@@ -214,7 +214,7 @@ func TestPowerFailureAtEveryOperation(t *testing.T) {
 				last = len(steps)
 			}
 			for i := acknowledged; i < last; i++ {
-				if err := steps[i].do(a, uint64(i)); err != nil {
+				if err := steps[i].do(a, uint64(i+1)); err != nil {
 					t.Fatalf("%s: step %q runs again: %v", what, steps[i].name, err)
 				}
 				if got := a.state(); got != want[i+1] {
@@ -256,7 +256,7 @@ func TestErrorsAtEveryOperation(t *testing.T) {
 			})
 			armed = vfs.FailFrom(n, count, nil, broken)
 			for i, s := range steps {
-				err := s.do(b, uint64(i))
+				err := s.do(b, uint64(i+1))
 				if err == nil {
 					continue
 				}
@@ -279,7 +279,7 @@ func TestErrorsAtEveryOperation(t *testing.T) {
 					}
 					a.close()
 				}
-				if err := s.do(b, uint64(i)); err != nil {
+				if err := s.do(b, uint64(i+1)); err != nil {
 					t.Fatalf("%s: the second time: %v", what, err)
 				}
 				if got := b.state(); got != want[i+1] {

@@ -18,7 +18,7 @@ const reasonApart = "the program ended while the task ran together with others"
 var errTakenApart = errors.New("the program ended while the batch ran: its tasks run one by one")
 
 // takeApart has the tasks of a batch that has changed nothing yet run one by one.
-func (q *Queue) takeApart(run *running) error {
+func (q *Queue) takeApart(run *running) {
 	if q.apart == nil {
 		q.apart = apart{}
 	}
@@ -28,7 +28,6 @@ func (q *Queue) takeApart(run *running) error {
 		q.apart[run.crashes] = run.set.Clone()
 	}
 	q.log.Warn("the program ended while a batch ran: its tasks run one by one", "batch", run.uid, "tasks", len(run.tasks))
-	return errTakenApart
 }
 
 // crashes returns how often the program ended while a task ran together with others; alone is false when it never did.

@@ -366,8 +366,8 @@ func TestOnlyTheGuiltyTaskFails(t *testing.T) {
 				ran, turns := 0, 0
 				var q *Queue
 				o.hook = func(at string) error {
-					run := q.roster.running
-					if run != nil && run.set.Contains(guilty) && (at == "created" || at == "journaled" && !run.Create) {
+					run := q.roster.running.holding(guilty)
+					if run != nil && (at == "created" || at == "journaled" && !run.Create) {
 						ran++
 						return errCrash
 					}

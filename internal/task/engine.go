@@ -2,6 +2,7 @@ package task
 
 import (
 	"context"
+	"slices"
 
 	"svc/internal/apierr"
 	"svc/internal/embed"
@@ -16,6 +17,8 @@ import (
 type engine interface {
 	// lastStep is the highest step that left a mark; 0 when none did.
 	lastStep() uint64
+	// marked reports whether a step from first to last left a mark.
+	marked(first, last uint64) bool
 	// settle makes sure of what the disk has of earlier changes: an error says that nobody knows, and nothing may be built on it.
 	settle() error
 	// info describes an index; ok is false when there is none.
@@ -35,6 +38,9 @@ type indexState struct {
 
 const stepBits = 4
 
+// noStep is the step of a change that leaves no mark: who asks for it looks first whether it is done.
+const noStep = 0
+
 func step(batch uint32, n int) uint64 { return (uint64(batch)+1)<<stepBits + uint64(n) }
 
 // batchAfter is the lowest batch uid whose steps are all above one.
@@ -48,6 +54,10 @@ func (e indexEngine) lastStep() uint64 {
 		return 0
 	}
 	return e.LastBatch()
+}
+
+func (e indexEngine) marked(first, last uint64) bool {
+	return slices.ContainsFunc(e.Batches(), func(step uint64) bool { return step >= first && step <= last })
 }
 
 func (e indexEngine) settle() error { return e.Settle() }

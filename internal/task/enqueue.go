@@ -238,7 +238,11 @@ func (q *Queue) insert(tx *txn, r *request, uid uint32, now int64) error {
 	}
 	tx.after = append(tx.after, func(ro *roster) { ro.hurry(r.IndexUID, r.Content) })
 	if c, ok := r.Content.(CancelTasks); ok {
-		tx.after = append(tx.after, func(ro *roster) { ro.running.cancelFor(c) })
+		tx.after = append(tx.after, func(ro *roster) {
+			for _, run := range ro.running {
+				run.cancelFor(c)
+			}
+		})
 	}
 	return nil
 }

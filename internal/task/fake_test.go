@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"svc/internal/apierr"
 	"svc/internal/embed"
@@ -25,9 +26,10 @@ type fakeEngine struct {
 	indexes map[string]*fakeIndex
 	swapped uint64 // step of the last swap
 	log     []string
-	block   chan struct{}           // when not nil, apply waits for it to close, or for its context
-	entered chan struct{}           // apply tells that it began
-	fail    func(op index.Op) error // error of the whole batch
+	block   chan struct{}            // when not nil, apply waits for it to close, or for its context
+	blocks  map[string]chan struct{} // the same for one index
+	entered chan struct{}            // apply tells that it began
+	fail    func(op index.Op) error  // error of the whole batch
 }
 
 type fakeIndex struct {
@@ -36,6 +38,15 @@ type fakeIndex struct {
 	step       uint64
 	results    []index.OpResult
 	settings   int
+}
+
+// turn runs one batch, if there is one to run.
+func (q *Queue) turn() (ran bool, due time.Time, err error) {
+	run, due, err := q.next()
+	if err != nil || run == nil {
+		return false, due, err
+	}
+	return true, due, q.conclude(run, q.run(run))
 }
 
 func newFake(fs vfs.FS) *fakeEngine { return &fakeEngine{fs: fs, indexes: map[string]*fakeIndex{}} }
@@ -48,6 +59,18 @@ func (e *fakeEngine) lastStep() uint64 {
 		last = max(last, ix.step)
 	}
 	return last
+}
+
+func (e *fakeEngine) marked(first, last uint64) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	in := func(step uint64) bool { return step >= first && step <= last }
+	for _, ix := range e.indexes {
+		if in(ix.step) {
+			return true
+		}
+	}
+	return in(e.swapped)
 }
 
 func (e *fakeEngine) settle() error { return nil }
@@ -91,7 +114,7 @@ func (e *fakeEngine) delete(uid string, step uint64) (int, error) {
 func (e *fakeEngine) swap(pairs []index.Pair, step uint64) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if step <= e.swapped {
+	if step == e.swapped {
 		return nil
 	}
 	for _, p := range pairs {
@@ -146,9 +169,13 @@ func (e *fakeEngine) apply(ctx context.Context, uid string, step uint64, ops []i
 	if e.entered != nil {
 		e.entered <- struct{}{}
 	}
-	if e.block != nil {
+	block := e.block
+	if own, ok := e.blocks[uid]; ok {
+		block = own
+	}
+	if block != nil {
 		select {
-		case <-e.block:
+		case <-block:
 		case <-ctx.Done():
 		}
 	}

@@ -68,7 +68,7 @@ func (q *Queue) finish(run *running, ends []end, extra func(*txn) error) error {
 		tx.changedBatches = roaring.BitmapOf(run.uid)
 		tx.after = append(tx.after, func(ro *roster) {
 			ro.addBatch(run.uid, fact)
-			ro.running = nil
+			ro.running = ro.running.without(run)
 			ro.unpark(run)
 			if run.kinds&(1<<IndexDeletion|1<<TaskDeletion|1<<DocumentDeletion|1<<IndexCompaction) != 0 {
 				ro.hurryAll()
@@ -92,6 +92,8 @@ func (q *Queue) finish(run *running, ends []end, extra func(*txn) error) error {
 		}
 	}
 	if q.o.OnBatch != nil {
+		q.telling.Lock()
+		defer q.telling.Unlock()
 		q.o.OnBatch(tasks)
 	}
 	return nil

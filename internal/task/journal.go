@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,8 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/bytedance/sonic"
@@ -16,8 +19,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// entry says which batch is about to run, or was given up. The next run of the
-// program repeats exactly that batch if the queue does not know its end: it may have changed indexes.
+// entry says which batch is about to run, or was given up, and which run beside it. The next run of the
+// program repeats exactly those batches whose end the queue does not know: they may have changed indexes.
 type entry struct {
 	UID       uint32    `json:"uid"`
 	StartedAt time.Time `json:"startedAt"`
@@ -29,8 +32,23 @@ type entry struct {
 	// Apart are tasks that run one by one, those of the batch among them: roaring bitmaps of their uids, by how often the program ended
 	// while they ran together.
 	Apart map[int][]byte `json:"apart,omitempty"`
-	// Skipped is how many uids before this one are of no batch that the queue has stored: of batches that were taken apart.
+	// Skipped is how many uids before this one are of no batch that the queue had stored when it was picked: of batches that were
+	// taken apart, or run beside it.
 	Skipped uint32 `json:"skipped,omitempty"`
+	// Beside are the entries of the other batches that run, or are to run again; theirs is empty.
+	Beside []*entry `json:"beside,omitempty"`
+}
+
+// all returns the entry and those beside it, by uid, each for itself.
+func (e *entry) all() []*entry {
+	if e == nil {
+		return nil
+	}
+	own := *e
+	own.Beside = nil
+	all := append([]*entry{&own}, e.Beside...)
+	slices.SortFunc(all, func(a, b *entry) int { return cmp.Compare(a.UID, b.UID) })
+	return all
 }
 
 // maxCrashes is how often a task may be running when the program ends without having stopped it: it may be the cause.
@@ -54,8 +72,11 @@ func (e *entry) crashes() int {
 type journal struct {
 	fs   vfs.FS
 	name string
+
+	mu   sync.Mutex // guards all below
 	file vfs.File
 	size int
+	live []*entry // what the next start is to repeat, if the queue does not know its end
 }
 
 const journalLimit = 1 << 20 // bytes; then the file starts anew
@@ -107,8 +128,46 @@ func lastEntry(b []byte) *entry {
 	return &e
 }
 
-// write makes an entry durable. Until it is, the entry before it counts.
+// await has the batches of earlier runs of the program stand beside whatever is written, until they are written themselves or forgotten.
+func (j *journal) await(entries []*entry) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, e := range entries {
+		waiting := *e
+		waiting.Crashes, waiting.Stopped, waiting.Apart = e.crashes(), true, nil
+		j.live = append(j.live, &waiting)
+	}
+}
+
+// forget leaves a batch out of the next entries. In the file it stays until then.
+func (j *journal) forget(uid uint32) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.live = j.others(uid)
+}
+
+// others returns the entries but for that of one batch. The lock is held.
+func (j *journal) others(uid uint32) []*entry {
+	return slices.DeleteFunc(slices.Clone(j.live), func(e *entry) bool { return e.UID == uid })
+}
+
+// write makes the entry of a batch durable. Until it is, the entry before it counts.
 func (j *journal) write(e *entry) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	others := j.others(e.UID)
+	whole := *e
+	whole.Beside = others
+	if err := j.put(&whole); err != nil {
+		return err
+	}
+	own := *e
+	own.Apart = nil // that of the newest entry counts
+	j.live = append(others, &own)
+	return nil
+}
+
+func (j *journal) put(e *entry) error {
 	body, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("cannot encode batch %d: %w", e.UID, err)
@@ -121,7 +180,7 @@ func (j *journal) write(e *entry) error {
 	}
 	if err := j.append(b); err != nil {
 		// What is in the file now is unknown: the next entry starts it anew.
-		j.close()
+		j.shut()
 		return fmt.Errorf("cannot write %s: %w", j.name, err)
 	}
 	return nil
@@ -137,7 +196,7 @@ func (j *journal) append(b []byte) error {
 
 // restart puts a file with one entry in the place of the old one.
 func (j *journal) restart(b []byte) error {
-	j.close()
+	j.shut()
 	f, err := j.fs.Create(j.name + ".new")
 	if err == nil {
 		j.file, j.size = f, 0
@@ -151,13 +210,20 @@ func (j *journal) restart(b []byte) error {
 		_, err = vfs.Move(j.fs, j.name+".new", j.name)
 	}
 	if err != nil {
-		j.close()
+		j.shut()
 		return fmt.Errorf("cannot create %s: %w", j.name, err)
 	}
 	return nil
 }
 
 func (j *journal) close() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.shut()
+}
+
+// shut is close with the lock held.
+func (j *journal) shut() {
 	if j.file != nil {
 		j.file.Close()
 		j.file = nil

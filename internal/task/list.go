@@ -47,7 +47,7 @@ const (
 // shown is what the roster says of tasks and batches when they are read.
 type shown struct {
 	names  *names
-	run    *running
+	runs   runs
 	parked map[string]*parking
 }
 
@@ -55,7 +55,7 @@ type shown struct {
 func (q *Queue) Tasks(f Filter) (*Page[*Task], error) {
 	there := func(ro *roster, uid uint32) bool { return ro.tasks.Contains(uid) }
 	return page(q, &f, (*roster).selectTasks, there, func(tx *bbolt.Tx, uid uint32, now *shown) (*Task, int, error) {
-		t, err := readTask(tx, uid, now.names, now.run, false)
+		t, err := readTask(tx, uid, now.names, now.runs, false)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -67,10 +67,10 @@ func (q *Queue) Tasks(f Filter) (*Page[*Task], error) {
 // Batches lists batches, the newest first unless f.Reverse.
 func (q *Queue) Batches(f Filter) (*Page[*Batch], error) {
 	there := func(ro *roster, uid uint32) bool {
-		return ro.batches.Contains(uid) || ro.running != nil && ro.running.uid == uid
+		return ro.batches.Contains(uid) || ro.running.batch(uid) != nil
 	}
 	return page(q, &f, (*roster).selectBatches, there, func(tx *bbolt.Tx, uid uint32, now *shown) (*Batch, int, error) {
-		b, err := readBatch(tx, uid, now.run)
+		b, err := readBatch(tx, uid, now.runs)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -225,8 +225,8 @@ func (f *Filter) page(set *roaring.Bitmap) (uids []uint32, from, next *uint32) {
 	return uids, from, next
 }
 
-// readTask reads a task as it is shown: as processing when the running batch holds it.
-func readTask(tx *bbolt.Tx, uid uint32, names *names, run *running, withContent bool) (*Task, error) {
+// readTask reads a task as it is shown: as processing when a running batch holds it.
+func readTask(tx *bbolt.Tx, uid uint32, names *names, rs runs, withContent bool) (*Task, error) {
 	rec, err := readRecord(tx.Bucket(taskBucket), uid)
 	if err != nil {
 		return nil, err
@@ -237,14 +237,14 @@ func readTask(tx *bbolt.Tx, uid uint32, names *names, run *running, withContent 
 			return nil, fmt.Errorf("cannot read the content of task %d: %w", uid, err)
 		}
 	}
-	if run != nil && run.set.Contains(uid) {
+	if run := rs.holding(uid); run != nil {
 		t.Status, t.BatchUID, t.StartedAt, t.FinishedAt, t.Error = Processing, &run.uid, run.startedAt, time.Time{}, nil
 	}
 	return t, nil
 }
 
-func readBatch(tx *bbolt.Tx, uid uint32, run *running) (*Batch, error) {
-	if run != nil && uid == run.uid {
+func readBatch(tx *bbolt.Tx, uid uint32, rs runs) (*Batch, error) {
+	if run := rs.batch(uid); run != nil {
 		return run.batch(), nil
 	}
 	b, _, err := storedBatchOf(tx.Bucket(batchBucket), uid)

@@ -69,22 +69,9 @@ func (ro *roster) parkedNow() map[string]*parking {
 	return maps.Clone(ro.parked)
 }
 
-// touchedBy are the indexes that a batch changes.
-func touchedBy(run *running) []string {
-	var uids []string
-	for _, t := range run.tasks {
-		if t.IndexUID != "" {
-			uids = append(uids, t.IndexUID)
-		}
-		uids = append(uids, touched(t.Content)...)
-	}
-	slices.Sort(uids)
-	return slices.Compact(uids)
-}
-
 // park makes the indexes of a batch wait, each time longer.
 func (q *Queue) park(run *running, reason *apierr.Error) {
-	uids := touchedBy(run)
+	uids := run.touched()
 	now := q.now()
 	q.roster.mu.Lock()
 	pause, tries := firstPause, 1
@@ -109,7 +96,7 @@ func (ro *roster) unpark(run *running) {
 	if len(ro.parked) == 0 {
 		return
 	}
-	for _, uid := range touchedBy(run) {
+	for _, uid := range run.touched() {
 		delete(ro.parked, uid)
 	}
 }
@@ -151,15 +138,14 @@ func (q *Queue) outOfRoom() *apierr.Error {
 	return nil
 }
 
-// held returns the waiting tasks that have to go on waiting for a parked index, and when the first of these is due; zero: none is
-// parked. Tasks of several indexes hold back what comes after them in each.
-func (ro *roster) held(clock func() time.Time) (held *roaring.Bitmap, due time.Time) {
+// held returns the waiting tasks that have to go on waiting for an index that is parked or has a batch that runs, and when the
+// first of the parked is due; zero: there is none. Tasks of several indexes hold back what comes after them in each.
+func (ro *roster) held(waiting *roaring.Bitmap, clock func() time.Time) (held *roaring.Bitmap, due time.Time) {
 	held = roaring.New()
-	if len(ro.parked) == 0 {
+	if len(ro.parked) == 0 && len(ro.running) == 0 {
 		return held, due
 	}
 	now := clock()
-	waiting := ro.byStatus[Enqueued]
 	hold := func(id nameID, from uint32) {
 		set := roaring.And(waiting, ro.byName[id])
 		set.RemoveRange(0, uint64(from))
@@ -174,6 +160,13 @@ func (ro *roster) held(clock func() time.Time) (held *roaring.Bitmap, due time.T
 		}
 		if id, ok := ro.names.id(uid); ok && ro.byName[id] != nil {
 			hold(id, 0)
+		}
+	}
+	for _, run := range ro.running {
+		for _, uid := range run.touched() {
+			if id, ok := ro.names.id(uid); ok && ro.byName[id] != nil {
+				hold(id, 0)
+			}
 		}
 	}
 	if held.IsEmpty() {

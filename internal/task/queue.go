@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,10 +32,11 @@ type Options struct {
 	Tracer        *trace.Tracer // of batches; nil: none
 	MaxBatchTasks int           // < 0: unlimited; 0: tasks pile up and nothing runs
 	MaxBatchBytes int64         // of payloads; < 0: unlimited; 0: one task a batch
+	Concurrent    int           // batches that run side by side, each of other indexes; 0: 1
 	MaxBytes      int64         // live bytes of queue.db from which it refuses tasks; 0: 10 GiB; < 0: unlimited
 	MaxTasks      int           // stored tasks from which the oldest tenth is deleted; 0: 1,000,000; < 0: unlimited
 	Executors     map[Kind]Executor
-	// OnBatch is called after each stored batch with its tasks in uid order; the scheduler waits for its return.
+	// OnBatch is called after each stored batch with its tasks in uid order, for one batch at a time. Its indexes wait for the return.
 	OnBatch func(tasks []*Task)
 	// OnForward is called after a task is stored that others are to get. It returns at once.
 	OnForward func()
@@ -88,13 +90,15 @@ type Queue struct {
 	payloadBytes atomic.Int64
 	outbox       outbox
 	watches      watches
+	telling      sync.Mutex // held for OnBatch
+	catalog      sync.Mutex // held by a batch that makes, removes or renames indexes, until its end is stored; see turn
 
 	ctx  context.Context // ends with Close
 	stop context.CancelCauseFunc
 	done sync.WaitGroup
 
 	// Of the scheduler's goroutine alone.
-	resume        *entry // a batch that the last run of the program left unfinished
+	resume        []*entry // batches that the last run of the program left unfinished: they run one by one
 	apart         apart
 	upgradeFailed bool
 }
@@ -164,9 +168,12 @@ func open(o Options) (_ *Queue, err error) {
 	if q.journal, last, err = openJournal(q.fs, o.Dir); err != nil {
 		return nil, err
 	}
-	if last != nil && q.unfinished(last) {
-		q.resume = last
+	for _, e := range last.all() {
+		if q.unfinished(e) {
+			q.resume = append(q.resume, e)
+		}
 	}
+	q.journal.await(q.resume)
 	if last != nil {
 		if q.apart, err = readApart(last.Apart, q.roster.byStatus[Enqueued]); err != nil {
 			return nil, err
@@ -176,7 +183,7 @@ func open(o Options) (_ *Queue, err error) {
 		// The batch that goes on is the one the indexes may know. Any other that they know, and the queue does not, has
 		// nothing to do with the tasks here: under its uid they would be taken for done.
 		q.roster.firstBatch = first
-		if q.resume == nil {
+		if len(q.resume) == 0 {
 			suspect = true
 			q.log.Error("indexes have batches that the task queue does not know: it is an older one, or a part of it is lost", "queue", file, "batches", first)
 		}
@@ -217,7 +224,7 @@ func (q *Queue) lost(file string) error {
 
 // unfinished reports whether the queue does not know the end of the batch.
 func (q *Queue) unfinished(e *entry) bool {
-	if e.UID-e.Skipped != q.roster.nextBatch() || len(e.Tasks) == 0 {
+	if e.UID-e.Skipped > q.roster.afterStored() || q.roster.batches.Contains(e.UID) || len(e.Tasks) == 0 {
 		return false
 	}
 	for _, uid := range e.Tasks {
@@ -295,7 +302,7 @@ func (q *Queue) setAside(dir, name string) error {
 	return q.fs.Rename(path.Join(dir, name), path.Join(lost, name))
 }
 
-// Close lets the running batch stop (it runs again at the next start), and closes the files.
+// Close lets running batches stop (they run again at the next start), and closes the files.
 func (q *Queue) Close() error {
 	q.stop(errClosed)
 	q.done.Wait()
@@ -326,12 +333,12 @@ func (q *Queue) at(point string) error {
 	return q.o.hook(point)
 }
 
-// Indexing reports whether the running batch has a task of the index.
+// Indexing reports whether a running batch has a task of the index.
 func (q *Queue) Indexing(indexUID string) bool {
 	q.roster.mu.RLock()
 	defer q.roster.mu.RUnlock()
-	run := q.roster.running
-	return run != nil && run.set.Intersects(q.roster.named(indexUID))
+	named := q.roster.named(indexUID)
+	return slices.ContainsFunc(q.roster.running, func(run *running) bool { return run.set.Intersects(named) })
 }
 
 // DiskBytes returns the size of the queue's files.

@@ -60,7 +60,7 @@ type roster struct {
 	batchesByIndex  map[string]*roaring.Bitmap
 	batchTimes      *columns
 
-	running *running // nil: none
+	running runs
 	// parked are the indexes that the machine failed, by uid. Of the running program alone: the next one finds out by itself.
 	parked map[string]*parking
 }
@@ -82,7 +82,7 @@ func newRoster() *roster {
 
 // nextTask and nextBatch are the uids after the highest stored ones.
 func (r *roster) nextTask() uint32  { return next(r.tasks) }
-func (r *roster) nextBatch() uint32 { return max(r.afterStored(), r.firstBatch) }
+func (r *roster) nextBatch() uint32 { return max(r.afterStored(), r.firstBatch, r.running.next()) }
 
 func (r *roster) afterStored() uint32 { return next(r.batches) }
 
@@ -190,11 +190,9 @@ func (r *roster) named(uid string) *roaring.Bitmap {
 	return roaring.New()
 }
 
-// enqueued returns the tasks that wait, without those of the running batch.
+// enqueued returns the tasks that wait, without those of running batches.
 func (r *roster) enqueued() *roaring.Bitmap {
 	set := r.byStatus[Enqueued].Clone()
-	if r.running != nil {
-		set.AndNot(r.running.set)
-	}
+	set.AndNot(r.running.tasks())
 	return set
 }

@@ -44,15 +44,20 @@ func (q *Queue) run(run *running) error {
 	if err := q.engine.settle(); err != nil {
 		return err
 	}
+	if run.changesCatalog() {
+		// The catalog knows its last change again, after a crash, and no other: see index.Catalog.
+		q.catalog.Lock()
+		defer q.catalog.Unlock()
+	}
 	limit := maxCrashes
 	if slices.ContainsFunc(run.tasks, func(t *Task) bool { return t.Network != nil }) {
 		limit = maxSharedCrashes
 	}
 	// A change of the network is a task of all its instances: one alone cannot give it up.
-	if run.kinds != 1<<NetworkTopologyChange && !q.changed(run) {
+	if run.crashes > 0 && run.kinds != 1<<NetworkTopologyChange && !q.changed(run) {
 		switch {
-		case run.crashes > 0 && len(run.tasks) > 1 && run.kinds != 1<<UpgradeDatabase:
-			return q.takeApart(run)
+		case len(run.tasks) > 1 && run.kinds != 1<<UpgradeDatabase:
+			return errTakenApart
 		case run.crashes >= limit:
 			return q.giveUp(run)
 		}
@@ -104,7 +109,7 @@ func (q *Queue) changed(run *running) bool {
 	if run.Create {
 		first = step(run.uid, 1)
 	}
-	return q.engine.lastStep() >= first
+	return q.engine.marked(first, step(run.uid+1, 0)-1)
 }
 
 // giveUp fails a batch that was running whenever the program ended of late.
@@ -206,7 +211,7 @@ func (q *Queue) executeHere(run *running) ([]result, error) {
 	}
 	if run.Create {
 		if _, ok := q.engine.info(run.Index); !ok {
-			if err := q.engine.create(run.Index, "", step(run.uid, 0)); err != nil {
+			if err := q.engine.create(run.Index, "", noStep); err != nil {
 				return nil, err
 			}
 		}

@@ -1,7 +1,6 @@
 package task
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -10,85 +9,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"go.etcd.io/bbolt"
 
-	"svc/internal/embed"
 	"svc/internal/trace"
 )
-
-// running is the batch that runs. All but its progress and its count of requests is immutable.
-type running struct {
-	plan
-	uid            uint32
-	startedAt      time.Time
-	tasks          []*Task // in uid order
-	set            *roaring.Bitmap
-	kinds          uint32 // a bit a kind
-	indexes        map[string]bool
-	oldest, newest int64          // time of enqueuing
-	crashes        int            // how often the program ended while it ran
-	journaled      bool           // the journal says that it runs
-	apart          map[int][]byte // as the journal has them
-	skipped        uint32         // see entry
-	progress       *progress
-	requests       embed.Stats // to providers of embeddings
-	ctx            context.Context
-	cancel         context.CancelCauseFunc
-}
-
-var errCanceled = errors.New("the batch holds a canceled task")
-
-// cancelFor stops the batch when a cancelation matches one of its tasks.
-func (r *running) cancelFor(c CancelTasks) {
-	if r == nil {
-		return
-	}
-	for _, uid := range c.Tasks {
-		if r.set.Contains(uid) {
-			r.cancel(errCanceled)
-			return
-		}
-	}
-}
-
-// entry is what the journal says of the batch.
-func (r *running) entry(stopped bool) *entry {
-	return &entry{UID: r.uid, StartedAt: r.startedAt, Tasks: r.set.ToArray(), Plan: r.plan, Crashes: r.crashes, Stopped: stopped, Apart: r.apart, Skipped: r.skipped}
-}
-
-// batch gives the batch as it is shown while it runs.
-func (r *running) batch() *Batch {
-	b := &Batch{UID: r.uid, StartedAt: r.startedAt, Strategy: r.Strategy, Progress: r.progress.current()}
-	var u union
-	for _, t := range r.tasks {
-		u.add(t.Kind, t.Details)
-		shown := *t
-		shown.Status = Processing
-		b.Stats.count(&shown)
-	}
-	b.Details = u.json(false)
-	b.Stats.Requests = requestsOf(&r.requests)
-	return b
-}
-
-func (q *Queue) newRunning(uid uint32, at time.Time, tasks []*Task, p plan) *running {
-	r := &running{
-		plan: p, uid: uid, startedAt: at.UTC(), tasks: tasks, set: roaring.New(), indexes: map[string]bool{}, progress: newProgress(q.now),
-	}
-	for _, t := range tasks {
-		r.set.Add(t.UID)
-		r.kinds |= 1 << t.Kind
-		if t.IndexUID != "" {
-			r.indexes[t.IndexUID] = true
-		}
-		n := toNanos(t.EnqueuedAt)
-		if r.oldest == 0 || n < r.oldest {
-			r.oldest = n
-		}
-		r.newest = max(r.newest, n)
-	}
-	r.progress.changed = func() { q.watches.progressed(uid) }
-	r.ctx, r.cancel = context.WithCancelCause(q.ctx)
-	return r
-}
 
 const retryAfter = time.Second // a failing disk
 
@@ -96,93 +18,141 @@ const retryAfter = time.Second // a failing disk
 // once: the runtime would keep it for minutes, and there may be no more work for days.
 const longWork = time.Second / 2
 
-// schedule is the scheduler: pick a batch, run it, store its end, again.
+// ended is a batch whose goroutine is done.
+type ended struct {
+	run  *running
+	err  error
+	took time.Duration
+}
+
+// schedule is the scheduler: pick a batch, run it, store its end, again. Batches that touch nothing in common run side by side, as
+// many as Options allow. The scheduler alone picks them and takes back what could not end.
 func (q *Queue) schedule() {
 	defer q.done.Done()
-	var worked time.Duration // since the queue was last empty
-	for {
-		began := time.Now()
-		ran, due, err := q.turn()
-		if ran {
-			worked += time.Since(began)
-		}
-		switch {
-		case q.ctx.Err() != nil:
-			return
-		case errors.Is(err, errCrash):
+	limit := max(q.o.Concurrent, 1)
+	back := make(chan ended)
+	flying := 0
+	var worked time.Duration   // since the queue was last empty
+	var pause <-chan time.Time // not nil: nothing begins before
+	conclude := func(e ended) {
+		flying--
+		worked += e.took
+		err := q.conclude(e.run, e.err)
+		if errors.Is(err, errCrash) {
 			q.stop(err)
-			return
-		case err != nil:
-			q.log.Error("the task queue cannot go on; it tries again", "error", err, "after", retryAfter)
-			select {
-			case <-time.After(retryAfter):
-			case <-q.ctx.Done():
-				return
+		}
+		if err != nil && q.ctx.Err() == nil {
+			pause = q.again(err)
+		}
+	}
+	for q.ctx.Err() == nil {
+		var retry <-chan time.Time // nil: nothing is parked
+		for pause == nil && flying < limit && q.ctx.Err() == nil {
+			run, due, err := q.next()
+			if err != nil {
+				pause = q.again(err)
+				break
 			}
-		case !ran:
+			if run == nil {
+				if !due.IsZero() {
+					retry = time.After(due.Sub(q.now()))
+				}
+				break
+			}
+			flying++
+			go func() {
+				began := time.Now()
+				err := q.run(run)
+				back <- ended{run, err, time.Since(began)}
+			}()
+		}
+		if flying == 0 && pause == nil {
 			if worked > longWork {
 				debug.FreeOSMemory()
 			}
 			worked = 0
-			var retry <-chan time.Time // nil: nothing is parked
-			if !due.IsZero() {
-				retry = time.After(due.Sub(q.now()))
-			}
-			select {
-			case <-q.wake:
-			case <-retry:
-			case <-q.ctx.Done():
-				return
-			}
 		}
+		select {
+		case e := <-back:
+			conclude(e)
+		case <-pause:
+			pause = nil
+		case <-retry:
+		case <-q.wake:
+		case <-q.ctx.Done():
+		}
+	}
+	for flying > 0 {
+		conclude(<-back)
 	}
 }
 
-// turn runs one batch, if there is one to run. due is when the first parked batch is to be tried again, if there is none.
-func (q *Queue) turn() (ran bool, due time.Time, err error) {
+// again tells of an error and receives when to try again.
+func (q *Queue) again(err error) <-chan time.Time {
+	q.log.Error("the task queue cannot go on; it tries again", "error", err, "after", retryAfter)
+	return time.After(retryAfter)
+}
+
+// next begins a batch, if there is one to run. due is when the first parked batch is to be tried again, if there is none.
+func (q *Queue) next() (run *running, due time.Time, err error) {
 	if q.o.MaxBatchTasks == 0 {
-		return false, due, nil
+		return nil, due, nil
 	}
 	if err := q.retain(); err != nil {
-		return false, due, err
+		return nil, due, err
 	}
-	run, due, err := q.pick()
+	run, due, err = q.pick()
 	if err != nil || run == nil {
-		return false, due, err
+		return nil, due, err
 	}
-	defer run.cancel(nil)
+	run.span = q.trace(run)
 	q.begin(run)
-	span := q.trace(run)
-	err = q.run(run)
+	return run, due, nil
+}
+
+// conclude takes note of what run returned for a batch. Its error is that of a queue that cannot go on.
+func (q *Queue) conclude(run *running, err error) error {
+	defer run.cancel(nil)
 	if err != nil {
-		span.Fail(err.Error())
+		run.span.Fail(err.Error())
 	}
-	span.End()
-	if err != nil && run.journaled && !errors.Is(err, errCrash) {
+	run.span.End()
+	if err == nil {
+		q.apart.ended(run.set)
+		q.journal.forget(run.uid)
+		return nil
+	}
+	if errors.Is(err, errCrash) {
+		return err
+	}
+	if run.journaled {
 		if e := q.journal.write(run.entry(true)); e != nil {
 			q.log.Warn("the task queue cannot note that a batch has stopped in order", "batch", run.uid, "error", e)
 		}
 	}
-	aborted := err != nil
-	if aborted {
-		// Its tasks are enqueued again.
-		q.roster.mu.Lock()
-		q.roster.running = nil
-		q.roster.mu.Unlock()
-	} else {
-		q.apart.ended(run.set)
+	if q.ctx.Err() == nil {
+		q.journal.forget(run.uid) // its tasks may come back in another batch; what the next start finds is that one
 	}
-	if reason, ok := asParked(err); ok {
+	// Its tasks are enqueued again.
+	q.roster.mu.Lock()
+	q.roster.running = q.roster.running.without(run)
+	if len(q.roster.running) > 0 {
+		// A lower uid may be free later: what this batch has left in an index would then make its next one look applied.
+		q.roster.firstBatch = max(q.roster.firstBatch, run.uid+1)
+	}
+	q.roster.mu.Unlock()
+	reason, parked := asParked(err)
+	switch {
+	case parked:
 		q.park(run, reason)
-		err = nil
+	case errors.Is(err, errTakenApart):
+		q.takeApart(run)
 	}
-	if aborted {
-		q.watches.tell(run.set, nil)
+	q.watches.tell(run.set, nil)
+	if parked || errors.Is(err, errCanceled) || errors.Is(err, errTakenApart) {
+		return nil
 	}
-	if errors.Is(err, errCanceled) || errors.Is(err, errTakenApart) {
-		err = nil
-	}
-	return true, due, err
+	return err
 }
 
 // trace begins the span of a batch.
@@ -203,7 +173,7 @@ func (q *Queue) begin(run *running) {
 	q.writing.Lock() // no cancelation is stored between the look at those that wait and the batch being shown
 	defer q.writing.Unlock()
 	q.roster.mu.Lock()
-	q.roster.running = run
+	q.roster.running = q.roster.running.with(run)
 	waiting := roaring.And(q.roster.byStatus[Enqueued], q.roster.byKind[TaskCancelation])
 	q.watches.tell(run.set, roaring.BitmapOf(run.uid))
 	q.roster.mu.Unlock()
@@ -238,16 +208,17 @@ var priorities = []struct {
 	{DumpCreation, false},
 }
 
-// pick chooses the next batch; nil when nothing waits but for the time due.
+// pick chooses the next batch; nil when nothing waits but for the time due, or for batches that run.
 func (q *Queue) pick() (run *running, due time.Time, err error) {
 	var batch uint32
 	var chosen, candidates *roaring.Bitmap
 	var strategy string
 	var names *names
 	var stored uint32
+	var beside bool
 	err = q.read(func(ro *roster, _ *bbolt.Tx) error {
-		batch, stored, names = ro.nextBatch(), ro.afterStored(), ro.names
-		if q.resume != nil {
+		batch, stored, names, beside = ro.nextBatch(), ro.afterStored(), ro.names, len(ro.running) > 0
+		if ro.running.closed() || len(q.resume) > 0 {
 			return nil
 		}
 		chosen, candidates, due, strategy = q.choose(ro)
@@ -255,15 +226,18 @@ func (q *Queue) pick() (run *running, due time.Time, err error) {
 		return nil
 	}, func(tx *bbolt.Tx) (err error) {
 		switch {
-		case q.resume != nil:
-			e := q.resume
+		case len(q.resume) > 0:
+			if beside {
+				return nil
+			}
+			e := q.resume[0]
 			tasks, err := readTasks(tx, roaring.BitmapOf(e.Tasks...), names)
 			if err != nil {
 				return err
 			}
 			run = q.newRunning(e.UID, e.StartedAt, tasks, e.Plan)
 			run.crashes = e.crashes()
-			q.resume = nil
+			q.resume = q.resume[1:]
 		case chosen != nil:
 			tasks, err := readTasks(tx, chosen, names)
 			if err != nil {
@@ -285,7 +259,11 @@ func (q *Queue) pick() (run *running, due time.Time, err error) {
 	if n, alone := q.apart.crashes(run.tasks[0].UID); alone && run.crashes == 0 {
 		run.crashes, run.Strategy = n, reasonApart
 	}
-	run.skipped = run.uid - stored
+	if beside && run.alone() {
+		run.cancel(nil)
+		return nil, due, nil
+	}
+	run.skipped = run.uid - min(stored, run.uid)
 	run.apart, err = q.apart.bytes()
 	return run, due, err
 }
@@ -293,8 +271,11 @@ func (q *Queue) pick() (run *running, due time.Time, err error) {
 // choose returns the tasks of the next batch, or those that may become one, in uid order.
 // strategy says why there are no more; due is that of held.
 func (q *Queue) choose(ro *roster) (chosen, candidates *roaring.Bitmap, due time.Time, strategy string) {
-	waiting := ro.byStatus[Enqueued]
+	waiting := ro.enqueued()
 	if set := roaring.And(waiting, ro.byKind[TaskCancelation]); !set.IsEmpty() {
+		if ro.running.stopping() {
+			return nil, nil, due, "" // what it cancels is to be enqueued again
+		}
 		return roaring.BitmapOf(set.Maximum()), nil, due, fmt.Sprintf(reasonAlone, TaskCancelation)
 	}
 	if q.upgradeFailed {
@@ -305,10 +286,8 @@ func (q *Queue) choose(ro *roster) (chosen, candidates *roaring.Bitmap, due time
 		return upgrades, nil, due, fmt.Sprintf(reasonAllTogether, UpgradeDatabase)
 	}
 	all := waiting.GetCardinality()
-	held, due := ro.held(q.now)
-	if !held.IsEmpty() {
-		waiting = roaring.AndNot(waiting, held)
-	}
+	held, due := ro.held(waiting, q.now)
+	waiting.AndNot(held)
 	if change := roaring.And(ro.byStatus[Enqueued], ro.byKind[NetworkTopologyChange]); !change.IsEmpty() {
 		// What was accepted before the change is done before it, and what was accepted after it waits: each under its own topology.
 		uid := change.Minimum()

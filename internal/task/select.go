@@ -46,12 +46,10 @@ func (r *roster) selectTasks(f *Filter, tx *bbolt.Tx) (*roaring.Bitmap, error) {
 			switch {
 			case s == Enqueued:
 				parts = append(parts, r.enqueued())
-			case s == Processing && r.running != nil:
-				parts = append(parts, r.running.set)
-			case s != Processing && r.running != nil:
-				parts = append(parts, roaring.AndNot(r.byStatus[s], r.running.set))
+			case s == Processing:
+				parts = append(parts, r.running.tasks())
 			default:
-				parts = append(parts, r.byStatus[s])
+				parts = append(parts, roaring.AndNot(r.byStatus[s], r.running.tasks()))
 			}
 		}
 		set.And(roaring.FastOr(parts...))
@@ -91,16 +89,17 @@ func (r *roster) selectTasks(f *Filter, tx *bbolt.Tx) (*roaring.Bitmap, error) {
 		r.times.keepBetween(set, enqueuedAt, lo, hi)
 	}
 	if lo, hi, ok := bounds(f.AfterStartedAt, f.BeforeStartedAt); ok {
-		run := r.takeRunning(set)
+		taken := roaring.And(set, r.running.tasks())
+		set.AndNot(taken)
 		r.times.keepBetween(set, startedAt, lo, hi)
-		if run != nil {
-			if at := toNanos(r.running.startedAt); lo < at && at < hi {
-				set.Or(run)
+		for _, run := range r.running {
+			if at := toNanos(run.startedAt); lo < at && at < hi {
+				set.Or(roaring.And(taken, run.set))
 			}
 		}
 	}
 	if lo, hi, ok := bounds(f.AfterFinishedAt, f.BeforeFinishedAt); ok {
-		r.takeRunning(set)
+		set.AndNot(r.running.tasks())
 		r.times.keepBetween(set, finishedAt, lo, hi)
 	}
 	if f.Allowed != nil {
@@ -116,16 +115,6 @@ func (r *roster) selectTasks(f *Filter, tx *bbolt.Tx) (*roaring.Bitmap, error) {
 	return set, nil
 }
 
-// takeRunning removes the running batch's tasks from set and returns them.
-func (r *roster) takeRunning(set *roaring.Bitmap) *roaring.Bitmap {
-	if r.running == nil {
-		return nil
-	}
-	run := roaring.And(set, r.running.set)
-	set.AndNot(r.running.set)
-	return run
-}
-
 func (r *roster) withoutGlobal(set *roaring.Bitmap) {
 	for k, s := range r.byKind {
 		if Kind(k).Global() {
@@ -138,8 +127,8 @@ func (r *roster) withoutGlobal(set *roaring.Bitmap) {
 func (r *roster) tasksOf(batches []uint32, tx *bbolt.Tx) (*roaring.Bitmap, error) {
 	of := roaring.New()
 	for _, uid := range batches {
-		if r.running != nil && uid == r.running.uid {
-			of.Or(r.running.set)
+		if run := r.running.batch(uid); run != nil {
+			of.Or(run.set)
 			continue
 		}
 		b, tasks, err := storedBatchOf(tx.Bucket(batchBucket), uid)
@@ -160,8 +149,8 @@ func (r *roster) batchesOf(tasks *roaring.Bitmap, tx *bbolt.Tx) (*roaring.Bitmap
 	var rec record
 	for it := tasks.Iterator(); it.HasNext(); {
 		uid := it.Next()
-		if r.running != nil && r.running.set.Contains(uid) {
-			of.Add(r.running.uid)
+		if run := r.running.holding(uid); run != nil {
+			of.Add(run.uid)
 			continue
 		}
 		found, err := readHead(bucket, uid, &rec)
@@ -183,9 +172,11 @@ func (r *roster) selectBatches(f *Filter, tx *bbolt.Tx) (*roaring.Bitmap, error)
 	if f.changed != nil {
 		set.And(f.changed)
 	}
-	run := r.running
-	if run != nil && !set.Contains(run.uid) {
-		run = nil
+	visible := r.running // those that are visible
+	for _, run := range r.running {
+		if !set.Contains(run.uid) {
+			visible = visible.without(run)
+		}
 	}
 	if f.BatchUIDs != nil {
 		set.And(roaring.BitmapOf(f.BatchUIDs...))
@@ -194,8 +185,10 @@ func (r *roster) selectBatches(f *Filter, tx *bbolt.Tx) (*roaring.Bitmap, error)
 		match := roaring.New()
 		for _, s := range f.Statuses {
 			match.Or(r.batchesByStatus[s])
-			if s == Processing && run != nil {
-				match.Add(run.uid)
+			for _, run := range visible {
+				if s == Processing {
+					match.Add(run.uid)
+				}
 			}
 		}
 		set.And(match)
@@ -204,8 +197,10 @@ func (r *roster) selectBatches(f *Filter, tx *bbolt.Tx) (*roaring.Bitmap, error)
 		match := roaring.New()
 		for _, k := range f.Kinds {
 			match.Or(r.batchesByKind[k])
-			if run != nil && run.kinds&(1<<k) != 0 {
-				match.Add(run.uid)
+			for _, run := range visible {
+				if run.has(1 << k) {
+					match.Add(run.uid)
+				}
 			}
 		}
 		set.And(match)
@@ -230,17 +225,20 @@ func (r *roster) selectBatches(f *Filter, tx *bbolt.Tx) (*roaring.Bitmap, error)
 		}
 		set.And(of)
 	}
-	// between keeps the batches that fit the bounds in all columns, and the running one when its value fits them.
-	between := func(after, before time.Time, columns []int, running func() (oldest, newest int64)) {
+	// between keeps the batches that fit the bounds in all columns, and the running ones whose value fits them.
+	between := func(after, before time.Time, columns []int, times func(*running) (oldest, newest int64)) {
 		lo, hi, ok := bounds(after, before)
 		if !ok {
 			return
 		}
-		keep := run != nil && set.Contains(run.uid)
-		if keep {
-			oldest, newest := running()
-			keep = oldest != 0 && (oldest > lo && oldest < hi || newest > lo && newest < hi)
-			set.Remove(run.uid) // it has no row in the columns
+		var keep []uint32
+		for _, run := range visible {
+			if !set.CheckedRemove(run.uid) { // it has no row in the columns
+				continue
+			}
+			if oldest, newest := times(run); oldest != 0 && (oldest > lo && oldest < hi || newest > lo && newest < hi) {
+				keep = append(keep, run.uid)
+			}
 		}
 		matches := roaring.New()
 		for _, c := range columns {
@@ -249,23 +247,21 @@ func (r *roster) selectBatches(f *Filter, tx *bbolt.Tx) (*roaring.Bitmap, error)
 			matches.Or(m)
 		}
 		set = matches
-		if keep {
-			set.Add(run.uid)
-		}
+		set.AddMany(keep)
 	}
-	between(f.AfterEnqueuedAt, f.BeforeEnqueuedAt, []int{oldestEnqueued, newestEnqueued}, func() (int64, int64) { return run.oldest, run.newest })
-	between(f.AfterStartedAt, f.BeforeStartedAt, []int{startedAt}, func() (int64, int64) { n := toNanos(run.startedAt); return n, n })
-	between(f.AfterFinishedAt, f.BeforeFinishedAt, []int{finishedAt}, func() (int64, int64) { return 0, 0 })
+	between(f.AfterEnqueuedAt, f.BeforeEnqueuedAt, []int{oldestEnqueued, newestEnqueued}, func(run *running) (int64, int64) { return run.oldest, run.newest })
+	between(f.AfterStartedAt, f.BeforeStartedAt, []int{startedAt}, func(run *running) (int64, int64) { n := toNanos(run.startedAt); return n, n })
+	between(f.AfterFinishedAt, f.BeforeFinishedAt, []int{finishedAt}, func(*running) (int64, int64) { return 0, 0 })
 	return set, nil
 }
 
-// visibleBatches returns the batches, with the running one, that have a task
+// visibleBatches returns the batches, with the running ones, that have a task
 // of one of the indexes that a caller may see and asked for; the caller owns the set.
 func (r *roster) visibleBatches(allowed func(string) bool, indexUIDs []string) *roaring.Bitmap {
 	if allowed == nil && indexUIDs == nil {
 		set := r.batches.Clone()
-		if r.running != nil {
-			set.Add(r.running.uid)
+		for _, run := range r.running {
+			set.Add(run.uid)
 		}
 		return set
 	}
@@ -277,8 +273,10 @@ func (r *roster) visibleBatches(allowed func(string) bool, indexUIDs []string) *
 		if s := r.batchesByIndex[uid]; s != nil {
 			set.Or(s)
 		}
-		if r.running != nil && r.running.indexes[uid] {
-			set.Add(r.running.uid)
+		for _, run := range r.running {
+			if run.indexes[uid] {
+				set.Add(run.uid)
+			}
 		}
 	}
 	if indexUIDs != nil {
@@ -290,8 +288,8 @@ func (r *roster) visibleBatches(allowed func(string) bool, indexUIDs []string) *
 	for uid := range r.batchesByIndex {
 		take(uid)
 	}
-	if r.running != nil {
-		for uid := range r.running.indexes {
+	for _, run := range r.running {
+		for uid := range run.indexes {
 			take(uid)
 		}
 	}

@@ -51,11 +51,13 @@ func (q *Queue) Statistics() (*Statistics, error) {
 		if unfinished := ro.byStatus[Enqueued]; !unfinished.IsEmpty() {
 			s.Oldest = fromNanos(ro.times.get(unfinished.Minimum(), enqueuedAt))
 		}
-		if run := ro.running; run != nil {
+		for i, run := range ro.running {
 			n := int(run.set.GetCardinality())
 			s.Statuses[Enqueued.String()] -= n
 			s.Statuses[Processing.String()] += n
-			s.Running, s.RunningBatch, s.RunningSteps = true, run.uid, run.progress.current().Steps
+			if i == 0 {
+				s.Running, s.RunningBatch, s.RunningSteps = true, run.uid, run.progress.current().Steps
+			}
 		}
 		for _, status := range [...]Status{Succeeded, Failed} {
 			if set := ro.batchesByStatus[status]; !set.IsEmpty() {

@@ -18,7 +18,7 @@ import (
 )
 
 // Each calls task for every stored task in uid order, with its content, and then batch for every stored batch: all of
-// them as they were at one moment. The running batch is not among the batches, and its tasks are enqueued. Pages that
+// them as they were at one moment. Running batches are not among the batches, and their tasks are enqueued. Pages that
 // change meanwhile are not reused, so the queue file grows while Each runs.
 func (q *Queue) Each(task func(*Task) error, batch func(*Batch) error) error {
 	var names *names

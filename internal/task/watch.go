@@ -24,7 +24,6 @@ type watches struct {
 	mu        sync.Mutex
 	open      map[*Watch]struct{}
 	ofBatches atomic.Int64 // watches of batches
-	due       atomic.Bool  // the progress of the running batch is told soon
 }
 
 // progressPause is for how long changes of the progress of a batch are gathered before watches are told: it may change for
@@ -100,15 +99,15 @@ func (w *Watch) note(changed *roaring.Bitmap) {
 	}
 }
 
-// progressed notes that the running batch got on. It is told once in a progressPause, by a timer that fires at most once more
+// progressed notes that a running batch got on. It is told once in a progressPause, by a timer that fires at most once more
 // after the queue is closed, and then finds no watch.
-func (ws *watches) progressed(batch uint32) {
-	if ws.ofBatches.Load() == 0 || !ws.due.CompareAndSwap(false, true) {
+func (ws *watches) progressed(r *running) {
+	if ws.ofBatches.Load() == 0 || !r.due.CompareAndSwap(false, true) {
 		return
 	}
 	time.AfterFunc(progressPause, func() {
-		ws.due.Store(false)
-		ws.tell(nil, roaring.BitmapOf(batch))
+		r.due.Store(false)
+		ws.tell(nil, roaring.BitmapOf(r.uid))
 	})
 }
 
@@ -133,7 +132,7 @@ func (w *Watch) giveBack(rest *roaring.Bitmap) {
 func (q *Queue) ChangedTasks(w *Watch, f Filter) ([]*Task, error) {
 	rest := roaring.New()
 	var names *names
-	var run *running
+	var rs runs
 	var parked map[string]*parking
 	var tasks []*Task
 	err := q.read(func(ro *roster, tx *bbolt.Tx) (err error) {
@@ -141,12 +140,12 @@ func (q *Queue) ChangedTasks(w *Watch, f Filter) ([]*Task, error) {
 			return nil
 		}
 		rest, err = ro.selectTasks(&f, tx)
-		names, run, parked = ro.names, ro.running, ro.parkedNow()
+		names, rs, parked = ro.names, ro.running, ro.parkedNow()
 		return err
 	}, func(tx *bbolt.Tx) error {
 		size := 0
 		for it := rest.Iterator(); it.HasNext() && len(tasks) < watchedResults && size < watchedBytes; {
-			t, err := readTask(tx, it.Next(), names, run, false)
+			t, err := readTask(tx, it.Next(), names, rs, false)
 			if err != nil {
 				return err
 			}
@@ -169,19 +168,19 @@ func (q *Queue) ChangedTasks(w *Watch, f Filter) ([]*Task, error) {
 // ChangedBatches is ChangedTasks for a watch of batches.
 func (q *Queue) ChangedBatches(w *Watch, f Filter) ([]*Batch, error) {
 	rest := roaring.New()
-	var run *running
+	var rs runs
 	var batches []*Batch
 	err := q.read(func(ro *roster, tx *bbolt.Tx) (err error) {
 		if f.changed = w.take(); f.changed == nil {
 			return nil
 		}
 		rest, err = ro.selectBatches(&f, tx)
-		run = ro.running
+		rs = ro.running
 		return err
 	}, func(tx *bbolt.Tx) error {
 		size := 0
 		for it := rest.Iterator(); it.HasNext() && len(batches) < watchedResults && size < watchedBytes; {
-			b, err := readBatch(tx, it.Next(), run)
+			b, err := readBatch(tx, it.Next(), rs)
 			if err != nil {
 				return err
 			}
