@@ -163,6 +163,7 @@ func (s *search) table(node, level, seg int) *table {
 }
 
 func (s *search) fillTable(t *table, postings []segment.Posting) {
+	all := s.tableScratch[:0]
 postings:
 	for _, p := range postings {
 		for k := range p.Fields() {
@@ -177,16 +178,16 @@ postings:
 				continue
 			}
 			s.rowNumbers = f.AppendRows(s.rowNumbers[:0])
-			begin := len(t.occurrences)
-			t.occurrences = f.AppendOccurrences(t.occurrences, s.rowNumbers, uint64(f.ID())<<48)
-			for i, o := range t.occurrences[begin:] {
+			begin := len(all)
+			all = f.AppendOccurrences(all, s.rowNumbers, uint64(f.ID())<<48)
+			for i, o := range all[begin:] {
 				row := s.rowNumbers[indexOf(o)]
-				t.occurrences[begin+i] = uint64(fieldOf(o))<<48 | uint64(row)<<16 | uint64(positionOf(o))
+				all[begin+i] = uint64(fieldOf(o))<<48 | uint64(row)<<16 | uint64(positionOf(o))
 			}
 		}
 	}
-	slices.Sort(t.occurrences)
-	t.occurrences = slices.Clone(t.occurrences) // without spare room
+	slices.Sort(all)
+	t.occurrences, s.tableScratch = slices.Clone(all), all // without spare room
 }
 
 // gather appends the occurrences in the rows of a batch.

@@ -48,14 +48,15 @@ type search struct {
 
 // memory is what a search works in; it serves one search after the other.
 type memory struct {
-	list        lists
-	tokens      []text.Token
-	tables      []*table   // by node, level and segment
-	rowNumbers  []uint32   // of one word
-	left, right sides      // of a pair of nodes
-	firsts      []uint16   // lowest positions of a word
-	wordScratch [][]uint64 // occurrences of the words of an exact match
-	sorting     sorting
+	list         lists
+	tokens       []text.Token
+	tables       []*table   // by node, level and segment
+	rowNumbers   []uint32   // of one word
+	left, right  sides      // of a pair of nodes
+	firsts       []uint16   // lowest positions of a word
+	tableScratch []uint64   // of a table that is made
+	wordScratch  [][]uint64 // occurrences of the words of an exact match
+	sorting      sorting
 }
 
 var memories = sync.Pool{New: func() any { return new(memory) }}

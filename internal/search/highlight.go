@@ -23,6 +23,7 @@ type highlighter struct {
 	analyzer *text.Analyzer
 	phrases  map[string][]phraseForm // by first word
 	words    []wordList
+	begins   beginnings
 	seen     map[string]formMatch // by token form: most words come again
 	matches  []match
 	order    []int // tokens that are words
@@ -46,6 +47,37 @@ type formMatch struct {
 	bytes int // of the form that are matched, -1 for all
 }
 
+// beginnings are the first bytes of all that words are looked for by, and their first two: what begins otherwise, as nearly all of
+// a text does, need not be looked up.
+type beginnings struct {
+	one [4]uint64  // by byte: what has no second one
+	two [16]uint64 // by a hash of two bytes
+}
+
+func (b *beginnings) add(form string) {
+	switch {
+	case len(form) == 1:
+		b.one[form[0]/64] |= 1 << (form[0] % 64)
+	case len(form) > 1:
+		n := hashPair(form[0], form[1])
+		b.two[n/64] |= 1 << (n % 64)
+	}
+}
+
+// has reports whether a form may begin with something that was added.
+func (b *beginnings) has(form string) bool {
+	if len(form) == 0 || b.one[form[0]/64]>>(form[0]%64)&1 != 0 {
+		return true
+	}
+	if len(form) == 1 {
+		return false
+	}
+	n := hashPair(form[0], form[1])
+	return b.two[n/64]>>(n%64)&1 != 0
+}
+
+func hashPair(a, b byte) int { return (int(a)*37 + int(b)) & 1023 }
+
 func newHighlighter(a *text.Analyzer, h *query.Highlights) *highlighter {
 	m := &highlighter{analyzer: a, phrases: make(map[string][]phraseForm), seen: make(map[string]formMatch)}
 	if h == nil {
@@ -68,6 +100,10 @@ func newHighlighter(a *text.Analyzer, h *query.Highlights) *highlighter {
 		for _, p := range w.Prefixes {
 			list.shortest = max(1, min(list.shortest, len(p)))
 			list.longest = max(list.longest, len(p))
+			m.begins.add(p)
+		}
+		for form := range w.Forms {
+			m.begins.add(form)
 		}
 		m.words = append(m.words, list)
 	}
@@ -137,6 +173,9 @@ func (m *highlighter) phraseAt(tokens []text.Token, w int) (phraseForm, int) {
 
 // word looks a token up in the word lists; the first that knows it counts.
 func (m *highlighter) word(form string) formMatch {
+	if !m.begins.has(form) {
+		return formMatch{list: -1}
+	}
 	if h, ok := m.seen[form]; ok {
 		return h
 	}
