@@ -131,13 +131,17 @@ func cuts(doc []byte, members []member) []int {
 	return ends
 }
 
-// appendPieces appends what is stored of a large document, without the first byte.
-func appendPieces(dst, doc []byte) []byte {
+// pieceChunk is in how many bytes together compressed pieces are kept: a document may be as large as a payload.
+const pieceChunk = 256 << 10
+
+// compressPieces returns what is stored of a large document, without the first byte: the table with its length, the pieces,
+// any number in each of the slices, and the length of both.
+func compressPieces(doc []byte) (table []byte, pieces [][]byte, size int) {
 	members := membersOf(doc)
 	ends := cuts(doc, members)
-	table := binary.AppendUvarint(nil, uint64(len(doc)))
+	table = binary.AppendUvarint(nil, uint64(len(doc)))
 	table = binary.AppendUvarint(table, uint64(len(ends)))
-	var pieces, frame []byte
+	var frame []byte
 	last := 0
 	for _, end := range ends {
 		text := doc[last:end]
@@ -146,7 +150,15 @@ func appendPieces(dst, doc []byte) []byte {
 		}
 		table = binary.AppendUvarint(table, uint64(len(text)))
 		table = binary.AppendUvarint(table, uint64(len(frame)))
-		pieces = append(pieces, frame...)
+		n := len(pieces) - 1
+		if n < 0 || cap(pieces[n])-len(pieces[n]) < len(frame) {
+			// About what is left compresses to, at the ratio so far.
+			left := (size + len(frame)) * (len(doc) - last) / max(end, 1)
+			pieces = append(pieces, make([]byte, 0, max(len(frame), min(pieceChunk, left))))
+			n++
+		}
+		pieces[n] = append(pieces[n], frame...)
+		size += len(frame)
 		last = end
 	}
 	table = binary.AppendUvarint(table, uint64(len(members)))
@@ -158,8 +170,8 @@ func appendPieces(dst, doc []byte) []byte {
 		table = binary.AppendUvarint(table, uint64(m.end-m.start))
 		last = m.end
 	}
-	dst = binary.AppendUvarint(dst, uint64(len(table)))
-	return append(append(dst, table...), pieces...)
+	table = append(binary.AppendUvarint(nil, uint64(len(table))), table...)
+	return table, pieces, size + len(table)
 }
 
 // pieces reads a document that was stored in pieces.

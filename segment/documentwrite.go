@@ -48,10 +48,12 @@ func (w *documentWriter) add(doc []byte) {
 		w.put(doc)
 		return
 	}
-	w.waiting = append(w.waiting, bytes.Clone(doc))
 	if w.size += min(len(doc), sampleDocument); w.size >= sampleBytes || len(doc) >= sampleBytes {
+		w.waiting = append(w.waiting, doc)
 		w.choose()
+		return
 	}
+	w.waiting = append(w.waiting, bytes.Clone(doc))
 }
 
 // choose makes the dictionary and puts the documents that waited for it.
@@ -87,33 +89,51 @@ func makeDictionary(docs [][]byte, size int) *s2.Dict {
 }
 
 func (w *documentWriter) put(doc []byte) {
-	first, body := w.compress(doc)
-	n := 1 + len(body)
+	if len(doc) >= largeDocument {
+		w.putPieces(doc)
+	} else {
+		first, body := w.compress(doc)
+		w.append([]byte{first}, body)
+	}
+	w.ends = append(w.ends, w.stored)
+}
+
+func (w *documentWriter) putPieces(doc []byte) {
+	table, pieces, size := compressPieces(doc)
+	switch {
+	case size >= len(doc):
+		w.append([]byte{documentPlain}, doc)
+	case size >= documentChunk: // they stay where they are
+		w.data = append(append(w.data, append([]byte{documentPieces}, table...)), pieces...)
+		w.stored += uint64(1 + size)
+	default:
+		w.append([]byte{documentPieces}, table)
+		for _, p := range pieces {
+			w.append(p, nil)
+		}
+	}
+}
+
+// append lays a and b behind what there is.
+func (w *documentWriter) append(a, b []byte) {
+	n := len(a) + len(b)
 	last := len(w.data) - 1
 	if last < 0 || cap(w.data[last])-len(w.data[last]) < n {
 		w.data = append(w.data, make([]byte, 0, max(n, min(documentChunk, 4<<10<<min(len(w.data), 6)))))
 		last++
 	}
-	w.data[last] = append(append(w.data[last], first), body...)
+	w.data[last] = append(append(w.data[last], a...), b...)
 	w.stored += uint64(n)
-	w.ends = append(w.ends, w.stored)
 }
 
-// compress returns the first byte and the rest of a stored document, valid until the next call.
+// compress returns the first byte and the rest of a document that is stored whole, valid until the next call.
 func (w *documentWriter) compress(doc []byte) (first byte, body []byte) {
-	switch {
-	case len(doc) >= largeDocument:
-		w.scratch = appendPieces(w.scratch[:0], doc)
-		first, body = documentPieces, w.scratch
-	case w.dict != nil:
-		if n := s2.MaxEncodedLen(len(doc)); cap(w.scratch) < n {
-			w.scratch = make([]byte, n)
-		}
+	if n := s2.MaxEncodedLen(len(doc)); cap(w.scratch) < n {
+		w.scratch = make([]byte, n)
+	}
+	if w.dict != nil {
 		first, body = documentS2|w.dictByte, w.dict.EncodeBetter(w.scratch[:cap(w.scratch)], doc)
-	default:
-		if n := s2.MaxEncodedLen(len(doc)); cap(w.scratch) < n {
-			w.scratch = make([]byte, n)
-		}
+	} else {
 		first, body = documentS2, s2.EncodeBetter(w.scratch[:cap(w.scratch)], doc)
 	}
 	if len(body) >= len(doc) {

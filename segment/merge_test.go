@@ -215,6 +215,38 @@ func TestMergeOfAnOlderSegment(t *testing.T) {
 	}
 }
 
+// TestManyPositionsAreCopied merges the same inputs twice, once with all positions copied from the inputs when they are written: the
+// files are the same.
+func TestManyPositionsAreCopied(t *testing.T) {
+	mem := vfs.NewMem()
+	in := mergeInputs(t, mem, 900)
+	merge := func(name string) string {
+		t.Helper()
+		if _, err := Merge(context.Background(), mem, name, in, MergeOptions{Prefixes: true}); err != nil {
+			t.Fatal(err)
+		}
+		if err := openSegment(t, mem, name).Verify(); err != nil {
+			t.Fatal(err)
+		}
+		b, err := vfs.ReadFile(mem, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	want := merge("want.seg")
+	old := copyFrom
+	defer func() { copyFrom = old }()
+	for _, copyFrom = range []int{0, 100, 1000} {
+		if merge("got.seg") != want {
+			t.Errorf("positions from %d bytes on are copied: the file is another one", copyFrom)
+		}
+		if err := mem.Remove("got.seg"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestManyRows passes the 65,536 rows of a Roaring container, in a build and in a merge.
 func TestManyRows(t *testing.T) {
 	mem := vfs.NewMem()

@@ -12,6 +12,15 @@ type fieldRows struct {
 	id        FieldID
 	rows      []uint32
 	positions []byte
+	copied    *copiedPositions // instead of positions, when they are many; else nil
+}
+
+// positionBytes returns how long the positions are.
+func (f *fieldRows) positionBytes() int {
+	if f.copied != nil {
+		return f.copied.size
+	}
+	return len(f.positions)
 }
 
 // postingWriter writes postings to the open section of a file.
@@ -21,6 +30,15 @@ type postingWriter struct {
 	code  []byte
 	union []uint32
 	merge []uint32
+
+	cuts  []cut // of the posting that is written
+	apart int   // bytes of positions that go there
+}
+
+// cut is a place in the code of a posting where positions go that are written from where they are.
+type cut struct {
+	at     int
+	copied *copiedPositions
 }
 
 // write writes the posting of fields, ascending by id and none of them
@@ -40,6 +58,7 @@ func (w *postingWriter) write(fields []fieldRows) uint64 {
 	}
 	// buf begins with base bytes that are not written, so that alignment in it is that in the section.
 	b := append(w.buf[:0], zeros[:base]...)
+	w.cuts, w.apart = w.cuts[:0], 0
 	b = binary.AppendUvarint(b, h)
 	if hasUnion {
 		w.union = append(w.union[:0], fields[0].rows...)
@@ -56,25 +75,45 @@ func (w *postingWriter) write(fields []fieldRows) uint64 {
 	}
 	for i, f := range fields {
 		if n >= directoryFields {
-			binary.LittleEndian.PutUint32(b[directory+4*i:], uint32(len(b)-base))
+			binary.LittleEndian.PutUint32(b[directory+4*i:], uint32(len(b)+w.apart-base))
 		}
 		if len(f.rows) == 1 {
 			b = binary.AppendUvarint(b, uint64(f.id)<<1|1)
 			b = binary.AppendUvarint(b, uint64(f.rows[0]))
-			b = append(b, f.positions...)
+			b = w.appendPositions(b, &f)
 			continue
 		}
 		b = binary.AppendUvarint(b, uint64(f.id)<<1)
 		b = binary.AppendUvarint(b, uint64(len(f.rows)))
-		b = binary.AppendUvarint(b, uint64(len(f.positions)+skipBytes(len(f.rows))))
+		b = binary.AppendUvarint(b, uint64(f.positionBytes()+skipBytes(len(f.rows))))
 		b = w.appendRows(b, f.rows)
-		b = appendSkips(b, f.positions, len(f.rows))
-		b = append(b, f.positions...)
+		if f.copied != nil {
+			b = append(b, f.copied.skips...)
+		} else {
+			b = appendSkips(b, f.positions, len(f.rows))
+		}
+		b = w.appendPositions(b, &f)
 	}
 	w.buf = b
-	w.w.limit(len(b), "one posting")
-	w.w.Write(b[base:])
+	w.w.limit(len(b)+w.apart, "one posting")
+	from := base
+	for _, c := range w.cuts {
+		w.w.Write(b[from:c.at])
+		c.copied.writeTo(w.w)
+		from = c.at
+	}
+	w.w.Write(b[from:])
 	return uint64(offset)
+}
+
+// appendPositions appends the positions, or notes that they come here.
+func (w *postingWriter) appendPositions(b []byte, f *fieldRows) []byte {
+	if f.copied == nil {
+		return append(b, f.positions...)
+	}
+	w.cuts = append(w.cuts, cut{len(b), f.copied})
+	w.apart += f.copied.size
+	return b
 }
 
 func (w *postingWriter) appendRows(b []byte, rows []uint32) []byte {
@@ -82,7 +121,7 @@ func (w *postingWriter) appendRows(b []byte, rows []uint32) []byte {
 	w.code, code = rowlist.Append(w.code[:0], rows)
 	b = binary.AppendUvarint(b, uint64(len(w.code))<<1|uint64(code))
 	if code == rowlist.Roaring {
-		for len(b)%postingAlign != 0 {
+		for (len(b)+w.apart)%postingAlign != 0 {
 			b = append(b, 0)
 		}
 	}

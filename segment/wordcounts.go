@@ -3,6 +3,7 @@ package segment
 import (
 	"context"
 	"encoding/binary"
+	"slices"
 	"sort"
 )
 
@@ -36,43 +37,60 @@ const (
 	countsSparse = 1 // rows of 4 bytes, then a byte each
 )
 
+// countedField is a field with words, and in how many rows.
+type countedField struct {
+	id   FieldID
+	rows int
+}
+
 // writeWordCounts writes for each field, ascending:
 //
 //	u32 fields, u32 0
 //	fields × { u16 field, u16 kind, u32 count, u64 offset }
 //	the counts, at multiples of 4
-func writeWordCounts(f *fileWriter, rows, fields int, next func() (FieldID, *fieldCounts)) {
-	head := make([]byte, 8, 8+fields*wordCountEntryBytes)
-	binary.LittleEndian.PutUint32(head, uint32(fields))
-	base := cap(head)
-	var body []byte
-	for range fields {
-		id, c := next()
-		for len(body)%4 != 0 {
-			body = append(body, 0)
+//
+// It asks for the counts of one field after the other.
+func writeWordCounts(f *fileWriter, rows int, fields []countedField, counts func(i int) *fieldCounts) {
+	head := make([]byte, 8, 8+len(fields)*wordCountEntryBytes)
+	binary.LittleEndian.PutUint32(head, uint32(len(fields)))
+	kindOf := func(c countedField) (kind, size int) {
+		if 5*c.rows < rows {
+			return countsSparse, 5 * c.rows
 		}
-		at := len(body)
-		kind := countsDense
-		if 5*len(c.rows) < rows {
-			kind = countsSparse
-			for _, r := range c.rows {
-				body = binary.LittleEndian.AppendUint32(body, r)
-			}
-			body = append(body, c.counts...)
-		} else {
-			body = append(body, make([]byte, rows)...)
-			for i, r := range c.rows {
-				body[at+int(r)] = c.counts[i]
-			}
-		}
-		head = binary.LittleEndian.AppendUint16(head, uint16(id))
+		return countsDense, rows
+	}
+	at := cap(head)
+	for _, c := range fields {
+		at += -(at - cap(head)) & 3
+		kind, size := kindOf(c)
+		head = binary.LittleEndian.AppendUint16(head, uint16(c.id))
 		head = binary.LittleEndian.AppendUint16(head, uint16(kind))
-		head = binary.LittleEndian.AppendUint32(head, uint32(len(c.rows)))
-		head = binary.LittleEndian.AppendUint64(head, uint64(base+at))
+		head = binary.LittleEndian.AppendUint32(head, uint32(c.rows))
+		head = binary.LittleEndian.AppendUint64(head, uint64(at))
+		at += size
 	}
 	f.begin(tagWordCounts, 0)
 	f.Write(head)
-	f.Write(body)
+	var dense []byte
+	written := 0
+	for i, field := range fields {
+		c := counts(i)
+		f.Write(zeros[:-written&3])
+		written += -written & 3
+		kind, size := kindOf(field)
+		if kind == countsSparse {
+			f.writeUint32s(len(c.rows), func(i int) uint32 { return c.rows[i] })
+			f.Write(c.counts)
+		} else {
+			dense = slices.Grow(dense[:0], rows)[:rows]
+			clear(dense)
+			for i, r := range c.rows {
+				dense[r] = c.counts[i]
+			}
+			f.Write(dense)
+		}
+		written += size
+	}
 	f.end()
 }
 
@@ -131,19 +149,19 @@ func (c *countReader) get(row Row) int {
 	return 0
 }
 
-// all returns the rows that have words, ascending, with their counts.
-func (c *countReader) all() fieldCounts {
-	var all fieldCounts
-	if c.rows == nil {
-		for row, n := range c.counts {
-			all.add(uint32(row), int(n))
-		}
-		return all
-	}
+// each calls f with the rows that have words, ascending, and their counts.
+func (c *countReader) each(f func(row uint32, n byte)) {
+	next := uint32(0)
 	for i, n := range c.counts {
-		all.add(binary.LittleEndian.Uint32(c.rows[4*i:]), int(n))
+		row := uint32(i)
+		if c.rows != nil {
+			row = binary.LittleEndian.Uint32(c.rows[4*i:])
+		}
+		if n > 0 && row >= next { // a row that does not ascend is nonsense
+			f(row, n)
+			next = row + 1
+		}
 	}
-	return all
 }
 
 // WordFields returns the fields that have words, in no order.
@@ -167,11 +185,11 @@ func (r *Reader) WordCount(f FieldID, row Row) int {
 
 func buildWordCounts(_ context.Context, b *Builder, f *fileWriter) error {
 	counts := b.counts.sorted()
-	writeWordCounts(f, len(b.docIDs), len(counts), func() (FieldID, *fieldCounts) {
-		c := &counts[0]
-		counts = counts[1:]
-		return c.field, &c.value
-	})
+	fields := make([]countedField, len(counts))
+	for i, c := range counts {
+		fields[i] = countedField{c.field, len(c.value.rows)}
+	}
+	writeWordCounts(f, len(b.docIDs), fields, func(i int) *fieldCounts { return &counts[i].value })
 	return nil
 }
 
@@ -199,35 +217,36 @@ func (m *merger) mergeWordCounts() error {
 		}
 		return all
 	})
-	counts := make([]byte, len(m.origins))
-	merged := make([]fieldCounts, 0, len(fields))
-	kept := fields[:0]
-	for _, f := range fields {
+	each := func(f FieldID, visit func(row uint32, n byte)) {
 		for i, l := range m.in {
 			c := l.allWordCounts()[f]
-			all := c.all()
-			for j, row := range all.rows {
+			c.each(func(row uint32, n byte) {
 				if int(row) < l.rows && m.rows[i][row] != noRow {
-					counts[m.rows[i][row]] = all.counts[j]
+					visit(m.rows[i][row], n)
 				}
-			}
+			})
 		}
-		var c fieldCounts
+	}
+	var counted []countedField
+	for _, f := range fields {
+		rows := 0
+		each(f, func(uint32, byte) { rows++ })
+		if rows > 0 {
+			counted = append(counted, countedField{f, rows})
+		}
+	}
+	counts := make([]byte, len(m.origins))
+	var c fieldCounts
+	writeWordCounts(m.f, len(m.origins), counted, func(i int) *fieldCounts {
+		each(counted[i].id, func(row uint32, n byte) { counts[row] = n })
+		c.rows, c.counts = c.rows[:0], c.counts[:0]
 		for row, n := range counts {
 			if n > 0 {
 				c.add(uint32(row), int(n))
 				counts[row] = 0
 			}
 		}
-		if len(c.rows) > 0 {
-			merged = append(merged, c)
-			kept = append(kept, f)
-		}
-	}
-	at := 0
-	writeWordCounts(m.f, len(m.origins), len(kept), func() (FieldID, *fieldCounts) {
-		at++
-		return kept[at-1], &merged[at-1]
+		return &c
 	})
 	return nil
 }
@@ -259,7 +278,8 @@ func (i *inspector) wordCounts() {
 		kind := [...]string{"dense", "sparse"}[binary.LittleEndian.Uint16(e[2:])&1]
 		i.field(wordCountEntryBytes, "field %d: %s, %d rows, at %d", field, kind, binary.LittleEndian.Uint32(e[4:]), binary.LittleEndian.Uint64(e[8:]))
 		c := i.r.allWordCounts()[field]
-		all := c.all()
+		var all fieldCounts
+		c.each(func(row uint32, n byte) { all.add(row, int(n)) })
 		i.t.Node(func() {
 			i.t.List(len(all.rows), inspectItems, func(j int) { i.t.Note("row %d: %d words", all.rows[j], all.counts[j]) })
 		}, "counts")

@@ -2,6 +2,7 @@ package segment
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"slices"
 )
@@ -94,13 +95,17 @@ func (w *wordMerger) addPosting(in int, p Posting) error {
 // merge returns the fields with their rows in the output, valid until the
 // next call. A field whose rows are all deleted is left out.
 func (w *wordMerger) merge() ([]fieldRows, error) {
-	type span struct{ r0, r1, p0, p1 int }
+	type span struct {
+		r0, r1, p0, p1 int
+		copied         *copiedPositions
+	}
 	var few [16]span
 	spans := few[:0]
 	w.rows, w.pos, w.out = w.rows[:0], w.pos[:0], w.out[:0]
 	for i := range w.fields {
 		s := span{r0: len(w.rows), p0: len(w.pos)}
-		if err := w.mergeField(w.sources[i]); err != nil {
+		var err error
+		if s.copied, err = w.mergeField(w.sources[i]); err != nil {
 			return nil, err
 		}
 		s.r1, s.p1 = len(w.rows), len(w.pos)
@@ -108,16 +113,81 @@ func (w *wordMerger) merge() ([]fieldRows, error) {
 	}
 	for i, f := range w.fields {
 		if s := spans[i]; s.r1 > s.r0 {
-			w.out = append(w.out, fieldRows{id: f, rows: w.rows[s.r0:s.r1], positions: w.pos[s.p0:s.p1]})
+			w.out = append(w.out, fieldRows{id: f, rows: w.rows[s.r0:s.r1], positions: w.pos[s.p0:s.p1], copied: s.copied})
 		}
 	}
 	return w.out, nil
 }
 
-// mergeField appends the rows and positions of one field. Positions are
-// copied in stretches that no row of another input and no deleted row interrupts.
-func (w *wordMerger) mergeField(sources []fieldSource) error {
+// copyFrom is how many bytes of positions a field of a word has when they are copied from the inputs to the file, instead of being
+// brought together in memory: those of a short prefix in a large segment would fill it.
+var copyFrom = 1 << 20
+
+// copiedPositions are positions that stay in the inputs until they are written.
+type copiedPositions struct {
+	w       *wordMerger
+	sources []fieldSource
+	size    int
+	skips   []byte // the skip table
+}
+
+// writeTo writes them.
+func (c *copiedPositions) writeTo(f *fileWriter) {
+	for i := range c.sources {
+		c.sources[i].next, c.sources[i].at = 0, 0
+	}
+	err := c.w.eachStretch(c.sources, func(_ *fieldSource, _ []uint32, positions []byte) error {
+		_, err := f.Write(positions)
+		return err
+	})
+	if err != nil {
+		f.fail(err)
+	}
+}
+
+// add notes the skips of the rows with some positions, of which the first has number n.
+func (c *copiedPositions) add(n, rows int, positions []byte) {
+	at, row := 0, n
+	for block := max((n+blockRows-1)/blockRows, 1) * blockRows; block < n+rows; block += blockRows {
+		at = skipRows(positions, at, block-row)
+		row = block
+		c.skips = binary.LittleEndian.AppendUint32(c.skips, uint32(c.size+at))
+	}
+	c.size += len(positions)
+}
+
+// mergeField appends the rows and positions of one field; or returns where the positions are, when they are many.
+func (w *wordMerger) mergeField(sources []fieldSource) (copied *copiedPositions, err error) {
+	size := 0
+	for i := range sources {
+		size += len(sources[i].positions)
+	}
+	if size >= copyFrom {
+		copied = &copiedPositions{w: w, sources: sources}
+	}
 	first := len(w.rows)
+	err = w.eachStretch(sources, func(s *fieldSource, rows []uint32, positions []byte) error {
+		n := len(w.rows) - first
+		to := w.m.rows[s.in]
+		for _, r := range rows {
+			if n := len(w.rows); n > first && w.rows[n-1] >= to[r] {
+				return w.m.in[s.in].damaged(tagPostings, "row %d of a word follows a higher one", r)
+			}
+			w.rows = append(w.rows, to[r])
+		}
+		if copied != nil {
+			copied.add(n, len(rows), positions)
+		} else {
+			w.pos = append(w.pos, positions...)
+		}
+		return nil
+	})
+	return copied, err
+}
+
+// eachStretch calls f with the live rows of the sources in the order of the output, and with their positions, in stretches that
+// no row of another input and no deleted row interrupts.
+func (w *wordMerger) eachStretch(sources []fieldSource, f func(s *fieldSource, rows []uint32, positions []byte) error) error {
 	for {
 		var best *fieldSource
 		lowest, second := uint32(noRow), uint32(noRow)
@@ -142,17 +212,15 @@ func (w *wordMerger) mergeField(sources []fieldSource) error {
 			if int(r) >= len(to) || to[r] == noRow || to[r] >= second {
 				break
 			}
-			if n := len(w.rows); n > first && w.rows[n-1] >= to[r] {
-				return w.m.in[best.in].damaged(tagPostings, "row %d of a word follows a higher one", r)
-			}
-			w.rows = append(w.rows, to[r])
 			best.next++
 		}
 		end := len(best.positions)
 		if best.next < len(best.rows) {
 			end = skipRows(best.positions, best.at, best.next-begin)
 		}
-		w.pos = append(w.pos, best.positions[best.at:end]...)
+		if err := f(best, best.rows[begin:best.next], best.positions[best.at:end]); err != nil {
+			return err
+		}
 		best.at = end
 	}
 	for i := range sources {
