@@ -30,6 +30,9 @@ var synced = map[string][]string{
 	"segment":           nil,
 }
 
+// ownSyncTests are those tests of these packages that crash a file system in memory at every moment.
+const ownSyncTests = "AllOrNothing|ComesAfter|AreDurable"
+
 // mutant is the source file of a sync, without it.
 type mutant struct{ place, file, source string }
 
@@ -88,7 +91,7 @@ func mutants(t *testing.T, root string) []mutant {
 	return all
 }
 
-// TestEverySyncIsNeeded removes each sync of the program in turn: power cuts must tell. It takes minutes a sync.
+// TestEverySyncIsNeeded removes each sync of the program in turn: the tests of its package or power cuts must tell. It takes minutes a sync.
 func TestEverySyncIsNeeded(t *testing.T) {
 	if *mutate == "" {
 		t.Skip("only with -mutate-syncs")
@@ -120,6 +123,18 @@ func TestEverySyncIsNeeded(t *testing.T) {
 		}
 		if out, err := exec.Command("go", "build", "-pgo=off", "-overlay", overlay, "-o", binary, ".").CombinedOutput(); err != nil {
 			t.Errorf("%s: cannot build without it: %v\n%s", m.place, err, out)
+			continue
+		}
+		// Where the tests of the package tell by themselves, they do so every time.
+		own := exec.Command("go", "test", "-overlay", overlay, "-count", "1", "-run", ownSyncTests, "./"+filepath.Dir(m.place))
+		own.Dir = root
+		if out, err := own.CombinedOutput(); err != nil && strings.Contains(string(out), "--- FAIL: ") {
+			_, test, _ := strings.Cut(string(out), "--- FAIL: ")
+			test, _, _ = strings.Cut(test, " ")
+			t.Logf("%s: noticed by %s", m.place, test)
+			continue
+		} else if err != nil {
+			t.Errorf("%s: cannot test without it: %v\n%s", m.place, err, out)
 			continue
 		}
 		seed, began, states := uint64(time.Now().UnixNano()), time.Now(), 0

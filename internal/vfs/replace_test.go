@@ -56,6 +56,46 @@ func TestReplaceIsAllOrNothing(t *testing.T) {
 	}
 }
 
+// What was made in a directory before a file there is replaced is there after each crash that leaves the new file: it may name the others.
+func TestReplaceComesAfterWhatWasMadeBefore(t *testing.T) {
+	const others = 6
+	before, after := 0, 0
+	for n := int64(0); ; n++ {
+		mem := NewMem()
+		if err := MakeDir(mem, "/a"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Replace(mem, "/a/x", []byte("old")); err != nil {
+			t.Fatal(err)
+		}
+		for i := range others { // durable, but for their names
+			if err := WriteFile(mem, "/a/"+string(rune('a'+i)), []byte("other")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := Replace(Hook(mem, FailFrom(n, 1<<40, nil, errors.New("disk on fire"))), "/a/x", []byte("new"))
+		for seed := range uint64(16) {
+			crashed := mem.CrashClone(rand.New(rand.NewPCG(seed, uint64(n))))
+			if b, err := ReadFile(crashed, "/a/x"); err != nil || string(b) != "new" {
+				before++
+				continue
+			}
+			after++
+			for i := range others {
+				if b, err := ReadFile(crashed, "/a/"+string(rune('a'+i))); err != nil || string(b) != "other" {
+					t.Errorf("operation %d fails: the new file is there, and %c is not: %q %v", n, 'a'+i, b, err)
+				}
+			}
+		}
+		if err == nil {
+			break
+		}
+	}
+	if before == 0 || after == 0 {
+		t.Errorf("%d crashes left the old file, %d the new one", before, after)
+	}
+}
+
 func TestMadeDirectoriesAreDurable(t *testing.T) {
 	mem := NewMem()
 	if err := MakeDir(mem, "/a/b/c"); err != nil {
