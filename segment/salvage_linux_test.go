@@ -46,8 +46,8 @@ func readSalvaged(s *Salvaged, row Row) (doc string, err error) {
 	return doc, err
 }
 
-// TestSalvageAroundUnreadablePages makes each page of a file unreadable in turn: whoever reads there is told of file and offset, and the documents
-// that do not need the page come out.
+// TestSalvageAroundUnreadablePages makes each page of a file unreadable in turn: whoever reads there is told of file and
+// offset, and the documents that do not need the page come out.
 func TestSalvageAroundUnreadablePages(t *testing.T) {
 	name, docs := salvageFile(t)
 	sound, err := Salvage(vfs.OS, name)
@@ -130,7 +130,8 @@ type longerInfo struct {
 
 func (i longerInfo) Size() int64 { return i.FileInfo.Size() + i.by }
 
-// TestSalvageOfAFileWhoseEndCannotBeRead cuts files behind their documents and anywhere among them, and maps them at their full length.
+// TestSalvageOfAFileWhoseEndCannotBeRead cuts files behind their documents and anywhere among them, and maps them at their
+// full length.
 func TestSalvageOfAFileWhoseEndCannotBeRead(t *testing.T) {
 	name, docs := salvageFile(t)
 	sound, err := Salvage(vfs.OS, name)

@@ -91,7 +91,8 @@ func mutants(t *testing.T, root string) []mutant {
 	return all
 }
 
-// TestEverySyncIsNeeded removes each sync of the program in turn: the tests of its package or power cuts must tell. It takes minutes a sync.
+// TestEverySyncIsNeeded removes each sync of the program in turn: the tests of its package or power cuts must tell. It takes
+// minutes a sync.
 func TestEverySyncIsNeeded(t *testing.T) {
 	if *mutate == "" {
 		t.Skip("only with -mutate-syncs")
