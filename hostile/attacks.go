@@ -42,10 +42,16 @@ var attacks = []attack{
 		`{"q":"k","limit":1000,"attributesToHighlight":[`+list(`"a.b.c.d"`, 900)+`,"*"],"attributesToCrop":["*"],"attributesToRetrieve":[`+list(`"text.a"`, 900)+`,"text"],"showMatchesPosition":true}`, false)},
 	{name: "filter of many clauses", at: 8, run: again(public, search,
 		`{"filter":"`+strings.Repeat("year > 1950 OR genres = k OR rating 1 TO 9 OR ", 15000)+`year = 1"}`, false)},
+	{name: "filter of many clauses, within limits", at: 8, run: again(public, search,
+		`{"filter":"`+strings.Repeat("year > 1950 OR genres = k OR rating 1 TO 9 OR ", 3300)+`year = 1"}`, false)},
 	{name: "facets and sort lists", at: 8, run: again(public, search,
 		`{"q":"","facets":[`+list(`"genres"`, 20000)+`,"*"],"sort":[`+list(`"year:asc"`, 20000)+`]}`, false)},
+	{name: "facets and sort lists, within limits", at: 8, run: again(public, search,
+		`{"q":"","facets":[`+list(`"genres"`, 990)+`,"*"],"sort":[`+list(`"year:asc"`, 99)+`]}`, false)},
 	{name: "long facet query", at: 8, run: again(public, "/indexes/films/facet-search",
 		`{"facetName":"title","facetQuery":"`+strings.Repeat("ka", 200000)+`"}`, false)},
+	{name: "long facet query, within limits", at: 8, run: again(public, "/indexes/films/facet-search",
+		`{"facetName":"title","facetQuery":"`+strings.Repeat("ka", 30000)+`"}`, false)},
 	{name: "long query", at: 8, run: again(public, search, `{"q":"`+strings.Repeat("ka mi tore ", 80000)+`"}`, false)},
 	{name: "half-sent bodies", at: 4000, run: halfSent(public, search, "application/json", 50<<20, 500)},
 	{name: "half-sent bodies of 900 kB", at: 2000, run: halfSent(public, search, "application/json", 1000000, 900000)},
@@ -60,6 +66,7 @@ var attacks = []attack{
 	{name: "documents: function that joins", at: 1, run: edit(`let a = []; a.pad(1000000, "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"); let b = []; b.pad(1000, a); doc.text = b.to_string();`)},
 	{name: "documents: function without end", at: 1, run: edit(`loop { doc.text = "x"; }`)},
 	{name: "documents: function of operators", at: 8, run: edit(`doc.a = ` + strings.Repeat("(1+", 20000) + "1" + strings.Repeat(")", 20000) + `;`)},
+	{name: "documents: function of statements", at: 8, run: edit(`doc.a = 1;` + strings.Repeat(`"";`, 20000))},
 }
 
 func public(s *server) string   { return s.searchKey }

@@ -50,7 +50,7 @@ func main() {
 		os.Exit(2)
 	}
 	failed := 0
-	fmt.Printf("%-34s %9s %9s %8s %8s %9s %7s  %s\n", "attack", "quiet p99", "worst", "slow for", "peak MiB", "left MiB", "stop", "verdict")
+	fmt.Printf("%-42s %9s %9s %8s %8s %9s %7s  %s\n", "attack", "quiet p99", "worst", "slow for", "peak MiB", "left MiB", "stop", "verdict")
 	for _, a := range attacks {
 		if !which.MatchString(a.name) {
 			continue
@@ -64,7 +64,7 @@ func main() {
 		if verdict != "held" {
 			failed++
 		}
-		fmt.Printf("%-34s %6.1f ms %6.0f ms %6.1f s %8d %9d %5.1f s  %s\n", a.name, ms(r.quiet), ms(r.worst), r.slow.Seconds(), r.peak>>20, r.left>>20,
+		fmt.Printf("%-42s %6.1f ms %6.0f ms %6.1f s %8d %9d %5.1f s  %s\n", a.name, ms(r.quiet), ms(r.worst), r.slow.Seconds(), r.peak>>20, r.left>>20,
 			r.stop.Seconds(), verdict)
 	}
 	if failed > 0 {
