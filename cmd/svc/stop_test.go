@@ -28,7 +28,7 @@ type stopping struct {
 	log     syncBuffer
 }
 
-// TestStopsWhateverRuns sends SIGTERM in the midst of each kind of work.
+// TestStopsWhateverRuns sends SIGTERM in the midst of each kind of work, and of several at once.
 func TestStopsWhateverRuns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a while")
@@ -39,7 +39,7 @@ func TestStopsWhateverRuns(t *testing.T) {
 	}))
 	t.Cleanup(hanging.Close)
 	t.Cleanup(hanging.CloseClientConnections)
-	for name, work := range map[string]func(s *stopping){
+	kinds := map[string]func(s *stopping){
 		"searches": func(s *stopping) {
 			s.fill(4000)
 			query := `{"queries":[` + strings.TrimSuffix(strings.Repeat(`{"indexUid":"films","q":"ka mi to re","limit":1000,"attributesToHighlight":["*"]},`, 500), ",") + `]}`
@@ -100,7 +100,23 @@ func TestStopsWhateverRuns(t *testing.T) {
 			s.call("POST", "/indexes/films/documents", "application/x-ndjson", documents(0, 100))
 			s.settle()
 		},
+	}
+	// Several at once; the last ones leave tasks that run.
+	for _, together := range [][]string{
+		{"a webhook that hangs", "a chat", "streams", "half-sent bodies", "searches", "a function without end"},
+		{"a webhook that hangs", "a chat", "streams", "searches", "half-sent bodies", "a provider that hangs", "an import"},
 	} {
+		var all []func(s *stopping)
+		for _, name := range together {
+			all = append(all, kinds[name])
+		}
+		kinds[strings.Join(together, ", ")] = func(s *stopping) {
+			for _, begin := range all {
+				begin(s)
+			}
+		}
+	}
+	for name, work := range kinds {
 		t.Run(name, func(t *testing.T) {
 			s := launchStopping(t)
 			work(s)
@@ -213,7 +229,11 @@ func (s *stopping) fill(n int) {
 func (s *stopping) settle() {
 	s.t.Helper()
 	for range 1200 {
-		if bytes.Contains(s.call("GET", "/tasks?statuses=enqueued,processing&limit=0", "", ""), []byte(`"total":0`)) {
+		status, answer := s.try("GET", "/tasks?statuses=enqueued,processing&limit=0", "", "")
+		if status == 0 {
+			s.t.Fatalf("the server has gone: %s\n%s", answer, s.log.String())
+		}
+		if bytes.Contains(answer, []byte(`"total":0`)) {
 			return
 		}
 		time.Sleep(50 * time.Millisecond)
