@@ -2,47 +2,17 @@ package fastapi
 
 import (
 	"bytes"
-	"context"
+	"encoding/json"
+	flags "flag"
 	"net"
+	neturl "net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 )
-
-// browser returns the program of a Chromium, or skips the test and says so.
-func browser(t *testing.T) string {
-	t.Helper()
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	t.Skip("no Chromium is installed: the page is not opened in a browser")
-	return ""
-}
-
-// dom opens a page in a browser without a window, which keeps what it must in the directory profile, and returns the page's
-// elements as text after a while.
-func dom(t *testing.T, program, profile, url string) string {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, program, append(headless(profile), "--dump-dom", url)...).Output()
-	if err != nil {
-		t.Fatalf("%s: %v", url, err)
-	}
-	return string(out)
-}
-
-// headless are the arguments of a browser without a window that asks nobody for anything.
-func headless(profile string) []string {
-	return []string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
-		"--user-data-dir=" + profile, "--virtual-time-budget=5000"}
-}
 
 // pictures is the directory into which TestPictures writes.
 const pictures = "SVC_PICTURES"
@@ -53,10 +23,7 @@ func TestPictures(t *testing.T) {
 	if dir == "" {
 		t.Skip(pictures + " names no directory for pictures")
 	}
-	program := browser(t)
-	o := Options{Version: Version{Program: "0.2.0", Package: "1.42.1"}}
-	openInstance(t, &o)
-	c := newTCPClient(t, o)
+	c, address := openPage(t, Options{Version: Version{Program: "0.2.0", Package: "1.42.1"}})
 	sample, err := dashboardFiles.ReadFile("dashboard/sample.js")
 	if err != nil {
 		t.Fatal(err)
@@ -67,58 +34,112 @@ func TestPictures(t *testing.T) {
 	if end := c.wait(c.json("POST", "/indexes/films/documents", string(films))); !strings.Contains(end, "succeeded") {
 		t.Fatal(end)
 	}
-	url := "http://" + c.server.serving.listener.Addr().String() + "/#/search?index=films&q=love%20citty"
 	out := filepath.Join(dir, "search.png")
-	if err := exec.Command(program, append(headless(t.TempDir()), "--hide-scrollbars", "--window-size=1100,640", "--screenshot="+out, url)...).Run(); err != nil {
-		t.Fatal(err)
-	}
+	tab := startChromium(t).open()
+	tab.look(1100, 640, false)
+	tab.goTo(address + "/#/search?index=films&q=love%20citty")
+	tab.until(`document.querySelectorAll(".hit").length > 1`)
+	tab.picture(out)
 	if info, err := os.Stat(out); err != nil || info.Size() > 150<<10 {
 		t.Errorf("%v %v", info, err)
 	}
 }
 
-// TestDashboardInABrowser opens each part of the page on an empty server and on one whose documents, fields, facets and
-// uid of an index are hostile: what they hold is shown, and nothing of it runs.
-func TestDashboardInABrowser(t *testing.T) {
-	program, profile := browser(t), t.TempDir()
-	o := Options{PayloadLimit: 10 << 20}
+var everyLook = flags.Bool("dashboard.every", false, "run axe-core on each size and color of each part of the page")
+
+// hostile is markup that would run.
+const hostile = `<img src=x onerror="window.ran=1"><script>window.ran=1</script>`
+
+// hostileDocuments have names and values that are markup, change the direction of writing, are members of every object of
+// JavaScript, or are very long.
+func hostileDocuments(t *testing.T) string {
+	t.Helper()
+	long := strings.Repeat("w", 1<<20)
+	b, err := json.Marshal([]values{
+		{"id": 1, "title": "metropolis " + hostile, "tag": hostile, "year": 1927, "__proto__": "x", "constructor": "y", hostile: 1, "\u202eltr": "\u202egnirts",
+			"toString": values{"__proto__": values{"valueOf": 1}}, "_formatted": "mine", "_rankingScore": hostile, "name": values{"a": hostile}, "mark": "\ue000open"},
+		{"id": 2, "title": "metropolis again", "tag": []string{"1", "2", "\u202egat", strings.Repeat("t", 400)}, "year": 1930, "poster": "http://127.0.0.1:1/a.png", "long": long, long[:400]: 1, "__proto__": "z"},
+		{"id": "javascript-alert-1", "title": nil, "tag": []any{nil, true, values{}}, "_geo": values{"lat": 48.1, "lng": 11.6}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// openPage starts a server on a port, and returns where it is.
+func openPage(t *testing.T, o Options) (c *client, url string) {
+	t.Helper()
 	openInstance(t, &o)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	url := "http://" + l.Addr().String()
-	c := connect(t, o, l, func() (net.Conn, error) { return net.Dial("tcp", l.Addr().String()) })
-	c.server.recent.began = time.Now().Add(-time.Minute)
-	if page := dom(t, program, profile, url+"/#/search"); !strings.Contains(page, "There is nothing to search yet") || !strings.Contains(page, "Try it with a sample") {
-		t.Errorf("an empty server: %.2000s", page)
-	}
+	return connect(t, o, l, func() (net.Conn, error) { return net.Dial("tcp", l.Addr().String()) }), "http://" + l.Addr().String()
+}
 
-	const hostile = `<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>`
-	c.wait(c.send("PATCH", "/indexes/films/settings", strings.NewReader(`{"filterableAttributes":["tag","__proto__","year"]}`), "Content-Type", "application/json"))
-	c.wait(c.send("POST", "/indexes/films/documents", strings.NewReader(`[
-		{"id": 1, "title": "metropolis `+hostile+`", "tag": "`+hostile+`", "year": 1927, "__proto__": "x", "constructor": "y", "`+hostile+`": 1, "\u202Eltr": "\u202Egnirts"},
-		{"id": 2, "title": "metropolis again", "tag": ["1", "2"], "year": 1930, "poster": "http://127.0.0.1:1/a.png", "long": "`+strings.Repeat("w", 1<<20)+`"}]`), "Content-Type", "application/json"))
-	for part, wants := range map[string][]string{
-		"search?index=films&q=metropolis": {"2 found in", "<mark>metropolis</mark>", "&lt;img src=x onerror=", "Why here", "show picture", `aria-label="year: min"`, "__proto__"},
-		"search?index=films&q=metropolis&facets=%5B%5B%22year%22%2C%5B%221927%22%5D%2C%22%22%2C%22%22%5D%5D": {"1 found in"},
-		"search?index=films&q=metropolis&compare=%7B%22settings%22%3A%7B%22rankingRules%22%3A%5B%22year%3Adesc%22%5D%2C%22stopWords%22%3A%5B%22x%22%5D%7D%7D": {
-			"The other way", "▲ 1", "▼ 1", "2 found", "is not compared", "The words of every document."},
-		"search?index=none":     {"none"},
-		"documents?index=films": {"2 documents", "New document", "&lt;img src=x onerror="},
-		"settings?index=films":  {"searchableAttributes", "rankingRules", "On a change"},
-		"tasks":                 {"documentAdditionOrUpdate", "succeeded", "indexedDocuments: 2"},
-		"keys":                  {"master key"},
-		"system":                {"available", "films", "containsFilter", "Time of a search", `<path d="M`, "held by requests", `class="segment"`, "2 documents"},
-	} {
-		page := dom(t, program, profile, url+"/#/"+part)
-		for _, want := range wants {
-			if !strings.Contains(page, want) {
-				t.Errorf("%s lacks %q: %.3000s", part, want, page)
+// TestDashboardInABrowser opens each part of the page on an empty server and on one whose documents, fields, facets and
+// uid of an index are hostile: what they hold is shown, and nothing of it runs or leaves the page's width, on small and
+// large screens, light and dark; axe-core finds nothing that shuts people out.
+func TestDashboardInABrowser(t *testing.T) {
+	axe := axe(t)
+	tab := startChromium(t).open()
+	c, url := openPage(t, Options{PayloadLimit: 10 << 20})
+	c.server.recent.began = time.Now().Add(-time.Minute)
+	checks := 0
+	check := func(part string, wants ...string) {
+		t.Helper()
+		checks++
+		for _, look := range []struct {
+			width, height int
+			dark          bool
+		}{{390, 844, true}, {1440, 900, false}, {3840, 2160, true}} {
+			tab.look(look.width, look.height, look.dark)
+			tab.goTo(url + "/#/" + part)
+			for _, want := range wants {
+				quoted, _ := json.Marshal(want)
+				tab.until("document.documentElement?.outerHTML.includes(" + string(quoted) + ")")
+			}
+			var state struct {
+				Title      string
+				Ran        bool
+				Overflow   int
+				Images     int
+				Impossible bool
+			}
+			tab.eval(`({title: document.title, ran: "ran" in window, overflow: document.documentElement.scrollWidth - innerWidth,
+				images: document.querySelectorAll("main img").length, impossible: ({}).polluted !== undefined})`, &state)
+			if state.Title != "svc" || state.Ran || state.Impossible || state.Images > 0 {
+				t.Errorf("%s: something of a document became part of the page: %+v", part, state)
+			}
+			if state.Overflow > 0 {
+				t.Errorf("%s is %d pixels wider than %d", part, state.Overflow, look.width)
+			}
+			// axe-core takes its time: it looks at small dark pages and larger light ones in turn, or at all.
+			if *everyLook || look.dark == (checks%2 == 0) && look.width < 3840 {
+				for _, line := range tab.complaints(axe) {
+					t.Errorf("%s, %d pixels, dark: %v: %s", part, look.width, look.dark, line)
+				}
 			}
 		}
-		if !strings.Contains(page, "<title>svc</title>") || strings.Contains(page, "<img") {
-			t.Errorf("%s: something of a document became part of the page", part)
-		}
 	}
+	check("search", "There is nothing to search yet", "Try it with a sample")
+	check("documents", "Upload a file")
+	check("system", "available")
+
+	c.wait(c.json("PATCH", "/indexes/films/settings", `{"filterableAttributes":["tag","__proto__","year","long"]}`))
+	if end := c.wait(c.json("POST", "/indexes/films/documents", hostileDocuments(t))); !strings.Contains(end, "succeeded") {
+		t.Fatal(end)
+	}
+	check("search?index=films&q=metropolis", "2 found in", "<mark>metropolis</mark>", "&lt;img src=x onerror=", "Why here", "show picture", `aria-label="year: min"`, "__proto__")
+	check("search?index=films&q=metropolis&facets=%5B%5B%22year%22%2C%5B%221927%22%5D%2C%22%22%2C%22%22%5D%5D", "1 found in")
+	check("search?index=films&q=metropolis&compare=%7B%22settings%22%3A%7B%22rankingRules%22%3A%5B%22year%3Adesc%22%5D%2C%22stopWords%22%3A%5B%22x%22%5D%7D%7D",
+		"The other way", "▲ 1", "▼ 1", "2 found", "is not compared", "The words of every document.")
+	check("search?index=none", "none")
+	check("search?index="+neturl.QueryEscape(hostile), "onerror")
+	check("documents?index=films", "3 documents", "New document", "&lt;img src=x onerror=")
+	check("settings?index=films", "searchableAttributes", "rankingRules", "On a change")
+	check("tasks", "documentAdditionOrUpdate", "succeeded", "indexedDocuments: 3")
+	check("keys", "master key")
+	check("system", "available", "films", "containsFilter", "Time of a search", `<path d="M`, "held by requests", `class="segment"`, "3 documents")
 }

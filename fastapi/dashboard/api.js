@@ -33,6 +33,16 @@ export async function ask(path, {method, body, signal} = {}) {
   return value;
 }
 
+/** turns gives each request of a kind a signal that ends when the next one begins: an older answer is never shown. */
+export function turns(signal) {
+  let running = null;
+  return () => {
+    running?.abort();
+    running = new AbortController();
+    return AbortSignal.any([signal, running.signal]);
+  };
+}
+
 /** upload sends a file of documents, and tells of its progress from 0 to 1. */
 export function upload(path, method, type, file, progress) {
   return new Promise((resolve, reject) => {

@@ -17,7 +17,7 @@ let part = "";
 /** place is the part and its state that the address bar names: #/part?name=value. */
 function place() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
-  return {part: path in views ? path : "search", state: new URLSearchParams(query ?? "")};
+  return {part: Object.hasOwn(views, path) ? path : "search", state: new URLSearchParams(query ?? "")};
 }
 
 /** remember writes the state of a part into the address bar, without leaving it. */
@@ -73,8 +73,22 @@ document.getElementById("forget").addEventListener("click", () => {
 });
 addEventListener("hashchange", open);
 
+/** needs are what a key must be able to read for a part to be of use. */
+const needs = {documents: "/indexes?limit=1", settings: "/indexes?limit=1", tasks: "/tasks?limit=1", keys: "/keys?limit=1", system: "/stats"};
+
+/** offer shows the parts that the key opens; without a key, all. */
+async function offer() {
+  const answers = new Map();
+  for (const link of nav.querySelectorAll("a")) {
+    const need = hasKey() && needs[link.hash.slice(2)];
+    if (need && !answers.has(need)) answers.set(need, ask(need).then(() => true, error => error.status !== 403));
+    link.hidden = need ? !await answers.get(need) : false;
+  }
+}
+
 async function begin() {
   nav.hidden = false;
+  offer();
   try {
     const version = await ask("/version");
     document.getElementById("version").textContent = version.svcVersion ?? version.pkgVersion;

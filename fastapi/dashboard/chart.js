@@ -42,5 +42,5 @@ export function segments(uid, state) {
   const rows = all.reduce((n, s) => n + s.rows, 0), deleted = all.reduce((n, s) => n + s.deletedRows, 0);
   const merges = state.merges.map(m => `merging ${m.segments.length} segments of ${bytes(m.bytes)} since ${new Date(m.startedAt).toLocaleTimeString()}`);
   return h("figure", {class: "graph"}, h("figcaption", null, h("strong", {dir: "auto"}, uid), " ",
-    h("span", {class: "soft"}, [`${count(all.length)} segments`, bytes(total === 1 ? 0 : total), `${count(rows - deleted)} documents`, deleted > 0 && `${count(deleted)} deleted rows`, ...merges].filter(Boolean).join(" · "))), picture);
+    h("span", {class: "soft"}, [`${count(all.length)} ${all.length === 1 ? "segment" : "segments"}`, bytes(total === 1 ? 0 : total), `${count(rows - deleted)} ${rows - deleted === 1 ? "document" : "documents"}`, deleted > 0 && `${count(deleted)} deleted rows`, ...merges].filter(Boolean).join(" · "))), picture);
 }

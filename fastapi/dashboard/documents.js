@@ -1,5 +1,5 @@
 // The documents of an index: browse, narrow, edit, delete, and upload files.
-import {ask, ended, indexPath, upload} from "./api.js";
+import {ask, ended, indexPath, turns, upload} from "./api.js";
 import {chooser, indexes} from "./indexes.js";
 import {bytes, count, field, h, later, say, select, show} from "./dom.js";
 import {hitBox} from "./hit.js";
@@ -10,12 +10,22 @@ const types = {json: "application/json", ndjson: "application/x-ndjson", jsonl: 
 export async function documentsView({page, state, remember, signal, reopen}) {
   const all = await indexes(signal);
   const s = {index: state.get("index") ?? all?.[0]?.uid ?? "", filter: state.get("filter") ?? "", offset: Number(state.get("offset")) || 0};
+  const turn = turns(signal);
   const list = h("section", {"aria-label": "Documents"}), pages = h("nav", {class: "pages", "aria-label": "Pages"}), summary = h("p", {class: "summary", role: "status"}), fields = h("details", null);
   const filter = h("input", {value: s.filter, placeholder: "year > 1930", spellcheck: false, oninput: later(() => {
     s.filter = filter.value.trim();
     s.offset = 0;
     fetch();
   }, 300)});
+  const remove = h("button", {type: "button", class: "danger", onclick: async () => {
+    const what = s.filter ? `the documents with ${s.filter}` : "ALL documents";
+    if (!confirm(`Delete ${what} of ${s.index}?`)) return;
+    try {
+      await finish(s.filter ? await ask(indexPath(s.index, "/documents/delete"), {body: {filter: s.filter}}) : await ask(indexPath(s.index, "/documents"), {method: "DELETE"}), "deleted");
+    } catch (error) {
+      say(error.message, true);
+    }
+  }});
   page.append(h("h1", null, "Documents"), uploader(all, s, reopen));
   if (all && all.length === 0) return;
   page.append(h("div", {class: "bar"}, chooser(all, s.index, uid => {
@@ -24,12 +34,7 @@ export async function documentsView({page, state, remember, signal, reopen}) {
     fetch();
   }), field("Filter", filter, true)), h("div", {class: "bar actions"}, summary,
   h("button", {type: "button", onclick: () => edit(null)}, "New document"),
-  h("button", {type: "button", class: "danger", onclick: async () => {
-    const what = s.filter ? `the documents with ${s.filter}` : "ALL documents";
-    if (!confirm(`Delete ${what} of ${s.index}?`)) return;
-    const task = s.filter ? await ask(indexPath(s.index, "/documents/delete"), {body: {filter: s.filter}}) : await ask(indexPath(s.index, "/documents"), {method: "DELETE"});
-    await finish(task, "deleted");
-  }}, "Delete what is shown")), fields, list, pages);
+  remove), fields, list, pages);
 
   const key = () => all?.find(index => index.uid === s.index)?.primaryKey ?? "id";
 
@@ -47,15 +52,19 @@ export async function documentsView({page, state, remember, signal, reopen}) {
   }
 
   async function fetch() {
+    const own = turn();
     remember({index: s.index, filter: s.filter, offset: s.offset || ""});
     if (!s.index) return;
     drawFields();
     try {
       const body = {limit: pageSize, offset: s.offset};
       if (s.filter) body.filter = s.filter;
-      const found = await ask(indexPath(s.index, "/documents/fetch"), {body, signal});
-      summary.textContent = `${count(found.total)} documents`;
-      list.replaceChildren(...found.results.map(doc => hitBox(doc, {key: key(), actions: [
+      const found = await ask(indexPath(s.index, "/documents/fetch"), {body, signal: own});
+      if (own.aborted) return;
+      summary.textContent = `${count(found.total)} ${found.total === 1 ? "document" : "documents"}`;
+      remove.textContent = s.filter ? `Delete these ${count(found.total)}` : "Delete all documents";
+      remove.hidden = found.total === 0;
+      list.replaceChildren(...found.results.map(doc => hitBox(doc, {key: key(), stored: true, actions: [
         h("button", {type: "button", class: "link", onclick: () => edit(doc)}, "edit"),
         h("button", {type: "button", class: "link danger", onclick: async () => {
           if (confirm(`Delete ${doc[key()]}?`)) await finish(await ask(indexPath(s.index, "/documents/" + encodeURIComponent(doc[key()])), {method: "DELETE"}), "deleted");
@@ -65,7 +74,7 @@ export async function documentsView({page, state, remember, signal, reopen}) {
       pages.replaceChildren();
       if (found.total > pageSize) pages.append(go("Before", Math.max(0, s.offset - pageSize)), h("span", null, `${count(s.offset + 1)} to ${count(Math.min(found.total, s.offset + pageSize))}`), go("Next", s.offset + pageSize));
     } catch (error) {
-      if (signal.aborted) return;
+      if (own.aborted) return;
       list.replaceChildren();
       say(error.message, true);
     }

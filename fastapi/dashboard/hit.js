@@ -47,11 +47,14 @@ export function titleOf(hit, key) {
   return String((key && hit[key]) ?? Object.values(hit)[0] ?? "").slice(0, 120);
 }
 
-/** hitBox is a hit with what can be done with it. options: key (name of the primary key), fields (those to show first), actions, pictures. */
-export function hitBox(hit, {key, fields, actions, pictures, rank}) {
-  const shown = hit._formatted ?? hit;
-  let names = Object.keys(shown).filter(name => !name.startsWith("_") || name === "_geo");
-  if (fields?.length) names = fields.filter(name => name in shown);
+/**
+ * hitBox is a hit with what can be done with it. options: key (name of the primary key), fields (those to show first), actions,
+ * pictures, rank, stored (a document as it is kept, whose members are all its own).
+ */
+export function hitBox(hit, {key, fields, actions, pictures, rank, stored}) {
+  const shown = stored ? hit : hit._formatted ?? hit;
+  let names = Object.keys(shown).filter(name => stored ? name !== "_vectors" : !name.startsWith("_") || name === "_geo");
+  if (fields?.length) names = fields.filter(name => Object.hasOwn(shown, name));
   else if (key && names.includes(key)) names = [key, ...names.filter(name => name !== key)];
   const list = h("dl");
   const add = name => list.append(h("dt", null, name), h("dd", null, value(name, shown[name], hit[name], pictures)));
@@ -59,7 +62,7 @@ export function hitBox(hit, {key, fields, actions, pictures, rank}) {
   const more = names.slice(folded);
   const box = h("article", {class: "hit"}, h("div", {class: "head"},
     h("h2", {dir: "auto"}, rank !== undefined && h("span", {class: "soft"}, rank + ". "), titleOf(hit, key)),
-    hit._rankingScore !== undefined && h("span", {class: "score", title: "ranking score"}, hit._rankingScore.toFixed(4)), actions), list);
+    !stored && hit._rankingScore !== undefined && h("span", {class: "score", title: "ranking score"}, hit._rankingScore.toFixed(4)), actions), list);
   if (more.length) {
     box.append(h("button", {type: "button", class: "link", onclick: event => {
       more.forEach(add);

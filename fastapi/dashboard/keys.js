@@ -7,7 +7,9 @@ const presets = {"search only": ["search"], "search and documents": ["search", "
 export async function keysView({page, signal}) {
   const list = h("div");
   const name = h("input", {required: true, placeholder: "shop front-end"}), actions = h("input", {value: "search", spellcheck: false, required: true}), on = h("input", {value: "*", spellcheck: false, required: true}), until = h("input", {type: "date"});
-  page.append(h("h1", null, "Keys"), h("details", {class: "more"}, h("summary", null, "New key"), h("form", {class: "bar", onsubmit: async event => {
+  page.append(h("h1", null, "Keys"));
+  await draw();
+  page.append(h("details", {class: "more"}, h("summary", null, "New key"), h("form", {class: "bar", onsubmit: async event => {
     event.preventDefault();
     const listed = input => input.value.split(",").map(v => v.trim()).filter(Boolean);
     try {
@@ -36,7 +38,6 @@ export async function keysView({page, signal}) {
       }}, "revoke")),
     h("dl", null, h("dt", null, "may"), h("dd", null, key.actions.join(", ")), h("dt", null, "on"), h("dd", null, key.indexes.join(", ")), h("dt", null, "until"), h("dd", null, key.expiresAt ? new Date(key.expiresAt).toLocaleString() : "for ever"), key.description && [h("dt", null, "for"), h("dd", null, key.description)]))));
   }
-  await draw();
 }
 
 /** token makes tenant tokens here, in the page: JSON web tokens signed by the key, HMAC-SHA256. */

@@ -1,5 +1,5 @@
 // Search as one types, with everything that narrows and orders it, and why hits stand where they do.
-import {ask, curl, ended, indexPath} from "./api.js";
+import {ask, curl, ended, indexPath, turns} from "./api.js";
 import {chooser, indexes} from "./indexes.js";
 import {compare} from "./compare.js";
 import {copy, count, field, h, later, say, select, show, svg} from "./dom.js";
@@ -21,8 +21,8 @@ export async function searchView({page, state, remember, signal, reopen}) {
     ratio: Number(state.get("ratio") ?? 0.5), facets: facetsOf(state.get("facets")), pictures: false,
     compare: state.get("compare") ?? "", // what is tried in a comparison that is open
   };
-  let known = {embedders: {}, sortable: [], key: all?.find(index => index.uid === s.index)?.primaryKey}; // of the index
-  let running = null, last = 0;
+  let known = {embedders: {}, sortable: []}; // of the index; most: how many hits it counts
+  const turn = turns(signal), unfolded = new Map(); // facets that were opened or closed by hand
 
   const box = h("input", {type: "search", value: s.q, placeholder: "Search", "aria-label": "Search", autocomplete: "off", spellcheck: false, dir: "auto", oninput: () => {
     s.q = box.value;
@@ -51,6 +51,8 @@ export async function searchView({page, state, remember, signal, reopen}) {
       h("button", {type: "button", onclick: () => sides({})}, "Compare"),
       h("label", {class: "check"}, h("input", {type: "checkbox", onchange: event => { s.pictures = event.target.checked; search(); }}), " pictures")),
     h("div", {class: "columns"}, h("details", {class: "sidebar", open: !matchMedia("(max-width: 48rem)").matches}, h("summary", null, "Facets"), facets), h("div", null, map, hits, pages)));
+
+  box.focus(); // what is typed before the first answer is not lost
 
   /** filters are what the facets and the field say, as the API takes it. */
   function filters() {
@@ -91,23 +93,21 @@ export async function searchView({page, state, remember, signal, reopen}) {
   const keep = () => remember({index: s.index, q: s.q, sort: s.sort, filter: s.filter, page: s.page > 1 ? s.page : "", fields: s.fields.join(","), facets: textOf(s.facets), embedder: s.embedder, ratio: s.embedder ? s.ratio : "", compare: s.compare});
 
   async function search() {
-    const mine = ++last;
-    running?.abort();
+    const own = turn();
     if (!s.index) return;
-    running = new AbortController();
     keep();
     try {
-      const found = await ask(indexPath(s.index, "/search"), {body: body(false), signal: AbortSignal.any([signal, running.signal])});
-      if (mine !== last) return; // an answer to what is asked no more
+      const found = await ask(indexPath(s.index, "/search"), {body: body(false), signal: own});
+      if (own.aborted) return; // an answer to what is asked no more
       say("");
-      summary.textContent = `${count(found.totalHits)} found in ${found.processingTimeMs} ms${found.semanticHitCount ? `, ${found.semanticHitCount} by meaning` : ""}`;
+      summary.textContent = `${found.totalHits === known.most ? "at least " : ""}${count(found.totalHits)} found in ${found.processingTimeMs} ms${found.semanticHitCount ? `, ${found.semanticHitCount} by meaning` : ""}`;
       hits.replaceChildren(...found.hits.map((hit, i) => oneHit(hit, (s.page - 1) * pageSize + i + 1)));
       if (found.hits.length === 0) hits.replaceChildren(h("p", {class: "soft"}, "Nothing matches."));
       drawFacets(found);
       drawPages(found);
       map.replaceChildren(mapOf(found.hits) ?? "");
     } catch (error) {
-      if (mine !== last || signal.aborted) return;
+      if (own.aborted) return;
       if (error.status === 401) throw error;
       hits.replaceChildren();
       facets.replaceChildren();
@@ -140,6 +140,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
   function drawFacets(found) {
     const nodes = [];
     for (const [name, values] of Object.entries(found.facetDistribution ?? {}).sort(([a], [b]) => a.localeCompare(b))) {
+      if (/^_geo(json)?(\.|$)/.test(name)) continue; // the map has these
       const choice = s.facets.get(name) ?? {values: [], min: "", max: ""};
       const change = () => {
         if (choice.values.length || choice.min !== "" || choice.max !== "") s.facets.set(name, choice);
@@ -149,36 +150,43 @@ export async function searchView({page, state, remember, signal, reopen}) {
       };
       const listed = h("ul");
       const draw = entries => listed.replaceChildren(...entries.map(([v, n, text]) => h("li", null, h("label", {class: "check"},
-        h("input", {type: "checkbox", checked: choice.values.includes(v), onchange: event => {
+        h("input", {type: "checkbox", checked: choice.values.includes(v), "data-at": name + "\n" + v, onchange: event => {
           choice.values = event.target.checked ? [...choice.values, v] : choice.values.filter(other => other !== v);
           change();
         }}), " ", h("span", {dir: "auto"}, text ? marked(text) : v)), n !== null && h("span", {class: "soft"}, count(n)))));
       const entries = Object.entries(values);
-      for (const v of choice.values) if (!(v in values)) entries.unshift([v, null]);
-      draw(entries.slice(0, facetValues));
-      const stats = found.facetStats?.[name];
-      const bound = which => h("input", {type: "number", step: "any", value: choice[which], placeholder: String(stats[which]), "aria-label": `${name}: ${which}`, onchange: event => {
+      for (const v of choice.values) if (!Object.hasOwn(values, v)) entries.unshift([v, null]);
+      // Numbers that are many are chosen by their range.
+      const stats = found.facetStats?.[name], few = stats && entries.length > facetValues ? choice.values.length : facetValues;
+      draw(entries.slice(0, few));
+      const bound = which => h("input", {type: "number", step: "any", value: choice[which], placeholder: String(stats[which]), "aria-label": `${name}: ${which}`, "data-at": name + "\n" + which, onchange: event => {
         choice[which] = event.target.value;
         change();
       }});
+      const wantedTurn = turns(signal);
       const wanted = h("input", {type: "search", placeholder: "find a value", "aria-label": `Find a value of ${name}`, oninput: later(async () => {
-        if (!wanted.value) return draw(entries.slice(0, facetValues));
+        const own = wantedTurn();
+        if (!wanted.value) return draw(entries.slice(0, few));
         try {
-          const got = await ask(indexPath(s.index, "/facet-search"), {signal, body: {facetName: name, facetQuery: wanted.value, q: s.q, filter: filters()}});
-          draw(got.facetHits.slice(0, 50).map(f => [f.value, f.count]));
+          const got = await ask(indexPath(s.index, "/facet-search"), {signal: own, body: {facetName: name, facetQuery: wanted.value, q: s.q, filter: filters()}});
+          if (!own.aborted) draw(got.facetHits.slice(0, 50).map(f => [f.value, f.count]));
         } catch (error) {
-          if (!signal.aborted) say(error.message, true);
+          if (!own.aborted) say(error.message, true);
         }
       }, 150)});
-      nodes.push(h("details", {class: "facet", open: s.facets.has(name) || entries.length > 0 && nodes.length < 8}, h("summary", null, name, " ", h("span", {class: "soft"}, count(entries.length))),
+      nodes.push(h("details", {class: "facet", open: unfolded.get(name) ?? (s.facets.has(name) || entries.length > 0 && nodes.length < 8),
+        ontoggle: event => event.target.isConnected && unfolded.set(name, event.target.open)}, h("summary", {"data-at": name, dir: "auto"}, name, " ", h("span", {class: "soft"}, count(entries.length))),
         stats && h("p", {class: "range"}, bound("min"), " to ", bound("max")), !stats && entries.length > facetValues && wanted, listed,
         entries.length > facetValues && h("button", {type: "button", class: "link", onclick: event => {
           draw(entries.slice(0, 200));
           event.target.remove();
         }}, "more values")));
     }
-    // What is being typed in stays: facets are drawn again only around it.
-    if (!facets.contains(document.activeElement) || document.activeElement.type !== "search") facets.replaceChildren(...nodes);
+    // What is being typed in stays as it is; the focus stays where it is.
+    const at = facets.contains(document.activeElement) ? document.activeElement : null;
+    if (at?.type === "search") return;
+    facets.replaceChildren(...nodes);
+    if (at?.dataset.at) [...facets.querySelectorAll("[data-at]")].find(node => node.dataset.at === at.dataset.at)?.focus();
   }
 
   function drawPages(found) {
@@ -193,13 +201,14 @@ export async function searchView({page, state, remember, signal, reopen}) {
 
   /** learn asks what the index can do, as far as the key may know, and searches. */
   async function learn() {
-    known = {embedders: {}, sortable: [], key: all?.find(index => index.uid === s.index)?.primaryKey};
-    const searching = search();
+    known = {embedders: {}, sortable: [], most: 1000, key: all?.find(index => index.uid === s.index)?.primaryKey};
+    const searching = search(), index = s.index;
     try {
-      const settings = await ask(indexPath(s.index, "/settings"), {signal});
+      const settings = await ask(indexPath(index, "/settings"), {signal});
+      if (index !== s.index) return;
       known.embedders = settings.embedders ?? {};
       known.sortable = settings.sortableAttributes ?? [];
-      known.rankingRules = settings.rankingRules;
+      known.most = settings.pagination.maxTotalHits;
     } catch (error) {
       if (signal.aborted) return;
     }
@@ -224,7 +233,6 @@ export async function searchView({page, state, remember, signal, reopen}) {
       s.compare = ""; // the address was changed by hand
     }
   }
-  box.focus();
 }
 
 /** facetsOf reads chosen facets from the address bar: JSON of [name, values, min, max]. */

@@ -8,7 +8,7 @@ const drawn = 30; // indexes whose segments are drawn: the largest
 export async function systemView({page, signal}) {
   const numbers = h("dl", {class: "numbers"}), table = h("tbody"), features = h("div", {class: "choices"}), live = h("div", {class: "graphs"}), parts = h("div", {class: "graphs"});
   page.append(h("h1", null, "System"), numbers, h("h2", null, "The last five minutes"), live, h("h2", null, "Segments"), parts, h("h2", null, "Indexes"),
-    h("div", {class: "scroll", tabIndex: 0}, h("table", null, h("thead", null, h("tr", null, ["index", "documents", "fields", "vectors", ""].map(t => t ? h("th", {scope: "col"}, t) : h("td")))), table)),
+    h("div", {class: "scroll", tabIndex: 0}, h("table", null, h("thead", null, h("tr", null, ["index", "documents", "fields", "vectors", ""].map((t, i) => t ? h("th", {scope: "col", class: i > 0 && "number"}, t) : h("td")))), table)),
     h("h2", null, "Experimental features"), features,
     h("h2", null, "Copies"), h("p", null, ["dumps", "snapshots"].map(what => [h("button", {type: "button", onclick: async () => {
       try {

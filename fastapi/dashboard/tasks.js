@@ -50,7 +50,7 @@ export async function tasksView({page, state, remember, signal}) {
       h("td", null, h("span", {class: "status " + task.status}, task.status)),
       h("td", {class: "long"}, details.length > 120 ? details.slice(0, 120) + "…" : details,
         task.error && h("p", {class: "bad"}, task.error.message), task.parked && h("p", {class: "bad"}, `It waits for the machine: ${task.parked.reason.message} Tried ${task.parked.tries} times.`)),
-      h("td", null, new Date(task.enqueuedAt).toLocaleTimeString()), h("td", null, took(task)),
+      h("td", {class: "time"}, new Date(task.enqueuedAt).toLocaleTimeString()), h("td", {class: "time"}, took(task)),
       h("td", null, waits ? h("button", {type: "button", class: "link", onclick: async () => {
         try {
           await ask(`/tasks/cancel?uids=${task.uid}`, {method: "POST"});

@@ -1,0 +1,318 @@
+package fastapi
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+)
+
+// browser returns the program of a Chromium, or skips the test and says so.
+func browser(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	t.Skip("no Chromium is installed: the page is not opened in a browser")
+	return ""
+}
+
+// chromium is a browser without a window, driven by the DevTools protocol over two pipes: messages are JSON with a zero byte behind.
+type chromium struct {
+	t       *testing.T
+	in      *os.File
+	mu      sync.Mutex
+	last    int
+	waiting map[int]chan devtools
+	tabs    map[string]*tab
+	gone    bool // the browser writes no more
+}
+
+// devtools is a message of the protocol, in either direction.
+type devtools struct {
+	ID      int             `json:"id,omitempty"`
+	Session string          `json:"sessionId,omitempty"`
+	Method  string          `json:"method,omitempty"`
+	Params  any             `json:"params,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Error   *struct {
+		Message string `json:"message"`
+	} `json:"error,omitempty"`
+}
+
+// tab is a page of a browser.
+type tab struct {
+	*chromium
+	session string
+	events  chan devtools // that were asked for by listen
+	only    string
+}
+
+// startChromium starts a browser that ends with the test.
+func startChromium(t *testing.T) *chromium {
+	t.Helper()
+	cmd := exec.Command(browser(t), "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+		"--disable-component-update", "--disable-sync", "--hide-scrollbars", "--force-color-profile=srgb", "--user-data-dir="+t.TempDir(), "--remote-debugging-pipe", "about:blank")
+	theirs, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, theirOut, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.ExtraFiles = []*os.File{theirs, theirOut} // descriptors 3 and 4
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	theirs.Close()
+	theirOut.Close()
+	b := &chromium{t: t, in: in, waiting: map[int]chan devtools{}, tabs: map[string]*tab{}}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		b.read(out)
+	}()
+	t.Cleanup(func() {
+		b.send("", "Browser.close", nil)
+		in.Close()
+		dead := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
+		<-read
+		_ = cmd.Wait()
+		dead.Stop()
+		out.Close()
+	})
+	return b
+}
+
+// read hands out what the browser says, until it ends.
+func (b *chromium) read(out io.Reader) {
+	for r := bufio.NewReaderSize(out, 1<<20); ; {
+		line, err := r.ReadBytes(0)
+		b.mu.Lock()
+		if err != nil {
+			b.gone = true
+			for _, answer := range b.waiting {
+				close(answer)
+			}
+			b.waiting = map[int]chan devtools{}
+			b.mu.Unlock()
+			return
+		}
+		var m struct {
+			devtools
+			Params json.RawMessage `json:"params"`
+		}
+		if json.Unmarshal(bytes.TrimSuffix(line, []byte{0}), &m) == nil {
+			m.devtools.Params = m.Params
+			if answer := b.waiting[m.ID]; answer != nil {
+				delete(b.waiting, m.ID)
+				answer <- m.devtools
+			} else if tab := b.tabs[m.Session]; tab != nil && tab.only == m.Method && m.Method != "" {
+				tab.events <- m.devtools
+			}
+		}
+		b.mu.Unlock()
+	}
+}
+
+// send sends a command, whose answer comes from the channel; nil where the browser is gone.
+func (b *chromium) send(session, method string, params any) chan devtools {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.gone {
+		return nil
+	}
+	b.last++
+	line, err := json.Marshal(devtools{ID: b.last, Session: session, Method: method, Params: params})
+	if err != nil {
+		b.t.Error(err)
+		return nil
+	}
+	answer := make(chan devtools, 1)
+	b.waiting[b.last] = answer
+	_, _ = b.in.Write(append(line, 0)) // what cannot be sent is not answered
+	return answer
+}
+
+// values are an object of JSON.
+type values = map[string]any
+
+// call sends a command and decodes its answer into result, unless that is nil.
+func (b *chromium) call(session, method string, params, result any) {
+	b.t.Helper()
+	select {
+	case answer, ok := <-b.send(session, method, params):
+		switch {
+		case !ok:
+			b.t.Fatalf("%s: the browser is gone", method)
+		case answer.Error != nil:
+			b.t.Fatalf("%s: %s", method, answer.Error.Message)
+		case result != nil:
+			if err := json.Unmarshal(answer.Result, result); err != nil {
+				b.t.Fatalf("%s: %v", method, err)
+			}
+		}
+	case <-time.After(time.Minute):
+		b.t.Fatalf("%s: no answer in a minute", method)
+	}
+}
+
+// open makes an empty page, in a context of its own: nothing is remembered from others.
+func (b *chromium) open() *tab {
+	b.t.Helper()
+	var context struct{ BrowserContextID string }
+	b.call("", "Target.createBrowserContext", values{}, &context)
+	var target struct{ TargetID string }
+	b.call("", "Target.createTarget", values{"url": "about:blank", "browserContextId": context.BrowserContextID}, &target)
+	var session struct{ SessionID string }
+	b.call("", "Target.attachToTarget", values{"targetId": target.TargetID, "flatten": true}, &session)
+	p := &tab{chromium: b, session: session.SessionID, events: make(chan devtools, 1000)}
+	b.mu.Lock()
+	b.tabs[p.session] = p
+	b.mu.Unlock()
+	p.do("Page.enable", values{}, nil)
+	return p
+}
+
+func (p *tab) do(method string, params, result any) {
+	p.t.Helper()
+	p.call(p.session, method, params, result)
+}
+
+// look sets the size of the page and whether it is dark.
+func (p *tab) look(width, height int, dark bool) {
+	p.t.Helper()
+	scheme := "light"
+	if dark {
+		scheme = "dark"
+	}
+	p.do("Emulation.setDeviceMetricsOverride", values{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false}, nil)
+	p.do("Emulation.setEmulatedMedia", values{"features": []values{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
+}
+
+// goTo opens an address, also when only its fragment is another one.
+func (p *tab) goTo(url string) {
+	p.t.Helper()
+	p.do("Page.navigate", values{"url": "about:blank"}, nil)
+	p.do("Page.navigate", values{"url": url}, nil)
+}
+
+// eval returns the value of an expression, or of the promise that it is.
+func (p *tab) eval(expression string, result any) {
+	p.t.Helper()
+	var answer struct {
+		Result           struct{ Value json.RawMessage }
+		ExceptionDetails *struct {
+			Text      string
+			Exception struct{ Description string }
+		}
+	}
+	p.do("Runtime.evaluate", values{"expression": expression, "awaitPromise": true, "returnByValue": true}, &answer)
+	if e := answer.ExceptionDetails; e != nil {
+		p.t.Fatalf("%.200s: %s %s", expression, e.Text, e.Exception.Description)
+	}
+	if result == nil {
+		return
+	}
+	if err := json.Unmarshal(answer.Result.Value, result); err != nil {
+		p.t.Fatalf("%.200s: %v in %s", expression, err, answer.Result.Value)
+	}
+}
+
+// until waits for an expression to be true.
+func (p *tab) until(expression string) {
+	p.t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		var holds bool
+		if p.eval("(() => { try { return !!("+expression+"); } catch { return false; } })()", &holds); holds { // the page may not be there yet
+			return
+		}
+		if time.Now().After(end) {
+			var text string
+			p.eval(`location.href + " " + (document.body?.innerText ?? "").slice(0, 2000)`, &text)
+			p.t.Fatalf("in a minute it does not come true that %s: %s", expression, text)
+		}
+	}
+}
+
+// typeIn types a letter where the focus is.
+func (p *tab) typeIn(letter string) {
+	p.t.Helper()
+	p.do("Input.dispatchKeyEvent", values{"type": "keyDown", "text": letter, "key": letter}, nil)
+	p.do("Input.dispatchKeyEvent", values{"type": "keyUp", "key": letter}, nil)
+}
+
+// listen keeps the events of a kind, of which next returns one after another.
+func (p *tab) listen(method string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.only = method
+}
+
+func (p *tab) next(params any) {
+	p.t.Helper()
+	select {
+	case m := <-p.events:
+		raw, _ := m.Params.(json.RawMessage)
+		if err := json.Unmarshal(raw, params); err != nil {
+			p.t.Fatal(err)
+		}
+	case <-time.After(time.Minute):
+		p.t.Fatalf("no %s in a minute", p.only)
+	}
+}
+
+// picture writes what is seen of the page into a file.
+func (p *tab) picture(name string) {
+	p.t.Helper()
+	var shot struct{ Data string }
+	p.do("Page.captureScreenshot", values{"format": "png"}, &shot)
+	b, err := base64.StdEncoding.DecodeString(shot.Data)
+	if err == nil {
+		err = os.WriteFile(name, b, 0o644)
+	}
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// axe is axe-core, which looks for what shuts people out.
+func axe(t *testing.T) string {
+	t.Helper()
+	b, err := os.ReadFile("testdata/axe/axe.min.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// complaints runs axe-core on the page, and returns what it finds.
+func (p *tab) complaints(axe string) []string {
+	p.t.Helper()
+	p.eval("window.axe ? 0 : (() => {"+axe+"})(), 0", nil)
+	var found []struct {
+		ID, Help string
+		Nodes    []struct {
+			HTML           string
+			FailureSummary string
+		}
+	}
+	p.eval(`axe.run(document, {resultTypes: ["violations"]}).then(r => r.violations)`, &found)
+	var lines []string
+	for _, f := range found {
+		for _, n := range f.Nodes {
+			lines = append(lines, fmt.Sprintf("%s (%s): %.200s: %s", f.ID, f.Help, n.HTML, n.FailureSummary))
+		}
+	}
+	return lines
+}

@@ -1,0 +1,243 @@
+package fastapi
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	flags "flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var dashboardDocuments = flags.Int("dashboard.documents", 3000, "documents of TestTypingOverManyDocuments")
+
+// shownTitles makes a page note the title of each first hit that it shows, one after another.
+const shownTitles = `
+	window.shown = [];
+	addEventListener("DOMContentLoaded", () => new MutationObserver(() => {
+		const title = document.querySelector(".hit h2")?.lastChild.textContent;
+		if (title && title !== window.shown.at(-1)) window.shown.push(title);
+	}).observe(document.body, {childList: true, subtree: true}));`
+
+// deafToAborts makes a page get the answers of requests that it has given up, and counts what it got.
+const deafToAborts = `
+	const send = fetch;
+	window.answered = 0;
+	window.fetch = async (path, options) => {
+		const answer = await send(path, {...options, signal: undefined}), text = await answer.text();
+		if (String(path).endsWith("/search")) setTimeout(() => setTimeout(() => window.answered++, 20), 0);
+		return new Response(text, {status: answer.status});
+	};`
+
+// TestTypingShowsTheLatestAnswerOnly holds the answers to what is typed back and gives them in other orders, the last one first: the
+// page shows no answer to an older query after a newer one, also where requests that were given up are answered all the same.
+func TestTypingShowsTheLatestAnswerOnly(t *testing.T) {
+	b := startChromium(t)
+	c, url := openPage(t, Options{})
+	c.wait(c.json("POST", "/indexes/films/documents", `[{"id": 1, "title": "metropolis"}]`))
+	for _, test := range []struct {
+		name   string
+		script string
+		order  []int // of the queries "", m, me, met, as they are answered
+		shown  string
+	}{
+		{"given up", "", []int{3, 2, 1, 0}, "answer to met"},
+		{"answered", deafToAborts, []int{3, 2, 1, 0}, "answer to met"},
+		{"answered in disorder", deafToAborts, []int{1, 0, 3, 2}, "answer to met"},
+		{"answered as asked", deafToAborts, []int{0, 1, 2, 3}, "answer to met"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			tab := b.open()
+			tab.t = t
+			tab.do("Page.addScriptToEvaluateOnNewDocument", values{"source": shownTitles + test.script}, nil)
+			tab.do("Fetch.enable", values{"patterns": []values{{"urlPattern": "*/search"}}}, nil)
+			tab.listen("Fetch.requestPaused")
+			tab.do("Page.navigate", values{"url": url + "/#/search?index=films"}, nil)
+			var ids, queries []string
+			held := func() {
+				var request struct {
+					RequestID string
+					Request   struct{ PostData string }
+				}
+				tab.next(&request)
+				var body struct{ Q string }
+				if err := json.Unmarshal([]byte(request.Request.PostData), &body); err != nil {
+					t.Fatal(err)
+				}
+				ids, queries = append(ids, request.RequestID), append(queries, body.Q)
+			}
+			held()
+			tab.until(`document.activeElement.type === "search"`)
+			for _, letter := range []string{"m", "e", "t"} {
+				tab.typeIn(letter)
+				held()
+			}
+			if want := []string{"", "m", "me", "met"}; !slices.Equal(queries, want) {
+				t.Fatalf("asked %q, want %q", queries, want)
+			}
+			for _, i := range test.order {
+				body := fmt.Sprintf(`{"hits":[{"id":1,"title":"answer to %s"}],"query":%q,"page":1,"hitsPerPage":20,"totalPages":1,"totalHits":1,"processingTimeMs":0}`, queries[i], queries[i])
+				answer := <-b.send(tab.session, "Fetch.fulfillRequest", values{"requestId": ids[i], "responseCode": 200,
+					"responseHeaders": []values{{"name": "Content-Type", "value": "application/json"}}, "body": base64.StdEncoding.EncodeToString([]byte(body))})
+				if answer.Error != nil && test.script != "" {
+					t.Fatal(answer.Error.Message) // a request that was given up is not there any more
+				}
+			}
+			tab.until(`shown.includes("answer to met")`)
+			if test.script != "" {
+				tab.until("answered === 4")
+			}
+			var shown []string
+			if tab.eval("shown", &shown); !slices.Equal(shown, []string{test.shown}) {
+				t.Errorf("shown are %q", shown)
+			}
+		})
+	}
+}
+
+// manyDocuments are lines of documents with titles of a few words out of many.
+func manyDocuments(n int) []byte {
+	r := rand.New(rand.NewPCG(1, 2))
+	syllables := []string{"ka", "lo", "mi", "ter", "pan", "su", "ve", "ro", "din", "gra"}
+	words := rand.NewZipf(r, 1.2, 4, 9999)
+	word := func() string {
+		x := words.Uint64()
+		return syllables[x%10] + syllables[x/10%10] + syllables[x/100%10] + syllables[x/1000%10]
+	}
+	var b bytes.Buffer
+	for id := range n {
+		title := make([]string, 3+r.IntN(4))
+		for i := range title {
+			title[i] = word()
+		}
+		text := make([]string, 40)
+		for i := range text {
+			text[i] = word()
+		}
+		fmt.Fprintf(&b, `{"id":%d,"title":%q,"text":%q,"tags":[%q,%q],"size":%d,"year":%d}`+"\n", id, strings.Join(title, " "), strings.Join(text, " "),
+			syllables[r.IntN(10)], syllables[r.IntN(10)]+"a", r.IntN(1e6), 1950+r.IntN(76))
+	}
+	return b.Bytes()
+}
+
+// TestTypingOverManyDocuments types ten letters a second and looks that each page of hits is one that the query in the box had not
+// overtaken by another's; it logs how long after an answer its hits are there. -dashboard.documents says over how many.
+func TestTypingOverManyDocuments(t *testing.T) {
+	tab := startChromium(t).open()
+	c, url := openPage(t, Options{PayloadLimit: 1 << 30})
+	c.wait(c.json("PATCH", "/indexes/many/settings", `{"filterableAttributes":["tags","size","year"]}`))
+	if end := c.wait(c.send("POST", "/indexes/many/documents", bytes.NewReader(manyDocuments(*dashboardDocuments)), "Content-Type", "application/x-ndjson")); !strings.Contains(end, "succeeded") {
+		t.Fatal(end)
+	}
+	// Each answer notes when its text was there; each change of the hits, whose they are and when.
+	tab.do("Page.addScriptToEvaluateOnNewDocument", values{"source": `
+		const send = fetch;
+		window.came = []; window.drawn = [];
+		window.fetch = async (path, options) => {
+			const answer = await send(path, options);
+			if (!String(path).endsWith("/search")) return answer;
+			const text = await answer.text();
+			came.push({q: JSON.parse(options.body).q, at: performance.now(), total: JSON.parse(text).totalHits});
+			return new Response(text, {status: answer.status});
+		};
+		addEventListener("DOMContentLoaded", () => new MutationObserver(() => {
+			const total = Number((document.querySelector(".summary")?.textContent ?? "").replace(/ found.*/, "").replace(/\D/g, "") || -1);
+			if (total < 0 || drawn.length === came.length) return;
+			const entry = {q: came.at(-1).q, box: document.querySelector("input[type=search]").value, total, wanted: came.at(-1).total};
+			drawn.push(entry);
+			const began = came.at(-1).at;
+			requestAnimationFrame(() => setTimeout(() => entry.after = performance.now() - began, 0));
+		}).observe(document.body, {childList: true, subtree: true, characterData: true}));`}, nil)
+	tab.do("Page.navigate", values{"url": url + "/#/search?index=many"}, nil)
+	tab.until(`document.querySelectorAll(".hit").length > 1 && document.activeElement.type === "search"`)
+	const typed = "kalomi terpan suvero dinkalo"
+	every := time.NewTicker(100 * time.Millisecond)
+	defer every.Stop()
+	for _, letter := range typed {
+		<-every.C
+		tab.typeIn(string(letter))
+	}
+	tab.until(fmt.Sprintf(`drawn.at(-1)?.q === %q && drawn.at(-1).after !== undefined`, typed))
+	var drawn []struct {
+		Q, Box        string
+		Total, Wanted int
+		After         float64
+	}
+	tab.eval("drawn", &drawn)
+	var after []float64
+	for i, d := range drawn {
+		if d.Total != d.Wanted || i > 0 && len(d.Q) < len(drawn[i-1].Q) || !strings.HasPrefix(typed, d.Q) {
+			t.Errorf("after %q stood in the box, hits of %q were drawn: %+v", d.Box, d.Q, d)
+		}
+		after = append(after, d.After)
+	}
+	slices.Sort(after)
+	t.Logf("%d documents, %d letters, %d pages of hits; from the answer to the next frame with its hits: median %.1f ms, at most %.1f ms",
+		*dashboardDocuments, len(typed), len(drawn), after[len(after)/2], after[len(after)-1])
+}
+
+// searchKey makes a key that may search and nothing else.
+func searchKey(t *testing.T, c *client) string {
+	t.Helper()
+	made := c.json("POST", "/keys", `{"name": "search", "actions": ["search"], "indexes": ["*"], "expiresAt": null}`)
+	var key struct{ Key string }
+	if err := json.Unmarshal([]byte(made.body), &key); err != nil || key.Key == "" {
+		t.Fatal(made.body)
+	}
+	return key.Key
+}
+
+// quoted writes a text as JavaScript takes it.
+func quoted(s string) string {
+	b, _ := json.Marshal(s)
+	return string(b)
+}
+
+// TestDashboardShowsWhatAKeyOpens gives the page a search key, with which the search is there and nothing else, and the master key,
+// with which everything is.
+func TestDashboardShowsWhatAKeyOpens(t *testing.T) {
+	tab := startChromium(t).open()
+	c, url := openPage(t, Options{Keys: openKeys(t, masterKey)})
+	c.key = masterKey
+	c.wait(c.json("PATCH", "/indexes/films/settings", `{"filterableAttributes":["year"]}`))
+	c.wait(c.json("POST", "/indexes/films/documents", `[{"id": 1, "title": "metropolis", "year": 1927}, {"id": 2, "title": "sunrise", "year": 1927}]`))
+	key := searchKey(t, c)
+	enter := func(key string) {
+		tab.eval(fmt.Sprintf(`(() => {
+			document.getElementById("key-value").value = %q;
+			document.getElementById("key").requestSubmit();
+		})()`, key), nil)
+	}
+	offered := func(want ...string) {
+		t.Helper()
+		b, _ := json.Marshal(append([]string{}, want...))
+		tab.until(fmt.Sprintf(`JSON.stringify([...document.querySelectorAll("#nav:not([hidden]) a:not([hidden])")].map(a => a.textContent)) === '%s'`, b))
+	}
+	tab.goTo(url + "/#/search?index=films&q=metropolis")
+	tab.until(`document.getElementById("said").textContent.includes("master key") && document.activeElement.id === "key-value"`)
+	offered()
+	enter("nobody's")
+	tab.until(`document.getElementById("said").className === "bad"`)
+	enter(key)
+	tab.until(`document.querySelector(".hit mark")?.textContent === "metropolis" && document.querySelector(".facet") && document.querySelector(".why")`)
+	offered("Search")
+	tab.eval(`location.hash = "#/keys"`, nil)
+	tab.until(`document.getElementById("said").textContent.includes("This key may not do that")`)
+	tab.eval(`document.getElementById("forget").click()`, nil)
+	offered()
+	enter(masterKey)
+	offered("Search", "Documents", "Settings", "Tasks", "Keys", "System")
+	for part, want := range map[string]string{"search": "metropolis", "documents?index=films": "2 documents", "settings": "rankingRules", "tasks": "settingsUpdate", "keys": "tenant token", "system": "available"} {
+		tab.eval(`location.hash = "#/`+part+`"`, nil)
+		tab.until(fmt.Sprintf("document.getElementById('main').textContent.includes(%q)", want))
+	}
+	var kept string
+	tab.eval(`JSON.stringify([location.href, {...localStorage}, {...sessionStorage}, document.cookie])`, &kept)
+	if strings.Contains(kept, masterKey) || strings.Contains(kept, key) {
+		t.Errorf("a key is kept: %s", kept)
+	}
+}
