@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"embed"
 	"fmt"
+	"io/fs"
 	"mime"
 	"path"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/valyala/fasthttp"
+
+	"svc/docs/demo"
 )
 
 // The page is plain HTML, CSS and JavaScript modules, sent as they stand here: there is nothing to build, and nothing
@@ -17,41 +20,45 @@ import (
 //go:embed dashboard
 var dashboardFiles embed.FS
 
-// asset is a file of the page.
+// asset is a file of a page.
 type asset struct {
 	content     []byte
 	contentType string
 }
 
-// dashboard is the page and its files, which have the hash of all of them in their path: a browser keeps them for ever.
-type dashboard struct {
+// website is a page and its files, which have the hash of all of them in their path: a browser keeps them for ever.
+type website struct {
 	page   []byte
 	hash   string
 	assets map[string]asset // by name
 }
 
-var dashboardPage = readDashboard()
+var (
+	dashboardPage = readWebsite(dashboardFiles, "dashboard")
+	demoPage      = readWebsite(demo.Files, ".")
+)
 
-func readDashboard() *dashboard {
-	d := &dashboard{assets: map[string]asset{}}
-	entries, err := dashboardFiles.ReadDir("dashboard")
+// readWebsite reads index.html, in which {{assets}} stands for the path of the other files.
+func readWebsite(files embed.FS, dir string) *website {
+	w := &website{assets: map[string]asset{}}
+	entries, err := fs.ReadDir(files, dir)
 	if err != nil {
 		panic(err) // the files are in the program
 	}
 	sum := xxhash.New()
 	for _, e := range entries {
-		b, err := dashboardFiles.ReadFile(path.Join("dashboard", e.Name()))
+		b, err := files.ReadFile(path.Join(dir, e.Name()))
 		if err != nil {
 			panic(err)
 		}
 		_, _ = sum.Write(b)
-		d.assets[e.Name()] = asset{b, assetType(e.Name())}
+		w.assets[e.Name()] = asset{b, assetType(e.Name())}
 	}
-	d.hash = fmt.Sprintf("%016x", sum.Sum64())
+	w.hash = fmt.Sprintf("%016x", sum.Sum64())
 	const index = "index.html"
-	d.page = bytes.ReplaceAll(d.assets[index].content, []byte("{{assets}}"), []byte("/assets/"+d.hash))
-	delete(d.assets, index)
-	return d
+	w.page = bytes.ReplaceAll(w.assets[index].content, []byte("{{assets}}"), []byte("/assets/"+w.hash))
+	delete(w.assets, index)
+	return w
 }
 
 // assetType is the media type of a file by its name.
@@ -76,24 +83,48 @@ func (s *Server) root(ctx *fasthttp.RequestCtx) error {
 		ctx.SetBodyString(`{"status":"svc is running"}`)
 		return nil
 	}
+	sendPage(ctx, dashboardPage, dashboardPolicy)
+	return nil
+}
+
+// demoPolicy is that of a page that shows no pictures, and has an empty one as its icon.
+const demoPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// demo shows the page that searches with InstantSearch, where it was asked for.
+func (s *Server) demo(ctx *fasthttp.RequestCtx) error {
+	if !s.demoed {
+		s.noRoute(ctx)
+		return nil
+	}
+	sendPage(ctx, demoPage, demoPolicy)
+	return nil
+}
+
+func sendPage(ctx *fasthttp.RequestCtx, w *website, policy string) {
 	h := &ctx.Response.Header
-	h.Set(fasthttp.HeaderContentSecurityPolicy, dashboardPolicy)
+	h.Set(fasthttp.HeaderContentSecurityPolicy, policy)
 	h.Set(fasthttp.HeaderXContentTypeOptions, "nosniff")
 	h.Set(fasthttp.HeaderXFrameOptions, "DENY")
 	h.Set(fasthttp.HeaderReferrerPolicy, "no-referrer")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set(fasthttp.HeaderCacheControl, "no-cache")
 	ctx.SetContentType("text/html; charset=utf-8")
-	ctx.SetBody(dashboardPage.page)
-	return nil
+	ctx.SetBody(w.page)
 }
 
-// getAsset sends a file of the page.
+// getAsset sends a file of a page that is served.
 func (s *Server) getAsset(ctx *fasthttp.RequestCtx) error {
 	hash, _ := ctx.UserValue("hash").(string)
 	name, _ := ctx.UserValue("name").(string)
-	file, ok := dashboardPage.assets[name]
-	if !ok || hash != dashboardPage.hash || s.noDashboard {
+	var file asset
+	ok := false
+	switch {
+	case hash == dashboardPage.hash && !s.noDashboard:
+		file, ok = dashboardPage.assets[name]
+	case hash == demoPage.hash && s.demoed:
+		file, ok = demoPage.assets[name]
+	}
+	if !ok {
 		ctx.SetStatusCode(fasthttp.StatusNotFound)
 		return nil
 	}

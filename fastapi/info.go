@@ -5,6 +5,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"svc/docs/demo"
 	"svc/internal/text"
 )
 
@@ -26,10 +27,10 @@ func (s *Server) getVersion(ctx *fasthttp.RequestCtx) error {
 	}{s.version.Commit, s.version.Commit, s.version.Date, s.version.Package, s.version.Program})
 }
 
-// licenses says under which terms the dictionaries of the program are.
+// licenses says under which terms the dictionaries of the program and the libraries of its pages are.
 func (s *Server) licenses(ctx *fasthttp.RequestCtx) error {
 	ctx.SetContentType("text/plain; charset=utf-8")
-	ctx.SetBodyString(text.Licenses())
+	ctx.SetBodyString(text.Licenses() + demo.Licenses())
 	return nil
 }
 

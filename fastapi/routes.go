@@ -36,6 +36,7 @@ func routes() []route {
 	table := []route{
 		{methodGet, "/", public, (*Server).root},
 		{methodGet, "/assets/{hash}/{name}", public, (*Server).getAsset},
+		{methodGet, "/demo", public, (*Server).demo},
 		{methodGet, "/health", public, (*Server).health},
 		{methodGet, "/licenses", public, (*Server).licenses},
 		{methodGet, "/version", actionVersion, (*Server).getVersion},

@@ -13,7 +13,7 @@ func samplePath(path string) string {
 
 // TestRoutesSayWhoMayUseThem walks the table: a route without an action would be closed to everyone.
 func TestRoutesSayWhoMayUseThem(t *testing.T) {
-	open := map[string]bool{"GET /": true, "GET /assets/{hash}/{name}": true, "GET /health": true, "GET /licenses": true}
+	open := map[string]bool{"GET /": true, "GET /assets/{hash}/{name}": true, "GET /demo": true, "GET /health": true, "GET /licenses": true}
 	seen := map[string]bool{}
 	for _, r := range append(routes(), pprofRoutes()...) {
 		name := r.method + " " + r.path
@@ -33,7 +33,7 @@ func TestRoutesSayWhoMayUseThem(t *testing.T) {
 
 // TestEveryRouteIsClosed asks for every route without the key.
 func TestEveryRouteIsClosed(t *testing.T) {
-	c := newClient(t, Options{Keys: openKeys(t, "a-master-key-of-16+bytes"), Pprof: true})
+	c := newClient(t, Options{Keys: openKeys(t, "a-master-key-of-16+bytes"), Pprof: true, Demo: true})
 	for _, r := range append(routes(), pprofRoutes()...) {
 		path := samplePath(r.path)
 		if strings.HasPrefix(path, "/assets/") {

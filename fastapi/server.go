@@ -48,6 +48,7 @@ type Options struct {
 	Reranker     *rerank.Client // of personalized searches; nil: there are none
 	Production   bool           // programs get no dashboard on /
 	NoDashboard  bool           // nobody does
+	Demo         bool           // there is a page on /demo
 	Pprof        bool           // serve /debug/pprof
 	Version      Version
 	Replication  bool          // honour the headers TaskId and DryRun
@@ -98,6 +99,7 @@ type Server struct {
 	reranker     *rerank.Client
 	production   bool
 	noDashboard  bool
+	demoed       bool
 	version      Version
 	replication  bool
 	slots        *slots
@@ -142,7 +144,7 @@ const (
 func New(o Options) *Server {
 	s := &Server{
 		catalog: o.Catalog, queue: o.Queue, keys: o.Keys, webhooks: o.Webhooks, network: o.Network, chats: o.Chats, providers: o.Providers, rules: o.Rules, reranker: o.Reranker, features: o.Features, log: o.Logger, logs: o.Log,
-		payloadLimit: o.PayloadLimit, production: o.Production, noDashboard: o.NoDashboard, version: o.Version, replication: o.Replication,
+		payloadLimit: o.PayloadLimit, production: o.Production, noDashboard: o.NoDashboard, demoed: o.Demo, version: o.Version, replication: o.Replication,
 	}
 	s.tracer = o.Tracer
 	s.searches = new(pace.Searches)

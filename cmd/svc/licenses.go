@@ -5,16 +5,17 @@ import (
 	"io"
 	"os"
 
+	"svc/docs/demo"
 	"svc/internal/text"
 )
 
-// licensesCommand prints under which terms the word lists and lexicons of the program are.
+// licensesCommand prints under which terms the word lists, the lexicons and the libraries of pages in the program are.
 type licensesCommand struct {
 	GermanWords bool `name:"german-words" help:"Print the list of the parts of German compounds instead, as it was published: what SVC_GERMAN_WORDS may name is another file like it."`
 }
 
 func (c *licensesCommand) Run(p program) error {
-	print := text.Licenses()
+	print := text.Licenses() + demo.Licenses()
 	if c.GermanWords {
 		print = text.GermanWords()
 	}

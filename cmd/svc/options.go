@@ -32,6 +32,7 @@ type options struct {
 	TaskWebhookHeader    string        `group:"Requests to elsewhere:" name:"task-webhook-authorization-header" placeholder:"VALUE" help:"Header Authorization of what goes to --task-webhook-url."`
 	LogLevel             logLevel      `group:"Logs and profiles:" name:"log-level" default:"INFO" placeholder:"LEVEL" help:"OFF, ERROR, WARN, INFO, DEBUG or TRACE (default: ${default})."`
 	NoDashboard          bool          `group:"Server:" name:"no-dashboard" help:"Leave the page on / out."`
+	Demo                 bool          `group:"Server:" name:"demo" help:"Serve a page on /demo that searches an index with InstantSearch."`
 	NoAnalytics          bool          `group:"Server:" name:"no-analytics" help:"Accepted for the sake of old command lines: there are no analytics."`
 	ConfigFilePath       string        `group:"Server:" name:"config-file-path" placeholder:"FILE" help:"TOML file with options (default: ./config.toml if it is there)."`
 	Pprof                bool          `group:"Logs and profiles:" name:"pprof" help:"Serve profiles under /debug/pprof."`

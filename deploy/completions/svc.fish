@@ -17,6 +17,7 @@ complete -c svc -n 'not __fish_seen_subcommand_from health version licenses help
 complete -c svc -n 'not __fish_seen_subcommand_from health version licenses help import search tasks key dump segment' -l task-webhook-authorization-header -x -d 'Header Authorization of what goes to --task-webhook-url.'
 complete -c svc -n 'not __fish_seen_subcommand_from health version licenses help import search tasks key dump segment' -l log-level -x -d 'OFF, ERROR, WARN, INFO, DEBUG or TRACE (default: INFO).'
 complete -c svc -n 'not __fish_seen_subcommand_from health version licenses help import search tasks key dump segment' -l no-dashboard -d 'Leave the page on / out.'
+complete -c svc -n 'not __fish_seen_subcommand_from health version licenses help import search tasks key dump segment' -l demo -d 'Serve a page on /demo that searches an index with InstantSearch.'
 complete -c svc -n 'not __fish_seen_subcommand_from health version licenses help import search tasks key dump segment' -l no-analytics -d 'Accepted for the sake of old command lines: there are no analytics.'
 complete -c svc -n 'not __fish_seen_subcommand_from health version licenses help import search tasks key dump segment' -l config-file-path -r -F -d 'TOML file with options (default: ./config.toml if it is there).'
 complete -c svc -n 'not __fish_seen_subcommand_from health version licenses help import search tasks key dump segment' -l pprof -d 'Serve profiles under /debug/pprof.'

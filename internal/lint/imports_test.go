@@ -18,6 +18,7 @@ import (
 var layers = [][]string{
 	{"cmd/svc", "bench", "hostile", "release"},
 	{"fastapi", "internal/client"},
+	{"docs/demo"},
 	{"internal/network"},
 	{"internal/search"},
 	{"internal/rule"},
