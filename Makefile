@@ -13,10 +13,12 @@ build:
 	go build -trimpath -ldflags "-s -w $(STAMP)" -o svc ./cmd/svc
 
 # dist/ gets an archive for each of TARGETS, with a bill of materials in it, a package of Debian for each Linux, and SHA256SUMS. The
-# same commit and the same Go give the same bytes, wherever and whenever.
+# same commit, maintainer and Go give the same bytes, wherever and whenever.
 TARGETS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,freebsd/amd64,windows/amd64
+# who answers for the packages of Debian: MAINTAINER='Name <address>'
+MAINTAINER ?=
 release:
-	go run ./release --out dist --targets $(TARGETS)
+	go run ./release --out dist --targets $(TARGETS) $(if $(MAINTAINER),--maintainer '$(MAINTAINER)')
 
 # the completions and the manual page, from the table of options
 generate: build

@@ -24,7 +24,7 @@ var packaged = [][2]string{
 const description = `Package: svc
 Version: %s
 Architecture: %s
-Maintainer: the authors of svc <root@localhost>
+Maintainer: %s
 Installed-Size: %d
 Section: database
 Priority: optional
@@ -58,7 +58,7 @@ func (s *source) deb(processor string, program, sbom []byte) ([]byte, error) {
 		fmt.Fprintf(&sums, "%x  %s\n", md5.Sum(f.data), f.name)
 	}
 	// A version before a release comes before it in Debian's order, too: - would begin a revision.
-	control := fmt.Sprintf(description, strings.ReplaceAll(s.version, "-", "~"), processor, size)
+	control := fmt.Sprintf(description, strings.ReplaceAll(s.version, "-", "~"), processor, s.maintainer, size)
 	described, err := s.tarball([]entry{{"./control", 0o644, []byte(control)}, {"./md5sums", 0o644, sums.Bytes()}})
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/mail"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,8 +20,9 @@ import (
 func main() {
 	out := flag.String("out", "dist", "directory of the archives")
 	targets := flag.String("targets", "linux/amd64", "systems to build for, with commas between them")
+	maintainer := flag.String("maintainer", "svc maintainers <maintainers@svc.invalid>", "who answers for the packages of Debian: a name and an address in angle brackets")
 	flag.Parse()
-	if err := run(*out, strings.Split(*targets, ",")); err != nil {
+	if err := run(*out, *maintainer, strings.Split(*targets, ",")); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
@@ -30,13 +32,19 @@ func main() {
 type source struct {
 	version, commit string
 	date            time.Time // of the commit; every file of an archive has it
+	maintainer      string    // of the packages of Debian
 }
 
-func run(out string, targets []string) error {
+func run(out, maintainer string, targets []string) error {
+	// deb-control(5): what would begin another field stands in no line.
+	if a, err := mail.ParseAddress(maintainer); err != nil || a.Name == "" || strings.ContainsAny(maintainer, "\r\n") {
+		return fmt.Errorf("%q is no maintainer: write Name <name@example.com>", maintainer)
+	}
 	src, err := readSource()
 	if err != nil {
 		return err
 	}
+	src.maintainer = maintainer
 	if err := os.MkdirAll(out, 0o777); err != nil {
 		return err
 	}
@@ -82,7 +90,7 @@ func readSource() (source, error) {
 	if err != nil {
 		return source{}, fmt.Errorf("the commit's date: %w", err)
 	}
-	return source{string(version[1]), commit, date.UTC()}, nil
+	return source{version: string(version[1]), commit: commit, date: date.UTC()}, nil
 }
 
 func (s *source) name(system, processor string) string {

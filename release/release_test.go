@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-var test = source{version: "1.2.3", commit: "c0ffee", date: time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)}
+var test = source{version: "1.2.3", commit: "c0ffee", date: time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC), maintainer: "A. B. <a@b.test>"}
 
 // TestArchive: what is in an archive, whose bytes are the same whenever it is made.
 func TestArchive(t *testing.T) {
@@ -67,6 +67,7 @@ func TestArchive(t *testing.T) {
 
 // TestSBOM lists what this test is linked from: no more than the standard library.
 func TestSBOM(t *testing.T) {
+	t.Chdir("..")
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -85,6 +86,9 @@ func TestSBOM(t *testing.T) {
 	if len(b.Components) == 0 || b.Components[0].Name != "std" || !strings.HasPrefix(b.Components[0].PURL, "pkg:golang/std@1.") {
 		t.Errorf("components: %+v", b.Components)
 	}
+	if last := b.Components[len(b.Components)-1]; last.Type != "data" || len(last.Licenses) != 1 || last.Licenses[0].License.ID != "LGPL-3.0-or-later" || len(last.Hashes) != 1 {
+		t.Errorf("the German words: %+v", last)
+	}
 }
 
 func TestSource(t *testing.T) {
@@ -94,6 +98,14 @@ func TestSource(t *testing.T) {
 	}
 	if versionLine.Find(b) == nil {
 		t.Error("the version is not found")
+	}
+}
+
+func TestMaintainers(t *testing.T) {
+	for _, maintainer := range []string{"", "a@b.test", "A", "A <a@b.test>\nDepends: x"} {
+		if err := run(t.TempDir(), maintainer, nil); err == nil || !strings.Contains(err.Error(), "is no maintainer") {
+			t.Errorf("%q: %v", maintainer, err)
+		}
 	}
 }
 
@@ -162,7 +174,7 @@ func TestDeb(t *testing.T) {
 		t.Fatalf("members %q", order)
 	}
 	control, data := untar(t, members["control.tar.gz"]), untar(t, members["data.tar.gz"])
-	if text := control["./control"]; !strings.Contains(text, "\nVersion: 1.2.3\nArchitecture: amd64\n") {
+	if text := control["./control"]; !strings.Contains(text, "\nVersion: 1.2.3\nArchitecture: amd64\nMaintainer: A. B. <a@b.test>\n") {
 		t.Errorf("control: %s", text)
 	}
 	if data["./usr/bin/svc"] != "program" || !strings.Contains(data["./usr/lib/systemd/system/svc.service"], "\nExecStart=/usr/bin/svc\n") {

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"crypto/sha256"
 	"debug/buildinfo"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 )
@@ -24,11 +26,33 @@ type metadata struct {
 }
 
 type component struct {
-	Type    string `json:"type"`
-	Name    string `json:"name"`
-	Version string `json:"version"`
-	PURL    string `json:"purl,omitempty"` // https://github.com/package-url/purl-spec
-	Hashes  []hash `json:"hashes,omitempty"`
+	Type        string    `json:"type"`
+	Name        string    `json:"name"`
+	Version     string    `json:"version,omitempty"`
+	Description string    `json:"description,omitempty"`
+	Hashes      []hash    `json:"hashes,omitempty"`
+	Licenses    []licence `json:"licenses,omitempty"`
+	PURL        string    `json:"purl,omitempty"` // https://github.com/package-url/purl-spec
+}
+
+type licence struct {
+	License struct {
+		ID string `json:"id"` // of SPDX
+	} `json:"license"`
+}
+
+// germanWords is the list in the program that has a licence of its own: who passes the program on passes that on, too.
+const germanWords = "internal/text/dictionaries/german/dictionary-de.txt"
+
+func germanList() (component, error) {
+	list, err := os.ReadFile(germanWords)
+	if err != nil {
+		return component{}, err
+	}
+	c := component{Type: "data", Name: "german-decompounder/dictionary-de.txt", Description: "Parts of German compounds, in the program; svc licenses prints their terms.",
+		Hashes: []hash{{"SHA-256", fmt.Sprintf("%x", sha256.Sum256(list))}}, Licenses: make([]licence, 1)}
+	c.Licenses[0].License.ID = "LGPL-3.0-or-later"
+	return c, nil
 }
 
 type hash struct {
@@ -62,6 +86,11 @@ func (s *source) sbom(file string) ([]byte, error) {
 		}
 		b.Components = append(b.Components, c)
 	}
+	words, err := germanList()
+	if err != nil {
+		return nil, err
+	}
+	b.Components = append(b.Components, words)
 	text, err := json.MarshalIndent(b, "", "  ")
 	return append(text, '\n'), err
 }
