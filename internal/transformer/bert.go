@@ -3,6 +3,8 @@ package transformer
 import (
 	"context"
 	"fmt"
+
+	"svc/simd"
 )
 
 // bert is BERT and, with its positions moved, XLM-RoBERTa.
@@ -47,7 +49,7 @@ func loadBERT(t *tensors, c *config, offset int) (*bert, error) {
 			return nil, err
 		}
 		for from := 0; from < len(b.positions); from += c.Hidden {
-			add(b.positions[from:from+c.Hidden], types[:c.Hidden])
+			simd.Add(b.positions[from:from+c.Hidden], types[:c.Hidden])
 		}
 	}
 	if b.norm, err = loadNorm(t, "embeddings.LayerNorm", c.Hidden, true, c.Epsilon); err != nil {
@@ -92,7 +94,7 @@ func (b *bert) encode(ctx context.Context, ids []int, threads int) ([]float32, e
 	for i, id := range ids {
 		row := x[i*b.width : (i+1)*b.width]
 		copy(row, b.words[id*b.width:])
-		add(row, b.positions[i*b.width:(i+1)*b.width])
+		simd.Add(row, b.positions[i*b.width:(i+1)*b.width])
 	}
 	b.norm.apply(x)
 	for i := range b.layers {
@@ -101,13 +103,13 @@ func (b *bert) encode(ctx context.Context, ids []int, threads int) ([]float32, e
 		}
 		l := &b.layers[i]
 		seen := attention(l.query.apply(x, threads), l.key.apply(x, threads), l.value.apply(x, threads), b.width, b.heads, 0, threads)
-		add(x, l.output.apply(seen, threads))
+		simd.Add(x, l.output.apply(seen, threads))
 		l.attentionNorm.apply(x)
 		up := l.up.apply(x, threads)
 		for j, v := range up {
 			up[j] = b.activation(v)
 		}
-		add(x, l.down.apply(up, threads))
+		simd.Add(x, l.down.apply(up, threads))
 		l.norm.apply(x)
 	}
 	return x, nil

@@ -43,9 +43,7 @@ func (l *linear) apply(x []float32, threads int) []float32 {
 			out := y[r*l.out+from : r*l.out+to]
 			simd.DotRows(out, x[r*l.in:(r+1)*l.in], weight)
 			if l.bias != nil {
-				for i, b := range l.bias[from:to] {
-					out[i] += b
-				}
+				simd.Add(out, l.bias[from:to])
 			}
 		}
 	})
@@ -111,15 +109,9 @@ func (n *layerNorm) apply(x []float32) {
 		for i, v := range row {
 			row[i] = float32((float64(v)-mean)*scale) * n.weight[i]
 		}
-		for i, b := range n.bias {
-			row[i] += b
+		if n.bias != nil {
+			simd.Add(row, n.bias)
 		}
-	}
-}
-
-func add(x, y []float32) {
-	for i, v := range y {
-		x[i] += v
 	}
 }
 

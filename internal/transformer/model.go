@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"svc/simd"
 )
 
 // Pooling says how the vectors of a text's tokens become one.
@@ -237,9 +239,7 @@ func pool(states []float32, width int, how string) []float32 {
 	}
 	v := make([]float32, width)
 	for _, row := range rows {
-		for i, x := range row {
-			v[i] += x
-		}
+		simd.Add(v, row)
 	}
 	by := float32(len(rows))
 	if how == poolMeanSqrt {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+
+	"svc/simd"
 )
 
 // modern is ModernBERT: norms before the layers, rotary positions, gated units, and attention that sees only
@@ -118,10 +120,10 @@ func (m *modern) encode(ctx context.Context, ids []int, threads int) ([]float32,
 		q, k, v := split3(l.qkv.apply(normed, threads), m.width)
 		rotate(q, m.width, m.heads, l.theta)
 		rotate(k, m.width, m.heads, l.theta)
-		add(x, l.out.apply(attention(q, k, v, m.width, m.heads, l.window, threads), threads))
+		simd.Add(x, l.out.apply(attention(q, k, v, m.width, m.heads, l.window, threads), threads))
 		copy(normed, x)
 		l.second.apply(normed)
-		add(x, l.down.apply(m.gate(l.gated.apply(normed, threads), l.outputSize), threads))
+		simd.Add(x, l.down.apply(m.gate(l.gated.apply(normed, threads), l.outputSize), threads))
 	}
 	m.final.apply(x)
 	return x, nil
