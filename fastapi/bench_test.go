@@ -32,6 +32,29 @@ func BenchmarkRoute(b *testing.B) {
 	}
 }
 
+// BenchmarkLimits is the part of a search that keeps it from harming others: its account, its turn, and the questions whether to go on.
+func BenchmarkLimits(b *testing.B) {
+	c, _ := newInstance(b, Options{Searches: 4, SearchQueue: 10})
+	var ctx fasthttp.RequestCtx
+	b.ReportAllocs()
+	for b.Loop() {
+		ctx.Request.Reset()
+		r := c.server.begin(&ctx)
+		limited, _, end, err := c.server.turn(&ctx, 20)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for range 20 { // one a hit
+			if limited.Err() != nil || r.account.Answer(500) != nil {
+				b.Fatal("it is not to go on")
+			}
+		}
+		end()
+		r.account.Settle(10_000)
+		r.Close()
+	}
+}
+
 // BenchmarkSearch compares a search over HTTP (without the connection) with the same search alone: the
 // difference is what decoding, the slot, the view and the answer cost.
 func BenchmarkSearch(b *testing.B) {

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 // costs is how many bytes a request may allocate for each byte of its body, whatever comes of it. Routes that are not listed
@@ -22,6 +23,11 @@ var costs = map[string]int{
 const (
 	defaultCost = 120
 	fixedCost   = 4 << 20
+
+	// A request may take this much time of processors for each byte of its body, whatever it asks for, and so much in any case. That is four
+	// times what the dearest takes, for slow machines; what grows with the square of a body takes hundreds of times as much.
+	timeCost  = 2 * time.Microsecond
+	fixedTime = 100 * time.Millisecond
 )
 
 // growing makes bodies of about n bytes that are large in one dimension each.
@@ -44,12 +50,13 @@ var growing = map[string]func(n int) string{
 	"a function":      func(n int) string { return `{"function":"` + strings.Repeat("(", n) + `"}` },
 }
 
-// TestWhatRequestsCost sends every route bodies that grow in each dimension, and counts what is allocated.
+// TestWhatRequestsCost sends every route bodies that grow in each dimension, and counts what is allocated and how long processors work.
 func TestWhatRequestsCost(t *testing.T) {
 	c, _ := newInstance(t, Options{PayloadLimit: 1 << 20})
 	c.wait(c.json("POST", "/indexes/films/documents", `[{"id": 1, "a": "1"}]`))
 	c.wait(c.json("PATCH", "/indexes/films/settings", `{"filterableAttributes":["a"]}`))
 	const n = 120 << 10
+	var dearest time.Duration
 	for _, r := range routes() {
 		name := r.method + " " + r.path
 		most, listed := costs[name]
@@ -64,17 +71,26 @@ func TestWhatRequestsCost(t *testing.T) {
 		for dimension, body := range growing {
 			sent := body(n)
 			allowed := most*len(sent) + fixedCost
+			allowedTime := timeCost*time.Duration(len(sent)) + fixedTime
 			var spent int
+			var took time.Duration
 			var got reply
 			// What else the process does at the same moment counts, too: tasks of requests before, above all. So the least of some tries.
 			for range 5 {
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)
+				began := cpuTime()
 				got = c.send(r.method, samplePath(r.path), bytes.NewReader([]byte(sent)), "Content-Type", contentJSON)
+				took = cpuTime() - began
 				runtime.ReadMemStats(&after)
-				if spent = int(after.TotalAlloc - before.TotalAlloc); spent <= allowed {
+				if spent = int(after.TotalAlloc - before.TotalAlloc); spent <= allowed && took <= allowedTime {
 					break
 				}
+			}
+			dearest = max(dearest, took)
+			if took > allowedTime {
+				t.Errorf("%s: %s: %v of processors for %d bytes, and %v is allowed for each and %v in any case (%d %s)",
+					name, dimension, took, len(sent), timeCost, fixedTime, got.status, fmt.Sprintf("%.80s", got.body))
 			}
 			if spent > allowed {
 				t.Errorf("%s: %s: %d bytes are allocated for %d, and %d is allowed for each and %d in any case (%d %s)",
@@ -82,4 +98,5 @@ func TestWhatRequestsCost(t *testing.T) {
 			}
 		}
 	}
+	t.Logf("the dearest request took %v", dearest)
 }
