@@ -58,8 +58,10 @@ export function hitBox(hit, {key, fields, actions, pictures, rank, stored}) {
   else if (key && names.includes(key)) names = [key, ...names.filter(name => name !== key)];
   const list = h("dl");
   const add = name => list.append(h("dt", null, name), h("dd", null, value(name, shown[name], hit[name], pictures)));
-  names.slice(0, folded).forEach(add);
-  const more = names.slice(folded);
+  // What matched is never folded away.
+  const matched = name => !stored && (JSON.stringify(shown[name]) ?? "").includes(before);
+  const first = names.filter((name, i) => i < folded || matched(name)), more = names.filter(name => !first.includes(name));
+  first.forEach(add);
   const box = h("article", {class: "hit"}, h("div", {class: "head"},
     h("h2", {dir: "auto"}, rank !== undefined && h("span", {class: "soft"}, rank + ". "), titleOf(hit, key)),
     !stored && hit._rankingScore !== undefined && h("span", {class: "score", title: "ranking score"}, hit._rankingScore.toFixed(4)), actions), list);
