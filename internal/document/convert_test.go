@@ -452,29 +452,3 @@ func BenchmarkConvert(b *testing.B) {
 		})
 	}
 }
-
-func TestCompact(t *testing.T) {
-	deep := func(n int) string { return strings.Repeat(`{"a":`, n) + "1" + strings.Repeat("}", n) }
-	for _, tt := range []struct {
-		text   string
-		levels int
-		want   string // "": refused
-	}{
-		{`{}`, 0, `{}`},
-		{" { \"a\" : [ 1 , { } ] }\n", 0, `{"a":[1,{}]}`},
-		{deep(MaxDepth), 0, deep(MaxDepth)},
-		{deep(MaxDepth + 1), 0, ""},
-		{deep(MaxDepth + 2), 2, deep(MaxDepth + 2)},
-		{deep(MaxDepth + 3), 2, ""},
-		{"", 0, ""},
-		{`[]`, 0, ""},
-		{`{"a":1}x`, 0, ""},
-		{`{"a":1`, 0, ""},
-		{`{"a":"` + "\xff" + `"}`, 0, ""},
-	} {
-		got, err := Compact([]byte(tt.text), tt.levels)
-		if string(got) != tt.want || (err == nil) != (tt.want != "") {
-			t.Errorf("%.40q is %.40q, %v, want %.40q", tt.text, got, err, tt.want)
-		}
-	}
-}

@@ -1,10 +1,7 @@
 package document
 
 import (
-	"bytes"
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"math/bits"
 	"slices"
 	"strconv"
@@ -55,25 +52,6 @@ func Fault(doc []byte) string {
 		return s.fail
 	}
 	return ""
-}
-
-// Compact returns a JSON object without insignificant white space. It may hold documents that stand so many levels deep in it.
-// What is no JSON, or nested deeper, is an error that says where. The object may be read over by 8 bytes: it has to be the caller's own.
-func Compact(object []byte, levels int) ([]byte, error) {
-	object = bytes.TrimSpace(object)
-	s := scanner{data: append(object, make([]byte, padding)...), end: len(object)}
-	if s.data[0] != '{' {
-		return nil, errors.New("it is no JSON object")
-	}
-	s.out = make([]byte, 0, len(object))
-	i := s.object(0, 1-levels)
-	if i >= 0 && i < s.end {
-		i = s.failAt(i, "there is more after its end")
-	}
-	if i < 0 {
-		return nil, fmt.Errorf("at byte %d: %s", s.at+1, s.fail)
-	}
-	return append(s.out, s.data[s.from:i]...), nil
 }
 
 func (s *scanner) failAt(i int, what string) int {

@@ -9,11 +9,15 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/klauspost/compress/gzip"
 
 	"svc/internal/apierr"
+	"svc/internal/budget"
 	"svc/internal/outbound"
 	"svc/internal/trace"
 )
@@ -39,6 +43,7 @@ type request struct {
 	contentType  string // "": there is no body
 	body         []byte
 	stream       func() (io.ReadCloser, error) // instead of body, sent compressed; nil: there is none
+	search       bool                          // it may be made again, and is to be quick
 	into         io.Writer                     // gets what a remote answers that accepts the request; nil: it is in the reply
 }
 
@@ -87,13 +92,23 @@ func (n *Node) do(ctx context.Context, name string, r *Remote, q *request) (got 
 		req.Header.Set("Authorization", "Bearer "+*q.key)
 	}
 	trace.Pass(ctx, req.Header)
-	res, e := n.http.Do(req)
+	client := &n.http
+	if q.search && !strings.ContainsFunc(req.URL.Host, func(c rune) bool { return c > unicode.MaxASCII }) { // which wires do not translate
+		client = &n.searched
+	}
+	res, e := client.Do(req)
 	if e != nil {
 		return nil, !errors.Is(e, context.Canceled), failure(ctx, name, e)
 	}
 	defer res.Body.Close()
-	answer, e := readAnswer(res, q.into)
+	var account *budget.Account
+	if q.search {
+		account = budget.Of(ctx)
+	}
+	answer, e := readAnswer(res, q.into, account)
 	switch {
+	case errors.Is(e, budget.ErrFull):
+		return nil, false, apierr.New(noRoom, "There is no room for the answer of the remote `%s`.", name)
 	case e != nil:
 		err := failure(ctx, name, e)
 		if err.Code == "remote_could_not_send_request" {
@@ -108,10 +123,12 @@ func (n *Node) do(ctx context.Context, name string, r *Remote, q *request) (got 
 
 var unzippers = sync.Pool{New: func() any { return new(gzip.Reader) }}
 
+// noRoom is the code of an answer for which the account of its request has none. Nobody sees it.
+const noRoom apierr.Code = "too_many_search_requests"
+
 // readAnswer reads an answer to its end, or a byte more than is allowed: that to an accepted request into a writer, unless it is nil.
-// There is room behind the answer for who reads some bytes over its end.
-func readAnswer(res *http.Response, into io.Writer) ([]byte, error) {
-	const beyond = 64
+// There is room behind the answer for who reads some bytes over its end. All of that is charged to an account, which may be nil.
+func readAnswer(res *http.Response, into io.Writer, account *budget.Account) ([]byte, error) {
 	var from io.Reader = res.Body
 	room := res.ContentLength
 	if res.Header.Get("Content-Encoding") == "gzip" {
@@ -130,9 +147,38 @@ func readAnswer(res *http.Response, into io.Writer) ([]byte, error) {
 		}
 		return nil, err
 	}
-	buffer := bytes.NewBuffer(make([]byte, 0, min(max(room, 0), maxAnswer)+bytes.MinRead+beyond))
-	_, err := buffer.ReadFrom(from)
-	return buffer.Bytes(), err
+	const (
+		beyond    = 64
+		firstRead = 16 << 10
+	)
+	if room <= 0 || room > maxAnswer {
+		room = firstRead
+	}
+	answer := make([]byte, 0, room+bytes.MinRead+beyond)
+	if err := account.Hold(int64(cap(answer))); err != nil {
+		return nil, err
+	}
+	for {
+		if cap(answer)-len(answer) < bytes.MinRead+beyond {
+			held := cap(answer)
+			if err := account.Hold(int64(held)); err != nil { // before it is there
+				return nil, err
+			}
+			answer = slices.Grow(answer, held)
+			if err := account.Hold(int64(cap(answer) - 2*held)); err != nil {
+				return nil, err
+			}
+		}
+		n, err := from.Read(answer[len(answer) : cap(answer)-beyond])
+		answer = answer[:len(answer)+n]
+		if err == io.EOF {
+			return answer, nil
+		}
+		if err != nil {
+			_ = account.Hold(-int64(cap(answer)))
+			return nil, err
+		}
+	}
 }
 
 // failure is the error of a request that has no answer.

@@ -48,6 +48,7 @@ type Node struct {
 	view     atomic.Pointer[view]
 
 	http         http.Client
+	searched     http.Client // of searches: http without goroutines of its own
 	availability *availability
 	sender       sender
 	lagging      atomic.Bool // this instance lacks writes that the leader has
@@ -81,7 +82,8 @@ func Open(o Options) (*Node, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	n := &Node{o: o, stored: s, http: http.Client{Transport: newTransport(o.Allowed), CheckRedirect: outbound.RepeatOnly}}
+	n := &Node{o: o, stored: s, http: http.Client{Transport: newTransport(o.Allowed), CheckRedirect: outbound.RepeatOnly},
+		searched: http.Client{Transport: newWires(o.Allowed), CheckRedirect: outbound.RepeatOnly}}
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	n.availability = &availability{now: o.Now, until: map[string]period{}}
 	n.sender.init(n)
@@ -106,6 +108,7 @@ func (n *Node) Close() error {
 	n.done.Wait()
 	n.exports.drop()
 	n.http.CloseIdleConnections()
+	n.searched.CloseIdleConnections()
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"svc/internal/apierr"
+	"svc/internal/budget"
 	"svc/internal/search"
 )
 
@@ -21,16 +22,19 @@ type RemoteSearch struct {
 	Metadata bool   // which indexes answered is wanted
 }
 
-// Search asks remotes at once, and returns when all have answered or failed, which takes no longer than the search timeout.
+// Search asks remotes, of which there is one at least, at once, and returns when all have answered or failed, which takes no longer than the
+// search timeout.
 func (n *Node) Search(ctx context.Context, asked []RemoteSearch) []*search.RemoteAnswer {
 	ctx, cancel := context.WithTimeout(ctx, n.o.SearchTimeout)
 	defer cancel()
 	now := n.Searching()
 	answers := make([]*search.RemoteAnswer, len(asked))
 	var group sync.WaitGroup
-	for i := range asked {
+	last := len(asked) - 1
+	for i := range last {
 		group.Go(func() { answers[i] = n.searchOne(ctx, now, &asked[i]) })
 	}
+	answers[last] = n.searchOne(ctx, now, &asked[last]) // by this goroutine
 	group.Wait()
 	return answers
 }
@@ -46,7 +50,7 @@ func (n *Node) searchOne(ctx context.Context, now *Network, asked *RemoteSearch)
 	if r == nil { // removed since the search was planned
 		return failed(apierr.New("remote_could_not_send_request", "The remote `%s` is no part of the network any more.", asked.Remote))
 	}
-	q := &request{method: "POST", path: "/multi-search", key: r.SearchAPIKey, contentType: "application/json", body: asked.Body,
+	q := &request{method: "POST", path: "/multi-search", key: r.SearchAPIKey, contentType: "application/json", body: asked.Body, search: true,
 		headers: map[string]string{"Svc-Proxy-Search": "true", "Meili-Proxy-Search": "true", "Svc-Network-Version": now.Version.String()}}
 	if asked.Metadata {
 		q.headers["Svc-Include-Metadata"], q.headers["Meili-Include-Metadata"] = "true", "true"
@@ -58,7 +62,13 @@ func (n *Node) searchOne(ctx context.Context, now *Network, asked *RemoteSearch)
 			if e != nil {
 				return failed(apierr.New("remote_bad_response", "The answer of the remote `%s` cannot be used: %v.", asked.Remote, e))
 			}
+			if e := budget.Of(ctx).Hold(a.Overhead()); e != nil {
+				return &search.RemoteAnswer{Remote: asked.Remote, Refused: e}
+			}
 			return a
+		}
+		if err.Code == noRoom {
+			return &search.RemoteAnswer{Remote: asked.Remote, Refused: budget.ErrFull}
 		}
 		if !again || attempt == searchAttempts || ctx.Err() != nil || err.Code == "remote_timeout" {
 			return failed(err)

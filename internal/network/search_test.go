@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"svc/internal/apierr"
+	"svc/internal/budget"
 	"svc/internal/outbound"
 	"svc/internal/vfs"
 )
@@ -135,6 +138,122 @@ func TestCompressedAnswers(t *testing.T) {
 		if code != tt.code {
 			t.Errorf("%s: %q, want %q", what, code, tt.code)
 		}
+	}
+}
+
+// TestAnswersAreCharged has a remote answer much, whole and compressed, to requests that may hold less or more than that.
+func TestAnswersAreCharged(t *testing.T) {
+	long := strings.Replace(emptyAnswer, "[]", `[],"x":"`+strings.Repeat("x", 1<<20)+`"`, 1)
+	compressed := false
+	remote := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if !compressed {
+			_, _ = io.WriteString(w, long)
+			return
+		}
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		_, _ = io.WriteString(z, long)
+		_ = z.Close()
+	}))
+	defer remote.Close()
+	n := nodeOf(t, Options{Allowed: outbound.Any()}, remote.URL, nil)
+	for _, compressed = range []bool{false, true} {
+		for _, limit := range []int64{100 << 10, 8 << 20} {
+			account := budget.New(limit, nil).Open(limit)
+			ctx := context.WithValue(context.Background(), budget.Key, account)
+			got := n.Search(ctx, []RemoteSearch{{Remote: "far", Body: []byte(`{}`)}})[0]
+			switch held := account.Held(); {
+			case got.Err != nil:
+				t.Errorf("compressed %t, limit %d: %v", compressed, limit, got.Err)
+			case limit < 1<<20 && (got.Refused == nil || held > limit):
+				t.Errorf("compressed %t: %v with %d bytes held, of which there are %d", compressed, got.Refused, held, limit)
+			case limit > 1<<20 && (got.Refused != nil || held < 1<<20 || held > 5<<20):
+				t.Errorf("compressed %t: %v with %d bytes held", compressed, got.Refused, held)
+			}
+		}
+	}
+}
+
+// TestWires counts the connections of searches: they are used again, also when the remote has closed them, and given up at the end.
+func TestWires(t *testing.T) {
+	var opened, open, slow atomic.Int64
+	hold := make(chan struct{})
+	remote := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if slow.Load() > 0 {
+			select {
+			case <-hold:
+			case <-r.Context().Done():
+			}
+		}
+		_, _ = io.WriteString(w, emptyAnswer)
+	}))
+	remote.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		switch s {
+		case http.StateNew:
+			opened.Add(1)
+			open.Add(1)
+		case http.StateClosed:
+			open.Add(-1)
+		}
+	}
+	remote.Start()
+	defer remote.Close()
+	n := nodeOf(t, Options{Allowed: outbound.Any()}, remote.URL, nil)
+	search := func(ctx context.Context) *apierr.Error {
+		return n.Search(ctx, []RemoteSearch{{Remote: "far", Body: []byte(`{}`)}})[0].Err
+	}
+	for range 1000 {
+		if err := search(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if opened.Load() != 1 {
+		t.Errorf("1000 searches, one after the other, opened %d connections", opened.Load())
+	}
+	remote.CloseClientConnections()
+	if err := search(context.Background()); err != nil || opened.Load() != 2 {
+		t.Errorf("after the remote closed the connection: %v, %d connections", err, opened.Load())
+	}
+	slow.Store(1)
+	ctx, cancel := context.WithCancel(context.Background())
+	var group sync.WaitGroup
+	for range 2 * idlePerRemote {
+		group.Go(func() {
+			if err := search(ctx); err == nil {
+				t.Error("a search that is given up has an answer")
+			}
+		})
+	}
+	for deadline := time.Now().Add(10 * time.Second); open.Load() < 2*idlePerRemote && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	group.Wait()
+	slow.Store(0)
+	close(hold)
+	for range 2 * idlePerRemote {
+		group.Go(func() {
+			if err := search(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	within := func(most int64) bool {
+		for deadline := time.Now().Add(10 * time.Second); open.Load() > most; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				return false
+			}
+		}
+		return true
+	}
+	if !within(idlePerRemote) {
+		t.Errorf("%d connections stay open, of which %d may", open.Load(), idlePerRemote)
+	}
+	if _ = n.Close(); !within(0) {
+		t.Errorf("%d connections stay open after the end", open.Load())
 	}
 }
 

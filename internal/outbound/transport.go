@@ -24,12 +24,16 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("connecting to %s is not allowed: start the server with --experimental-allowed-ip-networks and its network if it should be", e.Addr)
 }
 
+// Dialer returns a dialer that connects only to what p allows.
+func (p Policy) Dialer() *net.Dialer {
+	return &net.Dialer{Timeout: connectTimeout, ControlContext: p.control}
+}
+
 // Transport returns a transport that connects only to what p allows. It uses
 // no proxy: a proxy would connect to addresses that nobody here sees.
 func (p Policy) Transport() *http.Transport {
-	dialer := net.Dialer{Timeout: connectTimeout, ControlContext: p.control}
 	return &http.Transport{
-		DialContext:         dialer.DialContext,
+		DialContext:         p.Dialer().DialContext,
 		ForceAttemptHTTP2:   true,
 		MaxIdleConns:        maxIdle,
 		IdleConnTimeout:     idleTimeout,

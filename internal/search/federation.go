@@ -80,6 +80,7 @@ type federated struct {
 // which must be held until AppendJSON has returned.
 type FederatedResponse struct {
 	request *FederatedRequest
+	ctx     context.Context
 	queries []federated
 	remotes []*RemoteAnswer
 	hits    []federatedHit
@@ -128,7 +129,7 @@ type Spread func(n int, run func(ctx context.Context, i int, slot Slot) error) e
 // Federate runs the queries, by spread, and merges what they find. Errors are *apierr.Error, in a *QueryError where one query
 // is at fault, or the context's.
 func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*FederatedResponse, error) {
-	resp := &FederatedResponse{request: r, start: time.Now(), queries: make([]federated, len(r.Queries))}
+	resp := &FederatedResponse{request: r, ctx: ctx, start: time.Now(), queries: make([]federated, len(r.Queries))}
 	resp.stages = newStages(ctx, r.ShowPerformanceDetails, r.Waited)
 	facets, err := r.facetFields()
 	if err != nil {
@@ -215,7 +216,7 @@ func (r *FederatedRequest) askRemotes(ctx context.Context) (answers chan []*Remo
 func (r *FederatedRequest) await(ctx context.Context, answers chan []*RemoteAnswer) ([]*RemoteAnswer, error) {
 	select {
 	case a := <-answers:
-		return a, nil
+		return a, firstRefusal(a)
 	default:
 	}
 	if r.Slot != nil {
@@ -224,10 +225,20 @@ func (r *FederatedRequest) await(ctx context.Context, answers chan []*RemoteAnsw
 	}
 	select {
 	case a := <-answers:
-		return a, nil
+		return a, firstRefusal(a)
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+}
+
+// firstRefusal is the error of an answer that this instance had no room for.
+func firstRefusal(answers []*RemoteAnswer) error {
+	for _, a := range answers {
+		if a.Refused != nil {
+			return a.Refused
+		}
+	}
+	return nil
 }
 
 // prepare checks a query against its index.

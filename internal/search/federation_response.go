@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"svc/internal/budget"
 	"svc/internal/document"
 	"svc/internal/rank"
 )
@@ -29,13 +30,17 @@ func (r *FederatedResponse) AppendMembers(dst []byte) ([]byte, error) {
 	writers := make(map[*federated]*hitWriter)
 	semanticHits := 0
 	spans := hitSpans{begin: len(dst)}
+	meter := budget.NewMeter(budget.Of(r.ctx), len(dst))
 	for i, h := range r.hits {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
 		if h.remote != nil {
 			hit := h.theirs()
-			dst = append(dst, hit.raw...)
+			if err := meter.Grown(len(dst)); err != nil {
+				return nil, err
+			}
+			dst = hit.appendShown(dst, h.remote.Remote)
 			if slices.ContainsFunc(hit.values, isSimilarity) {
 				semanticHits++
 			}
@@ -45,7 +50,7 @@ func (r *FederatedResponse) AppendMembers(dst []byte) ([]byte, error) {
 		w := writers[h.query]
 		if w == nil {
 			w = newHitWriter(h.query.Response, len(dst))
-			w.federated, w.in = h.query, r.request
+			w.federated, w.in, w.meter = h.query, r.request, &meter
 			writers[h.query] = w
 		}
 		hit := h.own()

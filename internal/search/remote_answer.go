@@ -21,6 +21,8 @@ import (
 type RemoteAnswer struct {
 	Remote string
 	Err    *apierr.Error // why there is no answer; the rest is empty then
+	// Refused says that there is no room for the answer here, which fails the search: it is no fault of the remote.
+	Refused error
 
 	hits     []remoteHit         // that are not pinned, in the order of the answer
 	pins     []placed[remoteHit] // by their places
@@ -40,7 +42,8 @@ type remoteFacets struct {
 
 // remoteHit is a hit of another instance.
 type remoteHit struct {
-	raw      []byte // as it is shown, its member _federation apart from the name of the remote
+	raw      []byte // as it came
+	from, to int    // where its member _federation stands, which is shown with less and the name of the remote
 	values   []rank.ScoreValue
 	score    float64 // weighted, as are the scores among the values
 	position int     // of its query
@@ -49,21 +52,12 @@ type remoteHit struct {
 	place    *int    // that a rule of the instance gives to it; nil: none
 }
 
-// hitLevels is how deep a document stands in an answer: in the object and its list of hits.
-const hitLevels = 2
-
-// ParseRemote reads the answer of an instance. What lacks the data that hits are merged by is an error. The body is not to be used again.
+// ParseRemote reads the answer of an instance. What lacks the data that hits are merged by is an error. The body is not to be used again:
+// the answer stands in it.
 func ParseRemote(remote string, body []byte) (*RemoteAnswer, error) {
-	body, err := document.Compact(body, hitLevels)
-	if err != nil {
-		return nil, fmt.Errorf("it is no JSON: %w", err)
-	}
 	r := &RemoteAnswer{Remote: remote, total: -1}
-	var hits []byte
-	err = document.Members(body, func(_, name, value []byte) (err error) {
+	body, spans, err := document.Outline(body, "hits", "_federation", func(name, value []byte) (err error) {
 		switch string(name) {
-		case "hits":
-			hits = value
 		case "processingTimeMs":
 			r.took, err = strconv.Atoi(string(value))
 		case "estimatedTotalHits", "totalHits":
@@ -83,57 +77,47 @@ func ParseRemote(remote string, body []byte) (*RemoteAnswer, error) {
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("it is no answer to a federated search: %w", err)
 	}
-	if hits == nil || r.total < 0 {
-		return nil, errors.New("it is no answer to a federated search")
+	if r.total < 0 {
+		return nil, errors.New("it is no answer to a federated search: it has no total")
 	}
-	err = document.Elements(hits, func(raw []byte) error {
-		var h remoteHit
-		if err := h.parse(raw, remote); err != nil {
-			return fmt.Errorf("hit %d: %w", len(r.hits)+len(r.pins), err)
+	r.hits = make([]remoteHit, 0, len(spans))
+	var values []rank.ScoreValue // of all hits
+	uid := ""
+	for i, s := range spans {
+		if s.Ends == 0 {
+			return nil, fmt.Errorf("hit %d: it has no _federation", i)
 		}
+		h := remoteHit{raw: body[s.From:s.To:s.To], from: s.Member - s.From, to: s.Ends - s.From, values: values[len(values):], uid: uid}
+		if err := h.parseFederation(body[s.Value:s.Ends]); err != nil {
+			return nil, fmt.Errorf("hit %d: its _federation: %w", i, err)
+		}
+		if values, uid = h.values, h.uid; i == 0 { // others have as many
+			values = make([]rank.ScoreValue, 0, len(h.values)*len(spans))
+		}
+		h.values = slices.Clip(h.values)
 		if h.place != nil {
 			r.pins = append(r.pins, placed[remoteHit]{*h.place, h})
 		} else {
 			r.hits = append(r.hits, h)
 		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
 	}
 	return r, nil
 }
 
-// parse takes a hit apart.
-func (h *remoteHit) parse(raw []byte, remote string) error {
-	found := false
-	h.raw = append(make([]byte, 0, len(raw)+len(remote)+16), '{')
-	err := document.Members(raw, func(quoted, name, value []byte) error {
-		if string(name) != "_federation" {
-			h.raw = document.AppendMember(h.raw, quoted, value)
-			return nil
-		}
-		if found {
-			return errors.New("it has two members _federation")
-		}
-		found = true
-		if err := h.parseFederation(value); err != nil {
-			return fmt.Errorf("its _federation: %w", err)
-		}
-		if len(h.raw) > 1 {
-			h.raw = append(h.raw, ',')
-		}
-		h.raw = appendFederation(append(h.raw, `"_federation":`...), h.uid, h.position, h.score)
-		h.raw = append(appendRemoteName(h.raw, remote), '}')
-		return nil
-	})
-	h.raw = append(h.raw, '}')
-	if err == nil && !found {
-		err = errors.New("it has no _federation")
-	}
-	return err
+// hitBytes is what is kept of a hit beside its text, about.
+const hitBytes = 256
+
+// Overhead is how many bytes the answer takes beside its text.
+func (a *RemoteAnswer) Overhead() int64 { return hitBytes * int64(len(a.hits)+len(a.pins)) }
+
+// appendShown appends the hit as it is shown.
+func (h *remoteHit) appendShown(dst []byte, remote string) []byte {
+	dst = append(append(dst, h.raw[:h.from]...), `"_federation":`...)
+	dst = appendFederation(dst, h.uid, h.position, h.score)
+	dst = append(appendRemoteName(dst, remote), '}')
+	return append(dst, h.raw[h.to:]...)
 }
 
 func (h *remoteHit) parseFederation(object []byte) error {
@@ -142,7 +126,10 @@ func (h *remoteHit) parseFederation(object []byte) error {
 		switch string(name) {
 		case "indexUid":
 			has.uid = value[0] == '"'
-			h.uid = string(document.AppendUnquoted(nil, value))
+			var buf [64]byte
+			if text := document.AppendUnquoted(buf[:0], value); string(text) != h.uid { // mostly that of the hit before
+				h.uid = string(text)
+			}
 		case "queriesPosition":
 			has.position = true
 			h.position, err = strconv.Atoi(string(value))

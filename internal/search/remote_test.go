@@ -139,7 +139,7 @@ func TestRemoteAnswersThatLackSomething(t *testing.T) {
 		return `{"hits":[{"id":1,"_federation":` + federation + `}],"estimatedTotalHits":1}`
 	}
 	if a, err := ParseRemote("r", []byte(" "+answer(federation)+"\n")); err != nil || len(a.hits) != 1 ||
-		string(a.hits[0].raw) != `{"id":1,"_federation":{"indexUid":"a","queriesPosition":0,"weightedRankingScore":1.0,"remote":"r"}}` {
+		string(a.hits[0].appendShown(nil, "r")) != `{"id":1,"_federation":{"indexUid":"a","queriesPosition":0,"weightedRankingScore":1.0,"remote":"r"}}` {
 		t.Fatalf("an answer is read as %+v, %v", a, err)
 	}
 	for what, body := range map[string]string{

@@ -212,9 +212,9 @@ type hitWriter struct {
 	vectors *embeddings           // nil: nobody wants to know
 	format  *formatter            // nil when the request asks for neither _formatted nor _matchesPosition
 	doc     []byte
-	raw     []byte // what is shown of doc, not yet hydrated
-	meter   budget.Meter
-	hits    int // appended so far
+	raw     []byte        // what is shown of doc, not yet hydrated
+	meter   *budget.Meter // of the answer
+	hits    int           // appended so far
 
 	federated *federated        // query of a federated search; nil: the search stands alone
 	in        *FederatedRequest // that search
@@ -224,7 +224,8 @@ type hitWriter struct {
 // newHitWriter returns what appends hits to an answer of this length.
 func newHitWriter(r *Response, length int) *hitWriter {
 	req := r.request
-	w := &hitWriter{r: r, meter: budget.NewMeter(budget.Of(r.ctx), length), shown: newSelection(retrievedFields(r.view.Fields, r.view.Settings.DisplayedAttributes, req.AttributesToRetrieve))}
+	meter := budget.NewMeter(budget.Of(r.ctx), length)
+	w := &hitWriter{r: r, meter: &meter, shown: newSelection(retrievedFields(r.view.Fields, r.view.Settings.DisplayedAttributes, req.AttributesToRetrieve))}
 	if req.RetrieveVectors && displaysVectors(r.view) {
 		w.vectors = newEmbeddings(r.view)
 	}
@@ -233,7 +234,7 @@ func newHitWriter(r *Response, length int) *hitWriter {
 		w.format.hydrate, w.format.room = r.hydrate, budget.Of(r.ctx).Room()
 	}
 	if r.hydrate != nil {
-		r.hydrate.meter = w.meter
+		r.hydrate.meter = meter
 	}
 	if !req.ShowMatchesPosition {
 		read := []selection{w.shown}
