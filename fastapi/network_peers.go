@@ -137,6 +137,9 @@ func sentBody(ctx *fasthttp.RequestCtx) []byte {
 
 // announceNetwork takes up a change that the leader announces.
 func (s *Server) announceNetwork(ctx *fasthttp.RequestCtx, origin *task.Origin) error {
+	if origin.Nonce == "" { // what comes next, it would not know, and both would wait for ever
+		return apierr.New("network_version_mismatch", "The leader `%s` is no svc: it cannot lead instances of svc, which can be remotes of its searches. Use a network without a leader.", origin.Remote)
+	}
 	body, err := s.readJSON(ctx, nil)
 	if err != nil {
 		return err

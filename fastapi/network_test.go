@@ -39,11 +39,15 @@ func TestOriginHeaders(t *testing.T) {
 	if r := send("POST", "/indexes", `{"uid":"i"}`, origin(svc, "a", "1", version)...); r.status != 412 || r.code() != "network_version_mismatch" {
 		t.Errorf("a write of a network that is not known: %d %s", r.status, r.body)
 	}
-	first := send("PATCH", "/network", announce, origin(svc, "a", "1", version)...)
+	if r := send("PATCH", "/network", announce, origin(meili, "a", "1", version)...); r.status != 412 || !strings.Contains(r.body, "no svc") {
+		t.Errorf("an announcement of another engine: %d %s", r.status, r.body)
+	}
+	byLeader := append(origin(svc, "a", "1", version), svc+"Proxy-Origin-Nonce", "5ca1ab1e")
+	first := send("PATCH", "/network", announce, byLeader...)
 	if first.status != 202 {
 		t.Fatalf("an announced network: %d %s", first.status, first.body)
 	}
-	if again := send("PATCH", "/network", announce, origin(svc, "a", "1", version)...); again.body != first.body {
+	if again := send("PATCH", "/network", announce, byLeader...); again.body != first.body {
 		t.Errorf("the same announcement again: %s, want %s", again.body, first.body)
 	}
 	if r := c.get("/network"); !strings.Contains(r.body, fmt.Sprintf(`"leader":"a","version":%q`, version)) || !strings.Contains(r.body, `"self":"b"`) {

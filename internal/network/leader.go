@@ -3,6 +3,7 @@ package network
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -257,6 +258,10 @@ func (n *Node) checkRemote(ctx context.Context, name string, r *Remote) error {
 	}
 	if len(tasks.Results) > 0 {
 		return apierr.New("unprocessed_network_task", "The remote `%s` has not finished a change of the network. Wait for it, or cancel it there.", name)
+	}
+	var refused *apierr.Error
+	if _, err := n.changeAt(ctx, name, r, uuid.Nil); errors.As(err, &refused) && refused.Code == "remote_bad_request" {
+		return apierr.New("remote_bad_request", "The remote `%s` is no svc, or an older one: it can be a remote of searches, and take part in no network with a leader (%v).", name, err)
 	}
 	return nil
 }

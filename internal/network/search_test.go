@@ -3,6 +3,7 @@ package network
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -254,6 +255,33 @@ func TestWires(t *testing.T) {
 	}
 	if _ = n.Close(); !within(0) {
 		t.Errorf("%d connections stay open after the end", open.Load())
+	}
+}
+
+// TestOtherEngines has a remote that speaks the API, and knows nothing of what instances of svc ask each other.
+func TestOtherEngines(t *testing.T) {
+	remote := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.Method + " " + r.URL.Path {
+		case "POST /multi-search": // as recorded
+			_, _ = io.WriteString(w, `{"hits":[{"id":7,"title":"seven","_federation":{"indexUid":"films","queriesPosition":0,"weightedRankingScore":1.0,`+
+				`"weightedScoreValues":[{"weightedScore":1.0}],"extra_document":{}}}],"processingTimeMs":3,"limit":20,"offset":0,"estimatedTotalHits":1}`)
+		case "GET /experimental-features":
+			_, _ = io.WriteString(w, `{"network":true}`)
+		case "GET /tasks":
+			_, _ = io.WriteString(w, `{"results":[],"total":0,"limit":1,"from":null,"next":null}`)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	defer remote.Close()
+	n := nodeOf(t, Options{Allowed: outbound.Any()}, remote.URL, nil)
+	if got := n.Search(context.Background(), []RemoteSearch{{Remote: "far", Body: []byte(`{}`)}})[0]; got.Err != nil || got.Overhead() == 0 {
+		t.Errorf("its answer is not taken: %v", got.Err)
+	}
+	err := n.checkRemote(context.Background(), "far", n.Network().Remotes["far"])
+	var refused *apierr.Error
+	if !errors.As(err, &refused) || refused.Code != "remote_bad_request" || !strings.Contains(refused.Message, "no svc") {
+		t.Errorf("it is to take part in a network with a leader: %v", err)
 	}
 }
 

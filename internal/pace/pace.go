@@ -38,17 +38,19 @@ func (s *Searches) going(now time.Time) bool {
 	return s.running.Load() > 0 || now.UnixNano()-s.last.Load() < int64(quiet)
 }
 
-// Worker is work that yields. Several goroutines may share one.
+// Worker is work that yields. Goroutines that share one rest one after the other: together they get no more than a third of a processor,
+// however many there are.
 type Worker struct {
 	searches *Searches
-	began    atomic.Int64 // the slice, as UnixNano
+	began    atomic.Int64  // the slice, as UnixNano
+	resting  chan struct{} // one slot, taken by the goroutine that rests; others wait for it with their own rest still to come
 }
 
 type key struct{}
 
 // Beside returns a context of work that yields to searches.
 func Beside(ctx context.Context, s *Searches) context.Context {
-	w := &Worker{searches: s}
+	w := &Worker{searches: s, resting: make(chan struct{}, 1)}
 	w.began.Store(time.Now().UnixNano())
 	return context.WithValue(ctx, key{}, w)
 }
@@ -72,8 +74,12 @@ func (w *Worker) Yield() {
 		return
 	}
 	if w.searches.going(now) {
+		w.resting <- struct{}{}
 		time.Sleep(min(restFactor*time.Duration(worked), maxRest))
 		now = time.Now()
+		w.began.Store(now.UnixNano())
+		<-w.resting
+		return
 	}
 	w.began.Store(now.UnixNano())
 }

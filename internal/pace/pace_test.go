@@ -2,6 +2,8 @@ package pace
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,6 +55,33 @@ func TestARestIsAsLongAsItsSlice(t *testing.T) {
 			w.Yield()
 			if got := time.Since(before); got != want {
 				t.Errorf("after %v of work it rests %v, want %v", worked, got, want)
+			}
+		}
+	})
+}
+
+// TestWorkersOfOneTaskShareItsTime has several goroutines work for one task: beside searches, together they do not more than few do.
+func TestWorkersOfOneTaskShareItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(Searches)
+		s.Begin()
+		for _, goroutines := range []int{1, 2, 8} {
+			w := Of(Beside(t.Context(), s))
+			var group sync.WaitGroup
+			var steps atomic.Int64
+			end := time.Now().Add(10 * time.Second)
+			for range goroutines {
+				group.Go(func() {
+					for time.Now().Before(end) {
+						time.Sleep(slice / 10)
+						steps.Add(1)
+						w.Yield()
+					}
+				})
+			}
+			group.Wait()
+			if n := steps.Load(); n < 20_000 || n > 36_000 {
+				t.Errorf("%d goroutines do %d steps, want a quarter to a third of 100000", goroutines, n)
 			}
 		}
 	})
