@@ -22,8 +22,8 @@ type RemoteSearch struct {
 	Metadata bool   // which indexes answered is wanted
 }
 
-// Search asks remotes, of which there is one at least, at once, and returns when all have answered or failed, which takes no longer than the
-// search timeout.
+// Search asks remotes, of which there is one at least, at once. It returns when all have answered or failed, which takes no longer than
+// the search timeout.
 func (n *Node) Search(ctx context.Context, asked []RemoteSearch) []*search.RemoteAnswer {
 	ctx, cancel := context.WithTimeout(ctx, n.o.SearchTimeout)
 	defer cancel()
