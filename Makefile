@@ -4,7 +4,7 @@ export CGO_ENABLED := 0
 # what /version tells; go build stamps it by itself unless -buildvcs=false is set
 STAMP := $(shell git log -1 --format='-X main.commit=%H -X main.commitDate=%cI' 2>/dev/null)
 
-.PHONY: run build release generate test check walk test-race test-arm64 test-invariants fuzz crash network-test powercut mutate-syncs bench bench-quick bench-ann bench-ann-peers hostile pprof
+.PHONY: run build release generate test check walk api test-race test-arm64 test-invariants fuzz crash network-test powercut mutate-syncs bench bench-quick bench-ann bench-ann-peers hostile pprof
 
 run: build
 	./svc
@@ -57,6 +57,11 @@ test-arm64:
 
 test-invariants:
 	go test -tags invariants ./...
+
+# random requests, made of /openapi.json, against the real program, for a minute at most
+API_SEED ?= 1
+api:
+	go test ./cmd/svc -run 'TestTheDocumentIsThatOfTheServer|TestRandomRequestsOfTheDocument' -count 1 -v -args -api-requests 20000 -api-time 45s -api-seed $(API_SEED)
 
 # every fuzz target for FUZZTIME
 FUZZTIME ?= 20s

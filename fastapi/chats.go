@@ -73,7 +73,7 @@ func (s *Server) resetChatSettings(ctx *fasthttp.RequestCtx) error {
 
 // textOrNull takes a string, or null for none.
 func textOrNull[T any](name string, place func(*T) **string) param[T] {
-	return param[T]{name: name, code: "bad_request", kind: raw, set: func(dst *T, a *arg) error {
+	return param[T]{name: name, code: "bad_request", kind: raw, shape: textOrNullShape, set: func(dst *T, a *arg) error {
 		if a.json.null() {
 			*place(dst) = nil
 			return nil
@@ -88,7 +88,7 @@ func textOrNull[T any](name string, place func(*T) **string) param[T] {
 }
 
 var chatParams = []param[chat.Settings]{
-	{name: "source", code: "bad_request", kind: raw, set: func(s *chat.Settings, a *arg) error {
+	{name: "source", code: "bad_request", kind: raw, shape: textOrNullShape, set: func(s *chat.Settings, a *arg) error {
 		if a.json.null() {
 			s.Source = chat.New().Source
 			return nil
@@ -105,7 +105,7 @@ var chatParams = []param[chat.Settings]{
 	textOrNull("apiVersion", func(s *chat.Settings) **string { return &s.APIVersion }),
 	textOrNull("deploymentId", func(s *chat.Settings) **string { return &s.DeploymentID }),
 	textOrNull("baseUrl", func(s *chat.Settings) **string { return &s.BaseURL }),
-	{name: "apiKey", code: "bad_request", kind: raw, set: func(s *chat.Settings, a *arg) error {
+	{name: "apiKey", code: "bad_request", kind: raw, shape: textOrNullShape, set: func(s *chat.Settings, a *arg) error {
 		if a.json.null() {
 			s.APIKey = nil
 			return nil
@@ -117,7 +117,7 @@ var chatParams = []param[chat.Settings]{
 		s.APIKey = &key
 		return nil
 	}},
-	{name: "prompts", code: "bad_request", kind: raw, set: func(s *chat.Settings, a *arg) error {
+	{name: "prompts", code: "bad_request", kind: raw, shape: orNull(objectOf(promptParams)), set: func(s *chat.Settings, a *arg) error {
 		if a.json.null() {
 			s.Prompts = chat.Prompts{}
 			return nil

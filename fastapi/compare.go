@@ -21,15 +21,15 @@ type comparison struct {
 
 func (s *Server) comparisonParams() []param[comparison] {
 	other := []param[comparison]{
-		{name: "search", code: "bad_request", kind: raw, null: true, set: func(c *comparison, a *arg) error { c.otherSearch = a.json; return nil }},
-		{name: "settings", code: "bad_request", kind: raw, null: true, set: func(c *comparison, a *arg) (err error) {
+		{name: "search", code: "bad_request", kind: raw, null: true, shape: objectOf(searchBodyParams), set: func(c *comparison, a *arg) error { c.otherSearch = a.json; return nil }},
+		{name: "settings", code: "bad_request", kind: raw, null: true, shape: settingsShape(), set: func(c *comparison, a *arg) (err error) {
 			c.settings, err = settings.ParseUpdate(a.json, s.settingFeatures())
 			return err
 		}},
 	}
 	return []param[comparison]{
-		{name: "search", code: "bad_request", kind: raw, null: true, set: func(c *comparison, a *arg) error { c.search = a.json; return nil }},
-		{name: "other", code: "bad_request", kind: raw, null: true, set: func(c *comparison, a *arg) error {
+		{name: "search", code: "bad_request", kind: raw, null: true, shape: objectOf(searchBodyParams), set: func(c *comparison, a *arg) error { c.search = a.json; return nil }},
+		{name: "other", code: "bad_request", kind: raw, null: true, shape: objectOf(other), set: func(c *comparison, a *arg) error {
 			return decode(c, a.json, other, object{path: "other.", code: "bad_request"})
 		}},
 	}

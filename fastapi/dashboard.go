@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"svc/docs/demo"
+	"svc/internal/apierr"
 )
 
 // The page is plain HTML, CSS and JavaScript modules, sent as they stand here: there is nothing to build, and nothing
@@ -125,8 +126,7 @@ func (s *Server) getAsset(ctx *fasthttp.RequestCtx) error {
 		file, ok = demoPage.assets[name]
 	}
 	if !ok {
-		ctx.SetStatusCode(fasthttp.StatusNotFound)
-		return nil
+		return apierr.New("route_not_found", "The page has no such file. Load the page again.")
 	}
 	h := &ctx.Response.Header
 	h.Set(fasthttp.HeaderXContentTypeOptions, "nosniff")

@@ -28,7 +28,7 @@ var additionParams = []param[addition]{
 		d.primaryKey, d.emptyKey = a.text, a.text == ""
 		return nil
 	}},
-	{name: "csvDelimiter", code: "invalid_document_csv_delimiter", kind: textual, set: func(d *addition, a *arg) error {
+	{name: "csvDelimiter", code: "invalid_document_csv_delimiter", kind: textual, shape: schema{"type": "string", "minLength": 1, "maxLength": 1}, set: func(d *addition, a *arg) error {
 		if len(a.text) != 1 || a.text[0] >= 0x80 {
 			return a.expected("one ASCII character")
 		}
@@ -37,7 +37,7 @@ var additionParams = []param[addition]{
 		return nil
 	}},
 	{name: "customMetadata", code: "invalid_index_custom_metadata", kind: textual, set: func(d *addition, a *arg) error { d.metadata = &a.text; return nil }},
-	{name: "skipCreation", code: "invalid_skip_creation", kind: textual, set: func(d *addition, a *arg) error {
+	{name: "skipCreation", code: "invalid_skip_creation", kind: textual, shape: schema{"type": "boolean"}, set: func(d *addition, a *arg) error {
 		a.text = strings.ToLower(a.text) // unlike other flags, this one may be written TRUE
 		if !a.readText(flag) {
 			return a.expected(wanted[flag])
@@ -189,7 +189,7 @@ type filterDeletion struct {
 }
 
 var filterDeletionParams = []param[filterDeletion]{
-	{name: "filter", code: "invalid_document_filter", kind: raw, set: func(d *filterDeletion, a *arg) error {
+	{name: "filter", code: "invalid_document_filter", kind: raw, shape: filterShape, set: func(d *filterDeletion, a *arg) error {
 		var err error
 		d.filter = a.json
 		d.expr, err = parseFilter(a)
@@ -254,7 +254,7 @@ var editionParams = []param[edition]{
 		e.function, e.given = a.text, true
 		return nil
 	}},
-	{name: "filter", code: "invalid_document_filter", kind: raw, null: true, set: func(e *edition, a *arg) error {
+	{name: "filter", code: "invalid_document_filter", kind: raw, null: true, shape: filterShape, set: func(e *edition, a *arg) error {
 		var err error
 		e.filter = a.json
 		if e.expr, err = parseFilter(a); err == nil && e.expr == nil {
@@ -262,7 +262,7 @@ var editionParams = []param[edition]{
 		}
 		return err
 	}},
-	{name: "context", code: "invalid_document_edition_context", kind: raw, null: true, set: func(e *edition, a *arg) error {
+	{name: "context", code: "invalid_document_edition_context", kind: raw, null: true, shape: schema{"type": "object"}, set: func(e *edition, a *arg) error {
 		if !a.json.object() {
 			return a.expected("an object")
 		}
@@ -305,13 +305,13 @@ var fetchParams = []param[search.FetchRequest]{
 	{name: "limit", code: "invalid_document_limit", kind: count, set: func(r *search.FetchRequest, a *arg) error { r.Limit = a.count; return nil }},
 	{name: "fields", code: "invalid_document_fields", kind: list, null: true, set: func(r *search.FetchRequest, a *arg) error { r.Fields = a.list; return nil }},
 	{name: "retrieveVectors", code: "invalid_document_retrieve_vectors", kind: flag, set: func(r *search.FetchRequest, a *arg) error { r.RetrieveVectors = a.flag; return nil }},
-	{name: "ids", code: "invalid_document_ids", kind: raw, null: true, set: setIDs},
-	{name: "filter", code: "invalid_document_filter", kind: raw, null: true, set: func(r *search.FetchRequest, a *arg) error {
+	{name: "ids", code: "invalid_document_ids", kind: raw, null: true, shape: idsShape, set: setIDs},
+	{name: "filter", code: "invalid_document_filter", kind: raw, null: true, shape: filterShape, set: func(r *search.FetchRequest, a *arg) error {
 		var err error
 		r.Filter, err = parseFilter(a)
 		return err
 	}},
-	{name: "sort", code: "invalid_document_sort", kind: raw, null: true, set: func(r *search.FetchRequest, a *arg) error {
+	{name: "sort", code: "invalid_document_sort", kind: raw, null: true, shape: sortShape, set: func(r *search.FetchRequest, a *arg) error {
 		var err error
 		r.Sort, err = parseSort(a)
 		return err

@@ -12,7 +12,7 @@ import (
 )
 
 var exportParams = []param[task.ExportTo]{
-	{name: "url", code: "invalid_export_url", kind: textual, set: func(e *task.ExportTo, a *arg) error {
+	{name: "url", code: "invalid_export_url", kind: textual, shape: schema{"type": "string", "format": "uri"}, set: func(e *task.ExportTo, a *arg) error {
 		u, err := url.Parse(a.text)
 		if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 			return a.expected("the absolute URL of another instance, such as `https://example.com:7700`")
@@ -21,8 +21,8 @@ var exportParams = []param[task.ExportTo]{
 		return nil
 	}},
 	{name: "apiKey", code: "invalid_export_api_key", kind: textual, null: true, set: func(e *task.ExportTo, a *arg) error { e.APIKey = a.text; return nil }},
-	{name: "payloadSize", code: "invalid_export_payload_size", kind: raw, null: true, set: setPayloadSize},
-	{name: "indexes", code: "bad_request", kind: raw, null: true, set: setExportIndexes},
+	{name: "payloadSize", code: "invalid_export_payload_size", kind: raw, null: true, shape: schema{"type": []any{"string", "integer"}}, set: setPayloadSize},
+	{name: "indexes", code: "bad_request", kind: raw, null: true, shape: mapOf(objectOf(exportIndexParams)), set: setExportIndexes},
 }
 
 // setPayloadSize takes a number of bytes, or a text with a unit.
@@ -45,7 +45,7 @@ func setPayloadSize(e *task.ExportTo, a *arg) error {
 }
 
 var exportIndexParams = []param[task.ExportIndex]{
-	{name: "filter", code: "invalid_export_index_filter", kind: raw, null: true, set: func(x *task.ExportIndex, a *arg) error {
+	{name: "filter", code: "invalid_export_index_filter", kind: raw, null: true, shape: filterShape, set: func(x *task.ExportIndex, a *arg) error {
 		x.Filter = json.RawMessage(a.json)
 		return nil
 	}},

@@ -43,8 +43,8 @@ var federationParams = []param[federationInput]{
 		f.HitsPerPage = &hits
 		return nil
 	}},
-	{name: "facetsByIndex", code: "invalid_multi_search_facets_by_index", kind: raw, set: setFacetsByIndex},
-	{name: "mergeFacets", code: "invalid_multi_search_merge_facets", kind: raw, null: true, set: func(f *federationInput, a *arg) error {
+	{name: "facetsByIndex", code: "invalid_multi_search_facets_by_index", kind: raw, shape: mapOf(orNull(listOf(schema{"type": "string"}))), set: setFacetsByIndex},
+	{name: "mergeFacets", code: "invalid_multi_search_merge_facets", kind: raw, null: true, shape: objectOf(mergeFacetsParams), set: func(f *federationInput, a *arg) error {
 		f.MergeFacets = &search.MergeFacets{}
 		return decode(f.MergeFacets, a.json, mergeFacetsParams, object{path: a.path() + ".", code: a.code, notCode: a.code})
 	}},

@@ -21,7 +21,7 @@ type fieldQuery struct {
 var fieldQueryParams = []param[fieldQuery]{
 	{name: "offset", code: "invalid_index_offset", kind: count, set: func(q *fieldQuery, a *arg) error { q.offset = a.count; return nil }},
 	{name: "limit", code: "invalid_index_limit", kind: count, set: func(q *fieldQuery, a *arg) error { q.limit = a.count; return nil }},
-	{name: "filter", code: "invalid_index_fields_filter", kind: raw, null: true, set: func(q *fieldQuery, a *arg) error {
+	{name: "filter", code: "invalid_index_fields_filter", kind: raw, null: true, shape: objectOf(fieldFilterParams), set: func(q *fieldQuery, a *arg) error {
 		return decode(q, a.json, fieldFilterParams, object{path: "filter.", code: a.code, notCode: a.code})
 	}},
 }

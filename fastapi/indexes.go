@@ -127,7 +127,7 @@ func (c *indexChange) setPrimaryKey(a *arg) error {
 }
 
 var createIndexParams = []param[indexChange]{
-	{name: "uid", code: "invalid_index_uid", kind: textual, set: (*indexChange).setUID},
+	{name: "uid", code: "invalid_index_uid", kind: textual, shape: uidShape, set: (*indexChange).setUID},
 	{name: "primaryKey", code: "invalid_index_primary_key", kind: textual, null: true, set: (*indexChange).setPrimaryKey},
 }
 
@@ -146,10 +146,10 @@ func (s *Server) createIndex(ctx *fasthttp.RequestCtx) error {
 }
 
 var updateIndexParams = []param[indexChange]{
-	{name: "uid", code: "invalid_index_uid", kind: textual, null: true, set: (*indexChange).setUID},
+	{name: "uid", code: "invalid_index_uid", kind: textual, null: true, shape: uidShape, set: (*indexChange).setUID},
 	{name: "primaryKey", code: "invalid_index_primary_key", kind: textual, null: true, set: (*indexChange).setPrimaryKey},
-	{name: "createdAt", code: "immutable_index_created_at", kind: raw, set: immutable[indexChange]},
-	{name: "updatedAt", code: "immutable_index_updated_at", kind: raw, set: immutable[indexChange]},
+	{name: "createdAt", code: "immutable_index_created_at", kind: raw, shape: refusedShape, set: immutable[indexChange]},
+	{name: "updatedAt", code: "immutable_index_updated_at", kind: raw, shape: refusedShape, set: immutable[indexChange]},
 }
 
 // immutable refuses a field that the server alone sets.

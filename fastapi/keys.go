@@ -83,7 +83,7 @@ var createKeyParams = []param[newKey]{
 		k.Description = &text
 		return nil
 	}},
-	{name: "uid", code: "invalid_api_key_uid", kind: textual, set: func(k *newKey, a *arg) (err error) {
+	{name: "uid", code: "invalid_api_key_uid", kind: textual, shape: uuidShape, set: func(k *newKey, a *arg) (err error) {
 		if k.UID, err = uuid.Parse(a.text); err != nil {
 			return a.expected("a UUID such as `6062abda-a5aa-4414-ac91-ecd7944c0f8d`")
 		}
@@ -97,7 +97,7 @@ var createKeyParams = []param[newKey]{
 		k.Indexes = a.list
 		return each(a.list, auth.CheckPattern)
 	}},
-	{name: "expiresAt", code: "invalid_api_key_expires_at", kind: raw, set: func(k *newKey, a *arg) (err error) {
+	{name: "expiresAt", code: "invalid_api_key_expires_at", kind: raw, shape: textOrNullShape, set: func(k *newKey, a *arg) (err error) {
 		k.expiry = true
 		if a.json.null() {
 			return nil
@@ -145,14 +145,14 @@ func (s *Server) createKey(ctx *fasthttp.RequestCtx) error {
 }
 
 var updateKeyParams = []param[auth.Change]{
-	{name: "name", code: "invalid_api_key_name", kind: raw, set: func(c *auth.Change, a *arg) error { return setText(&c.Name, a) }},
-	{name: "description", code: "invalid_api_key_description", kind: raw, set: func(c *auth.Change, a *arg) error { return setText(&c.Description, a) }},
-	{name: "uid", code: "immutable_api_key_uid", kind: raw, set: immutable[auth.Change]},
-	{name: "actions", code: "immutable_api_key_actions", kind: raw, set: immutable[auth.Change]},
-	{name: "indexes", code: "immutable_api_key_indexes", kind: raw, set: immutable[auth.Change]},
-	{name: "expiresAt", code: "immutable_api_key_expires_at", kind: raw, set: immutable[auth.Change]},
-	{name: "createdAt", code: "immutable_api_key_created_at", kind: raw, set: immutable[auth.Change]},
-	{name: "updatedAt", code: "immutable_api_key_updated_at", kind: raw, set: immutable[auth.Change]},
+	{name: "name", code: "invalid_api_key_name", kind: raw, shape: textOrNullShape, set: func(c *auth.Change, a *arg) error { return setText(&c.Name, a) }},
+	{name: "description", code: "invalid_api_key_description", kind: raw, shape: textOrNullShape, set: func(c *auth.Change, a *arg) error { return setText(&c.Description, a) }},
+	{name: "uid", code: "immutable_api_key_uid", kind: raw, shape: refusedShape, set: immutable[auth.Change]},
+	{name: "actions", code: "immutable_api_key_actions", kind: raw, shape: refusedShape, set: immutable[auth.Change]},
+	{name: "indexes", code: "immutable_api_key_indexes", kind: raw, shape: refusedShape, set: immutable[auth.Change]},
+	{name: "expiresAt", code: "immutable_api_key_expires_at", kind: raw, shape: refusedShape, set: immutable[auth.Change]},
+	{name: "createdAt", code: "immutable_api_key_created_at", kind: raw, shape: refusedShape, set: immutable[auth.Change]},
+	{name: "updatedAt", code: "immutable_api_key_updated_at", kind: raw, shape: refusedShape, set: immutable[auth.Change]},
 }
 
 // setText takes a text, or null, which clears it.

@@ -37,7 +37,7 @@ var consoleParams = []param[logInput]{
 }
 
 var streamParams = append([]param[logInput]{
-	{name: "mode", code: "bad_request", kind: textual, set: func(in *logInput, a *arg) error {
+	{name: "mode", code: "bad_request", kind: textual, shape: oneOf("human", "fmt", "json", "profile"), set: func(in *logInput, a *arg) error {
 		switch a.text {
 		case "human", "fmt":
 			in.mode = logs.Colored

@@ -23,8 +23,9 @@ import (
 // metrics are the numbers of GET /metrics. Those of requests are counted as they
 // come; all others are read from their owners when somebody asks.
 type metrics struct {
-	registry     *prometheus.Registry
-	prefix       string // of the names of svc's own series, in place of metricsPrefix
+	registry     *prometheus.Registry // what Meilisearch tells, and what is wrong
+	full         *prometheus.Registry // that and the engine
+	prefix       string               // of the names of svc's own series, in place of metricsPrefix
 	requests     *prometheus.CounterVec
 	times        *prometheus.HistogramVec
 	chatSearches *prometheus.CounterVec
@@ -48,6 +49,7 @@ var responseBuckets = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .0
 func newMetrics(s *Server, prefix string) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
+		full:     prometheus.NewRegistry(),
 		prefix:   cmp.Or(prefix, metricsPrefix),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: metricsPrefix + "http_requests_total", Help: "Requests answered.",
@@ -57,18 +59,24 @@ func newMetrics(s *Server, prefix string) *metrics {
 		}, []string{"method", "path"}),
 	}
 	m.chatSearches = prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricsPrefix + "chat_searches_total", Help: "Searches that models asked for."}, []string{"type"})
-	m.registry.MustRegister(m.chatSearches)
+	register := func(all ...prometheus.Collector) {
+		m.registry.MustRegister(all...)
+		m.full.MustRegister(all...)
+	}
+	register(m.chatSearches)
 	for i, c := range [...]prometheus.CounterOpts{
 		{Name: metricsPrefix + "chat_prompt_tokens_total", Help: "Tokens that models were sent."},
 		{Name: metricsPrefix + "chat_completion_tokens_total", Help: "Tokens that models made."},
 		{Name: metricsPrefix + "chat_tokens_total", Help: "Tokens that models were sent or made."},
 	} {
 		m.chatTokens[i] = prometheus.NewCounterVec(c, []string{"workspace", "model"})
-		m.registry.MustRegister(m.chatTokens[i])
+		register(m.chatTokens[i])
 	}
-	m.registry.MustRegister(m.requests, m.times, state{s}, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(state{s: s})
+	m.full.MustRegister(state{s, true})
+	register(m.requests, m.times, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if _, ok := threads(); ok {
-		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "process_threads", Help: "Threads of the process."},
+		register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "process_threads", Help: "Threads of the process."},
 			func() float64 { n, _ := threads(); return float64(n) }))
 	}
 	return m
@@ -146,7 +154,10 @@ func knownMethod(method []byte) string {
 }
 
 // state collects what the server's parts say of themselves when asked.
-type state struct{ s *Server }
+type state struct {
+	s      *Server
+	engine bool // what Meilisearch has no series of, too
+}
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(metricsPrefix+name, help, labels, nil)
@@ -176,6 +187,27 @@ var (
 	outboxTasks      = describe("network_outbox_tasks", "Writes that another instance of the network has not got.", "remote")
 	outboxBytes      = describe("network_outbox_bytes", "Bytes of the writes that another instance of the network has not got.", "remote")
 	outboxLag        = describe("network_outbox_lag_seconds", "Age of the oldest write that another instance of the network has not got.", "remote")
+	segmentCount     = describe("index_segments", "Segment files of an index.", "index")
+	segmentBytes     = describe("index_segment_bytes", "Bytes of the segment files of an index.", "index")
+	tombstones       = describe("index_tombstones", "Documents of an index that are deleted and still in its segment files.", "index")
+	mergesRunning    = describe("merges_running", "Merges of segments that run now.")
+	mergesDone       = describe("merges_total", "Merges of segments since the start.")
+	mergedBytes      = describe("merged_bytes_total", "Bytes of the segments that merges made since the start.")
+	documentsDone    = describe("indexed_documents_total", "Documents that batches wrote to segments since the start.")
+	batchesDone      = describe("batches_total", "Batches of tasks that have ended since the start.")
+	cacheBytes       = describe("search_cache_bytes", "Bytes of what searches computed that are kept for later ones.")
+	cacheHits        = describe("search_cache_hits_total", "How often a search found there what it needs, since the start.")
+	cacheMisses      = describe("search_cache_misses_total", "How often a search did not find there what it needs, since the start.")
+	requestBytes     = describe("request_memory_bytes", "Bytes that bodies and answers of requests hold.")
+	mappedMemory     = describe("mapped_file_bytes", "Bytes of files that are mapped; the system has in memory what of them is used.")
+	anonymousMemory  = describe("anonymous_memory_bytes", "Bytes that the program has of the system's memory beside mapped files.")
+	goroutines       = describe("goroutines", "Goroutines of the program.")
+	collections      = describe("garbage_collections_total", "Collections of garbage since the start.")
+	collectionTime   = describe("garbage_collection_cpu_seconds_total", "Time of processors that collecting garbage took since the start.")
+	syncTimes        = describe("fsync_seconds", "How long syncs of files and directories of indexes and documents took.")
+	commitTimes      = describe("task_queue_commit_seconds", "How long commits to the file of the task queue took, with their syncs.")
+	embedderCalls    = describe("embedder_requests_total", "Requests to providers of embeddings since the start.")
+	embedderFailures = describe("embedder_request_failures_total", "Those of them that failed, also if a later try did not.")
 	taskQueueLeft    = describe("task_queue_size_until_stop_registering", "Bytes that are left before the task queue takes no more tasks.")
 )
 
@@ -184,7 +216,9 @@ func (state) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range [...]*prometheus.Desc{
 		degradedSearches, personalSearches, databaseBytes, usedBytes, indexCount, lastUpdate, isIndexing, indexDocuments, taskCounts, runningTrace,
 		finishedTrace, searchQueueSize, searchesRunning, searchesWaiting, taskLatency, parkedIndexes, damagedSegments, indexesSetAside, taskQueueMax, taskQueueUsed, taskQueueLeft,
-		outboxTasks, outboxBytes, outboxLag,
+		outboxTasks, outboxBytes, outboxLag, segmentCount, segmentBytes, tombstones, mergesRunning, mergesDone, mergedBytes, documentsDone, batchesDone,
+		cacheBytes, cacheHits, cacheMisses, requestBytes, mappedMemory, anonymousMemory, goroutines, collections, collectionTime, syncTimes, commitTimes,
+		embedderCalls, embedderFailures,
 	} {
 		to <- d
 	}
@@ -208,6 +242,9 @@ func (c state) Collect(to chan<- prometheus.Metric) {
 	gauge(searchesWaiting, float64(waiting))
 	c.collectIndexes(gauge)
 	c.collectTasks(to, gauge)
+	if c.engine {
+		c.collectEngine(to, gauge)
+	}
 }
 
 func (c state) collectIndexes(gauge func(d *prometheus.Desc, value float64, labels ...string)) {
@@ -218,6 +255,7 @@ func (c state) collectIndexes(gauge func(d *prometheus.Desc, value float64, labe
 	uids := s.catalog.UIDs()
 	gauge(indexCount, float64(len(uids)))
 	var last int64
+	merges := 0
 	for _, uid := range uids {
 		ix := s.catalog.Get(uid)
 		if ix == nil { // deleted since
@@ -225,10 +263,29 @@ func (c state) collectIndexes(gauge func(d *prometheus.Desc, value float64, labe
 		}
 		v := ix.View()
 		gauge(indexDocuments, float64(v.Documents()), uid)
+		if !c.engine {
+			last = max(last, v.UpdatedAt.Unix())
+			v.Release()
+			continue
+		}
+		segments, merging := ix.Segments()
+		var bytes int64
+		deleted := 0
+		for _, seg := range segments {
+			bytes += seg.Bytes
+			deleted += seg.Deleted
+		}
+		gauge(segmentCount, float64(len(segments)), uid)
+		gauge(segmentBytes, float64(bytes), uid)
+		gauge(tombstones, float64(deleted), uid)
+		merges += len(merging)
 		last = max(last, v.UpdatedAt.Unix())
 		v.Release()
 	}
 	gauge(lastUpdate, float64(last))
+	if c.engine {
+		gauge(mergesRunning, float64(merges))
+	}
 	aside, damaged := s.catalog.Damages()
 	if len(aside) > 0 {
 		gauge(indexesSetAside, float64(len(aside)))
@@ -248,6 +305,10 @@ func (c state) collectTasks(to chan<- prometheus.Metric, gauge func(d *prometheu
 		for value, n := range counts {
 			gauge(taskCounts, float64(n), kind, value)
 		}
+	}
+	if c.engine {
+		to <- prometheus.MustNewConstMetric(batchesDone, prometheus.CounterValue, float64(q.Batches))
+		to <- histogram(commitTimes, q.Commits)
 	}
 	indexing := 0.0
 	if q.Running {
@@ -286,6 +347,13 @@ func (c state) collectTasks(to chan<- prometheus.Metric, gauge func(d *prometheu
 	gauge(taskQueueLeft, float64(max(q.MaxBytes-q.UsedBytes, 0)))
 }
 
+// metricsQuery is the query string of the metrics.
+type metricsQuery struct{ engine bool }
+
+var metricsParams = []param[metricsQuery]{
+	{name: "engine", code: "bad_request", kind: flag, set: func(q *metricsQuery, a *arg) error { q.engine = a.flag; return nil }},
+}
+
 // getMetrics answers in the text format of Prometheus.
 func (s *Server) getMetrics(ctx *fasthttp.RequestCtx) error {
 	if err := s.features.need("metrics", "reading metrics"); err != nil {
@@ -294,7 +362,19 @@ func (s *Server) getMetrics(ctx *fasthttp.RequestCtx) error {
 	if caller(ctx).Limit() != nil {
 		return auth.Refuse("The metrics tell of all indexes: they need a key for all indexes.")
 	}
-	families, err := s.metrics.registry.Gather()
+	var q metricsQuery
+	if v := ctx.QueryArgs().Peek("engine"); v != nil { // others pass
+		var known fasthttp.Args
+		known.SetBytesV("engine", v)
+		if err := decodeQuery(&q, &known, metricsParams); err != nil {
+			return err
+		}
+	}
+	registry := s.metrics.registry
+	if q.engine {
+		registry = s.metrics.full
+	}
+	families, err := registry.Gather()
 	if err != nil {
 		return err
 	}

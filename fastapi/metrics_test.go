@@ -37,7 +37,7 @@ func TestMetrics(t *testing.T) {
 	}
 	c.send("BREW", "/health", nil)
 
-	r := c.get("/metrics")
+	r := c.get("/metrics?engine=true")
 	if kind := r.header.Get("Content-Type"); r.status != 200 || !strings.HasPrefix(kind, "text/plain; version=0.0.4") {
 		t.Fatalf("%d %s", r.status, kind)
 	}
@@ -53,6 +53,13 @@ func TestMetrics(t *testing.T) {
 		`svc_http_response_time_seconds_count{method="GET",path="/metrics"}`:                          "",
 		`svc_degraded_search_requests`:                                "",
 		`svc_index_count`:                                             "1",
+		`svc_index_segments{index="films"}`:                           "1",
+		`svc_index_tombstones{index="films"}`:                         "0",
+		`svc_indexed_documents_total`:                                 "2",
+		`svc_batches_total`:                                           "2",
+		`svc_merges_total`:                                            "0",
+		`svc_merges_running`:                                          "0",
+		`svc_embedder_requests_total`:                                 "0",
 		`svc_index_docs_count{index="films"}`:                         "2",
 		`svc_is_indexing`:                                             "0",
 		`svc_nb_tasks{kind="statuses",value="succeeded"}`:             "1",
@@ -73,7 +80,9 @@ func TestMetrics(t *testing.T) {
 	}
 	for _, form := range []string{
 		`svc_db_size_bytes [1-9]`, `svc_used_db_size_bytes [1-9]`, `svc_last_update 1\.[0-9]+e\+09`, `svc_task_queue_used_size [1-9]`,
-		`svc_task_queue_size_until_stop_registering [1-9]`, `process_cpu_seconds_total `, `process_threads [1-9]`, `process_open_fds `, `process_start_time_seconds `,
+		`svc_task_queue_size_until_stop_registering [1-9]`,
+		`svc_mapped_file_bytes [1-9]`, `svc_anonymous_memory_bytes [1-9]`, `svc_fsync_seconds_count [1-9]`, `svc_task_queue_commit_seconds_count [1-9]`,
+		`svc_index_segment_bytes\{index="films"\} [1-9]`, `svc_goroutines [1-9]`, `process_cpu_seconds_total `, `process_threads [1-9]`, `process_open_fds `, `process_start_time_seconds `,
 		`svc_last_finished_batches_progress_trace_ms\{batch_uid="1",step_name="processing tasks"\} `,
 	} {
 		if !regexp.MustCompile(`(?m)^` + form).MatchString(r.body) {
@@ -97,6 +106,9 @@ func TestMetrics(t *testing.T) {
 	if r := c.get("/metrics"); sample(r.body, `svc_http_requests_total{method="GET",path="/metrics",status="400"}`) != "2" ||
 		sample(r.body, `svc_http_response_time_seconds_count{method="GET",path="/metrics"}`) != "1" {
 		t.Error("requests of the time without the feature are not counted, or are timed")
+	}
+	if r := c.get("/metrics"); r.status != 200 || strings.Contains(r.body, "svc_merges_total") || !strings.Contains(r.body, "svc_index_count") {
+		t.Errorf("without the engine: %d %s", r.status, r.body)
 	}
 }
 
@@ -144,7 +156,7 @@ func TestDeployedSeries(t *testing.T) {
 	c, _ := newInstance(t, Options{})
 	descriptions := make(chan *prometheus.Desc, 1000)
 	m := c.server.metrics
-	for _, collector := range []prometheus.Collector{m.requests, m.times, state{c.server}} {
+	for _, collector := range []prometheus.Collector{m.requests, m.times, state{c.server, true}} {
 		collector.Describe(descriptions)
 	}
 	close(descriptions)

@@ -39,8 +39,8 @@ type federationOptions struct {
 }
 
 var multiParams = []param[multiInput]{
-	{name: "queries", code: "bad_request", kind: raw, set: setQueries},
-	{name: "federation", code: "bad_request", kind: raw, null: true, set: func(m *multiInput, a *arg) error {
+	{name: "queries", code: "bad_request", kind: raw, shape: listOf(objectOf(queryParams, "indexUid")), set: setQueries},
+	{name: "federation", code: "bad_request", kind: raw, null: true, shape: objectOf(federationParams), set: func(m *multiInput, a *arg) error {
 		m.federation = newFederationInput()
 		return decode(m.federation, a.json, federationParams, object{path: a.path() + ".", code: a.code})
 	}},
@@ -76,14 +76,14 @@ func setQueries(m *multiInput, a *arg) error {
 }
 
 var queryParams = join(querySearchParams(), []param[queryInput]{
-	{name: "indexUid", code: "invalid_index_uid", kind: textual, set: func(q *queryInput, a *arg) error {
+	{name: "indexUid", code: "invalid_index_uid", kind: textual, shape: uidShape, set: func(q *queryInput, a *arg) error {
 		if !validUID(a.text) {
 			return a.expected(uidForm)
 		}
 		q.uid = a.text
 		return nil
 	}},
-	{name: "federationOptions", code: "bad_request", kind: raw, null: true, set: func(q *queryInput, a *arg) error {
+	{name: "federationOptions", code: "bad_request", kind: raw, null: true, shape: objectOf(federationOptionParams), set: func(q *queryInput, a *arg) error {
 		q.options = &federationOptions{weight: 1}
 		return decode(q.options, a.json, federationOptionParams, object{path: a.path() + ".", code: a.code})
 	}},
@@ -115,7 +115,7 @@ func querySearchParams() []param[queryInput] {
 }
 
 var federationOptionParams = []param[federationOptions]{
-	{name: "weight", code: "invalid_multi_search_weight", kind: number, set: func(o *federationOptions, a *arg) error {
+	{name: "weight", code: "invalid_multi_search_weight", kind: number, shape: schema{"type": "number", "minimum": 0}, set: func(o *federationOptions, a *arg) error {
 		if a.number < 0 {
 			return a.expected("a number from 0")
 		}
@@ -142,6 +142,7 @@ func (s *Server) multiSearch(ctx *fasthttp.RequestCtx) error {
 	if m.queries == nil {
 		return apierr.New("bad_request", "`queries` is missing: send an array of searches, each with its `indexUid`.")
 	}
+	defer s.slow.tellMany(ctx, m.queries)
 	for i := range m.queries {
 		if err := within(ctx, m.queries[i].uid); err != nil {
 			return insideQuery(i, err)

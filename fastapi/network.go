@@ -16,11 +16,11 @@ type networkInput struct {
 }
 
 var networkParams = []param[networkInput]{
-	{name: "self", code: "invalid_network_self", kind: raw, set: func(in *networkInput, a *arg) error { return a.optional(&in.Self) }},
-	{name: "leader", code: "invalid_network_leader", kind: raw, set: func(in *networkInput, a *arg) error { return a.optional(&in.Leader) }},
-	{name: "remotes", code: "invalid_network_remotes", kind: raw, set: setRemotes},
-	{name: "shards", code: "invalid_network_shards", kind: raw, set: setShards},
-	{name: "previousRemotes", code: "invalid_network_remotes", kind: raw, set: func(in *networkInput, _ *arg) error { in.previous = true; return nil }},
+	{name: "self", code: "invalid_network_self", kind: raw, shape: textOrNullShape, set: func(in *networkInput, a *arg) error { return a.optional(&in.Self) }},
+	{name: "leader", code: "invalid_network_leader", kind: raw, shape: textOrNullShape, set: func(in *networkInput, a *arg) error { return a.optional(&in.Leader) }},
+	{name: "remotes", code: "invalid_network_remotes", kind: raw, shape: orNull(mapOf(orNull(objectOf(remoteParams)))), set: setRemotes},
+	{name: "shards", code: "invalid_network_shards", kind: raw, shape: orNull(mapOf(orNull(objectOf(shardParams)))), set: setShards},
+	{name: "previousRemotes", code: "invalid_network_remotes", kind: raw, shape: refusedShape, set: func(in *networkInput, _ *arg) error { in.previous = true; return nil }},
 	{name: "previousShards", code: "invalid_network_shards", kind: raw, set: func(*networkInput, *arg) error { return nil }},
 }
 
@@ -69,9 +69,9 @@ func setRemotes(in *networkInput, a *arg) error {
 }
 
 var remoteParams = []param[network.RemotePatch]{
-	{name: "url", code: "invalid_network_url", kind: raw, set: func(r *network.RemotePatch, a *arg) error { return a.optional(&r.URL) }},
-	{name: "searchApiKey", code: "invalid_network_search_api_key", kind: raw, set: func(r *network.RemotePatch, a *arg) error { return a.optional(&r.SearchAPIKey) }},
-	{name: "writeApiKey", code: "invalid_network_write_api_key", kind: raw, set: func(r *network.RemotePatch, a *arg) error { return a.optional(&r.WriteAPIKey) }},
+	{name: "url", code: "invalid_network_url", kind: raw, shape: textOrNullShape, set: func(r *network.RemotePatch, a *arg) error { return a.optional(&r.URL) }},
+	{name: "searchApiKey", code: "invalid_network_search_api_key", kind: raw, shape: textOrNullShape, set: func(r *network.RemotePatch, a *arg) error { return a.optional(&r.SearchAPIKey) }},
+	{name: "writeApiKey", code: "invalid_network_write_api_key", kind: raw, shape: textOrNullShape, set: func(r *network.RemotePatch, a *arg) error { return a.optional(&r.WriteAPIKey) }},
 }
 
 func setShards(in *networkInput, a *arg) error {

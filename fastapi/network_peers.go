@@ -176,7 +176,7 @@ type changeQuery struct {
 }
 
 var changeParams = []param[changeQuery]{
-	{name: "version", code: "bad_request", kind: textual, set: func(q *changeQuery, a *arg) error {
+	{name: "version", code: "bad_request", kind: textual, shape: uuidShape, set: func(q *changeQuery, a *arg) error {
 		var err error
 		if q.version, err = uuid.Parse(a.text); err != nil {
 			return a.expected("a UUID")
@@ -189,7 +189,7 @@ var changeParams = []param[changeQuery]{
 
 // transferParams are those of what an instance asks another one for.
 var transferParams = []param[network.Transfer]{
-	{name: "version", code: "bad_request", kind: textual, set: func(t *network.Transfer, a *arg) error {
+	{name: "version", code: "bad_request", kind: textual, shape: uuidShape, set: func(t *network.Transfer, a *arg) error {
 		var err error
 		if t.Version, err = uuid.Parse(a.text); err != nil {
 			return a.expected("a UUID")

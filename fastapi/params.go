@@ -35,6 +35,8 @@ type param[T any] struct {
 	null bool
 	set  func(dst *T, a *arg) error
 	most int // bytes of a text, or entries of a list; 0 stands for defaultMost, unlimited for any number
+
+	shape schema // of what is taken, for the document of the API; nil: what the kind says
 }
 
 // What no client in earnest sends more of. The size of a body bounds what has no limit of its own.
@@ -81,11 +83,14 @@ func (a *arg) expected(what string) error {
 const shownBytes = 80
 
 // shorten cuts what was sent to a length that fits a message.
-func shorten(b []byte) string {
-	if len(b) <= shownBytes {
+func shorten(b []byte) string { return shortenTo(b, shownBytes) }
+
+// shortenTo cuts what was sent to most bytes.
+func shortenTo(b []byte, most int) string {
+	if len(b) <= most {
 		return string(b)
 	}
-	end := shownBytes
+	end := most
 	for !utf8.RuneStart(b[end]) {
 		end--
 	}
@@ -177,7 +182,7 @@ func decode[T any](dst *T, v value, params []param[T], o object) error {
 func lift[T, U any](params []param[U], part func(*T) *U) []param[T] {
 	lifted := make([]param[T], len(params))
 	for i, p := range params {
-		lifted[i] = param[T]{p.name, p.code, p.kind, p.null, func(dst *T, a *arg) error { return p.set(part(dst), a) }, p.most}
+		lifted[i] = param[T]{p.name, p.code, p.kind, p.null, func(dst *T, a *arg) error { return p.set(part(dst), a) }, p.most, p.shape}
 	}
 	return lifted
 }

@@ -33,10 +33,10 @@ const (
 )
 
 var renderParams = []param[renderInput]{
-	{name: "template", code: codeRenderTemplate, kind: raw, set: func(r *renderInput, a *arg) error {
+	{name: "template", code: codeRenderTemplate, kind: raw, shape: objectOf(renderTemplateParams), set: func(r *renderInput, a *arg) error {
 		return decode(&r.template, a.json, renderTemplateParams, object{path: "template.", code: a.code, notCode: a.code})
 	}},
-	{name: "input", code: codeRenderInput, kind: raw, null: true, set: func(r *renderInput, a *arg) error {
+	{name: "input", code: codeRenderInput, kind: raw, null: true, shape: objectOf(renderInputParams), set: func(r *renderInput, a *arg) error {
 		r.rendered = true
 		return decode(&r.input, a.json, renderInputParams, object{path: "input.", code: a.code, notCode: a.code})
 	}},
@@ -273,7 +273,7 @@ var renderSearchParams = []param[renderFor]{
 		x.variables = append(x.variables, template.Variable{Name: "q", Value: appendString(nil, a.text)})
 		return nil
 	}},
-	{name: "media", code: codeRenderInput, kind: raw, null: true, set: func(x *renderFor, a *arg) error {
+	{name: "media", code: codeRenderInput, kind: raw, null: true, shape: schema{"type": "object"}, set: func(x *renderFor, a *arg) error {
 		if !a.json.object() {
 			return a.expected("an object")
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
@@ -15,12 +16,14 @@ import (
 // A handler answers a request. Its error becomes the answer.
 type handler func(*Server, *fasthttp.RequestCtx) error
 
-// route says who answers a method on a path, and what a caller must be allowed to do. An empty action lets nobody in.
+// route says who answers a method on a path, what a caller must be allowed to do, and what the document of the API tells of it. An
+// empty action lets nobody in.
 type route struct {
 	method string
 	path   string
 	action action
 	handle handler
+	op     operation
 }
 
 const (
@@ -34,114 +37,118 @@ const (
 // routes returns the table of all routes.
 func routes() []route {
 	table := []route{
-		{methodGet, "/", public, (*Server).root},
-		{methodGet, "/assets/{hash}/{name}", public, (*Server).getAsset},
-		{methodGet, "/demo", public, (*Server).demo},
-		{methodGet, "/health", public, (*Server).health},
-		{methodGet, "/licenses", public, (*Server).licenses},
-		{methodGet, "/version", actionVersion, (*Server).getVersion},
-		{methodPost, "/logs/stream", actionMetricsGet, (*Server).streamLogs},
-		{methodDelete, "/logs/stream", actionMetricsAll, (*Server).endLogStream},
-		{methodPost, "/logs/stderr", actionMetricsAll, (*Server).filterConsole},
-		{methodGet, "/metrics", actionMetricsGet, (*Server).getMetrics},
-		{methodGet, "/metrics/recent", actionMetricsGet, (*Server).recentMetrics},
-		{methodGet, "/stats", actionStatsGet, (*Server).stats},
+		{methodGet, "/", public, (*Server).root, operation{does: "Show the page to people, a line to programs.", as: "text/html"}},
+		{methodGet, "/assets/{hash}/{name}", public, (*Server).getAsset, operation{does: "Get a file of the page.", as: "*/*"}},
+		{methodGet, "/demo", public, (*Server).demo, operation{does: "Show the page of the demonstration, where it is on.", as: "text/html", refuses: []int{fasthttp.StatusNotFound}}},
+		{methodGet, "/health", public, (*Server).health, operation{does: "Ask whether the server serves.", gives: objectShape}},
+		{methodGet, "/licenses", public, (*Server).licenses, operation{does: "Read the licences of dictionaries.", as: "text/plain"}},
+		{methodGet, "/docs", public, (*Server).getManual, operation{does: "Read the README.", as: "text/html"}},
+		{methodGet, "/docs/{page}", public, (*Server).getManualPage, operation{does: "Read a document.", as: "*/*"}},
+		{methodGet, "/openapi.json", public, (*Server).getOpenAPI, operation{does: "Get this document.", gives: objectShape}},
+		{methodGet, "/version", actionVersion, (*Server).getVersion, operation{does: "Get the version.", gives: objectShape}},
+		{methodPost, "/logs/stream", actionMetricsGet, (*Server).streamLogs, operation{does: "Listen to the log.", body: body(streamParams), as: "application/octet-stream"}},
+		{methodDelete, "/logs/stream", actionMetricsAll, (*Server).endLogStream, operation{does: "End the stream of the log.", answers: noContent}},
+		{methodPost, "/logs/stderr", actionMetricsAll, (*Server).filterConsole, operation{does: "Change what is logged to stderr.", body: body(consoleParams), answers: noContent}},
+		{methodGet, "/metrics", actionMetricsGet, (*Server).getMetrics, operation{does: "Get metrics for Prometheus.", query: fields(metricsParams), loose: true, as: "text/plain"}},
+		{methodGet, "/metrics/recent", actionMetricsGet, (*Server).recentMetrics, operation{does: "Get the numbers of the last five minutes.", query: []field{}, gives: objectShape}},
+		{methodGet, "/stats", actionStatsGet, (*Server).stats, operation{does: "Get statistics of all indexes.", query: fields(statsParams), loose: true, gives: objectShape}},
 
-		{methodGet, "/indexes", actionIndexesGet, (*Server).listIndexes},
-		{methodPost, "/indexes", actionIndexesCreate, (*Server).createIndex},
-		{methodGet, "/indexes/{index_uid}", actionIndexesGet, (*Server).getIndex},
-		{methodPatch, "/indexes/{index_uid}", actionIndexesUpdate, (*Server).updateIndex},
-		{methodDelete, "/indexes/{index_uid}", actionIndexesDelete, (*Server).deleteIndex},
-		{methodPost, "/indexes/{index_uid}/compact", actionIndexesCompact, (*Server).compactIndex},
-		{methodGet, "/indexes/{index_uid}/stats", actionStatsGet, (*Server).indexStats},
-		{methodPost, "/indexes/{index_uid}/fields", actionFieldsPost, (*Server).listFields},
-		{methodGet, "/indexes/{index_uid}/segments", actionStatsGet, (*Server).listSegments},
-		{methodPost, "/swap-indexes", actionIndexesSwap, (*Server).swapIndexes},
+		{methodGet, "/indexes", actionIndexesGet, (*Server).listIndexes, operation{does: "List indexes.", query: fields(indexListParams), gives: shown[page[indexView]]()}},
+		{methodPost, "/indexes", actionIndexesCreate, (*Server).createIndex, operation{does: "Create an index.", body: body(createIndexParams, "uid"), answers: accepted, gives: taskShape}},
+		{methodGet, "/indexes/{index_uid}", actionIndexesGet, (*Server).getIndex, operation{does: "Get an index.", gives: shown[indexView]()}},
+		{methodPatch, "/indexes/{index_uid}", actionIndexesUpdate, (*Server).updateIndex, operation{does: "Rename an index, or set its primary key.", body: body(updateIndexParams), answers: accepted, gives: taskShape}},
+		{methodDelete, "/indexes/{index_uid}", actionIndexesDelete, (*Server).deleteIndex, operation{does: "Delete an index.", answers: accepted, gives: taskShape}},
+		{methodPost, "/indexes/{index_uid}/compact", actionIndexesCompact, (*Server).compactIndex, operation{does: "Rewrite the files of an index.", answers: accepted, gives: taskShape}},
+		{methodGet, "/indexes/{index_uid}/stats", actionStatsGet, (*Server).indexStats, operation{does: "Get statistics of an index.", query: fields(statsParams), loose: true, gives: shown[indexStatistics]()}},
+		{methodPost, "/indexes/{index_uid}/fields", actionFieldsPost, (*Server).listFields, operation{does: "List the fields of an index.", body: body(fieldQueryParams), gives: shown[page[fieldView]]()}},
+		{methodGet, "/indexes/{index_uid}/segments", actionStatsGet, (*Server).listSegments, operation{does: "List the segment files of an index.", query: []field{}, gives: objectShape}},
+		{methodPost, "/swap-indexes", actionIndexesSwap, (*Server).swapIndexes, operation{does: "Swap or rename indexes.", body: jsonBody(schema{"type": "array", "items": objectOf(swapParams, "indexes")}), answers: accepted, gives: taskShape}},
 
-		{methodGet, "/indexes/{index_uid}/documents", actionDocumentsGet, (*Server).getDocuments},
-		{methodPost, "/indexes/{index_uid}/documents", actionDocumentsAdd, (*Server).replaceDocuments},
-		{methodPut, "/indexes/{index_uid}/documents", actionDocumentsAdd, (*Server).updateDocuments},
-		{methodDelete, "/indexes/{index_uid}/documents", actionDocumentsDelete, (*Server).clearDocuments},
-		{methodPost, "/indexes/{index_uid}/documents/fetch", actionDocumentsGet, (*Server).fetchDocuments},
-		{methodPost, "/indexes/{index_uid}/documents/delete", actionDocumentsDelete, (*Server).deleteByFilter},
-		{methodPost, "/indexes/{index_uid}/documents/delete-batch", actionDocumentsDelete, (*Server).deleteByIDs},
-		{methodPost, "/indexes/{index_uid}/documents/edit", actionDocumentsAll, (*Server).editDocuments},
-		{methodGet, "/indexes/{index_uid}/documents/{document_id}", actionDocumentsGet, (*Server).getDocument},
-		{methodDelete, "/indexes/{index_uid}/documents/{document_id}", actionDocumentsDelete, (*Server).deleteDocument},
+		{methodGet, "/indexes/{index_uid}/documents", actionDocumentsGet, (*Server).getDocuments, operation{does: "List documents.", query: fields(fetchParams), gives: shown[page[map[string]any]]()}},
+		{methodPost, "/indexes/{index_uid}/documents", actionDocumentsAdd, (*Server).replaceDocuments, operation{does: "Add or replace documents.", query: fields(additionParams), body: documentsBody, answers: accepted, gives: taskShape}},
+		{methodPut, "/indexes/{index_uid}/documents", actionDocumentsAdd, (*Server).updateDocuments, operation{does: "Add or update documents.", query: fields(additionParams), body: documentsBody, answers: accepted, gives: taskShape}},
+		{methodDelete, "/indexes/{index_uid}/documents", actionDocumentsDelete, (*Server).clearDocuments, operation{does: "Delete all documents.", query: fields(deletionParams), answers: accepted, gives: taskShape}},
+		{methodPost, "/indexes/{index_uid}/documents/fetch", actionDocumentsGet, (*Server).fetchDocuments, operation{does: "List documents.", body: body(fetchParams), gives: shown[page[map[string]any]]()}},
+		{methodPost, "/indexes/{index_uid}/documents/delete", actionDocumentsDelete, (*Server).deleteByFilter, operation{does: "Delete documents by a filter.", query: fields(deletionParams), body: body(filterDeletionParams, "filter"), answers: accepted, gives: taskShape}},
+		{methodPost, "/indexes/{index_uid}/documents/delete-batch", actionDocumentsDelete, (*Server).deleteByIDs, operation{does: "Delete documents by their ids.", query: fields(deletionParams), body: jsonBody(schema{"type": "array"}), answers: accepted, gives: taskShape}},
+		{methodPost, "/indexes/{index_uid}/documents/edit", actionDocumentsAll, (*Server).editDocuments, operation{does: "Edit documents by a function.", query: fields(deletionParams), body: body(editionParams, "function"), answers: accepted, gives: taskShape}},
+		{methodGet, "/indexes/{index_uid}/documents/{document_id}", actionDocumentsGet, (*Server).getDocument, operation{does: "Get a document.", query: fields(oneParams), gives: objectShape}},
+		{methodDelete, "/indexes/{index_uid}/documents/{document_id}", actionDocumentsDelete, (*Server).deleteDocument, operation{does: "Delete a document.", query: fields(deletionParams), answers: accepted, gives: taskShape}},
 
-		{methodGet, "/indexes/{index_uid}/search", actionSearch, (*Server).searchQuery},
-		{methodPost, "/indexes/{index_uid}/search", actionSearch, (*Server).searchBody},
-		{methodPost, "/indexes/{index_uid}/facet-search", actionSearch, (*Server).facetSearch},
-		{methodGet, "/indexes/{index_uid}/similar", actionSearch, (*Server).similarQuery},
-		{methodPost, "/indexes/{index_uid}/similar", actionSearch, (*Server).similarBody},
-		{methodPost, "/multi-search", actionSearch, (*Server).multiSearch},
-		{methodPost, "/indexes/{index_uid}/compare", actionSearch, (*Server).compareSearches},
+		{methodGet, "/indexes/{index_uid}/search", actionSearch, (*Server).searchQuery, operation{does: "Search.", query: fields(searchQueryParams), refuses: fromElsewhere, gives: objectShape}},
+		{methodPost, "/indexes/{index_uid}/search", actionSearch, (*Server).searchBody, operation{does: "Search.", body: body(searchBodyParams), refuses: fromElsewhere, gives: objectShape}},
+		{methodPost, "/indexes/{index_uid}/facet-search", actionSearch, (*Server).facetSearch, operation{does: "Search the values of a facet.", body: looseBody(facetSearchParams, "facetName"), refuses: fromElsewhere, gives: objectShape}},
+		{methodGet, "/indexes/{index_uid}/similar", actionSearch, (*Server).similarQuery, operation{does: "Find documents like one.", query: fields(similarParams), gives: objectShape}},
+		{methodPost, "/indexes/{index_uid}/similar", actionSearch, (*Server).similarBody, operation{does: "Find documents like one.", body: body(similarParams, "id", "embedder"), gives: objectShape}},
+		{methodPost, "/mcp", actionTools, (*Server).modelContext, operation{does: "Speak the Model Context Protocol.", body: jsonBody(schema{}), answers: []int{fasthttp.StatusOK, fasthttp.StatusAccepted}, refuses: []int{fasthttp.StatusNotFound, fasthttp.StatusNotAcceptable}, as: "*/*"}},
+		{methodPost, "/multi-search", actionSearch, (*Server).multiSearch, operation{does: "Search several times, or several indexes as one.", body: body(multiParams, "queries"), refuses: fromElsewhere, gives: objectShape}},
+		{methodPost, "/indexes/{index_uid}/compare", actionSearch, (*Server).compareSearches, operation{does: "Search in two ways, and tell what moves.", body: body((*Server)(nil).comparisonParams()), refuses: fromElsewhere, gives: objectShape}},
 
-		{methodGet, "/indexes/{index_uid}/settings", actionSettingsGet, (*Server).getSettings},
-		{methodPatch, "/indexes/{index_uid}/settings", actionSettingsUpdate, (*Server).updateSettings},
-		{methodDelete, "/indexes/{index_uid}/settings", actionSettingsUpdate, (*Server).resetSettings},
+		{methodGet, "/indexes/{index_uid}/settings", actionSettingsGet, (*Server).getSettings, operation{does: "Get all settings.", gives: objectShape}},
+		{methodPatch, "/indexes/{index_uid}/settings", actionSettingsUpdate, (*Server).updateSettings, operation{does: "Change settings.", body: jsonBody(settingsShape()), answers: accepted, gives: taskShape}},
+		{methodDelete, "/indexes/{index_uid}/settings", actionSettingsUpdate, (*Server).resetSettings, operation{does: "Reset all settings.", answers: accepted, gives: taskShape}},
 		// PUT takes the bare value, as for the other settings that are one word.
-		{methodPatch, "/indexes/{index_uid}/settings/proximity-precision", actionSettingsUpdate, patchSetting("proximity-precision")},
+		{methodPatch, "/indexes/{index_uid}/settings/proximity-precision", actionSettingsUpdate, patchSetting("proximity-precision"), operation{does: "Change a setting.", body: jsonBody(schema{"type": "object"}), answers: accepted, gives: taskShape}},
 
-		{methodPost, "/dumps", actionDumpsCreate, (*Server).createDump},
-		{methodPost, "/snapshots", actionSnapshotsCreate, (*Server).createSnapshot},
-		{methodPost, "/export", actionExport, (*Server).export},
+		{methodPost, "/dumps", actionDumpsCreate, (*Server).createDump, operation{does: "Make a dump.", answers: accepted, gives: taskShape}},
+		{methodPost, "/snapshots", actionSnapshotsCreate, (*Server).createSnapshot, operation{does: "Make a snapshot.", answers: accepted, gives: taskShape}},
+		{methodPost, "/export", actionExport, (*Server).export, operation{does: "Send documents and settings to another instance.", body: body(exportParams, "url"), gives: taskShape}},
 
-		{methodGet, "/tasks", actionTasksGet, (*Server).listTasks},
-		{methodDelete, "/tasks", actionTasksDelete, (*Server).deleteTasks},
-		{methodPost, "/tasks/cancel", actionTasksCancel, (*Server).cancelTasks},
-		{methodPost, "/tasks/compact", actionTasksCompact, (*Server).compactTasks},
-		{methodGet, "/tasks/stream", actionTasksGet, (*Server).streamTasks},
-		{methodGet, "/tasks/{task_id}", actionTasksGet, (*Server).getTask},
-		{methodGet, "/tasks/{task_id}/documents", actionTasksGet, (*Server).taskDocuments},
-		{methodGet, "/batches", actionTasksGet, (*Server).listBatches},
-		{methodGet, "/batches/stream", actionTasksGet, (*Server).streamBatches},
-		{methodGet, "/batches/{batch_id}", actionTasksGet, (*Server).getBatch},
+		{methodGet, "/tasks", actionTasksGet, (*Server).listTasks, operation{does: "List tasks.", query: fields(taskListParams), gives: uidPageShape}},
+		{methodDelete, "/tasks", actionTasksDelete, (*Server).deleteTasks, operation{does: "Delete tasks.", query: fields(taskFilters), gives: taskShape}},
+		{methodPost, "/tasks/cancel", actionTasksCancel, (*Server).cancelTasks, operation{does: "Cancel tasks.", query: fields(taskFilters), gives: taskShape}},
+		{methodPost, "/tasks/compact", actionTasksCompact, (*Server).compactTasks, operation{does: "Make the file of the task queue as small as its tasks.", gives: objectShape}},
+		{methodGet, "/tasks/stream", actionTasksGet, (*Server).streamTasks, operation{does: "Get tasks as they change.", query: fields(taskFilters), as: contentEvents}},
+		{methodGet, "/tasks/{task_id}", actionTasksGet, (*Server).getTask, operation{does: "Get a task.", gives: objectShape}},
+		{methodGet, "/tasks/{task_id}/documents", actionTasksGet, (*Server).taskDocuments, operation{does: "Get the documents of a task.", as: contentNDJSON}},
+		{methodGet, "/batches", actionTasksGet, (*Server).listBatches, operation{does: "List batches.", query: fields(taskListParams), gives: uidPageShape}},
+		{methodGet, "/batches/stream", actionTasksGet, (*Server).streamBatches, operation{does: "Get batches as they change.", query: fields(taskFilters), as: contentEvents}},
+		{methodGet, "/batches/{batch_id}", actionTasksGet, (*Server).getBatch, operation{does: "Get a batch.", gives: objectShape}},
 
-		{methodGet, "/keys", actionKeysGet, (*Server).listKeys},
-		{methodPost, "/keys", actionKeysCreate, (*Server).createKey},
-		{methodGet, "/keys/{key}", actionKeysGet, (*Server).getKey},
-		{methodPatch, "/keys/{key}", actionKeysUpdate, (*Server).updateKey},
-		{methodDelete, "/keys/{key}", actionKeysDelete, (*Server).deleteKey},
+		{methodGet, "/keys", actionKeysGet, (*Server).listKeys, operation{does: "List API keys.", query: fields(keyListParams), gives: shown[page[keyView]]()}},
+		{methodPost, "/keys", actionKeysCreate, (*Server).createKey, operation{does: "Create an API key.", body: body(createKeyParams, "actions", "indexes", "expiresAt"), answers: created, refuses: conflict, gives: shown[keyView]()}},
+		{methodGet, "/keys/{key}", actionKeysGet, (*Server).getKey, operation{does: "Get an API key.", gives: shown[keyView]()}},
+		{methodPatch, "/keys/{key}", actionKeysUpdate, (*Server).updateKey, operation{does: "Change the name or description of an API key.", body: body(updateKeyParams), gives: shown[keyView]()}},
+		{methodDelete, "/keys/{key}", actionKeysDelete, (*Server).deleteKey, operation{does: "Delete an API key.", answers: noContent}},
 
-		{methodGet, "/webhooks", actionWebhooksGet, (*Server).listWebhooks},
-		{methodPost, "/webhooks", actionWebhooksCreate, (*Server).createWebhook},
-		{methodGet, "/webhooks/{webhook}", actionWebhooksGet, (*Server).getWebhook},
-		{methodPatch, "/webhooks/{webhook}", actionWebhooksUpdate, (*Server).updateWebhook},
-		{methodDelete, "/webhooks/{webhook}", actionWebhooksDelete, (*Server).deleteWebhook},
+		{methodGet, "/webhooks", actionWebhooksGet, (*Server).listWebhooks, operation{does: "List webhooks.", gives: objectShape}},
+		{methodPost, "/webhooks", actionWebhooksCreate, (*Server).createWebhook, operation{does: "Create a webhook.", body: body(webhookParams, "url"), answers: created, gives: shown[webhookView]()}},
+		{methodGet, "/webhooks/{webhook}", actionWebhooksGet, (*Server).getWebhook, operation{does: "Get a webhook.", gives: shown[webhookView]()}},
+		{methodPatch, "/webhooks/{webhook}", actionWebhooksUpdate, (*Server).updateWebhook, operation{does: "Change a webhook.", body: body(webhookParams), gives: shown[webhookView]()}},
+		{methodDelete, "/webhooks/{webhook}", actionWebhooksDelete, (*Server).deleteWebhook, operation{does: "Delete a webhook.", answers: noContent}},
 
-		{methodGet, "/network", actionNetworkGet, (*Server).getNetwork},
-		{methodPatch, "/network", actionNetworkUpdate, (*Server).updateNetwork},
-		{methodGet, "/network/outbox", actionNetworkGet, (*Server).getOutbox},
-		{methodPost, "/network/change", actionNetworkUpdate, (*Server).networkChange},
-		{methodPost, "/network/transfer", actionNetworkUpdate, (*Server).networkTransfer},
+		{methodGet, "/network", actionNetworkGet, (*Server).getNetwork, operation{does: "Get the network.", gives: objectShape}},
+		{methodPatch, "/network", actionNetworkUpdate, (*Server).updateNetwork, operation{does: "Change the network.", body: body(networkParams), answers: []int{fasthttp.StatusOK, fasthttp.StatusAccepted}, refuses: ofNetwork, gives: objectShape}},
+		{methodGet, "/network/outbox", actionNetworkGet, (*Server).getOutbox, operation{does: "See what other instances have not got.", gives: objectShape}},
+		{methodPost, "/network/change", actionNetworkUpdate, (*Server).networkChange, operation{does: "Tell another instance how far a change of the network is.", body: body(changeParams), refuses: ofNetwork, gives: objectShape}},
+		{methodPost, "/network/transfer", actionNetworkUpdate, (*Server).networkTransfer, operation{does: "Send documents to an instance that is to own them.", body: body(transferParams), refuses: append(ofNetwork, fasthttp.StatusNotFound), as: "*/*"}},
 
-		{methodGet, "/chats", actionChatsGet, (*Server).listChats},
-		{methodGet, "/chats/{workspace}", actionChatsGet, (*Server).getChat},
-		{methodDelete, "/chats/{workspace}", actionChatsDelete, (*Server).deleteChat},
-		{methodPost, "/chats/{workspace}/chat/completions", actionChatCompletions, (*Server).converse},
-		{methodGet, "/chats/{workspace}/settings", actionChatsSettingsGet, (*Server).getChatSettings},
-		{methodPatch, "/chats/{workspace}/settings", actionChatsSettingsUpdate, (*Server).updateChatSettings},
-		{methodDelete, "/chats/{workspace}/settings", actionChatsSettingsUpdate, (*Server).resetChatSettings},
+		{methodGet, "/chats", actionChatsGet, (*Server).listChats, operation{does: "List chat workspaces.", query: fields(indexListParams), gives: shown[page[chatView]]()}},
+		{methodGet, "/chats/{workspace}", actionChatsGet, (*Server).getChat, operation{does: "Get a chat workspace.", gives: shown[chatView]()}},
+		{methodDelete, "/chats/{workspace}", actionChatsDelete, (*Server).deleteChat, operation{does: "Delete a chat workspace.", answers: noContent}},
+		{methodPost, "/chats/{workspace}/chat/completions", actionChatCompletions, (*Server).converse, operation{does: "Talk to the model of a workspace.", body: jsonBody(chatShape), refuses: []int{fasthttp.StatusNotImplemented, fasthttp.StatusBadGateway}, as: contentEvents}},
+		{methodGet, "/chats/{workspace}/settings", actionChatsSettingsGet, (*Server).getChatSettings, operation{does: "Get the settings of a workspace.", gives: objectShape}},
+		{methodPatch, "/chats/{workspace}/settings", actionChatsSettingsUpdate, (*Server).updateChatSettings, operation{does: "Change the settings of a workspace.", body: body(chatParams), gives: objectShape}},
+		{methodDelete, "/chats/{workspace}/settings", actionChatsSettingsUpdate, (*Server).resetChatSettings, operation{does: "Reset the settings of a workspace.", gives: objectShape}},
 
-		{methodPost, "/render-template", actionSettingsGet, (*Server).renderTemplate},
+		{methodPost, "/render-template", actionSettingsGet, (*Server).renderTemplate, operation{does: "See what a template makes of a document or a query.", body: body(renderParams, "template"), refuses: []int{fasthttp.StatusNotFound}, gives: objectShape}},
 
-		{methodPost, "/mcp", actionTools, (*Server).modelContext},
+		{methodPost, "/dynamic-search-rules", actionRulesGet, (*Server).listRules, operation{does: "List search rules.", body: body(ruleQueryParams), gives: objectShape}},
+		{methodGet, "/dynamic-search-rules/{rule_uid}", actionRulesGet, (*Server).getRule, operation{does: "Get a search rule.", gives: objectShape}},
+		{methodPatch, "/dynamic-search-rules/{rule_uid}", actionRulesUpdate, (*Server).putRule, operation{does: "Create or change a search rule.", body: body(ruleParams), answers: []int{fasthttp.StatusOK, fasthttp.StatusCreated}, gives: objectShape}},
+		{methodDelete, "/dynamic-search-rules/{rule_uid}", actionRulesDelete, (*Server).deleteRule, operation{does: "Delete a search rule.", answers: noContent}},
 
-		{methodPost, "/dynamic-search-rules", actionRulesGet, (*Server).listRules},
-		{methodGet, "/dynamic-search-rules/{rule_uid}", actionRulesGet, (*Server).getRule},
-		{methodPatch, "/dynamic-search-rules/{rule_uid}", actionRulesUpdate, (*Server).putRule},
-		{methodDelete, "/dynamic-search-rules/{rule_uid}", actionRulesDelete, (*Server).deleteRule},
-
-		{methodGet, "/experimental-features", actionFeaturesGet, (*Server).getFeatures},
-		{methodPatch, "/experimental-features", actionFeaturesUpdate, (*Server).updateFeatures},
+		{methodGet, "/experimental-features", actionFeaturesGet, (*Server).getFeatures, operation{does: "Get which experimental features are on.", gives: mapOf(schema{"type": "boolean"})}},
+		{methodPatch, "/experimental-features", actionFeaturesUpdate, (*Server).updateFeatures, operation{does: "Switch experimental features.", body: body(featureParams), gives: mapOf(schema{"type": "boolean"})}},
 	}
-	for name, method := range settings.Routes() {
-		path := "/indexes/{index_uid}/settings/" + name
+	for _, st := range settings.Shapes() {
+		path := "/indexes/{index_uid}/settings/" + st.Route
 		table = append(table,
-			route{methodGet, path, actionSettingsGet, getSetting(name)},
-			route{method, path, actionSettingsUpdate, updateSetting(name)},
-			route{methodDelete, path, actionSettingsUpdate, resetSetting(name)})
+			route{methodGet, path, actionSettingsGet, getSetting(st.Route), operation{does: "Get " + st.Key + ".", gives: schema{}}},
+			route{st.Method, path, actionSettingsUpdate, updateSetting(st.Route),
+				operation{does: "Change " + st.Key + ".", body: jsonBody(st.Schema), answers: accepted, gives: taskShape}},
+			route{methodDelete, path, actionSettingsUpdate, resetSetting(st.Route),
+				operation{does: "Reset " + st.Key + ".", answers: accepted, gives: taskShape}})
 	}
 	return table
 }
@@ -167,6 +174,8 @@ func (s *Server) newRouter(pprof bool) *router.Router {
 	if pprof {
 		table = append(table, pprofRoutes()...)
 	}
+	s.manual = manualPages(table)
+	s.openAPI = sync.OnceValues(func() ([]byte, error) { return describeAPI(table, s.version) })
 	resources := map[string]*resource{}
 	for _, r := range table {
 		res := resources[r.path]

@@ -21,7 +21,7 @@ type ruleQuery struct {
 var ruleQueryParams = []param[ruleQuery]{
 	{name: "offset", code: "invalid_dynamic_search_rule_offset", kind: count, set: func(q *ruleQuery, a *arg) error { q.offset = a.count; return nil }},
 	{name: "limit", code: "invalid_dynamic_search_rule_limit", kind: count, set: func(q *ruleQuery, a *arg) error { q.limit = a.count; return nil }},
-	{name: "filter", code: "invalid_dynamic_search_rule_filter", kind: raw, null: true, set: func(q *ruleQuery, a *arg) error {
+	{name: "filter", code: "invalid_dynamic_search_rule_filter", kind: raw, null: true, shape: objectOf(ruleFilterParams), set: func(q *ruleQuery, a *arg) error {
 		return decode(q, a.json, ruleFilterParams, object{path: "filter.", code: a.code, notCode: a.code})
 	}},
 }
@@ -46,7 +46,7 @@ func (q *ruleQuery) wants(r *rule.Rule) bool {
 
 // ruleParams are what a rule consists of, apart from its uid. null resets what can be absent.
 var ruleParams = []param[rule.Change]{
-	{name: "description", code: "invalid_dynamic_search_rule_description", kind: raw, set: func(c *rule.Change, a *arg) error {
+	{name: "description", code: "invalid_dynamic_search_rule_description", kind: raw, shape: textOrNullShape, set: func(c *rule.Change, a *arg) error {
 		c.Description = new(*string)
 		if a.json.null() {
 			return nil
@@ -58,7 +58,7 @@ var ruleParams = []param[rule.Change]{
 		*c.Description = &text
 		return nil
 	}},
-	{name: "priority", code: "invalid_dynamic_search_rule_priority", kind: raw, set: func(c *rule.Change, a *arg) error {
+	{name: "priority", code: "invalid_dynamic_search_rule_priority", kind: raw, shape: orNull(schema{"type": "integer", "minimum": 0}), set: func(c *rule.Change, a *arg) error {
 		c.Priority = new(*uint64)
 		if a.json.null() {
 			return nil
@@ -70,7 +70,7 @@ var ruleParams = []param[rule.Change]{
 		*c.Priority = &priority
 		return nil
 	}},
-	{name: "active", code: "invalid_dynamic_search_rule_active", kind: raw, set: func(c *rule.Change, a *arg) error {
+	{name: "active", code: "invalid_dynamic_search_rule_active", kind: raw, shape: orNull(schema{"type": "boolean"}), set: func(c *rule.Change, a *arg) error {
 		if !a.json.null() && !a.readJSON(flag) {
 			return a.expected("`true`, `false` or null")
 		}
@@ -78,12 +78,12 @@ var ruleParams = []param[rule.Change]{
 		c.Active = &active
 		return nil
 	}},
-	{name: "conditions", code: "invalid_dynamic_search_rule_conditions", kind: raw, set: func(c *rule.Change, a *arg) error {
+	{name: "conditions", code: "invalid_dynamic_search_rule_conditions", kind: raw, shape: orNull(listOf(schema{"type": "object"})), set: func(c *rule.Change, a *arg) error {
 		conditions, err := rule.ReadConditions(json.RawMessage(a.json))
 		c.Conditions = &conditions
 		return err
 	}},
-	{name: "actions", code: "invalid_dynamic_search_rule_actions", kind: raw, set: func(c *rule.Change, a *arg) error {
+	{name: "actions", code: "invalid_dynamic_search_rule_actions", kind: raw, shape: listOf(schema{"type": "object"}), set: func(c *rule.Change, a *arg) error {
 		var err error
 		c.Actions, err = rule.ReadActions(json.RawMessage(a.json))
 		return err

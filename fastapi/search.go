@@ -28,6 +28,7 @@ type searchInput struct {
 	personalize bool // given
 	userContext string
 	network     *bool // useNetwork; nil: not given
+	sentFilter  []byte
 }
 
 func newSearchInput() searchInput {
@@ -46,12 +47,15 @@ var narrowing = []param[searchInput]{
 		r.Search.Query = a.text
 		return nil
 	}},
-	{name: "filter", code: "invalid_search_filter", kind: raw, null: true, set: func(r *searchInput, a *arg) error {
+	{name: "filter", code: "invalid_search_filter", kind: raw, null: true, shape: filterShape, set: func(r *searchInput, a *arg) error {
 		var err error
+		if r.sentFilter = a.json; a.json == nil {
+			r.sentFilter = []byte(a.text)
+		}
 		r.Search.Filter, err = parseFilter(a)
 		return err
 	}},
-	{name: "matchingStrategy", code: "invalid_search_matching_strategy", kind: textual, set: func(r *searchInput, a *arg) error {
+	{name: "matchingStrategy", code: "invalid_search_matching_strategy", kind: textual, shape: oneOf("last", "all", "frequency"), set: func(r *searchInput, a *arg) error {
 		switch a.text {
 		case "last":
 			r.Search.Strategy = query.Last
@@ -68,7 +72,7 @@ var narrowing = []param[searchInput]{
 		r.Search.SearchOn = a.list
 		return nil
 	}},
-	{name: "rankingScoreThreshold", code: "invalid_search_ranking_score_threshold", kind: number, null: true, set: func(r *searchInput, a *arg) error {
+	{name: "rankingScoreThreshold", code: "invalid_search_ranking_score_threshold", kind: number, null: true, shape: ratioShape, set: func(r *searchInput, a *arg) error {
 		if a.number < 0 || a.number > 1 {
 			return a.expected("a number from 0 to 1")
 		}
@@ -76,7 +80,7 @@ var narrowing = []param[searchInput]{
 		r.Search.RankingScoreThreshold = &threshold
 		return nil
 	}},
-	{name: "locales", code: "invalid_search_locales", kind: list, null: true, set: func(r *searchInput, a *arg) error {
+	{name: "locales", code: "invalid_search_locales", kind: list, null: true, shape: listOf(schema{"type": "string"}), set: func(r *searchInput, a *arg) error {
 		r.Search.Locales = text.Locales{}
 		for _, code := range a.list {
 			locale, ok := text.Locale(code)
@@ -87,7 +91,7 @@ var narrowing = []param[searchInput]{
 		}
 		return nil
 	}},
-	{name: "vector", code: "invalid_search_vector", kind: raw, null: true, set: setVector},
+	{name: "vector", code: "invalid_search_vector", kind: raw, null: true, shape: schema{"type": "array", "items": schema{"type": "number"}, "maxItems": maxVectorNumbers}, set: setVector},
 }
 
 // shaping are the parameters that only a search has, in a body as in a query string.
@@ -120,7 +124,7 @@ var shaping = []param[searchInput]{
 	{name: "cropMarker", code: "invalid_search_crop_marker", kind: textual, most: maxTagBytes, set: func(r *searchInput, a *arg) error { r.Search.CropMarker = a.text; return nil }},
 	{name: "highlightPreTag", code: "invalid_search_highlight_pre_tag", kind: textual, most: maxTagBytes, set: func(r *searchInput, a *arg) error { r.Search.HighlightPreTag = a.text; return nil }},
 	{name: "highlightPostTag", code: "invalid_search_highlight_post_tag", kind: textual, most: maxTagBytes, set: func(r *searchInput, a *arg) error { r.Search.HighlightPostTag = a.text; return nil }},
-	{name: "sort", code: "invalid_search_sort", kind: raw, null: true, set: func(r *searchInput, a *arg) error {
+	{name: "sort", code: "invalid_search_sort", kind: raw, null: true, shape: sortShape, set: func(r *searchInput, a *arg) error {
 		var err error
 		r.Search.Sort, err = parseSort(a)
 		return err
@@ -146,7 +150,7 @@ var shaping = []param[searchInput]{
 // inBody are parameters that only a body has, inQuery those of a query string.
 var (
 	inBody = []param[searchInput]{
-		{name: "hybrid", code: "invalid_search_hybrid_query", kind: raw, null: true, set: func(r *searchInput, a *arg) error {
+		{name: "hybrid", code: "invalid_search_hybrid_query", kind: raw, null: true, shape: objectOf(hybridParams, "embedder"), set: func(r *searchInput, a *arg) error {
 			if err := decode(r, a.json, hybridParams, object{path: a.path() + ".", code: a.code, notCode: a.code}); err != nil {
 				return err
 			}
@@ -161,7 +165,7 @@ var (
 		}},
 	}
 	personalizing = []param[searchInput]{
-		{name: "personalize", code: "invalid_search_personalize", kind: raw, null: true, set: func(r *searchInput, a *arg) error {
+		{name: "personalize", code: "invalid_search_personalize", kind: raw, null: true, shape: objectOf(personalizeParams, "userContext"), set: func(r *searchInput, a *arg) error {
 			if err := decode(r, a.json, personalizeParams, object{path: a.path() + ".", code: a.code, notCode: a.code}); err != nil {
 				return err
 			}
@@ -172,15 +176,15 @@ var (
 		}},
 	}
 	hybridParams = []param[searchInput]{
-		{name: "embedder", code: "invalid_search_embedder", kind: textual, set: setEmbedder},
-		{name: "semanticRatio", code: "invalid_search_semantic_ratio", kind: number, set: setSemanticRatio},
+		{name: "embedder", code: "invalid_search_embedder", kind: textual, shape: nameShape, set: setEmbedder},
+		{name: "semanticRatio", code: "invalid_search_semantic_ratio", kind: number, shape: ratioShape, set: setSemanticRatio},
 	}
 	personalizeParams = []param[searchInput]{
 		{name: "userContext", code: "invalid_search_personalize_user_context", kind: textual, set: setUserContext},
 	}
 	inQuery = []param[searchInput]{
-		{name: "hybridEmbedder", code: "invalid_search_embedder", kind: textual, set: setEmbedder},
-		{name: "hybridSemanticRatio", code: "invalid_search_semantic_ratio", kind: number, set: setSemanticRatio},
+		{name: "hybridEmbedder", code: "invalid_search_embedder", kind: textual, shape: nameShape, set: setEmbedder},
+		{name: "hybridSemanticRatio", code: "invalid_search_semantic_ratio", kind: number, shape: ratioShape, set: setSemanticRatio},
 		{name: "personalizeUserContext", code: "invalid_search_personalize_user_context", kind: textual, set: setUserContext},
 	}
 )
@@ -345,12 +349,15 @@ func (s *Server) searchQuery(ctx *fasthttp.RequestCtx) error {
 func (s *Server) search(ctx *fasthttp.RequestCtx, in *searchInput) error {
 	in.Search.ID = uuid.Must(uuid.NewV7())
 	in.Search.Metadata = wantsMetadata(ctx)
+	in.Search.RecordStages = s.slow.after > 0
+	var found *search.Response
+	defer func() { s.slow.tell(ctx, pathValue(ctx, "index_uid"), in, found) }()
 	if s.useNetwork(in) {
 		return s.searchNetwork(ctx, in)
 	}
-	return s.runSearch(ctx, in, func(limited context.Context, v *index.View, dst []byte) ([]byte, error) {
+	return s.runSearch(ctx, in, func(limited context.Context, v *index.View, dst []byte) (_ []byte, err error) {
 		in.Search.Reorder = s.personal(limited, in)
-		found, err := search.Search(limited, v, &in.Search)
+		found, err = search.Search(limited, v, &in.Search)
 		if err != nil {
 			return nil, err
 		}
@@ -415,6 +422,7 @@ func (s *Server) facetSearch(ctx *fasthttp.RequestCtx) error {
 	if !st.in.facetNamed {
 		return apierr.New("missing_facet_search_facet_name", "`facetName` is missing: name the facet whose values to search.")
 	}
+	defer s.slow.tell(ctx, pathValue(ctx, "index_uid"), &st.in, nil)
 	return s.runSearch(ctx, &st.in, func(limited context.Context, v *index.View, dst []byte) ([]byte, error) {
 		return search.FacetSearch(limited, dst, v, &st.in.FacetRequest)
 	})

@@ -21,6 +21,7 @@ import (
 	"svc/internal/chat"
 	"svc/internal/index"
 	"svc/internal/logs"
+	"svc/internal/manual"
 	"svc/internal/mapped"
 	"svc/internal/network"
 	"svc/internal/pace"
@@ -53,6 +54,8 @@ type Options struct {
 	Version      Version
 	Replication  bool          // honour the headers TaskId and DryRun
 	Tracer       *trace.Tracer // of requests; nil: none
+
+	SlowSearch time.Duration // from when on a search is logged as slow; 0: none is
 
 	MetricsPrefix string // of the names of svc's own series in /metrics; "": svc_
 
@@ -100,14 +103,17 @@ type Server struct {
 	production   bool
 	noDashboard  bool
 	demoed       bool
+	tools        *toolbox
+	tracer       *trace.Tracer
 	version      Version
 	replication  bool
 	slots        *slots
 	metrics      *metrics
 	recent       recent
+	slow         slowSearches
 	router       *router.Router
-	tools        *toolbox
-	tracer       *trace.Tracer
+	openAPI      func() ([]byte, error)
+	manual       func() (map[string]manual.Page, error)
 	conns        conns
 	http         fasthttp.Server
 
@@ -147,6 +153,7 @@ func New(o Options) *Server {
 		payloadLimit: o.PayloadLimit, production: o.Production, noDashboard: o.NoDashboard, demoed: o.Demo, version: o.Version, replication: o.Replication,
 	}
 	s.tracer = o.Tracer
+	s.slow.after, s.slow.log = o.SlowSearch, o.Logger
 	s.searches = new(pace.Searches)
 	if o.Network != nil {
 		s.searches = o.Network.Searches()

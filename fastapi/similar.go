@@ -9,7 +9,7 @@ import (
 )
 
 var similarParams = []param[search.SimilarRequest]{
-	{name: "id", code: "invalid_similar_id", kind: raw, set: setSimilarID},
+	{name: "id", code: "invalid_similar_id", kind: raw, shape: schema{"type": []any{"string", "integer"}}, set: setSimilarID},
 	{name: "embedder", code: "invalid_similar_embedder", kind: textual, set: func(r *search.SimilarRequest, a *arg) error {
 		if a.text == "" {
 			return a.expected("the name of an embedder")
@@ -19,7 +19,7 @@ var similarParams = []param[search.SimilarRequest]{
 	}},
 	{name: "offset", code: "invalid_similar_offset", kind: count, set: func(r *search.SimilarRequest, a *arg) error { r.Offset = a.count; return nil }},
 	{name: "limit", code: "invalid_similar_limit", kind: count, set: func(r *search.SimilarRequest, a *arg) error { r.Limit = a.count; return nil }},
-	{name: "filter", code: "invalid_similar_filter", kind: raw, null: true, set: func(r *search.SimilarRequest, a *arg) error {
+	{name: "filter", code: "invalid_similar_filter", kind: raw, null: true, shape: filterShape, set: func(r *search.SimilarRequest, a *arg) error {
 		var err error
 		r.Filter, err = parseFilter(a)
 		return err
@@ -38,7 +38,7 @@ var similarParams = []param[search.SimilarRequest]{
 		r.ShowPerformanceDetails = a.flag
 		return nil
 	}},
-	{name: "rankingScoreThreshold", code: "invalid_similar_ranking_score_threshold", kind: number, null: true, set: func(r *search.SimilarRequest, a *arg) error {
+	{name: "rankingScoreThreshold", code: "invalid_similar_ranking_score_threshold", kind: number, null: true, shape: ratioShape, set: func(r *search.SimilarRequest, a *arg) error {
 		if a.number < 0 || a.number > 1 {
 			return a.expected("a number from 0 to 1")
 		}

@@ -44,7 +44,7 @@ type statsQuery struct {
 
 var statsParams = []param[statsQuery]{
 	{name: "showInternalDatabaseSizes", code: "bad_request", kind: flag, set: func(q *statsQuery, a *arg) error { q.internal = a.flag; return nil }},
-	{name: "sizeFormat", code: "bad_request", kind: textual, set: func(q *statsQuery, a *arg) error {
+	{name: "sizeFormat", code: "bad_request", kind: textual, shape: oneOf("raw", "human"), set: func(q *statsQuery, a *arg) error {
 		if a.text != "raw" && a.text != "human" {
 			return a.expected("`raw` or `human`")
 		}

@@ -15,7 +15,7 @@ type swapPair struct {
 }
 
 var swapParams = []param[swapPair]{
-	{name: "indexes", code: "invalid_swap_indexes", kind: list, set: func(p *swapPair, a *arg) error {
+	{name: "indexes", code: "invalid_swap_indexes", kind: list, shape: schema{"type": "array", "items": uidShape, "minItems": 2, "maxItems": 2}, set: func(p *swapPair, a *arg) error {
 		if len(a.list) != 2 {
 			return a.expected("an array of two index uids")
 		}

@@ -24,9 +24,9 @@ var taskFilters = []param[taskQuery]{
 	uidFilter("uids", "invalid_task_uids", func(q *taskQuery) *[]uint32 { return &q.UIDs }),
 	uidFilter("batchUids", "invalid_batch_uids", func(q *taskQuery) *[]uint32 { return &q.BatchUIDs }),
 	uidFilter("canceledBy", "invalid_task_canceled_by", func(q *taskQuery) *[]uint32 { return &q.CanceledBy }),
-	listFilter("statuses", "invalid_task_statuses", task.ParseStatus, func(q *taskQuery) *[]task.Status { return &q.Statuses }),
-	listFilter("types", "invalid_task_types", task.ParseKind, func(q *taskQuery) *[]task.Kind { return &q.Kinds }),
-	listFilter("indexUids", "invalid_index_uid", parseIndexUID, func(q *taskQuery) *[]string { return &q.IndexUIDs }),
+	listFilter("statuses", "invalid_task_statuses", oneOf(append(task.StatusNames(), "*")...), task.ParseStatus, func(q *taskQuery) *[]task.Status { return &q.Statuses }),
+	listFilter("types", "invalid_task_types", oneOf(append(task.KindNames(), "*")...), task.ParseKind, func(q *taskQuery) *[]task.Kind { return &q.Kinds }),
+	listFilter("indexUids", "invalid_index_uid", starOr(uidShape), parseIndexUID, func(q *taskQuery) *[]string { return &q.IndexUIDs }),
 	dateFilter("beforeEnqueuedAt", "invalid_task_before_enqueued_at", task.ParseBefore, func(q *taskQuery) *time.Time { return &q.BeforeEnqueuedAt }),
 	dateFilter("afterEnqueuedAt", "invalid_task_after_enqueued_at", task.ParseAfter, func(q *taskQuery) *time.Time { return &q.AfterEnqueuedAt }),
 	dateFilter("beforeStartedAt", "invalid_task_before_started_at", task.ParseBefore, func(q *taskQuery) *time.Time { return &q.BeforeStartedAt }),
@@ -37,12 +37,12 @@ var taskFilters = []param[taskQuery]{
 
 // taskListParams add the order and the page.
 var taskListParams = append([]param[taskQuery]{
-	{name: "limit", code: "invalid_task_limit", kind: textual, set: func(q *taskQuery, a *arg) error {
+	{name: "limit", code: "invalid_task_limit", kind: textual, shape: uint32Shape, set: func(q *taskQuery, a *arg) error {
 		n, err := parseUID(a)
 		q.Limit = int(n)
 		return err
 	}},
-	{name: "from", code: "invalid_task_from", kind: textual, set: func(q *taskQuery, a *arg) error {
+	{name: "from", code: "invalid_task_from", kind: textual, shape: uint32Shape, set: func(q *taskQuery, a *arg) error {
 		n, err := parseUID(a)
 		q.From = &n
 		return err
@@ -66,13 +66,13 @@ func parseIndexUID(uid string) (string, error) {
 }
 
 func uidFilter(name string, code apierr.Code, field func(*taskQuery) *[]uint32) param[taskQuery] {
-	return listFilter(name, code, func(piece string) (uint32, error) {
+	return listFilter(name, code, starOr(uint32Shape), func(piece string) (uint32, error) {
 		return parseUID(&arg{text: piece, name: name, code: code})
 	}, field)
 }
 
-func listFilter[T any](name string, code apierr.Code, parse func(string) (T, error), field func(*taskQuery) *[]T) param[taskQuery] {
-	return param[taskQuery]{name: name, code: code, kind: textual, set: func(q *taskQuery, a *arg) error {
+func listFilter[T any](name string, code apierr.Code, shape schema, parse func(string) (T, error), field func(*taskQuery) *[]T) param[taskQuery] {
+	return param[taskQuery]{name: name, code: code, kind: textual, shape: listOf(shape), set: func(q *taskQuery, a *arg) error {
 		q.given = true
 		chosen := []T{}
 		star := false
@@ -95,7 +95,7 @@ func listFilter[T any](name string, code apierr.Code, parse func(string) (T, err
 }
 
 func dateFilter(name string, code apierr.Code, parse func(string, apierr.Code) (time.Time, error), field func(*taskQuery) *time.Time) param[taskQuery] {
-	return param[taskQuery]{name: name, code: code, kind: textual, set: func(q *taskQuery, a *arg) (err error) {
+	return param[taskQuery]{name: name, code: code, kind: textual, shape: momentShape, set: func(q *taskQuery, a *arg) (err error) {
 		q.given = true
 		if a.text != "*" {
 			*field(q), err = parse(a.text, code)

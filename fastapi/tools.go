@@ -122,9 +122,6 @@ func properties[T any](params []param[T], in place, words map[string]property, b
 	return before
 }
 
-// schema is JSON Schema.
-type schema map[string]any
-
 var (
 	listForm    = schema{"type": "array", "items": schema{"type": "string"}}
 	idForm      = schema{"type": []string{"string", "integer"}}

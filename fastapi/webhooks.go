@@ -52,14 +52,14 @@ func (s *Server) getWebhook(ctx *fasthttp.RequestCtx) error {
 }
 
 var webhookParams = []param[webhook.Change]{
-	{name: "url", code: "invalid_webhook_url", kind: textual, set: func(c *webhook.Change, a *arg) error {
+	{name: "url", code: "invalid_webhook_url", kind: textual, shape: schema{"type": "string", "format": "uri"}, set: func(c *webhook.Change, a *arg) error {
 		text := a.text
 		c.URL = &text
 		return nil
 	}},
-	{name: "headers", code: "invalid_webhook_headers", kind: raw, set: setWebhookHeaders},
-	{name: "uuid", code: "immutable_webhook_uuid", kind: raw, set: immutable[webhook.Change]},
-	{name: "isEditable", code: "immutable_webhook_is_editable", kind: raw, set: immutable[webhook.Change]},
+	{name: "headers", code: "invalid_webhook_headers", kind: raw, shape: orNull(mapOf(textOrNullShape)), set: setWebhookHeaders},
+	{name: "uuid", code: "immutable_webhook_uuid", kind: raw, shape: refusedShape, set: immutable[webhook.Change]},
+	{name: "isEditable", code: "immutable_webhook_is_editable", kind: raw, shape: refusedShape, set: immutable[webhook.Change]},
 }
 
 // setWebhookHeaders takes an object of texts and nulls, or null for none at all.

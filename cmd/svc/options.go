@@ -37,6 +37,8 @@ type options struct {
 	ConfigFilePath       string        `group:"Server:" name:"config-file-path" placeholder:"FILE" help:"TOML file with options (default: ./config.toml if it is there)."`
 	Pprof                bool          `group:"Logs and profiles:" name:"pprof" help:"Serve profiles under /debug/pprof."`
 
+	SlowSearchMs int `group:"Logs and profiles:" name:"slow-search-ms" default:"0" placeholder:"MS" help:"From how many milliseconds on a search is logged as slow, with its query and filter; 0 for never (default: ${default})."`
+
 	MetricsPrefix string `group:"Logs and profiles:" name:"metrics-prefix" default:"svc_" placeholder:"TEXT" help:"What the names of series in /metrics begin with (default: ${default}); meilisearch_ keeps dashboards made for that."`
 
 	Traces    traceOptions    `embed:"" group:"Logs and profiles:"`

@@ -185,7 +185,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	server := fastapi.New(fastapi.Options{
 		Catalog: catalog, Queue: queue, Keys: keys, Webhooks: hooks, Network: node, Chats: chats, Providers: providers, Rules: rules, Reranker: reranker, Features: features, Logger: log, Log: heard,
 		PayloadLimit: int64(o.HTTPPayloadSizeLimit), Production: o.Env == "production", NoDashboard: o.NoDashboard, Demo: o.Demo, Pprof: o.Pprof,
-		Version: buildVersion(), Replication: o.Replication, MetricsPrefix: o.MetricsPrefix, Tracer: tracer,
+		Version: buildVersion(), Replication: o.Replication, MetricsPrefix: o.MetricsPrefix, SlowSearch: time.Duration(o.SlowSearchMs) * time.Millisecond, Tracer: tracer,
 		Searches: o.SearchesPerCore * runtime.GOMAXPROCS(0), SearchQueue: o.SearchQueueSize,
 		DropSearchAfter: time.Duration(o.DropSearchAfter) * time.Second,
 		JSONLimit:       int64(o.Costs.JSONSize), AnswerLimit: int64(o.Costs.AnswerSize), Memory: o.Costs.memory(),

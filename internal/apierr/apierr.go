@@ -7,6 +7,8 @@ package apierr
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/bytedance/sonic/encoder"
@@ -26,8 +28,12 @@ func (c Code) Type() string { return c.entry().kind }
 // Status returns the HTTP status that answers a request refused with c.
 func (c Code) Status() int { return c.entry().status }
 
-// Link returns the address of the page that explains the code.
-func (c Code) Link() string { return "https://docs.meilisearch.com/errors#" + string(c) }
+// Link returns the address of the page that explains the code. The server that answers has it: no host is named, so that it
+// leads there through whatever proxy the client came.
+func (c Code) Link() string { return "/docs/errors#" + string(c) }
+
+// Codes returns all codes, in the order of their names.
+func Codes() []Code { return slices.Sorted(maps.Keys(table)) }
 
 func (c Code) entry() entry {
 	e, ok := table[c]

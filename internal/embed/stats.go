@@ -1,6 +1,14 @@
 package embed
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
+
+var calls, failedCalls atomic.Uint64
+
+// Calls returns the calls that the process has made to providers, of documents and of queries, and those of them that failed.
+func Calls() (total, failed uint64) { return calls.Load(), failedCalls.Load() }
 
 // Stats counts calls to providers. The zero Stats is ready; it may be used from several goroutines.
 type Stats struct {
@@ -17,8 +25,12 @@ func (s *Stats) Counts() (total, failed uint64, lastError string) {
 	return s.total, s.failed, s.last
 }
 
-// count counts a call. A nil Stats counts nothing.
+// count counts a call, with a nil Stats for Calls alone.
 func (s *Stats) count(err error) {
+	calls.Add(1)
+	if err != nil {
+		failedCalls.Add(1)
+	}
 	if s == nil {
 		return
 	}

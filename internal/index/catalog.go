@@ -38,6 +38,7 @@ type Catalog struct {
 	compactor *compactor
 	suspects  chan suspect // indexes to set aside
 	met       atomic.Bool  // damage of an index was met since the start
+	work      work
 	results   *resultcache.Cache
 	shards    atomic.Pointer[shard.Ring] // nil: documents fall into no shards
 	files     sync.WaitGroup             // open segment files of all indexes

@@ -64,6 +64,7 @@ func (ix *Index) commit(c *change) (err error) {
 	}
 	ix.current.Store(next)
 	cur.Release()
+	ix.catalog.work.count(c)
 	return nil
 }
 

@@ -85,8 +85,12 @@ func TestPackageComments(t *testing.T) {
 		}
 		said[pkg] = true
 		base := path.Base(file)
-		if base != path.Base(pkg)+".go" && (f.Name.Name != "main" || base != "main.go") {
-			t.Errorf("%s: the comment of package %s belongs into %s.go", file, pkg, path.Base(pkg))
+		own := path.Base(pkg)
+		if pkg == "." {
+			own = f.Name.Name
+		}
+		if base != own+".go" && (f.Name.Name != "main" || base != "main.go") {
+			t.Errorf("%s: the comment of package %s belongs into %s.go", file, pkg, own)
 		}
 		for _, name := range fileNames.FindAllString(comment, -1) {
 			if found, err := filepath.Glob(filepath.Join(root, pkg, name)); err != nil || len(found) == 0 {

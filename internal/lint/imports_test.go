@@ -42,7 +42,7 @@ var layers = [][]string{
 	{"ann"},
 	{"simd"},
 	{"internal/mapped", "internal/boltfile", "internal/sealedjson"},
-	{"internal/vfs", "internal/powercut", "internal/resultcache", "internal/trace"},
+	{"internal/vfs", "internal/powercut", "internal/resultcache", "internal/trace", "internal/manual"},
 	{"internal/apierr", "internal/binfmt", "internal/budget", "internal/invariant", "internal/logs", "internal/outbound", "internal/shard", "internal/geo", "internal/pace"},
 }
 

@@ -19,6 +19,11 @@ var open atomic.Int64
 // Count returns how many files are mapped (or read in their place) and not closed. Tests use it to find leaks.
 func Count() int { return int(open.Load()) }
 
+var mappedBytes atomic.Int64
+
+// MappedBytes returns how many bytes of files are mapped. They are in memory as far as they are used, and the system takes it back.
+func MappedBytes() int64 { return mappedBytes.Load() }
+
 // File is a whole file in memory, read-only.
 type File struct {
 	name   string
@@ -64,6 +69,7 @@ func openAs(fsys vfs.FS, name string, mode int) (*File, error) {
 	}
 	open.Add(1)
 	if m.m != nil {
+		mappedBytes.Add(size)
 		mappings.Lock()
 		mappings.files[m] = struct{}{}
 		mappings.Unlock()
@@ -135,6 +141,7 @@ func (f *File) Close() error {
 	}
 	mappings.Lock()
 	delete(mappings.files, f)
+	mappedBytes.Add(-int64(len(f.data)))
 	f.data = nil
 	mappings.Unlock()
 	if err := f.m.Unmap(); err != nil {

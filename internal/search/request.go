@@ -37,6 +37,7 @@ type Request struct {
 	ShowRankingScore        bool
 	ShowRankingScoreDetails bool
 	ShowPerformanceDetails  bool
+	RecordStages            bool // for Response.Stages, also when they are not shown
 	RankingScoreThreshold   *float64
 	RetrieveVectors         bool
 	Hybrid                  *Hybrid         // nil: absent

@@ -2,6 +2,7 @@ package search
 
 import (
 	"context"
+	"iter"
 	"math"
 	"strconv"
 	"sync"
@@ -77,6 +78,23 @@ func (r *Response) paginate() {
 	}
 	r.limit = min(r.perPage, maxTotal-r.offset)
 }
+
+// Stages returns how long each stage of the search took, in their order.
+func (r *Response) Stages() iter.Seq2[string, time.Duration] {
+	return func(yield func(string, time.Duration) bool) {
+		if r.stages == nil {
+			return
+		}
+		for _, e := range r.stages.list {
+			if !yield(e.path, e.took) {
+				return
+			}
+		}
+	}
+}
+
+// Hits is how many hits the answer has.
+func (r *Response) Hits() int { return len(r.result.Hits) }
 
 // Degraded reports whether the deadline cut the ranking short.
 func (r *Response) Degraded() bool { return r.result.Degraded }

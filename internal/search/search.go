@@ -21,7 +21,7 @@ const (
 // written. Errors are *apierr.Error or the context's.
 func Search(ctx context.Context, v *index.View, r *Request) (*Response, error) {
 	resp := &Response{ctx: ctx, view: v, request: r, start: time.Now()}
-	resp.stages = newStages(ctx, r.ShowPerformanceDetails, r.Waited)
+	resp.stages = newStages(ctx, r.ShowPerformanceDetails || r.RecordStages, r.Waited)
 	resp.paginate()
 	k, err := newRanking(ctx, v, r, resp.stages)
 	if err != nil {

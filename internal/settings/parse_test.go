@@ -170,7 +170,8 @@ func TestDefaultsShown(t *testing.T) {
 	if string(all["foreignKeys"]) != "[]" || len(all["chat"]) == 0 {
 		t.Errorf("open features show foreignKeys %s and chat %s", all["foreignKeys"], all["chat"])
 	}
-	for route := range Routes() {
+	for _, shape := range Shapes() {
+		route := shape.Route
 		one, err := Default().One(route)
 		if err != nil || !bytes.Equal(one, all[table[byRoute[route]].key]) {
 			t.Errorf("%s: got %s, %v, want %s", route, one, err, all[table[byRoute[route]].key])
@@ -336,9 +337,9 @@ func TestEmbedderFeatures(t *testing.T) {
 
 func TestResetOne(t *testing.T) {
 	s := mustApply(t, Default(), `{"stopWords":["a"],"dictionary":["b"]}`)
-	for route := range Routes() {
-		if ResetOne(route).Empty() {
-			t.Errorf("%s: nothing is reset", route)
+	for _, shape := range Shapes() {
+		if ResetOne(shape.Route).Empty() {
+			t.Errorf("%s: nothing is reset", shape.Route)
 		}
 	}
 	next, err := s.Apply(ResetOne("stop-words"))

@@ -17,6 +17,7 @@ type setting struct {
 	route  string // below /settings
 	method string // that updates it there
 	code   apierr.Code
+	shape  Schema // of a value that is not null, for the document of the API
 
 	// read puts a value that is not null into s, replacing or merging. It checks all that can be known
 	// without the rest of the index's settings. Everything it stores is its own.
@@ -35,12 +36,14 @@ type setting struct {
 var table = []setting{
 	{
 		key: "displayedAttributes", route: "displayed-attributes", method: http.MethodPut, code: "invalid_settings_displayed_attributes",
+		shape: textsShape,
 		read:  func(s *Settings, v value) error { return readStarred(&s.DisplayedAttributes, v) },
 		reset: func(s, d *Settings) { s.DisplayedAttributes = d.DisplayedAttributes },
 		show:  func(s *Settings, _ bool) any { return starred(s.DisplayedAttributes) },
 	},
 	{
 		key: "searchableAttributes", route: "searchable-attributes", method: http.MethodPut, code: "invalid_settings_searchable_attributes",
+		shape: textsShape,
 		read:  func(s *Settings, v value) error { return readStarred(&s.SearchableAttributes, v) },
 		reset: func(s, d *Settings) { s.SearchableAttributes = d.SearchableAttributes },
 		show:  func(s *Settings, _ bool) any { return starred(s.SearchableAttributes) },
@@ -48,6 +51,7 @@ var table = []setting{
 	},
 	{
 		key: "filterableAttributes", route: "filterable-attributes", method: http.MethodPut, code: "invalid_settings_filterable_attributes",
+		shape: listShape(filterableShape),
 		read:  readFilterable,
 		reset: func(s, d *Settings) { s.FilterableAttributes = d.FilterableAttributes },
 		show:  func(s *Settings, _ bool) any { return showFilterable(s.FilterableAttributes) },
@@ -56,6 +60,7 @@ var table = []setting{
 	},
 	{
 		key: "sortableAttributes", route: "sortable-attributes", method: http.MethodPut, code: "invalid_settings_sortable_attributes",
+		shape: textsShape,
 		read:  func(s *Settings, v value) error { return readSet(&s.SortableAttributes, v) },
 		reset: func(s, d *Settings) { s.SortableAttributes = d.SortableAttributes },
 		show:  func(s *Settings, _ bool) any { return list(s.SortableAttributes) },
@@ -64,6 +69,7 @@ var table = []setting{
 	},
 	{
 		key: "foreignKeys", route: "foreign-keys", method: http.MethodPut, code: "invalid_settings_foreign_keys",
+		shape: listShape(strict(members{"foreignIndexUid": textShape, "fieldName": textShape}, "foreignIndexUid", "fieldName")),
 		read:  readForeignKeys,
 		reset: func(s, d *Settings) { s.ForeignKeys = d.ForeignKeys },
 		show:  func(s *Settings, _ bool) any { return list(s.ForeignKeys) },
@@ -73,6 +79,7 @@ var table = []setting{
 	},
 	{
 		key: "rankingRules", route: "ranking-rules", method: http.MethodPut, code: "invalid_settings_ranking_rules",
+		shape: textsShape,
 		read:  readRankingRules,
 		reset: func(s, d *Settings) { s.RankingRules = d.RankingRules },
 		show:  func(s *Settings, _ bool) any { return showRankingRules(s.RankingRules) },
@@ -80,6 +87,7 @@ var table = []setting{
 	},
 	{
 		key: "stopWords", route: "stop-words", method: http.MethodPut, code: "invalid_settings_stop_words",
+		shape: textsShape,
 		read:  func(s *Settings, v value) error { return readSet(&s.StopWords, v) },
 		reset: func(s, d *Settings) { s.StopWords = d.StopWords },
 		show:  func(s *Settings, _ bool) any { return list(s.StopWords) },
@@ -88,6 +96,7 @@ var table = []setting{
 	},
 	{
 		key: "nonSeparatorTokens", route: "non-separator-tokens", method: http.MethodPut, code: "invalid_settings_non_separator_tokens",
+		shape: textsShape,
 		read:  func(s *Settings, v value) error { return readSet(&s.NonSeparatorTokens, v) },
 		reset: func(s, d *Settings) { s.NonSeparatorTokens = d.NonSeparatorTokens },
 		show:  func(s *Settings, _ bool) any { return list(s.NonSeparatorTokens) },
@@ -96,6 +105,7 @@ var table = []setting{
 	},
 	{
 		key: "separatorTokens", route: "separator-tokens", method: http.MethodPut, code: "invalid_settings_separator_tokens",
+		shape: textsShape,
 		read:  func(s *Settings, v value) error { return readSet(&s.SeparatorTokens, v) },
 		reset: func(s, d *Settings) { s.SeparatorTokens = d.SeparatorTokens },
 		show:  func(s *Settings, _ bool) any { return list(s.SeparatorTokens) },
@@ -104,6 +114,7 @@ var table = []setting{
 	},
 	{
 		key: "dictionary", route: "dictionary", method: http.MethodPut, code: "invalid_settings_dictionary",
+		shape: textsShape,
 		read:  func(s *Settings, v value) error { return readSet(&s.Dictionary, v) },
 		reset: func(s, d *Settings) { s.Dictionary = d.Dictionary },
 		show:  func(s *Settings, _ bool) any { return list(s.Dictionary) },
@@ -112,12 +123,14 @@ var table = []setting{
 	},
 	{
 		key: "synonyms", route: "synonyms", method: http.MethodPut, code: "invalid_settings_synonyms",
+		shape: mapShape(textsShape),
 		read:  readSynonyms,
 		reset: func(s, d *Settings) { s.Synonyms = d.Synonyms },
 		show:  func(s *Settings, _ bool) any { return dict(s.Synonyms) },
 	},
 	{
 		key: "distinctAttribute", route: "distinct-attribute", method: http.MethodPut, code: "invalid_settings_distinct_attribute",
+		shape: textShape,
 		read: func(s *Settings, v value) (err error) {
 			s.DistinctAttribute, err = v.text()
 			return err
@@ -134,6 +147,7 @@ var table = []setting{
 	{
 		// Positions are always kept, so both precisions are read from the same postings.
 		key: "proximityPrecision", route: "proximity-precision", method: http.MethodPut, code: "invalid_settings_proximity_precision",
+		shape: choiceShape(ByWord.String(), ByAttribute.String()),
 		read: func(s *Settings, v value) error {
 			n, err := v.choice(ByWord.String(), ByAttribute.String())
 			s.ProximityPrecision = ProximityPrecision(n)
@@ -145,6 +159,7 @@ var table = []setting{
 	{
 		// Exact attributes and numbers are told apart when a query's words are derived, from the field of a posting.
 		key: "typoTolerance", route: "typo-tolerance", method: http.MethodPatch, code: "invalid_settings_typo_tolerance",
+		shape: typoToleranceShape,
 		read:  readTypoTolerance,
 		reset: func(s, d *Settings) { s.TypoTolerance = d.TypoTolerance },
 		show:  func(s *Settings, _ bool) any { return showTypoTolerance(&s.TypoTolerance) },
@@ -153,18 +168,21 @@ var table = []setting{
 	},
 	{
 		key: "faceting", route: "faceting", method: http.MethodPatch, code: "invalid_settings_faceting",
+		shape: loose(members{"maxValuesPerFacet": countShape, "sortFacetValuesBy": mapShape(choiceShape(Alpha.String(), Count.String()))}),
 		read:  readFaceting,
 		reset: func(s, d *Settings) { s.Faceting = d.Faceting },
 		show:  func(s *Settings, _ bool) any { return showFaceting(&s.Faceting) },
 	},
 	{
 		key: "pagination", route: "pagination", method: http.MethodPatch, code: "invalid_settings_pagination",
+		shape: loose(members{"maxTotalHits": {"type": "integer", "minimum": 1}}),
 		read:  readPagination,
 		reset: func(s, d *Settings) { s.Pagination = d.Pagination },
 		show:  func(s *Settings, _ bool) any { return object{{"maxTotalHits", s.Pagination.MaxTotalHits}} },
 	},
 	{
 		key: "embedders", route: "embedders", method: http.MethodPatch, code: "invalid_settings_embedders",
+		shape: mapShape(orNull(embedderShape(false))),
 		read:  readEmbedders,
 		reset: func(s, d *Settings) { s.Embedders = d.Embedders },
 		show:  func(s *Settings, secrets bool) any { return showEmbedders(s.Embedders, secrets) },
@@ -174,6 +192,7 @@ var table = []setting{
 	},
 	{
 		key: "searchCutoffMs", route: "search-cutoff-ms", method: http.MethodPut, code: "invalid_settings_search_cutoff_ms",
+		shape: countShape,
 		read: func(s *Settings, v value) error {
 			n, err := v.whole(NoCutoff)
 			s.SearchCutoffMs = &n
@@ -196,6 +215,7 @@ var table = []setting{
 	},
 	{
 		key: "localizedAttributes", route: "localized-attributes", method: http.MethodPut, code: "invalid_settings_localized_attributes",
+		shape: listShape(Schema{"type": "object", "properties": Schema{"attributePatterns": textsShape, "locales": textsShape}, "required": []any{"attributePatterns", "locales"}}),
 		read:  readLocalized,
 		reset: func(s, d *Settings) { s.LocalizedAttributes = d.LocalizedAttributes },
 		show:  func(s *Settings, _ bool) any { return showLocalized(s.LocalizedAttributes) },
@@ -204,6 +224,7 @@ var table = []setting{
 	},
 	{
 		key: "facetSearch", route: "facet-search", method: http.MethodPut, code: "invalid_settings_facet_search",
+		shape: flagShape,
 		read: func(s *Settings, v value) (err error) {
 			s.FacetSearch, err = v.boolean()
 			return err
@@ -213,6 +234,7 @@ var table = []setting{
 	},
 	{
 		key: "prefixSearch", route: "prefix-search", method: http.MethodPut, code: "invalid_settings_prefix_search",
+		shape: choiceShape(IndexingTime.String(), PrefixDisabled.String()),
 		read: func(s *Settings, v value) error {
 			n, err := v.choice(IndexingTime.String(), PrefixDisabled.String())
 			s.PrefixSearch = PrefixSearch(n)
@@ -224,6 +246,7 @@ var table = []setting{
 	},
 	{
 		key: "chat", route: "chat", method: http.MethodPatch, code: "invalid_settings_index_chat",
+		shape: chatShape,
 		read:  readChat,
 		reset: func(s, d *Settings) { s.Chat = d.Chat },
 		show:  func(s *Settings, _ bool) any { return showChat(&s.Chat) },

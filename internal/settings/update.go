@@ -19,15 +19,6 @@ func newUpdate() *Update { return &Update{values: make([]json.RawMessage, len(ta
 
 var null = json.RawMessage("null")
 
-// Routes lists the sub-routes of /settings: "stop-words" and so on, with the method (PUT or PATCH) that updates each.
-func Routes() map[string]string {
-	routes := make(map[string]string, len(table))
-	for i := range table {
-		routes[table[i].route] = table[i].method
-	}
-	return routes
-}
-
 // ParseUpdate reads the body of PATCH /settings. Errors are *apierr.Error with
 // the field's code; unknown fields bad_request. foreignKeys and chat are refused
 // unless enabled in f.

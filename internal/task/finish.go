@@ -85,6 +85,7 @@ func (q *Queue) finish(run *running, ends []end, extra func(*txn) error) error {
 	if err := q.at("stored"); err != nil {
 		return err
 	}
+	q.ended.Add(1)
 	q.logEnd(b, tasks)
 	for _, t := range tasks {
 		if c, ok := t.Content.(AddDocuments); ok {

@@ -24,6 +24,9 @@ func (s Status) String() string { return statusNames[s] }
 // Finished reports whether the task will not change any more.
 func (s Status) Finished() bool { return s >= Succeeded }
 
+// StatusNames returns the statuses as filters name them.
+func StatusNames() []string { return statusNames[:] }
+
 // ParseStatus reads a status of a filter, in any case; invalid_task_statuses.
 func ParseStatus(text string) (Status, error) {
 	for i, name := range statusNames {
@@ -73,6 +76,9 @@ func (k Kind) Global() bool {
 	}
 	return false
 }
+
+// KindNames returns the types as filters name them.
+func KindNames() []string { return kindNames[:] }
 
 // ParseKind reads a type of a filter, in any case; invalid_task_types.
 func ParseKind(text string) (Kind, error) {

@@ -88,6 +88,8 @@ type Queue struct {
 	requests     chan *request // without room: what is sent is taken, and what is taken is answered, also while closing
 	wake         chan struct{} // one slot: there may be something to run
 	payloadBytes atomic.Int64
+	ended        atomic.Uint64 // batches
+	commits      vfs.Times
 	outbox       outbox
 	watches      watches
 	telling      sync.Mutex // held for OnBatch

@@ -6,6 +6,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"svc/internal/index"
+	"svc/internal/vfs"
 )
 
 // Statistics is the queue as it stands.
@@ -23,6 +24,9 @@ type Statistics struct {
 	LastBatch uint32
 	LastTrace []StepTime // of LastBatch
 
+	Batches uint64        // that have ended since the start
+	Commits vfs.TimesRead // of the queue's file since the start
+
 	UsedBytes int64 // live bytes of the queue's file
 	MaxBytes  int64 // from which the queue refuses tasks; < 0: unlimited
 }
@@ -35,7 +39,7 @@ type StepTime struct {
 
 // Statistics counts what the queue holds. It costs no more than reading one batch, however many tasks there are.
 func (q *Queue) Statistics() (*Statistics, error) {
-	s := &Statistics{Statuses: map[string]int{}, Kinds: map[string]int{}, Indexes: map[string]int{}, MaxBytes: q.o.MaxBytes}
+	s := &Statistics{Statuses: map[string]int{}, Kinds: map[string]int{}, Indexes: map[string]int{}, MaxBytes: q.o.MaxBytes, Batches: q.ended.Load(), Commits: q.commits.Read()}
 	err := q.read(func(ro *roster, tx *bbolt.Tx) error {
 		for i, set := range ro.byStatus {
 			s.Statuses[Status(i).String()] = int(set.GetCardinality())

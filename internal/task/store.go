@@ -161,7 +161,10 @@ func (q *Queue) update(f func(*txn) error) error {
 	if q.o.commit != nil {
 		commit = q.o.commit
 	}
-	if err := commit(btx); err != nil {
+	began := time.Now()
+	err = commit(btx)
+	q.commits.Since(began)
+	if err != nil {
 		err = fmt.Errorf("cannot write %s: %w", q.file, err)
 		if boltfile.Unsure(q.db, id) {
 			q.unsure = true

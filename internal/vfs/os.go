@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 )
 
 // osFS is the file system of the operating system. It implements Locker, and its files OSFile.
@@ -12,6 +13,11 @@ type osFS struct{}
 type osFile struct{ *os.File }
 
 func (f osFile) OSFile() *os.File { return f.File }
+
+func (f osFile) Sync() error {
+	defer syncs.Since(time.Now())
+	return f.File.Sync()
+}
 
 func wrap(f *os.File, err error) (File, error) {
 	if err != nil {
@@ -50,7 +56,10 @@ func (osFS) List(name string) ([]string, error) {
 	return names, nil
 }
 
-func (osFS) SyncDir(name string) error { return syncDir(name) }
+func (osFS) SyncDir(name string) error {
+	defer syncs.Since(time.Now())
+	return syncDir(name)
+}
 
 // Hold takes the lock on a file that is there, without writing to anything, until the closer is closed or the process ends. When
 // somebody else has it the error is ErrLocked.

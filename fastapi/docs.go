@@ -1,0 +1,92 @@
+package fastapi
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/valyala/fasthttp"
+
+	"svc/internal/apierr"
+	"svc/internal/manual"
+	"svc/internal/settings"
+)
+
+// manualPages makes the pages of documents and errors when the first one is asked for.
+func manualPages(table []route) func() (map[string]manual.Page, error) {
+	return sync.OnceValues(func() (map[string]manual.Page, error) { return manual.Pages(usesOfCodes(table)) })
+}
+
+// usesOfCodes says which parameter each code of an error is about.
+func usesOfCodes(table []route) manual.Uses {
+	uses := manual.Uses{}
+	add := func(code apierr.Code, use string) {
+		if code != "bad_request" {
+			uses[code] = append(uses[code], use)
+		}
+	}
+	for i := range table {
+		r := &table[i]
+		at := fmt.Sprintf("`%s %s`", r.method, r.path)
+		for _, f := range r.op.query {
+			add(f.code, fmt.Sprintf("`%s` in the query string of %s", f.name, at))
+		}
+		if r.op.body != nil {
+			usesOfMembers(r.op.body.schema, "", func(name string, code apierr.Code) { add(code, fmt.Sprintf("`%s` in the body of %s", name, at)) })
+		}
+	}
+	for _, s := range settings.Shapes() {
+		add(s.Code, fmt.Sprintf("the setting `%s`", s.Key))
+	}
+	return uses
+}
+
+// usesOfMembers calls add for the members of a schema that have codes of their own.
+func usesOfMembers(s schema, path string, add func(string, apierr.Code)) {
+	for _, key := range []string{"items", "additionalProperties"} {
+		if in, ok := s[key].(schema); ok {
+			usesOfMembers(in, path, add)
+		}
+	}
+	if alternatives, ok := s["anyOf"].([]any); ok {
+		for _, one := range alternatives {
+			usesOfMembers(one.(schema), path, add)
+		}
+	}
+	properties, _ := s["properties"].(schema)
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		of := properties[name].(schema)
+		if code, ok := of["x-error-code"].(apierr.Code); ok {
+			add(strings.TrimPrefix(path+"."+name, "."), code)
+		}
+		usesOfMembers(of, path+"."+name, add)
+	}
+}
+
+// getManual shows the README.
+func (s *Server) getManual(ctx *fasthttp.RequestCtx) error { return s.showPage(ctx, manual.Root) }
+
+// getManualPage shows another document, one of their pictures, or the page of errors.
+func (s *Server) getManualPage(ctx *fasthttp.RequestCtx) error {
+	return s.showPage(ctx, manual.Root+"/"+pathValue(ctx, "page"))
+}
+
+func (s *Server) showPage(ctx *fasthttp.RequestCtx, at string) error {
+	pages, err := s.manual()
+	if err != nil {
+		return err
+	}
+	page, ok := pages[at]
+	if !ok {
+		return apierr.New("route_not_found", "There is no document at `%s`: `%s` leads to those that there are.", shorten([]byte(at)), manual.Root)
+	}
+	h := &ctx.Response.Header
+	h.Set(fasthttp.HeaderContentSecurityPolicy, manual.Policy)
+	h.Set(fasthttp.HeaderXContentTypeOptions, "nosniff")
+	h.Set(fasthttp.HeaderCacheControl, "no-cache")
+	ctx.SetContentType(page.Type)
+	ctx.SetBody(page.Body)
+	return nil
+}

@@ -1,0 +1,83 @@
+package manual
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"svc/internal/apierr"
+)
+
+var (
+	references = regexp.MustCompile(`(?:href|src)="([^"]*)"`)
+	ids        = regexp.MustCompile(`id="([^"]*)"`)
+)
+
+// TestPagesLeadSomewhere follows every link and picture of every page. What is loaded comes from the same server; links may lead
+// elsewhere, for people to follow.
+func TestPagesLeadSomewhere(t *testing.T) {
+	pages, err := Pages(Uses{"invalid_search_limit": {"`limit`"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	anchors := map[string]bool{}
+	for at, page := range pages {
+		anchors[at] = true
+		for _, m := range ids.FindAllSubmatch(page.Body, -1) {
+			anchors[at+"#"+string(m[1])] = true
+		}
+	}
+	followed := 0
+	for at, page := range pages {
+		if !strings.HasPrefix(page.Type, "text/html") {
+			continue
+		}
+		body := string(page.Body)
+		for _, tag := range []string{"<script", "<link", "<iframe", "<object", "<form", "javascript:", "style=\""} {
+			if strings.Contains(body, tag) {
+				t.Errorf("%s has %s", at, tag)
+			}
+		}
+		for _, m := range references.FindAllStringSubmatch(body, -1) {
+			to, err := url.Parse(m[1])
+			if err != nil {
+				t.Errorf("%s: %v", at, err)
+				continue
+			}
+			if to.IsAbs() && strings.HasPrefix(m[0], "href") || to.Path == "/openapi.json" {
+				continue
+			}
+			base, _ := url.Parse(at)
+			if target := base.ResolveReference(to).String(); !anchors[target] {
+				t.Errorf("%s leads to %s, where nothing is", at, target)
+			}
+			followed++
+		}
+	}
+	if len(pages) < 15 || followed < 80 {
+		t.Errorf("%d pages, %d links", len(pages), followed)
+	}
+	for _, code := range apierr.Codes() {
+		if !anchors[code.Link()] {
+			t.Errorf("the link of %s leads nowhere", code)
+		}
+	}
+	if !strings.Contains(string(pages[Root].Body), `<img src="/docs/search.png"`) {
+		t.Error("the README has lost its picture")
+	}
+}
+
+// TestHTMLInDocumentsIsLeftOut: a document is text.
+func TestHTMLInDocumentsIsLeftOut(t *testing.T) {
+	b, err := page("docs/x.md", []byte("# A <b>\n\n<script>x()</script>\n\n[a](javascript:x()) [b](other.md#c) ![p](p.png)\n"), map[string]string{"docs/other.md": "/docs/other", "docs/p.png": "/docs/p.png"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := string(b); strings.Contains(s, "<script") || strings.Contains(s, "javascript:") || !strings.Contains(s, `href="/docs/other#c"`) || !strings.Contains(s, `src="/docs/p.png"`) {
+		t.Errorf("%s", s)
+	}
+	if _, err := page("docs/x.md", []byte("![p](https://example.com/p.png)"), nil); err == nil {
+		t.Error("a picture from elsewhere is taken")
+	}
+}
