@@ -25,75 +25,32 @@ type bucket struct {
 
 // rankBucket ranks a bucket by the rules from i on.
 func (s *search) rankBucket(b *bucket, i int) {
-	for {
-		switch {
-		case b.n == 0 || !s.out.wants():
-			return
-		case s.out.skips(b.n):
-			s.out.addRows(b.rows)
-			return
-		case i == len(s.rules) || b.n == 1 && !s.scored:
-			s.out.addRows(b.rows)
-			return
-		case s.late():
-			s.addUnranked(b.rows)
-			return
-		}
-		r := &s.rules[i]
-		if r.isGraph() && r.kind != ruleWords && b.paths == nil {
-			s.interpret(b)
-		}
-		switch {
-		case r.kind == ruleWords:
-			s.open(b, i, s.splitWords)
-		case r.kind == ruleTypo:
-			s.open(b, i, s.splitTypo)
-		case r.kind == ruleSort && s.walks(b, r):
-			s.open(b, i, func(b *bucket, yield func(*bucket, part) bool) { s.walkColumn(b, i, yield) })
-		case r.kind == ruleGeo && s.circles(b):
-			s.open(b, i, func(b *bucket, yield func(*bucket, part) bool) { s.walkCircles(b, i, yield) })
-		case r.kind == ruleVector:
-			s.rankVectors(b, i)
-		case !r.isGraph() && b.paths == nil && s.setsFollow(i):
-			s.open(b, i, func(b *bucket, yield func(*bucket, part) bool) { s.splitKey(b, i, yield) })
-		case r.kind == ruleProximity && b.isNode() && !s.grams:
-			// One word is as near to itself as can be.
-			s.push(part{kind: ruleProximity, rule: i, rank: 1, ranks: 1})
-			s.rankBucket(b, i+1)
-			s.pop()
-		default:
-			if items, base, ranks, ok := s.ruleClasses(b, i); ok {
-				s.open(b, i, func(b *bucket, yield func(*bucket, part) bool) {
-					s.splitSums(b, r.kind, items, base, ranks, yield)
-				})
-			} else {
-				s.rankAsList(b, i)
-			}
-		}
+	switch {
+	case b.n == 0 || !s.out.wants():
+		return
+	case s.out.skips(b.n):
+		s.out.addRows(b.rows)
+		return
+	case i == len(s.rules) || b.n == 1 && !s.scored:
+		s.out.addRows(b.rows)
+		return
+	case s.late():
+		s.addUnranked(b.rows)
 		return
 	}
-}
-
-// isNode reports whether all documents are reached by one node of one term.
-func (b *bucket) isNode() bool {
-	return len(b.paths) == 1 && len(b.paths[0].nodes) == 1 && b.terms == 1
-}
-
-// setsFollow reports whether a rule after i works on bitmaps: those that look at how the query matched, and the vector rule.
-func (s *search) setsFollow(i int) bool {
-	for _, r := range s.rules[i+1:] {
-		if r.isGraph() || r.kind == ruleVector {
-			return true
-		}
+	r := s.rules[i]
+	if b.paths == nil && r.traits().paths {
+		s.interpret(b)
 	}
-	return false
+	if parts := r.split(s, b, i); parts != nil {
+		s.open(b, i, parts)
+	} else {
+		s.rankAsList(b, i)
+	}
 }
-
-func (s *search) push(p part) { s.stack = append(s.stack, p) }
-func (s *search) pop()        { s.stack = s.stack[:len(s.stack)-1] }
 
 // open ranks the parts into which rule i splits a bucket, best first, as far as needed.
-func (s *search) open(b *bucket, i int, split func(*bucket, func(*bucket, part) bool)) {
+func (s *search) open(b *bucket, i int, parts split) {
 	var opened []rows
 	rest := func() rows {
 		r := b.rows
@@ -102,28 +59,38 @@ func (s *search) open(b *bucket, i int, split func(*bucket, func(*bucket, part) 
 		}
 		return r
 	}
-	split(b, func(sub *bucket, p part) bool {
+	for sub, p := range parts {
 		if s.late() {
 			s.addUnranked(rest())
-			return false
+			return
 		}
-		p.rule = i
+		p.by = s.rules[i]
 		s.push(p)
 		if s.below() {
 			s.pop()
 			s.out.dropRows(rest())
-			return false
+			return
 		}
 		s.rankBucket(sub, i+1)
 		s.pop()
 		opened = append(opened, sub.rows)
-		return s.out.wants()
-	})
+		if !s.out.wants() {
+			return
+		}
+	}
 }
+
+// isNode reports whether all documents are reached by one node of one term.
+func (b *bucket) isNode() bool {
+	return len(b.paths) == 1 && len(b.paths[0].nodes) == 1 && b.terms == 1
+}
+
+func (s *search) push(p part) { s.stack = append(s.stack, p) }
+func (s *search) pop()        { s.stack = s.stack[:len(s.stack)-1] }
 
 // addUnranked adds documents for which there is no time any more.
 func (s *search) addUnranked(r rows) {
-	s.push(part{kind: skipped, ranks: 1})
+	s.push(part{by: skipped{}, ranks: 1})
 	if s.below() {
 		s.out.dropRows(r)
 	} else {
@@ -134,7 +101,7 @@ func (s *search) addUnranked(r rows) {
 
 // below reports whether the score of the rules so far is under the threshold. Later rules can only lower it.
 func (s *search) below() bool {
-	return s.r.Threshold != nil && s.stack[len(s.stack)-1].counts() && score(s.stack) < *s.r.Threshold
+	return s.r.Threshold != nil && s.stack[len(s.stack)-1].says().IsScore() && score(s.stack) < *s.r.Threshold
 }
 
 // largest returns the largest sum over the nodes of an interpretation that is

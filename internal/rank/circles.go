@@ -46,8 +46,7 @@ func (s *search) circles(b *bucket) bool {
 }
 
 // walkCircles yields a bucket with many located documents by distance.
-func (s *search) walkCircles(b *bucket, i int, yield func(*bucket, part) bool) {
-	r := &s.rules[i]
+func (s *search) walkCircles(b *bucket, r *geoSort, yield func(*bucket, part) bool) {
 	center := r.point
 	if r.desc {
 		center = point{-center.lat, math.Remainder(center.lng+180, 360)}
@@ -104,17 +103,17 @@ func (s *search) walkCircles(b *bucket, i int, yield func(*bucket, part) bool) {
 			}
 			value := waiting[0].value()
 			waiting = waiting[group:]
-			if !yield(b.part(in), part{kind: ruleGeo, value: value}) {
+			if !yield(b.part(in), part{value: value}) {
 				return
 			}
 		}
 		if s.late() {
-			yield(b, part{kind: ruleGeo}) // which adds what is left without ranking it
+			yield(b, part{}) // which adds what is left without ranking it
 			return
 		}
 	}
 	if !nowhere.isEmpty() {
-		yield(b.part(nowhere), part{kind: ruleGeo, value: SortValue{Class: OfNothing}})
+		yield(b.part(nowhere), part{value: SortValue{Class: OfNothing}})
 	}
 }
 

@@ -101,10 +101,10 @@ func (c *collector) describe(h *Hit) {
 		h.Score = score(parts)
 	}
 	if r.Details {
-		h.Details = c.s.appendDetails(nil, parts)
+		h.Details = appendDetails(nil, parts)
 	}
 	if r.Values {
-		h.Values = c.s.appendValues(nil, parts)
+		h.Values = appendValues(nil, parts)
 	}
 }
 

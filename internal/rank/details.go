@@ -7,84 +7,17 @@ import (
 )
 
 // appendDetails appends the object that explains a score.
-func (s *search) appendDetails(dst []byte, parts []part) []byte {
+func appendDetails(dst []byte, parts []part) []byte {
 	d := detailWriter{dst: append(dst, '{')}
-	for i := 0; i < len(parts); i++ {
-		p := &parts[i]
-		more := parts[i+1:]
-		r := &s.rules[min(p.rule, len(s.rules)-1)]
-		switch p.kind {
-		case skipped:
-			d.open("skipped")
-		case ruleWords:
-			d.open("words")
-			d.integer("matchingWords", p.rank)
-			d.integer("maxMatchingWords", p.ranks)
-			d.score(p)
-		case ruleTypo:
-			d.open("typo")
-			d.integer("typoCount", p.ranks-p.rank)
-			d.integer("maxTypoCount", p.ranks-1)
-			d.score(p)
-		case ruleProximity:
-			d.open("proximity")
-			d.score(p)
-		case ruleAttributeRank:
-			if !r.merged {
-				d.open("attributeRank")
-				d.score(p)
-				break
-			}
-			d.open("attribute")
-			d.number("attributeRankingOrderScore", float64(p.rank)/float64(p.ranks))
-			if len(more) > 0 && more[0].kind == ruleWordPosition {
-				d.number("queryWordDistanceScore", float64(more[0].rank)/float64(more[0].ranks))
-				d.number("score", score(parts[i:i+2]))
-				i++
-			} else {
-				d.score(p)
-			}
-		case ruleWordPosition:
-			d.open("wordPosition")
-			d.score(p)
-		case ruleExactAttribute:
-			d.open("exactness")
-			d.string("matchType", [...]string{"exactMatch", "matchesStart", "noExactMatch"}[p.ranks-p.rank])
-			if len(more) > 0 && more[0].kind == ruleExactWords {
-				if p.rank == 1 {
-					d.integer("matchingWords", more[0].rank-1)
-					d.integer("maxMatchingWords", more[0].ranks-1)
-					d.number("score", score(parts[i:i+2]))
-				}
-				i++
-				if p.rank == 1 {
-					break
-				}
-			}
-			d.score(p)
-		case ruleExactWords:
-			d.open("exactness")
-			d.integer("matchingWords", p.rank-1)
-			d.integer("maxMatchingWords", p.ranks-1)
-			d.score(p)
-		case ruleVector:
-			d.open("vectorSort")
-			if p.value.Class == OfNothing {
-				d.name("similarity")
-				d.dst = append(d.dst, "null"...)
-			} else {
-				d.number("similarity", p.value.Number)
-			}
-		case ruleSort:
-			d.sort(r, p)
-		case ruleGeo:
-			d.geo(r, p)
-		}
+	for len(parts) > 0 {
+		n := parts[0].by.details(&d, parts)
 		d.dst = append(d.dst, '}')
+		parts = parts[n:]
 	}
 	return append(d.dst, '}')
 }
 
+// detailWriter writes the objects of rules, in order.
 type detailWriter struct {
 	dst   []byte
 	order uint64
@@ -107,6 +40,11 @@ func (d *detailWriter) name(key string) {
 	d.dst = append(d.dst, `":`...)
 }
 
+func (d *detailWriter) null(key string) {
+	d.name(key)
+	d.dst = append(d.dst, "null"...)
+}
+
 func (d *detailWriter) integer(key string, n uint64) {
 	d.name(key)
 	d.dst = strconv.AppendUint(d.dst, n, 10)
@@ -123,39 +61,6 @@ func (d *detailWriter) string(key, s string) {
 }
 
 func (d *detailWriter) score(p *part) { d.number("score", float64(p.rank)/float64(p.ranks)) }
-
-func (d *detailWriter) sort(r *rule, p *part) {
-	if r.hidden {
-		d.open("<hidden-rule-" + strconv.FormatUint(d.order, 10) + ">")
-		d.string("value", "<hidden>")
-		return
-	}
-	d.open(r.key)
-	switch p.value.Class {
-	case OfNumber:
-		d.number("value", p.value.Number)
-	case OfText:
-		d.string("value", string(p.value.Text))
-	default:
-		d.name("value")
-		d.dst = append(d.dst, "null"...)
-	}
-}
-
-func (d *detailWriter) geo(r *rule, p *part) {
-	d.open(r.key)
-	d.name("value")
-	if p.value.Class == OfNothing {
-		d.dst = append(d.dst, `null,"distance":null`...)
-		return
-	}
-	d.dst = append(d.dst, `{"lat":`...)
-	d.dst = appendFloat(d.dst, p.value.Lat)
-	d.dst = append(d.dst, `,"lng":`...)
-	d.dst = appendFloat(d.dst, p.value.Lng)
-	d.dst = append(d.dst, '}')
-	d.number("distance", p.value.Number)
-}
 
 // appendFloat appends a number with a decimal point, or an exponent where it is very small or large.
 func appendFloat(dst []byte, x float64) []byte {

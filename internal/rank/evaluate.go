@@ -9,68 +9,20 @@ import (
 
 // outcome is how a rule judged the entries of a list.
 type outcome struct {
-	kind     ruleKind
 	ranks    uint64      // rank is ranks less cost
 	values   []SortValue // of sorts: by cost
 	narrows  bool        // interpretations that cost more than the best were dropped
 	fixes    bool        // each node is down to one level
+	misses   bool        // the cost is how many terms the interpretations miss
 	relabels bool        // entries' paths or levels have changed
 }
 
-func (o *outcome) part(rule int, cost uint32) part {
-	p := part{rule: rule, kind: o.kind, rank: o.ranks - uint64(cost), ranks: o.ranks}
+func (o *outcome) part(cost uint32) part {
+	p := part{rank: o.ranks - uint64(cost), ranks: o.ranks}
 	if o.values != nil {
 		p.value = o.values[cost]
 	}
 	return p
-}
-
-// evaluate computes the cost of each entry under rule i.
-func (s *search) evaluate(l *list, i int, costs []uint32) outcome {
-	r := &s.rules[i]
-	o := outcome{kind: r.kind, narrows: true}
-	switch r.kind {
-	case ruleWords: // each document has those interpretations only that miss the fewest terms
-		for i := range costs {
-			costs[i] = uint32(len(s.graph.Terms) - s.list.paths[s.list.sets[l.entries[i].paths][0]].terms)
-		}
-		o.ranks = s.wordsMax
-	case ruleTypo:
-		o.fixes = true
-		o.ranks = uint64(1 + s.largestTypos(l))
-		o.relabels = s.eachPath(l, costs, s.typoCosts)
-	case ruleProximity:
-		o.ranks = uint64(1 + s.largestIn(l, extraTerms, farPair))
-		o.relabels = s.judge(l, i, judgedProximity, costs)
-	case ruleAttributeRank:
-		o.ranks = uint64(1 + l.terms*s.ix.Fields.MaxWeight())
-		o.relabels = s.judge(l, i, judgedAttribute, costs)
-	case ruleWordPosition:
-		o.ranks = uint64(1 + farthestPosition*l.terms)
-		o.relabels = s.judge(l, i, judgedPosition, costs)
-	case ruleExactAttribute:
-		o.ranks = 3
-		o.narrows = false
-		if s.isMisplaced(l) {
-			for i := range costs {
-				costs[i] = noExactMatch
-			}
-		} else {
-			s.eachBatch(l, costs, s.exactAttributeCosts)
-		}
-	case ruleExactWords:
-		o.ranks = uint64(1 + l.terms)
-		s.eachPath(l, costs, s.exactWordsCosts)
-		s.keepWords(l)
-		o.relabels = true
-	case ruleSort:
-		o.narrows = false
-		o.values = s.sortCosts(l.entries, r, costs)
-	case ruleGeo:
-		o.narrows = false
-		o.values = s.geoCosts(l.entries, r, costs)
-	}
-	return o
 }
 
 // batch is a stretch of a list that can be judged at once: rows of one segment, reached by
@@ -236,43 +188,4 @@ func (s *search) largestIn(l *list, of func(*query.Node) int, extra int) int {
 		}
 	}
 	return most
-}
-
-// largestTypos is the largest number of typos in an interpretation that is alive in the list.
-func (s *search) largestTypos(l *list) int {
-	if !s.scored || !l.narrowed {
-		return s.largestIn(l, maxTypos, 0)
-	}
-	ls := &s.list
-	most := 0
-	for i := range l.entries {
-		e := &l.entries[i]
-		if i > 0 && e.paths == l.entries[i-1].paths && e.levels == l.entries[i-1].levels {
-			continue
-		}
-		sum := 0
-		for _, n := range ls.paths[ls.sets[e.paths][0]].nodes {
-			v := &s.graph.Nodes[n]
-			if e.levels.of(n) == wordOnly && v.Budget > 0 {
-				continue // it is the word now; one without a budget still counts its split
-			}
-			sum += maxTypos(v)
-		}
-		most = max(most, sum)
-	}
-	return most
-}
-
-// typoCosts charges each node its level.
-func (s *search) typoCosts(b *batch, nodes []int, costs []uint32) {
-	cost := uint32(0)
-	for _, n := range nodes {
-		cost += uint32(gramCost(&s.graph.Nodes[n]))
-		if l := b.levels.of(n); l != wordOnly {
-			cost += uint32(l)
-		}
-	}
-	for i := range costs {
-		costs[i] = cost
-	}
 }

@@ -1,10 +1,19 @@
 package rank
 
-import "svc/internal/query"
-
 // Proximity, attributeRank and wordPosition look at the same occurrences of
 // the same words, so they are judged at once for all documents of a list: to read positions costs
 // more than to compute what a later rule may not need.
+
+// positional is a rule that looks at occurrences, and is judged together with its like.
+type positional interface {
+	rule
+	judgedAs() int
+	// charge adds to the sums of the rows of a batch what the node nodes[k] costs, whose occurrences are s.right, those of the node
+	// before it s.left. one is room for as many numbers.
+	charge(s *search, b *batch, nodes []int, k int, sum, one []uint32)
+}
+
+var positionalRules = [judgedRules]positional{judgedProximity: proximity{}, judgedAttribute: attributeRank{}, judgedPosition: wordPosition{}}
 
 // judgement is what is asked of a path in a batch: costs by rule, nil where they are not wanted.
 type judgement [judgedRules][]uint32
@@ -37,14 +46,9 @@ func (s *search) judge(l *list, i, which int, costs []uint32) bool {
 // together marks the rules from i on that look at occurrences, up to one that changes which words count.
 func (s *search) together(i int, with *[judgedRules]bool) {
 	for _, r := range s.rules[i:] {
-		switch r.kind {
-		case ruleProximity:
-			with[judgedProximity] = true
-		case ruleAttributeRank:
-			with[judgedAttribute] = true
-		case ruleWordPosition:
-			with[judgedPosition] = true
-		case ruleTypo, ruleExactWords:
+		if j, ok := r.(positional); ok {
+			with[j.judgedAs()] = true
+		} else if r.traits().levels {
 			return
 		}
 	}
@@ -93,73 +97,15 @@ func (s *search) judgePath(b *batch, nodes []int, j *judgement) {
 	mark := s.list.numbers.used
 	one := s.list.numbers.take(len(b.rows))
 	for i, n := range nodes {
-		v := &s.graph.Nodes[n]
 		right := &s.right
 		right.words = s.gather(right.words[:0], b, n, asWords)
 		right.start = s.gather(right.start[:0], b, n, asStart)
-		if best := j[judgedAttribute]; best != nil {
-			s.addWeights(best, one, right, v)
-		}
-		if best := j[judgedPosition]; best != nil {
-			addPlaces(best, one, right, v)
-		}
-		if sum := j[judgedProximity]; sum != nil {
-			for k := range sum {
-				sum[k] += uint32(extraTerms(v))
-			}
-			right.first = s.gather(right.first[:0], b, n, asFirstSlot)
-			right.last = s.gather(right.last[:0], b, n, asLastSlot)
-			if i > 0 && s.touch(nodes[i-1], n) {
-				s.addDistances(sum, one)
+		for k, sum := range j {
+			if sum != nil {
+				positionalRules[k].charge(s, b, nodes, i, sum, one)
 			}
 		}
 		s.left, s.right = s.right, s.left
 	}
 	s.list.numbers.used = min(mark, s.list.numbers.used)
-}
-
-// addWeights charges a node the smallest weight of a searched field where it stands, for each term it covers.
-func (s *search) addWeights(sum, one []uint32, o *sides, v *query.Node) {
-	worst := uint32(s.ix.Fields.MaxWeight())
-	if worst == 0 {
-		return
-	}
-	for i := range one {
-		one[i] = worst
-	}
-	for _, list := range [][]uint64{o.words, o.start} {
-		for _, x := range list {
-			if w := s.weights[fieldOf(x)]; w >= 0 && uint32(w) < one[indexOf(x)] {
-				one[indexOf(x)] = uint32(w)
-			}
-		}
-	}
-	for i, w := range one {
-		sum[i] += w * uint32(v.Len)
-	}
-}
-
-// addPlaces charges a node by the occurrence, in whatever searchable field, that is nearest to its place.
-func addPlaces(sum, one []uint32, o *sides, v *query.Node) {
-	for i := range one {
-		one[i] = uint32(farthestPosition * v.Len)
-	}
-	for _, list := range [][]uint64{o.words, o.start} {
-		for _, x := range list {
-			if i := indexOf(x); one[i] > 0 {
-				one[i] = min(one[i], placeCost(positionOf(x), int(v.Start), v.Len))
-			}
-		}
-	}
-	for i, c := range one {
-		sum[i] += c
-	}
-}
-
-// addDistances charges the nodes of left and right by their smallest distance.
-func (s *search) addDistances(sum, one []uint32) {
-	s.distances(one)
-	for i, c := range one {
-		sum[i] += c
-	}
 }

@@ -200,7 +200,8 @@ func (s *search) rankList(l list, i int) {
 	ls := &s.list
 	mark := ls.numbers.used
 	costs := ls.numbers.take(len(l.entries))
-	c := s.evaluate(&l, i, costs)
+	r := s.rules[i]
+	c := r.costs(s, &l, i, costs)
 	if s.isLate {
 		s.addUnranked(s.rowsOf(l.entries))
 		return
@@ -220,14 +221,16 @@ func (s *search) rankList(l list, i int) {
 		if c.narrows {
 			sub.narrowed = true
 		}
-		if c.kind == ruleWords {
+		if c.misses {
 			sub.terms = len(s.graph.Terms) - int(costs[begin])
 		}
 		if c.fixes {
 			sub.fixed = true
 		}
 		sub.uniform = l.uniform && !c.relabels || isUniform(sub.entries)
-		s.push(c.part(i, costs[begin]))
+		p := c.part(costs[begin])
+		p.by = r
+		s.push(p)
 		if s.below() {
 			s.pop()
 			s.out.dropRows(s.rowsOf(l.entries[begin:]))

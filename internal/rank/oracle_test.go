@@ -3,6 +3,7 @@ package rank
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -606,7 +607,7 @@ func (x *collecting) add(cs []*candidate, parts []part) {
 			h.Score = score(parts)
 		}
 		if r.Details {
-			h.Details = x.o.s.appendDetails(nil, parts)
+			h.Details = appendDetails(nil, parts)
 		}
 		x.hits = append(x.hits, h)
 	}
@@ -627,8 +628,10 @@ func (x *collecting) bucket(cs []*candidate, rule int, narrowed, entered bool, p
 		x.add(cs, parts)
 		return
 	}
-	r := &o.s.rules[rule]
-	if r.isGraph() && r.kind != ruleWords && !entered {
+	r := o.s.rules[rule]
+	_, isWords := r.(words)
+	graph := r.traits().says == ByRelevance
+	if graph && !isWords && !entered {
 		for _, c := range cs { // the readings that miss the fewest words count
 			fewest := slices.MinFunc(c.readings, func(a, b reading) int { return cmp.Compare(a.drops, b.drops) }).drops
 			c.readings = slices.DeleteFunc(c.readings, func(r reading) bool { return r.drops > fewest })
@@ -636,16 +639,17 @@ func (x *collecting) bucket(cs []*candidate, rule int, narrowed, entered bool, p
 		x.bucket(cs, rule, narrowed, true, parts)
 		return
 	}
-	worded := slices.ContainsFunc(parts, func(p part) bool { return p.kind == ruleWords })
+	worded := slices.ContainsFunc(parts, func(p part) bool { _, ok := p.by.(words); return ok })
 	costs, m, values := o.judge(cs, r, narrowed, worded)
 	order := make([]int, len(cs))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(costs[i], costs[j]) })
-	if r.isGraph() {
+	if graph {
 		entered = true
-		narrowed = narrowed || r.kind != ruleExactAttribute
+		_, isExact := r.(exactAttribute)
+		narrowed = narrowed || !isExact
 	}
 	for i := 0; i < len(order); {
 		var sub []*candidate
@@ -654,12 +658,12 @@ func (x *collecting) bucket(cs []*candidate, rule int, narrowed, entered bool, p
 		for ; j < len(order) && costs[order[j]] == cost; j++ {
 			sub = append(sub, cs[order[j]])
 		}
-		p := part{rule: rule, kind: r.kind, rank: uint64(m - cost), ranks: uint64(m)}
+		p := part{by: r, rank: uint64(m - cost), ranks: uint64(m)}
 		if values != nil {
 			p.value = values[order[i]]
 		}
 		next := append(slices.Clone(parts), p)
-		if o.r.Threshold != nil && r.isGraph() && score(next) < *o.r.Threshold {
+		if o.r.Threshold != nil && graph && score(next) < *o.r.Threshold {
 			for _, k := range order[i:] {
 				x.gone[cs[k].d.id] = true
 			}
@@ -674,7 +678,7 @@ func (x *collecting) bucket(cs []*candidate, rule int, narrowed, entered bool, p
 }
 
 // judge computes the costs of documents under a rule, and narrows their readings.
-func (o *oracle) judge(cs []*candidate, r *rule, narrowed, worded bool) (costs []int, m int, values []SortValue) {
+func (o *oracle) judge(cs []*candidate, r rule, narrowed, worded bool) (costs []int, m int, values []SortValue) {
 	costs = make([]int, len(cs))
 	covered := func(c *candidate) int {
 		if !worded { // documents with more and with fewer words are still together
@@ -698,8 +702,8 @@ func (o *oracle) judge(cs []*candidate, r *rule, narrowed, worded bool) (costs [
 			c.readings = kept
 		}
 	}
-	switch r.kind {
-	case ruleWords:
+	switch r := r.(type) {
+	case words:
 		removable, phraseWords := 0, 0
 		for i, t := range o.terms {
 			if o.ranks[i] != query.Mandatory {
@@ -713,7 +717,7 @@ func (o *oracle) judge(cs []*candidate, r *rule, narrowed, worded bool) (costs [
 		}
 		m = 1 + max(0, phraseWords-1) + removable
 		best(func(_ *stored, rd *reading) int { return rd.drops })
-	case ruleTypo:
+	case typo:
 		m = 1 + o.most(cs, narrowed, func(n *onode, level int) int {
 			if n.IsPhrase() || level == wordOnly && n.budget > 0 {
 				return 0
@@ -736,7 +740,7 @@ func (o *oracle) judge(cs []*candidate, r *rule, narrowed, worded bool) (costs [
 			rd.level = level
 			return sum
 		})
-	case ruleProximity:
+	case proximity:
 		m = 1 + o.most(cs, narrowed, func(n *onode, _ int) int { return n.len - 1 }, 3)
 		best(func(d *stored, rd *reading) int {
 			sum := 0
@@ -748,7 +752,7 @@ func (o *oracle) judge(cs []*candidate, r *rule, narrowed, worded bool) (costs [
 			}
 			return sum
 		})
-	case ruleAttributeRank:
+	case attributeRank:
 		w := o.ix.Fields.MaxWeight()
 		m = 1 + covered(cs[0])*w
 		best(func(d *stored, rd *reading) int {
@@ -770,7 +774,7 @@ func (o *oracle) judge(cs []*candidate, r *rule, narrowed, worded bool) (costs [
 			}
 			return sum
 		})
-	case ruleWordPosition:
+	case wordPosition:
 		m = 1 + 10*covered(cs[0])
 		best(func(d *stored, rd *reading) int {
 			sum := 0
@@ -793,12 +797,12 @@ func (o *oracle) judge(cs []*candidate, r *rule, narrowed, worded bool) (costs [
 			}
 			return sum
 		})
-	case ruleExactAttribute:
+	case exactAttribute:
 		m = 3
 		for i, c := range cs {
 			costs[i] = o.exactAttribute(c)
 		}
-	case ruleExactWords:
+	case exactWords:
 		m = 1 + covered(cs[0])
 		exact := func(d *stored, rd *reading, i int) bool {
 			n := rd.nodes[i]
@@ -824,7 +828,7 @@ func (o *oracle) judge(cs []*candidate, r *rule, narrowed, worded bool) (costs [
 				}
 			}
 		}
-	case ruleSort:
+	case *fieldSort:
 		values = make([]SortValue, len(cs))
 		for i, c := range cs {
 			values[i] = o.value(c.d, r)
@@ -838,6 +842,8 @@ func (o *oracle) judge(cs []*candidate, r *rule, narrowed, worded bool) (costs [
 			}
 			costs[i] = below
 		}
+	default:
+		panic(fmt.Sprintf("the oracle does not know %T, a rule that rank has", r))
 	}
 	return costs, m, values
 }
@@ -1066,7 +1072,7 @@ func (o *oracle) exactAttribute(c *candidate) int {
 	return cost
 }
 
-func (o *oracle) value(d *stored, r *rule) SortValue {
+func (o *oracle) value(d *stored, r *fieldSort) SortValue {
 	best := SortValue{Class: OfNothing}
 	for _, v := range d.values[r.field] {
 		x := SortValue{Class: OfNothing}

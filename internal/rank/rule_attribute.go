@@ -8,6 +8,49 @@ import (
 	"svc/segment"
 )
 
+// attributeRank puts documents first that have the words in searched fields of smaller weight.
+type attributeRank struct {
+	relevance
+	merged bool // with wordPosition behind it, as "attribute"
+}
+
+func (attributeRank) traits() traits { return traits{says: ByRelevance, paths: true, sets: true} }
+
+func (attributeRank) judgedAs() int { return judgedAttribute }
+
+func (attributeRank) split(s *search, b *bucket, _ int) split {
+	if !b.hasClasses() {
+		return nil
+	}
+	return s.bySums(b, s.attributeItems(b), 0, 1+b.terms*s.ix.Fields.MaxWeight())
+}
+
+func (attributeRank) costs(s *search, l *list, i int, costs []uint32) outcome {
+	o := outcome{narrows: true, ranks: uint64(1 + l.terms*s.ix.Fields.MaxWeight())}
+	o.relabels = s.judge(l, i, judgedAttribute, costs)
+	return o
+}
+
+func (r attributeRank) details(d *detailWriter, parts []part) int {
+	p := &parts[0]
+	if !r.merged {
+		d.open("attributeRank")
+		d.score(p)
+		return 1
+	}
+	d.open("attribute")
+	d.number("attributeRankingOrderScore", float64(p.rank)/float64(p.ranks))
+	if len(parts) > 1 {
+		if _, ok := parts[1].by.(wordPosition); ok {
+			d.number("queryWordDistanceScore", float64(parts[1].rank)/float64(parts[1].ranks))
+			d.number("score", score(parts[:2]))
+			return 2
+		}
+	}
+	d.score(p)
+	return 1
+}
+
 // weightsInUse returns the weights of the searched fields, ascending.
 func (s *search) weightsInUse() []int {
 	if s.usedWeights == nil {
@@ -128,4 +171,45 @@ func (s *search) weightClasses(b *bucket, v int) *classes {
 		return out
 	}
 	return c
+}
+
+// attributeClasses are the documents of a node by the weight of its best field.
+func (s *search) attributeClasses(b *bucket, v, level int) *classes {
+	return s.cachedClasses(&classesOf{kind: 'a', nodes: []int{v}, levels: []int{level}, rest: -1,
+		derive: func(seg int) *segmentClasses {
+			c := &segmentClasses{}
+			left := s.matchingIn(v, level, seg)
+			for k, w := range s.weightsInUse() {
+				if left == nil {
+					break
+				}
+				if r := and(left, s.standing(v, level, k, seg)); r != nil {
+					c.costs, c.rows = append(c.costs, w*s.graph.Nodes[v].Len), append(c.rows, r)
+					left = andNot(left, r)
+				}
+			}
+			return c
+		}}, b.n)
+}
+
+// charge charges a node the smallest weight of a searched field where it stands, for each term it covers.
+func (attributeRank) charge(s *search, _ *batch, nodes []int, k int, sum, one []uint32) {
+	worst := uint32(s.ix.Fields.MaxWeight())
+	if worst == 0 {
+		return
+	}
+	for i := range one {
+		one[i] = worst
+	}
+	for _, list := range [][]uint64{s.right.words, s.right.start} {
+		for _, x := range list {
+			if w := s.weights[fieldOf(x)]; w >= 0 && uint32(w) < one[indexOf(x)] {
+				one[indexOf(x)] = uint32(w)
+			}
+		}
+	}
+	terms := uint32(s.graph.Nodes[nodes[k]].Len)
+	for i, w := range one {
+		sum[i] += w * terms
+	}
 }

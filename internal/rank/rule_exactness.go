@@ -9,6 +9,54 @@ import (
 	"svc/segment"
 )
 
+// exactAttribute is the first half of exactness: it puts documents first of which a field is the query, then those of which one
+// begins with it.
+type exactAttribute struct{ relevance }
+
+func (exactAttribute) traits() traits { return traits{says: ByRelevance, paths: true, sets: true} }
+
+func (exactAttribute) split(s *search, b *bucket, _ int) split {
+	if !b.hasClasses() {
+		return nil
+	}
+	if c := s.exactAttributeClasses(b); c != nil {
+		return s.bySums(b, []*classes{c}, 0, 3)
+	}
+	return nil
+}
+
+func (exactAttribute) costs(s *search, l *list, _ int, costs []uint32) outcome {
+	if s.isMisplaced(l) {
+		for i := range costs {
+			costs[i] = noExactMatch
+		}
+	} else {
+		s.eachBatch(l, costs, s.exactAttributeCosts)
+	}
+	return outcome{ranks: 3}
+}
+
+// details tells of both halves, where the second one counts.
+func (exactAttribute) details(d *detailWriter, parts []part) int {
+	p := &parts[0]
+	d.open("exactness")
+	d.string("matchType", [...]string{"exactMatch", "matchesStart", "noExactMatch"}[p.ranks-p.rank])
+	told := 1
+	if len(parts) > 1 {
+		if _, ok := parts[1].by.(exactWords); ok {
+			told = 2
+		}
+	}
+	if told == 2 && p.rank == 1 {
+		d.integer("matchingWords", parts[1].rank-1)
+		d.integer("maxMatchingWords", parts[1].ranks-1)
+		d.number("score", score(parts[:2]))
+	} else {
+		d.score(p)
+	}
+	return told
+}
+
 // Costs of the first half of exactness.
 const (
 	exactMatch uint32 = iota
@@ -75,19 +123,17 @@ func (s *search) isMisplaced(l *list) bool {
 	if !s.list.onePath() || !l.uniform {
 		return false
 	}
-	for i := range s.stack {
-		if p := &s.stack[i]; p.kind == ruleWordPosition && p.rank < p.ranks {
-			like := batch{fixed: l.fixed, levels: l.entries[0].levels}
-			for _, n := range s.list.paths[s.list.sets[0][0]].nodes {
-				v := &s.graph.Nodes[n]
-				if v.Len > 1 || v.Start >= exactPositions || !s.hasExactForm(&like, n) || v.Phrase && v.Levels[0].Phrases[0].StartsWithHole() {
-					return false
-				}
-			}
-			return true
+	if p := partOf[wordPosition](s); p == nil || p.rank == p.ranks {
+		return false
+	}
+	like := batch{fixed: l.fixed, levels: l.entries[0].levels}
+	for _, n := range s.list.paths[s.list.sets[0][0]].nodes {
+		v := &s.graph.Nodes[n]
+		if v.Len > 1 || v.Start >= exactPositions || !s.hasExactForm(&like, n) || v.Phrase && v.Levels[0].Phrases[0].StartsWithHole() {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 // placeWords lowers the costs of rows where each word is in its place, in whatever field, and a
@@ -255,46 +301,4 @@ func (s *search) exactClasses(nodes []int, seg int, in *roaring.Bitmap) *segment
 	s.list.numbers.used = min(mark, s.list.numbers.used)
 	c.cover()
 	return c
-}
-
-// exactWordClasses are the documents that have a node as it is written.
-func (s *search) exactWordClasses(n int) *classes {
-	v := &s.graph.Nodes[n]
-	c := &classes{rest: v.Len, covered: make(rows, len(v.Segments))}
-	if v.Len == 1 {
-		for i := range c.covered {
-			c.covered[i] = v.Segments[i].Word
-		}
-		c.costs, c.rows = []int{0}, []rows{c.covered}
-	}
-	return c
-}
-
-// exactWordsCosts charges each node that the document does not have as it is written.
-func (s *search) exactWordsCosts(b *batch, nodes []int, costs []uint32) {
-	clear(costs)
-	for _, n := range nodes {
-		v := &s.graph.Nodes[n]
-		word := v.Segments[b.segment].Word
-		for i, row := range b.rows {
-			if v.Len > 1 || !s.hasExactForm(b, n) || !word.Contains(row) {
-				costs[i] += uint32(v.Len)
-			}
-		}
-	}
-}
-
-// keepWords leaves of each node that was found as it is written the word alone.
-func (s *search) keepWords(l *list) {
-	for i := range l.entries {
-		e := &l.entries[i]
-		for _, p := range s.list.sets[e.paths] {
-			for _, n := range s.list.paths[p].nodes {
-				v := &s.graph.Nodes[n]
-				if v.Len == 1 && !v.Phrase && (!l.fixed || e.levels.of(n) == 0) && v.Segments[e.segment].Word.Contains(e.row) {
-					e.levels.set(n, wordOnly)
-				}
-			}
-		}
-	}
 }

@@ -9,6 +9,51 @@ import (
 	"svc/segment"
 )
 
+// geoSort orders documents by their distance from a point.
+type geoSort struct {
+	key   string // under which its details stand
+	desc  bool
+	point point
+}
+
+func (*geoSort) traits() traits { return traits{says: ByDistance} }
+
+func (r *geoSort) split(s *search, b *bucket, i int) split {
+	switch {
+	case s.circles(b):
+		return func(yield func(*bucket, part) bool) { s.walkCircles(b, r, yield) }
+	case b.paths == nil && s.setsFollow(i):
+		return func(yield func(*bucket, part) bool) { s.splitRows(b, b.rows, i, yield) }
+	}
+	return nil
+}
+
+func (r *geoSort) costs(s *search, l *list, _ int, costs []uint32) outcome {
+	return outcome{values: s.geoCosts(l.entries, r, costs)}
+}
+
+func (r *geoSort) details(d *detailWriter, parts []part) int {
+	d.open(r.key)
+	v := &parts[0].value
+	if v.Class == OfNothing {
+		d.null("value")
+		d.null("distance")
+		return 1
+	}
+	d.name("value")
+	d.dst = append(d.dst, `{"lat":`...)
+	d.dst = appendFloat(d.dst, v.Lat)
+	d.dst = append(d.dst, `,"lng":`...)
+	d.dst = appendFloat(d.dst, v.Lng)
+	d.dst = append(d.dst, '}')
+	d.number("distance", v.Number)
+	return 1
+}
+
+func (r *geoSort) value(parts []part) (ScoreValue, int) {
+	return ScoreValue{Kind: ByDistance, Sort: parts[0].value, Desc: r.desc}, 1
+}
+
 const (
 	geoMargin     = 1.0  // metres within which documents are equally far
 	geoBucketSize = 1000 // documents in a bucket at most
@@ -32,7 +77,7 @@ type located struct {
 }
 
 // locate finds the point of a row, if it has one.
-func (s *search) locate(seg int, row uint32, r *rule) (located, bool) {
+func (s *search) locate(seg int, row uint32, r *geoSort) (located, bool) {
 	live := s.ix.Segments[seg]
 	if g := live.Geo(); g != nil {
 		if lat, lng, ok := g.Point(segment.Row(row)); ok {
@@ -74,7 +119,7 @@ func firstGroup(sorted []located) int {
 
 // geoCosts numbers the entries by groups of about the same distance. The value of a
 // group is that of its first document.
-func (s *search) geoCosts(e []entry, r *rule, costs []uint32) []SortValue {
+func (s *search) geoCosts(e []entry, r *geoSort, costs []uint32) []SortValue {
 	var found []located
 	for i := range e {
 		if l, ok := s.locate(int(e[i].segment), e[i].row, r); ok {

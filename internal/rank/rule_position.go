@@ -2,12 +2,50 @@ package rank
 
 import (
 	"cmp"
+	"math"
 	"math/bits"
 	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/query"
 	"svc/segment"
 )
+
+// wordPosition puts documents first that have the words nearer to their places in the query.
+type wordPosition struct{ relevance }
+
+func (wordPosition) traits() traits { return traits{says: ByRelevance, paths: true, sets: true} }
+
+func (wordPosition) judgedAs() int { return judgedPosition }
+
+func (wordPosition) split(s *search, b *bucket, i int) split {
+	if !b.hasClasses() {
+		return nil
+	}
+	var items []*classes
+	ranks := 1 + farthestPosition*b.terms
+	for _, v := range b.paths[0].nodes {
+		c := s.nodeClasses(b, v, s.positionClasses)
+		if c == nil {
+			return s.bySieve(b, i, s.sievePosition, ranks)
+		}
+		items = append(items, c)
+	}
+	return s.bySums(b, items, 0, ranks)
+}
+
+func (wordPosition) costs(s *search, l *list, i int, costs []uint32) outcome {
+	o := outcome{narrows: true, ranks: uint64(1 + farthestPosition*l.terms)}
+	o.relabels = s.judge(l, i, judgedPosition, costs)
+	return o
+}
+
+func (wordPosition) details(d *detailWriter, parts []part) int {
+	d.open("wordPosition")
+	d.score(&parts[0])
+	return 1
+}
 
 // farthestPosition is the cost of a word that is as far from its place in the query as can be.
 const farthestPosition = 10
@@ -162,4 +200,107 @@ func (s *search) wordFields(b *batch, node int) []segment.FieldPosting {
 		return cmp.Compare(s.searchable[a.ID()], s.searchable[b.ID()])
 	})
 	return fields
+}
+
+// positionClasses are the documents of a node by the distance from its place.
+func (s *search) positionClasses(b *bucket, v, level int) *classes {
+	return s.cachedClasses(&classesOf{kind: 'd', nodes: []int{v}, levels: []int{level}, number: s.graph.Nodes[v].Start, rest: -1,
+		documents: func(seg int) int { return cardinality(s.matchingIn(v, level, seg)) },
+		derive: func(seg int) *segmentClasses {
+			return s.classify(seg, s.matchingIn(v, level, seg), levelBatch([]int{v}, []int{level}), -1,
+				func(b *batch, costs []uint32) { s.placeNode(b, v, costs) })
+		}}, b.n)
+}
+
+// sievePosition returns documents of a bucket with one path by their positions: all of them, or the best as far as the page needs
+// them. nil when time is over.
+func (s *search) sievePosition(b *bucket, i int) *classes {
+	nodes := b.paths[0].nodes
+	least := 0
+	for _, n := range nodes {
+		least += int(placeCost(0, 0, s.graph.Nodes[n].Len))
+	}
+	v := s.newSieve(b, least, func(b *batch, costs []uint32) {
+		if len(nodes) == 1 {
+			s.placeNode(b, nodes[0], costs)
+			return
+		}
+		clear(costs)
+		mark := s.list.numbers.used
+		one := s.list.numbers.take(len(costs))
+		for _, n := range nodes {
+			s.placeNode(b, n, one)
+			for i, c := range one {
+				costs[i] += c
+			}
+		}
+		s.list.numbers.used = min(mark, s.list.numbers.used)
+	})
+	words, ties := s.exactRulesFollow(i)
+	if ties && len(nodes) == 1 {
+		// Documents without the word as it is written are equal under all rules behind.
+		word := func(seg int) *roaring.Bitmap {
+			if v := &s.graph.Nodes[nodes[0]]; v.Len == 1 {
+				return v.Segments[seg].Word
+			}
+			return nil
+		}
+		for seg, in := range b.rows {
+			if in = and(in, word(seg)); in != nil && !v.add(seg, in, -1) {
+				return nil
+			}
+		}
+		if words && v.full(least) {
+			return v.classes(least)
+		}
+		for seg, in := range b.rows {
+			if in = andNot(in, word(seg)); in == nil {
+				continue
+			}
+			if !v.add(seg, in, s.out.missing()) {
+				return nil
+			}
+		}
+		if v.full(least) {
+			return v.classes(least)
+		}
+		return v.classes(math.MaxInt32)
+	}
+	if !v.addAll(b.rows) {
+		return nil
+	}
+	return v.classes(math.MaxInt32)
+}
+
+// exactRulesFollow reports whether no rule behind i but those of exactness orders documents, and whether the one that counts
+// exact words is there.
+func (s *search) exactRulesFollow(i int) (words, ties bool) {
+	for _, r := range s.rules[i+1:] {
+		switch r.(type) {
+		case exactWords:
+			words = true
+		case exactAttribute:
+		default:
+			return words, false
+		}
+	}
+	return words, true
+}
+
+// charge charges a node by the occurrence, in whatever searchable field, that is nearest to its place.
+func (wordPosition) charge(s *search, _ *batch, nodes []int, k int, sum, one []uint32) {
+	v := &s.graph.Nodes[nodes[k]]
+	for i := range one {
+		one[i] = uint32(farthestPosition * v.Len)
+	}
+	for _, list := range [][]uint64{s.right.words, s.right.start} {
+		for _, x := range list {
+			if i := indexOf(x); one[i] > 0 {
+				one[i] = min(one[i], placeCost(positionOf(x), int(v.Start), v.Len))
+			}
+		}
+	}
+	for i, c := range one {
+		sum[i] += c
+	}
 }

@@ -1,9 +1,77 @@
 package rank
 
 import (
+	"math"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"svc/internal/query"
 	"svc/internal/settings"
 )
+
+// proximity puts documents first in which the words of the query stand nearer to each other.
+type proximity struct{ relevance }
+
+func (proximity) traits() traits { return traits{says: ByRelevance, paths: true, sets: true} }
+
+func (proximity) judgedAs() int { return judgedProximity }
+
+func (proximity) split(s *search, b *bucket, i int) split {
+	if b.isNode() && !s.grams {
+		// One word is as near to itself as can be.
+		return func(yield func(*bucket, part) bool) { yield(b, part{rank: 1, ranks: 1}) }
+	}
+	if !b.hasClasses() {
+		return nil
+	}
+	var items []*classes
+	base, ranks := 0, 0
+	if s.scored {
+		ranks = 1 + s.largest(b, extraTerms, farPair)
+	}
+	nodes := b.paths[0].nodes
+	for k, v := range nodes {
+		base += extraTerms(&s.graph.Nodes[v])
+		if k == 0 || !s.touch(nodes[k-1], v) {
+			continue
+		}
+		c := s.pairClasses(b, nodes[k-1], v)
+		if c == nil {
+			return s.bySieve(b, i, s.sieveProximity, ranks)
+		}
+		items = append(items, c)
+	}
+	return s.bySums(b, items, base, ranks)
+}
+
+func (proximity) costs(s *search, l *list, i int, costs []uint32) outcome {
+	o := outcome{narrows: true, ranks: uint64(1 + s.largestIn(l, extraTerms, farPair))}
+	o.relabels = s.judge(l, i, judgedProximity, costs)
+	return o
+}
+
+// charge charges what an n-gram costs, and two neighbours by their smallest distance.
+func (proximity) charge(s *search, b *batch, nodes []int, k int, sum, one []uint32) {
+	extra := uint32(extraTerms(&s.graph.Nodes[nodes[k]]))
+	for i := range sum {
+		sum[i] += extra
+	}
+	right := &s.right
+	right.first = s.gather(right.first[:0], b, nodes[k], asFirstSlot)
+	right.last = s.gather(right.last[:0], b, nodes[k], asLastSlot)
+	if k > 0 && s.touch(nodes[k-1], nodes[k]) {
+		s.distances(one)
+		for i, c := range one {
+			sum[i] += c
+		}
+	}
+}
+
+func (proximity) details(d *detailWriter, parts []part) int {
+	d.open("proximity")
+	d.score(&parts[0])
+	return 1
+}
 
 // farPair is the cost of two words that are not near.
 const farPair = 3
@@ -80,4 +148,92 @@ func sameField(a, b []uint64, costs []uint32) {
 			costs[indexOf(y)] = 0
 		}
 	}
+}
+
+// pairClasses are the documents of two neighbours by distance, the far ones left out.
+func (s *search) pairClasses(b *bucket, u, v int) *classes {
+	var all []*classes
+	for _, lu := range b.levelsIn() {
+		left := s.matching(u, lu)
+		for _, lv := range b.levelsIn() {
+			if b.fixed && lu+lv > b.typos {
+				continue
+			}
+			right := s.matching(v, lv)
+			if lu+lv > 0 && b.fixed && b.rows.and(left).and(right).isEmpty() {
+				continue
+			}
+			both := func(seg int) (l, r *roaring.Bitmap) { return s.matchingIn(u, lu, seg), s.matchingIn(v, lv, seg) }
+			c := s.cachedClasses(&classesOf{kind: 'n', nodes: []int{u, v}, levels: []int{lu, lv}, rest: farPair,
+				documents: func(seg int) int {
+					l, r := both(seg)
+					if l == nil || r == nil {
+						return 0
+					}
+					return int(l.AndCardinality(r))
+				},
+				derive: func(seg int) *segmentClasses {
+					l, r := both(seg)
+					return s.classify(seg, roaring.And(l, r), levelBatch([]int{u, v}, []int{lu, lv}), farPair,
+						func(b *batch, costs []uint32) { s.pairCosts(b, u, v, costs) })
+				}}, b.n)
+			if c == nil {
+				return nil
+			}
+			all = append(all, c)
+		}
+	}
+	if len(all) == 0 {
+		return &classes{rest: farPair, covered: make(rows, len(b.rows))}
+	}
+	return mergeClasses(all, farPair, len(b.rows))
+}
+
+// sieveProximity returns documents of a bucket with one path by proximity: all of them, or those that are nearest as far as the
+// page needs them. nil when time is over.
+func (s *search) sieveProximity(b *bucket, i int) *classes {
+	nodes := b.paths[0].nodes
+	least := 0
+	for _, n := range nodes {
+		least += extraTerms(&s.graph.Nodes[n])
+	}
+	v := s.newSieve(b, least, func(b *batch, costs []uint32) {
+		var j judgement
+		j[judgedProximity] = costs
+		s.judgePath(b, nodes, &j)
+	})
+	var items []*classes // nobody looks at the order where none is known
+	if i+1 < len(s.rules) {
+		if _, ok := s.rules[i+1].(attributeRank); ok {
+			items = s.attributeItems(b)
+		}
+	}
+	// First those whose nodes may all be near, by weights; then those where one pair is not, and so on. Who comes later costs
+	// as much more.
+	bounds := newSums(b.rows, s.nearItems(b))
+	for far, left := 0, b.n; left > 0; far++ {
+		in := bounds.at(far)
+		left -= in.count()
+		if far > 0 {
+			if !v.addAll(in) {
+				return nil
+			}
+		} else {
+			t := newSums(in, items)
+			for sum, rest := 0, in.count(); rest > 0 && sum <= t.most(); sum++ {
+				part := t.at(sum)
+				rest -= part.count()
+				if !v.addAll(part) {
+					return nil
+				}
+				if v.full(least) {
+					return v.classes(least)
+				}
+			}
+		}
+		if left > 0 && v.full(least+far) {
+			return v.classes(least + far)
+		}
+	}
+	return v.classes(math.MaxInt32)
 }

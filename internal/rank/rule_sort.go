@@ -2,11 +2,58 @@ package rank
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/segment"
 )
+
+// fieldSort orders documents by the values of a field.
+type fieldSort struct {
+	field  string
+	key    string // under which its details stand
+	hidden bool   // the value of the field is not shown
+	desc   bool
+}
+
+func (*fieldSort) traits() traits { return traits{says: ByField} }
+
+func (r *fieldSort) split(s *search, b *bucket, i int) split {
+	switch {
+	case s.walks(b, r):
+		return func(yield func(*bucket, part) bool) { s.walkColumn(b, i, r, yield) }
+	case b.paths == nil && s.setsFollow(i):
+		return func(yield func(*bucket, part) bool) { s.splitRows(b, b.rows, i, yield) }
+	}
+	return nil
+}
+
+func (r *fieldSort) costs(s *search, l *list, _ int, costs []uint32) outcome {
+	return outcome{values: s.sortCosts(l.entries, r, costs)}
+}
+
+func (r *fieldSort) details(d *detailWriter, parts []part) int {
+	if r.hidden {
+		d.open("<hidden-rule-" + strconv.FormatUint(d.order, 10) + ">")
+		d.string("value", "<hidden>")
+		return 1
+	}
+	d.open(r.key)
+	switch v := &parts[0].value; v.Class {
+	case OfNumber:
+		d.number("value", v.Number)
+	case OfText:
+		d.string("value", string(v.Text))
+	default:
+		d.null("value")
+	}
+	return 1
+}
+
+func (r *fieldSort) value(parts []part) (ScoreValue, int) {
+	return ScoreValue{Kind: ByField, Sort: parts[0].value, Desc: r.desc}, 1
+}
 
 // columnsOf returns the columns of a field by segment; nil where there is none.
 func columnsOf(ix *Index, field string) []*segment.Column {
@@ -45,7 +92,7 @@ func valueOf(c *segment.Column, row uint32, desc bool, ordinals *[]uint32) SortV
 }
 
 // sortCosts numbers the entries by value and returns the value of each number.
-func (s *search) sortCosts(e []entry, r *rule, costs []uint32) []SortValue {
+func (s *search) sortCosts(e []entry, r *fieldSort, costs []uint32) []SortValue {
 	columns := columnsOf(s.ix, r.field)
 	m := &s.sorting
 	m.values = slices.Grow(m.values[:0], len(e))[:len(e)]
@@ -75,7 +122,7 @@ type sorting struct {
 
 // walks reports whether it is quicker to walk the values of a column in order until enough
 // documents of the bucket are found than to look up the value of each document. Values are taken to be spread evenly.
-func (s *search) walks(b *bucket, r *rule) bool {
+func (s *search) walks(b *bucket, r *fieldSort) bool {
 	if b.n <= listRows {
 		return false
 	}
@@ -94,61 +141,6 @@ func (s *search) wanted(b *bucket) int { return min(s.out.skip+s.out.limit-len(s
 // stepTime is the time of a step to the next value of a column, in look-ups of the value of a document.
 const stepTime = 4
 
-// splitKey yields the documents of a bucket by the value of a sort, as bitmaps.
-func (s *search) splitKey(b *bucket, i int, yield func(*bucket, part) bool) {
-	s.splitRows(b, b.rows, i, yield)
-}
-
-// splitRows yields some documents of a bucket by the value of each.
-func (s *search) splitRows(b *bucket, in rows, i int, yield func(*bucket, part) bool) {
-	n := in.count()
-	l := list{entries: make([]entry, 0, n), uniform: true}
-	for seg, r := range in {
-		if r == nil {
-			continue
-		}
-		for it := r.Iterator(); it.HasNext(); {
-			l.entries = append(l.entries, entry{row: it.Next(), segment: uint16(seg)})
-		}
-	}
-	costs := make([]uint32, n)
-	o := s.evaluate(&l, i, costs)
-	s.order(l.entries, costs)
-	for begin := 0; begin < n; {
-		r := make(rows, len(b.rows))
-		end := begin
-		for ; end < n && costs[end] == costs[begin]; end++ {
-			e := l.entries[end]
-			if r[e.segment] == nil {
-				r[e.segment] = roaring.New()
-			}
-			r[e.segment].Add(e.row)
-		}
-		if !yield(b.part(r), o.part(i, costs[begin])) {
-			return
-		}
-		begin = end
-	}
-}
-
-// part returns the part of a bucket that has some of its rows and is alike in all else.
-func (b *bucket) part(r rows) *bucket {
-	sub := *b
-	sub.rows, sub.n, sub.byCost = r, r.count(), nil
-	if len(b.paths) > 0 {
-		sub.paths = make([]path, 0, len(b.paths))
-		for _, p := range b.paths {
-			if len(b.paths) == 1 {
-				p.rows = r
-			} else if p.rows = p.rows.and(r); p.rows.isEmpty() {
-				continue
-			}
-			sub.paths = append(sub.paths, p)
-		}
-	}
-	return &sub
-}
-
 // columnCursor stands at the next value of one segment's column.
 type columnCursor struct {
 	column  *segment.Column
@@ -159,8 +151,7 @@ type columnCursor struct {
 
 // walkColumn yields a large bucket by value, walking the values in order: a bucket has many
 // documents for few values, or only its beginning is needed. When that proves wrong, the rest is looked up.
-func (s *search) walkColumn(b *bucket, i int, yield func(*bucket, part) bool) {
-	r := &s.rules[i]
+func (s *search) walkColumn(b *bucket, i int, r *fieldSort, yield func(*bucket, part) bool) {
 	left := b.rows
 	n, steps := b.n, 0
 	for _, class := range []ValueClass{OfNumber, OfText} {
@@ -212,13 +203,13 @@ func (s *search) walkColumn(b *bucket, i int, yield func(*bucket, part) bool) {
 			sub := b.part(found)
 			left = left.andNot(found)
 			n -= sub.n
-			if !yield(sub, part{kind: ruleSort, value: best}) {
+			if !yield(sub, part{value: best}) {
 				return
 			}
 		}
 	}
 	if n > 0 {
-		yield(b.part(left), part{kind: ruleSort, value: SortValue{Class: OfNothing}})
+		yield(b.part(left), part{value: SortValue{Class: OfNothing}})
 	}
 }
 

@@ -44,25 +44,86 @@ type near struct {
 	row        uint32
 }
 
-// rankVectors ranks a bucket from rule i, the vector rule, on. It finds the nearest documents that are still wanted
-// and more when they turn out to be too few; those without vectors follow.
-func (s *search) rankVectors(b *bucket, i int) {
-	q := s.r.Vectors
+// vector puts documents first whose vectors are more similar to those of the query.
+type vector struct{}
+
+func (vector) traits() traits { return traits{says: BySimilarity, sets: true} }
+
+func (vector) split(s *search, b *bucket, _ int) split {
+	return func(yield func(*bucket, part) bool) { s.walkVectors(b, yield) }
+}
+
+func (vector) costs(s *search, l *list, _ int, costs []uint32) outcome {
+	in := s.rowsOf(l.entries)
+	found, _ := s.nearest(s.vectors(in), in, len(l.entries))
+	var values []SortValue
+	of := make(map[near]uint32, len(found)) // costs of documents, without their similarities
+	for k, n := range found {
+		if k == 0 || n.similarity != found[k-1].similarity {
+			values = append(values, s.shown(n))
+		}
+		of[near{segment: n.segment, row: n.row}] = uint32(len(values) - 1)
+	}
+	for i, e := range l.entries {
+		c, ok := of[near{segment: e.segment, row: e.row}]
+		if !ok {
+			c = uint32(len(values))
+		}
+		costs[i] = c
+	}
+	return outcome{values: append(values, SortValue{Class: OfNothing})}
+}
+
+func (vector) details(d *detailWriter, parts []part) int {
+	d.open("vectorSort")
+	if v := &parts[0].value; v.Class == OfNothing {
+		d.null("similarity")
+	} else {
+		d.number("similarity", v.Number)
+	}
+	return 1
+}
+
+func (vector) value(parts []part) (ScoreValue, int) {
+	return ScoreValue{Kind: BySimilarity, Score: parts[0].value.Number}, 1
+}
+
+// shown is the similarity of a document as it is shown.
+func (s *search) shown(n near) SortValue {
+	return SortValue{Number: float64(s.r.Vectors.Shift.apply(n.similarity))}
+}
+
+// vectors returns the readers of the segments that have some of the documents.
+func (s *search) vectors(in rows) []*segment.Vectors {
 	readers := make([]*segment.Vectors, len(s.ix.Segments))
 	for seg, live := range s.ix.Segments {
-		if b.rows[seg] != nil {
-			readers[seg] = live.Vectors(q.Embedder)
+		if in[seg] != nil {
+			readers[seg] = live.Vectors(s.r.Vectors.Embedder)
 		}
 	}
+	return readers
+}
+
+// walkVectors yields the documents of a bucket in groups of equal similarity. It finds the nearest that are still wanted
+// and more when they turn out to be too few; those without vectors follow.
+func (s *search) walkVectors(b *bucket, yield func(*bucket, part) bool) {
+	readers := s.vectors(b.rows)
 	left := b.rows
-	k := min(s.out.skip+s.out.limit-len(s.out.hits), b.n)
+	k := s.wanted(b)
 	if s.out.distinct != nil {
 		k *= 2 // some will be duplicates
 	}
 	for {
 		found, more := s.nearest(readers, left, k)
-		if !s.rankNear(left, found, i) {
-			return
+		for begin := 0; begin < len(found); {
+			end := begin + 1
+			for end < len(found) && found[end].similarity == found[begin].similarity {
+				end++
+			}
+			if !yield(b.part(rowsNear(found[begin:end], len(left))), part{value: s.shown(found[begin])}) {
+				return
+			}
+			begin = end
 		}
 		if len(found) > 0 {
 			left = left.andNot(rowsNear(found, len(left)))
@@ -72,51 +133,9 @@ func (s *search) rankVectors(b *bucket, i int) {
 		}
 		k *= 4
 	}
-	if q.Only {
-		return
+	if !s.r.Vectors.Only {
+		yield(b.part(left), part{value: SortValue{Class: OfNothing}})
 	}
-	s.push(part{kind: ruleVector, rule: i, value: SortValue{Class: OfNothing}})
-	if s.below() {
-		s.out.dropRows(left)
-	} else {
-		s.rankBucket(b.part(left), i+1)
-	}
-	s.pop()
-}
-
-// rankNear ranks documents in groups of equal similarity; all that are left are dropped with those under the threshold.
-// It reports whether more are wanted.
-func (s *search) rankNear(left rows, found []near, i int) bool {
-	rest := func(from int) rows { return left.andNot(rowsNear(found[:from], len(left))) }
-	for begin := 0; begin < len(found); {
-		end := begin + 1
-		for end < len(found) && found[end].similarity == found[begin].similarity {
-			end++
-		}
-		if s.late() {
-			s.addUnranked(rest(begin))
-			return false
-		}
-		s.push(part{kind: ruleVector, rule: i, value: SortValue{Number: float64(s.r.Vectors.Shift.apply(found[begin].similarity))}})
-		if s.below() {
-			s.pop()
-			s.out.dropRows(rest(begin))
-			return false
-		}
-		mark := s.list.entries.used
-		l := list{entries: s.list.entries.take(end - begin), uniform: true}
-		for e, n := range found[begin:end] {
-			l.entries[e] = entry{row: n.row, segment: n.segment}
-		}
-		s.rankList(l, i+1)
-		s.list.entries.used = min(mark, s.list.entries.used)
-		s.pop()
-		if !s.out.wants() {
-			return false
-		}
-		begin = end
-	}
-	return true
 }
 
 // nearest returns about k of the documents that are left, the nearest first and equally near ones by segment and

@@ -3,16 +3,25 @@ package rank
 // part is what one rule said of a document: rank of ranks (the higher the better) for
 // the score, and what the details show beside.
 type part struct {
-	rule  int // index in search.rules
-	kind  ruleKind
+	by    rule
 	cost  uint64 // of rules that look at how the query matched, of a bucket
 	rank  uint64
 	ranks uint64
 	value SortValue // of sorts; of the vector rule the similarity, OfNothing where there is no vector
 }
 
-// counts reports whether the part is in the score: sorts are not.
-func (p *part) counts() bool { return p.kind != ruleSort && p.kind != ruleGeo }
+// says returns what the part is.
+func (p *part) says() ScoreKind { return p.by.traits().says }
+
+// partOf returns the part of a rule of type R on the way to the current bucket; nil when there is none.
+func partOf[R rule](s *search) *part {
+	for i := range s.stack {
+		if _, ok := s.stack[i].by.(R); ok {
+			return &s.stack[i]
+		}
+	}
+	return nil
+}
 
 // score combines parts: each rule subdivides the step of those before it. The numbers
 // multiply exactly in 64 bits (the product stays far below 2^53 for ten words and hundreds of
@@ -21,15 +30,51 @@ func (p *part) counts() bool { return p.kind != ruleSort && p.kind != ruleGeo }
 func score(parts []part) float64 {
 	rank, ranks := uint64(1), uint64(1)
 	for i := range parts {
-		p := &parts[i]
-		if p.kind == ruleVector {
+		switch p := &parts[i]; p.says() {
+		case BySimilarity:
 			return p.value.Number
+		case ByRelevance:
+			rank = (rank-1)*p.ranks + p.rank
+			ranks *= p.ranks
 		}
-		if !p.counts() {
-			continue
-		}
-		rank = (rank-1)*p.ranks + p.rank
-		ranks *= p.ranks
 	}
 	return float64(rank) / float64(ranks)
+}
+
+// appendValues appends the sequence of values that hits with these parts are merged by.
+func appendValues(dst []ScoreValue, parts []part) []ScoreValue {
+	for len(parts) > 0 {
+		v, n := parts[0].by.value(parts)
+		dst, parts = append(dst, v), parts[n:]
+	}
+	return dst
+}
+
+// relevance is what rules have in common that look at how the query matched.
+type relevance struct{}
+
+// value is the score of the rule and of those like it that follow, as one.
+func (relevance) value(parts []part) (ScoreValue, int) {
+	n := 1
+	for n < len(parts) && parts[n].says() == ByRelevance {
+		n++
+	}
+	return ScoreValue{Kind: ByRelevance, Score: score(parts[:n])}, n
+}
+
+// skipped stands where the deadline passed before a rule.
+type skipped struct{ relevance }
+
+func (skipped) traits() traits { return traits{says: ByRelevance} }
+
+func (skipped) split(*search, *bucket, int) split { return nil }
+
+func (skipped) costs(_ *search, _ *list, _ int, costs []uint32) outcome {
+	clear(costs)
+	return outcome{ranks: 1}
+}
+
+func (skipped) details(d *detailWriter, _ []part) int {
+	d.open("skipped")
+	return 1
 }

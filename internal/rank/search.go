@@ -238,9 +238,6 @@ func (s *search) prepare(q *query.Index) {
 	}
 }
 
-// mandatoryTerms reports whether no term may be dropped.
-func (s *search) mandatoryTerms() bool { return s.r.Strategy == query.All }
-
 // late reports whether the deadline has passed or the caller is gone.
 func (s *search) late() bool {
 	if !s.isLate {

@@ -2,7 +2,6 @@ package rank
 
 import (
 	"encoding/binary"
-	"math"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -132,142 +131,22 @@ func (s *search) byLevels(b *bucket, seg int, in *roaring.Bitmap, f func(in *roa
 	return split(0, in)
 }
 
-// sieveProximity returns documents of a bucket with one path by proximity: all of them, or those that are nearest as far as the
-// page needs them. nil when time is over.
-func (s *search) sieveProximity(b *bucket, i int) *classes {
-	nodes := b.paths[0].nodes
-	least := 0
-	for _, n := range nodes {
-		least += extraTerms(&s.graph.Nodes[n])
-	}
-	v := s.newSieve(b, least, func(b *batch, costs []uint32) {
-		var j judgement
-		j[judgedProximity] = costs
-		s.judgePath(b, nodes, &j)
-	})
-	var items []*classes // nobody looks at the order where none is known
-	if i+1 < len(s.rules) && s.rules[i+1].kind == ruleAttributeRank {
-		items = s.attributeItems(b)
-	}
-	// First those whose nodes may all be near, by weights; then those where one pair is not, and so on. Who comes later costs
-	// as much more.
-	bounds := newSums(b.rows, s.nearItems(b))
-	for far, left := 0, b.n; left > 0; far++ {
-		in := bounds.at(far)
-		left -= in.count()
-		if far > 0 {
-			if !v.addAll(in) {
-				return nil
-			}
-		} else {
-			t := newSums(in, items)
-			for sum, rest := 0, in.count(); rest > 0 && sum <= t.most(); sum++ {
-				part := t.at(sum)
-				rest -= part.count()
-				if !v.addAll(part) {
-					return nil
-				}
-				if v.full(least) {
-					return v.classes(least)
-				}
-			}
-		}
-		if left > 0 && v.full(least+far) {
-			return v.classes(least + far)
-		}
-	}
-	return v.classes(math.MaxInt32)
-}
-
-// sievePosition does the same for wordPosition.
-func (s *search) sievePosition(b *bucket, i int) *classes {
-	nodes := b.paths[0].nodes
-	least := 0
-	for _, n := range nodes {
-		least += int(placeCost(0, 0, s.graph.Nodes[n].Len))
-	}
-	v := s.newSieve(b, least, func(b *batch, costs []uint32) {
-		if len(nodes) == 1 {
-			s.placeNode(b, nodes[0], costs)
-			return
-		}
-		clear(costs)
-		mark := s.list.numbers.used
-		one := s.list.numbers.take(len(costs))
-		for _, n := range nodes {
-			s.placeNode(b, n, one)
-			for i, c := range one {
-				costs[i] += c
-			}
-		}
-		s.list.numbers.used = min(mark, s.list.numbers.used)
-	})
-	words, ties := s.exactRulesFollow(i)
-	if ties && len(nodes) == 1 {
-		// Documents without the word as it is written are equal under all rules behind.
-		word := func(seg int) *roaring.Bitmap {
-			if v := &s.graph.Nodes[nodes[0]]; v.Len == 1 {
-				return v.Segments[seg].Word
-			}
-			return nil
-		}
-		for seg, in := range b.rows {
-			if in = and(in, word(seg)); in != nil && !v.add(seg, in, -1) {
-				return nil
-			}
-		}
-		if words && v.full(least) {
-			return v.classes(least)
-		}
-		for seg, in := range b.rows {
-			if in = andNot(in, word(seg)); in == nil {
-				continue
-			}
-			if !v.add(seg, in, s.out.missing()) {
-				return nil
-			}
-		}
-		if v.full(least) {
-			return v.classes(least)
-		}
-		return v.classes(math.MaxInt32)
-	}
-	if !v.addAll(b.rows) {
-		return nil
-	}
-	return v.classes(math.MaxInt32)
-}
-
-// exactRulesFollow reports whether no rule behind i but those of exactness orders documents, and whether the one that counts
-// exact words is there.
-func (s *search) exactRulesFollow(i int) (words, ties bool) {
-	for _, r := range s.rules[i+1:] {
-		switch r.kind {
-		case ruleExactWords:
-			words = true
-		case ruleExactAttribute:
-		default:
-			return words, false
-		}
-	}
-	return words, true
-}
-
-// sieved returns what ruleClasses does, for a large bucket of which the page needs the first documents only.
-func (s *search) sieved(b *bucket, ranks, i int, sieve func(b *bucket, i int) *classes) (items []*classes, base, _ int, ok bool) {
+// sieved returns the classes of rule i in a large bucket of which the page needs the first documents only; nil when it is no such bucket,
+// or time is over.
+func (s *search) sieved(b *bucket, i int, sieve func(b *bucket, i int) *classes) *classes {
 	if b.n <= listRows || !s.out.fillable() {
-		return nil, 0, 0, false
+		return nil
 	}
 	key := s.sieveKey(i)
 	own := s.ix.Cache.Own()
 	if key != nil {
 		if c := own.Get(key); c != nil {
-			return []*classes{c.(*classes)}, 0, ranks, true
+			return c.(*classes)
 		}
 	}
 	c := sieve(b, i)
 	if c == nil {
-		return nil, 0, 0, false
+		return nil
 	}
 	if key != nil && !s.isLate && own.Again(key) {
 		bytes := 200 + len(c.costs)*(24+8*len(b.rows))
@@ -282,7 +161,7 @@ func (s *search) sieved(b *bucket, ranks, i int, sieve func(b *bucket, i int) *c
 		}
 		own.Put(key, c, bytes)
 	}
-	return []*classes{c}, 0, ranks, true
+	return c
 }
 
 // sieveKey names what a sieve for rule i finds in the bucket that is open; nil where it depends on more than the view, the query
@@ -304,10 +183,10 @@ func (s *search) sieveKey(i int) []byte {
 	}
 	for k := range s.stack {
 		p := &s.stack[k]
-		if !p.counts() {
+		if !p.says().IsScore() {
 			return nil
 		}
-		key = binary.AppendUvarint(append(key, byte(p.rule)), p.cost)
+		key = binary.AppendUvarint(key, p.cost)
 	}
 	return key
 }

@@ -99,14 +99,21 @@ func (m *maker) settings() string {
 	if m.chance(70) {
 		s["searchableAttributes"] = [][]string{{"title", "body", "tags"}, {"body", "title"}, {"tags", "other", "title", "body"}, {"title"}}[m.IntN(4)]
 	}
-	rules := []string{"words", "typo", "proximity", "sort", "exactness"}
-	if m.chance(30) {
-		rules = append(rules, "attribute")
-	} else {
-		rules = append(rules, "attributeRank", "wordPosition")
-	}
-	if m.chance(30) {
-		rules = append(rules, "price:desc")
+	var rules []string
+	whole := m.chance(30)
+	for k := range settings.RuleKinds {
+		switch r := (settings.RankingRule{Kind: k, Field: "price"}); k {
+		case settings.Asc, settings.Desc:
+			if m.chance(15) {
+				rules = append(rules, r.String())
+			}
+		case settings.Attribute, settings.AttributeRank, settings.WordPosition: // either the whole or its halves
+			if whole == (k == settings.Attribute) {
+				rules = append(rules, r.String())
+			}
+		default:
+			rules = append(rules, r.String())
+		}
 	}
 	switch m.IntN(3) {
 	case 0:

@@ -76,26 +76,3 @@ func CompareScores(a, b float64) int {
 	}
 	return 0
 }
-
-// appendValues appends the sequence of a hit with these parts.
-func (s *search) appendValues(dst []ScoreValue, parts []part) []ScoreValue {
-	for i := 0; i < len(parts); i++ {
-		p := &parts[i]
-		switch p.kind {
-		case ruleSort:
-			dst = append(dst, ScoreValue{Kind: ByField, Sort: p.value, Desc: s.rules[p.rule].desc})
-		case ruleGeo:
-			dst = append(dst, ScoreValue{Kind: ByDistance, Sort: p.value, Desc: s.rules[p.rule].desc})
-		case ruleVector:
-			dst = append(dst, ScoreValue{Kind: BySimilarity, Score: p.value.Number})
-		default:
-			n := i
-			for n < len(parts) && parts[n].counts() {
-				n++
-			}
-			dst = append(dst, ScoreValue{Kind: ByRelevance, Score: score(parts[i:n])})
-			i = n - 1
-		}
-	}
-	return dst
-}

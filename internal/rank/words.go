@@ -130,56 +130,6 @@ func (s *search) costSets(b *bucket) []rows {
 	return s.reached(b.rows)
 }
 
-// splitWords yields the documents by missing terms, fewest first.
-func (s *search) splitWords(b *bucket, yield func(*bucket, part) bool) {
-	s.byMissing(b, func(sub *bucket, cost int) bool {
-		sub.narrowed = true
-		return yield(sub, part{kind: ruleWords, cost: uint64(cost), rank: s.wordsMax - uint64(cost), ranks: s.wordsMax})
-	})
-}
-
-// byMissing yields the documents of a bucket by missing terms, with the interpretations that miss as many, until
-// yield returns false.
-func (s *search) byMissing(b *bucket, yield func(sub *bucket, cost int) bool) {
-	if b.paths != nil { // a rule before this one looked at the interpretations
-		for cost := 0; cost < len(s.graph.Terms); cost++ {
-			sub := *b
-			sub.rows, sub.paths, sub.byCost = make(rows, len(b.rows)), nil, nil
-			sub.terms = len(s.graph.Terms) - cost
-			for _, p := range b.paths {
-				if p.terms == sub.terms {
-					sub.paths = append(sub.paths, p)
-					sub.rows = sub.rows.or(p.rows)
-				}
-			}
-			if sub.n = sub.rows.count(); sub.n > 0 && !yield(&sub, cost) {
-				return
-			}
-		}
-		return
-	}
-	var seen rows
-	for cost, r := range s.costSets(b) {
-		if r == nil {
-			continue
-		}
-		all := r
-		if seen != nil {
-			r = r.andNot(seen)
-			if !s.nested() {
-				all = seen.or(r)
-			}
-		}
-		seen = all
-		if n := r.count(); n > 0 {
-			sub := &bucket{rows: r, n: n, paths: s.pathsOf(r, cost), terms: len(s.graph.Terms) - cost}
-			if !yield(sub, cost) {
-				return
-			}
-		}
-	}
-}
-
 // interpret finds the interpretations of a bucket, for a first rule that is not words: of each document
 // those that miss the fewest terms. Rules judge it by the terms that it has.
 func (s *search) interpret(b *bucket) {

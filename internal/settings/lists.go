@@ -165,7 +165,7 @@ func readRankingRules(s *Settings, v value) error {
 		}
 		rule, ok := ParseRankingRule(name)
 		if !ok {
-			return item.wrong("words, typo, proximity, attribute, attributeRank, wordPosition, sort, exactness, or an attribute followed by :asc or :desc")
+			return item.wrong(ruleForms())
 		}
 		if rule.Field != "" && reservedForSort(rule.Field) {
 			return item.fail("names %q, which is reserved: to rank by distance, use the `sort` rule with _geoPoint in the request.", rule.Field)

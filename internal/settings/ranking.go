@@ -16,9 +16,11 @@ const (
 	Exactness
 	Asc  // by RankingRule.Field, ascending
 	Desc // by RankingRule.Field, descending
+
+	RuleKinds // how many there are
 )
 
-var ruleNames = [...]string{
+var ruleNames = [RuleKinds]string{
 	Words: "words", Typo: "typo", Proximity: "proximity", Attribute: "attribute", AttributeRank: "attributeRank",
 	WordPosition: "wordPosition", Sort: "sort", Exactness: "exactness", Asc: "asc", Desc: "desc",
 }
@@ -29,27 +31,43 @@ type RankingRule struct {
 	Field string // of Asc and Desc
 }
 
+func (k RuleKind) String() string { return ruleNames[k] }
+
+// ofField reports whether rules of the kind name a field.
+func (k RuleKind) ofField() bool { return k == Asc || k == Desc }
+
 func (r RankingRule) String() string {
-	if r.Kind == Asc || r.Kind == Desc {
-		return r.Field + ":" + ruleNames[r.Kind]
+	if r.Kind.ofField() {
+		return r.Field + ":" + r.Kind.String()
 	}
-	return ruleNames[r.Kind]
+	return r.Kind.String()
 }
 
 // ParseRankingRule reads a rule as the API writes it: a name, or field:asc and field:desc.
 func ParseRankingRule(s string) (RankingRule, bool) {
-	for k := Words; k < Asc; k++ {
-		if s == ruleNames[k] {
-			return RankingRule{Kind: k}, true
+	for k := range RuleKinds {
+		if !k.ofField() {
+			if s == ruleNames[k] {
+				return RankingRule{Kind: k}, true
+			}
+		} else if f, ok := strings.CutSuffix(s, ":"+ruleNames[k]); ok {
+			return RankingRule{Kind: k, Field: f}, true
 		}
 	}
-	if f, ok := strings.CutSuffix(s, ":asc"); ok {
-		return RankingRule{Kind: Asc, Field: f}, true
-	}
-	if f, ok := strings.CutSuffix(s, ":desc"); ok {
-		return RankingRule{Kind: Desc, Field: f}, true
-	}
 	return RankingRule{}, false
+}
+
+// ruleForms says what ParseRankingRule reads, for users.
+func ruleForms() string {
+	var names, orders []string
+	for k := range RuleKinds {
+		if k.ofField() {
+			orders = append(orders, ":"+k.String())
+		} else {
+			names = append(names, k.String())
+		}
+	}
+	return strings.Join(names, ", ") + ", or an attribute followed by " + strings.Join(orders, " or ")
 }
 
 // reservedForSort reports whether a name cannot be that of a field to sort by.

@@ -2,6 +2,30 @@ package rank
 
 import "svc/internal/query"
 
+// typo puts documents first that have the words of the query with fewer typos.
+type typo struct{ relevance }
+
+func (typo) traits() traits { return traits{says: ByRelevance, paths: true, sets: true, levels: true} }
+
+func (typo) split(s *search, b *bucket, _ int) split {
+	return func(yield func(*bucket, part) bool) { s.splitTypo(b, yield) }
+}
+
+func (typo) costs(s *search, l *list, _ int, costs []uint32) outcome {
+	o := outcome{narrows: true, fixes: true, ranks: uint64(1 + s.largestTypos(l))}
+	o.relabels = s.eachPath(l, costs, s.typoCosts)
+	return o
+}
+
+func (typo) details(d *detailWriter, parts []part) int {
+	p := &parts[0]
+	d.open("typo")
+	d.integer("typoCount", p.ranks-p.rank)
+	d.integer("maxTypoCount", p.ranks-1)
+	d.score(p)
+	return 1
+}
+
 // gramCost is what a node costs in typos before its own: an n-gram its length.
 func gramCost(v *query.Node) int {
 	if v.Len == 1 {
@@ -121,8 +145,47 @@ func (s *search) splitTypo(b *bucket, yield func(*bucket, part) bool) {
 		}
 		sub.n = sub.rows.count()
 		left -= sub.n
-		if !yield(sub, part{kind: ruleTypo, cost: uint64(cost), rank: uint64(max(ranks-cost, 0)), ranks: uint64(ranks)}) {
+		if !yield(sub, part{cost: uint64(cost), rank: uint64(max(ranks-cost, 0)), ranks: uint64(ranks)}) {
 			return
 		}
+	}
+}
+
+// largestTypos is the largest number of typos in an interpretation that is alive in the list.
+func (s *search) largestTypos(l *list) int {
+	if !s.scored || !l.narrowed {
+		return s.largestIn(l, maxTypos, 0)
+	}
+	ls := &s.list
+	most := 0
+	for i := range l.entries {
+		e := &l.entries[i]
+		if i > 0 && e.paths == l.entries[i-1].paths && e.levels == l.entries[i-1].levels {
+			continue
+		}
+		sum := 0
+		for _, n := range ls.paths[ls.sets[e.paths][0]].nodes {
+			v := &s.graph.Nodes[n]
+			if e.levels.of(n) == wordOnly && v.Budget > 0 {
+				continue // it is the word now; one without a budget still counts its split
+			}
+			sum += maxTypos(v)
+		}
+		most = max(most, sum)
+	}
+	return most
+}
+
+// typoCosts charges each node its level.
+func (s *search) typoCosts(b *batch, nodes []int, costs []uint32) {
+	cost := uint32(0)
+	for _, n := range nodes {
+		cost += uint32(gramCost(&s.graph.Nodes[n]))
+		if l := b.levels.of(n); l != wordOnly {
+			cost += uint32(l)
+		}
+	}
+	for i := range costs {
+		costs[i] = cost
 	}
 }

@@ -328,54 +328,6 @@ func addByCost(byCost []*roaring.Bitmap, of, costs []uint32, rest int) []*roarin
 	return byCost
 }
 
-// ruleClasses returns what a bucket is split by under rule i, as far as it is at hand or worth to be made: classes,
-// a cost that all documents have, and the number of ranks.
-func (s *search) ruleClasses(b *bucket, i int) (items []*classes, base, ranks int, ok bool) {
-	if b.n < classRows || len(b.paths) != 1 {
-		return nil, 0, 0, false
-	}
-	nodes := b.paths[0].nodes
-	one := func(c *classes) bool {
-		items = append(items, c)
-		return c != nil
-	}
-	switch s.rules[i].kind {
-	case ruleProximity:
-		if s.scored {
-			ranks = 1 + s.largest(b, extraTerms, farPair)
-		}
-		for k, v := range nodes {
-			base += extraTerms(&s.graph.Nodes[v])
-			if k > 0 && s.touch(nodes[k-1], v) && !one(s.pairClasses(b, nodes[k-1], v)) {
-				return s.sieved(b, ranks, i, s.sieveProximity)
-			}
-		}
-		return items, base, ranks, true
-	case ruleAttributeRank:
-		return s.attributeItems(b), 0, 1 + b.terms*s.ix.Fields.MaxWeight(), true
-	case ruleWordPosition:
-		ranks = 1 + farthestPosition*b.terms
-		for _, v := range nodes {
-			if !one(s.nodeClasses(b, v, s.positionClasses)) {
-				return s.sieved(b, ranks, i, s.sievePosition)
-			}
-		}
-		return items, 0, ranks, true
-	case ruleExactAttribute:
-		return items, 0, 3, one(s.exactAttributeClasses(b))
-	case ruleExactWords:
-		// For rules after it, each node would have to be told by document whether it is the word itself.
-		if s.setsFollow(i) {
-			return nil, 0, 0, false
-		}
-		for _, v := range nodes {
-			one(s.exactWordClasses(v))
-		}
-		return items, 0, 1 + b.terms, true
-	}
-	return nil, 0, 0, false
-}
-
 // nodeClasses joins the classes of a node at all levels that the bucket has.
 func (s *search) nodeClasses(b *bucket, v int, at func(b *bucket, v, level int) *classes) *classes {
 	var all []*classes
@@ -392,79 +344,11 @@ func (s *search) nodeClasses(b *bucket, v int, at func(b *bucket, v, level int) 
 	return mergeClasses(all, -1, len(b.rows))
 }
 
-// pairClasses are the documents of two neighbours by distance, the far ones left out.
-func (s *search) pairClasses(b *bucket, u, v int) *classes {
-	var all []*classes
-	for _, lu := range b.levelsIn() {
-		left := s.matching(u, lu)
-		for _, lv := range b.levelsIn() {
-			if b.fixed && lu+lv > b.typos {
-				continue
-			}
-			right := s.matching(v, lv)
-			if lu+lv > 0 && b.fixed && b.rows.and(left).and(right).isEmpty() {
-				continue
-			}
-			both := func(seg int) (l, r *roaring.Bitmap) { return s.matchingIn(u, lu, seg), s.matchingIn(v, lv, seg) }
-			c := s.cachedClasses(&classesOf{kind: 'n', nodes: []int{u, v}, levels: []int{lu, lv}, rest: farPair,
-				documents: func(seg int) int {
-					l, r := both(seg)
-					if l == nil || r == nil {
-						return 0
-					}
-					return int(l.AndCardinality(r))
-				},
-				derive: func(seg int) *segmentClasses {
-					l, r := both(seg)
-					return s.classify(seg, roaring.And(l, r), levelBatch([]int{u, v}, []int{lu, lv}), farPair,
-						func(b *batch, costs []uint32) { s.pairCosts(b, u, v, costs) })
-				}}, b.n)
-			if c == nil {
-				return nil
-			}
-			all = append(all, c)
-		}
-	}
-	if len(all) == 0 {
-		return &classes{rest: farPair, covered: make(rows, len(b.rows))}
-	}
-	return mergeClasses(all, farPair, len(b.rows))
-}
-
-// positionClasses are the documents of a node by the distance from its place.
-func (s *search) positionClasses(b *bucket, v, level int) *classes {
-	return s.cachedClasses(&classesOf{kind: 'd', nodes: []int{v}, levels: []int{level}, number: s.graph.Nodes[v].Start, rest: -1,
-		documents: func(seg int) int { return cardinality(s.matchingIn(v, level, seg)) },
-		derive: func(seg int) *segmentClasses {
-			return s.classify(seg, s.matchingIn(v, level, seg), levelBatch([]int{v}, []int{level}), -1,
-				func(b *batch, costs []uint32) { s.placeNode(b, v, costs) })
-		}}, b.n)
-}
-
 func cardinality(r *roaring.Bitmap) int {
 	if r == nil {
 		return 0
 	}
 	return int(r.GetCardinality())
-}
-
-// attributeClasses are the documents of a node by the weight of its best field.
-func (s *search) attributeClasses(b *bucket, v, level int) *classes {
-	return s.cachedClasses(&classesOf{kind: 'a', nodes: []int{v}, levels: []int{level}, rest: -1,
-		derive: func(seg int) *segmentClasses {
-			c := &segmentClasses{}
-			left := s.matchingIn(v, level, seg)
-			for k, w := range s.weightsInUse() {
-				if left == nil {
-					break
-				}
-				if r := and(left, s.standing(v, level, k, seg)); r != nil {
-					c.costs, c.rows = append(c.costs, w*s.graph.Nodes[v].Len), append(c.rows, r)
-					left = andNot(left, r)
-				}
-			}
-			return c
-		}}, b.n)
 }
 
 // levelsOf returns the level of each node of a bucket with one path; ok is false when it differs between documents.

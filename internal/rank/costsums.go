@@ -68,20 +68,34 @@ func (t *sums) first(i, sum int) rows {
 	return out
 }
 
-// splitSums yields the documents of a bucket by the sum of the costs of items, base added.
-func (s *search) splitSums(b *bucket, kind ruleKind, items []*classes, base, ranks int, yield func(*bucket, part) bool) {
-	t := newSums(b.rows, items)
-	left := b.n
-	for sum := 0; left > 0 && sum <= t.most(); sum++ {
-		r := t.at(sum)
-		if r == nil {
-			continue
-		}
-		sub := b.part(r)
-		sub.narrowed = true
-		left -= sub.n
-		if !yield(sub, part{kind: kind, cost: uint64(base + sum), rank: uint64(ranks - base - sum), ranks: uint64(ranks)}) {
-			return
+// hasClasses reports whether a bucket is of a kind that cost classes can split: large, and reached in one way.
+func (b *bucket) hasClasses() bool { return b.n >= classRows && len(b.paths) == 1 }
+
+// bySums splits a bucket by the sum of the costs of items, base added. ranks is how many different costs there can be.
+func (s *search) bySums(b *bucket, items []*classes, base, ranks int) split {
+	return func(yield func(*bucket, part) bool) {
+		t := newSums(b.rows, items)
+		left := b.n
+		for sum := 0; left > 0 && sum <= t.most(); sum++ {
+			r := t.at(sum)
+			if r == nil {
+				continue
+			}
+			sub := b.part(r)
+			sub.narrowed = true
+			left -= sub.n
+			if !yield(sub, part{cost: uint64(base + sum), rank: uint64(ranks - base - sum), ranks: uint64(ranks)}) {
+				return
+			}
 		}
 	}
+}
+
+// bySieve splits a bucket by what a sieve finds; nil when it finds nothing.
+func (s *search) bySieve(b *bucket, i int, sieve func(b *bucket, i int) *classes, ranks int) split {
+	c := s.sieved(b, i, sieve)
+	if c == nil {
+		return nil
+	}
+	return s.bySums(b, []*classes{c}, 0, ranks)
 }

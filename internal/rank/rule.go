@@ -1,0 +1,131 @@
+package rank
+
+import (
+	"iter"
+	"slices"
+	"strconv"
+
+	"svc/internal/apierr"
+	"svc/internal/settings"
+)
+
+// rule is one rule of a request: each kind is a type, in a file rule_*.go of its own. Rules hold what the request and the
+// settings say, and keep nothing of a search.
+type rule interface {
+	traits() traits
+
+	// split returns the parts of a bucket by cost, best first. nil: it declines, and the bucket is ranked as a list. i is the rule's place.
+	split(s *search, b *bucket, i int) split
+
+	// costs gives each entry of a list its cost.
+	costs(s *search, l *list, i int, costs []uint32) outcome
+
+	// details writes the object that explains parts[0], which is the rule's own, without its closing brace. It returns how many
+	// parts that explains: a rule may be shown together with the one behind it.
+	details(d *detailWriter, parts []part) int
+
+	// value returns what hits of different rankings are compared by in the place of parts[0], and of how many parts that is all.
+	value(parts []part) (ScoreValue, int)
+}
+
+// split yields parts of a bucket, with what the rule says of each. Once it was told to stop, it computes nothing more.
+type split = iter.Seq2[*bucket, part]
+
+// traits are what others have to know of a rule.
+type traits struct {
+	says   ScoreKind // what its parts are; the values of sorts are in no score
+	paths  bool      // it judges the interpretations of a bucket, so they have to be found before it
+	sets   bool      // it works on bitmaps where it can, so sorts before it leave bitmaps
+	levels bool      // it changes at which levels the nodes of a document count for the rules behind it
+}
+
+// makeRule adds to the rules of a request those that an entry of the settings' list stands for: a row for every kind.
+var makeRule = [settings.RuleKinds]func(b *ruleBuilder, r settings.RankingRule){
+	settings.Words:     func(b *ruleBuilder, _ settings.RankingRule) { b.addJudging() },
+	settings.Typo:      func(b *ruleBuilder, _ settings.RankingRule) { b.addJudging(typo{}) },
+	settings.Proximity: func(b *ruleBuilder, _ settings.RankingRule) { b.addJudging(proximity{}) },
+	settings.Attribute: func(b *ruleBuilder, _ settings.RankingRule) {
+		b.addJudging(attributeRank{merged: true}, wordPosition{})
+	},
+	settings.AttributeRank: func(b *ruleBuilder, _ settings.RankingRule) { b.addUnordered(attributeRank{}) },
+	settings.WordPosition:  func(b *ruleBuilder, _ settings.RankingRule) { b.addUnordered(wordPosition{}) },
+	settings.Exactness:     func(b *ruleBuilder, _ settings.RankingRule) { b.addJudging(exactAttribute{}, exactWords{}) },
+	settings.Sort:          func(b *ruleBuilder, _ settings.RankingRule) { b.addSort() },
+	settings.Asc:           func(b *ruleBuilder, r settings.RankingRule) { b.addKey(&SortKey{Field: r.Field}) },
+	settings.Desc:          func(b *ruleBuilder, r settings.RankingRule) { b.addKey(&SortKey{Field: r.Field, Desc: true}) },
+}
+
+// makeRules makes the list of a request from the settings.
+func (s *search) makeRules(placeholder bool) error {
+	b := ruleBuilder{s: s, placeholder: placeholder}
+	withSort := slices.ContainsFunc(s.ix.Settings.RankingRules, func(r settings.RankingRule) bool { return r.Kind == settings.Sort })
+	if len(s.r.Sort) > 0 && !withSort {
+		return apierr.New("invalid_search_sort", "This index does not sort: add `sort` to its `rankingRules` to use the `sort` parameter.")
+	}
+	if v := s.r.Vectors; v != nil && v.Only {
+		s.rules = []rule{vector{}}
+		return nil
+	}
+	for _, r := range s.ix.Settings.RankingRules {
+		makeRule[r.Kind](&b, r)
+	}
+	s.rules = b.rules
+	return nil
+}
+
+type ruleBuilder struct {
+	s           *search
+	placeholder bool
+	rules       []rule
+}
+
+// addUnordered adds rules that look at how the query matched, each once. A semantic search has the vector rule in their place.
+func (b *ruleBuilder) addUnordered(rules ...rule) {
+	if b.s.r.Vectors != nil {
+		rules = []rule{vector{}}
+	} else if b.placeholder {
+		return
+	}
+	for _, r := range rules {
+		if !slices.Contains(b.rules, r) {
+			b.rules = append(b.rules, r)
+		}
+	}
+}
+
+// addJudging adds rules that judge documents with equally many words of the query: words comes before them, unless none may be missing.
+func (b *ruleBuilder) addJudging(rules ...rule) {
+	if b.s.r.Vectors != nil || !b.s.mandatoryTerms() {
+		b.addUnordered(words{})
+	}
+	b.addUnordered(rules...)
+}
+
+// addSort adds what the request sorts by.
+func (b *ruleBuilder) addSort() {
+	for i := range b.s.r.Sort {
+		b.addKey(&b.s.r.Sort[i])
+	}
+}
+
+func (b *ruleBuilder) addKey(k *SortKey) {
+	order := ":asc"
+	if k.Desc {
+		order = ":desc"
+	}
+	if k.Geo {
+		key := "_geoPoint(" + formatNumber(k.Lat) + ", " + formatNumber(k.Lng) + ")" + order
+		b.rules = append(b.rules, &geoSort{key: key, desc: k.Desc, point: point{k.Lat, k.Lng}})
+		return
+	}
+	for _, r := range b.rules {
+		if r, ok := r.(*fieldSort); ok && r.field == k.Field {
+			return
+		}
+	}
+	displayed := b.s.ix.Settings.DisplayedAttributes
+	hidden := displayed != nil && !slices.Contains(displayed, k.Field)
+	b.rules = append(b.rules, &fieldSort{field: k.Field, key: k.Field + order, hidden: hidden, desc: k.Desc})
+}
+
+func formatNumber(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }

@@ -1,0 +1,77 @@
+package rank
+
+// exactWords is the second half of exactness: it puts documents first that have more words as they are written.
+type exactWords struct{ relevance }
+
+func (exactWords) traits() traits {
+	return traits{says: ByRelevance, paths: true, sets: true, levels: true}
+}
+
+func (exactWords) split(s *search, b *bucket, i int) split {
+	// For rules after it, each node would have to be told by document whether it is the word itself.
+	if !b.hasClasses() || s.setsFollow(i) {
+		return nil
+	}
+	var items []*classes
+	for _, v := range b.paths[0].nodes {
+		items = append(items, s.exactWordClasses(v))
+	}
+	return s.bySums(b, items, 0, 1+b.terms)
+}
+
+func (exactWords) costs(s *search, l *list, _ int, costs []uint32) outcome {
+	s.eachPath(l, costs, s.exactWordsCosts)
+	s.keepWords(l)
+	return outcome{narrows: true, relabels: true, ranks: uint64(1 + l.terms)}
+}
+
+func (exactWords) details(d *detailWriter, parts []part) int {
+	p := &parts[0]
+	d.open("exactness")
+	d.integer("matchingWords", p.rank-1)
+	d.integer("maxMatchingWords", p.ranks-1)
+	d.score(p)
+	return 1
+}
+
+// exactWordClasses are the documents that have a node as it is written.
+func (s *search) exactWordClasses(n int) *classes {
+	v := &s.graph.Nodes[n]
+	c := &classes{rest: v.Len, covered: make(rows, len(v.Segments))}
+	if v.Len == 1 {
+		for i := range c.covered {
+			c.covered[i] = v.Segments[i].Word
+		}
+		c.costs, c.rows = []int{0}, []rows{c.covered}
+	}
+	return c
+}
+
+// exactWordsCosts charges each node that the document does not have as it is written.
+func (s *search) exactWordsCosts(b *batch, nodes []int, costs []uint32) {
+	clear(costs)
+	for _, n := range nodes {
+		v := &s.graph.Nodes[n]
+		word := v.Segments[b.segment].Word
+		for i, row := range b.rows {
+			if v.Len > 1 || !s.hasExactForm(b, n) || !word.Contains(row) {
+				costs[i] += uint32(v.Len)
+			}
+		}
+	}
+}
+
+// keepWords leaves of each node that was found as it is written the word alone.
+func (s *search) keepWords(l *list) {
+	for i := range l.entries {
+		e := &l.entries[i]
+		for _, p := range s.list.sets[e.paths] {
+			for _, n := range s.list.paths[p].nodes {
+				v := &s.graph.Nodes[n]
+				if v.Len == 1 && !v.Phrase && (!l.fixed || e.levels.of(n) == 0) && v.Segments[e.segment].Word.Contains(e.row) {
+					e.levels.set(n, wordOnly)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package rank
+
+import "github.com/RoaringBitmap/roaring/v2"
+
+// splitRows yields some documents of a bucket by the costs that rule i gives each, as bitmaps.
+func (s *search) splitRows(b *bucket, in rows, i int, yield func(*bucket, part) bool) {
+	n := in.count()
+	l := list{entries: make([]entry, 0, n), uniform: true}
+	for seg, r := range in {
+		if r == nil {
+			continue
+		}
+		for it := r.Iterator(); it.HasNext(); {
+			l.entries = append(l.entries, entry{row: it.Next(), segment: uint16(seg)})
+		}
+	}
+	costs := make([]uint32, n)
+	o := s.rules[i].costs(s, &l, i, costs)
+	s.order(l.entries, costs)
+	for begin := 0; begin < n; {
+		r := make(rows, len(b.rows))
+		end := begin
+		for ; end < n && costs[end] == costs[begin]; end++ {
+			e := l.entries[end]
+			if r[e.segment] == nil {
+				r[e.segment] = roaring.New()
+			}
+			r[e.segment].Add(e.row)
+		}
+		if !yield(b.part(r), o.part(costs[begin])) {
+			return
+		}
+		begin = end
+	}
+}
+
+// part returns the part of a bucket that has some of its rows and is alike in all else.
+func (b *bucket) part(r rows) *bucket {
+	sub := *b
+	sub.rows, sub.n, sub.byCost = r, r.count(), nil
+	if len(b.paths) > 0 {
+		sub.paths = make([]path, 0, len(b.paths))
+		for _, p := range b.paths {
+			if len(b.paths) == 1 {
+				p.rows = r
+			} else if p.rows = p.rows.and(r); p.rows.isEmpty() {
+				continue
+			}
+			sub.paths = append(sub.paths, p)
+		}
+	}
+	return &sub
+}
+
+// setsFollow reports whether a rule after i works on bitmaps.
+func (s *search) setsFollow(i int) bool {
+	for _, r := range s.rules[i+1:] {
+		if r.traits().sets {
+			return true
+		}
+	}
+	return false
+}
