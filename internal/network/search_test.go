@@ -329,3 +329,37 @@ func TestParts(t *testing.T) {
 		t.Errorf("with a remote that failed: %v, %v", parts, skipped)
 	}
 }
+
+// TestARemoteWithoutEndToItsHead has a remote send headers for as long as somebody reads them.
+func TestARemoteWithoutEndToItsHead(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent := make(chan int)
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		total, _ := io.WriteString(c, "HTTP/1.1 200 OK\r\n")
+		line := "X-More: " + strings.Repeat("a", 1000) + "\r\n"
+		for {
+			n, err := io.WriteString(c, line)
+			if total += n; err != nil {
+				sent <- total
+				return
+			}
+		}
+	}()
+	defer l.Close()
+	n := nodeOf(t, Options{Allowed: outbound.Any()}, "http://"+l.Addr().String(), nil)
+	if err := n.Search(context.Background(), []RemoteSearch{{Remote: "far", Body: []byte(`{}`)}})[0].Err; err == nil {
+		t.Error("an answer whose head does not end is taken")
+	}
+	// What the system holds of both ends comes on top of what is read.
+	if total := <-sent; total > headLimit+32<<20 {
+		t.Errorf("%d bytes of a head were taken", total)
+	}
+}

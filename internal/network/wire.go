@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"sync"
@@ -30,6 +31,7 @@ type wires struct {
 type wire struct {
 	net.Conn
 	to    string
+	left  io.LimitedReader // of Conn: a head of an answer is bounded, its body by who reads it
 	in    *bufio.Reader
 	out   *bufio.Writer
 	since time.Time // it is idle
@@ -39,6 +41,7 @@ const (
 	wireBuffer = 16 << 10
 	wireIdle   = 90 * time.Second // for how long a connection is kept that is not used
 	handshake  = 10 * time.Second
+	headLimit  = 256 << 10 // bytes of status line and headers, with what of the body is read ahead
 )
 
 func newWires(allowed outbound.Policy) *wires {
@@ -96,12 +99,16 @@ func (w *wires) dial(ctx context.Context, req *http.Request, to string) (*wire, 
 		}
 		conn = secure
 	}
-	return &wire{Conn: conn, to: to, in: bufio.NewReaderSize(conn, wireBuffer), out: bufio.NewWriterSize(conn, wireBuffer)}, nil
+	c := &wire{Conn: conn, to: to, out: bufio.NewWriterSize(conn, wireBuffer)}
+	c.left.R = conn
+	c.in = bufio.NewReaderSize(&c.left, wireBuffer)
+	return c, nil
 }
 
 // ask makes a request, whose answer gives the connection back when it is read and closed. silent says that it failed before anything
 // came back.
 func (c *wire) ask(ctx context.Context, w *wires, req *http.Request) (res *http.Response, silent bool, err error) {
+	c.left.N = headLimit
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) }) // fails what reads and writes
 	if err = req.Write(c.out); err == nil {
 		err = c.out.Flush()
@@ -124,6 +131,7 @@ func (c *wire) ask(ctx context.Context, w *wires, req *http.Request) (res *http.
 		}
 		return nil, silent, err
 	}
+	c.left.N = math.MaxInt64
 	res.Body = &wireBody{ReadCloser: res.Body, wires: w, wire: c, stop: stop, keep: !res.Close && res.StatusCode != http.StatusSwitchingProtocols}
 	return res, false, nil
 }
