@@ -115,8 +115,7 @@ func (s *Server) modelContext(ctx *fasthttp.RequestCtx) error {
 		req.Header.Add(string(name), string(value))
 	}
 	s.tools.serve.ServeHTTP(x, req)
-	x.answer()
-	return nil
+	return x.answer()
 }
 
 // checkOrigin keeps pages of other sites out, which a browser would let speak to a server of its own machine or network: also one
@@ -211,11 +210,18 @@ func (x *exchange) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// answer sends what the SDK wrote.
-func (x *exchange) answer() {
+// answer sends what the SDK wrote. Its refusals of what is no message of the protocol are plain text: they become errors like all others.
+func (x *exchange) answer() error {
+	kind := x.header.Get(fasthttp.HeaderContentType)
+	if x.status >= fasthttp.StatusBadRequest && !strings.HasPrefix(kind, "application/json") {
+		e := apierr.New("bad_request", "%s", strings.TrimSpace(string(x.body)))
+		e.HTTP = x.status
+		return e
+	}
 	x.outer.SetStatusCode(x.status)
-	x.outer.SetContentType(x.header.Get(fasthttp.HeaderContentType))
+	x.outer.SetContentType(kind)
 	x.outer.Response.SetBodyRaw(x.body)
+	return nil
 }
 
 // end waits for the tool that runs still and lets none begin.

@@ -294,6 +294,14 @@ func TestToolMessages(t *testing.T) {
 	if used := c.server.budget.Used(); used != 0 {
 		t.Errorf("%d bytes are held still", used)
 	}
+	for _, r := range []reply{
+		c.send("POST", "/mcp", strings.NewReader(ping), "Content-Type", "application/json"), // accepts nothing in particular
+		c.post(`"no message"`), c.post(ping, "MCP-Protocol-Version", "1999-01-01"),
+	} {
+		if r.status < 400 || r.status > 499 || !strings.HasPrefix(r.body, `{"`) || !json.Valid([]byte(r.body)) {
+			t.Errorf("a refusal is %d %q", r.status, r.body)
+		}
+	}
 	for _, method := range []string{"GET", "DELETE"} {
 		if r := c.send(method, "/mcp", nil, "Accept", "text/event-stream"); r.status != 405 || r.header.Get("Allow") != "POST" {
 			t.Errorf("%s: %d, Allow %q", method, r.status, r.header.Get("Allow"))
