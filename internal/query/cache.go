@@ -26,7 +26,7 @@ type Cache struct {
 // NewCache returns the cache of a set of segments, whose shelves are those of the segments in their order. Segments without one
 // get one that ends with the set.
 func NewCache(memory *resultcache.Cache, segments ...*resultcache.Shelf) *Cache {
-	return &Cache{memory: memory, own: memory.Shelf(), segments: segments}
+	return &Cache{memory: memory, own: memory.Shelf(), segments: slices.Clip(segments)}
 }
 
 // Own is the shelf of what takes all segments together.
@@ -43,9 +43,8 @@ func (c *Cache) OfFile(i int) *resultcache.Shelf {
 // Close drops what takes all segments together. Nobody uses the cache any more.
 func (c *Cache) Close() { c.own.Close() }
 
-// shelves completes the shelves of the segments.
+// shelves completes the shelves of the segments. Where none lacks, it changes nothing: OfFile may read them at the same time.
 func (c *Cache) shelves(n int) {
-	c.segments = slices.Clip(c.segments)
 	for len(c.segments) < n {
 		c.segments = append(c.segments, c.memory.Shelf())
 	}
