@@ -137,7 +137,7 @@ type chatSearcher struct {
 // Search runs a search, for which it takes a slot.
 func (c *chatSearcher) Search(ctx context.Context, q chat.Query) (*chat.Found, error) {
 	s := c.s
-	s.metrics.chatSearches.WithLabelValues("internal").Inc()
+	s.metrics.chatSearches.WithLabelValues(chatSearchType).Inc()
 	found, err := c.search(ctx, q)
 	if err == nil || errors.As(err, new(*apierr.Error)) && apierr.From(err).Code != apierr.Internal {
 		return found, err

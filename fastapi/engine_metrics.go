@@ -1,6 +1,7 @@
 package fastapi
 
 import (
+	"maps"
 	"runtime"
 	runtimemetrics "runtime/metrics"
 
@@ -14,6 +15,28 @@ import (
 // histogram shows times.
 func histogram(d *prometheus.Desc, t vfs.TimesRead) prometheus.Metric {
 	return prometheus.MustNewConstHistogram(d, t.Count, t.Seconds, t.Within)
+}
+
+// zeros returns the values by name with zeros for those of names that have none: a rate or a sum of a series that comes with its first
+// event misses that event.
+func zeros[T any](values map[string]T, names []string) map[string]T {
+	all := make(map[string]T, len(names))
+	for _, name := range names {
+		var zero T
+		all[name] = zero
+	}
+	maps.Copy(all, values)
+	return all
+}
+
+// seed makes the series of searches exist before there is one, for the same reason. Whoever asks for the engine's series calls it; where
+// nobody does, a series appears with its first request, as with Meilisearch.
+func (m *metrics) seed() {
+	for _, path := range [...]string{"/indexes/{index_uid}/search", "/multi-search"} {
+		m.requests.WithLabelValues(methodPost, path, "200")
+		m.times.WithLabelValues(methodPost, path)
+	}
+	m.chatSearches.WithLabelValues(chatSearchType)
 }
 
 // collectEngine gives the numbers of what is below requests and tasks: merges, the cache, memory, the runtime and the disk.

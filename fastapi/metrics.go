@@ -18,6 +18,7 @@ import (
 
 	"svc/internal/auth"
 	"svc/internal/chat"
+	"svc/internal/task"
 )
 
 // metrics are the numbers of GET /metrics. Those of requests are counted as they
@@ -42,6 +43,9 @@ const metricsPrefix = "svc_"
 // unknownPath is the path label of requests that no route takes. Their own paths
 // would let anybody add series without end.
 const unknownPath = "unknown"
+
+// chatSearchType is the label of searches that models asked for: svc runs them itself.
+const chatSearchType = "internal"
 
 // Buckets of response times, in seconds.
 var responseBuckets = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .075, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10}
@@ -230,10 +234,10 @@ func (c state) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
 	s := c.s
-	if n := s.metrics.degraded.Load(); n > 0 {
+	if n := s.metrics.degraded.Load(); n > 0 || c.engine {
 		gauge(degradedSearches, float64(n))
 	}
-	if n := s.metrics.personalized.Load(); n > 0 {
+	if n := s.metrics.personalized.Load(); n > 0 || c.engine {
 		gauge(personalSearches, float64(n))
 	}
 	capacity, running, waiting := s.slots.now()
@@ -287,8 +291,11 @@ func (c state) collectIndexes(gauge func(d *prometheus.Desc, value float64, labe
 		gauge(mergesRunning, float64(merges))
 	}
 	aside, damaged := s.catalog.Damages()
-	if len(aside) > 0 {
+	if len(aside) > 0 || c.engine {
 		gauge(indexesSetAside, float64(len(aside)))
+	}
+	if c.engine {
+		damaged = zeros(damaged, uids)
 	}
 	for uid, n := range damaged {
 		gauge(damagedSegments, float64(n), uid)
@@ -330,12 +337,23 @@ func (c state) collectTasks(to chan<- prometheus.Metric, gauge func(d *prometheu
 		latency = max(time.Since(q.Oldest).Seconds(), 0)
 	}
 	gauge(taskLatency, latency)
-	for remote, lag := range c.s.queue.Lags() {
+	lags := c.s.queue.Lags()
+	if c.engine {
+		lags = zeros(lags, c.s.network.Network().Others())
+	}
+	for remote, lag := range lags {
+		age := 0.0
+		if !lag.Oldest.IsZero() {
+			age = max(time.Since(lag.Oldest).Seconds(), 0)
+		}
 		gauge(outboxTasks, float64(lag.Requests), remote)
 		gauge(outboxBytes, float64(lag.Bytes), remote)
-		gauge(outboxLag, max(time.Since(lag.Oldest).Seconds(), 0), remote)
+		gauge(outboxLag, age, remote)
 	}
 	parked := map[string]int{}
+	if c.engine {
+		parked = zeros(parked, task.ParkingReasons())
+	}
 	for _, p := range c.s.queue.Parked() {
 		parked[string(p.Reason.Code)]++
 	}
@@ -373,6 +391,7 @@ func (s *Server) getMetrics(ctx *fasthttp.RequestCtx) error {
 	registry := s.metrics.registry
 	if q.engine {
 		registry = s.metrics.full
+		s.metrics.seed()
 	}
 	families, err := registry.Gather()
 	if err != nil {

@@ -36,6 +36,9 @@ func TestMetrics(t *testing.T) {
 		c.get(fmt.Sprintf("/made/up/%d", i))
 	}
 	c.send("BREW", "/health", nil)
+	if r := c.get("/metrics"); r.status != 200 || strings.Contains(r.body, "degraded") || strings.Contains(r.body, "parked") || strings.Contains(r.body, "/multi-search") {
+		t.Errorf("series of what has not been: %d %s", r.status, r.body)
+	}
 
 	r := c.get("/metrics?engine=true")
 	if kind := r.header.Get("Content-Type"); r.status != 200 || !strings.HasPrefix(kind, "text/plain; version=0.0.4") {
@@ -50,29 +53,35 @@ func TestMetrics(t *testing.T) {
 		`svc_http_response_time_seconds_count{method="POST",path="/indexes/{index_uid}/search"}`:      "2",
 		`svc_http_response_time_seconds_bucket{method="PATCH",path="/experimental-features",le="10"}`: "1",
 		`svc_http_response_time_seconds_count{method="GET",path="unknown"}`:                           "",
-		`svc_http_response_time_seconds_count{method="GET",path="/metrics"}`:                          "",
-		`svc_degraded_search_requests`:                                "",
-		`svc_index_count`:                                             "1",
-		`svc_index_segments{index="films"}`:                           "1",
-		`svc_index_tombstones{index="films"}`:                         "0",
-		`svc_indexed_documents_total`:                                 "2",
-		`svc_batches_total`:                                           "2",
-		`svc_merges_total`:                                            "0",
-		`svc_merges_running`:                                          "0",
-		`svc_embedder_requests_total`:                                 "0",
-		`svc_index_docs_count{index="films"}`:                         "2",
-		`svc_is_indexing`:                                             "0",
-		`svc_nb_tasks{kind="statuses",value="succeeded"}`:             "1",
-		`svc_nb_tasks{kind="statuses",value="failed"}`:                "1",
-		`svc_nb_tasks{kind="statuses",value="processing"}`:            "0",
-		`svc_nb_tasks{kind="types",value="documentAdditionOrUpdate"}`: "1",
-		`svc_nb_tasks{kind="types",value="dumpCreation"}`:             "0",
-		`svc_nb_tasks{kind="indexes",value="films"}`:                  "2",
-		`svc_search_queue_size`:                                       "1000",
-		`svc_searches_running`:                                        "0",
-		`svc_searches_waiting_to_be_processed`:                        "0",
-		`svc_task_queue_latency_seconds`:                              "0",
-		`svc_task_queue_max_size`:                                     "1.073741824e+10",
+		`svc_http_response_time_seconds_count{method="GET",path="/metrics"}`:                          "1",
+		`svc_degraded_search_requests`:                                             "0",
+		`svc_personalized_search_requests`:                                         "0",
+		`svc_indexes_set_aside`:                                                    "0",
+		`svc_damaged_segments{index="films"}`:                                      "0",
+		`svc_parked_indexes{reason="no_space_left_on_device"}`:                     "0",
+		`svc_chat_searches_total{type="internal"}`:                                 "0",
+		`svc_http_response_time_seconds_count{method="POST",path="/multi-search"}`: "0",
+		`svc_index_count`:                                                          "1",
+		`svc_index_segments{index="films"}`:                                        "1",
+		`svc_index_tombstones{index="films"}`:                                      "0",
+		`svc_indexed_documents_total`:                                              "2",
+		`svc_batches_total`:                                                        "2",
+		`svc_merges_total`:                                                         "0",
+		`svc_merges_running`:                                                       "0",
+		`svc_embedder_requests_total`:                                              "0",
+		`svc_index_docs_count{index="films"}`:                                      "2",
+		`svc_is_indexing`:                                                          "0",
+		`svc_nb_tasks{kind="statuses",value="succeeded"}`:                          "1",
+		`svc_nb_tasks{kind="statuses",value="failed"}`:                             "1",
+		`svc_nb_tasks{kind="statuses",value="processing"}`:                         "0",
+		`svc_nb_tasks{kind="types",value="documentAdditionOrUpdate"}`:              "1",
+		`svc_nb_tasks{kind="types",value="dumpCreation"}`:                          "0",
+		`svc_nb_tasks{kind="indexes",value="films"}`:                               "2",
+		`svc_search_queue_size`:                                                    "1000",
+		`svc_searches_running`:                                                     "0",
+		`svc_searches_waiting_to_be_processed`:                                     "0",
+		`svc_task_queue_latency_seconds`:                                           "0",
+		`svc_task_queue_max_size`:                                                  "1.073741824e+10",
 	} {
 		if got := sample(r.body, series); got != want {
 			t.Errorf("%s is %q, want %q", series, got, want)
@@ -104,7 +113,7 @@ func TestMetrics(t *testing.T) {
 	c.json("PATCH", "/experimental-features", `{"metrics": true}`)
 	// Requests are counted while the feature is off, but not timed.
 	if r := c.get("/metrics"); sample(r.body, `svc_http_requests_total{method="GET",path="/metrics",status="400"}`) != "2" ||
-		sample(r.body, `svc_http_response_time_seconds_count{method="GET",path="/metrics"}`) != "1" {
+		sample(r.body, `svc_http_response_time_seconds_count{method="GET",path="/metrics"}`) != "2" {
 		t.Error("requests of the time without the feature are not counted, or are timed")
 	}
 	if r := c.get("/metrics"); r.status != 200 || strings.Contains(r.body, "svc_merges_total") || !strings.Contains(r.body, "svc_index_count") {

@@ -27,6 +27,15 @@ func machineAtFault(err error) bool {
 	return apierr.IsCorruption(err) || slices.Contains(machineCodes, apierr.From(err).Code)
 }
 
+// ParkingReasons are the codes of all errors for which indexes are parked.
+func ParkingReasons() []string {
+	names := make([]string, len(machineCodes))
+	for i, code := range machineCodes {
+		names[i] = string(code)
+	}
+	return names
+}
+
 const noSpace apierr.Code = "no_space_left_on_device"
 
 // parkedError ends a try of a batch whose tasks stay enqueued.
