@@ -1,9 +1,12 @@
 package query
 
 import (
+	"math/bits"
 	"slices"
 	"sync"
 	"unicode/utf8"
+
+	"svc/segment/fst"
 )
 
 // automaton accepts the words at an edit distance of at most limit from a
@@ -26,6 +29,7 @@ import (
 // State 0 is the dead one.
 type automaton struct {
 	word   []rune
+	leads  []byte      // first bytes of its characters
 	ascii  [128]window // where each ASCII character stands in the word
 	masks  []uint16    // by j: bits of the rows that stand for positions 0…len(word)
 	swaps  uint64      // bits of the swaps that are within the limit
@@ -62,9 +66,9 @@ var automata = sync.Pool{New: func() any { return new(automaton) }}
 // newAutomaton prepares the automaton of a word of at most 250 characters; limit is at most 2.
 func newAutomaton(word string, limit int, prefix bool) *automaton {
 	a := automata.Get().(*automaton)
-	a.word, a.limit, a.prefix = a.word[:0], limit, prefix
-	for _, c := range word {
-		a.word = append(a.word, c)
+	a.word, a.leads, a.limit, a.prefix = a.word[:0], a.leads[:0], limit, prefix
+	for i, c := range word {
+		a.word, a.leads = append(a.word, c), append(a.leads, word[i])
 	}
 	clear(a.ascii[:])
 	for i, c := range a.word {
@@ -213,6 +217,25 @@ func (a *automaton) IsMatch(s int) bool { return s != 0 && a.distance(s) <= a.li
 // misspelt words would look at all that begin with the word and want none.
 func (a *automaton) CanMatch(s int) bool {
 	return s != 0 && !(a.prefix && s>>bestShift&3 == noDistance)
+}
+
+// Ways returns the bytes with which words go on from a state that has no edit left: those of the positions that are reached, and
+// of swaps that have begun. It satisfies fst.Narrow.
+func (a *automaton) Ways(s int) (w fst.Ways, ok bool) {
+	u := uint64(s)
+	rows := u & threeRows
+	if rows&(1<<(a.limit*rowBits)-1) != 0 || rows == 0 || u>>lengthShift != 0 || a.prefix && u>>bestShift&3 != 0 {
+		return w, false
+	}
+	swaps := u >> swapShift & twoRows
+	reached := rows>>(a.limit*rowBits) | (swaps|swaps>>rowBits)&row>>1
+	first := int(u>>countShift&0xff) - maxLimit
+	for ; reached != 0; reached &= reached - 1 {
+		if i := first + bits.TrailingZeros64(reached); i < len(a.leads) {
+			w.Add(a.leads[i])
+		}
+	}
+	return w, true
 }
 
 // WillAlwaysMatch reports whether whatever follows matches.

@@ -230,6 +230,21 @@ func (f *FST) find(s *state, b byte) int {
 	return i
 }
 
+// exactly returns the transition whose byte is b, or −1.
+func (f *FST) exactly(s *state, b byte) int {
+	if s.single {
+		if s.key == b {
+			return 0
+		}
+		return -1
+	}
+	at := bytes.IndexByte(f.bytes(s), b)
+	if at < 0 {
+		return -1
+	}
+	return int(s.n) - 1 - at
+}
+
 // Get returns the number of a word.
 func (f *FST) Get(word []byte) (uint64, bool, error) {
 	var s state
@@ -238,17 +253,9 @@ func (f *FST) Get(word []byte) (uint64, bool, error) {
 	}
 	sum := uint64(0)
 	for _, b := range word {
-		var i int
-		if s.single {
-			if s.key != b {
-				return 0, false, nil
-			}
-		} else {
-			at := bytes.IndexByte(f.bytes(&s), b)
-			if at < 0 {
-				return 0, false, nil
-			}
-			i = int(s.n) - 1 - at
+		i := f.exactly(&s, b)
+		if i < 0 {
+			return 0, false, nil
 		}
 		target, output, ok := f.follow(&s, i)
 		if !ok || !f.decode(target, &s) {
@@ -277,17 +284,9 @@ func (f *FST) Cursor() Cursor {
 
 // Next goes on with b, and reports whether some word does; where none does, the cursor is of no more use. Damage ends words.
 func (c *Cursor) Next(b byte) bool {
-	i := 0
-	if c.s.single {
-		if c.s.key != b {
-			return false
-		}
-	} else {
-		at := bytes.IndexByte(c.f.bytes(&c.s), b)
-		if at < 0 {
-			return false
-		}
-		i = int(c.s.n) - 1 - at
+	i := c.f.exactly(&c.s, b)
+	if i < 0 {
+		return false
 	}
 	target, output, ok := c.f.follow(&c.s, i)
 	c.sum += output
@@ -297,19 +296,53 @@ func (c *Cursor) Next(b byte) bool {
 // Value returns the number of the word that the cursor has come through, if that is one.
 func (c *Cursor) Value() (value uint64, ok bool) { return c.sum + c.s.finalOutput, c.s.final }
 
+// Narrow is an automaton that knows where words can go on in few ways. A state of a dictionary has dozens of transitions, and most
+// states that an automaton of typos comes to have no typo left: they want one byte or two.
+type Narrow interface {
+	vellum.Automaton
+
+	// Ways returns the bytes, ascending, with which a word may go on from a state that can match; ok is false when these may be all.
+	Ways(state int) (w Ways, ok bool)
+}
+
+// Ways are some bytes.
+type Ways struct {
+	Bytes [MaxWays]byte
+	N     int
+}
+
+// MaxWays is how many bytes are few.
+const MaxWays = 8
+
+// Add adds a byte, unless it is there. There must be room.
+func (w *Ways) Add(b byte) {
+	i := w.N
+	for ; i > 0 && w.Bytes[i-1] >= b; i-- {
+		if w.Bytes[i-1] == b {
+			return
+		}
+	}
+	copy(w.Bytes[i+1:w.N+1], w.Bytes[i:w.N])
+	w.Bytes[i] = b
+	w.N++
+}
+
 // frame is a state on the way to the current word.
 type frame struct {
 	state
-	next      int    // transition
+	next      int    // transition, or way
 	sum       uint64 // of the outputs that led here
 	automaton int    // state of the automaton
 	entered   bool   // the state itself was looked at
+	narrow    bool   // transitions but those of ways lead to no word
+	ways      Ways
 }
 
 // Walk visits the words from start on, below end, that an automaton accepts, in order.
 type Walk struct {
 	f         *FST
 	automaton vellum.Automaton // nil: all
+	narrow    Narrow           // the automaton, if it is one
 	end       []byte           // nil: none
 	stack     []frame
 	word      []byte
@@ -321,11 +354,16 @@ type Walk struct {
 // that the automaton accepts (nil: all). A walk may be started again, and reuses its memory.
 func (w *Walk) Start(f *FST, a vellum.Automaton, start, end []byte) {
 	w.f, w.automaton, w.end, w.err = f, a, end, nil
+	w.narrow, _ = a.(Narrow)
+	if end != nil && bytes.Compare(start, end) >= 0 {
+		w.stack = w.stack[:0]
+		return
+	}
 	w.seek(start)
 }
 
 // Forget drops the dictionary, and keeps the memory for the next Start.
-func (w *Walk) Forget() { w.f, w.automaton, w.end, w.err = nil, nil, nil, nil }
+func (w *Walk) Forget() { w.f, w.automaton, w.narrow, w.end, w.err = nil, nil, nil, nil, nil }
 
 // Word returns the current word, valid until the next call of Next.
 func (w *Walk) Word() []byte { return w.word }
@@ -349,11 +387,12 @@ func (w *Walk) seek(start []byte) {
 		top := &w.stack[len(w.stack)-1]
 		top.entered = true // it is a prefix of start, so below it
 		i := w.f.find(&top.state, b)
-		top.next = i
+		top.next, top.narrow = i, false
 		if i == int(top.n) || w.f.byteAt(&top.state, i) != b {
 			return
 		}
-		if !w.descend() {
+		top.next++
+		if !w.descend(i, b) {
 			return
 		}
 	}
@@ -371,7 +410,10 @@ func (w *Walk) push(at uint32, sum uint64, automaton int) bool {
 		w.stack = append(w.stack, frame{})
 	}
 	top := &w.stack[len(w.stack)-1]
-	top.next, top.sum, top.automaton, top.entered = 0, sum, automaton, false
+	top.next, top.sum, top.automaton, top.entered, top.narrow = 0, sum, automaton, false, false
+	if w.narrow != nil {
+		top.ways, top.narrow = w.narrow.Ways(automaton)
+	}
 	if !w.f.decode(at, &top.state) {
 		w.err = errOutside
 		return false
@@ -379,12 +421,9 @@ func (w *Walk) push(at uint32, sum uint64, automaton int) bool {
 	return true
 }
 
-// descend takes the next transition of the top frame if the automaton allows it.
-func (w *Walk) descend() bool {
+// descend takes the i-th transition of the top frame, with its byte, if the automaton allows it.
+func (w *Walk) descend(i int, b byte) bool {
 	top := &w.stack[len(w.stack)-1]
-	i := top.next
-	top.next++
-	b := w.f.byteAt(&top.state, i)
 	a := 0
 	if w.automaton != nil {
 		if a = w.automaton.Accept(top.automaton, b); !w.automaton.CanMatch(a) {
@@ -400,28 +439,52 @@ func (w *Walk) descend() bool {
 	return w.push(target, top.sum+output, a)
 }
 
+// deeper goes on from the top frame, and reports whether that was possible.
+func (w *Walk) deeper() bool {
+	top := &w.stack[len(w.stack)-1]
+	if top.narrow {
+		for top.next < top.ways.N {
+			b := top.ways.Bytes[top.next]
+			top.next++
+			if i := w.f.exactly(&top.state, b); i >= 0 && w.descend(i, b) {
+				return true
+			}
+			if w.err != nil {
+				return false
+			}
+		}
+		return false
+	}
+	for top.next < int(top.n) {
+		i := top.next
+		top.next++
+		if w.descend(i, w.f.byteAt(&top.state, i)) {
+			return true
+		}
+		if w.err != nil {
+			return false
+		}
+	}
+	return false
+}
+
 // Next goes to the next word.
 func (w *Walk) Next() bool {
 	for len(w.stack) > 0 && w.err == nil {
 		top := &w.stack[len(w.stack)-1]
 		if !top.entered {
 			top.entered = true
+			// Whatever begins with a word that is not below the end is not below it, either. Behind the end's length that was seen before.
+			if w.end != nil && len(w.word) <= len(w.end) && bytes.Compare(w.word, w.end) >= 0 {
+				w.stack = w.stack[:0]
+				return false
+			}
 			if top.final && (w.automaton == nil || w.automaton.IsMatch(top.automaton)) {
-				if w.end != nil && bytes.Compare(w.word, w.end) >= 0 {
-					w.stack = w.stack[:0]
-					return false
-				}
 				w.value = top.sum + top.finalOutput
 				return true
 			}
 		}
-		descended := false
-		for top.next < int(top.n) && !descended {
-			if descended = w.descend(); w.err != nil {
-				return false
-			}
-		}
-		if !descended {
+		if !w.deeper() && w.err == nil {
 			w.stack = w.stack[:len(w.stack)-1]
 			w.word = w.word[:max(0, len(w.word)-1)]
 		}

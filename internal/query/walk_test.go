@@ -1,0 +1,118 @@
+package query
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/blevesearch/vellum"
+
+	"svc/segment/fst"
+)
+
+// dictionary builds an FST of words, and returns them in order.
+func dictionary(t testing.TB, words []string) (fst.FST, []string) {
+	t.Helper()
+	slices.Sort(words)
+	words = slices.Compact(words)
+	var buf bytes.Buffer
+	b, err := vellum.New(&buf, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, w := range words {
+		if err := b.Insert([]byte(w), uint64(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := fst.Open(buf.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f, words
+}
+
+// A walk that knows its ways finds the words that the table of distances has within the limit, and stops where it should.
+func TestWalksOfTyposAgainstTable(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for n := range 300 {
+		alphabet := []rune("abcd")
+		if n%3 == 1 {
+			alphabet = []rune("abéèβ漢渢😀")
+		}
+		var words []string
+		for range 200 {
+			words = append(words, string(randomWord(r, alphabet, 8)))
+		}
+		f, words := dictionary(t, words)
+		for range 20 {
+			asked := randomWord(r, alphabet, 9)
+			limit, prefix := r.IntN(3), r.IntN(2) == 0
+			var start, end []byte
+			if r.IntN(2) == 0 {
+				start = []byte(string(randomWord(r, alphabet, 2)))
+			}
+			if r.IntN(2) == 0 {
+				end = []byte(string(randomWord(r, alphabet, 2)))
+			}
+			var want, got []string
+			for _, w := range words {
+				if d := slowDistance(asked, []rune(w), prefix); d <= limit && w >= string(start) && (end == nil || w < string(end)) &&
+					!(prefix && beginsWith(asked, []rune(w))) {
+					want = append(want, w)
+				}
+			}
+			a := newAutomaton(string(asked), limit, prefix)
+			var walk fst.Walk
+			for walk.Start(&f, a, start, end); walk.Next(); {
+				got = append(got, string(walk.Word()))
+			}
+			if !slices.Equal(got, want) || walk.Err() != nil {
+				t.Fatalf("%q, limit %d, prefix %v, from %q to %q: %q, want %q (%v)", string(asked), limit, prefix, start, end, got, want, walk.Err())
+			}
+		}
+	}
+}
+
+// beginsWith reports whether a word begins with what was asked: a walk for typos in prefixes does not go there.
+func beginsWith(asked, word []rune) bool {
+	return len(word) >= len(asked) && slices.Equal(asked, word[:len(asked)])
+}
+
+func BenchmarkWalkOfTypos(b *testing.B) {
+	r := rand.New(rand.NewPCG(3, 3))
+	syllables := []string{"ka", "ro", "mi", "ten", "lo", "sa", "vir", "du", "pel", "no", "gra", "tis", "bel", "uri", "zan", "fo", "str", "ing", "er"}
+	word := func() string {
+		w := ""
+		for range 2 + r.IntN(4) {
+			w += syllables[min(r.IntN(len(syllables)), r.IntN(len(syllables)))]
+		}
+		return w
+	}
+	var words []string
+	for range 200_000 {
+		words = append(words, word())
+	}
+	f, words := dictionary(b, words)
+	for _, limit := range []int{1, 2} {
+		for _, prefix := range []bool{false, true} {
+			b.Run(fmt.Sprintf("limit=%d/prefix=%v", limit, prefix), func(b *testing.B) {
+				var walk fst.Walk
+				for i := 0; b.Loop(); i++ {
+					w := words[i*7919%len(words)]
+					end := []byte{w[0] + 1}
+					for walk.Start(&f, newAutomaton(w, limit, prefix), []byte(w[:1]), end); walk.Next(); {
+					}
+				}
+			})
+		}
+	}
+}
