@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"svc/internal/geo"
+	"svc/internal/mapped"
 	"svc/internal/vfs"
 )
 
@@ -18,6 +19,9 @@ type BuilderOptions struct {
 	GraphThreads int             // goroutines that link vectors into a graph; 1 when 0
 
 	Throttle func(bytes int) error // asked before so many bytes are written, and may wait; nil: nobody
+
+	// Spool makes a file for large documents, which are not kept in memory then; the Builder removes it. nil: they are.
+	Spool func() (*mapped.Spool, error)
 }
 
 // Builder gathers rows in memory and writes them as one segment file. Rows
@@ -80,9 +84,11 @@ func NewBuilder(o BuilderOptions) *Builder {
 	return b
 }
 
-// Reset forgets all rows.
+// Reset forgets all rows. A Builder with a Spool ends with it.
 func (b *Builder) Reset() {
+	_ = b.docs.spool.Close() // what stays of a temporary file is in nobody's way
 	*b = Builder{options: b.options, columns: NewColumnSet(0, b.options.Columns)}
+	b.docs.place = b.options.Spool
 	for _, shape := range b.options.Embedders {
 		b.vectors = append(b.vectors, vectorStore{shape: shape})
 	}
@@ -180,6 +186,12 @@ func (b *Builder) Write(ctx context.Context, fs vfs.FS, name string) (Info, erro
 	if err != nil {
 		return Info{}, err
 	}
+	defer func() { // of a page of the spool that cannot be read
+		if p := recover(); p != nil {
+			_ = f.abort(nil)
+			panic(p)
+		}
+	}()
 	rows := len(b.docIDs)
 	defer func() { b.order, b.prefixes, b.frequent = nil, nil, nil }()
 	f.limit(int(max(b.words.slabs.size, b.words.words.arena.size)), "words in memory")

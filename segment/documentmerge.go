@@ -73,7 +73,13 @@ func (m *merger) mergeDocuments() error {
 			}
 			first, body = w.compress(doc)
 		}
-		buf = append(append(buf, first), body...)
+		if len(buf)+len(body) >= documentChunk { // it may be as large as a payload
+			m.f.Write(append(buf, first))
+			m.f.Write(body)
+			buf = buf[:0]
+		} else {
+			buf = append(append(buf, first), body...)
+		}
 		if len(buf) >= 64<<10 {
 			m.f.Write(buf)
 			buf = buf[:0]

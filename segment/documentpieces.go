@@ -138,6 +138,28 @@ const pieceChunk = 256 << 10
 // any number in each of the slices, and the length of both.
 func compressPieces(doc []byte) (table []byte, pieces [][]byte, size int) {
 	members := membersOf(doc)
+	last := 0
+	table, _ = eachPiece(doc, members, func(frame []byte, end int) error {
+		n := len(pieces) - 1
+		if n < 0 || cap(pieces[n])-len(pieces[n]) < len(frame) {
+			// About what is left compresses to, at the ratio so far.
+			left := (size + len(frame)) * (len(doc) - last) / max(end, 1)
+			pieces = append(pieces, make([]byte, 0, max(len(frame), min(pieceChunk, left))))
+			n++
+		}
+		pieces[n] = append(pieces[n], frame...)
+		size += len(frame)
+		last = end
+		return nil
+	})
+	table = appendMembers(table, members)
+	table = append(binary.AppendUvarint(nil, uint64(len(table))), table...)
+	return table, pieces, size + len(table)
+}
+
+// eachPiece calls keep for each piece as it is stored, valid during the call, with where it ends in doc. It returns the table up to
+// the lengths of the last one.
+func eachPiece(doc []byte, members []member, keep func(frame []byte, end int) error) (table []byte, err error) {
 	ends := cuts(doc, members)
 	table = binary.AppendUvarint(nil, uint64(len(doc)))
 	table = binary.AppendUvarint(table, uint64(len(ends)))
@@ -150,19 +172,18 @@ func compressPieces(doc []byte) (table []byte, pieces [][]byte, size int) {
 		}
 		table = binary.AppendUvarint(table, uint64(len(text)))
 		table = binary.AppendUvarint(table, uint64(len(frame)))
-		n := len(pieces) - 1
-		if n < 0 || cap(pieces[n])-len(pieces[n]) < len(frame) {
-			// About what is left compresses to, at the ratio so far.
-			left := (size + len(frame)) * (len(doc) - last) / max(end, 1)
-			pieces = append(pieces, make([]byte, 0, max(len(frame), min(pieceChunk, left))))
-			n++
+		if err := keep(frame, end); err != nil {
+			return nil, err
 		}
-		pieces[n] = append(pieces[n], frame...)
-		size += len(frame)
 		last = end
 	}
+	return table, nil
+}
+
+// appendMembers appends the table of members.
+func appendMembers(table []byte, members []member) []byte {
 	table = binary.AppendUvarint(table, uint64(len(members)))
-	last = 0
+	last := 0
 	for _, m := range members {
 		table = binary.AppendUvarint(table, uint64(len(m.key)))
 		table = append(table, m.key...)
@@ -170,8 +191,7 @@ func compressPieces(doc []byte) (table []byte, pieces [][]byte, size int) {
 		table = binary.AppendUvarint(table, uint64(m.end-m.start))
 		last = m.end
 	}
-	table = append(binary.AppendUvarint(nil, uint64(len(table))), table...)
-	return table, pieces, size + len(table)
+	return table
 }
 
 // pieces reads a document that was stored in pieces.

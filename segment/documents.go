@@ -3,6 +3,7 @@ package segment
 import (
 	"encoding/binary"
 	"fmt"
+	"io"
 	"slices"
 	"sync"
 
@@ -237,6 +238,49 @@ func (r *Reader) AppendDocument(dst []byte, row Row) ([]byte, error) {
 	return dst, err
 }
 
+// DocumentLength returns how many bytes the document's JSON has.
+func (r *Reader) DocumentLength(row Row) (int, error) {
+	p, err := r.docs.stored(uint32(row))
+	if err != nil {
+		return 0, err
+	}
+	return r.docs.length(p, uint32(row))
+}
+
+// CopyDocument writes the document's JSON to w, a large one in pieces.
+func (r *Reader) CopyDocument(w io.Writer, row Row) error {
+	buffer := pieceTexts.Get().(*[]byte)
+	defer pieceTexts.Put(buffer)
+	return r.docs.copy(w, uint32(row), buffer)
+}
+
+// copy writes the document of a row. What it is decoded to is left in buffer.
+func (r *documentReader) copy(w io.Writer, row uint32, buffer *[]byte) error {
+	p, err := r.stored(row)
+	if err != nil {
+		return err
+	}
+	if p[0]&methodMask != documentPieces {
+		if *buffer, err = r.append((*buffer)[:0], row); err == nil {
+			_, err = w.Write(*buffer)
+		}
+		return err
+	}
+	var d pieces
+	if err := d.open(r, p, row); err != nil {
+		return err
+	}
+	for d.next() {
+		if *buffer, err = d.decode((*buffer)[:0]); err == nil {
+			_, err = w.Write(*buffer)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (r *Reader) openDocuments() error {
 	return r.docs.open(r.name, &r.blocks, r.section(tagDicts), r.section(tagDocIndex), r.section(tagDocs), r.meta)
 }
@@ -245,23 +289,31 @@ func (r *Reader) verifyDocuments() error {
 	if _, err := r.docs.dictionaries(); err != nil {
 		return err
 	}
-	var doc []byte
-	sum, stored := int64(0), 0
+	var buffer []byte
+	var sum byteCount
+	stored := 0
 	for row := range r.rows {
 		p, err := r.docs.stored(uint32(row))
 		if err != nil {
 			return err
 		}
 		stored += len(p)
-		if doc, err = r.docs.append(doc[:0], uint32(row)); err != nil {
+		if err := r.docs.copy(&sum, uint32(row), &buffer); err != nil {
 			return err
 		}
-		sum += int64(len(doc))
 	}
-	if stored != len(r.docs.data) || sum != r.meta.documentBytes {
+	if stored != len(r.docs.data) || int64(sum) != r.meta.documentBytes {
 		return r.damaged(tagDocs, "%d bytes of %d hold %d bytes of documents, %d expected", stored, len(r.docs.data), sum, r.meta.documentBytes)
 	}
 	return nil
+}
+
+// byteCount is an io.Writer that counts.
+type byteCount int64
+
+func (n *byteCount) Write(p []byte) (int, error) {
+	*n += byteCount(len(p))
+	return len(p), nil
 }
 
 func (i *inspector) documents() {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
+
+	"svc/internal/mapped"
 )
 
 // zstdCoders are shared: they hold buffers worth megabytes.
@@ -27,18 +29,31 @@ var zstdCoders = sync.OnceValue(func() (c struct {
 	return c
 })
 
+// spooledDocument is the size in bytes from which a builder keeps documents in a file.
+const spooledDocument = 1 << 20
+
 // documentWriter compresses documents as they come and keeps them until they are written.
 type documentWriter struct {
-	ends     []uint64 // by document, where it ends in data laid end to end
-	data     [][]byte // chunks of up to documentChunk bytes or one longer document, so that none is ever moved
-	stored   uint64   // bytes of data
-	raw      int64    // bytes, uncompressed
+	ends     []uint64     // by document, where it ends in data laid end to end
+	data     []storedPart // chunks of up to documentChunk bytes or one longer document, so that none is ever moved
+	stored   uint64       // bytes of data
+	raw      int64        // bytes, uncompressed
 	dict     *s2.Dict
 	dictByte byte     // in the first byte of documents
 	chosen   bool     // a dictionary, or none
 	waiting  [][]byte // documents that came before
 	size     int      // of waiting, as far as it is sampled
 	scratch  []byte
+
+	place func() (*mapped.Spool, error) // nil: all is kept in memory
+	spool *mapped.Spool                 // nil until there is a large document
+	err   error                         // of spool, the first one
+}
+
+// storedPart is a part of the stored documents: in memory, or from a place of the spool to another.
+type storedPart struct {
+	memory   []byte
+	from, to int64
 }
 
 // add adds the next document.
@@ -89,9 +104,12 @@ func makeDictionary(docs [][]byte, size int) *s2.Dict {
 }
 
 func (w *documentWriter) put(doc []byte) {
-	if len(doc) >= largeDocument {
+	switch {
+	case len(doc) >= spooledDocument && w.place != nil:
+		w.spoolPieces(doc)
+	case len(doc) >= largeDocument:
 		w.putPieces(doc)
-	} else {
+	default:
 		first, body := w.compress(doc)
 		w.append([]byte{first}, body)
 	}
@@ -104,7 +122,10 @@ func (w *documentWriter) putPieces(doc []byte) {
 	case size >= len(doc):
 		w.append([]byte{documentPlain}, doc)
 	case size >= documentChunk: // they stay where they are
-		w.data = append(append(w.data, append([]byte{documentPieces}, table...)), pieces...)
+		w.data = append(w.data, storedPart{memory: append([]byte{documentPieces}, table...)})
+		for _, p := range pieces {
+			w.data = append(w.data, storedPart{memory: p})
+		}
 		w.stored += uint64(1 + size)
 	default:
 		w.append([]byte{documentPieces}, table)
@@ -114,15 +135,47 @@ func (w *documentWriter) putPieces(doc []byte) {
 	}
 }
 
+// spoolPieces is putPieces that keeps the pieces in the spool.
+func (w *documentWriter) spoolPieces(doc []byte) {
+	if w.spool == nil && w.err == nil {
+		w.spool, w.err = w.place()
+	}
+	if w.err != nil {
+		return
+	}
+	from := w.spool.Len()
+	members := membersOf(doc)
+	var sizes []byte
+	if sizes, w.err = eachPiece(doc, members, func(frame []byte, _ int) error {
+		_, err := w.spool.Write(frame)
+		return err
+	}); w.err != nil {
+		return
+	}
+	table := appendMembers(sizes, members)
+	table = append(binary.AppendUvarint(nil, uint64(len(table))), table...)
+	part := storedPart{from: from, to: w.spool.Len()}
+	if part.to-part.from+int64(len(table)) < int64(len(doc)) {
+		w.append([]byte{documentPieces}, table)
+	} else { // it does not compress
+		w.append([]byte{documentPlain}, nil)
+		part.from = part.to
+		_, w.err = w.spool.Write(doc)
+		part.to = w.spool.Len()
+	}
+	w.data = append(w.data, part)
+	w.stored += uint64(part.to - part.from)
+}
+
 // append lays a and b behind what there is.
 func (w *documentWriter) append(a, b []byte) {
 	n := len(a) + len(b)
 	last := len(w.data) - 1
-	if last < 0 || cap(w.data[last])-len(w.data[last]) < n {
-		w.data = append(w.data, make([]byte, 0, max(n, min(documentChunk, 4<<10<<min(len(w.data), 6)))))
+	if last < 0 || cap(w.data[last].memory)-len(w.data[last].memory) < n {
+		w.data = append(w.data, storedPart{memory: make([]byte, 0, max(n, min(documentChunk, 4<<10<<min(len(w.data), 6))))})
 		last++
 	}
-	w.data[last] = append(append(w.data[last], a...), b...)
+	w.data[last].memory = append(append(w.data[last].memory, a...), b...)
 	w.stored += uint64(n)
 }
 
@@ -144,8 +197,8 @@ func (w *documentWriter) compress(doc []byte) (first byte, body []byte) {
 
 func (w *documentWriter) memoryBytes() int64 {
 	n := int64(cap(w.ends)*8 + cap(w.scratch) + cap(w.waiting)*24)
-	for _, chunk := range w.data {
-		n += int64(cap(chunk))
+	for _, part := range w.data {
+		n += int64(cap(part.memory))
 	}
 	if !w.chosen {
 		n += w.raw
@@ -153,19 +206,27 @@ func (w *documentWriter) memoryBytes() int64 {
 	return n
 }
 
-func buildDocuments(_ context.Context, b *Builder, f *fileWriter) error {
-	b.docs.write(f)
-	return nil
-}
+func buildDocuments(_ context.Context, b *Builder, f *fileWriter) error { return b.docs.write(f) }
 
 // write writes the three sections.
-func (w *documentWriter) write(f *fileWriter) {
+func (w *documentWriter) write(f *fileWriter) error {
 	if !w.chosen {
 		w.choose()
 	}
+	var spooled []byte
+	if w.spool != nil && w.err == nil {
+		spooled, w.err = w.spool.Bytes()
+	}
+	if w.err != nil {
+		return w.err
+	}
 	f.begin(tagDocs, 0)
-	for _, chunk := range w.data {
-		f.Write(chunk)
+	for _, part := range w.data {
+		if part.memory != nil {
+			f.Write(part.memory)
+		} else {
+			f.Write(spooled[part.from:part.to])
+		}
 	}
 	f.end()
 	var dicts [][]byte
@@ -174,6 +235,7 @@ func (w *documentWriter) write(f *fileWriter) {
 	}
 	writeDocIndex(f, w.ends)
 	f.add(tagDicts, 0, appendDictionaries(nil, dicts))
+	return nil
 }
 
 // writeDocIndex writes the offset of every document in its section, and the end of the last one.

@@ -124,7 +124,10 @@ func TestIndexingMemoryIsBounded(t *testing.T) {
 	words := func(r *rand.Rand, w *bufio.Writer, bytes int) {
 		for n := 0; n < bytes; {
 			k, _ := fmt.Fprintf(w, "w%x ", r.IntN(1<<uint(4+r.IntN(14))))
-			n += k
+			if n += k; r.IntN(100) == 0 { // as a text has lines
+				k, _ = w.WriteString(`\n`)
+				n += k
+			}
 		}
 	}
 	for _, c := range []struct {

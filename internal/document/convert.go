@@ -39,7 +39,8 @@ func (f Format) String() string {
 //
 // A key that an object has several times keeps its first place and its last value.
 // A byte-order mark at the start is skipped. delimiter is for CSV only.
-// Memory: two buffers of the size of the largest document, never the payload. Where r is a Holder it is asked for them.
+// Memory: two buffers of the size of the largest document, never the payload. Where r is a Holder it is asked for them. Where w is
+// a Spooler a large document of JSON takes neither, unless it has a key several times.
 //
 // In CSV the first record names the fields. A name may end in :number, :boolean
 // or :string; the first two are trimmed and converted. An empty cell is null, a blank line
@@ -53,6 +54,10 @@ func Convert(w io.Writer, r io.Reader, f Format, delimiter byte) (int, error) {
 func (c *converter) run(w io.Writer, r io.Reader, f Format, delimiter byte) (int, error) {
 	c.in.reset(r)
 	c.w, c.format, c.documents = w, f, 0
+	c.in.place = nil
+	if f != CSV { // whose records are put together in memory
+		c.in.place, _ = w.(Spooler)
+	}
 	c.scan.out = c.scan.out[:0]
 	if err := c.convert(delimiter); err != nil {
 		return c.documents, err
@@ -75,7 +80,8 @@ var converters = sync.Pool{New: func() any { return new(converter) }}
 // release gives the converter back, unless a huge document has blown it up.
 func (c *converter) release() {
 	const most = 1 << 20
-	c.w, c.in.r, c.scan.data = nil, nil, nil
+	_ = c.in.close() // after an error, which says more; else what stays is small
+	c.w, c.in.r, c.in.place, c.scan.data = nil, nil, nil, nil
 	if len(c.in.buf) <= most && cap(c.scan.out) <= most {
 		converters.Put(c)
 	}
@@ -189,6 +195,10 @@ func (c *converter) document() error {
 	s := &c.scan
 	start := len(s.out)
 	for {
+		s.most, s.over = 0, false
+		if c.in.spool != nil {
+			s.most = spoolBytes
+		}
 		s.data, s.end = c.in.buf[:c.in.end+padding], c.in.end
 		if s.data[c.in.pos] != '{' {
 			if c.in.pos == c.in.end {
@@ -197,6 +207,11 @@ func (c *converter) document() error {
 			return c.malformed(c.in.pos, "expected an object: each document is one")
 		}
 		if end := s.document(c.in.pos); end >= 0 {
+			if s.over {
+				if err := c.large(start, end); err != nil {
+					return err
+				}
+			}
 			c.in.pos = end
 			break
 		}
@@ -217,6 +232,33 @@ func (c *converter) document() error {
 		s.out = appendDistinct(s.out[:start], append([]byte(nil), s.out[start:]...))
 	}
 	return c.endDocument()
+}
+
+// large converts the document from in.pos to end of a spool, of which it has been seen that it is one, past the output.
+func (c *converter) large(start, end int) error {
+	s := &c.scan
+	s.out, s.over = s.out[:start], false
+	if s.twice {
+		if r, ok := c.in.r.(Holder); ok {
+			if err := r.Hold(2 * (end - c.in.pos)); err != nil {
+				return err
+			}
+		}
+		s.most = 0
+		s.document(c.in.pos)
+		return nil
+	}
+	if err := c.flush(); err != nil {
+		return err
+	}
+	s.to = c.w
+	s.document(c.in.pos)
+	err := s.err
+	s.to, s.err = nil, nil
+	if err != nil {
+		return fmt.Errorf("cannot write documents: %w", err)
+	}
+	return nil
 }
 
 // endDocument ends the line of a document in the output.

@@ -2,6 +2,7 @@ package document
 
 import (
 	"encoding/binary"
+	"io"
 	"math/bits"
 	"slices"
 	"strconv"
@@ -29,6 +30,12 @@ type scanner struct {
 	twice bool
 	fail  string // what is wrong, for users
 	at    int    // where
+
+	// out gets no more than so many bytes (0: all): what is beyond them is written with to, or only noted by over.
+	most int
+	over bool
+	to   io.Writer
+	err  error // of to
 }
 
 // document scans an object at data[i] and returns its end, or −1.
@@ -39,9 +46,35 @@ func (s *scanner) document(i int) int {
 	s.from = i
 	i = s.object(i, 1)
 	if i >= 0 {
-		s.out = append(s.out, s.data[s.from:i]...)
+		s.keep(i)
 	}
 	return i
+}
+
+// keep copies the text from s.from to i.
+func (s *scanner) keep(i int) {
+	text := s.data[s.from:i]
+	if s.most > 0 && len(text) > s.most-len(s.out) {
+		s.keepApart(text)
+		return
+	}
+	s.out = append(s.out, text...)
+}
+
+// keepApart is keep for what out does not get.
+func (s *scanner) keepApart(text []byte) {
+	if s.to == nil {
+		s.over = true
+		return
+	}
+	for _, b := range [...][]byte{s.out, text} {
+		for len(b) > 0 && s.err == nil { // in pieces: a page of a mapping may not be readable
+			n := min(len(b), windowSize)
+			_, s.err = s.to.Write(b[:n])
+			b = b[n:]
+		}
+	}
+	s.out = s.out[:0]
 }
 
 // Fault says what keeps a JSON object from being a document; "" when nothing does. It may be read over by 8 bytes:
@@ -65,7 +98,7 @@ func (s *scanner) space(i int) int {
 	if c > ' ' || !isSpace(c) {
 		return i
 	}
-	s.out = append(s.out, s.data[s.from:i]...)
+	s.keep(i)
 	for i++; isSpace(s.data[i]); i++ {
 	}
 	s.from = i

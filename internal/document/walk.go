@@ -2,6 +2,7 @@ package document
 
 import (
 	"bytes"
+	"errors"
 	"sync"
 )
 
@@ -53,15 +54,17 @@ type KeyVisitor interface {
 
 // Walk visits a document's values in the order in which words get positions. The
 // document must be compact, as Convert writes it; nesting beyond MaxDepth, or what is no
-// document, is an error, with part of it visited. It allocates nothing once its scratch space has grown.
+// document, is an error, with part of it visited. It allocates nothing once its scratch space has grown. Where the visitor is a Spooler
+// large strings with escapes do not need any.
 func Walk(doc []byte, v Visitor) error {
 	w := walkers.Get().(*walker)
 	defer walkers.Put(w)
 	w.b, w.v = doc, v
 	w.keys, _ = v.(KeyVisitor)
+	w.place, _ = v.(Spooler)
 	w.path, w.indices = w.path[:0], w.indices[:0]
 	end, err := w.object(0, 1)
-	w.b, w.v, w.keys = nil, nil, nil
+	w.b, w.v, w.keys, w.place = nil, nil, nil, nil
 	if err == nil && end != len(doc) {
 		err = errDamaged
 	}
@@ -72,6 +75,7 @@ type walker struct {
 	b       []byte
 	v       Visitor
 	keys    KeyVisitor // v, when it is one
+	place   Spooler    // v, when it is one
 	path    []byte     // of the object whose members are visited, with a dot at its end unless it is the document
 	indices []int
 	scratch []byte
@@ -215,6 +219,9 @@ func (w *walker) scalar(field, i int) (int, error) {
 			return 0, errDamaged
 		}
 		text := b[i+1 : end-1]
+		if escaped && len(text) > spoolBytes && w.place != nil {
+			return end, w.largeString(field, text, indices)
+		}
 		if escaped {
 			w.scratch = appendUnescaped(w.scratch[:0], text)
 			text = w.scratch
@@ -244,4 +251,20 @@ func (w *walker) scalar(field, i int) (int, error) {
 		return 0, errDamaged
 	}
 	return end, nil
+}
+
+// largeString visits a string with escapes, given as it is written, whose text is too large for memory.
+func (w *walker) largeString(field int, escaped []byte, indices []int) error {
+	spool, err := w.place.Spool()
+	if err == nil {
+		err = unescapeTo(spool, escaped)
+	}
+	var text []byte
+	if err == nil {
+		text, err = spool.Bytes()
+	}
+	if err == nil {
+		w.v.String(field, text, indices)
+	}
+	return errors.Join(err, spool.Close())
 }

@@ -1,9 +1,15 @@
 package document
 
-import "io"
+import (
+	"errors"
+	"fmt"
+	"io"
 
-// A window is the part of a payload that is in memory: from the start of the
-// document at hand. It grows to the size of the largest document.
+	"svc/internal/mapped"
+)
+
+// A window is the part of a payload that can be seen: from the start of the
+// document at hand. It grows to the size of the largest document, beyond spoolBytes in a file where there is a place for one.
 type window struct {
 	r    io.Reader
 	buf  []byte // buf[pos:end] is unread; padding zero bytes follow
@@ -11,6 +17,11 @@ type window struct {
 	end  int
 	base int64 // offset of buf[0] in the payload
 	eof  bool
+
+	place Spooler       // nil: all is in memory
+	spool *mapped.Spool // that buf is a mapping of; nil: it is in memory
+	heap  []byte        // while there is a spool: what buf was before
+	tail  [padding]byte // of the text in the spool, in whose place the mapping has zeros
 }
 
 // Holder is a reader that is asked before more than a little memory is taken for what it reads.
@@ -18,8 +29,18 @@ type Holder interface {
 	Hold(bytes int) error
 }
 
-// windowSize is where a window starts; it doubles while a document is larger.
-const windowSize = 64 << 10
+// Spooler is a writer of documents that has a place for the text of one that is too large for memory.
+type Spooler interface {
+	Spool() (*mapped.Spool, error)
+}
+
+const (
+	// windowSize is where a window starts; it doubles while a document is larger.
+	windowSize = 64 << 10
+
+	// spoolBytes is how large a window may be in memory where there is a place for spools.
+	spoolBytes = 1 << 20
+)
 
 func (w *window) reset(r io.Reader) {
 	w.r, w.pos, w.end, w.base, w.eof = r, 0, 0, 0, false
@@ -28,10 +49,33 @@ func (w *window) reset(r io.Reader) {
 	}
 }
 
+// close removes the spool.
+func (w *window) close() error {
+	if w.spool == nil {
+		return nil
+	}
+	err := w.spool.Close()
+	w.buf, w.heap, w.spool = w.heap, nil, nil
+	w.pos, w.end = 0, 0
+	return err
+}
+
 // fill reads until the window is full, keeping what is unread. Reading as much
 // as fits makes starting a document anew after a fill cheap, however small the
 // pieces in which the payload arrives.
 func (w *window) fill() error {
+	if w.spool != nil {
+		if unread := w.end - w.pos + padding; unread+padding >= len(w.heap) {
+			return w.respool()
+		}
+		// What is left is small again.
+		text := append(append(w.heap[:0], w.buf[w.pos:w.end]...), w.tail[:]...)
+		base := w.base + int64(w.pos)
+		if err := w.close(); err != nil {
+			return err
+		}
+		w.base, w.end = base, len(text)
+	}
 	if w.pos > 0 {
 		copy(w.buf, w.buf[w.pos:w.end])
 		w.base += int64(w.pos)
@@ -39,6 +83,9 @@ func (w *window) fill() error {
 		w.pos = 0
 	}
 	if w.end+padding >= len(w.buf) {
+		if w.place != nil && 2*len(w.buf) > spoolBytes {
+			return w.respool()
+		}
 		if r, ok := w.r.(Holder); ok {
 			// As much again is what a document's compact form is written to.
 			if err := r.Hold(2 * len(w.buf)); err != nil {
@@ -49,25 +96,79 @@ func (w *window) fill() error {
 		copy(grown, w.buf[:w.end])
 		w.buf = grown
 	}
-	room := w.buf[w.end : len(w.buf)-padding]
-	empty := 0
-	for len(room) > 0 {
-		n, err := w.r.Read(room)
-		w.end += n
-		room = room[n:]
+	n, err := w.read(w.buf[w.end : len(w.buf)-padding])
+	if w.end += n; err != nil {
+		return err
+	}
+	clear(w.buf[w.end : w.end+padding])
+	return nil
+}
+
+// read fills room, or less when the payload ends.
+func (w *window) read(room []byte) (total int, err error) {
+	for empty := 0; total < len(room); {
+		n, err := w.r.Read(room[total:])
+		total += n
 		if err == io.EOF {
 			w.eof = true
 			break
 		}
 		if err != nil {
-			return err
+			return total, err
 		}
 		if n > 0 {
 			empty = 0
 		} else if empty++; empty == 100 {
-			return io.ErrNoProgress
+			return total, io.ErrNoProgress
 		}
 	}
-	clear(w.buf[w.end : w.end+padding])
+	return total, nil
+}
+
+// respool lays what is unread, and as much again, into a spool: that which there is when nothing of it was read.
+func (w *window) respool() (err error) {
+	unread, old := w.buf[w.pos:w.end], w.spool
+	if old == nil || w.pos > 0 {
+		s, err := w.place.Spool()
+		if err == nil {
+			_, err = s.Write(unread)
+		}
+		if err == nil && old != nil {
+			_, err = s.Write(w.tail[:])
+		}
+		if err != nil {
+			return errors.Join(err, s.Close())
+		}
+		if old == nil {
+			w.heap = w.buf
+		} else if err := old.Close(); err != nil {
+			return errors.Join(err, s.Close())
+		}
+		w.spool = s
+		w.base += int64(w.pos)
+		w.pos = 0
+	}
+	w.buf, w.end = nil, 0 // its mapping goes
+	for more := max(w.spool.Len(), spoolBytes); more > 0 && !w.eof; {
+		n, err := w.read(w.heap[:min(more, int64(len(w.heap)))])
+		if err == nil {
+			_, err = w.spool.Write(w.heap[:n])
+		}
+		if err != nil {
+			return err
+		}
+		more -= int64(n)
+	}
+	if w.eof {
+		if _, err := w.spool.Write(make([]byte, padding)); err != nil {
+			return err
+		}
+	}
+	if w.buf, err = w.spool.Bytes(); err != nil {
+		return fmt.Errorf("cannot read documents: %w", err)
+	}
+	w.end = len(w.buf) - padding
+	copy(w.tail[:], w.buf[w.end:])
+	clear(w.buf[w.end:])
 	return nil
 }

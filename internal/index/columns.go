@@ -77,7 +77,8 @@ func (b *batch) collectColumns(ctx context.Context, l segment.Live, fields *sett
 		return nil, nil
 	}
 	c := &columnBuilder{fields: fields, wanted: wanted, columns: segment.NewColumnSet(liveCount(l), wanted), handles: make(map[string]int)}
-	var doc []byte
+	read := docReader{b: b}
+	defer func() { _ = read.close() }() // what stays goes at the next open
 	for it := l.LiveRows().Iterator(); it.HasNext(); c.row++ {
 		if c.row%chunkDocuments == 0 {
 			if err := ctx.Err(); err != nil {
@@ -86,8 +87,8 @@ func (b *batch) collectColumns(ctx context.Context, l segment.Live, fields *sett
 			progress(chunkDocuments)
 		}
 		row := segment.Row(it.Next())
-		var err error
-		if doc, err = l.AppendDocument(doc[:0], row); err != nil {
+		doc, err := read.stored(l, row)
+		if err != nil {
 			return nil, err
 		}
 		if err := document.Walk(doc, c); err != nil {

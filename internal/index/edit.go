@@ -67,7 +67,7 @@ func (b *batch) edit(op *EditDocuments) (int, error) {
 		return 0, fmt.Errorf("cannot edit documents: %w", err)
 	}
 	read := docReader{b: b}
-	defer read.close()
+	defer func() { _ = read.close() }() // what stays goes at the next open
 	type change struct {
 		number int
 		to     source
@@ -138,59 +138,3 @@ func (b *batch) checkEdited(id, doc []byte) (vectors bool, err error) {
 	vectors, _, err = b.vectors.check(id, doc)
 	return vectors, err
 }
-
-// docReader reads documents as the batch has made them so far. Not for several goroutines.
-type docReader struct {
-	b        *batch
-	payloads payloadReader
-	buffer   []byte
-	chain    []int32
-}
-
-// document returns a document that is not absent, valid until the next call.
-func (r *docReader) document(s *docState) ([]byte, error) {
-	r.chain = r.chain[:0]
-	at := s.head
-	for at >= 0 {
-		r.chain = append(r.chain, at)
-		if r.b.sources[at].replaces {
-			at = absent
-		} else {
-			at = r.b.sources[at].before
-		}
-	}
-	var doc []byte
-	if at == stored {
-		var err error
-		l := r.b.base.Segments[s.seg]
-		if r.buffer, err = l.AppendDocument(r.buffer[:0], s.row); err != nil {
-			return nil, err
-		}
-		doc = r.buffer
-	}
-	for i := len(r.chain) - 1; i >= 0; i-- {
-		version, err := r.line(&r.b.sources[r.chain[i]])
-		if err != nil {
-			return nil, err
-		}
-		if doc == nil {
-			if doc = version; i > 0 {
-				r.buffer = append(r.buffer[:0], version...) // the next read reuses its memory
-				doc = r.buffer
-			}
-			continue
-		}
-		if doc, err = document.Merge(doc, version); err != nil {
-			return nil, err
-		}
-	}
-	return doc, nil
-}
-
-// line returns one version as its payload has it, valid until the next call.
-func (r *docReader) line(src *source) ([]byte, error) {
-	r.payloads.fs = r.b.ix.options.FS
-	return r.payloads.read(r.b.payloads[src.payload], src.offset, int(src.bytes))
-}
-
-func (r *docReader) close() { r.payloads.close() }

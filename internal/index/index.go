@@ -80,6 +80,7 @@ type Index struct {
 	merges      gate
 	failures    [mergeLanes]failure // of its last merges; each is its lane's
 	nextSegment atomic.Uint64       // numbers of segments and lists of deleted rows
+	spools      atomic.Uint64       // made so far
 	holds       atomic.Int64        // on the directory: one for each open segment file, one of the index itself
 	dropped     atomic.Bool         // the directory goes with the last hold
 }

@@ -33,6 +33,9 @@ const (
 	// readAhead is how much of a payload a worker reads at once when documents follow each other, in bytes.
 	readAhead = 256 << 10
 
+	// largeBytes is from which size on a document is not read into memory, but is in a mapping of its payload or of a file of its own.
+	largeBytes = 1 << 20
+
 	// smallMergeBytes divides the two lanes of the compactor: merges up to this size
 	// need not wait for larger ones, so that single-document batches never pile up behind a long merge.
 	smallMergeBytes = 32 << 20

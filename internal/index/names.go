@@ -20,7 +20,8 @@ import (
 const (
 	catalogName  = "CATALOG"
 	manifestName = "MANIFEST"
-	editName     = "edit.tmp" // documents that an edit function changed
+	editName     = "edit.tmp"     // documents that an edit function changed
+	spoolName    = "spool-%d.tmp" // what is too large for memory while it is written
 	segSuffix    = ".seg"
 	delSuffix    = ".del"
 )

@@ -357,7 +357,8 @@ func TestIDTableAgreesWithAMap(t *testing.T) {
 
 func TestLinesOfAnyLength(t *testing.T) {
 	fsys := vfs.NewMem()
-	lines := []string{"a", strings.Repeat("b", readAhead-2), strings.Repeat("c", 3*readAhead), "", "d", strings.Repeat("e", readAhead), "f"}
+	lines := []string{"a", strings.Repeat("b", readAhead-2), strings.Repeat("c", 3*readAhead), "", "d", strings.Repeat("e", readAhead), "f",
+		strings.Repeat("g", largeBytes-1), strings.Repeat("h", largeBytes), "i", strings.Repeat("j", 3*largeBytes)}
 	for _, end := range []string{"", "\n"} {
 		if err := vfs.WriteFile(fsys, "/lines", []byte(strings.Join(lines, "\n")+end)); err != nil {
 			t.Fatal(err)
@@ -368,7 +369,7 @@ func TestLinesOfAnyLength(t *testing.T) {
 		}
 		read := payloadReader{fs: fsys}
 		var got []string
-		if err := eachLine(f, func(offset int64, line []byte) error {
+		if err := eachLine(fsys, "/lines", f, func(offset int64, line []byte) error {
 			got = append(got, string(line))
 			again, err := read.read("/lines", offset, len(line))
 			if err == nil && string(again) != string(line) {

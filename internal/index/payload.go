@@ -9,32 +9,54 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"svc/internal/apierr"
+	"svc/internal/mapped"
 	"svc/internal/vfs"
 )
 
-// eachLine calls f for every line of a file that is not empty, without its newline and with
-// its offset. line is valid during the call only.
-func eachLine(r vfs.File, f func(offset int64, line []byte) error) error {
+// eachLine calls f for every line of the file called name, which r reads, that is not empty, without its newline and with
+// its offset. line is valid during the call only, and may be in a mapping of the file: see mapped.Guard.
+func eachLine(fs vfs.FS, name string, r vfs.File, f func(offset int64, line []byte) error) error {
 	info, err := r.Stat()
 	if err != nil {
 		return err
 	}
 	b := bufio.NewReaderSize(r, int(min(info.Size()+1, readAhead)))
+	var file *mapped.File // once there is a line beyond largeBytes
+	defer func() {
+		if file != nil {
+			_ = file.Close()
+		}
+	}()
 	var long []byte // a line that does not fit the buffer
-	for offset := int64(0); ; {
+	for offset, size := int64(0), int64(0); ; {
 		line, err := b.ReadSlice('\n')
 		if err == bufio.ErrBufferFull {
-			long = append(long, line...)
+			if size += int64(len(line)); size < largeBytes {
+				long = append(long, line...)
+			}
 			continue
 		}
 		if err != nil && err != io.EOF {
 			return err
 		}
-		if len(long) > 0 {
+		switch size += int64(len(line)); {
+		case size >= largeBytes && size > int64(len(line)):
+			if file == nil {
+				if file, err = mapped.Open(fs, name); err != nil {
+					return err
+				}
+			}
+			if line, err = file.Slice(offset, size); err != nil {
+				return err
+			}
+			if line[len(line)-1] != '\n' {
+				err = io.EOF
+			}
+		case len(long) > 0:
 			long = append(long, line...)
 			line = long
 		}
-		next := offset + int64(len(line))
+		next := offset + size
 		if n := len(line); n > 0 && line[n-1] == '\n' {
 			line = line[:n-1]
 		}
@@ -46,7 +68,7 @@ func eachLine(r vfs.File, f func(offset int64, line []byte) error) error {
 		if err == io.EOF {
 			return nil
 		}
-		offset, long = next, long[:0]
+		offset, size, long = next, 0, long[:0]
 	}
 }
 
@@ -71,12 +93,13 @@ func (f *summedFile) is(sum uint64) (bool, error) {
 }
 
 // payloadReader reads documents of payload files, of one file at a time. Those that
-// follow each other in the file are read together.
+// follow each other in the file are read together; of large ones a mapping is given.
 type payloadReader struct {
 	fs     vfs.FS
 	name   string
 	file   vfs.File
-	buffer []byte // of the file, from start
+	all    *mapped.File // nil while no large one was read
+	buffer []byte       // of the file, from start
 	start  int64
 }
 
@@ -89,6 +112,20 @@ func (r *payloadReader) read(name string, offset int64, n int) ([]byte, error) {
 			return nil, fmt.Errorf("cannot read a payload: %w", err)
 		}
 		r.file, r.name, r.buffer, r.start = f, name, r.buffer[:0], 0
+	}
+	if n >= largeBytes {
+		if r.all == nil {
+			var err error
+			if r.all, err = mapped.Open(r.fs, name); err != nil {
+				r.all = nil
+				return nil, fmt.Errorf("cannot read a payload: %w", err)
+			}
+		}
+		doc, err := r.all.Slice(offset, int64(n))
+		if err != nil {
+			return nil, fmt.Errorf("cannot read a payload: %w", err)
+		}
+		return doc, nil
 	}
 	end := r.start + int64(len(r.buffer))
 	if offset < r.start || offset+int64(n) > end {
@@ -113,6 +150,10 @@ func (r *payloadReader) read(name string, offset int64, n int) ([]byte, error) {
 }
 
 func (r *payloadReader) close() {
+	if r.all != nil {
+		_ = r.all.Close()
+		r.all = nil
+	}
 	if r.file != nil {
 		r.file.Close()
 		r.file = nil

@@ -165,7 +165,7 @@ func (b *batch) add(op int, a *AddDocuments) (int, error) {
 	var docs []payloadDoc
 	var ids []byte
 	worker := pace.Of(b.ctx)
-	err = eachLine(f, func(offset int64, line []byte) error {
+	err = eachLine(b.ix.options.FS, a.Payload, f, func(offset int64, line []byte) error {
 		worker.Yield()
 		if len(docs)%4096 == 0 && b.ctx.Err() != nil {
 			return b.ctx.Err()

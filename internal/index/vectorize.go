@@ -70,7 +70,7 @@ func newVectorizer(b *batch) *vectorizer {
 	return &vectorizer{b: b, read: docReader{b: b}, texts: make([]gathered, len(b.plans))}
 }
 
-func (z *vectorizer) close() { z.read.close() }
+func (z *vectorizer) close() { _ = z.read.close() }
 
 // reset forgets what was gathered.
 func (z *vectorizer) reset() {

@@ -6,6 +6,7 @@ import (
 	"path"
 
 	"svc/internal/document"
+	"svc/internal/mapped"
 	"svc/internal/settings"
 	"svc/internal/text"
 	"svc/segment"
@@ -42,7 +43,10 @@ type fieldState struct {
 	positions          text.Positions
 }
 
-var _ document.KeyVisitor = (*worker)(nil)
+var (
+	_ document.KeyVisitor = (*worker)(nil)
+	_ document.Spooler    = (*worker)(nil)
+)
 
 func newWorker(w *writer) *worker {
 	k := &worker{w: w, read: docReader{b: w.b}, handles: make(map[string]int)}
@@ -55,11 +59,14 @@ func newWorker(w *writer) *worker {
 
 // run works until the queue is empty.
 func (k *worker) run() (err error) {
-	defer k.read.close()
+	defer func() { _ = k.read.close() }() // what stays goes at the next open
 	if k.vectors != nil {
 		defer k.vectors.close()
 	}
 	defer func() {
+		if k.builder != nil {
+			k.builder.Reset()
+		}
 		if err != nil {
 			for _, f := range k.files {
 				f.discard()
@@ -153,8 +160,8 @@ func (k *worker) document(it item) (external, doc []byte, err error) {
 		return k.w.b.table.id(int(it.state)), doc, err
 	}
 	l := k.w.b.base.Segments[it.seg]
-	k.read.buffer, err = l.AppendDocument(k.read.buffer[:0], it.row)
-	return l.ExternalID(it.row), k.read.buffer, err
+	doc, err = k.read.stored(l, it.row)
+	return l.ExternalID(it.row), doc, err
 }
 
 // index adds one document to the builder.
@@ -251,6 +258,9 @@ func (k *worker) newField(name string) int {
 	k.handles[name] = h
 	return h
 }
+
+// Spool implements document.Spooler.
+func (k *worker) Spool() (*mapped.Spool, error) { return k.w.b.ix.newSpool() }
 
 // DottedKey implements document.KeyVisitor.
 func (k *worker) DottedKey(field int) { k.builder.DottedKey(k.fields[field].id) }

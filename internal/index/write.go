@@ -144,6 +144,7 @@ func (b *batch) write(next *View, old *storedDocs) (files []*file, names []strin
 	}
 	w.queue.states = b.states
 	w.builder.Embedders = shapes(next.embedders)
+	w.builder.Spool = b.ix.newSpool
 	w.builder.GraphThreads = (b.ix.options.MaxIndexingThreads + threads - 1) / threads
 	if slices.ContainsFunc(next.embedders, (*ViewEmbedder).generates) {
 		w.chunk = chunkEmbedded
@@ -199,7 +200,8 @@ func (b *batch) checkPlaces() (again bool, err error) {
 	if ok && check.shapes {
 		fields = append(fields, shapes)
 	}
-	var doc []byte
+	read := docReader{b: b}
+	defer func() { _ = read.close() }() // what stays goes at the next open
 	for i, f := range b.base.files {
 		l := f.live(union(b.base.Segments[i].Deleted, b.gone[f]))
 		rows := roaring.New()
@@ -217,7 +219,8 @@ func (b *batch) checkPlaces() (again bool, err error) {
 				return again, err
 			}
 			row := segment.Row(it.Next())
-			if doc, err = l.AppendDocument(doc[:0], row); err != nil {
+			doc, err := read.stored(l, row)
+			if err != nil {
 				return again, err
 			}
 			if err := check.check(l.ExternalID(row), doc); err != nil {

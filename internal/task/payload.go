@@ -13,6 +13,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"svc/internal/apierr"
+	"svc/internal/mapped"
 	"svc/internal/vfs"
 )
 
@@ -27,6 +28,8 @@ type Payload struct {
 	w    *bufio.Writer
 	size int64
 	sum  *xxhash.Digest
+
+	spools int // made so far
 }
 
 func (q *Queue) payloadPath(name string) string { return path.Join(q.o.Dir, "payloads", name) }
@@ -53,6 +56,12 @@ func (p *Payload) Write(b []byte) (int, error) {
 		err = fmt.Errorf("cannot write %s: %w", p.file.Name(), err)
 	}
 	return n, err
+}
+
+// Spool makes a place for the text of a document that is too large for memory (document.Spooler).
+func (p *Payload) Spool() (*mapped.Spool, error) {
+	p.spools++
+	return mapped.NewSpool(p.q.fs, fmt.Sprintf("%s-%d%s", p.q.payloadPath(p.name), p.spools, vfs.TempSuffix))
 }
 
 // Discard removes the file. It may follow a failed Enqueue, and does nothing after a successful one.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -237,6 +238,9 @@ func (q *Queue) unfinished(e *entry) bool {
 	return true
 }
 
+// spooled reports whether a file among the payloads is what was left of receiving one: a crash leaves it.
+func spooled(name string) bool { return strings.HasSuffix(name, vfs.TempSuffix) }
+
 // lostDir is where payloads lie whose tasks may have been lost.
 const lostDir = "lost"
 
@@ -280,7 +284,7 @@ func (q *Queue) sweepPayloads(suspect bool) error {
 			}
 			q.payloadBytes.Add(info.Size())
 			continue
-		case suspect:
+		case suspect && !spooled(name):
 			err = q.setAside(dir, name)
 			stays++
 		default:

@@ -1,0 +1,77 @@
+package mapped
+
+import (
+	"errors"
+	"fmt"
+
+	"svc/internal/vfs"
+)
+
+// Spool is a temporary file for bytes that are too many for memory: they are written one behind the other, and read through a
+// mapping. After a crash the file stays; whoever owns its directory removes it. Not for several goroutines.
+type Spool struct {
+	fs   vfs.FS
+	name string
+	file vfs.File
+	size int64
+	read *File // of what was written before; nil when nothing was read yet
+}
+
+// NewSpool makes the file called name.
+func NewSpool(fsys vfs.FS, name string) (*Spool, error) {
+	f, err := fsys.Create(name)
+	if err != nil {
+		return nil, fmt.Errorf("cannot spool: %w", err)
+	}
+	return &Spool{fs: fsys, name: name, file: f}, nil
+}
+
+// Write implements io.Writer.
+func (s *Spool) Write(p []byte) (int, error) {
+	n, err := s.file.Write(p)
+	s.size += int64(n)
+	if err != nil {
+		err = fmt.Errorf("cannot spool to %s: %w", s.name, err)
+	}
+	return n, err
+}
+
+// Len returns how many bytes were written.
+func (s *Spool) Len() int64 { return s.size }
+
+// Bytes returns all that was written, until the next call or Close. They may be written to, which the file does not get. Pages
+// that cannot be read are met as in every mapping, see Guard.
+func (s *Spool) Bytes() ([]byte, error) {
+	if s.read != nil {
+		if s.read.Len() == s.size {
+			return s.read.Bytes(), nil
+		}
+		err := s.read.Close()
+		s.read = nil
+		if err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if s.read, err = OpenPrivate(s.fs, s.name); err != nil {
+		s.read = nil
+		return nil, err
+	}
+	if s.read.Len() != s.size {
+		return nil, fmt.Errorf("cannot read %s: %d bytes, %d were written", s.name, s.read.Len(), s.size)
+	}
+	return s.read.Bytes(), nil
+}
+
+// Close removes the file. A nil Spool has none.
+func (s *Spool) Close() error {
+	if s == nil {
+		return nil
+	}
+	var err error
+	if s.read != nil {
+		err = s.read.Close()
+		s.read = nil
+	}
+	return errors.Join(err, s.file.Close(), s.fs.Remove(s.name))
+}
