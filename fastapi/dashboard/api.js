@@ -13,19 +13,32 @@ export class Failure extends Error {
   }
 }
 
-/** ask sends a request and returns the JSON of its answer. options: method, body (an object), signal. */
-export async function ask(path, {method, body, signal} = {}) {
+/** exact keeps numbers that JavaScript would round as they are written, where the browser can do that. */
+const exact = (_, value, context) => typeof value === "number" && context?.source !== undefined && JSON.rawJSON && !Number.isSafeInteger(value) && String(value) !== context.source
+  ? JSON.rawJSON(context.source) : value;
+
+/**
+ * ask sends a request and returns the JSON of its answer. options: method, body (an object, or JSON that is sent as it stands), signal,
+ * whole (numbers that JavaScript would round become objects of JSON.rawJSON).
+ */
+export async function ask(path, {method, body, signal, whole} = {}) {
   const headers = {};
   if (key) headers.Authorization = "Bearer " + key;
   if (body !== undefined) headers["Content-Type"] = "application/json";
-  const answer = await fetch(path, {
-    method: method ?? (body === undefined ? "GET" : "POST"), headers, signal, cache: "no-store",
-    body: body === undefined ? undefined : JSON.stringify(body),
-  });
-  const text = await answer.text();
+  let answer, text;
+  try {
+    answer = await fetch(path, {
+      method: method ?? (body === undefined ? "GET" : "POST"), headers, signal, cache: "no-store",
+      body: body === undefined || typeof body === "string" ? body : JSON.stringify(body),
+    });
+    text = await answer.text();
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Error("The server does not answer. Is it running?", {cause: error});
+  }
   let value = null;
   try {
-    value = text === "" ? null : JSON.parse(text);
+    value = text === "" ? null : JSON.parse(text, whole ? exact : undefined);
   } catch {
     value = text;
   }
@@ -51,7 +64,7 @@ export function upload(path, method, type, file, progress) {
     request.setRequestHeader("Content-Type", type);
     if (key) request.setRequestHeader("Authorization", "Bearer " + key);
     request.upload.onprogress = event => event.lengthComputable && progress(event.loaded / event.total);
-    request.onerror = () => reject(new Error("The connection broke off."));
+    request.onerror = () => reject(new Error("The connection broke off before the server had the file."));
     request.onload = () => {
       let value = null;
       try { value = JSON.parse(request.responseText); } catch { /* no JSON */ }

@@ -1,6 +1,6 @@
 // The page: who is asked for a key, which part is shown, and what the address bar remembers of it (never a key).
 import {ask, hasKey, useKey} from "./api.js";
-import {h, say} from "./dom.js";
+import {h, say, whenFailing} from "./dom.js";
 import {searchView} from "./search.js";
 import {documentsView} from "./documents.js";
 import {settingsView} from "./settings.js";
@@ -13,6 +13,7 @@ const main = document.getElementById("main"), nav = document.getElementById("nav
 
 let stop = null; // ends what the view that is shown has going on
 let part = "";
+let at = ""; // the address of what is shown: as it was opened, or as remember wrote it since
 
 /** place is the part and its state that the address bar names: #/part?name=value. */
 function place() {
@@ -22,17 +23,21 @@ function place() {
 
 /** remember writes the state of a part into the address bar, without leaving it. */
 function remember(state) {
+  if (location.hash !== at) return; // a link was followed a moment ago, and open is about to hear of it
   const kept = new URLSearchParams();
   for (const [name, value] of Object.entries(state)) if (value !== "" && value !== undefined && value !== null) kept.set(name, value);
   const query = kept.toString();
   history.replaceState(null, "", `#/${part}${query && "?" + query}`);
+  at = location.hash;
 }
 
 async function open() {
-  const at = place();
+  const opened = place();
   stop?.abort();
   stop = new AbortController();
-  part = at.part;
+  at = location.hash;
+  part = opened.part;
+  for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close(); // it was of the part that is left
   for (const link of nav.querySelectorAll("a")) {
     if (link.hash === "#/" + part) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
@@ -40,23 +45,23 @@ async function open() {
   say("");
   const page = h("div", {class: "view " + part});
   main.replaceChildren(page);
-  const own = stop;
+  const {signal} = stop;
   try {
-    await views[part]({page, state: at.state, remember: state => own.signal.aborted || remember(state), signal: own.signal, reopen: open});
+    await views[part]({page, state: opened.state, signal, remember: state => signal.aborted || remember(state), reopen: () => signal.aborted || open()});
   } catch (error) {
-    if (own.signal.aborted) return;
-    if (error.code === "missing_master_key") say(error.message, true);
-    else if (error.status === 401 || error.status === 403) refused(error);
-    else say(error.message, true);
+    if (!signal.aborted) failed(error);
   }
 }
 
-/** refused asks for a key, or for another one. */
-function refused(error) {
+/** failed tells what went wrong; where the key is why, also one that was revoked since, it asks for another. */
+function failed(error) {
+  if ((error.status !== 401 && error.status !== 403) || error.code === "missing_master_key") return say(error.message, true);
   keyForm.hidden = false;
-  say(hasKey() ? "This key may not do that: " + error.message : "There is a master key. Enter it, or an API key: a search key opens the search, an admin key everything.", hasKey());
-  if (!hasKey()) document.getElementById("key-value").focus();
+  if (hasKey()) return say("This key may not do that, or is not valid any more: " + error.message, true);
+  say("There is a master key. Enter it, or an API key: a search key opens the search, an admin key everything.");
+  document.getElementById("key-value").focus();
 }
+whenFailing(failed);
 
 keyForm.addEventListener("submit", event => {
   event.preventDefault();
@@ -76,14 +81,24 @@ addEventListener("hashchange", open);
 /** needs are what a key must be able to read for a part to be of use. */
 const needs = {documents: "/indexes?limit=1", settings: "/indexes?limit=1", tasks: "/tasks?limit=1", keys: "/keys?limit=1", system: "/stats"};
 
+let offers = 0;
+
 /** offer shows the parts that the key opens; without a key, all. */
 async function offer() {
-  const answers = new Map();
-  for (const link of nav.querySelectorAll("a")) {
+  const mine = ++offers, answers = new Map(), opens = async path => {
+    try {
+      await ask(path);
+      return true;
+    } catch (error) {
+      return error.status !== 403;
+    }
+  };
+  await Promise.all([...nav.querySelectorAll("a")].map(async link => {
     const need = hasKey() && needs[link.hash.slice(2)];
-    if (need && !answers.has(need)) answers.set(need, ask(need).then(() => true, error => error.status !== 403));
-    link.hidden = need ? !await answers.get(need) : false;
-  }
+    if (need && !answers.has(need)) answers.set(need, opens(need));
+    const opened = need ? await answers.get(need) : true;
+    if (mine === offers) link.hidden = !opened; // no other key was entered since
+  }));
 }
 
 async function begin() {
@@ -93,12 +108,13 @@ async function begin() {
     const version = await ask("/version");
     document.getElementById("version").textContent = version.svcVersion ?? version.pkgVersion;
   } catch (error) {
-    if (error.status === 401 && !hasKey()) {
+    if (error.status === 401) {
       nav.hidden = true;
+      stop?.abort();
       main.replaceChildren();
-      return refused(error);
+      return failed(error);
     }
-    keyForm.hidden = false; // a key that may not read the version may search all the same
+    if (error.status === 403) keyForm.hidden = false; // a key that may not read the version may search all the same
   }
   await open();
 }

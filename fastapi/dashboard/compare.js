@@ -1,22 +1,26 @@
 // Two ways to search, side by side on the same query: as it is, and with other settings or parameters. Nothing of the index is changed.
-import {ask, indexPath} from "./api.js";
-import {field, h, later, select, show} from "./dom.js";
+import {ask, indexPath, turns} from "./api.js";
+import {field, h, later, say, select, show} from "./dom.js";
 import {titleOf} from "./hit.js";
 
 /** lines are the entries of a text area, one a line. */
 const lines = text => text.split("\n").map(line => line.trim()).filter(Boolean);
 
-/** compare opens the comparison for a search body. other is what is tried at first, and changed(other) is told of each change. */
-export async function compare(index, body, known, other = {}, changed = () => {}) {
+/**
+ * compare opens the comparison for a search body on an index of which known tells the key, the embedders and the fields to sort by.
+ * other is what is tried at first; changed is told of each change, and null when the comparison is closed. signal ends with the page around it.
+ */
+export async function compare({index, body, known, other, changed, signal}) {
   const base = {...body, facets: undefined, showRankingScore: true, showRankingScoreDetails: true};
   const tried = {search: other.search ?? {}, settings: other.settings ?? {}};
   const outs = [h("div"), h("div")], notes = h("div");
-  let settings = null, last = 0; // settings stay null where the key may not read them
+  const closed = new AbortController(), turn = turns(closed.signal);
+  let settings = null; // where the key may not read them
 
   /** answers asks for both sides; who may not read settings compares two searches alone. */
-  async function answers() {
-    if (settings) return ask(indexPath(index, "/compare"), {body: {search: base, other: tried}});
-    const [current, there] = await Promise.all([base, {...base, ...tried.search}].map(b => ask(indexPath(index, "/search"), {body: b})));
+  async function answers(signal) {
+    if (settings) return ask(indexPath(index, "/compare"), {body: {search: base, other: tried}, signal});
+    const [current, there] = await Promise.all([base, {...base, ...tried.search}].map(b => ask(indexPath(index, "/search"), {body: b, signal})));
     const name = hit => known.key ? String(hit[known.key]) : JSON.stringify(Object.values(hit)[0]);
     const places = new Map(there.hits.map((hit, i) => [name(hit), i])), before = new Set(current.hits.map(name));
     return {current, other: there, reindexing: [], moved: [...current.hits.map((hit, i) => ({current: i, other: places.get(name(hit)) ?? null})),
@@ -24,16 +28,18 @@ export async function compare(index, body, known, other = {}, changed = () => {}
   }
 
   const run = later(async () => {
-    const mine = ++last;
+    if (closed.signal.aborted) return;
     changed(tried);
+    const own = turn();
     let found;
     try {
-      found = await answers();
+      found = await answers(own);
     } catch (error) {
-      if (mine === last) notes.replaceChildren(h("p", {class: "bad"}, error.message));
-      return;
+      if (!own.aborted) for (const node of [notes, ...outs]) node.replaceChildren();
+      throw error;
     }
-    if (mine !== last) return;
+    if (own.aborted) return;
+    say("");
     notes.replaceChildren(...found.reindexing.map(r => h("p", {class: "bad"}, h("strong", null, r.setting), r.tried ? " is compared, but changing it makes again: " : " is not compared. Changing it makes again: ", r.what)));
     const moves = [new Map(), new Map()];
     for (const m of found.moved) {
@@ -92,7 +98,7 @@ export async function compare(index, body, known, other = {}, changed = () => {}
   }
 
   try {
-    settings = await ask(indexPath(index, "/settings"));
+    settings = await ask(indexPath(index, "/settings"), {signal});
   } catch (error) {
     if (error.status !== 403) throw error;
     tried.settings = {};
@@ -102,6 +108,9 @@ export async function compare(index, body, known, other = {}, changed = () => {}
     h("div", {class: "bar"}, typed), searchControls(), settings && settingControls(), notes,
     h("div", {class: "sides"}, h("section", {"aria-label": "As it is"}, h("h3", null, "As it is"), outs[0]), h("section", {"aria-label": "The other way"}, h("h3", null, "The other way"), outs[1])));
   dialog.classList.add("wide");
-  dialog.addEventListener("close", () => changed(null));
+  dialog.addEventListener("close", () => {
+    closed.abort();
+    changed(null);
+  });
   run();
 }

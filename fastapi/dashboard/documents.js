@@ -2,7 +2,7 @@
 import {ask, ended, indexPath, turns, upload} from "./api.js";
 import {chooser, indexes} from "./indexes.js";
 import {bytes, count, field, h, later, say, select, show} from "./dom.js";
-import {hitBox} from "./hit.js";
+import {hitBox, textOf} from "./hit.js";
 
 const pageSize = 20;
 const types = {json: "application/json", ndjson: "application/x-ndjson", jsonl: "application/x-ndjson", csv: "text/csv"};
@@ -15,23 +15,19 @@ export async function documentsView({page, state, remember, signal, reopen}) {
   const filter = h("input", {value: s.filter, placeholder: "year > 1930", spellcheck: false, oninput: later(() => {
     s.filter = filter.value.trim();
     s.offset = 0;
-    fetch();
+    return draw();
   }, 300)});
   const remove = h("button", {type: "button", class: "danger", onclick: async () => {
-    const what = s.filter ? `the documents with ${s.filter}` : "ALL documents";
-    if (!confirm(`Delete ${what} of ${s.index}?`)) return;
-    try {
-      await finish(s.filter ? await ask(indexPath(s.index, "/documents/delete"), {body: {filter: s.filter}}) : await ask(indexPath(s.index, "/documents"), {method: "DELETE"}), "deleted");
-    } catch (error) {
-      say(error.message, true);
-    }
+    const {index, filter} = s, what = filter ? `the documents with ${filter}` : "ALL documents";
+    if (!confirm(`Delete ${what} of ${index}?`)) return;
+    await finish(filter ? await ask(indexPath(index, "/documents/delete"), {body: {filter}}) : await ask(indexPath(index, "/documents"), {method: "DELETE"}), "deleted");
   }});
   page.append(h("h1", null, "Documents"), uploader(all, s, reopen));
   if (all && all.length === 0) return;
   page.append(h("div", {class: "bar"}, chooser(all, s.index, uid => {
     Object.assign(s, {index: uid, offset: 0, filter: ""});
     filter.value = "";
-    fetch();
+    return draw();
   }), field("Filter", filter, true)), h("div", {class: "bar actions"}, summary,
   h("button", {type: "button", onclick: () => edit(null)}, "New document"),
   remove), fields, list, pages);
@@ -41,43 +37,46 @@ export async function documentsView({page, state, remember, signal, reopen}) {
   /** finish waits for a task and tells how it went. */
   async function finish(task, what) {
     say("Waiting for the task…");
-    try {
-      const done = await ended(task);
-      if (done.error) return say(done.error.message, true);
-      say(`Done: ${count(done.details?.indexedDocuments ?? done.details?.deletedDocuments ?? 1)} ${what}.`);
-      await fetch();
-    } catch (error) {
-      say(error.message, true);
-    }
+    const done = await ended(task);
+    if (done.error) throw new Error(done.error.message);
+    if (!signal.aborted) await draw();
+    say(`Done: ${count(done.details?.indexedDocuments ?? done.details?.deletedDocuments ?? 1)} ${what}.`);
   }
 
-  async function fetch() {
-    const own = turn();
-    remember({index: s.index, filter: s.filter, offset: s.offset || ""});
-    if (!s.index) return;
+  async function draw() {
+    const own = turn(), uid = s.index;
+    remember({index: uid, filter: s.filter, offset: s.offset || ""});
+    if (!uid) return;
     drawFields();
+    let found;
     try {
-      const body = {limit: pageSize, offset: s.offset};
-      if (s.filter) body.filter = s.filter;
-      const found = await ask(indexPath(s.index, "/documents/fetch"), {body, signal: own});
-      if (own.aborted) return;
-      summary.textContent = `${count(found.total)} ${found.total === 1 ? "document" : "documents"}`;
-      remove.textContent = s.filter ? `Delete these ${count(found.total)}` : "Delete all documents";
-      remove.hidden = found.total === 0;
-      list.replaceChildren(...found.results.map(doc => hitBox(doc, {key: key(), stored: true, actions: [
-        h("button", {type: "button", class: "link", onclick: () => edit(doc)}, "edit"),
-        h("button", {type: "button", class: "link danger", onclick: async () => {
-          if (confirm(`Delete ${doc[key()]}?`)) await finish(await ask(indexPath(s.index, "/documents/" + encodeURIComponent(doc[key()])), {method: "DELETE"}), "deleted");
-        }}, "delete"),
-      ]})));
-      const go = (text, to) => h("button", {type: "button", disabled: to < 0 || to >= found.total || to === s.offset, onclick: () => { s.offset = to; fetch(); }}, text);
-      pages.replaceChildren();
-      if (found.total > pageSize) pages.append(go("Before", Math.max(0, s.offset - pageSize)), h("span", null, `${count(s.offset + 1)} to ${count(Math.min(found.total, s.offset + pageSize))}`), go("Next", s.offset + pageSize));
+      found = await ask(indexPath(uid, "/documents/fetch"), {body: {limit: pageSize, offset: s.offset, filter: s.filter || undefined}, signal: own, whole: true});
     } catch (error) {
-      if (own.aborted) return;
-      list.replaceChildren();
-      say(error.message, true);
+      if (!own.aborted) {
+        for (const node of [list, pages, summary]) node.replaceChildren();
+        remove.hidden = true;
+      }
+      throw error;
     }
+    if (own.aborted) return;
+    say("");
+    summary.textContent = `${count(found.total)} ${found.total === 1 ? "document" : "documents"}`;
+    remove.textContent = s.filter ? `Delete these ${count(found.total)}` : "Delete all documents";
+    remove.hidden = found.total === 0;
+    list.replaceChildren(...found.results.map(doc => hitBox(doc, {key: key(), stored: true, actions: [
+      h("button", {type: "button", class: "link", onclick: () => edit(doc)}, "edit"),
+      h("button", {type: "button", class: "link danger", onclick: async () => {
+        const id = textOf(doc[key()]);
+        if (confirm(`Delete ${id}?`)) await finish(await ask(indexPath(uid, "/documents/" + encodeURIComponent(id)), {method: "DELETE"}), "deleted");
+      }}, "delete"),
+    ]})));
+    const go = (text, to) => h("button", {type: "button", disabled: to < 0 || to >= found.total || to === s.offset, onclick: () => {
+      s.offset = to;
+      scrollTo({top: 0});
+      return draw();
+    }}, text);
+    pages.replaceChildren();
+    if (found.total > pageSize) pages.append(go("Before", Math.max(0, s.offset - pageSize)), h("span", null, `${count(s.offset + 1)} to ${count(Math.min(found.total, s.offset + pageSize))}`), go("Next", s.offset + pageSize));
   }
 
   function drawFields() {
@@ -88,29 +87,18 @@ export async function documentsView({page, state, remember, signal, reopen}) {
       h("tbody", null, known.map(([name, n]) => h("tr", null, h("td", {dir: "auto"}, name), h("td", {class: "number"}, count(n)), h("td", null, h("meter", {min: 0, max: Math.max(index.documents, 1), value: n, "aria-label": `${name}: ${n}`})))))));
   }
 
+  /** edit shows a document as JSON, and sends it as it is typed then: its numbers keep their digits. */
   function edit(doc) {
-    const plain = doc ?? {[key()]: ""};
-    const text = h("textarea", {value: JSON.stringify(plain, null, 2), rows: 18, spellcheck: false, "aria-label": "Document"});
-    const wrong = h("p", {class: "bad", role: "alert"});
-    const dialog = show(doc ? `Edit ${doc[key()]}` : "New document", text, wrong, h("p", null, h("button", {type: "button", class: "main", onclick: async () => {
-      let value;
-      try {
-        value = JSON.parse(text.value);
-      } catch (error) {
-        wrong.textContent = error.message;
-        return;
-      }
-      try {
-        const task = await ask(indexPath(s.index, "/documents"), {body: [value]});
-        dialog.close();
-        await finish(task, "written");
-      } catch (error) {
-        wrong.textContent = error.message;
-      }
+    const uid = s.index, text = h("textarea", {value: JSON.stringify(doc ?? {[key()]: ""}, null, 2), rows: 18, spellcheck: false, "aria-label": "Document"});
+    const dialog = show(doc ? `Edit ${textOf(doc[key()])}` : "New document", text, h("p", null, h("button", {type: "button", class: "main", onclick: async () => {
+      JSON.parse(text.value); // fails with what is wrong
+      const task = await ask(indexPath(uid, "/documents"), {body: `[${text.value}]`});
+      dialog.close();
+      await finish(task, "written");
     }}, "Save")));
   }
 
-  await fetch();
+  await draw();
 }
 
 /** uploader sends a file, with a bar that tells how far it is. */
@@ -134,12 +122,11 @@ function uploader(all, s, reopen) {
       told.textContent = ` accepted as task ${task.taskUid}; it is being indexed`;
       const done = await ended(task);
       if (done.error) throw new Error(done.error.message);
-      reopen();
+      await reopen();
       say(`${count(done.details.indexedDocuments)} documents were indexed.`);
-    } catch (error) {
-      say(error.message, true);
+    } finally {
       told.textContent = "";
+      bar.hidden = true;
     }
-    bar.hidden = true;
   }}, field("File (JSON, NDJSON or CSV)", file), field("Into the index", into), field("Primary key", key), field("Documents that are there", how), h("button", {class: "main"}, "Upload"), bar, told));
 }

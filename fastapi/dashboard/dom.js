@@ -1,11 +1,28 @@
 // Elements are made of text, never of markup: what a document holds cannot become a part of the page.
 
-/** h makes an element: properties, then children, which are nodes, texts or arrays of them; null and false are left out. */
+let failed = error => say(error.message, true);
+
+/** whenFailing names who is told of what went wrong behind a control; without it, say is. */
+export function whenFailing(f) { failed = f; }
+
+/** attempt calls f, and tells of its failure. What was given up on purpose is none. */
+export async function attempt(f, ...given) {
+  try {
+    await f(...given);
+  } catch (error) {
+    if (error.name !== "AbortError") failed(error);
+  }
+}
+
+/**
+ * h makes an element: properties, then children, which are nodes, texts or arrays of them; null and false are left out. What a
+ * listener fails with is told: nobody clicks and learns nothing.
+ */
 export function h(tag, properties, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(properties ?? {})) {
     if (value === undefined || value === null || value === false) continue;
-    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), event => attempt(value, event));
     else if (name === "class") node.className = value;
     else if (name in node && !name.includes("-") && name !== "list" && name !== "form") node[name] = value;
     else node.setAttribute(name, value === true ? "" : value);
@@ -31,12 +48,18 @@ export function svg(tag, attributes, ...children) {
   return node;
 }
 
-const said = document.getElementById("said");
-
-/** say tells people something, for as long as nothing else is told. */
+/** say tells people something, for as long as nothing else is told: in the dialog that is open, as that covers the rest. */
 export function say(text, bad) {
-  said.textContent = text ?? "";
-  said.className = bad ? "bad" : "";
+  const said = [...document.querySelectorAll("dialog[open] > .said")].at(-1) ?? document.getElementById("said");
+  if (said.textContent !== text) said.textContent = text; // told once
+  said.classList.toggle("bad", !!bad);
+}
+
+/** redraw replaces what is in a node, and leaves the focus on the control of the same data-at. */
+export function redraw(node, children) {
+  const at = node.contains(document.activeElement) ? document.activeElement.dataset.at : undefined;
+  node.replaceChildren(...children);
+  if (at !== undefined) [...node.querySelectorAll("[data-at]")].find(other => other.dataset.at === at)?.focus({preventScroll: true});
 }
 
 /** field is a control with its label. */
@@ -66,13 +89,33 @@ export function bytes(n) {
   return `${n >= 10 || i === 0 ? Math.round(n) : n.toFixed(1)} ${units[i]}`;
 }
 
-/** later calls f when nothing has asked for that again for some milliseconds. */
+/** later calls f when nothing has asked for that again for some milliseconds, and tells of its failure. */
 export function later(f, wait) {
   let timer;
   return (...given) => {
     clearTimeout(timer);
-    timer = setTimeout(() => f(...given), wait);
+    timer = setTimeout(() => attempt(f, ...given), wait);
   };
+}
+
+/** again calls f every wait milliseconds while the page is seen, until signal ends or the server refuses the key. */
+export async function again(f, wait, signal) {
+  for (let broken = false;;) {
+    await new Promise(resolve => setTimeout(resolve, wait));
+    if (signal.aborted) return;
+    if (document.hidden) continue;
+    try {
+      await f();
+      if (broken && !signal.aborted) say("");
+      broken = false;
+    } catch (error) {
+      if (signal.aborted) return;
+      if (error.name === "AbortError") continue; // a newer request took its place
+      failed(error);
+      if (error.status === 401 || error.status === 403) return;
+      broken = true;
+    }
+  }
 }
 
 /** copy puts a text on the clipboard, where the browser lets pages do that, or shows it. */
@@ -88,7 +131,7 @@ export async function copy(text) {
 /** show opens a dialog, and returns it. */
 export function show(title, ...content) {
   const dialog = h("dialog", {"aria-label": title, onclose: () => dialog.remove()},
-    h("form", {method: "dialog", class: "head"}, h("h2", null, title), h("button", null, "Close")), content);
+    h("form", {method: "dialog", class: "head"}, h("h2", {dir: "auto"}, title), h("button", null, "Close")), h("p", {class: "said", role: "status"}), content);
   document.body.append(dialog);
   dialog.showModal();
   return dialog;

@@ -17,10 +17,12 @@ export function marked(text) {
   return pieces;
 }
 
+/** textOf is a value of a document as a text, with all digits where it is a number that was kept whole. */
+export const textOf = value => typeof value === "string" ? value : JSON.stringify(value) ?? "";
+
 /** value shows a value of a document; plain is the same without marks. */
 function value(name, shown, plain, pictures) {
-  let text = typeof shown === "string" ? shown : JSON.stringify(shown, null, shown !== null && typeof shown === "object" ? 1 : 0);
-  if (typeof plain === "number" || typeof plain === "boolean") text = typeof shown === "string" ? shown : String(plain);
+  const text = typeof shown === "string" ? shown : JSON.stringify(shown, null, 1);
   if (Array.isArray(shown) && shown.every(v => typeof v !== "object")) {
     return h("ul", {class: "values"}, shown.slice(0, 30).map(v => h("li", null, marked(String(v)))), shown.length > 30 && h("li", {class: "soft"}, `and ${shown.length - 30} more`));
   }
@@ -44,7 +46,7 @@ function value(name, shown, plain, pictures) {
 /** titleOf is what people call a document: its title or name where it has one, else its id. */
 export function titleOf(hit, key) {
   for (const name of ["title", "name", "label", "heading"]) if (typeof hit[name] === "string" && hit[name] !== "") return hit[name].slice(0, 120);
-  return String((key && hit[key]) ?? Object.values(hit)[0] ?? "").slice(0, 120);
+  return textOf((key && hit[key]) ?? Object.values(hit)[0]).slice(0, 120);
 }
 
 /**

@@ -12,49 +12,39 @@ export async function keysView({page, signal}) {
   page.append(h("details", {class: "more"}, h("summary", null, "New key"), h("form", {class: "bar", onsubmit: async event => {
     event.preventDefault();
     const listed = input => input.value.split(",").map(v => v.trim()).filter(Boolean);
-    try {
-      await ask("/keys", {body: {name: name.value, actions: listed(actions), indexes: listed(on), expiresAt: until.value || null}});
-      say("The key is made.");
-      await draw();
-    } catch (error) {
-      say(error.message, true);
-    }
+    await ask("/keys", {body: {name: name.value, actions: listed(actions), indexes: listed(on), expiresAt: until.value || null}});
+    await draw();
+    say("The key is made.");
   }}, field("Name", name), field("May", actions), field("On indexes", on), field("Until (empty: for ever)", until), h("button", {class: "main"}, "Make"),
   h("p", {class: "soft"}, "Usual rights: ", Object.entries(presets).map(([text, set]) => [h("button", {type: "button", class: "link", onclick: () => { actions.value = set.join(", "); }}, text), " "])))), list);
 
   async function draw() {
     const keys = (await ask("/keys?limit=1000", {signal})).results;
-    list.replaceChildren(...keys.map(key => h("article", {class: "hit"}, h("div", {class: "head"}, h("h2", null, key.name ?? key.uid),
+    list.replaceChildren(...keys.map(key => h("article", {class: "hit"}, h("div", {class: "head"}, h("h2", {dir: "auto"}, key.name ?? key.uid),
       key.key && h("button", {type: "button", class: "link", onclick: () => copy(key.key)}, "copy"),
       key.key && key.actions.some(a => a === "search" || a === "*" || a === "chatCompletions") && h("button", {type: "button", class: "link", onclick: () => token(key)}, "tenant token"),
       h("button", {type: "button", class: "link danger", onclick: async () => {
         if (!confirm(`Revoke ${key.name ?? key.uid}? Whoever uses it is shut out at once.`)) return;
-        try {
-          await ask("/keys/" + key.uid, {method: "DELETE"});
-          await draw();
-        } catch (error) {
-          say(error.message, true);
-        }
+        await ask("/keys/" + key.uid, {method: "DELETE"});
+        await draw();
+        say(`${key.name ?? key.uid} is revoked.`);
       }}, "revoke")),
-    h("dl", null, h("dt", null, "may"), h("dd", null, key.actions.join(", ")), h("dt", null, "on"), h("dd", null, key.indexes.join(", ")), h("dt", null, "until"), h("dd", null, key.expiresAt ? new Date(key.expiresAt).toLocaleString() : "for ever"), key.description && [h("dt", null, "for"), h("dd", null, key.description)]))));
+    h("dl", null, h("dt", null, "may"), h("dd", null, key.actions.join(", ")), h("dt", null, "on"), h("dd", {dir: "auto"}, key.indexes.join(", ")), h("dt", null, "until"), h("dd", null, key.expiresAt ? new Date(key.expiresAt).toLocaleString() : "for ever"), key.description && [h("dt", null, "for"), h("dd", {dir: "auto"}, key.description)]))));
   }
 }
 
 /** token makes tenant tokens here, in the page: JSON web tokens signed by the key, HMAC-SHA256. */
 function token(key) {
-  const rules = h("textarea", {rows: 5, spellcheck: false, value: JSON.stringify({"*": {filter: "tenant = 42"}}, null, 2)}), hours = h("input", {type: "number", min: 1, value: 24}), out = h("pre", {tabIndex: 0}), wrong = h("p", {class: "bad", role: "alert"});
-  show("Tenant token of " + (key.name ?? key.uid), field("Rules: for each index, null or a filter", rules, true), field("Hours", hours), wrong,
+  const rules = h("textarea", {rows: 5, spellcheck: false, value: JSON.stringify({"*": {filter: "tenant = 42"}}, null, 2)}), hours = h("input", {type: "number", min: 1, value: 24}), out = h("pre", {tabIndex: 0});
+  show("Tenant token of " + (key.name ?? key.uid), field("Rules: for each index, null or a filter", rules, true), field("Hours", hours),
     h("p", null, h("button", {type: "button", class: "main", onclick: async () => {
-      try {
-        wrong.textContent = "";
-        const text = value => encode(new TextEncoder().encode(JSON.stringify(value)));
-        const head = text({alg: "HS256", typ: "JWT"}) + "." + text({apiKeyUid: key.uid, searchRules: JSON.parse(rules.value), exp: Math.floor(Date.now() / 1000) + Number(hours.value) * 3600});
-        if (!crypto.subtle) throw new Error("The browser signs only on pages that came by HTTPS or from localhost.");
-        const secret = await crypto.subtle.importKey("raw", new TextEncoder().encode(key.key), {name: "HMAC", hash: "SHA-256"}, false, ["sign"]);
-        out.textContent = head + "." + encode(new Uint8Array(await crypto.subtle.sign("HMAC", secret, new TextEncoder().encode(head))));
-      } catch (error) {
-        wrong.textContent = error.message;
-      }
+      out.textContent = "";
+      if (!crypto.subtle) throw new Error("The browser signs only on pages that came by HTTPS or from localhost.");
+      const text = value => encode(new TextEncoder().encode(JSON.stringify(value)));
+      const head = text({alg: "HS256", typ: "JWT"}) + "." + text({apiKeyUid: key.uid, searchRules: JSON.parse(rules.value), exp: Math.floor(Date.now() / 1000 + Number(hours.value) * 3600)});
+      const secret = await crypto.subtle.importKey("raw", new TextEncoder().encode(key.key), {name: "HMAC", hash: "SHA-256"}, false, ["sign"]);
+      out.textContent = head + "." + encode(new Uint8Array(await crypto.subtle.sign("HMAC", secret, new TextEncoder().encode(head))));
+      say("");
     }}, "Make"), " ", h("button", {type: "button", onclick: () => copy(out.textContent)}, "Copy")), out);
 }
 

@@ -2,8 +2,8 @@
 import {ask, curl, ended, indexPath, turns} from "./api.js";
 import {chooser, indexes} from "./indexes.js";
 import {compare} from "./compare.js";
-import {copy, count, field, h, later, say, select, show, svg} from "./dom.js";
-import {after, before, hitBox, marked, why} from "./hit.js";
+import {copy, count, field, h, later, redraw, say, select, show, svg} from "./dom.js";
+import {after, before, hitBox, marked, titleOf, why} from "./hit.js";
 import {sample} from "./sample.js";
 
 const pageSize = 20;
@@ -17,22 +17,23 @@ export async function searchView({page, state, remember, signal, reopen}) {
   if (all && all.length === 0) return firstStart(page, reopen);
   const s = {
     index: state.get("index") ?? all?.[0]?.uid ?? "", q: state.get("q") ?? "", sort: state.get("sort") ?? "", filter: state.get("filter") ?? "",
-    page: Math.max(1, Number(state.get("page")) || 1), fields: (state.get("fields") ?? "").split(",").filter(Boolean), embedder: state.get("embedder") ?? "",
-    ratio: Number(state.get("ratio") ?? 0.5), facets: facetsOf(state.get("facets")), pictures: false,
+    page: Math.max(1, Math.floor(Number(state.get("page"))) || 1), fields: namesOf(state.get("fields")), embedder: state.get("embedder") ?? "",
+    ratio: Math.min(1, Math.max(0, Number(state.get("ratio") || 0.5) || 0)), facets: facetsOf(state.get("facets")), pictures: false,
     compare: state.get("compare") ?? "", // what is tried in a comparison that is open
   };
-  let known = {embedders: {}, sortable: []}; // of the index; most: how many hits it counts
+  let known = {embedders: {}, sortable: []}; // of the index; most: how many hits it counts, values: how many of a facet
+  let answer = null; // that is shown
   const turn = turns(signal), unfolded = new Map(); // facets that were opened or closed by hand
 
   const box = h("input", {type: "search", value: s.q, placeholder: "Search", "aria-label": "Search", autocomplete: "off", spellcheck: false, dir: "auto", oninput: () => {
     s.q = box.value;
     s.page = 1;
-    search();
+    return search();
   }});
   const filter = h("input", {value: s.filter, placeholder: "year > 1930 AND tags = comedy", spellcheck: false, oninput: later(() => {
     s.filter = filter.value.trim();
     s.page = 1;
-    search();
+    return search();
   }, 300)});
   const sorts = h("span"), hybrid = h("span"), fields = h("details", {class: "fields"}), facets = h("aside", {"aria-label": "Facets"}), hits = h("section", {"aria-label": "Hits"}), summary = h("p", {class: "summary", role: "status"}), pages = h("nav", {"aria-label": "Pages", class: "pages"}), map = h("div");
   page.append(
@@ -40,16 +41,17 @@ export async function searchView({page, state, remember, signal, reopen}) {
     h("div", {class: "bar"}, chooser(all, s.index, uid => {
       Object.assign(s, {index: uid, page: 1, facets: new Map(), sort: "", filter: "", fields: [], embedder: ""});
       filter.value = "";
-      learn();
+      unfolded.clear();
+      return learn();
     }), box),
     h("details", {class: "more", open: s.filter || s.sort || s.embedder}, h("summary", null, "Filter, order, meaning, fields"),
       h("div", {class: "bar"}, field("Filter", filter, true), sorts, hybrid),
       fields),
     h("div", {class: "bar actions"}, summary,
       h("button", {type: "button", onclick: () => copy(curl(indexPath(s.index, "/search"), body(true)))}, "Copy as curl"),
-      h("button", {type: "button", onclick: async () => show("Answer", h("pre", {tabIndex: 0}, JSON.stringify(await ask(indexPath(s.index, "/search"), {body: body(true)}), null, 2).slice(0, 500000)))}, "Raw JSON"),
+      h("button", {type: "button", onclick: async () => show("Answer", h("pre", {tabIndex: 0}, JSON.stringify(await ask(indexPath(s.index, "/search"), {body: body(true), signal}), null, 2).slice(0, 500000)))}, "Raw JSON"),
       h("button", {type: "button", onclick: () => sides({})}, "Compare"),
-      h("label", {class: "check"}, h("input", {type: "checkbox", onchange: event => { s.pictures = event.target.checked; search(); }}), " pictures")),
+      h("label", {class: "check"}, h("input", {type: "checkbox", onchange: event => { s.pictures = event.target.checked; return search(); }}), " pictures")),
     h("div", {class: "columns"}, h("details", {class: "sidebar", open: !matchMedia("(max-width: 48rem)").matches}, h("summary", null, "Facets"), facets), h("div", null, map, hits, pages)));
 
   box.focus(); // what is typed before the first answer is not lost
@@ -66,16 +68,10 @@ export async function searchView({page, state, remember, signal, reopen}) {
   }
 
   /** sides opens a comparison, which the address remembers while it is open. */
-  async function sides(other) {
-    try {
-      await compare(s.index, body(true), known, other, tried => {
-        s.compare = tried ? JSON.stringify(tried) : "";
-        keep();
-      });
-    } catch (error) {
-      say(error.message, true);
-    }
-  }
+  const sides = other => compare({index: s.index, body: body(true), known, other, signal, changed: tried => {
+    s.compare = tried ? JSON.stringify(tried) : "";
+    keep();
+  }});
 
   function body(bare) {
     const b = {q: s.q, page: s.page, hitsPerPage: pageSize, facets: ["*"]};
@@ -90,7 +86,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
     return b;
   }
 
-  const keep = () => remember({index: s.index, q: s.q, sort: s.sort, filter: s.filter, page: s.page > 1 ? s.page : "", fields: s.fields.join(","), facets: textOf(s.facets), embedder: s.embedder, ratio: s.embedder ? s.ratio : "", compare: s.compare});
+  const keep = () => remember({index: s.index, q: s.q, sort: s.sort, filter: s.filter, page: s.page > 1 ? s.page : "", fields: s.fields.length ? JSON.stringify(s.fields) : "", facets: textOf(s.facets), embedder: s.embedder, ratio: s.embedder ? s.ratio : "", compare: s.compare});
 
   async function search() {
     const own = turn();
@@ -99,34 +95,35 @@ export async function searchView({page, state, remember, signal, reopen}) {
     try {
       const found = await ask(indexPath(s.index, "/search"), {body: body(false), signal: own});
       if (own.aborted) return; // an answer to what is asked no more
+      answer = found;
       say("");
-      summary.textContent = `${found.totalHits === known.most ? "at least " : ""}${count(found.totalHits)} found in ${found.processingTimeMs} ms${found.semanticHitCount ? `, ${found.semanticHitCount} by meaning` : ""}`;
-      hits.replaceChildren(...found.hits.map((hit, i) => oneHit(hit, (s.page - 1) * pageSize + i + 1)));
-      if (found.hits.length === 0) hits.replaceChildren(h("p", {class: "soft"}, "Nothing matches."));
-      drawFacets(found);
-      drawPages(found);
-      map.replaceChildren(mapOf(found.hits) ?? "");
+      draw();
     } catch (error) {
       if (own.aborted) return;
-      if (error.status === 401) throw error;
-      hits.replaceChildren();
-      facets.replaceChildren();
-      pages.replaceChildren();
-      summary.textContent = "";
-      say(error.message, true);
+      for (const node of [hits, facets, pages, map, summary]) node.replaceChildren();
+      throw error;
     }
+  }
+
+  function draw() {
+    drawHits();
+    drawPages();
+    map.replaceChildren(mapOf(answer.hits) ?? "");
+    drawFacets();
+  }
+
+  function drawHits() {
+    hits.replaceChildren(...answer.hits.map((hit, i) => oneHit(hit, (s.page - 1) * pageSize + i + 1)));
+    if (answer.hits.length === 0) hits.replaceChildren(h("p", {class: "soft"}, "Nothing matches."));
+    summary.textContent = `${answer.totalHits === known.most ? "at least " : ""}${count(answer.totalHits)} found in ${answer.processingTimeMs} ms${answer.semanticHitCount ? `, ${answer.semanticHitCount} by meaning` : ""}`;
   }
 
   function oneHit(hit, rank) {
     const reasons = h("details", null, h("summary", null, "Why here"), why(hit._rankingScoreDetails));
     const id = known.key && hit[known.key];
     const similar = Object.keys(known.embedders).length > 0 && id !== undefined && h("button", {type: "button", class: "link", onclick: async () => {
-      try {
-        const near = await ask(indexPath(s.index, "/similar"), {body: {id, embedder: s.embedder || Object.keys(known.embedders)[0], limit: 10, showRankingScore: true}});
-        show(`Similar to ${id}`, near.hits.map((other, i) => hitBox(other, {key: known.key, fields: s.fields, rank: i + 1})));
-      } catch (error) {
-        say(error.message, true);
-      }
+      const near = await ask(indexPath(s.index, "/similar"), {body: {id, embedder: s.embedder || Object.keys(known.embedders)[0], limit: 10, showRankingScore: true}, signal});
+      show(`Similar to ${id}`, near.hits.map((other, i) => hitBox(other, {key: known.key, fields: s.fields, rank: i + 1})));
     }}, "similar");
     const raw = h("button", {type: "button", class: "link", onclick: () => {
       const plain = Object.fromEntries(Object.entries(hit).filter(([name]) => !["_formatted", "_rankingScoreDetails", "_rankingScore"].includes(name)));
@@ -137,101 +134,112 @@ export async function searchView({page, state, remember, signal, reopen}) {
     return node;
   }
 
-  function drawFacets(found) {
+  function drawFacets() {
     const nodes = [];
-    for (const [name, values] of Object.entries(found.facetDistribution ?? {}).sort(([a], [b]) => a.localeCompare(b))) {
+    for (const [name, values] of Object.entries(answer.facetDistribution ?? {}).sort(([a], [b]) => a.localeCompare(b))) {
       if (/^_geo(json)?(\.|$)/.test(name)) continue; // the map has these
       const choice = s.facets.get(name) ?? {values: [], min: "", max: ""};
       const change = () => {
         if (choice.values.length || choice.min !== "" || choice.max !== "") s.facets.set(name, choice);
         else s.facets.delete(name);
         s.page = 1;
-        search();
+        return search();
       };
       const listed = h("ul");
       const draw = entries => listed.replaceChildren(...entries.map(([v, n, text]) => h("li", null, h("label", {class: "check"},
         h("input", {type: "checkbox", checked: choice.values.includes(v), "data-at": name + "\n" + v, onchange: event => {
           choice.values = event.target.checked ? [...choice.values, v] : choice.values.filter(other => other !== v);
-          change();
+          return change();
         }}), " ", h("span", {dir: "auto"}, text ? marked(text) : v)), n !== null && h("span", {class: "soft"}, count(n)))));
-      const entries = Object.entries(values);
-      for (const v of choice.values) if (!Object.hasOwn(values, v)) entries.unshift([v, null]);
+      const rest = Object.entries(values), entries = [...choice.values.map(v => [v, Object.hasOwn(values, v) ? values[v] : null]), ...rest.filter(([v]) => !choice.values.includes(v))];
       // Numbers that are many are chosen by their range.
-      const stats = found.facetStats?.[name], few = stats && entries.length > facetValues ? choice.values.length : facetValues;
+      const stats = answer.facetStats?.[name], few = stats && entries.length > facetValues ? choice.values.length : facetValues;
       draw(entries.slice(0, few));
       const bound = which => h("input", {type: "number", step: "any", value: choice[which], placeholder: String(stats[which]), "aria-label": `${name}: ${which}`, "data-at": name + "\n" + which, onchange: event => {
         choice[which] = event.target.value;
-        change();
+        return change();
       }});
       const wantedTurn = turns(signal);
       const wanted = h("input", {type: "search", placeholder: "find a value", "aria-label": `Find a value of ${name}`, oninput: later(async () => {
         const own = wantedTurn();
         if (!wanted.value) return draw(entries.slice(0, few));
-        try {
-          const got = await ask(indexPath(s.index, "/facet-search"), {signal: own, body: {facetName: name, facetQuery: wanted.value, q: s.q, filter: filters()}});
-          if (!own.aborted) draw(got.facetHits.slice(0, 50).map(f => [f.value, f.count]));
-        } catch (error) {
-          if (!own.aborted) say(error.message, true);
-        }
+        const got = await ask(indexPath(s.index, "/facet-search"), {signal: own, body: {facetName: name, facetQuery: wanted.value, q: s.q, filter: filters()}});
+        if (!own.aborted) draw(got.facetHits.slice(0, 50).map(f => [f.value, f.count]));
       }, 150)});
       nodes.push(h("details", {class: "facet", open: unfolded.get(name) ?? (s.facets.has(name) || entries.length > 0 && nodes.length < 8),
-        ontoggle: event => event.target.isConnected && unfolded.set(name, event.target.open)}, h("summary", {"data-at": name, dir: "auto"}, name, " ", h("span", {class: "soft"}, count(entries.length))),
+        ontoggle: event => event.target.isConnected && unfolded.set(name, event.target.open)}, h("summary", {"data-at": name, dir: "auto"}, name, " ", h("span", {class: "soft"}, count(rest.length) + (rest.length === known.values ? "+" : ""))),
         stats && h("p", {class: "range"}, bound("min"), " to ", bound("max")), !stats && entries.length > facetValues && wanted, listed,
         entries.length > facetValues && h("button", {type: "button", class: "link", onclick: event => {
-          draw(entries.slice(0, 200));
+          draw(entries);
           event.target.remove();
         }}, "more values")));
     }
     // What is being typed in stays as it is; the focus stays where it is.
-    const at = facets.contains(document.activeElement) ? document.activeElement : null;
-    if (at?.type === "search") return;
-    facets.replaceChildren(...nodes);
-    if (at?.dataset.at) [...facets.querySelectorAll("[data-at]")].find(node => node.dataset.at === at.dataset.at)?.focus();
+    if (document.activeElement.type !== "search" || !facets.contains(document.activeElement)) redraw(facets, nodes);
   }
 
-  function drawPages(found) {
-    const go = to => h("button", {type: "button", disabled: to < 1 || to > found.totalPages || to === s.page, onclick: () => {
+  function drawPages() {
+    const go = to => h("button", {type: "button", disabled: to < 1 || to > answer.totalPages || to === s.page, onclick: () => {
       s.page = to;
-      search();
       scrollTo({top: 0});
+      return search();
     }}, to === s.page - 1 ? "Before" : to === s.page + 1 ? "Next" : count(to));
     pages.replaceChildren();
-    if (found.totalPages > 1) pages.append(go(s.page - 1), h("span", null, `page ${count(s.page)} of ${count(found.totalPages)}`), go(s.page + 1));
+    if (answer.totalPages > 1) pages.append(go(s.page - 1), h("span", null, `page ${count(s.page)} of ${count(answer.totalPages)}`), go(s.page + 1));
   }
 
   /** learn asks what the index can do, as far as the key may know, and searches. */
   async function learn() {
-    known = {embedders: {}, sortable: [], most: 1000, key: all?.find(index => index.uid === s.index)?.primaryKey};
-    const searching = search(), index = s.index;
+    const index = s.index, listed = all?.find(other => other.uid === index);
+    known = {embedders: {}, sortable: [], most: 1000, values: 100, key: listed?.primaryKey};
+    answer = null;
+    await Promise.all([search(), learnSettings(index).then(() => index === s.index && !signal.aborted && offer(listed))]);
+  }
+
+  /** offer draws the controls of what the index can do. */
+  function offer(listed) {
+    if (answer && (known.most !== 1000 || known.values !== 100 || Object.keys(known.embedders).length)) draw(); // it came first
+    sorts.replaceChildren(known.sortable.length ? field("Order", select([["", "by relevance"], ...known.sortable.flatMap(a => [`${a}:asc`, `${a}:desc`])], s.sort, v => { s.sort = v; s.page = 1; return search(); })) : "");
+    const names = Object.keys(known.embedders);
+    const ratio = h("input", {type: "range", min: 0, max: 1, step: 0.05, value: s.ratio, oninput: later(() => { s.ratio = Number(ratio.value); return search(); }, 60)});
+    hybrid.replaceChildren(...names.length ? [field("Meaning", select([["", "words only"], ...names], s.embedder, v => { s.embedder = v; return search(); })), field("Words … meaning", ratio)] : []);
+    const choices = Object.keys(listed?.fields ?? {}).sort();
+    fields.replaceChildren(h("summary", null, "Fields to show"), h("p", {class: "choices"}, choices.map(name => h("label", {class: "check"}, h("input", {type: "checkbox", checked: s.fields.includes(name), onchange: event => {
+      s.fields = event.target.checked ? [...s.fields, name] : s.fields.filter(other => other !== name);
+      return search();
+    }}), " ", h("span", {dir: "auto"}, name)))));
+    fields.hidden = choices.length === 0;
+  }
+
+  async function learnSettings(index) {
+    if (!index) return;
     try {
       const settings = await ask(indexPath(index, "/settings"), {signal});
       if (index !== s.index) return;
-      known.embedders = settings.embedders ?? {};
-      known.sortable = settings.sortableAttributes ?? [];
-      known.most = settings.pagination.maxTotalHits;
+      Object.assign(known, {embedders: settings.embedders ?? {}, sortable: settings.sortableAttributes ?? [], most: settings.pagination.maxTotalHits, values: settings.faceting.maxValuesPerFacet});
     } catch (error) {
-      if (signal.aborted) return;
+      if (error.status !== 403 && error.status !== 404) throw error; // a search key may not know; that there is no such index, the search tells
     }
-    sorts.replaceChildren(known.sortable.length ? field("Order", select([["", "by relevance"], ...known.sortable.flatMap(a => [`${a}:asc`, `${a}:desc`])], s.sort, v => { s.sort = v; s.page = 1; search(); })) : "");
-    const names = Object.keys(known.embedders);
-    const ratio = h("input", {type: "range", min: 0, max: 1, step: 0.05, value: s.ratio, oninput: later(() => { s.ratio = Number(ratio.value); search(); }, 60)});
-    hybrid.replaceChildren(...names.length ? [field("Meaning", select([["", "words only"], ...names], s.embedder, v => { s.embedder = v; search(); })), field("Words … meaning", ratio)] : []);
-    const listed = Object.keys(all?.find(index => index.uid === s.index)?.fields ?? {}).sort();
-    fields.replaceChildren(h("summary", null, "Fields to show"), h("p", {class: "choices"}, listed.map(name => h("label", {class: "check"}, h("input", {type: "checkbox", checked: s.fields.includes(name), onchange: event => {
-      s.fields = event.target.checked ? [...s.fields, name] : s.fields.filter(other => other !== name);
-      search();
-    }}), " ", name))));
-    fields.hidden = listed.length === 0;
-    await searching;
   }
 
   await learn();
   if (s.compare) {
+    let tried;
     try {
-      sides(JSON.parse(s.compare));
+      tried = JSON.parse(s.compare);
     } catch {
       s.compare = ""; // the address was changed by hand
     }
+    if (tried) await sides(tried);
+  }
+}
+
+/** namesOf reads names of fields from the address bar: JSON of a list. */
+function namesOf(text) {
+  try {
+    return JSON.parse(text ?? "[]").map(String);
+  } catch {
+    return [];
   }
 }
 
@@ -261,7 +269,7 @@ function mapOf(hits) {
     picture.append(svg("line", {x1: 0, x2: width, y1: height * i / 6, y2: height * i / 6}), svg("line", {x1: width * i / 6, x2: width * i / 6, y1: 0, y2: height}));
   }
   for (const [hit, lat, lng] of places) {
-    picture.append(svg("circle", {cx: x(lng), cy: y(lat), r: 5}, svg("title", null, `${Object.values(hit)[0]}: ${lat}, ${lng}`)));
+    picture.append(svg("circle", {cx: x(lng), cy: y(lat), r: 5}, svg("title", null, `${titleOf(hit)}: ${lat}, ${lng}`)));
   }
   const corner = (lat, lng) => `${lat.toFixed(2)}, ${lng.toFixed(2)}`;
   return h("details", {class: "place"}, h("summary", null, "Map"), picture, h("p", {class: "soft"}, `${corner(north, west)} to ${corner(south, east)}`));
@@ -275,16 +283,16 @@ function firstStart(page, reopen) {
     h("pre", {tabIndex: 0}, command), h("p", null, h("button", {type: "button", onclick: () => copy(command)}, "Copy"), " ",
       h("a", {class: "button", href: "#/documents"}, "Upload a file"), " ",
       h("button", {type: "button", class: "main", onclick: async event => {
-        event.target.disabled = true;
+        const button = event.target;
+        button.disabled = true;
         say("The sample is being indexed…");
         try {
           await ask(indexPath("films", "/settings"), {method: "PATCH", body: {filterableAttributes: ["year", "genres", "country"], sortableAttributes: ["year"], searchableAttributes: ["title", "director", "genres", "text"]}});
           const done = await ended(await ask(indexPath("films", "/documents"), {body: sample}));
           if (done.error) throw new Error(done.error.message);
-          reopen();
-        } catch (error) {
-          event.target.disabled = false;
-          say(error.message, true);
+          await reopen();
+        } finally {
+          button.disabled = false;
         }
       }}, "Try it with a sample of films")));
 }

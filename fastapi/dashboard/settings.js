@@ -1,5 +1,5 @@
 // The settings of an index, each as JSON, with what a change means for the documents that are there.
-import {ask, ended, indexPath} from "./api.js";
+import {ask, ended, indexPath, turns} from "./api.js";
 import {chooser, indexes} from "./indexes.js";
 import {h, say} from "./dom.js";
 
@@ -15,39 +15,48 @@ const costs = {
 
 const kebab = name => name.replace(/[A-Z]/g, letter => "-" + letter.toLowerCase());
 
+/** changes are what a task is told, as settings of several members are not replaced but merged: an embedder that is gone is null, and a key that was shown masked is left out. */
+function changes(name, now, wanted) {
+  if (name !== "embedders" || !wanted || !now) return wanted;
+  const told = Object.fromEntries(Object.keys(now).map(embedder => [embedder, null]));
+  for (const [embedder, source] of Object.entries(wanted)) {
+    const {apiKey, ...rest} = source ?? {};
+    told[embedder] = source && (apiKey === now[embedder]?.apiKey ? rest : source);
+  }
+  return told;
+}
+
 export async function settingsView({page, state, remember, signal, reopen}) {
   const all = await indexes(signal);
   let index = state.get("index") ?? all?.[0]?.uid ?? "";
-  const list = h("div");
-  page.append(h("h1", null, "Settings"), h("div", {class: "bar"}, chooser(all, index, uid => {
+  const list = h("div"), turn = turns(signal);
+  page.append(h("h1", null, "Settings"));
+  if (all?.length === 0) return page.append(h("p", {class: "soft"}, "There is no index yet: it is made with its first document."));
+  page.append(h("div", {class: "bar"}, chooser(all, index, uid => {
     index = uid;
-    draw();
+    return draw();
   }), h("button", {type: "button", class: "danger", onclick: async () => {
     if (!index || prompt(`Deleting ${index} deletes its documents and settings. Type its name to do it.`) !== index) return;
-    try {
-      await ended(await ask(indexPath(index), {method: "DELETE"}));
-      remember({});
-      location.hash = "#/settings";
-      reopen();
-    } catch (error) {
-      say(error.message, true);
-    }
+    say("Waiting for the task…");
+    const done = await ended(await ask(indexPath(index), {method: "DELETE"}));
+    if (done.error) throw new Error(done.error.message);
+    remember({});
+    await reopen();
   }}, "Delete the index")), list);
 
   async function draw() {
+    const own = turn(), uid = index;
     remember({index});
-    if (!index) return;
-    let settings;
-    try {
-      settings = await ask(indexPath(index, "/settings"), {signal});
-    } catch (error) {
-      if (!signal.aborted) say(error.message, true);
-      return list.replaceChildren();
-    }
-    list.replaceChildren(...Object.entries(settings).map(([name, value]) => one(name, value)));
+    list.replaceChildren();
+    if (!uid) return;
+    const settings = await ask(indexPath(uid, "/settings"), {signal: own});
+    if (own.aborted) return;
+    say("");
+    list.replaceChildren(...Object.entries(settings).map(([name, value]) => one(uid, name, value)));
   }
 
-  function one(name, value) {
+  /** one is a setting of an index; saving it leaves what is typed in others alone. */
+  function one(uid, name, value) {
     const written = JSON.stringify(value, null, 2);
     const text = h("textarea", {value: written, rows: Math.min(14, written.split("\n").length), spellcheck: false, "aria-label": name, oninput: () => {
       save.disabled = text.value === written;
@@ -62,19 +71,24 @@ export async function settingsView({page, state, remember, signal, reopen}) {
     const wrong = h("p", {class: "bad", role: "alert"});
     const change = async body => {
       say("Waiting for the task…");
+      wrong.textContent = "";
       try {
-        const done = await ended(await ask(indexPath(index, "/settings"), {method: "PATCH", body: {[name]: body}}));
+        const done = await ended(await ask(indexPath(uid, "/settings"), {method: "PATCH", body: {[name]: body}}));
         if (done.error) throw new Error(done.error.message);
-        say(`${name} of ${index} is changed.`);
-        await draw();
+        const now = (await ask(indexPath(uid, "/settings")))[name];
+        if (section.isConnected) section.replaceWith(one(uid, name, now));
+        say(`${name} of ${uid} is changed.`);
       } catch (error) {
-        wrong.textContent = error.message;
         say("");
+        wrong.textContent = error.message;
+        if (error.status === 401 || error.status === 403) throw error; // another key is asked for
       }
     };
-    const save = h("button", {type: "button", class: "main", disabled: true, onclick: () => change(JSON.parse(text.value))}, "Save");
-    return h("section", {class: "setting", id: kebab(name)}, h("h2", null, name), text, wrong,
-      h("p", {class: "bar"}, save, h("button", {type: "button", onclick: () => change(null)}, "Back to the default"), h("span", {class: "soft"}, `On a change ${costs[name] ?? "some documents may be indexed again"}.`)));
+    const cost = costs[name] ?? "some documents may be indexed again";
+    const save = h("button", {type: "button", class: "main", disabled: true, onclick: () => change(changes(name, value, JSON.parse(text.value)))}, "Save");
+    const section = h("section", {class: "setting", id: kebab(name)}, h("h2", null, name), text, wrong,
+      h("p", {class: "bar"}, save, h("button", {type: "button", onclick: () => confirm(`Set ${name} of ${uid} back to its default? On a change ${cost}.`) && change(null)}, "Back to the default"), h("span", {class: "soft"}, `On a change ${cost}.`)));
+    return section;
   }
 
   await draw();

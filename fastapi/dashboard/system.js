@@ -1,7 +1,7 @@
 // How the server is: what it does just now, what it holds and takes, which features are on.
 import {ask, indexPath} from "./api.js";
 import {segments, series} from "./chart.js";
-import {bytes, count, h, say} from "./dom.js";
+import {again, bytes, count, h, redraw, say} from "./dom.js";
 
 const drawn = 30; // indexes whose segments are drawn: the largest
 
@@ -11,12 +11,8 @@ export async function systemView({page, signal}) {
     h("div", {class: "scroll", tabIndex: 0}, h("table", null, h("thead", null, h("tr", null, ["index", "documents", "fields", "vectors", ""].map((t, i) => t ? h("th", {scope: "col", class: i > 0 && "number"}, t) : h("td")))), table)),
     h("h2", null, "Experimental features"), features,
     h("h2", null, "Copies"), h("p", null, ["dumps", "snapshots"].map(what => [h("button", {type: "button", onclick: async () => {
-      try {
-        const task = await ask("/" + what, {method: "POST"});
-        say(`Task ${task.taskUid} makes it; it lands in the directory of ${what} of the server.`);
-      } catch (error) {
-        say(error.message, true);
-      }
+      const task = await ask("/" + what, {method: "POST"});
+      say(`Task ${task.taskUid} makes it; it lands in the directory of ${what} of the server.`);
     }}, what === "dumps" ? "Make a dump" : "Make a snapshot"), " "])));
 
   async function draw() {
@@ -26,8 +22,8 @@ export async function systemView({page, signal}) {
       pair("health", health.status), pair("svc", version.svcVersion ?? ""), pair("speaks", "v" + version.pkgVersion), pair("commit", String(version.commitSha).slice(0, 12)),
       pair("on disk", bytes(stats.databaseSize)), pair("of it in use", bytes(stats.usedDatabaseSize)), pair("last update", stats.lastUpdate ? new Date(stats.lastUpdate).toLocaleString() : "never"),
     ].flat());
-    table.replaceChildren(...Object.entries(stats.indexes).sort(([a], [b]) => a.localeCompare(b)).map(([uid, index]) => h("tr", null,
-      h("td", {dir: "auto"}, h("a", {href: "#/search?index=" + encodeURIComponent(uid)}, uid)), h("td", {class: "number"}, count(index.numberOfDocuments)), h("td", {class: "number"}, count(Object.keys(index.fieldDistribution).length)),
+    redraw(table, Object.entries(stats.indexes).sort(([a], [b]) => a.localeCompare(b)).map(([uid, index]) => h("tr", null,
+      h("td", {dir: "auto"}, h("a", {href: "#/search?index=" + encodeURIComponent(uid), "data-at": uid}, uid)), h("td", {class: "number"}, count(index.numberOfDocuments)), h("td", {class: "number"}, count(Object.keys(index.fieldDistribution).length)),
       h("td", {class: "number"}, count(index.numberOfEmbeddings ?? 0)), h("td", null, index.isIndexing ? "is being indexed" : ""))));
     await Promise.all([drawLive(), drawSegments(stats)]);
   }
@@ -75,9 +71,10 @@ export async function systemView({page, signal}) {
       features.replaceChildren(...Object.entries(on).map(([name, value]) => h("label", {class: "check"}, h("input", {type: "checkbox", checked: value, onchange: async event => {
         try {
           await ask("/experimental-features", {method: "PATCH", body: {[name]: event.target.checked}});
+          say(`${name} is switched ${event.target.checked ? "on" : "off"}.`);
         } catch (error) {
           event.target.checked = !event.target.checked;
-          say(error.message, true);
+          throw error;
         }
       }}), " ", name)));
     } catch (error) {
@@ -86,15 +83,5 @@ export async function systemView({page, signal}) {
   }
 
   await Promise.all([draw(), drawFeatures()]);
-  (async () => {
-    while (!signal.aborted) {
-      await new Promise(resolve => setTimeout(resolve, 2000));
-      if (signal.aborted || document.hidden) continue;
-      try {
-        await draw();
-      } catch (error) {
-        if (!signal.aborted) say(error.message, true);
-      }
-    }
-  })();
+  again(draw, 2000, signal);
 }

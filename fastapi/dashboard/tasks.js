@@ -1,8 +1,14 @@
 // Tasks as they come and end, with their progress, and what to do about those that failed.
-import {ask} from "./api.js";
-import {count, field, h, say, select, show} from "./dom.js";
+import {ask, turns} from "./api.js";
+import {again, count, field, h, redraw, select, show} from "./dom.js";
 
 const statuses = ["enqueued", "processing", "succeeded", "failed", "canceled"];
+
+/** since is when a task came: the time today, else the day and the time. */
+function since(task) {
+  const at = new Date(task.enqueuedAt);
+  return at.toDateString() === new Date().toDateString() ? at.toLocaleTimeString() : at.toLocaleString();
+}
 
 /** took is how long a task ran, for people. */
 function took(task) {
@@ -13,32 +19,34 @@ function took(task) {
 
 export async function tasksView({page, state, remember, signal}) {
   const s = {status: state.get("status") ?? "", index: state.get("index") ?? "", from: null};
+  let shown = ""; // the answers that are drawn
+  const turn = turns(signal);
   const progress = h("div"), body = h("tbody"), pages = h("nav", {class: "pages", "aria-label": "Pages"}), summary = h("p", {class: "summary"});
-  const index = h("input", {value: s.index, placeholder: "all", spellcheck: false, onchange: () => { s.index = index.value.trim(); s.from = null; draw(); }});
+  const index = h("input", {value: s.index, placeholder: "all", spellcheck: false, onchange: () => { s.index = index.value.trim(); s.from = null; return draw(); }});
   page.append(h("h1", null, "Tasks"), h("div", {class: "bar"},
-    field("Status", select([["", "all"], ...statuses], s.status, v => { s.status = v; s.from = null; draw(); })), field("Index", index), summary,
+    field("Status", select([["", "all"], ...statuses], s.status, v => { s.status = v; s.from = null; return draw(); })), field("Index", index), summary,
     h("button", {type: "button", class: "danger", onclick: async () => {
-      if (!confirm("Cancel all tasks that wait or run?")) return;
-      try {
-        await ask("/tasks/cancel?statuses=enqueued,processing" + (s.index ? "&indexUids=" + encodeURIComponent(s.index) : ""), {method: "POST"});
-        draw();
-      } catch (error) {
-        say(error.message, true);
-      }
+      if (!confirm(`Cancel all tasks${s.index && " of " + s.index} that wait or run?`)) return;
+      await ask("/tasks/cancel?statuses=enqueued,processing" + (s.index ? "&indexUids=" + encodeURIComponent(s.index) : ""), {method: "POST"});
+      await draw();
     }}, "Cancel what waits")), progress,
   h("div", {class: "scroll", tabIndex: 0}, h("table", null, h("thead", null, h("tr", null, ["task", "index", "type", "status", "details", "since", "took", ""].map(t => t ? h("th", {scope: "col"}, t) : h("td")))), body)), pages);
 
   async function draw() {
+    const own = turn();
     remember({status: s.status, index: s.index});
     const query = new URLSearchParams({limit: 25});
     if (s.status) query.set("statuses", s.status);
     if (s.index) query.set("indexUids", s.index);
     if (s.from !== null) query.set("from", s.from);
-    const [tasks, batches] = await Promise.all([ask("/tasks?" + query, {signal}), ask("/batches?statuses=processing&limit=1", {signal})]);
-    summary.textContent = `${count(tasks.total)} tasks`;
-    body.replaceChildren(...tasks.results.map(row));
-    pages.replaceChildren(...s.from !== null ? [h("button", {type: "button", onclick: () => { s.from = null; draw(); }}, "Newest")] : [],
-      ...tasks.next !== null ? [h("button", {type: "button", onclick: () => { s.from = tasks.next; draw(); }}, "Older")] : []);
+    const [tasks, batches] = await Promise.all([ask("/tasks?" + query, {signal: own}), ask("/batches?statuses=processing&limit=1", {signal: own})]);
+    const now = JSON.stringify([tasks, batches]);
+    if (own.aborted || now === shown) return; // what is selected stays so
+    shown = now;
+    summary.textContent = `${count(tasks.total)} ${tasks.total === 1 ? "task" : "tasks"}`;
+    redraw(body, tasks.results.map(row));
+    pages.replaceChildren(...s.from !== null ? [h("button", {type: "button", onclick: () => { s.from = null; return draw(); }}, "Newest")] : [],
+      ...tasks.next !== null ? [h("button", {type: "button", onclick: () => { s.from = tasks.next; return draw(); }}, "Older")] : []);
     const p = batches.results[0]?.progress;
     progress.replaceChildren(p ? h("div", {class: "running"}, h("p", null, `Batch ${batches.results[0].uid}: ${p.steps.map(step => `${step.currentStep} ${count(step.finished)} of ${count(step.total)}`).join(" · ")}`), h("progress", {max: 100, value: p.percentage, "aria-label": "Progress of the batch"})) : "");
   }
@@ -50,27 +58,13 @@ export async function tasksView({page, state, remember, signal}) {
       h("td", null, h("span", {class: "status " + task.status}, task.status)),
       h("td", {class: "long"}, details.length > 120 ? details.slice(0, 120) + "…" : details,
         task.error && h("p", {class: "bad"}, task.error.message), task.parked && h("p", {class: "bad"}, `It waits for the machine: ${task.parked.reason.message} Tried ${task.parked.tries} times.`)),
-      h("td", {class: "time"}, new Date(task.enqueuedAt).toLocaleTimeString()), h("td", {class: "time"}, took(task)),
-      h("td", null, waits ? h("button", {type: "button", class: "link", onclick: async () => {
-        try {
-          await ask(`/tasks/cancel?uids=${task.uid}`, {method: "POST"});
-          draw();
-        } catch (error) {
-          say(error.message, true);
-        }
-      }}, "cancel") : h("button", {type: "button", class: "link", onclick: () => show("Task " + task.uid, h("pre", {tabIndex: 0}, JSON.stringify(task, null, 2)))}, "JSON")));
+      h("td", {class: "time"}, since(task)), h("td", {class: "time"}, took(task)),
+      h("td", null, waits ? h("button", {type: "button", class: "link", "data-at": task.uid, onclick: async () => {
+        await ask(`/tasks/cancel?uids=${task.uid}`, {method: "POST"});
+        await draw();
+      }}, "cancel") : h("button", {type: "button", class: "link", "data-at": task.uid, onclick: () => show("Task " + task.uid, h("pre", {tabIndex: 0}, JSON.stringify(task, null, 2)))}, "JSON")));
   }
 
   await draw();
-  (async () => {
-    while (!signal.aborted) {
-      await new Promise(resolve => setTimeout(resolve, 1000));
-      if (signal.aborted || s.from !== null || document.hidden) continue;
-      try {
-        await draw();
-      } catch (error) {
-        if (!signal.aborted) say(error.message, true);
-      }
-    }
-  })();
+  again(() => s.from === null && draw(), 1000, signal);
 }

@@ -1,0 +1,191 @@
+package fastapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// keyFor makes a key of an action.
+func keyFor(t *testing.T, c *client, action string) (key, uid string) {
+	t.Helper()
+	made := c.json("POST", "/keys", fmt.Sprintf(`{"name": "for %s", "actions": [%q], "indexes": ["*"], "expiresAt": null}`, action, action))
+	var answer struct{ Key, UID string }
+	if err := json.Unmarshal([]byte(made.body), &answer); err != nil || answer.Key == "" {
+		t.Fatal(made.body)
+	}
+	return answer.Key, answer.UID
+}
+
+// quoted writes a text as JavaScript takes it.
+func quoted(s string) string {
+	b, _ := json.Marshal(s)
+	return string(b)
+}
+
+// enter gives the page a key, as soon as it asks for one.
+func (p *tab) enter(key string) {
+	p.t.Helper()
+	p.until(`!document.getElementById("key").hidden`)
+	p.eval(`document.getElementById("key-value").value = `+quoted(key)+`, document.getElementById("key").requestSubmit()`, nil)
+}
+
+// TestDashboardShowsWhatAKeyOpens gives the page a search key, with which the search is there and nothing else, and the master key,
+// with which everything is.
+func TestDashboardShowsWhatAKeyOpens(t *testing.T) {
+	tab := startChromium(t).open()
+	c, url := openPage(t, Options{Keys: openKeys(t, masterKey)})
+	c.key = masterKey
+	c.wait(c.json("PATCH", "/indexes/films/settings", `{"filterableAttributes":["year"]}`))
+	c.wait(c.json("POST", "/indexes/films/documents", `[{"id": 1, "title": "metropolis", "year": 1927}, {"id": 2, "title": "sunrise", "year": 1927}]`))
+	key, _ := keyFor(t, c, "search")
+	offered := func(want ...string) {
+		t.Helper()
+		b, _ := json.Marshal(append([]string{}, want...))
+		tab.until(fmt.Sprintf(`JSON.stringify([...document.querySelectorAll("#nav:not([hidden]) a:not([hidden])")].map(a => a.textContent)) === '%s'`, b))
+	}
+	tab.goTo(url + "/#/search?index=films&q=metropolis")
+	tab.until(`document.getElementById("said").textContent.includes("master key") && document.activeElement.id === "key-value"`)
+	offered()
+	tab.enter("nobody's")
+	tab.until(`document.getElementById("said").className === "bad"`)
+	tab.enter(key)
+	tab.until(`document.querySelector(".hit mark")?.textContent === "metropolis" && document.querySelector(".facet") && document.querySelector(".why")`)
+	offered("Search")
+	tab.eval(`location.hash = "#/keys"`, nil)
+	tab.until(`document.getElementById("said").textContent.includes("This key may not do that")`)
+	tab.eval(`document.getElementById("forget").click()`, nil)
+	offered()
+	tab.enter(masterKey)
+	offered("Search", "Documents", "Settings", "Tasks", "Keys", "System")
+	for part, want := range map[string]string{"search": "metropolis", "documents?index=films": "2 documents", "settings": "rankingRules", "tasks": "settingsUpdate", "keys": "tenant token", "system": "available"} {
+		tab.eval(`location.hash = "#/`+part+`"`, nil)
+		tab.until(fmt.Sprintf("document.getElementById('main').textContent.includes(%q)", want))
+	}
+	var kept string
+	tab.eval(`JSON.stringify([location.href, {...localStorage}, {...sessionStorage}, document.cookie])`, &kept)
+	if strings.Contains(kept, masterKey) || strings.Contains(kept, key) {
+		t.Errorf("a key is kept: %s", kept)
+	}
+}
+
+// TestDashboardTellsThatAKeyWasRevoked revokes the key that the page has and then uses each control that sends something: each tells
+// that it failed, and another key is asked for, with which the page goes on. Without -dashboard.every it uses some of them.
+func TestDashboardTellsThatAKeyWasRevoked(t *testing.T) {
+	tab := startChromium(t).open()
+	c, url := openPage(t, Options{Keys: openKeys(t, masterKey)})
+	c.key = masterKey
+	c.wait(c.json("PATCH", "/indexes/films/settings", `{"filterableAttributes":["tag","year"],"sortableAttributes":["year"],"embedders":{"mine":{"source":"userProvided","dimensions":2}}}`))
+	var films []values
+	for i := range 30 {
+		films = append(films, values{"id": i, "title": "metropolis", "year": 1900 + i, "tag": fmt.Sprint("t", i), "_vectors": values{"mine": []int{1, i}}})
+	}
+	b, err := json.Marshal(films)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if end := c.wait(c.json("POST", "/indexes/films/documents", string(b))); !strings.Contains(end, "succeeded") {
+		t.Fatal(end)
+	}
+	tab.do("Page.addScriptToEvaluateOnNewDocument", values{"source": `
+		window.confirm = () => true;
+		window.prompt = () => "films";
+		window.press = (text, within = document) => [...within.querySelectorAll("button")].find(b => b.textContent.startsWith(text) && b.checkVisibility()).click();
+		window.set = (selector, value, event) => { const node = document.querySelector(selector); node.value = value; node.dispatchEvent(new Event(event)); };`}, nil)
+	const search, documents, settings, tasks, keys, system = "search?index=films", "documents?index=films", "settings?index=films", "tasks", "keys", "system"
+	ready := map[string]string{
+		search:    `document.querySelector(".hit") && document.querySelector(".facet li") && main.textContent.includes("by relevance")`,
+		documents: `document.querySelector(".hit")`, settings: `document.querySelector(".setting")`, tasks: `document.querySelector("td .link")`,
+		keys: `main.textContent.includes("for *")`, system: `main.textContent.includes("containsFilter") && document.querySelector("td a")`,
+	}
+	told := `[...document.querySelectorAll("#said.bad, dialog[open] > .said.bad")].some(node => node.textContent.includes("not valid any more"))`
+	for _, test := range []struct {
+		gate      bool // also without -dashboard.every
+		part, use string
+	}{
+		{true, search, `set("main input[type=search]", "m", "input")`},
+		{false, search, `set("input[placeholder^=year]", "year > 1910", "input")`},
+		{false, search, `set(".bar select[id]", "year:asc", "change")`},
+		{false, search, `document.querySelector(".facet input[type=checkbox]").click()`},
+		{false, search, `set(".facet input[type=number]", "1901", "change")`},
+		{false, search, `set(".facet input[type=search]", "t1", "input")`},
+		{false, search, `document.querySelector(".choices input").click()`},
+		{false, search, `press("Next")`},
+		{true, search, `press("Raw JSON")`},
+		{false, search, `press("Compare")`},
+		{false, search, `press("similar")`},
+		{false, documents, `set("input[placeholder^=year]", "year > 1910", "input")`},
+		{false, documents, `press("Next")`},
+		{false, documents, `press("Delete all")`},
+		{false, documents, `press("delete", main)`},
+		{true, documents, `press("edit"); press("Save", document.querySelector("dialog"))`},
+		{false, documents, `press("New document"); press("Save", document.querySelector("dialog"))`},
+		{true, documents, `(() => {
+			const files = new DataTransfer();
+			files.items.add(new File(["[]"], "films.json"));
+			document.querySelector("input[type=file]").files = files.files;
+			document.querySelector("main form").requestSubmit();
+		})()`},
+		{true, settings, `(() => { const text = document.querySelector("#stop-words textarea"); text.value = '["x"]'; text.dispatchEvent(new Event("input")); document.querySelector("#stop-words button.main").click(); })()`},
+		{false, settings, `press("Back to the default")`},
+		{false, settings, `press("Delete the index")`},
+		{false, tasks, `set("main select", "failed", "change")`},
+		{false, tasks, `set("main input", "films", "change")`},
+		{true, tasks, `press("Cancel what waits")`},
+		{false, keys, `(() => { document.querySelector("main form input").value = "new"; document.querySelector("main form").requestSubmit(); })()`},
+		{true, keys, `press("revoke")`},
+		{false, system, `document.querySelector(".choices input").click()`},
+		{true, system, `press("Make a dump")`},
+		{false, system, `press("Make a snapshot")`},
+	} {
+		if !test.gate && !*everyLook {
+			continue
+		}
+		key, uid := keyFor(t, c, "*")
+		tab.goTo(url + "/#/" + test.part)
+		tab.enter(key)
+		tab.until(ready[test.part])
+		if made := c.send("DELETE", "/keys/"+uid, nil); made.status != 204 {
+			t.Fatal(made.body)
+		}
+		if test.part == tasks || test.part == system {
+			tab.until(told) // what asks again and again has been refused, and asks no more
+			tab.eval(`document.getElementById("said").textContent = ""`, nil)
+		}
+		tab.eval(test.use+", 0", nil)
+		tab.until(told + ` && !document.getElementById("key").hidden`)
+	}
+	tab.enter(masterKey)
+	tab.until(ready[system] + ` && document.getElementById("said").textContent === ""`)
+	if r := c.get("/indexes/films/stats"); !strings.Contains(r.body, `"numberOfDocuments":30`) {
+		t.Errorf("a revoked key changed something: %s", r.body)
+	}
+}
+
+// TestDashboardFollowsTheLastClick has something write the address of a search right behind a click on a link, before the page has
+// heard of the click: it opens what was clicked.
+func TestDashboardFollowsTheLastClick(t *testing.T) {
+	tab := startChromium(t).open()
+	c, url := openPage(t, Options{})
+	c.wait(c.json("POST", "/indexes/films/documents", `[{"id": 1, "title": "metropolis"}]`))
+	for _, address := range []string{"search?index=films", `search?index=films&compare=%7B%7D`} {
+		tab.goTo(url + "/#/" + address)
+		tab.until(`document.querySelector(".hit") && (!location.href.includes("compare") || document.querySelector(".compared li"))`)
+		tab.eval(`(() => {
+			document.querySelector("#nav a[href='#/tasks']").click();
+			const box = document.querySelector("main input[type=search]");
+			box.value = "sunrise";
+			box.dispatchEvent(new Event("input")); // begins a search, which is written into the address at once
+		})()`, nil)
+		tab.until(`document.querySelector("h1").textContent === "Tasks" && document.querySelector("td")`)
+		var now struct {
+			Hash    string
+			Dialogs int
+		}
+		tab.eval(`({hash: location.hash, dialogs: document.querySelectorAll("dialog").length})`, &now)
+		if now.Hash != "#/tasks" || now.Dialogs > 0 {
+			t.Errorf("%s: %+v", address, now)
+		}
+	}
+}
