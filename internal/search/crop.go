@@ -1,22 +1,29 @@
 package search
 
-import "svc/internal/text"
+import (
+	"math"
+	"math/bits"
+	"slices"
 
-// cropWindow returns the part of a text that a crop to length words (at least one) shows: around the
-// best run of matches, or from the start if there is none. It never splits a token.
-func cropWindow(tokens []text.Token, matches []match, length int) (start, end int) {
+	"svc/internal/text"
+)
+
+// cropWindow returns the part of a text that a crop to length words (at least one) shows: around a run of matches, or from the
+// start if there is none. It never splits a token. Of the tokens base and those after it are given, and those of length words on both
+// sides of the run.
+func cropWindow(tokens []text.Token, base int, run []match, length int) (start, end int) {
 	if len(tokens) == 0 {
 		return 0, 0
 	}
 	before, after := -1, 0 // the next tokens to take on both sides
 	remaining := length
-	if len(matches) > 0 {
-		first, last := bestInterval(matches, length)
-		words := matches[last].lastWord - matches[first].firstWord + 1
-		before, after = matches[first].firstToken-1, matches[last].lastToken+1
+	if len(run) > 0 {
+		first, last := run[0], run[len(run)-1]
+		words := last.lastWord - first.firstWord + 1
+		before, after = first.firstToken-base-1, last.lastToken-base+1
 		if words > length {
 			// A phrase that is longer than the window: its first words.
-			after = matches[first].firstToken
+			after = first.firstToken - base
 			for n := 0; n < length; after++ {
 				if isWord(&tokens[after]) {
 					n++
@@ -71,33 +78,138 @@ func cropWindow(tokens []text.Token, matches []match, length int) (start, end in
 	return tokens[before+1].Start, tokens[after-1].End
 }
 
-// bestInterval returns the run of matches that says most in length words: with the most words of the
-// query, then the closest together, then the most in the order of the query; the first of equals.
-func bestInterval(matches []match, length int) (first, last int) {
-	found := false
-	var best intervalScore
-	consider := func(i, j int) {
-		if s := scoreInterval(matches[i : j+1]); !found || best.less(s) {
-			found, best, first, last = true, s, i, j
+// crop looks for the run of matches that says most in length words: with the most words of the query, then the closest together,
+// then the most in the order of the query; the first of equals. It stops where no other one can say more.
+type crop struct {
+	length  int
+	perfect intervalScore
+	matches []match // those that may be shown still, or are within length words of a match to come
+	open    int     // of them, the first that is
+	found   bool
+	score   intervalScore
+	run     []match // the best so far
+	settled bool    // start and end are that one's, or without one those of a text without matches
+	start   int
+	end     int
+	shown   []match // those between start and end
+}
+
+// find works out start, end and shown of a text.
+func (c *crop) find(r *reading, s []byte, l text.Locales) {
+	c.matches, c.open, c.found, c.settled, c.run, c.shown = c.matches[:0], 0, false, false, c.run[:0], c.shown[:0]
+	r.begin(s, l, c.length)
+	for !r.find.empty() {
+		window := c.matches[c.open:]
+		limit := math.MaxInt
+		if n := len(window); 0 < n && n <= 1-c.perfect.closeness && !c.overlong() && scoreInterval(window) == c.perfect {
+			limit = window[0].firstWord + c.length
+		}
+		m, ok := r.next(limit)
+		switch {
+		case ok:
+			c.add(m)
+		case r.at >= limit || r.due() && r.cursor.AtEnd(r.text):
+			c.finish()
+			c.settle(r)
+			return
+		default:
+			c.rest(r)
+		}
+		if c.found && c.score == c.perfect {
+			break
 		}
 	}
-	i := 0
-	for j := range matches {
-		if matches[j].lastWord-matches[i].firstWord < length {
-			continue
-		}
-		if j > 0 {
-			consider(i, j-1)
-		}
-		for i < j && matches[j].lastWord-matches[i].firstWord >= length {
-			i++
+	c.settle(r)
+}
+
+// add adds the next match to the run of those that are within length words.
+func (c *crop) add(m match) {
+	window := c.matches[c.open:]
+	c.matches = append(c.matches, m)
+	if len(window) == 0 || m.lastWord-window[0].firstWord < c.length {
+		return
+	}
+	c.consider(window)
+	for c.open < len(c.matches)-1 && m.lastWord-c.matches[c.open].firstWord >= c.length {
+		c.open++
+	}
+}
+
+// overlong reports whether the matches at hand are one phrase that is longer than length.
+func (c *crop) overlong() bool {
+	window := c.matches[c.open:]
+	return len(window) == 1 && window[0].lastWord-window[0].firstWord >= c.length
+}
+
+// finish considers the last matches of a text. A phrase that is longer than the crop counts where there is nothing else.
+func (c *crop) finish() {
+	if window := c.matches[c.open:]; len(window) > 0 && !(c.found && c.overlong()) {
+		c.consider(window)
+	}
+}
+
+func (c *crop) consider(run []match) {
+	if s := scoreInterval(run); !c.found || c.score.less(s) {
+		c.found, c.settled, c.score, c.run = true, false, s, append(c.run[:0], run...)
+	}
+}
+
+// rest is between two parts of a text, when all of its words so far were looked at: what is behind is forgotten as far as it can be,
+// and words that match nothing are passed over.
+func (c *crop) rest(r *reading) {
+	window := c.matches[c.open:]
+	over := len(window) > 0 && !c.overlong() && r.at-window[0].firstWord >= c.length // no match to come belongs to them
+	if over {
+		c.consider(window)
+	}
+	last := 0 // word that has to be looked at before the crop is known
+	if c.found {
+		last = c.run[0].firstWord
+	}
+	if !c.settled && r.at-last >= c.length && (c.found || len(window) == 0) {
+		c.settle(r)
+	}
+	needed := r.at
+	if !c.settled {
+		needed = last
+	}
+	if len(window) > 0 && !over {
+		needed = min(needed, window[0].firstWord)
+	}
+	needed -= c.length
+	r.forget(needed)
+	behind := 0
+	for behind < c.open && c.matches[behind].lastWord < needed {
+		behind++
+	}
+	if behind > len(c.matches)/2 {
+		c.matches = slices.Delete(c.matches, 0, behind)
+		c.open -= behind
+	}
+	if c.settled && (len(window) == 0 || over) {
+		r.pass()
+	}
+	r.more()
+}
+
+// settle works out what is shown of the best run, or of a text without matches. All matches there are known.
+func (c *crop) settle(r *reading) {
+	if c.settled {
+		return
+	}
+	c.settled = true
+	last := 0
+	if c.found {
+		last = c.run[len(c.run)-1].lastWord
+	}
+	r.word(last + c.length) // is cut, if it is there
+	c.start, c.end = cropWindow(r.tokens, r.base, c.run, c.length)
+	c.shown = c.shown[:0]
+	for _, m := range c.matches {
+		if m.end > c.start && m.start < c.end {
+			c.shown = append(c.shown, m)
 		}
 	}
-	end := len(matches) - 1
-	if i < end || matches[end].lastWord-matches[i].firstWord < length {
-		consider(i, end)
-	}
-	return first, last
 }
 
 // intervalScore is compared from the first field to the last.
@@ -135,6 +247,49 @@ func scoreInterval(matches []match) intervalScore {
 		}
 	}
 	return s
+}
+
+// perfectScore is what no run of matches of the phrases and words exceeds: all terms in the fewest matches, one beside the other. Every
+// gap takes from closeness at least what it adds to the order.
+func perfectScore(h *highlighter) intervalScore {
+	type part struct{ first, last, cost int }
+	var parts []part
+	for _, list := range h.phrases {
+		for _, p := range list {
+			n := 0
+			for _, w := range p.words {
+				if w != "" {
+					n++
+				}
+			}
+			parts = append(parts, part{p.first, p.last, n - 1})
+		}
+	}
+	for _, w := range h.words {
+		parts = append(parts, part{w.First, w.Last, 0})
+	}
+	var terms termSet
+	for _, p := range parts {
+		for t := p.first; t <= p.last; t++ {
+			terms.add(t)
+		}
+	}
+	// least[t] is the least that matches of all terms before t cost, with a gap behind each.
+	var least [64]int
+	for t := 1; t < len(least); t++ { // the last of the set stands for several: it costs nothing here
+		if terms>>(t-1)&1 == 0 {
+			least[t] = least[t-1]
+			continue
+		}
+		least[t] = math.MaxInt
+		for _, p := range parts {
+			if p.first < t && t <= p.last+1 {
+				least[t] = min(least[t], least[max(p.first, 0)]+p.cost+1)
+			}
+		}
+	}
+	cost := max(least[len(least)-1]-1, 0)
+	return intervalScore{bits.OnesCount64(uint64(terms)), -cost, cost}
 }
 
 // termSet is a set of words of a query, of which the first 64 are told apart.

@@ -18,15 +18,14 @@ import (
 
 // formatter makes the _formatted and _matchesPosition objects of hits. It is for one request and one goroutine.
 type formatter struct {
-	fields   *settings.Fields
-	analyzer *text.Analyzer
-	find     *highlighter
-	pre      string
-	post     string
-	marker   string
-	shown    selection // paths in _formatted
-	enabled  bool
-	hydrate  *hydration // nil: no foreign keys
+	fields  *settings.Fields
+	reading reading
+	pre     string
+	post    string
+	marker  string
+	shown   selection // paths in _formatted
+	enabled bool
+	hydrate *hydration // nil: no foreign keys
 
 	highlightAll bool
 	highlight    covering
@@ -38,7 +37,8 @@ type formatter struct {
 
 	options map[string]*pathOptions
 	paths   []*pathOptions // the values of options, by index
-	tokens  []text.Token
+	cut     crop
+	matches []match
 	path    []byte
 	text    []byte
 	out     []byte
@@ -59,15 +59,14 @@ type pathOptions struct {
 // newFormatter prepares formatting for the hits of r on v; h may be nil when there is no query.
 func newFormatter(v *index.View, r *Request, h *query.Highlights) *formatter {
 	f := &formatter{
-		fields:   v.Fields,
-		analyzer: v.Analyzer,
-		find:     newHighlighter(v.Analyzer, h),
-		pre:      r.HighlightPreTag,
-		post:     r.HighlightPostTag,
-		marker:   r.CropMarker,
-		cropAll:  -1,
-		options:  make(map[string]*pathOptions),
-		room:     math.MaxInt64,
+		fields:  v.Fields,
+		reading: reading{find: newHighlighter(v.Analyzer, h)},
+		pre:     r.HighlightPreTag,
+		post:    r.HighlightPostTag,
+		marker:  r.CropMarker,
+		cropAll: -1,
+		options: make(map[string]*pathOptions),
+		room:    math.MaxInt64,
 	}
 	displayed := v.Settings.DisplayedAttributes
 	isDisplayed, known := oneOf(displayed), f.known(len(r.AttributesToHighlight)+len(r.AttributesToCrop))
@@ -96,6 +95,7 @@ func newFormatter(v *index.View, r *Request, h *query.Highlights) *formatter {
 	}
 	all := f.highlightAll || f.cropAll >= 0
 	f.highlight, f.crop = newCovering(highlight), newCovering(crop)
+	f.cut.perfect = perfectScore(f.reading.find)
 	f.enabled = len(highlight)+len(crop) > 0 || all && (displayed == nil || len(displayed) > 0)
 	shown := retrievedFields(v.Fields, displayed, r.AttributesToRetrieve)
 	switch {
@@ -235,7 +235,7 @@ func (f *formatter) appendValue(dst, value []byte) ([]byte, error) {
 		return dst, err
 	}
 	o := f.optionsOf(f.path)
-	plain := o.crop <= 0 && (!o.highlight || f.find.empty())
+	plain := o.crop <= 0 && (!o.highlight || f.reading.find.empty())
 	if value[0] == '"' {
 		if plain {
 			return append(dst, value...), nil
@@ -247,7 +247,7 @@ func (f *formatter) appendValue(dst, value []byte) ([]byte, error) {
 			return document.AppendQuoted(dst, f.text), nil
 		}
 	}
-	formatted := f.format(string(f.text), o)
+	formatted := f.format(f.text, o)
 	if int64(len(dst)+len(formatted)) > f.room {
 		return nil, budget.ErrLarge
 	}
@@ -255,12 +255,14 @@ func (f *formatter) appendValue(dst, value []byte) ([]byte, error) {
 }
 
 // format returns a text with its matches marked, cropped if o says so. It stops where it is longer than an answer may be.
-func (f *formatter) format(s string, o *pathOptions) []byte {
-	f.tokens = f.analyzer.Tokens(f.tokens[:0], s, o.locales, false)
-	matches := f.find.find(s, f.tokens)
+func (f *formatter) format(s []byte, o *pathOptions) []byte {
 	start, end := 0, len(s)
 	if o.crop > 0 {
-		start, end = cropWindow(f.tokens, matches, o.crop)
+		f.cut.length = o.crop
+		f.cut.find(&f.reading, s, o.locales)
+		start, end, f.matches = f.cut.start, f.cut.end, append(f.matches[:0], f.cut.shown...)
+	} else {
+		f.matches = f.reading.all(f.matches[:0], s, o.locales)
 	}
 	out := f.out[:0]
 	if start > 0 {
@@ -268,7 +270,7 @@ func (f *formatter) format(s string, o *pathOptions) []byte {
 	}
 	at := start
 	if o.highlight {
-		for _, m := range matches {
+		for _, m := range f.matches {
 			from, to := max(m.start, start), min(m.end, end)
 			if from >= to {
 				continue
@@ -291,7 +293,7 @@ func (f *formatter) format(s string, o *pathOptions) []byte {
 
 // appendMatches appends the _matchesPosition object of a document: the matches in all displayed texts, by path.
 func (f *formatter) appendMatches(dst, doc []byte) ([]byte, error) {
-	if f.find.empty() {
+	if f.reading.find.empty() {
 		return append(dst, "{}"...), nil
 	}
 	w := &f.walker
@@ -361,10 +363,8 @@ func (w *positionWalker) String(field int, value []byte, indices []int) {
 		return
 	}
 	f := w.f
-	s := string(value)
-	f.tokens = f.analyzer.Tokens(f.tokens[:0], s, o.locales, false)
-	matches := f.find.find(s, f.tokens)
-	if len(matches) == 0 {
+	matches := f.reading.all(f.matches[:0], value, o.locales)
+	if f.matches = matches; len(matches) == 0 {
 		return
 	}
 	if o.found == 0 || o.found > len(w.found) || w.found[o.found-1].options != o {

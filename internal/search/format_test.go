@@ -262,7 +262,7 @@ func TestHighlight(t *testing.T) {
 		r := request()
 		r.AttributesToHighlight = []string{"t"}
 		f := newFormatter(testView(t, "", "t"), r, h)
-		if got := string(f.format(test.text, f.optionsOf([]byte("t")))); got != test.want {
+		if got := string(f.format([]byte(test.text), f.optionsOf([]byte("t")))); got != test.want {
 			t.Errorf("%s: %q, want %q", test.query, got, test.want)
 		}
 	}
@@ -296,7 +296,7 @@ func TestCrop(t *testing.T) {
 		r := request()
 		r.AttributesToCrop, r.CropLength = []string{"t"}, test.length
 		f := newFormatter(testView(t, "", "t"), r, highlights(test.query))
-		if got := string(f.format(test.text, f.optionsOf([]byte("t")))); got != test.want {
+		if got := string(f.format([]byte(test.text), f.optionsOf([]byte("t")))); got != test.want {
 			t.Errorf("%s %d: %q, want %q", test.query, test.length, got, test.want)
 		}
 	}

@@ -23,10 +23,9 @@ type highlighter struct {
 	analyzer *text.Analyzer
 	phrases  map[string][]phraseForm // by first word
 	words    []wordList
-	begins   beginnings
+	begins   beginnings           // of words
+	starts   *text.Beginnings     // of words and phrases
 	seen     map[string]formMatch // by token form: most words come again
-	matches  []match
-	order    []int // tokens that are words
 }
 
 // phraseForm is a query.Phrase without the holes around it.
@@ -79,7 +78,7 @@ func (b *beginnings) has(form string) bool {
 func hashPair(a, b byte) int { return (int(a)*37 + int(b)) & 1023 }
 
 func newHighlighter(a *text.Analyzer, h *query.Highlights) *highlighter {
-	m := &highlighter{analyzer: a, phrases: make(map[string][]phraseForm), seen: make(map[string]formMatch)}
+	m := &highlighter{analyzer: a, phrases: make(map[string][]phraseForm), seen: make(map[string]formMatch), starts: text.NewBeginnings()}
 	if h == nil {
 		return m
 	}
@@ -93,6 +92,7 @@ func newHighlighter(a *text.Analyzer, h *query.Highlights) *highlighter {
 		}
 		if len(w) > 0 {
 			m.phrases[w[0]] = append(m.phrases[w[0]], phraseForm{w, p.First, p.Last})
+			m.starts.Add(w[0])
 		}
 	}
 	for _, w := range h.Words {
@@ -100,76 +100,25 @@ func newHighlighter(a *text.Analyzer, h *query.Highlights) *highlighter {
 		for _, p := range w.Prefixes {
 			list.shortest = max(1, min(list.shortest, len(p)))
 			list.longest = max(list.longest, len(p))
-			m.begins.add(p)
+			m.add(p)
 		}
 		for form := range w.Forms {
-			m.begins.add(form)
+			m.add(form)
 		}
 		m.words = append(m.words, list)
 	}
 	return m
 }
 
+func (m *highlighter) add(form string) {
+	m.begins.add(form)
+	m.starts.Add(form)
+}
+
 // empty reports whether nothing can match.
 func (m *highlighter) empty() bool { return len(m.phrases) == 0 && len(m.words) == 0 }
 
-// find returns the matches in s, whose tokens are given, from left to right. They do not overlap. The slice is valid until the next call.
-func (m *highlighter) find(s string, tokens []text.Token) []match {
-	m.matches, m.order = m.matches[:0], m.order[:0]
-	for i := range tokens {
-		if isWord(&tokens[i]) {
-			m.order = append(m.order, i)
-		}
-	}
-	for w := 0; w < len(m.order); {
-		first := &tokens[m.order[w]]
-		if p, n := m.phraseAt(tokens, w); n > 0 {
-			last := m.order[w+n-1]
-			m.matches = append(m.matches, match{m.order[w], last, w, w + n - 1, first.Start, tokens[last].End, p.first, p.last})
-			w += n
-			continue
-		}
-		if h := m.word(first.Form); h.list >= 0 {
-			end := first.End
-			if h.bytes >= 0 {
-				end = first.Start + m.analyzer.MarkedBytes(*first, s[first.Start:first.End], h.bytes)
-			}
-			list := &m.words[h.list]
-			m.matches = append(m.matches, match{m.order[w], m.order[w], w, w, first.Start, end, list.First, list.Last})
-		}
-		w++
-	}
-	return m.matches
-}
-
 func isWord(t *text.Token) bool { return t.Kind == text.Word || t.Kind == text.StopWord }
-
-// phraseAt returns the first phrase that the words from order[w] on begin with, and how many words it takes there.
-func (m *highlighter) phraseAt(tokens []text.Token, w int) (phraseForm, int) {
-	for _, p := range m.phrases[tokens[m.order[w]].Form] {
-		at, holes := w+1, 0
-		for _, slot := range p.words[1:] {
-			if slot == "" {
-				holes++
-				continue
-			}
-			// A stop word of the query stands for one word or none.
-			skip := 0
-			for skip <= holes && at+skip < len(m.order) && tokens[m.order[at+skip]].Form != slot {
-				skip++
-			}
-			if skip > holes || at+skip >= len(m.order) {
-				at = 0
-				break
-			}
-			at, holes = at+skip+1, 0
-		}
-		if at > 0 {
-			return p, at - w
-		}
-	}
-	return phraseForm{}, 0
-}
 
 // word looks a token up in the word lists; the first that knows it counts.
 func (m *highlighter) word(form string) formMatch {
@@ -191,8 +140,16 @@ func (m *highlighter) word(form string) formMatch {
 			break
 		}
 	}
-	m.seen[form] = h
+	m.seen[strings.Clone(form)] = h // forms of a text are parts of one string
 	return h
+}
+
+// wanted reports whether a word or a phrase begins with a token of this form.
+func (m *highlighter) wanted(form []byte) bool {
+	if _, ok := m.phrases[string(form)]; ok {
+		return true
+	}
+	return m.word(string(form)).list >= 0
 }
 
 // prefixOf returns the length of the prefix in the list that form starts with, or 0: that of the word as it was typed

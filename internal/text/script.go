@@ -1,6 +1,7 @@
 package text
 
 import (
+	"encoding/binary"
 	"sort"
 	"unicode/utf8"
 )
@@ -86,6 +87,10 @@ func nextGroup(s []byte) (script, int) {
 	group := other
 	last := scriptRange{0x80, 0x2af, latin}
 	for i := 0; i < len(s); {
+		if group == latin && i+8 <= len(s) && binary.LittleEndian.Uint64(s[i:])&0x8080808080808080 == 0 {
+			i += 8 // nothing in ASCII ends it
+			continue
+		}
 		if b := s[i]; b < utf8.RuneSelf {
 			if c := b | 0x20; 'a' <= c && c <= 'z' {
 				if group == other {

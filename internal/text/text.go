@@ -31,6 +31,7 @@ type Config struct {
 // Analyzer analyses strings under one Config. It may be used by several goroutines.
 type Analyzer struct {
 	patterns
+	passes         passing
 	stop           map[string]struct{} // by stop key
 	stopSeparators bool                // a stop word may be a separator or a dictionary entry
 }
@@ -38,6 +39,7 @@ type Analyzer struct {
 // New prepares an analyzer.
 func New(c Config) *Analyzer {
 	a := &Analyzer{patterns: newPatterns(c)}
+	a.passes = newPassing(&a.patterns, c)
 	if len(c.StopWords) == 0 {
 		return a
 	}
@@ -149,7 +151,19 @@ func (a *Analyzer) walk(s []byte, l Locales, yield func(piece) bool) {
 
 // cut cuts one group, s[start:end].
 func (a *Analyzer) cut(s []byte, start, end int, g group, yield func(piece) bool) bool {
-	pending := start
+	for start < end {
+		next, ok := a.stretch(s, start, end, g, yield)
+		if !ok {
+			return false
+		}
+		start = next
+	}
+	return true
+}
+
+// stretch cuts a part of a group: from start up to the next separator or dictionary entry, and that one, or to the end. It returns where
+// that part ends, and false when yield does.
+func (a *Analyzer) stretch(s []byte, start, end int, g group, yield func(piece) bool) (int, bool) {
 	for i := start; i < end; {
 		if a.class[s[i]] == classWord {
 			i++
@@ -161,16 +175,12 @@ func (a *Analyzer) cut(s []byte, start, end int, g group, yield func(piece) bool
 			i += size
 			continue
 		}
-		if pending < i && !segment(s, pending, i, g, yield) {
-			return false
+		if start < i && !segment(s, start, i, g, yield) {
+			return i, false
 		}
-		if !yield(piece{i, i + n, kind, true, g}) {
-			return false
-		}
-		i += n
-		pending = i
+		return i + n, yield(piece{i, i + n, kind, true, g})
 	}
-	return pending == end || segment(s, pending, end, g, yield)
+	return end, segment(s, start, end, g, yield)
 }
 
 // classify gives the kind of a piece with the text raw.

@@ -1,0 +1,247 @@
+package search
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"svc/internal/query"
+	"svc/internal/text"
+)
+
+// matchesOfAll are the matches of a text all of whose tokens are given.
+func matchesOfAll(h *highlighter, s string, tokens []text.Token) (matches []match) {
+	var words []int
+	for i := range tokens {
+		if isWord(&tokens[i]) {
+			words = append(words, i)
+		}
+	}
+	phraseAt := func(w int) (phraseForm, int) {
+		for _, p := range h.phrases[tokens[words[w]].Form] {
+			at, holes := w+1, 0
+			for _, slot := range p.words[1:] {
+				if slot == "" {
+					holes++
+					continue
+				}
+				skip := 0
+				for skip <= holes && at+skip < len(words) && tokens[words[at+skip]].Form != slot {
+					skip++
+				}
+				if skip > holes || at+skip >= len(words) {
+					at = 0
+					break
+				}
+				at, holes = at+skip+1, 0
+			}
+			if at > 0 {
+				return p, at - w
+			}
+		}
+		return phraseForm{}, 0
+	}
+	for w := 0; w < len(words); {
+		first := &tokens[words[w]]
+		if p, n := phraseAt(w); n > 0 {
+			last := words[w+n-1]
+			matches = append(matches, match{words[w], last, w, w + n - 1, first.Start, tokens[last].End, p.first, p.last})
+			w += n
+			continue
+		}
+		for i := range h.words {
+			list := &h.words[i]
+			end := first.End
+			if n := list.prefixOf(first.Form); n > 0 {
+				end = first.Start + h.analyzer.MarkedBytes(*first, s[first.Start:first.End], leadingBytes(first.Form[:n], list.Chars))
+			} else if _, ok := list.Forms[first.Form]; !ok {
+				continue
+			}
+			matches = append(matches, match{words[w], words[w], w, w, first.Start, end, list.First, list.Last})
+			break
+		}
+		w++
+	}
+	return matches
+}
+
+// bestOfAll returns the run of all matches of a text that a crop shows.
+func bestOfAll(matches []match, length int) []match {
+	if len(matches) == 0 {
+		return nil
+	}
+	var best []match
+	consider := func(i, j int) {
+		if run := matches[i : j+1]; best == nil || scoreInterval(best).less(scoreInterval(run)) {
+			best = run
+		}
+	}
+	i := 0
+	for j := range matches {
+		if matches[j].lastWord-matches[i].firstWord < length {
+			continue
+		}
+		if j > 0 {
+			consider(i, j-1)
+		}
+		for i < j && matches[j].lastWord-matches[i].firstWord >= length {
+			i++
+		}
+	}
+	end := len(matches) - 1
+	if i < end || matches[end].lastWord-matches[i].firstWord < length {
+		consider(i, end)
+	}
+	if best == nil {
+		best = matches[:1]
+	}
+	return best
+}
+
+// TestCropsAgreeWithWholeTexts compares crops and highlights, which look at no more of a text than they must, with those of all tokens.
+func TestCropsAgreeWithWholeTexts(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	pick := func(list ...string) string { return list[rng.IntN(len(list))] }
+	word := func() string {
+		b := make([]rune, 1+rng.IntN(5))
+		for i := range b {
+			b[i] = []rune("abcdeABs.éßÉœ\x01_9")[rng.IntN(10+rng.IntN(6))]
+		}
+		return string(b)
+	}
+	for round := range 3000 {
+		config := text.Config{}
+		switch rng.IntN(6) {
+		case 0:
+			config.Dictionary = []string{"a b", "ab. a"}
+		case 1:
+			config.Separators = []string{"x", "a", "é"}
+		case 2:
+			config.NonSeparators = []string{" "}
+		}
+		vocabulary := make([]string, 3+rng.IntN(30))
+		for i := range vocabulary {
+			vocabulary[i] = word()
+		}
+		h := &query.Highlights{}
+		analyzer := text.New(config)
+		form := func(s string) string {
+			var b strings.Builder
+			for _, token := range analyzer.Tokens(nil, s, nil, false) {
+				b.WriteString(token.Form)
+			}
+			return b.String()
+		}
+		rare := fmt.Sprintf("zq%d", rng.IntN(3))
+		asked := func() string {
+			if rng.IntN(2) == 0 {
+				return rare
+			}
+			return form(vocabulary[rng.IntN(len(vocabulary))])
+		}
+		term := 0
+		for range rng.IntN(4) {
+			last := term + rng.IntN(2)
+			if rng.IntN(3) == 0 {
+				p := query.Phrase{First: term, Last: last}
+				for range 1 + rng.IntN(4) {
+					p.Words = append(p.Words, pick(asked(), asked(), ""))
+				}
+				h.Phrases = append(h.Phrases, p)
+			} else {
+				w := query.Words{Word: asked(), Forms: map[string]struct{}{}, Chars: 1 + rng.IntN(3), First: term, Last: last}
+				for range rng.IntN(3) {
+					w.Forms[asked()] = struct{}{}
+				}
+				if rng.IntN(3) == 0 {
+					w.Prefixes = []string{w.Word}
+				}
+				w.Forms[w.Word] = struct{}{}
+				h.Words = append(h.Words, w)
+			}
+			term += 1 + rng.IntN(2)
+		}
+		var b strings.Builder
+		far := rng.IntN(4) == 0 // words that are in no query stand between those that may be
+		for range rng.IntN(1 + 400*rng.IntN(4)) {
+			switch {
+			case far && rng.IntN(30) > 0:
+				b.WriteString(pick("vun", "wot", "Übung", "xml", "yps", "für", "’tis", "日本", "да"))
+			case rng.IntN(20) == 0:
+				b.WriteString(rare)
+			default:
+				b.WriteString(vocabulary[rng.IntN(len(vocabulary))])
+			}
+			b.WriteString(pick(" ", " ", " ", ". ", ", ", "\n", " - ", "x", "  ", "—"))
+		}
+		s := b.String()
+		var locales text.Locales
+		switch rng.IntN(8) {
+		case 0:
+			locales = text.Locales{"deu"}
+		case 1:
+			locales = text.Locales{"eng", "deu", "swe"}
+		}
+		find := newHighlighter(analyzer, h)
+		tokens := analyzer.Tokens(nil, s, locales, false)
+		want := matchesOfAll(find, s, tokens)
+		length := 1 + rng.IntN(1+rng.IntN(30))
+
+		f := &formatter{reading: reading{find: find}}
+		places := func(list []match) (spans []byteSpan) {
+			for _, m := range list {
+				spans = append(spans, byteSpan{m.start, m.end})
+			}
+			return spans
+		}
+		if got := f.reading.all(nil, []byte(s), locales); !slices.Equal(places(got), places(want)) {
+			for i, m := range places(want) {
+				if i == len(got) || places(got)[i] != m {
+					t.Fatalf("round %d: %+v misses %q at %d of %q, which has %d", round, h, s[m.start:m.end], m.start, s[max(0, m.start-20):min(len(s), m.end+20)], len(got))
+				}
+			}
+		}
+		f.cut.perfect, f.cut.length = perfectScore(find), length
+		f.cut.find(&f.reading, []byte(s), locales)
+		start, end := cropWindow(tokens, 0, bestOfAll(want, length), length)
+		shown := slices.DeleteFunc(slices.Clone(want), func(m match) bool { return m.end <= start || m.start >= end })
+		if f.cut.start != start || f.cut.end != end || !slices.Equal(places(f.cut.shown), places(shown)) {
+			t.Fatalf("round %d: a crop of %q to %d words for %+v\nshows %d to %d with %v,\nwant  %d to %d with %v", round, s, length, h,
+				f.cut.start, f.cut.end, places(f.cut.shown), start, end, places(shown))
+		}
+	}
+}
+
+// BenchmarkCrop crops a megabyte to ten words: where both words stand together at once, where the best place is never certain, and where
+// one of them is nowhere.
+func BenchmarkCrop(b *testing.B) {
+	rng := rand.New(rand.NewPCG(1, 0))
+	words := strings.Fields(`the of and to in is was for on as by with at from that it his her an were which this be or had first are
+		one their its after new who they two have has been also other when during there into all may more time some only many over most
+		between made about known such season then team later second while part called used years city played however would under state`)
+	var body strings.Builder
+	for body.Len() < 1<<20 {
+		body.WriteString(words[rng.IntN(len(words))])
+		body.WriteString([]string{" ", " ", " ", " ", ", ", ". "}[rng.IntN(6)])
+	}
+	for _, c := range []struct{ name, query, text string }{
+		{"together", "clock tower", "A clock tower. " + body.String()},
+		{"apart", "clock tower", "A clock. " + body.String() + " A tower."},
+		{"one", "clock tower", body.String() + " A tower."},
+		{"frequent", "after the", body.String()},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			s := []byte(c.text)
+			f := &formatter{reading: reading{find: newHighlighter(text.New(text.Config{}), highlights(c.query))}}
+			f.cut.perfect, f.cut.length = perfectScore(f.reading.find), 10
+			for b.Loop() {
+				f.cut.find(&f.reading, s, nil)
+			}
+		})
+	}
+}

@@ -1,0 +1,163 @@
+package search
+
+import (
+	"math"
+	"slices"
+
+	"svc/internal/text"
+)
+
+// reading finds the matches of one text from left to right. The text is cut into tokens part by part, no further than matches are
+// asked for, stretches where no word begins as a match would are passed over, and what is behind is forgotten.
+type reading struct {
+	find    *highlighter
+	text    []byte
+	locales text.Locales
+	cursor  text.Cursor
+	keep    int // words that are kept behind the next one
+
+	tokens []text.Token // from this number on:
+	base   int
+	words  []int // numbers of the tokens that are words; what is passed over is not counted
+	first  int   // number of the first of them
+	at     int   // number of the word to look at next
+}
+
+// begin goes to the start of a text.
+func (r *reading) begin(s []byte, l text.Locales, keep int) {
+	*r = reading{find: r.find, text: s, locales: l, keep: keep, tokens: r.tokens[:0], words: r.words[:0]}
+}
+
+// chunkTokens is how many tokens are cut at a time.
+const chunkTokens = 64
+
+// more cuts a further part of the text. It reports false at the end.
+func (r *reading) more() bool {
+	if r.cursor.AtEnd(r.text) {
+		return false
+	}
+	from := len(r.tokens)
+	r.tokens = r.find.analyzer.More(r.tokens, r.text, r.locales, &r.cursor, chunkTokens)
+	for i := from; i < len(r.tokens); i++ {
+		if isWord(&r.tokens[i]) {
+			r.words = append(r.words, r.base+i)
+		}
+	}
+	return true
+}
+
+// word returns the token of a word, and its number; nil after the end of the text.
+func (r *reading) word(n int) (*text.Token, int) {
+	for n-r.first >= len(r.words) {
+		if !r.more() {
+			return nil, 0
+		}
+	}
+	at := r.words[n-r.first]
+	return &r.tokens[at-r.base], at
+}
+
+// due reports whether all words that were cut have been looked at: it is time to forget some, and to pass others over.
+func (r *reading) due() bool { return r.at-r.first >= len(r.words) }
+
+// forget drops the words before one, and the tokens before it.
+func (r *reading) forget(word int) {
+	n := min(max(word-r.first, 0), len(r.words))
+	if n < len(r.words)/2 || n == 0 {
+		return
+	}
+	to := r.base + len(r.tokens)
+	if n < len(r.words) {
+		to = r.words[n]
+	}
+	r.words = slices.Delete(r.words, 0, n)
+	r.tokens = slices.Delete(r.tokens, 0, to-r.base)
+	r.first, r.base = r.first+n, to
+}
+
+// pass passes over words that match nothing. Those before it are forgotten, and the words behind it are farther from them than any
+// that are kept.
+func (r *reading) pass() {
+	if !r.due() || !r.find.analyzer.Pass(r.text, &r.cursor, r.find.starts, r.find.wanted, r.keep) {
+		return
+	}
+	r.base += len(r.tokens)
+	r.first += len(r.words) + r.keep
+	r.at, r.tokens, r.words = r.first, r.tokens[:0], r.words[:0]
+}
+
+// next returns the next match that begins before a word; false where there is none, or where all words that were cut have been
+// looked at: at says how far it came. Matches do not overlap.
+func (r *reading) next(before int) (match, bool) {
+	for r.at < before && !r.due() {
+		w := r.at
+		token, at := r.word(w)
+		if p, n := r.phrase(token.Form); n > 0 {
+			last, end := r.word(w + n - 1)
+			r.at += n
+			return match{at, end, w, w + n - 1, token.Start, last.End, p.first, p.last}, true
+		}
+		r.at++
+		if h := r.find.word(token.Form); h.list >= 0 {
+			end := token.End
+			if h.bytes >= 0 {
+				end = token.Start + r.find.analyzer.MarkedBytes(*token, string(r.text[token.Start:token.End]), h.bytes)
+			}
+			list := &r.find.words[h.list]
+			return match{at, at, w, w, token.Start, end, list.First, list.Last}, true
+		}
+	}
+	return match{}, false
+}
+
+// phrase returns the first phrase that the words from the next one on begin with, and how many words it takes there.
+func (r *reading) phrase(form string) (phraseForm, int) {
+	if len(r.find.phrases) == 0 {
+		return phraseForm{}, 0
+	}
+	for _, p := range r.find.phrases[form] {
+		at, holes := r.at+1, 0
+		for _, slot := range p.words[1:] {
+			if slot == "" {
+				holes++
+				continue
+			}
+			// A stop word of the query stands for one word or none.
+			skip := 0
+			token, _ := r.word(at)
+			for skip < holes && token != nil && token.Form != slot {
+				skip++
+				token, _ = r.word(at + skip)
+			}
+			if token == nil || token.Form != slot {
+				at = 0
+				break
+			}
+			at, holes = at+skip+1, 0
+		}
+		if at > 0 {
+			return p, at - r.at
+		}
+	}
+	return phraseForm{}, 0
+}
+
+// all appends all matches of a text.
+func (r *reading) all(dst []match, s []byte, l text.Locales) []match {
+	if r.find.empty() {
+		return dst
+	}
+	for r.begin(s, l, 0); ; {
+		m, ok := r.next(math.MaxInt)
+		switch {
+		case ok:
+			dst = append(dst, m)
+		case r.cursor.AtEnd(s):
+			return dst
+		default:
+			r.forget(r.at)
+			r.pass()
+			r.more()
+		}
+	}
+}

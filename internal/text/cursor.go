@@ -1,0 +1,191 @@
+package text
+
+import (
+	"unicode"
+	"unicode/utf8"
+)
+
+// Cursor is a place in a text that is cut part by part. The zero value is the beginning of any.
+type Cursor struct {
+	at    int // bytes of the text that are behind
+	end   int // of the group that at is in
+	group group
+}
+
+// AtEnd reports whether nothing of a text is left.
+func (c *Cursor) AtEnd(s []byte) bool { return c.at >= len(s) }
+
+// More appends the tokens of s that come next, at least n where so many are left, and moves the cursor behind them. Stop words are
+// words, as formatting wants them. All parts of a text together are what Tokens makes of it.
+func (a *Analyzer) More(dst []Token, s []byte, l Locales, c *Cursor, n int) []Token {
+	sc := scratches.Get().(*scratch)
+	defer scratches.Put(sc)
+	first := len(dst)
+	forms, ends := sc.form[:0], sc.ends[:0]
+	yield := func(p piece) bool {
+		raw := s[p.start:p.end]
+		kind := p.kind
+		if kind == Word {
+			kind = a.classify(sc, raw, p, false)
+		}
+		forms = appendFold(forms, raw, p.group, nil)
+		ends = append(ends, len(forms))
+		dst = append(dst, Token{Kind: kind, Start: p.start, End: p.end, group: p.group})
+		return true
+	}
+	for c.at < len(s) && len(dst)-first < n {
+		if c.at >= c.end {
+			script, size := nextGroup(s[c.at:])
+			c.end = c.at + size
+			c.group = group{script, languageOf(script, s[c.at:c.end], l)}
+		}
+		c.at, _ = a.stretch(s, c.at, c.end, c.group, yield)
+	}
+	// One string has the forms of all.
+	all, start := string(forms), 0
+	for i, end := range ends {
+		dst[first+i].Form = all[start:end]
+		start = end
+	}
+	sc.form, sc.ends = forms, ends
+	return dst
+}
+
+// passing says which bytes of a text can be passed over while words are looked for by how they begin.
+type passing struct {
+	able  bool
+	inner [256]bool   // of ASCII: letters and digits that are no separators, nor the beginning of a pattern
+	wide  [0x250]bool // the same of À to ɏ
+}
+
+// newPassing works out what to pass over. Where the settings have patterns of several characters, or such as are words, nothing is: a
+// space need not end a token then, nor a letter be within one.
+func newPassing(p *patterns, c Config) passing {
+	able := len(c.Dictionary) == 0
+	for _, s := range c.Separators {
+		kind, _ := p.separator(appendBase(nil, []byte(s)))
+		able = able && (s == "" || utf8.RuneCountInString(s) == 1 && kind != Word)
+	}
+	t := passing{able: able}
+	for b := range utf8.RuneSelf {
+		t.inner[b] = p.class[b] == classWord && isAlphanumeric(byte(b))
+	}
+	for r := rune(0xc0); r < rune(len(t.wide)); r++ {
+		t.wide[r] = unicode.IsLetter(r) && !p.firsts.has(r) && scriptRangeOf(r).script == latin
+	}
+	return t
+}
+
+// Pass moves the cursor on towards the next word that may begin with what is in b, or towards the end, and stops so that so many words
+// at least are left in between. Of a word whose form is plain to see wanted is asked, too. Pass reports whether it moved. It passes over
+// Latin text only, as long as no language cuts it in its own way.
+func (a *Analyzer) Pass(s []byte, c *Cursor, b *Beginnings, wanted func(form []byte) bool, words int) bool {
+	if !a.passes.able || c.at >= c.end || c.group.script != latin || segmenterFor(c.group) != nil {
+		return false
+	}
+	// A byte with which a separator ends, whatever stands around it, ends a token: nothing longer begins there.
+	for i := a.candidate(s, c.at, c.end, b, wanted) - 1; i > c.at; i-- {
+		if a.class[s[i-1]] == classSoft && a.passes.inner[s[i]] {
+			if words--; words < 0 {
+				c.at = i
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// candidate returns the first place in s[at:end], where a token begins, at which a word may begin with what is in b; end if there is none.
+func (a *Analyzer) candidate(s []byte, at, end int, b *Beginnings, wanted func(form []byte) bool) int {
+	var buf [32]byte
+	first := s[at]
+	for i := at; i < end-1; i++ {
+		second := s[i+1]
+		if b.pairs[first][second>>6]>>(second&63)&1 != 0 && (i == at || a.mayBegin(s, i)) {
+			if form := a.plainWord(buf[:], s[i:end]); len(form) == 0 || wanted(form) {
+				return i
+			}
+		}
+		first = second
+	}
+	return max(at, end-1) // what one byte may be is not looked at
+}
+
+// mayBegin reports whether a word may begin at s[i], which has something before it.
+func (a *Analyzer) mayBegin(s []byte, i int) bool {
+	if class := a.class[s[i]]; class == classSoft || class == classHard {
+		return false
+	}
+	t, last := &a.passes, s[i-1]
+	if last < utf8.RuneSelf || i < 2 {
+		return !t.inner[last]
+	}
+	lead := s[i-2]
+	return lead < 0xc3 || lead > 0xc9 || !t.wide[rune(lead&0x1f)<<6|rune(last&0x3f)]
+}
+
+// plainWord returns the form of the word that s begins with, if it is made of ASCII letters and digits only and fits into buf.
+func (a *Analyzer) plainWord(buf, s []byte) []byte {
+	n := 0
+	for n < len(s) && a.passes.inner[s[n]] {
+		if n == len(buf) {
+			return nil
+		}
+		buf[n] = lower[s[n]]
+		n++
+	}
+	if n < len(s) {
+		if size, _ := a.match(s[n:]); size == 0 {
+			return nil
+		}
+	}
+	return buf[:n]
+}
+
+// Beginnings say of two bytes of a text that is not folded yet whether a word may begin with them that is looked for.
+type Beginnings struct {
+	pairs [256][4]uint64 // by the first: a bit for the second
+}
+
+// NewBeginnings returns those of no word. What is not ASCII, or is dropped when it is folded, may become anything.
+func NewBeginnings() *Beginnings {
+	b := new(Beginnings)
+	*b = noBeginnings
+	return b
+}
+
+var noBeginnings = func() (b Beginnings) {
+	for c := range b.pairs {
+		if c < ' ' || c == 0x7f || c >= 0xc0 { // the others of those that are not ASCII are within a character
+			b.pairs[c] = [4]uint64{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}
+		}
+	}
+	return b
+}()
+
+// Add adds the folded form of a word, or of the start of one.
+func (b *Beginnings) Add(form string) {
+	if form == "" || form[0] >= utf8.RuneSelf {
+		return
+	}
+	for _, c := range [...]byte{form[0], upper(form[0])} {
+		row := &b.pairs[c]
+		if len(form) == 1 {
+			*row = [4]uint64{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}
+			continue
+		}
+		row[0] |= 1<<' ' - 1
+		row[1] |= 1 << (0x7f - 64)
+		row[2], row[3] = ^uint64(0), ^uint64(0)
+		for _, d := range [...]byte{form[1], upper(form[1])} {
+			row[d>>6] |= 1 << (d & 63)
+		}
+	}
+}
+
+func upper(b byte) byte {
+	if 'a' <= b && b <= 'z' {
+		b -= 'a' - 'A'
+	}
+	return b
+}
