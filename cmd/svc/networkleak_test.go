@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"os"
 	"regexp"
@@ -42,7 +41,7 @@ func TestNetworkSearchesLeakNothing(t *testing.T) {
 	all := newNetwork(t, "--pprof", "--experimental-remote-search-timeout-seconds", "1")
 	// Each document at one instance alone: every search has to ask.
 	all[0].change(`{"shards":{"x":{"remotes":["a"]},"y":{"remotes":["b"]},"z":{"remotes":["c"]}}}`)
-	w := &writer{random: rand.New(rand.NewPCG(1, 2)), docs: map[int]*written{}}
+	w := newWriter()
 	for range 20 {
 		w.step(all[0])
 	}

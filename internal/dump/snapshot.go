@@ -121,10 +121,11 @@ func (w *snapshotWriter) queue() error {
 	for i, t := range w.tasks {
 		without[i] = t.UID
 	}
-	payloads, err := w.q.CopyTo(name, without, w.m.o.CompactInSnapshot)
+	payloads, release, err := w.q.CopyTo(name, without, w.m.o.CompactInSnapshot)
 	if err != nil {
 		return err
 	}
+	defer release()
 	if err := w.file(queueName, name); err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func (n *Node) Executor(ctx context.Context, q *task.Queue, tasks []*task.Task, 
 		return nil, err
 	}
 	ctx = pace.Beside(ctx, &n.searches)
-	r := &changing{n: n, ctx: ctx, uid: t.UID, network: n.snapshot().Network, previous: a.Previous, rebuilt: a.Rebuilt, version: a.Network.Version, progress: p}
+	r := &changing{n: n, ctx: ctx, uid: t.UID, network: n.snapshot().Network, previous: a.Previous, rebuilt: a.Rebuilt, ages: a.Ages, version: a.Network.Version, progress: p}
 	if o := n.snapshot().ended(r.version); o != nil {
 		if !o.Committed {
 			return nil, canceledChange()
@@ -57,6 +57,7 @@ type changing struct {
 	network  *Network // that is to be
 	previous *Network
 	rebuilt  []string
+	ages     map[string]int
 	progress index.Progress
 	deleted  int    // documents that others own
 	message  string // of the finished task
@@ -66,7 +67,7 @@ var changeSteps = []string{"computing who owns what", "moving documents", "waiti
 
 func (r *changing) step(i int, message string) {
 	r.progress(0, index.Step{Name: changeSteps[i], Finished: i, Total: len(changeSteps)})
-	err := r.n.queue.Load().Amend(r.uid, task.ChangeTopology{State: encode(announced{r.network, r.previous, r.rebuilt}), MovedDocuments: r.deleted, Message: message})
+	err := r.n.queue.Load().Amend(r.uid, task.ChangeTopology{State: encode(announced{r.network, r.previous, r.rebuilt, r.ages}), MovedDocuments: r.deleted, Message: message})
 	if err != nil && r.ctx.Err() == nil {
 		r.n.o.Logger.Warn("the progress of a change of the network is not shown", "error", err)
 	}
@@ -123,7 +124,10 @@ func (r *changing) run() error {
 		}
 	}
 	err := r.await(func(p phase) bool { return p >= switched }, false)
-	if err == nil {
+	forgotten := errors.Is(err, errForgotten) // then nobody knows whether others have what would be deleted here
+	if forgotten {
+		err = nil
+	} else if err == nil {
 		r.step(4, "Deleting documents that other instances own")
 		err = r.deleteOthers(r.network.keeps(r.network.SelfName()))
 	}
@@ -135,7 +139,7 @@ func (r *changing) run() error {
 		if s.Change != nil && s.Network.Version == r.version {
 			s.Change = nil
 			s.record(r.version, true)
-			s.Restored = s.Restored && !slices.Contains(r.rebuilt, r.network.SelfName())
+			s.Restored = s.Restored && !slices.Contains(r.rebuilt, r.network.SelfName()) && r.ages == nil
 			s.Lost = slices.DeleteFunc(slices.Clone(s.Lost), func(name string) bool { return slices.Contains(r.rebuilt, name) || r.network.Remotes[name] == nil })
 		}
 	})
@@ -192,7 +196,7 @@ func (r *changing) clear() error {
 		}
 	} else if !r.previous.Led() || r.previous.Remotes[self] == nil {
 		return nil
-	} else if err := r.deleteOthers(r.previous.keeps(self)); err != nil {
+	} else if err := r.deleteOthers(r.trusted().keeps(self)); err != nil {
 		return err
 	}
 	r.deleted = 0
@@ -276,6 +280,11 @@ func (r *changing) lead() error {
 	return err
 }
 
+// errForgotten says that a change which is committed here was given up by an instance that was set back to a snapshot.
+var errForgotten = errors.New("an instance does not know that the change of the network was committed")
+
+func (r *changing) state() ChangeState { return r.n.state(r.version) }
+
 const (
 	firstPoll  = 5 * time.Millisecond
 	lastPoll   = time.Second
@@ -295,6 +304,8 @@ func (r *changing) await(reached func(phase) bool, late bool) error {
 			return err == nil && (reached(st.Phase) || st.Committed && st.Phase == finished)
 		})
 		switch {
+		case canceled && !late && r.state().Committed:
+			return errForgotten
 		case canceled && !late:
 			return canceledChange()
 		case len(left) == 0:
@@ -359,51 +370,4 @@ func (n *Node) Ended(tasks []*task.Task) {
 			n.giveUp(s.Network.Version)
 		}
 	}
-}
-
-// ChangeState is how far a change is at an instance.
-type ChangeState struct {
-	Phase     phase `json:"phase"`
-	Committed bool  `json:"committed"`
-	Canceled  bool  `json:"canceled"`
-	Behind    bool  `json:"behind"` // who asks lacks writes that this instance, the leader, has for it
-	// Alone says that who asks was set back to a snapshot, and that nobody else has all that it owns: it is to go on with what it has.
-	Alone bool `json:"alone,omitempty"`
-}
-
-// State returns how far a change is here, to a remote ("": nobody in particular) that may lack something, and may have been set
-// back to a snapshot.
-func (n *Node) State(version uuid.UUID, remote string, restored bool) ChangeState {
-	st := n.state(version)
-	if restored && n.Network().Leads() && n.Network().Remotes[remote] != nil {
-		var err error
-		if st.Alone, err = n.lose(remote); err != nil {
-			n.o.Logger.Error("that a remote was set back to a snapshot cannot be stored", "remote", remote, "error", err)
-		}
-	}
-	st.Behind = remote != "" && n.sender.behind(remote)
-	return st
-}
-
-func (n *Node) state(version uuid.UUID) ChangeState {
-	s := n.snapshot()
-	if o := s.ended(version); o != nil {
-		return ChangeState{Phase: finished, Committed: o.Committed, Canceled: !o.Committed}
-	}
-	if c := s.Change; c != nil && s.Network.Version == version {
-		return ChangeState{Phase: c.Phase, Committed: c.Commit || c.Phase >= switched, Canceled: c.Cancel}
-	}
-	return ChangeState{}
-}
-
-// changeAt asks an instance how far a change is there.
-func (n *Node) changeAt(ctx context.Context, name string, r *Remote, version uuid.UUID) (st ChangeState, err error) {
-	if r == nil {
-		return st, apierr.New("remote_could_not_send_request", "There is no remote `%s`.", name)
-	}
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
-	defer cancel()
-	body := encode(map[string]any{"version": version, "remote": n.Network().SelfName(), "restored": n.snapshot().Restored})
-	err = n.ask(ctx, name, r, &request{method: "POST", path: "/network/change", key: r.WriteAPIKey, contentType: "application/json", body: body}, &st)
-	return st, err
 }

@@ -2,6 +2,7 @@ package network
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,6 +28,7 @@ type source struct {
 	shards []string // nil: whatever it has
 	others []string // who has the same, if it does not answer
 	leaves bool     // it is being removed
+	fills  bool     // its documents replace none
 }
 
 // key names a source where its progress is stored.
@@ -35,7 +37,7 @@ func (s *source) key() string { return s.name + "\x00" + strings.Join(s.shards, 
 // sources returns whom to ask, in the order of their names.
 func (r *changing) sources() []source {
 	self := r.network.SelfName()
-	if self == "" || len(r.network.owned(self)) == 0 {
+	if self == "" || len(r.network.owned(self)) == 0 && r.ages[self] == 0 {
 		return nil
 	}
 	var list []source
@@ -44,15 +46,22 @@ func (r *changing) sources() []source {
 	for _, name := range sortedNames(all) {
 		// Who was no part of the sharded network may have anything.
 		if name != self && !slices.Contains(r.rebuilt, name) && (!r.previous.Led() || r.previous.Remotes[name] == nil) {
-			list = append(list, source{name: name, remote: all[name], leaves: leaves(name)})
+			list = append(list, source{name: name, remote: all[name], leaves: leaves(name), fills: name < self})
 		}
 	}
 	if !r.previous.Led() {
+		slices.SortStableFunc(list, func(a, b source) int { return cmp.Compare(r.ages[a.name], r.ages[b.name]) })
+		for i := range list {
+			s := &list[i]
+			age := r.ages[s.name]
+			s.fills = age > r.ages[list[0].name] || age > r.ages[self] || age == r.ages[self] && s.fills
+		}
 		return list
 	}
 	by := map[string][]string{} // by the ranking of their owners
-	for _, name := range r.previous.ShardNames() {
-		owners := slices.DeleteFunc(slices.Clone(r.previous.Shards[name].Remotes), func(o string) bool { return slices.Contains(r.rebuilt, o) })
+	trusted := r.trusted()
+	for _, name := range trusted.ShardNames() {
+		owners := trusted.Shards[name].Remotes
 		if len(owners) == 0 {
 			continue
 		}
@@ -104,7 +113,7 @@ func (r *changing) fetch() error {
 			return err
 		}
 	}
-	return nil
+	return r.dropForgotten(list)
 }
 
 // fetchFrom gets everything from one source, or from one of those who have the same.
@@ -145,14 +154,9 @@ func away(c apierr.Code) bool { return c == "remote_could_not_send_request" || c
 func passing(c apierr.Code) bool { return strings.HasPrefix(string(c), "remote_") }
 
 func (r *changing) tryFetch(name string, remote *Remote, s *source) error {
-	t := &Transfer{Version: r.version, Remote: r.network.SelfName(), Shards: s.shards}
-	got, err := r.transfer(r.ctx, name, remote, t, nil)
+	list, err := r.indexesOf(name, remote, &Transfer{Version: r.version, Remote: r.network.SelfName(), Shards: s.shards})
 	if err != nil {
 		return err
-	}
-	var list []transferredIndex
-	if err := json.Unmarshal(got.body, &list); err != nil {
-		return apierr.New("remote_bad_response", "The list of indexes of the remote `%s` cannot be read: %v.", name, err)
 	}
 	for i := range list {
 		r.progress(2, index.Step{Name: "index " + list[i].UID, Finished: i, Total: len(list)})
@@ -161,6 +165,18 @@ func (r *changing) tryFetch(name string, remote *Remote, s *source) error {
 		}
 	}
 	return nil
+}
+
+// indexesOf asks a source for the list of its indexes.
+func (r *changing) indexesOf(name string, remote *Remote, t *Transfer) (list []transferredIndex, err error) {
+	got, err := r.transfer(r.ctx, name, remote, t, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(got.body, &list); err != nil {
+		return nil, apierr.New("remote_bad_response", "The list of indexes of the remote `%s` cannot be read: %v.", name, err)
+	}
+	return list, nil
 }
 
 // fetchIndex gets the documents of one index of a source, and the index where there is none.
@@ -211,20 +227,25 @@ func (r *changing) fetchIndex(name string, remote *Remote, s *source, from *tran
 func (r *changing) indexLike(name string, from *transferredIndex) (*index.Index, error) {
 	catalog := r.n.o.Catalog
 	if ix := catalog.Get(from.UID); ix != nil {
-		return ix, nil
+		return ix, r.catchUp(ix, name, from)
 	}
 	ix, err := catalog.Create(from.UID, from.PrimaryKey, catalog.LastBatch())
 	if err != nil {
 		return nil, err
 	}
+	return ix, r.configure(ix, name, from)
+}
+
+// configure gives an index the settings that it has at a source.
+func (r *changing) configure(ix *index.Index, name string, from *transferredIndex) error {
 	u, err := settings.ParseUpdate(from.Settings, settings.Features{ForeignKeys: true, Chat: true, CompositeEmbedders: true, Multimodal: true})
 	if err == nil {
 		_, err = ix.ApplyBeside(r.ctx, []index.Op{index.UpdateSettings{Update: u}}, nil)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot make index %s as it is at the remote %s: %w", from.UID, name, err)
+		return fmt.Errorf("cannot make index %s as it is at the remote %s: %w", from.UID, name, err)
 	}
-	return ix, nil
+	return nil
 }
 
 // noteCursor stores up to which document everything of a source's index is stored.
@@ -356,10 +377,11 @@ func (r *changing) transfer(ctx context.Context, name string, remote *Remote, t 
 	return got, nil
 }
 
-// store adds the documents of a file to an index. Of documents of one id that several instances brought along, that of the last name stays.
+// store adds the documents of a file to an index. Of documents of one id that several instances brought along, that of the last name
+// stays, unless another one has got more of what the leader told.
 func (r *changing) store(ix *index.Index, primaryKey, from string, s *source, file string) error {
 	op := index.AddDocuments{Payload: file, PrimaryKey: primaryKey}
-	if s.shards == nil && from < r.network.SelfName() {
+	if s.fills {
 		v := ix.View()
 		defer v.Release()
 		op.Owned = func(id []byte) bool {

@@ -20,7 +20,16 @@ func (n *Node) Patch(ctx context.Context, p *Patch) (*task.Task, error) {
 	n.patching.Lock()
 	defer n.patching.Unlock()
 	before := n.snapshot()
-	to, err := before.Network.apply(p)
+	now, previous := before.Network, before.Network
+	var ages map[string]int
+	if before.Restored && now.Leads() && before.Change == nil && (!p.Leader.Given || p.Leader.Value != nil) {
+		c, err := n.caughtUp(ctx, now, p)
+		if err != nil {
+			return nil, err
+		}
+		now, previous, ages = c.now, c.previous, c.ages
+	}
+	to, err := now.apply(p)
 	if err != nil {
 		return nil, err
 	}
@@ -31,28 +40,29 @@ func (n *Node) Patch(ctx context.Context, p *Patch) (*task.Task, error) {
 				s.record(s.Network.Version, c.Phase >= switched)
 				s.Change = nil
 			}
-			s.Network = to
+			s.Network, s.Restored = to, false
 		})
 	}
 	if before.Change != nil {
 		return nil, unfinished()
 	}
-	if err := n.checkRemotes(ctx, before.Network, to); err != nil {
+	if err := n.checkRemotes(ctx, previous, to); err != nil {
 		return nil, err
 	}
-	return n.announce(before, to)
-}
-
-// announce has all instances change to a network. patching is held.
-func (n *Node) announce(before *stored, to *Network) (*task.Task, error) {
-	a := &announced{Network: to, Previous: before.Network}
+	a := &announced{Network: to, Previous: previous, Ages: ages}
 	for _, name := range before.Lost {
 		if to.Remotes[name] != nil {
 			a.Rebuilt = append(a.Rebuilt, name)
 		}
 	}
+	return n.announce(a)
+}
+
+// announce has all instances change to a network. patching is held.
+func (n *Node) announce(a *announced) (*task.Task, error) {
+	to := a.Network
 	f := &task.Forward{Version: to.Version.String(), Method: "PATCH", Path: "/network", ContentType: "application/json", Bodies: map[string][]byte{}}
-	for name := range everybody(to, before.Network) {
+	for name := range everybody(to, a.Previous) {
 		if name != to.SelfName() {
 			f.Remotes = append(f.Remotes, name)
 			f.Bodies[name] = announcement(a, name)
@@ -98,7 +108,8 @@ func announcement(a *announced, to string) []byte {
 		PreviousShards  map[string]*Shard  `json:"previousShards"`
 		PreviousLeader  *string            `json:"previousLeader"`
 		Rebuilt         []string           `json:"rebuilt"`
-	}{self, a.Network.Leader, a.Network.Remotes, a.Network.Shards, a.Previous.Remotes, a.Previous.Shards, a.Previous.Leader, a.Rebuilt})
+		Ages            map[string]int     `json:"ages"`
+	}{self, a.Network.Leader, a.Network.Remotes, a.Network.Shards, a.Previous.Remotes, a.Previous.Shards, a.Previous.Leader, a.Rebuilt, a.Ages})
 }
 
 // Announced takes up a change that the leader announces in the body of a request, as a task of its own.
@@ -112,6 +123,7 @@ func (n *Node) Announced(ctx context.Context, origin *task.Origin, body []byte) 
 		Remotes, PreviousRemotes     map[string]*Remote
 		Shards, PreviousShards       map[string]*Shard
 		Rebuilt                      []string
+		Ages                         map[string]int
 	}
 	if err := json.Unmarshal(body, &b); err != nil {
 		return nil, apierr.New("bad_request", "The announced network cannot be read: %v.", err)
@@ -120,6 +132,7 @@ func (n *Node) Announced(ctx context.Context, origin *task.Origin, body []byte) 
 		Network:  &Network{Self: b.Self, Leader: b.Leader, Version: version, Remotes: b.Remotes, Shards: b.Shards},
 		Previous: &Network{Leader: b.PreviousLeader, Remotes: b.PreviousRemotes, Shards: b.PreviousShards},
 		Rebuilt:  b.Rebuilt,
+		Ages:     b.Ages,
 	}
 	if err := a.Network.check(); err != nil || !a.Network.Led() {
 		return nil, apierr.New("bad_request", "The announced network cannot be: %v.", err)

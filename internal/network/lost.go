@@ -82,8 +82,8 @@ const (
 	lagInterval   = 100 * time.Millisecond
 )
 
-// watch has lost remotes rebuilt when they are back, where this instance leads; elsewhere it asks the leader whether this instance lacks
-// something.
+// watch has lost remotes rebuilt when they are back, and this instance after a snapshot, where it leads; elsewhere it asks the leader
+// whether this instance lacks something.
 func (n *Node) watch() {
 	for {
 		now := n.Network()
@@ -91,7 +91,8 @@ func (n *Node) watch() {
 		case !now.Led():
 			n.lagging.Store(false)
 		case now.Leads():
-			n.lagging.Store(false)
+			n.reunite()
+			n.lagging.Store(n.snapshot().Restored)
 			n.rebuild()
 		case now.Remotes[*now.Leader] != nil:
 			// A leader that does not answer takes no writes: what this instance has is all that is known.
@@ -120,7 +121,7 @@ func (n *Node) watch() {
 // rebuild announces the network anew when a lost remote answers.
 func (n *Node) rebuild() {
 	s := n.snapshot()
-	if len(s.Lost) == 0 || s.Change != nil {
+	if len(s.Lost) == 0 || s.Change != nil || s.Restored {
 		return
 	}
 	ctx, cancel := context.WithTimeout(n.ctx, checkTimeout)

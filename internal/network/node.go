@@ -52,6 +52,7 @@ type Node struct {
 	availability *availability
 	sender       sender
 	lagging      atomic.Bool // this instance lacks writes that the leader has
+	reuniting    string      // why the last attempt to lead again after a snapshot failed; of watch alone
 	exports      exports
 	searches     pace.Searches // that moves of documents yield to
 
@@ -97,8 +98,8 @@ func (n *Node) Start(q *task.Queue) {
 	n.adopt()
 	n.sender.wakeUp()
 	// Until the leader has said that nothing is lacking, this instance does not know.
-	now := n.Network()
-	n.lagging.Store(now.Led() && !now.Leads())
+	s := n.snapshot()
+	n.lagging.Store(s.Network.Led() && (!s.Network.Leads() || s.Restored))
 	n.done.Go(n.watch)
 }
 
@@ -206,6 +207,9 @@ func (n *Node) CheckWrite() (forward bool, err error) {
 	}
 	if !now.Leads() {
 		return false, apierr.New("not_a_leader", "`%s` is the leader of the network, and takes all writes: send this to it.", *now.Leader)
+	}
+	if n.snapshot().Restored {
+		return false, setBack()
 	}
 	return true, n.makeRoom()
 }

@@ -45,16 +45,6 @@ func read(fsys vfs.FS, file string) (*stored, error) {
 	return s, nil
 }
 
-// SetBack notes in the file of a network, if there is one, that everything beside it is from a snapshot.
-func SetBack(fsys vfs.FS, file string) error {
-	s, err := read(fsys, file)
-	if err != nil || !s.Network.Led() || s.Network.Leads() {
-		return err
-	}
-	s.Restored = true
-	return s.write(fsys, file)
-}
-
 func (s *stored) check() error {
 	if s.Network == nil {
 		return errors.New("there is no network in it")

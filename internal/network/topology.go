@@ -73,6 +73,9 @@ type announced struct {
 	Network  *Network `json:"network"`
 	Previous *Network `json:"previous"`
 	Rebuilt  []string `json:"rebuilt,omitempty"` // remotes that begin with nothing: what they have is not to be used
+	// Ages says, after the leader was set back, who lacks what others have got of it: the higher, the more. Those who are not in it have
+	// all. nil: it was not set back.
+	Ages map[string]int `json:"ages"`
 }
 
 // outcome is how a change ended here.

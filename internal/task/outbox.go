@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
@@ -26,11 +27,25 @@ import (
 // outbox is what of the queue has not reached them. They get requests in the order of their tasks. An instance that gets one
 // stores what it is of (its origin) together with its own task, so that a request which comes again is known again.
 //
-// Two buckets of the queue file hold this. They are made when they are first needed.
+// Buckets of the queue file hold this. They are made when they are first needed.
 var (
-	outboxBucket = []byte("outbox")  // uid → Outgoing, JSON
-	originBucket = []byte("origins") // originKey → uid of the task here
+	outboxBucket   = []byte("outbox")    // uid → Outgoing, JSON
+	originBucket   = []byte("origins")   // originKey → uid of the task here
+	positionBucket = []byte("positions") // toldKey, gotKey → Position, JSON
+	toldKey        = []byte("told")
+	gotKey         = []byte("got")
 )
+
+// Position is a place among the requests of a leader. Later ones are greater: in their versions, then in their uids.
+type Position struct {
+	Version string `json:"version"` // of the network; "" is before all
+	UID     uint32 `json:"uid"`     // of the task at the leader
+}
+
+// Compare is negative when p is before o.
+func (p Position) Compare(o Position) int {
+	return cmp.Or(cmp.Compare(p.Version, o.Version), cmp.Compare(p.UID, o.UID))
+}
 
 // keptOrigins bounds the origins that are kept. One is asked for again only while the request is under way.
 const keptOrigins = 10_000
@@ -123,6 +138,8 @@ type outbox struct {
 	files   map[string]int      // how many of the queue and the outbox need a payload
 	entries map[uint32]*outgoingFact
 	origins [][]byte // oldest first
+	// The last request that others were to get, and the last one that was got from a leader.
+	told, got Position
 }
 
 type outgoingFact struct {
@@ -147,6 +164,17 @@ func (q *Queue) loadOutbox() error {
 					return damaged(outboxBucket, k, err)
 				}
 				o.add(e)
+			}
+		}
+		if b := tx.Bucket(positionBucket); b != nil {
+			for k, p := range map[string]*Position{string(toldKey): &o.told, string(gotKey): &o.got} {
+				v, err := boltfile.Get(b, []byte(k))
+				if err == nil && v != nil {
+					err = json.Unmarshal(v, p)
+				}
+				if err != nil {
+					return damaged(positionBucket, []byte(k), err)
+				}
 			}
 		}
 		b := tx.Bucket(originBucket)
@@ -228,9 +256,15 @@ func (tx *txn) insertNetwork(q *Queue, r *request, uid uint32, now int64) error 
 			defer q.outbox.mu.Unlock()
 			q.outbox.add(e)
 		})
+		if err := tx.pass(q, toldKey, &q.outbox.told, Position{f.Version, uid}); err != nil {
+			return err
+		}
 	}
 	if r.Origin == nil {
 		return nil
+	}
+	if err := tx.pass(q, gotKey, &q.outbox.got, Position{r.Origin.Version, r.Origin.TaskUID}); err != nil {
+		return err
 	}
 	b, err := tx.tx.CreateBucketIfNotExists(originBucket)
 	if err != nil {
@@ -255,6 +289,27 @@ func (tx *txn) insertNetwork(q *Queue, r *request, uid uint32, now int64) error 
 		q.outbox.origins = append(q.outbox.origins[min(gone, len(q.outbox.origins)):], k)
 	})
 	return nil
+}
+
+// pass stores a position that was reached.
+func (tx *txn) pass(q *Queue, key []byte, last *Position, p Position) error {
+	b, err := tx.tx.CreateBucketIfNotExists(positionBucket)
+	if err == nil {
+		err = boltfile.Put(b, key, encode(p))
+	}
+	tx.after = append(tx.after, func(*roster) {
+		q.outbox.mu.Lock()
+		defer q.outbox.mu.Unlock()
+		*last = p
+	})
+	return err
+}
+
+// Positions returns the last request that others were to get, and the last one that was got from a leader.
+func (q *Queue) Positions() (told, got Position) {
+	q.outbox.mu.Lock()
+	defer q.outbox.mu.Unlock()
+	return q.outbox.told, q.outbox.got
 }
 
 // known returns the task that a request of another instance has made before, nil for none.
@@ -458,6 +513,19 @@ func (q *Queue) OutboxBytes() (n int64) {
 		n += fact.size
 	}
 	return n
+}
+
+// holdOutgoing has the payloads of all requests stay until each of them is unneeded, and returns them.
+func (q *Queue) holdOutgoing() (files []string) {
+	q.outbox.mu.Lock()
+	defer q.outbox.mu.Unlock()
+	for _, fact := range q.outbox.entries {
+		if fact.file != "" {
+			q.outbox.files[fact.file]++
+			files = append(files, fact.file)
+		}
+	}
+	return files
 }
 
 // need and unneed count who needs a payload: its task, until it is finished, and its request, until it is delivered.

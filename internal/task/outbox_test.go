@@ -3,6 +3,8 @@ package task
 import (
 	"context"
 	"io"
+	"os"
+	"path"
 	"strings"
 	"testing"
 
@@ -150,5 +152,75 @@ func TestAbandon(t *testing.T) {
 	defer q.Close()
 	if lags := q.Lags(); lags["c"].Requests != 0 || lags["b"].Requests != 5 {
 		t.Errorf("after c was given up: %v", lags)
+	}
+}
+
+// TestCopyOfAnOutbox copies a queue while a request is delivered, and goes on with the copy.
+func TestCopyOfAnOutbox(t *testing.T) {
+	for _, compact := range []bool{false, true} {
+		o, _ := testOptions(t)
+		q := reopen(t, nil, o)
+		first := forwarded(t, q, "1")
+		wait(t, q, first.UID)
+		n := adding(t, q, "x", AddDocuments{}, "2")
+		n.Origin = &Origin{Remote: "a", TaskUID: 3, Version: "v", Nonce: "n"}
+		got := enqueue(t, q, n)
+		wait(t, q, got.UID)
+		to := t.TempDir()
+		name := path.Join(to, path.Base(q.file))
+		payloads, release, err := q.CopyTo(name, nil, compact)
+		if err != nil {
+			t.Fatal(err)
+		}
+		there := uint32(7)
+		for _, remote := range []string{"b", "c"} {
+			if err := q.Delivered(first.UID, remote, RemoteTask{UID: &there}, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(payloads) != 1 {
+			t.Fatalf("the copy needs %q, want one payload", payloads)
+		}
+		docs, err := os.ReadFile(payloads[0])
+		if err != nil {
+			t.Fatalf("what the copy needs is gone while it is made: %v", err)
+		}
+		release()
+		if _, err := os.Stat(payloads[0]); err == nil {
+			t.Error("a payload that everybody has stays after the copy")
+		}
+		if err := q.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(path.Join(to, "payloads"), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path.Join(to, "payloads", path.Base(payloads[0])), docs, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		o.Dir = to
+		copied := reopen(t, nil, o)
+		defer copied.Close()
+		e, err := copied.Next("c")
+		if err != nil || e == nil || e.UID != first.UID {
+			t.Fatalf("the copy has %+v for c, want task %d (%v)", e, first.UID, err)
+		}
+		r, err := copied.OpenOutgoing(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := io.ReadAll(r); err != nil || string(b) != string(docs) {
+			t.Errorf("the documents are %q, want %q (%v)", b, docs, err)
+		}
+		r.Close()
+		again := adding(t, copied, "x", AddDocuments{}, "2")
+		again.Origin = n.Origin
+		if task := enqueue(t, copied, again); task.UID != got.UID {
+			t.Errorf("a request that came before the copy is task %d, want %d", task.UID, got.UID)
+		}
+		told, from := copied.Positions()
+		if told != (Position{"v", first.UID}) || from != (Position{"v", 3}) {
+			t.Errorf("the copy has told %v and got %v", told, from)
+		}
 	}
 }

@@ -51,13 +51,16 @@ func (q *Queue) Each(task func(*Task) error, batch func(*Batch) error) error {
 }
 
 // CopyTo writes the queue file as it is now, without the tasks of some uids, to a file of the given name, which must
-// not exist. It returns the paths of the payload files that the copy needs. compact leaves free pages out.
-func (q *Queue) CopyTo(name string, without []uint32, compact bool) (payloads []string, err error) {
+// not exist. It returns the paths of the payload files that the copy needs: those of tasks that wait, which no batch may end before the
+// caller has read them, and those of the outbox, which stay until release is called. compact leaves free pages out.
+func (q *Queue) CopyTo(name string, without []uint32, compact bool) (payloads []string, release func(), err error) {
 	var waiting *roaring.Bitmap
 	var names *names
+	var held []string
 	err = q.read(func(ro *roster, _ *bbolt.Tx) error {
 		names = ro.names
 		waiting = roaring.And(ro.byStatus[Enqueued], ro.byKind[DocumentAdditionOrUpdate])
+		held = q.holdOutgoing() // what tx sees of the outbox: it changes under the lock of the roster
 		return nil
 	}, func(tx *bbolt.Tx) error {
 		for it := waiting.Iterator(); it.HasNext(); {
@@ -69,6 +72,11 @@ func (q *Queue) CopyTo(name string, without []uint32, compact bool) (payloads []
 				payloads = append(payloads, q.payloadPath(c.File))
 			}
 		}
+		for _, file := range held {
+			payloads = append(payloads, q.payloadPath(file))
+		}
+		slices.Sort(payloads)
+		payloads = slices.Compact(payloads)
 		if !compact {
 			return tx.CopyFile(name, 0o600)
 		}
@@ -81,10 +89,16 @@ func (q *Queue) CopyTo(name string, without []uint32, compact bool) (payloads []
 	if err == nil {
 		err = dropTasks(name, without)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot copy %s to %s: %w", q.file, name, err)
+	release = func() {
+		for _, file := range held {
+			q.unneed(file)
+		}
 	}
-	return payloads, nil
+	if err != nil {
+		release()
+		return nil, nil, fmt.Errorf("cannot copy %s to %s: %w", q.file, name, err)
+	}
+	return payloads, release, nil
 }
 
 // copyBuckets writes what tx sees to an empty file, in order, so that its pages are full.
@@ -122,15 +136,6 @@ func dropTasks(name string, uids []uint32) error {
 		return err
 	}
 	err = db.Update(func(tx *bbolt.Tx) error {
-		// What others had not got, and what was got from others, is of the instance alone: they have gone on when the copy is used.
-		for _, bucket := range [][]byte{outboxBucket, originBucket} {
-			if tx.Bucket(bucket) == nil {
-				continue
-			}
-			if err := tx.DeleteBucket(bucket); err != nil {
-				return err
-			}
-		}
 		for _, uid := range uids {
 			if err := tx.Bucket(taskBucket).Delete(key(uid)); err != nil {
 				return err

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// snapshot makes a snapshot, and returns its file.
+func (in *member) snapshot() string {
+	in.t.Helper()
+	var summary struct{ TaskUID int }
+	in.must("POST", "/snapshots", "", &summary)
+	if status, text := in.finish(summary.TaskUID); status != "succeeded" {
+		in.t.Fatal(text)
+	}
+	return filepath.Join(filepath.Dir(in.data), "snapshots", filepath.Base(in.data)+".snapshot")
+}
+
+// setBack kills an instance and starts it with a snapshot.
+func (in *member) setBack(file string) {
+	in.t.Helper()
+	in.kill()
+	in.data = filepath.Join(in.t.TempDir(), "data")
+	options := in.options
+	in.options = append(in.options[:len(in.options):len(in.options)], "--import-snapshot", file)
+	in.start()
+	in.options = options
+}
+
+// whole waits until an instance takes itself for whole. meanwhile is called until it does.
+func (in *member) whole(all []*member, meanwhile func()) {
+	in.t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		var n struct {
+			Remotes map[string]struct{ Status string }
+		}
+		in.must("GET", "/network", "", &n)
+		if n.Remotes[in.name].Status == "available" {
+			return
+		}
+		meanwhile()
+		if time.Now().After(deadline) {
+			for _, other := range all {
+				in.t.Logf("%s:\n%s", other.name, other.log.String())
+			}
+			in.t.Fatalf("%s does not get what it lacks", in.name)
+		}
+	}
+}
+
+// TestAnInstanceThatWasSetBackIsRebuilt restores an instance from a snapshot: what the leader has delivered since, and will not
+// deliver again, it gets from others.
+func TestAnInstanceThatWasSetBackIsRebuilt(t *testing.T) {
+	all := newNetwork(t)
+	c := all[2]
+	w := newWriter()
+	w.steps(all[0], 10)
+	settled(t, all, 30*time.Second)
+	file := c.snapshot()
+	w.steps(all[0], 20)
+	settled(t, all, 30*time.Second)
+	c.setBack(file)
+	c.whole(all, func() {
+		// Until it has everything, it says so in what it answers alone, and others do not ask it.
+		var found struct{ EstimatedTotalHits int }
+		all[0].must("POST", "/indexes/m/search", `{"limit":0}`, &found)
+		if live := w.live(); found.EstimatedTotalHits != live {
+			t.Errorf("a search at the leader meanwhile finds %d documents, want %d", found.EstimatedTotalHits, live)
+		}
+	})
+	settled(t, all, 30*time.Second)
+	w.check(t, all)
+}
+
+// TestALeaderThatWasSetBack restores the leader from a snapshot that has writes which one remote lacks. Nothing is lost that any instance
+// has got, not even what the leader accepted after the snapshot, and nothing is there twice.
+func TestALeaderThatWasSetBack(t *testing.T) {
+	for name, since := range map[string]func(all []*member, w *writer){
+		"with nothing written since": func([]*member, *writer) {},
+		"with writes since":          func(all []*member, w *writer) { w.steps(all[0], 20) },
+		"with another network since": func(all []*member, w *writer) {
+			all[2].start()
+			settled(t, all, 30*time.Second)
+			all[0].change(`{"shards":` + shapes[1] + `}`)
+			w.steps(all[0], 20)
+		},
+		"with a change under way": func(all []*member, w *writer) {
+			all[2].start()
+			settled(t, all, 30*time.Second)
+			all[0].must("PATCH", "/network", `{"shards":`+shapes[1]+`}`, nil)
+			all[2].kill()
+		},
+		"with settings and an index since": func(all []*member, w *writer) {
+			all[0].must("PATCH", "/indexes/m/settings", `{"filterableAttributes":["version"]}`, nil)
+			all[0].must("DELETE", "/indexes/gone", "", nil)
+			w.steps(all[0], 5)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := newNetwork(t, "--experimental-proxy-backoff-timeout-seconds", "1")
+			a, c := all[0], all[2]
+			// What c lacks b has.
+			a.change(`{"shards":{"x":{"remotes":["a","b"]},"y":{"remotes":["b","c"]},"z":{"remotes":["a","b"]}}}`)
+			for _, in := range all {
+				in.t = t
+			}
+			w := newWriter()
+			a.must("POST", "/indexes", `{"uid":"gone"}`, nil)
+			w.steps(a, 10)
+			settled(t, all, 30*time.Second)
+			c.kill()
+			w.steps(a, 10)
+			file := a.snapshot()
+			since(all, w)
+			if !strings.Contains(name, "under way") {
+				all[1].finishAll()
+			}
+			a.setBack(file)
+			if c.process == nil {
+				// It does not know what c has got.
+				if status, text, err := a.ask("POST", "/indexes/m/documents", `[{"id":1}]`, nil); status != 400 || !strings.Contains(text, "unprocessed_network_task") {
+					t.Errorf("a leader that was set back takes a write: %d %s %v", status, text, err)
+				}
+				c.start()
+			}
+			a.whole(all, func() {})
+			settled(t, all, 30*time.Second)
+			w.check(t, all)
+			w.steps(a, 5)
+			settled(t, all, 30*time.Second)
+			w.check(t, all)
+			var filterable []string
+			a.must("GET", "/indexes/m/settings/filterable-attributes", "", &filterable)
+			status, _, err := a.ask("GET", "/indexes/gone", "", nil)
+			if changed := strings.Contains(name, "settings"); changed != (len(filterable) == 1) || changed != (status == 404) {
+				t.Errorf("the leader filters by %v, and answers for an index with %d %v", filterable, status, err)
+			}
+		})
+	}
+}
+
+// TestALeaderThatWasAlone restores a leader that alone has a shard: of that, what was written since the snapshot is lost, and the rest is
+// not.
+func TestALeaderThatWasAlone(t *testing.T) {
+	all := newNetwork(t)
+	a := all[0]
+	a.change(`{"shards":{"x":{"remotes":["a"]},"y":{"remotes":["b","a"]},"z":{"remotes":["c"]}}}`)
+	add := func(from, to int) {
+		var docs []string
+		for id := from; id < to; id++ {
+			docs = append(docs, fmt.Sprintf(`{"id":%d}`, id))
+		}
+		a.must("POST", "/indexes/m/documents", "["+strings.Join(docs, ",")+"]", nil)
+		settled(t, all, 30*time.Second)
+	}
+	found := func(shard string) (hits int) {
+		var found struct{ EstimatedTotalHits int }
+		a.must("POST", "/indexes/m/search", `{"limit":0,"filter":"_shard = `+shard+`"}`, &found)
+		return found.EstimatedTotalHits
+	}
+	add(0, 100)
+	before := map[string]int{"x": found("x"), "y": found("y"), "z": found("z")}
+	file := a.snapshot()
+	add(100, 200)
+	after := map[string]int{"x": before["x"], "y": found("y"), "z": found("z")}
+	if found("x") == before["x"] || before["x"] == 0 {
+		t.Fatalf("nothing was written to the leader's own shard: %v", before)
+	}
+	a.setBack(file)
+	a.whole(all, func() {})
+	settled(t, all, 30*time.Second)
+	for shard, want := range after {
+		if got := found(shard); got != want {
+			t.Errorf("shard %s has %d documents, want %d", shard, got, want)
+		}
+	}
+	add(100, 200)
+	if n := found("x") + found("y") + found("z"); n != 200 {
+		t.Errorf("after they are sent again there are %d documents, want 200", n)
+	}
+}
+
+// TestANetworkThatWasSetBack restores all instances from snapshots of one time.
+func TestANetworkThatWasSetBack(t *testing.T) {
+	all := newNetwork(t)
+	w := newWriter()
+	w.steps(all[0], 10)
+	settled(t, all, 30*time.Second)
+	var files []string
+	for _, in := range all {
+		files = append(files, in.snapshot())
+	}
+	before := newWriter()
+	for id, d := range w.docs {
+		before.docs[id] = &written{acknowledged: d.acknowledged}
+	}
+	w.steps(all[0], 10)
+	settled(t, all, 30*time.Second)
+	for _, in := range all {
+		in.kill()
+	}
+	for i, in := range all {
+		in.setBack(files[i])
+	}
+	for _, in := range all {
+		in.whole(all, func() {})
+	}
+	settled(t, all, 30*time.Second)
+	before.check(t, all)
+	before.steps(all[0], 5)
+	settled(t, all, 30*time.Second)
+	before.check(t, all)
+}
+
+func newWriter() *writer {
+	return &writer{random: rand.New(rand.NewPCG(1, 2)), docs: map[int]*written{}}
+}
+
+// steps sends writes to the leader.
+func (w *writer) steps(leader *member, n int) {
+	for range n {
+		w.step(leader)
+	}
+}

@@ -1,0 +1,63 @@
+package network
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"svc/internal/apierr"
+	"svc/internal/task"
+)
+
+// ChangeState is how far a change is at an instance.
+type ChangeState struct {
+	Phase     phase `json:"phase"`
+	Committed bool  `json:"committed"`
+	Canceled  bool  `json:"canceled"`
+	Behind    bool  `json:"behind"` // who asks lacks writes that this instance, the leader, has for it
+	// Alone says that who asks was set back to a snapshot, and that nobody else has all that it owns: it is to go on with what it has.
+	Alone bool `json:"alone,omitempty"`
+	// Got is the last request of a leader that the instance has.
+	Got task.Position `json:"got"`
+}
+
+// State returns how far a change is here, to a remote ("": nobody in particular) that may lack something, and may have been set
+// back to a snapshot.
+func (n *Node) State(version uuid.UUID, remote string, restored bool) ChangeState {
+	st := n.state(version)
+	if restored && n.Network().Leads() && n.Network().Remotes[remote] != nil {
+		var err error
+		if st.Alone, err = n.lose(remote); err != nil {
+			n.o.Logger.Error("that a remote was set back to a snapshot cannot be stored", "remote", remote, "error", err)
+		}
+	}
+	if q := n.queue.Load(); q != nil {
+		_, st.Got = q.Positions()
+	}
+	st.Behind = remote != "" && n.sender.behind(remote)
+	return st
+}
+
+func (n *Node) state(version uuid.UUID) ChangeState {
+	s := n.snapshot()
+	if o := s.ended(version); o != nil {
+		return ChangeState{Phase: finished, Committed: o.Committed, Canceled: !o.Committed}
+	}
+	if c := s.Change; c != nil && s.Network.Version == version {
+		return ChangeState{Phase: c.Phase, Committed: c.Commit || c.Phase >= switched, Canceled: c.Cancel}
+	}
+	return ChangeState{Canceled: n.forgotten(version)}
+}
+
+// changeAt asks an instance how far a change is there.
+func (n *Node) changeAt(ctx context.Context, name string, r *Remote, version uuid.UUID) (st ChangeState, err error) {
+	if r == nil {
+		return st, apierr.New("remote_could_not_send_request", "There is no remote `%s`.", name)
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	s := n.snapshot()
+	body := encode(map[string]any{"version": version, "remote": s.Network.SelfName(), "restored": s.Restored && !s.Network.Leads()})
+	err = n.ask(ctx, name, r, &request{method: "POST", path: "/network/change", key: r.WriteAPIKey, contentType: "application/json", body: body}, &st)
+	return st, err
+}

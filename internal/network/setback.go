@@ -1,0 +1,234 @@
+package network
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"svc/internal/apierr"
+	"svc/internal/index"
+	"svc/internal/task"
+	"svc/internal/vfs"
+)
+
+// A leader that begins again with a snapshot does not know what it has accepted since, nor how it has changed the network since: others
+// may. It delivers what it had in its outbox (who has got that before knows it), and takes no writes until it has asked all others what the
+// network is, and how much they have got. Then it leads the network that they know, by a change in which every owner of a shard
+// gets what the one among them has that has got the most.
+
+// SetBack notes in the file of a network, if there is one, that everything beside it is from a snapshot.
+func SetBack(fsys vfs.FS, file string) error {
+	s, err := read(fsys, file)
+	if err != nil || !s.Network.Led() {
+		return err
+	}
+	s.Restored = true
+	return s.write(fsys, file)
+}
+
+func setBack() error {
+	return apierr.New("unprocessed_network_task",
+		"This leader was set back to a snapshot, and takes no writes until it has from all others what they have got since. Start those that are away, or take them out of the network.")
+}
+
+// forgotten reports whether a change was this leader's before it was set back to a snapshot, which does not know of it. Those who wait for
+// it go on without.
+func (n *Node) forgotten(version uuid.UUID) bool {
+	n.ordering.RLock() // or it is being stored
+	defer n.ordering.RUnlock()
+	s := n.snapshot()
+	return s.Restored && s.Network.Leads() && newer(version, s.Network.Version)
+}
+
+// reunite has a leader that was set back to a snapshot lead again once all others answer.
+func (n *Node) reunite() {
+	s := n.snapshot()
+	if !s.Restored || s.Change != nil {
+		return
+	}
+	if len(s.Network.Others()) == 0 {
+		if err := n.update(func(s *stored) { s.Restored = false }); err != nil {
+			n.o.Logger.Error("that the leader has all there is cannot be stored", "error", err)
+		}
+		return
+	}
+	_, err := n.Patch(n.ctx, &Patch{})
+	said := ""
+	if err != nil {
+		said = err.Error()
+	}
+	if said == n.reuniting {
+		return // it was told before
+	}
+	n.reuniting = said
+	if err != nil {
+		n.o.Logger.Warn("this leader was set back to a snapshot, and takes no writes until all others answer", "error", err)
+	} else {
+		n.o.Logger.Warn("this leader was set back to a snapshot: it gets what others have got since")
+	}
+}
+
+// caughtUp is what a leader that was set back to a snapshot finds at the others.
+type caughtUp struct {
+	now      *Network       // as they know it by now, with the self of the leader
+	previous *Network       // who has which documents
+	ages     map[string]int // not nil; see announced
+}
+
+// caughtUp asks the others. Those whom a patch removes are not asked.
+func (n *Node) caughtUp(ctx context.Context, own *Network, p *Patch) (*caughtUp, error) {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	others := slices.DeleteFunc(own.Others(), func(name string) bool {
+		change, given := p.Remotes[name]
+		return change == nil && (given || p.ClearRemotes)
+	})
+	known := make([]*Network, len(others))
+	states := make([]ChangeState, len(others))
+	errs := make([]error, len(others))
+	lags := n.queue.Load().Lags()
+	var group sync.WaitGroup
+	for i, name := range others {
+		group.Go(func() {
+			r := own.Remotes[name]
+			known[i], errs[i] = n.networkAt(ctx, name, r)
+			if errs[i] == nil {
+				states[i], errs[i] = n.changeAt(ctx, name, r, uuid.Nil)
+			}
+			if errs[i] == nil && lags[name].Requests > 0 {
+				errs[i] = apierr.New("unprocessed_network_task", "The remote `%s` has not got all that the snapshot has for it.", name)
+			}
+		})
+	}
+	group.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	last, agreed, err := latest(own, known)
+	if err != nil {
+		return nil, err
+	}
+	c := &caughtUp{last, last, map[string]int{}}
+	if !agreed { // nothing tells who has which documents: each is asked for all that it has
+		c.previous = &Network{Version: last.Version, Remotes: last.Remotes, Shards: map[string]*Shard{}}
+	}
+	told, _ := n.queue.Load().Positions()
+	got := map[string]task.Position{own.SelfName(): told}
+	for i, name := range others {
+		got[name] = states[i].Got
+	}
+	positions := slices.SortedFunc(maps.Values(got), func(a, b task.Position) int { return b.Compare(a) })
+	positions = slices.Compact(positions)
+	for name, p := range got {
+		if age := slices.Index(positions, p); age > 0 {
+			c.ages[name] = age
+		}
+	}
+	return c, nil
+}
+
+// latest returns the last of the networks that others know, with the self of the own one. agreed says that all have the same shards.
+func latest(own *Network, known []*Network) (last *Network, agreed bool, err error) {
+	last = own
+	for i, other := range known {
+		if i == 0 || newer(other.Version, last.Version) {
+			last = other
+		}
+	}
+	self := own.SelfName()
+	switch {
+	case textOf(last.Leader) != self:
+		return nil, false, apierr.New("not_a_leader",
+			"The others have another leader by now, or none: `%s`, which was set back to a snapshot, does not lead them. Tell it so by `{\"leader\": null}`.", self)
+	case last.Remotes[self] == nil:
+		return nil, false, apierr.New("invalid_network_remotes", "The network of the others has no remote `%s` any more.", self)
+	}
+	last = last.clone()
+	last.Self, agreed = own.Self, true
+	for _, other := range known {
+		agreed = agreed && (!other.Led() || reflect.DeepEqual(other.Shards, last.Shards))
+	}
+	return last, agreed, nil
+}
+
+// networkAt asks an instance what the network is.
+func (n *Node) networkAt(ctx context.Context, name string, r *Remote) (*Network, error) {
+	var now Network
+	if err := n.ask(ctx, name, r, &request{method: "GET", path: "/network", key: r.WriteAPIKey}, &now); err != nil {
+		return nil, err
+	}
+	if err := now.check(); err != nil {
+		return nil, apierr.New("remote_bad_response", "The network of the remote `%s` cannot be used: %v.", name, err)
+	}
+	return &now, nil
+}
+
+// newer reports whether the first of two versions is that of a later change.
+func newer(a, b uuid.UUID) bool { return a.String() > b.String() }
+
+// trusted is the network before, each shard with those owners from whom it is to be had: not those that begin with nothing, and of the
+// others those that have got the most of what the leader told.
+func (r *changing) trusted() *Network {
+	to := r.previous.clone()
+	for name, s := range to.Shards {
+		owners := slices.DeleteFunc(slices.Clone(s.Remotes), func(o string) bool { return slices.Contains(r.rebuilt, o) })
+		if len(owners) > 0 {
+			least := r.ages[slices.MinFunc(owners, func(a, b string) int { return cmp.Compare(r.ages[a], r.ages[b]) })]
+			owners = slices.DeleteFunc(owners, func(o string) bool { return r.ages[o] > least })
+		}
+		to.Shards[name] = &Shard{owners}
+	}
+	return to
+}
+
+// catchUp gives an index the settings that it has at an instance that has got more of what the leader told.
+func (r *changing) catchUp(ix *index.Index, name string, from *transferredIndex) error {
+	if r.ages[r.network.SelfName()] <= r.ages[name] {
+		return nil
+	}
+	return r.configure(ix, name, from)
+}
+
+// dropForgotten deletes empty indexes which an instance that has got more of what the leader told has no more.
+func (r *changing) dropForgotten(sources []source) error {
+	if r.ages[r.network.SelfName()] == 0 {
+		return nil
+	}
+	i := slices.IndexFunc(sources, func(s source) bool { return r.ages[s.name] == 0 })
+	if i < 0 {
+		return nil
+	}
+	list, err := r.indexesOf(sources[i].name, sources[i].remote, &Transfer{Version: r.version, Remote: r.network.SelfName(), Shards: sources[i].shards})
+	var refused *apierr.Error
+	if errors.As(err, &refused) && passing(refused.Code) { // it has left, or is away: they do no harm
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	catalog := r.n.o.Catalog
+	for _, uid := range catalog.UIDs() {
+		ix := catalog.Get(uid)
+		if ix == nil || slices.ContainsFunc(list, func(t transferredIndex) bool { return t.UID == uid }) {
+			continue
+		}
+		if any, err := strangers(r.ctx, ix, func([]byte) bool { return false }); err != nil || len(any) > 0 {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if _, err := catalog.Delete(uid, catalog.LastBatch()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
