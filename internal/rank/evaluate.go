@@ -33,6 +33,7 @@ type batch struct {
 	paths   []uint16
 	levels  levels
 	fixed   bool
+	beside  []uint64 // where set, what stands in other fields or rows than these occurrences need not be gathered
 }
 
 // mask returns the levels of a node that count, as bits; word: only the word itself does.

@@ -1,59 +1,259 @@
 package rank
 
 import (
+	"math"
+
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/settings"
 	"svc/segment"
 )
 
-// nearPairs is up to how many pairs of words are looked up for two neighbouring nodes.
-const nearPairs = 256
-
-// nearItems bounds the proximity of documents of a bucket with one path from below: each item is two neighbouring nodes, which
-// cost nothing in the documents where they may be as near as can be, all that are and others, and at least 1 in the rest. Pairs of
-// which segments keep too little are left out.
-func (s *search) nearItems(b *bucket) []*classes {
-	if s.ix.Settings.ProximityPrecision == settings.ByAttribute {
-		return nil
-	}
-	var items []*classes
-	nodes := b.paths[0].nodes
-pairs:
-	for i := 1; i < len(nodes); i++ {
-		if !s.touch(nodes[i-1], nodes[i]) {
-			continue
-		}
-		near := make(rows, len(b.rows))
-		for seg, in := range b.rows {
-			if in == nil {
-				continue
-			}
-			found, ok := s.nearIn(b, nodes[i-1], nodes[i], seg)
-			if !ok {
-				continue pairs
-			}
-			near[seg] = and(in, found)
-		}
-		items = append(items, &classes{costs: []int{0}, rows: []rows{near}, rest: 1, covered: near})
-	}
-	return items
+// nearSieve finds the documents of a bucket with one path by proximity, no further than the page needs. Each document waits under a
+// bound of its cost: what its pairs of neighbours cost as far as that is known, and 1 for each other pair that is nowhere in it as near
+// as can be. Of the documents with the least bound one pair after the other is read, until they cost more and wait under a higher bound,
+// or have no pair left.
+type nearSieve struct {
+	s       *search
+	b       *bucket
+	found   *sieve
+	pairs   [][2]int     // nodes
+	all     uint32       // pairs, as bits
+	waiting [][]*stretch // by bound
+	items   []*classes   // how documents that cost the same are put in order; made when needed
+	ordered bool         // items were made
+	next    rule         // behind proximity; nil for none
 }
 
-// nearIn returns rows of a segment where node v may stand directly behind u, at the levels of a bucket: all that have it so. ok is
-// false when that is not known of the frequent words.
-func (s *search) nearIn(b *bucket, u, v, seg int) (found *roaring.Bitmap, ok bool) {
-	left, others := s.knownWords(b, u, seg)
-	right, more := s.knownWords(b, v, seg)
-	if len(left) == 0 || len(right) == 0 || len(left)*len(right) > nearPairs {
-		return nil, false
+// stretch is documents of a segment that match the nodes at the same levels and of which the same is known.
+type stretch struct {
+	like  batch  // without rows
+	known uint32 // pairs whose cost is known, as bits
+	apart uint32 // others that are nowhere as near as can be
+	rows  *roaring.Bitmap
+	own   bool // nobody else has rows
+}
+
+// sieveProximity returns documents of a bucket with one path by proximity: all of them, or those that are nearest as far as the
+// page needs them. nil when time is over.
+func (s *search) sieveProximity(b *bucket, i int) *classes {
+	nodes := b.paths[0].nodes
+	least := 0
+	for _, n := range nodes {
+		least += extraTerms(&s.graph.Nodes[n])
 	}
-	reader := s.ix.Segments[seg]
+	v := &nearSieve{s: s, b: b, found: s.newSieve(b, least, nil)}
+	if i+1 < len(s.rules) {
+		v.next = s.rules[i+1]
+	}
+	for k := 1; k < len(nodes); k++ {
+		if s.touch(nodes[k-1], nodes[k]) {
+			v.all |= 1 << len(v.pairs)
+			v.pairs = append(v.pairs, [2]int{nodes[k-1], nodes[k]})
+		}
+	}
+	for seg, in := range b.rows {
+		if in != nil {
+			s.byLevels(b, seg, in, func(in *roaring.Bitmap, like batch) bool {
+				like.segment = seg
+				v.place(&stretch{like: like, rows: in}, 0, 0)
+				return true
+			})
+		}
+	}
+	for bound := 0; bound < len(v.waiting); bound++ {
+		if !v.open(bound) {
+			return nil
+		}
+		if v.found.full(least + bound) {
+			return v.found.classes(least + bound)
+		}
+	}
+	return v.found.classes(math.MaxInt32)
+}
+
+// place has documents wait by what the segment keeps of the pairs from k on.
+func (v *nearSieve) place(st *stretch, k, bound int) {
+	if k == len(v.pairs) {
+		v.wait(bound, st)
+		return
+	}
+	near, exact, ok := v.s.nearIn(&st.like, v.pairs[k][0], v.pairs[k][1])
+	if !ok {
+		v.place(st, k+1, bound)
+		return
+	}
+	if in := and(st.rows, near); in != nil {
+		part := stretch{like: st.like, known: st.known, apart: st.apart, rows: in}
+		if exact {
+			part.known |= 1 << k
+		}
+		v.place(&part, k+1, bound)
+	}
+	if in := andNot(st.rows, near); in != nil {
+		v.place(&stretch{like: st.like, known: st.known, apart: st.apart | 1<<k, rows: in}, k+1, bound+1)
+	}
+}
+
+func (v *nearSieve) wait(bound int, st *stretch) {
+	for len(v.waiting) <= bound {
+		v.waiting = append(v.waiting, nil)
+	}
+	v.waiting[bound] = append(v.waiting[bound], st)
+}
+
+// postpone has rows of a stretch wait under a higher bound.
+func (v *nearSieve) postpone(bound int, st *stretch, rows []uint32) {
+	if bound < len(v.waiting) {
+		for _, o := range v.waiting[bound] {
+			if o.own && o.like.segment == st.like.segment && o.like.levels == st.like.levels && o.known == st.known && o.apart == st.apart {
+				o.rows.AddMany(rows)
+				return
+			}
+		}
+	}
+	o := &stretch{like: st.like, known: st.known, apart: st.apart, rows: roaring.New(), own: true}
+	o.rows.AddMany(rows)
+	v.wait(bound, o)
+}
+
+// open reads on in the documents with a bound, in the order of the rule behind, until those that cost no more fill the page. It returns
+// false when time is over.
+func (v *nearSieve) open(bound int) bool {
+	waiting := v.waiting[bound]
+	v.waiting[bound] = nil
+	within := make(rows, len(v.b.rows))
+	unread := false
+	for _, st := range waiting {
+		seg := st.like.segment
+		within[seg] = or(within[seg], st.rows)
+		unread = unread || st.known != v.all
+	}
+	if !unread || len(v.order()) == 0 {
+		for _, st := range waiting {
+			if !v.read(bound, st, st.rows) {
+				return false
+			}
+		}
+		return true
+	}
+	t := newSums(within, v.order())
+	for sum, left := 0, within.count(); left > 0 && sum <= t.most(); sum++ {
+		part := t.at(sum)
+		if part == nil {
+			continue
+		}
+		left -= part.count()
+		for _, st := range waiting {
+			if in := and(st.rows, part[st.like.segment]); in != nil && !v.read(bound, st, in) {
+				return false
+			}
+		}
+		if v.found.full(v.found.least + bound) {
+			break
+		}
+	}
+	return true
+}
+
+// order returns the items by which the rule behind proximity puts documents in order; none where nobody knows.
+func (v *nearSieve) order() []*classes {
+	if _, ok := v.next.(attributeRank); ok && !v.ordered {
+		v.items, v.ordered = v.s.attributeItems(v.b), true
+	}
+	return v.items
+}
+
+// read reads on in some documents of a stretch. It returns false when time is over.
+func (v *nearSieve) read(bound int, st *stretch, in *roaring.Bitmap) bool {
+	if st.known == v.all {
+		v.found.put(st.like.segment, v.found.least+bound, in)
+		return true
+	}
+	all := in.ToArray()
+	for len(all) > 0 {
+		n := min(len(all), stopRows)
+		if v.s.late() {
+			return false
+		}
+		v.readPair(bound, *st, all[:n])
+		all = all[n:]
+	}
+	return true
+}
+
+// readPair reads the next pair in some rows, which it overwrites, and goes on with those that cost no more for it.
+func (v *nearSieve) readPair(bound int, st stretch, rows []uint32) {
+	k := 0
+	for k < len(v.pairs) && (st.known|st.apart)>>k&1 != 0 {
+		k++
+	}
+	least := uint32(0)
+	if k == len(v.pairs) { // only such are left as have been counted
+		for k, least = 0, 1; st.known>>k&1 != 0; {
+			k++
+		}
+	}
+	ls := &v.s.list
+	mark := ls.numbers.used
+	costs := ls.numbers.take(len(rows))
+	st.like.rows = rows
+	v.s.pairCosts(&st.like, v.pairs[k][0], v.pairs[k][1], costs)
+	st.like.rows = nil
+	st.known |= 1 << k
+	st.apart &^= 1 << k
+	more := ls.numbers.take(len(rows))
+	for cost := least + 1; cost <= farPair; cost++ {
+		n := 0
+		for i, c := range costs {
+			if c == cost {
+				more[n] = rows[i]
+				n++
+			}
+		}
+		if n > 0 {
+			v.postpone(bound+int(cost-least), &st, more[:n])
+		}
+	}
+	n := 0
+	for i, c := range costs {
+		if c <= least {
+			rows[n] = rows[i]
+			n++
+		}
+	}
+	ls.numbers.used = min(mark, ls.numbers.used)
+	switch {
+	case n == 0:
+	case st.known == v.all:
+		v.found.putMany(st.like.segment, v.found.least+bound, rows[:n])
+	default:
+		v.readPair(bound, st, rows[:n])
+	}
+}
+
+// nearIn returns rows of a segment where node v may stand directly behind u, at the levels of a batch: all that have it so, and, unless
+// exact, others. ok is false when that is not known of the frequent words.
+func (s *search) nearIn(like *batch, u, v int) (found *roaring.Bitmap, exact, ok bool) {
+	if s.ix.Settings.ProximityPrecision == settings.ByAttribute {
+		return nil, false, false
+	}
+	left, others := s.knownWords(like, u)
+	right, more := s.knownWords(like, v)
+	if len(left) == 0 || len(right) == 0 || len(left)*len(right) > nearPairs {
+		return nil, false, false
+	}
+	reader := s.ix.Segments[like.segment]
 	found = reader.Union(append(others, more...), nil)
+	exact = len(others)+len(more) == 0
 	for _, n := range []int{u, v} {
+		mask, _ := like.mask(n)
 		for level := range s.graph.Nodes[n].Levels {
-			for _, p := range s.graph.Nodes[n].Levels[level].Phrases {
-				found.Or(p.Segments[seg].Rows)
+			if mask>>level&1 != 0 {
+				for _, p := range s.graph.Nodes[n].Levels[level].Phrases {
+					found.Or(p.Segments[like.segment].Rows)
+					exact = false
+				}
 			}
 		}
 	}
@@ -70,23 +270,24 @@ func (s *search) nearIn(b *bucket, u, v, seg int) (found *roaring.Bitmap, ok boo
 			}
 		}
 	}
-	return found, true
+	return found, exact, true
 }
 
-// knownWords returns those words of a node, at the levels of a bucket, of which the segment keeps the neighbours, and the others.
-func (s *search) knownWords(b *bucket, node, seg int) (known, others []segment.Posting) {
-	v := &s.graph.Nodes[node]
-	for _, at := range b.levelsIn() {
-		for level := range v.Levels {
-			if at != anyLevel && at != level {
-				continue
-			}
-			for _, p := range v.Levels[level].Postings[seg] {
-				if s.ix.Segments[seg].KnowsNeighbours(p) {
-					known = append(known, p)
-				} else {
-					others = append(others, p)
-				}
+// nearPairs is up to how many pairs of words are looked up for two neighbouring nodes.
+const nearPairs = 256
+
+// knownWords returns those words of a node, at the levels of a batch, of which the segment keeps the neighbours, and the others.
+func (s *search) knownWords(like *batch, node int) (known, others []segment.Posting) {
+	mask, _ := like.mask(node)
+	for level := range s.graph.Nodes[node].Levels {
+		if mask>>level&1 == 0 {
+			continue
+		}
+		for _, p := range s.graph.Nodes[node].Levels[level].Postings[like.segment] {
+			if s.ix.Segments[like.segment].KnowsNeighbours(p) {
+				known = append(known, p)
+			} else {
+				others = append(others, p)
 			}
 		}
 	}

@@ -113,7 +113,7 @@ func (s *search) gatherWord(dst []uint64, b *batch, p segment.Posting, phrase *q
 			continue
 		}
 		begin := len(dst)
-		dst = f.AppendOccurrences(dst, b.rows, uint64(f.ID())<<48)
+		dst = s.gatherField(dst, b, f)
 		if phrase == nil {
 			continue
 		}
@@ -124,6 +124,30 @@ func (s *search) gatherWord(dst []uint64, b *batch, p segment.Posting, phrase *q
 			}
 		}
 		dst = kept
+	}
+	return dst
+}
+
+// gatherField appends the occurrences of a word in a field.
+func (s *search) gatherField(dst []uint64, b *batch, f segment.FieldPosting) []uint64 {
+	tag := uint64(f.ID()) << 48
+	if b.beside == nil {
+		return f.AppendOccurrences(dst, b.rows, tag)
+	}
+	first, _ := slices.BinarySearch(b.beside, tag)
+	s.rowNumbers, s.besideAt = s.rowNumbers[:0], s.besideAt[:0]
+	for _, o := range b.beside[first:] {
+		if fieldOf(o) != f.ID() {
+			break
+		}
+		if i, n := uint32(indexOf(o)), len(s.besideAt); n == 0 || s.besideAt[n-1] != i {
+			s.rowNumbers, s.besideAt = append(s.rowNumbers, b.rows[i]), append(s.besideAt, i)
+		}
+	}
+	begin := len(dst)
+	dst = f.AppendOccurrences(dst, s.rowNumbers, tag)
+	for i, o := range dst[begin:] {
+		dst[begin+i] = tag | uint64(s.besideAt[indexOf(o)])<<16 | uint64(positionOf(o))
 	}
 	return dst
 }

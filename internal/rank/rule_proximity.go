@@ -1,8 +1,6 @@
 package rank
 
 import (
-	"math"
-
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/query"
@@ -79,13 +77,37 @@ const farPair = 3
 // extraTerms is what an n-gram costs in proximity, for not being one word.
 func extraTerms(v *query.Node) int { return v.Len - 1 }
 
-// pairCosts computes the distance of two neighbouring nodes in each row.
+// pairCosts computes the distance of two neighbouring nodes in each row. Of the node that more documents have, it reads what
+// stands in a field and row with the other one.
 func (s *search) pairCosts(b *batch, u, v int, costs []uint32) {
-	s.left.words = s.gather(s.left.words[:0], b, u, asWords)
-	s.left.last = s.gather(s.left.last[:0], b, u, asLastSlot)
-	s.right.words = s.gather(s.right.words[:0], b, v, asWords)
-	s.right.first = s.gather(s.right.first[:0], b, v, asFirstSlot)
+	l, r := &s.left, &s.right
+	l.last = s.gather(l.last[:0], b, u, asLastSlot)
+	r.first = s.gather(r.first[:0], b, v, asFirstSlot)
+	beside := *b
+	switch {
+	case len(l.last)+len(r.first) > 0:
+		l.words, r.words = s.gather(l.words[:0], b, u, asWords), s.gather(r.words[:0], b, v, asWords)
+	case s.documents(b, u) <= s.documents(b, v):
+		l.words, r.words = s.gather(l.words[:0], b, u, asWords), r.words[:0]
+		if beside.beside = l.words; len(l.words) > 0 {
+			r.words = s.gather(r.words, &beside, v, asWords)
+		}
+	default:
+		l.words, r.words = l.words[:0], s.gather(r.words[:0], b, v, asWords)
+		if beside.beside = r.words; len(r.words) > 0 {
+			l.words = s.gather(l.words, &beside, u, asWords)
+		}
+	}
 	s.distances(costs)
+}
+
+// documents returns how many documents match a node at the levels of a batch.
+func (s *search) documents(b *batch, node int) int {
+	level := anyLevel
+	if b.fixed {
+		level = b.levels.of(node)
+	}
+	return cardinality(s.matchingIn(node, level, b.segment))
 }
 
 // distances computes the distance of the nodes whose occurrences are left and right.
@@ -187,53 +209,4 @@ func (s *search) pairClasses(b *bucket, u, v int) *classes {
 		return &classes{rest: farPair, covered: make(rows, len(b.rows))}
 	}
 	return mergeClasses(all, farPair, len(b.rows))
-}
-
-// sieveProximity returns documents of a bucket with one path by proximity: all of them, or those that are nearest as far as the
-// page needs them. nil when time is over.
-func (s *search) sieveProximity(b *bucket, i int) *classes {
-	nodes := b.paths[0].nodes
-	least := 0
-	for _, n := range nodes {
-		least += extraTerms(&s.graph.Nodes[n])
-	}
-	v := s.newSieve(b, least, func(b *batch, costs []uint32) {
-		var j judgement
-		j[judgedProximity] = costs
-		s.judgePath(b, nodes, &j)
-	})
-	var items []*classes // nobody looks at the order where none is known
-	if i+1 < len(s.rules) {
-		if _, ok := s.rules[i+1].(attributeRank); ok {
-			items = s.attributeItems(b)
-		}
-	}
-	// First those whose nodes may all be near, by weights; then those where one pair is not, and so on. Who comes later costs
-	// as much more.
-	bounds := newSums(b.rows, s.nearItems(b))
-	for far, left := 0, b.n; left > 0; far++ {
-		in := bounds.at(far)
-		left -= in.count()
-		if far > 0 {
-			if !v.addAll(in) {
-				return nil
-			}
-		} else {
-			t := newSums(in, items)
-			for sum, rest := 0, in.count(); rest > 0 && sum <= t.most(); sum++ {
-				part := t.at(sum)
-				rest -= part.count()
-				if !v.addAll(part) {
-					return nil
-				}
-				if v.full(least) {
-					return v.classes(least)
-				}
-			}
-		}
-		if left > 0 && v.full(least+far) {
-			return v.classes(least + far)
-		}
-	}
-	return v.classes(math.MaxInt32)
 }

@@ -52,6 +52,7 @@ type memory struct {
 	tokens       []text.Token
 	tables       []*table   // by node, level and segment
 	rowNumbers   []uint32   // of one word
+	besideAt     []uint32   // indexes of rows in a batch
 	left, right  sides      // of a pair of nodes
 	firsts       []uint16   // lowest positions of a word
 	tableScratch []uint64   // of a table that is made

@@ -12,7 +12,8 @@ import (
 // are looked at in the order in which cheaper rules behind will put them, and no further than until those with the least
 // cost fill the page: what is left has a higher cost, or comes later.
 
-// stopRows is after how many rows it is asked whether the page is full. (A variable, so that tests can lower it.)
+// stopRows is how many rows are judged at once, after which it may be asked whether the page is full. Their occurrences stay in the
+// processor's caches. (A variable, so that tests can lower it.)
 var stopRows = 4096
 
 // sieve gathers documents of a bucket with one path by cost.
@@ -32,10 +33,6 @@ func (s *search) newSieve(b *bucket, least int, eval func(b *batch, costs []uint
 func (v *sieve) add(seg int, in *roaring.Bitmap, enough int) bool {
 	s := v.s
 	return s.byLevels(v.b, seg, in, func(in *roaring.Bitmap, like batch) bool {
-		size := batchRows
-		if enough >= 0 {
-			size = min(size, stopRows)
-		}
 		like.segment = seg
 		ls := &s.list
 		// Documents of other levels are as good, but may come later: each kind counts for itself.
@@ -44,7 +41,7 @@ func (v *sieve) add(seg int, in *roaring.Bitmap, enough int) bool {
 			if s.late() {
 				return false
 			}
-			like.rows = all[:min(len(all), size)]
+			like.rows = all[:min(len(all), stopRows)]
 			mark := ls.numbers.used
 			costs := ls.numbers.take(len(like.rows))
 			v.eval(&like, costs)
@@ -56,6 +53,29 @@ func (v *sieve) add(seg int, in *roaring.Bitmap, enough int) bool {
 		}
 		return true
 	})
+}
+
+// put adds documents of a segment that have a cost.
+func (v *sieve) put(seg, cost int, in *roaring.Bitmap) {
+	if r := v.at(seg, cost); r.IsEmpty() {
+		v.byCost[seg][cost] = in.Clone()
+	} else {
+		r.Or(in)
+	}
+}
+
+// putMany is put for rows in ascending order.
+func (v *sieve) putMany(seg, cost int, rows []uint32) { v.at(seg, cost).AddMany(rows) }
+
+// at returns the documents of a segment that have a cost, for more to be added.
+func (v *sieve) at(seg, cost int) *roaring.Bitmap {
+	for len(v.byCost[seg]) <= cost {
+		v.byCost[seg] = append(v.byCost[seg], nil)
+	}
+	if v.byCost[seg][cost] == nil {
+		v.byCost[seg][cost] = roaring.New()
+	}
+	return v.byCost[seg][cost]
 }
 
 // addAll judges documents of all segments. It returns false when time is over.
