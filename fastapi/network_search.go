@@ -1,7 +1,7 @@
 package fastapi
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -56,7 +56,7 @@ type distribution struct {
 
 // remoteQueries are the queries for one remote.
 type remoteQueries struct {
-	list [][]byte
+	list []network.RemoteQuery
 	uids []string // of their indexes
 }
 
@@ -106,7 +106,7 @@ func (d *distribution) add(p network.Part, i int, uid string, r *search.Request,
 	if p.Shard != "" { // where there is a leader, it would search the network by default
 		body = append([]byte(`{"useNetwork":false,`), body[1:]...)
 	}
-	q.list = append(q.list, body)
+	q.list = append(q.list, network.RemoteQuery{Body: body, Shard: p.Shard})
 	q.uids = append(q.uids, uid)
 	return nil
 }
@@ -124,11 +124,9 @@ func (d *distribution) send() {
 				facets = append(facets, f)
 			}
 		}
-		body := append([]byte(`{"federation":`), d.request.AppendRemote(nil, facets)...)
-		body = append(append(body, `,"queries":[`...), bytes.Join(q.list, []byte{','})...)
-		asked = append(asked, network.RemoteSearch{Remote: name, Body: append(body, "]}"...), Metadata: d.request.Metadata})
+		asked = append(asked, network.RemoteSearch{Remote: name, Federation: d.request.AppendRemote(nil, facets), Queries: q.list, Metadata: d.request.Metadata})
 	}
-	slices.SortFunc(asked, func(a, b network.RemoteSearch) int { return bytes.Compare([]byte(a.Remote), []byte(b.Remote)) })
+	slices.SortFunc(asked, func(a, b network.RemoteSearch) int { return cmp.Compare(a.Remote, b.Remote) })
 	d.request.Remotes = func(ctx context.Context) []*search.RemoteAnswer { return d.s.network.Search(ctx, asked) }
 }
 

@@ -439,6 +439,39 @@ func TestARemoteThatWasAwayForTooLongIsRebuilt(t *testing.T) {
 	w.check(t, all)
 }
 
+// TestSearchesAskAnotherOwner cuts off and kills an owner of shards that others own, too: no search finds less, and none tells of an error.
+func TestSearchesAskAnotherOwner(t *testing.T) {
+	all := newNetwork(t, "--experimental-remote-search-timeout-seconds", "4")
+	a := all[0]
+	a.change(`{"shards":{"x":{"remotes":["b","c"]},"y":{"remotes":["b","c"]},"z":{"remotes":["b","c"]}}}`)
+	w := newWriter()
+	for range 20 {
+		w.step(a)
+	}
+	settled(t, all, 30*time.Second)
+	search := func(what string) {
+		t.Helper()
+		for range 10 {
+			var found struct {
+				EstimatedTotalHits int
+				RemoteErrors       map[string]any
+			}
+			a.must("POST", "/indexes/m/search", `{"q":"version","limit":1}`, &found)
+			if found.EstimatedTotalHits != w.live() || len(found.RemoteErrors) > 0 {
+				t.Fatalf("%s: a search finds %d documents, want %d (%v)", what, found.EstimatedTotalHits, w.live(), found.RemoteErrors)
+			}
+		}
+	}
+	search("all well")
+	all[1].link.suffer(trouble{hole: true})
+	search("b is silent")
+	all[1].link.suffer(trouble{})
+	a.kill() // forgets who failed
+	a.start()
+	all[2].kill()
+	search("c is gone")
+}
+
 // TestACanceledChangeIsUndone cancels a change that one instance keeps waiting.
 func TestACanceledChangeIsUndone(t *testing.T) {
 	all := newNetwork(t)

@@ -2,6 +2,7 @@ package network
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,26 +18,112 @@ const (
 
 // RemoteSearch is what one remote is asked in a search.
 type RemoteSearch struct {
-	Remote   string
-	Body     []byte // of POST /multi-search
-	Metadata bool   // which indexes answered is wanted
+	Remote     string
+	Federation []byte // the object of POST /multi-search
+	Queries    []RemoteQuery
+	Metadata   bool // which indexes answered is wanted
 }
 
-// Search asks remotes, of which there is one at least, at once. It returns when all have answered or failed, which takes no longer than
-// the search timeout.
+// RemoteQuery is a query of a search.
+type RemoteQuery struct {
+	Body  []byte // an object
+	Shard string // whose documents are wanted, which other owners have, too; "": those of the remote
+}
+
+// body is that of POST /multi-search.
+func (s *RemoteSearch) body() []byte {
+	size := len(s.Federation) + 32
+	for i := range s.Queries {
+		size += len(s.Queries[i].Body) + 1
+	}
+	body := append(append(append(make([]byte, 0, size), `{"federation":`...), s.Federation...), `,"queries":[`...)
+	for i := range s.Queries {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, s.Queries[i].Body...)
+	}
+	return append(body, "]}"...)
+}
+
+// Search asks remotes, of which there is one at least, at once. What one that fails was asked for goes to other owners of its shards. It
+// returns when all have answered or failed, which takes no longer than the search timeout. Several answers may be of one remote; one
+// of them at most is an error.
 func (n *Node) Search(ctx context.Context, asked []RemoteSearch) []*search.RemoteAnswer {
 	ctx, cancel := context.WithTimeout(ctx, n.o.SearchTimeout)
 	defer cancel()
-	now := n.Searching()
-	answers := make([]*search.RemoteAnswer, len(asked))
+	answers := n.searchAll(ctx, n.Searching(), asked, nil)
+	failed := map[string]bool{}
+	return slices.DeleteFunc(answers, func(a *search.RemoteAnswer) bool {
+		again := a.Err != nil && failed[a.Remote]
+		failed[a.Remote] = failed[a.Remote] || a.Err != nil
+		return again
+	})
+}
+
+// searchAll asks remotes at once. Those that were tried already are not asked instead of them.
+func (n *Node) searchAll(ctx context.Context, now *Network, asked []RemoteSearch, tried []string) []*search.RemoteAnswer {
+	answers := make([][]*search.RemoteAnswer, len(asked))
 	var group sync.WaitGroup
 	last := len(asked) - 1
 	for i := range last {
-		group.Go(func() { answers[i] = n.searchOne(ctx, now, &asked[i]) })
+		group.Go(func() { answers[i] = n.searchOwners(ctx, now, &asked[i], tried) })
 	}
-	answers[last] = n.searchOne(ctx, now, &asked[last]) // by this goroutine
+	answers[last] = n.searchOwners(ctx, now, &asked[last], tried) // by this goroutine
 	group.Wait()
+	return slices.Concat(answers...)
+}
+
+// searchOwners asks a remote, and other owners of the shards when it fails. While there are others it has half of the time that is left.
+func (n *Node) searchOwners(ctx context.Context, now *Network, asked *RemoteSearch, tried []string) []*search.RemoteAnswer {
+	tried = append(tried[:len(tried):len(tried)], asked.Remote)
+	first, cancel := ctx, context.CancelFunc(func() {})
+	if deadline, ok := ctx.Deadline(); ok && slices.ContainsFunc(asked.Queries, func(q RemoteQuery) bool { return n.another(now, q.Shard, tried) != "" }) {
+		first, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
+	}
+	a := n.searchOne(first, now, asked)
+	cancel()
+	if a.Err == nil || ctx.Err() != nil {
+		return []*search.RemoteAnswer{a}
+	}
+	var others []RemoteSearch
+	alone := false // with some of what it was asked for
+	for _, q := range asked.Queries {
+		name := n.another(now, q.Shard, tried)
+		if name == "" {
+			alone = true
+			continue
+		}
+		i := slices.IndexFunc(others, func(o RemoteSearch) bool { return o.Remote == name })
+		if i < 0 {
+			i = len(others)
+			others = append(others, RemoteSearch{Remote: name, Federation: asked.Federation, Metadata: asked.Metadata})
+		}
+		others[i].Queries = append(others[i].Queries, q)
+	}
+	if len(others) == 0 {
+		return []*search.RemoteAnswer{a}
+	}
+	answers := n.searchAll(ctx, now, others, tried)
+	if alone {
+		answers = append(answers, a)
+	}
 	return answers
+}
+
+// another returns a usable owner of a shard that was not tried, "" for none. It is always the same, so that queries for one shard stay
+// together.
+func (n *Node) another(now *Network, shard string, tried []string) string {
+	s := now.Shards[shard]
+	if s == nil {
+		return ""
+	}
+	for _, owner := range s.Remotes {
+		if owner != now.SelfName() && !slices.Contains(tried, owner) && n.usable(owner) {
+			return owner
+		}
+	}
+	return ""
 }
 
 func (n *Node) searchOne(ctx context.Context, now *Network, asked *RemoteSearch) *search.RemoteAnswer {
@@ -50,7 +137,7 @@ func (n *Node) searchOne(ctx context.Context, now *Network, asked *RemoteSearch)
 	if r == nil { // removed since the search was planned
 		return failed(apierr.New("remote_could_not_send_request", "The remote `%s` is no part of the network any more.", asked.Remote))
 	}
-	q := &request{method: "POST", path: "/multi-search", key: r.SearchAPIKey, contentType: "application/json", body: asked.Body, search: true,
+	q := &request{method: "POST", path: "/multi-search", key: r.SearchAPIKey, contentType: "application/json", body: asked.body(), search: true,
 		headers: map[string]string{"Svc-Proxy-Search": "true", "Meili-Proxy-Search": "true", "Svc-Network-Version": now.Version.String()}}
 	if asked.Metadata {
 		q.headers["Svc-Include-Metadata"], q.headers["Meili-Include-Metadata"] = "true", "true"
