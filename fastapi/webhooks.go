@@ -17,7 +17,8 @@ type webhookView struct {
 }
 
 func viewWebhook(w *webhook.Webhook) webhookView {
-	return webhookView{w.UUID, w.Editable(), w.URL, w.Shown()}
+	address, headers := w.Shown()
+	return webhookView{w.UUID, w.Editable(), address, headers}
 }
 
 func (s *Server) listWebhooks(ctx *fasthttp.RequestCtx) error {

@@ -101,12 +101,16 @@ func (p Prompts) complete() Prompts {
 // New returns the settings of a workspace of which nothing is said.
 func New() *Settings { return &Settings{Source: OpenAI} }
 
-// Shown returns the settings as clients see them: with all prompts, and without the key.
+// Shown returns the settings as clients see them: with all prompts, and without the key and what is secret in its URL.
 func (s *Settings) Shown() *Settings {
 	shown := s.Full()
 	if s.APIKey != nil {
 		masked := settings.Redact(*s.APIKey)
 		shown.APIKey = &masked
+	}
+	if s.BaseURL != nil {
+		masked := settings.RedactURL(*s.BaseURL)
+		shown.BaseURL = &masked
 	}
 	return shown
 }

@@ -81,14 +81,7 @@ func (s *Settings) endpoint() (*endpoint, *failure) {
 	}
 	e := &endpoint{header: http.Header{"Content-Type": {"application/json"}, "Accept": {"text/event-stream"}, "User-Agent": {"svc"}}}
 	key := textOf(s.APIKey)
-	e.secrets = append(e.secrets, key)
-	if u.User != nil {
-		password, _ := u.User.Password()
-		e.secrets = append(e.secrets, u.User.String(), password)
-	}
-	for _, values := range u.Query() {
-		e.secrets = append(e.secrets, values...)
-	}
+	e.secrets = append(outbound.SecretsOf(u), key)
 	if s.Source == Azure {
 		e.url = u.JoinPath("openai", "deployments", url.PathEscape(textOf(s.DeploymentID)), "chat", "completions")
 		query := e.url.Query()
@@ -98,7 +91,9 @@ func (s *Settings) endpoint() (*endpoint, *failure) {
 		return e, nil
 	}
 	e.url = u.JoinPath("chat", "completions")
-	e.header.Set("Authorization", "Bearer "+key)
+	if key != "" || u.User == nil { // without a key the user of the URL is who asks
+		e.header.Set("Authorization", "Bearer "+key)
+	}
 	e.header.Set("OpenAI-Beta", "assistants=v2")
 	if s.Source == OpenAI {
 		for name, v := range map[string]*string{"OpenAI-Organization": s.OrgID, "OpenAI-Project": s.ProjectID} {

@@ -17,6 +17,7 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/sealedjson"
+	"svc/internal/settings"
 	"svc/internal/vfs"
 )
 
@@ -96,12 +97,17 @@ func (s *Store) Update(name string, change func(*Settings) error) (*Settings, er
 	if err := change(&after); err != nil {
 		return nil, err
 	}
+	if after.BaseURL != nil && before.BaseURL != nil {
+		restored := settings.RestoreURL(*after.BaseURL, *before.BaseURL)
+		after.BaseURL = &restored
+	}
 	if err := after.check(); err != nil {
 		return nil, err
 	}
 	// The key that is still the old text was not given again. Who does not know it could have it sent to themselves.
 	if after.APIKey != nil && after.APIKey == before.APIKey && after.origin() != before.origin() {
-		return nil, bad("The provider's address changes from %s to %s: give `apiKey` again, or null, so that the key for the one is not sent to the other.", before.origin(), after.origin())
+		return nil, bad("The provider's address changes from %s to %s: give `apiKey` again, or null, so that the key for the one is not sent to the other.",
+			settings.RedactURL(before.origin()), settings.RedactURL(after.origin()))
 	}
 	all[name] = &after
 	return &after, s.replace(all)

@@ -12,6 +12,7 @@ import (
 
 	"svc/internal/filter"
 	"svc/internal/index"
+	"svc/internal/settings"
 	"svc/internal/task"
 	"svc/segment"
 )
@@ -73,7 +74,7 @@ func (m *Maker) export(ctx context.Context, _ *task.Queue, tasks []*task.Task, p
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
-			return nil, fmt.Errorf("cannot export index %s to %s: %w", x.view.UID, c.URL, err)
+			return nil, fmt.Errorf("cannot export index %s to %s: %w", x.view.UID, settings.RedactURL(c.URL), err)
 		}
 		if x.how.Filter == nil {
 			x.how.Filter = null
@@ -153,11 +154,11 @@ func (e *exporter) index(v *index.View, how task.ExportIndex) (int, error) {
 		return 0, err
 	}
 	if !exists || how.OverrideSettings {
-		settings, err := e.settings(v)
+		all, err := e.settings(v)
 		if err != nil {
 			return 0, err
 		}
-		if err := e.remote.send(e.ctx, "PATCH", "/indexes/"+v.UID+"/settings", settings); err != nil {
+		if err := e.remote.send(e.ctx, "PATCH", "/indexes/"+v.UID+"/settings", all); err != nil {
 			return 0, err
 		}
 	}

@@ -9,12 +9,14 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
 
 	"svc/internal/outbound"
+	"svc/internal/settings"
 )
 
 // A request is tried until it succeeds, is refused, or giveUp has passed. Waits grow by a half each, and are
@@ -34,15 +36,20 @@ type remote struct {
 	transport *http.Transport
 	url       string
 	key       string
+	secrets   []string // what answers may quote of the two
 	giveUp    time.Duration
 	firstWait time.Duration
 }
 
-func newRemote(transport *http.Transport, url, key string) *remote {
-	return &remote{
+func newRemote(transport *http.Transport, address, key string) *remote {
+	r := &remote{
 		client: http.Client{Transport: transport, CheckRedirect: outbound.RepeatOnly}, transport: transport,
-		url: strings.TrimRight(url, "/"), key: key, giveUp: giveUp, firstWait: firstWait,
+		url: strings.TrimRight(address, "/"), key: key, secrets: []string{key}, giveUp: giveUp, firstWait: firstWait,
 	}
+	if u, err := url.Parse(address); err == nil {
+		r.secrets = append(r.secrets, outbound.SecretsOf(u)...)
+	}
+	return r
 }
 
 func (r *remote) close() { r.transport.CloseIdleConnections() }
@@ -136,7 +143,11 @@ func (r *remote) try(ctx context.Context, method, path, contentType string, body
 	res, err := r.client.Do(req)
 	if err != nil {
 		var refused *outbound.RefusedError
-		return !errors.As(err, &refused), err
+		again := !errors.As(err, &refused)
+		if u := new(url.Error); errors.As(err, &u) { // it shows the whole URL
+			err = fmt.Errorf("%s %s: %w", method, path, u.Err)
+		}
+		return again, err
 	}
 	defer res.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
@@ -148,11 +159,11 @@ func (r *remote) try(ctx context.Context, method, path, contentType string, body
 	}
 	e := &refusedError{request: method + " " + path, status: res.StatusCode}
 	if to, err := res.Location(); err == nil && res.StatusCode < 400 {
-		e.moved = to.Redacted()
+		e.moved = settings.RedactURL(to.String())
 	}
 	var said struct{ Code, Message string }
 	if json.Unmarshal(answer, &said) == nil {
-		e.code, e.message = said.Code, said.Message
+		e.code, e.message = said.Code, outbound.HideSecrets(said.Message, r.secrets)
 	}
 	switch res.StatusCode {
 	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,

@@ -96,16 +96,7 @@ func (e *endpoint) name() string { return e.url.Scheme + "://" + e.url.Host + e.
 
 // redact takes the secrets of the embedder out of a text that others will read.
 func (e *endpoint) redact(text string) string {
-	secrets := []string{e.key, e.url.RawQuery}
-	for _, values := range e.url.Query() { // providers quote a key without its name
-		secrets = append(secrets, values...)
-	}
-	if e.url.User != nil {
-		secrets = append(secrets, e.url.User.String())
-		if password, ok := e.url.User.Password(); ok {
-			secrets = append(secrets, password)
-		}
-	}
+	secrets := append([]string{e.key, e.url.RawQuery}, outbound.SecretsOf(e.url)...)
 	for _, value := range e.headers {
 		secrets = append(secrets, value)
 		if _, credential, ok := strings.Cut(value, " "); ok {

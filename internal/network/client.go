@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -61,6 +62,7 @@ func (n *Node) do(ctx context.Context, name string, r *Remote, q *request) (got 
 		span.Set("svc.remote", name)
 		span.Set("url.path", q.path)
 		if err != nil {
+			err.Message = outbound.HideSecrets(err.Message, r.secrets())
 			span.Fail(string(err.Code))
 		}
 		span.End()
@@ -190,6 +192,9 @@ func failure(ctx context.Context, name string, err error) *apierr.Error {
 		return apierr.New("remote_could_not_send_request", "The remote `%s` cannot be asked: %v.", name, refused)
 	case ctx.Err() != nil, errors.As(err, &network) && network.Timeout() && !connecting(err):
 		return apierr.New("remote_timeout", "The remote `%s` did not answer in time.", name)
+	}
+	if u := new(url.Error); errors.As(err, &u) { // it shows the whole URL
+		err = u.Err
 	}
 	return apierr.New("remote_could_not_send_request", "The remote `%s` cannot be reached: %v.", name, err)
 }

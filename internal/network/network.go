@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"github.com/google/uuid"
+
+	"svc/internal/settings"
 )
 
 // Network is a state of the network as one instance knows it. It is immutable once it is stored.
@@ -85,11 +87,13 @@ type shownRemote struct {
 	Status string `json:"status"`
 }
 
-// shown is the object of the API.
+// shown is the object of the API. What may be secret in URLs is hidden in it; keys are shown, as by Meilisearch.
 func (n *Network) shown(status func(remote string) string) []byte {
 	remotes := make(map[string]shownRemote, len(n.Remotes))
 	for name, r := range n.Remotes {
-		remotes[name] = shownRemote{*r, status(name)}
+		shown := *r
+		shown.URL = settings.RedactURL(r.URL)
+		remotes[name] = shownRemote{shown, status(name)}
 	}
 	return encode(struct {
 		Self    *string                `json:"self"`

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"svc/internal/apierr"
+	"svc/internal/outbound"
+	"svc/internal/settings"
 )
 
 // Text is a member of a patch that is a string or null.
@@ -107,7 +109,7 @@ func (n *Network) applyRemotes(p *Patch) error {
 			if err := checkURL(*change.URL.Value); err != nil {
 				return apierr.New("invalid_network_url", "`remotes.%s.url` must be the address of an instance, such as `http://10.0.0.2:7700`, but %v.", name, err)
 			}
-			r.URL = *change.URL.Value
+			r.URL = settings.RestoreURL(*change.URL.Value, r.URL)
 		}
 		if change.SearchAPIKey.Given {
 			r.SearchAPIKey = change.SearchAPIKey.Value
@@ -165,6 +167,15 @@ func (n *Network) applyShards(p *Patch) (emptied []string) {
 		n.Shards[name] = &Shard{remotes}
 	}
 	return emptied
+}
+
+// secrets are what the remote is sent that nobody else is to read.
+func (r *Remote) secrets() []string {
+	all := []string{textOf(r.SearchAPIKey), textOf(r.WriteAPIKey)}
+	if u, err := url.Parse(r.URL); err == nil {
+		all = append(all, outbound.SecretsOf(u)...)
+	}
+	return all
 }
 
 // trimmed is the address of a remote without slashes at its end.

@@ -1,6 +1,21 @@
 package outbound
 
-import "strings"
+import (
+	"net/url"
+	"strings"
+)
+
+// SecretsOf returns what a URL may hold for its server alone, as others may quote it: user and password, and the values of all parameters.
+func SecretsOf(u *url.URL) (secrets []string) {
+	if u.User != nil {
+		password, _ := u.User.Password()
+		secrets = append(secrets, u.User.String(), password)
+	}
+	for _, values := range u.Query() { // servers quote a value without its name
+		secrets = append(secrets, values...)
+	}
+	return secrets
+}
 
 // HideSecrets takes what a request was sent with out of what is said of its answer: servers quote what they were sent, and others
 // will read the text. Secrets of under four bytes stay, for they might be parts of words.

@@ -81,6 +81,15 @@ func restoreURL(address, old string) string {
 	})
 }
 
+// RestoreURL returns a URL with the secrets that RedactURL has hidden in it as they stand in an older one: who sends back what they were
+// shown changes nothing. It does so only for the same origin.
+func RestoreURL(address, old string) string {
+	if restored := restoreURL(address, old); Origin(restored) == Origin(old) {
+		return restored
+	}
+	return address
+}
+
 // namesSecret reports whether a parameter is named like a credential: api_key, access-token, X-Amz-Signature, code (of Azure's functions).
 func namesSecret(name string) bool {
 	name = strings.ToLower(name)

@@ -141,7 +141,7 @@ func (s *Store) Update(id uuid.UUID, c Change) (*Webhook, error) {
 	}
 	w := &Webhook{UUID: id, URL: before.URL, Headers: map[string]string{}}
 	if c.URL != nil {
-		w.URL = *c.URL
+		w.URL = settings.RestoreURL(*c.URL, before.URL)
 	}
 	if !c.ClearHeaders {
 		if err := c.keepSecrets(before); err != nil {

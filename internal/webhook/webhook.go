@@ -31,8 +31,8 @@ type Webhook struct {
 // Editable reports whether the API may change it: not the one of the command line, which has the nil UUID.
 func (w *Webhook) Editable() bool { return w.UUID != uuid.Nil }
 
-// Shown returns the headers with their secrets hidden.
-func (w *Webhook) Shown() map[string]string {
+// Shown returns the URL and the headers with their secrets hidden.
+func (w *Webhook) Shown() (address string, headers map[string]string) {
 	shown := make(map[string]string, len(w.Headers))
 	for name, v := range w.Headers {
 		if strings.EqualFold(name, authorization) {
@@ -40,7 +40,7 @@ func (w *Webhook) Shown() map[string]string {
 		}
 		shown[name] = v
 	}
-	return shown
+	return settings.RedactURL(w.URL), shown
 }
 
 const authorization = "Authorization"
