@@ -182,6 +182,12 @@ func (c *Column) NumberEntries(lo, hi int) int {
 	return c.numberRows.entries(lo, hi)
 }
 
+// StringEntries is NumberEntries for strings.
+func (c *Column) StringEntries(lo, hi int) int {
+	c.need(partStringRows)
+	return c.stringRows.entries(lo, hi)
+}
+
 // NumberFrom returns the first ordinal whose entries, counted as NumberEntries does, begin with the n-th or a later one.
 func (c *Column) NumberFrom(n int) int {
 	c.need(partNumberRows)
@@ -201,6 +207,12 @@ func (c *Column) MarkNumberRows(bits []uint64, lo, hi int) {
 func (c *Column) AddFrequentNumberRows(dst *roaring.Bitmap, lo, hi int) {
 	c.need(partNumberRows)
 	c.numberRows.addHeavy(dst, lo, hi)
+}
+
+// CountNumberRows returns how many of some rows have the number.
+func (c *Column) CountNumberRows(ord int, among *roaring.Bitmap) int {
+	c.need(partNumberRows)
+	return c.numberRows.countAmong(ord, among)
 }
 
 // RowNumbers appends the ascending distinct ordinals of a row's numbers.
@@ -276,6 +288,12 @@ func (c *Column) StringCount(ord int) int {
 func (c *Column) AddStringRows(dst *roaring.Bitmap, lo, hi int) {
 	c.need(partStringRows)
 	c.stringRows.addRows(dst, c.rows, lo, hi)
+}
+
+// CountStringRows returns how many of some rows have the string.
+func (c *Column) CountStringRows(ord int, among *roaring.Bitmap) int {
+	c.need(partStringRows)
+	return c.stringRows.countAmong(ord, among)
 }
 
 // RowStrings appends the ascending distinct ordinals of a row's strings.

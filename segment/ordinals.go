@@ -136,6 +136,29 @@ func (v *inverse) count(ord int) int {
 	return 0
 }
 
+// countAmong returns how many of some rows have an ordinal.
+func (v *inverse) countAmong(ord int, among *roaring.Bitmap) int {
+	if uint(ord) >= uint(v.ords) {
+		return 0
+	}
+	n := 0
+	from, to := v.span(ord, ord+1)
+	for i := from; i < to; i++ {
+		if among.Contains(readUint(v.light, v.width, i)) {
+			n++
+		}
+	}
+	if from < to {
+		return n
+	}
+	if i := v.heavyFrom(ord); 16*i < len(v.heavy) {
+		if l, is := v.heavyRows(i); is == ord {
+			return int(l.Bitmap().AndCardinality(among))
+		}
+	}
+	return 0
+}
+
 // heavyRows returns the bitmap of a heavy entry and its ordinal.
 func (v *inverse) heavyRows(entry int) (rowlist.List, int) {
 	e := v.heavy[16*entry:]

@@ -96,6 +96,9 @@ type Shelf struct {
 	stamps map[string]uint32
 }
 
+// Owner returns a number that no other owner of the process has, nor had before.
+func (f *Shelf) Owner() uint64 { return f.owner }
+
 func (f *Shelf) shard(key []byte) (*shard, uint64) {
 	h := maphash.Bytes(f.cache.seed, key) ^ f.owner*0x9e3779b97f4a7c15
 	return &f.cache.shards[h%shards], h / shards

@@ -19,10 +19,11 @@ import (
 type ordinalCounts struct {
 	strings bool
 	column  *segment.Column
-	inverse bool     // the column's own counts, less those below
-	counts  []uint32 // by ordinal; nil where few documents are counted:
-	have    []uint32 // ordinals that some have, ascending
-	times   []uint32 // and how many
+	inverse bool            // the column's own counts, less those below
+	among   *roaring.Bitmap // an ordinal is counted when it is asked for; else nil
+	counts  []uint32        // by ordinal; nil where few documents are counted:
+	have    []uint32        // ordinals that some have, ascending
+	times   []uint32        // and how many
 }
 
 // fewCounted is up to how many documents only the ordinals that they have are noted: an array would have to be cleared for all.
@@ -81,6 +82,12 @@ func countOrdinals(c *segment.Column, strings bool, among *roaring.Bitmap, segme
 
 // of returns the count of an ordinal.
 func (k *ordinalCounts) of(ord int) int {
+	if k.among != nil {
+		if k.strings {
+			return k.column.CountStringRows(ord, k.among)
+		}
+		return k.column.CountNumberRows(ord, k.among)
+	}
 	n := 0
 	if k.counts != nil {
 		n = int(k.counts[ord])
@@ -100,7 +107,7 @@ func (k *ordinalCounts) of(ord int) int {
 }
 
 // listed reports whether no ordinals count but those in have.
-func (k *ordinalCounts) listed() bool { return !k.inverse && k.counts == nil }
+func (k *ordinalCounts) listed() bool { return !k.inverse && k.counts == nil && k.among == nil }
 
 // up returns the first ordinal from ord on that some document may have.
 func (k *ordinalCounts) up(ord int) int {
@@ -126,25 +133,39 @@ func (k *ordinalCounts) down(ord int) int {
 
 // facetSource is a segment whose values are counted, as numbers or as strings.
 type facetSource struct {
-	in     *facetRows
-	all    ordinalCounts  // of the candidates
-	less   *ordinalCounts // of those among them that do not count; nil: none
-	size   int            // ordinals
-	at     int            // the ordinal that a walk has come to
-	number float64        // its value
-	key    []byte
+	in      *facetRows
+	segment int            // its place in the view
+	all     ordinalCounts  // of the candidates
+	less    *ordinalCounts // of those among them that do not count; nil: none
+	size    int            // ordinals
+	at      int            // the ordinal that a walk has come to
+	number  float64        // its value
+	key     []byte
 }
 
-func newFacetSource(in *facetRows, strings bool, less *roaring.Bitmap) *facetSource {
-	s := &facetSource{in: in, all: countOrdinals(in.column, strings, in.among, in.Rows()), size: in.column.Numbers()}
+// newFacetSource counts in advance, or where a few values are looked at only, each when it is asked for.
+func newFacetSource(in *facetRows, segment int, strings, looked bool, less *roaring.Bitmap) *facetSource {
+	count := countOrdinals
+	if looked {
+		count = lookOrdinalsUp
+	}
+	s := &facetSource{in: in, segment: segment, all: count(in.column, strings, in.among, in.Rows()), size: in.column.Numbers()}
 	if strings {
 		s.size = in.column.Strings()
 	}
 	if less != nil && !less.IsEmpty() {
-		k := countOrdinals(in.column, strings, less, in.Rows())
+		k := count(in.column, strings, less, in.Rows())
 		s.less = &k
 	}
 	return s
+}
+
+// lookOrdinalsUp is countOrdinals where few of the ordinals are asked for.
+func lookOrdinalsUp(c *segment.Column, strings bool, among *roaring.Bitmap, segmentRows int) ordinalCounts {
+	if among.GetCardinality() == uint64(segmentRows) {
+		return ordinalCounts{strings: strings, column: c, inverse: true}
+	}
+	return ordinalCounts{strings: strings, column: c, among: among}
 }
 
 // count returns how many documents have an ordinal.
@@ -376,16 +397,21 @@ func (t *topList) add(count int, s *facetSource, ord int) {
 	}
 }
 
-// values returns the best values, the most frequent first.
-func (t *topList) values(sources []*facetSource) []facetValue {
+// sorted returns the best, the most frequent first.
+func (t *topList) sorted() []counted {
 	slices.SortFunc(t.heap, func(a, b counted) int {
 		if a.before(b) {
 			return -1
 		}
 		return 1
 	})
+	return t.heap
+}
+
+// values returns the best values, the most frequent first.
+func (t *topList) values(sources []*facetSource) []facetValue {
 	values := make([]facetValue, 0, len(t.heap))
-	for _, c := range t.heap {
+	for _, c := range t.sorted() {
 		key := *c.source
 		key.at = c.ord
 		key.load()

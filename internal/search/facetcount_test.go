@@ -19,7 +19,10 @@ import (
 // TestDistributionCountsRows compares counts, their order and the statistics with a count of each value of each row, among
 // few and among most documents of several segments, with deletions and duplicates.
 func TestDistributionCountsRows(t *testing.T) {
-	defer func(few, counted, many int) { fewCandidates, fewCounted, manyPerCounted = few, counted, many }(fewCandidates, fewCounted, manyPerCounted)
+	defer func(few, counted, many, values, repeats int) {
+		fewCandidates, fewCounted, manyPerCounted, fewValues, maxRepeats = few, counted, many, values, repeats
+	}(fewCandidates, fewCounted, manyPerCounted, fewValues, maxRepeats)
+	fewValues = 0
 	const seed = 3
 	r := rand.New(rand.NewPCG(seed, 1))
 	l := newLibrary(t)

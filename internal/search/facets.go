@@ -117,6 +117,7 @@ func distribution(ctx context.Context, v *index.View, fields []facetField, candi
 		}
 		f := facet{name: field.name, byCount: field.byCount}
 		var numbers, strings []*facetSource
+		looked := !few && nearlyUnique(v, field.id, candidates, limit)
 		for i, s := range v.Segments {
 			c := s.Column(field.id)
 			if c == nil || candidates[i].IsEmpty() {
@@ -128,7 +129,7 @@ func distribution(ctx context.Context, v *index.View, fields []facetField, candi
 				duplicates = less[i]
 			}
 			if c.Numbers() > 0 {
-				source := newFacetSource(in, false, duplicates)
+				source := newFacetSource(in, i, false, looked, duplicates)
 				if low, high, ok := source.span(); ok {
 					f.addNumber(low)
 					f.addNumber(high)
@@ -136,7 +137,7 @@ func distribution(ctx context.Context, v *index.View, fields []facetField, candi
 				}
 			}
 			if c.Strings() > 0 {
-				strings = append(strings, newFacetSource(in, true, duplicates))
+				strings = append(strings, newFacetSource(in, i, true, looked, duplicates))
 			}
 		}
 		switch {
@@ -147,12 +148,20 @@ func distribution(ctx context.Context, v *index.View, fields []facetField, candi
 			sortByText(f.values)
 			f.values = f.values[:min(len(f.values), limit)]
 		default:
-			list := firstValues
-			if field.byCount {
-				list = mostFrequent
+			sources := numbers
+			if len(sources) == 0 {
+				sources = strings
 			}
-			if f.values = list(numbers, limit); len(numbers) == 0 {
-				f.values = list(strings, limit)
+			done := false
+			if field.byCount && !few {
+				f.values, done = topMost(v, field.id, sources, limit)
+			}
+			switch {
+			case done:
+			case field.byCount:
+				f.values = mostFrequent(sources, limit)
+			default:
+				f.values = firstValues(sources, limit)
 			}
 		}
 		for i := range f.values {

@@ -22,13 +22,13 @@ import (
 
 // library is a catalog in memory that takes settings and documents.
 type library struct {
-	t     *testing.T
+	t     testing.TB
 	fs    vfs.FS
 	c     *index.Catalog
 	batch uint64
 }
 
-func newLibrary(t *testing.T) *library {
+func newLibrary(t testing.TB) *library {
 	t.Helper()
 	l := &library{t: t, fs: vfs.NewMem()}
 	var err error

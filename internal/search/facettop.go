@@ -1,0 +1,264 @@
+package search
+
+import (
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/index"
+	"svc/segment"
+)
+
+// topMost is mostFrequent for a field most of whose values only one row has: those that several rows have are known, and the
+// others follow in their order, the last first. False where it is not for the field.
+func topMost(v *index.View, field segment.FieldID, sources []*facetSource, limit int) ([]facetValue, bool) {
+	size := 0
+	for _, s := range sources {
+		size += s.size
+	}
+	if size < fewValues || len(sources) == 0 || limit == 0 {
+		return nil, false
+	}
+	again, ok := repeatedValues(v, field, sources[0].all.strings)
+	if !ok {
+		return nil, false
+	}
+	bySegment := make([]*facetSource, len(v.Segments))
+	for _, s := range sources {
+		bySegment[s.segment] = s
+	}
+	best := again.mostFrequent(bySegment, limit)
+	if len(best) < limit {
+		best = appendSingles(best, sources, limit)
+	}
+	return best, true
+}
+
+// columnsOf returns the columns of a field that have any numbers, or strings.
+func columnsOf(v *index.View, field segment.FieldID, strings bool) []facetColumn {
+	var columns []facetColumn
+	for i, s := range v.Segments {
+		c := s.Column(field)
+		if c == nil {
+			continue
+		}
+		size := c.Numbers()
+		if strings {
+			size = c.Strings()
+		}
+		if size > 0 {
+			columns = append(columns, facetColumn{segment: i, column: c, strings: strings, size: size, shelf: v.Cache.OfFile(i)})
+		}
+	}
+	return columns
+}
+
+// nearlyUnique reports whether a field has about as many values as documents, of which candidates are so many that as many of its
+// values as limit are found at once.
+func nearlyUnique(v *index.View, field segment.FieldID, candidates []*roaring.Bitmap, limit int) bool {
+	all, size, entries := 0, 0, 0
+	numbers, strings := false, false
+	for _, s := range v.Segments {
+		all += s.Rows()
+		if c := s.Column(field); c != nil {
+			size += c.Numbers() + c.Strings()
+			entries += c.NumberEntries(0, c.Numbers()) + c.StringEntries(0, c.Strings())
+			numbers, strings = numbers || c.Numbers() > 0, strings || c.Strings() > 0
+		}
+	}
+	return numbers != strings && entries <= 2*size && size >= fewValues && size/8 > limit && all/64 <= rows(candidates)
+}
+
+// fewValues is up to how many values a field has that it takes no time to look at all of them. (A variable, so that tests can lower it.)
+var fewValues = 1 << 12
+
+// sourceQueue gives the values of sources in descending order.
+type sourceQueue struct {
+	heap []*facetSource // the one with the largest value first
+	down func(*facetSource) bool
+	same []*facetSource
+}
+
+// newSourceQueue returns a queue of sources that stand at their largest values. down goes to the next smaller one, and reports whether
+// there is one.
+func newSourceQueue(sources []*facetSource, down func(*facetSource) bool) *sourceQueue {
+	q := &sourceQueue{heap: sources, down: down}
+	for i := len(q.heap)/2 - 1; i >= 0; i-- {
+		q.sift(i)
+	}
+	return q
+}
+
+func (q *sourceQueue) sift(i int) {
+	for h := q.heap; ; {
+		largest := i
+		for k := 2*i + 1; k <= 2*i+2 && k < len(h); k++ {
+			if h[k].compare(h[largest]) > 0 {
+				largest = k
+			}
+		}
+		if largest == i {
+			return
+		}
+		h[i], h[largest] = h[largest], h[i]
+		i = largest
+	}
+}
+
+// next returns the sources that have the largest value left, nil where there is none. They go on with the call after it.
+func (q *sourceQueue) next() []*facetSource {
+	for _, s := range q.same {
+		if q.down(s) {
+			q.heap = append(q.heap, s)
+			q.raise(len(q.heap) - 1)
+		}
+	}
+	q.same = q.same[:0]
+	for len(q.heap) > 0 && (len(q.same) == 0 || q.heap[0].compare(q.same[0]) == 0) {
+		q.same = append(q.same, q.heap[0])
+		last := len(q.heap) - 1
+		q.heap[0] = q.heap[last]
+		q.heap = q.heap[:last]
+		q.sift(0)
+	}
+	return q.same
+}
+
+func (q *sourceQueue) raise(i int) {
+	for h := q.heap; i > 0 && h[i].compare(h[(i-1)/2]) > 0; i = (i - 1) / 2 {
+		h[i], h[(i-1)/2] = h[(i-1)/2], h[i]
+	}
+}
+
+// repeatedList are the values of a field that more than one row of a view has, deleted ones included, in descending order, and a few
+// others.
+type repeatedList struct {
+	members []repeatedMember
+	ends    []uint32 // of each value's members
+}
+
+// repeatedMember is a value of a segment.
+type repeatedMember struct{ segment, ord uint32 }
+
+// repeatedValues returns the values that are repeated; false where they are a good part of all. They are kept with the view.
+func repeatedValues(v *index.View, field segment.FieldID, strings bool) (*repeatedList, bool) {
+	key := repeatsKey(field, strings)
+	if kept, ok := v.Cache.Own().Get(key).(*repeatedList); ok {
+		return kept, kept != noRepeatedList
+	}
+	list := findRepeated(v, field, strings)
+	v.Cache.Own().Put(key, list, 8*len(list.members)+4*len(list.ends)+64)
+	return list, list != noRepeatedList
+}
+
+// noRepeatedList says that it would be too long.
+var noRepeatedList = new(repeatedList)
+
+func findRepeated(v *index.View, field segment.FieldID, strings bool) *repeatedList {
+	columns, size := columnsOf(v, field, strings), 0
+	for i := range columns {
+		if size += columns[i].size; columns[i].shelf == nil {
+			return noRepeatedList
+		}
+	}
+	again, ok := repeatsOf(columns, field)
+	n := 0
+	for _, ords := range again {
+		n += len(ords)
+	}
+	if !ok || n > size/4 {
+		return noRepeatedList
+	}
+	down := func(s *facetSource) bool {
+		list := again[s.segment]
+		if len(list) == 0 {
+			return false
+		}
+		s.at, again[s.segment] = int(list[len(list)-1]), list[:len(list)-1]
+		return s.load()
+	}
+	var open []*facetSource
+	for i := range columns {
+		s := &facetSource{in: &facetRows{column: columns[i].column}, segment: i, size: columns[i].size}
+		if s.all.strings = strings; down(s) {
+			open = append(open, s)
+		}
+	}
+	list := &repeatedList{members: make([]repeatedMember, 0, n)}
+	for q := newSourceQueue(open, down); ; {
+		same := q.next()
+		if len(same) == 0 {
+			return list
+		}
+		for _, s := range same {
+			list.members = append(list.members, repeatedMember{uint32(columns[s.segment].segment), uint32(s.at)})
+		}
+		list.ends = append(list.ends, uint32(len(list.members)))
+	}
+}
+
+// mostFrequent returns the values of the list that more than one document has, the most frequent first, as many as limit. The sources are
+// given by segment, nil where it has no documents that count.
+func (l *repeatedList) mostFrequent(sources []*facetSource, limit int) []facetValue {
+	best := topList{limit: limit}
+	from := uint32(0)
+	for i, end := range l.ends {
+		n := 0
+		for _, m := range l.members[from:end] {
+			if s := sources[m.segment]; s != nil {
+				n += s.count(int(m.ord))
+			}
+		}
+		if from = end; n < 2 {
+			n = 0 // it has its place among those of one document
+		}
+		best.add(n, nil, i)
+	}
+	values := make([]facetValue, 0, len(best.heap))
+	for _, c := range best.sorted() {
+		var value facetValue
+		if from = 0; c.ord > 0 {
+			from = l.ends[c.ord-1]
+		}
+		for _, m := range l.members[from:l.ends[c.ord]] {
+			s := sources[m.segment]
+			if s == nil || s.count(int(m.ord)) == 0 {
+				continue
+			}
+			s.at = int(m.ord)
+			s.load()
+			if v := s.value(); value.count == 0 {
+				value = v
+			} else {
+				value.absorb(&v)
+			}
+		}
+		values = append(values, value)
+	}
+	return values
+}
+
+// appendSingles appends the last values that one document has, the last first, until there are as many as limit.
+func appendSingles(values []facetValue, sources []*facetSource, limit int) []facetValue {
+	down := func(s *facetSource) bool {
+		s.at = s.all.down(s.at - 1)
+		for s.at >= 0 && s.count(s.at) == 0 {
+			s.at = s.all.down(s.at - 1)
+		}
+		return s.load()
+	}
+	var open []*facetSource
+	for _, s := range sources {
+		if s.at = s.size; down(s) {
+			open = append(open, s)
+		}
+	}
+	for q := newSourceQueue(open, down); len(values) < limit; {
+		same := q.next()
+		if len(same) == 0 {
+			break
+		}
+		if len(same) == 1 && same[0].count(same[0].at) == 1 {
+			values = append(values, same[0].value())
+		}
+	}
+	return values
+}
