@@ -1,18 +1,23 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 )
 
+var networkSearches = flag.Int("network-searches", 2000, "how many searches TestNetworkSearchesLeakNothing makes over links that are well")
+
 // holdings are what an instance has open.
-type holdings struct{ goroutines, files int }
+type holdings struct{ goroutines, files, sockets int }
 
 var goroutineTotal = regexp.MustCompile(`total (\d+)`)
 
@@ -24,9 +29,14 @@ func (in *member) holdings() (h holdings) {
 		in.t.Fatalf("%s does not tell its goroutines: %d %v %.100s", in.name, status, err, text)
 	}
 	h.goroutines, _ = strconv.Atoi(m[1])
-	if list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", in.process.Process.Pid)); err == nil { // elsewhere only goroutines are counted
-		h.files = len(list)
+	dir := fmt.Sprintf("/proc/%d/fd", in.process.Process.Pid)
+	list, _ := os.ReadDir(dir) // elsewhere only goroutines are counted
+	for _, f := range list {
+		if to, err := os.Readlink(filepath.Join(dir, f.Name())); err == nil && strings.HasPrefix(to, "socket:") {
+			h.sockets++
+		}
 	}
+	h.files = len(list)
 	return h
 }
 
@@ -74,6 +84,9 @@ func TestNetworkSearchesLeakNothing(t *testing.T) {
 	for _, in := range all {
 		before = append(before, in.holdings())
 	}
+	began := time.Now()
+	search(*networkSearches / clients)
+	t.Logf("%.0f searches a second", float64(*networkSearches)/time.Since(began).Seconds())
 	for _, suffered := range []trouble{{}, {cutAfter: 700}, {delay: 30 * time.Millisecond}, {}, {refuse: true}, {}} {
 		all[2].link.suffer(suffered)
 		search(each)
@@ -84,11 +97,12 @@ func TestNetworkSearchesLeakNothing(t *testing.T) {
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		leaks := ""
 		for i, in := range all {
-			if now := in.holdings(); now.goroutines > before[i].goroutines+slack || now.files > before[i].files+slack {
+			if now := in.holdings(); now.goroutines > before[i].goroutines+slack || now.files > before[i].files+slack || now.sockets > before[i].sockets+slack {
 				leaks += fmt.Sprintf("%s had %+v and has %+v; ", in.name, before[i], now)
 			}
 		}
 		if leaks == "" {
+			t.Logf("before %+v", before)
 			return
 		}
 		if time.Now().After(deadline) {
