@@ -77,9 +77,10 @@ ROUNDS ?= 200
 crash: build
 	go test ./cmd/svc -run TestKilledServerKeepsItsPromises -count 1 -timeout 60m -v -args -rounds $(ROUNDS)
 
-# three instances of a network that are killed, cut off from each other and changed under writes, ROUNDS times
+# three instances of a network that are killed, cut off from each other and changed under writes, ROUNDS times; then searched
+# 12,000 times, with connections and goroutines counted
 network-test:
-	go test ./cmd/svc -run TestNetworkKeepsItsPromises -count 1 -timeout 60m -v -args -network-rounds $(ROUNDS)
+	go test ./cmd/svc -run 'TestNetworkKeepsItsPromises|TestNetworkSearchesLeakNothing' -count 1 -timeout 60m -v -args -network-rounds $(ROUNDS) -network-searches 12000
 
 # what power cuts may leave of a recorded run of WRITES writes of the real program, in STATES ways: it must start on each and have lost nothing
 STATES ?= 10000
