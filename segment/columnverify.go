@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"slices"
 
 	"svc/segment/rowlist"
 )
@@ -26,28 +25,6 @@ func (c *Column) verify() error {
 			return fmt.Errorf("string %d is %q", i, s)
 		}
 	}
-	pairs := func(ordinals func([]uint32, Row) []uint32, n int) ([]rowOrdinal, error) {
-		var pairs []rowOrdinal
-		var row []uint32
-		for i := range c.rows {
-			row = ordinals(row[:0], Row(i))
-			for j, ord := range row {
-				if int(ord) >= n || j > 0 && row[j-1] >= ord {
-					return nil, fmt.Errorf("row %d has ordinal %d of %d", i, ord, n)
-				}
-				pairs = append(pairs, rowOrdinal{uint32(i), ord})
-			}
-		}
-		return pairs, nil
-	}
-	numbers, err := pairs(c.RowNumbers, c.Numbers())
-	if err != nil {
-		return err
-	}
-	strings, err := pairs(c.RowStrings, c.Strings())
-	if err != nil {
-		return err
-	}
 	for _, l := range []rowlist.List{c.null, c.empty} {
 		rows := l.AppendTo(nil)
 		if len(rows) != l.Count || l.Code == rowlist.Roaring && !validRoaring(l.P) {
@@ -59,44 +36,74 @@ func (c *Column) verify() error {
 			}
 		}
 	}
-	if err := c.numberRows.verify(numbers); err != nil {
+	if err := c.numberRows.verify(c.rows, c.RowNumbers, c.Numbers()); err != nil {
 		return fmt.Errorf("numbers: %w", err)
 	}
-	if err := c.stringRows.verify(strings); err != nil {
+	if err := c.stringRows.verify(c.rows, c.RowStrings, c.Strings()); err != nil {
 		return fmt.Errorf("strings: %w", err)
 	}
 	return nil
 }
 
-// verify checks that the rows of each ordinal are those of the pairs.
-func (v *inverse) verify(pairs []rowOrdinal) error {
-	rows := make([][]uint32, v.ords)
-	for _, p := range pairs {
-		rows[p.ord] = append(rows[p.ord], p.row)
+// verify checks that the rows of each of n ordinals are those that have it by the other way. It goes through the rows once, and along
+// the rows of each ordinal, of which it holds how many it has seen.
+func (v *inverse) verify(rows int, ordinals func([]uint32, Row) []uint32, n int) error {
+	if v.ords != n {
+		return fmt.Errorf("%d ordinals have rows, there are %d", v.ords, n)
 	}
-	heavy := 0
-	for ord, want := range rows {
+	type bitmap struct {
+		rows  rowlist.Cursor
+		count int
+	}
+	heavy := map[int]*bitmap{} // by ordinal
+	for ord := range n {
 		from, to := v.span(ord, ord+1)
-		var got []uint32
-		for i := from; i < to; i++ {
-			got = append(got, readUint(v.light, v.width, i))
+		if from != to || 16*len(heavy) >= len(v.heavy) {
+			continue
 		}
-		if from == to && 16*heavy < len(v.heavy) {
-			l, n := v.heavyRows(heavy)
-			heavy++
-			if n != ord || !validRoaring(l.P) {
-				return fmt.Errorf("bitmap %d is that of ordinal %d, not %d, or damaged", heavy-1, n, ord)
-			}
-			if got = l.AppendTo(nil); len(got) != l.Count {
-				return fmt.Errorf("ordinal %d has %d rows, %d are counted", ord, len(got), l.Count)
-			}
+		l, is := v.heavyRows(len(heavy))
+		if is != ord || !validRoaring(l.P) {
+			return fmt.Errorf("bitmap %d is that of ordinal %d, not %d, or damaged", len(heavy), is, ord)
 		}
-		if len(want) == 0 || !slices.Equal(got, want) {
-			return fmt.Errorf("ordinal %d has %d rows, %d rows have it", ord, len(got), len(want))
+		if got := len(l.AppendTo(nil)); got != l.Count {
+			return fmt.Errorf("ordinal %d has %d rows, %d are counted", ord, got, l.Count)
+		}
+		heavy[ord] = &bitmap{l.Cursor(), l.Count}
+	}
+	if 16*len(heavy) != len(v.heavy) || v.ords > 0 && int(binary.LittleEndian.Uint32(v.starts[4*v.ords:]))*v.width != len(v.light) {
+		return fmt.Errorf("%d bitmaps are used of %d bytes of them", len(heavy), len(v.heavy))
+	}
+	seen := make([]uint32, n)
+	var all []uint32
+	for row := range uint32(rows) {
+		all = ordinals(all[:0], Row(row))
+		for i, ord := range all {
+			if int(ord) >= n || i > 0 && all[i-1] >= ord {
+				return fmt.Errorf("row %d has ordinal %d of %d", row, ord, n)
+			}
+			at, same := int(seen[ord]), false
+			seen[ord]++
+			if b := heavy[int(ord)]; b != nil {
+				index, ok := b.rows.Find(row)
+				same = ok && index == at
+			} else {
+				from, to := v.span(int(ord), int(ord)+1)
+				same = from+at < to && readUint(v.light, v.width, from+at) == row
+			}
+			if !same {
+				return fmt.Errorf("row %d has ordinal %d, which has another row at %d", row, ord, at)
+			}
 		}
 	}
-	if 16*heavy != len(v.heavy) || v.ords > 0 && int(binary.LittleEndian.Uint32(v.starts[4*v.ords:]))*v.width != len(v.light) {
-		return fmt.Errorf("%d bitmaps are used of %d bytes of them", heavy, len(v.heavy))
+	for ord, got := range seen {
+		from, to := v.span(ord, ord+1)
+		want := to - from
+		if b := heavy[ord]; b != nil {
+			want = b.count
+		}
+		if got == 0 || int(got) != want {
+			return fmt.Errorf("ordinal %d has %d rows, %d rows have it", ord, want, got)
+		}
 	}
 	return nil
 }

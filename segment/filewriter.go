@@ -8,6 +8,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"svc/internal/mapped"
 	"svc/internal/vfs"
 )
 
@@ -28,6 +29,7 @@ type fileWriter struct {
 	sections []section
 	features uint32
 	throttle func(bytes int) error
+	spools   int // made so far
 	err      error
 
 	// Checksums of the blocks of the file so far. The last one has sumFill bytes.
@@ -179,6 +181,12 @@ func (w *fileWriter) abort(err error) error {
 	_ = w.f.Close()
 	_ = w.fs.Remove(w.name)
 	return w.err
+}
+
+// newSpool makes a temporary file beside the one that is written.
+func (w *fileWriter) newSpool() (*mapped.Spool, error) {
+	w.spools++
+	return mapped.NewSpool(w.fs, fmt.Sprintf("%s-%d%s", w.name, w.spools, vfs.TempSuffix))
 }
 
 // release gives the buffer back; nothing is written after it.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"slices"
 	"sort"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -172,29 +171,88 @@ func (r *Reader) verifyNeighbours() error {
 	if words := len(n.words) / neighbourWordBytes; len(of.postings) != words {
 		return r.damaged(tagNeighbours, "%d words of which %d have a posting", words, len(of.postings))
 	}
-	at := 0
-	err := eachPair([]neighbourSource{of}, func() error { return nil }, func(key uint32, want []uint32) error {
-		if at == n.pairs() || n.key(at) != key {
-			return r.damaged(tagNeighbours, "no entry of the pair %08x", key)
-		}
-		l, ok := n.list(at)
+	for i := range n.pairs() {
+		l, ok := n.list(i)
 		if !ok {
-			return r.damaged(tagNeighbours, "the rows of the pair %08x are not inside", key)
+			return r.damaged(tagNeighbours, "the rows of the pair %08x are not inside", n.key(i))
 		}
-		got, err := r.verifyRows(tagNeighbours, l)
-		if err != nil {
-			return fmt.Errorf("pair %08x: %w", key, err)
+		if i > 0 && n.key(i-1) >= n.key(i) {
+			return r.damaged(tagNeighbours, "the pair %08x follows %08x", n.key(i), n.key(i-1))
 		}
-		if !slices.Equal(got, want) {
-			return r.damaged(tagNeighbours, "the pair %08x stands in %d rows, and has %d", key, len(want), len(got))
+		if _, err := r.verifyRows(tagNeighbours, l); err != nil {
+			return fmt.Errorf("pair %08x: %w", n.key(i), err)
 		}
-		at++
-		return nil
-	})
-	if err == nil && at != n.pairs() {
+	}
+	at := 0
+	for _, field := range fieldsOf([]neighbourSource{of}) {
+		from := at
+		for at < n.pairs() && n.key(at)>>16 == uint32(field) {
+			at++
+		}
+		if err := r.verifyPairs(&of, n, field, from, at); err != nil {
+			return err
+		}
+	}
+	if at != n.pairs() {
 		return r.damaged(tagNeighbours, "%d pairs, of which %d stand somewhere", n.pairs(), at)
 	}
-	return err
+	return nil
+}
+
+// pairCursor goes through the rows of a pair.
+type pairCursor struct {
+	rows rowlist.Cursor
+	all  int
+	seen int
+	last uint32 // of those seen
+}
+
+// verifyPairs goes through the rows in which the words are neighbours in a field, and along the entries from one to another, which are
+// to have each of them and no other. It holds a cursor for each entry.
+func (r *Reader) verifyPairs(of *neighbourSource, n *neighbourReader, field FieldID, from, to int) error {
+	words := len(of.postings)
+	cursors := make([]pairCursor, to-from)
+	entry := make([]int32, words*words) // the entry of a pair, from 1
+	for i := range cursors {
+		l, _ := n.list(from + i)
+		cursors[i] = pairCursor{rows: l.Cursor(), all: l.Count}
+		key := n.key(from + i)
+		first, second := int(key>>8&0xff), int(key&0xff)
+		if first >= words || second >= words {
+			return r.damaged(tagNeighbours, "the pair %08x is of a word beyond %d", key, words)
+		}
+		entry[first*words+second] = int32(i + 1)
+	}
+	var damage error
+	err := of.eachNeighbour(field, func() error { return nil }, func() error { return damage }, func(first, second int, row uint32) {
+		if damage != nil {
+			return
+		}
+		i := entry[first*words+second]
+		if i == 0 {
+			damage = r.damaged(tagNeighbours, "no entry of the pair %08x", neighbourKey(field, first, second))
+			return
+		}
+		c := &cursors[i-1]
+		if c.seen > 0 && c.last == row {
+			return
+		}
+		if at, ok := c.rows.Find(row); !ok || at != c.seen {
+			damage = r.damaged(tagNeighbours, "the pair %08x stands in row %d, which is not what its entry has there", neighbourKey(field, first, second), row)
+			return
+		}
+		c.seen++
+		c.last = row
+	})
+	if err != nil {
+		return err
+	}
+	for i := range cursors {
+		if c := &cursors[i]; c.seen != c.all {
+			return r.damaged(tagNeighbours, "the pair %08x stands in %d rows, and has %d", n.key(from+i), c.seen, c.all)
+		}
+	}
+	return nil
 }
 
 func (i *inspector) neighbours() {

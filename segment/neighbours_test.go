@@ -21,11 +21,14 @@ func TestNeighboursAreThoseOfThePositions(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	known := 0
+	most, prefixes := pairTableBytes, unionBytes
+	defer func() { pairTableBytes, unionBytes = most, prefixes }()
 	for round := range 6 {
 		mem := vfs.NewMem()
+		pairTableBytes, unionBytes = []int{most, 100, 1000}[round%3], []int{prefixes, 50, 500}[round%3]
 		var in []Live
 		for i := range 1 + rng.IntN(3) {
-			b := NewBuilder(BuilderOptions{})
+			b := NewBuilder(BuilderOptions{Prefixes: true})
 			n := 1 + rng.IntN(200)
 			if round == 0 && i == 0 { // more than is brought into order at once
 				n = neighbourWindow + rng.IntN(200)
@@ -54,7 +57,7 @@ func TestNeighboursAreThoseOfThePositions(t *testing.T) {
 			known += compareNeighbours(t, r)
 			in = append(in, Live{Reader: r, Deleted: deleted})
 		}
-		if _, err := Merge(context.Background(), mem, "merged.seg", in, MergeOptions{}); err != nil {
+		if _, err := Merge(context.Background(), mem, "merged.seg", in, MergeOptions{Prefixes: true}); err != nil {
 			t.Fatal(err)
 		}
 		known += compareNeighbours(t, openSegment(t, mem, "merged.seg"))

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"math"
 	"slices"
 
+	"svc/internal/mapped"
 	"svc/segment/rowlist"
 )
 
@@ -76,39 +78,123 @@ type pairRows struct {
 	mixed bool // they do not ascend
 }
 
-func (p *pairRows) add(row uint32) {
+// add returns by how many bytes the code has grown.
+func (p *pairRows) add(row uint32) int {
 	if p.count > 0 && row == p.last {
-		return
+		return 0
 	}
 	p.mixed = p.mixed || p.count > 0 && row < p.last
+	was := len(p.code)
 	p.code = binary.AppendVarint(p.code, int64(row)-int64(p.last))
 	p.last = row
 	p.count++
+	return len(p.code) - was
 }
 
-// appendTo appends the rows in ascending order.
-func (p *pairRows) appendTo(dst []uint32) []uint32 {
-	begin := len(dst)
-	row := int64(0)
-	for code := p.code; len(code) > 0; {
-		d, n := binary.Varint(code)
-		code = code[n:]
-		row += d
-		dst = append(dst, uint32(row))
-	}
-	if p.mixed {
-		slices.Sort(dst[begin:])
-		dst = dst[:begin+len(slices.Compact(dst[begin:]))]
-	}
-	return dst
+// pairTable has the rows of all pairs of words in a field. Beyond pairTableBytes their codes are in a file.
+type pairTable struct {
+	words int
+	pairs []pairRows // by number of the first word, then of the second
+	bytes int        // of their codes
+
+	place func() (*mapped.Spool, error)
+	spool *mapped.Spool
+	parts []pairPart
 }
 
-// eachPair calls f for each field and two words of which one stands behind the other there, with the rows, in the order of keys.
-func eachPair(sources []neighbourSource, check func() error, f func(key uint32, rows []uint32) error) error {
+// pairPart has the codes of all pairs, as they were until then, one after the other.
+type pairPart struct {
+	at   int64    // in the spool
+	ends []uint32 // from there, by pair
+}
+
+// pairTableBytes is from how many bytes on what pairs have goes to a file. (A variable, so that tests can lower it.)
+var pairTableBytes = 4 << 20
+
+func (t *pairTable) add(first, second int, row uint32) {
+	t.bytes += t.pairs[first*t.words+second].add(row)
+}
+
+// spill brings codes into the file when they are many.
+func (t *pairTable) spill() (err error) {
+	if t.bytes < pairTableBytes {
+		return nil
+	}
+	if t.spool == nil {
+		if t.spool, err = t.place(); err != nil {
+			return err
+		}
+	}
+	part := pairPart{at: t.spool.Len(), ends: make([]uint32, len(t.pairs))}
+	buffer := make([]byte, 0, writeBufferBytes)
+	end := uint32(0)
+	for i := range t.pairs {
+		p := &t.pairs[i]
+		if len(buffer)+len(p.code) > cap(buffer) {
+			if _, err := t.spool.Write(buffer); err != nil {
+				return err
+			}
+			buffer = buffer[:0]
+		}
+		buffer = append(buffer, p.code...)
+		end += uint32(len(p.code))
+		part.ends[i] = end
+		p.code = p.code[:0]
+	}
+	t.parts, t.bytes = append(t.parts, part), 0
+	_, err = t.spool.Write(buffer)
+	return err
+}
+
+// each calls f for each pair with rows, in order, with the rows, and empties the table.
+func (t *pairTable) each(f func(first, second int, rows []uint32) error) (err error) {
+	var spooled []byte
+	if len(t.parts) > 0 {
+		if spooled, err = t.spool.Bytes(); err != nil {
+			return err
+		}
+	}
+	var rows []uint32
+	for i := range t.pairs {
+		p := &t.pairs[i]
+		if p.count == 0 {
+			continue
+		}
+		rows = rows[:0]
+		row := int64(0)
+		decode := func(code []byte) {
+			for len(code) > 0 {
+				d, n := binary.Varint(code)
+				code = code[n:]
+				row += d
+				rows = append(rows, uint32(row))
+			}
+		}
+		for _, part := range t.parts {
+			from := uint32(0)
+			if i > 0 {
+				from = part.ends[i-1]
+			}
+			decode(spooled[part.at:][from:part.ends[i]])
+		}
+		decode(p.code)
+		if p.mixed {
+			slices.Sort(rows)
+			rows = slices.Compact(rows)
+		}
+		*p = pairRows{code: p.code[:0]}
+		if err := f(i/t.words, i%t.words, rows); err != nil {
+			return err
+		}
+	}
+	t.parts, t.bytes = nil, 0
+	return nil
+}
+
+// fieldsOf returns the fields that the words stand in, ascending.
+func fieldsOf(sources []neighbourSource) []FieldID {
 	var fields []FieldID
-	words := 0
 	for _, s := range sources {
-		words = max(words, len(s.postings))
 		for _, p := range s.postings {
 			for k := range p.Fields() {
 				fields = append(fields, p.Field(k).ID())
@@ -116,31 +202,31 @@ func eachPair(sources []neighbourSource, check func() error, f func(key uint32, 
 		}
 	}
 	slices.Sort(fields)
-	pairs := make([]pairRows, words*words)
-	var rows []uint32
-	for _, field := range slices.Compact(fields) {
+	return slices.Compact(fields)
+}
+
+// eachPair calls f for each field and two of some words of which one stands behind the other there, with the rows, in the order of
+// keys. What it needs beyond a little memory is in a file of place.
+func eachPair(sources []neighbourSource, words int, place func() (*mapped.Spool, error), check func() error, f func(key uint32, rows []uint32) error) (err error) {
+	t := pairTable{words: words, pairs: make([]pairRows, words*words), place: place}
+	defer func() { err = errors.Join(err, t.spool.Close()) }()
+	for _, field := range fieldsOf(sources) {
 		for i := range sources {
-			if err := sources[i].addPairs(pairs, words, field, check); err != nil {
+			err := sources[i].eachNeighbour(field, check, t.spill, t.add)
+			if err != nil {
 				return err
 			}
 		}
-		for i := range pairs {
-			p := &pairs[i]
-			if p.count == 0 {
-				continue
-			}
-			rows = p.appendTo(rows[:0])
-			*p = pairRows{code: p.code[:0]}
-			if err := f(neighbourKey(field, i/words, i%words), rows); err != nil {
-				return err
-			}
+		if err := t.each(func(first, second int, rows []uint32) error { return f(neighbourKey(field, first, second), rows) }); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// addPairs adds the pairs of a field.
-func (s *neighbourSource) addPairs(pairs []pairRows, words int, field FieldID, check func() error) error {
+// eachNeighbour calls add for each two words of which one stands behind the other in a field, with the row, in the order of the source's
+// rows; a row may come several times. Ahead of some thousand rows it calls check, after them done.
+func (s *neighbourSource) eachNeighbour(field FieldID, check, done func() error, add func(first, second int, row uint32)) error {
 	type place struct {
 		word int
 		FieldPosting
@@ -183,9 +269,12 @@ func (s *neighbourSource) addPairs(pairs []pairRows, words int, field FieldID, c
 					break
 				}
 				if next>>8 == o>>8+1 && next>>24 == o>>24 {
-					pairs[int(o&0xff)*words+int(next&0xff)].add(row)
+					add(int(o&0xff), int(next&0xff), row)
 				}
 			}
+		}
+		if err := done(); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -217,7 +306,7 @@ func sortByRow(order, spare []uint64) (sorted, used []uint64) {
 }
 
 // writeNeighbours writes the section; none when there is no word, or more than a section holds.
-func writeNeighbours(f *fileWriter, words []frequentWord, sources []neighbourSource, check func() error) error {
+func writeNeighbours(f *fileWriter, words []frequentWord, sources []neighbourSource, check func() error) (err error) {
 	if len(words) == 0 {
 		return nil
 	}
@@ -226,23 +315,37 @@ func writeNeighbours(f *fileWriter, words []frequentWord, sources []neighbourSou
 		count, offset, size int
 	}
 	var entries []entry
-	var lists []byte
-	err := eachPair(sources, check, func(key uint32, rows []uint32) error {
+	var lists []byte // behind those in the spool
+	var spool *mapped.Spool
+	defer func() { err = errors.Join(err, spool.Close()) }()
+	spooled := 0 // bytes, a multiple of postingAlign
+	if err := eachPair(sources, len(words), f.newSpool, check, func(key uint32, rows []uint32) error {
 		for len(lists)%postingAlign != 0 {
 			lists = append(lists, 0)
+		}
+		if len(lists) >= pairTableBytes {
+			if spool == nil {
+				if spool, err = f.newSpool(); err != nil {
+					return err
+				}
+			}
+			if _, err := spool.Write(lists); err != nil {
+				return err
+			}
+			spooled += len(lists)
+			lists = lists[:0]
 		}
 		at := len(lists)
 		var code int
 		lists, code = rowlist.Append(lists, rows)
-		entries = append(entries, entry{key, len(rows), at, (len(lists)-at)<<1 | code})
+		entries = append(entries, entry{key, len(rows), spooled + at, (len(lists)-at)<<1 | code})
 		return nil
-	})
-	if err != nil {
+	}); err != nil {
 		return err
 	}
 	base := neighbourHeadBytes + len(words)*neighbourWordBytes + len(entries)*neighbourEntryBytes
 	base += -base & (postingAlign - 1)
-	if base+len(lists) > math.MaxInt32 {
+	if base+spooled+len(lists) > math.MaxInt32 {
 		return nil
 	}
 	head := make([]byte, neighbourHeadBytes, base)
@@ -260,6 +363,13 @@ func writeNeighbours(f *fileWriter, words []frequentWord, sources []neighbourSou
 	}
 	f.begin(tagNeighbours, 0)
 	f.Write(head[:base])
+	if spool != nil {
+		before, err := spool.Bytes()
+		if err != nil {
+			return err
+		}
+		f.Write(before)
+	}
 	f.Write(lists)
 	f.end()
 	return nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"sort"
 	"unicode/utf8"
@@ -164,7 +165,7 @@ func (m *merger) mergePrefixes() error {
 				}
 				continue
 			}
-			if err := l.unionOf(prefix, &unions[i]); err != nil {
+			if err := l.unionOf(prefix, &unions[i], 0, math.MaxUint32); err != nil {
 				return err
 			}
 			for _, f := range unions[i].take() {
@@ -184,8 +185,8 @@ func (m *merger) mergePrefixes() error {
 	return nil
 }
 
-// unionOf gathers the occurrences of all words with a prefix.
-func (r *Reader) unionOf(prefix []byte, u *union) error {
+// unionOf gathers the occurrences of all words with a prefix in the rows from lo up to hi.
+func (r *Reader) unionOf(prefix []byte, u *union, lo, hi uint32) error {
 	it := r.Terms(prefix, afterPrefix(prefix), nil)
 	var rows []uint32
 	for it.Next() {
@@ -204,10 +205,22 @@ func (r *Reader) unionOf(prefix []byte, u *union) error {
 			if !validPositions(f.positions[f.skips:], len(rows)) {
 				return r.damaged(tagPostings, "positions of %q are not those of %d rows", it.Word(), len(rows))
 			}
-			u.add(f.id, rows, f.positions[f.skips:])
+			some, positions := between(rows, f.positions[f.skips:], lo, hi)
+			u.add(f.id, some, positions)
 		}
 	}
 	return it.Err()
+}
+
+// between returns the rows from lo up to hi, with their positions.
+func between(rows []uint32, positions []byte, lo, hi uint32) (some []uint32, theirs []byte) {
+	from, _ := slices.BinarySearch(rows, lo)
+	to, _ := slices.BinarySearch(rows, hi)
+	if from == 0 && to == len(rows) {
+		return rows, positions
+	}
+	begin := skipRows(positions, 0, from)
+	return rows[from:to], positions[begin:skipRows(positions, begin, to-from)]
 }
 
 func (r *Reader) verifyPrefixes() error {
@@ -227,23 +240,48 @@ func (r *Reader) verifyPrefixes() error {
 		if end, err = r.verifyPosting(tagPrefixPosts, p); err != nil {
 			return fmt.Errorf("posting of prefix %q: %w", keyPrefix(key), err)
 		}
-		var u union
-		if err := r.unionOf(keyPrefix(key), &u); err != nil {
+		if err := r.verifyUnion(keyPrefix(key), p); err != nil {
 			return err
-		}
-		want := u.take()
-		if len(want) != p.fields {
-			return r.damaged(tagPrefixPosts, "%q has %d fields, %d expected", keyPrefix(key), p.fields, len(want))
-		}
-		for i, w := range want {
-			f := p.Field(i)
-			if f.id != w.id || !slices.Equal(f.rows.AppendTo(nil), w.rows) || !bytes.Equal(f.positions[f.skips:], w.positions) {
-				return r.damaged(tagPrefixPosts, "%q is not the union of its words in field %d", keyPrefix(key), f.id)
-			}
 		}
 	}
 	if end != len(r.prefixPostings) {
 		return r.damaged(tagPrefixPosts, "it goes on after %d of %d bytes", end, len(r.prefixPostings))
+	}
+	return nil
+}
+
+// unionBytes is how many bytes of positions a prefix may have that Verify puts together at once: several times as many is what it
+// needs. (A variable, so that tests can lower it.)
+var unionBytes = 8 << 20
+
+// verifyUnion checks that a posting is the union of those of the words with a prefix, in one go or for some of the rows at a time.
+func (r *Reader) verifyUnion(prefix []byte, p Posting) error {
+	size := 0
+	for i := range p.fields {
+		size += len(p.Field(i).positions)
+	}
+	passes := size/unionBytes + 1
+	for pass := range passes {
+		lo, hi := uint32(r.rows*pass/passes), uint32(r.rows*(pass+1)/passes)
+		var u union
+		if err := r.unionOf(prefix, &u, lo, hi); err != nil {
+			return err
+		}
+		want := u.take()
+		for i := range p.fields {
+			f := p.Field(i)
+			rows, positions := between(f.rows.AppendTo(nil), f.positions[f.skips:], lo, hi)
+			if len(rows) == 0 && passes > 1 {
+				continue
+			}
+			if len(want) == 0 || f.id != want[0].id || !slices.Equal(rows, want[0].rows) || !bytes.Equal(positions, want[0].positions) {
+				return r.damaged(tagPrefixPosts, "%q is not the union of its words in field %d", prefix, f.id)
+			}
+			want = want[1:]
+		}
+		if len(want) > 0 {
+			return r.damaged(tagPrefixPosts, "%q has no field %d, which words have that begin with it", prefix, want[0].id)
+		}
 	}
 	return nil
 }

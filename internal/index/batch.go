@@ -31,42 +31,14 @@ type batch struct {
 	requests   *embed.Stats // counts calls to providers
 	results    []OpResult
 
-	table    idTable    // external ids that the batch names
-	states   []docState // by number in table
-	sources  []source
+	table    idTable           // external ids that the batch names
+	states   chunked[docState] // by number in table
+	versions versions
 	payloads []string // file names
 
 	cleared bool
 	gone    map[*file]*roaring.Bitmap // rows of base that are replaced or deleted
 	edited  *editFile                 // nil when no function ran
-}
-
-// docState is what the batch has made of one document so far.
-type docState struct {
-	id     segment.DocID
-	seg    int32 // of base where the document stood before, or noSegment
-	row    segment.Row
-	head   int32 // the last of sources, or one of the marks below
-	lastOp int32 // the last operation that named it; for counting distinct ids
-	hasID  bool
-}
-
-const noSegment = -1
-
-// Marks in the place of a source.
-const (
-	absent = -1 // there is no document
-	stored = -2 // it is as it stands in base
-)
-
-// source is one version of a document in a payload.
-type source struct {
-	offset   int64
-	bytes    uint32
-	payload  int32
-	before   int32 // the version before it: a source, stored, or absent
-	replaces bool  // that version's fields go; else the fields of this one are laid over them
-	vectors  bool  // it has a field _vectors
 }
 
 // Apply applies the operations in order as one commit. When it returns an error nothing was
@@ -125,6 +97,7 @@ func (ix *Index) applyCounted(ctx context.Context, number *uint64, ops []Op, p P
 	if err := b.resolve(ops); err != nil {
 		return nil, err
 	}
+	b.table.close()
 	for i := 2; i < len(steps); i++ {
 		b.report.enter(0, steps, i)
 	}

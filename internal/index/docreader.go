@@ -57,21 +57,22 @@ func (r *docReader) document(s *docState) ([]byte, error) {
 	at := s.head
 	for at >= 0 {
 		r.chain = append(r.chain, at)
-		if r.b.sources[at].replaces {
+		if src := r.b.versions.source(at); src.replaces {
 			at = absent
 		} else {
-			at = r.b.sources[at].before
+			at = src.before
 		}
 	}
 	var doc []byte
 	if at == stored {
 		var err error
-		if doc, err = r.stored(r.b.base.Segments[s.seg], s.row); err != nil {
+		was := r.b.versions.stood.at(int(s.before))
+		if doc, err = r.stored(r.b.base.Segments[was.seg], was.row); err != nil {
 			return nil, err
 		}
 	}
 	for i := len(r.chain) - 1; i >= 0; i-- {
-		version, err := r.line(&r.b.sources[r.chain[i]])
+		version, err := r.line(r.b.versions.source(r.chain[i]))
 		if err != nil {
 			return nil, err
 		}
@@ -90,7 +91,7 @@ func (r *docReader) document(s *docState) ([]byte, error) {
 }
 
 // line returns one version as its payload has it, valid until the next call.
-func (r *docReader) line(src *source) ([]byte, error) {
+func (r *docReader) line(src source) ([]byte, error) {
 	r.payloads.fs = r.b.ix.options.FS
 	return r.payloads.read(r.b.payloads[src.payload], src.offset, int(src.bytes))
 }

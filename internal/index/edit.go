@@ -83,7 +83,7 @@ func (b *batch) edit(op *EditDocuments) (int, error) {
 			}
 		}
 		matched++
-		was, err := read.document(&b.states[n])
+		was, err := read.document(b.states.at(n))
 		if err != nil {
 			return err
 		}

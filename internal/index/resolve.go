@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"path"
 	"slices"
 
@@ -67,13 +66,13 @@ func (b *batch) number(external []byte) int {
 	if !added {
 		return n
 	}
-	s := docState{seg: noSegment, head: absent, lastOp: -1}
+	s := docState{id: noDocID, before: -1, passed: -1, head: absent}
 	if !b.cleared {
 		if seg, row, ok := b.base.Find(external); ok {
 			s = b.storedState(seg, row)
 		}
 	}
-	b.states = append(b.states, s)
+	b.states.add(s)
 	return n
 }
 
@@ -81,65 +80,58 @@ func (b *batch) number(external []byte) int {
 func (b *batch) numberAt(seg int, row segment.Row) int {
 	n, added := b.table.find(b.base.Segments[seg].ExternalID(row))
 	if added {
-		b.states = append(b.states, b.storedState(seg, row))
+		b.states.add(b.storedState(seg, row))
 	}
 	return n
 }
 
 func (b *batch) storedState(seg int, row segment.Row) docState {
-	return docState{id: b.base.Segments[seg].DocID(row), hasID: true, seg: int32(seg), row: row, head: stored, lastOp: -1}
+	b.versions.stood.add(place{int32(seg), row})
+	return docState{id: b.base.Segments[seg].DocID(row), before: int32(b.versions.stood.len() - 1), passed: -1, head: stored}
 }
 
 // leave marks the stored version of a document as gone.
 func (b *batch) leave(s *docState) {
-	if s.seg == noSegment {
+	if s.before < 0 {
 		return
 	}
-	f := b.base.files[s.seg]
+	at := b.versions.stood.at(int(s.before))
+	f := b.base.files[at.seg]
 	if b.gone[f] == nil {
 		b.gone[f] = roaring.New()
 	}
-	b.gone[f].Add(uint32(s.row))
+	b.gone[f].Add(uint32(at.row))
 }
 
 // put makes the document a new version.
 func (b *batch) put(n int, src source) error {
-	s := &b.states[n]
-	if !s.hasID {
+	s := b.states.at(n)
+	if s.id == noDocID {
 		id, err := b.ids.take()
 		if err != nil {
 			return err
 		}
-		s.id, s.hasID = id, true
+		s.id = id
 	}
-	if len(b.sources) == math.MaxInt32 {
-		return errors.New("cannot apply a batch of more than 2³¹ documents")
+	src.before = s.head
+	head, err := b.versions.add(src)
+	if err != nil {
+		return err
 	}
 	b.leave(s)
-	src.before = s.head
-	s.head = int32(len(b.sources))
-	b.sources = append(b.sources, src)
+	s.head = head
 	return nil
 }
 
 // remove deletes a document and reports whether it was there.
 func (b *batch) remove(n int) bool {
-	s := &b.states[n]
+	s := b.states.at(n)
 	if s.head == absent {
 		return false
 	}
 	b.leave(s)
 	s.head = absent
 	return true
-}
-
-// payloadDoc is one line of a payload.
-type payloadDoc struct {
-	offset  int64
-	bytes   uint32
-	idBytes uint32
-	vectors bool
-	lacking string // an embedder that needs vectors of it and finds none
 }
 
 // add applies a payload, all of it or nothing, and returns how many distinct ids it has.
@@ -162,12 +154,11 @@ func (b *batch) add(op int, a *AddDocuments) (int, error) {
 	f := newSummedFile(opened)
 
 	// All lines are checked before the first changes anything.
-	var docs []payloadDoc
-	var ids []byte
+	var lines payloadLines
 	worker := pace.Of(b.ctx)
 	err = eachLine(b.ix.options.FS, a.Payload, f, func(offset int64, line []byte) error {
 		worker.Yield()
-		if len(docs)%4096 == 0 && b.ctx.Err() != nil {
+		if lines.count%4096 == 0 && b.ctx.Err() != nil {
 			return b.ctx.Err()
 		}
 		if key == "" {
@@ -186,8 +177,7 @@ func (b *batch) add(op int, a *AddDocuments) (int, error) {
 		if err != nil {
 			return err
 		}
-		docs = append(docs, payloadDoc{offset, uint32(len(line)), uint32(len(id)), vectors, lacking})
-		ids = append(ids, id...)
+		lines.add(payloadLine{offset, uint32(len(line)), vectors, lacking}, id)
 		return nil
 	})
 	if a.Sum != 0 {
@@ -201,7 +191,7 @@ func (b *batch) add(op int, a *AddDocuments) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("cannot use payload %s: %w", path.Base(a.Payload), err)
 	}
-	if err := b.checkLacking(f, a, docs, ids); err != nil {
+	if err := b.checkLacking(f, a, &lines); err != nil {
 		return 0, err
 	}
 	b.primaryKey = key
@@ -209,54 +199,50 @@ func (b *batch) add(op int, a *AddDocuments) (int, error) {
 	payload := int32(len(b.payloads))
 	b.payloads = append(b.payloads, a.Payload)
 	distinct := 0
-	for _, d := range docs {
-		id := ids[:d.idBytes]
-		ids = ids[d.idBytes:]
+	first := int32(b.versions.len()) // of the operation
+	err = lines.each(true, func(l payloadLine, id []byte) error {
 		if a.Owned != nil && !a.Owned(id) {
-			continue
+			return nil
 		}
 		n := b.number(id)
-		s := &b.states[n]
-		if s.lastOp != int32(op) {
-			s.lastOp = int32(op)
+		s := b.states.at(n)
+		if s.head == absent && a.SkipCreation {
+			if s.passed != int32(op) {
+				s.passed = int32(op)
+				distinct++
+			}
+			return nil
+		}
+		if s.head < first {
 			distinct++
 		}
-		if a.SkipCreation && s.head == absent {
-			continue
-		}
-		src := source{offset: d.offset, bytes: d.bytes, payload: payload, replaces: !a.Merge || s.head == absent, vectors: d.vectors}
-		if err := b.put(n, src); err != nil {
-			return 0, err
-		}
-	}
-	return distinct, nil
+		return b.put(n, source{offset: l.offset, bytes: l.bytes, payload: payload, replaces: !a.Merge || s.head == absent, vectors: l.vectors})
+	})
+	return distinct, err
 }
 
 // checkLacking refuses documents that bring no vectors for an embedder that needs them, unless there are some from before:
 // those of the document as the index has it, or of an earlier line of the payload.
-func (b *batch) checkLacking(f vfs.File, a *AddDocuments, docs []payloadDoc, ids []byte) error {
-	if !slices.ContainsFunc(docs, func(d payloadDoc) bool { return d.lacking != "" }) {
+func (b *batch) checkLacking(f vfs.File, a *AddDocuments, lines *payloadLines) error {
+	if len(lines.names) == 0 {
 		return nil
 	}
-	named := make(map[string]bool, len(docs))
-	for _, d := range docs {
-		id := ids[:d.idBytes]
-		ids = ids[d.idBytes:]
+	named := make(map[string]bool, lines.count)
+	return lines.each(false, func(l payloadLine, id []byte) error {
 		if a.Owned != nil && !a.Owned(id) {
-			continue
+			return nil
 		}
-		there := named[string(id)] || b.states[b.number(id)].head != absent
+		there := named[string(id)] || b.states.at(b.number(id)).head != absent
 		named[string(id)] = there || !a.SkipCreation
-		if there || a.SkipCreation || d.lacking == "" {
-			continue
+		if there || a.SkipCreation || l.lacking == "" {
+			return nil
 		}
-		doc := make([]byte, d.bytes)
-		if _, err := f.ReadAt(doc, d.offset); err != nil {
+		doc := make([]byte, l.bytes)
+		if _, err := f.ReadAt(doc, l.offset); err != nil {
 			return fmt.Errorf("cannot read a payload: %w", err)
 		}
-		return missingVectors(id, d.lacking, doc)
-	}
-	return nil
+		return missingVectors(id, l.lacking, doc)
+	})
 }
 
 func (b *batch) deleteIDs(ids []string) int {
@@ -289,7 +275,7 @@ func (b *batch) matching(e *filter.Expr, f func(n int) error) error {
 			rows = l.LiveRows()
 		}
 		for it := rows.Iterator(); it.HasNext(); {
-			if n := b.numberAt(seg, segment.Row(it.Next())); b.states[n].head != absent {
+			if n := b.numberAt(seg, segment.Row(it.Next())); b.states.at(n).head != absent {
 				if err := f(n); err != nil {
 					return err
 				}
@@ -342,7 +328,7 @@ func (b *batch) clear() int {
 	}
 	b.cleared = true
 	b.table.reset()
-	b.states, b.sources = nil, nil
+	b.states, b.versions = chunked[docState]{}, versions{}
 	b.gone = make(map[*file]*roaring.Bitmap)
 	b.ids.startOver()
 	return n
@@ -351,15 +337,21 @@ func (b *batch) clear() int {
 // changed returns the numbers of the documents to write, in ascending DocID, and
 // gives the ids of deleted ones back.
 func (b *batch) changed() []int32 {
-	var numbers []int32
-	for n := range b.states {
-		switch s := &b.states[n]; {
+	count := 0
+	for n := range b.states.len() {
+		if b.states.at(n).head >= 0 {
+			count++
+		}
+	}
+	numbers := make([]int32, 0, count)
+	for n := range b.states.len() {
+		switch s := b.states.at(n); {
 		case s.head >= 0:
 			numbers = append(numbers, int32(n))
-		case s.head == absent && s.hasID:
+		case s.head == absent && s.id != noDocID:
 			b.ids.free(s.id)
 		}
 	}
-	slices.SortFunc(numbers, func(x, y int32) int { return cmp.Compare(b.states[x].id, b.states[y].id) })
+	slices.SortFunc(numbers, func(x, y int32) int { return cmp.Compare(b.states.at(int(x)).id, b.states.at(int(y)).id) })
 	return numbers
 }

@@ -86,7 +86,7 @@ func (z *vectorizer) document(it item, id, merged []byte) (doc []byte, entries [
 	z.id, z.seg, z.row, z.state, z.stored = id, it.seg, it.row, nil, nil
 	z.versions, z.folds = z.versions[:0], z.folds[:0]
 	if it.state >= 0 {
-		z.history(&z.b.states[it.state])
+		z.history(z.b.states.at(int(it.state)))
 	}
 	if err := z.fold(merged); err != nil {
 		return nil, nil, err
@@ -118,12 +118,13 @@ func (z *vectorizer) document(it item, id, merged []byte) (doc []byte, entries [
 func (z *vectorizer) history(s *docState) {
 	z.state, z.seg = s, noSegment
 	at := s.head
-	for ; at >= 0; at = z.b.sources[at].before {
+	for ; at >= 0; at = z.b.versions.source(at).before {
 		z.versions = append(z.versions, at)
 	}
 	slices.Reverse(z.versions)
 	if at == stored {
-		z.seg, z.row = s.seg, s.row
+		was := z.b.versions.stood.at(int(s.before))
+		z.seg, z.row = was.seg, was.row
 	}
 }
 
@@ -146,7 +147,7 @@ func (z *vectorizer) fold(merged []byte) error {
 		z.folds = append(z.folds, f)
 	}
 	for n, at := range z.versions {
-		vectors, err := z.vectorsOf(&z.b.sources[at], merged)
+		vectors, err := z.vectorsOf(z.b.versions.source(at), merged)
 		if err != nil {
 			return err
 		}
@@ -167,7 +168,7 @@ func (z *vectorizer) fold(merged []byte) error {
 }
 
 // vectorsOf returns the field _vectors of one version; nil when it has none.
-func (z *vectorizer) vectorsOf(src *source, merged []byte) ([]byte, error) {
+func (z *vectorizer) vectorsOf(src source, merged []byte) ([]byte, error) {
 	switch {
 	case !src.vectors:
 		return nil, nil

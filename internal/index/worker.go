@@ -156,7 +156,7 @@ func (k *worker) gather(items []item) (int, error) {
 // document reads a document with its external id, both valid until the next call.
 func (k *worker) document(it item) (external, doc []byte, err error) {
 	if it.state >= 0 {
-		doc, err = k.read.document(&k.w.b.states[it.state])
+		doc, err = k.read.document(k.w.b.states.at(int(it.state)))
 		return k.w.b.table.id(int(it.state)), doc, err
 	}
 	l := k.w.b.base.Segments[it.seg]

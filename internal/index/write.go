@@ -131,18 +131,18 @@ func (b *batch) write(next *View, old *storedDocs) (files []*file, names []strin
 	w := &writer{b: b, ctx: ctx, fields: newFieldTable(next.Fields), analyzer: next.Analyzer,
 		// Half of the memory: the garbage collector lets the heap grow to about twice what is in use.
 		chunk:    chunkDocuments,
-		share:    max(min(b.ix.options.MaxIndexingMemory/2/int64(threads), maxBuilderBytes), b.ix.catalog.builderBytes),
+		share:    max(b.builderShare(threads), b.ix.catalog.builderBytes),
 		progress: b.counter(2, total), pace: pace.Of(b.ctx)}
 	if w.pace != nil {
 		w.builder.Throttle = func(int) error { w.pace.Yield(); return ctx.Err() }
 	}
 	w.queue.mu.changed, w.queue.mu.stored = changed, old
-	if slices.ContainsFunc(b.sources, func(s source) bool { return s.vectors }) { // it has no words and no values, but it is a field
+	if b.versions.vectors { // it has no words and no values, but it is a field
 		if _, err := w.fields.id(settings.VectorsField); err != nil {
 			return nil, nil, err
 		}
 	}
-	w.queue.states = b.states
+	w.queue.states = &b.states
 	w.builder.Embedders = shapes(next.embedders)
 	w.builder.Spool = b.ix.newSpool
 	w.builder.GraphThreads = (b.ix.options.MaxIndexingThreads + threads - 1) / threads
@@ -179,6 +179,18 @@ func (b *batch) write(next *View, old *storedDocs) (files []*file, names []strin
 		return nil, nil, err
 	}
 	return files, w.fields.names(), nil
+}
+
+// builderShare returns how many bytes each of some workers may gather. What the batch knows of its documents counts, so that many
+// tiny ones are written earlier, but for a quarter of the share: a merge is to come after each segment.
+func (b *batch) builderShare(threads int) int64 {
+	share := min(b.ix.options.MaxIndexingMemory/2/int64(threads), maxBuilderBytes)
+	return max(share-b.memoryBytes()/int64(threads), share/4)
+}
+
+// memoryBytes returns about what the batch knows of its documents.
+func (b *batch) memoryBytes() int64 {
+	return int64(b.states.len())*(docStateBytes+idBytes) + int64(b.versions.all.len())*packedSourceBytes + int64(b.versions.stood.len())*placeBytes
 }
 
 // counter returns a function that counts documents up to total.
@@ -233,7 +245,7 @@ func (b *batch) checkPlaces() (again bool, err error) {
 
 // queue hands out documents in ascending DocID.
 type queue struct {
-	states []docState
+	states *chunked[docState]
 	mu     struct {
 		sync.Mutex
 		changed []int32     // numbers of states
@@ -248,9 +260,9 @@ func (q *queue) take(dst []item, n int) []item {
 	for ; n > 0; n-- {
 		it, ok := q.mu.stored.peek()
 		if len(q.mu.changed) > 0 {
-			if c := q.mu.changed[0]; !ok || q.states[c].id < it.id {
+			if c := q.mu.changed[0]; !ok || q.states.at(int(c)).id < it.id {
 				q.mu.changed = q.mu.changed[1:]
-				dst = append(dst, item{id: q.states[c].id, state: c})
+				dst = append(dst, item{id: q.states.at(int(c)).id, state: c})
 				continue
 			}
 		}
