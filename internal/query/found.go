@@ -3,6 +3,7 @@ package query
 import (
 	"math"
 	"slices"
+	"sync"
 
 	"svc/segment"
 )
@@ -43,7 +44,18 @@ type wordRun struct {
 	live     int               // words that were in a live document
 	cut      bool              // more words may follow
 	late     bool              // there was no time for those that follow
+	making   *runMemory        // words that were added since; nil when there are none
 }
+
+// runMemory is where a run gathers words, so that what is kept has no spare room.
+type runMemory struct {
+	text     []byte // the words one behind another
+	ends     []int
+	postings []segment.Posting
+	rows     []uint32
+}
+
+var runMemories = sync.Pool{New: func() any { return new(runMemory) }}
 
 const (
 	noRow = math.MaxUint32
@@ -94,16 +106,38 @@ func (r *wordRun) full(k runKind) bool { return r.live >= k.most()+spareWords }
 // add adds the next word.
 func (r *wordRun) add(k runKind, s segment.Live, word []byte, p segment.Posting, fields FieldSet) {
 	row := witness(s, p, fields)
-	if r.words == nil {
-		r.postings = slices.Clip(r.postings) // the lead is shared
+	if r.making == nil {
+		r.making = runMemories.Get().(*runMemory)
 	}
-	r.words = append(r.words, string(word))
-	r.postings = append(r.postings, p)
-	r.rows = append(r.rows, row)
+	m := r.making
+	m.text = append(m.text, word...)
+	m.ends = append(m.ends, len(m.text))
+	m.postings = append(m.postings, p)
+	m.rows = append(m.rows, row)
 	if row != noRow && (s.Deleted == nil || !s.Deleted.Contains(row)) {
 		r.live++
 	}
 	r.cut = r.full(k)
+}
+
+// made puts the words that were added in their place.
+func (r *wordRun) made() {
+	m := r.making
+	if m == nil {
+		return
+	}
+	text, begin := string(m.text), 0
+	r.words = make([]string, len(m.ends))
+	for i, end := range m.ends {
+		r.words[i] = text[begin:end]
+		begin = end
+	}
+	r.postings = slices.Concat(r.postings, m.postings)
+	r.rows = slices.Clone(m.rows)
+	clear(m.postings) // they hold a mapped file
+	m.text, m.ends, m.postings, m.rows = m.text[:0], m.ends[:0], m.postings[:0], m.rows[:0]
+	runMemories.Put(m)
+	r.making = nil
 }
 
 // size estimates the memory of what was found.
@@ -226,6 +260,7 @@ func (d *derivation) look(i int) (*found, error) {
 	}
 	f.cuts = cutsOf(s, d.word)
 	for k := range f.runs {
+		f.runs[k].made()
 		f.runs[k].late = d.over
 	}
 	return f, nil

@@ -2,6 +2,7 @@ package query
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -125,9 +126,11 @@ func inOneField(postings []segment.Posting, in FieldSet) *roaring.Bitmap {
 // inARow returns the rows where the words follow each other in one field, word i+1 at most reach[i] behind word i.
 func (p *pace) inARow(s segment.Live, postings []segment.Posting, reach []int, in FieldSet) *roaring.Bitmap {
 	out := roaring.New()
+	m := phrases.Get().(*phraseMemory)
+	defer phrases.Put(m)
+	all, ends, next := m.rows, m.ends, m.next
+	defer func() { m.rows, m.ends, m.next = all, ends, next }()
 	fields := make([]segment.FieldPosting, len(postings))
-	var all []uint32
-	var ends, next []uint64 // occurrences: index of the row in bits 16 and up, position
 	known := knownPairs(s, postings, reach)
 	for k := range postings[0].Fields() {
 		fields[0] = postings[0].Field(k)
@@ -164,6 +167,14 @@ func (p *pace) inARow(s segment.Live, postings []segment.Posting, reach []int, i
 	}
 	return out
 }
+
+// phraseMemory is what a phrase is looked for in. Occurrences are the index of the row in bits 16 and up, and the position.
+type phraseMemory struct {
+	rows       []uint32
+	ends, next []uint64
+}
+
+var phrases = sync.Pool{New: func() any { return new(phraseMemory) }}
 
 func appendRows(dst []uint32, b *roaring.Bitmap) []uint32 {
 	n := int(b.GetCardinality())

@@ -280,52 +280,25 @@ func levelBatch(nodes, at []int) batch {
 // when time is over.
 func (s *search) classify(seg int, of *roaring.Bitmap, b batch, rest int, eval func(b *batch, costs []uint32)) *segmentClasses {
 	ls := &s.list
-	var byCost []*roaring.Bitmap
+	byCost := &s.classified
+	byCost.reset()
 	b.segment = seg
-	for all := of.ToArray(); len(all) > 0; all = all[len(b.rows):] {
+	for all := s.rowsIn(of); len(all) > 0; all = all[len(b.rows):] {
 		if s.late() {
 			return nil
 		}
-		b.rows = all[:min(len(all), batchRows)]
+		b.rows = all[:min(len(all), stopRows)]
 		mark := ls.numbers.used
 		costs := ls.numbers.take(len(b.rows))
 		eval(&b, costs)
-		byCost = addByCost(byCost, b.rows, costs, rest)
+		byCost.add(b.rows, costs, rest)
 		ls.numbers.used = min(mark, ls.numbers.used)
 	}
-	c := &segmentClasses{}
-	for cost, r := range byCost {
-		if r != nil {
-			c.costs, c.rows = append(c.costs, cost), append(c.rows, r)
-		}
-	}
+	c := byCost.classes(s.ix.Segments[seg].Rows())
 	if rest >= 0 {
 		c.cover()
 	}
 	return c
-}
-
-// addByCost adds rows to those of their cost.
-func addByCost(byCost []*roaring.Bitmap, of, costs []uint32, rest int) []*roaring.Bitmap {
-	for i := 0; i < len(costs); {
-		// Runs of equal cost go in together.
-		cost := int(costs[i])
-		j := i + 1
-		for j < len(costs) && costs[j] == costs[i] {
-			j++
-		}
-		if cost != rest {
-			for len(byCost) <= cost {
-				byCost = append(byCost, nil)
-			}
-			if byCost[cost] == nil {
-				byCost[cost] = roaring.New()
-			}
-			byCost[cost].AddMany(of[i:j])
-		}
-		i = j
-	}
-	return byCost
 }
 
 // nodeClasses joins the classes of a node at all levels that the bucket has.

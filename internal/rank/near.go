@@ -167,10 +167,10 @@ func (v *nearSieve) order() []*classes {
 // read reads on in some documents of a stretch. It returns false when time is over.
 func (v *nearSieve) read(bound int, st *stretch, in *roaring.Bitmap) bool {
 	if st.known == v.all {
-		v.found.put(st.like.segment, v.found.least+bound, in)
+		v.found.put(st.like.segment, v.found.least+bound, v.s.rowsIn(in))
 		return true
 	}
-	all := in.ToArray()
+	all := v.s.rowsIn(in)
 	for len(all) > 0 {
 		n := min(len(all), stopRows)
 		if v.s.late() {
@@ -226,7 +226,7 @@ func (v *nearSieve) readPair(bound int, st stretch, rows []uint32) {
 	switch {
 	case n == 0:
 	case st.known == v.all:
-		v.found.putMany(st.like.segment, v.found.least+bound, rows[:n])
+		v.found.put(st.like.segment, v.found.least+bound, rows[:n])
 	default:
 		v.readPair(bound, st, rows[:n])
 	}

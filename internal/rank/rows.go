@@ -1,6 +1,10 @@
 package rank
 
-import "github.com/RoaringBitmap/roaring/v2"
+import (
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
 
 // rows is a set of documents: a bitmap of rows a segment. A nil bitmap is an
 // empty one. Bitmaps may be shared and are not modified once they are in a set.
@@ -88,6 +92,13 @@ func (r rows) commonCount(o rows) int {
 		}
 	}
 	return n
+}
+
+// rowsIn returns the rows of a set of a segment, valid until the next call.
+func (s *search) rowsIn(r *roaring.Bitmap) []uint32 {
+	n := int(r.GetCardinality())
+	s.inSet = slices.Grow(s.inSet[:0], n)[:n]
+	return s.inSet[:r.ManyIterator().NextMany(s.inSet)]
 }
 
 func (r rows) has(segment int, row uint32) bool {

@@ -283,7 +283,7 @@ func (s *search) exactClasses(nodes []int, seg int, in *roaring.Bitmap) *segment
 			return c
 		}
 	}
-	b := batch{segment: seg, rows: in.ToArray()}
+	b := batch{segment: seg, rows: s.rowsIn(in)}
 	mark := s.list.numbers.used
 	costs := s.list.numbers.take(len(b.rows))
 	for i := range costs {

@@ -126,8 +126,10 @@ func (s *search) placeNode(b *batch, node int, costs []uint32) {
 			}
 			continue
 		}
-		rows := append([]uint32(nil), b.rows...)
-		index := make([]uint32, len(rows)) // of rows, in b.rows
+		mark := s.list.numbers.used
+		rows := s.list.numbers.take(len(b.rows))
+		copy(rows, b.rows)
+		index := s.list.numbers.take(len(rows)) // of rows, in b.rows
 		for i := range index {
 			index[i] = uint32(i)
 		}
@@ -162,6 +164,7 @@ func (s *search) placeNode(b *batch, node int, costs []uint32) {
 			}
 			rows, index = rows[:n], index[:n]
 		}
+		s.list.numbers.used = min(mark, s.list.numbers.used)
 	}
 }
 

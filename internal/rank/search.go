@@ -50,13 +50,16 @@ type search struct {
 type memory struct {
 	list         lists
 	tokens       []text.Token
-	tables       []*table   // by node, level and segment
-	rowNumbers   []uint32   // of one word
-	besideAt     []uint32   // indexes of rows in a batch
-	left, right  sides      // of a pair of nodes
-	firsts       []uint16   // lowest positions of a word
-	tableScratch []uint64   // of a table that is made
-	wordScratch  [][]uint64 // occurrences of the words of an exact match
+	tables       []*table    // by node, level and segment
+	rowNumbers   []uint32    // of one word
+	besideAt     []uint32    // indexes of rows in a batch
+	left, right  sides       // of a pair of nodes
+	firsts       []uint16    // lowest positions of a word
+	tableScratch []uint64    // of a table that is made
+	wordScratch  [][]uint64  // occurrences of the words of an exact match
+	inSet        []uint32    // rows of a set that is gone through
+	sifted       []costLists // of a sieve, by segment
+	classified   costLists   // of classes that are made
 	sorting      sorting
 }
 

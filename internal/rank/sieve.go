@@ -16,17 +16,55 @@ import (
 // processor's caches. (A variable, so that tests can lower it.)
 var stopRows = 4096
 
-// sieve gathers documents of a bucket with one path by cost.
+// sieve gathers documents of a bucket with one path by cost. A search has one at a time.
 type sieve struct {
 	s      *search
 	b      *bucket
 	eval   func(b *batch, costs []uint32)
-	least  int                 // cost that none is below
-	byCost [][]*roaring.Bitmap // by segment and cost
+	least  int         // cost that none is below
+	byCost []costLists // by segment
 }
 
 func (s *search) newSieve(b *bucket, least int, eval func(b *batch, costs []uint32)) *sieve {
-	return &sieve{s: s, b: b, eval: eval, least: least, byCost: make([][]*roaring.Bitmap, len(b.rows))}
+	for len(s.sifted) < len(b.rows) {
+		s.sifted = append(s.sifted, nil)
+	}
+	byCost := s.sifted[:len(b.rows)]
+	for i := range byCost {
+		byCost[i].reset()
+	}
+	return &sieve{s: s, b: b, eval: eval, least: least, byCost: byCost}
+}
+
+// costLists are rows by cost, as they were found.
+type costLists [][]uint32
+
+// reset empties the lists and keeps their room.
+func (l *costLists) reset() { *l = (*l)[:0] }
+
+// at returns the list of a cost, for more to be added.
+func (l *costLists) at(cost int) *[]uint32 {
+	for len(*l) <= cost {
+		if n := len(*l); n < cap(*l) {
+			*l = (*l)[:n+1]
+			(*l)[n] = (*l)[n][:0]
+		} else {
+			*l = append(*l, nil)
+		}
+	}
+	return &(*l)[cost]
+}
+
+// add adds rows with their costs; those that cost as much as the rest are left out.
+func (l *costLists) add(rows, costs []uint32, rest int) {
+	for i, c := range costs {
+		if int(c) < len(*l) && int(c) != rest {
+			(*l)[c] = append((*l)[c], rows[i])
+		} else if int(c) != rest {
+			list := l.at(int(c))
+			*list = append(*list, rows[i])
+		}
+	}
 }
 
 // add judges documents of a segment, in ascending order, until so many have the least cost (−1: all). It returns false when time is over.
@@ -37,7 +75,7 @@ func (v *sieve) add(seg int, in *roaring.Bitmap, enough int) bool {
 		ls := &s.list
 		// Documents of other levels are as good, but may come later: each kind counts for itself.
 		begin := v.best(seg)
-		for all := in.ToArray(); len(all) > 0; all = all[len(like.rows):] {
+		for all := s.rowsIn(in); len(all) > 0; all = all[len(like.rows):] {
 			if s.late() {
 				return false
 			}
@@ -45,7 +83,7 @@ func (v *sieve) add(seg int, in *roaring.Bitmap, enough int) bool {
 			mark := ls.numbers.used
 			costs := ls.numbers.take(len(like.rows))
 			v.eval(&like, costs)
-			v.byCost[seg] = addByCost(v.byCost[seg], like.rows, costs, -1)
+			v.byCost[seg].add(like.rows, costs, -1)
 			ls.numbers.used = min(mark, ls.numbers.used)
 			if enough >= 0 && v.best(seg)-begin >= enough {
 				break
@@ -56,26 +94,9 @@ func (v *sieve) add(seg int, in *roaring.Bitmap, enough int) bool {
 }
 
 // put adds documents of a segment that have a cost.
-func (v *sieve) put(seg, cost int, in *roaring.Bitmap) {
-	if r := v.at(seg, cost); r.IsEmpty() {
-		v.byCost[seg][cost] = in.Clone()
-	} else {
-		r.Or(in)
-	}
-}
-
-// putMany is put for rows in ascending order.
-func (v *sieve) putMany(seg, cost int, rows []uint32) { v.at(seg, cost).AddMany(rows) }
-
-// at returns the documents of a segment that have a cost, for more to be added.
-func (v *sieve) at(seg, cost int) *roaring.Bitmap {
-	for len(v.byCost[seg]) <= cost {
-		v.byCost[seg] = append(v.byCost[seg], nil)
-	}
-	if v.byCost[seg][cost] == nil {
-		v.byCost[seg][cost] = roaring.New()
-	}
-	return v.byCost[seg][cost]
+func (v *sieve) put(seg, cost int, rows []uint32) {
+	list := v.byCost[seg].at(cost)
+	*list = append(*list, rows...)
 }
 
 // addAll judges documents of all segments. It returns false when time is over.
@@ -93,10 +114,8 @@ func (v *sieve) best(seg int) int { return v.upTo(seg, v.least) }
 
 // upTo returns how many documents of a segment cost no more than most.
 func (v *sieve) upTo(seg, most int) (n int) {
-	for _, r := range v.byCost[seg][:min(len(v.byCost[seg]), most+1)] {
-		if r != nil {
-			n += int(r.GetCardinality())
-		}
+	for _, l := range v.byCost[seg][:min(len(v.byCost[seg]), most+1)] {
+		n += len(l)
 	}
 	return n
 }
@@ -110,20 +129,50 @@ func (v *sieve) full(most int) bool {
 	return n >= v.s.out.missing()
 }
 
-// classes returns the documents that cost no more than most.
+// classes returns the documents that cost no more than most, as far as it takes to fill the page.
 func (v *sieve) classes(most int) *classes {
+	costs := 0
+	for _, byCost := range v.byCost {
+		costs = max(costs, len(byCost))
+	}
+	most = min(most, costs)
+	for cost := v.least; cost < most; cost++ {
+		if v.full(cost) {
+			most = cost
+		}
+	}
 	parts := make([]*segmentClasses, len(v.byCost))
 	for seg, byCost := range v.byCost {
-		c := &segmentClasses{}
-		for cost, r := range byCost[:min(len(byCost), most+1)] {
-			if r != nil {
-				c.costs, c.rows = append(c.costs, cost), append(c.rows, r)
-			}
-		}
-		parts[seg] = c
+		parts[seg] = byCost[:min(len(byCost), most+1)].classes(v.s.ix.Segments[seg].Rows())
 	}
 	return join(parts, -1)
 }
+
+// classes returns the lists as bitmaps of a segment with so many rows.
+func (l costLists) classes(rows int) *segmentClasses {
+	c := &segmentClasses{}
+	for cost, list := range l {
+		if len(list) > 0 {
+			c.costs, c.rows = append(c.costs, cost), append(c.rows, bitmapOf(list, rows))
+		}
+	}
+	return c
+}
+
+// bitmapOf returns a set of rows of a segment with so many rows. Many go through a bit for each row.
+func bitmapOf(list []uint32, rows int) *roaring.Bitmap {
+	if len(list) < rows/bitsPer {
+		return roaring.BitmapOf(list...)
+	}
+	words := make([]uint64, (rows+63)/64)
+	for _, row := range list {
+		words[row/64] |= 1 << (row % 64)
+	}
+	return roaring.FromDense(words, false)
+}
+
+// bitsPer is from which share of the rows of a segment on, one in so many, a set is made with a bit a row.
+const bitsPer = 64
 
 // byLevels calls f for the documents of a segment by the levels at which they match the nodes of a bucket with one path, until
 // f returns false.
