@@ -1,10 +1,13 @@
 // Small pictures of numbers over time, and of what an index consists of.
-import {bytes, count, h, svg} from "./dom.js";
+import {brief, bytes, count, h, svg} from "./dom.js";
 
 const width = 600, height = 90;
 
-/** series draws one or more lines over the same time. lines are [name, values]; null is a gap. shown writes a value. */
-export function series(title, lines, shown) {
+/** ago writes how long before now a time of so many seconds began. */
+const ago = seconds => seconds < 100 ? `${Math.round(seconds)} s ago` : `${Math.round(seconds / 60)} min ago`;
+
+/** series draws one or more lines over the same time, the last span seconds. lines are [name, values]; null is a gap. shown writes a value. */
+export function series(title, lines, shown, span) {
   const length = lines[0][1].length, top = Math.max(...lines.flatMap(([, values]) => values.map(v => v ?? 0)), 1e-9);
   const x = i => length > 1 ? i * width / (length - 1) : 0, y = v => height - 4 - v * (height - 8) / top;
   const latest = lines.map(([name, values]) => [name, values.findLast(v => v !== null)]);
@@ -16,13 +19,14 @@ export function series(title, lines, shown) {
       if (v === null) pen = false;
       else {
         path += `${pen ? "L" : "M"}${x(i).toFixed(1)} ${y(v).toFixed(1)}`;
-        if (!pen && (values[i + 1] ?? null) === null) path += "h2"; // one alone
+        if (!pen && (values[i + 1] ?? null) === null) path += "h0.01"; // one alone: a dot
         pen = true;
       }
     }
     picture.append(svg("path", {d: path || "M0 0", class: "line line" + n}));
   }
-  return h("figure", {class: "graph"}, h("figcaption", null, title, " ", h("strong", null, text), h("span", {class: "soft"}, ` · at most ${shown(top)}`)), picture);
+  return h("figure", {class: "graph"}, h("figcaption", null, title, latest.map(([name, v], n) => [" ", lines.length > 1 && h("span", {class: "key key" + n, "aria-hidden": "true"}), h("strong", null, `${name ? name + " " : ""}${v === undefined ? "–" : shown(v)}`)])),
+    h("div", {class: "axes"}, h("span", null, shown(top)), picture, h("span", {class: "zero"}, shown(0)), h("span", {class: "ticks"}, h("span", null, ago(span)), h("span", null, "now"))));
 }
 
 /** segments draws the segments of an index side by side, each as wide as its file, with its deleted rows and whether it is being merged. */
@@ -41,6 +45,6 @@ export function segments(uid, state) {
   }
   const rows = all.reduce((n, s) => n + s.rows, 0), deleted = all.reduce((n, s) => n + s.deletedRows, 0);
   const merges = state.merges.map(m => `merging ${m.segments.length} segments of ${bytes(m.bytes)} since ${new Date(m.startedAt).toLocaleTimeString()}`);
-  return h("figure", {class: "graph"}, h("figcaption", null, h("strong", {dir: "auto"}, uid), " ",
+  return h("figure", {class: "graph"}, h("figcaption", null, h("strong", {dir: "auto"}, brief(uid, 60)), " ",
     h("span", {class: "soft"}, [`${count(all.length)} ${all.length === 1 ? "segment" : "segments"}`, bytes(total === 1 ? 0 : total), `${count(rows - deleted)} ${rows - deleted === 1 ? "document" : "documents"}`, deleted > 0 && `${count(deleted)} deleted rows`, ...merges].filter(Boolean).join(" · "))), picture);
 }

@@ -1,6 +1,6 @@
 // Two ways to search, side by side on the same query: as it is, and with other settings or parameters. Nothing of the index is changed.
 import {ask, indexPath, turns} from "./api.js";
-import {field, h, later, say, select, show} from "./dom.js";
+import {apart, brief, count, field, h, later, say, select, show} from "./dom.js";
 import {titleOf} from "./hit.js";
 
 /** lines are the entries of a text area, one a line. */
@@ -47,11 +47,11 @@ export async function compare({index, body, known, other, changed, signal}) {
       if (m.other !== null) moves[1].set(m.other, m.current);
     }
     for (const [i, answer] of [found.current, found.other].entries()) {
-      outs[i].replaceChildren(h("p", {class: "soft"}, `${answer.totalHits ?? answer.estimatedTotalHits} found`), h("ol", {class: "compared"}, answer.hits.map((hit, at) => {
+      outs[i].replaceChildren(h("p", {class: "soft"}, `${count(answer.totalHits)} found`), h("ol", {class: "compared"}, answer.hits.map((hit, at) => {
         const there = moves[i].get(at);
         const moved = there === null ? "only here" : there === at ? "" : (i === 0) === (there > at) ? `▼ ${Math.abs(there - at)}` : `▲ ${Math.abs(there - at)}`;
-        const rules = Object.entries(hit._rankingScoreDetails ?? {}).filter(([, d]) => typeof d?.score === "number").sort(([, a], [, b]) => a.order - b.order).map(([rule, d]) => `${rule} ${d.score.toFixed(2)}`);
-        return h("li", {class: there === null ? "new" : there === at ? "" : "moved"}, h("strong", {dir: "auto"}, titleOf(hit, known.key)), " ", h("span", {class: "soft"}, moved), h("br"), h("span", {class: "soft facts"}, rules.join(" · ")));
+        const rules = Object.entries(hit._rankingScoreDetails ?? {}).filter(([, d]) => typeof d?.score === "number").sort(([, a], [, b]) => a.order - b.order).map(([rule, d]) => `${brief(rule)} ${d.score.toFixed(2)}`);
+        return h("li", {class: there === null ? "new" : there === at ? "" : "moved"}, h("strong", {dir: "auto"}, titleOf(hit, known.key)), " ", h("span", {class: "soft"}, moved), h("br"), h("span", {class: "soft facts"}, apart(rules, " · ")));
       })));
     }
   }, 60);

@@ -1,7 +1,7 @@
 // The documents of an index: browse, narrow, edit, delete, and upload files.
 import {ask, ended, indexPath, turns, upload} from "./api.js";
 import {chooser, indexes} from "./indexes.js";
-import {bytes, count, field, h, later, say, select, show} from "./dom.js";
+import {brief, bytes, count, field, h, later, say, select, show} from "./dom.js";
 import {hitBox, textOf} from "./hit.js";
 
 const pageSize = 20;
@@ -11,13 +11,13 @@ export async function documentsView({page, state, remember, signal, reopen}) {
   const all = await indexes(signal);
   const s = {index: state.get("index") ?? all?.[0]?.uid ?? "", filter: state.get("filter") ?? "", offset: Number(state.get("offset")) || 0};
   const turn = turns(signal);
-  const list = h("section", {"aria-label": "Documents"}), pages = h("nav", {class: "pages", "aria-label": "Pages"}), summary = h("p", {class: "summary", role: "status"}), fields = h("details", null);
+  const list = h("section", {"aria-label": "Documents"}), pages = h("nav", {class: "pages", "aria-label": "Pages"}), summary = h("p", {class: "summary", role: "status"}), fields = h("details", {class: "fields", hidden: true});
   const filter = h("input", {value: s.filter, placeholder: "year > 1930", spellcheck: false, oninput: later(() => {
     s.filter = filter.value.trim();
     s.offset = 0;
     return draw();
   }, 300)});
-  const remove = h("button", {type: "button", class: "danger", onclick: async () => {
+  const remove = h("button", {type: "button", class: "danger", hidden: true, onclick: async () => {
     const {index, filter} = s, what = filter ? `the documents with ${filter}` : "ALL documents";
     if (!confirm(`Delete ${what} of ${index}?`)) return;
     await finish(filter ? await ask(indexPath(index, "/documents/delete"), {body: {filter}}) : await ask(indexPath(index, "/documents"), {method: "DELETE"}), "deleted");
@@ -67,7 +67,7 @@ export async function documentsView({page, state, remember, signal, reopen}) {
       h("button", {type: "button", class: "link", onclick: () => edit(doc)}, "edit"),
       h("button", {type: "button", class: "link danger", onclick: async () => {
         const id = textOf(doc[key()]);
-        if (confirm(`Delete ${id}?`)) await finish(await ask(indexPath(uid, "/documents/" + encodeURIComponent(id)), {method: "DELETE"}), "deleted");
+        if (confirm(`Delete ${brief(id)}?`)) await finish(await ask(indexPath(uid, "/documents/" + encodeURIComponent(id)), {method: "DELETE"}), "deleted");
       }}, "delete"),
     ]})));
     const go = (text, to) => h("button", {type: "button", disabled: to < 0 || to >= found.total || to === s.offset, onclick: () => {
@@ -83,8 +83,8 @@ export async function documentsView({page, state, remember, signal, reopen}) {
     const index = all?.find(other => other.uid === s.index);
     const known = Object.entries(index?.fields ?? {}).sort(([, a], [, b]) => b - a);
     fields.hidden = known.length === 0;
-    fields.replaceChildren(h("summary", null, `${count(known.length)} fields`), h("table", null, h("thead", null, h("tr", null, h("th", null, "field"), h("th", null, "documents"), h("th", null, ""))),
-      h("tbody", null, known.map(([name, n]) => h("tr", null, h("td", {dir: "auto"}, name), h("td", {class: "number"}, count(n)), h("td", null, h("meter", {min: 0, max: Math.max(index.documents, 1), value: n, "aria-label": `${name}: ${n}`})))))));
+    fields.replaceChildren(h("summary", null, `${count(known.length)} fields`), h("table", null, h("thead", null, h("tr", null, h("th", {scope: "col"}, "field"), h("th", {scope: "col", class: "number"}, "documents"), h("td"))),
+      h("tbody", null, known.map(([name, n]) => h("tr", null, h("td", {class: "name", dir: "auto"}, brief(name)), h("td", {class: "number"}, count(n)), h("td", null, h("meter", {min: 0, max: Math.max(index.documents, 1), value: n, "aria-label": `${brief(name)}: ${n}`})))))));
   }
 
   /** edit shows a document as JSON, and sends it as it is typed then: its numbers keep their digits. */

@@ -51,6 +51,7 @@ export function svg(tag, attributes, ...children) {
 /** say tells people something, for as long as nothing else is told: in the dialog that is open, as that covers the rest. */
 export function say(text, bad) {
   const said = [...document.querySelectorAll("dialog[open] > .said")].at(-1) ?? document.getElementById("said");
+  text = brief(text, 1000);
   if (said.textContent !== text) said.textContent = text; // told once
   said.classList.toggle("bad", !!bad);
 }
@@ -77,6 +78,12 @@ export function select(options, value, onchange, label) {
   }
   return node;
 }
+
+/** brief is the beginning of a text that may be very long. */
+export const brief = (text, most = 100) => text.length > most ? text.slice(0, most).replace(/[\ud800-\udbff]$/, "") + "…" : text;
+
+/** apart puts texts in a row, each on its own: one that changes the direction of writing changes no other. */
+export const apart = (texts, between) => texts.map((text, i) => [i > 0 && between, h("bdi", null, text)]);
 
 /** count writes a whole number as people do. */
 export const count = n => n.toLocaleString("en");
@@ -131,7 +138,7 @@ export async function copy(text) {
 /** show opens a dialog, and returns it. */
 export function show(title, ...content) {
   const dialog = h("dialog", {"aria-label": title, onclose: () => dialog.remove()},
-    h("form", {method: "dialog", class: "head"}, h("h2", {dir: "auto"}, title), h("button", null, "Close")), h("p", {class: "said", role: "status"}), content);
+    h("form", {method: "dialog", class: "head"}, h("h2", {dir: "auto"}, brief(title)), h("button", null, "Close")), h("p", {class: "said", role: "status"}), content);
   document.body.append(dialog);
   dialog.showModal();
   return dialog;

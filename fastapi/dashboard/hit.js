@@ -1,5 +1,5 @@
 // How a document is shown: fields folded, marks of what matched, pictures on demand, and why it stands where it does.
-import {h} from "./dom.js";
+import {apart, brief, h} from "./dom.js";
 
 // Marks stand between characters that no text has; tags could be a document's own.
 export const before = "\ue000", after = "\ue001";
@@ -24,10 +24,10 @@ export const textOf = value => typeof value === "string" ? value : JSON.stringif
 function value(name, shown, plain, pictures) {
   const text = typeof shown === "string" ? shown : JSON.stringify(shown, null, 1);
   if (Array.isArray(shown) && shown.every(v => typeof v !== "object")) {
-    return h("ul", {class: "values"}, shown.slice(0, 30).map(v => h("li", null, marked(String(v)))), shown.length > 30 && h("li", {class: "soft"}, `and ${shown.length - 30} more`));
+    return h("ul", {class: "values"}, shown.slice(0, 30).map(v => h("li", {dir: "auto"}, marked(brief(String(v), longest)))), shown.length > 30 && h("li", {class: "soft"}, `and ${shown.length - 30} more`));
   }
   const long = text.length > longest;
-  const node = h("span", {class: "value", dir: "auto"}, marked(long ? text.slice(0, longest) + "…" : text));
+  const node = h("span", {class: "value", dir: "auto"}, marked(brief(text, longest)));
   const box = [node];
   if (long) {
     box.push(h("button", {type: "button", class: "link", onclick: event => {
@@ -59,7 +59,7 @@ export function hitBox(hit, {key, fields, actions, pictures, rank, stored}) {
   if (fields?.length) names = fields.filter(name => Object.hasOwn(shown, name));
   else if (key && names.includes(key)) names = [key, ...names.filter(name => name !== key)];
   const list = h("dl");
-  const add = name => list.append(h("dt", null, name), h("dd", null, value(name, shown[name], hit[name], pictures)));
+  const add = name => list.append(h("dt", {dir: "auto"}, brief(name)), h("dd", null, value(name, shown[name], hit[name], pictures)));
   // What matched is never folded away.
   const matched = name => !stored && (JSON.stringify(shown[name]) ?? "").includes(before);
   const first = names.filter((name, i) => i < folded || matched(name)), more = names.filter(name => !first.includes(name));
@@ -81,9 +81,9 @@ export function why(details) {
   const rules = Object.entries(details ?? {}).filter(([, d]) => d && typeof d === "object").sort(([, a], [, b]) => (a.order ?? 0) - (b.order ?? 0));
   if (rules.length === 0) return h("p", {class: "soft"}, "Nothing was ranked: all documents that match stand in the order of their ids.");
   return h("ol", {class: "why"}, rules.map(([name, d]) => {
-    const facts = Object.entries(d).filter(([k]) => !["order", "score"].includes(k)).map(([k, v]) => `${k}: ${typeof v === "object" ? JSON.stringify(v) : v}`);
-    return h("li", null, h("span", {class: "rule"}, name),
-      typeof d.score === "number" ? h("meter", {min: 0, max: 1, value: d.score, title: String(d.score), "aria-label": `${name}: ${d.score.toFixed(3)} of 1`}) : h("span", {class: "soft"}, "orders, and does not score"),
-      typeof d.score === "number" && h("span", {class: "number"}, d.score.toFixed(3)), h("span", {class: "soft facts"}, facts.join(" · ")));
+    const facts = Object.entries(d).filter(([k]) => !["order", "score"].includes(k)).map(([k, v]) => brief(`${k}: ${typeof v === "object" ? JSON.stringify(v) : v}`, 200));
+    return h("li", null, h("span", {class: "rule", dir: "auto"}, brief(name)),
+      typeof d.score === "number" ? h("meter", {min: 0, max: 1, value: d.score, title: String(d.score), "aria-label": `${brief(name)}: ${d.score.toFixed(3)} of 1`}) : h("span", {class: "soft"}, "orders, and does not score"),
+      typeof d.score === "number" && h("span", {class: "number"}, d.score.toFixed(3)), h("span", {class: "soft facts"}, apart(facts, " · ")));
   }));
 }

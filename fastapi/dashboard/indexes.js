@@ -1,6 +1,6 @@
 // The choice of an index, by those who may list them and those who may not.
 import {ask} from "./api.js";
-import {count, h, select} from "./dom.js";
+import {brief, count, h, select} from "./dom.js";
 
 /** indexes lists the indexes with how many documents each has; null when the key may not see them. */
 export async function indexes(signal) {
@@ -22,7 +22,7 @@ export async function indexes(signal) {
 /** chooser is the control that names an index; onchange is told its uid. */
 export function chooser(all, chosen, onchange) {
   if (all) {
-    const named = all.map(index => [index.uid, index.documents === undefined ? index.uid : `${index.uid} (${count(index.documents)})`]);
+    const named = all.map(index => [index.uid, brief(index.uid, 60) + (index.documents === undefined ? "" : ` (${count(index.documents)})`)]);
     return select(named, chosen, onchange, "Index");
   }
   return h("input", {value: chosen, placeholder: "name of an index", "aria-label": "Index", spellcheck: false, onchange: event => onchange(event.target.value.trim())});

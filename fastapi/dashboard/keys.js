@@ -1,6 +1,6 @@
 // API keys: who may do what, and tokens that narrow a key to a tenant.
 import {ask} from "./api.js";
-import {copy, field, h, say, show} from "./dom.js";
+import {brief, copy, field, h, say, show} from "./dom.js";
 
 const presets = {"search only": ["search"], "search and documents": ["search", "documents.*", "indexes.get", "tasks.get"], "everything": ["*"]};
 
@@ -20,7 +20,7 @@ export async function keysView({page, signal}) {
 
   async function draw() {
     const keys = (await ask("/keys?limit=1000", {signal})).results;
-    list.replaceChildren(...keys.map(key => h("article", {class: "hit"}, h("div", {class: "head"}, h("h2", {dir: "auto"}, key.name ?? key.uid),
+    list.replaceChildren(...keys.map(key => h("article", {class: "hit"}, h("div", {class: "head"}, h("h2", {dir: "auto"}, brief(key.name ?? key.uid)),
       key.key && h("button", {type: "button", class: "link", onclick: () => copy(key.key)}, "copy"),
       key.key && key.actions.some(a => a === "search" || a === "*" || a === "chatCompletions") && h("button", {type: "button", class: "link", onclick: () => token(key)}, "tenant token"),
       h("button", {type: "button", class: "link danger", onclick: async () => {
@@ -29,7 +29,7 @@ export async function keysView({page, signal}) {
         await draw();
         say(`${key.name ?? key.uid} is revoked.`);
       }}, "revoke")),
-    h("dl", null, h("dt", null, "may"), h("dd", null, key.actions.join(", ")), h("dt", null, "on"), h("dd", {dir: "auto"}, key.indexes.join(", ")), h("dt", null, "until"), h("dd", null, key.expiresAt ? new Date(key.expiresAt).toLocaleString() : "for ever"), key.description && [h("dt", null, "for"), h("dd", {dir: "auto"}, key.description)]))));
+    h("dl", null, h("dt", null, "may"), h("dd", null, key.actions.join(", ")), h("dt", null, "on"), h("dd", {dir: "auto"}, brief(key.indexes.join(", "), 400)), h("dt", null, "until"), h("dd", null, key.expiresAt ? new Date(key.expiresAt).toLocaleString() : "for ever"), key.description && [h("dt", null, "for"), h("dd", {dir: "auto"}, brief(key.description, 400))]))));
   }
 }
 

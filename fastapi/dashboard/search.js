@@ -2,7 +2,7 @@
 import {ask, curl, ended, indexPath, turns} from "./api.js";
 import {chooser, indexes} from "./indexes.js";
 import {compare} from "./compare.js";
-import {copy, count, field, h, later, redraw, say, select, show, svg} from "./dom.js";
+import {brief, copy, count, field, h, later, redraw, say, select, show, svg} from "./dom.js";
 import {after, before, hitBox, marked, titleOf, why} from "./hit.js";
 import {sample} from "./sample.js";
 
@@ -54,7 +54,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
       h("label", {class: "check"}, h("input", {type: "checkbox", onchange: event => { s.pictures = event.target.checked; return search(); }}), " pictures")),
     h("div", {class: "columns"}, h("details", {class: "sidebar", open: !matchMedia("(max-width: 48rem)").matches}, h("summary", null, "Facets"), facets), h("div", null, map, hits, pages)));
 
-  box.focus(); // what is typed before the first answer is not lost
+  (s.index ? box : page.querySelector("input")).focus(); // what is typed before the first answer is not lost
 
   /** filters are what the facets and the field say, as the API takes it. */
   function filters() {
@@ -90,14 +90,20 @@ export async function searchView({page, state, remember, signal, reopen}) {
 
   async function search() {
     const own = turn();
-    if (!s.index) return;
     keep();
+    if (!s.index) {
+      hits.replaceChildren(h("p", {class: "soft"}, "Enter the name of an index above: this key may not list them."));
+      return;
+    }
     try {
       const found = await ask(indexPath(s.index, "/search"), {body: body(false), signal: own});
       if (own.aborted) return; // an answer to what is asked no more
       answer = found;
       say("");
-      draw();
+      drawHits();
+      drawPages();
+      // The hits are seen first; facets that nobody waits for any more are not drawn.
+      requestAnimationFrame(() => setTimeout(() => own.aborted || drawAround()));
     } catch (error) {
       if (own.aborted) return;
       for (const node of [hits, facets, pages, map, summary]) node.replaceChildren();
@@ -105,9 +111,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
     }
   }
 
-  function draw() {
-    drawHits();
-    drawPages();
+  function drawAround() {
     map.replaceChildren(mapOf(answer.hits) ?? "");
     drawFacets();
   }
@@ -119,7 +123,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
   }
 
   function oneHit(hit, rank) {
-    const reasons = h("details", null, h("summary", null, "Why here"), why(hit._rankingScoreDetails));
+    const reasons = h("details", {ontoggle: () => reasons.childElementCount > 1 || reasons.append(why(hit._rankingScoreDetails))}, h("summary", null, "Why here"));
     const id = known.key && hit[known.key];
     const similar = Object.keys(known.embedders).length > 0 && id !== undefined && h("button", {type: "button", class: "link", onclick: async () => {
       const near = await ask(indexPath(s.index, "/similar"), {body: {id, embedder: s.embedder || Object.keys(known.embedders)[0], limit: 10, showRankingScore: true}, signal});
@@ -146,28 +150,28 @@ export async function searchView({page, state, remember, signal, reopen}) {
         return search();
       };
       const listed = h("ul");
-      const draw = entries => listed.replaceChildren(...entries.map(([v, n, text]) => h("li", null, h("label", {class: "check"},
+      const draw = entries => listed.replaceChildren(...entries.map(([v, n]) => h("li", null, h("label", {class: "check"},
         h("input", {type: "checkbox", checked: choice.values.includes(v), "data-at": name + "\n" + v, onchange: event => {
           choice.values = event.target.checked ? [...choice.values, v] : choice.values.filter(other => other !== v);
           return change();
-        }}), " ", h("span", {dir: "auto"}, text ? marked(text) : v)), n !== null && h("span", {class: "soft"}, count(n)))));
+        }}), " ", h("span", {dir: "auto"}, brief(v))), n !== null && h("span", {class: "soft"}, count(n)))));
       const rest = Object.entries(values), entries = [...choice.values.map(v => [v, Object.hasOwn(values, v) ? values[v] : null]), ...rest.filter(([v]) => !choice.values.includes(v))];
       // Numbers that are many are chosen by their range.
-      const stats = answer.facetStats?.[name], few = stats && entries.length > facetValues ? choice.values.length : facetValues;
+      const stats = answer.facetStats && Object.hasOwn(answer.facetStats, name) && answer.facetStats[name], few = stats && entries.length > facetValues ? choice.values.length : facetValues;
       draw(entries.slice(0, few));
-      const bound = which => h("input", {type: "number", step: "any", value: choice[which], placeholder: String(stats[which]), "aria-label": `${name}: ${which}`, "data-at": name + "\n" + which, onchange: event => {
+      const bound = which => h("input", {type: "number", step: "any", value: choice[which], placeholder: String(stats[which]), "aria-label": `${brief(name)}: ${which}`, "data-at": name + "\n" + which, onchange: event => {
         choice[which] = event.target.value;
         return change();
       }});
       const wantedTurn = turns(signal);
-      const wanted = h("input", {type: "search", placeholder: "find a value", "aria-label": `Find a value of ${name}`, oninput: later(async () => {
+      const wanted = h("input", {type: "search", placeholder: "find a value", "aria-label": `Find a value of ${brief(name)}`, oninput: later(async () => {
         const own = wantedTurn();
         if (!wanted.value) return draw(entries.slice(0, few));
         const got = await ask(indexPath(s.index, "/facet-search"), {signal: own, body: {facetName: name, facetQuery: wanted.value, q: s.q, filter: filters()}});
         if (!own.aborted) draw(got.facetHits.slice(0, 50).map(f => [f.value, f.count]));
       }, 150)});
       nodes.push(h("details", {class: "facet", open: unfolded.get(name) ?? (s.facets.has(name) || entries.length > 0 && nodes.length < 8),
-        ontoggle: event => event.target.isConnected && unfolded.set(name, event.target.open)}, h("summary", {"data-at": name, dir: "auto"}, name, " ", h("span", {class: "soft"}, count(rest.length) + (rest.length === known.values ? "+" : ""))),
+        ontoggle: event => event.target.isConnected && unfolded.set(name, event.target.open)}, h("summary", {"data-at": name, dir: "auto"}, brief(name), " ", h("span", {class: "soft"}, count(rest.length) + (rest.length === known.values ? "+" : ""))),
         stats && h("p", {class: "range"}, bound("min"), " to ", bound("max")), !stats && entries.length > facetValues && wanted, listed,
         entries.length > facetValues && h("button", {type: "button", class: "link", onclick: event => {
           draw(entries);
@@ -198,7 +202,10 @@ export async function searchView({page, state, remember, signal, reopen}) {
 
   /** offer draws the controls of what the index can do. */
   function offer(listed) {
-    if (answer && (known.most !== 1000 || known.values !== 100 || Object.keys(known.embedders).length)) draw(); // it came first
+    if (answer && (known.most !== 1000 || known.values !== 100 || Object.keys(known.embedders).length)) { // it came first
+      drawHits();
+      drawAround();
+    }
     sorts.replaceChildren(known.sortable.length ? field("Order", select([["", "by relevance"], ...known.sortable.flatMap(a => [`${a}:asc`, `${a}:desc`])], s.sort, v => { s.sort = v; s.page = 1; return search(); })) : "");
     const names = Object.keys(known.embedders);
     const ratio = h("input", {type: "range", min: 0, max: 1, step: 0.05, value: s.ratio, oninput: later(() => { s.ratio = Number(ratio.value); return search(); }, 60)});
@@ -207,7 +214,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
     fields.replaceChildren(h("summary", null, "Fields to show"), h("p", {class: "choices"}, choices.map(name => h("label", {class: "check"}, h("input", {type: "checkbox", checked: s.fields.includes(name), onchange: event => {
       s.fields = event.target.checked ? [...s.fields, name] : s.fields.filter(other => other !== name);
       return search();
-    }}), " ", h("span", {dir: "auto"}, name)))));
+    }}), " ", h("span", {dir: "auto"}, brief(name))))));
     fields.hidden = choices.length === 0;
   }
 
@@ -280,8 +287,8 @@ function firstStart(page, reopen) {
   const command = `curl -X POST '${location.origin}/indexes/films/documents' \\\n  -H 'Content-Type: application/json' \\\n  -d '[{"id": 1, "title": "Metropolis"}]'`;
   page.append(h("h1", null, "There is nothing to search yet"),
     h("p", null, "Send documents, as JSON, NDJSON or CSV; the index is made with the first of them:"),
-    h("pre", {tabIndex: 0}, command), h("p", null, h("button", {type: "button", onclick: () => copy(command)}, "Copy"), " ",
-      h("a", {class: "button", href: "#/documents"}, "Upload a file"), " ",
+    h("pre", {tabIndex: 0}, command), h("p", {class: "bar"}, h("button", {type: "button", onclick: () => copy(command)}, "Copy"),
+      h("a", {class: "button", href: "#/documents"}, "Upload a file"),
       h("button", {type: "button", class: "main", onclick: async event => {
         const button = event.target;
         button.disabled = true;

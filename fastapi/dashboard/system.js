@@ -1,13 +1,13 @@
 // How the server is: what it does just now, what it holds and takes, which features are on.
 import {ask, indexPath} from "./api.js";
 import {segments, series} from "./chart.js";
-import {again, bytes, count, h, redraw, say} from "./dom.js";
+import {again, brief, bytes, count, h, redraw, say} from "./dom.js";
 
 const drawn = 30; // indexes whose segments are drawn: the largest
 
 export async function systemView({page, signal}) {
-  const numbers = h("dl", {class: "numbers"}), table = h("tbody"), features = h("div", {class: "choices"}), live = h("div", {class: "graphs"}), parts = h("div", {class: "graphs"});
-  page.append(h("h1", null, "System"), numbers, h("h2", null, "The last five minutes"), live, h("h2", null, "Segments"), parts, h("h2", null, "Indexes"),
+  const numbers = h("dl", {class: "numbers"}), table = h("tbody"), features = h("div", {class: "choices"}), live = h("div", {class: "graphs"}), current = h("dl", {class: "numbers"}), parts = h("div", {class: "graphs"});
+  page.append(h("h1", null, "System"), numbers, h("h2", null, "Now"), current, h("h2", null, "The last five minutes"), live, h("h2", null, "Segments"), parts, h("h2", null, "Indexes"),
     h("div", {class: "scroll", tabIndex: 0}, h("table", null, h("thead", null, h("tr", null, ["index", "documents", "fields", "vectors", ""].map((t, i) => t ? h("th", {scope: "col", class: i > 0 && "number"}, t) : h("td")))), table)),
     h("h2", null, "Experimental features"), features,
     h("h2", null, "Copies"), h("p", null, ["dumps", "snapshots"].map(what => [h("button", {type: "button", onclick: async () => {
@@ -23,7 +23,7 @@ export async function systemView({page, signal}) {
       pair("on disk", bytes(stats.databaseSize)), pair("of it in use", bytes(stats.usedDatabaseSize)), pair("last update", stats.lastUpdate ? new Date(stats.lastUpdate).toLocaleString() : "never"),
     ].flat());
     redraw(table, Object.entries(stats.indexes).sort(([a], [b]) => a.localeCompare(b)).map(([uid, index]) => h("tr", null,
-      h("td", {dir: "auto"}, h("a", {href: "#/search?index=" + encodeURIComponent(uid), "data-at": uid}, uid)), h("td", {class: "number"}, count(index.numberOfDocuments)), h("td", {class: "number"}, count(Object.keys(index.fieldDistribution).length)),
+      h("td", {class: "name", dir: "auto"}, h("a", {href: "#/search?index=" + encodeURIComponent(uid), "data-at": uid}, brief(uid, 60))), h("td", {class: "number"}, count(index.numberOfDocuments)), h("td", {class: "number"}, count(Object.keys(index.fieldDistribution).length)),
       h("td", {class: "number"}, count(index.numberOfEmbeddings ?? 0)), h("td", null, index.isIndexing ? "is being indexed" : ""))));
     await Promise.all([drawLive(), drawSegments(stats)]);
   }
@@ -38,18 +38,18 @@ export async function systemView({page, signal}) {
       live.replaceChildren(h("p", {class: "soft"}, error.message));
       return;
     }
-    const rate = v => `${v >= 10 || v === 0 ? Math.round(v) : v.toFixed(1)} a second`, ms = v => `${v >= 10 ? Math.round(v) : v.toFixed(2)} ms`, share = v => `${Math.round(100 * v)}%`;
-    const of = f => m.steps.map(f), time = which => of(s => s.searchMs?.[which] ?? null), now = m.now;
+    const rate = v => `${v >= 10 || v === 0 ? Math.round(v) : v.toFixed(1)} a second`, ms = v => `${v >= 10 || v === 0 ? Math.round(v) : v.toFixed(2)} ms`, share = v => `${Math.round(100 * v)}%`;
+    const span = m.steps.length * m.stepSeconds, of = f => m.steps.map(f), time = which => of(s => s.searchMs?.[which] ?? null), now = m.now;
     const hits = of(s => s.cacheHits + s.cacheMisses > 0 ? s.cacheHits / (s.cacheHits + s.cacheMisses) : null);
     const pair = (name, value) => [h("dt", null, name), h("dd", null, value)];
     live.replaceChildren(...m.steps.length === 0 ? [h("p", {class: "soft"}, "The first numbers are there in a few seconds.")] : [
-      series("Searches", [["", of(s => s.searches / m.stepSeconds)]], rate), series("All requests", [["", of(s => s.requests / m.stepSeconds)], ["failed", of(s => s.failed / m.stepSeconds)]], rate),
-      series("Time of a search", [["p50", time("p50")], ["p95", time("p95")], ["p99", time("p99")]], ms),
-      series("Memory", [["", of(s => s.memoryBytes)]], bytes), series("Results found in the cache", [["", hits]], share)],
-    h("dl", {class: "numbers"}, pair("searches", `${count(now.searchesRunning)} running, ${count(now.searchesWaiting)} waiting of ${count(now.searchQueueSize)}`),
+      series("Searches", [["", of(s => s.searches / m.stepSeconds)]], rate, span), series("All requests", [["", of(s => s.requests / m.stepSeconds)], ["failed", of(s => s.failed / m.stepSeconds)]], rate, span),
+      series("Time of a search", [["p50", time("p50")], ["p95", time("p95")], ["p99", time("p99")]], ms, span),
+      series("Memory", [["", of(s => s.memoryBytes)]], bytes, span), series("Results found in the cache", [["", hits]], share, span)]);
+    current.replaceChildren(...[pair("searches", `${count(now.searchesRunning)} running, ${count(now.searchesWaiting)} waiting of ${count(now.searchQueueSize)}`),
       pair("tasks", `${count(now.tasksEnqueued)} waiting, ${count(now.tasksProcessing)} running${now.oldestTaskSeconds > 1 ? `, the oldest since ${Math.round(now.oldestTaskSeconds)} s` : ""}`),
       pair("memory", `${bytes(now.memoryBytes)}${now.residentBytes === null ? "" : `, with mapped files ${bytes(now.residentBytes)}`}`), pair("held by requests", `${bytes(now.requestBytes)} of ${bytes(now.requestBytesLimit)}`),
-      pair("cache of results", bytes(now.cacheBytes)), pair("connections", count(now.connections))));
+      pair("cache of results", bytes(now.cacheBytes)), pair("connections", count(now.connections))].flat());
   }
 
   async function drawSegments(stats) {

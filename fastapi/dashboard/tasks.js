@@ -1,6 +1,6 @@
 // Tasks as they come and end, with their progress, and what to do about those that failed.
 import {ask, turns} from "./api.js";
-import {again, count, field, h, redraw, select, show} from "./dom.js";
+import {again, apart, brief, count, field, h, redraw, select, show} from "./dom.js";
 
 const statuses = ["enqueued", "processing", "succeeded", "failed", "canceled"];
 
@@ -30,7 +30,7 @@ export async function tasksView({page, state, remember, signal}) {
       await ask("/tasks/cancel?statuses=enqueued,processing" + (s.index ? "&indexUids=" + encodeURIComponent(s.index) : ""), {method: "POST"});
       await draw();
     }}, "Cancel what waits")), progress,
-  h("div", {class: "scroll", tabIndex: 0}, h("table", null, h("thead", null, h("tr", null, ["task", "index", "type", "status", "details", "since", "took", ""].map(t => t ? h("th", {scope: "col"}, t) : h("td")))), body)), pages);
+  h("div", {class: "scroll", tabIndex: 0}, h("table", {class: "cards"}, h("thead", null, h("tr", null, ["task", "status", "type", "index", "details", "since", "took", ""].map(t => t ? h("th", {scope: "col"}, t) : h("td")))), body)), pages);
 
   async function draw() {
     const own = turn();
@@ -52,12 +52,12 @@ export async function tasksView({page, state, remember, signal}) {
   }
 
   function row(task) {
-    const details = Object.entries(task.details ?? {}).filter(([, v]) => v !== null).map(([k, v]) => `${k}: ${typeof v === "object" ? JSON.stringify(v) : v}`).join(", ");
+    const details = Object.entries(task.details ?? {}).filter(([, v]) => v !== null).map(([k, v]) => brief(`${k}: ${typeof v === "object" ? JSON.stringify(v) : v}`, 120));
     const waits = task.status === "enqueued" || task.status === "processing";
-    return h("tr", null, h("td", {class: "number"}, task.uid), h("td", {dir: "auto"}, task.indexUid ?? "–"), h("td", null, task.type),
-      h("td", null, h("span", {class: "status " + task.status}, task.status)),
-      h("td", {class: "long"}, details.length > 120 ? details.slice(0, 120) + "…" : details,
-        task.error && h("p", {class: "bad"}, task.error.message), task.parked && h("p", {class: "bad"}, `It waits for the machine: ${task.parked.reason.message} Tried ${task.parked.tries} times.`)),
+    return h("tr", null, h("td", {class: "number"}, task.uid), h("td", null, h("span", {class: "status " + task.status}, task.status)), h("td", null, task.type),
+      h("td", {class: "name", dir: "auto"}, brief(task.indexUid ?? "–", 60)),
+      h("td", {class: "long"}, apart(details, ", "),
+        task.error && h("p", {class: "bad"}, h("bdi", null, brief(task.error.message, 500)), " ", h("span", {class: "soft"}, task.error.code)), task.parked && h("p", {class: "bad"}, `It waits for the machine: ${task.parked.reason.message} Tried ${task.parked.tries} times.`)),
       h("td", {class: "time"}, since(task)), h("td", {class: "time"}, took(task)),
       h("td", null, waits ? h("button", {type: "button", class: "link", "data-at": task.uid, onclick: async () => {
         await ask(`/tasks/cancel?uids=${task.uid}`, {method: "POST"});

@@ -1,0 +1,229 @@
+package fastapi
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	flags "flag"
+	"fmt"
+	"io"
+	neturl "net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var (
+	everyLook     = flags.Bool("dashboard.every", false, "look at each part of the page in each size and color, with each kind of key, over many, no and hostile documents")
+	lookDocuments = flags.String("dashboard.file", "", "documents (NDJSON, gzipped if its name ends with .gz) to look at and to type over, instead of generated ones")
+)
+
+// lookFaults finds what is wrong with a page as it is seen: code of a document that ran or became an element, what failed without being
+// told, and texts that lie on each other or outside of what can be reached.
+const lookFaults = `(() => {
+	const found = [...window.unheard ?? []];
+	if ("ran" in window || ({}).polluted !== undefined) found.push("something of a document ran");
+	if (document.title !== "svc" || document.querySelector("main img, main script, main iframe, main object")) found.push("something of a document became part of the page");
+	const over = document.documentElement.scrollWidth - innerWidth;
+	if (over > 0) found.push(over + " pixels wider than the screen");
+	const scrolled = node => {
+		for (let at = node.parentElement; at; at = at.parentElement) if (/auto|scroll/.test(getComputedStyle(at).overflowX)) return at;
+		return document.documentElement;
+	};
+	const boxes = [], walker = document.createTreeWalker(document.querySelector("dialog[open]") ?? document.body, NodeFilter.SHOW_TEXT);
+	for (let node; (node = walker.nextNode()) && boxes.length < 5000;) {
+		const parent = node.parentElement;
+		if (!node.data.trim() || parent.closest(".hidden, .skip, option, textarea, noscript, script") || !parent.checkVisibility()) continue;
+		const range = document.createRange(), frame = scrolled(node), around = frame.getBoundingClientRect();
+		range.selectNodeContents(node);
+		for (const r of range.getClientRects()) {
+			if (r.width < 1 || r.height < 1) continue;
+			if (r.right > around.left + frame.scrollWidth - frame.scrollLeft + 1) found.push("cannot be reached: " + node.data.slice(0, 60));
+			if (frame === document.documentElement || r.top < around.bottom && r.bottom > around.top) boxes.push([r, node]); // else it is scrolled out of sight
+		}
+	}
+	boxes.sort(([a], [b]) => a.top - b.top);
+	for (const [i, [a, one]] of boxes.entries()) {
+		for (let j = i + 1; j < boxes.length && boxes[j][0].top < a.bottom - 3; j++) {
+			const [b, other] = boxes[j];
+			if (one !== other && Math.min(a.right, b.right) - Math.max(a.left, b.left) > 2 && Math.min(a.bottom, b.bottom) - b.top > 3) found.push("on each other: " + one.data.slice(0, 40) + " | " + other.data.slice(0, 40));
+		}
+	}
+	for (const control of document.querySelectorAll("button, .button, select, th, summary")) {
+		if (control.checkVisibility() && control.scrollWidth > control.clientWidth + 1 && getComputedStyle(control).display !== "inline") found.push("is cut: " + control.textContent.slice(0, 60));
+	}
+	return [...new Set(found)].slice(0, 10);
+})()`
+
+// unheard makes a page note what fails in it without being told, and what its policy stopped.
+const unheard = `
+	window.unheard = [];
+	addEventListener("error", event => unheard.push("failed: " + event.message));
+	addEventListener("unhandledrejection", event => unheard.push("failed: " + event.reason));
+	addEventListener("securitypolicyviolation", event => unheard.push("stopped: " + event.blockedURI + " by " + event.violatedDirective));`
+
+// faults are what lookFaults finds.
+func (p *tab) faults() []string {
+	p.t.Helper()
+	var found []string
+	p.eval(lookFaults, &found)
+	return found
+}
+
+// manyLines are the documents of -dashboard.file, or generated ones, and the fields of them that facets and orders are made of.
+func manyLines(t *testing.T) (lines []byte, facets, sorts string) {
+	t.Helper()
+	if *lookDocuments == "" {
+		return manyDocuments(*dashboardDocuments), `["tags","size","year"]`, `["year","size"]`
+	}
+	f, err := os.Open(*lookDocuments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r := io.Reader(f)
+	if strings.HasSuffix(*lookDocuments, ".gz") {
+		if r, err = gzip.NewReader(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if lines, err = io.ReadAll(r); err != nil {
+		t.Fatal(err)
+	}
+	var first map[string]any
+	if err := json.NewDecoder(bytes.NewReader(lines)).Decode(&first); err != nil {
+		t.Fatal(err)
+	}
+	names, numbers := []string{}, []string{}
+	for name, value := range first {
+		switch v := value.(type) {
+		case float64:
+			numbers = append(numbers, name)
+			names = append(names, name)
+		case []any:
+			names = append(names, name)
+		case string:
+			if len(v) < 20 && name != "name" && name != "version" {
+				names = append(names, name)
+			}
+		}
+	}
+	all, _ := json.Marshal(names)
+	counted, _ := json.Marshal(numbers)
+	return lines, string(all), string(counted)
+}
+
+// fillIndex puts documents into an index and waits until they are there.
+func fillIndex(t *testing.T, c *client, index, settings string, lines []byte) {
+	t.Helper()
+	c.wait(c.json("PATCH", "/indexes/"+index+"/settings", settings))
+	if end := c.wait(c.send("POST", "/indexes/"+index+"/documents", bytes.NewReader(lines), "Content-Type", "application/x-ndjson")); !strings.Contains(end, `"status":"succeeded"`) {
+		t.Fatalf("%.500s", end)
+	}
+}
+
+// look is a part of the page that is looked at: its address, a selector of what must be there before open opens it further, and one of
+// what is seen then.
+type look struct{ name, address, ready, open, shows string }
+
+// TestEveryLook opens each part of the page in two sizes, light and dark, with a search key, an admin key and a key of every action,
+// on a server with many documents, on an empty one and on one whose documents and names are hostile. Nothing runs, no text lies on
+// another, nothing fails unheard, and axe-core finds nothing. SVC_PICTURES names a directory for what is seen.
+func TestEveryLook(t *testing.T) {
+	if !*everyLook {
+		t.Skip("without -dashboard.every the page is not looked at in every way")
+	}
+	axe, dir := axe(t), os.Getenv(pictures)
+	b := startChromium(t)
+	for _, server := range []struct {
+		name, index, q string
+		fill           func(t *testing.T, c *client)
+	}{
+		{"many", "many", "a", func(t *testing.T, c *client) {
+			lines, facets, sorts := manyLines(t)
+			fillIndex(t, c, "many", `{"filterableAttributes":`+facets+`,"sortableAttributes":`+sorts+`}`, lines)
+		}},
+		{"empty", "", "", func(*testing.T, *client) {}},
+		{"hostile", "films", "metropolis", func(t *testing.T, c *client) {
+			c.wait(c.json("PATCH", "/indexes/films/settings", `{"filterableAttributes":["tag","__proto__","year","long"],"synonyms":{"__proto__":["x"]},"stopWords":["\u202ega"]}`))
+			if end := c.wait(c.json("POST", "/indexes/films/documents", hostileDocuments(t))); !strings.Contains(end, `"status":"succeeded"`) {
+				t.Fatal(end)
+			}
+			for _, uid := range []string{"__proto__", "constructor", "-_-", strings.Repeat("W", 200)} {
+				c.wait(c.json("POST", "/indexes/"+uid+"/documents", `[{"id":1}]`))
+			}
+			c.wait(c.json("POST", "/indexes/films/documents", `[{"id": {"`+strings.Repeat("x", 300)+`": 1}}]`)) // fails with its id in the message
+			if made := c.json("POST", "/keys", `{"name": `+quoted(hostile+"\u202eeman")+`, "description": "`+strings.Repeat("d", 400)+`", "actions": ["documents.add"], "indexes": ["`+strings.Repeat("W", 200)+`"], "expiresAt": null}`); made.status != 201 {
+				t.Fatal(made.body)
+			}
+		}},
+	} {
+		t.Run(server.name, func(t *testing.T) {
+			c, url := openPage(t, Options{Keys: openKeys(t, masterKey), PayloadLimit: 1 << 30, Version: Version{Program: "0.2.0", Package: "1.42.1", Commit: strings.Repeat("c0ffee", 6)}})
+			c.key = masterKey
+			server.fill(t, c)
+			var listed struct{ Results []struct{ Name, Key string } }
+			if err := json.Unmarshal([]byte(c.get("/keys").body), &listed); err != nil {
+				t.Fatal(err)
+			}
+			admin := ""
+			for _, key := range listed.Results {
+				if key.Name == "Default Admin API Key" {
+					admin = key.Key
+				}
+			}
+			every, _ := keyFor(t, c, "*")
+			search, _ := keyFor(t, c, "search")
+			tab := b.open()
+			tab.t = t
+			tab.do("Page.addScriptToEvaluateOnNewDocument", values{"source": unheard + presses}, nil)
+			found := "index=" + server.index + "&q=" + server.q
+			parts := []look{
+				{"search", "search?" + found, ".hit mark", "", ".hit mark"},
+				{"unfolded", "search?" + found, ".facet", `document.querySelectorAll("details.more, details.fields, details.sidebar, .facet").forEach(node => node.open = true)`, ".hit"},
+				{"why", "search?" + found, ".hit details", `[...document.querySelectorAll(".hit details")].slice(0, 3).forEach(node => node.open = true)`, ".why li"},
+				{"compare", "search?" + found + "&compare=" + neturl.QueryEscape(`{"settings":{"rankingRules":["words","exactness","typo"],"stopWords":["the"]},"search":{"matchingStrategy":"all"}}`), ".compared li", "", ".compared li"},
+				{"json", "search?" + found, ".hit .head button", `document.querySelector(".hit .head button").click()`, "dialog pre"},
+				{"documents", "documents?index=" + server.index, ".hit", `document.querySelectorAll("main details").forEach(node => node.open = true)`, ".hit"},
+				{"edit", "documents?index=" + server.index, ".hit", `[...document.querySelectorAll(".hit .head button")].find(b => b.textContent === "edit").click()`, "dialog textarea"},
+				{"settings", "settings?index=" + server.index, ".setting", "", ".setting"},
+				{"tasks", "tasks", "td", "", "td"},
+				{"keys", "keys", "dd", `document.querySelectorAll("main details").forEach(node => node.open = true)`, "dd"},
+				{"token", "keys", "dd", `press("tenant token"), press("Make", document.querySelector("dialog"))`, "dialog pre:not(:empty)"},
+				{"system", "system", ".choices label", "", ".choices label"},
+			}
+			if server.index == "" {
+				parts = []look{{"search", "search", "pre", "", "pre"}, {"documents", "documents", "form input", "", "h1"}, {"settings", "settings", "h1", "", "h1"},
+					{"tasks", "tasks", "table", "", "table"}, {"keys", "keys", "dd", "", "dd"}, {"system", "system", ".choices label", "", "dd"}}
+			}
+			for _, key := range []struct{ name, value string }{{"admin", admin}, {"every", every}, {"search", search}} {
+				for _, part := range parts {
+					ready, open, shows := part.ready, part.open, part.shows
+					if key.name == "search" && (server.index == "" || !strings.HasPrefix(part.address, "search")) {
+						ready, open, shows = "#said.bad, main select, main .bar input", "", "#said" // what the key does not open
+					}
+					for _, width := range []int{1440, 390} {
+						name := fmt.Sprintf("%s-%s-%s-%d", server.name, part.name, key.name, width)
+						tab.look(width, 900, false)
+						tab.goTo(url + "/#/" + part.address)
+						tab.enter(key.value)
+						tab.until(fmt.Sprintf("document.querySelector(%q)", ready))
+						tab.eval("(() => { "+open+" })()", nil)
+						tab.until(fmt.Sprintf("document.querySelector(%q)", shows))
+						for _, dark := range []bool{false, true} {
+							tab.look(width, 900, dark)
+							for _, line := range append(tab.faults(), tab.complaints(axe)...) {
+								t.Errorf("%s, dark: %v: %s", name, dark, line)
+							}
+							if dir != "" {
+								tab.look(width, 1800, dark)
+								tab.picture(filepath.Join(dir, fmt.Sprintf("%s-%s.png", name, map[bool]string{false: "light", true: "dark"}[dark])))
+							}
+						}
+					}
+				}
+			}
+		})
+	}
+}
