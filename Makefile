@@ -4,7 +4,7 @@ export CGO_ENABLED := 0
 # what /version tells; go build stamps it by itself unless -buildvcs=false is set
 STAMP := $(shell git log -1 --format='-X main.commit=%H -X main.commitDate=%cI' 2>/dev/null)
 
-.PHONY: run build release generate test check walk api test-race test-arm64 test-invariants fuzz crash network-test powercut mutate-syncs bench bench-quick bench-ann bench-ann-peers hostile pprof
+.PHONY: run build release generate test check walk look api test-race test-arm64 test-invariants fuzz crash network-test powercut mutate-syncs bench bench-quick bench-ann bench-ann-peers hostile pprof
 
 run: build
 	./svc
@@ -57,6 +57,13 @@ test-arm64:
 
 test-invariants:
 	go test -tags invariants ./...
+
+# the page in Chromium, on a machine that does nothing else: each part in each size and color with each kind of key over DOCUMENTS
+# (NDJSON, by its absolute path; generated ones where it is empty), each control with a revoked key, and the time from an answer to its hits
+DOCUMENTS ?=
+TYPED ?= kalomi terpan suvero dinkalo
+look:
+	go test ./fastapi -run 'TestEveryLook|TestDashboard|TestTyping' -count 1 -timeout 60m -v -dashboard.every -dashboard.file '$(DOCUMENTS)' -dashboard.typed '$(TYPED)'
 
 # random requests, made of /openapi.json, against the real program, for a minute at most
 API_SEED ?= 1

@@ -113,10 +113,13 @@ func TestDashboardInABrowser(t *testing.T) {
 	check("documents", "Upload a file")
 	check("system", "available")
 
+	tab.goTo(url + "/#/search")
+	tab.until(`document.querySelector("h1")?.textContent.includes("nothing to search yet")`)
 	c.wait(c.json("PATCH", "/indexes/films/settings", `{"filterableAttributes":["tag","__proto__","year","long"]}`))
 	if end := c.wait(c.json("POST", "/indexes/films/documents", hostileDocuments(t))); !strings.Contains(end, "succeeded") {
 		t.Fatal(end)
 	}
+	tab.until(`document.querySelectorAll(".hit").length === 3`) // the page has noticed
 	check("search?index=films&q=metropolis", "2 found in", "<mark>metropolis</mark>", "&lt;img src=x onerror=", "Why here", "show picture", `aria-label="year: min"`, "__proto__")
 	check("search?index=films&q=metropolis&facets=%5B%5B%22year%22%2C%5B%221927%22%5D%2C%22%22%2C%22%22%5D%5D", "1 found in")
 	check("search?index=films&q=metropolis&compare=%7B%22settings%22%3A%7B%22rankingRules%22%3A%5B%22year%3Adesc%22%5D%2C%22stopWords%22%3A%5B%22x%22%5D%7D%7D",

@@ -22,7 +22,9 @@ var (
 // lookFaults finds what is wrong with a page as it is seen: code of a document that ran or became an element, what failed without being
 // told, and texts that lie on each other or outside of what can be reached.
 const lookFaults = `(() => {
-	const found = [...window.unheard ?? []];
+	const found = [...window.unheard ?? []], all = new CSSStyleSheet();
+	all.replaceSync(".hit { content-visibility: visible !important; }"); // also those below the screen have a place
+	document.adoptedStyleSheets = [all];
 	if ("ran" in window || ({}).polluted !== undefined) found.push("something of a document ran");
 	if (document.title !== "svc" || document.querySelector("main img, main script, main iframe, main object")) found.push("something of a document became part of the page");
 	const over = document.documentElement.scrollWidth - innerWidth;

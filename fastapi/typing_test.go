@@ -127,6 +127,23 @@ func manyDocuments(n int) []byte {
 	return b.Bytes()
 }
 
+// busy is how many seconds of a processor the thread of the page has taken so far, by what for.
+func (p *tab) busy() map[string]float64 {
+	p.t.Helper()
+	var answer struct {
+		Metrics []struct {
+			Name  string
+			Value float64
+		}
+	}
+	p.do("Performance.getMetrics", values{}, &answer)
+	seconds := map[string]float64{}
+	for _, m := range answer.Metrics {
+		seconds[m.Name] = m.Value
+	}
+	return seconds
+}
+
 // longestWait is how many milliseconds after an answer its hits may be there, where -dashboard.every has it measured.
 const longestWait = 50
 
@@ -160,6 +177,8 @@ func TestTypingOverManyDocuments(t *testing.T) {
 	tab.do("Page.navigate", values{"url": url + "/#/search?index=many"}, nil)
 	tab.until(`document.querySelectorAll(".hit").length > 1 && document.activeElement.type === "search"`)
 	typed := *dashboardTyped
+	tab.do("Performance.enable", values{"timeDomain": "threadTicks"}, nil)
+	began := tab.busy()
 	every := time.NewTicker(100 * time.Millisecond)
 	defer every.Stop()
 	for _, letter := range typed {
@@ -167,6 +186,7 @@ func TestTypingOverManyDocuments(t *testing.T) {
 		tab.typeIn(string(letter))
 	}
 	tab.until(fmt.Sprintf(`drawn.at(-1)?.q === %q && drawn.at(-1).after !== undefined`, typed))
+	busy := tab.busy()
 	var drawn []struct {
 		Q, Box        string
 		Total, Wanted int
@@ -183,6 +203,9 @@ func TestTypingOverManyDocuments(t *testing.T) {
 	slices.Sort(after)
 	t.Logf("%d documents, %d letters, %d pages of hits; from the answer to the next frame with its hits: median %.1f ms, at most %.1f ms",
 		bytes.Count(lines, []byte("\n")), len(typed), len(drawn), after[len(after)/2], after[len(after)-1])
+	for _, name := range []string{"TaskDuration", "ScriptDuration", "RecalcStyleDuration", "LayoutDuration"} {
+		t.Logf("%s: %.1f ms of a processor a page", name, (busy[name]-began[name])*1000/float64(len(drawn)))
+	}
 	if *everyLook && after[len(after)-1] > longestWait {
 		t.Errorf("hits came later than %d ms after their answer", longestWait)
 	}

@@ -2,7 +2,7 @@
 import {ask, curl, ended, indexPath, turns} from "./api.js";
 import {chooser, indexes} from "./indexes.js";
 import {compare} from "./compare.js";
-import {brief, copy, count, field, h, later, redraw, say, select, show, svg} from "./dom.js";
+import {again, brief, copy, count, field, h, later, redraw, say, select, show, svg} from "./dom.js";
 import {after, before, hitBox, marked, titleOf, why} from "./hit.js";
 import {sample} from "./sample.js";
 
@@ -14,7 +14,7 @@ const quoted = text => `"${String(text).replaceAll("\\", "\\\\").replaceAll('"',
 
 export async function searchView({page, state, remember, signal, reopen}) {
   const all = await indexes(signal);
-  if (all && all.length === 0) return firstStart(page, reopen);
+  if (all && all.length === 0) return firstStart(page, signal, reopen);
   const s = {
     index: state.get("index") ?? all?.[0]?.uid ?? "", q: state.get("q") ?? "", sort: state.get("sort") ?? "", filter: state.get("filter") ?? "",
     page: Math.max(1, Math.floor(Number(state.get("page"))) || 1), fields: namesOf(state.get("fields")), embedder: state.get("embedder") ?? "",
@@ -282,8 +282,8 @@ function mapOf(hits) {
   return h("details", {class: "place"}, h("summary", null, "Map"), picture, h("p", {class: "soft"}, `${corner(north, west)} to ${corner(south, east)}`));
 }
 
-/** firstStart shows how documents come in, with a sample for those who only want to look. */
-function firstStart(page, reopen) {
+/** firstStart shows how documents come in, with a sample for those who only want to look, until there are some. */
+function firstStart(page, signal, reopen) {
   const command = `curl -X POST '${location.origin}/indexes/films/documents' \\\n  -H 'Content-Type: application/json' \\\n  -d '[{"id": 1, "title": "Metropolis"}]'`;
   page.append(h("h1", null, "There is nothing to search yet"),
     h("p", null, "Send documents, as JSON, NDJSON or CSV; the index is made with the first of them:"),
@@ -302,4 +302,5 @@ function firstStart(page, reopen) {
           button.disabled = false;
         }
       }}, "Try it with a sample of films")));
+  again(async () => (await indexes(signal))?.some(index => index.documents !== 0) && reopen(), 2000, signal);
 }
