@@ -170,16 +170,25 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 		return nil, err
 	}
 	resp.stages.done("federating results > execute local search")
+	sets := candidatesByIndex(resp.queries)
+	distinct := r.Distinct
+	if r.Proxy { // who asks drops duplicates of all instances
+		distinct = nil
+	}
+	counted := remotes != nil && distinct == nil // nothing that is merged changes what is counted here
+	if counted {
+		if err := resp.countFacets(facets, sets, spread); err != nil {
+			return nil, err
+		}
+		if len(facets) > 0 {
+			resp.stages.done("federating results > merge facets")
+		}
+	}
 	if remotes != nil {
 		if resp.remotes, err = r.await(ctx, remotes); err != nil {
 			return nil, err
 		}
 		resp.stages.done("federating results > wait for remote results")
-	}
-	sets := candidatesByIndex(resp.queries)
-	distinct := r.Distinct
-	if r.Proxy { // who asks drops duplicates of all instances
-		distinct = nil
 	}
 	m := newMerger(resp.queries, resp.remotes, distinct, sets)
 	resp.hits = weave(m.pins(federatedPins(resp.queries, resp.remotes)), m.next, offset, limit)
@@ -190,9 +199,12 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 		resp.total += a.total
 	}
 	resp.stages.done("federating results > merge results")
-	if err := resp.countFacets(facets, sets, spread); err != nil {
-		return nil, err
+	if !counted {
+		if err := resp.countFacets(facets, sets, spread); err != nil {
+			return nil, err
+		}
 	}
+	resp.addRemoteFacets(sets)
 	if len(facets) > 0 {
 		resp.stages.done("federating results > merge facets")
 	}

@@ -66,32 +66,34 @@ func (r *FederatedRequest) facetFields() (map[string][]facetField, error) {
 	return fields, nil
 }
 
-// countFacets counts the facets of the queried indexes among what their queries found, here and elsewhere.
+// countFacets counts the facets of the queried indexes among what their queries found here.
 func (r *FederatedResponse) countFacets(fields map[string][]facetField, sets map[string]*indexSet, spread Spread) error {
 	var counted []int // places in r.facets
 	for _, asked := range r.request.Facets {
 		if asked.Names == nil {
 			continue
 		}
-		set := sets[asked.View.UID]
-		elsewhere := slices.ContainsFunc(r.remotes, func(a *RemoteAnswer) bool { return a.facets[asked.View.UID] != nil })
-		if set == nil && !elsewhere {
-			continue
-		}
-		if set != nil {
+		if sets[asked.View.UID] != nil {
 			counted = append(counted, len(r.facets))
 		}
 		r.facets = append(r.facets, indexFacets{uid: asked.View.UID})
 	}
-	err := spread(len(counted), func(ctx context.Context, i int, _ Slot) error {
+	return spread(len(counted), func(ctx context.Context, i int, _ Slot) error {
 		of := &r.facets[counted[i]]
 		set := sets[of.uid]
 		var err error
 		of.facets, err = distribution(ctx, set.view, fields[of.uid], set.candidates, set.less)
 		return err
 	})
-	if err != nil || len(r.remotes) == 0 {
-		return err
+}
+
+// addRemoteFacets adds what other instances have counted. Indexes that nobody has searched are left out.
+func (r *FederatedResponse) addRemoteFacets(sets map[string]*indexSet) {
+	r.facets = slices.DeleteFunc(r.facets, func(of indexFacets) bool {
+		return sets[of.uid] == nil && !slices.ContainsFunc(r.remotes, func(a *RemoteAnswer) bool { return a.facets[of.uid] != nil })
+	})
+	if len(r.remotes) == 0 {
+		return
 	}
 	for i := range r.facets {
 		of := &r.facets[i]
@@ -99,13 +101,14 @@ func (r *FederatedResponse) countFacets(fields map[string][]facetField, sets map
 		faceting := &asked.View.Settings.Faceting
 		all := []indexFacets{*of}
 		for _, a := range r.remotes {
-			if f := a.facets[of.uid]; f != nil {
-				all = append(all, indexFacets{of.uid, f.list(func(name string) bool { return faceting.Order(askedName(asked.Names, name)) == settings.Count })})
+			for k := range a.facets[of.uid] {
+				f := &a.facets[of.uid][k]
+				f.byCount = faceting.Order(askedName(asked.Names, f.name)) == settings.Count
 			}
+			all = append(all, indexFacets{of.uid, a.facets[of.uid]})
 		}
 		of.facets = mergeFacets(all, &faceting.MaxValuesPerFacet)
 	}
-	return nil
 }
 
 // askedName is the name under which a facet was asked for.

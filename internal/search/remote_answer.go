@@ -1,8 +1,6 @@
 package search
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -29,15 +27,9 @@ type RemoteAnswer struct {
 	total    int
 	took     int                          // milliseconds
 	semantic bool                         // it says how many hits vectors found
-	facets   map[string]*remoteFacets     // by index
+	facets   map[string][]facet           // by index: in the order of their names, each with its values in that of their keys
 	vectors  map[string]json.RawMessage   // by query position
 	metadata []map[string]json.RawMessage // a query each
-}
-
-// remoteFacets are the facets of an index as an instance counted them.
-type remoteFacets struct {
-	Distribution map[string]map[string]int             `json:"distribution"`
-	Stats        map[string]struct{ Min, Max float64 } `json:"stats"`
 }
 
 // remoteHit is a hit of another instance.
@@ -65,7 +57,7 @@ func ParseRemote(remote string, body []byte) (*RemoteAnswer, error) {
 		case "semanticHitCount":
 			r.semantic = string(value) != "null"
 		case "facetsByIndex":
-			err = json.Unmarshal(value, &r.facets)
+			r.facets, err = parseFacets(value)
 		case "queryVectors":
 			err = json.Unmarshal(value, &r.vectors)
 		case "metadata":
@@ -310,51 +302,6 @@ func distinctKey(scalar []byte) string {
 		return numberKey(x)
 	}
 	return "s" + string(scalar) // true or false
-}
-
-// drop notes that a hit is a duplicate: its values do not count.
-func (a *RemoteAnswer) drop(h *remoteHit) {
-	a.total--
-	of := a.facets[h.uid]
-	if of == nil {
-		return
-	}
-	for name, counts := range of.Distribution {
-		seen := map[string]bool{}
-		h.eachValue(name, func(scalar []byte) {
-			shown := string(scalar)
-			if scalar[0] == '"' {
-				shown = string(document.AppendUnquoted(nil, scalar))
-			} else if x, err := strconv.ParseFloat(shown, 64); err == nil {
-				shown = strconv.FormatFloat(x, 'f', -1, 64)
-			}
-			if n, counted := counts[shown]; counted && !seen[shown] {
-				seen[shown] = true
-				if counts[shown] = n - 1; n == 1 {
-					delete(counts, shown)
-				}
-			}
-		})
-	}
-}
-
-// list returns the facets in the order of their names, each with its values in the order of their texts. byCount says how the
-// values of a facet are to be ordered.
-func (f *remoteFacets) list(byCount func(name string) bool) []facet {
-	var facets []facet
-	for name, counts := range f.Distribution {
-		one := facet{name: name, byCount: byCount(name)}
-		for shown, n := range counts {
-			one.values = append(one.values, facetValue{key: text.FacetKey(nil, []byte(shown)), shown: []byte(shown), count: n})
-		}
-		slices.SortFunc(one.values, func(a, b facetValue) int { return cmp.Or(bytes.Compare(a.key, b.key), bytes.Compare(a.shown, b.shown)) })
-		if s, ok := f.Stats[name]; ok {
-			one.numbers, one.min, one.max = true, s.Min, s.Max
-		}
-		facets = append(facets, one)
-	}
-	slices.SortFunc(facets, func(a, b facet) int { return cmp.Compare(a.name, b.name) })
-	return facets
 }
 
 // numberKey is a number as valueSet knows it.

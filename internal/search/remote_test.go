@@ -124,10 +124,8 @@ func FuzzRemoteAnswer(f *testing.F) {
 		}
 		m := newMerger(nil, []*RemoteAnswer{a}, &[]string{"g"}[0], nil)
 		weave(m.pins(federatedPins(nil, []*RemoteAnswer{a})), m.next, 0, 100)
-		for _, of := range a.facets {
-			if of != nil {
-				of.list(func(string) bool { return false })
-			}
+		for uid, of := range a.facets {
+			mergeFacets([]indexFacets{{uid, of}, {uid, of}}, nil)
 		}
 	})
 }

@@ -1,0 +1,142 @@
+package search
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+
+	"svc/internal/text"
+)
+
+// decodedFacets is parseFacets by way of encoding/json.
+func decodedFacets(object []byte) (map[string][]facet, error) {
+	var indexes map[string]*struct {
+		Distribution map[string]map[string]int
+		Stats        map[string]struct{ Min, Max float64 }
+	}
+	if err := json.Unmarshal(object, &indexes); err != nil || indexes == nil {
+		return nil, err
+	}
+	all := map[string][]facet{}
+	for uid, of := range indexes {
+		if of == nil {
+			continue
+		}
+		facets := []facet{}
+		for name, counts := range of.Distribution {
+			one := facet{name: name, values: []facetValue{}}
+			for shown, n := range counts {
+				one.values = append(one.values, facetValue{key: text.FacetKey(nil, []byte(shown)), shown: []byte(shown), count: n})
+			}
+			slices.SortFunc(one.values, func(a, b facetValue) int { return cmp.Or(bytes.Compare(a.key, b.key), bytes.Compare(a.shown, b.shown)) })
+			if s, ok := of.Stats[name]; ok {
+				one.numbers, one.min, one.max = true, s.Min, s.Max
+			}
+			facets = append(facets, one)
+		}
+		slices.SortFunc(facets, func(a, b facet) int { return cmp.Compare(a.name, b.name) })
+		all[uid] = facets
+	}
+	return all, nil
+}
+
+// comparableFacets writes facets as text.
+func comparableFacets(all map[string][]facet) string {
+	var b bytes.Buffer
+	uids := make([]string, 0, len(all))
+	for uid := range all {
+		uids = append(uids, uid)
+	}
+	slices.Sort(uids)
+	for _, uid := range uids {
+		fmt.Fprintf(&b, "%q\n", uid)
+		for _, f := range all[uid] {
+			fmt.Fprintf(&b, "  %q %v %v %v\n", f.name, f.numbers, f.min, f.max)
+			for _, v := range f.values {
+				fmt.Fprintf(&b, "    %q %q %d\n", v.key, v.shown, v.count)
+			}
+		}
+	}
+	return b.String()
+}
+
+// manyFacets is what an instance counts: so many values a facet, in the order of their counts.
+func manyFacets(random *rand.Rand, values int) []byte {
+	spelled := []string{"Änderung", "a\"b", "x", "Zoë", "line\nbreak", "\u2028", "Straße", "ΣΟΦΟΣ"}
+	counts := func() map[string]int {
+		m := map[string]int{}
+		for range random.IntN(values + 1) {
+			m[fmt.Sprint(spelled[random.IntN(len(spelled))], random.IntN(3*values))] = random.IntN(1000)
+		}
+		return m
+	}
+	type stats struct {
+		Min float64 `json:"min"`
+		Max float64 `json:"max"`
+	}
+	b, err := json.Marshal(map[string]any{
+		"a": map[string]any{"distribution": map[string]any{"g": counts(), "h.i": counts(), "empty": map[string]int{}}, "stats": map[string]any{"h.i": stats{-1.5, 1e9}}},
+		"b": map[string]any{"distribution": map[string]any{}, "stats": map[string]any{}},
+		"c": nil,
+	})
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// TestParseFacets reads distributions as encoding/json does.
+func TestParseFacets(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		object := manyFacets(random, 20)
+		want, err := decodedFacets(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := parseFacets(object)
+		if err != nil {
+			t.Fatalf("%v: %s", err, object)
+		}
+		if w, g := comparableFacets(want), comparableFacets(got); w != g {
+			t.Fatalf("%s\ngot\n%s\nwant\n%s", object, g, w)
+		}
+	}
+	for _, object := range []string{`null`, `{}`, `{"a":null}`} {
+		want, _ := decodedFacets([]byte(object))
+		if got, err := parseFacets([]byte(object)); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s is read as %v, want %v (%v)", object, got, want, err)
+		}
+	}
+	for _, object := range []string{`[]`, `3`, `{"a":3}`, `{"a":{"distribution":3}}`, `{"a":{"distribution":{"g":{"x":"1"}}}}`, `{"a":{"distribution":{"g":{"x":1.5}}}}`,
+		`{"a":{"stats":{"g":3}}}`, `{"a":{"stats":{"g":{"min":"x"}}}}`} {
+		if got, err := parseFacets([]byte(object)); err == nil {
+			t.Errorf("%s is read as %v", object, got)
+		}
+	}
+}
+
+func BenchmarkParseFacets(b *testing.B) {
+	object := manyFacets(rand.New(rand.NewPCG(1, 2)), 100)
+	b.Run("parsed", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := parseFacets(object); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("decoded", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := decodedFacets(object); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
