@@ -19,11 +19,22 @@ var encoding = sonic.Config{SortMapKeys: true, NoValidateJSONMarshaler: true}.Fr
 
 // answer sends v as JSON.
 func answer(ctx *fasthttp.RequestCtx, v any) error {
+	if err := chargeAnswer(ctx, v); err != nil {
+		return err
+	}
 	b, err := encoding.Marshal(v)
 	if err != nil {
 		return err
 	}
 	return answerCharged(ctx, b)
+}
+
+// chargeAnswer takes memory for v as JSON before it is made. What tells of a change that was made is sent whatever the account says.
+func chargeAnswer(ctx *fasthttp.RequestCtx, v any) error {
+	if err := roomFor(ctx).Hold(jsonBytes(v)); err != nil && ctx.IsGet() {
+		return err
+	}
+	return nil
 }
 
 // answerCharged sends JSON text that may be long, and is charged to the request. The answer owns it. What tells of a change that was

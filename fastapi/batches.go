@@ -7,7 +7,7 @@ import (
 )
 
 func (s *Server) listBatches(ctx *fasthttp.RequestCtx) error {
-	q := taskQuery{Filter: task.Filter{Limit: defaultLimit, Allowed: caller(ctx).Limit()}}
+	q := taskQuery{Filter: task.Filter{Limit: defaultLimit, Allowed: caller(ctx).Limit(), Room: roomFor(ctx)}}
 	if err := decodeQuery(&q, ctx.QueryArgs(), taskListParams); err != nil {
 		return err
 	}
@@ -23,7 +23,7 @@ func (s *Server) getBatch(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	b, err := s.queue.Batch(uid, caller(ctx).Limit())
+	b, err := s.queue.ShownBatch(uid, caller(ctx).Limit(), roomFor(ctx))
 	if err != nil {
 		return err
 	}

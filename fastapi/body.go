@@ -34,6 +34,7 @@ type bodyReader struct {
 	packed  bool
 	account *budget.Account
 
+	settings bool  // they are read
 	promised int   // bytes of the account that are taken and not used yet
 	turn     *turn // to work on what is read; nil: whoever reads has one, or needs none
 }
@@ -58,7 +59,7 @@ func ambiguousLength() error {
 // bodyReader returns the body of a request.
 func (s *Server) bodyReader(ctx *fasthttp.RequestCtx) (*bodyReader, error) {
 	limit, option := s.bodyLimit(ctx)
-	r := &bodyReader{left: limit, limit: limit, option: option, account: requestOf(ctx).bytes()}
+	r := &bodyReader{left: limit, limit: limit, option: option, account: requestOf(ctx).bytes(), settings: ofSettings(ctx)}
 	stream := ctx.RequestBodyStream()
 	if stream == nil {
 		r.src = bytes.NewReader(nil)
@@ -100,18 +101,30 @@ func (s *Server) bodyLimit(ctx *fasthttp.RequestCtx) (limit int64, option string
 	if !ok {
 		return limit, option
 	}
-	path, ofIndex := strings.CutPrefix(res.path, "/indexes/{index_uid}/")
-	switch {
-	case !ofIndex:
-	case path == "documents", path == "documents/delete", path == "documents/delete-batch":
+	switch strings.TrimPrefix(res.path, indexPath) {
+	case "documents", "documents/delete", "documents/delete-batch":
 		return s.payloadLimit, "--http-payload-size-limit"
-	case path == "settings", strings.HasPrefix(path, "settings/"):
+	}
+	if ofSettings(ctx) {
 		limit *= settingsFactor
 	}
 	if limit > s.payloadLimit {
 		return s.payloadLimit, "--http-payload-size-limit"
 	}
 	return limit, option
+}
+
+// indexPath is what the paths of an index's routes begin with.
+const indexPath = "/indexes/{index_uid}/"
+
+// ofSettings reports whether a request is about the settings of an index.
+func ofSettings(ctx *fasthttp.RequestCtx) bool {
+	res, ok := ctx.UserValue(resourceKey{}).(*resource)
+	if !ok {
+		return false
+	}
+	path, ofIndex := strings.CutPrefix(res.path, indexPath)
+	return ofIndex && (path == "settings" || strings.HasPrefix(path, "settings/"))
 }
 
 // decompress undoes a content encoding. Encodings that svc does not know are left to the reader of the body. What the decoder
@@ -438,8 +451,8 @@ const (
 	// bulkBytes is from which size on few bodies at a time are decoded.
 	bulkBytes = 16 << 10
 
-	// decodedFactor is how much more memory than a large body, about, all takes that is decoded from it.
-	decodedFactor = 8
+	// shapeBytes is from which size on it is looked what all takes that is decoded from a body.
+	shapeBytes = 1 << 10
 )
 
 // chunks are pieces of bodies that are received. They go from one request to the next: most of what is received of large bodies
@@ -449,6 +462,11 @@ var chunks = sync.Pool{New: func() any { return new([chunkBytes]byte) }}
 // readAll reads a body into dst if it is shorter than its capacity, and else into memory of its own, which is taken when all is there.
 func readAll(dst []byte, r *bodyReader) ([]byte, error) {
 	dst, err := fill(dst, r)
+	if err == io.EOF && len(dst) >= shapeBytes {
+		var shape budget.Shape
+		shape.Add(dst)
+		return dst, r.holdDecoded(&shape, 0)
+	}
 	if err != nil {
 		return dst, noEOF(err)
 	}
@@ -472,12 +490,12 @@ func readAll(dst []byte, r *bodyReader) ([]byte, error) {
 	if err != io.EOF {
 		return dst, err
 	}
-	decoded := size
-	if size > budget.SmallBytes {
-		decoded *= decodedFactor
+	var shape budget.Shape
+	shape.Add(dst)
+	for i, c := range full {
+		shape.Add(c[:min(chunkBytes, size-len(dst)-i*chunkBytes)])
 	}
-	// Before anybody has a turn to decode: with it nobody waits for memory, with all others behind.
-	if err := r.Hold(max(decoded-len(full)*chunkBytes, 0)); err != nil {
+	if err := r.holdDecoded(&shape, len(full)*chunkBytes); err != nil {
 		return dst, err
 	}
 	all := append(make([]byte, 0, size), dst...)
@@ -485,6 +503,16 @@ func readAll(dst []byte, r *bodyReader) ([]byte, error) {
 		all = append(all, c[:min(chunkBytes, size-len(all))]...)
 	}
 	return all, nil
+}
+
+// holdDecoded takes memory for what is decoded from a body, of which some is taken already. It comes before anybody has a turn to
+// decode: with it nobody waits for memory, with all others behind.
+func (r *bodyReader) holdDecoded(shape *budget.Shape, taken int) error {
+	bytes := shape.Bytes()
+	if r.settings {
+		bytes += bytes * 3 / 2 // they are taken apart to be checked, and again to be compared with those that are there
+	}
+	return r.Hold(max(int(bytes)-taken, 0))
 }
 
 // fill reads until there is no room in dst. The error is io.EOF when the body has ended before.

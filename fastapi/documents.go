@@ -440,6 +440,6 @@ func (s *Server) getDocument(ctx *fasthttp.RequestCtx) error {
 		return apierr.New("document_not_found", "There is no document `%s`.", shorten([]byte(id)))
 	}
 	return answerWith(ctx, func(dst []byte) ([]byte, error) {
-		return search.AppendDocument(dst, v, seg, row, r.Fields, r.RetrieveVectors)
+		return search.AppendDocument(requestOf(ctx).bytes(), dst, v, seg, row, r.Fields, r.RetrieveVectors)
 	})
 }

@@ -15,11 +15,18 @@ type growingAnswer struct {
 	body  []byte
 	turn  *turn
 	meter budget.Meter
+	room  *budget.Room // of the largest piece
 }
 
 func (s *Server) grow(ctx *fasthttp.RequestCtx) *growingAnswer {
 	r := requestOf(ctx)
-	return &growingAnswer{turn: &turn{Context: r.context(), request: r, slots: s.slots, since: time.Now()}, meter: budget.NewMeter(r.bytes(), 0)}
+	return &growingAnswer{turn: &turn{Context: r.context(), request: r, slots: s.slots, since: time.Now()}, meter: budget.NewMeter(r.bytes(), 0), room: roomFor(ctx)}
+}
+
+// roomFor returns where the largest of what a request reads for its answer is charged, and a copy of it.
+func roomFor(ctx *fasthttp.RequestCtx) *budget.Room {
+	room := budget.NewRoom(requestOf(ctx).bytes())
+	return &room
 }
 
 // end gives back what the work held.
@@ -35,6 +42,11 @@ func (g *growingAnswer) grown() error {
 
 // add appends v as JSON.
 func (g *growingAnswer) add(v any) error {
+	if n := jsonBytes(v); n > budget.Step {
+		if err := g.room.Hold(n); err != nil {
+			return err
+		}
+	}
 	if own, ok := v.(interface{ AppendJSON([]byte) []byte }); ok {
 		g.body = own.AppendJSON(g.body)
 		return g.grown()

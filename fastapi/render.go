@@ -261,7 +261,7 @@ func readRenderFor(ctx *fasthttp.RequestCtx, views *index.Views, from *renderSou
 		if !ok {
 			return nil, apierr.New("render_document_not_found", "There is no document `%s` in the index `%s`.", shorten([]byte(from.id)), from.uid)
 		}
-		doc, err := search.AppendDocument(nil, v, seg, row, nil, false)
+		doc, err := search.AppendDocument(requestOf(ctx).bytes(), nil, v, seg, row, nil, false)
 		return &renderFor{document: doc, view: v}, err
 	}
 	return nil, apierr.New(codeRenderInput, "`input.kind` must be `inlineDocument`, `indexDocument` or `inlineSearch`.")

@@ -30,6 +30,9 @@ func (s *Server) getSettings(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	defer v.Release()
+	if err := chargeAnswer(ctx, v.Settings); err != nil {
+		return err
+	}
 	return answerCharged(ctx, v.Settings.JSON(s.settingFeatures()))
 }
 
@@ -65,6 +68,9 @@ func getSetting(name string) handler {
 		}
 		defer v.Release()
 		if err := s.gate(name); err != nil {
+			return err
+		}
+		if err := chargeAnswer(ctx, v.Settings); err != nil {
 			return err
 		}
 		b, err := v.Settings.One(name)

@@ -91,6 +91,9 @@ func (s *Server) count(v *index.View, q *statsQuery) indexStatistics {
 	return c
 }
 
+// fieldCountBytes is what a field takes, about, in the table of how many documents have it.
+const fieldCountBytes = 64
+
 func (s *Server) indexStats(ctx *fasthttp.RequestCtx) error {
 	q, err := statsQueryOf(ctx)
 	if err != nil {
@@ -101,6 +104,9 @@ func (s *Server) indexStats(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	defer v.Release()
+	if err := roomFor(ctx).Hold(v.Fields.Len() * fieldCountBytes); err != nil {
+		return err
+	}
 	return answer(ctx, s.count(v, &q))
 }
 
@@ -132,6 +138,10 @@ func (s *Server) stats(ctx *fasthttp.RequestCtx) error {
 			continue
 		}
 		v := ix.View()
+		if err := indexes.room.Hold(v.Fields.Len() * fieldCountBytes); err != nil {
+			v.Release()
+			return err
+		}
 		counts := s.count(v, &q)
 		if v.UpdatedAt.After(last) {
 			last = v.UpdatedAt

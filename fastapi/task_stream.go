@@ -61,6 +61,8 @@ func streamChanges[T changed](s *Server, ctx *fasthttp.RequestCtx, open func() *
 		return apierr.New("too_many_search_requests", "There are %d streams of tasks and batches already. Close some, or try again in a few seconds.", maxTaskStreams)
 	}
 	credential := credential(ctx)
+	room := roomFor(ctx)
+	q.Room = room
 	w := open() // before the headers are sent: nothing that the client does once it has them is missed
 	s.streamEvents(ctx, func(ctx context.Context, e *eventStream) {
 		defer s.taskStreams.Add(-1)
@@ -68,6 +70,7 @@ func streamChanges[T changed](s *Server, ctx *fasthttp.RequestCtx, open func() *
 		ctx, end := context.WithTimeout(ctx, taskStreamTime)
 		defer end()
 		err := sendChanges(ctx, s, e, w, func() ([]T, error) {
+			room.Empty() // those before are sent
 			if err := s.needTaskStreams(); err != nil {
 				return nil, err
 			}

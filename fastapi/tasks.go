@@ -105,7 +105,7 @@ func dateFilter(name string, code apierr.Code, parse func(string, apierr.Code) (
 }
 
 func (s *Server) listTasks(ctx *fasthttp.RequestCtx) error {
-	q := taskQuery{Filter: task.Filter{Limit: defaultLimit, Allowed: caller(ctx).Limit()}}
+	q := taskQuery{Filter: task.Filter{Limit: defaultLimit, Allowed: caller(ctx).Limit(), Room: roomFor(ctx)}}
 	if err := decodeQuery(&q, ctx.QueryArgs(), taskListParams); err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (s *Server) getTask(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	t, err := s.queue.Task(uid, caller(ctx).Limit())
+	t, err := s.queue.Shown(uid, caller(ctx).Limit(), roomFor(ctx))
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (s *Server) taskDocuments(ctx *fasthttp.RequestCtx) error {
 	if err := s.features.need("getTaskDocumentsRoute", "reading the documents of a task"); err != nil {
 		return err
 	}
-	if _, err := s.queue.Task(uid, caller(ctx).Limit()); err != nil {
+	if _, err := s.queue.Shown(uid, caller(ctx).Limit(), roomFor(ctx)); err != nil {
 		return err
 	}
 	docs, err := s.queue.Documents(uid)

@@ -364,19 +364,28 @@ func (d *pieces) copy(dst []byte, start, end int) ([]byte, error) {
 	return dst, nil
 }
 
-// AppendMembers appends the document's JSON with at least those members of its first level that are wanted, in their order. Keys
-// are given as they are written, with their quotes. A large document is not read as a whole for it.
-func (r *Reader) AppendMembers(dst []byte, row Row, wanted func(key []byte) bool) ([]byte, error) {
+// AppendMembers appends the document's JSON with at least those members of its first level that are wanted, in their order; nil wants
+// all. Keys are given as they are written, with their quotes. A large document is not read as a whole for some of its members.
+// room may be nil.
+func (r *Reader) AppendMembers(dst []byte, row Row, wanted func(key []byte) bool, room Room) ([]byte, error) {
+	if wanted == nil {
+		return r.appendDocument(dst, row, room)
+	}
 	p, err := r.docs.stored(uint32(row))
 	if err != nil {
 		return dst, err
 	}
 	if p[0]&methodMask != documentPieces {
-		return r.AppendDocument(dst, row)
+		return r.appendDocument(dst, row, room)
 	}
 	var d pieces
 	if err := d.open(&r.docs, p, uint32(row)); err != nil {
 		return dst, err
+	}
+	if n := d.length; n >= LargeDocument && room != nil {
+		if err := room.Hold(n); err != nil {
+			return dst, err
+		}
 	}
 	return d.members(dst, wanted)
 }

@@ -141,8 +141,21 @@ func (r *documentReader) stored(row uint32) ([]byte, error) {
 	return p, r.blocks.verify(p)
 }
 
+// Room is asked before memory is taken for a large document. Its error is returned.
+type Room interface {
+	Hold(bytes int) error
+}
+
+// LargeDocument is how many bytes documents have from which on there has to be room for them.
+const LargeDocument = 32 << 10
+
 // append appends the document of a row.
 func (r *documentReader) append(dst []byte, row uint32) ([]byte, error) {
+	return r.appendWithin(dst, row, nil)
+}
+
+// appendWithin asks room, unless that is nil, before a large document is made.
+func (r *documentReader) appendWithin(dst []byte, row uint32, room Room) ([]byte, error) {
 	p, err := r.stored(row)
 	if err != nil {
 		return dst, err
@@ -150,6 +163,11 @@ func (r *documentReader) append(dst []byte, row uint32) ([]byte, error) {
 	n, err := r.length(p, row)
 	if err != nil {
 		return dst, err
+	}
+	if n >= LargeDocument && room != nil {
+		if err := room.Hold(n); err != nil {
+			return dst, err
+		}
 	}
 	at := len(dst)
 	if p[0]&methodMask == documentPieces {
@@ -226,12 +244,16 @@ func (r *documentReader) length(p []byte, row uint32) (int, error) {
 
 // AppendDocument appends the document's JSON to dst.
 func (r *Reader) AppendDocument(dst []byte, row Row) ([]byte, error) {
+	return r.appendDocument(dst, row, nil)
+}
+
+func (r *Reader) appendDocument(dst []byte, row Row, room Room) ([]byte, error) {
 	key := cacheKey(r.docs.number, uint32(row))
 	if doc := documents.get(key); doc != nil {
 		return append(dst, doc...), nil
 	}
 	at := len(dst)
-	dst, err := r.docs.append(dst, uint32(row))
+	dst, err := r.docs.appendWithin(dst, uint32(row), room)
 	if err == nil {
 		documents.put(key, dst[at:])
 	}

@@ -76,7 +76,14 @@ type Account struct {
 }
 
 // Open opens an account whose answer may have so many bytes.
-func (b *Budget) Open(answerBytes int64) *Account { return &Account{budget: b, most: answerBytes} }
+func (b *Budget) Open(answerBytes int64) *Account {
+	a := new(Account)
+	b.OpenAs(a, answerBytes)
+	return a
+}
+
+// OpenAs opens an account that is part of something else, and new.
+func (b *Budget) OpenAs(a *Account, answerBytes int64) { a.budget, a.most = b, answerBytes }
 
 // Held returns how many bytes the request holds.
 func (a *Account) Held() int64 {
@@ -169,20 +176,51 @@ type Meter struct {
 	charged int
 }
 
-// step is by how many bytes an answer grows before the account hears of it.
-const step = 16 << 10
+// Step is by how many bytes an answer grows before the account hears of it.
+const Step = 16 << 10
 
 // NewMeter returns the meter of an answer of which so many bytes are charged already.
 func NewMeter(a *Account, charged int) Meter { return Meter{a, charged} }
 
 // Grown says how long the answer is now.
 func (m *Meter) Grown(length int) error {
-	if m.account == nil || length-m.charged < step {
+	if m.account == nil || length-m.charged < Step {
 		return nil
 	}
 	grown := int64(length - m.charged)
 	m.charged = length
 	return m.account.Answer(grown)
+}
+
+// Hold takes n bytes for what is beside the answer.
+func (m *Meter) Hold(n int) error { return m.account.Hold(int64(n)) }
+
+// Room is what an account holds for one thing after the other and a copy of it: as much as the largest of them takes.
+type Room struct {
+	account *Account
+	held    int64
+}
+
+// NewRoom returns a room without anything in it.
+func NewRoom(a *Account) Room { return Room{account: a} }
+
+// Hold has room for something of so many bytes.
+func (r *Room) Hold(bytes int) error {
+	more := 2*int64(bytes) - r.held
+	if more <= 0 {
+		return nil
+	}
+	err := r.account.Hold(more)
+	if err == nil {
+		r.held += more
+	}
+	return err
+}
+
+// Empty gives back what is held.
+func (r *Room) Empty() {
+	_ = r.account.Hold(-r.held) // which never fails
+	r.held = 0
 }
 
 // key is the place of the account among the values of a context.

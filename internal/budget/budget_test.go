@@ -52,21 +52,39 @@ func TestAccounts(t *testing.T) {
 }
 
 func TestMeter(t *testing.T) {
-	a := New(1<<30, nil).Open(10 * step)
+	a := New(1<<30, nil).Open(10 * Step)
 	m := NewMeter(a, 5)
-	for length := 5; length < 10*step; length += step / 3 {
+	for length := 5; length < 10*Step; length += Step / 3 {
 		if err := m.Grown(length); err != nil {
 			t.Fatalf("at %d: %v", length, err)
 		}
-		if held := a.Held(); held > int64(length) || held < int64(length-5-step) {
+		if held := a.Held(); held > int64(length) || held < int64(length-5-Step) {
 			t.Fatalf("at %d, %d are charged", length, held)
 		}
 	}
-	if err := m.Grown(12 * step); !errors.Is(err, ErrLarge) {
+	if err := m.Grown(12 * Step); !errors.Is(err, ErrLarge) {
 		t.Errorf("beyond what an answer may have: %v", err)
 	}
 	none := NewMeter(nil, 0)
 	if err := none.Grown(1 << 40); err != nil {
 		t.Errorf("without an account: %v", err)
+	}
+}
+
+func TestRoom(t *testing.T) {
+	b := New(1<<20, nil)
+	a := b.Open(1)
+	r := NewRoom(a)
+	for _, step := range []struct{ bytes, held int64 }{{1000, 2000}, {500, 2000}, {3000, 6000}} {
+		if err := r.Hold(int(step.bytes)); err != nil || a.Held() != step.held {
+			t.Errorf("with %d, %d are held: %v", step.bytes, a.Held(), err)
+		}
+	}
+	if err := r.Hold(1 << 20); !errors.Is(err, ErrFull) || a.Held() != 6000 {
+		t.Errorf("with too much, %d are held: %v", a.Held(), err)
+	}
+	r.Empty()
+	if a.Held() != 0 || b.Used() != 0 {
+		t.Errorf("empty, %d are held", a.Held())
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"svc/internal/apierr"
+	"svc/internal/budget"
 )
 
 // Format is the media type of a payload.
@@ -39,8 +40,8 @@ func (f Format) String() string {
 //
 // A key that an object has several times keeps its first place and its last value.
 // A byte-order mark at the start is skipped. delimiter is for CSV only.
-// Memory: two buffers of the size of the largest document, never the payload. Where r is a Holder it is asked for them. Where w is
-// a Spooler a large document of JSON takes neither, unless it has a key several times.
+// Memory: some buffers of the size of the largest document, and what its keys or columns take, never the payload. Where r is a Holder
+// it is asked for that. Where w is a Spooler a large document of JSON takes no buffers, unless it has a key several times.
 //
 // In CSV the first record names the fields. A name may end in :number, :boolean
 // or :string; the first two are trimmed and converted. An empty cell is null, a blank line
@@ -53,10 +54,11 @@ func Convert(w io.Writer, r io.Reader, f Format, delimiter byte) (int, error) {
 
 func (c *converter) run(w io.Writer, r io.Reader, f Format, delimiter byte) (int, error) {
 	c.in.reset(r)
-	c.w, c.format, c.documents = w, f, 0
-	c.in.place = nil
-	if f != CSV { // whose records are put together in memory
+	c.w, c.format, c.documents, c.room = w, f, 0, 0
+	c.in.place, c.in.copies = nil, 3 // what is read, the record, and what is written
+	if f != CSV {                    // whose records are put together in memory
 		c.in.place, _ = w.(Spooler)
+		c.in.copies = 2
 	}
 	c.scan.out = c.scan.out[:0]
 	if err := c.convert(delimiter); err != nil {
@@ -73,6 +75,17 @@ type converter struct {
 	w         io.Writer
 	format    Format
 	documents int // complete ones so far
+	room      int // bytes that are held beside the window's, for one document after the other
+}
+
+// need asks for memory of which one document after the other makes use.
+func (c *converter) need(bytes int) error {
+	if bytes <= max(c.room, windowSize) {
+		return nil
+	}
+	more := bytes - c.room
+	c.room = bytes
+	return c.in.hold(more)
 }
 
 var converters = sync.Pool{New: func() any { return new(converter) }}
@@ -82,7 +95,8 @@ func (c *converter) release() {
 	const most = 1 << 20
 	_ = c.in.close() // after an error, which says more; else what stays is small
 	c.w, c.in.r, c.in.place, c.scan.data = nil, nil, nil, nil
-	if len(c.in.buf) <= most && cap(c.scan.out) <= most {
+	c.csv.columns = nil // whose names are of this payload
+	if max(len(c.in.buf), cap(c.scan.out), cap(c.scan.keys)*8, cap(c.csv.text), cap(c.csv.ends)*8) <= most {
 		converters.Put(c)
 	}
 }
@@ -190,6 +204,9 @@ func (c *converter) peek() (b byte, ok bool, err error) {
 	}
 }
 
+// keyBytes is what the hash of a key takes while the list of them grows.
+const keyBytes = 16
+
 // document converts the document at in.pos.
 func (c *converter) document() error {
 	s := &c.scan
@@ -206,7 +223,11 @@ func (c *converter) document() error {
 			}
 			return c.malformed(c.in.pos, "expected an object: each document is one")
 		}
-		if end := s.document(c.in.pos); end >= 0 {
+		end := s.document(c.in.pos)
+		if err := c.need(cap(s.keys) * keyBytes); err != nil {
+			return err
+		}
+		if end >= 0 {
 			if s.over {
 				if err := c.large(start, end); err != nil {
 					return err
@@ -229,6 +250,9 @@ func (c *converter) document() error {
 		}
 	}
 	if s.twice {
+		if err := c.need(int(budget.ShapeOf(s.out[start:])) + cap(s.keys)*keyBytes); err != nil {
+			return err
+		}
 		s.out = appendDistinct(s.out[:start], append([]byte(nil), s.out[start:]...))
 	}
 	return c.endDocument()
@@ -239,10 +263,8 @@ func (c *converter) large(start, end int) error {
 	s := &c.scan
 	s.out, s.over = s.out[:start], false
 	if s.twice {
-		if r, ok := c.in.r.(Holder); ok {
-			if err := r.Hold(2 * (end - c.in.pos)); err != nil {
-				return err
-			}
+		if err := c.in.hold(2 * (end - c.in.pos)); err != nil {
+			return err
 		}
 		s.most = 0
 		s.document(c.in.pos)

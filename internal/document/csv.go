@@ -2,6 +2,7 @@ package document
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -21,9 +22,13 @@ type csvColumn struct {
 	kind int
 }
 
+// columnBytes is what a column takes beside its name: itself, its key's memory and its place in the header's table, while they grow.
+const columnBytes = 350
+
 // csvState is the record at hand and the header.
 type csvState struct {
 	columns   []csvColumn
+	keyBytes  int    // of all columns
 	text      []byte // the fields of the record, one behind the other
 	ends      []int  // where each ends in text
 	line      int    // on which the record starts, from 1
@@ -38,10 +43,13 @@ func (c *converter) convertCSV(delimiter byte) error {
 			"The CSV delimiter must be one ASCII character other than a double quote or a line break.")
 	}
 	s := &c.csv
-	s.line, s.breaks, s.delimiter, s.columns = 1, 0, delimiter, s.columns[:0]
+	s.line, s.breaks, s.delimiter, s.columns, s.keyBytes = 1, 0, delimiter, s.columns[:0], 0
 	s.stop = [256]bool{'\n': true, '\r': true}
 	s.stop[delimiter] = true
 	if ok, err := c.record(); err != nil || !ok {
+		return err
+	}
+	if err := c.in.hold(len(s.ends)*columnBytes + 3*len(s.text)); err != nil {
 		return err
 	}
 	s.header()
@@ -77,7 +85,9 @@ func (s *csvState) header() {
 			s.columns[before].key = nil
 		}
 		place[string(name)] = i
-		s.columns = append(s.columns, csvColumn{key: AppendQuoted(nil, name), name: string(name), kind: kind})
+		key := AppendQuoted(nil, name)
+		s.keyBytes += len(key)
+		s.columns = append(s.columns, csvColumn{key: key, name: string(name), kind: kind})
 	}
 }
 
@@ -101,7 +111,10 @@ func (c *converter) record() (bool, error) {
 			in.pos++
 		}
 		if in.pos < in.end {
-			end, complete := s.parse(in.buf[:in.end], in.pos)
+			end, complete, err := s.parse(in.buf[:in.end], in.pos, in.hold)
+			if err != nil {
+				return false, err
+			}
 			if complete || in.eof {
 				if end < 0 {
 					return false, c.malformedLine("a cell that starts with a double quote has no end")
@@ -123,15 +136,16 @@ func (c *converter) record() (bool, error) {
 }
 
 // parse cuts the record at b[i] into fields and returns the index of the line break
-// after it. It is incomplete when it needs to see beyond the end of b; −1 when a quote is then open.
-func (s *csvState) parse(b []byte, i int) (end int, complete bool) {
+// after it. It is incomplete when it needs to see beyond the end of b; −1 when a quote is then open. hold is asked for the
+// memory of many fields.
+func (s *csvState) parse(b []byte, i int, hold func(int) error) (end int, complete bool, err error) {
 	s.text, s.ends = s.text[:0], s.ends[:0]
 	for {
 		if i < len(b) && b[i] == '"' {
 			for i++; ; {
 				n := bytes.IndexByte(b[i:], '"')
 				if n < 0 {
-					return -1, false
+					return -1, false, nil
 				}
 				s.text = append(s.text, b[i:i+n]...)
 				if i += n + 1; i == len(b) || b[i] != '"' {
@@ -146,20 +160,39 @@ func (s *csvState) parse(b []byte, i int) (end int, complete bool) {
 			i++
 		}
 		s.text = append(s.text, b[start:i]...)
+		if n := cap(s.ends); len(s.ends) == n && n >= manyFields {
+			if err := hold(n * endBytes); err != nil {
+				return 0, false, err
+			}
+			s.ends = slices.Grow(s.ends, n)
+		}
 		s.ends = append(s.ends, len(s.text))
 		switch {
 		case i == len(b):
-			return i, false
+			return i, false, nil
 		case b[i] != s.delimiter:
-			return i, true
+			return i, true, nil
 		}
 		i++
 	}
 }
 
+const (
+	manyFields = 1 << 10
+	endBytes   = 16 // of a field's end, while the list of them grows
+)
+
 // csvDocument writes the record as a document.
 func (c *converter) csvDocument() error {
-	s, out := &c.csv, c.scan.out
+	s := &c.csv
+	if plain := s.keyBytes + len(s.ends)*len(`,:null""`) + len(s.text); plain > windowSize {
+		most := plain + (len(`\u0000`)-1)*escapes(s.text)
+		if err := c.need(len(c.scan.out) + most + len(s.text)); err != nil { // a copy of what is not ASCII is made, too
+			return err
+		}
+		c.scan.out = slices.Grow(c.scan.out, most)
+	}
+	out := c.scan.out
 	out = append(out, '{')
 	first := true
 	for i, column := range s.columns {
@@ -194,6 +227,16 @@ func (c *converter) csvDocument() error {
 	}
 	c.scan.out = append(out, '}')
 	return c.endDocument()
+}
+
+// escapes counts what is longer as JSON.
+func escapes(text []byte) (n int) {
+	for _, c := range text {
+		if c < ' ' || c == '"' || c == '\\' {
+			n++
+		}
+	}
+	return n
 }
 
 // appendCSVNumber appends a cell as a JSON number. It keeps the spelling where JSON

@@ -18,6 +18,8 @@ type window struct {
 	base int64 // offset of buf[0] in the payload
 	eof  bool
 
+	copies int // how many buffers as large as a document there are, this one included
+
 	place Spooler       // nil: all is in memory
 	spool *mapped.Spool // that buf is a mapping of; nil: it is in memory
 	heap  []byte        // while there is a spool: what buf was before
@@ -60,6 +62,14 @@ func (w *window) close() error {
 	return err
 }
 
+// hold asks for memory.
+func (w *window) hold(n int) error {
+	if r, ok := w.r.(Holder); ok {
+		return r.Hold(n)
+	}
+	return nil
+}
+
 // fill reads until the window is full, keeping what is unread. Reading as much
 // as fits makes starting a document anew after a fill cheap, however small the
 // pieces in which the payload arrives.
@@ -86,11 +96,8 @@ func (w *window) fill() error {
 		if w.place != nil && 2*len(w.buf) > spoolBytes {
 			return w.respool()
 		}
-		if r, ok := w.r.(Holder); ok {
-			// As much again is what a document's compact form is written to.
-			if err := r.Hold(2 * len(w.buf)); err != nil {
-				return err
-			}
+		if err := w.hold(w.copies * len(w.buf)); err != nil {
+			return err
 		}
 		grown := make([]byte, 2*len(w.buf))
 		copy(grown, w.buf[:w.end])

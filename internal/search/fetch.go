@@ -47,7 +47,7 @@ func Fetch(ctx context.Context, dst []byte, v *index.View, r *FetchRequest) ([]b
 		return nil, err
 	}
 	dst = append(dst, `{"results":[`...)
-	w := newDocumentWriter(v, r.Fields, r.RetrieveVectors)
+	w := newDocumentWriter(budget.Of(ctx), v, r.Fields, r.RetrieveVectors)
 	meter := budget.NewMeter(budget.Of(ctx), len(dst))
 	for i, p := range page {
 		if i > 0 {
@@ -70,9 +70,9 @@ func Fetch(ctx context.Context, dst []byte, v *index.View, r *FetchRequest) ([]b
 	return append(dst, '}'), nil
 }
 
-// AppendDocument appends the asked fields (nil: all) of one document.
-func AppendDocument(dst []byte, v *index.View, seg int, row segment.Row, fields []string, vectors bool) ([]byte, error) {
-	return newDocumentWriter(v, fields, vectors).append(dst, seg, row)
+// AppendDocument appends the asked fields (nil: all) of one document. What it takes is charged to the account.
+func AppendDocument(account *budget.Account, dst []byte, v *index.View, seg int, row segment.Row, fields []string, vectors bool) ([]byte, error) {
+	return newDocumentWriter(account, v, fields, vectors).append(dst, seg, row)
 }
 
 // documentWriter appends documents, reusing its buffer from one to the next.
@@ -82,10 +82,11 @@ type documentWriter struct {
 	wanted  func(key []byte) bool // what of a document is read; nil: all
 	vectors *embeddings           // nil: not shown
 	doc     []byte
+	room    budget.Room // of doc and what is shown of it
 }
 
-func newDocumentWriter(v *index.View, fields []string, vectors bool) *documentWriter {
-	w := &documentWriter{view: v, shown: newSelection(fields)}
+func newDocumentWriter(account *budget.Account, v *index.View, fields []string, vectors bool) *documentWriter {
+	w := &documentWriter{view: v, shown: newSelection(fields), room: budget.NewRoom(account)}
 	if vectors {
 		w.vectors = newEmbeddings(v)
 	}
@@ -94,7 +95,7 @@ func newDocumentWriter(v *index.View, fields []string, vectors bool) *documentWr
 }
 
 func (w *documentWriter) append(dst []byte, seg int, row segment.Row) (_ []byte, err error) {
-	if w.doc, err = appendStored(w.doc[:0], w.view.Segments[seg], row, w.wanted); err != nil {
+	if w.doc, err = w.view.Segments[seg].AppendMembers(w.doc[:0], row, w.wanted, &w.room); err != nil {
 		return nil, err
 	}
 	at := len(dst)

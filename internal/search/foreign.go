@@ -210,7 +210,11 @@ func (d *foreignDocuments) read(id []byte) ([]byte, error) {
 		return []byte("{}"), nil
 	}
 	var err error
-	if d.doc, err = d.view.Segments[seg].AppendDocument(d.doc[:0], row); err != nil {
+	if d.doc, err = d.view.Segments[seg].AppendMembers(d.doc[:0], row, nil, d.meter); err != nil {
+		return nil, err
+	}
+	// It is kept, as many of them as there are.
+	if err := d.meter.Hold(len(d.doc)); err != nil {
 		return nil, err
 	}
 	return d.shown.append(nil, d.doc)

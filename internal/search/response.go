@@ -232,6 +232,7 @@ type hitWriter struct {
 	doc     []byte
 	raw     []byte        // what is shown of doc, not yet hydrated
 	meter   *budget.Meter // of the answer
+	room    budget.Room   // of doc and what is shown of it
 	hits    int           // appended so far
 
 	federated *federated        // query of a federated search; nil: the search stands alone
@@ -243,7 +244,7 @@ type hitWriter struct {
 func newHitWriter(r *Response, length int) *hitWriter {
 	req := r.request
 	meter := budget.NewMeter(budget.Of(r.ctx), length)
-	w := &hitWriter{r: r, meter: &meter, shown: newSelection(retrievedFields(r.view.Fields, r.view.Settings.DisplayedAttributes, req.AttributesToRetrieve))}
+	w := &hitWriter{r: r, meter: &meter, room: budget.NewRoom(budget.Of(r.ctx)), shown: newSelection(retrievedFields(r.view.Fields, r.view.Settings.DisplayedAttributes, req.AttributesToRetrieve))}
 	if req.RetrieveVectors && displaysVectors(r.view) {
 		w.vectors = newEmbeddings(r.view)
 	}
@@ -282,7 +283,7 @@ func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
 	if w.federated != nil {
 		read = nil // it looks for fields that are not shown
 	}
-	if w.doc, err = appendStored(w.doc[:0], s, h.Row, read); err != nil {
+	if w.doc, err = s.AppendMembers(w.doc[:0], h.Row, read, &w.room); err != nil {
 		return nil, err
 	}
 	at := len(dst)

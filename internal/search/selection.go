@@ -6,7 +6,6 @@ import (
 
 	"svc/internal/document"
 	"svc/internal/settings"
-	"svc/segment"
 )
 
 // selection is what is shown of a document: all, or the fields at some paths. The reserved field of
@@ -53,14 +52,6 @@ func wanted(vectors bool, shown ...selection) func(key []byte) bool {
 		}
 		return false
 	}
-}
-
-// appendStored appends a stored document, or at least its wanted members.
-func appendStored(dst []byte, s segment.Live, row segment.Row, wanted func(key []byte) bool) ([]byte, error) {
-	if wanted == nil {
-		return s.AppendDocument(dst, row)
-	}
-	return s.AppendMembers(dst, row, wanted)
 }
 
 var vectorsMember = []byte(`"` + settings.VectorsField + `":`)

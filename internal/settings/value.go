@@ -71,6 +71,9 @@ func (v value) shown() string {
 func (v value) null() bool { return len(v.raw) > 0 && v.raw[0] == 'n' }
 
 func (v value) text() (string, error) {
+	if n := len(v.raw); v.raw[0] == '"' && bytes.IndexByte(v.raw, '\\') < 0 {
+		return string(v.raw[1 : n-1]), nil
+	}
 	var s string
 	if v.raw[0] != '"' || json.Unmarshal(v.raw, &s) != nil {
 		return "", v.wrong("a string")

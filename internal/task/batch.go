@@ -66,6 +66,9 @@ func (s *Stats) count(t *Task) {
 	}
 }
 
+// JSONBytes is how many bytes the batch object has, about.
+func (b *Batch) JSONBytes() int { return objectBytes + len(b.Details) + len(b.Stats.Indexes)*500 }
+
 // MarshalJSON gives the batch object of the API.
 func (b *Batch) MarshalJSON() ([]byte, error) { return b.AppendJSON(make([]byte, 0, 512)), nil }
 

@@ -82,7 +82,7 @@ func (tx *txn) deleteTasks(gone *roaring.Bitmap) error {
 	emptied := roaring.New()
 	for it := touched.Iterator(); it.HasNext(); {
 		uid := it.Next()
-		b, tasks, err := storedBatchOf(tx.batches, uid)
+		b, tasks, err := storedBatchOf(tx.batches, uid, nil)
 		if err != nil {
 			return err
 		}

@@ -25,9 +25,18 @@ type Filter struct {
 	From                              *uint32
 	Limit                             int
 	Allowed                           func(indexUID string) bool // nil: all; else what the caller's key may see
+	Room                              Room                       // nil: any
 
 	changed *roaring.Bitmap // only these; nil: all
 }
+
+// Room is asked before memory is taken for a task or batch that is large. Its error is returned.
+type Room interface {
+	Hold(bytes int) error
+}
+
+// largeBytes is from which size on that is.
+const largeBytes = 32 << 10
 
 // Page is a page of tasks or batches. Its Results are read from the file as they are asked for, so many at a time; those that
 // were deleted meanwhile are left out.
@@ -55,7 +64,7 @@ type shown struct {
 func (q *Queue) Tasks(f Filter) (*Page[*Task], error) {
 	there := func(ro *roster, uid uint32) bool { return ro.tasks.Contains(uid) }
 	return page(q, &f, (*roster).selectTasks, there, func(tx *bbolt.Tx, uid uint32, now *shown) (*Task, int, error) {
-		t, err := readTask(tx, uid, now.names, now.runs, false)
+		t, err := shownTask(tx, uid, now.names, now.runs, f.Room)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -70,7 +79,7 @@ func (q *Queue) Batches(f Filter) (*Page[*Batch], error) {
 		return ro.batches.Contains(uid) || ro.running.batch(uid) != nil
 	}
 	return page(q, &f, (*roster).selectBatches, there, func(tx *bbolt.Tx, uid uint32, now *shown) (*Batch, int, error) {
-		b, err := readBatch(tx, uid, now.runs)
+		b, err := readBatch(tx, uid, now.runs, f.Room)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -152,7 +161,7 @@ func (q *Queue) Task(uid uint32, allowed func(string) bool) (*Task, error) {
 		if set, err := ro.selectTasks(&f, tx); err != nil || set.IsEmpty() {
 			return err
 		}
-		if t, err = readTask(tx, uid, ro.names, ro.running, true); err == nil {
+		if t, err = readTask(tx, uid, ro.names, ro.running); err == nil {
 			t.waitsFor(ro.parked)
 		}
 		return err
@@ -164,6 +173,28 @@ func (q *Queue) Task(uid uint32, allowed func(string) bool) (*Task, error) {
 		return nil, apierr.New("task_not_found", "There is no task %d.", uid)
 	}
 	return t, nil
+}
+
+// Shown returns a task as the API shows it, without its content; task_not_found when there is none that the caller may see.
+func (q *Queue) Shown(uid uint32, allowed func(string) bool, room Room) (t *Task, err error) {
+	there := false
+	var now shown
+	err = q.read(func(ro *roster, tx *bbolt.Tx) error {
+		f := Filter{UIDs: []uint32{uid}, Allowed: allowed}
+		set, err := ro.selectTasks(&f, tx)
+		there, now = err == nil && !set.IsEmpty(), shown{ro.names, ro.running, ro.parkedNow()}
+		return err
+	}, func(tx *bbolt.Tx) error {
+		if !there {
+			return apierr.New("task_not_found", "There is no task %d.", uid)
+		}
+		var err error
+		if t, err = shownTask(tx, uid, now.names, now.runs, room); err == nil {
+			t.waitsFor(now.parked)
+		}
+		return err
+	})
+	return t, err
 }
 
 // Match returns the uids a cancelation or deletion asked now would concern, in order.
@@ -181,14 +212,22 @@ func (q *Queue) Match(f Filter) ([]uint32, error) {
 
 // Batch returns a batch; batch_not_found when there is none that the caller may see.
 func (q *Queue) Batch(uid uint32, allowed func(string) bool) (*Batch, error) {
-	var b *Batch
-	err := q.read(func(ro *roster, tx *bbolt.Tx) (err error) {
-		if !ro.visibleBatches(allowed, nil).Contains(uid) {
-			return nil
+	return q.ShownBatch(uid, allowed, nil)
+}
+
+// ShownBatch is Batch for an answer.
+func (q *Queue) ShownBatch(uid uint32, allowed func(string) bool, room Room) (b *Batch, err error) {
+	there := false
+	var rs runs
+	err = q.read(func(ro *roster, tx *bbolt.Tx) error {
+		there, rs = ro.visibleBatches(allowed, nil).Contains(uid), ro.running
+		return nil
+	}, func(tx *bbolt.Tx) (err error) {
+		if there {
+			b, err = readBatch(tx, uid, rs, room)
 		}
-		b, err = readBatch(tx, uid, ro.running)
 		return err
-	}, nil)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -226,27 +265,40 @@ func (f *Filter) page(set *roaring.Bitmap) (uids []uint32, from, next *uint32) {
 }
 
 // readTask reads a task as it is shown: as processing when a running batch holds it.
-func readTask(tx *bbolt.Tx, uid uint32, names *names, rs runs, withContent bool) (*Task, error) {
+func readTask(tx *bbolt.Tx, uid uint32, names *names, rs runs) (*Task, error) {
 	rec, err := readRecord(tx.Bucket(taskBucket), uid)
 	if err != nil {
 		return nil, err
 	}
-	t := rec.task(uid, names)
-	if withContent {
-		if t.Content, err = decodeContent(rec.kind, rec.content); err != nil {
-			return nil, fmt.Errorf("cannot read the content of task %d: %w", uid, err)
-		}
-	}
-	if run := rs.holding(uid); run != nil {
-		t.Status, t.BatchUID, t.StartedAt, t.FinishedAt, t.Error = Processing, &run.uid, run.startedAt, time.Time{}, nil
+	t := taskOf(rec, uid, names, rs)
+	if t.Content, err = decodeContent(rec.kind, rec.content); err != nil {
+		return nil, fmt.Errorf("cannot read the content of task %d: %w", uid, err)
 	}
 	return t, nil
 }
 
-func readBatch(tx *bbolt.Tx, uid uint32, rs runs) (*Batch, error) {
+// shownTask reads a task without its content.
+func shownTask(tx *bbolt.Tx, uid uint32, names *names, rs runs, room Room) (*Task, error) {
+	rec, err := readShown(tx.Bucket(taskBucket), uid, room)
+	if err != nil {
+		return nil, err
+	}
+	return taskOf(rec, uid, names, rs), nil
+}
+
+// taskOf is what a record says of a task, and the batch that runs it.
+func taskOf(rec *record, uid uint32, names *names, rs runs) *Task {
+	t := rec.task(uid, names)
+	if run := rs.holding(uid); run != nil {
+		t.Status, t.BatchUID, t.StartedAt, t.FinishedAt, t.Error = Processing, &run.uid, run.startedAt, time.Time{}, nil
+	}
+	return t
+}
+
+func readBatch(tx *bbolt.Tx, uid uint32, rs runs, room Room) (*Batch, error) {
 	if run := rs.batch(uid); run != nil {
 		return run.batch(), nil
 	}
-	b, _, err := storedBatchOf(tx.Bucket(batchBucket), uid)
+	b, _, err := storedBatchOf(tx.Bucket(batchBucket), uid, room)
 	return b, err
 }

@@ -252,7 +252,7 @@ func (q *Queue) sweepPayloads(suspect bool) error {
 		set := q.roster.byStatus[Enqueued].Clone()
 		set.And(q.roster.byKind[DocumentAdditionOrUpdate])
 		for it := set.Iterator(); it.HasNext(); {
-			t, err := readTask(tx, it.Next(), q.roster.names, nil, true)
+			t, err := readTask(tx, it.Next(), q.roster.names, nil)
 			if err != nil {
 				return err
 			}

@@ -139,13 +139,24 @@ func (r *record) decodeHead(b []byte) (rest []byte, err error) {
 
 // decodeRecord reads a record. Its byte slices are copies: b may belong to the queue file.
 func decodeRecord(b []byte) (*record, error) {
-	r := new(record)
-	rest, err := r.decodeHead(b)
+	r, content, err := decodeShown(b, nil)
 	if err != nil {
 		return nil, err
 	}
+	r.content = append(make([]byte, 0, len(content)), content...)
+	return r, nil
+}
+
+// decodeShown decodes what the API shows of a task. Its content aliases b, and is not part of the record. room, which may be nil, is
+// asked before memory is taken for what is large.
+func decodeShown(b []byte, room Room) (r *record, content []byte, err error) {
+	r = new(record)
+	rest, err := r.decodeHead(b)
+	if err != nil {
+		return nil, nil, err
+	}
 	flags := b[3]
-	field := func() (s []byte) {
+	next := func() (s []byte) {
 		if err != nil {
 			return nil
 		}
@@ -154,9 +165,18 @@ func decodeRecord(b []byte) (*record, error) {
 			err = errRecord
 			return nil
 		}
-		s = append(make([]byte, 0, length), rest[n:n+int(length)]...)
-		rest = rest[n+int(length):]
+		s, rest = rest[n:n+int(length)], rest[n+int(length):]
 		return s
+	}
+	field := func() []byte {
+		s := next()
+		if len(s) >= largeBytes && room != nil && err == nil {
+			err = room.Hold(len(s))
+		}
+		if err != nil {
+			return nil
+		}
+		return append(make([]byte, 0, len(s)), s...)
 	}
 	if flags&hasMetadata != 0 {
 		s := string(field())
@@ -172,14 +192,14 @@ func decodeRecord(b []byte) (*record, error) {
 	if flags&hasNetwork != 0 {
 		r.network = field()
 	}
-	r.content = field()
+	content = next()
 	if err == nil && len(rest) != 0 {
 		err = errRecord
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return r, nil
+	return r, content, nil
 }
 
 // task gives the stored task, without its content.

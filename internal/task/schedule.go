@@ -183,7 +183,7 @@ func (q *Queue) begin(run *running) {
 	}
 	err := q.db.View(func(tx *bbolt.Tx) error {
 		for it := waiting.Iterator(); it.HasNext(); {
-			t, err := readTask(tx, it.Next(), q.roster.names, nil, true)
+			t, err := readTask(tx, it.Next(), q.roster.names, nil)
 			if err != nil {
 				return err
 			}
@@ -333,7 +333,7 @@ func (q *Queue) choose(ro *roster) (chosen, candidates *roaring.Bitmap, due time
 // fold grows a batch from the candidates.
 func (q *Queue) fold(tx *bbolt.Tx, candidates *roaring.Bitmap, names *names, strategy string) ([]*Task, plan, error) {
 	it := candidates.Iterator()
-	first, err := readTask(tx, it.Next(), names, nil, true)
+	first, err := readTask(tx, it.Next(), names, nil)
 	if err != nil {
 		return nil, plan{}, err
 	}
@@ -357,7 +357,7 @@ func (q *Queue) fold(tx *bbolt.Tx, candidates *roaring.Bitmap, names *names, str
 			f.Strategy = reasonCount
 			break
 		}
-		t, err := readTask(tx, it.Next(), names, nil, true)
+		t, err := readTask(tx, it.Next(), names, nil)
 		if err != nil {
 			return nil, plan{}, err
 		}
@@ -390,7 +390,7 @@ func payloadSize(t *Task) int64 {
 func readTasks(tx *bbolt.Tx, uids *roaring.Bitmap, names *names) ([]*Task, error) {
 	tasks := make([]*Task, 0, uids.GetCardinality())
 	for it := uids.Iterator(); it.HasNext(); {
-		t, err := readTask(tx, it.Next(), names, nil, true)
+		t, err := readTask(tx, it.Next(), names, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -131,7 +131,7 @@ func (r *roster) tasksOf(batches []uint32, tx *bbolt.Tx) (*roaring.Bitmap, error
 			of.Or(run.set)
 			continue
 		}
-		b, tasks, err := storedBatchOf(tx.Bucket(batchBucket), uid)
+		b, tasks, err := storedBatchOf(tx.Bucket(batchBucket), uid, nil)
 		if err != nil {
 			return nil, err
 		}

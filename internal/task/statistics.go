@@ -74,7 +74,7 @@ func (q *Queue) Statistics() (*Statistics, error) {
 		if !s.Finished {
 			return nil
 		}
-		b, err := readBatch(tx, s.LastBatch, nil)
+		b, err := readBatch(tx, s.LastBatch, nil, nil)
 		if err != nil {
 			return err
 		}

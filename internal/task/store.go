@@ -298,9 +298,29 @@ func readRecord(tasks *bbolt.Bucket, uid uint32) (*record, error) {
 		r, err = decodeRecord(v)
 	}
 	if err != nil {
-		return nil, &apierr.Corruption{File: fileName(tasks.Tx().DB()), Section: "tasks", Offset: -1, Reason: fmt.Sprintf("task %d: %v", uid, err)}
+		return nil, damagedTask(tasks, uid, err)
 	}
 	return r, nil
+}
+
+// readShown reads a task without its content; nil when there is none.
+func readShown(tasks *bbolt.Bucket, uid uint32, room Room) (*record, error) {
+	v, err := boltfile.Get(tasks, key(uid))
+	if v == nil && err == nil {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, damagedTask(tasks, uid, err)
+	}
+	r, _, err := decodeShown(v, room)
+	if errors.Is(err, errRecord) {
+		err = damagedTask(tasks, uid, err)
+	}
+	return r, err
+}
+
+func damagedTask(tasks *bbolt.Bucket, uid uint32, err error) error {
+	return &apierr.Corruption{File: fileName(tasks.Tx().DB()), Section: "tasks", Offset: -1, Reason: fmt.Sprintf("task %d: %v", uid, err)}
 }
 
 // readHead reads what decodeHead does of a task; found is false when there is none.
@@ -313,16 +333,21 @@ func readHead(tasks *bbolt.Bucket, uid uint32, r *record) (found bool, err error
 		_, err = r.decodeHead(v)
 	}
 	if err != nil {
-		return false, &apierr.Corruption{File: fileName(tasks.Tx().DB()), Section: "tasks", Offset: -1, Reason: fmt.Sprintf("task %d: %v", uid, err)}
+		return false, damagedTask(tasks, uid, err)
 	}
 	return true, nil
 }
 
 // storedBatchOf reads a batch and its tasks; nil when there is none.
-func storedBatchOf(batches *bbolt.Bucket, uid uint32) (*Batch, *roaring.Bitmap, error) {
+func storedBatchOf(batches *bbolt.Bucket, uid uint32, room Room) (*Batch, *roaring.Bitmap, error) {
 	v, err := boltfile.Get(batches, key(uid))
 	if v == nil && err == nil {
 		return nil, nil, nil
+	}
+	if len(v) >= largeBytes && room != nil {
+		if err := room.Hold(len(v)); err != nil {
+			return nil, nil, err
+		}
 	}
 	var b *Batch
 	var tasks *roaring.Bitmap

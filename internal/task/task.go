@@ -43,6 +43,21 @@ type Task struct {
 	parked *parking // why it waits although it is its turn; nil where it is not
 }
 
+// JSONBytes is how many bytes the task object has, about.
+func (t *Task) JSONBytes() int {
+	n := objectBytes + len(t.Details) + len(t.Network)
+	if t.Error != nil {
+		n += len(t.Error.Message)
+	}
+	if t.CustomMetadata != nil {
+		n += len(*t.CustomMetadata)
+	}
+	return n
+}
+
+// objectBytes is what there is in a task or batch of what is never long.
+const objectBytes = 1 << 10
+
 // MarshalJSON gives the task object of the API.
 func (t *Task) MarshalJSON() ([]byte, error) { return t.AppendJSON(make([]byte, 0, 384)), nil }
 

@@ -28,7 +28,7 @@ func (q *Queue) Each(task func(*Task) error, batch func(*Batch) error) error {
 	}, func(tx *bbolt.Tx) error {
 		tasks := tx.Bucket(taskBucket).Cursor()
 		for k, _ := tasks.First(); k != nil; k, _ = tasks.Next() {
-			t, err := readTask(tx, uidOf(k), names, nil, true)
+			t, err := readTask(tx, uidOf(k), names, nil)
 			if err != nil {
 				return err
 			}
@@ -38,7 +38,7 @@ func (q *Queue) Each(task func(*Task) error, batch func(*Batch) error) error {
 		}
 		batches := tx.Bucket(batchBucket).Cursor()
 		for k, _ := batches.First(); k != nil; k, _ = batches.Next() {
-			b, err := readBatch(tx, uidOf(k), nil)
+			b, err := readBatch(tx, uidOf(k), nil, nil)
 			if err != nil {
 				return err
 			}
@@ -64,7 +64,7 @@ func (q *Queue) CopyTo(name string, without []uint32, compact bool) (payloads []
 		return nil
 	}, func(tx *bbolt.Tx) error {
 		for it := waiting.Iterator(); it.HasNext(); {
-			t, err := readTask(tx, it.Next(), names, nil, true)
+			t, err := readTask(tx, it.Next(), names, nil)
 			if err != nil {
 				return err
 			}

@@ -145,7 +145,7 @@ func (q *Queue) ChangedTasks(w *Watch, f Filter) ([]*Task, error) {
 	}, func(tx *bbolt.Tx) error {
 		size := 0
 		for it := rest.Iterator(); it.HasNext() && len(tasks) < watchedResults && size < watchedBytes; {
-			t, err := readTask(tx, it.Next(), names, rs, false)
+			t, err := shownTask(tx, it.Next(), names, rs, f.Room)
 			if err != nil {
 				return err
 			}
@@ -180,7 +180,7 @@ func (q *Queue) ChangedBatches(w *Watch, f Filter) ([]*Batch, error) {
 	}, func(tx *bbolt.Tx) error {
 		size := 0
 		for it := rest.Iterator(); it.HasNext() && len(batches) < watchedResults && size < watchedBytes; {
-			b, err := readBatch(tx, it.Next(), rs)
+			b, err := readBatch(tx, it.Next(), rs, f.Room)
 			if err != nil {
 				return err
 			}
