@@ -40,7 +40,7 @@ func BenchmarkLimits(b *testing.B) {
 	for b.Loop() {
 		ctx.Request.Reset()
 		r := c.server.begin(&ctx)
-		limited, _, end, err := c.server.turn(&ctx, 20)
+		limited, _, err := c.server.turn(&ctx, 20)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func BenchmarkLimits(b *testing.B) {
 				b.Fatal("it is not to go on")
 			}
 		}
-		end()
+		limited.end()
 		r.account.Settle(10_000)
 		r.Close()
 	}

@@ -74,11 +74,11 @@ func (s *Server) compareSearches(ctx *fasthttp.RequestCtx) error {
 	}
 	foreign := s.foreign(ctx)
 	defer foreign.Release()
-	limited, waited, end, err := s.turn(ctx, inputs[0].hits()+inputs[1].hits())
+	limited, waited, err := s.turn(ctx, inputs[0].hits()+inputs[1].hits())
 	if err != nil {
 		return err
 	}
-	defer end()
+	defer limited.end()
 	ix := s.catalog.Get(uid)
 	if ix == nil {
 		return s.catalog.Missing(uid)

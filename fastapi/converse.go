@@ -82,11 +82,11 @@ func (s *Server) converse(ctx *fasthttp.RequestCtx) error {
 // chatIndexes returns the indexes that the caller may search, with what their documents can be filtered by. Of documents that a
 // tenant token hides nothing is told.
 func (s *Server) chatIndexes(ctx *fasthttp.RequestCtx) ([]chat.Index, error) {
-	limited, _, end, err := s.turn(ctx, 0)
+	limited, _, err := s.turn(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
-	defer end()
+	defer limited.end()
 	c := caller(ctx)
 	var all []chat.Index
 	hinted := 0

@@ -7,6 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"svc/internal/apierr"
+	"svc/internal/budget"
 	"svc/internal/document"
 	"svc/internal/filter"
 	"svc/internal/script"
@@ -118,7 +119,8 @@ func (s *Server) receive(ctx *fasthttp.RequestCtx, payload *task.Payload, format
 	if err != nil {
 		return 0, err
 	}
-	body.turn = &turn{Context: s.searching, request: requestOf(ctx), slots: s.slots}
+	body.turn = (&turn{Context: s.searching, request: requestOf(ctx), slots: s.slots}).charged()
+	body.account = budget.Of(body.turn)
 	defer body.pause()
 	n, err := document.Convert(payload, body, format, delimiter)
 	if body.err != nil {
@@ -402,11 +404,11 @@ func (s *Server) fetch(ctx *fasthttp.RequestCtx, r *search.FetchRequest) error {
 	if err := s.checkFilter(r.Filter); err != nil {
 		return err
 	}
-	limited, _, end, err := s.turn(ctx, r.Limit)
+	limited, _, err := s.turn(ctx, r.Limit)
 	if err != nil {
 		return err
 	}
-	defer end()
+	defer limited.end()
 	v, err := s.view(ctx)
 	if err != nil {
 		return err

@@ -135,11 +135,11 @@ func (s *Server) federatedSearch(ctx *fasthttp.RequestCtx, m *multiInput) error 
 			return insideQuery(i, err)
 		}
 	}
-	limited, waited, end, err := s.turn(ctx, max(m.federation.Limit, len(m.queries)))
+	limited, waited, err := s.turn(ctx, max(m.federation.Limit, len(m.queries)))
 	if err != nil {
 		return err
 	}
-	defer end()
+	defer limited.end()
 	m.federation.Waited = waited
 	views := s.catalog.Views()
 	defer views.Release()

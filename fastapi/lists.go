@@ -20,7 +20,8 @@ type growingAnswer struct {
 
 func (s *Server) grow(ctx *fasthttp.RequestCtx) *growingAnswer {
 	r := requestOf(ctx)
-	return &growingAnswer{turn: &turn{Context: r.context(), request: r, slots: s.slots, since: time.Now()}, meter: budget.NewMeter(r.bytes(), 0), room: roomFor(ctx)}
+	t := (&turn{Context: r.context(), request: r, slots: s.slots, since: time.Now()}).charged()
+	return &growingAnswer{turn: t, meter: budget.NewMeter(budget.Of(t), 0), room: roomFor(ctx)}
 }
 
 // roomFor returns where the largest of what a request reads for its answer is charged, and a copy of it.

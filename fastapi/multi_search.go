@@ -156,11 +156,11 @@ func (s *Server) multiSearch(ctx *fasthttp.RequestCtx) error {
 
 // separateSearches answers with one result a query, in their order.
 func (s *Server) separateSearches(ctx *fasthttp.RequestCtx, queries []queryInput) error {
-	limited, waited, end, err := s.turn(ctx, wantedHits(queries))
+	limited, waited, err := s.turn(ctx, wantedHits(queries))
 	if err != nil {
 		return err
 	}
-	defer end()
+	defer limited.end()
 	views := s.catalog.Views()
 	defer views.Release()
 	id, metadata := uuid.Must(uuid.NewV7()), wantsMetadata(ctx)

@@ -86,11 +86,11 @@ func (s *Server) renderTemplate(ctx *fasthttp.RequestCtx) error {
 	if err := readObject(s, ctx, &r, renderParams); err != nil {
 		return err
 	}
-	_, _, end, err := s.turn(ctx, 0)
+	limited, _, err := s.turn(ctx, 0)
 	if err != nil {
 		return err
 	}
-	defer end()
+	defer limited.end()
 	views := s.catalog.Views()
 	defer views.Release()
 	t, err := readRendering(ctx, views, &r.template)

@@ -15,14 +15,15 @@ import (
 
 // request is what holds from the first byte of a request to the last of its answer: the bytes that it has in memory, the
 // context of its work, and the connection, which knows whether the client is there still. fasthttp closes it, as a value of
-// the request, when the answer is sent or cannot be.
+// the request, when the answer is sent or cannot be. All of it is one allocation.
 type request struct {
 	server  *Server
 	conn    *conn // nil in tests
-	account *budget.Account
-	cancel  context.CancelFunc // of the work; nil before it has begun
-	limited context.Context    // of the work
-	bulk    func()             // gives back what readJSON took; nil: nothing
+	account budget.Account
+	work    work
+	turn    turn          // the first that it takes
+	waited  time.Duration // for its turn
+	bulk    func()        // gives back what readJSON took; nil: nothing
 	span    trace.Span
 }
 
@@ -31,10 +32,11 @@ type requestKey struct{}
 
 // begin notes that a request has come.
 func (s *Server) begin(ctx *fasthttp.RequestCtx) *request {
-	r := &request{server: s, account: s.budget.Open(s.answerLimit)}
+	r := &request{server: s}
+	s.budget.OpenAs(&r.account, s.answerLimit)
 	if c, ok := ctx.Conn().(*conn); ok {
 		r.conn = c
-		c.account.Store(r.account)
+		c.account.Store(&r.account)
 	}
 	ctx.SetUserValue(requestKey{}, r)
 	if s.tracer != nil {
@@ -78,11 +80,11 @@ func requestOf(ctx *fasthttp.RequestCtx) *request {
 // Close ends what the request holds.
 func (r *request) Close() error {
 	r.endBulk()
-	if r.cancel != nil {
-		r.cancel()
+	if r.work.begun() {
+		r.work.over(&canceled)
 	}
 	if r.conn != nil {
-		r.conn.account.CompareAndSwap(r.account, nil)
+		r.conn.account.CompareAndSwap(&r.account, nil)
 	}
 	r.account.Close()
 	return nil
@@ -99,7 +101,15 @@ func (r *request) bytes() *budget.Account {
 	if r == nil {
 		return nil
 	}
-	return r.account
+	return &r.account
+}
+
+// idle returns how long the request waited for its turn.
+func (r *request) idle() time.Duration {
+	if r == nil {
+		return 0
+	}
+	return r.waited
 }
 
 // gone reports whether the client has hung up.
@@ -107,37 +117,51 @@ func (r *request) gone() bool { return r.conn != nil && r.conn.gone() }
 
 // context returns the context of the request's work, which ends when it takes too long, when the client has gone and is
 // seen to be, and when the server cannot wait any more.
-func (r *request) context() context.Context {
-	if r.limited == nil {
-		r.limited, r.cancel = context.WithTimeout(r.span.In(r.server.searching), maxSearchTime)
+func (r *request) context() *work {
+	if !r.work.begun() {
+		r.work.begin(r.span.In(r.server.searching), &r.account, maxSearchTime)
 	}
-	return r.limited
+	return &r.work
 }
 
 // turn waits for the turn of a search. limited ends when the search has taken too long, when the client has gone, and when the
-// server can't wait for it any more. waited is how long this took. The search calls end when it is done. One that asks for many
-// hits gives others precedence, and goes on in the lane of long ones at once.
-func (s *Server) turn(ctx *fasthttp.RequestCtx, hits int) (limited *turn, waited time.Duration, end func(), err error) {
+// server can't wait for it any more. waited is how long this took. The search calls limited.end when it is done. One that asks for
+// many hits gives others precedence, and goes on in the lane of long ones at once.
+func (s *Server) turn(ctx *fasthttp.RequestCtx, hits int) (limited *turn, waited time.Duration, err error) {
 	r := requestOf(ctx)
 	r.endBulk()
 	arrived := time.Now()
 	large := hits > largeHits
-	err = s.slots.acquire(large)
-	now := time.Now()
-	waited = now.Sub(arrived)
-	ctx.SetUserValue(idleKey{}, waited)
-	if err != nil {
-		return nil, waited, nil, err
+	now := arrived
+	if !s.slots.take(large) {
+		err = s.slots.wait(large)
+		now = time.Now()
+		waited = now.Sub(arrived)
+		r.waited = waited
+		if err != nil {
+			return nil, waited, err
+		}
 	}
-	limited = &turn{Context: r.context(), request: r, slots: s.slots, holds: aSlot, since: now}
+	limited = &r.turn
+	if limited.slots != nil { // it had one before
+		limited = new(turn)
+	}
+	limited.Context, limited.request, limited.slots, limited.holds, limited.since = r.context(), r, s.slots, aSlot, now
+	limited.charged()
 	if large {
 		limited.since, limited.spent = time.Time{}, slice
 	}
 	if (large || waited > slice) && r.gone() {
-		r.cancel()
+		r.work.cancel()
 	}
 	s.searches.Begin()
-	return limited, waited, func() { s.slots.giveBack(limited); s.searches.End() }, nil
+	return limited, waited, nil
+}
+
+// end gives back what the turn of a search holds.
+func (t *turn) end() {
+	t.slots.giveBack(t)
+	t.request.server.searches.End()
 }
 
 // turnBeside waits for the turn of a search that a request makes beside its own work, as turn does.

@@ -393,11 +393,11 @@ func (s *Server) searchNetwork(ctx *fasthttp.RequestCtx, in *searchInput) error 
 	if err := s.prepare(ctx, uid, in); err != nil {
 		return err
 	}
-	limited, waited, end, err := s.turn(ctx, in.hits())
+	limited, waited, err := s.turn(ctx, in.hits())
 	if err != nil {
 		return err
 	}
-	defer end()
+	defer limited.end()
 	views := s.catalog.Views()
 	defer views.Release()
 	in.Search.Waited, in.Search.Foreign = waited, s.foreignAmong(ctx, views)
@@ -469,11 +469,11 @@ func (s *Server) runSearch(ctx *fasthttp.RequestCtx, in *searchInput, run func(c
 	}
 	in.Search.Foreign = s.foreign(ctx)
 	defer in.Search.Foreign.Release()
-	limited, waited, end, err := s.turn(ctx, in.hits())
+	limited, waited, err := s.turn(ctx, in.hits())
 	if err != nil {
 		return err
 	}
-	defer end()
+	defer limited.end()
 	in.Search.Waited, in.Search.Slot = waited, limited
 	v, err := s.view(ctx)
 	if err != nil {

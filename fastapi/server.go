@@ -311,7 +311,7 @@ func (s *Server) logAccess(ctx *fasthttp.RequestCtx, began time.Time) {
 	if e, ok := ctx.UserValue(errorKey{}).(*apierr.Error); ok {
 		span = append(span, slog.String("error", e.Message))
 	}
-	idle, _ := ctx.UserValue(idleKey{}).(time.Duration)
+	idle := requestOf(ctx).idle()
 	s.log.LogAttrs(ctx, slog.LevelInfo, "close", slog.Group("request", span...),
 		slog.Duration("time.busy", time.Since(began)-idle), slog.Duration("time.idle", idle), slog.Int("bytes", size), slog.String("from", ctx.RemoteAddr().String()))
 }

@@ -96,11 +96,11 @@ func (s *Server) similar(ctx *fasthttp.RequestCtx, r *search.SimilarRequest) err
 	r.Contains = s.features.on("containsFilter")
 	r.Foreign = s.foreign(ctx)
 	defer r.Foreign.Release()
-	limited, waited, end, err := s.turn(ctx, r.Limit)
+	limited, waited, err := s.turn(ctx, r.Limit)
 	if err != nil {
 		return err
 	}
-	defer end()
+	defer limited.end()
 	r.Waited = waited
 	v, err := s.view(ctx)
 	if err != nil {

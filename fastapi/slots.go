@@ -45,9 +45,31 @@ func newSlots(running, waiting int, dropAfter time.Duration) *slots {
 
 // acquire takes a slot, which release gives back. It may wait, and it may be refused. large tells requests that ask for much.
 func (s *slots) acquire(large bool) error {
+	if s.take(large) {
+		return nil
+	}
+	return s.wait(large)
+}
+
+// take takes a slot if there is one.
+func (s *slots) take(large bool) bool {
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.takeFree(large)
+}
+
+func (s *slots) takeFree(large bool) bool {
 	if s.free > 0 && (!large || s.lane.open()) {
 		s.free--
+		return true
+	}
+	return false
+}
+
+// wait waits for a slot.
+func (s *slots) wait(large bool) error {
+	s.mu.Lock()
+	if s.takeFree(large) {
 		s.mu.Unlock()
 		return nil
 	}
@@ -70,9 +92,6 @@ func (s *slots) acquire(large bool) error {
 	}
 	return nil
 }
-
-// idleKey is the place of the time that a request waited for its turn among its values.
-type idleKey struct{}
 
 // tryAcquire takes a slot if one is free.
 func (s *slots) tryAcquire() bool {
@@ -196,7 +215,7 @@ func (s *slots) freeSlot() {
 // handOver gives free slots to those who wait. The lock is held.
 func (s *slots) handOver() {
 	for s.free > 0 {
-		w := s.take()
+		w := s.next()
 		if w == nil {
 			return
 		}
@@ -218,8 +237,8 @@ func (s *slots) now() (size, running, waiting int) {
 // largeShare is how many small requests are preferred to one that asks for much.
 const largeShare = 16
 
-// take removes the waiter whose turn it is, nil when there is none. The lock is held.
-func (s *slots) take() *waiter {
+// next removes the waiter whose turn it is, nil when there is none. The lock is held.
+func (s *slots) next() *waiter {
 	switch {
 	case len(s.large) > 0 && s.lane.open() && (len(s.waiting) == 0 || s.passed >= largeShare):
 		s.passed = 0

@@ -161,14 +161,14 @@ func TestTurn(t *testing.T) {
 		var first, ctx fasthttp.RequestCtx
 		s.begin(&first)
 		s.begin(&ctx)
-		_, waited, end, err := s.turn(&first, 0)
+		one, waited, err := s.turn(&first, 0)
 		if err != nil || waited != 0 {
 			t.Fatalf("the first: %v %v", waited, err)
 		}
-		time.AfterFunc(time.Second, end)
-		limited, waited, end, err := s.turn(&ctx, 0)
-		if err != nil || waited != time.Second || ctx.UserValue(idleKey{}) != time.Second {
-			t.Fatalf("the second: %v %v %v", waited, ctx.UserValue(idleKey{}), err)
+		time.AfterFunc(time.Second, one.end)
+		limited, waited, err := s.turn(&ctx, 0)
+		if err != nil || waited != time.Second || requestOf(&ctx).idle() != time.Second {
+			t.Fatalf("the second: %v %v %v", waited, requestOf(&ctx).idle(), err)
 		}
 		if limited.Err() != nil {
 			t.Error("ended before its time")
@@ -179,7 +179,7 @@ func TestTurn(t *testing.T) {
 		if s.public(&ctx, fmt.Errorf("cannot search: %w", limited.Err())).Code.Status() != 503 {
 			t.Errorf("after the end of the server: %v", limited.Err())
 		}
-		end()
+		limited.end()
 	})
 }
 

@@ -79,7 +79,7 @@ func (l *slowSearches) tell(ctx *fasthttp.RequestCtx, uid string, in *searchInpu
 	if !ok {
 		return
 	}
-	waited, _ := ctx.UserValue(idleKey{}).(time.Duration)
+	waited := requestOf(ctx).idle()
 	attributes := []slog.Attr{
 		slog.String("index", shortenTo([]byte(uid), slowTextBytes)), slog.String("q", shortenTo([]byte(in.Search.Query), slowTextBytes)),
 		slog.String("filter", shortenTo(in.sentFilter, slowTextBytes)), slog.Duration("took", took), slog.Duration("waited", waited),

@@ -26,6 +26,13 @@ type turn struct {
 	since   time.Time     // when the slice began
 	spent   time.Duration // on slices before
 	refused error         // the lane had no room
+	account budget.Account
+}
+
+// charged says to whom the memory that the work takes belongs: while it waits for some it holds nothing up.
+func (t *turn) charged() *turn {
+	t.request.bytes().For(&t.account, t)
+	return t
 }
 
 // hold is what a turn has.
@@ -40,18 +47,28 @@ const (
 
 // Err is that of a context. It may wait until it is this turn's again.
 func (t *turn) Err() error {
+	now := time.Now()
 	// Once the context is done, others may ask, too.
-	if err := t.Context.Err(); err != nil {
+	if err := t.errAt(now); err != nil {
 		return err
 	}
 	if t.refused != nil {
 		return t.refused
 	}
-	if now := time.Now(); t.holds != paused && now.Sub(t.since) >= slice {
-		t.yield(now)
+	if t.holds == paused || now.Sub(t.since) < slice {
+		return nil
 	}
+	t.yield(now)
 	if t.refused != nil {
 		return t.refused
+	}
+	return t.Context.Err()
+}
+
+// errAt is the error of the context for those who know what time it is.
+func (t *turn) errAt(now time.Time) error {
+	if w, ok := t.Context.(*work); ok {
+		return w.errAt(now)
 	}
 	return t.Context.Err()
 }
@@ -59,7 +76,10 @@ func (t *turn) Err() error {
 // Value has the account of the request.
 func (t *turn) Value(key any) any {
 	if key == budget.Key {
-		return t.request.bytes()
+		if t.request == nil {
+			return nil
+		}
+		return &t.account
 	}
 	return t.Context.Value(key)
 }
@@ -76,8 +96,8 @@ func (t *turn) yield(now time.Time) {
 			t.slots.leave(t, w)
 		}
 	}
-	if t.request != nil && t.request.cancel != nil && t.request.gone() {
-		t.request.cancel()
+	if t.request != nil && t.request.work.begun() && t.request.gone() {
+		t.request.work.cancel()
 	}
 	t.since = time.Now()
 }
@@ -95,6 +115,33 @@ func (t *turn) Pause() {
 	t.holds = paused
 }
 
+// Idle calls wait while the turn holds nothing, and returns when it holds again what it did. Only what it works counts, here as elsewhere.
+func (t *turn) Idle(wait func()) {
+	had, now := t.holds, time.Now()
+	if had == nothing || had == paused {
+		wait()
+		return
+	}
+	since, worked := t.since, time.Duration(0)
+	if !since.IsZero() { // those that ask for much have used their slice up from the beginning
+		worked = now.Sub(since)
+	}
+	t.slots.putDown(t, now)
+	t.holds = paused
+	wait()
+	if had == aSlot {
+		if t.Resume(); since.IsZero() {
+			t.since = since
+		} else {
+			t.since = t.since.Add(-worked)
+		}
+		return
+	}
+	t.spent += worked
+	t.holds, t.since = nothing, time.Time{}
+	t.yield(time.Now())
+}
+
 // Resume goes on with a slot. It does not wait: for a while, more searches may run than there are slots.
 func (t *turn) Resume() {
 	t.slots.Resume()
@@ -104,7 +151,7 @@ func (t *turn) Resume() {
 // beside returns a turn for another goroutine of the same request, which has taken a slot. spent is how long the request has worked:
 // long work goes on in the lane, and does not get a slice of time among the short searches for each of its goroutines.
 func (t *turn) beside(spent time.Duration) *turn {
-	b := &turn{Context: t.Context, request: t.request, slots: t.slots, holds: aSlot, since: time.Now()}
+	b := (&turn{Context: t.Context, request: t.request, slots: t.slots, holds: aSlot, since: time.Now()}).charged()
 	if spent >= slice {
 		b.since, b.spent = time.Time{}, spent
 	}
@@ -213,15 +260,30 @@ func (s *slots) leave(t *turn, wait *laneWaiter) {
 func (s *slots) giveBack(t *turn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch now := time.Now(); t.holds {
-	case aSlot:
+	now := time.Now()
+	if t.holds == aSlot {
 		s.lane.quick = now
+	}
+	s.takeBack(t, now)
+	t.holds = nothing
+}
+
+// putDown gives back what a turn holds that goes on later.
+func (s *slots) putDown(t *turn, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.takeBack(t, now)
+}
+
+// takeBack frees what a turn holds. The lock is held.
+func (s *slots) takeBack(t *turn, now time.Time) {
+	switch t.holds {
+	case aSlot:
 		s.freeSlot()
 	case theLane:
 		s.lane.running--
 		s.admit(now)
 	}
-	t.holds = nothing
 }
 
 // bulk lets few at a time work on what is large before they have a slot.

@@ -2,11 +2,13 @@ package fastapi
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"svc/internal/budget"
 	"svc/internal/search"
 )
 
@@ -128,6 +130,71 @@ func TestPausedWorkHoldsNothing(t *testing.T) {
 		s.giveBack(own)
 		if s.free != 1 || s.lane.running != 0 {
 			t.Errorf("at the end %d slots are free, %d run", s.free, s.lane.running)
+		}
+	})
+}
+
+// TestWaitForMemoryHoldsNothing has a long search wait for bytes that slow readers have: others of the lane go on meanwhile, the wait is
+// no work, and a short search that waits keeps what is left of its slice.
+func TestWaitForMemoryHoldsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 1 << 20
+		s := newSlots(2, 10, time.Minute)
+		s.lane.processors = 1
+		b := budget.New(limit, nil)
+		readers, r := b.Open(limit), &request{}
+		b.OpenAs(&r.account, limit)
+		if err := readers.Hold(limit); err != nil {
+			t.Fatal(err)
+		}
+		first, second := newTurn(t, s), newTurn(t, s)
+		first.request = r
+		first.charged()
+		time.Sleep(slice)
+		if err := first.Err(); err != nil || first.holds != theLane {
+			t.Fatalf("it holds %v: %v", first.holds, err)
+		}
+		held := make(chan error)
+		go func() { held <- budget.Of(first).Hold(budget.SmallBytes + 1) }()
+		synctest.Wait()
+		began := time.Now()
+		if err := second.Err(); err != nil || second.holds != theLane || time.Since(began) > 0 {
+			t.Errorf("the other holds %v after %v: %v", second.holds, time.Since(began), err)
+		}
+		time.Sleep(slice)
+		s.giveBack(second)
+		readers.Close()
+		if err := <-held; err != nil || first.holds != theLane || first.spent != slice || r.account.Held() != budget.SmallBytes+1 {
+			t.Errorf("it holds %v after %v of work: %v", first.holds, first.spent, err)
+		}
+		s.giveBack(first)
+
+		short := newTurn(t, s)
+		short.request = r
+		short.charged()
+		if err := readers.Hold(limit - budget.SmallBytes - 1); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(slice / 2)
+		go func() { held <- budget.Of(short).Hold(budget.SmallBytes) }()
+		synctest.Wait()
+		if s.free != 2 {
+			t.Errorf("%d slots are free while it waits", s.free)
+		}
+		if err := <-held; !errors.Is(err, budget.ErrFull) {
+			t.Errorf("what is not there is had: %v", err)
+		}
+		time.Sleep(slice/2 - 1)
+		if err := short.Err(); err != nil || short.holds != aSlot {
+			t.Errorf("it holds %v: %v", short.holds, err)
+		}
+		time.Sleep(1)
+		if err := short.Err(); err != nil || short.holds != theLane {
+			t.Errorf("when its slice is over it holds %v: %v", short.holds, err)
+		}
+		s.giveBack(short)
+		if s.free != 2 || s.lane.running != 0 || len(s.lane.waiting) != 0 {
+			t.Errorf("at the end %d slots are free, %d run, %d wait", s.free, s.lane.running, len(s.lane.waiting))
 		}
 	})
 }

@@ -73,6 +73,29 @@ type Account struct {
 	most   int64 // bytes of an answer
 	held   atomic.Int64
 	answer atomic.Int64 // the part of held that is the answer
+
+	of     *Account // whose bytes these are; nil: its own
+	worker Worker   // who takes them; nil: nobody who holds anything up
+}
+
+// Worker is told when it has to wait for bytes: what it has and others need, it gives back meanwhile.
+type Worker interface {
+	Idle(wait func())
+}
+
+// For makes w an account, which is new, for one that works for the request: the bytes are those of a.
+func (a *Account) For(w *Account, worker Worker) {
+	if a != nil {
+		w.budget, w.most, w.of, w.worker = a.budget, a.most, a, worker
+	}
+}
+
+// own returns the account that counts.
+func (a *Account) own() *Account {
+	if a != nil && a.of != nil {
+		return a.of
+	}
+	return a
 }
 
 // Open opens an account whose answer may have so many bytes.
@@ -87,7 +110,7 @@ func (b *Budget) OpenAs(a *Account, answerBytes int64) { a.budget, a.most = b, a
 
 // Held returns how many bytes the request holds.
 func (a *Account) Held() int64 {
-	if a == nil {
+	if a = a.own(); a == nil {
 		return 0
 	}
 	return a.held.Load()
@@ -111,6 +134,10 @@ func (a *Account) Limit() int64 {
 
 // Hold takes n bytes, or gives −n back. It may wait for a moment; the error is ErrFull.
 func (a *Account) Hold(n int64) error {
+	worker := (Worker)(nil)
+	if a != nil && a.of != nil {
+		a, worker = a.of, a.worker
+	}
 	if a == nil || n == 0 {
 		return nil
 	}
@@ -124,12 +151,23 @@ func (a *Account) Hold(n int64) error {
 		a.held.Add(n)
 		return nil
 	}
+	if holds > SmallBytes && a.budget.lines.Add(1) > maxWaiting {
+		a.budget.lines.Add(-1)
+		a.budget.relieve()
+		return ErrFull
+	}
+	if worker == nil {
+		return a.await(n, holds)
+	}
+	var err error
+	worker.Idle(func() { err = a.await(n, holds) })
+	return err
+}
+
+// await waits for n bytes of an account that then holds so many.
+func (a *Account) await(n, holds int64) error {
 	if holds > SmallBytes {
 		defer a.budget.lines.Add(-1)
-		if a.budget.lines.Add(1) > maxWaiting {
-			a.budget.relieve()
-			return ErrFull
-		}
 	}
 	for waited := time.Duration(0); !a.budget.take(n, holds); waited += pollEvery {
 		if waited >= patience || holds > a.budget.limit {
@@ -144,15 +182,16 @@ func (a *Account) Hold(n int64) error {
 
 // Answer takes n bytes that the answer has grown by, or gives −n back. The error is ErrLarge or ErrFull.
 func (a *Account) Answer(n int64) error {
-	if a == nil || n == 0 {
+	own := a.own()
+	if own == nil || n == 0 {
 		return nil
 	}
-	if a.answer.Add(n) > a.most && n > 0 {
-		a.answer.Add(-n)
+	if own.answer.Add(n) > own.most && n > 0 {
+		own.answer.Add(-n)
 		return ErrLarge
 	}
 	if err := a.Hold(n); err != nil {
-		a.answer.Add(-n)
+		own.answer.Add(-n)
 		return err
 	}
 	return nil
@@ -160,7 +199,7 @@ func (a *Account) Answer(n int64) error {
 
 // Settle says that of all that was held n bytes are left: those of the finished answer, which are there, whatever the limits say.
 func (a *Account) Settle(n int64) {
-	if a == nil {
+	if a = a.own(); a == nil {
 		return
 	}
 	a.answer.Store(n)

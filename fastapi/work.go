@@ -1,0 +1,95 @@
+package fastapi
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"svc/internal/budget"
+)
+
+// work is the context of what a request does. Most of them end long before their time: whether it is over is looked up where work asks
+// whether it is to go on, and a timer and a channel are there only for those who wait for the end.
+type work struct {
+	parent  context.Context // of the server, with the span of the request
+	account *budget.Account
+	end     time.Time
+	ended   atomic.Pointer[error] // why it is not to go on; nil: it is
+
+	waiting sync.Mutex
+	waited  context.Context // the same for those who wait; nil: nobody has
+	cancels context.CancelFunc
+}
+
+// begin says what the work is of, and that it ends after some time.
+func (w *work) begin(parent context.Context, account *budget.Account, most time.Duration) {
+	w.parent, w.account, w.end = parent, account, time.Now().Add(most)
+}
+
+// begun reports whether it has a beginning.
+func (w *work) begun() bool { return w.parent != nil }
+
+// cancel ends the work, unless it is over.
+func (w *work) cancel() {
+	if w.Err() == nil {
+		w.over(&canceled)
+	}
+}
+
+var canceled, tooLate = context.Canceled, context.DeadlineExceeded
+
+func (w *work) over(err *error) {
+	w.ended.CompareAndSwap(nil, err)
+	w.waiting.Lock()
+	defer w.waiting.Unlock()
+	if w.cancels != nil {
+		w.cancels()
+	}
+}
+
+func (w *work) Deadline() (time.Time, bool) { return w.end, true }
+
+func (w *work) Err() error { return w.errAt(time.Now()) }
+
+// errAt is Err for those who know what time it is.
+func (w *work) errAt(now time.Time) error {
+	if err := w.ended.Load(); err != nil {
+		return *err
+	}
+	if !now.Before(w.end) {
+		w.over(&tooLate)
+		return tooLate
+	}
+	return w.parent.Err()
+}
+
+func (w *work) Done() <-chan struct{} { return w.forWaiting().Done() }
+
+// forWaiting returns the same context as the standard library makes it.
+func (w *work) forWaiting() context.Context {
+	w.waiting.Lock()
+	defer w.waiting.Unlock()
+	if w.waited == nil {
+		w.waited, w.cancels = context.WithDeadline(w.parent, w.end)
+		if w.ended.Load() != nil {
+			w.cancels()
+		}
+	}
+	return w.waited
+}
+
+// Value has the account of the request. What it does not know itself is asked of what those wait for who wait, which the standard
+// library knows as one of its own: a context that is made of this one needs no goroutine to hear of its end.
+func (w *work) Value(key any) any {
+	if key == budget.Key {
+		return w.account
+	}
+	w.waiting.Lock()
+	waited := w.waited
+	w.waiting.Unlock()
+	if waited != nil {
+		return waited.Value(key)
+	}
+	return w.parent.Value(key)
+}
