@@ -100,10 +100,12 @@ SYNCS ?= all
 mutate-syncs:
 	go test ./cmd/svc -run TestEverySyncIsNeeded -count 1 -timeout 5h -v -args -states 1000 -mutate-syncs $(SYNCS)
 
-# flips bytes of a small data directory, FLIPS of them, or all, with the server stopped and with it running: no answer is ever wrong
+# flips bytes of a small data directory, FLIPS of them, or all, with the server stopped and with it running: no answer is ever wrong.
+# PART=3/10 takes the third of ten parts of all
 FLIPS ?= all
+PART ?= 1/1
 flips:
-	go test ./cmd/svc -run TestFlippedBytesAreNeverServed -count 1 -timeout 12h -v -args -flips $(FLIPS)
+	go test ./cmd/svc -run TestFlippedBytesAreNeverServed -count 1 -timeout 12h -v -args -flips $(FLIPS) -flips-part $(PART)
 
 # rewrites the tables of BENCHMARKS.md; DATA=file.ndjson[.gz] measures with real documents
 DATA ?=

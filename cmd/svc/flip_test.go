@@ -2,9 +2,11 @@ package main
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -18,27 +20,37 @@ import (
 	"time"
 )
 
-var flips = flag.String("flips", "10", "bytes to flip of a small data directory, with the server stopped and running; or all")
+var (
+	flips     = flag.String("flips", "10", "bytes to flip of a small data directory, with the server stopped and running; or all")
+	flipsPart = flag.String("flips-part", "1/1", "which part of all bytes to flip: 3/10 is the third of ten")
+)
+
+const (
+	// flipIndexes is how many indexes there are, all with the same documents: a byte of each is flipped ahead of one start of the server.
+	flipIndexes = 32
+	// flipStarts is how many starts, at most, are one test.
+	flipStarts = 20
+)
 
 // unstable is what differs between two answers of the same state.
 var unstable = regexp.MustCompile(`"(processingTimeMs|requestUid)":("[^"]*"|\d+)`)
 
 var flipQuestions = []struct{ method, path, body string }{
-	{"POST", "/indexes/s/search", `{"q":"red cat"}`},
-	{"POST", "/indexes/s/search", `{"q":"","filter":"price >= 2 AND tags = a","facets":["tags","price"],"sort":["price:desc"]}`},
-	{"POST", "/indexes/s/search", `{"vector":[1,0],"hybrid":{"embedder":"m"},"retrieveVectors":true}`},
-	{"POST", "/indexes/s/search", `{"q":"w","attributesToHighlight":["*"],"showMatchesPosition":true}`},
-	{"POST", "/indexes/s/search", `{"q":"","filter":"_geoRadius(1, 2, 1000)","sort":["_geoPoint(1, 3):asc"]}`},
-	{"POST", "/indexes/s/search", `{"q":"re","attributesToSearchOn":["title"]}`},
-	{"GET", "/indexes/s/documents?limit=10", ""},
-	{"GET", "/indexes/s/documents/3", ""},
+	{"POST", "/search", `{"q":"red cat"}`},
+	{"POST", "/search", `{"q":"","filter":"price >= 2 AND tags = a","facets":["tags","price"],"sort":["price:desc"]}`},
+	{"POST", "/search", `{"vector":[1,0],"hybrid":{"embedder":"m"},"retrieveVectors":true}`},
+	{"POST", "/search", `{"q":"w","attributesToHighlight":["*"],"showMatchesPosition":true}`},
+	{"POST", "/search", `{"q":"","filter":"_geoRadius(1, 2, 1000)","sort":["_geoPoint(1, 3):asc"]}`},
+	{"POST", "/search", `{"q":"re","attributesToSearchOn":["title"]}`},
+	{"GET", "/documents?limit=10", ""},
+	{"GET", "/documents/3", ""},
 }
 
-// answersOf asks everything; "" stands for an error.
-func (in *instance) answersOf() []string {
+// answersOf asks an index everything; "" stands for an error.
+func (in *instance) answersOf(index int) []string {
 	var all []string
 	for _, q := range flipQuestions {
-		status, body := in.ask(q.method, q.path, q.body)
+		status, body := in.ask(q.method, fmt.Sprintf("/indexes/s%d%s", index, q.path), q.body)
 		if status != http.StatusOK {
 			body = ""
 		}
@@ -47,10 +59,17 @@ func (in *instance) answersOf() []string {
 	return all
 }
 
-// knowsDamage reports whether the server has met damage.
-func (in *instance) knowsDamage() bool {
+// knownDamage returns how many files the server knows to be damaged.
+func (in *instance) knownDamage(t *testing.T) int {
+	t.Helper()
+	var health struct {
+		Details struct{ IndexesSetAside, DamagedSegments int }
+	}
 	_, body := in.ask("GET", "/health", "")
-	return strings.Contains(body, "details")
+	if err := json.Unmarshal([]byte(body), &health); err != nil {
+		t.Fatalf("%s: %v", body, err)
+	}
+	return health.Details.IndexesSetAside + health.Details.DamagedSegments
 }
 
 // checkedBytes returns how much of a segment its checksums of blocks cover: all up to the section that has them.
@@ -61,135 +80,234 @@ func checkedBytes(segment []byte) int {
 	return int(binary.LittleEndian.Uint64(last[8:]))
 }
 
-// TestFlippedBytesAreNeverServed flips one byte of a data directory at a time, any of all its files while the server is
-// stopped, and those of segments while it runs, before anything was asked. The server may refuse to start, or answer with errors; what it
-// answers with 200 must be right. make flips takes every byte.
-func TestFlippedBytesAreNeverServed(t *testing.T) {
-	base := filepath.Join(t.TempDir(), "db")
-	in := start(t, base)
-	in.run("PATCH", "/indexes/s/settings", `{"filterableAttributes":["price","tags","_geo"],"sortableAttributes":["price","_geo"],"embedders":{"m":{"source":"userProvided","dimensions":2}}}`)
-	in.run("POST", "/indexes/s/documents", `[{"id":1,"title":"red cat","price":1,"tags":["a"],"_vectors":{"m":[1,0]}},{"id":2,"title":"a red house with a cat","price":2,"tags":["a","b"],"_vectors":{"m":[0,1]}},
-		{"id":3,"title":"white words","price":3,"tags":["a"],"_geo":{"lat":1,"lng":2},"_vectors":{"m":[1,1]}}]`)
-	want := in.answersOf()
-	if slices.Contains(want, "") {
-		t.Fatalf("%q", want)
-	}
-	if err := in.stop(); err != nil {
-		t.Fatal(err)
-	}
+// flipPlace is a byte of a data directory.
+type flipPlace struct {
+	name string // in the directory of the index, or in the data directory
+	at   int
+}
+
+// flipDir is the data directory whose bytes are flipped.
+type flipDir struct {
+	files map[string][]byte // by name, of all indexes
+	want  [][]string        // answers, by index
+}
+
+func readDir(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
 	files := map[string][]byte{}
-	type place struct {
-		name string
-		at   int
-	}
-	var all, segments []place
-	err := filepath.WalkDir(base, func(name string, d fs.DirEntry, err error) error {
+	if err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
 		b, err := os.ReadFile(name)
-		rel, _ := filepath.Rel(base, name)
-		files[rel] = b
-		for at := range b {
-			all = append(all, place{rel, at})
-			if filepath.Ext(name) == segmentSuffix {
-				segments = append(segments, place{rel, at})
-			}
-		}
+		rel, _ := filepath.Rel(dir, name)
+		files[filepath.ToSlash(rel)] = b
 		return err
-	})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// newFlipDir makes a directory with so many indexes of the same documents.
+func newFlipDir(t *testing.T, indexes int) *flipDir {
+	t.Helper()
+	base := filepath.Join(t.TempDir(), "db")
+	in := start(t, base)
+	d := new(flipDir)
+	for i := range indexes {
+		uid := fmt.Sprint("/indexes/s", i)
+		in.run("PATCH", uid+"/settings", `{"filterableAttributes":["price","tags","_geo"],"sortableAttributes":["price","_geo"],"embedders":{"m":{"source":"userProvided","dimensions":2}}}`)
+		in.run("POST", uid+"/documents", `[{"id":1,"title":"red cat","price":1,"tags":["a"],"_vectors":{"m":[1,0]}},{"id":2,"title":"a red house with a cat","price":2,"tags":["a","b"],"_vectors":{"m":[0,1]}},
+			{"id":3,"title":"white words","price":3,"tags":["a"],"_geo":{"lat":1,"lng":2},"_vectors":{"m":[1,1]}}]`)
+		d.want = append(d.want, in.answersOf(i))
+		if slices.Contains(d.want[i], "") {
+			t.Fatalf("%q", d.want[i])
+		}
+	}
+	if err := in.stop(); err != nil {
+		t.Fatal(err)
+	}
+	d.files = readDir(t, base)
+	return d
+}
+
+// ofIndex is the name of a file of an index.
+func ofIndex(index int, name string) string { return fmt.Sprintf("indexes/%06d/%s", index, name) }
+
+// copyTo writes the directory as it was.
+func (d *flipDir) copyTo(t *testing.T, db string) {
+	t.Helper()
+	for name, b := range d.files {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(db, name)), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(db, name), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// flip turns a bit of a byte over; the file is another one's beside it.
+func (d *flipDir) flip(t *testing.T, db, name string, at int) {
+	t.Helper()
+	f, err := os.OpenFile(filepath.Join(db, name), os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var refused, failed, right atomic.Int64
-	try := func(t *testing.T, p place, running bool) {
-		t.Helper()
-		db := filepath.Join(t.TempDir(), "db")
-		for name, b := range files {
-			if err := os.MkdirAll(filepath.Dir(filepath.Join(db, name)), 0o777); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(db, name), b, 0o600); err != nil {
-				t.Fatal(err)
-			}
+	defer f.Close()
+	at = min(at, len(d.files[name])-1) // times make manifests a few bytes longer or shorter
+	if _, err := f.WriteAt([]byte{d.files[name][at] ^ 1<<rand.IntN(8)}, int64(at)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// flipCounts counts outcomes.
+type flipCounts struct{ starts, bytes, refused, failed, right atomic.Int64 }
+
+func (c *flipCounts) String() string {
+	return fmt.Sprintf("%d bytes flipped ahead of %d starts, of which %d were refused; %d answers were errors, %d were right",
+		c.bytes.Load(), c.starts.Load(), c.refused.Load(), c.failed.Load(), c.right.Load())
+}
+
+// try starts the server with a byte flipped in each of some indexes, by number, or with one of the data directory's own files, or flips
+// those bytes while it runs. What is answered with 200 must be right.
+func (d *flipDir) try(t *testing.T, c *flipCounts, places []flipPlace, ofIndexes, running bool) {
+	t.Helper()
+	db := filepath.Join(t.TempDir(), "db")
+	defer os.RemoveAll(db)
+	d.copyTo(t, db)
+	name := func(i int) string {
+		if ofIndexes {
+			return ofIndex(i, places[i].name)
 		}
-		flip := func() {
-			f, err := os.OpenFile(filepath.Join(db, p.name), os.O_WRONLY, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer f.Close()
-			if _, err := f.WriteAt([]byte{files[p.name][p.at] ^ 1<<rand.IntN(8)}, int64(p.at)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		var args []string
-		if running {
-			args = []string{"--inspection-interval", "20ms"}
-		} else {
-			flip()
-		}
-		in, err := tryStart(t, db, args...)
-		if err != nil {
-			refused.Add(1)
-			return
-		}
-		defer os.RemoveAll(db)
-		defer in.stop()
-		if running {
-			flip()
-			// What opening the segment has checked is found by an inspection; what is behind its checksums is read at no other time.
-			for deadline := time.Now().Add(time.Minute); !in.knowsDamage() && p.at < checkedBytes(files[p.name]); time.Sleep(5 * time.Millisecond) {
-				if time.Now().After(deadline) {
-					t.Errorf("byte %d of %s was flipped, and no inspection tells", p.at, p.name)
-					break
-				}
+		return places[i].name
+	}
+	flip := func() (found int) {
+		for i, p := range places {
+			d.flip(t, db, name(i), p.at)
+			// What is behind the checksums of a segment is read when it is opened, and at no other time.
+			if filepath.Ext(p.name) == segmentSuffix && p.at < checkedBytes(d.files[name(i)]) {
+				found++
 			}
 		}
-		for i, got := range in.answersOf() {
+		return found
+	}
+	c.starts.Add(1)
+	c.bytes.Add(int64(len(places)))
+	var args []string
+	if running {
+		args = []string{"--inspection-interval", "20ms"}
+	} else {
+		flip()
+	}
+	in, err := tryStart(t, db, args...)
+	if err != nil {
+		c.refused.Add(1)
+		if ofIndexes {
+			t.Errorf("damage of indexes keeps the server from starting: %v, %v", places, err)
+		}
+		return
+	}
+	defer in.stop()
+	if running {
+		want := flip()
+		for deadline := time.Now().Add(time.Minute); in.knownDamage(t) < want; time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Errorf("inspections tell of %d files, bytes were flipped in %d: %v", in.knownDamage(t), want, places)
+				break
+			}
+		}
+	}
+	for index, want := range d.want {
+		if ofIndexes && index >= len(places) {
+			break
+		}
+		flipped := places[0]
+		if ofIndexes {
+			flipped = places[index]
+		}
+		for i, got := range in.answersOf(index) {
 			switch got {
 			case "":
-				failed.Add(1)
+				c.failed.Add(1)
 			case want[i]:
-				right.Add(1)
+				c.right.Add(1)
 			default:
-				t.Errorf("running %v: byte %d of %s: %s %s %s:\n got %s\nwant %s", running, p.at, p.name, flipQuestions[i].method, flipQuestions[i].path, flipQuestions[i].body, got, want[i])
+				t.Errorf("running %v: byte %d of %s: %s %s %s:\n got %s\nwant %s", running, flipped.at, flipped.name, flipQuestions[i].method, flipQuestions[i].path, flipQuestions[i].body, got, want[i])
 			}
 		}
+	}
+}
+
+// TestFlippedBytesAreNeverServed flips each byte of a data directory once, of all its files while the server is
+// stopped, and those of segments while it runs, before anything was asked. The server may refuse to start, or answer with errors; what it
+// answers with 200 must be right. Bytes of an index are flipped in many indexes at once: damage of one is in no other's way. make flips
+// takes every byte, the usual test some.
+func TestFlippedBytesAreNeverServed(t *testing.T) {
+	one, many := newFlipDir(t, 1), newFlipDir(t, flipIndexes)
+	var own, index, segments []flipPlace
+	for _, name := range slices.Sorted(maps.Keys(one.files)) {
+		inside, ofIndex := strings.CutPrefix(name, ofIndex(0, ""))
+		for at := range one.files[name] {
+			if !ofIndex {
+				own = append(own, flipPlace{name, at})
+				continue
+			}
+			index = append(index, flipPlace{inside, at})
+			if filepath.Ext(name) == segmentSuffix {
+				segments = append(segments, flipPlace{inside, at})
+			}
+		}
+	}
+	var part, parts int
+	if _, err := fmt.Sscanf(*flipsPart, "%d/%d", &part, &parts); err != nil || part < 1 || part > parts {
+		t.Fatalf("there is no part %q", *flipsPart)
 	}
 	n, err := strconv.Atoi(*flips)
 	if err != nil && *flips != "all" {
 		t.Fatal(err)
 	}
-	if *flips != "all" && n > len(segments) {
-		t.Fatalf("the segments have %d bytes", len(segments))
+	choose := func(from []flipPlace, n int) []flipPlace {
+		if *flips == "all" {
+			var mine []flipPlace
+			for i := part - 1; i < len(from); i += parts {
+				mine = append(mine, from[i])
+			}
+			return mine
+		}
+		var some []flipPlace
+		for range min(n, len(from)) {
+			some = append(some, from[rand.IntN(len(from))])
+		}
+		return some
 	}
-	count := 0
+	c := new(flipCounts)
 	t.Run("bytes", func(t *testing.T) {
-		for _, running := range []bool{true, false} {
-			places := slices.Clone(all)
-			if running {
-				places = slices.Clone(segments)
+		for _, kind := range []struct {
+			name    string
+			dir     *flipDir
+			places  []flipPlace
+			running bool
+		}{
+			{"segments while it runs", many, choose(segments, flipIndexes/2), true},
+			{"of indexes", many, choose(index, flipIndexes), false},
+			{"of the directory", one, choose(own, n), false},
+		} {
+			at := 1 // how many bytes ahead of one start
+			if kind.dir == many {
+				at = flipIndexes
 			}
-			rand.Shuffle(len(places), func(i, j int) { places[i], places[j] = places[j], places[i] })
-			if *flips != "all" {
-				// Most of the directory are the queue's and the keys' free pages: half of the bytes are of segments.
-				for i := range n - n/2 {
-					places[i] = segments[rand.IntN(len(segments))]
-				}
-				places = places[:n]
-			}
-			count += len(places)
-			for part := range slices.Chunk(places, 100) {
-				t.Run(fmt.Sprintf("running=%v", running), func(t *testing.T) {
+			for starts := range slices.Chunk(slices.Collect(slices.Chunk(kind.places, at)), flipStarts) {
+				t.Run(kind.name, func(t *testing.T) {
 					t.Parallel()
-					for _, p := range part {
-						try(t, p, running && strings.HasSuffix(p.name, segmentSuffix))
+					for _, places := range starts {
+						kind.dir.try(t, c, places, kind.dir == many, kind.running)
 					}
-					t.Logf("so far: %d starts refused, %d answers were errors, %d were right", refused.Load(), failed.Load(), right.Load())
+					t.Log("so far:", c)
 				})
 			}
 		}
 	})
-	t.Logf("%d bytes flipped: %d starts refused, %d answers were errors, %d were right", count, refused.Load(), failed.Load(), right.Load())
+	t.Log(c)
 }
