@@ -56,7 +56,7 @@ func TestDashboardShowsWhatAKeyOpens(t *testing.T) {
 	tab.until(`document.querySelector(".why li meter")`)
 	offered("Search")
 	tab.eval(`location.hash = "#/keys"`, nil)
-	tab.until(`document.getElementById("said").textContent.includes("This key may not do that")`)
+	tab.until(`document.getElementById("said").textContent.includes("The server refuses this key")`)
 	tab.eval(`document.getElementById("forget").click()`, nil)
 	offered()
 	tab.enter(masterKey)
@@ -104,7 +104,7 @@ func TestDashboardTellsThatAKeyWasRevoked(t *testing.T) {
 		documents: `document.querySelector(".hit")`, settings: `document.querySelector(".setting")`, tasks: `document.querySelector("td .link")`,
 		keys: `main.textContent.includes("for *")`, system: `main.textContent.includes("containsFilter") && document.querySelector("td a")`,
 	}
-	told := `[...document.querySelectorAll("#said.bad, dialog[open] > .said.bad")].some(node => node.textContent.includes("not valid any more"))`
+	told := `[...document.querySelectorAll("#said.bad, dialog[open] > .said.bad")].some(node => node.textContent.includes("The server refuses this key"))`
 	for _, test := range []struct {
 		gate      bool // also without -dashboard.every
 		part, use string

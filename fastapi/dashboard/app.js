@@ -57,7 +57,7 @@ async function open() {
 function failed(error) {
   if ((error.status !== 401 && error.status !== 403) || error.code === "missing_master_key") return say(error.message, true);
   keyForm.hidden = false;
-  if (hasKey()) return say("This key may not do that, or is not valid any more: " + error.message, true);
+  if (hasKey()) return say("The server refuses this key: " + error.message, true);
   say("There is a master key. Enter it, or an API key: a search key opens the search, an admin key everything.");
   document.getElementById("key-value").focus();
 }

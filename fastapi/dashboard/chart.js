@@ -25,7 +25,7 @@ export function series(title, lines, shown, span) {
     }
     picture.append(svg("path", {d: path || "M0 0", class: "line line" + n}));
   }
-  return h("figure", {class: "graph"}, h("figcaption", null, title, latest.map(([name, v], n) => [" ", lines.length > 1 && h("span", {class: "key key" + n, "aria-hidden": "true"}), h("strong", null, `${name ? name + " " : ""}${v === undefined ? "–" : shown(v)}`)])),
+  return h("figure", {class: "graph"}, h("figcaption", null, title, latest.map(([name, v], n) => [" ", h("span", {class: "latest"}, lines.length > 1 && h("span", {class: "key key" + n, "aria-hidden": "true"}), h("strong", null, `${name ? name + " " : ""}${v === undefined ? "–" : shown(v)}`))])),
     h("div", {class: "axes"}, h("span", null, shown(top)), picture, h("span", {class: "zero"}, shown(0)), h("span", {class: "ticks"}, h("span", null, ago(span)), h("span", null, "now"))));
 }
 

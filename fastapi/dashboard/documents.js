@@ -1,7 +1,7 @@
 // The documents of an index: browse, narrow, edit, delete, and upload files.
 import {ask, ended, indexPath, turns, upload} from "./api.js";
 import {chooser, indexes} from "./indexes.js";
-import {brief, bytes, count, field, h, later, say, select, show} from "./dom.js";
+import {brief, bytes, count, field, h, json, later, say, select, show} from "./dom.js";
 import {hitBox, textOf} from "./hit.js";
 
 const pageSize = 20;
@@ -89,7 +89,7 @@ export async function documentsView({page, state, remember, signal, reopen}) {
 
   /** edit shows a document as JSON, and sends it as it is typed then: its numbers keep their digits. */
   function edit(doc) {
-    const uid = s.index, text = h("textarea", {value: JSON.stringify(doc ?? {[key()]: ""}, null, 2), rows: 18, spellcheck: false, "aria-label": "Document"});
+    const uid = s.index, text = h("textarea", {value: json(doc ?? {[key()]: ""}), rows: 18, spellcheck: false, "aria-label": "Document"});
     const dialog = show(doc ? `Edit ${textOf(doc[key()])}` : "New document", text, h("p", null, h("button", {type: "button", class: "main", onclick: async () => {
       JSON.parse(text.value); // fails with what is wrong
       const task = await ask(indexPath(uid, "/documents"), {body: `[${text.value}]`});

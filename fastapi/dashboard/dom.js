@@ -82,6 +82,9 @@ export function select(options, value, onchange, label) {
 /** brief is the beginning of a text that may be very long. */
 export const brief = (text, most = 100) => text.length > most ? text.slice(0, most).replace(/[\ud800-\udbff]$/, "") + "…" : text;
 
+/** json writes a value for people to read and edit: characters that change the direction of writing are seen as what they are. */
+export const json = (value, indent = 2) => JSON.stringify(value, null, indent)?.replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, c => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
+
 /** apart puts texts in a row, each on its own: one that changes the direction of writing changes no other. */
 export const apart = (texts, between) => texts.map((text, i) => [i > 0 && between, h("bdi", null, text)]);
 

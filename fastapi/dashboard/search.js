@@ -2,7 +2,7 @@
 import {ask, curl, ended, indexPath, turns} from "./api.js";
 import {chooser, indexes} from "./indexes.js";
 import {compare} from "./compare.js";
-import {again, brief, copy, count, field, h, later, redraw, say, select, show, svg} from "./dom.js";
+import {again, brief, copy, count, field, h, json, later, redraw, say, select, show, svg} from "./dom.js";
 import {after, before, hitBox, marked, titleOf, why} from "./hit.js";
 import {sample} from "./sample.js";
 
@@ -49,7 +49,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
       fields),
     h("div", {class: "bar actions"}, summary,
       h("button", {type: "button", onclick: () => copy(curl(indexPath(s.index, "/search"), body(true)))}, "Copy as curl"),
-      h("button", {type: "button", onclick: async () => show("Answer", h("pre", {tabIndex: 0}, JSON.stringify(await ask(indexPath(s.index, "/search"), {body: body(true), signal}), null, 2).slice(0, 500000)))}, "Raw JSON"),
+      h("button", {type: "button", onclick: async () => show("Answer", h("pre", {tabIndex: 0}, json(await ask(indexPath(s.index, "/search"), {body: body(true), signal})).slice(0, 500000)))}, "Raw JSON"),
       h("button", {type: "button", onclick: () => sides({})}, "Compare"),
       h("label", {class: "check"}, h("input", {type: "checkbox", onchange: event => { s.pictures = event.target.checked; return search(); }}), " pictures")),
     h("div", {class: "columns"}, h("details", {class: "sidebar", open: !matchMedia("(max-width: 48rem)").matches}, h("summary", null, "Facets"), facets), h("div", null, map, hits, pages)));
@@ -131,7 +131,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
     }}, "similar");
     const raw = h("button", {type: "button", class: "link", onclick: () => {
       const plain = Object.fromEntries(Object.entries(hit).filter(([name]) => !["_formatted", "_rankingScoreDetails", "_rankingScore"].includes(name)));
-      show(String(id ?? "Document"), h("pre", {tabIndex: 0}, JSON.stringify(plain, null, 2).slice(0, 500000)));
+      show(String(id ?? "Document"), h("pre", {tabIndex: 0}, json(plain).slice(0, 500000)));
     }}, "JSON");
     const node = hitBox(hit, {key: known.key, fields: s.fields, pictures: s.pictures, rank, actions: [raw, similar]});
     node.append(reasons);
@@ -210,7 +210,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
     const names = Object.keys(known.embedders);
     const ratio = h("input", {type: "range", min: 0, max: 1, step: 0.05, value: s.ratio, oninput: later(() => { s.ratio = Number(ratio.value); return search(); }, 60)});
     hybrid.replaceChildren(...names.length ? [field("Meaning", select([["", "words only"], ...names], s.embedder, v => { s.embedder = v; return search(); })), field("Words … meaning", ratio)] : []);
-    const choices = Object.keys(listed?.fields ?? {}).sort();
+    const choices = Object.keys(listed?.fields ?? {}).filter(name => !name.startsWith("_") || name === "_geo").sort();
     fields.replaceChildren(h("summary", null, "Fields to show"), h("p", {class: "choices"}, choices.map(name => h("label", {class: "check"}, h("input", {type: "checkbox", checked: s.fields.includes(name), onchange: event => {
       s.fields = event.target.checked ? [...s.fields, name] : s.fields.filter(other => other !== name);
       return search();

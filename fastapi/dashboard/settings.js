@@ -1,7 +1,7 @@
 // The settings of an index, each as JSON, with what a change means for the documents that are there.
 import {ask, ended, indexPath, turns} from "./api.js";
 import {chooser, indexes} from "./indexes.js";
-import {h, say} from "./dom.js";
+import {h, json, say} from "./dom.js";
 
 const words = "all documents are read and indexed again", columns = "values of the new fields are gathered from all documents", nothing = "nothing is indexed again";
 
@@ -57,7 +57,7 @@ export async function settingsView({page, state, remember, signal, reopen}) {
 
   /** one is a setting of an index; saving it leaves what is typed in others alone. */
   function one(uid, name, value) {
-    const written = JSON.stringify(value, null, 2);
+    const written = json(value);
     const text = h("textarea", {value: written, rows: Math.min(14, written.split("\n").length), spellcheck: false, "aria-label": name, oninput: () => {
       save.disabled = text.value === written;
       try {

@@ -1,6 +1,6 @@
 // Tasks as they come and end, with their progress, and what to do about those that failed.
 import {ask, turns} from "./api.js";
-import {again, apart, brief, count, field, h, redraw, select, show} from "./dom.js";
+import {again, apart, brief, count, field, h, json, redraw, select, show} from "./dom.js";
 
 const statuses = ["enqueued", "processing", "succeeded", "failed", "canceled"];
 
@@ -52,7 +52,7 @@ export async function tasksView({page, state, remember, signal}) {
   }
 
   function row(task) {
-    const details = Object.entries(task.details ?? {}).filter(([, v]) => v !== null).map(([k, v]) => brief(`${k}: ${typeof v === "object" ? JSON.stringify(v) : v}`, 120));
+    const details = Object.entries(task.details ?? {}).filter(([, v]) => v !== null).map(([k, v]) => brief(`${k}: ${typeof v === "object" ? json(v, 0) : v}`, 120));
     const waits = task.status === "enqueued" || task.status === "processing";
     return h("tr", null, h("td", {class: "number"}, task.uid), h("td", null, h("span", {class: "status " + task.status}, task.status)), h("td", null, task.type),
       h("td", {class: "name", dir: "auto"}, brief(task.indexUid ?? "–", 60)),
@@ -62,7 +62,7 @@ export async function tasksView({page, state, remember, signal}) {
       h("td", null, waits ? h("button", {type: "button", class: "link", "data-at": task.uid, onclick: async () => {
         await ask(`/tasks/cancel?uids=${task.uid}`, {method: "POST"});
         await draw();
-      }}, "cancel") : h("button", {type: "button", class: "link", "data-at": task.uid, onclick: () => show("Task " + task.uid, h("pre", {tabIndex: 0}, JSON.stringify(task, null, 2)))}, "JSON")));
+      }}, "cancel") : h("button", {type: "button", class: "link", "data-at": task.uid, onclick: () => show("Task " + task.uid, h("pre", {tabIndex: 0}, json(task)))}, "JSON")));
   }
 
   await draw();

@@ -1,0 +1,59 @@
+package fastapi
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestDashboardEditsNothingElse saves a document and a setting after a small change: numbers that JavaScript would round, names that its
+// objects have, and the key of an embedder, which is shown masked, stay what they were; what was taken out is out.
+func TestDashboardEditsNothingElse(t *testing.T) {
+	tab := startChromium(t).open()
+	c, url := openPage(t, Options{})
+	const id = "9007199254740993" // 2^53+1
+	if end := c.wait(c.json("POST", "/indexes/films/documents", `[{"id":`+id+`,"n":12345678901234567890,"title":"\u202eold","__proto__":{"a":1}}]`)); !strings.Contains(end, `"status":"succeeded"`) {
+		t.Fatal(end)
+	}
+	tab.do("Page.addScriptToEvaluateOnNewDocument", values{"source": presses + `
+		const send = fetch;
+		window.sent = [];
+		window.fetch = (path, options) => {
+			if (options?.method === "PATCH") sent.push(options.body);
+			return send(path, options);
+		};`}, nil)
+	tab.goTo(url + "/#/documents?index=films")
+	tab.until(`document.querySelector(".hit")`)
+	tab.eval(`press("edit"), 0`, nil)
+	tab.until(`document.querySelector("dialog textarea").value.includes('"n": 12345678901234567890') && document.querySelector("dialog textarea").value.includes('"\\u202eold"')`)
+	tab.eval(`(() => {
+		const text = document.querySelector("dialog textarea");
+		text.value = text.value.replace("old", "new");
+		press("Save", document.querySelector("dialog"));
+	})()`, nil)
+	tab.until(`document.getElementById("said").textContent === "Done: 1 written."`)
+	if r := c.get("/indexes/films/documents/" + id); r.body != `{"id":`+id+`,"n":12345678901234567890,"title":"\u202enew","__proto__":{"a":1}}` {
+		t.Errorf("the document is %s", r.body)
+	}
+
+	c.wait(c.json("DELETE", "/indexes/films/documents", ""))
+	c.wait(c.json("PATCH", "/indexes/films/settings", `{"embedders":{"paid":{"source":"openAi","apiKey":"sk-abcdefghijkl"},"mine":{"source":"userProvided","dimensions":2}}}`))
+	tab.goTo(url + "/#/settings?index=films")
+	tab.until(`document.querySelector("#embedders textarea").value.includes("XXXX")`)
+	tab.eval(`(() => {
+		const text = document.querySelector("#embedders textarea"), embedders = JSON.parse(text.value);
+		delete embedders.mine;
+		embedders.paid.documentTemplate = "{{doc.title}}";
+		text.value = JSON.stringify(embedders);
+		text.dispatchEvent(new Event("input"));
+		press("Save", document.querySelector("#embedders"));
+	})()`, nil)
+	tab.until(`document.getElementById("said").textContent === "embedders of films is changed."`)
+	var sent []string
+	tab.eval("sent", &sent)
+	if body := strings.Join(sent, " "); !strings.Contains(body, `"mine":null`) || strings.Contains(body, "apiKey") {
+		t.Errorf("sent is %s", body)
+	}
+	if r := c.get("/indexes/films/settings/embedders"); !strings.Contains(r.body, "skXXXX") || !strings.Contains(r.body, "{{doc.title}}") || strings.Contains(r.body, "mine") {
+		t.Errorf("the embedders are %s", r.body)
+	}
+}
