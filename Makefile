@@ -4,7 +4,7 @@ export CGO_ENABLED := 0
 # what /version tells; go build stamps it by itself unless -buildvcs=false is set
 STAMP := $(shell git log -1 --format='-X main.commit=%H -X main.commitDate=%cI' 2>/dev/null)
 
-.PHONY: run build release generate test check walk look api test-race test-arm64 test-invariants fuzz crash network-test powercut mutate-syncs bench bench-quick bench-ann bench-ann-peers hostile pprof
+.PHONY: bench-network run build release generate test check walk look api test-race test-arm64 test-invariants fuzz crash network-test powercut mutate-syncs bench bench-quick bench-ann bench-ann-peers hostile pprof
 
 run: build
 	./svc
@@ -85,9 +85,10 @@ crash: build
 	go test ./cmd/svc -run TestKilledServerKeepsItsPromises -count 1 -timeout 60m -v -args -rounds $(ROUNDS)
 
 # three instances of a network that are killed, cut off from each other and changed under writes, ROUNDS times; then searched
-# 12,000 times, with connections and goroutines counted
+# 12,000 times, with connections and goroutines counted; then, for root on Linux, in namespaces whose links are cut
 network-test:
-	go test ./cmd/svc -run 'TestNetworkKeepsItsPromises|TestNetworkSearchesLeakNothing' -count 1 -timeout 60m -v -args -network-rounds $(ROUNDS) -network-searches 12000
+	go test ./cmd/svc -run 'TestNetworkKeepsItsPromises|TestNetworkSearchesLeakNothing|TestNetworkOfNamespaces' -count 1 -timeout 60m -v -args \
+	  -network-rounds $(ROUNDS) -network-searches 12000 -network-namespaces
 
 # what power cuts may leave of a recorded run of WRITES writes of the real program, in STATES ways: it must start on each and have lost nothing
 STATES ?= 10000
@@ -111,6 +112,10 @@ flips:
 DATA ?=
 bench: build
 	go run ./bench --server ./svc --out BENCHMARKS.md $(if $(DATA),--data $(DATA))
+
+# three instances that move documents and search together
+bench-network: build
+	go run ./bench --server ./svc --network --out BENCHMARKS.md $(if $(DATA),--data $(DATA))
 
 bench-quick: build
 	go run ./bench --server ./svc --quick $(if $(DATA),--data $(DATA))

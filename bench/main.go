@@ -100,12 +100,12 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	if o.Network {
+		e := readEnvironment(o)
 		f, err := m.runNetwork(ctx)
 		if err != nil {
 			return err
 		}
-		_, err = os.Stdout.Write(f.table())
-		return err
+		return o.write("network of "+data.name, append(e.heading("A network of three instances, "+data.title, data), f.table()...))
 	}
 	r, err := m.run(ctx)
 	if err != nil {

@@ -73,6 +73,9 @@ func (o options) command() string {
 	} else if o.Documents != 63666 {
 		c += fmt.Sprintf(" --documents %d", o.Documents)
 	}
+	if o.Network {
+		c += " --network"
+	}
 	if o.Quick {
 		c += " --quick"
 	}
@@ -85,32 +88,35 @@ func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
+// heading is what stands ahead of the tables of a data set.
+func (e *environment) heading(title string, data *dataset) []byte {
+	text := fmt.Appendf(nil, "## %s\n\nCommit `%s` on %d cores of %s (%s/%s, %s), load average before it %s.\n",
+		title, e.commit, e.cores, e.cpu, runtime.GOOS, runtime.GOARCH, runtime.Version(), e.loadAverage)
+	return fmt.Appendf(text, "%d documents, %.1f MiB of JSON. Command: `%s`.\n\n", data.documents, mib(int64(len(data.payload))), e.command)
+}
+
 // tables renders the figures.
 func (r *results) tables() []byte {
-	var b bytes.Buffer
 	size := int64(len(r.data.payload))
-	fmt.Fprintf(&b, "## %s\n\nCommit `%s` on %d cores of %s (%s/%s, %s), load average before it %s.\n",
-		r.data.title, r.commit, r.cores, r.cpu, runtime.GOOS, runtime.GOARCH, runtime.Version(), r.loadAverage)
-	fmt.Fprintf(&b, "%d documents, %.1f MiB of JSON. Command: `%s`.\n\n", r.data.documents, mib(size), r.command)
-
-	fmt.Fprintf(&b, "| writing | |\n| --- | --- |\n")
+	b := bytes.NewBuffer(r.heading(r.data.title, r.data))
+	fmt.Fprintf(b, "| writing | |\n| --- | --- |\n")
 	f := r.indexing
-	fmt.Fprintf(&b, "| indexing, one request, until the task is finished | %.2f s: %.0f documents/s, %.1f MB/s |\n", f.seconds, float64(r.data.documents)/f.seconds, float64(size)/1e6/f.seconds)
-	fmt.Fprintf(&b, "| CPU time of it | %.1f s |\n", f.cpuSeconds)
-	fmt.Fprintf(&b, "| peak RSS meanwhile | %.0f MiB |\n", mib(f.peak))
-	fmt.Fprintf(&b, "| data directory after it | %.1f MiB: %.2f × the input |\n", mib(f.disk), float64(f.disk)/float64(size))
-	fmt.Fprintf(&b, "| one document changed, request to finished task | median %.2f ms, p99 %.2f ms |\n\n", r.updates.quantile(0.5), r.updates.quantile(0.99))
+	fmt.Fprintf(b, "| indexing, one request, until the task is finished | %.2f s: %.0f documents/s, %.1f MB/s |\n", f.seconds, float64(r.data.documents)/f.seconds, float64(size)/1e6/f.seconds)
+	fmt.Fprintf(b, "| CPU time of it | %.1f s |\n", f.cpuSeconds)
+	fmt.Fprintf(b, "| peak RSS meanwhile | %.0f MiB |\n", mib(f.peak))
+	fmt.Fprintf(b, "| data directory after it | %.1f MiB: %.2f × the input |\n", mib(f.disk), float64(f.disk)/float64(size))
+	fmt.Fprintf(b, "| one document changed, request to finished task | median %.2f ms, p99 %.2f ms |\n\n", r.updates.quantile(0.5), r.updates.quantile(0.99))
 
-	fmt.Fprintf(&b, "| process | |\n| --- | --- |\n")
-	fmt.Fprintf(&b, "| start, empty | %.0f ms, RSS %.0f MiB |\n", milliseconds(r.startTime), mib(r.startMemory.resident))
-	fmt.Fprintf(&b, "| start, with the data | %.0f ms, RSS %.0f MiB |\n", milliseconds(r.restartTime), mib(r.restartMemory.resident))
-	fmt.Fprintf(&b, "| RSS after the searches | %.0f MiB, %.0f MiB of it anonymous |\n\n", mib(r.searchedMemory.resident), mib(r.searchedMemory.anonymous))
+	fmt.Fprintf(b, "| process | |\n| --- | --- |\n")
+	fmt.Fprintf(b, "| start, empty | %.0f ms, RSS %.0f MiB |\n", milliseconds(r.startTime), mib(r.startMemory.resident))
+	fmt.Fprintf(b, "| start, with the data | %.0f ms, RSS %.0f MiB |\n", milliseconds(r.restartTime), mib(r.restartMemory.resident))
+	fmt.Fprintf(b, "| RSS after the searches | %.0f MiB, %.0f MiB of it anonymous |\n\n", mib(r.searchedMemory.resident), mib(r.searchedMemory.anonymous))
 
-	fmt.Fprintf(&b, "| searches, limit 20 | p50 ms | p99 ms | QPS, %d connections | CPU ms each | mean hits |\n| --- | --- | --- | --- | --- | --- |\n", connections)
+	fmt.Fprintf(b, "| searches, limit 20 | p50 ms | p99 ms | QPS, %d connections | CPU ms each | mean hits |\n| --- | --- | --- | --- | --- | --- |\n", connections)
 	for _, s := range r.searches {
-		fmt.Fprintf(&b, "| %s | %.2f | %.2f | %.0f | %.2f | %.0f |\n", s.name, s.p50, s.p99, s.qps, s.cpuPerRequest, s.hits)
+		fmt.Fprintf(b, "| %s | %.2f | %.2f | %.0f | %.2f | %.0f |\n", s.name, s.p50, s.p99, s.qps, s.cpuPerRequest, s.hits)
 	}
-	fmt.Fprintf(&b, "\n%d search rules that a search of one word does not meet add %.0f µs to its p50.\n", r.beside.rules, microseconds(r.beside.added))
+	fmt.Fprintf(b, "\n%d search rules that a search of one word does not meet add %.0f µs to its p50.\n", r.beside.rules, microseconds(r.beside.added))
 	return b.Bytes()
 }
 

@@ -32,6 +32,7 @@ type member struct {
 	url     string
 	log     bytes.Buffer
 	link    *link
+	room    *namespace // where it runs; nil: here, and others reach it through link
 }
 
 func newMember(t *testing.T, name string, options ...string) *member {
@@ -44,14 +45,17 @@ func newMember(t *testing.T, name string, options ...string) *member {
 
 func (in *member) start() {
 	in.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		in.t.Fatal(err)
+	address := in.room.listens()
+	if in.room == nil {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			in.t.Fatal(err)
+		}
+		address = l.Addr().String()
+		l.Close()
 	}
-	address := l.Addr().String()
-	l.Close()
 	beside := filepath.Dir(in.data)
-	in.process = exec.Command(os.Args[0], "--db-path", in.data, "--snapshot-dir", filepath.Join(beside, "snapshots"), "--http-addr", address, "--log-level", "WARN", "--experimental-allowed-ip-networks", "127.0.0.0/8")
+	in.process = in.room.command(os.Args[0], "--db-path", in.data, "--snapshot-dir", filepath.Join(beside, "snapshots"), "--http-addr", address, "--log-level", "WARN", "--experimental-allowed-ip-networks", "127.0.0.0/8,10.0.0.0/8")
 	in.process.Args = append(in.process.Args, in.options...)
 	in.process.Env = append(os.Environ(), asProgram+"=1")
 	in.process.Stdout, in.process.Stderr = &in.log, &in.log
@@ -68,7 +72,17 @@ func (in *member) start() {
 			in.t.Fatalf("%s does not answer:\n%s", in.name, in.log.String())
 		}
 	}
-	in.link.lead(address)
+	if in.link != nil {
+		in.link.lead(address)
+	}
+}
+
+// reached is the address at which others reach it.
+func (in *member) reached() string {
+	if in.room != nil {
+		return in.room.address
+	}
+	return in.link.address
 }
 
 func (in *member) kill() {
@@ -144,13 +158,18 @@ func (in *member) finishAll() {
 func newNetwork(t *testing.T, options ...string) []*member {
 	t.Helper()
 	all := []*member{newMember(t, "a", options...), newMember(t, "b", options...), newMember(t, "c", options...)}
+	joined(all)
+	return all
+}
+
+// joined makes a network of instances, of which the first leads.
+func joined(all []*member) {
 	var remotes []string
 	for _, in := range all {
 		in.must("PATCH", "/experimental-features", `{"network":true}`, nil)
-		remotes = append(remotes, fmt.Sprintf(`%q:{"url":"http://%s"}`, in.name, in.link.address))
+		remotes = append(remotes, fmt.Sprintf(`%q:{"url":"http://%s"}`, in.name, in.reached()))
 	}
 	all[0].change(`{"self":"a","leader":"a","remotes":{` + strings.Join(remotes, ",") + `},"shards":` + shapes[0] + `}`)
-	return all
 }
 
 // change changes the network, and waits until that is done.

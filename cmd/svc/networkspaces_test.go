@@ -1,0 +1,185 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+var networkNamespaces = flag.Bool("network-namespaces", false, "run TestNetworkOfNamespaces, for -network-rounds rounds; it takes root and iproute2")
+
+// namespace is a network namespace of Linux with two links: one to the bridge where the others are, and one to the test. A nil one is that
+// of the test.
+type namespace struct {
+	t       *testing.T
+	name    string
+	port    string // of the bridge, where its link ends
+	address string // at which others reach what listens in it
+	direct  string // at which the test does
+}
+
+// iproute runs a command of iproute2.
+func iproute(t *testing.T, program string, words ...string) error {
+	t.Helper()
+	out, err := exec.Command(program, words...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s %s: %w: %s", program, strings.Join(words, " "), err, out)
+	}
+	return nil
+}
+
+// newNamespaces makes namespaces and the bridge between them, or skips.
+func newNamespaces(t *testing.T, n int) []*namespace {
+	t.Helper()
+	tag := fmt.Sprintf("sv%d", os.Getpid()%100_000)
+	bridge := tag + "br"
+	do := func(words ...string) {
+		t.Helper()
+		if err := iproute(t, "ip", words...); err != nil {
+			t.Skipf("no network namespaces here: %v", err)
+		}
+	}
+	t.Cleanup(func() { _ = iproute(t, "ip", "link", "del", bridge) })
+	do("link", "add", bridge, "type", "bridge")
+	do("link", "set", bridge, "up")
+	var all []*namespace
+	for i := range n {
+		in := &namespace{t: t, name: fmt.Sprintf("%s-%d", tag, i), port: fmt.Sprintf("%sp%d", tag, i), address: fmt.Sprintf("10.213.7.%d:7700", i+1), direct: fmt.Sprintf("10.213.8.%d:7700", 4*i+2)}
+		inside, own, there := in.port+"i", fmt.Sprintf("%st%d", tag, i), fmt.Sprintf("%su%d", tag, i)
+		t.Cleanup(func() {
+			_ = iproute(t, "ip", "link", "del", in.port)
+			_ = iproute(t, "ip", "link", "del", own)
+			_ = iproute(t, "ip", "netns", "del", in.name)
+		})
+		do("netns", "add", in.name)
+		do("link", "add", in.port, "type", "veth", "peer", "name", inside)
+		do("link", "set", in.port, "master", bridge, "up")
+		do("link", "set", inside, "netns", in.name)
+		do("link", "add", own, "type", "veth", "peer", "name", there)
+		do("link", "set", there, "netns", in.name)
+		do("addr", "add", fmt.Sprintf("10.213.8.%d/30", 4*i+1), "dev", own)
+		do("link", "set", own, "up")
+		for _, words := range []string{
+			"addr add 10.213.7." + fmt.Sprint(i+1) + "/24 dev " + inside, "addr add 10.213.8." + fmt.Sprint(4*i+2) + "/30 dev " + there,
+			"link set " + inside + " up", "link set " + there + " up", "link set lo up",
+		} {
+			do(append([]string{"-n", in.name}, strings.Fields(words)...)...)
+		}
+		all = append(all, in)
+	}
+	return all
+}
+
+// listens returns the address at which an instance in it is to listen, so that the test reaches it.
+func (n *namespace) listens() string {
+	if n == nil {
+		return ""
+	}
+	return n.direct
+}
+
+// command is a program in it.
+func (n *namespace) command(program string, arguments ...string) *exec.Cmd {
+	if n == nil {
+		return exec.Command(program, arguments...)
+	}
+	// What is reached at two addresses listens at all.
+	for i := range arguments {
+		if arguments[i] == n.direct {
+			arguments[i] = "0.0.0.0:7700"
+		}
+	}
+	return exec.Command("ip", append([]string{"netns", "exec", n.name, program}, arguments...)...)
+}
+
+// cut has packets from and to the others vanish, or not any more.
+func (n *namespace) cut(off bool) {
+	n.t.Helper()
+	state := "up"
+	if off {
+		state = "down"
+	}
+	if err := iproute(n.t, "ip", "link", "set", n.port, state); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// netem delays packets to it and loses some; "" ends that. It reports whether the kernel can.
+func (n *namespace) netem(words string) bool {
+	if words == "" {
+		return iproute(n.t, "tc", "qdisc", "del", "dev", n.port, "root") == nil
+	}
+	return iproute(n.t, "tc", append(strings.Fields("qdisc add dev "+n.port+" root netem"), strings.Fields(words)...)...) == nil
+}
+
+// TestNetworkOfNamespaces is TestNetworkKeepsItsPromises over links of the kernel: a cut one is silent, connections over it stay, and where
+// there is netem, packets come late or not at all.
+func TestNetworkOfNamespaces(t *testing.T) {
+	if !*networkNamespaces {
+		t.Skip("the long form of make network-test runs it")
+	}
+	needCommands(t, "ip", "tc")
+	if os.Getuid() != 0 {
+		t.Skip("namespaces take root")
+	}
+	seed := uint64(time.Now().UnixNano())
+	random := rand.New(rand.NewPCG(seed, 0))
+	var all []*member
+	for i, room := range newNamespaces(t, 3) {
+		in := &member{t: t, name: string(rune('a' + i)), data: filepath.Join(t.TempDir(), "data"), room: room,
+			options: []string{"--experimental-proxy-backoff-timeout-seconds", "1", "--experimental-proxy-request-timeout-seconds", "2"}}
+		in.start()
+		t.Cleanup(in.kill)
+		all = append(all, in)
+	}
+	joined(all)
+	netem := all[0].room.netem("delay 1ms") && all[0].room.netem("")
+	t.Logf("seed %d, %d rounds, netem: %v", seed, *networkRounds, netem)
+	w := &writer{random: random, docs: map[int]*written{}}
+	w.steps(all[0], 5)
+	cuts, kills, delays := 0, 0, 0
+	for round := range *networkRounds {
+		in := all[random.IntN(len(all))]
+		switch k := random.IntN(3); {
+		case k == 0 && netem:
+			delays++
+			in.room.netem(fmt.Sprintf("delay %dms 20ms loss %d%%", 1+random.IntN(100), random.IntN(20)))
+			w.steps(all[0], random.IntN(5))
+			in.room.netem("")
+		case k == 1:
+			kills++
+			in.kill()
+			if in != all[0] {
+				w.steps(all[0], random.IntN(3))
+			}
+			in.start()
+		default:
+			cuts++
+			in.room.cut(true)
+			w.steps(all[0], random.IntN(5))
+			if random.IntN(3) == 0 {
+				_, _, _ = all[0].ask("PATCH", "/network", `{"shards":`+shapes[random.IntN(len(shapes))]+`}`, nil)
+			}
+			in.room.cut(false)
+		}
+		w.steps(all[0], random.IntN(5))
+		if round%8 == 7 || round == *networkRounds-1 {
+			settled(t, all, 30*time.Second)
+			all[0].change(`{}`)
+			w.check(t, all)
+			if t.Failed() {
+				for _, in := range all {
+					t.Logf("%s:\n%s", in.name, in.log.String())
+				}
+				t.FailNow()
+			}
+		}
+	}
+	t.Logf("%d cuts, %d kills, %d times of delay and loss", cuts, kills, delays)
+}
