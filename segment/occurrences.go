@@ -86,6 +86,13 @@ func (f FieldPosting) appendDense(dst []uint64, r *PositionReader, c *rowlist.Ro
 			at, passed = skipRows(p, at, passed), 0
 		}
 		tagged := tag | uint64(i)<<16
+		if at < len(p) && p[at] >= endOfRow|endOfNumber { // one position below 64
+			dst = append(dst, tagged|uint64(p[at]&payload))
+			at++
+			i++
+			j++
+			continue
+		}
 		for next, v, shift := uint32(0), uint32(0), 0; at < len(p); {
 			b := p[at]
 			at++
@@ -198,6 +205,10 @@ func (p *PositionReader) appendTagged(dst []uint64, i int, tag uint64) []uint64 
 		p.at = skipRows(p.p, p.at, i-p.index)
 	}
 	p.index = i + 1
+	if p.at < len(p.p) && p.p[p.at] >= endOfRow|endOfNumber { // one position below 64
+		p.at++
+		return append(dst, tag|uint64(p.p[p.at-1]&payload))
+	}
 	next, v, shift := uint32(0), uint32(0), 0
 	for at := p.at; at < len(p.p); {
 		b := p.p[at]

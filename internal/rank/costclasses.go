@@ -35,13 +35,14 @@ func (c *classes) among(k int, in rows) rows {
 var (
 	classRows  = 48       // documents from which on classes are used that are there
 	derivedPer = 3        // classes are made at once when they hold at most so many for each document of the bucket,
-	derivedMax = 64 << 10 // and when they are wished for again, up to so many
+	derivedMax = 64 << 10 // and when they are wished for again, up to so many,
+	againPer   = 64       // and so many for each document of the bucket
 )
 
 // worthwhile reports whether classes of so many documents should be made for a bucket. again: they were wished for
 // before, so up to derivedMax of them may serve later searches, too. Where the page can be filled without them, that is the only reason.
 func (s *search) worthwhile(documents, bucket int, again bool) bool {
-	return documents <= derivedMax && again || !s.out.fillable() && bucket > listRows && documents <= derivedPer*bucket
+	return documents <= min(derivedMax, againPer*bucket) && again || !s.out.fillable() && bucket > listRows && documents <= derivedPer*bucket
 }
 
 // segmentClasses are the documents of one segment by cost; they are kept with it.

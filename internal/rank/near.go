@@ -25,6 +25,10 @@ type nearSieve struct {
 	next    rule         // behind proximity; nil for none
 }
 
+// unorderedRows is up to how many documents with a bound are all read: to put them in order first would cost as much. (A variable, so
+// that tests can lower it.)
+var unorderedRows = 1024
+
 // stretch is documents of a segment that match the nodes at the same levels and of which the same is known.
 type stretch struct {
 	like  batch  // without rows
@@ -129,7 +133,7 @@ func (v *nearSieve) open(bound int) bool {
 		within[seg] = or(within[seg], st.rows)
 		unread = unread || st.known != v.all
 	}
-	if !unread || len(v.order()) == 0 {
+	if !unread || within.count() <= unorderedRows || len(v.order()) == 0 {
 		for _, st := range waiting {
 			if !v.read(bound, st, st.rows) {
 				return false
