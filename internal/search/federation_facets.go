@@ -121,21 +121,20 @@ func askedName(names []string, facet string) string {
 	return facet
 }
 
-// mergeFacets makes one list of the facets of several indexes: counts of the same value are summed. max bounds the values of
+// mergeFacets makes one list of the facets of several indexes: counts of the same value are summed. limit bounds the values of
 // a facet, unless it is nil.
 func mergeFacets(indexes []indexFacets, limit *int) []facet {
 	var merged []facet
+	var lists [][][]facetValue // by facet
 	for _, ix := range indexes {
 		for _, f := range ix.facets {
 			i := slices.IndexFunc(merged, func(m facet) bool { return m.name == f.name })
 			if i < 0 {
-				f.values = slices.Clone(f.values)
-				merged = append(merged, f)
+				merged, lists = append(merged, f), append(lists, [][]facetValue{f.values})
 				continue
 			}
-			m := &merged[i]
-			m.values = append(m.values, f.values...)
-			switch {
+			lists[i] = append(lists[i], f.values)
+			switch m := &merged[i]; {
 			case !f.numbers:
 			case !m.numbers:
 				m.numbers, m.min, m.max = true, f.min, f.max
@@ -144,28 +143,59 @@ func mergeFacets(indexes []indexFacets, limit *int) []facet {
 			}
 		}
 	}
-	slices.SortFunc(merged, func(a, b facet) int { return cmp.Compare(a.name, b.name) })
 	for i := range merged {
 		m := &merged[i]
-		// The same value may be spelled otherwise in another index; it is another one then.
-		slices.SortStableFunc(m.values, func(a, b facetValue) int {
-			return cmp.Or(bytes.Compare(a.text(), b.text()), bytes.Compare(a.shown, b.shown))
-		})
-		summed := m.values[:0]
-		for _, v := range m.values {
-			if last := len(summed) - 1; last >= 0 && bytes.Equal(summed[last].shown, v.shown) {
-				summed[last].count += v.count
-			} else {
-				summed = append(summed, v)
-			}
-		}
+		summed := sumValues(lists[i])
 		bound := len(summed)
 		if limit != nil {
 			bound = *limit
 		}
 		m.values = topValues(summed, bound, m.byCount)
 	}
+	slices.SortFunc(merged, func(a, b facet) int { return cmp.Compare(a.name, b.name) })
 	return merged
+}
+
+// compareValue orders values by their texts. The same value may be spelled otherwise in another index; it is another one then.
+func compareValue(a, b facetValue) int { return a.compareText(&b) }
+
+func (v *facetValue) compareText(o *facetValue) int {
+	if c := bytes.Compare(v.text(), o.text()); c != 0 {
+		return c
+	}
+	return bytes.Compare(v.shown, o.shown)
+}
+
+// sumValues merges lists, which it leaves as they are, into one in the order of compareValue, with counts of the same value summed. Lists
+// that have that order already are read once.
+func sumValues(lists [][]facetValue) []facetValue {
+	n := 0
+	left := make([][]facetValue, len(lists))
+	for i, list := range lists {
+		if !slices.IsSortedFunc(list, compareValue) {
+			list = slices.Clone(list)
+			slices.SortStableFunc(list, compareValue)
+		}
+		left[i] = list
+		n += len(list)
+	}
+	summed := make([]facetValue, 0, n)
+	for range n {
+		first := -1
+		for i := range left {
+			if len(left[i]) > 0 && (first < 0 || left[i][0].compareText(&left[first][0]) < 0) {
+				first = i
+			}
+		}
+		v := &left[first][0]
+		left[first] = left[first][1:]
+		if last := len(summed) - 1; last >= 0 && bytes.Equal(summed[last].shown, v.shown) {
+			summed[last].count += v.count
+		} else {
+			summed = append(summed, *v)
+		}
+	}
+	return summed
 }
 
 // appendFacets appends what the answer says of facets; nothing where none of the queried indexes was asked for any.

@@ -74,16 +74,10 @@ func parseDistribution(facets []facet, object []byte) ([]facet, error) {
 			f.values = append(f.values, facetValue{key: keys[from:len(keys):len(keys)], shown: shown, count: n})
 			return nil
 		})
-		if !slices.IsSortedFunc(f.values, compareSpelled) { // values may be ordered by their counts
-			slices.SortFunc(f.values, compareSpelled)
-		}
+		slices.SortFunc(f.values, compareValue) // they may be ordered by their counts
 		return err
 	})
 	return facets, err
-}
-
-func compareSpelled(a, b facetValue) int {
-	return cmp.Or(bytes.Compare(a.key, b.key), bytes.Compare(a.shown, b.shown))
 }
 
 // parseStats reads {facet: {"min": number, "max": number}}.

@@ -33,7 +33,7 @@ func decodedFacets(object []byte) (map[string][]facet, error) {
 			for shown, n := range counts {
 				one.values = append(one.values, facetValue{key: text.FacetKey(nil, []byte(shown)), shown: []byte(shown), count: n})
 			}
-			slices.SortFunc(one.values, func(a, b facetValue) int { return cmp.Or(bytes.Compare(a.key, b.key), bytes.Compare(a.shown, b.shown)) })
+			slices.SortFunc(one.values, compareValue)
 			if s, ok := of.Stats[name]; ok {
 				one.numbers, one.min, one.max = true, s.Min, s.Max
 			}
@@ -139,4 +139,39 @@ func BenchmarkParseFacets(b *testing.B) {
 			}
 		}
 	})
+}
+
+// TestSumValues sums values as a map does.
+func TestSumValues(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 500 {
+		var lists [][]facetValue
+		sums := map[string]int{}
+		for range random.IntN(4) {
+			var list []facetValue
+			for _, n := range random.Perm(12)[:random.IntN(12)] {
+				shown := []byte(fmt.Sprint([]string{"x", "X", "é"}[n%3], n/3))
+				v := facetValue{key: text.FacetKey(nil, shown), shown: shown, count: 1 + random.IntN(9)}
+				list = append(list, v)
+				sums[string(shown)] += v.count
+			}
+			if random.IntN(2) == 0 {
+				slices.SortFunc(list, compareValue)
+			}
+			lists = append(lists, list)
+		}
+		before := fmt.Sprint(lists)
+		got := sumValues(lists)
+		if fmt.Sprint(lists) != before {
+			t.Fatal("the lists are changed")
+		}
+		if !slices.IsSortedFunc(got, compareValue) || len(got) != len(sums) {
+			t.Fatalf("%v is no list of %v", got, sums)
+		}
+		for _, v := range got {
+			if sums[string(v.shown)] != v.count {
+				t.Fatalf("%s has %d, want %d", v.shown, v.count, sums[string(v.shown)])
+			}
+		}
+	}
 }
