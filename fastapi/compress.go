@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	"github.com/valyala/fasthttp"
+
+	"svc/internal/budget"
 )
 
 // Levels that cost little more than the copy: answers are made once and sent once.
@@ -17,8 +19,12 @@ const (
 // sooner than they are compressed and taken apart again.
 const peerPlainBytes = 64 << 10
 
-// compress compresses the answer when the client asks for it.
-func compress(ctx *fasthttp.RequestCtx) {
+// longAnswerBytes is from where on to compress an answer is long work.
+const longAnswerBytes = 256 << 10
+
+// compress compresses the answer when the client asks for it. A large one waits for its turn among long searches, and is sent as it is
+// when there is no memory for it.
+func (s *Server) compress(ctx *fasthttp.RequestCtx) {
 	accept := ctx.Request.Header.Peek(fasthttp.HeaderAcceptEncoding)
 	if len(accept) == 0 || ctx.Response.IsBodyStream() || len(ctx.Response.Header.ContentEncoding()) > 0 {
 		return
@@ -27,6 +33,14 @@ func compress(ctx *fasthttp.RequestCtx) {
 	encoding := negotiate(accept)
 	if len(body) == 0 || encoding == "" || len(body) < peerPlainBytes && ctx.Request.Header.Peek(peerSearch) != nil {
 		return
+	}
+	r := requestOf(ctx)
+	if len(body) >= longAnswerBytes {
+		t := (&turn{Context: r.context(), request: r, slots: s.slots}).charged()
+		defer s.slots.giveBack(t)
+		if t.enter(); t.refused != nil || t.Context.Err() != nil || budget.Of(t).Hold(int64(len(body))) != nil {
+			return
+		}
 	}
 	var small []byte
 	switch encoding {
@@ -37,8 +51,10 @@ func compress(ctx *fasthttp.RequestCtx) {
 	case "deflate":
 		small = fasthttp.AppendDeflateBytesLevel(nil, body, gzipLevel)
 	}
-	// There it is already: that it may be too much shows in what others get.
-	_ = requestOf(ctx).bytes().Hold(int64(len(small)))
+	if len(body) < longAnswerBytes {
+		// There it is already: that it may be too much shows in what others get.
+		_ = r.bytes().Hold(int64(len(small)))
+	}
 	ctx.Response.SetBodyRaw(small)
 	ctx.Response.Header.SetContentEncoding(encoding)
 	ctx.Response.Header.Add(fasthttp.HeaderVary, "accept-encoding")

@@ -252,7 +252,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	drain(ctx)
 	shareAnswer(ctx)
 	protect(ctx)
-	compress(ctx)
+	s.compress(ctx)
 	if !ctx.Response.IsBodyStream() {
 		r.account.Settle(int64(len(ctx.Response.Body())))
 	}

@@ -186,7 +186,7 @@ const (
 func (c *converter) csvDocument() error {
 	s := &c.csv
 	if plain := s.keyBytes + len(s.ends)*len(`,:null""`) + len(s.text); plain > windowSize {
-		most := plain + (len(`\u0000`)-1)*escapes(s.text)
+		most := plain + escapeBytes(s.text)
 		if err := c.need(len(c.scan.out) + most + len(s.text)); err != nil { // a copy of what is not ASCII is made, too
 			return err
 		}
@@ -227,16 +227,6 @@ func (c *converter) csvDocument() error {
 	}
 	c.scan.out = append(out, '}')
 	return c.endDocument()
-}
-
-// escapes counts what is longer as JSON.
-func escapes(text []byte) (n int) {
-	for _, c := range text {
-		if c < ' ' || c == '"' || c == '\\' {
-			n++
-		}
-	}
-	return n
 }
 
 // appendCSVNumber appends a cell as a JSON number. It keeps the spelling where JSON

@@ -14,39 +14,87 @@ import (
 
 // AppendQuoted appends text as a JSON string. Invalid UTF-8 becomes U+FFFD.
 func AppendQuoted[T string | []byte](dst []byte, text T) []byte {
-	for i := range len(text) {
-		if text[i] >= utf8.RuneSelf {
-			if s := string(text); !utf8.ValidString(s) {
-				text = T(strings.ToValidUTF8(s, "\uFFFD"))
-			}
-			break
-		}
-	}
-	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
-	from := 0
-	for i := range len(text) {
-		c := text[i]
-		if c >= ' ' && c != '"' && c != '\\' {
-			continue
+	at := len(dst)
+	dst = append(dst, text...)
+	more, ascii := longer(dst[at:])
+	if !ascii && !utf8.Valid(dst[at:]) {
+		dst = append(dst[:at], strings.ToValidUTF8(string(text), "\uFFFD")...)
+		more, _ = longer(dst[at:])
+	}
+	if more > 0 {
+		dst = escape(dst, more)
+	}
+	return append(dst, '"')
+}
+
+// longer returns how many bytes longer a text is as JSON, and whether it is ASCII. It looks at eight bytes at once.
+func longer(text []byte) (more int, ascii bool) {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	all := uint64(0)
+	for len(text) >= 8 {
+		x := binary.LittleEndian.Uint64(text)
+		all |= x
+		// A byte below what is taken from it borrows from its top bit, and perhaps from the next byte, which is then looked at, too.
+		if ((x-ones*' ')|((x^ones*'"')-ones)|((x^ones*'\\')-ones))&^x&tops != 0 {
+			more += escapeBytes(text[:8])
 		}
-		dst = append(dst, text[from:i]...)
-		from = i + 1
-		switch c {
-		case '"', '\\':
-			dst = append(dst, '\\', c)
-		case '\n':
-			dst = append(dst, '\\', 'n')
-		case '\r':
-			dst = append(dst, '\\', 'r')
-		case '\t':
-			dst = append(dst, '\\', 't')
+		text = text[8:]
+	}
+	for _, c := range text {
+		all |= uint64(c)
+	}
+	return more + escapeBytes(text), all&tops == 0
+}
+
+// escapes are what follows the backslash of a byte's escape: u where that has four digits; 0 for bytes that stand for themselves.
+var escapes = func() (e [256]byte) {
+	for c := range ' ' {
+		e[c] = 'u'
+	}
+	e['"'], e['\\'], e['\n'], e['\r'], e['\t'] = '"', '\\', 'n', 'r', 't'
+	return e
+}()
+
+// escapeBytes counts the bytes that escapes of a text take beside what they stand for.
+func escapeBytes(text []byte) (n int) {
+	for _, c := range text {
+		switch escapes[c] {
+		case 0:
+		case 'u':
+			n += len(`\u0000`) - 1
 		default:
-			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+			n++
 		}
 	}
-	dst = append(dst, text[from:]...)
-	return append(dst, '"')
+	return n
+}
+
+// escape writes escapes into what dst ends with, which makes it longer by so many bytes. It begins at the end: where nothing is
+// longer any more, nothing is moved.
+func escape(dst []byte, more int) []byte {
+	const hex = "0123456789abcdef"
+	from := len(dst)
+	dst = append(dst, make([]byte, more)...)
+	for to := len(dst); to > from; {
+		end := from
+		for escapes[dst[from-1]] == 0 {
+			from--
+		}
+		to -= end - from
+		copy(dst[to:], dst[from:end])
+		from--
+		switch c := dst[from]; escapes[c] {
+		case 'u':
+			to -= len(`\u0000`)
+			copy(dst[to:], `\u00`)
+			dst[to+4], dst[to+5] = hex[c>>4], hex[c&15]
+		default:
+			to -= 2
+			dst[to], dst[to+1] = '\\', escapes[c]
+		}
+	}
+	return dst
 }
 
 // AppendUnquoted appends the text of a JSON string given with its quotes. Half a
