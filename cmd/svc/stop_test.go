@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -44,6 +45,26 @@ func TestStopsWhateverRuns(t *testing.T) {
 			s.fill(4000)
 			query := `{"queries":[` + strings.TrimSuffix(strings.Repeat(`{"indexUid":"films","q":"ka mi to re","limit":1000,"attributesToHighlight":["*"]},`, 500), ",") + `]}`
 			s.beside(16, func() { s.try("POST", "/multi-search", "application/json", query) })
+		},
+		"calls of tools": func(s *stopping) {
+			s.call("PATCH", "/experimental-features", "application/json", `{"mcp":true}`)
+			s.fill(4000)
+			call := func(id int) string {
+				return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"search","arguments":{"indexUid":"films","q":"ka mi to re","limit":1000}}}`, id)
+			}
+			if answer := s.call("POST", "/mcp", "application/json", call(0)); !bytes.Contains(answer, []byte("estimatedTotalHits")) {
+				s.t.Errorf("a tool answers with %.300s", answer)
+			}
+			calls := "["
+			for id := range 500 {
+				calls += call(id+1) + ","
+			}
+			calls = strings.TrimSuffix(calls, ",") + "]"
+			s.beside(16, func() {
+				if status, answer := s.try("POST", "/mcp", "application/json", calls); status != 0 && status != http.StatusOK && status != http.StatusServiceUnavailable {
+					t.Errorf("many calls at once: %d %.300s", status, answer)
+				}
+			})
 		},
 		"half-sent bodies": func(s *stopping) {
 			s.beside(200, func() { s.half("/indexes/films/search", 900_000, 800_000) })
@@ -103,7 +124,7 @@ func TestStopsWhateverRuns(t *testing.T) {
 	}
 	// Several at once; the last ones leave tasks that run.
 	for _, together := range [][]string{
-		{"a webhook that hangs", "a chat", "streams", "half-sent bodies", "searches", "a function without end"},
+		{"a webhook that hangs", "a chat", "streams", "half-sent bodies", "searches", "calls of tools", "a function without end"},
 		{"a webhook that hangs", "a chat", "streams", "searches", "half-sent bodies", "a provider that hangs", "an import"},
 	} {
 		var all []func(s *stopping)
@@ -123,7 +144,7 @@ func TestStopsWhateverRuns(t *testing.T) {
 			time.Sleep(time.Second) // it gets under way
 			began := time.Now()
 			if err := s.process.Process.Signal(syscall.SIGTERM); err != nil {
-				t.Fatal(err)
+				t.Fatalf("before it is told to stop: %v: %s", err, s.log.String())
 			}
 			ended := make(chan error, 1)
 			go func() { ended <- s.process.Wait() }()
@@ -144,7 +165,9 @@ func TestStopsWhateverRuns(t *testing.T) {
 
 func launchStopping(t *testing.T) *stopping {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	// An address of its own: other programs take free ports of 127.0.0.1, and what would be asked then is one of them, and what would be
+	// told to stop a server that ended because its port was taken.
+	l, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(250), rand.IntN(250), 1+rand.IntN(250)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,6 +201,9 @@ func (s *stopping) try(method, path, kind, body string) (status int, answer []by
 	}
 	if kind != "" {
 		r.Header.Set("Content-Type", kind)
+	}
+	if path == "/mcp" {
+		r.Header.Set("Accept", "application/json, text/event-stream")
 	}
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
