@@ -8,7 +8,8 @@ const lines = text => text.split("\n").map(line => line.trim()).filter(Boolean);
 
 /**
  * compare opens the comparison for a search body on an index of which known tells the key, the embedders and the fields to sort by.
- * other is what is tried at first; changed is told of each change, and null when the comparison is closed. signal ends with the page around it.
+ * other is what is tried at first; changed is told of each change, and null when the comparison is closed. signal ends with the page
+ * around it.
  */
 export async function compare({index, body, known, other, changed, signal}) {
   const base = {...body, facets: undefined, showRankingScore: true, showRankingScoreDetails: true};

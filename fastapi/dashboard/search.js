@@ -92,7 +92,8 @@ export async function searchView({page, state, remember, signal, reopen}) {
     const own = turn();
     keep();
     if (!s.index) {
-      hits.replaceChildren(h("p", {class: "soft"}, "Enter the name of an index above: this key may not list them."));
+      clear();
+      hits.append(h("p", {class: "soft"}, "Enter the name of an index above: this key may not list them."));
       return;
     }
     try {
@@ -106,9 +107,13 @@ export async function searchView({page, state, remember, signal, reopen}) {
       requestAnimationFrame(() => setTimeout(() => own.aborted || drawAround()));
     } catch (error) {
       if (own.aborted) return;
-      for (const node of [hits, facets, pages, map, summary]) node.replaceChildren();
+      clear();
       throw error;
     }
+  }
+
+  function clear() {
+    for (const node of [hits, facets, pages, map, summary]) node.replaceChildren();
   }
 
   function drawAround() {
