@@ -55,6 +55,8 @@ func TestDashboardShowsWhatAKeyOpens(t *testing.T) {
 	tab.eval(`document.querySelector(".hit summary").click()`, nil)
 	tab.until(`document.querySelector(".why li meter")`)
 	offered("Search")
+	tab.eval(`(() => { const index = document.querySelector("main .bar input:not([type=search])"); index.value = ""; index.dispatchEvent(new Event("change")); })()`, nil)
+	tab.until(`main.textContent.includes("Enter the name of an index") && !document.querySelector(".hit") && document.querySelector(".summary").textContent === ""`)
 	tab.eval(`location.hash = "#/keys"`, nil)
 	tab.until(`document.getElementById("said").textContent.includes("The server refuses this key")`)
 	tab.eval(`document.getElementById("forget").click()`, nil)
