@@ -7,8 +7,8 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"svc/internal/apierr"
-	"svc/internal/document"
 	"svc/internal/index"
+	"svc/internal/jsontext"
 	"svc/internal/search"
 	"svc/internal/settings"
 )
@@ -149,9 +149,9 @@ func appendReindexing(dst []byte, all []index.Reindexing) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = document.AppendQuoted(append(dst, `{"setting":`...), r.Setting)
+		dst = jsontext.AppendQuoted(append(dst, `{"setting":`...), r.Setting)
 		dst = strconv.AppendBool(append(dst, `,"tried":`...), r.Tried)
-		dst = document.AppendQuoted(append(dst, `,"what":`...), r.What)
+		dst = jsontext.AppendQuoted(append(dst, `,"what":`...), r.What)
 		dst = append(dst, '}')
 	}
 	return append(dst, ']')

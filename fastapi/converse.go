@@ -12,9 +12,9 @@ import (
 	"svc/internal/apierr"
 	"svc/internal/auth"
 	"svc/internal/chat"
-	"svc/internal/document"
 	"svc/internal/filter"
 	"svc/internal/index"
+	"svc/internal/jsontext"
 	"svc/internal/query"
 	"svc/internal/search"
 )
@@ -170,7 +170,7 @@ func (c *chatSearcher) search(ctx context.Context, q chat.Query) (*chat.Found, e
 	}
 	var asked *filter.Expr
 	if q.Filter != "" {
-		if asked, err = filter.FromJSON(document.AppendQuoted(nil, q.Filter), "invalid_search_filter"); err == nil {
+		if asked, err = filter.FromJSON(jsontext.AppendQuoted(nil, q.Filter), "invalid_search_filter"); err == nil {
 			err = s.checkFilter(asked)
 		}
 		if err != nil {

@@ -1,9 +1,10 @@
 package segment
 
 import (
-	"bytes"
 	"encoding/binary"
 	"sync"
+
+	"svc/internal/jsontext"
 )
 
 // A large document is cut into pieces that are compressed by themselves, and begins with a table of its members: who asks
@@ -44,7 +45,7 @@ func membersOf(doc []byte) []member {
 	var all []member
 	for at := 1; at < len(doc)-1; at++ {
 		m := member{start: at}
-		end := stringEnd(doc, at)
+		end := jsontext.StringEnd(doc, at)
 		if end < 0 || end >= len(doc) || doc[end] != ':' || len(all) == maxPieceMembers {
 			return nil
 		}
@@ -56,7 +57,7 @@ func membersOf(doc []byte) []member {
 			}
 			switch doc[at] {
 			case '"':
-				if at = stringEnd(doc, at); at < 0 {
+				if at = jsontext.StringEnd(doc, at); at < 0 {
 					return nil
 				}
 				continue
@@ -81,28 +82,6 @@ func membersOf(doc []byte) []member {
 		}
 	}
 	return all
-}
-
-// stringEnd returns where the JSON string that begins at an offset ends; -1 when it does not.
-func stringEnd(doc []byte, at int) int {
-	if at >= len(doc) || doc[at] != '"' {
-		return -1
-	}
-	for from := at + 1; ; {
-		i := bytes.IndexByte(doc[from:], '"')
-		if i < 0 {
-			return -1
-		}
-		quote := from + i
-		slashes := 0
-		for doc[quote-1-slashes] == '\\' {
-			slashes++
-		}
-		if slashes%2 == 0 {
-			return quote + 1
-		}
-		from = quote + 1
-	}
 }
 
 // cuts returns where the pieces of a document end.

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"svc/internal/document"
+	"svc/internal/jsontext"
 )
 
 // A chunk is a piece of an answer, as the provider sent it. Of its members those that are looked at have to be what the API
@@ -138,7 +138,7 @@ func appendMembers(dst []byte, members map[string]json.RawMessage, known []strin
 		if dst[len(dst)-1] != '{' {
 			dst = append(dst, ',')
 		}
-		dst = append(document.AppendQuoted(dst, name), ':')
+		dst = append(jsontext.AppendQuoted(dst, name), ':')
 		dst = appendCompact(dst, v)
 	}
 	for _, name := range known {

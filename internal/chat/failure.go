@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"svc/internal/document"
+	"svc/internal/jsontext"
 )
 
 // failure is what an error event tells of.
@@ -107,9 +107,9 @@ func (f *failure) event() []byte {
 
 // toolEvent is a chunk with one whole call of a tool of the service. about is the chunk of the provider that it comes with.
 func toolEvent(about *chunk, tool string, arguments []byte) []byte {
-	call := document.AppendQuoted(append([]byte(nil), `{"index":0,"id":`...), newEventID())
-	call = document.AppendQuoted(append(call, `,"type":"function","function":{"name":`...), tool)
-	call = append(document.AppendQuoted(append(call, `,"arguments":`...), string(arguments)), "}}"...)
+	call := jsontext.AppendQuoted(append([]byte(nil), `{"index":0,"id":`...), newEventID())
+	call = jsontext.AppendQuoted(append(call, `,"type":"function","function":{"name":`...), tool)
+	call = append(jsontext.AppendQuoted(append(call, `,"arguments":`...), string(arguments)), "}}"...)
 	delta := appendMembers(nil, map[string]json.RawMessage{
 		"role": json.RawMessage(`"assistant"`), "tool_calls": append(append([]byte{'['}, call...), ']'),
 	}, deltaMembers)

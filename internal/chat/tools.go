@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"svc/internal/apierr"
-	"svc/internal/document"
+	"svc/internal/jsontext"
 )
 
 // The service's tools are named for it, or for the engine whose API it speaks. Each answer is in the name that was asked for.
@@ -205,18 +205,18 @@ func (a arguments) json(name string, v []byte) arguments {
 	} else {
 		a = append(a, ',')
 	}
-	return append(append(document.AppendQuoted(a, name), ':'), v...)
+	return append(append(jsontext.AppendQuoted(a, name), ':'), v...)
 }
 
-func (a arguments) text(name, v string) arguments { return a.json(name, document.AppendQuoted(nil, v)) }
+func (a arguments) text(name, v string) arguments { return a.json(name, jsontext.AppendQuoted(nil, v)) }
 
 func (a arguments) end() []byte { return append(a, '}') }
 
 // appendCall appends a call as messages have it.
 func appendCall(dst []byte, c *call) []byte {
-	dst = document.AppendQuoted(append(dst, `{"id":`...), c.ID)
-	dst = document.AppendQuoted(append(dst, `,"type":"function","function":{"name":`...), c.Name)
-	dst = document.AppendQuoted(append(dst, `,"arguments":`...), c.Arguments)
+	dst = jsontext.AppendQuoted(append(dst, `{"id":`...), c.ID)
+	dst = jsontext.AppendQuoted(append(dst, `,"type":"function","function":{"name":`...), c.Name)
+	dst = jsontext.AppendQuoted(append(dst, `,"arguments":`...), c.Arguments)
 	return append(dst, "}}"...)
 }
 

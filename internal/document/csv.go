@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"svc/internal/apierr"
+	"svc/internal/jsontext"
 )
 
 // The kinds of a CSV column, by the suffix of its name.
@@ -85,7 +86,7 @@ func (s *csvState) header() {
 			s.columns[before].key = nil
 		}
 		place[string(name)] = i
-		key := AppendQuoted(nil, name)
+		key := jsontext.AppendQuoted(nil, name)
 		s.keyBytes += len(key)
 		s.columns = append(s.columns, csvColumn{key: key, name: string(name), kind: kind})
 	}
@@ -186,7 +187,7 @@ const (
 func (c *converter) csvDocument() error {
 	s := &c.csv
 	if plain := s.keyBytes + len(s.ends)*len(`,:null""`) + len(s.text); plain > windowSize {
-		most := plain + escapeBytes(s.text)
+		most := plain + jsontext.EscapeBytes(s.text)
 		if err := c.need(len(c.scan.out) + most + len(s.text)); err != nil { // a copy of what is not ASCII is made, too
 			return err
 		}
@@ -213,7 +214,7 @@ func (c *converter) csvDocument() error {
 		case len(cell) == 0:
 			out = append(out, "null"...)
 		case column.kind == csvString:
-			out = AppendQuoted(out, cell)
+			out = jsontext.AppendQuoted(out, cell)
 		case column.kind == csvNumber:
 			var ok bool
 			if out, ok = appendCSVNumber(out, cell); !ok {
@@ -248,7 +249,7 @@ func appendCSVNumber(dst, cell []byte) ([]byte, bool) {
 	if n, err := strconv.ParseInt(string(cell), 10, 64); err == nil {
 		return strconv.AppendInt(dst, n, 10), true
 	}
-	return AppendFloat(dst, f), true
+	return jsontext.AppendFloat(dst, f), true
 }
 
 func (c *converter) malformedLine(format string, args ...any) error {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"slices"
+
+	"svc/internal/jsontext"
 )
 
 var errDamaged = errors.New("cannot read a document: it is not one compact JSON object")
@@ -50,7 +52,7 @@ func Elements(array []byte, f func(value []byte) error) error {
 		return errNoArray
 	}
 	for i := 1; i < n-1; i++ { // past the comma
-		end := valueEnd(array, i)
+		end := jsontext.ValueEnd(array, i)
 		if end <= i || end >= n || end < n-1 && array[end] != ',' || end == n-2 {
 			return errNoArray
 		}
@@ -93,13 +95,13 @@ func (m *members) next() bool {
 		return false
 	}
 	start := m.i + 1
-	end, escaped := stringEnd(m.b, start)
+	end, escaped := jsontext.TextEnd(m.b, start)
 	if end < 0 || end >= len(m.b) || m.b[end] != ':' {
 		m.err = errDamaged
 		return false
 	}
 	m.raw, m.escaped = m.b[start:end-1], escaped
-	last := valueEnd(m.b, end+1)
+	last := jsontext.ValueEnd(m.b, end+1)
 	if last < 0 || last >= len(m.b) || m.b[last] != ',' && m.b[last] != '}' {
 		m.err = errDamaged
 		return false
@@ -114,52 +116,8 @@ func (m *members) name() []byte {
 	if !m.escaped {
 		return m.raw
 	}
-	m.scratch = appendUnescaped(m.scratch[:0], m.raw)
+	m.scratch = jsontext.AppendUnescaped(m.scratch[:0], m.raw)
 	return m.scratch
-}
-
-// valueEnd returns the index after the compact value that starts at b[i], or −1.
-func valueEnd(b []byte, i int) int {
-	if i >= len(b) {
-		return -1
-	}
-	switch b[i] {
-	case '"':
-		end, _ := stringEnd(b, i+1)
-		return end
-	case '{', '[':
-		depth := 1
-		for i++; i < len(b); i++ {
-			switch b[i] {
-			case '"':
-				end, _ := stringEnd(b, i+1)
-				if end < 0 {
-					return -1
-				}
-				i = end - 1
-			case '{', '[':
-				depth++
-			case '}', ']':
-				if depth--; depth == 0 {
-					return i + 1
-				}
-			}
-		}
-		return -1
-	}
-	return scalarEnd(b, i)
-}
-
-// scalarEnd returns the index after the number or literal that starts at b[i], or −1 when there is none.
-func scalarEnd(b []byte, i int) int {
-	start := i
-	for i < len(b) && b[i] > ' ' && b[i] != ',' && b[i] != '}' && b[i] != ']' && b[i] != '"' {
-		i++
-	}
-	if i == start {
-		return -1
-	}
-	return i
 }
 
 // appendDistinct appends a compact valid value so that no object in it has a key twice:
@@ -194,7 +152,7 @@ func appendDistinct(dst, value []byte) []byte {
 	case '[':
 		dst = append(dst, '[')
 		for i := 1; i < len(value)-1; {
-			end := valueEnd(value, i)
+			end := jsontext.ValueEnd(value, i)
 			dst = appendDistinct(dst, value[i:end])
 			if i = end; value[i] == ',' {
 				dst = append(dst, ',')
@@ -279,7 +237,7 @@ func unescaped(m *members) []byte {
 	if !m.escaped {
 		return m.raw
 	}
-	return appendUnescaped(nil, m.raw)
+	return jsontext.AppendUnescaped(nil, m.raw)
 }
 
 // appendMember appends a member to an object that is open, its name given as it stands in JSON.

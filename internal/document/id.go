@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"svc/internal/apierr"
+	"svc/internal/jsontext"
 )
 
 // MaxIDBytes is the length of the longest id.
@@ -47,7 +48,7 @@ func ValueID(value []byte) (id []byte, ok bool) {
 	case c == '"':
 		id = value[1 : len(value)-1]
 		if bytes.IndexByte(id, '\\') >= 0 {
-			id = appendUnescaped(nil, id)
+			id = jsontext.AppendUnescaped(nil, id)
 		}
 	case c == '-' || isDigit(c):
 		if !IsInteger64(value) {
@@ -87,7 +88,7 @@ func lookup(object []byte, path string) (value []byte, n int, err error) {
 
 // IsInteger64 reports whether a JSON number is written as an integer and fits an int64 or a uint64.
 func IsInteger64(number []byte) bool {
-	if !isInteger(number) {
+	if !jsontext.IsInteger(number) {
 		return false
 	}
 	if number[0] == '-' {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+
+	"svc/internal/jsontext"
 )
 
 // Span is where an object of a list stands, and one of its members.
@@ -64,7 +66,7 @@ func (o *outliner) name(i int) (name []byte, end int) {
 	}
 	name = o.data[i+1 : end-1]
 	if escaped {
-		o.scratch = appendUnescaped(o.scratch[:0], name)
+		o.scratch = jsontext.AppendUnescaped(o.scratch[:0], name)
 		name = o.scratch
 	}
 	if end = o.space(end); o.data[end] != ':' {

@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/cespare/xxhash/v2"
+
+	"svc/internal/jsontext"
 )
 
 // padding is how many zero bytes follow the text that a scanner reads. A zero
@@ -311,7 +313,7 @@ func (s *scanner) escape(i int) int {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
 		return i + 2
 	case 'u':
-		r, ok := hex4(s.data[i+2:])
+		r, ok := jsontext.Hex4(s.data[i+2:])
 		switch {
 		case !ok:
 			return s.failAt(i, "expected four hexadecimal digits")
@@ -320,32 +322,13 @@ func (s *scanner) escape(i int) int {
 		}
 		// A surrogate must be the first of a pair: alone it is no character.
 		if r < 0xDC00 && s.data[i+6] == '\\' && s.data[i+7] == 'u' {
-			if low, ok := hex4(s.data[i+8:]); ok && low >= 0xDC00 && low <= 0xDFFF {
+			if low, ok := jsontext.Hex4(s.data[i+8:]); ok && low >= 0xDC00 && low <= 0xDFFF {
 				return i + 12
 			}
 		}
 		return s.failAt(i, "half of a surrogate pair is escaped alone")
 	}
 	return s.failAt(i+1, "unknown escape sequence")
-}
-
-// hex4 reads four hexadecimal digits.
-func hex4(b []byte) (r rune, ok bool) {
-	if len(b) < 4 {
-		return 0, false
-	}
-	for _, c := range b[:4] {
-		switch {
-		case isDigit(c):
-			c -= '0'
-		case (c|0x20)-'a' < 6:
-			c = c | 0x20 - 'a' + 10
-		default:
-			return 0, false
-		}
-		r = r<<4 | rune(c)
-	}
-	return r, true
 }
 
 // validPrefix returns how many bytes of b are valid UTF-8.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"svc/internal/apierr"
+	"svc/internal/jsontext"
 )
 
 // VectorsField is the reserved field in which a document brings embeddings: an object with a member an embedder.
@@ -137,7 +138,7 @@ func (r *vectorReader) vector(b []byte, i, number int) (end int, err error) {
 	start := len(r.out)
 	for i++; i < len(b) && b[i] != ']'; {
 		if c := b[i]; c != '-' && !isDigit(c) {
-			item := b[i:max(valueEnd(b, i), i+1)]
+			item := b[i:max(jsontext.ValueEnd(b, i), i+1)]
 			return 0, r.wrong("item %d of embedding %d is %s, which is no number", len(r.out)-start, number, Excerpt(item))
 		}
 		f, end := floatAt(b, i)
@@ -299,7 +300,7 @@ func AppendVectorEntry(dst []byte, vectors []float32, dimensions int, regenerate
 		default:
 			dst = append(dst, ',')
 		}
-		dst = AppendFloat(dst, float64(f))
+		dst = jsontext.AppendFloat(dst, float64(f))
 	}
 	if len(vectors) > 0 {
 		dst = append(dst, ']')

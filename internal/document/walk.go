@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"sync"
+
+	"svc/internal/jsontext"
 )
 
 // Visitor is told about the values of a document by Walk. Every slice it gets is
@@ -98,13 +100,13 @@ func (w *walker) object(i, depth int) (int, error) {
 		if i >= len(b) || b[i] != '"' {
 			return 0, errDamaged
 		}
-		end, escaped := stringEnd(b, i+1)
+		end, escaped := jsontext.TextEnd(b, i+1)
 		if end < 0 || end+1 >= len(b) || b[end] != ':' {
 			return 0, errDamaged
 		}
 		w.path = w.path[:base]
 		if escaped {
-			w.path = appendUnescaped(w.path, b[i+1:end-1])
+			w.path = jsontext.AppendUnescaped(w.path, b[i+1:end-1])
 		} else {
 			w.path = append(w.path, b[i+1:end-1]...)
 		}
@@ -114,7 +116,7 @@ func (w *walker) object(i, depth int) (int, error) {
 				w.keys.DottedKey(field)
 			}
 			i, err = w.member(field, end+1, depth)
-		} else if i = valueEnd(b, end+1); i < 0 {
+		} else if i = jsontext.ValueEnd(b, end+1); i < 0 {
 			err = errDamaged
 		}
 		if err != nil {
@@ -214,7 +216,7 @@ func (w *walker) scalar(field, i int) (int, error) {
 		indices = nil
 	}
 	if b[i] == '"' {
-		end, escaped := stringEnd(b, i+1)
+		end, escaped := jsontext.TextEnd(b, i+1)
 		if end < 0 {
 			return 0, errDamaged
 		}
@@ -223,7 +225,7 @@ func (w *walker) scalar(field, i int) (int, error) {
 			return end, w.largeString(field, text, indices)
 		}
 		if escaped {
-			w.scratch = appendUnescaped(w.scratch[:0], text)
+			w.scratch = jsontext.AppendUnescaped(w.scratch[:0], text)
 			text = w.scratch
 		}
 		w.v.String(field, text, indices)
@@ -232,14 +234,14 @@ func (w *walker) scalar(field, i int) (int, error) {
 		}
 		return end, nil
 	}
-	end := scalarEnd(b, i)
+	end := jsontext.ScalarEnd(b, i)
 	if end < 0 {
 		return 0, errDamaged
 	}
 	switch c := b[i]; {
 	case c == '-' || isDigit(c):
 		var value float64
-		w.scratch, value = appendNumber(w.scratch[:0], b[i:end])
+		w.scratch, value = jsontext.ReadNumber(w.scratch[:0], b[i:end])
 		w.v.Number(field, w.scratch, value, indices)
 	case string(b[i:end]) == "true" || string(b[i:end]) == "false":
 		w.v.Bool(field, c == 't', indices)

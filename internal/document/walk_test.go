@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"svc/internal/jsontext"
 )
 
 // A recorder writes down what a Visitor is told, one call a line.
@@ -175,7 +177,7 @@ func TestNumberText(t *testing.T) {
 		{"1e300", "1e300"}, {"-2.5e-300", "-2.5e-300"}, {"0.1", "0.1"}, {"9999999999999998.0", "9999999999999998.0"}, {"1e-999", "0.0"},
 	}
 	for _, test := range tests {
-		text, value := appendNumber([]byte("x"), []byte(test.in))
+		text, value := jsontext.ReadNumber([]byte("x"), []byte(test.in))
 		want, _ := strconv.ParseFloat(test.in, 64)
 		if string(text) != "x"+test.want || math.Float64bits(value) != math.Float64bits(want) && test.in != "-0" {
 			t.Errorf("%s: text %q, value %v; want %q, %v", test.in, text[1:], value, test.want, want)
@@ -249,7 +251,7 @@ func twinWalk(calls map[string]int, path string, v any, indices []int) {
 			call("empty")
 		}
 	case json.Number:
-		text, _ := appendNumber(nil, []byte(v))
+		text, _ := jsontext.ReadNumber(nil, []byte(v))
 		f, _ := v.Float64()
 		call("number %s %v %v", text, f, indices)
 	case bool:

@@ -5,6 +5,7 @@ import (
 
 	"svc/internal/document"
 	"svc/internal/index"
+	"svc/internal/jsontext"
 	"svc/segment"
 )
 
@@ -55,7 +56,7 @@ func (e *embeddings) add(doc []byte, seg int, row segment.Row) ([]byte, error) {
 		if len(e.members) > 0 {
 			e.members = append(e.members, ',')
 		}
-		e.members = append(document.AppendQuoted(e.members, embedder.Name), ':')
+		e.members = append(jsontext.AppendQuoted(e.members, embedder.Name), ':')
 		// Which fragment made which vector has no place here: these vectors stay as they are.
 		e.members = document.AppendVectorEntry(e.members, has.Vectors, embedder.Dimensions, has.Regenerate && has.Fragments == nil)
 	}

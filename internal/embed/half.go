@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"svc/internal/apierr"
-	"svc/internal/document"
+	"svc/internal/jsontext"
 	"svc/internal/settings"
 	"svc/internal/template"
 )
@@ -190,7 +190,7 @@ func (h *half) queryInput(q Query) (string, error) {
 	}
 	var variables []template.Variable
 	if q.Q != nil {
-		variables = append(variables, template.Variable{Name: "q", Value: document.AppendQuoted(nil, *q.Q)})
+		variables = append(variables, template.Variable{Name: "q", Value: jsontext.AppendQuoted(nil, *q.Q)})
 	}
 	if q.Media != nil {
 		var compact bytes.Buffer

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tiktoken-go/tokenizer/codec"
 
-	"svc/internal/document"
+	"svc/internal/jsontext"
 	"svc/internal/settings"
 )
 
@@ -43,7 +43,7 @@ func (p *Pool) openOpenAI(cfg *settings.Embedder) (source, error) {
 		}
 	}
 	s := openAI{tail: []byte("}")}
-	s.head = append(document.AppendQuoted([]byte(`{"model":`), cfg.Model), `,"input":`...)
+	s.head = append(jsontext.AppendQuoted([]byte(`{"model":`), cfg.Model), `,"input":`...)
 	if m, ok := settings.FindOpenAIModel(cfg.Model); ok && m.Fewer && cfg.Dimensions > 0 {
 		s.tail = fmt.Appendf(nil, `,"dimensions":%d}`, cfg.Dimensions)
 	}

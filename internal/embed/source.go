@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"svc/internal/document"
+	"svc/internal/jsontext"
 	"svc/internal/restform"
 	"svc/internal/settings"
 )
@@ -70,7 +70,7 @@ func (s rest) embed(ctx context.Context, inputs []string, stats *Stats) ([][]flo
 		if s.fragments {
 			values[i] = []byte(input)
 		} else {
-			values[i] = document.AppendQuoted(nil, input)
+			values[i] = jsontext.AppendQuoted(nil, input)
 		}
 	}
 	answer, err := s.post(ctx, s.request.Body(values...), stats)
@@ -100,7 +100,7 @@ func quotedList(dst []byte, texts []string) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = document.AppendQuoted(dst, text)
+		dst = jsontext.AppendQuoted(dst, text)
 	}
 	return append(dst, ']')
 }
@@ -146,13 +146,13 @@ func (s ollama) group() int {
 }
 
 func (s ollama) embed(ctx context.Context, inputs []string, stats *Stats) ([][]float32, error) {
-	body := document.AppendQuoted([]byte(`{"model":`), s.model)
+	body := jsontext.AppendQuoted([]byte(`{"model":`), s.model)
 	response := ollamaOne
 	if s.many {
 		response = ollamaMany
 		body = quotedList(append(body, `,"input":`...), inputs)
 	} else {
-		body = document.AppendQuoted(append(body, `,"prompt":`...), inputs[0])
+		body = jsontext.AppendQuoted(append(body, `,"prompt":`...), inputs[0])
 	}
 	answer, err := s.post(ctx, append(body, '}'), stats)
 	if failed := new(callError); errors.As(err, &failed) && failed.status == 404 {

@@ -5,6 +5,7 @@ import (
 
 	"svc/internal/document"
 	"svc/internal/filter"
+	"svc/internal/jsontext"
 	"svc/internal/settings"
 )
 
@@ -61,7 +62,7 @@ func parsePoint(value []byte) (p point, ok bool, reason string) {
 // degrees reads a JSON number, or a string that holds one.
 func degrees(v []byte) (float64, bool) {
 	if len(v) > 0 && v[0] == '"' {
-		v = document.AppendUnquoted(nil, v)
+		v = jsontext.AppendUnquoted(nil, v)
 	} else if len(v) == 0 || v[0] != '-' && (v[0] < '0' || v[0] > '9') {
 		return 0, false
 	}

@@ -10,6 +10,7 @@ import (
 	"svc/internal/apierr"
 	"svc/internal/document"
 	"svc/internal/geo"
+	"svc/internal/jsontext"
 	"svc/internal/settings"
 )
 
@@ -47,7 +48,7 @@ func (r *shapeReader) object(value []byte, feature, features bool) error {
 			if v[0] != '"' {
 				return fmt.Errorf("its `type` is %s, which is no string", excerpt(v))
 			}
-			kind = string(document.AppendUnquoted(nil, v))
+			kind = string(jsontext.AppendUnquoted(nil, v))
 		case "coordinates", "geometries", "geometry", "features":
 			members[string(name)] = v
 		}

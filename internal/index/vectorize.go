@@ -8,6 +8,7 @@ import (
 	"svc/internal/apierr"
 	"svc/internal/document"
 	"svc/internal/embed"
+	"svc/internal/jsontext"
 	"svc/internal/settings"
 	"svc/segment"
 )
@@ -338,7 +339,7 @@ func (z *vectorizer) comeAndGo(merged []byte) (back []byte, err error) {
 			if len(back) > 0 {
 				back = append(back, ',')
 			}
-			back = append(document.AppendQuoted(back, p.name), ':')
+			back = append(jsontext.AppendQuoted(back, p.name), ':')
 			back = document.AppendVectorEntry(back, f.v.Vectors, p.was.Dimensions, false)
 		}
 	}

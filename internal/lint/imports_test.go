@@ -43,7 +43,7 @@ var layers = [][]string{
 	{"simd"},
 	{"internal/mapped", "internal/boltfile", "internal/sealedjson"},
 	{"internal/vfs", "internal/powercut", "internal/resultcache", "internal/trace", "internal/manual"},
-	{"internal/apierr", "internal/binfmt", "internal/budget", "internal/invariant", "internal/logs", "internal/outbound", "internal/shard", "internal/geo", "internal/pace"},
+	{"internal/apierr", "internal/binfmt", "internal/budget", "internal/invariant", "internal/logs", "internal/outbound", "internal/shard", "internal/geo", "internal/pace", "internal/jsontext"},
 }
 
 // only lists what one or a few packages may import, and what to do elsewhere.

@@ -3,7 +3,7 @@ package restform
 import (
 	"encoding/json"
 
-	"svc/internal/document"
+	"svc/internal/jsontext"
 )
 
 // Request makes the bodies of calls.
@@ -69,7 +69,7 @@ func (t tree) around(steps []int) (before, after []byte) {
 			*out = append(*out, ',')
 		}
 		if t.object {
-			*out = append(document.AppendQuoted(*out, t.members[i]), ':')
+			*out = append(jsontext.AppendQuoted(*out, t.members[i]), ':')
 		}
 		if i != steps[0] {
 			*out = item.append(*out)
@@ -101,7 +101,7 @@ func (t tree) append(dst []byte) []byte {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			dst = append(document.AppendQuoted(dst, t.members[i]), ':')
+			dst = append(jsontext.AppendQuoted(dst, t.members[i]), ':')
 			dst = item.append(dst)
 		}
 		return append(dst, '}')

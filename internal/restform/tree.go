@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"svc/internal/document"
+	"svc/internal/jsontext"
 )
 
 // The placeholders.
@@ -50,7 +51,7 @@ func readCompact(raw []byte) (tree, error) {
 			return add(item)
 		})
 	case raw[0] == '"':
-		t.text = string(document.AppendUnquoted(nil, raw))
+		t.text = string(jsontext.AppendUnquoted(nil, raw))
 	}
 	t.raw = raw
 	return t, nil

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"svc/internal/apierr"
-	"svc/internal/document"
 	"svc/internal/filter"
+	"svc/internal/jsontext"
 )
 
 // Rule is a search rule. It does not change once it is stored.
@@ -65,9 +65,9 @@ type Selector struct {
 
 // AppendJSON appends the rule as the API and dumps show it.
 func (r *Rule) AppendJSON(dst []byte) []byte {
-	dst = document.AppendQuoted(append(dst, `{"uid":`...), r.UID)
+	dst = jsontext.AppendQuoted(append(dst, `{"uid":`...), r.UID)
 	if r.Description != nil {
-		dst = document.AppendQuoted(append(dst, `,"description":`...), *r.Description)
+		dst = jsontext.AppendQuoted(append(dst, `,"description":`...), *r.Description)
 	}
 	if r.Priority != nil {
 		dst = strconv.AppendUint(append(dst, `,"priority":`...), *r.Priority, 10)
@@ -97,7 +97,7 @@ func (c *Condition) appendJSON(dst []byte) []byte {
 		if q := c.Query; q.IsEmpty != nil {
 			dst = strconv.AppendBool(append(dst, `,"isEmpty":`...), *q.IsEmpty)
 		} else {
-			dst = document.AppendQuoted(append(dst, `,"contains":`...), *q.Contains)
+			dst = jsontext.AppendQuoted(append(dst, `,"contains":`...), *q.Contains)
 		}
 	case c.Time != nil:
 		dst = append(dst, `{"scope":"time"`...)
@@ -109,7 +109,7 @@ func (c *Condition) appendJSON(dst []byte) []byte {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			dst = append(append(document.AppendQuoted(dst, v.Attribute), ':'), v.raw...)
+			dst = append(append(jsontext.AppendQuoted(dst, v.Attribute), ':'), v.raw...)
 		}
 		dst = append(dst, '}')
 	}
@@ -135,11 +135,11 @@ func (a *Action) appendJSON(dst []byte) []byte {
 	}
 	if s.IndexUID != nil {
 		member(`"indexUid":`)
-		dst = document.AppendQuoted(dst, *s.IndexUID)
+		dst = jsontext.AppendQuoted(dst, *s.IndexUID)
 	}
 	if s.ID != nil {
 		member(`"id":`)
-		dst = document.AppendQuoted(dst, *s.ID)
+		dst = jsontext.AppendQuoted(dst, *s.ID)
 	}
 	if s.raw != nil {
 		member(`"filter":`)

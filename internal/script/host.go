@@ -6,7 +6,7 @@ import (
 
 	"github.com/dop251/goja"
 
-	"svc/internal/document"
+	"svc/internal/jsontext"
 )
 
 // host is what runtime.js asks of us: JSON, and work on strings that JavaScript could only do character by
@@ -36,7 +36,7 @@ func (m *machine) host() map[string]any {
 			return m.js.NewArray(v, r.left)
 		},
 		"float": func(call goja.FunctionCall) goja.Value {
-			return m.js.ToValue(string(document.AppendFloat(nil, call.Argument(0).ToFloat())))
+			return m.js.ToValue(string(jsontext.AppendFloat(nil, call.Argument(0).ToFloat())))
 		},
 		"len":   func(call goja.FunctionCall) goja.Value { return m.js.ToValue(utf8.RuneCountInString(text(call, 0))) },
 		"bytes": func(call goja.FunctionCall) goja.Value { return m.js.ToValue(len(text(call, 0))) },

@@ -14,6 +14,7 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/document"
+	"svc/internal/jsontext"
 )
 
 // Function is a compiled edit function. It may be used by several goroutines at once.
@@ -213,7 +214,7 @@ func (m *machine) assemble(list *goja.Object, size int) ([]byte, error) {
 		name := list.Get(strconv.Itoa(i)).String()
 		what := list.Get(strconv.Itoa(i + 1))
 		if text, ok := what.Export().(string); ok {
-			quoted := document.AppendQuoted(nil, []byte(name))
+			quoted := jsontext.AppendQuoted(nil, []byte(name))
 			out = document.AppendMember(out, quoted[1:len(quoted)-1], []byte(text))
 			continue
 		}
@@ -284,7 +285,7 @@ func (r *reader) value(raw []byte) goja.Value {
 		if r.left -= len(raw) / perOperation; r.left < 0 {
 			return nil
 		}
-		return r.js.ToValue(string(document.AppendUnquoted(nil, raw)))
+		return r.js.ToValue(string(jsontext.AppendUnquoted(nil, raw)))
 	case 't', 'f':
 		return r.js.ToValue(raw[0] == 't')
 	case 'n':

@@ -1,14 +1,11 @@
 package search
 
 import (
-	"errors"
 	"slices"
 
-	"svc/internal/document"
+	"svc/internal/jsontext"
 	"svc/internal/settings"
 )
-
-var errDocument = errors.New("the stored document is damaged: it is not a compact JSON object")
 
 // retrievedFields returns the paths that a hit shows, nil for all: those asked for
 // that are displayed, and that some document has. Both lists are nil for all. Under a list of displayed attributes only
@@ -50,13 +47,13 @@ func selectFields(dst, doc []byte, paths []string) ([]byte, error) {
 func selectObject(dst, object []byte, paths pathSet) (_ []byte, found bool, _ error) {
 	var buf [64]byte
 	dst = append(dst, '{')
-	err := eachMember(object, func(key, value []byte) error {
+	err := jsontext.EachMember(object, func(key, value []byte) error {
 		start := len(dst)
 		if found {
 			dst = append(dst, ',')
 		}
 		dst = append(append(dst, key...), ':')
-		key = document.AppendUnquoted(buf[:0], key)
+		key = jsontext.AppendUnquoted(buf[:0], key)
 		below, some, whole := paths.under(key)
 		ok := whole
 		var err error
@@ -89,7 +86,7 @@ func selectValue(dst, value []byte, paths pathSet) (_ []byte, found bool, _ erro
 	// Of an array those objects are left that have something.
 	dst = append(dst, '[')
 	first := true
-	err := eachElement(value, func(element []byte) (err error) {
+	err := jsontext.EachElement(value, func(element []byte) (err error) {
 		start := len(dst)
 		if !first {
 			dst = append(dst, ',')
@@ -123,96 +120,4 @@ func pathsBelow(paths []string, key []byte) (below []string, whole bool) {
 		}
 	}
 	return below, false
-}
-
-// eachMember calls f for each member of a compact JSON object with the key in its quotes and the raw value, which is not empty.
-func eachMember(object []byte, f func(key, value []byte) error) error {
-	if len(object) < 2 || object[0] != '{' {
-		return errDocument
-	}
-	for i := 1; object[i] != '}'; {
-		if object[i] == ',' && i > 1 {
-			i++
-		}
-		keyEnd := stringEnd(object, i)
-		if keyEnd < 0 || keyEnd >= len(object) || object[keyEnd] != ':' {
-			return errDocument
-		}
-		end := valueEnd(object, keyEnd+1)
-		if end < 0 || end >= len(object) || object[end] != ',' && object[end] != '}' {
-			return errDocument
-		}
-		if err := f(object[i:keyEnd], object[keyEnd+1:end]); err != nil {
-			return err
-		}
-		i = end
-	}
-	return nil
-}
-
-// eachElement calls f for each element of a compact JSON array.
-func eachElement(array []byte, f func(element []byte) error) error {
-	if len(array) < 2 || array[0] != '[' {
-		return errDocument
-	}
-	for i := 1; array[i] != ']'; {
-		if array[i] == ',' && i > 1 {
-			i++
-		}
-		end := valueEnd(array, i)
-		if end < 0 || end >= len(array) || array[end] != ',' && array[end] != ']' {
-			return errDocument
-		}
-		if err := f(array[i:end]); err != nil {
-			return err
-		}
-		i = end
-	}
-	return nil
-}
-
-// valueEnd returns the index after the value at b[i], or -1.
-func valueEnd(b []byte, i int) int {
-	depth := 0
-	for start := i; i < len(b); {
-		switch b[i] {
-		case '"':
-			if i = stringEnd(b, i); i < 0 || depth == 0 {
-				return i
-			}
-			continue
-		case '{', '[':
-			depth++
-		case '}', ']', ',':
-			if depth == 0 {
-				if i == start {
-					return -1
-				}
-				return i // a number or a word ends here
-			}
-			if b[i] != ',' {
-				if depth--; depth == 0 {
-					return i + 1
-				}
-			}
-		}
-		i++
-	}
-	return -1
-}
-
-// stringEnd returns the index after the string at b[i], or -1.
-func stringEnd(b []byte, i int) int {
-	if i >= len(b) || b[i] != '"' {
-		return -1
-	}
-	for i++; i < len(b); i++ {
-		switch b[i] {
-		case '"':
-			return i + 1
-		case '\\':
-			i++
-		}
-	}
-	return -1
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"svc/internal/apierr"
-	"svc/internal/document"
 	"svc/internal/index"
+	"svc/internal/jsontext"
 	"svc/internal/query"
 	"svc/internal/rank"
 	"svc/internal/settings"
@@ -138,7 +138,7 @@ func FacetSearch(ctx context.Context, dst []byte, v *index.View, r *FacetRequest
 			dst = append(dst, ',')
 		}
 		dst = append(dst, `{"value":`...)
-		dst = document.AppendQuoted(dst, f.shown)
+		dst = jsontext.AppendQuoted(dst, f.shown)
 		dst = append(dst, `,"count":`...)
 		dst = strconv.AppendInt(dst, int64(f.count), 10)
 		dst = append(dst, '}')
@@ -147,7 +147,7 @@ func FacetSearch(ctx context.Context, dst []byte, v *index.View, r *FacetRequest
 	if r.FacetQuery == nil {
 		dst = append(dst, "null"...)
 	} else {
-		dst = document.AppendQuoted(dst, *r.FacetQuery)
+		dst = jsontext.AppendQuoted(dst, *r.FacetQuery)
 	}
 	dst = append(dst, `,"processingTimeMs":`...)
 	dst = strconv.AppendInt(dst, time.Since(start).Milliseconds(), 10)

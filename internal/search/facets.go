@@ -13,8 +13,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/apierr"
-	"svc/internal/document"
 	"svc/internal/index"
+	"svc/internal/jsontext"
 	"svc/internal/settings"
 	"svc/segment"
 )
@@ -467,13 +467,13 @@ func appendCounts(dst []byte, facets []facet) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = document.AppendQuoted(dst, f.name)
+		dst = jsontext.AppendQuoted(dst, f.name)
 		dst = append(dst, ':', '{')
 		for j, v := range f.values {
 			if j > 0 {
 				dst = append(dst, ',')
 			}
-			dst = document.AppendQuoted(dst, v.shown)
+			dst = jsontext.AppendQuoted(dst, v.shown)
 			dst = append(dst, ':')
 			dst = strconv.AppendInt(dst, int64(v.count), 10)
 		}
@@ -494,11 +494,11 @@ func appendStats(dst []byte, facets []facet) []byte {
 			dst = append(dst, ',')
 		}
 		first = false
-		dst = document.AppendQuoted(dst, f.name)
+		dst = jsontext.AppendQuoted(dst, f.name)
 		dst = append(dst, `:{"min":`...)
-		dst = document.AppendFloat(dst, f.min)
+		dst = jsontext.AppendFloat(dst, f.min)
 		dst = append(dst, `,"max":`...)
-		dst = document.AppendFloat(dst, f.max)
+		dst = jsontext.AppendFloat(dst, f.max)
 		dst = append(dst, '}')
 	}
 	return append(dst, '}')

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"svc/internal/apierr"
-	"svc/internal/document"
+	"svc/internal/jsontext"
 	"svc/internal/settings"
 )
 
@@ -211,7 +211,7 @@ func (r *FederatedResponse) appendFacets(dst []byte) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = document.AppendQuoted(dst, ix.uid)
+		dst = jsontext.AppendQuoted(dst, ix.uid)
 		dst = appendCounts(append(dst, `:{"distribution":`...), ix.facets)
 		dst = append(appendStats(append(dst, `,"stats":`...), ix.facets), '}')
 	}

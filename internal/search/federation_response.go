@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"svc/internal/budget"
-	"svc/internal/document"
+	"svc/internal/jsontext"
 	"svc/internal/rank"
 )
 
@@ -82,7 +82,7 @@ func (r *FederatedResponse) AppendMembers(dst []byte) ([]byte, error) {
 		took = max(took, a.took)
 	}
 	if q := r.request.AsSearch; q != nil {
-		dst = document.AppendQuoted(append(dst, `,"query":`...), *q)
+		dst = jsontext.AppendQuoted(append(dst, `,"query":`...), *q)
 		dst = r.appendQueryVector(dst)
 	} else {
 		dst = r.appendQueryVectors(dst)
@@ -138,7 +138,7 @@ func (r *FederatedResponse) appendMetadata(dst []byte) []byte {
 		}
 		dst = appendMetadata(dst, r.queries[i].view)
 		if q := r.queries[i].request.Query; r.request.AsSearch == nil && strings.TrimSpace(q) != "" {
-			dst = append(document.AppendQuoted(append(dst[:len(dst)-1], `,"query":`...), q), '}')
+			dst = append(jsontext.AppendQuoted(append(dst[:len(dst)-1], `,"query":`...), q), '}')
 		}
 		if r.request.Networked && r.request.Self != "" {
 			dst = append(appendRemoteName(dst[:len(dst)-1], r.request.Self), '}')
@@ -151,7 +151,7 @@ func (r *FederatedResponse) appendMetadata(dst []byte) []byte {
 			}
 			dst = append(dst, '{')
 			for _, name := range slices.Sorted(maps.Keys(m)) {
-				dst = append(append(document.AppendQuoted(dst, name), ':'), m[name]...)
+				dst = append(append(jsontext.AppendQuoted(dst, name), ':'), m[name]...)
 				dst = append(dst, ',')
 			}
 			dst = append(appendRemoteName(dst[:len(dst)-1], a.Remote), '}')
@@ -163,7 +163,7 @@ func (r *FederatedResponse) appendMetadata(dst []byte) []byte {
 // appendRemoteErrors appends the errors of instances by their names.
 func (r *FederatedResponse) appendRemoteErrors(dst []byte) []byte {
 	if e := r.request.SelfErr; e != nil {
-		dst = e.AppendJSON(append(document.AppendQuoted(dst, r.request.Self), ':'))
+		dst = e.AppendJSON(append(jsontext.AppendQuoted(dst, r.request.Self), ':'))
 	}
 	for _, a := range r.remotes {
 		if a.Err == nil {
@@ -172,7 +172,7 @@ func (r *FederatedResponse) appendRemoteErrors(dst []byte) []byte {
 		if dst[len(dst)-1] != '{' {
 			dst = append(dst, ',')
 		}
-		dst = a.Err.AppendJSON(append(document.AppendQuoted(dst, a.Remote), ':'))
+		dst = a.Err.AppendJSON(append(jsontext.AppendQuoted(dst, a.Remote), ':'))
 	}
 	return dst
 }
@@ -203,7 +203,7 @@ func (r *FederatedResponse) appendQueryVectors(dst []byte) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(append(document.AppendQuoted(dst, position), ':'), vectors[position]...)
+		dst = append(append(jsontext.AppendQuoted(dst, position), ':'), vectors[position]...)
 	}
 	return append(dst, '}')
 }
@@ -241,13 +241,13 @@ func (q *federated) appendFederation(dst []byte, in *FederatedRequest, h *rank.H
 // appendFederation appends the object without its closing brace.
 func appendFederation(dst []byte, uid string, position int, score float64) []byte {
 	dst = append(dst, `{"indexUid":`...)
-	dst = document.AppendQuoted(dst, uid)
+	dst = jsontext.AppendQuoted(dst, uid)
 	dst = appendInt(dst, `,"queriesPosition":`, position)
-	return document.AppendFloat(append(dst, `,"weightedRankingScore":`...), score)
+	return jsontext.AppendFloat(append(dst, `,"weightedRankingScore":`...), score)
 }
 
 func appendRemoteName(dst []byte, name string) []byte {
-	return document.AppendQuoted(append(dst, `,"remote":`...), name)
+	return jsontext.AppendQuoted(append(dst, `,"remote":`...), name)
 }
 
 // hidden returns an object with the values of a field that a document has, and does not show.
@@ -264,7 +264,7 @@ func hidden(field *string, doc, shown []byte) []byte {
 	n, list := 0, 0 // how many values, and where their list begins
 	_ = eachValueAt(doc, *field, func(scalar []byte) {
 		if n++; n == 1 {
-			dst = append(document.AppendQuoted(dst, *field), ':')
+			dst = append(jsontext.AppendQuoted(dst, *field), ':')
 			list = len(dst)
 			dst = append(dst, '[')
 		} else {

@@ -6,6 +6,7 @@ import (
 	"svc/internal/document"
 	"svc/internal/filter"
 	"svc/internal/index"
+	"svc/internal/jsontext"
 )
 
 // Foreign gives a request the indexes that foreign keys lead to. It must be held until the response is written.
@@ -115,13 +116,13 @@ func appendHydrated(dst, object []byte, keys []hydratedKey) ([]byte, error) {
 	var buf [64]byte
 	dst = append(dst, '{')
 	first := true
-	err := eachMember(object, func(key, value []byte) error {
+	err := jsontext.EachMember(object, func(key, value []byte) error {
 		if !first {
 			dst = append(dst, ',')
 		}
 		first = false
 		dst = append(append(dst, key...), ':')
-		here, below := keysBelow(keys, document.AppendUnquoted(buf[:0], key))
+		here, below := keysBelow(keys, jsontext.AppendUnquoted(buf[:0], key))
 		var err error
 		dst, err = appendHydratedValue(dst, value, here, below)
 		return err
@@ -139,7 +140,7 @@ func appendHydratedValue(dst, value []byte, here *foreignDocuments, below []hydr
 	case value[0] == '[':
 		dst = append(dst, '[')
 		first := true
-		err := eachElement(value, func(element []byte) error {
+		err := jsontext.EachElement(value, func(element []byte) error {
 			if !first {
 				dst = append(dst, ',')
 			}

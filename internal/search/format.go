@@ -10,6 +10,7 @@ import (
 	"svc/internal/budget"
 	"svc/internal/document"
 	"svc/internal/index"
+	"svc/internal/jsontext"
 	"svc/internal/query"
 	"svc/internal/settings"
 	"svc/internal/text"
@@ -191,11 +192,11 @@ func (f *formatter) appendFormatted(dst, doc []byte) ([]byte, error) {
 func (f *formatter) appendObject(dst, object []byte) ([]byte, error) {
 	dst = append(dst, '{')
 	first, outer := true, len(f.path)
-	err := eachMember(object, func(key, value []byte) error {
+	err := jsontext.EachMember(object, func(key, value []byte) error {
 		if outer > 0 {
 			f.path = append(f.path, '.')
 		}
-		f.path = document.AppendUnquoted(f.path, key)
+		f.path = jsontext.AppendUnquoted(f.path, key)
 		var err error
 		if outer > 0 || !isVectors(f.path) {
 			if !first {
@@ -218,7 +219,7 @@ func (f *formatter) appendValue(dst, value []byte) ([]byte, error) {
 	case '[':
 		dst = append(dst, '[')
 		first := true
-		err := eachElement(value, func(element []byte) error {
+		err := jsontext.EachElement(value, func(element []byte) error {
 			if !first {
 				dst = append(dst, ',')
 			}
@@ -240,18 +241,18 @@ func (f *formatter) appendValue(dst, value []byte) ([]byte, error) {
 		if plain {
 			return append(dst, value...), nil
 		}
-		f.text = document.AppendUnquoted(f.text[:0], value)
+		f.text = jsontext.AppendUnquoted(f.text[:0], value)
 	} else {
-		f.text = document.AppendNumber(f.text[:0], value)
+		f.text = jsontext.AppendNumber(f.text[:0], value)
 		if plain {
-			return document.AppendQuoted(dst, f.text), nil
+			return jsontext.AppendQuoted(dst, f.text), nil
 		}
 	}
 	formatted := f.format(f.text, o)
 	if int64(len(dst)+len(formatted)) > f.room {
 		return nil, budget.ErrLarge
 	}
-	return document.AppendQuoted(dst, formatted), nil
+	return jsontext.AppendQuoted(dst, formatted), nil
 }
 
 // format returns a text with its matches marked, cropped if o says so. It stops where it is longer than an answer may be.
@@ -311,7 +312,7 @@ func (f *formatter) appendMatches(dst, doc []byte) ([]byte, error) {
 		if int64(len(dst)) > f.room {
 			return nil, budget.ErrLarge
 		}
-		dst = append(document.AppendQuoted(dst, []byte(p.options.path)), ":["...)
+		dst = append(jsontext.AppendQuoted(dst, []byte(p.options.path)), ":["...)
 		for i, m := range p.spans {
 			if i > 0 {
 				dst = append(dst, ',')

@@ -7,7 +7,7 @@ import (
 	"os"
 	"testing"
 
-	"svc/internal/document"
+	"svc/internal/jsontext"
 	"svc/internal/query"
 )
 
@@ -44,7 +44,7 @@ func TestRecordedMatches(t *testing.T) {
 			}
 		}
 		f := newFormatter(v, request(), h)
-		doc := append(document.AppendQuoted([]byte(`{"t":`), []byte(line.Text)), '}')
+		doc := append(jsontext.AppendQuoted([]byte(`{"t":`), []byte(line.Text)), '}')
 		got, err := f.appendMatches(nil, doc)
 		if err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/document"
+	"svc/internal/jsontext"
 	"svc/internal/rank"
 	"svc/internal/text"
 )
@@ -119,7 +120,7 @@ func (h *remoteHit) parseFederation(object []byte) error {
 		case "indexUid":
 			has.uid = value[0] == '"'
 			var buf [64]byte
-			if text := document.AppendUnquoted(buf[:0], value); string(text) != h.uid { // mostly that of the hit before
+			if text := jsontext.AppendUnquoted(buf[:0], value); string(text) != h.uid { // mostly that of the hit before
 				h.uid = string(text)
 			}
 		case "queriesPosition":
@@ -196,7 +197,7 @@ func ordered(kind rank.ScoreKind, name string, object []byte) (s rank.ScoreValue
 			s.Desc = string(value) != "true"
 		case string(member) != name || value[0] == 'n':
 		case value[0] == '"' && kind == rank.ByField:
-			s.Sort = rank.SortValue{Class: rank.OfText, Text: text.FacetKey(nil, document.AppendUnquoted(nil, value))}
+			s.Sort = rank.SortValue{Class: rank.OfText, Text: text.FacetKey(nil, jsontext.AppendUnquoted(nil, value))}
 		default:
 			s.Sort.Class = rank.OfNumber
 			s.Sort.Number, err = strconv.ParseFloat(string(value), 64)
@@ -215,16 +216,16 @@ func appendScoreValues(dst []byte, values []rank.ScoreValue, weight float64) []b
 		}
 		switch v := &values[i]; v.Kind {
 		case rank.ByRelevance:
-			dst = document.AppendFloat(append(dst, `{"weightedScore":`...), v.Score*weight)
+			dst = jsontext.AppendFloat(append(dst, `{"weightedScore":`...), v.Score*weight)
 		case rank.BySimilarity:
-			dst = document.AppendFloat(append(dst, `{"vectorSort":`...), v.Score*weight)
+			dst = jsontext.AppendFloat(append(dst, `{"vectorSort":`...), v.Score*weight)
 		case rank.ByDistance:
 			dst = strconv.AppendBool(append(dst, `{"geoSort":{"asc":`...), !v.Desc)
 			dst = append(dst, `,"distance":`...)
 			if v.Sort.Class == rank.OfNothing {
 				dst = append(dst, "null"...)
 			} else {
-				dst = document.AppendFloat(dst, v.Sort.Number)
+				dst = jsontext.AppendFloat(dst, v.Sort.Number)
 			}
 			dst = append(dst, '}')
 		case rank.ByField:
@@ -232,9 +233,9 @@ func appendScoreValues(dst []byte, values []rank.ScoreValue, weight float64) []b
 			dst = append(dst, `,"value":`...)
 			switch v.Sort.Class {
 			case rank.OfNumber:
-				dst = document.AppendFloat(dst, v.Sort.Number)
+				dst = jsontext.AppendFloat(dst, v.Sort.Number)
 			case rank.OfText:
-				dst = document.AppendQuoted(dst, v.Sort.Text)
+				dst = jsontext.AppendQuoted(dst, v.Sort.Text)
 			default:
 				dst = append(dst, "null"...)
 			}
@@ -248,8 +249,8 @@ func appendScoreValues(dst []byte, values []rank.ScoreValue, weight float64) []b
 // eachValueAt calls f for every scalar at a dotted path in an object, through arrays; names may have dots of their own.
 func eachValueAt(object []byte, path string, f func(scalar []byte)) error {
 	var buf [64]byte
-	return eachMember(object, func(key, value []byte) error {
-		name := document.AppendUnquoted(buf[:0], key)
+	return jsontext.EachMember(object, func(key, value []byte) error {
+		name := jsontext.AppendUnquoted(buf[:0], key)
 		switch n := len(name); {
 		case string(name) == path:
 			return eachScalar(value, f)
@@ -265,7 +266,7 @@ func eachValueBelow(value []byte, path string, f func(scalar []byte)) error {
 	case '{':
 		return eachValueAt(value, path, f)
 	case '[':
-		return eachElement(value, func(element []byte) error { return eachValueBelow(element, path, f) })
+		return jsontext.EachElement(value, func(element []byte) error { return eachValueBelow(element, path, f) })
 	}
 	return nil
 }
@@ -273,7 +274,7 @@ func eachValueBelow(value []byte, path string, f func(scalar []byte)) error {
 func eachScalar(value []byte, f func(scalar []byte)) error {
 	switch value[0] {
 	case '[':
-		return eachElement(value, func(element []byte) error { return eachScalar(element, f) })
+		return jsontext.EachElement(value, func(element []byte) error { return eachScalar(element, f) })
 	case '{', 'n':
 		return nil
 	}
@@ -293,7 +294,7 @@ func (h *remoteHit) eachValue(path string, f func(scalar []byte)) {
 // distinctKey is a scalar as valueSet knows it, "" for one that is no value.
 func distinctKey(scalar []byte) string {
 	if scalar[0] == '"' {
-		if key := text.FacetKey(nil, document.AppendUnquoted(nil, scalar)); len(key) > 0 {
+		if key := text.FacetKey(nil, jsontext.AppendUnquoted(nil, scalar)); len(key) > 0 {
 			return "s" + string(key)
 		}
 		return ""

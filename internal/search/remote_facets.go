@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"svc/internal/document"
+	"svc/internal/jsontext"
 	"svc/internal/text"
 )
 
@@ -109,7 +110,7 @@ func (a *RemoteAnswer) drop(h *remoteHit) {
 		h.eachValue(f.name, func(scalar []byte) {
 			shown := string(scalar)
 			if scalar[0] == '"' {
-				shown = string(document.AppendUnquoted(nil, scalar))
+				shown = string(jsontext.AppendUnquoted(nil, scalar))
 			} else if x, err := strconv.ParseFloat(shown, 64); err == nil {
 				shown = strconv.FormatFloat(x, 'f', -1, 64)
 			}

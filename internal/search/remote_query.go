@@ -3,7 +3,7 @@ package search
 import (
 	"strconv"
 
-	"svc/internal/document"
+	"svc/internal/jsontext"
 	"svc/internal/query"
 )
 
@@ -104,12 +104,12 @@ func (o *objectWriter) name(name string) {
 	if o.b[len(o.b)-1] != '{' {
 		o.b = append(o.b, ',')
 	}
-	o.b = append(document.AppendQuoted(o.b, name), ':')
+	o.b = append(jsontext.AppendQuoted(o.b, name), ':')
 }
 
 func (o *objectWriter) text(name, value string) {
 	o.name(name)
-	o.b = document.AppendQuoted(o.b, value)
+	o.b = jsontext.AppendQuoted(o.b, value)
 }
 
 func (o *objectWriter) number(name string, value float64) {
@@ -136,7 +136,7 @@ func (o *objectWriter) list(name string, values []string) {
 		if i > 0 {
 			o.b = append(o.b, ',')
 		}
-		o.b = document.AppendQuoted(o.b, v)
+		o.b = jsontext.AppendQuoted(o.b, v)
 	}
 	o.b = append(o.b, ']')
 }

@@ -14,6 +14,7 @@ import (
 	"svc/internal/document"
 	"svc/internal/geo"
 	"svc/internal/index"
+	"svc/internal/jsontext"
 	"svc/internal/rank"
 	"svc/internal/settings"
 	"svc/segment"
@@ -132,7 +133,7 @@ func (r *Response) AppendMembers(dst []byte) ([]byte, error) {
 	}
 	r.stages.add("search", time.Since(r.start))
 	dst = append(dst, `,"query":`...)
-	dst = document.AppendQuoted(dst, r.request.Query)
+	dst = jsontext.AppendQuoted(dst, r.request.Query)
 	if r.request.RetrieveVectors && r.result.queryVector != nil {
 		dst = appendVector(append(dst, `,"queryVector":`...), r.result.queryVector)
 	}
@@ -211,9 +212,9 @@ func appendMetadata(dst []byte, v *index.View) []byte {
 	dst = append(dst, `{"queryUid":"`...)
 	dst = append(dst, uuid.Must(uuid.NewV7()).String()...)
 	dst = append(dst, `","indexUid":`...)
-	dst = document.AppendQuoted(dst, v.UID)
+	dst = jsontext.AppendQuoted(dst, v.UID)
 	if v.PrimaryKey != "" {
-		dst = document.AppendQuoted(append(dst, `,"primaryKey":`...), v.PrimaryKey)
+		dst = jsontext.AppendQuoted(append(dst, `,"primaryKey":`...), v.PrimaryKey)
 	}
 	return append(dst, '}')
 }
@@ -331,7 +332,7 @@ func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
 	}
 	if w.r.request.ShowRankingScore {
 		dst = append(dst, `,"_rankingScore":`...)
-		dst = document.AppendFloat(dst, h.Score)
+		dst = jsontext.AppendFloat(dst, h.Score)
 	}
 	if w.r.request.ShowRankingScoreDetails {
 		dst = append(dst, `,"_rankingScoreDetails":`...)

@@ -10,6 +10,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/document"
+	"svc/internal/jsontext"
 	"svc/internal/rank"
 	"svc/internal/rule"
 )
@@ -155,7 +156,7 @@ func scaleHit(h *rank.Hit, factor float64) {
 		d = append(d, ',')
 	}
 	d = strconv.AppendInt(append(d, `"scale":{"order":`...), int64(order), 10)
-	h.Details = append(document.AppendFloat(append(d, `,"factor":`...), factor), "}}"...)
+	h.Details = append(jsontext.AppendFloat(append(d, `,"factor":`...), factor), "}}"...)
 }
 
 // mergeScaled merges lists of hits, each in its own order, and cuts out a page. distinct may be nil.

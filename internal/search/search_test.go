@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"svc/internal/document"
 	"svc/internal/filter"
 	"svc/internal/index"
+	"svc/internal/jsontext"
 	"svc/internal/settings"
 	"svc/internal/vfs"
 )
@@ -366,7 +366,7 @@ func mustApply(t *testing.T, change string) *settings.Settings {
 func TestStringsAreWrittenAsJSON(t *testing.T) {
 	for _, s := range []string{"", "plain", "\"quoted\" \\ \n\r\t\x00\x1f", "é中😀", "\xff\xfe broken \xc3", "<script>"} {
 		var back string
-		if err := json.Unmarshal(document.AppendQuoted(nil, s), &back); err != nil {
+		if err := json.Unmarshal(jsontext.AppendQuoted(nil, s), &back); err != nil {
 			t.Errorf("%q: %v", s, err)
 		}
 		if want := strings.ToValidUTF8(s, "\ufffd"); back != want && !strings.Contains(s, "\xff\xfe") {
@@ -374,11 +374,11 @@ func TestStringsAreWrittenAsJSON(t *testing.T) {
 		}
 	}
 	for x, want := range map[float64]string{0: "0.0", 1: "1.0", 0.5: "0.5", 1e21: "1e21", 1e-7: "1e-7", -3: "-3.0"} {
-		if got := string(document.AppendFloat(nil, x)); got != want {
+		if got := string(jsontext.AppendFloat(nil, x)); got != want {
 			t.Errorf("%v is written %s, want %s", x, got, want)
 		}
 	}
-	if got := string(document.AppendFloat(nil, float32(0.1))); got != "0.1" {
+	if got := string(jsontext.AppendFloat(nil, float32(0.1))); got != "0.1" {
 		t.Errorf("a number of 32 bits is written %s", got)
 	}
 }

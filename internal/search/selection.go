@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"slices"
 
-	"svc/internal/document"
+	"svc/internal/jsontext"
 	"svc/internal/settings"
 )
 
@@ -44,7 +44,7 @@ func wanted(vectors bool, shown ...selection) func(key []byte) bool {
 		if isVectorsKey(key) {
 			return vectors
 		}
-		buf = document.AppendUnquoted(buf[:0], key)
+		buf = jsontext.AppendUnquoted(buf[:0], key)
 		for _, s := range shown {
 			if _, below, whole := s.paths.under(buf); below || whole {
 				return true
@@ -63,7 +63,7 @@ func (s selection) append(dst, doc []byte) ([]byte, error) {
 	}
 	rest := make([]byte, 0, len(doc))
 	rest = append(rest, '{')
-	err := eachMember(doc, func(key, value []byte) error {
+	err := jsontext.EachMember(doc, func(key, value []byte) error {
 		if isVectorsKey(key) {
 			return nil
 		}

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"svc/internal/apierr"
-	"svc/internal/document"
 	"svc/internal/filter"
 	"svc/internal/index"
+	"svc/internal/jsontext"
 	"svc/internal/rank"
 )
 
@@ -96,7 +96,7 @@ func Similar(ctx context.Context, dst []byte, v *index.View, r *SimilarRequest) 
 	}
 	recorded.done("search > format")
 	recorded.add("search", time.Since(start))
-	dst = document.AppendQuoted(append(dst, `,"id":`...), []byte(r.ID))
+	dst = jsontext.AppendQuoted(append(dst, `,"id":`...), []byte(r.ID))
 	dst = append(dst, `,"processingTimeMs":`...)
 	dst = strconv.AppendInt(dst, time.Since(start).Milliseconds(), 10)
 	dst = appendInt(dst, `,"limit":`, r.Limit)

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"svc/internal/document"
+	"svc/internal/jsontext"
 	"svc/internal/trace"
 )
 
@@ -73,7 +73,7 @@ func (s *stages) appendJSON(dst []byte) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(document.AppendQuoted(dst, e.path), ':', '"')
+		dst = append(jsontext.AppendQuoted(dst, e.path), ':', '"')
 		dst = append(appendDuration(dst, e.took), '"')
 	}
 	return append(dst, '}')

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strconv"
 
-	"svc/internal/document"
 	"svc/internal/index"
+	"svc/internal/jsontext"
 	"svc/internal/settings"
 	"svc/segment"
 )
@@ -34,7 +34,7 @@ func (e *embeddings) append(dst, doc []byte, seg int, row segment.Row) ([]byte, 
 	dst = append(dst, '{')
 	first := len(dst)
 	if bytes.Contains(doc, vectorsMember) {
-		err := eachMember(doc, func(key, value []byte) error {
+		err := jsontext.EachMember(doc, func(key, value []byte) error {
 			if isVectorsKey(key) && value[0] == '{' {
 				dst = append(dst, value[1:len(value)-1]...)
 			}
@@ -48,7 +48,7 @@ func (e *embeddings) append(dst, doc []byte, seg int, row segment.Row) ([]byte, 
 		if len(dst) > first {
 			dst = append(dst, ',')
 		}
-		dst = append(document.AppendQuoted(dst, embedder.Name), `:{"embeddings":[`...)
+		dst = append(jsontext.AppendQuoted(dst, embedder.Name), `:{"embeddings":[`...)
 		var has segment.DocVectors
 		if v := e.readers[seg][i]; v != nil {
 			if has, _ = v.Row(e.numbers, row); cap(has.Vectors) > cap(e.numbers) {
@@ -64,7 +64,7 @@ func (e *embeddings) append(dst, doc []byte, seg int, row segment.Row) ([]byte, 
 				if k > 0 {
 					dst = append(dst, ',')
 				}
-				dst = document.AppendFloat(dst, float64(x))
+				dst = jsontext.AppendFloat(dst, float64(x))
 			}
 			dst = append(dst, ']')
 		}
@@ -90,7 +90,7 @@ func appendVector(dst []byte, v []float32) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = document.AppendFloat(dst, x)
+		dst = jsontext.AppendFloat(dst, x)
 	}
 	return append(dst, ']')
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"svc/internal/document"
+	"svc/internal/jsontext"
 )
 
 // JSON is a JSON value whose strings are templates. It may be used from several goroutines.
@@ -35,7 +36,7 @@ func ParseJSON(raw json.RawMessage) (*JSON, error) {
 func (j *JSON) read(raw []byte) error {
 	switch raw[0] {
 	case '"':
-		t, err := Parse(string(document.AppendUnquoted(nil, raw)))
+		t, err := Parse(string(jsontext.AppendUnquoted(nil, raw)))
 		if err != nil {
 			return err
 		}
@@ -56,7 +57,7 @@ func (j *JSON) read(raw []byte) error {
 		j.tail = append(j.tail, '{')
 		err := document.Fields(raw, func(name, item []byte) error {
 			j.comma(&first)
-			j.tail = append(document.AppendQuoted(j.tail, name), ':')
+			j.tail = append(jsontext.AppendQuoted(j.tail, name), ':')
 			return j.read(item)
 		})
 		j.tail = append(j.tail, '}')
@@ -103,7 +104,7 @@ func (j *JSON) render(globals *object, size int) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = document.AppendQuoted(out, s)
+		out = jsontext.AppendQuoted(out, s)
 	}
 	return append(out, j.tail...), nil
 }

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"svc/internal/document"
+	"svc/internal/jsontext"
 )
 
 type kind uint8
@@ -125,7 +126,7 @@ func (v value) known() value {
 	case 't', 'f':
 		return boolean(raw[0] == 't')
 	case '"':
-		return text(string(document.AppendUnquoted(nil, raw)))
+		return text(string(jsontext.AppendUnquoted(nil, raw)))
 	case '[':
 		var list []value
 		// The documents of an index and compacted requests are well formed: what follows a flaw is left out.
@@ -210,7 +211,7 @@ func appendJSON(dst, raw []byte) []byte {
 	case 't', 'f':
 		dst = append(dst, raw...)
 	case '"':
-		dst = document.AppendUnquoted(dst, raw)
+		dst = jsontext.AppendUnquoted(dst, raw)
 	case '[':
 		_ = document.Elements(raw, func(item []byte) error {
 			dst = appendJSON(dst, item)

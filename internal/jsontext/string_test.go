@@ -1,4 +1,4 @@
-package document
+package jsontext
 
 import (
 	"encoding/json"

@@ -1,0 +1,86 @@
+package jsontext
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+)
+
+// AppendNumber appends the text of a JSON number as it is indexed and formatted.
+func AppendNumber(dst, number []byte) []byte {
+	dst, _ = ReadNumber(dst, number)
+	return dst
+}
+
+// ReadNumber appends the text of a JSON number as it is indexed: an integer of 64 bits in its digits, any other number in
+// its shortest decimal form, with an exponent below 1e-5 and from 1e16. It returns the value, too.
+func ReadNumber(dst, number []byte) (text []byte, value float64) {
+	if IsInteger(number) {
+		if len(number) < 16 {
+			return append(dst, number...), float64(smallInteger(number))
+		}
+		if number[0] == '-' {
+			if n, err := strconv.ParseInt(string(number), 10, 64); err == nil {
+				return append(dst, number...), float64(n)
+			}
+		} else if n, err := strconv.ParseUint(string(number), 10, 64); err == nil {
+			return append(dst, number...), float64(n)
+		}
+	}
+	value, _ = strconv.ParseFloat(string(number), 64)
+	value = min(max(value, -math.MaxFloat64), math.MaxFloat64)
+	return AppendFloat(dst, value), value
+}
+
+// IsInteger reports whether a JSON number is written as an integer. "-0" is not one.
+func IsInteger(number []byte) bool {
+	for _, c := range number {
+		if c == '.' || c|0x20 == 'e' {
+			return false
+		}
+	}
+	return string(number) != "-0"
+}
+
+// smallInteger reads an integer of at most 18 digits.
+func smallInteger(number []byte) (n int64) {
+	digits := number
+	if number[0] == '-' {
+		digits = number[1:]
+	}
+	for _, c := range digits {
+		n = n*10 + int64(c-'0')
+	}
+	if number[0] == '-' {
+		return -n
+	}
+	return n
+}
+
+// AppendFloat appends f in the shortest decimal form that tells it from all others of its type, and that always shows that it
+// is not an integer: 1.0, 1e16, 1.5e-7.
+func AppendFloat[T float32 | float64](dst []byte, f T) []byte {
+	bits := 64
+	if _, single := any(f).(float32); single {
+		bits = 32
+	}
+	start := len(dst)
+	if abs := max(f, -f); abs == 0 || abs >= 1e-5 && abs < 1e16 {
+		dst = strconv.AppendFloat(dst, float64(f), 'f', -1, bits)
+		if bytes.IndexByte(dst[start:], '.') < 0 {
+			dst = append(dst, ".0"...)
+		}
+		return dst
+	}
+	dst = strconv.AppendFloat(dst, float64(f), 'e', -1, bits)
+	// strconv writes a sign and two digits at least: e+16, e-07.
+	e := start + bytes.IndexByte(dst[start:], 'e') + 1
+	digits := e + 1
+	if dst[e] == '-' {
+		e++
+	}
+	for dst[digits] == '0' {
+		digits++
+	}
+	return append(dst[:e], dst[digits:]...)
+}
