@@ -216,6 +216,56 @@ func TestANetworkThatWasSetBack(t *testing.T) {
 	before.check(t, all)
 }
 
+// TestALeaderThatWasSetBackElsewhere restores the leader at another address, which it is told.
+func TestALeaderThatWasSetBackElsewhere(t *testing.T) {
+	all := newNetwork(t)
+	w := newWriter()
+	w.steps(all[0], 5)
+	settled(t, all, 30*time.Second)
+	file := all[0].snapshot()
+	w.steps(all[0], 5)
+	settled(t, all, 30*time.Second)
+	all[0].kill()
+	all[0].link.suffer(trouble{refuse: true})
+	a := newMember(t, "a", "--import-snapshot", file)
+	all[0] = a
+	a.change(fmt.Sprintf(`{"remotes":{"a":{"url":"http://%s"}}}`, a.link.address))
+	a.whole(all, func() {})
+	settled(t, all, 30*time.Second)
+	w.check(t, all)
+}
+
+// TestACopyOfTheLeaderDoesNotLead starts a leader's snapshot beside the leader.
+func TestACopyOfTheLeaderDoesNotLead(t *testing.T) {
+	all := newNetwork(t)
+	a := all[0]
+	w := newWriter()
+	w.steps(a, 5)
+	settled(t, all, 30*time.Second)
+	file := a.snapshot()
+	version := func() (v string) {
+		var n struct{ Version string }
+		all[1].must("GET", "/network", "", &n)
+		return n.Version
+	}
+	before := version()
+	other := newMember(t, "copy", "--import-snapshot", file)
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(other.log.String(), "of which this one is a copy"); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the copy does not see that it is one:\n%s", other.log.String())
+		}
+	}
+	if status, text, err := other.ask("POST", "/indexes/m/documents", `[{"id":1}]`, nil); status != 400 {
+		t.Errorf("the copy takes a write: %d %s %v", status, text, err)
+	}
+	w.steps(a, 5)
+	settled(t, all, 30*time.Second)
+	w.check(t, all)
+	if after := version(); after != before {
+		t.Errorf("the network has version %s after a copy was started, and had %s", after, before)
+	}
+}
+
 func newWriter() *writer {
 	return &writer{random: rand.New(rand.NewPCG(1, 2)), docs: map[int]*written{}}
 }

@@ -19,6 +19,8 @@ type ChangeState struct {
 	Alone bool `json:"alone,omitempty"`
 	// Got is the last request of a leader that the instance has.
 	Got task.Position `json:"got"`
+	// Process tells an instance from a copy of it.
+	Process uuid.UUID `json:"process"`
 }
 
 // State returns how far a change is here, to a remote ("": nobody in particular) that may lack something, and may have been set
@@ -31,6 +33,7 @@ func (n *Node) State(version uuid.UUID, remote string, restored bool) ChangeStat
 			n.o.Logger.Error("that a remote was set back to a snapshot cannot be stored", "remote", remote, "error", err)
 		}
 	}
+	st.Process = n.process
 	if q := n.queue.Load(); q != nil {
 		_, st.Got = q.Positions()
 	}

@@ -38,8 +38,9 @@ type Options struct {
 
 // Node is this instance's part in its network.
 type Node struct {
-	o     Options
-	queue atomic.Pointer[task.Queue] // set by Start, or by a task that runs before it
+	o       Options
+	process uuid.UUID                  // made anew by each
+	queue   atomic.Pointer[task.Queue] // set by Start, or by a task that runs before it
 
 	patching sync.Mutex   // held by a change of a network with a leader while remotes are asked
 	ordering sync.RWMutex // held by a write that others get until it is stored, and alone by a change of the network
@@ -83,7 +84,7 @@ func Open(o Options) (*Node, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	n := &Node{o: o, stored: s, http: http.Client{Transport: newTransport(o.Allowed), CheckRedirect: outbound.RepeatOnly},
+	n := &Node{o: o, process: uuid.New(), stored: s, http: http.Client{Transport: newTransport(o.Allowed), CheckRedirect: outbound.RepeatOnly},
 		searched: http.Client{Transport: newWires(o.Allowed), CheckRedirect: outbound.RepeatOnly}}
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	n.availability = &availability{now: o.Now, until: map[string]period{}}

@@ -85,19 +85,32 @@ type caughtUp struct {
 func (n *Node) caughtUp(ctx context.Context, own *Network, p *Patch) (*caughtUp, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	others := slices.DeleteFunc(own.Others(), func(name string) bool {
-		change, given := p.Remotes[name]
-		return change == nil && (given || p.ClearRemotes)
-	})
-	known := make([]*Network, len(others))
+	// Where a patch says that one of them has moved, it is asked there.
+	moved := own.clone()
+	known := &Patch{ClearRemotes: p.ClearRemotes, Remotes: maps.Clone(p.Remotes)}
+	maps.DeleteFunc(known.Remotes, func(name string, _ *RemotePatch) bool { return own.Remotes[name] == nil })
+	if err := moved.applyRemotes(known); err != nil {
+		return nil, err
+	}
+	self := own.SelfName()
+	st, err := n.changeAt(ctx, self, moved.Remotes[self], uuid.Nil)
+	if err == nil && st.Process != n.process {
+		err = apierr.New("remote_bad_request", "The address of `%s` is that of another instance, of which this one is a copy: it must not lead.", self)
+	}
+	if err != nil {
+		return nil, err
+	}
+	others := moved.Others()
+	c := &caughtUp{ages: map[string]int{}}
+	networks := make([]*Network, len(others))
 	states := make([]ChangeState, len(others))
 	errs := make([]error, len(others))
 	lags := n.queue.Load().Lags()
 	var group sync.WaitGroup
 	for i, name := range others {
 		group.Go(func() {
-			r := own.Remotes[name]
-			known[i], errs[i] = n.networkAt(ctx, name, r)
+			r := moved.Remotes[name]
+			networks[i], errs[i] = n.networkAt(ctx, name, r)
 			if errs[i] == nil {
 				states[i], errs[i] = n.changeAt(ctx, name, r, uuid.Nil)
 			}
@@ -112,16 +125,15 @@ func (n *Node) caughtUp(ctx context.Context, own *Network, p *Patch) (*caughtUp,
 			return nil, err
 		}
 	}
-	last, agreed, err := latest(own, known)
+	last, agreed, err := latest(own, networks)
 	if err != nil {
 		return nil, err
 	}
-	c := &caughtUp{last, last, map[string]int{}}
-	if !agreed { // nothing tells who has which documents: each is asked for all that it has
+	if c.now, c.previous = last, last; !agreed { // nothing tells who has which documents: each is asked for all that it has
 		c.previous = &Network{Version: last.Version, Remotes: last.Remotes, Shards: map[string]*Shard{}}
 	}
 	told, _ := n.queue.Load().Positions()
-	got := map[string]task.Position{own.SelfName(): told}
+	got := map[string]task.Position{self: told}
 	for i, name := range others {
 		got[name] = states[i].Got
 	}
