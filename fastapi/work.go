@@ -50,16 +50,21 @@ func (w *work) over(err *error) {
 
 func (w *work) Deadline() (time.Time, bool) { return w.end, true }
 
-func (w *work) Err() error { return w.errAt(time.Now()) }
-
-// errAt is Err for those who know what time it is.
-func (w *work) errAt(now time.Time) error {
-	if err := w.ended.Load(); err != nil {
-		return *err
+func (w *work) Err() error {
+	if err := w.noted(); err != nil {
+		return err
 	}
-	if !now.Before(w.end) {
+	if !time.Now().Before(w.end) {
 		w.over(&tooLate)
 		return tooLate
+	}
+	return nil
+}
+
+// noted is Err without a look at the time.
+func (w *work) noted() error {
+	if err := w.ended.Load(); err != nil {
+		return *err
 	}
 	return w.parent.Err()
 }
