@@ -4,7 +4,7 @@ export CGO_ENABLED := 0
 # what /version tells; go build stamps it by itself unless -buildvcs=false is set
 STAMP := $(shell git log -1 --format='-X main.commit=%H -X main.commitDate=%cI' 2>/dev/null)
 
-.PHONY: bench-network run build release generate test check walk look api test-race test-arm64 test-invariants fuzz crash network-test powercut mutate-syncs bench bench-quick bench-ann bench-ann-peers hostile pprof
+.PHONY: bench-network run build release release-twice generate test check walk look api test-race test-arm64 test-invariants fuzz crash network-test powercut mutate-syncs bench bench-quick bench-ann bench-ann-peers hostile pprof
 
 run: build
 	./svc
@@ -19,6 +19,10 @@ TARGETS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,freebsd/amd64,windo
 MAINTAINER ?=
 release:
 	go run ./release --out dist --targets $(TARGETS) $(if $(MAINTAINER),--maintainer '$(MAINTAINER)')
+
+# the bytes of two releases from different directories are compared; FRESH=1 has each compile everything for itself
+release-twice:
+	TARGETS=$(TARGETS) .ci/release-twice
 
 # the completions and the manual page, from the table of options
 generate: build
