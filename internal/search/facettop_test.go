@@ -147,8 +147,8 @@ func TestCommonValuesAreFound(t *testing.T) {
 	}
 }
 
-// BenchmarkUniqueFacet counts a facet of 200,000 documents most of which have a value of their own, one time of the first touch, and of
-// all documents and a tenth of them.
+// BenchmarkUniqueFacet counts a facet of 200,000 documents most of which have a value of their own: of all documents, of a tenth of
+// them, and when nothing is kept yet.
 func BenchmarkUniqueFacet(b *testing.B) {
 	l := newLibrary(b)
 	l.put("a", `{"filterableAttributes":["s","n","tenth"]}`)
