@@ -33,7 +33,7 @@ type conn struct {
 	account atomic.Pointer[budget.Account] // what its request holds; nil: there is none
 
 	// How the client does its part: since when it sends or receives, how much of it, and whether the server waits for it just now.
-	writing bool
+	writing atomic.Bool
 	since   atomic.Int64 // ns since 1970
 	moved   atomic.Int64
 	blocked atomic.Bool
@@ -126,8 +126,8 @@ var errCut = errors.New("the client was slow, and what its request held was need
 
 // begin notes that the server waits for the client.
 func (c *conn) begin(writing bool) {
-	if c.writing != writing || c.since.Load() == 0 {
-		c.writing = writing
+	if c.writing.Load() != writing || c.since.Load() == 0 {
+		c.writing.Store(writing)
 		c.moved.Store(0)
 		c.since.Store(time.Now().UnixNano())
 	}
