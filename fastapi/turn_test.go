@@ -178,8 +178,8 @@ func TestWaitForMemoryHoldsNothing(t *testing.T) {
 		time.Sleep(slice / 2)
 		go func() { held <- budget.Of(short).Hold(budget.SmallBytes) }()
 		synctest.Wait()
-		if s.free != 2 {
-			t.Errorf("%d slots are free while it waits", s.free)
+		if _, running, _ := s.now(); running != 0 {
+			t.Errorf("%d turns are held while it waits", running)
 		}
 		if err := <-held; !errors.Is(err, budget.ErrFull) {
 			t.Errorf("what is not there is had: %v", err)
