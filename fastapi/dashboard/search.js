@@ -7,6 +7,7 @@ import {after, before, hitBox, marked, titleOf, why} from "./hit.js";
 import {sample} from "./sample.js";
 
 const pageSize = 20;
+const lowestHit = 120; // pixels
 const facetValues = 10; // of a facet that are shown at first
 
 /** quoted writes a name or a value as filters take it. */
@@ -103,8 +104,12 @@ export async function searchView({page, state, remember, signal, reopen}) {
       say("");
       drawHits();
       drawPages();
-      // The hits are seen first; facets that nobody waits for any more are not drawn.
-      requestAnimationFrame(() => setTimeout(() => own.aborted || drawAround()));
+      // What is seen at once comes first, then a frame each has the hits below and the facets, unless nobody waits for them any more.
+      const next = draw => requestAnimationFrame(() => setTimeout(() => own.aborted || draw()));
+      next(() => {
+        drawRest();
+        next(drawAround);
+      });
     } catch (error) {
       if (own.aborted) return;
       clear();
@@ -113,6 +118,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
   }
 
   function clear() {
+    drawRest = () => {};
     for (const node of [hits, facets, pages, map, summary]) node.replaceChildren();
   }
 
@@ -121,10 +127,19 @@ export async function searchView({page, state, remember, signal, reopen}) {
     drawFacets();
   }
 
+  let drawRest = () => {}; // draws the hits below those that drawHits has drawn, once
+
+  /** drawHits draws as many hits as the window can show. */
   function drawHits() {
-    hits.replaceChildren(...answer.hits.map((hit, i) => oneHit(hit, (s.page - 1) * pageSize + i + 1)));
+    const seen = Math.ceil(innerHeight / lowestHit), shown = answer.hits, first = (s.page - 1) * pageSize + 1;
+    const boxes = (from, to) => shown.slice(from, to).map((hit, i) => oneHit(hit, first + from + i));
+    hits.replaceChildren(...boxes(0, seen));
     if (answer.hits.length === 0) hits.replaceChildren(h("p", {class: "soft"}, "Nothing matches."));
     summary.textContent = `${answer.totalHits === known.most ? "at least " : ""}${count(answer.totalHits)} found in ${answer.processingTimeMs} ms${answer.semanticHitCount ? `, ${answer.semanticHitCount} by meaning` : ""}`;
+    drawRest = () => {
+      drawRest = () => {};
+      hits.append(...boxes(seen));
+    };
   }
 
   function oneHit(hit, rank) {
@@ -209,6 +224,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
   function offer(listed) {
     if (answer && (known.most !== 1000 || known.values !== 100 || Object.keys(known.embedders).length)) { // it came first
       drawHits();
+      drawRest();
       drawAround();
     }
     sorts.replaceChildren(known.sortable.length ? field("Order", select([["", "by relevance"], ...known.sortable.flatMap(a => [`${a}:asc`, `${a}:desc`])], s.sort, v => { s.sort = v; s.page = 1; return search(); })) : "");
