@@ -19,10 +19,11 @@ const (
 	keptFree = 64 << 20
 	// lookEvery is how often it looks.
 	lookEvery = 5 * time.Second
-	// pauseFactor is how many times as long as giving memory back took nothing is given back: less than 1% of the time goes into it.
-	pauseFactor = 200
-	// longPause is for how long nothing is given back after there was little to give.
-	longPause = 20 * time.Second
+	// pauseFactor is how many times as long as giving memory back took nothing is given back: less than 2% of the time goes into it.
+	// On processors with much other work it takes some tenths of a second.
+	pauseFactor = 60
+	// longPause is for how long nothing is given back after there was little to give, which may be since it is in use, and free soon after.
+	longPause = 12 * time.Second
 )
 
 // keepMemoryLow has the garbage collected more often before the memory ends, and gives the system back what a time of much work
