@@ -1,6 +1,11 @@
 package ann
 
-import "sync"
+import (
+	"math"
+	"math/bits"
+	"slices"
+	"sync"
+)
 
 // A candidate of a walk is one word: the score above, the row below, so that
 // they order as scores do. Between them is a bit for being expanded.
@@ -28,6 +33,7 @@ type walker struct {
 	links  []uint32
 	fresh  []uint32
 	scores []int32
+	kept   []candidate
 }
 
 var walkers = sync.Pool{New: func() any { return new(walker) }}
@@ -68,14 +74,14 @@ func (w *walker) insert(score int32, row uint32, ef int) int {
 	} else if w.pool[n-1]>>32 >= x>>32 {
 		return ef
 	}
-	pool, lo, hi := w.pool, 0, n-1
-	for lo < hi {
-		mid := int(uint(lo+hi) >> 1)
-		if pool[mid]>>32 >= x>>32 {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
+	// Of the first n-1, those of at least this score stay before it. Which way each step of the search goes is a toss of
+	// a coin, so it is computed, not branched on.
+	pool, least, lo := w.pool, x>>32<<32, 0
+	for left := n - 1; left > 0; {
+		half := (left + 1) / 2
+		_, below := bits.Sub64(uint64(pool[lo+half-1]), uint64(least), 0)
+		lo += half & (int(below) - 1)
+		left -= half
 	}
 	copy(pool[lo+1:], pool[lo:])
 	pool[lo] = x
@@ -89,16 +95,14 @@ func (w *walker) score(c Codes, q []int8, rows []uint32) {
 		w.fresh = make([]uint32, 2*len(rows))
 		w.scores = make([]int32, 2*len(rows))
 	}
-	fresh, n := w.fresh[:len(rows)], 0
+	fresh, seen, epoch, n := w.fresh[:len(rows)], w.seen[:w.rows], w.epoch, 0
 	for _, row := range rows {
-		if row >= w.rows { // none, or damage
+		if int(row) >= len(seen) { // none, or damage
 			break
 		}
 		fresh[n] = row
-		if w.seen[row] != w.epoch {
-			n++
-		}
-		w.seen[row] = w.epoch
+		n += int((uint32(seen[row]^epoch) + 0xff) >> 8) // 1 unless they are equal; no branch could be foretold
+		seen[row] = epoch
 	}
 	w.fresh, w.scores = fresh[:n], w.scores[:n]
 	c.gather(w.scores, q, w.fresh)
@@ -113,16 +117,40 @@ func (w *walker) walk(g linked, c Codes, q []int8, l, ef int) {
 			continue
 		}
 		w.pool[next] |= expanded
+		// Unless a better one is found, it is the one after it that comes next.
+		for _, x := range w.pool[next+1:] {
+			if x&expanded == 0 {
+				g.prefetch(x.row())
+				break
+			}
+		}
 		w.links = g.slots(w.links, w.pool[next].row(), l)
 		w.score(c, q, w.links)
-		for i, row := range w.fresh {
-			if at := w.insert(w.scores[i], row, ef); at <= next {
+		for _, x := range w.better(ef) {
+			if at := w.insert(x.score(), x.row(), ef); at <= next {
 				// It is likely to be the next one.
-				g.prefetch(row)
+				g.prefetch(x.row())
 				next = at
 			}
 		}
 	}
+}
+
+// better returns those of fresh that belong into the pool of at most ef as it stands.
+func (w *walker) better(ef int) []candidate {
+	floor := int64(math.MinInt64)
+	if len(w.pool) == ef {
+		floor = int64(w.pool[ef-1].score())
+	}
+	w.kept = slices.Grow(w.kept[:0], len(w.fresh))[:len(w.fresh)]
+	kept, scores, n := w.kept, w.scores[:len(w.fresh)], 0
+	for i, row := range w.fresh {
+		kept[n] = newCandidate(scores[i], row)
+		if int64(scores[i]) > floor {
+			n++
+		}
+	}
+	return kept[:n]
 }
 
 // descend leaves in the pool the row to start from on level to, as the only

@@ -111,6 +111,28 @@ func (b *blocks) check(p []byte) *apierr.Corruption {
 	return nil
 }
 
+// touchRows is touch of the rows of a table that ids names, each of so many bytes.
+func (b *blocks) touchRows(table []byte, width int, ids []uint32) {
+	if b.sound.Load() || len(ids) == 0 {
+		return
+	}
+	if width <= blockBytes {
+		// A row lies in two blocks at most. Nearly always all of them were found right: then nothing here is branched on.
+		at, all := b.offset(table), uint64(1)
+		for _, id := range ids {
+			from := at + int(id)*width
+			i, j := from>>blockBits, (from+width-1)>>blockBits
+			all &= b.right[i>>6].Load() >> (i & 63) & (b.right[j>>6].Load() >> (j & 63))
+		}
+		if all == 1 {
+			return
+		}
+	}
+	for _, id := range ids {
+		b.touch(table[int(id)*width : (int(id)+1)*width])
+	}
+}
+
 // read reads a block, notes that it is right, or returns and tells the damage. asked is the section for whose sake it is
 // read; "" for that of all that are in it.
 func (b *blocks) read(i int, asked string) *apierr.Corruption {

@@ -238,12 +238,7 @@ func (v *Vectors) coded() ann.Codes {
 
 // touchCodes makes sure that the codes of some vectors are as they were written.
 func (v *Vectors) touchCodes(vectors []uint32) {
-	if b := &v.r.blocks; !b.sound.Load() {
-		stride := v.quantizer.Stride()
-		for _, i := range vectors {
-			b.touch(bytesOf(v.codes[int(i)*stride : (int(i)+1)*stride]))
-		}
-	}
+	v.r.blocks.touchRows(bytesOf(v.codes), v.quantizer.Stride(), vectors)
 }
 
 // touchLinks makes sure that some links of the graph are as they were written.
@@ -255,11 +250,7 @@ func (v *Vectors) touchLinks(links []uint32) {
 
 // touchRows makes sure that the full rows of some vectors are as they were written.
 func (v *Vectors) touchRows(vectors []uint32) {
-	if b := &v.r.blocks; !b.sound.Load() {
-		for _, i := range vectors {
-			b.touch(v.bytes(int(i), int(i)+1))
-		}
-	}
+	v.r.blocks.touchRows(v.full, v.shape.rowBytes(), vectors)
 }
 
 // graph returns the graph over the codes, nil when there is none. Its upper levels are read at the first call, and the
