@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"svc/internal/apierr"
+	"svc/internal/pace"
 	"svc/internal/resultcache"
 	"svc/internal/shard"
 	"svc/internal/vfs"
@@ -42,6 +43,7 @@ type Catalog struct {
 	results   *resultcache.Cache
 	shards    atomic.Pointer[shard.Ring] // nil: documents fall into no shards
 	files     sync.WaitGroup             // open segment files of all indexes
+	searches  pace.Searches
 
 	// tests lower these
 	builderBytes     int64 // least memory of a worker's builder
@@ -110,6 +112,9 @@ func openCatalog(dir string, o Options) (_ *Catalog, err error) {
 	})
 	return c, err
 }
+
+// Searches is to be told of all searches that run here: some work yields to them.
+func (c *Catalog) Searches() *pace.Searches { return &c.searches }
 
 // read reads the CATALOG, or makes it in a new directory.
 func (c *Catalog) read() error {

@@ -7,6 +7,7 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/document"
+	"svc/internal/pace"
 	"svc/internal/vfs"
 )
 
@@ -73,6 +74,10 @@ func (b *batch) edit(op *EditDocuments) (int, error) {
 		to     source
 		remove bool
 	}
+	ctx := b.ctx
+	if pace.Of(ctx) == nil {
+		ctx = pace.Beside(ctx, b.ix.catalog.Searches())
+	}
 	var changes []change
 	matched := 0
 	err = b.matching(op.Filter, func(n int) error {
@@ -87,7 +92,7 @@ func (b *batch) edit(op *EditDocuments) (int, error) {
 		if err != nil {
 			return err
 		}
-		is, err := op.Function.Edit(b.ctx, was)
+		is, err := op.Function.Edit(ctx, was)
 		switch {
 		case err != nil:
 			return err

@@ -30,7 +30,7 @@ func (n *Node) Executor(ctx context.Context, q *task.Queue, tasks []*task.Task, 
 	if err := n.install(t.UID, a); err != nil {
 		return nil, err
 	}
-	ctx = pace.Beside(ctx, &n.searches)
+	ctx = pace.Beside(ctx, n.o.Catalog.Searches())
 	r := &changing{n: n, ctx: ctx, uid: t.UID, network: n.snapshot().Network, previous: a.Previous, rebuilt: a.Rebuilt, ages: a.Ages, version: a.Network.Version, progress: p}
 	if o := n.snapshot().ended(r.version); o != nil {
 		if !o.Committed {

@@ -14,7 +14,6 @@ import (
 	"svc/internal/apierr"
 	"svc/internal/index"
 	"svc/internal/outbound"
-	"svc/internal/pace"
 	"svc/internal/shard"
 	"svc/internal/task"
 	"svc/internal/vfs"
@@ -55,7 +54,6 @@ type Node struct {
 	lagging      atomic.Bool // this instance lacks writes that the leader has
 	reuniting    string      // why the last attempt to lead again after a snapshot failed; of watch alone
 	exports      exports
-	searches     pace.Searches // that moves of documents yield to
 
 	ctx  context.Context // ends with Close
 	stop context.CancelFunc
@@ -113,9 +111,6 @@ func (n *Node) Close() error {
 	n.searched.CloseIdleConnections()
 	return nil
 }
-
-// Searches is to be told of all searches that run here: moves of documents yield to them.
-func (n *Node) Searches() *pace.Searches { return &n.searches }
 
 // Network returns the network as it is now. It is not to be modified.
 func (n *Node) Network() *Network { return n.view.Load().network }

@@ -101,7 +101,7 @@ func (n *Node) Export(ctx context.Context, t *Transfer) (*Page, error) {
 			return nil, err
 		}
 	}
-	return x.page(pace.Of(pace.Beside(ctx, &n.searches)))
+	return x.page(pace.Of(pace.Beside(ctx, n.o.Catalog.Searches())))
 }
 
 func sameNumber(a, b *uint32) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }

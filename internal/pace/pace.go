@@ -61,25 +61,26 @@ func Of(ctx context.Context) *Worker {
 	return w
 }
 
-// Yield rests if the work has gone on for a slice beside searches. It is called often, with no lock held that a search may want, and not
-// at all by work that is paid for by somebody who waits. A nil Worker never rests.
-func (w *Worker) Yield() {
+// Yield rests if the work has gone on for a slice beside searches, and returns for how long. It is called often, with no lock held that a
+// search may want, and not at all by work that is paid for by somebody who waits. A nil Worker never rests.
+func (w *Worker) Yield() (rested time.Duration) {
 	if w == nil {
-		return
+		return 0
 	}
 	now := time.Now()
 	began := w.began.Load()
 	worked := now.UnixNano() - began
 	if worked < int64(slice) {
-		return
+		return 0
 	}
-	if w.searches.going(now) {
-		w.resting <- struct{}{}
-		time.Sleep(min(restFactor*time.Duration(worked), maxRest))
-		now = time.Now()
+	if !w.searches.going(now) {
 		w.began.Store(now.UnixNano())
-		<-w.resting
-		return
+		return 0
 	}
-	w.began.Store(now.UnixNano())
+	w.resting <- struct{}{}
+	time.Sleep(min(restFactor*time.Duration(worked), maxRest))
+	rested = time.Since(now)
+	w.began.Store(now.Add(rested).UnixNano())
+	<-w.resting
+	return rested
 }

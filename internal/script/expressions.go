@@ -21,7 +21,7 @@ func (p *parser) binary(least int) (node, error) {
 	for rounds := 0; ; rounds++ {
 		t := p.peek()
 		op, negated := t.text, false
-		if t.is("!") && p.tokens[p.pos+1].is("in") {
+		if t.is("!") && p.second().is("in") {
 			op, negated = "in", true
 		}
 		level := precedence[op]
@@ -31,9 +31,9 @@ func (p *parser) binary(least int) (node, error) {
 		if rounds == maxOperators {
 			return nil, p.errorAt(t, "an expression has too many operators")
 		}
-		p.pos++
+		p.skip()
 		if negated {
-			p.pos++
+			p.skip()
 		}
 		next := level + 1
 		if op == "**" {
@@ -59,9 +59,9 @@ func (p *parser) unary() (node, error) {
 		return nil, err
 	}
 	defer p.leave()
-	p.pos++
-	if n := p.peek(); n.kind == tokInt && t.text == "-" && !p.tokens[p.pos+1].is(".") {
-		p.pos++
+	p.skip()
+	if n := p.peek(); n.kind == tokInt && t.text == "-" && !p.second().is(".") {
+		p.skip()
 		return &intLit{"-" + n.text}, nil
 	}
 	operand, err := p.unary()
@@ -81,7 +81,7 @@ func (p *parser) postfix() (node, error) {
 		if links == maxLinks {
 			return nil, p.errorAt(t, "a chain has too many links")
 		}
-		p.pos++
+		p.skip()
 		optional := t.text[0] == '?'
 		if t.text == "[" || t.text == "?[" {
 			of := n
@@ -132,7 +132,16 @@ func (p *parser) list(closing string) (items []node, err error) {
 }
 
 func (p *parser) primary() (node, error) {
-	t := p.next()
+	t := p.peek()
+	switch {
+	case t.is("{"):
+		return p.block()
+	case t.is("loop"), t.is("while"), t.is("until"), t.is("do"):
+		return p.loop()
+	case t.is("for"):
+		return p.forLoop()
+	}
+	p.next()
 	switch t.kind {
 	case tokInt:
 		if t.text == "9223372036854775808" {
@@ -171,44 +180,40 @@ func (p *parser) primary() (node, error) {
 		return &arrayLit{items}, err
 	case t.is("#{"):
 		return p.mapLit()
-	case t.is("{"):
-		p.pos--
-		return p.block()
 	case t.is("|"), t.is("||"):
 		return p.closure(t)
 	case t.is("if"):
 		return p.ifNode()
 	case t.is("switch"):
 		return p.switchNode()
-	case t.is("loop"), t.is("while"), t.is("until"), t.is("do"):
-		p.pos--
-		return p.loop()
-	case t.is("for"):
-		p.pos--
-		return p.forLoop()
 	}
 	return nil, p.errorAt(t, "expected an expression, found %v", t)
 }
 
-func (p *parser) template(t token) (node, error) {
+// template reads what follows a backtick.
+func (p *parser) template(start token) (node, error) {
 	n := new(template)
-	for _, part := range t.parts {
-		if part.tokens == nil {
-			if part.text != "" {
-				n.parts = append(n.parts, &strLit{part.text})
-			}
-			continue
+	for {
+		text, more, ok := p.lexer.templateText()
+		if !ok {
+			return nil, p.errorAt(start, "a string in backticks has no end")
 		}
-		outer, pos, inner := p.tokens, p.pos, p.inner
-		p.tokens, p.pos, p.inner = part.tokens, 0, true
+		if text != "" {
+			n.parts = append(n.parts, &strLit{text})
+		}
+		if !more {
+			return n, nil
+		}
+		open, inner := p.lexer.open, p.inner
+		p.lexer.depth, p.lexer.open, p.inner = p.lexer.depth+1, 0, true
 		b, err := p.statements(tokEnd, "")
 		if err != nil {
 			return nil, err
 		}
-		p.tokens, p.pos, p.inner = outer, pos, inner
+		p.skip() // the brace at the end
+		p.lexer.depth, p.lexer.open, p.inner = p.lexer.depth-1, open, inner
 		n.parts = append(n.parts, b)
 	}
-	return n, nil
 }
 
 func (p *parser) mapLit() (node, error) {
@@ -303,7 +308,7 @@ func (p *parser) switchNode() (node, error) {
 func (p *parser) switchCase() (c switchCase, err error) {
 	t := p.peek()
 	if t.kind == tokName && t.text == "_" {
-		p.pos++
+		p.skip()
 	} else {
 		for {
 			// Alternatives are separated by the operator |, so they bind closer.

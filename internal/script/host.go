@@ -35,6 +35,8 @@ func (m *machine) host() map[string]any {
 			}
 			return m.js.NewArray(v, r.left)
 		},
+		// pause lets searches go before; see machine.rest
+		"pause": func(goja.FunctionCall) goja.Value { m.rest(); return goja.Undefined() },
 		"float": func(call goja.FunctionCall) goja.Value {
 			return m.js.ToValue(string(jsontext.AppendFloat(nil, call.Argument(0).ToFloat())))
 		},

@@ -7,9 +7,11 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"svc/internal/apierr"
+	"svc/internal/pace"
 )
 
 // hogs are functions that take as much memory or time as they can get. Each grows something by doubling, or repeats what
@@ -158,6 +160,9 @@ func TestTranslationsAreBounded(t *testing.T) {
 	} {
 		source := strings.Repeat(line, maxSource/len(line))
 		js, err := translate(source)
+		if checked := check(source); checked != nil && err == nil {
+			t.Errorf("%.20s: checked alone: %v", line, checked)
+		}
 		if len(js) > maxTranslation+maxSource || err == nil && js == "" {
 			t.Errorf("%d times %.20s: %d bytes of JavaScript, %v", maxSource/len(line), line, len(js), err)
 		}
@@ -169,4 +174,51 @@ func TestTranslationsAreBounded(t *testing.T) {
 	if err := Check(long + " "); apierr.From(err).Code != "bad_request" {
 		t.Errorf("a source of %d bytes: %v", maxSource+1, err)
 	}
+}
+
+// TestCheckKeepsNothing checks the sources that have most tokens and most statements, in strings in backticks, too: requests do so one
+// after another, and what they leave is cleared away at the cost of all.
+func TestCheckKeepsNothing(t *testing.T) {
+	for _, line := range []string{`"";`, `1;`, "a;", "()", "`${1}`;", "`${1;1;1;1;1;1;1;1}`;"} {
+		source := strings.Repeat(line, maxSource/len(line))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err := Check(source)
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; took > 30*maxSource {
+			t.Errorf("%s: %d bytes for each of the source: %v", line, took/maxSource, err)
+		}
+	}
+}
+
+// TestMakesWay has a run rest for a search. It is stopped when it has worked for too long, and rests are no work.
+func TestMakesWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, err := Compile(`let i = 0; while i < 10000 { i += 1; } doc.n = i;`, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.deadline = 10 * time.Millisecond
+		searches := new(pace.Searches)
+		for _, searching := range []bool{true, false} {
+			ctx, want := pace.Beside(t.Context(), searches), time.Duration(0)
+			if searching {
+				searches.Begin()
+				want = 3 * f.deadline
+			}
+			began := time.Now().Add(f.deadline)
+			time.Sleep(f.deadline) // work, for the pace; what the function itself works takes no time here
+			out, err := f.Edit(ctx, []byte(`{"n":1}`))
+			if err != nil || string(out) != `{"n":10000}` {
+				t.Errorf("searches run: %v: %s, %v", searching, out, err)
+			}
+			if rested := time.Since(began); rested != want {
+				t.Errorf("searches run: %v: it rested for %v, want %v", searching, rested, want)
+			}
+			if searching {
+				searches.End()
+				time.Sleep(time.Second)
+			}
+		}
+	})
 }

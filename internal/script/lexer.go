@@ -26,22 +26,14 @@ const (
 	tokInt      // text holds decimal digits
 	tokFloat    // text is what strconv.ParseFloat reads
 	tokString   // text is the unescaped string
-	tokTemplate // parts
+	tokTemplate // a backtick: what follows is read by lexer.templateText
 	tokOperator
 )
 
 type token struct {
 	kind         tokenKind
 	text         string
-	parts        []templatePart
 	line, column int
-}
-
-// A templatePart is a piece of text of a string in backticks, or the tokens of
-// an interpolated block.
-type templatePart struct {
-	text   string
-	tokens []token // of the block, tokEnd last; nil for text
 }
 
 func (t token) is(text string) bool {
@@ -73,11 +65,22 @@ var operators = []string{
 	"+", "-", "*", "/", "%", "<", ">", "=", "!", "&", "|", "^", ".", ",", ";", ":", "(", ")", "[", "]", "{", "}",
 }
 
+// operatorsOf are those that begin with a byte.
+var operatorsOf = func() (list [128][]string) {
+	for _, op := range operators {
+		list[op[0]] = append(list[op[0]], op)
+	}
+	return list
+}()
+
+// A lexer reads the tokens of a script one by one, as the parser asks for them: there can be as many as the script has bytes.
 type lexer struct {
 	src       string
 	pos       int
 	line      int
 	lineStart int
+	depth     int // strings in backticks around the interpolated block at hand
+	open      int // braces within it
 }
 
 func (l *lexer) errorAt(pos int, format string, args ...any) *SyntaxError {
@@ -86,34 +89,26 @@ func (l *lexer) errorAt(pos int, format string, args ...any) *SyntaxError {
 	return &SyntaxError{line, column, fmt.Sprintf(format, args...)}
 }
 
-// tokens reads tokens up to the end of the script, or up to the brace that
-// closes an interpolated block when there are depth of them around.
-func (l *lexer) tokens(depth int) ([]token, error) {
-	var list []token
-	open := 0
-	for {
-		t, err := l.next(depth)
-		if err != nil {
-			return nil, err
-		}
-		switch {
-		case t.kind == tokEnd && depth > 0:
-			return nil, l.errorAt(l.pos, "a string in backticks has no end")
-		case t.is("{"), t.is("#{"):
-			open++
-		case t.is("}"):
-			if open--; open < 0 && depth > 0 {
-				t.kind = tokEnd
-			}
-		}
-		list = append(list, t)
-		if t.kind == tokEnd {
-			return list, nil
+// next reads a token. At the brace that closes an interpolated block it is tokEnd.
+func (l *lexer) next() (token, error) {
+	t, err := l.token()
+	if err != nil {
+		return token{}, err
+	}
+	switch {
+	case t.kind == tokEnd && l.depth > 0:
+		return t, l.errorAt(l.pos, "a string in backticks has no end")
+	case t.is("{"), t.is("#{"):
+		l.open++
+	case t.is("}"):
+		if l.open--; l.open < 0 && l.depth > 0 {
+			t.kind = tokEnd
 		}
 	}
+	return t, nil
 }
 
-func (l *lexer) next(depth int) (token, error) {
+func (l *lexer) token() (token, error) {
 	if err := l.skip(); err != nil {
 		return token{}, err
 	}
@@ -137,13 +132,15 @@ func (l *lexer) next(depth int) (token, error) {
 	case c == '"' || c == '\'':
 		return l.quoted(t, c)
 	case c == '`':
-		return l.template(t, depth)
-	}
-	for _, op := range operators {
-		if strings.HasPrefix(l.src[start:], op) {
-			l.pos += len(op)
-			t.kind, t.text = tokOperator, op
-			return t, nil
+		t.kind = tokTemplate
+		return t, l.beginTemplate()
+	case c < utf8.RuneSelf:
+		for _, op := range operatorsOf[c] {
+			if strings.HasPrefix(l.src[start:], op) {
+				l.pos += len(op)
+				t.kind, t.text = tokOperator, op
+				return t, nil
+			}
 		}
 	}
 	r, _ := utf8.DecodeRuneInString(l.src[start:])
@@ -267,6 +264,11 @@ func (l *lexer) quoted(t token, quote byte) (token, error) {
 	start := l.pos
 	var b strings.Builder
 	for l.pos++; ; {
+		plain := l.pos
+		for l.pos < len(l.src) && l.src[l.pos] != quote && l.src[l.pos] != '\\' && l.src[l.pos] != '\n' {
+			l.pos++
+		}
+		b.WriteString(l.src[plain:l.pos])
 		if l.pos == len(l.src) || l.src[l.pos] == '\n' {
 			return t, l.errorAt(start, "a string has no end")
 		}
@@ -278,11 +280,6 @@ func (l *lexer) quoted(t token, quote byte) (token, error) {
 				continue
 			}
 			break
-		}
-		if c != '\\' {
-			b.WriteByte(c)
-			l.pos++
-			continue
 		}
 		if strings.HasPrefix(l.src[l.pos:], "\\\n") || strings.HasPrefix(l.src[l.pos:], "\\\r\n") {
 			l.advance(strings.IndexByte(l.src[l.pos:], '\n') + 1)
@@ -337,40 +334,37 @@ func unescape(s string) (r rune, size int, ok bool) {
 	return rune(n), 2 + digits, true
 }
 
-// template reads a string in backticks. It may span lines; a line break right
+// beginTemplate reads the beginning of a string in backticks. It may span lines; a line break right
 // after the first backtick is left out.
-func (l *lexer) template(t token, depth int) (token, error) {
-	if depth == maxDepth {
-		return t, l.errorAt(l.pos, "strings in backticks are nested too deeply")
+func (l *lexer) beginTemplate() error {
+	if l.depth == maxDepth {
+		return l.errorAt(l.pos, "strings in backticks are nested too deeply")
 	}
-	start := l.pos
-	t.kind = tokTemplate
 	l.pos++
 	if rest := l.src[l.pos:]; strings.HasPrefix(rest, "\n") || strings.HasPrefix(rest, "\r\n") {
 		l.advance(strings.IndexByte(rest, '\n') + 1)
 	}
+	return nil
+}
+
+// templateText reads the text of a string in backticks up to its end or, if more is true, up to an interpolated block. It is
+// not ok when the string has no end.
+func (l *lexer) templateText() (text string, more, ok bool) {
 	var b strings.Builder
 	for {
 		rest := l.src[l.pos:]
 		switch {
 		case rest == "":
-			return t, l.errorAt(start, "a string in backticks has no end")
+			return "", false, false
 		case strings.HasPrefix(rest, "``"):
 			b.WriteByte('`')
 			l.pos += 2
 		case rest[0] == '`':
 			l.pos++
-			t.parts = append(t.parts, templatePart{text: b.String()})
-			return t, nil
+			return b.String(), false, true
 		case strings.HasPrefix(rest, "${"):
 			l.pos += 2
-			t.parts = append(t.parts, templatePart{text: b.String()})
-			b.Reset()
-			tokens, err := l.tokens(depth + 1)
-			if err != nil {
-				return t, err
-			}
-			t.parts = append(t.parts, templatePart{tokens: tokens})
+			return b.String(), true, true
 		default:
 			b.WriteByte(rest[0])
 			l.advance(1)

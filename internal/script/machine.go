@@ -15,6 +15,7 @@ import (
 	"svc/internal/apierr"
 	"svc/internal/document"
 	"svc/internal/jsontext"
+	"svc/internal/pace"
 )
 
 // Function is a compiled edit function. It may be used by several goroutines at once.
@@ -51,7 +52,7 @@ func Compile(source string, context []byte) (*Function, error) {
 // Check refuses what has a syntax error, or is too long (bad_request), in time that grows with the source alone.
 // Compile may still refuse what it lets pass.
 func Check(source string) error {
-	if _, _, err := parse(source); err != nil {
+	if err := check(source); err != nil {
 		return refused(err)
 	}
 	return nil
@@ -68,7 +69,8 @@ var errDeadline = errors.New("the run of an edit function takes too long")
 
 // Edit runs the function on a document. It returns the changed document, doc itself when it stayed the same, or nil when the
 // function removed it. Fields that the function left alone keep their place and spelling. Errors of the function, running for
-// too long among them, have code edit_documents_by_function_error; once ctx is done Edit returns its error soon.
+// too long among them, have code edit_documents_by_function_error; once ctx is done Edit returns its error soon. It makes way
+// for searches as ctx says.
 //
 // Edit does not know the primary key: the caller compares the external ids before and after.
 func (f *Function) Edit(ctx context.Context, doc []byte) ([]byte, error) {
@@ -79,10 +81,11 @@ func (f *Function) Edit(ctx context.Context, doc []byte) ([]byte, error) {
 			return nil, err
 		}
 	}
-	timer := time.AfterFunc(f.deadline, func() { m.js.Interrupt(errDeadline) })
+	m.worker, m.end = pace.Of(ctx), time.Now().Add(f.deadline)
+	m.timer = time.AfterFunc(f.deadline, func() { m.js.Interrupt(errDeadline) })
 	stop := context.AfterFunc(ctx, func() { m.js.Interrupt(ctx.Err()) })
 	out, err := m.edit(doc, f.context, f.operations)
-	if timer.Stop() && stop() { // else an interruption may hit the next run: the machine is given up
+	if m.timer.Stop() && stop() { // else an interruption may hit the next run: the machine is given up
 		m.reset()
 		f.machines.Put(m)
 	}
@@ -110,6 +113,19 @@ type machine struct {
 	names         [][]byte // of the document's fields, as they stand in JSON
 	values        [][]byte
 	context       []byte // compact
+
+	worker *pace.Worker // nil: the run does not make way for searches
+	end    time.Time    // when the run has taken too long
+	timer  *time.Timer  // that interrupts it then
+}
+
+// rest makes way for searches. The time of that is none of the run's.
+func (m *machine) rest() {
+	if m.worker == nil || !m.timer.Stop() {
+		return
+	}
+	m.end = m.end.Add(m.worker.Yield())
+	m.timer.Reset(time.Until(m.end))
 }
 
 func newMachine(program *goja.Program) (*machine, error) {
@@ -151,6 +167,7 @@ func (m *machine) reset() {
 	clear(m.names)
 	clear(m.values)
 	m.names, m.values, m.context = m.names[:0], m.values[:0], nil
+	m.worker, m.timer = nil, nil
 }
 
 // edit runs the function with a budget of operations.

@@ -7,8 +7,11 @@ import (
 )
 
 type parser struct {
-	tokens    []token
-	pos       int
+	lexer     lexer
+	ahead     [2]token // that were read and not taken yet
+	read      int      // how many those are
+	fault     error    // why no more can be read: tokEnd stands for what is there
+	forget    bool     // nobody wants the tree: of statements the last is kept
 	depth     int
 	loops     int // around the statement at hand, within its function
 	functions []*function
@@ -17,31 +20,72 @@ type parser struct {
 
 // parse reads a script: its statements, and its functions apart.
 func parse(source string) (*block, []*function, error) {
-	if len(source) > maxSource {
-		return nil, nil, &SyntaxError{1, 1, fmt.Sprintf("the script has %d bytes, more than %d", len(source), maxSource)}
-	}
-	if !utf8.ValidString(source) {
-		return nil, nil, &SyntaxError{1, 1, "the script is not valid UTF-8"}
-	}
-	l := lexer{src: source, line: 1}
-	tokens, err := l.tokens(0)
-	if err != nil {
-		return nil, nil, err
-	}
-	p := parser{tokens: tokens}
-	body, err := p.statements(tokEnd, "")
-	if err != nil {
-		return nil, nil, err
-	}
-	return body, p.functions, nil
+	p := parser{lexer: lexer{src: source, line: 1}}
+	body, err := p.script()
+	return body, p.functions, err
 }
 
-func (p *parser) peek() token { return p.tokens[p.pos] }
+// check reads a script as parse does, and keeps nothing of it.
+func check(source string) error {
+	p := parser{lexer: lexer{src: source, line: 1}, forget: true}
+	_, err := p.script()
+	return err
+}
 
+func (p *parser) script() (*block, error) {
+	source := p.lexer.src
+	if len(source) > maxSource {
+		return nil, &SyntaxError{1, 1, fmt.Sprintf("the script has %d bytes, more than %d", len(source), maxSource)}
+	}
+	if !utf8.ValidString(source) {
+		return nil, &SyntaxError{1, 1, "the script is not valid UTF-8"}
+	}
+	body, err := p.statements(tokEnd, "")
+	if p.fault != nil {
+		err = p.fault
+	}
+	return body, err
+}
+
+// peek returns the next token.
+func (p *parser) peek() token {
+	if p.read == 0 {
+		p.fill()
+	}
+	return p.ahead[0]
+}
+
+// second returns the one after it, which is asked for only when the next begins no string in backticks.
+func (p *parser) second() token {
+	for p.read < 2 {
+		p.fill()
+	}
+	return p.ahead[1]
+}
+
+// fill reads a token. Errors of the lexer go before those of the parser, which finds less than there is.
+func (p *parser) fill() {
+	t := token{line: p.lexer.line, column: 1}
+	if p.fault == nil {
+		if t, p.fault = p.lexer.next(); p.fault != nil {
+			t = token{}
+		}
+	}
+	p.ahead[p.read] = t
+	p.read++
+}
+
+// skip takes the next token.
+func (p *parser) skip() {
+	p.ahead[0] = p.ahead[1]
+	p.read--
+}
+
+// next takes and returns the next token; the end stays.
 func (p *parser) next() token {
-	t := p.tokens[p.pos]
+	t := p.peek()
 	if t.kind != tokEnd {
-		p.pos++
+		p.skip()
 	}
 	return t
 }
@@ -53,7 +97,7 @@ func (p *parser) errorAt(t token, format string, args ...any) error {
 // accept takes the next token if it is an operator or keyword with this text.
 func (p *parser) accept(text string) bool {
 	if p.peek().is(text) {
-		p.pos++
+		p.skip()
 		return true
 	}
 	return false
@@ -109,6 +153,9 @@ func (p *parser) statements(end tokenKind, closing string) (*block, error) {
 			b.value = false
 			continue
 		}
+		if p.forget {
+			b.list = b.list[:0]
+		}
 		b.list = append(b.list, n)
 		b.value = true
 	}
@@ -151,7 +198,7 @@ func (p *parser) statementNode() (node, error) {
 		case "import", "export", "eval":
 			return nil, p.errorAt(t, "%s is not available here", t.text)
 		case "break", "continue":
-			p.pos++
+			p.skip()
 			if p.loops == 0 {
 				return nil, p.errorAt(t, "%s stands outside of a loop", t.text)
 			}
@@ -162,7 +209,7 @@ func (p *parser) statementNode() (node, error) {
 			}
 			return j, err
 		case "return", "throw":
-			p.pos++
+			p.skip()
 			j := &jump{kind: t.text}
 			var err error
 			if !p.atEnd() {
@@ -182,7 +229,7 @@ func (p *parser) statementNode() (node, error) {
 	if op.kind != tokOperator || !strings.HasSuffix(op.text, "=") || precedence[op.text] > 0 || op.is("..=") {
 		return n, nil
 	}
-	p.pos++
+	p.skip()
 	switch n.(type) {
 	case *variable, *property, *index, *this:
 	default:
@@ -283,7 +330,7 @@ func (p *parser) loop() (node, error) {
 
 func (p *parser) try() (node, error) {
 	n := new(tryNode)
-	p.pos++
+	p.skip()
 	var err error
 	if n.body, err = p.block(); err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ const LARGEST = (1n << 63n) - 1n, SMALLEST = -(1n << 63n);
 const END = Symbol("end"), MAP = Symbol("map");
 
 let left = 0, line = 0; // left: operations
+let until = 0; // at which left the run is to pause
 let origin = new Map(); // what fields of the document were when first looked at
 
 class Raw { constructor(place) { this.place = place; } }
@@ -23,13 +24,20 @@ class Failure { constructor(value, fatal) { this.value = value; this.fatal = fat
 function raise(value) { throw new Failure(value, false); }
 function limit() { throw new Failure("the script takes too many operations; is there a loop without an end?", true); }
 
-// t counts an operation, at the beginning of a statement. What is no number of operations is too many.
-function t(at) { line = at; if (!(--left >= 0)) limit(); }
+// pause lets others work. What is no number of operations is too many.
+function pause() {
+  if (!(left >= 0)) limit();
+  until = Math.max(left - 1000, 0);
+  host.pause();
+}
+
+// t counts an operation, at the beginning of a statement.
+function t(at) { line = at; if (!(--left >= until)) pause(); }
 
 // work counts operations of the runtime that grow with a number of elements, charge those that grow with
 // the size of a string; so they bound time and memory alike.
-function work(elements) { left -= elements; if (!(left >= 0)) limit(); }
-function charge(size) { left -= size / 16; if (!(left >= 0)) limit(); }
+function work(elements) { left -= elements; if (!(left >= until)) pause(); }
+function charge(size) { left -= size / 16; if (!(left >= until)) pause(); }
 
 function caught(e) {
   if (e instanceof Failure) {
@@ -717,7 +725,7 @@ function json(v, depth) {
 
 // run calls main, what translate made of a script, on the document with these names of fields.
 function run(main, names, hasContext, operations) {
-  left = operations; line = 0; mutated = undefined; origin = new Map();
+  left = until = operations; line = 0; mutated = undefined; origin = new Map();
   const doc = new Map();
   names.forEach((name, i) => doc.set(name, new Raw(i)));
   return finish(main(doc, hasContext ? parse(-1) : undefined));

@@ -18,7 +18,12 @@ func TestSyntaxErrors(t *testing.T) {
 		{"doc.x = 1\ndoc.y = 2", 2, 1, `expected a semicolon between statements, found "doc"`},
 		{"let s = \"a\n\"", 1, 9, "a string has no end"},
 		{"let s = `a\n${1 + }`", 2, 7, "expected an expression"},
+		{"let s = `a", 1, 9, "a string in backticks has no end"},
+		{"let s = `a${`b${1}`", 1, 20, "a string in backticks has no end"},
+		{"let s = `a${#{b: 1}}", 1, 9, "a string in backticks has no end"},
+		{"`${1}${}${`}`}`; x = = 1", 1, 22, `expected an expression, found "="`},
 		{"/* a\n /* b */", 1, 1, "a comment has no end"},
+		{"1 + ; /* a", 1, 5, "expected an expression"},
 		{"let s = \"\\q\"", 1, 10, "unknown escape sequence"},
 		{"1 + 1 = 2", 1, 7, "only a variable, a property or an element can be assigned to"},
 		{"if x { fn f() {} }", 1, 8, "a function can only be defined at the top of the script"},
@@ -35,6 +40,9 @@ func TestSyntaxErrors(t *testing.T) {
 		var e *SyntaxError
 		if !errors.As(err, &e) || e.Line != test.line || e.Column != test.column || !strings.Contains(e.Message, test.message) {
 			t.Errorf("%.40q: error %v, want line %d, column %d: … %s", test.source, err, test.line, test.column, test.message)
+		}
+		if checked := check(test.source); checked == nil || checked.Error() != err.Error() {
+			t.Errorf("%.40q: checked alone: %v, want %v", test.source, checked, err)
 		}
 	}
 }
