@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,11 +17,11 @@ import (
 // comparison is several servers of one API beside each other, with the same documents and queries. A machine does not stay
 // the same for minutes, so they take turns.
 type comparison struct {
-	data      *dataset
-	programs  []*program
-	kinds     []queryKind
-	figures   [][]asked // by kind and program
-	firstOnly bool      // nothing else was asked
+	data     *dataset
+	programs []*program
+	kinds    []queryKind
+	figures  [][]asked // by kind and program
+	measured []string  // first, warm, updates
 }
 
 // program is one of the servers.
@@ -35,14 +36,34 @@ type asked struct {
 	first          latencies
 	worst          []byte  // the first query that took longest
 	cpuPerFirst    float64 // milliseconds
+	between        between
 	warm, updating rate
+}
+
+// between is what is asked while nothing changes, but only until the next change: unlike a rate it is the same work for all programs,
+// however busy the machine.
+type between struct {
+	took                latencies
+	searching, changing float64 // seconds of the server's processors
+	updates             int
 }
 
 // rate is what several connections get at once.
 type rate struct {
-	qps     float64
-	p99     float64 // milliseconds
-	updates latencies
+	took       latencies // of each query
+	seconds    float64
+	cpuSeconds float64 // of the server, with the updates
+	updates    latencies
+}
+
+func (r *rate) qps() float64 { return float64(len(r.took)) / r.seconds }
+
+// cpu is what a query costs, with its share of the updates beside it, in milliseconds.
+func (r *rate) cpu() float64 { return 1000 * r.cpuSeconds / float64(len(r.took)) }
+
+func (r *rate) add(o rate) {
+	r.took, r.updates = append(r.took, o.took...), append(r.updates, o.updates...)
+	r.seconds, r.cpuSeconds = r.seconds+o.seconds, r.cpuSeconds+o.cpuSeconds
 }
 
 const (
@@ -51,7 +72,10 @@ const (
 	firstOfMany     = 600  // where there are so many documents
 	loadQueries     = 1000 // of a kind, distinct, asked again and again
 	turnQueries     = 25   // first queries of one program before it is the next one's turn
-	loadTime        = 4 * time.Second
+	betweenChanges  = 40   // updates of a program
+	askedBetween    = 100  // queries after each
+	loadTurns       = 4
+	loadTime        = time.Second // of a turn
 	betweenUpdates  = time.Second / 20
 	quietTime       = 3 * time.Second // without work that nobody asked for
 	dearKind        = "known to be dear"
@@ -67,7 +91,10 @@ var dearQueries = []string{
 
 // compare measures the server and its peers.
 func (m *measurement) compare(ctx context.Context) (_ *comparison, err error) {
-	c := &comparison{data: m.data, firstOnly: m.First}
+	c := &comparison{data: m.data, measured: m.Measure}
+	if len(c.measured) == 0 {
+		c.measured = []string{"first", "between", "updates", "warm"}
+	}
 	defer func() {
 		for _, p := range c.programs {
 			p.kill()
@@ -105,37 +132,49 @@ func (m *measurement) compare(ctx context.Context) (_ *comparison, err error) {
 		}
 		dear.bodies = append(dear.bodies, body)
 	}
-	c.kinds = append(c.kinds, dear)
+	c.kinds = slices.DeleteFunc(append(c.kinds, dear), func(k queryKind) bool { return !strings.Contains(k.name, m.Kinds) })
 	c.figures = make([][]asked, len(c.kinds))
 	for i, k := range c.kinds {
 		c.figures[i] = make([]asked, len(c.programs))
+		if !slices.Contains(c.measured, "first") {
+			continue
+		}
 		if err := c.first(i, k.bodies[:min(n, len(k.bodies))]); err != nil {
 			return nil, err
 		}
 		progress("first queries: %s", k.name)
 	}
-	if m.First {
-		return c, nil
-	}
-	d := loadTime
+	d, changes := loadTime, betweenChanges
 	if m.Quick {
-		d /= 10
+		d, changes = d/10, changes/10
 	}
-	for _, updating := range []bool{false, true} {
+	for _, part := range []string{"between", "updates", "warm"} {
+		if !slices.Contains(c.measured, part) {
+			continue
+		}
+		updating := part == "updates"
 		for i, k := range c.kinds {
-			for j, p := range c.programs {
-				bodies := k.bodies[:min(loadQueries, len(k.bodies))]
-				r, err := p.rate(bodies, d, updating)
-				if err != nil {
-					return nil, fmt.Errorf("%s: %w", p.name, err)
+			if part == "between" {
+				if err := c.between(i, k.bodies[:min(loadQueries, len(k.bodies))], changes); err != nil {
+					return nil, err
 				}
-				if updating {
-					c.figures[i][j].updating = r
-				} else {
-					c.figures[i][j].warm = r
+				progress("%s: %s", part, k.name)
+				continue
+			}
+			for range loadTurns {
+				for j, p := range c.programs {
+					r, err := p.rate(k.bodies[:min(loadQueries, len(k.bodies))], d, updating)
+					if err != nil {
+						return nil, fmt.Errorf("%s: %w", p.name, err)
+					}
+					if updating {
+						c.figures[i][j].updating.add(r)
+					} else {
+						c.figures[i][j].warm.add(r)
+					}
 				}
 			}
-			progress("under load, updates %t: %s", updating, k.name)
+			progress("%s: %s", part, k.name)
 		}
 	}
 	return c, nil
@@ -216,23 +255,54 @@ func (c *comparison) first(kind int, bodies [][]byte) error {
 	return nil
 }
 
+// between asks some queries after each of so many updates.
+func (c *comparison) between(kind int, bodies [][]byte, updates int) error {
+	next := make([]int, len(c.programs))
+	for i := range updates {
+		for j, p := range c.programs {
+			f, asking := &c.figures[kind][j].between, p.connection()
+			cpu := p.cpuSeconds()
+			if err := p.change(i); err != nil {
+				return fmt.Errorf("%s: %w", p.name, err)
+			}
+			changed := p.cpuSeconds()
+			for range askedBetween {
+				began := time.Now()
+				if _, err := asking.search(bodies[next[j]%len(bodies)]); err != nil {
+					return fmt.Errorf("%s: %w", p.name, err)
+				}
+				f.took = append(f.took, time.Since(began))
+				next[j]++
+			}
+			f.changing += changed - cpu
+			f.searching += p.cpuSeconds() - changed
+			f.updates++
+		}
+	}
+	return nil
+}
+
+// change changes the i-th document of a row that jumps all over the collection, and waits until that is done.
+func (p *program) change(i int) error {
+	id := i * 7919 % p.data.documents
+	body := fmt.Appendf(nil, `[{"id":%d,"summary":"changed for the %d. time while others search"}]`, id, i)
+	return p.finish(p.put("/indexes/"+index+"/documents", body))
+}
+
 // rate asks over several connections at once; updating: while one more changes documents.
 func (p *program) rate(bodies [][]byte, d time.Duration, updating bool) (r rate, err error) {
 	var (
 		asking, changing sync.WaitGroup
 		failed           atomic.Pointer[error]
 		mu               sync.Mutex
-		took             latencies
 	)
-	began := time.Now()
+	cpu, began := p.cpuSeconds(), time.Now()
 	goOn := func() bool { return time.Since(began) < d && failed.Load() == nil }
 	if updating {
 		changing.Go(func() {
 			for i := 0; goOn(); i++ {
 				at := time.Now()
-				id := i * 7919 % p.data.documents
-				body := fmt.Appendf(nil, `[{"id":%d,"summary":"changed for the %d. time while others search"}]`, id, i)
-				if err := p.finish(p.put("/indexes/"+index+"/documents", body)); err != nil {
+				if err := p.change(i); err != nil {
 					failed.Store(&err)
 					return
 				}
@@ -254,16 +324,15 @@ func (p *program) rate(bodies [][]byte, d time.Duration, updating bool) (r rate,
 				own = append(own, time.Since(sent))
 			}
 			mu.Lock()
-			took = append(took, own...)
+			r.took = append(r.took, own...)
 			mu.Unlock()
 		})
 	}
 	asking.Wait()
-	elapsed := time.Since(began)
+	r.seconds, r.cpuSeconds = time.Since(began).Seconds(), p.cpuSeconds()-cpu
 	changing.Wait()
 	if err := failed.Load(); err != nil {
 		return r, *err
 	}
-	r.qps, r.p99 = float64(len(took))/elapsed.Seconds(), took.quantile(0.99)
 	return r, nil
 }

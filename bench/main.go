@@ -28,7 +28,8 @@ type options struct {
 	Peers     string            `placeholder:"PYTHON" help:"With --vectors: measure hnswlib, faiss and usearch too, as far as this Python has them."`
 	Peer      map[string]string `placeholder:"NAME=PROGRAM" mapsep:"none" help:"Measure instead, in one run with other servers of this API, first queries, warm ones, and those under updates; prints a table with ratios. May be given several times."`
 	Keep      string            `placeholder:"DIR" help:"With --peer: where the data directories are made, one a program, and found again by the next run."`
-	First     bool              `help:"With --peer: first queries alone."`
+	Measure   []string          `enum:"first,between,updates,warm" placeholder:"PART,..." help:"With --peer, or alone: what to measure of first queries, those between two updates, those beside updates, and warm ones (default: all)."`
+	Kinds     string            `placeholder:"TEXT" help:"With --peer: only the kinds of queries with this in their name."`
 	Kernels   bool              `hidden:"" help:"Measure the kernels of the running tier alone and print JSON."`
 	Service   bool              `help:"Measure instead how a server with many keys, indexes and finished tasks starts and lists them; prints a table."`
 	Network   bool              `help:"Measure instead how three instances move documents and search together; prints tables."`
@@ -91,7 +92,7 @@ func run(ctx context.Context, o options) (err error) {
 		_, err = os.Stdout.Write(f.table())
 		return err
 	}
-	if len(o.Peer) > 0 {
+	if len(o.Peer)+len(o.Measure) > 0 {
 		c, err := m.compare(ctx)
 		if err != nil {
 			return err

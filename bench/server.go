@@ -212,22 +212,8 @@ func (s *server) resetPeak() {
 	_ = os.WriteFile(s.proc("clear_refs"), []byte("5"), 0) // where it is not allowed the peak counts from the start
 }
 
-// cpuSeconds is the CPU time of the server so far.
-func (s *server) cpuSeconds() float64 {
-	stat, err := os.ReadFile(s.proc("stat"))
-	if err != nil {
-		return 0
-	}
-	// The name of the program stands in parentheses and may hold anything.
-	f := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	if len(f) < 13 {
-		return 0
-	}
-	user, _ := strconv.ParseFloat(f[11], 64)
-	system, _ := strconv.ParseFloat(f[12], 64)
-	const ticksPerSecond = 100 // USER_HZ of Linux
-	return (user + system) / ticksPerSecond
-}
+// cpuSeconds is the CPU time of the server so far, 0 where the system does not tell.
+func (s *server) cpuSeconds() float64 { return cpuTime(s.process.Process.Pid).Seconds() }
 
 func (s *server) proc(file string) string {
 	return filepath.Join("/proc", strconv.Itoa(s.process.Process.Pid), file)
