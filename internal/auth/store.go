@@ -201,15 +201,7 @@ func (k *Keys) update(f func(*bbolt.Tx) error) error {
 			k.log.Error("the file of API keys is not written to until it is as it was before the change", "error", e)
 		}
 	}
-	if err != nil {
-		return err
-	}
-	// A root that is damaged later must not let a deleted key in again.
-	if e := boltfile.Settle(db); e != nil {
-		k.unsure = boltfile.Unsure(db, id+1)
-		k.log.Warn("a change of the API keys is durable, but stands in one of the two roots of their file only", "error", e)
-	}
-	return nil
+	return err
 }
 
 // revert brings the file back to before a change that failed after its commit point: whoever asked for it was told that it failed.

@@ -20,15 +20,6 @@ func LastTx(db *bbolt.DB) (id int) {
 	return id
 }
 
-// Settle writes the root of a file once more, durably: both roots then say what the last change left. Until then a root that is damaged
-// later takes that change away, and brings back what it deleted.
-func Settle(db *bbolt.DB) error {
-	if err := db.Update(func(*bbolt.Tx) error { return nil }); err != nil {
-		return fmt.Errorf("cannot write the second root of %s: %w", db.Path(), err)
-	}
-	return nil
-}
-
 // Unsure reports, of a transaction whose commit failed, whether it may be in the file all the same: its root was
 // written, and only the sync behind it failed. A sync that failed says nothing of the next one, so nothing is to be
 // written to such a file before Revert.

@@ -106,7 +106,7 @@ func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 	s.stage("evaluate query")
 	s.out.start(s, root)
 	if s.out.wants() {
-		s.rankBucket(root, 0)
+		s.rankUniverse(root)
 	}
 	switch {
 	case r.Vectors != nil:

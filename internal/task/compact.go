@@ -44,7 +44,7 @@ func (q *Queue) Compact() (before, after int64, err error) {
 	}
 	// Until its directory is durable a power failure would bring the old file back without what is stored from now on, so
 	// that nothing is.
-	q.unsynced, q.lone = true, true
+	q.unsynced = true
 	if err := q.writable(); err != nil {
 		q.log.Error("the task queue takes no tasks until its directory is synced", "error", err)
 	}

@@ -177,7 +177,6 @@ func (q *Queue) update(f func(*txn) error) error {
 		}
 		return err
 	}
-	q.lone = true
 	q.roster.mu.Lock()
 	defer q.roster.mu.Unlock()
 	for _, apply := range tx.after {
@@ -204,16 +203,6 @@ func (q *Queue) writable() error {
 	}
 	q.unsynced = false
 	return nil
-}
-
-// settle has both roots of the file say what the last change left, when nobody reads or writes it any more.
-func (q *Queue) settle() error {
-	q.writing.Lock()
-	defer q.writing.Unlock()
-	if !q.lone || q.unsure || q.unsynced {
-		return nil
-	}
-	return boltfile.Settle(q.db)
 }
 
 // revert brings the file back to before a change that failed after its commit point: whoever asked for it was told
