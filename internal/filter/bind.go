@@ -52,7 +52,11 @@ func (e *Expr) Bind(env Env) (*Bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Bound{root, e.key(), env.Stop}, nil
+	key := e.key()
+	if key == nil {
+		root = env.keepParts(e.root, root)
+	}
+	return &Bound{root, key, env.Stop}, nil
 }
 
 // fewParts is how many parts of a filter are evaluated without a look at the clock.

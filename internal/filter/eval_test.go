@@ -554,3 +554,45 @@ func TestRowsRandom(t *testing.T) {
 		}
 	}
 }
+
+// TestPartsAreKept has a filter asked again whose shard is not kept with a segment: the rest of it is, and shared with the filter
+// that has no shard.
+func TestPartsAreKept(t *testing.T) {
+	c := newCorpus(t, `{"filterableAttributes":["a","b"]}`, []string{`{"a":1,"b":1}`, `{"a":1,"b":2}`, `{"a":2,"b":1}`, `{"a":1,"b":1}`})
+	inShard := roaring.BitmapOf(0, 1)
+	env := c.env()
+	env.Shard = func(string) func(segment.Live) *roaring.Bitmap {
+		return func(segment.Live) *roaring.Bitmap { return inShard }
+	}
+	memory := resultcache.New(1 << 20)
+	shelf := memory.Shelf()
+	for i, step := range []struct {
+		filter string
+		want   []uint32
+		known  bool // what is kept was found
+	}{
+		{`a = 1 AND b = 1 AND _shard = x`, []uint32{0}, false},
+		{`a = 1 AND b = 1 AND _shard = x`, []uint32{0}, false},
+		{`a = 1 AND b = 1 AND _shard = x`, []uint32{0}, true},
+		{`_shard = x AND a = 1 AND b = 1`, []uint32{0}, true},
+		{`a = 1 AND b = 1`, []uint32{0, 3}, true},
+		{`a = 1 OR _shard = x`, []uint32{0, 1, 3}, false},
+		{`_shard = x AND _shard = y`, []uint32{0, 1}, false},
+	} {
+		e, err := Parse(step.filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := e.Bind(env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, _ := memory.Counts()
+		if got := b.Kept(c.live, shelf).ToArray(); !slices.Equal(got, step.want) {
+			t.Errorf("step %d: %s finds %v, want %v", i, step.filter, got, step.want)
+		}
+		if after, _ := memory.Counts(); (after > before) != step.known {
+			t.Errorf("step %d: %s: found in memory %d times, want some: %v", i, step.filter, after-before, step.known)
+		}
+	}
+}

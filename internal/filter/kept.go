@@ -48,6 +48,57 @@ func (b *Bound) all(s source) *roaring.Bitmap {
 	return rows
 }
 
+// keptPart is a part of a filter that is kept, where the rest of it cannot be: a shard, say, whose documents the network deals out.
+type keptPart struct {
+	bound
+	key  []byte
+	stop func() bool
+}
+
+func (m keptPart) rows(s source, among *roaring.Bitmap) *roaring.Bitmap {
+	if s.shelf == nil {
+		return m.bound.rows(s, among)
+	}
+	if rows, ok := s.shelf.Get(m.key).(*roaring.Bitmap); ok {
+		return shared(rows, among)
+	}
+	if !s.shelf.Again(m.key) {
+		return m.bound.rows(s, among)
+	}
+	rows := m.bound.rows(s, nil)
+	if m.stop == nil || !m.stop() {
+		kept, n := resultcache.Trim(rows)
+		s.shelf.Put(m.key, kept, n)
+		return shared(kept, among)
+	}
+	return within(rows, among)
+}
+
+// keepParts has those parts of a filter kept that can be, where all of them have to match and others cannot.
+func (env *Env) keepParts(n node, root bound) bound {
+	j, ok := n.(*junction)
+	if !ok || j.or {
+		return root
+	}
+	var lasts []node
+	var kept, others allOf
+	for i, part := range root.(allOf) {
+		if lasting(j.kids[i]) {
+			lasts, kept = append(lasts, j.kids[i]), append(kept, part)
+		} else {
+			others = append(others, part)
+		}
+	}
+	if len(kept) == 0 || len(others) == 0 {
+		return root
+	}
+	key := (&Expr{join(false, lasts)}).key()
+	if key == nil {
+		return root
+	}
+	return append(others, keptPart{kept, key, env.Stop})
+}
+
 // key tells a filter from all others of the index. Fields have their numbers for ever, and what a condition finds in a segment
 // depends on nothing else. nil: it depends on other things, too.
 func (e *Expr) key() []byte {
