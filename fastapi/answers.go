@@ -55,7 +55,12 @@ func answerRaw(ctx *fasthttp.RequestCtx, b []byte) {
 
 // answerWith sends the JSON that write appends to the buffer it is given, which is the answer's own.
 func answerWith(ctx *fasthttp.RequestCtx, write func(dst []byte) ([]byte, error)) error {
-	ctx.SetContentType(contentJSON)
+	return answerAs(ctx, contentJSON, write)
+}
+
+// answerAs is answerWith for another type of content.
+func answerAs(ctx *fasthttp.RequestCtx, contentType string, write func(dst []byte) ([]byte, error)) error {
+	ctx.SetContentType(contentType)
 	b, err := write(ctx.Response.SwapBody(nil)[:0])
 	if err != nil {
 		return err

@@ -17,7 +17,7 @@ const (
 
 // peerPlainBytes is from where on an answer to a search of another instance is compressed: a few packets are over the network
 // sooner than they are compressed and taken apart again.
-const peerPlainBytes = 64 << 10
+const peerPlainBytes = 256 << 10
 
 // longAnswerBytes is from where on to compress an answer is long work.
 const longAnswerBytes = 256 << 10

@@ -1,6 +1,7 @@
 package fastapi
 
 import (
+	"bytes"
 	"errors"
 	"slices"
 	"strings"
@@ -167,6 +168,9 @@ func (s *Server) federatedSearch(ctx *fasthttp.RequestCtx, m *multiInput) error 
 	}
 	if found.Degraded() {
 		s.metrics.degraded.Add(1)
+	}
+	if found.ForPeers() && bytes.HasPrefix(ctx.Request.Header.Peek(fasthttp.HeaderAccept), []byte(search.PeerType)) {
+		return answerAs(ctx, search.PeerType, found.AppendPeer)
 	}
 	return answerWith(ctx, found.AppendJSON)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"svc/internal/search"
 	"svc/internal/vfs"
 )
 
@@ -16,6 +17,35 @@ func networked(t *testing.T) *client {
 	}
 	c, _ := newInstance(t, Options{Features: f})
 	return c
+}
+
+// TestPeerForm asks for the form in which instances answer each other, which nobody else gets.
+func TestPeerForm(t *testing.T) {
+	c := networked(t)
+	c.wait(c.json("POST", "/indexes/i/documents", `[{"id":1,"t":"red"}]`))
+	const body = `{"federation":{},"queries":[{"indexUid":"i","q":"red"}]}`
+	for _, tt := range []struct {
+		what    string
+		body    string
+		headers []string
+		status  int
+		form    string
+	}{
+		{"an instance", body, []string{"Svc-Proxy-Search", "true", "Accept", search.PeerType + ", application/json"}, 200, search.PeerType},
+		{"one that refuses", strings.Replace(body, `"i"`, `"j"`, 1), []string{"Svc-Proxy-Search", "true", "Accept", search.PeerType}, 400, "application/json"},
+		{"an older one, or another engine", body, []string{"Meili-Proxy-Search", "true", "Accept", "*/*"}, 200, "application/json"},
+		{"a user", body, []string{"Accept", search.PeerType}, 200, "application/json"},
+	} {
+		r := c.send("POST", "/multi-search", strings.NewReader(tt.body), append(tt.headers, "Content-Type", "application/json")...)
+		if got := r.header.Get("Content-Type"); r.status != tt.status || got != tt.form {
+			t.Errorf("%s: %d %s: %.200s", tt.what, r.status, got, r.body)
+		}
+		if tt.form == search.PeerType {
+			if _, err := search.ParsePeer("r", []byte(r.body)); err != nil {
+				t.Errorf("%s: %v", tt.what, err)
+			}
+		}
+	}
 }
 
 // TestOriginHeaders sends writes as another instance does, and as it would not.

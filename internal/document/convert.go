@@ -216,7 +216,7 @@ func (c *converter) document() error {
 		if c.in.spool != nil {
 			s.most = spoolBytes
 		}
-		s.data, s.end = c.in.buf[:c.in.end+padding], c.in.end
+		s.data, s.end = c.in.buf[:c.in.end+Padding], c.in.end
 		if s.data[c.in.pos] != '{' {
 			if c.in.pos == c.in.end {
 				return c.malformed(c.in.end, "expected an object; was the body cut off?")

@@ -21,7 +21,7 @@ func convert(t testing.TB, f Format, delimiter byte, payload string) (string, in
 	t.Helper()
 	var whole, pieces bytes.Buffer
 	n, err := Convert(&whole, strings.NewReader(payload), f, delimiter)
-	small := converter{in: window{buf: make([]byte, 2*padding)}}
+	small := converter{in: window{buf: make([]byte, 2*Padding)}}
 	n2, err2 := small.run(&pieces, iotest.OneByteReader(strings.NewReader(payload)), f, delimiter)
 	if n != n2 || fmt.Sprint(err) != fmt.Sprint(err2) || err == nil && whole.String() != pieces.String() {
 		t.Fatalf("%.100q: whole: %d %v %.200q\nin pieces: %d %v %.200q", payload, n, err, whole.String(), n2, err2, pieces.String())

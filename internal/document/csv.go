@@ -237,7 +237,7 @@ func appendCSVNumber(dst, cell []byte) ([]byte, bool) {
 	if err != nil {
 		return dst, false
 	}
-	padded := append(append(make([]byte, 0, 64), cell...), make([]byte, padding)...)
+	padded := append(append(make([]byte, 0, 64), cell...), make([]byte, Padding)...)
 	if s := (scanner{data: padded, end: len(cell)}); s.number(0) == len(cell) {
 		return append(dst, cell...), true
 	}

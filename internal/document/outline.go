@@ -34,7 +34,7 @@ type outliner struct {
 func Outline(object []byte, list, member string, each func(name, value []byte) error) ([]byte, []Span, error) {
 	object = bytes.TrimSpace(object)
 	o := outliner{list: list, member: member, each: each}
-	o.data, o.end = append(object, make([]byte, padding)...), len(object)
+	o.data, o.end = append(object, make([]byte, Padding)...), len(object)
 	if o.data[0] != '{' {
 		return nil, nil, errors.New("it is no JSON object")
 	}

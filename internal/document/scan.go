@@ -13,16 +13,16 @@ import (
 	"svc/internal/jsontext"
 )
 
-// padding is how many zero bytes follow the text that a scanner reads. A zero
+// Padding is how many zero bytes follow the text that a scanner reads. A zero
 // byte is valid nowhere in JSON, so the scanner needs no test for the end of
 // the text but where it fails; and strings are read in words of eight bytes.
-const padding = 8
+const Padding = 8
 
 // A scanner validates one document and compacts it, in one pass. Finding the
 // end of a document means reading every byte anyway, which leaves nothing for
 // a second pass by a JSON library to add.
 type scanner struct {
-	data []byte // the text, then padding
+	data []byte // the text, then Padding
 	end  int    // len of the text
 	out  []byte // the document without white space is appended here
 	from int    // start of what is not yet copied to out
@@ -82,11 +82,20 @@ func (s *scanner) keepApart(text []byte) {
 // Fault says what keeps a JSON object from being a document; "" when nothing does. It may be read over by 8 bytes:
 // doc has to be the caller's own.
 func Fault(doc []byte) string {
-	s := scanner{data: append(doc, make([]byte, padding)...), end: len(doc)}
+	s := scanner{data: append(doc, make([]byte, Padding)...), end: len(doc)}
 	if s.document(0) < 0 {
 		return s.fail
 	}
 	return ""
+}
+
+// Compacted reports whether data[from:to] is a JSON object without insignificant white space. Padding zero bytes end data.
+func Compacted(data []byte, from, to int) bool {
+	if from < 0 || to <= from || data[from] != '{' {
+		return false
+	}
+	s := scanner{data: data, end: len(data) - Padding, from: from}
+	return s.object(from, 1) == to && s.from == from
 }
 
 func (s *scanner) failAt(i int, what string) int {

@@ -12,7 +12,7 @@ import (
 // document at hand. It grows to the size of the largest document, beyond spoolBytes in a file where there is a place for one.
 type window struct {
 	r    io.Reader
-	buf  []byte // buf[pos:end] is unread; padding zero bytes follow
+	buf  []byte // buf[pos:end] is unread; Padding zero bytes follow
 	pos  int
 	end  int
 	base int64 // offset of buf[0] in the payload
@@ -23,7 +23,7 @@ type window struct {
 	place Spooler       // nil: all is in memory
 	spool *mapped.Spool // that buf is a mapping of; nil: it is in memory
 	heap  []byte        // while there is a spool: what buf was before
-	tail  [padding]byte // of the text in the spool, in whose place the mapping has zeros
+	tail  [Padding]byte // of the text in the spool, in whose place the mapping has zeros
 }
 
 // Holder is a reader that is asked before more than a little memory is taken for what it reads.
@@ -75,7 +75,7 @@ func (w *window) hold(n int) error {
 // pieces in which the payload arrives.
 func (w *window) fill() error {
 	if w.spool != nil {
-		if unread := w.end - w.pos + padding; unread+padding >= len(w.heap) {
+		if unread := w.end - w.pos + Padding; unread+Padding >= len(w.heap) {
 			return w.respool()
 		}
 		// What is left is small again.
@@ -92,7 +92,7 @@ func (w *window) fill() error {
 		w.end -= w.pos
 		w.pos = 0
 	}
-	if w.end+padding >= len(w.buf) {
+	if w.end+Padding >= len(w.buf) {
 		if w.place != nil && 2*len(w.buf) > spoolBytes {
 			return w.respool()
 		}
@@ -103,11 +103,11 @@ func (w *window) fill() error {
 		copy(grown, w.buf[:w.end])
 		w.buf = grown
 	}
-	n, err := w.read(w.buf[w.end : len(w.buf)-padding])
+	n, err := w.read(w.buf[w.end : len(w.buf)-Padding])
 	if w.end += n; err != nil {
 		return err
 	}
-	clear(w.buf[w.end : w.end+padding])
+	clear(w.buf[w.end : w.end+Padding])
 	return nil
 }
 
@@ -167,14 +167,14 @@ func (w *window) respool() (err error) {
 		more -= int64(n)
 	}
 	if w.eof {
-		if _, err := w.spool.Write(make([]byte, padding)); err != nil {
+		if _, err := w.spool.Write(make([]byte, Padding)); err != nil {
 			return err
 		}
 	}
 	if w.buf, err = w.spool.Bytes(); err != nil {
 		return fmt.Errorf("cannot read documents: %w", err)
 	}
-	w.end = len(w.buf) - padding
+	w.end = len(w.buf) - Padding
 	copy(w.tail[:], w.buf[w.end:])
 	clear(w.buf[w.end:])
 	return nil

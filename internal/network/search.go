@@ -138,16 +138,20 @@ func (n *Node) searchOne(ctx context.Context, now *Network, asked *RemoteSearch)
 		return failed(apierr.New("remote_could_not_send_request", "The remote `%s` is no part of the network any more.", asked.Remote))
 	}
 	q := &request{method: "POST", path: "/multi-search", key: r.SearchAPIKey, contentType: "application/json", body: asked.body(), search: true,
-		headers: map[string]string{"Svc-Proxy-Search": "true", "Meili-Proxy-Search": "true", "Svc-Network-Version": now.Version.String()}}
+		headers: map[string]string{"Accept": search.PeerType + ", application/json", "Svc-Proxy-Search": "true", "Meili-Proxy-Search": "true", "Svc-Network-Version": now.Version.String()}}
 	if asked.Metadata {
 		q.headers["Svc-Include-Metadata"], q.headers["Meili-Include-Metadata"] = "true", "true"
 	}
 	for attempt, pause := 1, searchPause; ; attempt, pause = attempt+1, 2*pause {
 		got, again, err := n.do(ctx, asked.Remote, r, q)
 		if err == nil {
-			a, e := search.ParseRemote(asked.Remote, got.body)
+			parse := search.ParseRemote
+			if got.header.Get("Content-Type") == search.PeerType {
+				parse = search.ParsePeer
+			}
+			a, e := parse(asked.Remote, got.body)
 			if e != nil {
-				return failed(apierr.New("remote_bad_response", "The answer of the remote `%s` cannot be used: %v.", asked.Remote, e))
+				return failed(search.BadAnswer(asked.Remote, e))
 			}
 			if e := budget.Of(ctx).Hold(a.Overhead()); e != nil {
 				return &search.RemoteAnswer{Remote: asked.Remote, Refused: e}

@@ -192,6 +192,7 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 	}
 	m := newMerger(resp.queries, resp.remotes, distinct, sets)
 	resp.hits = weave(m.pins(federatedPins(resp.queries, resp.remotes)), m.next, offset, limit)
+	resp.hits = slices.DeleteFunc(resp.hits, func(h federatedHit) bool { return h.spoilt() })
 	for _, s := range sets {
 		resp.total += cardinality(s.candidates) - s.dropped
 	}

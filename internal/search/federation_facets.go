@@ -145,12 +145,15 @@ func mergeFacets(indexes []indexFacets, limit *int) []facet {
 	}
 	for i := range merged {
 		m := &merged[i]
-		summed := sumValues(lists[i])
-		bound := len(summed)
+		bound := math.MaxInt
 		if limit != nil {
 			bound = *limit
 		}
-		m.values = topValues(summed, bound, m.byCount)
+		if m.byCount {
+			m.values = topValues(sumValues(lists[i], math.MaxInt), bound, true)
+		} else {
+			m.values = sumValues(lists[i], bound)
+		}
 	}
 	slices.SortFunc(merged, func(a, b facet) int { return cmp.Compare(a.name, b.name) })
 	return merged
@@ -166,9 +169,9 @@ func (v *facetValue) compareText(o *facetValue) int {
 	return bytes.Compare(v.shown, o.shown)
 }
 
-// sumValues merges lists, which it leaves as they are, into one in the order of compareValue, with counts of the same value summed. Lists
-// that have that order already are read once.
-func sumValues(lists [][]facetValue) []facetValue {
+// sumValues merges lists, which it leaves as they are, into one in the order of compareValue, with counts of the same value summed, up to
+// so many values. Lists that have that order already are read once.
+func sumValues(lists [][]facetValue, most int) []facetValue {
 	n := 0
 	left := make([][]facetValue, len(lists))
 	for i, list := range lists {
@@ -179,7 +182,7 @@ func sumValues(lists [][]facetValue) []facetValue {
 		left[i] = list
 		n += len(list)
 	}
-	summed := make([]facetValue, 0, n)
+	summed := make([]facetValue, 0, min(n, most))
 	for range n {
 		first := -1
 		for i := range left {
@@ -191,6 +194,8 @@ func sumValues(lists [][]facetValue) []facetValue {
 		left[first] = left[first][1:]
 		if last := len(summed) - 1; last >= 0 && bytes.Equal(summed[last].shown, v.shown) {
 			summed[last].count += v.count
+		} else if len(summed) == most {
+			break
 		} else {
 			summed = append(summed, *v)
 		}

@@ -86,8 +86,11 @@ func newMerger(queries []federated, remotes []*RemoteAnswer, distinct *string, s
 // pins leaves out pins of documents that one before pins, too, and sees to it that none of the documents comes again.
 func (m *merger) pins(pins []placed[federatedHit]) []placed[federatedHit] {
 	return slices.DeleteFunc(pins, func(p placed[federatedHit]) bool {
-		if p.hit.remote != nil {
-			return false
+		if r := p.hit.remote; r != nil {
+			if r.Err == nil && p.hit.theirs().broken(r.body) {
+				r.spoil()
+			}
+			return r.Err != nil
 		}
 		seen := m.seen[p.hit.query.view.UID]
 		if seen == nil { // a single query of its index pins each document once, and does not find it otherwise
@@ -110,6 +113,9 @@ func (m *merger) next() (federatedHit, bool) {
 		} else {
 			heap.Pop(&m.heads)
 		}
+		if h.spoilt() {
+			continue
+		}
 		if m.keeps(&h) {
 			return h.federatedHit, true
 		}
@@ -122,6 +128,10 @@ func (m *merger) keeps(h *head) bool {
 	if h.remote != nil {
 		// What another instance has is no document of this one: nothing tells whether they are the same.
 		hit := h.theirs()
+		if hit.broken(h.remote.body) {
+			h.remote.spoil()
+			return false
+		}
 		if m.distinct != nil && !m.distinct.addRemote(hit) {
 			h.remote.drop(hit)
 			return false

@@ -47,12 +47,7 @@ func (r *FederatedResponse) AppendMembers(dst []byte) ([]byte, error) {
 			spans.ends = append(spans.ends, len(dst))
 			continue
 		}
-		w := writers[h.query]
-		if w == nil {
-			w = newHitWriter(h.query.Response, len(dst))
-			w.federated, w.in, w.meter = h.query, r.request, &meter
-			writers[h.query] = w
-		}
+		w := r.hitWriter(writers, h.query, len(dst), &meter)
 		hit := h.own()
 		w.place = nil
 		if h.pinned {
@@ -118,6 +113,17 @@ func (r *FederatedResponse) AppendMembers(dst []byte) ([]byte, error) {
 		dst = r.stages.appendJSON(append(dst, `,"performanceDetails":`...))
 	}
 	return append(dst, '}'), nil
+}
+
+// hitWriter returns the writer for the hits of a query, which is made for the first of them.
+func (r *FederatedResponse) hitWriter(writers map[*federated]*hitWriter, q *federated, length int, meter *budget.Meter) *hitWriter {
+	w := writers[q]
+	if w == nil {
+		w = newHitWriter(q.Response, length)
+		w.federated, w.in, w.meter = q, r.request, meter
+		writers[q] = w
+	}
+	return w
 }
 
 // deadline is the first of those of the queries; zero: none has one.

@@ -31,6 +31,12 @@ type RemoteAnswer struct {
 	facets   map[string][]facet           // by index: in the order of their names, each with its values in that of their keys
 	vectors  map[string]json.RawMessage   // by query position
 	metadata []map[string]json.RawMessage // a query each
+	body     []byte                       // of an answer whose hits are not looked at yet, and document.Padding; else nil
+}
+
+// BadAnswer is the error of an answer that cannot be used.
+func BadAnswer(remote string, err error) *apierr.Error {
+	return apierr.New("remote_bad_response", "The answer of the remote `%s` cannot be used: %v.", remote, err)
 }
 
 // remoteHit is a hit of another instance.
@@ -43,6 +49,8 @@ type remoteHit struct {
 	uid      string  // of its index
 	extra    []byte  // an object of fields that it does not show; nil: none
 	place    *int    // that a rule of the instance gives to it; nil: none
+	begin    int     // of raw in the body of the answer,
+	unseen   bool    // where raw and extra may not be JSON
 }
 
 // ParseRemote reads the answer of an instance. What lacks the data that hits are merged by is an error. The body is not to be used again:
@@ -102,8 +110,19 @@ func ParseRemote(remote string, body []byte) (*RemoteAnswer, error) {
 // hitBytes is what is kept of a hit beside its text, about.
 const hitBytes = 256
 
+// valueBytes is what is kept of a value of a facet, about.
+const valueBytes = 160
+
 // Overhead is how many bytes the answer takes beside its text.
-func (a *RemoteAnswer) Overhead() int64 { return hitBytes * int64(len(a.hits)+len(a.pins)) }
+func (a *RemoteAnswer) Overhead() int64 {
+	n := hitBytes * int64(len(a.hits)+len(a.pins))
+	for _, facets := range a.facets {
+		for i := range facets {
+			n += valueBytes * int64(len(facets[i].values))
+		}
+	}
+	return n
+}
 
 // appendShown appends the hit as it is shown.
 func (h *remoteHit) appendShown(dst []byte, remote string) []byte {

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -161,7 +162,11 @@ func TestSumValues(t *testing.T) {
 			lists = append(lists, list)
 		}
 		before := fmt.Sprint(lists)
-		got := sumValues(lists)
+		got := sumValues(lists, math.MaxInt)
+		most := random.IntN(len(got) + 2)
+		if few := sumValues(lists, most); !reflect.DeepEqual(few, got[:min(most, len(got))]) {
+			t.Fatalf("up to %d of %v are %v", most, got, few)
+		}
 		if fmt.Sprint(lists) != before {
 			t.Fatal("the lists are changed")
 		}

@@ -239,6 +239,7 @@ type hitWriter struct {
 	federated *federated        // query of a federated search; nil: the search stands alone
 	in        *FederatedRequest // that search
 	place     *int              // that a rule gives to the next hit of that search; nil: none
+	peer      *peerWriter       // gets what hits are merged by; nil: they say it themselves
 }
 
 // newHitWriter returns what appends hits to an answer of this length.
@@ -281,8 +282,9 @@ func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
 	s := w.r.view.Segments[h.Segment]
 	var err error
 	read := w.wanted
-	if w.federated != nil {
-		read = nil // it looks for fields that are not shown
+	looks := w.in != nil && w.in.Proxy && w.in.Distinct != nil // for a field that is not shown
+	if looks {
+		read = nil
 	}
 	if w.doc, err = s.AppendMembers(w.doc[:0], h.Row, read, &w.room); err != nil {
 		return nil, err
@@ -292,7 +294,7 @@ func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
 		return nil, err
 	}
 	distant := w.r.distanceFrom != nil && showsPoint(dst[at:])
-	if w.r.hydrate != nil || w.in != nil && w.in.Proxy {
+	if w.r.hydrate != nil || looks {
 		w.raw = append(w.raw[:0], dst[at:]...)
 	}
 	if w.r.hydrate != nil {
@@ -315,7 +317,11 @@ func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
 			}
 		}
 	}
-	if w.federated != nil {
+	member := len(dst) + 1
+	switch {
+	case w.peer != nil:
+		dst = append(dst, ","+peerMember...)
+	case w.federated != nil:
 		dst = w.federated.appendFederation(dst, w.in, h, w.place, w.doc, w.raw)
 	}
 	if w.format != nil && w.format.enabled {
@@ -340,8 +346,13 @@ func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
 	}
 	if open == at+1 && len(dst) > open { // no field is shown: no comma after the brace
 		dst = append(dst[:open], dst[open+1:]...)
+		member--
 	}
-	return append(dst, '}'), nil
+	dst = append(dst, '}')
+	if w.peer != nil {
+		w.peer.note(w.federated, h, w.place, w.doc, w.raw, len(dst)-at, member-at)
+	}
+	return dst, nil
 }
 
 // showsPoint reports whether an object has a point as the field _geo: a hit that shows no point, or half of one, shows no

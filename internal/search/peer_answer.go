@@ -1,0 +1,438 @@
+package search
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"svc/internal/budget"
+	"svc/internal/document"
+	"svc/internal/rank"
+	"svc/internal/text"
+)
+
+// PeerType is the content type of an answer as instances of svc give it to each other, which takes no parser. Whoever does not ask for
+// it gets JSON. Its layout, with numbers as varints, floats as 8 bytes little endian, and texts after their lengths:
+//
+//	the hits as they are shown, one after the other, each with the member "_federation":null
+//	milliseconds, total, 1 if vectors searched, object of query vectors or "", array of metadata or ""
+//	number of hits, and of each: length, where its member stands, uid of its index, or "" for that of the hit before, position of its
+//	  query, score, number of values and the values, place that a rule gives it + 1, object of fields that it does not show or ""
+//	number of indexes with facets, and of each: uid, number of facets, and of each: name, 0, or 1 and min and max, number of values,
+//	  and of each value: text, key if it differs, count; in the order of keys
+//	4 bytes: the length of the hits
+//
+// A value has a byte with its kind and, at the fourth bit, whether it is descending; then a score, or a class and what is of that class.
+const PeerType = "application/vnd.svc.hits-1"
+
+const (
+	peerMember   = `"_federation":null`
+	peerDesc     = 1 << 3
+	peerTrailer  = 4
+	maxPeerHits  = 1<<32 - 1
+	noExtra      = "{}"
+	leastPeerHit = 12 // bytes of one, at least
+)
+
+var (
+	errPeer      = errors.New("it is no answer of another instance")
+	errPeerLarge = errors.New("the answer is too large for the form in which instances give it to each other")
+)
+
+// ForPeers reports whether the answer can be given in the form of PeerType: all of its hits are of this instance.
+func (r *FederatedResponse) ForPeers() bool { return r.request.Proxy && r.request.Remotes == nil }
+
+// AppendPeer appends the answer in the form of PeerType to dst, which is empty.
+func (r *FederatedResponse) AppendPeer(dst []byte) ([]byte, error) {
+	w := peerWriter{in: r.request}
+	writers := make(map[*federated]*hitWriter, len(r.queries))
+	meter := budget.NewMeter(budget.Of(r.ctx), len(dst))
+	for _, h := range r.hits {
+		hits := r.hitWriter(writers, h.query, len(dst), &meter)
+		hits.peer, hits.place = &w, nil
+		if h.pinned {
+			hits.place = &h.query.ranking.pins[h.hit].at
+		}
+		var err error
+		if dst, err = hits.append(dst, h.own()); err != nil {
+			return nil, err
+		}
+	}
+	length := len(dst)
+	if length > maxPeerHits {
+		return nil, errPeerLarge
+	}
+	dst = binary.AppendUvarint(dst, uint64(time.Since(r.start).Milliseconds()))
+	dst = binary.AppendUvarint(dst, uint64(r.total))
+	dst = appendFlag(dst, slices.ContainsFunc(r.queries, func(q federated) bool { return q.result.kind != keyword }))
+	dst = appendText(dst, r.appendVectorsObject(nil))
+	var metadata []byte
+	if r.request.Metadata {
+		metadata = append(r.appendMetadata([]byte{'['}), ']')
+	}
+	dst = appendText(dst, metadata)
+	dst = append(binary.AppendUvarint(dst, uint64(len(r.hits))), w.notes...)
+	if err := meter.Grown(len(dst)); err != nil {
+		return nil, err
+	}
+	dst = appendPeerFacets(dst, r.facets)
+	return binary.LittleEndian.AppendUint32(dst, uint32(length)), nil
+}
+
+// appendVectorsObject appends the vectors that queries searched with by their positions; nothing where there are none.
+func (r *FederatedResponse) appendVectorsObject(dst []byte) []byte {
+	vectors := r.queryVectors()
+	if len(vectors) == 0 {
+		return dst
+	}
+	dst = append(dst, '{')
+	for i, position := range slices.Sorted(maps.Keys(vectors)) {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(append(append(append(dst, '"'), position...), `":`...), vectors[position]...)
+	}
+	return append(dst, '}')
+}
+
+// peerWriter gathers what hits are merged by.
+type peerWriter struct {
+	in    *FederatedRequest
+	notes []byte
+	uid   string // of the index of the hit before
+}
+
+// note notes a hit of a length, whose member stands at member. doc and shown are as for appendFederation.
+func (w *peerWriter) note(q *federated, h *rank.Hit, place *int, doc, shown []byte, length, member int) {
+	b := binary.AppendUvarint(w.notes, uint64(length))
+	b = binary.AppendUvarint(b, uint64(member))
+	if uid := q.view.UID; uid != w.uid {
+		w.uid = uid
+		b = appendText(b, uid)
+	} else {
+		b = append(b, 0)
+	}
+	b = binary.AppendUvarint(b, uint64(q.position))
+	b = appendFloat64(b, h.Score*q.weight)
+	b = binary.AppendUvarint(b, uint64(len(h.Values)))
+	for i := range h.Values {
+		b = appendPeerValue(b, &h.Values[i], q.weight)
+	}
+	if place == nil {
+		b = append(b, 0)
+	} else {
+		b = binary.AppendUvarint(b, uint64(*place)+1)
+	}
+	extra := hidden(w.in.Distinct, doc, shown)
+	if string(extra) == noExtra {
+		extra = nil
+	}
+	w.notes = appendText(b, extra)
+}
+
+func appendPeerValue(b []byte, v *rank.ScoreValue, weight float64) []byte {
+	kind := byte(v.Kind)
+	if v.Kind.IsScore() {
+		return appendFloat64(append(b, kind), v.Score*weight)
+	}
+	if v.Desc {
+		kind |= peerDesc
+	}
+	class := v.Sort.Class
+	if v.Kind == rank.ByDistance && class == rank.OfNumber {
+		class = rank.OfPlace
+	}
+	b = append(b, kind, byte(class))
+	switch class {
+	case rank.OfNumber, rank.OfPlace:
+		b = appendFloat64(b, v.Sort.Number)
+	case rank.OfText:
+		b = appendText(b, v.Sort.Text)
+	}
+	return b
+}
+
+func appendPeerFacets(b []byte, indexes []indexFacets) []byte {
+	b = binary.AppendUvarint(b, uint64(len(indexes)))
+	var values []facetValue
+	var keys []byte
+	for _, ix := range indexes {
+		b = appendText(b, ix.uid)
+		b = binary.AppendUvarint(b, uint64(len(ix.facets)))
+		for i := range ix.facets {
+			f := &ix.facets[i]
+			b = appendFlag(appendText(b, f.name), f.numbers)
+			if f.numbers {
+				b = appendFloat64(appendFloat64(b, f.min), f.max)
+			}
+			b = binary.AppendUvarint(b, uint64(len(f.values)))
+			values, keys = asShown(values[:0], keys[:0], f.values)
+			for k := range values {
+				v := &values[k]
+				b = appendText(b, v.shown)
+				if string(v.key) == string(v.shown) {
+					b = append(b, 0)
+				} else {
+					b = appendText(b, v.key)
+				}
+				b = binary.AppendUvarint(b, uint64(v.count))
+			}
+		}
+	}
+	return b
+}
+
+// asShown appends values as who sees nothing but their texts knows them, in the order of their keys, which are appended to keys.
+func asShown(dst []facetValue, keys []byte, values []facetValue) ([]facetValue, []byte) {
+	for i := range values {
+		from := len(keys)
+		keys = text.FacetKey(keys, values[i].shown)
+		dst = append(dst, facetValue{key: keys[from:len(keys):len(keys)], shown: values[i].shown, count: values[i].count})
+	}
+	if !slices.IsSortedFunc(dst, compareValue) {
+		slices.SortFunc(dst, compareValue)
+	}
+	return dst, keys
+}
+
+func appendText[T string | []byte](b []byte, s T) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+func appendFloat64(b []byte, x float64) []byte {
+	return binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
+}
+
+func appendFlag(b []byte, flag bool) []byte {
+	if flag {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
+// peerReader reads the notes. What ends too early, or cannot be, sets bad; what is read from then on is nothing.
+type peerReader struct {
+	left []byte
+	bad  bool
+}
+
+func (p *peerReader) number() uint64 {
+	x, n := binary.Uvarint(p.left)
+	if n <= 0 {
+		p.left, p.bad = nil, true
+		return 0
+	}
+	p.left = p.left[n:]
+	return x
+}
+
+// int reads a number up to most.
+func (p *peerReader) int(most int) int {
+	x := p.number()
+	if x > uint64(most) {
+		p.left, p.bad = nil, true
+		return 0
+	}
+	return int(x)
+}
+
+// count reads how many things follow that take some bytes each.
+func (p *peerReader) count(each int) int { return p.int(len(p.left) / each) }
+
+func (p *peerReader) bytes(n int) []byte {
+	if n > len(p.left) {
+		p.left, p.bad = nil, true
+		return nil
+	}
+	b := p.left[:n:n]
+	p.left = p.left[n:]
+	return b
+}
+
+func (p *peerReader) text() []byte { return p.bytes(p.int(len(p.left))) }
+
+func (p *peerReader) byte() byte {
+	if b := p.bytes(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+// float reads a number that JSON can have.
+func (p *peerReader) float() float64 {
+	b := p.bytes(8)
+	if b == nil {
+		return 0
+	}
+	x := math.Float64frombits(binary.LittleEndian.Uint64(b))
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		p.left, p.bad = nil, true
+		return 0
+	}
+	return x
+}
+
+// ParsePeer reads an answer in the form of PeerType, and appends 8 bytes to the body. The answer stands in it. That hits are
+// JSON is not looked at before they are merged.
+func ParsePeer(remote string, body []byte) (*RemoteAnswer, error) {
+	if len(body) < peerTrailer {
+		return nil, errPeer
+	}
+	notes := len(body) - peerTrailer
+	length := binary.LittleEndian.Uint32(body[notes:])
+	if uint64(length) > uint64(notes) {
+		return nil, errPeer
+	}
+	p := peerReader{left: body[length:notes:notes]}
+	a := &RemoteAnswer{Remote: remote, body: append(body, make([]byte, document.Padding)...)}
+	a.took, a.total, a.semantic = p.int(math.MaxInt32), p.int(maxRank), p.byte() != 0
+	if err := readJSON(p.text(), &a.vectors); err != nil {
+		return nil, fmt.Errorf("its query vectors: %w", err)
+	}
+	if err := readJSON(p.text(), &a.metadata); err != nil {
+		return nil, fmt.Errorf("its metadata: %w", err)
+	}
+	if a.readHits(&p, int(length)); p.bad {
+		return nil, errPeer
+	}
+	if a.readFacets(&p); p.bad || len(p.left) > 0 {
+		return nil, errPeer
+	}
+	return a, nil
+}
+
+func readJSON(b []byte, into any) error {
+	if len(b) == 0 {
+		return nil
+	}
+	return json.Unmarshal(b, into)
+}
+
+func (a *RemoteAnswer) readHits(p *peerReader, length int) {
+	n := p.count(leastPeerHit)
+	a.hits = make([]remoteHit, 0, n)
+	var values []rank.ScoreValue // of all hits
+	uid, from := "", 0
+	for i := range n {
+		to := from + p.int(length-from)
+		h := remoteHit{raw: a.body[from:to:to], begin: from, unseen: true}
+		h.from = p.int(len(h.raw))
+		h.to = h.from + len(peerMember)
+		if h.to > len(h.raw) || string(h.raw[h.from:h.to]) != peerMember {
+			p.bad = true
+			return
+		}
+		if t := p.text(); len(t) > 0 {
+			uid = string(t)
+		}
+		h.uid, h.position, h.score = uid, p.int(maxRank), p.float()
+		count := p.count(2)
+		if i == 0 { // others have as many
+			values = make([]rank.ScoreValue, 0, min(count*n, len(p.left)))
+		}
+		first := len(values)
+		for range count {
+			values = append(values, p.value())
+		}
+		h.values = values[first:len(values):len(values)]
+		if place := p.int(math.MaxInt32); place > 0 {
+			place--
+			h.place = &place
+		}
+		if h.extra = p.text(); len(h.extra) == 0 {
+			h.extra = nil
+		}
+		if p.bad {
+			return
+		}
+		if h.place != nil {
+			a.pins = append(a.pins, placed[remoteHit]{*h.place, h})
+		} else {
+			a.hits = append(a.hits, h)
+		}
+		from = to
+	}
+	p.bad = p.bad || from != length
+}
+
+func (p *peerReader) value() (v rank.ScoreValue) {
+	kind := p.byte()
+	v.Kind, v.Desc = rank.ScoreKind(kind&^peerDesc), kind&peerDesc != 0
+	switch v.Kind {
+	case rank.ByRelevance, rank.BySimilarity:
+		v.Score = p.float()
+		return v
+	case rank.ByField, rank.ByDistance:
+	default:
+		p.bad = true
+		return v
+	}
+	switch v.Sort.Class = rank.ValueClass(p.byte()); v.Sort.Class {
+	case rank.OfNothing:
+	case rank.OfText:
+		v.Sort.Text = p.text()
+	case rank.OfNumber, rank.OfPlace:
+		v.Sort.Number = p.float()
+	default:
+		p.bad = true
+	}
+	return v
+}
+
+func (a *RemoteAnswer) readFacets(p *peerReader) {
+	indexes := p.count(2)
+	if indexes == 0 {
+		return
+	}
+	a.facets = make(map[string][]facet, indexes)
+	for range indexes {
+		uid := string(p.text())
+		facets := make([]facet, p.count(3))
+		for i := range facets {
+			f := &facets[i]
+			f.name, f.numbers = string(p.text()), p.byte() != 0
+			if f.numbers {
+				f.min, f.max = p.float(), p.float()
+			}
+			f.values = make([]facetValue, p.count(3))
+			for k := range f.values {
+				v := &f.values[k]
+				v.shown = p.text()
+				if v.key = p.text(); len(v.key) == 0 {
+					v.key = v.shown
+				}
+				v.count = p.int(maxRank)
+			}
+		}
+		a.facets[uid] = facets
+	}
+}
+
+// broken reports whether a hit turns out not to be JSON, or what it does not show.
+func (h *remoteHit) broken(body []byte) bool {
+	if !h.unseen {
+		return false
+	}
+	h.unseen = false
+	if !document.Compacted(body, h.begin, h.begin+len(h.raw)) {
+		return true
+	}
+	n := len(h.extra)
+	return n > 0 && !document.Compacted(append(slices.Clone(h.extra), make([]byte, document.Padding)...), 0, n)
+}
+
+var errHit = errors.New("one of its hits is no JSON object")
+
+// spoil notes that what an instance answered is no answer. Hits of it that are merged already are to be left out.
+func (a *RemoteAnswer) spoil() {
+	a.Err = BadAnswer(a.Remote, errHit)
+	a.total, a.semantic, a.facets, a.vectors, a.metadata = 0, false, nil, nil, nil
+}
+
+// spoilt reports whether it is of such an answer.
+func (h *federatedHit) spoilt() bool { return h.remote != nil && h.remote.Err != nil }

@@ -1,0 +1,304 @@
+package search
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"svc/internal/jsontext"
+)
+
+// bothForms reads an answer in the form of JSON and in that of PeerType, and compares what they say.
+func bothForms(t testing.TB, found *FederatedResponse) (*RemoteAnswer, *RemoteAnswer) {
+	t.Helper()
+	text, err := found.AppendJSON(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := ParseRemote("there", bytes.Clone(text))
+	if err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	if !found.ForPeers() {
+		t.Fatal("the answer cannot be given to an instance")
+	}
+	body, err := found.AppendPeer(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := ParsePeer("there", body)
+	if err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	if w, g := comparableAnswer(want), comparableAnswer(got); w != g {
+		t.Fatalf("the forms differ\ngot  %s\nwant %s\nof   %s", g, w, text)
+	}
+	return want, got
+}
+
+// comparableAnswer writes an answer as text, but for how long it took.
+func comparableAnswer(a *RemoteAnswer) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "total %d, by meaning: %v, %d vectors", a.total, a.semantic, len(a.vectors))
+	for position, v := range a.vectors {
+		fmt.Fprintf(&b, " %s=%s", position, v)
+	}
+	for _, m := range a.metadata {
+		delete(m, "queryUid") // a new one each time that it is written
+		text, _ := json.Marshal(m)
+		fmt.Fprintf(&b, " %s", text)
+	}
+	hit := func(h *remoteHit) {
+		if h.broken(a.body) {
+			b.WriteString("\nbroken")
+		}
+		fmt.Fprintf(&b, "\n%s %q %s", h.appendShown(nil, a.Remote), h.extra, h.uid)
+		if h.place != nil {
+			fmt.Fprintf(&b, " pinned to %d", *h.place)
+		}
+		for _, v := range h.values {
+			fmt.Fprintf(&b, " %d:%v/%v/%d/%v/%q", v.Kind, v.Score, v.Desc, v.Sort.Class, v.Sort.Number, v.Sort.Text)
+		}
+	}
+	for i := range a.hits {
+		hit(&a.hits[i])
+	}
+	for i := range a.pins {
+		hit(&a.pins[i].hit)
+	}
+	b.WriteByte('\n')
+	b.WriteString(comparableFacets(a.facets))
+	return b.String()
+}
+
+// TestPeerAnswers compares the two forms of answers to random searches.
+func TestPeerAnswers(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	l := newLibrary(t)
+	spelled := []string{"Änderung", `a\"b`, "x", "Zoë", `line\nbreak`, "Straße", "ΣΟΦΟΣ", "X", "12", "-3.5", strings.Repeat("long ", 120)}
+	words := []string{"red", "fox", "blue", "moon", "ox", "river"}
+	for n, uid := range []string{"a", "b"} {
+		var docs []string
+		for i := range 80 {
+			doc := fmt.Sprintf(`{"id":%d,"t":"%s %s","g":["%s","%s"],"n":%d`, i, words[r.IntN(6)], words[r.IntN(6)], spelled[r.IntN(len(spelled))], spelled[r.IntN(len(spelled))], r.IntN(9)-4)
+			if r.IntN(2) == 0 {
+				doc += fmt.Sprintf(`,"m":%s`, []string{`"Text ` + words[r.IntN(6)] + `"`, "1.25e3", "true", "null", `"12"`}[r.IntN(5)])
+			}
+			if r.IntN(2) == 0 {
+				doc += fmt.Sprintf(`,"_geo":{"lat":%d,"lng":%d.5}`, r.IntN(9), r.IntN(9))
+			}
+			docs = append(docs, doc+"}")
+		}
+		order := `,"faceting":{"sortFacetValuesBy":{"*":"count"},"maxValuesPerFacet":6}`
+		if n == 1 {
+			order = ""
+		}
+		l.put(uid, `{"filterableAttributes":["g","n","m"],"sortableAttributes":["n","m","_geo"],"displayedAttributes":["id","t","m","_geo"]`+order+`}`, docs...)
+	}
+	rules := rulesOf(t, pinning(placed[int]{1, 3}, placed[int]{4, 70}))
+	pick := func(of ...string) string { return of[r.IntN(len(of))] }
+	for range 300 {
+		f := FederatedRequest{Offset: r.IntN(3), Limit: r.IntN(30), Proxy: true, Networked: r.IntN(2) == 0, Self: pick("", "self"), Metadata: r.IntN(2) == 0}
+		if r.IntN(3) == 0 {
+			f.Distinct = &[]string{pick("g", "n", "m")}[0]
+		}
+		if r.IntN(3) == 0 {
+			n := r.IntN(20)
+			f.HitsPerPage = &n
+		}
+		facets := map[string][]string{}
+		var sort []string
+		for range r.IntN(3) {
+			sort = append(sort, pick("n", "m", "_geoPoint(1,2)")+":"+pick("asc", "desc"))
+		}
+		words, pinned := []string{"red", "fox ox", "moon"}, r.IntN(3) == 0
+		if r.IntN(4) == 0 {
+			words = []string{""}
+		}
+		var queries []asked
+		for range 1 + r.IntN(3) {
+			q := asked{uid: pick("a", "b"), weight: []float64{1, .7, 3}[r.IntN(3)], Request: Request{Query: pick(words...), CropLength: 3, CropMarker: "…",
+				ShowRankingScore: r.IntN(2) == 0, ShowRankingScoreDetails: r.IntN(4) == 0, ShowMatchesPosition: r.IntN(4) == 0}}
+			q.Sort = sort // of all: they would have no common order
+			if pinned {
+				q.Rules = rules
+			}
+			if r.IntN(3) == 0 {
+				q.AttributesToRetrieve = []string{}
+			}
+			if r.IntN(3) == 0 {
+				q.AttributesToHighlight = []string{"*"}
+			}
+			if r.IntN(2) == 0 {
+				facets[q.uid] = [][]string{{"*"}, {"g"}, {"m", "n"}, {}}[r.IntN(4)]
+			}
+			queries = append(queries, q)
+		}
+		compareForms(t, l, &f, facets, queries)
+	}
+}
+
+// compareForms compares the two forms of the answer to a search.
+func compareForms(t *testing.T, l *library, f *FederatedRequest, facets map[string][]string, queries []asked) {
+	t.Helper()
+	views := l.c.Views()
+	defer views.Release()
+	for i := range queries {
+		f.Queries = append(f.Queries, FederatedQuery{View: views.Get(queries[i].uid), Request: &queries[i].Request, Weight: queries[i].weight, Position: i})
+	}
+	for _, uid := range l.c.UIDs() {
+		if names, ok := facets[uid]; ok {
+			f.Facets = append(f.Facets, IndexFacets{views.Get(uid), names})
+		}
+	}
+	found, err := Federate(context.Background(), f, oneByOne)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bothForms(t, found)
+}
+
+// peerAnswer is an answer of two hits in the form of PeerType.
+func peerAnswer(t testing.TB) []byte {
+	t.Helper()
+	l := newLibrary(t)
+	l.put("a", `{"filterableAttributes":["g","n"],"sortableAttributes":["n"],"displayedAttributes":["id","t"]}`,
+		`{"id":1,"t":"red fox","g":"x","n":1}`, `{"id":2,"t":"red moon","g":["Y","z"],"n":2}`)
+	views := l.c.Views()
+	defer views.Release()
+	g := "g"
+	f := FederatedRequest{Limit: 5, Proxy: true, Distinct: &g, Facets: []IndexFacets{{views.Get("a"), []string{"*"}}},
+		Queries: []FederatedQuery{{View: views.Get("a"), Request: &Request{Query: "red", Sort: []string{"n:asc"}}, Weight: 1}}}
+	found, err := Federate(context.Background(), &f, oneByOne)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := found.AppendPeer(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
+
+// TestBrokenHits has hits of an instance that are no JSON: nothing of the instance is shown but its error.
+func TestBrokenHits(t *testing.T) {
+	body := peerAnswer(t)
+	here := newLibrary(t)
+	here.put("a", `{"filterableAttributes":["g","n"],"sortableAttributes":["n"]}`, `{"id":7,"t":"red river","g":"q","n":3}`)
+	for _, tt := range []struct{ from, to string }{
+		{`"red moon"`, `"red mo"n"`},
+		{`"red moon"`, "\"red\nmoon\""},
+		{`{"id":2,`, `{"id":2 `},
+		{`{"id":2,`, `["id":2,`},
+		{`"id":2`, `"id" 2`},
+		{`,"t":"red moon"`, `,"t":{"ed moon"`},
+		{`["Y","z"]`, `["Y","z",`},
+	} {
+		broken := bytes.Replace(body, []byte(tt.from), []byte(tt.to), 1)
+		if len(broken) != len(body) || bytes.Equal(broken, body) {
+			t.Fatalf("%s cannot be broken", tt.from)
+		}
+		answer, err := ParsePeer("there", broken)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := FederatedRequest{Limit: 5, Networked: true, Self: "here", Remotes: func(context.Context) []*RemoteAnswer { return []*RemoteAnswer{answer} }}
+		got, text, err := here.federate(&f, map[string][]string{"a": {"g"}}, asked{uid: "a", weight: 1, Request: Request{Query: "red"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got.Hits) != 1 || got.Hits[0].ID != 7 || *got.EstimatedTotalHits != 1 || !strings.Contains(text, `"remoteErrors":{"there":{"message":"The answer of the remote`) ||
+			string(got.FacetsByIndex["a"]) != `{"distribution":{"g":{"q":1}},"stats":{}}` {
+			t.Errorf("%s for %s: %s", tt.to, tt.from, text)
+		}
+	}
+}
+
+// TestPeerAnswersThatEndEarly reads the beginnings of an answer, none of which is one, and some of what does not fit.
+func TestPeerAnswersThatEndEarly(t *testing.T) {
+	body := peerAnswer(t)
+	if _, err := ParsePeer("r", bytes.Clone(body)); err != nil {
+		t.Fatal(err)
+	}
+	length := body[len(body)-peerTrailer:]
+	for n := range len(body) - peerTrailer {
+		if _, err := ParsePeer("r", append(bytes.Clone(body[:n]), length...)); err == nil {
+			t.Errorf("%d bytes of %d are an answer", n, len(body))
+		}
+	}
+	for _, wrong := range []uint32{0, 1, binary.LittleEndian.Uint32(length) - 1, binary.LittleEndian.Uint32(length) + 1, 1<<32 - 1} {
+		if _, err := ParsePeer("r", binary.LittleEndian.AppendUint32(bytes.Clone(body[:len(body)-peerTrailer]), wrong)); err == nil {
+			t.Errorf("with %d bytes of hits it is an answer", wrong)
+		}
+	}
+}
+
+// FuzzPeerAnswer reads what may be no answer at all; what is read can be merged, shown and dropped.
+func FuzzPeerAnswer(f *testing.F) {
+	f.Add(peerAnswer(f))
+	f.Add([]byte{})
+	f.Add([]byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})
+	f.Fuzz(func(t *testing.T, body []byte) {
+		a, err := ParsePeer("r", body)
+		if err != nil {
+			return
+		}
+		remotes := []*RemoteAnswer{a}
+		m := newMerger(nil, remotes, &[]string{"g"}[0], nil)
+		for _, h := range weave(m.pins(federatedPins(nil, remotes)), m.next, 0, 100) {
+			if shown := h.theirs().appendShown(nil, "r"); !h.spoilt() && !json.Valid(shown) {
+				t.Errorf("%q is no JSON", shown)
+			}
+		}
+		for uid, of := range a.facets {
+			for _, f := range mergeFacets([]indexFacets{{uid, of}, {uid, of}}, nil) {
+				_ = jsontext.AppendQuoted(nil, f.name)
+			}
+		}
+	})
+}
+
+// BenchmarkRemoteAnswers reads an answer of twenty hits in both forms.
+func BenchmarkRemoteAnswers(b *testing.B) {
+	l := newLibrary(b)
+	var docs []string
+	for i := range 100 {
+		docs = append(docs, fmt.Sprintf(`{"id":%d,"t":"red %s","g":"section %d"}`, i, strings.Repeat("fox and moon ", 80), i%60))
+	}
+	l.put("a", `{"filterableAttributes":["g"]}`, docs...)
+	views := l.c.Views()
+	defer views.Release()
+	f := FederatedRequest{Limit: 20, Proxy: true, Facets: []IndexFacets{{views.Get("a"), []string{"*"}}},
+		Queries: []FederatedQuery{{View: views.Get("a"), Request: &Request{Query: "red"}, Weight: 1}}}
+	found, err := Federate(context.Background(), &f, oneByOne)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, form := range []struct {
+		name  string
+		write func([]byte) ([]byte, error)
+		read  func(string, []byte) (*RemoteAnswer, error)
+	}{{"JSON", found.AppendJSON, ParseRemote}, {"peer", found.AppendPeer, ParsePeer}} {
+		body, err := form.write(nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		body = slices.Grow(body, 64)
+		b.Run(form.name, func(b *testing.B) {
+			b.SetBytes(int64(len(body)))
+			for b.Loop() {
+				if _, err := form.read("r", body); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
