@@ -14,7 +14,7 @@ import (
 // BuildOptions steers Build.
 type BuildOptions struct {
 	Degree  int // neighbours above level 0, twice as many on it; 16 when 0
-	Effort  int // pool of the walk that finds a new row's neighbours; 150 when 0
+	Effort  int // pool of the walk that finds a new row's neighbours; 200 when 0
 	Threads int // 1 when 0; with 1 the same codes always give the same graph
 	// Progress is called now and then with the number of rows done (of those to
 	// insert, by Extend); it may be called by several goroutines.
@@ -66,7 +66,7 @@ func newBuilder(codes Codes, o BuildOptions) (*builder, error) {
 		b.degree = 16
 	}
 	if b.effort == 0 {
-		b.effort = 150
+		b.effort = 200
 	}
 	rows := codes.Rows()
 	b.levels = make([]uint8, rows)
@@ -199,7 +199,7 @@ func (b *builder) insert(w *walker, row uint32) {
 				found = append(found, Neighbour{c.row(), c.score()})
 			}
 		}
-		chosen := b.diverse(found, b.degree)
+		chosen := b.diverse(found, b.chosenOn(l))
 		b.locks[row].Lock()
 		fill(b.slotsLocked(row, l), chosen)
 		b.locks[row].Unlock()
@@ -209,6 +209,15 @@ func (b *builder) insert(w *walker, row uint32) {
 		// The next level starts from all that was found on this one.
 		w.again(len(b.levels))
 	}
+}
+
+// chosenOn is how many neighbours a new row chooses on a level. On level 0 that is half as many again as above it, and a
+// quarter of the slots stays free for the rows that choose it later.
+func (b *builder) chosenOn(l int) int {
+	if l == 0 {
+		return b.degree + b.degree/2
+	}
+	return b.degree
 }
 
 // connect adds a neighbour to a row, making room by diversity when it is full.

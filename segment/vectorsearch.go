@@ -349,7 +349,7 @@ func (s *vectorSearch) insert(k, from int) {
 // effortFor returns the effort of a walk that is to find so many vectors: measured with those of 30,000 package
 // descriptions, it finds 99 in 100 of them. With the size of the graph it grows.
 func (v *Vectors) effortFor(wanted int) int {
-	effort := wanted + wanted/4 + 75
+	effort := wanted + wanted/4 + 58
 	return effort + effort*bits.Len(uint(v.vectors/usualGraph))/8
 }
 
