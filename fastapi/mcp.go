@@ -105,9 +105,7 @@ func (s *Server) modelContext(ctx *fasthttp.RequestCtx) error {
 	r.endBulk() // tools may want it
 	x := &exchange{server: s, outer: ctx, credential: credential(ctx), held: r.account.Held(), header: http.Header{}, status: http.StatusOK}
 	defer x.end()
-	wait, cancel := context.WithTimeout(context.WithValue(context.Background(), exchangeKey{}, x), maxSearchTime)
-	defer cancel()
-	req, err := http.NewRequestWithContext(wait, http.MethodPost, "/mcp", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(context.WithValue(r.context(), exchangeKey{}, x), http.MethodPost, "/mcp", bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -245,11 +243,17 @@ func (x *exchange) call(t *tool, arguments []byte) (result *mcp.CallToolResult, 
 	if x.over {
 		return nil, context.Canceled
 	}
+	r := requestOf(x.outer)
+	if r.gone() {
+		r.context().cancel()
+	}
+	if err := r.context().Err(); err != nil { // the client has gone, the server ends, or it takes too long: of a batch no more is done
+		return nil, err
+	}
 	s, outer := x.server, &x.outer.Request.Header
 	began := time.Now()
 	var ctx fasthttp.RequestCtx
 	ctx.Init2(x.outer.Conn(), httpLog{s.log}, true)
-	r := requestOf(x.outer)
 	ctx.SetUserValue(requestKey{}, r)
 	h := &ctx.Request.Header
 	h.SetHostBytes(outer.Host())

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,6 +15,9 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/valyala/fasthttp"
+
+	"svc/internal/task"
 )
 
 // withKey sends a key along.
@@ -306,6 +310,43 @@ func TestToolMessages(t *testing.T) {
 		if r := c.send(method, "/mcp", nil, "Accept", "text/event-stream"); r.status != 405 || r.header.Get("Allow") != "POST" {
 			t.Errorf("%s: %d, Allow %q", method, r.status, r.header.Get("Allow"))
 		}
+	}
+}
+
+// TestToolsStop sends batches of writes whose client has gone, and to a server that ends: nothing is written any more.
+func TestToolsStop(t *testing.T) {
+	c := newToolServer(t)
+	write := func(id int) string {
+		return fmt.Sprintf(`{"jsonrpc": "2.0", "id": %d, "method": "tools/call", "params": {"name": "add_documents", "arguments": {"indexUid": "toys", "documents": [{"id": 9}]}}}`, id)
+	}
+	batch := "[" + write(1) + "," + write(2) + "]"
+	tasks := func() int {
+		uids, err := c.server.queue.Match(task.Filter{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(uids)
+	}
+	before := tasks()
+	c.post(batch)
+	if now := tasks(); now != before+2 {
+		t.Fatalf("a batch of two writes: from %d tasks to %d", before, now)
+	}
+
+	outer := new(fasthttp.RequestCtx)
+	r := c.server.begin(outer)
+	defer r.Close()
+	x := &exchange{server: c.server, outer: outer, credential: masterKey}
+	r.context().cancel() // as one that is seen to have gone is
+	for i := range c.server.tools.list {
+		if result, err := x.call(&c.server.tools.list[i], []byte(`{"indexUid": "toys", "documents": [{"id": 9}]}`)); result != nil || !errors.Is(err, context.Canceled) {
+			t.Errorf("%s for a client that has gone: %v, %v", c.server.tools.list[i].name, result, err)
+		}
+	}
+	c.server.endSearches()
+	c.post(batch)
+	if now := tasks(); now != before+2 {
+		t.Errorf("there are %d tasks now, and %d were expected", now, before+2)
 	}
 }
 

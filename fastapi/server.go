@@ -154,7 +154,10 @@ func New(o Options) *Server {
 	}
 	s.tracer = o.Tracer
 	s.slow.after, s.slow.log = o.SlowSearch, o.Logger
-	s.searches = o.Catalog.Searches()
+	s.searches = new(pace.Searches)
+	if o.Catalog != nil {
+		s.searches = o.Catalog.Searches()
+	}
 	s.jsonLimit = cmp.Or(o.JSONLimit, DefaultJSONLimit)
 	s.multiQueries = cmp.Or(o.MultiQueries, DefaultMultiQueries)
 	s.budget = budget.New(cmp.Or(o.Memory, DefaultMemory), s.relieve)
