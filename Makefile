@@ -133,10 +133,11 @@ PYTHON ?= python3
 bench-ann-peers: build
 	go run ./bench --server ./svc --vectors $(or $(DATA),generated) --peers $(PYTHON) --out BENCHMARKS.md
 
-# attacks a server of its own, on loopback and with 2 GiB of memory, and says what harm is done; ONLY is a regular expression
+# attacks a server of its own, on loopback and with 2 GiB of memory, and says what harm is done, all of it in docs/SECURITY.md; ONLY is a
+# regular expression of attacks
 ONLY ?=
 hostile: build
-	go run ./hostile --server ./svc --only '$(ONLY)'
+	go run ./hostile --server ./svc $(if $(ONLY),--only '$(ONLY)',--out docs/SECURITY.md)
 
 pprof: build
 	go run ./bench --server ./svc --profiles profiles $(if $(DATA),--data $(DATA))

@@ -34,6 +34,7 @@ const (
 func main() {
 	binary := flag.String("server", "./svc", "the program to attack")
 	only := flag.String("only", "", "a regular expression: attacks whose name it matches")
+	out := flag.String("out", "", "a document in which to put what all attacks did, between its marks")
 	long := flag.Duration("time", attackTime, "how long each attack lasts")
 	attacker := flag.Bool("attacker", false, "be the attackers that standard input names, until it ends: the program begins itself so")
 	flag.Parse()
@@ -49,7 +50,12 @@ func main() {
 		fmt.Fprintln(os.Stderr, "hostile: --only:", err)
 		os.Exit(2)
 	}
-	failed := 0
+	if *out != "" && *only != "" {
+		fmt.Fprintln(os.Stderr, "hostile: --out takes a run of all attacks, without --only")
+		os.Exit(2)
+	}
+	begun, failed := circumstances(), 0
+	var rows []row
 	fmt.Printf("%-42s %9s %9s %8s %8s %9s %7s  %s\n", "attack", "quiet p99", "worst", "slow for", "peak MiB", "left MiB", "stop", "verdict")
 	for _, a := range attacks {
 		if !which.MatchString(a.name) {
@@ -60,12 +66,19 @@ func main() {
 			fmt.Fprintf(os.Stderr, "hostile: %s: %v\n", a.name, err)
 			os.Exit(1)
 		}
+		rows = append(rows, row{a.name, r})
 		verdict := r.verdict()
 		if verdict != "held" {
 			failed++
 		}
 		fmt.Printf("%-42s %6.1f ms %6.0f ms %6.1f s %8d %9d %5.1f s  %s\n", a.name, ms(r.quiet), ms(r.worst), r.slow.Seconds(), r.peak>>20, r.left>>20,
 			r.stop.Seconds(), verdict)
+	}
+	if *out != "" {
+		if err := rewrite(*out, table(rows, begun, time.Now())); err != nil {
+			fmt.Fprintln(os.Stderr, "hostile:", err)
+			os.Exit(1)
+		}
 	}
 	if failed > 0 {
 		fmt.Printf("%d attacks did harm\n", failed)
