@@ -20,41 +20,49 @@ var (
 )
 
 // lookFaults finds what is wrong with a page as it is seen: code of a document that ran or became an element, what failed without being
-// told, and texts that lie on each other or outside of what can be reached.
-const lookFaults = `(() => {
+// told, and texts that lie on each other or outside of what can be reached. It looks at what is on the screen as it is, and then at all
+// of the page: what is below the screen has no place before it is drawn, too.
+const lookFaults = `(async () => {
 	const found = [...window.unheard ?? []], all = new CSSStyleSheet();
-	all.replaceSync(".hit { content-visibility: visible !important; }"); // also those below the screen have a place
-	document.adoptedStyleSheets = [all];
+	all.replaceSync("* { content-visibility: visible !important; }");
 	if ("ran" in window || ({}).polluted !== undefined) found.push("something of a document ran");
 	if (document.title !== "svc" || document.querySelector("main img, main script, main iframe, main object")) found.push("something of a document became part of the page");
-	const over = document.documentElement.scrollWidth - innerWidth;
-	if (over > 0) found.push(over + " pixels wider than the screen");
 	const scrolled = node => {
 		for (let at = node.parentElement; at; at = at.parentElement) if (/auto|scroll/.test(getComputedStyle(at).overflowX)) return at;
 		return document.documentElement;
 	};
-	const boxes = [], walker = document.createTreeWalker(document.querySelector("dialog[open]") ?? document.body, NodeFilter.SHOW_TEXT);
-	for (let node; (node = walker.nextNode()) && boxes.length < 5000;) {
-		const parent = node.parentElement;
-		if (!node.data.trim() || parent.closest(".hidden, .skip, option, textarea, noscript, script") || !parent.checkVisibility()) continue;
-		const range = document.createRange(), frame = scrolled(node), around = frame.getBoundingClientRect();
-		range.selectNodeContents(node);
-		for (const r of range.getClientRects()) {
-			if (r.width < 1 || r.height < 1) continue;
-			if (r.right > around.left + frame.scrollWidth - frame.scrollLeft + 1) found.push("cannot be reached: " + node.data.slice(0, 60));
-			if (frame === document.documentElement || r.top < around.bottom && r.bottom > around.top) boxes.push([r, node]); // else it is scrolled out of sight
+	const judge = drawn => {
+		const over = document.documentElement.scrollWidth - innerWidth;
+		if (over > 0) found.push(over + " pixels wider than the screen");
+		const boxes = [], walker = document.createTreeWalker(document.querySelector("dialog[open]") ?? document.body, NodeFilter.SHOW_TEXT);
+		for (let node; (node = walker.nextNode()) && boxes.length < 5000;) {
+			const parent = node.parentElement;
+			if (!node.data.trim() || parent.closest(".hidden, .skip, option, textarea, noscript, script") || !parent.checkVisibility({contentVisibilityAuto: drawn})) continue;
+			const range = document.createRange(), frame = scrolled(node), around = frame.getBoundingClientRect();
+			range.selectNodeContents(node);
+			for (const r of range.getClientRects()) {
+				if (r.width < 1 || r.height < 1) continue;
+				if (r.right > around.left + frame.scrollWidth - frame.scrollLeft + 1) found.push("cannot be reached: " + node.data.slice(0, 60));
+				if (frame === document.documentElement || r.top < around.bottom && r.bottom > around.top) boxes.push([r, node]); // else it is scrolled out of sight
+			}
 		}
-	}
-	boxes.sort(([a], [b]) => a.top - b.top);
-	for (const [i, [a, one]] of boxes.entries()) {
-		for (let j = i + 1; j < boxes.length && boxes[j][0].top < a.bottom - 3; j++) {
-			const [b, other] = boxes[j];
-			if (one !== other && Math.min(a.right, b.right) - Math.max(a.left, b.left) > 2 && Math.min(a.bottom, b.bottom) - b.top > 3) found.push("on each other: " + one.data.slice(0, 40) + " | " + other.data.slice(0, 40));
+		boxes.sort(([a], [b]) => a.top - b.top);
+		for (const [i, [a, one]] of boxes.entries()) {
+			for (let j = i + 1; j < boxes.length && boxes[j][0].top < a.bottom - 3; j++) {
+				const [b, other] = boxes[j];
+				if (one !== other && Math.min(a.right, b.right) - Math.max(a.left, b.left) > 2 && Math.min(a.bottom, b.bottom) - b.top > 3) found.push("on each other: " + one.data.slice(0, 40) + " | " + other.data.slice(0, 40));
+			}
 		}
-	}
-	for (const control of document.querySelectorAll("button, .button, select, th, summary")) {
-		if (control.checkVisibility() && control.scrollWidth > control.clientWidth + 1 && getComputedStyle(control).display !== "inline") found.push("is cut: " + control.textContent.slice(0, 60));
-	}
+		for (const control of document.querySelectorAll("button, .button, select, th, summary")) {
+			if (control.checkVisibility({contentVisibilityAuto: drawn}) && control.scrollWidth > control.clientWidth + 1 && getComputedStyle(control).display !== "inline") found.push("is cut: " + control.textContent.slice(0, 60));
+		}
+		return boxes.length;
+	};
+	await new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)));
+	if (judge(true) === 0) found.push("nothing is seen");
+	document.adoptedStyleSheets = [all];
+	judge(false);
+	document.adoptedStyleSheets = [];
 	return [...new Set(found)].slice(0, 10);
 })()`
 

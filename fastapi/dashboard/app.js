@@ -1,6 +1,6 @@
 // The page: who is asked for a key, which part is shown, and what the address bar remembers of it (never a key).
 import {ask, hasKey, useKey} from "./api.js";
-import {h, say, whenFailing} from "./dom.js";
+import {h, later, say, whenFailing} from "./dom.js";
 import {searchView} from "./search.js";
 import {documentsView} from "./documents.js";
 import {settingsView} from "./settings.js";
@@ -14,6 +14,7 @@ const main = document.getElementById("main"), nav = document.getElementById("nav
 let stop = null; // ends what the view that is shown has going on
 let part = "";
 let at = ""; // the address of what is shown: as it was opened, or as remember wrote it since
+let kept = null; // what the address is to remember, until it does
 
 /** place is the part and its state that the address bar names: #/part?name=value. */
 function place() {
@@ -21,21 +22,32 @@ function place() {
   return {part: Object.hasOwn(views, path) ? path : "search", state: new URLSearchParams(query ?? "")};
 }
 
-/** remember writes the state of a part into the address bar, without leaving it. */
+/**
+ * remember has the state of a part written into the address bar, without leaving it, when it has not changed for a moment: browsers
+ * refuse to write more than some addresses a second, and load the icon anew with each.
+ */
 function remember(state) {
-  if (location.hash !== at) return; // a link was followed a moment ago, and open is about to hear of it
-  const kept = new URLSearchParams();
-  for (const [name, value] of Object.entries(state)) if (value !== "" && value !== undefined && value !== null) kept.set(name, value);
-  const query = kept.toString();
+  kept = state;
+  writeLater();
+}
+
+function write() {
+  const state = Object.entries(kept ?? {}).filter(([, value]) => value !== "" && value !== undefined && value !== null);
+  if (!kept || location.hash !== at) return; // else a link was followed a moment ago, and open is about to hear of it
+  kept = null;
+  const query = new URLSearchParams(state).toString();
   history.replaceState(null, "", `#/${part}${query && "?" + query}`);
   at = location.hash;
 }
+const writeLater = later(write, 300);
+addEventListener("click", write, true); // it may be on a link: who comes back finds what was left
 
 async function open() {
   const opened = place();
   stop?.abort();
   stop = new AbortController();
   at = location.hash;
+  kept = null;
   part = opened.part;
   for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close(); // it was of the part that is left
   for (const link of nav.querySelectorAll("a")) {

@@ -20,25 +20,25 @@ export function marked(text) {
 /** textOf is a value of a document as a text, with all digits where it is a number that was kept whole. */
 export const textOf = value => typeof value === "string" ? value : JSON.stringify(value) ?? "";
 
-/** value shows a value of a document; plain is the same without marks. */
+/** value is a dd with a value of a document; plain is the same without marks. It has no more elements than it needs: there are many. */
 function value(name, shown, plain, pictures) {
   const text = typeof shown === "string" ? shown : JSON.stringify(shown, null, 1);
   if (Array.isArray(shown) && shown.every(v => typeof v !== "object")) {
-    return h("ul", {class: "values"}, shown.slice(0, 30).map(v => h("li", {dir: "auto"}, marked(brief(String(v), longest)))), shown.length > 30 && h("li", {class: "soft"}, `and ${shown.length - 30} more`));
+    return h("dd", null, h("ul", {class: "values"}, shown.slice(0, 30).map(v => h("li", {dir: "auto"}, marked(brief(String(v), longest)))), shown.length > 30 && h("li", {class: "soft"}, `and ${shown.length - 30} more`)));
   }
-  const long = text.length > longest;
-  const node = h("span", {class: "value", dir: "auto"}, marked(brief(text, longest)));
-  const box = [node];
+  const pieces = marked(brief(text, longest)), long = text.length > longest;
+  const pictured = typeof plain === "string" && /^https?:\/\/\S+\.(png|jpe?g|gif|webp|svg|avif)(\?\S*)?$/i.test(plain);
+  if (!long && !pictured) return h("dd", {class: "value", dir: "auto"}, pieces);
+  const node = h("span", {class: "value", dir: "auto"}, pieces), box = h("dd", null, node);
   if (long) {
-    box.push(h("button", {type: "button", class: "link", onclick: event => {
+    box.append(h("button", {type: "button", class: "link", onclick: event => {
       node.replaceChildren(...marked(text.slice(0, 200000)));
       event.target.remove();
     }}, "all of it"));
   }
-  if (typeof plain === "string" && /^https?:\/\/\S+\.(png|jpe?g|gif|webp|svg|avif)(\?\S*)?$/i.test(plain)) {
+  if (pictured) {
     const picture = () => h("img", {src: plain, alt: name, loading: "lazy", referrerPolicy: "no-referrer"});
-    if (pictures) box.push(picture());
-    else box.push(h("button", {type: "button", class: "link", onclick: event => event.target.replaceWith(picture())}, "show picture"));
+    box.append(pictures ? picture() : h("button", {type: "button", class: "link", onclick: event => event.target.replaceWith(picture())}, "show picture"));
   }
   return box;
 }
@@ -59,7 +59,7 @@ export function hitBox(hit, {key, fields, actions, pictures, rank, stored}) {
   if (fields?.length) names = fields.filter(name => Object.hasOwn(shown, name));
   else if (key && names.includes(key)) names = [key, ...names.filter(name => name !== key)];
   const list = h("dl");
-  const add = name => list.append(h("dt", {dir: "auto"}, brief(name)), h("dd", null, value(name, shown[name], hit[name], pictures)));
+  const add = name => list.append(h("dt", {dir: "auto"}, brief(name)), value(name, shown[name], hit[name], pictures));
   // What matched is never folded away.
   const matched = name => !stored && (JSON.stringify(shown[name]) ?? "").includes(before);
   const first = names.filter((name, i) => i < folded || matched(name)), more = names.filter(name => !first.includes(name));

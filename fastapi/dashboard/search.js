@@ -158,45 +158,58 @@ export async function searchView({page, state, remember, signal, reopen}) {
     return node;
   }
 
-  function drawFacets() {
-    const nodes = [];
-    for (const [name, values] of Object.entries(answer.facetDistribution ?? {}).sort(([a], [b]) => a.localeCompare(b))) {
-      if (/^_geo(json)?(\.|$)/.test(name)) continue; // the map has these
-      const choice = s.facets.get(name) ?? {values: [], min: "", max: ""};
-      const change = () => {
-        if (choice.values.length || choice.min !== "" || choice.max !== "") s.facets.set(name, choice);
-        else s.facets.delete(name);
-        s.page = 1;
-        return search();
-      };
-      const listed = h("ul");
-      const draw = entries => listed.replaceChildren(...entries.map(([v, n]) => h("li", null, h("label", {class: "check"},
-        h("input", {type: "checkbox", checked: choice.values.includes(v), "data-at": name + "\n" + v, onchange: event => {
-          choice.values = event.target.checked ? [...choice.values, v] : choice.values.filter(other => other !== v);
-          return change();
-        }}), " ", h("span", {dir: "auto"}, brief(v))), n !== null && h("span", {class: "soft"}, count(n)))));
-      const rest = Object.entries(values), entries = [...choice.values.map(v => [v, Object.hasOwn(values, v) ? values[v] : null]), ...rest.filter(([v]) => !choice.values.includes(v))];
-      // Numbers that are many are chosen by their range.
-      const stats = answer.facetStats && Object.hasOwn(answer.facetStats, name) && answer.facetStats[name], few = stats && entries.length > facetValues ? choice.values.length : facetValues;
-      draw(entries.slice(0, few));
-      const bound = which => h("input", {type: "number", step: "any", value: choice[which], placeholder: String(stats[which]), "aria-label": `${brief(name)}: ${which}`, "data-at": name + "\n" + which, onchange: event => {
-        choice[which] = event.target.value;
+  /** oneFacet is a facet of an answer; what is in one that is folded is drawn when it is opened. */
+  function oneFacet(name, values, {facetStats}, early) {
+    const choice = s.facets.get(name) ?? {values: [], min: "", max: ""};
+    const change = () => {
+      if (choice.values.length || choice.min !== "" || choice.max !== "") s.facets.set(name, choice);
+      else s.facets.delete(name);
+      s.page = 1;
+      return search();
+    };
+    const listed = h("ul");
+    const draw = entries => listed.replaceChildren(...entries.map(([v, n]) => h("li", null, h("label", {class: "check"},
+      h("input", {type: "checkbox", checked: choice.values.includes(v), "data-at": name + "\n" + v, onchange: event => {
+        choice.values = event.target.checked ? [...choice.values, v] : choice.values.filter(other => other !== v);
         return change();
-      }});
-      const wantedTurn = turns(signal);
-      const wanted = h("input", {type: "search", placeholder: "find a value", "aria-label": `Find a value of ${brief(name)}`, oninput: later(async () => {
-        const own = wantedTurn();
-        if (!wanted.value) return draw(entries.slice(0, few));
-        const got = await ask(indexPath(s.index, "/facet-search"), {signal: own, body: {facetName: name, facetQuery: wanted.value, q: s.q, filter: filters()}});
-        if (!own.aborted) draw(got.facetHits.slice(0, 50).map(f => [f.value, f.count]));
-      }, 150)});
-      nodes.push(h("details", {class: "facet", open: unfolded.get(name) ?? (s.facets.has(name) || entries.length > 0 && nodes.length < 8),
-        ontoggle: event => event.target.isConnected && unfolded.set(name, event.target.open)}, h("summary", {"data-at": name, dir: "auto"}, brief(name), " ", h("span", {class: "soft"}, count(rest.length) + (rest.length === known.values ? "+" : ""))),
-        stats && h("p", {class: "range"}, bound("min"), " to ", bound("max")), !stats && entries.length > facetValues && wanted, listed,
+      }}), " ", h("span", {dir: "auto"}, brief(v))), n !== null && h("span", {class: "soft"}, count(n)))));
+    const rest = Object.entries(values), entries = [...choice.values.map(v => [v, Object.hasOwn(values, v) ? values[v] : null]), ...rest.filter(([v]) => !choice.values.includes(v))];
+    // Numbers that are many are chosen by their range.
+    const stats = facetStats && Object.hasOwn(facetStats, name) && facetStats[name], few = stats && entries.length > facetValues ? choice.values.length : facetValues;
+    const bound = which => h("input", {type: "number", step: "any", value: choice[which], placeholder: String(stats[which]), "aria-label": `${brief(name)}: ${which}`, "data-at": name + "\n" + which, onchange: event => {
+      choice[which] = event.target.value;
+      return change();
+    }});
+    const wantedTurn = turns(signal);
+    const wanted = () => h("input", {type: "search", placeholder: "find a value", "aria-label": `Find a value of ${brief(name)}`, oninput: later(async event => {
+      const own = wantedTurn(), text = event.target.value;
+      if (!text) return draw(entries.slice(0, few));
+      const got = await ask(indexPath(s.index, "/facet-search"), {signal: own, body: {facetName: name, facetQuery: text, q: s.q, filter: filters()}});
+      if (!own.aborted) draw(got.facetHits.slice(0, 50).map(f => [f.value, f.count]));
+    }, 150)});
+    const fill = () => {
+      if (box.childElementCount > 1) return;
+      draw(entries.slice(0, few));
+      box.append(h("div", null, stats && h("p", {class: "range"}, bound("min"), " to ", bound("max")), !stats && entries.length > facetValues && wanted(), listed,
         entries.length > facetValues && h("button", {type: "button", class: "link", onclick: event => {
           draw(entries);
           event.target.remove();
         }}, "more values")));
+    };
+    let open = unfolded.get(name) ?? (s.facets.has(name) || entries.length > 0 && early);
+    const box = h("details", {class: "facet", open, ontoggle: () => {
+      if (box.open) fill();
+      if (box.isConnected && box.open !== open) unfolded.set(name, open = box.open);
+    }}, h("summary", {"data-at": name, dir: "auto"}, brief(name), " ", h("span", {class: "soft"}, count(rest.length) + (rest.length === known.values ? "+" : ""))));
+    if (open) fill();
+    return box;
+  }
+
+  function drawFacets() {
+    const nodes = [];
+    for (const [name, values] of Object.entries(answer.facetDistribution ?? {}).sort(([a], [b]) => a.localeCompare(b))) {
+      if (/^_geo(json)?(\.|$)/.test(name)) continue; // the map has these
+      nodes.push(oneFacet(name, values, answer, nodes.length < 8));
     }
     // What is being typed in stays as it is; the focus stays where it is.
     if (document.activeElement.type !== "search" || !facets.contains(document.activeElement)) redraw(facets, nodes);
