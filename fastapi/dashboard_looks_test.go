@@ -10,12 +10,14 @@ import (
 	neturl "net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
 
 var (
 	everyLook     = flags.Bool("dashboard.every", false, "look at each part of the page in each size and color, with each kind of key, over many, no and hostile documents")
+	onlyLooks     = flags.String("dashboard.only", "", "a regular expression: -dashboard.every looks at those alone whose name (as many-search-admin-1440) it finds")
 	lookDocuments = flags.String("dashboard.file", "", "documents (NDJSON, gzipped if its name ends with .gz) to look at and to type over, instead of generated ones")
 )
 
@@ -144,7 +146,7 @@ func TestEveryLook(t *testing.T) {
 	if !*everyLook {
 		t.Skip("without -dashboard.every the page is not looked at in every way")
 	}
-	axe, dir := axe(t), os.Getenv(pictures)
+	axe, dir, only := axe(t), os.Getenv(pictures), regexp.MustCompile(*onlyLooks)
 	b := startChromium(t)
 	for _, server := range []struct {
 		name, index, q string
@@ -215,6 +217,9 @@ func TestEveryLook(t *testing.T) {
 					}
 					for _, width := range []int{1440, 390} {
 						name := fmt.Sprintf("%s-%s-%s-%d", server.name, part.name, key.name, width)
+						if !only.MatchString(name) {
+							continue
+						}
 						tab.look(width, 900, false)
 						tab.goTo(url + "/#/" + part.address)
 						tab.enter(key.value)

@@ -67,7 +67,7 @@ async function open() {
 
 /** failed tells what went wrong; where the key is why, also one that was revoked since, it asks for another. */
 function failed(error) {
-  if ((error.status !== 401 && error.status !== 403) || error.code === "missing_master_key") return say(error.message, true);
+  if (error.status !== 401 && error.status !== 403) return say(error.message, true);
   keyForm.hidden = false;
   if (hasKey()) return say("The server refuses this key: " + error.message, true);
   say("There is a master key. Enter it, or an API key: a search key opens the search, an admin key everything.");

@@ -8,7 +8,13 @@ export async function keysView({page, signal}) {
   const list = h("div");
   const name = h("input", {required: true, placeholder: "shop front-end"}), actions = h("input", {value: "search", spellcheck: false, required: true}), on = h("input", {value: "*", spellcheck: false, required: true}), until = h("input", {type: "date"});
   page.append(h("h1", null, "Keys"));
-  await draw();
+  try {
+    await draw();
+  } catch (error) {
+    if (error.code !== "missing_master_key") throw error;
+    page.append(h("p", null, "This server has no master key: it has no API keys either, and whoever reaches it may do everything. Start it with ", h("code", null, "--master-key"), " to decide who may do what."));
+    return;
+  }
   page.append(h("details", {class: "more"}, h("summary", null, "New key"), h("form", {class: "bar", onsubmit: async event => {
     event.preventDefault();
     const listed = input => input.value.split(",").map(v => v.trim()).filter(Boolean);
