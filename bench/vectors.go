@@ -148,7 +148,7 @@ func runVectors(ctx context.Context, o options, dir, binary string) (*vectorFigu
 	}
 	f.warm = each(one.seconds, set.queries.rows)
 	f.threads = float64(set.queries.rows) / all.seconds
-	for _, share := range []float64{0.5, 0.1, 0.01, 0.001} {
+	for _, share := range []float64{0.99, 0.5, 0.1, 0.01, 0.001} {
 		f.restricts = append(f.restricts, f.restricted(v, share))
 	}
 	m := measurement{options: o, binary: binary, dir: filepath.Join(dir, "data")}
