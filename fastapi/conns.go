@@ -38,6 +38,9 @@ type conn struct {
 	moved   atomic.Int64
 	blocked atomic.Bool
 	cut     atomic.Bool // the client was too slow when there was no room for it
+
+	body int    // of the answer that is written next: see holdBack
+	held *start // what waits for the rest; nil: nothing
 }
 
 // listener hands out connections that conns knows.
@@ -104,6 +107,9 @@ const (
 
 // Write writes in pieces, so that slow clients get large answers and those that stopped reading do not stay.
 func (c *conn) Write(b []byte) (written int, err error) {
+	if c.holdBack(b) {
+		return len(b), nil
+	}
 	c.begin(true)
 	defer c.blocked.Store(false)
 	for {
@@ -113,8 +119,7 @@ func (c *conn) Write(b []byte) (written int, err error) {
 		if err := c.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 			return written, err
 		}
-		n, err := c.Conn.Write(b[written:min(written+writeBytes, len(b))])
-		c.moved.Add(int64(n))
+		n, err := c.send(b[written:min(written+writeBytes, len(b))])
 		if written += n; err != nil || written == len(b) {
 			return written, err
 		}

@@ -259,6 +259,9 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	s.tally(ctx, ctx.Time())
 	s.logAccess(ctx, ctx.Time())
 	r.endSpan(ctx)
+	if c, ok := ctx.Conn().(*conn); ok {
+		c.foretell(ctx)
+	}
 }
 
 // relieve has clients end that are too slow for what their requests hold.

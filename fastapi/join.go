@@ -1,0 +1,67 @@
+package fastapi
+
+import (
+	"net"
+	"sync"
+
+	"github.com/valyala/fasthttp"
+)
+
+// fasthttp gives the head of an answer to the connection with as much of the body as its buffer has room for, and the rest by itself.
+// What is known to be followed by more waits for it: most answers to searches then take one call of the system, not two.
+
+// joinBytes is up to how much waits: the size of fasthttp's buffer.
+const joinBytes = 4096
+
+// start is the beginning of an answer that waits for the rest.
+type start struct {
+	buf  [joinBytes]byte
+	n    int
+	both [2][]byte
+	left net.Buffers
+}
+
+var starts = sync.Pool{New: func() any { return new(start) }}
+
+// foretell notes how long the body is that will be written behind a head.
+func (c *conn) foretell(ctx *fasthttp.RequestCtx) {
+	c.body = 0
+	r := &ctx.Response
+	if s := r.StatusCode(); s < fasthttp.StatusOK || s == fasthttp.StatusNoContent || s == fasthttp.StatusNotModified { // a head alone
+		return
+	}
+	if !r.IsBodyStream() && !r.SkipBody && !ctx.IsHead() {
+		c.body = len(r.Body())
+	}
+}
+
+// holdBack keeps what is written first of an answer, if it cannot be the end of it: it has a head, too, and is no longer than the body.
+func (c *conn) holdBack(b []byte) bool {
+	body := c.body
+	c.body = 0
+	if c.held != nil || len(b) > body || len(b) > joinBytes {
+		return false
+	}
+	c.held = starts.Get().(*start)
+	c.held.n = copy(c.held.buf[:], b)
+	return true
+}
+
+// send writes bytes, behind those that were held back. It returns how many of b were written.
+func (c *conn) send(b []byte) (int, error) {
+	st := c.held
+	if st == nil {
+		n, err := c.Conn.Write(b)
+		c.moved.Add(int64(n))
+		return n, err
+	}
+	c.held = nil
+	st.both = [2][]byte{st.buf[:st.n], b}
+	st.left = st.both[:]
+	n, err := st.left.WriteTo(c.Conn)
+	c.moved.Add(n)
+	n -= int64(st.n)
+	st.both, st.left = [2][]byte{}, nil
+	starts.Put(st)
+	return max(0, int(n)), err
+}
