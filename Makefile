@@ -112,10 +112,11 @@ PART ?= 1/1
 flips:
 	go test ./cmd/svc -run TestFlippedBytesAreNeverServed -count 1 -timeout 12h -v -args -flips $(FLIPS) -flips-part $(PART)
 
-# rewrites the tables of BENCHMARKS.md; DATA=file.ndjson[.gz] measures with real documents
+# rewrites the tables of BENCHMARKS.md; DATA=file.ndjson[.gz] measures with real documents, LARGE=500000 with so many generated ones, too
 DATA ?=
+LARGE ?=
 bench: build
-	go run ./bench --server ./svc --out BENCHMARKS.md $(if $(DATA),--data $(DATA))
+	go run ./bench --server ./svc --out BENCHMARKS.md $(if $(DATA),--data $(DATA)) $(if $(LARGE),--large $(LARGE))
 
 # three instances that move documents and search together
 bench-network: build

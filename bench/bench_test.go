@@ -213,3 +213,30 @@ func TestComparisonTables(t *testing.T) {
 		t.Error("what was not asked is in the tables")
 	}
 }
+
+func TestSizeTables(t *testing.T) {
+	ms := time.Millisecond
+	size := func(documents int, cpu float64) *comparison {
+		return &comparison{
+			data:  &dataset{documents: documents},
+			kinds: []queryKind{{name: "one word"}},
+			figures: [][]asked{{{
+				first: latencies{ms, 3 * ms}, worst: []byte(`{"q":"the"}`), cpuPerFirst: cpu,
+				updating: rate{took: latencies{ms, 2 * ms}, seconds: 0.5, cpuSeconds: 0.004, updates: latencies{5 * ms}},
+			}}},
+		}
+	}
+	var b bytes.Buffer
+	sizeTables(&b, []*comparison{size(7, 0.5)})
+	want := "| first queries, limit 20 | CPU ms each | p99 ms | worst |\n| --- | --- | --- | --- |\n| one word | 0.50 | 3.0 | 3.0 ms `the` |\n\n" +
+		"| beside 20 updates a second, 8 connections | QPS | p99 ms | CPU ms each | an update, median ms |\n| --- | --- | --- | --- | --- |\n" +
+		"| one word | 4 | 2.0 | 2.00 | 5.0 |\n\n"
+	if got := b.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	b.Reset()
+	sizeTables(&b, []*comparison{size(7, 0.5), size(70, 1)})
+	if got := b.String(); !strings.Contains(got, "| CPU ms each, 7 documents |") || !strings.Contains(got, " 1.00 | 3.0 | 3.0 ms `the` | × 2.0 |\n") {
+		t.Errorf("growth is not told\n%s", got)
+	}
+}

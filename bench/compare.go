@@ -180,6 +180,28 @@ func (m *measurement) compare(ctx context.Context) (_ *comparison, err error) {
 	return c, nil
 }
 
+// compareSizes asks first queries and those beside updates of the collection and of a large one.
+func (m *measurement) compareSizes(ctx context.Context, r *results) error {
+	collections := []*dataset{m.data}
+	if m.Large > 0 {
+		collections = append(collections, generate(m.Large))
+	}
+	for _, data := range collections {
+		own := *m
+		own.data, own.dir = data, filepath.Join(filepath.Dir(m.dir), fmt.Sprintf("size-%d", data.documents))
+		own.Peer, own.Keep, own.Kinds, own.Measure = nil, "", "", []string{"first", "updates"}
+		c, err := own.compare(ctx)
+		if err != nil {
+			return err
+		}
+		if err := os.RemoveAll(own.dir); err != nil {
+			return fmt.Errorf("cannot remove a data directory: %w", err)
+		}
+		r.sizes = append(r.sizes, c)
+	}
+	return nil
+}
+
 // fill gives the program the documents, unless its directory has them, and starts it anew when merges have ended.
 func (p *program) fill(ctx context.Context) (err error) {
 	_, missing := os.Stat(p.dir)

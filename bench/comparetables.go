@@ -74,3 +74,52 @@ func (c *comparison) worst(b *bytes.Buffer) {
 		b.WriteByte('\n')
 	}
 }
+
+// sizeTables shows what svc alone costs in collections of different sizes, and how that grows from the first to the last.
+func sizeTables(b *bytes.Buffer, sizes []*comparison) {
+	if len(sizes) == 0 {
+		return
+	}
+	last := len(sizes) - 1
+	table := func(title string, columns []string, of func(a *asked) []string, cost func(a *asked) float64) {
+		fmt.Fprintf(b, "| %s |", title)
+		rule := "\n| --- |"
+		for _, c := range sizes {
+			for _, name := range columns {
+				if last > 0 {
+					name += fmt.Sprintf(", %d documents", c.data.documents)
+				}
+				fmt.Fprintf(b, " %s |", name)
+				rule += " --- |"
+			}
+		}
+		if last > 0 {
+			fmt.Fprintf(b, " CPU grows |")
+			rule += " --- |"
+		}
+		b.WriteString(rule + "\n")
+		for i, k := range sizes[0].kinds {
+			fmt.Fprintf(b, "| %s |", k.name)
+			for _, c := range sizes {
+				for _, cell := range of(&c.figures[i][0]) {
+					fmt.Fprintf(b, " %s |", cell)
+				}
+			}
+			if last > 0 {
+				fmt.Fprintf(b, " × %.1f |", cost(&sizes[last].figures[i][0])/cost(&sizes[0].figures[i][0]))
+			}
+			b.WriteByte('\n')
+		}
+		b.WriteByte('\n')
+	}
+	table("first queries, limit 20", []string{"CPU ms each", "p99 ms", "worst"}, func(a *asked) []string {
+		var r request
+		_ = json.Unmarshal(a.worst, &r) // it was marshaled from one
+		return []string{fmt.Sprintf("%.2f", a.cpuPerFirst), fmt.Sprintf("%.1f", a.first.quantile(0.99)), fmt.Sprintf("%.1f ms `%s`", a.first.quantile(1), r.Q)}
+	}, func(a *asked) float64 { return a.cpuPerFirst })
+	table(fmt.Sprintf("beside 20 updates a second, %d connections", connections), []string{"QPS", "p99 ms", "CPU ms each", "an update, median ms"},
+		func(a *asked) []string {
+			u := &a.updating
+			return []string{fmt.Sprintf("%.0f", u.qps()), fmt.Sprintf("%.1f", u.took.quantile(0.99)), fmt.Sprintf("%.2f", u.cpu()), fmt.Sprintf("%.1f", u.updates.quantile(0.5))}
+		}, func(a *asked) float64 { return a.updating.cpu() })
+}

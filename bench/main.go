@@ -22,6 +22,7 @@ type options struct {
 	Server    string            `placeholder:"PATH" help:"Server binary (default: built from ./cmd/svc)."`
 	Data      string            `placeholder:"FILE" help:"Documents, .ndjson or .ndjson.gz (default: generated package descriptions)."`
 	Documents int               `default:"63666" placeholder:"N" help:"How many documents to generate."`
+	Large     int               `placeholder:"N" help:"Ask first queries, and those beside updates, of so many generated documents, too: how costs grow with the collection."`
 	Out       string            `placeholder:"FILE" help:"File whose tables are rewritten (default: print them)."`
 	Profiles  string            `placeholder:"DIR" help:"Also capture CPU and heap profiles into this directory."`
 	Vectors   string            `placeholder:"DIR" help:"Measure vectors instead: those of a directory with two .npy files (rows of float16 or float32; queries have \"quer\" in their name), or generated."`
@@ -177,6 +178,9 @@ const indexSettings = `{"searchableAttributes":["name","summary","description","
 
 func (m *measurement) run(ctx context.Context) (*results, error) {
 	r := &results{data: m.data, environment: readEnvironment(m.options)}
+	if err := m.compareSizes(ctx, r); err != nil {
+		return nil, err
+	}
 	s, err := m.start(ctx)
 	if err != nil {
 		return nil, err
