@@ -19,6 +19,8 @@ type ChangeState struct {
 	Alone bool `json:"alone,omitempty"`
 	// Got is the last request of a leader that the instance has.
 	Got task.Position `json:"got"`
+	// Version is that of the network there.
+	Version uuid.UUID `json:"version"`
 	// Process tells an instance from a copy of it.
 	Process uuid.UUID `json:"process"`
 }
@@ -33,7 +35,7 @@ func (n *Node) State(version uuid.UUID, remote string, restored bool) ChangeStat
 			n.o.Logger.Error("that a remote was set back to a snapshot cannot be stored", "remote", remote, "error", err)
 		}
 	}
-	st.Process = n.process
+	st.Version, st.Process = n.Network().Version, n.process
 	if q := n.queue.Load(); q != nil {
 		_, st.Got = q.Positions()
 	}

@@ -33,7 +33,7 @@ func (n *Node) Patch(ctx context.Context, p *Patch) (*task.Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	to.Version = newVersion()
+	to.Version = newVersion(before.Network.Version, now.Version)
 	if !to.Led() {
 		return nil, n.update(func(s *stored) {
 			if c := s.Change; c != nil { // the network that was to be is given up
@@ -46,9 +46,11 @@ func (n *Node) Patch(ctx context.Context, p *Patch) (*task.Task, error) {
 	if before.Change != nil {
 		return nil, unfinished()
 	}
-	if err := n.checkRemotes(ctx, previous, to); err != nil {
+	known, err := n.checkRemotes(ctx, previous, to)
+	if err != nil {
 		return nil, err
 	}
+	to.Version = newVersion(append(known, to.Version)...)
 	a := &announced{Network: to, Previous: previous, Ages: ages}
 	for _, name := range before.Lost {
 		if to.Remotes[name] != nil {
@@ -234,49 +236,52 @@ func (n *Node) resolve(to *Network) {
 
 const checkTimeout = 5 * time.Second
 
-// checkRemotes asks every remote whether it can take part in a change. Those that are being removed need not answer.
-func (n *Node) checkRemotes(ctx context.Context, before, to *Network) error {
+// checkRemotes asks every remote whether it can take part in a change. Those that are being removed need not answer. It returns the
+// versions of the network that remotes have.
+func (n *Node) checkRemotes(ctx context.Context, before, to *Network) ([]uuid.UUID, error) {
 	all := everybody(to, before)
 	names := sortedNames(all)
-	errs := make([]error, len(names))
+	versions, errs := make([]uuid.UUID, len(names)), make([]error, len(names))
 	var group sync.WaitGroup
 	for i, name := range names {
 		group.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, min(checkTimeout, n.o.AnswerTimeout))
 			defer cancel()
-			errs[i] = n.checkRemote(ctx, name, all[name])
+			versions[i], errs[i] = n.checkRemote(ctx, name, all[name])
 		})
 	}
 	group.Wait()
 	for i, name := range names {
 		if to.Remotes[name] != nil && errs[i] != nil {
-			return errs[i]
+			return nil, errs[i]
 		}
 	}
-	return nil
+	return versions, nil
 }
 
-func (n *Node) checkRemote(ctx context.Context, name string, r *Remote) error {
+// checkRemote returns the version of the network that the remote has.
+func (n *Node) checkRemote(ctx context.Context, name string, r *Remote) (version uuid.UUID, err error) {
 	var features struct{ Network bool }
 	if err := n.ask(ctx, name, r, &request{method: "GET", path: "/experimental-features", key: r.WriteAPIKey}, &features); err != nil {
-		return err
+		return version, err
 	}
 	if !features.Network {
-		return apierr.New("feature_not_enabled", "The experimental feature `network` is off at the remote `%s`: switch it on there.", name)
+		return version, apierr.New("feature_not_enabled", "The experimental feature `network` is off at the remote `%s`: switch it on there.", name)
 	}
 	var tasks struct{ Results []json.RawMessage }
 	const path = "/tasks?types=networkTopologyChange&statuses=enqueued,processing&limit=1"
 	if err := n.ask(ctx, name, r, &request{method: "GET", path: path, key: r.WriteAPIKey}, &tasks); err != nil {
-		return err
+		return version, err
 	}
 	if len(tasks.Results) > 0 {
-		return apierr.New("unprocessed_network_task", "The remote `%s` has not finished a change of the network. Wait for it, or cancel it there.", name)
+		return version, apierr.New("unprocessed_network_task", "The remote `%s` has not finished a change of the network. Wait for it, or cancel it there.", name)
 	}
 	var refused *apierr.Error
-	if _, err := n.changeAt(ctx, name, r, uuid.Nil); errors.As(err, &refused) && refused.Code == "remote_bad_request" {
-		return apierr.New("remote_bad_request", "The remote `%s` is no svc, or an older one: it can be a remote of searches, and take part in no network with a leader (%v).", name, err)
+	st, err := n.changeAt(ctx, name, r, uuid.Nil)
+	if errors.As(err, &refused) && refused.Code == "remote_bad_request" {
+		return version, apierr.New("remote_bad_request", "The remote `%s` is no svc, or an older one: it can be a remote of searches, and take part in no network with a leader (%v).", name, err)
 	}
-	return nil
+	return st.Version, nil
 }
 
 // ask makes a request, again after a failure that may pass, and decodes the answer into v.

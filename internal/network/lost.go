@@ -127,7 +127,11 @@ func (n *Node) rebuild() {
 	ctx, cancel := context.WithTimeout(n.ctx, checkTimeout)
 	defer cancel()
 	for _, name := range s.Lost {
-		if r := s.Network.Remotes[name]; r == nil || n.checkRemote(ctx, name, r) != nil {
+		r := s.Network.Remotes[name]
+		if r == nil {
+			return
+		}
+		if _, err := n.checkRemote(ctx, name, r); err != nil {
 			return
 		}
 	}

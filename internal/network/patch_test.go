@@ -4,10 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/uuid"
 
 	"svc/internal/apierr"
+	"svc/internal/outbound"
 	"svc/internal/vfs"
 )
 
@@ -120,6 +128,41 @@ func TestNode(t *testing.T) {
 	var dumped Network
 	if err := json.Unmarshal(n.DumpJSON(), &dumped); err != nil || *dumped.Remotes["a"].SearchAPIKey != key {
 		t.Errorf("the dump has %s", n.DumpJSON())
+	}
+}
+
+// TestVersionsRise has clocks that are behind: a change of the network is later than what is known here and at remotes all the same.
+func TestVersionsRise(t *testing.T) {
+	ahead := uuid.MustParse("7fffffff-ffff-7000-8000-000000000000") // thousands of years
+	for _, others := range [][]uuid.UUID{nil, {uuid.Nil}, {ahead}, {ahead, newVersion()}, {newVersion(ahead), ahead}, {newVersion(), newVersion(newVersion(ahead)), uuid.Nil}} {
+		v := newVersion(others...)
+		for _, o := range others {
+			if !newer(v, o) {
+				t.Errorf("%s is not later than %s", v, o)
+			}
+		}
+		if v.Version() != 7 || v.Variant() != uuid.RFC4122 {
+			t.Errorf("%s is no UUID of version 7", v)
+		}
+	}
+	remote := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, map[string]string{
+			"/experimental-features": `{"network":true}`,
+			"/tasks":                 `{"results":[]}`,
+			"/network/change":        `{"phase":"waiting","version":"` + ahead.String() + `"}`,
+		}[r.URL.Path])
+	}))
+	defer remote.Close()
+	n := nodeOf(t, Options{Allowed: outbound.Any(), AnswerTimeout: time.Minute}, remote.URL, nil)
+	far := map[string]*Remote{"far": n.Network().Remotes["far"]}
+	if known, err := n.checkRemotes(context.Background(), empty(), &Network{Remotes: far}); err != nil || !slices.Contains(known, ahead) {
+		t.Errorf("the remote has %v, %v, want %s", known, err, ahead)
+	}
+	if err := n.update(func(s *stored) { s.Network.Version = ahead }); err != nil {
+		t.Fatal(err)
+	}
+	if err := patch(n, &Patch{}); err != nil || !newer(n.Network().Version, ahead) {
+		t.Errorf("after %s the version is %s (%v)", ahead, n.Network().Version, err)
 	}
 }
 

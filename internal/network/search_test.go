@@ -278,7 +278,7 @@ func TestOtherEngines(t *testing.T) {
 	if got := n.Search(context.Background(), []RemoteSearch{{Remote: "far", Federation: []byte(`{}`)}})[0]; got.Err != nil || got.Overhead() == 0 {
 		t.Errorf("its answer is not taken: %v", got.Err)
 	}
-	err := n.checkRemote(context.Background(), "far", n.Network().Remotes["far"])
+	_, err := n.checkRemote(context.Background(), "far", n.Network().Remotes["far"])
 	var refused *apierr.Error
 	if !errors.As(err, &refused) || refused.Code != "remote_bad_request" || !strings.Contains(refused.Message, "no svc") {
 		t.Errorf("it is to take part in a network with a leader: %v", err)

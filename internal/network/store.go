@@ -91,5 +91,21 @@ func (s *stored) write(fsys vfs.FS, file string) error {
 	return nil
 }
 
-// newVersion returns the version of a change: later ones are greater.
-func newVersion() uuid.UUID { return uuid.Must(uuid.NewV7()) }
+// newVersion returns the version of a change, which is greater than others: those of the time before, of whoever led then. Clocks may
+// differ, and be set back.
+func newVersion(others ...uuid.UUID) uuid.UUID {
+	const stamp = 6 // bytes of a version that are milliseconds, big endian
+	v := uuid.Must(uuid.NewV7())
+	for _, o := range others {
+		if newer(v, o) {
+			continue
+		}
+		copy(v[:stamp], o[:])
+		for i := stamp - 1; i >= 0; i-- {
+			if v[i]++; v[i] != 0 {
+				break
+			}
+		}
+	}
+	return v
+}
