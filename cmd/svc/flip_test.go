@@ -21,12 +21,12 @@ import (
 )
 
 var (
-	flips     = flag.String("flips", "10", "bytes to flip of a small data directory, with the server stopped and running; or all")
+	flips     = flag.String("flips", "10", "how many bytes to flip of each kind of files of a small data directory, with the server stopped and running; or all")
 	flipsPart = flag.String("flips-part", "1/1", "which part of all bytes to flip: 3/10 is the third of ten")
 )
 
 const (
-	// flipIndexes is how many indexes there are, all with the same documents: a byte of each is flipped ahead of one start of the server.
+	// flipIndexes is how many indexes there are, all with the same documents: a byte of each is flipped at once.
 	flipIndexes = 32
 	// flipStarts is how many starts, at most, are one test.
 	flipStarts = 20
@@ -80,13 +80,13 @@ func checkedBytes(segment []byte) int {
 	return int(binary.LittleEndian.Uint64(last[8:]))
 }
 
-// flipPlace is a byte of a data directory.
+// flipPlace is a byte of a data directory, or some that are flipped at once.
 type flipPlace struct {
-	name string // in the directory of the index, or in the data directory
-	at   int
+	name  string // in the data directory, or in that of an index
+	at, n int
 }
 
-// flipDir is the data directory whose bytes are flipped.
+// flipDir is a data directory, the bytes of whose indexes are flipped.
 type flipDir struct {
 	files map[string][]byte // by name, of all indexes
 	want  [][]string        // answers, by index
@@ -135,10 +135,10 @@ func newFlipDir(t *testing.T, indexes int) *flipDir {
 // ofIndex is the name of a file of an index.
 func ofIndex(index int, name string) string { return fmt.Sprintf("indexes/%06d/%s", index, name) }
 
-// copyTo writes the directory as it was.
-func (d *flipDir) copyTo(t *testing.T, db string) {
+// writeFiles writes files, by their names in a directory.
+func writeFiles(t *testing.T, db string, files map[string][]byte) {
 	t.Helper()
-	for name, b := range d.files {
+	for name, b := range files {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(db, name)), 0o777); err != nil {
 			t.Fatal(err)
 		}
@@ -148,46 +148,68 @@ func (d *flipDir) copyTo(t *testing.T, db string) {
 	}
 }
 
-// flip turns a bit of a byte over; the file is another one's beside it.
-func (d *flipDir) flip(t *testing.T, db, name string, at int) {
+// flipBits turns a bit of each of some bytes of a file over.
+func flipBits(t *testing.T, name string, at int, are []byte) {
 	t.Helper()
-	f, err := os.OpenFile(filepath.Join(db, name), os.O_WRONLY, 0)
+	f, err := os.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	at = min(at, len(d.files[name])-1) // times make manifests a few bytes longer or shorter
-	if _, err := f.WriteAt([]byte{d.files[name][at] ^ 1<<rand.IntN(8)}, int64(at)); err != nil {
+	flipped := slices.Clone(are)
+	for i := range flipped {
+		flipped[i] ^= 1 << rand.IntN(8)
+	}
+	if _, err := f.WriteAt(flipped, int64(at)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// flipCounts counts outcomes.
-type flipCounts struct{ starts, bytes, refused, failed, right atomic.Int64 }
-
-func (c *flipCounts) String() string {
-	return fmt.Sprintf("%d bytes flipped ahead of %d starts, of which %d were refused; %d answers were errors, %d were right",
-		c.bytes.Load(), c.starts.Load(), c.refused.Load(), c.failed.Load(), c.right.Load())
+// chooseFlips returns the places that -flips and -flips-part name.
+func chooseFlips(t *testing.T, from []flipPlace) (mine []flipPlace) {
+	t.Helper()
+	var part, parts int
+	if _, err := fmt.Sscanf(*flipsPart, "%d/%d", &part, &parts); err != nil || part < 1 || part > parts {
+		t.Fatalf("there is no part %q", *flipsPart)
+	}
+	if *flips == "all" {
+		for i := part - 1; i < len(from); i += parts {
+			mine = append(mine, from[i])
+		}
+		return mine
+	}
+	n, err := strconv.Atoi(*flips)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range min(n, len(from)) {
+		mine = append(mine, from[rand.IntN(len(from))])
+	}
+	return mine
 }
 
-// try starts the server with a byte flipped in each of some indexes, by number, or with one of the data directory's own files, or flips
-// those bytes while it runs. What is answered with 200 must be right.
-func (d *flipDir) try(t *testing.T, c *flipCounts, places []flipPlace, ofIndexes, running bool) {
+// flipCounts counts outcomes.
+type flipCounts struct{ starts, bytes, failed, right atomic.Int64 }
+
+func (c *flipCounts) String() string {
+	return fmt.Sprintf("%d bytes flipped in %d starts; %d answers were errors, %d were right", c.bytes.Load(), c.starts.Load(), c.failed.Load(), c.right.Load())
+}
+
+// try starts the server with a byte flipped in each of some indexes, by number, or flips those bytes while it runs. What is answered with
+// 200 must be right.
+func (d *flipDir) try(t *testing.T, c *flipCounts, places []flipPlace, running bool) {
 	t.Helper()
 	db := filepath.Join(t.TempDir(), "db")
 	defer os.RemoveAll(db)
-	d.copyTo(t, db)
-	name := func(i int) string {
-		if ofIndexes {
-			return ofIndex(i, places[i].name)
-		}
-		return places[i].name
-	}
+	writeFiles(t, db, d.files)
 	flip := func() (found int) {
 		for i, p := range places {
-			d.flip(t, db, name(i), p.at)
+			name := ofIndex(i, p.name)
+			b := d.files[name]
+			at := min(p.at, len(b)-1) // times make manifests a few bytes longer or shorter; the file is another one's beside it
+			flipBits(t, filepath.Join(db, name), at, b[at:at+1])
 			// What is behind the checksums of a segment is read when it is opened, and at no other time.
-			if filepath.Ext(p.name) == segmentSuffix && p.at < checkedBytes(d.files[name(i)]) {
+			if filepath.Ext(name) == segmentSuffix && at < checkedBytes(b) {
 				found++
 			}
 		}
@@ -203,10 +225,7 @@ func (d *flipDir) try(t *testing.T, c *flipCounts, places []flipPlace, ofIndexes
 	}
 	in, err := tryStart(t, db, args...)
 	if err != nil {
-		c.refused.Add(1)
-		if ofIndexes {
-			t.Errorf("damage of indexes keeps the server from starting: %v, %v", places, err)
-		}
+		t.Errorf("damage of indexes keeps the server from starting: %v, %v", places, err)
 		return
 	}
 	defer in.stop()
@@ -219,90 +238,54 @@ func (d *flipDir) try(t *testing.T, c *flipCounts, places []flipPlace, ofIndexes
 			}
 		}
 	}
-	for index, want := range d.want {
-		if ofIndexes && index >= len(places) {
-			break
-		}
-		flipped := places[0]
-		if ofIndexes {
-			flipped = places[index]
-		}
+	for index, flipped := range places {
 		for i, got := range in.answersOf(index) {
-			switch got {
+			switch want := d.want[index][i]; got {
 			case "":
 				c.failed.Add(1)
-			case want[i]:
+			case want:
 				c.right.Add(1)
 			default:
-				t.Errorf("running %v: byte %d of %s: %s %s %s:\n got %s\nwant %s", running, flipped.at, flipped.name, flipQuestions[i].method, flipQuestions[i].path, flipQuestions[i].body, got, want[i])
+				q := flipQuestions[i]
+				t.Errorf("running %v: byte %d of %s: %s %s %s:\n got %s\nwant %s", running, flipped.at, flipped.name, q.method, q.path, q.body, got, want)
 			}
 		}
 	}
 }
 
-// TestFlippedBytesAreNeverServed flips each byte of a data directory once, of all its files while the server is
-// stopped, and those of segments while it runs, before anything was asked. The server may refuse to start, or answer with errors; what it
-// answers with 200 must be right. Bytes of an index are flipped in many indexes at once: damage of one is in no other's way. make flips
-// takes every byte, the usual test some.
+// TestFlippedBytesAreNeverServed flips each byte of the files of an index once, while the server is stopped, and those of segments while it
+// runs, before anything was asked. The server starts, and may answer with errors; what it answers with 200 must be right. Bytes are flipped
+// in many indexes at once: damage of one is in no other's way. make flips takes every byte, the usual test some.
 func TestFlippedBytesAreNeverServed(t *testing.T) {
-	one, many := newFlipDir(t, 1), newFlipDir(t, flipIndexes)
-	var own, index, segments []flipPlace
-	for _, name := range slices.Sorted(maps.Keys(one.files)) {
-		inside, ofIndex := strings.CutPrefix(name, ofIndex(0, ""))
-		for at := range one.files[name] {
-			if !ofIndex {
-				own = append(own, flipPlace{name, at})
-				continue
-			}
-			index = append(index, flipPlace{inside, at})
-			if filepath.Ext(name) == segmentSuffix {
-				segments = append(segments, flipPlace{inside, at})
-			}
+	d := newFlipDir(t, flipIndexes)
+	var places, segments []flipPlace
+	for _, name := range slices.Sorted(maps.Keys(d.files)) {
+		inside, ok := strings.CutPrefix(name, ofIndex(0, ""))
+		if !ok {
+			continue
 		}
-	}
-	var part, parts int
-	if _, err := fmt.Sscanf(*flipsPart, "%d/%d", &part, &parts); err != nil || part < 1 || part > parts {
-		t.Fatalf("there is no part %q", *flipsPart)
-	}
-	n, err := strconv.Atoi(*flips)
-	if err != nil && *flips != "all" {
-		t.Fatal(err)
-	}
-	choose := func(from []flipPlace, n int) []flipPlace {
-		if *flips == "all" {
-			var mine []flipPlace
-			for i := part - 1; i < len(from); i += parts {
-				mine = append(mine, from[i])
-			}
-			return mine
+		for at := range d.files[name] {
+			places = append(places, flipPlace{inside, at, 1})
 		}
-		var some []flipPlace
-		for range min(n, len(from)) {
-			some = append(some, from[rand.IntN(len(from))])
+		if filepath.Ext(name) == segmentSuffix {
+			segments = append(segments, places[len(places)-len(d.files[name]):]...)
 		}
-		return some
 	}
 	c := new(flipCounts)
 	t.Run("bytes", func(t *testing.T) {
 		for _, kind := range []struct {
 			name    string
-			dir     *flipDir
 			places  []flipPlace
 			running bool
 		}{
-			{"segments while it runs", many, choose(segments, flipIndexes/2), true},
-			{"of indexes", many, choose(index, flipIndexes), false},
-			{"of the directory", one, choose(own, n), false},
+			{"segments while it runs", chooseFlips(t, segments), true},
+			{"while it is stopped", chooseFlips(t, places), false},
 		} {
-			at := 1 // how many bytes ahead of one start
-			if kind.dir == many {
-				at = flipIndexes
-			}
-			for starts := range slices.Chunk(slices.Collect(slices.Chunk(kind.places, at)), flipStarts) {
+			for starts := range slices.Chunk(slices.Collect(slices.Chunk(kind.places, flipIndexes)), flipStarts) {
 				t.Run(kind.name, func(t *testing.T) {
 					t.Parallel()
 					for _, places := range starts {
-						kind.dir.try(t, c, places, kind.dir == many, kind.running)
+						d.try(t, c, places, kind.running)
 					}
 					t.Log("so far:", c)
 				})

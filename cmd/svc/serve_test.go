@@ -56,13 +56,19 @@ func start(t *testing.T, db string, args ...string) *instance {
 // tryStart is start that returns why the server refuses to.
 func tryStart(t *testing.T, db string, args ...string) (*instance, error) {
 	t.Helper()
-	in := &instance{t: t, log: new(syncBuffer)}
-	p := program{getenv: func(string) (string, bool) { return "", false }, out: in.log, err: in.log}
+	p := program{getenv: func(string) (string, bool) { return "", false }, out: io.Discard, err: io.Discard}
 	parsed, err := p.parse(append([]string{"--db-path", db, "--http-addr", "127.0.0.1:0"}, args...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := serverOptions(parsed)
+	return startWith(t, serverOptions(parsed))
+}
+
+// startWith is tryStart with options that were parsed before.
+func startWith(t *testing.T, o *options) (*instance, error) {
+	t.Helper()
+	in := &instance{t: t, log: new(syncBuffer)}
+	p := program{getenv: func(string) (string, bool) { return "", false }, out: in.log, err: in.log}
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, done := make(chan net.Addr, 1), make(chan error, 1)
 	go func() { done <- o.serve(ctx, p, func(a net.Addr) { ready <- a }) }()

@@ -52,6 +52,7 @@ type Keys struct {
 	mu sync.Mutex // held by who changes keys
 	// unsure, under mu: nobody knows what the disk has of the last change; see revert.
 	unsure bool
+	last   int // under mu: the number of the file's last transaction
 	table  atomic.Pointer[table]
 }
 
@@ -87,6 +88,7 @@ func Open(o Options) (*Keys, error) {
 		return nil, fmt.Errorf("cannot open the API keys: %w", err)
 	}
 	k.db.Store(db)
+	k.last = boltfile.LastTx(db)
 	rand.Read(k.salt[:])
 	if err := k.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot read the API keys: %w", err), db.Close())
@@ -183,25 +185,37 @@ func (k *Keys) update(f func(*bbolt.Tx) error) error {
 		}
 	}
 	db := k.db.Load()
-	tx, err := db.Begin(true)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback() // without effect after a commit
-	if err := f(tx); err != nil {
-		return err
-	}
-	id, commit := tx.ID(), k.commit
-	if commit == nil {
-		commit = (*bbolt.Tx).Commit
-	}
-	if err = commit(tx); err != nil && boltfile.Unsure(db, id) {
-		k.unsure = true
-		if e := k.revert(); e != nil {
-			k.log.Error("the file of API keys is not written to until it is as it was before the change", "error", e)
+	id := k.last + 1
+	err := boltfile.Guard(k.file, func() error {
+		tx, err := boltfile.Begin(db, k.last)
+		if err != nil {
+			return err
 		}
+		defer tx.Rollback() // without effect after a commit
+		if err := f(tx); err != nil {
+			return err
+		}
+		if k.commit != nil {
+			return k.commit(tx)
+		}
+		return tx.Commit()
+	})
+	if err != nil {
+		if boltfile.Unsure(db, id) {
+			k.unsure = true
+			if e := k.revert(); e != nil {
+				k.log.Error("the file of API keys is not written to until it is as it was before the change", "error", e)
+			}
+		}
+		return err
 	}
-	return err
+	k.last = id
+	// A root that is damaged later must not let a deleted key in again.
+	if k.last, err = boltfile.Settle(db, id); err != nil {
+		k.unsure = boltfile.Unsure(db, id+1)
+		k.log.Warn("a change of the API keys is durable, but stands in one of the two roots of their file only", "error", err)
+	}
+	return nil
 }
 
 // revert brings the file back to before a change that failed after its commit point: whoever asked for it was told that it failed.
@@ -212,7 +226,7 @@ func (k *Keys) revert() error {
 		return err
 	}
 	k.db.Store(before)
-	k.unsure = false
+	k.unsure, k.last = false, boltfile.LastTx(before)
 	return old.Close()
 }
 

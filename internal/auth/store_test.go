@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -389,5 +390,46 @@ func TestARefusedKeyIsNoKey(t *testing.T) {
 	}
 	if err := k.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A deleted key stays deleted, and a new one stays, whichever of the two roots of the file is damaged afterwards.
+func TestADamagedRootUndoesNoChange(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "auth.db")
+	k, err := Open(Options{File: file, MasterKey: master})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeStore(t, k)
+	key := Key{UID: uuid.New(), Actions: []string{"search"}, Indexes: []string{"*"}}
+	for _, there := range []bool{true, false} {
+		if there {
+			_, err = k.Create(key)
+		} else {
+			err = k.Delete(key.UID.String())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for root := range 2 {
+			damaged := filepath.Join(t.TempDir(), "auth.db")
+			b[root*os.Getpagesize()+20] ^= 1
+			if err := os.WriteFile(damaged, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			b[root*os.Getpagesize()+20] ^= 1
+			of, err := Open(Options{File: damaged, MasterKey: master})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := of.Find(key.UID.String()); (err == nil) != there || len(of.List()) != len(k.List()) {
+				t.Errorf("root %d is damaged: %d keys, want %d: %v", root, len(of.List()), len(k.List()), err)
+			}
+			closeStore(t, of)
+		}
 	}
 }

@@ -20,6 +20,29 @@ func LastTx(db *bbolt.DB) (id int) {
 	return id
 }
 
+// Settle writes the root of a file whose last transaction has that number once more, durably, and returns the number that the file has
+// then: both roots say what the last change left. Until then a root that is damaged later takes that change away, and brings back what it
+// deleted.
+func Settle(db *bbolt.DB, last int) (now int, err error) {
+	now = last
+	err = Guard(db.Path(), func() error {
+		tx, err := Begin(db, last)
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback() // without effect after a commit
+		id := tx.ID()
+		if err = tx.Commit(); err == nil {
+			now = id
+		}
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("cannot write the second root of %s: %w", db.Path(), err)
+	}
+	return now, err
+}
+
 // Unsure reports, of a transaction whose commit failed, whether it may be in the file all the same: its root was
 // written, and only the sync behind it failed. A sync that failed says nothing of the next one, so nothing is to be
 // written to such a file before Revert.

@@ -41,7 +41,8 @@ var layers = [][]string{
 	{"segment/rowlist", "segment/fst"},
 	{"ann"},
 	{"simd"},
-	{"internal/mapped", "internal/boltfile", "internal/sealedjson"},
+	{"internal/boltfile", "internal/sealedjson"},
+	{"internal/mapped"},
 	{"internal/vfs", "internal/powercut", "internal/resultcache", "internal/trace", "internal/manual"},
 	{"internal/apierr", "internal/binfmt", "internal/budget", "internal/invariant", "internal/logs", "internal/outbound", "internal/shard", "internal/geo", "internal/pace", "internal/jsontext"},
 }

@@ -27,7 +27,18 @@ func (q *Queue) Compact() (before, after int64, err error) {
 		return 0, 0, err
 	}
 	old := q.db
-	fresh, err := q.copyFile()
+	var fresh *bbolt.DB
+	err = boltfile.Guard(q.file, func() error {
+		// What is damaged in it must not become sound by being left out.
+		if err := boltfile.Check(q.file); err != nil {
+			return err
+		}
+		if boltfile.LastTx(old) != q.roster.txid {
+			return boltfile.RootLost(q.file)
+		}
+		fresh, err = q.copyFile()
+		return err
+	})
 	if err == nil {
 		before, after = fileBytes(old), fileBytes(fresh)
 		err = q.unread(func() (err error) {
@@ -44,7 +55,7 @@ func (q *Queue) Compact() (before, after int64, err error) {
 	}
 	// Until its directory is durable a power failure would bring the old file back without what is stored from now on, so
 	// that nothing is.
-	q.unsynced = true
+	q.unsynced, q.lone = true, true
 	if err := q.writable(); err != nil {
 		q.log.Error("the task queue takes no tasks until its directory is synced", "error", err)
 	}

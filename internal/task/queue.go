@@ -84,6 +84,7 @@ type Queue struct {
 	writing  sync.Mutex // held by the one writer of db and roster
 	unsynced bool       // under writing: the name of queue.db may not be durable
 	unsure   bool       // under writing: nobody knows what the disk has of the last change; see revert
+	lone     bool       // under writing: the last change stands in one of the two roots only; see settle
 	roster   *roster
 
 	requests     chan *request // without room: what is sent is taken, and what is taken is answered, also while closing
@@ -313,6 +314,9 @@ func (q *Queue) Close() error {
 	q.stop(errClosed)
 	q.done.Wait()
 	q.journal.close()
+	if err := q.settle(); err != nil {
+		q.log.Warn("the last change of the task queue is durable, but stands in one of the two roots of its file only", "error", err)
+	}
 	if err := q.db.Close(); err != nil {
 		return fmt.Errorf("cannot close %s: %w", q.file, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"go.etcd.io/bbolt"
 
+	"svc/internal/boltfile"
 	"svc/internal/trace"
 )
 
@@ -181,15 +182,17 @@ func (q *Queue) begin(run *running) {
 	if waiting.IsEmpty() || run.kinds == 1<<TaskCancelation {
 		return
 	}
-	err := q.db.View(func(tx *bbolt.Tx) error {
-		for it := waiting.Iterator(); it.HasNext(); {
-			t, err := readTask(tx, it.Next(), q.roster.names, nil)
-			if err != nil {
-				return err
+	err := boltfile.Guard(q.file, func() error {
+		return q.db.View(func(tx *bbolt.Tx) error {
+			for it := waiting.Iterator(); it.HasNext(); {
+				t, err := readTask(tx, it.Next(), q.roster.names, nil)
+				if err != nil {
+					return err
+				}
+				run.cancelFor(t.Content.(CancelTasks))
 			}
-			run.cancelFor(t.Content.(CancelTasks))
-		}
-		return nil
+			return nil
+		})
 	})
 	if err != nil {
 		q.log.Error("a waiting cancelation cannot be read", "error", err)

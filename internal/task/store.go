@@ -143,7 +143,12 @@ func (q *Queue) update(f func(*txn) error) error {
 	if err := q.writable(); err != nil {
 		return err
 	}
-	btx, err := q.db.Begin(true)
+	return boltfile.Guard(q.file, func() error { return q.change(f) })
+}
+
+// change is update, with the lock held.
+func (q *Queue) change(f func(*txn) error) error {
+	btx, err := boltfile.Begin(q.db, q.roster.txid)
 	if err != nil {
 		return fmt.Errorf("cannot write %s: %w", q.file, err)
 	}
@@ -151,6 +156,9 @@ func (q *Queue) update(f func(*txn) error) error {
 	tx := &txn{
 		tx: btx, tasks: btx.Bucket(taskBucket), batches: btx.Bucket(batchBucket),
 		roster: q.roster, names: q.roster.names, changed: roaring.New(),
+	}
+	if tx.tasks == nil || tx.batches == nil {
+		return &apierr.Corruption{File: q.file, Section: "buckets", Offset: -1, Reason: "one that was there is missing"}
 	}
 	tx.tasks.FillPercent, tx.batches.FillPercent = pageFill, pageFill
 	if err := f(tx); err != nil {
@@ -177,6 +185,7 @@ func (q *Queue) update(f func(*txn) error) error {
 		}
 		return err
 	}
+	q.lone = true
 	q.roster.mu.Lock()
 	defer q.roster.mu.Unlock()
 	for _, apply := range tx.after {
@@ -203,6 +212,17 @@ func (q *Queue) writable() error {
 	}
 	q.unsynced = false
 	return nil
+}
+
+// settle has both roots of the file say what the last change left, when nobody reads or writes it any more.
+func (q *Queue) settle() error {
+	q.writing.Lock()
+	defer q.writing.Unlock()
+	if !q.lone || q.unsure || q.unsynced {
+		return nil
+	}
+	_, err := boltfile.Settle(q.db, q.roster.txid)
+	return err
 }
 
 // revert brings the file back to before a change that failed after its commit point: whoever asked for it was told
@@ -261,28 +281,51 @@ func (q *Queue) unread(replace func() error, show func()) error {
 // read calls f with the roster locked for reading and a transaction that shows
 // exactly what the roster knows; then it unlocks the roster and calls g, which may take its time.
 func (q *Queue) read(f func(*roster, *bbolt.Tx) error, g func(*bbolt.Tx) error) error {
-	for {
-		q.roster.mu.RLock()
-		tx, err := q.db.Begin(false)
-		if err != nil {
-			q.roster.mu.RUnlock()
-			return fmt.Errorf("cannot read %s: %w", q.file, err)
+	return boltfile.Guard(q.file, func() error {
+		for {
+			tx, err := q.readRoster(f)
+			if err != nil {
+				return err
+			}
+			if tx == nil {
+				// A commit is in the file; its writer waits for the roster, to tell it.
+				runtime.Gosched()
+				continue
+			}
+			defer tx.Rollback()
+			if g == nil {
+				return nil
+			}
+			return g(tx)
 		}
-		if tx.ID() != q.roster.txid {
-			// A commit is in the file; its writer waits for our lock to tell the roster.
-			q.roster.mu.RUnlock()
-			tx.Rollback()
-			runtime.Gosched()
-			continue
-		}
-		err = f(q.roster, tx)
-		q.roster.mu.RUnlock()
-		if err == nil && g != nil {
-			err = g(tx)
-		}
-		tx.Rollback()
-		return err
+	})
+}
+
+// readRoster calls f with the roster locked, and returns the transaction; nil when that shows more than the roster knows.
+func (q *Queue) readRoster(f func(*roster, *bbolt.Tx) error) (*bbolt.Tx, error) {
+	q.roster.mu.RLock()
+	defer q.roster.mu.RUnlock()
+	tx, err := q.db.Begin(false)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", q.file, err)
 	}
+	keep := false
+	defer func() { // also when f panics
+		if !keep {
+			tx.Rollback()
+		}
+	}()
+	switch id := tx.ID(); {
+	case id > q.roster.txid:
+		return nil, nil
+	case id < q.roster.txid:
+		return nil, boltfile.RootLost(q.file)
+	}
+	if err := f(q.roster, tx); err != nil {
+		return nil, err
+	}
+	keep = true
+	return tx, nil
 }
 
 // record reads a task; nil when there is none.
