@@ -331,6 +331,8 @@ func (f *network) table() []byte {
 		slices.Sort(list)
 		return fmt.Sprintf("%.0f documents/s (%.0f to %.0f, %d times)", list[len(list)/2], list[0], list[len(list)-1], len(list))
 	}
+	fmt.Fprintf(&b, "Three instances, the load generator and all that they say to each other share the cores. Aims: %s\n\n",
+		"5,000 documents/s moved while nobody searches; a p99 beside moves of at most 2 ×; at most 1 ms (p50) beyond the instance that is slowest alone.")
 	fmt.Fprintf(&b, "| moving documents between two instances | |\n| --- | --- |\n")
 	fmt.Fprintf(&b, "| %d documents, from the request to the finished task | %s |\n", f.moves[0].documents, rates(f.moves))
 	fmt.Fprintf(&b, "| %d documents, while each side answers %d searches a second | %s |\n", f.crossing[0].documents, time.Second/networkPace, rates(f.crossing))
