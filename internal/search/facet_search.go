@@ -1,18 +1,17 @@
 package search
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/apierr"
 	"svc/internal/index"
 	"svc/internal/jsontext"
-	"svc/internal/query"
 	"svc/internal/rank"
 	"svc/internal/settings"
 	"svc/internal/text"
@@ -63,75 +62,10 @@ func FacetSearch(ctx context.Context, dst []byte, v *index.View, r *FacetRequest
 		rows = result.Candidates
 	}
 
-	var found []facetValue
-	var match func(value string) bool
-	if r.FacetQuery != nil {
-		match = facetMatcher(v, r)
+	found, err := findFacetValues(ctx, v, r, rows)
+	if err != nil {
+		return nil, err
 	}
-	byCount := v.Settings.Faceting.Order(r.FacetName) == settings.Count
-	limit := v.Settings.Faceting.MaxValuesPerFacet
-	if id, ok := v.Fields.ID(r.FacetName); ok {
-		for i, s := range v.Segments {
-			c := s.Column(id)
-			if c == nil || rows[i].IsEmpty() {
-				continue
-			}
-			counts := countOrdinals(c, true, rows[i], s.Rows())
-			in := &facetRows{Live: s, column: c}
-			if s.Deleted != nil {
-				in.among = s.LiveRows()
-			}
-			// In the order of values, the first of all segments are among the first of each.
-			before := len(found)
-			looked := 0
-			for ord := counts.up(0); ord < c.Strings(); ord = counts.up(ord + 1) {
-				if !byCount && match == nil && len(found)-before == limit {
-					break
-				}
-				if looked++; looked%clockValues == 0 && ctx.Err() != nil {
-					return nil, ctx.Err()
-				}
-				n := counts.of(ord)
-				if n == 0 || (match != nil && !match(string(c.String(ord)))) {
-					continue
-				}
-				found = append(found, facetValue{key: c.String(ord), shown: c.Original(ord), count: n, in: in, ord: ord, varies: c.Varies(ord)})
-			}
-		}
-	}
-	found = new(facetMemory).merge(found)
-	spell := func(values []facetValue) error {
-		for i := range values {
-			if err := cmp.Or(ctx.Err(), values[i].spell(facetField{name: r.FacetName})); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if byCount {
-		// Among equal counts the spelling decides: of all that may be shown it has to be known.
-		slices.SortFunc(found, func(a, b facetValue) int { return cmp.Compare(b.count, a.count) })
-		n := min(len(found), limit)
-		for n > 0 && n < len(found) && found[n].count == found[n-1].count {
-			n++
-		}
-		found = found[:n]
-		if err := spell(found); err != nil {
-			return nil, err
-		}
-		slices.SortFunc(found, func(a, b facetValue) int {
-			return cmp.Or(cmp.Compare(b.count, a.count), bytes.Compare(b.shown, a.shown))
-		})
-	} else if match != nil { // what is looked for folded comes in the order of what is folded
-		sortByFold(found, r.Search.Locales)
-	}
-	found = found[:min(len(found), limit)]
-	if !byCount {
-		if err := spell(found); err != nil {
-			return nil, err
-		}
-	}
-
 	dst = append(dst, `{"facetHits":[`...)
 	for i, f := range found {
 		if i > 0 {
@@ -154,6 +88,59 @@ func FacetSearch(ctx context.Context, dst []byte, v *index.View, r *FacetRequest
 	return append(dst, '}'), nil
 }
 
+// findFacetValues returns the values of the facet that candidates have and the query finds, in their order, no more than are shown.
+func findFacetValues(ctx context.Context, v *index.View, r *FacetRequest, candidates []*roaring.Bitmap) ([]facetValue, error) {
+	id, ok := v.Fields.ID(r.FacetName)
+	if !ok {
+		return nil, nil
+	}
+	field := facetField{id, r.FacetName, v.Settings.Faceting.Order(r.FacetName) == settings.Count}
+	limit := v.Settings.Faceting.MaxValuesPerFacet
+	q := newFacetQuery(v, r)
+	var matches []*facetMatches
+	var rows []*roaring.Bitmap
+	for i, s := range v.Segments {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		c := s.Column(id)
+		if c == nil || c.Strings() == 0 || candidates[i].IsEmpty() {
+			continue
+		}
+		in := &facetRows{Live: s, column: c}
+		if s.Deleted != nil {
+			in.among = s.LiveRows()
+		}
+		m, err := newFacetMatches(ctx, v, in, id, i, q)
+		if err != nil {
+			return nil, err
+		}
+		matches, rows = append(matches, m), append(rows, candidates[i])
+	}
+	if field.byCount {
+		return mostFrequentMatches(ctx, matches, rows, field, limit)
+	}
+	// The first of all segments are among the first of each.
+	var found []facetValue
+	for i, m := range matches {
+		var err error
+		if found, err = m.appendFirst(ctx, found, rows[i], limit); err != nil {
+			return nil, err
+		}
+	}
+	found = new(facetMemory).merge(found)
+	if q != nil { // what is looked for folded comes in the order of what is folded
+		sortByFold(found, q.locales)
+	}
+	found = found[:min(len(found), limit)]
+	for i := range found {
+		if err := cmp.Or(ctx.Err(), found[i].spell(field)); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
 // sortByFold sorts values by how they are folded to be looked for; equal ones keep their order.
 func sortByFold(values []facetValue, l text.Locales) {
 	type folded struct {
@@ -172,28 +159,3 @@ func sortByFold(values []facetValue, l text.Locales) {
 
 // clockValues is after how many values of a facet it is looked whether the caller is gone.
 const clockValues = 1 << 12
-
-// facetMatcher returns the test of a normalised value against the facet query
-// (the index's typo settings apply, lengths counted in bytes).
-func facetMatcher(v *index.View, r *FacetRequest) func(string) bool {
-	asked := text.FacetSearchKey(*r.FacetQuery, r.Search.Locales)
-	fold := func(value string) string { return text.FacetSearchKey(value, r.Search.Locales) }
-	t := v.Settings.TypoTolerance
-	if slices.ContainsFunc(t.DisableOnWords, func(w string) bool { return text.Fold(w) == asked }) {
-		return func(value string) bool { return fold(value) == asked }
-	}
-	budget := 0
-	if t.Enabled && !slices.Contains(t.DisableOnAttributes, r.FacetName) {
-		switch {
-		case len(asked) >= int(t.TwoTypos):
-			budget = 2
-		case len(asked) >= int(t.OneTypo):
-			budget = 1
-		}
-	}
-	if budget == 0 {
-		return func(value string) bool { return strings.HasPrefix(fold(value), asked) }
-	}
-	runes := []rune(asked)
-	return func(value string) bool { return query.PrefixDistance(runes, fold(value), budget) <= budget }
-}

@@ -51,7 +51,7 @@ func lowerFrom(dst []byte, from int) []byte {
 // cut, each run of a script is folded as such, so that the key of a prefix of s is a prefix of s's key. For that
 // reason a language is not guessed.
 func FacetSearchKey(s string, l Locales) string {
-	if isFolded(s) {
+	if IsFolded(s) {
 		return s
 	}
 	if len(l) > 1 {
@@ -67,8 +67,8 @@ func FacetSearchKey(s string, l Locales) string {
 	return string(dst)
 }
 
-// isFolded reports whether s has printable ASCII characters other than capitals only, which folding leaves as they are.
-func isFolded(s string) bool {
+// IsFolded reports whether s has printable ASCII characters other than capitals only, which FacetSearchKey leaves as they are.
+func IsFolded[T string | []byte](s T) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || 'A' <= c && c <= 'Z' {
 			return false

@@ -1,0 +1,389 @@
+package search
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/index"
+	"svc/internal/query"
+	"svc/internal/resultcache"
+	"svc/internal/text"
+	"svc/segment"
+)
+
+// A facet search finds the values that begin as a few characters do, of a field that may have as many values as there are documents.
+// Folding leaves nearly all of them as they stand in the column: of these the order of the column finds those that match.
+
+// facetQuery is what the values of a facet are searched for.
+type facetQuery struct {
+	asked   string // folded
+	runes   []rune
+	budget  int  // of typos
+	exact   bool // only the whole value counts
+	locales text.Locales
+}
+
+// newFacetQuery returns the query of a request; nil where it has none (the index's typo settings apply, lengths counted in bytes).
+func newFacetQuery(v *index.View, r *FacetRequest) *facetQuery {
+	if r.FacetQuery == nil {
+		return nil
+	}
+	q := &facetQuery{asked: text.FacetSearchKey(*r.FacetQuery, r.Search.Locales), locales: r.Search.Locales}
+	q.runes = []rune(q.asked)
+	t := v.Settings.TypoTolerance
+	switch {
+	case slices.ContainsFunc(t.DisableOnWords, func(w string) bool { return text.Fold(w) == q.asked }):
+		q.exact = true
+	case !t.Enabled || slices.Contains(t.DisableOnAttributes, r.FacetName):
+	case len(q.asked) >= int(t.TwoTypos):
+		q.budget = 2
+	case len(q.asked) >= int(t.OneTypo):
+		q.budget = 1
+	}
+	return q
+}
+
+// match reports whether a folded value is one that is searched for.
+func (q *facetQuery) match(folded string) bool {
+	switch {
+	case q.exact:
+		return folded == q.asked
+	case q.budget == 0:
+		return strings.HasPrefix(folded, q.asked)
+	}
+	return query.PrefixDistance(q.runes, folded, q.budget) <= q.budget
+}
+
+// ordinalRange are the ordinals from lo up to hi.
+type ordinalRange struct{ lo, hi int }
+
+// ranges returns where in a column the values stand that match as they are, ascending; other values may be between them.
+func (q *facetQuery) ranges(c *segment.Column) []ordinalRange {
+	asked := []byte(q.asked)
+	lo := c.SearchString(asked)
+	switch {
+	case q.exact:
+		if lo == c.Strings() || !bytes.Equal(c.String(lo), asked) {
+			return nil
+		}
+		return []ordinalRange{{lo, lo + 1}}
+	case q.budget == 0:
+		return []ordinalRange{{lo, endOfPrefix(c, asked)}}
+	}
+	return q.nearRanges(c)
+}
+
+// endOfPrefix returns the first ordinal behind the values that begin with a prefix.
+func endOfPrefix(c *segment.Column, prefix []byte) int {
+	next := bytes.Clone(prefix)
+	for len(next) > 0 {
+		if last := len(next) - 1; next[last] < 0xff {
+			next[last]++
+			return c.SearchString(next)
+		}
+		next = next[:len(next)-1]
+	}
+	return c.Strings()
+}
+
+// nearRanges is ranges with typos. It goes down the order of the column as down a tree: what begins as a value that is near enough, or
+// cannot be any more, is not looked at. A byte is taken for a character: of values that have others, folding decides.
+func (q *facetQuery) nearRanges(c *segment.Column) []ordinalRange {
+	n, far := len(q.runes), q.budget+1
+	// Rows of the table of distances, as in query.PrefixDistance: row j is of the first j bytes of the value.
+	rows := [][]int{make([]int, n+1)}
+	for i := range rows[0] {
+		rows[0][i] = min(i, far)
+	}
+	least := []int{0}
+	if rows[0][n] < far {
+		return []ordinalRange{{0, c.Strings()}}
+	}
+	var found []ordinalRange
+	var before []byte
+	for ord := 0; ord < c.Strings(); {
+		value := c.String(ord)
+		depth := 0 // up to which the rows are those of this value, too
+		for limit := min(len(before), len(value), len(rows)-1); depth < limit && before[depth] == value[depth]; {
+			depth++
+		}
+		rows, least, before = rows[:depth+1], least[:depth+1], value
+		ord++
+		for j := depth + 1; j <= len(value); j++ {
+			row := make([]int, n+1)
+			row[0] = min(j, far)
+			low := row[0]
+			for i := 1; i <= n; i++ {
+				d := rows[j-1][i-1]
+				if q.runes[i-1] != rune(value[j-1]) {
+					d++
+				}
+				d = min(d, row[i-1]+1, rows[j-1][i]+1, far)
+				if i > 1 && j > 1 && q.runes[i-1] == rune(value[j-2]) && q.runes[i-2] == rune(value[j-1]) {
+					d = min(d, rows[j-2][i-2]+1)
+				}
+				row[i], low = d, min(low, d)
+			}
+			rows, least = append(rows, row), append(least, low)
+			if near := row[n] < far; near || low == far && least[j-1]+1 >= far {
+				end := endOfPrefix(c, value[:j])
+				if near {
+					found = append(found, ordinalRange{ord - 1, end})
+				}
+				ord = max(ord, end)
+				break
+			}
+		}
+	}
+	return found
+}
+
+// foldedValues are the strings of a column that folding may change, ascending, and what it makes of them. They are kept with the segment.
+type foldedValues struct {
+	ords   []uint32
+	folded []string
+}
+
+// keyOfFolded is followed by a field and the locale.
+const keyOfFolded = 'L'
+
+func foldedValuesOf(ctx context.Context, c *segment.Column, field segment.FieldID, l text.Locales, shelf *resultcache.Shelf) (*foldedValues, error) {
+	key := binary.LittleEndian.AppendUint16([]byte{keyOfFolded}, uint16(field))
+	if len(l) == 1 { // with several none counts
+		key = append(key, l[0]...)
+	}
+	if shelf != nil {
+		if kept, ok := shelf.Get(key).(*foldedValues); ok {
+			return kept, nil
+		}
+	}
+	f := new(foldedValues)
+	size := 0
+	for ord := range c.Strings() {
+		if ord%clockValues == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if value := c.String(ord); !text.IsFolded(value) {
+			f.ords = append(f.ords, uint32(ord))
+			f.folded = append(f.folded, text.FacetSearchKey(string(value), l))
+			size += len(f.folded[len(f.folded)-1])
+		}
+	}
+	if shelf != nil {
+		shelf.Put(key, f, size+20*cap(f.ords)+64)
+	}
+	return f, nil
+}
+
+// facetMatches are the values of a segment that a facet search finds.
+type facetMatches struct {
+	in     *facetRows
+	counts ordinalCounts
+	plain  []ordinalRange // of these, all but those that folding may change
+	folds  *foldedValues
+	folded []int // places in folds of those that match
+}
+
+// newFacetMatches looks for what q finds; all values where it is nil.
+func newFacetMatches(ctx context.Context, v *index.View, in *facetRows, field segment.FieldID, segment int, q *facetQuery) (*facetMatches, error) {
+	m := &facetMatches{in: in, folds: new(foldedValues)}
+	if q == nil {
+		m.plain = []ordinalRange{{0, in.column.Strings()}}
+		return m, nil
+	}
+	var err error
+	if m.folds, err = foldedValuesOf(ctx, in.column, field, q.locales, v.Cache.OfFile(segment)); err != nil {
+		return nil, err
+	}
+	m.plain = q.ranges(in.column)
+	for i, folded := range m.folds.folded {
+		if q.match(folded) {
+			m.folded = append(m.folded, i)
+		}
+	}
+	return m, nil
+}
+
+// eachPlain calls f for the ordinals that match as they are, ascending, until it returns false.
+func (m *facetMatches) eachPlain(f func(ord int) bool) {
+	for _, r := range m.plain {
+		i, _ := slices.BinarySearch(m.folds.ords, uint32(r.lo))
+		for ord := m.counts.up(r.lo); ord < r.hi; ord = m.counts.up(ord + 1) {
+			for i < len(m.folds.ords) && int(m.folds.ords[i]) < ord {
+				i++
+			}
+			if i < len(m.folds.ords) && int(m.folds.ords[i]) == ord {
+				continue
+			}
+			if !f(ord) {
+				return
+			}
+		}
+	}
+}
+
+// count counts the candidates, or looks them up for each value when about so many values are looked at.
+func (m *facetMatches) count(candidates *roaring.Bitmap, values int) {
+	size := len(m.folded)
+	for _, r := range m.plain {
+		size += r.hi - r.lo
+	}
+	n := int(candidates.GetCardinality())
+	if min(size, values) <= n/4 && n > fewCounted || n == m.in.Rows() {
+		m.counts = lookOrdinalsUp(m.in.column, true, candidates, m.in.Rows())
+		return
+	}
+	m.counts = countOrdinals(m.in.column, true, candidates, m.in.Rows())
+}
+
+// appendFirst appends, in the order of the column, the first values in the order of what is folded, as many as limit, that some
+// candidate has.
+func (m *facetMatches) appendFirst(ctx context.Context, values []facetValue, candidates *roaring.Bitmap, limit int) ([]facetValue, error) {
+	var ords []int
+	m.count(candidates, limit)
+	looked := 0
+	take := func(ord, enough int) bool {
+		if looked++; looked%clockValues == 0 {
+			if ctx.Err() != nil {
+				return false
+			}
+			if m.counts.among != nil { // it is quicker to count all than to look so many up
+				m.counts = countOrdinals(m.in.column, true, candidates, m.in.Rows())
+			}
+		}
+		if m.counts.of(ord) > 0 {
+			ords = append(ords, ord)
+		}
+		return len(ords) < enough
+	}
+	if limit > 0 {
+		m.eachPlain(func(ord int) bool { return take(ord, limit) })
+		slices.SortStableFunc(m.folded, func(a, b int) int { return cmp.Compare(m.folds.folded[a], m.folds.folded[b]) })
+		enough := len(ords) + limit
+		for _, i := range m.folded {
+			if !take(int(m.folds.ords[i]), enough) {
+				break
+			}
+		}
+	}
+	slices.Sort(ords)
+	c := m.in.column
+	for _, ord := range ords {
+		values = append(values, facetValue{key: c.String(ord), shown: c.Original(ord), count: m.counts.of(ord), in: m.in, ord: ord, varies: c.Varies(ord)})
+	}
+	return values, ctx.Err()
+}
+
+// mostFrequentMatches returns the values that most candidates have, as many as limit, the most frequent first and of equal counts those
+// that are spelt last.
+func mostFrequentMatches(ctx context.Context, found []*facetMatches, candidates []*roaring.Bitmap, field facetField, limit int) ([]facetValue, error) {
+	if limit == 0 {
+		return nil, nil
+	}
+	ords := make([][]int, len(found))
+	var open []*facetSource
+	down := func(s *facetSource) bool {
+		list := ords[s.segment]
+		for len(list) > 0 {
+			s.at, list = list[len(list)-1], list[:len(list)-1]
+			if s.count(s.at) > 0 {
+				ords[s.segment] = list
+				return s.load()
+			}
+		}
+		ords[s.segment] = nil
+		return false
+	}
+	for i, m := range found {
+		m.count(candidates[i], math.MaxInt)
+		m.eachPlain(func(ord int) bool { ords[i] = append(ords[i], ord); return true })
+		for _, k := range m.folded {
+			ords[i] = append(ords[i], int(m.folds.ords[k]))
+		}
+		if len(m.folded) > 0 {
+			slices.Sort(ords[i])
+		}
+		s := &facetSource{in: m.in, segment: i, all: m.counts, size: m.in.column.Strings()}
+		if down(s) {
+			open = append(open, s)
+		}
+	}
+	before := func(a, b facetValue) int {
+		return cmp.Or(cmp.Compare(b.count, a.count), bytes.Compare(b.shown, a.shown))
+	}
+	best := valueHeap{before: before}
+	looked := 0
+	for q := newSourceQueue(open, down); ; {
+		same := q.next()
+		if len(same) == 0 {
+			break
+		}
+		if looked++; looked%clockValues == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		n := 0
+		for _, s := range same {
+			n += s.count(s.at)
+		}
+		full := len(best.values) == limit
+		if full && n < best.values[0].count {
+			continue
+		}
+		slices.SortFunc(same, func(a, b *facetSource) int { return cmp.Compare(a.segment, b.segment) })
+		value := same[0].value()
+		for _, s := range same[1:] {
+			v := s.value()
+			value.absorb(&v)
+		}
+		// Among equal counts the spelling decides.
+		if err := value.spell(field); err != nil {
+			return nil, err
+		}
+		if full {
+			best.replace(value)
+		} else {
+			best.push(value)
+		}
+	}
+	slices.SortFunc(best.values, before)
+	return best.values, nil
+}
+
+// valueHeap is a heap of values, the last of them first.
+type valueHeap struct {
+	values []facetValue
+	before func(a, b facetValue) int
+}
+
+func (h *valueHeap) push(v facetValue) {
+	h.values = append(h.values, v)
+	for at := len(h.values) - 1; at > 0 && h.before(h.values[(at-1)/2], h.values[at]) < 0; at = (at - 1) / 2 {
+		h.values[at], h.values[(at-1)/2] = h.values[(at-1)/2], h.values[at]
+	}
+}
+
+// replace puts a value in the place of the last one, if it comes before it.
+func (h *valueHeap) replace(v facetValue) {
+	if h.before(v, h.values[0]) >= 0 {
+		return
+	}
+	h.values[0] = v
+	for at := 0; 2*at+1 < len(h.values); {
+		last := 2*at + 1
+		if last+1 < len(h.values) && h.before(h.values[last], h.values[last+1]) < 0 {
+			last++
+		}
+		if h.before(h.values[at], h.values[last]) >= 0 {
+			return
+		}
+		h.values[at], h.values[last] = h.values[last], h.values[at]
+		at = last
+	}
+}
