@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"svc/internal/geo"
+	"svc/internal/jsontext"
 	"svc/segment"
 )
 
@@ -42,9 +43,9 @@ func (r *geoSort) details(d *detailWriter, parts []part) int {
 	}
 	d.name("value")
 	d.dst = append(d.dst, `{"lat":`...)
-	d.dst = appendFloat(d.dst, v.Lat)
+	d.dst = jsontext.AppendFloat(d.dst, v.Lat)
 	d.dst = append(d.dst, `,"lng":`...)
-	d.dst = appendFloat(d.dst, v.Lng)
+	d.dst = jsontext.AppendFloat(d.dst, v.Lng)
 	d.dst = append(d.dst, '}')
 	d.number("distance", v.Number)
 	return 1
