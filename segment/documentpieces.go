@@ -187,6 +187,9 @@ type pieces struct {
 	stored   []byte // that piece
 	text     []byte // of the piece before, which is the last one that was decoded
 	from     int    // where in the document that begins
+
+	brief func(key []byte) bool // members whose strings may be cut; nil: none
+	tails []Tail                // what was cut off
 }
 
 var pieceTexts = sync.Pool{New: func() any { return new([]byte) }}
@@ -303,7 +306,12 @@ func (d *pieces) members(dst []byte, wanted func(key []byte) bool) (_ []byte, er
 			dst = append(dst, ',')
 		}
 		first = false
-		if dst, err = d.copy(dst, start, end); err != nil {
+		if d.brief != nil && d.brief(key) {
+			dst, err = d.begin(dst, key, start, end)
+		} else {
+			dst, err = d.copy(dst, start, end)
+		}
+		if err != nil {
 			return dst, err
 		}
 	}
@@ -347,24 +355,6 @@ func (d *pieces) copy(dst []byte, start, end int) ([]byte, error) {
 // all. Keys are given as they are written, with their quotes. A large document is not read as a whole for some of its members.
 // room may be nil.
 func (r *Reader) AppendMembers(dst []byte, row Row, wanted func(key []byte) bool, room Room) ([]byte, error) {
-	if wanted == nil {
-		return r.appendDocument(dst, row, room)
-	}
-	p, err := r.docs.stored(uint32(row))
-	if err != nil {
-		return dst, err
-	}
-	if p[0]&methodMask != documentPieces {
-		return r.appendDocument(dst, row, room)
-	}
-	var d pieces
-	if err := d.open(&r.docs, p, uint32(row)); err != nil {
-		return dst, err
-	}
-	if n := d.length; n >= LargeDocument && room != nil {
-		if err := room.Hold(n); err != nil {
-			return dst, err
-		}
-	}
-	return d.members(dst, wanted)
+	dst, _, err := r.AppendBeginnings(dst, row, wanted, nil, nil, room)
+	return dst, err
 }

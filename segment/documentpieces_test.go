@@ -122,6 +122,22 @@ func FuzzPieces(f *testing.F) {
 			func(d *pieces) ([]byte, error) {
 				return d.members(nil, func(key []byte) bool { return len(key)%2 == 0 })
 			},
+			func(d *pieces) ([]byte, error) {
+				d.brief = func([]byte) bool { return true }
+				if _, err := d.members(nil, d.brief); err != nil {
+					return nil, err
+				}
+				var text []byte
+				for i := range d.tails {
+					for d.tails[i].More() {
+						var err error
+						if text, err = d.tails[i].Append(text[:0]); err != nil {
+							return nil, err
+						}
+					}
+				}
+				return nil, nil
+			},
 		} {
 			if err := mapped.Guard(func() error {
 				var d pieces

@@ -94,10 +94,10 @@ type crop struct {
 	shown   []match // those between start and end
 }
 
-// find works out start, end and shown of a text.
-func (c *crop) find(r *reading, s []byte, l text.Locales) {
+// find works out start, end and shown of a text, which has a rest where that is not nil. It reads no more of that than it must.
+func (c *crop) find(r *reading, s []byte, rest continuation, l text.Locales) {
 	c.matches, c.open, c.found, c.settled, c.run, c.shown = c.matches[:0], 0, false, false, c.run[:0], c.shown[:0]
-	r.begin(s, l, c.length)
+	r.begin(s, rest, l, c.length)
 	for !r.find.empty() {
 		window := c.matches[c.open:]
 		limit := math.MaxInt
@@ -108,7 +108,7 @@ func (c *crop) find(r *reading, s []byte, l text.Locales) {
 		switch {
 		case ok:
 			c.add(m)
-		case r.at >= limit || r.due() && r.cursor.AtEnd(r.text):
+		case r.at >= limit || r.due() && r.atEnd():
 			c.finish()
 			c.settle(r)
 			return

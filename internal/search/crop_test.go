@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"svc/internal/query"
 	"svc/internal/text"
@@ -98,6 +99,25 @@ func bestOfAll(matches []match, length int) []match {
 		best = matches[:1]
 	}
 	return best
+}
+
+// textParts hands out a text in parts of any number of characters.
+type textParts struct {
+	text string
+	rng  *rand.Rand
+}
+
+func (p *textParts) More() bool { return p.text != "" }
+
+func (p *textParts) Append(dst []byte) ([]byte, error) {
+	n := 0
+	for range 1 + p.rng.IntN(300) {
+		_, size := utf8.DecodeRuneInString(p.text[n:])
+		n += size
+	}
+	dst = append(dst, p.text[:n]...)
+	p.text = p.text[n:]
+	return dst, nil
 }
 
 // TestCropsAgreeWithWholeTexts compares crops and highlights, which look at no more of a text than they must, with those of all tokens.
@@ -206,10 +226,17 @@ func TestCropsAgreeWithWholeTexts(t *testing.T) {
 			}
 		}
 		f.cut.perfect, f.cut.length = perfectScore(find), length
-		f.cut.find(&f.reading, []byte(s), locales)
+		known, rest := []byte(s), continuation(nil)
+		if rng.IntN(2) == 0 {
+			parts := &textParts{text: s, rng: rng}
+			if known, _ = parts.Append(nil); parts.More() {
+				rest = parts
+			}
+		}
+		f.cut.find(&f.reading, known, rest, locales)
 		start, end := cropWindow(tokens, 0, bestOfAll(want, length), length)
 		shown := slices.DeleteFunc(slices.Clone(want), func(m match) bool { return m.end <= start || m.start >= end })
-		if f.cut.start != start || f.cut.end != end || !slices.Equal(places(f.cut.shown), places(shown)) {
+		if f.cut.start != start || f.cut.end != end || !slices.Equal(places(f.cut.shown), places(shown)) || !strings.HasPrefix(s, string(f.reading.text)) {
 			t.Fatalf("round %d: a crop of %q to %d words for %+v\nshows %d to %d with %v,\nwant  %d to %d with %v", round, s, length, h,
 				f.cut.start, f.cut.end, places(f.cut.shown), start, end, places(shown))
 		}
@@ -240,7 +267,7 @@ func BenchmarkCrop(b *testing.B) {
 			f := &formatter{reading: reading{find: newHighlighter(text.New(text.Config{}), highlights(c.query))}}
 			f.cut.perfect, f.cut.length = perfectScore(f.reading.find), 10
 			for b.Loop() {
-				f.cut.find(&f.reading, s, nil)
+				f.cut.find(&f.reading, s, nil, nil)
 			}
 		})
 	}

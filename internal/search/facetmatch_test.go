@@ -65,7 +65,9 @@ func searchEach(v *index.View, r *FacetRequest, candidates []*roaring.Bitmap) []
 		}
 	}
 	if v.Settings.Faceting.Order(r.FacetName) == settings.Count {
-		slices.SortFunc(found, func(a, b facetValue) int { return cmp.Or(cmp.Compare(b.count, a.count), bytes.Compare(b.shown, a.shown)) })
+		slices.SortFunc(found, func(a, b facetValue) int {
+			return cmp.Or(cmp.Compare(b.count, a.count), bytes.Compare(b.shown, a.shown))
+		})
 	} else if r.FacetQuery != nil {
 		sortByFold(found, nil)
 	}

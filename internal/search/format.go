@@ -1,6 +1,7 @@
 package search
 
 import (
+	"bytes"
 	"math"
 	"slices"
 	"strconv"
@@ -41,7 +42,10 @@ type formatter struct {
 	cut     crop
 	matches []match
 	path    []byte
+	tails   []segment.Tail // of members of the document at hand, in its order
+	rest    continuation   // of the value at hand; nil: it is whole
 	text    []byte
+	parts   []byte // of the document at hand
 	out     []byte
 	walker  positionWalker
 }
@@ -175,18 +179,24 @@ func (f *formatter) optionsOf(path []byte) *pathOptions {
 // isVectors reports whether path holds embeddings, which are no text.
 func isVectors(path []byte) bool { return pathCovers(settings.VectorsField, string(path)) }
 
+// brief reports whether the beginning of a long string is enough, in a member that is not shown itself: it is cropped.
+func (f *formatter) brief(key []byte) bool {
+	f.path = jsontext.AppendUnquoted(f.path[:0], key)
+	return f.optionsOf(f.path).crop > 0
+}
+
 // appendFormatted appends the _formatted object of a document, if f.enabled: what was asked for, with
-// numbers as strings, and texts cropped and highlighted.
-func (f *formatter) appendFormatted(dst, doc []byte) ([]byte, error) {
-	f.path = f.path[:0]
+// numbers as strings, and texts cropped and highlighted. Strings of the document's members may have tails.
+func (f *formatter) appendFormatted(dst, doc []byte, tails []segment.Tail) ([]byte, error) {
+	f.path, f.tails = f.path[:0], tails
 	if f.shown.all {
 		return f.appendObject(dst, doc)
 	}
-	selected, err := f.shown.appendParts(nil, doc)
-	if err != nil {
+	var err error
+	if f.parts, err = f.shown.appendParts(f.parts[:0], doc); err != nil {
 		return dst, err
 	}
-	return f.appendObject(dst, selected)
+	return f.appendObject(dst, f.parts)
 }
 
 func (f *formatter) appendObject(dst, object []byte) ([]byte, error) {
@@ -204,6 +214,9 @@ func (f *formatter) appendObject(dst, object []byte) ([]byte, error) {
 			}
 			first = false
 			dst = append(append(dst, key...), ':')
+			if f.rest = nil; outer == 0 && len(f.tails) > 0 && bytes.Equal(f.tails[0].Key(), key) {
+				f.rest, f.tails = &f.tails[0], f.tails[1:]
+			}
 			dst, err = f.appendValue(dst, value)
 		}
 		f.path = f.path[:outer]
@@ -248,7 +261,10 @@ func (f *formatter) appendValue(dst, value []byte) ([]byte, error) {
 			return jsontext.AppendQuoted(dst, f.text), nil
 		}
 	}
-	formatted := f.format(f.text, o)
+	formatted, err := f.format(f.text, o)
+	if err != nil {
+		return nil, err
+	}
 	if int64(len(dst)+len(formatted)) > f.room {
 		return nil, budget.ErrLarge
 	}
@@ -256,12 +272,18 @@ func (f *formatter) appendValue(dst, value []byte) ([]byte, error) {
 }
 
 // format returns a text with its matches marked, cropped if o says so. It stops where it is longer than an answer may be.
-func (f *formatter) format(s []byte, o *pathOptions) []byte {
-	start, end := 0, len(s)
+func (f *formatter) format(s []byte, o *pathOptions) ([]byte, error) {
+	start, end, whole := 0, len(s), true
 	if o.crop > 0 {
 		f.cut.length = o.crop
-		f.cut.find(&f.reading, s, o.locales)
+		f.cut.find(&f.reading, s, f.rest, o.locales)
+		if f.reading.err != nil {
+			return nil, f.reading.err
+		}
+		s = f.reading.text
+		f.text = s
 		start, end, f.matches = f.cut.start, f.cut.end, append(f.matches[:0], f.cut.shown...)
+		whole = end == len(s) && !f.reading.partial()
 	} else {
 		f.matches = f.reading.all(f.matches[:0], s, o.locales)
 	}
@@ -285,11 +307,11 @@ func (f *formatter) format(s []byte, o *pathOptions) []byte {
 		}
 	}
 	out = append(out, s[at:end]...)
-	if end < len(s) {
+	if !whole {
 		out = append(out, f.marker...)
 	}
 	f.out = out
-	return out
+	return out, nil
 }
 
 // appendMatches appends the _matchesPosition object of a document: the matches in all displayed texts, by path.

@@ -14,7 +14,9 @@ type reading struct {
 	text    []byte
 	locales text.Locales
 	cursor  text.Cursor
-	keep    int // words that are kept behind the next one
+	keep    int          // words that are kept behind the next one
+	rest    continuation // what follows text, which ends between two characters; nil: nothing
+	err     error        // of the rest: what was read before it failed is the text then
 
 	tokens []text.Token // from this number on:
 	base   int
@@ -23,21 +25,40 @@ type reading struct {
 	at     int   // number of the word to look at next
 }
 
-// begin goes to the start of a text.
-func (r *reading) begin(s []byte, l text.Locales, keep int) {
-	*r = reading{find: r.find, text: s, locales: l, keep: keep, tokens: r.tokens[:0], words: r.words[:0]}
+// continuation is the rest of a text, in parts of whole characters: a segment.Tail.
+type continuation interface {
+	More() bool
+	Append(dst []byte) ([]byte, error)
 }
+
+// begin goes to the start of a text, whose rest is read as far as it is needed.
+func (r *reading) begin(s []byte, rest continuation, l text.Locales, keep int) {
+	*r = reading{find: r.find, text: s, rest: rest, locales: l, keep: keep, tokens: r.tokens[:0], words: r.words[:0]}
+}
+
+// partial reports whether there is more of the text than was read.
+func (r *reading) partial() bool { return r.rest != nil && r.rest.More() }
+
+// atEnd reports whether the whole text is cut.
+func (r *reading) atEnd() bool { return r.cursor.AtEnd(r.text) && !r.partial() }
 
 // chunkTokens is how many tokens are cut at a time.
 const chunkTokens = 64
 
 // more cuts a further part of the text. It reports false at the end.
 func (r *reading) more() bool {
-	if r.cursor.AtEnd(r.text) {
-		return false
-	}
 	from := len(r.tokens)
-	r.tokens = r.find.analyzer.More(r.tokens, r.text, r.locales, &r.cursor, chunkTokens)
+	for len(r.tokens) == from {
+		if r.atEnd() {
+			return false
+		}
+		if r.tokens = r.find.analyzer.More(r.tokens, r.text, r.locales, &r.cursor, chunkTokens, r.partial()); len(r.tokens) > from || !r.partial() {
+			break
+		}
+		if r.text, r.err = r.rest.Append(r.text); r.err != nil {
+			r.rest = nil
+		}
+	}
 	for i := from; i < len(r.tokens); i++ {
 		if isWord(&r.tokens[i]) {
 			r.words = append(r.words, r.base+i)
@@ -147,12 +168,12 @@ func (r *reading) all(dst []match, s []byte, l text.Locales) []match {
 	if r.find.empty() {
 		return dst
 	}
-	for r.begin(s, l, 0); ; {
+	for r.begin(s, nil, l, 0); ; {
 		m, ok := r.next(math.MaxInt)
 		switch {
 		case ok:
 			dst = append(dst, m)
-		case r.cursor.AtEnd(s):
+		case r.atEnd():
 			return dst
 		default:
 			r.forget(r.at)

@@ -228,9 +228,11 @@ type hitWriter struct {
 	r       *Response
 	shown   selection
 	wanted  func(key []byte) bool // what of a document is read; nil: all
+	brief   func(key []byte) bool // of that, what need not be read to its end; nil: nothing
 	vectors *embeddings           // nil: nobody wants to know
 	format  *formatter            // nil when the request asks for neither _formatted nor _matchesPosition
 	doc     []byte
+	tails   []segment.Tail
 	raw     []byte        // what is shown of doc, not yet hydrated
 	meter   *budget.Meter // of the answer
 	room    budget.Room   // of doc and what is shown of it
@@ -263,6 +265,10 @@ func newHitWriter(r *Response, length int) *hitWriter {
 			read = append(read, w.format.shown)
 		}
 		w.wanted = wanted(w.vectors != nil, read...)
+		if len(read) > 1 && r.hydrate == nil {
+			shown := wanted(w.vectors != nil, w.shown)
+			w.brief = func(key []byte) bool { return shown != nil && !shown(key) && w.format.brief(key) }
+		}
 	}
 	return w
 }
@@ -286,7 +292,7 @@ func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
 	if looks {
 		read = nil
 	}
-	if w.doc, err = s.AppendMembers(w.doc[:0], h.Row, read, &w.room); err != nil {
+	if w.doc, w.tails, err = s.AppendBeginnings(w.doc[:0], h.Row, read, w.brief, w.tails[:0], &w.room); err != nil {
 		return nil, err
 	}
 	at := len(dst)
@@ -326,7 +332,7 @@ func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
 	}
 	if w.format != nil && w.format.enabled {
 		dst = append(dst, `,"_formatted":`...)
-		if dst, err = w.format.appendFormatted(dst, w.doc); err != nil {
+		if dst, err = w.format.appendFormatted(dst, w.doc, w.tails); err != nil {
 			return nil, err
 		}
 	}

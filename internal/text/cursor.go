@@ -8,8 +8,9 @@ import (
 // Cursor is a place in a text that is cut part by part. The zero value is the beginning of any.
 type Cursor struct {
 	at    int // bytes of the text that are behind
-	end   int // of the group that at is in
+	end   int // of the group that at is in, as far as it is known
 	group group
+	open  bool // what follows may belong to the group, too
 }
 
 // AtEnd reports whether nothing of a text is left.
@@ -17,7 +18,10 @@ func (c *Cursor) AtEnd(s []byte) bool { return c.at >= len(s) }
 
 // More appends the tokens of s that come next, at least n where so many are left, and moves the cursor behind them. Stop words are
 // words, as formatting wants them. All parts of a text together are what Tokens makes of it.
-func (a *Analyzer) More(dst []Token, s []byte, l Locales, c *Cursor, n int) []Token {
+//
+// With partial, s is the beginning of a text, of whole characters, and More appends only what is certain without the rest: perhaps
+// nothing, although there is more. Later calls have the same beginning and what follows it.
+func (a *Analyzer) More(dst []Token, s []byte, l Locales, c *Cursor, n int, partial bool) []Token {
 	sc := scratches.Get().(*scratch)
 	defer scratches.Put(sc)
 	first := len(dst)
@@ -34,12 +38,27 @@ func (a *Analyzer) More(dst []Token, s []byte, l Locales, c *Cursor, n int) []To
 		return true
 	}
 	for c.at < len(s) && len(dst)-first < n {
+		if c.open {
+			_, size := nextGroup(s[c.end:], c.group.script)
+			c.end += size
+			c.open = partial && c.end == len(s)
+		}
 		if c.at >= c.end {
-			script, size := nextGroup(s[c.at:])
-			c.end = c.at + size
+			script, size := nextGroup(s[c.at:], other)
+			open := partial && c.at+size == len(s)
+			if open && (script == other || guessed(script, l)) {
+				break
+			}
+			c.end, c.open = c.at+size, open
 			c.group = group{script, languageOf(script, s[c.at:c.end], l)}
 		}
-		c.at, _ = a.stretch(s, c.at, c.end, c.group, yield)
+		known, knownForms, knownEnds := len(dst), len(forms), len(ends)
+		next, _ := a.stretch(s, c.at, c.end, c.group, yield)
+		if c.open && next > c.end-a.longest {
+			dst, forms, ends = dst[:known], forms[:knownForms], ends[:knownEnds]
+			break
+		}
+		c.at = next
 	}
 	// One string has the forms of all.
 	all, start := string(forms), 0

@@ -60,7 +60,7 @@ func FacetSearchKey(s string, l Locales) string {
 	raw := []byte(s)
 	var dst []byte
 	for len(raw) > 0 {
-		sc, n := nextGroup(raw)
+		sc, n := nextGroup(raw, other)
 		dst = appendFold(dst, raw[:n], group{sc, languageOf(sc, raw[:n], l)}, nil)
 		raw = raw[n:]
 	}

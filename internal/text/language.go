@@ -99,6 +99,17 @@ func languageOf(sc script, group []byte, l Locales) language {
 	return guess
 }
 
+// guessed reports whether languageOf looks at the text of a group.
+func guessed(sc script, l Locales) bool {
+	switch sc {
+	case latin:
+		return len(l) > 1 && (l.allow(deu) || l.allow(swe))
+	case arabic, cj:
+		return len(l) != 1
+	}
+	return false
+}
+
 // chineseOrJapanese tells by the share of kana: Japanese is rarely written without.
 func chineseOrJapanese(group []byte) language {
 	kana, ideographs := 0, 0

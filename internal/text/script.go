@@ -83,8 +83,8 @@ func scriptRangeOf(r rune) scriptRange {
 
 // nextGroup returns the script of the group that s starts with, and where it ends: before the
 // first character of another script. Characters of no script belong to the group on their left, those at the start to the first.
-func nextGroup(s []byte) (script, int) {
-	group := other
+// Where s goes on with a group, its script is given, else other.
+func nextGroup(s []byte, group script) (script, int) {
 	last := scriptRange{0x80, 0x2af, latin}
 	for i := 0; i < len(s); {
 		if group == latin && i+8 <= len(s) && binary.LittleEndian.Uint64(s[i:])&0x8080808080808080 == 0 {

@@ -59,10 +59,11 @@ type patterns struct {
 	firsts           *runeSet            // the keys of several, and single
 	strings          map[string]struct{} // separators of several characters
 	longestSeparator int                 // characters, where settings add to strings; else 1
+	longest          int                 // bytes of the longest of all
 }
 
 func newPatterns(c Config) patterns {
-	p := patterns{single: separatorSet, longestSeparator: 1, strings: make(map[string]struct{}), several: make(map[rune][]pattern)}
+	p := patterns{single: separatorSet, longestSeparator: 1, longest: utf8.UTFMax, strings: make(map[string]struct{}), several: make(map[rune][]pattern)}
 	if len(c.Separators)+len(c.NonSeparators) > 0 {
 		p.single = separatorSet.clone()
 	}
@@ -110,6 +111,7 @@ func (p *patterns) addPattern(s string) {
 	kind, _ := p.separator(appendBase(nil, []byte(s)))
 	r, _ := utf8.DecodeRuneInString(s)
 	p.several[r] = append(p.several[r], pattern{[]byte(s), kind})
+	p.longest = max(p.longest, len(s))
 	p.firsts.add(r)
 }
 

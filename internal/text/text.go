@@ -140,7 +140,7 @@ type piece struct {
 // walk cuts s into pieces, which tile it, until yield returns false.
 func (a *Analyzer) walk(s []byte, l Locales, yield func(piece) bool) {
 	for start := 0; start < len(s); {
-		sc, n := nextGroup(s[start:])
+		sc, n := nextGroup(s[start:], other)
 		g := group{sc, languageOf(sc, s[start:start+n], l)}
 		if !a.cut(s, start, start+n, g, yield) {
 			return

@@ -74,7 +74,7 @@ func TestGroups(t *testing.T) {
 	for _, test := range tests {
 		var groups []string
 		for s := []byte(test.text); len(s) > 0; {
-			_, n := nextGroup(s)
+			_, n := nextGroup(s, other)
 			groups = append(groups, string(s[:n]))
 			s = s[n:]
 		}
@@ -102,7 +102,7 @@ func TestLanguageOf(t *testing.T) {
 		{"Москва", Locales{"deu"}, anyLanguage},
 	}
 	for _, test := range tests {
-		sc, _ := nextGroup([]byte(test.text))
+		sc, _ := nextGroup([]byte(test.text), other)
 		if got := languageOf(sc, []byte(test.text), test.l); got != test.want {
 			t.Errorf("%q %v: %d, want %d", test.text, test.l, got, test.want)
 		}

@@ -81,7 +81,7 @@ var otherWords = []string{"wait… ok", "𠮷野家", "㐀㐁"}
 // japaneseOrKorean reports whether a lexicon has a part in cutting the text; the recorded build had none.
 func japaneseOrKorean(l line) bool {
 	for s := []byte(l.Text); len(s) > 0; {
-		sc, n := nextGroup(s)
+		sc, n := nextGroup(s, other)
 		if sc == hangul || sc == cj && languageOf(sc, s[:n], l.Locales) == jpn {
 			return true
 		}
@@ -119,7 +119,7 @@ func TestTokenLines(t *testing.T) {
 			checkValue(t, n, a, l)
 			continue
 		}
-		sc, _ := nextGroup([]byte(l.Text))
+		sc, _ := nextGroup([]byte(l.Text), other)
 		c := counts[sc]
 		if c == nil {
 			c = new(count)

@@ -1,0 +1,114 @@
+package segment
+
+import (
+	"bytes"
+
+	"svc/internal/jsontext"
+)
+
+// Tail is what AppendBeginnings left out of a string: the rest of its text. It is valid as long as its reader is.
+type Tail struct {
+	key    []byte // as it is written, with its quotes
+	pieces pieces
+	raw    []byte // of the string, decoded and not handed out yet
+	at     int    // where in the document goes on what is behind raw
+	end    int    // of the string, at its closing quote
+}
+
+// Key returns the key of the member that the text belongs to, as it is written, with its quotes.
+func (t *Tail) Key() []byte { return t.key }
+
+// More reports whether something is left.
+func (t *Tail) More() bool { return len(t.raw) > 0 || t.at < t.end }
+
+// Append appends a further part of the text, which is not empty, or all that is left. Every part but the last one ends with a space, so
+// no character is cut.
+func (t *Tail) Append(dst []byte) ([]byte, error) {
+	for t.at < t.end {
+		if !t.pieces.next() {
+			return dst, t.pieces.docs.damaged(tagDocs, "row %d: it ends before %d", t.pieces.row, t.end)
+		}
+		from := len(t.raw)
+		var err error
+		if t.raw, err = t.pieces.decode(t.raw); err != nil {
+			return dst, err
+		}
+		n := min(t.pieces.size, t.end-t.at)
+		t.raw = t.raw[:from+n]
+		t.at += n
+		if t.at == t.end {
+			break
+		}
+		if space := bytes.LastIndexByte(t.raw[from:], ' '); space >= 0 {
+			to := from + space + 1
+			dst = jsontext.AppendUnescaped(dst, t.raw[:to])
+			t.raw = append(t.raw[:0], t.raw[to:]...)
+			return dst, nil
+		}
+	}
+	dst = jsontext.AppendUnescaped(dst, t.raw)
+	t.raw = t.raw[:0]
+	return dst, nil
+}
+
+// AppendBeginnings is AppendMembers, but that a long string may be cut behind a space where brief allows it for its key. Such strings
+// have their rests appended to tails, in the order of the document; all others are whole.
+func (r *Reader) AppendBeginnings(dst []byte, row Row, wanted, brief func(key []byte) bool, tails []Tail, room Room) ([]byte, []Tail, error) {
+	if wanted == nil {
+		dst, err := r.appendDocument(dst, row, room)
+		return dst, tails, err
+	}
+	p, err := r.docs.stored(uint32(row))
+	if err != nil {
+		return dst, tails, err
+	}
+	if p[0]&methodMask != documentPieces {
+		dst, err := r.appendDocument(dst, row, room)
+		return dst, tails, err
+	}
+	var d pieces
+	if err := d.open(&r.docs, p, uint32(row)); err != nil {
+		return dst, tails, err
+	}
+	if n := d.length; n >= LargeDocument && room != nil {
+		if err := room.Hold(n); err != nil {
+			return dst, tails, err
+		}
+	}
+	d.brief, d.tails = brief, tails
+	dst, err = d.members(dst, wanted)
+	return dst, d.tails, err
+}
+
+// begin appends the beginning of a member, and adds the rest to the tails. It appends the whole member where it is no string, or
+// none that is worth it.
+func (d *pieces) begin(dst, key []byte, start, end int) ([]byte, error) {
+	value := start + len(key) + len(`:"`) // where the text begins, if it is a string
+	if end-value <= pieceBytes {
+		return d.copy(dst, start, end)
+	}
+	dst, err := d.copy(dst, start, value)
+	if err != nil || dst[len(dst)-1] != '"' {
+		return d.rest(dst, err, value, end)
+	}
+	decoded := d.from + len(d.text) // this is the piece, and what is before value may be, too
+	if decoded <= value || decoded >= end || decoded != d.at+d.size {
+		return d.rest(dst, err, value, end)
+	}
+	text := d.text[value-d.from:]
+	space := bytes.LastIndexByte(text, ' ') + 1
+	if space == 0 {
+		return d.rest(dst, err, value, end)
+	}
+	t := Tail{key: key, pieces: *d, raw: bytes.Clone(text[space:]), at: decoded, end: end - 1}
+	t.pieces.text, t.pieces.brief, t.pieces.tails = nil, nil, nil
+	d.tails = append(d.tails, t)
+	return append(append(dst, text[:space]...), '"'), nil
+}
+
+func (d *pieces) rest(dst []byte, err error, from, to int) ([]byte, error) {
+	if err != nil {
+		return dst, err
+	}
+	return d.copy(dst, from, to)
+}
