@@ -57,3 +57,34 @@ func TestDashboardEditsNothingElse(t *testing.T) {
 		t.Errorf("the embedders are %s", r.body)
 	}
 }
+
+// TestDashboardRemembersInTime deletes an index that was chosen a moment ago, and leaves a search by keys while its address is still to be
+// written: the page opens what is there, and the address has what was typed.
+func TestDashboardRemembersInTime(t *testing.T) {
+	tab := startChromium(t).open()
+	c, url := openPage(t, Options{})
+	c.wait(c.json("POST", "/indexes/films/documents", `[{"id":1,"title":"sunrise"}]`))
+	c.wait(c.json("POST", "/indexes/toys/documents", `[{"id":1,"title":"bear"}]`))
+	tab.do("Page.addScriptToEvaluateOnNewDocument", values{"source": presses + `window.prompt = () => "toys";`}, nil)
+	tab.goTo(url + "/#/settings?index=toys")
+	tab.until(`document.querySelector("#synonyms textarea")`)
+	tab.eval(`press("Delete the index"), 0`, nil)
+	tab.until(`document.querySelector("main select").value === "films" && document.querySelector("#synonyms textarea")`)
+	var hash, said string
+	if tab.eval(`document.getElementById("said").textContent`, &said); said != "" {
+		t.Errorf("said is %q", said)
+	}
+
+	tab.goTo(url + "/#/search?index=films")
+	tab.until(`document.querySelector(".hit")`)
+	tab.eval(`(() => {
+		const box = document.querySelector("main input[type=search]");
+		box.value = "sun";
+		box.dispatchEvent(new Event("input"));
+		box.dispatchEvent(new KeyboardEvent("keydown", {key: "F5", bubbles: true}));
+		return location.hash;
+	})()`, &hash)
+	if hash != "#/search?index=films&q=sun" {
+		t.Errorf("the address is %s", hash)
+	}
+}

@@ -41,6 +41,9 @@ function write() {
 }
 const writeLater = later(write, 300);
 addEventListener("click", write, true); // it may be on a link: who comes back finds what was left
+// So do those who leave or load the page again by keys, or go back by a button of the mouse.
+addEventListener("mousedown", write, true);
+addEventListener("keydown", event => (event.altKey || event.ctrlKey || event.metaKey || event.key === "F5") && write(), true);
 
 async function open() {
   const opened = place();
@@ -58,8 +61,13 @@ async function open() {
   const page = h("div", {class: "view " + part});
   main.replaceChildren(page);
   const {signal} = stop;
+  const reopen = () => {
+    if (signal.aborted) return;
+    write(); // what the part is opened with
+    return open();
+  };
   try {
-    await views[part]({page, state: opened.state, signal, remember: state => signal.aborted || remember(state), reopen: () => signal.aborted || open()});
+    await views[part]({page, state: opened.state, signal, remember: state => signal.aborted || remember(state), reopen});
   } catch (error) {
     if (!signal.aborted) failed(error);
   }
