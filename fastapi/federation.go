@@ -169,10 +169,20 @@ func (s *Server) federatedSearch(ctx *fasthttp.RequestCtx, m *multiInput) error 
 	if found.Degraded() {
 		s.metrics.degraded.Add(1)
 	}
-	if found.ForPeers() && bytes.HasPrefix(ctx.Request.Header.Peek(fasthttp.HeaderAccept), []byte(search.PeerType)) {
+	if found.ForPeers() && acceptsPeers(ctx.Request.Header.Peek(fasthttp.HeaderAccept)) {
 		return answerAs(ctx, search.PeerType, found.AppendPeer)
 	}
 	return answerWith(ctx, found.AppendJSON)
+}
+
+// acceptsPeers reports whether a client reads the form of search.PeerType.
+func acceptsPeers(accept []byte) bool {
+	for item := range bytes.SplitSeq(accept, []byte{','}) {
+		if name, weight := qualityOf(item); string(name) == search.PeerType && weight > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // addFederated has a query run here, or sent to where it is to run.

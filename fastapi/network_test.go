@@ -34,6 +34,8 @@ func TestPeerForm(t *testing.T) {
 		{"an instance", body, []string{"Svc-Proxy-Search", "true", "Accept", search.PeerType + ", application/json"}, 200, search.PeerType},
 		{"one that refuses", strings.Replace(body, `"i"`, `"j"`, 1), []string{"Svc-Proxy-Search", "true", "Accept", search.PeerType}, 400, "application/json"},
 		{"an older one, or another engine", body, []string{"Meili-Proxy-Search", "true", "Accept", "*/*"}, 200, "application/json"},
+		{"one that knows a later form", body, []string{"Svc-Proxy-Search", "true", "Accept", search.PeerType + "0, application/json"}, 200, "application/json"},
+		{"one that knows more than one", body, []string{"Svc-Proxy-Search", "true", "Accept", search.PeerType + "0, " + search.PeerType}, 200, search.PeerType},
 		{"a user", body, []string{"Accept", search.PeerType}, 200, "application/json"},
 	} {
 		r := c.send("POST", "/multi-search", strings.NewReader(tt.body), append(tt.headers, "Content-Type", "application/json")...)
