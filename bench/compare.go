@@ -21,7 +21,7 @@ type comparison struct {
 	programs []*program
 	kinds    []queryKind
 	figures  [][]asked // by kind and program
-	measured []string  // first, warm, updates
+	measured []string  // first, between, updates, warm
 }
 
 // program is one of the servers.
