@@ -113,6 +113,9 @@ func (s *Server) modelContext(ctx *fasthttp.RequestCtx) error {
 		req.Header.Add(string(name), string(value))
 	}
 	s.tools.serve.ServeHTTP(x, req)
+	if err := r.context().Err(); err != nil && x.status == http.StatusOK && len(x.body) == 0 { // the SDK did not wait
+		return err
+	}
 	return x.answer()
 }
 

@@ -344,7 +344,9 @@ func TestToolsStop(t *testing.T) {
 		}
 	}
 	c.server.endSearches()
-	c.post(batch)
+	if r := c.post(batch); r.status != http.StatusServiceUnavailable {
+		t.Errorf("a server that ends answers %d %q", r.status, r.body)
+	}
 	if now := tasks(); now != before+2 {
 		t.Errorf("there are %d tasks now, and %d were expected", now, before+2)
 	}
