@@ -136,8 +136,9 @@ const page = `# Benchmarks
 Measured by [bench](bench): a server of its own, asked over HTTP from the same machine. The load generator shares the cores with the server, so
 throughput is what is left to it. Absolute figures move by tens of percent between machines; compare runs of one machine.
 
-- First queries: on one connection, to a server that was started anew, queries drawn from the documents of which none came before; up to 2000 of a kind, 600 of large collections.
-- Beside updates: eight connections ask 1000 different queries of a kind again and again, while another changes a document 20 times a second, or as soon
+- First queries: on one connection, to a server that was started anew, queries drawn from the documents, and some
+  known to be dear, of which none came before; up to 2000 of a kind, 600 of large collections.
+- Beside updates: eight connections ask up to 1000 different queries of a kind again and again, while another changes a document 20 times a second, or as soon
   as the change before is done where that takes longer.
 - Indexing: every document in one request, from its first byte to the finished task.
 - Changing a document: from the request to the finished task, one after the other.
