@@ -2,6 +2,7 @@ package network
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -145,16 +146,12 @@ func (n *Node) searchOne(ctx context.Context, now *Network, asked *RemoteSearch)
 	for attempt, pause := 1, searchPause; ; attempt, pause = attempt+1, 2*pause {
 		got, again, err := n.do(ctx, asked.Remote, r, q)
 		if err == nil {
-			parse := search.ParseRemote
-			if got.header.Get("Content-Type") == search.PeerType {
-				parse = search.ParsePeer
-			}
-			a, e := parse(asked.Remote, got.body)
-			if e != nil {
-				return failed(search.BadAnswer(asked.Remote, e))
-			}
-			if e := budget.Of(ctx).Hold(a.Overhead()); e != nil {
+			a, e := parseAnswer(asked.Remote, got, budget.Of(ctx))
+			switch {
+			case errors.Is(e, budget.ErrFull):
 				return &search.RemoteAnswer{Remote: asked.Remote, Refused: e}
+			case e != nil:
+				return failed(search.BadAnswer(asked.Remote, e))
 			}
 			return a
 		}
@@ -170,6 +167,18 @@ func (n *Node) searchOne(ctx context.Context, now *Network, asked *RemoteSearch)
 			return failed(err)
 		}
 	}
+}
+
+// parseAnswer reads what a remote answered, in either form; what that takes beside the text is held.
+func parseAnswer(remote string, got *reply, account *budget.Account) (*search.RemoteAnswer, error) {
+	if got.header.Get("Content-Type") == search.PeerType {
+		return search.ParsePeer(remote, got.body, account.Hold)
+	}
+	a, err := search.ParseRemote(remote, got.body)
+	if err == nil {
+		err = account.Hold(a.Overhead())
+	}
+	return a, err
 }
 
 // Part is a share of a search in the network: what one instance is asked.

@@ -37,6 +37,8 @@ const (
 	maxPeerHits  = 1<<32 - 1
 	noExtra      = "{}"
 	leastPeerHit = 12 // bytes of one, at least
+
+	leastPeerValue = 2
 )
 
 var (
@@ -219,6 +221,25 @@ func appendFlag(b []byte, flag bool) []byte {
 type peerReader struct {
 	left []byte
 	bad  bool
+	hold func(bytes int64) error // before they are taken
+	full error                   // of hold
+}
+
+// count reads how many things follow that take least bytes each at least, and holds what they take once they are read.
+func (p *peerReader) count(least, each int) int {
+	n := p.int(len(p.left) / least)
+	if n > 0 && !p.holds(n, each) {
+		return 0
+	}
+	return n
+}
+
+func (p *peerReader) holds(n, each int) bool {
+	if err := p.hold(int64(n) * int64(each)); err != nil {
+		p.left, p.bad, p.full = nil, true, err
+		return false
+	}
+	return true
 }
 
 func (p *peerReader) number() uint64 {
@@ -240,9 +261,6 @@ func (p *peerReader) int(most int) int {
 	}
 	return int(x)
 }
-
-// count reads how many things follow that take some bytes each.
-func (p *peerReader) count(each int) int { return p.int(len(p.left) / each) }
 
 func (p *peerReader) bytes(n int) []byte {
 	if n > len(p.left) {
@@ -278,8 +296,9 @@ func (p *peerReader) float() float64 {
 }
 
 // ParsePeer reads an answer in the form of PeerType, and appends 8 bytes to the body. The answer stands in it. That hits are
-// JSON is not looked at before they are merged.
-func ParsePeer(remote string, body []byte) (*RemoteAnswer, error) {
+// JSON is not looked at before they are merged. What the answer takes beside its text is held before it is taken; the errors of
+// hold are returned as they are.
+func ParsePeer(remote string, body []byte, hold func(bytes int64) error) (*RemoteAnswer, error) {
 	if len(body) < peerTrailer {
 		return nil, errPeer
 	}
@@ -288,7 +307,7 @@ func ParsePeer(remote string, body []byte) (*RemoteAnswer, error) {
 	if uint64(length) > uint64(notes) {
 		return nil, errPeer
 	}
-	p := peerReader{left: body[length:notes:notes]}
+	p := peerReader{left: body[length:notes:notes], hold: hold}
 	a := &RemoteAnswer{Remote: remote, body: append(body, make([]byte, document.Padding)...)}
 	a.took, a.total, a.semantic = p.int(math.MaxInt32), p.int(maxRank), p.byte() != 0
 	if err := readJSON(p.text(), &a.vectors); err != nil {
@@ -297,10 +316,13 @@ func ParsePeer(remote string, body []byte) (*RemoteAnswer, error) {
 	if err := readJSON(p.text(), &a.metadata); err != nil {
 		return nil, fmt.Errorf("its metadata: %w", err)
 	}
-	if a.readHits(&p, int(length)); p.bad {
-		return nil, errPeer
+	if a.readHits(&p, int(length)); !p.bad {
+		a.readFacets(&p)
 	}
-	if a.readFacets(&p); p.bad || len(p.left) > 0 {
+	if p.full != nil {
+		return nil, p.full
+	}
+	if p.bad || len(p.left) > 0 {
 		return nil, errPeer
 	}
 	return a, nil
@@ -314,7 +336,7 @@ func readJSON(b []byte, into any) error {
 }
 
 func (a *RemoteAnswer) readHits(p *peerReader, length int) {
-	n := p.count(leastPeerHit)
+	n := p.count(leastPeerHit, hitBytes)
 	a.hits = make([]remoteHit, 0, n)
 	var values []rank.ScoreValue // of all hits
 	uid, from := "", 0
@@ -331,9 +353,9 @@ func (a *RemoteAnswer) readHits(p *peerReader, length int) {
 			uid = string(t)
 		}
 		h.uid, h.position, h.score = uid, p.int(maxRank), p.float()
-		count := p.count(2)
+		count := p.count(leastPeerValue, scoreBytes)
 		if i == 0 { // others have as many
-			values = make([]rank.ScoreValue, 0, min(count*n, len(p.left)))
+			values = make([]rank.ScoreValue, 0, min(count*n, len(p.left)/leastPeerValue))
 		}
 		first := len(values)
 		for range count {
@@ -385,21 +407,21 @@ func (p *peerReader) value() (v rank.ScoreValue) {
 }
 
 func (a *RemoteAnswer) readFacets(p *peerReader) {
-	indexes := p.count(2)
+	indexes := p.count(2, facetBytes)
 	if indexes == 0 {
 		return
 	}
 	a.facets = make(map[string][]facet, indexes)
 	for range indexes {
 		uid := string(p.text())
-		facets := make([]facet, p.count(3))
+		facets := make([]facet, p.count(3, facetBytes))
 		for i := range facets {
 			f := &facets[i]
 			f.name, f.numbers = string(p.text()), p.byte() != 0
 			if f.numbers {
 				f.min, f.max = p.float(), p.float()
 			}
-			f.values = make([]facetValue, p.count(3))
+			f.values = make([]facetValue, p.count(3, valueBytes))
 			for k := range f.values {
 				v := &f.values[k]
 				v.shown = p.text()

@@ -5,12 +5,14 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
+	"svc/internal/budget"
 	"svc/internal/jsontext"
 )
 
@@ -32,7 +34,7 @@ func bothForms(t testing.TB, found *FederatedResponse) (*RemoteAnswer, *RemoteAn
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := ParsePeer("there", body)
+	got, err := ParsePeer("there", body, unbounded)
 	if err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
@@ -206,7 +208,7 @@ func TestBrokenHits(t *testing.T) {
 		if len(broken) != len(body) || bytes.Equal(broken, body) {
 			t.Fatalf("%s cannot be broken", tt.from)
 		}
-		answer, err := ParsePeer("there", broken)
+		answer, err := ParsePeer("there", broken, unbounded)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -225,21 +227,54 @@ func TestBrokenHits(t *testing.T) {
 // TestPeerAnswersThatEndEarly reads the beginnings of an answer, none of which is one, and some of what does not fit.
 func TestPeerAnswersThatEndEarly(t *testing.T) {
 	body := peerAnswer(t)
-	if _, err := ParsePeer("r", bytes.Clone(body)); err != nil {
+	if _, err := ParsePeer("r", bytes.Clone(body), unbounded); err != nil {
 		t.Fatal(err)
 	}
 	length := body[len(body)-peerTrailer:]
 	for n := range len(body) - peerTrailer {
-		if _, err := ParsePeer("r", append(bytes.Clone(body[:n]), length...)); err == nil {
+		if _, err := ParsePeer("r", append(bytes.Clone(body[:n]), length...), unbounded); err == nil {
 			t.Errorf("%d bytes of %d are an answer", n, len(body))
 		}
 	}
 	for _, wrong := range []uint32{0, 1, binary.LittleEndian.Uint32(length) - 1, binary.LittleEndian.Uint32(length) + 1, 1<<32 - 1} {
-		if _, err := ParsePeer("r", binary.LittleEndian.AppendUint32(bytes.Clone(body[:len(body)-peerTrailer]), wrong)); err == nil {
+		if _, err := ParsePeer("r", binary.LittleEndian.AppendUint32(bytes.Clone(body[:len(body)-peerTrailer]), wrong), unbounded); err == nil {
 			t.Errorf("with %d bytes of hits it is an answer", wrong)
 		}
 	}
 }
+
+// TestPeerAnswersAreHeld reads answers that say they have much, with little room for it.
+func TestPeerAnswersAreHeld(t *testing.T) {
+	body := peerAnswer(t)
+	taken := int64(0)
+	if _, err := ParsePeer("r", bytes.Clone(body), func(n int64) error { taken += n; return nil }); err != nil || taken < 3*hitBytes {
+		t.Fatalf("%d bytes are held, %v", taken, err)
+	}
+	for room := int64(0); room < taken; room += taken / 50 {
+		left := room
+		_, err := ParsePeer("r", bytes.Clone(body), func(n int64) error {
+			if left -= n; left < 0 {
+				return budget.ErrFull
+			}
+			return nil
+		})
+		if !errors.Is(err, budget.ErrFull) {
+			t.Errorf("with room for %d bytes of %d: %v", room, taken, err)
+		}
+	}
+	notes := append([]byte{0, 0, 0, 0, 0}, binary.AppendUvarint(nil, 1<<20)...) // hits that have 12 MiB
+	notes = append(append(notes, make([]byte, leastPeerHit<<20)...), 0, 0, 0, 0)
+	if _, err := ParsePeer("r", notes, func(n int64) error {
+		if n != hitBytes<<20 {
+			t.Errorf("%d bytes are held", n)
+		}
+		return budget.ErrFull
+	}); !errors.Is(err, budget.ErrFull) {
+		t.Error(err)
+	}
+}
+
+func unbounded(int64) error { return nil }
 
 // FuzzPeerAnswer reads what may be no answer at all; what is read can be merged, shown and dropped.
 func FuzzPeerAnswer(f *testing.F) {
@@ -247,7 +282,7 @@ func FuzzPeerAnswer(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, body []byte) {
-		a, err := ParsePeer("r", body)
+		a, err := ParsePeer("r", body, unbounded)
 		if err != nil {
 			return
 		}
@@ -286,7 +321,7 @@ func BenchmarkRemoteAnswers(b *testing.B) {
 		name  string
 		write func([]byte) ([]byte, error)
 		read  func(string, []byte) (*RemoteAnswer, error)
-	}{{"JSON", found.AppendJSON, ParseRemote}, {"peer", found.AppendPeer, ParsePeer}} {
+	}{{"JSON", found.AppendJSON, ParseRemote}, {"peer", found.AppendPeer, func(remote string, body []byte) (*RemoteAnswer, error) { return ParsePeer(remote, body, unbounded) }}} {
 		body, err := form.write(nil)
 		if err != nil {
 			b.Fatal(err)

@@ -113,7 +113,10 @@ const hitBytes = 256
 // valueBytes is what is kept of a value of a facet, about.
 const valueBytes = 160
 
-// Overhead is how many bytes the answer takes beside its text.
+// scoreBytes is what is kept of a value that a hit is merged by, and facetBytes of a facet or an index with facets, about.
+const scoreBytes, facetBytes = 80, 128
+
+// Overhead is how many bytes an answer in JSON takes beside its text.
 func (a *RemoteAnswer) Overhead() int64 {
 	n := hitBytes * int64(len(a.hits)+len(a.pins))
 	for _, facets := range a.facets {
