@@ -48,18 +48,23 @@ func (s *search) rankUniverse(root *bucket) {
 	if s.isLate {
 		return
 	}
-	l := &leaders{rows: make([]leader, 0, len(s.out.hits))}
 	places := s.places(large)
-	found := 0
+	found, lead := 0, 0
 	for _, seg := range large {
 		found += cardinality(root.rows[seg])
 	}
+	for i := range s.out.hits {
+		if places[s.out.hits[i].Segment] >= 0 {
+			lead++
+		}
+	}
+	l := &leaders{rows: make([]leader, 0, lead)}
 	for i := range s.out.hits {
 		if h := &s.out.hits[i]; places[h.Segment] >= 0 {
 			l.rows = append(l.rows, leader{uint32(h.Row), places[h.Segment]})
 		}
 	}
-	l.all = len(l.rows) == found
+	l.all = lead == found
 	kept.Put(key, l, 64+8*len(l.rows))
 }
 
@@ -164,6 +169,7 @@ func (s *search) leadersKey(root *bucket) (large []int, key []byte) {
 		c := q.OfSegment(seg)
 		key = append(binary.AppendUvarint(key, c.Owner()), c.Key(buf[:0], 'l')...)
 	}
+	key = binary.AppendUvarint(key, uint64(len(s.ranks)))
 	for _, rank := range s.ranks {
 		key = binary.AppendUvarint(key, uint64(rank))
 	}
@@ -177,7 +183,7 @@ func (s *search) leadersKey(root *bucket) (large []int, key []byte) {
 		}
 		key = append(key, byte(v.Term), byte(v.Len), byte(v.Budget), flags)
 		key = binary.LittleEndian.AppendUint16(binary.LittleEndian.AppendUint16(key, v.Start), v.End)
-		key = append(append(key, v.Key...), 0xff)
+		key = append(binary.AppendUvarint(key, uint64(len(v.Key))), v.Key...)
 		for _, seg := range large {
 			key = binary.AppendUvarint(key, v.Pieces[seg])
 		}
