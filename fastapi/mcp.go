@@ -192,6 +192,7 @@ type exchange struct {
 
 	mu    sync.Mutex
 	texts int64 // bytes of what tools answered
+	begun bool  // there was a call
 	over  bool
 }
 
@@ -247,9 +248,10 @@ func (x *exchange) call(t *tool, arguments []byte) (result *mcp.CallToolResult, 
 		return nil, context.Canceled
 	}
 	r := requestOf(x.outer)
-	if r.gone() {
+	if x.begun && r.gone() { // before the first it may be one that only has nothing more to send
 		r.context().cancel()
 	}
+	x.begun = true
 	if err := r.context().Err(); err != nil { // the client has gone, the server ends, or it takes too long: of a batch no more is done
 		return nil, err
 	}
