@@ -218,6 +218,9 @@ func (tx *txn) rename(uid uint32, a, b string) error {
 		if err != nil {
 			return err
 		}
+		if rec == nil {
+			return lostTask(tx.tasks, it.PeekNext())
+		}
 		for i, id := range rec.names {
 			switch id {
 			case idA:
@@ -264,6 +267,9 @@ func (tx *txn) rewriteSwap(uid uint32, a, b string) error {
 	rec, err := tx.record(uid)
 	if err != nil {
 		return err
+	}
+	if rec == nil {
+		return lostTask(tx.tasks, uid)
 	}
 	content, err := decodeContent(rec.kind, rec.content)
 	if err != nil {

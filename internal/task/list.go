@@ -270,6 +270,9 @@ func readTask(tx *bbolt.Tx, uid uint32, names *names, rs runs) (*Task, error) {
 	if err != nil {
 		return nil, err
 	}
+	if rec == nil {
+		return nil, lostTask(tx.Bucket(taskBucket), uid)
+	}
 	t := taskOf(rec, uid, names, rs)
 	if t.Content, err = decodeContent(rec.kind, rec.content); err != nil {
 		return nil, fmt.Errorf("cannot read the content of task %d: %w", uid, err)
@@ -282,6 +285,9 @@ func shownTask(tx *bbolt.Tx, uid uint32, names *names, rs runs, room Room) (*Tas
 	rec, err := readShown(tx.Bucket(taskBucket), uid, room)
 	if err != nil {
 		return nil, err
+	}
+	if rec == nil {
+		return nil, lostTask(tx.Bucket(taskBucket), uid)
 	}
 	return taskOf(rec, uid, names, rs), nil
 }

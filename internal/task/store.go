@@ -366,6 +366,11 @@ func damagedTask(tasks *bbolt.Bucket, uid uint32, err error) error {
 	return &apierr.Corruption{File: fileName(tasks.Tx().DB()), Section: "tasks", Offset: -1, Reason: fmt.Sprintf("task %d: %v", uid, err)}
 }
 
+// lostTask is the error of a task that is known to be there, and that a page damaged since does not lead to any more.
+func lostTask(tasks *bbolt.Bucket, uid uint32) error {
+	return damagedTask(tasks, uid, errors.New("its record is not found where it was"))
+}
+
 // readHead reads what decodeHead does of a task; found is false when there is none.
 func readHead(tasks *bbolt.Bucket, uid uint32, r *record) (found bool, err error) {
 	v, err := boltfile.Get(tasks, key(uid))
