@@ -83,6 +83,7 @@ func cropWindow(tokens []text.Token, base int, run []match, length int) (start, 
 type crop struct {
 	length  int
 	perfect intervalScore
+	needed  needed
 	matches []match // those that may be shown still, or are within length words of a match to come
 	open    int     // of them, the first that is
 	found   bool
@@ -97,7 +98,8 @@ type crop struct {
 // find works out start, end and shown of a text, which has a rest where that is not nil. It reads no more of that than it must.
 func (c *crop) find(r *reading, s []byte, rest continuation, l text.Locales) {
 	c.matches, c.open, c.found, c.settled, c.run, c.shown = c.matches[:0], 0, false, false, c.run[:0], c.shown[:0]
-	r.begin(s, rest, l, c.length)
+	c.needed.chosen = false
+	r.begin(s, rest, l)
 	for !r.find.empty() {
 		window := c.matches[c.open:]
 		limit := math.MaxInt
@@ -124,6 +126,7 @@ func (c *crop) find(r *reading, s []byte, rest continuation, l text.Locales) {
 
 // add adds the next match to the run of those that are within length words.
 func (c *crop) add(m match) {
+	c.needed.met(m)
 	window := c.matches[c.open:]
 	c.matches = append(c.matches, m)
 	if len(window) == 0 || m.lastWord-window[0].firstWord < c.length {
@@ -186,10 +189,38 @@ func (c *crop) rest(r *reading) {
 		c.matches = slices.Delete(c.matches, 0, behind)
 		c.open -= behind
 	}
-	if c.settled && (len(window) == 0 || over) {
-		r.pass()
+	if c.settled {
+		c.pass(r, len(window) == 0 || over)
 	}
+	at := r.cursor.Offset()
 	r.more()
+	c.needed.read += r.cursor.Offset() - at
+}
+
+// pass passes over words that match nothing, if no match to come belongs to those at hand. Once there is a run, it passes over matches,
+// too, but those that every better run has one of.
+func (c *crop) pass(r *reading, apart bool) {
+	at := r.cursor.Offset()
+	if !c.found {
+		if apart && r.pass(c.length) {
+			c.needed.read += r.cursor.Offset() - at
+		}
+		return
+	}
+	c.needed.beyond(r.find, c.score)
+	if !apart && c.needed.in(c.matches[c.open:]) {
+		return
+	}
+	r.starts, r.wanted = c.needed.begins()
+	moved := r.pass(c.length)
+	r.starts, r.wanted = r.find.starts, r.find.wanted
+	if !moved {
+		return
+	}
+	// The next match that is needed is length words behind or more: of runs that it is in all matches are known. Others may begin before,
+	// but say no more than the best one.
+	c.open = len(c.matches)
+	c.needed.passed(r.cursor.Offset() - at)
 }
 
 // settle works out what is shown of the best run, or of a text without matches. All matches there are known.
@@ -251,9 +282,16 @@ func scoreInterval(matches []match) intervalScore {
 
 // perfectScore is what no run of matches of the phrases and words exceeds: all terms in the fewest matches, one beside the other. Every
 // gap takes from closeness at least what it adds to the order.
-func perfectScore(h *highlighter) intervalScore {
-	type part struct{ first, last, cost int }
-	var parts []part
+func perfectScore(h *highlighter) intervalScore { return perfectOf(h.parts()) }
+
+// part is what a phrase or a list of words covers of the query, and what a match of it takes from closeness.
+type part struct{ first, last, cost int }
+
+// parts are those of the lists of words, then those of phrases.
+func (h *highlighter) parts() (lists, phrases []part) {
+	for _, w := range h.words {
+		lists = append(lists, part{w.First, w.Last, 0})
+	}
 	for _, list := range h.phrases {
 		for _, p := range list {
 			n := 0
@@ -262,33 +300,41 @@ func perfectScore(h *highlighter) intervalScore {
 					n++
 				}
 			}
-			parts = append(parts, part{p.first, p.last, n - 1})
+			phrases = append(phrases, part{p.first, p.last, n - 1})
 		}
 	}
-	for _, w := range h.words {
-		parts = append(parts, part{w.First, w.Last, 0})
-	}
+	return lists, phrases
+}
+
+func perfectOf(lists, phrases []part) intervalScore {
 	var terms termSet
-	for _, p := range parts {
-		for t := p.first; t <= p.last; t++ {
-			terms.add(t)
+	end := 0
+	for _, parts := range [...][]part{lists, phrases} {
+		for _, p := range parts {
+			for t := p.first; t <= p.last; t++ {
+				terms.add(t)
+			}
+			end = max(end, p.last+1)
 		}
 	}
 	// least[t] is the least that matches of all terms before t cost, with a gap behind each.
 	var least [64]int
-	for t := 1; t < len(least); t++ { // the last of the set stands for several: it costs nothing here
+	end = min(end, len(least)-1) // the last of the set stands for several: it costs nothing here
+	for t := 1; t <= end; t++ {
 		if terms>>(t-1)&1 == 0 {
 			least[t] = least[t-1]
 			continue
 		}
 		least[t] = math.MaxInt
-		for _, p := range parts {
-			if p.first < t && t <= p.last+1 {
-				least[t] = min(least[t], least[max(p.first, 0)]+p.cost+1)
+		for _, parts := range [...][]part{lists, phrases} {
+			for _, p := range parts {
+				if p.first < t && t <= p.last+1 {
+					least[t] = min(least[t], least[max(p.first, 0)]+p.cost+1)
+				}
 			}
 		}
 	}
-	cost := max(least[len(least)-1]-1, 0)
+	cost := max(least[end]-1, 0)
 	return intervalScore{bits.OnesCount64(uint64(terms)), -cost, cost}
 }
 

@@ -48,7 +48,7 @@ func matchesOfAll(h *highlighter, s string, tokens []text.Token) (matches []matc
 		first := &tokens[words[w]]
 		if p, n := phraseAt(w); n > 0 {
 			last := words[w+n-1]
-			matches = append(matches, match{words[w], last, w, w + n - 1, first.Start, tokens[last].End, p.first, p.last})
+			matches = append(matches, match{words[w], last, w, w + n - 1, first.Start, tokens[last].End, p.first, p.last, -1})
 			w += n
 			continue
 		}
@@ -60,7 +60,7 @@ func matchesOfAll(h *highlighter, s string, tokens []text.Token) (matches []matc
 			} else if _, ok := list.Forms[first.Form]; !ok {
 				continue
 			}
-			matches = append(matches, match{words[w], words[w], w, w, first.Start, end, list.First, list.Last})
+			matches = append(matches, match{words[w], words[w], w, w, first.Start, end, list.First, list.Last, i})
 			break
 		}
 		w++

@@ -16,6 +16,7 @@ type match struct {
 	firstWord, lastWord   int // counted without separators
 	start, end            int // bytes
 	firstTerm, lastTerm   int // words of the query
+	list                  int // of words; -1 for a phrase
 }
 
 // highlighter finds what a query matched. It is for one request and one goroutine.
@@ -38,6 +39,16 @@ type phraseForm struct {
 type wordList struct {
 	query.Words
 	shortest, longest int // bytes of a prefix
+}
+
+// each calls f with all that words of the list are looked for by.
+func (w *wordList) each(f func(form string)) {
+	for _, p := range w.Prefixes {
+		f(p)
+	}
+	for form := range w.Forms {
+		f(form)
+	}
 }
 
 // formMatch is how a word list matches a token.
@@ -100,11 +111,8 @@ func newHighlighter(a *text.Analyzer, h *query.Highlights) *highlighter {
 		for _, p := range w.Prefixes {
 			list.shortest = max(1, min(list.shortest, len(p)))
 			list.longest = max(list.longest, len(p))
-			m.add(p)
 		}
-		for form := range w.Forms {
-			m.add(form)
-		}
+		list.each(m.add)
 		m.words = append(m.words, list)
 	}
 	return m

@@ -14,9 +14,10 @@ type reading struct {
 	text    []byte
 	locales text.Locales
 	cursor  text.Cursor
-	keep    int          // words that are kept behind the next one
-	rest    continuation // what follows text, which ends between two characters; nil: nothing
-	err     error        // of the rest: what was read before it failed is the text then
+	starts  *text.Beginnings
+	wanted  func(form []byte) bool // whether a match that is looked for may begin with a word
+	rest    continuation           // what follows text, which ends between two characters; nil: nothing
+	err     error                  // of the rest: what was read before it failed is the text then
 
 	tokens []text.Token // from this number on:
 	base   int
@@ -32,8 +33,8 @@ type continuation interface {
 }
 
 // begin goes to the start of a text, whose rest is read as far as it is needed.
-func (r *reading) begin(s []byte, rest continuation, l text.Locales, keep int) {
-	*r = reading{find: r.find, text: s, rest: rest, locales: l, keep: keep, tokens: r.tokens[:0], words: r.words[:0]}
+func (r *reading) begin(s []byte, rest continuation, l text.Locales) {
+	*r = reading{find: r.find, text: s, starts: r.find.starts, wanted: r.find.wanted, rest: rest, locales: l, tokens: r.tokens[:0], words: r.words[:0]}
 }
 
 // partial reports whether there is more of the text than was read.
@@ -96,15 +97,16 @@ func (r *reading) forget(word int) {
 	r.first, r.base = r.first+n, to
 }
 
-// pass passes over words that match nothing. Those before it are forgotten, and the words behind it are farther from them than any
-// that are kept.
-func (r *reading) pass() {
-	if !r.due() || !r.find.analyzer.Pass(r.text, &r.cursor, r.find.starts, r.find.wanted, r.keep) {
-		return
+// pass passes over words that no match which is looked for begins with, and reports whether there were any. Those before it are forgotten;
+// the next match is so many words behind it or more, and what is behind it is as far from what is before.
+func (r *reading) pass(words int) bool {
+	if !r.due() || !r.find.analyzer.Pass(r.text, &r.cursor, r.starts, r.wanted, words) {
+		return false
 	}
 	r.base += len(r.tokens)
-	r.first += len(r.words) + r.keep
+	r.first += len(r.words) + words
 	r.at, r.tokens, r.words = r.first, r.tokens[:0], r.words[:0]
+	return true
 }
 
 // next returns the next match that begins before a word; false where there is none, or where all words that were cut have been
@@ -116,7 +118,7 @@ func (r *reading) next(before int) (match, bool) {
 		if p, n := r.phrase(token.Form); n > 0 {
 			last, end := r.word(w + n - 1)
 			r.at += n
-			return match{at, end, w, w + n - 1, token.Start, last.End, p.first, p.last}, true
+			return match{at, end, w, w + n - 1, token.Start, last.End, p.first, p.last, -1}, true
 		}
 		r.at++
 		if h := r.find.word(token.Form); h.list >= 0 {
@@ -125,7 +127,7 @@ func (r *reading) next(before int) (match, bool) {
 				end = token.Start + r.find.analyzer.MarkedBytes(*token, string(r.text[token.Start:token.End]), h.bytes)
 			}
 			list := &r.find.words[h.list]
-			return match{at, at, w, w, token.Start, end, list.First, list.Last}, true
+			return match{at, at, w, w, token.Start, end, list.First, list.Last, h.list}, true
 		}
 	}
 	return match{}, false
@@ -168,7 +170,7 @@ func (r *reading) all(dst []match, s []byte, l text.Locales) []match {
 	if r.find.empty() {
 		return dst
 	}
-	for r.begin(s, nil, l, 0); ; {
+	for r.begin(s, nil, l); ; {
 		m, ok := r.next(math.MaxInt)
 		switch {
 		case ok:
@@ -177,7 +179,7 @@ func (r *reading) all(dst []match, s []byte, l text.Locales) []match {
 			return dst
 		default:
 			r.forget(r.at)
-			r.pass()
+			r.pass(0)
 			r.more()
 		}
 	}

@@ -16,6 +16,9 @@ type Cursor struct {
 // AtEnd reports whether nothing of a text is left.
 func (c *Cursor) AtEnd(s []byte) bool { return c.at >= len(s) }
 
+// Offset returns how many bytes are behind the cursor.
+func (c *Cursor) Offset() int { return c.at }
+
 // More appends the tokens of s that come next, at least n where so many are left, and moves the cursor behind them. Stop words are
 // words, as formatting wants them. All parts of a text together are what Tokens makes of it.
 //
