@@ -83,22 +83,25 @@ type columnData struct {
 	originals   func(ord int) []byte // empty: as the normalised string
 	stringCount int
 	stringPairs []rowOrdinal
+	worked      func(n int) // told of rows and strings that are gone through; may be nil
 }
 
-// data sorts what was gathered.
-func (c *columnBuilder) data(rows int) *columnData {
-	d := &columnData{rows: rows, null: c.null.appendTo(nil), empty: c.empty.appendTo(nil), stringCount: c.table.len()}
+// data sorts what was gathered. worked is told of rows and comparisons.
+func (c *columnBuilder) data(rows int, worked func(n int)) *columnData {
+	d := &columnData{rows: rows, null: c.null.appendTo(nil), empty: c.empty.appendTo(nil), stringCount: c.table.len(), worked: worked}
 	if len(c.numbers) > 0 {
 		values := make([]float64, len(c.numbers))
 		for i, n := range c.numbers {
 			values[i] = n.value
 		}
 		slices.Sort(values)
+		worked(len(values))
 		d.numbers = slices.Compact(values)
 		d.numberPairs = make([]rowOrdinal, len(c.numbers))
 		for i, n := range c.numbers {
 			ord, _ := slices.BinarySearch(d.numbers, n.value)
 			d.numberPairs[i] = rowOrdinal{n.row, uint32(ord)}
+			worked(1)
 		}
 		d.numberPairs = sortPairs(d.numberPairs)
 	}
@@ -107,7 +110,10 @@ func (c *columnBuilder) data(rows int) *columnData {
 		for i := range order {
 			order[i] = uint32(i)
 		}
-		slices.SortFunc(order, func(a, b uint32) int { return bytes.Compare(c.table.key(int(a)), c.table.key(int(b))) })
+		slices.SortFunc(order, func(a, b uint32) int {
+			worked(1)
+			return bytes.Compare(c.table.key(int(a)), c.table.key(int(b)))
+		})
 		ords := make([]uint32, d.stringCount)
 		for ord, n := range order {
 			ords[n] = uint32(ord)

@@ -57,6 +57,9 @@ func encodeColumn(dst []byte, d *columnData) []byte {
 	le.PutUint32(dst[start+8:], uint32(d.stringCount))
 	part := 0
 	begin := func() {
+		if d.worked != nil {
+			d.worked(d.rows + d.stringCount)
+		}
 		for (len(dst)-start)%columnAlign != 0 {
 			dst = append(dst, 0)
 		}
@@ -287,7 +290,7 @@ func newColumnWriter(f *fileWriter, rows int) *columnWriter {
 // encode writes the column that a builder gathered; fields ascend.
 func (w *columnWriter) encode(field FieldID, c *columnBuilder) {
 	w.f.limit(int(c.table.arena.size), "strings in memory")
-	w.write(field, c.data(w.rows))
+	w.write(field, c.data(w.rows, w.f.worked))
 }
 
 // write writes a column; fields ascend.

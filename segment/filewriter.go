@@ -29,6 +29,7 @@ type fileWriter struct {
 	sections []section
 	features uint32
 	throttle func(bytes int) error
+	unasked  int // worked since throttle was asked
 	spools   int // made so far
 	err      error
 
@@ -76,6 +77,20 @@ func (w *fileWriter) flush() {
 		w.fail(err)
 	}
 	w.buf = w.buf[:0]
+}
+
+// askEvery is after how many rows, words or comparisons throttle is asked while nothing is written: some tenths of a millisecond.
+const askEvery = 4096
+
+// worked lets who throttles the writing do that ahead of it, too: n is about how many rows or words have been gone through since the
+// last call.
+func (w *fileWriter) worked(n int) {
+	if w.throttle == nil || w.err != nil {
+		return
+	}
+	if w.unasked += n; w.unasked >= askEvery {
+		w.unasked, w.err = 0, w.throttle(0)
+	}
 }
 
 func (w *fileWriter) fail(err error) {

@@ -89,6 +89,7 @@ func writeExternalIDs(f *fileWriter, n int, id func(row int) []byte) {
 	slots := idSlots(n)
 	table := make([]uint32, slots)
 	for row := range n {
+		f.worked(1)
 		i := idSlot(xxhash.Sum64(id(row)), slots)
 		for table[i] != 0 {
 			if i++; i == slots {

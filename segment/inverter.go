@@ -129,8 +129,8 @@ type wordOrder struct {
 	field  uint16
 }
 
-// sorted returns the numbers of all (word, field) by word, then field.
-func (v *inverter) sorted() []wordOrder {
+// sorted returns the numbers of all (word, field) by word, then field. worked is told of each comparison.
+func (v *inverter) sorted(worked func(n int)) []wordOrder {
 	order := make([]wordOrder, v.words.len())
 	for n := range order {
 		var head [8]byte
@@ -138,6 +138,7 @@ func (v *inverter) sorted() []wordOrder {
 		order[n] = wordOrder{head: binary.BigEndian.Uint64(head[:]), number: uint32(n), field: v.words.entries[n].extra}
 	}
 	slices.SortFunc(order, func(a, b wordOrder) int {
+		worked(1)
 		if a.head != b.head {
 			return cmp.Compare(a.head, b.head)
 		}

@@ -136,7 +136,10 @@ func buildNeighbours(_ context.Context, b *Builder, f *fileWriter) error {
 		of.postings = append(of.postings, p)
 	}
 	of.rows = len(b.docIDs)
-	return writeNeighbours(f, words, []neighbourSource{of}, func() error { return nil })
+	return writeNeighbours(f, words, []neighbourSource{of}, func() error {
+		f.worked(askEvery)
+		return f.err
+	})
 }
 
 func (m *merger) mergeNeighbours() error {

@@ -225,7 +225,7 @@ func eachPair(sources []neighbourSource, words int, place func() (*mapped.Spool,
 }
 
 // eachNeighbour calls add for each two words of which one stands behind the other in a field, with the row, in the order of the source's
-// rows; a row may come several times. Ahead of some thousand rows it calls check, after them done.
+// rows; a row may come several times. It calls check every some thousand rows of a word, and after those of all words done.
 func (s *neighbourSource) eachNeighbour(field FieldID, check, done func() error, add func(first, second int, row uint32)) error {
 	type place struct {
 		word int
@@ -240,15 +240,15 @@ func (s *neighbourSource) eachNeighbour(field FieldID, check, done func() error,
 	var occurrences, order, sorted []uint64
 	window := make([]uint32, 0, neighbourWindow)
 	for from := 0; from < s.rows && len(places) > 0; from += neighbourWindow {
-		if err := check(); err != nil {
-			return err
-		}
 		window = window[:0]
 		for row := from; row < min(from+neighbourWindow, s.rows); row++ {
 			window = append(window, uint32(row))
 		}
 		order = order[:0] // index of the row in bits 24 and up, position, word
 		for _, p := range places {
+			if err := check(); err != nil {
+				return err
+			}
 			occurrences = p.AppendOccurrences(occurrences[:0], window, 0)
 			for _, o := range occurrences {
 				order = append(order, o<<8|uint64(p.word))
@@ -256,6 +256,11 @@ func (s *neighbourSource) eachNeighbour(field FieldID, check, done func() error,
 		}
 		order, sorted = sortByRow(order, sorted)
 		for i, o := range order {
+			if i%askEvery == 0 {
+				if err := check(); err != nil {
+					return err
+				}
+			}
 			row := window[o>>24]
 			if s.to != nil {
 				if int(row) >= len(s.to) || s.to[row] == noRow {
@@ -320,6 +325,7 @@ func writeNeighbours(f *fileWriter, words []frequentWord, sources []neighbourSou
 	defer func() { err = errors.Join(err, spool.Close()) }()
 	spooled := 0 // bytes, a multiple of postingAlign
 	if err := eachPair(sources, len(words), f.newSpool, check, func(key uint32, rows []uint32) error {
+		f.worked(wordWork + len(rows))
 		for len(lists)%postingAlign != 0 {
 			lists = append(lists, 0)
 		}

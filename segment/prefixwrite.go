@@ -30,6 +30,14 @@ type union struct {
 	rows   []uint32
 	pos    []byte
 	out    []fieldRows
+	worked func(n int) // told of occurrences that are gone through; may be nil
+}
+
+// work tells of them.
+func (u *union) work(n int) {
+	if u.worked != nil {
+		u.worked(n)
+	}
 }
 
 type unionField struct {
@@ -124,9 +132,12 @@ func (u *union) sortWindow(window *[]occurrence, first uint32) {
 		return
 	}
 	var list []occurrence
-	list, u.aux = sortOccurrences(*window, u.aux)
+	list, u.aux = sortOccurrences(*window, u.aux, u.work)
 	row, next := uint32(windowRows), uint32(0) // no row of a window has this number
-	for _, o := range list {
+	for i, o := range list {
+		if i%askEvery == askEvery-1 {
+			u.work(askEvery)
+		}
 		p := uint32(o & 0xffff)
 		if r := uint32(o >> 16); r != row {
 			if row != windowRows {
@@ -147,8 +158,8 @@ func (u *union) sortWindow(window *[]occurrence, first uint32) {
 const radixBits = 11
 
 // sortOccurrences sorts by least significant digits first, skipping the
-// digits in which all are equal. It returns the sorted list and the other buffer.
-func sortOccurrences(list, aux []occurrence) (sorted, other []occurrence) {
+// digits in which all are equal. It returns the sorted list and the other buffer. worked is told of each pass.
+func sortOccurrences(list, aux []occurrence, worked func(n int)) (sorted, other []occurrence) {
 	if len(list) < 256 {
 		slices.Sort(list)
 		return list, aux
@@ -178,6 +189,7 @@ func sortOccurrences(list, aux []occurrence) (sorted, other []occurrence) {
 			count[d]++
 		}
 		list, aux = aux, list
+		worked(len(list))
 	}
 	return list, aux
 }
@@ -211,7 +223,7 @@ func buildPrefixes(_ context.Context, b *Builder, f *fileWriter) error {
 	order, keys := b.order, b.prefixes
 	f.begin(tagPrefixPosts, 0)
 	w := prefixWriter{post: postingWriter{w: f}}
-	var u union
+	u := union{worked: f.worked}
 	var rows []uint32
 	var positions, scratch []byte
 	slices.Sort(keys)
@@ -232,6 +244,7 @@ func buildPrefixes(_ context.Context, b *Builder, f *fileWriter) error {
 			var fr fieldRows
 			fr, rows, positions, scratch = b.words.field(order[i], rows[:0], positions[:0], scratch)
 			u.add(fr.id, fr.rows, fr.positions)
+			f.worked(wordWork + len(fr.rows))
 		}
 		w.write(key, u.take())
 	}

@@ -9,9 +9,12 @@ import (
 	"svc/segment/fst"
 )
 
+// wordWork is how many rows take as long as a word does beside its rows.
+const wordWork = 16
+
 // buildWords writes postings and dictionary, and leaves in b what the prefixes are made of.
 func buildWords(_ context.Context, b *Builder, f *fileWriter) error {
-	order := b.words.sorted()
+	order := b.words.sorted(f.worked)
 	d, err := newDictionaryWriter(f, len(order), newFrequentWords(len(b.docIDs), true))
 	if err != nil {
 		return err
@@ -27,6 +30,7 @@ func buildWords(_ context.Context, b *Builder, f *fileWriter) error {
 			var fr fieldRows
 			fr, rows, positions, scratch = b.words.field(order[i], rows, positions, scratch)
 			fields = append(fields, fr)
+			f.worked(wordWork + len(fr.rows))
 		}
 		counter.word(word)
 		if err := d.add(word, fields); err != nil {

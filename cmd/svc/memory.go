@@ -22,6 +22,9 @@ const (
 	// pauseFactor is how many times as long as giving memory back took nothing is given back: less than 2% of the time goes into it.
 	// On processors with much other work it takes some tenths of a second.
 	pauseFactor = 60
+	// shortPause is for how long nothing is given back in any case: each time takes some 20 ms of all processors, which searches beside
+	// lasting work would see in their 99th percentile.
+	shortPause = 9 * time.Second
 	// longPause is for how long nothing is given back after there was little to give, which may be since it is in use, and free soon after.
 	longPause = 12 * time.Second
 )
@@ -66,7 +69,7 @@ func (k *memoryKeeper) run() {
 		}
 		debug.FreeOSMemory()
 		after := occupied()
-		pause := pauseFactor * time.Since(began)
+		pause := max(pauseFactor*time.Since(began), shortPause)
 		if after+keptFree/2 > has {
 			pause = max(pause, longPause)
 		}

@@ -201,6 +201,7 @@ func (b *batch) add(op int, a *AddDocuments) (int, error) {
 	distinct := 0
 	first := int32(b.versions.len()) // of the operation
 	err = lines.each(true, func(l payloadLine, id []byte) error {
+		worker.Yield()
 		if a.Owned != nil && !a.Owned(id) {
 			return nil
 		}

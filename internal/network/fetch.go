@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"path"
 	"slices"
 	"strconv"
@@ -292,10 +293,11 @@ func (r *changing) receive(ctx context.Context, name string, remote *Remote, t *
 		}
 	}
 	limit := int64(firstBatchBytes)
+	page := &yieldingBuffer{worker: pace.Of(ctx)}
 	for number, more := 0, true; more; number++ {
 		b := batch{file: path.Join(r.n.o.Work, fetchedNames[number%len(fetchedNames)])}
 		var err error
-		more, err = r.receiveBatch(ctx, name, remote, t, &b, limit)
+		more, err = r.receiveBatch(ctx, name, remote, t, &b, page, limit)
 		if b.documents > 0 && !hand(b) {
 			return
 		}
@@ -309,9 +311,9 @@ func (r *changing) receive(ctx context.Context, name string, remote *Remote, t *
 
 var fetchedNames = [...]string{"network-0.ndjson", "network-1.ndjson"}
 
-// receiveBatch fetches pages until there are so many bytes of them, or no more. After an error the batch has the pages before it: where
-// connections do not last, documents get here a page at a time.
-func (r *changing) receiveBatch(ctx context.Context, name string, remote *Remote, t *Transfer, b *batch, limit int64) (more bool, err error) {
+// receiveBatch fetches pages, by way of a buffer, until there are so many bytes of them, or no more. After an error the batch has the
+// pages before it: where connections do not last, documents get here a page at a time.
+func (r *changing) receiveBatch(ctx context.Context, name string, remote *Remote, t *Transfer, b *batch, page *yieldingBuffer, limit int64) (more bool, err error) {
 	f, err := r.n.o.FS.Create(b.file)
 	if err != nil {
 		return false, fmt.Errorf("cannot keep fetched documents: %w", err)
@@ -321,7 +323,6 @@ func (r *changing) receiveBatch(ctx context.Context, name string, remote *Remote
 			*b, err = batch{}, errors.Join(err, fmt.Errorf("cannot keep fetched documents: %w", e))
 		}
 	}()
-	page := &yieldingBuffer{worker: pace.Of(ctx)}
 	size := int64(0)
 	for more = true; more && size < limit; {
 		page.Reset()
@@ -329,7 +330,7 @@ func (r *changing) receiveBatch(ctx context.Context, name string, remote *Remote
 		if err != nil {
 			return false, err
 		}
-		if _, err := f.Write(page.Bytes()); err != nil {
+		if err := page.writeTo(f); err != nil {
 			*b = batch{}
 			return false, fmt.Errorf("cannot keep fetched documents: %w", err)
 		}
@@ -358,6 +359,20 @@ func (b *yieldingBuffer) Write(p []byte) (int, error) {
 	b.worker.Yield()
 	return b.Buffer.Write(p)
 }
+
+// writeTo writes all that it holds.
+func (b *yieldingBuffer) writeTo(w io.Writer) error {
+	for part := range slices.Chunk(b.Bytes(), writtenAtOnce) {
+		b.worker.Yield()
+		if _, err := w.Write(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writtenAtOnce is how many bytes are written to a file between two times that searches may come first.
+const writtenAtOnce = 256 << 10
 
 // transfer asks for one page. Its documents go to into; nil: they are in the reply.
 func (r *changing) transfer(ctx context.Context, name string, remote *Remote, t *Transfer, into *yieldingBuffer) (*reply, error) {

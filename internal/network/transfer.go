@@ -58,6 +58,7 @@ type export struct {
 	view  *index.View
 	rows  []*roaring.Bitmap // not sent yet
 	after *uint32
+	room  int // that the next page may need, in bytes
 }
 
 // drop ends all exports.
@@ -160,13 +161,12 @@ var errPageFull = errors.New("the page is full")
 // page returns the next documents. x.mu is held.
 func (x *export) page(worker *pace.Worker) (*Page, error) {
 	p := &Page{Last: x.after}
-	var body bytes.Buffer
-	z, err := gzip.NewWriterLevel(&body, gzip.BestSpeed)
-	if err != nil {
-		return nil, err
-	}
+	body := bytes.NewBuffer(make([]byte, 0, x.room))
+	z := zippers.Get().(*gzip.Writer)
+	defer zippers.Put(z)
+	z.Reset(body)
 	size := 0
-	err = dump.Documents(x.view, x.rows, func(seg int, row segment.Row, doc []byte) error {
+	err := dump.Documents(x.view, x.rows, func(seg int, row segment.Row, doc []byte) error {
 		worker.Yield()
 		if size > 0 && size+len(doc) > pageBytes {
 			return errPageFull
@@ -190,8 +190,18 @@ func (x *export) page(worker *pace.Worker) (*Page, error) {
 		return nil, err
 	}
 	p.Body, x.after = body.Bytes(), p.Last
+	x.room = len(p.Body) + len(p.Body)/8
 	return p, nil
 }
+
+// zippers are large, and each page needs one.
+var zippers = sync.Pool{New: func() any {
+	z, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
+	if err != nil {
+		panic("network: " + err.Error()) // the level is a constant
+	}
+	return z
+}}
 
 // The headers of a Page.
 const (
