@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -85,12 +87,25 @@ func startWith(t *testing.T, o *options) (*instance, error) {
 		case err := <-done:
 			return err
 		case <-time.After(30 * time.Second):
-			t.Fatal("does not stop")
-			return nil
+			return allStacks()
 		}
 	})
-	t.Cleanup(func() { in.stop() })
+	t.Cleanup(func() {
+		if err := in.stop(); errors.As(err, new(stuck)) {
+			t.Error(err)
+		}
+	})
 	return in, nil
+}
+
+// stuck is the error of a server that does not stop: the stacks of all goroutines.
+type stuck string
+
+func (s stuck) Error() string { return "does not stop:\n" + string(s) }
+
+func allStacks() stuck {
+	b := make([]byte, 16<<20)
+	return stuck(b[:runtime.Stack(b, true)])
 }
 
 func (in *instance) call(method, path, body string) string {

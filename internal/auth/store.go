@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"go.etcd.io/bbolt"
 
 	"svc/internal/apierr"
 	"svc/internal/boltfile"
@@ -32,13 +31,13 @@ type Options struct {
 	Now       func() time.Time // nil: time.Now
 	Logger    *slog.Logger     // nil: none
 
-	noSync bool                     // of tests: the file need not outlive a power failure
-	commit func(tx *bbolt.Tx) error // of tests, instead of bbolt's
+	noSync bool                        // of tests: the file need not outlive a power failure
+	commit func(tx *boltfile.Tx) error // of tests, instead of bbolt's
 }
 
 // Keys is the store of API keys. Its methods may be called at once.
 type Keys struct {
-	db     atomic.Pointer[bbolt.DB] // replaced under mu
+	db     atomic.Pointer[boltfile.DB] // replaced under mu
 	file   string
 	bolt   boltfile.Options
 	log    *slog.Logger
@@ -47,7 +46,7 @@ type Keys struct {
 	masterSum [sha256.Size]byte
 	salt      [sha256.Size]byte
 	now       func() time.Time
-	commit    func(tx *bbolt.Tx) error // nil: bbolt's
+	commit    func(tx *boltfile.Tx) error // nil: bbolt's
 
 	mu sync.Mutex // held by who changes keys
 	// unsure, under mu: nobody knows what the disk has of the last change; see revert.
@@ -101,7 +100,7 @@ func (k *Keys) Close() error { return k.db.Load().Close() }
 
 // DiskBytes returns the size of the file; 0 once it is closed.
 func (k *Keys) DiskBytes() (size int64) {
-	if err := k.db.Load().View(func(tx *bbolt.Tx) error { size = tx.Size(); return nil }); err != nil {
+	if err := k.db.Load().View(func(tx *boltfile.Tx) error { size = tx.Size(); return nil }); err != nil {
 		return 0
 	}
 	return size
@@ -110,7 +109,7 @@ func (k *Keys) DiskBytes() (size int64) {
 // load fills the table from the file.
 func (k *Keys) load() error {
 	var keys []*Key
-	err := k.db.Load().View(func(tx *bbolt.Tx) error {
+	err := k.db.Load().View(func(tx *boltfile.Tx) error {
 		return tx.Bucket(keyBucket).ForEach(func(uid, v []byte) error {
 			var key *Key
 			v, err := boltfile.Value(uid, v)
@@ -163,7 +162,7 @@ func defaults(now time.Time) []*Key {
 
 // write stores keys durably.
 func (k *Keys) write(keys ...*Key) error {
-	return k.update(func(tx *bbolt.Tx) error {
+	return k.update(func(tx *boltfile.Tx) error {
 		for _, key := range keys {
 			b, err := key.encode()
 			if err != nil {
@@ -178,7 +177,7 @@ func (k *Keys) write(keys ...*Key) error {
 }
 
 // update changes the file: durably, or not at all. mu is held, but by who opens the store.
-func (k *Keys) update(f func(*bbolt.Tx) error) error {
+func (k *Keys) update(f func(*boltfile.Tx) error) error {
 	if k.unsure {
 		if err := k.revert(); err != nil {
 			return err
@@ -364,7 +363,7 @@ func (k *Keys) Delete(uidOrValue string) error {
 	if err != nil {
 		return err
 	}
-	err = k.update(func(tx *bbolt.Tx) error { return tx.Bucket(keyBucket).Delete(key.UID[:]) })
+	err = k.update(func(tx *boltfile.Tx) error { return tx.Bucket(keyBucket).Delete(key.UID[:]) })
 	if err != nil {
 		return fmt.Errorf("cannot delete the API key %s: %w", key.UID, err)
 	}

@@ -141,29 +141,36 @@ func TestFailedWritesChangeNothing(t *testing.T) {
 }
 
 func TestDamagedFile(t *testing.T) {
-	for name, damage := range map[string]func(*bbolt.Tx) error{
-		"not JSON":  func(tx *bbolt.Tx) error { return boltfile.Put(tx.Bucket(keyBucket), make([]byte, 16), []byte("{")) },
-		"short uid": func(tx *bbolt.Tx) error { return boltfile.Put(tx.Bucket(keyBucket), []byte{1}, []byte("{}")) },
-		"unknown action": func(tx *bbolt.Tx) error {
-			return boltfile.Put(tx.Bucket(keyBucket), make([]byte, 16), []byte(`{"actions":["all"]}`))
-		},
-		"checksum": func(tx *bbolt.Tx) error {
-			return tx.Bucket(keyBucket).Put(make([]byte, 16), []byte(`{"actions":["*"]}`))
-		},
-		"format": func(tx *bbolt.Tx) error {
-			return tx.Bucket([]byte("meta")).Put([]byte("format"), []byte{formatVersion + 1})
-		},
+	stored := func(uid []byte, key string) func(string) error {
+		return func(file string) error {
+			db, err := boltfile.Open(file, boltfile.Options{Format: formatVersion})
+			if err != nil {
+				return err
+			}
+			err = db.Update(func(tx *boltfile.Tx) error { return boltfile.Put(tx.Bucket(keyBucket), uid, []byte(key)) })
+			return errors.Join(err, db.Close())
+		}
+	}
+	unsealed := func(bucket, key, value []byte) func(string) error {
+		return func(file string) error {
+			db, err := bbolt.Open(file, 0o600, nil)
+			if err != nil {
+				return err
+			}
+			err = db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(bucket).Put(key, value) })
+			return errors.Join(err, db.Close())
+		}
+	}
+	for name, damage := range map[string]func(string) error{
+		"not JSON":       stored(make([]byte, 16), "{"),
+		"short uid":      stored([]byte{1}, "{}"),
+		"unknown action": stored(make([]byte, 16), `{"actions":["all"]}`),
+		"checksum":       unsealed(keyBucket, make([]byte, 16), []byte(`{"actions":["*"]}`)),
+		"format":         unsealed([]byte("meta"), []byte("format"), []byte{formatVersion + 1}),
 	} {
 		file := filepath.Join(t.TempDir(), "auth.db")
 		closeStore(t, openStore(t, file, master, nil))
-		db, err := bbolt.Open(file, 0o600, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := db.Update(damage); err != nil {
-			t.Fatal(err)
-		}
-		if err := db.Close(); err != nil {
+		if err := damage(file); err != nil {
 			t.Fatal(err)
 		}
 		k, err := Open(Options{File: file})
@@ -336,7 +343,7 @@ func TestARefusedKeyIsNoKey(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "auth.db")
 	failing := false
 	open := func() *Keys {
-		k, err := Open(Options{File: file, MasterKey: master, Now: newClock().now, noSync: true, commit: func(tx *bbolt.Tx) error {
+		k, err := Open(Options{File: file, MasterKey: master, Now: newClock().now, noSync: true, commit: func(tx *boltfile.Tx) error {
 			if failing {
 				return errors.Join(errors.New("disk on fire"), tx.Commit())
 			}

@@ -6,14 +6,13 @@ import (
 	"io"
 
 	"github.com/google/uuid"
-	"go.etcd.io/bbolt"
 
 	"svc/internal/boltfile"
 )
 
 // Copy gives f the size of the file of keys as it is now, and a function that writes it.
 func (k *Keys) Copy(f func(size int64, write func(io.Writer) error) error) error {
-	return k.db.Load().View(func(tx *bbolt.Tx) error {
+	return k.db.Load().View(func(tx *boltfile.Tx) error {
 		return f(tx.Size(), func(w io.Writer) error {
 			if _, err := tx.WriteTo(w); err != nil {
 				return fmt.Errorf("cannot copy the API keys: %w", err)
@@ -30,7 +29,7 @@ func (k *Keys) Replace(keys []*Key) error {
 	if len(keys) == 0 {
 		keys = defaults(k.now())
 	}
-	err := k.update(func(tx *bbolt.Tx) error {
+	err := k.update(func(tx *boltfile.Tx) error {
 		if err := tx.DeleteBucket(keyBucket); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 // Package boltfile opens the bbolt files of svc. bbolt trusts its file: it panics at a damaged page, or hands out
 // what stands there. So a file is made whole under another name before it gets its own, it is checked from its
-// roots to its free pages before bbolt maps it, and each value carries a checksum.
+// roots to its free pages before bbolt maps it, each page is compared with what was written before bbolt reads it, and each value carries a
+// checksum.
 package boltfile
 
 import (
@@ -26,6 +27,7 @@ type Options struct {
 	Buckets [][]byte // of a new file, beside that with the format
 	Logger  *slog.Logger
 	MapSize int  // bytes of address space mapped from the start
+	Step    int  // bytes that the file grows by; 0: bbolt's
 	NoSync  bool // the file need not outlive a power failure
 	// Lacking is told, where it is not nil, that one of the two roots is damaged: the last change may be missing.
 	Lacking func()
@@ -46,7 +48,7 @@ const lockTimeout = time.Second
 var ErrUsed = errors.New("another process uses it")
 
 // Open opens a file, or makes it, durably. A damaged one gives an *apierr.Corruption; all errors name the file.
-func Open(name string, o Options) (*bbolt.DB, error) {
+func Open(name string, o Options) (*DB, error) {
 	info, err := os.Stat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -77,18 +79,19 @@ func Open(name string, o Options) (*bbolt.DB, error) {
 }
 
 // open opens a file that is there, when it is sound.
-func open(name string, o *Options) (*bbolt.DB, error) {
-	opened := false
+func open(name string, o *Options) (*DB, error) {
+	var file *os.File
+	var checked *checker
 	options := bbolt.Options{
 		Timeout: lockTimeout, FreelistType: bbolt.FreelistMapType, InitialMmapSize: AddressSpace(o.MapSize), NoSync: o.NoSync, NoGrowSync: o.NoSync,
 		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
 			f, err := os.OpenFile(name, flag, mode)
-			if err != nil || opened { // bbolt opens it, and other names, again for copies
+			if err != nil || file != nil { // bbolt opens it, and other names, again for copies
 				return f, err
 			}
-			opened = true
+			file = f
 			if err = lock(f); err == nil {
-				err = check(f, o)
+				checked, err = check(f, o)
 			}
 			if err != nil {
 				return nil, errors.Join(err, f.Close())
@@ -96,7 +99,18 @@ func open(name string, o *Options) (*bbolt.DB, error) {
 			return f, nil
 		},
 	}
-	return bbolt.Open(name, 0o600, &options)
+	bolt, err := bbolt.Open(name, 0o600, &options)
+	if err != nil {
+		return nil, err
+	}
+	if o.Step > 0 {
+		bolt.AllocSize = o.Step
+	}
+	db, err := newDB(bolt, file, checked)
+	if err != nil {
+		return nil, errors.Join(err, bolt.Close())
+	}
+	return db, nil
 }
 
 // AddressSpace returns how many bytes bbolt is to map from the start where that shall be n: none on Windows, where it makes
@@ -156,13 +170,20 @@ func create(name string, o *Options) error {
 	return err
 }
 
-func checkFormat(db *bbolt.DB, o *Options) error {
-	return db.View(func(tx *bbolt.Tx) error {
+func checkFormat(db *DB, o *Options) error {
+	return db.View(func(tx *Tx) error {
 		meta := tx.Bucket(metaBucket)
 		if meta == nil {
 			return &apierr.Corruption{File: db.Path(), Section: "meta", Offset: -1, Reason: "there is no such bucket"}
 		}
-		if v := meta.Get(formatKey); len(v) != 1 || v[0] != o.Format {
+		v, err := meta.Get(formatKey)
+		if err != nil {
+			return err
+		}
+		if v == nil {
+			return &apierr.Corruption{File: db.Path(), Section: "meta", Offset: -1, Reason: "there is no format version"}
+		}
+		if len(v) != 1 || v[0] != o.Format {
 			return fmt.Errorf("it has format version %d, and this svc reads version %d: start the svc that wrote it, make a dump and import that", v, o.Format)
 		}
 		for _, bucket := range o.Buckets {
@@ -181,16 +202,19 @@ const sumBytes = 4
 var errSum = errors.New("its checksum does not fit")
 
 // Put stores a value with the checksum of it and its key behind it. Both are bbolt's until the transaction ends.
-func Put(b *bbolt.Bucket, key, value []byte) error {
+func Put(b *Bucket, key, value []byte) error {
+	if err := b.way(key, false); err != nil {
+		return err
+	}
 	sealed := append(make([]byte, 0, len(value)+sumBytes), value...)
-	return b.Put(key, binary.LittleEndian.AppendUint32(sealed, sum(key, value)))
+	return b.bolt.Put(key, binary.LittleEndian.AppendUint32(sealed, sum(key, value)))
 }
 
 // Get returns the value that Put stored; nil when there is none.
-func Get(b *bbolt.Bucket, key []byte) ([]byte, error) {
-	sealed := b.Get(key)
-	if sealed == nil {
-		return nil, nil
+func Get(b *Bucket, key []byte) ([]byte, error) {
+	sealed, err := b.Get(key)
+	if sealed == nil || err != nil {
+		return nil, err
 	}
 	return Value(key, sealed)
 }

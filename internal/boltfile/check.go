@@ -54,7 +54,11 @@ type checker struct {
 	size     int64 // of a page
 	pages    uint64
 	seen     []uint64 // a bit for each page that is in use, or free
+	used     []uint64 // a bit for each page that is in use
+	sums     []uint32 // of pages that are in use
 	freeList uint64
+	tx       uint64 // of the root that counts
+	rootPage int64  // and where it stands
 	depth    int
 }
 
@@ -64,44 +68,50 @@ func Check(name string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(check(f, &Options{}), f.Close())
+	_, err = check(f, &Options{})
+	return errors.Join(err, f.Close())
 }
 
 // check reports damage in the structure of a file. The logger and Lacking hear of what bbolt can live with.
-func check(f *os.File, o *Options) error {
+func check(f *os.File, o *Options) (*checker, error) {
 	info, err := f.Stat()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	return checkPages(f, f.Name(), info.Size(), o)
 }
 
-func checkPages(r io.ReaderAt, name string, length int64, o *Options) error {
+func checkPages(r io.ReaderAt, name string, length int64, o *Options) (*checker, error) {
 	c := &checker{r: r, name: name, freeList: noFreeList}
 	root, err := c.root(length, o)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if c.pages < 4 || c.pages > maxPages || int64(c.pages)*c.size > length {
-		return c.damaged(0, "%d bytes, but %d pages of %d bytes: it is cut off", length, c.pages, c.size)
+		return nil, c.damaged(0, "%d bytes, but %d pages of %d bytes: it is cut off", length, c.pages, c.size)
 	}
-	c.seen = make([]uint64, (c.pages+63)/64)
+	c.begin()
 	c.seen[0] = 3 // the roots
 	if err := c.tree(root, nil, nil); err != nil {
-		return err
+		return nil, err
 	}
 	if c.freeList == noFreeList {
-		return nil // bbolt gathers them itself
+		return c, nil // bbolt gathers them itself
 	}
 	if err := c.free(); err != nil {
-		return err
+		return nil, err
 	}
 	for id := range c.pages {
 		if c.seen[id/64]&(1<<(id%64)) == 0 {
-			return c.damaged(id, "it is neither in use nor free")
+			return nil, c.damaged(id, "it is neither in use nor free")
 		}
 	}
-	return nil
+	return c, nil
+}
+
+// begin makes room for what is noted of pages.
+func (c *checker) begin() {
+	c.seen, c.used, c.sums = make([]uint64, (c.pages+63)/64), make([]uint64, (c.pages+63)/64), make([]uint32, c.pages)
 }
 
 func (c *checker) damaged(page uint64, format string, args ...any) error {
@@ -124,7 +134,7 @@ func (c *checker) root(length int64, o *Options) (bucket uint64, err error) {
 		found++
 		c.size = size
 		if tx := binary.LittleEndian.Uint64(b[48:]); found == 1 || tx > newest {
-			newest = tx
+			newest, c.tx, c.rootPage = tx, tx, min(at, 1)
 			bucket = binary.LittleEndian.Uint64(b[16:])
 			c.freeList, c.pages = binary.LittleEndian.Uint64(b[32:]), binary.LittleEndian.Uint64(b[40:])
 		}
@@ -179,6 +189,10 @@ func (c *checker) read(id uint64) (page []byte, flags int, err error) {
 	page = make([]byte, int64(more+1)*c.size)
 	if _, err := c.r.ReadAt(page, int64(id)*c.size); err != nil {
 		return nil, 0, fmt.Errorf("cannot read page %d: %w", id, err)
+	}
+	for i := range more + 1 {
+		c.sums[id+i] = pageSum(page[int64(i)*c.size:][:c.size])
+		c.used[(id+i)/64] |= 1 << ((id + i) % 64)
 	}
 	return page, int(binary.LittleEndian.Uint16(page[8:])), nil
 }

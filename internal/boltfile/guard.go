@@ -7,8 +7,6 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"go.etcd.io/bbolt"
-
 	"svc/internal/apierr"
 	"svc/internal/mapped"
 )
@@ -21,6 +19,10 @@ func Guard(name string, f func() error) (err error) {
 		debug.SetPanicOnFault(old)
 		p := recover()
 		if p == nil {
+			return
+		}
+		if f, ok := p.(failure); ok {
+			err = f.err
 			return
 		}
 		if !inFile(p) {
@@ -54,23 +56,6 @@ func inFile(p any) bool {
 			return false
 		}
 	}
-}
-
-// Begin begins a change of a file whose last one was the transaction numbered last. When its root has been damaged since, bbolt would
-// go on from the older one, and the last change would be undone: that is an *apierr.Corruption.
-func Begin(db *bbolt.DB, last int) (*bbolt.Tx, error) {
-	tx, err := db.Begin(true)
-	if err != nil {
-		return nil, err
-	}
-	if tx.ID() != last+1 {
-		name := db.Path()
-		if err := tx.Rollback(); err != nil {
-			return nil, err
-		}
-		return nil, RootLost(name)
-	}
-	return tx, nil
 }
 
 // RootLost is the error of a file whose newest root was damaged after it was opened.

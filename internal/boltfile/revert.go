@@ -7,14 +7,12 @@ import (
 	"io/fs"
 	"os"
 
-	"go.etcd.io/bbolt"
-
 	"svc/internal/vfs"
 )
 
-// LastTx returns the number of the last transaction that a file shows; 0 once it is closed.
-func LastTx(db *bbolt.DB) (id int) {
-	if err := db.View(func(tx *bbolt.Tx) error { id = tx.ID(); return nil }); err != nil {
+// LastTx returns the number of the last transaction that a file shows; 0 once it is closed, or its newest root is damaged.
+func LastTx(db *DB) (id int) {
+	if err := db.View(func(tx *Tx) error { id = tx.ID(); return nil }); err != nil {
 		return 0
 	}
 	return id
@@ -23,7 +21,7 @@ func LastTx(db *bbolt.DB) (id int) {
 // Settle writes the root of a file whose last transaction has that number once more, durably, and returns the number that the file has
 // then: both roots say what the last change left. Until then a root that is damaged later takes that change away, and brings back what it
 // deleted.
-func Settle(db *bbolt.DB, last int) (now int, err error) {
+func Settle(db *DB, last int) (now int, err error) {
 	now = last
 	err = Guard(db.Path(), func() error {
 		tx, err := Begin(db, last)
@@ -46,20 +44,20 @@ func Settle(db *bbolt.DB, last int) (now int, err error) {
 // Unsure reports, of a transaction whose commit failed, whether it may be in the file all the same: its root was
 // written, and only the sync behind it failed. A sync that failed says nothing of the next one, so nothing is to be
 // written to such a file before Revert.
-func Unsure(db *bbolt.DB, id int) bool { return LastTx(db) == id }
+func Unsure(db *DB, id int) bool { return LastTx(db) == id }
 
 // Revert undoes the last transaction of a file, which is Unsure, and returns the file as it was before, opened. The
 // older root and its pages were durable before that transaction began, and it has overwritten none of them; they are
 // copied to a file of its own that is synced as a whole and takes the name. The caller closes db when nobody reads it any
 // more; where an open file cannot be replaced it is closed already. After an error it may try again, with the same db, and must
 // before anything is written.
-func Revert(db *bbolt.DB, name string, o Options) (*bbolt.DB, error) {
+func Revert(db *DB, name string, o Options) (*DB, error) {
 	fail := func(err error) error {
 		return fmt.Errorf("cannot bring %s back to before a change that failed: %w", name, err)
 	}
 	temp := name + NewSuffix
 	// Where db had to be closed, a try before this one has made the copy, and maybe given it the name.
-	if LastTx(db) > 0 {
+	if db.isOpen() {
 		if err := copyWithoutRoot(db, name, temp); err != nil {
 			_ = vfs.OS.Remove(temp)
 			return nil, fail(err)
@@ -69,7 +67,7 @@ func Revert(db *bbolt.DB, name string, o Options) (*bbolt.DB, error) {
 	}
 	reverted, err := open(temp, &o) // before it gets the name: it is checked, and locked
 	if err != nil {
-		if LastTx(db) > 0 {
+		if db.isOpen() {
 			_ = vfs.OS.Remove(temp)
 		}
 		return nil, fail(err)
@@ -78,7 +76,7 @@ func Revert(db *bbolt.DB, name string, o Options) (*bbolt.DB, error) {
 		return reverted, nil
 	}
 	if !vfs.ReplacesOpen {
-		if reverted, err = Supplant(db, reverted, name, func() (*bbolt.DB, error) { return open(name, &o) }); err != nil {
+		if reverted, err = Supplant(db, reverted, name, func() (*DB, error) { return open(name, &o) }); err != nil {
 			return nil, fail(err)
 		}
 		return reverted, nil
@@ -93,7 +91,7 @@ func Revert(db *bbolt.DB, name string, o Options) (*bbolt.DB, error) {
 // Supplant gives fresh, a file whose bytes are synced, the name of one that is open as old, where no open file can be replaced
 // (see vfs.ReplacesOpen): it closes both, old once its readers have ended, and opens what then has the name with reopen. After
 // an error both are closed; which of them has the name then is for the caller to see.
-func Supplant(old, fresh *bbolt.DB, name string, reopen func() (*bbolt.DB, error)) (*bbolt.DB, error) {
+func Supplant(old, fresh *DB, name string, reopen func() (*DB, error)) (*DB, error) {
 	temp := fresh.Path()
 	err := errors.Join(fresh.Close(), old.Close())
 	if err == nil {
@@ -106,7 +104,11 @@ func Supplant(old, fresh *bbolt.DB, name string, reopen func() (*bbolt.DB, error
 }
 
 // copyWithoutRoot copies the file of db but for its newest root, durably.
-func copyWithoutRoot(db *bbolt.DB, name, temp string) (err error) {
+func copyWithoutRoot(db *DB, name, temp string) (err error) {
+	last := LastTx(db)
+	if last == 0 {
+		return RootLost(name)
+	}
 	from, err := os.Open(name)
 	if err != nil {
 		return err
@@ -124,9 +126,12 @@ func copyWithoutRoot(db *bbolt.DB, name, temp string) (err error) {
 	if _, err := io.Copy(to, from); err != nil {
 		return err
 	}
-	page := int64(db.Info().PageSize)
-	if _, err := to.WriteAt(make([]byte, page), page*int64(LastTx(db)%2)); err != nil { // where bbolt writes the root of a transaction
+	page := db.pages.size
+	if _, err := to.WriteAt(make([]byte, page), page*int64(last%2)); err != nil { // where bbolt writes the root of a transaction
 		return err
 	}
 	return to.Sync()
 }
+
+// Sync makes what was written to a file without syncs durable.
+func (db *DB) Sync() error { return db.bolt.Sync() }

@@ -74,7 +74,7 @@ func rootsOf(f io.ReaderAt, name string, length int64) []salvageRoot {
 			continue
 		}
 		c.size, c.pages = size, uint64(length/size)
-		c.seen = make([]uint64, (c.pages+63)/64)
+		c.begin()
 		roots = append(roots, salvageRoot{c, binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint64(b[48:])})
 	}
 	slices.SortFunc(roots, func(a, b salvageRoot) int { return -int(int64(a.tx - b.tx)) })

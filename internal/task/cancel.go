@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
-	"go.etcd.io/bbolt"
 
+	"svc/internal/boltfile"
 	"svc/internal/index"
 )
 
@@ -21,11 +21,11 @@ func (q *Queue) cancelTasks(run *running) error {
 	set.RemoveRange(uint64(t.UID), 1<<32)
 	var canceled []*Task
 	var names *names
-	err := q.read(func(ro *roster, _ *bbolt.Tx) error {
+	err := q.read(func(ro *roster, _ *boltfile.Tx) error {
 		set.And(ro.byStatus[Enqueued])
 		names = ro.names
 		return nil
-	}, func(tx *bbolt.Tx) (err error) {
+	}, func(tx *boltfile.Tx) (err error) {
 		canceled, err = readTasks(tx, set, names)
 		return err
 	})

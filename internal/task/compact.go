@@ -5,16 +5,11 @@ import (
 	"fmt"
 	"io/fs"
 
-	"go.etcd.io/bbolt"
-
 	"svc/internal/boltfile"
 	"svc/internal/vfs"
 )
 
-const (
-	compactSuffix = ".compact"
-	compactStep   = 4 << 20 // bytes copied in a transaction
-)
+const compactSuffix = ".compact"
 
 // Compact writes the queue's file anew without the pages that deleted tasks
 // left, and puts it in the place of the old one. Meanwhile readers go on;
@@ -27,7 +22,7 @@ func (q *Queue) Compact() (before, after int64, err error) {
 		return 0, 0, err
 	}
 	old := q.db
-	var fresh *bbolt.DB
+	var fresh *boltfile.DB
 	err = boltfile.Guard(q.file, func() error {
 		// What is damaged in it must not become sound by being left out.
 		if err := boltfile.Check(q.file); err != nil {
@@ -63,7 +58,7 @@ func (q *Queue) Compact() (before, after int64, err error) {
 }
 
 // copyFile copies the queue's file and syncs the copy.
-func (q *Queue) copyFile() (*bbolt.DB, error) {
+func (q *Queue) copyFile() (*boltfile.DB, error) {
 	temporary := q.file + compactSuffix
 	if err := removeIfThere(temporary); err != nil {
 		return nil, err
@@ -72,19 +67,19 @@ func (q *Queue) copyFile() (*bbolt.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = bbolt.Compact(fresh, q.db, compactStep); err == nil {
+	err = q.db.View(func(tx *boltfile.Tx) error { return copyBuckets(fresh, tx) })
+	if err == nil {
 		err = fresh.Sync()
 	}
-	if err != nil {
-		return nil, errors.Join(err, fresh.Close())
+	if err = errors.Join(err, fresh.Close()); err != nil {
+		return nil, err
 	}
-	fresh.NoSync, fresh.NoGrowSync = q.db.NoSync, q.db.NoGrowSync
-	return fresh, nil
+	return boltfile.Open(temporary, fileOptions(q.log, q.o.noSync))
 }
 
 // takeName puts a copy in the place of the file, and returns it, opened. After an error fresh is closed, and the queue goes on
 // with what has the name. Where no open file can be replaced the roster is locked, and nobody reads.
-func (q *Queue) takeName(fresh *bbolt.DB) (*bbolt.DB, error) {
+func (q *Queue) takeName(fresh *boltfile.DB) (*boltfile.DB, error) {
 	if vfs.ReplacesOpen {
 		err := vfs.OS.Rename(q.file+compactSuffix, q.file)
 		if err != nil {
@@ -92,7 +87,7 @@ func (q *Queue) takeName(fresh *bbolt.DB) (*bbolt.DB, error) {
 		}
 		return fresh, err
 	}
-	reopen := func() (*bbolt.DB, error) { return openFile(q.file, fileOptions(q.log, q.o.noSync)) }
+	reopen := func() (*boltfile.DB, error) { return boltfile.Open(q.file, fileOptions(q.log, q.o.noSync)) }
 	db, err := boltfile.Supplant(q.db, fresh, q.file, reopen)
 	if err == nil {
 		return db, nil
@@ -113,8 +108,8 @@ func removeIfThere(name string) error {
 }
 
 // fileBytes is the size of an open file.
-func fileBytes(db *bbolt.DB) (size int64) {
-	if err := db.View(func(tx *bbolt.Tx) error { size = tx.Size(); return nil }); err != nil {
+func fileBytes(db *boltfile.DB) (size int64) {
+	if err := db.View(func(tx *boltfile.Tx) error { size = tx.Size(); return nil }); err != nil {
 		return 0 // closed
 	}
 	return size

@@ -12,9 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"svc/internal/apierr"
+	"svc/internal/boltfile"
 	"svc/internal/index"
 	"svc/internal/vfs"
 )
@@ -89,7 +88,7 @@ func TestACommitThatFailedIsUndone(t *testing.T) {
 		o, _ := testOptions(t)
 		o.MaxBatchTasks = 0
 		var broken atomic.Bool
-		o.commit = func(tx *bbolt.Tx) error {
+		o.commit = func(tx *boltfile.Tx) error {
 			if !broken.Load() {
 				return tx.Commit()
 			}
@@ -97,7 +96,8 @@ func TestACommitThatFailedIsUndone(t *testing.T) {
 			if visible {
 				return errors.Join(err, tx.Commit())
 			}
-			return errors.Join(err, tx.Rollback())
+			tx.Rollback()
+			return err
 		}
 		q := openQueue(t, o)
 		enqueue(t, q, New{IndexUID: "a", Content: CreateIndex{}})

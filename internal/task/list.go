@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
-	"go.etcd.io/bbolt"
 
 	"svc/internal/apierr"
+	"svc/internal/boltfile"
 )
 
 // Filter selects tasks or batches: nil lists do not restrict, empty ones match nothing. Dates are exclusive bounds.
@@ -63,7 +63,7 @@ type shown struct {
 // Tasks lists tasks, the newest first unless f.Reverse. They come without Content.
 func (q *Queue) Tasks(f Filter) (*Page[*Task], error) {
 	there := func(ro *roster, uid uint32) bool { return ro.tasks.Contains(uid) }
-	return page(q, &f, (*roster).selectTasks, there, func(tx *bbolt.Tx, uid uint32, now *shown) (*Task, int, error) {
+	return page(q, &f, (*roster).selectTasks, there, func(tx *boltfile.Tx, uid uint32, now *shown) (*Task, int, error) {
 		t, err := shownTask(tx, uid, now.names, now.runs, f.Room)
 		if err != nil {
 			return nil, 0, err
@@ -78,7 +78,7 @@ func (q *Queue) Batches(f Filter) (*Page[*Batch], error) {
 	there := func(ro *roster, uid uint32) bool {
 		return ro.batches.Contains(uid) || ro.running.batch(uid) != nil
 	}
-	return page(q, &f, (*roster).selectBatches, there, func(tx *bbolt.Tx, uid uint32, now *shown) (*Batch, int, error) {
+	return page(q, &f, (*roster).selectBatches, there, func(tx *boltfile.Tx, uid uint32, now *shown) (*Batch, int, error) {
 		b, err := readBatch(tx, uid, now.runs, f.Room)
 		if err != nil {
 			return nil, 0, err
@@ -88,11 +88,11 @@ func (q *Queue) Batches(f Filter) (*Page[*Batch], error) {
 }
 
 // page returns the page that f asks for of what choose selects. read returns an item, and the size of its details.
-func page[T any](q *Queue, f *Filter, choose func(*roster, *Filter, *bbolt.Tx) (*roaring.Bitmap, error), there func(*roster, uint32) bool,
-	read func(*bbolt.Tx, uint32, *shown) (T, int, error)) (*Page[T], error) {
+func page[T any](q *Queue, f *Filter, choose func(*roster, *Filter, *boltfile.Tx) (*roaring.Bitmap, error), there func(*roster, uint32) bool,
+	read func(*boltfile.Tx, uint32, *shown) (T, int, error)) (*Page[T], error) {
 	p := &Page[T]{}
 	var uids []uint32
-	err := q.read(func(ro *roster, tx *bbolt.Tx) error {
+	err := q.read(func(ro *roster, tx *boltfile.Tx) error {
 		set, err := choose(ro, f, tx)
 		if err != nil {
 			return err
@@ -109,7 +109,7 @@ func page[T any](q *Queue, f *Filter, choose func(*roster, *Filter, *bbolt.Tx) (
 		var now shown
 		var next []uint32
 		left = uids[min(pageStep, len(uids)):]
-		err = q.read(func(ro *roster, _ *bbolt.Tx) error {
+		err = q.read(func(ro *roster, _ *boltfile.Tx) error {
 			now = shown{ro.names, ro.running, ro.parkedNow()}
 			for _, uid := range uids[:len(uids)-len(left)] {
 				if there(ro, uid) {
@@ -117,7 +117,7 @@ func page[T any](q *Queue, f *Filter, choose func(*roster, *Filter, *bbolt.Tx) (
 				}
 			}
 			return nil
-		}, func(tx *bbolt.Tx) error {
+		}, func(tx *boltfile.Tx) error {
 			size := 0
 			for i, uid := range next {
 				item, bytes, err := read(tx, uid, &now)
@@ -156,7 +156,7 @@ func page[T any](q *Queue, f *Filter, choose func(*roster, *Filter, *bbolt.Tx) (
 // Task returns a task; task_not_found when there is none that the caller may see.
 func (q *Queue) Task(uid uint32, allowed func(string) bool) (*Task, error) {
 	var t *Task
-	err := q.read(func(ro *roster, tx *bbolt.Tx) (err error) {
+	err := q.read(func(ro *roster, tx *boltfile.Tx) (err error) {
 		f := Filter{UIDs: []uint32{uid}, Allowed: allowed}
 		if set, err := ro.selectTasks(&f, tx); err != nil || set.IsEmpty() {
 			return err
@@ -179,12 +179,12 @@ func (q *Queue) Task(uid uint32, allowed func(string) bool) (*Task, error) {
 func (q *Queue) Shown(uid uint32, allowed func(string) bool, room Room) (t *Task, err error) {
 	there := false
 	var now shown
-	err = q.read(func(ro *roster, tx *bbolt.Tx) error {
+	err = q.read(func(ro *roster, tx *boltfile.Tx) error {
 		f := Filter{UIDs: []uint32{uid}, Allowed: allowed}
 		set, err := ro.selectTasks(&f, tx)
 		there, now = err == nil && !set.IsEmpty(), shown{ro.names, ro.running, ro.parkedNow()}
 		return err
-	}, func(tx *bbolt.Tx) error {
+	}, func(tx *boltfile.Tx) error {
 		if !there {
 			return apierr.New("task_not_found", "There is no task %d.", uid)
 		}
@@ -200,7 +200,7 @@ func (q *Queue) Shown(uid uint32, allowed func(string) bool, room Room) (t *Task
 // Match returns the uids a cancelation or deletion asked now would concern, in order.
 func (q *Queue) Match(f Filter) ([]uint32, error) {
 	var uids []uint32
-	err := q.read(func(ro *roster, tx *bbolt.Tx) error {
+	err := q.read(func(ro *roster, tx *boltfile.Tx) error {
 		set, err := ro.selectTasks(&f, tx)
 		if err == nil {
 			uids = set.ToArray()
@@ -219,10 +219,10 @@ func (q *Queue) Batch(uid uint32, allowed func(string) bool) (*Batch, error) {
 func (q *Queue) ShownBatch(uid uint32, allowed func(string) bool, room Room) (b *Batch, err error) {
 	there := false
 	var rs runs
-	err = q.read(func(ro *roster, tx *bbolt.Tx) error {
+	err = q.read(func(ro *roster, tx *boltfile.Tx) error {
 		there, rs = ro.visibleBatches(allowed, nil).Contains(uid), ro.running
 		return nil
-	}, func(tx *bbolt.Tx) (err error) {
+	}, func(tx *boltfile.Tx) (err error) {
 		if there {
 			b, err = readBatch(tx, uid, rs, room)
 		}
@@ -265,7 +265,7 @@ func (f *Filter) page(set *roaring.Bitmap) (uids []uint32, from, next *uint32) {
 }
 
 // readTask reads a task as it is shown: as processing when a running batch holds it.
-func readTask(tx *bbolt.Tx, uid uint32, names *names, rs runs) (*Task, error) {
+func readTask(tx *boltfile.Tx, uid uint32, names *names, rs runs) (*Task, error) {
 	rec, err := readRecord(tx.Bucket(taskBucket), uid)
 	if err != nil {
 		return nil, err
@@ -281,7 +281,7 @@ func readTask(tx *bbolt.Tx, uid uint32, names *names, rs runs) (*Task, error) {
 }
 
 // shownTask reads a task without its content.
-func shownTask(tx *bbolt.Tx, uid uint32, names *names, rs runs, room Room) (*Task, error) {
+func shownTask(tx *boltfile.Tx, uid uint32, names *names, rs runs, room Room) (*Task, error) {
 	rec, err := readShown(tx.Bucket(taskBucket), uid, room)
 	if err != nil {
 		return nil, err
@@ -301,7 +301,7 @@ func taskOf(rec *record, uid uint32, names *names, rs runs) *Task {
 	return t
 }
 
-func readBatch(tx *bbolt.Tx, uid uint32, rs runs, room Room) (*Batch, error) {
+func readBatch(tx *boltfile.Tx, uid uint32, rs runs, room Room) (*Batch, error) {
 	if run := rs.batch(uid); run != nil {
 		return run.batch(), nil
 	}

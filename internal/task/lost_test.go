@@ -4,26 +4,22 @@ import (
 	"errors"
 	"testing"
 
-	"go.etcd.io/bbolt"
-
 	"svc/internal/apierr"
+	"svc/internal/boltfile"
 )
 
 // TestLostTasksAreDamage reads a task that its file does not lead to any more.
 func TestLostTasksAreDamage(t *testing.T) {
-	db, err := bbolt.Open(t.TempDir()+"/tasks", 0o600, nil)
+	db, err := boltfile.Open(t.TempDir()+"/tasks", fileOptions(nil, true))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if err := db.Update(func(tx *bbolt.Tx) error { _, err := tx.CreateBucket(taskBucket); return err }); err != nil {
-		t.Fatal(err)
-	}
-	for name, read := range map[string]func(*bbolt.Tx) (*Task, error){
-		"whole": func(tx *bbolt.Tx) (*Task, error) { return readTask(tx, 7, nil, nil) },
-		"shown": func(tx *bbolt.Tx) (*Task, error) { return shownTask(tx, 7, nil, nil, nil) },
+	for name, read := range map[string]func(*boltfile.Tx) (*Task, error){
+		"whole": func(tx *boltfile.Tx) (*Task, error) { return readTask(tx, 7, nil, nil) },
+		"shown": func(tx *boltfile.Tx) (*Task, error) { return shownTask(tx, 7, nil, nil, nil) },
 	} {
-		err := db.View(func(tx *bbolt.Tx) error { _, err := read(tx); return err })
+		err := db.View(func(tx *boltfile.Tx) error { _, err := read(tx); return err })
 		var damage *apierr.Corruption
 		if !errors.As(err, &damage) {
 			t.Errorf("%s: %v", name, err)

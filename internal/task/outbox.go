@@ -17,7 +17,6 @@ import (
 
 	"github.com/bytedance/sonic"
 	"github.com/zeebo/xxh3"
-	"go.etcd.io/bbolt"
 
 	"svc/internal/apierr"
 	"svc/internal/boltfile"
@@ -153,7 +152,7 @@ type outgoingFact struct {
 func (q *Queue) loadOutbox() error {
 	o := &q.outbox
 	o.pending, o.files, o.entries = map[string][]uint32{}, map[string]int{}, map[uint32]*outgoingFact{}
-	return q.db.View(func(tx *bbolt.Tx) error {
+	return q.db.View(func(tx *boltfile.Tx) error {
 		damaged := func(bucket, k []byte, err error) error {
 			return &apierr.Corruption{File: q.file, Section: string(bucket), Offset: -1, Reason: fmt.Sprintf("key %x: %v", k, err)}
 		}
@@ -199,7 +198,7 @@ func (q *Queue) loadOutbox() error {
 	})
 }
 
-func cursorOf(b *bbolt.Bucket) (c *bbolt.Cursor, k, v []byte) {
+func cursorOf(b *boltfile.Bucket) (c *boltfile.Cursor, k, v []byte) {
 	c = b.Cursor()
 	k, v = c.First()
 	return c, k, v
@@ -346,12 +345,16 @@ func (q *Queue) Next(remote string) (*Outgoing, error) {
 
 // outgoing reads a request of the outbox, nil for none.
 func (q *Queue) outgoing(uid uint32) (e *Outgoing, err error) {
-	err = q.read(func(_ *roster, tx *bbolt.Tx) error {
+	err = q.read(func(_ *roster, tx *boltfile.Tx) error {
 		b := tx.Bucket(outboxBucket)
 		if b == nil {
 			return nil
 		}
-		if v := b.Get(key(uid)); v != nil {
+		v, err := b.Get(key(uid))
+		if err != nil {
+			return err
+		}
+		if v != nil {
 			if e, err = decodeOutgoing(key(uid), v); err != nil {
 				return &apierr.Corruption{File: q.file, Section: string(outboxBucket), Offset: -1, Reason: fmt.Sprintf("task %d: %v", uid, err)}
 			}
@@ -428,9 +431,9 @@ func (tx *txn) settle(q *Queue, uid uint32, remote string) (drop string, err err
 	if b == nil {
 		return "", nil
 	}
-	v := b.Get(key(uid))
-	if v == nil {
-		return "", nil
+	v, err := b.Get(key(uid))
+	if v == nil || err != nil {
+		return "", err
 	}
 	e, err := decodeOutgoing(key(uid), v)
 	if err != nil {

@@ -15,9 +15,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"svc/internal/apierr"
+	"svc/internal/boltfile"
 	"svc/internal/index"
 	"svc/internal/trace"
 	"svc/internal/vfs"
@@ -46,7 +45,7 @@ type Options struct {
 	Owned func() func(id []byte) bool
 
 	engine engine                   // of tests, instead of Catalog
-	commit func(*bbolt.Tx) error    // of tests, instead of bbolt's
+	commit func(*boltfile.Tx) error // of tests, instead of bbolt's
 	hook   func(point string) error // of tests: called at points between writes; an error stops the queue as a crash would
 	noSync bool                     // of tests: queue.db need not outlive a power failure
 }
@@ -78,7 +77,7 @@ type Queue struct {
 	log     *slog.Logger
 	engine  engine
 	file    string // queue.db
-	db      *bbolt.DB
+	db      *boltfile.DB
 	journal *journal
 
 	writing  sync.Mutex // held by the one writer of db and roster
@@ -157,7 +156,7 @@ func open(o Options) (_ *Queue, err error) {
 	suspect := false // the file may lack tasks whose payloads are here
 	options := fileOptions(o.Logger, o.noSync)
 	options.Lacking = func() { suspect = true }
-	if q.db, err = openFile(file, options); err != nil {
+	if q.db, err = boltfile.Open(file, options); err != nil {
 		return nil, advised(err, o.Dir)
 	}
 	defer func() {
@@ -249,7 +248,7 @@ const lostDir = "lost"
 // tasks they are moved aside, and told.
 func (q *Queue) sweepPayloads(suspect bool) error {
 	needed := map[string]bool{}
-	err := q.db.View(func(tx *bbolt.Tx) error {
+	err := q.db.View(func(tx *boltfile.Tx) error {
 		set := q.roster.byStatus[Enqueued].Clone()
 		set.And(q.roster.byKind[DocumentAdditionOrUpdate])
 		for it := set.Iterator(); it.HasNext(); {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
-	"go.etcd.io/bbolt"
 
 	"svc/internal/boltfile"
 	"svc/internal/trace"
@@ -183,7 +182,7 @@ func (q *Queue) begin(run *running) {
 		return
 	}
 	err := boltfile.Guard(q.file, func() error {
-		return q.db.View(func(tx *bbolt.Tx) error {
+		return q.db.View(func(tx *boltfile.Tx) error {
 			for it := waiting.Iterator(); it.HasNext(); {
 				t, err := readTask(tx, it.Next(), q.roster.names, nil)
 				if err != nil {
@@ -219,7 +218,7 @@ func (q *Queue) pick() (run *running, due time.Time, err error) {
 	var names *names
 	var stored uint32
 	var beside bool
-	err = q.read(func(ro *roster, _ *bbolt.Tx) error {
+	err = q.read(func(ro *roster, _ *boltfile.Tx) error {
 		batch, stored, names, beside = ro.nextBatch(), ro.afterStored(), ro.names, len(ro.running) > 0
 		if ro.running.closed() || len(q.resume) > 0 {
 			return nil
@@ -227,7 +226,7 @@ func (q *Queue) pick() (run *running, due time.Time, err error) {
 		chosen, candidates, due, strategy = q.choose(ro)
 		chosen, candidates = q.apart.cut(chosen), q.apart.cut(candidates)
 		return nil
-	}, func(tx *bbolt.Tx) (err error) {
+	}, func(tx *boltfile.Tx) (err error) {
 		switch {
 		case len(q.resume) > 0:
 			if beside {
@@ -334,7 +333,7 @@ func (q *Queue) choose(ro *roster) (chosen, candidates *roaring.Bitmap, due time
 }
 
 // fold grows a batch from the candidates.
-func (q *Queue) fold(tx *bbolt.Tx, candidates *roaring.Bitmap, names *names, strategy string) ([]*Task, plan, error) {
+func (q *Queue) fold(tx *boltfile.Tx, candidates *roaring.Bitmap, names *names, strategy string) ([]*Task, plan, error) {
 	it := candidates.Iterator()
 	first, err := readTask(tx, it.Next(), names, nil)
 	if err != nil {
@@ -390,7 +389,7 @@ func payloadSize(t *Task) int64 {
 	return 0
 }
 
-func readTasks(tx *bbolt.Tx, uids *roaring.Bitmap, names *names) ([]*Task, error) {
+func readTasks(tx *boltfile.Tx, uids *roaring.Bitmap, names *names) ([]*Task, error) {
 	tasks := make([]*Task, 0, uids.GetCardinality())
 	for it := uids.Iterator(); it.HasNext(); {
 		t, err := readTask(tx, it.Next(), names, nil)

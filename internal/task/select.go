@@ -5,7 +5,8 @@ import (
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
-	"go.etcd.io/bbolt"
+
+	"svc/internal/boltfile"
 )
 
 // bounds are the limits of one date of a filter, in nanoseconds, exclusive; ok is false when there are none.
@@ -32,7 +33,7 @@ func clampedNanos(t time.Time) int64 {
 }
 
 // selectTasks returns the matching tasks; the caller owns the set. tx is read for f.BatchUIDs.
-func (r *roster) selectTasks(f *Filter, tx *bbolt.Tx) (*roaring.Bitmap, error) {
+func (r *roster) selectTasks(f *Filter, tx *boltfile.Tx) (*roaring.Bitmap, error) {
 	set := r.tasks.Clone()
 	if f.changed != nil {
 		set.And(f.changed)
@@ -124,7 +125,7 @@ func (r *roster) withoutGlobal(set *roaring.Bitmap) {
 }
 
 // tasksOf returns the tasks of batches that are still stored.
-func (r *roster) tasksOf(batches []uint32, tx *bbolt.Tx) (*roaring.Bitmap, error) {
+func (r *roster) tasksOf(batches []uint32, tx *boltfile.Tx) (*roaring.Bitmap, error) {
 	of := roaring.New()
 	for _, uid := range batches {
 		if run := r.running.batch(uid); run != nil {
@@ -143,7 +144,7 @@ func (r *roster) tasksOf(batches []uint32, tx *bbolt.Tx) (*roaring.Bitmap, error
 }
 
 // batchesOf returns the batches that hold, or held before they were canceled, any of the tasks.
-func (r *roster) batchesOf(tasks *roaring.Bitmap, tx *bbolt.Tx) (*roaring.Bitmap, error) {
+func (r *roster) batchesOf(tasks *roaring.Bitmap, tx *boltfile.Tx) (*roaring.Bitmap, error) {
 	of := roaring.New()
 	bucket := tx.Bucket(taskBucket)
 	var rec record
@@ -167,7 +168,7 @@ func (r *roster) batchesOf(tasks *roaring.Bitmap, tx *bbolt.Tx) (*roaring.Bitmap
 // selectBatches returns the matching batches; the caller owns the set. Each
 // list of f selects for itself: a batch with a failed task and a task of index
 // x matches statuses=failed&indexUids=x even when these are two tasks.
-func (r *roster) selectBatches(f *Filter, tx *bbolt.Tx) (*roaring.Bitmap, error) {
+func (r *roster) selectBatches(f *Filter, tx *boltfile.Tx) (*roaring.Bitmap, error) {
 	set := r.visibleBatches(f.Allowed, f.IndexUIDs)
 	if f.changed != nil {
 		set.And(f.changed)

@@ -3,8 +3,7 @@ package task
 import (
 	"time"
 
-	"go.etcd.io/bbolt"
-
+	"svc/internal/boltfile"
 	"svc/internal/index"
 	"svc/internal/vfs"
 )
@@ -40,7 +39,7 @@ type StepTime struct {
 // Statistics counts what the queue holds. It costs no more than reading one batch, however many tasks there are.
 func (q *Queue) Statistics() (*Statistics, error) {
 	s := &Statistics{Statuses: map[string]int{}, Kinds: map[string]int{}, Indexes: map[string]int{}, MaxBytes: q.o.MaxBytes, Batches: q.ended.Load(), Commits: q.commits.Read()}
-	err := q.read(func(ro *roster, tx *bbolt.Tx) error {
+	err := q.read(func(ro *roster, tx *boltfile.Tx) error {
 		for i, set := range ro.byStatus {
 			s.Statuses[Status(i).String()] = int(set.GetCardinality())
 		}
@@ -70,7 +69,7 @@ func (q *Queue) Statistics() (*Statistics, error) {
 		}
 		s.UsedBytes = q.usedBytes(tx)
 		return nil
-	}, func(tx *bbolt.Tx) error {
+	}, func(tx *boltfile.Tx) error {
 		if !s.Finished {
 			return nil
 		}
@@ -90,6 +89,6 @@ func (q *Queue) Statistics() (*Statistics, error) {
 }
 
 // usedBytes returns the live bytes of the queue's file.
-func (q *Queue) usedBytes(tx *bbolt.Tx) int64 {
-	return tx.Size() - int64(q.db.Stats().FreePageN)*int64(q.db.Info().PageSize)
+func (q *Queue) usedBytes(tx *boltfile.Tx) int64 {
+	return tx.Size() - q.db.FreeBytes()
 }

@@ -34,18 +34,8 @@ const (
 
 func fileOptions(log *slog.Logger, noSync bool) boltfile.Options {
 	return boltfile.Options{
-		Format: formatVersion, Buckets: [][]byte{taskBucket, batchBucket, nameBucket}, Logger: log, MapSize: mapStart, NoSync: noSync,
+		Format: formatVersion, Buckets: [][]byte{taskBucket, batchBucket, nameBucket}, Logger: log, MapSize: mapStart, Step: fileStep, NoSync: noSync,
 	}
-}
-
-// openFile opens the queue's file, or makes it.
-func openFile(name string, o boltfile.Options) (*bbolt.DB, error) {
-	db, err := boltfile.Open(name, o)
-	if err != nil {
-		return nil, err
-	}
-	db.AllocSize = fileStep
-	return db, nil
 }
 
 // openCopy makes a file for a copy of the queue's.
@@ -62,19 +52,19 @@ func openCopy(file string) (*bbolt.DB, error) {
 }
 
 // fileName returns the name of an open queue file. One that was compacted or reverted was opened under another name.
-func fileName(db *bbolt.DB) string {
-	return strings.TrimSuffix(strings.TrimSuffix(db.Path(), compactSuffix), boltfile.NewSuffix)
+func fileName(path string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(path, compactSuffix), boltfile.NewSuffix)
 }
 
 func key(n uint32) []byte { return binary.BigEndian.AppendUint32(nil, n) }
 
 // load builds the roster from the file.
-func load(db *bbolt.DB) (*roster, error) {
+func load(db *boltfile.DB) (*roster, error) {
 	r := newRoster()
 	damaged := func(section string, k []byte, err error) error {
-		return &apierr.Corruption{File: fileName(db), Section: section, Offset: -1, Reason: fmt.Sprintf("key %x: %v", k, err)}
+		return &apierr.Corruption{File: fileName(db.Path()), Section: section, Offset: -1, Reason: fmt.Sprintf("key %x: %v", k, err)}
 	}
-	err := db.View(func(tx *bbolt.Tx) error {
+	err := db.View(func(tx *boltfile.Tx) error {
 		r.txid = tx.ID()
 		c := tx.Bucket(nameBucket).Cursor()
 		for k, v := c.First(); k != nil; k, v = c.Next() {
@@ -124,8 +114,8 @@ func load(db *bbolt.DB) (*roster, error) {
 
 // txn is a change of the file and, once it is committed, of the roster.
 type txn struct {
-	tx             *bbolt.Tx
-	tasks, batches *bbolt.Bucket
+	tx             *boltfile.Tx
+	tasks, batches *boltfile.Bucket
 	roster         *roster // as it was before the change: the only writer is us
 	names          *names  // as the change leaves them
 	namesCloned    bool
@@ -160,12 +150,13 @@ func (q *Queue) change(f func(*txn) error) error {
 	if tx.tasks == nil || tx.batches == nil {
 		return &apierr.Corruption{File: q.file, Section: "buckets", Offset: -1, Reason: "one that was there is missing"}
 	}
-	tx.tasks.FillPercent, tx.batches.FillPercent = pageFill, pageFill
+	tx.tasks.Fill(pageFill)
+	tx.batches.Fill(pageFill)
 	if err := f(tx); err != nil {
 		return err
 	}
 	id := btx.ID()
-	commit := (*bbolt.Tx).Commit
+	commit := (*boltfile.Tx).Commit
 	if q.o.commit != nil {
 		commit = q.o.commit
 	}
@@ -229,7 +220,7 @@ func (q *Queue) settle() error {
 // that it failed. writing is held.
 func (q *Queue) revert() error {
 	old := q.db
-	var before *bbolt.DB
+	var before *boltfile.DB
 	err := q.unread(func() (err error) {
 		before, err = boltfile.Revert(old, q.file, fileOptions(q.log, q.o.noSync))
 		return err
@@ -237,7 +228,6 @@ func (q *Queue) revert() error {
 	if err != nil {
 		return fmt.Errorf("%w. What the disk has of the task queue is not known: nothing is written to it meanwhile", err)
 	}
-	before.AllocSize = fileStep
 	q.unsure = false
 	if err := old.Close(); err != nil {
 		q.log.Warn("the task queue's file from before a failed change cannot be closed", "error", err)
@@ -262,7 +252,7 @@ func (q *Queue) unread(replace func() error, show func()) error {
 	}
 	for end := time.Now().Add(readersEnd); ; time.Sleep(10 * time.Millisecond) {
 		q.roster.mu.Lock()
-		if q.db.Stats().OpenTxN == 0 {
+		if q.db.Readers() == 0 {
 			defer q.roster.mu.Unlock()
 			if err := replace(); err != nil {
 				return err
@@ -280,7 +270,7 @@ func (q *Queue) unread(replace func() error, show func()) error {
 
 // read calls f with the roster locked for reading and a transaction that shows
 // exactly what the roster knows; then it unlocks the roster and calls g, which may take its time.
-func (q *Queue) read(f func(*roster, *bbolt.Tx) error, g func(*bbolt.Tx) error) error {
+func (q *Queue) read(f func(*roster, *boltfile.Tx) error, g func(*boltfile.Tx) error) error {
 	return boltfile.Guard(q.file, func() error {
 		for {
 			tx, err := q.readRoster(f)
@@ -302,10 +292,10 @@ func (q *Queue) read(f func(*roster, *bbolt.Tx) error, g func(*bbolt.Tx) error) 
 }
 
 // readRoster calls f with the roster locked, and returns the transaction; nil when that shows more than the roster knows.
-func (q *Queue) readRoster(f func(*roster, *bbolt.Tx) error) (*bbolt.Tx, error) {
+func (q *Queue) readRoster(f func(*roster, *boltfile.Tx) error) (*boltfile.Tx, error) {
 	q.roster.mu.RLock()
 	defer q.roster.mu.RUnlock()
-	tx, err := q.db.Begin(false)
+	tx, err := q.db.Read()
 	if err != nil {
 		return nil, fmt.Errorf("cannot read %s: %w", q.file, err)
 	}
@@ -331,7 +321,7 @@ func (q *Queue) readRoster(f func(*roster, *bbolt.Tx) error) (*bbolt.Tx, error) 
 // record reads a task; nil when there is none.
 func (tx *txn) record(uid uint32) (*record, error) { return readRecord(tx.tasks, uid) }
 
-func readRecord(tasks *bbolt.Bucket, uid uint32) (*record, error) {
+func readRecord(tasks *boltfile.Bucket, uid uint32) (*record, error) {
 	v, err := boltfile.Get(tasks, key(uid))
 	if v == nil && err == nil {
 		return nil, nil
@@ -347,7 +337,7 @@ func readRecord(tasks *bbolt.Bucket, uid uint32) (*record, error) {
 }
 
 // readShown reads a task without its content; nil when there is none.
-func readShown(tasks *bbolt.Bucket, uid uint32, room Room) (*record, error) {
+func readShown(tasks *boltfile.Bucket, uid uint32, room Room) (*record, error) {
 	v, err := boltfile.Get(tasks, key(uid))
 	if v == nil && err == nil {
 		return nil, nil
@@ -362,17 +352,17 @@ func readShown(tasks *bbolt.Bucket, uid uint32, room Room) (*record, error) {
 	return r, err
 }
 
-func damagedTask(tasks *bbolt.Bucket, uid uint32, err error) error {
-	return &apierr.Corruption{File: fileName(tasks.Tx().DB()), Section: "tasks", Offset: -1, Reason: fmt.Sprintf("task %d: %v", uid, err)}
+func damagedTask(tasks *boltfile.Bucket, uid uint32, err error) error {
+	return &apierr.Corruption{File: fileName(tasks.Tx().Path()), Section: "tasks", Offset: -1, Reason: fmt.Sprintf("task %d: %v", uid, err)}
 }
 
 // lostTask is the error of a task that is known to be there, and that a page damaged since does not lead to any more.
-func lostTask(tasks *bbolt.Bucket, uid uint32) error {
+func lostTask(tasks *boltfile.Bucket, uid uint32) error {
 	return damagedTask(tasks, uid, errors.New("its record is not found where it was"))
 }
 
 // readHead reads what decodeHead does of a task; found is false when there is none.
-func readHead(tasks *bbolt.Bucket, uid uint32, r *record) (found bool, err error) {
+func readHead(tasks *boltfile.Bucket, uid uint32, r *record) (found bool, err error) {
 	v, err := boltfile.Get(tasks, key(uid))
 	if v == nil && err == nil {
 		return false, nil
@@ -387,7 +377,7 @@ func readHead(tasks *bbolt.Bucket, uid uint32, r *record) (found bool, err error
 }
 
 // storedBatchOf reads a batch and its tasks; nil when there is none.
-func storedBatchOf(batches *bbolt.Bucket, uid uint32, room Room) (*Batch, *roaring.Bitmap, error) {
+func storedBatchOf(batches *boltfile.Bucket, uid uint32, room Room) (*Batch, *roaring.Bitmap, error) {
 	v, err := boltfile.Get(batches, key(uid))
 	if v == nil && err == nil {
 		return nil, nil, nil
@@ -403,7 +393,7 @@ func storedBatchOf(batches *bbolt.Bucket, uid uint32, room Room) (*Batch, *roari
 		b, tasks, err = decodeBatch(uid, v)
 	}
 	if err != nil {
-		return nil, nil, &apierr.Corruption{File: fileName(batches.Tx().DB()), Section: "batches", Offset: -1, Reason: fmt.Sprintf("batch %d: %v", uid, err)}
+		return nil, nil, &apierr.Corruption{File: fileName(batches.Tx().Path()), Section: "batches", Offset: -1, Reason: fmt.Sprintf("batch %d: %v", uid, err)}
 	}
 	return b, tasks, nil
 }

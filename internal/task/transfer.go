@@ -22,10 +22,10 @@ import (
 // change meanwhile are not reused, so the queue file grows while Each runs.
 func (q *Queue) Each(task func(*Task) error, batch func(*Batch) error) error {
 	var names *names
-	return q.read(func(ro *roster, _ *bbolt.Tx) error {
+	return q.read(func(ro *roster, _ *boltfile.Tx) error {
 		names = ro.names
 		return nil
-	}, func(tx *bbolt.Tx) error {
+	}, func(tx *boltfile.Tx) error {
 		tasks := tx.Bucket(taskBucket).Cursor()
 		for k, _ := tasks.First(); k != nil; k, _ = tasks.Next() {
 			t, err := readTask(tx, uidOf(k), names, nil)
@@ -57,12 +57,12 @@ func (q *Queue) CopyTo(name string, without []uint32, compact bool) (payloads []
 	var waiting *roaring.Bitmap
 	var names *names
 	var held []string
-	err = q.read(func(ro *roster, _ *bbolt.Tx) error {
+	err = q.read(func(ro *roster, _ *boltfile.Tx) error {
 		names = ro.names
 		waiting = roaring.And(ro.byStatus[Enqueued], ro.byKind[DocumentAdditionOrUpdate])
 		held = q.holdOutgoing() // what tx sees of the outbox: it changes under the lock of the roster
 		return nil
-	}, func(tx *bbolt.Tx) error {
+	}, func(tx *boltfile.Tx) error {
 		for it := waiting.Iterator(); it.HasNext(); {
 			t, err := readTask(tx, it.Next(), names, nil)
 			if err != nil {
@@ -78,7 +78,7 @@ func (q *Queue) CopyTo(name string, without []uint32, compact bool) (payloads []
 		slices.Sort(payloads)
 		payloads = slices.Compact(payloads)
 		if !compact {
-			return tx.CopyFile(name, 0o600)
+			return tx.CopyFile(name)
 		}
 		to, err := bbolt.Open(name, 0o600, &bbolt.Options{NoSync: true, NoGrowSync: true})
 		if err != nil {
@@ -102,9 +102,9 @@ func (q *Queue) CopyTo(name string, without []uint32, compact bool) (payloads []
 }
 
 // copyBuckets writes what tx sees to an empty file, in order, so that its pages are full.
-func copyBuckets(to *bbolt.DB, tx *bbolt.Tx) error {
+func copyBuckets(to *bbolt.DB, tx *boltfile.Tx) error {
 	const most = 16 << 20 // bytes in a transaction
-	return tx.ForEach(func(name []byte, from *bbolt.Bucket) error {
+	return tx.ForEach(func(name []byte, from *boltfile.Bucket) error {
 		c := from.Cursor()
 		k, v := c.First()
 		for first := true; first || k != nil; first = false {
@@ -131,11 +131,11 @@ func copyBuckets(to *bbolt.DB, tx *bbolt.Tx) error {
 }
 
 func dropTasks(name string, uids []uint32) error {
-	db, err := openFile(name, fileOptions(nil, false))
+	db, err := boltfile.Open(name, fileOptions(nil, false))
 	if err != nil {
 		return err
 	}
-	err = db.Update(func(tx *bbolt.Tx) error {
+	err = db.Update(func(tx *boltfile.Tx) error {
 		for _, uid := range uids {
 			if err := tx.Bucket(taskBucket).Delete(key(uid)); err != nil {
 				return err

@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
-	"go.etcd.io/bbolt"
+
+	"svc/internal/boltfile"
 )
 
 // A Watch collects which tasks, or which batches, have changed since somebody last asked. It keeps a bit for each, whatever has
@@ -135,14 +136,14 @@ func (q *Queue) ChangedTasks(w *Watch, f Filter) ([]*Task, error) {
 	var rs runs
 	var parked map[string]*parking
 	var tasks []*Task
-	err := q.read(func(ro *roster, tx *bbolt.Tx) (err error) {
+	err := q.read(func(ro *roster, tx *boltfile.Tx) (err error) {
 		if f.changed = w.take(); f.changed == nil {
 			return nil
 		}
 		rest, err = ro.selectTasks(&f, tx)
 		names, rs, parked = ro.names, ro.running, ro.parkedNow()
 		return err
-	}, func(tx *bbolt.Tx) error {
+	}, func(tx *boltfile.Tx) error {
 		size := 0
 		for it := rest.Iterator(); it.HasNext() && len(tasks) < watchedResults && size < watchedBytes; {
 			t, err := shownTask(tx, it.Next(), names, rs, f.Room)
@@ -170,14 +171,14 @@ func (q *Queue) ChangedBatches(w *Watch, f Filter) ([]*Batch, error) {
 	rest := roaring.New()
 	var rs runs
 	var batches []*Batch
-	err := q.read(func(ro *roster, tx *bbolt.Tx) (err error) {
+	err := q.read(func(ro *roster, tx *boltfile.Tx) (err error) {
 		if f.changed = w.take(); f.changed == nil {
 			return nil
 		}
 		rest, err = ro.selectBatches(&f, tx)
 		rs = ro.running
 		return err
-	}, func(tx *bbolt.Tx) error {
+	}, func(tx *boltfile.Tx) error {
 		size := 0
 		for it := rest.Iterator(); it.HasNext() && len(batches) < watchedResults && size < watchedBytes; {
 			b, err := readBatch(tx, it.Next(), rs, f.Room)

@@ -24,3 +24,6 @@ func LockFile(f *os.File) error {
 		}
 	}
 }
+
+// UnlockFile drops the lock of a file that stays mapped: closing it alone would not.
+func UnlockFile(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_UN) }

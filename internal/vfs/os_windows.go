@@ -53,3 +53,9 @@ func LockFile(f *os.File) error {
 	}
 	return err
 }
+
+// UnlockFile drops the lock.
+func UnlockFile(f *os.File) error {
+	at := windows.Overlapped{Offset: lockOffset, OffsetHigh: lockOffsetHigh}
+	return windows.UnlockFileEx(windows.Handle(f.Fd()), 0, 1, 0, &at)
+}

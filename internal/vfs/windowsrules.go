@@ -200,3 +200,9 @@ func LockFile(f *os.File) error {
 	}
 	return err
 }
+
+// UnlockFile drops the lock, and bbolt's: a mapping keeps them here, and not on Windows.
+func UnlockFile(f *os.File) error {
+	at := unix.Flock_t{Type: unix.F_UNLCK, Whence: io.SeekStart, Start: 1<<63 - 2, Len: 1}
+	return errors.Join(unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &at), unix.Flock(int(f.Fd()), unix.LOCK_UN))
+}

@@ -1,0 +1,365 @@
+package boltfile
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"sort"
+	"sync"
+
+	"github.com/cespare/xxhash/v2"
+
+	"svc/internal/apierr"
+)
+
+// pages knows what the pages of an open file were when it was checked, or when they were written since. bbolt believes what stands in
+// them: where one becomes another it follows cycles until the stack ends, frees 2³¹ pages, reads what is no memory of the file, or takes
+// what an older transaction left for the newest. So each page on the way to a key is compared before bbolt reads it.
+type pages struct {
+	file *os.File
+	name string
+	size int64
+
+	mu   sync.RWMutex
+	sums []uint32 // by page, of those in use; of a free one what was there last, which older transactions may read still
+	used []uint64 // a bit for each page of the newest transaction's tree, and of its list of free pages
+}
+
+// newPages takes over what a check of the whole file has seen.
+func newPages(f *os.File, c *checker) *pages {
+	return &pages{file: f, name: f.Name(), size: c.size, sums: c.sums, used: c.used}
+}
+
+func pageSum(page []byte) uint32 { return uint32(xxhash.Sum64(page)) }
+
+func (p *pages) damaged(id uint64, format string, args ...any) error {
+	return &apierr.Corruption{File: p.name, Section: fmt.Sprintf("page %d", id), Offset: int64(id) * p.size, Reason: fmt.Sprintf(format, args...)}
+}
+
+// read reads a page with those that it goes on in.
+func (p *pages) read(id, end uint64) ([]byte, error) {
+	if id < 2 || id >= end {
+		return nil, p.damaged(id, "something points to it, but there are pages 2 to %d", end-1)
+	}
+	page := make([]byte, p.size)
+	if err := p.readAt(page, id); err != nil {
+		return nil, err
+	}
+	more := uint64(binary.LittleEndian.Uint32(page[12:]))
+	if more == 0 {
+		return page, nil
+	}
+	if more >= end-id {
+		return nil, p.damaged(id, "%d pages after it", more)
+	}
+	long := make([]byte, int64(more+1)*p.size)
+	copy(long, page)
+	return long, p.readAt(long[p.size:], id+1)
+}
+
+func (p *pages) readAt(b []byte, id uint64) error {
+	if _, err := p.file.ReadAt(b, int64(id)*p.size); err != nil {
+		return p.damaged(id, "it cannot be read: %v", err)
+	}
+	return nil
+}
+
+// sound reads a page with those that it goes on in, when they are what they were.
+func (p *pages) sound(id uint64) ([]byte, error) {
+	page := make([]byte, p.size)
+	if err := p.readSame(page, id); err != nil {
+		return nil, err
+	}
+	more := int64(binary.LittleEndian.Uint32(page[12:])) // as it was written
+	if more == 0 {
+		return page, nil
+	}
+	long := make([]byte, (more+1)*p.size)
+	copy(long, page)
+	return long, p.readSame(long[p.size:], id+1)
+}
+
+// readSame reads pages that follow each other, and compares them.
+func (p *pages) readSame(b []byte, id uint64) error {
+	p.mu.RLock()
+	end := uint64(len(p.sums))
+	p.mu.RUnlock()
+	if id < 2 || id >= end {
+		return p.damaged(id, "something points to it, but there are pages 2 to %d", end-1)
+	}
+	if err := p.readAt(b, id); err != nil {
+		return err
+	}
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	for ; len(b) > 0; b, id = b[p.size:], id+1 {
+		if id >= end || pageSum(b[:p.size]) != p.sums[id] {
+			return p.damaged(id, "it is no longer what was written")
+		}
+	}
+	return nil
+}
+
+func (p *pages) inUse(id uint64) bool {
+	return id/64 < uint64(len(p.used)) && p.used[id/64]&(1<<(id%64)) != 0
+}
+
+// root is what is known of the newest transaction.
+type root struct {
+	page     int64
+	bytes    [rootBytes + 8]byte // as they stand in the file
+	tx       uint64
+	bucket   uint64 // page
+	freeList uint64 // page
+	end      uint64 // behind all pages
+}
+
+// rootOf reads the root of a transaction from its page: the number's last bit, but in copies that bbolt has made.
+func (p *pages) rootOf(tx uint64, page int64) (*root, error) {
+	c := checker{r: p.file, name: p.name}
+	b, size := c.rootAt(page * p.size)
+	if b == nil || size != p.size || binary.LittleEndian.Uint64(b[48:]) != tx {
+		return nil, RootLost(p.name)
+	}
+	r := &root{
+		page: page, tx: tx, bucket: binary.LittleEndian.Uint64(b[16:]), freeList: binary.LittleEndian.Uint64(b[32:]), end: binary.LittleEndian.Uint64(b[40:]),
+	}
+	copy(r.bytes[:], b)
+	if r.end > maxPages {
+		return nil, RootLost(p.name)
+	}
+	return r, nil
+}
+
+// stands reports whether a root is what was written.
+func (p *pages) stands(r *root) error {
+	var now [rootBytes + 8]byte
+	if _, err := p.file.ReadAt(now[:], r.page*p.size+pageHeader); err != nil {
+		return &apierr.Corruption{File: p.name, Section: "roots", Offset: r.page * p.size, Reason: fmt.Sprintf("it cannot be read: %v", err)}
+	}
+	if now != r.bytes {
+		return RootLost(p.name)
+	}
+	return nil
+}
+
+// take takes up what a transaction has just written: the pages below its root that were free before.
+func (p *pages) take(r *root) error {
+	w := walk{pages: p, end: r.end, fresh: map[uint64]uint32{}}
+	if err := w.tree(r.bucket, 0); err != nil {
+		return err
+	}
+	var free []byte
+	if r.freeList != noFreeList {
+		page, err := w.take(r.freeList)
+		if err != nil {
+			return err
+		}
+		if free, err = p.freeIn(r.freeList, page); err != nil {
+			return err
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n := int(r.end) - len(p.sums); n > 0 {
+		p.sums = append(p.sums, make([]uint32, n)...)
+		p.used = append(p.used, make([]uint64, (len(p.sums)+63)/64-len(p.used))...)
+	}
+	for id, sum := range w.fresh {
+		p.sums[id] = sum
+		p.used[id/64] |= 1 << (id % 64)
+	}
+	for ; len(free) > 0; free = free[8:] {
+		if id := binary.LittleEndian.Uint64(free); id < r.end {
+			p.used[id/64] &^= 1 << (id % 64)
+		}
+	}
+	return nil
+}
+
+// freeIn returns the numbers, of 8 bytes each, in the list of free pages.
+func (p *pages) freeIn(id uint64, page []byte) ([]byte, error) {
+	list := page[pageHeader:]
+	n := uint64(binary.LittleEndian.Uint16(page[10:]))
+	if n == manyFree {
+		n, list = binary.LittleEndian.Uint64(list), list[8:]
+	}
+	if flags := binary.LittleEndian.Uint16(page[8:]); flags != freeFlag || n > uint64(len(list)/8) {
+		return nil, p.damaged(id, "it has the flags %#x and %d entries, and should be the list of free pages", flags, n)
+	}
+	return list[:8*n], nil
+}
+
+// walk goes through what a transaction has written.
+type walk struct {
+	*pages
+	end   uint64
+	fresh map[uint64]uint32 // sums
+}
+
+// take reads a page that was free before.
+func (w *walk) take(id uint64) ([]byte, error) {
+	page, err := w.read(id, w.end)
+	if err != nil {
+		return nil, err
+	}
+	if got := binary.LittleEndian.Uint64(page); got != id {
+		return nil, w.damaged(id, "it calls itself %d", got)
+	}
+	for i := range uint64(int64(len(page)) / w.size) {
+		if _, twice := w.fresh[id+i]; twice || w.inUse(id+i) {
+			return nil, w.damaged(id+i, "it is used twice")
+		}
+		w.fresh[id+i] = pageSum(page[int64(i)*w.size:][:w.size])
+	}
+	return page, nil
+}
+
+func (w *walk) tree(id uint64, depth int) error {
+	if w.inUse(id) {
+		return nil // what is below it was there before, too
+	}
+	page, err := w.take(id)
+	if err != nil {
+		return err
+	}
+	if depth > maxDepth {
+		return w.damaged(id, "it is %d pages deep", depth)
+	}
+	n := int(binary.LittleEndian.Uint16(page[10:]))
+	if pageHeader+n*elementBytes > len(page) {
+		return w.damaged(id, "%d keys", n)
+	}
+	switch flags := binary.LittleEndian.Uint16(page[8:]); flags {
+	case branchFlag:
+		for i := range n {
+			if err := w.tree(binary.LittleEndian.Uint64(page[pageHeader+i*elementBytes+8:]), depth+1); err != nil {
+				return err
+			}
+		}
+	case leafFlag:
+		for i := range n {
+			_, value, flags, ok := leafElement(page, i)
+			switch {
+			case !ok || flags&bucketElement != 0 && len(value) < bucketBytes:
+				return w.damaged(id, "key %d or its value is not in its place", i)
+			case flags&bucketElement == 0:
+				continue
+			}
+			if below := binary.LittleEndian.Uint64(value); below != 0 {
+				if err := w.tree(below, depth+1); err != nil {
+					return err
+				}
+			}
+		}
+	default:
+		return w.damaged(id, "it has the flags %#x, and should be a branch or a leaf", flags)
+	}
+	return nil
+}
+
+// leafElement returns a key of a leaf and its value.
+func leafElement(page []byte, i int) (key, value []byte, flags uint32, ok bool) {
+	at := pageHeader + i*elementBytes
+	e := page[at:]
+	from := uint64(at) + uint64(binary.LittleEndian.Uint32(e[4:]))
+	middle := from + uint64(binary.LittleEndian.Uint32(e[8:]))
+	end := middle + uint64(binary.LittleEndian.Uint32(e[12:]))
+	if end > uint64(len(page)) {
+		return nil, nil, 0, false
+	}
+	return page[from:middle], page[middle:end], binary.LittleEndian.Uint32(e), true
+}
+
+// branchElement returns a key of a branch, and the page of it and those up to the next one.
+func branchElement(page []byte, i int) (key []byte, child uint64) {
+	at := pageHeader + i*elementBytes
+	e := page[at:]
+	from := uint64(at) + uint64(binary.LittleEndian.Uint32(e))
+	end := from + uint64(binary.LittleEndian.Uint32(e[4:]))
+	if end > uint64(len(page)) {
+		return nil, 0
+	}
+	return page[from:end], binary.LittleEndian.Uint64(e[8:])
+}
+
+// way compares the pages from one, the root of a bucket, to the leaf where a key is or would be; with beside also those beside them, with
+// which bbolt may merge them. last is the last key of that leaf, nil when it has none, and next the first that belongs to the leaf after
+// it, nil when there is none.
+func (t *Tx) way(id uint64, key []byte, beside bool) (last, next []byte, err error) {
+	for depth := 0; ; depth++ {
+		page, err := t.page(id)
+		if err != nil {
+			return nil, nil, err
+		}
+		n := int(binary.LittleEndian.Uint16(page[10:]))
+		if binary.LittleEndian.Uint16(page[8:]) == leafFlag {
+			if n > 0 {
+				last, _, _, _ = leafElement(page, n-1)
+			}
+			return last, next, nil
+		}
+		if n == 0 || depth > maxDepth {
+			return nil, nil, t.db.pages.damaged(id, "a branch with %d keys, %d pages deep", n, depth)
+		}
+		i := max(sort.Search(n, func(i int) bool { k, _ := branchElement(page, i); return bytes.Compare(k, key) > 0 })-1, 0)
+		if i+1 < n {
+			next, _ = branchElement(page, i+1)
+		}
+		if beside {
+			for _, j := range [2]int{i - 1, i + 1} {
+				if j >= 0 && j < n {
+					_, child := branchElement(page, j)
+					if _, err := t.page(child); err != nil {
+						return nil, nil, err
+					}
+				}
+			}
+		}
+		_, id = branchElement(page, i)
+	}
+}
+
+// keptPages is how many pages a transaction keeps of those it has compared.
+const keptPages = 256
+
+// page returns a page that is what it was when it was written. It is compared once in a while of a transaction.
+func (t *Tx) page(id uint64) ([]byte, error) {
+	if page, ok := t.compared[id]; ok {
+		return page, nil
+	}
+	if err := t.taken(); err != nil {
+		return nil, err
+	}
+	page, err := t.db.pages.sound(id)
+	if err != nil {
+		return nil, err
+	}
+	if t.compared == nil || len(t.compared) >= keptPages {
+		t.compared = map[uint64][]byte{}
+	}
+	if int64(len(page)) <= t.db.pages.size { // a leaf that is longer has one large value
+		t.compared[id] = page
+	}
+	return page, nil
+}
+
+var errNotTaken = errors.New("what the last change left cannot be read")
+
+// taken waits until the pages are known of the transaction that t shows.
+func (t *Tx) taken() error {
+	if t.id <= t.db.known.Load() {
+		return nil
+	}
+	t.db.waiting.Lock()
+	defer t.db.waiting.Unlock()
+	for t.db.committing && t.id > t.db.known.Load() {
+		t.db.committed.Wait()
+	}
+	if t.id > t.db.known.Load() {
+		return fmt.Errorf("cannot read %s: %w", t.db.pages.name, errNotTaken)
+	}
+	return nil
+}

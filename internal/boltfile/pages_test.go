@@ -1,0 +1,345 @@
+package boltfile
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"svc/internal/apierr"
+)
+
+// model is a file and what is to be in it.
+type model struct {
+	db   *DB
+	name string
+	want map[uint32]string
+	was  map[uint32]string // before the last change
+	last int
+}
+
+// change stores and removes a few keys, in one transaction. What it should leave is wanted when it did not fail.
+func (m *model) change(r *rand.Rand, n int) error {
+	want := maps.Clone(m.want)
+	id := m.last
+	err := Guard(m.name, func() error {
+		tx, err := Begin(m.db, m.last)
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback()
+		b := tx.Bucket(things)
+		if b == nil {
+			return errors.New("the bucket is missing")
+		}
+		for range n {
+			k := uint32(r.IntN(400))
+			switch v, err := Get(b, at(k)); {
+			case err != nil:
+				return err
+			case want[k] != string(v):
+				return fmt.Errorf("key %d is %q, want %q", k, v, want[k])
+			}
+			if r.IntN(3) == 0 {
+				delete(want, k)
+				if err := b.Delete(at(k)); err != nil {
+					return err
+				}
+				continue
+			}
+			want[k] = fmt.Sprint("a value of ", k, " and ", r.IntN(1000))
+			if r.IntN(50) == 0 {
+				want[k] = fmt.Sprintf("%8000d", k)
+			}
+			if err := Put(b, at(k), []byte(want[k])); err != nil {
+				return err
+			}
+		}
+		id = tx.ID()
+		return tx.Commit()
+	})
+	if err == nil {
+		m.was, m.want, m.last = m.want, want, id
+	}
+	return err
+}
+
+// read compares all keys, by themselves and in order.
+func (m *model) read() error {
+	return m.db.View(func(tx *Tx) error {
+		b := tx.Bucket(things)
+		if b == nil {
+			return errors.New("the bucket is missing")
+		}
+		if err := holds(m.db, m.want); err != nil {
+			return err
+		}
+		for k := range uint32(400) {
+			v, err := Get(b, at(k))
+			if err != nil {
+				return err
+			}
+			if want, there := m.want[k]; there != (v != nil) || want != string(v) {
+				return fmt.Errorf("key %d is %q, want %q", k, v, want)
+			}
+		}
+		return nil
+	})
+}
+
+// newModel makes a file with branches, long values and free pages.
+func newModel(t *testing.T, r *rand.Rand, dir string) *model {
+	t.Helper()
+	m := &model{name: filepath.Join(dir, "x.db"), want: map[uint32]string{}}
+	db, err := Open(m.name, options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.db, m.last = db, LastTx(db)
+	for range 12 {
+		if err := m.change(r, 60); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return m
+}
+
+// Whatever bit of a file flips while it is open: what is read is right or an error, the file can be changed and closed, and what opens
+// again is what was stored. Nothing follows a page that leads to itself, or frees those behind the end.
+func TestAnyBitMayFlipInAnOpenFile(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	m := newModel(t, r, t.TempDir())
+	if err := m.db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	sound, err := os.ReadFile(m.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := os.Getpagesize()
+	var places []int // bits: all of the pages' headers, and some others
+	for page := range len(sound) / size {
+		for bit := range 8 * pageHeader {
+			places = append(places, 8*page*size+bit)
+		}
+		for range 40 {
+			places = append(places, 8*page*size+r.IntN(8*[]int{100, size}[r.IntN(2)]))
+		}
+	}
+	r.Shuffle(len(places), func(i, j int) { places[i], places[j] = places[j], places[i] })
+	places = places[:min(len(places), flipsTried)]
+	var mu sync.Mutex
+	outcomes := map[string]int{}
+	for part := range slices.Chunk(places, (len(places)+3)/4) {
+		t.Run("part", func(t *testing.T) {
+			t.Parallel()
+			name := filepath.Join(t.TempDir(), "x.db")
+			for _, place := range part {
+				done := make(chan string, 1)
+				go func() {
+					outcome, err := m.flip(name, sound, place)
+					if err != nil {
+						t.Errorf("seed %d, bit %d of byte %d of page %d: %v", seed, place%8, place/8%size, place/8/size, err)
+					}
+					done <- outcome
+				}()
+				select {
+				case outcome := <-done:
+					mu.Lock()
+					outcomes[outcome]++
+					mu.Unlock()
+				case <-time.After(time.Minute):
+					b := make([]byte, 1<<20)
+					t.Fatalf("seed %d, bit %d of byte %d of page %d: it does not end\n%s", seed, place%8, place/8%size, place/8/size, b[:runtime.Stack(b, true)])
+				}
+			}
+		})
+	}
+	t.Cleanup(func() {
+		t.Log(outcomes)
+		if outcomes["an error"] == 0 || outcomes["right"] == 0 {
+			t.Error("nothing failed, or everything")
+		}
+	})
+}
+
+// flipsTried is how many bits a run of the test flips.
+const flipsTried = 400
+
+// flip flips a bit of an open copy of a file.
+func (m *model) flip(name string, sound []byte, place int) (outcome string, err error) {
+	if err := os.WriteFile(name, sound, 0o600); err != nil {
+		return "", err
+	}
+	lacking := false
+	o := options()
+	o.Lacking = func() { lacking = true }
+	db, err := Open(name, o)
+	if err != nil {
+		return "", err
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		return "", err
+	}
+	if _, err := f.WriteAt([]byte{sound[place/8] ^ 1<<(place%8)}, int64(place/8)); err != nil {
+		return "", err
+	}
+	if err := f.Close(); err != nil {
+		return "", err
+	}
+	mine := &model{db: db, name: name, want: m.want, was: m.was, last: m.last}
+	outcome = "right"
+	step := func(err error) error {
+		if apierr.IsCorruption(err) || errors.Is(err, errSum) {
+			outcome, err = "an error", nil
+		}
+		return err
+	}
+	r := rand.New(rand.NewPCG(uint64(place), 1))
+	for range 6 {
+		err = errors.Join(err, step(mine.read()), step(mine.change(r, 4)))
+	}
+	if err = errors.Join(err, db.Close()); err != nil {
+		return "", err
+	}
+	if mine.db, err = Open(name, o); err != nil {
+		if apierr.IsCorruption(err) {
+			return "an error", nil
+		}
+		return "", err
+	}
+	err = step(mine.read())
+	if err != nil && lacking { // the last change is missing, and the log says so
+		mine.want = mine.was
+		err = step(mine.read())
+	}
+	return outcome, errors.Join(err, mine.db.Close())
+}
+
+// Readers see what was there when they began, however much is written meanwhile; none of it is taken for damage.
+func TestReadersBesideChanges(t *testing.T) {
+	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
+	m := newModel(t, r, t.TempDir())
+	var mu sync.Mutex
+	wants := map[int]map[uint32]string{m.last: m.want}
+	stop := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 3 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				err := m.db.View(func(tx *Tx) error {
+					got := map[uint32]string{}
+					err := tx.Bucket(things).ForEach(func(k, v []byte) error {
+						v, err := Value(k, v)
+						got[binary.BigEndian.Uint32(k)] = string(v)
+						return err
+					})
+					mu.Lock()
+					defer mu.Unlock()
+					if want := wants[tx.ID()]; err == nil && want != nil && !maps.Equal(got, want) {
+						err = errors.New("something else is read than was written")
+					}
+					return err
+				})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for range 300 {
+		if err := m.change(r, 10); err != nil {
+			t.Error(err)
+			break
+		}
+		mu.Lock()
+		wants[m.last] = m.want
+		mu.Unlock()
+	}
+	close(stop)
+	readers.Wait()
+	if err := m.db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := Check(m.name); err != nil {
+		t.Error(err)
+	}
+}
+
+// Where bbolt panics with its locks held, which it then keeps, nobody waits for them: neither who reads and writes nor who closes the file,
+// and it can be opened again.
+func TestLocksThatAreKeptForEver(t *testing.T) {
+	for _, writable := range []bool{false, true} {
+		m := newModel(t, rand.New(rand.NewPCG(7, 8)), t.TempDir())
+		beside, err := m.db.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.OpenFile(m.name, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		roots := make([]byte, 2*os.Getpagesize())
+		if _, err := f.ReadAt(roots, 0); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteAt(make([]byte, len(roots)), 0); err != nil {
+			t.Fatal(err)
+		}
+		clear(m.db.root.bytes[:]) // as if they became so behind the look at them
+		begin := func() error {
+			return Guard(m.name, func() error {
+				if writable {
+					_, err := Begin(m.db, m.last)
+					return err
+				}
+				_, err := m.db.Read()
+				return err
+			})
+		}
+		for range 2 {
+			if err := begin(); !apierr.IsCorruption(err) {
+				t.Errorf("writable %v: %v", writable, err)
+			}
+		}
+		if err := m.db.View(func(*Tx) error { return nil }); !apierr.IsCorruption(err) {
+			t.Error(err)
+		}
+		beside.Rollback()
+		if err := m.db.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := f.WriteAt(roots, 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if m.db, err = Open(m.name, options()); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.read(); err != nil {
+			t.Error(err)
+		}
+		if err := m.db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

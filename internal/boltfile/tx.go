@@ -1,0 +1,258 @@
+package boltfile
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+
+	"go.etcd.io/bbolt"
+
+	"svc/internal/apierr"
+)
+
+// Tx is a transaction. It belongs to one goroutine.
+type Tx struct {
+	db       *DB
+	tx       *bbolt.Tx
+	id       uint64 // of the transaction whose pages it sees
+	root     uint64 // page of the bucket of buckets
+	writes   bool
+	ended    bool
+	compared map[uint64][]byte // pages that were what they should be
+}
+
+// ID returns the number of the transaction that wrote what it sees or, of a change, its own.
+func (t *Tx) ID() int { return t.tx.ID() }
+
+// Path returns the name that the file was opened under.
+func (t *Tx) Path() string { return t.db.path }
+
+// Size returns the bytes of the file.
+func (t *Tx) Size() int64 { return t.tx.Size() }
+
+// WriteTo writes the whole file, unchecked.
+func (t *Tx) WriteTo(w io.Writer) (int64, error) { return t.tx.WriteTo(w) }
+
+// CopyFile writes the whole file, unchecked, to another one.
+func (t *Tx) CopyFile(name string) error { return t.tx.CopyFile(name, 0o600) }
+
+// freeList compares the list of free pages, which bbolt frees with each change and reads again after one that failed.
+func (t *Tx) freeList() error {
+	if t.db.root.freeList == noFreeList {
+		return nil
+	}
+	_, err := t.db.pages.sound(t.db.root.freeList)
+	return err
+}
+
+// Commit writes a change. Where bbolt panics nobody knows what it takes for free afterwards, so nothing is written any more.
+func (t *Tx) Commit() error {
+	db := t.db
+	own := uint64(t.tx.ID())
+	db.setCommitting(true)
+	done := false
+	defer func() {
+		db.setCommitting(false)
+		if done {
+			t.end()
+		} else {
+			db.lose(fmt.Errorf("nothing is written to %s any more: %w", db.path, &apierr.Corruption{File: db.path, Offset: -1,
+				Reason: "a page was no longer what was written when it was changed. Start again, or bring the file back from a snapshot"}))
+		}
+	}()
+	err := t.tx.Commit()
+	done = true
+	// It may have failed behind its root, and is what readers see then.
+	r, e := db.pages.rootOf(own, int64(own%2))
+	if e == nil {
+		e = db.pages.take(r)
+	}
+	switch {
+	case e == nil:
+		db.mu.Lock()
+		db.root = r
+		db.known.Store(own)
+		db.mu.Unlock()
+	case err == nil:
+		err = fmt.Errorf("cannot read what was written to %s: %w", db.path, e)
+		db.lose(err)
+	}
+	return err
+}
+
+// Rollback ends a transaction; without effect after a commit.
+func (t *Tx) Rollback() {
+	if t.ended {
+		return
+	}
+	defer t.end()
+	if t.db.held.Load() {
+		return
+	}
+	done := false
+	defer func() {
+		if !done {
+			t.db.held.Store(true)
+		}
+	}()
+	_ = t.tx.Rollback() // it can only be closed already
+	done = true
+}
+
+func (t *Tx) end() {
+	if !t.ended && t.writes {
+		t.db.writer.Unlock()
+	}
+	t.ended = true
+}
+
+// failure is what is panicked with for Guard.
+type failure struct{ err error }
+
+func must(err error) {
+	if err != nil {
+		panic(failure{err})
+	}
+}
+
+// Bucket returns a bucket, nil when there is none. It panics for Guard where a page on the way is damaged.
+func (t *Tx) Bucket(name []byte) *Bucket {
+	_, _, err := t.way(t.root, name, false)
+	must(err)
+	return t.wrap(t.tx.Bucket(name))
+}
+
+func (t *Tx) wrap(b *bbolt.Bucket) *Bucket {
+	if b == nil {
+		return nil
+	}
+	return &Bucket{tx: t, bolt: b, root: uint64(b.Root())}
+}
+
+// CreateBucket makes a bucket.
+func (t *Tx) CreateBucket(name []byte) (*Bucket, error) {
+	if t.Bucket(name) != nil {
+		return nil, bbolt.ErrBucketExists
+	}
+	b, err := t.tx.CreateBucket(name)
+	return t.wrap(b), err
+}
+
+// CreateBucketIfNotExists returns a bucket, made where there is none.
+func (t *Tx) CreateBucketIfNotExists(name []byte) (*Bucket, error) {
+	if b := t.Bucket(name); b != nil {
+		return b, nil
+	}
+	return t.CreateBucket(name)
+}
+
+// DeleteBucket removes a bucket with all that is in it.
+func (t *Tx) DeleteBucket(name []byte) error {
+	if b := t.Bucket(name); b != nil {
+		if err := b.ForEach(func(k, v []byte) error { return nil }); err != nil {
+			return err
+		}
+	}
+	if _, _, err := t.way(t.root, name, true); err != nil {
+		return err
+	}
+	return t.tx.DeleteBucket(name)
+}
+
+// ForEach calls f with all buckets.
+func (t *Tx) ForEach(f func(name []byte, b *Bucket) error) error {
+	c := Cursor{tx: t, root: t.root, bolt: t.tx.Cursor()}
+	for name, _ := c.First(); name != nil; name, _ = c.Next() {
+		if err := f(name, t.Bucket(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Bucket is a bucket in a transaction.
+type Bucket struct {
+	tx   *Tx
+	bolt *bbolt.Bucket
+	root uint64 // its page; 0: it is inside a page of the bucket of buckets, or new
+}
+
+// Tx returns the transaction.
+func (b *Bucket) Tx() *Tx { return b.tx }
+
+// Fill sets how full pages become that are split: a share.
+func (b *Bucket) Fill(share float64) { b.bolt.FillPercent = share }
+
+func (b *Bucket) way(key []byte, beside bool) error {
+	if b.root == 0 {
+		return nil
+	}
+	_, _, err := b.tx.way(b.root, key, beside)
+	return err
+}
+
+// Get returns what is stored under a key, as it stands in the file; nil when there is nothing.
+func (b *Bucket) Get(key []byte) ([]byte, error) {
+	if err := b.way(key, false); err != nil {
+		return nil, err
+	}
+	return b.bolt.Get(key), nil
+}
+
+// Delete removes a key.
+func (b *Bucket) Delete(key []byte) error {
+	if err := b.way(key, true); err != nil {
+		return err
+	}
+	return b.bolt.Delete(key)
+}
+
+// ForEach calls f with all keys, in order, and what is stored under them.
+func (b *Bucket) ForEach(f func(k, v []byte) error) error {
+	c := b.Cursor()
+	for k, v := c.First(); k != nil; k, v = c.Next() {
+		if err := f(k, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Cursor returns a cursor on the bucket, which nobody changes meanwhile.
+func (b *Bucket) Cursor() *Cursor { return &Cursor{tx: b.tx, root: b.root, bolt: b.bolt.Cursor()} }
+
+// Cursor walks through a bucket in the order of keys. Its methods panic for Guard where a page on the way is damaged.
+type Cursor struct {
+	tx         *Tx
+	root       uint64
+	bolt       *bbolt.Cursor
+	last, next []byte // see way
+	ends       bool   // it stands at last
+}
+
+// First moves to the first key and returns it with its value; nil when there is none.
+func (c *Cursor) First() (k, v []byte) {
+	c.to(nil)
+	k, v = c.bolt.First()
+	c.ends = bytes.Equal(k, c.last)
+	return k, v
+}
+
+// Next moves to the next key and returns it with its value; nil when there is none.
+func (c *Cursor) Next() (k, v []byte) {
+	if c.ends && c.next != nil {
+		c.to(c.next)
+	}
+	k, v = c.bolt.Next()
+	c.ends = bytes.Equal(k, c.last)
+	return k, v
+}
+
+func (c *Cursor) to(key []byte) {
+	if c.root == 0 {
+		return
+	}
+	var err error
+	c.last, c.next, err = c.tx.way(c.root, key, false)
+	must(err)
+}
