@@ -37,6 +37,7 @@ var layers = [][]string{
 	{"internal/template", "internal/restform"},
 	{"internal/script"},
 	{"internal/document", "internal/text"},
+	{"internal/numbering"},
 	{"segment"},
 	{"segment/rowlist", "segment/fst"},
 	{"ann"},

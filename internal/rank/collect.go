@@ -1,6 +1,7 @@
 package rank
 
 import (
+	"math"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -64,10 +65,15 @@ func (c *collector) addRows(r rows) {
 			return
 		}
 	}
-	n := 0
+	n, pass := 0, 64
 	for m := newMerge(c.s.ix, r); m.next(); {
 		if !c.add(m.segment, segment.Row(m.row), m.id) {
 			return
+		}
+		if n == pass && c.distinct != nil { // duplicates are passed over, the more often the fewer values there are
+			if left, ok := c.distinct.left(r); ok {
+				m, pass = newMerge(c.s.ix, left), 4*pass
+			}
 		}
 		if n++; n%clockRows == 0 && !c.wants() && c.s.late() {
 			return // the total counts duplicates behind this one
@@ -135,6 +141,8 @@ func (c *collector) result() *Result {
 type merge struct {
 	ix      *Index
 	its     []mergeSource
+	from    int           // in its: the source of the documents up to
+	until   segment.DocID // the next one of another source
 	segment int
 	row     uint32
 	id      segment.DocID
@@ -154,25 +162,41 @@ func newMerge(ix *Index, r rows) *merge {
 			m.its = append(m.its, mergeSource{it, i, ix.Segments[i].DocID(segment.Row(it.PeekNext()))})
 		}
 	}
+	m.turn()
 	return m
+}
+
+// turn goes to the source with the least document.
+func (m *merge) turn() {
+	if len(m.its) == 0 {
+		return
+	}
+	m.from, m.until = 0, math.MaxUint32
+	for i := range m.its {
+		if m.its[i].id < m.its[m.from].id {
+			m.from = i
+		}
+	}
+	for i := range m.its {
+		if i != m.from {
+			m.until = min(m.until, m.its[i].id)
+		}
+	}
 }
 
 func (m *merge) next() bool {
 	if len(m.its) == 0 {
 		return false
 	}
-	least := 0
-	for i := range m.its {
-		if m.its[i].id < m.its[least].id {
-			least = i
-		}
-	}
-	src := &m.its[least]
+	src := &m.its[m.from]
 	m.segment, m.row, m.id = src.segment, src.it.Next(), src.id
 	if src.it.HasNext() {
-		src.id = m.ix.Segments[src.segment].DocID(segment.Row(src.it.PeekNext()))
+		if src.id = m.ix.Segments[src.segment].DocID(segment.Row(src.it.PeekNext())); src.id < m.until {
+			return true
+		}
 	} else {
-		m.its = slices.Delete(m.its, least, least+1)
+		m.its = slices.Delete(m.its, m.from, m.from+1)
 	}
+	m.turn()
 	return true
 }

@@ -1,12 +1,18 @@
 package rank
 
 import (
+	"math/bits"
+
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/numbering"
 	"svc/segment"
 )
 
 // Distinct keeps the first document of those that share a value of a field.
+//
+// Of the first documents that it keeps it marks all those that share a value with them, which takes the longer the more segments there are.
+// Behind many it notes which values it has met, by their numbers, and looks at those of each document that is not marked.
 type Distinct struct {
 	ix       *Index
 	field    string
@@ -14,6 +20,10 @@ type Distinct struct {
 	excluded rows              // documents that share a value with a kept one, the kept ones too
 	kept     rows
 	ordinals []uint32
+	count    int // of kept
+
+	met     *metValues // nil: all are marked
+	in, out []rowBits  // by segment: kept documents, and duplicates
 }
 
 // NewDistinct returns a Distinct that has kept nothing yet.
@@ -26,14 +36,49 @@ func NewDistinct(ix *Index, field string) *Distinct {
 	return d
 }
 
+// maxMarking is for how many kept documents others are marked. (A variable, so that tests can lower it.)
+var maxMarking = 1 << 10
+
+// note goes on with values.
+func (d *Distinct) note() {
+	d.met = newMetValues(d.ix, d.field)
+	for i, kept := range d.kept {
+		in, out := newRowBits(d.ix.Segments[i].Rows()), newRowBits(d.ix.Segments[i].Rows())
+		kept.WriteDenseTo(in)
+		d.excluded[i].WriteDenseTo(out)
+		for w := range out {
+			out[w] &^= in[w]
+		}
+		d.in, d.out = append(d.in, in), append(d.out, out)
+		for it := kept.Iterator(); it.HasNext(); {
+			d.met.note(i, segment.Row(it.Next()))
+		}
+	}
+}
+
 // Keep reports whether no kept document shares a value with this one, and then keeps it.
 func (d *Distinct) Keep(seg int, row segment.Row) bool {
+	if d.met != nil {
+		if d.out[seg].has(uint32(row)) {
+			return false
+		}
+		if !d.met.first(seg, row) {
+			d.out[seg].set(uint32(row))
+			return false
+		}
+		d.in[seg].set(uint32(row))
+		return true
+	}
 	if d.excluded[seg].Contains(uint32(row)) {
 		return false
 	}
 	d.kept[seg].Add(uint32(row))
 	c := d.columns[seg]
 	if c == nil {
+		return true
+	}
+	if d.count++; d.count > maxMarking {
+		d.note()
 		return true
 	}
 	d.ordinals = c.RowNumbers(d.ordinals[:0], row)
@@ -49,6 +94,18 @@ func (d *Distinct) Keep(seg int, row segment.Row) bool {
 		}
 	}
 	return true
+}
+
+// left returns the documents of a set that are neither kept nor known to be duplicates; false where it takes looking at each of them.
+func (d *Distinct) left(r rows) (rows, bool) {
+	if d.met != nil {
+		return nil, false
+	}
+	out := make(rows, len(r))
+	for i := range r {
+		out[i] = andNot(andNot(r[i], d.excluded[i]), d.kept[i])
+	}
+	return out, true
 }
 
 // excludeNumber excludes the documents of segments other than seg that have a number.
@@ -80,6 +137,10 @@ func (d *Distinct) excludeString(seg int, s []byte) {
 func (d *Distinct) Candidates(r []*roaring.Bitmap, exhaustive bool) []*roaring.Bitmap {
 	out := make(rows, len(r))
 	for i := range r {
+		if d.met != nil {
+			out[i] = d.unmet(i, r[i])
+			continue
+		}
 		duplicates := roaring.AndNot(d.excluded[i], d.kept[i])
 		out[i] = andNot(r[i], duplicates)
 	}
@@ -94,87 +155,171 @@ func (d *Distinct) Candidates(r []*roaring.Bitmap, exhaustive bool) []*roaring.B
 	return out
 }
 
+// unmet returns the rows of a set that were kept, or share no value with one that was.
+func (d *Distinct) unmet(seg int, set *roaring.Bitmap) *roaring.Bitmap {
+	if set == nil || d.columns[seg] == nil {
+		return set
+	}
+	in := newRowBits(d.ix.Segments[seg].Rows())
+	set.WriteDenseTo(in)
+	for i := range in {
+		in[i] &^= d.out[seg][i]
+		for rest := in[i] &^ d.in[seg][i]; rest != 0; rest &= rest - 1 { // nobody has looked at them yet
+			row := uint32(64*i + bits.TrailingZeros64(rest))
+			if d.met.met(seg, segment.Row(row)) {
+				in[i] &^= 1 << (row % 64)
+			}
+		}
+	}
+	return roaring.FromDense(in, false)
+}
+
 // deduplicate keeps of a set the first document by id of each value.
 func (d *Distinct) deduplicate(r rows) rows {
-	v := newValueNumbers(d.ix, d.field)
+	v := newMetValues(d.ix, d.field)
 	kept := make(rows, len(r))
-	for i := range kept {
-		kept[i] = roaring.New()
+	in := make([]rowBits, len(r))
+	for i := range in {
+		in[i] = newRowBits(d.ix.Segments[i].Rows())
 	}
 	for m := newMerge(d.ix, r); m.next(); {
 		if v.first(m.segment, segment.Row(m.row)) {
-			kept[m.segment].Add(m.row)
+			in[m.segment].set(m.row)
 		}
+	}
+	for i := range kept {
+		kept[i] = roaring.FromDense(in[i], false)
 	}
 	return kept
 }
 
-// valueNumbers numbers the values of a field as they are met, the same in all segments.
-type valueNumbers struct {
-	columns          []*segment.Column
-	numbers, strings [][]uint32 // by segment and ordinal: number of the value, 0 when it was not met yet
-	ofNumber         map[float64]uint32
-	ofString         map[string]uint32
-	seen             []bool // by number: a document has it
-	ordinals, found  []uint32
+// rowBits has a bit for each row of a segment.
+type rowBits []uint64
+
+func newRowBits(rows int) rowBits { return make(rowBits, (rows+63)/64) }
+
+func (b rowBits) set(row uint32)      { b[row/64] |= 1 << (row % 64) }
+func (b rowBits) has(row uint32) bool { return b[row/64]>>(row%64)&1 != 0 }
+
+// metValues are the values of a field that documents had.
+type metValues struct {
+	numbers, strings metNumbers
+	found            []uint32 // numbers of the document at hand
 }
 
-func newValueNumbers(ix *Index, field string) *valueNumbers {
-	v := &valueNumbers{columns: columnsOf(ix, field), ofNumber: map[float64]uint32{}, ofString: map[string]uint32{}, seen: make([]bool, 1)}
-	v.numbers, v.strings = make([][]uint32, len(v.columns)), make([][]uint32, len(v.columns))
-	for i, c := range v.columns {
-		if c != nil {
-			v.numbers[i], v.strings[i] = make([]uint32, c.Numbers()), make([]uint32, c.Strings())
-		}
-	}
+// metNumbers are those of its numbers, or of its strings.
+type metNumbers struct {
+	columns  []*segment.Column // nil for segments without any
+	strings  bool
+	none     []bool // by segment: the first string is empty, and no value
+	of       *numbering.Numbers
+	met      rowBits // by number
+	ordinals []uint32
+}
+
+func newMetValues(ix *Index, field string) *metValues {
+	v := new(metValues)
+	v.numbers.open(ix, field, false)
+	v.strings.open(ix, field, true)
 	return v
 }
 
-// first reports whether no document before had one of the row's values.
-func (v *valueNumbers) first(seg int, row segment.Row) bool {
-	c := v.columns[seg]
+func (m *metNumbers) open(ix *Index, field string, strings bool) {
+	m.columns, m.strings = columnsOf(ix, field), strings
+	id, ok := ix.Fields.ID(field)
+	if !ok {
+		return
+	}
+	m.none = make([]bool, len(m.columns))
+	m.of = valueNumbers(ix, id, strings)
+	m.met = newRowBits(m.of.Count)
+	for i, c := range m.columns {
+		switch {
+		case c == nil:
+		case strings && c.Strings() > 0:
+			m.none[i] = len(c.String(0)) == 0
+		case strings || c.Numbers() == 0:
+			m.columns[i] = nil
+		}
+	}
+}
+
+// valueNumbers returns the numbers of a field's values.
+func valueNumbers(ix *Index, field segment.FieldID, strings bool) *numbering.Numbers {
+	columns := make([]numbering.Column, len(ix.Segments))
+	for i, s := range ix.Segments {
+		columns[i].Column = s.Column(field)
+		if ix.Cache != nil {
+			columns[i].Shelf = ix.Cache.OfFile(i)
+		}
+	}
+	if ix.Cache == nil {
+		return numbering.New(columns, field, strings, nil)
+	}
+	return numbering.New(columns, field, strings, ix.Cache.Own())
+}
+
+// append appends the numbers of a row's values.
+func (m *metNumbers) append(dst []uint32, seg int, row segment.Row) []uint32 {
+	c := m.columns[seg]
 	if c == nil {
-		return true
+		return dst
 	}
-	v.found = v.found[:0]
-	v.ordinals = c.RowNumbers(v.ordinals[:0], row)
-	for _, ord := range v.ordinals {
-		n := &v.numbers[seg][ord]
-		if *n == 0 {
-			*n = number(v, v.ofNumber, c.Number(int(ord)))
-		}
-		v.found = append(v.found, *n)
+	if m.strings {
+		m.ordinals = c.RowStrings(m.ordinals[:0], row)
+	} else {
+		m.ordinals = c.RowNumbers(m.ordinals[:0], row)
 	}
-	v.ordinals = c.RowStrings(v.ordinals[:0], row)
-	for _, ord := range v.ordinals {
-		n := &v.strings[seg][ord]
-		if *n == 0 {
-			value := c.String(int(ord))
-			if len(value) == 0 {
-				continue
-			}
-			*n = number(v, v.ofString, string(value))
-		}
-		v.found = append(v.found, *n)
-	}
-	for _, n := range v.found {
-		if v.seen[n] {
-			return false
+	for _, ord := range m.ordinals {
+		if ord > 0 || !m.none[seg] {
+			dst = append(dst, m.of.Of(seg, ord))
 		}
 	}
-	for _, n := range v.found {
-		v.seen[n] = true
+	return dst
+}
+
+func (m *metNumbers) any(numbers []uint32) bool {
+	for _, n := range numbers {
+		if m.met.has(n) {
+			return true
+		}
 	}
+	return false
+}
+
+func (m *metNumbers) note(numbers []uint32) {
+	for _, n := range numbers {
+		m.met.set(n)
+	}
+}
+
+// look looks at the values of a row.
+func (v *metValues) look(seg int, row segment.Row) (numbers, strings []uint32) {
+	v.found = v.numbers.append(v.found[:0], seg, row)
+	n := len(v.found)
+	v.found = v.strings.append(v.found, seg, row)
+	return v.found[:n], v.found[n:]
+}
+
+// met reports whether one of a row's values was met.
+func (v *metValues) met(seg int, row segment.Row) bool {
+	numbers, strings := v.look(seg, row)
+	return v.numbers.any(numbers) || v.strings.any(strings)
+}
+
+// first reports whether none was met, and then notes them.
+func (v *metValues) first(seg int, row segment.Row) bool {
+	numbers, strings := v.look(seg, row)
+	if v.numbers.any(numbers) || v.strings.any(strings) {
+		return false
+	}
+	v.numbers.note(numbers)
+	v.strings.note(strings)
 	return true
 }
 
-// number returns the number of a value, a new one if it was not met before.
-func number[V comparable](v *valueNumbers, of map[V]uint32, value V) uint32 {
-	n, ok := of[value]
-	if !ok {
-		n = uint32(len(v.seen))
-		v.seen = append(v.seen, false)
-		of[value] = n
-	}
-	return n
+func (v *metValues) note(seg int, row segment.Row) {
+	numbers, strings := v.look(seg, row)
+	v.numbers.note(numbers)
+	v.strings.note(strings)
 }

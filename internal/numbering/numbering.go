@@ -1,0 +1,317 @@
+// Package numbering numbers the values of a field: the segments of a view number theirs each for itself, in their columns, and a value
+// that several segments have gets one number for all of them here. Who counts values over segments, or remembers which were met, needs
+// an array or a set of bits then, and compares no values.
+package numbering
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+
+	"svc/internal/resultcache"
+	"svc/segment"
+)
+
+// Numbers are those of a field's numbers, or of its strings, in the segments of a view.
+type Numbers struct {
+	Count int // they are below it
+
+	of [][][]uint32 // by segment and chunk of ordinals
+}
+
+// Of returns the number of an ordinal of a segment.
+func (n *Numbers) Of(seg int, ord uint32) uint32 { return n.of[seg][ord>>chunkBits][ord&chunkMask] }
+
+// Chunks returns the numbers of a segment's ordinals, in their order, part by part.
+func (n *Numbers) Chunks(seg int) [][]uint32 { return n.of[seg] }
+
+// Column is what a segment has of the field: nil where it has nothing. What is found of it is kept on the shelf of its file, if there
+// is one.
+type Column struct {
+	*segment.Column
+	Shelf *resultcache.Shelf
+}
+
+// A large array would be more than one entry of the memory may take.
+const (
+	chunkBits = 15
+	chunkMask = 1<<chunkBits - 1
+)
+
+// keyOfNumbers is followed by a field, whether its strings are meant, and the number of a chunk.
+const keyOfNumbers = 'N'
+
+func keyOf(field segment.FieldID, strings bool, chunk int) []byte {
+	key := binary.LittleEndian.AppendUint16([]byte{keyOfNumbers}, uint16(field))
+	kind := byte(0)
+	if strings {
+		kind = 1
+	}
+	return binary.LittleEndian.AppendUint32(append(key, kind), uint32(chunk))
+}
+
+// base is a numbering of all values of some segments. These keep their parts of it; what became of the others does not matter to them.
+type base struct{ count int }
+
+// part are the numbers of some ordinals of a segment.
+type part struct {
+	*base
+	numbers []uint32
+}
+
+// added are the numbers of segments of a view that are not in the base of the others.
+type added struct {
+	*base
+	count int
+	of    [][][]uint32
+}
+
+// New numbers the values of the columns of a view's segments. own is the shelf of the view, nil if it has none.
+func New(columns []Column, field segment.FieldID, strings bool, own *resultcache.Shelf) *Numbers {
+	n := &numberer{columns: columns, field: field, strings: strings, of: make([][][]uint32, len(columns))}
+	n.find()
+	var young []int // segments
+	var rest, total, parts int
+	for i := range columns {
+		switch size := n.size(i); {
+		case size == 0:
+		case n.of[i] != nil:
+			total += size
+			parts++
+		default:
+			young = append(young, i)
+			total += size
+			rest += size
+		}
+	}
+	switch {
+	case len(young) == 0 && n.base != nil:
+		return &Numbers{n.base.count, n.of}
+	case len(young) == 0:
+		return &Numbers{of: n.of}
+	case n.base != nil && rest*parts*lookUp <= total:
+		return n.add(young, own)
+	}
+	return n.build()
+}
+
+// lookUp is how many values are hashed in the time that it takes to look one up in a column.
+const lookUp = 10
+
+type numberer struct {
+	columns []Column
+	field   segment.FieldID
+	strings bool
+	base    *base
+	of      [][][]uint32 // of the segments in the base
+}
+
+func (n *numberer) size(seg int) int {
+	switch c := n.columns[seg].Column; {
+	case c == nil:
+		return 0
+	case n.strings:
+		return c.Strings()
+	default:
+		return c.Numbers()
+	}
+}
+
+// find finds the base that most values are in, and the numbers of the segments in it.
+func (n *numberer) find() {
+	sizes := map[*base]int{}
+	for i, c := range n.columns {
+		if n.size(i) > 0 && c.Shelf != nil {
+			if p, ok := c.Shelf.Get(keyOf(n.field, n.strings, 0)).(*part); ok {
+				if sizes[p.base] += n.size(i); n.base == nil || sizes[p.base] > sizes[n.base] {
+					n.base = p.base
+				}
+			}
+		}
+	}
+	if n.base == nil {
+		return
+	}
+	for i, c := range n.columns {
+		var of [][]uint32
+		for from := 0; from < n.size(i) && c.Shelf != nil; from += 1 << chunkBits {
+			p, ok := c.Shelf.Get(keyOf(n.field, n.strings, len(of))).(*part)
+			if !ok || p.base != n.base {
+				of = nil
+				break
+			}
+			of = append(of, p.numbers)
+		}
+		n.of[i] = of
+	}
+}
+
+// add looks the values of young segments up in the others. What is found is kept with the view: the next one may have others.
+func (n *numberer) add(young []int, own *resultcache.Shelf) *Numbers {
+	key := keyOf(n.field, n.strings, 0)
+	if own != nil {
+		if a, ok := own.Get(key).(*added); ok && a.base == n.base && !slices.ContainsFunc(young, func(i int) bool { return a.of[i] == nil }) {
+			for _, i := range young {
+				n.of[i] = a.of[i]
+			}
+			return &Numbers{a.count, n.of}
+		}
+	}
+	a := &added{base: n.base, of: make([][][]uint32, len(n.columns))}
+	freshStrings, freshNumbers := map[string]uint32{}, map[float64]uint32{}
+	size := 64
+	a.count = n.base.count
+	for _, i := range young {
+		of := make([]uint32, n.size(i))
+		for ord := range of {
+			found, ok := n.lookUp(i, ord)
+			switch {
+			case ok:
+			case n.strings:
+				found = number(freshStrings, string(n.columns[i].String(ord)), &a.count)
+			default:
+				found = number(freshNumbers, n.columns[i].Number(ord), &a.count)
+			}
+			of[ord] = found
+		}
+		size += 4*len(of) + 64
+		a.of[i] = chunks(of)
+	}
+	if own != nil {
+		own.Put(key, a, size)
+	}
+	for _, i := range young {
+		n.of[i] = a.of[i]
+	}
+	return &Numbers{a.count, n.of}
+}
+
+// number returns the number of a value, a new one if it has none yet.
+func number[V comparable](of map[V]uint32, value V, count *int) uint32 {
+	found, ok := of[value]
+	if !ok {
+		found = uint32(*count)
+		*count++
+		of[value] = found
+	}
+	return found
+}
+
+// lookUp looks a value of a segment up in those of the base.
+func (n *numberer) lookUp(seg, ord int) (uint32, bool) {
+	for i, c := range n.columns {
+		if n.of[i] == nil || c.Column == nil || i == seg {
+			continue
+		}
+		var at int
+		var same bool
+		if n.strings {
+			value := n.columns[seg].String(ord)
+			at = c.SearchString(value)
+			same = at < c.Strings() && bytes.Equal(c.String(at), value)
+		} else {
+			x := n.columns[seg].Number(ord)
+			at = c.SearchNumber(x)
+			same = at < c.Numbers() && c.Number(at) == x
+		}
+		if same {
+			return n.of[i][at>>chunkBits][at&chunkMask], true
+		}
+	}
+	return 0, false
+}
+
+// build makes a new base of all segments.
+func (n *numberer) build() *Numbers {
+	var order []int // segments, the largest first: most numbers ascend with the ordinals there
+	total := 0
+	for i := range n.columns {
+		n.of[i] = nil
+		if size := n.size(i); size > 0 {
+			order = append(order, i)
+			total += size
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return n.size(b) - n.size(a) })
+	b := &base{}
+	if len(order) == 1 {
+		of := make([]uint32, total)
+		for ord := range of {
+			of[ord] = uint32(ord)
+		}
+		b.count = total
+		n.of[order[0]] = chunks(of)
+		n.put(order, b)
+		return &Numbers{b.count, n.of}
+	}
+	// Values meet by their hashes: half of a hash stands in the table beside a number, of which first says where the value is.
+	shift := 64 - bits.Len(uint(2*total))
+	table := make([]uint64, 1<<(64-shift))
+	first := make([]uint64, 0, total) // segment and ordinal by number
+	for _, seg := range order {
+		of := make([]uint32, n.size(seg))
+		for ord := range of {
+			h := n.hash(seg, ord)
+			half := h << 32
+			for slot := h >> shift; ; slot = (slot + 1) & uint64(len(table)-1) {
+				e := table[slot]
+				if e == 0 {
+					of[ord] = uint32(len(first))
+					first = append(first, uint64(seg)<<32|uint64(ord))
+					table[slot] = half | uint64(len(first)) // from 1
+					break
+				}
+				if e&^math.MaxUint32 != half {
+					continue
+				}
+				found := uint32(e) - 1
+				at := first[found]
+				if other := int(at >> 32); other != seg && n.same(seg, ord, other, int(uint32(at))) {
+					of[ord] = found
+					break
+				}
+			}
+		}
+		n.of[seg] = chunks(of)
+	}
+	b.count = len(first)
+	n.put(order, b)
+	return &Numbers{b.count, n.of}
+}
+
+// put keeps the numbers of a finished base with the segments.
+func (n *numberer) put(segments []int, b *base) {
+	for _, seg := range segments {
+		for chunk, numbers := range n.of[seg] {
+			if shelf := n.columns[seg].Shelf; shelf != nil {
+				shelf.Put(keyOf(n.field, n.strings, chunk), &part{b, numbers}, 4*len(numbers)+64)
+			}
+		}
+	}
+}
+
+func (n *numberer) hash(seg, ord int) uint64 {
+	if n.strings {
+		return xxhash.Sum64(n.columns[seg].String(ord))
+	}
+	h := math.Float64bits(n.columns[seg].Number(ord)+0) * 0x9e3779b97f4a7c15 // a column has no −0
+	return h ^ h>>29
+}
+
+func (n *numberer) same(seg, ord, other, at int) bool {
+	if n.strings {
+		return bytes.Equal(n.columns[seg].String(ord), n.columns[other].String(at))
+	}
+	return n.columns[seg].Number(ord) == n.columns[other].Number(at)
+}
+
+func chunks(of []uint32) (all [][]uint32) {
+	for c := range slices.Chunk(of, 1<<chunkBits) {
+		all = append(all, c)
+	}
+	return all
+}
