@@ -154,7 +154,9 @@ func distribution(ctx context.Context, v *index.View, fields []facetField, candi
 			}
 			done := false
 			if field.byCount && !few {
-				f.values, done = topMost(v, field.id, sources, limit)
+				if f.values, done = topMost(v, field.id, sources, limit); !done {
+					f.values, done = countedMost(v, field.id, sources, limit)
+				}
 			}
 			switch {
 			case done:

@@ -1,0 +1,212 @@
+package search
+
+import (
+	"cmp"
+	"slices"
+
+	"svc/internal/index"
+	"svc/internal/numbering"
+	"svc/segment"
+)
+
+// Where a facet has many values that several segments have, comparing them to add their counts up is what takes so long. By their numbers
+// (package numbering) counts are added up in an array, the largest of them tell which values are looked at, and only those are.
+
+// countedMost is mostFrequent by the numbers of values. False where it is no quicker, or there are none.
+func countedMost(v *index.View, field segment.FieldID, sources []*facetSource, limit int) ([]facetValue, bool) {
+	size := 0
+	for _, s := range sources {
+		size += s.size
+	}
+	if len(sources) < 2 || size < fewValues || limit == 0 {
+		return nil, false
+	}
+	c := newNumberedCounts(v, field, sources)
+	least, more := c.leastOf(limit)
+	best := make([]counted, 0, limit)
+	c.each(least+1, func(s *facetSource, ord, count int) { best = append(best, counted{count: count, source: s, ord: ord}) })
+	best = append(best, c.lastOf(least, limit-more, fromLast)...)
+	slices.SortFunc(best, func(a, b counted) int { return cmp.Or(cmp.Compare(b.count, a.count), fromLast(a, b)) })
+	for i := range best {
+		best[i].seen = i
+	}
+	return (&topList{heap: best}).values(sources), true
+}
+
+// fromLast orders values from the last to the first.
+func fromLast(a, b counted) int {
+	x, y := *a.source, *b.source
+	x.at, y.at = a.ord, b.ord
+	x.load()
+	y.load()
+	return y.compare(&x)
+}
+
+// numberedCounts are the counts of a field's values, by their numbers.
+type numberedCounts struct {
+	sources []*facetSource
+	of      *numbering.Numbers
+	counts  []uint32
+}
+
+func newNumberedCounts(v *index.View, field segment.FieldID, sources []*facetSource) *numberedCounts {
+	columns := make([]numbering.Column, len(v.Segments))
+	for i, s := range v.Segments {
+		columns[i] = numbering.Column{Column: s.Column(field), Shelf: v.Cache.OfFile(i)}
+	}
+	c := &numberedCounts{sources: sources, of: numbering.New(columns, field, sources[0].all.strings, v.Cache.Own())}
+	c.counts = make([]uint32, c.of.Count)
+	for _, s := range sources {
+		s.countAll()
+		c.eachOrdinal(s, func(ord int, number uint32) { c.counts[number] += uint32(s.count(ord)) })
+	}
+	return c
+}
+
+// countAll counts in advance what would be counted when it is asked for.
+func (s *facetSource) countAll() {
+	for _, k := range []*ordinalCounts{&s.all, s.less} {
+		if k != nil && k.among != nil {
+			*k = countOrdinals(k.column, k.strings, k.among, s.in.Rows())
+		}
+	}
+}
+
+// eachOrdinal calls f for the ordinals of a source that some document may have, in any order.
+func (c *numberedCounts) eachOrdinal(s *facetSource, f func(ord int, number uint32)) {
+	if s.all.listed() {
+		for _, ord := range s.all.have {
+			f(int(ord), c.of.Of(s.segment, ord))
+		}
+		return
+	}
+	ord := 0
+	for _, chunk := range c.of.Chunks(s.segment) {
+		for _, number := range chunk {
+			f(ord, number)
+			ord++
+		}
+	}
+}
+
+// leastOf returns the count of the last of the most frequent values, as many as limit, and how many have a larger one. It is 0 where
+// there are no more values.
+func (c *numberedCounts) leastOf(limit int) (least, more int) {
+	top := make([]uint32, 0, min(limit, len(c.counts))) // a heap, the least first
+	for _, n := range c.counts {
+		switch {
+		case n == 0:
+		case len(top) < limit:
+			top = append(top, n)
+			for at := len(top) - 1; at > 0 && top[at] < top[(at-1)/2]; at = (at - 1) / 2 {
+				top[at], top[(at-1)/2] = top[(at-1)/2], top[at]
+			}
+		case n > top[0]:
+			top[0] = n
+			for at := 0; 2*at+1 < len(top); {
+				child := 2*at + 1
+				if child+1 < len(top) && top[child+1] < top[child] {
+					child++
+				}
+				if top[at] <= top[child] {
+					break
+				}
+				top[at], top[child] = top[child], top[at]
+				at = child
+			}
+		}
+	}
+	if len(top) < limit {
+		return 0, len(top)
+	}
+	for _, n := range top {
+		if n > top[0] {
+			more++
+		}
+	}
+	return int(top[0]), more
+}
+
+// each calls f for the values with a count of at least so many, once each, and sets their counts to 0.
+func (c *numberedCounts) each(least int, f func(s *facetSource, ord, count int)) {
+	for _, s := range c.sources {
+		c.eachOrdinal(s, func(ord int, number uint32) {
+			if n := int(c.counts[number]); n >= least && n > 0 {
+				c.counts[number] = 0
+				f(s, ord, n)
+			}
+		})
+	}
+}
+
+// lastOf returns the last of the values with a count, as many as limit. compare orders values from the last to the first.
+func (c *numberedCounts) lastOf(count, limit int, compare func(a, b counted) int) []counted {
+	if count == 0 || limit == 0 {
+		return nil
+	}
+	all := 0
+	for _, n := range c.counts {
+		if int(n) == count {
+			all++
+		}
+	}
+	// Where they are many, those that are sought are among the last of all values.
+	if len(c.counts)/all*limit < all {
+		return c.walkDown(count, limit)
+	}
+	return c.gatherLast(count, limit, compare)
+}
+
+// gatherLast is lastOf by looking at each of the values.
+func (c *numberedCounts) gatherLast(count, limit int, compare func(a, b counted) int) []counted {
+	last := make([]counted, 0, limit) // a heap, the first of them first
+	before := func(i, j int) bool { return compare(last[i], last[j]) > 0 }
+	c.each(count, func(s *facetSource, ord, n int) {
+		switch v := (counted{count: n, source: s, ord: ord}); {
+		case len(last) < limit:
+			last = append(last, v)
+			for at := len(last) - 1; at > 0 && before(at, (at-1)/2); at = (at - 1) / 2 {
+				last[at], last[(at-1)/2] = last[(at-1)/2], last[at]
+			}
+		case compare(v, last[0]) < 0:
+			last[0] = v
+			for at := 0; 2*at+1 < len(last); {
+				child := 2*at + 1
+				if child+1 < len(last) && before(child+1, child) {
+					child++
+				}
+				if !before(child, at) {
+					break
+				}
+				last[at], last[child] = last[child], last[at]
+				at = child
+			}
+		}
+	})
+	return last
+}
+
+// walkDown is lastOf by the order of the values.
+func (c *numberedCounts) walkDown(count, limit int) (last []counted) {
+	down := func(s *facetSource) bool {
+		s.at = s.all.down(s.at - 1)
+		for s.at >= 0 && int(c.counts[c.of.Of(s.segment, uint32(s.at))]) != count {
+			s.at = s.all.down(s.at - 1)
+		}
+		return s.load()
+	}
+	var open []*facetSource
+	for _, s := range c.sources {
+		if s.at = s.size; down(s) {
+			open = append(open, s)
+		}
+	}
+	for q := newSourceQueue(open, down); len(last) < limit; {
+		same := q.next()
+		if len(same) == 0 {
+			break
+		}
+		last = append(last, counted{count: count, source: same[0], ord: same[0].at})
+	}
+	return last
+}
