@@ -21,7 +21,12 @@ type conns struct {
 
 	mu       sync.Mutex
 	open     map[*conn]struct{}
-	relieved atomic.Int64 // when slow clients were cut off last, ns since 1970
+	closing  int           // of open, those that were cut off to make room
+	next     []slow        // to be cut off for others, as long as the client has not moved since
+	looked   time.Time     // when they were found
+	closed   chan struct{} // told of each that has closed; holds one
+	told     atomic.Int64  // when the log was told that there is no room, ns since 1970
+	relieved atomic.Int64  // when slow clients were cut off last, ns since 1970
 }
 
 // conn is one of them.
@@ -38,6 +43,7 @@ type conn struct {
 	moved   atomic.Int64
 	blocked atomic.Bool
 	cut     atomic.Bool // the client was too slow when there was no room for it
+	makes   bool        // room for others: it is among closing; guarded by in.mu
 
 	body int    // of the answer that is written next: see holdBack
 	held *start // what waits for the rest; nil: nothing
@@ -67,19 +73,25 @@ func (l listener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	c := &conn{Conn: nc, in: l.in}
-	for told := false; !l.in.room(); time.Sleep(acceptPause / 4) {
-		if !told {
-			l.log.Warn("there are as many connections as there may be: idle and slow ones are closed", "limit", l.in.most)
-			told = true
+	for !l.in.take(c) {
+		l.tell()
+		select {
+		case <-l.in.closed:
+		case <-time.After(acceptPause / 4):
 		}
 	}
-	l.in.mu.Lock()
-	defer l.in.mu.Unlock()
-	if l.in.open == nil {
-		l.in.open = map[*conn]struct{}{}
-	}
-	l.in.open[c] = struct{}{}
 	return c, nil
+}
+
+// tellPause is how much time passes at least between two lines of the log that say the same of connections.
+const tellPause = time.Minute
+
+// tell says that there is no room.
+func (l listener) tell() {
+	now, last := time.Now().UnixNano(), l.in.told.Load()
+	if now-last >= int64(tellPause) && l.in.told.CompareAndSwap(last, now) {
+		l.log.Warn("there are as many connections as there may be: idle and slow ones are closed", "limit", l.in.most)
+	}
 }
 
 // count returns how many connections are open.
@@ -161,16 +173,18 @@ const (
 // slow is a connection on which the server waits for its client.
 type slow struct {
 	*conn
-	rank int     // what is closed first for others: 0: without a request so far; 1: between requests; 2: in one
-	rate float64 // bytes a second
-	took time.Duration
+	rank  int     // what is closed first for others: 0: without a request so far; 1: between requests; 2: in one
+	rate  float64 // bytes a second
+	took  time.Duration
+	began int64 // conn.since
 }
 
 // waiting returns the connections whose clients have taken more than the grace, the slowest first. The lock is held.
 func (cs *conns) waiting(now time.Time) []slow {
 	var all []slow
 	for c := range cs.open {
-		took := time.Duration(now.UnixNano() - c.since.Load())
+		began := c.since.Load()
+		took := time.Duration(now.UnixNano() - began)
 		if c.blocked.Load() && !c.cut.Load() && took > slowGrace {
 			rank := 0
 			switch {
@@ -179,7 +193,7 @@ func (cs *conns) waiting(now time.Time) []slow {
 			case c.served.Load():
 				rank = 1
 			}
-			all = append(all, slow{c, rank, float64(c.moved.Load()) / took.Seconds(), took})
+			all = append(all, slow{c, rank, float64(c.moved.Load()) / took.Seconds(), took, began})
 		}
 	}
 	slices.SortFunc(all, func(a, b slow) int { return cmp.Or(cmp.Compare(a.rate, b.rate), cmp.Compare(b.took, a.took)) })
@@ -205,21 +219,57 @@ func (cs *conns) relieve(bytes int64) {
 	}
 }
 
-// room reports whether another connection may be taken. If not, it closes some of those that wait for their clients longest, first
-// those without a request.
-func (cs *conns) room() bool {
+// take counts a connection in if there is room. Where most of that is used, one makes room for it that waits for its client longest,
+// first of those without a request. It is not waited for: room is kept for those that are closing.
+func (cs *conns) take(c *conn) bool {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	if cs.most == 0 || len(cs.open) < cs.most {
-		return true
+	if cs.most > 0 {
+		if len(cs.open)-cs.closing >= cs.most-cs.most/roomShare {
+			cs.makeRoom(time.Now())
+		}
+		if len(cs.open) >= cs.most {
+			return false
+		}
 	}
-	now := time.Now()
-	all := cs.waiting(now)
-	slices.SortStableFunc(all, func(a, b slow) int { return cmp.Compare(a.rank, b.rank) })
-	for _, s := range all[:min(len(all), cs.most/16+1)] {
+	if cs.open == nil {
+		cs.open = map[*conn]struct{}{}
+	}
+	cs.open[c] = struct{}{}
+	return true
+}
+
+const (
+	// roomShare is which part of the connections is kept for those that are closing.
+	roomShare = 16
+	// lookPause is how much time passes at least between two looks at all connections for some to close.
+	lookPause = 10 * time.Millisecond
+)
+
+// makeRoom cuts off one connection, if there is one that waits for its client. The lock is held.
+func (cs *conns) makeRoom(now time.Time) {
+	for {
+		if len(cs.next) == 0 {
+			if now.Sub(cs.looked) < lookPause {
+				return
+			}
+			all := cs.waiting(now)
+			slices.SortStableFunc(all, func(a, b slow) int { return cmp.Compare(a.rank, b.rank) })
+			cs.next, cs.looked = all[:min(len(all), cs.most/roomShare+1)], now
+			if len(cs.next) == 0 {
+				return
+			}
+		}
+		s := cs.next[0]
+		cs.next = cs.next[1:]
+		if _, open := cs.open[s.conn]; !open || s.cut.Load() || !s.blocked.Load() || s.since.Load() != s.began {
+			continue
+		}
+		s.makes = true
+		cs.closing++
 		s.cutOff(now)
+		return
 	}
-	return false
 }
 
 // cutOff has what is going on on the connection fail.
@@ -229,10 +279,24 @@ func (c *conn) cutOff(now time.Time) {
 }
 
 func (c *conn) Close() error {
-	c.in.mu.Lock()
-	delete(c.in.open, c)
-	c.in.mu.Unlock()
-	return c.Conn.Close()
+	err := c.Conn.Close()
+	c.in.remove(c)
+	return err
+}
+
+// remove counts a connection out.
+func (cs *conns) remove(c *conn) {
+	cs.mu.Lock()
+	delete(cs.open, c)
+	if c.makes {
+		c.makes = false
+		cs.closing--
+	}
+	cs.mu.Unlock()
+	select {
+	case cs.closed <- struct{}{}: // whom Accept waits for
+	default:
+	}
 }
 
 // hangUp ends the wait for a request on all connections, again and again until done: a

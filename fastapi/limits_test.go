@@ -212,27 +212,35 @@ func TestLargeBodiesFindRoomFirst(t *testing.T) {
 	}
 }
 
+// openConn counts a connection in that waits for its client since a while.
+func openConn(t *testing.T, cs *conns, served, busy bool, since time.Duration) *conn {
+	t.Helper()
+	_, server := net.Pipe()
+	t.Cleanup(func() { server.Close() })
+	c := &conn{Conn: server, in: cs}
+	c.served.Store(served)
+	c.busy.Store(busy)
+	c.since.Store(time.Now().Add(-since).UnixNano())
+	c.blocked.Store(true)
+	if !cs.take(c) {
+		t.Fatal("there is no room")
+	}
+	return c
+}
+
 // TestRoomForConnections fills the connections up: those without a request make way, first those that never had one.
 func TestRoomForConnections(t *testing.T) {
-	cs := &conns{most: 3, open: map[*conn]struct{}{}}
-	if !cs.room() {
-		t.Fatal("there is no room for the first")
-	}
-	open := func(served, busy bool) *conn {
-		_, server := net.Pipe()
-		t.Cleanup(func() { server.Close() })
-		c := &conn{Conn: server, in: cs}
-		c.served.Store(served)
-		c.busy.Store(busy)
-		c.since.Store(time.Now().Add(-time.Minute).UnixNano())
-		c.blocked.Store(true)
-		cs.open[c] = struct{}{}
-		return c
-	}
-	busy, idle, never := open(true, true), open(true, false), open(false, false)
+	cs := &conns{most: 3}
+	busy, idle, never := openConn(t, cs, true, true, time.Minute), openConn(t, cs, true, false, time.Minute), openConn(t, cs, false, false, time.Minute)
 	for i, want := range []*conn{never, idle, busy} {
-		if cs.room() {
-			t.Fatal("there is room beyond the limit")
+		_, server := net.Pipe()
+		fresh := &conn{Conn: server, in: cs}
+		defer fresh.Close()
+		cs.looked = time.Time{}
+		for range 3 {
+			if cs.take(fresh) {
+				t.Fatal("there is room beyond the limit")
+			}
 		}
 		for _, c := range []*conn{busy, idle, never} {
 			if c.cut.Load() != (c == want) {
@@ -240,8 +248,75 @@ func TestRoomForConnections(t *testing.T) {
 			}
 			c.cut.Store(false)
 		}
-		delete(cs.open, want)
-		cs.open[&conn{Conn: want.Conn, in: cs}] = struct{}{} // a fresh one in its place
+		want.Close()
+		want.Close()
+		if !cs.take(fresh) {
+			t.Fatal("there is no room where one has closed")
+		}
+	}
+	if cs.closing != 0 || cs.count() != 3 {
+		t.Errorf("%d connections, %d of them closing, want 3 and none", cs.count(), cs.closing)
+	}
+}
+
+// TestRoomIsMadeAhead has connections come one after the other, which do nothing: each takes the place of one that is closing, and nobody
+// waits as long as those close in time. One that has had a request meanwhile stays.
+func TestRoomIsMadeAhead(t *testing.T) {
+	const most = 10 * roomShare
+	cs := &conns{most: most}
+	var cut, all []*conn
+	gather := func() {
+		cut = cut[:0]
+		for c := range cs.open {
+			if c.cut.Load() {
+				cut = append(cut, c)
+			}
+		}
+	}
+	for i := range most - most/roomShare {
+		all = append(all, openConn(t, cs, false, false, time.Hour-time.Duration(i)*time.Second))
+	}
+	if gather(); len(cut) != 0 {
+		t.Fatalf("%d are cut off, and there was room", len(cut))
+	}
+	for round := range 3 * most {
+		cs.looked = time.Time{}
+		all = append(all, openConn(t, cs, false, false, time.Second))
+		if gather(); len(cut) != 1 || cut[0] != all[round] && round < most/2 {
+			t.Fatalf("round %d: %d are cut off, or another than the one that waited longest", round, len(cut))
+		}
+		cut[0].Close()
+	}
+	// Now they do not close.
+	cs.looked, cs.next = time.Time{}, nil
+	for range most / roomShare {
+		openConn(t, cs, false, false, 0)
+	}
+	_, server := net.Pipe()
+	fresh := &conn{Conn: server, in: cs}
+	defer fresh.Close()
+	if gather(); cs.take(fresh) || len(cut) != most/roomShare || cs.count() != most {
+		t.Errorf("%d of %d are cut off, want %d, and no room", len(cut), cs.count(), most/roomShare)
+	}
+	cut[0].Close()
+	if !cs.take(fresh) {
+		t.Error("there is no room where one has closed")
+	}
+}
+
+// TestWhoAskedMeanwhileStays has one of the connections ask that are to be closed for others next.
+func TestWhoAskedMeanwhileStays(t *testing.T) {
+	const most = 2 * roomShare
+	cs := &conns{most: most}
+	for range most - most/roomShare {
+		openConn(t, cs, false, false, time.Minute)
+	}
+	openConn(t, cs, false, false, 0)
+	next := cs.next[0].conn
+	next.since.Add(1)
+	openConn(t, cs, false, false, 0)
+	if cs.closing != 2 || next.cut.Load() {
+		t.Errorf("%d connections are closing, want 2; one that asked meanwhile is among them: %t", cs.closing, next.cut.Load())
 	}
 }
 

@@ -163,7 +163,7 @@ func New(o Options) *Server {
 	s.budget = budget.New(cmp.Or(o.Memory, DefaultMemory), s.relieve)
 	s.answerLimit = min(cmp.Or(o.AnswerLimit, DefaultAnswerLimit), s.budget.Limit()/2)
 	s.bulk = make(bulk, max(runtime.GOMAXPROCS(0)-1, 1))
-	s.conns.most = o.Connections
+	s.conns.most, s.conns.closed = o.Connections, make(chan struct{}, 1)
 	s.searching, s.endSearches = context.WithCancel(context.Background())
 	if o.Searches <= 0 {
 		o.Searches = 4 * runtime.GOMAXPROCS(0)
