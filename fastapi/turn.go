@@ -27,6 +27,36 @@ type turn struct {
 	spent   time.Duration // on slices before
 	refused error         // the lane had no room
 	account budget.Account
+
+	looked time.Duration // after since, when the time was looked up last
+	unseen int           // calls of Err until that is done again
+	stride int           // what unseen begins with
+}
+
+const (
+	// maxStride is how many calls of Err at most take it that the slice is not over. So its end, or a deadline, is noticed eight calls late
+	// where calls that came often come rarely all at once, and without that by lookEvery.
+	maxStride = 7
+	// lookEvery is about how much time passes between two looks. To look takes as long as a small step of a search.
+	lookEvery = 50 * time.Microsecond
+)
+
+// within reports whether the slice is not over. To look that up at each of many calls that come often would cost more than they do.
+func (t *turn) within() bool {
+	if t.holds == paused {
+		return false
+	}
+	now := time.Since(t.since)
+	switch gap := now - t.looked; {
+	case gap < 0 || gap > 4*lookEvery: // below 0: another slice has begun
+		t.stride = 0
+	case gap > lookEvery:
+		t.stride /= 2
+	default:
+		t.stride = min(2*t.stride+1, maxStride)
+	}
+	t.looked = now
+	return now < slice
 }
 
 // charged says to whom the memory that the work takes belongs: while it waits for some it holds nothing up.
@@ -47,15 +77,27 @@ const (
 
 // Err is that of a context. It may wait until it is this turn's again.
 func (t *turn) Err() error {
-	// Most often asked within a slice: whether its time is over is looked up at the end of that. A moment without the time of day is
-	// cheaper to have than one with it.
-	within := t.holds != paused && time.Since(t.since) < slice
-	// Once the context is done, others may ask, too.
-	if err := t.ended(within); err != nil {
+	// Once the context is done, others may ask, too: they find that first.
+	if err := t.noted(); err != nil {
 		return err
+	}
+	if t.unseen > 0 && t.holds != paused {
+		t.unseen--
+		return t.refused
+	}
+	// Most often asked within a slice: whether the whole time is over is looked up at the end of that. A moment without the time of day is
+	// cheaper to have than one with it.
+	within := t.within()
+	if !within {
+		if err := t.Context.Err(); err != nil {
+			return err
+		}
 	}
 	if t.refused != nil {
 		return t.refused
+	}
+	if within {
+		t.unseen = t.stride
 	}
 	if within || t.holds == paused {
 		return nil
@@ -67,9 +109,9 @@ func (t *turn) Err() error {
 	return t.Context.Err()
 }
 
-// ended is the error of the context, within a slice without a look at the time.
-func (t *turn) ended(within bool) error {
-	if w, ok := t.Context.(*work); ok && within {
+// noted is the error of the context, without a look at the time.
+func (t *turn) noted() error {
+	if w, ok := t.Context.(*work); ok {
 		return w.noted()
 	}
 	return t.Context.Err()

@@ -267,3 +267,65 @@ func TestLargeRequestsWaitBehind(t *testing.T) {
 		}
 	})
 }
+
+// TestTheEndOfASliceIsNoticed has work ask at gaps of all kinds: it becomes long in time, also where gaps that were tiny become large all
+// at once.
+func TestTheEndOfASliceIsNoticed(t *testing.T) {
+	for _, test := range []struct {
+		name         string
+		first, later time.Duration // gaps between two calls, before and after half of the slice
+		late         time.Duration // how long after its end it may be noticed
+	}{
+		{"often", time.Microsecond, time.Microsecond, 2 * lookEvery},
+		{"steps", 10 * time.Microsecond, 10 * time.Microsecond, maxStride * 10 * time.Microsecond},
+		{"rarely", time.Millisecond, time.Millisecond, time.Millisecond},
+		{"often, then rarely", time.Microsecond, time.Millisecond, (maxStride + 1) * time.Millisecond},
+		{"rarely, then often", time.Millisecond, time.Microsecond, 2 * lookEvery},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSlots(1, 10, time.Minute)
+				own, began := newTurn(t, s), time.Now()
+				for own.holds == aSlot {
+					gap := test.first
+					if time.Since(began) >= slice/2 {
+						gap = test.later
+					}
+					time.Sleep(gap)
+					if err := own.Err(); err != nil {
+						t.Fatal(err)
+					}
+					if time.Since(began) > 2*slice {
+						t.Fatal("it never becomes long")
+					}
+				}
+				if late := time.Since(began) - slice; late > test.late {
+					t.Errorf("its end is noticed %v late, want %v at most", late, test.late)
+				}
+			})
+		})
+	}
+}
+
+// TestADeadlineIsNoticed has the time of a request end while its work asks often, and while it asks rarely.
+func TestADeadlineIsNoticed(t *testing.T) {
+	for _, gap := range []time.Duration{time.Microsecond, 100 * time.Microsecond, time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSlots(1, 10, time.Minute)
+			const after = 3*slice + slice/2
+			own, began := newTurn(t, s), time.Now()
+			limited := new(work)
+			limited.begin(t.Context(), nil, after)
+			own.Context = limited
+			for own.Err() == nil {
+				time.Sleep(gap)
+				if time.Since(began) > 2*after {
+					t.Fatal("it never ends")
+				}
+			}
+			if late := time.Since(began) - after; late < 0 || late > slice+(maxStride+1)*gap {
+				t.Errorf("asked every %v, it ends %v late", gap, late)
+			}
+		})
+	}
+}
