@@ -66,7 +66,11 @@ func (p *pages) readAt(b []byte, id uint64) error {
 	return nil
 }
 
-// sound reads a page with those that it goes on in, when they are what they were.
+// comparedAtOnce is how many bytes are read to be compared that nobody looks at.
+const comparedAtOnce = 64 << 10
+
+// sound reads a page when it, and those that it goes on in, are what they were. Of a leaf and of a list of free pages it returns the first
+// one: a value may be large, and who asks has room for it or has not.
 func (p *pages) sound(id uint64) ([]byte, error) {
 	page := make([]byte, p.size)
 	if err := p.readSame(page, id); err != nil {
@@ -76,9 +80,52 @@ func (p *pages) sound(id uint64) ([]byte, error) {
 	if more == 0 {
 		return page, nil
 	}
-	long := make([]byte, (more+1)*p.size)
-	copy(long, page)
-	return long, p.readSame(long[p.size:], id+1)
+	if binary.LittleEndian.Uint16(page[8:]) == branchFlag {
+		long := make([]byte, (more+1)*p.size)
+		copy(long, page)
+		return long, p.readSame(long[p.size:], id+1)
+	}
+	step := max(comparedAtOnce/p.size, 1)
+	b := make([]byte, min(step, more)*p.size)
+	for first := int64(1); first <= more; first += step {
+		if err := p.readSame(b[:min(step, more+1-first)*p.size], id+uint64(first)); err != nil {
+			return nil, err
+		}
+	}
+	return page, nil
+}
+
+// lastKey returns the last key of a leaf that is sound, nil when it has none; page is the first of its pages.
+func (p *pages) lastKey(id uint64, page []byte) ([]byte, error) {
+	n := int(binary.LittleEndian.Uint16(page[10:]))
+	if n == 0 {
+		return nil, nil
+	}
+	at := int64(pageHeader + (n-1)*elementBytes)
+	var e [elementBytes]byte
+	if err := p.part(id, page, at, e[:]); err != nil {
+		return nil, err
+	}
+	length := (int64(binary.LittleEndian.Uint32(page[12:])) + 1) * p.size
+	from := at + int64(binary.LittleEndian.Uint32(e[4:]))
+	size := int64(binary.LittleEndian.Uint32(e[8:]))
+	if from+size > length {
+		return nil, p.damaged(id, "its last key is not in its place")
+	}
+	key := make([]byte, size)
+	return key, p.part(id, page, from, key)
+}
+
+// part fills b with the bytes from one on of pages of which the first is in memory.
+func (p *pages) part(id uint64, page []byte, from int64, b []byte) error {
+	if from+int64(len(b)) <= int64(len(page)) {
+		copy(b, page[from:])
+		return nil
+	}
+	if _, err := p.file.ReadAt(b, int64(id)*p.size+from); err != nil {
+		return p.damaged(id, "it cannot be read: %v", err)
+	}
+	return nil
 }
 
 // readSame reads pages that follow each other, and compares them.
@@ -296,10 +343,8 @@ func (t *Tx) way(id uint64, key []byte, beside bool) (last, next []byte, err err
 		}
 		n := int(binary.LittleEndian.Uint16(page[10:]))
 		if binary.LittleEndian.Uint16(page[8:]) == leafFlag {
-			if n > 0 {
-				last, _, _, _ = leafElement(page, n-1)
-			}
-			return last, next, nil
+			last, err = t.db.pages.lastKey(id, page)
+			return last, next, err
 		}
 		if n == 0 || depth > maxDepth {
 			return nil, nil, t.db.pages.damaged(id, "a branch with %d keys, %d pages deep", n, depth)
@@ -340,9 +385,7 @@ func (t *Tx) page(id uint64) ([]byte, error) {
 	if t.compared == nil || len(t.compared) >= keptPages {
 		t.compared = map[uint64][]byte{}
 	}
-	if int64(len(page)) <= t.db.pages.size { // a leaf that is longer has one large value
-		t.compared[id] = page
-	}
+	t.compared[id] = page
 	return page, nil
 }
 

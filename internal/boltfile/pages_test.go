@@ -57,7 +57,7 @@ func (m *model) change(r *rand.Rand, n int) error {
 			}
 			want[k] = fmt.Sprint("a value of ", k, " and ", r.IntN(1000))
 			if r.IntN(50) == 0 {
-				want[k] = fmt.Sprintf("%8000d", k)
+				want[k] = fmt.Sprintf("%*d", []int{8000, 8000, 3 * comparedAtOnce}[r.IntN(3)], k)
 			}
 			if err := Put(b, at(k), []byte(want[k])); err != nil {
 				return err
