@@ -1,6 +1,7 @@
 package boltfile
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -340,6 +341,49 @@ func TestLocksThatAreKeptForEver(t *testing.T) {
 		}
 		if err := m.db.Close(); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// A value that is longer than its page is compared to its end, in pieces.
+func TestEachPieceOfALongValueIsCompared(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "x.db")
+	db, err := Open(name, options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	value := bytes.Repeat([]byte("value "), comparedAtOnce/2) // three pieces
+	if err := db.Update(func(tx *Tx) error { return Put(tx.Bucket(things), at(1), value) }); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := bytes.LastIndex(content, value)
+	get := func() error {
+		return db.View(func(tx *Tx) error { _, err := tx.Bucket(things).Get(at(1)); return err })
+	}
+	if err := get(); err != nil || from < 0 {
+		t.Fatal(err, from)
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, at := range []int{0, comparedAtOnce - 1, comparedAtOnce, 2 * comparedAtOnce, len(value) - 1} {
+		for _, tt := range []struct {
+			b       byte
+			damaged bool
+		}{{content[from+at] ^ 1, true}, {content[from+at], false}} {
+			if _, err := f.WriteAt([]byte{tt.b}, int64(from+at)); err != nil {
+				t.Fatal(err)
+			}
+			if err := get(); apierr.IsCorruption(err) != tt.damaged || !tt.damaged && err != nil {
+				t.Errorf("byte %d of the value flipped: %v; %v", at, tt.damaged, err)
+			}
 		}
 	}
 }
