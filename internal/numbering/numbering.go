@@ -43,7 +43,7 @@ const (
 )
 
 // keyOfNumbers is followed by a field, whether its strings are meant, and the number of a chunk.
-const keyOfNumbers = 'N'
+const keyOfNumbers = 'V'
 
 func keyOf(field segment.FieldID, strings bool, chunk int) []byte {
 	key := binary.LittleEndian.AppendUint16([]byte{keyOfNumbers}, uint16(field))

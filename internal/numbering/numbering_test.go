@@ -3,6 +3,7 @@ package numbering
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -122,5 +123,75 @@ func TestNumbersAreThoseOfValues(t *testing.T) {
 	}
 	if lookedUp == 0 || built == 0 {
 		t.Errorf("values were looked up in %d views, and not in %d", lookedUp, built)
+	}
+}
+
+// TestNumbersOfSeveralBases numbers the values of a segment whose parts were kept by two numberings: two searches that built one at the
+// same time have left some of each.
+func TestNumbersOfSeveralBases(t *testing.T) {
+	fs, memory := vfs.NewMem(), resultcache.New(64<<20)
+	rng := rand.New(rand.NewPCG(1, 2))
+	draw := func(n int) (numbers []float64) {
+		for _, x := range rng.Perm(4 * n)[:n] {
+			numbers = append(numbers, float64(x))
+		}
+		return numbers
+	}
+	large, small := newFile(t, fs, memory, "large.seg", draw(2<<chunkBits), nil), newFile(t, fs, memory, "small.seg", draw(3<<chunkBits), nil)
+	New([]Column{{large.Column(0), large.shelf}}, 0, false, nil)
+	first := large.shelf.Get(keyOf(0, false, 0))
+	large.shelf = memory.Shelf()
+	columns := []Column{{small.Column(0), small.shelf}, {large.Column(0), large.shelf}}
+	New(columns, 0, false, nil)
+	for _, chunk := range []int{0, 1} {
+		large.shelf.Put(keyOf(0, false, chunk), first, 64)
+		checkNumbers(t, columns, New(columns, 0, false, nil))
+	}
+}
+
+// TestNumbersOfEqualHashes numbers values whose hashes are all that the table keeps of them alike.
+func TestNumbersOfEqualHashes(t *testing.T) {
+	inverse := uint64(0x9e3779b97f4a7c15) // of the factor, by Newton's iteration
+	for range 5 {
+		inverse *= 2 - 0x9e3779b97f4a7c15*inverse
+	}
+	var alike []float64
+	for i := range uint64(1 << 10) { // the upper 12 bits and the lower half are the same
+		h := 0xabc<<52 | i<<35 | 0x1234567
+		alike = append(alike, math.Float64frombits((h^h>>29^h>>58)*inverse))
+	}
+	fs, memory := vfs.NewMem(), resultcache.New(64<<20)
+	var columns []Column
+	for i := range 3 {
+		var values []float64
+		for k, x := range alike {
+			if k%(i+2) == 0 && !math.IsNaN(x) && !math.IsInf(x, 0) {
+				values = append(values, x)
+			}
+		}
+		f := newFile(t, fs, memory, fmt.Sprint(i, ".seg"), values, nil)
+		columns = append(columns, Column{f.Column(0), f.shelf})
+	}
+	n := &numberer{columns: columns}
+	if a, b := n.hash(0, 0), n.hash(0, 1); a<<32 != b<<32 || a>>52 != b>>52 {
+		t.Fatalf("the hashes are %x and %x", a, b)
+	}
+	checkNumbers(t, columns, New(columns, 0, false, nil))
+}
+
+// checkNumbers reports values of several segments with several numbers, and numbers of several values.
+func checkNumbers(t *testing.T, columns []Column, got *Numbers) {
+	t.Helper()
+	ofValue, ofNumber := map[float64]uint32{}, map[uint32]float64{}
+	for i, c := range columns {
+		for ord := range c.Numbers() {
+			x, n := c.Number(ord), got.Of(i, uint32(ord))
+			other, numbered := ofValue[x]
+			whose, had := ofNumber[n]
+			if numbered && other != n || had && whose != x || n >= uint32(got.Count) {
+				t.Fatalf("segment %d: %v has the number %d of %d; it had %d, which %v has", i, x, n, got.Count, other, whose)
+			}
+			ofValue[x], ofNumber[n] = n, x
+		}
 	}
 }
