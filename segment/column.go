@@ -265,6 +265,12 @@ func (c *Column) original(ord int) []byte {
 // variesMark is the first byte of an original whose string some rows spell otherwise. It begins no UTF-8 text.
 var variesMark = []byte{0xff}
 
+// Respelt reports whether a row may spell the string of an ordinal otherwise than it is normalised.
+func (c *Column) Respelt(ord int) bool {
+	c.need(partOriginals)
+	return len(c.originals.get(ord)) > 0
+}
+
 // Varies reports whether rows with the string of an ordinal spell it in several ways.
 func (c *Column) Varies(ord int) bool {
 	c.need(partOriginals)

@@ -99,17 +99,24 @@ func findFacetValues(ctx context.Context, v *index.View, r *FacetRequest, candid
 	q := newFacetQuery(v, r)
 	var matches []*facetMatches
 	var rows []*roaring.Bitmap
+	var all lowestSpellings
 	for i, s := range v.Segments {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		c := s.Column(id)
-		if c == nil || c.Strings() == 0 || candidates[i].IsEmpty() {
+		if c == nil || c.Strings() == 0 {
 			continue
 		}
 		in := &facetRows{Live: s, column: c}
+		live := s.Rows()
 		if s.Deleted != nil {
 			in.among = s.LiveRows()
+			live = int(in.among.GetCardinality())
+		}
+		all.add(in, i, candidates[i], live)
+		if candidates[i].IsEmpty() {
+			continue
 		}
 		m, err := newFacetMatches(ctx, v, in, id, i, q)
 		if err != nil {
@@ -118,7 +125,7 @@ func findFacetValues(ctx context.Context, v *index.View, r *FacetRequest, candid
 		matches, rows = append(matches, m), append(rows, candidates[i])
 	}
 	if field.byCount {
-		return mostFrequentMatches(ctx, matches, rows, field, limit)
+		return mostFrequentMatches(ctx, v, matches, rows, field, limit, &all)
 	}
 	// The first of all segments are among the first of each.
 	var found []facetValue
@@ -134,6 +141,7 @@ func findFacetValues(ctx context.Context, v *index.View, r *FacetRequest, candid
 	}
 	found = found[:min(len(found), limit)]
 	for i := range found {
+		all.find(&found[i])
 		if err := cmp.Or(ctx.Err(), found[i].spell(field)); err != nil {
 			return nil, err
 		}

@@ -256,7 +256,7 @@ func (s *facetSource) rise(ord int) bool {
 
 // firstValues returns the first values in their order, as many as limit, that some document has.
 func firstValues(sources []*facetSource, limit int) []facetValue {
-	var values []facetValue
+	var values, parts []facetValue
 	var open, same []*facetSource
 	for _, s := range sources {
 		if s.rise(0) {
@@ -276,12 +276,11 @@ func firstValues(sources []*facetSource, limit int) []facetValue {
 				same = append(same, s)
 			}
 		}
-		value := same[0].value()
-		for _, s := range same[1:] {
-			v := s.value()
-			value.absorb(&v)
+		parts = parts[:0]
+		for _, s := range same {
+			parts = append(parts, s.value())
 		}
-		values = append(values, value)
+		values = append(values, joined(parts))
 		for _, s := range same {
 			if !s.rise(s.at + 1) {
 				open = slices.DeleteFunc(open, func(o *facetSource) bool { return o == s })
@@ -411,23 +410,19 @@ func (t *topList) sorted() []counted {
 // values returns the best values, the most frequent first.
 func (t *topList) values(sources []*facetSource) []facetValue {
 	values := make([]facetValue, 0, len(t.heap))
+	var parts []facetValue
 	for _, c := range t.sorted() {
 		key := *c.source
 		key.at = c.ord
 		key.load()
-		var value facetValue
-		some := false
+		parts = parts[:0]
 		for _, s := range sources {
 			if s.at = s.above(&key) - 1; !s.load() || s.compare(&key) != 0 || s.count(s.at) == 0 {
 				continue
 			}
-			if v := s.value(); some {
-				value.absorb(&v)
-			} else {
-				value, some = v, true
-			}
+			parts = append(parts, s.value())
 		}
-		values = append(values, value)
+		values = append(values, joined(parts))
 	}
 	return values
 }

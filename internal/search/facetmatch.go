@@ -184,16 +184,17 @@ func foldedValuesOf(ctx context.Context, c *segment.Column, field segment.FieldI
 
 // facetMatches are the values of a segment that a facet search finds.
 type facetMatches struct {
-	in     *facetRows
-	counts ordinalCounts
-	plain  []ordinalRange // of these, all but those that folding may change
-	folds  *foldedValues
-	folded []int // places in folds of those that match
+	in      *facetRows
+	segment int // its place in the view
+	counts  ordinalCounts
+	plain   []ordinalRange // of these, all but those that folding may change
+	folds   *foldedValues
+	folded  []int // places in folds of those that match
 }
 
 // newFacetMatches looks for what q finds; all values where it is nil.
 func newFacetMatches(ctx context.Context, v *index.View, in *facetRows, field segment.FieldID, segment int, q *facetQuery) (*facetMatches, error) {
-	m := &facetMatches{in: in, folds: new(foldedValues)}
+	m := &facetMatches{in: in, segment: segment, folds: new(foldedValues)}
 	if q == nil {
 		m.plain = []ordinalRange{{0, in.column.Strings()}}
 		return m, nil
@@ -229,13 +230,26 @@ func (m *facetMatches) eachPlain(f func(ord int) bool) {
 	}
 }
 
+// each calls f for the ordinals that match.
+func (m *facetMatches) each(f func(ord int)) {
+	m.eachPlain(func(ord int) bool { f(ord); return true })
+	for _, i := range m.folded {
+		f(int(m.folds.ords[i]))
+	}
+}
+
+// size returns how many values match, and a few more.
+func (m *facetMatches) size() int {
+	n := len(m.folded)
+	for _, r := range m.plain {
+		n += r.hi - r.lo
+	}
+	return n
+}
+
 // count counts the candidates, or looks them up for each value when about so many values are looked at.
 func (m *facetMatches) count(candidates *roaring.Bitmap, values int) {
-	size := len(m.folded)
-	for _, r := range m.plain {
-		size += r.hi - r.lo
-	}
-	n := int(candidates.GetCardinality())
+	size, n := m.size(), int(candidates.GetCardinality())
 	if min(size, values) <= n/4 && n > fewCounted || n == m.in.Rows() {
 		m.counts = lookOrdinalsUp(m.in.column, true, candidates, m.in.Rows())
 		return
@@ -283,17 +297,29 @@ func (m *facetMatches) appendFirst(ctx context.Context, values []facetValue, can
 
 // mostFrequentMatches returns the values that most candidates have, as many as limit, the most frequent first and of equal counts those
 // that are spelt last.
-func mostFrequentMatches(ctx context.Context, found []*facetMatches, candidates []*roaring.Bitmap, field facetField, limit int) ([]facetValue, error) {
+func mostFrequentMatches(ctx context.Context, v *index.View, found []*facetMatches, candidates []*roaring.Bitmap, field facetField, limit int,
+	all *lowestSpellings) ([]facetValue, error) {
 	if limit == 0 {
 		return nil, nil
 	}
+	size, counting := 0, 0
+	for i, m := range found {
+		m.count(candidates[i], math.MaxInt)
+		size += m.size()
+		counting += int(candidates[i].GetCardinality())
+	}
+	if values, ok, err := countedMatches(v, found, field, limit, all); ok || err != nil {
+		return values, err
+	}
+	// Of many values those that no candidate of a segment has are walked, too, for their spelling; of few they are looked up.
+	everywhere := all.some && counting >= size/manyPerSpelt
 	ords := make([][]int, len(found))
 	var open []*facetSource
 	down := func(s *facetSource) bool {
 		list := ords[s.segment]
 		for len(list) > 0 {
 			s.at, list = list[len(list)-1], list[:len(list)-1]
-			if s.count(s.at) > 0 {
+			if everywhere || s.count(s.at) > 0 {
 				ords[s.segment] = list
 				return s.load()
 			}
@@ -302,11 +328,11 @@ func mostFrequentMatches(ctx context.Context, found []*facetMatches, candidates 
 		return false
 	}
 	for i, m := range found {
-		m.count(candidates[i], math.MaxInt)
-		m.eachPlain(func(ord int) bool { ords[i] = append(ords[i], ord); return true })
-		for _, k := range m.folded {
-			ords[i] = append(ords[i], int(m.folds.ords[k]))
+		looked := *m
+		if everywhere {
+			looked.counts = ordinalCounts{inverse: true} // that nobody has a value is not known of any
 		}
+		looked.each(func(ord int) { ords[i] = append(ords[i], ord) })
 		if len(m.folded) > 0 {
 			slices.Sort(ords[i])
 		}
@@ -315,11 +341,9 @@ func mostFrequentMatches(ctx context.Context, found []*facetMatches, candidates 
 			open = append(open, s)
 		}
 	}
-	before := func(a, b facetValue) int {
-		return cmp.Or(cmp.Compare(b.count, a.count), bytes.Compare(b.shown, a.shown))
-	}
-	best := valueHeap{before: before}
+	best := valueHeap{before: beforeByCount}
 	looked := 0
+	var parts []facetValue
 	for q := newSourceQueue(open, down); ; {
 		same := q.next()
 		if len(same) == 0 {
@@ -333,16 +357,21 @@ func mostFrequentMatches(ctx context.Context, found []*facetMatches, candidates 
 			n += s.count(s.at)
 		}
 		full := len(best.values) == limit
-		if full && n < best.values[0].count {
+		if n == 0 || full && n < best.values[0].count {
 			continue
 		}
-		slices.SortFunc(same, func(a, b *facetSource) int { return cmp.Compare(a.segment, b.segment) })
-		value := same[0].value()
-		for _, s := range same[1:] {
-			v := s.value()
-			value.absorb(&v)
+		parts = parts[:0]
+		for _, s := range same {
+			parts = append(parts, s.value())
 		}
 		// Among equal counts the spelling decides.
+		if everywhere {
+			parts = all.appendIdle(parts)
+		}
+		value := joined(parts)
+		if !everywhere {
+			all.find(&value)
+		}
 		if err := value.spell(field); err != nil {
 			return nil, err
 		}
@@ -352,8 +381,13 @@ func mostFrequentMatches(ctx context.Context, found []*facetMatches, candidates 
 			best.push(value)
 		}
 	}
-	slices.SortFunc(best.values, before)
+	slices.SortFunc(best.values, beforeByCount)
 	return best.values, nil
+}
+
+// beforeByCount orders values whose spellings are known: the most frequent first, of equal counts those that are spelt last.
+func beforeByCount(a, b facetValue) int {
+	return cmp.Or(cmp.Compare(b.count, a.count), bytes.Compare(b.shown, a.shown))
 }
 
 // valueHeap is a heap of values, the last of them first.

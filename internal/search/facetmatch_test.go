@@ -37,15 +37,29 @@ func searchEach(v *index.View, r *FacetRequest, candidates []*roaring.Bitmap) []
 			rows := roaring.New()
 			c.AddStringRows(rows, ord, ord+1)
 			rows.And(candidates[i])
-			if n := int(rows.GetCardinality()); n > 0 {
+			n := int(rows.GetCardinality())
+			rows.Clear()
+			c.AddStringRows(rows, ord, ord+1)
+			if rows.And(s.LiveRows()); !rows.IsEmpty() {
 				found = append(found, facetValue{key: c.String(ord), shown: c.Original(ord), count: n, in: in, ord: ord, varies: c.Varies(ord)})
 			}
 		}
 	}
-	found = new(facetMemory).merge(found)
+	slices.SortStableFunc(found, func(a, b facetValue) int {
+		return cmp.Or(a.compare(&b), cmp.Compare(a.first(), b.first()))
+	})
+	merged := found[:0]
+	for _, f := range found {
+		if last := len(merged) - 1; last >= 0 && merged[last].compare(&f) == 0 {
+			merged[last].count += f.count
+		} else {
+			merged = append(merged, f)
+		}
+	}
+	found = merged
 	found = slices.DeleteFunc(found, func(f facetValue) bool {
-		if r.FacetQuery == nil {
-			return false
+		if f.count == 0 || r.FacetQuery == nil {
+			return f.count == 0
 		}
 		folded, asked, t := text.FacetSearchKey(string(f.key), nil), text.FacetSearchKey(*r.FacetQuery, nil), v.Settings.TypoTolerance
 		budget := 0
@@ -80,7 +94,9 @@ func searchEach(v *index.View, r *FacetRequest, candidates []*roaring.Bitmap) []
 
 // TestFacetSearchFindsWhatEveryValueSays compares facet search with one that looks at every value.
 func TestFacetSearchFindsWhatEveryValueSays(t *testing.T) {
-	defer func(few int) { fewCounted = few }(fewCounted)
+	defer func(few, values, share, matched, spelt int) {
+		fewCounted, fewValues, respeltShare, matchedShare, manyPerSpelt = few, values, share, matched, spelt
+	}(fewCounted, fewValues, respeltShare, matchedShare, manyPerSpelt)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -94,21 +110,26 @@ func TestFacetSearchFindsWhatEveryValueSays(t *testing.T) {
 	}
 	shown := 0
 	for round := range 12 {
-		fewCounted = []int{4096, 3}[r.IntN(2)]
+		fewCounted, fewValues, respeltShare = []int{4096, 3}[r.IntN(2)], []int{4096, 0, 0}[r.IntN(3)], []int{16, 0, 0}[r.IntN(3)]
+		matchedShare, manyPerSpelt = []int{8, 1 << 20}[r.IntN(2)], []int{1, 1 << 20}[r.IntN(2)]
 		l := newLibrary(t)
-		l.put("a", fmt.Sprintf(`{"filterableAttributes":["f","third"],"faceting":{"maxValuesPerFacet":%d,"sortFacetValuesBy":{"*":"%s"}},
+		l.put("a", fmt.Sprintf(`{"filterableAttributes":["f","third","part"],"faceting":{"maxValuesPerFacet":%d,"sortFacetValuesBy":{"*":"%s"}},
 			"typoTolerance":{"minWordSizeForTypos":{"oneTypo":%d,"twoTypos":%d},"disableOnWords":["abc"]}}`,
 			1+r.IntN(40), pick("alpha", "count"), 2+r.IntN(3), 4+r.IntN(3)))
 		for part := range 1 + r.IntN(4) {
 			var docs []string
 			for i := range 1 + r.IntN(120) {
-				docs = append(docs, fmt.Sprintf(`{"id":%d,"f":[%q,%q],"third":%v}`, r.IntN(200)+part*50, value(), value(), i%3 == 0))
+				docs = append(docs, fmt.Sprintf(`{"id":%d,"f":[%q,%q],"third":%v,"part":%d}`, r.IntN(200)+part*50, value(), value(), i%3 == 0, part))
 			}
 			l.put("a", "", docs...)
 		}
-		third, err := filter.Parse("third = true")
-		if err != nil {
-			t.Fatal(err)
+		var filters []*filter.Expr // the second leaves segments without candidates
+		for _, condition := range []string{"third = true", "part = 1"} {
+			f, err := filter.Parse(condition)
+			if err != nil {
+				t.Fatal(err)
+			}
+			filters = append(filters, f)
 		}
 		v := l.c.Get("a").View()
 		t.Cleanup(v.Release) // before the library is closed
@@ -118,7 +139,7 @@ func TestFacetSearchFindsWhatEveryValueSays(t *testing.T) {
 				request.FacetQuery = &asked
 			}
 			if r.IntN(3) == 0 {
-				request.Search.Filter = third
+				request.Search.Filter = filters[r.IntN(2)]
 			}
 			candidates, err := universe(context.Background(), v, request.Search.Filter, "invalid_search_filter", false, nil, nil)
 			if err != nil {
@@ -153,5 +174,37 @@ func TestFacetSearchFindsWhatEveryValueSays(t *testing.T) {
 	}
 	if shown == 0 {
 		t.Error("nothing was found")
+	}
+}
+
+// BenchmarkFacetSearchByCount lists the most frequent of many values that several segments have, by their numbers and by comparing them.
+func BenchmarkFacetSearchByCount(b *testing.B) {
+	defer func(values int) { fewValues = values }(fewValues)
+	l := newLibrary(b)
+	l.put("a", `{"filterableAttributes":["s"],"faceting":{"sortFacetValuesBy":{"*":"count"}}}`)
+	rng := rand.New(rand.NewPCG(1, 2))
+	for part := range 8 {
+		var docs []string
+		for i := range 15_000 {
+			docs = append(docs, fmt.Sprintf(`{"id":%d,"s":["package-%d","module-%d"]}`, part*15_000+i, rng.IntN(40_000), rng.IntN(20_000)))
+		}
+		l.put("a", "", docs...)
+	}
+	v := l.c.Get("a").View()
+	defer v.Release()
+	b.Logf("%d segments", len(v.Segments))
+	prefix := "package-"
+	for _, asked := range []*string{nil, &prefix} {
+		for _, few := range []int{fewValues, 1 << 30} {
+			fewValues = few
+			b.Run(fmt.Sprint("asked ", asked != nil, ", numbered ", few < 1<<30), func(b *testing.B) {
+				for b.Loop() {
+					if _, err := FacetSearch(context.Background(), nil, v, &FacetRequest{FacetName: "s", FacetQuery: asked}); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+		fewValues = 1 << 12
 	}
 }

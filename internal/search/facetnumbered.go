@@ -21,7 +21,7 @@ func countedMost(v *index.View, field segment.FieldID, sources []*facetSource, l
 	if len(sources) < 2 || size < fewValues || limit == 0 {
 		return nil, false
 	}
-	c := newNumberedCounts(v, field, sources)
+	c := newNumberedCounts(v, field, sources, nil)
 	least, more := c.leastOf(limit)
 	best := make([]counted, 0, limit)
 	c.each(least+1, func(s *facetSource, ord, count int) { best = append(best, counted{count: count, source: s, ord: ord}) })
@@ -45,20 +45,21 @@ func fromLast(a, b counted) int {
 // numberedCounts are the counts of a field's values, by their numbers.
 type numberedCounts struct {
 	sources []*facetSource
+	only    []*facetMatches // by source: the values that are counted; nil: all
 	of      *numbering.Numbers
 	counts  []uint32
 }
 
-func newNumberedCounts(v *index.View, field segment.FieldID, sources []*facetSource) *numberedCounts {
+func newNumberedCounts(v *index.View, field segment.FieldID, sources []*facetSource, only []*facetMatches) *numberedCounts {
 	columns := make([]numbering.Column, len(v.Segments))
 	for i, s := range v.Segments {
 		columns[i] = numbering.Column{Column: s.Column(field), Shelf: v.Cache.OfFile(i)}
 	}
-	c := &numberedCounts{sources: sources, of: numbering.New(columns, field, sources[0].all.strings, v.Cache.Own())}
+	c := &numberedCounts{sources: sources, only: only, of: numbering.New(columns, field, sources[0].all.strings, v.Cache.Own())}
 	c.counts = make([]uint32, c.of.Count)
-	for _, s := range sources {
+	for i, s := range sources {
 		s.countAll()
-		c.eachOrdinal(s, func(ord int, number uint32) { c.counts[number] += uint32(s.count(ord)) })
+		c.eachOrdinal(i, func(ord int, number uint32) { c.counts[number] += uint32(s.count(ord)) })
 	}
 	return c
 }
@@ -73,7 +74,12 @@ func (s *facetSource) countAll() {
 }
 
 // eachOrdinal calls f for the ordinals of a source that some document may have, in any order.
-func (c *numberedCounts) eachOrdinal(s *facetSource, f func(ord int, number uint32)) {
+func (c *numberedCounts) eachOrdinal(source int, f func(ord int, number uint32)) {
+	s := c.sources[source]
+	if c.only != nil {
+		c.only[source].each(func(ord int) { f(ord, c.of.Of(s.segment, uint32(ord))) })
+		return
+	}
 	if s.all.listed() {
 		for _, ord := range s.all.have {
 			f(int(ord), c.of.Of(s.segment, ord))
@@ -129,8 +135,8 @@ func (c *numberedCounts) leastOf(limit int) (least, more int) {
 
 // each calls f for the values with a count of at least so many, once each, and sets their counts to 0.
 func (c *numberedCounts) each(least int, f func(s *facetSource, ord, count int)) {
-	for _, s := range c.sources {
-		c.eachOrdinal(s, func(ord int, number uint32) {
+	for i, s := range c.sources {
+		c.eachOrdinal(i, func(ord int, number uint32) {
 			if n := int(c.counts[number]); n >= least && n > 0 {
 				c.counts[number] = 0
 				f(s, ord, n)
@@ -149,6 +155,9 @@ func (c *numberedCounts) lastOf(count, limit int, compare func(a, b counted) int
 		if int(n) == count {
 			all++
 		}
+	}
+	if all == 0 {
+		return nil
 	}
 	// Where they are many, those that are sought are among the last of all values.
 	if len(c.counts)/all*limit < all {

@@ -51,8 +51,8 @@ func TestNumberedCountsAgree(t *testing.T) {
 				continue
 			}
 			for count := 1; count < 4; count++ {
-				walked := newNumberedCounts(v, id, counts()).walkDown(count, limit)
-				gathered := newNumberedCounts(v, id, counts())
+				walked := newNumberedCounts(v, id, counts(), nil).walkDown(count, limit)
+				gathered := newNumberedCounts(v, id, counts(), nil)
 				gathered.each(count+1, func(*facetSource, int, int) {})
 				last := gathered.gatherLast(count, limit, fromLast)
 				slices.SortFunc(last, fromLast)

@@ -253,8 +253,14 @@ func (v *facetValue) rows() *roaring.Bitmap {
 	return rows
 }
 
-// first returns the lowest document that has a string.
-func (v *facetValue) first() segment.DocID { return v.in.DocID(segment.Row(v.rows().Minimum())) }
+// first returns the lowest document that has a string, the largest number there is where all of them are deleted.
+func (v *facetValue) first() segment.DocID {
+	rows := v.rows()
+	if rows.IsEmpty() {
+		return math.MaxUint32
+	}
+	return v.in.DocID(segment.Row(rows.Minimum()))
+}
 
 // compare orders numbers by their value, and after them strings by their normalised form.
 func (v *facetValue) compare(o *facetValue) int {
@@ -339,22 +345,37 @@ func (m *facetMemory) merge(values []facetValue) []facetValue {
 	m.used = max(m.used, len(values))
 	values = m.sortRuns(values)
 	merged := values[:0]
-	for _, v := range values {
-		if last := len(merged) - 1; last >= 0 && merged[last].compare(&v) == 0 {
-			merged[last].absorb(&v)
-			continue
+	for from := 0; from < len(values); {
+		to := from + 1
+		for to < len(values) && values[to].compare(&values[from]) == 0 {
+			to++
 		}
-		merged = append(merged, v)
+		merged = append(merged, joined(values[from:to]))
+		from = to
 	}
 	return mergeLookalikes(merged)
 }
 
-// absorb adds the same value of another segment.
-func (m *facetValue) absorb(v *facetValue) {
-	m.count += v.count
-	if v.in != nil && m.in != nil && (!bytes.Equal(v.shown, m.shown) || v.varies || m.varies) && v.first() < m.first() {
-		m.shown, m.in, m.ord, m.varies = v.shown, v.in, v.ord, v.varies
+// joined makes one value of the same one of several segments: where they spell it in several ways, as the lowest document does.
+func joined(same []facetValue) facetValue {
+	value := same[0]
+	differ := value.varies
+	for i := range same[1:] {
+		v := &same[1+i]
+		value.count += v.count
+		differ = differ || v.varies || !bytes.Equal(v.shown, value.shown)
 	}
+	if !differ || len(same) == 1 {
+		return value
+	}
+	lowest := value.first()
+	for i := range same[1:] {
+		if v := &same[1+i]; v.first() < lowest {
+			lowest = v.first()
+			value.shown, value.in, value.ord, value.varies = v.shown, v.in, v.ord, v.varies
+		}
+	}
+	return value
 }
 
 // mergeLookalikes makes a number and a string with the same text one value, the number: they would be the same member of the answer.

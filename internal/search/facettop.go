@@ -213,8 +213,9 @@ func (l *repeatedList) mostFrequent(sources []*facetSource, limit int) []facetVa
 		best.add(n, nil, i)
 	}
 	values := make([]facetValue, 0, len(best.heap))
+	var parts []facetValue
 	for _, c := range best.sorted() {
-		var value facetValue
+		parts = parts[:0]
 		if from = 0; c.ord > 0 {
 			from = l.ends[c.ord-1]
 		}
@@ -225,13 +226,9 @@ func (l *repeatedList) mostFrequent(sources []*facetSource, limit int) []facetVa
 			}
 			s.at = int(m.ord)
 			s.load()
-			if v := s.value(); value.count == 0 {
-				value = v
-			} else {
-				value.absorb(&v)
-			}
+			parts = append(parts, s.value())
 		}
-		values = append(values, value)
+		values = append(values, joined(parts))
 	}
 	return values
 }

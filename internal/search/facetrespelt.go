@@ -1,0 +1,103 @@
+package search
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"svc/internal/index"
+	"svc/internal/resultcache"
+	"svc/segment"
+)
+
+// countedMatches is mostFrequentMatches by the numbers of values, for many of them. False where it is no quicker.
+//
+// Among equal counts the spelling decides. Most values are spelt as they are normalised: of these the last in the order of the columns
+// are the last. The others are all looked at.
+func countedMatches(v *index.View, found []*facetMatches, field facetField, limit int, all *lowestSpellings) ([]facetValue, bool, error) {
+	size, values, respelt := 0, 0, 0
+	for _, m := range found {
+		size += m.size()
+	}
+	if size < fewValues {
+		return nil, false, nil
+	}
+	for _, c := range all.columns {
+		values += c.in.column.Strings()
+		respelt += len(respeltOf(c.in.column, field.id, v.Cache.OfFile(c.segment)))
+	}
+	if values > size*matchedShare || respelt*respeltShare > size {
+		return nil, false, nil
+	}
+	sources := make([]*facetSource, len(all.columns))
+	only := make([]*facetMatches, len(all.columns))
+	for i, c := range all.columns {
+		only[i] = &facetMatches{in: c.in, segment: c.segment, counts: ordinalCounts{strings: true, column: c.in.column}, folds: new(foldedValues)}
+		for _, m := range found {
+			if m.segment == c.segment {
+				only[i] = m
+			}
+		}
+		sources[i] = &facetSource{in: c.in, segment: c.segment, all: only[i].counts, size: c.in.column.Strings()}
+	}
+	c := newNumberedCounts(v, field.id, sources, only)
+	least, more := c.leastOf(limit)
+	best := make([]counted, 0, limit)
+	add := func(s *facetSource, ord, count int) {
+		best = append(best, counted{count: count, seen: len(best), source: s, ord: ord})
+	}
+	c.each(least+1, add)
+	if least > 0 {
+		for _, s := range sources {
+			for _, ord := range respeltOf(s.in.column, field.id, v.Cache.OfFile(s.segment)) {
+				if number := c.of.Of(s.segment, ord); int(c.counts[number]) == least {
+					c.counts[number] = 0
+					add(s, int(ord), least)
+				}
+			}
+		}
+	}
+	for _, last := range c.lastOf(least, limit-more, fromLast) {
+		add(last.source, last.ord, least)
+	}
+	top := (&topList{heap: best}).values(sources)
+	for i := range top {
+		all.find(&top[i])
+		if err := top[i].spell(field); err != nil {
+			return nil, false, err
+		}
+	}
+	slices.SortFunc(top, beforeByCount)
+	return top[:min(len(top), limit)], true, nil
+}
+
+// matchedShare is which part of a field's values have to match, so that to clear a count for each of them is quicker than to compare
+// those that match. (A variable, so that tests can raise it.)
+var matchedShare = 8
+
+// respeltShare is which part of the values may be spelt otherwise, so that looking at all of those is quicker than at all values. (A
+// variable, so that tests can lower it.)
+var respeltShare = 16
+
+// keyOfRespelt is followed by a field.
+const keyOfRespelt = 'O'
+
+// respeltOf returns the strings of a column that rows may spell otherwise than they are normalised, ascending. They are kept with the
+// segment.
+func respeltOf(c *segment.Column, field segment.FieldID, shelf *resultcache.Shelf) []uint32 {
+	key := binary.LittleEndian.AppendUint16([]byte{keyOfRespelt}, uint16(field))
+	if shelf != nil {
+		if kept, ok := shelf.Get(key).([]uint32); ok {
+			return kept
+		}
+	}
+	ords := []uint32{}
+	for ord := range c.Strings() {
+		if c.Respelt(ord) {
+			ords = append(ords, uint32(ord))
+		}
+	}
+	if ords = slices.Clip(ords); shelf != nil {
+		shelf.Put(key, ords, 4*len(ords)+64)
+	}
+	return ords
+}
