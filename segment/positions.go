@@ -55,23 +55,34 @@ func decodePositions(dst []uint16, p []byte, at int) ([]uint16, int) {
 	return dst, at
 }
 
-const everyEnd = 0x8080808080808080
+const (
+	everyEnd  = 0x8080808080808080
+	everyByte = everyEnd >> 7 // 1 in each byte
+)
 
 // skipRows returns the offset behind the n-th end of a row after p[at], or
 // len(p) when there are fewer.
 func skipRows(p []byte, at, n int) int {
+	le := binary.LittleEndian
+	for n > 32 && at+32 <= len(p) {
+		// Bit 7 of each byte as a number of its own: four of them do not overflow it.
+		q := p[at : at+32 : at+32]
+		sum := le.Uint64(q)>>7&everyByte + le.Uint64(q[8:])>>7&everyByte + le.Uint64(q[16:])>>7&everyByte + le.Uint64(q[24:])>>7&everyByte
+		n -= int(sum * everyByte >> 56)
+		at += 32
+	}
 	for n > 0 && at+8 <= len(p) {
-		ends := binary.LittleEndian.Uint64(p[at:]) & everyEnd
-		c := bits.OnesCount64(ends)
+		// Byte i of upTo: the ends in bytes 0…i.
+		upTo := le.Uint64(p[at:]) >> 7 & everyByte * everyByte
+		c := int(upTo >> 56)
 		if c < n {
 			n -= c
 			at += 8
 			continue
 		}
-		for ; n > 1; n-- {
-			ends &= ends - 1
-		}
-		return at + bits.TrailingZeros64(ends)/8 + 1
+		// The n-th end is in the first byte with n or more. Both are at most 8, so that no byte borrows from the next.
+		enough := (upTo | everyEnd) - uint64(n)*everyByte
+		return at + bits.TrailingZeros64(enough&everyEnd)/8 + 1
 	}
 	for ; n > 0 && at < len(p); at++ {
 		if p[at]&endOfRow != 0 {

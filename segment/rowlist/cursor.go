@@ -132,24 +132,86 @@ func (c *RoaringCursor) Rank(row uint32) (index int, ok bool, ahead uint32) {
 		return c.base + i, value == low, high | uint32(value)
 	case containerBitmap:
 		w := low >> 6
-		for ; c.index < w; c.index++ {
-			c.passed += bits.OnesCount64(le.Uint64(values[8*c.index:]))
+		if c.index < w {
+			c.passed += ones(values[8*c.index : 8*w])
+			c.index = w
 		}
 		word := le.Uint64(values[8*w:])
 		return c.base + c.passed + bits.OnesCount64(word&(1<<(low&63)-1)), word>>(low&63)&1 != 0, row
 	default:
-		for ; 4*c.index < len(values); c.index++ {
-			start, length := int(le.Uint16(values[4*c.index:])), int(le.Uint16(values[4*c.index+2:]))
-			if low < start {
-				return c.base + c.passed, false, high | uint32(start)
-			}
+		behind := gallopRuns(values, c.index, low)
+		if c.index < behind {
+			// The last run that begins no later may have the row.
+			last := behind - 1
+			c.passed += lengths(values[4*c.index : 4*last])
+			c.index = last
+			start, length := int(le.Uint16(values[4*last:])), int(le.Uint16(values[4*last+2:]))
 			if low <= start+length {
 				return c.base + c.passed + low - start, true, row
 			}
 			c.passed += length + 1
+			c.index = behind
 		}
-		return c.base + c.passed, false, high | 0xffff
+		if 4*behind == len(values) {
+			return c.base + c.passed, false, high | 0xffff
+		}
+		return c.base + c.passed, false, high | uint32(le.Uint16(values[4*behind:]))
 	}
+}
+
+// ones counts the bits of some words.
+func ones(words []byte) (n int) {
+	le := binary.LittleEndian
+	i := 0
+	for ; i+32 <= len(words); i += 32 {
+		w := words[i : i+32 : i+32]
+		n += bits.OnesCount64(le.Uint64(w)) + bits.OnesCount64(le.Uint64(w[8:])) +
+			bits.OnesCount64(le.Uint64(w[16:])) + bits.OnesCount64(le.Uint64(w[24:]))
+	}
+	for ; i+8 <= len(words); i += 8 {
+		n += bits.OnesCount64(le.Uint64(words[i:]))
+	}
+	return n
+}
+
+// lengths counts the values of some runs.
+func lengths(runs []byte) int {
+	const seconds = 0x0000ffff0000ffff
+	le := binary.LittleEndian
+	n := len(runs) / 4 // a run has one value more than its length says
+	sum := uint64(0)   // of every other run in the lower half, of the rest in the upper one
+	i := 0
+	for ; i+32 <= len(runs); i += 32 {
+		r := runs[i : i+32 : i+32]
+		sum += le.Uint64(r)>>16&seconds + le.Uint64(r[8:])>>16&seconds + le.Uint64(r[16:])>>16&seconds + le.Uint64(r[24:])>>16&seconds
+	}
+	for ; i+4 <= len(runs); i += 4 {
+		sum += uint64(le.Uint16(runs[i+2:]))
+	}
+	return n + int(sum&math.MaxUint32+sum>>32)
+}
+
+// gallopRuns returns the first run from at on, or their number, that begins above low.
+func gallopRuns(runs []byte, at, low int) int {
+	le, n := binary.LittleEndian, len(runs)/4
+	if at >= n || int(le.Uint16(runs[4*at:])) > low {
+		return at
+	}
+	lo, step := at, 1 // the run at lo begins no later than low
+	for lo+step < n && int(le.Uint16(runs[4*(lo+step):])) <= low {
+		lo += step
+		step *= 2
+	}
+	hi := min(lo+step, n)
+	for lo++; lo < hi; {
+		mid := int(uint(lo+hi) >> 1)
+		if int(le.Uint16(runs[4*mid:])) <= low {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo
 }
 
 // AppendBetween appends the rows from lo to hi, both included. The cursor has not been asked for higher rows than lo.
@@ -220,8 +282,8 @@ func (c *RoaringCursor) addTo(words []uint64) {
 		values := c.p[c.begin : c.begin+c.size]
 		switch c.kind {
 		case containerArray:
-			for ; len(values) >= 2; values = values[2:] {
-				if v := le.Uint16(values); int(v>>6) < len(own) {
+			for i := 0; i+2 <= len(values); i += 2 {
+				if v := le.Uint16(values[i:]); int(v>>6) < len(own) {
 					own[v>>6] |= 1 << (v & 63)
 				}
 			}
@@ -230,21 +292,30 @@ func (c *RoaringCursor) addTo(words []uint64) {
 				own[i] |= le.Uint64(values[8*i:])
 			}
 		default:
-			for ; len(values) >= 4; values = values[4:] {
-				start := int(le.Uint16(values))
-				end := min(start+int(le.Uint16(values[2:]))+1, 64*len(own))
-				for r := start; r < end; {
-					if r%64 == 0 && end-r >= 64 {
-						own[r/64] = ^uint64(0)
-						r += 64
-						continue
-					}
-					own[r/64] |= 1 << (r % 64)
-					r++
-				}
+			for i := 0; i+4 <= len(values); i += 4 {
+				start := int(le.Uint16(values[i:]))
+				setBits(own, start, min(start+int(le.Uint16(values[i+2:]))+1, 64*len(own)))
 			}
 		}
 	}
+}
+
+// setBits sets the bits from start up to end, which words have.
+func setBits(words []uint64, start, end int) {
+	if start >= end {
+		return
+	}
+	first, last := start/64, (end-1)/64
+	from, to := ^uint64(0)<<(start%64), ^uint64(0)>>(63-(end-1)%64)
+	if first == last {
+		words[first] |= from & to
+		return
+	}
+	words[first] |= from
+	for i := first + 1; i < last; i++ {
+		words[i] = ^uint64(0)
+	}
+	words[last] |= to
 }
 
 // gallop returns the first index from at on, or n, whose value is not below

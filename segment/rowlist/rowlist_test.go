@@ -106,6 +106,32 @@ func TestRowCursorFindsIndexes(t *testing.T) {
 	}
 }
 
+func TestRanksCountTheRowsBefore(t *testing.T) {
+	rng := testRand(t)
+	for range 300 {
+		rows := randomRows(rng)
+		if len(rows) < RoaringFrom {
+			continue
+		}
+		p, _ := Append(nil, rows)
+		var c RoaringCursor
+		if !c.Init(p) {
+			t.Fatalf("%d rows are no bitmap", len(rows))
+		}
+		step := 1 + rng.IntN(1<<(1+rng.IntN(14)))
+		for row := rows[0] - min(rows[0], uint32(rng.IntN(100))); row < rows[len(rows)-1]+100; row += uint32(1 + rng.IntN(step)) {
+			i, ok := slices.BinarySearch(rows, row)
+			at, found, ahead := c.Rank(row)
+			if at != i || found != ok {
+				t.Fatalf("%d rows before row %d (%v), want %d (%v)", at, row, found, i, ok)
+			}
+			if next, _ := slices.BinarySearch(rows, row+1); next < len(rows) && ahead > rows[next] {
+				t.Fatalf("no row between %d and %d, but %d is one", row, ahead, rows[next])
+			}
+		}
+	}
+}
+
 func testRand(t testing.TB) *rand.Rand {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
