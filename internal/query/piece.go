@@ -102,8 +102,7 @@ func (p *piece) fill(live segment.Live, m *Match, s *source, i int, fields, tole
 		if level == 0 && !s.gram() {
 			in = fields
 		}
-		rows := levelRows(live, &m.Levels[level], i, in, fields)
-		mapped := len(m.Levels[level].Phrases) == 0 && len(m.Levels[level].Postings[i]) == 1 && in == nil
+		rows, mapped := levelRows(live, &m.Levels[level], i, in, fields)
 		switch {
 		case rows.IsEmpty():
 			rows = noRows
@@ -111,15 +110,22 @@ func (p *piece) fill(live segment.Live, m *Match, s *source, i int, fields, tole
 			if mapped {
 				size += resultcache.Overhead(rows)
 			} else {
-				rows = trim(rows)
+				size += resultcache.Size(rows)
 			}
 			r.Any = rows
 		default:
+			all := rows.GetCardinality()
 			if rows = roaring.AndNot(rows, r.Any); rows.IsEmpty() {
 				rows = noRows
 				break
 			}
-			rows, r.Any = trim(rows), trim(union(r.Any, rows, live.Rows()))
+			if left := rows.GetCardinality(); left < all/4*3 { // it has room for all
+				rows = trim(rows)
+			} else {
+				size += resultcache.Size(rows)
+			}
+			r.Any = union(r.Any, rows, live.Rows()) // of sets without common rows, so it has no spare room
+			size += resultcache.Size(r.Any)
 		}
 		r.At[level] = rows
 	}
@@ -158,7 +164,8 @@ func union(a, b *roaring.Bitmap, rows int) *roaring.Bitmap {
 			}
 		}
 		slices.Sort(m.rows)
-		return roaring.BitmapOf(m.rows...)
+		rows, _ := resultcache.Trim(roaring.BitmapOf(m.rows...))
+		return rows
 	}
 	m.bits = slices.Grow(m.bits[:0], (rows+63)/64)[:(rows+63)/64]
 	clear(m.bits)
@@ -190,22 +197,32 @@ type unionMemory struct {
 
 var unions = sync.Pool{New: func() any { return new(unionMemory) }}
 
-// levelRows returns the rows that match at a level in segment i: words in the fields words, and
-// phrases all of whose words stand in the fields phrases.
-func levelRows(s segment.Live, l *Level, i int, words, phrases FieldSet) *roaring.Bitmap {
-	if len(l.Phrases) == 0 && len(l.Postings[i]) == 1 {
-		return rowsIn(l.Postings[i][0], words)
+// levelRows returns the rows that match at a level in segment i, shared and without spare room: words in the fields words, and
+// phrases all of whose words stand in the fields phrases. mapped: they take no memory.
+func levelRows(s segment.Live, l *Level, i int, words, phrases FieldSet) (rows *roaring.Bitmap, mapped bool) {
+	switch postings := l.Postings[i]; {
+	case len(l.Phrases) == 0 && len(postings) == 1 && words == nil:
+		return postings[0].Rows(), true
+	case len(l.Phrases) == 1 && len(postings) == 0:
+		return l.Phrases[0].Segments[i].rowsIn(phrases), false
 	}
 	in := words.Has
 	if words == nil {
 		in = nil
 	}
-	b := s.Union(l.Postings[i], in)
-	for _, p := range l.Phrases {
-		b.Or(p.Segments[i].rowsIn(phrases))
+	rows = s.Union(l.Postings[i], in)
+	if len(l.Phrases) == 0 && int(rows.GetCardinality()) >= s.Rows()/rowsGrown { // made from a bit a row
+		return rows, false
 	}
-	return b
+	for _, p := range l.Phrases {
+		rows.Or(p.Segments[i].rowsIn(phrases))
+	}
+	rows, _ = resultcache.Trim(rows)
+	return rows, false
 }
+
+// rowsGrown: sets of fewer than one row in so many are copied, since they may have grown row by row.
+const rowsGrown = 64
 
 // rowsIn returns the rows of the phrase that have each of its words in one of the fields.
 func (p *PhraseSegment) rowsIn(fields FieldSet) *roaring.Bitmap {

@@ -143,6 +143,73 @@ func TestBuildLeavesOffInTime(t *testing.T) {
 	}
 }
 
+// The rows of a phrase are those where its words stand in a row, whether or not the segment keeps neighbours; a hole may be any word
+// or none.
+func TestPhrasesAreWordsInARow(t *testing.T) {
+	defer func(n int) { segment.NeighbourRows = n }(segment.NeighbourRows)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	for range 30 {
+		segment.NeighbourRows = []int{math.MaxInt, 20, 1}[rnd.IntN(3)]
+		docs := make([]string, 2+rnd.IntN(300))
+		words := []string{"a", "b", "b", "c", "d", "d", "d", "e"}
+		for i := range docs {
+			var b strings.Builder
+			for range rnd.IntN([]int{6, 100}[rnd.IntN(2)]) {
+				b.WriteString(words[rnd.IntN(len(words))] + " ")
+			}
+			docs[i] = b.String()
+		}
+		ix := testIndex(t, `{}`, docs)
+		for range 20 {
+			var slots []string
+			for n := 2 + rnd.IntN(3); len(slots) < n; {
+				if len(slots) > 0 && rnd.IntN(4) == 0 {
+					slots = append(slots, "")
+				}
+				slots = append(slots, words[rnd.IntN(len(words))])
+			}
+			m := (&resolver{ix, pace{stop: never}}).phrase(slots)
+			for seg, part := range [][]string{docs[:len(docs)/2], docs[len(docs)/2:]} {
+				for row, d := range part {
+					want := inARow(strings.Fields(d), slots)
+					if got := m.Segments[seg].Rows.Contains(uint32(row)); got != want {
+						t.Fatalf("%q in %q: %v, want %v (neighbours of words in %d rows are kept)", slots, d, got, want, segment.NeighbourRows)
+					}
+				}
+			}
+		}
+	}
+}
+
+// inARow reports whether the words of a phrase stand in a text one after another, with at most as many others between them as there
+// are holes.
+func inARow(text, slots []string) bool {
+	var from func(at int, slots []string) bool // whether the slots stand behind the word at
+	from = func(at int, slots []string) bool {
+		if len(slots) == 0 {
+			return true
+		}
+		holes := 0
+		for slots[holes] == "" {
+			holes++
+		}
+		for next := at + 1; next < len(text) && next <= at+1+holes; next++ {
+			if text[next] == slots[holes] && from(next, slots[holes+1:]) {
+				return true
+			}
+		}
+		return false
+	}
+	for at, w := range text {
+		if w == slots[0] && from(at, slots[1:]) {
+			return true
+		}
+	}
+	return false
+}
+
 // Each phrase of a query is looked for among the first documents, however late it is.
 func TestPhrasesAreFoundWhenTimeIsOver(t *testing.T) {
 	defer func(n int) { paceSteps = n }(paceSteps)

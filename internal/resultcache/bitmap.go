@@ -6,8 +6,11 @@ import "github.com/RoaringBitmap/roaring/v2"
 // that it takes.
 func Trim(b *roaring.Bitmap) (trimmed *roaring.Bitmap, bytes int) {
 	trimmed = b.Clone()
-	return trimmed, Overhead(trimmed) + int(trimmed.GetSizeInBytes())
+	return trimmed, Size(trimmed)
 }
+
+// Size estimates the bytes of a bitmap without spare room that is not mapped.
+func Size(b *roaring.Bitmap) int { return Overhead(b) + int(b.GetSizeInBytes()) }
 
 // Overhead estimates the bytes of a bitmap beside its rows, which may be mapped.
 func Overhead(b *roaring.Bitmap) int {
