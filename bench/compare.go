@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -174,6 +175,11 @@ func (m *measurement) compare(ctx context.Context) (_ *comparison, err error) {
 					}
 				}
 			}
+			if m.Profiles != "" {
+				if err := m.profileRate(c.programs[0], part, k, 4*d); err != nil {
+					return nil, err
+				}
+			}
 			progress("%s: %s", part, k.name)
 		}
 	}
@@ -302,6 +308,18 @@ func (c *comparison) between(kind int, bodies [][]byte, updates int) error {
 		}
 	}
 	return nil
+}
+
+// profileRate captures what the processors do while a kind is asked for d.
+func (m *measurement) profileRate(p *program, part string, k queryKind, d time.Duration) error {
+	if err := os.MkdirAll(m.Profiles, 0o755); err != nil {
+		return fmt.Errorf("cannot make the directory of profiles: %w", err)
+	}
+	name := part + " " + strings.NewReplacer("+", "and", "–", "-").Replace(k.name)
+	return m.capture(p.server, strings.ReplaceAll(name, " ", "-"), math.Max(1, math.Floor(d.Seconds())), func() error {
+		_, err := p.rate(k.bodies[:min(loadQueries, len(k.bodies))], d, part == "updates")
+		return err
+	})
 }
 
 // change changes the i-th document of a row that jumps all over the collection, and waits until that is done.

@@ -24,7 +24,7 @@ type options struct {
 	Documents int               `default:"63666" placeholder:"N" help:"How many documents to generate."`
 	Large     int               `placeholder:"N" help:"Ask first queries, and those beside updates, of so many generated documents, too: how costs grow with the collection."`
 	Out       string            `placeholder:"FILE" help:"File whose tables are rewritten (default: print them)."`
-	Profiles  string            `placeholder:"DIR" help:"Also capture CPU and heap profiles into this directory."`
+	Profiles  string            `placeholder:"DIR" help:"Also capture CPU and heap profiles into this directory; with --measure, CPU profiles of what is asked beside updates and warm."`
 	Vectors   string            `placeholder:"DIR" help:"Measure vectors instead: those of a directory with two .npy files (rows of float16 or float32; queries have \"quer\" in their name), or generated."`
 	Peers     string            `placeholder:"PYTHON" help:"With --vectors: measure hnswlib, faiss and usearch too, as far as this Python has them."`
 	Peer      map[string]string `placeholder:"NAME=PROGRAM" mapsep:"none" help:"Measure instead, in one run with other servers of this API, first queries, warm ones, and those under updates; prints a table with ratios. May be given several times."`
