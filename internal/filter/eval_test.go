@@ -523,7 +523,7 @@ func TestRowsRandom(t *testing.T) {
 				}
 			}
 		}
-		for range 100 {
+		for k := range 100 {
 			e := &Expr{r.node(3)}
 			if parsed, err := Parse(e.String()); err != nil || !same(parsed, e) {
 				t.Fatalf("%s is not parsed as it was printed: %v", e, err)
@@ -547,10 +547,42 @@ func TestRowsRandom(t *testing.T) {
 			if live := (segment.Live{Reader: c.live.Reader}); c.live.Deleted != nil && !roaring.AndNot(b.Kept(live, shelf), c.live.Deleted).Equals(got) {
 				t.Fatalf("%s: what was kept depends on deleted rows", e)
 			}
+			if k%8 == 0 {
+				some := roaring.New()
+				for i := range docs {
+					if r.IntN(8) == 0 {
+						some.Add(uint32(i))
+					}
+				}
+				checkDeletions(t, e, b, c.live, shelf, some)
+			}
 			if !reflect.DeepEqual(got.ToArray(), want) {
 				diff := roaring.Xor(got, roaring.BitmapOf(want...)).ToArray()
 				t.Fatalf("%s: got %d rows, want %d; row %d differs: %s", e, got.GetCardinality(), len(want), diff[0], docs[diff[0]])
 			}
+		}
+	}
+}
+
+// checkDeletions has a filter that is kept asked about some rows, and with these deleted, too.
+func checkDeletions(t *testing.T, e *Expr, b *Bound, live segment.Live, shelf *resultcache.Shelf, some *roaring.Bitmap) {
+	t.Helper()
+	all, got := b.Rows(segment.Live{Reader: live.Reader}), b.Rows(live)
+	for _, s := range []*resultcache.Shelf{shelf, nil} {
+		if among := b.Among(live, s, some); !among.Equals(roaring.And(all, some)) {
+			t.Fatalf("%s: got %v among %v, want %v", e, among, some, roaring.And(all, some))
+		}
+	}
+	later := live
+	if later.Deleted = some; live.Deleted != nil {
+		later.Deleted = roaring.Or(some, live.Deleted)
+	}
+	for range 2 {
+		if kept := b.Kept(later, shelf); !kept.Equals(roaring.AndNot(all, later.Deleted)) {
+			t.Fatalf("%s: got %v, want %v where more rows are deleted", e, kept, roaring.AndNot(all, later.Deleted))
+		}
+		if kept := b.Kept(live, shelf); !kept.Equals(got) {
+			t.Fatalf("%s: got %v, want %v where fewer rows are deleted", e, kept, got)
 		}
 	}
 }

@@ -17,36 +17,100 @@ const (
 	maxKey = 1 << 10
 )
 
+// keptRows is what a filter has found in a segment.
+type keptRows struct {
+	all     *roaring.Bitmap // the rows that match, deleted or not
+	deleted *roaring.Bitmap // the rows that were deleted in the view that asked last; nil: none
+	live    *roaring.Bitmap // all without deleted: all itself where it has none of them
+	bytes   int             // of all
+}
+
 // Kept is Rows with the shelf of the segment: what a filter that is asked again has found stays with the segment, whatever rows of
 // it are deleted later. The bitmap may be shared, and is not to be modified.
 func (b *Bound) Kept(s segment.Live, shelf *resultcache.Shelf) *roaring.Bitmap {
 	if b.root == nil {
 		return s.LiveRows()
 	}
-	rows := b.all(source{s, shelf})
-	if s.Deleted == nil || s.Deleted.IsEmpty() {
+	k, rows := b.all(source{s, shelf})
+	switch {
+	case s.Deleted == nil || s.Deleted.IsEmpty():
 		return rows
+	case k == nil:
+		return roaring.AndNot(rows, s.Deleted)
+	case k.deleted != s.Deleted:
+		k = k.without(s.Deleted)
+		shelf.Put(b.key, k, k.size())
 	}
-	return roaring.AndNot(rows, s.Deleted)
+	return k.live
 }
 
-// all returns the rows that match, deleted or not; shared.
-func (b *Bound) all(s source) *roaring.Bitmap {
-	if b.key == nil || s.shelf == nil {
-		return b.root.rows(s, nil)
-	}
-	if rows, ok := s.shelf.Get(b.key).(*roaring.Bitmap); ok {
+// Among returns those of some rows of a segment, deleted or not, that match. The bitmap may be shared, and is not to be modified.
+func (b *Bound) Among(s segment.Live, shelf *resultcache.Shelf, rows *roaring.Bitmap) *roaring.Bitmap {
+	if b.root == nil {
 		return rows
 	}
-	again := s.shelf.Again(b.key)
-	rows := b.root.rows(s, nil)
-	if again && (b.stop == nil || !b.stop()) {
-		kept, n := resultcache.Trim(rows)
-		s.shelf.Put(b.key, kept, n)
-		return kept
+	if b.key != nil && shelf != nil {
+		if k, ok := shelf.Get(b.key).(*keptRows); ok {
+			return roaring.And(k.all, rows)
+		}
 	}
-	return rows
+	return b.root.rows(source{s, shelf}, rows)
 }
+
+// without returns the same with other rows deleted.
+func (k *keptRows) without(deleted *roaring.Bitmap) *keptRows {
+	n := &keptRows{all: k.all, deleted: deleted, live: k.all, bytes: k.bytes}
+	if k.all.Intersects(deleted) {
+		n.live = roaring.AndNot(k.all, deleted)
+	}
+	return n
+}
+
+func (k *keptRows) size() int {
+	n := k.bytes + 64
+	if k.deleted != nil { // it outlives the view that it is from
+		n += resultcache.Overhead(k.deleted) + int(k.deleted.GetSizeInBytes())
+	}
+	if k.live != k.all {
+		n += resultcache.Overhead(k.live) + int(k.live.GetSizeInBytes())
+	}
+	return n
+}
+
+// all returns the rows that match, deleted or not, which are shared, and how they are kept; nil: they are not.
+func (b *Bound) all(s source) (*keptRows, *roaring.Bitmap) {
+	if b.key == nil || s.shelf == nil {
+		return nil, b.root.rows(s, nil)
+	}
+	return keep(b.root, s, b.key, b.stop)
+}
+
+// keep returns the rows of a part of a filter, which it keeps under a key that is asked for again.
+func keep(b bound, s source, key []byte, stop func() bool) (*keptRows, *roaring.Bitmap) {
+	if k, ok := s.shelf.Get(key).(*keptRows); ok {
+		return k, k.all
+	}
+	again := s.shelf.Again(key)
+	rows := b.rows(s, nil)
+	if !again || stop != nil && stop() {
+		return nil, rows
+	}
+	k := newKeptRows(s, key, rows)
+	return k, k.all
+}
+
+// newKeptRows keeps what was found, deleted or not.
+func newKeptRows(s source, key []byte, rows *roaring.Bitmap) *keptRows {
+	k := &keptRows{}
+	k.all, k.bytes = resultcache.Trim(rows)
+	k.live = k.all
+	s.shelf.Put(key, k, k.size())
+	return k
+}
+
+// Key tells what the filter finds in a segment, deleted or not, from what all others of the index find; nil: that depends on more than
+// the segment.
+func (b *Bound) Key() []byte { return b.key }
 
 // keptPart is a part of a filter that is kept, where the rest of it cannot be: a shard, say, whose documents the network deals out.
 type keptPart struct {
@@ -59,17 +123,15 @@ func (m keptPart) rows(s source, among *roaring.Bitmap) *roaring.Bitmap {
 	if s.shelf == nil {
 		return m.bound.rows(s, among)
 	}
-	if rows, ok := s.shelf.Get(m.key).(*roaring.Bitmap); ok {
-		return shared(rows, among)
+	if k, ok := s.shelf.Get(m.key).(*keptRows); ok {
+		return shared(k.all, among)
 	}
 	if !s.shelf.Again(m.key) {
 		return m.bound.rows(s, among)
 	}
 	rows := m.bound.rows(s, nil)
 	if m.stop == nil || !m.stop() {
-		kept, n := resultcache.Trim(rows)
-		s.shelf.Put(m.key, kept, n)
-		return shared(kept, among)
+		return shared(newKeptRows(s, m.key, rows).all, among)
 	}
 	return within(rows, among)
 }

@@ -24,7 +24,8 @@ type collector struct {
 // a threshold or the clock may leave hardly any.
 const pageHits = 64
 
-func (c *collector) start(s *search, root *bucket) {
+// start begins with so many documents to come; candidates are those that count.
+func (c *collector) start(s *search, candidates rows, n int) {
 	r := s.r
 	c.s = s
 	c.skip = min(r.Offset, r.MaxTotal)
@@ -33,8 +34,8 @@ func (c *collector) start(s *search, root *bucket) {
 		c.first = c.skip
 		c.skip, c.limit = 0, r.MaxTotal
 	}
-	c.candidates = root.rows
-	c.hits = make([]Hit, 0, max(0, min(c.limit, c.candidates.count()-c.skip, pageHits)))
+	c.candidates = candidates
+	c.hits = make([]Hit, 0, max(0, min(c.limit, n-c.skip, pageHits)))
 	if r.Distinct != "" {
 		c.distinct = NewDistinct(s.ix, r.Distinct)
 	}
@@ -127,6 +128,9 @@ func (c *collector) result() *Result {
 		if b == nil {
 			res.Candidates[i] = roaring.New()
 		}
+	}
+	if c.distinct == nil && r.Threshold == nil && c.s.lasting() {
+		res.AppendKey = c.s.appendCandidates
 	}
 	first := min(c.first, len(c.hits))
 	last := len(c.hits)

@@ -2,27 +2,32 @@ package rank
 
 import (
 	"encoding/binary"
+	"math"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/query"
+	"svc/internal/resultcache"
 	"svc/segment"
 )
 
-// A document has the same place before or behind another whatever else is found, and a segment never changes. So the documents that fill
-// a page are remembered with the segments they lie in. A later view ranks those of them that live, and all documents of segments so small
-// that they are not worth remembering: young ones, mostly. What was not remembered comes behind all that was.
+// A document has the same place before or behind another whatever else is found, and a segment never changes. So how many documents a
+// query finds in large segments, and which of them fill a page, is remembered with them. A later view takes away those that were deleted
+// meanwhile, and ranks the others beside all documents of small segments: young ones, mostly. What was not remembered comes behind all
+// that was.
 
-// Segments take part with that many documents of a query; pages are remembered up to some size. (Variables, so that tests can lower them.)
+// Segments of so many rows are large; pages are remembered up to some size. (Variables, so that tests can lower them.)
 var (
-	leadRows = 128
+	leadRows = 1 << 10
 	leadHits = 1000
 )
 
 // leaders are the first documents of a query in the large segments of a view, in their order.
 type leaders struct {
-	rows []leader
-	all  bool // there are no others
+	rows    []leader
+	all     bool              // there are no others
+	counts  []int             // how many there are, by place of the segment among the large ones
+	deleted []*roaring.Bitmap // the rows that were deleted, by place
 }
 
 type leader struct {
@@ -30,91 +35,202 @@ type leader struct {
 	place int32 // of its segment among the large ones
 }
 
-// rankUniverse ranks all documents that a query finds.
-func (s *search) rankUniverse(root *bucket) {
-	large, key := s.leadersKey(root)
-	if key == nil {
-		s.rankBucket(root, 0)
-		return
+// memo is where the leaders of a query are kept.
+type memo struct {
+	large  []int   // segments
+	places []int32 // by segment: its place among the large ones; −1: it is small
+	key    []byte
+}
+
+// memo returns where the leaders of the query are kept; nil where they depend on more than the segments, the query and the filter.
+func (s *search) memo() *memo {
+	r := s.r
+	if s.scored || r.Distinct != "" || min(r.Offset, r.MaxTotal) > 0 || min(r.Limit, r.MaxTotal) > leadHits || !s.lasting() {
+		return nil
 	}
-	kept := (*query.Index)(s.ix).OfSegment(large[0])
-	if l, ok := kept.Get(key).(*leaders); ok {
-		if s.follow(l, root, large) {
-			return
+	m := &memo{places: make([]int32, len(s.ix.Segments))}
+	for seg := range s.ix.Segments {
+		m.places[seg] = -1
+		if s.ix.Segments[seg].Rows() >= leadRows {
+			m.places[seg] = int32(len(m.large))
+			m.large = append(m.large, seg)
 		}
-		s.out.hits = s.out.hits[:0]
 	}
-	s.rankBucket(root, 0)
-	if s.isLate {
+	if m.large == nil {
+		return nil
+	}
+	m.key = s.leadersKey(m.large)
+	return m
+}
+
+// recall fills the page with remembered documents and those of small segments. It returns nil when they do not tell the page.
+func (s *search) recall(m *memo) *Result {
+	kept := (*query.Index)(s.ix).OfSegment(m.large[0])
+	l, ok := kept.Get(m.key).(*leaders)
+	if !ok {
+		return nil
+	}
+	if now := s.without(l, m); now != l {
+		if now == nil || s.ctx.Err() != nil { // a filter that was stopped says nothing
+			return nil
+		}
+		l = now
+		kept.Put(m.key, l, l.bytes())
+	}
+	root := &bucket{rows: make(rows, len(m.places))}
+	for seg, place := range m.places {
+		if place < 0 {
+			root.rows[seg] = s.allowed(seg)
+		}
+	}
+	if len(s.graph.Nodes) > 0 {
+		root = s.universe(root.rows)
+	}
+	s.stage("evaluate query")
+	if !s.follow(l, m, root.rows) {
+		return nil
+	}
+	result := s.out.result()
+	result.Counts = make([]int, len(m.places))
+	result.Total = 0
+	for seg, place := range m.places {
+		if place >= 0 {
+			result.Counts[seg], result.Candidates[seg] = l.counts[place], nil
+		} else {
+			result.Counts[seg] = int(result.Candidates[seg].GetCardinality())
+		}
+		result.Total += result.Counts[seg]
+	}
+	result.Total = min(result.Total, s.r.MaxTotal)
+	result.find = s.candidatesIn
+	if !s.r.Brief {
+		for _, seg := range m.large {
+			result.In(seg)
+		}
+	}
+	return result
+}
+
+// without returns the leaders that are left of l in the view; nil: they are of a later view.
+func (s *search) without(l *leaders, m *memo) *leaders {
+	var gone rows // since
+	for place, seg := range m.large {
+		before, now := l.deleted[place], s.ix.Segments[seg].Deleted
+		if before == now {
+			continue
+		}
+		if gone == nil {
+			gone = make(rows, len(m.places))
+		}
+		switch {
+		case now == nil:
+			return nil
+		case before == nil:
+			gone[seg] = now
+		case before.AndCardinality(now) < before.GetCardinality():
+			return nil
+		default:
+			gone[seg] = roaring.AndNot(now, before)
+		}
+	}
+	if gone == nil {
+		return l
+	}
+	left := &leaders{rows: l.rows, all: l.all, counts: l.counts, deleted: make([]*roaring.Bitmap, len(m.large))}
+	for place, seg := range m.large {
+		left.deleted[place] = s.ix.Segments[seg].Deleted
+		if gone[seg] != nil && s.r.Universe == nil && s.r.Filter != nil {
+			gone[seg] = s.r.Filter.Among(seg, gone[seg])
+		}
+	}
+	if len(s.graph.Nodes) > 0 {
+		gone = s.unite(s.reached(gone, false)).rows
+	}
+	if gone.isEmpty() {
+		return left
+	}
+	left.rows, left.counts = nil, make([]int, len(m.large))
+	for place, seg := range m.large {
+		left.counts[place] = l.counts[place] - cardinality(gone[seg])
+	}
+	for _, of := range l.rows {
+		if !gone.has(m.large[of.place], of.row) {
+			left.rows = append(left.rows, of)
+		}
+	}
+	return left
+}
+
+// remember keeps what was found.
+func (s *search) remember(m *memo, root *bucket) {
+	if s.isLate || s.ctx.Err() != nil {
 		return
 	}
-	places := s.places(large)
+	l := &leaders{counts: make([]int, len(m.large)), deleted: make([]*roaring.Bitmap, len(m.large))}
 	found, lead := 0, 0
-	for _, seg := range large {
-		found += cardinality(root.rows[seg])
+	for place, seg := range m.large {
+		l.deleted[place] = s.ix.Segments[seg].Deleted
+		l.counts[place] = cardinality(root.rows[seg])
+		found += l.counts[place]
 	}
 	for i := range s.out.hits {
-		if places[s.out.hits[i].Segment] >= 0 {
+		if m.places[s.out.hits[i].Segment] >= 0 {
 			lead++
 		}
 	}
-	l := &leaders{rows: make([]leader, 0, lead)}
-	for i := range s.out.hits {
-		if h := &s.out.hits[i]; places[h.Segment] >= 0 {
-			l.rows = append(l.rows, leader{uint32(h.Row), places[h.Segment]})
-		}
-	}
 	l.all = lead == found
-	kept.Put(key, l, 64+8*len(l.rows))
-}
-
-// places returns of each segment which of the large ones it is; −1 for none.
-func (s *search) places(large []int) []int32 {
-	places := make([]int32, len(s.ix.Segments))
-	for i := range places {
-		places[i] = -1
-	}
-	for i, seg := range large {
-		places[seg] = int32(i)
-	}
-	return places
-}
-
-// follow fills the page with remembered documents and those of small segments. It returns false when they do not tell the page.
-func (s *search) follow(l *leaders, root *bucket, large []int) bool {
-	known := &bucket{rows: make(rows, len(root.rows))}
-	copy(known.rows, root.rows)
-	for _, seg := range large {
-		known.rows[seg] = nil
-	}
-	others := known.rows.count()
-	alive := 0
-	for _, of := range l.rows {
-		if root.rows[large[of.place]].Contains(of.row) {
-			alive++
+	l.rows = make([]leader, 0, lead)
+	for i := range s.out.hits {
+		h := &s.out.hits[i]
+		if place := m.places[h.Segment]; place >= 0 {
+			l.rows = append(l.rows, leader{uint32(h.Row), place})
 		}
+	}
+	(*query.Index)(s.ix).OfSegment(m.large[0]).Put(m.key, l, l.bytes())
+}
+
+// bytes estimates what leaders take, deleted rows included: they outlive the view that they are from.
+func (l *leaders) bytes() int {
+	n := 160 + 8*len(l.rows) + 16*len(l.counts)
+	for _, rows := range l.deleted {
+		if rows != nil {
+			n += resultcache.Overhead(rows) + int(rows.GetSizeInBytes())
+		}
+	}
+	return n
+}
+
+// follow fills the page with the leaders and the documents of small segments. It returns false when they do not tell it.
+func (s *search) follow(l *leaders, m *memo, small rows) bool {
+	known := &bucket{rows: make(rows, len(small))}
+	copy(known.rows, small)
+	others := known.rows.count()
+	known.n = others + len(l.rows)
+	s.out.start(s, small, known.n)
+	if !s.out.wants() {
+		return true
 	}
 	if others == 0 { // nothing comes in between
-		if !l.all && alive < s.out.limit {
+		if !l.all && len(l.rows) < s.out.limit {
 			return false
 		}
 		for _, of := range l.rows {
-			if seg := large[of.place]; s.out.wants() && root.rows[seg].Contains(of.row) {
+			if seg := m.large[of.place]; s.out.wants() {
 				s.out.add(seg, segment.Row(of.row), s.ix.Segments[seg].DocID(segment.Row(of.row)))
 			}
 		}
 		return true
 	}
 	for _, of := range l.rows {
-		if seg := large[of.place]; root.rows[seg].Contains(of.row) {
-			if known.rows[seg] == nil {
-				known.rows[seg] = roaring.New()
-			}
-			known.rows[seg].Add(of.row)
+		seg := m.large[of.place]
+		if known.rows[seg] == nil {
+			known.rows[seg] = roaring.New()
 		}
+		known.rows[seg].Add(of.row)
 	}
-	known.n = others + alive
+	s.partial = true
 	s.rankBucket(known, 0)
+	s.partial = false
 	if l.all {
 		return true
 	}
@@ -122,71 +238,112 @@ func (s *search) follow(l *leaders, root *bucket, large []int) bool {
 	if s.out.wants() {
 		return false
 	}
-	places, shown := s.places(large), 0
+	shown := 0
 	for i := range s.out.hits {
-		if places[s.out.hits[i].Segment] >= 0 {
+		if m.places[s.out.hits[i].Segment] >= 0 {
 			shown++
 		}
 	}
-	return shown < alive || places[s.out.hits[len(s.out.hits)-1].Segment] >= 0
+	return shown < len(l.rows) || m.places[s.out.hits[len(s.out.hits)-1].Segment] >= 0
 }
 
-// leadersKey returns the large segments of a query, the one with the most documents first, and under which key its first documents are
-// kept there; nil where they depend on more than what the segments say, or where to remember them is not worth it.
-func (s *search) leadersKey(root *bucket) (large []int, key []byte) {
-	r := s.r
-	if len(s.graph.Nodes) == 0 || s.scored || r.Vectors != nil || s.out.distinct != nil || s.out.skip > 0 || s.out.limit > leadHits ||
-		r.Universe != nil && !s.isLive(r.Universe) || s.graph.Excluded != nil {
-		return nil, nil
+// candidatesIn returns the documents of a segment that the query finds.
+func (s *search) candidatesIn(seg int) *roaring.Bitmap {
+	found := make(rows, len(s.ix.Segments))
+	found[seg] = s.allowed(seg)
+	if len(s.graph.Nodes) > 0 {
+		found = s.universe(found).rows
 	}
-	for _, of := range s.rules {
-		if !of.traits().says.IsScore() {
-			return nil, nil
-		}
+	if found[seg] == nil {
+		return roaring.New()
 	}
-	most := 0
-	for seg, in := range root.rows {
-		if n := cardinality(in); n > leadRows {
-			large = append(large, seg)
-			if n > most {
-				most = n
-				large[0], large[len(large)-1] = seg, large[0]
-			}
-		}
+	return found[seg]
+}
+
+// leadersKey returns under which key the leaders of the query in large segments are kept with the first of them.
+func (s *search) leadersKey(large []int) []byte {
+	r, q := s.r, (*query.Index)(s.ix)
+	key := append(make([]byte, 0, 256), 'l')
+	rules := s.ix.Settings.RankingRules
+	key = append(key, byte(len(rules)))
+	for i := range rules {
+		key = appendString(append(key, byte(rules[i].Kind)), rules[i].Field)
 	}
-	if large == nil {
-		return nil, nil
+	key = binary.AppendUvarint(key, uint64(len(r.Sort)))
+	for i := range r.Sort {
+		k := &r.Sort[i]
+		key = appendString(append(key, flags(k.Geo, k.Desc)), k.Field)
+		key = binary.LittleEndian.AppendUint64(key, math.Float64bits(k.Lat))
+		key = binary.LittleEndian.AppendUint64(key, math.Float64bits(k.Lng))
 	}
-	q := (*query.Index)(s.ix)
-	key = q.OfSegment(large[0]).Key(make([]byte, 0, 256), 'l')
-	key = append(key, byte(r.Strategy), byte(len(s.ix.Settings.RankingRules)))
-	for _, rule := range s.ix.Settings.RankingRules {
-		key = append(key, byte(rule.Kind))
-	}
-	key = binary.LittleEndian.AppendUint32(key, uint32(s.out.limit))
+	key = binary.LittleEndian.AppendUint32(key, uint32(min(r.Limit, r.MaxTotal)))
+	key = s.appendQuery(key)
+	key = binary.AppendUvarint(key, uint64(len(large)))
 	for _, seg := range large {
-		var buf [8]byte
-		c := q.OfSegment(seg)
-		key = append(binary.AppendUvarint(key, c.Owner()), c.Key(buf[:0], 'l')...)
+		key = s.appendPieces(binary.AppendUvarint(key, q.OfSegment(seg).Owner()), seg)
+	}
+	return key
+}
+
+// lasting reports whether what is found in a segment depends on the segment, the query and the filter alone.
+func (s *search) lasting() bool {
+	r := s.r
+	switch {
+	case r.Vectors != nil || s.graph.Excluded != nil || s.isLate:
+		return false
+	case r.Universe != nil:
+		return s.isLive(r.Universe)
+	}
+	return r.Filter == nil || r.Filter.Key() != nil
+}
+
+// appendCandidates is a KeyOf.
+func (s *search) appendCandidates(key []byte, seg int) []byte {
+	return s.appendPieces(s.appendQuery(key), seg)
+}
+
+// appendQuery appends what the query and the filter say of the documents that are found, apart from the pieces.
+func (s *search) appendQuery(key []byte) []byte {
+	key = append(key, byte(s.r.Strategy))
+	if f := s.r.Filter; f != nil && s.r.Universe == nil {
+		key = append(binary.AppendUvarint(key, uint64(1+len(f.Key()))), f.Key()...)
+	} else {
+		key = append(key, 0)
 	}
 	key = binary.AppendUvarint(key, uint64(len(s.ranks)))
 	for _, rank := range s.ranks {
 		key = binary.AppendUvarint(key, uint64(rank))
 	}
+	key = binary.AppendUvarint(key, uint64(len(s.graph.Nodes)))
 	for k := range s.graph.Nodes {
 		v := &s.graph.Nodes[k]
-		flags := byte(0)
-		for i, set := range []bool{v.Wide, v.Exists, v.Phrase, s.matches[k]} {
-			if set {
-				flags |= 1 << i
-			}
-		}
-		key = append(key, byte(v.Term), byte(v.Len), byte(v.Budget), flags)
+		key = append(key, byte(v.Term), byte(v.Len), byte(v.Budget), flags(v.Wide, v.Exists, v.Phrase, s.matches[k]))
 		key = binary.LittleEndian.AppendUint16(binary.LittleEndian.AppendUint16(key, v.Start), v.End)
-		key = append(binary.AppendUvarint(key, uint64(len(v.Key))), v.Key...)
-		for _, seg := range large {
-			key = binary.AppendUvarint(key, v.Pieces[seg])
+		key = appendString(key, v.Key)
+	}
+	return key
+}
+
+// appendPieces appends what the nodes find in a segment, and how its words count.
+func (s *search) appendPieces(key []byte, seg int) []byte {
+	var buf [8]byte
+	key = append(key, (*query.Index)(s.ix).OfSegment(seg).Key(buf[:0], 'l')...)
+	for k := range s.graph.Nodes {
+		key = binary.AppendUvarint(key, s.graph.Nodes[k].Pieces[seg])
+	}
+	return key
+}
+
+func appendString(key []byte, s string) []byte {
+	return append(binary.AppendUvarint(key, uint64(len(s))), s...)
+}
+
+// flags returns a bit for each.
+func flags(set ...bool) (f byte) {
+	for i, on := range set {
+		if on {
+			f |= 1 << i
 		}
 	}
-	return large, key
+	return f
 }

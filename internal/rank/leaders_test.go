@@ -4,72 +4,311 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/query"
 	"svc/internal/resultcache"
+	"svc/internal/settings"
+	"svc/segment"
 )
 
-// TestPagesAreRememberedAcrossViews asks the same in views that come one after another: each has lost a document of a page that was
-// shown, and most have another small segment. What comes is what a view finds that remembers nothing.
+// everyNth allows the documents whose ids have a remainder.
+type everyNth struct {
+	ix      *Index
+	n, rest segment.DocID
+	unnamed bool // it has no key
+	asked   []int
+}
+
+func (f *everyNth) all(seg int) *roaring.Bitmap {
+	rows := roaring.New()
+	for row := range f.ix.Segments[seg].Rows() {
+		if f.ix.Segments[seg].DocID(segment.Row(row))%f.n == f.rest {
+			rows.Add(uint32(row))
+		}
+	}
+	return rows
+}
+
+func (f *everyNth) Rows(seg int) *roaring.Bitmap {
+	f.asked = append(f.asked, seg)
+	return roaring.And(f.all(seg), f.ix.Segments[seg].LiveRows())
+}
+
+func (f *everyNth) Among(seg int, rows *roaring.Bitmap) *roaring.Bitmap {
+	return roaring.And(f.all(seg), rows)
+}
+
+func (f *everyNth) Key() []byte {
+	if f.unnamed {
+		return nil
+	}
+	return fmt.Append(nil, f.n, " ", f.rest)
+}
+
+// variants are settings under which the same segments are searched.
+var variants = []string{
+	`{}`,
+	`{"searchableAttributes":["tags","body","title"]}`,
+	`{"rankingRules":["words","price:desc","typo","proximity"]}`,
+	`{"rankingRules":["words","price:asc","typo","proximity"]}`,
+	`{"rankingRules":["words","size:desc","typo","proximity"]}`,
+	`{"rankingRules":["sort","words","typo","proximity"]}`,
+	`{"rankingRules":["sort","words","proximity","typo"]}`,
+	`{"rankingRules":["words","typo","proximity"]}`,
+	`{"typoTolerance":{"enabled":false}}`,
+	`{"typoTolerance":{"disableOnAttributes":["title"]}}`,
+	`{"proximityPrecision":"byAttribute"}`,
+}
+
+// TestPagesAreRememberedAcrossViews asks the same few queries in many ways, in views that come one after another: each has lost a document
+// that was shown and some others, and most have another small segment. Hits, totals and candidates are those of a view that remembers
+// nothing, whatever was asked before, and no two sets of candidates have the same key. Sometimes an older view is asked again.
 func TestPagesAreRememberedAcrossViews(t *testing.T) {
 	defer func(rows, hits int) { leadRows, leadHits = rows, hits }(leadRows, leadHits)
-	leadRows, leadHits = 6, 6
+	leadRows, leadHits = 50, 6
+	defer func(c, l int) { classRows, listRows = c, l }(classRows, listRows)
 	for seed := range uint64(3) {
+		if seed > 0 {
+			classRows, listRows = 2, 3
+		}
 		m := &maker{Rand: rand.New(rand.NewPCG(seed, 3))}
 		m.vocabulary()
 		docs := m.documents(300)
+		for _, d := range docs {
+			d.values["size"] = []any{float64(m.IntN(5))}
+			d.at = &point{float64(m.IntN(3)), float64(m.IntN(3))}
+		}
 		m.Shuffle(len(docs), func(i, j int) { docs[i], docs[j] = docs[j], docs[i] })
 		parts := [][]*document{docs[:150], docs[150:250]}
 		for rest := docs[250:]; len(rest) > 0; rest = rest[5:] {
 			parts = append(parts, rest[:5])
 		}
-		c := build(t, parseSettings(t, `{"searchableAttributes":["title","body","tags"]}`), parts, nil)
+		const attributes = `{"searchableAttributes":["title","body","tags"],"sortableAttributes":["price","size","_geo"]}`
+		c := build(t, parseSettings(t, attributes), parts, nil)
 		memory := resultcache.New(16 << 20)
 		shelves := make([]*resultcache.Shelf, len(c.Segments))
 		for i := range shelves {
 			shelves[i] = memory.Shelf()
 		}
-		var requests []*Request
-		for range 40 {
-			r := &Request{Query: m.query(), Strategy: query.Strategy(m.IntN(3)), MaxTotal: 1000, Limit: 1 + m.IntN(7), Exhaustive: m.chance(20)}
-			r.Scores = m.chance(10)
-			requests = append(requests, r)
+		names := []string{"body", "price", "size", "tags", "title"}
+		under := make([]*settings.Settings, len(variants))
+		for i, body := range variants {
+			var err error
+			update, err := settings.ParseUpdate([]byte(body), settings.Features{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if under[i], err = c.Settings.Apply(update); err != nil {
+				t.Fatal(err)
+			}
 		}
+		queries := []string{"", m.word(), m.word(), m.query(), m.query()}
+		sorts := [][]SortKey{{{Field: "price"}}, {{Field: "price", Desc: true}}, {{Field: "size"}}, {{Field: "size", Desc: true}},
+			{{Geo: true, Lat: 1, Lng: 2}}, {{Geo: true, Lat: 2, Lng: 2}}, {{Geo: true, Lat: 1, Lng: 0}}, {{Geo: true, Lat: 1, Lng: 2, Desc: true}}}
+		type question struct {
+			Request
+			filter  *everyNth
+			variant int
+		}
+		// Questions of a family differ from its first in one thing each, so that a key which leaves that thing out is noticed.
+		things := []func(q *question){
+			func(q *question) { q.variant = m.IntN(len(variants)) },
+			func(q *question) { q.Query = queries[m.IntN(len(queries))] },
+			func(q *question) { q.Strategy = query.Strategy(m.IntN(3)) },
+			func(q *question) { q.Limit = m.IntN(8) },
+			func(q *question) { q.SearchOn = [][]string{nil, {"title"}, {"body"}, {"title", "tags"}}[m.IntN(4)] },
+			func(q *question) { q.Sort = sorts[m.IntN(len(sorts))] },
+			func(q *question) {
+				n := 2 + m.IntN(2)
+				q.filter = &everyNth{n: segment.DocID(n), rest: segment.DocID(m.IntN(n)), unnamed: m.chance(10)}
+			},
+			func(q *question) { q.Brief = !q.Brief },
+			func(q *question) { q.Exhaustive = m.chance(50) },
+			func(q *question) { q.MaxTotal = 1 + m.IntN(6) },
+			func(q *question) { q.Offset = m.IntN(3) },
+			func(q *question) { q.Scores = true },
+			func(q *question) { q.Distinct = "size" },
+		}
+		var questions []question
+		for range 8 {
+			q := question{Request: Request{MaxTotal: 1000, Limit: 5, Query: queries[m.IntN(len(queries))], Brief: true}}
+			if m.chance(70) {
+				q.Sort = sorts[m.IntN(len(sorts))]
+			}
+			questions = append(questions, q)
+			for i, change := range things {
+				for range []int{1, 1, 2, 1, 2, 3, 2, 1, 1, 1, 1, 1, 1}[i] {
+					sibling := q
+					change(&sibling)
+					questions = append(questions, sibling)
+				}
+			}
+			for variant := range variants {
+				sibling := q
+				sibling.variant = variant
+				questions = append(questions, sibling)
+			}
+		}
+		sortable := func(q *question) bool {
+			return slices.ContainsFunc(under[q.variant].RankingRules, func(r settings.RankingRule) bool { return r.Kind == settings.Sort })
+		}
+		for i := range questions {
+			if !sortable(&questions[i]) {
+				questions[i].Sort = nil
+			}
+		}
+		type place struct {
+			segment int
+			key     string
+		}
+		keys := map[place]*roaring.Bitmap{} // what was found under them, deleted rows included
+		var before [][]segment.Live
 		for round := range 14 {
 			n := max(2, min(round-4, len(c.Segments))) // at first without small ones
-			view := *c
-			view.Segments = c.Segments[:n:n]
-			fresh := view
-			view.Cache, fresh.Cache = query.NewCache(memory, shelves[:n]...), query.NewCache(resultcache.New(16<<20))
+			lives := slices.Clone(c.Segments[:n])
+			if m.chance(20) && len(before) > 1 {
+				lives = before[m.IntN(len(before)-1)]
+			} else {
+				before = append(before, lives)
+			}
 			var shown []Hit
-			for _, r := range requests {
-				got, err := Search(context.Background(), &view, r)
+			caches := make([]*query.Cache, len(variants)) // a view has one; these are as many views
+			for i := range caches {
+				caches[i] = query.NewCache(memory, shelves[:len(lives)]...)
+			}
+			for _, q := range append(questions, questions[:len(questions)/2]...) { // what is asked again may be kept with the view
+				view := *c
+				view.Segments, view.Settings, view.Cache = lives, under[q.variant], caches[q.variant]
+				view.Fields = settings.Resolve(names, view.Settings, "id")
+				fresh := view
+				fresh.Cache = query.NewCache(resultcache.New(16 << 20))
+				ask, plain := q.Request, q.Request
+				if q.filter != nil {
+					q.filter.ix = &view
+					ask.Filter = q.filter
+					plain.Universe = make([]*roaring.Bitmap, len(lives))
+					for seg := range lives {
+						plain.Universe[seg] = q.filter.Rows(seg)
+					}
+				}
+				got, err := Search(context.Background(), &view, &ask)
 				if err != nil {
 					t.Fatal(err)
 				}
-				want, err := Search(context.Background(), &fresh, r)
+				want, err := Search(context.Background(), &fresh, &plain)
 				if err != nil {
 					t.Fatal(err)
 				}
+				name := fmt.Sprintf("seed %d, round %d, settings %s, filter %v, %+v", seed, round, variants[q.variant], q.filter, q.Request)
 				if a, b := fmt.Sprint(found(got), got.Total), fmt.Sprint(found(want), want.Total); a != b {
-					t.Fatalf("seed %d, %d segments, %q, limit %d: %s, want %s", seed, n, r.Query, r.Limit, a, b)
+					t.Fatalf("%s: %s, want %s", name, a, b)
+				}
+				for seg := range lives {
+					if n := got.Count(seg); n != want.Count(seg) || !got.In(seg).Equals(want.In(seg)) {
+						t.Fatalf("%s: segment %d: %d candidates, %v, want %v", name, seg, n, got.In(seg), want.In(seg))
+					}
+					if got.AppendKey == nil {
+						continue
+					}
+					p := place{seg, string(got.AppendKey(nil, seg))}
+					if other := keys[p]; other == nil {
+						keys[p] = got.In(seg)
+					} else if live := c.Segments[seg].LiveRows(); !roaring.And(other, live).Equals(roaring.And(got.In(seg), live)) {
+						t.Fatalf("%s: segment %d: %v has the key of %v", name, seg, got.In(seg), other)
+					}
+				}
+				for i := range got.Hits {
+					if got.Hits[i].Score != want.Hits[i].Score {
+						t.Fatalf("%s: score %v, want %v", name, got.Hits[i].Score, want.Hits[i].Score)
+					}
 				}
 				shown = append(shown, got.Hits...)
 			}
-			view.Cache.Close()
-			if len(shown) > 0 {
-				h := shown[m.IntN(len(shown))]
-				s := &c.Segments[h.Segment]
-				gone := roaring.New()
-				if s.Deleted != nil {
-					gone = s.Deleted.Clone()
+			for _, cache := range caches {
+				cache.Close()
+			}
+			gone := make([]*roaring.Bitmap, len(c.Segments))
+			for seg := range gone {
+				gone[seg] = roaring.New()
+				if round%3 > 0 && m.chance(50) {
+					gone[seg].Add(m.Uint32N(uint32(c.Segments[seg].Rows())))
 				}
-				gone.Add(uint32(h.Row))
-				s.Deleted = gone
+			}
+			if len(shown) > 0 && m.chance(70) {
+				h := shown[m.IntN(len(shown))]
+				gone[h.Segment].Add(uint32(h.Row))
+			}
+			for seg := range gone {
+				if s := &c.Segments[seg]; !gone[seg].IsEmpty() {
+					if s.Deleted != nil {
+						gone[seg].Or(s.Deleted)
+					}
+					s.Deleted = gone[seg]
+				}
 			}
 		}
+	}
+}
+
+// TestRememberedSegmentsAreNotFiltered asks twice: what a large segment has of a query is remembered the second time, also when a document
+// of it is deleted that the query does not find.
+func TestRememberedSegmentsAreNotFiltered(t *testing.T) {
+	defer func(rows int) { leadRows = rows }(leadRows)
+	leadRows = 50
+	var docs []*document
+	for i := range 110 {
+		docs = append(docs, doc(i, "title", []string{"apple", "pear"}[i%2], "price", float64(i)))
+	}
+	ix := build(t, parseSettings(t, `{"sortableAttributes":["price"]}`), [][]*document{docs[:100], docs[100:]}, nil)
+	shelves := []*resultcache.Shelf{resultcache.New(16 << 20).Shelf(), resultcache.New(16 << 20).Shelf()}
+	for round, want := range []struct {
+		filtered []int
+		total    int
+	}{{[]int{0, 1}, 37}, {[]int{1}, 37}, {[]int{1}, 37}, {[]int{1}, 36}} {
+		f := &everyNth{ix: ix, n: 3, rest: 0}
+		switch round {
+		case 2:
+			ix.Segments[0].Deleted = roaring.BitmapOf(7)
+		case 3:
+			ix.Segments[0].Deleted = roaring.BitmapOf(7, 60)
+		}
+		view := *ix
+		view.Cache = query.NewCache(resultcache.New(16<<20), shelves...)
+		got, err := Search(context.Background(), &view, &Request{Filter: f, Brief: true, Sort: []SortKey{{Field: "price"}}, Limit: 5, MaxTotal: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(f.asked, want.filtered) || got.Total != want.total {
+			t.Errorf("round %d: segments %v are filtered, total %d, want %v, %d", round, f.asked, got.Total, want.filtered, want.total)
+		}
+	}
+}
+
+// TestHalfOfARememberedSegmentIsDeleted deletes as many documents as are left.
+func TestHalfOfARememberedSegmentIsDeleted(t *testing.T) {
+	defer func(rows int) { leadRows = rows }(leadRows)
+	leadRows = 50
+	var docs []*document
+	for i := range 100 {
+		docs = append(docs, doc(i, "title", []string{"apple", "pear", "plum"}[min(i%7, 2)]))
+	}
+	ix := build(t, parseSettings(t, `{}`), [][]*document{docs}, nil)
+	shelf := resultcache.New(16 << 20).Shelf()
+	for _, want := range []int{15, 7} { // apples
+		view := *ix
+		view.Cache = query.NewCache(resultcache.New(16<<20), shelf)
+		got, err := Search(context.Background(), &view, &Request{Query: "apple", Brief: true, Limit: 20, MaxTotal: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Total != want || len(got.Hits) != want || got.Count(0) != want {
+			t.Errorf("%d of %d documents, want %d", len(got.Hits), got.Total, want)
+		}
+		ix.Segments[0].Deleted = roaring.New()
+		ix.Segments[0].Deleted.AddRange(0, 50)
 	}
 }

@@ -39,7 +39,8 @@ type SortKey struct {
 
 // Request is one ranking job.
 type Request struct {
-	Universe   []*roaring.Bitmap // by segment: the live rows allowed by the filter, nil for all; not modified
+	Universe   []*roaring.Bitmap // by segment: the live rows that are allowed; nil: what Filter says; not modified
+	Filter     Filter            // nil: all live rows are allowed
 	Query      string            // empty: placeholder
 	Strategy   query.Strategy
 	Locales    text.Locales // of the parameter; nil when absent
@@ -49,6 +50,7 @@ type Request struct {
 	Offset     int
 	Limit      int
 	Exhaustive bool              // page mode: totals are exact
+	Brief      bool              // of segments that are remembered, candidates are found when they are asked for
 	MaxTotal   int               // maxTotalHits
 	Threshold  *float64          // rankingScoreThreshold
 	Scores     bool              // fill Hit.Score
@@ -69,11 +71,47 @@ type Hit struct {
 	Values  []ScoreValue
 }
 
+// Filter tells which documents are allowed. Bitmaps are shared.
+type Filter interface {
+	// Rows returns the live rows of a segment that are allowed.
+	Rows(segment int) *roaring.Bitmap
+
+	// Among returns those of some rows, deleted or not, that are allowed.
+	Among(segment int, rows *roaring.Bitmap) *roaring.Bitmap
+
+	// Key tells what the filter allows in a segment, deleted or not, from what others allow; nil: nothing does.
+	Key() []byte
+}
+
+// KeyOf appends what tells the candidates in a segment from all others that were ever found there. Searches have it in common whose
+// candidates differ by deleted rows alone.
+type KeyOf func(key []byte, segment int) []byte
+
 // Result is what a ranking found.
 type Result struct {
 	Hits       []Hit
-	Candidates []*roaring.Bitmap        // by segment: what totals and facets count; the caller may keep but not modify them
+	Candidates []*roaring.Bitmap        // by segment: what totals and facets count; nil: see In. The caller may keep but not modify them
+	Counts     []int                    // how many they are; nil: all Candidates are there
 	Total      int                      // their number, at most MaxTotal
+	AppendKey  KeyOf                    // of the candidates; nil: they have none
 	Highlights func() *query.Highlights // what the query matched; valid as long as the view
 	Degraded   bool                     // the deadline cut the ranking short
+
+	find func(seg int) *roaring.Bitmap
+}
+
+// In returns the candidates of a segment. The view is held.
+func (r *Result) In(segment int) *roaring.Bitmap {
+	if r.Candidates[segment] == nil {
+		r.Candidates[segment] = r.find(segment)
+	}
+	return r.Candidates[segment]
+}
+
+// Count returns how many candidates there are in a segment.
+func (r *Result) Count(segment int) int {
+	if r.Counts != nil {
+		return r.Counts[segment]
+	}
+	return cardinality(r.Candidates[segment])
 }

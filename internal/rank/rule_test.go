@@ -88,7 +88,7 @@ func TestSimilaritiesOfAList(t *testing.T) {
 	ix := build(t, parseSettings(t, `{}`), [][]*document{docs[:20], docs[20:]}, nil)
 	s := &search{ix: ix, r: &Request{Limit: 30, MaxTotal: 30, Vectors: &VectorQuery{Embedder: testEmbedder.ID, Vectors: [][]float32{{1, 1, 0}}}}, rules: []rule{vector{}}, memory: new(memory)}
 	root := &bucket{rows: universe(ix), n: len(docs)}
-	s.out.start(s, root)
+	s.out.start(s, root.rows, root.n)
 	var l list
 	var want []SortValue
 	for sub, p := range s.rules[0].split(s, root, 0) {

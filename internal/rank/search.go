@@ -39,10 +39,11 @@ type search struct {
 	stands      map[standingKey]*roaring.Bitmap
 	declined    map[string]struct{} // keys of classes that this search does without
 
-	scored bool // scores are needed, so every hit goes through all rules
-	out    collector
-	stack  []part // what the rules said on the way to the current bucket
-	isLate bool
+	scored  bool // scores are needed, so every hit goes through all rules
+	out     collector
+	stack   []part // what the rules said on the way to the current bucket
+	isLate  bool
+	partial bool // what is ranked is not all that the query finds
 	*memory
 }
 
@@ -96,17 +97,16 @@ func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	base := s.base()
-	root := &bucket{rows: base}
 	if !placeholder {
 		s.prepare(q)
-		root = s.universe(base)
 	}
-	root.n = root.rows.count()
-	s.stage("evaluate query")
-	s.out.start(s, root)
-	if s.out.wants() {
-		s.rankUniverse(root)
+	var result *Result
+	m := s.memo()
+	if m != nil {
+		result = s.recall(m)
+	}
+	if result == nil {
+		result = s.rankAll(placeholder, m)
 	}
 	switch {
 	case r.Vectors != nil:
@@ -119,10 +119,27 @@ func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	result := s.out.result()
 	result.Highlights = s.graph.Highlights
 	result.Degraded = s.isLate
 	return result, nil
+}
+
+// rankAll ranks all documents that the query finds, and remembers the first of them.
+func (s *search) rankAll(placeholder bool, m *memo) *Result {
+	root := &bucket{rows: s.base()}
+	if !placeholder {
+		root = s.universe(root.rows)
+	}
+	root.n = root.rows.count()
+	s.stage("evaluate query")
+	s.out.start(s, root.rows, root.n)
+	if s.out.wants() {
+		s.rankBucket(root, 0)
+	}
+	if m != nil {
+		s.remember(m, root)
+	}
+	return s.out.result()
 }
 
 // stage says what just ended.
@@ -182,17 +199,26 @@ func (s *search) searchOn() (query.FieldSet, error) {
 // base returns the documents that the filter allows and no negative excludes.
 func (s *search) base() rows {
 	out := make(rows, len(s.ix.Segments))
-	for i, seg := range s.ix.Segments {
-		if i < len(s.r.Universe) && s.r.Universe[i] != nil {
-			out[i] = s.r.Universe[i]
-		} else {
-			out[i] = seg.LiveRows()
-		}
+	for i := range out {
+		out[i] = s.allowed(i)
 		if x := s.graph.Excluded; x != nil {
 			out[i] = roaring.AndNot(out[i], x[i])
 		}
 	}
 	return out
+}
+
+// allowed returns the live rows of a segment that the filter allows.
+func (s *search) allowed(seg int) *roaring.Bitmap {
+	switch {
+	case seg < len(s.r.Universe) && s.r.Universe[seg] != nil:
+		return s.r.Universe[seg]
+	case s.r.Universe == nil && s.r.Filter != nil:
+		rows := s.r.Filter.Rows(seg)
+		s.stage("evaluate filter")
+		return rows
+	}
+	return s.ix.Segments[seg].LiveRows()
 }
 
 // prepare looks at the graph once.

@@ -237,7 +237,7 @@ func (s *search) sieved(b *bucket, i int, sieve func(b *bucket, i int) *classes)
 // and the page.
 func (s *search) sieveKey(i int) []byte {
 	r := s.r
-	if r.Universe != nil && !s.isLive(r.Universe) || s.graph.Excluded != nil || len(r.Sort) > 0 {
+	if s.partial || r.Filter != nil || r.Universe != nil && !s.isLive(r.Universe) || s.graph.Excluded != nil || len(r.Sort) > 0 {
 		return nil
 	}
 	key := append(make([]byte, 0, 256), 's', byte(i), byte(r.Strategy))

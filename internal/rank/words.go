@@ -22,11 +22,12 @@ type state struct {
 //
 // When a term is dropped, every later one that may be dropped before it is, too.
 // An n-gram is dropped only as its terms are, which comes to the same.
-func (s *search) reached(base rows) []rows {
+//
+// all: base are all live rows.
+func (s *search) reached(base rows, all bool) []rows {
 	n := len(s.graph.Terms)
 	at := make([][]state, n+1)
 	at[0] = []state{{rows: base}}
-	all := s.isLive(base)
 	for i := range n {
 		for _, from := range at[i] {
 			for v := s.byTerm[i]; v < s.byTerm[i+1]; v++ {
@@ -108,7 +109,12 @@ func (s *search) nested() bool { return s.r.Strategy != query.Frequency && !s.gr
 
 // universe is the bucket of all documents that the query finds, before any rule.
 func (s *search) universe(base rows) *bucket {
-	b := &bucket{rows: make(rows, len(base)), byCost: s.reached(base)}
+	return s.unite(s.reached(base, s.isLive(base)))
+}
+
+// unite is the bucket of documents that were found by the number of terms they miss.
+func (s *search) unite(byCost []rows) *bucket {
+	b := &bucket{rows: make(rows, len(s.ix.Segments)), byCost: byCost}
 	for _, r := range b.byCost {
 		switch {
 		case r == nil:
@@ -127,7 +133,7 @@ func (s *search) costSets(b *bucket) []rows {
 	if b.byCost != nil {
 		return b.byCost
 	}
-	return s.reached(b.rows)
+	return s.reached(b.rows, s.isLive(b.rows))
 }
 
 // interpret finds the interpretations of a bucket, for a first rule that is not words: of each document

@@ -144,14 +144,17 @@ type facetSource struct {
 }
 
 // newFacetSource counts in advance, or where a few values are looked at only, each when it is asked for.
-func newFacetSource(in *facetRows, segment int, strings, looked bool, less *roaring.Bitmap) *facetSource {
+func newFacetSource(counts *candidateCounts, field segment.FieldID, in *facetRows, strings, looked bool, less *roaring.Bitmap) *facetSource {
+	s := &facetSource{in: in, segment: in.segment, size: in.column.Numbers()}
+	if strings {
+		s.size = in.column.Strings()
+	}
 	count := countOrdinals
 	if looked {
 		count = lookOrdinalsUp
-	}
-	s := &facetSource{in: in, segment: segment, all: count(in.column, strings, in.among, in.Rows()), size: in.column.Numbers()}
-	if strings {
-		s.size = in.column.Strings()
+		s.all = count(in.column, strings, in.rows(), in.Rows())
+	} else {
+		s.all = counts.count(field, in, strings)
 	}
 	if less != nil && !less.IsEmpty() {
 		k := count(in.column, strings, less, in.Rows())

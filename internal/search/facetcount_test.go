@@ -13,6 +13,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/rank"
 	"svc/segment"
 )
 
@@ -72,7 +73,7 @@ func TestDistributionCountsRows(t *testing.T) {
 			}
 			fields = append(fields, facetField{field, name, r.IntN(2) == 0})
 		}
-		got, err := distribution(context.Background(), v, fields, candidates, less)
+		got, err := distribution(context.Background(), v, fields, &rank.Result{Candidates: candidates}, less)
 		if err != nil {
 			t.Fatal(err)
 		}

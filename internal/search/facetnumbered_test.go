@@ -37,7 +37,7 @@ func TestNumberedCountsAgree(t *testing.T) {
 						candidates = roaring.AndNot(candidates, roaring.BitmapOf(0, 1, 2, 3, 7, 11))
 					}
 					if c := s.Column(id); c != nil && !candidates.IsEmpty() {
-						sources = append(sources, newFacetSource(&facetRows{s, c, candidates}, i, name == "s", round%3 == 0, nil))
+						sources = append(sources, newFacetSource(&candidateCounts{view: v}, id, &facetRows{Live: s, column: c, among: candidates, segment: i}, name == "s", round%3 == 0, nil))
 					}
 				}
 				return sources

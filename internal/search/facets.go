@@ -15,6 +15,7 @@ import (
 	"svc/internal/apierr"
 	"svc/internal/index"
 	"svc/internal/jsontext"
+	"svc/internal/rank"
 	"svc/internal/settings"
 	"svc/segment"
 )
@@ -36,8 +37,26 @@ type facetValue struct {
 // facetRows are the documents of a segment whose values of a facet are counted.
 type facetRows struct {
 	segment.Live
-	column *segment.Column
-	among  *roaring.Bitmap // nil: all
+	column  *segment.Column
+	found   *rank.Result // whose candidates in the segment they are; nil: those of among
+	segment int          // its place in the view
+	among   *roaring.Bitmap
+}
+
+// rows returns them; nil: all.
+func (r *facetRows) rows() *roaring.Bitmap {
+	if r.found != nil {
+		return r.found.In(r.segment)
+	}
+	return r.among
+}
+
+// count returns how many they are, where not all.
+func (r *facetRows) count() int {
+	if r.found != nil {
+		return r.found.Count(r.segment)
+	}
+	return int(r.among.GetCardinality())
 }
 
 // facet is the distribution of one field.
@@ -103,11 +122,16 @@ func isPattern(name string) bool { return strings.HasPrefix(name, "*") || string
 // maxFacetPatterns bounds the patterns among facets: each is compared with every field.
 const maxFacetPatterns = 100
 
-// distribution counts the values of facets among the candidates. less, where it is not nil, are candidates that turned out
+// distribution counts the values of facets among the candidates that were found. less, where it is not nil, are candidates that turned out
 // to be duplicates: their values do not count, but stay within the statistics.
-func distribution(ctx context.Context, v *index.View, fields []facetField, candidates, less []*roaring.Bitmap) ([]facet, error) {
+func distribution(ctx context.Context, v *index.View, fields []facetField, found *rank.Result, less []*roaring.Bitmap) ([]facet, error) {
+	counts := candidateCounts{ctx: ctx, view: v, key: found.AppendKey}
+	total := 0
+	for i := range v.Segments {
+		total += found.Count(i)
+	}
 	limit := v.Settings.Faceting.MaxValuesPerFacet
-	few := rows(candidates)-rows(less) <= fewCandidates
+	few := total-rows(less) <= fewCandidates
 	facets := make([]facet, 0, len(fields))
 	m := facetMemories.Get().(*facetMemory)
 	defer m.release()
@@ -117,19 +141,19 @@ func distribution(ctx context.Context, v *index.View, fields []facetField, candi
 		}
 		f := facet{name: field.name, byCount: field.byCount}
 		var numbers, strings []*facetSource
-		looked := !few && nearlyUnique(v, field.id, candidates, limit)
+		looked := !few && nearlyUnique(v, field.id, total, limit)
 		for i, s := range v.Segments {
 			c := s.Column(field.id)
-			if c == nil || candidates[i].IsEmpty() {
+			if c == nil || found.Count(i) == 0 {
 				continue
 			}
-			in := &facetRows{s, c, candidates[i]}
+			in := &facetRows{Live: s, column: c, found: found, segment: i}
 			var duplicates *roaring.Bitmap
 			if less != nil {
 				duplicates = less[i]
 			}
 			if c.Numbers() > 0 {
-				source := newFacetSource(in, i, false, looked, duplicates)
+				source := newFacetSource(&counts, field.id, in, false, looked, duplicates)
 				if low, high, ok := source.span(); ok {
 					f.addNumber(low)
 					f.addNumber(high)
@@ -137,7 +161,7 @@ func distribution(ctx context.Context, v *index.View, fields []facetField, candi
 				}
 			}
 			if c.Strings() > 0 {
-				strings = append(strings, newFacetSource(in, i, true, looked, duplicates))
+				strings = append(strings, newFacetSource(&counts, field.id, in, true, looked, duplicates))
 			}
 		}
 		switch {
@@ -247,8 +271,8 @@ func resized(s []uint32, n int) []uint32 {
 func (v *facetValue) rows() *roaring.Bitmap {
 	rows := roaring.New()
 	v.in.column.AddStringRows(rows, v.ord, v.ord+1)
-	if v.in.among != nil {
-		rows.And(v.in.among)
+	if among := v.in.rows(); among != nil {
+		rows.And(among)
 	}
 	return rows
 }

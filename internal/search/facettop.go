@@ -1,8 +1,6 @@
 package search
 
 import (
-	"github.com/RoaringBitmap/roaring/v2"
-
 	"svc/internal/index"
 	"svc/segment"
 )
@@ -53,7 +51,7 @@ func columnsOf(v *index.View, field segment.FieldID, strings bool) []facetColumn
 
 // nearlyUnique reports whether a field has about as many values as documents, of which candidates are so many that as many of its
 // values as limit are found at once.
-func nearlyUnique(v *index.View, field segment.FieldID, candidates []*roaring.Bitmap, limit int) bool {
+func nearlyUnique(v *index.View, field segment.FieldID, candidates, limit int) bool {
 	all, size, entries := 0, 0, 0
 	numbers, strings := false, false
 	for _, s := range v.Segments {
@@ -64,7 +62,7 @@ func nearlyUnique(v *index.View, field segment.FieldID, candidates []*roaring.Bi
 			numbers, strings = numbers || c.Numbers() > 0, strings || c.Strings() > 0
 		}
 	}
-	return numbers != strings && entries <= 2*size && size >= fewValues && size/8 > limit && all/64 <= rows(candidates)
+	return numbers != strings && entries <= 2*size && size >= fewValues && size/8 > limit && all/64 <= candidates
 }
 
 // fewValues is up to how many values a field has that it takes no time to look at all of them. (A variable, so that tests can lower it.)

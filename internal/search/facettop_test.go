@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/rank"
 )
 
 // TestNearlyUniqueValues compares the most frequent and the first values of fields that nearly all documents have a value of their own in
@@ -60,7 +62,7 @@ func TestNearlyUniqueValues(t *testing.T) {
 			for _, name := range []string{"s", "n"} {
 				id, _ := v.Fields.ID(name)
 				field := facetField{id, name, r.IntN(3) > 0}
-				got, err := distribution(context.Background(), v, []facetField{field}, candidates, less)
+				got, err := distribution(context.Background(), v, []facetField{field}, &rank.Result{Candidates: candidates}, less)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -78,7 +80,7 @@ func TestNearlyUniqueValues(t *testing.T) {
 					var sources []*facetSource
 					for i, s := range v.Segments {
 						if c := s.Column(id); !candidates[i].IsEmpty() {
-							sources = append(sources, newFacetSource(&facetRows{s, c, candidates[i]}, i, name == "s", false, nil))
+							sources = append(sources, newFacetSource(&candidateCounts{view: v}, id, &facetRows{Live: s, column: c, among: candidates[i], segment: i}, name == "s", false, nil))
 						}
 					}
 					if _, ok := topMost(v, id, sources, 7); ok {
@@ -185,7 +187,7 @@ func BenchmarkUniqueFacet(b *testing.B) {
 			b.Run(name+" "+c.name, func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					if _, err := distribution(context.Background(), v, []facetField{{id, name, c.byCount}}, c.candidates, nil); err != nil {
+					if _, err := distribution(context.Background(), v, []facetField{{id, name, c.byCount}}, &rank.Result{Candidates: c.candidates}, nil); err != nil {
 						b.Fatal(err)
 					}
 				}

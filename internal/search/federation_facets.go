@@ -9,6 +9,7 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/jsontext"
+	"svc/internal/rank"
 	"svc/internal/settings"
 )
 
@@ -82,7 +83,7 @@ func (r *FederatedResponse) countFacets(fields map[string][]facetField, sets map
 		of := &r.facets[counted[i]]
 		set := sets[of.uid]
 		var err error
-		of.facets, err = distribution(ctx, set.view, fields[of.uid], set.candidates, set.less)
+		of.facets, err = distribution(ctx, set.view, fields[of.uid], &rank.Result{Candidates: set.candidates}, set.less)
 		return err
 	})
 }

@@ -77,7 +77,7 @@ func weaveHits(pins []placed[rank.Hit], hits []rank.Hit, offset, limit int) []ra
 // pin puts pins into what a ranking found from the first rank on: into the totals, and into the page unless the window wants them
 // apart.
 func (f *found) pin(pins []placed[rank.Hit], w window, maxTotal int) {
-	f.Candidates = slices.Clone(f.Candidates)
+	f.Candidates, f.AppendKey = slices.Clone(f.Candidates), nil
 	cloned := make([]bool, len(f.Candidates))
 	for _, p := range pins {
 		seg := p.hit.Segment

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,6 +33,7 @@ type ranking struct {
 	sort     []rank.SortKey
 	distinct string
 	facets   []facetField
+	filter   rank.Filter        // what is ranked; nil: rows are
 	rows     []*roaring.Bitmap  // by segment: what the filter allows, without the pins
 	pins     []placed[rank.Hit] // in the order in which they take their places
 	parts    []scaled           // of rows, where rules scale scores; nil: none does
@@ -43,6 +45,7 @@ type ranking struct {
 type window struct {
 	offset, limit int
 	exhaustive    bool      // totals are exact
+	brief         bool      // candidates of some segments are found when they are asked for
 	values        bool      // fill Hit.Values, and Hit.Score
 	apart         bool      // pins are counted, but not among the hits
 	deadline      time.Time // of the ranking; zero: searchCutoffMs from its start
@@ -74,11 +77,22 @@ func newRanking(ctx context.Context, v *index.View, r *Request, stages *stages) 
 			return nil, err
 		}
 	}
-	if k.rows, err = universe(ctx, v, r.Filter, "invalid_search_filter", r.Contains, r.Foreign, r.Shards); err != nil {
-		return nil, err
+	effects := r.Rules.Match(v.UID, query.Readable(r.Query), r.Filter, time.Now())
+	if r.Filter == nil {
+		k.rows = slices.Clone(v.LiveRows())
+	} else {
+		f, err := bind(ctx, v, r.Filter, "invalid_search_filter", r.Contains, r.Foreign, r.Shards)
+		if err != nil {
+			return nil, err
+		}
+		if len(effects.Pins)+len(effects.Scales) == 0 {
+			k.filter = f
+		} else if k.rows = f.all(); ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 	}
 	stages.done("search > evaluate filter")
-	if effects := r.Rules.Match(v.UID, query.Readable(r.Query), r.Filter, time.Now()); len(effects.Pins)+len(effects.Scales) > 0 {
+	if len(effects.Pins)+len(effects.Scales) > 0 {
 		k.pin(effects.Pins)
 		if len(effects.Scales) > 0 {
 			k.scale(ctx, effects.Scales)
@@ -125,6 +139,7 @@ func (k *ranking) run(ctx context.Context, w window) (*found, error) {
 		return k.find(ctx, w)
 	}
 	organic := w
+	organic.brief = false
 	if w.limit > 0 { // which hits are on the page depends on how many there are before it
 		organic.offset, organic.limit = 0, w.offset+w.limit
 	}
@@ -167,6 +182,7 @@ func (k *ranking) rankRequest(w window, vectors *rank.VectorQuery) *rank.Request
 	}
 	return &rank.Request{
 		Universe:   k.rows,
+		Filter:     k.filter,
 		Query:      r.Query,
 		Vectors:    vectors,
 		Strategy:   r.Strategy,
@@ -177,6 +193,7 @@ func (k *ranking) rankRequest(w window, vectors *rank.VectorQuery) *rank.Request
 		Offset:     w.offset,
 		Limit:      w.limit,
 		Exhaustive: w.exhaustive,
+		Brief:      w.brief,
 		MaxTotal:   k.view.Settings.Pagination.MaxTotalHits,
 		Threshold:  r.RankingScoreThreshold,
 		Scores:     w.values || r.ShowRankingScore || r.ShowRankingScoreDetails,

@@ -30,12 +30,12 @@ func Search(ctx context.Context, v *index.View, r *Request) (*Response, error) {
 	if resp.hydrate, err = r.Foreign.hydration(v); err != nil {
 		return nil, err
 	}
-	resp.result, err = k.run(ctx, window{offset: resp.offset, limit: resp.limit, exhaustive: resp.paged})
+	resp.result, err = k.run(ctx, window{offset: resp.offset, limit: resp.limit, exhaustive: resp.paged, brief: true})
 	if err != nil {
 		return nil, err
 	}
 	if r.Facets != nil {
-		if resp.facets, err = distribution(ctx, v, k.facets, resp.result.Candidates, nil); err != nil {
+		if resp.facets, err = distribution(ctx, v, k.facets, resp.result.Result, nil); err != nil {
 			return nil, err
 		}
 		resp.stages.done("search > facet distribution")

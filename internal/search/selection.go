@@ -58,7 +58,7 @@ var vectorsMember = []byte(`"` + settings.VectorsField + `":`)
 
 // append appends the shown part of doc, a compact JSON object.
 func (s selection) append(dst, doc []byte) ([]byte, error) {
-	if !bytes.Contains(doc, vectorsMember) {
+	if !bytes.Contains(doc, vectorsMember[1:]) {
 		return s.appendParts(dst, doc)
 	}
 	rest := make([]byte, 0, len(doc))

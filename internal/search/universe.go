@@ -18,6 +18,19 @@ func universe(ctx context.Context, v *index.View, f *filter.Expr, code apierr.Co
 	if f == nil {
 		return slices.Clone(v.LiveRows()), nil
 	}
+	bound, err := bind(ctx, v, f, code, contains, foreign, shards)
+	if err != nil {
+		return nil, err
+	}
+	rows := bound.all()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return rows, nil
+}
+
+// bind checks a filter against the view.
+func bind(ctx context.Context, v *index.View, f *filter.Expr, code apierr.Code, contains bool, foreign *Foreign, shards *shard.Ring) (*boundFilter, error) {
 	env := filter.Env{Fields: v.Fields, Code: code, Contains: contains}
 	env.Embedders = v.FilterEmbedders()
 	env.Stop = func() bool { return ctx.Err() != nil }
@@ -30,14 +43,33 @@ func universe(ctx context.Context, v *index.View, f *filter.Expr, code apierr.Co
 	if err != nil {
 		return nil, err
 	}
-	rows := make([]*roaring.Bitmap, len(v.Segments))
-	for i, s := range v.Segments {
-		rows[i] = bound.Kept(s, v.Cache.OfFile(i))
+	return &boundFilter{bound, v, make([]*roaring.Bitmap, len(v.Segments))}, nil
+}
+
+// boundFilter is a filter on a view; it is a rank.Filter. Once the request is canceled, it says what is meaningless.
+type boundFilter struct {
+	*filter.Bound
+	view *index.View
+	rows []*roaring.Bitmap // by segment, once they were asked for
+}
+
+func (f *boundFilter) Rows(seg int) *roaring.Bitmap {
+	if f.rows[seg] == nil {
+		f.rows[seg] = f.Kept(f.view.Segments[seg], f.view.Cache.OfFile(seg))
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
+	return f.rows[seg]
+}
+
+func (f *boundFilter) Among(seg int, rows *roaring.Bitmap) *roaring.Bitmap {
+	return f.Bound.Among(f.view.Segments[seg], f.view.Cache.OfFile(seg), rows)
+}
+
+// all returns the rows by segment.
+func (f *boundFilter) all() []*roaring.Bitmap {
+	for seg := range f.rows {
+		f.Rows(seg)
 	}
-	return rows, nil
+	return slices.Clone(f.rows)
 }
 
 func cardinality(rows []*roaring.Bitmap) int {

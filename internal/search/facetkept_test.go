@@ -1,0 +1,107 @@
+package search
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"svc/internal/filter"
+	"svc/internal/query"
+	"svc/internal/resultcache"
+)
+
+// TestCountsAreKeptAcrossViews asks the same few searches with facets while documents are added, replaced and deleted. Answers are those of
+// a view that remembers nothing.
+func TestCountsAreKeptAcrossViews(t *testing.T) {
+	defer func(from, few int) { keptFrom, fewCandidates = from, few }(keptFrom, fewCandidates)
+	r := rand.New(rand.NewPCG(5, 8))
+	l := newLibrary(t)
+	words := []string{"red", "green", "blue", "hat", "coat"}
+	document := func(id int) string {
+		return fmt.Sprintf(`{"id":%d,"t":"%s %s","d":"%s","n":[%d,%d],"s":["v%d","w%d"],"m":["%d",%d,"x%d"]}`, id, words[r.IntN(5)], words[r.IntN(5)],
+			words[r.IntN(5)], r.IntN(9), r.IntN(40), r.IntN(6), r.IntN(60), r.IntN(4), r.IntN(8), r.IntN(3))
+	}
+	var docs []string
+	const size = 1300 // remembered are segments of 1,024 rows
+	for id := range size {
+		docs = append(docs, document(id))
+	}
+	l.put("a", `{"filterableAttributes":["n","s","m"],"sortableAttributes":["n"],"faceting":{"sortFacetValuesBy":{"s":"count"}}}`, docs...)
+	parsed := func(s string) *filter.Expr {
+		e, err := filter.Parse(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	// As in rank's test of pages: the searches of a family differ from its first in one thing each.
+	things := []func(q *Request){
+		func(q *Request) { q.Query = words[r.IntN(5)] + " " + words[r.IntN(5)] },
+		func(q *Request) { q.Query = `"` + words[r.IntN(5)] + " " + words[r.IntN(5)] + `"` },
+		func(q *Request) { q.Query = "hat -" + words[r.IntN(3)] },
+		func(q *Request) { q.Filter = parsed(fmt.Sprintf("n > %d", r.IntN(40))) },
+		func(q *Request) { q.Filter = parsed(fmt.Sprintf("s = v%d", r.IntN(6))) },
+		func(q *Request) { q.Filter = nil },
+		func(q *Request) { q.Facets = []string{"m"} },
+		func(q *Request) { q.SearchOn = []string{[]string{"t", "d"}[r.IntN(2)]} },
+		func(q *Request) { q.Strategy = query.Strategy(r.IntN(3)) },
+		func(q *Request) { q.Sort = []string{"n:desc"} },
+		func(q *Request) { q.Limit = 0 },
+		func(q *Request) { q.Distinct = new(string); *q.Distinct = "s" },
+		func(q *Request) { q.Page = new(int); *q.Page = 1 },
+		func(q *Request) { q.Rules = rulesOf(t, pinning(placed[int]{1, r.IntN(size)})) },
+	}
+	var asked []Request
+	for _, first := range []Request{
+		{Limit: 5, Facets: []string{"n", "s", "m"}},
+		{Limit: 5, Facets: []string{"n", "s", "m"}, Query: "hat"},
+		{Limit: 5, Facets: []string{"n", "s"}, Query: "red hat", Filter: parsed("n > 3")},
+		{Limit: 5, Facets: []string{"s", "m"}, Query: "gren", Filter: parsed("s = v1 OR n < 20")},
+	} {
+		asked = append(asked, first)
+		for _, change := range things {
+			sibling := first
+			change(&sibling)
+			asked = append(asked, sibling)
+		}
+	}
+	for round := range 12 {
+		keptFrom, fewCandidates = []int{1 << 10, 1}[round%2], []int{3000, 10}[round/2%2]
+		v := l.c.Get("a").View()
+		kept, fresh := v.Cache, query.NewCache(resultcache.New(16<<20))
+		for _, q := range asked {
+			answer := func() string {
+				response, err := Search(t.Context(), v, &q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				body, err := response.AppendJSON(nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				hits, rest, _ := strings.Cut(string(body), `,"query"`)
+				_, counted, _ := strings.Cut(rest, `,"limit"`)
+				counted, _, _ = strings.Cut(counted, `,"requestUid"`)
+				return hits + counted
+			}
+			got := answer()
+			v.Cache = fresh
+			want := answer()
+			v.Cache = kept
+			if got != want {
+				t.Fatalf("round %d: %+v: %s\nwant %s", round, q, got, want)
+			}
+		}
+		v.Release()
+		var changed []string
+		for range r.IntN(4) {
+			changed = append(changed, document(r.IntN(size+20)))
+		}
+		if round%4 == 3 {
+			l.put("a", "", changed...)
+			continue // the same segments, but for these
+		}
+		l.put("a", "", append(changed, document(r.IntN(size)))...)
+	}
+}
