@@ -79,7 +79,7 @@ var matchedShare = 8
 var respeltShare = 16
 
 // keyOfRespelt is followed by a field.
-const keyOfRespelt = 'O'
+const keyOfRespelt = 'Y'
 
 // respeltOf returns the strings of a column that rows may spell otherwise than they are normalised, ascending. They are kept with the
 // segment.
