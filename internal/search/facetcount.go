@@ -378,25 +378,31 @@ func (t *topList) add(count int, s *facetSource, ord int) {
 		return
 	}
 	c := counted{count, t.seen, s, ord}
-	if len(t.heap) < t.limit {
-		t.heap = append(t.heap, c)
-		for at := len(t.heap) - 1; at > 0 && t.heap[(at-1)/2].before(t.heap[at]); at = (at - 1) / 2 {
-			t.heap[at], t.heap[(at-1)/2] = t.heap[(at-1)/2], t.heap[at]
+	t.heap = keepBest(t.heap, t.limit, c, func(a, b counted) bool { return b.before(a) })
+}
+
+// keepBest adds a value to a heap of the best, the worst of them first; where it has as many as limit, in place of that one.
+func keepBest[T any](heap []T, limit int, value T, worse func(a, b T) bool) []T {
+	if len(heap) < limit {
+		heap = append(heap, value)
+		for at := len(heap) - 1; at > 0 && worse(heap[at], heap[(at-1)/2]); at = (at - 1) / 2 {
+			heap[at], heap[(at-1)/2] = heap[(at-1)/2], heap[at]
 		}
-		return
+		return heap
 	}
-	t.heap[0] = c
-	for at := 0; 2*at+1 < len(t.heap); {
+	heap[0] = value
+	for at := 0; 2*at+1 < len(heap); {
 		worst := 2*at + 1
-		if worst+1 < len(t.heap) && t.heap[worst].before(t.heap[worst+1]) {
+		if worst+1 < len(heap) && worse(heap[worst+1], heap[worst]) {
 			worst++
 		}
-		if !t.heap[at].before(t.heap[worst]) {
-			return
+		if !worse(heap[worst], heap[at]) {
+			break
 		}
-		t.heap[at], t.heap[worst] = t.heap[worst], t.heap[at]
+		heap[at], heap[worst] = heap[worst], heap[at]
 		at = worst
 	}
+	return heap
 }
 
 // sorted returns the best, the most frequent first.

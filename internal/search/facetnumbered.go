@@ -100,26 +100,8 @@ func (c *numberedCounts) eachOrdinal(source int, f func(ord int, number uint32))
 func (c *numberedCounts) leastOf(limit int) (least, more int) {
 	top := make([]uint32, 0, min(limit, len(c.counts))) // a heap, the least first
 	for _, n := range c.counts {
-		switch {
-		case n == 0:
-		case len(top) < limit:
-			top = append(top, n)
-			for at := len(top) - 1; at > 0 && top[at] < top[(at-1)/2]; at = (at - 1) / 2 {
-				top[at], top[(at-1)/2] = top[(at-1)/2], top[at]
-			}
-		case n > top[0]:
-			top[0] = n
-			for at := 0; 2*at+1 < len(top); {
-				child := 2*at + 1
-				if child+1 < len(top) && top[child+1] < top[child] {
-					child++
-				}
-				if top[at] <= top[child] {
-					break
-				}
-				top[at], top[child] = top[child], top[at]
-				at = child
-			}
+		if n > 0 && (len(top) < limit || n > top[0]) {
+			top = keepBest(top, limit, n, func(a, b uint32) bool { return a < b })
 		}
 	}
 	if len(top) < limit {
@@ -169,27 +151,9 @@ func (c *numberedCounts) lastOf(count, limit int, compare func(a, b counted) int
 // gatherLast is lastOf by looking at each of the values.
 func (c *numberedCounts) gatherLast(count, limit int, compare func(a, b counted) int) []counted {
 	last := make([]counted, 0, limit) // a heap, the first of them first
-	before := func(i, j int) bool { return compare(last[i], last[j]) > 0 }
 	c.each(count, func(s *facetSource, ord, n int) {
-		switch v := (counted{count: n, source: s, ord: ord}); {
-		case len(last) < limit:
-			last = append(last, v)
-			for at := len(last) - 1; at > 0 && before(at, (at-1)/2); at = (at - 1) / 2 {
-				last[at], last[(at-1)/2] = last[(at-1)/2], last[at]
-			}
-		case compare(v, last[0]) < 0:
-			last[0] = v
-			for at := 0; 2*at+1 < len(last); {
-				child := 2*at + 1
-				if child+1 < len(last) && before(child+1, child) {
-					child++
-				}
-				if !before(child, at) {
-					break
-				}
-				last[at], last[child] = last[child], last[at]
-				at = child
-			}
+		if v := (counted{count: n, source: s, ord: ord}); len(last) < limit || compare(v, last[0]) < 0 {
+			last = keepBest(last, limit, v, func(a, b counted) bool { return compare(a, b) > 0 })
 		}
 	})
 	return last
