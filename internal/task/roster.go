@@ -2,6 +2,7 @@ package task
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/RoaringBitmap/roaring/v2"
 )
@@ -45,6 +46,11 @@ type roster struct {
 	mu   sync.RWMutex
 	txid int // of the last commit that the roster knows
 
+	// unknown is set before a commit may be in the file that the roster does not know, and cleared with mu held when it knows
+	// that, or never will: then known, on the reader's side of mu, is broadcast.
+	unknown atomic.Bool
+	known   *sync.Cond
+
 	names      *names
 	tasks      *roaring.Bitmap
 	byStatus   [len(statusNames)]*roaring.Bitmap
@@ -71,6 +77,7 @@ func newRoster() *roster {
 		times: newColumns(taskTimes), batches: roaring.New(), batchesByIndex: map[string]*roaring.Bitmap{}, batchTimes: newColumns(batchTimes),
 		parked: map[string]*parking{},
 	}
+	r.known = sync.NewCond(r.mu.RLocker())
 	for i := range r.byStatus {
 		r.byStatus[i], r.batchesByStatus[i] = roaring.New(), roaring.New()
 	}
@@ -78,6 +85,22 @@ func newRoster() *roster {
 		r.byKind[i], r.batchesByKind[i] = roaring.New(), roaring.New()
 	}
 	return r
+}
+
+// catchUp ends the wait of those who have read more in the file than the roster knew. mu is held.
+func (r *roster) catchUp() {
+	r.unknown.Store(false)
+	r.known.Broadcast()
+}
+
+// giveUp is catchUp for a commit that failed, whatever the file has of it.
+func (r *roster) giveUp() {
+	if !r.unknown.Load() {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.catchUp()
 }
 
 // nextTask and nextBatch are the uids after the highest stored ones.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"path"
-	"runtime"
 	"strings"
 	"time"
 
@@ -161,6 +160,8 @@ func (q *Queue) change(f func(*txn) error) error {
 		commit = q.o.commit
 	}
 	began := time.Now()
+	q.roster.unknown.Store(true)
+	defer q.roster.giveUp() // also when it panics
 	err = commit(btx)
 	q.commits.Since(began)
 	if err != nil {
@@ -184,6 +185,7 @@ func (q *Queue) change(f func(*txn) error) error {
 	}
 	q.roster.names = tx.names
 	q.roster.txid = id
+	q.roster.catchUp()
 	q.watches.tell(tx.changed, tx.changedBatches)
 	return nil
 }
@@ -212,7 +214,13 @@ func (q *Queue) settle() error {
 	if !q.lone || q.unsure || q.unsynced {
 		return nil
 	}
-	_, err := boltfile.Settle(q.db, q.roster.txid)
+	q.roster.unknown.Store(true)
+	defer q.roster.giveUp()
+	now, err := boltfile.Settle(q.db, q.roster.txid)
+	q.roster.mu.Lock()
+	defer q.roster.mu.Unlock()
+	q.roster.txid = now
+	q.roster.catchUp()
 	return err
 }
 
@@ -272,32 +280,25 @@ func (q *Queue) unread(replace func() error, show func()) error {
 // exactly what the roster knows; then it unlocks the roster and calls g, which may take its time.
 func (q *Queue) read(f func(*roster, *boltfile.Tx) error, g func(*boltfile.Tx) error) error {
 	return boltfile.Guard(q.file, func() error {
-		for {
-			tx, err := q.readRoster(f)
-			if err != nil {
-				return err
-			}
-			if tx == nil {
-				// A commit is in the file; its writer waits for the roster, to tell it.
-				runtime.Gosched()
-				continue
-			}
-			defer tx.Rollback()
-			if g == nil {
-				return nil
-			}
-			return g(tx)
+		tx, err := q.readRoster(f)
+		if err != nil {
+			return err
 		}
+		defer tx.Rollback()
+		if g == nil {
+			return nil
+		}
+		return g(tx)
 	})
 }
 
-// readRoster calls f with the roster locked, and returns the transaction; nil when that shows more than the roster knows.
+// readRoster calls f with the roster locked, and returns the transaction.
 func (q *Queue) readRoster(f func(*roster, *boltfile.Tx) error) (*boltfile.Tx, error) {
 	q.roster.mu.RLock()
 	defer q.roster.mu.RUnlock()
-	tx, err := q.db.Read()
+	tx, err := q.readKnown()
 	if err != nil {
-		return nil, fmt.Errorf("cannot read %s: %w", q.file, err)
+		return nil, err
 	}
 	keep := false
 	defer func() { // also when f panics
@@ -305,17 +306,34 @@ func (q *Queue) readRoster(f func(*roster, *boltfile.Tx) error) (*boltfile.Tx, e
 			tx.Rollback()
 		}
 	}()
-	switch id := tx.ID(); {
-	case id > q.roster.txid:
-		return nil, nil
-	case id < q.roster.txid:
-		return nil, boltfile.RootLost(q.file)
-	}
 	if err := f(q.roster, tx); err != nil {
 		return nil, err
 	}
 	keep = true
 	return tx, nil
+}
+
+// readKnown begins a transaction that shows what the roster knows. Its lock is held for reading, but not while a commit is awaited.
+func (q *Queue) readKnown() (*boltfile.Tx, error) {
+	for {
+		tx, err := q.db.Read()
+		if err != nil {
+			return nil, fmt.Errorf("cannot read %s: %w", q.file, err)
+		}
+		id := tx.ID()
+		if id == q.roster.txid {
+			return tx, nil
+		}
+		tx.Rollback()
+		switch {
+		case id < q.roster.txid:
+			return nil, boltfile.RootLost(q.file)
+		case !q.roster.unknown.Load():
+			return nil, &apierr.Corruption{File: q.file, Section: "roots", Offset: -1,
+				Reason: "the newest one is of a change that failed, and nobody knows what the disk has of it. Start again"}
+		}
+		q.roster.known.Wait() // for its writer, who waits for the disk, or for the roster to tell it
+	}
 }
 
 // record reads a task; nil when there is none.
