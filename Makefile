@@ -74,12 +74,14 @@ API_SEED ?= 1
 api:
 	go test ./cmd/svc -run 'TestTheDocumentIsThatOfTheServer|TestRandomRequestsOfTheDocument' -count 1 -v -args -api-requests 20000 -api-time 45s -api-seed $(API_SEED)
 
-# every fuzz target for FUZZTIME
+# every fuzz target for FUZZTIME. An input that reaches new code is made smaller by MINIMIZE tries: by default that takes a minute each where
+# what is reached varies from run to run, as in a search of a graph, and nothing else is tried meanwhile
 FUZZTIME ?= 20s
+MINIMIZE ?= 20x
 fuzz:
 	@for pkg in $$(go list ./...); do \
 	  for f in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
-	    echo "$$pkg $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
+	    echo "$$pkg $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime $(MINIMIZE) $$pkg || exit 1; \
 	  done; \
 	done
 
