@@ -40,11 +40,15 @@ type formatter struct {
 	options map[string]*pathOptions
 	paths   []*pathOptions // the values of options, by index
 	cut     crop
+	kept    keptCrops
+	segment int         // of the document at hand, in the view
+	row     segment.Row // and its row there
 	matches []match
 	path    []byte
 	tails   []segment.Tail // of members of the document at hand, in its order
 	rest    continuation   // of the value at hand; nil: it is whole
 	text    []byte
+	spans   []byteSpan
 	parts   []byte // of the document at hand
 	out     []byte
 	walker  positionWalker
@@ -70,6 +74,7 @@ func newFormatter(v *index.View, r *Request, h *query.Highlights) *formatter {
 		post:    r.HighlightPostTag,
 		marker:  r.CropMarker,
 		cropAll: -1,
+		kept:    keptCrops{view: v, highlights: h},
 		options: make(map[string]*pathOptions),
 		room:    math.MaxInt64,
 	}
@@ -185,10 +190,10 @@ func (f *formatter) brief(key []byte) bool {
 	return f.optionsOf(f.path).crop > 0
 }
 
-// appendFormatted appends the _formatted object of a document, if f.enabled: what was asked for, with
+// appendFormatted appends the _formatted object of the document of a row, if f.enabled: what was asked for, with
 // numbers as strings, and texts cropped and highlighted. Strings of the document's members may have tails.
-func (f *formatter) appendFormatted(dst, doc []byte, tails []segment.Tail) ([]byte, error) {
-	f.path, f.tails = f.path[:0], tails
+func (f *formatter) appendFormatted(dst []byte, seg int, row segment.Row, doc []byte, tails []segment.Tail) ([]byte, error) {
+	f.path, f.tails, f.segment, f.row = f.path[:0], tails, seg, row
 	if f.shown.all {
 		return f.appendObject(dst, doc)
 	}
@@ -273,45 +278,66 @@ func (f *formatter) appendValue(dst, value []byte) ([]byte, error) {
 
 // format returns a text with its matches marked, cropped if o says so. It stops where it is longer than an answer may be.
 func (f *formatter) format(s []byte, o *pathOptions) ([]byte, error) {
-	start, end, whole := 0, len(s), true
-	if o.crop > 0 {
-		f.cut.length = o.crop
-		f.cut.find(&f.reading, s, f.rest, o.locales)
-		if f.reading.err != nil {
-			return nil, f.reading.err
-		}
-		s = f.reading.text
-		f.text = s
-		start, end, f.matches = f.cut.start, f.cut.end, append(f.matches[:0], f.cut.shown...)
-		whole = end == len(s) && !f.reading.partial()
-	} else {
+	if o.crop <= 0 {
 		f.matches = f.reading.all(f.matches[:0], s, o.locales)
+		f.spans = appendSpans(f.spans[:0], f.matches, 0, len(s))
+		return f.marked(&croppedText{text: s, matches: f.spans}, o), nil
 	}
+	long := f.rest != nil
+	if long {
+		if c := f.kept.get(f.segment, f.row, o); c != nil {
+			return f.marked(c, o), nil
+		}
+	}
+	f.cut.length = o.crop
+	f.cut.find(&f.reading, s, f.rest, o.locales)
+	if f.reading.err != nil {
+		return nil, f.reading.err
+	}
+	s = f.reading.text
+	f.text = s
+	start, end := f.cut.start, f.cut.end
+	f.spans = appendSpans(f.spans[:0], f.cut.shown, start, end)
+	c := &croppedText{text: s[start:end], matches: f.spans, before: start > 0, after: end < len(s) || f.reading.partial()}
+	if long {
+		f.kept.put(f.segment, c)
+	}
+	return f.marked(c, o), nil
+}
+
+// appendSpans appends what matches cover of a text between start and end, counted from there.
+func appendSpans(dst []byteSpan, matches []match, start, end int) []byteSpan {
+	for _, m := range matches {
+		if from, to := max(m.start, start), min(m.end, end); from < to {
+			dst = append(dst, byteSpan{from - start, to - start})
+		}
+	}
+	return dst
+}
+
+// marked returns what is shown of a text, with its matches marked if o says so, as far as there is room for it.
+func (f *formatter) marked(c *croppedText, o *pathOptions) []byte {
 	out := f.out[:0]
-	if start > 0 {
+	if c.before {
 		out = append(out, f.marker...)
 	}
-	at := start
+	at := 0
 	if o.highlight {
-		for _, m := range f.matches {
-			from, to := max(m.start, start), min(m.end, end)
-			if from >= to {
-				continue
-			}
+		for _, m := range c.matches {
 			if int64(len(out)) > f.room {
 				break
 			}
-			out = append(append(out, s[at:from]...), f.pre...)
-			out = append(append(out, s[from:to]...), f.post...)
-			at = to
+			out = append(append(out, c.text[at:m.start]...), f.pre...)
+			out = append(append(out, c.text[m.start:m.end]...), f.post...)
+			at = m.end
 		}
 	}
-	out = append(out, s[at:end]...)
-	if !whole {
+	out = append(out, c.text[at:]...)
+	if c.after {
 		out = append(out, f.marker...)
 	}
 	f.out = out
-	return out, nil
+	return out
 }
 
 // appendMatches appends the _matchesPosition object of a document: the matches in all displayed texts, by path.

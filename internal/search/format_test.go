@@ -183,7 +183,7 @@ func TestFormatted(t *testing.T) {
 			}
 			continue
 		}
-		got, err := f.appendFormatted(nil, []byte(test.doc), nil)
+		got, err := f.appendFormatted(nil, 0, 0, []byte(test.doc), nil)
 		if err != nil || test.want == "" || !sameJSON(t, got, test.want) {
 			t.Errorf("%s: %s, %v, want %s", test.name, got, err, test.want)
 		}
@@ -194,7 +194,7 @@ func TestFormattedKeepsOrder(t *testing.T) {
 	r := request()
 	r.AttributesToHighlight = []string{"b", "a"}
 	f := newFormatter(testView(t, "", "a", "b"), r, highlights("x"))
-	got, err := f.appendFormatted([]byte(">"), []byte(`{"b":"\u0041 x","c":1,"a":"\u0041"}`), nil)
+	got, err := f.appendFormatted([]byte(">"), 0, 0, []byte(`{"b":"\u0041 x","c":1,"a":"\u0041"}`), nil)
 	if want := `>{"b":"A <em>x</em>","c":"1","a":"A"}`; err != nil || string(got) != want {
 		t.Errorf("%s, %v, want %s", got, err, want)
 	}
@@ -308,7 +308,7 @@ func TestFormattingFollowsTheIndex(t *testing.T) {
 	r.AttributesToHighlight, r.Locales = []string{"t"}, text.Locales{"eng"}
 	v := testView(t, `{"localizedAttributes":[{"attributePatterns":["t"],"locales":["swe"]}]}`, "t")
 	f := newFormatter(v, r, highlights("räka"))
-	got, err := f.appendFormatted(nil, []byte(`{"t":"Räka raka"}`), nil)
+	got, err := f.appendFormatted(nil, 0, 0, []byte(`{"t":"Räka raka"}`), nil)
 	if want := `{"t":"<em>Räka</em> raka"}`; err != nil || string(got) != want {
 		t.Errorf("%s, %v, want %s", got, err, want)
 	}
@@ -322,7 +322,7 @@ func FuzzFormat(f *testing.F) {
 		r := request()
 		r.AttributesToHighlight, r.AttributesToCrop, r.CropLength = []string{"*"}, []string{"*"}, int(length)
 		fm := newFormatter(testView(t, ""), r, highlights(`salt a* "the salt"`))
-		out, err := fm.appendFormatted(nil, doc, nil)
+		out, err := fm.appendFormatted(nil, 0, 0, doc, nil)
 		if err == nil && json.Valid(doc) && !json.Valid(out) {
 			t.Errorf("%s gives %s", doc, out)
 		}

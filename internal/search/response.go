@@ -332,7 +332,7 @@ func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
 	}
 	if w.format != nil && w.format.enabled {
 		dst = append(dst, `,"_formatted":`...)
-		if dst, err = w.format.appendFormatted(dst, w.doc, w.tails); err != nil {
+		if dst, err = w.format.appendFormatted(dst, h.Segment, h.Row, w.doc, w.tails); err != nil {
 			return nil, err
 		}
 	}

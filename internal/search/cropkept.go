@@ -1,0 +1,138 @@
+package search
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/maphash"
+	"slices"
+
+	"svc/internal/index"
+	"svc/internal/query"
+	"svc/internal/resultcache"
+	"svc/internal/settings"
+	"svc/internal/text"
+	"svc/segment"
+)
+
+// To find the best place of a text of a megabyte takes decompressing all of it and looking through it for the words of the query. What a
+// crop shows of it is short, and as the segment never changes it is kept there, under a key that has all that it depends on: the text, the
+// analysis, what the query matched, and how long the crop is.
+
+// keyOfCrop is followed by the row, the length in words, the hash of what the query matched, that of the field's locales, and the path.
+const keyOfCrop = 'K'
+
+// maxKeptCrop is up to how many bytes a crop is kept.
+const maxKeptCrop = 4 << 10
+
+// croppedText is what a crop shows of a text. It is not modified.
+type croppedText struct {
+	text          []byte
+	matches       []byteSpan // in text
+	before, after bool       // something is left out there
+}
+
+// cropSeeds are two, so that by no chance, and by nobody's will, two queries have the same hash.
+var cropSeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
+
+// keptCrops keeps crops of the texts of a view for one highlighter.
+type keptCrops struct {
+	view       *index.View // nil: nothing is kept
+	highlights *query.Highlights
+	hash       []byte // of highlights and the analysis; nil: not worked out yet
+	key        []byte // of the last text that was asked for
+}
+
+// get returns the crop of a member's text to so many words, nil where it is not kept.
+func (k *keptCrops) get(seg int, row segment.Row, o *pathOptions) *croppedText {
+	shelf := k.shelf(seg)
+	if shelf == nil {
+		return nil
+	}
+	if k.hash == nil {
+		k.hash = hashOfMatching(k.view.Settings, k.highlights)
+	}
+	key := binary.LittleEndian.AppendUint32(append(k.key[:0], keyOfCrop), uint32(row))
+	key = binary.LittleEndian.AppendUint64(key, uint64(o.crop))
+	key = append(key, k.hash...)
+	key = append(appendLocales(key, o.locales), o.path...)
+	k.key = key
+	c, _ := shelf.Get(key).(*croppedText)
+	return c
+}
+
+// put keeps a copy of the crop of the text that get was asked for last.
+func (k *keptCrops) put(seg int, c *croppedText) {
+	shelf, size := k.shelf(seg), len(c.text)+16*len(c.matches)
+	if shelf == nil || size > maxKeptCrop {
+		return
+	}
+	kept := *c
+	kept.text, kept.matches = slices.Clip(bytes.Clone(c.text)), slices.Clip(slices.Clone(c.matches))
+	shelf.Put(k.key, &kept, size+96)
+}
+
+func (k *keptCrops) shelf(seg int) *resultcache.Shelf {
+	if k.view == nil {
+		return nil
+	}
+	return k.view.Cache.OfFile(seg)
+}
+
+// appendLocales appends what tells locales from others. All and none are told apart.
+func appendLocales(dst []byte, l text.Locales) []byte {
+	if l == nil {
+		return append(dst, 0xff)
+	}
+	dst = append(dst, byte(min(len(l), 0xfe)))
+	for _, code := range l {
+		dst = append(append(dst, code...), 0)
+	}
+	return dst
+}
+
+// hashOfMatching returns the hash of what says how the words of a text are matched, apart from the locales of its field.
+func hashOfMatching(s *settings.Settings, h *query.Highlights) []byte {
+	var buf []byte
+	number := func(n int) { buf = binary.LittleEndian.AppendUint64(buf, uint64(n)) }
+	list := func(words []string) {
+		number(len(words))
+		for _, w := range words {
+			number(len(w))
+			buf = append(buf, w...)
+		}
+	}
+	list(s.SeparatorTokens)
+	list(s.NonSeparatorTokens)
+	list(s.Dictionary)
+	if h != nil {
+		number(len(h.Phrases))
+		for _, p := range h.Phrases {
+			list(p.Words)
+			number(p.First)
+			number(p.Last)
+		}
+		for i := range h.Words {
+			w := &h.Words[i]
+			list([]string{w.Word})
+			list(w.Prefixes)
+			number(w.Chars)
+			number(w.First)
+			number(w.Last)
+			number(len(w.Forms))
+			var sums [len(cropSeeds)]uint64 // forms are in no order
+			for form := range w.Forms {
+				for j, seed := range cropSeeds {
+					sums[j] += maphash.String(seed, form)
+				}
+			}
+			for _, sum := range sums {
+				buf = binary.LittleEndian.AppendUint64(buf, sum)
+			}
+		}
+	}
+	hash := make([]byte, 0, 8*len(cropSeeds))
+	for _, seed := range cropSeeds {
+		hash = binary.LittleEndian.AppendUint64(hash, maphash.Bytes(seed, buf))
+	}
+	return hash
+}

@@ -1,0 +1,135 @@
+package search
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"svc/internal/settings"
+	"svc/segment"
+)
+
+// TestKeptCropsAreThoseOfWholeTexts asks for crops of long texts again and again, between changes of documents and settings, and compares
+// them with those of an answer that shows the texts, too: for it they are read and cropped as a whole.
+func TestKeptCropsAreThoseOfWholeTexts(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	words := strings.Fields("command line tool kubernetes fast python unix like system graphical user interface naïve über the a of to 日本 x-ray tools systems")
+	body := func() string {
+		var b strings.Builder
+		for b.Len() < 70_000+rng.IntN(60_000) {
+			if rng.IntN(40) == 0 {
+				b.WriteString(words[rng.IntN(len(words))])
+			} else {
+				b.WriteString([]string{"lorem", "ipsum", "dolor", "sit", "amet"}[rng.IntN(5)])
+			}
+			b.WriteString([]string{" ", " ", " ", ". ", ", ", "-", "x"}[rng.IntN(7)])
+		}
+		return b.String()
+	}
+	l := newLibrary(t)
+	put := func(change string, ids ...int) {
+		var docs []string
+		for _, id := range ids {
+			docs = append(docs, fmt.Sprintf(`{"id":%d,"title":"t","body":%q,"more":%q}`, id, body(), body()))
+		}
+		l.put("a", change, docs...)
+	}
+	put(`{"searchableAttributes":["title","body","more"]}`, 0, 1, 2, 3)
+	queries := []string{"command line tool", "fast python", `"unix like" system`, "gra", "tools", "uber naive", "interface the", "nowhere"}
+	for round := range 40 {
+		switch rng.IntN(8) {
+		case 0:
+			put("", rng.IntN(5))
+		case 1:
+			put(`{"separatorTokens":` + []string{`["x"]`, `["lorem"]`, `[]`}[rng.IntN(3)] + `}`)
+		case 2:
+			put(`{"nonSeparatorTokens":` + []string{`["-"]`, `[]`}[rng.IntN(2)] + `}`)
+		case 3:
+			put(`{"dictionary":` + []string{`["fast python"]`, `[]`}[rng.IntN(2)] + `}`)
+		case 4:
+			put(`{"localizedAttributes":` + []string{`[{"attributePatterns":["body"],"locales":["deu"]}]`, `null`}[rng.IntN(2)] + `}`)
+		}
+		r := Request{Query: queries[rng.IntN(len(queries))], AttributesToRetrieve: []string{"id"}, AttributesToCrop: []string{"body", "more:3"}, CropLength: 1 + rng.IntN(12), CropMarker: "…"}
+		if rng.IntN(2) == 0 {
+			r.AttributesToHighlight = []string{"body"}
+		}
+		whole := r
+		whole.AttributesToRetrieve = []string{"id", "body", "more"}
+		want, err := l.search("a", whole, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			got, err := l.search("a", r, nil)
+			if err != nil || len(got) != len(want) {
+				t.Fatalf("round %d: %d hits, %v; want %d", round, len(got), err, len(want))
+			}
+			for i := range got {
+				_, a, _ := strings.Cut(got[i], `"_formatted":`)
+				_, b, _ := strings.Cut(want[i], `"_formatted":`)
+				if a != b || a == "" {
+					t.Fatalf("round %d: %q shows of hit %d\n%s\nwant\n%s", round, r.Query, i, a, b)
+				}
+			}
+		}
+	}
+}
+
+// TestCropsAreKept finds a crop again that a search has made, and none for another length, path, row or locales.
+func TestCropsAreKept(t *testing.T) {
+	l := newLibrary(t)
+	l.put("a", "", fmt.Sprintf(`{"id":1,"body":"%s fast python"}`, strings.Repeat("lorem ipsum ", 6000)))
+	v := l.c.Get("a").View()
+	defer v.Release()
+	found, err := Search(context.Background(), v, &Request{Query: "python fast", Limit: 1, AttributesToRetrieve: []string{"id"}, AttributesToCrop: []string{"body"}, CropLength: 2, CropMarker: "…"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := found.AppendJSON(nil); err != nil {
+		t.Fatal(err)
+	}
+	k := keptCrops{view: v, highlights: found.result.Highlights()}
+	for _, tt := range []struct {
+		what string
+		o    pathOptions
+		row  segment.Row
+		want string
+	}{
+		{"the same", pathOptions{path: "body", crop: 2}, 0, "fast python"},
+		{"another length", pathOptions{path: "body", crop: 3}, 0, ""},
+		{"another path", pathOptions{path: "title", crop: 2}, 0, ""},
+		{"another row", pathOptions{path: "body", crop: 2}, 1, ""},
+		{"other locales", pathOptions{path: "body", crop: 2, locales: []string{}}, 0, ""},
+	} {
+		got := ""
+		if c := k.get(0, tt.row, &tt.o); c != nil {
+			got = string(c.text)
+		}
+		if got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.what, got, tt.want)
+		}
+	}
+	base := string(hashOfMatching(v.Settings, highlights("python fast")))
+	if base != string(hashOfMatching(v.Settings, highlights("python fast"))) {
+		t.Error("the same query has two hashes")
+	}
+	for _, other := range []string{"python", "fast python", `"python fast"`, "pythons fast"} {
+		if base == string(hashOfMatching(v.Settings, highlights(other))) {
+			t.Errorf("%s has the same hash", other)
+		}
+	}
+	for name, change := range map[string]func(*settings.Settings){
+		"separators":    func(s *settings.Settings) { s.SeparatorTokens = []string{"x"} },
+		"nonSeparators": func(s *settings.Settings) { s.NonSeparatorTokens = []string{"x"} },
+		"dictionary":    func(s *settings.Settings) { s.Dictionary = []string{"x"} },
+	} {
+		s := *v.Settings
+		if change(&s); base == string(hashOfMatching(&s, highlights("python fast"))) {
+			t.Errorf("with other %s the hash is the same", name)
+		}
+	}
+}
