@@ -568,9 +568,11 @@ func TestRowsRandom(t *testing.T) {
 func checkDeletions(t *testing.T, e *Expr, b *Bound, live segment.Live, shelf *resultcache.Shelf, some *roaring.Bitmap) {
 	t.Helper()
 	all, got := b.Rows(segment.Live{Reader: live.Reader}), b.Rows(live)
-	for _, s := range []*resultcache.Shelf{shelf, nil} {
-		if among := b.Among(live, s, some); !among.Equals(roaring.And(all, some)) {
-			t.Fatalf("%s: got %v among %v, want %v", e, among, some, roaring.And(all, some))
+	for _, s := range []*resultcache.Shelf{shelf, resultcache.New(16 << 20).Shelf(), nil} {
+		for k := range 4 { // as it is found, computed to be kept, kept
+			if among := b.Among(live, s, some, k > 0); !among.Equals(roaring.And(all, some)) {
+				t.Fatalf("%s: got %v among %v, want %v", e, among, some, roaring.And(all, some))
+			}
 		}
 	}
 	later := live

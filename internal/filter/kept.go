@@ -44,14 +44,19 @@ func (b *Bound) Kept(s segment.Live, shelf *resultcache.Shelf) *roaring.Bitmap {
 	return k.live
 }
 
-// Among returns those of some rows of a segment, deleted or not, that match. The bitmap may be shared, and is not to be modified.
-func (b *Bound) Among(s segment.Live, shelf *resultcache.Shelf, rows *roaring.Bitmap) *roaring.Bitmap {
+// Among returns those of some rows of a segment, deleted or not, that match. keep: a filter that is asked again is evaluated for the
+// segment, and that stays with it as in Kept. The bitmap may be shared, and is not to be modified.
+func (b *Bound) Among(s segment.Live, shelf *resultcache.Shelf, rows *roaring.Bitmap, keep bool) *roaring.Bitmap {
 	if b.root == nil {
 		return rows
 	}
 	if b.key != nil && shelf != nil {
 		if k, ok := shelf.Get(b.key).(*keptRows); ok {
 			return roaring.And(k.all, rows)
+		}
+		if keep && shelf.Again(b.key) {
+			_, all := evaluate(b.root, source{s, shelf}, b.key, b.stop)
+			return roaring.And(all, rows)
 		}
 	}
 	return b.root.rows(source{s, shelf}, rows)
@@ -90,9 +95,16 @@ func keep(b bound, s source, key []byte, stop func() bool) (*keptRows, *roaring.
 	if k, ok := s.shelf.Get(key).(*keptRows); ok {
 		return k, k.all
 	}
-	again := s.shelf.Again(key)
+	if !s.shelf.Again(key) {
+		return nil, b.rows(s, nil)
+	}
+	return evaluate(b, s, key, stop)
+}
+
+// evaluate is keep where it is known that nothing is kept yet, and is to be.
+func evaluate(b bound, s source, key []byte, stop func() bool) (*keptRows, *roaring.Bitmap) {
 	rows := b.rows(s, nil)
-	if !again || stop != nil && stop() {
+	if stop != nil && stop() {
 		return nil, rows
 	}
 	k := newKeptRows(s, key, rows)

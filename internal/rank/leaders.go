@@ -77,15 +77,7 @@ func (s *search) recall(m *memo) *Result {
 		l = now
 		kept.Put(m.key, l, l.bytes())
 	}
-	root := &bucket{rows: make(rows, len(m.places))}
-	for seg, place := range m.places {
-		if place < 0 {
-			root.rows[seg] = s.allowed(seg)
-		}
-	}
-	if len(s.graph.Nodes) > 0 {
-		root = s.universe(root.rows)
-	}
+	root := s.find(func(seg int) bool { return m.places[seg] < 0 }, false)
 	s.stage("evaluate query")
 	if !s.follow(l, m, root.rows) {
 		return nil
@@ -139,8 +131,8 @@ func (s *search) without(l *leaders, m *memo) *leaders {
 	left := &leaders{rows: l.rows, all: l.all, counts: l.counts, deleted: make([]*roaring.Bitmap, len(m.large))}
 	for place, seg := range m.large {
 		left.deleted[place] = s.ix.Segments[seg].Deleted
-		if gone[seg] != nil && s.r.Universe == nil && s.r.Filter != nil {
-			gone[seg] = s.r.Filter.Among(seg, gone[seg])
+		if gone[seg] != nil && s.filters() {
+			gone[seg] = s.r.Filter.Among(seg, gone[seg], false)
 		}
 	}
 	if len(s.graph.Nodes) > 0 {
@@ -249,11 +241,7 @@ func (s *search) follow(l *leaders, m *memo, small rows) bool {
 
 // candidatesIn returns the documents of a segment that the query finds.
 func (s *search) candidatesIn(seg int) *roaring.Bitmap {
-	found := make(rows, len(s.ix.Segments))
-	found[seg] = s.allowed(seg)
-	if len(s.graph.Nodes) > 0 {
-		found = s.universe(found).rows
-	}
+	found := s.find(func(i int) bool { return i == seg }, false).rows
 	if found[seg] == nil {
 		return roaring.New()
 	}
@@ -305,7 +293,7 @@ func (s *search) appendCandidates(key []byte, seg int) []byte {
 // appendQuery appends what the query and the filter say of the documents that are found, apart from the pieces.
 func (s *search) appendQuery(key []byte) []byte {
 	key = append(key, byte(s.r.Strategy))
-	if f := s.r.Filter; f != nil && s.r.Universe == nil {
+	if f := s.r.Filter; s.filters() {
 		key = append(binary.AppendUvarint(key, uint64(1+len(f.Key()))), f.Key()...)
 	} else {
 		key = append(key, 0)

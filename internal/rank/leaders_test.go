@@ -38,7 +38,7 @@ func (f *everyNth) Rows(seg int) *roaring.Bitmap {
 	return roaring.And(f.all(seg), f.ix.Segments[seg].LiveRows())
 }
 
-func (f *everyNth) Among(seg int, rows *roaring.Bitmap) *roaring.Bitmap {
+func (f *everyNth) Among(seg int, rows *roaring.Bitmap, _ bool) *roaring.Bitmap {
 	return roaring.And(f.all(seg), rows)
 }
 
@@ -70,10 +70,10 @@ var variants = []string{
 func TestPagesAreRememberedAcrossViews(t *testing.T) {
 	defer func(rows, hits int) { leadRows, leadHits = rows, hits }(leadRows, leadHits)
 	leadRows, leadHits = 50, 6
-	defer func(c, l int) { classRows, listRows = c, l }(classRows, listRows)
+	defer func(c, l, few int) { classRows, listRows, fewOf = c, l, few }(classRows, listRows, fewOf)
 	for seed := range uint64(3) {
 		if seed > 0 {
-			classRows, listRows = 2, 3
+			classRows, listRows, fewOf = 2, 3, 1
 		}
 		m := &maker{Rand: rand.New(rand.NewPCG(seed, 3))}
 		m.vocabulary()

@@ -76,8 +76,9 @@ type Filter interface {
 	// Rows returns the live rows of a segment that are allowed.
 	Rows(segment int) *roaring.Bitmap
 
-	// Among returns those of some rows, deleted or not, that are allowed.
-	Among(segment int, rows *roaring.Bitmap) *roaring.Bitmap
+	// Among returns those of some rows, deleted or not, that are allowed. keep: where it is asked again, what it finds in the segment may
+	// be kept.
+	Among(segment int, rows *roaring.Bitmap, keep bool) *roaring.Bitmap
 
 	// Key tells what the filter allows in a segment, deleted or not, from what others allow; nil: nothing does.
 	Key() []byte

@@ -106,7 +106,7 @@ func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 		result = s.recall(m)
 	}
 	if result == nil {
-		result = s.rankAll(placeholder, m)
+		result = s.rankAll(m)
 	}
 	switch {
 	case r.Vectors != nil:
@@ -125,11 +125,8 @@ func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 }
 
 // rankAll ranks all documents that the query finds, and remembers the first of them.
-func (s *search) rankAll(placeholder bool, m *memo) *Result {
-	root := &bucket{rows: s.base()}
-	if !placeholder {
-		root = s.universe(root.rows)
-	}
+func (s *search) rankAll(m *memo) *Result {
+	root := s.find(func(int) bool { return true }, true)
 	root.n = root.rows.count()
 	s.stage("evaluate query")
 	s.out.start(s, root.rows, root.n)
@@ -194,31 +191,6 @@ func (s *search) searchOn() (query.FieldSet, error) {
 		return nil, nil
 	}
 	return set, nil
-}
-
-// base returns the documents that the filter allows and no negative excludes.
-func (s *search) base() rows {
-	out := make(rows, len(s.ix.Segments))
-	for i := range out {
-		out[i] = s.allowed(i)
-		if x := s.graph.Excluded; x != nil {
-			out[i] = roaring.AndNot(out[i], x[i])
-		}
-	}
-	return out
-}
-
-// allowed returns the live rows of a segment that the filter allows.
-func (s *search) allowed(seg int) *roaring.Bitmap {
-	switch {
-	case seg < len(s.r.Universe) && s.r.Universe[seg] != nil:
-		return s.r.Universe[seg]
-	case s.r.Universe == nil && s.r.Filter != nil:
-		rows := s.r.Filter.Rows(seg)
-		s.stage("evaluate filter")
-		return rows
-	}
-	return s.ix.Segments[seg].LiveRows()
 }
 
 // prepare looks at the graph once.

@@ -23,7 +23,7 @@ type state struct {
 // When a term is dropped, every later one that may be dropped before it is, too.
 // An n-gram is dropped only as its terms are, which comes to the same.
 //
-// all: base are all live rows.
+// all: base are all live rows of the segments that it has any of.
 func (s *search) reached(base rows, all bool) []rows {
 	n := len(s.graph.Terms)
 	at := make([][]state, n+1)
@@ -35,7 +35,7 @@ func (s *search) reached(base rows, all bool) []rows {
 					end := i + s.graph.Nodes[v].Len
 					var r rows
 					if all && i == 0 {
-						r = s.live(s.docs[v])
+						r = s.live(s.docs[v], base)
 					} else {
 						r = from.rows.and(s.docs[v])
 					}
@@ -72,11 +72,13 @@ func (s *search) isLive(r rows) bool {
 	return true
 }
 
-// live returns the live rows of a set.
-func (s *search) live(r rows) rows {
+// live returns the live rows of a set in the segments that another has any of.
+func (s *search) live(r, in rows) rows {
 	out := make(rows, len(r))
 	for i, seg := range s.ix.Segments {
-		out[i] = andNot(r[i], seg.Deleted)
+		if in[i] != nil {
+			out[i] = andNot(r[i], seg.Deleted)
+		}
 	}
 	return out
 }
@@ -106,11 +108,6 @@ func addState(states []state, st state) []state {
 
 // nested reports whether who misses fewer terms is also among those who miss more.
 func (s *search) nested() bool { return s.r.Strategy != query.Frequency && !s.grams }
-
-// universe is the bucket of all documents that the query finds, before any rule.
-func (s *search) universe(base rows) *bucket {
-	return s.unite(s.reached(base, s.isLive(base)))
-}
 
 // unite is the bucket of documents that were found by the number of terms they miss.
 func (s *search) unite(byCost []rows) *bucket {

@@ -60,8 +60,8 @@ func (f *boundFilter) Rows(seg int) *roaring.Bitmap {
 	return f.rows[seg]
 }
 
-func (f *boundFilter) Among(seg int, rows *roaring.Bitmap) *roaring.Bitmap {
-	return f.Bound.Among(f.view.Segments[seg], f.view.Cache.OfFile(seg), rows)
+func (f *boundFilter) Among(seg int, rows *roaring.Bitmap, keep bool) *roaring.Bitmap {
+	return f.Bound.Among(f.view.Segments[seg], f.view.Cache.OfFile(seg), rows, keep)
 }
 
 // all returns the rows by segment.

@@ -1,0 +1,96 @@
+package rank
+
+import "github.com/RoaringBitmap/roaring/v2"
+
+// find is the bucket of all documents in some segments that the query finds and the filter allows, before any rule. keep: what the filter
+// finds in a segment may be kept for those who ask it again.
+func (s *search) find(in func(seg int) bool, keep bool) *bucket {
+	r, words := s.r, len(s.graph.Nodes) > 0
+	sift := words && s.filters() // words are asked first: they leave few documents
+	base := make(rows, len(s.ix.Segments))
+	for seg := range base {
+		switch {
+		case !in(seg):
+			continue
+		case sift:
+			base[seg] = s.ix.Segments[seg].LiveRows()
+		default:
+			base[seg] = s.allowed(seg)
+		}
+		if x := s.graph.Excluded; x != nil {
+			base[seg] = roaring.AndNot(base[seg], x[seg])
+		}
+	}
+	if !words {
+		return &bucket{rows: base}
+	}
+	byCost := s.reached(base, s.graph.Excluded == nil && (sift || r.Universe == nil && r.Filter == nil || s.isLive(base)))
+	if sift {
+		s.stage("evaluate query")
+		byCost = s.sift(byCost, keep)
+		s.stage("evaluate filter")
+	}
+	return s.unite(byCost)
+}
+
+// filters reports whether the filter tells what is allowed.
+func (s *search) filters() bool { return s.r.Universe == nil && s.r.Filter != nil }
+
+// allowed returns the live rows of a segment that the filter allows.
+func (s *search) allowed(seg int) *roaring.Bitmap {
+	switch {
+	case seg < len(s.r.Universe) && s.r.Universe[seg] != nil:
+		return s.r.Universe[seg]
+	case s.filters():
+		rows := s.r.Filter.Rows(seg)
+		s.stage("evaluate filter")
+		return rows
+	}
+	return s.ix.Segments[seg].LiveRows()
+}
+
+// fewOf is of how many rows of a segment one is found where each that is found is looked at. (A variable, so that tests can lower it.)
+var fewOf = 32
+
+// sift leaves those documents that the filter allows. Of few, each is looked at: to evaluate the filter for a segment takes longer, and
+// larger bitmaps than are worth keeping.
+func (s *search) sift(byCost []rows, keep bool) []rows {
+	out := make([]rows, len(byCost))
+	for cost := range out {
+		if byCost[cost] != nil {
+			out[cost] = make(rows, len(s.ix.Segments))
+		}
+	}
+	for seg := range s.ix.Segments {
+		found := s.anyOf(byCost, seg)
+		if found == nil || found.IsEmpty() {
+			continue
+		}
+		var allowed *roaring.Bitmap
+		if int(found.GetCardinality())*fewOf < s.ix.Segments[seg].Rows() {
+			allowed = s.r.Filter.Among(seg, found, keep)
+		} else {
+			allowed = s.r.Filter.Rows(seg)
+		}
+		for cost, r := range byCost {
+			if r != nil {
+				out[cost][seg] = and(r[seg], allowed)
+			}
+		}
+	}
+	return out
+}
+
+// anyOf returns the documents of a segment that are in any of the sets; nil: none.
+func (s *search) anyOf(byCost []rows, seg int) (found *roaring.Bitmap) {
+	for _, r := range byCost {
+		switch {
+		case r == nil:
+		case s.nested():
+			found = r[seg]
+		default:
+			found = or(found, r[seg])
+		}
+	}
+	return found
+}
