@@ -1,9 +1,11 @@
 // Package resultcache keeps what searches have computed, for all indexes of a process within one bound of memory. A
-// result belongs to its owner: a segment file, which never changes, or a view. What was used longest ago goes first.
+// result belongs to its owner: a segment file, which never changes, or a view. What was used longest ago goes first, of results of about
+// the same size; large ones go earlier than small ones (see worth).
 package resultcache
 
 import (
 	"hash/maphash"
+	"math/bits"
 	"sync"
 	"sync/atomic"
 )
@@ -27,7 +29,8 @@ type shard struct {
 	mu      sync.Mutex
 	entries map[place]*entry
 	owners  map[uint64]*entry // one of each owner's entries; the others follow in a ring
-	latest  entry             // ring: next is the one used last, previous the one to drop
+	latest  [sizes]entry      // by size, rings: next is the one used last, previous the one to drop
+	clock   uint64            // the latest due of an entry that was dropped to make room
 	bytes   int
 	most    int
 	hits    uint64
@@ -45,9 +48,22 @@ type entry struct {
 	place
 	value          any
 	bytes          int
-	next, previous *entry // by use
+	due            uint64 // the clock when it was used last, and its worth: the entry with the least is dropped first
+	next, previous *entry // of about the same size, by use
 	after, before  *entry // of the same owner
 }
+
+// sizes is how many classes of sizes there are: entries below 1 KiB, 2 KiB, 4 KiB and so on.
+const sizes = 12
+
+// size returns the class of an entry.
+func (e *entry) size() int { return min(bits.Len(uint(e.bytes)>>10), sizes-1) }
+
+// worth is how long entries of a size stay, as the clock counts. The page of a query takes a kibibyte and costs a whole search to find
+// again; the bitmap of a filter takes a hundred of them, and costs no more. Where queries come round that find more than there is room
+// for, what was used longest ago is always the next to be used: then those stay of which many find room. (After the GreedyDual-Size of
+// Cao and Irani, 1997: costs are a constant and a share that grows with the size.)
+func worth(size int) uint64 { return 16 + 256>>size }
 
 // New returns a cache that keeps about so many bytes, by the estimates of those who put results there.
 func New(bytes int64) *Cache {
@@ -55,7 +71,10 @@ func New(bytes int64) *Cache {
 	for i := range c.shards {
 		s := &c.shards[i]
 		s.most = int(bytes / shards)
-		s.latest.next, s.latest.previous = &s.latest, &s.latest
+		for k := range s.latest {
+			l := &s.latest[k]
+			l.next, l.previous = l, l
+		}
 	}
 	return c
 }
@@ -115,10 +134,8 @@ func (f *Shelf) Get(key []byte) any {
 		return nil
 	}
 	s.hits++
-	if s.latest.next != e {
-		e.unlink()
-		s.push(e)
-	}
+	e.unlink()
+	s.push(e)
 	return e.value
 }
 
@@ -165,7 +182,9 @@ func (f *Shelf) Put(key []byte, value any, bytes int) {
 	}
 	s.bytes += e.bytes
 	for s.bytes > s.most {
-		s.drop(s.latest.previous)
+		least := s.least(e)
+		s.clock = max(s.clock, least.due)
+		s.drop(least)
 	}
 }
 
@@ -200,10 +219,24 @@ func (f *Shelf) Close() {
 	}
 }
 
+// least returns the entry to drop first, other than one; there are others.
+func (s *shard) least(other *entry) *entry {
+	var least *entry
+	for k := range s.latest {
+		if e := s.latest[k].previous; e != &s.latest[k] && e != other && (least == nil || e.due < least.due) {
+			least = e
+		}
+	}
+	return least
+}
+
 func (s *shard) push(e *entry) {
-	e.next, e.previous = s.latest.next, &s.latest
+	k := e.size()
+	e.due = s.clock + worth(k)
+	latest := &s.latest[k]
+	e.next, e.previous = latest.next, latest
 	e.next.previous = e
-	s.latest.next = e
+	latest.next = e
 }
 
 func (e *entry) unlink() {

@@ -85,6 +85,55 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
+// TestOldestGoesFirst has results of one size in a cache with room for some of them.
+func TestOldestGoesFirst(t *testing.T) {
+	c := New(shards * 100 << 10)
+	f := c.Shelf()
+	const bytes, n = 10 << 10, 64 * 30
+	key := func(i int) []byte { return fmt.Append(nil, i) }
+	used := func(i int) { // before all that is put later
+		f.Get(key(i))
+	}
+	for i := range n {
+		f.Put(key(i), i, bytes)
+		used(0)
+	}
+	for i := range n {
+		if kept := f.Get(key(i)) != nil; i == 0 && !kept || i > 0 && i < n/10 && kept || i > n-100 && !kept {
+			t.Errorf("result %d of %d is kept: %v", i, n, kept)
+		}
+	}
+}
+
+// TestPagesOutlastBitmaps has queries come round whose bitmaps have no room, but whose pages have: in the second round they are found.
+func TestPagesOutlastBitmaps(t *testing.T) {
+	f := New(shards * 1 << 20).Shelf()
+	const n = 2000
+	key := func(kind string, i int) []byte { return fmt.Append(nil, kind, i) }
+	for round := range 3 {
+		pages, bitmaps := 0, 0
+		for i := range n {
+			if f.Get(key("page", i)) != nil {
+				pages++
+			}
+			if f.Get(key("bitmap", i)) != nil {
+				bitmaps++
+			}
+			f.Put(key("bitmap", i), i, 100<<10)
+			f.Put(key("page", i), i, 1<<10)
+		}
+		if round > 0 && pages < n {
+			t.Errorf("round %d: %d of %d pages, and %d bitmaps", round, pages, n, bitmaps)
+		}
+	}
+	for i := range 80 * n { // pages that nobody asks for again do not stay for ever
+		f.Put(key("other", i), i, 1<<10)
+	}
+	if f.Get(key("page", 0)) != nil {
+		t.Error("a page outlasts all others")
+	}
+}
+
 func TestTooLargeIsNotKept(t *testing.T) {
 	f := New(1 << 20).Shelf()
 	f.Put([]byte("k"), 1, 1<<20)
