@@ -110,14 +110,47 @@ func join(parts []*segmentClasses, rest int) *classes {
 // those that the rule charged.
 const anyLevel = query.Levels
 
-// levelsIn returns the levels at which documents of the bucket may match a node.
-func (b *bucket) levelsIn() []int {
+var (
+	everyLevel = []int{anyLevel}
+	eachLevel  = []int{0, 1, 2}
+)
+
+// levelsIn returns the levels at which documents of a bucket with one path may match one of its nodes: where it finds something, and the
+// others leave it so many typos. The slice may be shared.
+func (s *search) levelsIn(b *bucket, node int) []int {
 	switch {
 	case !b.fixed:
-		return []int{anyLevel}
-	default:
-		return []int{0, 1, 2}[:min(query.Levels, b.typos+1)]
+		return everyLevel
+	case b.typos == 0:
+		return eachLevel[:1]
 	}
+	left := b.typos
+	for _, n := range b.paths[0].nodes {
+		if n != node && s.onlyAt[n] > 0 {
+			left -= s.onlyAt[n]
+		}
+	}
+	if level := s.onlyAt[node]; level >= 0 {
+		return eachLevel[level : level+1]
+	}
+	return eachLevel[:min(query.Levels, max(0, left)+1)]
+}
+
+// onlyLevel returns the level at which all documents of a node match it; −1 where they do at several.
+func (s *search) onlyLevel(v *query.Node) int {
+	only := -1
+	for i := range v.Segments {
+		for level, at := range v.Segments[i].At {
+			switch {
+			case only == level || at.IsEmpty():
+			case only >= 0:
+				return -1
+			default:
+				only = level
+			}
+		}
+	}
+	return max(0, only)
 }
 
 // matchingIn returns the documents of a segment that match a node at a level; nil for none.
@@ -179,6 +212,7 @@ type classesOf struct {
 	number uint16
 	rest   int
 
+	least     int                           // how many documents they would hold at least
 	documents func(seg int) int             // how many they would hold; nil: they cost next to nothing
 	derive    func(seg int) *segmentClasses // nil: time is over
 }
@@ -201,25 +235,27 @@ func (s *search) cachedClasses(of *classesOf, bucket int) *classes {
 	}
 	parts := make([]*segmentClasses, len(s.ix.Segments))
 	var missing []int
-	n, again := 0, true
+	kept, again := false, true
 	for seg := range parts {
 		c, key, ok := s.classesKey(of, seg, segmentBuf[:0])
 		if !ok {
 			continue
 		}
 		if p := c.Get(key); p != nil {
-			parts[seg] = p.(*segmentClasses)
+			parts[seg], kept = p.(*segmentClasses), true
 			continue
-		}
-		if of.documents != nil {
-			documents := of.documents(seg)
-			if documents == 0 {
-				continue
-			}
-			n += documents
 		}
 		missing = append(missing, seg)
 		again = c.Again(key) && again
+	}
+	n := of.least
+	if of.documents != nil && (n < classRows || kept || again || !s.out.fillable()) { // else how many there are tells nothing more
+		n = 0
+		missing = slices.DeleteFunc(missing, func(seg int) bool {
+			documents := of.documents(seg)
+			n += documents
+			return documents == 0
+		})
 	}
 	if len(missing) > 0 && !(of.documents != nil && n < classRows) && !s.worthwhile(n, bucket, again) {
 		if s.out.fillable() {
@@ -305,7 +341,7 @@ func (s *search) classify(seg int, of *roaring.Bitmap, b batch, rest int, eval f
 // nodeClasses joins the classes of a node at all levels that the bucket has.
 func (s *search) nodeClasses(b *bucket, v int, at func(b *bucket, v, level int) *classes) *classes {
 	var all []*classes
-	for _, level := range b.levelsIn() {
+	for _, level := range s.levelsIn(b, v) {
 		if level != anyLevel && level > 0 && !b.rows.intersects(s.matching(v, level)) {
 			continue
 		}

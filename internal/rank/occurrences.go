@@ -62,7 +62,10 @@ func (s *search) gather(dst []uint64, b *batch, node int, as role) []uint64 {
 			if as == asLastSlot {
 				w = ps.Words[len(ps.Words)-1]
 			}
-			dst = s.gatherPhrase(dst, b, ps, w)
+			if v.Phrase {
+				ps = nil // nothing else finds the rows
+			}
+			dst = s.gatherWord(dst, b, w, ps)
 			sources++
 		}
 	}
@@ -101,11 +104,7 @@ func (s *search) gatherPosting(dst []uint64, b *batch, p segment.Posting) []uint
 	return s.gatherWord(dst, b, p, nil)
 }
 
-// gatherPhrase gathers one word of a phrase, in the rows where the phrase stands.
-func (s *search) gatherPhrase(dst []uint64, b *batch, ps *query.PhraseSegment, word segment.Posting) []uint64 {
-	return s.gatherWord(dst, b, word, ps)
-}
-
+// gatherWord gathers one word: where one of a phrase, in the rows where the phrase stands.
 func (s *search) gatherWord(dst []uint64, b *batch, p segment.Posting, phrase *query.PhraseSegment) []uint64 {
 	for k := range p.Fields() {
 		f := p.Field(k)

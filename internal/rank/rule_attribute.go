@@ -149,7 +149,7 @@ func (s *search) attributeItems(b *bucket) []*classes {
 
 // weightClasses finds the documents of a node by the weight of its best field, as they are asked for.
 func (s *search) weightClasses(b *bucket, v int) *classes {
-	weights, levels := s.weightsInUse(), b.levelsIn()
+	weights, levels := s.weightsInUse(), s.levelsIn(b, v)
 	c := &classes{rest: -1}
 	for _, w := range weights {
 		for range levels {

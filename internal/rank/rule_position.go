@@ -119,7 +119,7 @@ func (s *search) placeNode(b *batch, node int, costs []uint32) {
 		}
 	}
 	for _, as := range []role{asStart, asWords} {
-		if as == asWords && !s.isFrequent(b, node) || as == asStart {
+		if !s.isFrequent(b, node, as) {
 			s.right.words = s.gather(s.right.words[:0], b, node, as)
 			for _, o := range s.right.words {
 				lower(indexOf(o), o)
@@ -133,7 +133,7 @@ func (s *search) placeNode(b *batch, node int, costs []uint32) {
 		for i := range index {
 			index[i] = uint32(i)
 		}
-		for _, f := range s.wordFields(b, node) {
+		for _, f := range s.wordFields(b, node, as) {
 			if v.Start == 0 {
 				// The lowest position is the nearest one.
 				s.firsts = f.FirstPositions(s.firsts[:0], rows)
@@ -168,11 +168,15 @@ func (s *search) placeNode(b *batch, node int, costs []uint32) {
 	}
 }
 
-// isFrequent reports whether the words of a node in a batch are few, so that looking at them field by field pays.
-func (s *search) isFrequent(b *batch, node int) bool {
+// isFrequent reports whether the words of a node in a batch, or at the start of its phrases, are few, so that looking at them field
+// by field pays.
+func (s *search) isFrequent(b *batch, node int, as role) bool {
 	mask, word := b.mask(node)
-	if word || len(b.rows) < frequentRows {
+	switch {
+	case word || len(b.rows) < frequentRows:
 		return false
+	case as == asStart:
+		return s.graph.Nodes[node].Phrase // else it stands in some of the rows only
 	}
 	n := 0
 	for level := range query.Levels {
@@ -183,15 +187,25 @@ func (s *search) isFrequent(b *batch, node int) bool {
 	return n < tablePostings
 }
 
-// wordFields returns the fields of the words of a node, by weight: what is searched first is mostly short.
-func (s *search) wordFields(b *batch, node int) []segment.FieldPosting {
+// wordFields returns the fields of the words of a node, or of the first one of its only phrase, by weight: what is searched first is
+// mostly short.
+func (s *search) wordFields(b *batch, node int, as role) []segment.FieldPosting {
 	var fields []segment.FieldPosting
 	mask, _ := b.mask(node)
 	for level := range query.Levels {
 		if mask>>level&1 == 0 {
 			continue
 		}
-		for _, p := range s.graph.Nodes[node].Levels[level].Postings[b.segment] {
+		l := &s.graph.Nodes[node].Levels[level]
+		words := l.Postings[b.segment]
+		if as == asStart {
+			words = nil
+			for _, p := range l.Phrases {
+				first := p.Segments[b.segment].Words
+				words = first[:min(1, len(first))]
+			}
+		}
+		for _, p := range words {
 			for k := range p.Fields() {
 				if f := p.Field(k); s.searchable[f.ID()] >= 0 {
 					fields = append(fields, f)

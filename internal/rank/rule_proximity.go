@@ -175,18 +175,21 @@ func sameField(a, b []uint64, costs []uint32) {
 // pairClasses are the documents of two neighbours by distance, the far ones left out.
 func (s *search) pairClasses(b *bucket, u, v int) *classes {
 	var all []*classes
-	for _, lu := range b.levelsIn() {
-		left := s.matching(u, lu)
-		for _, lv := range b.levelsIn() {
+	ofLeft, ofRight := s.levelsIn(b, u), s.levelsIn(b, v)
+	for _, lu := range ofLeft {
+		for _, lv := range ofRight {
 			if b.fixed && lu+lv > b.typos {
 				continue
 			}
-			right := s.matching(v, lv)
-			if lu+lv > 0 && b.fixed && b.rows.and(left).and(right).isEmpty() {
+			least := b.n // they all match at these levels
+			if len(ofLeft)+len(ofRight) > 2 {
+				least = b.rows.and(s.matching(u, lu)).commonCount(s.matching(v, lv))
+			}
+			if least == 0 {
 				continue
 			}
 			both := func(seg int) (l, r *roaring.Bitmap) { return s.matchingIn(u, lu, seg), s.matchingIn(v, lv, seg) }
-			c := s.cachedClasses(&classesOf{kind: 'n', nodes: []int{u, v}, levels: []int{lu, lv}, rest: farPair,
+			c := s.cachedClasses(&classesOf{kind: 'n', nodes: []int{u, v}, levels: []int{lu, lv}, rest: farPair, least: least,
 				documents: func(seg int) int {
 					l, r := both(seg)
 					if l == nil || r == nil {

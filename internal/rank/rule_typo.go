@@ -85,8 +85,11 @@ func (t *typoLevels) first(i, cost int) rows {
 		return r
 	}
 	v := &t.s.graph.Nodes[t.p.nodes[i-1]]
-	if t.s.exactOnly[t.p.nodes[i-1]] { // its documents were picked before
-		r := t.first(i-1, cost)
+	if level := t.s.onlyAt[t.p.nodes[i-1]]; level >= 0 { // its documents were picked before
+		if cost < level {
+			return nil
+		}
+		r := t.first(i-1, cost-level)
 		t.memo[i][cost] = r
 		return r
 	}

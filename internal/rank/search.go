@@ -27,7 +27,7 @@ type search struct {
 	ranks      []int          // of the terms: when each may be dropped
 	docs       []rows         // of the nodes: documents that match at any level
 	matches    []bool         // of the nodes: some document does
-	exactOnly  []bool         // of the nodes: all of them do at level 0
+	onlyAt     []int          // of the nodes: the level at which all of them do; −1 where they do at several
 	byTerm     []int          // first node of each term, and the number of nodes
 	grams      bool           // some n-gram matches a document
 	fields     query.FieldSet // searched fields; nil: all
@@ -211,15 +211,14 @@ func (s *search) prepare(q *query.Index) {
 
 	s.docs = make([]rows, len(s.graph.Nodes))
 	s.matches = make([]bool, len(s.graph.Nodes))
-	s.exactOnly = make([]bool, len(s.graph.Nodes))
+	s.onlyAt = make([]int, len(s.graph.Nodes))
 	s.byTerm = make([]int, len(s.graph.Terms)+1)
 	for n := len(s.graph.Nodes) - 1; n >= 0; n-- {
 		v := &s.graph.Nodes[n]
 		s.byTerm[v.Term] = n
 		s.docs[n] = make(rows, len(s.ix.Segments))
-		s.exactOnly[n] = true
+		s.onlyAt[n] = s.onlyLevel(v)
 		for i := range s.docs[n] {
-			s.exactOnly[n] = s.exactOnly[n] && v.Segments[i].At[1].IsEmpty() && v.Segments[i].At[2].IsEmpty()
 			if r := v.Segments[i].Any; !r.IsEmpty() {
 				s.docs[n][i] = r
 				s.matches[n] = true

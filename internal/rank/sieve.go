@@ -187,12 +187,23 @@ func (s *search) byLevels(b *bucket, seg int, in *roaring.Bitmap, f func(in *roa
 		if k == len(nodes) {
 			return f(in, like)
 		}
-		for _, level := range b.levelsIn() {
-			if part := and(in, s.matchingIn(nodes[k], level, seg)); part != nil {
-				like.levels.set(nodes[k], level)
-				if !split(k+1, part) {
-					return false
-				}
+		levels := s.levelsIn(b, nodes[k])
+		left := in.GetCardinality()
+		for i, level := range levels {
+			part := in // each document matches at one of them
+			if i < len(levels)-1 || left < in.GetCardinality() {
+				part = and(in, s.matchingIn(nodes[k], level, seg))
+			}
+			if part == nil {
+				continue
+			}
+			left -= part.GetCardinality()
+			like.levels.set(nodes[k], level)
+			if !split(k+1, part) {
+				return false
+			}
+			if left == 0 {
+				break
 			}
 		}
 		return true
