@@ -8,7 +8,7 @@ import (
 
 // mergeColumn brings the columns of a field together.
 func (m *merger) mergeColumn(f FieldID) *columnData {
-	d := &columnData{rows: len(m.origins)}
+	d := &columnData{rows: len(m.origins), worked: m.f.worked}
 	bits := newRowBits(len(m.origins))
 	var old []uint32
 	rowsOf := func(list func(*Column) rowlist.List) []uint32 {
@@ -102,6 +102,7 @@ func (o *ordinalMerger) merge(compare func(a *Column, i int, b *Column, j int) i
 	}
 	var row []uint32
 	for to, from := range o.m.origins {
+		o.m.f.worked(1)
 		if c := o.columns[from.in]; c != nil {
 			row = o.forward(c, row[:0], Row(from.row))
 			for _, ord := range row {
@@ -113,6 +114,7 @@ func (o *ordinalMerger) merge(compare func(a *Column, i int, b *Column, j int) i
 	}
 	next := make([]int, len(o.columns))
 	for {
+		o.m.f.worked(1)
 		best := -1
 		for i, c := range o.columns {
 			for next[i] < len(o.ords[i]) && o.ords[i][next[i]] == noRow {
@@ -141,6 +143,7 @@ func (o *ordinalMerger) merge(compare func(a *Column, i int, b *Column, j int) i
 		o.values = append(o.values, value)
 	}
 	for to, from := range o.m.origins {
+		o.m.f.worked(1)
 		if c := o.columns[from.in]; c != nil {
 			row = o.forward(c, row[:0], Row(from.row))
 			for _, ord := range row {

@@ -116,6 +116,7 @@ func (w *wordMerger) merge() ([]fieldRows, error) {
 			w.out = append(w.out, fieldRows{id: f, rows: w.rows[s.r0:s.r1], positions: w.pos[s.p0:s.p1], copied: s.copied})
 		}
 	}
+	w.m.f.worked(wordWork + len(w.rows))
 	return w.out, nil
 }
 

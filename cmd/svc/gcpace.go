@@ -5,6 +5,8 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"sync/atomic"
+
+	"svc/internal/pace"
 )
 
 const (
@@ -15,7 +17,23 @@ const (
 	// gcHeadroom is how much it may grow at least. Half of a heap that is small would be collected hundreds of times a second where
 	// searches are many.
 	gcHeadroom = 48 << 20
+
+	// gcHeadroomBeside is that while work rests for searches, unless it would be more than a quarter of the memory for indexing:
+	// a collection takes all processors for some 50 ms, and with one every two or three seconds searches would see it in their 99th
+	// percentile.
+	gcHeadroomBeside = 192 << 20
 )
+
+// roomBeside is a quarter of the memory for indexing, in bytes; 0 as long as that is not known.
+var roomBeside atomic.Int64
+
+// headroom is how much the heap may grow at least, at present.
+func headroom() uint64 {
+	if !pace.Resting() {
+		return gcHeadroom
+	}
+	return max(gcHeadroom, uint64(min(gcHeadroomBeside, roomBeside.Load())))
+}
 
 // gcPacer sets after each collection how much the heap may grow to the next one.
 type gcPacer struct{ stopped atomic.Bool }
@@ -42,14 +60,14 @@ func (p *gcPacer) adjust() {
 	}
 	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/gogc:percent"}}
 	metrics.Read(s)
-	want, is := gcPercentOf(s[0].Value.Uint64()), s[1].Value.Uint64()
+	want, is := gcPercentOf(s[0].Value.Uint64(), headroom()), s[1].Value.Uint64()
 	if want < is || want > is*11/10 { // setting it stops the world for a moment
 		debug.SetGCPercent(int(want))
 	}
 	p.watch()
 }
 
-// gcPercentOf returns what a heap with so many live bytes may grow by, in percent.
-func gcPercentOf(live uint64) uint64 {
-	return max(gcPercent, 100*gcHeadroom/max(live, 1<<20))
+// gcPercentOf returns what a heap with so many live bytes may grow by, in percent, where it may by so many bytes in any case.
+func gcPercentOf(live, headroom uint64) uint64 {
+	return max(gcPercent, 100*headroom/max(live, 1<<20))
 }

@@ -7,22 +7,26 @@ import (
 	"runtime/metrics"
 	"testing"
 	"time"
+
+	"svc/internal/pace"
 )
 
 func TestGCPercentOf(t *testing.T) {
 	for _, c := range []struct {
-		live, want uint64
+		live, headroom, want uint64
 	}{
-		{0, 4800},
-		{1 << 20, 4800},
-		{16 << 20, 300},
-		{48 << 20, 100},
-		{96 << 20, 50},
-		{1 << 40, 50},
-		{math.MaxUint64, 50},
+		{0, gcHeadroom, 4800},
+		{1 << 20, gcHeadroom, 4800},
+		{16 << 20, gcHeadroom, 300},
+		{48 << 20, gcHeadroom, 100},
+		{96 << 20, gcHeadroom, 50},
+		{1 << 40, gcHeadroom, 50},
+		{math.MaxUint64, gcHeadroom, 50},
+		{96 << 20, gcHeadroomBeside, 200},
+		{1 << 30, gcHeadroomBeside, 50},
 	} {
-		if got := gcPercentOf(c.live); got != c.want {
-			t.Errorf("%d live bytes: %d%%, want %d%%", c.live, got, c.want)
+		if got := gcPercentOf(c.live, c.headroom); got != c.want {
+			t.Errorf("%d live bytes, %d to grow by: %d%%, want %d%%", c.live, c.headroom, got, c.want)
 		}
 	}
 }
@@ -51,4 +55,29 @@ func TestGCIsPaced(t *testing.T) {
 	runtime.KeepAlive(ballast)
 	ballast = nil
 	until("little is live again", func(n uint64) bool { return n > gcPercent })
+}
+
+// A heap may grow by more while work rests for searches, up to a quarter of the memory for indexing.
+func TestHeadroomBesideSearches(t *testing.T) {
+	defer roomBeside.Store(roomBeside.Load())
+	for deadline := time.Now().Add(time.Minute); pace.Resting(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("something rests all the time")
+		}
+	}
+	if n := headroom(); n != gcHeadroom {
+		t.Errorf("nothing rests: %d bytes", n)
+	}
+	searches := new(pace.Searches)
+	searches.Begin()
+	defer searches.End()
+	w := pace.Of(pace.Beside(t.Context(), searches))
+	for room, want := range map[int64]uint64{0: gcHeadroom, 100 << 20: 100 << 20, 1 << 40: gcHeadroomBeside} {
+		roomBeside.Store(room)
+		for w.Yield() == 0 {
+		}
+		if n := headroom(); n != want {
+			t.Errorf("a quarter of the memory for indexing is %d bytes: %d, want %d", room, n, want)
+		}
+	}
 }

@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
+
+	"svc/internal/pace"
 )
 
 // memoryBytes returns how much memory the program may use: what the machine lets it, or less where GOMEMLIMIT says so.
@@ -30,7 +32,7 @@ const (
 )
 
 // keepMemoryLow has the garbage collected more often before the memory ends, and gives the system back what a time of much work
-// leaves behind, which the runtime would keep for minutes.
+// leaves behind, which the runtime would keep for minutes: not while work rests for searches, which would see it.
 func keepMemoryLow() io.Closer {
 	if limit := memoryBytes(); limit < math.MaxInt64/10 {
 		debug.SetMemoryLimit(limit / 10 * 9)
@@ -64,7 +66,7 @@ func (k *memoryKeeper) run() {
 		began, has := time.Now(), occupied()
 		growing := has > before+keptFree
 		before = has
-		if growing || has <= needed+keptFree || began.Before(next) {
+		if pace.Resting() || growing || has <= needed+keptFree || began.Before(next) {
 			continue
 		}
 		debug.FreeOSMemory()

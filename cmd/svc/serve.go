@@ -85,6 +85,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	}
 	defer closing(&err, "the traces", tracer)
 	limits := o.limits()
+	roomBeside.Store(limits.MaxIndexingMemory / 4)
 	limits.FS, limits.Logger, limits.Now, limits.Tracer = vfs.OS, log, time.Now, tracer
 	limits.Embedders = o.pool(p, log)
 	defer closing(&err, "the embedders", limits.Embedders)

@@ -7,6 +7,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/embed"
+	"svc/internal/pace"
 	"svc/internal/settings"
 	"svc/segment"
 )
@@ -64,6 +65,7 @@ func (ix *Index) applyCounted(ctx context.Context, number *uint64, ops []Op, p P
 	}
 	ix.writing.Lock()
 	defer ix.writing.Unlock()
+	ix.yields.Store(pace.Of(ctx) != nil)
 	if slices.ContainsFunc(ops, isSettings) { // it may have to replace every segment
 		ix.merges.stop()
 		defer ix.catalog.compactor.wake(ix)

@@ -12,6 +12,7 @@ import (
 
 	"svc/internal/index/mergeplan"
 	"svc/internal/mapped"
+	"svc/internal/pace"
 	"svc/internal/settings"
 	"svc/segment"
 )
@@ -139,7 +140,7 @@ func (k *compactor) step(l *lane, ix *Index) (merged bool) {
 		}
 	}()
 	err := mapped.Guard(func() (err error) {
-		merged, err = ix.compactOnce(k.ctx, k.plan, l.min, l.max, k.rate.wait)
+		merged, err = ix.compactOnce(k.ctx, k.plan, l.min, l.max, k.throttle(ix))
 		return err
 	})
 	switch {
@@ -155,6 +156,21 @@ func (k *compactor) step(l *lane, ix *Index) (merged bool) {
 	*failed = failure{}
 	k.wake(ix) // a result may be an input of the other lane
 	return true
+}
+
+// throttle returns what a merge asks before it writes, and now and then while it works. Merges of an index whose last batch yields to
+// searches do so, too: as the batches come no faster, segments do not pile up.
+func (k *compactor) throttle(ix *Index) func(context.Context, int) error {
+	w := pace.Of(pace.Beside(k.ctx, k.catalog.Searches()))
+	return func(ctx context.Context, n int) error {
+		if ix.yields.Load() {
+			w.Yield()
+		}
+		if n == 0 {
+			return ctx.Err()
+		}
+		return k.rate.wait(ctx, n)
+	}
 }
 
 // again counts a failure.

@@ -78,6 +78,7 @@ type Index struct {
 		ids *allocator // nil until the first batch
 	}
 	merges      gate
+	yields      atomic.Bool         // the last batch, or the one under way, yields to searches
 	failures    [mergeLanes]failure // of its last merges; each is its lane's
 	nextSegment atomic.Uint64       // numbers of segments and lists of deleted rows
 	spools      atomic.Uint64       // made so far

@@ -34,6 +34,12 @@ func (s *Searches) End() {
 	s.running.Add(-1)
 }
 
+// rested is when work of this process last rested for searches, as UnixNano.
+var rested atomic.Int64
+
+// Resting reports whether work of this process rests for searches now and then, as of a second ago at most.
+func Resting() bool { return time.Now().UnixNano()-rested.Load() < int64(time.Second) }
+
 func (s *Searches) going(now time.Time) bool {
 	return s.running.Load() > 0 || now.UnixNano()-s.last.Load() < int64(quiet)
 }
@@ -63,7 +69,7 @@ func Of(ctx context.Context) *Worker {
 
 // Yield rests if the work has gone on for a slice beside searches, and returns for how long. It is called often, with no lock held that a
 // search may want, and not at all by work that is paid for by somebody who waits. A nil Worker never rests.
-func (w *Worker) Yield() (rested time.Duration) {
+func (w *Worker) Yield() (slept time.Duration) {
 	if w == nil {
 		return 0
 	}
@@ -79,8 +85,10 @@ func (w *Worker) Yield() (rested time.Duration) {
 	}
 	w.resting <- struct{}{}
 	time.Sleep(min(restFactor*time.Duration(worked), maxRest))
-	rested = time.Since(now)
-	w.began.Store(now.Add(rested).UnixNano())
+	slept = time.Since(now)
+	end := now.Add(slept).UnixNano()
+	w.began.Store(end)
+	rested.Store(end)
 	<-w.resting
-	return rested
+	return slept
 }
