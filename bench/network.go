@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -46,8 +47,9 @@ type federating struct {
 const (
 	networkRounds   = 3                    // moves of a kind
 	networkPace     = 5 * time.Millisecond // between searches beside a move
-	networkQuiet    = 8 * time.Second
-	networkRepeats  = 7 // of a federated search
+	networkQuiet    = 8 * time.Second      // of searches before each of those moves
+	crossedOfKind   = 2500                 // queries, if there are so many different ones
+	networkRepeats  = 7                    // of a federated search
 	networkQueries  = 100
 	networkOpenings = `{"network":true}`
 )
@@ -109,7 +111,7 @@ func (m *measurement) runNetwork(ctx context.Context) (*network, error) {
 			return nil, err
 		}
 	}
-	if err := m.cross(f, all, kinds, rounds); err != nil {
+	if err := m.cross(f, all, rounds); err != nil {
 		return nil, err
 	}
 	if _, err := a.change(all[2], `{"shards":{"z":{"remotes":["c"]}}}`); err != nil {
@@ -156,48 +158,43 @@ func (s *server) documents() (int, error) {
 	return stats.Indexes[index].NumberOfDocuments, nil
 }
 
-// cross splits the documents between two instances and moves those of one to the other while both are searched.
-func (m *measurement) cross(f *network, all []*server, kinds []queryKind, rounds int) error {
+// cross splits the documents between two instances and moves those of one to the other while both are searched. Before each move both
+// are searched as much without one. No query comes twice soon: an answer that is still there from before would say nothing.
+func (m *measurement) cross(f *network, all []*server, rounds int) error {
+	kinds, err := drawQueries(m.data, crossedOfKind, true)
+	if err != nil {
+		return err
+	}
 	a, b := all[0], all[1]
 	if _, err := a.change(b, `{"shards":{"y":{"remotes":["b"]}}}`); err != nil {
 		return err
 	}
-	f.searched = []crossed{{where: "the sender"}, {where: "the receiver"}}
 	quiet := networkQuiet
 	if m.Quick {
 		quiet = time.Second
 	}
-	bodies := localQueries(kinds)
-	// Twice, as the first time warms up.
-	for range 2 {
-		for i, s := range all[:2] {
-			done := make(chan struct{})
-			time.AfterFunc(quiet/2, func() { close(done) })
-			l, err := s.paced(bodies, done)
-			if err != nil {
-				return err
-			}
-			f.searched[i].quiet = l
-		}
+	sides := []*crossing{{server: a, bodies: localQueries(kinds)}, {server: b, bodies: localQueries(kinds)}}
+	f.searched = []crossed{{where: "the sender"}, {where: "the receiver"}}
+	if _, err := together(sides, pausing(quiet/2)); err != nil { // to warm up
+		return err
 	}
 	for range rounds {
-		done := make(chan struct{})
-		var group sync.WaitGroup
-		errs := make([]error, 2)
-		for i, s := range all[:2] {
-			group.Go(func() {
-				var l latencies
-				l, errs[i] = s.paced(bodies, done)
-				f.searched[i].moving = append(f.searched[i].moving, l...)
-			})
+		without, err := together(sides, pausing(quiet))
+		if err != nil {
+			return err
 		}
-		step, err := a.change(b, `{"shards":{"x":{"addRemotes":["b"]}}}`)
-		close(done)
-		group.Wait()
-		for _, e := range append(errs, err) {
-			if e != nil {
-				return e
-			}
+		var step move
+		beside, err := together(sides, func() (err error) {
+			step, err = a.change(b, `{"shards":{"x":{"addRemotes":["b"]}}}`)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for i := range f.searched {
+			c := &f.searched[i]
+			c.quiet, c.moving = append(c.quiet, without[i]...), append(c.moving, beside[i]...)
+			progress("%s: p99 %.2f ms quiet, %.2f ms beside the move", c.where, without[i].quantile(.99), beside[i].quantile(.99))
 		}
 		progress("moved %d documents beside searches in %.2f s: %.0f a second", step.documents, step.took.Seconds(), step.rate())
 		f.crossing = append(f.crossing, step)
@@ -211,19 +208,47 @@ func (m *measurement) cross(f *network, all []*server, kinds []queryKind, rounds
 	return nil
 }
 
-// localQueries are queries of all kinds that one instance answers alone.
+// crossing is an instance that is searched, and where it is in its queries.
+type crossing struct {
+	server *server
+	bodies [][]byte
+	next   int
+}
+
+// together searches some instances while f runs, and returns how long searches of each took.
+func together(sides []*crossing, f func() error) ([]latencies, error) {
+	done := make(chan struct{})
+	var group sync.WaitGroup
+	took, errs := make([]latencies, len(sides)), make([]error, len(sides))
+	for i, s := range sides {
+		group.Go(func() { took[i], errs[i] = s.paced(done) })
+	}
+	err := f()
+	close(done)
+	group.Wait()
+	return took, errors.Join(append(errs, err)...)
+}
+
+// pausing returns what waits for a time.
+func pausing(d time.Duration) func() error {
+	return func() error { time.Sleep(d); return nil }
+}
+
+// localQueries are queries of all kinds that one instance answers alone, one of each kind after the other.
 func localQueries(kinds []queryKind) [][]byte {
 	var list [][]byte
-	for i := range queriesOfKind {
+	for i := range crossedOfKind {
 		for _, k := range kinds {
-			list = append(list, append([]byte(`{"useNetwork":false,`), k.bodies[i][1:]...))
+			if i < len(k.bodies) {
+				list = append(list, append([]byte(`{"useNetwork":false,`), k.bodies[i][1:]...))
+			}
 		}
 	}
 	return list
 }
 
 // paced asks one search each networkPace, whatever the ones before take, until done is closed. Each counts from when it was due.
-func (s *server) paced(bodies [][]byte, done <-chan struct{}) (latencies, error) {
+func (c *crossing) paced(done <-chan struct{}) (latencies, error) {
 	var (
 		mu     sync.Mutex
 		l      latencies
@@ -239,8 +264,10 @@ func (s *server) paced(bodies [][]byte, done <-chan struct{}) (latencies, error)
 			return l, failed
 		case <-time.After(time.Until(due)):
 		}
+		body := c.bodies[c.next%len(c.bodies)]
+		c.next++
 		group.Go(func() {
-			_, err := s.connection().search(bodies[i%len(bodies)])
+			_, err := c.server.connection().search(body)
 			took := time.Since(due)
 			mu.Lock()
 			defer mu.Unlock()
@@ -336,6 +363,7 @@ func (f *network) table() []byte {
 	fmt.Fprintf(&b, "| moving documents between two instances | |\n| --- | --- |\n")
 	fmt.Fprintf(&b, "| %d documents, from the request to the finished task | %s |\n", f.moves[0].documents, rates(f.moves))
 	fmt.Fprintf(&b, "| %d documents, while each side answers %d searches a second | %s |\n", f.crossing[0].documents, time.Second/networkPace, rates(f.crossing))
+	fmt.Fprintf(&b, "\nBoth sides are searched at once, before the moves, too, and by queries of which none comes again soon.\n")
 	fmt.Fprintf(&b, "\n| searches beside a move | p50 ms quiet | p50 ms | p99 ms quiet | p99 ms | × |\n| --- | --- | --- | --- | --- | --- |\n")
 	for _, c := range f.searched {
 		quiet, moving := c.quiet.quantile(.99), c.moving.quantile(.99)

@@ -248,7 +248,9 @@ func (b *batch) checkLacking(f vfs.File, a *AddDocuments, lines *payloadLines) e
 
 func (b *batch) deleteIDs(ids []string) int {
 	deleted := 0
+	worker := pace.Of(b.ctx)
 	for _, id := range ids {
+		worker.Yield()
 		if b.remove(b.number([]byte(id))) {
 			deleted++
 		}

@@ -351,7 +351,9 @@ func strangers(ctx context.Context, ix *index.Index, keep func([]byte) bool) ([]
 	v := ix.View()
 	defer v.Release()
 	var ids []string
+	worker := pace.Of(ctx)
 	v.DocIDs(func(id []byte) bool {
+		worker.Yield()
 		if !keep(id) {
 			ids = append(ids, string(id))
 		}

@@ -97,12 +97,13 @@ func (n *Node) Export(ctx context.Context, t *Transfer) (*Page, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	n.exports.mu.Unlock()
+	worker := pace.Of(pace.Beside(ctx, n.o.Catalog.Searches()))
 	if x.view == nil || !sameNumber(x.after, t.After) {
-		if err := n.beginExport(x, s.Network, c.Previous, t); err != nil {
+		if err := n.beginExport(x, s.Network, c.Previous, t, worker); err != nil {
 			return nil, err
 		}
 	}
-	return x.page(pace.Of(pace.Beside(ctx, n.o.Catalog.Searches())))
+	return x.page(worker)
 }
 
 func sameNumber(a, b *uint32) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
@@ -122,7 +123,7 @@ func (n *Node) exportList() (*Page, error) {
 }
 
 // beginExport finds what is to be sent. x.mu is held.
-func (n *Node) beginExport(x *export, to, previous *Network, t *Transfer) error {
+func (n *Node) beginExport(x *export, to, previous *Network, t *Transfer, worker *pace.Worker) error {
 	if x.view != nil {
 		x.view.Release()
 		x.view = nil
@@ -146,6 +147,7 @@ func (n *Node) beginExport(x *export, to, previous *Network, t *Transfer) error 
 	for _, s := range x.view.Segments {
 		rows := roaring.New()
 		for it := s.LiveRows().Iterator(); it.HasNext(); {
+			worker.Yield()
 			row := segment.Row(it.Next())
 			if (t.After == nil || uint32(s.DocID(row)) > *t.After) && wanted(s.ExternalID(row)) {
 				rows.Add(uint32(row))
