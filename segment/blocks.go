@@ -12,6 +12,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"svc/internal/apierr"
+	"svc/internal/mapped"
 )
 
 // A file has a checksum of each 4 KiB, from its first byte up to these checksums: the section sums. A block is checked
@@ -30,6 +31,7 @@ const (
 type blocks struct {
 	name     string
 	data     []byte
+	file     *mapped.File // of data; nil where nothing is asked for ahead
 	sections []section
 	sums     []byte // nil in files of format 1
 	covered  int    // bytes of the file that blocks cover
@@ -102,7 +104,7 @@ func (b *blocks) check(p []byte) *apierr.Corruption {
 	}
 	at := b.offset(p)
 	for i, end := at>>blockBits, (at+len(p)-1)>>blockBits; i <= end; i++ {
-		if b.right[i>>6].Load()>>(i&63)&1 == 0 {
+		if !b.isRight(i) {
 			if damage := b.read(i, b.sectionAt(max(at, i<<blockBits))); damage != nil {
 				return damage
 			}
@@ -111,8 +113,11 @@ func (b *blocks) check(p []byte) *apierr.Corruption {
 	return nil
 }
 
-// touchRows is touch of the rows of a table that ids names, each of so many bytes.
-func (b *blocks) touchRows(table []byte, width int, ids []uint32) {
+func (b *blocks) isRight(i int) bool { return b.right[i>>6].Load()>>(i&63)&1 != 0 }
+
+// touchRows is touch of the rows of a table that ids names, each of so many bytes. Unless all were asked for before, those that
+// were not found right so far are asked for at once.
+func (b *blocks) touchRows(table []byte, width int, ids []uint32, asked bool) {
 	if b.sound.Load() || len(ids) == 0 {
 		return
 	}
@@ -127,6 +132,9 @@ func (b *blocks) touchRows(table []byte, width int, ids []uint32) {
 		if all == 1 {
 			return
 		}
+	}
+	if !asked {
+		b.fetch(table, width, ids)
 	}
 	for _, id := range ids {
 		b.touch(table[int(id)*width : (int(id)+1)*width])

@@ -39,6 +39,7 @@ type Reader struct {
 	geo            lazy[Geo]
 	shapes         lazy[Shapes]
 	embedders      []*embedderSections // ascending
+	ahead          ahead
 }
 
 // Open maps a file and checks its footer, table and the checksums of its small sections;
@@ -52,6 +53,7 @@ func Open(fs vfs.FS, name string) (*Reader, error) {
 		return nil, err
 	}
 	r := &Reader{name: name, file: file, data: file.Bytes()}
+	r.blocks.file = file
 	file.OnFault(r.place)
 	if err := mapped.Guard(r.open); err != nil {
 		_ = file.Close()
@@ -145,6 +147,7 @@ func (r *Reader) open() error {
 
 // Close unmaps the file. Nothing that the Reader returned may be used any more.
 func (r *Reader) Close() error {
+	r.ahead.stop()
 	return r.file.Close()
 }
 

@@ -238,19 +238,23 @@ func (v *Vectors) coded() ann.Codes {
 
 // touchCodes makes sure that the codes of some vectors are as they were written.
 func (v *Vectors) touchCodes(vectors []uint32) {
-	v.r.blocks.touchRows(bytesOf(v.codes), v.quantizer.Stride(), vectors)
+	v.r.blocks.touchRows(bytesOf(v.codes), v.quantizer.Stride(), vectors, v.r.ahead.asked.Load())
 }
 
 // touchLinks makes sure that some links of the graph are as they were written.
 func (v *Vectors) touchLinks(links []uint32) {
 	if b := &v.r.blocks; !b.sound.Load() {
-		b.touch(bytesOf(links))
+		p := bytesOf(links)
+		if !v.r.ahead.asked.Load() {
+			b.ask(b.missing(b.offset(p), len(p)))
+		}
+		b.touch(p)
 	}
 }
 
 // touchRows makes sure that the full rows of some vectors are as they were written.
 func (v *Vectors) touchRows(vectors []uint32) {
-	v.r.blocks.touchRows(v.full, v.shape.rowBytes(), vectors)
+	v.r.blocks.touchRows(v.full, v.shape.rowBytes(), vectors, false)
 }
 
 // graph returns the graph over the codes, nil when there is none. Its upper levels are read at the first call, and the

@@ -449,6 +449,7 @@ func (s *vectorSearch) addOutliers(allowed *roaring.Bitmap) {
 // are left are further away than the k best by more than their codes can be wrong. It reports whether that is so.
 func (s *vectorSearch) rescore(k int) bool {
 	step := k + k/4 + 8
+	s.fetch(min(len(s.found), 2*step))
 	for next := 0; next < len(s.found); {
 		end := min(next+step, len(s.found))
 		s.ids = s.ids[:0]
@@ -464,6 +465,17 @@ func (s *vectorSearch) rescore(k int) bool {
 	}
 	s.settle(k)
 	return false
+}
+
+// fetch asks for the full rows of the first so many that were found: more than the first step of comparing them takes.
+func (s *vectorSearch) fetch(n int) {
+	if b := &s.v.r.blocks; !b.sound.Load() {
+		s.ids = s.ids[:0]
+		for _, c := range s.found[:n] {
+			s.ids = append(s.ids, c.Row)
+		}
+		b.fetch(s.v.full, s.v.shape.rowBytes(), s.ids)
+	}
 }
 
 // settle sorts what was compared, keeping the best of each row and k at most.

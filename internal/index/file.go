@@ -41,6 +41,7 @@ func (ix *Index) openFile(number uint64) (*file, error) {
 	}
 	f := &file{Reader: r, ix: ix, number: number, results: ix.catalog.results.Shelf()}
 	r.OnDamage(f.damaged)
+	r.ReadAhead()
 	f.refs.Store(1)
 	ix.holds.Add(1)
 	ix.catalog.files.Add(1)

@@ -1,0 +1,163 @@
+package segment
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+
+	"svc/internal/apierr"
+	"svc/internal/mapped"
+	"svc/internal/vfs"
+)
+
+// What is read ahead is no more trusted than what is not: no search is answered from a block that is damaged.
+func TestDamageIsMetInWhatWasReadAhead(t *testing.T) {
+	defer lowerThresholds(256, 1000)()
+	rng := testRand(t)
+	name := filepath.Join(t.TempDir(), "a.seg")
+	docs := clusteredDocs(rng, coded, 5, 1500, 1)
+	segmentOfVectors(t, vfs.OS, name, docs, coded)
+	sound, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := docs[7].vectors[coded.ID].Vectors
+	want := twinSearch(docs, coded, q, nil)
+	met := map[tag]int{}
+	for _, tag := range []tag{tagGraph, tagCodes, tagVectors} {
+		s := sectionOf(sound, tag)
+		for at := s.offset; at < s.offset+s.length; at += 2048 {
+			damaged := append([]byte(nil), sound...)
+			damaged[at+int64(rng.IntN(int(min(2048, s.offset+s.length-at))))] ^= 1 << rng.IntN(8)
+			file := filepath.Join(t.TempDir(), fmt.Sprint(at))
+			if err := os.WriteFile(file, damaged, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			r, err := Open(vfs.OS, file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			told := false
+			r.OnDamage(func(*apierr.Corruption) { told = true })
+			r.ReadAhead()
+			r.ahead.reading.Wait()
+			var found []Scored
+			err = mapped.Guard(func() error {
+				found = r.Vectors(coded.ID).SearchEffort(nil, q, 10, 30, nil)
+				return nil
+			})
+			switch {
+			case err == nil:
+				if missed := checkFound(t, found, want, 10); missed > 2 {
+					t.Errorf("byte %d of %v: %d of 10 are missed", at, tag, missed)
+				}
+			case !apierr.IsCorruption(err):
+				t.Fatal(err)
+			}
+			if told {
+				met[tag]++
+			} else if err != nil {
+				t.Errorf("byte %d of %v: nobody is told of %v", at, tag, err)
+			}
+			if err := r.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, tag := range []tag{tagGraph, tagCodes, tagVectors} {
+		if met[tag] == 0 {
+			t.Errorf("no damage of %v was met", tag)
+		}
+	}
+}
+
+// Closing ends the reading ahead wherever it is, of several files that wait for one another, and leaves none behind.
+func TestCloseEndsReadingAhead(t *testing.T) {
+	defer lowerThresholds(256, 1000)()
+	name := filepath.Join(t.TempDir(), "a.seg")
+	docs := clusteredDocs(testRand(t), coded, 5, 1500, 1)
+	r := segmentOfVectors(t, vfs.OS, name, docs, coded)
+	if parts := r.walked(); len(parts) != 4 {
+		t.Errorf("%d stretches are read ahead, want those of the graph, the codes, the row lists, and what is beside rows", len(parts))
+	}
+	before := mapped.Count()
+	aheadOne <- struct{}{} // all wait
+	var waiting sync.WaitGroup
+	for i := range 20 {
+		r, err := Open(vfs.OS, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.ReadAhead()
+		waiting.Go(func() {
+			if i%2 == 0 {
+				r.ahead.reading.Wait()
+			}
+			if err := r.Close(); err != nil {
+				t.Error(err)
+			}
+			if asked := r.ahead.asked.Load(); asked != (i%2 == 0) {
+				t.Errorf("file %d: all was asked for: %v", i, asked)
+			}
+		})
+	}
+	for mapped.Count() > before+10 { // the others are closed while they wait
+		runtime.Gosched()
+	}
+	<-aheadOne
+	waiting.Wait()
+	if n := mapped.Count(); n != before {
+		t.Errorf("%d files are open, %d before", n, before)
+	}
+}
+
+// What a section says of itself may be anything when it is read ahead.
+func TestReadingAheadBelievesAnyCounts(t *testing.T) {
+	rng := testRand(t)
+	docs := clusteredDocs(rng, coded, 5, 300, 1)
+	r := segmentOfVectors(t, vfs.NewMem(), "a.seg", docs, coded)
+	s := sectionOf(r.data, tagVectors)
+	if got := r.besideRows(s); got.offset+got.length != s.offset+s.length || got.length != 300 {
+		t.Errorf("beside the rows are %d bytes up to %d, want the 300 kinds of entries up to %d", got.length, got.offset+got.length, s.offset+s.length)
+	}
+	r.data = append([]byte(nil), r.data...)
+	for range 1000 {
+		for i := range vectorHeadBytes {
+			r.data[s.offset+int64(i)] = byte(rng.Uint32())
+			if rng.IntN(4) > 0 {
+				r.data[s.offset+int64(i)] = byte(255 * rng.IntN(2))
+			}
+		}
+		if got := r.besideRows(s); got.offset < s.offset || got.length <= 0 || got.offset+got.length != s.offset+s.length {
+			t.Fatalf("% x: from %d, %d bytes of %d", r.data[s.offset:s.offset+16], got.offset-s.offset, got.length, s.length)
+		}
+	}
+}
+
+func TestMissingBlocks(t *testing.T) {
+	docs := clusteredDocs(rand.New(rand.NewPCG(1, 1)), coded, 5, 300, 1)
+	b := &segmentOfVectors(t, vfs.NewMem(), "a.seg", docs, coded).blocks
+	b.forget()
+	for _, i := range []int{2, 3, 5} {
+		b.markRight(i)
+	}
+	for _, c := range []struct{ at, n, from, to int }{
+		{0, 1, 0, 1},
+		{4095, 2, 0, 2},
+		{2 * blockBytes, 2 * blockBytes, 4, 4},        // both are right
+		{3*blockBytes + 9, 4 * blockBytes, 4, 8},      // the first is right, and one inside
+		{4*blockBytes + 9, blockBytes, 4, 5},          // the last is right
+		{1*blockBytes + 4095, 4*blockBytes + 1, 1, 5}, // up to the last byte before block 6
+		{5 * blockBytes, blockBytes, 6, 6},            // right
+		{6*blockBytes - 1, 1, 6, 6},                   // right
+		{6 * blockBytes, 3 * blockBytes, 6, 9},        // none is right
+	} {
+		if from, to := b.missing(c.at, c.n); from != c.from || to != c.to {
+			t.Errorf("of %d bytes at %d blocks %d to %d are missing, want %d to %d", c.n, c.at, from, to, c.from, c.to)
+		}
+	}
+}
