@@ -19,22 +19,24 @@ import (
 )
 
 type options struct {
-	Server    string            `placeholder:"PATH" help:"Server binary (default: built from ./cmd/svc)."`
-	Data      string            `placeholder:"FILE" help:"Documents, .ndjson or .ndjson.gz (default: generated package descriptions)."`
-	Documents int               `default:"63666" placeholder:"N" help:"How many documents to generate."`
-	Large     int               `placeholder:"N" help:"Ask first queries, and those beside updates, of so many generated documents, too: how costs grow with the collection."`
-	Out       string            `placeholder:"FILE" help:"File whose tables are rewritten (default: print them)."`
-	Profiles  string            `placeholder:"DIR" help:"Also capture CPU and heap profiles into this directory; with --measure, CPU profiles of what is asked beside updates and warm."`
-	Vectors   string            `placeholder:"DIR" help:"Measure vectors instead: those of a directory with two .npy files (rows of float16 or float32; queries have \"quer\" in their name), or generated."`
-	Peers     string            `placeholder:"PYTHON" help:"With --vectors: measure hnswlib, faiss and usearch too, as far as this Python has them."`
-	Peer      map[string]string `placeholder:"NAME=PROGRAM" mapsep:"none" help:"Measure instead, in one run with other servers of this API, first queries, warm ones, and those under updates; prints a table with ratios. May be given several times."`
-	Keep      string            `placeholder:"DIR" help:"With --peer: where the data directories are made, one a program, and found again by the next run."`
-	Measure   []string          `enum:"first,between,updates,warm" placeholder:"PART,..." help:"With --peer, or alone: what to measure of first queries, those between two updates, those beside updates, and warm ones (default: all)."`
-	Kinds     string            `placeholder:"TEXT" help:"With --peer: only the kinds of queries with this in their name."`
-	Kernels   bool              `hidden:"" help:"Measure the kernels of the running tier alone and print JSON."`
-	Service   bool              `help:"Measure instead how a server with many keys, indexes and finished tasks starts and lists them; prints a table."`
-	Network   bool              `help:"Measure instead how three instances move documents and search together; prints tables."`
-	Quick     bool              `help:"A twentieth of the work: to see that everything runs, not to compare."`
+	Server     string            `placeholder:"PATH" help:"Server binary (default: built from ./cmd/svc)."`
+	Data       string            `placeholder:"FILE" help:"Documents, .ndjson or .ndjson.gz (default: generated package descriptions)."`
+	Documents  int               `default:"63666" placeholder:"N" help:"How many documents to generate."`
+	Large      int               `placeholder:"N" help:"Ask first queries, and those beside updates, of so many generated documents, too: how costs grow with the collection."`
+	Out        string            `placeholder:"FILE" help:"File whose tables are rewritten (default: print them)."`
+	Profiles   string            `placeholder:"DIR" help:"Also capture CPU and heap profiles into this directory; with --measure, CPU profiles of what is asked beside updates and warm."`
+	Vectors    string            `placeholder:"DIR" help:"Measure vectors instead: those of a directory with two .npy files (rows of float16 or float32; queries have \"quer\" in their name), or generated."`
+	Rows       int               `default:"30000" placeholder:"N" help:"With --vectors generated: how many; of more than 100,000 the graph is built on all cores, and not over HTTP."`
+	Dimensions int               `default:"384" placeholder:"N" help:"With --vectors generated: of how many dimensions."`
+	Peers      string            `placeholder:"PYTHON" help:"With --vectors: measure hnswlib, faiss and usearch too, as far as this Python has them."`
+	Peer       map[string]string `placeholder:"NAME=PROGRAM" mapsep:"none" help:"Measure instead, in one run with other servers of this API, first queries, warm ones, and those under updates; prints a table with ratios. May be given several times."`
+	Keep       string            `placeholder:"DIR" help:"With --peer: where the data directories are made, one a program, and found again by the next run. With --vectors: where graphs are, the same."`
+	Measure    []string          `enum:"first,between,updates,warm" placeholder:"PART,..." help:"With --peer, or alone: what to measure of first queries, those between two updates, those beside updates, and warm ones (default: all)."`
+	Kinds      string            `placeholder:"TEXT" help:"With --peer: only the kinds of queries with this in their name."`
+	Kernels    bool              `hidden:"" help:"Measure the kernels of the running tier alone and print JSON."`
+	Service    bool              `help:"Measure instead how a server with many keys, indexes and finished tasks starts and lists them; prints a table."`
+	Network    bool              `help:"Measure instead how three instances move documents and search together; prints tables."`
+	Quick      bool              `help:"A twentieth of the work: to see that everything runs, not to compare."`
 }
 
 func main() {

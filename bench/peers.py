@@ -1,13 +1,15 @@
 """Answers the benchmark's questions about other vector libraries, one JSON object a line.
 
-Started with the names of two .npy files, vectors and queries (float32, unit length). Commands:
+Started with the names of two .npy files, vectors and queries (float32, unit length). What libraries build that can be saved
+stays in files beside them, and is built once. Commands:
   peers                    -> which libraries are there, with versions
-  build PEER               -> seconds
+  build PEER THREADS       -> seconds, and by how many bytes the process grew
   search PEER EFFORT       -> seconds for all queries, and the ten rows of each
-Everything runs on one thread; seconds are of processor time.
+All but building runs on one thread; seconds are of processor time.
 """
 
 import json
+import os
 import sys
 import time
 
@@ -25,10 +27,15 @@ class Hnswlib:
         self.version = hnswlib.__version__ if hasattr(hnswlib, "__version__") else ""
         self.index = hnswlib.Index("ip", dimensions)
 
-    def build(self):
+    def build(self, threads):
         self.index.init_index(rows, M=M, ef_construction=CONSTRUCTION)
-        self.index.set_num_threads(1)
-        self.index.add_items(vectors, num_threads=1)
+        self.index.add_items(vectors, num_threads=threads)
+
+    def save(self, name):
+        self.index.save_index(name)
+
+    def load(self, name):
+        self.index.load_index(name)
 
     def search(self, effort):
         self.index.set_ef(effort)
@@ -39,13 +46,14 @@ class Faiss:
     def __init__(self):
         import faiss
 
-        self.version = faiss.__version__
-        faiss.omp_set_num_threads(1)
+        self.version, self.faiss = faiss.__version__, faiss
         self.index = faiss.IndexHNSWFlat(dimensions, M, faiss.METRIC_INNER_PRODUCT)
-
-    def build(self):
         self.index.hnsw.efConstruction = CONSTRUCTION
+
+    def build(self, threads):
+        self.faiss.omp_set_num_threads(threads)
         self.index.add(vectors)
+        self.faiss.omp_set_num_threads(1)
 
     def search(self, effort):
         self.index.hnsw.efSearch = effort
@@ -56,12 +64,8 @@ class FaissFlat(Faiss):
     def __init__(self):
         import faiss
 
-        self.version = faiss.__version__
-        faiss.omp_set_num_threads(1)
+        self.version, self.faiss = faiss.__version__, faiss
         self.index = faiss.IndexFlatIP(dimensions)
-
-    def build(self):
-        self.index.add(vectors)
 
     def search(self, effort):
         return self.index.search(queries, 10)[1]
@@ -77,8 +81,8 @@ class Usearch:
         self.version = __version__
         self.index = Index(ndim=dimensions, metric="cos", dtype=self.dtype, connectivity=M, expansion_add=CONSTRUCTION)
 
-    def build(self):
-        self.index.add(np.arange(rows), vectors, threads=1)
+    def build(self, threads):
+        self.index.add(np.arange(rows), vectors, threads=threads)
 
     def search(self, effort):
         self.index.expansion_search = effort
@@ -87,6 +91,15 @@ class Usearch:
 
 class UsearchInt8(Usearch):
     dtype = "i8"
+
+
+def resident():
+    """Bytes of memory, 0 where the system does not tell."""
+    try:
+        with open("/proc/self/status") as f:
+            return next(int(line.split()[1]) << 10 for line in f if line.startswith("RssAnon"))
+    except (OSError, StopIteration):
+        return 0
 
 
 peers = {}
@@ -109,10 +122,21 @@ for line in sys.stdin:
         answer["peers"] = [{"name": n, "version": p.version} for n, p in peers.items()]
     else:
         peer = peers[command["peer"]]
-        began = time.process_time()
+        before, began = resident(), time.process_time()
         if command["do"] == "build":
-            peer.build()
-            answer["seconds"] = time.process_time() - began
+            name = sys.argv[1] + "." + command["peer"].split(",")[0]
+            if os.path.exists(name + ".json"):
+                peer.load(name)
+                with open(name + ".json") as f:
+                    answer["seconds"] = json.load(f)
+            else:
+                peer.build(command["threads"])
+                answer["seconds"] = time.process_time() - began
+                if hasattr(peer, "save"):
+                    peer.save(name)
+                    with open(name + ".json", "w") as f:
+                        json.dump(answer["seconds"], f)
+            answer["grown"] = resident() - before
         else:
             found = peer.search(command["effort"])
             answer["seconds"] = time.process_time() - began

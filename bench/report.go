@@ -66,6 +66,9 @@ func (o options) command() string {
 	c := "go run ./bench"
 	if o.Vectors != "" {
 		c += " --vectors " + filepath.Base(o.Vectors)
+		if o.Vectors == "generated" {
+			c += fmt.Sprintf(" --rows %d --dimensions %d", o.Rows, o.Dimensions)
+		}
 		if o.Peers != "" {
 			c += " --peers python3"
 		}

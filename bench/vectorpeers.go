@@ -27,14 +27,16 @@ type peer struct{ Name, Version string }
 var peersProgram []byte
 
 type peerCommand struct {
-	Do     string `json:"do"`
-	Peer   string `json:"peer,omitempty"`
-	Effort int    `json:"effort,omitempty"`
+	Do      string `json:"do"`
+	Peer    string `json:"peer,omitempty"`
+	Effort  int    `json:"effort,omitempty"`
+	Threads int    `json:"threads,omitempty"`
 }
 
 type peerAnswer struct {
 	Peers   []peer
 	Seconds float64
+	Grown   int64 // bytes, by building
 	Found   [][]int
 }
 

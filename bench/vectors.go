@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -22,10 +23,11 @@ type vectorFigures struct {
 	tier      simd.Tier
 	kernels   []kernelFigures // a tier each
 	buildAll  float64         // seconds with all cores
-	perVector float64         // bytes beside the full-precision row
 	libraries []*library      // svc first
 	threads   float64         // queries a second at the usual effort, on all cores
-	firstCold time.Duration   // the first search of a file that is not in memory
+	firstCold time.Duration   // the first search of a file that is not in memory, at once when it is opened
+	firstRead time.Duration   // the same after a while
+	firstHeld time.Duration   // the same of a file that is in memory
 	nextCold  time.Duration   // each of the 99 after it
 	warm      time.Duration
 	restricts []restriction
@@ -36,6 +38,7 @@ type vectorFigures struct {
 type library struct {
 	name   string
 	build  float64 // seconds of processor time
+	memory float64 // bytes a vector: of svc's segment, which is mapped; by how much the others' process grew
 	points []*point
 }
 
@@ -60,8 +63,10 @@ const vectorRounds = 5
 func efforts() []int { return []int{10, 15, 20, 30, 40, 50, 60, 80, 100, 130, 170, 220} }
 
 func (o *options) vectorSet() (*vectorSet, error) {
-	s := generateVectors(30_000, 1000)
-	if o.Vectors != "generated" {
+	s := &vectorSet{}
+	if o.Vectors == "generated" {
+		s = generateVectors(o.Rows, 1000, o.Dimensions)
+	} else {
 		var err error
 		if s, err = readVectorSet(o.Vectors); err != nil {
 			return nil, err
@@ -85,19 +90,28 @@ func runVectors(ctx context.Context, o options, dir, binary string) (*vectorFigu
 	}
 	progress("measured the kernels")
 	truth := set.truth(nil)
-	name := filepath.Join(dir, "one.seg")
-	took, size, err := set.writeSegment(ctx, name, 1)
+	kept := dir
+	if o.Keep != "" {
+		kept = filepath.Join(o.Keep, fmt.Sprintf("%s, %d rows", set.name, set.base.rows))
+		if err := os.MkdirAll(kept, 0o700); err != nil {
+			return nil, fmt.Errorf("cannot make a directory to keep graphs in: %w", err)
+		}
+	}
+	name := filepath.Join(kept, "all.seg")
+	w, err := set.keepSegment(ctx, name, runtime.NumCPU())
 	if err != nil {
 		return nil, err
 	}
-	svc := &library{name: "svc", build: took.Seconds()}
-	f.libraries = append(f.libraries, svc)
-	f.perVector = float64(size)/float64(set.base.rows) - float64(4*set.base.columns)
-	progress("built the graph in %.1f s", svc.build)
-	if took, _, err = set.writeSegment(ctx, filepath.Join(dir, "all.seg"), runtime.NumCPU()); err != nil {
-		return nil, err
+	f.buildAll = w.Wall.Seconds()
+	if !set.large() {
+		name = filepath.Join(kept, "one.seg")
+		if w, err = set.keepSegment(ctx, name, 1); err != nil {
+			return nil, err
+		}
 	}
-	f.buildAll = took.Seconds()
+	svc := &library{name: "svc", build: w.CPU.Seconds(), memory: float64(w.Bytes) / float64(set.base.rows)}
+	f.libraries = append(f.libraries, svc)
+	progress("built the graph in %.1f s", svc.build)
 
 	if err := f.cold(name); err != nil {
 		return nil, err
@@ -117,7 +131,7 @@ func runVectors(ctx context.Context, o options, dir, binary string) (*vectorFigu
 	}
 	var others *peers
 	if o.Peers != "" {
-		if others, err = startPeers(ctx, o.Peers, dir, set); err != nil {
+		if others, err = startPeers(ctx, o.Peers, kept, set); err != nil {
 			return nil, err
 		}
 		defer others.stop()
@@ -151,10 +165,16 @@ func runVectors(ctx context.Context, o options, dir, binary string) (*vectorFigu
 	for _, share := range []float64{0.99, 0.5, 0.1, 0.01, 0.001} {
 		f.restricts = append(f.restricts, f.restricted(v, share))
 	}
+	if set.large() {
+		return f, nil
+	}
 	m := measurement{options: o, binary: binary, dir: filepath.Join(dir, "data")}
 	f.overHTTP, err = m.runVectorsOverHTTP(ctx, set)
 	return f, err
 }
+
+// large sets are linked on all cores, once, and not sent over HTTP; fewer queries are scanned for.
+func (s *vectorSet) large() bool { return s.base.rows > 100_000 }
 
 func each(seconds float64, n int) time.Duration {
 	return time.Duration(seconds / float64(n) * float64(time.Second))
@@ -200,19 +220,39 @@ func recallOf(truth [][]uint32, search func(dst []segment.Scored, i int) []segme
 	return recall(truth, func(i int, row uint32) bool { return found[i][row] })
 }
 
-// cold searches a file that is not in memory.
+// afterOpen is when what opening a file asks the disk for is there.
+const afterOpen = 250 * time.Millisecond
+
+// cold searches a file that is not in memory, at once when it is opened and after a while, and one that is.
 func (f *vectorFigures) cold(name string) error {
-	r, err := openSegment(name, true)
+	for _, c := range []struct {
+		first   *time.Duration
+		dropped bool
+		wait    time.Duration
+	}{{&f.firstCold, true, 0}, {&f.firstRead, true, afterOpen}, {&f.firstHeld, false, afterOpen}} {
+		if err := f.firstSearches(name, c.dropped, c.wait, c.first); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// firstSearches opens a file as an index does, and searches it after a while for the first time, and 99 times more.
+func (f *vectorFigures) firstSearches(name string, dropped bool, wait time.Duration, first *time.Duration) error {
+	r, err := openSegment(name, dropped)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
+	r.ReadAhead()
+	time.Sleep(wait)
 	v := r.Vectors(1)
+	f.nextCold = 0
 	for i := range min(100, f.set.queries.rows) {
 		began := time.Now()
 		v.Search(nil, f.set.queries.row(i), neighbours, nil)
 		if took := time.Since(began); i == 0 {
-			f.firstCold = took
+			*first = took
 		} else {
 			f.nextCold += took / 99
 		}
@@ -230,6 +270,10 @@ func (f *vectorFigures) restricted(v *segment.Vectors, share float64) restrictio
 		}
 	}
 	rows := allowed.ToArray()
+	if set := *f.set; set.large() { // the scans take long
+		set.queries = &matrix{rows: min(100, set.queries.rows), columns: set.queries.columns, data: set.queries.data}
+		f = &vectorFigures{set: &set}
+	}
 	truth := f.set.truth(rows)
 	x := restriction{share: share, candidates: len(rows)}
 	x.recall = recallOf(truth, func(dst []segment.Scored, i int) []segment.Scored {
@@ -251,11 +295,15 @@ func (f *vectorFigures) restricted(v *segment.Vectors, share float64) restrictio
 
 func (f *vectorFigures) buildPeers(p *peers) error {
 	for _, x := range p.list {
-		a, err := p.do(peerCommand{Do: "build", Peer: x.Name})
+		threads := 1
+		if f.set.large() {
+			threads = runtime.NumCPU()
+		}
+		a, err := p.do(peerCommand{Do: "build", Peer: x.Name, Threads: threads})
 		if err != nil {
 			return err
 		}
-		l := &library{name: x.Name, build: a.Seconds}
+		l := &library{name: x.Name, build: a.Seconds, memory: float64(a.Grown) / float64(f.set.base.rows)}
 		if x.Version != "" {
 			l.name += " " + x.Version
 		}

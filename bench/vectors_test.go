@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"svc/simd"
 )
 
 func TestFloat16(t *testing.T) {
@@ -85,10 +87,10 @@ func TestReadVectorSet(t *testing.T) {
 
 func TestVectorsAreMeasured(t *testing.T) {
 	dir := t.TempDir()
-	s := generateVectors(300, 10)
+	s := generateVectors(300, 10, 64)
 	truth := s.truth(nil)
 	name := filepath.Join(dir, "s.seg")
-	if _, _, err := s.writeSegment(context.Background(), name, 1); err != nil {
+	if _, err := s.writeSegment(context.Background(), name, 1); err != nil {
 		t.Fatal(err)
 	}
 	f := &vectorFigures{set: s}
@@ -104,8 +106,53 @@ func TestVectorsAreMeasured(t *testing.T) {
 	if x.recall != 1 || x.candidates < 100 || x.candidates > 200 || x.each <= 0 || x.scan <= 0 {
 		t.Errorf("%+v", x)
 	}
-	if len(truth) != 10 || len(truth[0]) != neighbours || f.firstCold <= 0 {
-		t.Errorf("%v, %v", truth, f.firstCold)
+	if len(truth) != 10 || len(truth[0]) != neighbours || f.firstCold <= 0 || f.firstRead <= 0 || f.firstHeld <= 0 {
+		t.Errorf("%v, %v, %v, %v", truth, f.firstCold, f.firstRead, f.firstHeld)
+	}
+	all := make([]uint32, s.base.rows)
+	for i := range all {
+		all[i] = uint32(i)
+	}
+	for i, rows := range truth {
+		if got := s.nearest(s.queries.row(i), all); !slices.Equal(got, rows) {
+			t.Errorf("nearest of query %d are %v one way, %v another", i, got, rows)
+		}
+	}
+}
+
+// What a run wrote into a directory that is kept, the next one takes from there.
+func TestSegmentsAreKept(t *testing.T) {
+	s := generateVectors(50, 1, 64)
+	name := filepath.Join(t.TempDir(), "s.seg")
+	w, err := s.keepSegment(context.Background(), name, 1)
+	if err != nil || w.Bytes <= 0 || w.Wall <= 0 {
+		t.Fatalf("%+v, %v", w, err)
+	}
+	before, err := os.Stat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := s.keepSegment(context.Background(), name, 1)
+	if err != nil || again != w {
+		t.Errorf("%+v, want %+v (%v)", again, w, err)
+	}
+	if after, err := os.Stat(name); err != nil || !os.SameFile(before, after) || !after.ModTime().Equal(before.ModTime()) {
+		t.Errorf("it was written again (%v)", err)
+	}
+}
+
+func TestGeneratedVectors(t *testing.T) {
+	few, many := generateVectors(1500, 3, 64), generateVectors(3000, 3, 64)
+	if !slices.Equal(few.base.data, many.base.data[:len(few.base.data)]) || !slices.Equal(few.queries.data, many.queries.data) {
+		t.Error("the first of many are not those of few")
+	}
+	for i := range few.base.rows {
+		if n := simd.Dot(few.base.row(i), few.base.row(i)); math.Abs(float64(n)-1) > 1e-5 {
+			t.Fatalf("row %d has the squared length %v", i, n)
+		}
+	}
+	if slices.Equal(few.base.row(0), few.base.row(1024)) || slices.Equal(few.base.row(0), few.queries.row(0)) {
+		t.Error("rows repeat")
 	}
 }
 

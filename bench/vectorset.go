@@ -3,8 +3,10 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -54,27 +56,51 @@ func readVectorSet(dir string) (*vectorSet, error) {
 	return s, nil
 }
 
-// generateVectors draws clustered vectors, and queries near them.
-func generateVectors(rows, queries int) *vectorSet {
-	const columns, clusters = 384, 1000
+// Of generated vectors: how many dimensions the space has that they are drawn in, and near to how many centres.
+const (
+	latentColumns = 64
+	vectorCentres = 10_000
+)
+
+// generateVectors draws clustered vectors, and queries from among them. As those of texts are, they are spread over far fewer
+// dimensions than they have; a little noise is in all. The first of many are those of few.
+func generateVectors(rows, queries, columns int) *vectorSet {
 	r := rand.New(rand.NewPCG(1, 384))
-	centres := make([]float32, clusters*columns)
-	for i := range centres {
-		centres[i] = float32(r.NormFloat64())
-	}
-	draw := func(n int) *matrix {
+	axes := normalFloats(r, latentColumns*columns)
+	centres := normalFloats(r, vectorCentres*latentColumns)
+	draw := func(seed uint64, n int) *matrix {
+		const some = 1024
 		m := &matrix{rows: n, columns: columns, data: make([]float32, n*columns)}
-		for i := range n {
-			centre := centres[r.IntN(clusters)*columns:]
-			for j := range m.row(i) {
-				m.row(i)[j] = centre[j] + 1.2*float32(r.NormFloat64())
+		inParallel((n+some-1)/some, runtime.NumCPU(), func(part int) {
+			r := rand.New(rand.NewPCG(seed, uint64(part)))
+			for i := part * some; i < min(n, (part+1)*some); i++ {
+				row := m.row(i)
+				for j := range row {
+					row[j] = 0.3 * float32(r.NormFloat64())
+				}
+				centre := centres[r.IntN(vectorCentres)*latentColumns:]
+				for l := range latentColumns {
+					x := centre[l] + 0.9*float32(r.NormFloat64())
+					for j, axis := range axes[l*columns : (l+1)*columns] {
+						row[j] += x * axis
+					}
+				}
 			}
-		}
+		})
 		return m
 	}
-	s := &vectorSet{name: "vectors", title: "Generated vectors", base: draw(rows), queries: draw(queries)}
+	s := &vectorSet{name: fmt.Sprintf("%d vectors of %d", rows, columns), base: draw(2, rows), queries: draw(3, queries)}
+	s.title = fmt.Sprintf("Generated vectors: %d of %d dimensions", rows, columns)
 	s.normalize()
 	return s
+}
+
+func normalFloats(r *rand.Rand, n int) []float32 {
+	all := make([]float32, n)
+	for i := range all {
+		all[i] = float32(r.NormFloat64())
+	}
+	return all
 }
 
 func (s *vectorSet) normalize() {
@@ -92,43 +118,67 @@ func (s *vectorSet) first(rows, queries int) {
 	}
 }
 
-// nearest scores all rows that allowed names (nil: all) exactly and returns
-// the best, best first: the twin that recall is measured against, and what a
-// restricted search must not be slower than.
-func (s *vectorSet) nearest(q []float32, allowed []uint32) []uint32 {
-	type scored struct {
-		row   uint32
-		score float32
+// ranking keeps the best neighbours of a query, best first.
+type ranking []rankedRow
+
+type rankedRow struct {
+	row   uint32
+	score float32
+}
+
+func (r *ranking) add(row uint32, score float32) {
+	if len(*r) == neighbours && score <= (*r)[neighbours-1].score {
+		return
 	}
-	best := make([]scored, 0, neighbours+1)
-	add := func(row uint32) {
-		x := scored{row, simd.Dot(q, s.base.row(int(row)))}
-		if len(best) == neighbours && x.score <= best[neighbours-1].score {
-			return
-		}
-		at, _ := slices.BinarySearchFunc(best, x, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
-		best = slices.Insert(best, at, x)
-		best = best[:min(len(best), neighbours)]
-	}
-	if allowed == nil {
-		for row := range s.base.rows {
-			add(uint32(row))
-		}
-	}
-	for _, row := range allowed {
-		add(row)
-	}
-	rows := make([]uint32, len(best))
-	for i, x := range best {
+	at, _ := slices.BinarySearchFunc(*r, score, func(a rankedRow, score float32) int { return cmp.Compare(score, a.score) })
+	*r = slices.Insert(*r, at, rankedRow{row, score})
+	*r = (*r)[:min(len(*r), neighbours)]
+}
+
+func (r ranking) rows() []uint32 {
+	rows := make([]uint32, len(r))
+	for i, x := range r {
 		rows[i] = x.row
 	}
 	return rows
 }
 
-// truth is nearest for every query, by all cores.
+// nearest scores the rows that allowed names exactly and returns the best, best first: what a restricted search must not be
+// slower than.
+func (s *vectorSet) nearest(q []float32, allowed []uint32) []uint32 {
+	best := make(ranking, 0, neighbours+1)
+	for _, row := range allowed {
+		best.add(row, simd.Dot(q, s.base.row(int(row))))
+	}
+	return best.rows()
+}
+
+// truth is the nearest of the rows that allowed names (nil: of all) for every query, scored exactly by all cores: the twin
+// that recall is measured against. Some rows are scored for several queries while they are in a cache.
 func (s *vectorSet) truth(allowed []uint32) [][]uint32 {
+	const together, some = 20, 256
+	if allowed == nil {
+		allowed = make([]uint32, s.base.rows)
+		for i := range allowed {
+			allowed[i] = uint32(i)
+		}
+	}
 	all := make([][]uint32, s.queries.rows)
-	inParallel(s.queries.rows, runtime.NumCPU(), func(i int) { all[i] = s.nearest(s.queries.row(i), allowed) })
+	inParallel((len(all)+together-1)/together, runtime.NumCPU(), func(part int) {
+		first := part * together
+		var best [together]ranking
+		for rows := range slices.Chunk(allowed, some) {
+			for i := range min(together, len(all)-first) {
+				q := s.queries.row(first + i)
+				for _, row := range rows {
+					best[i].add(row, simd.Dot(q, s.base.row(int(row))))
+				}
+			}
+		}
+		for i := range min(together, len(all)-first) {
+			all[first+i] = best[i].rows()
+		}
+	})
 	return all
 }
 
@@ -159,9 +209,14 @@ func recall(truth [][]uint32, found func(i int, row uint32) bool) float64 {
 	return float64(hits) / float64(max(1, of))
 }
 
-// writeSegment writes the vectors into a segment of documents that have nothing else. What it returns is processor
-// time where it does so with one thread.
-func (s *vectorSet) writeSegment(ctx context.Context, name string, threads int) (time.Duration, int64, error) {
+// writing is what it took to write a segment.
+type writing struct {
+	Wall, CPU time.Duration
+	Bytes     int64
+}
+
+// writeSegment writes the vectors into a segment of documents that have nothing else.
+func (s *vectorSet) writeSegment(ctx context.Context, name string, threads int) (writing, error) {
 	b := segment.NewBuilder(segment.BuilderOptions{
 		Embedders:    []segment.EmbedderShape{{ID: 1, Dimensions: s.base.columns}},
 		GraphThreads: threads,
@@ -171,13 +226,28 @@ func (s *vectorSet) writeSegment(ctx context.Context, name string, threads int) 
 		b.Vectors(1, segment.DocVectors{Vectors: s.base.row(i)})
 		b.EndDoc()
 	}
-	clock := wallTime
-	if threads == 1 {
-		clock = processTime
-	}
-	began := clock()
+	wall, cpu := wallTime(), processTime()
 	info, err := b.Write(ctx, vfs.OS, name)
-	return clock() - began, info.Bytes, err
+	return writing{wallTime() - wall, processTime() - cpu, info.Bytes}, err
+}
+
+// keepSegment is writeSegment unless a run before did it, which left its figures beside the file.
+func (s *vectorSet) keepSegment(ctx context.Context, name string, threads int) (w writing, err error) {
+	figures := name + ".json"
+	if b, err := os.ReadFile(figures); err == nil {
+		return w, json.Unmarshal(b, &w)
+	}
+	if w, err = s.writeSegment(ctx, name, threads); err != nil {
+		return w, err
+	}
+	b, err := json.Marshal(w)
+	if err == nil {
+		err = os.WriteFile(figures, b, 0o600)
+	}
+	if err != nil {
+		return w, fmt.Errorf("cannot keep what it took to write %s: %w", name, err)
+	}
+	return w, nil
 }
 
 // openSegment maps the segment; cold, none of it is in memory before.
