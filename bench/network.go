@@ -31,11 +31,14 @@ type move struct {
 
 func (m move) rate() float64 { return float64(m.documents) / m.took.Seconds() }
 
-// crossed are searches of one instance without and with a move beside them.
+// crossed are searches of one instance: before moves, beside them and after them. The receiver has twice as many documents after a move.
 type crossed struct {
-	where         string
-	quiet, moving latencies
+	where                 string
+	before, moving, after latencies
 }
+
+// quiet are those without a move.
+func (c *crossed) quiet() latencies { return slices.Concat(c.before, c.after) }
 
 // federating is what a search over three instances takes beyond the slowest of them. All of its figures are of medians of a query.
 type federating struct {
@@ -47,7 +50,7 @@ type federating struct {
 const (
 	networkRounds   = 3                    // moves of a kind
 	networkPace     = 5 * time.Millisecond // between searches beside a move
-	networkQuiet    = 8 * time.Second      // of searches before each of those moves
+	networkQuiet    = 4 * time.Second      // of searches before each of those moves, and after it
 	crossedOfKind   = 2500                 // queries, if there are so many different ones
 	networkRepeats  = 7                    // of a federated search
 	networkQueries  = 100
@@ -158,8 +161,8 @@ func (s *server) documents() (int, error) {
 	return stats.Indexes[index].NumberOfDocuments, nil
 }
 
-// cross splits the documents between two instances and moves those of one to the other while both are searched. Before each move both
-// are searched as much without one. No query comes twice soon: an answer that is still there from before would say nothing.
+// cross splits the documents between two instances and moves those of one to the other while both are searched. Before and after each
+// move both are searched as much without one. No query comes twice soon: an answer that is still there from before would say nothing.
 func (m *measurement) cross(f *network, all []*server, rounds int) error {
 	kinds, err := drawQueries(m.data, crossedOfKind, true)
 	if err != nil {
@@ -175,11 +178,11 @@ func (m *measurement) cross(f *network, all []*server, rounds int) error {
 	}
 	sides := []*crossing{{server: a, bodies: localQueries(kinds)}, {server: b, bodies: localQueries(kinds)}}
 	f.searched = []crossed{{where: "the sender"}, {where: "the receiver"}}
-	if _, err := together(sides, pausing(quiet/2)); err != nil { // to warm up
+	if _, err := together(sides, pausing(quiet)); err != nil { // to warm up
 		return err
 	}
 	for range rounds {
-		without, err := together(sides, pausing(quiet))
+		before, err := together(sides, pausing(quiet))
 		if err != nil {
 			return err
 		}
@@ -191,19 +194,20 @@ func (m *measurement) cross(f *network, all []*server, rounds int) error {
 		if err != nil {
 			return err
 		}
+		after, err := together(sides, pausing(quiet))
+		if err != nil {
+			return err
+		}
 		for i := range f.searched {
 			c := &f.searched[i]
-			c.quiet, c.moving = append(c.quiet, without[i]...), append(c.moving, beside[i]...)
-			progress("%s: p99 %.2f ms quiet, %.2f ms beside the move", c.where, without[i].quantile(.99), beside[i].quantile(.99))
+			c.before, c.moving, c.after = append(c.before, before[i]...), append(c.moving, beside[i]...), append(c.after, after[i]...)
+			progress("%s: p99 %.2f ms before the move, %.2f ms beside it, %.2f ms after it", c.where, before[i].quantile(.99), beside[i].quantile(.99), after[i].quantile(.99))
 		}
 		progress("moved %d documents beside searches in %.2f s: %.0f a second", step.documents, step.took.Seconds(), step.rate())
 		f.crossing = append(f.crossing, step)
 		if _, err := a.change(b, `{"shards":{"x":{"removeRemotes":["b"]}}}`); err != nil {
 			return err
 		}
-	}
-	for _, c := range f.searched {
-		progress("%s: p99 %.2f ms quiet, %.2f ms beside moves (p50 %.2f, %.2f)", c.where, c.quiet.quantile(.99), c.moving.quantile(.99), c.quiet.quantile(.5), c.moving.quantile(.5))
 	}
 	return nil
 }
@@ -363,11 +367,12 @@ func (f *network) table() []byte {
 	fmt.Fprintf(&b, "| moving documents between two instances | |\n| --- | --- |\n")
 	fmt.Fprintf(&b, "| %d documents, from the request to the finished task | %s |\n", f.moves[0].documents, rates(f.moves))
 	fmt.Fprintf(&b, "| %d documents, while each side answers %d searches a second | %s |\n", f.crossing[0].documents, time.Second/networkPace, rates(f.crossing))
-	fmt.Fprintf(&b, "\nBoth sides are searched at once, before the moves, too, and by queries of which none comes again soon.\n")
-	fmt.Fprintf(&b, "\n| searches beside a move | p50 ms quiet | p50 ms | p99 ms quiet | p99 ms | × |\n| --- | --- | --- | --- | --- | --- |\n")
+	fmt.Fprintf(&b, "\nBoth sides are searched at once, before, beside and after moves, by queries of which none comes again soon. Quiet is before and after together.\n")
+	fmt.Fprintf(&b, "\n| searches beside a move | p50 ms quiet | p50 ms | p99 ms before | p99 ms after | p99 ms quiet | p99 ms | × |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n")
 	for _, c := range f.searched {
-		quiet, moving := c.quiet.quantile(.99), c.moving.quantile(.99)
-		fmt.Fprintf(&b, "| at %s | %.2f | %.2f | %.2f | %.2f | %.1f |\n", c.where, c.quiet.quantile(.5), c.moving.quantile(.5), quiet, moving, moving/quiet)
+		quiet, moving := c.quiet().quantile(.99), c.moving.quantile(.99)
+		fmt.Fprintf(&b, "| at %s | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.1f |\n", c.where, c.quiet().quantile(.5), c.moving.quantile(.5),
+			c.before.quantile(.99), c.after.quantile(.99), quiet, moving, moving/quiet)
 	}
 	fmt.Fprintf(&b, "\n| searches over three instances | slowest alone, ms | together, ms | beyond it p50 ms | p99 ms |\n| --- | --- | --- | --- | --- |\n")
 	for _, k := range f.federated {
