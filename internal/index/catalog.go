@@ -14,6 +14,7 @@ import (
 	"svc/internal/apierr"
 	"svc/internal/pace"
 	"svc/internal/resultcache"
+	"svc/internal/settings"
 	"svc/internal/shard"
 	"svc/internal/vfs"
 )
@@ -35,15 +36,17 @@ type Catalog struct {
 		indexes map[string]*Index
 		damaged map[string]damagedIndex
 	}
-	unsure    atomic.Bool // the catalog on disk may be another than changing.content; set under changing
-	compactor *compactor
-	suspects  chan suspect // indexes to set aside
-	met       atomic.Bool  // damage of an index was met since the start
-	work      work
-	results   *resultcache.Cache
-	shards    atomic.Pointer[shard.Ring] // nil: documents fall into no shards
-	files     sync.WaitGroup             // open segment files of all indexes
-	searches  pace.Searches
+	unsure     atomic.Bool // the catalog on disk may be another than changing.content; set under changing
+	compactor  *compactor
+	suspects   chan suspect // indexes to set aside
+	met        atomic.Bool  // damage of an index was met since the start
+	work       work
+	results    *resultcache.Cache
+	shards     atomic.Pointer[shard.Ring] // nil: documents fall into no shards
+	files      sync.WaitGroup             // open segment files of all indexes
+	searches   pace.Searches
+	likenesses shared[likeness]
+	fields     shared[settings.Fields]
 
 	// tests lower these
 	builderBytes     int64 // least memory of a worker's builder
@@ -92,25 +95,64 @@ func openCatalog(dir string, o Options) (_ *Catalog, err error) {
 			}
 		}
 	}()
+	if err := c.openAll(); err != nil {
+		return nil, err
+	}
 	named := make(map[string]bool)
-	for uid, n := range c.changing.content.Indexes {
+	for _, n := range c.changing.content.Indexes {
 		named[directoryName(n)] = true
-		at := path.Join(dir, directoryName(n))
-		ix, err := c.openIndex(at, uid)
-		if err != nil && lacking(err) {
-			return nil, fmt.Errorf("cannot open index %s: %w", uid, err)
-		}
-		if err != nil {
-			c.setAside(uid, at, err)
-			continue
-		}
-		c.open.indexes[uid] = ix
 	}
 	err = c.removeStrangers(dir, func(name string) bool {
 		_, directory := number(name)
 		return directory && !named[name] || name == catalogName+vfs.TempSuffix
 	})
 	return c, err
+}
+
+// openAll opens the indexes that the catalog names. Where they are many it opens several at a time: most of the time is the disk's.
+func (c *Catalog) openAll() error {
+	uids := slices.Sorted(maps.Keys(c.changing.content.Indexes))
+	indexes, errs := make([]*Index, len(uids)), make([]error, len(uids))
+	var next atomic.Int64
+	work := func() {
+		for i := int(next.Add(1)) - 1; i < len(uids); i = int(next.Add(1)) - 1 {
+			indexes[i], errs[i] = c.openIndex(c.directoryOf(uids[i]), uids[i])
+			if errs[i] != nil && lacking(errs[i]) {
+				next.Store(int64(len(uids)))
+			}
+		}
+	}
+	var others sync.WaitGroup
+	for range min(len(uids)/openedAtOnce, maxOpeners-1) {
+		others.Go(work)
+	}
+	work()
+	others.Wait()
+	for i, uid := range uids {
+		if indexes[i] != nil {
+			c.open.indexes[uid] = indexes[i]
+		}
+	}
+	for i, uid := range uids {
+		if err := errs[i]; err != nil && lacking(err) {
+			return fmt.Errorf("cannot open index %s: %w", uid, err)
+		}
+	}
+	for i, uid := range uids {
+		if err := errs[i]; err != nil {
+			c.setAside(uid, c.directoryOf(uid), err)
+		}
+	}
+	return nil
+}
+
+const (
+	openedAtOnce = 32 // indexes that one goroutine opens in so little time that another one is not worth it
+	maxOpeners   = 8
+)
+
+func (c *Catalog) directoryOf(uid string) string {
+	return path.Join(c.dir, directoryName(c.changing.content.Indexes[uid]))
 }
 
 // Searches is to be told of all searches that run here: some work yields to them.
@@ -199,12 +241,24 @@ func (c *Catalog) Settle() error {
 	if err := c.settle(); err != nil {
 		return err
 	}
-	for _, ix := range c.all() {
+	for _, ix := range c.unsettled() {
 		if err := ix.settle(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// unsettled returns the indexes of whose manifests nobody knows whether the disk has them: nearly always none, of however many.
+func (c *Catalog) unsettled() (unsure []*Index) {
+	c.open.RLock()
+	defer c.open.RUnlock()
+	for _, ix := range c.open.indexes {
+		if ix.unsure.Load() {
+			unsure = append(unsure, ix)
+		}
+	}
+	return unsure
 }
 
 // settle makes sure that the catalog on disk is the one in memory. Without that, what is written to an index

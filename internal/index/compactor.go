@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"time"
 
@@ -36,7 +35,8 @@ type lane struct {
 	wake     chan struct{} // holds one
 	mu       struct {
 		sync.Mutex
-		changed []*Index // to look at, each once, in the order of their commits
+		changed []*Index        // to look at, each once, in the order of their commits
+		waiting map[*Index]bool // those in changed
 	}
 	number int // in compactor.lanes and Index.failures
 }
@@ -64,6 +64,9 @@ func newCompactor(c *Catalog) *compactor {
 		{number: 0, min: -1, max: smallMergeBytes, wake: make(chan struct{}, 1)},
 		{number: 1, min: smallMergeBytes, max: k.plan.MaxBytes, wake: make(chan struct{}, 1)},
 	}
+	for _, l := range k.lanes {
+		l.mu.waiting = make(map[*Index]bool)
+	}
 	return k
 }
 
@@ -88,8 +91,8 @@ func (k *compactor) close() {
 func (k *compactor) wake(ix *Index) {
 	for _, l := range k.lanes {
 		l.mu.Lock()
-		if !slices.Contains(l.mu.changed, ix) {
-			l.mu.changed = append(l.mu.changed, ix)
+		if !l.mu.waiting[ix] {
+			l.mu.changed, l.mu.waiting[ix] = append(l.mu.changed, ix), true
 		}
 		l.mu.Unlock()
 		select {
@@ -107,7 +110,9 @@ func (l *lane) next() *Index {
 		return nil
 	}
 	ix := l.mu.changed[0]
-	l.mu.changed = slices.Delete(l.mu.changed, 0, 1)
+	l.mu.changed[0] = nil
+	l.mu.changed = l.mu.changed[1:]
+	delete(l.mu.waiting, ix)
 	return ix
 }
 

@@ -18,6 +18,7 @@ import (
 	"svc/internal/apierr"
 	"svc/internal/embed"
 	"svc/internal/settings"
+	"svc/internal/text"
 	"svc/internal/trace"
 	"svc/internal/vfs"
 	"svc/segment"
@@ -133,16 +134,23 @@ func (c *Catalog) openIndex(dir, uid string) (*Index, error) {
 	ix.holds.Store(1)
 	ix.nextSegment.Store(m.NextSegment)
 	v := &View{UID: uid, PrimaryKey: m.PrimaryKey, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt, Generation: 1,
-		names: m.Fields, nextBatch: m.NextBatch, results: m.Results, encoded: m.Settings, shardsOf: c}
-	if v.Settings, err = settings.Decode(m.Settings); err != nil {
+		names: m.Fields, nextBatch: m.NextBatch, results: m.Results, shardsOf: c}
+	like, err := c.likenessOf(m.Settings, func() (*settings.Settings, *text.Analyzer, error) {
+		s, err := settings.Decode(m.Settings)
+		if err != nil {
+			return nil, nil, err
+		}
+		return s, newAnalyzer(s), nil
+	})
+	if err != nil {
 		return nil, &apierr.Corruption{File: path.Join(dir, manifestName), Offset: -1, Reason: "settings: " + err.Error()}
 	}
+	v.resemble(like)
 	v.nextEmbedder = m.NextEmbedder
 	if v.embedders, err = embeddersOf(m.Embedders, m.NextEmbedder, v.Settings, c.options.Embedders); err != nil {
 		return nil, &apierr.Corruption{File: path.Join(dir, manifestName), Offset: -1, Reason: err.Error()}
 	}
-	v.Fields = settings.Resolve(v.names, v.Settings, v.PrimaryKey)
-	v.Analyzer = newAnalyzer(v.Settings)
+	v.Fields = c.fieldsOf(like, v.names, v.PrimaryKey)
 	ix.current.Store(v) // openFile asks for the uid
 	ix.committing.tombstones = make(map[*file]tombstones)
 

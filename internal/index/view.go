@@ -37,7 +37,7 @@ type View struct {
 	nextBatch uint64
 	results   []result
 	shardsOf  *Catalog
-	encoded   []byte // of Settings
+	likeness  *likeness // of Settings; keeps it for other indexes
 
 	embedders    []*ViewEmbedder    // by ascending name
 	nextEmbedder segment.EmbedderID // no embedder has this number or a higher one
@@ -54,7 +54,7 @@ type View struct {
 func (v *View) successor() *View {
 	return &View{UID: v.UID, PrimaryKey: v.PrimaryKey, CreatedAt: v.CreatedAt, UpdatedAt: v.UpdatedAt,
 		Settings: v.Settings, Fields: v.Fields, Analyzer: v.Analyzer, Generation: v.Generation + 1,
-		names: v.names, nextBatch: v.nextBatch, results: v.results, encoded: v.encoded, shardsOf: v.shardsOf,
+		names: v.names, nextBatch: v.nextBatch, results: v.results, likeness: v.likeness, shardsOf: v.shardsOf,
 		embedders: v.embedders, nextEmbedder: v.nextEmbedder}
 }
 
@@ -180,7 +180,7 @@ func (v *View) countFields() map[string]int {
 
 // manifest returns what the view is on disk, with deleted rows as stones have them.
 func (v *View) manifest(nextSegment uint64, stones map[*file]tombstones) *manifest {
-	m := &manifest{CreatedAt: v.CreatedAt, UpdatedAt: v.UpdatedAt, PrimaryKey: v.PrimaryKey, Settings: v.encoded, Fields: v.names,
+	m := &manifest{CreatedAt: v.CreatedAt, UpdatedAt: v.UpdatedAt, PrimaryKey: v.PrimaryKey, Settings: v.likeness.encoded, Fields: v.names,
 		Segments: make([]segmentEntry, len(v.files)), NextSegment: nextSegment, NextBatch: v.nextBatch, Results: v.results,
 		Embedders: entriesOf(v.embedders), NextEmbedder: v.nextEmbedder}
 	for i, f := range v.files {
@@ -192,16 +192,19 @@ func (v *View) manifest(nextSegment uint64, stones map[*file]tombstones) *manife
 
 // setSettings changes the settings of a view that is not yet shared; fields are theirs.
 func (v *View) setSettings(s *settings.Settings, fields *settings.Fields) {
-	if !sameAnalysis(v.Settings, s) {
-		v.Analyzer = newAnalyzer(s)
-	}
-	v.Settings, v.Fields, v.encoded = s, fields, s.Encode()
+	analyzer := v.Analyzer
+	a, _ := v.shardsOf.likenessOf(s.Encode(), func() (*settings.Settings, *text.Analyzer, error) {
+		if !sameAnalysis(v.Settings, s) {
+			analyzer = newAnalyzer(s)
+		}
+		return s, analyzer, nil
+	})
+	v.Fields = fields
+	v.resemble(a)
 }
 
-func newAnalyzer(s *settings.Settings) *text.Analyzer {
-	return text.New(text.Config{StopWords: s.StopWords, Separators: s.SeparatorTokens,
-		NonSeparators: s.NonSeparatorTokens, Dictionary: s.Dictionary})
-}
+// resemble gives a view that is not yet shared what it has in common with others.
+func (v *View) resemble(a *likeness) { v.Settings, v.Analyzer, v.likeness = a.settings, a.analyzer, a }
 
 func sameAnalysis(a, b *settings.Settings) bool {
 	return slices.Equal(a.StopWords, b.StopWords) && slices.Equal(a.SeparatorTokens, b.SeparatorTokens) &&

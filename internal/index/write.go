@@ -108,7 +108,8 @@ func (b *batch) build(nextBatch uint64) error {
 		v.PrimaryKey = b.primaryKey
 		v.nextBatch, v.results = nextBatch, encodeResults(b.results)
 		v.names = append(v.names[:len(v.names):len(v.names)], names...)
-		v.Settings, v.Analyzer, v.encoded, v.Fields = next.Settings, next.Analyzer, next.encoded, fields
+		v.resemble(next.likeness)
+		v.Fields = fields
 		v.embedders, v.nextEmbedder = next.embedders, next.nextEmbedder
 	}
 	b.report.enter(1, indexingSteps, 1)

@@ -1,6 +1,6 @@
 // Package mapped maps files into memory for reading. Nothing else in svc
 // imports the mmap library. A file that no operating system file stands
-// behind (one in memory, in tests) is read into memory instead.
+// behind (one in memory, in tests) is read into memory instead; so is a small one where very many are mapped.
 package mapped
 
 import (
@@ -19,7 +19,11 @@ var open atomic.Int64
 // Count returns how many files are mapped (or read in their place) and not closed. Tests use it to find leaks.
 func Count() int { return int(open.Load()) }
 
-var mappedBytes atomic.Int64
+var mappedFiles, mappedBytes atomic.Int64
+
+// smallFile is the size in bytes up to which a file is read where mappings run short: those that are many are small, each segment of
+// an index of a few documents one.
+const smallFile = 64 << 10
 
 // MappedBytes returns how many bytes of files are mapped. They are in memory as far as they are used, and the system takes it back.
 func MappedBytes() int64 { return mappedBytes.Load() }
@@ -57,7 +61,7 @@ func openAs(fsys vfs.FS, name string, mode int) (*File, error) {
 	m := &File{name: name}
 	switch of, ok := f.(vfs.OSFile); {
 	case size == 0: // mmap(2) refuses a length of 0
-	case ok:
+	case ok && (size > smallFile || mappedFiles.Load() < mostMappings()):
 		m.m, err = mmap.MapRegion(of.OSFile(), int(size), mode, 0, 0)
 		m.data = m.m
 	default:
@@ -69,6 +73,7 @@ func openAs(fsys vfs.FS, name string, mode int) (*File, error) {
 	}
 	open.Add(1)
 	if m.m != nil {
+		mappedFiles.Add(1)
 		mappedBytes.Add(size)
 		mappings.Lock()
 		mappings.files[m] = struct{}{}
@@ -141,6 +146,7 @@ func (f *File) Close() error {
 	}
 	mappings.Lock()
 	delete(mappings.files, f)
+	mappedFiles.Add(-1)
 	mappedBytes.Add(-int64(len(f.data)))
 	f.data = nil
 	mappings.Unlock()

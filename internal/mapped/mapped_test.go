@@ -1,6 +1,7 @@
 package mapped
 
 import (
+	"bytes"
 	"errors"
 	"math"
 	"os"
@@ -91,5 +92,46 @@ func TestEmptyAndMissingFiles(t *testing.T) {
 	}
 	if n := Count(); n != 0 {
 		t.Errorf("%d files left open", n)
+	}
+}
+
+// TestSmallFilesAreReadWhereMappingsRunShort opens a small file and a larger one when there are as many mappings as may be.
+func TestSmallFilesAreReadWhereMappingsRunShort(t *testing.T) {
+	defer func(old func() int64) { mostMappings = old }(mostMappings)
+	dir := t.TempDir()
+	for _, tt := range []struct {
+		what   string
+		most   int64
+		size   int
+		mapped bool
+	}{
+		{"small, mappings left", 1 << 40, smallFile, true},
+		{"small, none left", 0, smallFile, false},
+		{"large, none left", 0, smallFile + 1, true},
+	} {
+		mostMappings = func() int64 { return tt.most }
+		at := filepath.Join(dir, tt.what)
+		content := bytes.Repeat([]byte("x"), tt.size)
+		if err := vfs.WriteFile(vfs.OS, at, content); err != nil {
+			t.Fatal(err)
+		}
+		files, before := mappedFiles.Load(), MappedBytes()
+		f, err := Open(vfs.OS, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is := MappedBytes() == before+int64(tt.size) && mappedFiles.Load() == files+1; is != tt.mapped {
+			t.Errorf("%s: mapped is %v", tt.what, is)
+		}
+		f.Advise(0, 100, WillNeed)
+		if !bytes.Equal(f.Bytes(), content) {
+			t.Errorf("%s: other bytes", tt.what)
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+		if MappedBytes() != before || mappedFiles.Load() != files {
+			t.Errorf("%s: %d files with %d bytes are mapped after it was closed, want %d with %d", tt.what, mappedFiles.Load(), MappedBytes(), files, before)
+		}
 	}
 }
