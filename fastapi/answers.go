@@ -58,17 +58,6 @@ func answerWith(ctx *fasthttp.RequestCtx, write func(dst []byte) ([]byte, error)
 	return answerAs(ctx, contentJSON, write)
 }
 
-// answerAs is answerWith for another type of content.
-func answerAs(ctx *fasthttp.RequestCtx, contentType string, write func(dst []byte) ([]byte, error)) error {
-	ctx.SetContentType(contentType)
-	b, err := write(ctx.Response.SwapBody(nil)[:0])
-	if err != nil {
-		return err
-	}
-	ctx.Response.SwapBody(b)
-	return nil
-}
-
 // page is a list cut by offset and limit.
 type page[T any] struct {
 	Results []T `json:"results"`

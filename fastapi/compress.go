@@ -56,6 +56,7 @@ func (s *Server) compress(ctx *fasthttp.RequestCtx) {
 		_ = r.bytes().Hold(int64(len(small)))
 	}
 	ctx.Response.SetBodyRaw(small)
+	r.freeBuffer()
 	ctx.Response.Header.SetContentEncoding(encoding)
 	ctx.Response.Header.Add(fasthttp.HeaderVary, "accept-encoding")
 }

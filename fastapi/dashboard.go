@@ -110,7 +110,7 @@ func sendPage(ctx *fasthttp.RequestCtx, w *website, policy string) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set(fasthttp.HeaderCacheControl, "no-cache")
 	ctx.SetContentType("text/html; charset=utf-8")
-	ctx.SetBody(w.page)
+	ctx.Response.SetBodyRaw(w.page)
 }
 
 // getAsset sends a file of a page that is served.
@@ -132,6 +132,6 @@ func (s *Server) getAsset(ctx *fasthttp.RequestCtx) error {
 	h.Set(fasthttp.HeaderXContentTypeOptions, "nosniff")
 	h.Set(fasthttp.HeaderCacheControl, "public, max-age=31536000, immutable")
 	ctx.SetContentType(file.contentType)
-	ctx.SetBody(file.content)
+	ctx.Response.SetBodyRaw(file.content)
 	return nil
 }

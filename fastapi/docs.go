@@ -87,6 +87,6 @@ func (s *Server) showPage(ctx *fasthttp.RequestCtx, at string) error {
 	h.Set(fasthttp.HeaderXContentTypeOptions, "nosniff")
 	h.Set(fasthttp.HeaderCacheControl, "no-cache")
 	ctx.SetContentType(page.Type)
-	ctx.SetBody(page.Body)
+	ctx.Response.SetBodyRaw(page.Body)
 	return nil
 }

@@ -257,6 +257,7 @@ func (x *exchange) call(t *tool, arguments []byte) (result *mcp.CallToolResult, 
 	}
 	s, outer := x.server, &x.outer.Request.Header
 	began := time.Now()
+	defer r.freeBuffer() // of the answer, which is copied
 	var ctx fasthttp.RequestCtx
 	ctx.Init2(x.outer.Conn(), httpLog{s.log}, true)
 	ctx.SetUserValue(requestKey{}, r)

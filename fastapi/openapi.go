@@ -270,6 +270,6 @@ func (s *Server) getOpenAPI(ctx *fasthttp.RequestCtx) error {
 	}
 	ctx.Response.Header.Set(fasthttp.HeaderXContentTypeOptions, "nosniff")
 	ctx.SetContentType(contentJSON)
-	ctx.SetBody(b)
+	ctx.Response.SetBodyRaw(b)
 	return nil
 }

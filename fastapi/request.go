@@ -23,6 +23,7 @@ type request struct {
 	work    work
 	turn    turn          // the first that it takes
 	waited  time.Duration // for its turn
+	buffer  *answerBuffer // that the answer is sent from; nil: it has none
 	bulk    func()        // gives back what readJSON took; nil: nothing
 	span    trace.Span
 }
@@ -87,6 +88,7 @@ func (r *request) Close() error {
 		r.conn.account.CompareAndSwap(&r.account, nil)
 	}
 	r.account.Close()
+	r.freeBuffer()
 	return nil
 }
 

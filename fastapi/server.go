@@ -176,6 +176,7 @@ func New(o Options) *Server {
 	s.recent.began, s.recent.read = time.Now(), s.measure
 	s.router = s.newRouter(o.Pprof)
 	s.tools = newToolbox(o.Version.Program)
+	fasthttp.SetBodySizePoolLimit(keptBytes, keptBytes)
 	s.http = fasthttp.Server{
 		Handler:                      s.serve,
 		ErrorHandler:                 s.refuse,
@@ -246,16 +247,12 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	cleanPath(ctx.URI())
 	s.route(ctx)
 	r.endBulk()
-	if !ctx.Response.IsBodyStream() {
-		r.account.Settle(int64(len(ctx.Response.Body()))) // what was made of the body is not needed any more
-	}
+	r.settle(ctx) // what was made of the body is not needed any more
 	drain(ctx)
 	shareAnswer(ctx)
 	protect(ctx)
 	s.compress(ctx)
-	if !ctx.Response.IsBodyStream() {
-		r.account.Settle(int64(len(ctx.Response.Body())))
-	}
+	r.settle(ctx)
 	s.tally(ctx, ctx.Time())
 	s.logAccess(ctx, ctx.Time())
 	r.endSpan(ctx)

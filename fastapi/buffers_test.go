@@ -1,0 +1,111 @@
+package fastapi
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"svc/internal/budget"
+)
+
+// TestConnectionsKeepNoAnswers has many clients take large answers of all kinds and stay: while they ask for nothing more, the server
+// keeps nothing of those for them.
+func TestConnectionsKeepNoAnswers(t *testing.T) {
+	const clients, perClient = 24, 64 << 10
+	c, _ := newInstance(t, Options{PayloadLimit: 4 << 20})
+	c.wait(c.json("POST", "/indexes/films/documents", `[{"id":1,"text":"`+strings.Repeat("metropolis ", 100_000)+`"}]`))
+	large := 0 // bytes of an asset
+	var asset string
+	for name, file := range dashboardPage.assets {
+		if len(file.content) > large {
+			large, asset = len(file.content), name
+		}
+	}
+	var all [clients]net.Conn
+	var from [clients]*bufio.Reader
+	ask := func(path string, least int) {
+		t.Helper()
+		for i, client := range all {
+			go fmt.Fprintf(client, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path)
+			client.SetReadDeadline(time.Now().Add(time.Minute))
+			resp, err := http.ReadResponse(from[i], nil)
+			if err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+			if n, err := io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != 200 || n < int64(least) {
+				t.Fatalf("%s: %d with %d bytes: %v", path, resp.StatusCode, n, err)
+			}
+		}
+	}
+	held := func() int64 {
+		for range 3 { // pools are empty behind the second
+			runtime.GC()
+		}
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	for i := range all {
+		client, server := net.Pipe()
+		defer client.Close()
+		go c.server.http.ServeConn(&conn{Conn: server, in: &c.server.conns}) // an error is the client's end
+		all[i], from[i] = client, bufio.NewReader(client)
+	}
+	ask("/health", 0)
+	c.get("/openapi.json") // is made once
+	before := held()
+	for _, of := range []struct {
+		path  string
+		least int
+	}{
+		{"/indexes/films/search?q=metropolis", 1 << 20},
+		{"/indexes/films/documents", 1 << 20},
+		{"/indexes/films/documents/1", 1 << 20},
+		{"/assets/" + dashboardPage.hash + "/" + asset, large},
+		{"/openapi.json", 100_000},
+	} {
+		ask(of.path, of.least)
+		if more := held() - before; more > clients*perClient {
+			t.Errorf("after %s, %d connections that do nothing keep %d bytes each", of.path, clients, more/clients)
+		}
+	}
+}
+
+// TestAnswerBuffers makes answers in buffers that are about as large, and in much larger ones: what is held for the client is counted.
+func TestAnswerBuffers(t *testing.T) {
+	text := func(n int) func([]byte) ([]byte, error) {
+		return func(dst []byte) ([]byte, error) { return append(dst, strings.Repeat("x", n)...), nil }
+	}
+	for _, test := range []struct{ first, n int }{
+		{0, 10}, {0, 100_000}, {0, 3_000_000}, {100_000, 10}, {1_000_000, 10}, {1_000_000, 999_000}, {2_000_000, 1_000_000}, {5_000_000, 4_999_000}, {0, 9_000_000},
+	} {
+		s := &Server{answerLimit: 1 << 30}
+		s.budget = budget.New(1<<30, nil)
+		var ctx fasthttp.RequestCtx
+		ctx.Init(&fasthttp.Request{}, nil, nil)
+		r := s.begin(&ctx)
+		if test.first > 0 {
+			answerBuffers.Put(&answerBuffer{make([]byte, 0, test.first)})
+		}
+		if err := answerAs(&ctx, contentJSON, text(test.n)); err != nil {
+			t.Fatal(err)
+		}
+		r.settle(&ctx)
+		held := r.account.Held()
+		if body := ctx.Response.Body(); len(body) != test.n || held < int64(test.n) || held > int64(test.n+test.n/4+spareBytes) {
+			t.Errorf("%d bytes made in %d: %d, and %d are held", test.n, test.first, len(body), held)
+		}
+		r.Close()
+		if used := s.budget.Used(); used != 0 || r.buffer != nil {
+			t.Errorf("%d bytes made in %d: %d are held at the end", test.n, test.first, used)
+		}
+	}
+}
