@@ -128,13 +128,22 @@ func ownOnly(ctx *fasthttp.RequestCtx, f *filter.Expr) error {
 	return auth.Refuse("Changing documents by a filter with `_foreign` needs a key for all indexes.")
 }
 
-// hasHeader reports whether a header is there, be it empty: for some, Peek does not tell the two apart.
+// hasHeader reports whether a header is there, be it empty: for some, Peek does not tell the two apart. It is asked for every request, so
+// lines that begin with another letter are passed over.
 func hasHeader(h *fasthttp.RequestHeader, name string) bool {
-	for line := range bytes.Lines(h.RawHeaders()) {
-		key, _, ok := bytes.Cut(line, []byte{':'})
-		if ok && bytes.EqualFold(bytes.TrimSpace(key), []byte(name)) {
-			return true
+	raw, first := h.RawHeaders(), name[0]|0x20
+	for i := 0; i < len(raw); {
+		end := bytes.IndexByte(raw[i:], '\n')
+		if end < 0 {
+			end = len(raw) - i
 		}
+		if c := raw[i]; c|0x20 == first || c <= ' ' {
+			key, _, ok := bytes.Cut(raw[i:i+end], []byte{':'})
+			if ok && len(key) >= len(name) && bytes.EqualFold(bytes.TrimSpace(key), []byte(name)) {
+				return true
+			}
+		}
+		i += end + 1
 	}
 	return false
 }

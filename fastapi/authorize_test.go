@@ -1,7 +1,9 @@
 package fastapi
 
 import (
+	"bufio"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -407,5 +409,43 @@ func TestProfilesKeepSecrets(t *testing.T) {
 		if r := c.get(path); r.status != want || strings.Contains(r.body, os.Args[0]+"\x00") {
 			t.Errorf("%s: %d %.200s", path, r.status, r.body)
 		}
+	}
+}
+
+// TestHasHeader compares it with a look at all lines.
+func TestHasHeader(t *testing.T) {
+	slow := func(h *fasthttp.RequestHeader, name string) bool {
+		for line := range strings.Lines(string(h.RawHeaders())) {
+			if key, _, ok := strings.Cut(line, ":"); ok && strings.EqualFold(strings.TrimSpace(key), name) {
+				return true
+			}
+		}
+		return false
+	}
+	names := []string{"Transfer-Encoding", "tRANSFER-eNCODING", "Trailer", "T", "Content-Length", "content-length", "Accept", "Authorization", "Transfer-Encoding2", "Host"}
+	values := []string{"", "identity", "chunked", "4", ":", "Transfer-Encoding: x", " "}
+	read, found := 0, 0
+	for range 3000 {
+		raw := "POST / HTTP/1.1\r\nHost: a\r\n"
+		for range rand.IntN(6) {
+			raw += names[rand.IntN(len(names))] + ":" + strings.Repeat(" ", rand.IntN(2)) + values[rand.IntN(len(values))] + []string{"\r\n", "\r\n", "\n"}[rand.IntN(3)]
+		}
+		var h fasthttp.RequestHeader
+		if h.Read(bufio.NewReader(strings.NewReader(raw+"\r\n"))) != nil {
+			continue
+		}
+		read++
+		for _, name := range []string{fasthttp.HeaderTransferEncoding, fasthttp.HeaderContentLength, fasthttp.HeaderAuthorization} {
+			want := slow(&h, name)
+			if want {
+				found++
+			}
+			if got := hasHeader(&h, name); got != want {
+				t.Fatalf("%s: %t in %q", name, got, h.RawHeaders())
+			}
+		}
+	}
+	if read < 300 || found < 100 {
+		t.Errorf("%d were read, %d found", read, found)
 	}
 }

@@ -138,6 +138,9 @@ func loneSurrogate(b []byte) int {
 
 // tooDeep reports whether b, which is JSON, is nested deeper than maxDepth.
 func tooDeep(b []byte) bool {
+	if len(b) <= maxDepth {
+		return false
+	}
 	depth := 0
 	for i := 0; i < len(b); i++ {
 		switch b[i] {

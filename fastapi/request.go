@@ -121,7 +121,15 @@ func (r *request) gone() bool { return r.conn != nil && r.conn.gone() }
 // seen to be, and when the server cannot wait any more.
 func (r *request) context() *work {
 	if !r.work.begun() {
-		r.work.begin(r.span.In(r.server.searching), &r.account, maxSearchTime)
+		return r.contextFrom(time.Now())
+	}
+	return &r.work
+}
+
+// contextFrom is context at a moment that is known already.
+func (r *request) contextFrom(now time.Time) *work {
+	if !r.work.begun() {
+		r.work.begin(r.span.In(r.server.searching), &r.account, now, maxSearchTime)
 	}
 	return &r.work
 }
@@ -148,7 +156,7 @@ func (s *Server) turn(ctx *fasthttp.RequestCtx, hits int) (limited *turn, waited
 	if limited.slots != nil { // it had one before
 		limited = new(turn)
 	}
-	limited.Context, limited.request, limited.slots, limited.holds, limited.since = r.context(), r, s.slots, aSlot, now
+	limited.Context, limited.request, limited.slots, limited.holds, limited.since = r.contextFrom(now), r, s.slots, aSlot, now
 	limited.charged()
 	if large {
 		limited.since, limited.spent = time.Time{}, slice
@@ -162,8 +170,9 @@ func (s *Server) turn(ctx *fasthttp.RequestCtx, hits int) (limited *turn, waited
 
 // end gives back what the turn of a search holds.
 func (t *turn) end() {
-	t.slots.giveBack(t)
-	t.request.server.searches.End()
+	now := time.Now()
+	t.slots.giveBackAt(t, now)
+	t.request.server.searches.End(now)
 }
 
 // turnBeside waits for the turn of a search that a request makes beside its own work, as turn does.

@@ -301,10 +301,11 @@ func (s *slots) leave(t *turn, wait *laneWaiter) {
 }
 
 // giveBack gives back what a turn holds.
-func (s *slots) giveBack(t *turn) {
+func (s *slots) giveBack(t *turn) { s.giveBackAt(t, time.Now()) }
+
+func (s *slots) giveBackAt(t *turn, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now()
 	if t.holds == aSlot {
 		s.lane.quick = now
 	}

@@ -315,7 +315,7 @@ func TestADeadlineIsNoticed(t *testing.T) {
 			const after = 3*slice + slice/2
 			own, began := newTurn(t, s), time.Now()
 			limited := new(work)
-			limited.begin(t.Context(), nil, after)
+			limited.begin(t.Context(), nil, time.Now(), after)
 			own.Context = limited
 			for own.Err() == nil {
 				time.Sleep(gap)

@@ -14,17 +14,23 @@ import (
 type work struct {
 	parent  context.Context // of the server, with the span of the request
 	account *budget.Account
-	end     time.Time
+	began   time.Time
+	most    time.Duration         // from then on
 	ended   atomic.Pointer[error] // why it is not to go on; nil: it is
 
 	waiting sync.Mutex
-	waited  context.Context // the same for those who wait; nil: nobody has
-	cancels context.CancelFunc
+	waited  atomic.Pointer[waited] // nil: nobody has
 }
 
-// begin says what the work is of, and that it ends after some time.
-func (w *work) begin(parent context.Context, account *budget.Account, most time.Duration) {
-	w.parent, w.account, w.end = parent, account, time.Now().Add(most)
+// waited is the same context for those who wait for its end.
+type waited struct {
+	context.Context
+	cancel context.CancelFunc
+}
+
+// begin says what the work is of, when it began, and how long it may take.
+func (w *work) begin(parent context.Context, account *budget.Account, now time.Time, most time.Duration) {
+	w.parent, w.account, w.began, w.most = parent, account, now, most
 }
 
 // begun reports whether it has a beginning.
@@ -41,20 +47,18 @@ var canceled, tooLate = context.Canceled, context.DeadlineExceeded
 
 func (w *work) over(err *error) {
 	w.ended.CompareAndSwap(nil, err)
-	w.waiting.Lock()
-	defer w.waiting.Unlock()
-	if w.cancels != nil {
-		w.cancels()
+	if waited := w.waited.Load(); waited != nil {
+		waited.cancel()
 	}
 }
 
-func (w *work) Deadline() (time.Time, bool) { return w.end, true }
+func (w *work) Deadline() (time.Time, bool) { return w.began.Add(w.most), true }
 
 func (w *work) Err() error {
 	if err := w.noted(); err != nil {
 		return err
 	}
-	if !time.Now().Before(w.end) {
+	if time.Since(w.began) >= w.most {
 		w.over(&tooLate)
 		return tooLate
 	}
@@ -75,13 +79,16 @@ func (w *work) Done() <-chan struct{} { return w.forWaiting().Done() }
 func (w *work) forWaiting() context.Context {
 	w.waiting.Lock()
 	defer w.waiting.Unlock()
-	if w.waited == nil {
-		w.waited, w.cancels = context.WithDeadline(w.parent, w.end)
+	is := w.waited.Load()
+	if is == nil {
+		is = new(waited)
+		is.Context, is.cancel = context.WithDeadline(w.parent, w.began.Add(w.most))
+		w.waited.Store(is)
 		if w.ended.Load() != nil {
-			w.cancels()
+			is.cancel()
 		}
 	}
-	return w.waited
+	return is.Context
 }
 
 // Value has the account of the request. What it does not know itself is asked of what those wait for who wait, which the standard
@@ -90,10 +97,7 @@ func (w *work) Value(key any) any {
 	if key == budget.Key {
 		return w.account
 	}
-	w.waiting.Lock()
-	waited := w.waited
-	w.waiting.Unlock()
-	if waited != nil {
+	if waited := w.waited.Load(); waited != nil {
 		return waited.Value(key)
 	}
 	return w.parent.Value(key)

@@ -63,7 +63,7 @@ func TestWork(t *testing.T) {
 					var w work
 					account := budget.New(1, nil).Open(1)
 					gotErrs, gotDone, gotChild := observe(func(parent context.Context) (context.Context, context.CancelFunc) {
-						w.begin(parent, account, most)
+						w.begin(parent, account, time.Now(), most)
 						return &w, w.cancel
 					})
 					if gotErrs != errs || gotDone != done || gotChild != child {
@@ -84,7 +84,7 @@ func TestWorkIsFree(t *testing.T) {
 	var w work
 	if n := testing.AllocsPerRun(100, func() {
 		w = work{}
-		w.begin(parent, nil, time.Minute)
+		w.begin(parent, nil, time.Now(), time.Minute)
 		for range 10 {
 			if w.Err() != nil {
 				t.Fatal("it ended")

@@ -213,21 +213,30 @@ func (a *Account) Close() { a.Settle(0) }
 type Meter struct {
 	account *Account
 	charged int
+	next    int // length from which on the account hears of it
 }
 
 // Step is by how many bytes an answer grows before the account hears of it.
 const Step = 16 << 10
 
 // NewMeter returns the meter of an answer of which so many bytes are charged already.
-func NewMeter(a *Account, charged int) Meter { return Meter{a, charged} }
+func NewMeter(a *Account, charged int) Meter {
+	if a == nil {
+		return Meter{next: math.MaxInt}
+	}
+	return Meter{a, charged, charged + Step}
+}
+
+// Due reports whether the account is to hear of an answer of this length. It is inlined wherever it is called, which Grown is not.
+func (m *Meter) Due(length int) bool { return length >= m.next }
 
 // Grown says how long the answer is now.
 func (m *Meter) Grown(length int) error {
-	if m.account == nil || length-m.charged < Step {
+	if !m.Due(length) {
 		return nil
 	}
 	grown := int64(length - m.charged)
-	m.charged = length
+	m.charged, m.next = length, length+Step
 	return m.account.Answer(grown)
 }
 

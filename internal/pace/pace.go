@@ -28,9 +28,9 @@ type Searches struct {
 // Begin notes that a search begins. End follows.
 func (s *Searches) Begin() { s.running.Add(1) }
 
-// End notes that a search has ended.
-func (s *Searches) End() {
-	s.last.Store(time.Now().UnixNano())
+// End notes that a search has ended just now.
+func (s *Searches) End(now time.Time) {
+	s.last.Store(now.UnixNano())
 	s.running.Add(-1)
 }
 

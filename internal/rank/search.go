@@ -78,9 +78,6 @@ func (m *memory) release() {
 
 // Search ranks. Errors are *apierr.Error (invalid_search_sort, invalid_search_attributes_to_search_on) or the context's.
 func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
 	s := &search{ctx: ctx, ix: ix, r: r, scored: r.Scores || r.Details || r.Values || r.Threshold != nil, memory: memories.Get().(*memory)}
 	defer s.release()
 	terms, err := s.read()

@@ -234,9 +234,10 @@ type hitWriter struct {
 	doc     []byte
 	tails   []segment.Tail
 	raw     []byte        // what is shown of doc, not yet hydrated
-	meter   *budget.Meter // of the answer
-	room    budget.Room   // of doc and what is shown of it
-	hits    int           // appended so far
+	meter   *budget.Meter // of the answer: own, or one that others have, too
+	own     budget.Meter
+	room    budget.Room // of doc and what is shown of it
+	hits    int         // appended so far
 
 	federated *federated        // query of a federated search; nil: the search stands alone
 	in        *FederatedRequest // that search
@@ -247,17 +248,18 @@ type hitWriter struct {
 // newHitWriter returns what appends hits to an answer of this length.
 func newHitWriter(r *Response, length int) *hitWriter {
 	req := r.request
-	meter := budget.NewMeter(budget.Of(r.ctx), length)
-	w := &hitWriter{r: r, meter: &meter, room: budget.NewRoom(budget.Of(r.ctx)), shown: newSelection(retrievedFields(r.view.Fields, r.view.Settings.DisplayedAttributes, req.AttributesToRetrieve))}
+	account := budget.Of(r.ctx)
+	w := &hitWriter{r: r, own: budget.NewMeter(account, length), room: budget.NewRoom(account), shown: newSelection(retrievedFields(r.view.Fields, r.view.Settings.DisplayedAttributes, req.AttributesToRetrieve))}
+	w.meter = &w.own
 	if req.RetrieveVectors && displaysVectors(r.view) {
 		w.vectors = newEmbeddings(r.view)
 	}
 	if len(req.AttributesToHighlight) > 0 || len(req.AttributesToCrop) > 0 || req.ShowMatchesPosition {
 		w.format = newFormatter(r.view, req, r.result.Highlights())
-		w.format.hydrate, w.format.room = r.hydrate, budget.Of(r.ctx).Room()
+		w.format.hydrate, w.format.room = r.hydrate, account.Room()
 	}
 	if r.hydrate != nil {
-		r.hydrate.meter = meter
+		r.hydrate.meter = w.own
 	}
 	if !req.ShowMatchesPosition {
 		read := []selection{w.shown}
@@ -282,8 +284,10 @@ func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
 	if w.hits++; w.hits%clockHits == 0 && w.r.ctx.Err() != nil {
 		return nil, w.r.ctx.Err()
 	}
-	if err := w.meter.Grown(len(dst)); err != nil {
-		return nil, err
+	if w.meter.Due(len(dst)) {
+		if err := w.meter.Grown(len(dst)); err != nil {
+			return nil, err
+		}
 	}
 	s := w.r.view.Segments[h.Segment]
 	var err error
