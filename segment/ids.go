@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"fmt"
 	"math/bits"
 	"sort"
 
@@ -145,6 +146,11 @@ func (r *Reader) Lookup(externalID []byte) (Row, bool) {
 }
 
 func buildDocIDs(_ context.Context, b *Builder, f *fileWriter) error {
+	for row := 1; row < len(b.docIDs); row++ {
+		if b.docIDs[row-1] >= b.docIDs[row] { // such a segment could be neither merged nor searched by id
+			return fmt.Errorf("document %d stands behind document %d", b.docIDs[row], b.docIDs[row-1])
+		}
+	}
 	writeDocIDs(f, len(b.docIDs), func(row int) DocID { return b.docIDs[row] })
 	return nil
 }

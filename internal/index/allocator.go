@@ -67,15 +67,34 @@ func (a *allocator) begin() {
 // take returns the lowest free id.
 func (a *allocator) take() (segment.DocID, error) {
 	if !a.startedOver {
-		a.next = a.used.NextAbsentValue(uint32(a.next))
+		a.next = nextAbsent(a.used, a.next)
 	}
-	if a.next < 0 || a.next >= math.MaxUint32 {
+	if a.next >= math.MaxUint32 {
 		return 0, errors.New("the index is full: it has as many documents as there are numbers for them")
 	}
 	id := uint32(a.next)
 	a.next++
 	a.given.Add(id)
 	return segment.DocID(id), nil
+}
+
+// nextAbsent returns the lowest number from a given one on that is not in a set. (NextAbsentValue of the library gives numbers that are
+// there, or −1, where 65,536 of them follow each other.)
+func nextAbsent(set *roaring.Bitmap, from int64) int64 {
+	if from > math.MaxUint32 || !set.Contains(uint32(from)) {
+		return from
+	}
+	before := int64(set.Rank(uint32(from))) - 1 // below from
+	full := func(length int64) bool {
+		last := from + length - 1
+		return last <= math.MaxUint32 && int64(set.Rank(uint32(last)))-before == length
+	}
+	length := int64(1)
+	for full(2 * length) {
+		length *= 2
+	}
+	more := sort.Search(int(length), func(more int) bool { return !full(length + int64(more) + 1) })
+	return from + length + int64(more)
 }
 
 // free gives an id back.

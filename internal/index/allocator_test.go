@@ -39,3 +39,106 @@ func TestIDsOfLiveDocuments(t *testing.T) {
 		b.close()
 	}
 }
+
+// TestIDsAreGivenOutOnce takes and frees ids over several batches, some of which are not committed, and compares them with those of a
+// walk from 0. Sets of more than 65,536 ids are made of several containers, full ones among them.
+func TestIDsAreGivenOutOnce(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for _, first := range []int{0, 1, 100, 65535, 65536, 65537, 131072, 200_000} {
+		used := make([]bool, first+100_000)
+		a := &allocator{used: roaring.New()}
+		a.begin()
+		take := func(n int) (ids []int) {
+			at := 0
+			for range n {
+				id, err := a.take()
+				if err != nil {
+					t.Fatal(err)
+				}
+				for used[at] {
+					at++
+				}
+				if int(id) != at {
+					t.Fatalf("%d at first: %d is given out, want %d", first, id, at)
+				}
+				ids = append(ids, at)
+				at++
+			}
+			return ids
+		}
+		commit := func(given, freed []int) {
+			a.committed()
+			for _, id := range given {
+				used[id] = true
+			}
+			for _, id := range freed {
+				used[id] = false
+			}
+		}
+		commit(take(first), nil)
+		for round := range 6 {
+			if round == 3 { // as after a start
+				a.used.RunOptimize()
+			}
+			take(rng.IntN(5))
+			a.begin() // of a batch that failed
+			given := take(rng.IntN(1 + rng.IntN(10_000)))
+			var freed []int
+			for range rng.IntN(20) {
+				if id := rng.IntN(len(used)); used[id] {
+					freed = append(freed, id)
+					a.free(segment.DocID(id))
+				}
+			}
+			commit(given, freed)
+		}
+	}
+}
+
+func TestNextAbsent(t *testing.T) {
+	full := roaring.New()
+	full.AddRange(0, 1<<32)
+	top := roaring.New()
+	top.AddRange(1<<32-100, 1<<32)
+	for _, tt := range []struct {
+		name       string
+		set        *roaring.Bitmap
+		from, want int64
+	}{
+		{"nothing", roaring.New(), 7, 7},
+		{"all", full, 0, 1 << 32},
+		{"all", full, 1<<32 - 1, 1 << 32},
+		{"the end", top, 1<<32 - 50, 1 << 32},
+		{"the end", top, 5, 5},
+		{"behind the end", top, 1 << 32, 1 << 32},
+	} {
+		if got := nextAbsent(tt.set, tt.from); got != tt.want {
+			t.Errorf("%s from %d: %d, want %d", tt.name, tt.from, got, tt.want)
+		}
+	}
+}
+
+// TestDocumentsBehindManyOthers adds documents to an index that has more of them than a container of a bitmap, and compacts it.
+func TestDocumentsBehindManyOthers(t *testing.T) {
+	b := newBed(t, vfs.NewMem(), Options{})
+	defer b.close()
+	ix := b.create("a")
+	const first, more = 1<<16 + 10, 20
+	docs := make([]string, first+more)
+	for i := range docs {
+		docs[i] = fmt.Sprintf(`{"id":%d}`, i)
+	}
+	b.apply(ix, b.payload(docs[:first]...))
+	b.apply(ix, b.payload(docs[first:]...))
+	if _, _, err := ix.Compact(t.Context(), b.batch+1, nil); err != nil {
+		t.Fatal(err)
+	}
+	v := ix.View()
+	defer v.Release()
+	for _, id := range []int{0, 1, first - 1, first, first + more - 1} {
+		i, row, ok := v.Find([]byte(fmt.Sprint(id)))
+		if !ok || v.Segments[i].DocID(row) != segment.DocID(id) {
+			t.Errorf("document %d: found is %v", id, ok)
+		}
+	}
+}
