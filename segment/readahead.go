@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"cmp"
 	"encoding/binary"
 	"slices"
 	"sync"
@@ -98,6 +99,8 @@ func (r *Reader) walked() []section {
 	if total > aheadBytes {
 		return nil
 	}
+	// The first search asks for the short ones first, and for codes after links.
+	slices.SortStableFunc(parts, func(a, b section) int { return cmp.Compare(a.length, b.length) })
 	return parts
 }
 
@@ -133,6 +136,13 @@ func (b *blocks) fetch(table []byte, width int, ids []uint32) {
 		}
 	}
 	b.ask(from, to)
+}
+
+// fetchAll is fetch of a stretch of the file.
+func (b *blocks) fetchAll(p []byte) {
+	if b.file != nil && len(p) > 0 {
+		b.ask(b.missing(b.offset(p), len(p)))
+	}
 }
 
 // missing returns the first block of a stretch that was not found right, and the one after the last such; equal when there is none.

@@ -187,6 +187,7 @@ func (v *Vectors) openRows(e EmbedderID, p []byte) bool {
 		return part
 	}
 	v.full = take(v.vectors, v.shape.rowBytes())
+	v.r.blocks.fetchAll(p)
 	v.r.blocks.touch(p)
 	if v.entries < v.r.rows {
 		v.rows = alias[uint32](take(v.entries, 4))
@@ -223,6 +224,7 @@ func (v *Vectors) openCodes(p []byte) bool {
 		return false
 	}
 	v.codes = alias[int8](p[:v.vectors*stride])
+	v.r.blocks.fetchAll(p[v.vectors*stride:])
 	v.r.blocks.touch(p[v.vectors*stride:])
 	v.outliers = alias[uint32](p[v.vectors*stride:])
 	return len(v.outliers) <= v.vectors
@@ -246,7 +248,7 @@ func (v *Vectors) touchLinks(links []uint32) {
 	if b := &v.r.blocks; !b.sound.Load() {
 		p := bytesOf(links)
 		if !v.r.ahead.asked.Load() {
-			b.ask(b.missing(b.offset(p), len(p)))
+			b.fetchAll(p)
 		}
 		b.touch(p)
 	}
@@ -265,6 +267,7 @@ func (v *Vectors) graph() (*ann.Graph, error) {
 	}
 	l := v.link.get(func() *linkedGraph {
 		head, _, upper := ann.Parts(v.encoded)
+		v.r.blocks.fetchAll(upper)
 		if err := cmp.Or(v.r.blocks.verify(head), v.r.blocks.verify(upper)); err != nil {
 			return &linkedGraph{err: err}
 		}
