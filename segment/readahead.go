@@ -11,17 +11,18 @@ import (
 )
 
 // A walk through a graph reads about a thousand pages here and there, and which ones shows only as it goes on. Where the file
-// is not in memory, it would wait for the disk that often. So links and codes are asked for when a file is opened, as far as
-// they are not too many; of those that are not in memory yet, and of full rows, what a step needs is asked for at once.
+// is not in memory, it would wait for the disk that often; where it is, it checks that many blocks. So links and codes are read
+// and checked when a file is opened, as far as they are not too many. What is not in memory or not checked yet, and of full
+// rows, is asked for at once, as much as a step needs.
 
-const (
-	// aheadBytes is how much of the links and codes of a file is asked for ahead: more would push out of memory what else is
-	// used, and most of it is not needed soon.
-	aheadBytes = 256 << 20
+// aheadStep is how much is read ahead at a time: the disk has others to serve between.
+const aheadStep = 2 << 20
 
-	// aheadStep is how much is asked for at a time: the disk has others to serve between.
-	aheadStep = 2 << 20
-)
+// aheadLeft is how many bytes may still be read ahead for files that are open: more would push out of memory what else is used,
+// and most of it is not needed soon.
+var aheadLeft atomic.Int64
+
+func init() { aheadLeft.Store(256 << 20) }
 
 // aheadOne lets one file after another be read ahead: disks read none faster when they read several.
 var aheadOne = make(chan struct{}, 1)
@@ -29,55 +30,93 @@ var aheadOne = make(chan struct{}, 1)
 // ahead is the reading ahead of a file.
 type ahead struct {
 	reading sync.WaitGroup
-	closing chan struct{}
-	asked   atomic.Bool // for all links and codes
+	ending  sync.Once
+	end     chan struct{} // closed when the reading is to end
+	taken   int64         // of aheadLeft
+
+	asked   atomic.Bool // all of it was asked for
+	checked atomic.Bool // and was found right
 }
 
-// stop ends the reading, and waits until it has.
+// stop ends the reading, waits until it has, and forgets what it found.
 func (a *ahead) stop() {
-	if a.closing != nil {
-		close(a.closing)
+	if a.end != nil {
+		a.ending.Do(func() { close(a.end) })
 		a.reading.Wait()
+		a.checked.Store(false)
 	}
 }
 
-// ReadAhead has the system read what walks through the graphs of the file need, if that is not in memory, while searches can
-// begin. It is for who searches the file, and to be called once, before the Reader is shared; Close ends it.
+func (a *ahead) stopped() bool {
+	select {
+	case <-a.end:
+		return true
+	default:
+		return false
+	}
+}
+
+// ReadAhead reads and checks what walks through the graphs of the file need, while searches can begin. It is for who searches
+// the file, and to be called once, before the Reader is shared; Close ends it.
 func (r *Reader) ReadAhead() {
 	if !slices.ContainsFunc(r.sections, func(s section) bool { return s.tag == tagGraph }) {
 		return
 	}
 	a := &r.ahead
-	a.closing = make(chan struct{})
+	a.end = make(chan struct{})
 	a.reading.Go(func() {
 		select {
 		case aheadOne <- struct{}{}:
 			defer func() { <-aheadOne }()
-		case <-a.closing:
+		case <-a.end:
 			return
 		}
-		var parts []section
-		if err := mapped.Guard(func() error { parts = r.walked(); return nil }); err != nil || parts == nil {
-			return // who searches meets the page that cannot be read
-		}
-		for _, s := range parts {
-			for at := int64(0); at < s.length; at += aheadStep {
-				select {
-				case <-a.closing:
-					return
-				default:
-				}
-				r.file.Advise(s.offset+at, min(aheadStep, s.length-at), mapped.WillNeed)
+		// Of a page that cannot be read the file tells; who searches meets it, and what is damaged.
+		_ = mapped.Guard(func() error {
+			parts, total := r.walked()
+			if aheadLeft.Add(-total) < 0 {
+				aheadLeft.Add(total)
+				return nil
 			}
-		}
-		a.asked.Store(true)
+			a.taken = total
+			if r.steps(parts, func(at, n int64) bool { r.file.Advise(at, n, mapped.WillNeed); return true }) {
+				a.asked.Store(true)
+				a.checked.Store(r.steps(parts, r.blocks.checkAhead))
+			}
+			return nil
+		})
 	})
 }
 
-// walked returns the stretches of the file that walks read, but for full rows; nothing when they are too long.
-func (r *Reader) walked() []section {
-	var parts []section
-	total := int64(0)
+// steps calls do with all of some stretches of the file, a step at a time, until it returns false or the reading is to end. It
+// reports whether that was all.
+func (r *Reader) steps(parts []section, do func(at, n int64) bool) bool {
+	for _, s := range parts {
+		for at := int64(0); at < s.length; at += aheadStep {
+			if r.ahead.stopped() || !do(s.offset+at, min(aheadStep, s.length-at)) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// checkAhead reports whether all of a stretch is right, and notes which blocks are. It tells nobody of one that is not: that is
+// for who needs it. Files of format 1, of which whole sections would be read, are left to searches.
+func (b *blocks) checkAhead(at, n int64) bool {
+	right := b.sums != nil
+	for i := int(at >> blockBits); right && i <= int((at+n-1)>>blockBits); i++ {
+		if !b.isRight(i) {
+			if right = b.compare(i, "") == nil; right {
+				b.markRight(i)
+			}
+		}
+	}
+	return right
+}
+
+// walked returns the stretches of the file that walks read, but for full rows, and how long they are together.
+func (r *Reader) walked() (parts []section, total int64) {
 	add := func(s section) { parts, total = append(parts, s), total+s.length }
 	for _, graph := range r.sections {
 		if graph.tag != tagGraph {
@@ -96,12 +135,9 @@ func (r *Reader) walked() []section {
 			}
 		}
 	}
-	if total > aheadBytes {
-		return nil
-	}
 	// The first search asks for the short ones first, and for codes after links.
 	slices.SortStableFunc(parts, func(a, b section) int { return cmp.Compare(a.length, b.length) })
-	return parts
+	return parts, total
 }
 
 // besideRows returns what stands behind the full rows of a section of vectors; all of it of a binary embedder, where rows are codes.

@@ -81,10 +81,10 @@ func TestCloseEndsReadingAhead(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a.seg")
 	docs := clusteredDocs(testRand(t), coded, 5, 1500, 1)
 	r := segmentOfVectors(t, vfs.OS, name, docs, coded)
-	if parts := r.walked(); len(parts) != 4 {
+	if parts, _ := r.walked(); len(parts) != 4 {
 		t.Errorf("%d stretches are read ahead, want those of the graph, the codes, the row lists, and what is beside rows", len(parts))
 	}
-	before := mapped.Count()
+	before, left := mapped.Count(), aheadLeft.Load()
 	aheadOne <- struct{}{} // all wait
 	var waiting sync.WaitGroup
 	for i := range 20 {
@@ -113,6 +113,50 @@ func TestCloseEndsReadingAhead(t *testing.T) {
 	if n := mapped.Count(); n != before {
 		t.Errorf("%d files are open, %d before", n, before)
 	}
+	if n := aheadLeft.Load(); n != left {
+		t.Errorf("%d bytes may be read ahead, %d before", n, left)
+	}
+}
+
+// What was read ahead and found right is not checked by searches again, until it is forgotten; of a file beyond the bound nothing is.
+func TestWhatIsReadAheadIsCheckedOnce(t *testing.T) {
+	defer lowerThresholds(256, 1000)()
+	rng := testRand(t)
+	docs := clusteredDocs(rng, coded, 5, 1500, 1)
+	r := segmentOfVectors(t, vfs.NewMem(), "a.seg", docs, coded)
+	r.ReadAhead()
+	r.ahead.reading.Wait()
+	if !r.ahead.asked.Load() || !r.ahead.checked.Load() {
+		t.Fatal("it is not read ahead")
+	}
+	parts, total := r.walked()
+	for _, s := range parts {
+		if at, end := r.blocks.missing(int(s.offset), int(s.length)); at != end {
+			t.Errorf("blocks %d to %d of %v are not known to be right", at, end, s.tag)
+		}
+	}
+	if r.ahead.taken != total {
+		t.Errorf("%d bytes are taken, want %d", r.ahead.taken, total)
+	}
+	checkRecall(t, r.Vectors(coded.ID), docs, rng)
+	r.forget()
+	if r.ahead.checked.Load() {
+		t.Error("what was forgotten counts as checked")
+	}
+	checkRecall(t, r.Vectors(coded.ID), docs, rng)
+
+	defer aheadLeft.Store(aheadLeft.Swap(total - 1))
+	beyond, err := openBytes(t, r.data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer beyond.Close()
+	beyond.ReadAhead()
+	beyond.ahead.reading.Wait()
+	if beyond.ahead.asked.Load() || beyond.ahead.checked.Load() || beyond.ahead.taken != 0 || aheadLeft.Load() != total-1 {
+		t.Error("more is read ahead than may be")
+	}
+	checkRecall(t, beyond.Vectors(coded.ID), docs, rng)
 }
 
 // What a section says of itself may be anything when it is read ahead.

@@ -84,6 +84,7 @@ func (r *Reader) place(fault *apierr.Corruption) {
 
 // forget takes all that was found right for unknown, and for not opened.
 func (r *Reader) forget() {
+	r.ahead.stop()
 	r.blocks.forget()
 	r.wordCounts.forget()
 	r.neighbours.forget()
@@ -148,6 +149,8 @@ func (r *Reader) open() error {
 // Close unmaps the file. Nothing that the Reader returned may be used any more.
 func (r *Reader) Close() error {
 	r.ahead.stop()
+	aheadLeft.Add(r.ahead.taken)
+	r.ahead.taken = 0
 	return r.file.Close()
 }
 

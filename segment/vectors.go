@@ -240,12 +240,14 @@ func (v *Vectors) coded() ann.Codes {
 
 // touchCodes makes sure that the codes of some vectors are as they were written.
 func (v *Vectors) touchCodes(vectors []uint32) {
-	v.r.blocks.touchRows(bytesOf(v.codes), v.quantizer.Stride(), vectors, v.r.ahead.asked.Load())
+	if a := &v.r.ahead; !a.checked.Load() {
+		v.r.blocks.touchRows(bytesOf(v.codes), v.quantizer.Stride(), vectors, a.asked.Load())
+	}
 }
 
 // touchLinks makes sure that some links of the graph are as they were written.
 func (v *Vectors) touchLinks(links []uint32) {
-	if b := &v.r.blocks; !b.sound.Load() {
+	if b := &v.r.blocks; !b.sound.Load() && !v.r.ahead.checked.Load() {
 		p := bytesOf(links)
 		if !v.r.ahead.asked.Load() {
 			b.fetchAll(p)
