@@ -172,7 +172,7 @@ func (s *Server) turn(ctx *fasthttp.RequestCtx, hits int) (limited *turn, waited
 func (t *turn) end() {
 	now := time.Now()
 	t.slots.giveBackAt(t, now)
-	t.request.server.searches.End(now)
+	t.request.server.searches.EndAt(now)
 }
 
 // turnBeside waits for the turn of a search that a request makes beside its own work, as turn does.

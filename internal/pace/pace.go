@@ -28,8 +28,11 @@ type Searches struct {
 // Begin notes that a search begins. End follows.
 func (s *Searches) Begin() { s.running.Add(1) }
 
-// End notes that a search has ended just now.
-func (s *Searches) End(now time.Time) {
+// End notes that a search has ended.
+func (s *Searches) End() { s.EndAt(time.Now()) }
+
+// EndAt is End where it is known what time it is.
+func (s *Searches) EndAt(now time.Time) {
 	s.last.Store(now.UnixNano())
 	s.running.Add(-1)
 }

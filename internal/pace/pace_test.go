@@ -31,7 +31,7 @@ func TestYield(t *testing.T) {
 		if n := done(Beside(t.Context(), s)); n < 2400 || n > 2600 {
 			t.Errorf("beside a search: %d steps, want a quarter of 10000", n)
 		}
-		s.End(time.Now())
+		s.End()
 		if n := done(Beside(t.Context(), s)); n < 9500 || n >= 10_000 {
 			t.Errorf("after a search: %d steps, want almost 10000", n)
 		}
