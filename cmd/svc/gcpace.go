@@ -21,22 +21,20 @@ const (
 	// gcHeadroomBeside is that while work rests for searches, unless it would be more than a quarter of the memory for indexing:
 	// a collection takes all processors for some 50 ms, and with one every two or three seconds searches would see it in their 99th
 	// percentile.
-	gcHeadroomBeside = 192 << 20
+	gcHeadroomBeside = 256 << 20
 )
 
-// roomBeside is a quarter of the memory for indexing, in bytes; 0 as long as that is not known.
-var roomBeside atomic.Int64
-
-// headroom is how much the heap may grow at least, at present.
-func headroom() uint64 {
-	if !pace.Resting() {
-		return gcHeadroom
-	}
-	return max(gcHeadroom, uint64(min(gcHeadroomBeside, roomBeside.Load())))
+// gcPacer sets after each collection how much the heap may grow to the next one.
+type gcPacer struct {
+	stopped atomic.Bool
+	beside  atomic.Pointer[pacedBeside]
 }
 
-// gcPacer sets after each collection how much the heap may grow to the next one.
-type gcPacer struct{ stopped atomic.Bool }
+// pacedBeside are searches that work may rest for, and a quarter of the memory for indexing, in bytes.
+type pacedBeside struct {
+	searches *pace.Searches
+	room     int64
+}
 
 // paceGC starts a pacer.
 func paceGC() *gcPacer {
@@ -48,6 +46,23 @@ func paceGC() *gcPacer {
 
 func (p *gcPacer) stop() { p.stopped.Store(true) }
 
+// heed has the heap grow by more while work rests for searches. A nil pacer does nothing.
+func (p *gcPacer) heed(searches *pace.Searches, indexingMemory int64) {
+	if p == nil {
+		return
+	}
+	p.beside.Store(&pacedBeside{searches, indexingMemory / 4})
+	searches.OnYield(p.set)
+}
+
+// headroom is how much the heap may grow at least, at present.
+func (p *gcPacer) headroom() uint64 {
+	if b := p.beside.Load(); b != nil && b.searches.Yielding() {
+		return max(gcHeadroom, uint64(min(gcHeadroomBeside, b.room)))
+	}
+	return gcHeadroom
+}
+
 // watch has adjust called when the next collection has ended.
 func (p *gcPacer) watch() {
 	type mark struct{ _ [16]byte } // as large as gets a place of its own, and without pointers
@@ -58,13 +73,18 @@ func (p *gcPacer) adjust() {
 	if p.stopped.Load() {
 		return
 	}
+	p.set()
+	p.watch()
+}
+
+// set sets it.
+func (p *gcPacer) set() {
 	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/gogc:percent"}}
 	metrics.Read(s)
-	want, is := gcPercentOf(s[0].Value.Uint64(), headroom()), s[1].Value.Uint64()
+	want, is := gcPercentOf(s[0].Value.Uint64(), p.headroom()), s[1].Value.Uint64()
 	if want < is || want > is*11/10 { // setting it stops the world for a moment
 		debug.SetGCPercent(int(want))
 	}
-	p.watch()
 }
 
 // gcPercentOf returns what a heap with so many live bytes may grow by, in percent, where it may by so many bytes in any case.

@@ -22,7 +22,7 @@ func TestGCPercentOf(t *testing.T) {
 		{96 << 20, gcHeadroom, 50},
 		{1 << 40, gcHeadroom, 50},
 		{math.MaxUint64, gcHeadroom, 50},
-		{96 << 20, gcHeadroomBeside, 200},
+		{128 << 20, gcHeadroomBeside, 200},
 		{1 << 30, gcHeadroomBeside, 50},
 	} {
 		if got := gcPercentOf(c.live, c.headroom); got != c.want {
@@ -57,27 +57,28 @@ func TestGCIsPaced(t *testing.T) {
 	until("little is live again", func(n uint64) bool { return n > gcPercent })
 }
 
-// A heap may grow by more while work rests for searches, up to a quarter of the memory for indexing.
+// A heap may grow by more while work rests for searches, up to a quarter of the memory for indexing, and from the first rest on.
 func TestHeadroomBesideSearches(t *testing.T) {
-	defer roomBeside.Store(roomBeside.Load())
-	for deadline := time.Now().Add(time.Minute); pace.Resting(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("something rests all the time")
+	for room, want := range map[int64]uint64{0: gcHeadroom, 400 << 20: 100 << 20, 1 << 40: gcHeadroomBeside} {
+		p, searches := new(gcPacer), new(pace.Searches)
+		if n := p.headroom(); n != gcHeadroom {
+			t.Errorf("no searches are known: %d bytes", n)
+		}
+		p.heed(searches, room)
+		told := 0
+		searches.OnYield(func() { told++ })
+		searches.Begin()
+		if n := p.headroom(); n != gcHeadroom {
+			t.Errorf("nothing rests: %d bytes", n)
+		}
+		w := pace.Of(pace.Beside(t.Context(), searches))
+		for range 2 {
+			for w.Yield() == 0 {
+			}
+		}
+		if n := p.headroom(); n != want || told != 1 {
+			t.Errorf("%d bytes of memory for indexing: %d, want %d; told %d times", room, n, want, told)
 		}
 	}
-	if n := headroom(); n != gcHeadroom {
-		t.Errorf("nothing rests: %d bytes", n)
-	}
-	searches := new(pace.Searches)
-	searches.Begin()
-	defer searches.End()
-	w := pace.Of(pace.Beside(t.Context(), searches))
-	for room, want := range map[int64]uint64{0: gcHeadroom, 100 << 20: 100 << 20, 1 << 40: gcHeadroomBeside} {
-		roomBeside.Store(room)
-		for w.Yield() == 0 {
-		}
-		if n := headroom(); n != want {
-			t.Errorf("a quarter of the memory for indexing is %d bytes: %d, want %d", room, n, want)
-		}
-	}
+	(*gcPacer)(nil).heed(new(pace.Searches), 0)
 }

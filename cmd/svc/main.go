@@ -58,15 +58,17 @@ type program struct {
 	environ func() []string // nil: none
 	out     io.Writer
 	err     io.Writer
+	gc      *gcPacer // nil: none
 }
 
 func main() {
+	var gc *gcPacer
 	if os.Getenv("GOGC") == "" {
-		paceGC() // as long as the process lives
+		gc = paceGC() // as long as the process lives
 	}
 	// Whoever reads the log may go away and come back: a line that nobody takes is lost, and nothing else.
 	signal.Ignore(syscall.SIGPIPE)
-	p := program{os.LookupEnv, os.Environ, os.Stdout, os.Stderr}
+	p := program{os.LookupEnv, os.Environ, os.Stdout, os.Stderr, gc}
 	os.Exit(p.run(os.Args[1:]))
 }
 

@@ -1,10 +1,10 @@
 package main
 
 import (
-	"io"
 	"math"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync/atomic"
 	"time"
 
 	"svc/internal/pace"
@@ -29,11 +29,13 @@ const (
 	shortPause = 9 * time.Second
 	// longPause is for how long nothing is given back after there was little to give, which may be since it is in use, and free soon after.
 	longPause = 12 * time.Second
+	// searchPause is for how long nothing is given back while somebody searches.
+	searchPause = time.Minute
 )
 
 // keepMemoryLow has the garbage collected more often before the memory ends, and gives the system back what a time of much work
-// leaves behind, which the runtime would keep for minutes: not while work rests for searches, which would see it.
-func keepMemoryLow() io.Closer {
+// leaves behind, which the runtime would keep for minutes.
+func keepMemoryLow() *memoryKeeper {
 	if limit := memoryBytes(); limit < math.MaxInt64/10 {
 		debug.SetMemoryLimit(limit / 10 * 9)
 	}
@@ -43,7 +45,20 @@ func keepMemoryLow() io.Closer {
 }
 
 // memoryKeeper is a goroutine that ends with Close.
-type memoryKeeper struct{ stop, done chan struct{} }
+type memoryKeeper struct {
+	stop, done chan struct{}
+	searches   atomic.Pointer[pace.Searches]
+}
+
+// heed has memory given back when it is in the way of few searches.
+func (k *memoryKeeper) heed(searches *pace.Searches) { k.searches.Store(searches) }
+
+// waits reports whether memory is not given back yet that might have been for some time: work that rests for searches has use for it, and
+// most of it goes by itself in the time that others are waited for.
+func (k *memoryKeeper) waits(since time.Duration) bool {
+	s := k.searches.Load()
+	return s != nil && (s.Yielding() || s.Going() && since < searchPause)
+}
 
 func (k *memoryKeeper) Close() error {
 	close(k.stop)
@@ -56,7 +71,7 @@ func (k *memoryKeeper) run() {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	needed, before := occupied(), uint64(0)
-	next := time.Now()
+	next, since := time.Now(), time.Now()
 	for {
 		select {
 		case <-k.stop:
@@ -66,7 +81,11 @@ func (k *memoryKeeper) run() {
 		began, has := time.Now(), occupied()
 		growing := has > before+keptFree
 		before = has
-		if pace.Resting() || growing || has <= needed+keptFree || began.Before(next) {
+		if has <= needed+keptFree {
+			since = began
+			continue
+		}
+		if growing || began.Before(next) || k.waits(began.Sub(since)) {
 			continue
 		}
 		debug.FreeOSMemory()
@@ -75,7 +94,8 @@ func (k *memoryKeeper) run() {
 		if after+keptFree/2 > has {
 			pause = max(pause, longPause)
 		}
-		needed, before, next = min(needed, after), after, time.Now().Add(pause)
+		needed, before, since = min(needed, after), after, time.Now()
+		next = since.Add(pause)
 	}
 }
 

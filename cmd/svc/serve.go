@@ -78,14 +78,14 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	heard := logs.New(p.err, logs.AtLeast(o.LogLevel.Level), o.LogsMode.mode())
 	log := heard.Logger()
 	place := dump.PlaceIn(o.DBPath)
-	defer keepMemoryLow().Close()
+	memory := keepMemoryLow()
+	defer memory.Close()
 	tracer, err := o.tracer(listener.Addr().String(), log)
 	if err != nil {
 		return err
 	}
 	defer closing(&err, "the traces", tracer)
 	limits := o.limits()
-	roomBeside.Store(limits.MaxIndexingMemory / 4)
 	limits.FS, limits.Logger, limits.Now, limits.Tracer = vfs.OS, log, time.Now, tracer
 	limits.Embedders = o.pool(p, log)
 	defer closing(&err, "the embedders", limits.Embedders)
@@ -103,6 +103,8 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 		return err
 	}
 	defer closing(&err, "the indexes", catalog)
+	p.gc.heed(catalog.Searches(), limits.MaxIndexingMemory)
+	memory.heed(catalog.Searches())
 	launched, err := o.launchedWebhook()
 	if err != nil {
 		return err

@@ -17,12 +17,16 @@ const (
 	maxRest    = 100 * time.Millisecond
 	// quiet is for how long nobody has searched when work goes on at full speed.
 	quiet = 50 * time.Millisecond
+	// lull is after how long without a rest work that yields is over.
+	lull = 5 * time.Second
 )
 
 // Searches knows whether somebody searches. The zero value is ready to use.
 type Searches struct {
 	running atomic.Int64
 	last    atomic.Int64 // when the last one ended, as UnixNano
+	rested  atomic.Int64 // when work last rested for them, as UnixNano; 0: never
+	onYield atomic.Pointer[func()]
 }
 
 // Begin notes that a search begins. End follows.
@@ -37,11 +41,25 @@ func (s *Searches) EndAt(now time.Time) {
 	s.running.Add(-1)
 }
 
-// rested is when work of this process last rested for searches, as UnixNano.
-var rested atomic.Int64
+// Going reports whether somebody searches, or did a moment ago.
+func (s *Searches) Going() bool { return s.going(time.Now()) }
 
-// Resting reports whether work of this process rests for searches now and then, as of a second ago at most.
-func Resting() bool { return time.Now().UnixNano()-rested.Load() < int64(time.Second) }
+// Yielding reports whether work rests for searches now and then.
+func (s *Searches) Yielding() bool { return time.Now().UnixNano()-s.rested.Load() < int64(lull) }
+
+// OnYield has f called whenever work begins to yield, before its first rest.
+func (s *Searches) OnYield(f func()) { s.onYield.Store(&f) }
+
+// rest notes that work rests until a time.
+func (s *Searches) rest(until time.Time) {
+	before := s.rested.Swap(until.UnixNano())
+	if until.UnixNano()-before < int64(lull) {
+		return
+	}
+	if f := s.onYield.Load(); f != nil {
+		(*f)()
+	}
+}
 
 func (s *Searches) going(now time.Time) bool {
 	return s.running.Load() > 0 || now.UnixNano()-s.last.Load() < int64(quiet)
@@ -87,11 +105,11 @@ func (w *Worker) Yield() (slept time.Duration) {
 		return 0
 	}
 	w.resting <- struct{}{}
-	time.Sleep(min(restFactor*time.Duration(worked), maxRest))
+	pause := min(restFactor*time.Duration(worked), maxRest)
+	w.searches.rest(now.Add(pause))
+	time.Sleep(pause)
 	slept = time.Since(now)
-	end := now.Add(slept).UnixNano()
-	w.began.Store(end)
-	rested.Store(end)
+	w.began.Store(now.Add(slept).UnixNano())
 	<-w.resting
 	return slept
 }

@@ -86,3 +86,33 @@ func TestWorkersOfOneTaskShareItsTime(t *testing.T) {
 		}
 	})
 }
+
+// TestYieldingIsTold has work begin to yield, go on for longer than a lull, and begin again after one.
+func TestYieldingIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(Searches)
+		told := 0
+		s.OnYield(func() { told++ })
+		work := func() {
+			w := Of(Beside(t.Context(), s))
+			for end := time.Now().Add(2 * lull); time.Now().Before(end); w.Yield() {
+				time.Sleep(slice / 2)
+			}
+		}
+		if work(); told != 0 || s.Yielding() || s.Going() {
+			t.Errorf("nobody searches: told %d times, yielding %v, going %v", told, s.Yielding(), s.Going())
+		}
+		for n := 1; n <= 2; n++ {
+			s.Begin()
+			work()
+			if told != n || !s.Yielding() || !s.Going() {
+				t.Errorf("beside a search: told %d times, want %d; yielding %v, going %v", told, n, s.Yielding(), s.Going())
+			}
+			s.End()
+			time.Sleep(lull + maxRest)
+			if told != n || s.Yielding() || s.Going() {
+				t.Errorf("after it: told %d times, want %d; yielding %v, going %v", told, n, s.Yielding(), s.Going())
+			}
+		}
+	})
+}

@@ -15,7 +15,8 @@ import (
 const retryAfter = time.Second // a failing disk
 
 // longWork is for how long batches have to run until the memory that they leave is given back to the system at
-// once: the runtime would keep it for minutes, and there may be no more work for days.
+// once: the runtime would keep it for minutes, and there may be no more work for days. While somebody searches it is not, as all
+// processors would be taken for that.
 const longWork = time.Second / 2
 
 // ended is a batch whose goroutine is done.
@@ -67,7 +68,7 @@ func (q *Queue) schedule() {
 			}()
 		}
 		if flying == 0 && pause == nil {
-			if worked > longWork {
+			if worked > longWork && !(q.o.Catalog != nil && q.o.Catalog.Searches().Going()) {
 				debug.FreeOSMemory()
 			}
 			worked = 0
