@@ -51,10 +51,7 @@ func (s *Server) compress(ctx *fasthttp.RequestCtx) {
 	case "deflate":
 		small = fasthttp.AppendDeflateBytesLevel(nil, body, gzipLevel)
 	}
-	if len(body) < longAnswerBytes {
-		// There it is already: that it may be too much shows in what others get.
-		_ = r.bytes().Hold(int64(len(small)))
-	}
+	// It is not waited for memory for a short one: what there is is counted when the answer is settled, and shows in what others get.
 	ctx.Response.SetBodyRaw(small)
 	r.freeBuffer()
 	ctx.Response.Header.SetContentEncoding(encoding)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/budget"
 	"svc/segment"
 )
 
@@ -18,6 +19,8 @@ type collector struct {
 	candidates rows
 	distinct   *Distinct // nil: documents are not deduplicated
 	first      int       // index in hits of the first one returned
+	held       int64     // bytes that are charged for hits
+	full       error     // why there was no memory for more hits; nil: there was
 }
 
 // pageHits is for how many hits there is room at once. More may be asked for than are found: of duplicates one stays, and
@@ -95,10 +98,37 @@ func (c *collector) add(seg int, row segment.Row, id segment.DocID) bool {
 		return true
 	}
 	if c.wants() {
+		if n := len(c.hits); n == cap(c.hits) && n >= pageHits && !c.hold(2*n) {
+			return false
+		}
 		c.hits = append(c.hits, Hit{Segment: seg, Row: row, ID: id})
 		c.describe(&c.hits[len(c.hits)-1])
 	}
 	return c.distinct != nil || c.wants()
+}
+
+// What hits take, in bytes.
+const (
+	hitBytes   = 80 // a Hit
+	valueBytes = 80 // a ScoreValue
+)
+
+// hold charges the request for so many hits like the last one. Where there is no memory for them the page ends here, and full says why.
+func (c *collector) hold(n int) bool {
+	if len(c.hits) == 0 {
+		return true
+	}
+	last := &c.hits[len(c.hits)-1]
+	more := int64(n)*int64(hitBytes+valueBytes*cap(last.Values)+cap(last.Details)) - c.held
+	if more <= 0 {
+		return true
+	}
+	if err := budget.Of(c.s.ctx).Hold(more); err != nil {
+		c.full, c.limit = err, len(c.hits)
+		return false
+	}
+	c.held += more
+	return true
 }
 
 // describe tells of a hit what the request asks for, from the buckets that are open.

@@ -76,7 +76,8 @@ func (m *memory) release() {
 	memories.Put(m)
 }
 
-// Search ranks. Errors are *apierr.Error (invalid_search_sort, invalid_search_attributes_to_search_on) or the context's.
+// Search ranks. Hits beyond the first few, and all that are to be merged, are charged to the account of the context. Errors are
+// *apierr.Error (invalid_search_sort, invalid_search_attributes_to_search_on), budget.ErrFull or the context's.
 func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 	s := &search{ctx: ctx, ix: ix, r: r, scored: r.Scores || r.Details || r.Values || r.Threshold != nil, memory: memories.Get().(*memory)}
 	defer s.release()
@@ -102,8 +103,14 @@ func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 	if m != nil {
 		result = s.recall(m)
 	}
-	if result == nil {
+	if result == nil && s.out.full == nil {
 		result = s.rankAll(m)
+	}
+	if r.Values { // many lists of hits are kept to be merged
+		s.out.hold(len(s.out.hits))
+	}
+	if s.out.full != nil {
+		return nil, s.out.full
 	}
 	switch {
 	case r.Vectors != nil:
@@ -130,7 +137,7 @@ func (s *search) rankAll(m *memo) *Result {
 	if s.out.wants() {
 		s.rankBucket(root, 0)
 	}
-	if m != nil {
+	if m != nil && s.out.full == nil {
 		s.remember(m, root)
 	}
 	return s.out.result()

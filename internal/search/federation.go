@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"svc/internal/apierr"
+	"svc/internal/budget"
 	"svc/internal/index"
 	"svc/internal/rank"
 )
@@ -164,7 +165,7 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 		if q.result, err = q.ranking.run(ctx, w); err != nil {
 			return &QueryError{i, err}
 		}
-		return nil
+		return budget.Of(ctx).Hold(candidateBytes(q.result.Candidates))
 	})
 	if err != nil {
 		return nil, err
@@ -347,4 +348,15 @@ func candidatesByIndex(queries []federated) map[string]*indexSet {
 		s.candidates = united
 	}
 	return sets
+}
+
+// candidateBytes returns what the documents that a query finds take until all are merged.
+func candidateBytes(candidates []*roaring.Bitmap) int64 {
+	n := int64(0)
+	for _, rows := range candidates {
+		if rows != nil {
+			n += int64(rows.GetSizeInBytes())
+		}
+	}
+	return n
 }
