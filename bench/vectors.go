@@ -31,6 +31,7 @@ type vectorFigures struct {
 	nextCold  time.Duration   // each of the 99 after it
 	warm      time.Duration
 	restricts []restriction
+	deleted   []deletion
 	overHTTP  *overHTTP
 }
 
@@ -167,6 +168,9 @@ func runVectors(ctx context.Context, o options, dir, binary string) (*vectorFigu
 	}
 	if set.large() {
 		return f, nil
+	}
+	if err := f.deletions(ctx, dir); err != nil {
+		return nil, err
 	}
 	m := measurement{options: o, binary: binary, dir: filepath.Join(dir, "data")}
 	f.overHTTP, err = m.runVectorsOverHTTP(ctx, set)

@@ -90,7 +90,7 @@ func TestVectorsAreMeasured(t *testing.T) {
 	s := generateVectors(300, 10, 64)
 	truth := s.truth(nil)
 	name := filepath.Join(dir, "s.seg")
-	if _, err := s.writeSegment(context.Background(), name, 1); err != nil {
+	if _, err := s.writeSegment(context.Background(), name, 1, 1); err != nil {
 		t.Fatal(err)
 	}
 	f := &vectorFigures{set: s}
@@ -108,6 +108,12 @@ func TestVectorsAreMeasured(t *testing.T) {
 	}
 	if len(truth) != 10 || len(truth[0]) != neighbours || f.firstCold <= 0 || f.firstRead <= 0 || f.firstHeld <= 0 {
 		t.Errorf("%v, %v, %v, %v", truth, f.firstCold, f.firstRead, f.firstHeld)
+	}
+	if err := f.deletions(context.Background(), dir); err != nil {
+		t.Fatal(err)
+	}
+	if len(f.deleted) != 2 || f.deleted[1].vectors != 3 || f.deleted[1].whole.seconds <= 0 || f.deleted[1].some.seconds <= 0 {
+		t.Errorf("%+v", f.deleted)
 	}
 	all := make([]uint32, s.base.rows)
 	for i := range all {

@@ -215,15 +215,17 @@ type writing struct {
 	Bytes     int64
 }
 
-// writeSegment writes the vectors into a segment of documents that have nothing else.
-func (s *vectorSet) writeSegment(ctx context.Context, name string, threads int) (writing, error) {
+// writeSegment writes the vectors into a segment of documents that have nothing else, each so many of them; what is left over is
+// left out.
+func (s *vectorSet) writeSegment(ctx context.Context, name string, each, threads int) (writing, error) {
 	b := segment.NewBuilder(segment.BuilderOptions{
 		Embedders:    []segment.EmbedderShape{{ID: 1, Dimensions: s.base.columns}},
 		GraphThreads: threads,
 	})
-	for i := range s.base.rows {
+	n := each * s.base.columns
+	for i := range s.base.rows / each {
 		b.StartDoc(segment.DocID(i), fmt.Append(nil, i), []byte("{}"))
-		b.Vectors(1, segment.DocVectors{Vectors: s.base.row(i)})
+		b.Vectors(1, segment.DocVectors{Vectors: s.base.data[i*n : (i+1)*n]})
 		b.EndDoc()
 	}
 	wall, cpu := wallTime(), processTime()
@@ -237,7 +239,7 @@ func (s *vectorSet) keepSegment(ctx context.Context, name string, threads int) (
 	if b, err := os.ReadFile(figures); err == nil {
 		return w, json.Unmarshal(b, &w)
 	}
-	if w, err = s.writeSegment(ctx, name, threads); err != nil {
+	if w, err = s.writeSegment(ctx, name, 1, threads); err != nil {
 		return w, err
 	}
 	b, err := json.Marshal(w)

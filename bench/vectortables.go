@@ -45,6 +45,14 @@ func (f *vectorFigures) tables() []byte {
 		fmt.Fprintf(&b, "| %g%% | %d | %.4f | %.1f | %.1f |\n", 100*r.share, r.candidates, r.recall, microseconds(r.each), microseconds(r.scan))
 	}
 	fmt.Fprintln(&b)
+	if len(f.deleted) > 0 {
+		fmt.Fprintf(&b, "| vectors of a row | µs a search | with %g%% of the rows deleted |\n| --- | --- | --- |\n", 100*deletedShare)
+		for _, d := range f.deleted {
+			whole, some := each(d.whole.seconds, queries), each(d.some.seconds, queries)
+			fmt.Fprintf(&b, "| %d | %.1f | %.1f, %.2f × |\n", d.vectors, microseconds(whole), microseconds(some), float64(some)/float64(whole))
+		}
+		fmt.Fprintln(&b)
+	}
 	if h := f.overHTTP; h != nil {
 		h.table(&b, f.set.base.rows)
 	}
