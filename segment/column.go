@@ -302,6 +302,18 @@ func (c *Column) CountStringRows(ord int, among *roaring.Bitmap) int {
 	return c.stringRows.countAmong(ord, among)
 }
 
+// CountMarkedStringRows is CountStringRows for rows of which each is marked by a bit, too.
+func (c *Column) CountMarkedStringRows(ord int, among *roaring.Bitmap, bits []uint64) int {
+	c.need(partStringRows)
+	return c.stringRows.countMarked(ord, among, bits)
+}
+
+// MarkedStringEffort estimates what it takes to call CountMarkedStringRows for the ordinals in [lo, hi), in rows that are looked up.
+func (c *Column) MarkedStringEffort(lo, hi int) int {
+	c.need(partStringRows)
+	return c.stringRows.effort(c.rows, lo, hi)
+}
+
 // RowStrings appends the ascending distinct ordinals of a row's strings.
 func (c *Column) RowStrings(dst []uint32, row Row) []uint32 {
 	c.need(partRowStrings)

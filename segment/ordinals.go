@@ -159,6 +159,78 @@ func (v *inverse) countAmong(ord int, among *roaring.Bitmap) int {
 	return 0
 }
 
+// countMarked is countAmong for rows that are marked as bits, too.
+func (v *inverse) countMarked(ord int, among *roaring.Bitmap, bits []uint64) int {
+	if uint(ord) >= uint(v.ords) {
+		return 0
+	}
+	from, to := v.span(ord, ord+1)
+	if from == to {
+		return v.countHeavyMarked(ord, among, bits)
+	}
+	n := 0
+	switch v.width {
+	case 1:
+		for _, r := range v.light[from:to] {
+			if i := int(r / 64); i < len(bits) {
+				n += int(bits[i] >> (r % 64) & 1)
+			}
+		}
+	case 2:
+		for p := v.light[2*from : 2*to]; len(p) >= 2; p = p[2:] {
+			r := binary.LittleEndian.Uint16(p)
+			if i := int(r / 64); i < len(bits) {
+				n += int(bits[i] >> (r % 64) & 1)
+			}
+		}
+	default:
+		for p := v.light[4*from : 4*to]; len(p) >= 4; p = p[4:] {
+			r := binary.LittleEndian.Uint32(p)
+			if i := int(r / 64); i < len(bits) {
+				n += int(bits[i] >> (r % 64) & 1)
+			}
+		}
+	}
+	return n
+}
+
+// sparse is of how many rows of a segment one at most has a value for its rows to be looked up one by one: a bitmap of them consists of
+// lists.
+const sparse = 16
+
+func (v *inverse) countHeavyMarked(ord int, among *roaring.Bitmap, bits []uint64) (n int) {
+	i := v.heavyFrom(ord)
+	if 16*i >= len(v.heavy) {
+		return 0
+	}
+	l, is := v.heavyRows(i)
+	switch {
+	case is != ord:
+		return 0
+	case l.Count*sparse > 64*len(bits):
+		return int(l.Bitmap().AndCardinality(among))
+	}
+	var buf [512]uint32
+	it := l.Bitmap().ManyIterator()
+	for got := it.NextMany(buf[:]); got > 0; got = it.NextMany(buf[:]) {
+		for _, r := range buf[:got] {
+			if i := int(r / 64); i < len(bits) {
+				n += int(bits[i] >> (r % 64) & 1)
+			}
+		}
+	}
+	return n
+}
+
+// effort estimates what it takes to count the rows of ordinals [lo, hi) among marked ones: in rows that are looked up.
+func (v *inverse) effort(rows, lo, hi int) int {
+	n := v.entries(lo, hi)
+	for i := v.heavyFrom(lo); 16*i < len(v.heavy) && int(binary.LittleEndian.Uint32(v.heavy[16*i:])) < hi; i++ {
+		n += min(int(binary.LittleEndian.Uint32(v.heavy[16*i+4:])), rows/sparse/4)
+	}
+	return n
+}
+
 // heavyRows returns the bitmap of a heavy entry and its ordinal.
 func (v *inverse) heavyRows(entry int) (rowlist.List, int) {
 	e := v.heavy[16*entry:]
@@ -288,25 +360,49 @@ func (f *forward) count(counts, rows []uint32) {
 	case forwardSingle:
 		f.countSingle(counts, rows)
 	case forwardMulti:
-		ords := len(f.ords) / f.width
-		for _, row := range rows {
-			at := 4 * int(row)
-			if at+8 > len(f.start) {
-				continue
-			}
-			from, to := int(binary.LittleEndian.Uint32(f.start[at:])), int(binary.LittleEndian.Uint32(f.start[at+4:]))
-			for ; from < min(to, ords); from++ {
-				if ord := readUint(f.ords, f.width, from); int(ord) < len(counts) {
-					counts[ord]++
-				}
-			}
-		}
+		f.countMulti(counts, rows)
 	default:
 		var buf []uint32
 		for _, row := range rows {
 			buf = f.append(buf[:0], Row(row))
 			for _, ord := range buf {
 				if int(ord) < len(counts) {
+					counts[ord]++
+				}
+			}
+		}
+	}
+}
+
+// countMulti counts where a row may have several ordinals.
+func (f *forward) countMulti(counts, rows []uint32) {
+	ords := len(f.ords) / f.width
+	for _, row := range rows {
+		at := 4 * int(row)
+		if at+8 > len(f.start) {
+			continue
+		}
+		start := f.start[at : at+8]
+		from, to := int(binary.LittleEndian.Uint32(start)), min(int(binary.LittleEndian.Uint32(start[4:])), ords)
+		if from >= to {
+			continue
+		}
+		switch f.width {
+		case 1:
+			for _, ord := range f.ords[from:to] {
+				if int(ord) < len(counts) {
+					counts[ord]++
+				}
+			}
+		case 2:
+			for p := f.ords[2*from : 2*to]; len(p) >= 2; p = p[2:] {
+				if ord := int(binary.LittleEndian.Uint16(p)); ord < len(counts) {
+					counts[ord]++
+				}
+			}
+		default:
+			for p := f.ords[4*from : 4*to]; len(p) >= 4; p = p[4:] {
+				if ord := int(binary.LittleEndian.Uint32(p)); ord < len(counts) {
 					counts[ord]++
 				}
 			}

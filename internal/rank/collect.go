@@ -160,7 +160,7 @@ func (c *collector) result() *Result {
 		}
 	}
 	if c.distinct == nil && r.Threshold == nil && c.s.lasting() {
-		res.AppendKey = c.s.appendCandidates
+		res.AppendKey, res.tell = c.s.appendCandidates, c.s.candidatesAmong
 	}
 	first := min(c.first, len(c.hits))
 	last := len(c.hits)

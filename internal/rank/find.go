@@ -33,6 +33,23 @@ func (s *search) find(in func(seg int) bool, keep bool) *bucket {
 	return s.unite(byCost)
 }
 
+// among returns those of some documents, deleted or not, that the query finds and the filter allows. Nothing else limits them.
+func (s *search) among(r rows) rows {
+	if s.filters() {
+		allowed := make(rows, len(r))
+		for seg, b := range r {
+			if b != nil {
+				allowed[seg] = s.r.Filter.Among(seg, b, false)
+			}
+		}
+		r = allowed
+	}
+	if len(s.graph.Nodes) > 0 {
+		r = s.unite(s.reached(r, false)).rows
+	}
+	return r
+}
+
 // filters reports whether the filter tells what is allowed.
 func (s *search) filters() bool { return s.r.Universe == nil && s.r.Filter != nil }
 

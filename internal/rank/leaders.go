@@ -131,14 +131,8 @@ func (s *search) without(l *leaders, m *memo) *leaders {
 	left := &leaders{rows: l.rows, all: l.all, counts: l.counts, deleted: make([]*roaring.Bitmap, len(m.large))}
 	for place, seg := range m.large {
 		left.deleted[place] = s.ix.Segments[seg].Deleted
-		if gone[seg] != nil && s.filters() {
-			gone[seg] = s.r.Filter.Among(seg, gone[seg], false)
-		}
 	}
-	if len(s.graph.Nodes) > 0 {
-		gone = s.unite(s.reached(gone, false)).rows
-	}
-	if gone.isEmpty() {
+	if gone = s.among(gone); gone.isEmpty() {
 		return left
 	}
 	left.rows, left.counts = nil, make([]int, len(m.large))
@@ -243,6 +237,16 @@ func (s *search) follow(l *leaders, m *memo, small rows) bool {
 func (s *search) candidatesIn(seg int) *roaring.Bitmap {
 	found := s.find(func(i int) bool { return i == seg }, false).rows
 	if found[seg] == nil {
+		return roaring.New()
+	}
+	return found[seg]
+}
+
+// candidatesAmong returns those of some rows of a segment, deleted or not, that the query finds.
+func (s *search) candidatesAmong(seg int, r *roaring.Bitmap) *roaring.Bitmap {
+	found := make(rows, len(s.ix.Segments))
+	found[seg] = r
+	if found = s.among(found); found[seg] == nil {
 		return roaring.New()
 	}
 	return found[seg]

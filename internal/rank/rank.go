@@ -99,6 +99,7 @@ type Result struct {
 	Degraded   bool                     // the deadline cut the ranking short
 
 	find func(seg int) *roaring.Bitmap
+	tell func(seg int, rows *roaring.Bitmap) *roaring.Bitmap
 }
 
 // In returns the candidates of a segment. The view is held.
@@ -107,6 +108,12 @@ func (r *Result) In(segment int) *roaring.Bitmap {
 		r.Candidates[segment] = r.find(segment)
 	}
 	return r.Candidates[segment]
+}
+
+// Among returns those of some rows of a segment, deleted or not, that would be candidates if they were not deleted. There is an AppendKey,
+// and the view is held.
+func (r *Result) Among(segment int, rows *roaring.Bitmap) *roaring.Bitmap {
+	return r.tell(segment, rows)
 }
 
 // Count returns how many candidates there are in a segment.

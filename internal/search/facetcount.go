@@ -21,6 +21,7 @@ type ordinalCounts struct {
 	column  *segment.Column
 	inverse bool            // the column's own counts, less those below
 	among   *roaring.Bitmap // an ordinal is counted when it is asked for; else nil
+	first   *firstCounts    // those of the first ordinals are kept; else nil
 	counts  []uint32        // by ordinal; nil where few documents are counted:
 	have    []uint32        // ordinals that some have, ascending
 	times   []uint32        // and how many
@@ -82,6 +83,9 @@ func countOrdinals(c *segment.Column, strings bool, among *roaring.Bitmap, segme
 
 // of returns the count of an ordinal.
 func (k *ordinalCounts) of(ord int) int {
+	if k.first != nil {
+		return k.first.of(ord)
+	}
 	if k.among != nil {
 		if k.strings {
 			return k.column.CountStringRows(ord, k.among)
@@ -107,7 +111,9 @@ func (k *ordinalCounts) of(ord int) int {
 }
 
 // listed reports whether no ordinals count but those in have.
-func (k *ordinalCounts) listed() bool { return !k.inverse && k.counts == nil && k.among == nil }
+func (k *ordinalCounts) listed() bool {
+	return !k.inverse && k.counts == nil && k.among == nil && k.first == nil
+}
 
 // up returns the first ordinal from ord on that some document may have.
 func (k *ordinalCounts) up(ord int) int {
@@ -143,8 +149,9 @@ type facetSource struct {
 	key     []byte
 }
 
-// newFacetSource counts in advance, or where a few values are looked at only, each when it is asked for.
-func newFacetSource(counts *candidateCounts, field segment.FieldID, in *facetRows, strings, looked bool, less *roaring.Bitmap) *facetSource {
+// newFacetSource counts in advance, or where a few values are looked at only, each when it is asked for. first is how many values are
+// looked at if they are the first; 0: any may be.
+func newFacetSource(counts *candidateCounts, field segment.FieldID, in *facetRows, strings, looked bool, first int, less *roaring.Bitmap) *facetSource {
 	s := &facetSource{in: in, segment: in.segment, size: in.column.Numbers()}
 	if strings {
 		s.size = in.column.Strings()
@@ -154,7 +161,7 @@ func newFacetSource(counts *candidateCounts, field segment.FieldID, in *facetRow
 		count = lookOrdinalsUp
 		s.all = count(in.column, strings, in.rows(), in.Rows())
 	} else {
-		s.all = counts.count(field, in, strings)
+		s.all = counts.count(field, in, strings, first)
 	}
 	if less != nil && !less.IsEmpty() {
 		k := count(in.column, strings, less, in.Rows())

@@ -20,9 +20,9 @@ import (
 // TestDistributionCountsRows compares counts, their order and the statistics with a count of each value of each row, among
 // few and among most documents of several segments, with deletions and duplicates.
 func TestDistributionCountsRows(t *testing.T) {
-	defer func(few, counted, many, values, repeats int) {
-		fewCandidates, fewCounted, manyPerCounted, fewValues, maxRepeats = few, counted, many, values, repeats
-	}(fewCandidates, fewCounted, manyPerCounted, fewValues, maxRepeats)
+	defer func(few, counted, many, values, repeats, row int) {
+		fewCandidates, fewCounted, manyPerCounted, fewValues, maxRepeats, timeOfRow = few, counted, many, values, repeats, row
+	}(fewCandidates, fewCounted, manyPerCounted, fewValues, maxRepeats, timeOfRow)
 	fewValues = 0
 	const seed = 3
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -48,7 +48,7 @@ func TestDistributionCountsRows(t *testing.T) {
 		t.Fatalf("%d segments", len(v.Segments))
 	}
 	for n := range 400 {
-		fewCandidates, fewCounted, manyPerCounted = r.IntN(200), r.IntN(100), r.IntN(3)
+		fewCandidates, fewCounted, manyPerCounted, timeOfRow = r.IntN(200), r.IntN(100), r.IntN(3), r.IntN(2)<<20
 		candidates, less := make([]*roaring.Bitmap, len(v.Segments)), make([]*roaring.Bitmap, len(v.Segments))
 		share := r.IntN(4) // 0: all live documents
 		for i, live := range v.LiveRows() {

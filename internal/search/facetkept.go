@@ -3,16 +3,22 @@ package search
 import (
 	"context"
 	"encoding/binary"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/index"
 	"svc/internal/rank"
+	"svc/internal/resultcache"
 	"svc/segment"
 )
 
 // What is counted of a facet in a large segment is kept with it under the key of the candidates. Searches that have a key in common differ
-// by deleted rows alone, and rows are only ever added to those: where they have equally many candidates, they have the same.
+// by deleted rows alone, and rows are only ever added to those: where they have equally many candidates, they have the same. Where they
+// have fewer, those that were deleted since are counted, and taken away.
 
-// keyOfCounts is followed by a field, whether its strings are meant, and the key of the candidates.
+// keyOfCounts is followed by a field, whether its numbers, its strings or the first of its strings are meant, and the key of the
+// candidates.
 const keyOfCounts = 'O'
 
 // Counts are kept with segments of so many rows; at once, where they take few bytes, or no more than there are rows to go through. (A
@@ -24,50 +30,162 @@ const fewBytes = 1 << 10
 // keptCounts are the counts of a column for so many candidates.
 type keptCounts struct {
 	candidates int
+	deleted    *roaring.Bitmap // the rows that were deleted; nil: none
 	counts     ordinalCounts
 }
 
 // candidateCounts counts candidates, and keeps the counts of those that have keys.
 type candidateCounts struct {
-	ctx  context.Context
-	view *index.View
-	key  rank.KeyOf // nil: nothing is kept
-	buf  []byte
+	ctx   context.Context
+	view  *index.View
+	found *rank.Result
+	buf   []byte
 }
 
-// count counts the candidates of a segment as countOrdinals does.
-func (k *candidateCounts) count(field segment.FieldID, in *facetRows, strings bool) ordinalCounts {
+// count counts the candidates of a segment as countOrdinals does. first is how many values are looked at if they are the first; 0: any
+// may be.
+func (k *candidateCounts) count(field segment.FieldID, in *facetRows, strings bool, first int) ordinalCounts {
 	n := in.count()
 	if n == in.Rows() {
 		return ordinalCounts{strings: strings, column: in.column, inverse: true}
 	}
 	shelf := k.view.Cache.OfFile(in.segment)
-	if k.key == nil || shelf == nil || in.Rows() < keptFrom {
-		return countOrdinals(in.column, strings, in.rows(), in.Rows())
+	if k.found.AppendKey == nil || shelf == nil || in.Rows() < keptFrom {
+		return k.made(in, strings, first)
 	}
 	kind := byte(0)
-	if strings {
+	switch {
+	case strings && first > 0:
+		kind = 2
+	case strings:
 		kind = 1
 	}
 	k.buf = append(binary.LittleEndian.AppendUint16(append(k.buf[:0], keyOfCounts), uint16(field)), kind)
-	k.buf = k.key(k.buf, in.segment)
-	if kept, ok := shelf.Get(k.buf).(*keptCounts); ok && kept.candidates == n {
-		counts := kept.counts
-		counts.column = in.column
+	k.buf = k.found.AppendKey(k.buf, in.segment)
+	if kept, ok := shelf.Get(k.buf).(*keptCounts); ok {
+		if now := kept.now(k, in, n); now != nil {
+			if now != kept {
+				shelf.Put(k.buf, now, now.bytes())
+			}
+			counts := now.counts
+			counts.column = in.column
+			if counts.first != nil {
+				counts.first = &firstCounts{in: in, counts: counts.first.counts, kept: len(counts.first.counts), key: slices.Clone(k.buf)}
+			}
+			return counts
+		}
+	}
+	counts := k.made(in, strings, first)
+	if counts.first != nil {
+		counts.first.key = slices.Clone(k.buf)
 		return counts
 	}
-	counts := countOrdinals(in.column, strings, in.rows(), in.Rows())
 	counts.list()
 	if bytes := counts.bytes(); k.ctx.Err() == nil && (bytes <= max(min(n, in.Rows()-n), fewBytes) || shelf.Again(k.buf)) {
-		kept := &keptCounts{n, counts}
+		kept := &keptCounts{n, in.Deleted, counts}
 		kept.counts.column = nil
-		shelf.Put(k.buf, kept, bytes)
+		shelf.Put(k.buf, kept, kept.bytes())
 	}
 	return counts
 }
 
+// made counts.
+func (k *candidateCounts) made(in *facetRows, strings bool, first int) ordinalCounts {
+	if strings && first > 0 && countsFirst(in, first) {
+		return ordinalCounts{strings: true, column: in.column, first: &firstCounts{in: in}}
+	}
+	return countOrdinals(in.column, strings, in.rows(), in.Rows())
+}
+
+// keepFirst keeps what a walk of the first values has counted.
+func (k *candidateCounts) keepFirst(s *facetSource) {
+	f := s.all.first
+	if f == nil || f.key == nil || len(f.counts) == f.kept || k.ctx.Err() != nil {
+		return
+	}
+	kept := &keptCounts{f.in.count(), f.in.Deleted, ordinalCounts{strings: true, first: &firstCounts{counts: f.counts}}}
+	k.view.Cache.OfFile(f.in.segment).Put(f.key, kept, kept.bytes())
+}
+
+// now returns the counts for the n candidates of the view; nil: they are not known.
+func (kept *keptCounts) now(k *candidateCounts, in *facetRows, n int) *keptCounts {
+	if kept.candidates == n {
+		return kept
+	}
+	since := in.Deleted
+	switch {
+	case kept.candidates < n || since == nil:
+		return nil
+	case kept.deleted != nil:
+		since = roaring.AndNot(since, kept.deleted)
+	}
+	gone := k.found.Among(in.segment, since)
+	if int(gone.GetCardinality()) != kept.candidates-n {
+		return nil
+	}
+	now := &keptCounts{n, in.Deleted, kept.counts}
+	now.counts.take(in.column, gone)
+	return now
+}
+
+// bytes estimates what kept counts take, deleted rows included: they outlive the view that they are from.
+func (kept *keptCounts) bytes() int {
+	n := kept.counts.bytes() + 64
+	if kept.deleted != nil {
+		n += resultcache.Size(kept.deleted)
+	}
+	return n
+}
+
+// take takes documents away from those that were counted. Lists are shared with others, and copied.
+func (k *ordinalCounts) take(column *segment.Column, gone *roaring.Bitmap) {
+	var counts []uint32
+	switch {
+	case k.first != nil:
+		k.first = &firstCounts{counts: slices.Clone(k.first.counts)}
+		counts = k.first.counts
+	case k.counts != nil:
+		k.counts = slices.Clone(k.counts)
+		counts = k.counts
+	default:
+		k.have, k.times = slices.Clone(k.have), slices.Clone(k.times)
+	}
+	less := ^uint32(0)
+	if k.inverse { // counted are those that are no candidates: they are more now
+		less = 1
+	}
+	var ordinals []uint32
+	for it := gone.Iterator(); it.HasNext(); {
+		row := segment.Row(it.Next())
+		if k.strings {
+			ordinals = column.RowStrings(ordinals[:0], row)
+		} else {
+			ordinals = column.RowNumbers(ordinals[:0], row)
+		}
+		for _, ord := range ordinals {
+			if counts != nil {
+				if int(ord) < len(counts) {
+					counts[ord] += less
+				}
+				continue
+			}
+			i, ok := slices.BinarySearch(k.have, ord)
+			if !ok {
+				k.have, k.times = slices.Insert(k.have, i, ord), slices.Insert(k.times, i, 0)
+			}
+			k.times[i] += less
+		}
+	}
+}
+
 // bytes estimates what counts take, kept.
-func (k *ordinalCounts) bytes() int { return 4*(cap(k.counts)+cap(k.have)+cap(k.times)) + 128 }
+func (k *ordinalCounts) bytes() int {
+	n := 4*(cap(k.counts)+cap(k.have)+cap(k.times)) + 128
+	if k.first != nil {
+		n += 4*cap(k.first.counts) + 128
+	}
+	return n
+}
 
 // list notes only those ordinals that some have, where they are few.
 func (k *ordinalCounts) list() {

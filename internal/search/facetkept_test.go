@@ -14,20 +14,20 @@ import (
 // TestCountsAreKeptAcrossViews asks the same few searches with facets while documents are added, replaced and deleted. Answers are those of
 // a view that remembers nothing.
 func TestCountsAreKeptAcrossViews(t *testing.T) {
-	defer func(from, few int) { keptFrom, fewCandidates = from, few }(keptFrom, fewCandidates)
+	defer func(from, few, row int) { keptFrom, fewCandidates, timeOfRow = from, few, row }(keptFrom, fewCandidates, timeOfRow)
 	r := rand.New(rand.NewPCG(5, 8))
 	l := newLibrary(t)
 	words := []string{"red", "green", "blue", "hat", "coat"}
 	document := func(id int) string {
-		return fmt.Sprintf(`{"id":%d,"t":"%s %s","d":"%s","n":[%d,%d],"s":["v%d","w%d"],"m":["%d",%d,"x%d"]}`, id, words[r.IntN(5)], words[r.IntN(5)],
-			words[r.IntN(5)], r.IntN(9), r.IntN(40), r.IntN(6), r.IntN(60), r.IntN(4), r.IntN(8), r.IntN(3))
+		return fmt.Sprintf(`{"id":%d,"t":"%s %s","d":"%s","n":[%d,%d],"s":["v%d","w%d"],"m":["%d",%d,"x%d"],"c":["c%d","d%d"]}`, id, words[r.IntN(5)], words[r.IntN(5)],
+			words[r.IntN(5)], r.IntN(9), r.IntN(40), r.IntN(6), r.IntN(60), r.IntN(4), r.IntN(8), r.IntN(3), r.IntN(30), r.IntN(300))
 	}
 	var docs []string
 	const size = 1300 // remembered are segments of 1,024 rows
 	for id := range size {
 		docs = append(docs, document(id))
 	}
-	l.put("a", `{"filterableAttributes":["n","s","m"],"sortableAttributes":["n"],"faceting":{"sortFacetValuesBy":{"s":"count"}}}`, docs...)
+	l.put("a", `{"filterableAttributes":["n","s","m","c"],"sortableAttributes":["n"],"faceting":{"sortFacetValuesBy":{"s":"count"}}}`, docs...)
 	parsed := func(s string) *filter.Expr {
 		e, err := filter.Parse(s)
 		if err != nil {
@@ -54,10 +54,10 @@ func TestCountsAreKeptAcrossViews(t *testing.T) {
 	}
 	var asked []Request
 	for _, first := range []Request{
-		{Limit: 5, Facets: []string{"n", "s", "m"}},
-		{Limit: 5, Facets: []string{"n", "s", "m"}, Query: "hat"},
-		{Limit: 5, Facets: []string{"n", "s"}, Query: "red hat", Filter: parsed("n > 3")},
-		{Limit: 5, Facets: []string{"s", "m"}, Query: "gren", Filter: parsed("s = v1 OR n < 20")},
+		{Limit: 5, Facets: []string{"n", "s", "m", "c"}},
+		{Limit: 5, Facets: []string{"n", "s", "m", "c"}, Query: "hat"},
+		{Limit: 5, Facets: []string{"n", "c", "s"}, Query: "red hat", Filter: parsed("n > 3")},
+		{Limit: 5, Facets: []string{"c", "s", "m"}, Query: "gren", Filter: parsed("s = v1 OR n < 20")},
 	} {
 		asked = append(asked, first)
 		for _, change := range things {
@@ -67,7 +67,7 @@ func TestCountsAreKeptAcrossViews(t *testing.T) {
 		}
 	}
 	for round := range 12 {
-		keptFrom, fewCandidates = []int{1 << 10, 1}[round%2], []int{3000, 10}[round/2%2]
+		keptFrom, fewCandidates, timeOfRow = []int{1 << 10, 1}[round%2], []int{3000, 10}[round/2%2], []int{100, 1 << 20}[round/3%2]
 		v := l.c.Get("a").View()
 		kept, fresh := v.Cache, query.NewCache(resultcache.New(16<<20))
 		for _, q := range asked {

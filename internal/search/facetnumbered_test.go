@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/rank"
 )
 
 // TestNumberedCountsAgree compares the most frequent values by number with those of the walk over all values, and both ways to the last
@@ -37,7 +39,7 @@ func TestNumberedCountsAgree(t *testing.T) {
 						candidates = roaring.AndNot(candidates, roaring.BitmapOf(0, 1, 2, 3, 7, 11))
 					}
 					if c := s.Column(id); c != nil && !candidates.IsEmpty() {
-						sources = append(sources, newFacetSource(&candidateCounts{view: v}, id, &facetRows{Live: s, column: c, among: candidates, segment: i}, name == "s", round%3 == 0, nil))
+						sources = append(sources, newFacetSource(&candidateCounts{view: v, found: &rank.Result{}}, id, &facetRows{Live: s, column: c, among: candidates, segment: i}, name == "s", round%3 == 0, 0, nil))
 					}
 				}
 				return sources

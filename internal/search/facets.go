@@ -125,7 +125,7 @@ const maxFacetPatterns = 100
 // distribution counts the values of facets among the candidates that were found. less, where it is not nil, are candidates that turned out
 // to be duplicates: their values do not count, but stay within the statistics.
 func distribution(ctx context.Context, v *index.View, fields []facetField, found *rank.Result, less []*roaring.Bitmap) ([]facet, error) {
-	counts := candidateCounts{ctx: ctx, view: v, key: found.AppendKey}
+	counts := candidateCounts{ctx: ctx, view: v, found: found}
 	total := 0
 	for i := range v.Segments {
 		total += found.Count(i)
@@ -142,6 +142,10 @@ func distribution(ctx context.Context, v *index.View, fields []facetField, found
 		f := facet{name: field.name, byCount: field.byCount}
 		var numbers, strings []*facetSource
 		looked := !few && nearlyUnique(v, field.id, total, limit)
+		first := 0
+		if !field.byCount && less == nil && !hasNumbers(v, field.id) {
+			first = limit
+		}
 		for i, s := range v.Segments {
 			c := s.Column(field.id)
 			if c == nil || found.Count(i) == 0 {
@@ -153,7 +157,7 @@ func distribution(ctx context.Context, v *index.View, fields []facetField, found
 				duplicates = less[i]
 			}
 			if c.Numbers() > 0 {
-				source := newFacetSource(&counts, field.id, in, false, looked, duplicates)
+				source := newFacetSource(&counts, field.id, in, false, looked, 0, duplicates)
 				if low, high, ok := source.span(); ok {
 					f.addNumber(low)
 					f.addNumber(high)
@@ -161,7 +165,7 @@ func distribution(ctx context.Context, v *index.View, fields []facetField, found
 				}
 			}
 			if c.Strings() > 0 {
-				strings = append(strings, newFacetSource(&counts, field.id, in, true, looked, duplicates))
+				strings = append(strings, newFacetSource(&counts, field.id, in, true, looked, first, duplicates))
 			}
 		}
 		switch {
@@ -188,6 +192,9 @@ func distribution(ctx context.Context, v *index.View, fields []facetField, found
 				f.values = mostFrequent(sources, limit)
 			default:
 				f.values = firstValues(sources, limit)
+				for _, s := range sources {
+					counts.keepFirst(s)
+				}
 			}
 		}
 		for i := range f.values {
@@ -199,6 +206,16 @@ func distribution(ctx context.Context, v *index.View, fields []facetField, found
 		facets = append(facets, f)
 	}
 	return facets, nil
+}
+
+// hasNumbers reports whether any document has a number in a field.
+func hasNumbers(v *index.View, field segment.FieldID) bool {
+	for _, s := range v.Segments {
+		if c := s.Column(field); c != nil && c.Numbers() > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // mixedValues are those of a field that has numbers and strings: a number and a string may look alike.

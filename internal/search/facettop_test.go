@@ -80,7 +80,7 @@ func TestNearlyUniqueValues(t *testing.T) {
 					var sources []*facetSource
 					for i, s := range v.Segments {
 						if c := s.Column(id); !candidates[i].IsEmpty() {
-							sources = append(sources, newFacetSource(&candidateCounts{view: v}, id, &facetRows{Live: s, column: c, among: candidates[i], segment: i}, name == "s", false, nil))
+							sources = append(sources, newFacetSource(&candidateCounts{view: v, found: &rank.Result{}}, id, &facetRows{Live: s, column: c, among: candidates[i], segment: i}, name == "s", false, 0, nil))
 						}
 					}
 					if _, ok := topMost(v, id, sources, 7); ok {
