@@ -221,6 +221,18 @@ func (c *Column) RowNumbers(dst []uint32, row Row) []uint32 {
 	return c.rowNumbers.append(dst, row)
 }
 
+// RowsWithNumbers appends those of some rows that have a number with an ordinal in [lo, hi), 0 ≤ lo ≤ hi ≤ Numbers(); RowsWithStrings
+// likewise.
+func (c *Column) RowsWithNumbers(dst, rows []uint32, lo, hi int) []uint32 {
+	c.need(partRowNumbers)
+	return c.rowNumbers.with(dst, rows, uint32(lo), uint32(hi))
+}
+
+func (c *Column) RowsWithStrings(dst, rows []uint32, lo, hi int) []uint32 {
+	c.need(partRowStrings)
+	return c.rowStrings.with(dst, rows, uint32(lo), uint32(hi))
+}
+
 // CountNumbers adds one to counts[ord] for each number of each row; CountStrings likewise.
 // counts has a place for every ordinal.
 func (c *Column) CountNumbers(counts, rows []uint32) {

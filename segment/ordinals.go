@@ -354,6 +354,38 @@ func (f *forward) append(dst []uint32, row Row) []uint32 {
 	return dst
 }
 
+// with appends those rows that have an ordinal in [lo, hi).
+func (f *forward) with(dst, rows []uint32, lo, hi uint32) []uint32 {
+	switch {
+	case f.kind == forwardSingle && f.width == 2:
+		for _, row := range rows {
+			if at := 2 * int(row); at+2 <= len(f.ords) {
+				if ord := uint32(binary.LittleEndian.Uint16(f.ords[at:])); ord-lo < hi-lo {
+					dst = append(dst, row)
+				}
+			}
+		}
+	case f.kind == forwardSingle:
+		for _, row := range rows {
+			if int(row)*f.width < len(f.ords) && readUint(f.ords, f.width, int(row))-lo < hi-lo {
+				dst = append(dst, row)
+			}
+		}
+	default:
+		var buf []uint32
+		for _, row := range rows {
+			buf = f.append(buf[:0], Row(row))
+			for _, ord := range buf {
+				if ord-lo < hi-lo {
+					dst = append(dst, row)
+					break
+				}
+			}
+		}
+	}
+	return dst
+}
+
 // count adds one to the count of each ordinal of each row.
 func (f *forward) count(counts, rows []uint32) {
 	switch f.kind {

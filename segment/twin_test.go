@@ -549,6 +549,28 @@ func checkColumn(t *testing.T, r *Reader, f FieldID, docs []*doc, rng *rand.Rand
 	if got := slices.Concat(numberCounts, stringCounts); slices.ContainsFunc(got, func(n uint32) bool { return n != 0 }) {
 		fatal("counts less those of each row", got, "zeros")
 	}
+	in := func(ordinals []uint32, lo, hi int) bool {
+		return slices.ContainsFunc(ordinals, func(ord uint32) bool { return lo <= int(ord) && int(ord) < hi })
+	}
+	for lo := range c.Numbers() {
+		hi := lo + 1 + lo*lo%(c.Numbers()-lo)
+		want := slices.DeleteFunc(slices.Clone(rows), func(row uint32) bool { return !in(c.RowNumbers(nil, Row(row)), lo, hi) })
+		if got := c.RowsWithNumbers(nil, rows, lo, hi); !slices.Equal(got, want) {
+			fatal("rows with numbers", got, want)
+		}
+	}
+	among := roaring.BitmapOf(rows...)
+	marked := among.ToDense()
+	for lo := range c.Strings() {
+		hi := lo + 1 + lo*lo%(c.Strings()-lo)
+		want := slices.DeleteFunc(slices.Clone(rows), func(row uint32) bool { return !in(c.RowStrings(nil, Row(row)), lo, hi) })
+		if got := c.RowsWithStrings(nil, rows, lo, hi); !slices.Equal(got, want) {
+			fatal("rows with strings", got, want)
+		}
+		if got, want := c.CountMarkedStringRows(lo, among, marked), c.CountStringRows(lo, among); got != want {
+			fatal("marked rows with a string", got, want)
+		}
+	}
 }
 
 func checkGeo(t *testing.T, r *Reader, docs []*doc, rng *rand.Rand) {

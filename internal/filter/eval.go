@@ -265,6 +265,10 @@ func (m rangeMatch) size(s source) int {
 	return spanSize(s, c, m.numbers(c), m.strings(c))
 }
 
+// lookedUp is of how many rows of a segment one may be a candidate for the values of candidates to be looked up rather than the rows of
+// values: these are marked one by one, or come from marks that are kept.
+const lookedUp = 8
+
 // spanRows returns the candidates with a value in either span. With few
 // candidates it looks at their values, else it walks the spans.
 func spanRows(s source, id segment.FieldID, c *segment.Column, numbers, texts span, among *roaring.Bitmap) *roaring.Bitmap {
@@ -273,8 +277,20 @@ func spanRows(s source, id segment.FieldID, c *segment.Column, numbers, texts sp
 		return rows
 	}
 	values := max(numbers.hi-numbers.lo, 0) + max(texts.hi-texts.lo, 0)
-	if among != nil && among.GetCardinality() < uint64(values) {
-		return pick(c, among, numbers, func(ord int) bool { return texts.lo <= ord && ord < texts.hi })
+	if among != nil && among.GetCardinality() < uint64(max(values, s.Rows()/lookedUp)) {
+		var chunk, have [256]uint32
+		for it := among.ManyIterator(); ; {
+			some := chunk[:it.NextMany(chunk[:])]
+			if len(some) == 0 {
+				return rows
+			}
+			if !numbers.empty() {
+				rows.AddMany(c.RowsWithNumbers(have[:0], some, numbers.lo, numbers.hi))
+			}
+			if !texts.empty() {
+				rows.AddMany(c.RowsWithStrings(have[:0], some, texts.lo, texts.hi))
+			}
+		}
 	}
 	if !numbers.empty() {
 		addNumbers(rows, s, id, c, numbers)
@@ -285,20 +301,13 @@ func spanRows(s source, id segment.FieldID, c *segment.Column, numbers, texts sp
 	return within(rows, among)
 }
 
-// pick returns the candidates with a number in a span or a text that is accepted.
-func pick(c *segment.Column, among *roaring.Bitmap, numbers span, text func(ord int) bool) *roaring.Bitmap {
+// pick returns the candidates with a text that is accepted.
+func pick(c *segment.Column, among *roaring.Bitmap, text func(ord int) bool) *roaring.Bitmap {
 	rows := roaring.New()
 	var ords []uint32
 	it := among.Iterator()
 	for it.HasNext() {
 		row := it.Next()
-		if !numbers.empty() {
-			ords = c.RowNumbers(ords[:0], segment.Row(row))
-			if i, _ := slices.BinarySearch(ords, uint32(numbers.lo)); i < len(ords) && int(ords[i]) < numbers.hi {
-				rows.Add(row)
-				continue
-			}
-		}
 		ords = c.RowStrings(ords[:0], segment.Row(row))
 		if slices.ContainsFunc(ords, func(ord uint32) bool { return text(int(ord)) }) {
 			rows.Add(row)
@@ -374,7 +383,7 @@ func (m containsMatch) rows(s source, among *roaring.Bitmap) *roaring.Bitmap {
 	first := firstText(c)
 	holds := func(ord int) bool { return ord >= first && bytes.Contains(c.String(ord), m.part) }
 	if among != nil && among.GetCardinality() < uint64(c.Strings()) {
-		return pick(c, among, span{}, holds)
+		return pick(c, among, holds)
 	}
 	for ord := first; ord < c.Strings(); {
 		if !holds(ord) {

@@ -67,7 +67,7 @@ func (s *search) allowed(seg int) *roaring.Bitmap {
 }
 
 // fewOf is of how many rows of a segment one is found where each that is found is looked at. (A variable, so that tests can lower it.)
-var fewOf = 32
+var fewOf = 8
 
 // sift leaves those documents that the filter allows. Of few, each is looked at: to evaluate the filter for a segment takes longer, and
 // larger bitmaps than are worth keeping.
