@@ -17,7 +17,7 @@ const slice = 20 * time.Millisecond
 // When it has worked for a slice of time it is long, gives its slot back and goes on in the lane of long searches; there those that
 // are ready take turns, slice by slice. So whatever a search costs, one that costs little does not wait for it. The places where
 // that happens are those where work asks whether it is to go on: Err, which may wait therefore. It is never called with a lock held.
-// Among those in the lane the one goes on that has worked least.
+// Among those in the lane the one goes on that has worked least, unless another has waited for many times as long as it worked more.
 type turn struct {
 	context.Context
 	request *request
@@ -217,8 +217,8 @@ type lane struct {
 
 // laneWaiter is a turn that waits for the lane.
 type laneWaiter struct {
-	turn  chan struct{} // closed when it comes
-	spent time.Duration
+	turn chan struct{} // closed when it comes
+	due  time.Time     // the least goes on
 }
 
 const (
@@ -228,6 +228,9 @@ const (
 	laneSize = 128
 	// quickTime is how long after the end of a search that was not long a processor is kept free for the next.
 	quickTime = 250 * time.Millisecond
+	// overtaken is for how many times as long as it has worked a search is overtaken by those that come later and have not worked yet.
+	// Without an end to that, new ones that are done within a slice each would keep it waiting for as long as they come.
+	overtaken = 10
 )
 
 // width is how many long searches may run: one processor is kept free while there are short ones.
@@ -264,7 +267,7 @@ func (s *slots) lineUp(t *turn, now time.Time) (wait *laneWaiter) {
 		l.running++
 		return nil
 	}
-	wait = &laneWaiter{make(chan struct{}), t.spent}
+	wait = &laneWaiter{make(chan struct{}), now.Add(overtaken * t.spent)}
 	l.waiting = append(l.waiting, wait)
 	s.admit(now)
 	return wait
@@ -274,14 +277,14 @@ func (s *slots) lineUp(t *turn, now time.Time) (wait *laneWaiter) {
 func (s *slots) admit(now time.Time) {
 	l := &s.lane
 	for len(l.waiting) > 0 && l.running < l.width(now) {
-		least := 0
+		first := 0
 		for i, w := range l.waiting {
-			if w.spent < l.waiting[least].spent {
-				least = i
+			if w.due.Before(l.waiting[first].due) {
+				first = i
 			}
 		}
-		close(l.waiting[least].turn)
-		l.waiting = slices.Delete(l.waiting, least, least+1)
+		close(l.waiting[first].turn)
+		l.waiting = slices.Delete(l.waiting, first, first+1)
 		l.running++
 	}
 	s.handOver() // the lane may have room again

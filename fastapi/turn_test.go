@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,6 +62,44 @@ func TestLongWorkMakesWay(t *testing.T) {
 		if s.free != 2 || s.lane.running != 0 || len(s.lane.waiting) != 0 {
 			t.Errorf("at the end %d slots are free, %d run, %d wait", s.free, s.lane.running, len(s.lane.waiting))
 		}
+	})
+}
+
+// TestLongWorkIsNotOvertakenForEver has a search in the lane that has worked for a little more than a slice, while there are always others
+// that come new and are done within one.
+func TestLongWorkIsNotOvertakenForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots(8, 1000, time.Minute)
+		s.lane.processors = 1
+		var others sync.WaitGroup
+		for range 3 {
+			others.Go(func() {
+				for range 500 {
+					if err := s.acquire(true); err != nil {
+						t.Error(err)
+						return
+					}
+					large := ownTurn(t, s)
+					large.since, large.spent = time.Time{}, slice
+					if err := large.Err(); err != nil {
+						t.Error(err)
+					}
+					time.Sleep(slice / 2)
+					s.giveBack(large)
+				}
+			})
+		}
+		own := newTurn(t, s)
+		time.Sleep(slice + slice/10)
+		began := time.Now()
+		if err := own.Err(); err != nil {
+			t.Error(err)
+		}
+		if waited := time.Since(began); waited > 4*slice {
+			t.Errorf("it waited for %v", waited)
+		}
+		s.giveBack(own)
+		others.Wait()
 	})
 }
 
