@@ -20,25 +20,23 @@ import (
 
 // Function is a compiled edit function. It may be used by several goroutines at once.
 type Function struct {
-	program  *goja.Program
-	context  []byte    // compact JSON, or nil
-	machines sync.Pool // of *machine
+	program  func() (*goja.Program, error) // compiled for the first document: there may be none
+	context  []byte                        // compact JSON, or nil
+	machines sync.Pool                     // of *machine
 	// A run may take so many operations, and so long; less in tests.
 	operations int
 	deadline   time.Duration
 }
 
 // Compile compiles a function (bad_request when it does not) that is given context, a JSON object or nil
-// (invalid_document_edition_context). It takes up to a second of a processor.
+// (invalid_document_edition_context). What takes longest of that, up to a second of a processor, is done by the first Edit.
 func Compile(source string, context []byte) (*Function, error) {
 	js, err := translate(source)
 	if err != nil {
 		return nil, refused(err)
 	}
 	f := &Function{operations: budget, deadline: deadline}
-	if f.program, err = goja.Compile("function", js, false); err != nil {
-		return nil, fmt.Errorf("cannot compile the translation of an edit function: %w", err)
-	}
+	f.program = sync.OnceValues(func() (*goja.Program, error) { return goja.Compile("function", js, false) })
 	if len(context) > 0 {
 		var compact bytes.Buffer
 		if n, err := document.Convert(&compact, bytes.NewReader(context), document.NDJSON, 0); err != nil || n != 1 {
@@ -76,10 +74,14 @@ var errDeadline = errors.New("the run of an edit function takes too long")
 func (f *Function) Edit(ctx context.Context, doc []byte) ([]byte, error) {
 	m, _ := f.machines.Get().(*machine)
 	if m == nil {
-		var err error
-		if m, err = newMachine(f.program); err != nil {
+		program, err := f.program()
+		if err != nil {
+			return nil, fmt.Errorf("cannot compile the translation of an edit function: %w", err)
+		}
+		if m, err = newMachine(program); err != nil {
 			return nil, err
 		}
+		pace.Of(ctx).Yield()
 	}
 	m.worker, m.end = pace.Of(ctx), time.Now().Add(f.deadline)
 	m.timer = time.AfterFunc(f.deadline, func() { m.js.Interrupt(errDeadline) })
