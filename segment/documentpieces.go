@@ -192,7 +192,15 @@ type pieces struct {
 	tails []Tail                // what was cut off
 }
 
+// pieceTexts are buffers for one piece at a time.
 var pieceTexts = sync.Pool{New: func() any { return new([]byte) }}
+
+// keepPieceText gives one back, unless a document that an older svc has stored whole has blown it up.
+func keepPieceText(text *[]byte) {
+	if cap(*text) <= 2*pieceBytes {
+		pieceTexts.Put(text)
+	}
+}
 
 // open reads the table of p, the stored document.
 func (d *pieces) open(docs *documentReader, p []byte, row uint32) error {
@@ -287,9 +295,11 @@ func (d *pieces) members(dst []byte, wanted func(key []byte) bool) (_ []byte, er
 		return d.all(dst)
 	}
 	text := pieceTexts.Get().(*[]byte)
-	defer pieceTexts.Put(text)
 	d.text = (*text)[:0]
-	defer func() { *text = d.text[:0] }()
+	defer func() {
+		*text = d.text[:0]
+		keepPieceText(text)
+	}()
 	dst = append(dst, '{')
 	first, end := true, 0
 	for ; n > 0; n-- {

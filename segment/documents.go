@@ -272,15 +272,24 @@ func (r *Reader) DocumentLength(row Row) (int, error) {
 // CopyDocument writes the document's JSON to w, a large one in pieces.
 func (r *Reader) CopyDocument(w io.Writer, row Row) error {
 	buffer := pieceTexts.Get().(*[]byte)
-	defer pieceTexts.Put(buffer)
+	defer keepPieceText(buffer)
 	return r.docs.copy(w, uint32(row), buffer)
 }
 
-// copy writes the document of a row. What it is decoded to is left in buffer.
+// copy writes the document of a row, a large one in pieces, which it lays in buffer.
 func (r *documentReader) copy(w io.Writer, row uint32, buffer *[]byte) error {
 	p, err := r.stored(row)
 	if err != nil {
 		return err
+	}
+	if p[0]&methodMask == documentPlain {
+		for text := p[1:]; len(text) > 0; text = text[len(*buffer):] {
+			*buffer = append((*buffer)[:0], text[:min(len(text), pieceBytes)]...) // where a page that cannot be read is a fault, and not an error of w
+			if _, err = w.Write(*buffer); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	if p[0]&methodMask != documentPieces {
 		if *buffer, err = r.append((*buffer)[:0], row); err == nil {

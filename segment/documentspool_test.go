@@ -75,7 +75,7 @@ func TestSpooledDocumentsAreTheSame(t *testing.T) {
 	defer merged.Close()
 	for _, r := range []*Reader{r, merged} {
 		for row, want := range docs {
-			var copied bytes.Buffer
+			var copied pieceByPiece
 			got, err := r.AppendDocument(nil, Row(row))
 			if err == nil {
 				err = r.CopyDocument(&copied, Row(row))
@@ -83,6 +83,9 @@ func TestSpooledDocumentsAreTheSame(t *testing.T) {
 			n, lengthErr := r.DocumentLength(Row(row))
 			if err != nil || lengthErr != nil || n != len(want) || !bytes.Equal(got, want) || !bytes.Equal(copied.Bytes(), want) {
 				t.Errorf("document %d: %d bytes, copied %d, %d are told, %d were written: %v %v", row, len(got), copied.Len(), n, len(want), err, lengthErr)
+			}
+			if copied.longest > pieceBytes {
+				t.Errorf("document %d is copied %d bytes at once", row, copied.longest)
 			}
 		}
 	}
@@ -92,4 +95,15 @@ func TestSpooledDocumentsAreTheSame(t *testing.T) {
 	if n := mapped.Count(); n != open+2 {
 		t.Errorf("%d mappings are open, %d were before", n, open)
 	}
+}
+
+// pieceByPiece keeps what is written to it, and how much of that was in memory at once.
+type pieceByPiece struct {
+	bytes.Buffer
+	longest int
+}
+
+func (w *pieceByPiece) Write(b []byte) (int, error) {
+	w.longest = max(w.longest, len(b))
+	return w.Buffer.Write(b)
 }
