@@ -203,7 +203,7 @@ var errSum = errors.New("its checksum does not fit")
 
 // Put stores a value with the checksum of it and its key behind it. Both are bbolt's until the transaction ends.
 func Put(b *Bucket, key, value []byte) error {
-	if err := b.way(key, false); err != nil {
+	if err := b.sound(key, false); err != nil {
 		return err
 	}
 	sealed := append(make([]byte, 0, len(value)+sumBytes), value...)

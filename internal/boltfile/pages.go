@@ -5,11 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"os"
-	"sort"
 	"sync"
-
-	"github.com/cespare/xxhash/v2"
 
 	"svc/internal/apierr"
 )
@@ -25,6 +23,8 @@ type pages struct {
 	mu   sync.RWMutex
 	sums []uint32 // by page, of those in use; of a free one what was there last, which older transactions may read still
 	used []uint64 // a bit for each page of the newest transaction's tree, and of its list of free pages
+
+	memories sync.Pool // of *pageMemory
 }
 
 // newPages takes over what a check of the whole file has seen.
@@ -32,18 +32,59 @@ func newPages(f *os.File, c *checker) *pages {
 	return &pages{file: f, name: f.Name(), size: c.size, sums: c.sums, used: c.used}
 }
 
-func pageSum(page []byte) uint32 { return uint32(xxhash.Sum64(page)) }
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// pageSum is of the running program alone, no file has it. Processors make it faster than other sums of a page.
+func pageSum(page []byte) uint32 { return crc32.Checksum(page, castagnoli) }
+
+// pageMemory has pages that were read, and room for more.
+type pageMemory struct {
+	pages map[uint64][]byte
+	free  [][]byte // of one page each
+}
+
+func (p *pages) memory() *pageMemory {
+	if m, ok := p.memories.Get().(*pageMemory); ok {
+		return m
+	}
+	return &pageMemory{pages: map[uint64][]byte{}}
+}
+
+// done gives back the memory, of which nothing is used any more.
+func (p *pages) done(m *pageMemory) {
+	for _, page := range m.pages {
+		p.drop(m, page)
+	}
+	clear(m.pages)
+	p.memories.Put(m)
+}
+
+// drop gives back the room of a page.
+func (p *pages) drop(m *pageMemory, page []byte) {
+	if int64(len(page)) == p.size && len(m.free) < keptPages/4 {
+		m.free = append(m.free, page)
+	}
+}
+
+// room returns room for one page.
+func (p *pages) room(m *pageMemory) []byte {
+	if n := len(m.free); n > 0 {
+		page := m.free[n-1]
+		m.free = m.free[:n-1]
+		return page
+	}
+	return make([]byte, p.size)
+}
 
 func (p *pages) damaged(id uint64, format string, args ...any) error {
 	return &apierr.Corruption{File: p.name, Section: fmt.Sprintf("page %d", id), Offset: int64(id) * p.size, Reason: fmt.Sprintf(format, args...)}
 }
 
-// read reads a page with those that it goes on in.
-func (p *pages) read(id, end uint64) ([]byte, error) {
+// read reads a page, into room for one, with those that it goes on in.
+func (p *pages) read(page []byte, id, end uint64) ([]byte, error) {
 	if id < 2 || id >= end {
 		return nil, p.damaged(id, "something points to it, but there are pages 2 to %d", end-1)
 	}
-	page := make([]byte, p.size)
 	if err := p.readAt(page, id); err != nil {
 		return nil, err
 	}
@@ -69,10 +110,9 @@ func (p *pages) readAt(b []byte, id uint64) error {
 // comparedAtOnce is how many bytes are read to be compared that nobody looks at.
 const comparedAtOnce = 64 << 10
 
-// sound reads a page when it, and those that it goes on in, are what they were. Of a leaf and of a list of free pages it returns the first
-// one: a value may be large, and who asks has room for it or has not.
-func (p *pages) sound(id uint64) ([]byte, error) {
-	page := make([]byte, p.size)
+// sound reads a page, into room for one, when it, and those that it goes on in, are what they were. Of a leaf and of a list of
+// free pages it returns the first one: a value may be large, and who asks has room for it or has not.
+func (p *pages) sound(page []byte, id uint64) ([]byte, error) {
 	if err := p.readSame(page, id); err != nil {
 		return nil, err
 	}
@@ -194,7 +234,8 @@ func (p *pages) stands(r *root) error {
 
 // take takes up what a transaction has just written: the pages below its root that were free before.
 func (p *pages) take(r *root) error {
-	w := walk{pages: p, end: r.end, fresh: map[uint64]uint32{}}
+	w := walk{pages: p, end: r.end, fresh: map[uint64]uint32{}, memory: p.memory()}
+	defer p.done(w.memory)
 	if err := w.tree(r.bucket, 0); err != nil {
 		return err
 	}
@@ -244,11 +285,13 @@ type walk struct {
 	*pages
 	end   uint64
 	fresh map[uint64]uint32 // sums
+
+	memory *pageMemory
 }
 
 // take reads a page that was free before.
 func (w *walk) take(id uint64) ([]byte, error) {
-	page, err := w.read(id, w.end)
+	page, err := w.read(w.room(w.memory), id, w.end)
 	if err != nil {
 		return nil, err
 	}
@@ -272,6 +315,7 @@ func (w *walk) tree(id uint64, depth int) error {
 	if err != nil {
 		return err
 	}
+	defer w.drop(w.memory, page)
 	if depth > maxDepth {
 		return w.damaged(id, "it is %d pages deep", depth)
 	}
@@ -332,24 +376,55 @@ func branchElement(page []byte, i int) (key []byte, child uint64) {
 	return page[from:end], binary.LittleEndian.Uint64(e[8:])
 }
 
+// keyRange is of the keys whose leaf was compared last below a root, with those on the way to it.
+type keyRange struct {
+	root      uint64
+	low, next []byte // nil: there are none before, or behind
+}
+
+// knownRanges is of how many roots a transaction knows one.
+const knownRanges = 4
+
+// sound compares the pages from a root to the leaf where a key is or would be, unless that was done last.
+func (t *Tx) sound(root uint64, key []byte) error {
+	r := &t.known[root%knownRanges]
+	if r.root == root && bytes.Compare(r.low, key) <= 0 && (r.next == nil || bytes.Compare(key, r.next) < 0) {
+		return nil
+	}
+	_, _, _, err := t.way(root, key, false)
+	return err
+}
+
 // way compares the pages from one, the root of a bucket, to the leaf where a key is or would be; with beside also those beside them, with
-// which bbolt may merge them. last is the last key of that leaf, nil when it has none, and next the first that belongs to the leaf after
-// it, nil when there is none.
-func (t *Tx) way(id uint64, key []byte, beside bool) (last, next []byte, err error) {
+// which bbolt may merge them. It returns the leaf, the first of its pages, and the first key that belongs to the leaf after it, nil when
+// there is none.
+func (t *Tx) way(root uint64, key []byte, beside bool) (leaf uint64, page, next []byte, err error) {
+	var low []byte
+	id := root
 	for depth := 0; ; depth++ {
-		page, err := t.page(id)
-		if err != nil {
-			return nil, nil, err
+		if page, err = t.page(id); err != nil {
+			return 0, nil, nil, err
 		}
 		n := int(binary.LittleEndian.Uint16(page[10:]))
 		if binary.LittleEndian.Uint16(page[8:]) == leafFlag {
-			last, err = t.db.pages.lastKey(id, page)
-			return last, next, err
+			t.known[root%knownRanges] = keyRange{root, low, next}
+			return id, page, next, nil
 		}
 		if n == 0 || depth > maxDepth {
-			return nil, nil, t.db.pages.damaged(id, "a branch with %d keys, %d pages deep", n, depth)
+			return 0, nil, nil, t.db.pages.damaged(id, "a branch with %d keys, %d pages deep", n, depth)
 		}
-		i := max(sort.Search(n, func(i int) bool { k, _ := branchElement(page, i); return bytes.Compare(k, key) > 0 })-1, 0)
+		i, above := 0, n // the last key that is not above key, or the first one, and the first that is
+		for i+1 < above {
+			middle := (i + above) / 2
+			if k, _ := branchElement(page, middle); bytes.Compare(k, key) > 0 {
+				above = middle
+			} else {
+				i = middle
+			}
+		}
+		if i > 0 {
+			low, _ = branchElement(page, i)
+		}
 		if i+1 < n {
 			next, _ = branchElement(page, i+1)
 		}
@@ -358,7 +433,7 @@ func (t *Tx) way(id uint64, key []byte, beside bool) (last, next []byte, err err
 				if j >= 0 && j < n {
 					_, child := branchElement(page, j)
 					if _, err := t.page(child); err != nil {
-						return nil, nil, err
+						return 0, nil, nil, err
 					}
 				}
 			}
@@ -372,20 +447,23 @@ const keptPages = 256
 
 // page returns a page that is what it was when it was written. It is compared once in a while of a transaction.
 func (t *Tx) page(id uint64) ([]byte, error) {
-	if page, ok := t.compared[id]; ok {
+	if t.compared == nil {
+		t.compared = t.db.pages.memory()
+	}
+	if page, ok := t.compared.pages[id]; ok {
 		return page, nil
 	}
 	if err := t.taken(); err != nil {
 		return nil, err
 	}
-	page, err := t.db.pages.sound(id)
+	page, err := t.db.pages.sound(t.db.pages.room(t.compared), id)
 	if err != nil {
 		return nil, err
 	}
-	if t.compared == nil || len(t.compared) >= keptPages {
-		t.compared = map[uint64][]byte{}
+	if len(t.compared.pages) >= keptPages {
+		clear(t.compared.pages) // cursors may stand in them still
 	}
-	t.compared[id] = page
+	t.compared.pages[id] = page
 	return page, nil
 }
 

@@ -18,7 +18,8 @@ type Tx struct {
 	root     uint64 // page of the bucket of buckets
 	writes   bool
 	ended    bool
-	compared map[uint64][]byte // pages that were what they should be
+	compared *pageMemory // pages that were what they should be; nil: none yet
+	known    [knownRanges]keyRange
 }
 
 // ID returns the number of the transaction that wrote what it sees or, of a change, its own.
@@ -41,7 +42,7 @@ func (t *Tx) freeList() error {
 	if t.db.root.freeList == noFreeList {
 		return nil
 	}
-	_, err := t.db.pages.sound(t.db.root.freeList)
+	_, err := t.page(t.db.root.freeList)
 	return err
 }
 
@@ -104,6 +105,10 @@ func (t *Tx) end() {
 		t.db.writer.Unlock()
 	}
 	t.ended = true
+	if t.compared != nil {
+		t.db.pages.done(t.compared)
+		t.compared, t.known = nil, [knownRanges]keyRange{}
+	}
 }
 
 // failure is what is panicked with for Guard.
@@ -117,8 +122,7 @@ func must(err error) {
 
 // Bucket returns a bucket, nil when there is none. It panics for Guard where a page on the way is damaged.
 func (t *Tx) Bucket(name []byte) *Bucket {
-	_, _, err := t.way(t.root, name, false)
-	must(err)
+	must(t.sound(t.root, name))
 	return t.wrap(t.tx.Bucket(name))
 }
 
@@ -153,7 +157,7 @@ func (t *Tx) DeleteBucket(name []byte) error {
 			return err
 		}
 	}
-	if _, _, err := t.way(t.root, name, true); err != nil {
+	if _, _, _, err := t.way(t.root, name, true); err != nil {
 		return err
 	}
 	return t.tx.DeleteBucket(name)
@@ -183,17 +187,21 @@ func (b *Bucket) Tx() *Tx { return b.tx }
 // Fill sets how full pages become that are split: a share.
 func (b *Bucket) Fill(share float64) { b.bolt.FillPercent = share }
 
-func (b *Bucket) way(key []byte, beside bool) error {
-	if b.root == 0 {
+// sound compares the pages to a key, and where it is to be deleted those beside them.
+func (b *Bucket) sound(key []byte, deleted bool) error {
+	switch {
+	case b.root == 0:
 		return nil
+	case !deleted:
+		return b.tx.sound(b.root, key)
 	}
-	_, _, err := b.tx.way(b.root, key, beside)
+	_, _, _, err := b.tx.way(b.root, key, true)
 	return err
 }
 
 // Get returns what is stored under a key, as it stands in the file; nil when there is nothing.
 func (b *Bucket) Get(key []byte) ([]byte, error) {
-	if err := b.way(key, false); err != nil {
+	if err := b.sound(key, false); err != nil {
 		return nil, err
 	}
 	return b.bolt.Get(key), nil
@@ -201,7 +209,7 @@ func (b *Bucket) Get(key []byte) ([]byte, error) {
 
 // Delete removes a key.
 func (b *Bucket) Delete(key []byte) error {
-	if err := b.way(key, true); err != nil {
+	if err := b.sound(key, true); err != nil {
 		return err
 	}
 	return b.bolt.Delete(key)
@@ -226,7 +234,7 @@ type Cursor struct {
 	tx         *Tx
 	root       uint64
 	bolt       *bbolt.Cursor
-	last, next []byte // see way
+	last, next []byte // of the leaf it is in the last key, nil: none; and the first key behind it, nil: none
 	ends       bool   // it stands at last
 }
 
@@ -252,7 +260,9 @@ func (c *Cursor) to(key []byte) {
 	if c.root == 0 {
 		return
 	}
-	var err error
-	c.last, c.next, err = c.tx.way(c.root, key, false)
+	leaf, page, next, err := c.tx.way(c.root, key, false)
+	must(err)
+	c.next = next
+	c.last, err = c.tx.db.pages.lastKey(leaf, page)
 	must(err)
 }

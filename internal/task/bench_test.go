@@ -49,6 +49,28 @@ func BenchmarkEnqueue(b *testing.B) {
 	})
 }
 
+// BenchmarkReadTasks reads the newest 20 of some thousand tasks, as GET /tasks does.
+func BenchmarkReadTasks(b *testing.B) {
+	o, _ := testOptions(b)
+	million(b, o, 10_000)
+	q, err := open(o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer q.Close()
+	for b.Loop() {
+		page, err := q.Tasks(Filter{Limit: 20})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, err := range page.Results {
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
 // million makes a queue file with n finished tasks, each with its batch.
 func million(b *testing.B, o Options, n int) {
 	b.Helper()
