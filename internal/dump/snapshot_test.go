@@ -299,9 +299,11 @@ func TestADamagedSegmentIsNotCopied(t *testing.T) {
 
 	in = open(t, dir, nil)
 	rewriting := update(t, `{"stopWords":["some"]}`)
+	to := newTarget(t)
 	for name, done := range map[string]*task.Task{
 		"snapshot": in.wait(in.enqueue("", task.CreateSnapshot{}, "").UID),
 		"dump":     in.wait(in.enqueue("", in.createDump(), "").UID),
+		"export":   in.wait(in.enqueue("", export(to.URL, nil), "").UID),
 	} {
 		if done.Status != task.Failed || !strings.Contains(done.Error.Message, filepath.Base(found[0])) {
 			t.Errorf("%s: %s: %v", name, done.Status, done.Error)
@@ -319,6 +321,9 @@ func TestADamagedSegmentIsNotCopied(t *testing.T) {
 	must(t, err)
 	if !bytes.Equal(before, after) {
 		t.Error("the snapshot was replaced")
+	}
+	if len(to.documents) > 0 {
+		t.Errorf("exported: %q", to.documents)
 	}
 	if left, err := filepath.Glob(filepath.Join(in.o.DumpDir, "*")); err != nil || len(left) != 1 {
 		t.Errorf("%q %v", left, err)
