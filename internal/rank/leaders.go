@@ -226,7 +226,7 @@ func (s *search) follow(l *leaders, m *memo, small rows) bool {
 	s.rankBucket(known, 0)
 	s.partial = false
 	if s.written == tried || s.written == failed {
-		s.written = tried // others may fill the page
+		s.written = tried // other documents may fill the page
 		return false
 	}
 	if l.all {

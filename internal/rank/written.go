@@ -32,6 +32,7 @@ func (s *search) asWritten(terms *query.Terms) (*Result, error) {
 	if m := s.memo(); m != nil && s.promising() {
 		s.written = tried
 		if result = s.recall(m); result == nil && s.written != failed && s.out.full == nil {
+			s.written = tried
 			result = s.rankAll(m)
 			if result == nil && !s.isLate && s.ctx.Err() == nil && s.out.full == nil {
 				q.OfSegment(m.large[0]).Put(m.key, (*leaders)(nil), 0)
