@@ -161,9 +161,12 @@ func (c *crop) consider(run []match) {
 // and words that match nothing are passed over.
 func (c *crop) rest(r *reading) {
 	window := c.matches[c.open:]
-	over := len(window) > 0 && !c.overlong() && r.at-window[0].firstWord >= c.length // no match to come belongs to them
-	if over {
+	near := len(window) // of them, the last that a match to come may be in one run with
+	if near > 0 && !c.overlong() && r.at-window[0].firstWord >= c.length {
 		c.consider(window)
+		for near > 0 && r.at-window[len(window)-near].firstWord >= c.length {
+			near--
+		}
 	}
 	last := 0 // word that has to be looked at before the crop is known
 	if c.found {
@@ -176,8 +179,8 @@ func (c *crop) rest(r *reading) {
 	if !c.settled {
 		needed = last
 	}
-	if len(window) > 0 && !over {
-		needed = min(needed, window[0].firstWord)
+	if near > 0 {
+		needed = min(needed, window[len(window)-near].firstWord)
 	}
 	needed -= c.length
 	r.forget(needed)
@@ -190,25 +193,25 @@ func (c *crop) rest(r *reading) {
 		c.open -= behind
 	}
 	if c.settled {
-		c.pass(r, len(window) == 0 || over)
+		c.pass(r, c.matches[len(c.matches)-near:])
 	}
 	at := r.cursor.Offset()
 	r.more()
 	c.needed.read += r.cursor.Offset() - at
 }
 
-// pass passes over words that match nothing, if no match to come belongs to those at hand. Once there is a run, it passes over matches,
-// too, but those that every better run has one of.
-func (c *crop) pass(r *reading, apart bool) {
+// pass passes over words that match nothing, if no match to come may be in one run with those that are near. Once there is a run, it
+// passes over matches, too, but those that every better run has one of.
+func (c *crop) pass(r *reading, near []match) {
 	at := r.cursor.Offset()
 	if !c.found {
-		if apart && r.pass(c.length) {
+		if len(near) == 0 && r.pass(c.length) {
 			c.needed.read += r.cursor.Offset() - at
 		}
 		return
 	}
 	c.needed.beyond(r.find, c.score)
-	if !apart && c.needed.in(c.matches[c.open:]) {
+	if len(near) > 0 && c.needed.in(near) {
 		return
 	}
 	r.starts, r.wanted = c.needed.begins()

@@ -122,7 +122,12 @@ func (p *textParts) Append(dst []byte) ([]byte, error) {
 
 // TestCropsAgreeWithWholeTexts compares crops and highlights, which look at no more of a text than they must, with those of all tokens.
 func TestCropsAgreeWithWholeTexts(t *testing.T) {
-	seed := rand.Uint64()
+	cropsAgree(t, 3848137532482560630, 950) // here the last of the matches at hand are in a run with those behind what is passed over
+	cropsAgree(t, rand.Uint64(), 3000)
+}
+
+func cropsAgree(t *testing.T, seed uint64, rounds int) {
+	t.Helper()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	pick := func(list ...string) string { return list[rng.IntN(len(list))] }
@@ -133,7 +138,7 @@ func TestCropsAgreeWithWholeTexts(t *testing.T) {
 		}
 		return string(b)
 	}
-	for round := range 3000 {
+	for round := range rounds {
 		config := text.Config{}
 		switch rng.IntN(6) {
 		case 0:
