@@ -34,9 +34,7 @@ func (ix *resolver) deriveWord(s *source) (*Match, error) {
 	if m.Budget = ix.budget(d.word); s.gram() {
 		m.Budget = max(0, m.Budget-len(s.words)+1)
 	}
-	if !s.written {
-		d.budget = m.Budget
-	}
+	d.budget = m.Budget
 	if err := d.find(); err != nil {
 		return nil, err
 	}
@@ -65,10 +63,6 @@ func (ix *resolver) deriveWord(s *source) (*Match, error) {
 		m.Levels[0].Phrases = append(m.Levels[0].Phrases, ix.phrase(words))
 	}
 
-	if s.written {
-		ix.segmentRows(m, s, nil)
-		return m, nil
-	}
 	// Misspelt.
 	for _, typos := range []runKind{one, two} {
 		words, err := d.choose(typos, m.Levels[typos].Postings)

@@ -205,19 +205,21 @@ func (d *derivation) find() error {
 func (d *derivation) findIn(i int, again bool) error {
 	c := d.OfSegment(i)
 	var buf [128]byte
-	key := d.foundKey(c, buf[:0], d.source.written)
-	var asWritten *found
+	kind := byte('w')
+	if d.source.prefix {
+		kind = 'p'
+	}
+	key := append(c.Key(buf[:0], kind), byte(d.budget))
+	for _, w := range d.source.words {
+		key = append(append(key, w...), 0)
+	}
 	if !again {
 		if f, ok := c.Get(key).(*found); ok {
 			d.found[i] = f
 			return nil
 		}
-		if !d.source.written {
-			var buf [128]byte
-			asWritten, _ = c.Get(d.foundKey(c, buf[:0], true)).(*found)
-		}
 	}
-	f, err := d.look(i, asWritten)
+	f, err := d.look(i)
 	if err != nil {
 		return err
 	}
@@ -229,49 +231,9 @@ func (d *derivation) findIn(i int, again bool) error {
 	return nil
 }
 
-// foundKey is under which key a segment keeps what it has for the word, or for the word as it is written alone.
-func (d *derivation) foundKey(c SegmentCache, buf []byte, written bool) []byte {
-	kind, budget := byte('w'), d.budget
-	if d.source.prefix {
-		kind = 'p'
-	}
-	if written {
-		kind, budget = kind-('a'-'A'), 0
-	}
-	key := append(c.Key(buf, kind), byte(budget))
-	for _, w := range d.source.words {
-		key = append(append(key, w...), 0)
-	}
-	return key
-}
-
-// look looks the word up in a segment. asWritten is what is there for the word as it is written alone; nil: nobody looked.
-func (d *derivation) look(i int, asWritten *found) (*found, error) {
+func (d *derivation) look(i int) (*found, error) {
 	s := d.Segments[i]
-	f := &found{}
-	if asWritten != nil {
-		*f = *asWritten
-	} else if err := d.lookWritten(s, f); err != nil {
-		return nil, err
-	}
-	if d.budget > 0 {
-		if err := d.lookTypos(s, f); err != nil {
-			return nil, err
-		}
-	}
-	if !d.source.written {
-		f.cuts = cutsOf(s, d.word)
-	}
-	for k := range f.runs {
-		f.runs[k].made()
-		f.runs[k].late = d.over
-	}
-	return f, nil
-}
-
-// lookWritten finds the word, and those that begin with it where it is a prefix.
-func (d *derivation) lookWritten(s segment.Live, f *found) error {
-	f.exactRow = noRow
+	f := &found{exactRow: noRow}
 	gram := d.source.gram()
 	tolerable := d.tolerates([]byte(d.word))
 	if !gram || tolerable {
@@ -281,16 +243,27 @@ func (d *derivation) lookWritten(s segment.Live, f *found) error {
 		}
 	}
 	f.runs[zero].postings, f.runs[zero].lead = f.exact, len(f.exact)
-	if !d.source.prefix {
-		return nil
+	if d.source.prefix {
+		if err := d.lookPrefixed(s, &f.runs[zero]); err != nil {
+			return nil, err
+		}
+		if len(d.word) <= shortPrefixBytes {
+			if err := d.lookWide(s, f); err != nil {
+				return nil, err
+			}
+		}
 	}
-	if err := d.lookPrefixed(s, &f.runs[zero]); err != nil {
-		return err
+	if d.budget > 0 {
+		if err := d.lookTypos(s, f); err != nil {
+			return nil, err
+		}
 	}
-	if len(d.word) > shortPrefixBytes {
-		return nil
+	f.cuts = cutsOf(s, d.word)
+	for k := range f.runs {
+		f.runs[k].made()
+		f.runs[k].late = d.over
 	}
-	return d.lookWide(s, f)
+	return f, nil
 }
 
 // lookPrefixed finds the words that begin with a prefix, without the prefix itself. A short

@@ -34,16 +34,6 @@ func (n *Node) Slots() int { return int(n.End-n.Start) + 1 }
 // whether time is over: misspelt words, prefixes and the rest of phrases that are not found by then are passed over.
 // What is excluded is found in full. Errors are the context's, or tell of a damaged segment.
 func (ix *Index) Build(ctx context.Context, t *Terms, fields FieldSet, late func() bool) (*Graph, error) {
-	return ix.build(ctx, t, fields, late, false)
-}
-
-// BuildWritten is Build, but the words and n-grams that do not begin with the first term match as they are written alone: at level 0 they
-// find the same, and nothing at the others.
-func (ix *Index) BuildWritten(ctx context.Context, t *Terms, fields FieldSet, late func() bool) (*Graph, error) {
-	return ix.build(ctx, t, fields, late, true)
-}
-
-func (ix *Index) build(ctx context.Context, t *Terms, fields FieldSet, late func() bool, written bool) (*Graph, error) {
 	g := &Graph{Terms: t.Terms, ix: ix}
 	r := &resolver{ix, pace{stop: late}}
 	for i := range t.Terms {
@@ -55,7 +45,6 @@ func (ix *Index) build(ctx context.Context, t *Terms, fields FieldSet, late func
 			}
 			s := source{prefix: last.Prefix, phrase: first.Phrase}
 			if s.phrase == nil {
-				s.written = written && i > 0
 				bytes := 0
 				for _, w := range t.Terms[i : i+n] {
 					s.words = append(s.words, w.Word)

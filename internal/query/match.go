@@ -46,8 +46,6 @@ type source struct {
 	words  []string // one, or those of an n-gram
 	phrase []string // or the slots of a phrase
 	prefix bool
-
-	written bool // it matches as it is written alone, neither misspelt nor split
 }
 
 func (s *source) gram() bool { return len(s.words) > 1 }
@@ -60,9 +58,6 @@ func (s *source) appendKey(dst []byte, fields FieldSet) []byte {
 		kind = 'q'
 	case s.prefix:
 		kind = 'p'
-	}
-	if s.written {
-		kind -= 'a' - 'A'
 	}
 	dst = append(dst, kind)
 	for _, w := range s.words {

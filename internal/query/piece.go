@@ -50,7 +50,7 @@ func (ix *resolver) segmentRows(m *Match, s *source, fields FieldSet) {
 					p.phrases[l] = append(p.phrases[l], phrase.Slots)
 				}
 			}
-			p.bytes = p.fill(ix.Segments[i], m, s, i, in, tolerant, s.writtenRows(c, m, i, fields))
+			p.bytes = p.fill(ix.Segments[i], m, s, i, in, tolerant)
 			p.number = pieces.Add(1)
 			if !ix.over {
 				c.Put(key, p, p.bytes)
@@ -79,37 +79,16 @@ func (m *Match) stands(i int) bool {
 // is reports whether a piece was made of what the match has in a segment.
 func (p *piece) is(m *Match, i int) bool {
 	for l := range m.Levels {
-		if !p.isAt(l, m, i) {
+		if !slices.EqualFunc(p.postings[l], m.Levels[l].Postings[i], segment.Posting.Same) ||
+			!slices.EqualFunc(p.phrases[l], m.Levels[l].Phrases, func(slots []string, b *PhraseMatch) bool { return slices.Equal(slots, b.Slots) }) {
 			return false
 		}
 	}
 	return true
 }
 
-// isAt is is at one level.
-func (p *piece) isAt(l int, m *Match, i int) bool {
-	return slices.EqualFunc(p.postings[l], m.Levels[l].Postings[i], segment.Posting.Same) &&
-		slices.EqualFunc(p.phrases[l], m.Levels[l].Phrases, func(slots []string, b *PhraseMatch) bool { return slices.Equal(slots, b.Slots) })
-}
-
-// writtenRows returns the rows of level 0, if the segment keeps them with what matches as it is written alone; else nil.
-func (s *source) writtenRows(c SegmentCache, m *Match, i int, fields FieldSet) *roaring.Bitmap {
-	l := &m.Levels[0]
-	if s.written || s.phrase != nil || len(l.Postings[i])+len(l.Phrases) < 2 {
-		return nil // or they are mapped
-	}
-	alone := *s
-	alone.written = true
-	var buf [128]byte
-	p, ok := c.Get(alone.appendKey(c.Key(buf[:0], 'r'), fields)).(*piece)
-	if !ok || !p.isAt(0, m, i) {
-		return nil
-	}
-	return p.rows.At[0]
-}
-
-// fill computes the rows and estimates the memory of the piece. written are those of level 0, where they are known.
-func (p *piece) fill(live segment.Live, m *Match, s *source, i int, fields, tolerant FieldSet, written *roaring.Bitmap) (size int) {
+// fill computes the rows and estimates the memory of the piece.
+func (p *piece) fill(live segment.Live, m *Match, s *source, i int, fields, tolerant FieldSet) (size int) {
 	size = 500
 	trim := func(b *roaring.Bitmap) *roaring.Bitmap {
 		b, n := resultcache.Trim(b)
@@ -123,10 +102,7 @@ func (p *piece) fill(live segment.Live, m *Match, s *source, i int, fields, tole
 		if level == 0 && !s.gram() {
 			in = fields
 		}
-		rows, mapped := written, false
-		if level > 0 || written == nil {
-			rows, mapped = levelRows(live, &m.Levels[level], i, in, fields)
-		}
+		rows, mapped := levelRows(live, &m.Levels[level], i, in, fields)
 		switch {
 		case rows.IsEmpty():
 			rows = noRows

@@ -26,7 +26,7 @@ type bucket struct {
 // rankBucket ranks a bucket by the rules from i on.
 func (s *search) rankBucket(b *bucket, i int) {
 	switch {
-	case b.n == 0 || !s.out.wants() || s.written == failed:
+	case b.n == 0 || !s.out.wants():
 		return
 	case s.out.skips(b.n):
 		s.out.addRows(b.rows)

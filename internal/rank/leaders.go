@@ -3,7 +3,6 @@ package rank
 import (
 	"encoding/binary"
 	"math"
-	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -45,7 +44,8 @@ type memo struct {
 
 // memo returns where the leaders of the query are kept; nil where they depend on more than the segments, the query and the filter.
 func (s *search) memo() *memo {
-	if !s.remembers() || !s.lasting() {
+	r := s.r
+	if s.scored || r.Distinct != "" || min(r.Offset, r.MaxTotal) > 0 || min(r.Limit, r.MaxTotal) > leadHits || !s.lasting() {
 		return nil
 	}
 	m := &memo{places: make([]int32, len(s.ix.Segments))}
@@ -56,15 +56,11 @@ func (s *search) memo() *memo {
 			m.large = append(m.large, seg)
 		}
 	}
+	if m.large == nil {
+		return nil
+	}
 	m.key = s.leadersKey(m.large)
 	return m
-}
-
-// remembers reports whether pages of this kind are remembered.
-func (s *search) remembers() bool {
-	r := s.r
-	return !s.scored && r.Distinct == "" && min(r.Offset, r.MaxTotal) <= 0 && min(r.Limit, r.MaxTotal) <= leadHits &&
-		slices.ContainsFunc(s.ix.Segments, func(l segment.Live) bool { return l.Rows() >= leadRows })
 }
 
 // recall fills the page with remembered documents and those of small segments. It returns nil when they do not tell the page.
@@ -72,10 +68,6 @@ func (s *search) recall(m *memo) *Result {
 	kept := (*query.Index)(s.ix).OfSegment(m.large[0])
 	l, ok := kept.Get(m.key).(*leaders)
 	if !ok {
-		return nil
-	}
-	if l == nil { // words as they are written do not tell the page
-		s.written = failed
 		return nil
 	}
 	if now := s.without(l, m); now != l {
@@ -225,10 +217,6 @@ func (s *search) follow(l *leaders, m *memo, small rows) bool {
 	s.partial = true
 	s.rankBucket(known, 0)
 	s.partial = false
-	if s.written == tried || s.written == failed {
-		s.written = tried // other documents may fill the page
-		return false
-	}
 	if l.all {
 		return true
 	}

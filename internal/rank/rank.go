@@ -50,7 +50,6 @@ type Request struct {
 	Offset     int
 	Limit      int
 	Exhaustive bool              // page mode: totals are exact
-	Plain      bool              // nobody asks what the query matched: Highlights may lack misspelt words
 	Brief      bool              // of segments that are remembered, candidates are found when they are asked for
 	MaxTotal   int               // maxTotalHits
 	Threshold  *float64          // rankingScoreThreshold

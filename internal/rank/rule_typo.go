@@ -147,9 +147,6 @@ func (s *search) splitTypo(b *bucket, yield func(*bucket, part) bool) {
 			seen = seen.or(sub.rows)
 		}
 		sub.n = sub.rows.count()
-		if s.written == tried && !s.suffices(sub, cost) {
-			return
-		}
 		left -= sub.n
 		if !yield(sub, part{cost: uint64(cost), rank: uint64(max(ranks-cost, 0)), ranks: uint64(ranks)}) {
 			return

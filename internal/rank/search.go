@@ -44,7 +44,6 @@ type search struct {
 	stack   []part // what the rules said on the way to the current bucket
 	isLate  bool
 	partial bool // what is ranked is not all that the query finds
-	written written
 	*memory
 }
 
@@ -91,25 +90,21 @@ func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 	if err := s.makeRules(placeholder); err != nil {
 		return nil, err
 	}
-	result, err := s.asWritten(terms)
+	q := (*query.Index)(ix)
+	s.graph, err = q.Build(ctx, terms, s.fields, s.late)
 	if err != nil {
 		return nil, err
 	}
-	if result == nil {
-		q := (*query.Index)(ix)
-		if s.graph, err = q.Build(ctx, terms, s.fields, s.late); err != nil {
-			return nil, err
-		}
-		if !placeholder {
-			s.prepare(q)
-		}
-		m := s.memo()
-		if m != nil {
-			result = s.recall(m)
-		}
-		if result == nil && s.out.full == nil {
-			result = s.rankAll(m)
-		}
+	if !placeholder {
+		s.prepare(q)
+	}
+	var result *Result
+	m := s.memo()
+	if m != nil {
+		result = s.recall(m)
+	}
+	if result == nil && s.out.full == nil {
+		result = s.rankAll(m)
 	}
 	if r.Values { // many lists of hits are kept to be merged
 		s.out.hold(len(s.out.hits))
@@ -141,9 +136,6 @@ func (s *search) rankAll(m *memo) *Result {
 	s.out.start(s, root.rows, root.n)
 	if s.out.wants() {
 		s.rankBucket(root, 0)
-	}
-	if s.written == tried || s.written == failed {
-		return nil
 	}
 	if m != nil && s.out.full == nil {
 		s.remember(m, root)

@@ -318,10 +318,8 @@ func TestRepeatedWordByAttribute(t *testing.T) {
 // TestLaterViewsUseWhatSegmentsKeep searches views that come one after another, with more and more documents deleted and other
 // segments, and compares what they find with what a view finds that was never asked before.
 func TestLaterViewsUseWhatSegmentsKeep(t *testing.T) {
-	defer func(c, l, lead int, part float64) {
-		classRows, listRows, leadRows, promisingPart = c, l, lead, part
-	}(classRows, listRows, leadRows, promisingPart)
-	classRows, listRows, leadRows, promisingPart = 2, 3, 4, 0.01
+	defer func(c, l, lead int) { classRows, listRows, leadRows = c, l, lead }(classRows, listRows, leadRows)
+	classRows, listRows, leadRows = 2, 3, 4
 	const seed = 4
 	m := &maker{Rand: rand.New(rand.NewPCG(seed, 2))}
 	m.vocabulary()

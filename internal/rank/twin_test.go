@@ -204,10 +204,7 @@ func (m *maker) request(sorts bool) *Request {
 	}
 	if m.chance(30) {
 		r.Offset = m.IntN(10)
-	} else if m.chance(30) {
-		r.Limit = 1 + m.IntN(3) // what fills a page before documents of few typos end
 	}
-	r.Plain = m.chance(70)
 	if m.chance(5) {
 		r.Query = ""
 	}
@@ -275,15 +272,13 @@ func world(t *testing.T, m *maker, name string) {
 			live = append(live, d)
 		}
 	}
-	defer func(n int, part float64) { leadRows, promisingPart = n, part }(leadRows, promisingPart)
 	// Most buckets here are small; what is made for large ones is tried on them, too.
 	if m.chance(50) {
 		classRows, listRows, stopRows, unorderedRows = m.IntN(3), m.IntN(3), 1+m.IntN(3), m.IntN(3)
 		maxMarking = m.IntN(3)
-		leadRows, promisingPart = 1+m.IntN(4), 0.01
 	} else {
 		classRows, listRows, stopRows, unorderedRows = 48, 512, 4096, 1024
-		maxMarking, leadRows = 1<<10, 1<<10
+		maxMarking = 1 << 10
 	}
 	defer func(n int) { segment.NeighbourRows = n }(segment.NeighbourRows)
 	segment.NeighbourRows = 1 + m.IntN(4)

@@ -193,7 +193,6 @@ func (k *ranking) rankRequest(w window, vectors *rank.VectorQuery) *rank.Request
 		Offset:     w.offset,
 		Limit:      w.limit,
 		Exhaustive: w.exhaustive,
-		Plain:      len(r.AttributesToHighlight)+len(r.AttributesToCrop) == 0 && !r.ShowMatchesPosition,
 		Brief:      w.brief,
 		MaxTotal:   k.view.Settings.Pagination.MaxTotalHits,
 		Threshold:  r.RankingScoreThreshold,
