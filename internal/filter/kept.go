@@ -50,16 +50,22 @@ func (b *Bound) Among(s segment.Live, shelf *resultcache.Shelf, rows *roaring.Bi
 	if b.root == nil {
 		return rows
 	}
-	if b.key != nil && shelf != nil {
-		if k, ok := shelf.Get(b.key).(*keptRows); ok {
-			return roaring.And(k.all, rows)
-		}
-		if keep && shelf.Again(b.key) {
-			_, all := evaluate(b.root, source{s, shelf}, b.key, b.stop)
-			return roaring.And(all, rows)
-		}
+	if b.key == nil || shelf == nil {
+		return b.root.rows(source{s, shelf}, rows)
 	}
-	return b.root.rows(source{s, shelf}, rows)
+	return keptAmong(b.root, source{s, shelf}, b.key, b.stop, rows, keep)
+}
+
+// keptAmong returns the candidates that a part of a filter finds; keep: where it is asked again, what it finds in the segment is kept.
+func keptAmong(b bound, s source, key []byte, stop func() bool, among *roaring.Bitmap, keep bool) *roaring.Bitmap {
+	if k, ok := s.shelf.Get(key).(*keptRows); ok {
+		return shared(k.all, among)
+	}
+	if keep && s.shelf.Again(key) {
+		_, all := evaluate(b, s, key, stop)
+		return shared(all, among)
+	}
+	return b.rows(s, among)
 }
 
 // without returns the same with other rows deleted.
@@ -135,17 +141,7 @@ func (m keptPart) rows(s source, among *roaring.Bitmap) *roaring.Bitmap {
 	if s.shelf == nil {
 		return m.bound.rows(s, among)
 	}
-	if k, ok := s.shelf.Get(m.key).(*keptRows); ok {
-		return shared(k.all, among)
-	}
-	if !s.shelf.Again(m.key) {
-		return m.bound.rows(s, among)
-	}
-	rows := m.bound.rows(s, nil)
-	if m.stop == nil || !m.stop() {
-		return shared(newKeptRows(s, m.key, rows).all, among)
-	}
-	return within(rows, among)
+	return keptAmong(m.bound, s, m.key, m.stop, among, true)
 }
 
 // keepParts has those parts of a filter kept that can be, where all of them have to match and others cannot.
