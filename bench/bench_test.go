@@ -240,3 +240,19 @@ func TestSizeTables(t *testing.T) {
 		t.Errorf("growth is not told\n%s", got)
 	}
 }
+
+func TestEveryTurnBeginsWithAnotherProgram(t *testing.T) {
+	c := comparison{programs: []*program{{name: "a"}, {name: "b"}, {name: "c"}}}
+	for n, want := range []string{"abc", "bca", "cab", "abc"} {
+		var names string
+		for j, p := range c.turn(n) {
+			if p != c.programs[j] {
+				t.Errorf("turn %d: %s has place %d", n, p.name, j)
+			}
+			names += p.name
+		}
+		if names != want {
+			t.Errorf("turn %d: %s, want %s", n, names, want)
+		}
+	}
+}

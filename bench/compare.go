@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"os"
@@ -162,8 +163,8 @@ func (m *measurement) compare(ctx context.Context) (_ *comparison, err error) {
 				progress("%s: %s", part, k.name)
 				continue
 			}
-			for range loadTurns {
-				for j, p := range c.programs {
+			for turn := range loadTurns {
+				for j, p := range c.turn(turn) {
 					r, err := p.rate(k.bodies[:min(loadQueries, len(k.bodies))], d, updating)
 					if err != nil {
 						return nil, fmt.Errorf("%s: %w", p.name, err)
@@ -252,6 +253,18 @@ func (p *program) settle() {
 	}
 }
 
+// turn yields all programs with their places, another one first each time: what one leaves behind (garbage, a processor's clock)
+// would always burden the same one after it.
+func (c *comparison) turn(n int) iter.Seq2[int, *program] {
+	return func(yield func(int, *program) bool) {
+		for i := range c.programs {
+			if j := (n + i) % len(c.programs); !yield(j, c.programs[j]) {
+				return
+			}
+		}
+	}
+}
+
 // first asks queries that no program was asked before.
 func (c *comparison) first(kind int, bodies [][]byte) error {
 	connections := make([]*connection, len(c.programs))
@@ -261,10 +274,11 @@ func (c *comparison) first(kind int, bodies [][]byte) error {
 		connections[j] = p.connection()
 		cpu[j] = p.cpuSeconds()
 	}
-	for turn := range slices.Chunk(bodies, turnQueries) {
-		for j, p := range c.programs {
+	turn := 0
+	for asked := range slices.Chunk(bodies, turnQueries) {
+		for j, p := range c.turn(turn) {
 			f := &c.figures[kind][j]
-			for _, body := range turn {
+			for _, body := range asked {
 				began := time.Now()
 				if _, err := connections[j].search(body); err != nil {
 					return fmt.Errorf("%s: %w", p.name, err)
@@ -276,6 +290,7 @@ func (c *comparison) first(kind int, bodies [][]byte) error {
 				}
 			}
 		}
+		turn++
 	}
 	for j, p := range c.programs {
 		c.figures[kind][j].cpuPerFirst = 1000 * (p.cpuSeconds() - cpu[j]) / float64(len(bodies))
@@ -287,7 +302,7 @@ func (c *comparison) first(kind int, bodies [][]byte) error {
 func (c *comparison) between(kind int, bodies [][]byte, updates int) error {
 	next := make([]int, len(c.programs))
 	for i := range updates {
-		for j, p := range c.programs {
+		for j, p := range c.turn(i) {
 			f, asking := &c.figures[kind][j].between, p.connection()
 			cpu := p.cpuSeconds()
 			if err := p.change(i); err != nil {
