@@ -2,6 +2,7 @@ package fastapi
 
 import (
 	"bytes"
+	"math/bits"
 	"sync"
 
 	"github.com/valyala/fasthttp"
@@ -9,9 +10,31 @@ import (
 
 // answerBuffer is what an answer is made in, and sent from unless it is much larger than the answer. No connection has one of its own:
 // those that wait for their next request would keep what their largest answer took.
-type answerBuffer struct{ b []byte }
+type answerBuffer struct {
+	b    []byte
+	size int // from 1: the pool of copies that it belongs to; 0: an answer is made in it
+}
 
 var answerBuffers = sync.Pool{New: func() any { return new(answerBuffer) }}
+
+// copyBuffers are for answers that are copied from a buffer that is much larger: pools of 4 KiB, 8 KiB, and so on up to spareBytes.
+var copyBuffers [6]sync.Pool
+
+const leastCopy = 4 << 10
+
+// copyOf returns a buffer with a copy of an answer; nil: it is too long for one that is used again.
+func copyOf(b []byte) *answerBuffer {
+	size := bits.Len(uint(max(len(b), 1)-1) / leastCopy)
+	if size >= len(copyBuffers) {
+		return nil
+	}
+	buf, _ := copyBuffers[size].Get().(*answerBuffer)
+	if buf == nil {
+		buf = &answerBuffer{make([]byte, 0, leastCopy<<size), 1 + size}
+	}
+	buf.b = append(buf.b[:0], b...)
+	return buf
+}
 
 const (
 	// pooledBytes is how large a buffer is at most that is used again.
@@ -23,7 +46,10 @@ const (
 )
 
 func (buf *answerBuffer) release() {
-	if cap(buf.b) <= pooledBytes {
+	switch {
+	case buf.size > 0:
+		copyBuffers[buf.size-1].Put(buf)
+	case cap(buf.b) <= pooledBytes:
 		answerBuffers.Put(buf)
 	}
 }
@@ -39,11 +65,14 @@ func answerAs(ctx *fasthttp.RequestCtx, contentType string, write func(dst []byt
 	}
 	buf.b = b
 	if cap(b)-len(b) > spareBytes && cap(b) <= pooledBytes {
-		ctx.Response.SetBodyRaw(bytes.Clone(b))
-		buf.release()
-		return nil
+		made := buf
+		defer made.release()
+		if buf = copyOf(b); buf == nil {
+			ctx.Response.SetBodyRaw(bytes.Clone(b))
+			return nil
+		}
 	}
-	ctx.Response.SetBodyRaw(b)
+	ctx.Response.SetBodyRaw(buf.b)
 	if r := requestOf(ctx); r != nil {
 		r.buffer = buf
 	}

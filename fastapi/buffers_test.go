@@ -85,7 +85,7 @@ func TestAnswerBuffers(t *testing.T) {
 		return func(dst []byte) ([]byte, error) { return append(dst, strings.Repeat("x", n)...), nil }
 	}
 	for _, test := range []struct{ first, n int }{
-		{0, 10}, {0, 100_000}, {0, 3_000_000}, {100_000, 10}, {1_000_000, 10}, {1_000_000, 999_000}, {2_000_000, 1_000_000}, {5_000_000, 4_999_000}, {0, 9_000_000},
+		{0, 10}, {0, 100_000}, {0, 3_000_000}, {100_000, 10}, {1_000_000, 0}, {1_000_000, 10}, {1_000_000, 4096}, {1_000_000, 4097}, {1_000_000, 131_072}, {1_000_000, 131_073}, {1_000_000, 999_000}, {2_000_000, 1_000_000}, {5_000_000, 4_999_000}, {0, 9_000_000},
 	} {
 		s := &Server{answerLimit: 1 << 30}
 		s.budget = budget.New(1<<30, nil)
@@ -93,7 +93,7 @@ func TestAnswerBuffers(t *testing.T) {
 		ctx.Init(&fasthttp.Request{}, nil, nil)
 		r := s.begin(&ctx)
 		if test.first > 0 {
-			answerBuffers.Put(&answerBuffer{make([]byte, 0, test.first)})
+			answerBuffers.Put(&answerBuffer{b: make([]byte, 0, test.first)})
 		}
 		if err := answerAs(&ctx, contentJSON, text(test.n)); err != nil {
 			t.Fatal(err)

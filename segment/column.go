@@ -175,6 +175,12 @@ func (c *Column) AddNumberRows(dst *roaring.Bitmap, lo, hi int) {
 	c.numberRows.addRows(dst, c.rows, lo, hi)
 }
 
+// AddNumberRowsAmong adds those of some rows that have an ordinal. The rows of a number that many have are not copied.
+func (c *Column) AddNumberRowsAmong(dst *roaring.Bitmap, ord int, among *roaring.Bitmap) {
+	c.need(partNumberRows)
+	c.numberRows.addAmong(dst, ord, among)
+}
+
 // NumberEntries returns how many rows there are to set for the ordinals in [lo, hi), a row as often as it has one of them; those
 // that so many rows have that there is a bitmap of them are left out.
 func (c *Column) NumberEntries(lo, hi int) int {
@@ -306,6 +312,12 @@ func (c *Column) StringCount(ord int) int {
 func (c *Column) AddStringRows(dst *roaring.Bitmap, lo, hi int) {
 	c.need(partStringRows)
 	c.stringRows.addRows(dst, c.rows, lo, hi)
+}
+
+// AddStringRowsAmong is AddNumberRowsAmong for strings.
+func (c *Column) AddStringRowsAmong(dst *roaring.Bitmap, ord int, among *roaring.Bitmap) {
+	c.need(partStringRows)
+	c.stringRows.addAmong(dst, ord, among)
 }
 
 // CountStringRows returns how many of some rows have the string.

@@ -278,6 +278,33 @@ func (v *inverse) addHeavy(dst *roaring.Bitmap, lo, hi int) {
 	}
 }
 
+// addAmong adds those of some rows that have an ordinal.
+func (v *inverse) addAmong(dst *roaring.Bitmap, ord int, among *roaring.Bitmap) {
+	if uint(ord) >= uint(v.ords) {
+		return
+	}
+	from, to := v.span(ord, ord+1)
+	if from == to {
+		if i := v.heavyFrom(ord); 16*i < len(v.heavy) {
+			if l, is := v.heavyRows(i); is == ord {
+				dst.Or(roaring.And(l.Bitmap(), among))
+			}
+		}
+		return
+	}
+	var few [64]uint32
+	list := few[:0]
+	for i := from; i < to; i++ {
+		if r := readUint(v.light, v.width, i); among.Contains(r) {
+			if list = append(list, r); len(list) == len(few) {
+				dst.AddMany(list)
+				list = list[:0]
+			}
+		}
+	}
+	dst.AddMany(list)
+}
+
 // mark sets the bits of rows from…to−1 in light.
 func (v *inverse) mark(bits []uint64, from, to int) {
 	switch v.width {

@@ -561,6 +561,20 @@ func checkColumn(t *testing.T, r *Reader, f FieldID, docs []*doc, rng *rand.Rand
 	}
 	among := roaring.BitmapOf(rows...)
 	marked := among.ToDense()
+	one := func(ord int, add func(dst *roaring.Bitmap, lo, hi int), addAmong func(dst *roaring.Bitmap, ord int, among *roaring.Bitmap)) {
+		got, want := roaring.New(), roaring.New()
+		addAmong(got, ord, among)
+		add(want, ord, ord+1)
+		if want.And(among); !got.Equals(want) {
+			fatal("rows of a value among others", got, want)
+		}
+	}
+	for ord := range c.Numbers() {
+		one(ord, c.AddNumberRows, c.AddNumberRowsAmong)
+	}
+	for ord := range c.Strings() {
+		one(ord, c.AddStringRows, c.AddStringRowsAmong)
+	}
 	for lo := range c.Strings() {
 		hi := lo + 1 + lo*lo%(c.Strings()-lo)
 		want := slices.DeleteFunc(slices.Clone(rows), func(row uint32) bool { return !in(c.RowStrings(nil, Row(row)), lo, hi) })

@@ -166,12 +166,22 @@ func (m emptyMatch) size(s source) int {
 	return int(c.Empty().GetCardinality())
 }
 
+// fewEqual is up to how many values are compared with the candidates one by one: the rows of more are brought together first.
+const fewEqual = 8
+
 func (m equalMatch) rows(s source, among *roaring.Bitmap) *roaring.Bitmap {
 	rows := roaring.New()
-	if c := s.Column(m.id); c != nil {
+	c := s.Column(m.id)
+	switch {
+	case c == nil:
+	case among != nil && len(m.numbers)+len(m.keys) <= fewEqual:
+		m.each(c, func(dst *roaring.Bitmap, ord, _ int) { c.AddNumberRowsAmong(dst, ord, among) },
+			func(dst *roaring.Bitmap, ord, _ int) { c.AddStringRowsAmong(dst, ord, among) }, rows)
+	default:
 		m.each(c, c.AddNumberRows, c.AddStringRows, rows)
+		rows = within(rows, among)
 	}
-	return within(rows, among)
+	return rows
 }
 
 // each finds the ordinals of the values in a column and adds their rows.

@@ -264,15 +264,29 @@ func (s *facetSource) rise(ord int) bool {
 	return s.load()
 }
 
+// most returns how many values a document may have at most.
+func (s *facetSource) most() int {
+	if s.all.listed() {
+		return len(s.all.have)
+	}
+	return s.size
+}
+
+// pageValues is for how many values of a facet there is room at once: most pages have no more.
+const pageValues = 100
+
 // firstValues returns the first values in their order, as many as limit, that some document has.
 func firstValues(sources []*facetSource, limit int) []facetValue {
-	var values, parts []facetValue
+	var parts []facetValue
 	var open, same []*facetSource
+	size := 0
 	for _, s := range sources {
 		if s.rise(0) {
 			open = append(open, s)
+			size += s.most()
 		}
 	}
+	values := make([]facetValue, 0, min(limit, size, pageValues))
 	for len(open) > 0 && len(values) < limit {
 		least := open[0]
 		for _, s := range open[1:] {
