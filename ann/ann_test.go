@@ -107,11 +107,65 @@ func TestSearchFindsTheNearest(t *testing.T) {
 		const queries = 200
 		for range queries {
 			code := q.AppendCode(nil, clustered(r, 1, testDimensions))
-			sum += recall(g.Search(nil, code, 128, nil), codes, code, 10, nil)
+			sum += recall(g.Search(nil, code, Reach{Pool: 128}, nil), codes, code, 10, nil)
 		}
 		if got := sum / queries; got < 0.95 {
 			t.Errorf("%d threads: recall@10 is %.3f, want 0.95", threads, got)
 		}
+	}
+}
+
+// flat makes unit vectors of few dimensions, turned into many.
+func flat(r *rand.Rand, rows, few, dimensions int) []float32 {
+	axes := make([]float32, few*dimensions)
+	for i := range axes {
+		axes[i] = float32(r.NormFloat64())
+	}
+	vectors := make([]float32, rows*dimensions)
+	for v := range slices.Chunk(vectors, dimensions) {
+		for axis := range slices.Chunk(axes, dimensions) {
+			x := float32(r.NormFloat64())
+			for i := range v {
+				v[i] += x * axis[i]
+			}
+		}
+		simd.Normalize(v)
+	}
+	return vectors
+}
+
+// TestReachIsLongWhereNeighboursAreHardToTell walks with one reach where rows lie in few dimensions and where they lie in all.
+func TestReachIsLongWhereNeighboursAreHardToTell(t *testing.T) {
+	r := seeded(t)
+	const rows, queries = 3000, 60
+	scored := make(map[string]int)
+	for name, vectors := range map[string][]float32{
+		"few":  flat(r, rows+queries, 6, testDimensions),
+		"many": flat(r, rows+queries, testDimensions, testDimensions),
+	} {
+		q := NewQuantizer(testDimensions, vectors)
+		codes := encode(q, vectors[:rows*testDimensions])
+		g, err := Build(context.Background(), codes, BuildOptions{Threads: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.codes.Touch = func(rows []uint32) { scored[name] += len(rows) }
+		reach := Reach{Pool: 330, Wanted: 10, Patience: 40, Perfect: int64(q.Scale * q.Scale)}
+		sum := 0.0
+		for query := range slices.Chunk(vectors[rows*testDimensions:], testDimensions) {
+			code := q.AppendCode(nil, query)
+			found := g.Search(nil, code, reach, nil)
+			if !slices.IsSortedFunc(found, func(a, b Neighbour) int { return int(b.Score) - int(a.Score) }) || len(found) > reach.Pool {
+				t.Fatalf("%s: %d found are too many, or not in order", name, len(found))
+			}
+			sum += recall(found, codes, code, 10, nil)
+		}
+		if got := sum / queries; got < 0.95 {
+			t.Errorf("%s: recall@10 is %.3f, want 0.95", name, got)
+		}
+	}
+	if few, many := scored["few"], scored["many"]; few*3 > many*2 {
+		t.Errorf("%d rows were scored in few dimensions, %d in many", few, many)
 	}
 }
 
@@ -127,9 +181,13 @@ func TestFilteredSearchFindsTheNearestAllowed(t *testing.T) {
 		}
 		var sum float64
 		const queries = 100
-		for range queries {
+		for i := range queries {
 			code := q.AppendCode(nil, clustered(r, 1, testDimensions))
-			found := g.Search(nil, code, int(60/share), allowed)
+			reach := Reach{Pool: int(60 / share)}
+			if i%2 == 1 {
+				reach = Reach{Pool: 330, Wanted: 10, Patience: 40, Perfect: int64(q.Scale * q.Scale)}
+			}
+			found := g.Search(nil, code, reach, allowed)
 			for _, n := range found {
 				if !allowed.Contains(n.Row) {
 					t.Fatalf("row %d is not allowed", n.Row)
@@ -181,7 +239,7 @@ func TestSmallGraphs(t *testing.T) {
 			t.Fatal(err)
 		}
 		code := q.AppendCode(nil, clustered(r, 1, testDimensions))
-		if got := g.Search(nil, code, 10, nil); len(got) != rows {
+		if got := g.Search(nil, code, Reach{Pool: 10}, nil); len(got) != rows {
 			t.Errorf("%d rows: found %d", rows, len(got))
 		}
 	}
@@ -199,7 +257,7 @@ func TestEqualRowsDoNotTearTheGraph(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := g.Search(nil, q.AppendCode(nil, one), 20, nil); len(got) != 20 {
+	if got := g.Search(nil, q.AppendCode(nil, one), Reach{Pool: 20}, nil); len(got) != 20 {
 		t.Errorf("found %d of 20 equal rows", len(got))
 	}
 }
@@ -275,7 +333,7 @@ func TestLinksToNoRow(t *testing.T) {
 			t.Errorf("row %d of 300 is no damage", row)
 		}
 		for i := range uint32(300) {
-			for _, n := range g.Search(nil, codes.row(i), 50, nil) {
+			for _, n := range g.Search(nil, codes.row(i), Reach{Pool: 50}, nil) {
 				if n.Row >= 300 {
 					t.Fatalf("row %d of 300 is found", n.Row)
 				}
@@ -304,7 +362,7 @@ func FuzzOpen(f *testing.F) {
 			b[uint(at)%uint(len(b))] ^= flip
 		}
 		if g, err := Open(b, codes, nil); err == nil {
-			g.Search(nil, codes.row(0), 10, nil)
+			g.Search(nil, codes.row(0), Reach{Pool: 10}, nil)
 		}
 	})
 }
@@ -331,7 +389,7 @@ func TestBitsAreSearchedByHowManyDiffer(t *testing.T) {
 		for range 20 {
 			code[r.IntN(18)] ^= 1 << r.IntN(7)
 		}
-		walked += recall(g.Search(nil, code, 128, nil), codes, code, 10, nil)
+		walked += recall(g.Search(nil, code, Reach{Pool: 128}, nil), codes, code, 10, nil)
 		if got := recall(Scan(nil, codes, code, 10, nil), codes, code, 10, nil); got != 1 {
 			t.Fatalf("a scan has recall %v", got)
 		}
@@ -400,7 +458,7 @@ func TestASearchRestrictedToFewRowsIsExact(t *testing.T) {
 			}
 		}
 		code := q.AppendCode(nil, clustered(r, 1, testDimensions))
-		found := g.Search(nil, code, 40, allowed)
+		found := g.Search(nil, code, Reach{Pool: 40}, allowed)
 		if len(found) != min(40, int(allowed.GetCardinality())) || recall(found, codes, code, 10, allowed) != 1 {
 			t.Errorf("share %v: found %d of %d", share, len(found), allowed.GetCardinality())
 		}
@@ -417,7 +475,7 @@ func TestAWalkThatMeetsNoAllowedRowEnds(t *testing.T) {
 	for _, n := range all[len(all)/2:] {
 		far.Add(n.Row)
 	}
-	found := g.Search(nil, code, 10, far)
+	found := g.Search(nil, code, Reach{Pool: 10}, far)
 	if got := recall(found, codes, code, 10, far); got != 1 {
 		t.Errorf("recall %v", got)
 	}

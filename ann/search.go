@@ -1,34 +1,72 @@
 package ann
 
 import (
+	"math"
+
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// Search appends the nearest rows to the query's code, best first, at most ef
-// of them: more ef finds better neighbours and takes longer. allowed restricts
+// Reach says how far a walk goes: more finds better neighbours and takes longer. One that only has a Pool goes on until none is
+// left in it that it has not looked beyond.
+type Reach struct {
+	Pool int // the most rows that are kept, and looked beyond
+
+	// With Wanted, the best so many of the pool are what matters. The walk does not look beyond rows that are clearly further
+	// away than the last of them: by a part of its distance, and by more than codes can be wrong (P. Al-Jazzazi et al., "Distance
+	// Adaptive Beam Search for Provably Accurate Graph-Based Nearest Neighbor Search", 2025). And it ends after Patience steps
+	// that found none of them, and half as many again as it took to find the last. So it is short where neighbours are plain to
+	// see, and long where many rows are about as near.
+	Wanted, Patience int
+	Perfect          int64 // the score of a row that is like the query
+	Blur             int64 // by how much scores can be wrong
+}
+
+// Times returns the reach so many times as far.
+func (r Reach) Times(n int) Reach {
+	r.Pool, r.Wanted, r.Patience = n*r.Pool, n*r.Wanted, n*r.Patience
+	return r
+}
+
+// Search appends the nearest rows to the query's code, best first, at most those of the pool. allowed restricts
 // the rows (nil: all). Where a scan of the allowed rows costs no more than the
 // walk it is done instead, and is exact.
-func (g *Graph) Search(dst []Neighbour, q []int8, ef int, allowed *roaring.Bitmap) []Neighbour {
-	if g.rows == 0 || ef <= 0 {
+func (g *Graph) Search(dst []Neighbour, q []int8, r Reach, allowed *roaring.Bitmap) []Neighbour {
+	if g.rows == 0 || r.Pool <= 0 {
 		return dst
 	}
 	w := walkers.Get().(*walker)
 	defer walkers.Put(w)
 	if allowed == nil {
 		w.descend(g, g.codes, q, g.rows, g.entry, len(g.upper), 0)
-		w.walk(g, g.codes, q, 0, ef)
+		w.seek(g, q, r)
 		return appendPool(dst, w.pool)
 	}
 	count := allowed.GetCardinality()
 	// A walk scores about walked rows, and more the fewer of them are allowed.
-	walked := uint64(g.degree) * uint64(ef) * uint64(g.rows) / max(1, count)
+	walked := uint64(g.degree) * uint64(r.steps()) * uint64(g.rows) / max(1, count)
 	if budget := count / scanAdvantage; walked < budget {
 		w.descend(g, g.codes, q, g.rows, g.entry, len(g.upper), 0)
-		if w.walkAllowed(g, q, ef, allowed, int(budget)) {
+		if w.seekAllowed(g, q, r, allowed, int(budget)) {
 			return appendPool(dst, w.pool)
 		}
 	}
-	return Scan(dst, g.codes, q, ef, allowed)
+	return Scan(dst, g.codes, q, r.Pool, allowed)
+}
+
+// patience returns after how many steps a walk ends that found none of the wanted.
+func (r Reach) patience() int {
+	if r.Wanted <= 0 {
+		return math.MaxInt
+	}
+	return r.Patience
+}
+
+// steps is about how many steps a walk takes, where all rows are allowed.
+func (r Reach) steps() int {
+	if r.Wanted > 0 {
+		return r.Patience
+	}
+	return r.Pool
 }
 
 // scanAdvantage is how much cheaper a row is to score in a scan, where rows
@@ -42,20 +80,82 @@ func appendPool(dst []Neighbour, pool []candidate) []Neighbour {
 	return dst
 }
 
-// walkAllowed replaces the pool by the best ef allowed rows that it finds from
+// least returns the score from which on rows are looked beyond, as the pool stands. With the usual patience, about 40, that is a
+// quarter of the distance of the last of the wanted beyond it.
+func (w *walker) least(r Reach) int64 {
+	if r.Wanted <= 0 || len(w.pool) < r.Wanted {
+		return math.MinInt64
+	}
+	last := int64(w.pool[r.Wanted-1].score())
+	return last - max((r.Perfect-last)*int64(160+r.Patience)/800, r.Blur)
+}
+
+// seek is walk on level 0 as far as r says.
+func (w *walker) seek(g *Graph, q []int8, r Reach) {
+	least, end := w.least(r), r.patience()
+	for next, steps := 0, 0; next < len(w.pool) && steps < end; {
+		x := w.pool[next]
+		if x&expanded != 0 {
+			next++
+			continue
+		}
+		if int64(x.score()) < least {
+			break
+		}
+		w.pool[next] |= expanded
+		steps++
+		// Unless a better one is found, it is the one after it that comes next.
+		for _, x := range w.pool[next+1:] {
+			if x&expanded == 0 {
+				g.prefetch(x.row())
+				break
+			}
+		}
+		w.links = g.slots(w.links, w.pool[next].row(), 0)
+		w.score(g.codes, q, w.links)
+		for _, x := range w.better(r.Pool, least) {
+			at := w.insert(x.score(), x.row(), r.Pool)
+			if at < r.Wanted {
+				end = steps + steps + steps/2 + r.Patience
+			}
+			if at <= next {
+				// It is likely to be the next one.
+				g.prefetch(x.row())
+				next = at
+			}
+		}
+		// What is not looked beyond any more is not wanted either.
+		least = w.least(r)
+		for n := len(w.pool); n > 0 && int64(w.pool[n-1].score()) < least; n-- {
+			w.pool = w.pool[:n-1]
+		}
+	}
+}
+
+// seekAllowed replaces the pool by the best allowed rows that it finds from
 // there. The walk leads through all rows and ends when none that is left to
 // expand is better than the worst it found. It gives up after scoring budget
 // rows: the allowed ones lie far from the query, or apart.
-func (w *walker) walkAllowed(g *Graph, q []int8, ef int, allowed *roaring.Bitmap, budget int) bool {
+func (w *walker) seekAllowed(g *Graph, q []int8, r Reach, allowed *roaring.Bitmap, budget int) bool {
 	start := w.pool[0]
 	w.pool = w.pool[:0]
 	if allowed.Contains(start.row()) {
-		w.insert(start.score(), start.row(), ef)
+		w.insert(start.score(), start.row(), r.Pool)
 	}
 	w.ahead = append(w.ahead[:0], start)
-	for len(w.ahead) > 0 {
-		best := w.popAhead()
-		if len(w.pool) == ef && best>>32 < w.pool[ef-1]>>32 {
+	// Where few rows are allowed, it takes more steps to one of them, and it shows less how many it took to the last.
+	share := float64(g.rows) / float64(max(1, allowed.GetCardinality()))
+	patience := r.patience()
+	if r.Wanted > 0 {
+		patience = int(float64(patience) * share * 4 / 3)
+	}
+	end := patience
+	for steps := 0; len(w.ahead) > 0 && (steps < end || len(w.pool) < r.Wanted); steps++ {
+		best, least := w.popAhead(), w.least(r)
+		if len(w.pool) == r.Pool {
+			least = max(least, int64(w.pool[r.Pool-1].score()))
+		}
+		if int64(best.score()) < least {
 			break
 		}
 		w.links = g.slots(w.links, best.row(), 0)
@@ -63,14 +163,10 @@ func (w *walker) walkAllowed(g *Graph, q []int8, ef int, allowed *roaring.Bitmap
 		if budget -= len(w.fresh); budget < 0 {
 			return false
 		}
-		for i, row := range w.fresh {
-			x := newCandidate(w.scores[i], row)
-			if len(w.pool) == ef && x>>32 <= w.pool[ef-1]>>32 {
-				continue
-			}
+		for _, x := range w.better(r.Pool, least) {
 			w.pushAhead(x)
-			if allowed.Contains(row) {
-				w.insert(w.scores[i], row, ef)
+			if allowed.Contains(x.row()) && w.insert(x.score(), x.row(), r.Pool) < r.Wanted {
+				end = steps + patience
 			}
 		}
 		if len(w.ahead) > 0 {

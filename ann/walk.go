@@ -126,7 +126,7 @@ func (w *walker) walk(g linked, c Codes, q []int8, l, ef int) {
 		}
 		w.links = g.slots(w.links, w.pool[next].row(), l)
 		w.score(c, q, w.links)
-		for _, x := range w.better(ef) {
+		for _, x := range w.better(ef, math.MinInt64) {
 			if at := w.insert(x.score(), x.row(), ef); at <= next {
 				// It is likely to be the next one.
 				g.prefetch(x.row())
@@ -136,17 +136,16 @@ func (w *walker) walk(g linked, c Codes, q []int8, l, ef int) {
 	}
 }
 
-// better returns those of fresh that belong into the pool of at most ef as it stands.
-func (w *walker) better(ef int) []candidate {
-	floor := int64(math.MinInt64)
+// better returns those of fresh that belong into the pool of at most ef as it stands, and score least or more.
+func (w *walker) better(ef int, least int64) []candidate {
 	if len(w.pool) == ef {
-		floor = int64(w.pool[ef-1].score())
+		least = max(least, int64(w.pool[ef-1].score())+1)
 	}
 	w.kept = slices.Grow(w.kept[:0], len(w.fresh))[:len(w.fresh)]
 	kept, scores, n := w.kept, w.scores[:len(w.fresh)], 0
 	for i, row := range w.fresh {
 		kept[n] = newCandidate(scores[i], row)
-		if int64(scores[i]) > floor {
+		if int64(scores[i]) >= least {
 			n++
 		}
 	}

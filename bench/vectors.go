@@ -61,7 +61,10 @@ type restriction struct {
 // Best of this many rounds: what else the machine does only ever slows a round down.
 const vectorRounds = 5
 
+// efforts are those of the peers: how many candidates are kept. svc's are steps that find nothing, of which fewer do as much.
 func efforts() []int { return []int{10, 15, 20, 30, 40, 50, 60, 80, 100, 130, 170, 220} }
+
+func ownEfforts() []int { return []int{1, 2, 4, 7, 10, 15, 20, 30, 40, 60, 80, 110, 150, 220} }
 
 func (o *options) vectorSet() (*vectorSet, error) {
 	s := &vectorSet{}
@@ -123,7 +126,7 @@ func runVectors(ctx context.Context, o options, dir, binary string) (*vectorFigu
 	}
 	defer r.Close()
 	v := r.Vectors(1)
-	for _, e := range efforts() {
+	for _, e := range ownEfforts() {
 		p := &point{effort: e}
 		p.recall = recallOf(truth, func(dst []segment.Scored, i int) []segment.Scored {
 			return v.SearchEffort(dst, set.queries.row(i), neighbours, e, nil)

@@ -13,6 +13,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cespare/xxhash/v2"
 
+	"svc/ann"
 	"svc/internal/apierr"
 	"svc/internal/geo"
 	"svc/internal/mapped"
@@ -316,7 +317,7 @@ func exercise(t testing.TB, r *Reader) {
 				var s vectorSearch
 				s.begin(v, q)
 				s.encode()
-				g.Search(nil, s.code, 10, nil)
+				g.Search(nil, s.code, ann.Reach{Pool: 10}, nil)
 			}
 			if sound {
 				for _, b := range []*roaring.Bitmap{v.Rows(), v.Given(), v.Regenerate(), v.Fragment(1)} {

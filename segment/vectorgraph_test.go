@@ -153,7 +153,7 @@ func TestSearchThroughAGraph(t *testing.T) {
 			var s vectorSearch
 			s.begin(v, docs[0].vectors[c.shape.ID].Vectors[:c.shape.Dimensions])
 			s.encode()
-			if !s.walk(10, 45, v.vectors, nil) {
+			if !s.walk(10, 10, 45, v.vectors, nil) {
 				t.Error("the graph is not walked")
 			}
 			if found := v.Search(nil, docs[0].vectors[c.shape.ID].Vectors[:c.shape.Dimensions], c.rows-10, nil); len(found) != c.rows-10 {

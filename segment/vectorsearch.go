@@ -71,6 +71,7 @@ type vectorSearch struct {
 	code []int8  // of q; its bits for a binary embedder
 	// unit times a score of codes is about the cosine; margin is more than it is wrong by.
 	unit, margin float32
+	perfect      int64 // the score of a code like that of q
 
 	normal []float32
 	bytes  []int8 // memory for code
@@ -91,15 +92,19 @@ const (
 	// errorDeviations is how many standard deviations of the error of rounding to codes a margin has.
 	errorDeviations = 5
 
-	// walkShare: a walk costs what a scan of so many rows for each one in its pool costs, at least.
+	// walkShare: a walk costs what a scan of so many rows costs for each step of its effort, or vector that is wanted, at least.
 	walkShare = 48
 
 	// looseShare: when at most one row in so many may not be found, a walk passes over those that it finds, and no list
 	// of the vectors that may be is made.
 	looseShare = 4
 
-	// usualGraph is about how many vectors the graph had that efforts were measured with.
-	usualGraph = 1 << 15
+	// passedOver is how many of the nearest a walk expects to pass over, even if very few rows are.
+	passedOver = 2
+
+	// From so many vectors, and from so many dimensions on a walk of the same effort finds less.
+	usualGraph      = 1 << 15
+	usualDimensions = 1 << 9
 )
 
 // Search appends the k rows whose best vectors are most similar to q, best first, equal ones by
@@ -110,8 +115,8 @@ func (v *Vectors) Search(dst []Scored, q []float32, k int, allowed *roaring.Bitm
 	return v.SearchEffort(dst, q, k, 0, allowed)
 }
 
-// SearchEffort is Search with another effort: how many candidates a walk through a graph keeps, at least
-// those that k asks for; 0 for the usual one. More misses less and takes longer.
+// SearchEffort is Search with another effort: after how many steps that find none of the best a walk through a graph ends; 0 for
+// the usual one. More misses less and takes longer.
 func (v *Vectors) SearchEffort(dst []Scored, q []float32, k, effort int, allowed *roaring.Bitmap) []Scored {
 	if k <= 0 || v.vectors == 0 || len(q) != v.shape.Dimensions {
 		return dst
@@ -126,7 +131,7 @@ func (v *Vectors) SearchEffort(dst []Scored, q []float32, k, effort int, allowed
 	}
 	candidates := v.vectors
 	if allowed != nil {
-		if s.walkPast(k, max(effort, wanted), allowed) {
+		if s.walkPast(k, wanted, effort, allowed) {
 			return append(dst, s.best...)
 		}
 		allowed = v.vectorsOf(allowed)
@@ -142,7 +147,7 @@ func (v *Vectors) SearchEffort(dst []Scored, q []float32, k, effort int, allowed
 		s.direct(k, allowed)
 	default:
 		s.encode()
-		if !s.walk(k, max(effort, wanted), candidates, allowed) {
+		if !s.walk(k, wanted, effort, candidates, allowed) {
 			s.scan(k, wanted, candidates, allowed)
 		}
 	}
@@ -162,7 +167,7 @@ func (s *vectorSearch) begin(v *Vectors, q []float32) {
 func (s *vectorSearch) encode() {
 	v, q := s.v, s.q
 	if v.shape.Binary {
-		s.code = alias[int8](s.packed)
+		s.code, s.perfect = alias[int8](s.packed), 0
 		return
 	}
 	// The query has a scale of its own: nothing of it is cut off.
@@ -171,7 +176,7 @@ func (s *vectorSearch) encode() {
 	s.code = ann.Quantizer{Dimensions: len(q), Scale: scale}.AppendCode(s.bytes[:0], s.normal)
 	stored := v.quantizer.Scale
 	s.bytes = s.code
-	s.unit = 1 / (scale * stored)
+	s.unit, s.perfect = 1/(scale*stored), int64(scale*stored)
 	// Each product of components is wrong by the other one times an error of rounding, whose variance is 1 ⁄ 12.
 	s.margin = errorDeviations * float32(math.Sqrt(float64(1/(scale*scale)+1/(stored*stored))/12))
 }
@@ -346,16 +351,26 @@ func (s *vectorSearch) insert(k, from int) {
 	s.best = s.best[:n]
 }
 
-// effortFor returns the effort of a walk that is to find so many vectors: measured with those of 30,000 package
-// descriptions, it finds 99 in 100 of them. With the size of the graph it grows.
+// effortFor returns the effort of a walk that is to find so many vectors: with it a walk was measured to find 98 of 100 and more. It
+// grows with the size of the graph and the dimensions.
 func (v *Vectors) effortFor(wanted int) int {
-	effort := wanted + wanted/4 + 58
-	return effort + effort*bits.Len(uint(v.vectors/usualGraph))/8
+	effort := wanted/4 + 38
+	effort += effort * bits.Len(uint(v.vectors/usualGraph)) / 6
+	return effort + effort*bits.Len(uint(v.shape.Dimensions/usualDimensions))/3
+}
+
+// reach returns how far a walk of some effort goes that is to find so many vectors.
+func (s *vectorSearch) reach(wanted, effort int) ann.Reach {
+	r := ann.Reach{Pool: wanted + wanted/4 + 8*effort, Wanted: wanted, Patience: effort, Perfect: s.perfect}
+	if !s.v.shape.Binary {
+		r.Blur = int64(s.margin / s.unit)
+	}
+	return r
 }
 
 // walkPast walks where nearly all rows may be found, as it is when a few are deleted, and passes over the others. It
 // reports whether that is so, and it found enough.
-func (s *vectorSearch) walkPast(k, effort int, rows *roaring.Bitmap) bool {
+func (s *vectorSearch) walkPast(k, wanted, effort int, rows *roaring.Bitmap) bool {
 	v := s.v
 	others := v.r.rows - int(rows.GetCardinality()) // with a vector or without one
 	if v.encoded == nil || s.norm < shortQuery || looseShare*others > v.entries {
@@ -364,7 +379,7 @@ func (s *vectorSearch) walkPast(k, effort int, rows *roaring.Bitmap) bool {
 	s.encode()
 	s.rows = rows
 	defer func() { s.rows = nil }()
-	return s.walk(k, effort+effort*others/(v.entries-others), v.vectors, nil)
+	return s.walk(k, wanted, effort+effort*others/(v.entries-others), v.vectors, nil)
 }
 
 // counts reports whether a vector is one of a row that may be found.
@@ -373,7 +388,7 @@ func (s *vectorSearch) counts(vector uint32) bool {
 }
 
 // walk searches the graph; it reports whether there is one, it is worth it, and it found enough.
-func (s *vectorSearch) walk(k, effort, candidates int, allowed *roaring.Bitmap) bool {
+func (s *vectorSearch) walk(k, wanted, effort, candidates int, allowed *roaring.Bitmap) bool {
 	if s.v.encoded == nil {
 		return false
 	}
@@ -381,16 +396,20 @@ func (s *vectorSearch) walk(k, effort, candidates int, allowed *roaring.Bitmap) 
 	if err != nil {
 		return false // what is scanned instead is sound
 	}
-	for ; candidates >= walkShare*effort; effort *= 4 {
+	reach := s.reach(wanted, effort)
+	if s.rows != nil {
+		reach.Wanted += passedOver + wanted*(s.v.r.rows-int(s.rows.GetCardinality()))/s.v.entries*2
+	}
+	for ; candidates >= walkShare*max(reach.Wanted, reach.Patience); reach = reach.Times(4) {
 		err := mapped.Guard(func() error {
-			s.found = g.Search(s.found[:0], s.code, effort, allowed)
+			s.found = g.Search(s.found[:0], s.code, reach, allowed)
 			return nil
 		})
 		if err != nil {
 			return false // of the graph, or of the codes, which a scan meets as well
 		}
-		if s.rows != nil {
-			s.found = slices.DeleteFunc(s.found, func(n ann.Neighbour) bool { return !s.counts(n.Row) })
+		if s.rows != nil && !s.passOver(wanted, reach.Wanted) {
+			continue
 		}
 		s.best = s.best[:0]
 		s.addOutliers(allowed)
@@ -401,6 +420,19 @@ func (s *vectorSearch) walk(k, effort, candidates int, allowed *roaring.Bitmap) 
 		}
 	}
 	return false
+}
+
+// passOver leaves those of found that count. It reports whether of the best so many, which the walk took for what is wanted,
+// enough do.
+func (s *vectorSearch) passOver(wanted, best int) bool {
+	enough := 0
+	for _, n := range s.found[:min(best, len(s.found))] {
+		if s.counts(n.Row) {
+			enough++
+		}
+	}
+	s.found = slices.DeleteFunc(s.found, func(n ann.Neighbour) bool { return !s.counts(n.Row) })
+	return enough >= wanted
 }
 
 // complete compares all vectors of the best rows: the walk may have missed the best of a row that has several.
