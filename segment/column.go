@@ -169,6 +169,12 @@ func (c *Column) NumberCount(ord int) int {
 	return c.numberRows.count(ord)
 }
 
+// RepeatedNumbers appends the ordinals of the numbers that several rows have.
+func (c *Column) RepeatedNumbers(dst []uint32) []uint32 {
+	c.need(partNumberRows)
+	return c.numberRows.repeated(dst)
+}
+
 // AddNumberRows adds the rows with an ordinal in [lo, hi).
 func (c *Column) AddNumberRows(dst *roaring.Bitmap, lo, hi int) {
 	c.need(partNumberRows)
@@ -306,6 +312,12 @@ func (c *Column) SearchString(s []byte) int {
 func (c *Column) StringCount(ord int) int {
 	c.need(partStringRows)
 	return c.stringRows.count(ord)
+}
+
+// RepeatedStrings appends the ordinals of the strings that several rows have.
+func (c *Column) RepeatedStrings(dst []uint32) []uint32 {
+	c.need(partStringRows)
+	return c.stringRows.repeated(dst)
 }
 
 // AddStringRows adds the rows with an ordinal in [lo, hi).

@@ -136,6 +136,22 @@ func (v *inverse) count(ord int) int {
 	return 0
 }
 
+// repeated appends the ordinals that several rows have.
+func (v *inverse) repeated(dst []uint32) []uint32 {
+	if v.ords == 0 {
+		return dst
+	}
+	from := binary.LittleEndian.Uint32(v.starts)
+	for ord := range v.ords {
+		to := binary.LittleEndian.Uint32(v.starts[4*ord+4:])
+		if to-from != 1 && v.count(ord) > 1 { // nearly all have one row where this is asked for
+			dst = append(dst, uint32(ord))
+		}
+		from = to
+	}
+	return dst
+}
+
 // countAmong returns how many of some rows have an ordinal.
 func (v *inverse) countAmong(ord int, among *roaring.Bitmap) int {
 	if uint(ord) >= uint(v.ords) {

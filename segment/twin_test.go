@@ -569,6 +569,19 @@ func checkColumn(t *testing.T, r *Reader, f FieldID, docs []*doc, rng *rand.Rand
 			fatal("rows of a value among others", got, want)
 		}
 	}
+	repeated := func(of string, n int, count func(ord int) int, got []uint32) {
+		want := []uint32{7}
+		for ord := range n {
+			if count(ord) > 1 {
+				want = append(want, uint32(ord))
+			}
+		}
+		if !slices.Equal(got, want) {
+			fatal(of+" that several rows have", got, want)
+		}
+	}
+	repeated("numbers", c.Numbers(), c.NumberCount, c.RepeatedNumbers([]uint32{7}))
+	repeated("strings", c.Strings(), c.StringCount, c.RepeatedStrings([]uint32{7}))
 	for ord := range c.Numbers() {
 		one(ord, c.AddNumberRows, c.AddNumberRowsAmong)
 	}

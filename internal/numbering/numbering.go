@@ -161,25 +161,11 @@ func (n *numberer) add(young []int, own *resultcache.Shelf) *Numbers {
 			return &Numbers{a.count, n.of}
 		}
 	}
-	a := &added{base: n.base, of: make([][][]uint32, len(n.columns))}
-	freshStrings, freshNumbers := map[string]uint32{}, map[float64]uint32{}
+	a := &added{base: n.base, count: n.base.count, of: make([][][]uint32, len(n.columns))}
 	size := 64
-	a.count = n.base.count
-	for _, i := range young {
-		of := make([]uint32, n.size(i))
-		for ord := range of {
-			found, ok := n.lookUp(i, ord)
-			switch {
-			case ok:
-			case n.strings:
-				found = number(freshStrings, string(n.columns[i].String(ord)), &a.count)
-			default:
-				found = number(freshNumbers, n.columns[i].Number(ord), &a.count)
-			}
-			of[ord] = found
-		}
+	for k, of := range n.lookAllUp(young, &a.count) {
 		size += 4*len(of) + 64
-		a.of[i] = chunks(of)
+		a.of[young[k]] = chunks(of)
 	}
 	if own != nil {
 		own.Put(key, a, size)
@@ -188,6 +174,29 @@ func (n *numberer) add(young []int, own *resultcache.Shelf) *Numbers {
 		n.of[i] = a.of[i]
 	}
 	return &Numbers{a.count, n.of}
+}
+
+// lookAllUp returns the numbers of segments that have none yet, each value of which is looked up in those that have. What is not found
+// there gets new numbers.
+func (n *numberer) lookAllUp(segments []int, count *int) [][]uint32 {
+	freshStrings, freshNumbers := map[string]uint32{}, map[float64]uint32{}
+	all := make([][]uint32, len(segments))
+	for k, i := range segments {
+		of := make([]uint32, n.size(i))
+		for ord := range of {
+			found, ok := n.lookUp(i, ord)
+			switch {
+			case ok:
+			case n.strings:
+				found = number(freshStrings, string(n.columns[i].String(ord)), count)
+			default:
+				found = number(freshNumbers, n.columns[i].Number(ord), count)
+			}
+			of[ord] = found
+		}
+		all[k] = of
+	}
+	return all
 }
 
 // number returns the number of a value, a new one if it has none yet.
@@ -238,13 +247,17 @@ func (n *numberer) build() *Numbers {
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return n.size(b) - n.size(a) })
 	b := &base{}
-	if len(order) == 1 {
-		of := make([]uint32, total)
+	if largest := order[0]; (total-n.size(largest))*lookUp <= total {
+		// One segment has nearly all values, as after a merge: its ordinals are their numbers, and the others are looked up in it.
+		of := make([]uint32, n.size(largest))
 		for ord := range of {
 			of[ord] = uint32(ord)
 		}
-		b.count = total
-		n.of[order[0]] = chunks(of)
+		b.count = len(of)
+		n.of[largest] = chunks(of)
+		for k, of := range n.lookAllUp(order[1:], &b.count) {
+			n.of[order[1+k]] = chunks(of)
+		}
 		n.put(order, b)
 		return &Numbers{b.count, n.of}
 	}

@@ -47,11 +47,12 @@ type facetColumn struct {
 	shelf   *resultcache.Shelf
 }
 
-func (c *facetColumn) count(ord int) int {
+// repeated returns the values that several rows of the segment have.
+func (c *facetColumn) repeated() []uint32 {
 	if c.strings {
-		return c.column.StringCount(ord)
+		return c.column.RepeatedStrings(nil)
 	}
-	return c.column.NumberCount(ord)
+	return c.column.RepeatedNumbers(nil)
 }
 
 // compare compares a value with one of another column.
@@ -151,11 +152,7 @@ func compareColumns(columns []facetColumn, known []*repeats, owners []uint64) []
 			found[i] = slices.Clone(known[i].ords)
 			continue
 		}
-		for ord := range columns[i].size {
-			if columns[i].count(ord) > 1 {
-				found[i] = append(found[i], uint32(ord))
-			}
-		}
+		found[i] = columns[i].repeated()
 	}
 	// To look a value up takes some 20 comparisons at random; to hash it takes about as long as one.
 	const lookUp = 16
