@@ -191,6 +191,12 @@ func (c *ColumnSet) String(r Row, f FieldID, normalized, original []byte) {
 func (c *ColumnSet) Null(r Row, f FieldID)  { c.column(f).null.add(uint32(r)) }
 func (c *ColumnSet) Empty(r Row, f FieldID) { c.column(f).empty.add(uint32(r)) }
 
+// MemoryBytes returns about what the set holds.
+func (c *ColumnSet) MemoryBytes() int64 { return c.memoryBytes() }
+
+// Drop forgets the column of a field.
+func (c *ColumnSet) Drop(f FieldID) { delete(c.columns, f) }
+
 func (c *ColumnSet) memoryBytes() int64 {
 	var n int64
 	for _, b := range c.columns {

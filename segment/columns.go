@@ -8,23 +8,30 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Column returns the column of a field, or nil when the segment has none.
+// Column returns the column of a field, be it in the segment or beside it, or nil when there is none.
 func (r *Reader) Column(f FieldID) *Column {
-	c := r.columns[f]
+	c := r.columns.Load().of[f]
 	if c == nil {
 		return nil
 	}
 	return c.column.get(func() *Column {
-		column, err := openColumn(&r.blocks, c.data, c.checksum, r.rows)
+		column, err := openColumn(&c.in.blocks, c.data, c.checksum, r.rows)
 		if err != nil {
-			r.broken(tagColumns, "field %d: %v", f, err)
+			c.in.broken(tagColumns, "field %d: %v", f, err)
 		}
 		return column
 	})
 }
 
+// columnTable says where columns are.
+type columnTable struct {
+	fields []FieldID // in the order of their directories
+	of     map[FieldID]*storedColumn
+}
+
 // storedColumn is where a column is.
 type storedColumn struct {
+	in       *Reader // of the file that has it
 	data     []byte
 	checksum uint64
 	column   lazy[Column]
@@ -39,7 +46,7 @@ func (c *storedColumn) forget() {
 }
 
 // ColumnFields returns the fields that have a column, ascending.
-func (r *Reader) ColumnFields() []FieldID { return r.columnFields }
+func (r *Reader) ColumnFields() []FieldID { return r.columns.Load().fields }
 
 func buildColumns(_ context.Context, b *Builder, f *fileWriter) error {
 	w := newColumnWriter(f, len(b.docIDs))
@@ -54,7 +61,7 @@ func buildColumns(_ context.Context, b *Builder, f *fileWriter) error {
 func (r *Reader) openColumns() error {
 	directory, section := r.section(tagColumnDir), r.section(tagColumns)
 	le := binary.LittleEndian
-	r.columns = map[FieldID]*storedColumn{}
+	own := &columnTable{of: map[FieldID]*storedColumn{}}
 	if len(directory) < 8 || (len(directory)-8)/columnEntryBytes != int(le.Uint32(directory)) {
 		return r.damaged(tagColumnDir, "%d bytes", len(directory))
 	}
@@ -64,20 +71,23 @@ func (r *Reader) openColumns() error {
 		if from > uint64(len(section)) || n > uint64(len(section))-from {
 			return r.damaged(tagColumnDir, "the column of field %d is not inside its section", field)
 		}
-		if r.columns[field] != nil {
+		if own.of[field] != nil {
 			return r.damaged(tagColumnDir, "field %d has two columns", field)
 		}
-		r.columns[field] = &storedColumn{data: section[from : from+n : from+n], checksum: le.Uint64(e[24:])}
-		r.columnFields = append(r.columnFields, field)
+		own.of[field] = &storedColumn{in: r, data: section[from : from+n : from+n], checksum: le.Uint64(e[24:])}
+		own.fields = append(own.fields, field)
 	}
+	r.ownColumns = own
+	r.columns.Store(own)
 	return nil
 }
 
 // verifyColumns checks that both ways of each column say the same.
 func (r *Reader) verifyColumns() error {
-	for i, f := range r.columnFields {
-		if i > 0 && r.columnFields[i-1] >= f {
-			return r.damaged(tagColumnDir, "field %d follows field %d", f, r.columnFields[i-1])
+	fields := r.ownColumns.fields
+	for i, f := range fields {
+		if i > 0 && fields[i-1] >= f {
+			return r.damaged(tagColumnDir, "field %d follows field %d", f, fields[i-1])
 		}
 		c := r.Column(f)
 		if xxhash.Sum64(c.data) != c.checksum {
@@ -102,8 +112,9 @@ func (i *inspector) columnDir() {
 
 func (i *inspector) columns() {
 	end := 0
-	i.t.List(len(i.r.columnFields), inspectItems, func(n int) {
-		f := i.r.columnFields[n]
+	fields := i.r.ownColumns.fields
+	i.t.List(len(fields), inspectItems, func(n int) {
+		f := fields[n]
 		c := i.r.Column(f)
 		i.at = (end + columnAlign - 1) / columnAlign * columnAlign
 		begin := i.at
@@ -112,11 +123,11 @@ func (i *inspector) columns() {
 	})
 }
 
-// mergeColumns writes the columns that stay and those that are added.
+// mergeColumns writes the columns that stay, those that stood beside the inputs too, and those that are added.
 func (m *merger) mergeColumns() error {
 	w := newColumnWriter(m.f, len(m.origins))
 	fields := m.unionFields(func(l Live) []FieldID {
-		return slices.DeleteFunc(slices.Clone(l.columnFields), func(f FieldID) bool { return !m.o.keeps(f) })
+		return slices.DeleteFunc(slices.Clone(l.ColumnFields()), func(f FieldID) bool { return !m.o.keeps(f) })
 	})
 	if m.o.Columns != nil {
 		fields = append(fields, m.o.Columns.fields()...)
@@ -130,7 +141,7 @@ func (m *merger) mergeColumns() error {
 		case m.o.Columns != nil && m.o.Columns.columns[f] != nil:
 			w.encode(f, m.o.Columns.columns[f])
 		case len(m.in) == 1 && m.intact[0]:
-			c := m.in[0].columns[f]
+			c := m.in[0].columns.Load().of[f]
 			w.copy(f, c.data, c.checksum)
 		default:
 			w.write(f, m.mergeColumn(f))

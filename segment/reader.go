@@ -1,7 +1,9 @@
 package segment
 
 import (
+	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -34,8 +36,10 @@ type Reader struct {
 	presence       presenceReader
 	dottedKeys     presenceReader
 	wordCounts     lazy[map[FieldID]countReader]
-	columns        map[FieldID]*storedColumn
-	columnFields   []FieldID
+	ownColumns     *columnTable                // of this file
+	columns        atomic.Pointer[columnTable] // those of files beside it, too
+	beside         atomic.Pointer[[]*Reader]   // files of columns; nil: none
+	host           host                        // of a file of columns
 	geo            lazy[Geo]
 	shapes         lazy[Shapes]
 	embedders      []*embedderSections // ascending
@@ -48,6 +52,15 @@ type Reader struct {
 // Everything else is checked when it is first asked for. Methods that return no error panic with an *apierr.Corruption then,
 // and with a fault where a page cannot be read: whoever calls them does so in a mapped.Guard.
 func Open(fs vfs.FS, name string) (*Reader, error) {
+	r, err := openFile(fs, name)
+	if err == nil && r.ofColumns() {
+		return nil, errors.Join(r.damaged(tagHost, "the file has columns that stand beside a segment, and no segment"), r.Close())
+	}
+	return r, err
+}
+
+// openFile opens a file of either kind.
+func openFile(fs vfs.FS, name string) (*Reader, error) {
 	file, err := mapped.Open(fs, name)
 	if err != nil {
 		return nil, err
@@ -73,8 +86,14 @@ func (r *Reader) broken(t tag, format string, args ...any) {
 	panic(err)
 }
 
-// OnDamage sets who is told of damage that is found from now on, and of pages that cannot be read, before whoever met it.
-func (r *Reader) OnDamage(tell func(*apierr.Corruption)) { r.blocks.tell.Store(&tell) }
+// OnDamage sets who is told of damage that is found from now on, and of pages that cannot be read, before whoever met it; of files
+// that come to stand beside the segment later, too.
+func (r *Reader) OnDamage(tell func(*apierr.Corruption)) {
+	r.blocks.tell.Store(&tell)
+	for _, b := range r.columnFiles() {
+		b.blocks.tell.Store(&tell)
+	}
+}
 
 // place completes what is known of a fault, and tells it.
 func (r *Reader) place(fault *apierr.Corruption) {
@@ -90,7 +109,7 @@ func (r *Reader) forget() {
 	r.neighbours.forget()
 	r.geo.forget()
 	r.shapes.forget()
-	for _, c := range r.columns {
+	for _, c := range r.ownColumns.of {
 		c.forget()
 	}
 	for _, e := range r.embedders {
@@ -133,11 +152,15 @@ func (r *Reader) open() error {
 			}
 		}
 	}
-	if err := r.openMeta(); err != nil { // what all others are measured by
+	counts := (*Reader).openMeta // what all others are measured by
+	if r.ofColumns() {
+		counts = (*Reader).openHost
+	}
+	if err := counts(r); err != nil {
 		return err
 	}
 	for i := range sectionKinds {
-		if k := &sectionKinds[i]; k.open != nil && k.tag != tagMeta {
+		if k := &sectionKinds[i]; k.open != nil && r.mayHave(k) && k.tag != tagMeta && k.tag != tagHost {
 			if err := k.open(r); err != nil {
 				return err
 			}
@@ -146,21 +169,32 @@ func (r *Reader) open() error {
 	return nil
 }
 
-// Close unmaps the file. Nothing that the Reader returned may be used any more.
+// Close unmaps the file, and those beside it. Nothing that the Reader returned may be used any more.
 func (r *Reader) Close() error {
 	r.ahead.stop()
 	aheadLeft.Add(r.ahead.taken)
 	r.ahead.taken = 0
-	return r.file.Close()
+	var errs []error
+	for _, b := range r.columnFiles() {
+		errs = append(errs, b.Close())
+	}
+	return errors.Join(append(errs, r.file.Close())...)
 }
 
-// Info describes the segment.
+// Info describes the segment. Its bytes are those of the files beside it, too.
 func (r *Reader) Info() Info {
-	return Info{Rows: r.rows, Bytes: int64(len(r.data)), DocumentBytes: r.meta.documentBytes}
+	info := Info{Rows: r.rows, Bytes: int64(len(r.data)), DocumentBytes: r.meta.documentBytes}
+	for _, b := range r.columnFiles() {
+		info.Bytes += int64(len(b.data))
+	}
+	return info
 }
 
 // AddSectionBytes adds the sizes of the sections to sizes by what they hold, those of unknown kinds by the letters of their tag.
 func (r *Reader) AddSectionBytes(sizes map[string]int64) {
+	for _, b := range r.columnFiles() {
+		b.AddSectionBytes(sizes)
+	}
 	for _, s := range r.sections {
 		name := s.tag.String()
 		if k := kindOf(s.tag); k != nil {

@@ -24,9 +24,6 @@ type Salvaged struct {
 	Unverified bool
 }
 
-// Name returns the name of the file.
-func (s *Salvaged) Name() string { return s.name }
-
 // Salvage opens a file of which anything may be damaged, and leaves it as it is. One wrong bit in a block, or in what describes
 // the file, is turned back where a checksum tells which. Where the description is lost the documents are looked for. The error says
 // that there is nothing to be read.
@@ -39,6 +36,9 @@ func Salvage(fs vfs.FS, name string) (*Salvaged, error) {
 	file.OnFault(s.place)
 	if err := s.openContainer(); err != nil {
 		return nil, errors.Join(err, file.Close())
+	}
+	if s.ofColumns() {
+		return nil, errors.Join(s.damaged(tagHost, "it has columns that stand beside a segment, and no documents"), file.Close())
 	}
 	s.try(s.openMeta, tagMeta, func() {
 		s.meta = meta{rows: max(len(s.section(tagDocIndex))/docOffsetBytes-1, 0), documentBytes: maxDocumentBytes}

@@ -48,6 +48,7 @@ var (
 	tagCodes      = newTag("vcod")
 	tagGraph      = newTag("vgrf")
 
+	tagHost = newTag("host")
 	tagSums = newTag("sums")
 )
 
@@ -58,6 +59,7 @@ type sectionKind struct {
 	meaning string
 	since   uint32 // the first format version that has it
 	small   bool   // Open verifies its checksum: every call walks it, and it is small beside the file (but for the dictionary)
+	in      files  // 0: inSegments
 	with    tag    // 0: none
 
 	build  func(ctx context.Context, b *Builder, f *fileWriter) error
@@ -68,6 +70,14 @@ type sectionKind struct {
 
 	inspect func(i *inspector)
 }
+
+// files are the kinds of files that a kind of section stands in.
+type files uint8
+
+const (
+	inSegments files = 1 << iota
+	inColumns        // files of columns beside a segment
+)
 
 // sectionKinds are the kinds of sections in the order they stand in a file. Readers skip those that are not here.
 var sectionKinds []sectionKind
@@ -101,9 +111,11 @@ func allSectionKinds() []sectionKind {
 			build: buildDottedKeys, open: (*Reader).openDottedKeys, merge: (*merger).mergeDottedKeys, verify: (*Reader).verifyDottedKeys, inspect: (*inspector).dottedKeys},
 		{tag: tagWordCounts, meaning: "field, row → number of words", since: 1,
 			build: buildWordCounts, open: (*Reader).openWordCounts, merge: (*merger).mergeWordCounts, verify: (*Reader).verifyWordCounts, inspect: (*inspector).wordCounts},
-		{tag: tagColumns, meaning: "columns", since: 1,
+		{tag: tagHost, meaning: "segment that the columns stand beside", since: 3, small: true, in: inColumns,
+			open: (*Reader).openHost, verify: (*Reader).verifyHost, inspect: (*inspector).host},
+		{tag: tagColumns, meaning: "columns", since: 1, in: inSegments | inColumns,
 			build: buildColumns, open: (*Reader).openColumns, merge: (*merger).mergeColumns, copy: (*merger).mergeColumns, verify: (*Reader).verifyColumns, inspect: (*inspector).columns},
-		{tag: tagColumnDir, meaning: "field → column", since: 1, with: tagColumns, small: true, inspect: (*inspector).columnDir},
+		{tag: tagColumnDir, meaning: "field → column", since: 1, with: tagColumns, small: true, in: inSegments | inColumns, inspect: (*inspector).columnDir},
 		{tag: tagGeo, meaning: "points", since: 1,
 			build: buildPoints, open: (*Reader).openPoints, merge: (*merger).mergePoints, verify: (*Reader).verifyPoints, inspect: (*inspector).points},
 		{tag: tagShapes, meaning: "shapes", since: 1,
@@ -114,10 +126,13 @@ func allSectionKinds() []sectionKind {
 		{tag: tagCodes, meaning: "codes of vectors", since: 1, with: tagVectors, inspect: (*inspector).codes},
 		{tag: tagGraph, meaning: "graph over codes", since: 1, with: tagVectors, inspect: (*inspector).graph},
 		// The last one: it has the checksums of all that stands before it.
-		{tag: tagSums, meaning: "checksums of blocks", since: 3, small: true,
+		{tag: tagSums, meaning: "checksums of blocks", since: 3, small: true, in: inSegments | inColumns,
 			build: buildSums, open: (*Reader).openSums, merge: (*merger).writeSums, copy: (*merger).copyRest, verify: (*Reader).verifySums, inspect: (*inspector).sums},
 	}
 }
+
+// stands reports whether sections of the kind belong into some kind of files.
+func (k *sectionKind) stands(where files) bool { return max(k.in, inSegments)&where != 0 }
 
 // kindOf returns what is done with sections of a tag; nil for a kind that this program does not know.
 func kindOf(t tag) *sectionKind {

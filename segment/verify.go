@@ -2,15 +2,27 @@ package segment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"svc/internal/apierr"
 	"svc/internal/mapped"
+	"svc/internal/vfs"
 )
 
-// Verify reads the whole file and checks it: every checksum, every number
+// VerifyFile opens a segment, or a file of columns beside one, and verifies it. To which segment such columns belong is
+// for Reader.OpenBeside to say.
+func VerifyFile(fs vfs.FS, name string) error {
+	r, err := openFile(fs, name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.Verify(), r.Close())
+}
+
+// Verify reads the whole file, without those beside it, and checks it: every checksum, every number
 // against what it counts, both ways of everything that is kept both ways. After
 // it, no call on the Reader meets damage. The error is an *apierr.Corruption.
 func (r *Reader) Verify() error {
@@ -19,7 +31,7 @@ func (r *Reader) Verify() error {
 			return err
 		}
 		for i := range sectionKinds {
-			if k := &sectionKinds[i]; k.verify != nil {
+			if k := &sectionKinds[i]; k.verify != nil && r.mayHave(k) {
 				if err := k.verify(r); err != nil {
 					return err
 				}
@@ -29,7 +41,7 @@ func (r *Reader) Verify() error {
 	})
 }
 
-// CheckSums checks the checksum of every section: whether the file has the bytes that were written. Whoever makes other files
+// CheckSums checks the checksum of every section: whether the file, and those beside it, have the bytes that were written. Whoever makes other files
 // of its content asks first, so that damage does not get a checksum of its own. The error is an *apierr.Corruption, or the context's.
 func (r *Reader) CheckSums(ctx context.Context) error {
 	return mapped.Guard(func() error {
@@ -42,6 +54,11 @@ func (r *Reader) CheckSums(ctx context.Context) error {
 				return damage
 			}
 		}
+		for _, b := range r.columnFiles() {
+			if err := b.CheckSums(ctx); err != nil {
+				return err
+			}
+		}
 		return nil
 	})
 }
@@ -49,7 +66,7 @@ func (r *Reader) CheckSums(ctx context.Context) error {
 // inspectBytes is how much Inspect reads at once.
 const inspectBytes = 1 << 20
 
-// Inspect reads the file beside other work, whatever of it was found right before, and returns the first damage; the rest is
+// Inspect reads the file, and those beside it, beside other work, whatever of it was found right before, and returns the first damage; the rest is
 // read all the same, and all of it is told. wait is called ahead of each piece that is read, and the pieces are not kept in memory.
 // Its error ends the inspection.
 func (r *Reader) Inspect(wait func(bytes int) error) error {
@@ -64,10 +81,16 @@ func (r *Reader) Inspect(wait func(bytes int) error) error {
 	if err := mapped.Guard(inspect); err != nil {
 		return err
 	}
+	var damage error
 	if first != nil {
-		return first
+		damage = first
 	}
-	return nil
+	for _, b := range r.columnFiles() {
+		if err := b.Inspect(wait); err != nil && damage == nil {
+			damage = err
+		}
+	}
+	return damage
 }
 
 func (r *Reader) inspect(wait func(bytes int) error) (first *apierr.Corruption, err error) {

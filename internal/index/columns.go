@@ -5,58 +5,112 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/RoaringBitmap/roaring/v2"
 	"golang.org/x/sync/errgroup"
 
 	"svc/internal/document"
 	"svc/internal/mapped"
+	"svc/internal/pace"
 	"svc/internal/settings"
 	"svc/internal/text"
 	"svc/segment"
 )
 
-// rebuild writes segments of base again: all of them with columns that new settings ask for, read
-// from their documents, or with short-prefix postings; those with vectors that become bits with these. The rest
-// is copied as it is.
+// rebuild brings the stored segments up to new settings. Columns that they ask for are written beside the segments, of
+// documents that are read again. Written again are all segments when short-prefix postings come into use, those with vectors that
+// become bits, and those that have as many files beside them as there may be.
 func (b *batch) rebuild(c *change, next *View, stale *settings.Rebuild) error {
-	wanted := stale.AddColumns
-	all := len(wanted) > 0 || stale.Prefixes && b.settings.PrefixSearch != settings.PrefixDisabled
-	if !all && !slices.ContainsFunc(b.plans, (*vectorPlan).quantizes) {
+	prefixes := stale.Prefixes && b.settings.PrefixSearch != settings.PrefixDisabled
+	var plans []*rebuilding
+	total := 0
+	for i, f := range b.base.files {
+		r := &rebuilding{file: f, live: f.live(union(b.base.Segments[i].Deleted, b.gone[f]))}
+		r.sets = b.quantized(r.live)
+		if err := mapped.Guard(func() error { r.lack(stale.AddColumns); return nil }); err != nil {
+			return err
+		}
+		r.again = prefixes || len(r.sets) > 0 || len(r.wanted) > 0 && len(f.columnFiles()) >= maxColumnFiles
+		if r.again {
+			c.merge = append(c.merge, f)
+		}
+		if liveCount(r.live) > 0 && (r.again || len(r.wanted) > 0) {
+			plans = append(plans, r)
+			total += r.documents()
+		}
+	}
+	if len(plans) == 0 {
 		return nil
 	}
-	added := make([]*file, len(b.base.files))
 	group, ctx := errgroup.WithContext(b.ctx)
 	group.SetLimit(b.ix.options.MaxIndexingThreads)
-	progress := b.counter(1, b.base.Documents())
-	for i, f := range b.base.files {
-		l := f.live(union(b.base.Segments[i].Deleted, b.gone[f]))
-		sets := b.quantized(l)
-		if !all && len(sets) == 0 {
-			continue
-		}
-		c.merge = append(c.merge, f)
-		if liveCount(l) == 0 {
-			continue
-		}
+	progress := b.counter(1, total)
+	share := b.builderShare(min(b.ix.options.MaxIndexingThreads, len(plans)))
+	for _, r := range plans {
 		group.Go(func() error {
-			return mapped.Guard(func() error {
-				columns, err := b.collectColumns(ctx, l, next.Fields, wanted, progress)
-				if err == nil {
-					added[i], err = b.ix.mergeFiles(ctx, next, []segment.Live{l}, columns, sets, unthrottled)
-				}
-				return err
-			})
+			return mapped.Guard(func() error { return b.rebuildOne(ctx, r, next, share, progress) })
 		})
 	}
 	err := group.Wait()
-	for _, f := range added {
-		switch {
-		case f == nil:
-		case err != nil:
-			f.discard()
-		default:
-			c.add = append(c.add, f)
+	c.beside = make(map[*file]*columnFile)
+	for _, r := range plans {
+		if r.added != nil {
+			c.add = append(c.add, r.added)
+		}
+		if r.beside != nil {
+			c.beside[r.file] = r.beside
 		}
 	}
+	if err != nil {
+		c.discard(b.ix)
+	}
+	return err
+}
+
+// rebuilding is a segment that is brought up to new settings.
+type rebuilding struct {
+	file   *file
+	live   segment.Live
+	wanted []segment.FieldID // columns that it lacks, ascending
+	rows   *roaring.Bitmap   // with one of these fields, also those that were deleted
+	sets   []*segment.VectorSet
+	again  bool // the segment is written again
+
+	added  *file       // what is written: a segment,
+	beside *columnFile // or columns
+}
+
+// lack finds out which of some columns the segment has to get. What it has of a field it has of all rows, and of a field that no
+// row has there is nothing to say.
+func (r *rebuilding) lack(columns []segment.FieldID) {
+	r.rows = roaring.New()
+	for _, id := range columns {
+		if rows := r.file.Present(id); r.file.Column(id) == nil && !rows.IsEmpty() {
+			r.wanted = append(r.wanted, id)
+			r.rows.Or(rows)
+		}
+	}
+}
+
+// documents returns how many are read.
+func (r *rebuilding) documents() int {
+	if r.again {
+		return liveCount(r.live)
+	}
+	return int(r.rows.GetCardinality())
+}
+
+func (b *batch) rebuildOne(ctx context.Context, r *rebuilding, next *View, share int64, progress func(int)) (err error) {
+	if !r.again {
+		r.beside, err = b.writeColumns(ctx, r, next.Fields, share, progress)
+		return err
+	}
+	var columns *segment.ColumnSet
+	if len(r.wanted) > 0 {
+		if columns, _, err = newColumnCollector(ctx, b, next.Fields, progress).collect(r, liveCount(r.live), r.wanted); err != nil {
+			return err
+		}
+	}
+	r.added, err = b.ix.mergeFiles(ctx, next, []segment.Live{r.live}, columns, r.sets, unthrottled)
 	return err
 }
 
@@ -71,45 +125,75 @@ func (b *batch) quantized(l segment.Live) []*segment.VectorSet {
 	return sets
 }
 
-// collectColumns reads the columns of a segment's live rows; nil when none is wanted.
-func (b *batch) collectColumns(ctx context.Context, l segment.Live, fields *settings.Fields, wanted []segment.FieldID, progress func(int)) (*segment.ColumnSet, error) {
-	if len(wanted) == 0 {
-		return nil, nil
-	}
-	c := &columnBuilder{fields: fields, wanted: wanted, columns: segment.NewColumnSet(liveCount(l), wanted), handles: make(map[string]int)}
-	read := docReader{b: b}
-	defer func() { _ = read.close() }() // what stays goes at the next open
-	for it := l.LiveRows().Iterator(); it.HasNext(); c.row++ {
-		if c.row%chunkDocuments == 0 {
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			progress(chunkDocuments)
-		}
-		row := segment.Row(it.Next())
-		doc, err := read.stored(l, row)
-		if err != nil {
-			return nil, err
-		}
-		if err := document.Walk(doc, c); err != nil {
-			return nil, fmt.Errorf("cannot index the document %s: %w", l.ExternalID(row), err)
-		}
-	}
-	return c.columns, nil
+// columnCollector is the document.Visitor that fills a ColumnSet.
+type columnCollector struct {
+	ctx      context.Context
+	b        *batch
+	fields   *settings.Fields
+	progress func(int)
+	pace     *pace.Worker // nil: the batch does not yield to searches
+	share    int64        // of the memory, in bytes; 0: no bound
+	columns  *segment.ColumnSet
+	wanted   []segment.FieldID // ascending
+	row      segment.Row
+	handles  map[string]int // path → FieldID, or -1
+	key      []byte
 }
 
-// columnBuilder is the document.Visitor that fills a ColumnSet.
-type columnBuilder struct {
-	fields  *settings.Fields
-	wanted  []segment.FieldID // ascending
-	columns *segment.ColumnSet
-	row     segment.Row
-	handles map[string]int // path → FieldID, or -1
-	key     []byte
+func newColumnCollector(ctx context.Context, b *batch, fields *settings.Fields, progress func(int)) *columnCollector {
+	return &columnCollector{ctx: ctx, b: b, fields: fields, progress: progress, pace: pace.Of(b.ctx)}
+}
+
+// collect reads the first columns of those that are wanted, as many as the share of the memory holds, but one at least. n says how many.
+// The set has so many rows: those of the segment, or those of the segment that it becomes.
+func (c *columnCollector) collect(r *rebuilding, rows int, wanted []segment.FieldID) (set *segment.ColumnSet, n int, err error) {
+	c.wanted, c.columns, c.handles = wanted, segment.NewColumnSet(rows, wanted), make(map[string]int)
+	read := docReader{b: c.b}
+	defer func() { _ = read.close() }() // what stays goes at the next open
+	from := r.rows
+	if r.again {
+		from = r.live.LiveRows()
+	}
+	done := 0
+	for it := from.Iterator(); it.HasNext(); done++ {
+		if done%chunkDocuments == 0 {
+			if err := c.ctx.Err(); err != nil {
+				return nil, 0, err
+			}
+			c.progress(min(chunkDocuments, int(from.GetCardinality())-done))
+			c.spare()
+		}
+		row := segment.Row(it.Next())
+		if c.row = row; r.again {
+			if c.row = segment.Row(done); !r.rows.Contains(uint32(row)) {
+				continue
+			}
+		}
+		c.pace.Yield()
+		doc, err := read.stored(r.live, row)
+		if err != nil {
+			return nil, 0, err
+		}
+		if err := document.Walk(doc, c); err != nil {
+			return nil, 0, fmt.Errorf("cannot index the document %s: %w", r.live.ExternalID(row), err)
+		}
+	}
+	return c.columns, len(c.wanted), nil
+}
+
+// spare leaves out the second half of the columns while they take more than the share of the memory.
+func (c *columnCollector) spare() {
+	for c.share > 0 && len(c.wanted) > 1 && c.columns.MemoryBytes() > c.share {
+		keep := len(c.wanted) / 2
+		for _, f := range c.wanted[keep:] {
+			c.columns.Drop(f)
+		}
+		c.wanted, c.handles = c.wanted[:keep], make(map[string]int)
+	}
 }
 
 // Field implements document.Visitor.
-func (c *columnBuilder) Field(path []byte) int {
+func (c *columnCollector) Field(path []byte) int {
 	h, ok := c.handles[string(path)]
 	if !ok {
 		h = notWanted
@@ -130,10 +214,10 @@ func (c *columnBuilder) Field(path []byte) int {
 const notWanted = 1 << 20
 
 // Visit implements document.Visitor.
-func (c *columnBuilder) Visit(int) {}
+func (c *columnCollector) Visit(int) {}
 
 // String implements document.Visitor.
-func (c *columnBuilder) String(field int, s []byte, _ []int) {
+func (c *columnCollector) String(field int, s []byte, _ []int) {
 	if field != notWanted {
 		// A string without content is no value: it neither filters, sorts nor counts.
 		if c.key = text.FacetKey(c.key[:0], s); len(c.key) > 0 {
@@ -143,14 +227,14 @@ func (c *columnBuilder) String(field int, s []byte, _ []int) {
 }
 
 // Number implements document.Visitor.
-func (c *columnBuilder) Number(field int, _ []byte, value float64, _ []int) {
+func (c *columnCollector) Number(field int, _ []byte, value float64, _ []int) {
 	if field != notWanted {
 		c.columns.Number(c.row, segment.FieldID(field), value)
 	}
 }
 
 // Bool implements document.Visitor.
-func (c *columnBuilder) Bool(field int, value bool, _ []int) {
+func (c *columnCollector) Bool(field int, value bool, _ []int) {
 	if field != notWanted {
 		s := boolText(value)
 		c.columns.String(c.row, segment.FieldID(field), s, s)
@@ -158,14 +242,14 @@ func (c *columnBuilder) Bool(field int, value bool, _ []int) {
 }
 
 // Null implements document.Visitor.
-func (c *columnBuilder) Null(field int) {
+func (c *columnCollector) Null(field int) {
 	if field != notWanted {
 		c.columns.Null(c.row, segment.FieldID(field))
 	}
 }
 
 // Empty implements document.Visitor.
-func (c *columnBuilder) Empty(field int) {
+func (c *columnCollector) Empty(field int) {
 	if field != notWanted {
 		c.columns.Empty(c.row, segment.FieldID(field))
 	}

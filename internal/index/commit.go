@@ -17,12 +17,24 @@ import (
 // change is what a writer proposes to commit. It was made from base, while
 // others may have committed: the compactor under a batch, a batch under the compactor.
 type change struct {
-	base  *View                     // held by the proposer
-	add   []*file                   // new segments; commit takes over their references
-	merge []*file                   // segments of base that add replaces, row by row
-	clear bool                      // all segments but add go
-	gone  map[*file]*roaring.Bitmap // rows of base's segments that are deleted
-	edit  func(*View)               // changes what is not segments; may be nil
+	base   *View                     // held by the proposer
+	add    []*file                   // new segments; commit takes over their references
+	merge  []*file                   // segments of base that add replaces, row by row
+	beside map[*file]*columnFile     // new columns of segments of base that stay; commit takes them over
+	clear  bool                      // all segments but add go
+	gone   map[*file]*roaring.Bitmap // rows of base's segments that are deleted
+	edit   func(*View)               // changes what is not segments; may be nil
+}
+
+// discard gives up what was written for a change that is not to be committed.
+func (c *change) discard(ix *Index) {
+	for _, f := range c.add {
+		f.discard()
+	}
+	for _, b := range c.beside {
+		ix.discardColumns(b, true)
+	}
+	c.add, c.beside = nil, nil
 }
 
 // errStale says that what a merge was made from is not there any more.
@@ -37,6 +49,9 @@ func (ix *Index) commit(c *change) (err error) {
 		for _, f := range c.add {
 			f.unnamed.Store(!ix.unsure.Load() && (err != nil || !slices.Contains(ix.current.Load().files, f)))
 			f.release()
+		}
+		for _, b := range c.beside {
+			ix.discardColumns(b, !ix.unsure.Load())
 		}
 	}()
 	cur := ix.current.Load()
@@ -55,9 +70,20 @@ func (ix *Index) commit(c *change) (err error) {
 		c.edit(next)
 	}
 	next.show(ix.catalog.results, files, lives)
+	for i, f := range files {
+		if b := c.beside[f]; b != nil {
+			next.beside[i] = append(slices.Clip(next.beside[i]), b)
+		}
+	}
 	if err := ix.write(next); err != nil {
 		next.Release()
 		return fmt.Errorf("cannot commit to index %s: %w", cur.UID, err)
+	}
+	for _, f := range files {
+		if b := c.beside[f]; b != nil { // before anybody sees the view; to others it says nothing that they ask
+			f.standBeside(b)
+			delete(c.beside, f)
+		}
 	}
 	for _, f := range cur.files {
 		f.unnamed.Store(!slices.Contains(next.files, f))
@@ -129,6 +155,11 @@ func (c *change) segments(cur *View) (files []*file, lives []segment.Live, err e
 			deleted[f] = cur.Segments[i].Deleted
 		}
 		for _, f := range c.merge {
+			if _, ok := deleted[f]; !ok {
+				return nil, nil, errStale
+			}
+		}
+		for f := range c.beside {
 			if _, ok := deleted[f]; !ok {
 				return nil, nil, errStale
 			}

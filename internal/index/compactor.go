@@ -324,7 +324,7 @@ func (ix *Index) Compact(ctx context.Context, batch uint64, p Progress) (before,
 	base := ix.View()
 	defer base.Release()
 	before = ix.diskBytes()
-	if len(base.files) == 0 || len(base.files) == 1 && base.Segments[0].Deleted == nil && !base.hasStrayVectors() {
+	if len(base.files) == 0 || len(base.files) == 1 && base.Segments[0].Deleted == nil && len(base.beside[0]) == 0 && !base.hasStrayVectors() {
 		return before, before, ctx.Err()
 	}
 	r.enter(0, compactSteps, 1)

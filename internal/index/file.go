@@ -23,7 +23,8 @@ type file struct {
 	ix      *Index
 	number  uint64
 	refs    atomic.Int64
-	unnamed atomic.Bool // no manifest names it, or will
+	unnamed atomic.Bool                   // no manifest names it, or will
+	beside  atomic.Pointer[[]*columnFile] // see standBeside; nil: none
 	results *resultcache.Shelf
 	sharded shardRows
 
@@ -60,12 +61,18 @@ func (f *file) release() {
 	}
 	ix := f.ix
 	f.results.Close()
+	paths := []string{f.path()}
+	for _, c := range f.columnFiles() {
+		paths = append(paths, c.Name())
+	}
 	if err := f.Reader.Close(); err != nil {
 		ix.options.Logger.Error("cannot close a segment", "file", f.path(), "error", err)
 	}
 	if f.unnamed.Load() {
-		if err := ix.options.FS.Remove(f.path()); err != nil {
-			ix.options.Logger.Warn("cannot remove a segment that is out of use; the next start will", "file", f.path(), "error", err)
+		for _, name := range paths {
+			if err := ix.options.FS.Remove(name); err != nil {
+				ix.options.Logger.Warn("cannot remove a file that is out of use; the next start will", "file", name, "error", err)
+			}
 		}
 	}
 	ix.unhold()

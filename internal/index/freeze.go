@@ -74,8 +74,11 @@ func (f *Frozen) Catalog() (CopiedFile, error) {
 func (f *Frozen) Files(i int) ([]CopiedFile, error) {
 	v, dir := f.views[i], directoryName(f.numbers[i])
 	var files []CopiedFile
-	for _, s := range v.files {
+	for i, s := range v.files {
 		files = append(files, CopiedFile{Name: path.Join(dir, segmentName(s.number)), Path: s.path()})
+		for _, c := range v.beside[i] {
+			files = append(files, CopiedFile{Name: path.Join(dir, columnsName(c.number)), Path: c.Name()})
+		}
 	}
 	stones := make(map[*file]tombstones) // all rows in the manifest: a copy is written once
 	for i, s := range v.Segments {

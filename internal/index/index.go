@@ -81,7 +81,7 @@ type Index struct {
 	merges      gate
 	yields      atomic.Bool         // the last batch, or the one under way, yields to searches
 	failures    [mergeLanes]failure // of its last merges; each is its lane's
-	nextSegment atomic.Uint64       // numbers of segments and lists of deleted rows
+	nextSegment atomic.Uint64       // numbers of segments, lists of deleted rows and files of columns
 	spools      atomic.Uint64       // made so far
 	holds       atomic.Int64        // on the directory: one for each open segment file, one of the index itself
 	dropped     atomic.Bool         // the directory goes with the last hold
@@ -168,6 +168,14 @@ func (c *Catalog) openIndex(dir, uid string) (*Index, error) {
 			return nil, err
 		}
 		files = append(files, f)
+		for _, n := range e.Columns {
+			beside, err := f.openColumns(n)
+			if err != nil {
+				return nil, err
+			}
+			f.standBeside(beside)
+			named[columnsName(n)] = true
+		}
 		t, err := readTombstones(c.options.FS, dir, &e, f.Rows())
 		if err != nil {
 			return nil, err

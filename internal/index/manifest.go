@@ -20,7 +20,7 @@ type manifest struct {
 	Settings    []byte // settings.Encode
 	Fields      []string
 	Segments    []segmentEntry
-	NextSegment uint64 // no segment or list of deleted rows has this number or a higher one
+	NextSegment uint64 // no segment, list of deleted rows or file of columns has this number or a higher one
 	NextBatch   uint64 // task batches below it are applied
 	Results     []result
 
@@ -30,8 +30,9 @@ type manifest struct {
 
 type segmentEntry struct {
 	Number     uint64
-	Tombstones uint64 `json:",omitempty"` // number of a list of deleted rows; 0: none, as a segment came before it
-	Deleted    []byte `json:",omitempty"` // other deleted rows, a roaring bitmap in its portable form
+	Tombstones uint64   `json:",omitempty"` // number of a list of deleted rows; 0: none, as a segment came before it
+	Deleted    []byte   `json:",omitempty"` // other deleted rows, a roaring bitmap in its portable form
+	Columns    []uint64 `json:",omitempty"` // numbers of files of columns beside it
 }
 
 // result is an OpResult of the last batch, kept so that a batch that was
@@ -72,7 +73,15 @@ func (m *manifest) encode() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return manifestSeal.wrap(content), nil
+	return manifestSeal.wrapAs(m.version(), content), nil
+}
+
+// version returns the lowest format version that tells what the manifest has: an older svc that knows it reads the index.
+func (m *manifest) version() uint32 {
+	if slices.ContainsFunc(m.Segments, func(e segmentEntry) bool { return len(e.Columns) > 0 }) {
+		return besideVersion
+	}
+	return tombstonesVersion
 }
 
 func readManifest(fsys vfs.FS, dir string) (*manifest, error) {
@@ -100,6 +109,7 @@ func decodeManifest(name string, b []byte) (*manifest, error) {
 		if s.Tombstones != 0 {
 			numbers = append(numbers, s.Tombstones)
 		}
+		numbers = append(numbers, s.Columns...)
 	}
 	slices.Sort(numbers)
 	for i, n := range numbers {

@@ -14,6 +14,7 @@ import (
 //	000001/MANIFEST    what the index is: settings, fields, segments, deleted rows
 //	000001/000007.seg  a segment
 //	000001/000012.del  deleted rows of a segment, when they are many
+//	000001/000013.col  columns beside a segment that was written without them
 //
 // A name with .tmp at its end is being written; what no manifest names, and
 // such files, are left from a crash and removed at open.
@@ -24,10 +25,12 @@ const (
 	spoolName    = "spool-%d.tmp" // what is too large for memory while it is written
 	segSuffix    = ".seg"
 	delSuffix    = ".del"
+	colSuffix    = ".col"
 )
 
 func segmentName(number uint64) string    { return pad(number) + segSuffix }
 func tombstonesName(number uint64) string { return pad(number) + delSuffix }
+func columnsName(number uint64) string    { return pad(number) + colSuffix }
 func directoryName(number uint64) string  { return pad(number) }
 
 func pad(number uint64) string {
@@ -48,7 +51,7 @@ func ours(name string) bool {
 	}
 	suffix := path.Ext(name)
 	_, ok := number(strings.TrimSuffix(name, suffix))
-	return ok && (suffix == segSuffix || suffix == delSuffix)
+	return ok && (suffix == segSuffix || suffix == delSuffix || suffix == colSuffix)
 }
 
 // maxUIDBytes bounds the uid of an index.

@@ -20,23 +20,31 @@ import (
 //	32      n      content: JSON; of deleted rows a roaring bitmap in its portable form
 type seal struct {
 	magic   string // 8 bytes
-	version uint32 // that is written
+	version uint32 // that is written, but for wrapAs
 	oldest  uint32 // that is read
 }
 
-// Manifests of version 1 have all deleted rows in them.
+// The format versions of manifests. Those of version 1 have all deleted rows in them.
+const (
+	tombstonesVersion = 2 // lists of deleted rows
+	besideVersion     = 3 // and files of columns; written when there is one
+)
+
 var (
-	manifestSeal   = seal{"svcMANIF", 2, 1}
+	manifestSeal   = seal{"svcMANIF", besideVersion, 1}
 	catalogSeal    = seal{"svcCATLG", 1, 1}
 	tombstonesSeal = seal{"svcTOMBS", 1, 1}
 )
 
 const sealBytes = 32
 
-func (s seal) wrap(content []byte) []byte {
+func (s seal) wrap(content []byte) []byte { return s.wrapAs(s.version, content) }
+
+// wrapAs is wrap with a version of its own.
+func (s seal) wrapAs(version uint32, content []byte) []byte {
 	b := make([]byte, sealBytes, sealBytes+len(content))
 	copy(b, s.magic)
-	binary.LittleEndian.PutUint32(b[8:], s.version)
+	binary.LittleEndian.PutUint32(b[8:], version)
 	binary.LittleEndian.PutUint64(b[16:], uint64(len(content)))
 	binary.LittleEndian.PutUint64(b[24:], xxhash.Sum64(content))
 	return append(b, content...)

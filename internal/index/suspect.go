@@ -52,7 +52,7 @@ func (c *Catalog) setOpenAside(ix *Index, damage *apierr.Corruption) bool {
 		return true // deleted, or aside already
 	}
 	v := ix.View()
-	named := slices.ContainsFunc(v.files, func(f *file) bool { return f.path() == damage.File })
+	named := slices.ContainsFunc(v.files, func(f *file) bool { return f.has(damage.File) })
 	v.Release()
 	if !named {
 		return true // its segment was replaced meanwhile

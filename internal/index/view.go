@@ -32,8 +32,9 @@ type View struct {
 	Segments   []segment.Live
 	Generation uint64 // of the index; grows with every change, compaction too
 
-	files     []*file  // of Segments
-	names     []string // path of each FieldID; its array is shared with later views, which append
+	files     []*file         // of Segments
+	beside    [][]*columnFile // beside each of files: what the manifest names
+	names     []string        // path of each FieldID; its array is shared with later views, which append
 	nextBatch uint64
 	results   []result
 	shardsOf  *Catalog
@@ -61,10 +62,12 @@ func (v *View) successor() *View {
 // show gives a new view its segments, with a reference to each.
 func (v *View) show(results *resultcache.Cache, files []*file, lives []segment.Live) {
 	v.files, v.Segments = files, lives
+	v.beside = make([][]*columnFile, len(files))
 	v.refs.Store(1)
 	shelves := make([]*resultcache.Shelf, len(files))
 	for i, l := range lives {
 		files[i].refs.Add(1)
+		v.beside[i] = files[i].columnFiles()
 		shelves[i] = files[i].results
 		info, live := l.Info(), liveCount(l)
 		v.documents += live
@@ -186,6 +189,9 @@ func (v *View) manifest(nextSegment uint64, stones map[*file]tombstones) *manife
 	for i, f := range v.files {
 		t := stones[f]
 		m.Segments[i] = segmentEntry{Number: f.number, Tombstones: t.file, Deleted: t.since}
+		for _, c := range v.beside[i] {
+			m.Segments[i].Columns = append(m.Segments[i].Columns, c.number)
+		}
 	}
 	return m
 }

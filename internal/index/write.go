@@ -94,9 +94,7 @@ func (b *batch) build(nextBatch uint64) error {
 	}
 	added, names, err := b.write(next, old)
 	if err != nil {
-		for _, f := range c.add {
-			f.discard()
-		}
+		c.discard(b.ix)
 		return err
 	}
 	c.add = append(c.add, added...)

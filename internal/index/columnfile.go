@@ -1,0 +1,103 @@
+package index
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+
+	"svc/internal/settings"
+	"svc/segment"
+)
+
+// columnFile is an open file of columns beside a segment. From the commit that names it the segment's file owns it: it is
+// closed, and removed, with that. What it says of the rows never changes, so all views of the segment share it.
+type columnFile struct {
+	*segment.Reader
+	number uint64
+}
+
+// maxColumnFiles is how many files of columns stand beside a segment. Each is one more mapping and takes what a file system gives to
+// the smallest file; a change of settings that would need another one writes the segment again with all of its columns.
+const maxColumnFiles = 8
+
+// openColumns opens a file of columns of f's rows.
+func (f *file) openColumns(number uint64) (*columnFile, error) {
+	r, err := f.OpenBeside(f.ix.options.FS, path.Join(f.ix.dir, columnsName(number)))
+	if err != nil {
+		return nil, fmt.Errorf("cannot open columns of index %s: %w", f.ix.UID(), err)
+	}
+	return &columnFile{r, number}, nil
+}
+
+// standBeside gives f columns that a manifest names. committing is held, or f is not shared yet.
+func (f *file) standBeside(c *columnFile) {
+	all := append(slices.Clip(f.columnFiles()), c)
+	f.StandBeside(c.Reader)
+	f.beside.Store(&all)
+}
+
+func (f *file) columnFiles() []*columnFile {
+	if all := f.beside.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
+// has reports whether a name is that of the segment or of a file beside it.
+func (f *file) has(name string) bool {
+	return f.path() == name || slices.ContainsFunc(f.columnFiles(), func(c *columnFile) bool { return c.Name() == name })
+}
+
+// discardColumns closes columns that no segment owns, and removes their file unless a manifest may name it.
+func (ix *Index) discardColumns(c *columnFile, remove bool) {
+	if err := c.Close(); err != nil {
+		ix.options.Logger.Error("cannot close columns", "file", c.Name(), "error", err)
+	}
+	if remove {
+		_ = ix.options.FS.Remove(c.Name()) // or the next open does it
+	}
+}
+
+// writeColumns writes the columns that a segment lacks to a file beside it.
+func (b *batch) writeColumns(ctx context.Context, r *rebuilding, fields *settings.Fields, share int64, progress func(int)) (_ *columnFile, err error) {
+	ix := b.ix
+	number := ix.nextSegment.Add(1) - 1
+	name := path.Join(ix.dir, columnsName(number))
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot write columns of index %s: %w", b.base.UID, err)
+		}
+	}()
+	k := newColumnCollector(ctx, b, fields, progress)
+	k.share = share
+	w, err := r.file.CreateColumns(ix.options.FS, name, func(int) error { k.pace.Yield(); return ctx.Err() })
+	if err != nil {
+		return nil, err
+	}
+	ended := false
+	defer func() { // also when a page of the segment cannot be read, which panics
+		if !ended {
+			err = w.Abort(err)
+		}
+	}()
+	for wanted := r.wanted; len(wanted) > 0; {
+		columns, n, err := k.collect(r, r.file.Rows(), wanted)
+		if err == nil {
+			err = w.Add(columns)
+		}
+		if err != nil {
+			return nil, err
+		}
+		wanted = wanted[n:]
+	}
+	ended = true
+	if err := w.Finish(); err != nil {
+		return nil, err
+	}
+	c, err := r.file.openColumns(number)
+	if err != nil {
+		_ = ix.options.FS.Remove(name) // or the next open does it
+	}
+	return c, err
+}
