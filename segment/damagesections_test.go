@@ -235,7 +235,7 @@ func TestDamageOfEverySection(t *testing.T) {
 		want = append(want, q.answer(sound))
 	}
 	sums := sectionOf(data, tagSums)
-	for _, kind := range sectionKinds {
+	for _, kind := range kindsOf(inSegments) {
 		at := slices.IndexFunc(sound.sections, func(s section) bool { return s.tag == kind.tag && s.length > 0 })
 		if at < 0 {
 			t.Errorf("the segment has no section %s", kind.tag)

@@ -12,12 +12,12 @@ import (
 )
 
 type inspectCommand struct {
-	File string `arg:"" help:"Segment file."`
+	File string `arg:"" help:"Segment file, or columns beside one."`
 }
 
 func (c *inspectCommand) Run(p program) error {
 	if info, err := os.Stat(c.File); err == nil && info.IsDir() {
-		return fmt.Errorf("%s is a directory: name one of the %s files below it", c.File, segmentSuffix)
+		return fmt.Errorf("%s is a directory: name one of the %s or %s files below it", c.File, segmentSuffix, columnsSuffix)
 	}
 	return segment.Inspect(p.out, vfs.OS, c.File)
 }
@@ -26,8 +26,16 @@ type verifyCommand struct {
 	Path string `arg:"" help:"Segment file, or a directory of which every segment file is checked."`
 }
 
-// segmentSuffix ends the names of segment files.
-const segmentSuffix = ".seg"
+const (
+	segmentSuffix = ".seg" // ends the names of segment files,
+	columnsSuffix = ".col" // and these those of columns beside a segment
+)
+
+// isSegment reports whether a file has the form of a segment file.
+func isSegment(name string) bool {
+	suffix := filepath.Ext(name)
+	return suffix == segmentSuffix || suffix == columnsSuffix
+}
 
 func (c *verifyCommand) Run(p program) error {
 	var bad []error
@@ -41,10 +49,10 @@ func (c *verifyCommand) Run(p program) error {
 			}
 			return err
 		}
-		if d.IsDir() || name != c.Path && filepath.Ext(name) != segmentSuffix {
+		if d.IsDir() || name != c.Path && !isSegment(name) {
 			return nil
 		}
-		err = verify(name)
+		err = segment.VerifyFile(vfs.OS, name)
 		if gone(err) {
 			return nil
 		}
@@ -59,12 +67,4 @@ func (c *verifyCommand) Run(p program) error {
 	})
 	fmt.Fprintf(p.out, "%d checked, %d damaged\n", checked, len(bad))
 	return errors.Join(append(bad, err)...)
-}
-
-func verify(name string) error {
-	r, err := segment.Open(vfs.OS, name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(r.Verify(), r.Close())
 }

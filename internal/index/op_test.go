@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -195,7 +196,7 @@ func TestTooManyFieldsFailTheBatch(t *testing.T) {
 	}
 }
 
-// A change that makes nothing stale writes no segment; a refused one changes nothing.
+// A change that makes nothing stale writes nothing; new columns are written beside the segments; a refused change changes nothing.
 func TestSettingsChanges(t *testing.T) {
 	var log vfs.Log
 	b := newBed(t, vfs.Hook(vfs.NewMem(), log.Hook), Options{MaxIndexingThreads: 2})
@@ -204,28 +205,30 @@ func TestSettingsChanges(t *testing.T) {
 	b.apply(ix, b.payload(`{"id":1,"n":4,"t":"the cat"}`, `{"id":2,"t":"the dog"}`))
 	b.apply(ix, b.payload(`{"id":3,"n":5}`))
 	for _, c := range []struct {
-		update   string
-		segments int
+		update            string
+		segments, columns int
 	}{
-		{`{"synonyms":{"cat":["dog"]},"pagination":{"maxTotalHits":5}}`, 0},
-		{`{"filterableAttributes":["n"]}`, 2}, // one for each
-		{`{"filterableAttributes":["n","none"]}`, 0},
-		{`{"filterableAttributes":[]}`, 0},
-		{`{"prefixSearch":"disabled"}`, 0},
-		{`{"prefixSearch":"indexingTime"}`, 2},
-		{`{"stopWords":["the"]}`, 1}, // all in one
-		{`{"sortableAttributes":["n"]}`, 1},
+		{`{"synonyms":{"cat":["dog"]},"pagination":{"maxTotalHits":5}}`, 0, 0},
+		{`{"filterableAttributes":["n"]}`, 0, 2}, // beside each
+		{`{"filterableAttributes":["n","none"]}`, 0, 0},
+		{`{"filterableAttributes":[]}`, 0, 0},
+		{`{"sortableAttributes":["n","t"]}`, 0, 1}, // the column of n is there still, and the second segment has no t
+		{`{"prefixSearch":"disabled"}`, 0, 0},
+		{`{"prefixSearch":"indexingTime","filterableAttributes":["id"]}`, 2, 0},
+		{`{"sortableAttributes":[]}`, 0, 0},
+		{`{"stopWords":["the"]}`, 1, 0}, // all in one
+		{`{"sortableAttributes":["n"]}`, 0, 1},
 	} {
 		log.Take()
 		b.apply(ix, update(t, c.update))
-		made := 0
+		made := map[string]int{}
 		for _, line := range log.Take() {
-			if strings.HasPrefix(line, "create ") && strings.HasSuffix(line, segSuffix) {
-				made++
+			if strings.HasPrefix(line, "create ") {
+				made[path.Ext(line)]++
 			}
 		}
-		if made != c.segments {
-			t.Errorf("%s: %d segments written, want %d", c.update, made, c.segments)
+		if made[segSuffix] != c.segments || made[colSuffix] != c.columns {
+			t.Errorf("%s: %d segments and %d files of columns written, want %d and %d", c.update, made[segSuffix], made[colSuffix], c.segments, c.columns)
 		}
 		b.checkFresh(ix)
 	}

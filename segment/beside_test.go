@@ -1,0 +1,353 @@
+package segment
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/apierr"
+	"svc/internal/mapped"
+	"svc/internal/vfs"
+)
+
+// besideSegments are the same rows twice: with columns of the fields 500 to 503, and with 500 and 502 only; and what 501 and 503 have to
+// stand beside the second one.
+func besideSegments(t testing.TB, fs vfs.FS, rows int) (whole, host *Reader, set *ColumnSet) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(3, uint64(rows)))
+	set = NewColumnSet(rows, []FieldID{501, 503})
+	both := []*Builder{NewBuilder(BuilderOptions{}), NewBuilder(BuilderOptions{})}
+	for row := range rows {
+		for _, b := range both {
+			b.StartDoc(DocID(2*row), fmt.Append(nil, "d", row), fmt.Appendf(nil, `{"id":"d%d"}`, row))
+		}
+		for range rng.IntN(4) {
+			f := FieldID(500 + rng.IntN(4))
+			x, s := float64(rng.IntN(9)), fmt.Appendf(nil, "s%d", rng.IntN(40))
+			shown := bytes.ToUpper(s)
+			for i, b := range both {
+				switch {
+				case i == 1 && f%2 == 1:
+					set.Number(Row(row), f, x)
+					set.String(Row(row), f, s, shown)
+					set.Null(Row(row), f)
+				default:
+					b.Number(f, x)
+					b.String(f, s, shown)
+					b.Null(f)
+				}
+			}
+		}
+		for _, b := range both {
+			b.EndDoc()
+		}
+	}
+	var readers []*Reader
+	for i, b := range both {
+		name := fmt.Sprint(i, ".seg")
+		if _, err := b.Write(context.Background(), fs, name); err != nil {
+			t.Fatal(err)
+		}
+		r, err := Open(fs, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = r.Close() })
+		readers = append(readers, r)
+	}
+	return readers[0], readers[1], set
+}
+
+func writeBeside(t testing.TB, fs vfs.FS, host *Reader, name string, sets ...*ColumnSet) {
+	t.Helper()
+	w, err := host.CreateColumns(fs, name, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, set := range sets {
+		if err := w.Add(set); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Finish(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// columnsText is all that the columns of a segment say.
+func columnsText(t *testing.T, r *Reader) string {
+	var b strings.Builder
+	for _, a := range asksOf(t, r) {
+		if strings.Contains(a.what, "column") {
+			fmt.Fprintf(&b, "%s: %s\n", a.what, a.answer(r))
+		}
+	}
+	return b.String()
+}
+
+func TestColumnsBesideASegmentAreAsInside(t *testing.T) {
+	for _, rows := range []int{1, 7, 3000} {
+		fs := vfs.NewMem()
+		whole, host, set := besideSegments(t, fs, rows)
+		before := host.Info().Bytes
+		writeBeside(t, fs, host, "x.col", set)
+		if err := VerifyFile(fs, "x.col"); err != nil {
+			t.Fatal(err)
+		}
+		side, err := host.OpenBeside(fs, "x.col")
+		if err != nil {
+			t.Fatal(err)
+		}
+		host.StandBeside(side)
+		if info, err := fs.Stat("x.col"); err != nil || host.Info().Bytes != before+info.Size() {
+			t.Errorf("%d bytes of files, want %d and those of the columns", host.Info().Bytes, before)
+		}
+		if !slices.Equal(host.ColumnFields(), []FieldID{500, 501, 502, 503}) && rows > 7 {
+			t.Errorf("columns of the fields %d", host.ColumnFields())
+		}
+		if rows > 7 && columnsText(t, host) != columnsText(t, whole) {
+			t.Error("columns beside the segment say something else than those inside")
+		}
+		if err := host.CheckSums(context.Background()); err != nil {
+			t.Error(err)
+		}
+		// A merge takes them in, be the rows the same or fewer.
+		for name, deleted := range map[string]*roaring.Bitmap{"copied": nil, "merged": roaring.BitmapOf(0, 3, 5)} {
+			var texts []string
+			for i, in := range []*Reader{whole, host} {
+				out := fmt.Sprint(name, i)
+				if _, err := Merge(context.Background(), fs, out, []Live{{Reader: in, Deleted: deleted}}, MergeOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				r := openSegment(t, fs, out)
+				if err := r.Verify(); err != nil {
+					t.Error(err)
+				}
+				texts = append(texts, columnsText(t, r))
+			}
+			if rows > 7 && texts[0] != texts[1] {
+				t.Errorf("%s: the columns of the merged segments differ", name)
+			}
+		}
+	}
+}
+
+// Columns may come in several sets, as memory allows, and stand in several files.
+func TestColumnsInSeveralSetsAndFiles(t *testing.T) {
+	fs := vfs.NewMem()
+	whole, host, set := besideSegments(t, fs, 200)
+	low, high := &ColumnSet{rows: 200, columns: map[FieldID]*columnBuilder{501: set.columns[501]}}, &ColumnSet{rows: 200, columns: map[FieldID]*columnBuilder{503: set.columns[503]}}
+	writeBeside(t, fs, host, "both.col", low, high)
+	writeBeside(t, fs, host, "high.col", high)
+	writeBeside(t, fs, host, "low.col", low)
+	for _, name := range []string{"high.col", "low.col"} {
+		side, err := host.OpenBeside(fs, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		host.StandBeside(side)
+	}
+	if columnsText(t, host) != columnsText(t, whole) {
+		t.Error("columns in two files say something else than those inside")
+	}
+	if _, err := host.OpenBeside(fs, "both.col"); !apierr.IsCorruption(err) {
+		t.Errorf("a second column of a field: %v", err)
+	}
+	w, err := host.CreateColumns(fs, "bad.col", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Add(high); err != nil {
+		t.Fatal(err)
+	}
+	if w.Add(low) == nil || w.Add(NewColumnSet(3, []FieldID{600})) == nil {
+		t.Error("columns out of order, or of other rows, are written")
+	}
+	if err := w.Abort(errors.New("given up")); err == nil || err.Error() != "given up" {
+		t.Error(err)
+	}
+	if _, err := fs.Stat("bad.col"); err == nil {
+		t.Error("a file is left of what was given up")
+	}
+}
+
+// Each of these is refused, and names the file.
+func TestFilesThatDoNotBelongTogetherAreRefused(t *testing.T) {
+	fs := vfs.NewMem()
+	whole, host, set := besideSegments(t, fs, 50)
+	writeBeside(t, fs, host, "x.col", set)
+	if _, err := Open(fs, "x.col"); !apierr.IsCorruption(err) || !strings.Contains(err.Error(), "beside a segment") {
+		t.Errorf("columns are opened as a segment: %v", err)
+	}
+	if _, err := Salvage(fs, "x.col"); !apierr.IsCorruption(err) {
+		t.Errorf("documents are looked for among columns: %v", err)
+	}
+	other, err := Merge(context.Background(), fs, "other.seg", []Live{{Reader: host}}, MergeOptions{KeepColumn: func(f FieldID) bool { return f != 500 }})
+	if err != nil || other.Rows != 50 {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		of   *Reader
+		file string
+	}{
+		"a segment":                 {host, "0.seg"},
+		"of a segment with columns": {whole, "x.col"},
+		"of other bytes":            {openSegment(t, fs, "other.seg"), "x.col"},
+	} {
+		_, err := c.of.OpenBeside(fs, c.file)
+		var damage *apierr.Corruption
+		if !errors.As(err, &damage) || damage.File != c.file {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := host.OpenBeside(fs, "missing.col"); err == nil {
+		t.Error("a missing file is opened")
+	}
+}
+
+func TestEveryKindOfSectionBesideASegment(t *testing.T) {
+	fs := vfs.NewMem()
+	_, host, set := besideSegments(t, fs, 3000)
+	writeBeside(t, fs, host, "x.col", set)
+	data := readFile(t, fs, "x.col")
+	_, sections, err := parseContainer("x.col", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var are, want []tag
+	for _, s := range sections {
+		are = append(are, s.tag)
+	}
+	for _, k := range kindsOf(inColumns) {
+		want = append(want, k.tag)
+	}
+	if !slices.Equal(are, want) {
+		t.Errorf("sections %v, want %v", are, want)
+	}
+	// Damage of each is found when the file is opened, when the column is asked for, and by an inspection of the segment; it is told.
+	for i, s := range sections {
+		for _, at := range []int64{s.offset, s.offset + s.length/2, s.offset + s.length - 1} {
+			flipped := bytes.Clone(data)
+			flipped[at] ^= 16
+			if err := vfs.WriteFile(fs, "f.col", flipped); err != nil {
+				t.Fatal(err)
+			}
+			if err := VerifyFile(fs, "f.col"); !apierr.IsCorruption(err) {
+				t.Errorf("%v: Verify finds %v", s.tag, err)
+			}
+			var printed bytes.Buffer
+			if err := Inspect(&printed, fs, "f.col"); !apierr.IsCorruption(err) || !strings.Contains(printed.String(), "CHECKSUM WRONG") {
+				t.Errorf("%v: Inspect finds %v", s.tag, err)
+			}
+			r := openSegment(t, fs, "1.seg")
+			side, err := r.OpenBeside(fs, "f.col")
+			if sectionKinds[slices.IndexFunc(sectionKinds, func(k sectionKind) bool { return k.tag == s.tag })].small {
+				if !apierr.IsCorruption(err) {
+					t.Errorf("%v at %d of section %d: open finds %v", s.tag, at, i, err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var told []string
+			r.OnDamage(func(d *apierr.Corruption) { told = append(told, d.File) })
+			r.StandBeside(side)
+			if err := r.CheckSums(context.Background()); !apierr.IsCorruption(err) {
+				t.Errorf("%v: CheckSums finds %v", s.tag, err)
+			}
+			if err := r.Inspect(func(int) error { return nil }); !apierr.IsCorruption(err) {
+				t.Errorf("%v: an inspection finds %v", s.tag, err)
+			}
+			if len(told) < 2 || slices.Contains(told, "1.seg") {
+				t.Errorf("%v: told of %q", s.tag, told)
+			}
+			met := mapped.Guard(func() error {
+				for _, f := range side.ownColumns.fields {
+					c := r.Column(f)
+					for i := range c.Strings() {
+						c.AddStringRows(roaring.New(), i, i+1)
+						c.Original(i)
+						c.String(i)
+					}
+					for i := range c.Numbers() {
+						c.AddNumberRows(roaring.New(), i, i+1)
+						c.Number(i)
+					}
+					for row := range Row(r.Rows()) {
+						c.RowNumbers(nil, row)
+						c.RowStrings(nil, row)
+					}
+					c.Null()
+				}
+				return nil
+			})
+			if !apierr.IsCorruption(met) {
+				t.Errorf("%v at %d: what asks for the columns meets %v", s.tag, at, met)
+			}
+		}
+	}
+}
+
+// FuzzOpenBeside opens damaged columns with right checksums beside their segment, and asks for all that they say.
+func FuzzOpenBeside(f *testing.F) {
+	mem := vfs.NewMem()
+	_, host, set := besideSegments(f, mem, 20)
+	writeBeside(f, mem, host, "x.col", set)
+	segment, err := vfs.ReadFile(mem, "1.seg")
+	if err != nil {
+		f.Fatal(err)
+	}
+	data, err := vfs.ReadFile(mem, "x.col")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Add(data[:len(data)/2])
+	f.Add(segment)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		data = bytes.Clone(data)
+		fixChecksums(data)
+		fs := vfs.NewMem()
+		if err := errors.Join(vfs.WriteFile(fs, "1.seg", segment), vfs.WriteFile(fs, "x.col", data)); err != nil {
+			t.Fatal(err)
+		}
+		r := openSegment(t, fs, "1.seg")
+		_ = VerifyFile(fs, "x.col")
+		_ = Inspect(&bytes.Buffer{}, fs, "x.col")
+		side, err := r.OpenBeside(fs, "x.col")
+		if err != nil {
+			return
+		}
+		sound := side.Verify() == nil
+		r.StandBeside(side)
+		_ = r.CheckSums(context.Background())
+		if !sound { // nobody adds up bitmaps that are nonsense: see Verify
+			_ = mapped.Guard(func() error {
+				for _, f := range side.ownColumns.fields {
+					c := r.Column(f)
+					for row := range Row(r.Rows() + 1) {
+						c.RowNumbers(nil, row)
+						c.RowStrings(nil, row)
+					}
+					for ord := range min(c.Strings(), 100) {
+						c.StringCount(ord)
+						c.String(ord)
+						c.Original(ord)
+					}
+				}
+				return nil
+			})
+			return
+		}
+		exercise(t, r)
+		_, _ = Merge(context.Background(), fs, "out.seg", []Live{{Reader: r, Deleted: roaring.BitmapOf(2)}}, MergeOptions{})
+	})
+}
