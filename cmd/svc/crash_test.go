@@ -273,7 +273,7 @@ func (c *crashClient) write(url string, stop chan struct{}) {
 		case n == 7:
 			path, body = "/indexes/crash/compact", nil
 		case n < 12:
-			path, body = "/indexes/crash/settings", map[string]any{"sortableAttributes": []string{"version", fmt.Sprintf("f%d", c.random.IntN(3))}}
+			path, body = "/indexes/crash/settings", map[string]any{"sortableAttributes": [][]string{{"version"}, {"text"}, {"text", "version"}, {"f1", "id"}}[c.random.IntN(4)]}
 			method = http.MethodPatch
 		default:
 			if c.random.IntN(2) == 0 {

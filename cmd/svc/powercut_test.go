@@ -322,7 +322,20 @@ func (s *cutServer) content() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(&b, "index %s: %v, stop words %s\n", index.UID, all, stop)
+		fmt.Fprintf(&b, "index %s: %v, stop words %s", index.UID, all, stop)
+		filterable, err := s.call(http.MethodGet, "/indexes/"+index.UID+"/settings/filterable-attributes", "", nil)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&b, ", filterable %s", filterable)
+		if strings.Contains(filterable, `"v"`) {
+			var found struct{ FacetDistribution map[string]map[string]int }
+			if _, err := s.call(http.MethodPost, "/indexes/"+index.UID+"/search", `{"facets":["v"],"limit":0}`, &found); err != nil {
+				return "", err
+			}
+			fmt.Fprintf(&b, ", versions %v", found.FacetDistribution["v"])
+		}
+		b.WriteByte('\n')
 	}
 	var keys struct{ Results []struct{ Name string } }
 	if _, err := s.call(http.MethodGet, "/keys?limit=1000", "", &keys); err != nil {
@@ -365,8 +378,9 @@ type cutModel struct {
 }
 
 type cutIndex struct {
-	docs map[int]int
-	stop []string
+	docs       map[int]int
+	stop       []string
+	filterable []string // sorted
 }
 
 // cutWrite is a request, and what it means.
@@ -391,7 +405,16 @@ func (m *cutModel) content() string {
 	for _, uid := range slices.Sorted(maps.Keys(m.indexes)) {
 		ix := m.indexes[uid]
 		stop, _ := json.Marshal(append([]string{}, ix.stop...))
-		fmt.Fprintf(&b, "index %s: %v, stop words %s\n", uid, ix.docs, stop)
+		filterable, _ := json.Marshal(append([]string{}, ix.filterable...))
+		fmt.Fprintf(&b, "index %s: %v, stop words %s, filterable %s", uid, ix.docs, stop, filterable)
+		if slices.Contains(ix.filterable, "v") {
+			versions := map[string]int{}
+			for _, v := range ix.docs {
+				versions[fmt.Sprint(v)]++
+			}
+			fmt.Fprintf(&b, ", versions %v", versions)
+		}
+		b.WriteByte('\n')
 	}
 	names := []string{"Default Admin API Key", "Default Chat API Key", "Default Read-Only Admin API Key", "Default Search API Key"}
 	names = slices.AppendSeq(names, maps.Values(m.keys))
@@ -412,7 +435,7 @@ func (m *cutModel) invent(random *rand.Rand, n int) cutWrite {
 	if n == 0 {
 		return cutWrite{http.MethodPatch, "/experimental-features", `{"taskQueueCompactionRoute":true}`, func(*cutModel) {}}
 	}
-	switch kind := random.IntN(15); {
+	switch kind := random.IntN(18); {
 	case kind < 6 || len(m.indexes) < 2:
 		var body bytes.Buffer
 		docs := map[int]int{}
@@ -427,8 +450,15 @@ func (m *cutModel) invent(random *rand.Rand, n int) cutWrite {
 		}}
 	case kind == 6:
 		stop := []string{fmt.Sprint("stop", n)}
-		return cutWrite{http.MethodPatch, "/indexes/" + uid + "/settings", fmt.Sprintf(`{"stopWords":[%q],"filterableAttributes":["v","x%d"]}`, stop[0], n%3), func(m *cutModel) {
-			m.index(uid).stop = stop
+		filterable := []string{"v", fmt.Sprint("x", n%3)}
+		return cutWrite{http.MethodPatch, "/indexes/" + uid + "/settings", fmt.Sprintf(`{"stopWords":[%q],"filterableAttributes":[%q,%q]}`, stop[0], filterable[0], filterable[1]), func(m *cutModel) {
+			m.index(uid).stop, m.index(uid).filterable = stop, filterable
+		}}
+	case kind > 14: // columns are written beside the segments
+		filterable := [][]string{{"v"}, {"t"}, {"t", "v"}, {"id", "v"}}[random.IntN(4)]
+		body, _ := json.Marshal(map[string]any{"filterableAttributes": filterable})
+		return cutWrite{http.MethodPatch, "/indexes/" + uid + "/settings", string(body), func(m *cutModel) {
+			m.index(uid).filterable = filterable
 		}}
 	case kind == 7:
 		name := fmt.Sprint("key ", n)

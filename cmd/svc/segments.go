@@ -23,7 +23,7 @@ func (c *inspectCommand) Run(p program) error {
 }
 
 type verifyCommand struct {
-	Path string `arg:"" help:"Segment file, or a directory of which every segment file is checked."`
+	Path string `arg:"" help:"Segment file, columns beside one, or a directory of which all of these are checked."`
 }
 
 const (

@@ -44,7 +44,7 @@ func (b *batch) rebuild(c *change, next *View, stale *settings.Rebuild) error {
 	group, ctx := errgroup.WithContext(b.ctx)
 	group.SetLimit(b.ix.options.MaxIndexingThreads)
 	progress := b.counter(1, total)
-	share := b.builderShare(min(b.ix.options.MaxIndexingThreads, len(plans)))
+	share := max(b.builderShare(min(b.ix.options.MaxIndexingThreads, len(plans))), 1)
 	for _, r := range plans {
 		group.Go(func() error {
 			return mapped.Guard(func() error { return b.rebuildOne(ctx, r, next, share, progress) })
@@ -136,7 +136,8 @@ type columnCollector struct {
 	columns  *segment.ColumnSet
 	wanted   []segment.FieldID // ascending
 	row      segment.Row
-	handles  map[string]int // path → FieldID, or -1
+	parents  map[string]bool // paths that wanted ones go through
+	handles  map[string]int  // path → FieldID, notWanted, or -1
 	key      []byte
 }
 
@@ -148,6 +149,15 @@ func newColumnCollector(ctx context.Context, b *batch, fields *settings.Fields, 
 // The set has so many rows: those of the segment, or those of the segment that it becomes.
 func (c *columnCollector) collect(r *rebuilding, rows int, wanted []segment.FieldID) (set *segment.ColumnSet, n int, err error) {
 	c.wanted, c.columns, c.handles = wanted, segment.NewColumnSet(rows, wanted), make(map[string]int)
+	c.parents = make(map[string]bool)
+	for _, id := range wanted {
+		name := c.fields.Info(id).Name
+		for at, char := range name {
+			if char == '.' {
+				c.parents[name[:at]] = true
+			}
+		}
+	}
 	read := docReader{b: c.b}
 	defer func() { _ = read.close() }() // what stays goes at the next open
 	from := r.rows
@@ -196,21 +206,28 @@ func (c *columnCollector) spare() {
 func (c *columnCollector) Field(path []byte) int {
 	h, ok := c.handles[string(path)]
 	if !ok {
-		h = notWanted
-		if id, ok := c.fields.ID(string(path)); ok {
-			if _, ok := slices.BinarySearch(c.wanted, id); ok {
-				h = int(id)
-			}
-		}
-		if string(path) == settings.VectorsField {
-			h = -1
-		}
+		h = c.handleOf(string(path))
 		c.handles[string(path)] = h
 	}
 	return h
 }
 
-// notWanted is the handle of a field that gets no column, but whose members may.
+func (c *columnCollector) handleOf(path string) int {
+	if path == settings.VectorsField {
+		return -1
+	}
+	if id, ok := c.fields.ID(path); ok {
+		if _, ok := slices.BinarySearch(c.wanted, id); ok {
+			return int(id)
+		}
+	}
+	if c.parents[path] {
+		return notWanted
+	}
+	return -1
+}
+
+// notWanted is the handle of a field that gets no column, but some of whose members do.
 const notWanted = 1 << 20
 
 // Visit implements document.Visitor.

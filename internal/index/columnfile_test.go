@@ -1,0 +1,465 @@
+package index
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"svc/internal/apierr"
+	"svc/internal/vfs"
+	"svc/segment"
+)
+
+// filesOf returns the names of the files of an index with a suffix.
+func (b *bed) filesOf(ix *Index, suffix string) (names []string) {
+	for _, name := range list(b.t, b.fs, ix.dir) {
+		if strings.HasSuffix(name, suffix) {
+			names = append(names, path.Base(name))
+		}
+	}
+	return names
+}
+
+// withColumns returns a bed with an index of two segments, each with columns of t beside it.
+func withColumns(t *testing.T) (*bed, *Index) {
+	b := newBed(t, vfs.NewMem(), Options{})
+	ix := b.create("a")
+	b.apply(ix, update(t, `{"filterableAttributes":["n"]}`))
+	b.apply(ix, b.payload(`{"id":1,"n":1,"t":"Red"}`, `{"id":2,"n":2,"t":["blue",3]}`, `{"id":3,"n":3}`))
+	b.apply(ix, b.payload(`{"id":4,"n":4,"t":null}`, `{"id":5,"t":"green"}`))
+	b.apply(ix, update(t, `{"filterableAttributes":["n","t"]}`))
+	if got := b.filesOf(ix, colSuffix); len(got) != 2 {
+		t.Fatalf("columns %v, want two files", got)
+	}
+	return b, ix
+}
+
+func formatOf(t *testing.T, b *bed, ix *Index) byte {
+	t.Helper()
+	content, err := vfs.ReadFile(b.fs, path.Join(ix.dir, manifestName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content[8]
+}
+
+// An svc that does not know columns beside segments refuses an index that has them, and no other.
+func TestOnlyManifestsThatNameColumnsHaveANewFormat(t *testing.T) {
+	b := newBed(t, vfs.NewMem(), Options{})
+	defer b.close()
+	ix := b.create("a")
+	b.apply(ix, b.payload(`{"id":1,"t":"red"}`))
+	if v := formatOf(t, b, ix); v != tombstonesVersion {
+		t.Errorf("format %d before there are columns", v)
+	}
+	b.apply(ix, update(t, `{"filterableAttributes":["t"]}`))
+	if v := formatOf(t, b, ix); v != besideVersion {
+		t.Errorf("format %d with columns", v)
+	}
+	content, err := vfs.ReadFile(b.fs, path.Join(ix.dir, manifestName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	older := manifestSeal
+	older.version = tombstonesVersion
+	if _, err := older.unwrap(manifestName, content); err == nil || !strings.Contains(err.Error(), "format version 3") {
+		t.Errorf("an older svc reads it: %v", err)
+	}
+	b.batch++
+	if _, _, err := ix.Compact(context.Background(), b.batch, nil); err != nil {
+		t.Fatal(err)
+	}
+	if v := formatOf(t, b, ix); v != tombstonesVersion {
+		t.Errorf("format %d after a compaction", v)
+	}
+	if got := b.filesOf(ix, colSuffix); len(got) > 0 {
+		t.Errorf("%v are left after a compaction", got)
+	}
+	b.checkFresh(ix)
+}
+
+func TestColumnsOutliveAStartAndGoWithTheirSegment(t *testing.T) {
+	b, _ := withColumns(t)
+	defer func() { b.close() }()
+	b.reopen()
+	ix := b.c.Get("a")
+	b.checkFresh(ix)
+	if err := vfs.WriteFile(b.fs, path.Join(ix.dir, columnsName(99)), []byte("left by a crash")); err != nil {
+		t.Fatal(err)
+	}
+	b.reopen()
+	ix = b.c.Get("a")
+	if got := b.filesOf(ix, colSuffix); len(got) != 2 {
+		t.Errorf("columns %v after a start, want two files", got)
+	}
+	v := ix.View()
+	b.apply(ix, DeleteDocuments{[]string{"4", "5"}})
+	if got := b.filesOf(ix, colSuffix); len(got) != 2 {
+		t.Errorf("columns %v while somebody reads, want two files", got)
+	}
+	v.Release()
+	if got := b.filesOf(ix, colSuffix); len(got) != 1 {
+		t.Errorf("columns %v beside one segment", got)
+	}
+	b.checkFresh(ix)
+	b.apply(ix, Clear{})
+	if got := b.filesOf(ix, colSuffix); len(got) > 0 {
+		t.Errorf("%v are left of a cleared index", got)
+	}
+}
+
+// A view from before a change, and what is held of it, serves on beside the columns.
+func TestViewsBeforeNewColumnsServe(t *testing.T) {
+	b := newBed(t, vfs.NewMem(), Options{})
+	defer b.close()
+	ix := b.create("a")
+	b.apply(ix, b.payload(`{"id":1,"t":"red"}`, `{"id":2,"t":"blue"}`))
+	old := ix.View()
+	defer old.Release()
+	want := dump(t, old)
+	b.apply(ix, update(t, `{"filterableAttributes":["t"]}`), DeleteDocuments{[]string{"1"}})
+	if got := dump(t, old); got != want {
+		t.Errorf("the view has changed:\n%s", firstDifference(got, want))
+	}
+	now := ix.View()
+	defer now.Release()
+	if old.files[0] != now.files[0] || old.files[0].results != now.files[0].results {
+		t.Error("the segment was written again")
+	}
+	// Values of deleted rows are in the column, as they would be if it had been there from the start.
+	if c := now.Segments[0].Column(columnOf(t, now, "t")); c == nil || c.Strings() != 2 {
+		t.Errorf("column %v, want one with two strings", c)
+	}
+	if m := old.manifest(99, nil); len(m.Segments[0].Columns) > 0 {
+		t.Errorf("the view from before is copied with columns %v", m.Segments[0].Columns)
+	}
+}
+
+func columnOf(t *testing.T, v *View, name string) segment.FieldID {
+	t.Helper()
+	id, ok := v.Fields.ID(name)
+	if !ok {
+		t.Fatalf("there is no field %s", name)
+	}
+	return id
+}
+
+// Whatever becomes of a file of columns while the index is closed: there are no answers without it.
+func TestDamagedColumnsSetTheIndexAside(t *testing.T) {
+	for name, damage := range map[string]func(fs vfs.FS, names []string) error{
+		"missing": func(fs vfs.FS, names []string) error { return fs.Remove(names[0]) },
+		"empty":   func(fs vfs.FS, names []string) error { return vfs.WriteFile(fs, names[0], nil) },
+		"cut": func(fs vfs.FS, names []string) error {
+			content, err := vfs.ReadFile(fs, names[0])
+			return errors.Join(err, vfs.WriteFile(fs, names[0], content[:len(content)-64]))
+		},
+		"of another segment": func(fs vfs.FS, names []string) error {
+			content, err := vfs.ReadFile(fs, names[1])
+			return errors.Join(err, vfs.WriteFile(fs, names[0], content))
+		},
+		"a segment": func(fs vfs.FS, names []string) error {
+			content, err := vfs.ReadFile(fs, path.Join(path.Dir(names[0]), segmentName(0)))
+			return errors.Join(err, vfs.WriteFile(fs, names[0], content))
+		},
+	} {
+		b, ix := withColumns(t)
+		other := b.create("other")
+		b.apply(other, b.payload(`{"id":1}`))
+		var names []string
+		for _, n := range b.filesOf(ix, colSuffix) {
+			names = append(names, path.Join(ix.dir, n))
+		}
+		b.close()
+		if err := damage(b.fs, names); err != nil {
+			t.Fatal(err)
+		}
+		b.open()
+		if !b.c.Damaged("a") || b.c.Get("other") == nil {
+			t.Errorf("%s: set aside: %v, others open: %v", name, b.c.Damaged("a"), b.c.Get("other") != nil)
+		}
+		if _, err := b.c.Freeze(); err == nil {
+			t.Errorf("%s: the indexes are copied", name)
+		}
+		b.close()
+	}
+}
+
+// Damage that shows while the index is open is told of the segment, ends what would copy it, and sets the index aside where every
+// call would meet it.
+func TestColumnsThatAreDamagedWhileOpen(t *testing.T) {
+	for _, at := range []struct {
+		section string
+		fatal   bool
+	}{{"cols", false}, {"cold", true}} {
+		dir := t.TempDir()
+		t.Chdir(dir)
+		b := newBed(t, vfs.OS, Options{})
+		ix := b.create("a")
+		var docs []string
+		for i := range 400 {
+			docs = append(docs, fmt.Sprintf(`{"id":%d,"t":"%d of %s"}`, i, i, strings.Repeat("many ", 20)))
+		}
+		b.apply(ix, b.payload(docs...))
+		b.apply(ix, update(t, `{"filterableAttributes":["t"]}`))
+		name := path.Join(ix.dir, b.filesOf(ix, colSuffix)[0])
+		flipSection(t, name, at.section)
+		b.c.inspect(t.Context(), 0)
+		if _, segments := b.c.Damages(); segments["a"] != 1 {
+			t.Errorf("%s: damaged segments %v", at.section, segments)
+		}
+		v := ix.View()
+		var damage *apierr.Corruption
+		if err := v.CheckSums(t.Context()); !errors.As(err, &damage) || damage.File != name {
+			t.Errorf("%s: a copy is made of the damage: %v", at.section, err)
+		}
+		v.Release()
+		b.batch++
+		if _, _, err := ix.Compact(t.Context(), b.batch, nil); !apierr.IsCorruption(err) {
+			t.Errorf("%s: a merge: %v", at.section, err)
+		}
+		aside := false
+		select {
+		case s := <-b.c.suspects:
+			aside = b.c.setOpenAside(s.ix, s.damage) && b.c.Damaged("a")
+		default:
+		}
+		if aside != at.fatal {
+			t.Errorf("%s: set aside: %v", at.section, aside)
+		}
+		b.close()
+	}
+}
+
+// flipSection turns a bit of a section of a file over in place.
+func flipSection(t *testing.T, name, section string) {
+	t.Helper()
+	content, err := vfs.ReadFile(vfs.OS, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	footer := content[len(content)-64:]
+	at := -1
+	le := binary.LittleEndian
+	for e := content[le.Uint64(footer) : len(content)-64]; len(e) >= 32; e = e[32:] {
+		if string(e[:4]) == section {
+			at = int(le.Uint64(e[8:]) + le.Uint64(e[16:])/2)
+		}
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt([]byte{content[at] ^ 1}, int64(at)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A copy of the indexes has the columns; one from before the change, finished after it, has none of them.
+func TestCopiesHaveColumns(t *testing.T) {
+	b, ix := withColumns(t)
+	defer func() { b.close() }()
+	before, err := b.c.Freeze()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer before.Release()
+	b.apply(ix, update(t, `{"sortableAttributes":["id"]}`))
+	now, err := b.c.Freeze()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer now.Release()
+	for _, c := range []struct {
+		frozen *Frozen
+		files  int
+	}{{before, 2}, {now, 4}} {
+		fs := vfs.NewMem()
+		files, err := c.frozen.Files(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		catalog, err := c.frozen.Catalog()
+		if err != nil {
+			t.Fatal(err)
+		}
+		columns := 0
+		for _, f := range append(files, catalog) {
+			content := f.Data
+			if f.Path != "" {
+				if content, err = vfs.ReadFile(b.fs, f.Path); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if strings.HasSuffix(f.Name, colSuffix) {
+				columns++
+			}
+			to := path.Join(catalogDir, f.Name)
+			if err := errors.Join(fs.MkdirAll(path.Dir(to)), vfs.WriteFile(fs, to, content)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if columns != c.files {
+			t.Errorf("%d files of columns are copied, want %d", columns, c.files)
+		}
+		copied := newBed(t, fs, Options{})
+		v := copied.c.Get("a").View()
+		if got, want := dump(t, v), dump(t, c.frozen.Views()[0]); got != want {
+			t.Errorf("the copy differs:\n%s", firstDifference(got, want))
+		}
+		v.Release()
+		copied.close()
+	}
+}
+
+// Each change adds a file, up to a bound; then the segments are written again.
+func TestFilesOfColumnsAreBounded(t *testing.T) {
+	b := newBed(t, vfs.NewMem(), Options{})
+	defer b.close()
+	ix := b.create("a")
+	var doc strings.Builder
+	var fields []string
+	for i := range maxColumnFiles + 3 {
+		fmt.Fprintf(&doc, `,"f%d":%d`, i, i)
+	}
+	b.apply(ix, b.payload(`{"id":1`+doc.String()+`}`))
+	for i := range maxColumnFiles + 3 {
+		fields = append(fields, fmt.Sprintf(`"f%d"`, i))
+		b.apply(ix, update(t, `{"sortableAttributes":[`+strings.Join(fields, ",")+`]}`))
+		if n := len(b.filesOf(ix, colSuffix)); n != (i+1)%(maxColumnFiles+1) {
+			t.Errorf("%d files of columns after %d changes", n, i+1)
+		}
+	}
+	b.checkFresh(ix)
+}
+
+// Columns that do not fit the memory together are read one after the other, and are in one file.
+func TestColumnsInLittleMemory(t *testing.T) {
+	b := newBed(t, vfs.NewMem(), Options{MaxIndexingMemory: 1})
+	defer b.close()
+	ix := b.create("a")
+	r := rand.New(rand.NewPCG(4, 4))
+	var docs []string
+	for i := range 5 * chunkDocuments {
+		docs = append(docs, randomDoc(r, fmt.Sprint("d", i)))
+	}
+	b.apply(ix, b.payload(docs...))
+	var log vfs.Log
+	b.c.options.FS = vfs.Hook(b.fs, log.Hook)
+	segments := len(b.filesOf(ix, segSuffix))
+	b.apply(ix, update(t, `{"filterableAttributes":["n","tags","maybe","sub"],"sortableAttributes":["title"]}`))
+	if n := len(b.filesOf(ix, colSuffix)); n != segments {
+		t.Errorf("%d files of columns beside %d segments", n, segments)
+	}
+	b.checkFresh(ix)
+}
+
+// A change that ends before its commit leaves nothing, in memory and on disk.
+func TestAChangeOfColumnsCanBeCanceled(t *testing.T) {
+	b := newBed(t, vfs.NewMem(), Options{MaxIndexingThreads: 2})
+	defer b.close()
+	ix := b.create("a")
+	for part := range 3 {
+		var docs []string
+		for i := range 3 * chunkDocuments {
+			docs = append(docs, fmt.Sprintf(`{"id":%d,"t":"red %d"}`, 10_000*part+i, i))
+		}
+		b.apply(ix, b.payload(docs...))
+	}
+	before := list(t, b.fs, ix.dir)
+	for steps := range 6 {
+		ctx, cancel := context.WithCancel(context.Background())
+		seen := 0
+		b.batch++
+		_, err := ix.Apply(ctx, b.batch, []Op{update(t, `{"filterableAttributes":["t"]}`)}, func(level int, s Step) {
+			if s.Name == "document" {
+				if seen++; seen > steps {
+					cancel()
+				}
+			}
+		})
+		cancel()
+		if !errors.Is(err, context.Canceled) {
+			t.Fatalf("canceled after %d steps: %v", steps, err)
+		}
+		if got := list(t, b.fs, ix.dir); !slices.Equal(got, before) {
+			t.Errorf("files %v, before %v", got, before)
+		}
+	}
+	v := ix.View()
+	defer v.Release()
+	if len(v.Segments[0].ColumnFields()) > 0 {
+		t.Error("a change that was canceled is there")
+	}
+	b.apply(ix, update(t, `{"filterableAttributes":["t"]}`))
+	b.checkFresh(ix)
+}
+
+// Attributes come and go in random order, with documents added, changed, deleted and merged between: the index is one that had
+// them from the start.
+func TestAttributesInAnyOrder(t *testing.T) {
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			r := rand.New(rand.NewPCG(seed, 7))
+			b := newBed(t, vfs.NewMem(), Options{MaxIndexingThreads: 1 + r.IntN(3), MaxIndexingMemory: int64(1 + r.IntN(2)<<28)})
+			defer func() { b.close() }()
+			ix := b.create("a")
+			attributes := []string{"n", "tags", "maybe", "sub", "sub.a", "title", "_geo", "_geojson", "own1", "own2", "n.of.it"}
+			beside, rows := 0, 0
+			for range 60 {
+				switch r.IntN(6) {
+				case 0, 1, 2:
+					chosen := func() string {
+						r.Shuffle(len(attributes), func(i, j int) { attributes[i], attributes[j] = attributes[j], attributes[i] })
+						quoted := []string{}
+						for _, a := range attributes[:r.IntN(5)] {
+							quoted = append(quoted, fmt.Sprintf("%q", a))
+						}
+						return strings.Join(quoted, ",")
+					}
+					kind := []string{"filterableAttributes", "sortableAttributes"}[r.IntN(2)]
+					ops := []Op{update(t, fmt.Sprintf(`{%q:[%s]}`, kind, strings.ReplaceAll(chosen(), `"_geojson"`, `"n"`)))}
+					if r.IntN(3) == 0 {
+						ops = append(ops, b.payload(randomDoc(r, fmt.Sprint("d", r.IntN(40)))), DeleteDocuments{[]string{fmt.Sprint("d", r.IntN(40))}})
+					}
+					b.apply(ix, ops...)
+				case 3:
+					b.reopen()
+					ix = b.c.Get("a")
+				case 4:
+					b.compact(ix)
+				default:
+					var docs, gone []string
+					for range 1 + r.IntN(20) {
+						docs = append(docs, randomDoc(r, fmt.Sprint("d", r.IntN(40))))
+						gone = append(gone, fmt.Sprint("d", r.IntN(40)))
+					}
+					b.apply(ix, AddDocuments{Payload: b.payload(docs...).Payload, PrimaryKey: "id"}, DeleteDocuments{gone[:r.IntN(len(gone))]})
+				}
+				v := ix.View()
+				for i, l := range v.Segments {
+					beside += len(v.beside[i])
+					rows += l.Rows()
+				}
+				v.Release()
+				if r.IntN(4) == 0 && ix.UID() == "a" {
+					b.checkFresh(ix)
+				}
+			}
+			b.checkFresh(ix)
+			if beside == 0 || rows == 0 {
+				t.Errorf("%d files of columns were seen, %d rows", beside, rows)
+			}
+		})
+	}
+}
