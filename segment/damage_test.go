@@ -382,7 +382,7 @@ func damage(edits []byte) []byte {
 
 func FuzzDamage(f *testing.F) {
 	data := baseSegment()
-	for _, k := range sectionKinds {
+	for _, k := range kindsOf(inSegments) {
 		at := sectionOf(data, k.tag).offset
 		f.Add([]byte{0, byte(at), byte(at >> 8), byte(at >> 16), 0xff})
 		f.Add([]byte{0, byte(at + 9), byte(at >> 8), byte(at >> 16), 0x80})

@@ -112,6 +112,37 @@ func TestDirectoriesOfAllFormats(t *testing.T) {
 	}
 }
 
+// TestDirectoryWithColumnsBesideSegments opens a directory that a server left after attributes had become filterable, answers by
+// their columns, and compacts it.
+func TestDirectoryWithColumnsBesideSegments(t *testing.T) {
+	db := unpack(t, "testdata/format3columns.tar.gz")
+	columns := func() int {
+		names, err := filepath.Glob(filepath.Join(db, "indexes", "*", "*"+columnsSuffix))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(names)
+	}
+	if n := columns(); n != 2 {
+		t.Fatalf("%d files of columns, want 2", n)
+	}
+	if code, out, errs := runCommand("segment", "verify", db); code != 0 || !strings.Contains(out, columnsSuffix+": ok") {
+		t.Errorf("%s%s", out, errs)
+	}
+	in := start(t, db)
+	_, got := in.ask("POST", "/indexes/docs/search", `{"q":"","filter":"title = 'changed title' AND id < 5","facets":["id"],"limit":1,"attributesToRetrieve":["id"]}`)
+	if !strings.Contains(got, `"hits":[{"id":4}]`) || !strings.Contains(got, `"facetDistribution":{"id":{"4":1}}`) {
+		t.Error(got)
+	}
+	if err := in.stop(); err != nil {
+		t.Fatal(err)
+	}
+	testDirectoryOfFormat(t, db)
+	if n := columns(); n != 0 {
+		t.Errorf("%d files of columns after a compaction", n)
+	}
+}
+
 func testDirectoryOfFormat(t *testing.T, db string) {
 	in := start(t, db)
 	if b, err := os.ReadFile(filepath.Join(db, versionFile)); err != nil || string(b) != string(versionContent()) {
