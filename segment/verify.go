@@ -41,8 +41,9 @@ func (r *Reader) Verify() error {
 	})
 }
 
-// CheckSums checks the checksum of every section: whether the file, and those beside it, have the bytes that were written. Whoever makes other files
-// of its content asks first, so that damage does not get a checksum of its own. The error is an *apierr.Corruption, or the context's.
+// CheckSums checks the checksum of every section: whether the file, and those beside it, have the bytes that were written. Whoever
+// makes other files of its content asks first, so that damage does not get a checksum of its own. The error is an
+// *apierr.Corruption, or the context's.
 func (r *Reader) CheckSums(ctx context.Context) error {
 	return mapped.Guard(func() error {
 		for _, s := range r.sections {
@@ -66,9 +67,9 @@ func (r *Reader) CheckSums(ctx context.Context) error {
 // inspectBytes is how much Inspect reads at once.
 const inspectBytes = 1 << 20
 
-// Inspect reads the file, and those beside it, beside other work, whatever of it was found right before, and returns the first damage; the rest is
-// read all the same, and all of it is told. wait is called ahead of each piece that is read, and the pieces are not kept in memory.
-// Its error ends the inspection.
+// Inspect reads the file, and those beside it, beside other work, whatever of them was found right before, and returns the first
+// damage; the rest is read all the same, and all of it is told. wait is called ahead of each piece that is read, and the pieces are
+// not kept in memory. Its error ends the inspection.
 func (r *Reader) Inspect(wait func(bytes int) error) error {
 	var first *apierr.Corruption
 	inspect := func() error {
