@@ -2,6 +2,7 @@ package segment
 
 import (
 	"cmp"
+	"context"
 	"encoding/binary"
 	"slices"
 	"sync"
@@ -26,6 +27,50 @@ func init() { aheadLeft.Store(256 << 20) }
 
 // aheadOne lets one file after another be read ahead: disks read none faster when they read several.
 var aheadOne = make(chan struct{}, 1)
+
+// aheadUnderWay are the readings ahead that have begun, or wait for their turn, and have not ended.
+var aheadUnderWay underWay
+
+// underWay counts what is being done.
+type underWay struct {
+	mu   sync.Mutex
+	n    int
+	none chan struct{} // closed when there is none any more; nil while nothing is done
+}
+
+func (u *underWay) begin() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.n == 0 {
+		u.none = make(chan struct{})
+	}
+	u.n++
+}
+
+func (u *underWay) end() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.n--; u.n == 0 {
+		close(u.none)
+		u.none = nil
+	}
+}
+
+// AwaitReadAhead waits until nothing is read ahead, of any file, at most until the context ends. It reports whether that is so.
+func AwaitReadAhead(ctx context.Context) bool {
+	aheadUnderWay.mu.Lock()
+	none := aheadUnderWay.none
+	aheadUnderWay.mu.Unlock()
+	if none == nil {
+		return true
+	}
+	select {
+	case <-none:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
 
 // ahead is the reading ahead of a file.
 type ahead struct {
@@ -64,7 +109,9 @@ func (r *Reader) ReadAhead() {
 	}
 	a := &r.ahead
 	a.end = make(chan struct{})
+	aheadUnderWay.begin()
 	a.reading.Go(func() {
+		defer aheadUnderWay.end()
 		select {
 		case aheadOne <- struct{}{}:
 			defer func() { <-aheadOne }()

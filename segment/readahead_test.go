@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -108,7 +109,15 @@ func TestCloseEndsReadingAhead(t *testing.T) {
 	for mapped.Count() > before+10 { // the others are closed while they wait
 		runtime.Gosched()
 	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if AwaitReadAhead(ended) {
+		t.Error("nobody waits for what waits to be read")
+	}
 	<-aheadOne
+	if !AwaitReadAhead(t.Context()) || !AwaitReadAhead(ended) {
+		t.Error("what nobody reads is waited for")
+	}
 	waiting.Wait()
 	if n := mapped.Count(); n != before {
 		t.Errorf("%d files are open, %d before", n, before)

@@ -26,6 +26,7 @@ import (
 	"svc/internal/task"
 	"svc/internal/vfs"
 	"svc/internal/webhook"
+	"svc/segment"
 )
 
 // serveCommand runs the server.
@@ -194,6 +195,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 		JSONLimit:       int64(o.Costs.JSONSize), AnswerLimit: int64(o.Costs.AnswerSize), Memory: o.Costs.memory(),
 		Connections: o.Costs.connections(), MultiQueries: o.Costs.MultiQueries,
 	})
+	awaitGraphs(ctx)
 	o.greet(p.err, log, address)
 	if ready != nil {
 		ready(listener.Addr())
@@ -215,6 +217,16 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 		log.Warn("some requests were cut off", "error", err)
 	}
 	return nil
+}
+
+// graphTime is how long a start waits at most until what walks for vectors read is in memory.
+const graphTime = 250 * time.Millisecond
+
+// awaitGraphs waits for that: a search that comes before would wait for the disk, a page at a time, and all that come with it.
+func awaitGraphs(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, graphTime)
+	defer cancel()
+	segment.AwaitReadAhead(ctx)
 }
 
 // closing closes c at the end of a function that returns *err.
