@@ -316,6 +316,11 @@ func allAtOnce(t *testing.T, fsys vfs.FS) {
 				v := ix.View()
 				docs := 0
 				for _, l := range v.Segments {
+					for _, f := range l.ColumnFields() { // columns come beside the segment meanwhile
+						if c := l.Column(f); c == nil || c.Null() == nil {
+							t.Errorf("field %d has no column", f)
+						}
+					}
 					for it := l.LiveRows().Iterator(); it.HasNext(); docs++ {
 						row := segment.Row(it.Next())
 						if _, ok := l.RowOf(l.DocID(row)); !ok {
