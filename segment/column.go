@@ -350,6 +350,9 @@ func (c *Column) MarkedStringEffort(lo, hi int) int {
 	return c.stringRows.effort(c.rows, lo, hi)
 }
 
+// SingleStrings reports whether no row has several strings, which makes it quick to go from rows to strings.
+func (c *Column) SingleStrings() bool { return c.rowStrings.kind == forwardSingle }
+
 // RowStrings appends the ascending distinct ordinals of a row's strings.
 func (c *Column) RowStrings(dst []uint32, row Row) []uint32 {
 	c.need(partRowStrings)

@@ -569,6 +569,11 @@ func checkColumn(t *testing.T, r *Reader, f FieldID, docs []*doc, rng *rand.Rand
 			fatal("rows of a value among others", got, want)
 		}
 	}
+	for _, row := range rows {
+		if have := c.RowStrings(nil, Row(row)); len(have) > 1 && c.SingleStrings() {
+			fatal("a row of a column where no row has several strings", have, "one")
+		}
+	}
 	repeated := func(of string, n int, count func(ord int) int, got []uint32) {
 		want := []uint32{7}
 		for ord := range n {
