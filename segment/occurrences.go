@@ -2,6 +2,7 @@ package segment
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"sync"
 
 	"svc/segment/rowlist"
@@ -192,6 +193,48 @@ func (f FieldPosting) FirstPositions(dst []uint16, rows []uint32) []uint16 {
 	rowBuffers.Put(buf)
 	return dst
 }
+
+// AppendStarting appends the rows in which the word is the first of the field, ascending. It looks at each byte of the positions, eight at a
+// time, and decodes none.
+func (f FieldPosting) AppendStarting(dst []uint32) []uint32 {
+	const (
+		every   = payload | endOfNumber // of a byte, all but the end of a row
+		seven   = everyByte * every
+		nothing = everyByte * endOfNumber // the number 0, in each byte
+	)
+	p := f.positions[f.skips:]
+	buf := rowBuffers.Get().(*[]uint32)
+	indexes := (*buf)[:0]
+	row, begins := uint32(0), uint64(1) // the index of the row at hand; 1 where it begins with the next byte
+	for len(p) > 0 {
+		var x uint64
+		if len(p) >= 8 {
+			x = binary.LittleEndian.Uint64(p)
+			p = p[8:]
+		} else {
+			for i, b := range p {
+				x |= uint64(b) << (8 * i)
+			}
+			p = nil
+		}
+		ends := x >> 7 & everyByte
+		other := x&seven ^ nothing // 0 in the bytes with the number 0
+		first := (ends<<8 | begins) &^ ((other + seven) >> 7)
+		for ; first != 0; first &= first - 1 {
+			before := uint64(1)<<bits.TrailingZeros64(first) - 1
+			indexes = append(indexes, row+uint32(bits.OnesCount64(ends&before)))
+		}
+		row += uint32(ends * everyByte >> 56)
+		begins = ends >> 56
+	}
+	dst = f.rows.AppendAt(dst, indexes)
+	*buf = indexes
+	rowBuffers.Put(buf)
+	return dst
+}
+
+// PositionBytes is how much AppendStarting looks at.
+func (f FieldPosting) PositionBytes() int { return len(f.positions) - f.skips }
 
 // appendTagged appends tag | position for the positions of the i-th row; rows are asked for in ascending order.
 func (p *PositionReader) appendTagged(dst []uint64, i int, tag uint64) []uint64 {

@@ -19,7 +19,7 @@ func TestOccurrencesAreThePositionsOfEachRow(t *testing.T) {
 		for row := range documents {
 			b.StartDoc(DocID(row), fmt.Appendf(nil, "%d", row), []byte("{}"))
 			if rng.IntN(share) == 0 {
-				at := 0
+				at := rng.IntN(3) * rng.IntN(100)
 				for range 1 + rng.IntN(5) {
 					b.Word(3, []byte("word"), uint16(at))
 					at += 1 + rng.IntN(200)
@@ -52,6 +52,15 @@ func TestOccurrencesAreThePositionsOfEachRow(t *testing.T) {
 		}
 		if got := f.AppendOccurrences(nil, rows, 3<<48); !slices.Equal(got, want) {
 			t.Fatalf("%d of %d rows, one in %d has the word: %d occurrences, want %d", len(rows), documents, share, len(got), len(want))
+		}
+		var starting []uint32
+		for row := range documents {
+			if all := reader.Append(nil, Row(row)); len(all) > 0 && all[0] == 0 {
+				starting = append(starting, uint32(row))
+			}
+		}
+		if got := f.AppendStarting([]uint32{7}); !slices.Equal(got[1:], starting) {
+			t.Fatalf("one in %d of %d rows has the word: %d begin with it, want %d", share, documents, len(got)-1, len(starting))
 		}
 		for i, at := range f.FirstPositions(nil, rows) {
 			wanted := uint16(NoPosition)

@@ -262,8 +262,17 @@ func (s *search) sievePosition(b *bucket, i int) *classes {
 			}
 			return nil
 		}
+		with := make(rows, len(b.rows))
 		for seg, in := range b.rows {
-			if in = and(in, word(seg)); in != nil && !v.add(seg, in, -1) {
+			with[seg] = and(in, word(seg))
+		}
+		if words {
+			if first := s.beginning(with, nodes[0]); first.count() >= s.out.missing() {
+				return &classes{costs: []int{least}, rows: []rows{first}, rest: -1}
+			}
+		}
+		for seg, in := range with {
+			if in != nil && !v.add(seg, in, -1) {
 				return nil
 			}
 		}
@@ -288,6 +297,45 @@ func (s *search) sievePosition(b *bucket, i int) *classes {
 	}
 	return v.classes(math.MaxInt32)
 }
+
+// beginning returns those of some documents with a word or phrase as it is written in which a searchable field begins with it, or with the
+// first word of the phrase; nil where that is not looked up. No document with the word is nearer to the place of the first word of a query, and
+// of those that are as near for the sake of another word none is before them by exactness.
+func (s *search) beginning(with rows, node int) rows {
+	v := &s.graph.Nodes[node]
+	if v.Start > 0 {
+		return nil
+	}
+	found := make(rows, len(with))
+	for seg, in := range with {
+		if in == nil {
+			continue
+		}
+		words := v.Words[seg]
+		if v.Phrase {
+			words = v.Levels[0].Phrases[0].Segments[seg].Words[:1]
+		}
+		most := beginningBytes * int(in.GetCardinality())
+		for k := range words[0].Fields() {
+			f := words[0].Field(k)
+			if s.searchable[f.ID()] < 0 {
+				continue
+			}
+			if most -= f.PositionBytes(); most < 0 {
+				return nil
+			}
+			s.rowNumbers = f.AppendStarting(s.rowNumbers[:0])
+			if r := and(bitmapOf(s.rowNumbers, s.ix.Segments[seg].Rows()), in); r != nil {
+				found[seg] = or(found[seg], r)
+			}
+		}
+	}
+	return found
+}
+
+// beginningBytes: to look at so many bytes of positions takes no longer than to find the places of a word in one document. (A variable, so that
+// tests can change it.)
+var beginningBytes = 24
 
 // exactRulesFollow reports whether no rule behind i but those of exactness orders documents, and whether the one that counts
 // exact words is there.

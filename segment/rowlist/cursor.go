@@ -270,6 +270,51 @@ func (c *RoaringCursor) appendPart(dst []uint32, from, to uint32) []uint32 {
 	return dst
 }
 
+// AppendAt appends the rows with some indexes in the list, which ascend. The cursor has not been asked for anything; of indexes beyond the
+// end there are no rows.
+func (c *RoaringCursor) AppendAt(dst []uint32, indexes []uint32) []uint32 {
+	le := binary.LittleEndian
+	for _, index := range indexes {
+		for c.container < c.containers && int(index) >= c.base+c.card {
+			c.nextContainer()
+		}
+		if c.container >= c.containers {
+			break
+		}
+		k := int(index) - c.base
+		high := c.key << 16
+		values := c.p[c.begin : c.begin+c.size]
+		switch c.kind {
+		case containerArray:
+			dst = append(dst, high|uint32(le.Uint16(values[2*k:])))
+		case containerBitmap:
+			for ; 8*c.index < len(values); c.index++ {
+				word := le.Uint64(values[8*c.index:])
+				if n := bits.OnesCount64(word); c.passed+n <= k {
+					c.passed += n
+					continue
+				}
+				for range k - c.passed {
+					word &= word - 1
+				}
+				dst = append(dst, high|uint32(64*c.index+bits.TrailingZeros64(word)))
+				break
+			}
+		default:
+			for ; 4*c.index < len(values); c.index++ {
+				start, n := uint32(le.Uint16(values[4*c.index:])), int(le.Uint16(values[4*c.index+2:]))+1
+				if c.passed+n <= k {
+					c.passed += n
+					continue
+				}
+				dst = append(dst, high|(start+uint32(k-c.passed))&0xffff)
+				break
+			}
+		}
+	}
+	return dst
+}
+
 // addTo sets the bits of the rows of all containers.
 func (c *RoaringCursor) addTo(words []uint64) {
 	le := binary.LittleEndian

@@ -188,6 +188,28 @@ func (l List) AppendTo(dst []uint32) []uint32 { return appendRowsOf(dst, l.P, l.
 
 func (l List) Cursor() Cursor { return Cursor{list: l} }
 
+// AppendAt appends the rows with some indexes in the list, which ascend.
+func (l List) AppendAt(dst []uint32, indexes []uint32) []uint32 {
+	if len(indexes) == 0 {
+		return dst
+	}
+	if l.Code == Delta {
+		var few [RoaringFrom]uint32
+		rows := l.AppendTo(few[:0])
+		for _, i := range indexes {
+			if int(i) < len(rows) {
+				dst = append(dst, rows[i])
+			}
+		}
+		return dst
+	}
+	var c RoaringCursor
+	if c.Init(l.P) {
+		dst = c.AppendAt(dst, indexes)
+	}
+	return dst
+}
+
 // First returns the lowest row, 0 when there is none.
 func (l List) First() uint32 {
 	if l.Code == Delta {

@@ -72,6 +72,15 @@ func TestRowListsAreRoaringBitmaps(t *testing.T) {
 				t.Fatalf("%d rows, %d to %d: %d found, want %d", len(rows), lo, hi, len(got), len(between))
 			}
 		}
+		var indexes, at []uint32
+		for i := rng.IntN(len(rows)); i < len(rows)+2; i += 1 + rng.IntN(1+rng.IntN(len(rows))) {
+			if indexes = append(indexes, uint32(i)); i < len(rows) {
+				at = append(at, rows[i])
+			}
+		}
+		if got := l.AppendAt([]uint32{7}, indexes); !slices.Equal(got[1:], at) {
+			t.Fatalf("%d rows, of which %d: %d, want %d", len(rows), indexes, got[1:], at)
+		}
 		added := roaring.BitmapOf(1<<30, 5)
 		l.AddTo(added)
 		want.Add(5)

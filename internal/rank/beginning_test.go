@@ -1,0 +1,89 @@
+package rank
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"svc/internal/query"
+	"svc/internal/resultcache"
+	"svc/segment"
+)
+
+// TestDocumentsThatBeginWithTheWord asks for one word or phrase among many documents that have it at different places. A page that
+// is filled by documents that begin with it has the hits that a list of all documents gives.
+func TestDocumentsThatBeginWithTheWord(t *testing.T) {
+	defer func(c, l, b int) { classRows, listRows, beginningBytes = c, l, b }(classRows, listRows, beginningBytes)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	vocabulary := strings.Fields("fox foxes foxy red read the")
+	words := func(n int) string {
+		var list []string
+		for range n {
+			list = append(list, vocabulary[rng.IntN(len(vocabulary))])
+		}
+		return strings.Join(list, " ")
+	}
+	rules := []string{`null`, `["words","typo","proximity","attribute","exactness"]`, `["words","wordPosition","exactness"]`, `["wordPosition","exactness","typo"]`,
+		`["typo","wordPosition"]`}
+	filled := 0
+	for round := range 30 {
+		s := parseSettings(t, `{"searchableAttributes":["title","body","tags"],"stopWords":["the"],"rankingRules":`+rules[round%len(rules)]+`}`)
+		parts := make([][]*document, 1+rng.IntN(3))
+		deleted := map[segment.DocID]bool{}
+		for i := range 150 {
+			d := doc(i, "title", words(1+rng.IntN(3)), "body", words(1+rng.IntN(6)))
+			if rng.IntN(3) == 0 {
+				d.values["tags"] = []any{words(1), words(1)}
+			}
+			deleted[d.id] = rng.IntN(9) == 0
+			at := rng.IntN(len(parts))
+			parts[at] = append(parts[at], d)
+		}
+		ix := build(t, s, parts, deleted)
+		for range 20 {
+			r := Request{Query: words(1), Limit: 1 + rng.IntN(12), Offset: rng.IntN(4), MaxTotal: 1000, Scores: true, Details: true}
+			switch rng.IntN(3) {
+			case 0:
+				r.Query = `"` + words(1+rng.IntN(2)) + `"`
+			case 1:
+				r.Query = r.Query[:1+rng.IntN(len(r.Query))]
+			}
+			if rng.IntN(4) == 0 {
+				r.Query = "the " + r.Query
+			}
+			if rng.IntN(3) == 0 {
+				r.SearchOn = [][]string{{"title"}, {"body", "tags"}}[rng.IntN(2)]
+			}
+			ask := func() []Hit {
+				ix.Cache = query.NewCache(resultcache.New(64 << 20))
+				got, err := Search(context.Background(), ix, &r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return got.Hits
+			}
+			classRows, listRows = 1000, 1000
+			want := ask()
+			classRows, listRows, beginningBytes = 1, 1, 1<<20
+			got := ask()
+			same := func(a, b Hit) bool {
+				return a.ID == b.ID && a.Score == b.Score && string(a.Details) == string(b.Details)
+			}
+			if !slices.EqualFunc(got, want, same) {
+				t.Fatalf("rules %s, %q on %v, limit %d, offset %d: %s, as a list %s", rules[round%len(rules)], r.Query, r.SearchOn, r.Limit, r.Offset,
+					found(&Result{Hits: got}), found(&Result{Hits: want}))
+			}
+			if len(got) == r.Limit {
+				filled++
+			}
+		}
+	}
+	if filled < 200 {
+		t.Errorf("only %d pages were filled", filled)
+	}
+}
