@@ -194,8 +194,8 @@ func (f FieldPosting) FirstPositions(dst []uint16, rows []uint32) []uint16 {
 	return dst
 }
 
-// AppendStarting appends the rows in which the word is the first of the field, ascending. It looks at each byte of the positions, eight at a
-// time, and decodes none.
+// AppendStarting appends the rows in which the word is the first of the field, ascending. It looks at each byte of the positions, eight at
+// a time, and decodes none.
 func (f FieldPosting) AppendStarting(dst []uint32) []uint32 {
 	const (
 		every   = payload | endOfNumber // of a byte, all but the end of a row

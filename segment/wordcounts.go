@@ -183,6 +183,20 @@ func (r *Reader) WordCount(f FieldID, row Row) int {
 	return c.get(row)
 }
 
+// AppendOfCount appends those of some rows in which the field has so many words, 31 standing for all above 30.
+func (r *Reader) AppendOfCount(dst, rows []uint32, f FieldID, words int) []uint32 {
+	c, ok := r.allWordCounts()[f]
+	if !ok {
+		return dst
+	}
+	for _, row := range rows {
+		if c.get(Row(row)) == words {
+			dst = append(dst, row)
+		}
+	}
+	return dst
+}
+
 func buildWordCounts(_ context.Context, b *Builder, f *fileWriter) error {
 	counts := b.counts.sorted()
 	fields := make([]countedField, len(counts))

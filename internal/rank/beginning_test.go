@@ -45,8 +45,9 @@ func TestDocumentsThatBeginWithTheWord(t *testing.T) {
 			parts[at] = append(parts[at], d)
 		}
 		ix := build(t, s, parts, deleted)
-		for range 20 {
-			r := Request{Query: words(1), Limit: 1 + rng.IntN(12), Offset: rng.IntN(4), MaxTotal: 1000, Scores: true, Details: true}
+		kept := query.NewCache(resultcache.New(64 << 20))
+		for range 40 {
+			r := Request{Query: words(1), Limit: 1 + rng.IntN(12)*(1+4*rng.IntN(2)), Offset: rng.IntN(4), MaxTotal: 1000, Scores: true, Details: true}
 			switch rng.IntN(3) {
 			case 0:
 				r.Query = `"` + words(1+rng.IntN(2)) + `"`
@@ -60,7 +61,6 @@ func TestDocumentsThatBeginWithTheWord(t *testing.T) {
 				r.SearchOn = [][]string{{"title"}, {"body", "tags"}}[rng.IntN(2)]
 			}
 			ask := func() []Hit {
-				ix.Cache = query.NewCache(resultcache.New(64 << 20))
 				got, err := Search(context.Background(), ix, &r)
 				if err != nil {
 					t.Fatal(err)
@@ -68,8 +68,12 @@ func TestDocumentsThatBeginWithTheWord(t *testing.T) {
 				return got.Hits
 			}
 			classRows, listRows = 1000, 1000
+			ix.Cache = query.NewCache(resultcache.New(64 << 20))
 			want := ask()
 			classRows, listRows, beginningBytes = 1, 1, 1<<20
+			if ix.Cache = kept; rng.IntN(3) == 0 {
+				ix.Cache = query.NewCache(resultcache.New(64 << 20))
+			}
 			got := ask()
 			same := func(a, b Hit) bool {
 				return a.ID == b.ID && a.Score == b.Score && string(a.Details) == string(b.Details)
@@ -83,7 +87,7 @@ func TestDocumentsThatBeginWithTheWord(t *testing.T) {
 			}
 		}
 	}
-	if filled < 200 {
+	if filled < 400 {
 		t.Errorf("only %d pages were filled", filled)
 	}
 }

@@ -265,6 +265,11 @@ func (s *search) exactNodes(b *bucket, l levels) (nodes []int, ok bool) {
 	return nodes, len(nodes) > 0
 }
 
+// haveBegun reports whether it is known of some documents that a searchable field of each begins with a word that stands in a searched one.
+func (s *search) haveBegun(node, seg int, in *roaring.Bitmap) bool {
+	return s.begun != nil && s.begunWith == node && s.begun[seg] != nil && in.AndCardinality(s.begun[seg]) == in.GetCardinality()
+}
+
 // exactClasses are the exact matches among some documents of a segment, and what matches at the start; nil for none.
 func (s *search) exactClasses(nodes []int, seg int, in *roaring.Bitmap) *segmentClasses {
 	e, st := roaring.New(), roaring.New()
@@ -277,6 +282,17 @@ func (s *search) exactClasses(nodes []int, seg int, in *roaring.Bitmap) *segment
 		if words, ok = appendPlaced(words, &s.graph.Nodes[n], seg); !ok {
 			return c
 		}
+	}
+	if slots == 1 && s.haveBegun(nodes[0], seg, in) {
+		for k := range words[0].posting.Fields() {
+			f := words[0].posting.Field(k)
+			if r := and(f.Rows(), in); r != nil && s.weights[f.ID()] >= 0 {
+				s.rowNumbers = s.ix.Segments[seg].AppendOfCount(s.rowNumbers[:0], s.rowsIn(r), f.ID(), 1)
+				e.AddMany(s.rowNumbers)
+			}
+		}
+		c.rows[matchesStart], c.covered = roaring.AndNot(in, e), in
+		return c
 	}
 	for _, w := range words {
 		if in = and(in, w.posting.Rows()); in == nil {

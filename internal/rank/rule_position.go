@@ -268,6 +268,7 @@ func (s *search) sievePosition(b *bucket, i int) *classes {
 		}
 		if words {
 			if first := s.beginning(with, nodes[0]); first.count() >= s.out.missing() {
+				s.begun, s.begunWith = first, nodes[0]
 				return &classes{costs: []int{least}, rows: []rows{first}, rest: -1}
 			}
 		}
@@ -299,8 +300,8 @@ func (s *search) sievePosition(b *bucket, i int) *classes {
 }
 
 // beginning returns those of some documents with a word or phrase as it is written in which a searchable field begins with it, or with the
-// first word of the phrase; nil where that is not looked up. No document with the word is nearer to the place of the first word of a query, and
-// of those that are as near for the sake of another word none is before them by exactness.
+// first word of the phrase; nil where that is not looked up. No document with the word is nearer to the place of the first word of a query,
+// and of those that are as near for the sake of another word none is before them by exactness.
 func (s *search) beginning(with rows, node int) rows {
 	v := &s.graph.Nodes[node]
 	if v.Start > 0 {
@@ -333,8 +334,8 @@ func (s *search) beginning(with rows, node int) rows {
 	return found
 }
 
-// beginningBytes: to look at so many bytes of positions takes no longer than to find the places of a word in one document. (A variable, so that
-// tests can change it.)
+// beginningBytes: to look at so many bytes of positions takes no longer than to find the places of a word in one document. (A variable, so
+// that tests can change it.)
 var beginningBytes = 24
 
 // exactRulesFollow reports whether no rule behind i but those of exactness orders documents, and whether the one that counts

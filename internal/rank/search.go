@@ -37,6 +37,8 @@ type search struct {
 
 	usedWeights []int // of the searched fields, ascending; nil when nobody asked yet
 	stands      map[standingKey]*roaring.Bitmap
+	begun       rows                // what beginning found; nil when it did not fill the page
+	begunWith   int                 // the node of which that is
 	declined    map[string]struct{} // keys of classes that this search does without
 
 	scored  bool // scores are needed, so every hit goes through all rules
