@@ -78,7 +78,10 @@ func BenchmarkSearch(b *testing.B) {
 		}
 	})
 	b.Run("alone", func(b *testing.B) {
-		v := c.server.catalog.Get("films").View()
+		v, err := c.server.catalog.View("films")
+		if err != nil {
+			b.Fatal(err)
+		}
 		defer v.Release()
 		in := newSearchInput()
 		if err := decode(&in, body, searchBodyParams, object{code: "bad_request"}); err != nil {

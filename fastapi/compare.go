@@ -83,7 +83,10 @@ func (s *Server) compareSearches(ctx *fasthttp.RequestCtx) error {
 	if ix == nil {
 		return s.catalog.Missing(uid)
 	}
-	v := ix.View()
+	v, err := ix.View()
+	if err != nil {
+		return err
+	}
 	defer v.Release()
 	views := [2]*index.View{v, v}
 	var reindexing []index.Reindexing

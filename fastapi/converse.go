@@ -108,12 +108,16 @@ func (s *Server) chatIndexes(ctx *fasthttp.RequestCtx) ([]chat.Index, error) {
 }
 
 func (s *Server) chatIndex(ctx context.Context, ix *index.Index, c *auth.Caller, hints bool) (chat.Index, error) {
-	v := ix.View()
-	defer v.Release()
-	x := chat.Index{UID: v.UID, Description: v.Settings.Chat.Description}
+	o := ix.Outline()
+	x := chat.Index{UID: o.UID, Description: o.Settings.Chat.Description}
 	if !hints {
 		return x, nil
 	}
+	v, err := ix.View()
+	if err != nil {
+		return x, err
+	}
+	defer v.Release()
 	rule, err := s.ruleFor(c, v.UID)
 	if err != nil {
 		return x, err
@@ -186,7 +190,10 @@ func (c *chatSearcher) search(ctx context.Context, q chat.Query) (*chat.Found, e
 		return nil, err
 	}
 	defer end()
-	v := ix.View()
+	v, err := ix.View()
+	if err != nil {
+		return nil, err
+	}
 	defer v.Release()
 	foreign := s.foreignOf(who, s.catalog.Views())
 	defer foreign.Release()

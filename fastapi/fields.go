@@ -128,11 +128,10 @@ func (s *Server) listFields(ctx *fasthttp.RequestCtx) error {
 	if err := readObject(s, ctx, &q, fieldQueryParams); err != nil {
 		return err
 	}
-	v, err := s.view(ctx)
+	v, err := s.outline(ctx)
 	if err != nil {
 		return err
 	}
-	defer v.Release()
 	var views []fieldView
 	for id := range v.Fields.Len() {
 		field := viewField(v.Fields.Info(segment.FieldID(id)), v.Settings)

@@ -34,7 +34,7 @@ type indexView struct {
 	PrimaryKey *string `json:"primaryKey"`
 }
 
-func viewIndex(v *index.View) indexView {
+func viewIndex(v *index.Outline) indexView {
 	shown := indexView{UID: v.UID, CreatedAt: rfc3339(v.CreatedAt), UpdatedAt: rfc3339(v.UpdatedAt)}
 	if v.PrimaryKey != "" {
 		shown.PrimaryKey = &v.PrimaryKey
@@ -48,11 +48,29 @@ func (s *Server) view(ctx *fasthttp.RequestCtx) (*index.View, error) {
 	if err != nil {
 		return nil, err
 	}
+	return s.catalog.View(uid)
+}
+
+// outline returns what is known of the index in the path, which need not be open for that.
+func (s *Server) outline(ctx *fasthttp.RequestCtx) (*index.Outline, error) {
+	ix, err := s.index(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return ix.Outline(), nil
+}
+
+// index returns the index in the path.
+func (s *Server) index(ctx *fasthttp.RequestCtx) (*index.Index, error) {
+	uid, err := indexUID(ctx)
+	if err != nil {
+		return nil, err
+	}
 	ix := s.catalog.Get(uid)
 	if ix == nil {
 		return nil, s.catalog.Missing(uid)
 	}
-	return ix.View(), nil
+	return ix, nil
 }
 
 // foreign returns the indexes to which foreign keys may lead a request, nil while the experimental feature is off. The
@@ -93,19 +111,16 @@ func (s *Server) listIndexes(ctx *fasthttp.RequestCtx) error {
 		if ix == nil { // deleted since
 			return shown, false
 		}
-		v := ix.View()
-		defer v.Release()
-		return viewIndex(v), true
+		return viewIndex(ix.Outline()), true
 	})
 }
 
 func (s *Server) getIndex(ctx *fasthttp.RequestCtx) error {
-	v, err := s.view(ctx)
+	o, err := s.outline(ctx)
 	if err != nil {
 		return err
 	}
-	defer v.Release()
-	return answer(ctx, viewIndex(v))
+	return answer(ctx, viewIndex(o))
 }
 
 type indexChange struct {

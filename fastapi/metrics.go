@@ -265,26 +265,19 @@ func (c state) collectIndexes(gauge func(d *prometheus.Desc, value float64, labe
 		if ix == nil { // deleted since
 			continue
 		}
-		v := ix.View()
-		gauge(indexDocuments, float64(v.Documents()), uid)
-		if !c.engine {
-			last = max(last, v.UpdatedAt.Unix())
-			v.Release()
+		size, err := ix.Size()
+		if err != nil { // it is being set aside
 			continue
 		}
-		segments, merging := ix.Segments()
-		var bytes int64
-		deleted := 0
-		for _, seg := range segments {
-			bytes += seg.Bytes
-			deleted += seg.Deleted
+		last = max(last, ix.Outline().UpdatedAt.Unix())
+		gauge(indexDocuments, float64(size.Documents), uid)
+		if !c.engine {
+			continue
 		}
-		gauge(segmentCount, float64(len(segments)), uid)
-		gauge(segmentBytes, float64(bytes), uid)
-		gauge(tombstones, float64(deleted), uid)
-		merges += len(merging)
-		last = max(last, v.UpdatedAt.Unix())
-		v.Release()
+		gauge(segmentCount, float64(size.Segments), uid)
+		gauge(segmentBytes, float64(size.SegmentBytes), uid)
+		gauge(tombstones, float64(size.DeletedRows), uid)
+		merges += ix.Merges()
 	}
 	gauge(lastUpdate, float64(last))
 	if c.engine {

@@ -34,7 +34,10 @@ func (s *Server) listSegments(ctx *fasthttp.RequestCtx) error {
 	if ix == nil {
 		return s.catalog.Missing(uid)
 	}
-	segments, merges := ix.Segments()
+	segments, merges, err := ix.Segments()
+	if err != nil {
+		return err
+	}
 	shown := struct {
 		Segments []segmentView `json:"segments"`
 		Merges   []mergeView   `json:"merges"`

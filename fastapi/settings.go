@@ -25,11 +25,10 @@ func (s *Server) enqueueSettings(ctx *fasthttp.RequestCtx, u *settings.Update, r
 }
 
 func (s *Server) getSettings(ctx *fasthttp.RequestCtx) error {
-	v, err := s.view(ctx)
+	v, err := s.outline(ctx)
 	if err != nil {
 		return err
 	}
-	defer v.Release()
 	if err := chargeAnswer(ctx, v.Settings); err != nil {
 		return err
 	}
@@ -62,11 +61,10 @@ func (s *Server) gate(name string) error {
 
 func getSetting(name string) handler {
 	return func(s *Server, ctx *fasthttp.RequestCtx) error {
-		v, err := s.view(ctx)
+		v, err := s.outline(ctx)
 		if err != nil {
 			return err
 		}
-		defer v.Release()
 		if err := s.gate(name); err != nil {
 			return err
 		}

@@ -66,29 +66,36 @@ func statsQueryOf(ctx *fasthttp.RequestCtx) (q statsQuery, err error) {
 
 func (q *statsQuery) size(bytes int64) byteSize { return byteSize{bytes, q.human} }
 
-func (s *Server) count(v *index.View, q *statsQuery) indexStatistics {
-	c := indexStatistics{
-		NumberOfDocuments: v.Documents(),
-		RawDocumentDBSize: q.size(v.DocumentBytes()),
-		AvgDocumentSize:   q.size(0),
-		IsIndexing:        s.queue.Indexing(v.UID),
-		FieldDistribution: v.FieldDistribution(),
+func (s *Server) count(ix *index.Index, q *statsQuery) (indexStatistics, error) {
+	n, err := ix.Counts()
+	if err != nil {
+		return indexStatistics{}, err
 	}
-	c.NumberOfEmbeddings, c.NumberOfEmbeddedDocuments = v.Embeddings()
+	c := indexStatistics{
+		NumberOfDocuments:         n.Documents,
+		RawDocumentDBSize:         q.size(n.DocumentBytes),
+		AvgDocumentSize:           q.size(0),
+		IsIndexing:                s.queue.Indexing(ix.UID()),
+		NumberOfEmbeddings:        n.Vectors,
+		NumberOfEmbeddedDocuments: n.Embedded,
+		FieldDistribution:         n.FieldDistribution,
+	}
 	if c.NumberOfDocuments > 0 {
-		c.AvgDocumentSize = q.size(v.DocumentBytes() / int64(c.NumberOfDocuments))
+		c.AvgDocumentSize = q.size(n.DocumentBytes / int64(n.Documents))
 	}
 	if q.internal {
+		v, err := ix.View()
+		if err != nil {
+			return indexStatistics{}, err
+		}
+		defer v.Release()
 		sizes := map[string]byteSize{}
 		for name, bytes := range v.SectionBytes() {
 			sizes[name] = q.size(bytes)
 		}
 		c.InternalDatabaseSizes = &sizes
 	}
-	if c.FieldDistribution == nil {
-		c.FieldDistribution = map[string]int{}
-	}
-	return c
+	return c, nil
 }
 
 // fieldCountBytes is what a field takes, about, in the table of how many documents have it.
@@ -99,15 +106,18 @@ func (s *Server) indexStats(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	v, err := s.view(ctx)
+	ix, err := s.index(ctx)
 	if err != nil {
 		return err
 	}
-	defer v.Release()
-	if err := roomFor(ctx).Hold(v.Fields.Len() * fieldCountBytes); err != nil {
+	if err := roomFor(ctx).Hold(ix.Outline().Fields.Len() * fieldCountBytes); err != nil {
 		return err
 	}
-	return answer(ctx, s.count(v, &q))
+	counts, err := s.count(ix, &q)
+	if err != nil {
+		return err
+	}
+	return answer(ctx, counts)
 }
 
 // diskBytes returns the size of the files of indexes, tasks and keys, and how much of it is in use.
@@ -137,16 +147,17 @@ func (s *Server) stats(ctx *fasthttp.RequestCtx) error {
 		if ix == nil { // deleted since
 			continue
 		}
-		v := ix.View()
-		if err := indexes.room.Hold(v.Fields.Len() * fieldCountBytes); err != nil {
-			v.Release()
+		o := ix.Outline()
+		if err := indexes.room.Hold(o.Fields.Len() * fieldCountBytes); err != nil {
 			return err
 		}
-		counts := s.count(v, &q)
-		if v.UpdatedAt.After(last) {
-			last = v.UpdatedAt
+		counts, err := s.count(ix, &q)
+		if err != nil {
+			return err
 		}
-		v.Release()
+		if o.UpdatedAt.After(last) {
+			last = o.UpdatedAt
+		}
 		indexes.body = append(appendString(append(indexes.body, ','), uid), ':')
 		if err := indexes.add(counts); err != nil {
 			return err

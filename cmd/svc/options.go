@@ -173,7 +173,7 @@ func suggestKey() string {
 
 // limits fills in what the machine decides.
 func (o *options) limits() index.Options {
-	l := index.Options{SearchCacheBytes: int64(o.SearchCacheMemory), MaxIndexingMemory: int64(o.MaxIndexingMemory), MaxIndexingThreads: int(o.MaxIndexingThreads), InspectEvery: o.InspectionInterval}
+	l := index.Options{SearchCacheBytes: int64(o.SearchCacheMemory), MaxIndexingMemory: int64(o.MaxIndexingMemory), MaxIndexingThreads: int(o.MaxIndexingThreads), InspectEvery: o.InspectionInterval, MemoryShort: memoryShort}
 	if l.MaxIndexingMemory == 0 {
 		l.MaxIndexingMemory = memoryBytes() / 3 * 2
 	}

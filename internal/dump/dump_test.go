@@ -195,7 +195,7 @@ func TestRoundTrip(t *testing.T) {
 		}
 	}
 	for _, uid := range first.catalog.UIDs() {
-		a, b := first.catalog.Get(uid).View(), second.catalog.Get(uid).View()
+		a, b := held(first.catalog.Get(uid).View()), held(second.catalog.Get(uid).View())
 		if !a.CreatedAt.Equal(b.CreatedAt) || !a.UpdatedAt.Equal(b.UpdatedAt) || string(a.Settings.Encode()) != string(b.Settings.Encode()) {
 			t.Errorf("index %s has other times or settings", uid)
 		}
@@ -223,4 +223,12 @@ func withoutTrace(t *testing.T, lines []string) []string {
 		}
 	}
 	return out
+}
+
+// held returns a view that can be taken for sure.
+func held(v *index.View, err error) *index.View {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

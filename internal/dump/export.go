@@ -47,39 +47,36 @@ func (m *Maker) export(ctx context.Context, _ *task.Queue, tasks []*task.Task, p
 	}
 	defer frozen.Release()
 	type chosen struct {
-		view *index.View
-		how  task.ExportIndex
+		uid   string
+		place int // in frozen
+		how   task.ExportIndex
 	}
 	var list []chosen
-	for _, v := range frozen.Views() {
-		if how, ok := match(c.Indexes, v.UID); ok {
-			list = append(list, chosen{v, how})
+	for i, o := range frozen.Outlines() {
+		if how, ok := match(c.Indexes, o.UID); ok {
+			list = append(list, chosen{o.UID, i, how})
 		}
 	}
 	r := newRemote(m.o.Allowed.Transport(), c.URL, c.APIKey)
 	defer r.close()
-	e := &exporter{m: m, ctx: ctx, remote: r, payload: c.PayloadSize, views: frozen.Views(), progress: p}
+	e := &exporter{m: m, ctx: ctx, remote: r, payload: c.PayloadSize, frozen: frozen, progress: p}
 	if e.payload == 0 {
 		e.payload = max(m.o.PayloadLimit-payloadSpare, minPayload)
 	}
 	done := map[string]exported{}
 	for i, x := range list {
-		p(0, index.Step{Name: fmt.Sprintf("Exporting index %q", x.view.UID), Finished: i, Total: len(list)})
-		err := x.view.CheckSums(ctx)
-		n := 0
-		if err == nil {
-			n, err = e.index(x.view, x.how)
-		}
+		p(0, index.Step{Name: fmt.Sprintf("Exporting index %q", x.uid), Finished: i, Total: len(list)})
+		n, err := e.index(x.place, x.how)
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
-			return nil, fmt.Errorf("cannot export index %s to %s: %w", x.view.UID, settings.RedactURL(c.URL), err)
+			return nil, fmt.Errorf("cannot export index %s to %s: %w", x.uid, settings.RedactURL(c.URL), err)
 		}
 		if x.how.Filter == nil {
 			x.how.Filter = null
 		}
-		done[x.view.UID] = exported{x.how, n}
+		done[x.uid] = exported{x.how, n}
 	}
 	details, err := e.details(tasks[0].Details, done)
 	if err != nil {
@@ -109,7 +106,7 @@ type exporter struct {
 	ctx      context.Context
 	remote   *remote
 	payload  int64 // bytes of documents in a request, at most, unless one document has more
-	views    []*index.View
+	frozen   *index.Frozen
 	progress index.Progress
 }
 
@@ -134,8 +131,16 @@ func (e *exporter) details(enqueued json.RawMessage, done map[string]exported) (
 	return append(appendMember(b[:len(b)-1], "indexes", indexes), '}'), nil
 }
 
-// index exports one index and returns how many documents it sent.
-func (e *exporter) index(v *index.View, how task.ExportIndex) (int, error) {
+// index exports the index at a place of the outlines and returns how many documents it sent.
+func (e *exporter) index(place int, how task.ExportIndex) (int, error) {
+	v, err := e.frozen.View(place)
+	if err != nil {
+		return 0, err
+	}
+	defer e.frozen.Done(place)
+	if err := v.CheckSums(e.ctx); err != nil {
+		return 0, err
+	}
 	rows, n, err := e.rows(v, valueOrNil(how.Filter))
 	if err != nil {
 		return 0, err
@@ -264,10 +269,15 @@ func (e *exporter) documents(v *index.View, rows []*roaring.Bitmap, total int) e
 }
 
 func (e *exporter) foreign(uid string) *filter.Foreign {
-	for _, v := range e.views {
-		if v.UID == uid {
-			return &filter.Foreign{Fields: v.Fields, Segments: v.Segments, Embedders: v.FilterEmbedders()}
+	for i, o := range e.frozen.Outlines() {
+		if o.UID != uid {
+			continue
 		}
+		v, err := e.frozen.View(i)
+		if err != nil {
+			return nil // it will fail by itself
+		}
+		return &filter.Foreign{Fields: v.Fields, Segments: v.Segments, Embedders: v.FilterEmbedders()}
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ func withVectors(t *testing.T, in *instance) string {
 	var b strings.Builder
 	b.WriteString(state(t, in))
 	for _, uid := range in.catalog.UIDs() {
-		v := in.catalog.Get(uid).View()
+		v := held(in.catalog.Get(uid).View())
 		must(t, eachDocument(v, nil, func(doc []byte) error {
 			b.Write(append(doc, '\n'))
 			return nil
@@ -61,7 +61,7 @@ func TestFilesOfThisFormat(t *testing.T) {
 			t.Errorf("%s holds\n%s\nwant\n%s", snapshot, got, want)
 		}
 		for _, uid := range in.catalog.UIDs() {
-			v := in.catalog.Get(uid).View()
+			v := held(in.catalog.Get(uid).View())
 			for _, l := range v.Segments {
 				must(t, l.Verify())
 			}

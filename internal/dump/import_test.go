@@ -53,7 +53,7 @@ func without(entries []entry, name string) []entry {
 
 func TestImportMinimal(t *testing.T) {
 	in := imported(t, writeTarball(t, minimal()...))
-	v := in.catalog.Get("x").View()
+	v := held(in.catalog.Get("x").View())
 	defer v.Release()
 	if v.Documents() != 2 || v.PrimaryKey != "id" || !slices.Equal(v.Settings.StopWords, []string{"a"}) || v.CreatedAt.Day() != 2 || v.UpdatedAt.Day() != 3 {
 		t.Errorf("the index has %d documents, key %q, stop words %q, times %s and %s", v.Documents(), v.PrimaryKey, v.Settings.StopWords, v.CreatedAt, v.UpdatedAt)
@@ -216,7 +216,7 @@ func TestImportV5(t *testing.T) {
 {"id":1,"content":{"SettingsUpdate":{"index_uid":"films","settings":{"stopWords":["the"]},"is_deletion":false,"allow_index_creation":true}},"events":[{"Created":"2022-10-05T10:02:00Z"},{"Succeeded":{"result":"Other","timestamp":"2022-10-05T10:02:09Z"}}]}
 {"id":0,"content":{"DocumentAddition":{"index_uid":"films","content_uuid":"cccc","merge_strategy":"ReplaceDocuments","primary_key":"id","documents_count":1,"allow_index_creation":true}},"events":[{"Created":"2022-10-05T10:01:00Z"},{"Processing":"2022-10-05T10:01:02Z"},{"Succeeded":{"result":{"DocumentAddition":{"indexed_documents":1}},"timestamp":"2022-10-05T10:01:09Z"}}]}
 `)...))
-	v := in.catalog.Get("films").View()
+	v := held(in.catalog.Get("films").View())
 	defer v.Release()
 	if v.Documents() != 1 || len(v.Settings.RankingRules) != 2 || v.CreatedAt.Minute() != 1 || v.UpdatedAt.Minute() != 2 {
 		t.Errorf("the index has %d documents, rules %v, times %s and %s", v.Documents(), v.Settings.RankingRules, v.CreatedAt, v.UpdatedAt)

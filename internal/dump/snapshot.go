@@ -151,23 +151,36 @@ func (w *snapshotWriter) indexes(frozen *index.Frozen) error {
 	if err != nil {
 		return err
 	}
-	views := frozen.Views()
-	for i, v := range views {
-		w.progress(1, index.Step{Name: v.UID, Finished: i, Total: len(views)})
-		if err := v.CheckSums(w.ctx); err != nil {
-			return fmt.Errorf("index %s: %w", v.UID, err)
-		}
-		files, err := frozen.Files(i)
-		if err != nil {
-			return err
-		}
-		for _, f := range files {
-			if err := w.copied(f); err != nil {
-				return fmt.Errorf("index %s: %w", v.UID, err)
-			}
+	outlines := frozen.Outlines()
+	for i, o := range outlines {
+		w.progress(1, index.Step{Name: o.UID, Finished: i, Total: len(outlines)})
+		if err := w.index(frozen, i); err != nil {
+			return fmt.Errorf("index %s: %w", o.UID, err)
 		}
 	}
 	return w.copied(catalog)
+}
+
+// index copies the index at a place of the outlines.
+func (w *snapshotWriter) index(frozen *index.Frozen, i int) error {
+	v, err := frozen.View(i)
+	if err != nil {
+		return err
+	}
+	defer frozen.Done(i)
+	if err := v.CheckSums(w.ctx); err != nil {
+		return err
+	}
+	files, err := frozen.Files(i)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if err := w.copied(f); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (w *snapshotWriter) copied(f index.CopiedFile) error {

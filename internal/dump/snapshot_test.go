@@ -71,7 +71,7 @@ func state(t *testing.T, in *instance) string {
 		b.WriteString(h.UUID.String() + h.URL + "\n")
 	}
 	for _, uid := range in.catalog.UIDs() {
-		v := in.catalog.Get(uid).View()
+		v := held(in.catalog.Get(uid).View())
 		b.WriteString(uid + v.PrimaryKey + v.CreatedAt.String() + v.UpdatedAt.String() + string(v.Settings.Encode()) + "\n")
 		must(t, v.EachDocument(nil, func(_ int, _ segment.Row, doc []byte) error {
 			b.Write(append(doc, '\n'))

@@ -120,7 +120,7 @@ func (w *dumpWriter) write() error {
 		return err
 	}
 	w.step(5)
-	if err := w.indexes(frozen.Views()); err != nil {
+	if err := w.indexes(frozen); err != nil {
 		return err
 	}
 	w.step(6)
@@ -300,15 +300,21 @@ type indexMetadata struct {
 	UpdatedAt  time.Time `json:"updatedAt"`
 }
 
-func (w *dumpWriter) indexes(views []*index.View) error {
+func (w *dumpWriter) indexes(frozen *index.Frozen) error {
 	if err := w.dir(indexesDir); err != nil {
 		return err
 	}
-	for i, v := range views {
-		w.progress(1, index.Step{Name: v.UID, Finished: i, Total: len(views)})
-		if err := w.index(v); err != nil {
-			return fmt.Errorf("index %s: %w", v.UID, err)
+	outlines := frozen.Outlines()
+	for i, o := range outlines {
+		w.progress(1, index.Step{Name: o.UID, Finished: i, Total: len(outlines)})
+		v, err := frozen.View(i)
+		if err == nil {
+			err = w.index(v)
 		}
+		if err != nil {
+			return fmt.Errorf("index %s: %w", o.UID, err)
+		}
+		frozen.Done(i)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func TestIDsOfLiveDocuments(t *testing.T) {
 			}
 			b.apply(ix, b.payload(docs...), DeleteDocuments{gone[:len(gone)/3]})
 		}
-		v := ix.View()
+		v := held(ix.View())
 		for _, l := range v.Segments {
 			want := roaring.New()
 			for it := l.LiveRows().Iterator(); it.HasNext(); {
@@ -133,7 +133,7 @@ func TestDocumentsBehindManyOthers(t *testing.T) {
 	if _, _, err := ix.Compact(t.Context(), b.batch+1, nil); err != nil {
 		t.Fatal(err)
 	}
-	v := ix.View()
+	v := held(ix.View())
 	defer v.Release()
 	for _, id := range []int{0, 1, first - 1, first, first + more - 1} {
 		i, row, ok := v.Find([]byte(fmt.Sprint(id)))

@@ -71,18 +71,22 @@ func (ix *Index) applyCounted(ctx context.Context, number *uint64, ops []Op, p P
 		defer ix.catalog.compactor.wake(ix)
 		defer ix.merges.resume()
 	}
-	base := ix.View()
-	defer base.Release()
-	next := base.nextBatch
+	now := ix.Outline()
+	next := now.nextBatch
 	if number != nil {
-		if *number+1 == base.nextBatch {
-			return decodeResults(base.results), ErrApplied
+		if *number+1 == now.nextBatch {
+			return decodeResults(now.results), ErrApplied
 		}
-		if *number < base.nextBatch {
+		if *number < now.nextBatch {
 			return nil, ErrApplied
 		}
 		next = *number + 1
 	}
+	base, err := ix.View()
+	if err != nil {
+		return nil, err
+	}
+	defer base.Release()
 	if ix.writing.ids == nil {
 		ix.writing.ids = newAllocator(base)
 	}

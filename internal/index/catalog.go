@@ -37,6 +37,7 @@ type Catalog struct {
 		damaged map[string]damagedIndex
 	}
 	unsure     atomic.Bool // the catalog on disk may be another than changing.content; set under changing
+	loaded     loadedSet
 	compactor  *compactor
 	suspects   chan suspect // indexes to set aside
 	met        atomic.Bool  // damage of an index was met since the start
@@ -83,6 +84,7 @@ func OpenCatalog(dir string, o Options) (*Catalog, error) {
 func openCatalog(dir string, o Options) (_ *Catalog, err error) {
 	o.complete()
 	c := &Catalog{dir: dir, options: o, builderBytes: minBuilderBytes, inlineTombstones: inlineTombstoneBytes, results: resultcache.New(o.SearchCacheBytes), suspects: make(chan suspect, 16)}
+	c.loaded.init(o.keptLoaded, o.mostLoaded)
 	c.compactor = newCompactor(c)
 	c.open.indexes, c.open.damaged = make(map[string]*Index), make(map[string]damagedIndex)
 	if err := c.read(); err != nil {
@@ -109,14 +111,20 @@ func openCatalog(dir string, o Options) (_ *Catalog, err error) {
 	return c, err
 }
 
-// openAll opens the indexes that the catalog names. Where they are many it opens several at a time: most of the time is the disk's.
+// openAll reads the manifests of the indexes that the catalog names. The segments of few indexes it opens, too; those of many
+// are opened when they are needed, and looked at soon. Where they are many it reads several at a time: most of the time is the
+// disk's.
 func (c *Catalog) openAll() error {
 	uids := slices.Sorted(maps.Keys(c.changing.content.Indexes))
 	indexes, errs := make([]*Index, len(uids)), make([]error, len(uids))
+	open := c.openIndex
+	if len(uids) > c.loaded.kept {
+		open = c.readIndex
+	}
 	var next atomic.Int64
 	work := func() {
 		for i := int(next.Add(1)) - 1; i < len(uids); i = int(next.Add(1)) - 1 {
-			indexes[i], errs[i] = c.openIndex(c.directoryOf(uids[i]), uids[i])
+			indexes[i], errs[i] = open(c.directoryOf(uids[i]), uids[i])
 			if errs[i] != nil && lacking(errs[i]) {
 				next.Store(int64(len(uids)))
 			}
@@ -417,9 +425,11 @@ func (c *Catalog) Delete(uid string, batch uint64) (int, error) {
 	what := catalogChange{Batch: batch, What: "delete " + uid}
 	ix := c.Get(uid)
 	if ix != nil {
-		v := ix.View()
-		what.Documents = v.Documents()
-		v.Release()
+		size, err := ix.Size()
+		if lacking(err) {
+			return 0, err
+		}
+		what.Documents = size.Documents // of a damaged one nobody knows
 	}
 	next, again, err := c.begins(what)
 	defer c.done()
@@ -511,7 +521,9 @@ func alreadyExists(uid string) error {
 // DiskBytes returns the size of all files, and of those in use.
 func (c *Catalog) DiskBytes() (total, used int64) {
 	for _, ix := range c.all() {
-		used += ix.diskBytes()
+		if s, err := ix.Size(); err == nil {
+			used += s.SegmentBytes
+		}
 	}
 	directories, err := c.options.FS.List(c.dir)
 	if err != nil {

@@ -24,7 +24,7 @@ func TestCatalogCreatesDeletesAndSwaps(t *testing.T) {
 			t.Fatalf("no index %s", uid)
 		}
 		wantDocuments(t, ix, map[string]string{id: `{"id":"` + id + `"}`})
-		v := ix.View()
+		v := held(ix.View())
 		defer v.Release()
 		if ix.UID() != uid || v.UID != uid {
 			t.Errorf("index %s calls itself %s, its view %s", uid, ix.UID(), v.UID)
@@ -115,7 +115,7 @@ func TestPrimaryKeyChangesWhileThereAreNoDocuments(t *testing.T) {
 		t.Error(err)
 	}
 	b.reopen()
-	v := b.c.Get("u").View()
+	v := held(b.c.Get("u").View())
 	defer v.Release()
 	if v.PrimaryKey != "id" || v.Fields.PrimaryKey() != "id" {
 		t.Errorf("primary key %q, in fields %q", v.PrimaryKey, v.Fields.PrimaryKey())

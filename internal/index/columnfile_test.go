@@ -99,7 +99,7 @@ func TestColumnsOutliveAStartAndGoWithTheirSegment(t *testing.T) {
 	if got := b.filesOf(ix, colSuffix); len(got) != 2 {
 		t.Errorf("columns %v after a start, want two files", got)
 	}
-	v := ix.View()
+	v := held(ix.View())
 	b.apply(ix, DeleteDocuments{[]string{"4", "5"}})
 	if got := b.filesOf(ix, colSuffix); len(got) != 2 {
 		t.Errorf("columns %v while somebody reads, want two files", got)
@@ -121,14 +121,14 @@ func TestViewsBeforeNewColumnsServe(t *testing.T) {
 	defer b.close()
 	ix := b.create("a")
 	b.apply(ix, b.payload(`{"id":1,"t":"red"}`, `{"id":2,"t":"blue"}`))
-	old := ix.View()
+	old := held(ix.View())
 	defer old.Release()
 	want := dump(t, old)
 	b.apply(ix, update(t, `{"filterableAttributes":["t"]}`), DeleteDocuments{[]string{"1"}})
 	if got := dump(t, old); got != want {
 		t.Errorf("the view has changed:\n%s", firstDifference(got, want))
 	}
-	now := ix.View()
+	now := held(ix.View())
 	defer now.Release()
 	if old.files[0] != now.files[0] || old.files[0].results != now.files[0].results {
 		t.Error("the segment was written again")
@@ -214,7 +214,7 @@ func TestColumnsThatAreDamagedWhileOpen(t *testing.T) {
 		if _, segments := b.c.Damages(); segments["a"] != 1 {
 			t.Errorf("%s: damaged segments %v", at.section, segments)
 		}
-		v := ix.View()
+		v := held(ix.View())
 		var damage *apierr.Corruption
 		if err := v.CheckSums(t.Context()); !errors.As(err, &damage) || damage.File != name {
 			t.Errorf("%s: a copy is made of the damage: %v", at.section, err)
@@ -312,8 +312,8 @@ func TestCopiesHaveColumns(t *testing.T) {
 			t.Errorf("%d files of columns are copied, want %d", columns, c.files)
 		}
 		copied := newBed(t, fs, Options{})
-		v := copied.c.Get("a").View()
-		if got, want := dump(t, v), dump(t, c.frozen.Views()[0]); got != want {
+		v := held(copied.c.Get("a").View())
+		if got, want := dump(t, v), dump(t, held(c.frozen.View(0))); got != want {
 			t.Errorf("the copy differs:\n%s", firstDifference(got, want))
 		}
 		v.Release()
@@ -395,7 +395,7 @@ func TestAChangeOfColumnsCanBeCanceled(t *testing.T) {
 			t.Errorf("files %v, before %v", got, before)
 		}
 	}
-	v := ix.View()
+	v := held(ix.View())
 	defer v.Release()
 	if len(v.Segments[0].ColumnFields()) > 0 {
 		t.Error("a change that was canceled is there")
@@ -446,7 +446,7 @@ func TestAttributesInAnyOrder(t *testing.T) {
 					}
 					b.apply(ix, AddDocuments{Payload: b.payload(docs...).Payload, PrimaryKey: "id"}, DeleteDocuments{gone[:r.IntN(len(gone))]})
 				}
-				v := ix.View()
+				v := held(ix.View())
 				for i, l := range v.Segments {
 					beside += len(v.beside[i])
 					rows += l.Rows()

@@ -54,13 +54,16 @@ func (ix *Index) commit(c *change) (err error) {
 			ix.discardColumns(b, !ix.unsure.Load())
 		}
 	}()
-	cur := ix.current.Load()
 	if ix.committing.because != nil {
-		return fmt.Errorf("cannot commit to index %s: %w", cur.UID, ix.committing.because)
+		return fmt.Errorf("cannot commit to index %s: %w", ix.UID(), ix.committing.because)
 	}
 	if ix.committing.closed {
-		return apierr.New("index_not_found", "Index `%s` not found: it was deleted or is being closed.", cur.UID)
+		return apierr.New("index_not_found", "Index `%s` not found: it was deleted or is being closed.", ix.UID())
 	}
+	if err := ix.openLocked(); err != nil { // a merge has its inputs still, while the index was evicted
+		return fmt.Errorf("cannot commit to index %s: %w", ix.UID(), err)
+	}
+	cur := ix.current.Load()
 	files, lives, err := c.segments(cur)
 	if err != nil {
 		return err
@@ -73,6 +76,7 @@ func (ix *Index) commit(c *change) (err error) {
 	for i, f := range files {
 		if b := c.beside[f]; b != nil {
 			next.beside[i] = append(slices.Clip(next.beside[i]), b)
+			next.size.SegmentBytes += b.Info().Bytes
 		}
 	}
 	if err := ix.write(next); err != nil {

@@ -76,7 +76,8 @@ func (k *compactor) start() {
 	}
 	k.wg.Go(func() { k.catalog.inspections(k.ctx) })
 	k.wg.Go(func() { k.catalog.setSuspectsAside(k.ctx) })
-	for _, ix := range k.catalog.all() {
+	k.wg.Go(func() { k.catalog.evictions(k.ctx) })
+	for _, ix := range k.catalog.loaded.byUse() { // look wakes it for the others
 		k.wake(ix)
 	}
 }
@@ -187,27 +188,36 @@ func (f *failure) again() {
 // compactOnce plans on the current segments that no merge has, and does the smallest
 // merge with more than min and at most max bytes. It reports whether there was one.
 func (ix *Index) compactOnce(ctx context.Context, o mergeplan.Options, min, max int64, throttle func(context.Context, int) error) (bool, error) {
-	base := ix.View()
+	base, err := ix.View()
+	if err != nil {
+		return false, err
+	}
 	defer base.Release()
+	for _, m := range base.plan(o) {
+		if m.Bytes > min && m.Bytes <= max {
+			return ix.mergeSegments(ctx, base, m.Inputs, throttle)
+		}
+	}
+	return false, nil
+}
+
+// plan returns the merges that are due of the segments that no merge has, by their places in the view.
+func (v *View) plan(o mergeplan.Options) []mergeplan.Merge {
 	var segments []mergeplan.Segment
 	var which []int
-	for i, f := range base.files {
-		if !ix.merges.isBusy(f) {
-			segments = append(segments, mergeplan.Segment{Rows: f.Rows(), Live: liveCount(base.Segments[i]), Bytes: f.Info().Bytes})
+	for i, f := range v.files {
+		if !f.ix.merges.isBusy(f) {
+			segments = append(segments, mergeplan.Segment{Rows: f.Rows(), Live: liveCount(v.Segments[i]), Bytes: f.Info().Bytes})
 			which = append(which, i)
 		}
 	}
-	for _, m := range mergeplan.Plan(segments, o) {
-		if m.Bytes <= min || m.Bytes > max {
-			continue
+	merges := mergeplan.Plan(segments, o)
+	for _, m := range merges {
+		for i, segment := range m.Inputs {
+			m.Inputs[i] = which[segment]
 		}
-		var inputs []int
-		for _, i := range m.Inputs {
-			inputs = append(inputs, which[i])
-		}
-		return ix.mergeSegments(ctx, base, inputs, throttle)
 	}
-	return false, nil
+	return merges
 }
 
 // mergeSegments merges some segments of base and commits the result. It reports
@@ -321,9 +331,12 @@ func (ix *Index) Compact(ctx context.Context, batch uint64, p Progress) (before,
 	defer ix.merges.resume()
 	r := &reporter{p: p}
 	r.enter(0, compactSteps, 0)
-	base := ix.View()
+	base, err := ix.View()
+	if err != nil {
+		return 0, 0, err
+	}
 	defer base.Release()
-	before = ix.diskBytes()
+	before = base.size.SegmentBytes
 	if len(base.files) == 0 || len(base.files) == 1 && base.Segments[0].Deleted == nil && len(base.beside[0]) == 0 && !base.hasStrayVectors() {
 		return before, before, ctx.Err()
 	}
@@ -341,5 +354,5 @@ func (ix *Index) Compact(ctx context.Context, batch uint64, p Progress) (before,
 	if err := ix.commit(&change{base: base, add: []*file{f}, merge: base.files}); err != nil {
 		return 0, 0, err
 	}
-	return before, ix.diskBytes(), nil
+	return before, ix.Outline().size.SegmentBytes, nil
 }

@@ -19,6 +19,10 @@ type damagedIndex struct {
 	results   []result
 }
 
+func (d damagedIndex) asError(uid string) *apierr.Error {
+	return apierr.New("invalid_store_file", "The index `%s` is damaged and was not opened: its directory is %s. Mend the directory and start the server again, or delete the index. (%v)", uid, d.dir, d.err)
+}
+
 // lacking reports whether an index could not be opened because the process
 // lacks something that all indexes need: then none is to be called damaged.
 func lacking(err error) bool {
@@ -49,7 +53,7 @@ func (c *Catalog) Missing(uid string) *apierr.Error {
 	d, damaged := c.open.damaged[uid]
 	c.open.RUnlock()
 	if damaged {
-		return apierr.New("invalid_store_file", "The index `%s` is damaged and was not opened: its directory is %s. Mend the directory and start the server again, or delete the index. (%v)", uid, d.dir, d.err)
+		return d.asError(uid)
 	}
 	return apierr.New("index_not_found", "There is no index `%s`. Create it, or add documents to it.", uid)
 }

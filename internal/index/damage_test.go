@@ -89,7 +89,7 @@ func TestDamagedIndexIsSetAside(t *testing.T) {
 	b.open()
 	if ix := b.c.Get("b"); ix == nil || b.c.Damaged("b") {
 		t.Error("mended, it is not there")
-	} else if v := ix.View(); v.Documents() != 2 {
+	} else if v := held(ix.View()); v.Documents() != 2 {
 		t.Errorf("mended, it has %d documents", v.Documents())
 	} else {
 		v.Release()

@@ -88,7 +88,7 @@ func (b *bed) state() string {
 	b.t.Helper()
 	var out strings.Builder
 	for _, uid := range b.c.UIDs() {
-		v := b.c.Get(uid).View()
+		v := held(b.c.Get(uid).View())
 		settings, err := v.Settings.MarshalJSON()
 		if err != nil {
 			b.t.Fatal(err)

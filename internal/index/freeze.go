@@ -11,17 +11,25 @@ import (
 	"svc/segment"
 )
 
-// Frozen is one state of all indexes, for copies. Compaction goes on beside it; the segments that it
-// replaces keep their files until Release.
+// Frozen is one state of all indexes, for copies. Compaction goes on beside it; the segments of indexes that were open, which
+// it replaces, keep their files until Release. Of the others the segments are opened by View, and are what compaction has made
+// of them by then.
 type Frozen struct {
 	catalog *Catalog
-	views   []*View
-	numbers []uint64 // of the directories of views
-	next    []uint64 // segment numbers of views
+	indexes []frozenIndex
 }
 
-// Freeze takes a view of every index. No index is made, deleted or swapped meanwhile. It is an error when an index could
-// not be opened: a copy without it would be taken for a whole one.
+type frozenIndex struct {
+	*Outline
+	ix     *Index
+	view   *View // nil: it is not open
+	number uint64
+	next   uint64 // segment number of the view
+	leave  func() // closes what View opened; nil: it was open
+}
+
+// Freeze takes a view of every index that is open. No index is made, deleted or swapped meanwhile; until Release none may be,
+// and no batch may run. It is an error when an index could not be opened: a copy without it would be taken for a whole one.
 func (c *Catalog) Freeze() (*Frozen, error) {
 	c.changing.Lock()
 	defer c.changing.Unlock()
@@ -30,23 +38,70 @@ func (c *Catalog) Freeze() (*Frozen, error) {
 	}
 	f := &Frozen{catalog: c}
 	for _, ix := range c.all() {
-		v := ix.View()
-		f.views = append(f.views, v)
-		f.numbers = append(f.numbers, c.changing.content.Indexes[v.UID])
-		f.next = append(f.next, ix.nextSegment.Load())
+		x := frozenIndex{ix: ix}
+		for {
+			v := ix.current.Load()
+			if v.retain() {
+				x.view = v
+			} else if !v.evicted {
+				continue // there is a later one
+			}
+			x.Outline = &v.Outline
+			break
+		}
+		x.number, x.next = c.changing.content.Indexes[x.UID], ix.nextSegment.Load()
+		f.indexes = append(f.indexes, x)
 	}
 	return f, nil
 }
 
-// Views returns the views in the order of their uids. They are Frozen's.
-func (f *Frozen) Views() []*View { return f.views }
+// Outlines returns what is known of all indexes, in the order of their uids.
+func (f *Frozen) Outlines() []*Outline {
+	all := make([]*Outline, len(f.indexes))
+	for i := range f.indexes {
+		all[i] = f.indexes[i].Outline
+	}
+	return all
+}
+
+// View returns the view of an index by its place in Outlines. It is Frozen's until Done.
+func (f *Frozen) View(i int) (*View, error) {
+	x := &f.indexes[i]
+	if x.view != nil {
+		return x.view, nil
+	}
+	leave := x.ix.visit()
+	v, err := x.ix.take()
+	if err != nil {
+		return nil, err
+	}
+	if f.catalog.Get(x.UID) != x.ix || v.nextBatch != x.nextBatch {
+		v.Release()
+		return nil, fmt.Errorf("cannot copy index %s: it was changed meanwhile", x.UID)
+	}
+	x.view, x.leave, x.next = v, leave, x.ix.nextSegment.Load()
+	return v, nil
+}
+
+// Done gives back the view of an index, and closes what View opened.
+func (f *Frozen) Done(i int) {
+	x := &f.indexes[i]
+	if x.view == nil {
+		return
+	}
+	x.view.Release()
+	x.view = nil
+	if x.leave != nil {
+		x.leave()
+	}
+}
 
 // Release gives all views back.
 func (f *Frozen) Release() {
-	for _, v := range f.views {
-		v.Release()
+	for i := range f.indexes {
+		f.Done(i)
 	}
-	f.views = nil
+	f.indexes = nil
 }
 
 // CopiedFile is a file of a copy: either its bytes or where they are.
@@ -59,9 +114,9 @@ type CopiedFile struct {
 // Catalog returns the file that names the indexes of a copy.
 func (f *Frozen) Catalog() (CopiedFile, error) {
 	content := catalogContent{Indexes: map[string]uint64{}}
-	for i, v := range f.views {
-		content.Indexes[v.UID] = f.numbers[i]
-		content.Next = max(content.Next, f.numbers[i]+1)
+	for _, x := range f.indexes {
+		content.Indexes[x.UID] = x.number
+		content.Next = max(content.Next, x.number+1)
 	}
 	b, err := json.Marshal(content)
 	if err != nil {
@@ -70,9 +125,13 @@ func (f *Frozen) Catalog() (CopiedFile, error) {
 	return CopiedFile{Name: catalogName, Data: catalogSeal.wrap(b)}, nil
 }
 
-// Files returns the files of the index of Views()[i] in a copy, the manifest last.
+// Files returns the files of the index at a place of Outlines in a copy, the manifest last. They are there until Done.
 func (f *Frozen) Files(i int) ([]CopiedFile, error) {
-	v, dir := f.views[i], directoryName(f.numbers[i])
+	v, err := f.View(i)
+	if err != nil {
+		return nil, err
+	}
+	dir := directoryName(f.indexes[i].number)
 	var files []CopiedFile
 	for i, s := range v.files {
 		files = append(files, CopiedFile{Name: path.Join(dir, segmentName(s.number)), Path: s.path()})
@@ -91,7 +150,7 @@ func (f *Frozen) Files(i int) ([]CopiedFile, error) {
 		}
 		stones[v.files[i]] = tombstones{since: rows}
 	}
-	b, err := v.manifest(f.next[i], stones).encode()
+	b, err := v.manifest(f.indexes[i].next, stones).encode()
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the manifest of index %s: %w", v.UID, err)
 	}
@@ -132,7 +191,10 @@ func (v *View) EachDocument(rows []*roaring.Bitmap, f func(seg int, row segment.
 func (ix *Index) SetTimes(created, updated time.Time) error {
 	ix.writing.Lock()
 	defer ix.writing.Unlock()
-	base := ix.View()
+	base, err := ix.View()
+	if err != nil {
+		return err
+	}
 	defer base.Release()
 	return ix.commit(&change{base: base, edit: func(v *View) { v.CreatedAt, v.UpdatedAt = created.UTC(), updated.UTC() }})
 }

@@ -74,6 +74,13 @@ func (g *gate) isBusy(f *file) bool {
 	return ok
 }
 
+// count returns how many merges run.
+func (g *gate) count() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.mu.running)
+}
+
 // stop cancels all merges, waits for them to end and keeps others from beginning until resume.
 func (g *gate) stop() {
 	g.mu.Lock()

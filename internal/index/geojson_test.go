@@ -104,7 +104,7 @@ func FuzzGeoJSON(f *testing.F) {
 
 // zones counts the documents with a shape around 40, 40.
 func zones(ix *Index) (n uint64) {
-	v := ix.View()
+	v := held(ix.View())
 	defer v.Release()
 	for _, l := range v.Segments {
 		if s := l.Shapes(); s != nil {
@@ -191,7 +191,7 @@ func TestOldSegmentsAreReadAgainForShapes(t *testing.T) {
 	defer b.close()
 	ix = b.c.Get("zones")
 	record := func() bool {
-		v := ix.View()
+		v := held(ix.View())
 		defer v.Release()
 		return len(v.Segments) == 1 && v.Segments[0].RecordsShapes()
 	}

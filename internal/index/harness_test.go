@@ -133,6 +133,9 @@ func (b *bed) apply(ix *Index, ops ...Op) []OpResult {
 func (b *bed) try(ix *Index, ops ...Op) []OpResult {
 	b.t.Helper()
 	b.batch++
+	if b.batch%3 == 0 { // now and then nobody has used the index for a while
+		ix.evict()
+	}
 	results, err := ix.Apply(context.Background(), b.batch, ops, nil)
 	if err != nil {
 		b.t.Fatal(err)
@@ -319,7 +322,7 @@ func dump(t testing.TB, v *View) string {
 // checkFresh compares the index with one that was filled with its documents at once.
 func (b *bed) checkFresh(ix *Index) {
 	b.t.Helper()
-	v := ix.View()
+	v := held(ix.View())
 	defer v.Release()
 	got := dump(b.t, v)
 	docs := documents(b.t, v)
@@ -342,10 +345,34 @@ func (b *bed) checkFresh(ix *Index) {
 	}
 	f.apply(twin, UpdateSettings{full})
 	f.apply(twin, AddDocuments{Payload: "payloads/all", PrimaryKey: v.PrimaryKey})
-	w := twin.View()
+	w := held(twin.View())
 	defer w.Release()
+	b.checkCounts(ix, v)
 	if want := dump(b.t, w); got != want {
 		b.t.Fatalf("the index differs from one filled with its documents at once:\n%s", firstDifference(got, want))
+	}
+}
+
+// checkCounts compares what statistics say of an index with its view.
+func (b *bed) checkCounts(ix *Index, v *View) {
+	b.t.Helper()
+	c, err := ix.Counts()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if ix.current.Load() != v {
+		return // a merge was committed meanwhile
+	}
+	vectors, embedded := v.Embeddings()
+	deleted, bytes := 0, int64(0)
+	for _, l := range v.Segments {
+		deleted += l.Rows() - liveCount(l)
+		bytes += l.Info().Bytes
+	}
+	if c.Documents != v.Documents() || c.SegmentBytes != bytes || c.Segments != len(v.Segments) || c.DeletedRows != deleted || c.Vectors != vectors || c.Embedded != embedded ||
+		!maps.Equal(c.FieldDistribution, v.FieldDistribution()) {
+		b.t.Fatalf("statistics %+v of %d documents in %d segments, %d rows deleted, %d vectors of %d, fields %v",
+			c, v.Documents(), len(v.Segments), deleted, vectors, embedded, v.FieldDistribution())
 	}
 }
 
@@ -372,7 +399,7 @@ func firstDifference(got, want string) string {
 
 func wantDocuments(t testing.TB, ix *Index, want map[string]string) {
 	t.Helper()
-	v := ix.View()
+	v := held(ix.View())
 	defer v.Release()
 	if got := documents(t, v); !maps.Equal(got, want) {
 		t.Fatalf("documents %v, want %v", got, want)
@@ -433,4 +460,12 @@ func goroutines() []string {
 	stacks := make([]byte, 1<<20)
 	all := strings.Split(string(stacks[:runtime.Stack(stacks, true)]), "\n\n")
 	return slices.DeleteFunc(all[1:], func(s string) bool { return !strings.Contains(s, "svc/") })
+}
+
+// held returns a view that can be taken for sure.
+func held(v *View, err error) *View {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

@@ -18,10 +18,8 @@ import (
 	"svc/internal/apierr"
 	"svc/internal/embed"
 	"svc/internal/settings"
-	"svc/internal/text"
 	"svc/internal/trace"
 	"svc/internal/vfs"
-	"svc/segment"
 )
 
 // Options are the limits that all indexes share.
@@ -35,7 +33,10 @@ type Options struct {
 	MaxIndexingThreads       int              // 0: 1
 	CompactionBytesPerSecond int64            // 0: unlimited
 	SearchCacheBytes         int64            // what all indexes together keep of computed results; 0: DefaultSearchCacheBytes
+	MemoryShort              func() bool      // reports whether the memory of the process nears its end; nil: it never does
 	InspectEvery             time.Duration    // how long after an inspection of all segments the next one begins; 0: there is one, after the start
+
+	keptLoaded, mostLoaded int // 0: the constants of these names; tests have fewer
 }
 
 func (o *Options) complete() {
@@ -52,6 +53,12 @@ func (o *Options) complete() {
 	if o.SearchCacheBytes <= 0 {
 		o.SearchCacheBytes = DefaultSearchCacheBytes
 	}
+	if o.keptLoaded == 0 {
+		o.keptLoaded = keptLoaded
+	}
+	if o.mostLoaded == 0 {
+		o.mostLoaded = mostLoaded
+	}
 	if o.Embedders == nil {
 		o.Embedders = embed.New(embed.Options{})
 	}
@@ -64,6 +71,7 @@ type Index struct {
 	dir     string
 
 	current atomic.Pointer[View] // replaced under committing
+	used    atomic.Int64         // when a view was last taken, by the clock of Catalog.loaded
 
 	// committing is held while a manifest is replaced; see commit.
 	committing struct {
@@ -71,6 +79,7 @@ type Index struct {
 		closed     bool                 // no commits any more
 		because    error                // what of it is damaged; nil when that is not why it was closed
 		tombstones map[*file]tombstones // of the current view's segments
+		swept      bool                 // what a crash left in the directory is removed
 	}
 	unsure atomic.Bool // the manifest on disk may be another than the current view's; set under committing
 	// writing is held by Apply.
@@ -90,12 +99,24 @@ type Index struct {
 // UID returns the name the index goes by now.
 func (ix *Index) UID() string { return ix.current.Load().UID }
 
-// View returns the current state; the caller releases it. Never nil: an index
-// that was deleted or closed has no documents.
-func (ix *Index) View() *View {
+// View returns the current state; the caller releases it. Segments that are not open are opened, which is the only error there is. An
+// index that was deleted or closed has no documents.
+func (ix *Index) View() (*View, error) {
+	ix.used.Store(ix.catalog.loaded.clock())
+	return ix.take()
+}
+
+// take is View for work in the background, which does not count as use.
+func (ix *Index) take() (*View, error) {
 	for {
-		if v := ix.current.Load(); v.retain() {
-			return v
+		v := ix.current.Load()
+		if v.retain() {
+			return v, nil
+		}
+		if v.evicted {
+			if err := ix.load(); err != nil {
+				return nil, err
+			}
 		}
 	}
 }
@@ -123,80 +144,6 @@ func (c *Catalog) createIndex(dir, uid, primaryKey string) (*Index, error) {
 	return c.openIndex(dir, uid)
 }
 
-// openIndex opens the index in dir and removes what a crash left there.
-func (c *Catalog) openIndex(dir, uid string) (*Index, error) {
-	m, err := readManifest(c.options.FS, dir)
-	if err != nil {
-		return nil, err
-	}
-	ix := &Index{catalog: c, options: &c.options, dir: dir}
-	ix.merges.init()
-	ix.holds.Store(1)
-	ix.nextSegment.Store(m.NextSegment)
-	v := &View{UID: uid, PrimaryKey: m.PrimaryKey, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt, Generation: 1,
-		names: m.Fields, nextBatch: m.NextBatch, results: m.Results, shardsOf: c}
-	like, err := c.likenessOf(m.Settings, func() (*settings.Settings, *text.Analyzer, error) {
-		s, err := settings.Decode(m.Settings)
-		if err != nil {
-			return nil, nil, err
-		}
-		return s, newAnalyzer(s), nil
-	})
-	if err != nil {
-		return nil, &apierr.Corruption{File: path.Join(dir, manifestName), Offset: -1, Reason: "settings: " + err.Error()}
-	}
-	v.resemble(like)
-	v.nextEmbedder = m.NextEmbedder
-	if v.embedders, err = embeddersOf(m.Embedders, m.NextEmbedder, v.Settings, c.options.Embedders); err != nil {
-		return nil, &apierr.Corruption{File: path.Join(dir, manifestName), Offset: -1, Reason: err.Error()}
-	}
-	v.Fields = c.fieldsOf(like, v.names, v.PrimaryKey)
-	ix.current.Store(v) // openFile asks for the uid
-	ix.committing.tombstones = make(map[*file]tombstones)
-
-	var files []*file
-	var lives []segment.Live
-	defer func() {
-		for _, f := range files {
-			f.release()
-		}
-	}()
-	named := map[string]bool{manifestName: true}
-	for _, e := range m.Segments {
-		f, err := ix.openFile(e.Number)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, f)
-		for _, n := range e.Columns {
-			beside, err := f.openColumns(n)
-			if err != nil {
-				return nil, err
-			}
-			f.standBeside(beside)
-			named[columnsName(n)] = true
-		}
-		t, err := readTombstones(c.options.FS, dir, &e, f.Rows())
-		if err != nil {
-			return nil, err
-		}
-		l := f.live(t.all)
-		if l.Deleted != nil {
-			ix.committing.tombstones[f] = t
-		}
-		lives = append(lives, l)
-		named[segmentName(e.Number)] = true
-		if t.file != 0 {
-			named[tombstonesName(t.file)] = true
-		}
-	}
-	if err := c.removeStrangers(dir, func(name string) bool { return ours(name) && !named[name] }); err != nil {
-		return nil, err
-	}
-	v.show(ix.catalog.results, append([]*file(nil), files...), lives)
-	return ix, nil
-}
-
 // close stops the index for good; its files are closed when the last view is released.
 func (ix *Index) close() { ix.closeFor(nil) }
 
@@ -216,7 +163,7 @@ func (ix *Index) drop() {
 	ix.committing.Lock()
 	defer ix.committing.Unlock()
 	ix.committing.closed = true
-	for _, f := range ix.current.Load().files {
+	for _, f := range ix.current.Load().files { // of an evicted one, the directory's removal takes them
 		f.unnamed.Store(true)
 	}
 	ix.dropped.Store(true)
@@ -226,11 +173,19 @@ func (ix *Index) drop() {
 
 // emptyLocked replaces the current view by one without segments. committing is held.
 func (ix *Index) emptyLocked() {
-	old := ix.current.Load()
-	v := old.successor()
+	v := ix.current.Load().successor()
 	v.show(ix.catalog.results, nil, nil)
+	ix.replaceLocked(v)
+	ix.catalog.loaded.remove(ix)
+}
+
+// replaceLocked makes a view the current one. committing is held.
+func (ix *Index) replaceLocked(v *View) {
+	old := ix.current.Load()
 	ix.current.Store(v)
-	old.Release()
+	if !old.evicted {
+		old.Release()
+	}
 }
 
 // unhold gives up one hold on the directory.
@@ -247,10 +202,13 @@ func (ix *Index) unhold() {
 func (ix *Index) renameLocked(uid string) {
 	old := ix.current.Load()
 	v := old.successor()
-	v.UID = uid
-	v.show(ix.catalog.results, old.files, old.Segments)
-	ix.current.Store(v)
-	old.Release()
+	v.UID, v.tally = uid, old.tally
+	if v.evicted = old.evicted; v.evicted {
+		v.size = old.size
+	} else {
+		v.show(ix.catalog.results, old.files, old.Segments)
+	}
+	ix.replaceLocked(v)
 }
 
 // SetPrimaryKey changes the key while there is no document; with one,
@@ -261,7 +219,10 @@ func (ix *Index) SetPrimaryKey(key string, batch uint64) error {
 	}
 	ix.writing.Lock()
 	defer ix.writing.Unlock()
-	base := ix.View()
+	base, err := ix.View()
+	if err != nil {
+		return err
+	}
 	defer base.Release()
 	if key != "" && key != base.PrimaryKey && base.Documents() > 0 {
 		return PrimaryKeyExists(base.UID, base.PrimaryKey)
@@ -279,17 +240,6 @@ func (ix *Index) SetPrimaryKey(key string, batch uint64) error {
 func PrimaryKeyExists(uid, key string) error {
 	return apierr.New("index_primary_key_already_exists",
 		"Index `%s` already has the primary key `%s`. It can change only while the index has no documents: delete them first, or use another index.", uid, key)
-}
-
-// diskBytes returns the size of the files that the current view names.
-func (ix *Index) diskBytes() int64 {
-	v := ix.View()
-	defer v.Release()
-	n := int64(0)
-	for _, f := range v.files {
-		n += f.Info().Bytes
-	}
-	return n
 }
 
 // Progress hears of progress; level 0 is the outermost of the work that was asked for, so

@@ -35,7 +35,7 @@ func TestDocumentsAreAddedReplacedMergedAndDeleted(t *testing.T) {
 	if got := list(t, b.fs, catalogDir); len(got) != 2 {
 		t.Errorf("files %v, want CATALOG and MANIFEST alone", got)
 	}
-	v := ix.View()
+	v := held(ix.View())
 	defer v.Release()
 	if v.PrimaryKey != "id" {
 		t.Errorf("primary key %q", v.PrimaryKey)
@@ -71,7 +71,7 @@ func TestDocumentNumbersFillGapsAndStay(t *testing.T) {
 	ix := b.create("n")
 	want := func(m map[string]segment.DocID) {
 		t.Helper()
-		v := ix.View()
+		v := held(ix.View())
 		defer v.Release()
 		if got := numbers(v); !maps.Equal(got, m) {
 			t.Fatalf("numbers %v, want %v", got, m)
@@ -121,13 +121,13 @@ func TestABadDocumentFailsItsPayloadAlone(t *testing.T) {
 	// A failed payload leaves the key unknown; an empty one sets it.
 	ix = b.create("r")
 	b.try(ix, with("code", b.payload(`{"code":"a b"}`)))
-	v := ix.View()
+	v := held(ix.View())
 	if v.PrimaryKey != "" {
 		t.Errorf("a failed payload set the primary key %q", v.PrimaryKey)
 	}
 	v.Release()
 	b.apply(ix, with("code", b.payload()))
-	v = ix.View()
+	v = held(ix.View())
 	defer v.Release()
 	if v.PrimaryKey != "code" {
 		t.Errorf("an empty payload set the primary key %q, want code", v.PrimaryKey)
@@ -148,7 +148,7 @@ func TestSkipCreationCountsButDoesNotCreate(t *testing.T) {
 	wantDocuments(t, ix, map[string]string{"1": `{"id":1,"b":1}`, "2": `{"id":2,"a":2,"b":2}`})
 	// The skipped ids took no numbers.
 	b.apply(ix, b.payload(`{"id":8}`))
-	v := ix.View()
+	v := held(ix.View())
 	defer v.Release()
 	if n := numbers(v)["8"]; n != 2 {
 		t.Errorf("number %d, want 2", n)
@@ -215,7 +215,7 @@ func TestViewsStayWhileTheyAreHeld(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	ix := b.create("v")
 	b.apply(ix, b.payload(`{"id":1,"t":"old"}`))
-	old := ix.View()
+	old := held(ix.View())
 	b.apply(ix, b.payload(`{"id":1,"t":"new"}`), update(t, `{"filterableAttributes":["t"]}`))
 	if got := documents(t, old); got["1"] != `{"id":1,"t":"old"}` {
 		t.Errorf("the old view shows %v", got)
@@ -226,7 +226,7 @@ func TestViewsStayWhileTheyAreHeld(t *testing.T) {
 	if got := documents(t, old); got["1"] != `{"id":1,"t":"old"}` {
 		t.Errorf("after the deletion the old view shows %v", got)
 	}
-	gone := ix.View()
+	gone := held(ix.View())
 	if gone.Documents() != 0 {
 		t.Errorf("a deleted index shows %d documents", gone.Documents())
 	}

@@ -26,6 +26,10 @@ type manifest struct {
 
 	Embedders    []embedderEntry    `json:",omitempty"` // by ascending name
 	NextEmbedder segment.EmbedderID `json:",omitempty"` // no embedder ever had this number or a higher one
+
+	// What statistics say, so that they open no segments; nil when an earlier program wrote the manifest, or it is not counted.
+	Size  *Size  `json:",omitempty"`
+	Tally *tally `json:",omitempty"`
 }
 
 type segmentEntry struct {
@@ -119,6 +123,9 @@ func decodeManifest(name string, b []byte) (*manifest, error) {
 	}
 	if len(m.Fields) > maxFields {
 		return nil, &apierr.Corruption{File: name, Offset: -1, Reason: fmt.Sprintf("%d fields, want at most %d", len(m.Fields), maxFields)}
+	}
+	if err := m.checkTally(name); err != nil {
+		return nil, err
 	}
 	return m, nil
 }

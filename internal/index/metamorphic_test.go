@@ -194,7 +194,7 @@ func (b *bed) ops(batch []modelOp) []Op {
 
 func (m *model) check(t testing.TB, ix *Index) {
 	t.Helper()
-	v := ix.View()
+	v := held(ix.View())
 	defer v.Release()
 	got := documents(t, v)
 	for id, text := range got {
@@ -313,7 +313,7 @@ func allAtOnce(t *testing.T, fsys vfs.FS) {
 	for range 2 {
 		readers.Go(func() {
 			for !stop.Load() {
-				v := ix.View()
+				v := held(ix.View())
 				docs := 0
 				for _, l := range v.Segments {
 					for _, f := range l.ColumnFields() { // columns come beside the segment meanwhile
@@ -347,7 +347,7 @@ func allAtOnce(t *testing.T, fsys vfs.FS) {
 	stop.Store(true)
 	readers.Wait()
 	b.checkFresh(ix)
-	v := ix.View()
+	v := held(ix.View())
 	n := len(v.Segments)
 	v.Release()
 	if n > 12 {

@@ -24,7 +24,7 @@ func TestPointsAreCheckedWhileGeoIsInUse(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer b.close()
 	points := func(ix *Index) (n int) {
-		v := ix.View()
+		v := held(ix.View())
 		defer v.Release()
 		for _, l := range v.Segments {
 			if g := l.Geo(); g != nil {
@@ -98,7 +98,7 @@ func TestEditByFunction(t *testing.T) {
 	ix := b.create("e")
 	b.apply(ix, update(t, `{"filterableAttributes":["kind"],"sortableAttributes":["_geo"]}`))
 	b.apply(ix, b.payload(`{"id":1,"n":3,"kind":"a"}`, `{"id":2,"n":10,"kind":"b"}`, `{"id":3,"n":-4,"kind":"a"}`))
-	before := ix.View()
+	before := held(ix.View())
 	all := documents(t, before)
 	before.Release()
 	for source, code := range map[string]apierr.Code{
@@ -131,11 +131,11 @@ func TestEditByFunction(t *testing.T) {
 	b.checkFresh(ix)
 
 	// A script that changes nothing writes nothing.
-	v := ix.View()
+	v := held(ix.View())
 	segments := len(v.Segments)
 	v.Release()
 	b.apply(ix, EditDocuments{Function: function(t, `let unused = 5;`)})
-	v = ix.View()
+	v = held(ix.View())
 	defer v.Release()
 	if len(v.Segments) != segments {
 		t.Errorf("%d segments, want %d as before", len(v.Segments), segments)
@@ -189,7 +189,7 @@ func TestTooManyFieldsFailTheBatch(t *testing.T) {
 	wantCode(t, err, "max_fields_limit_exceeded")
 	b.apply(ix, b.payload(`{"id":1,"few":"fields"}`))
 	b.apply(ix, b.payload(`{"id":2,"_vectors":{"not":[0.5]}}`))
-	v := ix.View()
+	v := held(ix.View())
 	defer v.Release()
 	if v.Fields.Len() != 3 {
 		t.Errorf("%d fields, want id, few and _vectors: those of the failed batch are forgotten", v.Fields.Len())
@@ -236,7 +236,7 @@ func TestSettingsChanges(t *testing.T) {
 	_, err := ix.Apply(context.Background(), b.batch, []Op{b.payload(`{"id":9}`),
 		update(t, `{"typoTolerance":{"minWordSizeForTypos":{"oneTypo":9}}}`), update(t, `{"typoTolerance":{"minWordSizeForTypos":{"twoTypos":5}}}`)}, nil)
 	wantCode(t, err, "invalid_settings_typo_tolerance")
-	v := ix.View()
+	v := held(ix.View())
 	defer v.Release()
 	if v.Documents() != 3 || v.Settings.TypoTolerance.OneTypo != 5 {
 		t.Errorf("a refused batch changed %d documents or the settings %+v", v.Documents(), v.Settings.TypoTolerance)
@@ -267,7 +267,7 @@ func TestSmallMemoryMakesMoreSegments(t *testing.T) {
 		docs = append(docs, fmt.Sprintf(`{"id":%d,"t":%q}`, i, strings.Repeat(fmt.Sprint("word", i%50, " "), 10)))
 	}
 	b.apply(ix, b.payload(docs...))
-	v := ix.View()
+	v := held(ix.View())
 	n := len(v.Segments)
 	v.Release()
 	if n < 100 {

@@ -135,7 +135,7 @@ func Salvage(fsys vfs.FS, dir, uid string) (*Salvaged, error) {
 		}
 		slices.SortFunc(m.Segments, func(a, b segmentEntry) int { return int(int64(a.Number - b.Number)) })
 	}
-	v := &View{UID: uid, PrimaryKey: m.PrimaryKey, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt, names: m.Fields}
+	v := &View{Outline: Outline{UID: uid, PrimaryKey: m.PrimaryKey, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt, names: m.Fields}}
 	s.View = v
 	if v.Settings, err = settings.Decode(m.Settings); err != nil {
 		if whole {

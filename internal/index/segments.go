@@ -22,16 +22,22 @@ type MergeState struct {
 }
 
 // Segments returns the segments of the index as it is now, in its order, and the merges that run on them.
-func (ix *Index) Segments() ([]SegmentState, []MergeState) {
-	v := ix.View()
+func (ix *Index) Segments() ([]SegmentState, []MergeState, error) {
+	v, err := ix.View()
+	if err != nil {
+		return nil, nil, err
+	}
 	defer v.Release()
 	states := make([]SegmentState, len(v.files))
 	for i, f := range v.files {
 		info := f.Info()
 		states[i] = SegmentState{Number: f.number, Rows: info.Rows, Deleted: info.Rows - liveCount(v.Segments[i]), Bytes: info.Bytes, DocumentBytes: info.DocumentBytes, Merging: ix.merges.isBusy(f)}
 	}
-	return states, ix.merges.states()
+	return states, ix.merges.states(), nil
 }
+
+// Merges returns how many merges run on the segments of the index.
+func (ix *Index) Merges() int { return ix.merges.count() }
 
 // states describes the merges that run, the oldest first.
 func (g *gate) states() []MergeState {

@@ -2,6 +2,7 @@ package index
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"path"
 	"slices"
@@ -10,14 +11,14 @@ import (
 	"svc/internal/apierr"
 )
 
-// suspect is an open index of which a file turned out not to be usable any more.
+// suspect is an index of which a file turned out not to be usable, or not any more.
 type suspect struct {
 	ix     *Index
-	damage *apierr.Corruption
+	damage error
 }
 
 // suspect has an index set aside soon. It does not wait: whoever met the damage holds a view of it, and maybe locks.
-func (c *Catalog) suspect(ix *Index, damage *apierr.Corruption) {
+func (c *Catalog) suspect(ix *Index, damage error) {
 	select {
 	case c.suspects <- suspect{ix, damage}:
 	default: // as many wait already; it will be met again
@@ -31,31 +32,49 @@ func (c *Catalog) setSuspectsAside(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case s := <-c.suspects:
-			for !c.setOpenAside(s.ix, s.damage) {
-				select {
-				case <-ctx.Done():
-					return
-				case <-time.After(20 * time.Millisecond):
-				}
-			}
+			c.untilAside(ctx, s)
 		}
 	}
 }
 
+// untilAside sets an index aside as soon as no batch is at work on it. It ends with ctx.
+func (c *Catalog) untilAside(ctx context.Context, s suspect) {
+	for !c.setOpenAside(s.ix, s.damage) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// fileOf returns the name of the damaged file that an error is about, or "".
+func fileOf(err error) string {
+	var damage *apierr.Corruption
+	if errors.As(err, &damage) {
+		return damage.File
+	}
+	return ""
+}
+
 // setOpenAside sets an open index aside: the others go on without it, and it can be deleted. It reports false while a batch
 // is at work on it, which will meet the damage, or leave it behind.
-func (c *Catalog) setOpenAside(ix *Index, damage *apierr.Corruption) bool {
+func (c *Catalog) setOpenAside(ix *Index, damage error) bool {
 	c.changing.Lock()
 	defer c.changing.Unlock()
 	uid := ix.UID()
 	if c.Get(uid) != ix || c.changing.closed {
 		return true // deleted, or aside already
 	}
-	v := ix.View()
-	named := slices.ContainsFunc(v.files, func(f *file) bool { return f.has(damage.File) })
-	v.Release()
-	if !named {
-		return true // its segment was replaced meanwhile
+	if v := ix.current.Load(); v.evicted {
+		if damage = ix.open(); damage == nil || lacking(damage) {
+			return true // it was mended, or is damaged no more than others
+		}
+	} else {
+		name := fileOf(damage)
+		if !slices.ContainsFunc(v.files, func(f *file) bool { return f.has(name) }) {
+			return true // its segment was replaced meanwhile
+		}
 	}
 	if !ix.writing.TryLock() {
 		return false
@@ -69,6 +88,7 @@ func (c *Catalog) setOpenAside(ix *Index, damage *apierr.Corruption) bool {
 	delete(c.open.indexes, uid)
 	c.open.damaged[uid] = d
 	c.open.Unlock()
+	c.met.Store(true)
 	ix.closeFor(damage)
 	c.options.Logger.Error("an index is set aside: one of its files cannot be used any more; the others go on without it. Mend its directory, or delete the index",
 		slog.String("index", uid), slog.String("directory", d.dir), slog.Any("error", damage))
@@ -81,15 +101,13 @@ func (c *Catalog) Damages() (aside []string, segments map[string]int) {
 		return nil, nil
 	}
 	segments = make(map[string]int)
-	for _, ix := range c.all() {
-		v := ix.View()
+	for _, ix := range c.loaded.byUse() { // what is damaged is not evicted
 		n := 0
-		for _, f := range v.files {
+		for _, f := range ix.current.Load().files {
 			if f.isDamaged() {
 				n++
 			}
 		}
-		v.Release()
 		if n > 0 {
 			segments[ix.UID()] = n
 		}

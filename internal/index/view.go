@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -21,42 +20,26 @@ import (
 // View is one immutable state of an index, shared by all who ask while it is
 // current. What it and its segments return is valid until Release.
 type View struct {
-	UID        string
-	PrimaryKey string // "" when not yet known
-	CreatedAt  time.Time
-	UpdatedAt  time.Time
-	Settings   *settings.Settings
-	Fields     *settings.Fields
-	Analyzer   *text.Analyzer
-	Cache      *query.Cache // of derivations over this view's segments
-	Segments   []segment.Live
-	Generation uint64 // of the index; grows with every change, compaction too
+	Outline
+	Cache    *query.Cache // of derivations over this view's segments
+	Segments []segment.Live
 
-	files     []*file         // of Segments
-	beside    [][]*columnFile // beside each of files: what the manifest names
-	names     []string        // path of each FieldID; its array is shared with later views, which append
-	nextBatch uint64
-	results   []result
-	shardsOf  *Catalog
-	likeness  *likeness // of Settings; keeps it for other indexes
+	files   []*file         // of Segments
+	beside  [][]*columnFile // beside each of files: what the manifest names
+	evicted bool            // the segments are not open; see evict.go
 
-	embedders    []*ViewEmbedder    // by ascending name
-	nextEmbedder segment.EmbedderID // no embedder has this number or a higher one
-
-	refs          atomic.Int64 // one of them is the index's while the view is current
-	documents     int
-	documentBytes int64
-	distribution  func() map[string]int
-	embeddings    func() [2]int // vectors, documents with one
-	live          func() []*roaring.Bitmap
+	refs         atomic.Int64 // one of them is the index's while the view is current
+	distribution func() map[string]int
+	embeddings   func() [2]int // vectors, documents with one
+	live         func() []*roaring.Bitmap
 }
 
-// successor returns a view with all that v says apart from its segments, not yet shared.
+// successor returns a view with the outline of v, without its segments and sizes, not yet shared.
 func (v *View) successor() *View {
-	return &View{UID: v.UID, PrimaryKey: v.PrimaryKey, CreatedAt: v.CreatedAt, UpdatedAt: v.UpdatedAt,
-		Settings: v.Settings, Fields: v.Fields, Analyzer: v.Analyzer, Generation: v.Generation + 1,
-		names: v.names, nextBatch: v.nextBatch, results: v.results, likeness: v.likeness, shardsOf: v.shardsOf,
-		embedders: v.embedders, nextEmbedder: v.nextEmbedder}
+	next := &View{Outline: v.Outline}
+	next.Generation++
+	next.size, next.tally = nil, new(atomic.Pointer[tally])
+	return next
 }
 
 // show gives a new view its segments, with a reference to each.
@@ -65,15 +48,12 @@ func (v *View) show(results *resultcache.Cache, files []*file, lives []segment.L
 	v.beside = make([][]*columnFile, len(files))
 	v.refs.Store(1)
 	shelves := make([]*resultcache.Shelf, len(files))
+	v.size = &Size{Segments: len(files)}
 	for i, l := range lives {
 		files[i].refs.Add(1)
 		v.beside[i] = files[i].columnFiles()
 		shelves[i] = files[i].results
-		info, live := l.Info(), liveCount(l)
-		v.documents += live
-		if info.Rows > 0 {
-			v.documentBytes += int64(float64(info.DocumentBytes) * float64(live) / float64(info.Rows))
-		}
+		v.size.add(l)
 	}
 	v.Cache = query.NewCache(results, shelves...)
 	v.distribution = sync.OnceValue(v.countFields)
@@ -101,10 +81,15 @@ func (v *View) Release() {
 		invariant.Fail("a view of %s was released %d times too often", v.UID, -n)
 	}
 	if n == 0 {
-		v.Cache.Close()
-		for _, f := range v.files {
-			f.release()
-		}
+		v.end()
+	}
+}
+
+// end gives back what a view holds that nobody uses any more.
+func (v *View) end() {
+	v.Cache.Close()
+	for _, f := range v.files {
+		f.release()
 	}
 }
 
@@ -131,10 +116,12 @@ func (v *View) findLive() []*roaring.Bitmap {
 }
 
 // Documents is the number of live documents.
-func (v *View) Documents() int { return v.documents }
-
-// DocumentBytes is the size of their JSON, estimated where documents of a segment are deleted.
-func (v *View) DocumentBytes() int64 { return v.documentBytes }
+func (v *View) Documents() int {
+	if v.size == nil { // of files that are no index's
+		return 0
+	}
+	return v.size.Documents
+}
 
 // SectionBytes returns how many bytes of the segments' files each kind of data takes.
 func (v *View) SectionBytes() map[string]int64 {
@@ -185,7 +172,7 @@ func (v *View) countFields() map[string]int {
 func (v *View) manifest(nextSegment uint64, stones map[*file]tombstones) *manifest {
 	m := &manifest{CreatedAt: v.CreatedAt, UpdatedAt: v.UpdatedAt, PrimaryKey: v.PrimaryKey, Settings: v.likeness.encoded, Fields: v.names,
 		Segments: make([]segmentEntry, len(v.files)), NextSegment: nextSegment, NextBatch: v.nextBatch, Results: v.results,
-		Embedders: entriesOf(v.embedders), NextEmbedder: v.nextEmbedder}
+		Embedders: entriesOf(v.embedders), NextEmbedder: v.nextEmbedder, Size: v.size, Tally: v.shortTally()}
 	for i, f := range v.files {
 		t := stones[f]
 		m.Segments[i] = segmentEntry{Number: f.number, Tombstones: t.file, Deleted: t.since}

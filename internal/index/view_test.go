@@ -14,7 +14,7 @@ func TestFieldDistributionCountsFirstLevelFields(t *testing.T) {
 	want := func(want map[string]int) {
 		t.Helper()
 		for range 2 {
-			v := ix.View()
+			v := held(ix.View())
 			if got := v.FieldDistribution(); !maps.Equal(got, want) {
 				t.Errorf("got %v, want %v", got, want)
 			}

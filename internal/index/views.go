@@ -12,11 +12,14 @@ type Views struct {
 	catalog *Catalog
 
 	mu   sync.Mutex
-	held map[string]*View // nil: there is no such index
+	held map[string]*View // nil: there is no such index, or it cannot be opened
+	errs map[string]error // why it cannot
 }
 
 // Views returns an empty set; the caller releases it.
-func (c *Catalog) Views() *Views { return &Views{catalog: c, held: make(map[string]*View)} }
+func (c *Catalog) Views() *Views {
+	return &Views{catalog: c, held: make(map[string]*View), errs: make(map[string]error)}
+}
 
 // Get returns the view of an index, nil when there is none. It is valid until Release.
 func (vs *Views) Get(uid string) *View {
@@ -27,14 +30,24 @@ func (vs *Views) Get(uid string) *View {
 		return v
 	}
 	if ix := vs.catalog.Get(uid); ix != nil {
-		v = ix.View()
+		var err error
+		if v, err = ix.View(); err != nil {
+			vs.errs[uid] = err
+		}
 	}
 	vs.held[uid] = v
 	return v
 }
 
 // Missing returns the error of an index that Get does not give: see Catalog.Missing.
-func (vs *Views) Missing(uid string) *apierr.Error { return vs.catalog.Missing(uid) }
+func (vs *Views) Missing(uid string) *apierr.Error {
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
+	if err := vs.errs[uid]; err != nil {
+		return apierr.From(err)
+	}
+	return vs.catalog.Missing(uid)
+}
 
 // Release gives all views back.
 func (vs *Views) Release() {
@@ -46,4 +59,5 @@ func (vs *Views) Release() {
 		}
 	}
 	clear(vs.held)
+	clear(vs.errs)
 }

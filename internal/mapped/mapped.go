@@ -28,6 +28,9 @@ const smallFile = 64 << 10
 // MappedBytes returns how many bytes of files are mapped. They are in memory as far as they are used, and the system takes it back.
 func MappedBytes() int64 { return mappedBytes.Load() }
 
+// Scarce reports whether mappings are about to run short: who holds files open that nobody uses should close them.
+func Scarce() bool { return mappedFiles.Load() >= mostMappings()/4*3 }
+
 // File is a whole file in memory, read-only.
 type File struct {
 	name   string

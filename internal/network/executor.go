@@ -348,7 +348,10 @@ const deletedAtOnce = 100_000
 
 // strangers returns the ids of the documents that are not kept.
 func strangers(ctx context.Context, ix *index.Index, keep func([]byte) bool) ([]string, error) {
-	v := ix.View()
+	v, err := ix.View()
+	if err != nil {
+		return nil, err
+	}
 	defer v.Release()
 	var ids []string
 	worker := pace.Of(ctx)

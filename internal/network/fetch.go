@@ -397,7 +397,10 @@ func (r *changing) transfer(ctx context.Context, name string, remote *Remote, t 
 func (r *changing) store(ix *index.Index, primaryKey, from string, s *source, file string) error {
 	op := index.AddDocuments{Payload: file, PrimaryKey: primaryKey}
 	if s.fills {
-		v := ix.View()
+		v, err := ix.View()
+		if err != nil {
+			return err
+		}
 		defer v.Release()
 		op.Owned = func(id []byte) bool {
 			_, _, there := v.Find(id)

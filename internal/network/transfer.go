@@ -115,9 +115,8 @@ func (n *Node) exportList() (*Page, error) {
 		if ix == nil {
 			continue
 		}
-		v := ix.View()
-		list = append(list, transferredIndex{uid, v.PrimaryKey, v.Settings.Full()})
-		v.Release()
+		o := ix.Outline()
+		list = append(list, transferredIndex{uid, o.PrimaryKey, o.Settings.Full()})
 	}
 	return &Page{Body: encode(list)}, nil
 }
@@ -143,7 +142,11 @@ func (n *Node) beginExport(x *export, to, previous *Network, t *Transfer, worker
 			return slices.Contains(t.Shards, before.Names()[before.Owner(id)]) && now(id)
 		}
 	}
-	x.view, x.rows, x.after = ix.View(), nil, t.After
+	var err error
+	if x.view, err = ix.View(); err != nil {
+		return err
+	}
+	x.rows, x.after = nil, t.After
 	for _, s := range x.view.Segments {
 		rows := roaring.New()
 		for it := s.LiveRows().Iterator(); it.HasNext(); {

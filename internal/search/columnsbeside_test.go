@@ -88,7 +88,7 @@ var times = regexp.MustCompile(`"processingTimeMs":\d+`)
 
 func (g *grown) ask(r *Request) string {
 	g.t.Helper()
-	v := g.ix.View()
+	v := held(g.ix.View())
 	defer v.Release()
 	resp, err := Search(context.Background(), v, r)
 	if err != nil {

@@ -83,7 +83,7 @@ func TestKeptCropsAreThoseOfWholeTexts(t *testing.T) {
 func TestCropsAreKept(t *testing.T) {
 	l := newLibrary(t)
 	l.put("a", "", fmt.Sprintf(`{"id":1,"body":"%s fast python"}`, strings.Repeat("lorem ipsum ", 6000)))
-	v := l.c.Get("a").View()
+	v := held(l.c.Get("a").View())
 	defer v.Release()
 	found, err := Search(context.Background(), v, &Request{Query: "python fast", Limit: 1, AttributesToRetrieve: []string{"id"}, AttributesToCrop: []string{"body"}, CropLength: 2, CropMarker: "…"})
 	if err != nil {

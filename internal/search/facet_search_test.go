@@ -17,7 +17,7 @@ func TestFacetSearch(t *testing.T) {
 		`{"id":5,"genre":["Ädventure",12,true,""]}`)
 	l.put("films", "", `{"id":6,"genre":["comedy","Biopic","Zen"]}`)
 	search := func(ctx context.Context, r *FacetRequest) (string, error) {
-		v := l.c.Get("films").View()
+		v := held(l.c.Get("films").View())
 		defer v.Release()
 		r.FacetName = "genre"
 		body, err := FacetSearch(ctx, nil, v, r)

@@ -42,7 +42,7 @@ func TestDistributionCountsRows(t *testing.T) {
 		}
 		l.put("a", "", docs...)
 	}
-	v := l.c.Get("a").View()
+	v := held(l.c.Get("a").View())
 	defer v.Release()
 	if len(v.Segments) < 2 {
 		t.Fatalf("%d segments", len(v.Segments))

@@ -131,7 +131,7 @@ func TestFacetSearchFindsWhatEveryValueSays(t *testing.T) {
 			}
 			filters = append(filters, f)
 		}
-		v := l.c.Get("a").View()
+		v := held(l.c.Get("a").View())
 		t.Cleanup(v.Release) // before the library is closed
 		for range 60 {
 			request := FacetRequest{FacetName: "f"}
@@ -190,7 +190,7 @@ func BenchmarkFacetSearchByCount(b *testing.B) {
 		}
 		l.put("a", "", docs...)
 	}
-	v := l.c.Get("a").View()
+	v := held(l.c.Get("a").View())
 	defer v.Release()
 	b.Logf("%d segments", len(v.Segments))
 	prefix := "package-"

@@ -29,7 +29,7 @@ func TestNumberedCountsAgree(t *testing.T) {
 			docs = append(docs, fmt.Sprintf(`{"id":%d,"s":["V%d","w%d"],"n":[%d,%d.5]}`, 1+r.IntN(next), r.IntN(values), r.IntN(values*values), r.IntN(values), -r.IntN(5)))
 		}
 		l.put("a", "", docs...)
-		v := l.c.Get("a").View()
+		v := held(l.c.Get("a").View())
 		for _, name := range []string{"s", "n"} {
 			id, _ := v.Fields.ID(name)
 			counts := func() (sources []*facetSource) {

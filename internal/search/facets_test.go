@@ -37,7 +37,7 @@ func TestFacetOrder(t *testing.T) {
 	} {
 		fewCandidates = tt.few
 		l.put("a", `{`+open+tt.faceting+`}`)
-		v := l.c.Get("a").View()
+		v := held(l.c.Get("a").View())
 		found, err := Search(context.Background(), v, &Request{Facets: []string{"v"}})
 		if err != nil {
 			t.Fatal(err)
@@ -112,7 +112,7 @@ func TestFacetPatterns(t *testing.T) {
 	l := newLibrary(t)
 	l.put("i", `{"filterableAttributes": ["dogs", "dogs_old", "kind", "size"], "faceting": {"sortFacetValuesBy": {"dogs.color": "count"}}}`,
 		`{"id": 1, "dogs": {"breed": "pug", "color": ["red", "tan"]}, "dogs_old": 1, "kind": "a"}`, `{"id": 2, "dogs": {"breed": "lab", "color": "tan"}, "cats": {"breed": "x"}, "size": 4}`)
-	v := l.c.Get("i").View()
+	v := held(l.c.Get("i").View())
 	defer v.Release()
 	for names, want := range map[string]string{
 		"dogs.*":       `"facetDistribution":{"dogs.breed":{"lab":1,"pug":1},"dogs.color":{"tan":2,"red":1}}`,

@@ -41,7 +41,7 @@ func TestNearlyUniqueValues(t *testing.T) {
 			docs = append(docs, fmt.Sprintf(`{"id":%d,"s":"v%d","n":[%d,-%d.5]}`, id, value(), value(), value()))
 		}
 		l.put("a", "", docs...)
-		v := l.c.Get("a").View()
+		v := held(l.c.Get("a").View())
 		for range 6 {
 			candidates, less := make([]*roaring.Bitmap, len(v.Segments)), make([]*roaring.Bitmap, len(v.Segments))
 			share, duplicates := r.IntN(5), r.IntN(3) == 0
@@ -108,7 +108,7 @@ func TestCommonValuesAreFound(t *testing.T) {
 		}
 		l.put("a", "", docs...)
 	}
-	v := l.c.Get("a").View()
+	v := held(l.c.Get("a").View())
 	defer v.Release()
 	for _, name := range []string{"s", "n"} {
 		id, _ := v.Fields.ID(name)
@@ -165,7 +165,7 @@ func BenchmarkUniqueFacet(b *testing.B) {
 		}
 		l.put("a", "", docs...)
 	}
-	v := l.c.Get("a").View()
+	v := held(l.c.Get("a").View())
 	defer v.Release()
 	tenth := make([]*roaring.Bitmap, len(v.Segments))
 	for i, rows := range v.LiveRows() {

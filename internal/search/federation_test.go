@@ -222,7 +222,7 @@ func (l *library) mergeAlone(queries []asked, needed int, distinct *string, docs
 	for i, q := range queries {
 		r := q.Request
 		r.ShowRankingScore, r.Limit, r.Distinct = true, 1000, distinct
-		v := l.c.Get(q.uid).View()
+		v := held(l.c.Get(q.uid).View())
 		resp, err := Search(context.Background(), v, &r)
 		if err != nil {
 			l.t.Fatal(err)
@@ -447,7 +447,7 @@ func TestRuleKinds(t *testing.T) {
 		{`[]`, "q", nil, query.Last, keyword, nil},
 	} {
 		l.put("a", `{"rankingRules":`+tt.rules+`,"sortableAttributes":["n","_geo"]}`)
-		v := l.c.Get("a").View()
+		v := held(l.c.Get("a").View())
 		sort, err := parseSort(tt.sort, v.Fields, "invalid_search_sort")
 		if err != nil {
 			t.Fatal(err)

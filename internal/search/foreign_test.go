@@ -53,7 +53,7 @@ func newLibrary(t testing.TB) *library {
 // checkLiveRows reports searches that modified the live rows of a view, which all of its searches share.
 func (l *library) checkLiveRows() {
 	for _, uid := range l.c.UIDs() {
-		v := l.c.Get(uid).View()
+		v := held(l.c.Get(uid).View())
 		for i, rows := range v.LiveRows() {
 			if want := v.Segments[i].LiveRows(); !rows.Equals(want) {
 				l.t.Errorf("the live rows of segment %d of %s are %v after the searches, want %v", i, uid, rows, want)
@@ -107,7 +107,7 @@ func (l *library) put(uid, change string, docs ...string) {
 // search returns the hits, each as it stands in the answer. It fills in the defaults of a request.
 func (l *library) search(uid string, r Request, mayRead func(string) bool) ([]string, error) {
 	l.t.Helper()
-	v := l.c.Get(uid).View()
+	v := held(l.c.Get(uid).View())
 	defer v.Release()
 	r.Foreign = &Foreign{Views: l.c.Views(), MayRead: mayRead}
 	defer r.Foreign.Release()
@@ -334,7 +334,7 @@ func TestHydrationAgainstDecoded(t *testing.T) {
 		}
 		return object
 	}
-	v := l.c.Get("authors").View()
+	v := held(l.c.Get("authors").View())
 	defer v.Release()
 	for range 2000 {
 		doc := map[string]any{"id": json.Number("1")}
@@ -352,7 +352,7 @@ func TestHydrationAgainstDecoded(t *testing.T) {
 			s.ForeignKeys = append(s.ForeignKeys, settings.ForeignKey{FieldName: path, ForeignIndexUID: "authors"})
 		}
 		foreign := &Foreign{Views: l.c.Views()}
-		h, err := foreign.hydration(&index.View{UID: "books", Settings: s})
+		h, err := foreign.hydration(&index.View{Outline: index.Outline{UID: "books", Settings: s}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,7 +26,7 @@ func testView(t *testing.T, change string, fields ...string) *index.View {
 			t.Fatal(err)
 		}
 	}
-	return &index.View{Settings: s, Fields: settings.Resolve(fields, s, "id"), Analyzer: text.New(text.Config{StopWords: s.StopWords})}
+	return &index.View{Outline: index.Outline{Settings: s, Fields: settings.Resolve(fields, s, "id"), Analyzer: text.New(text.Config{StopWords: s.StopWords})}}
 }
 
 // highlights builds what a query of ordinary words matches: a word with a star at its end as prefix, a phrase in quotes;

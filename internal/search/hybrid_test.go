@@ -170,7 +170,7 @@ type answerOf struct {
 
 func (l *library) answer(uid string, r Request) (a answerOf) {
 	l.t.Helper()
-	v := l.c.Get(uid).View()
+	v := held(l.c.Get(uid).View())
 	defer v.Release()
 	response, err := Search(context.Background(), v, &r)
 	if err != nil {

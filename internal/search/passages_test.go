@@ -20,7 +20,7 @@ func TestPassages(t *testing.T) {
 	l.put("books", `{"displayedAttributes":["title"],"filterableAttributes":["year"],"sortableAttributes":["year"]}`,
 		`{"id":1,"title":"Solaris","year":1961}`, `{"id":2,"title":"Solaris again","year":1972,"_vectors":{}}`, `{"id":3,"title":"Eden"}`)
 	passages := func(r Request) (string, string, error) {
-		v := l.c.Get("books").View()
+		v := held(l.c.Get("books").View())
 		defer v.Release()
 		text, documents, err := Passages(context.Background(), v, &r)
 		return text, string(documents), err
@@ -100,7 +100,7 @@ func TestHintsAgreeWithCountingDocuments(t *testing.T) {
 					}
 				}
 			}
-			v := f.ix.View()
+			v := held(f.ix.View())
 			hints, err := FilterHints(t.Context(), v, e, false, nil)
 			v.Release()
 			if err != nil {

@@ -12,7 +12,7 @@ import (
 func TestReorder(t *testing.T) {
 	l := newLibrary(t)
 	l.put("i", `{"searchCutoffMs": 5000}`, `{"id": 1, "t": "red, \"hat\""}`, `{"id": 2}`, `{"id": 3, "t": ["]", "}"]}`)
-	v := l.c.Get("i").View()
+	v := held(l.c.Get("i").View())
 	defer v.Release()
 	broken := errors.New("broken")
 	for _, tt := range []struct {

@@ -155,7 +155,7 @@ func TestPinsAndMaxTotalHits(t *testing.T) {
 // body is the answer to a search as it is sent, without what differs from one to the next.
 func (l *library) body(uid string, r Request) string {
 	l.t.Helper()
-	v := l.c.Get(uid).View()
+	v := held(l.c.Get(uid).View())
 	defer v.Release()
 	response, err := Search(context.Background(), v, &r)
 	if err != nil {

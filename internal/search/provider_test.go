@@ -83,7 +83,7 @@ func TestProviderThatFails(t *testing.T) {
 		}
 
 		r.Hybrid = &Hybrid{Embedder: name, Ratio: &one}
-		v := l.c.Get("i").View()
+		v := held(l.c.Get("i").View())
 		_, err := Search(context.Background(), v, &r)
 		v.Release()
 		if (err == nil) != (name == "good") || err != nil && apierr.From(err).Code != "vector_embedding_error" {

@@ -245,7 +245,7 @@ func (f *fixture) spelled(field, shown string) bool {
 
 func (f *fixture) search(t *testing.T, r *Request, into any) {
 	t.Helper()
-	v := f.ix.View()
+	v := held(f.ix.View())
 	defer v.Release()
 	resp, err := Search(context.Background(), v, r)
 	if err != nil {
@@ -303,7 +303,7 @@ func TestFetchedPagesAgreeWithSortingDocuments(t *testing.T) {
 			if r.IntN(4) == 0 {
 				limit = math.MaxInt
 			}
-			v := f.ix.View()
+			v := held(f.ix.View())
 			body, err := Fetch(context.Background(), nil, v, &FetchRequest{Offset: offset, Limit: limit, Sort: sort, Fields: []string{"id"}})
 			v.Release()
 			if err != nil {
@@ -396,10 +396,18 @@ func TestDeadlineOfCutoff(t *testing.T) {
 		{`{"searchCutoffMs":null}`, time.Time{}},
 	} {
 		l.put("i", c.settings)
-		v := l.c.Get("i").View()
+		v := held(l.c.Get("i").View())
 		if got := deadline(v, start); !got.Equal(c.want) {
 			t.Errorf("%s: %v, want %v", c.settings, got, c.want)
 		}
 		v.Release()
 	}
+}
+
+// held returns a view that can be taken for sure.
+func held(v *index.View, err error) *index.View {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

@@ -12,7 +12,7 @@ func TestNobodyModifiesTheUniverse(t *testing.T) {
 	l.put("a", `{"embedders": {"e": {"source": "userProvided", "dimensions": 2}}, "filterableAttributes": ["k"]}`,
 		`{"id": 1, "k": 1, "_vectors": {"e": [1, 0]}}`, `{"id": 2, "k": 1, "_vectors": {"e": [0, 1]}}`, `{"id": 3, "k": 2, "_vectors": {"e": [1, 1]}}`)
 	l.put("a", "", `{"id": 4, "k": 2, "_vectors": {"e": [1, 2]}}`)
-	v := l.c.Get("a").View()
+	v := held(l.c.Get("a").View())
 	defer v.Release()
 	k := "k"
 	for range 2 {

@@ -92,7 +92,7 @@ func realStory(t *testing.T, point, operation int, want string) (points, operati
 			fmt.Fprintf(&b, "task %d %s %v batch %s %s %s\n", task.UID, task.IndexUID, task.Status, text(task.BatchUID), task.Details, code)
 		}
 		for _, uid := range c.UIDs() {
-			v := c.Get(uid).View()
+			v := held(c.Get(uid).View())
 			fmt.Fprintf(&b, "index %s key %q %d documents\n", uid, v.PrimaryKey, v.Documents())
 			v.Release()
 		}
@@ -129,4 +129,12 @@ func TestACrashAnywhereOnRealIndexes(t *testing.T) {
 			t.Errorf("after a crash at file operation %d:\n%s\nwant\n%s", n, got, want)
 		}
 	}
+}
+
+// held returns a view that can be taken for sure.
+func held(v *index.View, err error) *index.View {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

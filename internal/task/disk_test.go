@@ -44,7 +44,7 @@ func TestBatchesGoOnAboveThoseOfTheIndexes(t *testing.T) {
 	}
 	q, c = open()
 	done := wait(t, q, enqueue(t, q, adding(t, q, "x", AddDocuments{MayCreate: true}, "d")).UID)
-	v := c.Get("x").View()
+	v := held(c.Get("x").View())
 	documents := v.Documents()
 	v.Release()
 	if done.Status != Succeeded || documents != 4 || *done.BatchUID < 3 {
@@ -219,7 +219,7 @@ func TestADamagedPayloadFailsItsTaskAlone(t *testing.T) {
 			t.Errorf("task %d of batch %d: %v, want %q", uid, *task.BatchUID, task.Error, want)
 		}
 	}
-	v := c.Get("x").View()
+	v := held(c.Get("x").View())
 	defer v.Release()
 	if v.Documents() != 2 {
 		t.Errorf("%d documents", v.Documents())

@@ -67,9 +67,8 @@ func (e indexEngine) info(uid string) (indexState, bool) {
 	if ix == nil {
 		return indexState{}, e.Damaged(uid) // it is there, and whatever is asked of it but its deletion fails
 	}
-	v := ix.View()
-	defer v.Release()
-	return indexState{v.PrimaryKey, v.Documents()}, true
+	size, _ := ix.Size() // where its files cannot be opened, what is asked of it will fail
+	return indexState{ix.Outline().PrimaryKey, size.Documents}, true
 }
 
 func (e indexEngine) create(uid, primaryKey string, step uint64) error {

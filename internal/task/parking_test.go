@@ -244,7 +244,7 @@ func TestTasksWaitForADamagedIndex(t *testing.T) {
 			t.Errorf("task %d is %v", uid, s)
 		}
 	}
-	v := c.Get("mended").View()
+	v := held(c.Get("mended").View())
 	if v.Documents() != 2 {
 		t.Errorf("%d documents", v.Documents())
 	}

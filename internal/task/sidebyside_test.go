@@ -204,7 +204,7 @@ func together(t *testing.T, seed uint64, concurrent int, point, operation int64)
 			fmt.Fprintf(&b, "task %d %s %v\n", task.UID, task.IndexUID, task.Status)
 		}
 		for _, uid := range c.UIDs() {
-			v := c.Get(uid).View()
+			v := held(c.Get(uid).View())
 			var documents []string
 			err := v.EachDocument(v.LiveRows(), func(_ int, _ segment.Row, doc []byte) error {
 				documents = append(documents, string(doc))

@@ -1,0 +1,186 @@
+package index
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"svc/internal/mapped"
+)
+
+// An index that nobody has used for a while is evicted: its segments are unmapped, and what searches computed of them is dropped. What
+// its outline says stays, and the next who needs the segments opens them again. Views in use are never evicted.
+
+const (
+	// keptLoaded indexes, those that were used last, stay open however long nobody uses them: where there are no more, a search after a
+	// quiet night is as fast as one before.
+	keptLoaded = 64
+	// idleTime is how long nobody has used an index beyond those that is evicted.
+	idleTime = 5 * time.Minute
+	// mostLoaded indexes are open at once, but for those in use and a moment: each takes some 10 KB of the heap, and a mapping a segment.
+	mostLoaded = 1024
+	// evictEvery is how often indexes are looked at that nobody uses.
+	evictEvery = 15 * time.Second
+	// shortTime is how long nobody has used an index that is evicted when memory runs short.
+	shortTime = time.Second
+)
+
+// loadedSet is the set of indexes whose segments are open.
+type loadedSet struct {
+	began time.Time
+	kick  chan struct{} // holds one: evictions are due
+
+	kept, most int // keptLoaded and mostLoaded, but in tests
+
+	mu      sync.Mutex
+	indexes map[*Index]struct{}
+}
+
+func (s *loadedSet) init(kept, most int) {
+	s.began, s.kick, s.kept, s.most = time.Now(), make(chan struct{}, 1), kept, most
+	s.indexes = make(map[*Index]struct{})
+}
+
+// clock returns the time in nanoseconds since the set was made.
+func (s *loadedSet) clock() int64 { return int64(time.Since(s.began)) }
+
+// add takes up an index, and has others evicted soon if too many are open.
+func (s *loadedSet) add(ix *Index) {
+	s.mu.Lock()
+	s.indexes[ix] = struct{}{}
+	n := len(s.indexes)
+	s.mu.Unlock()
+	if n > s.most || mapped.Scarce() {
+		select {
+		case s.kick <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (s *loadedSet) remove(ix *Index) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.indexes, ix)
+}
+
+// byUse returns the indexes of the set, that which was used longest ago first.
+func (s *loadedSet) byUse() []*Index {
+	type use struct {
+		ix *Index
+		at int64
+	}
+	s.mu.Lock()
+	uses := make([]use, 0, len(s.indexes))
+	for ix := range s.indexes {
+		uses = append(uses, use{ix, ix.used.Load()})
+	}
+	s.mu.Unlock()
+	slices.SortFunc(uses, func(a, b use) int { return cmp.Compare(a.at, b.at) })
+	indexes := make([]*Index, len(uses))
+	for i, u := range uses {
+		indexes[i] = u.ix
+	}
+	return indexes
+}
+
+// evictions evicts indexes when they are idle or too many. It ends with ctx.
+func (c *Catalog) evictions(ctx context.Context) {
+	t := time.NewTicker(evictEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			c.evictIdle(c.short())
+		case <-c.loaded.kick:
+			c.evictIdle(false)
+		}
+	}
+}
+
+// short reports whether memory runs short, as far as the options tell.
+func (c *Catalog) short() bool { return c.options.MemoryShort != nil && c.options.MemoryShort() }
+
+// evictIdle evicts the indexes beyond those that are kept which nobody has used for long; all that nobody has used for a moment
+// when memory is short; and as many as are too many.
+func (c *Catalog) evictIdle(short bool) {
+	s := &c.loaded
+	indexes, now := s.byUse(), s.clock()
+	excess := 0
+	if n := len(indexes); n > s.most || mapped.Scarce() {
+		excess = n - min(n, s.most)*7/8 // so that it is not due again at once
+	}
+	for i, ix := range indexes {
+		idle := time.Duration(now - ix.used.Load())
+		switch {
+		case excess > 0:
+		case short && idle > shortTime:
+		case i < len(indexes)-s.kept && idle > idleTime:
+		default:
+			return // those that follow were used later
+		}
+		if ix.evict() {
+			excess--
+		}
+	}
+}
+
+// evictSome evicts what can be, as the process has no more files or mappings. It reports whether that was something.
+func (c *Catalog) evictSome() (some bool) {
+	indexes := c.loaded.byUse()
+	for _, ix := range indexes[:(len(indexes)+3)/4] {
+		some = ix.evict() || some
+	}
+	return some
+}
+
+// visit notes whether an index is open, for work in the background that is to leave it so. The function that it returns evicts
+// the index if it was not, and nobody used it meanwhile.
+func (ix *Index) visit() (leave func()) {
+	if !ix.current.Load().evicted {
+		return func() {}
+	}
+	used := ix.used.Load()
+	return func() {
+		if ix.used.Load() == used {
+			ix.evict()
+		}
+	}
+}
+
+// evict closes the segments of an index that nobody uses. It reports false where somebody does, or where
+// they have to stay: damage that is known is told as long as it is there.
+func (ix *Index) evict() bool {
+	if !ix.writing.TryLock() {
+		return false
+	}
+	defer ix.writing.Unlock()
+	if ix.merges.count() > 0 {
+		return false
+	}
+	if !ix.committing.TryLock() {
+		return false
+	}
+	defer ix.committing.Unlock()
+	v := ix.current.Load()
+	if v.evicted || ix.committing.closed || ix.unsure.Load() || slices.ContainsFunc(v.files, (*file).isDamaged) {
+		return false
+	}
+	// From here to the next view, or back to one reference, nobody gets this one.
+	if !v.refs.CompareAndSwap(1, 0) {
+		return false
+	}
+	if slices.ContainsFunc(v.files, func(f *file) bool { return f.refs.Load() > 1 }) { // an inspection reads it
+		v.refs.Store(1)
+		return false
+	}
+	ix.current.Store(&View{Outline: v.Outline, evicted: true})
+	ix.committing.tombstones, ix.writing.ids = nil, nil
+	ix.catalog.loaded.remove(ix)
+	v.end()
+	return true
+}

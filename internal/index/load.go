@@ -1,0 +1,158 @@
+package index
+
+import (
+	"fmt"
+	"path"
+	"sync/atomic"
+
+	"svc/internal/apierr"
+	"svc/internal/settings"
+	"svc/internal/text"
+	"svc/segment"
+)
+
+// An index begins evicted: of it is known what its manifest says. Its segments are opened by whoever needs them first.
+
+// readIndex reads the manifest of the index in dir, and opens none of its segments.
+func (c *Catalog) readIndex(dir, uid string) (*Index, error) {
+	m, err := readManifest(c.options.FS, dir)
+	if err != nil {
+		return nil, err
+	}
+	ix := &Index{catalog: c, options: &c.options, dir: dir}
+	ix.merges.init()
+	ix.holds.Store(1)
+	ix.nextSegment.Store(m.NextSegment)
+	v := &View{evicted: true, Outline: Outline{UID: uid, PrimaryKey: m.PrimaryKey, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt, Generation: 1,
+		names: m.Fields, nextBatch: m.NextBatch, results: m.Results, shardsOf: c, size: m.Size, tally: new(atomic.Pointer[tally])}}
+	v.tally.Store(m.Tally)
+	like, err := c.likenessOf(m.Settings, func() (*settings.Settings, *text.Analyzer, error) {
+		s, err := settings.Decode(m.Settings)
+		if err != nil {
+			return nil, nil, err
+		}
+		return s, newAnalyzer(s), nil
+	})
+	if err != nil {
+		return nil, &apierr.Corruption{File: path.Join(dir, manifestName), Offset: -1, Reason: "settings: " + err.Error()}
+	}
+	v.resemble(like)
+	v.nextEmbedder = m.NextEmbedder
+	if v.embedders, err = embeddersOf(m.Embedders, m.NextEmbedder, v.Settings, c.options.Embedders); err != nil {
+		return nil, &apierr.Corruption{File: path.Join(dir, manifestName), Offset: -1, Reason: err.Error()}
+	}
+	v.Fields = c.fieldsOf(like, v.names, v.PrimaryKey)
+	ix.current.Store(v)
+	return ix, nil
+}
+
+// openIndex opens the index in dir and removes what a crash left there.
+func (c *Catalog) openIndex(dir, uid string) (*Index, error) {
+	ix, err := c.readIndex(dir, uid)
+	if err == nil {
+		err = ix.open()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return ix, nil
+}
+
+// load opens the segments of an evicted index: once, however many ask for it. Where the process lacks what that takes, others
+// make way. An index whose files turn out to be damaged is set aside soon.
+func (ix *Index) load() error {
+	err := ix.open()
+	if err != nil && lacking(err) && ix.catalog.evictSome() {
+		err = ix.open()
+	}
+	switch {
+	case err == nil:
+		return nil
+	case lacking(err):
+		return fmt.Errorf("cannot open index %s: %w", ix.UID(), err)
+	default:
+		ix.catalog.suspect(ix, err)
+		return damagedIndex{dir: ix.dir, err: err}.asError(ix.UID())
+	}
+}
+
+// open is load that leaves the consequences to the caller.
+func (ix *Index) open() error {
+	ix.committing.Lock()
+	defer ix.committing.Unlock()
+	return ix.openLocked()
+}
+
+// openLocked opens the segments if they are not open, and removes what a crash left in the directory. committing is held.
+func (ix *Index) openLocked() error {
+	old := ix.current.Load()
+	if !old.evicted {
+		return nil
+	}
+	m, err := readManifest(ix.options.FS, ix.dir)
+	if err != nil {
+		return err
+	}
+	if m.NextBatch != old.nextBatch {
+		return &apierr.Corruption{File: path.Join(ix.dir, manifestName), Offset: -1,
+			Reason: fmt.Sprintf("it is not the one that was read or written last: it has the batches below %d, not those below %d", m.NextBatch, old.nextBatch)}
+	}
+	var files []*file
+	var lives []segment.Live
+	defer func() {
+		for _, f := range files {
+			f.release()
+		}
+	}()
+	stones := make(map[*file]tombstones)
+	named := map[string]bool{manifestName: true}
+	for _, e := range m.Segments {
+		f, err := ix.openFile(e.Number)
+		if err != nil {
+			return err
+		}
+		files = append(files, f)
+		for _, n := range e.Columns {
+			beside, err := f.openColumns(n)
+			if err != nil {
+				return err
+			}
+			f.standBeside(beside)
+			named[columnsName(n)] = true
+		}
+		t, err := readTombstones(ix.options.FS, ix.dir, &e, f.Rows())
+		if err != nil {
+			return err
+		}
+		l := f.live(t.all)
+		if l.Deleted != nil {
+			stones[f] = t
+		}
+		lives = append(lives, l)
+		named[segmentName(e.Number)] = true
+		if t.file != 0 {
+			named[tombstonesName(t.file)] = true
+		}
+	}
+	if !ix.committing.swept {
+		if err := ix.catalog.removeStrangers(ix.dir, func(name string) bool { return ours(name) && !named[name] }); err != nil {
+			return err
+		}
+		ix.committing.swept = true
+	}
+	v := &View{Outline: old.Outline}
+	v.show(ix.catalog.results, append([]*file(nil), files...), lives)
+	ix.committing.tombstones = stones
+	ix.replaceLocked(v)
+	ix.catalog.loaded.add(ix)
+	return nil
+}
+
+// View returns the current state of an index; the caller releases it. The error is that of Missing where there is none.
+func (c *Catalog) View(uid string) (*View, error) {
+	ix := c.Get(uid)
+	if ix == nil {
+		return nil, c.Missing(uid)
+	}
+	return ix.View()
+}
