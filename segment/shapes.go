@@ -126,8 +126,10 @@ func boxesAround(level []geo.Box) []geo.Box {
 	return up
 }
 
-// Shapes holds the parts of the shapes of rows, and over them a packed R-tree of their boxes.
+// Shapes holds the parts of the shapes of rows, and over them a packed R-tree of their boxes. What a search comes by is checked by the
+// checksums of its blocks; its methods panic with an *apierr.Corruption.
 type Shapes struct {
+	blocks  *blocks
 	n       int
 	rows    int
 	levels  []shapeLevel
@@ -150,11 +152,13 @@ func buildShapes(_ context.Context, b *Builder, f *fileWriter) error {
 // openShapes leaves it all to the first call of Shapes.
 func (r *Reader) openShapes() error { return nil }
 
-func readShapes(section []byte) (*Shapes, bool) {
+// readShapes finds the parts of a section. Of what stands in it, it reads the head alone.
+func readShapes(b *blocks, section []byte) (*Shapes, bool) {
 	if len(section) < shapeHeadBytes {
 		return nil, false
 	}
-	s := &Shapes{n: int(binary.LittleEndian.Uint32(section)), rows: int(binary.LittleEndian.Uint32(section[4:]))}
+	b.touch(section[:shapeHeadBytes])
+	s := &Shapes{blocks: b, n: int(binary.LittleEndian.Uint32(section)), rows: int(binary.LittleEndian.Uint32(section[4:]))}
 	p := section[shapeHeadBytes:]
 	take := func(n int) []byte {
 		if n > len(p) {
@@ -189,8 +193,7 @@ func (r *Reader) Shapes() *Shapes {
 		return nil
 	}
 	return r.shapes.get(func() *Shapes {
-		r.blocks.touch(p)
-		s, ok := readShapes(p)
+		s, ok := readShapes(&r.blocks, p)
 		if !ok {
 			r.broken(tagShapes, "%d bytes", len(p))
 		}
@@ -206,24 +209,39 @@ func (s *Shapes) Len() int { return s.rows }
 
 // Rows returns the rows that have a shape, as a bitmap of the caller's own.
 func (s *Shapes) Rows() *roaring.Bitmap {
+	s.blocks.touch(s.rowOf)
 	b := roaring.New()
 	for i := range s.n {
-		b.Add(s.row(i))
+		b.Add(binary.LittleEndian.Uint32(s.rowOf[4*i:]))
 	}
 	return b
 }
 
-func (s *Shapes) row(i int) uint32 { return binary.LittleEndian.Uint32(s.rowOf[4*i:]) }
+func (s *Shapes) row(i int) uint32 {
+	p := s.rowOf[4*i : 4*i+4]
+	s.blocks.touch(p)
+	return binary.LittleEndian.Uint32(p)
+}
 
 // code returns the encoded part, nil when it is not inside.
 func (s *Shapes) code(i int) []byte {
-	from, to := binary.LittleEndian.Uint64(s.offsets[8*i:]), binary.LittleEndian.Uint64(s.offsets[8*i+8:])
+	p := s.offsets[8*i : 8*i+16]
+	s.blocks.touch(p)
+	from, to := binary.LittleEndian.Uint64(p), binary.LittleEndian.Uint64(p[8:])
 	if from > to || to > uint64(len(s.data)) {
 		return nil
 	}
-	return s.data[from:to:to]
+	code := s.data[from:to:to]
+	s.blocks.touch(code)
+	return code
 }
 
+// touchBoxes makes sure of the boxes of a level from one to before another.
+func (s *Shapes) touchBoxes(level, from, to int) {
+	s.blocks.touch(s.levels[level].boxes[boxBytes*from : boxBytes*to])
+}
+
+// box returns a box that was touched.
 func (l *shapeLevel) box(i int) geo.Box {
 	f64 := func(j int) float64 {
 		return math.Float64frombits(binary.LittleEndian.Uint64(l.boxes[boxBytes*i+8*j:]))
@@ -235,6 +253,7 @@ func (l *shapeLevel) box(i int) geo.Box {
 func (s *Shapes) AddRowsMeeting(dst *roaring.Bitmap, r *geo.Region) {
 	top := len(s.levels) - 1
 	var d geo.Decoder
+	s.touchBoxes(top, 0, 1)
 	all := s.levels[top].box(0)
 	for _, degrees := range [...]float64{0, -360, 360} {
 		if !all.Meets(r.Bounds().Shifted(degrees)) {
@@ -253,7 +272,7 @@ func (s *Shapes) AddRowsMeeting(dst *roaring.Bitmap, r *geo.Region) {
 	}
 }
 
-// search calls found for the parts below a node whose boxes meet that of the region.
+// search calls found for the parts below a node, whose box was touched, whose boxes meet that of the region.
 func (s *Shapes) search(level, node int, r *geo.Region, found func(part int)) {
 	l := &s.levels[level]
 	if !l.box(node).Meets(r.Bounds()) {
@@ -263,7 +282,9 @@ func (s *Shapes) search(level, node int, r *geo.Region, found func(part int)) {
 		found(node)
 		return
 	}
-	for i := node * shapeFan; i < min((node+1)*shapeFan, s.levels[level-1].n); i++ {
+	from, to := node*shapeFan, min((node+1)*shapeFan, s.levels[level-1].n)
+	s.touchBoxes(level-1, from, to)
+	for i := from; i < to; i++ {
 		s.search(level-1, i, r, found)
 	}
 }
@@ -275,6 +296,7 @@ func (m *merger) mergeShapes() error {
 		if s == nil {
 			continue
 		}
+		s.touchBoxes(0, 0, s.n)
 		for j := range s.n {
 			if row := s.row(j); int(row) < l.rows && m.rows[i][row] != noRow {
 				all.addCode(m.rows[i][row], s.levels[0].box(j), s.code(j))
@@ -290,6 +312,10 @@ func (r *Reader) verifyShapes() error {
 	if s == nil {
 		return nil
 	}
+	for i := range s.levels {
+		s.touchBoxes(i, 0, s.levels[i].n)
+	}
+	s.blocks.touch(s.offsets)
 	var d geo.Decoder
 	rows := roaring.New()
 	var lastCell, end uint64
@@ -330,6 +356,7 @@ func (r *Reader) verifyShapes() error {
 }
 
 func (i *inspector) shapes() {
+	i.r.blocks.touch(i.p)
 	s := i.r.Shapes()
 	i.field(4, "%d parts of shapes", s.n)
 	i.field(4, "of %d rows", s.rows)

@@ -2,15 +2,20 @@ package segment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/apierr"
 	"svc/internal/geo"
+	"svc/internal/mapped"
 	"svc/internal/vfs"
 )
 
@@ -165,12 +170,72 @@ func TestShapePartsAreReadAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-func BenchmarkShapesInACircle(b *testing.B) {
-	rng := testRand(b)
-	const n = 100_000
+// TestDamageOfAShapeIsThatOfItsBlock flips a byte of each block of a section of shapes: a search far from it is as before, one
+// that meets it fails and names the block.
+func TestDamageOfAShapeIsThatOfItsBlock(t *testing.T) {
 	fs := vfs.NewMem()
+	quarters(t, fs, "a.seg", 3000, testRand(t))
+	data := readFile(t, fs, "a.seg")
+	open := func() *Reader {
+		t.Helper()
+		r, err := openBytes(t, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	sound := open()
+	defer sound.Close()
+	s := sound.sections[slices.IndexFunc(sound.sections, func(s section) bool { return s.tag == tagShapes })]
+	var stripes []*geo.Region // of the globe
+	var want []string
+	ask := func(r *Reader, region *geo.Region) string {
+		rows := roaring.New()
+		r.Shapes().AddRowsMeeting(rows, region)
+		return fmt.Sprint(rows)
+	}
+	for lng := -180.0; lng < 180; lng += 30 {
+		for lat := -80.0; lat < 80; lat += 40 {
+			stripes = append(stripes, geo.BoxRegion(lat+5, lng+1, lat, lng+6))
+			want = append(want, ask(sound, stripes[len(stripes)-1]))
+		}
+	}
+	failed, blocks := 0, (s.offset+s.length-1)>>blockBits-s.offset>>blockBits+1
+	for block := range blocks {
+		at := s.offset>>blockBits + block
+		place := min(max(at<<blockBits+1000, s.offset), s.offset+s.length-1)
+		data[place] ^= 4
+		r := open()
+		for i, region := range stripes {
+			var got string
+			err := mapped.Guard(func() error { got = ask(r, region); return nil })
+			var damage *apierr.Corruption
+			switch {
+			case errors.As(err, &damage):
+				failed++
+				if damage.Offset != at<<blockBits || !strings.Contains(damage.Section, tagShapes.String()) {
+					t.Errorf("a wrong byte at %d: %v", place, damage)
+				}
+			case err != nil || got != want[i]:
+				t.Errorf("a wrong byte at %d: a wrong answer, or %v", place, err)
+			}
+		}
+		if err := r.Verify(); err == nil {
+			t.Errorf("a wrong byte at %d is not found", place)
+		}
+		r.Close()
+		data[place] ^= 4
+	}
+	if most := int(blocks) * len(stripes); failed == 0 || failed > most/2 {
+		t.Errorf("%d of %d searches met the damage", failed, most)
+	}
+}
+
+// quarters writes a segment of shapes of a few hundred metres, all over the globe.
+func quarters(t testing.TB, fs vfs.FS, name string, n int, rng *rand.Rand) {
+	t.Helper()
 	builder := NewBuilder(BuilderOptions{})
-	for i := range n { // quarters of a few hundred metres, all over the globe
+	for i := range n {
 		builder.StartDoc(DocID(i), fmt.Append(nil, i), []byte(`{}`))
 		center := geo.LngLat{Lng: rng.Float64()*360 - 180, Lat: rng.Float64()*170 - 85}
 		var ring []geo.LngLat
@@ -181,9 +246,38 @@ func BenchmarkShapesInACircle(b *testing.B) {
 		builder.Shape(&geo.ShapePart{Kind: geo.PolygonShape, Rings: [][]geo.LngLat{ring}})
 		builder.EndDoc()
 	}
-	if _, err := builder.Write(context.Background(), fs, "a.seg"); err != nil {
-		b.Fatal(err)
+	if _, err := builder.Write(context.Background(), fs, name); err != nil {
+		t.Fatal(err)
 	}
+}
+
+// BenchmarkFirstShapes searches shapes in a file that was opened just now.
+func BenchmarkFirstShapes(b *testing.B) {
+	name := filepath.ToSlash(filepath.Join(b.TempDir(), "a.seg"))
+	quarters(b, vfs.OS, name, 500_000, testRand(b))
+	region := geo.CircleRegion(48.8, 2.3, 100_000, 125)
+	for b.Loop() {
+		b.StopTimer()
+		r, err := Open(vfs.OS, name)
+		if err != nil {
+			b.Fatal(err)
+		}
+		rows := roaring.New()
+		b.StartTimer()
+		r.Shapes().AddRowsMeeting(rows, region)
+		b.StopTimer()
+		if rows.IsEmpty() {
+			b.Error("nothing found")
+		}
+		r.Close()
+		b.StartTimer()
+	}
+}
+
+func BenchmarkShapesInACircle(b *testing.B) {
+	const n = 100_000
+	fs := vfs.NewMem()
+	quarters(b, fs, "a.seg", n, testRand(b))
 	r := openSegment(b, fs, "a.seg")
 	for _, kilometers := range []float64{10, 100, 1000} {
 		b.Run(fmt.Sprint(kilometers, " km"), func(b *testing.B) {
