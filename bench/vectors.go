@@ -232,6 +232,11 @@ const afterOpen = 250 * time.Millisecond
 
 // cold searches a file that is not in memory, at once when it is opened and after a while, and one that is.
 func (f *vectorFigures) cold(name string) error {
+	info, err := os.Stat(name)
+	if err != nil {
+		return fmt.Errorf("cannot look at the segment: %w", err)
+	}
+	segment.ReadAheadOf(4 * info.Size()) // a machine with memory for it
 	for _, c := range []struct {
 		first   *time.Duration
 		dropped bool

@@ -13,7 +13,7 @@ import (
 
 // A walk through a graph reads about a thousand pages here and there, and which ones shows only as it goes on. Where the file
 // is not in memory, it would wait for the disk that often; where it is, it checks that many blocks. So links and codes are read
-// and checked when a file is opened, as far as they are not too many. What is not in memory or not checked yet, and of full
+// and checked when a file is opened, as many as there is memory for. What is not in memory or not checked yet, and of full
 // rows, is asked for at once, as much as a step needs.
 
 // aheadStep is how much is read ahead at a time: the disk has others to serve between.
@@ -23,7 +23,24 @@ const aheadStep = 2 << 20
 // and most of it is not needed soon.
 var aheadLeft atomic.Int64
 
-func init() { aheadLeft.Store(256 << 20) }
+const leastAhead = 256 << 20
+
+func init() { aheadLeft.Store(leastAhead) }
+
+// ReadAheadOf sets how much of all open files together is read ahead, on a machine with so many bytes of memory: a quarter, and
+// 256 MiB at least. It is to be called before any file is opened.
+func ReadAheadOf(memory int64) { aheadLeft.Store(max(leastAhead, memory/4)) }
+
+// takeAhead takes up to n bytes of aheadLeft, and returns how many.
+func takeAhead(n int64) int64 {
+	for {
+		left := aheadLeft.Load()
+		n = max(0, min(n, left))
+		if aheadLeft.CompareAndSwap(left, left-n) {
+			return n
+		}
+	}
+}
 
 // aheadOne lets one file after another be read ahead: disks read none faster when they read several.
 var aheadOne = make(chan struct{}, 1)
@@ -121,18 +138,28 @@ func (r *Reader) ReadAhead() {
 		// Of a page that cannot be read the file tells; who searches meets it, and what is damaged.
 		_ = mapped.Guard(func() error {
 			parts, total := r.walked()
-			if aheadLeft.Add(-total) < 0 {
-				aheadLeft.Add(total)
-				return nil
-			}
-			a.taken = total
+			a.taken = takeAhead(total)
+			parts = firstOf(parts, a.taken)
 			if r.steps(parts, func(at, n int64) bool { r.file.Advise(at, n, mapped.WillNeed); return true }) {
-				a.asked.Store(true)
-				a.checked.Store(r.steps(parts, r.blocks.checkAhead))
+				whole := a.taken == total
+				a.asked.Store(whole)
+				a.checked.Store(r.steps(parts, r.blocks.checkAhead) && whole)
 			}
 			return nil
 		})
 	})
+}
+
+// firstOf returns the first n bytes of some stretches.
+func firstOf(parts []section, n int64) []section {
+	for i := range parts {
+		if parts[i].length >= n {
+			parts[i].length = n
+			return parts[:i+1]
+		}
+		n -= parts[i].length
+	}
+	return parts
 }
 
 // steps calls do with all of some stretches of the file, a step at a time, until it returns false or the reading is to end. It

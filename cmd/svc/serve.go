@@ -99,6 +99,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 		return err
 	}
 	defer closing(&err, "the data directory", lock)
+	segment.ReadAheadOf(memoryBytes())
 	catalog, err := index.OpenCatalog(place.Indexes, limits)
 	if err != nil {
 		return err
