@@ -1,0 +1,147 @@
+package index
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+
+	"svc/internal/apierr"
+	"svc/internal/vfs"
+)
+
+// catalogContent is the content of a CATALOG.
+type catalogContent struct {
+	Indexes map[string]uint64 // uid → number of its directory
+	Next    uint64            // no directory has this number or a higher one
+	Last    catalogChange
+}
+
+// catalogChange is the last change made, by which it is known again when its
+// batch runs once more after a crash.
+type catalogChange struct {
+	Batch     uint64
+	What      string // empty: none yet
+	Documents int    // of a deleted index
+}
+
+// read reads the CATALOG, or makes it in a new directory.
+func (c *Catalog) read() error {
+	name := path.Join(c.dir, catalogName)
+	b, err := vfs.ReadFile(c.options.FS, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return c.begin()
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read %s: %w", name, err)
+	}
+	c.changing.content, err = decodeCatalog(name, b)
+	return err
+}
+
+// decodeCatalog reads a CATALOG. name is for errors.
+func decodeCatalog(name string, b []byte) (catalogContent, error) {
+	var content catalogContent
+	b, err := catalogSeal.unwrap(name, b)
+	if err != nil {
+		return content, err
+	}
+	if err := json.Unmarshal(b, &content); err != nil {
+		return content, &apierr.Corruption{File: name, Offset: sealBytes, Reason: err.Error()}
+	}
+	seen := make(map[uint64]bool)
+	for uid, n := range content.Indexes {
+		if n >= content.Next || seen[n] {
+			return content, &apierr.Corruption{File: name, Offset: -1, Reason: fmt.Sprintf("index %s has directory %d, which is another's or not below %d", uid, n, content.Next)}
+		}
+		seen[n] = true
+	}
+	return content, nil
+}
+
+// begin makes the CATALOG of a new directory.
+func (c *Catalog) begin() error {
+	fsys := c.options.FS
+	if err := vfs.MakeDir(fsys, c.dir); err != nil {
+		return fmt.Errorf("cannot make %s: %w", c.dir, err)
+	}
+	names, err := fsys.List(c.dir)
+	if err != nil {
+		return fmt.Errorf("cannot list %s: %w", c.dir, err)
+	}
+	for _, name := range names {
+		// The first CATALOG comes before the first index: without it nothing tells
+		// what the indexes are, and removing them as strangers would be the worst answer.
+		if _, ok := number(name); ok {
+			return &apierr.Corruption{File: path.Join(c.dir, catalogName), Offset: -1, Reason: "it is missing, but there are indexes beside it"}
+		}
+	}
+	return c.write(catalogContent{})
+}
+
+// write makes content the catalog on disk, or leaves it as it was. When nobody knows which of them the disk has: see settle.
+func (c *Catalog) write(content catalogContent) error {
+	encode := func(content catalogContent) ([]byte, error) {
+		b, err := json.Marshal(content)
+		if err != nil {
+			return nil, err
+		}
+		return catalogSeal.wrap(b), nil
+	}
+	b, err := encode(content)
+	if err != nil {
+		return err
+	}
+	unsure, err := vfs.Change(c.options.FS, path.Join(c.dir, catalogName), b, func() ([]byte, error) { return encode(c.changing.content) })
+	if err == nil {
+		c.changing.content = content
+	}
+	if unsure || err == nil { // an error before the rename leaves things as they are
+		c.unsure.Store(unsure)
+	}
+	return err
+}
+
+// Settle makes sure that what the disk has of the catalog and of every index is what memory has of them: after an error past a
+// commit point nobody knows, until both are written anew. Whoever notes down what is to be applied next asks first.
+func (c *Catalog) Settle() error {
+	if err := c.settle(); err != nil {
+		return err
+	}
+	for _, ix := range c.unsettled() {
+		if err := ix.settle(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unsettled returns the indexes of whose manifests nobody knows whether the disk has them: nearly always none, of however many.
+func (c *Catalog) unsettled() (unsure []*Index) {
+	c.open.RLock()
+	defer c.open.RUnlock()
+	for _, ix := range c.open.indexes {
+		if ix.unsure.Load() {
+			unsure = append(unsure, ix)
+		}
+	}
+	return unsure
+}
+
+// settle makes sure that the catalog on disk is the one in memory. Without that, what is written to an index
+// now may after a crash belong to another uid, or to none.
+func (c *Catalog) settle() error {
+	if !c.unsure.Load() {
+		return nil
+	}
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	if !c.unsure.Load() {
+		return nil
+	}
+	if err := c.write(c.changing.content); err != nil {
+		return fmt.Errorf("cannot write to any index: %w", err)
+	}
+	return nil
+}
