@@ -26,7 +26,11 @@ type step struct {
 
 func batchStep(name string, ops ...Op) step {
 	return step{name, func(b *bed, batch uint64) error {
-		results, err := b.c.Get("a").Apply(context.Background(), batch, ops, nil)
+		ix := b.c.Get("a")
+		if batch%2 == 0 {
+			ix.evict() // so that it is opened anew
+		}
+		results, err := ix.Apply(context.Background(), batch, ops, nil)
 		if err != nil && !errors.Is(err, ErrApplied) {
 			return err
 		}

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"sync/atomic"
@@ -72,7 +73,7 @@ func (ix *Index) load() error {
 		return fmt.Errorf("cannot open index %s: %w", ix.UID(), err)
 	default:
 		ix.catalog.suspect(ix, err)
-		return damagedIndex{dir: ix.dir, err: err}.asError(ix.UID())
+		return errors.Join(damagedIndex{dir: ix.dir, err: err}.asError(ix.UID()), err) // what users are told, and why
 	}
 }
 
