@@ -81,7 +81,8 @@ const (
 	betweenUpdates  = time.Second / 20
 	quietTime       = 3 * time.Second // without work that nobody asked for
 	dearKind        = "known to be dear"
-	unasked         = 0.02 // seconds of CPU in half a second that are nobody's work yet
+	unasked         = 0.004            // seconds of CPU in half a second that are nobody's work yet: svc reads its files with 0.01 after the start
+	patience        = 10 * time.Minute // with a program that always works
 	stillnessChecks = int(quietTime / (500 * time.Millisecond))
 )
 
@@ -241,9 +242,11 @@ func (p *program) fill(ctx context.Context) (err error) {
 	return nil
 }
 
-// settle waits until the program has no work that nobody asked for: merges, the check of what it found at its start.
+// settle waits until the program has no work that nobody asked for: merges, the check of what it found at its start. It gives up on one
+// that never rests.
 func (p *program) settle() {
-	for still, last := 0, p.cpuSeconds(); still < stillnessChecks; still++ {
+	began := time.Now()
+	for still, last := 0, p.cpuSeconds(); still < stillnessChecks && time.Since(began) < patience; still++ {
 		time.Sleep(500 * time.Millisecond)
 		now := p.cpuSeconds()
 		if now-last > unasked {
