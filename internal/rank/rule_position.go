@@ -316,15 +316,15 @@ func (s *search) beginning(with rows, node int) rows {
 		if v.Phrase {
 			words = v.Levels[0].Phrases[0].Segments[seg].Words[:1]
 		}
-		most := beginningBytes * int(in.GetCardinality())
-		for k := range words[0].Fields() {
-			f := words[0].Field(k)
-			if s.searchable[f.ID()] < 0 {
-				continue
-			}
-			if most -= f.PositionBytes(); most < 0 {
-				return nil
-			}
+		fields := s.searchableFields(words[0])
+		bytes := 0
+		for _, f := range fields {
+			bytes += f.PositionBytes()
+		}
+		if bytes > beginningBytes*int(in.GetCardinality()) {
+			return nil
+		}
+		for _, f := range fields {
 			s.rowNumbers = f.AppendStarting(s.rowNumbers[:0])
 			if r := and(bitmapOf(s.rowNumbers, s.ix.Segments[seg].Rows()), in); r != nil {
 				found[seg] = or(found[seg], r)
@@ -334,9 +334,19 @@ func (s *search) beginning(with rows, node int) rows {
 	return found
 }
 
+// searchableFields returns the parts of a posting in searchable fields.
+func (s *search) searchableFields(p segment.Posting) (fields []segment.FieldPosting) {
+	for k := range p.Fields() {
+		if f := p.Field(k); s.searchable[f.ID()] >= 0 {
+			fields = append(fields, f)
+		}
+	}
+	return fields
+}
+
 // beginningBytes: to look at so many bytes of positions takes no longer than to find the places of a word in one document. (A variable, so
 // that tests can change it.)
-var beginningBytes = 24
+var beginningBytes = 64
 
 // exactRulesFollow reports whether no rule behind i but those of exactness orders documents, and whether the one that counts
 // exact words is there.

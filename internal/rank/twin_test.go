@@ -278,7 +278,7 @@ func world(t *testing.T, m *maker, name string) {
 		maxMarking, beginningBytes = m.IntN(3), 1000*m.IntN(2)
 	} else {
 		classRows, listRows, stopRows, unorderedRows = 48, 512, 4096, 1024
-		maxMarking, beginningBytes = 1<<10, 24
+		maxMarking, beginningBytes = 1<<10, 64
 	}
 	defer func(n int) { segment.NeighbourRows = n }(segment.NeighbourRows)
 	segment.NeighbourRows = 1 + m.IntN(4)
