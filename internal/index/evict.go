@@ -95,9 +95,9 @@ func (c *Catalog) evictions(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-t.C:
-			c.evictIdle(c.short())
+			c.evictIdle(c.loaded.clock(), c.short())
 		case <-c.loaded.kick:
-			c.evictIdle(false)
+			c.evictIdle(c.loaded.clock(), false)
 		}
 	}
 }
@@ -107,9 +107,9 @@ func (c *Catalog) short() bool { return c.options.MemoryShort != nil && c.option
 
 // evictIdle evicts the indexes beyond those that are kept which nobody has used for long; all that nobody has used for a moment
 // when memory is short; and as many as are too many.
-func (c *Catalog) evictIdle(short bool) {
+func (c *Catalog) evictIdle(now int64, short bool) {
 	s := &c.loaded
-	indexes, now := s.byUse(), s.clock()
+	indexes := s.byUse()
 	excess := 0
 	if n := len(indexes); n > s.most || mapped.Scarce() {
 		excess = n - min(n, s.most)*7/8 // so that it is not due again at once

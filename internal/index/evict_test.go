@@ -210,7 +210,7 @@ func TestWhoIsEvicted(t *testing.T) {
 			held(ix.View()).Release()
 			ix.used.Store(now - idle)
 		}
-		b.c.evictIdle(tt.short)
+		b.c.evictIdle(now, tt.short)
 		if got := strings.ReplaceAll(strings.Join(loadedUIDs(b.c), ""), "i", ""); got != tt.open {
 			t.Errorf("%s: %s are open, want %s", tt.what, got, tt.open)
 		}
@@ -541,7 +541,7 @@ func TestEvictionsBesideEverything(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		c.evictIdle(r.IntN(2) == 0)
+		c.evictIdle(c.loaded.clock(), r.IntN(2) == 0)
 	})
 	beside(5*time.Millisecond, func(r *rand.Rand) {
 		c.inspect(t.Context(), 0)
