@@ -89,10 +89,12 @@ func runVectors(ctx context.Context, o options, dir, binary string) (*vectorFigu
 		return nil, err
 	}
 	f := &vectorFigures{environment: readEnvironment(o), set: set, tier: simd.Running()}
-	if f.kernels, err = measureTiers(ctx, o.Quick); err != nil {
-		return nil, err
+	if !set.large() { // kernels are what they are with any vectors
+		if f.kernels, err = measureTiers(ctx, o.Quick); err != nil {
+			return nil, err
+		}
+		progress("measured the kernels")
 	}
-	progress("measured the kernels")
 	truth := set.truth(nil)
 	kept := dir
 	if o.Keep != "" {
@@ -282,7 +284,8 @@ func (f *vectorFigures) restricted(v *segment.Vectors, share float64) restrictio
 		}
 	}
 	rows := allowed.ToArray()
-	if set := *f.set; set.large() { // the scans take long
+	large := f.set.large()
+	if set := *f.set; large { // the scans take long
 		set.queries = &matrix{rows: min(100, set.queries.rows), columns: set.queries.columns, data: set.queries.data}
 		f = &vectorFigures{set: &set}
 	}
@@ -292,10 +295,13 @@ func (f *vectorFigures) restricted(v *segment.Vectors, share float64) restrictio
 		return v.Search(dst, f.set.queries.row(i), neighbours, allowed)
 	})
 	var searches, scans point
-	for range vectorRounds {
+	for round := range vectorRounds {
 		searches.offer(f.timed(func(i int, dst []segment.Scored) []segment.Scored {
 			return v.Search(dst, f.set.queries.row(i), neighbours, allowed)
 		}))
+		if large && round > 0 {
+			continue
+		}
 		scans.offer(f.timed(func(i int, dst []segment.Scored) []segment.Scored {
 			f.set.nearest(f.set.queries.row(i), rows)
 			return dst

@@ -56,7 +56,9 @@ func (f *vectorFigures) tables() []byte {
 	if h := f.overHTTP; h != nil {
 		h.table(&b, f.set.base.rows)
 	}
-	b.Write(kernelTables(f.kernels))
+	if len(f.kernels) > 0 {
+		b.Write(kernelTables(f.kernels))
+	}
 	return b.Bytes()
 }
 
