@@ -32,7 +32,9 @@ func (f *vectorFigures) tables() []byte {
 	}
 
 	fmt.Fprintf(&b, "\n| segment of vectors | |\n| --- | --- |\n")
-	fmt.Fprintf(&b, "| written with the graph, %d threads | %.1f s |\n", f.cores, f.buildAll)
+	if !f.set.large() { // of those, which may have been kept by a run long ago, processor time is above
+		fmt.Fprintf(&b, "| written with the graph, %d threads | %.1f s |\n", f.cores, f.buildAll)
+	}
 	fmt.Fprintf(&b, "| codes, graph and all else, beside the full-precision row | %.0f bytes a vector |\n", svc.memory-float64(4*f.set.base.columns))
 	fmt.Fprintf(&b, "| search of usual effort, warm | %.0f µs |\n", microseconds(f.warm))
 	fmt.Fprintf(&b, "| the same on %d threads | %.0f queries/s |\n", f.cores, f.threads)
