@@ -151,6 +151,42 @@ func columnOf(t *testing.T, v *View, name string) segment.FieldID {
 	return id
 }
 
+// A merge that was planned before new settings does not leave out the columns that these have put beside its segments.
+func TestAMergePlannedBeforeNewColumnsIsGivenUp(t *testing.T) {
+	b := newBed(t, vfs.NewMem(), Options{})
+	defer b.close()
+	ix := b.create("i")
+	b.apply(ix, b.payload(`{"id":1,"n":1}`, `{"id":2,"n":2}`))
+	b.apply(ix, b.payload(`{"id":3,"n":3}`, `{"id":4,"n":4}`))
+	before := held(ix.View())
+	defer before.Release()
+	b.apply(ix, update(t, `{"filterableAttributes":["n"]}`))
+	if again, err := ix.mergeSegments(t.Context(), before, []int{0, 1}, unthrottled); err != nil || !again {
+		t.Errorf("to be tried again: %v, %v", again, err)
+	}
+	columns := func(segments int) {
+		t.Helper()
+		v := held(ix.View())
+		defer v.Release()
+		if len(v.Segments) != segments {
+			t.Fatalf("%d segments, want %d", len(v.Segments), segments)
+		}
+		for i, s := range v.Segments {
+			if s.Column(columnOf(t, v, "n")) == nil {
+				t.Errorf("segment %d of %d has no column", i, segments)
+			}
+		}
+	}
+	columns(2)
+	now := held(ix.View())
+	defer now.Release()
+	if merged, err := ix.mergeSegments(t.Context(), now, []int{0, 1}, unthrottled); err != nil || !merged {
+		t.Errorf("merged: %v, %v", merged, err)
+	}
+	columns(1)
+	b.checkFresh(ix)
+}
+
 // Whatever becomes of a file of columns while the index is closed: there are no answers without it.
 func TestDamagedColumnsSetTheIndexAside(t *testing.T) {
 	for name, damage := range map[string]func(fs vfs.FS, names []string) error{

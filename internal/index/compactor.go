@@ -221,7 +221,8 @@ func (v *View) plan(o mergeplan.Options) []mergeplan.Merge {
 }
 
 // mergeSegments merges some segments of base and commits the result. It reports
-// false when another merge has one of them or the gate is closed.
+// false when another merge has one of them or the gate is closed. Where base is out of date nothing is merged, but there is
+// something to do.
 func (ix *Index) mergeSegments(ctx context.Context, base *View, inputs []int, throttle func(context.Context, int) error) (bool, error) {
 	c := &change{base: base}
 	var lives []segment.Live
@@ -234,6 +235,9 @@ func (ix *Index) mergeSegments(ctx context.Context, base *View, inputs []int, th
 		return false, nil
 	}
 	defer ix.merges.end(m)
+	if ix.Outline().likeness != base.likeness {
+		return true, nil // as if errStale: segments that stay may have got columns beside them that base does not want
+	}
 	f, err := ix.mergeFiles(ctx, base, lives, nil, nil, throttle)
 	if err != nil {
 		return false, err
