@@ -52,6 +52,7 @@ func TestFromTellsWhatTheMachineLacks(t *testing.T) {
 		{syscall.ENOSPC, "no_space_left_on_device"},
 		{syscall.EDQUOT, "no_space_left_on_device"},
 		{syscall.EMFILE, "too_many_open_files"},
+		{syscall.ENOMEM, "too_many_open_files"},
 		{syscall.EIO, "io_error"},
 		{syscall.EROFS, "io_error"},
 		{syscall.EINVAL, Internal},

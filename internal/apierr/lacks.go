@@ -14,6 +14,7 @@ const (
 	quotaFull  = "The disk quota is used up: raise it or make room, and try again."
 	tooMany    = "The process may not open more files: raise its limit, and start it again."
 	allTooMany = "The machine may not open more files: raise its limit, and try again."
+	noMemory   = "The process gets no more memory, or may not map more files: give it more memory, or raise the limit of its memory maps."
 	diskFails  = "The disk cannot be read or written: look after it."
 	readOnly   = "The file system is read-only: mount it for writing, and try again."
 )

@@ -136,3 +136,12 @@ func TestNoFilesLeftIsNoDamage(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// A batch that could not open its index for want of something is tried again: the code of the error says so to the queue.
+func TestScarcitiesAreTheMachinesFault(t *testing.T) {
+	for _, errno := range scarcities {
+		if e := apierr.From(errno); e.Code != "too_many_open_files" {
+			t.Errorf("%v is %s", errno, e.Code)
+		}
+	}
+}

@@ -69,7 +69,7 @@ var explanations = map[apierr.Code]string{
 	"route_not_found":                                     "There is nothing at this path: look at how it is spelled.",
 	"task_file_not_found":                                 "The documents of this task are gone: they are kept until it has ended.",
 	"task_not_found":                                      "There is no task with this uid that the key may see.",
-	"too_many_open_files":                                 "The process may not open more files. Raise its limit (`ulimit -n`).",
+	"too_many_open_files":                                 "The process may not open or map more files, or gets no more memory. Raise its limit (`ulimit -n`, `vm.max_map_count`), or give it more memory.",
 	"too_many_search_requests":                            "The server has more to do than it can, or the request took too long. Try again after the seconds in `Retry-After`.",
 	"too_many_vectors":                                    "A document has more vectors for an embedder than may be.",
 	"unexpected_network_previous_remotes":                 "Only instances tell each other this: leave it out.",
