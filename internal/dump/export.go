@@ -179,11 +179,19 @@ func (e *exporter) rows(v *index.View, body json.RawMessage) (rows []*roaring.Bi
 	if err != nil {
 		return nil, 0, fmt.Errorf("the filter: %s", err) // not with the code: clients know this failure as internal
 	}
+	var unopened error
 	bound, err := f.Bind(filter.Env{
 		Fields: v.Fields, Code: "invalid_export_index_filter", Contains: true, Embedders: v.FilterEmbedders(),
-		ForeignKeys: v.Settings.ForeignKeys, Foreign: e.foreign,
+		ForeignKeys: v.Settings.ForeignKeys,
+		Foreign: func(uid string) (target *filter.Foreign, err error) {
+			target, unopened = e.foreign(uid)
+			return target, unopened
+		},
 		Shard: func(name string) func(segment.Live) *roaring.Bitmap { return v.Shard(v.Shards(), name) },
 	})
+	if unopened != nil {
+		return nil, 0, err
+	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("the filter: %s", err)
 	}
@@ -268,16 +276,17 @@ func (e *exporter) documents(v *index.View, rows []*roaring.Bitmap, total int) e
 	return err
 }
 
-func (e *exporter) foreign(uid string) *filter.Foreign {
+// foreign opens an index that a filter looks into; nil when there is none.
+func (e *exporter) foreign(uid string) (*filter.Foreign, error) {
 	for i, o := range e.frozen.Outlines() {
 		if o.UID != uid {
 			continue
 		}
 		v, err := e.frozen.View(i)
 		if err != nil {
-			return nil // it will fail by itself
+			return nil, err
 		}
-		return &filter.Foreign{Fields: v.Fields, Segments: v.Segments, Embedders: v.FilterEmbedders()}
+		return &filter.Foreign{Fields: v.Fields, Segments: v.Segments, Embedders: v.FilterEmbedders()}, nil
 	}
-	return nil
+	return nil, nil
 }

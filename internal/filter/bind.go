@@ -17,9 +17,10 @@ type Env struct {
 
 	Embedders []Embedder // of the index; filters on _vectors are open when this is not nil
 
-	// Foreign opens an index that one of the foreign keys names; nil when there is none
-	// that the caller may read. Without it the experimental feature foreignKeys is off.
-	Foreign     func(uid string) *Foreign
+	// Foreign opens an index that one of the foreign keys names; nil when there is none that the caller may read, an
+	// error, with which Bind ends, when there is one that cannot be opened. Without it the experimental feature
+	// foreignKeys is off.
+	Foreign     func(uid string) (*Foreign, error)
 	ForeignKeys []settings.ForeignKey // of the index
 
 	// Shard finds the documents of a shard, by segment; it returns nil for a shard that there is not. The bitmaps are shared. nil: there

@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -28,7 +29,10 @@ func (env *Env) bindForeign(f *foreign) (bound, error) {
 		return nil, apierr.New(env.Code, "%s: The attribute `%s` is no foreign key: add it to foreignKeys of the index.", f.at, f.field)
 	}
 	uid := env.ForeignKeys[key].ForeignIndexUID
-	target := env.Foreign(uid)
+	target, err := env.Foreign(uid)
+	if err != nil {
+		return nil, fmt.Errorf("cannot look into the foreign index %s: %w", uid, err)
+	}
 	if target == nil {
 		return nil, apierr.New("index_not_found", "%s: There is no index `%s`, to which the foreign key `%s` leads. Create it, or change foreignKeys.", f.at, uid, f.field)
 	}

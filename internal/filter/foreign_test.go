@@ -20,11 +20,11 @@ func (c *corpus) foreignEnv(keys map[string]string, indexes map[string]*corpus) 
 	for field, uid := range keys {
 		env.ForeignKeys = append(env.ForeignKeys, settings.ForeignKey{FieldName: field, ForeignIndexUID: uid})
 	}
-	env.Foreign = func(uid string) *Foreign {
+	env.Foreign = func(uid string) (*Foreign, error) {
 		if f := indexes[uid]; f != nil {
-			return &Foreign{Fields: f.fields, Segments: []segment.Live{f.live}}
+			return &Foreign{Fields: f.fields, Segments: []segment.Live{f.live}}, nil
 		}
-		return nil
+		return nil, nil
 	}
 	return env
 }

@@ -50,7 +50,11 @@ func (b *batch) resolve(ops []Op) error {
 			r.Edited, err = b.edit(&op)
 			r.Deleted = r.Edited
 		}
+		var blocked *blockedError
 		var user *apierr.Error
+		if errors.As(err, &blocked) {
+			return err
+		}
 		if errors.As(err, &user) {
 			*r = OpResult{Err: user}
 		} else if err != nil {
@@ -299,15 +303,25 @@ func (b *batch) bind(e *filter.Expr) (*filter.Bound, error) {
 		Embedders:   b.base.FilterEmbedders(),
 		ForeignKeys: b.base.Settings.ForeignKeys,
 		Shard:       func(name string) func(segment.Live) *roaring.Bitmap { return b.base.Shard(b.base.Shards(), name) },
-		Foreign: func(uid string) *filter.Foreign {
-			v := views.Get(uid)
-			if v == nil {
-				return nil
+		Foreign: func(uid string) (*filter.Foreign, error) {
+			v, err := views.Find(uid)
+			if err != nil {
+				return nil, &blockedError{err}
 			}
-			return &filter.Foreign{Fields: v.Fields, Segments: v.Segments, Embedders: v.FilterEmbedders()}
+			if v == nil {
+				return nil, nil
+			}
+			return &filter.Foreign{Fields: v.Fields, Segments: v.Segments, Embedders: v.FilterEmbedders()}, nil
 		},
 	})
 }
+
+// blockedError is the error of an index that an operation looks into and that cannot be opened. It is not the operation's
+// result, though users are told of it: applied later, the operation does what was asked.
+type blockedError struct{ err error }
+
+func (e *blockedError) Error() string { return e.err.Error() }
+func (e *blockedError) Unwrap() error { return e.err }
 
 func (b *batch) deleteByFilter(body []byte) (int, error) {
 	e, err := filter.FromJSON(body, "invalid_document_filter")

@@ -39,6 +39,20 @@ func (vs *Views) Get(uid string) *View {
 	return v
 }
 
+// Find is Get that tells an index that there is not, nil, from one that cannot be opened, an error.
+func (vs *Views) Find(uid string) (*View, error) {
+	if v := vs.Get(uid); v != nil {
+		return v, nil
+	}
+	vs.mu.Lock()
+	err := vs.errs[uid]
+	vs.mu.Unlock()
+	if err == nil && vs.catalog.Damaged(uid) {
+		err = vs.catalog.Missing(uid)
+	}
+	return nil, err
+}
+
 // Missing returns the error of an index that Get does not give: see Catalog.Missing.
 func (vs *Views) Missing(uid string) *apierr.Error {
 	vs.mu.Lock()

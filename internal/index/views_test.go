@@ -1,8 +1,12 @@
 package index
 
 import (
+	"errors"
 	"maps"
 	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"svc/internal/apierr"
@@ -75,6 +79,66 @@ func TestForeignFilters(t *testing.T) {
 	for expr, code := range map[string]apierr.Code{`"_foreign(lost, x = 1)"`: "index_not_found", `"_foreign(author, x = 1)"`: "invalid_document_filter"} {
 		if r := b.try(books, DeleteByFilter{[]byte(expr)}); r[0].Err == nil || apierr.From(r[0].Err).Code != code {
 			t.Errorf("%s: %v, want %s", expr, r[0].Err, code)
+		}
+	}
+}
+
+// TestForeignFiltersWaitForAnIndexThatCannotBeOpened looks into an index whose segments cannot be opened now: the batch ends without
+// results, so that it can be applied later, and does then what was asked.
+func TestForeignFiltersWaitForAnIndexThatCannotBeOpened(t *testing.T) {
+	set, err := script.Compile(`doc.seen = 1`, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expr, err := filter.Parse(`_foreign(author, land = FR)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign, err := settings.ParseUpdate([]byte(`{"filterableAttributes":["author"],"foreignKeys":[{"fieldName":"author","foreignIndexUid":"authors"}]}`),
+		settings.Features{ForeignKeys: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, refusal := range []struct {
+		errno syscall.Errno
+		code  apierr.Code
+	}{{syscall.EMFILE, "too_many_open_files"}, {syscall.ENOMEM, "too_many_open_files"}, {syscall.EIO, "invalid_store_file"}} {
+		for name, op := range map[string]Op{"deletion": DeleteByFilter{[]byte(`"_foreign(author, land = FR)"`)}, "edit": EditDocuments{Filter: expr, Function: set}} {
+			t.Run(refusal.errno.Error()+"/"+name, func(t *testing.T) {
+				var refuses atomic.Bool
+				b := newBed(t, vfs.Hook(vfs.NewMem(), func(op vfs.Op) error {
+					if refuses.Load() && op.Kind == vfs.OpOpen && strings.HasSuffix(op.Name, segSuffix) && strings.Contains(op.Name, "/"+directoryName(0)+"/") {
+						return refusal.errno
+					}
+					return nil
+				}), Options{keptLoaded: 1})
+				defer b.close()
+				defer refuses.Store(false)
+				authors, books := b.create("authors"), b.create("books")
+				b.apply(authors, update(t, `{"filterableAttributes":["land"]}`), b.payload(`{"id":"ann","land":"FR"}`))
+				b.apply(books, UpdateSettings{foreign}, b.payload(`{"id":1,"author":"ann"}`, `{"id":2,"author":"bo"}`))
+				b.reopen()
+				b.batch++
+				refuses.Store(true)
+				waits := func() {
+					t.Helper()
+					results, err := b.c.Get("books").Apply(t.Context(), b.batch, []Op{op}, nil)
+					if results != nil || err == nil || apierr.From(err).Code != refusal.code {
+						t.Fatalf("%v, %v, want no results and %s", results, err, refusal.code)
+					}
+				}
+				waits()
+				if authors := b.c.Get("authors"); authors != nil && refusal.code == "invalid_store_file" {
+					b.c.setOpenAside(authors, errors.New("its segments cannot be read"))
+				}
+				waits()
+				refuses.Store(false)
+				b.reopen()
+				results, err := b.c.Get("books").Apply(t.Context(), b.batch, []Op{op}, nil)
+				if err != nil || results[0].Err != nil || results[0].Deleted != 1 {
+					t.Errorf("%+v, %v, want one document", results, err)
+				}
+			})
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package search
 
 import (
+	"fmt"
+
 	"svc/internal/apierr"
 	"svc/internal/budget"
 	"svc/internal/document"
@@ -25,12 +27,13 @@ func (f *Foreign) Release() {
 // readable reports whether the caller may know what is in an index, and whether there is one.
 func (f *Foreign) readable(uid string) bool { return f.MayRead == nil || f.MayRead(uid) }
 
-// view returns the view of an index to which a foreign key of v leads; nil when there is no such index.
-func (f *Foreign) view(v *index.View, uid string) *index.View {
+// view returns the view of an index to which a foreign key of v leads; nil when there is no such index, an error when there
+// is one that cannot be opened.
+func (f *Foreign) view(v *index.View, uid string) (*index.View, error) {
 	if uid == v.UID {
-		return v
+		return v, nil
 	}
-	return f.Views.Get(uid)
+	return f.Views.Find(uid)
 }
 
 // open lets filters on v look into foreign indexes, unless f is nil. An index that the caller may not read
@@ -40,15 +43,15 @@ func (f *Foreign) open(env *filter.Env, v *index.View) {
 		return
 	}
 	env.ForeignKeys = v.Settings.ForeignKeys
-	env.Foreign = func(uid string) *filter.Foreign {
+	env.Foreign = func(uid string) (*filter.Foreign, error) {
 		if !f.readable(uid) {
-			return nil
+			return nil, nil
 		}
-		target := f.view(v, uid)
-		if target == nil {
-			return nil
+		target, err := f.view(v, uid)
+		if target == nil || err != nil {
+			return nil, err
 		}
-		return &filter.Foreign{Fields: target.Fields, Segments: target.Segments, Embedders: target.FilterEmbedders()}
+		return &filter.Foreign{Fields: target.Fields, Segments: target.Segments, Embedders: target.FilterEmbedders()}, nil
 	}
 }
 
@@ -76,7 +79,7 @@ type foreignDocuments struct {
 }
 
 // hydration returns nil when there is nothing to do: f is nil, or no foreign key leads to an index that the caller may
-// read. A foreign index that is missing is an error (index_not_found), whatever the search finds.
+// read. A foreign index that is missing (index_not_found) or cannot be opened is an error, whatever the search finds.
 func (f *Foreign) hydration(v *index.View) (*hydration, error) {
 	if f == nil || len(v.Settings.ForeignKeys) == 0 {
 		return nil, nil
@@ -89,7 +92,10 @@ func (f *Foreign) hydration(v *index.View) (*hydration, error) {
 			continue
 		}
 		if indexes[uid] == nil {
-			target := f.view(v, uid)
+			target, err := f.view(v, uid)
+			if err != nil {
+				return nil, fmt.Errorf("cannot look into the foreign index %s: %w", uid, err)
+			}
 			if target == nil {
 				return nil, apierr.New("index_not_found", "There is no index `%s`, to which the foreign key `%s` of the index `%s` leads. Create it, or change foreignKeys.",
 					uid, key.FieldName, v.UID)
