@@ -66,12 +66,19 @@ func (e *exports) drop() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, x := range e.all {
-		x.mu.Lock()
-		x.view.Release()
-		x.view = nil
-		x.mu.Unlock()
+		x.drop()
 	}
 	e.all = nil
+}
+
+// drop ends an export, also one that did not begin because its index could not be opened.
+func (x *export) drop() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.view != nil {
+		x.view.Release()
+		x.view = nil
+	}
 }
 
 // Export answers a Transfer.
