@@ -93,7 +93,7 @@ const (
 	errorDeviations = 5
 
 	// walkShare: a walk costs what a scan of so many rows costs for each step of its effort, or vector that is wanted, at least.
-	walkShare = 48
+	walkShare = 84
 
 	// looseShare: when at most one row in so many may not be found, a walk passes over those that it finds, and no list
 	// of the vectors that may be is made.
