@@ -3,8 +3,11 @@ package index
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"path"
+	"slices"
+	"syscall"
 
 	"svc/internal/apierr"
 )
@@ -25,14 +28,15 @@ func (d damagedIndex) asError(uid string) *apierr.Error {
 
 // lacking reports whether an index could not be opened because the process
 // lacks something that all indexes need: then none is to be called damaged.
-func lacking(err error) bool {
-	for _, errno := range scarcities {
-		if errors.Is(err, errno) {
-			return true
-		}
-	}
-	return false
+func lacking(err error) bool { return isOneOf(err, noFiles) || isOneOf(err, noMemory) }
+
+func isOneOf(err error, errnos []syscall.Errno) bool {
+	return slices.ContainsFunc(errnos, func(errno syscall.Errno) bool { return errors.Is(err, errno) })
 }
+
+// lasting reports whether an index could not be opened because of what its files are. Everything else may be over in a moment: a disk
+// that fails, a file system that is read-only, a right that is missing.
+func lasting(err error) bool { return apierr.IsCorruption(err) || errors.Is(err, fs.ErrNotExist) }
 
 // setAside remembers that an index could not be opened, and tells it.
 func (c *Catalog) setAside(uid, dir string, err error) {

@@ -139,7 +139,7 @@ func TestNoFilesLeftIsNoDamage(t *testing.T) {
 
 // A batch that could not open its index for want of something is tried again: the code of the error says so to the queue.
 func TestScarcitiesAreTheMachinesFault(t *testing.T) {
-	for _, errno := range scarcities {
+	for _, errno := range slices.Concat(noFiles, noMemory) {
 		if e := apierr.From(errno); e.Code != "too_many_open_files" {
 			t.Errorf("%v is %s", errno, e.Code)
 		}

@@ -129,7 +129,7 @@ func (c *Catalog) evictIdle(now int64, short bool) {
 	}
 }
 
-// evictSome evicts what can be, as the process has no more files or mappings. It reports whether that was something.
+// evictSome evicts what can be, as the process gets no more memory or mappings. It reports whether that was something.
 func (c *Catalog) evictSome() (some bool) {
 	indexes := c.loaded.byUse()
 	for _, ix := range indexes[:(len(indexes)+3)/4] {

@@ -350,13 +350,13 @@ func TestTheLookAfterTheStart(t *testing.T) {
 	b.c.look(ended)
 }
 
-// Where the process may open no more files, idle indexes make way; where there is none, it is no damage.
+// Where the process gets no more mappings, idle indexes make way; where there is none, it is no damage.
 func TestIdleIndexesMakeWay(t *testing.T) {
 	var c atomic.Pointer[Catalog]
 	most := 2
 	fsys := vfs.Hook(vfs.NewMem(), func(o vfs.Op) error {
 		if c := c.Load(); c != nil && o.Kind == vfs.OpOpen && strings.HasSuffix(o.Name, segSuffix) && len(c.loaded.byUse()) >= most {
-			return syscall.EMFILE
+			return syscall.ENOMEM
 		}
 		return nil
 	})
@@ -369,7 +369,7 @@ func TestIdleIndexesMakeWay(t *testing.T) {
 		}
 	}
 	a, z := held(b.c.View("i0")), held(b.c.View("i1"))
-	if _, err := b.c.View("i2"); !errors.Is(err, syscall.EMFILE) || b.c.Damaged("i2") {
+	if _, err := b.c.View("i2"); !errors.Is(err, syscall.ENOMEM) || b.c.Damaged("i2") {
 		t.Errorf("error %v", err)
 	}
 	if len(b.c.suspects) > 0 {
@@ -378,6 +378,87 @@ func TestIdleIndexesMakeWay(t *testing.T) {
 	a.Release()
 	z.Release()
 	held(b.c.View("i2")).Release()
+}
+
+// Open indexes hold no files. So where the process may open no more, they stay open, and serve, however often closed ones are asked for.
+func TestOpenIndexesServeWithoutFiles(t *testing.T) {
+	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE} {
+		var none atomic.Bool
+		fsys := vfs.Hook(vfs.NewMem(), func(o vfs.Op) error {
+			if none.Load() && o.Kind == vfs.OpOpen {
+				return errno
+			}
+			return nil
+		})
+		b := manyIndexes(t, fsys, 9, Options{keptLoaded: 8})
+		for i := range 8 {
+			held(b.c.View(fmt.Sprint("i", i))).Release()
+		}
+		open := loadedUIDs(b.c)
+		none.Store(true)
+		for range 9 {
+			if _, err := b.c.View("i8"); !errors.Is(err, errno) {
+				t.Errorf("error %v", err)
+			} else {
+				wantCode(t, apierr.From(err), "too_many_open_files")
+			}
+		}
+		if got := loadedUIDs(b.c); !slices.Equal(got, open) {
+			t.Errorf("%v: of %v %v are open", errno, open, got)
+		}
+		none.Store(false)
+		held(b.c.View("i8")).Release()
+		b.close()
+	}
+}
+
+// What may be over in a moment is the error of who meets it, for which tasks wait. It sets no index aside, and the next one who asks for
+// the index gets it.
+func TestFailuresForAMomentSetNothingAside(t *testing.T) {
+	stranger := catalogDir + "/000001/000099.seg"
+	for _, tt := range []struct {
+		kind   vfs.OpKind
+		suffix string
+		err    error
+		code   apierr.Code
+	}{
+		{vfs.OpOpen, segSuffix, syscall.EIO, "io_error"},
+		{vfs.OpOpen, manifestName, syscall.EIO, "io_error"},
+		{vfs.OpOpen, segSuffix, syscall.EACCES, "io_error"},
+		{vfs.OpOpen, segSuffix, errors.New("unheard of"), "io_error"},
+		{vfs.OpRemoveAll, stranger, syscall.EROFS, "io_error"},
+	} {
+		var bad atomic.Bool
+		fsys := vfs.Hook(vfs.NewMem(), func(o vfs.Op) error {
+			if bad.Load() && o.Kind == tt.kind && strings.HasSuffix(o.Name, tt.suffix) {
+				return tt.err
+			}
+			return nil
+		})
+		b := manyIndexes(t, fsys, 3, Options{keptLoaded: 1})
+		if err := vfs.WriteFile(fsys, stranger, []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		bad.Store(true)
+		for range 2 {
+			if _, err := b.c.View("i1"); !errors.Is(err, tt.err) {
+				t.Errorf("%v: error %v", tt.err, err)
+			} else {
+				wantCode(t, apierr.From(err), tt.code)
+			}
+		}
+		b.c.look(t.Context())
+		b.c.untilAside(t.Context(), suspect{b.c.Get("i1"), errors.New("damage that was mended")})
+		if aside, _ := b.c.Damages(); len(aside) > 0 || len(b.c.suspects) > 0 {
+			t.Errorf("%v: set aside: %v, and %d will be", tt.err, aside, len(b.c.suspects))
+		}
+		bad.Store(false)
+		held(b.c.View("i1")).Release()
+		if slices.Contains(list(t, fsys, catalogDir), stranger) {
+			t.Errorf("%v: what a crash left is still there", tt.err)
+		}
+		b.close()
+	}
 }
 
 // TestOpenedOnce has many ask for an index that is not open.

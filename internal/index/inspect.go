@@ -48,7 +48,7 @@ func (c *Catalog) look(ctx context.Context) {
 func (c *Catalog) lookAt(ctx context.Context, ix *Index) {
 	defer ix.visit()()
 	err := ix.open()
-	if err != nil && lacking(err) {
+	if err != nil && !lasting(err) {
 		return // it is told when somebody needs the index
 	}
 	if err != nil {

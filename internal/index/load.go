@@ -59,21 +59,24 @@ func (c *Catalog) openIndex(dir, uid string) (*Index, error) {
 	return ix, nil
 }
 
-// load opens the segments of an evicted index: once, however many ask for it. Where the process lacks what that takes, others
-// make way. An index whose files turn out to be damaged is set aside soon.
+// load opens the segments of an evicted index: once, however many ask for it. Where the process gets no more memory or mappings, others
+// make way; they would not help where it may open no more files, for an open index holds none. An index whose files turn out to be
+// damaged is set aside soon. What else fails is tried again when it is needed next.
 func (ix *Index) load() error {
 	err := ix.open()
-	if err != nil && lacking(err) && ix.catalog.evictSome() {
+	if isOneOf(err, noMemory) && ix.catalog.evictSome() {
 		err = ix.open()
 	}
 	switch {
 	case err == nil:
 		return nil
-	case lacking(err):
-		return fmt.Errorf("cannot open index %s: %w", ix.UID(), err)
-	default:
+	case lasting(err):
 		ix.catalog.suspect(ix, err)
 		return errors.Join(damagedIndex{dir: ix.dir, err: err}.asError(ix.UID()), err) // what users are told, and why
+	case !lacking(err) && apierr.From(err).Code == apierr.Internal: // also for this, tasks wait
+		return errors.Join(apierr.New("io_error", "The index `%s` cannot be opened: look after its directory, which is %s. (%v)", ix.UID(), ix.dir, err), err)
+	default:
+		return fmt.Errorf("cannot open index %s: %w", ix.UID(), err)
 	}
 }
 

@@ -4,5 +4,8 @@ package index
 
 import "syscall"
 
-// scarcities are the errors of a process that has no more files or memory to open an index with.
-var scarcities = [...]syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM}
+// The errors of a process that may open no more files, and of one that gets no more memory or mappings, to open an index with.
+var (
+	noFiles  = []syscall.Errno{syscall.EMFILE, syscall.ENFILE}
+	noMemory = []syscall.Errno{syscall.ENOMEM}
+)

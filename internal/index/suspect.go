@@ -67,8 +67,8 @@ func (c *Catalog) setOpenAside(ix *Index, damage error) bool {
 		return true // deleted, or aside already
 	}
 	if v := ix.current.Load(); v.evicted {
-		if damage = ix.open(); damage == nil || lacking(damage) {
-			return true // it was mended, or is damaged no more than others
+		if damage = ix.open(); damage == nil || !lasting(damage) {
+			return true // it was mended, or nobody knows whether it is damaged
 		}
 	} else {
 		name := fileOf(damage)

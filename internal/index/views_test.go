@@ -102,7 +102,7 @@ func TestForeignFiltersWaitForAnIndexThatCannotBeOpened(t *testing.T) {
 	for _, refusal := range []struct {
 		errno syscall.Errno
 		code  apierr.Code
-	}{{syscall.EMFILE, "too_many_open_files"}, {syscall.ENOMEM, "too_many_open_files"}, {syscall.EIO, "invalid_store_file"}} {
+	}{{syscall.EMFILE, "too_many_open_files"}, {syscall.ENOMEM, "too_many_open_files"}, {syscall.EIO, "io_error"}, {syscall.ENOENT, "invalid_store_file"}} {
 		for name, op := range map[string]Op{"deletion": DeleteByFilter{[]byte(`"_foreign(author, land = FR)"`)}, "edit": EditDocuments{Filter: expr, Function: set}} {
 			t.Run(refusal.errno.Error()+"/"+name, func(t *testing.T) {
 				var refuses atomic.Bool
