@@ -152,8 +152,8 @@ func (s *Server) stats(ctx *fasthttp.RequestCtx) error {
 			return err
 		}
 		counts, err := s.count(ix, &q)
-		if err != nil {
-			return err
+		if err != nil { // it cannot be opened: it is left out, as one that is set aside is
+			continue
 		}
 		if o.UpdatedAt.After(last) {
 			last = o.UpdatedAt

@@ -1,0 +1,114 @@
+package fastapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"svc/internal/index"
+	"svc/internal/settings"
+	"svc/internal/vfs"
+)
+
+// TestAnIndexThatCannotBeOpenedNow asks a server of so many indexes that the start opens none about one whose files cannot be opened.
+func TestAnIndexThatCannotBeOpenedNow(t *testing.T) {
+	var refuses atomic.Bool
+	fsys := vfs.Hook(vfs.NewMem(), func(op vfs.Op) error {
+		if refuses.Load() && op.Kind == vfs.OpOpen && strings.HasSuffix(op.Name, ".seg") && strings.Contains(op.Name, "/000000/") {
+			return syscall.EMFILE
+		}
+		return nil
+	})
+	o := Options{}
+	openInstance(t, &o)
+	opened := func() *index.Catalog {
+		t.Helper()
+		c, err := index.OpenCatalog("indexes", index.Options{FS: fsys, Logger: o.Logger})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	catalog := opened()
+	batch := uint64(0)
+	put := func(uid, change string, docs ...string) {
+		t.Helper()
+		batch++
+		ix, err := catalog.Create(uid, "id", batch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if docs == nil {
+			return
+		}
+		u, err := settings.ParseUpdate([]byte(change), settings.Features{ForeignKeys: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := vfs.WriteFile(fsys, "payload", []byte(strings.Join(docs, "\n")+"\n")); err != nil {
+			t.Fatal(err)
+		}
+		batch++
+		results, err := ix.Apply(t.Context(), batch, []index.Op{index.UpdateSettings{Update: u}, index.AddDocuments{Payload: "payload", Documents: len(docs)}}, nil)
+		if err != nil || results[0].Err != nil || results[1].Err != nil {
+			t.Fatal(err, results)
+		}
+	}
+	put("authors", `{"filterableAttributes":["land"]}`, `{"id":"ann","land":"FR"}`)
+	put("books", `{"filterableAttributes":["by"],"foreignKeys":[{"fieldName":"by","foreignIndexUid":"authors"}]}`, `{"id":1,"by":"ann"}`)
+	const others = 70
+	for i := range others {
+		put(fmt.Sprintf("other%d", i), "")
+	}
+	if err := catalog.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	refuses.Store(true)
+	catalog = opened()
+	t.Cleanup(func() {
+		if err := catalog.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	o.Catalog = catalog
+	c := newClient(t, o)
+	send := func(method, path, body string) reply {
+		return c.send(method, path, strings.NewReader(body), "Content-Type", "application/json")
+	}
+	send("PATCH", "/experimental-features", `{"foreignKeys": true}`)
+	asked := func(code string) {
+		t.Helper()
+		for path, body := range map[string]string{
+			"/indexes/books/search":          `{}`,
+			"/indexes/books/facet-search":    `{"facetName": "by", "filter": "_foreign(by, land = FR)"}`,
+			"/indexes/books/documents/fetch": `{"filter": "_foreign(by, land = FR)"}`,
+			"/indexes/authors/search":        `{}`,
+		} {
+			if r := send("POST", path, body); r.code() != code {
+				t.Errorf("%s %s: %d %s, want %q", path, body, r.status, r.body, code)
+			}
+		}
+		r := c.get("/stats?showInternalDatabaseSizes=true")
+		var stats struct{ Indexes map[string]json.RawMessage }
+		if err := json.Unmarshal([]byte(r.body), &stats); err != nil || r.status != 200 {
+			t.Fatalf("statistics: %d %s", r.status, r.body)
+		}
+		want := others + 2
+		if code != "" {
+			want--
+		}
+		if len(stats.Indexes) != want || stats.Indexes["books"] == nil || (stats.Indexes["authors"] == nil) != (code != "") {
+			t.Errorf("statistics of %d indexes, want %d: %s", len(stats.Indexes), want, r.body)
+		}
+		if r := c.get("/indexes/authors/stats?showInternalDatabaseSizes=true"); r.code() != code {
+			t.Errorf("statistics of the index: %d %s, want %q", r.status, r.body, code)
+		}
+	}
+	asked("too_many_open_files")
+	refuses.Store(false)
+	asked("")
+}
