@@ -14,8 +14,8 @@ import (
 // its outline says stays, and the next who needs the segments opens them again. Views in use are never evicted.
 
 const (
-	// keptLoaded indexes, those that were used last, stay open however long nobody uses them: where there are no more, a search after a
-	// quiet night is as fast as one before.
+	// keptLoaded indexes, those that were used last, stay open however long nobody uses them, unless memory runs short: where there are no
+	// more, a search after a quiet night is as fast as one before. An eighth of them stay even then.
 	keptLoaded = 64
 	// idleTime is how long nobody has used an index beyond those that is evicted.
 	idleTime = 5 * time.Minute
@@ -105,8 +105,9 @@ func (c *Catalog) evictions(ctx context.Context) {
 // short reports whether memory runs short, as far as the options tell.
 func (c *Catalog) short() bool { return c.options.MemoryShort != nil && c.options.MemoryShort() }
 
-// evictIdle evicts the indexes beyond those that are kept which nobody has used for long; all that nobody has used for a moment
-// when memory is short; and as many as are too many.
+// evictIdle evicts the indexes beyond those that are kept which nobody has used for long, and as many as are too many. When memory is
+// short, an eighth of all goes, of those that nobody has used for a moment: what that gives back shows only when garbage was collected,
+// so the next look decides about the next eighth.
 func (c *Catalog) evictIdle(now int64, short bool) {
 	s := &c.loaded
 	indexes := s.byUse()
@@ -114,17 +115,23 @@ func (c *Catalog) evictIdle(now int64, short bool) {
 	if n := len(indexes); n > s.most || mapped.Scarce() {
 		excess = n - min(n, s.most)*7/8 // so that it is not due again at once
 	}
+	share := 0
+	if short {
+		share = (len(indexes) + 7) / 8
+	}
 	for i, ix := range indexes {
 		idle := time.Duration(now - ix.used.Load())
+		later := len(indexes) - i - 1 // were used later
 		switch {
 		case excess > 0:
-		case short && idle > shortTime:
-		case i < len(indexes)-s.kept && idle > idleTime:
+		case later >= s.kept && idle > idleTime:
+		case share > 0 && later >= max(s.kept/8, 1) && idle > shortTime:
 		default:
-			return // those that follow were used later
+			return
 		}
 		if ix.evict() {
 			excess--
+			share--
 		}
 	}
 }

@@ -200,7 +200,9 @@ func TestWhoIsEvicted(t *testing.T) {
 		{"those beyond go when they are idle", 2, 100, [5]int64{9 * long, 8 * long, 7 * long, 6 * long, 5 * long}, false, "34"},
 		{"and stay while they are used", 2, 100, [5]int64{9 * long, 8 * long, 5, 4, 3}, false, "234"},
 		{"too many go though they are used", 2, 4, [5]int64{5, 4, 3, 2, 1}, false, "234"},
-		{"when memory is short, whom nobody uses now", 5, 100, [5]int64{9 * long, long, 2 * int64(shortTime), 2, 1}, true, "34"},
+		{"when memory is short, an eighth", 5, 100, [5]int64{9 * long, long, 2 * int64(shortTime), 2, 1}, true, "1234"},
+		{"of those whom nobody uses now", 5, 100, [5]int64{6, 5, 4, 2, 1}, true, "01234"},
+		{"the idle ones first", 2, 100, [5]int64{9 * long, 8 * long, 7 * long, 2, 1}, true, "34"},
 	} {
 		b := manyIndexes(t, vfs.NewMem(), 5, Options{keptLoaded: 5})
 		b.c.loaded.kept, b.c.loaded.most = tt.kept, tt.most
@@ -215,6 +217,24 @@ func TestWhoIsEvicted(t *testing.T) {
 			t.Errorf("%s: %s are open, want %s", tt.what, got, tt.open)
 		}
 		b.close()
+	}
+}
+
+// While memory stays short, look after look takes an eighth, those first that were used longest ago; the few that were used last stay.
+func TestShortMemoryTakesAShare(t *testing.T) {
+	b := manyIndexes(t, vfs.NewMem(), 10, Options{keptLoaded: 16})
+	defer b.close()
+	now := b.c.loaded.clock() + int64(time.Hour)
+	for i := range 10 {
+		ix := b.c.Get(fmt.Sprint("i", i))
+		held(ix.View()).Release()
+		ix.used.Store(now - int64(time.Hour) + int64(i))
+	}
+	for _, want := range []string{"23456789", "3456789", "456789", "56789", "6789", "789", "89", "89"} {
+		b.c.evictIdle(now, true)
+		if got := strings.ReplaceAll(strings.Join(loadedUIDs(b.c), ""), "i", ""); got != want {
+			t.Errorf("%s are open, want %s", got, want)
+		}
 	}
 }
 
@@ -348,6 +368,71 @@ func TestTheLookAfterTheStart(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	b.c.look(ended)
+}
+
+// What could not be opened for a moment is looked at again, until it can be; the log tells once that it could not.
+func TestTheLookIsTakenUpAgain(t *testing.T) {
+	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.EIO} {
+		var logged syncBuffer
+		var failures atomic.Int64 // to come
+		fsys := vfs.Hook(vfs.NewMem(), func(o vfs.Op) error {
+			if o.Kind == vfs.OpOpen && strings.HasSuffix(o.Name, segSuffix) && failures.Add(-1) >= 0 {
+				return errno
+			}
+			return nil
+		})
+		b := manyIndexes(t, fsys, 4, Options{keptLoaded: 1, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+		for _, uid := range b.c.UIDs() {
+			b.compact(b.c.Get(uid))
+		}
+		many := b.c.Get("i1")
+		for i := range 30 {
+			b.apply(many, b.payload(fmt.Sprintf(`{"id":"more%d"}`, i)))
+		}
+		v := held(b.c.View("i3"))
+		damaged := v.files[0].path()
+		v.Release()
+		b.close()
+		stranger := catalogDir + "/000002/000099.seg"
+		for _, name := range []string{stranger, damaged} {
+			if err := vfs.WriteFile(fsys, name, []byte("x")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.open()
+		failures.Store(4 + 2)
+		left := b.c.look(t.Context())
+		if len(left) != 4 {
+			t.Fatalf("%v: %d indexes are left", errno, len(left))
+		}
+		want := 4
+		if lacking(errno) {
+			want = 1
+		}
+		if n := strings.Count(logged.String(), "level=WARN"); n != want {
+			t.Errorf("%v: %d warnings, want %d: %s", errno, n, want, logged.String())
+		}
+		b.c.lookAgain(t.Context(), left, 0)
+		if slices.Contains(list(t, fsys, catalogDir), stranger) {
+			t.Errorf("%v: what a crash left is still there", errno)
+		}
+		if ix := b.c.compactor.lanes[0].next(); ix == nil || ix.UID() != "i1" {
+			t.Errorf("%v: the compactor was not woken", errno)
+		}
+		if aside, _ := b.c.Damages(); !slices.Equal(aside, []string{"i3"}) {
+			t.Errorf("%v: set aside: %v", errno, aside)
+		}
+		if l := loadedUIDs(b.c); len(l) > 0 {
+			t.Errorf("%v: %v are left open", errno, l)
+		}
+		if n := strings.Count(logged.String(), "level=WARN"); n != want {
+			t.Errorf("%v: it is told again: %s", errno, logged.String())
+		}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		b.c.lookAgain(ended, left, time.Hour)
+		b.close()
+	}
 }
 
 // Where the process gets no more mappings, idle indexes make way; where there is none, it is no damage.
@@ -523,6 +608,10 @@ func TestCopiesOfEvictedIndexes(t *testing.T) {
 	b.apply(b.c.Get("i1"), b.payload(`{"id":9}`))
 	if _, err := frozen.View(1); err == nil {
 		t.Error("an index that was changed is copied")
+	}
+	b.c.Get("i1").evict()
+	if _, err := frozen.View(1); err == nil || !b.c.Get("i1").current.Load().evicted {
+		t.Errorf("%v; a copy that fails leaves open what it opened", err)
 	}
 	frozen.Release()
 }

@@ -77,6 +77,7 @@ func (f *Frozen) View(i int) (*View, error) {
 	}
 	if f.catalog.Get(x.UID) != x.ix || v.nextBatch != x.nextBatch {
 		v.Release()
+		leave()
 		return nil, fmt.Errorf("cannot copy index %s: it was changed meanwhile", x.UID)
 	}
 	x.view, x.leave, x.next = v, leave, x.ix.nextSegment.Load()

@@ -2,6 +2,8 @@ package index
 
 import (
 	"context"
+	"log/slog"
+	"sync"
 	"time"
 
 	"svc/internal/pace"
@@ -13,7 +15,11 @@ const inspectBytesPerSecond = 64 << 20
 
 // inspections looks at all indexes that the start left closed, then inspects all segments, and that again and again. It ends with ctx.
 func (c *Catalog) inspections(ctx context.Context) {
-	c.look(ctx)
+	var again sync.WaitGroup
+	defer again.Wait()
+	if left := c.look(ctx); len(left) > 0 {
+		again.Go(func() { c.lookAgain(ctx, left, minLookPause) })
+	}
 	for {
 		c.inspect(ctx, inspectBytesPerSecond)
 		if c.options.InspectEvery <= 0 {
@@ -29,41 +35,94 @@ func (c *Catalog) inspections(ctx context.Context) {
 	}
 }
 
+// The pause between two looks at indexes that cannot be opened now grows between these.
+const (
+	minLookPause = 5 * time.Second
+	maxLookPause = 10 * time.Minute
+)
+
 // look opens each index that is not open, one after the other, and closes it again: damage that shows then is told soon after
 // the start, also where nobody asks; what a crash left is removed; segments are merged that an end of the program kept from it.
-// It makes way for searches, and ends with ctx.
-func (c *Catalog) look(ctx context.Context) {
-	worker := pace.Of(pace.Beside(ctx, &c.searches))
+// It makes way for searches, and ends with ctx. It returns those to look at again, as they cannot be opened now.
+func (c *Catalog) look(ctx context.Context) (left []*Index) {
+	var closed []*Index
 	for _, ix := range c.all() {
-		if ctx.Err() != nil {
+		if ix.current.Load().evicted {
+			closed = append(closed, ix)
+		}
+	}
+	lacks := 0
+	var lack error // which is the process's, and told once
+	left = c.lookAt(ctx, closed, func(ix *Index, err error) {
+		if lacking(err) {
+			lacks++
+			lack = err
 			return
 		}
-		if ix.current.Load().evicted {
-			c.lookAt(ctx, ix)
-			worker.Yield()
+		c.options.Logger.Warn("an index cannot be opened now, so nobody knows whether it is damaged; it is tried again",
+			slog.String("index", ix.UID()), slog.String("directory", ix.dir), slog.Any("error", err))
+	})
+	if lack != nil {
+		c.options.Logger.Warn("indexes cannot be opened now, so nobody knows whether they are damaged; they are tried again",
+			slog.Int("indexes", lacks), slog.Any("error", lack))
+	}
+	return left
+}
+
+// lookAgain looks at indexes until each could be opened, or turned out to be damaged. Before each round it pauses, longer and longer. It
+// ends with ctx.
+func (c *Catalog) lookAgain(ctx context.Context, left []*Index, pause time.Duration) {
+	for ; len(left) > 0; pause = min(2*pause, maxLookPause) {
+		t := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return
+		case <-t.C:
 		}
+		left = c.lookAt(ctx, left, func(*Index, error) {})
 	}
 }
 
-func (c *Catalog) lookAt(ctx context.Context, ix *Index) {
+// lookAt looks at some indexes, and returns those that cannot be opened now, after it told of each.
+func (c *Catalog) lookAt(ctx context.Context, indexes []*Index, tell func(*Index, error)) (left []*Index) {
+	worker := pace.Of(pace.Beside(ctx, &c.searches))
+	for _, ix := range indexes {
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err := c.lookAtOne(ctx, ix); err != nil {
+			left = append(left, ix)
+			tell(ix, err)
+		}
+		worker.Yield()
+	}
+	return left
+}
+
+// lookAtOne fails where the index cannot be opened and is not set aside for it.
+func (c *Catalog) lookAtOne(ctx context.Context, ix *Index) error {
 	defer ix.visit()()
 	err := ix.open()
-	if err != nil && !lasting(err) {
-		return // it is told when somebody needs the index
+	if err != nil && lasting(err) {
+		c.untilAside(ctx, suspect{ix, err})
+		if c.Get(ix.UID()) != ix {
+			return nil
+		}
 	}
 	if err != nil {
-		c.untilAside(ctx, suspect{ix, err})
-		return
+		return err
 	}
 	v, err := ix.take()
 	if err != nil {
-		return
+		return err
 	}
 	defer v.Release()
 	v.shortTally()
 	if len(v.plan(c.compactor.plan)) > 0 {
 		c.compactor.wake(ix)
 	}
+	return nil
 }
 
 // inspect checks the checksums of all segments once, beside everything else. Their files tell of damage. It ends with ctx.
