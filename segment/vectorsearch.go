@@ -92,8 +92,10 @@ const (
 	// errorDeviations is how many standard deviations of the error of rounding to codes a margin has.
 	errorDeviations = 5
 
-	// walkShare: a walk costs what a scan of so many rows costs for each step of its effort, or vector that is wanted, at least.
-	walkShare = 84
+	// walkShare: a walk costs what a scan of so many rows costs for each step of its effort, or vector that is wanted, at least;
+	// allowedShare: when not all rows may be found, and it leads through the others, too.
+	walkShare    = 48
+	allowedShare = 84
 
 	// looseShare: when at most one row in so many may not be found, a walk passes over those that it finds, and no list
 	// of the vectors that may be is made.
@@ -400,7 +402,11 @@ func (s *vectorSearch) walk(k, wanted, effort, candidates int, allowed *roaring.
 	if s.rows != nil {
 		reach.Wanted += passedOver + wanted*(s.v.r.rows-int(s.rows.GetCardinality()))/s.v.entries*2
 	}
-	for ; candidates >= walkShare*max(reach.Wanted, reach.Patience); reach = reach.Times(4) {
+	share := walkShare
+	if allowed != nil {
+		share = allowedShare
+	}
+	for ; candidates >= share*max(reach.Wanted, reach.Patience); reach = reach.Times(4) {
 		err := mapped.Guard(func() error {
 			s.found = g.Search(s.found[:0], s.code, reach, allowed)
 			return nil
