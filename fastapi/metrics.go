@@ -266,7 +266,7 @@ func (c state) collectIndexes(gauge func(d *prometheus.Desc, value float64, labe
 			continue
 		}
 		size, err := ix.Size()
-		if err != nil { // it is being set aside
+		if err != nil { // it cannot be opened now
 			continue
 		}
 		last = max(last, ix.Outline().UpdatedAt.Unix())

@@ -101,8 +101,7 @@ func (k *memoryKeeper) run() {
 
 // memoryShort reports whether the program nears the memory from which on garbage is collected all the time.
 func memoryShort() bool {
-	limit := memoryBytes()
-	return limit < math.MaxInt64/10 && occupied() > uint64(limit/10*8)
+	return occupied() > uint64(memoryBytes()/10*8)
 }
 
 // occupied returns the bytes that the runtime has from the system.
