@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"svc/segment"
 )
@@ -30,6 +31,9 @@ const (
 	runKinds
 )
 
+// wordsOnly reports whether of a run only the words are asked for, and not what they find.
+func (k runKind) wordsOnly() bool { return k == wide || k == begun }
+
 // most is how many words of a run count in all segments together.
 func (k runKind) most() int {
 	return [...]int{maxPrefixWords, maxOneTypoWords, maxTwoTypoWords, wideWords, maxPrefixWords}[k]
@@ -38,9 +42,9 @@ func (k runKind) most() int {
 // wordRun is words of a dictionary, in byte order.
 type wordRun struct {
 	words    []string
-	postings []segment.Posting // lead ones, then those of the words
+	postings []segment.Posting // lead ones, then those of the words; without those where only words are asked for
 	lead     int               // of the run zero: the word itself, or what a short prefix matches
-	rows     []uint32          // of each word: a row that has it in a field where it counts, or noRow
+	rows     []uint32          // of each word: a row that has it in a field where it counts, noRow or unseenRow; atomic
 	live     int               // words that were in a live document
 	cut      bool              // more words may follow
 	late     bool              // there was no time for those that follow
@@ -58,7 +62,8 @@ type runMemory struct {
 var runMemories = sync.Pool{New: func() any { return new(runMemory) }}
 
 const (
-	noRow = math.MaxUint32
+	noRow     = math.MaxUint32
+	unseenRow = noRow - 1 // nobody looked, since all words of the segment count in it
 
 	// spareWords is how many live words more than count a run has when it is cut, so that it serves on when some are deleted.
 	spareWords = 8
@@ -101,18 +106,47 @@ func witness(s segment.Live, p segment.Posting, fields FieldSet) uint32 {
 	return row
 }
 
+// lives reports whether the i-th word stands in one of the fields of a row that is not deleted.
+func (r *wordRun) lives(i int, s segment.Live, fields FieldSet) bool {
+	row := atomic.LoadUint32(&r.rows[i])
+	switch {
+	case row == noRow:
+		return false
+	case s.Deleted == nil || row != unseenRow && !s.Deleted.Contains(row):
+		return true
+	}
+	var p segment.Posting
+	if r.lead+i < len(r.postings) {
+		p = r.postings[r.lead+i]
+	} else {
+		p, _ = s.Term([]byte(r.words[i]))
+	}
+	if row == unseenRow {
+		row = witness(s, p, fields)
+		atomic.StoreUint32(&r.rows[i], row)
+	}
+	return alive(s, p, row, fields)
+}
+
 func (r *wordRun) full(k runKind) bool { return r.live >= k.most()+spareWords }
 
-// add adds the next word.
-func (r *wordRun) add(k runKind, s segment.Live, word []byte, p segment.Posting, fields FieldSet) {
-	row := witness(s, p, fields)
+// add adds the word that an iterator stands at.
+func (r *wordRun) add(k runKind, s segment.Live, it *segment.TermIterator, fields FieldSet) {
+	var p segment.Posting
+	row := uint32(unseenRow)
+	if !k.wordsOnly() || fields != nil || s.Deleted != nil {
+		p = it.Posting()
+		row = witness(s, p, fields)
+	}
 	if r.making == nil {
 		r.making = runMemories.Get().(*runMemory)
 	}
 	m := r.making
-	m.text = append(m.text, word...)
+	m.text = append(m.text, it.Word()...)
 	m.ends = append(m.ends, len(m.text))
-	m.postings = append(m.postings, p)
+	if !k.wordsOnly() {
+		m.postings = append(m.postings, p)
+	}
 	m.rows = append(m.rows, row)
 	if row != noRow && (s.Deleted == nil || !s.Deleted.Contains(row)) {
 		r.live++
@@ -277,7 +311,7 @@ func (d *derivation) lookPrefixed(s segment.Live, r *wordRun) error {
 	if len(prefix) > shortPrefixBytes {
 		for !r.full(zero) && it.Next() && d.spend(wordSteps) {
 			if passes(it.Word()) {
-				r.add(zero, s, it.Word(), it.Posting(), d.all)
+				r.add(zero, s, it, d.all)
 			}
 		}
 		return it.Err()
@@ -310,10 +344,10 @@ func (d *derivation) lookWide(s segment.Live, f *found) error {
 	for !w.full(wide) && it.Next() {
 		tolerates := d.tolerates(it.Word())
 		if tolerates {
-			w.add(wide, s, it.Word(), it.Posting(), d.tolerant)
+			w.add(wide, s, it, d.tolerant)
 		}
 		if !d.plain() && len(it.Word()) > len(prefix) && (tolerates || !d.source.gram()) && !b.full(begun) {
-			b.add(begun, s, it.Word(), it.Posting(), d.all)
+			b.add(begun, s, it, d.all)
 		}
 	}
 	return it.Err()
@@ -334,7 +368,7 @@ func (d *derivation) lookTypos(s segment.Live, f *found) error {
 	if d.budget == 1 {
 		return d.collect(s, begin, end, near, func(it *segment.TermIterator) bool {
 			if near.Distance(it.Word()) == 1 {
-				r1.add(one, s, it.Word(), it.Posting(), d.tolerant)
+				r1.add(one, s, it, d.tolerant)
 			}
 			return !r1.full(one)
 		})
@@ -344,7 +378,7 @@ func (d *derivation) lookTypos(s segment.Live, f *found) error {
 	}
 	outer := func(it *segment.TermIterator) bool {
 		if d.far.Distance(it.Word()) == 1 {
-			r2.add(two, s, it.Word(), it.Posting(), d.tolerant)
+			r2.add(two, s, it, d.tolerant)
 		}
 		return !r2.full(two)
 	}
@@ -354,9 +388,9 @@ func (d *derivation) lookTypos(s segment.Live, f *found) error {
 	err := d.collect(s, begin, end, near, func(it *segment.TermIterator) bool {
 		switch n := near.Distance(it.Word()); {
 		case n == 1 && !r1.full(one):
-			r1.add(one, s, it.Word(), it.Posting(), d.tolerant)
+			r1.add(one, s, it, d.tolerant)
 		case n == 2 && !r2.full(two):
-			r2.add(two, s, it.Word(), it.Posting(), d.tolerant)
+			r2.add(two, s, it, d.tolerant)
 		}
 		return !r1.full(one) || !r2.full(two)
 	})
@@ -436,7 +470,7 @@ merge:
 		for w := first; w < len(with); w++ {
 			r := &d.found[with[w]].runs[k]
 			if at[w] < len(r.words) && r.words[at[w]] == word {
-				counts = counts || alive(d.Segments[with[w]], r.postings[r.lead+at[w]], r.rows[at[w]], fields)
+				counts = counts || r.lives(at[w], d.Segments[with[w]], fields)
 			}
 		}
 		for w := first; w < len(with); w++ {
