@@ -2,6 +2,7 @@ package rank
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -12,9 +13,12 @@ import (
 // are looked at in the order in which cheaper rules behind will put them, and no further than until those with the least
 // cost fill the page: what is left has a higher cost, or comes later.
 
-// stopRows is how many rows are judged at once, after which it may be asked whether the page is full. Their occurrences stay in the
-// processor's caches. (A variable, so that tests can lower it.)
+// stopRows is how many rows are judged at once. Their occurrences stay in the processor's caches. (A variable, so that tests can lower it.)
 var stopRows = 4096
+
+// askRows is after how many rows it is first asked whether the page is full: of frequent words the first few hundred often fill it. Then it
+// is asked after twice as many each time, up to stopRows.
+const askRows = 256
 
 // sieve gathers documents of a bucket with one path by cost. A search has one at a time.
 type sieve struct {
@@ -75,21 +79,28 @@ func (v *sieve) add(seg int, in *roaring.Bitmap, enough int) bool {
 		ls := &s.list
 		// Documents of other levels are as good, but may come later: each kind counts for itself.
 		begin := v.best(seg)
-		for all := s.rowsIn(in); len(all) > 0; all = all[len(like.rows):] {
-			if s.late() {
+		next := stopRows
+		if enough >= 0 {
+			next = min(askRows, stopRows)
+		}
+		for it := in.ManyIterator(); ; next = min(2*next, stopRows) {
+			s.inSet = slices.Grow(s.inSet[:0], next)
+			like.rows = s.inSet[:it.NextMany(s.inSet[:next])]
+			switch {
+			case len(like.rows) == 0:
+				return true
+			case s.late():
 				return false
 			}
-			like.rows = all[:min(len(all), stopRows)]
 			mark := ls.numbers.used
 			costs := ls.numbers.take(len(like.rows))
 			v.eval(&like, costs)
 			v.byCost[seg].add(like.rows, costs, -1)
 			ls.numbers.used = min(mark, ls.numbers.used)
 			if enough >= 0 && v.best(seg)-begin >= enough {
-				break
+				return true
 			}
 		}
-		return true
 	})
 }
 
