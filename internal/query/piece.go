@@ -133,7 +133,13 @@ func (p *piece) fill(live segment.Live, m *Match, s *source, i int, fields, tole
 	case s.phrase != nil:
 		r.Word = r.At[0]
 	case len(m.Words[i]) > 0:
-		if r.Word = rowsIn(m.Words[i][0], fields); fields == nil {
+		word := m.Words[i][0]
+		l := &m.Levels[0]
+		if len(l.Phrases) == 0 && len(l.Postings[i]) == 1 && l.Postings[i][0].Same(word) && !s.gram() {
+			r.Word = r.At[0]
+			break
+		}
+		if r.Word = rowsIn(word, fields); fields == nil {
 			size += resultcache.Overhead(r.Word)
 		} else {
 			r.Word = trim(r.Word)

@@ -33,7 +33,10 @@ func and(a, b *roaring.Bitmap) *roaring.Bitmap {
 	if a == nil || b == nil {
 		return nil
 	}
-	r := roaring.And(a, b)
+	r := a
+	if a != b {
+		r = roaring.And(a, b)
+	}
 	if r.IsEmpty() {
 		return nil
 	}
@@ -44,7 +47,7 @@ func or(a, b *roaring.Bitmap) *roaring.Bitmap {
 	switch {
 	case a == nil:
 		return b
-	case b == nil:
+	case b == nil || a == b:
 		return a
 	default:
 		return roaring.Or(a, b)
@@ -52,8 +55,11 @@ func or(a, b *roaring.Bitmap) *roaring.Bitmap {
 }
 
 func andNot(a, b *roaring.Bitmap) *roaring.Bitmap {
-	if a == nil || b == nil || b.IsEmpty() {
+	switch {
+	case a == nil || b == nil || b.IsEmpty():
 		return a
+	case a == b:
+		return nil
 	}
 	d := roaring.AndNot(a, b)
 	if d.IsEmpty() {

@@ -107,6 +107,12 @@ func (s *search) findStanding(node, at int, weight int32, seg int) *roaring.Bitm
 		switch postings := v.Levels[l].Postings[seg]; len(postings) {
 		case 0:
 		case 1: // mapped, if it has one field of the weight, as most words have
+			if at == l && postings[0].Fields() == 1 && len(v.Levels[l].Phrases) == 0 {
+				if has(postings[0].Field(0).ID()) {
+					return v.Segments[seg].At[l] // nobody asks about others
+				}
+				return nil
+			}
 			for k := range postings[0].Fields() {
 				if f := postings[0].Field(k); has(f.ID()) {
 					add(f.Rows())

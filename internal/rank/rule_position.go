@@ -264,7 +264,11 @@ func (s *search) sievePosition(b *bucket, i int) *classes {
 		}
 		with := make(rows, len(b.rows))
 		for seg, in := range b.rows {
-			with[seg] = and(in, word(seg))
+			if w := word(seg); w != nil && b.fixed && b.typos == 0 && w == s.graph.Nodes[nodes[0]].Segments[seg].At[0] {
+				with[seg] = in // what matches without a typo has the word
+			} else {
+				with[seg] = and(in, w)
+			}
 		}
 		if words {
 			if first := s.beginning(with, nodes[0]); first.count() >= s.out.missing() {
@@ -281,7 +285,7 @@ func (s *search) sievePosition(b *bucket, i int) *classes {
 			return v.classes(least)
 		}
 		for seg, in := range b.rows {
-			if in = andNot(in, word(seg)); in == nil {
+			if in = andNot(in, with[seg]); in == nil {
 				continue
 			}
 			if !v.add(seg, in, s.out.missing()) {

@@ -100,7 +100,12 @@ func (t *typoLevels) first(i, cost int) rows {
 			continue
 		}
 		for seg := range out {
-			if at := v.Segments[seg].At[level]; !at.IsEmpty() {
+			at := v.Segments[seg].At[level]
+			switch {
+			case at.IsEmpty() || before[seg] == nil:
+			case before[seg] == v.Segments[seg].Any: // all that the node finds
+				out[seg] = or(out[seg], at)
+			default:
 				out[seg] = or(out[seg], and(before[seg], at))
 			}
 		}

@@ -43,7 +43,6 @@ type search struct {
 
 	scored  bool // scores are needed, so every hit goes through all rules
 	out     collector
-	stack   []part // what the rules said on the way to the current bucket
 	isLate  bool
 	partial bool // what is ranked is not all that the query finds
 	*memory
@@ -52,6 +51,7 @@ type search struct {
 // memory is what a search works in; it serves one search after the other.
 type memory struct {
 	list         lists
+	stack        []part // what the rules said on the way to the current bucket
 	tokens       []text.Token
 	tables       []*table    // by node, level and segment
 	rowNumbers   []uint32    // of one word
@@ -73,6 +73,8 @@ func (m *memory) release() {
 	clear(m.tables)
 	clear(m.tokens[:cap(m.tokens)])
 	clear(m.sorting.values[:cap(m.sorting.values)])
+	clear(m.stack[:cap(m.stack)])
+	m.stack = m.stack[:0]
 	m.list.paths, m.list.sets, m.list.ids = nil, nil, nil
 	m.list.entries.used, m.list.numbers.used = 0, 0
 	memories.Put(m)
