@@ -205,7 +205,19 @@ func (b *blocks) readSections(i int) *apierr.Corruption {
 }
 
 func (b *blocks) checkSection(s section) *apierr.Corruption {
-	if got := xxhash.Sum64(b.data[s.offset : s.offset+s.length]); got != s.checksum {
+	return b.checkPieces(s, func(int64, int64) {})
+}
+
+// checkPieces is checkSection that calls read after each piece of at most residentBytes, with its offset in the file and its length.
+func (b *blocks) checkPieces(s section, read func(at, n int64)) *apierr.Corruption {
+	sum := xxhash.New()
+	for at, end := s.offset, s.offset+s.length; at < end; {
+		n := min(end-at, residentBytes)
+		_, _ = sum.Write(b.data[at : at+n])
+		read(at, n)
+		at += n
+	}
+	if got := sum.Sum64(); got != s.checksum {
 		return &apierr.Corruption{File: b.name, Section: s.tag.String(), Offset: s.offset,
 			Reason: fmt.Sprintf("checksum %016x expected, %016x found in %d bytes", s.checksum, got, s.length)}
 	}

@@ -159,6 +159,7 @@ func (d *documentMerger) writer(again []int) (documentWriter, error) {
 		if err != nil {
 			return w, err
 		}
+		d.m.read(len(doc))
 		samples = append(samples, doc)
 		size += min(len(doc), sampleDocument)
 	}

@@ -50,10 +50,18 @@ func (r *Reader) CheckSums(ctx context.Context) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if damage := r.blocks.checkSection(s); damage != nil {
+			damage := r.blocks.checkPieces(s, func(at, n int64) {
+				if n == residentBytes {
+					r.file.Advise(at, n, mapped.DontNeed)
+				}
+			})
+			if damage != nil {
 				r.blocks.tellDamage(damage)
 				return damage
 			}
+		}
+		if r.file.Len() >= residentBytes {
+			r.file.Advise(0, r.file.Len(), mapped.DontNeed)
 		}
 		for _, b := range r.columnFiles() {
 			if err := b.CheckSums(ctx); err != nil {
@@ -62,6 +70,14 @@ func (r *Reader) CheckSums(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// giveBack lets the pages of the file, and of those beside it, go from the process's memory. Who reads them maps them again.
+func (r *Reader) giveBack() {
+	r.file.Advise(0, r.file.Len(), mapped.DontNeed)
+	for _, b := range r.columnFiles() {
+		b.giveBack()
+	}
 }
 
 // inspectBytes is how much Inspect reads at once.

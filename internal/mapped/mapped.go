@@ -36,6 +36,7 @@ type File struct {
 	name   string
 	data   []byte
 	m      mmap.MMap // nil when data is not a mapping
+	own    bool      // what is written to data is in no file
 	closed atomic.Bool
 	fault  atomic.Pointer[func(*apierr.Corruption)]
 }
@@ -61,7 +62,7 @@ func openAs(fsys vfs.FS, name string, mode int) (*File, error) {
 	if size != int64(int(size)) {
 		return nil, fmt.Errorf("cannot map %s: %d bytes do not fit the address space", name, size)
 	}
-	m := &File{name: name}
+	m := &File{name: name, own: mode == mmap.COPY}
 	switch of, ok := f.(vfs.OSFile); {
 	case size == 0: // mmap(2) refuses a length of 0
 	case ok && (size > smallFile || mappedFiles.Load() < mostMappings()):
@@ -111,14 +112,15 @@ const (
 	Random Advice = iota
 	Sequential
 	WillNeed
-	// DontNeed gives the range's pages back; reading it again is correct, but reads the file.
+	// DontNeed gives the range's pages back; reading it again is correct, but reads the file, or the system's cache of it. Pages of a
+	// file that was opened by OpenPrivate stay: what was written to them is nowhere else.
 	DontNeed
 )
 
 // Advise gives advice on a range, widened to whole pages (for DontNeed narrowed). What the kernel makes
 // of it changes speed only, so there is no error to handle. Windows takes no such advice.
 func (f *File) Advise(off, n int64, a Advice) {
-	if f.m == nil || off < 0 || n <= 0 || off >= int64(len(f.data)) {
+	if f.m == nil || off < 0 || n <= 0 || off >= int64(len(f.data)) || a == DontNeed && f.own {
 		return
 	}
 	page := int64(os.Getpagesize())
