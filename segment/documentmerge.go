@@ -106,7 +106,7 @@ func (d *documentMerger) bySize() []int {
 }
 
 // keep takes the dictionaries of input i into the output, if they fit.
-func (d *documentMerger) keep(i int, dicts []*s2.Dict) bool {
+func (d *documentMerger) keep(i int, dicts []*dictionary) bool {
 	all := d.dicts
 	first := make([]byte, 256)
 	for b := range first {

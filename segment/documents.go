@@ -70,7 +70,7 @@ type documentReader struct {
 	frames [][]byte // of the dictionaries, compressed
 
 	once  sync.Once
-	dicts []*s2.Dict
+	dicts []*dictionary
 	err   error
 }
 
@@ -102,11 +102,11 @@ func (r *documentReader) open(file string, blocks *blocks, dicts, index, data []
 }
 
 // dictionaries decodes the dictionaries, once.
-func (r *documentReader) dictionaries() ([]*s2.Dict, error) {
+func (r *documentReader) dictionaries() ([]*dictionary, error) {
 	r.once.Do(func() {
 		for i, frame := range r.frames {
-			b, err := zstdCoders().DecodeAll(frame, make([]byte, 0, s2.MaxDictSize+8))
-			d := s2.NewDict(b)
+			b, err := zstdCoders().DecodeAll(frame, make([]byte, 0, binary.MaxVarintLen16+s2.MaxDictSize+wideCopy))
+			d := newDictionary(b)
 			if err != nil || d == nil {
 				r.err = r.damaged(tagDicts, "dictionary %d: %d bytes, %v", i, len(b), err)
 				return
@@ -196,7 +196,7 @@ func (r *documentReader) appendWithin(dst []byte, row uint32, room Room) ([]byte
 			out, err = s2.Decode(out[:n], p[1:])
 			break
 		}
-		var dicts []*s2.Dict
+		var dicts []*dictionary
 		if dicts, err = r.dictionaries(); err != nil {
 			return dst, err
 		}

@@ -1,0 +1,120 @@
+package segment
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/s2"
+)
+
+// dictionaryOf makes a dictionary of generated documents, and more documents of the kind.
+func dictionaryOf(r *rand.Rand) (*s2.Dict, [][]byte) {
+	words := make([]string, 300)
+	for i := range words {
+		words[i] = strings.Repeat(string(rune('a'+r.IntN(26))), 1+r.IntN(3)) + fmt.Sprint(r.IntN(1000))
+	}
+	document := func() []byte {
+		var b strings.Builder
+		fmt.Fprintf(&b, `{"id":%d,"name":"%s","tags":[`, r.IntN(1<<20), words[r.IntN(len(words))])
+		for range r.IntN(150) {
+			b.WriteString(words[r.IntN(1+r.IntN(len(words)))])
+			b.WriteByte(" ,\"a"[r.IntN(4)])
+		}
+		if r.IntN(4) == 0 {
+			b.WriteString(strings.Repeat("ab", r.IntN(100)))
+		}
+		return []byte(b.String())
+	}
+	var all []byte
+	for len(all) < 4000+r.IntN(80_000) {
+		all = append(all, document()...)
+	}
+	docs := [][]byte{[]byte("x"), all[max(0, len(all)-70_000):]}
+	for range 40 {
+		docs = append(docs, document())
+	}
+	return s2.MakeDict(all, []byte(`{"id":`)), docs
+}
+
+// sameDecoding compares a decoding with that of the library.
+func sameDecoding(t *testing.T, ours *dictionary, theirs *s2.Dict, encoded []byte) {
+	t.Helper()
+	n, err := s2.DecodedLen(encoded)
+	if err != nil || n > 1<<20 {
+		return
+	}
+	room := bytes.Repeat([]byte{0xAA}, n+8)
+	got, gotErr := ours.Decode(room[:n:n], encoded)
+	want, wantErr := theirs.Decode(make([]byte, n), encoded)
+	if (gotErr == nil) != (wantErr == nil) || gotErr == nil && !bytes.Equal(got, want) {
+		t.Fatalf("%x: %v and %v, the same bytes: %v", encoded, gotErr, wantErr, bytes.Equal(got, want))
+	}
+	if !bytes.Equal(room[n:], bytes.Repeat([]byte{0xAA}, 8)) {
+		t.Fatalf("%x: written behind its %d bytes", encoded, n)
+	}
+}
+
+func TestDictionaryAgainstLibrary(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 7))
+	for range 12 {
+		theirs, docs := dictionaryOf(r)
+		ours := newDictionary(theirs.Bytes())
+		for _, d := range docs {
+			for _, encoded := range [][]byte{theirs.Encode(nil, d), theirs.EncodeBetter(nil, d), theirs.EncodeBest(nil, d)} {
+				if got, err := ours.Decode(make([]byte, len(d)), encoded); err != nil || !bytes.Equal(got, d) {
+					t.Fatalf("a document of %d bytes: %v, the same bytes: %v", len(d), err, bytes.Equal(got, d))
+				}
+				sameDecoding(t, ours, theirs, encoded)
+				for range 60 { // damaged ones
+					bad := bytes.Clone(encoded)
+					for range 1 + r.IntN(3) {
+						bad[r.IntN(len(bad))] = byte(r.Uint32() >> r.IntN(8))
+					}
+					sameDecoding(t, ours, theirs, bad[:len(bad)-r.IntN(min(len(bad), 3))])
+				}
+			}
+		}
+	}
+	if newDictionary([]byte("too short")) != nil {
+		t.Error("nine bytes are a dictionary")
+	}
+}
+
+func FuzzDictionary(f *testing.F) {
+	theirs, docs := dictionaryOf(rand.New(rand.NewPCG(8, 8)))
+	ours := newDictionary(theirs.Bytes())
+	for _, d := range docs[:10] {
+		f.Add(theirs.Encode(nil, d))
+	}
+	f.Add([]byte{20, 0, 'a', 1 << 2 & 0x1c, 0})
+	f.Fuzz(func(t *testing.T, encoded []byte) { sameDecoding(t, ours, theirs, encoded) })
+}
+
+func BenchmarkDictionary(b *testing.B) {
+	theirs, docs := dictionaryOf(rand.New(rand.NewPCG(9, 9)))
+	ours := newDictionary(theirs.Bytes())
+	var encoded [][]byte
+	size := 0
+	for _, d := range docs[2:] {
+		encoded = append(encoded, theirs.EncodeBest(nil, d))
+		size += len(d)
+	}
+	room := make([]byte, 1<<17)
+	for name, d := range map[string]interface {
+		Decode(_, _ []byte) ([]byte, error)
+	}{"ours": ours, "library": theirs} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(size))
+			for b.Loop() {
+				for _, e := range encoded {
+					if _, err := d.Decode(room, e); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+		})
+	}
+}
