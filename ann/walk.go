@@ -34,6 +34,7 @@ type walker struct {
 	fresh  []uint32
 	scores []int32
 	kept   []candidate
+	planes []uint64 // of a query, to be compared with signs
 }
 
 var walkers = sync.Pool{New: func() any { return new(walker) }}

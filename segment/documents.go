@@ -117,6 +117,9 @@ func (r *documentReader) dictionaries() ([]*dictionary, error) {
 	return r.dicts, r.err
 }
 
+// documentOffset returns an offset of the index.
+func documentOffset(b []byte) uint64 { return uint64(binary.LittleEndian.Uint32(b)) | uint64(b[4])<<32 }
+
 // stored returns the bytes of a row's document as they are stored. Of one in pieces only the first byte is checked.
 func (r *documentReader) stored(row uint32) ([]byte, error) {
 	if int64(row) >= int64(r.rows) {
@@ -126,8 +129,7 @@ func (r *documentReader) stored(row uint32) ([]byte, error) {
 	if err := r.blocks.verify(i); err != nil {
 		return nil, err
 	}
-	from := uint64(binary.LittleEndian.Uint32(i)) | uint64(i[4])<<32
-	to := uint64(binary.LittleEndian.Uint32(i[5:])) | uint64(i[9])<<32
+	from, to := documentOffset(i), documentOffset(i[docOffsetBytes:])
 	if from >= to || to > uint64(len(r.data)) {
 		return nil, r.damaged(tagDocIndex, "the document of row %d is not inside its section", row)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"svc/internal/mapped"
 )
@@ -16,8 +17,11 @@ import (
 // and checked when a file is opened, as many as there is memory for. What is not in memory or not checked yet, and of full
 // rows, is asked for at once, as much as a step needs.
 
-// aheadStep is how much is read ahead at a time: the disk has others to serve between.
-const aheadStep = 2 << 20
+// aheadStep is how much is read ahead at a time: the disk has others to serve between. The next step is asked for before one is checked.
+const aheadStep = 1 << 20
+
+// aheadPatience is how long reading ahead makes way for searches of the file that wait for the disk, too, in all.
+const aheadPatience = 20 * time.Millisecond
 
 // aheadLeft is how many bytes may still be read ahead for files that are open: more would push out of memory what else is used,
 // and most of it is not needed soon.
@@ -96,8 +100,11 @@ type ahead struct {
 	end     chan struct{} // closed when the reading is to end
 	taken   int64         // of aheadLeft
 
-	asked   atomic.Bool // all of it was asked for
-	checked atomic.Bool // and was found right
+	waiting atomic.Int64 // searches that wait for the disk
+	held    atomic.Bool  // all was in memory when it was looked after
+	reads   atomic.Bool  // it has begun, or waits for its turn, and has not ended
+	asked   atomic.Bool  // all of it was asked for
+	checked atomic.Bool  // and was found right
 }
 
 // stop ends the reading, waits until it has, and forgets what it found.
@@ -107,6 +114,15 @@ func (a *ahead) stop() {
 		a.reading.Wait()
 		a.checked.Store(false)
 	}
+}
+
+// giveWay waits until no search waits for the disk, so long at most. It returns how long more that may be.
+func (a *ahead) giveWay(most time.Duration) time.Duration {
+	const look = 200 * time.Microsecond
+	for ; most > 0 && a.waiting.Load() > 0 && !a.stopped(); most -= look {
+		time.Sleep(look)
+	}
+	return most
 }
 
 func (a *ahead) stopped() bool {
@@ -126,9 +142,11 @@ func (r *Reader) ReadAhead() {
 	}
 	a := &r.ahead
 	a.end = make(chan struct{})
+	a.reads.Store(true)
 	aheadUnderWay.begin()
 	a.reading.Go(func() {
 		defer aheadUnderWay.end()
+		defer a.reads.Store(false)
 		select {
 		case aheadOne <- struct{}{}:
 			defer func() { <-aheadOne }()
@@ -140,10 +158,22 @@ func (r *Reader) ReadAhead() {
 			parts, total := r.walked()
 			a.taken = takeAhead(total)
 			parts = firstOf(parts, a.taken)
-			if r.steps(parts, func(at, n int64) bool { r.file.Advise(at, n, mapped.WillNeed); return true }) {
-				whole := a.taken == total
+			whole, right := a.taken == total, true
+			var before section // the step that was asked for last, and is to be checked
+			check := func() { right = right && r.blocks.checkAhead(before.offset, before.length) }
+			patience := aheadPatience
+			if r.steps(parts, func(at, n int64) bool {
+				patience = a.giveWay(patience)
+				r.file.Advise(at, n, mapped.WillNeed)
+				if before.length > 0 {
+					check()
+				}
+				before.offset, before.length = at, n
+				return true
+			}) {
 				a.asked.Store(whole)
-				a.checked.Store(r.steps(parts, r.blocks.checkAhead) && whole)
+				check()
+				a.checked.Store(right && whole)
 			}
 			return nil
 		})
@@ -202,14 +232,14 @@ func (r *Reader) walked() (parts []section, total int64) {
 				continue
 			}
 			switch s.tag {
-			case tagCodes, tagVectorSets:
+			case tagSigns, tagCodes, tagVectorSets:
 				add(s)
 			case tagVectors:
 				add(r.besideRows(s))
 			}
 		}
 	}
-	// The first search asks for the short ones first, and for codes after links.
+	// The first search asks for the short ones first, and for signs before links and codes.
 	slices.SortStableFunc(parts, func(a, b section) int { return cmp.Compare(a.length, b.length) })
 	return parts, total
 }
@@ -225,6 +255,43 @@ func (r *Reader) besideRows(s section) section {
 		s.offset, s.length = s.offset+rows, s.length-rows
 	}
 	return s
+}
+
+// samples is of how many pages it is asked whether they are in memory before a file is taken to be.
+const samples = 32
+
+// isCold reports whether a search of vectors would have to wait for the disk before what is read ahead is there.
+func (r *Reader) isCold() bool {
+	if a := &r.ahead; !a.reads.Load() || a.held.Load() || r.blocks.sound.Load() {
+		return false
+	}
+	for _, s := range r.sections {
+		if s.tag != tagCodes && s.tag != tagGraph {
+			continue
+		}
+		for i := range int64(samples) {
+			if !r.holds(s.offset + s.length*(2*i+1)/(2*samples)) {
+				return true
+			}
+		}
+	}
+	r.ahead.held.Store(true)
+	return false
+}
+
+// askForHeads asks for what is read of the sections of an embedder before the first search, and for signs.
+func (r *Reader) askForHeads(e EmbedderID) {
+	for _, s := range r.sections {
+		if s.aux != uint32(e) {
+			continue
+		}
+		switch s.tag {
+		case tagVectors, tagCodes:
+			r.blocks.fetchAll(r.data[s.offset : s.offset+min(s.length, vectorHeadBytes)])
+		case tagVectorSets, tagSigns:
+			r.blocks.fetchAll(r.data[s.offset : s.offset+s.length])
+		}
+	}
 }
 
 // fetch asks for the blocks of some rows of a table, each of so many bytes, that were not found right so far.

@@ -82,8 +82,8 @@ func TestCloseEndsReadingAhead(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a.seg")
 	docs := clusteredDocs(testRand(t), coded, 5, 1500, 1)
 	r := segmentOfVectors(t, vfs.OS, name, docs, coded)
-	if parts, _ := r.walked(); len(parts) != 4 {
-		t.Errorf("%d stretches are read ahead, want those of the graph, the codes, the row lists, and what is beside rows", len(parts))
+	if parts, _ := r.walked(); len(parts) != 5 {
+		t.Errorf("%d stretches are read ahead, want those of the graph, the codes, their signs, the row lists, and what is beside rows", len(parts))
 	}
 	before, left := mapped.Count(), aheadLeft.Load()
 	aheadOne <- struct{}{} // all wait

@@ -44,6 +44,7 @@ type Reader struct {
 	shapes         lazy[Shapes]
 	embedders      []*embedderSections // ascending
 	ahead          ahead
+	holds          func(at int64) bool // whether the page with a byte of the file is in memory
 }
 
 // Open maps a file and checks its footer, table and the checksums of its small sections;
@@ -66,7 +67,7 @@ func openFile(fs vfs.FS, name string) (*Reader, error) {
 		return nil, err
 	}
 	r := &Reader{name: name, file: file, data: file.Bytes()}
-	r.blocks.file = file
+	r.blocks.file, r.holds = file, file.Holds
 	file.OnFault(r.place)
 	if err := mapped.Guard(r.open); err != nil {
 		_ = file.Close()
@@ -137,13 +138,31 @@ func (r *Reader) sectionOf(t tag, aux uint32) []byte {
 	return nil
 }
 
+// tailBytes is of the end of a file what is asked for at once: most footers with their tables fit into it, and many checksums of blocks.
+const tailBytes = 64 << 10
+
+// ask asks for a stretch of the file. Where one is not asked for, the first touch of a page that is not in memory
+// makes the system read what is around it, up to megabytes.
+func (r *Reader) ask(at, n int64) {
+	if r.file != nil && len(r.data) > tailBytes {
+		r.file.Advise(max(at, 0), n, mapped.WillNeed)
+	}
+}
+
 func (r *Reader) open() error {
 	var err error
+	r.ask(0, headerBytes)
+	r.ask(int64(len(r.data)-tailBytes), tailBytes)
 	if r.footer, r.sections, err = parseContainer(r.name, r.data); err != nil {
 		return err
 	}
 	if err = r.blocks.open(r.name, r.data, r.footer, r.sections); err != nil {
 		return err
+	}
+	for _, s := range r.sections {
+		if k := kindOf(s.tag); k != nil && k.small {
+			r.ask(s.offset, s.length)
+		}
 	}
 	for _, s := range r.sections {
 		if k := kindOf(s.tag); k != nil && k.small {

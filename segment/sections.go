@@ -46,6 +46,7 @@ var (
 	tagVectors    = newTag("vrow")
 	tagVectorSets = newTag("vset")
 	tagCodes      = newTag("vcod")
+	tagSigns      = newTag("vsgn")
 	tagGraph      = newTag("vgrf")
 
 	tagHost = newTag("host")
@@ -124,6 +125,7 @@ func allSectionKinds() []sectionKind {
 			build: buildVectors, open: (*Reader).openVectors, merge: (*merger).mergeVectors, copy: (*merger).copyVectors, verify: (*Reader).verifyVectors, inspect: (*inspector).vectors},
 		{tag: tagVectorSets, meaning: "rows by what their vectors are", since: 1, with: tagVectors, inspect: (*inspector).vectorSets},
 		{tag: tagCodes, meaning: "codes of vectors", since: 1, with: tagVectors, inspect: (*inspector).codes},
+		{tag: tagSigns, meaning: "signs of codes", since: 3, with: tagVectors, inspect: (*inspector).signs},
 		{tag: tagGraph, meaning: "graph over codes", since: 1, with: tagVectors, inspect: (*inspector).graph},
 		// The last one: it has the checksums of all that stands before it.
 		{tag: tagSums, meaning: "checksums of blocks", since: 3, small: true, in: inSegments | inColumns,

@@ -74,6 +74,13 @@ func (i *inspector) codes() {
 	i.numbers(len(v.outliers), func(int) { i.field(4, "vector %d is an outlier", i.u32()) })
 }
 
+func (i *inspector) signs() {
+	stride := 8 * i.embedder().signs.Stride
+	i.t.List(len(i.p)/max(stride, 1), inspectItems, func(n int) {
+		i.field(stride, "vector %d: below 0 at %016x", n, alias[uint64](i.p[n*stride:(n+1)*stride]))
+	})
+}
+
 func (i *inspector) graph() {
 	g, err := i.embedder().wholeGraph()
 	if err != nil {

@@ -72,6 +72,8 @@ const (
 //	u32 number of each outlier, up to the end
 const codeHeadBytes = 64
 
+// The section vsgn: vectors × ⌈dimensions ⁄ 64⌉ × u64
+
 // MaxDimensions is the most that vectors can have.
 const MaxDimensions = 1 << 20
 
@@ -93,7 +95,7 @@ func alias[T float32 | uint64 | uint32 | uint16 | int8](p []byte) []T {
 }
 
 // bytesOf returns the bytes of codes or links.
-func bytesOf[T int8 | uint32](numbers []T) []byte {
+func bytesOf[T int8 | uint32 | uint64](numbers []T) []byte {
 	var x T
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(numbers))), len(numbers)*int(unsafe.Sizeof(x)))
 }
@@ -114,9 +116,10 @@ type Vectors struct {
 	sets      presenceReader
 
 	quantizer ann.Quantizer
-	codes     []int8   // nil when the full rows are scanned
-	outliers  []uint32 // vectors that their codes do not stand for
-	encoded   []byte   // the graph; nil when there is none
+	codes     []int8    // nil when the full rows are scanned
+	outliers  []uint32  // vectors that their codes do not stand for
+	signs     ann.Signs // of the codes; none in files of earlier programs
+	encoded   []byte    // the graph; nil when there is none
 	link      lazy[linkedGraph]
 }
 
@@ -147,12 +150,16 @@ func (r *Reader) openVectors() error {
 // readVectors reads the heads of the sections of an embedder, and all about its entries.
 func (r *Reader) readVectors(e EmbedderID) *Vectors {
 	v := &Vectors{r: r}
-	rows := r.sectionOf(tagVectors, uint32(e))
+	rows, signs := r.sectionOf(tagVectors, uint32(e)), r.sectionOf(tagSigns, uint32(e))
+	r.askForHeads(e)
 	if !v.openRows(e, rows) {
 		r.broken(tagVectors, "%d bytes of vectors of embedder %d do not fit its counts", len(rows), e)
 	}
 	if codes := r.sectionOf(tagCodes, uint32(e)); codes != nil && !v.openCodes(codes) {
 		r.broken(tagCodes, "%d bytes of codes of embedder %d do not fit its %d vectors", len(codes), e, v.vectors)
+	}
+	if signs != nil && !v.openSigns(signs) {
+		r.broken(tagSigns, "%d bytes of signs of embedder %d do not fit its %d vectors", len(signs), e, v.vectors)
 	}
 	v.encoded = r.sectionOf(tagGraph, uint32(e))
 	var err error
@@ -228,6 +235,15 @@ func (v *Vectors) openCodes(p []byte) bool {
 	v.r.blocks.touch(p[v.vectors*stride:])
 	v.outliers = alias[uint32](p[v.vectors*stride:])
 	return len(v.outliers) <= v.vectors
+}
+
+// openSigns takes the signs; they are read by searches.
+func (v *Vectors) openSigns(p []byte) bool {
+	if v.codes == nil {
+		return false
+	}
+	v.signs = ann.Signs{Words: alias[uint64](p), Stride: v.quantizer.Stride() / 64, Touch: func(words []uint64) { v.r.blocks.touch(bytesOf(words)) }}
+	return len(p) == 8*v.signs.Stride*v.vectors
 }
 
 // coded returns the codes as package ann takes them.

@@ -149,7 +149,7 @@ func (v *Vectors) SearchEffort(dst []Scored, q []float32, k, effort int, allowed
 		s.direct(k, allowed)
 	default:
 		s.encode()
-		if !s.walk(k, wanted, effort, candidates, allowed) {
+		if !s.glance(k, wanted, allowed) && !s.walk(k, wanted, effort, candidates, allowed) {
 			s.scan(k, wanted, candidates, allowed)
 		}
 	}
@@ -381,7 +381,7 @@ func (s *vectorSearch) walkPast(k, wanted, effort int, rows *roaring.Bitmap) boo
 	s.encode()
 	s.rows = rows
 	defer func() { s.rows = nil }()
-	return s.walk(k, wanted, effort+effort*others/(v.entries-others), v.vectors, nil)
+	return s.glance(k, wanted, nil) || s.walk(k, wanted, effort+effort*others/(v.entries-others), v.vectors, nil)
 }
 
 // counts reports whether a vector is one of a row that may be found.

@@ -4,13 +4,15 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+
+	"svc/ann"
 )
 
 func (r *Reader) verifyVectors() error {
 	have := map[EmbedderID]bool{}
 	for _, v := range r.allVectors() {
 		have[v.shape.ID] = true
-		for _, check := range []func() error{v.verifyEntries, v.verifySets, v.verifyCodes} {
+		for _, check := range []func() error{v.verifyEntries, v.verifySets, v.verifyCodes, v.verifySigns} {
 			if err := check(); err != nil {
 				return fmt.Errorf("embedder %d: %w", v.shape.ID, err)
 			}
@@ -21,7 +23,7 @@ func (r *Reader) verifyVectors() error {
 	}
 	for _, s := range r.sections {
 		switch s.tag {
-		case tagVectorSets, tagCodes, tagGraph:
+		case tagVectorSets, tagCodes, tagSigns, tagGraph:
 			if s.aux >= 1<<16 || !have[EmbedderID(s.aux)] {
 				return r.damaged(s.tag, "there are no vectors of embedder %d", s.aux)
 			}
@@ -144,6 +146,19 @@ func (v *Vectors) verifyCodes() error {
 	for i := range v.vectors {
 		if _, listed := slices.BinarySearch(v.outliers, uint32(i)); !listed && isShort(alias[float32](v.bytes(i, i+1))) {
 			return v.r.damaged(tagCodes, "vector %d is short and no outlier", i)
+		}
+	}
+	return nil
+}
+
+// verifySigns compares the signs with the codes.
+func (v *Vectors) verifySigns() error {
+	var want []uint64
+	stride := v.quantizer.Stride()
+	for i := range len(v.signs.Words) / max(v.signs.Stride, 1) {
+		want = ann.AppendSigns(want[:0], v.codes[i*stride:(i+1)*stride])
+		if got := v.signs.Words[i*v.signs.Stride : (i+1)*v.signs.Stride]; !slices.Equal(got, want) {
+			return v.r.damaged(tagSigns, "vector %d has signs %016x, %016x expected", i, got, want)
 		}
 	}
 	return nil

@@ -286,7 +286,18 @@ func (w *vectorWriter) writeCodes(vectors int) (offset int64, err error) {
 	return offset, w.f.err
 }
 
-// writeGraph writes the section vgrf over codes that begin at the offset of the file. It maps them from the
+// writeSigns writes the section vsgn.
+func (w *vectorWriter) writeSigns(codes ann.Codes) {
+	w.f.begin(tagSigns, uint32(w.shape.ID))
+	words := make([]uint64, 0, codes.Stride/64)
+	for code := range slices.Chunk(codes.Bytes, codes.Stride) {
+		words = ann.AppendSigns(words[:0], code)
+		w.f.Write(bytesOf(words))
+	}
+	w.f.end()
+}
+
+// writeGraph writes the sections vsgn and vgrf over codes that begin at the offset of the file. It maps them from the
 // file that is being written, so that beside the graph nothing of the vectors is kept in memory.
 func (w *vectorWriter) writeGraph(codes ann.Codes, offset int64, vectors int) error {
 	w.f.flush()
@@ -303,6 +314,9 @@ func (w *vectorWriter) writeGraph(codes ann.Codes, offset int64, vectors int) er
 		return err
 	}
 	codes.Bytes = alias[int8](written)
+	if !codes.Bits {
+		w.writeSigns(codes)
+	}
 	o := ann.BuildOptions{Threads: w.threads}
 	var g *ann.Graph
 	if w.base != nil {

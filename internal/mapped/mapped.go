@@ -138,6 +138,16 @@ func (f *File) Advise(off, n int64, a Advice) {
 	}
 }
 
+// Holds reports whether the page with a byte of the file is in memory, as far as the system tells.
+func (f *File) Holds(off int64) bool {
+	if f.m == nil || off < 0 || off >= int64(len(f.data)) {
+		return true
+	}
+	page := int64(os.Getpagesize())
+	off = off / page * page
+	return held(f.data[off:min(off+page, int64(len(f.data)))])
+}
+
 // Close unmaps the file. It waits for nobody: the caller knows that no slice
 // is used any more. A second Close is an error.
 func (f *File) Close() error {

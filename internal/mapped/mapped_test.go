@@ -135,3 +135,26 @@ func TestSmallFilesAreReadWhereMappingsRunShort(t *testing.T) {
 		}
 	}
 }
+
+// A page that was just read is in memory. Of what is no part of a mapping nothing else is known.
+func TestHolds(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "a")
+	if err := os.WriteFile(name, bytes.Repeat([]byte("abcd"), 50_000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(vfs.OS, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, at := range []int64{0, 100_001, 199_999} {
+		if f.Bytes()[at] != "abcd"[at%4] || !f.Holds(at) {
+			t.Errorf("byte %d is not in memory after it was read", at)
+		}
+	}
+	for _, at := range []int64{-1, 200_000, 1 << 40} {
+		if !f.Holds(at) {
+			t.Errorf("byte %d is said not to be in memory", at)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package segment
+
+import (
+	"math"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/mapped"
+)
+
+// A walk through a graph of which nothing is in memory waits for the disk once a step and more, and reads a block of 4 KiB for each row
+// of codes. As long as a file is being read ahead, searches read the signs of all codes instead, one stretch of a thirty-second of
+// the full rows, and then at once the full rows that are worth comparing by these.
+
+// mostSigns is up to how many bytes of signs are read for a search: they take as long as the blocks of a walk.
+const mostSigns = 32 << 20
+
+// keptBySigns is how many rows are compared that are found by signs, for so many that are wanted: among these were measured to be 98
+// of 100 and more. Signs of few dimensions say less, and of many vectors more are alike.
+func (v *Vectors) keptBySigns(wanted int) int {
+	const dimensions, vectors = 128, 1 << 17
+	alike := dimensions / float64(v.shape.Dimensions)
+	alike *= 40 * alike * max(1, math.Sqrt(float64(v.vectors)/vectors))
+	return 10 + int(float64(wanted)*(1.5+alike))
+}
+
+// glance searches by signs where the file is not in memory yet. It reports whether it did.
+func (s *vectorSearch) glance(k, wanted int, allowed *roaring.Bitmap) bool {
+	v := s.v
+	words := bytesOf(v.signs.Words)
+	if len(words) == 0 || len(words) > mostSigns || !v.r.isCold() {
+		return false
+	}
+	counts := s.counts
+	switch {
+	case allowed != nil:
+		counts = allowed.Contains
+	case s.rows == nil:
+		counts = nil
+	}
+	v.r.ahead.waiting.Add(1)
+	defer v.r.ahead.waiting.Add(-1)
+	keep := v.keptBySigns(wanted)
+	if mapped.Guard(func() error {
+		v.r.blocks.fetchAll(words)
+		s.found = v.signs.Scan(s.found[:0], s.code, keep, counts)
+		return nil
+	}) != nil {
+		return false // what is walked or scanned instead may be sound
+	}
+	s.fetch(len(s.found))
+	s.best = s.best[:0]
+	s.addOutliers(allowed)
+	s.ids = s.ids[:0]
+	for _, n := range s.found {
+		s.ids = append(s.ids, n.Row)
+	}
+	s.compare()
+	s.settle(k)
+	s.complete(k)
+	v.r.askForDocuments(s.best)
+	return len(s.best) == k || len(s.found) < keep
+}
+
+// mostDocuments and documentStart bound what is asked for of documents that are about to be shown.
+const (
+	mostDocuments = 32
+	documentStart = 16 << 10
+)
+
+// askForDocuments asks for the documents of the first of some rows: whoever shows them would wait for one after the other.
+func (r *Reader) askForDocuments(rows []Scored) {
+	ids := make([]uint32, 0, mostDocuments)
+	for _, x := range rows[:min(len(rows), mostDocuments)] {
+		if int(x.Row) < r.docs.rows { // or it is damaged
+			ids = append(ids, uint32(x.Row))
+		}
+	}
+	index, data := r.docs.index, r.docs.data
+	r.blocks.fetch(index, docOffsetBytes, ids)
+	for _, row := range ids {
+		// It may be damaged: that is for who reads the document.
+		at := index[docOffsetBytes*int(row):][:2*docOffsetBytes]
+		from, to := documentOffset(at), documentOffset(at[docOffsetBytes:])
+		if from < to && to <= uint64(len(data)) {
+			r.blocks.fetchAll(data[from:min(to, from+documentStart)])
+		}
+	}
+}

@@ -1,0 +1,231 @@
+package segment
+
+import (
+	"encoding/binary"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/apierr"
+	"svc/internal/mapped"
+	"svc/internal/vfs"
+)
+
+// wide has the dimensions of a small model: of fewer, signs tell less.
+var wide = EmbedderShape{ID: 5, Dimensions: 256}
+
+// asIfCold makes searches take the file for one that is being read ahead, and is not in memory.
+func asIfCold(r *Reader) {
+	r.ahead.reads.Store(true)
+	r.holds = func(int64) bool { return false }
+}
+
+// blocksRight returns how many blocks of a section were found right.
+func blocksRight(r *Reader, t tag) (n int) {
+	s := sectionOf(r.data, t)
+	for i := int(s.offset >> blockBits); i <= int((s.offset+s.length-1)>>blockBits); i++ {
+		if r.blocks.isRight(i) {
+			n++
+		}
+	}
+	return n
+}
+
+// A search of a file that is not in memory finds nearly all that one of all rows finds, whatever rows are allowed and however many
+// vectors they have, and reads neither codes nor links for it.
+func TestSearchesOfAColdFile(t *testing.T) {
+	defer lowerThresholds(256, 1000)()
+	for _, most := range []int{1, 3} {
+		t.Run(fmt.Sprint(most), func(t *testing.T) {
+			rng := testRand(t)
+			docs := clusteredDocs(rng, wide, 5, 2500, most)
+			docs[17].vectors = nil
+			docs[40].vectors[wide.ID] = DocVectors{Vectors: make([]float32, wide.Dimensions)} // an outlier, as near as can be
+			r := segmentOfVectors(t, vfs.NewMem(), "a.seg", docs, wide)
+			asIfCold(r)
+			const k = 10
+			for name, share := range map[string]float64{"all": 1, "most": 0.95, "half": 0.5, "a tenth": 0.1} {
+				missed, queries := 0, 30
+				for range queries {
+					q := clusteredDocs(rng, wide, 0, 1, 1)[0].vectors[wide.ID].Vectors
+					var allowed *roaring.Bitmap
+					if share < 1 {
+						allowed = roaring.New()
+						for row := range uint32(len(docs)) {
+							if rng.Float64() < share {
+								allowed.Add(row)
+							}
+						}
+					}
+					missed += checkFound(t, r.Vectors(wide.ID).Search(nil, q, k, allowed), twinSearch(docs, wide, q, allowed), k)
+				}
+				if recall := 1 - float64(missed)/float64(k*queries); recall < 0.97 {
+					t.Errorf("%s: recall %.3f", name, recall)
+				}
+			}
+			for tag, head := range map[tag]int{tagCodes: 2, tagGraph: 2} { // the first block, and the one that ends in the next section
+				if n := blocksRight(r, tag); n > head {
+					t.Errorf("%d blocks of %v are read", n, tag)
+				}
+			}
+			if n := r.ahead.waiting.Load(); n != 0 {
+				t.Errorf("%d searches are said to wait", n)
+			}
+			r.ahead.reads.Store(false)
+			checkRecall(t, r.Vectors(wide.ID), docs, rng)
+			if n := blocksRight(r, tagGraph); n < 10 {
+				t.Errorf("the graph is not walked when nothing is read ahead any more: %d blocks", n)
+			}
+		})
+	}
+}
+
+// Of a file that turns out to be in memory it is not asked again.
+func TestAFileInMemoryIsNotCold(t *testing.T) {
+	defer lowerThresholds(256, 1000)()
+	docs := clusteredDocs(testRand(t), coded, 5, 1500, 1)
+	r := segmentOfVectors(t, vfs.OS, filepath.Join(t.TempDir(), "a.seg"), docs, coded)
+	if r.isCold() {
+		t.Error("a file is cold that nobody reads ahead")
+	}
+	asked, end := 0, 2*samples // each of the graph and of the codes
+	asIfCold(r)
+	r.holds = func(at int64) bool {
+		asked++
+		s := r.blocks.sectionAt(int(at))
+		if !strings.Contains(s, "vcod") && !strings.Contains(s, "vgrf") {
+			t.Fatalf("it is asked for a page of %s", s)
+		}
+		return asked != end
+	}
+	if !r.isCold() {
+		t.Error("a file is not cold of which a page is not in memory")
+	}
+	if asked = end; r.isCold() || asked != 2*end {
+		t.Errorf("a file is cold of which all pages are in memory, %d asked for", asked-end)
+	}
+	if r.isCold() || asked != 2*end {
+		t.Error("it is asked again")
+	}
+}
+
+// Signs that are damaged are told of, and searches do without. A file of an earlier program has none.
+func TestSearchesOfAColdFileWithoutSigns(t *testing.T) {
+	defer lowerThresholds(256, 1000)()
+	rng := testRand(t)
+	docs := clusteredDocs(rng, wide, 5, 1500, 1)
+	mem := vfs.NewMem()
+	segmentOfVectors(t, mem, "a.seg", docs, wide)
+	for name, change := range map[string]func(data []byte, s section){
+		"damaged":  func(data []byte, s section) { data[s.offset+s.length/2] ^= 1 },
+		"there":    func(data []byte, s section) {},
+		"nonsense": func(data []byte, s section) { data[s.offset+s.length/2] ^= 1; fixChecksums(data) },
+		"none": func(data []byte, s section) {
+			_, sections, err := parseContainer("a.seg", data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range sections {
+				if sections[i].tag == tagSigns {
+					copy(data[len(data)-footerBytes-entryBytes*(len(sections)-i):], "vold")
+				}
+			}
+			fixChecksums(data)
+		},
+	} {
+		data := readFile(t, mem, "a.seg")
+		change(data, sectionOf(data, tagSigns))
+		r, err := openBytes(t, data)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		defer r.Close()
+		told := 0
+		r.OnDamage(func(*apierr.Corruption) { told++ })
+		asIfCold(r)
+		missed := 0
+		for range 20 {
+			q := clusteredDocs(rng, wide, 0, 1, 1)[0].vectors[wide.ID].Vectors
+			missed += checkFound(t, r.Vectors(wide.ID).Search(nil, q, 10, nil), twinSearch(docs, wide, q, nil), 10)
+		}
+		if missed > 10 {
+			t.Errorf("%s: %d of 200 are missed", name, missed)
+		}
+		if walked := blocksRight(r, tagGraph); (walked > 2) != (name == "damaged" || name == "none") || (told > 0) != (name == "damaged") {
+			t.Errorf("%s: %d blocks of the graph are read, %d damages told", name, walked, told)
+		}
+		err = r.Verify()
+		switch name {
+		case "damaged", "nonsense":
+			if !apierr.IsCorruption(err) || !strings.Contains(err.Error(), "vsgn") {
+				t.Errorf("%s: %v", name, err)
+			}
+		default:
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	// Signs that do not fit are damage of the file.
+	data := readFile(t, mem, "a.seg")
+	_, sections, _ := parseContainer("a.seg", data)
+	for i := range sections {
+		if sections[i].tag == tagSigns {
+			binary.LittleEndian.PutUint64(data[len(data)-footerBytes-entryBytes*(len(sections)-i)+16:], uint64(sections[i].length-8))
+		}
+	}
+	fixChecksums(data)
+	r, err := openBytes(t, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if err := mapped.Guard(func() error { r.Vectors(wide.ID); return nil }); !apierr.IsCorruption(err) || !strings.Contains(err.Error(), "do not fit its 1500 vectors") {
+		t.Errorf("signs of another number of vectors: %v", err)
+	}
+}
+
+// The documents that are asked for may be anywhere, as a damaged file says.
+func TestDocumentsThatAreAskedForMayBeAnywhere(t *testing.T) {
+	rng := testRand(t)
+	docs := clusteredDocs(rng, coded, 5, 300, 1)
+	r := segmentOfVectors(t, vfs.OS, filepath.Join(t.TempDir(), "a.seg"), docs, coded)
+	index := make([]byte, len(r.docs.index))
+	var rows []Scored
+	for range 40 {
+		rows = append(rows, Scored{Row: Row(rng.IntN(400))})
+	}
+	rows = append(rows[:20], Scored{Row: 1<<32 - 1})
+	r.askForDocuments(rows)
+	for range 100 {
+		for i := range index {
+			index[i] = byte(rng.Uint32())
+			if rng.IntN(3) > 0 {
+				index[i] = 0
+			}
+		}
+		r.blocks.file = nil // index is not of the file
+		r.docs.index = index
+		r.askForDocuments(rows)
+	}
+}
+
+// Reading ahead makes way for searches that wait for the disk, but not for ever.
+func TestReadingAheadMakesWay(t *testing.T) {
+	a := &ahead{end: make(chan struct{})}
+	if left := a.giveWay(time.Hour); left != time.Hour {
+		t.Errorf("it waits for nobody: %v left", left)
+	}
+	a.waiting.Add(1)
+	if left := a.giveWay(time.Millisecond); left > 0 {
+		t.Errorf("%v left while a search waits", left)
+	}
+	close(a.end)
+	if left := a.giveWay(time.Hour); left != time.Hour {
+		t.Errorf("it waits when it is to end: %v left", left)
+	}
+}
