@@ -18,6 +18,8 @@ type BuilderOptions struct {
 	Embedders    []EmbedderShape // those that rows may have vectors of
 	GraphThreads int             // goroutines that link vectors into a graph; 1 when 0
 
+	Dictionaries *DocumentDictionaries // what documents may be compressed against; nil: the builder makes its own
+
 	Throttle func(bytes int) error // asked before so many bytes are written, and may wait; nil: nobody
 
 	// Spool makes a file for large documents, which are not kept in memory then; the Builder removes it. nil: they are.
@@ -88,7 +90,7 @@ func NewBuilder(o BuilderOptions) *Builder {
 func (b *Builder) Reset() {
 	_ = b.docs.spool.Close() // what stays of a temporary file is in nobody's way
 	*b = Builder{options: b.options, columns: NewColumnSet(0, b.options.Columns)}
-	b.docs.place = b.options.Spool
+	b.docs.place, b.docs.shared = b.options.Spool, b.options.Dictionaries
 	for _, shape := range b.options.Embedders {
 		b.vectors = append(b.vectors, vectorStore{shape: shape})
 	}

@@ -44,6 +44,7 @@ type documentWriter struct {
 	waiting  [][]byte // documents that came before
 	size     int      // of waiting, as far as it is sampled
 	scratch  []byte
+	shared   *DocumentDictionaries // nil: there is none to choose but its own
 
 	place func() (*mapped.Spool, error) // nil: all is kept in memory
 	spool *mapped.Spool                 // nil until there is a large document
@@ -78,6 +79,9 @@ func (w *documentWriter) choose() {
 		w.dict = makeDictionary(w.waiting, min(w.size/dictionaryShare, s2.MaxDictSize))
 	}
 	if w.dict != nil {
+		if w.shared != nil {
+			w.dict = w.shared.choose(w.dict, w.waiting)
+		}
 		w.dictByte = 1 << methodBits
 	}
 	for _, doc := range w.waiting {

@@ -104,6 +104,16 @@ func (v *View) CheckSums(ctx context.Context) error {
 	return nil
 }
 
+// largest returns the segment with the most rows; nil when there is none.
+func (v *View) largest() (r *segment.Reader) {
+	for _, l := range v.Segments {
+		if r == nil || l.Rows() > r.Rows() {
+			r = l.Reader
+		}
+	}
+	return r
+}
+
 // LiveRows returns, by segment, the rows that are not deleted. They are shared: the caller may keep but not modify them.
 func (v *View) LiveRows() []*roaring.Bitmap { return v.live() }
 

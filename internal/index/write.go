@@ -144,6 +144,7 @@ func (b *batch) write(next *View, old *storedDocs) (files []*file, names []strin
 	w.queue.states = &b.states
 	w.builder.Embedders = shapes(next.embedders)
 	w.builder.Spool = b.ix.newSpool
+	w.builder.Dictionaries = segment.NewDocumentDictionaries(b.base.largest())
 	w.builder.GraphThreads = (b.ix.options.MaxIndexingThreads + threads - 1) / threads
 	if slices.ContainsFunc(next.embedders, (*ViewEmbedder).generates) {
 		w.chunk = chunkEmbedded

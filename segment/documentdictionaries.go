@@ -1,0 +1,73 @@
+package segment
+
+import (
+	"bytes"
+	"sync"
+
+	"github.com/klauspost/compress/s2"
+)
+
+// DocumentDictionaries are dictionaries that the documents of several segments compress against: a merge of these copies documents,
+// which it would have to compress again where it meets more dictionaries than a segment may have. It is for several goroutines.
+type DocumentDictionaries struct {
+	mu   sync.Mutex
+	from *Reader // not yet asked for its own; nil: it was
+	all  []*s2.Dict
+}
+
+// NewDocumentDictionaries returns a set with the dictionaries of a segment; nil: an empty one. The segment is asked for them when the first
+// are needed, and is to be open as long as the set is used.
+func NewDocumentDictionaries(from *Reader) *DocumentDictionaries {
+	return &DocumentDictionaries{from: from}
+}
+
+const (
+	// dictionaryTrials is how many documents tell which dictionary is the better one.
+	dictionaryTrials = 64
+	// dictionarySlack is the part by which documents may be longer with a dictionary of the set than with one of their own, which is made of
+	// their neighbours. A merge that meets too many would compress them against another one, too.
+	dictionarySlack = 8
+)
+
+// choose returns the dictionary that some documents are to be compressed against: their own, which the set then has, until it has as many
+// as a segment may have; from then on the best of the set, unless their own does clearly better.
+func (s *DocumentDictionaries) choose(own *s2.Dict, docs [][]byte) *s2.Dict {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.from != nil {
+		dicts, _ := s.from.docs.dictionaries() // of damage those tell who need them to read
+		for _, d := range dicts {
+			s.all = append(s.all, s2.NewDict(d.Bytes())) // a reader's is to stay without the tables of a compressor
+		}
+		s.from = nil
+	}
+	if len(s.all) < maxDictionaries {
+		s.all = append(s.all, own)
+		return own
+	}
+	var trials [][]byte
+	content, step := own.Bytes(), max(1, len(docs)/dictionaryTrials)
+	for i := step / 2; i < len(docs); i += step {
+		if len(docs[i]) < largeDocument && !bytes.Contains(content, docs[i][:min(len(docs[i]), sampleDocument)]) { // nothing beats a copy
+			trials = append(trials, docs[i])
+		}
+	}
+	best, least := own, compressedBytes(own, trials)
+	least += least / dictionarySlack
+	for _, d := range s.all {
+		if n := compressedBytes(d, trials); n <= least {
+			best, least = d, n
+		}
+	}
+	return best
+}
+
+// compressedBytes returns how long some documents are when they are compressed against a dictionary.
+func compressedBytes(d *s2.Dict, docs [][]byte) (n int) {
+	w := documentWriter{dict: d}
+	for _, doc := range docs {
+		_, body := w.compress(doc)
+		n += len(body)
+	}
+	return n
+}

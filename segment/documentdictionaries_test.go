@@ -1,0 +1,108 @@
+package segment
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"svc/internal/vfs"
+)
+
+// documentsOf returns documents with words of a vocabulary of its own.
+func documentsOf(r *rand.Rand, vocabulary string, n int) []string {
+	docs := make([]string, n)
+	for i := range docs {
+		var words []string
+		for range 60 {
+			words = append(words, fmt.Sprint(vocabulary, r.IntN(400)))
+		}
+		docs[i] = fmt.Sprintf(`{"text":%q}`, strings.Join(words, " "))
+	}
+	return docs
+}
+
+// TestSharedDictionaries has builders share dictionaries: the first make their own, later ones take the best, unless their documents are
+// of another kind. Documents are read as they were, before and after a merge, which copies those that share.
+func TestSharedDictionaries(t *testing.T) {
+	const seed = 3
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	fsys := vfs.NewMem()
+	shared := NewDocumentDictionaries(nil)
+	want := map[string]string{}
+	var lives []Live
+	var contents [][]byte // of each segment's dictionary
+	build := func(name, vocabulary string, shared *DocumentDictionaries) {
+		b := NewBuilder(BuilderOptions{Dictionaries: shared})
+		for i, doc := range documentsOf(r, vocabulary, 300) {
+			id := fmt.Sprint(name, i)
+			b.StartDoc(DocID(300*len(lives)+i), []byte(id), []byte(doc))
+			b.EndDoc()
+			want[id] = doc
+		}
+		if _, err := b.Write(t.Context(), fsys, name); err != nil {
+			t.Fatal(err)
+		}
+		s := openSegment(t, fsys, name)
+		dicts, err := s.docs.dictionaries()
+		if err != nil || len(dicts) != 1 {
+			t.Fatalf("%d dictionaries: %v", len(dicts), err)
+		}
+		lives, contents = append(lives, Live{Reader: s}), append(contents, dicts[0].Bytes())
+	}
+	own := func(i int) bool {
+		return !slices.ContainsFunc(contents[:i], func(b []byte) bool { return string(b) == string(contents[i]) })
+	}
+	for i := range maxDictionaries + 2 {
+		build(fmt.Sprint("s", i), "alpha", shared)
+		if own(i) != (i < maxDictionaries) {
+			t.Errorf("segment %d has a dictionary of its own: %v", i, own(i))
+		}
+	}
+	build("other", "βητα-", shared)
+	if !own(len(lives) - 1) {
+		t.Error("documents of another kind take a dictionary that does not suit them")
+	}
+	check := func(l Live) {
+		t.Helper()
+		for row := range Row(l.Rows()) {
+			got, err := l.AppendDocument(nil, row)
+			if id := string(l.ExternalID(row)); err != nil || string(got) != want[id] {
+				t.Fatalf("document %s is %s, %v", id, got, err)
+			}
+		}
+	}
+	for _, l := range lives {
+		check(l)
+	}
+	stored := func(l Live) (n int) {
+		for row := range uint32(l.Rows()) {
+			p, err := l.docs.stored(row)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n += len(p)
+		}
+		return n
+	}
+	before := 0
+	for _, l := range lives[:maxDictionaries+2] {
+		before += stored(l)
+	}
+	if _, err := Merge(t.Context(), fsys, "merged", lives[:maxDictionaries+2], MergeOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	merged := Live{Reader: openSegment(t, fsys, "merged")}
+	check(merged)
+	if n := stored(merged); n != before {
+		t.Errorf("%d bytes of documents became %d: they were compressed again", before, n)
+	}
+	// A set that begins with those of a segment.
+	build("later", "alpha", NewDocumentDictionaries(merged.Reader))
+	if own(len(lives) - 1) {
+		t.Error("documents do not take a dictionary of the segment that there is")
+	}
+	check(lives[len(lives)-1])
+}
