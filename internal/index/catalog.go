@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"svc/internal/apierr"
+	"svc/internal/index/mergeplan"
 	"svc/internal/pace"
 	"svc/internal/resultcache"
 	"svc/internal/settings"
@@ -50,7 +51,8 @@ type Catalog struct {
 
 	// tests lower these
 	builderBytes     int64 // least memory of a worker's builder
-	inlineTombstones int   // see inlineTombstoneBytes
+	importPlan       mergeplan.Options
+	inlineTombstones int // see inlineTombstoneBytes
 }
 
 // OpenCatalog opens the indexes under dir, which it makes if it is missing, and
@@ -67,7 +69,7 @@ func OpenCatalog(dir string, o Options) (*Catalog, error) {
 // openCatalog opens a catalog that does not compact by itself.
 func openCatalog(dir string, o Options) (_ *Catalog, err error) {
 	o.complete()
-	c := &Catalog{dir: dir, options: o, builderBytes: minBuilderBytes, inlineTombstones: inlineTombstoneBytes, results: resultcache.New(o.SearchCacheBytes), suspects: make(chan suspect, 16)}
+	c := &Catalog{dir: dir, options: o, builderBytes: minBuilderBytes, importPlan: mergeplan.OfImport(), inlineTombstones: inlineTombstoneBytes, results: resultcache.New(o.SearchCacheBytes), suspects: make(chan suspect, 16)}
 	c.loaded.init(o.keptLoaded, o.mostLoaded)
 	c.compactor = newCompactor(c)
 	c.open.indexes, c.open.damaged = make(map[string]*Index), make(map[string]damagedIndex)

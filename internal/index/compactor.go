@@ -16,9 +16,9 @@ import (
 	"svc/segment"
 )
 
-// compactor merges segments beside everything else. It has two lanes, each
-// with one merge at a time: small merges, which a stream of small batches needs often, and large
-// ones, which can take minutes. Both look at an index after each of its commits.
+// compactor merges segments beside everything else. It has three lanes, each
+// with one merge at a time: small merges, which a stream of small batches needs often, medium ones, which a stream of large batches
+// needs, and large ones, which can take minutes. All look at an index after each of its commits.
 type compactor struct {
 	catalog *Catalog
 	plan    mergeplan.Options
@@ -42,7 +42,7 @@ type lane struct {
 }
 
 // mergeLanes is how many lanes there are.
-const mergeLanes = 2
+const mergeLanes = 3
 
 // failure says when an index's merges may be tried again. A merge that meets damage or a full disk has read and written
 // much in vain, and would at each commit.
@@ -62,7 +62,8 @@ func newCompactor(c *Catalog) *compactor {
 	k.rate.perSecond = c.options.CompactionBytesPerSecond
 	k.lanes = [mergeLanes]*lane{
 		{number: 0, min: -1, max: smallMergeBytes, wake: make(chan struct{}, 1)},
-		{number: 1, min: smallMergeBytes, max: k.plan.MaxBytes, wake: make(chan struct{}, 1)},
+		{number: 1, min: smallMergeBytes, max: mediumMergeBytes, wake: make(chan struct{}, 1)},
+		{number: 2, min: mediumMergeBytes, max: k.plan.MaxBytes, wake: make(chan struct{}, 1)},
 	}
 	for _, l := range k.lanes {
 		l.mu.waiting = make(map[*Index]bool)
@@ -160,7 +161,7 @@ func (k *compactor) step(l *lane, ix *Index) (merged bool) {
 		return false
 	}
 	*failed = failure{}
-	k.wake(ix) // a result may be an input of the other lane
+	k.wake(ix) // a result may be an input of another lane
 	return true
 }
 
@@ -254,19 +255,8 @@ func (ix *Index) mergeSegments(ctx context.Context, base *View, inputs []int, th
 }
 
 // mergeFiles writes the live rows of segments as one new segment under v's settings. What no embedder of v needs is left out.
-func (ix *Index) mergeFiles(ctx context.Context, v *View, lives []segment.Live, columns *segment.ColumnSet, vectors []*segment.VectorSet, throttle func(context.Context, int) error) (merged *file, err error) {
-	ctx, span := ix.options.Tracer.Begin(ctx, "merge")
-	defer func() {
-		if err != nil {
-			span.Fail("cannot merge") // the log says why
-		}
-		span.End()
-	}()
-	span.Set("svc.index", v.UID)
-	span.SetInt("svc.segments", len(lives))
-	number := ix.nextSegment.Add(1) - 1
-	name := path.Join(ix.dir, segmentName(number))
-	_, err = segment.Merge(ctx, ix.options.FS, name, lives, segment.MergeOptions{
+func (ix *Index) mergeFiles(ctx context.Context, v *View, lives []segment.Live, columns *segment.ColumnSet, vectors []*segment.VectorSet, throttle func(context.Context, int) error) (*file, error) {
+	return ix.mergeTo(ctx, lives, segment.MergeOptions{
 		KeepColumn:   func(id segment.FieldID) bool { return v.Fields.Info(id).Column },
 		Columns:      columns,
 		KeepVectors:  v.knows,
@@ -275,14 +265,29 @@ func (ix *Index) mergeFiles(ctx context.Context, v *View, lives []segment.Live, 
 		Prefixes:     v.Settings.PrefixSearch != settings.PrefixDisabled,
 		Throttle:     func(n int) error { return throttle(ctx, n) },
 	})
-	if err == nil {
+}
+
+// mergeTo writes the live rows of segments as one new segment.
+func (ix *Index) mergeTo(ctx context.Context, lives []segment.Live, o segment.MergeOptions) (merged *file, err error) {
+	ctx, span := ix.options.Tracer.Begin(ctx, "merge")
+	defer func() {
+		if err != nil {
+			span.Fail("cannot merge") // the log says why
+		}
+		span.End()
+	}()
+	span.Set("svc.index", ix.UID())
+	span.SetInt("svc.segments", len(lives))
+	number := ix.nextSegment.Add(1) - 1
+	name := path.Join(ix.dir, segmentName(number))
+	if _, err = segment.Merge(ctx, ix.options.FS, name, lives, o); err == nil {
 		var f *file
 		if f, err = ix.openFile(number); err == nil {
 			return f, nil
 		}
 	}
 	_ = ix.options.FS.Remove(name) // or the next open does it
-	return nil, fmt.Errorf("cannot merge segments of index %s: %w", v.UID, err)
+	return nil, fmt.Errorf("cannot merge segments of index %s: %w", ix.UID(), err)
 }
 
 // unthrottled lets a merge run as fast as it can.

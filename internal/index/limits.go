@@ -36,7 +36,8 @@ const (
 	// largeBytes is from which size on a document is not read into memory, but is in a mapping of its payload or of a file of its own.
 	largeBytes = 1 << 20
 
-	// smallMergeBytes divides the two lanes of the compactor: merges up to this size
-	// need not wait for larger ones, so that single-document batches never pile up behind a long merge.
-	smallMergeBytes = 32 << 20
+	// smallMergeBytes and mediumMergeBytes divide the lanes of the compactor: merges up to these sizes
+	// need not wait for larger ones, so that what single-document batches or large ones write never piles up behind a long merge.
+	smallMergeBytes  = 32 << 20
+	mediumMergeBytes = 512 << 20
 )

@@ -261,6 +261,7 @@ func TestSmallMemoryMakesMoreSegments(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{MaxIndexingThreads: 3, MaxIndexingMemory: 1})
 	defer b.close()
 	b.c.builderBytes = 1
+	b.c.importPlan.MinRun, b.c.importPlan.MinLargeRun = 1000, 1000 // so that they stay
 	ix := b.create("m")
 	var docs []string
 	for i := range 4 * chunkDocuments {

@@ -22,7 +22,6 @@ type worker struct {
 	vectors  *vectorizer // nil when there are no embedders
 	gathered []gatheredDoc
 	builder  *segment.Builder
-	files    []*file // written so far
 
 	handles map[string]int // path → index in fields
 	fields  []fieldState
@@ -58,7 +57,7 @@ func newWorker(w *writer) *worker {
 }
 
 // run works until the queue is empty.
-func (k *worker) run() (err error) {
+func (k *worker) run() error {
 	defer func() { _ = k.read.close() }() // what stays goes at the next open
 	if k.vectors != nil {
 		defer k.vectors.close()
@@ -66,12 +65,6 @@ func (k *worker) run() (err error) {
 	defer func() {
 		if k.builder != nil {
 			k.builder.Reset()
-		}
-		if err != nil {
-			for _, f := range k.files {
-				f.discard()
-			}
-			k.files = nil
 		}
 	}()
 	var items []item
@@ -201,7 +194,10 @@ func (k *worker) index(it item, external, doc []byte, entries []docEntry) error 
 	if k.builder.MemoryBytes() < k.w.share {
 		return nil
 	}
-	return k.flush()
+	if err := k.flush(); err != nil {
+		return err
+	}
+	return k.w.merge()
 }
 
 // flush writes what the builder holds as a segment.
@@ -216,7 +212,7 @@ func (k *worker) flush() error {
 	if err == nil {
 		var f *file
 		if f, err = ix.openFile(number); err == nil {
-			k.files = append(k.files, f)
+			k.w.written.add(f)
 			k.builder.Reset()
 			return nil
 		}

@@ -30,6 +30,7 @@ type writer struct {
 	chunk    int   // documents that a worker takes at once
 	progress func(documents int)
 	pace     *pace.Worker // nil: the batch does not yield to searches
+	written  written
 }
 
 // item is a document to write: what the batch made of it, or the stored one.
@@ -155,10 +156,8 @@ func (b *batch) write(next *View, old *storedDocs) (files []*file, names []strin
 			w.builder.Columns = append(w.builder.Columns, segment.FieldID(id))
 		}
 	}
-	workers := make([]*worker, threads)
-	for i := range workers {
+	for range threads {
 		k := newWorker(w)
-		workers[i] = k
 		group.Go(func() (err error) {
 			defer func() {
 				if p := recover(); p != nil { // one bad document must not stop the server
@@ -168,17 +167,11 @@ func (b *batch) write(next *View, old *storedDocs) (files []*file, names []strin
 			return mapped.Guard(k.run)
 		})
 	}
-	err = group.Wait()
-	for _, k := range workers {
-		files = append(files, k.files...)
-	}
-	if err != nil {
-		for _, f := range files {
-			f.discard()
-		}
+	if err = group.Wait(); err != nil {
+		w.written.discard()
 		return nil, nil, err
 	}
-	return files, w.fields.names(), nil
+	return w.written.files, w.fields.names(), nil
 }
 
 // builderShare returns how many bytes each of some workers may gather. What the batch knows of its documents counts, so that many

@@ -7,6 +7,10 @@
 // row is rewritten only into segments about twice as large as the one it comes from, at most
 // log₂(n) times, and about log₂(n) segments stay. A compactor that falls behind finds longer
 // runs, which cost less a row: the policy slows down by itself.
+//
+// A long run of segments that are not tiny, as a large import leaves one, is merged in two passes or more: its
+// smallest segments first, a dozen and some at a time. Each row is written once more for it, but searches, which go through
+// all segments, meet fewer of them soon, and not only when all of the run is merged.
 package mergeplan
 
 import (
@@ -28,6 +32,8 @@ type Options struct {
 	// Large bytes: below that, what a merge costs is its commit, above it is the bytes.
 	MinRun, MinLargeRun int
 	Large               int64
+	// Of a run, about so many of the smallest segments, or more up to Large bytes, are merged first where they are no more than half of its bytes.
+	Part int
 	// MaxBytes bounds the live bytes of a merge's result. Segments of more than half of it are left alone.
 	MaxBytes int64
 	// A segment of which more than DeadShare of the rows are deleted is rewritten alone.
@@ -36,7 +42,15 @@ type Options struct {
 
 // Default returns the options svc runs with.
 func Default() Options {
-	return Options{Floor: 4 << 10, MinRun: 4, MinLargeRun: 2, Large: 4 << 20, MaxBytes: 16 << 30, DeadShare: 1. / 3}
+	return Options{Floor: 4 << 10, MinRun: 4, MinLargeRun: 2, Large: 4 << 20, Part: 16, MaxBytes: 16 << 30, DeadShare: 1. / 3}
+}
+
+// OfImport returns the options for the segments of an import that goes on, which nobody searches yet: of a run as long as two
+// parts, the smaller one is merged. Fewer are left to be merged when all are there.
+func OfImport() Options {
+	o := Default()
+	o.MinRun, o.MinLargeRun = 2*o.Part, 2*o.Part
+	return o
 }
 
 // Merge is one merge to do.
@@ -73,10 +87,12 @@ func Plan(segments []Segment, o Options) []Merge {
 			}
 			sum += w
 		}
-		if n := end - start; n < 2 || n < o.MinRun && (n < o.MinLargeRun || sum < o.Large) {
+		n := end - start
+		if n < 2 || n < o.MinRun && (n < o.MinLargeRun || sum < o.Large) {
 			start++
 			continue
 		}
+		end = start + o.part(n, sum, func(i int) int64 { return floored(line[start+i]) })
 		// Smaller segments that make no run of their own come along: they cost little.
 		var m Merge
 		for i := end - 1; i >= first && (i >= start || m.Bytes+line[i].weight <= o.MaxBytes); i-- {
@@ -95,6 +111,26 @@ func Plan(segments []Segment, o Options) []Merge {
 	}
 	slices.SortStableFunc(merges, func(a, b Merge) int { return cmp.Compare(a.Bytes, b.Bytes) })
 	return merges
+}
+
+// part returns how many segments of a run of n are merged at once. weight tells of each, the smallest first; sum is that of all. Where a part
+// and a few more are of one kind, and the next one is far larger, these few are not left behind.
+func (o *Options) part(n int, sum int64, weight func(i int) int64) int {
+	part := n
+	var before int64
+	for i := range n {
+		if i >= o.Part && before >= o.Large {
+			if before > sum/2 || part < n && i >= 2*o.Part {
+				break
+			}
+			if weight(i) > 2*weight(i-1) {
+				return i
+			}
+			part = min(part, i)
+		}
+		before += weight(i)
+	}
+	return part
 }
 
 // weight estimates the bytes of the live rows.

@@ -87,19 +87,8 @@ func TestStreamStaysLogarithmic(t *testing.T) {
 					}
 					m := plan[0]
 					merges++
-					var out Segment
-					var kept []Segment
-					for i, s := range live {
-						if slices.Contains(m.Inputs, i) {
-							out.Rows += s.Rows
-							out.Live += s.Live
-							out.Bytes += s.Bytes
-						} else {
-							kept = append(kept, s)
-						}
-					}
-					merged += out.Bytes
-					live = append(kept, out)
+					merged += m.Bytes
+					live = m.apply(live)
 				}
 				most = max(most, len(live))
 			}
@@ -112,6 +101,95 @@ func TestStreamStaysLogarithmic(t *testing.T) {
 				t.Errorf("each byte was rewritten %.1f times", float64(merged)/float64(written))
 			}
 		})
+	}
+}
+
+// equals returns n segments of the same size.
+func equals(n int, bytes int64) []Segment { return full(slices.Repeat([]int64{bytes}, n)...) }
+
+// apply returns the segments after a merge.
+func (m *Merge) apply(segments []Segment) []Segment {
+	var out Segment
+	var kept []Segment
+	for i, s := range segments {
+		if slices.Contains(m.Inputs, i) {
+			out.Rows += s.Rows
+			out.Live += s.Live
+			out.Bytes += s.Bytes
+		} else {
+			kept = append(kept, s)
+		}
+	}
+	return append(kept, out)
+}
+
+// A long run is merged in parts; one that is not much longer than a part, or tiny, at once.
+func TestLongRunsGoInParts(t *testing.T) {
+	o := Default()
+	few := append(equals(20, 15*mib), equals(11, 240*mib)...)
+	for name, c := range map[string]struct {
+		in   []Segment
+		want int // inputs of the first merge
+	}{
+		"up to twice a part":              {equals(2*o.Part-1, 15*mib), 2*o.Part - 1},
+		"more":                            {equals(3*o.Part, 15*mib), o.Part},
+		"small ones before large ones":    {few, 20},
+		"tiny ones together":              {equals(100, 4*kib), 100},
+		"a part of small ones is as long": {equals(1000, 64*kib), 64},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Plan(c.in, o)
+			if len(got) == 0 || len(got[0].Inputs) != c.want {
+				t.Fatalf("got %v, want %d at first", got, c.want)
+			}
+		})
+	}
+}
+
+// However many segments an import writes, few are left at its commit, all merges are short, and each byte is rewritten few times.
+func TestImportsLeaveFewSegments(t *testing.T) {
+	const seed = 5
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for _, n := range []int{1, 2, 15, 16, 17, 31, 32, 33, 48, 49, 100, 196, 500, 2000} {
+		for _, c := range []struct {
+			name string
+			size func() int64
+		}{
+			{"equal", func() int64 { return 15 * mib }},
+			{"similar", func() int64 { return 10*mib + r.Int64N(10*mib) }},
+			{"all ways", func() int64 { return int64(math.Exp(r.Float64()*math.Log(64))) * mib / 4 }},
+		} {
+			var live []Segment
+			var written, merged int64
+			most, longest := 0, 0
+			merge := func(o Options) {
+				for plan := Plan(live, o); len(plan) > 0; plan = Plan(live, o) {
+					m := plan[0]
+					longest = max(longest, len(m.Inputs))
+					merged += m.Bytes
+					live = m.apply(live)
+				}
+			}
+			o := Default()
+			o.MaxBytes = math.MaxInt64
+			young := OfImport()
+			young.MaxBytes = o.MaxBytes
+			for range n {
+				b := c.size()
+				written += b
+				live = append(live, Segment{Rows: 1, Live: 1, Bytes: b})
+				merge(young)
+				most = max(most, len(live))
+			}
+			merge(o)
+			times := float64(merged) / float64(written)
+			levels := 1 + math.Log(float64(n))/math.Log(float64(o.Part))
+			t.Logf("%d %s: %d segments at most, merges of %d, %d in the end, %.2f times rewritten, %.2f levels", n, c.name, most, longest, len(live), times, levels)
+			if float64(most) > float64(o.Part)*(1+levels) || longest > 3*o.Part || times > levels || len(live) > 4 {
+				t.Errorf("%d %s segments: %d at most, merges of %d, %d in the end, %.2f times rewritten", n, c.name, most, longest, len(live), times)
+			}
+		}
 	}
 }
 
