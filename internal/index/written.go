@@ -9,8 +9,8 @@ import (
 )
 
 // written are the segments that a batch has written. Of many documents there are hundreds, through which searches would have to go
-// one after the other once the batch is committed. So workers merge some of them while the batch goes on, in the place of gathering documents:
-// with the memory and the processor of theirs, and before anybody searches.
+// one after the other once the batch is committed. So workers merge some of them while the batch goes on, in the place of gathering
+// documents: with the memory and the processor of theirs, and before anybody searches.
 type written struct {
 	mu    sync.Mutex
 	files []*file // that no merge has

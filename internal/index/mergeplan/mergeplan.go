@@ -32,7 +32,8 @@ type Options struct {
 	// Large bytes: below that, what a merge costs is its commit, above it is the bytes.
 	MinRun, MinLargeRun int
 	Large               int64
-	// Of a run, about so many of the smallest segments, or more up to Large bytes, are merged first where they are no more than half of its bytes.
+	// Of a run, about so many of the smallest segments, or more up to Large bytes, are merged first where they are no more than half of
+	// its bytes.
 	Part int
 	// MaxBytes bounds the live bytes of a merge's result. Segments of more than half of it are left alone.
 	MaxBytes int64
@@ -113,8 +114,8 @@ func Plan(segments []Segment, o Options) []Merge {
 	return merges
 }
 
-// part returns how many segments of a run of n are merged at once. weight tells of each, the smallest first; sum is that of all. Where a part
-// and a few more are of one kind, and the next one is far larger, these few are not left behind.
+// part returns how many segments of a run of n are merged at once. weight tells of each, the smallest first; sum is that of all. Where a
+// part and a few more are of one kind, and the next one is far larger, these few are not left behind.
 func (o *Options) part(n int, sum int64, weight func(i int) int64) int {
 	part := n
 	var before int64
