@@ -1,8 +1,6 @@
 package segment
 
 import (
-	"math"
-
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/mapped"
@@ -16,12 +14,10 @@ import (
 const mostSigns = 32 << 20
 
 // keptBySigns is how many rows are compared that are found by signs, for so many that are wanted: among these were measured to be 98
-// of 100 and more. Signs of few dimensions say less, and of many vectors more are alike.
+// of 100 and more, of up to a million vectors. Signs of few dimensions say less.
 func (v *Vectors) keptBySigns(wanted int) int {
-	const dimensions, vectors = 128, 1 << 17
-	alike := dimensions / float64(v.shape.Dimensions)
-	alike *= 40 * alike * max(1, math.Sqrt(float64(v.vectors)/vectors))
-	return 10 + int(float64(wanted)*(1.5+alike))
+	few := 128 / float64(v.shape.Dimensions)
+	return 10 + int(float64(wanted)*(1.5+40*few*few))
 }
 
 // glance searches by signs where the file is not in memory yet. It reports whether it did.
