@@ -34,6 +34,7 @@ type Builder struct {
 	docIDs   []DocID
 	ids      externalIDs
 	docs     documentWriter
+	raw      []byte // of the open document
 	words    inverter
 	presence fieldTable[rowSet]
 	dotted   fieldTable[rowSet] // keys
@@ -43,6 +44,8 @@ type Builder struct {
 	shapes   shapeParts
 	vectors  []vectorStore // by embedder
 	row      uint32        // of the open document
+
+	concordances concordances
 
 	// While it is written: what the prefixes of the words are made of.
 	order    []wordOrder
@@ -88,7 +91,7 @@ func NewBuilder(o BuilderOptions) *Builder {
 
 // Reset forgets all rows. A Builder with a Spool ends with it.
 func (b *Builder) Reset() {
-	_ = b.docs.spool.Close() // what stays of a temporary file is in nobody's way
+	_, _ = b.docs.spool.Close(), b.concordances.spool.Close() // what stays of a temporary file is in nobody's way
 	*b = Builder{options: b.options, columns: NewColumnSet(0, b.options.Columns)}
 	b.docs.place, b.docs.shared = b.options.Spool, b.options.Dictionaries
 	for _, shape := range b.options.Embedders {
@@ -96,12 +99,13 @@ func (b *Builder) Reset() {
 	}
 }
 
-// StartDoc begins a row. raw is the document as compact JSON, externalID its canonical id text.
+// StartDoc begins a row. raw is the document as compact JSON, externalID its canonical id text. raw stays as it is up to EndDoc.
 func (b *Builder) StartDoc(id DocID, externalID []byte, raw []byte) {
 	b.row = uint32(len(b.docIDs))
 	b.docIDs = append(b.docIDs, id)
 	b.ids.add(externalID)
 	b.docs.add(raw)
+	b.raw, b.concordances.scanned = raw, false
 }
 
 // Present records that the document has field f (any path, parents too, also null).
@@ -151,14 +155,14 @@ func (b *Builder) Vectors(e EmbedderID, v DocVectors) {
 }
 
 // EndDoc ends a row.
-func (b *Builder) EndDoc() {}
+func (b *Builder) EndDoc() { b.raw, b.concordances.members = nil, nil }
 
 // Rows returns the number of rows begun.
 func (b *Builder) Rows() int { return len(b.docIDs) }
 
 // MemoryBytes returns about what the builder holds.
 func (b *Builder) MemoryBytes() int64 {
-	n := int64(cap(b.docIDs)*4+cap(b.ids.ends)*4+cap(b.ids.text)) + b.docs.memoryBytes() + b.words.memoryBytes() +
+	n := int64(cap(b.docIDs)*4+cap(b.ids.ends)*4+cap(b.ids.text)) + b.docs.memoryBytes() + b.words.memoryBytes() + b.concordances.memoryBytes() +
 		b.columns.memoryBytes() + b.geo.memoryBytes() + b.shapes.memoryBytes()
 	for i := range b.vectors {
 		n += b.vectors[i].memoryBytes()

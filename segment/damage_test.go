@@ -216,6 +216,7 @@ func exercise(t testing.TB, r *Reader) {
 		r.RowOf(r.DocID(row))
 		try(func() { r.Lookup(r.ExternalID(row)) })
 		try(func() { r.WordCount(FieldID(row%12), row) })
+		try(func() { concordanceText(r, row, 7) })
 	}
 	posting := func(p Posting) {
 		defer func() {

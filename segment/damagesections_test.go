@@ -64,6 +64,12 @@ func asksOf(t *testing.T, r *Reader) []ask {
 			return fmt.Sprint(doc, of, ok, string(r.ExternalID(row)))
 		})
 		add("row of "+string(id), func(r *Reader) string { return fmt.Sprint(r.Lookup(id)) })
+		doc, err := r.AppendDocument(nil, row)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := bytes.Index(doc, []byte(`"text"`))
+		add(fmt.Sprint("concordance ", row), func(r *Reader) string { return concordanceText(r, row, text) })
 		add(fmt.Sprint("numbers of words ", row), func(r *Reader) string {
 			var n []int
 			for _, f := range fields {

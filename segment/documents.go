@@ -69,6 +69,8 @@ type documentReader struct {
 	limit  uint64   // of a document's bytes: those of all documents
 	frames [][]byte // of the dictionaries, compressed
 
+	concordances *concordanceReader // of the same file; nil: none
+
 	once  sync.Once
 	dicts []*dictionary
 	err   error

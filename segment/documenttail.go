@@ -13,6 +13,8 @@ type Tail struct {
 	raw    []byte // of the string, decoded and not handed out yet
 	at     int    // where in the document goes on what is behind raw
 	end    int    // of the string, at its closing quote
+
+	concordance Concordance // of the whole text, where that is the rest
 }
 
 // Key returns the key of the member that the text belongs to, as it is written, with its quotes.
@@ -21,20 +23,41 @@ func (t *Tail) Key() []byte { return t.key }
 // More reports whether something is left.
 func (t *Tail) More() bool { return len(t.raw) > 0 || t.at < t.end }
 
+// Concordance returns that of the text, of which the tail is all then; nil where there is none.
+func (t *Tail) Concordance() *Concordance {
+	if t.concordance.Parts() == 0 {
+		return nil
+	}
+	return &t.concordance
+}
+
+// From returns the tail that begins at a place of the text, for a tail that has a concordance and was not read yet.
+func (t *Tail) From(p Place) (*Tail, error) {
+	from := *t
+	from.concordance = Concordance{}
+	if from.at = p.Raw; p.Raw < t.at || p.Raw > t.end {
+		return nil, t.pieces.docs.damaged(tagConcord, "row %d: a mark at %d, the text is from %d to %d", t.pieces.row, p.Raw, t.at, t.end)
+	}
+	return &from, nil
+}
+
 // Append appends a further part of the text, which is not empty, or all that is left. Every part but the last one ends with a space, so
 // no character is cut.
 func (t *Tail) Append(dst []byte) ([]byte, error) {
 	for t.at < t.end {
-		if !t.pieces.next() {
-			return dst, t.pieces.docs.damaged(tagDocs, "row %d: it ends before %d", t.pieces.row, t.end)
+		for t.pieces.at+t.pieces.size <= t.at {
+			if !t.pieces.next() {
+				return dst, t.pieces.docs.damaged(tagDocs, "row %d: it ends before %d", t.pieces.row, t.end)
+			}
 		}
 		from := len(t.raw)
 		var err error
 		if t.raw, err = t.pieces.decode(t.raw); err != nil {
 			return dst, err
 		}
-		n := min(t.pieces.size, t.end-t.at)
-		t.raw = t.raw[:from+n]
+		behind := t.at - t.pieces.at
+		n := min(t.pieces.size-behind, t.end-t.at)
+		t.raw = append(t.raw[:from], t.raw[from+behind:][:n]...)
 		t.at += n
 		if t.at == t.end {
 			break
@@ -51,8 +74,8 @@ func (t *Tail) Append(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// AppendBeginnings is AppendMembers, but that a long string may be cut behind a space where brief allows it for its key. Such strings
-// have their rests appended to tails, in the order of the document; all others are whole.
+// AppendBeginnings is AppendMembers, but that a long string may be cut behind a space, or at its start, where brief allows it for its
+// key. Such strings have their rests appended to tails, in the order of the document; all others are whole.
 func (r *Reader) AppendBeginnings(dst []byte, row Row, wanted, brief func(key []byte) bool, tails []Tail, room Room) ([]byte, []Tail, error) {
 	if wanted == nil {
 		dst, err := r.appendDocument(dst, row, room)
@@ -84,6 +107,14 @@ func (r *Reader) AppendBeginnings(dst []byte, row Row, wanted, brief func(key []
 // none that is worth it.
 func (d *pieces) begin(dst, key []byte, start, end int) ([]byte, error) {
 	value := start + len(key) + len(`:"`) // where the text begins, if it is a string
+	if c := d.docs.concordances; c != nil && c.parts() > 0 && d.at+d.size <= start {
+		if first, last := c.find(d.row, start); first < last {
+			t := Tail{key: key, pieces: *d, at: value, end: end - 1, concordance: Concordance{c, first, last}}
+			t.pieces.text, t.pieces.brief, t.pieces.tails = nil, nil, nil
+			d.tails = append(d.tails, t)
+			return append(append(dst, key...), `:""`...), nil
+		}
+	}
 	if end-value <= pieceBytes {
 		return d.copy(dst, start, end)
 	}

@@ -30,6 +30,7 @@ func fixedSegment(t testing.TB, fs vfs.FS, name string) {
 	for f := range FieldID(4) {
 		b.Present(f)
 	}
+	concord(b, "title", "Red cat")
 	b.Word(0, []byte("k1"), 0)
 	b.Word(1, []byte("red"), 0)
 	b.Word(1, []byte("cat"), 1)

@@ -28,6 +28,7 @@ type Reader struct {
 	externalIDs    []byte
 	idHash         []byte
 	docs           documentReader
+	concordances   concordanceReader
 	terms          fst.FST
 	postings       []byte
 	prefixes       []byte

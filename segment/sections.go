@@ -25,6 +25,8 @@ var (
 	tagDocs        = newTag("docs")
 	tagDocIndex    = newTag("didx")
 	tagDicts       = newTag("ddic")
+	tagConcord     = newTag("conc")
+	tagConcordDir  = newTag("cdir")
 	tagMeta        = newTag("meta")
 	tagDocIDs      = newTag("dids")
 	tagExternalIDs = newTag("xids")
@@ -91,6 +93,9 @@ func allSectionKinds() []sectionKind {
 			build: buildDocuments, open: (*Reader).openDocuments, merge: (*merger).mergeDocuments, verify: (*Reader).verifyDocuments, inspect: (*inspector).documents},
 		{tag: tagDocIndex, meaning: "row → document", since: 1, with: tagDocs, inspect: (*inspector).docIndex},
 		{tag: tagDicts, meaning: "dictionaries of documents", since: 1, with: tagDocs, small: true, inspect: (*inspector).dictionaries},
+		{tag: tagConcord, meaning: "places of all words in long texts", since: 3,
+			build: buildConcordances, open: (*Reader).openConcordances, merge: (*merger).mergeConcordances, verify: (*Reader).verifyConcordances, inspect: (*inspector).concordances},
+		{tag: tagConcordDir, meaning: "row, member → places of its words", since: 3, with: tagConcord, inspect: (*inspector).concordanceDir},
 		{tag: tagMeta, meaning: "counts", since: 1, small: true,
 			build: buildMeta, open: (*Reader).openMeta, merge: (*merger).writeMeta, copy: (*merger).writeMeta, verify: (*Reader).verifyMeta, inspect: (*inspector).meta},
 		{tag: tagDocIDs, meaning: "row → DocID", since: 1, small: true,

@@ -26,6 +26,7 @@ type doc struct {
 	id         DocID
 	externalID string
 	raw        string
+	text       string // that has a concordance; "" for none
 	present    map[FieldID]bool
 	dotted     map[FieldID]bool // of present
 	words      map[FieldID]map[string][]uint16
@@ -113,11 +114,16 @@ func randomDoc(rng *rand.Rand, id DocID) *doc {
 	d.vectors = randomVectors(rng, testEmbedders)
 	raw.WriteByte('}')
 	d.raw = raw.String()
+	if rng.IntN(6) == 0 {
+		d.text = randomText(rng, rng.IntN(60))
+		d.raw = fmt.Sprintf(`{"id":%d,"text":%s}`, id, escaped(rng, d.text))
+	}
 	return d
 }
 
 func addDoc(b *Builder, rng *rand.Rand, d *doc) {
 	b.StartDoc(d.id, []byte(d.externalID), []byte(d.raw))
+	concord(b, "text", d.text)
 	for f := range d.present {
 		b.Present(f)
 		b.Present(f)
@@ -251,6 +257,13 @@ func checkSegment(t *testing.T, r *Reader, docs []*doc, rng *rand.Rand) {
 	}
 	if _, ok := r.Lookup([]byte("nobody")); ok {
 		t.Fatal("Lookup finds an id that does not exist")
+	}
+	for row, d := range docs {
+		want := ""
+		if d.text != "" {
+			want = wordsOf(d.text)
+		}
+		equal("concordance", concordanceText(r, Row(row), strings.Index(d.raw, `"text"`)), want)
 	}
 	checkWords(t, r, docs, rng)
 	for f := range FieldID(400) {

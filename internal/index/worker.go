@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"path"
+	"strings"
 
 	"svc/internal/document"
 	"svc/internal/mapped"
@@ -31,6 +32,7 @@ type worker struct {
 	emit    func(word []byte, position uint16)
 	key     []byte // scratch for facet keys
 	err     error  // of the document
+	large   bool   // it may have texts with concordances
 }
 
 // fieldState is what a worker knows of a field, and how far the document has come in it.
@@ -38,6 +40,8 @@ type fieldState struct {
 	id                 segment.FieldID
 	searchable, column bool
 	locales            text.Locales
+	concords           string // the key of the members of documents at this path, where long texts there get a concordance; else ""
+	fingerprint        uint64 // of it
 	stamp              uint32 // the document that positions are of
 	positions          text.Positions
 }
@@ -163,7 +167,7 @@ func (k *worker) index(it item, external, doc []byte, entries []docEntry) error 
 		k.builder = segment.NewBuilder(k.w.builder)
 	}
 	k.stamp++
-	k.touched, k.err = k.touched[:0], nil
+	k.touched, k.err, k.large = k.touched[:0], nil, len(doc) > segment.LongText
 	k.builder.StartDoc(it.id, external, doc)
 	if err := document.Walk(doc, k); err != nil {
 		return fmt.Errorf("cannot index the document %s: %w", external, err)
@@ -250,7 +254,11 @@ func (k *worker) newField(name string) int {
 	}
 	info := k.w.fields.base.InfoOf(name)
 	h := len(k.fields)
-	k.fields = append(k.fields, fieldState{id: id, searchable: info.Searchable, column: info.Column, locales: info.Locales})
+	f := fieldState{id: id, searchable: info.Searchable, column: info.Column, locales: info.Locales}
+	if f.searchable && !strings.Contains(name, ".") { // others may be keys or paths
+		f.concords, f.fingerprint = name, k.w.analyzer.Fingerprint(f.locales)
+	}
+	k.fields = append(k.fields, f)
 	k.handles[name] = h
 	return h
 }
@@ -265,9 +273,11 @@ func (k *worker) DottedKey(field int) { k.builder.DottedKey(k.fields[field].id) 
 func (k *worker) Visit(field int) { k.fields[field].positions.Visit() }
 
 // String implements document.Visitor.
-func (k *worker) String(field int, s []byte, _ []int) {
+func (k *worker) String(field int, s []byte, indices []int) {
 	f := &k.fields[field]
-	k.words(f, s, f.locales)
+	if !(k.large && len(s) > segment.LongText && f.concords != "" && indices == nil && k.concord(f, s)) {
+		k.words(f, s, f.locales)
+	}
 	if f.column {
 		// As in columnBuilder.String, a string without content is no value.
 		if k.key = text.FacetKey(k.key[:0], s); len(k.key) > 0 {
@@ -315,6 +325,23 @@ func (k *worker) words(f *fieldState, s []byte, l text.Locales) {
 		k.w.analyzer.Index(&f.positions, s, l, k.emit)
 	}
 }
+
+// concord indexes a long text, and makes its concordance. It reports false where it does neither.
+func (k *worker) concord(f *fieldState, s []byte) bool {
+	c := k.builder.Concordance([]byte(f.concords), f.fingerprint)
+	if c == nil {
+		return false
+	}
+	k.field = f.id
+	k.w.analyzer.IndexConcord(&f.positions, s, f.locales, k.emit, concorder{c})
+	c.End(len(s))
+	return true
+}
+
+// concorder hands the places where a text can be read on over to the segment, which knows nothing of them.
+type concorder struct{ *segment.Concordancer }
+
+func (c concorder) Mark(at int, r text.Resume) { c.Concordancer.Mark(at, uint16(r)) }
 
 var trueText, falseText = []byte("true"), []byte("false")
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"svc/internal/text"
+	"svc/segment"
 )
 
 // cropWindow returns the part of a text that a crop to length words (at least one) shows: around a run of matches, or from the
@@ -93,6 +94,11 @@ type crop struct {
 	start   int
 	end     int
 	shown   []match // those between start and end
+
+	concord concord
+	near    []match // of all matches, those that may be shown with the run
+	tail    segment.Tail
+	offset  int // of the text that was read
 }
 
 // find works out start, end and shown of a text, which has a rest where that is not nil. It reads no more of that than it must.

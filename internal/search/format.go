@@ -47,6 +47,7 @@ type formatter struct {
 	path    []byte
 	tails   []segment.Tail // of members of the document at hand, in its order
 	rest    continuation   // of the value at hand; nil: it is whole
+	tail    *segment.Tail  // that rest
 	text    []byte
 	spans   []byteSpan
 	parts   []byte // of the document at hand
@@ -62,7 +63,10 @@ type pathOptions struct {
 	crop      int // words; -1: not cropped
 	displayed bool
 	locales   text.Locales
-	found     int // place among the matches of the document at hand, from 1; one of another document names another path
+
+	fingerprint uint64 // of the analysis with these locales; 0: not worked out yet
+
+	found int // place among the matches of the document at hand, from 1; one of another document names another path
 }
 
 // newFormatter prepares formatting for the hits of r on v; h may be nil when there is no query.
@@ -219,8 +223,9 @@ func (f *formatter) appendObject(dst, object []byte) ([]byte, error) {
 			}
 			first = false
 			dst = append(append(dst, key...), ':')
-			if f.rest = nil; outer == 0 && len(f.tails) > 0 && bytes.Equal(f.tails[0].Key(), key) {
-				f.rest, f.tails = &f.tails[0], f.tails[1:]
+			if f.rest, f.tail = nil, nil; outer == 0 && len(f.tails) > 0 && bytes.Equal(f.tails[0].Key(), key) {
+				f.tail, f.tails = &f.tails[0], f.tails[1:]
+				f.rest = f.tail
 			}
 			dst, err = f.appendValue(dst, value)
 		}
@@ -290,19 +295,35 @@ func (f *formatter) format(s []byte, o *pathOptions) ([]byte, error) {
 		}
 	}
 	f.cut.length = o.crop
-	f.cut.find(&f.reading, s, f.rest, o.locales)
-	if f.reading.err != nil {
-		return nil, f.reading.err
+	if err := f.cutText(s, o); err != nil {
+		return nil, err
 	}
 	s = f.reading.text
 	f.text = s
 	start, end := f.cut.start, f.cut.end
 	f.spans = appendSpans(f.spans[:0], f.cut.shown, start, end)
-	c := &croppedText{text: s[start:end], matches: f.spans, before: start > 0, after: end < len(s) || f.reading.partial()}
+	c := &croppedText{text: s[start:end], matches: f.spans, before: f.cut.offset+start > 0, after: end < len(s) || f.reading.partial()}
 	if long {
 		f.kept.put(f.segment, c)
 	}
 	return f.marked(c, o), nil
+}
+
+// cutText works out the part of a text that a crop shows.
+func (f *formatter) cutText(s []byte, o *pathOptions) error {
+	if t := f.tail; t != nil && t.Concordance() != nil {
+		if o.fingerprint == 0 {
+			o.fingerprint = f.reading.find.analyzer.Fingerprint(o.locales)
+		}
+		f.reading.text = s
+		if ok, err := f.cut.locate(&f.reading, t, o.fingerprint, o.locales); ok || err != nil {
+			return err
+		}
+		s = f.reading.text[:0]
+	}
+	f.cut.offset = 0
+	f.cut.find(&f.reading, s, f.rest, o.locales)
+	return f.reading.err
 }
 
 // appendSpans appends what matches cover of a text between start and end, counted from there.

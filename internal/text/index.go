@@ -70,30 +70,43 @@ func (a *Analyzer) Index(p *Positions, s []byte, l Locales, emit func(word []byt
 }
 
 func (a *Analyzer) indexAny(sc *scratch, p *Positions, s []byte, l Locales, emit func(word []byte, position uint16)) {
-	c := counter{at: p.base}
+	x := indexing{p: p, emit: emit, counter: counter{at: p.base}}
 	a.walk(s, l, func(piece piece) bool {
 		raw := s[piece.start:piece.end]
 		kind := a.classify(sc, raw, piece, true)
-		switch kind {
-		case Soft, Hard:
-			c.separator(kind)
-			return true
+		if kind < Soft {
+			sc.form = appendFold(sc.form[:0], raw, piece.group, nil)
 		}
-		sc.form = appendFold(sc.form[:0], raw, piece.group, nil)
-		if len(sc.form) == 0 {
-			c.something = true
-			return true
-		}
-		if !c.word() {
-			return false
-		}
-		if word := trimSpace(sc.form); kind == Word && len(word) > 0 && len(sc.form) <= maxWord {
-			p.last = c.at
-			p.words++
-			emit(word, uint16(c.at))
-		}
-		return true
+		return x.take(kind, sc.form)
 	})
+}
+
+// indexing is the indexing of one value.
+type indexing struct {
+	counter
+	p    *Positions
+	emit func(word []byte, position uint16)
+}
+
+// take takes the next piece, of a word its form. It returns false where no position is left.
+func (x *indexing) take(kind Kind, form []byte) bool {
+	if kind >= Soft {
+		x.separator(kind)
+		return true
+	}
+	if len(form) == 0 {
+		x.something = true
+		return true
+	}
+	if !x.word() {
+		return false
+	}
+	if word := trimSpace(form); kind == Word && len(word) > 0 && len(form) <= maxWord {
+		x.p.last = x.at
+		x.p.words++
+		x.emit(word, uint16(x.at))
+	}
+	return true
 }
 
 // indexASCII is indexAny for ASCII text, whose words need neither a script nor a language.

@@ -32,13 +32,14 @@ type Config struct {
 type Analyzer struct {
 	patterns
 	passes         passing
+	cuts           []byte              // what of the settings decides on where words are cut
 	stop           map[string]struct{} // by stop key
 	stopSeparators bool                // a stop word may be a separator or a dictionary entry
 }
 
 // New prepares an analyzer.
 func New(c Config) *Analyzer {
-	a := &Analyzer{patterns: newPatterns(c)}
+	a := &Analyzer{patterns: newPatterns(c), cuts: appendCuts(nil, c)}
 	a.passes = newPassing(&a.patterns, c)
 	if len(c.StopWords) == 0 {
 		return a

@@ -1,0 +1,147 @@
+package search
+
+import (
+	"slices"
+
+	"svc/internal/text"
+	"svc/segment"
+)
+
+// locate is find of a text that has a concordance: of the text it reads only what is around the run. It reports false where the
+// concordance is no help, with nothing read.
+func (c *crop) locate(r *reading, t *segment.Tail, fingerprint uint64, l text.Locales) (bool, error) {
+	if c.concord.prepare(r.find); !c.concord.able {
+		return false, nil
+	}
+	c.concord.begin(t.Concordance(), fingerprint)
+	if err := c.choose(r.find); err != nil || c.concord.stale {
+		return false, err
+	}
+	return c.read(r, t, l)
+}
+
+// choose works out the run, and what matches are near to it.
+func (c *crop) choose(h *highlighter) error {
+	c.matches, c.open, c.found, c.run, c.near = c.matches[:0], 0, false, c.run[:0], c.near[:0]
+	if h.empty() {
+		_, err := c.concord.more() // whether it is of use
+		return err
+	}
+	for {
+		m, ok, err := c.concord.match()
+		if err != nil {
+			return err
+		}
+		c.settled = true
+		if !ok {
+			c.finish()
+		} else {
+			c.add(m)
+		}
+		switch {
+		case !c.settled: // another run is the best one
+			c.near = c.near[:0]
+			for _, m := range c.matches {
+				c.approach(m)
+			}
+		case ok && c.found:
+			c.approach(m)
+		}
+		if !ok || c.found && c.score == c.perfect {
+			return nil
+		}
+		if c.open > 64 {
+			behind := 0
+			for behind < c.open && c.matches[behind].lastWord <= c.matches[c.open].firstWord-c.length {
+				behind++
+			}
+			c.matches = slices.Delete(c.matches, 0, behind)
+			c.open -= behind
+		}
+	}
+}
+
+// approach notes a match if it may be shown with the run.
+func (c *crop) approach(m match) {
+	if first := c.run[0].firstWord; first-c.length < m.lastWord && m.firstWord < first+c.length {
+		c.near = append(c.near, m)
+	}
+}
+
+// read reads what is around the run, and finds the matches there again.
+func (c *crop) read(r *reading, t *segment.Tail, l text.Locales) (bool, error) {
+	from, last, limit := 0, 0, c.length // words
+	if c.found {
+		first := c.run[0].firstWord
+		from, last, limit = max(0, min(first-c.length, c.near[0].firstWord)), c.run[len(c.run)-1].lastWord, first+c.length
+	}
+	place, err := c.concord.before(from)
+	if err != nil {
+		return false, err
+	}
+	rest, err := t.From(place)
+	if err != nil {
+		return false, err
+	}
+	c.tail = *rest
+	r.begin(r.text[:0], &c.tail, l)
+	c.offset = place.Text
+	if place.Text > 0 {
+		r.cursor = text.CursorAt(text.Resume(place.Resume))
+	}
+	r.first, r.at = place.Word, place.Word
+	if c.found {
+		r.at = c.near[0].firstWord
+	}
+	c.matches = c.matches[:0]
+	for !r.find.empty() {
+		m, ok := r.next(limit)
+		if ok {
+			c.matches = append(c.matches, m)
+		} else if r.at >= limit || !r.more() {
+			break
+		}
+	}
+	r.word(last + c.length) // is cut, if it is there
+	if r.err != nil {
+		return false, r.err
+	}
+	same := func(a, b match) bool {
+		return a.firstWord == b.firstWord && a.lastWord == b.lastWord && a.firstTerm == b.firstTerm && a.lastTerm == b.lastTerm && a.list == b.list
+	}
+	if !slices.EqualFunc(c.matches, c.near, same) {
+		return false, nil // it is of another text
+	}
+	run := c.matches[:0]
+	if c.found {
+		begins := slices.IndexFunc(c.matches, func(m match) bool { return m.firstWord == c.run[0].firstWord })
+		if begins < 0 || begins+len(c.run) > len(c.matches) {
+			return false, nil
+		}
+		run = c.matches[begins : begins+len(c.run)]
+	}
+	c.start, c.end = cropWindow(r.tokens, r.base, run, c.length)
+	c.shown = c.shown[:0]
+	for _, m := range c.matches {
+		if m.end > c.start && m.start < c.end {
+			c.shown = append(c.shown, m)
+		}
+	}
+	return true, nil
+}
+
+// before returns the last place that a text can be read from which is not behind a word.
+func (c *concord) before(word int) (segment.Place, error) {
+	part := c.next
+	for {
+		if part--; part < 0 {
+			return segment.Place{}, nil
+		}
+		if err := c.text.Open(part, &c.part); err != nil {
+			return segment.Place{}, err
+		}
+		if c.part.First <= word || part == 0 {
+			return c.part.Before(word), nil
+		}
+	}
+}

@@ -1,0 +1,189 @@
+package search
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"svc/internal/index"
+	"svc/internal/jsontext"
+	"svc/internal/query"
+	"svc/internal/text"
+	"svc/segment"
+)
+
+// TestCropsByConcordancesAgreeWithWholeTexts compares crops of stored texts in many languages, which are found in their concordances, with
+// those that the whole texts give, for random words, prefixes and phrases, under settings that cut words in other ways.
+func TestCropsByConcordancesAgreeWithWholeTexts(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	common := []string{"Straße", "don’t", "l'été", "東京都に行く", "白い猫", "我们去北京", "한국어를", "Ελλάς", "мир", "السلام", "3.14", "a_b", "x-ray", "e. g", "C++", "ไทย", "camelCase", "emoji😀", "naïve", "of", "the", "a", "to", "\n\n", "…", "\x01b"}
+	plain := []string{"lorem", "ipsum", "dolor", "sit", "amet", "Fast", "python", "unix", "like", "system", "3", "x", "the", "a", "of"}
+	body := func(size int) string {
+		words := common
+		if rng.IntN(2) == 0 {
+			words = plain
+		}
+		rare := rng.IntN(3) == 0 // most words are in no query
+		var b strings.Builder
+		for b.Len() < size {
+			if rare && rng.IntN(30) > 0 {
+				fmt.Fprintf(&b, "filler%d", rng.IntN(300))
+			} else {
+				b.WriteString(words[rng.IntN(len(words))])
+			}
+			b.WriteString([]string{" ", " ", " ", " ", ". ", ", ", "-", "", "—"}[rng.IntN(9)])
+		}
+		return b.String()
+	}
+	agreed := 0
+	for round := range 14 {
+		l := newLibrary(t)
+		docs, size, queries := make([]string, 1+rng.IntN(2)), segment.LongText+1+rng.IntN(60_000), 25
+		if round == 0 {
+			docs, size, queries = docs[:1], 1_200_000, 8 // in two parts
+		}
+		for i := range docs {
+			docs[i] = fmt.Sprintf(`{"id":%d,"title":"t","body":%s}`, i, jsontext.AppendQuoted(nil, []byte(body(size))))
+		}
+		change := []string{
+			`"separatorTokens":["x","&","été"]`, `"nonSeparatorTokens":["-","."]`, `"dictionary":["e. g","x-ray"]`, `"separatorTokens":[". l"]`,
+			`"localizedAttributes":[{"attributePatterns":["*"],"locales":["deu"]}]`, `"localizedAttributes":[{"attributePatterns":["body"],"locales":["jpn","eng","swe"]}]`,
+			`"stopWords":["the","of","-"]`,
+		}[rng.IntN(7)]
+		l.put("a", `{"searchableAttributes":["body"],`+change+`}`, docs...)
+		v := held(l.c.Get("a").View())
+		for range queries {
+			agreed += cropsOfViewAgree(t, rng, v, slices.Concat(common, plain, []string{"filler7", "filler12"}))
+		}
+		v.Release()
+	}
+	if agreed < 100 {
+		t.Errorf("%d crops were found in concordances", agreed)
+	}
+}
+
+// cropsOfViewAgree compares crops of all documents for what a random query may match, and returns how many.
+func cropsOfViewAgree(t *testing.T, rng *rand.Rand, v *index.View, words []string) (agreed int) {
+	t.Helper()
+	info := v.Fields.InfoOf("body")
+	form := func() string {
+		s := words[rng.IntN(len(words))]
+		tokens := v.Analyzer.Tokens(nil, s, info.Locales, false)
+		if len(tokens) == 0 {
+			return s
+		}
+		return tokens[rng.IntN(len(tokens))].Form
+	}
+	h := &query.Highlights{}
+	term := 0
+	for range rng.IntN(4) {
+		last := term + rng.IntN(2)
+		if rng.IntN(3) == 0 {
+			p := query.Phrase{First: term, Last: last}
+			for range 1 + rng.IntN(4) {
+				p.Words = append(p.Words, []string{form(), form(), form(), ""}[rng.IntN(4)])
+			}
+			h.Phrases = append(h.Phrases, p)
+		} else {
+			w := query.Words{Word: form(), Forms: map[string]struct{}{}, Chars: 1 + rng.IntN(3), First: term, Last: last}
+			for range rng.IntN(3) {
+				w.Forms[form()] = struct{}{}
+			}
+			if w.Word != "" && rng.IntN(3) == 0 {
+				r := []rune(w.Word)
+				w.Word = string(r[:1+rng.IntN(len(r))])
+				w.Prefixes = []string{w.Word}
+			} else {
+				w.Forms[w.Word] = struct{}{}
+			}
+			h.Words = append(h.Words, w)
+		}
+		term += 1 + rng.IntN(2)
+	}
+	var byConcordance, whole crop
+	byConcordance.length = 1 + rng.IntN(15)
+	read, readWhole := reading{find: newHighlighter(v.Analyzer, h)}, reading{find: newHighlighter(v.Analyzer, h)}
+	byConcordance.perfect = perfectScore(read.find)
+	whole.length, whole.perfect = byConcordance.length, byConcordance.perfect
+	all := func([]byte) bool { return true }
+	for _, s := range v.Segments {
+		for row := range segment.Row(s.Rows()) {
+			_, tails, err := s.AppendBeginnings(nil, row, all, all, nil, nil)
+			if err != nil || len(tails) != 1 || tails[0].Concordance() == nil {
+				t.Fatalf("%d tails, %v", len(tails), err)
+			}
+			ok, err := byConcordance.locate(&read, &tails[0], v.Analyzer.Fingerprint(info.Locales), info.Locales)
+			if err != nil || !ok {
+				t.Fatalf("%+v: the concordance is of no use: %v", h, err)
+			}
+			var full []byte
+			for rest := &tails[0]; rest.More(); {
+				if full, err = rest.Append(full); err != nil {
+					t.Fatal(err)
+				}
+			}
+			whole.find(&readWhole, full, nil, info.Locales)
+			start := byConcordance.offset + byConcordance.start
+			shown := string(read.text[byConcordance.start:byConcordance.end])
+			if want := string(full[whole.start:whole.end]); start != whole.start || shown != want {
+				t.Fatalf("%+v, %d words: %q from %d on, want %q from %d on", h, whole.length, shown, start, want, whole.start)
+			}
+			after := byConcordance.end < len(read.text) || read.partial()
+			if after != (whole.end < len(full)) {
+				t.Fatalf("%+v: the end of the text: %v", h, !after)
+			}
+			got := appendSpans(nil, byConcordance.shown, byConcordance.start, byConcordance.end)
+			if want := appendSpans(nil, whole.shown, whole.start, whole.end); !slices.Equal(got, want) {
+				t.Fatalf("%+v: %v is marked in %q, want %v", h, got, shown, want)
+			}
+			agreed++
+		}
+	}
+	return agreed
+}
+
+// TestConcordancesOfNoUseAreNotUsed gives another fingerprint, and a text with another word than its concordance says.
+func TestConcordancesOfNoUseAreNotUsed(t *testing.T) {
+	l := newLibrary(t)
+	l.put("a", "", fmt.Sprintf(`{"id":1,"body":"%s fast python %s"}`, strings.Repeat("lorem ipsum ", 6000), strings.Repeat("x", 300)))
+	v := held(l.c.Get("a").View())
+	defer v.Release()
+	all := func([]byte) bool { return true }
+	right := v.Analyzer.Fingerprint(nil)
+	for _, tt := range []struct {
+		what        string
+		query       []string
+		fingerprint uint64
+		other       bool // the highlighter cuts in another way than the fingerprint says
+		used        bool
+	}{
+		{what: "a word", query: []string{"python"}, fingerprint: right, used: true},
+		{what: "no word", fingerprint: right, used: true},
+		{what: "another fingerprint", query: []string{"python"}, fingerprint: right + 1},
+		{what: "another fingerprint and no word", fingerprint: right + 1},
+		{what: "another analysis", query: []string{"fast"}, fingerprint: right, other: true},
+		{what: "a form that is cut", query: []string{"xx"}, fingerprint: right},
+	} {
+		h := &query.Highlights{}
+		for i, w := range tt.query {
+			h.Words = append(h.Words, query.Words{Word: w, Prefixes: []string{w}, Chars: len(w), First: i, Last: i})
+		}
+		a := v.Analyzer
+		if tt.other {
+			a = text.New(text.Config{Separators: []string{"f"}})
+		}
+		r := reading{find: newHighlighter(a, h)}
+		c := crop{length: 3, perfect: perfectScore(r.find)}
+		_, tails, err := v.Segments[0].AppendBeginnings(nil, 0, all, all, nil, nil)
+		if err != nil || len(tails) != 1 {
+			t.Fatal(len(tails), err)
+		}
+		if ok, err := c.locate(&r, &tails[0], tt.fingerprint, nil); ok != tt.used || err != nil {
+			t.Errorf("%s: used %v, %v", tt.what, ok, err)
+		}
+	}
+}

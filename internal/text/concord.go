@@ -1,0 +1,204 @@
+package text
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// wordsRevision changes with what Concord makes of any text under the same Config. A test holds both together.
+const wordsRevision = 1
+
+// Concorder is told of all words of a text, in their order, and of places in between.
+type Concorder interface {
+	// Word is the next word, by its folded form, which is valid during the call.
+	Word(form []byte)
+	// Mark says that the text can be cut from a byte on by itself, and how: no token begins before that byte and ends behind it.
+	Mark(at int, r Resume)
+}
+
+// markApart is how many bytes are between marks at least. (A variable, so that tests can lower it.)
+var markApart = 1 << 10
+
+// Resume is how a text is cut from a place in it on: the script of the run of text there, and its language.
+type Resume uint16
+
+func (g group) resume() Resume { return Resume(g.script)<<8 | Resume(g.language) }
+
+// CursorAt returns the beginning of a text that is the rest of a longer one, from a mark on. What More makes of it is what it makes of
+// the longer one there.
+func CursorAt(r Resume) Cursor {
+	return Cursor{group: group{script(r >> 8), language(r)}, open: true}
+}
+
+// Fingerprint returns a number that changes with what Concord makes of texts: with the settings of the index that cut words, the
+// locales, and the program.
+func (a *Analyzer) Fingerprint(l Locales) uint64 {
+	b := slices.Clone(a.cuts)
+	if l != nil {
+		b = appendList(b, l)
+	}
+	if own := germanReplacement.Load(); own != nil && l.allow(deu) {
+		b = appendList(b, []string{*own})
+	}
+	return xxhash.Sum64(b)
+}
+
+// appendCuts appends what of the settings decides on where words are cut.
+func appendCuts(dst []byte, c Config) []byte {
+	dst = append(dst, wordsRevision)
+	for _, list := range [...][]string{c.Separators, c.NonSeparators, c.Dictionary} {
+		dst = appendList(dst, slices.Sorted(slices.Values(list)))
+	}
+	return dst
+}
+
+func appendList(dst []byte, list []string) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(list)))
+	for _, s := range list {
+		dst = append(binary.AppendUvarint(dst, uint64(len(s))), s...)
+	}
+	return dst
+}
+
+// Concord tells c of the words of s as More cuts it: stop words are words.
+func (a *Analyzer) Concord(s []byte, l Locales, c Concorder) { a.concord(s, l, c, nil) }
+
+// IndexConcord is Index and Concord of one value of a field, which it goes through once.
+func (a *Analyzer) IndexConcord(p *Positions, s []byte, l Locales, emit func(word []byte, position uint16), c Concorder) {
+	p.visited = true
+	if p.base > maxPosition {
+		a.concord(s, l, c, nil)
+		return
+	}
+	a.concord(s, l, c, &indexing{p: p, emit: emit, counter: counter{at: p.base}})
+}
+
+// concord tells c of all words of s, and to, until it has enough; nil for nobody.
+func (a *Analyzer) concord(s []byte, l Locales, c Concorder, to *indexing) {
+	sc := scratches.Get().(*scratch)
+	defer scratches.Put(sc)
+	w := concording{a: a, sc: sc, to: c, index: to}
+	yield := func(p piece) bool {
+		w.piece(s[p.start:p.end], p)
+		return true
+	}
+	for start, marked := 0, 0; start < len(s); {
+		script, n := nextGroup(s[start:], other)
+		end := start + n
+		g := group{script, languageOf(script, s[start:end], l)}
+		plain := segmenterFor(g) == nil
+		for start < end {
+			next := 0
+			if plain {
+				next = w.plain(s, start, end, g)
+			}
+			if next == 0 {
+				next, _ = a.stretch(s, start, end, g, yield)
+			}
+			if start = next; start-marked >= markApart && start < len(s) {
+				marked = start
+				c.Mark(start, g.resume())
+			}
+		}
+	}
+}
+
+// concording is a walk through a text.
+type concording struct {
+	a     *Analyzer
+	sc    *scratch
+	to    Concorder
+	index *indexing
+}
+
+// piece takes the next piece.
+func (w *concording) piece(raw []byte, p piece) {
+	a := w.a
+	kind := p.kind
+	if kind == Word {
+		kind = a.classify(w.sc, raw, p, false)
+	}
+	indexed := kind
+	if w.index != nil && len(a.stop) > 0 {
+		indexed = a.classify(w.sc, raw, p, true)
+	}
+	form := w.sc.form[:0]
+	if kind == Word || indexed < Soft {
+		form = appendFold(form, raw, p.group, nil)
+		w.sc.form = form
+	}
+	if kind == Word {
+		w.to.Word(form)
+	}
+	if w.index != nil && !w.index.take(indexed, form) {
+		w.index = nil
+	}
+}
+
+// plain takes a word of plain ASCII, as nearly all are, and the separator behind it, and returns where that ends: what stretch would do.
+// It returns 0, and takes nothing, where something else comes.
+func (w *concording) plain(s []byte, start, end int, g group) int {
+	a := w.a
+	i, capital := start, byte(0)
+	for i < end && a.class[s[i]] == classWord {
+		capital |= s[i] ^ lower[s[i]]
+		i++
+	}
+	if i == end {
+		return 0
+	}
+	kind, size := Soft, 1
+	switch a.class[s[i]] {
+	case classSoft:
+	case classHard:
+		kind = Hard
+	case classPattern:
+		if size, kind = a.match(s[i:end]); size == 0 || kind == Word {
+			return 0
+		}
+	default:
+		return 0
+	}
+	if i > start {
+		form := s[start:i]
+		if capital != 0 {
+			form = w.sc.form[:0]
+			for _, b := range s[start:i] {
+				form = append(form, lower[b])
+			}
+			w.sc.form = form
+		}
+		w.to.Word(form)
+		if w.index != nil {
+			indexed := Word
+			if len(a.stop) > 0 && a.isStopWord(w.sc, s[start:i]) {
+				indexed = StopWord
+			}
+			if !w.index.take(indexed, form) {
+				w.index = nil
+			}
+		}
+	}
+	if w.index != nil {
+		if a.stopSeparators {
+			w.separator(s[i:i+size], kind, g)
+		} else {
+			w.index.take(kind, nil)
+		}
+	}
+	return i + size
+}
+
+// separator hands over one that may be a stop word, which is a word to the index.
+func (w *concording) separator(raw []byte, kind Kind, g group) {
+	var form []byte
+	if w.a.isStopWord(w.sc, raw) {
+		kind = StopWord
+		form = appendFold(w.sc.form[:0], raw, g, nil)
+	}
+	if !w.index.take(kind, form) {
+		w.index = nil
+	}
+}

@@ -1,0 +1,169 @@
+package text
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// concorded keeps what a Concorder is told.
+type concorded struct {
+	words []string
+	marks []concordMark
+}
+
+type concordMark struct {
+	at, words int
+	resume    Resume
+}
+
+func (c *concorded) Word(form []byte) { c.words = append(c.words, string(form)) }
+func (c *concorded) Mark(at int, r Resume) {
+	c.marks = append(c.marks, concordMark{at, len(c.words), r})
+}
+
+var concordTexts = []string{"Straße", "don’t", "l'été", "東京都に行く", "白い猫", "我们去北京天安门", "한국어를", "Ελλάς", "мир", "السلام عليكم", "کتاب", "3.14", "a_b", "\x01x", "\xff", "x\u0301", "e. g", "C++",
+	"ไทยสวัสดี", "Donaudampfschifffahrt", "camelCase", "emoji😀s", "１２３", "Ångström", "naïve", "plain", "words", "of", "ASCII", "\x02", "..", "x", ""}
+
+func concordText(r *rand.Rand) string {
+	texts := concordTexts
+	if r.IntN(3) == 0 {
+		texts = []string{"plain", "Words", "of", "ASCII", "a_b", "e. g", "\x01x", "\x02", "3.14", "1", "x", "C++", ""}[r.IntN(3)*5:]
+	}
+	var b strings.Builder
+	for range r.IntN(60) {
+		b.WriteString(texts[r.IntN(len(texts))])
+		b.WriteString([]string{" ", "", ". ", ", ", "\n", "—", " - ", "_", "."}[r.IntN(9)])
+	}
+	return b.String()
+}
+
+// TestConcordHasTheWordsOfTokens compares the words that Concord tells with those of Tokens, and what is cut from its marks on, in parts,
+// with the rest of the tokens.
+func TestConcordHasTheWordsOfTokens(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	defer func(n int) { markApart = n }(markApart)
+	markApart = 1
+	marks := 0
+	for range 600 {
+		s := concordText(r)
+		a := New(Config{
+			Dictionary:    []string{"e. g", "ASCII w"}[:r.IntN(3)],
+			Separators:    []string{"_", "été", "x", "&"}[:r.IntN(5)],
+			NonSeparators: []string{".", "-", " "}[:r.IntN(4)],
+			StopWords:     []string{"of", ". ", "words"}[:r.IntN(4)],
+		})
+		l := []Locales{nil, {}, {"deu"}, {"eng", "swe"}, {"swe"}, {"jpn"}, {"cmn", "jpn"}, {"ara"}, {"eng"}}[r.IntN(9)]
+		tokens := a.Tokens(nil, s, l, false)
+		var want []string
+		for _, token := range tokens {
+			if token.Kind == Word {
+				want = append(want, token.Form)
+			}
+		}
+		var got concorded
+		a.Concord([]byte(s), l, &got)
+		if !slices.Equal(got.words, want) {
+			t.Fatalf("%q, %v:\n%q\n%q", s, l, got.words, want)
+		}
+		var indexed, both []string
+		p, q := Positions{}, Positions{}
+		if r.IntN(5) == 0 {
+			p.base = maxPosition - r.IntN(40)
+			q = p
+		}
+		var again concorded
+		for range 1 + r.IntN(2) {
+			p.Visit()
+			q.Visit()
+			a.Index(&p, []byte(s), l, func(word []byte, at uint16) { indexed = append(indexed, fmt.Sprint(at, string(word))) })
+			again = concorded{}
+			a.IndexConcord(&q, []byte(s), l, func(word []byte, at uint16) { both = append(both, fmt.Sprint(at, string(word))) }, &again)
+		}
+		if !slices.Equal(indexed, both) || p != q {
+			t.Fatalf("%q, %v: %+v, %+v\n%q\n%q", s, l, p, q, indexed, both)
+		}
+		if !slices.Equal(again.words, want) || !slices.Equal(again.marks, got.marks) {
+			t.Fatalf("%q, %v: other words or marks with an index", s, l)
+		}
+		for _, m := range got.marks {
+			if r.IntN(4) > 0 {
+				continue
+			}
+			marks++
+			from := 0
+			for words := 0; from < len(tokens) && tokens[from].Start < m.at; from++ {
+				if tokens[from].Kind == Word {
+					words++
+				}
+				if words > m.words {
+					t.Fatalf("%q: a mark at %d behind %d words", s, m.at, m.words)
+				}
+			}
+			rest := []byte(s[m.at:])
+			var again []Token
+			known := 0
+			for c := CursorAt(m.resume); known < len(rest) || !c.AtEnd(rest); {
+				again = a.More(again, rest[:known], l, &c, 1+r.IntN(9), known < len(rest))
+				for n := r.IntN(20); known < len(rest) && (n > 0 || rest[known]&0xc0 == 0x80); n-- {
+					known++
+				}
+			}
+			for i := range again {
+				again[i].Start, again[i].End = again[i].Start+m.at, again[i].End+m.at
+			}
+			if !slices.Equal(again, tokens[from:]) {
+				t.Fatalf("%q from %d on:\n%v\n%v", s, m.at, again, tokens[from:])
+			}
+		}
+	}
+	if marks == 0 {
+		t.Error("no marks")
+	}
+}
+
+// TestWordsRevision holds the revision of words and the words of a few texts together: where words of any text change, those that
+// segments have of texts are of no use any more.
+func TestWordsRevision(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var c concorded
+	for range 300 {
+		s := []byte(concordText(r))
+		for _, l := range []Locales{nil, {"deu"}, {"eng", "swe"}, {"jpn"}} {
+			New(Config{}).Concord(s, l, &c)
+		}
+	}
+	got := fmt.Sprintf("%x", xxhash.Sum64String(fmt.Sprintf("%q", c.words)))
+	if want := "6535ac25c77b4ecf"; got != want || wordsRevision != 1 {
+		t.Errorf("the words of the texts are %s, %s in revision %d: a change of words needs a new revision here and in concord.go", got, want, wordsRevision)
+	}
+}
+
+// TestFingerprintsTellAnalysesApart names what changes a fingerprint, and what does not.
+func TestFingerprintsTellAnalysesApart(t *testing.T) {
+	base := New(Config{Separators: []string{"x", "y"}}).Fingerprint(nil)
+	for what, other := range map[string]uint64{
+		"order": New(Config{Separators: []string{"y", "x"}}).Fingerprint(nil), "stop words": New(Config{Separators: []string{"x", "y"}, StopWords: []string{"a"}}).Fingerprint(nil),
+	} {
+		if other != base {
+			t.Errorf("%s: another fingerprint", what)
+		}
+	}
+	seen := map[uint64]string{base: "base"}
+	for what, other := range map[string]uint64{
+		"separators": New(Config{Separators: []string{"x"}}).Fingerprint(nil), "none": New(Config{}).Fingerprint(nil), "joined": New(Config{Separators: []string{"xy"}}).Fingerprint(nil),
+		"non-separators": New(Config{NonSeparators: []string{"x", "y"}}).Fingerprint(nil), "dictionary": New(Config{Dictionary: []string{"x", "y"}}).Fingerprint(nil),
+		"locales": New(Config{Separators: []string{"x", "y"}}).Fingerprint(Locales{"deu"}), "no locales": New(Config{Separators: []string{"x", "y"}}).Fingerprint(Locales{}),
+	} {
+		if seen[other] != "" {
+			t.Errorf("%s: the fingerprint of %s", what, seen[other])
+		}
+		seen[other] = what
+	}
+}

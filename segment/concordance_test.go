@@ -1,0 +1,340 @@
+package segment
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"svc/internal/jsontext"
+	"svc/internal/mapped"
+	"svc/internal/vfs"
+)
+
+// concord gives the builder the concordance of a text of the open document, whose words end with a space each. However short it is,
+// there is one.
+func concord(b *Builder, key, text string) {
+	if text == "" {
+		return
+	}
+	defer func(long, mark, part, share int) {
+		LongText, markBytes, partBytes, concordShare = long, mark, part, share
+	}(LongText, markBytes, partBytes, concordShare)
+	LongText, markBytes, partBytes, concordShare = -1, 20, 100, 1<<20
+	c := b.Concordance([]byte(key), 77)
+	at := 0
+	for word := range strings.SplitAfterSeq(text, " ") {
+		at += len(word)
+		if word != "" {
+			c.Word([]byte(strings.TrimSuffix(word, " ")))
+		}
+		if at < len(text) {
+			c.Mark(at, uint16(at%7))
+		}
+	}
+	c.End(len(text))
+}
+
+// randomText returns a text of words, a space behind each. Some are as long as a form may be, or longer.
+func randomText(rng *rand.Rand, words int) string {
+	var b strings.Builder
+	for range words {
+		switch rng.IntN(40) {
+		case 0:
+		case 1:
+			b.WriteString(strings.Repeat("long", 60) + strings.Repeat("x", 8+rng.IntN(9)))
+		case 2:
+			b.WriteString([]string{"a\nb", "\"", "\U0001f600", "\x01"}[rng.IntN(4)])
+		default:
+			fmt.Fprint(&b, string([]rune(randomWord(rng))[:1]), rng.IntN(20))
+		}
+		b.WriteByte(' ')
+	}
+	return b.String()
+}
+
+// escaped returns a text as a JSON string in one of several ways.
+func escaped(rng *rand.Rand, text string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range text {
+		switch {
+		case r > 0xffff && rng.IntN(2) == 0:
+			fmt.Fprintf(&b, "\\u%04x\\u%04x", 0xd800+(r-0x10000)>>10, 0xdc00+(r-0x10000)&0x3ff)
+		case r < ' ' || r == '"' || r < 0x10000 && rng.IntN(30) == 0:
+			fmt.Fprintf(&b, "\\u%04x", r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String() + `"`
+}
+
+// wordsOf is what concordanceText says of a sound concordance of a text.
+func wordsOf(text string) string {
+	var b strings.Builder
+	for word := range strings.SplitAfterSeq(text, " ") {
+		if strings.HasSuffix(word, " ") {
+			word = strings.TrimSuffix(word, " ")
+			fmt.Fprintf(&b, "%s %v,", word[:min(len(word), maxConcordForm)], len(word) > maxConcordForm)
+		}
+	}
+	return b.String()
+}
+
+// concordanceText lists the words of the concordance of a member in their order, and whether they are cut; "" where there is none.
+func concordanceText(r *Reader, row Row, start int) string {
+	first, end := r.concordances.find(uint32(row), start)
+	c := Concordance{&r.concordances, first, end}
+	words := map[int]string{}
+	var p ConcordancePart
+	for i := range c.Parts() {
+		err := c.Open(i, &p)
+		if err == nil {
+			err = p.Find("", true, func(form []byte, cut bool, places Places) {
+				for {
+					at, ok := places.Next()
+					if !ok {
+						break
+					}
+					words[p.First+at] = fmt.Sprintf("%s %v,", form, cut)
+				}
+				if !places.Sound() {
+					panic(mapped.Damage(p.Damaged()))
+				}
+			})
+		}
+		if err != nil {
+			panic(mapped.Damage(err))
+		}
+		if p.Words > 1<<20 { // of damaged bytes
+			break
+		}
+	}
+	var b strings.Builder
+	for i := range len(words) {
+		b.WriteString(words[i])
+	}
+	return b.String()
+}
+
+// TestConcordanceFindsFormsAndPlaces compares what is found of keys and prefixes with a map of all words, and the text from each mark on
+// with the text, for texts that are stored in pieces; those of a large document are in a file meanwhile.
+func TestConcordanceFindsFormsAndPlaces(t *testing.T) {
+	rng := testRand(t)
+	for round, large := range []bool{false, true, false} {
+		fs := vfs.NewMem()
+		b := NewBuilder(BuilderOptions{Spool: func() (*mapped.Spool, error) { return mapped.NewSpool(fs, fmt.Sprint("spool", rng.Uint64())) }})
+		var texts []string
+		for id := range 3 {
+			text := randomText(rng, 15_000)
+			raw := fmt.Sprintf(`{"id":%d,"other":"%s","text":%s,"last":%s}`, id, strings.Repeat("x y ", rng.IntN(3)*20_000), escaped(rng, text), escaped(rng, randomText(rng, 5)))
+			if large {
+				raw = raw[:len(raw)-1] + `,"more":"` + strings.Repeat("more ", spooledDocument/5) + `"}`
+			}
+			b.StartDoc(DocID(id), fmt.Append(nil, id), []byte(raw))
+			concord(b, "text", text)
+			b.EndDoc()
+			texts = append(texts, text)
+		}
+		if _, err := b.Write(context.Background(), fs, "a.seg"); err != nil {
+			t.Fatal(err)
+		}
+		b.Reset()
+		r := openSegment(t, fs, "a.seg")
+		if err := r.Verify(); err != nil {
+			t.Fatal(err)
+		}
+		if round == 2 {
+			if _, err := Merge(context.Background(), fs, "b.seg", []Live{{Reader: r}}, MergeOptions{Prefixes: true}); err != nil {
+				t.Fatal(err)
+			}
+			r = openSegment(t, fs, "b.seg")
+		}
+		for row, text := range texts {
+			all := func([]byte) bool { return true }
+			_, tails, err := r.AppendBeginnings(nil, Row(row), all, all, nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			i := slices.IndexFunc(tails, func(t Tail) bool { return string(t.Key()) == `"text"` })
+			checkTail(t, rng, &tails[i], text)
+		}
+	}
+}
+
+func checkTail(t *testing.T, rng *rand.Rand, tail *Tail, text string) {
+	t.Helper()
+	words := strings.Split(strings.TrimSuffix(text, " "), " ")
+	places := map[string][]int{}
+	for i, w := range words {
+		places[w] = append(places[w], i)
+	}
+	keys := []string{"", "long", strings.Repeat("long", 60), "zz"}
+	for range 30 {
+		w := words[rng.IntN(len(words))]
+		keys = append(keys, w, w[:len(w)/2])
+	}
+	for _, key := range keys {
+		for _, prefix := range []bool{false, true} {
+			got, want := map[int]bool{}, map[int]bool{}
+			for w, list := range places {
+				short := w[:min(len(w), maxConcordForm)]
+				if short == key || prefix && strings.HasPrefix(short, key) {
+					for _, n := range list {
+						want[n] = true
+					}
+				}
+			}
+			c := tail.Concordance()
+			var p ConcordancePart
+			for i := range c.Parts() {
+				if err := c.Open(i, &p); err != nil {
+					t.Fatal(err)
+				}
+				if err := p.Find(key, prefix, func(form []byte, cut bool, l Places) {
+					for {
+						n, ok := l.Next()
+						if !ok {
+							break
+						}
+						n += p.First
+						if got[n] || cut != (len(words[n]) > maxConcordForm) || string(form) != words[n][:min(len(words[n]), maxConcordForm)] {
+							t.Fatalf("%q: word %d is %q, cut %v; %q expected", key, n, form, cut, words[n])
+						}
+						got[n] = true
+					}
+				}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if len(got) != len(want) {
+				t.Fatalf("%q, prefix %v: %d words, want %d", key, prefix, len(got), len(want))
+			}
+		}
+	}
+	var p ConcordancePart
+	for range 20 {
+		word := rng.IntN(len(words))
+		if err := tail.Concordance().Open(rng.IntN(tail.Concordance().Parts()), &p); err != nil {
+			t.Fatal(err)
+		}
+		place := p.Before(word)
+		if place.Word > word && word >= p.First || len(strings.Join(words[:place.Word], " ")) > place.Text || place.Text > 0 && place.Resume != uint16(place.Text%7) {
+			t.Fatalf("mark %+v before word %d", place, word)
+		}
+		rest, err := tail.From(place)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []byte
+		for rest.More() && len(got) < 100_000 {
+			if got, err = rest.Append(got); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !strings.HasPrefix(text[place.Text:], string(got)) || !rest.More() && len(got) != len(text)-place.Text {
+			t.Fatalf("from %+v on the text is %.50q, %.50q expected", place, got, text[place.Text:])
+		}
+	}
+}
+
+// TestConcordancesAreLeftOut says of what there is none: of short texts, of what is no string or no member, of texts that are not the
+// document's, and of those of nearly as many forms as words.
+func TestConcordancesAreLeftOut(t *testing.T) {
+	long := strings.Repeat("some words ", 10_000)
+	var distinct strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&distinct, "%x ", i*2654435761%(1<<32))
+	}
+	for _, tt := range []struct {
+		what, key, raw, text string
+		begun, parts         int
+	}{
+		{"long", "a", `{"a":` + quoted(long) + `}`, long, 1, 1},
+		{"short", "a", `{"a":"some words "}`, "some words ", 0, 0},
+		{"another key", "b", `{"a":` + quoted(long) + `}`, long, 0, 0},
+		{"a list", "a", `{"a":[` + quoted(long) + `]}`, long, 0, 0},
+		{"another text", "a", `{"a":` + quoted(long) + `}`, long + "more ", 1, 0},
+		{"less text", "a", `{"a":` + quoted(long+"more ") + `}`, long, 1, 0},
+		{"forms", "a", `{"a":` + quoted(distinct.String()) + `}`, distinct.String(), 1, 0},
+	} {
+		b := NewBuilder(BuilderOptions{})
+		b.StartDoc(1, []byte("1"), []byte(tt.raw))
+		c := b.Concordance([]byte(tt.key), 1)
+		if (c != nil) != (tt.begun == 1) {
+			t.Errorf("%s: begun %v", tt.what, c != nil)
+			continue
+		}
+		if c == nil {
+			continue
+		}
+		at := 0
+		for word := range strings.SplitAfterSeq(strings.TrimSuffix(tt.text, " "), " ") {
+			at += len(word)
+			c.Word([]byte(strings.TrimSuffix(word, " ")))
+			c.Mark(at, 0)
+		}
+		c.End(len(tt.text))
+		if n := len(b.concordances.parts); n != tt.parts {
+			t.Errorf("%s: %d parts, want %d", tt.what, n, tt.parts)
+		}
+	}
+}
+
+func quoted(s string) string { return string(jsontext.AppendQuoted(nil, []byte(s))) }
+
+// FuzzConcordance reads parts of any bytes.
+func FuzzConcordance(f *testing.F) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for _, words := range []int{1, 20, 400} {
+		b := NewBuilder(BuilderOptions{})
+		text := randomText(rng, words)
+		b.StartDoc(1, []byte("1"), []byte(`{"text":`+escaped(rng, text)+`}`))
+		concord(b, "text", text)
+		for _, p := range b.concordances.parts {
+			f.Add(p.memory)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 1<<16 {
+			return
+		}
+		docs := readerOfDocs(nil)
+		var p ConcordancePart
+		if p.open(docs, data) != nil || p.Words > 1<<20 {
+			return
+		}
+		sound := p.verify() == nil
+		total := 0
+		for _, key := range []string{"", "a", "long", "é1"} {
+			for _, prefix := range []bool{false, true} {
+				err := p.Find(key, prefix, func(form []byte, cut bool, l Places) {
+					if !bytes.HasPrefix(form, []byte(key)) {
+						t.Errorf("%q found for %q", form, key)
+					}
+					for last := -1; ; total++ {
+						n, ok := l.Next()
+						if !ok {
+							break
+						}
+						if n <= last || n >= p.Words {
+							t.Fatalf("word %d behind %d", n, last)
+						}
+						last = n
+					}
+					if sound && !l.Sound() {
+						t.Error("places of a sound part are not sound")
+					}
+				})
+				if sound && err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		p.Before(p.First + p.Words/2)
+	})
+}
