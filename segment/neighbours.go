@@ -109,23 +109,37 @@ func (r *Reader) neighbourNumber(p Posting) (int, bool) {
 // Neighbours returns the rows where the word b stands directly behind the word a in field f; shared, not to be modified, nil for
 // none, and valid like Posting.Rows. Both are words of which KnowsNeighbours is true.
 func (r *Reader) Neighbours(a, b Posting, f FieldID) *roaring.Bitmap {
+	if l, ok := r.neighbourRows(a, b, f); ok {
+		return l.Bitmap()
+	}
+	return nil
+}
+
+// AddNeighbours sets the bits of the rows that Neighbours returns, 64 a word.
+func (r *Reader) AddNeighbours(words []uint64, a, b Posting, f FieldID) {
+	if l, ok := r.neighbourRows(a, b, f); ok {
+		l.AddToBits(words)
+	}
+}
+
+func (r *Reader) neighbourRows(a, b Posting, f FieldID) (rowlist.List, bool) {
 	first, ok := r.neighbourNumber(a)
 	second, also := r.neighbourNumber(b)
 	if !ok || !also {
-		return nil
+		return rowlist.List{}, false
 	}
 	n := r.allNeighbours()
 	key := neighbourKey(f, first, second)
 	i := sort.Search(n.pairs(), func(i int) bool { return n.key(i) >= key })
 	if i == n.pairs() || n.key(i) != key {
-		return nil
+		return rowlist.List{}, false
 	}
 	l, ok := n.list(i)
 	if !ok {
 		r.broken(tagNeighbours, "rows of a pair that are not inside")
 	}
 	r.blocks.touch(l.P)
-	return l.Bitmap()
+	return l, true
 }
 
 func buildNeighbours(_ context.Context, b *Builder, f *fileWriter) error {

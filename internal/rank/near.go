@@ -2,6 +2,7 @@ package rank
 
 import (
 	"math"
+	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -19,6 +20,7 @@ type nearSieve struct {
 	found   *sieve
 	pairs   [][2]int     // nodes
 	all     uint32       // pairs, as bits
+	near    []nearRows   // by pair, of the documents that are placed
 	waiting [][]*stretch // by bound
 	items   []*classes   // how documents that cost the same are put in order; made when needed
 	ordered bool         // items were made
@@ -36,6 +38,12 @@ type stretch struct {
 	apart uint32 // others that are nowhere as near as can be
 	rows  *roaring.Bitmap
 	own   bool // nobody else has rows
+}
+
+// nearRows is what nearIn returned for a pair.
+type nearRows struct {
+	rows                *roaring.Bitmap
+	found, exact, known bool
 }
 
 // sieveProximity returns documents of a bucket with one path by proximity: all of them, or those that are nearest as far as the
@@ -60,6 +68,7 @@ func (s *search) sieveProximity(b *bucket, i int) *classes {
 		if in != nil {
 			s.byLevels(b, seg, in, func(in *roaring.Bitmap, like batch) bool {
 				like.segment = seg
+				v.near = append(v.near[:0], make([]nearRows, len(v.pairs))...)
 				v.place(&stretch{like: like, rows: in}, 0, 0)
 				return true
 			})
@@ -82,19 +91,23 @@ func (v *nearSieve) place(st *stretch, k, bound int) {
 		v.wait(bound, st)
 		return
 	}
-	near, exact, ok := v.s.nearIn(&st.like, v.pairs[k][0], v.pairs[k][1])
-	if !ok {
+	n := &v.near[k]
+	if !n.found {
+		n.found = true
+		n.rows, n.exact, n.known = v.s.nearIn(&st.like, v.pairs[k][0], v.pairs[k][1])
+	}
+	if !n.known {
 		v.place(st, k+1, bound)
 		return
 	}
-	if in := and(st.rows, near); in != nil {
+	if in := and(st.rows, n.rows); in != nil {
 		part := stretch{like: st.like, known: st.known, apart: st.apart, rows: in}
-		if exact {
+		if n.exact {
 			part.known |= 1 << k
 		}
 		v.place(&part, k+1, bound)
 	}
-	if in := andNot(st.rows, near); in != nil {
+	if in := andNot(st.rows, n.rows); in != nil {
 		v.place(&stretch{like: st.like, known: st.known, apart: st.apart | 1<<k, rows: in}, k+1, bound+1)
 	}
 }
@@ -248,14 +261,20 @@ func (s *search) nearIn(like *batch, u, v int) (found *roaring.Bitmap, exact, ok
 		return nil, false, false
 	}
 	reader := s.ix.Segments[like.segment]
-	found = reader.Union(append(others, more...), nil)
-	exact = len(others)+len(more) == 0
+	// United one after the other, hundreds of sets make hundreds of new ones: each row is a bit.
+	s.nearRows = slices.Grow(s.nearRows[:0], (reader.Rows()+63)/64)[:(reader.Rows()+63)/64]
+	bits := s.nearRows
+	clear(bits)
+	if others = append(others, more...); len(others) > 0 {
+		addBits(bits, reader.Union(others, nil))
+	}
+	exact = len(others) == 0
 	for _, n := range []int{u, v} {
 		mask, _ := like.mask(n)
 		for level := range s.graph.Nodes[n].Levels {
 			if mask>>level&1 != 0 {
 				for _, p := range s.graph.Nodes[n].Levels[level].Phrases {
-					found.Or(p.Segments[like.segment].Rows)
+					addBits(bits, p.Segments[like.segment].Rows)
 					exact = false
 				}
 			}
@@ -268,13 +287,25 @@ func (s *search) nearIn(like *batch, u, v int) (found *roaring.Bitmap, exact, ok
 				continue
 			}
 			for _, q := range right {
-				if r := reader.Neighbours(p, q, f); r != nil {
-					found.Or(r)
-				}
+				reader.AddNeighbours(bits, p, q, f)
 			}
 		}
 	}
-	return found, exact, true
+	return roaring.FromDense(bits, true), exact, true
+}
+
+// addBits sets the bits of a set's rows.
+func addBits(bits rowBits, set *roaring.Bitmap) {
+	var some [256]uint32
+	for it := set.ManyIterator(); ; {
+		n := it.NextMany(some[:])
+		if n == 0 {
+			return
+		}
+		for _, row := range some[:n] {
+			bits.set(row)
+		}
+	}
 }
 
 // nearPairs is up to how many pairs of words are looked up for two neighbouring nodes.

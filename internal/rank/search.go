@@ -62,6 +62,7 @@ type memory struct {
 	wordScratch  [][]uint64  // occurrences of the words of an exact match
 	inSet        []uint32    // rows of a set that is gone through
 	sifted       []costLists // of a sieve, by segment
+	nearRows     rowBits     // of nearIn: a bit for each row of a segment
 	classified   costLists   // of classes that are made
 	sorting      sorting
 }
