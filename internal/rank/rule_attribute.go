@@ -85,6 +85,31 @@ func (s *search) standing(node, level, k, seg int) *roaring.Bitmap {
 	return r
 }
 
+// standingAmong returns those of some documents of a segment that standing returns.
+func (s *search) standingAmong(node, level, k, seg int, in *roaring.Bitmap) *roaring.Bitmap {
+	if in == nil {
+		return nil
+	}
+	at := s.standing(node, level, k, seg)
+	if level == 0 && in == s.graph.Nodes[node].Segments[seg].At[0] && s.whole(node, seg) {
+		return at // nothing stands there at this level but what is in At
+	}
+	return and(in, at)
+}
+
+// whole reports whether all that a node finds at level 0 is in its rows there, in whatever fields its words stand.
+func (s *search) whole(node, seg int) bool {
+	v := &s.graph.Nodes[node]
+	switch l := &v.Levels[0]; {
+	case v.Len > 1: // it counts in fields that tolerate typos
+		return false
+	case len(l.Phrases) == 1: // in some fields only, it has rows of its own
+		return len(l.Postings[seg]) == 0 && l.Phrases[0].Segments[seg].Rows == v.Segments[seg].At[0]
+	default:
+		return len(l.Phrases) == 0
+	}
+}
+
 func (s *search) findStanding(node, at int, weight int32, seg int) *roaring.Bitmap {
 	v := &s.graph.Nodes[node]
 	has := func(f segment.FieldID) bool { return s.weights[f] == weight }
@@ -166,7 +191,7 @@ func (s *search) weightClasses(b *bucket, v int) *classes {
 		weight, level := k/len(levels), levels[k%len(levels)]
 		out := make(rows, len(in))
 		for seg, r := range in {
-			if r = and(r, s.standing(v, level, weight, seg)); r != nil && len(levels) > 1 {
+			if r = s.standingAmong(v, level, weight, seg, r); r != nil && len(levels) > 1 {
 				r = and(r, s.matchingIn(v, level, seg))
 			}
 			for better := 0; better < weight && r != nil; better++ {
@@ -189,7 +214,7 @@ func (s *search) attributeClasses(b *bucket, v, level int) *classes {
 				if left == nil {
 					break
 				}
-				if r := and(left, s.standing(v, level, k, seg)); r != nil {
+				if r := s.standingAmong(v, level, k, seg, left); r != nil {
 					c.costs, c.rows = append(c.costs, w*s.graph.Nodes[v].Len), append(c.rows, r)
 					left = andNot(left, r)
 				}

@@ -330,9 +330,14 @@ func (s *search) beginning(with rows, node int) rows {
 		}
 		for _, f := range fields {
 			s.rowNumbers = f.AppendStarting(s.rowNumbers[:0])
-			if r := and(bitmapOf(s.rowNumbers, s.ix.Segments[seg].Rows()), in); r != nil {
-				found[seg] = or(found[seg], r)
+			if len(s.rowNumbers) == 0 {
+				continue
 			}
+			r := bitmapOf(s.rowNumbers, s.ix.Segments[seg].Rows())
+			if v.Phrase || s.fields != nil || in != v.Segments[seg].Word { // else all of them are
+				r = and(r, in)
+			}
+			found[seg] = or(found[seg], r)
 		}
 	}
 	return found
