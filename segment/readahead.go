@@ -95,10 +95,11 @@ func AwaitReadAhead(ctx context.Context) bool {
 
 // ahead is the reading ahead of a file.
 type ahead struct {
+	mu      sync.Mutex // held while it begins or is told to end
+	ended   bool
+	end     chan struct{} // closed when the reading is to end; nil before it begins
 	reading sync.WaitGroup
-	ending  sync.Once
-	end     chan struct{} // closed when the reading is to end
-	taken   int64         // of aheadLeft
+	taken   int64 // of aheadLeft
 
 	waiting atomic.Int64 // searches that wait for the disk
 	held    atomic.Bool  // all was in memory when it was looked after
@@ -107,13 +108,16 @@ type ahead struct {
 	checked atomic.Bool  // and was found right
 }
 
-// stop ends the reading, waits until it has, and forgets what it found.
+// stop ends the reading, or keeps it from beginning, waits until it has ended, and forgets what it found.
 func (a *ahead) stop() {
-	if a.end != nil {
-		a.ending.Do(func() { close(a.end) })
-		a.reading.Wait()
-		a.checked.Store(false)
+	a.mu.Lock()
+	if a.end != nil && !a.ended {
+		close(a.end)
 	}
+	a.ended = true
+	a.mu.Unlock()
+	a.reading.Wait()
+	a.checked.Store(false)
 }
 
 // giveWay waits until no search waits for the disk, so long at most. It returns how long more that may be.
@@ -135,12 +139,17 @@ func (a *ahead) stopped() bool {
 }
 
 // ReadAhead reads and checks what walks through the graphs of the file need, while searches can begin. It is for who searches
-// the file, and to be called once, before the Reader is shared; Close ends it.
+// the file; what has begun does not begin again. Close ends it, and so does damage that Inspect finds.
 func (r *Reader) ReadAhead() {
 	if !slices.ContainsFunc(r.sections, func(s section) bool { return s.tag == tagGraph }) {
 		return
 	}
 	a := &r.ahead
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ended || a.end != nil {
+		return
+	}
 	a.end = make(chan struct{})
 	a.reads.Store(true)
 	aheadUnderWay.begin()

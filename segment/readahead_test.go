@@ -127,6 +127,29 @@ func TestCloseEndsReadingAhead(t *testing.T) {
 	}
 }
 
+// Reading ahead begins once, and not after an inspection that found damage; it may be asked for while others use the file.
+func TestReadingAheadBeginsOnce(t *testing.T) {
+	defer lowerThresholds(256, 1000)()
+	name := filepath.Join(t.TempDir(), "a.seg")
+	r := segmentOfVectors(t, vfs.OS, name, clusteredDocs(testRand(t), coded, 5, 1500, 1), coded)
+	var others sync.WaitGroup
+	for range 4 {
+		others.Go(r.ReadAhead)
+	}
+	others.Go(r.forget)
+	others.Wait()
+	r.ReadAhead()
+	r.ahead.reading.Wait()
+	if r.ahead.checked.Load() {
+		t.Error("what was read ahead counts though it was forgotten")
+	}
+	damaged := openSegment(t, vfs.OS, name)
+	damaged.forget()
+	if damaged.ReadAhead(); damaged.ahead.end != nil {
+		t.Error("a file that is known to be damaged is read ahead")
+	}
+}
+
 // What was read ahead and found right is not checked by searches again, until it is forgotten; of files beyond the bound it is as
 // much as is left.
 func TestWhatIsReadAheadIsCheckedOnce(t *testing.T) {

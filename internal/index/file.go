@@ -25,6 +25,7 @@ type file struct {
 	refs    atomic.Int64
 	unnamed atomic.Bool                   // no manifest names it, or will
 	beside  atomic.Pointer[[]*columnFile] // see standBeside; nil: none
+	ahead   atomic.Bool                   // what searches need was asked to be read
 	results *resultcache.Shelf
 	sharded shardRows
 
@@ -34,7 +35,7 @@ type file struct {
 	}
 }
 
-// openFile opens a segment of the index with one reference.
+// openFile opens a segment of the index with one reference. Nothing is read ahead: it may be to look at it, to inspect or to copy it.
 func (ix *Index) openFile(number uint64) (*file, error) {
 	r, err := segment.Open(ix.options.FS, path.Join(ix.dir, segmentName(number)))
 	if err != nil {
@@ -42,11 +43,26 @@ func (ix *Index) openFile(number uint64) (*file, error) {
 	}
 	f := &file{Reader: r, ix: ix, number: number, results: ix.catalog.results.Shelf()}
 	r.OnDamage(f.damaged)
-	r.ReadAhead()
 	f.refs.Store(1)
 	ix.holds.Add(1)
 	ix.catalog.files.Add(1)
 	return f, nil
+}
+
+// openNew is openFile for a segment that was just written.
+func (ix *Index) openNew(number uint64) (*file, error) {
+	f, err := ix.openFile(number)
+	if err == nil {
+		f.readAhead()
+	}
+	return f, err
+}
+
+// readAhead has what searches need read, once.
+func (f *file) readAhead() {
+	if !f.ahead.Swap(true) {
+		f.ReadAhead()
+	}
 }
 
 func (f *file) path() string { return path.Join(f.ix.dir, segmentName(f.number)) }

@@ -56,6 +56,7 @@ func (c *Catalog) openIndex(dir, uid string) (*Index, error) {
 	if err != nil {
 		return nil, err
 	}
+	ix.current.Load().readAhead()
 	return ix, nil
 }
 

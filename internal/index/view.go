@@ -28,6 +28,7 @@ type View struct {
 	beside  [][]*columnFile // beside each of files: what the manifest names
 	evicted bool            // the segments are not open; see evict.go
 
+	cold         atomic.Bool  // of some of files nothing was read ahead
 	refs         atomic.Int64 // one of them is the index's while the view is current
 	distribution func() map[string]int
 	embeddings   func() [2]int // vectors, documents with one
@@ -47,6 +48,7 @@ func (v *View) show(results *resultcache.Cache, files []*file, lives []segment.L
 	v.files, v.Segments = files, lives
 	v.beside = make([][]*columnFile, len(files))
 	v.refs.Store(1)
+	v.cold.Store(slices.ContainsFunc(files, func(f *file) bool { return !f.ahead.Load() }))
 	shelves := make([]*resultcache.Shelf, len(files))
 	v.size = &Size{Segments: len(files)}
 	for i, l := range lives {
@@ -59,6 +61,14 @@ func (v *View) show(results *resultcache.Cache, files []*file, lives []segment.L
 	v.distribution = sync.OnceValue(v.countFields)
 	v.embeddings = sync.OnceValue(v.countEmbeddings)
 	v.live = sync.OnceValue(v.findLive)
+}
+
+// readAhead has what searches need of the segments read, once each.
+func (v *View) readAhead() {
+	v.cold.Store(false)
+	for _, f := range v.files {
+		f.readAhead()
+	}
 }
 
 // retain takes a reference unless the last one is gone.

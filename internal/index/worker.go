@@ -215,7 +215,7 @@ func (k *worker) flush() error {
 	_, err := k.builder.Write(k.w.ctx, ix.options.FS, name)
 	if err == nil {
 		var f *file
-		if f, err = ix.openFile(number); err == nil {
+		if f, err = ix.openNew(number); err == nil {
 			k.w.written.add(f)
 			k.builder.Reset()
 			return nil
