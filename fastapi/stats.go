@@ -2,6 +2,7 @@ package fastapi
 
 import (
 	"encoding/json"
+	"log/slog"
 	"strconv"
 	"time"
 
@@ -142,6 +143,8 @@ func (s *Server) stats(ctx *fasthttp.RequestCtx) error {
 	indexes := s.grow(ctx)
 	defer indexes.end()
 	var last time.Time
+	var lacks []string // uids of indexes that are left out
+	var lack error
 	for _, uid := range s.reached(ctx) {
 		ix := s.catalog.Get(uid)
 		if ix == nil { // deleted since
@@ -153,6 +156,9 @@ func (s *Server) stats(ctx *fasthttp.RequestCtx) error {
 		}
 		counts, err := s.count(ix, &q)
 		if err != nil { // it cannot be opened: it is left out, as one that is set aside is
+			if lacks = append(lacks, uid); lack == nil {
+				lack = err
+			}
 			continue
 		}
 		if o.UpdatedAt.After(last) {
@@ -162,6 +168,9 @@ func (s *Server) stats(ctx *fasthttp.RequestCtx) error {
 		if err := indexes.add(counts); err != nil {
 			return err
 		}
+	}
+	if len(lacks) > 0 {
+		s.log.Warn("statistics leave out indexes that cannot be opened now", slog.Int("indexes", len(lacks)), slog.String("first", lacks[0]), slog.Any("error", lack))
 	}
 	if !last.IsZero() {
 		moment := rfc3339(last)

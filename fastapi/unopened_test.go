@@ -3,12 +3,14 @@ package fastapi
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
 
 	"svc/internal/index"
+	"svc/internal/logs/logstest"
 	"svc/internal/settings"
 	"svc/internal/vfs"
 )
@@ -22,8 +24,10 @@ func TestAnIndexThatCannotBeOpenedNow(t *testing.T) {
 		}
 		return nil
 	})
+	said := new(logstest.Buffer)
 	o := Options{}
 	openInstance(t, &o)
+	o.Logger = slog.New(slog.NewTextHandler(said, nil))
 	opened := func() *index.Catalog {
 		t.Helper()
 		c, err := index.OpenCatalog("indexes", index.Options{FS: fsys, Logger: o.Logger})
@@ -104,11 +108,15 @@ func TestAnIndexThatCannotBeOpenedNow(t *testing.T) {
 		if len(stats.Indexes) != want || stats.Indexes["books"] == nil || (stats.Indexes["authors"] == nil) != (code != "") {
 			t.Errorf("statistics of %d indexes, want %d: %s", len(stats.Indexes), want, r.body)
 		}
+		if told := strings.Contains(said.String(), "statistics leave out indexes that cannot be opened now\" indexes=1 first=authors"); told != (code != "") {
+			t.Errorf("the log tells which index is left out: %v\n%s", told, said)
+		}
 		if r := c.get("/indexes/authors/stats?showInternalDatabaseSizes=true"); r.code() != code {
 			t.Errorf("statistics of the index: %d %s, want %q", r.status, r.body, code)
 		}
 	}
 	asked("too_many_open_files")
+	*said = logstest.Buffer{}
 	refuses.Store(false)
 	asked("")
 }

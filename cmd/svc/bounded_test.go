@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"svc/internal/logs/logstest"
 )
 
 var bounded = flag.Bool("bounded", false, "TestIndexingMemoryIsBounded takes documents of 100 MB, 65,535 fields and a million documents")
@@ -92,7 +94,7 @@ func (p *process) stream(t *testing.T, path string, write func(w *bufio.Writer))
 // succeeds waits until all tasks have ended, and succeeded.
 func (p *process) succeeds(t *testing.T) {
 	t.Helper()
-	s := &cutServer{url: p.url, log: new(syncBuffer)}
+	s := &cutServer{url: p.url, log: new(logstest.Buffer)}
 	if err := s.idle(30 * time.Minute); err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +166,7 @@ func TestIndexingMemoryIsBounded(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := startProcess(t, filepath.Join(t.TempDir(), "db"), "--max-indexing-memory", fmt.Sprint(bound), "--http-payload-size-limit", "4 GB")
-			s := &cutServer{url: p.url, log: new(syncBuffer)}
+			s := &cutServer{url: p.url, log: new(logstest.Buffer)}
 			if _, err := s.call(http.MethodPatch, "/indexes/x/settings", `{"filterableAttributes":["n","tags"],"sortableAttributes":["n"]}`, nil); err != nil {
 				t.Fatal(err)
 			}
@@ -198,7 +200,7 @@ func TestAcceptedWritesOutliveAFullDisk(t *testing.T) {
 	})
 	p := startProcess(t, filepath.Join(dir, "db"), "--max-indexing-memory", "16 MiB")
 	t.Cleanup(p.stop) // before the disk goes
-	s := &cutServer{url: p.url, log: new(syncBuffer)}
+	s := &cutServer{url: p.url, log: new(logstest.Buffer)}
 	if _, err := s.call(http.MethodPost, "/indexes", `{"uid":"x","primaryKey":"id"}`, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"svc/internal/logs/logstest"
 	"svc/internal/powercut"
 )
 
@@ -150,7 +151,7 @@ func recordWrites(t *testing.T, binary, root string, random *rand.Rand, writes i
 	if err := os.Mkdir(root, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s := &cutServer{url: "http://" + freeAddress(t), log: new(syncBuffer)}
+	s := &cutServer{url: "http://" + freeAddress(t), log: new(logstest.Buffer)}
 	cmd := s.command(binary, filepath.Join(root, "data"))
 	var done []cutWrite
 	var failed error
@@ -190,7 +191,7 @@ func checkState(binary, data string, acked, sent []cutWrite) error {
 	if err != nil {
 		return err
 	}
-	s := &cutServer{url: "http://" + l.Addr().String(), log: new(syncBuffer)}
+	s := &cutServer{url: "http://" + l.Addr().String(), log: new(logstest.Buffer)}
 	l.Close()
 	cmd := s.command(binary, data)
 	if err := cmd.Start(); err != nil {
@@ -238,7 +239,7 @@ func freeAddress(t *testing.T) string {
 // cutServer is the program as a client sees it.
 type cutServer struct {
 	url string
-	log *syncBuffer
+	log *logstest.Buffer
 }
 
 func (s *cutServer) command(binary, data string) *exec.Cmd {

@@ -18,31 +18,15 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"svc/internal/logs/logstest"
 )
-
-// syncBuffer is a buffer that several goroutines may write to.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
 
 // instance is a running server.
 type instance struct {
 	t    *testing.T
 	url  string
-	log  *syncBuffer
+	log  *logstest.Buffer
 	stop func() error
 }
 
@@ -69,7 +53,7 @@ func tryStart(t *testing.T, db string, args ...string) (*instance, error) {
 // startWith is tryStart with options that were parsed before.
 func startWith(t *testing.T, o *options) (*instance, error) {
 	t.Helper()
-	in := &instance{t: t, log: new(syncBuffer)}
+	in := &instance{t: t, log: new(logstest.Buffer)}
 	p := program{getenv: func(string) (string, bool) { return "", false }, out: in.log, err: in.log}
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, done := make(chan net.Addr, 1), make(chan error, 1)
@@ -152,8 +136,8 @@ func TestStartAndStop(t *testing.T) {
 	in.idle()
 
 	// Nobody else may open the directory meanwhile.
-	p := program{getenv: func(string) (string, bool) { return "", false }, out: io.Discard, err: new(syncBuffer)}
-	if code := p.run([]string{"--db-path", db, "--http-addr", "127.0.0.1:0"}); code != exitFailure || !strings.Contains(p.err.(*syncBuffer).String(), "another svc is running") {
+	p := program{getenv: func(string) (string, bool) { return "", false }, out: io.Discard, err: new(logstest.Buffer)}
+	if code := p.run([]string{"--db-path", db, "--http-addr", "127.0.0.1:0"}); code != exitFailure || !strings.Contains(p.err.(*logstest.Buffer).String(), "another svc is running") {
 		t.Errorf("a second process: %d %s", code, p.err)
 	}
 	if err := in.stop(); err != nil {

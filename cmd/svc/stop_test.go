@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"svc/internal/logs/logstest"
 )
 
 // supervised is how long supervisors of containers wait after SIGTERM before they kill.
@@ -26,7 +28,7 @@ type stopping struct {
 	t       *testing.T
 	process *exec.Cmd
 	address string
-	log     syncBuffer
+	log     logstest.Buffer
 }
 
 // TestStopsWhateverRuns sends SIGTERM in the midst of each kind of work, and of several at once.

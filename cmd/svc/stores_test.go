@@ -7,12 +7,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"svc/internal/logs/logstest"
 )
 
 // refused starts a server that must not come up, and returns what it says.
 func refused(t *testing.T, db string) string {
 	t.Helper()
-	said := new(syncBuffer)
+	said := new(logstest.Buffer)
 	p := program{getenv: func(string) (string, bool) { return "", false }, out: io.Discard, err: said}
 	if code := p.run([]string{"--db-path", db, "--http-addr", "127.0.0.1:0"}); code != exitFailure {
 		t.Errorf("exit code %d: %s", code, said)

@@ -45,7 +45,7 @@ var layers = [][]string{
 	{"internal/boltfile", "internal/sealedjson"},
 	{"internal/mapped"},
 	{"internal/vfs", "internal/powercut", "internal/resultcache", "internal/trace", "internal/manual"},
-	{"internal/apierr", "internal/binfmt", "internal/budget", "internal/invariant", "internal/logs", "internal/outbound", "internal/shard", "internal/geo", "internal/pace", "internal/jsontext"},
+	{"internal/apierr", "internal/binfmt", "internal/budget", "internal/invariant", "internal/logs", "internal/logs/logstest", "internal/outbound", "internal/shard", "internal/geo", "internal/pace", "internal/jsontext"},
 }
 
 // only lists what one or a few packages may import, and what to do elsewhere.

@@ -1,7 +1,6 @@
 package trace
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -10,10 +9,10 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"svc/internal/logs/logstest"
 	"svc/internal/outbound"
 	"svc/internal/trace/tracetest"
 )
@@ -134,24 +133,6 @@ func TestNothing(t *testing.T) {
 	}
 }
 
-// syncBuffer is a buffer for several goroutines.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
 // TestCollectorIsAway: spans are dropped, the log says so once, nothing waits, and nothing is left.
 func TestCollectorIsAway(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -169,7 +150,7 @@ func TestCollectorIsAway(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			before := runtime.NumGoroutine()
-			var logged syncBuffer
+			var logged logstest.Buffer
 			o.Ratio, o.Logger = 1, slog.New(slog.NewTextHandler(&logged, nil))
 			tracer := open(t, o)
 			for range 4 * queueSpans {
