@@ -103,6 +103,38 @@ func (r *Reader) AppendBeginnings(dst []byte, row Row, wanted, brief func(key []
 	return dst, d.tails, err
 }
 
+// Concordance returns that of the string of a member, whose key is given as it is written; nil where there is none.
+func (r *Reader) Concordance(row Row, key []byte) (*Concordance, error) {
+	c := &r.concordances
+	if c.parts() == 0 {
+		return nil, nil
+	}
+	p, err := r.docs.stored(uint32(row))
+	if err != nil || p[0]&methodMask != documentPieces {
+		return nil, err
+	}
+	var d pieces
+	if err := d.open(&r.docs, p, uint32(row)); err != nil {
+		return nil, err
+	}
+	end := 0
+	for n := d.table.uvarint(); n > 0 && !d.table.bad; n-- {
+		name := d.table.take(d.table.uvarint())
+		start := end + int(min(d.table.uvarint(), uint64(d.length)))
+		end = start + int(min(d.table.uvarint(), uint64(d.length)))
+		if end > d.length {
+			break
+		}
+		if bytes.Equal(name, key) {
+			if first, last := c.find(uint32(row), start); first < last {
+				return &Concordance{c, first, last}, nil
+			}
+			break
+		}
+	}
+	return nil, nil
+}
+
 // begin appends the beginning of a member, and adds the rest to the tails. It appends the whole member where it is no string, or
 // none that is worth it.
 func (d *pieces) begin(dst, key []byte, start, end int) ([]byte, error) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"svc/internal/budget"
 	"svc/segment"
 )
 
@@ -24,7 +25,8 @@ type concord struct {
 	part  segment.ConcordancePart
 	next  int // number of the part behind that one
 	open  []openPlaces
-	stale bool // the concordance is no help for this text
+	stale bool        // the concordance is no help for this text
+	room  budget.Room // of open
 
 	// Words from base on, up to known, of which part has those before end.
 	base, known, end int
@@ -68,6 +70,9 @@ type openPlaces struct {
 	at    int // word of the text
 	class uint16
 }
+
+// openPlacesBytes is about how many bytes one takes.
+const openPlacesBytes = 96
 
 // concordStretch is how many words are looked up at a time.
 const concordStretch = 1 << 15
@@ -201,13 +206,17 @@ func (c *concord) openPart() error {
 	c.end += c.part.Words
 	c.open = c.open[:0]
 	var class uint16
+	var full error
 	found := func(form []byte, cut bool, places segment.Places) {
 		of := class
 		if of == 0 {
 			of = c.classOf(string(form))
 		}
-		if c.stale = c.stale || cut; of == 0 || c.stale {
+		if c.stale = c.stale || cut; of == 0 || c.stale || full != nil {
 			return
+		}
+		if n := len(c.open); n == cap(c.open) && n >= 1<<10 { // it takes twice that now
+			full = c.room.Hold(n * openPlacesBytes)
 		}
 		if at, ok := places.Next(); ok {
 			c.open = append(c.open, openPlaces{places, c.part.First + at, of})
@@ -218,8 +227,8 @@ func (c *concord) openPart() error {
 	for i := range c.keys {
 		k := &c.keys[i]
 		class = k.class
-		if err := c.part.Find(k.text, k.prefix, found); err != nil {
-			return err
+		if err := c.part.Find(k.text, k.prefix, found); err != nil || full != nil {
+			return cmp.Or(full, err)
 		}
 	}
 	return nil

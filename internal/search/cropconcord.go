@@ -7,17 +7,17 @@ import (
 	"svc/segment"
 )
 
-// locate is find of a text that has a concordance: of the text it reads only what is around the run. It reports false where the
-// concordance is no help, with nothing read.
-func (c *crop) locate(r *reading, t *segment.Tail, fingerprint uint64, l text.Locales) (bool, error) {
+// locate is find of a text that has a concordance: it looks only at what is around the run. The text is s, or not read yet: a tail.
+// It reports false where the concordance is no help, with nothing read.
+func (c *crop) locate(r *reading, concordance *segment.Concordance, s []byte, t *segment.Tail, fingerprint uint64, l text.Locales) (bool, error) {
 	if c.concord.prepare(r.find); !c.concord.able {
 		return false, nil
 	}
-	c.concord.begin(t.Concordance(), fingerprint)
+	c.concord.begin(concordance, fingerprint)
 	if err := c.choose(r.find); err != nil || c.concord.stale {
 		return false, err
 	}
-	return c.read(r, t, l)
+	return c.read(r, s, t, l)
 }
 
 // choose works out the run, and what matches are near to it.
@@ -69,7 +69,7 @@ func (c *crop) approach(m match) {
 }
 
 // read reads what is around the run, and finds the matches there again.
-func (c *crop) read(r *reading, t *segment.Tail, l text.Locales) (bool, error) {
+func (c *crop) read(r *reading, s []byte, t *segment.Tail, l text.Locales) (bool, error) {
 	from, last, limit := 0, 0, c.length // words
 	if c.found {
 		first := c.run[0].firstWord
@@ -79,12 +79,19 @@ func (c *crop) read(r *reading, t *segment.Tail, l text.Locales) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	rest, err := t.From(place)
-	if err != nil {
-		return false, err
+	if t == nil {
+		if place.Text > len(s) {
+			return false, nil // it is of another text
+		}
+		r.begin(s[place.Text:], nil, l)
+	} else {
+		rest, err := t.From(place)
+		if err != nil {
+			return false, err
+		}
+		c.tail = *rest
+		r.begin(s[:0], &c.tail, l)
 	}
-	c.tail = *rest
-	r.begin(r.text[:0], &c.tail, l)
 	c.offset = place.Text
 	if place.Text > 0 {
 		r.cursor = text.CursorAt(text.Resume(place.Resume))

@@ -1,12 +1,14 @@
 package search
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
+	"svc/internal/budget"
 	"svc/internal/index"
 	"svc/internal/jsontext"
 	"svc/internal/query"
@@ -116,10 +118,11 @@ func cropsOfViewAgree(t *testing.T, rng *rand.Rand, v *index.View, words []strin
 			if err != nil || len(tails) != 1 || tails[0].Concordance() == nil {
 				t.Fatalf("%d tails, %v", len(tails), err)
 			}
-			ok, err := byConcordance.locate(&read, &tails[0], v.Analyzer.Fingerprint(info.Locales), info.Locales)
+			ok, err := byConcordance.locate(&read, tails[0].Concordance(), nil, &tails[0], v.Analyzer.Fingerprint(info.Locales), info.Locales)
 			if err != nil || !ok {
 				t.Fatalf("%+v: the concordance is of no use: %v", h, err)
 			}
+			concordance := tails[0].Concordance()
 			var full []byte
 			for rest := &tails[0]; rest.More(); {
 				if full, err = rest.Append(full); err != nil {
@@ -141,6 +144,13 @@ func cropsOfViewAgree(t *testing.T, rng *rand.Rand, v *index.View, words []strin
 				t.Fatalf("%+v: %v is marked in %q, want %v", h, got, shown, want)
 			}
 			agreed++
+			offset, begins, ends, near := byConcordance.offset, byConcordance.start, byConcordance.end, len(byConcordance.shown)
+			if ok, err := byConcordance.locate(&read, concordance, full, nil, v.Analyzer.Fingerprint(info.Locales), info.Locales); !ok || err != nil {
+				t.Fatalf("%+v: the concordance is of no use for the text at hand: %v", h, err)
+			}
+			if byConcordance.offset != offset || byConcordance.start != begins || byConcordance.end != ends || len(byConcordance.shown) != near {
+				t.Fatalf("%+v: another crop of the text at hand", h)
+			}
 		}
 	}
 	return agreed
@@ -182,8 +192,39 @@ func TestConcordancesOfNoUseAreNotUsed(t *testing.T) {
 		if err != nil || len(tails) != 1 {
 			t.Fatal(len(tails), err)
 		}
-		if ok, err := c.locate(&r, &tails[0], tt.fingerprint, nil); ok != tt.used || err != nil {
+		if ok, err := c.locate(&r, tails[0].Concordance(), nil, &tails[0], tt.fingerprint, nil); ok != tt.used || err != nil {
 			t.Errorf("%s: used %v, %v", tt.what, ok, err)
 		}
+	}
+}
+
+// TestPlacesOfManyFormsAreCharged asks for the beginning of more forms than there is room for.
+func TestPlacesOfManyFormsAreCharged(t *testing.T) {
+	var body strings.Builder
+	for i := range 30_000 {
+		fmt.Fprintf(&body, "x%d some other words of the text ", i%10_000)
+	}
+	l := newLibrary(t)
+	l.put("a", "", fmt.Sprintf(`{"id":1,"body":%q}`, body.String()))
+	v := held(l.c.Get("a").View())
+	defer v.Release()
+	h := &query.Highlights{Words: []query.Words{{Word: "x", Prefixes: []string{"x"}, Chars: 1}}}
+	for _, tt := range []struct {
+		limit int64
+		full  bool
+	}{{64 << 20, false}, {256 << 10, true}} {
+		account := budget.New(tt.limit, nil).Open(tt.limit)
+		concordance, err := v.Segments[0].Concordance(0, []byte(`"body"`))
+		if err != nil || concordance == nil {
+			t.Fatal(concordance, err)
+		}
+		r := reading{find: newHighlighter(v.Analyzer, h)}
+		c := crop{length: 3, perfect: intervalScore{terms: 2}}
+		c.concord.room = budget.NewRoom(account)
+		_, err = c.locate(&r, concordance, []byte(body.String()), nil, v.Analyzer.Fingerprint(nil), nil)
+		if errors.Is(err, budget.ErrFull) != tt.full || !tt.full && (err != nil || account.Held() < 10_000*openPlacesBytes) {
+			t.Errorf("of %d bytes %d are held: %v", tt.limit, account.Held(), err)
+		}
+		account.Close()
 	}
 }

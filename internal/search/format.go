@@ -48,6 +48,7 @@ type formatter struct {
 	tails   []segment.Tail // of members of the document at hand, in its order
 	rest    continuation   // of the value at hand; nil: it is whole
 	tail    *segment.Tail  // that rest
+	member  []byte         // the key of the value at hand, as it is written, where that is a string of the document itself; else nil
 	text    []byte
 	spans   []byteSpan
 	parts   []byte // of the document at hand
@@ -223,6 +224,9 @@ func (f *formatter) appendObject(dst, object []byte) ([]byte, error) {
 			}
 			first = false
 			dst = append(append(dst, key...), ':')
+			if f.member = nil; outer == 0 && value[0] == '"' {
+				f.member = key
+			}
 			if f.rest, f.tail = nil, nil; outer == 0 && len(f.tails) > 0 && bytes.Equal(f.tails[0].Key(), key) {
 				f.tail, f.tails = &f.tails[0], f.tails[1:]
 				f.rest = f.tail
@@ -288,18 +292,24 @@ func (f *formatter) format(s []byte, o *pathOptions) ([]byte, error) {
 		f.spans = appendSpans(f.spans[:0], f.matches, 0, len(s))
 		return f.marked(&croppedText{text: s, matches: f.spans}, o), nil
 	}
-	long := f.rest != nil
+	concordance, err := f.concordance(len(s))
+	if err != nil {
+		return nil, err
+	}
+	long := f.rest != nil || concordance != nil
 	if long {
 		if c := f.kept.get(f.segment, f.row, o); c != nil {
 			return f.marked(c, o), nil
 		}
 	}
 	f.cut.length = o.crop
-	if err := f.cutText(s, o); err != nil {
+	if err := f.cutText(s, o, concordance); err != nil {
 		return nil, err
 	}
 	s = f.reading.text
-	f.text = s
+	if f.rest != nil {
+		f.text = s
+	}
 	start, end := f.cut.start, f.cut.end
 	f.spans = appendSpans(f.spans[:0], f.cut.shown, start, end)
 	c := &croppedText{text: s[start:end], matches: f.spans, before: f.cut.offset+start > 0, after: end < len(s) || f.reading.partial()}
@@ -309,17 +319,26 @@ func (f *formatter) format(s []byte, o *pathOptions) ([]byte, error) {
 	return f.marked(c, o), nil
 }
 
+// concordance returns that of the text at hand, of which so many bytes were read; nil where there is none.
+func (f *formatter) concordance(length int) (*segment.Concordance, error) {
+	switch {
+	case f.tail != nil:
+		return f.tail.Concordance(), nil
+	case f.member == nil || length <= segment.LongText || f.kept.view == nil:
+		return nil, nil
+	}
+	return f.kept.view.Segments[f.segment].Concordance(f.row, f.member)
+}
+
 // cutText works out the part of a text that a crop shows.
-func (f *formatter) cutText(s []byte, o *pathOptions) error {
-	if t := f.tail; t != nil && t.Concordance() != nil {
+func (f *formatter) cutText(s []byte, o *pathOptions, concordance *segment.Concordance) error {
+	if concordance != nil {
 		if o.fingerprint == 0 {
 			o.fingerprint = f.reading.find.analyzer.Fingerprint(o.locales)
 		}
-		f.reading.text = s
-		if ok, err := f.cut.locate(&f.reading, t, o.fingerprint, o.locales); ok || err != nil {
+		if ok, err := f.cut.locate(&f.reading, concordance, s, f.tail, o.fingerprint, o.locales); ok || err != nil {
 			return err
 		}
-		s = f.reading.text[:0]
 	}
 	f.cut.offset = 0
 	f.cut.find(&f.reading, s, f.rest, o.locales)

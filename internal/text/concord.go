@@ -7,7 +7,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// wordsRevision changes with what Concord makes of any text under the same Config. A test holds both together.
+// wordsRevision changes with what a Concorder is told of any text under the same Config. A test holds both together.
 const wordsRevision = 1
 
 // Concorder is told of all words of a text, in their order, and of places in between.
@@ -32,7 +32,7 @@ func CursorAt(r Resume) Cursor {
 	return Cursor{group: group{script(r >> 8), language(r)}, open: true}
 }
 
-// Fingerprint returns a number that changes with what Concord makes of texts: with the settings of the index that cut words, the
+// Fingerprint returns a number that changes with what a Concorder is told of texts: with the settings of the index that cut words, the
 // locales, and the program.
 func (a *Analyzer) Fingerprint(l Locales) uint64 {
 	b := slices.Clone(a.cuts)
@@ -62,10 +62,7 @@ func appendList(dst []byte, list []string) []byte {
 	return dst
 }
 
-// Concord tells c of the words of s as More cuts it: stop words are words.
-func (a *Analyzer) Concord(s []byte, l Locales, c Concorder) { a.concord(s, l, c, nil) }
-
-// IndexConcord is Index and Concord of one value of a field, which it goes through once.
+// IndexConcord is Index of one value of a field that tells c of the words of s, too, as More cuts it: stop words are words.
 func (a *Analyzer) IndexConcord(p *Positions, s []byte, l Locales, emit func(word []byte, position uint16), c Concorder) {
 	p.visited = true
 	if p.base > maxPosition {
@@ -141,16 +138,20 @@ func (w *concording) piece(raw []byte, p piece) {
 // It returns 0, and takes nothing, where something else comes.
 func (w *concording) plain(s []byte, start, end int, g group) int {
 	a := w.a
+	class := &a.class
 	i, capital := start, byte(0)
-	for i < end && a.class[s[i]] == classWord {
-		capital |= s[i] ^ lower[s[i]]
-		i++
+	for ; i < end; i++ {
+		b := s[i]
+		if class[b] != classWord { // so are all that are not ASCII
+			break
+		}
+		capital |= b ^ lower[b&0x7f]
 	}
 	if i == end {
 		return 0
 	}
 	kind, size := Soft, 1
-	switch a.class[s[i]] {
+	switch class[s[i]] {
 	case classSoft:
 	case classHard:
 		kind = Hard

@@ -42,8 +42,8 @@ func concordText(r *rand.Rand) string {
 	return b.String()
 }
 
-// TestConcordHasTheWordsOfTokens compares the words that Concord tells with those of Tokens, and what is cut from its marks on, in parts,
-// with the rest of the tokens.
+// TestConcordHasTheWordsOfTokens compares the words that a Concorder is told with those of Tokens, and what is cut from its marks on, in
+// parts, with the rest of the tokens.
 func TestConcordHasTheWordsOfTokens(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -68,7 +68,7 @@ func TestConcordHasTheWordsOfTokens(t *testing.T) {
 			}
 		}
 		var got concorded
-		a.Concord([]byte(s), l, &got)
+		a.concord([]byte(s), l, &got, nil)
 		if !slices.Equal(got.words, want) {
 			t.Fatalf("%q, %v:\n%q\n%q", s, l, got.words, want)
 		}
@@ -136,7 +136,7 @@ func TestWordsRevision(t *testing.T) {
 	for range 300 {
 		s := []byte(concordText(r))
 		for _, l := range []Locales{nil, {"deu"}, {"eng", "swe"}, {"jpn"}} {
-			New(Config{}).Concord(s, l, &c)
+			New(Config{}).concord(s, l, &c, nil)
 		}
 	}
 	got := fmt.Sprintf("%x", xxhash.Sum64String(fmt.Sprintf("%q", c.words)))
