@@ -63,6 +63,8 @@ const (
 // common are the bytes that code 1… stands for.
 const common = "te/oasripcnw.hlm-du012g=:bf3y5&_4v9678k%?xCDASFIBEjPTzRNM+LOqHG"
 
+var commonBytes = []byte(common) // to be sliced; not changed
+
 var errOutside = errors.New("the dictionary has a state that is not inside it")
 
 // Open reads header and footer.
@@ -183,6 +185,35 @@ func resolve(bottom uint32, distance uint64) (uint32, bool) {
 		return emptyState, true
 	}
 	return bottom - uint32(distance), distance <= uint64(bottom-HeaderBytes)
+}
+
+// mayGoOn reports false for a state that is no word and has no transition with one of some bytes.
+func (f *FST) mayGoOn(at uint32, ways *Ways) bool {
+	if at < HeaderBytes || int(at) >= len(f.data) {
+		return true // decode tells
+	}
+	head := f.data[at]
+	n := uint32(head & countMask)
+	var keys []byte
+	switch {
+	case head&singleFlag == 0:
+		if n == 0 || head&finalFlag != 0 || at < HeaderBytes+1+n {
+			return true
+		}
+		keys = f.data[at-1-n : at-1]
+	case n == 0:
+		keys = f.data[at-1 : at]
+	default:
+		keys = commonBytes[n-1 : n]
+	}
+	for _, b := range ways.Bytes[:ways.N] {
+		for _, k := range keys {
+			if k == b {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // bytes returns the bytes of the transitions of a state that is not single, the last one's first.
@@ -411,9 +442,6 @@ func (w *Walk) push(at uint32, sum uint64, automaton int) bool {
 	}
 	top := &w.stack[len(w.stack)-1]
 	top.next, top.sum, top.automaton, top.entered, top.narrow = 0, sum, automaton, false, false
-	if w.narrow != nil {
-		top.ways, top.narrow = w.narrow.Ways(automaton)
-	}
 	if !w.f.decode(at, &top.state) {
 		w.err = errOutside
 		return false
@@ -435,8 +463,22 @@ func (w *Walk) descend(i int, b byte) bool {
 		w.err = errOutside
 		return false
 	}
+	var ways Ways
+	narrow := false
+	if w.narrow != nil {
+		if ways, narrow = w.narrow.Ways(a); narrow && !w.f.mayGoOn(target, &ways) {
+			return false
+		}
+	}
 	w.word = append(w.word, b)
-	return w.push(target, top.sum+output, a)
+	if !w.push(target, top.sum+output, a) {
+		return false
+	}
+	if narrow {
+		top = &w.stack[len(w.stack)-1]
+		top.narrow, top.ways = true, ways
+	}
+	return true
 }
 
 // deeper goes on from the top frame, and reports whether that was possible.
