@@ -214,6 +214,33 @@ func TestComparisonTables(t *testing.T) {
 	}
 }
 
+func TestUpkeepTables(t *testing.T) {
+	ms := time.Millisecond
+	c := &comparison{
+		data:     &dataset{title: "Some documents", documents: 7},
+		programs: []*program{{name: "svc"}, {name: "old"}},
+		measured: []string{"attribute", "indexes"},
+		upkeep: []upkeep{
+			{attributeCost{took: 50 * ms, cpuSeconds: 0.25, written: 1 << 20}, indexesCost{indexes: 90, asked: 9, start: 4 * ms, started: memory{anonymous: 2 << 20}, first: latencies{ms, 3 * ms}}},
+			{attributeCost{took: 75 * ms, cpuSeconds: 0.5, written: 1 << 22}, indexesCost{indexes: 90, asked: 9, start: 9 * ms, searched: memory{anonymous: 5 << 20}, first: latencies{ms, 4 * ms}}},
+		},
+	}
+	got := string(c.tables())
+	for _, want := range []string{
+		"| one more filterable attribute | svc | old |\n| --- | ---: | ---: |\n| until the task is finished, s | 0.05 | 0.075 |\n",
+		"| written meanwhile, MiB | 1 | 4 |\n\n| 90 indexes of 2 documents | svc | old |\n| --- | ---: | ---: |\n| from the start to the first answer, ms | 4 | 9 |\n",
+		"| anonymous memory then, MiB | 2 | 0 |\n| first search of an index, median ms | 3 | 4 |\n",
+		"| anonymous memory when 9 were searched, MiB | 0 | 5 |\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the tables lack\n%s\n%s", want, got)
+		}
+	}
+	if c.measured = nil; strings.Contains(string(c.tables()), "indexes") {
+		t.Error("what was not measured is in the tables")
+	}
+}
+
 func TestSizeTables(t *testing.T) {
 	ms := time.Millisecond
 	size := func(documents int, cpu float64) *comparison {

@@ -23,7 +23,8 @@ type comparison struct {
 	programs []*program
 	kinds    []queryKind
 	figures  [][]asked // by kind and program
-	measured []string  // first, between, updates, warm
+	upkeep   []upkeep  // by program
+	measured []string  // first, between, updates, warm, attribute, indexes
 }
 
 // program is one of the servers.
@@ -183,6 +184,21 @@ func (m *measurement) compare(ctx context.Context) (_ *comparison, err error) {
 				}
 			}
 			progress("%s: %s", part, k.name)
+		}
+	}
+	c.upkeep = make([]upkeep, len(c.programs))
+	for j, p := range c.programs {
+		if slices.Contains(c.measured, "attribute") {
+			if c.upkeep[j].attribute, err = p.addAttribute(); err != nil {
+				return nil, fmt.Errorf("%s: %w", p.name, err)
+			}
+			progress("%s: a new attribute", p.name)
+		}
+		if slices.Contains(c.measured, "indexes") {
+			if c.upkeep[j].indexes, err = p.holdIndexes(ctx); err != nil {
+				return nil, fmt.Errorf("%s: %w", p.name, err)
+			}
+			progress("%s: %d indexes", p.name, c.upkeep[j].indexes.indexes)
 		}
 	}
 	return c, nil

@@ -51,6 +51,7 @@ func (c *comparison) tables() []byte {
 		table("warm, QPS", func(a *asked) float64 { return a.warm.qps() })
 		table("warm, p99 ms", func(a *asked) float64 { return a.warm.took.quantile(0.99) })
 	}
+	c.upkeepTables(&b)
 	return b.Bytes()
 }
 

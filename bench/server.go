@@ -207,6 +207,21 @@ func (s *server) memory() memory {
 	return m
 }
 
+// written returns how many bytes the server had written to files so far, 0 where the system does not tell.
+func (s *server) written() int64 {
+	io, err := os.ReadFile(s.proc("io"))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(io)) {
+		if n, ok := strings.CutPrefix(line, "write_bytes: "); ok {
+			bytes, _ := strconv.ParseInt(strings.TrimSpace(n), 10, 64)
+			return bytes
+		}
+	}
+	return 0
+}
+
 // resetPeak lets the peak of memory start anew.
 func (s *server) resetPeak() {
 	_ = os.WriteFile(s.proc("clear_refs"), []byte("5"), 0) // where it is not allowed the peak counts from the start

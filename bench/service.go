@@ -3,9 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -79,43 +77,13 @@ func (f *service) fill(ctx context.Context, s *server) error {
 			return err
 		}
 	}
-	var asking sync.WaitGroup
-	failed := make(chan error, 64)
-	for worker := range cap(failed) {
-		asking.Go(func() {
-			for i := worker; i < f.tasks-f.indexes; i += cap(failed) {
-				path := fmt.Sprintf("/indexes/index-%d/settings", i/100%f.indexes)
-				if _, err := s.patch(path, fmt.Appendf(nil, `{"stopWords": ["w%d"]}`, i%7)); err != nil {
-					failed <- err
-					return
-				}
-			}
-		})
-	}
-	asking.Wait()
-	select {
-	case err := <-failed:
+	if err := s.together(f.tasks-f.indexes, func(i int) error {
+		_, err := s.patch(fmt.Sprintf("/indexes/index-%d/settings", i/100%f.indexes), fmt.Appendf(nil, `{"stopWords": ["w%d"]}`, i%7))
 		return err
-	default:
+	}); err != nil {
+		return err
 	}
-	for {
-		b, err := s.do(fasthttp.MethodGet, "/tasks?limit=0&statuses=enqueued,processing", "", nil)
-		if err != nil {
-			return err
-		}
-		var left struct{ Total int }
-		if err := json.Unmarshal(b, &left); err != nil {
-			return fmt.Errorf("cannot read how many tasks are left: %w", err)
-		}
-		if left.Total == 0 {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
+	return s.finishAll(ctx)
 }
 
 // table shows it.
