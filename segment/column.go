@@ -181,6 +181,12 @@ func (c *Column) AddNumberRows(dst *roaring.Bitmap, lo, hi int) {
 	c.numberRows.addRows(dst, c.rows, lo, hi)
 }
 
+// MarkNumbers sets the bits of the rows with an ordinal in [lo, hi), 64 a word.
+func (c *Column) MarkNumbers(bits []uint64, lo, hi int) {
+	c.need(partNumberRows)
+	c.numberRows.markAll(bits, lo, hi)
+}
+
 // AddNumberRowsAmong adds those of some rows that have an ordinal. The rows of a number that many have are not copied.
 func (c *Column) AddNumberRowsAmong(dst *roaring.Bitmap, ord int, among *roaring.Bitmap) {
 	c.need(partNumberRows)
@@ -215,10 +221,10 @@ func (c *Column) MarkNumberRows(bits []uint64, lo, hi int) {
 	}
 }
 
-// AddFrequentNumberRows adds the rows of the ordinals in [lo, hi) that NumberEntries leaves out.
-func (c *Column) AddFrequentNumberRows(dst *roaring.Bitmap, lo, hi int) {
+// MarkFrequentNumberRows sets the bits of the rows of the ordinals in [lo, hi) that NumberEntries leaves out.
+func (c *Column) MarkFrequentNumberRows(bits []uint64, lo, hi int) {
 	c.need(partNumberRows)
-	c.numberRows.addHeavy(dst, lo, hi)
+	c.numberRows.markHeavy(bits, max(lo, 0), min(hi, c.numberRows.ords))
 }
 
 // CountNumberRows returns how many of some rows have the number.
@@ -324,6 +330,12 @@ func (c *Column) RepeatedStrings(dst []uint32) []uint32 {
 func (c *Column) AddStringRows(dst *roaring.Bitmap, lo, hi int) {
 	c.need(partStringRows)
 	c.stringRows.addRows(dst, c.rows, lo, hi)
+}
+
+// MarkStrings is MarkNumbers for strings.
+func (c *Column) MarkStrings(bits []uint64, lo, hi int) {
+	c.need(partStringRows)
+	c.stringRows.markAll(bits, lo, hi)
 }
 
 // AddStringRowsAmong is AddNumberRowsAmong for strings.

@@ -2,6 +2,7 @@ package segment
 
 import (
 	"encoding/binary"
+	"slices"
 	"sort"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -259,16 +260,18 @@ func (v *inverse) heavyRows(entry int) (rowlist.List, int) {
 }
 
 // addRows adds the rows of ordinals [lo, hi) of a segment with so many rows: one by one when they are few, else through a bit
-// for every row of the segment.
+// for every row of the segment. Sets of runs are no part of dst then: the library adds to them, and unites others with them, run by run.
 func (v *inverse) addRows(dst *roaring.Bitmap, rows, lo, hi int) {
 	lo, hi = max(lo, 0), min(hi, v.ords)
 	if lo >= hi {
 		return
 	}
 	from, to := v.span(lo, hi)
-	switch n := to - from; {
-	case n == 0:
-	case n <= 32 || hi-lo == 1:
+	n, heavy := to-from, v.heavyBetween(lo, hi)
+	switch {
+	case heavy == 1 && n == 0 && dst.IsEmpty() && v.addWhole(dst, lo):
+	case n == 0 && heavy == 0:
+	case (n <= 32 || hi-lo == 1) && heavy == 0:
 		var few [32]uint32
 		list := few[:0]
 		for i := from; i < to; i++ {
@@ -276,22 +279,55 @@ func (v *inverse) addRows(dst *roaring.Bitmap, rows, lo, hi int) {
 		}
 		dst.AddMany(list)
 	default:
-		bits := make([]uint64, (rows+63)/64)
-		v.mark(bits, from, to)
-		dst.Or(roaring.FromDense(bits, false))
+		words := unionBits.Get().(*[]uint64)
+		defer unionBits.Put(words)
+		*words = slices.Grow((*words)[:0], (rows+63)/64)[:(rows+63)/64]
+		clear(*words)
+		v.markAll(*words, lo, hi)
+		dst.Or(roaring.FromDense(*words, true))
 	}
-	v.addHeavy(dst, lo, hi)
 }
 
-// addHeavy adds the rows of those ordinals in [lo, hi) that have a bitmap.
-func (v *inverse) addHeavy(dst *roaring.Bitmap, lo, hi int) {
+// markAll sets the bits of the rows of ordinals [lo, hi), 64 a word.
+func (v *inverse) markAll(bits []uint64, lo, hi int) {
+	lo, hi = max(lo, 0), min(hi, v.ords)
+	if lo >= hi {
+		return
+	}
+	if from, to := v.span(lo, hi); from < to {
+		v.mark(bits, from, to)
+	}
+	v.markHeavy(bits, lo, hi)
+}
+
+// markHeavy sets the bits of the rows of those ordinals in [lo, hi) that have a bitmap.
+func (v *inverse) markHeavy(bits []uint64, lo, hi int) {
 	for i := v.heavyFrom(lo); 16*i < len(v.heavy); i++ {
 		l, ord := v.heavyRows(i)
 		if ord >= hi {
 			break
 		}
-		dst.Or(l.Bitmap())
+		l.AddToBits(bits)
 	}
+}
+
+// heavyBetween returns how many ordinals in [lo, hi) have a bitmap.
+func (v *inverse) heavyBetween(lo, hi int) (n int) {
+	for i := v.heavyFrom(lo); 16*i < len(v.heavy) && int(binary.LittleEndian.Uint32(v.heavy[16*i:])) < hi; i++ {
+		n++
+	}
+	return n
+}
+
+// addWhole adds the bitmap of the first ordinal from lo on that has one, unless it is one of runs.
+func (v *inverse) addWhole(dst *roaring.Bitmap, lo int) bool {
+	l, _ := v.heavyRows(v.heavyFrom(lo))
+	set := l.Bitmap()
+	if set.HasRunCompression() {
+		return false
+	}
+	dst.Or(set)
+	return true
 }
 
 // addAmong adds those of some rows that have an ordinal.

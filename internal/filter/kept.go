@@ -240,8 +240,8 @@ func addNumbers(dst *roaring.Bitmap, s source, id segment.FieldID, c *segment.Co
 		}
 		lo = hi
 	}
+	c.MarkFrequentNumberRows(bits, p.lo, p.hi)
 	dst.Or(roaring.FromDense(bits, false))
-	c.AddFrequentNumberRows(dst, p.lo, p.hi)
 }
 
 // sliceBits returns the rows of a slice of a column, as a bit a row; shared.

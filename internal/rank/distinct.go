@@ -17,7 +17,8 @@ type Distinct struct {
 	ix       *Index
 	field    string
 	columns  []*segment.Column // by segment; nil where no document has a value
-	excluded rows              // documents that share a value with a kept one, the kept ones too
+	excluded []rowBits         // by segment: documents that share a value with a kept one, the kept ones too; nil until one was kept
+	sets     rows              // excluded, or nil where it has changed since
 	kept     rows
 	ordinals []uint32
 	count    int // of kept
@@ -30,7 +31,7 @@ type Distinct struct {
 func NewDistinct(ix *Index, field string) *Distinct {
 	d := &Distinct{ix: ix, field: field, columns: columnsOf(ix, field)}
 	for range ix.Segments {
-		d.excluded = append(d.excluded, roaring.New())
+		d.excluded, d.sets = append(d.excluded, nil), append(d.sets, nil)
 		d.kept = append(d.kept, roaring.New())
 	}
 	return d
@@ -45,7 +46,7 @@ func (d *Distinct) note() {
 	for i, kept := range d.kept {
 		in, out := newRowBits(d.ix.Segments[i].Rows()), newRowBits(d.ix.Segments[i].Rows())
 		kept.WriteDenseTo(in)
-		d.excluded[i].WriteDenseTo(out)
+		copy(out, d.excluded[i])
 		for w := range out {
 			out[w] &^= in[w]
 		}
@@ -69,7 +70,7 @@ func (d *Distinct) Keep(seg int, row segment.Row) bool {
 		d.in[seg].set(uint32(row))
 		return true
 	}
-	if d.excluded[seg].Contains(uint32(row)) {
+	if e := d.excluded[seg]; e != nil && e.has(uint32(row)) {
 		return false
 	}
 	d.kept[seg].Add(uint32(row))
@@ -83,17 +84,34 @@ func (d *Distinct) Keep(seg int, row segment.Row) bool {
 	}
 	d.ordinals = c.RowNumbers(d.ordinals[:0], row)
 	for _, ord := range d.ordinals {
-		c.AddNumberRows(d.excluded[seg], int(ord), int(ord)+1)
+		c.MarkNumbers(d.exclude(seg), int(ord), int(ord)+1)
 		d.excludeNumber(seg, c.Number(int(ord)))
 	}
 	d.ordinals = c.RowStrings(d.ordinals[:0], row)
 	for _, ord := range d.ordinals {
 		if s := c.String(int(ord)); len(s) > 0 {
-			c.AddStringRows(d.excluded[seg], int(ord), int(ord)+1)
+			c.MarkStrings(d.exclude(seg), int(ord), int(ord)+1)
 			d.excludeString(seg, s)
 		}
 	}
 	return true
+}
+
+// exclude returns the excluded documents of a segment, for more to be marked.
+func (d *Distinct) exclude(seg int) rowBits {
+	if d.excluded[seg] == nil {
+		d.excluded[seg] = newRowBits(d.ix.Segments[seg].Rows())
+	}
+	d.sets[seg] = nil
+	return d.excluded[seg]
+}
+
+// excludedSet returns the excluded documents of a segment; shared.
+func (d *Distinct) excludedSet(seg int) *roaring.Bitmap {
+	if d.sets[seg] == nil {
+		d.sets[seg] = roaring.FromDense(d.excluded[seg], true)
+	}
+	return d.sets[seg]
 }
 
 // left returns the documents of a set that are neither kept nor known to be duplicates; false where it takes looking at each of them.
@@ -103,7 +121,7 @@ func (d *Distinct) left(r rows) (rows, bool) {
 	}
 	out := make(rows, len(r))
 	for i := range r {
-		out[i] = andNot(andNot(r[i], d.excluded[i]), d.kept[i])
+		out[i] = andNot(andNot(r[i], d.excludedSet(i)), d.kept[i])
 	}
 	return out, true
 }
@@ -115,7 +133,7 @@ func (d *Distinct) excludeNumber(seg int, x float64) {
 			continue
 		}
 		if ord := c.SearchNumber(x); ord < c.Numbers() && c.Number(ord) == x {
-			c.AddNumberRows(d.excluded[i], ord, ord+1)
+			c.MarkNumbers(d.exclude(i), ord, ord+1)
 		}
 	}
 }
@@ -127,7 +145,7 @@ func (d *Distinct) excludeString(seg int, s []byte) {
 			continue
 		}
 		if ord := c.SearchString(s); ord < c.Strings() && string(c.String(ord)) == string(s) {
-			c.AddStringRows(d.excluded[i], ord, ord+1)
+			c.MarkStrings(d.exclude(i), ord, ord+1)
 		}
 	}
 }
@@ -141,7 +159,7 @@ func (d *Distinct) Candidates(r []*roaring.Bitmap, exhaustive bool) []*roaring.B
 			out[i] = d.unmet(i, r[i])
 			continue
 		}
-		duplicates := roaring.AndNot(d.excluded[i], d.kept[i])
+		duplicates := roaring.AndNot(d.excludedSet(i), d.kept[i])
 		out[i] = andNot(r[i], duplicates)
 	}
 	if exhaustive {
