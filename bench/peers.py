@@ -10,6 +10,7 @@ All but building runs on one thread; seconds are of processor time.
 
 import json
 import os
+import re
 import sys
 import time
 
@@ -55,6 +56,13 @@ class Faiss:
         self.index.add(vectors)
         self.faiss.omp_set_num_threads(1)
 
+    def save(self, name):
+        self.faiss.write_index(self.index, name)
+
+    def load(self, name):
+        self.index = self.faiss.read_index(name)
+        self.faiss.omp_set_num_threads(1)
+
     def search(self, effort):
         self.index.hnsw.efSearch = effort
         return self.index.search(queries, 10)[1]
@@ -83,6 +91,12 @@ class Usearch:
 
     def build(self, threads):
         self.index.add(np.arange(rows), vectors, threads=threads)
+
+    def save(self, name):
+        self.index.save(name)
+
+    def load(self, name):
+        self.index.load(name)
 
     def search(self, effort):
         self.index.expansion_search = effort
@@ -124,7 +138,7 @@ for line in sys.stdin:
         peer = peers[command["peer"]]
         before, began = resident(), time.process_time()
         if command["do"] == "build":
-            name = sys.argv[1] + "." + command["peer"].split(",")[0]
+            name = sys.argv[1] + "." + re.sub(r"\W+", "-", command["peer"])
             if os.path.exists(name + ".json"):
                 peer.load(name)
                 with open(name + ".json") as f:
