@@ -283,3 +283,24 @@ func TestEveryTurnBeginsWithAnotherProgram(t *testing.T) {
 		}
 	}
 }
+
+func TestLayTexts(t *testing.T) {
+	d, err := layTexts(generate(300), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for line := range bytes.Lines(d.payload) {
+		var doc struct {
+			ID   int
+			Body string
+		}
+		if err := json.Unmarshal(line, &doc); err != nil || doc.ID != n || len(doc.Body) < longTextBytes || len(doc.Body) > longTextBytes+20_000 {
+			t.Errorf("document %d: %v, id %d, %d bytes", n, err, doc.ID, len(doc.Body))
+		}
+		n++
+	}
+	if n != 3 || d.documents != 3 {
+		t.Errorf("%d documents, %d are told", n, d.documents)
+	}
+}

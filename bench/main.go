@@ -35,6 +35,7 @@ type options struct {
 	Kinds      string            `placeholder:"TEXT" help:"With --peer: only the kinds of queries with this in their name."`
 	Kernels    bool              `hidden:"" help:"Measure the kernels of the running tier alone and print JSON."`
 	Service    bool              `help:"Measure instead how a server with many keys, indexes and finished tasks starts and lists them; prints a table."`
+	Texts      bool              `help:"Measure instead what crops of texts of 1 MB cost, which are those of the documents laid end to end; prints a table."`
 	Network    bool              `help:"Measure instead how three instances move documents and search together; prints tables."`
 	Quick      bool              `help:"A twentieth of the work: to see that everything runs, not to compare."`
 }
@@ -89,6 +90,14 @@ func run(ctx context.Context, o options) (err error) {
 	m := measurement{options: o, data: data, binary: binary, dir: filepath.Join(dir, "data")}
 	if o.Service {
 		f, err := m.runService(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = os.Stdout.Write(f.table())
+		return err
+	}
+	if o.Texts {
+		f, err := m.runLongTexts(ctx)
 		if err != nil {
 			return err
 		}
