@@ -13,6 +13,9 @@ import (
 // mostSigns is up to how many bytes of signs are read for a search: they take as long as the blocks of a walk.
 const mostSigns = 32 << 20
 
+// keptShare: where more than one row in so many would be compared, a walk reads less.
+const keptShare = 8
+
 // keptBySigns is how many rows are compared that are found by signs, for so many that are wanted: among these were measured to be 98
 // of 100 and more, of up to a million vectors. Signs of few dimensions say less.
 func (v *Vectors) keptBySigns(wanted int) int {
@@ -24,7 +27,8 @@ func (v *Vectors) keptBySigns(wanted int) int {
 func (s *vectorSearch) glance(k, wanted int, allowed *roaring.Bitmap) bool {
 	v := s.v
 	words := bytesOf(v.signs.Words)
-	if len(words) == 0 || len(words) > mostSigns || !v.r.isCold() {
+	keep := v.keptBySigns(wanted)
+	if len(words) == 0 || len(words) > mostSigns || keep > v.vectors/keptShare || !v.r.isCold() {
 		return false
 	}
 	counts := s.counts
@@ -36,7 +40,6 @@ func (s *vectorSearch) glance(k, wanted int, allowed *roaring.Bitmap) bool {
 	}
 	v.r.ahead.waiting.Add(1)
 	defer v.r.ahead.waiting.Add(-1)
-	keep := v.keptBySigns(wanted)
 	if mapped.Guard(func() error {
 		v.r.blocks.fetchAll(words)
 		s.found = v.signs.Scan(s.found[:0], s.code, keep, counts)
