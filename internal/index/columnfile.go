@@ -24,6 +24,9 @@ const maxColumnFiles = 8
 // openColumns opens a file of columns of f's rows.
 func (f *file) openColumns(number uint64) (*columnFile, error) {
 	r, err := f.OpenBeside(f.ix.options.FS, path.Join(f.ix.dir, columnsName(number)))
+	if err != nil && lasting(err) {
+		err = fmt.Errorf("%w; the documents stand in the segments, and `svc dump --from` writes them and the settings to a dump, which brings the index back", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot open columns of index %s: %w", f.ix.UID(), err)
 	}

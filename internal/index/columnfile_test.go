@@ -206,6 +206,7 @@ func TestDamagedColumnsSetTheIndexAside(t *testing.T) {
 		},
 	} {
 		b, ix := withColumns(t)
+		documents := ix.Outline().size.Documents
 		other := b.create("other")
 		b.apply(other, b.payload(`{"id":1}`))
 		var names []string
@@ -223,7 +224,21 @@ func TestDamagedColumnsSetTheIndexAside(t *testing.T) {
 		if _, err := b.c.Freeze(); err == nil {
 			t.Errorf("%s: the indexes are copied", name)
 		}
+		if e := b.c.Missing("a"); !strings.Contains(e.Message, "svc dump --from") {
+			t.Errorf("%s: the error does not say what helps: %v", name, e)
+		}
 		b.close()
+		saved, err := Salvage(b.fs, ix.dir, "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		if err := saved.EachDocument(func(int, segment.Row) error { n++; return nil }); err != nil || n != documents || len(saved.Lost) > 0 {
+			t.Errorf("%s: %d documents are saved, want %d; lost %v, %v", name, n, documents, saved.Lost, err)
+		}
+		if err := saved.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
