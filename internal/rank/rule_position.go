@@ -133,6 +133,10 @@ func (s *search) placeNode(b *batch, node int, costs []uint32) {
 		for i := range index {
 			index[i] = uint32(i)
 		}
+		if s.placeDense(b, v, s.wordFields(b, node, as), costs) {
+			s.list.numbers.used = min(mark, s.list.numbers.used)
+			continue
+		}
 		for _, f := range s.wordFields(b, node, as) {
 			if v.Start == 0 {
 				// The lowest position is the nearest one.
@@ -173,7 +177,7 @@ func (s *search) placeNode(b *batch, node int, costs []uint32) {
 func (s *search) isFrequent(b *batch, node int, as role) bool {
 	mask, word := b.mask(node)
 	switch {
-	case word || len(b.rows) < frequentRows:
+	case word || len(b.rows) < denseRows:
 		return false
 	case as == asStart:
 		return s.graph.Nodes[node].Phrase // else it stands in some of the rows only
@@ -237,22 +241,14 @@ func (s *search) sievePosition(b *bucket, i int) *classes {
 	for _, n := range nodes {
 		least += int(placeCost(0, 0, s.graph.Nodes[n].Len))
 	}
-	v := s.newSieve(b, least, func(b *batch, costs []uint32) {
+	v := s.newSieve(b, least, nil)
+	v.eval = func(b *batch, costs []uint32) {
 		if len(nodes) == 1 {
 			s.placeNode(b, nodes[0], costs)
 			return
 		}
-		clear(costs)
-		mark := s.list.numbers.used
-		one := s.list.numbers.take(len(costs))
-		for _, n := range nodes {
-			s.placeNode(b, n, one)
-			for i, c := range one {
-				costs[i] += c
-			}
-		}
-		s.list.numbers.used = min(mark, s.list.numbers.used)
-	})
+		s.placeNodes(b, nodes, v.enough(), costs)
+	}
 	words, ties := s.exactRulesFollow(i)
 	if ties && len(nodes) == 1 {
 		// Documents without the word as it is written are equal under all rules behind.
@@ -301,6 +297,38 @@ func (s *search) sievePosition(b *bucket, i int) *classes {
 		return nil
 	}
 	return v.classes(math.MaxInt32)
+}
+
+// placeNodes computes the sum of the position costs of some nodes in many rows. Those that cost more than most cost tooMuch: of a row that
+// does already the other nodes are not looked at.
+func (s *search) placeNodes(b *batch, nodes []int, most int, costs []uint32) {
+	mark := s.list.numbers.used
+	left := s.list.numbers.take(len(b.rows))
+	index := s.list.numbers.take(len(b.rows)) // of those left, in b.rows
+	one := s.list.numbers.take(len(b.rows))
+	copy(left, b.rows)
+	for i := range index {
+		index[i] = uint32(i)
+	}
+	clear(costs)
+	part := *b
+	for _, node := range nodes {
+		if part.rows = left; len(left) == 0 {
+			break
+		}
+		s.placeNode(&part, node, one[:len(left)])
+		n := 0
+		for k, i := range index[:len(left)] {
+			if costs[i] += one[k]; int(costs[i]) > most {
+				costs[i] = tooMuch
+				continue
+			}
+			left[n], index[n] = left[k], i
+			n++
+		}
+		left = left[:n]
+	}
+	s.list.numbers.used = min(mark, s.list.numbers.used)
 }
 
 // beginning returns those of some documents with a word or phrase as it is written in which a searchable field begins with it, or with the

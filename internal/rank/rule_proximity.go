@@ -80,6 +80,9 @@ func extraTerms(v *query.Node) int { return v.Len - 1 }
 // pairCosts computes the distance of two neighbouring nodes in each row. Of the node that more documents have, it reads what
 // stands in a field and row with the other one.
 func (s *search) pairCosts(b *batch, u, v int, costs []uint32) {
+	if s.pairDense(b, u, v, costs) {
+		return
+	}
 	l, r := &s.left, &s.right
 	l.last = s.gather(l.last[:0], b, u, asLastSlot)
 	r.first = s.gather(r.first[:0], b, v, asFirstSlot)

@@ -53,11 +53,13 @@ type memory struct {
 	list         lists
 	stack        []part // what the rules said on the way to the current bucket
 	tokens       []text.Token
-	tables       []*table    // by node, level and segment
-	rowNumbers   []uint32    // of one word
-	besideAt     []uint32    // indexes of rows in a batch
-	left, right  sides       // of a pair of nodes
-	firsts       []uint16    // lowest positions of a word
+	tables       []*table // by node, level and segment
+	rowNumbers   []uint32 // of one word
+	besideAt     []uint32 // indexes of rows in a batch
+	left, right  sides    // of a pair of nodes
+	firsts       []uint16 // lowest positions of a word
+	dense        []uint8  // costs of all rows between two
+	placeCosts   [placeCosts]uint8
 	tableScratch []uint64    // of a table that is made
 	wordScratch  [][]uint64  // occurrences of the words of an exact match
 	inSet        []uint32    // rows of a set that is gone through

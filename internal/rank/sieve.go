@@ -2,6 +2,7 @@ package rank
 
 import (
 	"encoding/binary"
+	"math"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -24,9 +25,9 @@ const askRows = 256
 type sieve struct {
 	s      *search
 	b      *bucket
-	eval   func(b *batch, costs []uint32)
-	least  int         // cost that none is below
-	byCost []costLists // by segment
+	eval   func(b *batch, costs []uint32) // which may give documents the cost tooMuch that cost more than enough
+	least  int                            // cost that none is below
+	byCost []costLists                    // by segment
 }
 
 func (s *search) newSieve(b *bucket, least int, eval func(b *batch, costs []uint32)) *sieve {
@@ -95,7 +96,7 @@ func (v *sieve) add(seg int, in *roaring.Bitmap, enough int) bool {
 			mark := ls.numbers.used
 			costs := ls.numbers.take(len(like.rows))
 			v.eval(&like, costs)
-			v.byCost[seg].add(like.rows, costs, -1)
+			v.byCost[seg].add(like.rows, costs, tooMuch)
 			ls.numbers.used = min(mark, ls.numbers.used)
 			if enough >= 0 && v.best(seg)-begin >= enough {
 				return true
@@ -129,6 +130,29 @@ func (v *sieve) upTo(seg, most int) (n int) {
 		n += len(l)
 	}
 	return n
+}
+
+// tooMuch is the cost of documents that the page does not need.
+const tooMuch = math.MaxInt32
+
+// enough returns the least cost of which it is known that documents that cost no more fill the page; tooMuch before it is known of any.
+func (v *sieve) enough() int {
+	costs := 0
+	for _, byCost := range v.byCost {
+		costs = max(costs, len(byCost))
+	}
+	n, missing := 0, v.s.out.missing()
+	for cost := range costs {
+		for _, byCost := range v.byCost {
+			if cost < len(byCost) {
+				n += len(byCost[cost])
+			}
+		}
+		if n >= missing {
+			return cost
+		}
+	}
+	return tooMuch
 }
 
 // full reports whether the documents that cost no more than most fill the page.
