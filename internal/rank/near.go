@@ -1,6 +1,7 @@
 package rank
 
 import (
+	"bytes"
 	"math"
 	"slices"
 
@@ -42,8 +43,8 @@ type stretch struct {
 
 // nearRows is what nearIn returned for a pair.
 type nearRows struct {
-	rows                *roaring.Bitmap
-	found, exact, known bool
+	sure, maybe  *roaring.Bitmap
+	found, known bool
 }
 
 // sieveProximity returns documents of a bucket with one path by proximity: all of them, or those that are nearest as far as the
@@ -94,20 +95,20 @@ func (v *nearSieve) place(st *stretch, k, bound int) {
 	n := &v.near[k]
 	if !n.found {
 		n.found = true
-		n.rows, n.exact, n.known = v.s.nearIn(&st.like, v.pairs[k][0], v.pairs[k][1])
+		n.sure, n.maybe, n.known = v.s.nearIn(&st.like, v.pairs[k][0], v.pairs[k][1])
 	}
 	if !n.known {
 		v.place(st, k+1, bound)
 		return
 	}
-	if in := and(st.rows, n.rows); in != nil {
-		part := stretch{like: st.like, known: st.known, apart: st.apart, rows: in}
-		if n.exact {
-			part.known |= 1 << k
-		}
-		v.place(&part, k+1, bound)
+	if in := and(st.rows, n.sure); in != nil {
+		v.place(&stretch{like: st.like, known: st.known | 1<<k, apart: st.apart, rows: in}, k+1, bound)
 	}
-	if in := andNot(st.rows, n.rows); in != nil {
+	left := andNot(st.rows, n.sure)
+	if in := and(left, n.maybe); in != nil {
+		v.place(&stretch{like: st.like, known: st.known, apart: st.apart, rows: in}, k+1, bound)
+	}
+	if in := andNot(left, n.maybe); in != nil {
 		v.place(&stretch{like: st.like, known: st.known, apart: st.apart | 1<<k, rows: in}, k+1, bound+1)
 	}
 }
@@ -249,37 +250,33 @@ func (v *nearSieve) readPair(bound int, st stretch, rows []uint32) {
 	}
 }
 
-// nearIn returns rows of a segment where node v may stand directly behind u, at the levels of a batch: all that have it so, and, unless
-// exact, others. ok is false when that is not known of the frequent words.
-func (s *search) nearIn(like *batch, u, v int) (found *roaring.Bitmap, exact, ok bool) {
+// nearIn returns rows of a segment where node v stands directly behind u, at the levels of a batch, and rows of which that is not known; in
+// all others it does not. ok is false when nothing is known of the words.
+func (s *search) nearIn(like *batch, u, v int) (sure, maybe *roaring.Bitmap, ok bool) {
 	if s.ix.Settings.ProximityPrecision == settings.ByAttribute {
-		return nil, false, false
+		return nil, nil, false
 	}
 	left, others := s.knownWords(like, u)
 	right, more := s.knownWords(like, v)
 	if len(left) == 0 || len(right) == 0 || len(left)*len(right) > nearPairs {
-		return nil, false, false
+		return nil, nil, false
 	}
 	reader := s.ix.Segments[like.segment]
-	// United one after the other, hundreds of sets make hundreds of new ones: each row is a bit.
-	s.nearRows = slices.Grow(s.nearRows[:0], (reader.Rows()+63)/64)[:(reader.Rows()+63)/64]
-	bits := s.nearRows
-	clear(bits)
-	if others = append(others, more...); len(others) > 0 {
-		addBits(bits, reader.Union(others, nil))
-	}
-	exact = len(others) == 0
+	maybe = reader.Union(append(others, more...), nil)
 	for _, n := range []int{u, v} {
 		mask, _ := like.mask(n)
 		for level := range s.graph.Nodes[n].Levels {
 			if mask>>level&1 != 0 {
 				for _, p := range s.graph.Nodes[n].Levels[level].Phrases {
-					addBits(bits, p.Segments[like.segment].Rows)
-					exact = false
+					maybe.Or(p.Segments[like.segment].Rows)
 				}
 			}
 		}
 	}
+	// United one after the other, hundreds of sets make hundreds of new ones: each row is a bit.
+	s.nearRows = slices.Grow(s.nearRows[:0], (reader.Rows()+63)/64)[:(reader.Rows()+63)/64]
+	bits := s.nearRows
+	clear(bits)
 	for _, p := range left {
 		for k := range p.Fields() {
 			f := p.Field(k).ID()
@@ -291,21 +288,7 @@ func (s *search) nearIn(like *batch, u, v int) (found *roaring.Bitmap, exact, ok
 			}
 		}
 	}
-	return roaring.FromDense(bits, true), exact, true
-}
-
-// addBits sets the bits of a set's rows.
-func addBits(bits rowBits, set *roaring.Bitmap) {
-	var some [256]uint32
-	for it := set.ManyIterator(); ; {
-		n := it.NextMany(some[:])
-		if n == 0 {
-			return
-		}
-		for _, row := range some[:n] {
-			bits.set(row)
-		}
-	}
+	return roaring.FromDense(bits, true), maybe, true
 }
 
 // nearPairs is up to how many pairs of words are looked up for two neighbouring nodes.
@@ -319,12 +302,50 @@ func (s *search) knownWords(like *batch, node int) (known, others []segment.Post
 			continue
 		}
 		for _, p := range s.graph.Nodes[node].Levels[level].Postings[like.segment] {
-			if s.ix.Segments[like.segment].KnowsNeighbours(p) {
+			switch {
+			case s.ix.Segments[like.segment].KnowsNeighbours(p):
 				known = append(known, p)
-			} else {
+			case s.isPrefix(node, like.segment, p):
+				known, others = s.knownOfPrefix(known, others, node, like.segment, p)
+			default:
 				others = append(others, p)
 			}
 		}
+	}
+	return known, others
+}
+
+// nearWords is up to how many words that begin with a prefix are looked at one by one.
+const nearWords = 4096
+
+// isPrefix reports whether a posting is that of all words that begin with a node.
+func (s *search) isPrefix(node, seg int, p segment.Posting) bool {
+	v := &s.graph.Nodes[node]
+	t := &s.graph.Terms[v.Term]
+	if v.Len > 1 || v.Phrase || !t.Prefix {
+		return false
+	}
+	of, ok := s.ix.Segments[seg].Prefix([]byte(t.Word))
+	return ok && of.Same(p)
+}
+
+// knownOfPrefix is knownWords for the words whose posting is p: all that begin with a node. Where they are many, p is one of the others.
+func (s *search) knownOfPrefix(known, others []segment.Posting, node, seg int, p segment.Posting) (_, _ []segment.Posting) {
+	prefix := []byte(s.graph.Terms[s.graph.Nodes[node].Term].Word)
+	reader := s.ix.Segments[seg]
+	frequent, rare := len(known), len(others)
+	it := reader.Terms(prefix, nil, nil)
+	defer it.Close()
+	n := 0
+	for ; n <= nearWords && it.Next() && bytes.HasPrefix(it.Word(), prefix); n++ {
+		if q := it.Posting(); reader.KnowsNeighbours(q) {
+			known = append(known, q)
+		} else {
+			others = append(others, q)
+		}
+	}
+	if n > nearWords || it.Err() != nil {
+		return known[:frequent], append(others[:rare], p)
 	}
 	return known, others
 }

@@ -42,7 +42,8 @@ func TestPlacesOfFrequentWords(t *testing.T) {
 			if rng.IntN(4) == 0 {
 				long = 60 + rng.IntN(300)
 			}
-			d := doc(i, "title", words(1+rng.IntN(3)), "body", strings.Repeat("fox ", rng.IntN(2)*rng.IntN(80))+words(long))
+			rare := " th" + string(rune('a'+rng.IntN(26))) + string(rune('a'+rng.IntN(3))) + " " // enough of them for a prefix to have a posting
+			d := doc(i, "title", words(1+rng.IntN(3)), "body", strings.Repeat("fox ", rng.IntN(2)*rng.IntN(80))+words(long)+rare+words(2))
 			deleted[d.id] = rng.IntN(9) == 0
 			at := rng.IntN(len(parts))
 			parts[at] = append(parts[at], d)
@@ -53,7 +54,7 @@ func TestPlacesOfFrequentWords(t *testing.T) {
 			if rng.IntN(2) == 0 {
 				r.Query += " "
 			} else {
-				r.Query = r.Query[:len(r.Query)-rng.IntN(2)]
+				r.Query = strings.TrimSuffix(r.Query[:len(r.Query)-rng.IntN(2)], "e")
 			}
 			if rng.IntN(4) == 0 {
 				r.SearchOn = []string{"body"}
