@@ -318,11 +318,11 @@ func (s *search) knownWords(like *batch, node int) (known, others []segment.Post
 // nearWords is up to how many words that begin with a prefix are looked at one by one.
 const nearWords = 4096
 
-// isPrefix reports whether a posting is that of all words that begin with a node.
+// isPrefix reports whether a posting is that of all words that begin with a node of two letters or more.
 func (s *search) isPrefix(node, seg int, p segment.Posting) bool {
 	v := &s.graph.Nodes[node]
 	t := &s.graph.Terms[v.Term]
-	if v.Len > 1 || v.Phrase || !t.Prefix {
+	if v.Len > 1 || v.Phrase || !t.Prefix || len(t.Word) < 2 { // too many begin with one letter
 		return false
 	}
 	of, ok := s.ix.Segments[seg].Prefix([]byte(t.Word))
