@@ -63,6 +63,12 @@ func (s *stretch) readRows(f *FieldPosting, first, last uint32) (before int) {
 	return before
 }
 
+// giveBack keeps the room of the stretch for the next one, and none of the mapping.
+func (s *stretch) giveBack() {
+	s.p = nil
+	stretches.Put(s)
+}
+
 // byRow fills at for n rows from first on.
 func (s *stretch) byRow(first uint32, n int) {
 	if cap(s.at) < n {
@@ -142,7 +148,7 @@ func (f FieldPosting) LowerCosts(costs []uint8, first uint32, cost []uint8, near
 		return
 	}
 	s := stretches.Get().(*stretch)
-	defer stretches.Put(s)
+	defer s.giveBack()
 	s.read(&f, first, first+uint32(len(costs)-1))
 	for k, start := range s.starts {
 		least := &costs[s.rows[k]-first]
@@ -163,7 +169,6 @@ func (f FieldPosting) LowerCosts(costs []uint8, first uint32, cost []uint8, near
 			}
 		}
 	}
-	s.p = nil
 }
 
 // FarApart is from which distance on LowerDistances tells words no longer apart.
@@ -178,8 +183,8 @@ func (f FieldPosting) LowerDistances(g FieldPosting, costs []uint8, first uint32
 	}
 	last := first + uint32(len(costs)-1)
 	left, right := stretches.Get().(*stretch), stretches.Get().(*stretch)
-	defer stretches.Put(left)
-	defer stretches.Put(right)
+	defer left.giveBack()
+	defer right.giveBack()
 	if left.read(&f, first, last); len(left.starts) == 0 {
 		return
 	}
@@ -198,7 +203,6 @@ func (f FieldPosting) LowerDistances(g FieldPosting, costs []uint8, first uint32
 			costs[i] = min(costs[i], distance(left.p[at-1:], right.p[start:]))
 		}
 	}
-	left.p, right.p = nil, nil
 }
 
 // positionBits are the positions of a row, if all are below so many.

@@ -16,6 +16,9 @@ const mostSigns = 32 << 20
 // keptShare: where more than one row in so many would be compared, a walk reads less.
 const keptShare = 8
 
+// mostKept: more rows are not kept in order while signs are read, as each that comes in moves those behind it.
+const mostKept = 8 << 10
+
 // keptBySigns is how many rows are compared that are found by signs, for so many that are wanted: among these were measured to be 98
 // of 100 and more, of up to a million vectors. Signs of few dimensions say less.
 func (v *Vectors) keptBySigns(wanted int) int {
@@ -28,7 +31,7 @@ func (s *vectorSearch) glance(k, wanted int, allowed *roaring.Bitmap) bool {
 	v := s.v
 	words := bytesOf(v.signs.Words)
 	keep := v.keptBySigns(wanted)
-	if len(words) == 0 || len(words) > mostSigns || keep > v.vectors/keptShare || !v.r.isCold() {
+	if len(words) == 0 || len(words) > mostSigns || keep > min(v.vectors/keptShare, mostKept) || !v.r.isCold() {
 		return false
 	}
 	counts := s.counts
