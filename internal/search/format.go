@@ -95,7 +95,7 @@ func newFormatter(v *index.View, r *Request, h *query.Highlights) *formatter {
 		}
 	}
 	for _, name := range r.AttributesToCrop {
-		words := r.CropLength
+		words := min(r.CropLength, math.MaxInt32) // as behind a colon
 		if i := strings.LastIndexByte(name, ':'); i >= 0 {
 			if n, err := strconv.ParseUint(name[i+1:], 10, 31); err == nil {
 				words = int(n)

@@ -2,6 +2,7 @@ package search
 
 import (
 	"encoding/json"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -291,6 +292,7 @@ func TestCrop(t *testing.T) {
 		// A phrase longer than the window shows its first words.
 		{`"clock was made in"`, 2, clock, "…clock was…"}, {`"the harbour crane"`, 2, clock, "…the harbour…"},
 		{`"the harbour crane" old`, 2, clock, "…the old…"},
+		{"tower", math.MaxInt, clock, clock}, {"", math.MaxInt, clock, clock}, {`"clock was made" tower`, math.MaxInt - 1, clock, clock},
 	}
 	for _, test := range tests {
 		r := request()
