@@ -42,9 +42,11 @@ const (
 	concordBlock = 32 // forms
 	concordLast  = 1  // flag
 
-	maxConcordForm = 250     // bytes of a form that are kept
-	maxPartWords   = 1 << 22 // of a text without marks
+	maxPartWords = 1 << 22 // of a text without marks
 )
+
+// LongestConcordForm is how many bytes of a form a concordance keeps: what is longer is not found in it.
+const LongestConcordForm = 250
 
 // Place is a place in a text that has a concordance.
 type Place struct {
@@ -158,7 +160,7 @@ func (p *ConcordancePart) damaged(format string, args ...any) error {
 func (p *ConcordancePart) open(docs *documentReader, data []byte) error {
 	*p = ConcordancePart{docs: docs, form: p.form}
 	if p.form == nil {
-		p.form = make([]byte, 0, maxConcordForm)
+		p.form = make([]byte, 0, LongestConcordForm)
 	}
 	if len(data) < concordHeadBytes+listPadding {
 		return p.damaged("a part of %d bytes", len(data))

@@ -79,7 +79,7 @@ func wordsOf(text string) string {
 	for word := range strings.SplitAfterSeq(text, " ") {
 		if strings.HasSuffix(word, " ") {
 			word = strings.TrimSuffix(word, " ")
-			fmt.Fprintf(&b, "%s %v,", word[:min(len(word), maxConcordForm)], len(word) > maxConcordForm)
+			fmt.Fprintf(&b, "%s %v,", word[:min(len(word), LongestConcordForm)], len(word) > LongestConcordForm)
 		}
 	}
 	return b.String()
@@ -182,7 +182,7 @@ func checkTail(t *testing.T, rng *rand.Rand, tail *Tail, text string) {
 		for _, prefix := range []bool{false, true} {
 			got, want := map[int]bool{}, map[int]bool{}
 			for w, list := range places {
-				short := w[:min(len(w), maxConcordForm)]
+				short := w[:min(len(w), LongestConcordForm)]
 				if short == key || prefix && strings.HasPrefix(short, key) {
 					for _, n := range list {
 						want[n] = true
@@ -202,7 +202,7 @@ func checkTail(t *testing.T, rng *rand.Rand, tail *Tail, text string) {
 							break
 						}
 						n += p.First
-						if got[n] || cut != (len(words[n]) > maxConcordForm) || string(form) != words[n][:min(len(words[n]), maxConcordForm)] {
+						if got[n] || cut != (len(words[n]) > LongestConcordForm) || string(form) != words[n][:min(len(words[n]), LongestConcordForm)] {
 							t.Fatalf("%q: word %d is %q, cut %v; %q expected", key, n, form, cut, words[n])
 						}
 						got[n] = true

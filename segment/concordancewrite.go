@@ -140,9 +140,9 @@ func (w *Concordancer) Word(form []byte) {
 	if w.gone {
 		return
 	}
-	cut := len(form) > maxConcordForm
+	cut := len(form) > LongestConcordForm
 	if cut {
-		form = form[:maxConcordForm]
+		form = form[:LongestConcordForm]
 	}
 	key, hash, short := w.key(form)
 	mask := uint32(len(w.table) - 1)
@@ -416,7 +416,7 @@ func appendNibbles(dst []byte, a, b int) []byte {
 	dst = append(dst, byte(min(a, 15))<<4|byte(min(b, 15)))
 	for _, n := range [...]int{a, b} {
 		if n >= 15 {
-			dst = append(dst, byte(n-15)) // of a form up to maxConcordForm
+			dst = append(dst, byte(n-15)) // of a form up to LongestConcordForm
 		}
 	}
 	return dst

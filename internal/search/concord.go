@@ -117,7 +117,7 @@ func (c *concord) prepare(h *highlighter) {
 			class.phrases = append(class.phrases, phraseIDs{words, p.first, p.last})
 		}
 	}
-	c.able = len(c.class) <= math.MaxUint16
+	c.able = len(c.class) <= math.MaxUint16 && !slices.ContainsFunc(c.keys, func(k concordKey) bool { return len(k.text) > segment.LongestConcordForm })
 	if !c.able {
 		return
 	}

@@ -107,7 +107,7 @@ func cropsOfViewAgree(t *testing.T, rng *rand.Rand, v *index.View, words []strin
 		term += 1 + rng.IntN(2)
 	}
 	var byConcordance, whole crop
-	byConcordance.length = 1 + rng.IntN(15)
+	byConcordance.length = 1 + rng.IntN([]int{15, 15, 15, 1500, 15_000}[rng.IntN(5)])
 	read, readWhole := reading{find: newHighlighter(v.Analyzer, h)}, reading{find: newHighlighter(v.Analyzer, h)}
 	byConcordance.perfect = perfectScore(read.find)
 	whole.length, whole.perfect = byConcordance.length, byConcordance.perfect
@@ -177,6 +177,8 @@ func TestConcordancesOfNoUseAreNotUsed(t *testing.T) {
 		{what: "another fingerprint and no word", fingerprint: right + 1},
 		{what: "another analysis", query: []string{"fast"}, fingerprint: right, other: true},
 		{what: "a form that is cut", query: []string{"xx"}, fingerprint: right},
+		{what: "a form that is longer than what is kept", query: []string{strings.Repeat("x", segment.LongestConcordForm+1)}, fingerprint: right},
+		{what: "one as long as that", query: []string{strings.Repeat("y", segment.LongestConcordForm)}, fingerprint: right, used: true},
 	} {
 		h := &query.Highlights{}
 		for i, w := range tt.query {
@@ -226,5 +228,28 @@ func TestPlacesOfManyFormsAreCharged(t *testing.T) {
 			t.Errorf("of %d bytes %d are held: %v", tt.limit, account.Held(), err)
 		}
 		account.Close()
+	}
+}
+
+// TestCropsWithLongFormsAgree crops to a phrase with a word of which concordances have the beginning only.
+func TestCropsWithLongFormsAgree(t *testing.T) {
+	long := strings.Repeat("y", segment.LongestConcordForm+1)
+	filler := strings.Repeat("lorem ipsum dolor ", 5000)
+	l := newLibrary(t)
+	l.put("a", "", fmt.Sprintf(`{"id":1,"body":"%s%s end %s"}`, filler, long, filler))
+	v := held(l.c.Get("a").View())
+	defer v.Release()
+	f := &formatter{reading: reading{find: newHighlighter(v.Analyzer, &query.Highlights{Phrases: []query.Phrase{{Words: []string{long, "end"}, Last: 1}}})}}
+	f.cut.length, f.cut.perfect = 4, perfectScore(f.reading.find)
+	body := []byte(filler + long + " end " + filler)
+	concordance, err := v.Segments[0].Concordance(0, []byte(`"body"`))
+	if err != nil || concordance == nil {
+		t.Fatal(concordance, err)
+	}
+	if err := f.cutText(body, &pathOptions{}, concordance); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := string(f.reading.text[f.cut.start:f.cut.end]), "dolor "+long+" end lorem"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
