@@ -1,10 +1,12 @@
 package search
 
 import (
+	"context"
 	"math"
-	"math/bits"
 	"slices"
+	"sort"
 
+	"svc/internal/budget"
 	"svc/internal/text"
 	"svc/segment"
 )
@@ -87,40 +89,78 @@ type crop struct {
 	needed  needed
 	matches []match // those that may be shown still, or are within length words of a match to come
 	open    int     // of them, the first that is
+	sums    runSums // of those that are open
 	found   bool
 	score   intervalScore
-	run     []match // the best so far
-	settled bool    // start and end are that one's, or without one those of a text without matches
+	run     [2]match // the first and the last of the best so far
+	count   int      // of its matches
+	settled bool     // start and end are that one's, or without one those of a text without matches
 	start   int
 	end     int
 	shown   []match // those between start and end
 
 	concord concord
 	near    []match // of all matches, those that may be shown with the run
+	looked  int     // of matches, those that were looked at for it
 	tail    segment.Tail
 	offset  int // of the text that was read
+
+	ctx  context.Context // of the search; nil: it has all the time
+	room budget.Room     // of matches and near
+	tick int             // calls of wanted since it looked at ctx
+}
+
+// clockMatches is after how many matches, and clockParts after how many parts of a text, it is looked whether the answer is wanted still.
+const (
+	clockMatches = 1 << 12
+	clockParts   = 1 << 6
+)
+
+// wanted returns an error if the answer is not wanted any more. It looks each so many calls.
+func (c *crop) wanted(calls int) error {
+	if c.tick++; c.tick < calls || c.ctx == nil {
+		return nil
+	}
+	c.tick = 0
+	return c.ctx.Err()
+}
+
+// matchBytes is how many bytes a match takes.
+const matchBytes = 72
+
+// hold has room for one more in matches or near.
+func (c *crop) hold(list []match) error {
+	if n := len(list); n < cap(list) || n < 1<<10 {
+		return nil
+	}
+	return c.room.Hold((cap(c.matches) + cap(c.near)) * matchBytes) // one of them takes up to twice that now
 }
 
 // find works out start, end and shown of a text, which has a rest where that is not nil. It reads no more of that than it must.
-func (c *crop) find(r *reading, s []byte, rest continuation, l text.Locales) {
-	c.matches, c.open, c.found, c.settled, c.run, c.shown = c.matches[:0], 0, false, false, c.run[:0], c.shown[:0]
+func (c *crop) find(r *reading, s []byte, rest continuation, l text.Locales) error {
+	c.matches, c.open, c.sums, c.found, c.settled, c.shown = c.matches[:0], 0, runSums{}, false, false, c.shown[:0]
 	c.needed.chosen = false
 	r.begin(s, rest, l)
 	for !r.find.empty() {
 		window := c.matches[c.open:]
 		limit := math.MaxInt
-		if n := len(window); 0 < n && n <= 1-c.perfect.closeness && !c.overlong() && scoreInterval(window) == c.perfect {
+		if n := len(window); 0 < n && n <= 1-c.perfect.closeness && !c.overlong() && c.sums.score == c.perfect {
 			limit = window[0].firstWord + c.length
 		}
 		m, ok := r.next(limit)
 		switch {
 		case ok:
-			c.add(m)
+			if err := c.add(m); err != nil {
+				return err
+			}
 		case r.at >= limit || r.due() && r.atEnd():
 			c.finish()
 			c.settle(r)
-			return
+			return r.err
 		default:
+			if err := c.wanted(clockParts); err != nil {
+				return err
+			}
 			c.rest(r)
 		}
 		if c.found && c.score == c.perfect {
@@ -128,20 +168,26 @@ func (c *crop) find(r *reading, s []byte, rest continuation, l text.Locales) {
 		}
 	}
 	c.settle(r)
+	return r.err
 }
 
 // add adds the next match to the run of those that are within length words.
-func (c *crop) add(m match) {
+func (c *crop) add(m match) error {
 	c.needed.met(m)
 	window := c.matches[c.open:]
-	c.matches = append(c.matches, m)
-	if len(window) == 0 || m.lastWord-window[0].firstWord < c.length {
-		return
+	if len(window) > 0 && m.lastWord-window[0].firstWord >= c.length {
+		c.consider(window)
 	}
-	c.consider(window)
+	if err := c.hold(c.matches); err != nil {
+		return err
+	}
+	c.matches = append(c.matches, m)
+	c.sums.push(c.matches[c.open:])
 	for c.open < len(c.matches)-1 && m.lastWord-c.matches[c.open].firstWord >= c.length {
+		c.sums.shift(c.matches[c.open:])
 		c.open++
 	}
+	return nil
 }
 
 // overlong reports whether the matches at hand are one phrase that is longer than length.
@@ -157,10 +203,19 @@ func (c *crop) finish() {
 	}
 }
 
-func (c *crop) consider(run []match) {
-	if s := scoreInterval(run); !c.found || c.score.less(s) {
-		c.found, c.settled, c.score, c.run = true, false, s, append(c.run[:0], run...)
+// consider looks whether the matches at hand are the best run so far.
+func (c *crop) consider(window []match) {
+	if !c.found || c.score.less(c.sums.score) {
+		c.found, c.settled, c.score, c.run, c.count = true, false, c.sums.score, [2]match{window[0], window[len(window)-1]}, len(window)
 	}
+}
+
+// bestRun returns the first match of the run and the last; nothing where there is none.
+func (c *crop) bestRun() []match {
+	if !c.found {
+		return nil
+	}
+	return c.run[:]
 }
 
 // rest is between two parts of a text, when all of its words so far were looked at: what is behind is forgotten as far as it can be,
@@ -170,15 +225,14 @@ func (c *crop) rest(r *reading) {
 	near := len(window) // of them, the last that a match to come may be in one run with
 	if near > 0 && !c.overlong() && r.at-window[0].firstWord >= c.length {
 		c.consider(window)
-		for near > 0 && r.at-window[len(window)-near].firstWord >= c.length {
-			near--
-		}
+		near -= sort.Search(near, func(i int) bool { return r.at-window[i].firstWord < c.length })
 	}
 	last := 0 // word that has to be looked at before the crop is known
 	if c.found {
 		last = c.run[0].firstWord
 	}
-	if !c.settled && r.at-last >= c.length && (c.found || len(window) == 0) {
+	// A run is settled later than it could be, so that it does not take the time of a crop for each of many that follow one another.
+	if !c.settled && (c.found && r.at-last >= 2*c.length || !c.found && r.at >= c.length && len(window) == 0) {
 		c.settle(r)
 	}
 	needed := r.at
@@ -190,10 +244,7 @@ func (c *crop) rest(r *reading) {
 	}
 	needed -= c.length
 	r.forget(needed)
-	behind := 0
-	for behind < c.open && c.matches[behind].lastWord < needed {
-		behind++
-	}
+	behind := sort.Search(c.open, func(i int) bool { return c.matches[i].lastWord >= needed })
 	if behind > len(c.matches)/2 {
 		c.matches = slices.Delete(c.matches, 0, behind)
 		c.open -= behind
@@ -228,7 +279,7 @@ func (c *crop) pass(r *reading, near []match) {
 	}
 	// The next match that is needed is length words behind or more: of runs that it is in all matches are known. Others may begin before,
 	// but say no more than the best one.
-	c.open = len(c.matches)
+	c.open, c.sums = len(c.matches), runSums{}
 	c.needed.passed(r.cursor.Offset() - at)
 }
 
@@ -240,119 +291,14 @@ func (c *crop) settle(r *reading) {
 	c.settled = true
 	last := 0
 	if c.found {
-		last = c.run[len(c.run)-1].lastWord
+		last = c.run[1].lastWord
 	}
 	r.word(last + c.length) // is cut, if it is there
-	c.start, c.end = cropWindow(r.tokens, r.base, c.run, c.length)
+	c.start, c.end = cropWindow(r.tokens, r.base, c.bestRun(), c.length)
 	c.shown = c.shown[:0]
 	for _, m := range c.matches {
 		if m.end > c.start && m.start < c.end {
 			c.shown = append(c.shown, m)
 		}
 	}
-}
-
-// intervalScore is compared from the first field to the last.
-type intervalScore struct{ terms, closeness, ordered int }
-
-func (a intervalScore) less(b intervalScore) bool {
-	if a.terms != b.terms {
-		return a.terms < b.terms
-	}
-	if a.closeness != b.closeness {
-		return a.closeness < b.closeness
-	}
-	return a.ordered < b.ordered
-}
-
-func scoreInterval(matches []match) intervalScore {
-	const farthest = 7
-	var s intervalScore
-	var terms termSet
-	for i, m := range matches {
-		for t := m.firstTerm; t <= m.lastTerm; t++ {
-			if terms.add(t) {
-				s.terms++
-			}
-		}
-		s.closeness -= m.lastWord - m.firstWord
-		s.ordered += m.lastWord - m.firstWord
-		if i == 0 {
-			continue
-		}
-		previous := matches[i-1]
-		s.closeness -= min(farthest, m.firstWord-previous.lastWord)
-		if m.firstTerm > previous.firstTerm {
-			s.ordered++
-		}
-	}
-	return s
-}
-
-// perfectScore is what no run of matches of the phrases and words exceeds: all terms in the fewest matches, one beside the other. Every
-// gap takes from closeness at least what it adds to the order.
-func perfectScore(h *highlighter) intervalScore { return perfectOf(h.parts()) }
-
-// part is what a phrase or a list of words covers of the query, and what a match of it takes from closeness.
-type part struct{ first, last, cost int }
-
-// parts are those of the lists of words, then those of phrases.
-func (h *highlighter) parts() (lists, phrases []part) {
-	for _, w := range h.words {
-		lists = append(lists, part{w.First, w.Last, 0})
-	}
-	for _, list := range h.phrases {
-		for _, p := range list {
-			n := 0
-			for _, w := range p.words {
-				if w != "" {
-					n++
-				}
-			}
-			phrases = append(phrases, part{p.first, p.last, n - 1})
-		}
-	}
-	return lists, phrases
-}
-
-func perfectOf(lists, phrases []part) intervalScore {
-	var terms termSet
-	end := 0
-	for _, parts := range [...][]part{lists, phrases} {
-		for _, p := range parts {
-			for t := p.first; t <= p.last; t++ {
-				terms.add(t)
-			}
-			end = max(end, p.last+1)
-		}
-	}
-	// least[t] is the least that matches of all terms before t cost, with a gap behind each.
-	var least [64]int
-	end = min(end, len(least)-1) // the last of the set stands for several: it costs nothing here
-	for t := 1; t <= end; t++ {
-		if terms>>(t-1)&1 == 0 {
-			least[t] = least[t-1]
-			continue
-		}
-		least[t] = math.MaxInt
-		for _, parts := range [...][]part{lists, phrases} {
-			for _, p := range parts {
-				if p.first < t && t <= p.last+1 {
-					least[t] = min(least[t], least[max(p.first, 0)]+p.cost+1)
-				}
-			}
-		}
-	}
-	cost := max(least[end]-1, 0)
-	return intervalScore{bits.OnesCount64(uint64(terms)), -cost, cost}
-}
-
-// termSet is a set of words of a query, of which the first 64 are told apart.
-type termSet uint64
-
-func (s *termSet) add(t int) bool {
-	bit := termSet(1) << min(max(t, 0), 63)
-	added := *s&bit == 0
-	*s |= bit
-	return added
 }

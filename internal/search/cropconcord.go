@@ -1,7 +1,9 @@
 package search
 
 import (
+	"cmp"
 	"slices"
+	"sort"
 
 	"svc/internal/text"
 	"svc/segment"
@@ -22,50 +24,58 @@ func (c *crop) locate(r *reading, concordance *segment.Concordance, s []byte, t 
 
 // choose works out the run, and what matches are near to it.
 func (c *crop) choose(h *highlighter) error {
-	c.matches, c.open, c.found, c.run, c.near = c.matches[:0], 0, false, c.run[:0], c.near[:0]
+	c.matches, c.open, c.sums, c.found, c.settled, c.near, c.looked = c.matches[:0], 0, runSums{}, false, true, c.near[:0], 0
 	if h.empty() {
 		_, err := c.concord.more() // whether it is of use
 		return err
 	}
-	for {
+	for full := 1 << 10; ; {
 		m, ok, err := c.concord.match()
 		if err != nil {
 			return err
 		}
-		c.settled = true
 		if !ok {
 			c.finish()
-		} else {
-			c.add(m)
-		}
-		switch {
-		case !c.settled: // another run is the best one
-			c.near = c.near[:0]
-			for _, m := range c.matches {
-				c.approach(m)
-			}
-		case ok && c.found:
-			c.approach(m)
+		} else if err := cmp.Or(c.wanted(clockMatches), c.add(m)); err != nil {
+			return err
 		}
 		if !ok || c.found && c.score == c.perfect {
-			return nil
+			return c.approach()
 		}
-		if c.open > 64 {
-			behind := 0
-			for behind < c.open && c.matches[behind].lastWord <= c.matches[c.open].firstWord-c.length {
-				behind++
-			}
-			c.matches = slices.Delete(c.matches, 0, behind)
-			c.open -= behind
+		if len(c.matches) < full {
+			continue
 		}
+		if err := c.approach(); err != nil {
+			return err
+		}
+		behind := sort.Search(c.open, func(i int) bool { return c.matches[i].lastWord > c.matches[c.open].firstWord-c.length })
+		c.matches = slices.Delete(c.matches, 0, behind)
+		c.open -= behind
+		c.looked -= behind
+		full = max(full, 2*len(c.matches))
 	}
 }
 
-// approach notes a match if it may be shown with the run.
-func (c *crop) approach(m match) {
-	if first := c.run[0].firstWord; first-c.length < m.lastWord && m.firstWord < first+c.length {
+// approach notes the matches that may be shown with the run, of all up to now: first those that were there before it was the best one.
+func (c *crop) approach() error {
+	if !c.settled { // another run is the best one
+		c.near, c.looked, c.settled = c.near[:0], 0, true
+	}
+	if !c.found {
+		return nil
+	}
+	first := c.run[0].firstWord
+	for _, m := range c.matches[c.looked:] {
+		if first-c.length >= m.lastWord || m.firstWord >= first+c.length {
+			continue
+		}
+		if err := c.hold(c.near); err != nil {
+			return err
+		}
 		c.near = append(c.near, m)
 	}
+	c.looked = len(c.matches)
+	return nil
 }
 
 // read reads what is around the run, and finds the matches there again.
@@ -73,7 +83,7 @@ func (c *crop) read(r *reading, s []byte, t *segment.Tail, l text.Locales) (bool
 	from, last, limit := 0, 0, c.length // words
 	if c.found {
 		first := c.run[0].firstWord
-		from, last, limit = max(0, min(first-c.length, c.near[0].firstWord)), c.run[len(c.run)-1].lastWord, first+c.length
+		from, last, limit = max(0, min(first-c.length, c.near[0].firstWord)), c.run[1].lastWord, first+c.length
 	}
 	place, err := c.concord.before(from)
 	if err != nil {
@@ -104,9 +114,14 @@ func (c *crop) read(r *reading, s []byte, t *segment.Tail, l text.Locales) (bool
 	for !r.find.empty() {
 		m, ok := r.next(limit)
 		if ok {
+			if err := c.hold(c.matches); err != nil {
+				return false, err
+			}
 			c.matches = append(c.matches, m)
 		} else if r.at >= limit || !r.more() {
 			break
+		} else if err := c.wanted(clockParts); err != nil {
+			return false, err
 		}
 	}
 	r.word(last + c.length) // is cut, if it is there
@@ -122,10 +137,10 @@ func (c *crop) read(r *reading, s []byte, t *segment.Tail, l text.Locales) (bool
 	run := c.matches[:0]
 	if c.found {
 		begins := slices.IndexFunc(c.matches, func(m match) bool { return m.firstWord == c.run[0].firstWord })
-		if begins < 0 || begins+len(c.run) > len(c.matches) {
+		if begins < 0 || begins+c.count > len(c.matches) {
 			return false, nil
 		}
-		run = c.matches[begins : begins+len(c.run)]
+		run = c.matches[begins : begins+c.count]
 	}
 	c.start, c.end = cropWindow(r.tokens, r.base, run, c.length)
 	c.shown = c.shown[:0]

@@ -341,8 +341,7 @@ func (f *formatter) cutText(s []byte, o *pathOptions, concordance *segment.Conco
 		}
 	}
 	f.cut.offset = 0
-	f.cut.find(&f.reading, s, f.rest, o.locales)
-	return f.reading.err
+	return f.cut.find(&f.reading, s, f.rest, o.locales)
 }
 
 // appendSpans appends what matches cover of a text between start and end, counted from there.

@@ -1,0 +1,140 @@
+package search
+
+import (
+	"math"
+	"math/bits"
+)
+
+// intervalScore is compared from the first field to the last.
+type intervalScore struct{ terms, closeness, ordered int }
+
+func (a intervalScore) less(b intervalScore) bool {
+	if a.terms != b.terms {
+		return a.terms < b.terms
+	}
+	if a.closeness != b.closeness {
+		return a.closeness < b.closeness
+	}
+	return a.ordered < b.ordered
+}
+
+// farthest is what a gap between two matches takes from closeness at most.
+const farthest = 7
+
+// runSums are the score of a run of matches that others are put behind, and taken from the start of.
+type runSums struct {
+	score intervalScore
+	count [64]int // matches by their words of the query, as a termSet tells those apart
+}
+
+// push has the last match of a run, which is new.
+func (s *runSums) push(run []match) {
+	n := len(run) - 1
+	s.match(&run[n], 1)
+	if n > 0 {
+		s.gap(&run[n-1], &run[n], 1)
+	}
+}
+
+// shift loses the first match of a run.
+func (s *runSums) shift(run []match) {
+	s.match(&run[0], -1)
+	if len(run) > 1 {
+		s.gap(&run[0], &run[1], -1)
+	}
+}
+
+// match counts a match so many times: once, or once less.
+func (s *runSums) match(m *match, times int) {
+	words := m.lastWord - m.firstWord
+	s.score.closeness -= times * words
+	s.score.ordered += times * words
+	if m.lastTerm < m.firstTerm {
+		return
+	}
+	for t := termPlace(m.firstTerm); t <= termPlace(m.lastTerm); t++ {
+		before := s.count[t]
+		s.count[t] += times
+		if before == 0 || s.count[t] == 0 {
+			s.score.terms += times
+		}
+	}
+}
+
+// gap counts what is between two matches, one behind the other.
+func (s *runSums) gap(a, b *match, times int) {
+	s.score.closeness -= times * min(farthest, b.firstWord-a.lastWord)
+	if b.firstTerm > a.firstTerm {
+		s.score.ordered += times
+	}
+}
+
+// perfectScore is what no run of matches of the phrases and words exceeds: all terms in the fewest matches, one beside the other. Every
+// gap takes from closeness at least what it adds to the order.
+func perfectScore(h *highlighter) intervalScore { return perfectOf(h.parts()) }
+
+// part is what a phrase or a list of words covers of the query, and what a match of it takes from closeness.
+type part struct{ first, last, cost int }
+
+// parts are those of the lists of words, then those of phrases.
+func (h *highlighter) parts() (lists, phrases []part) {
+	for _, w := range h.words {
+		lists = append(lists, part{w.First, w.Last, 0})
+	}
+	for _, list := range h.phrases {
+		for _, p := range list {
+			n := 0
+			for _, w := range p.words {
+				if w != "" {
+					n++
+				}
+			}
+			phrases = append(phrases, part{p.first, p.last, n - 1})
+		}
+	}
+	return lists, phrases
+}
+
+func perfectOf(lists, phrases []part) intervalScore {
+	var terms termSet
+	end := 0
+	for _, parts := range [...][]part{lists, phrases} {
+		for _, p := range parts {
+			for t := p.first; t <= p.last; t++ {
+				terms.add(t)
+			}
+			end = max(end, p.last+1)
+		}
+	}
+	// least[t] is the least that matches of all terms before t cost, with a gap behind each.
+	var least [64]int
+	end = min(end, len(least)-1) // the last of the set stands for several: it costs nothing here
+	for t := 1; t <= end; t++ {
+		if terms>>(t-1)&1 == 0 {
+			least[t] = least[t-1]
+			continue
+		}
+		least[t] = math.MaxInt
+		for _, parts := range [...][]part{lists, phrases} {
+			for _, p := range parts {
+				if p.first < t && t <= p.last+1 {
+					least[t] = min(least[t], least[max(p.first, 0)]+p.cost+1)
+				}
+			}
+		}
+	}
+	cost := max(least[end]-1, 0)
+	return intervalScore{bits.OnesCount64(uint64(terms)), -cost, cost}
+}
+
+// termSet is a set of words of a query, of which the first 64 are told apart.
+type termSet uint64
+
+func (s *termSet) add(t int) bool {
+	bit := termSet(1) << termPlace(t)
+	added := *s&bit == 0
+	*s |= bit
+	return added
+}
+
+func termPlace(t int) int { return min(max(t, 0), 63) }
