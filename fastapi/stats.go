@@ -85,7 +85,7 @@ func (s *Server) count(ix *index.Index, q *statsQuery) (indexStatistics, error) 
 		c.AvgDocumentSize = q.size(n.DocumentBytes / int64(n.Documents))
 	}
 	if q.internal {
-		v, err := ix.View()
+		v, err := ix.PlainView()
 		if err != nil {
 			return indexStatistics{}, err
 		}

@@ -82,7 +82,7 @@ func (ix *Index) applyCounted(ctx context.Context, number *uint64, ops []Op, p P
 		}
 		next = *number + 1
 	}
-	base, err := ix.use()
+	base, err := ix.PlainView()
 	if err != nil {
 		return nil, err
 	}

@@ -189,7 +189,7 @@ func (f *failure) again() {
 // compactOnce plans on the current segments that no merge has, and does the smallest
 // merge with more than min and at most max bytes. It reports whether there was one.
 func (ix *Index) compactOnce(ctx context.Context, o mergeplan.Options, min, max int64, throttle func(context.Context, int) error) (bool, error) {
-	base, err := ix.use()
+	base, err := ix.PlainView()
 	if err != nil {
 		return false, err
 	}
@@ -340,7 +340,7 @@ func (ix *Index) Compact(ctx context.Context, batch uint64, p Progress) (before,
 	defer ix.merges.resume()
 	r := &reporter{p: p}
 	r.enter(0, compactSteps, 0)
-	base, err := ix.use()
+	base, err := ix.PlainView()
 	if err != nil {
 		return 0, 0, err
 	}

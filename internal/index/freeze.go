@@ -192,7 +192,7 @@ func (v *View) EachDocument(rows []*roaring.Bitmap, f func(seg int, row segment.
 func (ix *Index) SetTimes(created, updated time.Time) error {
 	ix.writing.Lock()
 	defer ix.writing.Unlock()
-	base, err := ix.use()
+	base, err := ix.PlainView()
 	if err != nil {
 		return err
 	}

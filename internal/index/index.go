@@ -102,20 +102,20 @@ func (ix *Index) UID() string { return ix.current.Load().UID }
 // View returns the current state; the caller releases it. Segments that are not open are opened, which is the only error there is. An
 // index that was deleted or closed has no documents. What searches of vectors need of the segments is read ahead.
 func (ix *Index) View() (*View, error) {
-	v, err := ix.use()
+	v, err := ix.PlainView()
 	if err == nil && v.cold.Load() {
 		v.readAhead()
 	}
 	return v, err
 }
 
-// use is View for who does not search.
-func (ix *Index) use() (*View, error) {
+// PlainView is View for who does not search but looks at the index, copies or changes it: nothing is read ahead.
+func (ix *Index) PlainView() (*View, error) {
 	ix.used.Store(ix.catalog.loaded.clock())
 	return ix.take()
 }
 
-// take is use for work in the background, which does not count as use.
+// take is PlainView for work in the background, which does not count as use.
 func (ix *Index) take() (*View, error) {
 	for {
 		v := ix.current.Load()
@@ -228,7 +228,7 @@ func (ix *Index) SetPrimaryKey(key string, batch uint64) error {
 	}
 	ix.writing.Lock()
 	defer ix.writing.Unlock()
-	base, err := ix.use()
+	base, err := ix.PlainView()
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func (ix *Index) Size() (Size, error) {
 	if s := ix.Outline().size; s != nil {
 		return *s, nil
 	}
-	v, err := ix.use()
+	v, err := ix.PlainView()
 	if err != nil {
 		return Size{}, err
 	}
@@ -89,7 +89,7 @@ func (ix *Index) Size() (Size, error) {
 func (ix *Index) Counts() (Counts, error) {
 	o := ix.Outline()
 	if o.size == nil || o.tally.Load() == nil {
-		v, err := ix.use()
+		v, err := ix.PlainView()
 		if err != nil {
 			return Counts{}, err
 		}

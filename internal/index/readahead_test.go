@@ -22,7 +22,7 @@ func readSegments(t *testing.T, ix *Index) (files []bool) {
 }
 
 // Segments are read ahead when they are new, when the start opens them, and when somebody takes a view to search, but not for looks,
-// inspections, copies, statistics and writes.
+// inspections, copies, statistics, plain views and writes.
 func TestWhoReadsAhead(t *testing.T) {
 	b := manyIndexes(t, vfs.NewMem(), 2, Options{keptLoaded: 1})
 	defer func() { b.close() }()
@@ -50,6 +50,8 @@ func TestWhoReadsAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("statistics", false, false)
+	held(ix.PlainView()).Release()
+	want("a plain view", false, false)
 	b.apply(ix, b.payload(`{"id":7}`))
 	want("a write", false, false, true)
 	held(ix.View()).Release()

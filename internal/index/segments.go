@@ -23,7 +23,7 @@ type MergeState struct {
 
 // Segments returns the segments of the index as it is now, in its order, and the merges that run on them.
 func (ix *Index) Segments() ([]SegmentState, []MergeState, error) {
-	v, err := ix.use()
+	v, err := ix.PlainView()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -348,7 +348,7 @@ const deletedAtOnce = 100_000
 
 // strangers returns the ids of the documents that are not kept.
 func strangers(ctx context.Context, ix *index.Index, keep func([]byte) bool) ([]string, error) {
-	v, err := ix.View()
+	v, err := ix.PlainView()
 	if err != nil {
 		return nil, err
 	}

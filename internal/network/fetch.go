@@ -397,7 +397,7 @@ func (r *changing) transfer(ctx context.Context, name string, remote *Remote, t 
 func (r *changing) store(ix *index.Index, primaryKey, from string, s *source, file string) error {
 	op := index.AddDocuments{Payload: file, PrimaryKey: primaryKey}
 	if s.fills {
-		v, err := ix.View()
+		v, err := ix.PlainView()
 		if err != nil {
 			return err
 		}

@@ -150,7 +150,7 @@ func (n *Node) beginExport(x *export, to, previous *Network, t *Transfer, worker
 		}
 	}
 	var err error
-	if x.view, err = ix.View(); err != nil {
+	if x.view, err = ix.PlainView(); err != nil {
 		return err
 	}
 	x.rows, x.after = nil, t.After

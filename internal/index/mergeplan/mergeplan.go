@@ -114,14 +114,14 @@ func Plan(segments []Segment, o Options) []Merge {
 	return merges
 }
 
-// part returns how many segments of a run of n are merged at once. weight tells of each, the smallest first; sum is that of all. Where a
-// part and a few more are of one kind, and the next one is far larger, these few are not left behind.
+// part returns how many segments of a run of n are merged at once: two at least. weight tells of each, the smallest first; sum is that of
+// all. Where a part and a few more are of one kind, and the next one is far larger, these few are not left behind.
 func (o *Options) part(n int, sum int64, weight func(i int) int64) int {
-	part := n
+	part, least := n, max(2, o.Part)
 	var before int64
 	for i := range n {
-		if i >= o.Part && before >= o.Large {
-			if before > sum/2 || part < n && i >= 2*o.Part {
+		if i >= least && before >= o.Large {
+			if before > sum/2 || part < n && i >= 2*least {
 				break
 			}
 			if weight(i) > 2*weight(i-1) {
