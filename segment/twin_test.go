@@ -11,6 +11,7 @@ import (
 	"sort"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -674,6 +675,60 @@ func TestSegmentSaysWhatItWasGiven(t *testing.T) {
 			checkSegment(t, buildSegment(t, vfs.NewMem(), "a.seg", rng, docs, prefixes), docs, rng)
 		}
 	}
+}
+
+// A Builder whose file could not be written has its rows still: the next file is the one that the first would have been.
+func TestWriteAfterAFailure(t *testing.T) {
+	rng := testRand(t)
+	mem := vfs.NewMem()
+	var before func(vfs.Op) error
+	fs := vfs.Hook(mem, func(o vfs.Op) error {
+		if before == nil || o.Name != "a.seg" {
+			return nil
+		}
+		return before(o)
+	})
+	b := NewBuilder(BuilderOptions{Columns: []FieldID{77}, Prefixes: true, Embedders: testEmbedders,
+		Spool: func() (*mapped.Spool, error) { return mapped.NewSpool(fs, "spool") }})
+	for _, d := range randomDocs(rng, 40) {
+		addDoc(b, rng, d)
+	}
+	b.StartDoc(1000, []byte("large"), []byte(`{"t":"`+strings.Repeat("x", spooledDocument)+`"}`))
+	b.EndDoc()
+	written := func() ([]byte, error) {
+		if _, err := b.Write(t.Context(), fs, "a.seg"); err != nil {
+			return nil, err
+		}
+		content, err := vfs.ReadFile(mem, "a.seg")
+		if err != nil {
+			return nil, err
+		}
+		return content, mem.Remove("a.seg")
+	}
+	want, err := written()
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := 0
+	for at := int64(0); ; at++ {
+		before = vfs.FailFrom(at, 1, nil, syscall.ENOSPC)
+		_, err := written()
+		before = nil
+		if err == nil {
+			break
+		}
+		failed++
+		if _, err := mem.Stat("a.seg"); err == nil {
+			t.Fatalf("operation %d failed: a file is left", at)
+		}
+		if got, err := written(); err != nil || !bytes.Equal(got, want) {
+			t.Fatalf("operation %d failed: another file (%v)", at, err)
+		}
+	}
+	if failed < 3 {
+		t.Errorf("%d operations", failed)
+	}
+	b.Reset()
 }
 
 func TestMergeEqualsBuildOfLiveDocuments(t *testing.T) {

@@ -60,6 +60,11 @@ func (ix *Index) commit(c *change) (err error) {
 	if ix.committing.closed {
 		return apierr.New("index_not_found", "Index `%s` not found: it was deleted or is being closed.", ix.UID())
 	}
+	for _, f := range c.add {
+		if err := f.spoiled(); err != nil {
+			return fmt.Errorf("cannot commit to index %s: %w", ix.UID(), err)
+		}
+	}
 	if err := ix.openLocked(); err != nil { // a merge has its inputs still, while the index was evicted
 		return fmt.Errorf("cannot commit to index %s: %w", ix.UID(), err)
 	}
@@ -88,6 +93,9 @@ func (ix *Index) commit(c *change) (err error) {
 			f.standBeside(b)
 			delete(c.beside, f)
 		}
+	}
+	for _, f := range c.add {
+		f.setNamed()
 	}
 	for _, f := range cur.files {
 		f.unnamed.Store(!slices.Contains(next.files, f))

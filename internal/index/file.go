@@ -31,7 +31,9 @@ type file struct {
 
 	damage struct { // found since it was opened
 		sync.Mutex
-		places map[string]bool // told already: section and offset
+		named  bool               // by a manifest
+		early  *apierr.Corruption // found before; it concerns only who makes the file
+		places map[string]bool    // told already: section and offset
 	}
 }
 
@@ -49,13 +51,42 @@ func (ix *Index) openFile(number uint64) (*file, error) {
 	return f, nil
 }
 
-// openNew is openFile for a segment that was just written.
+// openNew is openFile for a segment that was just written, which no manifest names yet.
 func (ix *Index) openNew(number uint64) (*file, error) {
 	f, err := ix.openFile(number)
-	if err == nil {
+	switch {
+	case err == nil:
 		f.readAhead()
+	case apierr.IsCorruption(err):
+		err = misread(err)
 	}
 	return f, err
+}
+
+// misread is the error of damage in a file that no manifest names: the index is whole, and what was written is written again.
+func misread(damage error) error {
+	return apierr.New("io_error", "What was just written is read otherwise than it was written: look after the disk. The index is as it was. (%v)", damage)
+}
+
+// setNamed says that a manifest names the file.
+func (f *file) setNamed() {
+	f.damage.Lock()
+	f.damage.named = true
+	early := f.damage.early
+	f.damage.Unlock()
+	if early != nil {
+		f.damaged(early)
+	}
+}
+
+// spoiled returns an error when the file was found damaged before a manifest named it.
+func (f *file) spoiled() error {
+	f.damage.Lock()
+	defer f.damage.Unlock()
+	if f.damage.named || f.damage.early == nil {
+		return nil
+	}
+	return misread(f.damage.early)
 }
 
 // readAhead has what searches need read, once.
@@ -121,6 +152,11 @@ func liveCount(l segment.Live) int {
 func (f *file) damaged(d *apierr.Corruption) {
 	place := fmt.Sprint(d.Section, d.Offset, d.Fatal)
 	f.damage.Lock()
+	if !f.damage.named {
+		f.damage.early = d
+		f.damage.Unlock()
+		return
+	}
 	if f.damage.places == nil {
 		f.damage.places = make(map[string]bool)
 	}

@@ -116,6 +116,7 @@ func (ix *Index) openLocked() error {
 		if err != nil {
 			return err
 		}
+		f.setNamed()
 		files = append(files, f)
 		for _, n := range e.Columns {
 			beside, err := f.openColumns(n)

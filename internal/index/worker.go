@@ -209,6 +209,20 @@ func (k *worker) flush() error {
 	if k.builder == nil || k.builder.Rows() == 0 {
 		return nil
 	}
+	f, err := k.write()
+	if scarce(err) && k.w.written.makeRoom() {
+		f, err = k.write()
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write a segment of index %s: %w", k.w.b.base.UID, err)
+	}
+	k.w.written.add(f)
+	k.builder.Reset()
+	return nil
+}
+
+// write is flush that leaves the builder as it is.
+func (k *worker) write() (*file, error) {
 	ix := k.w.b.ix
 	number := ix.nextSegment.Add(1) - 1
 	name := path.Join(ix.dir, segmentName(number))
@@ -216,13 +230,11 @@ func (k *worker) flush() error {
 	if err == nil {
 		var f *file
 		if f, err = ix.openNew(number); err == nil {
-			k.w.written.add(f)
-			k.builder.Reset()
-			return nil
+			return f, nil
 		}
 	}
 	_ = ix.options.FS.Remove(name) // or the next open does it
-	return fmt.Errorf("cannot write a segment of index %s: %w", k.w.b.base.UID, err)
+	return nil, err
 }
 
 // Field implements document.Visitor.

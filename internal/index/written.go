@@ -1,9 +1,12 @@
 package index
 
 import (
+	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 
+	"svc/internal/apierr"
 	"svc/internal/index/mergeplan"
 	"svc/segment"
 )
@@ -14,6 +17,10 @@ import (
 type written struct {
 	mu    sync.Mutex
 	files []*file // that no merge has
+
+	merging sync.RWMutex // held by merges, for reading
+	begun   atomic.Bool  // there was a merge
+	scarce  atomic.Bool  // the room for merges, which only spare searches time: there are no more
 }
 
 func (s *written) add(files ...*file) {
@@ -46,6 +53,14 @@ func (s *written) takeDue(o mergeplan.Options) []*file {
 	return inputs
 }
 
+// makeRoom ends the merges, and lets none begin any more. When it returns, what they held is free. It reports whether there was one.
+func (s *written) makeRoom() bool {
+	s.scarce.Store(true)
+	s.merging.Lock()
+	defer s.merging.Unlock()
+	return s.begun.Load()
+}
+
 // discard removes all of them.
 func (s *written) discard() {
 	for _, f := range s.files {
@@ -60,14 +75,47 @@ func (w *writer) merge() error {
 		return nil // a merge links vectors into a graph anew, which is dearer than what searches gain
 	}
 	for {
-		inputs := w.written.takeDue(w.b.ix.catalog.importPlan)
-		if len(inputs) == 0 {
-			return nil
-		}
-		if err := w.mergeOnce(inputs); err != nil {
+		if again, err := w.mergeDue(); !again {
 			return err
 		}
 	}
+}
+
+var errMakesWay = errors.New("a merge makes way for documents")
+
+// mergeDue does one merge, if one is due. Where there is no room for it, its inputs stay.
+func (w *writer) mergeDue() (done bool, err error) {
+	s := &w.written
+	s.merging.RLock()
+	defer s.merging.RUnlock()
+	if s.scarce.Load() {
+		return false, nil
+	}
+	inputs := s.takeDue(w.b.ix.catalog.importPlan)
+	if len(inputs) == 0 {
+		return false, nil
+	}
+	s.begun.Store(true)
+	err = w.mergeOnce(inputs)
+	switch {
+	case scarce(err):
+		s.scarce.Store(true)
+		return false, nil
+	case errors.Is(err, errMakesWay):
+		return false, nil
+	case apierr.IsCorruption(err):
+		return false, misread(err)
+	}
+	return err == nil, err
+}
+
+// scarce reports whether something failed for want of room on the disk, of files or of memory.
+func scarce(err error) bool {
+	if err == nil {
+		return false
+	}
+	code := apierr.From(err).Code
+	return code == "no_space_left_on_device" || code == "too_many_open_files"
 }
 
 // mergeOnce puts a segment in the place of some.
@@ -80,7 +128,13 @@ func (w *writer) mergeOnce(inputs []*file) error {
 	}
 	merged, err := w.b.ix.mergeTo(w.ctx, lives, segment.MergeOptions{
 		Prefixes: w.builder.Prefixes,
-		Throttle: func(int) error { w.pace.Yield(); return w.ctx.Err() },
+		Throttle: func(int) error {
+			w.pace.Yield()
+			if w.written.scarce.Load() {
+				return errMakesWay
+			}
+			return w.ctx.Err()
+		},
 	})
 	if err != nil {
 		return err

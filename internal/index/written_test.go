@@ -1,14 +1,23 @@
 package index
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
+	"math"
+	"math/rand/v2"
+	"path"
+	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 
+	"svc/internal/apierr"
 	"svc/internal/index/mergeplan"
 	"svc/internal/vfs"
 )
@@ -132,5 +141,204 @@ func TestAnImportThatFailsLeavesNoSegment(t *testing.T) {
 		b.checkFresh(ix)
 		b.close()
 		cancel()
+	}
+}
+
+// quota is a disk with room for so many bytes in segments.
+type quota struct {
+	sync.Mutex
+	room, used, most int
+	sizes            map[string]int
+	lack             error // of a write without room
+}
+
+func (q *quota) hook(o vfs.Op) error {
+	q.Lock()
+	defer q.Unlock()
+	switch o.Kind {
+	case vfs.OpCreate, vfs.OpRemove:
+		q.used -= q.sizes[o.Name]
+		delete(q.sizes, o.Name)
+	case vfs.OpWrite:
+		if !strings.HasSuffix(o.Name, segSuffix) {
+			break
+		}
+		if q.used+o.Bytes > q.room {
+			return q.lack
+		}
+		q.sizes[o.Name] += o.Bytes
+		q.used += o.Bytes
+		q.most = max(q.most, q.used)
+	}
+	return nil
+}
+
+// An import for whose documents there is room succeeds, though there is none for its merges, and leaves only its segments.
+func TestAnImportThatFitsWithoutMergesSucceeds(t *testing.T) {
+	docs := make([]string, 30)
+	text := make([]byte, 10_000)
+	noise := rand.NewChaCha8([32]byte{1})
+	for i := range docs {
+		_, _ = noise.Read(text) // it never fails
+		docs[i] = fmt.Sprintf(`{"id":%d,"t":"%x"}`, i, text)
+	}
+	lacks := []error{syscall.ENOSPC, noFiles[0], noMemory[0]}
+	run := func(merges bool, room int, lack error) (segments, most int, err error) {
+		q := &quota{room: room, sizes: map[string]int{}, lack: lack}
+		b := newBed(t, vfs.Hook(vfs.NewMem(), q.hook), Options{MaxIndexingMemory: 1, MaxIndexingThreads: 1})
+		defer b.close()
+		b.small()
+		if !merges {
+			b.c.importPlan.MinRun, b.c.importPlan.MinLargeRun = 1000, 1000
+		}
+		ix := b.create("a")
+		b.batch++
+		if _, err = ix.Apply(t.Context(), b.batch, []Op{b.payload(docs...)}, nil); err == nil {
+			b.checkFresh(ix)
+		}
+		segments = ix.Outline().size.Segments
+		if files := segmentFiles(t, b.fs); len(files) != segments {
+			t.Errorf("room for %d bytes: files %v of %d segments", room, files, segments)
+		}
+		return segments, q.most, err
+	}
+	all, least, err := run(false, math.MaxInt, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	few, most, err := run(true, math.MaxInt, nil)
+	if err != nil || few >= all || most <= least {
+		t.Fatalf("%d segments of %d bytes, with merges %d of %d: %v", all, least, few, most, err)
+	}
+	for _, lack := range lacks {
+		kept := 0
+		for room := least; room < most; room += (most - least) / 10 {
+			segments, _, err := run(true, room, lack)
+			if err != nil {
+				t.Errorf("room for %d bytes where %d do: %v", room, least, err)
+			}
+			if segments > few {
+				kept++
+			}
+		}
+		if kept == 0 {
+			t.Error("there was room for all merges")
+		}
+		if _, _, err := run(true, least/2, lack); !errors.Is(err, lack) {
+			t.Errorf("half of the room: %v", err)
+		}
+	}
+}
+
+// Documents that find no room while a merge holds some are written once that has made way.
+func TestMergesMakeWayForDocuments(t *testing.T) {
+	var mu sync.Mutex
+	merges, held := false, false // there was one; it has what it takes
+	refused := map[string]bool{} // files of documents
+	refusal := make(chan struct{})
+	b := newBed(t, vfs.Hook(vfs.NewMem(), func(o vfs.Op) error {
+		if !strings.HasSuffix(o.Name, segSuffix) {
+			return nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case o.Kind == vfs.OpCreate && !merges && bytes.Contains(debug.Stack(), []byte("segment.Merge(")):
+			merges, held = true, true
+			mu.Unlock()
+			<-refusal // there are more documents: the other worker takes them
+			mu.Lock()
+		case o.Kind == vfs.OpCreate && held:
+			if len(refused) == 0 {
+				close(refusal)
+			}
+			refused[o.Name] = true
+			return syscall.ENOSPC
+		case o.Kind == vfs.OpRemove && !refused[o.Name]: // what the merge wrote, or one of its inputs
+			held = false
+		}
+		return nil
+	}), Options{MaxIndexingMemory: 1, MaxIndexingThreads: 2})
+	defer b.close()
+	b.small()
+	ix := b.create("a")
+	b.apply(ix, b.payload(manyDocuments(500)...))
+	if !merges || len(refused) == 0 {
+		t.Errorf("there were merges: %v, no room for %v", merges, refused)
+	}
+	b.checkFresh(ix)
+}
+
+// Damage in a segment that an import has written, and that no manifest names, is the disk's: nothing says that the index is damaged, and
+// the same batch succeeds once the disk is mended.
+func TestDamageInWhatAnImportWritesIsNotTheIndexs(t *testing.T) {
+	t.Chdir(t.TempDir())
+	var log bytes.Buffer
+	var dir string
+	damages := false
+	b := newBed(t, vfs.Hook(vfs.OS, func(o vfs.Op) error {
+		if damages && o.Kind == vfs.OpOpen && o.Name == path.Join(dir, segmentName(4)) { // the fourth of them: a merge is next
+			for _, number := range []uint64{1, 2, 3} {
+				flipSection(t, path.Join(dir, segmentName(number)), "docs")
+			}
+		}
+		return nil
+	}), Options{MaxIndexingMemory: 1, MaxIndexingThreads: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	defer b.close()
+	b.small()
+	ix := b.create("a")
+	dir = ix.dir
+	b.apply(ix, b.payload(`{"id":"before"}`)) // segment 0
+	if next := ix.nextSegment.Load(); next != 1 {
+		t.Fatalf("the next segment is %d", next)
+	}
+	payload := b.payload(manyDocuments(14)...)
+	b.batch++
+	damages = true
+	_, err := ix.Apply(t.Context(), b.batch, []Op{payload}, nil)
+	damages = false
+	if e := apierr.From(err); err == nil || e.Code != "io_error" || apierr.IsCorruption(err) || strings.Contains(e.Message, "delete") {
+		t.Errorf("error %v", err)
+	}
+	if aside, segments := b.c.Damages(); len(aside)+len(segments) > 0 || b.c.met.Load() || log.Len() > 0 {
+		t.Errorf("set aside %v, damaged segments %v, logged %s", aside, segments, &log)
+	}
+	if files := segmentFiles(t, b.fs); len(files) != 1 {
+		t.Errorf("files %v", files)
+	}
+	b.apply(ix, payload)
+	b.checkFresh(ix)
+}
+
+// Damage that reading ahead finds in a new segment keeps it from being committed. After the commit it is told.
+func TestWhatIsDamagedBeforeItsCommitIsNotCommitted(t *testing.T) {
+	b := newBed(t, vfs.NewMem(), Options{})
+	defer b.close()
+	ix := b.create("a")
+	b.apply(ix, b.payload(`{"id":1}`), b.payload(`{"id":2}`))
+	base := held(ix.View())
+	defer base.Release()
+	for _, early := range []bool{true, false} {
+		f, err := ix.mergeFiles(t.Context(), base, base.Segments, nil, nil, unthrottled)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := &apierr.Corruption{File: f.path(), Section: "test", Offset: 7}
+		if early {
+			f.damaged(d)
+		}
+		err = ix.commit(&change{base: base, add: []*file{f}, merge: base.files})
+		if early != (err != nil) || err != nil && apierr.From(err).Code != "io_error" {
+			t.Errorf("found before the commit: %v: %v", early, err)
+		}
+		if _, segments := b.c.Damages(); len(segments) > 0 {
+			t.Errorf("found before the commit: %v: told of %v", early, segments)
+		}
+		if !early {
+			f.damaged(d)
+		}
+	}
+	if _, segments := b.c.Damages(); segments["a"] != 1 {
+		t.Errorf("after the commit nothing is told: %v", segments)
 	}
 }
