@@ -146,7 +146,8 @@ func TestLongRunsGoInParts(t *testing.T) {
 	}
 }
 
-// However many segments an import writes, no more than a part a level stand at its commit, all merges are short, and each byte is rewritten few times.
+// However many segments an import writes, no more than a part a level stand at its commit, all merges are short, and each byte is
+// rewritten few times.
 func TestImportsLeaveFewSegments(t *testing.T) {
 	const seed = 5
 	t.Logf("seed %d", seed)
