@@ -112,8 +112,12 @@ func TestAttributesThatCameLaterAnswerAsThoseThatWereThere(t *testing.T) {
 		grew, had := newGrown(t), newGrown(t)
 		all := []string{"a", "b", "id"}
 		had.set(all, all)
-		for range 14 {
-			switch r.IntN(6) {
+		for step := range 14 {
+			do := r.IntN(6)
+			if step == 13 { // there are some documents
+				do = 5
+			}
+			switch do {
 			case 0, 1:
 				some := func() []string { return all[:r.IntN(4)] }
 				r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
