@@ -2,7 +2,6 @@ package segment
 
 import (
 	"encoding/binary"
-	"slices"
 	"sort"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -279,12 +278,7 @@ func (v *inverse) addRows(dst *roaring.Bitmap, rows, lo, hi int) {
 		}
 		dst.AddMany(list)
 	default:
-		words := unionBits.Get().(*[]uint64)
-		defer unionBits.Put(words)
-		*words = slices.Grow((*words)[:0], (rows+63)/64)[:(rows+63)/64]
-		clear(*words)
-		v.markAll(*words, lo, hi)
-		dst.Or(roaring.FromDense(*words, true))
+		dst.Or(setOf(rows, func(bits []uint64) { v.markAll(bits, lo, hi) }))
 	}
 }
 

@@ -231,7 +231,7 @@ func (p Posting) Find(f FieldID) (FieldPosting, bool) {
 // rows takes as long as to add some hundred rows to a set one by one.
 const bitsPer = 2048
 
-// unionBits are where unions are made.
+// unionBits are where setOf makes sets.
 var unionBits = sync.Pool{New: func() any { return new([]uint64) }}
 
 // Union returns the rows of some postings in the fields that in reports (nil: all); the bitmap is the caller's.
@@ -265,11 +265,16 @@ func (r *Reader) Union(postings []Posting, in func(FieldID) bool) *roaring.Bitma
 		each(func(l rowlist.List) { l.AddTo(b) })
 		return b
 	}
+	return setOf(r.rows, func(bits []uint64) { each(func(l rowlist.List) { l.AddToBits(bits) }) })
+}
+
+// setOf returns the rows of a segment with so many whose bits are set by mark, which gets a bit for each of them.
+func setOf(rows int, mark func(bits []uint64)) *roaring.Bitmap {
 	words := unionBits.Get().(*[]uint64)
 	defer unionBits.Put(words)
-	*words = slices.Grow((*words)[:0], (r.rows+63)/64)[:(r.rows+63)/64]
+	*words = slices.Grow((*words)[:0], (rows+63)/64)[:(rows+63)/64]
 	clear(*words)
-	each(func(l rowlist.List) { l.AddToBits(*words) })
+	mark(*words)
 	return roaring.FromDense(*words, true)
 }
 

@@ -126,6 +126,10 @@ func (s *search) placeNode(b *batch, node int, costs []uint32) {
 			}
 			continue
 		}
+		fields := s.wordFields(b, node, as)
+		if s.placeDense(b, v, fields, costs) {
+			continue
+		}
 		mark := s.list.numbers.used
 		rows := s.list.numbers.take(len(b.rows))
 		copy(rows, b.rows)
@@ -133,11 +137,7 @@ func (s *search) placeNode(b *batch, node int, costs []uint32) {
 		for i := range index {
 			index[i] = uint32(i)
 		}
-		if s.placeDense(b, v, s.wordFields(b, node, as), costs) {
-			s.list.numbers.used = min(mark, s.list.numbers.used)
-			continue
-		}
-		for _, f := range s.wordFields(b, node, as) {
+		for _, f := range fields {
 			if v.Start == 0 {
 				// The lowest position is the nearest one.
 				s.firsts = f.FirstPositions(s.firsts[:0], rows)
