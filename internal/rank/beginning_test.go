@@ -78,13 +78,7 @@ func TestDocumentsThatBeginWithTheWord(t *testing.T) {
 				ix.Cache = query.NewCache(resultcache.New(64 << 20))
 			}
 			got := ask()
-			same := func(a, b Hit) bool {
-				return a.ID == b.ID && a.Score == b.Score && string(a.Details) == string(b.Details)
-			}
-			if !slices.EqualFunc(got, want, same) {
-				t.Fatalf("rules %s, %q on %v, limit %d, offset %d: %s, as a list %s", rules[round%len(rules)], r.Query, r.SearchOn, r.Limit, r.Offset,
-					found(&Result{Hits: got}), found(&Result{Hits: want}))
-			}
+			compareHits(t, rules[round%len(rules)], r, got, want)
 			if len(got) == r.Limit {
 				filled++
 			}
@@ -92,5 +86,17 @@ func TestDocumentsThatBeginWithTheWord(t *testing.T) {
 	}
 	if filled < 400 {
 		t.Errorf("only %d pages were filled", filled)
+	}
+}
+
+// compareHits compares a page with that of a search that goes through all documents as a list.
+func compareHits(t *testing.T, rules string, r Request, got, want []Hit) {
+	t.Helper()
+	same := func(a, b Hit) bool {
+		return a.ID == b.ID && a.Score == b.Score && string(a.Details) == string(b.Details)
+	}
+	if !slices.EqualFunc(got, want, same) {
+		t.Fatalf("rules %s, %q on %v, limit %d, offset %d: %s, as a list %s", rules, r.Query, r.SearchOn, r.Limit, r.Offset,
+			found(&Result{Hits: got}), found(&Result{Hits: want}))
 	}
 }

@@ -71,13 +71,7 @@ func TestPlacesOfFrequentWords(t *testing.T) {
 			want := ask()
 			classRows, listRows, stopRows, denseRows, unorderedRows = 1, 1, 1+rng.IntN(60), 1, rng.IntN(10)
 			got := ask()
-			same := func(a, b Hit) bool {
-				return a.ID == b.ID && a.Score == b.Score && string(a.Details) == string(b.Details)
-			}
-			if !slices.EqualFunc(got, want, same) {
-				t.Fatalf("rules %s, %q on %v, limit %d, offset %d: %s, as a list %s", rules[round%len(rules)], r.Query, r.SearchOn, r.Limit, r.Offset,
-					found(&Result{Hits: got}), found(&Result{Hits: want}))
-			}
+			compareHits(t, rules[round%len(rules)], r, got, want)
 			if len(got) == r.Limit {
 				filled++
 			}
