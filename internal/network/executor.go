@@ -152,7 +152,8 @@ func (r *changing) run() error {
 		for name := range r.previous.Remotes {
 			if r.network.Remotes[name] == nil {
 				why := apierr.New("remote_could_not_send_request", "The remote `%s` left the network before it had this.", name)
-				if err := r.n.queue.Load().Abandon(name, why); err != nil {
+				// What comes after the change is for a remote of this name that has been added meanwhile.
+				if err := r.n.queue.Load().Abandon(name, r.uid, why); err != nil {
 					return err
 				}
 			}

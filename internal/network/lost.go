@@ -2,6 +2,7 @@ package network
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -39,7 +40,7 @@ func (n *Node) makeRoom() error {
 		}
 		n.o.Logger.Error("a remote is away for too long: what it lacks is given up, and it gets a copy of what it owns when it is back", "remote", remote)
 		why := apierr.New("remote_could_not_send_request", "The remote `%s` was away for too long. It gets a copy of all documents when it is back.", remote)
-		if err := n.queue.Load().Abandon(remote, why); err != nil {
+		if err := n.queue.Load().Abandon(remote, math.MaxUint32, why); err != nil {
 			return err
 		}
 	}
@@ -73,7 +74,7 @@ func (n *Node) lose(remote string) (alone bool, err error) {
 		return false, err
 	}
 	why := apierr.New("remote_could_not_send_request", "The remote `%s` was set back to a snapshot. It gets a copy of all documents.", remote)
-	return false, n.queue.Load().Abandon(remote, why)
+	return false, n.queue.Load().Abandon(remote, math.MaxUint32, why)
 }
 
 // How often the leader is asked, and how often while something is lacking.

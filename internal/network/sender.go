@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -129,8 +130,8 @@ func (s *sender) next(remote string, l *line) (more bool, err error) {
 	}
 	r := s.n.address(remote)
 	if r == nil {
-		why := apierr.New("remote_could_not_send_request", "The remote `%s` left the network before it had this.", remote)
-		if err := s.n.queue.Load().Abandon(remote, why); err != nil {
+		var gone bool
+		if gone, err = s.abandonGone(remote); err != nil || !gone {
 			return true, err
 		}
 		s.note(func() { l.settled, l.failing = int64(e.UID), 0 })
@@ -158,6 +159,18 @@ func (s *sender) next(remote string, l *line) (more bool, err error) {
 		}
 	})
 	return true, nil
+}
+
+// abandonGone gives up all requests for a remote, unless it is in the network. A change is announced to those whom it adds before they
+// are in the network that is stored: until it is, ordering is held.
+func (s *sender) abandonGone(remote string) (gone bool, err error) {
+	s.n.ordering.RLock()
+	defer s.n.ordering.RUnlock()
+	if s.n.address(remote) != nil {
+		return false, nil
+	}
+	why := apierr.New("remote_could_not_send_request", "The remote `%s` left the network before it had this.", remote)
+	return true, s.n.queue.Load().Abandon(remote, math.MaxUint32, why)
 }
 
 // deliver makes one request. final says that the remote has refused it for what it is: another attempt would end the same way.

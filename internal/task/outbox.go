@@ -465,12 +465,17 @@ func (tx *txn) settle(q *Queue, uid uint32, remote string) (drop string, err err
 // abandonedAtOnce bounds the requests that one transaction gives up.
 const abandonedAtOnce = 1000
 
-// Abandon takes a remote off all requests of the outbox, those it has not got included: why is what their tasks say of it.
-func (q *Queue) Abandon(remote string, why *apierr.Error) error {
+// Abandon takes a remote off the requests of the outbox up to the task last, those it has not got included: why is what their tasks say
+// of it.
+func (q *Queue) Abandon(remote string, last uint32, why *apierr.Error) error {
 	for {
 		q.outbox.mu.Lock()
-		uids := q.outbox.pending[remote]
-		uids = slices.Clone(uids[:min(len(uids), abandonedAtOnce)])
+		uids := q.outbox.pending[remote] // in ascending order
+		i, found := slices.BinarySearch(uids, last)
+		if found {
+			i++
+		}
+		uids = slices.Clone(uids[:min(i, abandonedAtOnce)])
 		q.outbox.mu.Unlock()
 		if len(uids) == 0 {
 			return nil

@@ -3,6 +3,7 @@ package task
 import (
 	"context"
 	"io"
+	"math"
 	"os"
 	"path"
 	"strings"
@@ -139,20 +140,26 @@ func TestOrigins(t *testing.T) {
 func TestAbandon(t *testing.T) {
 	o, _ := testOptions(t)
 	q := reopen(t, nil, o)
-	for range 5 {
+	first := forwarded(t, q, "1")
+	for range 4 {
 		forwarded(t, q, "1")
 	}
 	if lag := q.Lags()["c"]; lag.Requests != 5 || lag.Oldest.IsZero() || lag.Bytes == 0 {
 		t.Errorf("c lacks %+v", lag)
 	}
-	if err := q.Abandon("c", apierr.New("remote_timeout", "Gone.")); err != nil {
-		t.Fatal(err)
+	for _, tt := range []struct {
+		last uint32
+		left int
+	}{{first.UID, 4}, {first.UID, 4}, {first.UID + 2, 2}, {math.MaxUint32, 0}} {
+		if err := q.Abandon("c", tt.last, apierr.New("remote_timeout", "Gone.")); err != nil {
+			t.Fatal(err)
+		}
+		q = reopen(t, q, o)
+		if lags := q.Lags(); lags["c"].Requests != tt.left || lags["b"].Requests != 5 {
+			t.Errorf("after c was given up as far as task %d: %v", tt.last, lags)
+		}
 	}
-	q = reopen(t, q, o)
-	defer q.Close()
-	if lags := q.Lags(); lags["c"].Requests != 0 || lags["b"].Requests != 5 {
-		t.Errorf("after c was given up: %v", lags)
-	}
+	_ = q.Close()
 }
 
 // TestCopyOfAnOutbox copies a queue while a request is delivered, and goes on with the copy.
