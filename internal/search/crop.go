@@ -105,8 +105,13 @@ type crop struct {
 	tail    segment.Tail
 	offset  int // of the text that was read
 
+	clock
+	room budget.Room // of matches and near
+}
+
+// clock looks now and then whether an answer is wanted still.
+type clock struct {
 	ctx  context.Context // of the search; nil: it has all the time
-	room budget.Room     // of matches and near
 	tick int             // calls of wanted since it looked at ctx
 }
 
@@ -117,7 +122,7 @@ const (
 )
 
 // wanted returns an error if the answer is not wanted any more. It looks each so many calls.
-func (c *crop) wanted(calls int) error {
+func (c *clock) wanted(calls int) error {
 	if c.tick++; c.tick < calls || c.ctx == nil {
 		return nil
 	}

@@ -91,7 +91,7 @@ func TestLongCropsEnd(t *testing.T) {
 		for _, way := range []string{"by the concordance", "by the text"} {
 			account := budget.New(tt.limit, nil).Open(tt.limit)
 			r := reading{find: newHighlighter(v.Analyzer, h)}
-			c := crop{length: tt.length, perfect: intervalScore{terms: 2}, ctx: tt.ctx, room: budget.NewRoom(account)}
+			c := crop{length: tt.length, perfect: intervalScore{terms: 2}, clock: clock{ctx: tt.ctx}, room: budget.NewRoom(account)}
 			used := true
 			if way == "by the text" {
 				err = c.find(&r, []byte(body), nil, nil)
@@ -105,6 +105,73 @@ func TestLongCropsEnd(t *testing.T) {
 				t.Errorf("%s, %s: %d bytes are held", tt.what, way, held)
 			}
 			account.Close()
+		}
+	}
+}
+
+// TestLongHighlightsEnd marks the matches of a long text, and tells where they are, for a search that is over, and for one that may hold
+// or answer little.
+func TestLongHighlightsEnd(t *testing.T) {
+	doc := fmt.Appendf(nil, `{"id":1,"body":"%s"}`, strings.Repeat("lorem ipsum ", 30_000))
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	h := &query.Highlights{Words: []query.Words{{Word: "lorem", Forms: map[string]struct{}{"lorem": {}}, Chars: 5}}}
+	asked := request()
+	asked.AttributesToHighlight = []string{"*"}
+	v := testView(t, "", "id", "body")
+	for _, tt := range []struct {
+		what   string
+		ctx    context.Context
+		limit  int64 // of what all may hold
+		answer int64
+		marks  error
+		places error
+	}{
+		{"with room", context.Background(), 64 << 20, 64 << 20, nil, nil},
+		{"over", over, 64 << 20, 64 << 20, context.Canceled, context.Canceled},
+		{"little room", context.Background(), 300 << 10, 64 << 20, budget.ErrFull, budget.ErrFull},
+		{"a short answer", context.Background(), 64 << 20, 200 << 10, budget.ErrLarge, nil},
+	} {
+		account := budget.New(tt.limit, nil).Open(tt.answer)
+		f := newFormatter(v, asked, h)
+		f.cut.ctx, f.room, f.holds = tt.ctx, account.Room(), budget.NewRoom(account)
+		got, err := f.appendFormatted(nil, 0, 0, doc, nil)
+		if !errors.Is(err, tt.marks) || err == nil && strings.Count(string(got), "<em>lorem</em>") != 30_000 {
+			t.Errorf("%s: marks of %d bytes, %v, want %v", tt.what, len(got), err, tt.marks)
+		}
+		if held := account.Held(); err == nil && held < int64(len(got)) {
+			t.Errorf("%s: %d bytes are held for %d", tt.what, held, len(got))
+		}
+		f.holds.Empty()
+		got, err = f.appendMatches(nil, doc)
+		if !errors.Is(err, tt.places) || err == nil && strings.Count(string(got), `"start"`) != 30_000 {
+			t.Errorf("%s: places of %d bytes, %v, want %v", tt.what, len(got), err, tt.places)
+		}
+		if held := account.Held(); err == nil && held < 30_000*spanBytes {
+			t.Errorf("%s: %d bytes are held for places", tt.what, held)
+		}
+		account.Close()
+	}
+}
+
+// BenchmarkHighlight marks the matches in a text of each length of which every second word matches, and in one of which none does.
+func BenchmarkHighlight(b *testing.B) {
+	h := &query.Highlights{Words: []query.Words{{Word: "lorem", Forms: map[string]struct{}{"lorem": {}}, Chars: 5}}}
+	asked := request()
+	asked.AttributesToHighlight = []string{"*"}
+	v := testView(b, "", "body")
+	for _, words := range []string{"lorem ipsum ", "dolor ipsum "} {
+		for _, n := range []int{5, 90_000} {
+			b.Run(fmt.Sprintf("%s/%d", words[:5], n), func(b *testing.B) {
+				f := newFormatter(v, asked, h)
+				doc, dst := fmt.Appendf(nil, `{"body":"%s"}`, strings.Repeat(words, n)), []byte(nil)
+				for b.Loop() {
+					var err error
+					if dst, err = f.appendFormatted(dst[:0], 0, 0, doc, nil); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
 		}
 	}
 }

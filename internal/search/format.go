@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"bytes"
 	"math"
 	"slices"
@@ -35,7 +36,8 @@ type formatter struct {
 	crop         covering
 	cropWords    []int // by the place in crop
 
-	room int64 // bytes that the answer may have
+	room  int64       // bytes that the answer may have
+	holds budget.Room // of out and of the spans of walker
 
 	options map[string]*pathOptions
 	paths   []*pathOptions // the values of options, by index
@@ -43,7 +45,6 @@ type formatter struct {
 	kept    keptCrops
 	segment int         // of the document at hand, in the view
 	row     segment.Row // and its row there
-	matches []match
 	path    []byte
 	tails   []segment.Tail // of members of the document at hand, in its order
 	rest    continuation   // of the value at hand; nil: it is whole
@@ -288,9 +289,7 @@ func (f *formatter) appendValue(dst, value []byte) ([]byte, error) {
 // format returns a text with its matches marked, cropped if o says so. It stops where it is longer than an answer may be.
 func (f *formatter) format(s []byte, o *pathOptions) ([]byte, error) {
 	if o.crop <= 0 {
-		f.matches = f.reading.all(f.matches[:0], s, o.locales)
-		f.spans = appendSpans(f.spans[:0], f.matches, 0, len(s))
-		return f.marked(&croppedText{text: s, matches: f.spans}, o), nil
+		return f.highlighted(s, o.locales)
 	}
 	concordance, err := f.concordance(len(s))
 	if err != nil {
@@ -317,6 +316,31 @@ func (f *formatter) format(s []byte, o *pathOptions) ([]byte, error) {
 		f.kept.put(f.segment, c)
 	}
 	return f.marked(c, o), nil
+}
+
+// highlighted returns a whole text with its matches marked.
+func (f *formatter) highlighted(s []byte, l text.Locales) ([]byte, error) {
+	out, at := f.out[:0], 0
+	err := f.reading.each(s, l, &f.cut.clock, func(m match) error {
+		if m.start >= m.end {
+			return nil
+		}
+		if int64(len(out)) > f.room {
+			return budget.ErrLarge
+		}
+		out = append(append(out, s[at:m.start]...), f.pre...)
+		out = append(append(out, s[m.start:m.end]...), f.post...)
+		at = m.end
+		if len(out) < budget.SmallBytes {
+			return nil
+		}
+		return f.holds.Hold(len(out))
+	})
+	if err != nil {
+		return nil, err
+	}
+	f.out = append(out, s[at:]...)
+	return f.out, nil
 }
 
 // concordance returns that of the text at hand, of which so many bytes were read; nil where there is none.
@@ -385,8 +409,8 @@ func (f *formatter) appendMatches(dst, doc []byte) ([]byte, error) {
 		return append(dst, "{}"...), nil
 	}
 	w := &f.walker
-	w.f, w.found = f, w.found[:0]
-	if err := document.Walk(doc, w); err != nil {
+	w.f, w.found, w.spans, w.err = f, w.found[:0], 0, nil
+	if err := cmp.Or(document.Walk(doc, w), w.err); err != nil {
 		return dst, err
 	}
 	found := w.found
@@ -432,10 +456,15 @@ type pathMatches struct {
 
 type byteSpan struct{ start, end int }
 
+// spanBytes is how many bytes a byteSpan takes.
+const spanBytes = 16
+
 // positionWalker collects the matches of a document.
 type positionWalker struct {
 	f     *formatter
 	found []pathMatches
+	spans int   // of all that were found
+	err   error // of the first text that was not read to its end
 }
 
 func (w *positionWalker) Field(path []byte) int {
@@ -447,12 +476,16 @@ func (w *positionWalker) Field(path []byte) int {
 
 func (w *positionWalker) String(field int, value []byte, indices []int) {
 	o := w.f.paths[field]
-	if !o.displayed || len(value) == 0 {
+	if !o.displayed || len(value) == 0 || w.err != nil {
 		return
 	}
 	f := w.f
-	matches := f.reading.all(f.matches[:0], value, o.locales)
-	if f.matches = matches; len(matches) == 0 {
+	f.spans = f.spans[:0]
+	w.err = f.reading.each(value, o.locales, &f.cut.clock, func(m match) error {
+		f.spans = append(f.spans, byteSpan{m.start, m.end})
+		return w.hold(len(f.spans))
+	})
+	if len(f.spans) == 0 || w.err != nil {
 		return
 	}
 	if o.found == 0 || o.found > len(w.found) || w.found[o.found-1].options != o {
@@ -460,10 +493,17 @@ func (w *positionWalker) String(field int, value []byte, indices []int) {
 		o.found = len(w.found)
 	}
 	p := &w.found[o.found-1]
-	p.spans, p.indices = make([]byteSpan, 0, len(matches)), slices.Clone(indices)
-	for _, m := range matches {
-		p.spans = append(p.spans, byteSpan{m.start, m.end})
+	w.spans += len(f.spans) - len(p.spans)
+	p.spans, p.indices = append(p.spans[:0], f.spans...), slices.Clone(indices)
+	w.err = w.hold(0)
+}
+
+// hold has room for what was found, and so many spans beside that.
+func (w *positionWalker) hold(more int) error {
+	if n := w.spans + more; n >= 1<<10 {
+		return w.f.holds.Hold(n * spanBytes)
 	}
+	return nil
 }
 
 func (w *positionWalker) Number(field int, value []byte, _ float64, indices []int) {

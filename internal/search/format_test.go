@@ -15,7 +15,7 @@ import (
 )
 
 // testView is a view with the analysis and the fields that formatting needs.
-func testView(t *testing.T, change string, fields ...string) *index.View {
+func testView(t testing.TB, change string, fields ...string) *index.View {
 	t.Helper()
 	s := settings.Default()
 	if change != "" {

@@ -165,19 +165,24 @@ func (r *reading) phrase(form string) (phraseForm, int) {
 	return phraseForm{}, 0
 }
 
-// all appends all matches of a text.
-func (r *reading) all(dst []match, s []byte, l text.Locales) []match {
+// each calls f with the matches of a text, in its order. It ends with the first error of f, or when nobody wants the answer any more.
+func (r *reading) each(s []byte, l text.Locales, c *clock, f func(m match) error) error {
 	if r.find.empty() {
-		return dst
+		return nil
 	}
 	for r.begin(s, nil, l); ; {
 		m, ok := r.next(math.MaxInt)
 		switch {
 		case ok:
-			dst = append(dst, m)
+			if err := f(m); err != nil {
+				return err
+			}
 		case r.atEnd():
-			return dst
+			return nil
 		default:
+			if err := c.wanted(clockParts); err != nil {
+				return err
+			}
 			r.forget(r.at)
 			r.pass(0)
 			r.more()

@@ -257,7 +257,8 @@ func newHitWriter(r *Response, length int) *hitWriter {
 	if len(req.AttributesToHighlight) > 0 || len(req.AttributesToCrop) > 0 || req.ShowMatchesPosition {
 		w.format = newFormatter(r.view, req, r.result.Highlights())
 		w.format.hydrate, w.format.room = r.hydrate, account.Room()
-		w.format.cut.ctx, w.format.cut.room, w.format.cut.concord.room = r.ctx, budget.NewRoom(account), budget.NewRoom(account)
+		w.format.cut.ctx, w.format.holds = r.ctx, budget.NewRoom(account)
+		w.format.cut.room, w.format.cut.concord.room = budget.NewRoom(account), budget.NewRoom(account)
 	}
 	if r.hydrate != nil {
 		r.hydrate.meter = w.own
