@@ -78,7 +78,7 @@ func BenchmarkSearch(b *testing.B) {
 		}
 	})
 	b.Run("alone", func(b *testing.B) {
-		v, err := c.server.catalog.View("films")
+		v, err := c.server.catalog.Get("films").View()
 		if err != nil {
 			b.Fatal(err)
 		}

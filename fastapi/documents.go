@@ -409,7 +409,7 @@ func (s *Server) fetch(ctx *fasthttp.RequestCtx, r *search.FetchRequest) error {
 		return err
 	}
 	defer limited.end()
-	v, err := s.view(ctx)
+	v, err := s.plainView(ctx)
 	if err != nil {
 		return err
 	}
@@ -431,7 +431,7 @@ func (s *Server) getDocument(ctx *fasthttp.RequestCtx) error {
 	if err := decodeQuery(&r, ctx.QueryArgs(), oneParams); err != nil {
 		return err
 	}
-	v, err := s.view(ctx)
+	v, err := s.plainView(ctx)
 	if err != nil {
 		return err
 	}

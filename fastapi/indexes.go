@@ -42,13 +42,22 @@ func viewIndex(v *index.Outline) indexView {
 	return shown
 }
 
-// view takes a view of the index in the path. The caller releases it.
+// view takes a view of the index in the path, to search it. The caller releases it.
 func (s *Server) view(ctx *fasthttp.RequestCtx) (*index.View, error) {
-	uid, err := indexUID(ctx)
+	ix, err := s.index(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return s.catalog.View(uid)
+	return ix.View()
+}
+
+// plainView is view for who does not search.
+func (s *Server) plainView(ctx *fasthttp.RequestCtx) (*index.View, error) {
+	ix, err := s.index(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return ix.PlainView()
 }
 
 // outline returns what is known of the index in the path, which need not be open for that.

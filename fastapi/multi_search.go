@@ -242,7 +242,7 @@ func (s *Server) prepareQuery(ctx *fasthttp.RequestCtx, views *index.Views, q *q
 	if err := s.prepare(ctx, q.uid, &q.searchInput); err != nil {
 		return nil, err
 	}
-	v, err := queriedView(views, q.uid)
+	v, err := queriedView(views, views.Get, q.uid)
 	if err != nil {
 		return nil, err
 	}
@@ -250,9 +250,9 @@ func (s *Server) prepareQuery(ctx *fasthttp.RequestCtx, views *index.Views, q *q
 	return v, nil
 }
 
-// queriedView returns the view of an index that a body names.
-func queriedView(views *index.Views, uid string) (*index.View, error) {
-	if v := views.Get(uid); v != nil {
+// queriedView returns the view of an index that a body names, one to search or to look at: views.Get or views.Plain.
+func queriedView(views *index.Views, get func(uid string) *index.View, uid string) (*index.View, error) {
+	if v := get(uid); v != nil {
 		return v, nil
 	}
 	err := views.Missing(uid)

@@ -120,3 +120,80 @@ func TestAnIndexThatCannotBeOpenedNow(t *testing.T) {
 	refuses.Store(false)
 	asked("")
 }
+
+// TestOnlySearchesReadAhead asks a server of so many indexes that the start opens none, and reads in its log which requests had what searches of
+// vectors need read.
+func TestOnlySearchesReadAhead(t *testing.T) {
+	fsys := vfs.NewMem()
+	catalog, err := index.OpenCatalog("indexes", index.Options{FS: fsys})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := settings.ParseUpdate([]byte(`{"filterableAttributes":["n"],"embedders":{"e":{"source":"userProvided","dimensions":2}}}`), settings.Features{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := vfs.WriteFile(fsys, "payload", []byte(`{"id":1,"n":1,"_vectors":{"e":[1,2]}}`+"\n")); err != nil {
+		t.Fatal(err)
+	}
+	batch := uint64(0)
+	for i := range 70 {
+		batch++
+		ix, err := catalog.Create(fmt.Sprintf("i%d", i), "id", batch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if batch++; i < 20 {
+			if _, err := ix.Apply(t.Context(), batch, []index.Op{index.UpdateSettings{Update: u}, index.AddDocuments{Payload: "payload", Documents: 1}}, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := catalog.Close(); err != nil {
+		t.Fatal(err)
+	}
+	said := new(logstest.Buffer)
+	o := Options{}
+	openInstance(t, &o)
+	debug := slog.New(slog.NewTextHandler(said, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	if catalog, err = index.OpenCatalog("indexes", index.Options{FS: fsys, Logger: debug}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := catalog.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	o.Catalog = catalog
+	c := newClient(t, o)
+	c.send("PATCH", "/experimental-features", strings.NewReader(`{"renderRoute": true}`), "Content-Type", "application/json")
+	const ahead = "is read ahead"
+	for i, tt := range []struct {
+		method, path, body string // of the index %[1]s
+		ahead              bool
+	}{
+		{"GET", "/indexes/%[1]s/documents?limit=1", "", false},
+		{"GET", "/indexes/%[1]s/documents?retrieveVectors=true", "", false},
+		{"POST", "/indexes/%[1]s/documents/fetch", `{"filter":"n = 1"}`, false},
+		{"GET", "/indexes/%[1]s/documents/1", "", false},
+		{"GET", "/indexes/%[1]s/stats?showInternalDatabaseSizes=true", "", false},
+		{"GET", "/stats?showInternalDatabaseSizes=true", "", false},
+		{"GET", "/indexes/%[1]s", "", false},
+		{"GET", "/indexes/%[1]s/settings", "", false},
+		{"POST", "/render-template", `{"template":{"kind":"inlineDocumentTemplate","inline":"{{doc.n}}"},"input":{"kind":"indexDocument","indexUid":"%[1]s","id":"1"}}`, false},
+		{"POST", "/indexes/%[1]s/search", `{}`, true},
+		{"POST", "/indexes/%[1]s/similar", `{"id":1,"embedder":"e"}`, true},
+		{"POST", "/multi-search", `{"queries":[{"indexUid":"%[1]s"}]}`, true},
+		{"POST", "/multi-search", `{"federation":{},"queries":[{"indexUid":"%[1]s"}]}`, true},
+	} {
+		uid := fmt.Sprintf("i%d", i)
+		*said = logstest.Buffer{}
+		path, body := strings.ReplaceAll(tt.path, "%[1]s", uid), strings.ReplaceAll(tt.body, "%[1]s", uid)
+		if r := c.send(tt.method, path, strings.NewReader(body), "Content-Type", "application/json"); r.status != 200 {
+			t.Fatalf("%s %s: %d %s", tt.method, path, r.status, r.body)
+		}
+		if got := strings.Contains(said.String(), ahead); got != tt.ahead {
+			t.Errorf("%s %s %s: an index was read ahead: %v\n%s", tt.method, path, body, got, said)
+		}
+	}
+}

@@ -289,8 +289,8 @@ func TestIdleIndexesMakeWay(t *testing.T) {
 			wantDocuments(t, b.c.Get(fmt.Sprint("i", i)), map[string]string{"2": `{"id":2,"n":2,"m":3}`, "4": `{"id":4,"late":true}`})
 		}
 	}
-	a, z := held(b.c.View("i0")), held(b.c.View("i1"))
-	if _, err := b.c.View("i2"); !errors.Is(err, syscall.ENOMEM) || b.c.Damaged("i2") {
+	a, z := held(b.c.Get("i0").View()), held(b.c.Get("i1").View())
+	if _, err := b.c.Get("i2").View(); !errors.Is(err, syscall.ENOMEM) || b.c.Damaged("i2") {
 		t.Errorf("error %v", err)
 	}
 	if len(b.c.suspects) > 0 {
@@ -298,7 +298,7 @@ func TestIdleIndexesMakeWay(t *testing.T) {
 	}
 	a.Release()
 	z.Release()
-	held(b.c.View("i2")).Release()
+	held(b.c.Get("i2").View()).Release()
 }
 
 // Open indexes hold no files. So where the process may open no more, they stay open, and serve, however often closed ones are asked for.
@@ -313,12 +313,12 @@ func TestOpenIndexesServeWithoutFiles(t *testing.T) {
 		})
 		b := manyIndexes(t, fsys, 9, Options{keptLoaded: 8})
 		for i := range 8 {
-			held(b.c.View(fmt.Sprint("i", i))).Release()
+			held(b.c.Get(fmt.Sprint("i", i)).View()).Release()
 		}
 		open := loadedUIDs(b.c)
 		none.Store(true)
 		for range 9 {
-			if _, err := b.c.View("i8"); !errors.Is(err, errno) {
+			if _, err := b.c.Get("i8").View(); !errors.Is(err, errno) {
 				t.Errorf("error %v", err)
 			} else {
 				wantCode(t, apierr.From(err), "too_many_open_files")
@@ -328,7 +328,7 @@ func TestOpenIndexesServeWithoutFiles(t *testing.T) {
 			t.Errorf("%v: of %v %v are open", errno, open, got)
 		}
 		none.Store(false)
-		held(b.c.View("i8")).Release()
+		held(b.c.Get("i8").View()).Release()
 		b.close()
 	}
 }
@@ -348,7 +348,7 @@ func TestOpenedOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
-			v, err := b.c.View("i0")
+			v, err := b.c.Get("i0").View()
 			if err != nil {
 				t.Error(err)
 				return
@@ -369,7 +369,7 @@ func TestOpenedOnce(t *testing.T) {
 func TestCopiesOfEvictedIndexes(t *testing.T) {
 	b := manyIndexes(t, vfs.NewMem(), 4, Options{keptLoaded: 1})
 	defer b.close()
-	kept := held(b.c.View("i3"))
+	kept := held(b.c.Get("i3").View())
 	kept.Release()
 	frozen, err := b.c.Freeze()
 	if err != nil {

@@ -80,8 +80,13 @@ func TestEvictionsBesideEverything(t *testing.T) {
 			model.Lock()
 			before := model.settled
 			model.Unlock()
-			v, err := c.View(uid(r.IntN(uids)))
-			if err != nil { // not made yet, or deleted
+			ix := c.Get(uid(r.IntN(uids)))
+			if ix == nil { // not made yet, or deleted
+				return
+			}
+			v, err := ix.View()
+			if err != nil {
+				t.Error(err)
 				return
 			}
 			defer v.Release()

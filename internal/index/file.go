@@ -89,11 +89,13 @@ func (f *file) spoiled() error {
 	return misread(f.damage.early)
 }
 
-// readAhead has what searches need read, once.
-func (f *file) readAhead() {
-	if !f.ahead.Swap(true) {
+// readAhead has what searches need read, once, and reports whether this was the time.
+func (f *file) readAhead() bool {
+	first := !f.ahead.Swap(true)
+	if first {
 		f.ReadAhead()
 	}
+	return first
 }
 
 func (f *file) path() string { return path.Join(f.ix.dir, segmentName(f.number)) }

@@ -153,12 +153,3 @@ func (ix *Index) openLocked() error {
 	ix.catalog.loaded.add(ix)
 	return nil
 }
-
-// View returns the current state of an index; the caller releases it. The error is that of Missing where there is none.
-func (c *Catalog) View(uid string) (*View, error) {
-	ix := c.Get(uid)
-	if ix == nil {
-		return nil, c.Missing(uid)
-	}
-	return ix.View()
-}

@@ -38,7 +38,7 @@ func TestDamageOfEvictedIndexes(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			var aside sync.WaitGroup
 			aside.Go(func() { b.c.setSuspectsAside(ctx) })
-			_, err := b.c.View("i2")
+			_, err := b.c.Get("i2").View()
 			wantCode(t, err, "invalid_store_file")
 			views := b.c.Views()
 			if views.Get("i2") != nil || views.Missing("i2").Code != "invalid_store_file" {
@@ -131,7 +131,7 @@ func TestTheLookIsTakenUpAgain(t *testing.T) {
 		for i := range 30 {
 			b.apply(many, b.payload(fmt.Sprintf(`{"id":"more%d"}`, i)))
 		}
-		v := held(b.c.View("i3"))
+		v := held(b.c.Get("i3").View())
 		damaged := v.files[0].path()
 		v.Release()
 		b.close()
@@ -206,7 +206,7 @@ func TestFailuresForAMomentSetNothingAside(t *testing.T) {
 		}
 		bad.Store(true)
 		for range 2 {
-			if _, err := b.c.View("i1"); !errors.Is(err, tt.err) {
+			if _, err := b.c.Get("i1").View(); !errors.Is(err, tt.err) {
 				t.Errorf("%v: error %v", tt.err, err)
 			} else {
 				wantCode(t, apierr.From(err), tt.code)
@@ -218,7 +218,7 @@ func TestFailuresForAMomentSetNothingAside(t *testing.T) {
 			t.Errorf("%v: set aside: %v, and %d will be", tt.err, aside, len(b.c.suspects))
 		}
 		bad.Store(false)
-		held(b.c.View("i1")).Release()
+		held(b.c.Get("i1").View()).Release()
 		if slices.Contains(list(t, fsys, catalogDir), stranger) {
 			t.Errorf("%v: what a crash left is still there", tt.err)
 		}

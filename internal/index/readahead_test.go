@@ -3,6 +3,7 @@ package index
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"svc/internal/vfs"
 )
@@ -56,13 +57,50 @@ func TestWhoReadsAhead(t *testing.T) {
 	want("a write", false, false, true)
 	held(ix.View()).Release()
 	want("a search", true, true, true)
-	if !ix.evict() {
-		t.Fatal("it is not evicted")
+
+	// What changes a closed index reads what the next search may not need any more.
+	var before *View
+	changes := func(what string, change func() error) {
+		t.Helper()
+		if !ix.evict() {
+			t.Fatalf("before %s it is not evicted", what)
+		}
+		before = held(ix.take())
+		defer before.Release()
+		if err := change(); err != nil {
+			t.Fatal(what, err)
+		}
+		for i, f := range before.files {
+			if f.ahead.Load() {
+				t.Errorf("%s: segment %d of %d was read ahead", what, i, len(before.files))
+			}
+		}
 	}
-	want("opened again", false, false, false)
-	if _, _, err := ix.Compact(t.Context(), b.batch, nil); err != nil {
-		t.Fatal(err)
-	}
+	changes("opening", func() error { return nil })
+	changes("the primary key", func() error { return ix.SetPrimaryKey("id", b.batch) })
+	changes("times", func() error { return ix.SetTimes(time.Unix(1, 0), time.Unix(2, 0)) })
+	changes("statistics", func() error {
+		ix.current.Load().tally.Store(nil) // as after a start from a manifest of an earlier svc
+		_, err := ix.Counts()
+		return err
+	})
+	changes("a filter of another index", func() error {
+		views := b.c.Views()
+		defer views.Release()
+		_, err := views.Find("i0")
+		return err
+	})
+	plan := b.c.compactor.plan
+	plan.MinRun = 2
+	changes("a merge beside", func() error {
+		merged, err := ix.compactOnce(t.Context(), plan, -1, plan.MaxBytes, unthrottled)
+		if err == nil && !merged {
+			t.Error("nothing was merged")
+		}
+		return err
+	})
+	b.apply(ix, b.payload(`{"id":8}`))
+	changes("a merge of all", func() error { _, _, err := ix.Compact(t.Context(), b.batch, nil); return err })
 	want("a merge", true)
 
 	b.options.keptLoaded = 2

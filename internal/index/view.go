@@ -2,6 +2,7 @@ package index
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -65,9 +66,18 @@ func (v *View) show(results *resultcache.Cache, files []*file, lives []segment.L
 
 // readAhead has what searches need of the segments read, once each.
 func (v *View) readAhead() {
-	v.cold.Store(false)
+	if !v.cold.Swap(false) {
+		return
+	}
+	var ix *Index
+	n := 0
 	for _, f := range v.files {
-		f.readAhead()
+		if f.readAhead() {
+			ix, n = f.ix, n+1
+		}
+	}
+	if ix != nil {
+		ix.options.Logger.Debug("what searches of vectors need of an index is read ahead", slog.String("index", v.UID), slog.Int("segments", n))
 	}
 }
 

@@ -21,8 +21,17 @@ func (c *Catalog) Views() *Views {
 	return &Views{catalog: c, held: make(map[string]*View), errs: make(map[string]error)}
 }
 
-// Get returns the view of an index, nil when there is none. It is valid until Release.
+// Get returns the view of an index to search, nil when there is none. It is valid until Release.
 func (vs *Views) Get(uid string) *View {
+	v := vs.Plain(uid)
+	if v != nil && v.cold.Load() {
+		v.readAhead()
+	}
+	return v
+}
+
+// Plain is Get for who looks at the index and does not search: nothing is read ahead.
+func (vs *Views) Plain(uid string) *View {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
 	v, asked := vs.held[uid]
@@ -31,7 +40,7 @@ func (vs *Views) Get(uid string) *View {
 	}
 	if ix := vs.catalog.Get(uid); ix != nil {
 		var err error
-		if v, err = ix.View(); err != nil {
+		if v, err = ix.PlainView(); err != nil {
 			vs.errs[uid] = err
 		}
 	}
@@ -39,9 +48,10 @@ func (vs *Views) Get(uid string) *View {
 	return v
 }
 
-// Find is Get that tells an index that there is not, nil, from one that cannot be opened, an error.
+// Find returns the view of an index to look at, with nothing read ahead. It tells an index that there is not, nil, from one that cannot
+// be opened, an error.
 func (vs *Views) Find(uid string) (*View, error) {
-	if v := vs.Get(uid); v != nil {
+	if v := vs.Plain(uid); v != nil {
 		return v, nil
 	}
 	vs.mu.Lock()
