@@ -95,6 +95,8 @@ type plan struct {
 	Documents  int    `json:"documents,omitempty"`  // in the index before the batch
 	NewExisted bool   `json:"newExisted,omitempty"` // of a rename: the new uid was taken
 	Strategy   string `json:"strategy"`
+
+	uncounted error // Documents is not known; not of a batch that a crash cut off, which goes by what was written of it
 }
 
 // folder grows a batch from the left.
@@ -108,7 +110,7 @@ type folder struct {
 func newFolder(t *Task, state indexState, exists bool) *folder {
 	f := &folder{key: state.primaryKey}
 	f.Mode, f.Index = firstMode[classOf(t.Content)], t.IndexUID
-	f.Existed, f.Documents = exists, state.documents
+	f.Existed, f.Documents, f.uncounted = exists, state.documents, state.uncounted
 	f.Create = !exists && mayCreate(t.Content)
 	if c, ok := t.Content.(AddDocuments); ok {
 		f.additions = 1

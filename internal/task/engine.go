@@ -34,6 +34,7 @@ type engine interface {
 type indexState struct {
 	primaryKey string
 	documents  int
+	uncounted  error // why nobody knows how many documents there are; nil: it is known
 }
 
 const stepBits = 4
@@ -67,8 +68,8 @@ func (e indexEngine) info(uid string) (indexState, bool) {
 	if ix == nil {
 		return indexState{}, e.Damaged(uid) // it is there, and whatever is asked of it but its deletion fails
 	}
-	size, _ := ix.Size() // where its files cannot be opened, what is asked of it will fail
-	return indexState{ix.Outline().PrimaryKey, size.Documents}, true
+	size, err := ix.Size()
+	return indexState{ix.Outline().PrimaryKey, size.Documents, err}, true
 }
 
 func (e indexEngine) create(uid, primaryKey string, step uint64) error {

@@ -38,6 +38,7 @@ type fakeIndex struct {
 	step       uint64
 	results    []index.OpResult
 	settings   int
+	uncounted  error // its size cannot be told
 }
 
 // turn runs one batch, if there is one to run.
@@ -82,7 +83,10 @@ func (e *fakeEngine) info(uid string) (indexState, bool) {
 	if ix == nil {
 		return indexState{}, false
 	}
-	return indexState{ix.primaryKey, len(ix.documents)}, true
+	if ix.uncounted != nil {
+		return indexState{ix.primaryKey, 0, ix.uncounted}, true
+	}
+	return indexState{ix.primaryKey, len(ix.documents), nil}, true
 }
 
 func (e *fakeEngine) create(uid, primaryKey string, step uint64) error {
@@ -184,7 +188,7 @@ func (e *fakeEngine) apply(ctx context.Context, uid string, step uint64, ops []i
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	next := &fakeIndex{ix.primaryKey, maps.Clone(ix.documents), step, nil, ix.settings}
+	next := &fakeIndex{ix.primaryKey, maps.Clone(ix.documents), step, nil, ix.settings, ix.uncounted}
 	before := maps.Clone(ix.documents)
 	var log []string
 	for i, op := range ops {

@@ -256,3 +256,37 @@ func TestTasksWaitForADamagedIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// Where the size of an index cannot be told just now, what has to tell it, or depends on it, waits.
+func TestUncountedDocumentsAreNotNone(t *testing.T) {
+	o, e := testOptions(t)
+	c := &clock{at: time.Unix(1e9, 0)}
+	o.Now = c.now
+	for _, uid := range []string{"cleared", "keyless"} {
+		e.indexes[uid] = &fakeIndex{primaryKey: "id", documents: map[string]bool{"1": true, "2": true}, uncounted: syscall.EMFILE}
+	}
+	q := paused(t, o)
+	cleared := enqueue(t, q, New{IndexUID: "cleared", Content: ClearDocuments{}})
+	keyless := enqueue(t, q, New{IndexUID: "keyless", Content: UpdateIndex{EmptyKey: true}})
+	turns(t, q)
+	for _, task := range []*Task{cleared, keyless} {
+		if s := statusOf(t, q, task.UID); s != Enqueued {
+			t.Errorf("the task of %s is %v", task.IndexUID, s)
+		}
+	}
+	for _, ix := range e.indexes {
+		ix.uncounted = nil
+	}
+	c.pass(time.Hour)
+	turns(t, q)
+	task, err := q.Task(cleared.UID, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if task.Status != Succeeded || !strings.Contains(string(task.Details), `"deletedDocuments":2`) {
+		t.Errorf("cleared: %v, %s", task.Status, task.Details)
+	}
+	if s := statusOf(t, q, keyless.UID); s != Failed {
+		t.Errorf("the key was taken from an index with documents: %v", s)
+	}
+}

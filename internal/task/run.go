@@ -283,6 +283,9 @@ func (q *Queue) executeOps(run *running) ([]result, error) {
 		case DeleteByFilter:
 			add(i, index.DeleteByFilter{Filter: c.Filter})
 		case ClearDocuments:
+			if run.uncounted != nil { // the task is to tell how many there were
+				return nil, run.uncounted
+			}
 			add(i, index.Clear{})
 		}
 	}
@@ -369,8 +372,13 @@ func (q *Queue) updateIndex(run *running, uid string, c UpdateIndex) error {
 	if run.NewExisted && c.NewUID != uid {
 		return apierr.New("index_already_exists", "Index `%s` exists already. Choose another uid, or delete it first.", c.NewUID)
 	}
-	if state, there := q.engine.info(uid); there && c.EmptyKey && state.documents > 0 {
-		return index.PrimaryKeyExists(uid, state.primaryKey)
+	if state, there := q.engine.info(uid); there && c.EmptyKey {
+		if state.uncounted != nil {
+			return state.uncounted
+		}
+		if state.documents > 0 {
+			return index.PrimaryKeyExists(uid, state.primaryKey)
+		}
 	}
 	// After a crash the index may have its new uid already, and then also its key. Without a key this only renews updatedAt.
 	if _, there := q.engine.info(uid); there {
