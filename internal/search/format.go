@@ -1,8 +1,8 @@
 package search
 
 import (
-	"cmp"
 	"bytes"
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
