@@ -121,8 +121,8 @@ func TestAnIndexThatCannotBeOpenedNow(t *testing.T) {
 	asked("")
 }
 
-// TestOnlySearchesReadAhead asks a server of so many indexes that the start opens none, and reads in its log which requests had what searches of
-// vectors need read.
+// TestOnlySearchesReadAhead asks a server of so many indexes that the start opens none, and reads in its log which requests had what
+// searches of vectors need read.
 func TestOnlySearchesReadAhead(t *testing.T) {
 	fsys := vfs.NewMem()
 	catalog, err := index.OpenCatalog("indexes", index.Options{FS: fsys})
