@@ -80,6 +80,13 @@ func (s *Server) showPage(ctx *fasthttp.RequestCtx, at string) error {
 	}
 	page, ok := pages[at]
 	if !ok {
+		for name := range pages {
+			if strings.EqualFold(name, at) { // as people type it
+				page, ok = pages[name], true
+			}
+		}
+	}
+	if !ok {
 		return apierr.New("route_not_found", "There is no document at `%s`: `%s` leads to those that there are.", shorten([]byte(at)), manual.Root)
 	}
 	h := &ctx.Response.Header

@@ -34,6 +34,11 @@ func TestTheLinkOfAnErrorIsServed(t *testing.T) {
 	if r := c.get("/docs"); r.status != 200 || !strings.Contains(r.body, "A first search") {
 		t.Errorf("/docs: %d %.200s", r.status, r.body)
 	}
+	for _, page := range []string{"operations", "Rules"} {
+		if r := c.get("/docs/" + page); r.status != 200 || r.body != c.get("/docs/"+strings.ToUpper(page)).body {
+			t.Errorf("%s: %d %.200s", page, r.status, r.body)
+		}
+	}
 	for _, path := range []string{"/docs/none", "/docs/..%2fgo.mod", "/docs/OPERATIONS.md"} {
 		if r := c.get(path); r.status != 404 || r.code() != "route_not_found" {
 			t.Errorf("%s: %d %s", path, r.status, r.body)

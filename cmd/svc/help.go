@@ -15,6 +15,9 @@ func (c *helpCommand) Run(p program) error {
 	if err != nil {
 		return err
 	}
+	if err := unknownCommand(parser, c.Command); err != nil {
+		return err
+	}
 	ctx, err := kong.Trace(parser, append(c.Command, "--help"))
 	if err != nil {
 		return err

@@ -53,8 +53,19 @@ func TestHelpOfCommands(t *testing.T) {
 			t.Errorf("help %q names --help %d times", tt.args, n)
 		}
 	}
-	if code, out := runProgram(nil, "help", "nonsense"); code != exitFailure || !strings.Contains(out, "nonsense") {
-		t.Errorf("help of nothing: %d %s", code, out)
+	for _, tt := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"help", "nonsense"}, exitFailure, "svc: there is no command nonsense; there are serve, health, "},
+		{[]string{"nonsense"}, exitUsage, "svc: there is no command nonsense; there are serve, health, "},
+		{[]string{"serch", "films"}, exitUsage, "svc: there is no command serch: did you mean search?"},
+		{[]string{"help", "imports"}, exitFailure, "svc: there is no command imports: did you mean import?"},
+	} {
+		if code, out := runProgram(nil, tt.args...); code != tt.code || !strings.HasPrefix(out, tt.says) || strings.Contains(out, "generate") {
+			t.Errorf("%q: %d %s", tt.args, code, out)
+		}
 	}
 }
 

@@ -8,9 +8,12 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"svc/internal/apierr"
 )
 
 // Exit codes.
@@ -97,6 +100,9 @@ func (p program) parse(args []string) (*kong.Context, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := unknownCommand(parser, args); err != nil {
+		return nil, err
+	}
 	ctx, err := parser.Parse(args)
 	if err != nil || !serves(ctx) {
 		return ctx, err
@@ -105,6 +111,26 @@ func (p program) parse(args []string) (*kong.Context, error) {
 		return nil, err
 	}
 	return ctx, serverOptions(ctx).validate()
+}
+
+// unknownCommand returns an error where the first word of a command line is none of the commands.
+func unknownCommand(parser *kong.Kong, args []string) error {
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
+		return nil
+	}
+	var known []string
+	for _, c := range parser.Model.Children {
+		if c.Name == args[0] {
+			return nil
+		}
+		if !c.Hidden {
+			known = append(known, c.Name)
+		}
+	}
+	if meant := apierr.Closest(args[0], known); meant != "" {
+		return fmt.Errorf("there is no command %s: did you mean %s?", args[0], meant)
+	}
+	return fmt.Errorf("there is no command %s; there are %s", args[0], strings.Join(known, ", "))
 }
 
 // serverOptions are the options of the server as they were parsed.
