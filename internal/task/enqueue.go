@@ -159,14 +159,6 @@ func (q *Queue) store(group []*request) {
 		}
 		return
 	}
-	for _, r := range group {
-		if c, ok := r.Content.(AddDocuments); ok && r.err == nil && !r.DryRun && !r.known {
-			q.payloadBytes.Add(c.Size)
-			if c.File != "" {
-				q.need(c.File)
-			}
-		}
-	}
 	if q.o.OnForward != nil && slices.ContainsFunc(group, func(r *request) bool { return r.Forward != nil && r.err == nil }) {
 		q.o.OnForward()
 	}
@@ -232,6 +224,14 @@ func (q *Queue) insert(tx *txn, r *request, uid uint32, now int64) error {
 	}
 	if err := tx.insert(uid, rec); err != nil {
 		return err
+	}
+	if c, ok := r.Content.(AddDocuments); ok {
+		tx.after = append(tx.after, func(*roster) { // before somebody finishes the task, or delivers it, and drops the payload
+			q.payloadBytes.Add(c.Size)
+			if c.File != "" {
+				q.need(c.File)
+			}
+		})
 	}
 	if err := tx.insertNetwork(q, r, uid, now); err != nil {
 		return err

@@ -334,13 +334,34 @@ func (tx *txn) known(o *Origin) (*Task, error) {
 
 // Next returns the first request that a remote has not got, nil for none.
 func (q *Queue) Next(remote string) (*Outgoing, error) {
-	q.outbox.mu.Lock()
-	uids := q.outbox.pending[remote]
-	q.outbox.mu.Unlock()
-	if len(uids) == 0 {
-		return nil, nil
+	for last := int64(-1); ; {
+		q.outbox.mu.Lock()
+		uids := q.outbox.pending[remote]
+		q.outbox.mu.Unlock()
+		if len(uids) == 0 {
+			return nil, nil
+		}
+		e, err := q.outgoing(uids[0])
+		if err != nil {
+			return nil, err
+		}
+		if e != nil && slices.Contains(e.Pending, remote) {
+			return e, nil
+		}
+		// It was given up meanwhile: what comes behind it may stay.
+		if last == int64(uids[0]) {
+			return nil, &apierr.Corruption{File: q.file, Section: string(outboxBucket), Offset: -1, Reason: fmt.Sprintf("the request of task %d is not found where it was", last)}
+		}
+		last = int64(uids[0])
 	}
-	return q.outgoing(uids[0])
+}
+
+// Lacks reports whether a remote has not got the request of a task.
+func (q *Queue) Lacks(remote string, uid uint32) bool {
+	q.outbox.mu.Lock()
+	defer q.outbox.mu.Unlock()
+	_, found := slices.BinarySearch(q.outbox.pending[remote], uid)
+	return found
 }
 
 // outgoing reads a request of the outbox, nil for none.

@@ -7,9 +7,12 @@ import (
 	"os"
 	"path"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"svc/internal/apierr"
+	"svc/internal/boltfile"
 )
 
 // reopen opens a queue again, or for the first time.
@@ -229,5 +232,73 @@ func TestCopyOfAnOutbox(t *testing.T) {
 		if told != (Position{"v", first.UID}) || from != (Position{"v", 3}) {
 			t.Errorf("the copy has told %v and got %v", told, from)
 		}
+	}
+}
+
+// TestPayloadsAreCountedWithTheirTasks looks at the moment in which a task and its request are there for the first time: who finishes
+// the task, or delivers the request, drops no payload that the other needs.
+func TestPayloadsAreCountedWithTheirTasks(t *testing.T) {
+	o, _ := testOptions(t)
+	q := reopen(t, nil, o)
+	defer q.Close()
+	n := adding(t, q, "x", AddDocuments{}, "1")
+	c := n.Content.(AddDocuments)
+	c.File, c.Size = n.Payload.name, 2
+	n.Content = c
+	n.Forward = &Forward{Version: "v", Remotes: []string{"b"}}
+	r := &request{New: n}
+	var err error
+	if r.content, err = encodeContent(c); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Payload.finish(); err != nil {
+		t.Fatal(err)
+	}
+	needs := 0
+	err = q.update(func(tx *txn) error {
+		if err := q.insert(tx, r, tx.roster.nextTask(), 0); err != nil {
+			return err
+		}
+		tx.after = append(tx.after, func(*roster) { needs = q.outbox.files[c.File] })
+		return nil
+	})
+	if err != nil || needs != 2 {
+		t.Errorf("as its task is seen a payload is needed by %d, want 2 (%v)", needs, err)
+	}
+}
+
+// TestNextBesideAbandon asks for the next request while the one before it is given up: between the commit of that and the moment in which
+// it is seen.
+func TestNextBesideAbandon(t *testing.T) {
+	o, _ := testOptions(t)
+	committed := func() {}
+	o.commit = func(tx *boltfile.Tx) error {
+		err := tx.Commit()
+		committed()
+		return err
+	}
+	q := reopen(t, nil, o)
+	defer q.Close()
+	first, second := forwarded(t, q, "1"), forwarded(t, q, "2")
+	wait(t, q, second.UID)
+	next := make(chan *Outgoing)
+	committed = sync.OnceFunc(func() {
+		go func() {
+			e, err := q.Next("b")
+			if err != nil {
+				t.Error(err)
+			}
+			next <- e
+		}()
+		time.Sleep(50 * time.Millisecond) // it waits for the commit to be seen
+	})
+	if err := q.Abandon("b", first.UID, apierr.New("remote_timeout", "Late.")); err != nil {
+		t.Fatal(err)
+	}
+	if e := <-next; e == nil || e.UID != second.UID {
+		t.Errorf("after what was given up comes %v, want task %d", e, second.UID)
+	}
+	if q.Lacks("b", first.UID) || !q.Lacks("b", second.UID) || !q.Lacks("c", first.UID) {
+		t.Error("who lacks what is told wrongly")
 	}
 }
