@@ -443,7 +443,7 @@ func TestARemoteThatWasAwayForTooLongIsRebuilt(t *testing.T) {
 		t.Errorf("the states are %v", n.Remotes)
 	}
 	all[2].start()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; w.step(all[0]) { // c gets what is written while it is rebuilt, too
 		all[0].must("GET", "/network", "", &n)
 		seen := n.Remotes["c"].Status
 		all[2].must("GET", "/network", "", &n)

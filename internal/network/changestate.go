@@ -15,6 +15,9 @@ type ChangeState struct {
 	Committed bool  `json:"committed"`
 	Canceled  bool  `json:"canceled"`
 	Behind    bool  `json:"behind"` // who asks lacks writes that this instance, the leader, has for it
+	// SetBack says that the instance was set back to a snapshot, and does not know of the change. It may be told of it yet, unless the
+	// change is committed: then it has been told before.
+	SetBack bool `json:"setBack,omitempty"`
 	// Alone says that who asks was set back to a snapshot, and that nobody else has all that it owns: it is to go on with what it has.
 	Alone bool `json:"alone,omitempty"`
 	// Got is the last request of a leader that the instance has.
@@ -51,7 +54,7 @@ func (n *Node) state(version uuid.UUID) ChangeState {
 	if c := s.Change; c != nil && s.Network.Version == version {
 		return ChangeState{Phase: c.Phase, Committed: c.Commit || c.Phase >= switched, Canceled: c.Cancel}
 	}
-	return ChangeState{Canceled: n.forgotten(version)}
+	return ChangeState{Canceled: n.forgotten(version), SetBack: s.Restored}
 }
 
 // changeAt asks an instance how far a change is there.
@@ -62,7 +65,9 @@ func (n *Node) changeAt(ctx context.Context, name string, r *Remote, version uui
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	s := n.snapshot()
-	body := encode(map[string]any{"version": version, "remote": s.Network.SelfName(), "restored": s.Restored && !s.Network.Leads()})
+	self := s.Network.SelfName()
+	restored := s.Restored && !s.Network.Leads() && !s.rebuilds(self) // or who leads knows already, and may have ended that change
+	body := encode(map[string]any{"version": version, "remote": self, "restored": restored})
 	err = n.ask(ctx, name, r, &request{method: "POST", path: "/network/change", key: r.WriteAPIKey, contentType: "application/json", body: body}, &st)
 	return st, err
 }

@@ -137,10 +137,10 @@ func (r *changing) run() error {
 	r.n.exports.drop()
 	e := r.n.update(func(s *stored) {
 		if s.Change != nil && s.Network.Version == r.version {
+			s.Restored = s.Restored && !slices.Contains(r.rebuilt, r.network.SelfName()) && r.ages == nil
+			s.Lost = slices.DeleteFunc(slices.Clone(s.Lost), func(name string) bool { return s.rebuilds(name) || r.network.Remotes[name] == nil })
 			s.Change = nil
 			s.record(r.version, true)
-			s.Restored = s.Restored && !slices.Contains(r.rebuilt, r.network.SelfName()) && r.ages == nil
-			s.Lost = slices.DeleteFunc(slices.Clone(s.Lost), func(name string) bool { return slices.Contains(r.rebuilt, name) || r.network.Remotes[name] == nil })
 		}
 	})
 	if e != nil || err != nil {
@@ -298,16 +298,17 @@ func (r *changing) await(reached func(phase) bool, late bool) error {
 	began := time.Now()
 	left := r.network.Others()
 	for pause := firstPoll; len(left) > 0; pause = min(pause*3/2, lastPoll) {
-		canceled := false
+		canceled, setBack := false, false
 		left = slices.DeleteFunc(left, func(name string) bool {
 			st, err := r.n.changeAt(r.ctx, name, r.network.Remotes[name], r.version)
 			canceled = canceled || err == nil && st.Canceled
-			return err == nil && (reached(st.Phase) || st.Committed && st.Phase == finished)
+			setBack = setBack || err == nil && st.SetBack
+			return err == nil && (reached(st.Phase) || st.Committed && st.Phase == finished || late && st.SetBack)
 		})
-		switch {
-		case canceled && !late && r.state().Committed:
+		switch committed := r.state().Committed; {
+		case (canceled || setBack) && !late && committed:
 			return errForgotten
-		case canceled && !late:
+		case canceled && !late, !late && r.change() == nil:
 			return canceledChange()
 		case len(left) == 0:
 			return nil

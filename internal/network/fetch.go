@@ -137,7 +137,7 @@ func (r *changing) fetchFrom(s *source) error {
 			return nil
 		}
 		st, e := r.n.changeAt(r.ctx, s.name, s.remote, r.version)
-		if e == nil && st.Canceled {
+		if e == nil && (st.Canceled || st.Committed) { // committed: this instance had moved, and was set back to a snapshot since
 			return canceledChange()
 		}
 		select {

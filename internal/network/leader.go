@@ -317,17 +317,12 @@ func (n *Node) address(name string) *Remote {
 	return nil
 }
 
-// giveUp ends a change without a commit: the shape from before is in force again, under the version of the change, by which
-// instances know what they agree on.
+// giveUp ends a change without a commit, if it is the one under way.
 func (n *Node) giveUp(version uuid.UUID) {
 	err := n.update(func(s *stored) {
-		if s.Change == nil || s.Network.Version != version {
-			return
+		if s.Change != nil && s.Network.Version == version {
+			s.undo()
 		}
-		before := s.Change.Before.clone()
-		before.Version = version
-		s.Network, s.Change = before, nil
-		s.record(version, false)
 	})
 	if err != nil {
 		n.o.Logger.Error("a canceled change of the network is not undone", "error", err)

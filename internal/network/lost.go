@@ -2,7 +2,6 @@ package network
 
 import (
 	"context"
-	"math"
 	"slices"
 	"time"
 
@@ -23,28 +22,40 @@ func (n *Node) makeRoom() error {
 	defer n.patching.Unlock()
 	now := n.Network()
 	for remote := range n.queue.Load().Lags() {
-		if !n.sender.behind(remote) || now.Remotes[remote] == nil {
+		if !n.sender.late(remote) || now.Remotes[remote] == nil {
 			continue
 		}
 		if alone := n.aloneWith(now, remote); alone != "" {
 			return apierr.New("no_space_left_on_device",
 				"The remote `%s` is away, alone has the shard `%s`, and lacks all the writes that are kept for it. Bring it back, or remove the shard from it.", remote, alone)
 		}
-		err := n.update(func(s *stored) {
-			if !slices.Contains(s.Lost, remote) {
-				s.Lost = append(slices.Clone(s.Lost), remote)
-			}
-		})
-		if err != nil {
-			return err
-		}
 		n.o.Logger.Error("a remote is away for too long: what it lacks is given up, and it gets a copy of what it owns when it is back", "remote", remote)
 		why := apierr.New("remote_could_not_send_request", "The remote `%s` was away for too long. It gets a copy of all documents when it is back.", remote)
-		if err := n.queue.Load().Abandon(remote, math.MaxUint32, why); err != nil {
+		if err := n.forsake(remote, why); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// forsake gives up what a remote has not got, and with it a change under way that it has not been told of, unless that is committed:
+// it cannot take part in that. patching is held.
+func (n *Node) forsake(remote string, why *apierr.Error) error {
+	undone := false
+	err := n.update(func(s *stored) {
+		s.lose(remote)
+		if c := s.Change; c != nil && n.queue.Load().Lacks(remote, c.Task) {
+			undone = s.undoUncommitted()
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if undone {
+		n.o.Logger.Warn("a change of the network is given up, which a remote that was away has not been told of", "remote", remote)
+		n.exports.drop()
+	}
+	return n.sender.abandon(remote, why)
 }
 
 // aloneWith returns a shard that no usable remote has beside the given one, "" for none.
@@ -58,23 +69,46 @@ func (n *Node) aloneWith(now *Network, remote string) string {
 }
 
 // lose notes that a remote was set back to a snapshot, so that it gets a copy of what it owns from those who have it. alone says
-// that nobody has all of that: then nothing is done.
+// that nobody has all of that: then nothing is done. A change under way is given up, unless it is committed: the remote may not know of
+// it any more, and others must not take from it what it has.
 func (n *Node) lose(remote string) (alone bool, err error) {
 	n.patching.Lock()
 	defer n.patching.Unlock()
-	if slices.Contains(n.snapshot().Lost, remote) {
+	s := n.snapshot()
+	if c := s.Change; s.rebuilds(remote) {
+		if n.queue.Load().Lacks(remote, c.Task) {
+			return false, nil
+		}
+		// It said so before it was told of this change, or was set back again.
+		st, err := n.changeAt(n.ctx, remote, s.Network.Remotes[remote], s.Network.Version)
+		if err != nil || !st.SetBack {
+			return false, nil
+		}
+	} else if s.forgoes(remote) {
 		return false, nil
 	}
+	undone := false
+	if s.Change != nil {
+		if err := n.update(func(s *stored) { undone = s.undoUncommitted() }); err != nil {
+			return false, err
+		}
+	}
+	if undone {
+		n.o.Logger.Warn("a change of the network is given up: a remote was set back to a snapshot", "remote", remote)
+		n.exports.drop()
+	}
 	if shard := n.aloneWith(n.Network(), remote); shard != "" {
+		if n.snapshot().Change != nil {
+			return false, nil // it asks again
+		}
 		n.o.Logger.Error("a remote was set back to a snapshot, and alone has a shard: what was written there since is lost", "remote", remote, "shard", shard)
 		return true, nil
 	}
 	n.o.Logger.Warn("a remote was set back to a snapshot: it gets a copy of what it owns", "remote", remote)
-	if err := n.update(func(s *stored) { s.Lost = append(slices.Clone(s.Lost), remote) }); err != nil {
+	if err := n.update(func(s *stored) { s.lose(remote) }); err != nil {
 		return false, err
 	}
-	why := apierr.New("remote_could_not_send_request", "The remote `%s` was set back to a snapshot. It gets a copy of all documents.", remote)
-	return false, n.queue.Load().Abandon(remote, math.MaxUint32, why)
+	return false, n.sender.abandon(remote, apierr.New("remote_could_not_send_request", "The remote `%s` was set back to a snapshot. It gets a copy of all documents.", remote))
 }
 
 // How often the leader is asked, and how often while something is lacking.

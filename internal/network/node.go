@@ -214,10 +214,7 @@ func (n *Node) CheckWrite() (forward bool, err error) {
 // the task then, calls stored: a write is before or behind a change for everybody.
 func (n *Node) Forward() (f *task.Forward, stored func()) {
 	n.ordering.RLock()
-	now := n.Network()
-	f = &task.Forward{Version: now.Version.String(), Remotes: now.Others()}
-	if lost := n.snapshot().Lost; len(lost) > 0 {
-		f.Remotes = slices.DeleteFunc(f.Remotes, func(name string) bool { return slices.Contains(lost, name) })
-	}
+	s := n.snapshot()
+	f = &task.Forward{Version: s.Network.Version.String(), Remotes: slices.DeleteFunc(s.Network.Others(), s.forgoes)}
 	return f, n.ordering.RUnlock
 }

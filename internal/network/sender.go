@@ -43,9 +43,7 @@ type sender struct {
 type line struct {
 	wake chan struct{} // one slot
 
-	// Under sender.mu.
-	settled int64 // uid of the last request that the remote accepted or refused; −1: none since the start
-	failing int   // attempts of the next one that failed
+	failing int // attempts of the next request that failed; under sender.mu
 }
 
 func (s *sender) init(n *Node) {
@@ -66,7 +64,7 @@ func (s *sender) wakeUp() {
 	for remote := range lags {
 		l := s.lines[remote]
 		if l == nil {
-			l = &line{wake: make(chan struct{}, 1), settled: -1}
+			l = &line{wake: make(chan struct{}, 1)}
 			s.lines[remote] = l
 			s.n.done.Go(func() { s.run(remote, l) })
 		}
@@ -134,7 +132,7 @@ func (s *sender) next(remote string, l *line) (more bool, err error) {
 		if gone, err = s.abandonGone(remote); err != nil || !gone {
 			return true, err
 		}
-		s.note(func() { l.settled, l.failing = int64(e.UID), 0 })
+		s.note(func() { l.failing = 0 })
 		return false, nil
 	}
 	uid, fail, final := s.deliver(remote, r, e)
@@ -153,7 +151,7 @@ func (s *sender) next(remote string, l *line) (more bool, err error) {
 	}
 	s.note(func() {
 		if fail == nil || final {
-			l.settled, l.failing = int64(e.UID), 0
+			l.failing = 0
 		} else {
 			l.failing++
 		}
@@ -171,6 +169,13 @@ func (s *sender) abandonGone(remote string) (gone bool, err error) {
 	}
 	why := apierr.New("remote_could_not_send_request", "The remote `%s` left the network before it had this.", remote)
 	return true, s.n.queue.Load().Abandon(remote, math.MaxUint32, why)
+}
+
+// abandon gives up all requests for a remote. Nobody waits for them any more.
+func (s *sender) abandon(remote string, why *apierr.Error) error {
+	err := s.n.queue.Load().Abandon(remote, math.MaxUint32, why)
+	s.note(func() {})
+	return err
 }
 
 // deliver makes one request. final says that the remote has refused it for what it is: another attempt would end the same way.
@@ -226,7 +231,7 @@ func (n *Node) Await(uid uint32, remotes []string) {
 		waits := false
 		for _, remote := range remotes {
 			l := s.lines[remote]
-			waits = waits || l == nil || l.settled < int64(uid) && l.failing < 2
+			waits = waits || (l == nil || l.failing < 2) && n.queue.Load().Lacks(remote, uid)
 		}
 		changed := s.changed
 		s.mu.Unlock()
@@ -243,14 +248,13 @@ func (n *Node) Await(uid uint32, remotes []string) {
 	}
 }
 
-// behind reports whether a remote lacks writes for so long that what it finds cannot be taken for whole.
+// behind reports whether what a remote finds cannot be taken for whole.
 func (s *sender) behind(remote string) bool {
-	if s.n.queue.Load() == nil {
-		return false
-	}
-	if slices.Contains(s.n.snapshot().Lost, remote) {
-		return true
-	}
+	return s.n.queue.Load() != nil && (slices.Contains(s.n.snapshot().Lost, remote) || s.late(remote))
+}
+
+// late reports whether a remote fails to take writes, and lacks one for long.
+func (s *sender) late(remote string) bool {
 	s.mu.Lock()
 	l := s.lines[remote]
 	failing := l != nil && l.failing > 0

@@ -3,6 +3,7 @@ package network
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -58,7 +59,9 @@ type change struct {
 	Phase    phase    `json:"phase"`
 	Before   *Network `json:"before"`   // of this instance, in force again when the change is canceled
 	Previous *Network `json:"previous"` // of the network as a whole: who has which documents
-	Rebuilt  []string `json:"rebuilt,omitempty"`
+	// Rebuilt are remotes that begin with nothing, and get what is written since the change was announced. Here it is without those that
+	// were lost again since.
+	Rebuilt []string `json:"rebuilt,omitempty"`
 	// Commit says that the leader has committed; of the leader alone.
 	Commit bool `json:"commit,omitempty"`
 	// Cancel says that the change is to be canceled, if the leader has not committed.
@@ -153,6 +156,44 @@ func (s *stored) record(version uuid.UUID, committed bool) {
 	if n := len(s.Outcomes); n > keptOutcomes {
 		s.Outcomes = append([]outcome(nil), s.Outcomes[n-keptOutcomes:]...)
 	}
+}
+
+// undo ends a change without a commit: the shape from before is in force again, under the version of the change, by which instances
+// know what they agree on.
+func (s *stored) undo() {
+	version, before := s.Network.Version, s.Change.Before.clone()
+	before.Version = version
+	s.Network, s.Change = before, nil
+	s.record(version, false)
+}
+
+// undoUncommitted undoes the change under way, if this instance, which leads, has not committed it.
+func (s *stored) undoUncommitted() bool {
+	if s.Change == nil || s.Change.Commit || s.Change.Phase >= switched {
+		return false
+	}
+	s.undo()
+	return true
+}
+
+// lose notes that a remote is to get a copy of all that it owns, by a change that is yet to come.
+func (s *stored) lose(remote string) {
+	if !slices.Contains(s.Lost, remote) {
+		s.Lost = append(slices.Clone(s.Lost), remote)
+	}
+	if s.Change != nil {
+		s.Change.Rebuilt = slices.DeleteFunc(slices.Clone(s.Change.Rebuilt), func(name string) bool { return name == remote })
+	}
+}
+
+// rebuilds reports whether the change under way gives a remote a copy of all that it owns.
+func (s *stored) rebuilds(remote string) bool {
+	return s.Change != nil && slices.Contains(s.Change.Rebuilt, remote)
+}
+
+// forgoes reports whether a remote is not told of writes, because it will get a copy of what comes of them.
+func (s *stored) forgoes(remote string) bool {
+	return slices.Contains(s.Lost, remote) && !s.rebuilds(remote)
 }
 
 // ended returns how a change ended here, nil when it has not.

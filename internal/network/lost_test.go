@@ -1,0 +1,302 @@
+package network
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"svc/internal/apierr"
+	"svc/internal/index"
+	"svc/internal/outbound"
+	"svc/internal/task"
+	"svc/internal/vfs"
+)
+
+// peer plays an instance that a leader tells of changes.
+type peer struct {
+	away    atomic.Bool                        // it answers nothing
+	refuses atomic.Bool                        // it takes no announcements
+	state   atomic.Pointer[func() ChangeState] // of the change that the leader asks for
+	server  *httptest.Server
+}
+
+// is has the peer be in a state.
+func (p *peer) is(state ChangeState) { p.does(func() ChangeState { return state }) }
+
+func (p *peer) does(f func() ChangeState) { p.state.Store(&f) }
+
+func newPeer(t *testing.T) *peer {
+	p := &peer{}
+	p.is(ChangeState{Phase: finished, Committed: true})
+	p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if p.away.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		var answer any
+		switch r.URL.Path {
+		case "/experimental-features":
+			answer = map[string]any{"network": true}
+		case "/tasks":
+			answer = map[string]any{"results": []any{}}
+		case "/network/change":
+			var asked struct{ Version uuid.UUID }
+			_ = json.NewDecoder(r.Body).Decode(&asked)
+			if answer = (ChangeState{}); asked.Version != uuid.Nil {
+				answer = (*p.state.Load())()
+			}
+		case "/network":
+			if p.refuses.Load() {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			answer = map[string]any{"taskUid": 7}
+		}
+		_, _ = w.Write(encode(answer))
+	}))
+	t.Cleanup(p.server.Close)
+	return p
+}
+
+// leading is an instance a that leads the peers b and c, which own the shard x, and owns y alone.
+type leading struct {
+	*Node
+	t     *testing.T
+	q     *task.Queue
+	b, c  *peer
+	ahead atomic.Int64 // of its clock, in nanoseconds
+}
+
+func newLeading(t *testing.T) *leading {
+	l := &leading{t: t, b: newPeer(t), c: newPeer(t)}
+	now := func() time.Time { return time.Now().Add(time.Duration(l.ahead.Load())) }
+	dir := t.TempDir()
+	catalog, err := index.OpenCatalog(filepath.Join(dir, "indexes"), index.Options{FS: vfs.OS, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { catalog.Close() })
+	l.Node, err = Open(Options{FS: vfs.NewMem(), File: "network.json", Catalog: catalog, Allowed: outbound.Any(), OutboxLimit: 1, Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.q, err = task.Open(task.Options{FS: vfs.OS, Dir: dir, Catalog: catalog, Now: time.Now, MaxBatchTasks: -1, OnForward: l.Forwarded, OnBatch: l.Ended,
+		Executors: map[task.Kind]task.Executor{task.NetworkTopologyChange: l.Executor}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Start(l.q)
+	t.Cleanup(func() { l.Close() })
+	t.Cleanup(func() { l.q.Close() })
+	l.end(l.change(&Patch{Self: given("a"), Leader: given("a"),
+		Remotes: map[string]*RemotePatch{"a": at(l.b.server.URL), "b": at(l.b.server.URL), "c": at(l.c.server.URL)},
+		Shards:  map[string]*ShardPatch{"x": owners("b", "c"), "y": owners("a")}}), task.Succeeded)
+	return l
+}
+
+func (l *leading) change(p *Patch) uint32 {
+	l.t.Helper()
+	made, err := l.Patch(context.Background(), p)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return made.UID
+}
+
+// until waits for something that comes to pass, however slow the machine is.
+func (l *leading) until(what string, is func() bool) {
+	l.t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			l.t.Fatalf("it does not come to pass that %s", what)
+		}
+	}
+}
+
+// end waits for the end of a change.
+func (l *leading) end(uid uint32, want task.Status) {
+	l.t.Helper()
+	l.until("a change ends", func() bool {
+		made, err := l.q.Task(uid, nil)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		if made.Status.Finished() && made.Status != want {
+			l.t.Fatalf("the change is %s, want %s: %v", made.Status, want, made.Error)
+		}
+		return made.Status.Finished()
+	})
+}
+
+// tells lists who is told of a write.
+func (l *leading) tells() []string {
+	f, stored := l.Forward()
+	stored()
+	return f.Remotes
+}
+
+func (l *leading) lost() []string { return l.snapshot().Lost }
+
+var (
+	all   = []string{"b", "c"}
+	onlyB = []string{"b"}
+	onlyC = []string{"c"}
+)
+
+// TestAChangeThatALostRemoteWasNotToldOf has a remote be away before a change is announced to it, until what it lacks is given up: it
+// cannot take part.
+func TestAChangeThatALostRemoteWasNotToldOf(t *testing.T) {
+	l := newLeading(t)
+	l.b.is(ChangeState{Phase: moved})
+	l.c.refuses.Store(true)
+	l.c.is(ChangeState{})
+	before := l.Network().ShardNames()
+	uid := l.change(&Patch{Shards: map[string]*ShardPatch{"z": owners("b")}})
+	l.until("c fails to take the announcement", func() bool { return l.sender.failures(l.line("c")) > 0 })
+	l.c.away.Store(true)
+	l.ahead.Store(int64(time.Hour))
+	if forward, err := l.CheckWrite(); err != nil || !forward {
+		t.Errorf("a write is refused: %v", err)
+	}
+	l.end(uid, task.Failed)
+	if now := l.Network().ShardNames(); !slices.Equal(l.lost(), onlyC) || !slices.Equal(now, before) || !slices.Equal(l.tells(), onlyB) || l.q.Lacks("c", uid) {
+		t.Errorf("lost are %v, the shards %v, and told is %v", l.lost(), now, l.tells())
+	}
+	// It is back. What is written while it is rebuilt it gets, too.
+	l.b.is(ChangeState{Phase: moving})
+	l.c.refuses.Store(false)
+	l.c.away.Store(false)
+	l.until("c is being rebuilt", l.rebuilds)
+	if !slices.Equal(l.tells(), all) {
+		t.Errorf("while c is rebuilt, told is %v", l.tells())
+	}
+	for _, p := range []*peer{l.b, l.c} {
+		p.is(ChangeState{Phase: finished, Committed: true})
+	}
+	l.until("c is rebuilt", func() bool { return l.snapshot().Change == nil })
+	if len(l.lost()) > 0 || !slices.Equal(l.tells(), all) {
+		t.Errorf("after c was rebuilt, lost are %v, and told is %v", l.lost(), l.tells())
+	}
+}
+
+// rebuilds has what is lost be rebuilt now, and not at the next look, and reports whether c is.
+func (l *leading) rebuilds() bool {
+	l.rebuild()
+	return l.snapshot().rebuilds("c")
+}
+
+// line returns what is delivered to a remote.
+func (l *leading) line(remote string) *line {
+	l.sender.mu.Lock()
+	defer l.sender.mu.Unlock()
+	if l.sender.lines[remote] == nil {
+		return &line{}
+	}
+	return l.sender.lines[remote]
+}
+
+// TestARemoteThatIsSetBackWithinAChange has a remote that was told of a change be set back to a snapshot.
+func TestARemoteThatIsSetBackWithinAChange(t *testing.T) {
+	setBack := func(l *leading) {
+		l.t.Helper()
+		if alone, err := l.lose("c"); alone || err != nil {
+			l.t.Fatalf("c has a shard alone: %v, %v", alone, err)
+		}
+	}
+	told := func(l *leading, uid uint32) { l.until("c is told", func() bool { return !l.q.Lacks("c", uid) }) }
+	// rebuilding has c be lost, and then be rebuilt until it moves.
+	rebuilding := func(l *leading) (uid uint32) {
+		l.b.is(ChangeState{Phase: moving})
+		l.c.is(ChangeState{Phase: moving})
+		setBack(l)
+		l.until("c is being rebuilt", l.rebuilds)
+		uid = l.snapshot().Change.Task
+		told(l, uid)
+		return uid
+	}
+
+	t.Run("while it moves", func(t *testing.T) {
+		l := newLeading(t)
+		l.b.is(ChangeState{Phase: moving})
+		l.c.is(ChangeState{Phase: moved})
+		uid := l.change(&Patch{Shards: map[string]*ShardPatch{"z": owners("b")}})
+		told(l, uid)
+		setBack(l)
+		l.end(uid, task.Failed)
+		if !slices.Equal(l.lost(), onlyC) && !l.snapshot().rebuilds("c") || len(l.Network().ShardNames()) != 2 {
+			t.Errorf("lost are %v, the shards %v", l.lost(), l.Network().ShardNames())
+		}
+	})
+	t.Run("after the commit", func(t *testing.T) {
+		l := newLeading(t)
+		var version atomic.Pointer[uuid.UUID]
+		committed := func() bool {
+			v := version.Load()
+			return v != nil && l.state(*v).Committed
+		}
+		l.b.does(func() ChangeState {
+			if !committed() {
+				return ChangeState{Phase: moved}
+			}
+			return ChangeState{Phase: finished, Committed: true}
+		})
+		var once sync.Once
+		l.c.does(func() ChangeState {
+			if !committed() {
+				return ChangeState{Phase: moved}
+			}
+			once.Do(func() { setBack(l) })
+			return ChangeState{SetBack: true}
+		})
+		uid := l.change(&Patch{Shards: map[string]*ShardPatch{"z": owners("b")}})
+		now := l.Network().Version
+		version.Store(&now)
+		l.end(uid, task.Succeeded)
+		if !slices.Equal(l.lost(), onlyC) || len(l.Network().ShardNames()) != 3 {
+			t.Errorf("lost are %v, the shards %v", l.lost(), l.Network().ShardNames())
+		}
+	})
+	t.Run("while it is rebuilt", func(t *testing.T) {
+		l := newLeading(t)
+		uid := rebuilding(l)
+		setBack(l) // said before it was told
+		if !l.snapshot().rebuilds("c") {
+			t.Fatal("it is not rebuilt any more")
+		}
+		l.c.is(ChangeState{SetBack: true})
+		setBack(l)
+		l.end(uid, task.Failed)
+		l.until("it is rebuilt again", func() bool { return l.rebuilds() && l.snapshot().Change.Task > uid })
+		for _, p := range []*peer{l.b, l.c} {
+			p.is(ChangeState{Phase: finished, Committed: true})
+		}
+		l.until("that ends", func() bool { return l.snapshot().Change == nil })
+		if len(l.lost()) > 0 {
+			t.Errorf("lost are %v", l.lost())
+		}
+	})
+	t.Run("away again while it is rebuilt", func(t *testing.T) {
+		l := newLeading(t)
+		uid := rebuilding(l)
+		if err := l.forsake("c", apierr.New("remote_timeout", "Late.")); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(l.tells(), onlyB) {
+			t.Errorf("told is %v", l.tells())
+		}
+		for _, p := range []*peer{l.b, l.c} {
+			p.is(ChangeState{Phase: finished, Committed: true})
+		}
+		l.end(uid, task.Succeeded)
+		l.until("it is rebuilt once more", func() bool { l.rebuild(); return len(l.lost()) == 0 })
+	})
+}
