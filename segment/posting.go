@@ -278,6 +278,23 @@ func setOf(rows int, mark func(bits []uint64)) *roaring.Bitmap {
 	return roaring.FromDense(*words, true)
 }
 
+// Most returns how many rows there are over all fields, at most: those of several fields may count for each.
+func (p Posting) Most() int {
+	if p.union.Count > 0 {
+		return p.union.Count
+	}
+	n, at := 0, p.first
+	if p.fields >= directoryFields {
+		at += 4 * p.fields
+	}
+	for range p.fields {
+		var f FieldPosting
+		f, at = p.readField(at)
+		n += f.Count()
+	}
+	return n
+}
+
 // Rows returns the rows over all fields; shared, not to be modified. It, and
 // any bitmap computed from it, may use mapped memory: both end with the Reader.
 func (p Posting) Rows() *roaring.Bitmap {

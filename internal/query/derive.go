@@ -38,6 +38,9 @@ func (ix *resolver) deriveWord(s *source) (*Match, error) {
 	if err := d.find(); err != nil {
 		return nil, err
 	}
+	if s.written && d.most() < s.least {
+		return nil, nil
+	}
 	for _, f := range d.found {
 		m.bytes += f.bytes
 	}
@@ -61,6 +64,11 @@ func (ix *resolver) deriveWord(s *source) (*Match, error) {
 	}
 	for _, words := range ix.synonyms(s.words) {
 		m.Levels[0].Phrases = append(m.Levels[0].Phrases, ix.phrase(words))
+	}
+
+	if s.written {
+		ix.segmentRows(m, s, nil)
+		return m, nil
 	}
 
 	// Misspelt.

@@ -239,21 +239,14 @@ func (d *derivation) find() error {
 func (d *derivation) findIn(i int, again bool) error {
 	c := d.OfSegment(i)
 	var buf [128]byte
-	kind := byte('w')
-	if d.source.prefix {
-		kind = 'p'
-	}
-	key := append(c.Key(buf[:0], kind), byte(d.budget))
-	for _, w := range d.source.words {
-		key = append(append(key, w...), 0)
-	}
+	key := d.appendKey(c.Key(buf[:0], d.source.kind()), d.source.written)
 	if !again {
 		if f, ok := c.Get(key).(*found); ok {
 			d.found[i] = f
 			return nil
 		}
 	}
-	f, err := d.look(i)
+	f, err := d.look(i, again)
 	if err != nil {
 		return err
 	}
@@ -265,8 +258,63 @@ func (d *derivation) findIn(i int, again bool) error {
 	return nil
 }
 
-func (d *derivation) look(i int) (*found, error) {
+// kind is what keys of a segment begin with.
+func (s *source) kind() byte {
+	if s.prefix {
+		return 'p'
+	}
+	return 'w'
+}
+
+// writtenBudget stands in keys for a word that is looked for as it is written.
+const writtenBudget = 0xff
+
+// appendKey appends what tells what is found for the word, or for the word as it is written, from what is found for others.
+func (d *derivation) appendKey(key []byte, written bool) []byte {
+	budget := byte(d.budget)
+	if written {
+		budget = writtenBudget
+	}
+	key = append(key, budget)
+	for _, w := range d.source.words {
+		key = append(append(key, w...), 0)
+	}
+	return key
+}
+
+// look looks the word up in a segment. again: what was found of it before is not enough.
+func (d *derivation) look(i int, again bool) (*found, error) {
 	s := d.Segments[i]
+	var f *found
+	if !again && !d.source.written && !d.source.gram() {
+		var buf [128]byte
+		c := d.OfSegment(i)
+		if w, ok := c.Get(d.appendKey(c.Key(buf[:0], d.source.kind()), true)).(*found); ok {
+			copied := *w
+			f = &copied
+		}
+	}
+	if f == nil {
+		var err error
+		if f, err = d.lookWritten(s); err != nil || d.source.written {
+			return f, err
+		}
+	}
+	if d.budget > 0 {
+		if err := d.lookTypos(s, f); err != nil {
+			return nil, err
+		}
+	}
+	f.cuts = cutsOf(s, d.word)
+	for _, k := range []runKind{one, two} {
+		f.runs[k].made()
+		f.runs[k].late = d.over
+	}
+	return f, nil
+}
+
+// lookWritten finds the word as it is written, and words that begin with a prefix.
+func (d *derivation) lookWritten(s segment.Live) (*found, error) {
 	f := &found{exactRow: noRow}
 	gram := d.source.gram()
 	tolerable := d.tolerates([]byte(d.word))
@@ -287,17 +335,21 @@ func (d *derivation) look(i int) (*found, error) {
 			}
 		}
 	}
-	if d.budget > 0 {
-		if err := d.lookTypos(s, f); err != nil {
-			return nil, err
-		}
-	}
-	f.cuts = cutsOf(s, d.word)
 	for k := range f.runs {
 		f.runs[k].made()
 		f.runs[k].late = d.over
 	}
 	return f, nil
+}
+
+// most returns how many documents may have the word as it is written, or begin with it, at most: one with several words counts for each.
+func (d *derivation) most() (n int) {
+	for _, f := range d.found {
+		for _, p := range f.runs[zero].postings {
+			n += p.Most()
+		}
+	}
+	return n
 }
 
 // lookPrefixed finds the words that begin with a prefix, without the prefix itself. A short

@@ -68,6 +68,18 @@ func (ix *Index) Build(ctx context.Context, t *Terms, fields FieldSet, late func
 	return g, ctx.Err()
 }
 
+// BuildWritten resolves the only term of a query, a word that is found as it is written and by what begins with it alone, as Build does.
+// It returns nil where fewer documents than least have it.
+func (ix *Index) BuildWritten(t *Terms, fields FieldSet, late func() bool, least int) (*Graph, error) {
+	term := &t.Terms[0]
+	r := &resolver{ix, pace{stop: late}}
+	m, err := r.match(&source{words: []string{term.Word}, prefix: term.Prefix, written: true, least: least}, fields)
+	if m == nil || err != nil {
+		return nil, err
+	}
+	return &Graph{Terms: t.Terms, ix: ix, Nodes: []Node{{Match: m, Len: 1, Start: term.Start, End: term.End}}}, nil
+}
+
 func (ix *resolver) excluded(t *Terms, fields FieldSet) []*roaring.Bitmap {
 	out := make([]*roaring.Bitmap, len(ix.Segments))
 	fields = ix.in(fields)

@@ -46,6 +46,9 @@ type source struct {
 	words  []string // one, or those of an n-gram
 	phrase []string // or the slots of a phrase
 	prefix bool
+
+	written bool // the word counts as it is written, and what begins with it, alone: misspelt and split ones are not looked for
+	least   int  // of such a word: how many documents it has to have for a match to be of use
 }
 
 func (s *source) gram() bool { return len(s.words) > 1 }
@@ -58,6 +61,9 @@ func (s *source) appendKey(dst []byte, fields FieldSet) []byte {
 		kind = 'q'
 	case s.prefix:
 		kind = 'p'
+	}
+	if s.written {
+		kind -= 'a' - 'A'
 	}
 	dst = append(dst, kind)
 	for _, w := range s.words {
@@ -105,7 +111,7 @@ func (f *forms) resolve() *forms {
 	return f
 }
 
-// match resolves a source, from the cache if it is there.
+// match resolves a source, from the cache if it is there. It returns nil for a written word that fewer documents have than is of use.
 func (ix *resolver) match(s *source, fields FieldSet) (*Match, error) {
 	var buf [128]byte
 	key := s.appendKey(buf[:0], fields)
@@ -118,7 +124,7 @@ func (ix *resolver) match(s *source, fields FieldSet) (*Match, error) {
 	switch {
 	case fields != nil:
 		var all *Match
-		if all, err = own.match(s, nil); err == nil {
+		if all, err = own.match(s, nil); all != nil {
 			restricted := *all
 			m = &restricted
 			own.segmentRows(m, s, fields)
@@ -128,7 +134,7 @@ func (ix *resolver) match(s *source, fields FieldSet) (*Match, error) {
 	default:
 		m, err = own.deriveWord(s)
 	}
-	if err != nil {
+	if m == nil || err != nil {
 		return nil, err
 	}
 	m.Key = string(key)

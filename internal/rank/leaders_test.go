@@ -221,6 +221,14 @@ func TestPagesAreRememberedAcrossViews(t *testing.T) {
 						t.Fatalf("%s: segment %d: %v has the key of %v", name, seg, got.In(seg), other)
 					}
 				}
+				ask.HitsOnly = true
+				hits, err := Search(context.Background(), &view, &ask)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if a, b := fmt.Sprint(found(hits), hits.Total), fmt.Sprint(found(want), want.Total); a != b {
+					t.Fatalf("%s: of hits alone %s, want %s", name, a, b)
+				}
 				for i := range got.Hits {
 					if got.Hits[i].Score != want.Hits[i].Score {
 						t.Fatalf("%s: score %v, want %v", name, got.Hits[i].Score, want.Hits[i].Score)

@@ -57,6 +57,7 @@ type Request struct {
 	Details    bool              // fill Hit.Details
 	Values     bool              // fill Hit.Values
 	Deadline   time.Time         // searchCutoffMs; zero: none
+	HitsOnly   bool              // nobody asks for Candidates, Counts, AppendKey and Highlights, which then say nothing
 	Stage      func(name string) // told what just ended; nil: nobody asks
 	Vectors    *VectorQuery      // the query and what belongs to it are not looked at; nil: keyword search
 }

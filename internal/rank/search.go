@@ -98,6 +98,13 @@ func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 		return nil, err
 	}
 	q := (*query.Index)(ix)
+	if s.writtenFirst(terms) {
+		w := *s
+		if result, err := w.rankWritten(q, terms); result != nil || err != nil {
+			return result, err
+		}
+		clear(s.tables)
+	}
 	s.graph, err = q.Build(ctx, terms, s.fields, s.late)
 	if err != nil {
 		return nil, err
@@ -105,13 +112,24 @@ func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 	if !placeholder {
 		s.prepare(q)
 	}
+	return s.rank(0)
+}
+
+// rank ranks all documents that the graph finds; nil without an error when there are fewer than so many.
+func (s *search) rank(least int) (*Result, error) {
+	r, placeholder := s.r, len(s.graph.Terms) == 0
 	var result *Result
 	m := s.memo()
 	if m != nil {
 		result = s.recall(m)
 	}
 	if result == nil && s.out.full == nil {
-		result = s.rankAll(m)
+		if result = s.rankAll(m, least); result == nil {
+			return nil, nil
+		}
+	}
+	if result != nil && result.Total < least {
+		return nil, nil
 	}
 	if r.Values { // many lists of hits are kept to be merged
 		s.out.hold(len(s.out.hits))
@@ -127,7 +145,7 @@ func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 	default:
 		s.stage("keyword ranking")
 	}
-	if err := ctx.Err(); err != nil {
+	if err := s.ctx.Err(); err != nil {
 		return nil, err
 	}
 	result.Highlights = s.graph.Highlights
@@ -135,11 +153,14 @@ func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 	return result, nil
 }
 
-// rankAll ranks all documents that the query finds, and remembers the first of them.
-func (s *search) rankAll(m *memo) *Result {
+// rankAll ranks all documents that the query finds, and remembers the first of them; nil when there are fewer than so many.
+func (s *search) rankAll(m *memo, least int) *Result {
 	root := s.find(func(int) bool { return true }, true)
 	root.n = root.rows.count()
 	s.stage("evaluate query")
+	if root.n < least {
+		return nil
+	}
 	s.out.start(s, root.rows, root.n)
 	if s.out.wants() {
 		s.rankBucket(root, 0)

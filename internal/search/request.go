@@ -58,6 +58,11 @@ type Request struct {
 	Metadata bool      // show which index was searched, with its primary key
 }
 
+// formats reports whether hits show what the query matched.
+func (r *Request) formats() bool {
+	return len(r.AttributesToHighlight) > 0 || len(r.AttributesToCrop) > 0 || r.ShowMatchesPosition
+}
+
 // FacetRequest is a facet search: a search's candidates, and the facet whose
 // values are asked.
 type FacetRequest struct {

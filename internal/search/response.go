@@ -254,7 +254,7 @@ func newHitWriter(r *Response, length int) *hitWriter {
 	if req.RetrieveVectors && displaysVectors(r.view) {
 		w.vectors = newEmbeddings(r.view)
 	}
-	if len(req.AttributesToHighlight) > 0 || len(req.AttributesToCrop) > 0 || req.ShowMatchesPosition {
+	if req.formats() {
 		w.format = newFormatter(r.view, req, r.result.Highlights())
 		w.format.hydrate, w.format.room = r.hydrate, account.Room()
 		w.format.cut.ctx, w.format.holds = r.ctx, budget.NewRoom(account)
