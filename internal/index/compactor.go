@@ -23,7 +23,6 @@ type compactor struct {
 	catalog *Catalog
 	plan    mergeplan.Options
 	lanes   [mergeLanes]*lane
-	rate    rate
 	ctx     context.Context
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
@@ -59,7 +58,6 @@ const (
 func newCompactor(c *Catalog) *compactor {
 	k := &compactor{catalog: c, plan: mergeplan.Default()}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
-	k.rate.perSecond = c.options.CompactionBytesPerSecond
 	k.lanes = [mergeLanes]*lane{
 		{number: 0, min: -1, max: smallMergeBytes, wake: make(chan struct{}, 1)},
 		{number: 1, min: smallMergeBytes, max: mediumMergeBytes, wake: make(chan struct{}, 1)},
@@ -169,14 +167,11 @@ func (k *compactor) step(l *lane, ix *Index) (merged bool) {
 // searches do so, too: as the batches come no faster, segments do not pile up.
 func (k *compactor) throttle(ix *Index) func(context.Context, int) error {
 	w := pace.Of(pace.Beside(k.ctx, k.catalog.Searches()))
-	return func(ctx context.Context, n int) error {
+	return func(ctx context.Context, _ int) error {
 		if ix.yields.Load() {
 			w.Yield()
 		}
-		if n == 0 {
-			return ctx.Err()
-		}
-		return k.rate.wait(ctx, n)
+		return ctx.Err()
 	}
 }
 
@@ -292,41 +287,6 @@ func (ix *Index) mergeTo(ctx context.Context, lives []segment.Live, o segment.Me
 
 // unthrottled lets a merge run as fast as it can.
 func unthrottled(ctx context.Context, _ int) error { return ctx.Err() }
-
-// rate spreads bytes over time, for all lanes together.
-type rate struct {
-	perSecond int64 // 0: unlimited
-	mu        struct {
-		sync.Mutex
-		free time.Time // when all bytes so far have been paid
-	}
-}
-
-// wait returns when n more bytes may be written.
-func (p *rate) wait(ctx context.Context, n int) error {
-	if p.perSecond <= 0 {
-		return ctx.Err()
-	}
-	p.mu.Lock()
-	now := time.Now()
-	if p.mu.free.Before(now) {
-		p.mu.free = now
-	}
-	delay := p.mu.free.Sub(now)
-	p.mu.free = p.mu.free.Add(time.Duration(float64(n) / float64(p.perSecond) * float64(time.Second)))
-	p.mu.Unlock()
-	if delay < time.Millisecond {
-		return ctx.Err()
-	}
-	t := time.NewTimer(delay)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
-}
 
 var compactSteps = []string{"retrieve the index", "copy and compact the index", "persist the compacted index"}
 

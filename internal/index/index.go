@@ -24,17 +24,16 @@ import (
 
 // Options are the limits that all indexes share.
 type Options struct {
-	FS                       vfs.FS
-	Embedders                *embed.Pool      // nil: one with the defaults
-	Logger                   *slog.Logger     // nil: none
-	Tracer                   *trace.Tracer    // of merges; nil: none
-	Now                      func() time.Time // nil: time.Now
-	MaxIndexingMemory        int64            // bytes; a batch writes a segment when its buffers reach it; 0: 256 MiB
-	MaxIndexingThreads       int              // 0: 1
-	CompactionBytesPerSecond int64            // 0: unlimited
-	SearchCacheBytes         int64            // what all indexes together keep of computed results; 0: DefaultSearchCacheBytes
-	MemoryShort              func() bool      // reports whether the memory of the process nears its end; nil: it never does
-	InspectEvery             time.Duration    // how long after an inspection of all segments the next one begins; 0: there is one, after the start
+	FS                 vfs.FS
+	Embedders          *embed.Pool      // nil: one with the defaults
+	Logger             *slog.Logger     // nil: none
+	Tracer             *trace.Tracer    // of merges; nil: none
+	Now                func() time.Time // nil: time.Now
+	MaxIndexingMemory  int64            // bytes; a batch writes a segment when its buffers reach it; 0: 256 MiB
+	MaxIndexingThreads int              // 0: 1
+	SearchCacheBytes   int64            // what all indexes together keep of computed results; 0: DefaultSearchCacheBytes
+	MemoryShort        func() bool      // reports whether the memory of the process nears its end; nil: it never does
+	InspectEvery       time.Duration    // how long after an inspection of all segments the next one begins; 0: there is one, after the start
 
 	keptLoaded, mostLoaded int // 0: the constants of these names; tests have fewer
 }
