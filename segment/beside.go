@@ -76,6 +76,7 @@ func (r *Reader) OpenBeside(fs vfs.FS, name string) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
+	b.blocks.derived = true
 	if err := r.fits(b); err != nil {
 		_ = b.Close()
 		return nil, err

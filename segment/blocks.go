@@ -35,6 +35,7 @@ type blocks struct {
 	sections []section
 	sums     []byte // nil in files of format 1
 	covered  int    // bytes of the file that blocks cover
+	derived  bool   // the file is one of columns
 
 	right []atomic.Uint64 // a bit a block
 	left  atomic.Int64    // how many have not been found right
@@ -179,7 +180,7 @@ func (b *blocks) compare(i int, asked string) *apierr.Corruption {
 	if asked == "" {
 		asked = b.sectionsIn(from, to)
 	}
-	return &apierr.Corruption{File: b.name, Section: asked, Offset: int64(from),
+	return &apierr.Corruption{File: b.name, Section: asked, Offset: int64(from), Derived: b.derived,
 		Reason: fmt.Sprintf("checksum %08x expected, %08x found in the %d bytes of the block", want, got, to-from)}
 }
 
@@ -218,7 +219,7 @@ func (b *blocks) checkPieces(s section, read func(at, n int64)) *apierr.Corrupti
 		at += n
 	}
 	if got := sum.Sum64(); got != s.checksum {
-		return &apierr.Corruption{File: b.name, Section: s.tag.String(), Offset: s.offset,
+		return &apierr.Corruption{File: b.name, Section: s.tag.String(), Offset: s.offset, Derived: b.derived,
 			Reason: fmt.Sprintf("checksum %016x expected, %016x found in %d bytes", s.checksum, got, s.length)}
 	}
 	return nil

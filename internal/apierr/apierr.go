@@ -91,8 +91,9 @@ func From(err error) *Error {
 	if errors.As(err, &e) {
 		return e
 	}
-	if IsCorruption(err) {
-		return New("invalid_store_file", "A file of the store is damaged. Bring it back from a snapshot, or delete the index and send its documents again. (%v)", err)
+	var c *Corruption
+	if errors.As(err, &c) {
+		return New("invalid_store_file", "A file of the store is damaged. %s. (%v)", c.Advice(), err)
 	}
 	for _, l := range lacks {
 		if errors.Is(err, l.errno) {
@@ -110,7 +111,16 @@ type Corruption struct {
 	Offset  int64  // byte offset in the file, or -1 when unknown
 	Reason  string // what was expected and what was found
 
-	Fatal bool // nothing of the file is to be used any more
+	Fatal   bool // nothing of the file is to be used any more
+	Derived bool // what the file says was made of documents that stand in another one
+}
+
+// Advice returns the sentence that says what helps, without its full stop.
+func (c *Corruption) Advice() string {
+	if c.Derived {
+		return "The documents stand in another file: stop the server, and `svc dump --from` writes them and the settings to a dump, which brings the index back"
+	}
+	return "Bring it back from a snapshot, or delete the index and send its documents again"
 }
 
 func (c *Corruption) Error() string {

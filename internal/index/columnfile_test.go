@@ -269,6 +269,8 @@ func TestColumnsThatAreDamagedWhileOpen(t *testing.T) {
 		var damage *apierr.Corruption
 		if err := v.CheckSums(t.Context()); !errors.As(err, &damage) || damage.File != name {
 			t.Errorf("%s: a copy is made of the damage: %v", at.section, err)
+		} else if e := apierr.From(err); !strings.Contains(e.Message, "svc dump --from") {
+			t.Errorf("%s: the error does not say what helps: %v", at.section, e)
 		}
 		v.Release()
 		b.batch++

@@ -167,7 +167,7 @@ func (f *file) damaged(d *apierr.Corruption) {
 	f.damage.Unlock()
 	if !known {
 		f.ix.catalog.met.Store(true)
-		f.ix.options.Logger.Error("a segment is damaged: what touches the damage fails, and so do dumps and snapshots. Bring the index back from a snapshot, or delete it and send its documents again",
+		f.ix.options.Logger.Error("a segment is damaged: what touches the damage fails, and so do dumps and snapshots. "+d.Advice(),
 			slog.String("index", f.ix.UID()), slog.Any("error", d))
 	}
 	if d.Fatal {
