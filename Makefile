@@ -4,7 +4,7 @@ export CGO_ENABLED := 0
 # what /version tells; go build stamps it by itself unless -buildvcs=false is set
 STAMP := $(shell git log -1 --format='-X main.commit=%H -X main.commitDate=%cI' 2>/dev/null)
 
-.PHONY: bench-network bench-upkeep run build release release-twice generate test check walk look api test-race test-arm64 test-invariants fuzz crash network-test powercut mutate-syncs bench bench-quick bench-ann bench-ann-peers hostile pprof
+.PHONY: bench-network bench-texts bench-upkeep run build release release-twice generate test check walk look api test-race test-arm64 test-invariants fuzz crash network-test powercut mutate-syncs bench bench-quick bench-ann bench-ann-peers hostile pprof
 
 run: build
 	./svc
@@ -129,17 +129,26 @@ bench-upkeep: build
 bench-network: build
 	go run ./bench --server ./svc --network --out BENCHMARKS.md $(if $(DATA),--data $(DATA))
 
+# crops of texts of 1 MB
+bench-texts: build
+	go run ./bench --server ./svc --texts --out BENCHMARKS.md $(if $(DATA),--data $(DATA))
+
 bench-quick: build
 	go run ./bench --server ./svc --quick $(if $(DATA),--data $(DATA))
 
-# vectors; DATA=dir takes two .npy files from there (queries have "quer" in their name)
+# vectors; DATA=dir takes two .npy files from there (queries have "quer" in their name), else ROWS are generated, of so many DIMENSIONS.
+# KEEP=dir keeps the graphs there, and finds those of a run before
+ROWS ?=
+DIMENSIONS ?=
+KEEP ?=
+ANN = --vectors $(or $(DATA),generated) $(if $(ROWS),--rows $(ROWS)) $(if $(DIMENSIONS),--dimensions $(DIMENSIONS)) $(if $(KEEP),--keep $(KEEP))
 bench-ann: build
-	go run ./bench --server ./svc --vectors $(or $(DATA),generated) --out BENCHMARKS.md
+	go run ./bench --server ./svc $(ANN) --out BENCHMARKS.md
 
 # the same beside hnswlib, faiss and usearch, of which PYTHON uses those it has: pip install numpy hnswlib faiss-cpu usearch
 PYTHON ?= python3
 bench-ann-peers: build
-	go run ./bench --server ./svc --vectors $(or $(DATA),generated) --peers $(PYTHON) --out BENCHMARKS.md
+	go run ./bench --server ./svc $(ANN) --peers $(PYTHON) --out BENCHMARKS.md
 
 # attacks a server of its own, on loopback and with 2 GiB of memory, and says what harm is done, all of it in docs/SECURITY.md; ONLY is a
 # regular expression of attacks

@@ -35,7 +35,7 @@ type options struct {
 	Kinds      string            `placeholder:"TEXT" help:"With --peer: only the kinds of queries with this in their name."`
 	Kernels    bool              `hidden:"" help:"Measure the kernels of the running tier alone and print JSON."`
 	Service    bool              `help:"Measure instead how a server with many keys, indexes and finished tasks starts and lists them; prints a table."`
-	Texts      bool              `help:"Measure instead what crops of texts of 1 MB cost, which are those of the documents laid end to end; prints a table."`
+	Texts      bool              `help:"Measure instead what crops of texts of 1 MB cost, which are those of the documents laid end to end."`
 	Network    bool              `help:"Measure instead how three instances move documents and search together; prints tables."`
 	Quick      bool              `help:"A twentieth of the work: to see that everything runs, not to compare."`
 }
@@ -97,12 +97,12 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	if o.Texts {
+		e := readEnvironment(o)
 		f, err := m.runLongTexts(ctx)
 		if err != nil {
 			return err
 		}
-		_, err = os.Stdout.Write(f.table())
-		return err
+		return o.write("long texts of "+data.name, append(e.heading("Long texts: "+m.data.title, m.data), f.table()...))
 	}
 	if len(o.Peer)+len(o.Measure) > 0 {
 		c, err := m.compare(ctx)

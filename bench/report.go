@@ -83,6 +83,9 @@ func (o options) command() string {
 	if o.Network {
 		c += " --network"
 	}
+	if o.Texts {
+		c += " --texts"
+	}
 	if o.Quick {
 		c += " --quick"
 	}
