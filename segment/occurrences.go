@@ -194,46 +194,82 @@ func (f FieldPosting) FirstPositions(dst []uint16, rows []uint32) []uint16 {
 	return dst
 }
 
-// AppendStarting appends the rows in which the word is the first of the field, ascending. It looks at each byte of the positions, eight at
-// a time, and decodes none.
+// AppendStarting appends the rows in which the word is the first of the field, ascending.
 func (f FieldPosting) AppendStarting(dst []uint32) []uint32 {
+	var cost [CostsApart]uint8
+	for i := range cost[1:] {
+		cost[i+1] = 1
+	}
+	lists := [][]uint32{dst}
+	f.AppendByCost(lists, cost[:], 0)
+	return lists[0]
+}
+
+// CostsApart is from which position on AppendByCost does not tell what a row costs that begins there.
+const CostsApart = payload + 1
+
+// AppendByCost appends to lists[c], for each c, the rows where c is the least of cost[position] over the positions of the word, ascending;
+// rows that cost more than there are lists are left out. cost, of CostsApart elements or more, does not fall from cost[nearest] on, and
+// from cost[CostsApart] on there is no list of it; positions behind its end cost as much as the last one. It looks at each byte of the
+// positions, eight at a time, and decodes those of rows that begin before nearest.
+func (f FieldPosting) AppendByCost(lists [][]uint32, cost []uint8, nearest int) {
 	const (
-		every   = payload | endOfNumber // of a byte, all but the end of a row
-		seven   = everyByte * every
-		nothing = everyByte * endOfNumber // the number 0, in each byte
+		every = payload | endOfNumber // of a byte, all but the end of a row
+		seven = everyByte * every
+		whole = everyByte * endOfNumber // the number 0, in each byte
 	)
+	high := CostsApart // no row that begins from here on is in a list
+	for high > nearest && int(cost[high-1]) >= len(lists) {
+		high--
+	}
 	p := f.positions[f.skips:]
-	buf := rowBuffers.Get().(*[]uint32)
-	indexes := (*buf)[:0]
+	low := everyByte * uint64(0x80-high) // reaches the highest bit of what is not below high
+	buffers := make([]*[]uint32, len(lists))
+	for i := range buffers {
+		buffers[i] = rowBuffers.Get().(*[]uint32)
+		*buffers[i] = (*buffers[i])[:0]
+	}
 	row, begins := uint32(0), uint64(1) // the index of the row at hand; 1 where it begins with the next byte
-	for len(p) > 0 {
+	for at := 0; at < len(p); at += 8 {
 		var x uint64
-		if len(p) >= 8 {
-			x = binary.LittleEndian.Uint64(p)
-			p = p[8:]
+		if at+8 <= len(p) {
+			x = binary.LittleEndian.Uint64(p[at:])
 		} else {
-			for i, b := range p {
+			for i, b := range p[at:] {
 				x |= uint64(b) << (8 * i)
 			}
-			p = nil
 		}
 		ends := x >> 7 & everyByte
-		other := x&seven ^ nothing // 0 in the bytes with the number 0
-		first := (ends<<8 | begins) &^ ((other + seven) >> 7)
+		numbers := x&seven ^ whole // from endOfNumber on where a number does not end
+		first := (ends<<8 | begins) &^ ((numbers + low) >> 7)
 		for ; first != 0; first &= first - 1 {
-			before := uint64(1)<<bits.TrailingZeros64(first) - 1
-			indexes = append(indexes, row+uint32(bits.OnesCount64(ends&before)))
+			bit := bits.TrailingZeros64(first)
+			position := int(numbers >> bit & payload)
+			least := cost[position]
+			if position < nearest && ends>>bit&1 == 0 {
+				c := positionCursor{p: p[at+bit/8:]}
+				for position, ok := c.step(); ok; position, ok = c.step() {
+					least = min(least, cost[min(int(position), len(cost)-1)])
+					if int(position) >= nearest {
+						break // what comes next costs no less
+					}
+				}
+			}
+			if int(least) < len(lists) {
+				of := buffers[least]
+				*of = append(*of, row+uint32(bits.OnesCount64(ends&(uint64(1)<<bit-1))))
+			}
 		}
 		row += uint32(ends * everyByte >> 56)
 		begins = ends >> 56
 	}
-	dst = f.rows.AppendAt(dst, indexes)
-	*buf = indexes
-	rowBuffers.Put(buf)
-	return dst
+	for i, of := range buffers {
+		lists[i] = f.rows.AppendAt(lists[i], *of)
+		rowBuffers.Put(of)
+	}
 }
 
-// PositionBytes is how much AppendStarting looks at.
+// PositionBytes is how much AppendByCost looks at.
 func (f FieldPosting) PositionBytes() int { return len(f.positions) - f.skips }
 
 // appendTagged appends tag | position for the positions of the i-th row; rows are asked for in ascending order.

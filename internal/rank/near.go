@@ -21,11 +21,18 @@ type nearSieve struct {
 	found   *sieve
 	pairs   [][2]int     // nodes
 	all     uint32       // pairs, as bits
-	near    []nearRows   // by pair, of the documents that are placed
+	near    []nearRows   // by pair, of the documents that are sorted
 	waiting [][]*stretch // by bound
 	items   []*classes   // how documents that cost the same are put in order; made when needed
 	ordered bool         // items were made
-	next    rule         // behind proximity; nil for none
+	weighs  bool         // attributeRank is next
+	place   int          // of wordPosition, where it is next or behind attributeRank; −1 elsewhere
+
+	placing    bool      // documents at hand are placed before they are read
+	placed     []int     // how many of them were found, by what their positions cost
+	missing    int       // how many of them fill the page
+	sets       placeSets // of the segment at hand
+	ties, tied int       // cost of positions, and how many documents were found of it since somebody asked
 }
 
 // unorderedRows is up to how many documents with a bound are all read: to put them in order first would cost as much. (A variable, so
@@ -56,8 +63,17 @@ func (s *search) sieveProximity(b *bucket, i int) *classes {
 		least += extraTerms(&s.graph.Nodes[n])
 	}
 	v := &nearSieve{s: s, b: b, found: s.newSieve(b, least, nil)}
-	if i+1 < len(s.rules) {
-		v.next = s.rules[i+1]
+	next := i + 1
+	if next < len(s.rules) {
+		if _, v.weighs = s.rules[next].(attributeRank); v.weighs {
+			next++
+		}
+	}
+	v.place = -1
+	if next < len(s.rules) {
+		if _, ok := s.rules[next].(wordPosition); ok {
+			v.place = next
+		}
 	}
 	for k := 1; k < len(nodes); k++ {
 		if s.touch(nodes[k-1], nodes[k]) {
@@ -70,7 +86,7 @@ func (s *search) sieveProximity(b *bucket, i int) *classes {
 			s.byLevels(b, seg, in, func(in *roaring.Bitmap, like batch) bool {
 				like.segment = seg
 				v.near = append(v.near[:0], make([]nearRows, len(v.pairs))...)
-				v.place(&stretch{like: like, rows: in}, 0, 0)
+				v.sort(&stretch{like: like, rows: in}, 0, 0)
 				return true
 			})
 		}
@@ -86,8 +102,8 @@ func (s *search) sieveProximity(b *bucket, i int) *classes {
 	return v.found.classes(math.MaxInt32)
 }
 
-// place has documents wait by what the segment keeps of the pairs from k on.
-func (v *nearSieve) place(st *stretch, k, bound int) {
+// sort has documents wait by what the segment keeps of the pairs from k on.
+func (v *nearSieve) sort(st *stretch, k, bound int) {
 	if k == len(v.pairs) {
 		v.wait(bound, st)
 		return
@@ -98,18 +114,18 @@ func (v *nearSieve) place(st *stretch, k, bound int) {
 		n.sure, n.maybe, n.known = v.s.nearIn(&st.like, v.pairs[k][0], v.pairs[k][1])
 	}
 	if !n.known {
-		v.place(st, k+1, bound)
+		v.sort(st, k+1, bound)
 		return
 	}
 	if in := and(st.rows, n.sure); in != nil {
-		v.place(&stretch{like: st.like, known: st.known | 1<<k, apart: st.apart, rows: in}, k+1, bound)
+		v.sort(&stretch{like: st.like, known: st.known | 1<<k, apart: st.apart, rows: in}, k+1, bound)
 	}
 	left := andNot(st.rows, n.sure)
 	if in := and(left, n.maybe); in != nil {
-		v.place(&stretch{like: st.like, known: st.known, apart: st.apart, rows: in}, k+1, bound)
+		v.sort(&stretch{like: st.like, known: st.known, apart: st.apart, rows: in}, k+1, bound)
 	}
 	if in := andNot(left, n.maybe); in != nil {
-		v.place(&stretch{like: st.like, known: st.known, apart: st.apart | 1<<k, rows: in}, k+1, bound+1)
+		v.sort(&stretch{like: st.like, known: st.known, apart: st.apart | 1<<k, rows: in}, k+1, bound+1)
 	}
 }
 
@@ -147,7 +163,9 @@ func (v *nearSieve) open(bound int) bool {
 		within[seg] = or(within[seg], st.rows)
 		unread = unread || st.known != v.all
 	}
-	if !unread || within.count() <= unorderedRows || len(v.order()) == 0 {
+	n := within.count()
+	v.begin(0)
+	if !unread || n <= unorderedRows {
 		for _, st := range waiting {
 			if !v.read(bound, st, st.rows) {
 				return false
@@ -156,12 +174,14 @@ func (v *nearSieve) open(bound int) bool {
 		return true
 	}
 	t := newSums(within, v.order())
-	for sum, left := 0, within.count(); left > 0 && sum <= t.most(); sum++ {
+	for sum, left := 0, n; left > 0 && sum <= t.most(); sum++ {
 		part := t.at(sum)
 		if part == nil {
 			continue
 		}
-		left -= part.count()
+		n := part.count()
+		left -= n
+		v.begin(n)
 		for _, st := range waiting {
 			if in := and(st.rows, part[st.like.segment]); in != nil && !v.read(bound, st, in) {
 				return false
@@ -174,34 +194,25 @@ func (v *nearSieve) open(bound int) bool {
 	return true
 }
 
-// order returns the items by which the rule behind proximity puts documents in order; none where nobody knows.
+// order returns the items by which attributeRank puts documents in order; none where it is not next, or finds no order.
 func (v *nearSieve) order() []*classes {
-	if _, ok := v.next.(attributeRank); ok && !v.ordered {
-		v.items, v.ordered = v.s.attributeItems(v.b), true
+	if v.weighs && !v.ordered && v.s.ix.Fields.MaxWeight() > 0 {
+		v.items = v.s.attributeItems(v.b)
 	}
+	v.ordered = true
 	return v.items
 }
 
-// read reads on in some documents of a stretch. It returns false when time is over.
-func (v *nearSieve) read(bound int, st *stretch, in *roaring.Bitmap) bool {
-	if st.known == v.all {
-		v.found.put(st.like.segment, v.found.least+bound, v.s.rowsIn(in))
-		return true
+// readPair reads the next pair in some rows, which it overwrites, and goes on with those that cost no more for it. places are what their
+// positions cost, or nil.
+func (v *nearSieve) readPair(bound int, st stretch, rows, places []uint32) {
+	switch {
+	case len(rows) == 0:
+		return
+	case st.known == v.all:
+		v.find(bound, &st, rows, places)
+		return
 	}
-	all := v.s.rowsIn(in)
-	for len(all) > 0 {
-		n := min(len(all), stopRows)
-		if v.s.late() {
-			return false
-		}
-		v.readPair(bound, *st, all[:n])
-		all = all[n:]
-	}
-	return true
-}
-
-// readPair reads the next pair in some rows, which it overwrites, and goes on with those that cost no more for it.
-func (v *nearSieve) readPair(bound int, st stretch, rows []uint32) {
 	k := 0
 	for k < len(v.pairs) && (st.known|st.apart)>>k&1 != 0 {
 		k++
@@ -237,17 +248,17 @@ func (v *nearSieve) readPair(bound int, st stretch, rows []uint32) {
 	for i, c := range costs {
 		if c <= least {
 			rows[n] = rows[i]
+			if places != nil {
+				places[n] = places[i]
+			}
 			n++
 		}
 	}
 	ls.numbers.used = min(mark, ls.numbers.used)
-	switch {
-	case n == 0:
-	case st.known == v.all:
-		v.found.put(st.like.segment, v.found.least+bound, rows[:n])
-	default:
-		v.readPair(bound, st, rows[:n])
+	if places != nil {
+		places = places[:n]
 	}
+	v.readPair(bound, st, rows[:n], places)
 }
 
 // nearIn returns rows of a segment where node v stands directly behind u, at the levels of a batch, and rows of which that is not known; in

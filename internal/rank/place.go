@@ -3,6 +3,8 @@ package rank
 import (
 	"slices"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"svc/internal/query"
 	"svc/internal/settings"
 	"svc/segment"
@@ -13,6 +15,7 @@ import (
 const (
 	placePer = 64
 	pairPer  = 16
+	wordPer  = 8 // with the word in the field
 )
 
 // denseRows is from how many rows of a batch on positions are read field by field, or in all rows between two. (A variable, so that
@@ -36,27 +39,34 @@ func (s *search) denseCosts(b *batch, per int) (costs []uint8, ok bool) {
 	return s.dense, true
 }
 
-// placeDense lowers the costs of the rows of a batch by where words of node v stand in some fields; false where the rows lie too far
-// apart.
-func (s *search) placeDense(b *batch, v *query.Node, fields []segment.FieldPosting, costs []uint32) bool {
+// placeDense lowers the costs of the rows of a batch by where words of node v stand in some fields, and returns those fields in which the
+// rows lie too far apart.
+func (s *search) placeDense(b *batch, v *query.Node, fields []segment.FieldPosting, costs []uint32) (left []segment.FieldPosting) {
 	if int(v.Start) >= placeStarts || v.Len > 255/farthestPosition {
-		return false
+		return fields
 	}
 	dense, ok := s.denseCosts(b, placePer)
 	if !ok {
-		return false
+		return fields
 	}
 	for i := range dense {
 		dense[i] = uint8(farthestPosition * v.Len)
 	}
 	nearest := fillPlaceCosts(&s.placeCosts, int(v.Start), v.Len)
+	rows := s.ix.Segments[b.segment].Rows()
 	for _, f := range fields {
-		f.LowerCosts(dense, b.rows[0], s.placeCosts[:], nearest)
+		if f.Count()*len(dense)/rows > wordPer*len(b.rows) {
+			left = append(left, f)
+		} else {
+			f.LowerCosts(dense, b.rows[0], s.placeCosts[:], nearest)
+		}
 	}
-	for i, row := range b.rows {
-		costs[i] = min(costs[i], uint32(dense[row-b.rows[0]]))
+	if len(left) < len(fields) {
+		for i, row := range b.rows {
+			costs[i] = min(costs[i], uint32(dense[row-b.rows[0]]))
+		}
 	}
-	return true
+	return left
 }
 
 // fillPlaceCosts computes the costs of all positions of a node of n terms with its place at start, and the first position that is not
@@ -139,4 +149,83 @@ func (s *search) onlyWord(b *batch, node int) (p segment.Posting, ok bool) {
 		}
 	}
 	return p, n == 1
+}
+
+// placeSets are the documents of a segment, which match some nodes at some levels, by what the positions of one of them cost. Together
+// they cost no less.
+type placeSets struct {
+	segment int
+	levels  levels
+	rows    []*roaring.Bitmap // by cost, those that cost least; nil for none
+}
+
+// find finds those documents like the ones of a batch that have a cost. Documents that cost more, up to most, may be found, too. It returns
+// false where to look for them in the whole segment takes longer than to place the documents of the batch.
+func (p *placeSets) find(s *search, b *batch, nodes []int, cost, most int) bool {
+	if cost < len(p.rows) && p.segment == b.segment && p.levels == b.levels {
+		return true
+	}
+	*p = placeSets{segment: b.segment, levels: b.levels}
+	least := beginningBytes*len(b.rows) + 1
+	var v *query.Node
+	var fields []segment.FieldPosting
+	for _, node := range nodes {
+		if !s.isFrequent(b, node, asWords) || s.hasPhrases(b, node) {
+			continue
+		}
+		of := s.wordFields(b, node, asWords)
+		if n := positionBytes(of); n < least {
+			v, fields, least = &s.graph.Nodes[node], of, n
+		}
+	}
+	if v != nil {
+		most = min(most, 2*cost) // they are more and more
+		p.rows = s.placedRows(b.segment, int(v.Start), v.Len, fields, most)
+	}
+	return len(p.rows) > 0
+}
+
+// positionBytes is how much is read to find the documents of words in some fields by what their positions cost.
+func positionBytes(fields []segment.FieldPosting) (n int) {
+	for _, f := range fields {
+		n += f.PositionBytes()
+	}
+	return n
+}
+
+// placedRows returns the documents of a segment where words in some fields, of a node of n terms with its place at start, cost no more than
+// most for their positions, by cost; nil where these would be too many.
+func (s *search) placedRows(seg, start, n int, fields []segment.FieldPosting, most int) []*roaring.Bitmap {
+	if start >= placeStarts || n > 255/farthestPosition {
+		return nil
+	}
+	nearest := fillPlaceCosts(&s.placeCosts, start, n)
+	if int(s.placeCosts[max(nearest, segment.CostsApart)]) <= most {
+		return nil
+	}
+	lists := make([][]uint32, most+1)
+	for _, f := range fields {
+		f.AppendByCost(lists, s.placeCosts[:], nearest)
+	}
+	sets := make([]*roaring.Bitmap, len(lists))
+	var less *roaring.Bitmap
+	for cost, list := range lists {
+		if len(list) > 0 {
+			r := bitmapOf(list, s.ix.Segments[seg].Rows())
+			sets[cost] = andNot(r, less)
+			less = or(less, r)
+		}
+	}
+	return sets
+}
+
+// hasPhrases reports whether phrases stand for a node in a batch, beside its words.
+func (s *search) hasPhrases(b *batch, node int) bool {
+	mask, _ := b.mask(node)
+	for level := range query.Levels {
+		if mask>>level&1 != 0 && len(s.graph.Nodes[node].Levels[level].Phrases) > 0 {
+			return true
+		}
+	}
+	return false
 }

@@ -16,13 +16,14 @@ import (
 // TestPlacesOfFrequentWords asks for two or three words that most documents have, at all kinds of places and distances. Small batches, read
 // in all rows between two, give the hits that a list of all documents gives.
 func TestPlacesOfFrequentWords(t *testing.T) {
-	defer func(c, l, s, u, d, n int) {
-		classRows, listRows, stopRows, unorderedRows, denseRows, segment.NeighbourRows = c, l, s, u, d, n
-	}(classRows, listRows, stopRows, unorderedRows, denseRows, segment.NeighbourRows)
+	defer func(c, l, s, u, d, b, n int) {
+		classRows, listRows, stopRows, unorderedRows, denseRows, beginningBytes, segment.NeighbourRows = c, l, s, u, d, b, n
+	}(classRows, listRows, stopRows, unorderedRows, denseRows, beginningBytes, segment.NeighbourRows)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	vocabulary := strings.Fields("fox of the of the red other often then")
+	all := vocabulary
 	words := func(n int) string {
 		var list []string
 		for range n {
@@ -30,11 +31,20 @@ func TestPlacesOfFrequentWords(t *testing.T) {
 		}
 		return strings.Join(list, " ")
 	}
-	rules := []string{`null`, `["wordPosition","exactness"]`, `["words","typo","wordPosition"]`, `["words","proximity","wordPosition","typo"]`}
+	rules := []string{`null`, `["wordPosition","exactness"]`, `["words","typo","wordPosition"]`, `["words","proximity","wordPosition","typo"]`,
+		`["words","proximity","wordPosition"]`, `["words","typo","proximity","attribute","exactness"]`}
+	searchable := []string{`["title","body"]`, `null`}
 	filled := 0
-	for round := range 24 {
-		s := parseSettings(t, `{"searchableAttributes":["title","body"],"rankingRules":`+rules[round%len(rules)]+`}`)
+	for round := range 36 {
+		s := parseSettings(t, `{"searchableAttributes":`+searchable[rng.IntN(2)]+`,"rankingRules":`+rules[round%len(rules)]+`}`)
 		segment.NeighbourRows = []int{1, 1000}[rng.IntN(2)]
+		vocabulary = all
+		if round%2 == 1 { // some words more often than others
+			vocabulary = nil
+			for range 3 + rng.IntN(6) {
+				vocabulary = append(vocabulary, all[rng.IntN(len(all))])
+			}
+		}
 		parts := make([][]*document, 1+rng.IntN(2))
 		deleted := map[segment.DocID]bool{}
 		for i := range 200 {
@@ -50,10 +60,13 @@ func TestPlacesOfFrequentWords(t *testing.T) {
 		}
 		ix := build(t, s, parts, deleted)
 		for range 30 {
-			r := Request{Query: words(2 + rng.IntN(2)), Limit: 1 + rng.IntN(12), Offset: rng.IntN(4), MaxTotal: 1000, Scores: true, Details: true}
-			if rng.IntN(2) == 0 {
+			r := Request{Query: words(2 + rng.IntN(2)), Limit: 1 + rng.IntN(12)*(1+4*rng.IntN(2)), Offset: rng.IntN(4), MaxTotal: 1000, Scores: true, Details: true}
+			switch rng.IntN(5) {
+			case 0, 1:
 				r.Query += " "
-			} else {
+			case 2:
+				r.Query = `"` + words(2) + `" ` + words(1)
+			default:
 				r.Query = strings.TrimSuffix(r.Query[:len(r.Query)-rng.IntN(2)], "e")
 			}
 			if rng.IntN(4) == 0 {
@@ -69,7 +82,8 @@ func TestPlacesOfFrequentWords(t *testing.T) {
 			}
 			classRows, listRows, stopRows, denseRows = 1000, 1000, 4096, 256
 			want := ask()
-			classRows, listRows, stopRows, denseRows, unorderedRows = 1, 1, 1+rng.IntN(60), 1, rng.IntN(10)
+			classRows, listRows, stopRows, denseRows, unorderedRows = 1, 1, 1+rng.IntN(60), 1+rng.IntN(2)*rng.IntN(20), rng.IntN(10)
+			beginningBytes = []int{1, 64, 1 << 10}[rng.IntN(3)]
 			got := ask()
 			compareHits(t, rules[round%len(rules)], r, got, want)
 			if len(got) == r.Limit {
@@ -77,8 +91,38 @@ func TestPlacesOfFrequentWords(t *testing.T) {
 			}
 		}
 	}
-	if filled < 300 {
+	if filled < 450 {
 		t.Errorf("only %d pages were filled", filled)
+	}
+}
+
+// TestTiesOfFrequentWords asks for words that all documents have at the same places, half of them not as they are written: these come
+// behind the others, which have higher ids.
+func TestTiesOfFrequentWords(t *testing.T) {
+	defer func(c, l, s, u, d, b int) {
+		classRows, listRows, stopRows, unorderedRows, denseRows, beginningBytes = c, l, s, u, d, b
+	}(classRows, listRows, stopRows, unorderedRows, denseRows, beginningBytes)
+	classRows, listRows, stopRows, unorderedRows, denseRows, beginningBytes = 1, 1, 10, 5, 1, 1<<10
+	var docs []*document
+	for i := range 200 {
+		d := doc(i, "title", "red often", "body", "red the often")
+		if i >= 100 {
+			d = doc(i, "title", "red often", "body", "red the often of")
+		}
+		docs = append(docs, d)
+	}
+	ix := build(t, parseSettings(t, `{}`), [][]*document{docs}, nil)
+	got, err := Search(context.Background(), ix, &Request{Query: "the of", Limit: 20, MaxTotal: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, h := range got.Hits {
+		if int(h.ID) != 100+i {
+			t.Fatalf("hit %d is document %d, want %d", i, h.ID, 100+i)
+		}
+	}
+	if len(got.Hits) != 20 {
+		t.Errorf("%d hits", len(got.Hits))
 	}
 }
 

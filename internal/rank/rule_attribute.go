@@ -19,8 +19,15 @@ func (attributeRank) traits() traits { return traits{says: ByRelevance, paths: t
 func (attributeRank) judgedAs() int { return judgedAttribute }
 
 func (attributeRank) split(s *search, b *bucket, _ int) split {
-	if !b.hasClasses() {
+	switch {
+	case !b.hasClasses():
 		return nil
+	case s.ix.Fields.MaxWeight() == 0: // as where all attributes are searchable
+		return func(yield func(*bucket, part) bool) {
+			sub := *b
+			sub.narrowed = true
+			yield(&sub, part{rank: 1, ranks: 1})
+		}
 	}
 	return s.bySums(b, s.attributeItems(b), 0, 1+b.terms*s.ix.Fields.MaxWeight())
 }

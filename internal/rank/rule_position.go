@@ -126,17 +126,21 @@ func (s *search) placeNode(b *batch, node int, costs []uint32) {
 			}
 			continue
 		}
-		fields := s.wordFields(b, node, as)
-		if s.placeDense(b, v, fields, costs) {
+		fields := s.placeDense(b, v, s.wordFields(b, node, as), costs)
+		if len(fields) == 0 {
 			continue
 		}
 		mark := s.list.numbers.used
 		rows := s.list.numbers.take(len(b.rows))
-		copy(rows, b.rows)
 		index := s.list.numbers.take(len(rows)) // of rows, in b.rows
-		for i := range index {
-			index[i] = uint32(i)
+		n := 0
+		for i, row := range b.rows {
+			if costs[i] > 0 {
+				rows[n], index[n] = row, uint32(i)
+				n++
+			}
 		}
+		rows, index = rows[:n], index[:n]
 		for _, f := range fields {
 			if v.Start == 0 {
 				// The lowest position is the nearest one.

@@ -155,14 +155,16 @@ func (v *sieve) enough() int {
 	return tooMuch
 }
 
-// full reports whether the documents that cost no more than most fill the page.
-func (v *sieve) full(most int) bool {
-	n := 0
+// count returns how many documents cost no more than most.
+func (v *sieve) count(most int) (n int) {
 	for seg := range v.byCost {
 		n += v.upTo(seg, most)
 	}
-	return n >= v.s.out.missing()
+	return n
 }
+
+// full reports whether the documents that cost no more than most fill the page.
+func (v *sieve) full(most int) bool { return v.count(most) >= v.s.out.missing() }
 
 // classes returns the documents that cost no more than most, as far as it takes to fill the page.
 func (v *sieve) classes(most int) *classes {

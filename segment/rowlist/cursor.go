@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/bits"
+	"slices"
 )
 
 // RoaringCursor walks a bitmap in Roaring format in place, to answer the rank
@@ -274,6 +275,7 @@ func (c *RoaringCursor) appendPart(dst []uint32, from, to uint32) []uint32 {
 // end there are no rows.
 func (c *RoaringCursor) AppendAt(dst []uint32, indexes []uint32) []uint32 {
 	le := binary.LittleEndian
+	dst = slices.Grow(dst, len(indexes))
 	for _, index := range indexes {
 		for c.container < c.containers && int(index) >= c.base+c.card {
 			c.nextContainer()
@@ -294,10 +296,7 @@ func (c *RoaringCursor) AppendAt(dst []uint32, indexes []uint32) []uint32 {
 					c.passed += n
 					continue
 				}
-				for range k - c.passed {
-					word &= word - 1
-				}
-				dst = append(dst, high|uint32(64*c.index+bits.TrailingZeros64(word)))
+				dst = append(dst, high|uint32(64*c.index+oneAt(word, k-c.passed)))
 				break
 			}
 		default:
@@ -313,6 +312,22 @@ func (c *RoaringCursor) AppendAt(dst []uint32, indexes []uint32) []uint32 {
 		}
 	}
 	return dst
+}
+
+// oneAt returns where the k-th 1 of a word is, from 0; it has more than k.
+func oneAt(word uint64, k int) int {
+	const every = 0x0101010101010101 // 1 in each byte
+	x := word - word>>1&(0x55*every)
+	x = x&(0x33*every) + x>>2&(0x33*every)
+	upTo := (x + x>>4) & (0x0f * every) * every // byte i: the ones in bytes 0…i
+	// The k-th is in the first byte up to which there are more than k. None borrows from the next.
+	at := bits.TrailingZeros64(((upTo|0x80*every)-uint64(k+1)*every)&(0x80*every)) &^ 7
+	k -= int(upTo << 8 >> at & 0xff)
+	rest := word >> at
+	for range k {
+		rest &= rest - 1
+	}
+	return at + bits.TrailingZeros64(rest)
 }
 
 // addTo sets the bits of the rows of all containers.

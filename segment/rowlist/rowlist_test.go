@@ -146,3 +146,26 @@ func testRand(t testing.TB) *rand.Rand {
 	t.Logf("seed %d", seed)
 	return rand.New(rand.NewPCG(seed, 0))
 }
+
+func TestOnesOfAWord(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		word := rng.Uint64()
+		for range rng.IntN(3) {
+			word &= rng.Uint64()
+		}
+		k := 0
+		for at := range 64 {
+			if word>>at&1 == 0 {
+				continue
+			}
+			if got := oneAt(word, k); got != at {
+				t.Fatalf("the 1 number %d of %064b is at %d, want %d", k, word, got, at)
+			}
+			k++
+		}
+	}
+	if got := oneAt(1<<64-1, 63); got != 63 {
+		t.Errorf("the last 1 is at %d", got)
+	}
+}

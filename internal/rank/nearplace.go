@@ -1,0 +1,213 @@
+package rank
+
+import "github.com/RoaringBitmap/roaring/v2"
+
+// What pairs of neighbours cost is dear to read, and of documents in which they cost the same those come first whose words are near their
+// places in the query, unless attributeRank tells them apart. So once enough documents are known to fill the page, the others are placed
+// before they are read: those that are further from their places do not reach it. Where only exactness tells apart those that are as near,
+// and then the order of documents, the first of them fill it.
+
+// begin begins with n documents that are equal under attributeRank. Many are placed.
+func (v *nearSieve) begin(n int) {
+	v.placing = v.place >= 0 && n > unorderedRows
+	v.placed = v.placed[:0]
+	v.missing = v.s.out.missing() - v.found.count(tooMuch)
+}
+
+// enough returns the least cost of positions of which it is known that as many documents cost no more as fill the page; tooMuch before it
+// is known of any.
+func (v *nearSieve) enough() int {
+	n := 0
+	for cost, found := range v.placed {
+		if n += found; n >= v.missing {
+			return cost
+		}
+	}
+	return tooMuch
+}
+
+// read reads on in some documents of a stretch. It returns false when time is over.
+func (v *nearSieve) read(bound int, st *stretch, in *roaring.Bitmap) bool {
+	all := v.s.rowsIn(in)
+	if !v.placing {
+		if st.known == v.all {
+			v.find(bound, st, all, nil)
+			return true
+		}
+		return v.readRows(bound, st, all)
+	}
+	for n := min(askRows, stopRows); v.enough() == tooMuch; n = min(2*n, stopRows) {
+		if n >= len(all) {
+			return v.readRows(bound, st, all)
+		}
+		if !v.readRows(bound, st, all[:n]) {
+			return false
+		}
+		all = all[n:]
+	}
+	like := st.like
+	like.rows = all
+	if next := all[0]; next > in.Minimum() {
+		in = in.Clone()
+		in.RemoveRange(0, uint64(next))
+	}
+	for cost := 0; cost <= v.enough(); cost++ {
+		if !v.sets.find(v.s, &like, v.b.paths[0].nodes, cost, v.enough()) {
+			return v.readRows(bound, st, v.s.rowsIn(in))
+		}
+		r := and(in, v.sets.rows[cost])
+		if r == nil {
+			continue
+		}
+		in = roaring.AndNot(in, r)
+		if !v.readPlaced(bound, st, r, cost) {
+			return false
+		}
+	}
+	return true
+}
+
+// readPlaced reads on in documents of a stretch whose positions cost no less than cost, as far as the page needs them. It returns false
+// when time is over.
+func (v *nearSieve) readPlaced(bound int, st *stretch, in *roaring.Bitmap, cost int) bool {
+	s := v.s
+	words, ties := s.exactRulesFollow(v.place)
+	if !ties || in.GetCardinality() <= uint64(unorderedRows) {
+		return v.readRows(bound, st, s.rowsIn(in))
+	}
+	exact, ok := s.exactlyPlaced(&st.like, v.b, in, cost)
+	if !ok {
+		return v.readRows(bound, st, s.rowsIn(in))
+	}
+	if r := and(in, exact); r != nil && !v.readRows(bound, st, s.rowsIn(r)) {
+		return false
+	}
+	// Of the others those come first that have more words as they are written, and then the first ones.
+	rest := andNot(in, exact)
+	first := rest
+	if words {
+		first = s.asWritten(&st.like, v.b.paths[0].nodes, rest)
+	}
+	missing := v.missing
+	for _, found := range v.placed[:min(cost, len(v.placed))] {
+		missing -= found
+	}
+	if first != nil {
+		all := s.rowsIn(first)
+		v.ties, v.tied = cost, 0
+		for n := min(askRows, stopRows); len(all) > 0 && v.tied < missing; n = min(2*n, stopRows) {
+			rows := all[:min(n, len(all))]
+			all = all[len(rows):]
+			if !v.readRows(bound, st, rows) {
+				return false
+			}
+		}
+		if v.tied >= missing {
+			return true
+		}
+	}
+	rest = andNot(rest, first)
+	return rest == nil || v.readRows(bound, st, s.rowsIn(rest))
+}
+
+// readRows reads on in some rows of a stretch, which it overwrites. It returns false when time is over.
+func (v *nearSieve) readRows(bound int, st *stretch, all []uint32) bool {
+	ls := &v.s.list
+	for len(all) > 0 {
+		if v.s.late() {
+			return false
+		}
+		mark := ls.numbers.used
+		rows := all[:min(len(all), stopRows)]
+		all = all[len(rows):]
+		var costs []uint32
+		if most := v.enough(); v.placing && most < tooMuch {
+			rows, costs = v.placeRows(st, rows, most)
+		}
+		v.readPair(bound, *st, rows, costs)
+		ls.numbers.used = min(mark, ls.numbers.used)
+	}
+	return true
+}
+
+// placeRows returns those of some rows, which it overwrites, whose positions cost no more than most, and what they cost.
+func (v *nearSieve) placeRows(st *stretch, rows []uint32, most int) (left, costs []uint32) {
+	costs = v.s.list.numbers.take(len(rows))
+	like := st.like
+	like.rows = rows
+	v.s.placeNodes(&like, v.b.paths[0].nodes, most, costs)
+	n := 0
+	for i, c := range costs {
+		if c != tooMuch {
+			rows[n], costs[n] = rows[i], c
+			n++
+		}
+	}
+	return rows[:n], costs[:n]
+}
+
+// find adds rows of a stretch that cost no more than a bound. places are what their positions cost; nil where that is not known.
+func (v *nearSieve) find(bound int, st *stretch, rows, places []uint32) {
+	v.found.put(st.like.segment, v.found.least+bound, rows)
+	if v.placing && places == nil {
+		_, places = v.placeRows(st, rows, tooMuch)
+	}
+	for _, c := range places {
+		for len(v.placed) <= int(c) {
+			v.placed = append(v.placed, 0)
+		}
+		v.placed[c]++
+		if int(c) == v.ties {
+			v.tied++
+		}
+	}
+}
+
+// exactlyPlaced returns at least those of some documents of a segment, which match the nodes of a bucket like those of a batch, in which
+// the words are in their places as they are written: no others are exact matches, or match at the start. The documents have positions
+// that cost no less than cost. false where to look for them takes longer than to place the documents.
+func (s *search) exactlyPlaced(like *batch, b *bucket, in *roaring.Bitmap, cost int) (*roaring.Bitmap, bool) {
+	nodes, ok := s.exactNodes(b, like.levels)
+	if !ok {
+		return nil, true
+	}
+	var words []placed
+	all := len(nodes) == len(b.paths[0].nodes) // words are told apart by their positions
+	for _, n := range nodes {
+		v := &s.graph.Nodes[n]
+		if words, ok = appendPlaced(words, v, like.segment); !ok {
+			return nil, true
+		}
+		all = all && !v.Phrase && v.Start < exactPositions
+	}
+	if all && cost > 0 { // some word is in another place
+		return nil, true
+	}
+	bytes := 0
+	for _, w := range words {
+		bytes += positionBytes(s.searchableFields(w.posting))
+	}
+	if bytes > beginningBytes*int(in.GetCardinality()) {
+		return nil, false
+	}
+	for _, w := range words {
+		at := w.posting.Rows()
+		if w.position < exactPositions {
+			at = s.placedRows(like.segment, w.position, 1, s.searchableFields(w.posting), 0)[0]
+		}
+		if in = and(in, at); in == nil {
+			break
+		}
+	}
+	return in, true
+}
+
+// asWritten returns those of some documents of a segment that have all words as they are written that may be; nil for none.
+func (s *search) asWritten(like *batch, nodes []int, in *roaring.Bitmap) *roaring.Bitmap {
+	for _, n := range nodes {
+		if v := &s.graph.Nodes[n]; v.Len == 1 && s.hasExactForm(like, n) {
+			in = and(in, v.Segments[like.segment].Word)
+		}
+	}
+	return in
+}
