@@ -10,9 +10,9 @@ import (
 
 // A server that is told to stop before it has begun to serve does not begin, or ends at once.
 func TestStopBeforeTheStart(t *testing.T) {
+	o := Options{}
+	complete(t, &o)
 	for i := range 200 {
-		o := Options{}
-		complete(t, &o)
 		s, l := New(o), fasthttputil.NewInmemoryListener()
 		ended := make(chan struct{})
 		begin := func() {
