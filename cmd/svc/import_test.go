@@ -144,6 +144,15 @@ func TestCommandsOfAServer(t *testing.T) {
 	if out := run(exitFailure, "import", "films", csv, "--key", "wrong"); !strings.Contains(out, "invalid_api_key") {
 		t.Errorf("a wrong key: %s", out)
 	}
+	for _, command := range []string{"tasks", "import"} {
+		code, out := runProgram(nil, command, "--url", in.url, "--key", "")
+		if command == "import" {
+			code, out = runProgram(nil, command, "--from", in.url, "--url", other.url)
+		}
+		if code != exitFailure || !strings.Contains(out, "give one with --key or "+keyVariable) || strings.Contains(out, "--from-key") != (command == "import") {
+			t.Errorf("%s without a key: %d %s", command, code, out)
+		}
+	}
 	if out := run(0, "search", "films", "alien", "first"); !strings.Contains(out, `"Alien, the first"`) || strings.Contains(out, "Arrival") {
 		t.Errorf("search: %s", out)
 	}

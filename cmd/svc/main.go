@@ -14,6 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"svc/internal/apierr"
+	"svc/internal/client"
 )
 
 // Exit codes.
@@ -88,6 +89,12 @@ func (p program) run(args []string) int {
 		return exitUsage
 	}
 	if err := ctx.Run(p); err != nil {
+		if refused := new(client.Error); errors.As(err, &refused) && refused.Code == "missing_authorization_header" {
+			err = fmt.Errorf("the server wants a key: give one with --key or %s", keyVariable)
+			if strings.HasPrefix(ctx.Command(), "import") {
+				err = fmt.Errorf("%w, and with --from-key to the one of --from", err)
+			}
+		}
 		fmt.Fprintf(p.err, "svc: %v\n", err)
 		return exitFailure
 	}

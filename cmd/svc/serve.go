@@ -73,7 +73,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	defer listener.Close() // again, after the server did
 	address := "http://" + listener.Addr().String()
 	if secure != nil {
-		listener = tls.NewListener(listener, secure)
+		listener = tls.NewListener(plaintextListener{listener}, secure)
 		address = "https://" + listener.Addr().String()
 	}
 	heard := logs.New(p.err, logs.AtLeast(o.LogLevel.Level), o.LogsMode.mode())

@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"io"
 	"math/big"
 	"net"
 	"net/http"
@@ -86,6 +87,14 @@ func TestHTTPS(t *testing.T) {
 			}
 		}
 		transport.CloseIdleConnections()
+	}
+	res, err := http.Get(in.url + "/health")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if told, err := io.ReadAll(res.Body); err != nil || res.StatusCode != 400 || !strings.Contains(string(told), "This address speaks HTTPS") || !strings.Contains(string(told), `"bad_request"`) {
+		t.Errorf("by HTTP: %d %s, %v", res.StatusCode, told, err)
 	}
 	if err := in.stop(); err != nil {
 		t.Errorf("stop: %v", err)

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"svc/internal/apierr"
+)
+
+// plaintextListener is below TLS. Whoever speaks HTTP there is told so before the connection ends.
+type plaintextListener struct{ net.Listener }
+
+func (l plaintextListener) Accept() (net.Conn, error) {
+	nc, err := l.Listener.Accept()
+	if tcp, ok := nc.(*net.TCPConn); ok && err == nil {
+		return &plaintextConn{TCPConn: tcp}, nil
+	}
+	return nc, err
+}
+
+// plaintextConn looks at the first bytes of a client. It is read by one goroutine at a time, as TLS does.
+type plaintextConn struct {
+	*net.TCPConn
+	heard bool
+}
+
+func (c *plaintextConn) Read(p []byte) (int, error) {
+	n, err := c.TCPConn.Read(p)
+	if c.heard || n == 0 {
+		return n, err
+	}
+	// A record of TLS begins with its kind, below 32; a request of HTTP with a method.
+	if c.heard = true; p[0] < 'A' || p[0] > 'Z' {
+		return n, err
+	}
+	body := apierr.New("bad_request", "This address speaks HTTPS: ask it by `https://`.").AppendJSON(nil)
+	_, _ = fmt.Fprintf(c.TCPConn, "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(body), body)
+	// What is left unread when the connection is closed may cost the client the answer.
+	_ = c.CloseWrite()
+	_ = c.SetReadDeadline(time.Now().Add(plaintextPatience))
+	_, _ = io.CopyN(io.Discard, c.TCPConn, plaintextBytes)
+	return 0, net.ErrClosed
+}
+
+// plaintextPatience and plaintextBytes are for how long, and how much, is read of who does not speak TLS.
+const (
+	plaintextPatience = 500 * time.Millisecond
+	plaintextBytes    = 64 << 10
+)
