@@ -25,6 +25,12 @@ type bucket struct {
 
 // rankBucket ranks a bucket by the rules from i on.
 func (s *search) rankBucket(b *bucket, i int) {
+	// To scores duplicates matter, and to how much is skipped.
+	if d := s.out.distinct; d != nil && !s.scored && s.out.skip == 0 && b.n >= classRows {
+		if left := d.unlike(b.rows); left.count() < b.n {
+			b = b.part(left)
+		}
+	}
 	switch {
 	case b.n == 0 || !s.out.wants():
 		return
@@ -52,6 +58,7 @@ func (s *search) rankBucket(b *bucket, i int) {
 // open ranks the parts into which rule i splits a bucket, best first, as far as needed.
 func (s *search) open(b *bucket, i int, parts split) {
 	var opened []rows
+	look := 8
 	rest := func() rows {
 		r := b.rows
 		for _, o := range opened {
@@ -76,6 +83,12 @@ func (s *search) open(b *bucket, i int, parts split) {
 		opened = append(opened, sub.rows)
 		if !s.out.wants() {
 			return
+		}
+		if len(opened) == look { // to look takes as long as to split a large bucket
+			look *= 2
+			if d := s.out.distinct; d != nil && s.r.Threshold == nil && d.unlike(b.rows).isEmpty() {
+				return
+			}
 		}
 	}
 }

@@ -18,7 +18,6 @@ type Distinct struct {
 	field    string
 	columns  []*segment.Column // by segment; nil where no document has a value
 	excluded []rowBits         // by segment: documents that share a value with a kept one, the kept ones too; nil until one was kept
-	sets     rows              // excluded, or nil where it has changed since
 	kept     rows
 	ordinals []uint32
 	count    int // of kept
@@ -31,7 +30,7 @@ type Distinct struct {
 func NewDistinct(ix *Index, field string) *Distinct {
 	d := &Distinct{ix: ix, field: field, columns: columnsOf(ix, field)}
 	for range ix.Segments {
-		d.excluded, d.sets = append(d.excluded, nil), append(d.sets, nil)
+		d.excluded = append(d.excluded, nil)
 		d.kept = append(d.kept, roaring.New())
 	}
 	return d
@@ -102,16 +101,7 @@ func (d *Distinct) exclude(seg int) rowBits {
 	if d.excluded[seg] == nil {
 		d.excluded[seg] = newRowBits(d.ix.Segments[seg].Rows())
 	}
-	d.sets[seg] = nil
 	return d.excluded[seg]
-}
-
-// excludedSet returns the excluded documents of a segment; shared.
-func (d *Distinct) excludedSet(seg int) *roaring.Bitmap {
-	if d.sets[seg] == nil {
-		d.sets[seg] = roaring.FromDense(d.excluded[seg], true)
-	}
-	return d.sets[seg]
 }
 
 // left returns the documents of a set that are neither kept nor known to be duplicates; false where it takes looking at each of them.
@@ -121,9 +111,21 @@ func (d *Distinct) left(r rows) (rows, bool) {
 	}
 	out := make(rows, len(r))
 	for i := range r {
-		out[i] = andNot(andNot(r[i], d.excludedSet(i)), d.kept[i])
+		out[i] = andNot(d.excluded[i].without(r[i]), d.kept[i])
 	}
 	return out, true
+}
+
+// unlike returns the documents of a set that are not known to share a value with a kept one.
+func (d *Distinct) unlike(r rows) rows {
+	if d.met != nil {
+		return r
+	}
+	out := make(rows, len(r))
+	for i := range r {
+		out[i] = d.excluded[i].without(r[i])
+	}
+	return out
 }
 
 // excludeNumber excludes the documents of segments other than seg that have a number.
@@ -159,7 +161,7 @@ func (d *Distinct) Candidates(r []*roaring.Bitmap, exhaustive bool) []*roaring.B
 			out[i] = d.unmet(i, r[i])
 			continue
 		}
-		duplicates := roaring.AndNot(d.excludedSet(i), d.kept[i])
+		duplicates := roaring.AndNot(roaring.FromDense(d.excluded[i], true), d.kept[i])
 		out[i] = andNot(r[i], duplicates)
 	}
 	if exhaustive {
@@ -218,6 +220,33 @@ func newRowBits(rows int) rowBits { return make(rowBits, (rows+63)/64) }
 
 func (b rowBits) set(row uint32)      { b[row/64] |= 1 << (row % 64) }
 func (b rowBits) has(row uint32) bool { return b[row/64]>>(row%64)&1 != 0 }
+
+// without returns the rows of a set without a bit; nil for none.
+func (b rowBits) without(r *roaring.Bitmap) *roaring.Bitmap {
+	switch {
+	case r == nil || b == nil:
+		return r
+	case int(r.GetCardinality()) < len(b):
+		left := roaring.New()
+		for it := r.Iterator(); it.HasNext(); {
+			if row := it.Next(); !b.has(row) {
+				left.Add(row)
+			}
+		}
+		r = left
+	default:
+		in := make(rowBits, len(b))
+		r.WriteDenseTo(in)
+		for i := range in {
+			in[i] &^= b[i]
+		}
+		r = roaring.FromDense(in, false)
+	}
+	if r.IsEmpty() {
+		return nil
+	}
+	return r
+}
 
 // metValues are the values of a field that documents had.
 type metValues struct {

@@ -27,8 +27,15 @@ func (wordPosition) split(s *search, b *bucket, i int) split {
 	ranks := 1 + farthestPosition*b.terms
 	for _, v := range b.paths[0].nodes {
 		c := s.nodeClasses(b, v, s.positionClasses)
-		if c == nil {
+		switch {
+		case c != nil:
+		case s.out.fillable():
 			return s.bySieve(b, i, s.sievePosition, ranks)
+		default:
+			if c = s.placeAll(b); c == nil {
+				return nil
+			}
+			return s.bySums(b, []*classes{c}, 0, ranks)
 		}
 		items = append(items, c)
 	}
@@ -301,6 +308,19 @@ func (s *search) sievePosition(b *bucket, i int) *classes {
 		return nil
 	}
 	return v.classes(math.MaxInt32)
+}
+
+// placeAll returns the documents of a large bucket with one path by their positions; nil when it is no such bucket, or time is over.
+func (s *search) placeAll(b *bucket) *classes {
+	if b.n <= listRows {
+		return nil
+	}
+	nodes := b.paths[0].nodes
+	v := s.newSieve(b, 0, func(b *batch, costs []uint32) { s.placeNodes(b, nodes, tooMuch, costs) })
+	if !v.addAll(b.rows) {
+		return nil
+	}
+	return v.upToCost(math.MaxInt32 - 1)
 }
 
 // placeNodes computes the sum of the position costs of some nodes in many rows. Those that cost more than most cost tooMuch: of a row that

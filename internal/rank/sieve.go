@@ -178,6 +178,11 @@ func (v *sieve) classes(most int) *classes {
 			most = cost
 		}
 	}
+	return v.upToCost(most)
+}
+
+// upToCost returns all documents that cost no more than most.
+func (v *sieve) upToCost(most int) *classes {
 	parts := make([]*segmentClasses, len(v.byCost))
 	for seg, byCost := range v.byCost {
 		parts[seg] = byCost[:min(len(byCost), most+1)].classes(v.s.ix.Segments[seg].Rows())
