@@ -185,12 +185,12 @@ func TestTaskStreamEnds(t *testing.T) {
 		t.Errorf("%d streams", n)
 	}
 	left.Body.Close()
-	for deadline := time.Now().Add(10 * time.Second); c.server.taskStreams.Load() != 2; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); c.server.taskStreams.Load() != 2; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("a stream without a client goes on")
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := c.server.Shutdown(ctx); err != nil {
 		t.Errorf("the server does not stop: %v", err)

@@ -246,7 +246,7 @@ func TestSegmentTruncatedInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	status, got := in.ask("GET", "/indexes/a/documents/2900", "")
-	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(got, "was not opened"); _, got = in.ask("POST", "/indexes/a/search", search) {
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(got, "was not opened"); _, got = in.ask("POST", "/indexes/a/search", search) {
 		if !strings.Contains(got, `"code":"invalid_store_file"`) || time.Now().After(deadline) {
 			t.Fatalf("%d %s", status, got)
 		}

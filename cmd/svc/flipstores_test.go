@@ -127,7 +127,7 @@ func (s *storeServer) ask(method, path, body, key string) (int, string, error) {
 
 // answers asks everything, once nothing is left to do.
 func (s *storeServer) answers() ([]string, error) {
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		status, body, err := s.ask("GET", "/tasks?statuses=enqueued,processing&limit=0", "", storesKey)
 		if err != nil {
 			return nil, err

@@ -54,7 +54,7 @@ func newLink(t *testing.T) *link {
 
 // listen begins to take connections. mu is held, or nobody else knows the link.
 func (k *link) listen() {
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		l, err := net.Listen("tcp", k.address)
 		if err == nil {
 			k.listener = l

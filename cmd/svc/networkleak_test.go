@@ -55,7 +55,7 @@ func TestNetworkSearchesLeakNothing(t *testing.T) {
 	for range 20 {
 		w.step(all[0])
 	}
-	settled(t, all, 30*time.Second)
+	settled(t, all, peace)
 	// Without a leader, instances that fail are asked again at once.
 	for _, in := range all {
 		in.must("PATCH", "/network", `{"leader":null}`, nil)

@@ -267,9 +267,9 @@ func TestTheScriptOfThreeInstances(t *testing.T) {
 		if !ready {
 			t.Errorf("the script ended: %s", said.String())
 		} else {
-			settled(t, all, 30*time.Second)
+			settled(t, all, peace)
 			all[0].must("POST", "/indexes/m/documents", fmt.Sprintf(`[{"id":%d},{"id":%d}]`, 2*round, 2*round+1), nil)
-			settled(t, all, 30*time.Second)
+			settled(t, all, peace)
 			for _, in := range all {
 				var found struct{ EstimatedTotalHits int }
 				in.must("POST", "/indexes/m/search", `{"limit":0}`, &found)

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestKeysOfRemotesStayHidden has requests to a remote succeed, and fail in several ways, and looks for its keys in all that instances say.
@@ -36,7 +35,7 @@ func TestKeysOfRemotesStayHidden(t *testing.T) {
 	a.change(`{"self":"a","leader":"a","remotes":{` + strings.Join(remotes, ",") + `},"shards":{"x":{"remotes":["a"]},"y":{"remotes":["b"]}}}`)
 	write := func() { note(a, "POST", "/indexes/m/documents?primaryKey=id", `[{"id":1},{"id":2},{"id":3}]`) }
 	write()
-	settled(t, all, 30*time.Second)
+	settled(t, all, peace)
 	note(a, "POST", "/dumps", "")
 	note(a, "POST", "/snapshots", "")
 	for _, suffered := range []trouble{{}, {refuse: true}, {cutAfter: 10}, {hole: true}} {
@@ -52,7 +51,7 @@ func TestKeysOfRemotesStayHidden(t *testing.T) {
 	}
 	note(a, "PATCH", "/network", `{"remotes":{"b":{"url":"http://`+searchKey+`@[","writeApiKey":7}}}`)
 	b.link.suffer(trouble{})
-	settled(t, all, 30*time.Second)
+	settled(t, all, peace)
 	for _, in := range all {
 		for _, path := range []string{"/tasks?limit=100", "/batches?limit=100", "/metrics", "/network/outbox", "/stats", "/indexes", "/experimental-features"} {
 			note(in, "GET", path, "")

@@ -59,10 +59,10 @@ func TestAnInstanceThatWasSetBackIsRebuilt(t *testing.T) {
 	c := all[2]
 	w := newWriter()
 	w.steps(all[0], 10)
-	settled(t, all, 30*time.Second)
+	settled(t, all, peace)
 	file := c.snapshot()
 	w.steps(all[0], 20)
-	settled(t, all, 30*time.Second)
+	settled(t, all, peace)
 	c.setBack(file)
 	c.whole(all, func() {
 		// Until it has everything, it says so in what it answers alone, and others do not ask it.
@@ -72,7 +72,7 @@ func TestAnInstanceThatWasSetBackIsRebuilt(t *testing.T) {
 			t.Errorf("a search at the leader meanwhile finds %d documents, want %d", found.EstimatedTotalHits, live)
 		}
 	})
-	settled(t, all, 30*time.Second)
+	settled(t, all, peace)
 	w.check(t, all)
 }
 
@@ -84,13 +84,13 @@ func TestALeaderThatWasSetBack(t *testing.T) {
 		"with writes since":          func(all []*member, w *writer) { w.steps(all[0], 20) },
 		"with another network since": func(all []*member, w *writer) {
 			all[2].start()
-			settled(t, all, 30*time.Second)
+			settled(t, all, peace)
 			all[0].change(`{"shards":` + shapes[1] + `}`)
 			w.steps(all[0], 20)
 		},
 		"with a change under way": func(all []*member, w *writer) {
 			all[2].start()
-			settled(t, all, 30*time.Second)
+			settled(t, all, peace)
 			all[0].must("PATCH", "/network", `{"shards":`+shapes[1]+`}`, nil)
 			all[2].kill()
 		},
@@ -111,7 +111,7 @@ func TestALeaderThatWasSetBack(t *testing.T) {
 			w := newWriter()
 			a.must("POST", "/indexes", `{"uid":"gone"}`, nil)
 			w.steps(a, 10)
-			settled(t, all, 30*time.Second)
+			settled(t, all, peace)
 			c.kill()
 			w.steps(a, 10)
 			file := a.snapshot()
@@ -128,10 +128,10 @@ func TestALeaderThatWasSetBack(t *testing.T) {
 				c.start()
 			}
 			a.whole(all, func() {})
-			settled(t, all, 30*time.Second)
+			settled(t, all, peace)
 			w.check(t, all)
 			w.steps(a, 5)
-			settled(t, all, 30*time.Second)
+			settled(t, all, peace)
 			w.check(t, all)
 			var filterable []string
 			a.must("GET", "/indexes/m/settings/filterable-attributes", "", &filterable)
@@ -155,7 +155,7 @@ func TestALeaderThatWasAlone(t *testing.T) {
 			docs = append(docs, fmt.Sprintf(`{"id":%d}`, id))
 		}
 		a.must("POST", "/indexes/m/documents", "["+strings.Join(docs, ",")+"]", nil)
-		settled(t, all, 30*time.Second)
+		settled(t, all, peace)
 	}
 	found := func(shard string) (hits int) {
 		var found struct{ EstimatedTotalHits int }
@@ -172,7 +172,7 @@ func TestALeaderThatWasAlone(t *testing.T) {
 	}
 	a.setBack(file)
 	a.whole(all, func() {})
-	settled(t, all, 30*time.Second)
+	settled(t, all, peace)
 	for shard, want := range after {
 		if got := found(shard); got != want {
 			t.Errorf("shard %s has %d documents, want %d", shard, got, want)
@@ -189,7 +189,7 @@ func TestANetworkThatWasSetBack(t *testing.T) {
 	all := newNetwork(t)
 	w := newWriter()
 	w.steps(all[0], 10)
-	settled(t, all, 30*time.Second)
+	settled(t, all, peace)
 	var files []string
 	for _, in := range all {
 		files = append(files, in.snapshot())
@@ -199,7 +199,7 @@ func TestANetworkThatWasSetBack(t *testing.T) {
 		before.docs[id] = &written{acknowledged: d.acknowledged}
 	}
 	w.steps(all[0], 10)
-	settled(t, all, 30*time.Second)
+	settled(t, all, peace)
 	for _, in := range all {
 		in.kill()
 	}
@@ -209,10 +209,10 @@ func TestANetworkThatWasSetBack(t *testing.T) {
 	for _, in := range all {
 		in.whole(all, func() {})
 	}
-	settled(t, all, 30*time.Second)
+	settled(t, all, peace)
 	before.check(t, all)
 	before.steps(all[0], 5)
-	settled(t, all, 30*time.Second)
+	settled(t, all, peace)
 	before.check(t, all)
 }
 
@@ -221,17 +221,17 @@ func TestALeaderThatWasSetBackElsewhere(t *testing.T) {
 	all := newNetwork(t)
 	w := newWriter()
 	w.steps(all[0], 5)
-	settled(t, all, 30*time.Second)
+	settled(t, all, peace)
 	file := all[0].snapshot()
 	w.steps(all[0], 5)
-	settled(t, all, 30*time.Second)
+	settled(t, all, peace)
 	all[0].kill()
 	all[0].link.suffer(trouble{refuse: true})
 	a := newMember(t, "a", "--import-snapshot", file)
 	all[0] = a
 	a.change(fmt.Sprintf(`{"remotes":{"a":{"url":"http://%s"}}}`, a.link.address))
 	a.whole(all, func() {})
-	settled(t, all, 30*time.Second)
+	settled(t, all, peace)
 	w.check(t, all)
 }
 
@@ -241,7 +241,7 @@ func TestACopyOfTheLeaderDoesNotLead(t *testing.T) {
 	a := all[0]
 	w := newWriter()
 	w.steps(a, 5)
-	settled(t, all, 30*time.Second)
+	settled(t, all, peace)
 	file := a.snapshot()
 	version := func() (v string) {
 		var n struct{ Version string }
@@ -259,7 +259,7 @@ func TestACopyOfTheLeaderDoesNotLead(t *testing.T) {
 		t.Errorf("the copy takes a write: %d %s %v", status, text, err)
 	}
 	w.steps(a, 5)
-	settled(t, all, 30*time.Second)
+	settled(t, all, peace)
 	w.check(t, all)
 	if after := version(); after != before {
 		t.Errorf("the network has version %s after a copy was started, and had %s", after, before)

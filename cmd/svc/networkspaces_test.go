@@ -170,7 +170,7 @@ func TestNetworkOfNamespaces(t *testing.T) {
 		}
 		w.steps(all[0], random.IntN(5))
 		if round%8 == 7 || round == *networkRounds-1 {
-			settled(t, all, 30*time.Second)
+			settled(t, all, peace)
 			all[0].change(`{}`)
 			w.check(t, all)
 			if t.Failed() {

@@ -288,12 +288,12 @@ func TestDeadlineBoundsWaits(t *testing.T) {
 		}
 		return nil
 	}
-	limited, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	limited, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	q := "x"
 	_, err := open(t, pool, restConfig(server.URL), 2).EmbedQuery(limited, Query{Q: &q})
 	wantError(t, err, "status 500")
-	if last := waits[len(waits)-1]; len(waits) != 7 || last > 4500*time.Millisecond || last < 3*time.Second {
+	if last := waits[len(waits)-1]; len(waits) != 7 || last > 90*time.Second || last < 30*time.Second {
 		t.Errorf("waits %v", waits)
 	}
 }

@@ -445,7 +445,7 @@ func TestMain(m *testing.M) {
 		code = 1
 	}
 	left := goroutines()
-	for end := time.Now().Add(5 * time.Second); len(left) > 0 && time.Now().Before(end); left = goroutines() {
+	for end := time.Now().Add(time.Minute); len(left) > 0 && time.Now().Before(end); left = goroutines() {
 		time.Sleep(10 * time.Millisecond)
 	}
 	if code == 0 && len(left) > 0 {

@@ -54,7 +54,7 @@ func TestRemoteFailures(t *testing.T) {
 		if status.Load() == 0 {            // for ever
 			select {
 			case <-r.Context().Done():
-			case <-time.After(5 * time.Second):
+			case <-time.After(time.Minute):
 			}
 			return
 		}
@@ -86,7 +86,11 @@ func TestRemoteFailures(t *testing.T) {
 		{"gone", dead.URL, outbound.Any(), 200, ``, "remote_could_not_send_request", 0},
 		{"not allowed", remote.URL, outbound.Policy{}, 200, ``, "remote_could_not_send_request", 0},
 	} {
-		n := nodeOf(t, Options{Allowed: tt.allowed, SearchTimeout: time.Second / 2}, tt.url+"/base/", map[string]*ShardPatch{"a": owners("far")})
+		patience := time.Minute
+		if tt.status == 0 {
+			patience = time.Second
+		}
+		n := nodeOf(t, Options{Allowed: tt.allowed, SearchTimeout: patience}, tt.url+"/base/", map[string]*ShardPatch{"a": owners("far")})
 		status.Store(tt.status)
 		body.Store(tt.body)
 		answered.Store(0)
@@ -227,7 +231,7 @@ func TestWires(t *testing.T) {
 			}
 		})
 	}
-	for deadline := time.Now().Add(10 * time.Second); open.Load() < 2*idlePerRemote && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); open.Load() < 2*idlePerRemote && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
 	cancel()
@@ -243,7 +247,7 @@ func TestWires(t *testing.T) {
 	}
 	group.Wait()
 	within := func(most int64) bool {
-		for deadline := time.Now().Add(10 * time.Second); open.Load() > most; time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); open.Load() > most; time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
 				return false
 			}

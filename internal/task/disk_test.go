@@ -123,7 +123,7 @@ func TestACommitThatFailedIsUndone(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("%s: reading does not end", name)
 		}
 		if err := add(); err != nil {

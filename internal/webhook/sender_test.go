@@ -66,7 +66,7 @@ func (tg *target) next(t *testing.T) delivered {
 	select {
 	case d := <-tg.got:
 		return d
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("nothing comes")
 		return delivered{}
 	}
