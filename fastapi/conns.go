@@ -37,6 +37,9 @@ type conn struct {
 	served  atomic.Bool                    // one was
 	account atomic.Pointer[budget.Account] // what its request holds; nil: there is none
 
+	turn sync.Mutex // held by who makes it busy, or hangs it up
+	hung bool       // no more is read before the next request; guarded by turn
+
 	// How the client does its part: since when it sends or receives, how much of it, and whether the server waits for it just now.
 	writing atomic.Bool
 	since   atomic.Int64 // ns since 1970
@@ -299,6 +302,28 @@ func (cs *conns) remove(c *conn) {
 	}
 }
 
+// hangUp ends the wait for a request on the connection, if it waits for one.
+func (c *conn) hangUp() {
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	if !c.busy.Load() {
+		c.hung = true
+		c.SetReadDeadline(time.Now()) // an error means that it is closed already
+	}
+}
+
+// enter notes that a request is being answered. One that came as its connection was hung up has its body read like others.
+func (c *conn) enter() {
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	c.busy.Store(true)
+	c.served.Store(true)
+	if c.hung && !c.cut.Load() {
+		c.SetReadDeadline(time.Now().Add(readTimeout)) // an error means that it is closed already
+	}
+	c.hung = false
+}
+
 // hangUp ends the wait for a request on all connections, again and again until done: a
 // connection may come in, or end its request, at any time.
 func (cs *conns) hangUp(done <-chan struct{}) {
@@ -307,9 +332,7 @@ func (cs *conns) hangUp(done <-chan struct{}) {
 	for {
 		cs.mu.Lock()
 		for c := range cs.open {
-			if !c.busy.Load() {
-				c.SetReadDeadline(time.Now()) // an error means that it is closed already
-			}
+			c.hangUp()
 		}
 		cs.mu.Unlock()
 		select {

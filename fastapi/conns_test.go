@@ -49,3 +49,33 @@ func TestSlowReaders(t *testing.T) {
 		})
 	}
 }
+
+// TestARequestBesideTheEndIsRead hangs a connection up between the head of a request and its handler: its body is read like others, and the
+// next request is not waited for.
+func TestARequestBesideTheEndIsRead(t *testing.T) {
+	client, server := net.Pipe()
+	defer client.Close()
+	var cs conns
+	c := &conn{Conn: server, in: &cs}
+	defer c.Close()
+	cs.take(c)
+	read := func() error {
+		go client.Write([]byte("x")) // it ends with the connection
+		_, err := c.Read(make([]byte, 1))
+		return err
+	}
+	c.hangUp()
+	c.enter()
+	if err := read(); err != nil {
+		t.Errorf("the body of a request that was let in: %v", err)
+	}
+	c.hangUp() // it is busy
+	if err := read(); err != nil {
+		t.Errorf("the rest of it: %v", err)
+	}
+	c.busy.Store(false)
+	c.hangUp()
+	if err := read(); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("after the request: %v", err)
+	}
+}

@@ -231,8 +231,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // serve answers one request.
 func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	if c, ok := ctx.Conn().(*conn); ok {
-		c.busy.Store(true)
-		c.served.Store(true)
+		c.enter()
 		defer c.busy.Store(false)
 	}
 	r := s.begin(ctx)
