@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 
 	"svc/internal/apierr"
@@ -554,6 +555,23 @@ func TestWithoutEmbedders(t *testing.T) {
 			if same, refused := u.WithoutEmbedders(); same != u || refused != nil {
 				t.Errorf("%s: %v", body, refused)
 			}
+		}
+	}
+}
+
+// An unknown name is told with the one that was probably meant, or with all.
+func TestUnknownNames(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"filterableAtributes":[]}`:                        `There is no setting "filterableAtributes". Did you mean "filterableAttributes"?`,
+		`{"zzz":[]}`:                                        `There is no setting "zzz": the known ones are displayedAttributes, `,
+		`{"` + strings.Repeat("z", 1000) + `":1}`:           `There is no setting "` + strings.Repeat("z", 80) + `": the known`,
+		`{"typoTolerance":{"enable":true}}`:                 `has no member "enable". Did you mean "enabled"?`,
+		`{"typoTolerance":{"zzz":true}}`:                    `has no member "zzz": the known ones are `,
+		`{"embedders":{"e":{"sorce":"userProvided"}}}`:      `has no member "sorce". Did you mean "source"?`,
+		`{"typoTolerance":{"minWordSizeForTypos":{"o":1}}}`: `has no member "o": the known ones are `,
+	} {
+		if _, err := ParseUpdate([]byte(body), Features{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.80s: %v, want %s", body, err, want)
 		}
 	}
 }

@@ -1,10 +1,10 @@
 package settings
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"svc/internal/apierr"
 )
@@ -35,7 +35,10 @@ func ParseUpdate(body []byte, f Features) (*Update, error) {
 	for _, m := range members {
 		row, ok := byKey[m.key]
 		if !ok {
-			return nil, apierr.New("bad_request", "There is no setting %q: the known ones are %s.", m.key, knownSettings())
+			if meant := apierr.Closest(m.key, settingNames()); meant != "" {
+				return nil, apierr.New("bad_request", "There is no setting %.80q. Did you mean %q?", m.key, meant)
+			}
+			return nil, apierr.New("bad_request", "There is no setting %.80q: the known ones are %s.", m.key, strings.Join(settingNames(), ", "))
 		}
 		if err := u.set(row, m.value, f); err != nil {
 			return nil, err
@@ -44,15 +47,12 @@ func ParseUpdate(body []byte, f Features) (*Update, error) {
 	return u, nil
 }
 
-func knownSettings() string {
-	var b bytes.Buffer
+func settingNames() []string {
+	names := make([]string, len(table))
 	for i := range table {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(table[i].key)
+		names[i] = table[i].key
 	}
-	return b.String()
+	return names
 }
 
 // ParseOne reads the body of a sub-route's update.

@@ -218,6 +218,9 @@ func (v value) fields(readers map[string]func(value) error) error {
 }
 
 func (v value) unknown(key string, known []string) error {
+	if meant := apierr.Closest(key, known); meant != "" {
+		return v.fail("has no member %.80q. Did you mean %q?", key, meant)
+	}
 	return v.fail("has no member %.80q: the known ones are %s.", key, strings.Join(known, ", "))
 }
 
