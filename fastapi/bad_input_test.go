@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // spoiled calls f with copies of a JSON value in each of which one place has become something else, and says where and what: see
@@ -147,5 +149,32 @@ func TestBadInput(t *testing.T) {
 	}
 	if r := c.get("/health"); r.status != 200 {
 		t.Errorf("%d %s", r.status, r.body)
+	}
+}
+
+// TestBytesThatAreNoText sends every route paths and parameters of bytes among which no character begins, short and long ones. They are
+// refused or found nowhere, and what is said of them is text.
+func TestBytesThatAreNoText(t *testing.T) {
+	o := Options{}
+	openInstance(t, &o)
+	c := newClient(t, o)
+	parameter := regexp.MustCompile(`\{[^}]*\}`)
+	for _, r := range routes() {
+		if strings.Contains(r.path, "stream") {
+			continue // its answers do not end
+		}
+		for _, n := range []int{1, 79, 80, 81, 200, 3000} {
+			odd := strings.Repeat("%80", n)
+			paths := []string{r.path + "?" + odd + "=1", r.path + "?limit=" + odd + "&filter=" + odd}
+			if parameter.MatchString(r.path) {
+				paths = append(paths, parameter.ReplaceAllString(r.path, odd))
+			}
+			for _, path := range paths {
+				a := c.send(r.method, parameter.ReplaceAllString(path, "none"), strings.NewReader("{}"), "Content-Type", "application/json")
+				if a.status >= 500 || !utf8.ValidString(a.body) && a.status >= 400 || a.status >= 400 && len(a.body) > 5000 {
+					t.Errorf("%s %.60s (%d bytes): %d %.200q", r.method, path, n, a.status, a.body)
+				}
+			}
+		}
 	}
 }

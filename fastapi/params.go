@@ -69,7 +69,7 @@ func (a *arg) path() string { return a.in + a.name }
 
 // expected is the error of a value that cannot be used. what completes "must be …".
 func (a *arg) expected(what string) error {
-	got := strconv.Quote(a.text)
+	got := strconv.Quote(shorten([]byte(a.text)))
 	if a.json != nil {
 		got = shorten(a.json)
 		switch a.json[0] {
@@ -85,13 +85,13 @@ const shownBytes = 80
 // shorten cuts what was sent to a length that fits a message.
 func shorten(b []byte) string { return shortenTo(b, shownBytes) }
 
-// shortenTo cuts what was sent to most bytes.
+// shortenTo cuts what was sent to most bytes, of which there are more than a character has.
 func shortenTo(b []byte, most int) string {
 	if len(b) <= most {
 		return string(b)
 	}
 	end := most
-	for !utf8.RuneStart(b[end]) {
+	for end > most-utf8.UTFMax && !utf8.RuneStart(b[end]) { // paths and parameters may be anything, not text alone
 		end--
 	}
 	return string(b[:end]) + "…"
