@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"svc/internal/logs/logstest"
 )
 
 var rounds = flag.Int("rounds", 3, "how often TestKilledServerKeepsItsPromises kills the server")
@@ -110,7 +112,7 @@ func TestKilledServerKeepsItsPromises(t *testing.T) {
 type crashServer struct {
 	process *exec.Cmd
 	url     string
-	log     *bytes.Buffer
+	log     *logstest.Buffer
 }
 
 // kill ends the server as a crash would.
@@ -218,7 +220,7 @@ func launch(t *testing.T, binary, data string, more ...string) *crashServer {
 	}
 	address := l.Addr().String()
 	l.Close()
-	s := &crashServer{url: "http://" + address, log: &bytes.Buffer{}}
+	s := &crashServer{url: "http://" + address, log: &logstest.Buffer{}}
 	s.process = exec.Command(binary, append([]string{"--db-path", data, "--http-addr", address, "--log-level", "WARN"}, more...)...)
 	s.process.Dir = filepath.Dir(data) // dumps and snapshots of imported tasks go to directories beside it
 	s.process.Stdout, s.process.Stderr = s.log, s.log

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -18,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"svc/internal/logs/logstest"
 )
 
 var networkRounds = flag.Int("network-rounds", 4, "how often TestNetworkKeepsItsPromises kills an instance or troubles a link")
@@ -30,7 +31,7 @@ type member struct {
 	data    string
 	process *exec.Cmd
 	url     string
-	log     bytes.Buffer
+	log     logstest.Buffer
 	link    *link
 	room    *namespace // where it runs; nil: here, and others reach it through link
 }

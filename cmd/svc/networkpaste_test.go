@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"svc/internal/logs/logstest"
 )
 
 // needCommands skips where commands that people have are not there.
@@ -59,7 +61,7 @@ type pasted struct {
 	port  int
 	path  string // with a program svc ahead
 	hosts map[string]*exec.Cmd
-	log   bytes.Buffer
+	log   logstest.Buffer
 
 	stdin  io.Writer
 	stdout *bufio.Reader

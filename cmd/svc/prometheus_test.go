@@ -18,6 +18,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"svc/internal/logs/logstest"
 )
 
 // usualDashboard are the panels of the dashboards that people have for Meilisearch, in the names that its /metrics gives. Those that
@@ -188,7 +190,7 @@ func startPrometheus(t *testing.T, all []*member) *promClient {
 		t.Fatal(err)
 	}
 	p := &promClient{t, freeAddress(t)}
-	var log bytes.Buffer
+	var log logstest.Buffer
 	cmd := exec.Command(binary, "--config.file", file, "--storage.tsdb.path", filepath.Join(dir, "data"), "--web.listen-address", p.address, "--log.level", "warn")
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if err := cmd.Start(); err != nil {
