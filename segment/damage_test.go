@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -218,6 +219,10 @@ func exercise(t testing.TB, r *Reader) {
 		try(func() { r.WordCount(FieldID(row%12), row) })
 		try(func() { concordanceText(r, row, 7) })
 	}
+	rows := make([]uint32, r.Rows()+1)
+	for i := range rows {
+		rows[i] = uint32(i)
+	}
 	posting := func(p Posting) {
 		defer func() {
 			if e := recover(); e != nil && mapped.Damage(e) == nil {
@@ -225,6 +230,7 @@ func exercise(t testing.TB, r *Reader) {
 			}
 		}()
 		var dst []uint16
+		p.Most()
 		for i := range min(p.Fields(), 20) {
 			f := p.Field(i)
 			p.Find(f.ID())
@@ -233,6 +239,8 @@ func exercise(t testing.TB, r *Reader) {
 				dst = reader.Append(dst[:0], row)
 			}
 			reader.Append(dst[:0], 0)
+			exercisePositions(f, rows)
+			r.AddNeighbours(make([]uint64, (r.Rows()+63)/64), p, p, f.ID())
 			if sound {
 				f.AddRows(roaring.New())
 			}
@@ -344,6 +352,27 @@ func exercise(t testing.TB, r *Reader) {
 	if err := m.Verify(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// exercisePositions calls all that reads the positions of a word in many rows at once.
+func exercisePositions(f FieldPosting, rows []uint32) {
+	f.First()
+	f.AppendRows(nil)
+	f.FirstPositions(nil, rows)
+	f.AppendStarting(nil)
+	some := []uint32{rows[0], rows[len(rows)-1]}
+	for _, in := range [][]uint32{rows, some} {
+		f.AppendOccurrences(nil, in, 0)
+	}
+	cost := make([]uint8, 3*CostsApart)
+	for _, nearest := range []int{0, 3} {
+		for at := range cost {
+			cost[at] = uint8(min(max(at-nearest, nearest-at), 9))
+		}
+		f.AppendByCost(make([][]uint32, 4), cost, nearest)
+		f.LowerCosts(make([]uint8, len(rows)), 0, cost, nearest)
+	}
+	f.LowerDistances(f, slices.Repeat([]uint8{FarApart}, len(rows)), 0)
 }
 
 func oneFile(t testing.TB, data []byte) vfs.FS {

@@ -96,33 +96,53 @@ func TestPlacesOfFrequentWords(t *testing.T) {
 	}
 }
 
-// TestTiesOfFrequentWords asks for words that all documents have at the same places, half of them not as they are written: these come
-// behind the others, which have higher ids.
+// TestTiesOfFrequentWords asks for words that the first documents have far from their places. Of the others, which have them at the same
+// places, exactness tells which come first: not those with the lowest ids.
 func TestTiesOfFrequentWords(t *testing.T) {
 	defer func(c, l, s, u, d, b int) {
 		classRows, listRows, stopRows, unorderedRows, denseRows, beginningBytes = c, l, s, u, d, b
 	}(classRows, listRows, stopRows, unorderedRows, denseRows, beginningBytes)
-	classRows, listRows, stopRows, unorderedRows, denseRows, beginningBytes = 1, 1, 10, 5, 1, 1<<10
-	var docs []*document
-	for i := range 200 {
-		d := doc(i, "title", "red often", "body", "red the often")
-		if i >= 100 {
-			d = doc(i, "title", "red often", "body", "red the often of")
+	type kind struct {
+		until       int // id
+		title, body string
+	}
+	for _, tt := range []struct {
+		name, query string
+		kinds       []kind
+		want        [][2]int // ids, from and until
+	}{
+		{"half have them as they are written", "the of", []kind{{100, "red often", "red the often"}, {200, "red often", "red the often of"}}, [][2]int{{100, 120}}},
+		{"some have them as they are written", "the of", []kind{{60, "red", "red red the often"}, {150, "red", "the often"}, {155, "red", "the often of"},
+			{200, "red", "the often"}}, [][2]int{{150, 155}, {60, 75}}},
+		{"a field is the only one that is a word", "the oft", []kind{{60, "red", "red red the often"}, {120, "the red", "the the often"},
+			{200, "the", "the the often"}}, [][2]int{{120, 140}}},
+	} {
+		var docs []*document
+		for _, k := range tt.kinds {
+			for len(docs) < k.until {
+				docs = append(docs, doc(len(docs), "title", k.title, "body", k.body))
+			}
 		}
-		docs = append(docs, d)
-	}
-	ix := build(t, parseSettings(t, `{}`), [][]*document{docs}, nil)
-	got, err := Search(context.Background(), ix, &Request{Query: "the of", Limit: 20, MaxTotal: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, h := range got.Hits {
-		if int(h.ID) != 100+i {
-			t.Fatalf("hit %d is document %d, want %d", i, h.ID, 100+i)
+		var want []int
+		for _, ids := range tt.want {
+			for id := ids[0]; id < ids[1]; id++ {
+				want = append(want, id)
+			}
 		}
-	}
-	if len(got.Hits) != 20 {
-		t.Errorf("%d hits", len(got.Hits))
+		ix := build(t, parseSettings(t, `{}`), [][]*document{docs}, nil)
+		for _, asList := range []bool{true, false} {
+			classRows, listRows, stopRows, unorderedRows, denseRows, beginningBytes = 1, 1, 10, 5, 1, 1<<10
+			if asList {
+				classRows, listRows = 1000, 1000
+			}
+			var got []int
+			for _, h := range mustSearch(t, ix, Request{Query: tt.query, Limit: 20, MaxTotal: 1000}).Hits {
+				got = append(got, int(h.ID))
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s, as a list %v: %d, want %d", tt.name, asList, got, want)
+			}
+		}
 	}
 }
 
