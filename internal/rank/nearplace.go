@@ -1,6 +1,10 @@
 package rank
 
-import "github.com/RoaringBitmap/roaring/v2"
+import (
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/segment"
+)
 
 // What pairs of neighbours cost is dear to read, and of documents in which they cost the same those come first whose words are near their
 // places in the query, unless attributeRank tells them apart. So once enough documents are known to fill the page, the others are placed
@@ -45,6 +49,10 @@ func (v *nearSieve) read(bound int, st *stretch, in *roaring.Bitmap) bool {
 		}
 		all = all[n:]
 	}
+	nodes := v.b.paths[0].nodes
+	if len(nodes) >= manyWords && v.enough() >= int(positionCost(segment.CostsApart)) {
+		return v.readRows(bound, st, all)
+	}
 	like := st.like
 	like.rows = all
 	if next := all[0]; next > in.Minimum() {
@@ -52,7 +60,7 @@ func (v *nearSieve) read(bound int, st *stretch, in *roaring.Bitmap) bool {
 		in.RemoveRange(0, uint64(next))
 	}
 	for cost := 0; cost <= v.enough(); cost++ {
-		if !v.sets.find(v.s, &like, v.b.paths[0].nodes, cost, v.enough()) {
+		if !v.sets.find(v.s, &like, nodes, cost, v.enough()) {
 			return v.readRows(bound, st, v.s.rowsIn(in))
 		}
 		r := and(in, v.sets.rows[cost])
@@ -66,6 +74,9 @@ func (v *nearSieve) read(bound int, st *stretch, in *roaring.Bitmap) bool {
 	}
 	return true
 }
+
+// manyWords is of how many words one says little of what the positions of all cost, unless they cost little.
+const manyWords = 4
 
 // readPlaced reads on in documents of a stretch whose positions cost no less than cost, as far as the page needs them. It returns false
 // when time is over.
