@@ -13,10 +13,13 @@ import (
 
 // begin begins with n documents that are equal under attributeRank. Many are placed.
 func (v *nearSieve) begin(n int) {
-	v.placing = v.place >= 0 && n > unorderedRows
 	v.placed = v.placed[:0]
 	v.missing = v.s.out.missing() - v.found.count(tooMuch)
+	v.placing = v.place >= 0 && n > unorderedRows && v.missing <= placedPage
 }
+
+// placedPage is up to how many documents of a page the cost of the last one tells enough of the others apart from them.
+const placedPage = 50
 
 // enough returns the least cost of positions of which it is known that as many documents cost no more as fill the page; tooMuch before it
 // is known of any.
@@ -50,7 +53,7 @@ func (v *nearSieve) read(bound int, st *stretch, in *roaring.Bitmap) bool {
 		all = all[n:]
 	}
 	nodes := v.b.paths[0].nodes
-	if len(nodes) >= manyWords && v.enough() >= int(positionCost(segment.CostsApart)) {
+	if v.enough() >= int(positionCost(segment.CostsApart)) { // too many documents cost no more
 		return v.readRows(bound, st, all)
 	}
 	like := st.like
@@ -74,9 +77,6 @@ func (v *nearSieve) read(bound int, st *stretch, in *roaring.Bitmap) bool {
 	}
 	return true
 }
-
-// manyWords is of how many words one says little of what the positions of all cost, unless they cost little.
-const manyWords = 4
 
 // readPlaced reads on in documents of a stretch whose positions cost no less than cost, as far as the page needs them. It returns false
 // when time is over.
