@@ -184,6 +184,39 @@ func TestALeaderThatWasAlone(t *testing.T) {
 	}
 }
 
+// TestAnInstanceThatWasAloneBeforeAChange restores an instance that alone has a shard from a snapshot of the time before a change of the
+// network: nobody has what it lacks, and it goes on with what it has, in the network that there is by now.
+func TestAnInstanceThatWasAloneBeforeAChange(t *testing.T) {
+	all := newNetwork(t, "--experimental-proxy-backoff-timeout-seconds", "1")
+	a, c := all[0], all[2]
+	a.change(`{"shards":{"x":{"remotes":["a"]},"y":{"remotes":["b"]},"z":{"remotes":["c"]}}}`)
+	add := func(from, to int) {
+		var docs []string
+		for id := from; id < to; id++ {
+			docs = append(docs, fmt.Sprintf(`{"id":%d}`, id))
+		}
+		a.must("POST", "/indexes/m/documents", "["+strings.Join(docs, ",")+"]", nil)
+	}
+	add(0, 100)
+	settled(t, all, 30*time.Second)
+	file := c.snapshot()
+	a.change(`{"shards":{"y":null,"w":{"remotes":["c"]}}}`)
+	c.kill()
+	add(100, 200)
+	c.setBack(file)
+	c.whole(all, func() {})
+	add(200, 300)
+	settled(t, all, 30*time.Second)
+	add(0, 100) // they are sent again
+	settled(t, all, 30*time.Second)
+	var found struct{ EstimatedTotalHits int }
+	a.must("POST", "/indexes/m/search", `{"limit":0}`, &found)
+	if found.EstimatedTotalHits != 300 {
+		t.Errorf("%d documents are found, want 300", found.EstimatedTotalHits)
+	}
+	a.change(`{"shards":{"w":{"remotes":["a"]}}}`)
+}
+
 // TestANetworkThatWasSetBack restores all instances from snapshots of one time.
 func TestANetworkThatWasSetBack(t *testing.T) {
 	all := newNetwork(t)

@@ -18,7 +18,8 @@ type ChangeState struct {
 	// SetBack says that the instance was set back to a snapshot, and does not know of the change. It may be told of it yet, unless the
 	// change is committed: then it has been told before.
 	SetBack bool `json:"setBack,omitempty"`
-	// Alone says that who asks was set back to a snapshot, and that nobody else has all that it owns: it is to go on with what it has.
+	// Alone says that who asks was set back to a snapshot, and that nobody else has all that it owns: it is to go on with what it has,
+	// in the network of Version.
 	Alone bool `json:"alone,omitempty"`
 	// Got is the last request of a leader that the instance has.
 	Got task.Position `json:"got"`
@@ -32,13 +33,17 @@ type ChangeState struct {
 // back to a snapshot.
 func (n *Node) State(version uuid.UUID, remote string, restored bool) ChangeState {
 	st := n.state(version)
+	var alone *Network
 	if restored && n.Network().Leads() && n.Network().Remotes[remote] != nil {
 		var err error
-		if st.Alone, err = n.lose(remote); err != nil {
+		if alone, err = n.lose(remote); err != nil {
 			n.o.Logger.Error("that a remote was set back to a snapshot cannot be stored", "remote", remote, "error", err)
 		}
 	}
 	st.Version, st.Process = n.Network().Version, n.process
+	if alone != nil {
+		st.Alone, st.Version = true, alone.Version
+	}
 	if q := n.queue.Load(); q != nil {
 		_, st.Got = q.Positions()
 	}

@@ -137,7 +137,7 @@ func (r *changing) run() error {
 	r.n.exports.drop()
 	e := r.n.update(func(s *stored) {
 		if s.Change != nil && s.Network.Version == r.version {
-			s.Restored = s.Restored && !slices.Contains(r.rebuilt, r.network.SelfName()) && r.ages == nil
+			s.Restored = s.Restored && !s.rebuilds(r.network.SelfName()) && r.ages == nil
 			s.Lost = slices.DeleteFunc(slices.Clone(s.Lost), func(name string) bool { return s.rebuilds(name) || r.network.Remotes[name] == nil })
 			s.Change = nil
 			s.record(r.version, true)

@@ -68,47 +68,52 @@ func (n *Node) aloneWith(now *Network, remote string) string {
 	return ""
 }
 
-// lose notes that a remote was set back to a snapshot, so that it gets a copy of what it owns from those who have it. alone says
-// that nobody has all of that: then nothing is done. A change under way is given up, unless it is committed: the remote may not know of
-// it any more, and others must not take from it what it has.
-func (n *Node) lose(remote string) (alone bool, err error) {
+// lose notes that a remote was set back to a snapshot, so that it gets a copy of what it owns from those who have it. Where nobody has all
+// of that nothing is done: alone is the network in which it is to go on with what it has. A change under way is given up, unless it is
+// committed: the remote may not know of it any more, and others must not take from it what it has.
+func (n *Node) lose(remote string) (alone *Network, err error) {
 	n.patching.Lock()
 	defer n.patching.Unlock()
 	s := n.snapshot()
 	if c := s.Change; s.rebuilds(remote) {
 		if n.queue.Load().Lacks(remote, c.Task) {
-			return false, nil
+			return nil, nil
 		}
 		// It said so before it was told of this change, or was set back again.
 		st, err := n.changeAt(n.ctx, remote, s.Network.Remotes[remote], s.Network.Version)
 		if err != nil || !st.SetBack {
-			return false, nil
+			return nil, nil
 		}
 	} else if s.forgoes(remote) {
-		return false, nil
+		return nil, nil
 	}
 	undone := false
 	if s.Change != nil {
 		if err := n.update(func(s *stored) { undone = s.undoUncommitted() }); err != nil {
-			return false, err
+			return nil, err
 		}
 	}
 	if undone {
 		n.o.Logger.Warn("a change of the network is given up: a remote was set back to a snapshot", "remote", remote)
 		n.exports.drop()
 	}
-	if shard := n.aloneWith(n.Network(), remote); shard != "" {
+	now := n.Network()
+	if shard := n.aloneWith(now, remote); shard != "" {
 		if n.snapshot().Change != nil {
-			return false, nil // it asks again
+			return nil, nil // it asks again
+		}
+		// What is of a network before, it takes only while it is in that itself.
+		if e, err := n.queue.Load().Next(remote); err != nil || e != nil && e.Version != now.Version.String() {
+			return nil, err
 		}
 		n.o.Logger.Error("a remote was set back to a snapshot, and alone has a shard: what was written there since is lost", "remote", remote, "shard", shard)
-		return true, nil
+		return now, nil
 	}
 	n.o.Logger.Warn("a remote was set back to a snapshot: it gets a copy of what it owns", "remote", remote)
 	if err := n.update(func(s *stored) { s.lose(remote) }); err != nil {
-		return false, err
+		return nil, err
 	}
-	return false, n.sender.abandon(remote, apierr.New("remote_could_not_send_request", "The remote `%s` was set back to a snapshot. It gets a copy of all documents.", remote))
+	return nil, n.sender.abandon(remote, apierr.New("remote_could_not_send_request", "The remote `%s` was set back to a snapshot. It gets a copy of all documents.", remote))
 }
 
 // How often the leader is asked, and how often while something is lacking.
@@ -135,9 +140,9 @@ func (n *Node) watch() {
 			restored := n.snapshot().Restored
 			st, err := n.changeAt(n.ctx, *now.Leader, now.Remotes[*now.Leader], now.Version)
 			if err == nil && st.Alone {
-				n.o.Logger.Error("this instance was set back to a snapshot, and nobody else has all that it owns: what was written since is lost here")
-				err = n.update(func(s *stored) { s.Restored = false })
-				restored = err != nil
+				if restored, err = n.goOn(st.Version); !restored {
+					n.o.Logger.Error("this instance was set back to a snapshot, and nobody else has all that it owns: what was written since is lost here")
+				}
 			}
 			n.lagging.Store(restored || err == nil && st.Behind)
 		}

@@ -208,7 +208,7 @@ func (l *leading) line(remote string) *line {
 func TestARemoteThatIsSetBackWithinAChange(t *testing.T) {
 	setBack := func(l *leading) {
 		l.t.Helper()
-		if alone, err := l.lose("c"); alone || err != nil {
+		if alone, err := l.lose("c"); alone != nil || err != nil {
 			l.t.Fatalf("c has a shard alone: %v, %v", alone, err)
 		}
 	}

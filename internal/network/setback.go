@@ -13,6 +13,7 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/index"
+	"svc/internal/settings"
 	"svc/internal/task"
 	"svc/internal/vfs"
 )
@@ -29,6 +30,9 @@ func SetBack(fsys vfs.FS, file string) error {
 		return err
 	}
 	s.Restored = true
+	if c := s.Change; c != nil { // by which it may have got what it lacks now
+		c.Rebuilt = slices.DeleteFunc(c.Rebuilt, func(name string) bool { return name == s.Network.SelfName() })
+	}
 	return s.write(fsys, file)
 }
 
@@ -180,7 +184,38 @@ func (n *Node) networkAt(ctx context.Context, name string, r *Remote) (*Network,
 	if err := now.check(); err != nil {
 		return nil, apierr.New("remote_bad_response", "The network of the remote `%s` cannot be used: %v.", name, err)
 	}
+	own := n.snapshot().Network
+	for name, r := range now.Remotes {
+		if was := own.Remotes[name]; was != nil {
+			r.URL = settings.RestoreURL(r.URL, was.URL) // it hides secrets
+		}
+	}
 	return &now, nil
+}
+
+// goOn has this instance, which was set back to a snapshot, and which nobody can give what it lacks, go on with what it has, in the network
+// that has a version at the leader: what the leader tells it is of that one. A change that the snapshot has ends before. restored says
+// that it cannot go on yet.
+func (n *Node) goOn(version uuid.UUID) (restored bool, err error) {
+	own := n.snapshot()
+	leader := textOf(own.Network.Leader)
+	r := own.Network.Remotes[leader]
+	if own.Change != nil || r == nil {
+		return true, nil
+	}
+	ctx, cancel := context.WithTimeout(n.ctx, checkTimeout)
+	defer cancel()
+	now, err := n.networkAt(ctx, leader, r)
+	if err != nil || now.Version != version || textOf(now.Leader) != leader {
+		return true, err
+	}
+	now.Self, restored = own.Network.Self, true
+	err = n.update(func(s *stored) {
+		if s.Change == nil && s.Network.Led() && !newer(s.Network.Version, version) {
+			s.Network, s.Restored, restored = now, false, false
+		}
+	})
+	return restored || err != nil, err
 }
 
 // newer reports whether the first of two versions is that of a later change.

@@ -60,7 +60,7 @@ type change struct {
 	Before   *Network `json:"before"`   // of this instance, in force again when the change is canceled
 	Previous *Network `json:"previous"` // of the network as a whole: who has which documents
 	// Rebuilt are remotes that begin with nothing, and get what is written since the change was announced. Here it is without those that
-	// were lost again since.
+	// were lost again since, or set back to a snapshot of the time of the change.
 	Rebuilt []string `json:"rebuilt,omitempty"`
 	// Commit says that the leader has committed; of the leader alone.
 	Commit bool `json:"commit,omitempty"`
