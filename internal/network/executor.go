@@ -367,14 +367,15 @@ func strangers(ctx context.Context, ix *index.Index, keep func([]byte) bool) ([]
 	return ids, ctx.Err()
 }
 
-// Ended is told of the tasks of finished batches: a change whose task was canceled while it waited is given up.
+// Ended is told of the tasks of finished batches: a change ends with its task, also where that was canceled while it waited, or failed for
+// what the instance lacks.
 func (n *Node) Ended(tasks []*task.Task) {
 	for _, t := range tasks {
 		if t.Kind != task.NetworkTopologyChange || t.Status != task.Canceled && t.Status != task.Failed {
 			continue
 		}
-		if s := n.snapshot(); s.Change != nil && s.Change.Task == t.UID && s.Change.Phase < moved {
-			n.giveUp(s.Network.Version)
+		if c := n.snapshot().Change; c != nil && c.Task == t.UID {
+			n.endChange()
 		}
 	}
 }

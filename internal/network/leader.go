@@ -76,7 +76,10 @@ func (n *Node) announce(a *announced) (*task.Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t, n.install(t.UID, a)
+	if err := n.install(t.UID, a); err != nil {
+		n.o.Logger.Error("a change of the network is under way, and its file cannot be written yet", "task", t.UID, "error", err)
+	}
+	return t, nil
 }
 
 func unfinished() error {
@@ -155,10 +158,10 @@ func (n *Node) Announced(ctx context.Context, origin *task.Origin, body []byte) 
 	return t, n.install(t.UID, a)
 }
 
-// install makes an announced network the one that is shown, while searches and older tasks go by the one before. It does nothing when this
-// has been done.
+// install makes an announced network the one that is shown, while searches and older tasks go by the one before. It does so even where it
+// fails to store that: the task lasts, and writes that are behind it must be of the new network. It does nothing when this has been done.
 func (n *Node) install(uid uint32, a *announced) error {
-	return n.update(func(s *stored) {
+	return n.impose(func(s *stored) {
 		if s.ended(a.Network.Version) != nil || s.Change != nil && s.Network.Version == a.Network.Version {
 			return
 		}
@@ -176,14 +179,7 @@ func (n *Node) adopt() {
 		return
 	}
 	if list.From == nil {
-		now := n.snapshot()
-		switch c := now.Change; {
-		case c == nil:
-		case c.Phase < moved || now.Network.Leads() && !c.Commit:
-			n.giveUp(now.Network.Version)
-		default:
-			n.done.Go(func() { n.resolve(now.Network) })
-		}
+		n.endChange()
 		return
 	}
 	uid := *list.From
@@ -199,8 +195,20 @@ func (n *Node) adopt() {
 	}
 }
 
-// resolve ends a change whose task was canceled when this instance had moved already: as the leader has decided. Documents of
-// others stay, unseen, until the next change.
+// endChange ends a change whose task is gone, or has ended without it.
+func (n *Node) endChange() {
+	now := n.snapshot()
+	switch c := now.Change; {
+	case c == nil:
+	case c.Phase < moved || now.Network.Leads() && !c.Commit:
+		n.giveUp(now.Network.Version)
+	default:
+		n.done.Go(func() { n.resolve(now.Network) })
+	}
+}
+
+// resolve ends a change whose task ended when this instance had moved already: as the leader has decided. Documents of others stay,
+// unseen, until the next change.
 func (n *Node) resolve(to *Network) {
 	for pause := firstPoll; ; pause = min(2*pause, lastPoll) {
 		st := n.state(to.Version)
@@ -317,15 +325,15 @@ func (n *Node) address(name string) *Remote {
 	return nil
 }
 
-// giveUp ends a change without a commit, if it is the one under way.
+// giveUp ends a change without a commit, if it is the one under way. Where that cannot be stored the next start does it again.
 func (n *Node) giveUp(version uuid.UUID) {
-	err := n.update(func(s *stored) {
+	err := n.impose(func(s *stored) {
 		if s.Change != nil && s.Network.Version == version {
 			s.undo()
 		}
 	})
 	if err != nil {
-		n.o.Logger.Error("a canceled change of the network is not undone", "error", err)
+		n.o.Logger.Error("that a change of the network was given up cannot be stored", "error", err)
 	}
 	n.exports.drop()
 }

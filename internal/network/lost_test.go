@@ -3,6 +3,7 @@ package network
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -74,10 +75,26 @@ type leading struct {
 	q     *task.Queue
 	b, c  *peer
 	ahead atomic.Int64 // of its clock, in nanoseconds
+	fs    sometimes    // of the network
+	gate  sync.RWMutex // held while no change is to begin
+}
+
+// sometimes is a file system that makes no files at times.
+type sometimes struct {
+	vfs.FS
+	fails atomic.Pointer[func() bool] // nil: never
+}
+
+func (s *sometimes) Create(name string) (vfs.File, error) {
+	if fails := s.fails.Load(); fails != nil && (*fails)() {
+		return nil, errors.New("no more files")
+	}
+	return s.FS.Create(name)
 }
 
 func newLeading(t *testing.T) *leading {
 	l := &leading{t: t, b: newPeer(t), c: newPeer(t)}
+	l.fs.FS = vfs.NewMem()
 	now := func() time.Time { return time.Now().Add(time.Duration(l.ahead.Load())) }
 	dir := t.TempDir()
 	catalog, err := index.OpenCatalog(filepath.Join(dir, "indexes"), index.Options{FS: vfs.OS, Now: time.Now})
@@ -85,12 +102,17 @@ func newLeading(t *testing.T) *leading {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { catalog.Close() })
-	l.Node, err = Open(Options{FS: vfs.NewMem(), File: "network.json", Catalog: catalog, Allowed: outbound.Any(), OutboxLimit: 1, Now: now})
+	l.Node, err = Open(Options{FS: &l.fs, File: "network.json", Catalog: catalog, Allowed: outbound.Any(), OutboxLimit: 1, Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
 	l.q, err = task.Open(task.Options{FS: vfs.OS, Dir: dir, Catalog: catalog, Now: time.Now, MaxBatchTasks: -1, OnForward: l.Forwarded, OnBatch: l.Ended,
-		Executors: map[task.Kind]task.Executor{task.NetworkTopologyChange: l.Executor}})
+		Executors: map[task.Kind]task.Executor{
+			task.NetworkTopologyChange: func(ctx context.Context, q *task.Queue, tasks []*task.Task, p index.Progress) ([]task.Outcome, error) {
+				l.gate.RLock()
+				defer l.gate.RUnlock()
+				return l.Executor(ctx, q, tasks, p)
+			}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,4 +321,63 @@ func TestARemoteThatIsSetBackWithinAChange(t *testing.T) {
 		l.end(uid, task.Succeeded)
 		l.until("it is rebuilt once more", func() bool { l.rebuild(); return len(l.lost()) == 0 })
 	})
+}
+
+// TestAChangeWhoseFileCannotBeWritten has the file of the network not be written in the course of a change.
+func TestAChangeWhoseFileCannotBeWritten(t *testing.T) {
+	always := func() bool { return true }
+	t.Run("as it is announced", func(t *testing.T) { // writes behind it are of the new network nevertheless
+		l := newLeading(t)
+		l.b.is(ChangeState{Phase: moving})
+		l.c.is(ChangeState{Phase: moving})
+		before := l.Network()
+		l.gate.Lock()
+		begin := sync.OnceFunc(l.gate.Unlock)
+		t.Cleanup(begin)
+		l.fs.fails.Store(&always)
+		d := newPeer(t)
+		made, err := l.Patch(t.Context(), &Patch{Remotes: map[string]*RemotePatch{"d": at(d.server.URL)}, Shards: map[string]*ShardPatch{"z": owners("b", "d")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, stored := l.Forward()
+		stored()
+		if now := l.Network(); !slices.Equal(f.Remotes, []string{"b", "c", "d"}) || f.Version != now.Version.String() || now.Version == before.Version {
+			t.Errorf("told of a write are %v, of version %s, want %s", f.Remotes, f.Version, now.Version)
+		}
+		l.until("d is told", func() bool { return !l.q.Lacks("d", made.UID) })
+		begin()
+		l.end(made.UID, task.Failed)
+		l.until("it is given up", func() bool { return l.snapshot().Change == nil && l.state(l.Network().Version).Canceled })
+	})
+	for name, tt := range map[string]struct {
+		at        func(c *change) bool // what is stored as it fails, once
+		committed bool
+	}{
+		"as it is committed": {func(c *change) bool { return c.Phase == moved && !c.Commit }, false},
+		"as searches switch": {func(c *change) bool { return c.Phase == moved && c.Commit }, true},
+		"as it ends":         {func(c *change) bool { return c.Phase == switched }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLeading(t)
+			var failed bool // mu is held
+			once := func() bool {
+				if c := l.stored.Change; c == nil || failed || !tt.at(c) {
+					return false
+				}
+				failed = true
+				return true
+			}
+			l.fs.fails.Store(&once)
+			z := &Patch{Shards: map[string]*ShardPatch{"z": owners("b")}}
+			uid := l.change(z)
+			version := l.Network().Version
+			l.end(uid, task.Failed)
+			l.until("it ends", func() bool { return l.snapshot().Change == nil })
+			if st := l.state(version); st.Committed != tt.committed || st.Canceled == tt.committed || (l.Network().Shards["z"] != nil) != tt.committed {
+				t.Errorf("it ended with %+v", st)
+			}
+			l.end(l.change(z), task.Succeeded)
+		})
+	}
 }

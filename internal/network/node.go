@@ -179,13 +179,27 @@ func (n *Node) publish() {
 func (n *Node) update(edit func(s *stored)) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	return n.replace(n.edited(edit))
+}
+
+// impose is update for what is so even where it cannot be stored now: with the next update, or after the next start.
+func (n *Node) impose(edit func(s *stored)) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.stored = n.edited(edit)
+	n.publish()
+	return n.stored.write(n.o.FS, n.o.File)
+}
+
+// edited returns a changed copy of what is stored. mu is held.
+func (n *Node) edited(edit func(s *stored)) *stored {
 	s := *n.stored
 	if s.Change != nil {
 		c := *s.Change
 		s.Change = &c
 	}
 	edit(&s)
-	return n.replace(&s)
+	return &s
 }
 
 // snapshot returns what is stored. It is not to be modified.
