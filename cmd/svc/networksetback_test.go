@@ -198,7 +198,7 @@ func TestAnInstanceThatWasAloneBeforeAChange(t *testing.T) {
 		a.must("POST", "/indexes/m/documents", "["+strings.Join(docs, ",")+"]", nil)
 	}
 	add(0, 100)
-	settled(t, all, 30*time.Second)
+	settled(t, all, peace)
 	file := c.snapshot()
 	a.change(`{"shards":{"y":null,"w":{"remotes":["c"]}}}`)
 	c.kill()
@@ -206,9 +206,9 @@ func TestAnInstanceThatWasAloneBeforeAChange(t *testing.T) {
 	c.setBack(file)
 	c.whole(all, func() {})
 	add(200, 300)
-	settled(t, all, 30*time.Second)
+	settled(t, all, peace)
 	add(0, 100) // they are sent again
-	settled(t, all, 30*time.Second)
+	settled(t, all, peace)
 	var found struct{ EstimatedTotalHits int }
 	a.must("POST", "/indexes/m/search", `{"limit":0}`, &found)
 	if found.EstimatedTotalHits != 300 {

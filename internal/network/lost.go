@@ -20,12 +20,16 @@ func (n *Node) makeRoom() error {
 	}
 	n.patching.Lock()
 	defer n.patching.Unlock()
-	now := n.Network()
 	for remote := range n.queue.Load().Lags() {
-		if !n.sender.late(remote) || now.Remotes[remote] == nil {
+		s := n.snapshot()
+		if !n.sender.late(remote) || s.Network.Remotes[remote] == nil {
 			continue
 		}
-		if alone := n.aloneWith(now, remote); alone != "" {
+		alone := n.aloneWith(s.Network, remote)
+		if alone == "" && s.uncommitted() { // it may be undone
+			alone = n.aloneWith(s.Change.Before, remote)
+		}
+		if alone != "" {
 			return apierr.New("no_space_left_on_device",
 				"The remote `%s` is away, alone has the shard `%s`, and lacks all the writes that are kept for it. Bring it back, or remove the shard from it.", remote, alone)
 		}

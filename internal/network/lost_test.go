@@ -210,6 +210,54 @@ func TestAChangeThatALostRemoteWasNotToldOf(t *testing.T) {
 	}
 }
 
+// TestARemoteThatAloneHasAShardIsNotLost has a remote be away too long within a change, before or after which it alone has a shard. The
+// copy that a lost one gets would be of nothing.
+func TestARemoteThatAloneHasAShardIsNotLost(t *testing.T) {
+	for name, shapes := range map[string][2][]string{
+		"before it": {onlyC, all},
+		"after it":  {all, onlyC},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLeading(t)
+			l.end(l.change(&Patch{Shards: map[string]*ShardPatch{"w": owners(shapes[0]...)}}), task.Succeeded)
+			l.b.is(ChangeState{Phase: moved})
+			l.c.refuses.Store(true)
+			l.c.is(ChangeState{})
+			uid := l.change(&Patch{Shards: map[string]*ShardPatch{"w": owners(shapes[1]...)}})
+			l.until("c fails to take the announcement", func() bool { return l.sender.failures(l.line("c")) > 0 })
+			l.c.away.Store(true)
+			l.ahead.Store(int64(time.Hour))
+			var refused *apierr.Error
+			if _, err := l.CheckWrite(); !errors.As(err, &refused) || refused.Code != "no_space_left_on_device" {
+				t.Errorf("a write is refused with %v", err)
+			}
+			if len(l.lost()) > 0 || !l.q.Lacks("c", uid) {
+				t.Errorf("lost are %v", l.lost())
+			}
+		})
+	}
+}
+
+// TestLostWithAChangeThatIsUndone gives up a change by which a remote was to be added: what that has is its own, and no copy.
+func TestLostWithAChangeThatIsUndone(t *testing.T) {
+	l := newLeading(t)
+	l.b.is(ChangeState{Phase: moved})
+	d := newPeer(t)
+	d.refuses.Store(true)
+	d.is(ChangeState{})
+	uid := l.change(&Patch{Remotes: map[string]*RemotePatch{"d": at(d.server.URL)}, Shards: map[string]*ShardPatch{"x": owners("b", "c", "d")}})
+	l.until("d fails to take the announcement", func() bool { return l.sender.failures(l.line("d")) > 0 })
+	d.away.Store(true)
+	l.ahead.Store(int64(time.Hour))
+	if _, err := l.CheckWrite(); err != nil {
+		t.Fatal(err)
+	}
+	l.end(uid, task.Failed)
+	if len(l.lost()) > 0 || l.Network().Remotes["d"] != nil {
+		t.Errorf("lost are %v", l.lost())
+	}
+}
+
 // rebuilds has what is lost be rebuilt now, and not at the next look, and reports whether c is.
 func (l *leading) rebuilds() bool {
 	l.rebuild()

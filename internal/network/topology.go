@@ -164,16 +164,22 @@ func (s *stored) undo() {
 	version, before := s.Network.Version, s.Change.Before.clone()
 	before.Version = version
 	s.Network, s.Change = before, nil
+	s.Lost = slices.DeleteFunc(slices.Clone(s.Lost), func(name string) bool { return !before.Led() || before.Remotes[name] == nil })
 	s.record(version, false)
 }
 
-// undoUncommitted undoes the change under way, if this instance, which leads, has not committed it.
+// uncommitted reports whether there is a change under way that this instance, which leads, has not committed.
+func (s *stored) uncommitted() bool {
+	return s.Change != nil && !s.Change.Commit && s.Change.Phase < switched
+}
+
+// undoUncommitted undoes the change under way, if it is not committed.
 func (s *stored) undoUncommitted() bool {
-	if s.Change == nil || s.Change.Commit || s.Change.Phase >= switched {
-		return false
+	undone := s.uncommitted()
+	if undone {
+		s.undo()
 	}
-	s.undo()
-	return true
+	return undone
 }
 
 // lose notes that a remote is to get a copy of all that it owns, by a change that is yet to come.
