@@ -106,7 +106,7 @@ func (r *changing) fetch() error {
 			return err
 		}
 		err := r.n.update(func(st *stored) {
-			if st.Change != nil {
+			if st.Change != nil && st.Network.Version == r.version {
 				st.Change.Fetched = append(slices.Clone(st.Change.Fetched), s.key())
 			}
 		})
@@ -138,6 +138,9 @@ func (r *changing) fetchFrom(s *source) error {
 		}
 		st, e := r.n.changeAt(r.ctx, s.name, s.remote, r.version)
 		if e == nil && (st.Canceled || st.Committed) { // committed: this instance had moved, and was set back to a snapshot since
+			return canceledChange()
+		}
+		if r.change() == nil { // given up here: see lose
 			return canceledChange()
 		}
 		select {
@@ -252,7 +255,7 @@ func (r *changing) configure(ix *index.Index, name string, from *transferredInde
 // noteCursor stores up to which document everything of a source's index is stored.
 func (r *changing) noteCursor(key string, last uint32) error {
 	return r.n.update(func(st *stored) {
-		if st.Change == nil {
+		if st.Change == nil || st.Network.Version != r.version {
 			return
 		}
 		cursors := map[string]uint32{key: last}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -40,7 +41,7 @@ func (n *Node) Patch(ctx context.Context, p *Patch) (*task.Task, error) {
 				s.record(s.Network.Version, c.Phase >= switched)
 				s.Change = nil
 			}
-			s.Network, s.Restored = to, false
+			s.Network, s.Restored, s.Lost = to, false, nil
 		})
 	}
 	if before.Change != nil {
@@ -211,6 +212,9 @@ func (n *Node) endChange() {
 // unseen, until the next change.
 func (n *Node) resolve(to *Network) {
 	for pause := firstPoll; ; pause = min(2*pause, lastPoll) {
+		if s := n.snapshot(); s.Change == nil || s.Network.Version != to.Version {
+			return
+		}
 		st := n.state(to.Version)
 		if !to.Leads() && !st.Committed {
 			var err error
@@ -222,6 +226,7 @@ func (n *Node) resolve(to *Network) {
 		case st.Committed:
 			err := n.update(func(s *stored) {
 				if s.Change != nil && s.Network.Version == to.Version {
+					s.Lost = slices.DeleteFunc(slices.Clone(s.Lost), func(name string) bool { return to.Remotes[name] == nil })
 					s.Change = nil
 					s.record(to.Version, true)
 				}

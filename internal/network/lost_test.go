@@ -26,6 +26,8 @@ import (
 type peer struct {
 	away    atomic.Bool                        // it answers nothing
 	refuses atomic.Bool                        // it takes no announcements
+	keeps   atomic.Bool                        // it sends no documents
+	asked   atomic.Bool                        // for documents
 	state   atomic.Pointer[func() ChangeState] // of the change that the leader asks for
 	server  *httptest.Server
 }
@@ -54,6 +56,12 @@ func newPeer(t *testing.T) *peer {
 			_ = json.NewDecoder(r.Body).Decode(&asked)
 			if answer = (ChangeState{}); asked.Version != uuid.Nil {
 				answer = (*p.state.Load())()
+			}
+		case "/network/transfer":
+			p.asked.Store(true)
+			if p.keeps.Load() {
+				w.WriteHeader(http.StatusBadRequest)
+				return
 			}
 		case "/network":
 			if p.refuses.Load() {
@@ -306,6 +314,18 @@ func TestARemoteThatIsSetBackWithinAChange(t *testing.T) {
 			t.Errorf("lost are %v, the shards %v", l.lost(), l.Network().ShardNames())
 		}
 	})
+	t.Run("while the leader moves", func(t *testing.T) {
+		l := newLeading(t)
+		for _, p := range []*peer{l.b, l.c} {
+			p.keeps.Store(true)
+			p.is(ChangeState{Phase: moving})
+		}
+		uid := l.change(&Patch{Shards: map[string]*ShardPatch{"x": owners("a", "b", "c")}})
+		told(l, uid)
+		l.until("the leader asks for documents", func() bool { return l.b.asked.Load() || l.c.asked.Load() })
+		setBack(l)
+		l.end(uid, task.Failed)
+	})
 	t.Run("after the commit", func(t *testing.T) {
 		l := newLeading(t)
 		var version atomic.Pointer[uuid.UUID]
@@ -427,5 +447,16 @@ func TestAChangeWhoseFileCannotBeWritten(t *testing.T) {
 			}
 			l.end(l.change(z), task.Succeeded)
 		})
+	}
+}
+
+// TestWhoLeadsNoMoreHasLostNobody has a leader that has given up a remote lead no more: whom it leads later begins with what it has then.
+func TestWhoLeadsNoMoreHasLostNobody(t *testing.T) {
+	l := newLeading(t)
+	if _, err := l.lose("c"); err != nil || !slices.Equal(l.lost(), onlyC) && !l.snapshot().rebuilds("c") {
+		t.Fatalf("lost are %v, %v", l.lost(), err)
+	}
+	if _, err := l.Patch(t.Context(), &Patch{Leader: Text{Given: true}}); err != nil || len(l.lost()) > 0 {
+		t.Errorf("without a leader, lost are %v, %v", l.lost(), err)
 	}
 }
