@@ -53,10 +53,8 @@ func (n *Node) Patch(ctx context.Context, p *Patch) (*task.Task, error) {
 	}
 	to.Version = newVersion(append(known, to.Version)...)
 	a := &announced{Network: to, Previous: previous, Ages: ages}
-	for _, name := range before.Lost {
-		if to.Remotes[name] != nil {
-			a.Rebuilt = append(a.Rebuilt, name)
-		}
+	if a.Rebuilt, err = n.rebuildable(before.Lost, now, to); err != nil {
+		return nil, err
 	}
 	return n.announce(a)
 }

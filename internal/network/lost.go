@@ -184,6 +184,30 @@ func (n *Node) rebuild() {
 	}
 }
 
+// rebuildable returns which of the lost remotes a change to a network begins with nothing. One that nobody else has all of is lost no more:
+// it keeps what it has. A leader that was set back to a snapshot may not know that it was rebuilt since.
+func (n *Node) rebuildable(lost []string, now, to *Network) (rebuilt []string, err error) {
+	var kept []string
+	for _, name := range lost {
+		alone := slices.ContainsFunc(now.owned(name), func(shard string) bool {
+			return !slices.ContainsFunc(now.Shards[shard].Remotes, func(o string) bool { return !slices.Contains(lost, o) })
+		})
+		switch {
+		case alone:
+			kept = append(kept, name)
+		case to.Remotes[name] != nil:
+			rebuilt = append(rebuilt, name)
+		}
+	}
+	if len(kept) == 0 {
+		return rebuilt, nil
+	}
+	n.o.Logger.Error("remotes that were given up alone have a shard by now: they go on with what they have", "remotes", kept)
+	return rebuilt, n.update(func(s *stored) {
+		s.Lost = slices.DeleteFunc(slices.Clone(s.Lost), func(name string) bool { return slices.Contains(kept, name) })
+	})
+}
+
 // Behind is the error of searches that this instance cannot answer as a whole, nil for none.
 func (n *Node) Behind() error {
 	if !n.lagging.Load() {

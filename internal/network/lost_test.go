@@ -460,3 +460,23 @@ func TestWhoLeadsNoMoreHasLostNobody(t *testing.T) {
 		t.Errorf("without a leader, lost are %v, %v", l.lost(), err)
 	}
 }
+
+// TestTheOnlyCopyIsNotCleared has a leader take remotes for lost without which a shard would be nowhere, as its snapshot may say: they keep
+// what they have.
+func TestTheOnlyCopyIsNotCleared(t *testing.T) {
+	for _, lost := range [][]string{all, onlyC} {
+		l := newLeading(t)
+		if slices.Equal(lost, onlyC) {
+			l.end(l.change(&Patch{Shards: map[string]*ShardPatch{"w": owners("c")}}), task.Succeeded)
+		}
+		l.b.is(ChangeState{Phase: moving})
+		l.c.is(ChangeState{Phase: moving})
+		if err := l.update(func(s *stored) { s.Lost = lost }); err != nil {
+			t.Fatal(err)
+		}
+		l.until("the network is announced anew", func() bool { l.rebuild(); return l.snapshot().Change != nil })
+		if s := l.snapshot(); len(s.Change.Rebuilt) > 0 || len(s.Lost) > 0 || !slices.Equal(l.tells(), all) {
+			t.Errorf("of %v are rebuilt %v, lost %v, told %v", lost, s.Change.Rebuilt, s.Lost, l.tells())
+		}
+	}
+}
