@@ -20,7 +20,7 @@ func (n *Node) makeRoom() error {
 	}
 	n.patching.Lock()
 	defer n.patching.Unlock()
-	for remote := range n.queue.Load().Lags() {
+	for _, remote := range n.queue.Load().Lacking() {
 		s := n.snapshot()
 		if !n.sender.late(remote) || s.Network.Remotes[remote] == nil {
 			continue

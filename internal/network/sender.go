@@ -58,10 +58,10 @@ func (s *sender) wakeUp() {
 	if s.n.queue.Load() == nil || s.n.ctx.Err() != nil {
 		return
 	}
-	lags := s.n.queue.Load().Lags()
+	lacking := s.n.queue.Load().Lacking()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for remote := range lags {
+	for _, remote := range lacking {
 		l := s.lines[remote]
 		if l == nil {
 			l = &line{wake: make(chan struct{}, 1)}
@@ -262,8 +262,8 @@ func (s *sender) late(remote string) bool {
 	if !failing {
 		return false
 	}
-	lag, ok := s.n.queue.Load().Lags()[remote]
-	return ok && s.n.o.Now().Sub(lag.Oldest) > behindAfter
+	since, lacks := s.n.queue.Load().LacksSince(remote)
+	return lacks && s.n.o.Now().Sub(since) > behindAfter
 }
 
 // The headers that say which request of which instance a write is of.

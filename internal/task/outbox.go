@@ -136,6 +136,7 @@ type outbox struct {
 	pending map[string][]uint32 // by remote, in order
 	files   map[string]int      // how many of the queue and the outbox need a payload
 	entries map[uint32]*outgoingFact
+	bytes   int64    // the sizes of entries
 	origins [][]byte // oldest first
 	// The last request that others were to get, and the last one that was got from a leader.
 	told, got Position
@@ -229,6 +230,7 @@ func (o *outbox) add(e *Outgoing) {
 		size += int64(len(b))
 	}
 	o.entries[e.UID] = &outgoingFact{len(e.Pending), e.File, size, e.Enqueued}
+	o.bytes += size
 	if e.File != "" {
 		o.files[e.File]++
 	}
@@ -470,14 +472,20 @@ func (tx *txn) settle(q *Queue, uid uint32, remote string) (drop string, err err
 	tx.after = append(tx.after, func(*roster) {
 		q.outbox.mu.Lock()
 		defer q.outbox.mu.Unlock()
-		uids := slices.DeleteFunc(slices.Clone(q.outbox.pending[remote]), func(u uint32) bool { return u == uid })
+		uids := q.outbox.pending[remote]
+		if len(uids) > 0 && uids[0] == uid {
+			uids = uids[1:]
+		} else { // others read what they were without the lock
+			uids = slices.DeleteFunc(slices.Clone(uids), func(u uint32) bool { return u == uid })
+		}
 		if q.outbox.pending[remote] = uids; len(uids) == 0 {
 			delete(q.outbox.pending, remote)
 		}
-		if fact := q.outbox.entries[uid]; len(e.Pending) == 0 {
-			delete(q.outbox.entries, uid)
-		} else if fact != nil {
-			fact.left = len(e.Pending)
+		if fact := q.outbox.entries[uid]; fact != nil {
+			if fact.left = len(e.Pending); fact.left == 0 {
+				q.outbox.bytes -= fact.size
+				delete(q.outbox.entries, uid)
+			}
 		}
 	})
 	return drop, err
@@ -534,14 +542,29 @@ func (q *Queue) Lags() map[string]Lag {
 	return lags
 }
 
-// OutboxBytes is the size of all requests that somebody has not got.
-func (q *Queue) OutboxBytes() (n int64) {
+// Lacking returns the remotes that have not got everything.
+func (q *Queue) Lacking() []string {
 	q.outbox.mu.Lock()
 	defer q.outbox.mu.Unlock()
-	for _, fact := range q.outbox.entries {
-		n += fact.size
+	return slices.Collect(maps.Keys(q.outbox.pending))
+}
+
+// LacksSince returns when the first request that a remote has not got was accepted; false: it has everything.
+func (q *Queue) LacksSince(remote string) (time.Time, bool) {
+	q.outbox.mu.Lock()
+	defer q.outbox.mu.Unlock()
+	uids := q.outbox.pending[remote]
+	if len(uids) == 0 || q.outbox.entries[uids[0]] == nil {
+		return time.Time{}, false
 	}
-	return n
+	return q.outbox.entries[uids[0]].since, true
+}
+
+// OutboxBytes is the size of all requests that somebody has not got.
+func (q *Queue) OutboxBytes() int64 {
+	q.outbox.mu.Lock()
+	defer q.outbox.mu.Unlock()
+	return q.outbox.bytes
 }
 
 // holdOutgoing has the payloads of all requests stay until each of them is unneeded, and returns them.

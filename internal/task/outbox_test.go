@@ -158,8 +158,15 @@ func TestAbandon(t *testing.T) {
 			t.Fatal(err)
 		}
 		q = reopen(t, q, o)
-		if lags := q.Lags(); lags["c"].Requests != tt.left || lags["b"].Requests != 5 {
+		lags := q.Lags()
+		if lags["c"].Requests != tt.left || lags["b"].Requests != 5 {
 			t.Errorf("after c was given up as far as task %d: %v", tt.last, lags)
+		}
+		if since, lacks := q.LacksSince("c"); lacks != (tt.left > 0) || !since.Equal(lags["c"].Oldest) || len(q.Lacking()) != len(lags) {
+			t.Errorf("after c was given up as far as task %d it lacks something since %v (%v), and %v do", tt.last, since, lacks, q.Lacking())
+		}
+		if bytes := lags["b"].Bytes; q.OutboxBytes() != bytes {
+			t.Errorf("after c was given up as far as task %d the outbox has %d bytes, want %d", tt.last, q.OutboxBytes(), bytes)
 		}
 	}
 	_ = q.Close()
