@@ -72,3 +72,30 @@ func TestDistinctAgainstOracle(t *testing.T) {
 		}
 	}
 }
+
+// TestDuplicatesCountInABucketThatIsPassedOver has a bucket with more documents than are still to be passed over, which are fewer without
+// the duplicates of documents before it. It is ranked: of documents with several values, which are kept depends on their order.
+func TestDuplicatesCountInABucketThatIsPassedOver(t *testing.T) {
+	defer func(c, l int) { classRows, listRows = c, l }(classRows, listRows)
+	docs := []*document{
+		doc(0, "title", "alpha beta gamma", "tag", "x"),
+		doc(1, "title", "alpha beta", "tag", "u", "tag", "v", "price", 9),
+		doc(2, "title", "alpha beta", "tag", "v", "price", 1),
+		doc(3, "title", "alpha beta", "tag", "u", "price", 2),
+		doc(4, "title", "alpha beta", "tag", "x", "price", 5),
+		doc(5, "title", "alpha beta", "tag", "x", "price", 5),
+		doc(6, "title", "alpha beta", "tag", "x", "price", 5),
+		doc(7, "title", "alpha", "tag", "a", "price", 4),
+		doc(8, "title", "alpha", "tag", "b", "price", 3),
+		doc(9, "title", "alpha", "tag", "c", "price", 2),
+		doc(10, "title", "alpha", "tag", "d", "price", 1),
+	}
+	ix := build(t, parseSettings(t, `{"rankingRules":["words","price:asc"]}`), [][]*document{docs}, nil)
+	for _, least := range []int{1, 1000} {
+		classRows, listRows = least, least
+		got := mustSearch(t, ix, Request{Query: "alpha beta gamma", Distinct: "tag", Offset: 4})
+		if want := "9 8 7"; found(got) != want {
+			t.Errorf("with sets from %d documents on %s, want %s", least, found(got), want)
+		}
+	}
+}
