@@ -110,7 +110,10 @@ func (n *Node) lose(remote string) (alone *Network, err error) {
 		if e, err := n.queue.Load().Next(remote); err != nil || e != nil && e.Version != now.Version.String() {
 			return nil, err
 		}
-		n.o.Logger.Error("a remote was set back to a snapshot, and alone has a shard: what was written there since is lost", "remote", remote, "shard", shard)
+		if n.alone[remote] != now.Version { // it asks again until it goes on
+			n.alone[remote] = now.Version
+			n.o.Logger.Error("a remote was set back to a snapshot, and alone has a shard: what was written there since is lost", "remote", remote, "shard", shard)
+		}
 		return now, nil
 	}
 	n.o.Logger.Warn("a remote was set back to a snapshot: it gets a copy of what it owns", "remote", remote)
@@ -144,8 +147,13 @@ func (n *Node) watch() {
 			restored := n.snapshot().Restored
 			st, err := n.changeAt(n.ctx, *now.Leader, now.Remotes[*now.Leader], now.Version)
 			if err == nil && st.Alone {
-				if restored, err = n.goOn(st.Version); !restored {
+				restored, err = n.goOn(st.Version)
+				switch {
+				case !restored:
 					n.o.Logger.Error("this instance was set back to a snapshot, and nobody else has all that it owns: what was written since is lost here")
+				case err != nil && err.Error() != n.reuniting:
+					n.reuniting = err.Error()
+					n.o.Logger.Warn("this instance was set back to a snapshot, and cannot go on with that yet", "error", err)
 				}
 			}
 			n.lagging.Store(restored || err == nil && st.Behind)

@@ -51,8 +51,9 @@ type Node struct {
 	searched     http.Client // of searches: http without goroutines of its own
 	availability *availability
 	sender       sender
-	lagging      atomic.Bool // this instance lacks writes that the leader has
-	reuniting    string      // why the last attempt to lead again after a snapshot failed; of watch alone
+	lagging      atomic.Bool          // this instance lacks writes that the leader has
+	reuniting    string               // why the last attempt to go on after a snapshot failed; of watch alone
+	alone        map[string]uuid.UUID // by remote: the network in which it was told that it goes on alone; guarded by patching
 	exports      exports
 
 	ctx  context.Context // ends with Close
@@ -82,7 +83,7 @@ func Open(o Options) (*Node, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	n := &Node{o: o, process: uuid.New(), stored: s, http: http.Client{Transport: newTransport(o.Allowed), CheckRedirect: outbound.RepeatOnly},
+	n := &Node{o: o, process: uuid.New(), stored: s, alone: map[string]uuid.UUID{}, http: http.Client{Transport: newTransport(o.Allowed), CheckRedirect: outbound.RepeatOnly},
 		searched: http.Client{Transport: newWires(o.Allowed), CheckRedirect: outbound.RepeatOnly}}
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	n.availability = &availability{now: o.Now, until: map[string]period{}}
