@@ -59,7 +59,7 @@ func (n *Node) state(version uuid.UUID) ChangeState {
 	if c := s.Change; c != nil && s.Network.Version == version {
 		return ChangeState{Phase: c.Phase, Committed: c.Commit || c.Phase >= switched, Canceled: c.Cancel}
 	}
-	return ChangeState{Canceled: n.forgotten(version), SetBack: s.Restored}
+	return ChangeState{Canceled: n.forgotten(version) || s.outlived(version), SetBack: s.Restored}
 }
 
 // changeAt asks an instance how far a change is there.

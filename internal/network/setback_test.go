@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"svc/internal/index"
 	"svc/internal/outbound"
 	"svc/internal/task"
@@ -100,5 +102,29 @@ func TestASnapshotOfAnInstanceThatIsRebuilt(t *testing.T) {
 				t.Errorf("it says that it was set back: %v, and is so after the change: %v", says.Load(), n.snapshot().Restored)
 			}
 		})
+	}
+}
+
+// TestAChangeOfLongAgo asks for changes of which an instance does not keep the end any more, and for others that it does not know.
+func TestAChangeOfLongAgo(t *testing.T) {
+	n := nodeOf(t, Options{}, "http://far.test", nil)
+	var versions []uuid.UUID
+	for range keptOutcomes + 1 {
+		v := newVersion(versions...)
+		versions = append(versions, v)
+		if n.state(v).Canceled {
+			t.Fatal("a change that is not known yet is canceled")
+		}
+		if err := n.update(func(s *stored) { s.record(v, true) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, v := range versions {
+		if st := n.state(v); st.Canceled != (i == 0) || st.Committed != (i > 0) {
+			t.Errorf("of change %d it says %+v", i, st)
+		}
+	}
+	if n.state(uuid.Nil).Canceled || n.state(newVersion(versions...)).Canceled {
+		t.Error("no change, or a later one, is canceled")
 	}
 }

@@ -202,6 +202,12 @@ func (s *stored) forgoes(remote string) bool {
 	return slices.Contains(s.Lost, remote) && !s.rebuilds(remote)
 }
 
+// outlived reports whether a change is older than those whose end is kept. Who asks for it was set back to a snapshot of its time: it ends
+// there without a commit, and that instance gets a copy, or goes on alone.
+func (s *stored) outlived(version uuid.UUID) bool {
+	return len(s.Outcomes) == keptOutcomes && version != uuid.Nil && newer(s.Outcomes[0].Version, version)
+}
+
 // ended returns how a change ended here, nil when it has not.
 func (s *stored) ended(version uuid.UUID) *outcome {
 	for i := range s.Outcomes {
