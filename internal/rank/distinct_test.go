@@ -99,3 +99,29 @@ func TestDuplicatesCountInABucketThatIsPassedOver(t *testing.T) {
 		}
 	}
 }
+
+// TestDuplicatesCountForScores has a bucket in which a duplicate alone stands for one of two interpretations of the query: how many ranks
+// a rule gives depends on which there are.
+func TestDuplicatesCountForScores(t *testing.T) {
+	defer func(c, l int) { classRows, listRows = c, l }(classRows, listRows)
+	docs := []*document{
+		doc(0, "title", "sun flower", "tag", "x", "price", 1),
+		doc(1, "title", "sun flower", "tag", "x", "price", 2),
+		doc(2, "title", "sunflower", "tag", "y", "price", 2),
+		doc(3, "title", "sunflower", "tag", "z", "price", 2),
+	}
+	ix := build(t, parseSettings(t, `{"rankingRules":["price:asc","words","proximity"]}`), [][]*document{docs}, nil)
+	var want []Hit
+	for _, least := range []int{1000, 1} {
+		classRows, listRows = least, least
+		r := Request{Query: "sun flower ", Distinct: "tag", Scores: true, Details: true}
+		got := mustSearch(t, ix, r).Hits
+		if least == 1 {
+			compareHits(t, "price, words, proximity", r, got, want)
+		}
+		want = got
+	}
+	if len(want) != 3 {
+		t.Errorf("%d hits", len(want))
+	}
+}
