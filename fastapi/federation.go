@@ -192,7 +192,7 @@ func (s *Server) addFederated(ctx *fasthttp.RequestCtx, d *distribution, views *
 	}
 	q.Search.Foreign = s.foreignAmong(ctx, views)
 	q.Search.Facets, q.Search.Shards = nil, d.ring
-	view := func() (*index.View, error) { return queriedView(views, views.Get, q.uid) }
+	view := func() (*index.View, error) { return queriedView(views, q.uid) }
 	weight, position := 1.0, i
 	var remote *string
 	if o := q.options; o != nil {
@@ -224,7 +224,7 @@ func federatedFacets(ctx *fasthttp.RequestCtx, views *index.Views, asked []facet
 		if !caller(ctx).Reaches(f.uid) {
 			continue
 		}
-		v, err := queriedView(views, views.Get, f.uid)
+		v, err := queriedView(views, f.uid)
 		if err != nil {
 			e := *apierr.From(err)
 			e.Message = "Inside `.federation.facetsByIndex`: " + e.Message

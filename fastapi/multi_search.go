@@ -242,7 +242,7 @@ func (s *Server) prepareQuery(ctx *fasthttp.RequestCtx, views *index.Views, q *q
 	if err := s.prepare(ctx, q.uid, &q.searchInput); err != nil {
 		return nil, err
 	}
-	v, err := queriedView(views, views.Get, q.uid)
+	v, err := queriedView(views, q.uid)
 	if err != nil {
 		return nil, err
 	}
@@ -250,16 +250,29 @@ func (s *Server) prepareQuery(ctx *fasthttp.RequestCtx, views *index.Views, q *q
 	return v, nil
 }
 
-// queriedView returns the view of an index that a body names, one to search or to look at: views.Get or views.Plain.
-func queriedView(views *index.Views, get func(uid string) *index.View, uid string) (*index.View, error) {
-	if v := get(uid); v != nil {
+// queriedView returns the view of an index that a body names, to search it.
+func queriedView(views *index.Views, uid string) (*index.View, error) {
+	if v := views.Get(uid); v != nil {
 		return v, nil
 	}
+	return nil, missingQueried(views, uid)
+}
+
+// queriedPlain is queriedView for who does not search.
+func queriedPlain(views *index.Views, uid string) (*index.View, error) {
+	if v := views.Plain(uid); v != nil {
+		return v, nil
+	}
+	return nil, missingQueried(views, uid)
+}
+
+// missingQueried is the error of an index that a body names and that there is not.
+func missingQueried(views *index.Views, uid string) error {
 	err := views.Missing(uid)
 	if err.Code == "index_not_found" {
 		err.HTTP = fasthttp.StatusBadRequest
 	}
-	return nil, err
+	return err
 }
 
 // insideQuery says in which query an error is.

@@ -140,7 +140,7 @@ func (s *Server) networkSearch(ctx context.Context, views *index.Views, uid stri
 	d := s.distribute(r)
 	single := *q
 	single.Page, single.HitsPerPage, single.Distinct, single.Facets, single.ShowPerformanceDetails = nil, nil, nil, nil, false
-	view := func() (*index.View, error) { return queriedView(views, views.Get, uid) }
+	view := func() (*index.View, error) { return queriedView(views, uid) }
 	if q.Facets != nil {
 		v, err := view()
 		if err != nil {

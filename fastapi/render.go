@@ -170,7 +170,7 @@ func readRendering(ctx *fasthttp.RequestCtx, views *index.Views, from *renderSou
 	if err := within(ctx, from.uid); err != nil {
 		return nil, err
 	}
-	v, err := queriedView(views, views.Plain, from.uid)
+	v, err := queriedPlain(views, from.uid)
 	if err != nil {
 		return nil, err
 	}
@@ -253,7 +253,7 @@ func readRenderFor(ctx *fasthttp.RequestCtx, views *index.Views, from *renderSou
 		if c := caller(ctx); !c.May(string(actionDocumentsGet), from.uid) || c.Filter(from.uid) != nil {
 			return nil, c.Forbidden(from.uid)
 		}
-		v, err := queriedView(views, views.Plain, from.uid)
+		v, err := queriedPlain(views, from.uid)
 		if err != nil {
 			return nil, err
 		}
