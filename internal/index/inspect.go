@@ -177,13 +177,10 @@ func (ix *Index) hold(number uint64) *file {
 	return nil
 }
 
-// rate spreads bytes over time.
+// rate spreads the bytes of one reader over time.
 type rate struct {
-	perSecond int64 // 0: unlimited
-	mu        struct {
-		sync.Mutex
-		free time.Time // when all bytes so far have been paid
-	}
+	perSecond int64     // 0: unlimited
+	free      time.Time // when all bytes so far have been paid
 }
 
 // wait returns when n more bytes may be read.
@@ -191,14 +188,12 @@ func (p *rate) wait(ctx context.Context, n int) error {
 	if p.perSecond <= 0 {
 		return ctx.Err()
 	}
-	p.mu.Lock()
 	now := time.Now()
-	if p.mu.free.Before(now) {
-		p.mu.free = now
+	if p.free.Before(now) {
+		p.free = now
 	}
-	delay := p.mu.free.Sub(now)
-	p.mu.free = p.mu.free.Add(time.Duration(float64(n) / float64(p.perSecond) * float64(time.Second)))
-	p.mu.Unlock()
+	delay := p.free.Sub(now)
+	p.free = p.free.Add(time.Duration(float64(n) / float64(p.perSecond) * float64(time.Second)))
 	if delay < time.Millisecond {
 		return ctx.Err()
 	}
