@@ -109,9 +109,9 @@ func (d *Distinct) left(r rows) (rows, bool) {
 	if d.met != nil {
 		return nil, false
 	}
-	out := make(rows, len(r))
-	for i := range r {
-		out[i] = andNot(d.excluded[i].without(r[i]), d.kept[i])
+	out := d.unlike(r)
+	for i := range out {
+		out[i] = andNot(out[i], d.kept[i])
 	}
 	return out, true
 }

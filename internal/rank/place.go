@@ -156,7 +156,7 @@ func (s *search) onlyWord(b *batch, node int) (p segment.Posting, ok bool) {
 type placeSets struct {
 	segment int
 	levels  levels
-	rows    []*roaring.Bitmap // by cost, those that cost least; nil for none
+	rows    []*roaring.Bitmap // by cost, of each field, so that a document may stand in several; nil for none
 }
 
 // find finds those documents like the ones of a batch that have a cost. Documents that cost more, up to most, may be found, too. It returns
@@ -194,7 +194,7 @@ func positionBytes(fields []segment.FieldPosting) (n int) {
 }
 
 // placedRows returns the documents of a segment where words in some fields, of a node of n terms with its place at start, cost no more than
-// most for their positions, by cost; nil where these would be too many.
+// most for their positions, by cost; nil where these would be too many. What costs less in another field stands there, too.
 func (s *search) placedRows(seg, start, n int, fields []segment.FieldPosting, most int) []*roaring.Bitmap {
 	if start >= placeStarts || n > 255/farthestPosition {
 		return nil
@@ -208,12 +208,9 @@ func (s *search) placedRows(seg, start, n int, fields []segment.FieldPosting, mo
 		f.AppendByCost(lists, s.placeCosts[:], nearest)
 	}
 	sets := make([]*roaring.Bitmap, len(lists))
-	var less *roaring.Bitmap
 	for cost, list := range lists {
 		if len(list) > 0 {
-			r := bitmapOf(list, s.ix.Segments[seg].Rows())
-			sets[cost] = andNot(r, less)
-			less = or(less, r)
+			sets[cost] = bitmapOf(list, s.ix.Segments[seg].Rows())
 		}
 	}
 	return sets
