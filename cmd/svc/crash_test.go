@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os/exec"
 	"path/filepath"
@@ -214,12 +213,7 @@ func startServer(t *testing.T, binary, data string, more ...string) *crashServer
 // launch starts a server and does not wait for it.
 func launch(t *testing.T, binary, data string, more ...string) *crashServer {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
+	address := freeAddress()
 	s := &crashServer{url: "http://" + address, log: &logstest.Buffer{}}
 	s.process = exec.Command(binary, append([]string{"--db-path", data, "--http-addr", address, "--log-level", "WARN"}, more...)...)
 	s.process.Dir = filepath.Dir(data) // dumps and snapshots of imported tasks go to directories beside it

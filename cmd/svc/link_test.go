@@ -42,9 +42,8 @@ type link struct {
 
 func newLink(t *testing.T) *link {
 	t.Helper()
-	k := &link{address: "127.0.0.1:0", conns: map[net.Conn]bool{}, over: make(chan struct{})}
+	k := &link{address: freeAddress(), conns: map[net.Conn]bool{}, over: make(chan struct{})}
 	k.listen()
-	k.address = k.listener.Addr().String()
 	t.Cleanup(func() {
 		k.suffer(trouble{refuse: true})
 		k.closed = true

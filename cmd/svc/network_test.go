@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -48,12 +47,7 @@ func (in *member) start() {
 	in.t.Helper()
 	address := in.room.listens()
 	if in.room == nil {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			in.t.Fatal(err)
-		}
-		address = l.Addr().String()
-		l.Close()
+		address = freeAddress()
 	}
 	beside := filepath.Dir(in.data)
 	in.process = in.room.command(os.Args[0], "--db-path", in.data, "--snapshot-dir", filepath.Join(beside, "snapshots"), "--http-addr", address, "--log-level", "WARN", "--experimental-allowed-ip-networks", "127.0.0.0/8,10.0.0.0/8")

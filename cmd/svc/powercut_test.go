@@ -9,7 +9,6 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -151,7 +150,7 @@ func recordWrites(t *testing.T, binary, root string, random *rand.Rand, writes i
 	if err := os.Mkdir(root, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s := &cutServer{url: "http://" + freeAddress(t), log: new(logstest.Buffer)}
+	s := &cutServer{url: "http://" + freeAddress(), log: new(logstest.Buffer)}
 	cmd := s.command(binary, filepath.Join(root, "data"))
 	var done []cutWrite
 	var failed error
@@ -186,13 +185,7 @@ func recordWrites(t *testing.T, binary, root string, random *rand.Rand, writes i
 
 // checkState starts the program on a data directory and compares what it holds with the acknowledged writes, or all that were sent.
 func checkState(binary, data string, acked, sent []cutWrite) error {
-	// An address of its own: other programs take free ports of 127.0.0.1 and give them back all the time.
-	l, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(250), rand.IntN(250), 1+rand.IntN(250)))
-	if err != nil {
-		return err
-	}
-	s := &cutServer{url: "http://" + l.Addr().String(), log: new(logstest.Buffer)}
-	l.Close()
+	s := &cutServer{url: "http://" + freeAddress(), log: new(logstest.Buffer)}
 	cmd := s.command(binary, data)
 	if err := cmd.Start(); err != nil {
 		return err
@@ -225,15 +218,6 @@ func checkState(binary, data string, acked, sent []cutWrite) error {
 		wants = append(wants, want)
 	}
 	return fail(fmt.Errorf("holds\n%s\nwant\n%s", got, strings.Join(wants, "or\n")))
-}
-
-func freeAddress(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // cutServer is the program as a client sees it.

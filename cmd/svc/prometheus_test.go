@@ -189,7 +189,7 @@ func startPrometheus(t *testing.T, all []*member) *promClient {
 	if err := os.WriteFile(file, []byte(config), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	p := &promClient{t, freeAddress(t)}
+	p := &promClient{t, freeAddress()}
 	var log logstest.Buffer
 	cmd := exec.Command(binary, "--config.file", file, "--storage.tsdb.path", filepath.Join(dir, "data"), "--web.listen-address", p.address, "--log.level", "warn")
 	cmd.Stdout, cmd.Stderr = &log, &log

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -193,14 +192,7 @@ func TestStopsWhateverRuns(t *testing.T) {
 
 func launchStopping(t *testing.T) *stopping {
 	t.Helper()
-	// An address of its own: other programs take free ports of 127.0.0.1, and what would be asked then is one of them, and what would be
-	// told to stop a server that ended because its port was taken.
-	l, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(250), rand.IntN(250), 1+rand.IntN(250)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &stopping{t: t, address: l.Addr().String()}
-	l.Close()
+	s := &stopping{t: t, address: freeAddress()}
 	dir := t.TempDir()
 	s.process = exec.Command(os.Args[0], "--db-path", filepath.Join(dir, "data"), "--dump-dir", filepath.Join(dir, "dumps"), "--snapshot-dir", filepath.Join(dir, "snapshots"),
 		"--http-addr", s.address, "--log-level", "WARN", "--experimental-allowed-ip-networks", "127.0.0.0/8", "--no-analytics")
@@ -211,8 +203,7 @@ func launchStopping(t *testing.T) *stopping {
 	}
 	t.Cleanup(func() { s.process.Process.Kill() })
 	for range 600 {
-		if nc, err := net.Dial("tcp", s.address); err == nil {
-			nc.Close()
+		if status, _ := s.try("GET", "/health", "", ""); status == http.StatusOK {
 			return s
 		}
 		time.Sleep(50 * time.Millisecond)
