@@ -456,6 +456,34 @@ func TestARemoteThatWasAwayForTooLongIsRebuilt(t *testing.T) {
 	w.check(t, all)
 }
 
+// TestLostRemotesAreRebuiltOneByOne has two of four instances be given up, and comes back with one of them alone, then with the other.
+func TestLostRemotesAreRebuiltOneByOne(t *testing.T) {
+	options := []string{"--network-outbox-limit", "20 KB", "--experimental-proxy-backoff-timeout-seconds", "1"}
+	all := newNetwork(t, options...)
+	a, b, c, d := all[0], all[1], all[2], newMember(t, "d", options...)
+	all = append(all, d)
+	d.must("PATCH", "/experimental-features", `{"network":true}`, nil)
+	a.change(fmt.Sprintf(`{"remotes":{"d":{"url":"http://%s"}},"shards":{"x":{"remotes":["a","b"]},"y":{"remotes":["a","c"]},"z":{"remotes":["a","d"]}}}`, d.reached()))
+	w := newWriter()
+	w.steps(a, 20)
+	settled(t, all, peace)
+	b.kill()
+	c.kill()
+	for deadline := time.Now().Add(time.Minute); strings.Count(a.log.String(), "away for too long") < 2; w.step(a) {
+		if time.Now().After(deadline) {
+			t.Fatalf("they are not given up:\n%s", a.log.String())
+		}
+	}
+	w.steps(a, 5)
+	for _, in := range []*member{b, c} {
+		in.start()
+		in.whole(all, func() { w.step(a) })
+		w.steps(a, 5)
+	}
+	settled(t, all, peace)
+	w.check(t, all)
+}
+
 // TestSearchesAskAnotherOwner cuts off and kills an owner of shards that others own, too: no search finds less, and none tells of an error.
 func TestSearchesAskAnotherOwner(t *testing.T) {
 	all := newNetwork(t, "--experimental-remote-search-timeout-seconds", "4")

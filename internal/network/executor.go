@@ -31,7 +31,7 @@ func (n *Node) Executor(ctx context.Context, q *task.Queue, tasks []*task.Task, 
 		return nil, err
 	}
 	ctx = pace.Beside(ctx, n.o.Catalog.Searches())
-	r := &changing{n: n, ctx: ctx, uid: t.UID, network: n.snapshot().Network, previous: a.Previous, rebuilt: a.Rebuilt, ages: a.Ages, version: a.Network.Version, progress: p}
+	r := &changing{n: n, ctx: ctx, uid: t.UID, network: n.snapshot().Network, previous: a.Previous, rebuilt: a.Rebuilt, absent: a.Absent, ages: a.Ages, version: a.Network.Version, progress: p}
 	if o := n.snapshot().ended(r.version); o != nil {
 		if !o.Committed {
 			return nil, canceledChange()
@@ -57,6 +57,7 @@ type changing struct {
 	network  *Network // that is to be
 	previous *Network
 	rebuilt  []string
+	absent   []string // of rebuilt
 	ages     map[string]int
 	progress index.Progress
 	deleted  int    // documents that others own
@@ -67,7 +68,7 @@ var changeSteps = []string{"computing who owns what", "moving documents", "waiti
 
 func (r *changing) step(i int, message string) {
 	r.progress(0, index.Step{Name: changeSteps[i], Finished: i, Total: len(changeSteps)})
-	err := r.n.queue.Load().Amend(r.uid, task.ChangeTopology{State: encode(announced{r.network, r.previous, r.rebuilt, r.ages}), MovedDocuments: r.deleted, Message: message})
+	err := r.n.queue.Load().Amend(r.uid, task.ChangeTopology{State: encode(announced{r.network, r.previous, r.rebuilt, r.absent, r.ages}), MovedDocuments: r.deleted, Message: message})
 	if err != nil && r.ctx.Err() == nil {
 		r.n.o.Logger.Warn("the progress of a change of the network is not shown", "error", err)
 	}
@@ -293,10 +294,15 @@ const (
 	lateFinish = 10 * time.Second // for how long the leader waits for others to delete
 )
 
-// await waits until all other instances of the new network have reached a phase. late says that nothing depends on it.
+// others are the instances that take part beside this one.
+func (r *changing) others() []string {
+	return slices.DeleteFunc(r.network.Others(), func(name string) bool { return slices.Contains(r.absent, name) })
+}
+
+// await waits until all others that take part have reached a phase. late says that nothing depends on it.
 func (r *changing) await(reached func(phase) bool, late bool) error {
 	began := time.Now()
-	left := r.network.Others()
+	left := r.others()
 	for pause := firstPoll; len(left) > 0; pause = min(pause*3/2, lastPoll) {
 		canceled, setBack := false, false
 		left = slices.DeleteFunc(left, func(name string) bool {
@@ -315,7 +321,7 @@ func (r *changing) await(reached func(phase) bool, late bool) error {
 		case late && time.Since(began) > lateFinish:
 			return nil
 		}
-		r.progress(1, index.Step{Name: "instances", Finished: len(r.network.Others()) - len(left), Total: len(r.network.Others())})
+		r.progress(1, index.Step{Name: "instances", Finished: len(r.others()) - len(left), Total: len(r.others())})
 		select {
 		case <-time.After(pause):
 		case <-r.ctx.Done():

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -17,7 +18,10 @@ import (
 
 // Patch changes the network. With a leader that is a task, which is returned; without one it is done at once. Errors are
 // *apierr.Error where the patch, or a remote, is at fault.
-func (n *Node) Patch(ctx context.Context, p *Patch) (*task.Task, error) {
+func (n *Node) Patch(ctx context.Context, p *Patch) (*task.Task, error) { return n.patch(ctx, p, nil) }
+
+// patch is Patch in which lost remotes that are absent take no part.
+func (n *Node) patch(ctx context.Context, p *Patch, absent []string) (*task.Task, error) {
 	n.patching.Lock()
 	defer n.patching.Unlock()
 	before := n.snapshot()
@@ -47,13 +51,13 @@ func (n *Node) Patch(ctx context.Context, p *Patch) (*task.Task, error) {
 	if before.Change != nil {
 		return nil, unfinished()
 	}
-	known, err := n.checkRemotes(ctx, previous, to)
+	known, err := n.checkRemotes(ctx, previous, to, absent)
 	if err != nil {
 		return nil, err
 	}
 	to.Version = newVersion(append(known, to.Version)...)
-	a := &announced{Network: to, Previous: previous, Ages: ages}
-	if a.Rebuilt, err = n.rebuildable(before.Lost, now, to); err != nil {
+	a := &announced{Network: to, Previous: previous, Absent: absent, Ages: ages}
+	if a.Rebuilt, err = n.rebuildable(before.Lost, absent, now, to); err != nil {
 		return nil, err
 	}
 	return n.announce(a)
@@ -64,7 +68,7 @@ func (n *Node) announce(a *announced) (*task.Task, error) {
 	to := a.Network
 	f := &task.Forward{Version: to.Version.String(), Method: "PATCH", Path: "/network", ContentType: "application/json", Bodies: map[string][]byte{}}
 	for name := range everybody(to, a.Previous) {
-		if name != to.SelfName() {
+		if name != to.SelfName() && !slices.Contains(a.Absent, name) {
 			f.Remotes = append(f.Remotes, name)
 			f.Bodies[name] = announcement(a, name)
 		}
@@ -112,8 +116,9 @@ func announcement(a *announced, to string) []byte {
 		PreviousShards  map[string]*Shard  `json:"previousShards"`
 		PreviousLeader  *string            `json:"previousLeader"`
 		Rebuilt         []string           `json:"rebuilt"`
+		Absent          []string           `json:"absent,omitempty"`
 		Ages            map[string]int     `json:"ages"`
-	}{self, a.Network.Leader, a.Network.Remotes, a.Network.Shards, a.Previous.Remotes, a.Previous.Shards, a.Previous.Leader, a.Rebuilt, a.Ages})
+	}{self, a.Network.Leader, a.Network.Remotes, a.Network.Shards, a.Previous.Remotes, a.Previous.Shards, a.Previous.Leader, a.Rebuilt, a.Absent, a.Ages})
 }
 
 // Announced takes up a change that the leader announces in the body of a request, as a task of its own.
@@ -126,7 +131,7 @@ func (n *Node) Announced(ctx context.Context, origin *task.Origin, body []byte) 
 		Self, Leader, PreviousLeader *string
 		Remotes, PreviousRemotes     map[string]*Remote
 		Shards, PreviousShards       map[string]*Shard
-		Rebuilt                      []string
+		Rebuilt, Absent              []string
 		Ages                         map[string]int
 	}
 	if err := json.Unmarshal(body, &b); err != nil {
@@ -136,6 +141,7 @@ func (n *Node) Announced(ctx context.Context, origin *task.Origin, body []byte) 
 		Network:  &Network{Self: b.Self, Leader: b.Leader, Version: version, Remotes: b.Remotes, Shards: b.Shards},
 		Previous: &Network{Leader: b.PreviousLeader, Remotes: b.PreviousRemotes, Shards: b.PreviousShards},
 		Rebuilt:  b.Rebuilt,
+		Absent:   b.Absent,
 		Ages:     b.Ages,
 	}
 	if err := a.Network.check(); err != nil || !a.Network.Led() {
@@ -164,7 +170,8 @@ func (n *Node) install(uid uint32, a *announced) error {
 		if s.ended(a.Network.Version) != nil || s.Change != nil && s.Network.Version == a.Network.Version {
 			return
 		}
-		s.Change = &change{Task: uid, Before: s.Network, Previous: a.Previous, Rebuilt: a.Rebuilt}
+		s.Change = &change{Task: uid, Before: s.Network, Previous: a.Previous}
+		s.Change.Rebuilt = slices.DeleteFunc(slices.Clone(a.Rebuilt), func(name string) bool { return slices.Contains(a.Absent, name) })
 		s.Network = a.Network
 	})
 }
@@ -247,10 +254,11 @@ func (n *Node) resolve(to *Network) {
 
 const checkTimeout = 5 * time.Second
 
-// checkRemotes asks every remote whether it can take part in a change. Those that are being removed need not answer. It returns the
-// versions of the network that remotes have.
-func (n *Node) checkRemotes(ctx context.Context, before, to *Network) ([]uuid.UUID, error) {
+// checkRemotes asks every remote that is not absent whether it can take part in a change. Those that are being removed need not answer. It
+// returns the versions of the network that remotes have.
+func (n *Node) checkRemotes(ctx context.Context, before, to *Network, absent []string) ([]uuid.UUID, error) {
 	all := everybody(to, before)
+	maps.DeleteFunc(all, func(name string, _ *Remote) bool { return slices.Contains(absent, name) })
 	names := sortedNames(all)
 	versions, errs := make([]uuid.UUID, len(names)), make([]error, len(names))
 	var group sync.WaitGroup

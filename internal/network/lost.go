@@ -3,6 +3,7 @@ package network
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"svc/internal/apierr"
@@ -170,7 +171,7 @@ func (n *Node) watch() {
 	}
 }
 
-// rebuild announces the network anew when a lost remote answers.
+// rebuild announces the network anew when a lost remote answers, without those that do not.
 func (n *Node) rebuild() {
 	s := n.snapshot()
 	if len(s.Lost) == 0 || s.Change != nil || s.Restored {
@@ -178,23 +179,37 @@ func (n *Node) rebuild() {
 	}
 	ctx, cancel := context.WithTimeout(n.ctx, checkTimeout)
 	defer cancel()
-	for _, name := range s.Lost {
-		r := s.Network.Remotes[name]
-		if r == nil {
-			return
-		}
-		if _, err := n.checkRemote(ctx, name, r); err != nil {
-			return
+	answers := make([]bool, len(s.Lost))
+	var group sync.WaitGroup
+	for i, name := range s.Lost {
+		if r := s.Network.Remotes[name]; r != nil {
+			group.Go(func() {
+				_, err := n.checkRemote(ctx, name, r)
+				answers[i] = err == nil
+			})
 		}
 	}
-	if _, err := n.Patch(n.ctx, &Patch{}); err != nil {
-		n.o.Logger.Warn("a remote that was away cannot be rebuilt yet", "remotes", s.Lost, "error", err)
+	group.Wait()
+	var back, absent []string
+	for i, name := range s.Lost {
+		switch {
+		case answers[i]:
+			back = append(back, name)
+		case s.Network.Remotes[name] != nil:
+			absent = append(absent, name)
+		}
+	}
+	if len(back) == 0 {
+		return
+	}
+	if _, err := n.patch(n.ctx, &Patch{}, absent); err != nil {
+		n.o.Logger.Warn("a remote that was away cannot be rebuilt yet", "remotes", back, "error", err)
 	}
 }
 
 // rebuildable returns which of the lost remotes a change to a network begins with nothing. One that nobody else has all of is lost no more:
-// it keeps what it has. A leader that was set back to a snapshot may not know that it was rebuilt since.
-func (n *Node) rebuildable(lost []string, now, to *Network) (rebuilt []string, err error) {
+// it keeps what it has, and has to be told. A leader that was set back to a snapshot may not know that it was rebuilt since.
+func (n *Node) rebuildable(lost, absent []string, now, to *Network) (rebuilt []string, err error) {
 	var kept []string
 	for _, name := range lost {
 		alone := slices.ContainsFunc(now.owned(name), func(shard string) bool {
@@ -205,6 +220,11 @@ func (n *Node) rebuildable(lost []string, now, to *Network) (rebuilt []string, e
 			kept = append(kept, name)
 		case to.Remotes[name] != nil:
 			rebuilt = append(rebuilt, name)
+		}
+	}
+	for _, name := range absent {
+		if !slices.Contains(rebuilt, name) {
+			return nil, apierr.New("remote_could_not_send_request", "The remote `%s` is away, and nobody else has all of a shard that it has.", name)
 		}
 	}
 	if len(kept) == 0 {

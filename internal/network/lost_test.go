@@ -480,3 +480,43 @@ func TestTheOnlyCopyIsNotCleared(t *testing.T) {
 		}
 	}
 }
+
+// TestLostRemotesComeBackEachOnItsOwn has two remotes be lost, of which one stays away: the other is rebuilt without it.
+func TestLostRemotesComeBackEachOnItsOwn(t *testing.T) {
+	l := newLeading(t)
+	l.end(l.change(&Patch{Shards: map[string]*ShardPatch{"x": owners("a", "b", "c")}}), task.Succeeded)
+	l.b.is(ChangeState{Phase: moving})
+	l.c.is(ChangeState{})
+	l.c.away.Store(true)
+	if err := l.update(func(s *stored) { s.Lost = all }); err != nil {
+		t.Fatal(err)
+	}
+	l.until("b is being rebuilt", func() bool { l.rebuild(); return l.snapshot().rebuilds("b") })
+	uid := l.snapshot().Change.Task
+	if !slices.Equal(l.tells(), onlyB) || l.q.Lacks("c", uid) || l.snapshot().rebuilds("c") {
+		t.Errorf("while b is rebuilt, told is %v", l.tells())
+	}
+	l.c.away.Store(false) // too late for this change
+	l.b.is(ChangeState{Phase: finished, Committed: true})
+	l.end(uid, task.Succeeded)
+	l.c.is(ChangeState{Phase: finished, Committed: true})
+	l.until("c is rebuilt", func() bool { l.rebuild(); return len(l.lost()) == 0 && l.snapshot().Change == nil })
+	if !slices.Equal(l.tells(), all) {
+		t.Errorf("after both were rebuilt, told is %v", l.tells())
+	}
+}
+
+// TestTheOnlyOthersOfAShardWaitForEachOther has two remotes be lost that alone have a shard, and one of them be away: what it has may be
+// the last copy.
+func TestTheOnlyOthersOfAShardWaitForEachOther(t *testing.T) {
+	l := newLeading(t)
+	l.c.away.Store(true)
+	if err := l.update(func(s *stored) { s.Lost = all }); err != nil {
+		t.Fatal(err)
+	}
+	if l.rebuild(); l.snapshot().Change != nil || !slices.Equal(l.lost(), all) {
+		t.Errorf("without c there is the change %+v, and lost are %v", l.snapshot().Change, l.lost())
+	}
+	l.c.away.Store(false)
+	l.until("both go on with what they have", func() bool { l.rebuild(); return len(l.lost()) == 0 })
+}

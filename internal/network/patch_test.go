@@ -155,7 +155,7 @@ func TestVersionsRise(t *testing.T) {
 	defer remote.Close()
 	n := nodeOf(t, Options{Allowed: outbound.Any(), AnswerTimeout: time.Minute}, remote.URL, nil)
 	far := map[string]*Remote{"far": n.Network().Remotes["far"]}
-	if known, err := n.checkRemotes(context.Background(), empty(), &Network{Remotes: far}); err != nil || !slices.Contains(known, ahead) {
+	if known, err := n.checkRemotes(context.Background(), empty(), &Network{Remotes: far}, nil); err != nil || !slices.Contains(known, ahead) {
 		t.Errorf("the remote has %v, %v, want %s", known, err, ahead)
 	}
 	if err := n.update(func(s *stored) { s.Network.Version = ahead }); err != nil {

@@ -76,6 +76,8 @@ type announced struct {
 	Network  *Network `json:"network"`
 	Previous *Network `json:"previous"`
 	Rebuilt  []string `json:"rebuilt,omitempty"` // remotes that begin with nothing: what they have is not to be used
+	// Absent are those of Rebuilt that are away still. They are not told, and nobody waits for them: a later change is theirs.
+	Absent []string `json:"absent,omitempty"`
 	// Ages says, after the leader was set back, who lacks what others have got of it: the higher, the more. Those who are not in it have
 	// all. nil: it was not set back.
 	Ages map[string]int `json:"ages"`
