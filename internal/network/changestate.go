@@ -19,8 +19,9 @@ type ChangeState struct {
 	// change is committed: then it has been told before.
 	SetBack bool `json:"setBack,omitempty"`
 	// Alone says that who asks was set back to a snapshot, and that nobody else has all that it owns: it is to go on with what it has,
-	// in the network of Version.
-	Alone bool `json:"alone,omitempty"`
+	// in the network that is of Shown here, and is to be of Version there: what it is told next is of that.
+	Alone bool       `json:"alone,omitempty"`
+	Shown *uuid.UUID `json:"shown,omitempty"` // nil: Version
 	// Got is the last request of a leader that the instance has.
 	Got task.Position `json:"got"`
 	// Version is that of the network there.
@@ -33,7 +34,7 @@ type ChangeState struct {
 // back to a snapshot.
 func (n *Node) State(version uuid.UUID, remote string, restored bool) ChangeState {
 	st := n.state(version)
-	var alone *Network
+	var alone *goingOn
 	if restored && n.Network().Leads() && n.Network().Remotes[remote] != nil {
 		var err error
 		if alone, err = n.lose(remote); err != nil {
@@ -42,7 +43,7 @@ func (n *Node) State(version uuid.UUID, remote string, restored bool) ChangeStat
 	}
 	st.Version, st.Process = n.Network().Version, n.process
 	if alone != nil {
-		st.Alone, st.Version = true, alone.Version
+		st.Alone, st.Version, st.Shown = true, alone.told, &alone.shown
 	}
 	if q := n.queue.Load(); q != nil {
 		_, st.Got = q.Positions()

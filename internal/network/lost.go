@@ -2,9 +2,12 @@ package network
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/google/uuid"
 
 	"svc/internal/apierr"
 )
@@ -73,10 +76,16 @@ func (n *Node) aloneWith(now *Network, remote string) string {
 	return ""
 }
 
+// goingOn is the network in which a remote that alone has a shard goes on.
+type goingOn struct {
+	shown uuid.UUID // its version here
+	told  uuid.UUID // its version there: that of what the remote is told next
+}
+
 // lose notes that a remote was set back to a snapshot, so that it gets a copy of what it owns from those who have it. Where nobody has all
-// of that nothing is done: alone is the network in which it is to go on with what it has. A change under way is given up, unless it is
+// of that nothing is done, and alone is not nil: it is to go on with what it has. A change under way is given up, unless it is
 // committed: the remote may not know of it any more, and others must not take from it what it has.
-func (n *Node) lose(remote string) (alone *Network, err error) {
+func (n *Node) lose(remote string) (alone *goingOn, err error) {
 	n.patching.Lock()
 	defer n.patching.Unlock()
 	s := n.snapshot()
@@ -107,15 +116,23 @@ func (n *Node) lose(remote string) (alone *Network, err error) {
 		if n.snapshot().Change != nil {
 			return nil, nil // it asks again
 		}
-		// What is of a network before, it takes only while it is in that itself.
-		if e, err := n.queue.Load().Next(remote); err != nil || e != nil && e.Version != now.Version.String() {
+		// What was written before a change that it was not told of it takes only under the version of that time. The shards were the same: such
+		// a change cannot have been committed.
+		e, err := n.queue.Load().Next(remote)
+		if err != nil {
 			return nil, err
+		}
+		alone = &goingOn{now.Version, now.Version}
+		if e != nil {
+			if alone.told, err = uuid.Parse(e.Version); err != nil {
+				return nil, fmt.Errorf("the request of task %d has no version of the network: %w", e.UID, err)
+			}
 		}
 		if n.alone[remote] != now.Version { // it asks again until it goes on
 			n.alone[remote] = now.Version
 			n.o.Logger.Error("a remote was set back to a snapshot, and alone has a shard: what was written there since is lost", "remote", remote, "shard", shard)
 		}
-		return now, nil
+		return alone, nil
 	}
 	n.o.Logger.Warn("a remote was set back to a snapshot: it gets a copy of what it owns", "remote", remote)
 	if err := n.update(func(s *stored) { s.lose(remote) }); err != nil {
@@ -148,7 +165,7 @@ func (n *Node) watch() {
 			restored := n.snapshot().Restored
 			st, err := n.changeAt(n.ctx, *now.Leader, now.Remotes[*now.Leader], now.Version)
 			if err == nil && st.Alone {
-				restored, err = n.goOn(st.Version)
+				restored, err = n.goOn(&st)
 				switch {
 				case !restored:
 					n.o.Logger.Error("this instance was set back to a snapshot, and nobody else has all that it owns: what was written since is lost here")

@@ -194,9 +194,8 @@ func (n *Node) networkAt(ctx context.Context, name string, r *Remote) (*Network,
 }
 
 // goOn has this instance, which was set back to a snapshot, and which nobody can give what it lacks, go on with what it has, in the network
-// that has a version at the leader: what the leader tells it is of that one. A change that the snapshot has ends before. restored says
-// that it cannot go on yet.
-func (n *Node) goOn(version uuid.UUID) (restored bool, err error) {
+// that the leader has said: see ChangeState. A change that the snapshot has ends before. restored says that it cannot go on yet.
+func (n *Node) goOn(st *ChangeState) (restored bool, err error) {
 	own := n.snapshot()
 	leader := textOf(own.Network.Leader)
 	r := own.Network.Remotes[leader]
@@ -206,12 +205,16 @@ func (n *Node) goOn(version uuid.UUID) (restored bool, err error) {
 	ctx, cancel := context.WithTimeout(n.ctx, checkTimeout)
 	defer cancel()
 	now, err := n.networkAt(ctx, leader, r)
-	if err != nil || now.Version != version || textOf(now.Leader) != leader {
+	shown := st.Version
+	if st.Shown != nil {
+		shown = *st.Shown
+	}
+	if err != nil || now.Version != shown || textOf(now.Leader) != leader {
 		return true, err
 	}
-	now.Self, restored = own.Network.Self, true
+	now.Self, now.Version, restored = own.Network.Self, st.Version, true
 	err = n.update(func(s *stored) {
-		if s.Change == nil && s.Network.Led() && !newer(s.Network.Version, version) {
+		if s.Change == nil && s.Network.Led() && !newer(s.Network.Version, now.Version) {
 			s.Network, s.Restored, restored = now, false, false
 		}
 	})

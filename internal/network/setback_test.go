@@ -128,3 +128,69 @@ func TestAChangeOfLongAgo(t *testing.T) {
 		t.Error("no change, or a later one, is canceled")
 	}
 }
+
+// TestWhoIsAloneGoesOnWithOlderWrites has a remote that alone has a shard be set back to a time before a network of which it lacks writes, and
+// lacks a change that came after them, which is given up.
+func TestWhoIsAloneGoesOnWithOlderWrites(t *testing.T) {
+	l := newLeading(t)
+	l.end(l.change(&Patch{Shards: map[string]*ShardPatch{"w": owners("c")}}), task.Succeeded)
+	l.c.refuses.Store(true)
+	l.c.is(ChangeState{})
+	f, stored := l.Forward()
+	written := f.Version
+	f.Method, f.Path, f.Remotes = "PATCH", "/network", onlyC // whatever c refuses
+	if _, err := l.q.Enqueue(t.Context(), task.New{IndexUID: "i", Content: task.CreateIndex{}, Forward: f}); err != nil {
+		t.Fatal(err)
+	}
+	stored()
+	uid := l.change(&Patch{Shards: map[string]*ShardPatch{"z": owners("b")}})
+	var alone *goingOn
+	l.until("c is told to go on", func() bool {
+		var err error
+		if alone, err = l.lose("c"); err != nil {
+			t.Fatal(err)
+		}
+		return alone != nil
+	})
+	l.end(uid, task.Failed)
+	if now := l.Network().Version; alone.told.String() != written || alone.shown != now || now.String() == written {
+		t.Errorf("c is told to go on in %s as in %s, want %s as in %s", alone.told, alone.shown, written, now)
+	}
+}
+
+// TestGoingOnAlone takes up the network that the leader has, under the version of what it tells next.
+func TestGoingOnAlone(t *testing.T) {
+	older, next := shaped("c", "ac", map[string]string{"x": "c"}), shaped("", "ac", map[string]string{"x": "c", "y": "a"})
+	told := newVersion(older.Version)
+	next.Version = newVersion(told)
+	leader := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(encode(next)) }))
+	defer leader.Close()
+	for what, tt := range map[string]struct {
+		st   ChangeState
+		goes bool
+		want uuid.UUID
+	}{
+		"with older writes":          {ChangeState{Version: told, Shown: &next.Version}, true, told},
+		"with nothing older":         {ChangeState{Version: next.Version, Shown: &next.Version}, true, next.Version},
+		"as an older leader says it": {ChangeState{Version: next.Version}, true, next.Version},
+		"once there is another":      {ChangeState{Version: told, Shown: &told}, false, older.Version},
+	} {
+		own := older.clone()
+		own.Remotes["a"] = &Remote{URL: leader.URL}
+		fsys := vfs.NewMem()
+		if err := (&stored{Network: own, Restored: true}).write(fsys, "network.json"); err != nil {
+			t.Fatal(err)
+		}
+		n, err := Open(Options{FS: fsys, File: "network.json", Allowed: outbound.Any()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		restored, err := n.goOn(&tt.st)
+		if now := n.snapshot(); err != nil || restored == tt.goes || now.Restored == tt.goes || now.Network.Version != tt.want || (now.Network.Shards["y"] != nil) != tt.goes {
+			t.Errorf("%s: goes on %v (%v), the network is %s", what, !restored, err, n.JSON())
+		}
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
