@@ -116,8 +116,8 @@ func (n *Node) lose(remote string) (alone *goingOn, err error) {
 		if n.snapshot().Change != nil {
 			return nil, nil // it asks again
 		}
-		// What was written before a change that it was not told of it takes only under the version of that time. The shards were the same: such
-		// a change cannot have been committed.
+		// What was written before a change that it was not told of it takes only under the version of that time. The shards were the same:
+		// such a change cannot have been committed.
 		e, err := n.queue.Load().Next(remote)
 		if err != nil {
 			return nil, err

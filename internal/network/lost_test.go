@@ -29,6 +29,8 @@ type peer struct {
 	keeps   atomic.Bool                        // it sends no documents
 	asked   atomic.Bool                        // for documents
 	state   atomic.Pointer[func() ChangeState] // of the change that the leader asks for
+	knows   atomic.Pointer[Network]            // the network that it shows
+	secret  atomic.Pointer[string]             // the password that it asks for; nil: none
 	server  *httptest.Server
 }
 
@@ -44,6 +46,12 @@ func newPeer(t *testing.T) *peer {
 		if p.away.Load() {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
+		}
+		if want := p.secret.Load(); want != nil {
+			if _, given, _ := r.BasicAuth(); given != *want {
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
 		}
 		var answer any
 		switch r.URL.Path {
@@ -64,6 +72,10 @@ func newPeer(t *testing.T) *peer {
 				return
 			}
 		case "/network":
+			if r.Method == http.MethodGet {
+				_, _ = w.Write(p.knows.Load().shown(func(string) string { return "available" }))
+				return
+			}
 			if p.refuses.Load() {
 				w.WriteHeader(http.StatusServiceUnavailable)
 				return
@@ -114,6 +126,7 @@ func newLeading(t *testing.T) *leading {
 	if err != nil {
 		t.Fatal(err)
 	}
+	l.process = uuid.Nil // which b says, at whose address it is
 	l.q, err = task.Open(task.Options{FS: vfs.OS, Dir: dir, Catalog: catalog, Now: time.Now, MaxBatchTasks: -1, OnForward: l.Forwarded, OnBatch: l.Ended,
 		Executors: map[task.Kind]task.Executor{
 			task.NetworkTopologyChange: func(ctx context.Context, q *task.Queue, tasks []*task.Task, p index.Progress) ([]task.Outcome, error) {

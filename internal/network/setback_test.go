@@ -129,8 +129,8 @@ func TestAChangeOfLongAgo(t *testing.T) {
 	}
 }
 
-// TestWhoIsAloneGoesOnWithOlderWrites has a remote that alone has a shard be set back to a time before a network of which it lacks writes, and
-// lacks a change that came after them, which is given up.
+// TestWhoIsAloneGoesOnWithOlderWrites has a remote that alone has a shard be set back to a time before a network of which it lacks writes,
+// and lacks a change that came after them, which is given up.
 func TestWhoIsAloneGoesOnWithOlderWrites(t *testing.T) {
 	l := newLeading(t)
 	l.end(l.change(&Patch{Shards: map[string]*ShardPatch{"w": owners("c")}}), task.Succeeded)
@@ -192,5 +192,31 @@ func TestGoingOnAlone(t *testing.T) {
 		if err := n.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestSecretsThatOnlyOthersKnow has a leader be set back to a time before a remote was added whose URL has a password. Others hide that: it
+// is to be given again.
+func TestSecretsThatOnlyOthersKnow(t *testing.T) {
+	l := newLeading(t)
+	d, secret := newPeer(t), "hunter2"
+	d.secret.Store(&secret)
+	url := strings.Replace(d.server.URL, "://", "://somebody:"+secret+"@", 1)
+	since := l.Network().clone()
+	since.Remotes["d"] = &Remote{URL: url}
+	since.Shards["x"] = &Shard{[]string{"b", "c", "d"}}
+	since.Version = newVersion(since.Version)
+	for _, p := range []*peer{l.b, l.c, d} {
+		p.knows.Store(since)
+	}
+	if err := l.update(func(s *stored) { s.Restored = true }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Patch(t.Context(), &Patch{}); err == nil || !strings.Contains(err.Error(), "`d`") {
+		t.Errorf("without the password the network is announced: %v", err)
+	}
+	l.end(l.change(&Patch{Remotes: map[string]*RemotePatch{"d": at(url)}}), task.Succeeded)
+	if s := l.snapshot(); s.Restored || s.Network.Remotes["d"].URL != url {
+		t.Errorf("with the password, it still lacks something: %v, and d is at %s", s.Restored, s.Network.Remotes["d"].URL)
 	}
 }
