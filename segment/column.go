@@ -362,6 +362,31 @@ func (c *Column) MarkedStringEffort(lo, hi int) int {
 	return c.stringRows.effort(c.rows, lo, hi)
 }
 
+// NextMarkedNumber returns the first ordinal from ord on, 0 ≤ ord, that one of some rows has, of which each is marked by a bit, too;
+// Numbers(): none has one. It goes through the rows of the ordinals that it passes over.
+func (c *Column) NextMarkedNumber(ord int, among *roaring.Bitmap, bits []uint64) int {
+	c.need(partNumberRows)
+	return c.numberRows.nextMarked(ord, among, bits)
+}
+
+// LastMarkedNumber is NextMarkedNumber for the last ordinal up to ord < Numbers(); −1: none has one.
+func (c *Column) LastMarkedNumber(ord int, among *roaring.Bitmap, bits []uint64) int {
+	c.need(partNumberRows)
+	return c.numberRows.lastMarked(ord, among, bits)
+}
+
+// NextMarkedString is NextMarkedNumber for strings.
+func (c *Column) NextMarkedString(ord int, among *roaring.Bitmap, bits []uint64) int {
+	c.need(partStringRows)
+	return c.stringRows.nextMarked(ord, among, bits)
+}
+
+// LastMarkedString is LastMarkedNumber for strings.
+func (c *Column) LastMarkedString(ord int, among *roaring.Bitmap, bits []uint64) int {
+	c.need(partStringRows)
+	return c.stringRows.lastMarked(ord, among, bits)
+}
+
 // SingleStrings reports whether no row has several strings, which makes it quick to go from rows to strings.
 func (c *Column) SingleStrings() bool { return c.rowStrings.kind == forwardSingle }
 

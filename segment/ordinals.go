@@ -351,6 +351,61 @@ func (v *inverse) addAmong(dst *roaring.Bitmap, ord int, among *roaring.Bitmap) 
 	dst.AddMany(list)
 }
 
+// nextMarked returns the first ordinal from ord on that one of some rows has, all of which are marked as bits, too; ords: none has one.
+func (v *inverse) nextMarked(ord int, among *roaring.Bitmap, bits []uint64) int {
+	for i := v.heavyFrom(ord); ord < v.ords; i++ {
+		end, heavy := v.heavyAt(i)
+		for at, to := v.span(ord, min(end, v.ords)); at < to; at++ {
+			if r := readUint(v.light, v.width, at); int(r/64) < len(bits) && bits[r/64]>>(r%64)&1 != 0 {
+				return ord + v.holder(ord, min(end, v.ords), at)
+			}
+		}
+		if end < v.ords && among.Intersects(heavy.Bitmap()) {
+			return end
+		}
+		ord = end + 1
+	}
+	return v.ords
+}
+
+// lastMarked is nextMarked for the last ordinal up to ord; −1: none has one.
+func (v *inverse) lastMarked(ord int, among *roaring.Bitmap, bits []uint64) int {
+	for i := v.heavyFrom(ord+1) - 1; ord >= 0; i-- {
+		end, heavy := -1, rowlist.List{}
+		if i >= 0 {
+			end, heavy = v.heavyAt(i)
+		}
+		if end > ord {
+			return -1
+		}
+		from, to := v.span(end+1, ord+1)
+		for at := to - 1; at >= from; at-- {
+			if r := readUint(v.light, v.width, at); int(r/64) < len(bits) && bits[r/64]>>(r%64)&1 != 0 {
+				return end + 1 + v.holder(end+1, ord+1, at)
+			}
+		}
+		if end >= 0 && among.Intersects(heavy.Bitmap()) {
+			return end
+		}
+		ord = end - 1
+	}
+	return -1
+}
+
+// heavyAt returns the ordinal and the rows of a heavy entry; ords behind the last one, and for a damaged one.
+func (v *inverse) heavyAt(entry int) (int, rowlist.List) {
+	if 16*entry >= len(v.heavy) {
+		return v.ords, rowlist.List{}
+	}
+	l, ord := v.heavyRows(entry)
+	return ord, l
+}
+
+// holder returns which of the ordinals [lo, hi), counted from lo, has the row at a place of light.
+func (v *inverse) holder(lo, hi, at int) int {
+	return sort.Search(hi-lo-1, func(i int) bool { return int(binary.LittleEndian.Uint32(v.starts[4*(lo+i+1):])) > at })
+}
+
 // mark sets the bits of rows from…to−1 in light.
 func (v *inverse) mark(bits []uint64, from, to int) {
 	switch v.width {

@@ -60,3 +60,68 @@ func TestRowsOfAValueAmongOthers(t *testing.T) {
 		}
 	}
 }
+
+// TestNextValueAmongRows goes up and down the values that some rows have, as one looks each value up.
+func TestNextValueAmongRows(t *testing.T) {
+	for _, rows := range []int{200, 3000, 70_000} { // rows of one byte, of two and of four
+		fs, rng := vfs.NewMem(), testRand(t)
+		b := NewBuilder(BuilderOptions{})
+		for i := range rows {
+			b.StartDoc(DocID(i), fmt.Append(nil, i), []byte("{}"))
+			for _, every := range []int{2, 3, 30, 90, 700, rows} { // the first of them have bitmaps
+				if i%every == 1 {
+					b.String(1, fmt.Appendf(nil, "one of %d", every), fmt.Appendf(nil, "One of %d", every))
+					b.Number(2, float64(every))
+				}
+			}
+			if i%3 == 0 {
+				few := rng.IntN(rows/8 + 1)
+				b.String(1, fmt.Appendf(nil, "%d", few), fmt.Appendf(nil, "%d", few))
+				b.Number(2, float64(few))
+			}
+			b.EndDoc()
+		}
+		if _, err := b.Write(context.Background(), fs, "a.seg"); err != nil {
+			t.Fatal(err)
+		}
+		r := openSegment(t, fs, "a.seg")
+		strings, numbers := r.Column(1), r.Column(2)
+		for _, of := range []int{1, 3, 100, rows / 4, rows + 1} {
+			among := roaring.New()
+			for range rows / of {
+				among.Add(uint32(rng.IntN(rows)))
+			}
+			bits := among.ToDense()
+			for _, c := range []struct {
+				what       string
+				size       int
+				count      func(int, *roaring.Bitmap) int
+				next, last func(int, *roaring.Bitmap, []uint64) int
+			}{
+				{"numbers", numbers.Numbers(), numbers.CountNumberRows, numbers.NextMarkedNumber, numbers.LastMarkedNumber},
+				{"strings", strings.Strings(), strings.CountStringRows, strings.NextMarkedString, strings.LastMarkedString},
+			} {
+				last := -1
+				for ord := range c.size {
+					if c.count(ord, among) == 0 {
+						continue
+					}
+					for from := last + 1; from <= ord; from++ {
+						if got := c.next(from, among, bits); got != ord {
+							t.Fatalf("%s of %d rows, 1 of %d marked: from %d on the first is %d, want %d", c.what, rows, of, from, got, ord)
+						}
+					}
+					for to := last; to < ord; to++ {
+						if got := c.last(to, among, bits); got != last {
+							t.Fatalf("%s of %d rows, 1 of %d marked: up to %d the last is %d, want %d", c.what, rows, of, to, got, last)
+						}
+					}
+					last = ord
+				}
+				if next, got := c.next(last+1, among, bits), c.last(c.size-1, among, bits); next != c.size || got != last {
+					t.Fatalf("%s of %d rows, 1 of %d marked: behind the last one, %d, is %d, and the last one is %d", c.what, rows, of, last, next, got)
+				}
+			}
+		}
+	}
+}

@@ -147,7 +147,14 @@ type columnCursor struct {
 	segment int
 	first   int // ordinal of the class to start from
 	next    int // ordinal of the class
+	among   *roaring.Bitmap
+	bits    []uint64 // of among, one a row; nil: ordinals that none of them has are not passed over
 }
+
+// idleSteps is after how many values that no document of the bucket has those are passed over: for that the documents are marked, each by
+// a bit. Where they were filtered by what they are sorted by, the first one may be behind most of the values. (A variable, so that tests
+// can lower it.)
+var idleSteps = 16
 
 // walkColumn yields a large bucket by value, walking the values in order: a bucket has many
 // documents for few values, or only its beginning is needed. When that proves wrong, the rest is looked up.
@@ -156,6 +163,7 @@ func (s *search) walkColumn(b *bucket, i int, r *fieldSort, yield func(*bucket, 
 	n, steps := b.n, 0
 	for _, class := range []ValueClass{OfNumber, OfText} {
 		var cursors []columnCursor
+		idle := 0
 		for seg, c := range columnsOf(s.ix, r.field) {
 			if c == nil || left[seg] == nil {
 				continue
@@ -189,15 +197,16 @@ func (s *search) walkColumn(b *bucket, i int, r *fieldSort, yield func(*bucket, 
 				if v := cur.value(class); v.Compare(&best, r.desc) != 0 {
 					continue
 				}
-				hit := roaring.New()
-				cur.addRows(hit, class)
-				found[cur.segment] = and(hit, left[cur.segment])
+				found[cur.segment] = cur.rows(left[cur.segment], class)
 				if !cur.advance(class, r.desc) {
 					cursors = slices.Delete(cursors, i, i+1)
 					i--
 				}
 			}
 			if found.isEmpty() {
+				if idle++; idle == idleSteps {
+					cursors = passOver(cursors, left, class, r.desc)
+				}
 				continue
 			}
 			sub := b.part(found)
@@ -235,19 +244,59 @@ func (c *columnCursor) value(class ValueClass) SortValue {
 	return SortValue{Class: OfText, Text: c.column.String(c.next)}
 }
 
-func (c *columnCursor) addRows(dst *roaring.Bitmap, class ValueClass) {
-	if class == OfNumber {
-		c.column.AddNumberRows(dst, c.next, c.next+1)
-	} else {
-		c.column.AddStringRows(dst, c.next, c.next+1)
+// rows returns those of some documents that have the value; nil: none.
+func (c *columnCursor) rows(among *roaring.Bitmap, class ValueClass) *roaring.Bitmap {
+	if among == nil {
+		return nil
 	}
+	found := roaring.New()
+	if class == OfNumber {
+		c.column.AddNumberRowsAmong(found, c.next, among)
+	} else {
+		c.column.AddStringRowsAmong(found, c.next, among)
+	}
+	if found.IsEmpty() {
+		return nil
+	}
+	return found
 }
 
 func (c *columnCursor) advance(class ValueClass, desc bool) bool {
 	if desc {
 		c.next--
-		return c.next >= c.first
+	} else {
+		c.next++
 	}
-	c.next++
-	return c.next < c.size(class)
+	return c.settle(class, desc)
+}
+
+// settle goes on to the next value that a marked document has, where they are marked; false: there is none.
+func (c *columnCursor) settle(class ValueClass, desc bool) bool {
+	switch {
+	case c.bits == nil, c.next < c.first, c.next >= c.size(class):
+	case class == OfNumber && desc:
+		c.next = c.column.LastMarkedNumber(c.next, c.among, c.bits)
+	case class == OfNumber:
+		c.next = c.column.NextMarkedNumber(c.next, c.among, c.bits)
+	case desc:
+		c.next = c.column.LastMarkedString(c.next, c.among, c.bits)
+	default:
+		c.next = c.column.NextMarkedString(c.next, c.among, c.bits)
+	}
+	return c.first <= c.next && c.next < c.size(class)
+}
+
+// passOver has cursors pass over values that no document of left has from here on; those that come to no other are left out.
+func passOver(cursors []columnCursor, left rows, class ValueClass, desc bool) []columnCursor {
+	kept := cursors[:0]
+	for _, c := range cursors {
+		if c.among = left[c.segment]; c.among == nil {
+			continue
+		}
+		c.bits = c.among.ToDense()
+		if c.settle(class, desc) {
+			kept = append(kept, c)
+		}
+	}
+	return kept
 }
