@@ -204,7 +204,7 @@ func TestAcceptedWritesOutliveAFullDisk(t *testing.T) {
 	if _, err := s.call(http.MethodPost, "/indexes", `{"uid":"x","primaryKey":"id"}`, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.idle(time.Minute); err != nil {
+	if err := s.idle(2 * time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	ballast := filepath.Join(dir, "ballast")

@@ -199,7 +199,7 @@ func (d *crashDocument) sound() bool {
 func startServer(t *testing.T, binary, data string, more ...string) *crashServer {
 	t.Helper()
 	s := launch(t, binary, data, more...)
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		if resp, err := http.Get(s.url + "/health"); err == nil {
 			resp.Body.Close()
 			return s
@@ -335,7 +335,7 @@ func (c *crashClient) write(url string, stop chan struct{}) {
 func (c *crashClient) check(t *testing.T, url string) {
 	t.Helper()
 	for _, uid := range c.tasks {
-		for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+		for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(2 * time.Millisecond) {
 			var task struct {
 				Status string          `json:"status"`
 				Error  json.RawMessage `json:"error"`
@@ -361,7 +361,7 @@ func (c *crashClient) check(t *testing.T, url string) {
 	}
 	c.tasks = nil
 	// A task may have become durable without its acknowledgement reaching the client.
-	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(2 * time.Millisecond) {
 		var waiting struct {
 			Total int `json:"total"`
 		}

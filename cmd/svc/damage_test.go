@@ -84,7 +84,7 @@ func (in *instance) run(method, path, body string) {
 	if err := json.Unmarshal([]byte(answer), &summary); err != nil || status != http.StatusAccepted {
 		in.t.Fatalf("%s %s: %d %s", method, path, status, answer)
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		_, answer := in.ask("GET", fmt.Sprint("/tasks/", summary.TaskUID), "")
 		switch {
 		case strings.Contains(answer, `"status":"succeeded"`):
@@ -246,7 +246,7 @@ func TestSegmentTruncatedInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	status, got := in.ask("GET", "/indexes/a/documents/2900", "")
-	for deadline := time.Now().Add(time.Minute); !strings.Contains(got, "was not opened"); _, got = in.ask("POST", "/indexes/a/search", search) {
+	for deadline := time.Now().Add(2 * time.Minute); !strings.Contains(got, "was not opened"); _, got = in.ask("POST", "/indexes/a/search", search) {
 		if !strings.Contains(got, `"code":"invalid_store_file"`) || time.Now().After(deadline) {
 			t.Fatalf("%d %s", status, got)
 		}

@@ -235,7 +235,7 @@ func (d *flipDir) try(t *testing.T, c *flipCounts, places []flipPlace, running b
 	defer in.stop()
 	if running {
 		want := flip()
-		for deadline := time.Now().Add(time.Minute); in.knownDamage(t) < want; time.Sleep(5 * time.Millisecond) {
+		for deadline := time.Now().Add(2 * time.Minute); in.knownDamage(t) < want; time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Errorf("inspections tell of %d files, bytes were flipped in %d: %v", in.knownDamage(t), want, places)
 				break

@@ -5,11 +5,17 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -59,18 +65,46 @@ func sent(state string) int { at := (&checkpoints{state}).load(); return at.Sent
 // TestAKilledImportGoesOn kills imports with SIGKILL, and the server, too, until one comes to the end.
 func TestAKilledImportGoesOn(t *testing.T) {
 	const documents = 6000
+	const killed, batches = 6, 6 // rounds whose import is killed, and how many batches go through in each: together fewer than there are
 	t.Setenv(asProgram, "1")
 	data, file := filepath.Join(t.TempDir(), "data"), writeDocuments(t, documents)
 	server := startServer(t, os.Args[0], data)
 	address := strings.TrimPrefix(server.url, "http://")
+	// What is behind those batches waits, so that no import ends before it is killed, however late this test sees that it has begun.
+	var left atomic.Int64
+	behind, err := url.Parse(server.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(behind)
+	proxy.ErrorHandler = func(http.ResponseWriter, *http.Request, error) {
+		left.Add(1) // it is sent again
+		panic(http.ErrAbortHandler)
+	}
+	gate := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/documents") && r.Method != http.MethodGet {
+			body, err := io.ReadAll(r.Body)
+			if err != nil || left.Add(-1) < 0 {
+				<-r.Context().Done()
+				return
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(gate.Close)
+	t.Cleanup(gate.CloseClientConnections)
 	state := filepath.Join(t.TempDir(), "state")
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 6))
 	wentOn, ended := false, false
 	for round := range 40 {
+		if left.Store(batches); round >= killed {
+			left.Store(documents)
+		}
 		var said bytes.Buffer
-		cmd := exec.Command(os.Args[0], "import", "films", file, "--url", server.url, "--batch-size", "20 KB", "--max-tasks", "3", "--state", state)
+		cmd := exec.Command(os.Args[0], "import", "films", file, "--url", gate.URL, "--batch-size", "20 KB", "--max-tasks", "3", "--state", state)
 		cmd.Stdout, cmd.Stderr = &said, &said
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -87,8 +121,8 @@ func TestAKilledImportGoesOn(t *testing.T) {
 			t.Cleanup(func() { server.process.Process.Kill() })
 		}
 		var err error
-		for at := sent(state) + rng.IntN(documents/8); ; time.Sleep(time.Millisecond) {
-			if round < 6 && sent(state) > at {
+		for at := sent(state) + rng.IntN(documents/20); ; time.Sleep(time.Millisecond) {
+			if round < killed && sent(state) > at {
 				cmd.Process.Kill()
 				err = <-ends
 				break
@@ -103,7 +137,7 @@ func TestAKilledImportGoesOn(t *testing.T) {
 			ended = true
 			break
 		}
-		if round >= 6 {
+		if round >= killed {
 			t.Fatalf("%v: %s", err, said.String())
 		}
 	}

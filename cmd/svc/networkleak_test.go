@@ -94,7 +94,7 @@ func TestNetworkSearchesLeakNothing(t *testing.T) {
 	all[2].link.suffer(trouble{hole: true})
 	search(1)
 	all[2].link.suffer(trouble{})
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(peace); ; time.Sleep(50 * time.Millisecond) {
 		leaks := ""
 		for i, in := range all {
 			if now := in.holdings(); now.goroutines > before[i].goroutines+slack || now.files > before[i].files+slack || now.sockets > before[i].sockets+slack {

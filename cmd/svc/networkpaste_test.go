@@ -90,7 +90,7 @@ func (p *pasted) start(block string) {
 		}
 		p.hosts[host] = shell
 		p.t.Cleanup(func() { p.lose(host, shell) })
-		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
 			if resp, err := http.Get(p.localized("http://" + host + ":7700/health")); err == nil {
 				resp.Body.Close()
 				break

@@ -34,7 +34,7 @@ func (in *member) setBack(file string) {
 // whole waits until an instance takes itself for whole. meanwhile is called until it does.
 func (in *member) whole(all []*member, meanwhile func()) {
 	in.t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(peace); ; time.Sleep(50 * time.Millisecond) {
 		var n struct {
 			Remotes map[string]struct{ Status string }
 		}
@@ -91,7 +91,7 @@ func TestALeaderThatWasSetBack(t *testing.T) {
 		"with a change under way": func(all []*member, w *writer) {
 			all[2].start()
 			settled(t, all, peace)
-			all[0].must("PATCH", "/network", `{"shards":`+shapes[1]+`}`, nil)
+			all[0].announce(`{"shards":` + shapes[1] + `}`)
 			all[2].kill()
 		},
 		"with settings and an index since": func(all []*member, w *writer) {
@@ -283,7 +283,7 @@ func TestACopyOfTheLeaderDoesNotLead(t *testing.T) {
 	}
 	before := version()
 	other := newMember(t, "copy", "--import-snapshot", file)
-	for deadline := time.Now().Add(time.Minute); !strings.Contains(other.log.String(), "of which this one is a copy"); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(peace); !strings.Contains(other.log.String(), "of which this one is a copy"); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the copy does not see that it is one:\n%s", other.log.String())
 		}

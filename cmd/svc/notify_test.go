@@ -28,7 +28,7 @@ func TestTheSupervisorIsTold(t *testing.T) {
 	defer socket.Close()
 	heard := func() string {
 		t.Helper()
-		if err := socket.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		if err := socket.SetReadDeadline(time.Now().Add(2 * time.Minute)); err != nil {
 			t.Fatal(err)
 		}
 		message := make([]byte, 4096)

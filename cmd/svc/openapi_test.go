@@ -121,7 +121,7 @@ func (a *api) prepare(t *testing.T) {
 // send makes a request, and reads a little of an answer that does not end.
 func (a *api) send(t *testing.T, method, path string, body []byte, headers ...string) (int, []byte) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, a.url+path, bytes.NewReader(body))
 	if err != nil {

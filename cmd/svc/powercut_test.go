@@ -156,7 +156,7 @@ func recordWrites(t *testing.T, binary, root string, random *rand.Rand, writes i
 	var failed error
 	err := powercut.Run(cmd, root, log, func(p *os.Process) {
 		defer p.Kill()
-		if failed = s.answers(60 * time.Second); failed != nil {
+		if failed = s.answers(2 * time.Minute); failed != nil {
 			return
 		}
 		m := newCutModel()
@@ -170,12 +170,12 @@ func recordWrites(t *testing.T, binary, root string, random *rand.Rand, writes i
 			}
 			log.Mark(fmt.Sprint("acked ", n+1))
 			if random.IntN(4) == 0 { // let it finish what it has accepted
-				if failed = s.idle(60 * time.Second); failed != nil {
+				if failed = s.idle(2 * time.Minute); failed != nil {
 					return
 				}
 			}
 		}
-		failed = s.idle(60 * time.Second)
+		failed = s.idle(2 * time.Minute)
 	})
 	if err = errors.Join(err, failed); err != nil {
 		t.Fatalf("%v\n%s", err, s.log)
@@ -195,10 +195,10 @@ func checkState(binary, data string, acked, sent []cutWrite) error {
 		cmd.Wait()
 	}()
 	fail := func(err error) error { return fmt.Errorf("%w\nits log:\n%s", err, s.log) }
-	if err := s.answers(60 * time.Second); err != nil {
+	if err := s.answers(2 * time.Minute); err != nil {
 		return fail(err)
 	}
-	if err := s.idle(60 * time.Second); err != nil {
+	if err := s.idle(2 * time.Minute); err != nil {
 		return fail(err)
 	}
 	got, err := s.content()
@@ -255,7 +255,7 @@ func (s *cutServer) call(method, path, body string, to any) (string, error) {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Authorization", "Bearer "+powercutKey)
-	resp, err := (&http.Client{Timeout: 30 * time.Second}).Do(req)
+	resp, err := (&http.Client{Timeout: 2 * time.Minute}).Do(req)
 	if err != nil {
 		return "", err
 	}

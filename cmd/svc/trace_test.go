@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"svc/internal/trace/tracetest"
 )
@@ -43,6 +44,26 @@ func TestTraces(t *testing.T) {
 	a.call("POST", "/multi-search", `{"federation":{},"queries":[{"indexUid":"films","q":"a"},{"indexUid":"films","q":"a","federationOptions":{"remote":"b"}}]}`)
 	a.call("GET", "/indexes/none", "")
 	a.call("GET", "/health", "")
+	// An instance that stops gives the collector a second, which a loaded machine may take for nothing: what comes last is waited for.
+	came := func() bool {
+		missing, federated, batches := 0, 0, 0
+		for _, s := range c.Spans() {
+			switch {
+			case s.Name == "GET /indexes/{index_uid}":
+				missing++
+			case s.Name == "POST /multi-search":
+				federated++
+			case s.Name == "batch" && s.Attributes["svc.type"] == "indexCompaction":
+				batches++
+			}
+		}
+		return missing == 1 && federated == 2 && batches == 2
+	}
+	for deadline := time.Now().Add(2 * time.Minute); !came(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the collector lacks something: %+v", c.Spans())
+		}
+	}
 	for _, in := range all {
 		if err := in.stop(); err != nil {
 			t.Fatal(err)

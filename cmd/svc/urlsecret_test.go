@@ -95,7 +95,7 @@ func TestSecretsOfURLsStayHidden(t *testing.T) {
 	} {
 		settle := func() {
 			t.Helper()
-			for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+			for deadline := time.Now().Add(peace); ; time.Sleep(20 * time.Millisecond) {
 				var left struct{ Total int }
 				in.must("GET", "/tasks?statuses=enqueued,processing", "", &left)
 				if left.Total == 0 {
@@ -123,7 +123,7 @@ func TestSecretsOfURLsStayHidden(t *testing.T) {
 		ask(tt.method, tt.path, tt.body(tt.shown))
 		settle()
 		before := g.count(tt.place)
-		for deadline := time.Now().Add(time.Minute); g.count(tt.place) == before; time.Sleep(20 * time.Millisecond) {
+		for deadline := time.Now().Add(peace); g.count(tt.place) == before; time.Sleep(20 * time.Millisecond) {
 			if tt.place == "chat" {
 				fmt.Fprintf(&said, "a conversation: %s\n", converse(t, in))
 			} else {
