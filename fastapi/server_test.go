@@ -1,6 +1,7 @@
 package fastapi
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -314,7 +315,10 @@ func TestShutdown(t *testing.T) {
 	}
 	dial("")
 	dial("GET /health HT")
-	dial("GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+	between := dial("GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+	if resp, err := http.ReadResponse(bufio.NewReader(between), nil); err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("the first request of a connection: %v %v", resp, err)
+	}
 	const body = `{"metrics": true}`
 	slow := dial("PATCH /experimental-features HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
 	for running := false; !running; time.Sleep(time.Millisecond) {

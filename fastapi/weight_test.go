@@ -40,6 +40,12 @@ func TestAnswersFindRoomFirst(t *testing.T) {
 			return r, int(after.TotalAlloc - before.TotalAlloc)
 		}
 		r, took := ask()
+		for range 4 { // what else the process does counts, too
+			if took > large/4 {
+				_, again := ask()
+				took = min(took, again)
+			}
+		}
 		if r.status != 503 || took > large/4 {
 			t.Errorf("%s without room: %d %.100s, and %d bytes are allocated", path, r.status, r.body, took)
 		}
@@ -47,7 +53,7 @@ func TestAnswersFindRoomFirst(t *testing.T) {
 		if r, _ := ask(); r.status != 200 || len(r.body) < large/2 {
 			t.Errorf("%s with room: %d %.100s (%d bytes)", path, r.status, r.body, len(r.body))
 		}
-		for end := time.Now().Add(20 * time.Second); c.server.budget.Used() > 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(2 * time.Minute); c.server.budget.Used() > 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		}
 		if used := c.server.budget.Used(); used != 0 {
 			t.Errorf("%s: %d bytes are held afterwards", path, used)

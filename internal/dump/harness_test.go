@@ -136,7 +136,7 @@ func (in *instance) enqueue(uid string, c task.Content, documents string) *task.
 // wait returns a task once it is finished.
 func (in *instance) wait(uid uint32) *task.Task {
 	in.t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		t, err := in.queue.Task(uid, nil)
 		must(in.t, err)
 		if t.Status.Finished() {

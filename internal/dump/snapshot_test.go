@@ -311,7 +311,7 @@ func TestADamagedSegmentIsNotCopied(t *testing.T) {
 	}
 	// A write to the index waits until it is mended, or deleted.
 	in.enqueue("x", rewriting, "")
-	for deadline := time.Now().Add(20 * time.Second); len(in.queue.Parked()) == 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); len(in.queue.Parked()) == 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 	}
 	if parked := in.queue.Parked(); len(parked) != 1 || !strings.Contains(parked[0].Reason.Message, filepath.Base(found[0])) {
 		t.Errorf("settings: %+v", parked)

@@ -440,13 +440,13 @@ func list(t testing.TB, fsys vfs.FS, dir string) []string {
 // TestMain fails when a test leaves a mapped file or a goroutine behind.
 func TestMain(m *testing.M) {
 	code := m.Run()
+	left := goroutines()
+	for end := time.Now().Add(2 * time.Minute); len(left) > 0 && time.Now().Before(end); left = goroutines() {
+		time.Sleep(10 * time.Millisecond)
+	}
 	if n := mapped.Count(); code == 0 && n > 0 {
 		fmt.Printf("%d mapped files are left\n", n)
 		code = 1
-	}
-	left := goroutines()
-	for end := time.Now().Add(time.Minute); len(left) > 0 && time.Now().Before(end); left = goroutines() {
-		time.Sleep(10 * time.Millisecond)
 	}
 	if code == 0 && len(left) > 0 {
 		fmt.Printf("%d goroutines are left:\n%s\n", len(left), strings.Join(left, "\n\n"))

@@ -73,14 +73,13 @@ func TestAnotherOwnerIsAsked(t *testing.T) {
 					}
 					_, _ = io.WriteString(w, emptyAnswer)
 				}))
-				if tt.state[name] == gone {
-					remote.Close()
-				} else {
-					t.Cleanup(remote.Close)
-				}
+				t.Cleanup(remote.Close)
 				p.Remotes[name] = at(remote.URL)
+				if tt.state[name] == gone {
+					p.Remotes[name] = at(nobody)
+				}
 			}
-			n, err := Open(Options{FS: vfs.NewMem(), File: "network.json", Allowed: outbound.Any(), SearchTimeout: 6 * time.Second})
+			n, err := Open(Options{FS: vfs.NewMem(), File: "network.json", Allowed: outbound.Any(), SearchTimeout: 20 * time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}

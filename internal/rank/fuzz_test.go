@@ -40,7 +40,7 @@ func TestHostileQueriesEndSoon(t *testing.T) {
 		for _, s := range []query.Strategy{query.Last, query.All, query.Frequency} {
 			begin := time.Now()
 			mustSearch(t, ix, Request{Query: q, Strategy: s, Scores: true, Details: true})
-			if d := time.Since(begin); d > 5*time.Second { // far beyond what a loaded machine adds
+			if d := time.Since(begin); d > time.Minute { // far beyond what a loaded machine adds
 				t.Errorf("%.20q… takes %v", q, d)
 			}
 		}
