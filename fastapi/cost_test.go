@@ -25,9 +25,9 @@ const (
 	fixedCost   = 4 << 20
 
 	// A request may take this much time of processors for each byte of its body, whatever it asks for, and so much in any case.
-	// That is four times what the dearest takes, for slow machines; what grows with the square of a body takes hundreds of times as much.
-	timeCost  = 2 * time.Microsecond
-	fixedTime = 100 * time.Millisecond
+	// That is ten times what the dearest takes, for slow machines; what grows with the square of a body takes hundreds of times as much.
+	timeCost  = 5 * time.Microsecond
+	fixedTime = 250 * time.Millisecond
 )
 
 // growing makes bodies of about n bytes that are large in one dimension each.
