@@ -118,7 +118,7 @@ type Corruption struct {
 // Advice returns the sentence that says what helps, without its full stop.
 func (c *Corruption) Advice() string {
 	if c.Derived {
-		return "The documents stand in another file: stop the server, and `svc dump --from` writes them and the settings to a dump, which brings the index back"
+		return "The server makes it again from the documents, which stand in another file: ask again in a moment"
 	}
 	return "Bring it back from a snapshot, or delete the index and send its documents again"
 }

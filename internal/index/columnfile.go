@@ -24,9 +24,6 @@ const maxColumnFiles = 8
 // openColumns opens a file of columns of f's rows.
 func (f *file) openColumns(number uint64) (*columnFile, error) {
 	r, err := f.OpenBeside(f.ix.options.FS, path.Join(f.ix.dir, columnsName(number)))
-	if err != nil && lasting(err) {
-		err = fmt.Errorf("%w; the documents stand in the segments, and `svc dump --from` writes them and the settings to a dump, which brings the index back", err)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot open columns of index %s: %w", f.ix.UID(), err)
 	}
@@ -63,20 +60,26 @@ func (ix *Index) discardColumns(c *columnFile, remove bool) {
 }
 
 // writeColumns writes the columns that a segment lacks to a file beside it.
-func (b *batch) writeColumns(ctx context.Context, r *rebuilding, fields *settings.Fields, share int64, progress func(int)) (_ *columnFile, err error) {
-	ix := b.ix
-	number := ix.nextSegment.Add(1) - 1
-	name := path.Join(ix.dir, columnsName(number))
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("cannot write columns of index %s: %w", b.base.UID, err)
-		}
-	}()
+func (b *batch) writeColumns(ctx context.Context, r *rebuilding, fields *settings.Fields, share int64, progress func(int)) (*columnFile, error) {
 	k := newColumnCollector(ctx, b, fields, progress)
 	k.share = share
-	w, err := r.file.CreateColumns(ix.options.FS, name, func(int) error { k.pace.Yield(); return ctx.Err() })
+	number := b.ix.nextSegment.Add(1) - 1
+	name := path.Join(b.ix.dir, columnsName(number))
+	if err := r.write(k, name); err != nil {
+		return nil, fmt.Errorf("cannot write columns of index %s: %w", b.base.UID, err)
+	}
+	c, err := r.file.openColumns(number)
 	if err != nil {
-		return nil, err
+		_ = b.ix.options.FS.Remove(name) // or the next open does it
+	}
+	return c, err
+}
+
+// write writes the columns that the segment lacks to a new file. On an error there is none.
+func (r *rebuilding) write(k *columnCollector, name string) (err error) {
+	w, err := r.file.CreateColumns(r.file.ix.options.FS, name, func(int) error { k.pace.Yield(); return k.ctx.Err() })
+	if err != nil {
+		return err
 	}
 	ended := false
 	defer func() { // also when a page of the segment cannot be read, which panics
@@ -90,17 +93,10 @@ func (b *batch) writeColumns(ctx context.Context, r *rebuilding, fields *setting
 			err = w.Add(columns)
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		wanted = wanted[n:]
 	}
 	ended = true
-	if err := w.Finish(); err != nil {
-		return nil, err
-	}
-	c, err := r.file.openColumns(number)
-	if err != nil {
-		_ = ix.options.FS.Remove(name) // or the next open does it
-	}
-	return c, err
+	return w.Finish()
 }

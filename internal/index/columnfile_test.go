@@ -10,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"svc/internal/apierr"
@@ -187,11 +188,15 @@ func TestAMergePlannedBeforeNewColumnsIsGivenUp(t *testing.T) {
 	b.checkFresh(ix)
 }
 
-// Whatever becomes of a file of columns while the index is closed: there are no answers without it.
-func TestDamagedColumnsSetTheIndexAside(t *testing.T) {
+// Whatever becomes of a file of columns while the index is closed: it is made again by who opens the index, and the start does not wait for
+// that. What cannot be made again is not answered without.
+func TestDamagedColumnsAreMadeAgain(t *testing.T) {
 	for name, damage := range map[string]func(fs vfs.FS, names []string) error{
 		"missing": func(fs vfs.FS, names []string) error { return fs.Remove(names[0]) },
-		"empty":   func(fs vfs.FS, names []string) error { return vfs.WriteFile(fs, names[0], nil) },
+		"all missing": func(fs vfs.FS, names []string) error {
+			return errors.Join(fs.Remove(names[0]), fs.Remove(names[1]), fs.Remove(names[2]), fs.Remove(names[3]))
+		},
+		"empty": func(fs vfs.FS, names []string) error { return vfs.WriteFile(fs, names[0], nil) },
 		"cut": func(fs vfs.FS, names []string) error {
 			content, err := vfs.ReadFile(fs, names[0])
 			return errors.Join(err, vfs.WriteFile(fs, names[0], content[:len(content)-64]))
@@ -206,9 +211,11 @@ func TestDamagedColumnsSetTheIndexAside(t *testing.T) {
 		},
 	} {
 		b, ix := withColumns(t)
+		b.apply(ix, update(t, `{"filterableAttributes":["n","t"],"sortableAttributes":["id"]}`))
 		documents := ix.Outline().size.Documents
-		other := b.create("other")
-		b.apply(other, b.payload(`{"id":1}`))
+		v := held(ix.View())
+		want := dump(t, v)
+		v.Release()
 		var names []string
 		for _, n := range b.filesOf(ix, colSuffix) {
 			names = append(names, path.Join(ix.dir, n))
@@ -217,17 +224,6 @@ func TestDamagedColumnsSetTheIndexAside(t *testing.T) {
 		if err := damage(b.fs, names); err != nil {
 			t.Fatal(err)
 		}
-		b.open()
-		if !b.c.Damaged("a") || b.c.Get("other") == nil {
-			t.Errorf("%s: set aside: %v, others open: %v", name, b.c.Damaged("a"), b.c.Get("other") != nil)
-		}
-		if _, err := b.c.Freeze(); err == nil {
-			t.Errorf("%s: the indexes are copied", name)
-		}
-		if e := b.c.Missing("a"); !strings.Contains(e.Message, "svc dump --from") {
-			t.Errorf("%s: the error does not say what helps: %v", name, e)
-		}
-		b.close()
 		saved, err := Salvage(b.fs, ix.dir, "a")
 		if err != nil {
 			t.Fatal(err)
@@ -239,16 +235,43 @@ func TestDamagedColumnsSetTheIndexAside(t *testing.T) {
 		if err := saved.Close(); err != nil {
 			t.Error(err)
 		}
+		b.open()
+		ix = b.c.Get("a")
+		if ix == nil || !ix.current.Load().evicted {
+			t.Fatalf("%s: the start does not leave the index closed", name)
+		}
+		full := true
+		b.c.options.FS = vfs.Hook(b.fs, func(op vfs.Op) error {
+			if full && op.Kind == vfs.OpCreate {
+				return syscall.ENOSPC
+			}
+			return nil
+		})
+		if v, err := ix.View(); err == nil || lasting(err) || apierr.From(err).Code != "no_space_left_on_device" {
+			t.Errorf("%s: on a full disk, a view is %v, %v", name, v, err)
+		}
+		full = false
+		v = held(ix.View())
+		if got := dump(t, v); got != want {
+			t.Errorf("%s: what is made again differs:\n%s", name, firstDifference(got, want))
+		}
+		v.Release()
+		if got := b.filesOf(ix, colSuffix); len(got) != len(names) {
+			t.Errorf("%s: columns %v, want those of %v", name, got, names)
+		}
+		b.reopen()
+		if ix = b.c.Get("a"); ix == nil || ix.current.Load().evicted {
+			t.Fatalf("%s: the next start makes something again", name)
+		}
+		b.checkFresh(ix)
+		b.close()
 	}
 }
 
-// Damage that shows while the index is open is told of the segment, ends what would copy it, and sets the index aside where every
-// call would meet it.
+// Damage that shows while the index is open is told of the segment and ends what would copy it, until the columns are made again, beside
+// views that are in use.
 func TestColumnsThatAreDamagedWhileOpen(t *testing.T) {
-	for _, at := range []struct {
-		section string
-		fatal   bool
-	}{{"cols", false}, {"cold", true}} {
+	for _, section := range []string{"cols", "cold"} {
 		dir := t.TempDir()
 		t.Chdir(dir)
 		b := newBed(t, vfs.OS, Options{})
@@ -259,33 +282,65 @@ func TestColumnsThatAreDamagedWhileOpen(t *testing.T) {
 		}
 		b.apply(ix, b.payload(docs...))
 		b.apply(ix, update(t, `{"filterableAttributes":["t"]}`))
+		whole := held(ix.View())
+		want := dump(t, whole)
+		whole.Release()
 		name := path.Join(ix.dir, b.filesOf(ix, colSuffix)[0])
-		flipSection(t, name, at.section)
+		flipSection(t, name, section)
 		b.c.inspect(t.Context(), 0)
 		if _, segments := b.c.Damages(); segments["a"] != 1 {
-			t.Errorf("%s: damaged segments %v", at.section, segments)
+			t.Errorf("%s: damaged segments %v", section, segments)
 		}
-		v := held(ix.View())
+		old := held(ix.View())
 		var damage *apierr.Corruption
-		if err := v.CheckSums(t.Context()); !errors.As(err, &damage) || damage.File != name {
-			t.Errorf("%s: a copy is made of the damage: %v", at.section, err)
-		} else if e := apierr.From(err); !strings.Contains(e.Message, "svc dump --from") {
-			t.Errorf("%s: the error does not say what helps: %v", at.section, e)
+		if err := old.CheckSums(t.Context()); !errors.As(err, &damage) || damage.File != name {
+			t.Errorf("%s: a copy is made of the damage: %v", section, err)
+		} else if e := apierr.From(err); !strings.Contains(e.Message, "makes it again") {
+			t.Errorf("%s: the error does not say what becomes of it: %v", section, e)
 		}
-		v.Release()
 		b.batch++
 		if _, _, err := ix.Compact(t.Context(), b.batch, nil); !apierr.IsCorruption(err) {
-			t.Errorf("%s: a merge: %v", at.section, err)
+			t.Errorf("%s: a merge: %v", section, err)
 		}
-		aside := false
-		select {
-		case s := <-b.c.suspects:
-			aside = b.c.setOpenAside(s.ix, s.damage) && b.c.Damaged("a")
-		default:
+		var told []suspect
+		for len(b.c.suspects) > 0 {
+			told = append(told, <-b.c.suspects)
 		}
-		if aside != at.fatal {
-			t.Errorf("%s: set aside: %v", at.section, aside)
+		if len(told) == 0 {
+			t.Fatalf("%s: nobody is told", section)
 		}
+		full := true
+		b.c.options.FS = vfs.Hook(vfs.OS, func(op vfs.Op) error {
+			if full && op.Kind == vfs.OpCreate {
+				return syscall.ENOSPC
+			}
+			return nil
+		})
+		if b.c.remake(t.Context(), told[0]) {
+			t.Errorf("%s: columns are made again on a full disk", section)
+		}
+		if full = false; b.c.remake(t.Context(), told[0]) {
+			t.Errorf("%s: they are made again at once after that failed", section)
+		}
+		old.files[0].damage.failed.Store(0)
+		for _, s := range told {
+			if !b.c.remake(t.Context(), s) {
+				t.Errorf("%s: columns are not made again", section)
+			}
+		}
+		now := held(ix.View())
+		if got := dump(t, now); got != want {
+			t.Errorf("%s: what is made again differs:\n%s", section, firstDifference(got, want))
+		}
+		if err := now.CheckSums(t.Context()); err != nil || b.c.Damaged("a") {
+			t.Errorf("%s: after that, damage is found: %v", section, err)
+		}
+		now.Release()
+		old.Release()
+		if _, segments := b.c.Damages(); len(segments) > 0 {
+			t.Errorf("%s: damaged segments %v", section, segments)
+		}
+		b.checkFresh(ix)
 		b.close()
 	}
 }

@@ -65,7 +65,7 @@ func (ix *Index) commit(c *change) (err error) {
 			return fmt.Errorf("cannot commit to index %s: %w", ix.UID(), err)
 		}
 	}
-	if err := ix.openLocked(); err != nil { // a merge has its inputs still, while the index was evicted
+	if err := ix.openLocked(true); err != nil { // a merge has its inputs still, while the index was evicted
 		return fmt.Errorf("cannot commit to index %s: %w", ix.UID(), err)
 	}
 	cur := ix.current.Load()

@@ -50,6 +50,18 @@ func (c *Catalog) setAside(uid, dir string, err error) {
 		slog.String("index", uid), slog.String("directory", dir), slog.Any("error", err))
 }
 
+// passing returns the uids of indexes that were set aside for what may be over by now.
+func (c *Catalog) passing() (uids []string) {
+	c.open.RLock()
+	defer c.open.RUnlock()
+	for uid, d := range c.open.damaged {
+		if !lasting(d.err) {
+			uids = append(uids, uid)
+		}
+	}
+	return uids
+}
+
 // Missing returns the error of an index that Get does not give: invalid_store_file
 // when there is one that could not be opened, else index_not_found.
 func (c *Catalog) Missing(uid string) *apierr.Error {

@@ -185,9 +185,14 @@ func (ix *Index) evict() bool {
 		v.refs.Store(1)
 		return false
 	}
+	ix.evictLocked(v)
+	v.end()
+	return true
+}
+
+// evictLocked has the index be closed, but for the view that it had, which the caller gives back. writing and committing are held.
+func (ix *Index) evictLocked(v *View) {
 	ix.current.Store(&View{Outline: v.Outline, evicted: true})
 	ix.committing.tombstones, ix.writing.ids = nil, nil
 	ix.catalog.loaded.remove(ix)
-	v.end()
-	return true
 }

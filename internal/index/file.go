@@ -34,6 +34,7 @@ type file struct {
 		named  bool               // by a manifest
 		early  *apierr.Corruption // found before; it concerns only who makes the file
 		places map[string]bool    // told already: section and offset
+		failed atomic.Int64       // when damaged columns could not be made again, by the clock of loadedSet; 0: never
 	}
 }
 
@@ -170,7 +171,7 @@ func (f *file) damaged(d *apierr.Corruption) {
 		f.ix.options.Logger.Error("a segment is damaged: what touches the damage fails, and so do dumps and snapshots. "+d.Advice(),
 			slog.String("index", f.ix.UID()), slog.Any("error", d))
 	}
-	if d.Fatal {
+	if d.Fatal || isColumns(d.File) {
 		f.ix.catalog.suspect(f.ix, d)
 	}
 }

@@ -17,7 +17,7 @@ const inspectBytesPerSecond = 64 << 20
 func (c *Catalog) inspections(ctx context.Context) {
 	var again sync.WaitGroup
 	defer again.Wait()
-	if left := c.look(ctx); len(left) > 0 {
+	if left := c.look(ctx); len(left) > 0 || len(c.passing()) > 0 {
 		again.Go(func() { c.lookAgain(ctx, left, minLookPause) })
 	}
 	for {
@@ -69,10 +69,10 @@ func (c *Catalog) look(ctx context.Context) (left []*Index) {
 	return left
 }
 
-// lookAgain looks at indexes until each could be opened, or turned out to be damaged. Before each round it pauses, longer and longer. It
-// ends with ctx.
+// lookAgain looks at indexes until each could be opened, or turned out to be damaged, and at those whose manifests could not be read.
+// Before each round it pauses, longer and longer. It ends with ctx.
 func (c *Catalog) lookAgain(ctx context.Context, left []*Index, pause time.Duration) {
-	for ; len(left) > 0; pause = min(2*pause, maxLookPause) {
+	for ; len(left) > 0 || len(c.passing()) > 0; pause = min(2*pause, maxLookPause) {
 		t := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
@@ -81,6 +81,9 @@ func (c *Catalog) lookAgain(ctx context.Context, left []*Index, pause time.Durat
 		case <-t.C:
 		}
 		left = c.lookAt(ctx, left, func(*Index, error) {})
+		for _, uid := range c.passing() {
+			c.Reopen(uid)
+		}
 	}
 }
 

@@ -47,11 +47,15 @@ func (c *Catalog) readIndex(dir, uid string) (*Index, error) {
 	return ix, nil
 }
 
-// openIndex opens the index in dir and removes what a crash left there.
+// openIndex opens the index in dir and removes what a crash left there. One with damaged columns stays closed: to make them again may take
+// long. So does one that cannot be opened for what may be over in a moment.
 func (c *Catalog) openIndex(dir, uid string) (*Index, error) {
 	ix, err := c.readIndex(dir, uid)
 	if err == nil {
-		err = ix.open()
+		err = ix.openWith(false)
+	}
+	if ix != nil && err != nil && (errors.Is(err, errColumns) || !lasting(err) && !lacking(err)) {
+		return ix, nil
 	}
 	if err != nil {
 		return nil, err
@@ -82,14 +86,17 @@ func (ix *Index) load() error {
 }
 
 // open is load that leaves the consequences to the caller.
-func (ix *Index) open() error {
+func (ix *Index) open() error { return ix.openWith(true) }
+
+// openWith is open that makes damaged columns again, or else fails with errColumns.
+func (ix *Index) openWith(columns bool) error {
 	ix.committing.Lock()
 	defer ix.committing.Unlock()
-	return ix.openLocked()
+	return ix.openLocked(columns)
 }
 
 // openLocked opens the segments if they are not open, and removes what a crash left in the directory. committing is held.
-func (ix *Index) openLocked() error {
+func (ix *Index) openLocked(columns bool) error {
 	old := ix.current.Load()
 	if !old.evicted {
 		return nil
@@ -118,12 +125,10 @@ func (ix *Index) openLocked() error {
 		}
 		f.setNamed()
 		files = append(files, f)
+		if err := f.standAllBeside(e.Columns, old.Fields, columns); err != nil {
+			return err
+		}
 		for _, n := range e.Columns {
-			beside, err := f.openColumns(n)
-			if err != nil {
-				return err
-			}
-			f.standBeside(beside)
 			named[columnsName(n)] = true
 		}
 		t, err := readTombstones(ix.options.FS, ix.dir, &e, f.Rows())

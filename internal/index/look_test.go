@@ -112,6 +112,37 @@ func TestTheLookAfterTheStart(t *testing.T) {
 	b.c.look(ended)
 }
 
+// A disk that fails at the start, and works again, leaves no index aside.
+func TestADiskThatFailsAtTheStartSetsNothingAside(t *testing.T) {
+	for _, suffix := range []string{segSuffix, manifestName} {
+		var fails atomic.Bool
+		fsys := vfs.Hook(vfs.NewMem(), func(o vfs.Op) error {
+			if o.Kind == vfs.OpOpen && strings.HasSuffix(o.Name, suffix) && fails.Load() {
+				return syscall.EIO
+			}
+			return nil
+		})
+		b := manyIndexes(t, fsys, 4, Options{})
+		b.close()
+		fails.Store(true)
+		b.open()
+		left := b.c.look(t.Context())
+		if len(left)+len(b.c.passing()) != 4 || len(left) != 0 == (suffix == manifestName) {
+			t.Errorf("%s: %d indexes are left, and %v set aside", suffix, len(left), b.c.passing())
+		}
+		fails.Store(false)
+		b.c.lookAgain(t.Context(), left, time.Millisecond)
+		for _, uid := range []string{"i0", "i1", "i2", "i3"} {
+			if ix := b.c.Get(uid); ix == nil {
+				t.Errorf("%s: %s is set aside", suffix, uid)
+			} else {
+				held(ix.View()).Release()
+			}
+		}
+		b.close()
+	}
+}
+
 // What could not be opened for a moment is looked at again, until it can be; the log tells once that it could not.
 func TestTheLookIsTakenUpAgain(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.EIO} {

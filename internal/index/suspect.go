@@ -11,7 +11,7 @@ import (
 	"svc/internal/apierr"
 )
 
-// suspect is an index of which a file turned out not to be usable, or not any more.
+// suspect is an index of which a file turned out not to be usable, or not any more, or to have damaged columns.
 type suspect struct {
 	ix     *Index
 	damage error
@@ -32,7 +32,13 @@ func (c *Catalog) setSuspectsAside(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case s := <-c.suspects:
-			c.untilAside(ctx, s)
+			if isColumns(fileOf(s.damage)) && c.remake(ctx, s) {
+				continue
+			}
+			var damage *apierr.Corruption
+			if !errors.As(s.damage, &damage) || damage.Fatal || !isColumns(damage.File) {
+				c.untilAside(ctx, s)
+			}
 		}
 	}
 }
@@ -67,8 +73,8 @@ func (c *Catalog) setOpenAside(ix *Index, damage error) bool {
 		return true // deleted, or aside already
 	}
 	if v := ix.current.Load(); v.evicted {
-		if damage = ix.open(); damage == nil || !lasting(damage) {
-			return true // it was mended, or nobody knows whether it is damaged
+		if damage = ix.openWith(false); damage == nil || !lasting(damage) || errors.Is(damage, errColumns) {
+			return true // it was mended, or nobody knows whether it is damaged, or it is not
 		}
 	} else {
 		name := fileOf(damage)

@@ -1,0 +1,179 @@
+package index
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/mapped"
+	"svc/internal/settings"
+	"svc/segment"
+)
+
+// Columns beside a segment say what the documents in it say, so damage in them loses nothing: they are made again. What is made takes
+// the name of what is damaged, and no manifest changes: after a crash there is the one or the other.
+
+// errColumns says that an index has columns that are to be made again before it can be opened.
+var errColumns = errors.New("columns beside a segment are to be made again")
+
+// isColumns reports whether a file is one of columns beside a segment, by its name.
+func isColumns(name string) bool { return path.Ext(name) == colSuffix }
+
+// standAllBeside opens the files of columns of a segment, and makes those again that are damaged or missing: all that fields ask for and
+// the segment lacks goes to the first of them. Without again it fails with errColumns where there are such.
+func (f *file) standAllBeside(numbers []uint64, fields *settings.Fields, again bool) error {
+	var lost []uint64
+	var why error
+	for _, n := range numbers {
+		c, err := f.openColumns(n)
+		switch {
+		case err == nil:
+			f.standBeside(c)
+		case !lasting(err):
+			return err
+		default:
+			lost, why = append(lost, n), err
+		}
+	}
+	if len(lost) == 0 {
+		return nil
+	}
+	if !again {
+		return fmt.Errorf("%w: %w", errColumns, why)
+	}
+	began := time.Now()
+	for _, n := range lost {
+		r := &rebuilding{file: f, live: f.live(nil)}
+		err := mapped.Guard(func() error {
+			var all []segment.FieldID
+			for i := range fields.Len() {
+				if id := segment.FieldID(i); fields.Info(id).Column {
+					all = append(all, id)
+				}
+			}
+			r.lack(all)
+			return nil
+		})
+		if err == nil {
+			err = f.remake(f.ix.catalog.compactor.ctx, r, n, fields)
+		}
+		if err != nil {
+			return fmt.Errorf("%w (%v)", err, why)
+		}
+		c, err := f.openColumns(n)
+		if err != nil {
+			return misread(err)
+		}
+		f.standBeside(c)
+	}
+	f.tellRemade(why, began)
+	return nil
+}
+
+func (f *file) tellRemade(damage error, began time.Time) {
+	f.ix.options.Logger.Warn("columns beside a segment were damaged, and have been made again from its documents", slog.String("index", f.ix.UID()),
+		slog.Duration("took", time.Since(began).Round(time.Millisecond)), slog.Any("error", damage))
+}
+
+// remake replaces a file of columns by those that r wants.
+func (f *file) remake(ctx context.Context, r *rebuilding, number uint64, fields *settings.Fields) error {
+	ix := f.ix
+	k := &columnCollector{ctx: ctx, b: &batch{ix: ix}, fields: fields, progress: func(int) {}, share: max(min(ix.options.MaxIndexingMemory/2, maxBuilderBytes), 1)}
+	name := path.Join(ix.dir, columnsName(ix.nextSegment.Add(1)-1)) // what a crash leaves of it goes at the next open
+	err := mapped.Guard(func() error { return r.write(k, name) })
+	if err == nil {
+		if err = ix.options.FS.Rename(name, path.Join(ix.dir, columnsName(number))); err != nil {
+			_ = ix.options.FS.Remove(name)
+		}
+	}
+	if err == nil {
+		err = ix.options.FS.SyncDir(ix.dir)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot make columns of index %s again: %w", ix.UID(), err)
+	}
+	return nil
+}
+
+// remakeAgain is how long columns that could not be made again are left alone.
+const remakeAgain = 10 * time.Minute
+
+// remake makes columns again that an open index has, and opens the index with them: its searches go on meanwhile. It reports false
+// where that fails. It ends with ctx.
+func (c *Catalog) remake(ctx context.Context, s suspect) bool {
+	name := fileOf(s.damage)
+	v, err := s.ix.take()
+	if err != nil {
+		return false
+	}
+	var f *file
+	var damaged *columnFile
+	for i, beside := range v.beside {
+		if at := slices.IndexFunc(beside, func(c *columnFile) bool { return c.Name() == name }); at >= 0 {
+			f, damaged = v.files[i], beside[at]
+		}
+	}
+	if f == nil || !f.isDamaged() { // it was replaced, or made again
+		v.Release()
+		return true
+	}
+	if since := f.damage.failed.Load(); since != 0 && c.loaded.clock()-since < int64(remakeAgain) {
+		v.Release()
+		return false
+	}
+	began := time.Now()
+	r := &rebuilding{file: f, live: f.live(nil), rows: roaring.New()}
+	err = mapped.Guard(func() error {
+		r.wanted = damaged.ColumnFields()
+		for _, id := range r.wanted {
+			r.rows.Or(f.Present(id))
+		}
+		return nil
+	})
+	if err == nil {
+		err = f.remake(ctx, r, damaged.number, v.Fields)
+	}
+	v.Release()
+	if err != nil {
+		f.damage.failed.Store(max(c.loaded.clock(), 1))
+		c.options.Logger.Error("columns beside a segment are damaged, and cannot be made again now; searches that need them fail", slog.String("index", s.ix.UID()),
+			slog.Any("error", err))
+		return false
+	}
+	for !s.ix.reopen() {
+		select {
+		case <-ctx.Done():
+			return true
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	f.tellRemade(s.damage, began)
+	return true
+}
+
+// reopen has the segments of an index be opened anew by who needs them next. Views that are in use stay. It reports false while the index
+// is written or merged.
+func (ix *Index) reopen() bool {
+	if !ix.writing.TryLock() {
+		return false
+	}
+	defer ix.writing.Unlock()
+	ix.committing.Lock()
+	defer ix.committing.Unlock()
+	v := ix.current.Load()
+	if v.evicted || ix.committing.closed {
+		return true
+	}
+	if ix.merges.count() > 0 || ix.unsure.Load() {
+		return false
+	}
+	ix.evictLocked(v)
+	v.Release()
+	return true
+}
