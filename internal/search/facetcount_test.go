@@ -37,8 +37,8 @@ func TestDistributionCountsRows(t *testing.T) {
 			if r.IntN(5) == 0 {
 				doc = 1 + r.IntN(id) // replaces one of another segment
 			}
-			docs = append(docs, fmt.Sprintf(`{"id":%d,"n":[%d,%d],"s":["v%d","w%d"],"m":["%d",%d,"x%d"],"u":"u%d"}`,
-				doc, r.IntN(9), r.IntN(40), r.IntN(6), r.IntN(60), r.IntN(4), r.IntN(8), r.IntN(3), id))
+			docs = append(docs, fmt.Sprintf(`{"id":%d,"n":[%d,%d,%v],"s":["v%d","w%d"],"m":["%d",%d,"x%d"],"u":"u%d"}`,
+				doc, r.IntN(9), r.IntN(40), float64(r.IntN(400)-200)/8, r.IntN(6), r.IntN(60), r.IntN(4), r.IntN(8), r.IntN(3), id))
 		}
 		l.put("a", "", docs...)
 	}
@@ -47,7 +47,10 @@ func TestDistributionCountsRows(t *testing.T) {
 	if len(v.Segments) < 2 {
 		t.Fatalf("%d segments", len(v.Segments))
 	}
+	set := *v.Settings
+	v.Settings = &set
 	for n := range 400 {
+		set.Faceting.MaxValuesPerFacet = []int{100, 100, 1 + r.IntN(30)}[n%3]
 		fewCandidates, fewCounted, manyPerCounted, timeOfRow = r.IntN(200), r.IntN(100), r.IntN(3), r.IntN(2)<<20
 		candidates, less := make([]*roaring.Bitmap, len(v.Segments)), make([]*roaring.Bitmap, len(v.Segments))
 		share := r.IntN(4) // 0: all live documents

@@ -172,9 +172,7 @@ func distribution(ctx context.Context, v *index.View, fields []facetField, found
 		case len(numbers) > 0 && len(firstValues(strings, 1)) > 0:
 			f.values = m.mixedValues(numbers, strings, limit, few, field.byCount)
 		case len(numbers) > 0 && few && !field.byCount:
-			f.values = firstValues(numbers, math.MaxInt)
-			sortByText(f.values)
-			f.values = f.values[:min(len(f.values), limit)]
+			f.values = firstByText(numbers, limit)
 		default:
 			sources := numbers
 			if len(sources) == 0 {
@@ -319,7 +317,7 @@ func (v *facetValue) compare(o *facetValue) int {
 // showNumber makes the text of a number.
 func (v *facetValue) showNumber() {
 	if v.isNumber && v.shown == nil {
-		v.shown = strconv.AppendFloat(nil, v.number, 'f', -1, 64)
+		v.shown = appendNumber(nil, v.number)
 	}
 }
 

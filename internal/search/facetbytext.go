@@ -1,0 +1,98 @@
+package search
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// A number of few candidates is listed by its text, so that all numbers that they have are looked at to show the first hundred.
+
+// countedNumber is a number that so many candidates have.
+type countedNumber struct {
+	number float64
+	count  int
+}
+
+// firstByText returns the numbers that some document has, as many as limit, in the order of their texts.
+func firstByText(sources []*facetSource, limit int) []facetValue {
+	if limit <= 0 {
+		return nil
+	}
+	type shown struct {
+		at, end int // of the text, in texts
+		countedNumber
+	}
+	var texts []byte
+	behind := func(a, b shown) bool { return bytes.Compare(texts[a.at:a.end], texts[b.at:b.end]) > 0 }
+	var first []shown // a heap, the last of them first
+	for _, n := range countedNumbers(sources) {
+		at := len(texts)
+		texts = appendNumber(texts, n.number)
+		s := shown{at, len(texts), n}
+		if len(first) == limit && behind(s, first[0]) {
+			texts = texts[:at]
+			continue
+		}
+		first = keepBest(first, limit, s, behind)
+	}
+	slices.SortFunc(first, func(a, b shown) int { return bytes.Compare(texts[a.at:a.end], texts[b.at:b.end]) })
+	values := make([]facetValue, len(first))
+	for i, s := range first {
+		values[i] = facetValue{isNumber: true, number: s.number, count: s.count, shown: texts[s.at:s.end:s.end]}
+	}
+	return values
+}
+
+// countedNumbers returns the numbers that some document has, ascending.
+func countedNumbers(sources []*facetSource) []countedNumber {
+	var all []countedNumber
+	for _, s := range slices.Backward(sources) { // the first ones have most
+		var own []countedNumber
+		if k := &s.all; k.listed() && s.less == nil {
+			own = make([]countedNumber, 0, len(k.have))
+			for i, ord := range k.have {
+				if k.times[i] > 0 {
+					own = append(own, countedNumber{s.in.column.Number(int(ord)), int(k.times[i])})
+				}
+			}
+		} else {
+			for more := s.rise(0); more; more = s.rise(s.at + 1) {
+				own = append(own, countedNumber{s.number, s.count(s.at)})
+			}
+		}
+		switch {
+		case len(all) == 0:
+			all = own
+		case len(own) > 0:
+			all = addedNumbers(own, all)
+		}
+	}
+	return all
+}
+
+// addedNumbers adds up the counts of two ascending lists. Of numbers that are equal and not the same, 0 and −0, a's are kept.
+func addedNumbers(a, b []countedNumber) []countedNumber {
+	sum := make([]countedNumber, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		switch {
+		case a[0].number < b[0].number:
+			sum, a = append(sum, a[0]), a[1:]
+		case a[0].number > b[0].number:
+			sum, b = append(sum, b[0]), b[1:]
+		default:
+			sum = append(sum, countedNumber{a[0].number, a[0].count + b[0].count})
+			a, b = a[1:], b[1:]
+		}
+	}
+	return append(append(sum, a...), b...)
+}
+
+// appendNumber appends the text that a number is shown as.
+func appendNumber(dst []byte, x float64) []byte {
+	if i := int64(x); float64(i) == x && -1e15 < x && x < 1e15 && (i != 0 || !math.Signbit(x)) {
+		return strconv.AppendInt(dst, i, 10)
+	}
+	return strconv.AppendFloat(dst, x, 'f', -1, 64)
+}
