@@ -42,7 +42,11 @@ func (s *Server) health(ctx *fasthttp.RequestCtx) error {
 		return nil
 	}
 	aside, segments := s.catalog.Damages()
-	if len(aside)+len(segments) == 0 {
+	parked := 0
+	if s.queue != nil {
+		parked = len(s.queue.Parked())
+	}
+	if len(aside)+len(segments)+parked == 0 {
 		ctx.SetBodyString(sound)
 		return nil
 	}
@@ -51,6 +55,6 @@ func (s *Server) health(ctx *fasthttp.RequestCtx) error {
 		damaged += n
 	}
 	// How much, not what: everybody may ask. The log and the metrics have the names.
-	ctx.SetBodyString(fmt.Sprintf(`{"status":"available","details":{"indexesSetAside":%d,"damagedSegments":%d}}`, len(aside), damaged))
+	ctx.SetBodyString(fmt.Sprintf(`{"status":"available","details":{"indexesSetAside":%d,"damagedSegments":%d,"parkedIndexes":%d}}`, len(aside), damaged, parked))
 	return nil
 }

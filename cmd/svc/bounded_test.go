@@ -247,11 +247,34 @@ func TestAcceptedWritesOutliveAFullDisk(t *testing.T) {
 	if refused == 0 || accepted < 3 {
 		t.Fatalf("%d writes were accepted, %d refused", accepted, refused)
 	}
+	// Searches go on, and the server says that something waits.
+	if body, err := s.call(http.MethodPost, "/indexes/x/search", `{"q":"0 1","limit":1}`, nil); err != nil {
+		t.Errorf("a search on a full disk: %.500s %v", body, err)
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		var health struct {
+			Status  string
+			Details struct{ ParkedIndexes int }
+		}
+		body, err := s.call(http.MethodGet, "/health", "", &health)
+		if err == nil && health.Status == "available" && health.Details.ParkedIndexes == 1 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the server does not say that an index waits: %s %v", body, err)
+		}
+	}
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.idle(3 * time.Minute); err != nil {
 		t.Fatal(err)
+	}
+	if body, err := s.call(http.MethodPost, "/indexes/y/documents", `[{"id":1}]`, nil); err != nil { // without a restart
+		t.Errorf("a write when there is room again: %s %v", body, err)
+	}
+	if body, err := s.call(http.MethodGet, "/health", "", nil); err != nil || body != `{"status":"available"}` {
+		t.Errorf("when there is room again, the server says %s %v", body, err)
 	}
 	var docs struct{ Total int }
 	if body, err := s.call(http.MethodGet, "/indexes/x/documents?limit=0", "", &docs); err != nil || docs.Total != 40*accepted {

@@ -255,7 +255,7 @@ func TestSegmentTruncatedInUse(t *testing.T) {
 	if _, got := in.ask("POST", "/indexes/b/search", search); !strings.Contains(got, `"hits":[{"id":7}`) {
 		t.Errorf("the other index: %s", got)
 	}
-	if _, got := in.ask("GET", "/health", ""); !strings.Contains(got, `"status":"available","details":{"indexesSetAside":1,"damagedSegments":0}`) {
+	if _, got := in.ask("GET", "/health", ""); !strings.Contains(got, `"status":"available","details":{"indexesSetAside":1,"damagedSegments":0,"parkedIndexes":0}`) {
 		t.Error(got)
 	}
 	if said := in.log.String(); !strings.Contains(said, "an index is set aside") || !strings.Contains(said, name) {
