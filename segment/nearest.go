@@ -176,9 +176,13 @@ const FarApart = 3
 
 // LowerDistances lowers costs[row − first], for each row from first on for which there is one, to the smallest distance of two words in
 // a field, if it is less than FarApart: what lies between them where f stands before g, and one more than that where it stands behind
-// it. Words at one position have none. Both are of one segment and field.
+// it. Words at one position have none. Both are of one segment and field, and may be the same one.
 func (f FieldPosting) LowerDistances(g FieldPosting, costs []uint8, first uint32) {
 	if len(costs) == 0 {
+		return
+	}
+	if len(f.positions) > 0 && len(g.positions) > 0 && &f.positions[0] == &g.positions[0] {
+		f.lowerOwnDistances(costs, first)
 		return
 	}
 	last := first + uint32(len(costs)-1)
@@ -201,6 +205,28 @@ func (f FieldPosting) LowerDistances(g FieldPosting, costs []uint8, first uint32
 			costs[i] = min(costs[i], a.distance(&b))
 		} else {
 			costs[i] = min(costs[i], distance(left.p[at-1:], right.p[start:]))
+		}
+	}
+}
+
+// lowerOwnDistances is LowerDistances of a word and itself.
+func (f FieldPosting) lowerOwnDistances(costs []uint8, first uint32) {
+	s := stretches.Get().(*stretch)
+	defer s.giveBack()
+	s.read(&f, first, first+uint32(len(costs)-1))
+	for k, start := range s.starts {
+		if s.p[start] >= endOfRow|endOfNumber { // one position
+			continue
+		}
+		least := &costs[s.rows[k]-first]
+		c := positionCursor{p: s.p[start:]}
+		before, ok := c.step()
+		for ok && *least > 0 {
+			var at uint32
+			if at, ok = c.step(); ok {
+				*least = uint8(min(uint32(*least), at-before-1))
+				before = at
+			}
 		}
 	}
 }

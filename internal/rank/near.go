@@ -33,6 +33,9 @@ type nearSieve struct {
 	missing    int       // how many of them fill the page
 	sets       placeSets // of the segment at hand
 	ties, tied int       // cost of positions, and how many documents were found of it since somebody asked
+	idle       int       // while so much is enough, most documents are not placed before they are read: few of them cost more
+	inPlace    []uint32  // rows that were found of the stretch at hand whose positions cost nothing, where somebody asks
+	inPlaces   bool      // somebody does
 }
 
 // unorderedRows is up to how many documents with a bound are all read: to put them in order first would cost as much. (A variable, so

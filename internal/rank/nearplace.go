@@ -16,6 +16,7 @@ func (v *nearSieve) begin(n int) {
 	v.placed = v.placed[:0]
 	v.missing = v.s.out.missing() - v.found.count(tooMuch)
 	v.placing = v.place >= 0 && n > unorderedRows && v.missing <= placedPage
+	v.idle = tooMuch
 }
 
 // placedPage is up to how many documents of a page the cost of the last one tells enough of the others apart from them.
@@ -43,7 +44,9 @@ func (v *nearSieve) read(bound int, st *stretch, in *roaring.Bitmap) bool {
 		}
 		return v.readRows(bound, st, all)
 	}
-	for n := min(askRows, stopRows); v.enough() == tooMuch; n = min(2*n, stopRows) {
+	var first exactlyFirst
+	first.begin(v, st)
+	for n := min(askRows, stopRows); v.enough() == tooMuch || v.enough() == 0 && first.goesOn(st); n = min(2*n, stopRows) {
 		if n >= len(all) {
 			return v.readRows(bound, st, all)
 		}
@@ -51,6 +54,9 @@ func (v *nearSieve) read(bound int, st *stretch, in *roaring.Bitmap) bool {
 			return false
 		}
 		all = all[n:]
+	}
+	if first.fill() {
+		return first.readWhole(bound, st, in, all[0])
 	}
 	nodes := v.b.paths[0].nodes
 	if v.enough() >= int(positionCost(segment.CostsApart)) { // too many documents cost no more
@@ -132,8 +138,11 @@ func (v *nearSieve) readRows(bound int, st *stretch, all []uint32) bool {
 		rows := all[:min(len(all), stopRows)]
 		all = all[len(rows):]
 		var costs []uint32
-		if most := v.enough(); v.placing && most < tooMuch {
-			rows, costs = v.placeRows(st, rows, most)
+		if most := v.enough(); v.placing && most < v.idle {
+			n := len(rows)
+			if rows, costs = v.placeRows(st, rows, most); len(rows) > n/2 {
+				v.idle = most
+			}
 		}
 		v.readPair(bound, *st, rows, costs)
 		ls.numbers.used = min(mark, ls.numbers.used)
@@ -163,7 +172,10 @@ func (v *nearSieve) find(bound int, st *stretch, rows, places []uint32) {
 	if v.placing && places == nil {
 		_, places = v.placeRows(st, rows, tooMuch)
 	}
-	for _, c := range places {
+	for i, c := range places {
+		if c == 0 && v.inPlaces {
+			v.inPlace = append(v.inPlace, rows[i])
+		}
 		for len(v.placed) <= int(c) {
 			v.placed = append(v.placed, 0)
 		}

@@ -1,0 +1,129 @@
+package rank
+
+import (
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
+
+// Where many documents begin with the query, neighbours that stand in their places tie, and the first rows fill the page. No others come
+// before them but those of which a field is the query.
+
+// firstRows is up to how many documents of a stretch are read, beyond those that fill the page, to find enough that begin with the query.
+const firstRows = 2048
+
+// exactlyFirst counts those of the documents that were found in a stretch that have the words of the query in their places as they are
+// written. All those of one cost tie under exactness and are equal then.
+type exactlyFirst struct {
+	v     *nearSieve
+	words []placed // nil: no document is one
+	slots int
+
+	judged int // of v.inPlace
+	read   int // documents at most
+	exact  int // exact matches
+	begun  int // these and what matches at the start
+}
+
+// begin begins with a stretch.
+func (e *exactlyFirst) begin(v *nearSieve, st *stretch) {
+	*e = exactlyFirst{v: v}
+	v.inPlace, v.inPlaces = v.inPlace[:0], false
+	if _, ties := v.s.exactRulesFollow(v.place); !ties {
+		return
+	}
+	nodes, ok := v.s.exactNodes(v.b, st.like.levels)
+	for _, n := range nodes {
+		if e.words, ok = appendPlaced(e.words, &v.s.graph.Nodes[n], st.like.segment); !ok {
+			e.words = nil
+			return
+		}
+		e.slots += v.s.graph.Nodes[n].Slots()
+	}
+	v.inPlaces = e.words != nil
+}
+
+// fill reports whether enough documents were found that no others come before but exact matches.
+func (e *exactlyFirst) fill() bool { return e.words != nil && e.begun >= e.v.missing }
+
+// goesOn judges what was found of a stretch. It reports whether to look at some more documents may find enough.
+func (e *exactlyFirst) goesOn(st *stretch) bool {
+	v := e.v
+	if e.words == nil {
+		return false
+	}
+	if found := v.inPlace[e.judged:]; len(found) > 0 {
+		e.judged = len(v.inPlace)
+		mark := v.s.list.numbers.used
+		costs := v.s.list.numbers.take(len(found))
+		v.s.exactCosts(&st.like, found, e.words, e.slots, costs)
+		for _, c := range costs {
+			if c <= matchesStart {
+				e.begun++
+			}
+			if c == exactMatch {
+				e.exact++
+			}
+		}
+		v.s.list.numbers.used = min(mark, v.s.list.numbers.used)
+	}
+	if e.begun < v.missing {
+		e.read = min(max(2*e.read, askRows), 2*firstRows)
+		return e.read <= firstRows
+	}
+	return false
+}
+
+// readWhole reads on in those documents of a stretch, from a row on, that may be exact matches, until these fill the page.
+func (e *exactlyFirst) readWhole(bound int, st *stretch, in *roaring.Bitmap, next uint32) bool {
+	v := e.v
+	whole := v.s.fieldsOf(st.like.segment, in, e.words, e.slots)
+	first, _ := slices.BinarySearch(whole, next)
+	for whole = whole[first:]; len(whole) > 0 && e.exact < v.missing; e.goesOn(st) {
+		n := min(len(whole), stopRows)
+		if !v.readRows(bound, st, whole[:n]) {
+			return false
+		}
+		whole = whole[n:]
+	}
+	return true
+}
+
+// exactCosts computes what some rows of a segment, like those of a batch, cost for some words in their places.
+func (s *search) exactCosts(like *batch, rows []uint32, words []placed, slots int, costs []uint32) {
+	for i := range costs {
+		costs[i] = noExactMatch
+	}
+	b := *like
+	b.rows = rows
+	s.placeWords(&b, words, slots, costs)
+}
+
+// fieldsOf returns at least those of some rows of a segment of which a searched field has as many words as there are slots, and all of these,
+// ascending.
+func (s *search) fieldsOf(seg int, in *roaring.Bitmap, words []placed, slots int) (found []uint32) {
+	if slots > maxExactWords {
+		return nil
+	}
+	first := words[0].posting
+fields:
+	for k := range first.Fields() {
+		f := first.Field(k)
+		if s.weights[f.ID()] < 0 {
+			continue
+		}
+		r := and(in, f.Rows())
+		for _, w := range words[1:] {
+			g, ok := w.posting.Find(f.ID())
+			if !ok {
+				continue fields
+			}
+			r = and(r, g.Rows())
+		}
+		if r != nil {
+			found = s.ix.Segments[seg].AppendOfCount(found, s.rowsIn(r), f.ID(), slots)
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
