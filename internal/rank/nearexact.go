@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/segment"
 )
 
 // Where many documents begin with the query, neighbours that stand in their places tie, and the first rows fill the page. No others come
@@ -99,31 +101,66 @@ func (s *search) exactCosts(like *batch, rows []uint32, words []placed, slots in
 	s.placeWords(&b, words, slots, costs)
 }
 
-// fieldsOf returns at least those of some rows of a segment of which a searched field has as many words as there are slots, and all of these,
+// placedWords returns those of some rows of a segment, each with all of some words, that have each of them in its place, in whatever
+// field; nil for none. false where the segment does not tell all places, or to look for them takes longer than to read the rows.
+func (s *search) placedWords(seg int, words []placed, in *roaring.Bitmap) (*roaring.Bitmap, bool) {
+	bytes := 0
+	for _, w := range words {
+		if w.position >= exactPositions {
+			return nil, false
+		}
+		bytes += positionBytes(s.searchableFields(w.posting))
+	}
+	if bytes > beginningBytes*int(in.GetCardinality()) {
+		return nil, false
+	}
+	for _, w := range words {
+		if in = and(in, s.placedRows(seg, w.position, 1, s.searchableFields(w.posting), 0)[0]); in == nil {
+			break
+		}
+	}
+	return in, true
+}
+
+// eachField calls f for the searched fields that have all of some words in some rows of a segment, and the rows.
+func (s *search) eachField(seg int, in *roaring.Bitmap, words []placed, f func(id segment.FieldID, rows *roaring.Bitmap)) {
+	first := words[0].posting
+fields:
+	for k := range first.Fields() {
+		of := first.Field(k)
+		if s.weights[of.ID()] < 0 {
+			continue
+		}
+		r := and(in, of.Rows())
+		for _, w := range words[1:] {
+			other, ok := w.posting.Find(of.ID())
+			if !ok {
+				continue fields
+			}
+			r = and(r, other.Rows())
+		}
+		if r != nil {
+			f(of.ID(), r)
+		}
+	}
+}
+
+// inOneField returns those of some rows of a segment of which a searched field has all of some words.
+func (s *search) inOneField(seg int, in *roaring.Bitmap, words []placed) *roaring.Bitmap {
+	found := roaring.New()
+	s.eachField(seg, in, words, func(_ segment.FieldID, rows *roaring.Bitmap) { found.Or(rows) })
+	return found
+}
+
+// fieldsOf returns those of some rows of a segment of which a searched field has all of some words, and as many words as there are slots,
 // ascending.
 func (s *search) fieldsOf(seg int, in *roaring.Bitmap, words []placed, slots int) (found []uint32) {
 	if slots > maxExactWords {
 		return nil
 	}
-	first := words[0].posting
-fields:
-	for k := range first.Fields() {
-		f := first.Field(k)
-		if s.weights[f.ID()] < 0 {
-			continue
-		}
-		r := and(in, f.Rows())
-		for _, w := range words[1:] {
-			g, ok := w.posting.Find(f.ID())
-			if !ok {
-				continue fields
-			}
-			r = and(r, g.Rows())
-		}
-		if r != nil {
-			found = s.ix.Segments[seg].AppendOfCount(found, s.rowsIn(r), f.ID(), slots)
-		}
-	}
+	s.eachField(seg, in, words, func(f segment.FieldID, rows *roaring.Bitmap) {
+		found = s.ix.Segments[seg].AppendOfCount(found, s.rowsIn(rows), f, slots)
+	})
 	slices.Sort(found)
 	return slices.Compact(found)
 }

@@ -1,6 +1,7 @@
 package rank
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -91,64 +92,119 @@ func fillPlaceCosts(costs *[placeCosts]uint8, start, n int) (nearest int) {
 	return nearest
 }
 
-// pairDense computes the distance of two neighbouring nodes in each row, each of them one word; false where they are more, or the rows
-// lie too far apart.
+// densePairs is up to how many words of a node are read in all rows between two, for each of those of its neighbour.
+const densePairs = 4
+
+// pairDense computes the distance of two neighbouring nodes in each row, each of them words without phrases; false where the rows lie too
+// far apart, or one of them has no word that is read in all rows between two. What words are rarer is gathered.
 func (s *search) pairDense(b *batch, u, v int, costs []uint32) bool {
-	if s.ix.Settings.ProximityPrecision == settings.ByAttribute {
-		return false
-	}
-	left, ok := s.onlyWord(b, u)
-	if !ok {
-		return false
-	}
-	right, ok := s.onlyWord(b, v)
-	if !ok {
+	if s.ix.Settings.ProximityPrecision == settings.ByAttribute || b.beside != nil {
 		return false
 	}
 	dense, ok := s.denseCosts(b, pairPer)
 	if !ok {
 		return false
 	}
+	left, leftAll := s.denseWords(b, u, len(dense))
+	right, rightAll := s.denseWords(b, v, len(dense))
+	if len(left) == 0 || len(right) == 0 {
+		return false
+	}
 	clear(dense) // rows of no batch are not looked at
 	for _, row := range b.rows {
 		dense[row-b.rows[0]] = farPair
 	}
-	others := s.searchableFields(right)
-	for _, f := range s.searchableFields(left) {
-		for len(others) > 0 && others[0].ID() < f.ID() {
-			others = others[1:]
-		}
-		if len(others) > 0 && others[0].ID() == f.ID() {
-			f.LowerDistances(others[0], dense, b.rows[0])
+	for _, p := range left {
+		for _, q := range right {
+			others := s.searchableFields(q)
+			for _, f := range s.searchableFields(p) {
+				for len(others) > 0 && others[0].ID() < f.ID() {
+					others = others[1:]
+				}
+				if len(others) > 0 && others[0].ID() == f.ID() {
+					f.LowerDistances(others[0], dense, b.rows[0])
+				}
+			}
 		}
 	}
 	for i, row := range b.rows {
 		costs[i] = uint32(dense[row-b.rows[0]])
 	}
+	beside := *b
+	l, r := &s.left, &s.right
+	if !leftAll {
+		if l.words = s.gatherBut(l.words[:0], b, u, left); len(l.words) > 0 {
+			beside.beside = l.words
+			r.words = s.gather(r.words[:0], &beside, v, asWords)
+			nearest(l.words, r.words, true, costs)
+		}
+	}
+	if !rightAll {
+		if r.words = s.gatherBut(r.words[:0], b, v, right); len(r.words) > 0 {
+			beside.beside = r.words
+			l.words = s.gather(l.words[:0], &beside, u, asWords)
+			nearest(l.words, r.words, true, costs)
+		}
+	}
 	return true
 }
 
-// onlyWord returns the posting of a node that is one word, or one prefix, at the levels of a batch.
-func (s *search) onlyWord(b *batch, node int) (p segment.Posting, ok bool) {
+// denseWords returns those words of a node, at the levels of a batch, that stand in so many of n rows that these are read one after the
+// other, the most frequent ones; all: there are no others. None where the node has phrases there.
+func (s *search) denseWords(b *batch, node, n int) (words []segment.Posting, all bool) {
 	mask, word := b.mask(node)
-	if word || b.beside != nil {
-		return p, false
+	if word || s.hasPhrases(b, node) {
+		return nil, false
 	}
-	n := 0
+	all = true
+	per := s.ix.Segments[b.segment].Rows()/n + 1
 	for level := range query.Levels {
 		if mask>>level&1 == 0 {
 			continue
 		}
-		l := &s.graph.Nodes[node].Levels[level]
-		if len(l.Phrases) > 0 {
-			return p, false
-		}
-		if words := l.Postings[b.segment]; len(words) > 0 {
-			n += len(words)
-			p = words[0]
+		for _, p := range s.graph.Nodes[node].Levels[level].Postings[b.segment] {
+			if p.Most()*sparseWord < len(b.rows)*per {
+				all = false
+				continue
+			}
+			words = append(words, p)
 		}
 	}
-	return p, n == 1
+	if len(words) > densePairs {
+		slices.SortFunc(words, func(a, b segment.Posting) int { return cmp.Compare(b.Most(), a.Most()) })
+		words, all = words[:densePairs], false
+	}
+	return words, all
+}
+
+// sparseWord: a word that stands in fewer rows of a stretch than one for so many that are asked for is looked for in these.
+const sparseWord = 8
+
+// gatherBut appends the occurrences of the words of a node but some, sorted.
+func (s *search) gatherBut(dst []uint64, b *batch, node int, but []segment.Posting) []uint64 {
+	mask, _ := b.mask(node)
+	begin, sources := len(dst), 0
+	for level := range query.Levels {
+		words := s.graph.Nodes[node].Levels[level].Postings[b.segment]
+		if mask>>level&1 == 0 || len(words) == 0 {
+			continue
+		}
+		if len(words) >= tablePostings {
+			t := s.table(node, level, b.segment)
+			words, dst = t.frequent, t.gather(dst, b)
+			sources++
+		}
+		for _, p := range words {
+			if !slices.ContainsFunc(but, p.Same) {
+				dst = s.gatherPosting(dst, b, p)
+				sources++
+			}
+		}
+	}
+	if sources > 1 {
+		slices.Sort(dst[begin:])
+	}
+	return dst
 }
 
 // placeSets are the documents of a segment, which match some nodes at some levels, by what the positions of one of them cost. Together
@@ -170,7 +226,7 @@ func (p *placeSets) find(s *search, b *batch, nodes []int, cost, most int) bool 
 	var v *query.Node
 	var fields []segment.FieldPosting
 	for _, node := range nodes {
-		if !s.isFrequent(b, node, asWords) || s.hasPhrases(b, node) {
+		if !s.isFrequent(b, node) || s.hasPhrases(b, node) {
 			continue
 		}
 		of := s.wordFields(b, node, asWords)

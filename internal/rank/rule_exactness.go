@@ -299,6 +299,14 @@ func (s *search) exactClasses(nodes []int, seg int, in *roaring.Bitmap) *segment
 			return c
 		}
 	}
+	if placed, ok := s.placedWords(seg, words, in); ok {
+		if placed != nil {
+			e.AddMany(s.fieldsOf(seg, placed, words, slots))
+			c.rows[matchesStart] = roaring.AndNot(s.inOneField(seg, placed, words), e)
+			c.cover()
+		}
+		return c
+	}
 	b := batch{segment: seg, rows: s.rowsIn(in)}
 	mark := s.list.numbers.used
 	costs := s.list.numbers.take(len(b.rows))

@@ -126,12 +126,18 @@ func (s *search) placeNode(b *batch, node int, costs []uint32) {
 		}
 	}
 	for _, as := range []role{asStart, asWords} {
-		if !s.isFrequent(b, node, as) {
+		if !s.byField(b, node, as) {
 			s.right.words = s.gather(s.right.words[:0], b, node, as)
 			for _, o := range s.right.words {
 				lower(indexOf(o), o)
 			}
 			continue
+		}
+		if as == asWords {
+			s.right.words = s.gatherRare(s.right.words[:0], b, node)
+			for _, o := range s.right.words {
+				lower(indexOf(o), o)
+			}
 		}
 		fields := s.placeDense(b, v, s.wordFields(b, node, as), costs)
 		if len(fields) == 0 {
@@ -183,27 +189,37 @@ func (s *search) placeNode(b *batch, node int, costs []uint32) {
 	}
 }
 
-// isFrequent reports whether the words of a node in a batch, or at the start of its phrases, are few, so that looking at them field
-// by field pays.
-func (s *search) isFrequent(b *batch, node int, as role) bool {
-	mask, word := b.mask(node)
-	switch {
-	case word || len(b.rows) < denseRows:
-		return false
-	case as == asStart:
-		return s.graph.Nodes[node].Phrase // else it stands in some of the rows only
-	}
+// byField reports whether the words of a node in a batch, or those at the start of its phrases, are looked at field by field.
+func (s *search) byField(b *batch, node int, as role) bool {
+	_, word := b.mask(node)
+	return !word && len(b.rows) >= denseRows && (as == asWords || s.graph.Nodes[node].Phrase) // else it stands in some of the rows only
+}
+
+// isFrequent reports whether the words of a node in a batch are few, so that all of them are in their fields.
+func (s *search) isFrequent(b *batch, node int) bool {
 	n := 0
+	mask, _ := b.mask(node)
 	for level := range query.Levels {
 		if mask>>level&1 != 0 {
 			n += len(s.graph.Nodes[node].Levels[level].Postings[b.segment])
 		}
 	}
-	return n < tablePostings
+	return n < tablePostings && s.byField(b, node, asWords)
+}
+
+// gatherRare appends the occurrences of those words of a node that wordFields leaves out.
+func (s *search) gatherRare(dst []uint64, b *batch, node int) []uint64 {
+	mask, _ := b.mask(node)
+	for level := range query.Levels {
+		if mask>>level&1 != 0 && len(s.graph.Nodes[node].Levels[level].Postings[b.segment]) >= tablePostings {
+			dst = s.table(node, level, b.segment).gather(dst, b)
+		}
+	}
+	return dst
 }
 
 // wordFields returns the fields of the words of a node, or of the first one of its only phrase, by weight: what is searched first is
-// mostly short.
+// mostly short. Of many words they are those of the frequent ones.
 func (s *search) wordFields(b *batch, node int, as role) []segment.FieldPosting {
 	var fields []segment.FieldPosting
 	mask, _ := b.mask(node)
@@ -213,6 +229,9 @@ func (s *search) wordFields(b *batch, node int, as role) []segment.FieldPosting 
 		}
 		l := &s.graph.Nodes[node].Levels[level]
 		words := l.Postings[b.segment]
+		if len(words) >= tablePostings {
+			words = s.table(node, level, b.segment).frequent
+		}
 		if as == asStart {
 			words = nil
 			for _, p := range l.Phrases {
