@@ -25,8 +25,9 @@ type bucket struct {
 
 // rankBucket ranks a bucket by the rules from i on.
 func (s *search) rankBucket(b *bucket, i int) {
-	// To scores duplicates matter, and to how much is skipped.
-	if d := s.out.distinct; d != nil && !s.scored && s.out.skip == 0 && b.n >= classRows {
+	// To scores duplicates matter. Where some documents are still to be passed over, they matter to which of those are kept that have
+	// several values.
+	if d := s.out.distinct; d != nil && !s.scored && (s.out.skip == 0 || s.r.HitsOnly && d.single()) && b.n >= classRows {
 		if left := d.unlike(b.rows); left.count() < b.n {
 			b = b.part(left)
 		}

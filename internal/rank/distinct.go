@@ -116,6 +116,16 @@ func (d *Distinct) left(r rows) (rows, bool) {
 	return out, true
 }
 
+// single reports whether no document has several values, so that of those with one it does not matter to others which is kept.
+func (d *Distinct) single() bool {
+	for _, c := range d.columns {
+		if c != nil && (c.Numbers() > 0 || !c.SingleStrings()) {
+			return false
+		}
+	}
+	return true
+}
+
 // unlike returns the documents of a set that are not known to share a value with a kept one.
 func (d *Distinct) unlike(r rows) rows {
 	if d.met != nil {

@@ -26,8 +26,17 @@ func TestDistinctAgainstOracle(t *testing.T) {
 		n := 1 + rng.IntN(300)
 		for id := range n {
 			d := doc(id, "price", rng.IntN(20))
-			for range []int{1, 1, 0, 1, 1 + rng.IntN(3)}[rng.IntN(5)] {
-				switch v := rng.IntN(wide); rng.IntN(6) {
+			values := []int{1, 1, 0, 1, 1 + rng.IntN(3)}[rng.IntN(5)]
+			strings := round%3 == 0 // no more than one
+			if strings {
+				values = min(values, 1)
+			}
+			for range values {
+				kind := rng.IntN(6)
+				if strings {
+					kind = max(kind, 1)
+				}
+				switch v := rng.IntN(wide); kind {
 				case 0:
 					d.values["group"] = append(d.values["group"], float64(v))
 				case 1:
@@ -58,6 +67,16 @@ func TestDistinctAgainstOracle(t *testing.T) {
 			got, err := Search(context.Background(), ix, r)
 			if err != nil {
 				t.Fatal(err)
+			}
+			alone := *r
+			alone.HitsOnly = true
+			only, err := Search(context.Background(), ix, &alone)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found(only) != found(got) || only.Total != got.Total {
+				t.Fatalf("round %d: %d documents, %+v: of %d hits alone %s, with candidates of %d %s",
+					round, n, r, only.Total, found(only), got.Total, found(got))
 			}
 			hits, candidates := o.rank(r)
 			id := func(h Hit) segment.DocID { return h.ID }
@@ -93,9 +112,11 @@ func TestDuplicatesCountInABucketThatIsPassedOver(t *testing.T) {
 	ix := build(t, parseSettings(t, `{"rankingRules":["words","price:asc"]}`), [][]*document{docs}, nil)
 	for _, least := range []int{1, 1000} {
 		classRows, listRows = least, least
-		got := mustSearch(t, ix, Request{Query: "alpha beta gamma", Distinct: "tag", Offset: 4})
-		if want := "9 8 7"; found(got) != want {
-			t.Errorf("with sets from %d documents on %s, want %s", least, found(got), want)
+		for _, alone := range []bool{false, true} {
+			got := mustSearch(t, ix, Request{Query: "alpha beta gamma", Distinct: "tag", Offset: 4, HitsOnly: alone})
+			if want := "9 8 7"; found(got) != want {
+				t.Errorf("with sets from %d documents on, hits alone %v: %s, want %s", least, alone, found(got), want)
+			}
 		}
 	}
 }

@@ -76,6 +76,28 @@ func each(a, b rows, f func(a, b *roaring.Bitmap) *roaring.Bitmap) rows {
 	return out
 }
 
+// remove takes documents out of r, which is the caller's. own tells by segment of which bitmaps nobody else knows, nil of none, and is
+// returned as it is then: those of others are copied once.
+func (r rows) remove(o rows, own []bool) []bool {
+	if own == nil {
+		own = make([]bool, len(r))
+	}
+	for i, b := range o {
+		switch {
+		case r[i] == nil || b == nil:
+			continue
+		case own[i]:
+			r[i].AndNot(b)
+		default:
+			r[i], own[i] = roaring.AndNot(r[i], b), true
+		}
+		if r[i].IsEmpty() {
+			r[i] = nil
+		}
+	}
+	return own
+}
+
 func (r rows) and(o rows) rows    { return each(r, o, and) }
 func (r rows) or(o rows) rows     { return each(r, o, or) }
 func (r rows) andNot(o rows) rows { return each(r, o, andNot) }

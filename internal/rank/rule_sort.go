@@ -159,7 +159,8 @@ var idleSteps = 16
 // walkColumn yields a large bucket by value, walking the values in order: a bucket has many
 // documents for few values, or only its beginning is needed. When that proves wrong, the rest is looked up.
 func (s *search) walkColumn(b *bucket, i int, r *fieldSort, yield func(*bucket, part) bool) {
-	left := b.rows
+	left := slices.Clone(b.rows)
+	var own []bool // by segment: nobody else has left
 	n, steps := b.n, 0
 	for _, class := range []ValueClass{OfNumber, OfText} {
 		var cursors []columnCursor
@@ -210,7 +211,7 @@ func (s *search) walkColumn(b *bucket, i int, r *fieldSort, yield func(*bucket, 
 				continue
 			}
 			sub := b.part(found)
-			left = left.andNot(found)
+			own = left.remove(found, own)
 			n -= sub.n
 			if !yield(sub, part{value: best}) {
 				return

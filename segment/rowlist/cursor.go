@@ -276,14 +276,14 @@ func (c *RoaringCursor) appendPart(dst []uint32, from, to uint32) []uint32 {
 func (c *RoaringCursor) AppendAt(dst []uint32, indexes []uint32) []uint32 {
 	le := binary.LittleEndian
 	dst = slices.Grow(dst, len(indexes))
-	for _, index := range indexes {
-		for c.container < c.containers && int(index) >= c.base+c.card {
+	for i := 0; i < len(indexes); i++ {
+		for c.container < c.containers && int(indexes[i]) >= c.base+c.card {
 			c.nextContainer()
 		}
 		if c.container >= c.containers {
 			break
 		}
-		k := int(index) - c.base
+		k := int(indexes[i]) - c.base
 		high := c.key << 16
 		values := c.p[c.begin : c.begin+c.size]
 		switch c.kind {
@@ -292,11 +292,21 @@ func (c *RoaringCursor) AppendAt(dst []uint32, indexes []uint32) []uint32 {
 		case containerBitmap:
 			for ; 8*c.index < len(values); c.index++ {
 				word := le.Uint64(values[8*c.index:])
-				if n := bits.OnesCount64(word); c.passed+n <= k {
+				n := bits.OnesCount64(word)
+				if c.passed+n <= k {
 					c.passed += n
 					continue
 				}
-				dst = append(dst, high|uint32(64*c.index+oneAt(word, k-c.passed)))
+				// Others of the word are found from one to the next.
+				at := oneAt(word, k-c.passed)
+				dst = append(dst, high|uint32(64*c.index+at))
+				end := uint32(c.base + min(c.passed+n, c.card))
+				for rest := word >> at << at; i+1 < len(indexes) && indexes[i+1] < end; i++ {
+					for step := indexes[i]; step < indexes[i+1]; step++ {
+						rest &= rest - 1
+					}
+					dst = append(dst, high|uint32(64*c.index+bits.TrailingZeros64(rest)))
+				}
 				break
 			}
 		default:
