@@ -23,6 +23,9 @@ type damagedIndex struct {
 }
 
 func (d damagedIndex) asError(uid string) *apierr.Error {
+	if another := new(unknownFormat); errors.As(d.err, &another) {
+		return apierr.New("invalid_store_file", "The index `%s` was not opened, and is as it was: another svc wrote to its directory, %s. (%v)", uid, d.dir, another)
+	}
 	return apierr.New("invalid_store_file", "The index `%s` is damaged and was not opened: its directory is %s. Mend the directory and start the server again, or delete the index. (%v)", uid, d.dir, d.err)
 }
 
@@ -36,7 +39,9 @@ func isOneOf(err error, errnos []syscall.Errno) bool {
 
 // lasting reports whether an index could not be opened because of what its files are. Everything else may be over in a moment: a disk
 // that fails, a file system that is read-only, a right that is missing.
-func lasting(err error) bool { return apierr.IsCorruption(err) || errors.Is(err, fs.ErrNotExist) }
+func lasting(err error) bool {
+	return apierr.IsCorruption(err) || errors.Is(err, fs.ErrNotExist) || errors.As(err, new(*unknownFormat))
+}
 
 // setAside remembers that an index could not be opened, and tells it.
 func (c *Catalog) setAside(uid, dir string, err error) {

@@ -78,6 +78,47 @@ func TestDamageOfEvictedIndexes(t *testing.T) {
 	}
 }
 
+// An index to which another svc has written is set aside, at the start and later, is not called damaged, and is there again with what this
+// svc reads.
+func TestAnIndexOfAnotherSvcIsSetAside(t *testing.T) {
+	for _, running := range []bool{false, true} {
+		fsys := vfs.NewMem()
+		b := manyIndexes(t, fsys, 3, Options{keptLoaded: 1})
+		b.close()
+		if running {
+			b.open()
+		}
+		name := catalogDir + "/000001/" + manifestName
+		content, err := vfs.ReadFile(fsys, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		later := slices.Clone(content)
+		later[8] = besideVersion + 1
+		if err := vfs.WriteFile(fsys, name, later); err != nil {
+			t.Fatal(err)
+		}
+		if !running {
+			b.open()
+		}
+		b.c.look(t.Context())
+		if aside, _ := b.c.Damages(); !slices.Equal(aside, []string{"i1"}) || len(b.c.passing()) > 0 {
+			t.Errorf("running %v: set aside: %v", running, aside)
+		}
+		e := b.c.Missing("i1")
+		if e.Code != "invalid_store_file" || strings.Contains(e.Message, "damaged") || !strings.Contains(e.Message, "start the svc that wrote it") {
+			t.Errorf("running %v: the error says %v", running, e)
+		}
+		if err := vfs.WriteFile(fsys, name, content); err != nil {
+			t.Fatal(err)
+		}
+		if b.c.Reopen("i1") == nil {
+			t.Errorf("running %v: it does not come back", running)
+		}
+		b.close()
+	}
+}
+
 // The look after the start removes what a crash left, and wakes the compactor for what it finds to merge.
 func TestTheLookAfterTheStart(t *testing.T) {
 	fsys := vfs.NewMem()

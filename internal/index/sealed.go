@@ -50,6 +50,18 @@ func (s seal) wrapAs(version uint32, content []byte) []byte {
 	return append(b, content...)
 }
 
+// unknownFormat is the error of a file that another svc wrote, mostly a later one. Nothing is wrong with it.
+type unknownFormat struct {
+	name    string
+	version uint32
+	reads   seal
+}
+
+func (e *unknownFormat) Error() string {
+	return fmt.Sprintf("cannot read %s: it has format version %d and this svc reads versions %d to %d: start the svc that wrote it, make a dump and import that",
+		e.name, e.version, e.reads.oldest, e.reads.version)
+}
+
 // unwrap returns the content of a sealed file. name is for errors.
 func (s seal) unwrap(name string, b []byte) ([]byte, error) {
 	damaged := func(off int64, format string, args ...any) error {
@@ -62,7 +74,7 @@ func (s seal) unwrap(name string, b []byte) ([]byte, error) {
 		return nil, damaged(0, "starts with %q, want %q", got, s.magic)
 	}
 	if v := binary.LittleEndian.Uint32(b[8:]); v < s.oldest || v > s.version {
-		return nil, fmt.Errorf("cannot read %s: it has format version %d and this svc reads versions %d to %d: start the svc that wrote it, make a dump and import that", name, v, s.oldest, s.version)
+		return nil, &unknownFormat{name, v, s}
 	}
 	content := b[sealBytes:]
 	if n := binary.LittleEndian.Uint64(b[16:]); n != uint64(len(content)) {
