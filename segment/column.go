@@ -362,29 +362,29 @@ func (c *Column) MarkedStringEffort(lo, hi int) int {
 	return c.stringRows.effort(c.rows, lo, hi)
 }
 
-// NextMarkedNumber returns the first ordinal from ord on, 0 ≤ ord, that one of some rows has, of which each is marked by a bit, too;
-// Numbers(): none has one. It goes through the rows of the ordinals that it passes over.
-func (c *Column) NextMarkedNumber(ord int, among *roaring.Bitmap, bits []uint64) int {
+// NextMarkedNumber returns the first ordinal from ord on, 0 ≤ ord, that some row has which is marked by its bit, 64 a word; Numbers():
+// none has one. It goes through the rows of the ordinals that it passes over.
+func (c *Column) NextMarkedNumber(ord int, bits []uint64) int {
 	c.need(partNumberRows)
-	return c.numberRows.nextMarked(ord, among, bits)
+	return c.numberRows.nextMarked(ord, bits)
 }
 
 // LastMarkedNumber is NextMarkedNumber for the last ordinal up to ord < Numbers(); −1: none has one.
-func (c *Column) LastMarkedNumber(ord int, among *roaring.Bitmap, bits []uint64) int {
+func (c *Column) LastMarkedNumber(ord int, bits []uint64) int {
 	c.need(partNumberRows)
-	return c.numberRows.lastMarked(ord, among, bits)
+	return c.numberRows.lastMarked(ord, bits)
 }
 
 // NextMarkedString is NextMarkedNumber for strings.
-func (c *Column) NextMarkedString(ord int, among *roaring.Bitmap, bits []uint64) int {
+func (c *Column) NextMarkedString(ord int, bits []uint64) int {
 	c.need(partStringRows)
-	return c.stringRows.nextMarked(ord, among, bits)
+	return c.stringRows.nextMarked(ord, bits)
 }
 
 // LastMarkedString is LastMarkedNumber for strings.
-func (c *Column) LastMarkedString(ord int, among *roaring.Bitmap, bits []uint64) int {
+func (c *Column) LastMarkedString(ord int, bits []uint64) int {
 	c.need(partStringRows)
-	return c.stringRows.lastMarked(ord, among, bits)
+	return c.stringRows.lastMarked(ord, bits)
 }
 
 // SingleStrings reports whether no row has several strings, which makes it quick to go from rows to strings.

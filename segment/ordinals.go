@@ -214,7 +214,7 @@ func (v *inverse) countMarked(ord int, among *roaring.Bitmap, bits []uint64) int
 // lists.
 const sparse = 16
 
-func (v *inverse) countHeavyMarked(ord int, among *roaring.Bitmap, bits []uint64) (n int) {
+func (v *inverse) countHeavyMarked(ord int, among *roaring.Bitmap, bits []uint64) int {
 	i := v.heavyFrom(ord)
 	if 16*i >= len(v.heavy) {
 		return 0
@@ -226,16 +226,7 @@ func (v *inverse) countHeavyMarked(ord int, among *roaring.Bitmap, bits []uint64
 	case l.Count*sparse > 64*len(bits):
 		return int(l.Bitmap().AndCardinality(among))
 	}
-	var buf [512]uint32
-	it := l.Bitmap().ManyIterator()
-	for got := it.NextMany(buf[:]); got > 0; got = it.NextMany(buf[:]) {
-		for _, r := range buf[:got] {
-			if i := int(r / 64); i < len(bits) {
-				n += int(bits[i] >> (r % 64) & 1)
-			}
-		}
-	}
-	return n
+	return l.CountInBits(bits)
 }
 
 // effort estimates what it takes to count the rows of ordinals [lo, hi) among marked ones: in rows that are looked up.
@@ -351,8 +342,8 @@ func (v *inverse) addAmong(dst *roaring.Bitmap, ord int, among *roaring.Bitmap) 
 	dst.AddMany(list)
 }
 
-// nextMarked returns the first ordinal from ord on that one of some rows has, all of which are marked as bits, too; ords: none has one.
-func (v *inverse) nextMarked(ord int, among *roaring.Bitmap, bits []uint64) int {
+// nextMarked returns the first ordinal from ord on that one of the marked rows has; ords: none has one.
+func (v *inverse) nextMarked(ord int, bits []uint64) int {
 	for i := v.heavyFrom(ord); ord < v.ords; i++ {
 		end, heavy := v.heavyAt(i)
 		for at, to := v.span(ord, min(end, v.ords)); at < to; at++ {
@@ -360,7 +351,7 @@ func (v *inverse) nextMarked(ord int, among *roaring.Bitmap, bits []uint64) int 
 				return ord + v.holder(ord, min(end, v.ords), at)
 			}
 		}
-		if end < v.ords && among.Intersects(heavy.Bitmap()) {
+		if end < v.ords && heavy.CountInBits(bits) > 0 {
 			return end
 		}
 		ord = end + 1
@@ -369,7 +360,7 @@ func (v *inverse) nextMarked(ord int, among *roaring.Bitmap, bits []uint64) int 
 }
 
 // lastMarked is nextMarked for the last ordinal up to ord; −1: none has one.
-func (v *inverse) lastMarked(ord int, among *roaring.Bitmap, bits []uint64) int {
+func (v *inverse) lastMarked(ord int, bits []uint64) int {
 	for i := v.heavyFrom(ord+1) - 1; ord >= 0; i-- {
 		end, heavy := -1, rowlist.List{}
 		if i >= 0 {
@@ -384,7 +375,7 @@ func (v *inverse) lastMarked(ord int, among *roaring.Bitmap, bits []uint64) int 
 				return end + 1 + v.holder(end+1, ord+1, at)
 			}
 		}
-		if end >= 0 && among.Intersects(heavy.Bitmap()) {
+		if end >= 0 && heavy.CountInBits(bits) > 0 {
 			return end
 		}
 		ord = end - 1

@@ -96,7 +96,7 @@ func TestNextValueAmongRows(t *testing.T) {
 				what       string
 				size       int
 				count      func(int, *roaring.Bitmap) int
-				next, last func(int, *roaring.Bitmap, []uint64) int
+				next, last func(int, []uint64) int
 			}{
 				{"numbers", numbers.Numbers(), numbers.CountNumberRows, numbers.NextMarkedNumber, numbers.LastMarkedNumber},
 				{"strings", strings.Strings(), strings.CountStringRows, strings.NextMarkedString, strings.LastMarkedString},
@@ -107,18 +107,18 @@ func TestNextValueAmongRows(t *testing.T) {
 						continue
 					}
 					for from := last + 1; from <= ord; from++ {
-						if got := c.next(from, among, bits); got != ord {
+						if got := c.next(from, bits); got != ord {
 							t.Fatalf("%s of %d rows, 1 of %d marked: from %d on the first is %d, want %d", c.what, rows, of, from, got, ord)
 						}
 					}
 					for to := last; to < ord; to++ {
-						if got := c.last(to, among, bits); got != last {
+						if got := c.last(to, bits); got != last {
 							t.Fatalf("%s of %d rows, 1 of %d marked: up to %d the last is %d, want %d", c.what, rows, of, to, got, last)
 						}
 					}
 					last = ord
 				}
-				if next, got := c.next(last+1, among, bits), c.last(c.size-1, among, bits); next != c.size || got != last {
+				if next, got := c.next(last+1, bits), c.last(c.size-1, bits); next != c.size || got != last {
 					t.Fatalf("%s of %d rows, 1 of %d marked: behind the last one, %d, is %d, and the last one is %d", c.what, rows, of, last, next, got)
 				}
 			}

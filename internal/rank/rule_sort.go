@@ -145,10 +145,9 @@ const stepTime = 4
 type columnCursor struct {
 	column  *segment.Column
 	segment int
-	first   int // ordinal of the class to start from
-	next    int // ordinal of the class
-	among   *roaring.Bitmap
-	bits    []uint64 // of among, one a row; nil: ordinals that none of them has are not passed over
+	first   int      // ordinal of the class to start from
+	next    int      // ordinal of the class
+	bits    []uint64 // of documents, one a row; nil: ordinals that none of them has are not passed over
 }
 
 // idleSteps is after how many values that no document of the bucket has those are passed over: for that the documents are marked, each by
@@ -276,13 +275,13 @@ func (c *columnCursor) settle(class ValueClass, desc bool) bool {
 	switch {
 	case c.bits == nil, c.next < c.first, c.next >= c.size(class):
 	case class == OfNumber && desc:
-		c.next = c.column.LastMarkedNumber(c.next, c.among, c.bits)
+		c.next = c.column.LastMarkedNumber(c.next, c.bits)
 	case class == OfNumber:
-		c.next = c.column.NextMarkedNumber(c.next, c.among, c.bits)
+		c.next = c.column.NextMarkedNumber(c.next, c.bits)
 	case desc:
-		c.next = c.column.LastMarkedString(c.next, c.among, c.bits)
+		c.next = c.column.LastMarkedString(c.next, c.bits)
 	default:
-		c.next = c.column.NextMarkedString(c.next, c.among, c.bits)
+		c.next = c.column.NextMarkedString(c.next, c.bits)
 	}
 	return c.first <= c.next && c.next < c.size(class)
 }
@@ -291,12 +290,10 @@ func (c *columnCursor) settle(class ValueClass, desc bool) bool {
 func passOver(cursors []columnCursor, left rows, class ValueClass, desc bool) []columnCursor {
 	kept := cursors[:0]
 	for _, c := range cursors {
-		if c.among = left[c.segment]; c.among == nil {
-			continue
-		}
-		c.bits = c.among.ToDense()
-		if c.settle(class, desc) {
-			kept = append(kept, c)
+		if among := left[c.segment]; among != nil {
+			if c.bits = among.ToDense(); c.settle(class, desc) {
+				kept = append(kept, c)
+			}
 		}
 	}
 	return kept

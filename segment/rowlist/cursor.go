@@ -370,6 +370,82 @@ func (c *RoaringCursor) addTo(words []uint64) {
 	}
 }
 
+// countIn returns how many rows of all containers have bits in words.
+func (c *RoaringCursor) countIn(words []uint64) (n int) {
+	le := binary.LittleEndian
+	for ; c.container < c.containers; c.nextContainer() {
+		first := int(c.key) << 10
+		if first >= len(words) {
+			return n
+		}
+		own := words[first:min(len(words), first+1024)]
+		values := c.p[c.begin : c.begin+c.size]
+		switch c.kind {
+		case containerArray:
+			n += countValues(values, own)
+		case containerBitmap:
+			n += commonOnes(values, own)
+		default:
+			for i := 0; i+4 <= len(values); i += 4 {
+				start := int(le.Uint16(values[i:]))
+				n += countBits(own, start, min(start+int(le.Uint16(values[i+2:]))+1, 64*len(own)))
+			}
+		}
+	}
+	return n
+}
+
+// countValues counts the values of an array container that have bits in its words.
+func countValues(values []byte, words []uint64) (n int) {
+	le := binary.LittleEndian
+	if len(words) == 1024 {
+		all := (*[1024]uint64)(words)
+		for ; len(values) >= 8; values = values[8:] {
+			four := le.Uint64(values)
+			n += int(all[four>>6&1023]>>(four&63)&1 + all[four>>22&1023]>>(four>>16&63)&1 +
+				all[four>>38&1023]>>(four>>32&63)&1 + all[four>>54]>>(four>>48&63)&1)
+		}
+	}
+	for ; len(values) >= 2; values = values[2:] {
+		if v := le.Uint16(values); int(v>>6) < len(words) {
+			n += int(words[v>>6] >> (v & 63) & 1)
+		}
+	}
+	return n
+}
+
+// commonOnes counts the bits that a bitmap container, which is no shorter, has in common with its words.
+func commonOnes(values []byte, words []uint64) (n int) {
+	le := binary.LittleEndian
+	for len(words) >= 4 && len(values) >= 32 {
+		w, v := words[:4:4], values[:32:32]
+		n += bits.OnesCount64(w[0]&le.Uint64(v)) + bits.OnesCount64(w[1]&le.Uint64(v[8:])) +
+			bits.OnesCount64(w[2]&le.Uint64(v[16:])) + bits.OnesCount64(w[3]&le.Uint64(v[24:]))
+		words, values = words[4:], values[32:]
+	}
+	for i, w := range words {
+		n += bits.OnesCount64(w & le.Uint64(values[8*i:]))
+	}
+	return n
+}
+
+// countBits counts the bits from start up to end, which words have.
+func countBits(words []uint64, start, end int) int {
+	if start >= end {
+		return 0
+	}
+	first, last := start/64, (end-1)/64
+	from, to := ^uint64(0)<<(start%64), ^uint64(0)>>(63-(end-1)%64)
+	if first == last {
+		return bits.OnesCount64(words[first] & from & to)
+	}
+	n := bits.OnesCount64(words[first]&from) + bits.OnesCount64(words[last]&to)
+	for _, w := range words[first+1 : last] {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
 // setBits sets the bits from start up to end, which words have.
 func setBits(words []uint64, start, end int) {
 	if start >= end {

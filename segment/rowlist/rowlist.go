@@ -252,6 +252,24 @@ func (l List) AddToBits(words []uint64) {
 	}
 }
 
+// CountInBits returns how many of the rows have bits in words, 64 a word; rows beyond have none.
+func (l List) CountInBits(words []uint64) (n int) {
+	if l.Code == Delta {
+		var few [RoaringFrom]uint32
+		for _, r := range l.AppendTo(few[:0]) {
+			if int(r/64) < len(words) {
+				n += int(words[r/64] >> (r % 64) & 1)
+			}
+		}
+		return n
+	}
+	var c RoaringCursor
+	if c.Init(l.P) {
+		n = c.countIn(words)
+	}
+	return n
+}
+
 func (l List) AddTo(dst *roaring.Bitmap) {
 	if l.Code == Roaring {
 		dst.Or(l.Bitmap())

@@ -60,6 +60,18 @@ func TestRowListsAreRoaringBitmaps(t *testing.T) {
 				}
 			}
 		}
+		some, common := make([]uint64, []int{len(words), 1 + rng.IntN(1<<12), 1 << 12}[rng.IntN(3)]), 0
+		for i := range some {
+			some[i] = rng.Uint64() & rng.Uint64()
+		}
+		for _, r := range rows {
+			if int(r/64) < len(some) && some[r/64]>>(r%64)&1 != 0 {
+				common++
+			}
+		}
+		if got := l.CountInBits(some); got != common {
+			t.Fatalf("%d rows: %d have bits in %d words, want %d", len(rows), got, len(some), common)
+		}
 		if code == Roaring {
 			lo, hi := rows[rng.IntN(len(rows))]-uint32(rng.IntN(2)), rows[rng.IntN(len(rows))]+uint32(rng.IntN(2))
 			if lo > hi {
