@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -63,6 +64,10 @@ func TestDrawQueries(t *testing.T) {
 		"two-word phrase":               func(r request) bool { return len(strings.Fields(r.Q)) == 2 && strings.Count(r.Q, `"`) == 2 },
 		"word + filter + facets + sort": func(r request) bool { return r.Q != "" && r.Filter != nil && len(r.Facets) == 2 && len(r.Sort) == 1 },
 		"placeholder + filter + facet":  func(r request) bool { return r.Q == "" && r.Filter != nil && len(r.Facets) == 1 },
+		"placeholder + range + facet": func(r request) bool {
+			bound, ranged := strings.CutPrefix(fmt.Sprint(r.Filter), "installedSize > ")
+			return r.Q == "" && ranged && bound != "" && slices.Equal(r.Facets, []string{"section"})
+		},
 	}
 	for i, k := range kinds {
 		if len(k.bodies) != queriesOfKind || !slices.EqualFunc(k.bodies, again[i].bodies, bytes.Equal) {
@@ -180,7 +185,7 @@ func TestDrawDistinctQueries(t *testing.T) {
 			}
 			seen[string(body)] = true
 		}
-		if len(seen) == 0 || len(seen) > 300 {
+		if len(seen) == 0 || len(seen) > 300 || k.name == "placeholder + range + facet" && len(seen) < 200 {
 			t.Errorf("%s: %d queries", k.name, len(seen))
 		}
 	}

@@ -109,6 +109,11 @@ func drawQueries(d *dataset, n int, distinct bool) ([]queryKind, error) {
 			s, _ := draw(1)
 			return request{Filter: fmt.Sprintf("section = %q", s.Section), Facets: []string{"architecture"}}
 		}},
+		// a section is kept with its counts, and met by few; a bound of sizes is met by half of the documents, and there are many
+		{"placeholder + range + facet", func() request {
+			s, _ := draw(1)
+			return request{Filter: fmt.Sprintf("installedSize > %d", s.InstalledSize), Facets: []string{"section"}}
+		}},
 	}
 	var out []queryKind
 	for _, k := range kinds {
