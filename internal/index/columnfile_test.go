@@ -286,7 +286,7 @@ func TestColumnsThatAreDamagedWhileOpen(t *testing.T) {
 		want := dump(t, whole)
 		whole.Release()
 		name := path.Join(ix.dir, b.filesOf(ix, colSuffix)[0])
-		flipSection(t, name, section)
+		flipSection(t, name, section, 0.5)
 		b.c.inspect(t.Context(), 0)
 		if _, segments := b.c.Damages(); segments["a"] != 1 {
 			t.Errorf("%s: damaged segments %v", section, segments)
@@ -345,8 +345,104 @@ func TestColumnsThatAreDamagedWhileOpen(t *testing.T) {
 	}
 }
 
-// flipSection turns a bit of a section of a file over in place.
-func flipSection(t *testing.T, name, section string) {
+// Columns that are gone are made again also where others beside the same segment are damaged, which shows only when these are read.
+func TestDamagedColumnsBesideMissingOnes(t *testing.T) {
+	t.Chdir(t.TempDir())
+	b := newBed(t, vfs.OS, Options{})
+	ix := b.create("a")
+	var docs []string
+	for i := range 400 {
+		docs = append(docs, fmt.Sprintf(`{"id":%d,"n":%d,"t":"%d of %s"}`, i, i%7, i, strings.Repeat("many ", 20)))
+	}
+	b.apply(ix, b.payload(docs...))
+	b.apply(ix, update(t, `{"filterableAttributes":["n"]}`))
+	b.apply(ix, update(t, `{"filterableAttributes":["n","t"]}`))
+	v := held(ix.View())
+	want := dump(t, v)
+	v.Release()
+	names := b.filesOf(ix, colSuffix)
+	b.close()
+	flipSection(t, path.Join(ix.dir, names[1]), "cols", 0.99) // the values of the rows, which opening a column reads
+	if err := b.fs.Remove(path.Join(ix.dir, names[0])); err != nil {
+		t.Fatal(err)
+	}
+	b.open()
+	ix = b.c.Get("a")
+	if v, err := ix.View(); err != nil {
+		t.Fatalf("the index is not opened: %v", err)
+	} else {
+		v.Release()
+	}
+	b.c.inspect(t.Context(), 0)
+	for n := len(b.c.suspects); n > 0; n-- {
+		if !b.c.remake(t.Context(), <-b.c.suspects) {
+			t.Error("columns are not made again")
+		}
+	}
+	v = held(ix.View())
+	if got := dump(t, v); got != want {
+		t.Errorf("what is made again differs:\n%s", firstDifference(got, want))
+	}
+	v.Release()
+	b.checkFresh(ix)
+	b.close()
+}
+
+// What else is known to be damaged stays known when columns are made again.
+func TestOtherDamageOutlastsThatOfColumns(t *testing.T) {
+	t.Chdir(t.TempDir())
+	b := newBed(t, vfs.OS, Options{})
+	defer b.close()
+	ix := b.create("a")
+	for part := range 2 {
+		var docs []string
+		for i := range 400 {
+			docs = append(docs, fmt.Sprintf(`{"id":%d,"t":"%d of %s"}`, 1000*part+i, i, strings.Repeat("many ", 20)))
+		}
+		b.apply(ix, b.payload(docs...))
+	}
+	b.apply(ix, update(t, `{"filterableAttributes":["t"]}`))
+	segments, columns := b.filesOf(ix, segSuffix), b.filesOf(ix, colSuffix)
+	flipSection(t, path.Join(ix.dir, segments[1]), "docs", 0.5)
+	flipSection(t, path.Join(ix.dir, columns[0]), "cols", 0.5)
+	b.c.inspect(t.Context(), 0)
+	if _, damaged := b.c.Damages(); damaged["a"] != 2 {
+		t.Fatalf("damaged segments %v", damaged)
+	}
+	if !b.c.remake(t.Context(), <-b.c.suspects) {
+		t.Error("columns are not made again")
+	}
+	if _, damaged := b.c.Damages(); damaged["a"] != 1 {
+		t.Errorf("with the columns made again, damaged segments %v", damaged)
+	}
+}
+
+// Columns that are gone, of documents that are damaged, cannot be made again: the index is set aside for the documents.
+func TestColumnsOfDamagedDocuments(t *testing.T) {
+	t.Chdir(t.TempDir())
+	b := newBed(t, vfs.OS, Options{})
+	ix := b.create("a")
+	var docs []string
+	for i := range 400 {
+		docs = append(docs, fmt.Sprintf(`{"id":%d,"t":"%d of %s"}`, i, i, strings.Repeat("many ", 20)))
+	}
+	b.apply(ix, b.payload(docs...))
+	b.apply(ix, update(t, `{"filterableAttributes":["t"]}`))
+	segments, columns := b.filesOf(ix, segSuffix), b.filesOf(ix, colSuffix)
+	b.close()
+	flipSection(t, path.Join(ix.dir, segments[0]), "docs", 0.5)
+	if err := b.fs.Remove(path.Join(ix.dir, columns[0])); err != nil {
+		t.Fatal(err)
+	}
+	b.open()
+	defer b.close()
+	if left := b.c.look(t.Context()); len(left) > 0 || !b.c.Damaged("a") {
+		t.Errorf("%d indexes are left, set aside: %v", len(left), b.c.Damaged("a"))
+	}
+}
+
+// flipSection turns a bit of a section of a file over in place; part of the section comes before it.
+func flipSection(t *testing.T, name, section string, part float64) {
 	t.Helper()
 	content, err := vfs.ReadFile(vfs.OS, name)
 	if err != nil {
@@ -357,7 +453,7 @@ func flipSection(t *testing.T, name, section string) {
 	le := binary.LittleEndian
 	for e := content[le.Uint64(footer) : len(content)-64]; len(e) >= 32; e = e[32:] {
 		if string(e[:4]) == section {
-			at = int(le.Uint64(e[8:]) + le.Uint64(e[16:])/2)
+			at = int(le.Uint64(e[8:]) + uint64(part*float64(le.Uint64(e[16:]))))
 		}
 	}
 	f, err := os.OpenFile(name, os.O_WRONLY, 0)

@@ -83,8 +83,12 @@ type rebuilding struct {
 // row has there is nothing to say.
 func (r *rebuilding) lack(columns []segment.FieldID) {
 	r.rows = roaring.New()
+	has := r.file.ColumnFields() // a damaged one, too: that is met by who reads it
 	for _, id := range columns {
-		if rows := r.file.Present(id); r.file.Column(id) == nil && !rows.IsEmpty() {
+		if _, ok := slices.BinarySearch(has, id); ok {
+			continue
+		}
+		if rows := r.file.Present(id); !rows.IsEmpty() {
 			r.wanted = append(r.wanted, id)
 			r.rows.Or(rows)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -33,7 +34,7 @@ type file struct {
 		sync.Mutex
 		named  bool               // by a manifest
 		early  *apierr.Corruption // found before; it concerns only who makes the file
-		places map[string]bool    // told already: section and offset
+		places map[string]bool    // told already: file, section and offset
 		failed atomic.Int64       // when damaged columns could not be made again, by the clock of loadedSet; 0: never
 	}
 }
@@ -153,7 +154,7 @@ func liveCount(l segment.Live) int {
 
 // damaged is told of each place that is found damaged, also of those that are found again.
 func (f *file) damaged(d *apierr.Corruption) {
-	place := fmt.Sprint(d.Section, d.Offset, d.Fatal)
+	place := fmt.Sprint(d.File, "\x00", d.Section, d.Offset, d.Fatal)
 	f.damage.Lock()
 	if !f.damage.named {
 		f.damage.early = d
@@ -176,9 +177,17 @@ func (f *file) damaged(d *apierr.Corruption) {
 	}
 }
 
-// isDamaged reports whether damage was found in the file since it was opened.
-func (f *file) isDamaged() bool {
+// isDamaged reports whether damage was found in the file, or beside it, since it was opened.
+func (f *file) isDamaged() bool { return f.isDamagedBut("") }
+
+// isDamagedBut is isDamaged that leaves out what was found in one file.
+func (f *file) isDamagedBut(name string) bool {
 	f.damage.Lock()
 	defer f.damage.Unlock()
-	return len(f.damage.places) > 0
+	for place := range f.damage.places {
+		if in, _, _ := strings.Cut(place, "\x00"); in != name {
+			return true
+		}
+	}
+	return false
 }

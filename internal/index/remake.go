@@ -139,6 +139,7 @@ func (c *Catalog) remake(ctx context.Context, s suspect) bool {
 	if err == nil {
 		err = f.remake(ctx, r, damaged.number, v.Fields)
 	}
+	more := slices.ContainsFunc(v.files, func(f *file) bool { return f.isDamagedBut(name) })
 	v.Release()
 	if err != nil {
 		f.damage.failed.Store(max(c.loaded.clock(), 1))
@@ -154,6 +155,9 @@ func (c *Catalog) remake(ctx context.Context, s suspect) bool {
 		}
 	}
 	f.tellRemade(s.damage, began)
+	if more { // the files that are opened anew do not know of it
+		_ = s.ix.inspect(ctx, &rate{perSecond: inspectBytesPerSecond})
+	}
 	return true
 }
 

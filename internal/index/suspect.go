@@ -73,8 +73,13 @@ func (c *Catalog) setOpenAside(ix *Index, damage error) bool {
 		return true // deleted, or aside already
 	}
 	if v := ix.current.Load(); v.evicted {
-		if damage = ix.openWith(false); damage == nil || !lasting(damage) || errors.Is(damage, errColumns) {
+		now := ix.openWith(false)
+		switch {
+		case errors.Is(now, errColumns) && lasting(damage) && !isColumns(fileOf(damage)): // of what they are to be made
+		case now == nil || !lasting(now) || errors.Is(now, errColumns):
 			return true // it was mended, or nobody knows whether it is damaged, or it is not
+		default:
+			damage = now
 		}
 	} else {
 		name := fileOf(damage)

@@ -279,7 +279,7 @@ func TestDamageInWhatAnImportWritesIsNotTheIndexs(t *testing.T) {
 	b := newBed(t, vfs.Hook(vfs.OS, func(o vfs.Op) error {
 		if damages && o.Kind == vfs.OpOpen && o.Name == path.Join(dir, segmentName(4)) { // the fourth of them: a merge is next
 			for _, number := range []uint64{1, 2, 3} {
-				flipSection(t, path.Join(dir, segmentName(number)), "docs")
+				flipSection(t, path.Join(dir, segmentName(number)), "docs", 0.5)
 			}
 		}
 		return nil
