@@ -77,7 +77,9 @@ func (s *stretch) byRow(first uint32, n int) {
 	s.at = s.at[:n]
 	clear(s.at)
 	for k, start := range s.starts {
-		s.at[s.rows[k]-first] = start + 1
+		if i := s.rows[k] - first; int(i) < n { // else the rows do not ascend: nobody wrote them
+			s.at[i] = start + 1
+		}
 	}
 }
 
@@ -151,7 +153,11 @@ func (f FieldPosting) LowerCosts(costs []uint8, first uint32, cost []uint8, near
 	defer s.giveBack()
 	s.read(&f, first, first+uint32(len(costs)-1))
 	for k, start := range s.starts {
-		least := &costs[s.rows[k]-first]
+		i := s.rows[k] - first
+		if int(i) >= len(costs) { // see byRow
+			continue
+		}
+		least := &costs[i]
 		b := s.p[start]
 		if b&endOfNumber != 0 && (b&endOfRow != 0 || int(b&payload) >= nearest) {
 			*least = min(*least, cost[b&payload])
@@ -197,10 +203,10 @@ func (f FieldPosting) LowerDistances(g FieldPosting, costs []uint8, first uint32
 	var a, b positionBits
 	for k, start := range right.starts {
 		i := right.rows[k] - first
-		at := left.at[i]
-		if at == 0 || costs[i] == 0 {
+		if int(i) >= len(costs) || left.at[i] == 0 || costs[i] == 0 {
 			continue
 		}
+		at := left.at[i]
 		if a.read(left.p[at-1:]) && b.read(right.p[start:]) {
 			costs[i] = min(costs[i], a.distance(&b))
 		} else {
@@ -215,10 +221,11 @@ func (f FieldPosting) lowerOwnDistances(costs []uint8, first uint32) {
 	defer s.giveBack()
 	s.read(&f, first, first+uint32(len(costs)-1))
 	for k, start := range s.starts {
-		if s.p[start] >= endOfRow|endOfNumber { // one position
+		i := s.rows[k] - first
+		if s.p[start] >= endOfRow|endOfNumber || int(i) >= len(costs) { // one position
 			continue
 		}
-		least := &costs[s.rows[k]-first]
+		least := &costs[i]
 		c := positionCursor{p: s.p[start:]}
 		before, ok := c.step()
 		for ok && *least > 0 {

@@ -2,11 +2,15 @@ package segment
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"testing"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"svc/internal/vfs"
+	"svc/segment/rowlist"
 )
 
 // TestCostsOfStretchesAreThoseOfEachRow compares what is read of all rows of a stretch with the positions of one row after the other.
@@ -90,6 +94,40 @@ func TestCostsOfStretchesAreThoseOfEachRow(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// TestRowsThatDoNotAscend reads positions of rows that only a forged file names: outside of those asked for.
+func TestRowsThatDoNotAscend(t *testing.T) {
+	of := make([]uint32, 400)
+	for i := range of {
+		of[i] = uint32(100 + 2*i)
+	}
+	p, err := roaring.BitmapOf(of...).ToBytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, row := range []uint16{3, 65535, 0} {
+		binary.LittleEndian.PutUint16(p[len(p)-100*(i+1):], row)
+	}
+	positions := make([]byte, skipBytes(len(of)), 4*len(of))
+	for range of {
+		positions = append(positions, 1|endOfNumber, 5|endOfNumber|endOfRow)
+	}
+	f := FieldPosting{rows: rowlist.List{Code: rowlist.Roaring, Count: len(of), P: p}, positions: positions, skips: skipBytes(len(of))}
+	other := f
+	other.positions = slices.Clone(positions)
+	cost := make([]uint8, 64)
+	for _, first := range []uint32{0, 120, 300, 700} {
+		for _, n := range []int{1, 50, 600, 1000} {
+			costs := make([]uint8, n)
+			for i := range costs {
+				costs[i] = FarApart
+			}
+			f.LowerDistances(f, costs, first)
+			f.LowerDistances(other, costs, first)
+			f.LowerCosts(costs, first, cost, 0)
 		}
 	}
 }

@@ -208,7 +208,9 @@ func bitmapOf(list []uint32, rows int) *roaring.Bitmap {
 	}
 	words := make([]uint64, (rows+63)/64)
 	for _, row := range list {
-		words[row/64] |= 1 << (row % 64)
+		if w := int(row / 64); w < len(words) { // a forged segment may name others
+			words[w] |= 1 << (row % 64)
+		}
 	}
 	return roaring.FromDense(words, false)
 }
