@@ -34,8 +34,8 @@ type nearSieve struct {
 	sets       placeSets // of the segment at hand
 	ties, tied int       // cost of positions, and how many documents were found of it since somebody asked
 	idle       int       // while so much is enough, most documents are not placed before they are read: few of them cost more
-	inPlace    []uint32  // rows that were found of the stretch at hand whose positions cost nothing, where somebody asks
-	inPlaces   bool      // somebody does
+	inPlace    []uint32  // rows that were found of the stretch at hand whose positions cost inPlaceOf
+	inPlaceOf  int       // −1: nobody asks
 }
 
 // unorderedRows is up to how many documents with a bound are all read: to put them in order first would cost as much. (A variable, so

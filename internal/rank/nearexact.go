@@ -14,12 +14,13 @@ import (
 // firstRows is up to how many documents of a stretch are read, beyond those that fill the page, to find enough that begin with the query.
 const firstRows = 2048
 
-// exactlyFirst counts those of the documents that were found in a stretch that have the words of the query in their places as they are
-// written. All those of one cost tie under exactness and are equal then.
+// exactlyFirst counts those of the documents of one cost that were found in a stretch that have the words of the query in their places as
+// they are written. Those that match at the start are equal then.
 type exactlyFirst struct {
-	v     *nearSieve
-	words []placed // nil: no document is one
-	slots int
+	v       *nearSieve
+	words   []placed // nil: no document is one
+	slots   int
+	missing int // how many of them fill the page
 
 	judged int // of v.inPlace
 	read   int // documents at most
@@ -27,10 +28,13 @@ type exactlyFirst struct {
 	begun  int // these and what matches at the start
 }
 
-// begin begins with a stretch.
-func (e *exactlyFirst) begin(v *nearSieve, st *stretch) {
-	*e = exactlyFirst{v: v}
-	v.inPlace, v.inPlaces = v.inPlace[:0], false
+// begin begins with the documents of a stretch whose positions have a cost.
+func (e *exactlyFirst) begin(v *nearSieve, st *stretch, cost int) {
+	*e = exactlyFirst{v: v, missing: v.missing}
+	for _, found := range v.placed[:min(cost, len(v.placed))] {
+		e.missing -= found
+	}
+	v.inPlace, v.inPlaceOf = v.inPlace[:0], -1
 	if _, ties := v.s.exactRulesFollow(v.place); !ties {
 		return
 	}
@@ -42,38 +46,47 @@ func (e *exactlyFirst) begin(v *nearSieve, st *stretch) {
 		}
 		e.slots += v.s.graph.Nodes[n].Slots()
 	}
-	v.inPlaces = e.words != nil
+	if e.words != nil {
+		v.inPlaceOf = cost
+	}
 }
 
 // fill reports whether enough documents were found that no others come before but exact matches.
-func (e *exactlyFirst) fill() bool { return e.words != nil && e.begun >= e.v.missing }
+func (e *exactlyFirst) fill() bool { return e.words != nil && e.begun >= e.missing }
 
 // goesOn judges what was found of a stretch. It reports whether to look at some more documents may find enough.
 func (e *exactlyFirst) goesOn(st *stretch) bool {
-	v := e.v
 	if e.words == nil {
 		return false
 	}
-	if found := v.inPlace[e.judged:]; len(found) > 0 {
-		e.judged = len(v.inPlace)
-		mark := v.s.list.numbers.used
-		costs := v.s.list.numbers.take(len(found))
-		v.s.exactCosts(&st.like, found, e.words, e.slots, costs)
-		for _, c := range costs {
-			if c <= matchesStart {
-				e.begun++
-			}
-			if c == exactMatch {
-				e.exact++
-			}
+	e.judge(st)
+	if e.fill() {
+		return false
+	}
+	e.read = min(max(2*e.read, askRows), 2*firstRows)
+	return e.read <= firstRows
+}
+
+// judge judges what was found of a stretch since.
+func (e *exactlyFirst) judge(st *stretch) {
+	found := e.v.inPlace[e.judged:]
+	if len(found) == 0 || e.words == nil {
+		return
+	}
+	e.judged = len(e.v.inPlace)
+	s := e.v.s
+	mark := s.list.numbers.used
+	costs := s.list.numbers.take(len(found))
+	s.exactCosts(&st.like, found, e.words, e.slots, costs)
+	for _, c := range costs {
+		if c <= matchesStart {
+			e.begun++
 		}
-		v.s.list.numbers.used = min(mark, v.s.list.numbers.used)
+		if c == exactMatch {
+			e.exact++
+		}
 	}
-	if e.begun < v.missing {
-		e.read = min(max(2*e.read, askRows), 2*firstRows)
-		return e.read <= firstRows
-	}
-	return false
+	s.list.numbers.used = min(mark, s.list.numbers.used)
 }
 
 // readWhole reads on in those documents of a stretch, from a row on, that may be exact matches, until these fill the page.
@@ -81,7 +94,7 @@ func (e *exactlyFirst) readWhole(bound int, st *stretch, in *roaring.Bitmap, nex
 	v := e.v
 	whole := v.s.fieldsOf(st.like.segment, in, e.words, e.slots)
 	first, _ := slices.BinarySearch(whole, next)
-	for whole = whole[first:]; len(whole) > 0 && e.exact < v.missing; e.goesOn(st) {
+	for whole = whole[first:]; len(whole) > 0 && e.exact < e.missing; e.judge(st) {
 		n := min(len(whole), stopRows)
 		if !v.readRows(bound, st, whole[:n]) {
 			return false

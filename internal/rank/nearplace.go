@@ -45,7 +45,7 @@ func (v *nearSieve) read(bound int, st *stretch, in *roaring.Bitmap) bool {
 		return v.readRows(bound, st, all)
 	}
 	var first exactlyFirst
-	first.begin(v, st)
+	first.begin(v, st, 0)
 	for n := min(askRows, stopRows); v.enough() == tooMuch || v.enough() == 0 && first.goesOn(st); n = min(2*n, stopRows) {
 		if n >= len(all) {
 			return v.readRows(bound, st, all)
@@ -96,8 +96,21 @@ func (v *nearSieve) readPlaced(bound int, st *stretch, in *roaring.Bitmap, cost 
 	if !ok {
 		return v.readRows(bound, st, s.rowsIn(in))
 	}
-	if r := and(in, exact); r != nil && !v.readRows(bound, st, s.rowsIn(r)) {
-		return false
+	if exact != nil {
+		var first exactlyFirst
+		first.begin(v, st, cost)
+		all := s.rowsIn(exact)
+		for n := min(askRows, stopRows); len(all) > 0 && !first.fill(); n = min(2*n, stopRows) {
+			rows := all[:min(n, len(all))]
+			all = all[len(rows):]
+			if !v.readRows(bound, st, rows) {
+				return false
+			}
+			first.judge(st)
+		}
+		if len(all) > 0 {
+			return first.readWhole(bound, st, exact, all[0])
+		}
 	}
 	// Of the others those come first that have more words as they are written, and then the first ones.
 	rest := andNot(in, exact)
@@ -173,7 +186,7 @@ func (v *nearSieve) find(bound int, st *stretch, rows, places []uint32) {
 		_, places = v.placeRows(st, rows, tooMuch)
 	}
 	for i, c := range places {
-		if c == 0 && v.inPlaces {
+		if int(c) == v.inPlaceOf {
 			v.inPlace = append(v.inPlace, rows[i])
 		}
 		for len(v.placed) <= int(c) {
