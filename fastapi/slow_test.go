@@ -36,7 +36,7 @@ func TestSlowSearchesAreLogged(t *testing.T) {
 	openInstance(t, &o)
 	o.Logger = slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	c := newClient(t, o)
-	c.wait(c.json("PATCH", "/indexes/films/settings", `{"filterableAttributes": ["year"]}`))
+	c.wait(c.json("PATCH", "/indexes/films/settings", `{"filterableAttributes": ["year"], "searchCutoffMs": 3600000}`))
 	c.wait(c.json("POST", "/indexes/films/documents", `[{"id": 1, "title": "Metropolis", "year": 1927}, {"id": 2, "title": "Stalker", "year": 1979}]`))
 	shown := c.json("POST", "/indexes/films/search", `{"q": "metropolis", "filter": "year < 1930"}`)
 	if shown.status != 200 || strings.Contains(shown.body, "performanceDetails") {
