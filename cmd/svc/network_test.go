@@ -443,9 +443,10 @@ func TestARemoteThatWasAwayForTooLongIsRebuilt(t *testing.T) {
 	var n struct {
 		Remotes map[string]struct{ Status string }
 	}
-	all[0].must("GET", "/network", "", &n)
-	if n.Remotes["c"].Status != "unavailable" || n.Remotes["b"].Status != "available" {
-		t.Errorf("the states are %v", n.Remotes)
+	for deadline := time.Now().Add(peace); n.Remotes["b"].Status != "available"; time.Sleep(10 * time.Millisecond) { // b may take seconds
+		if all[0].must("GET", "/network", "", &n); n.Remotes["c"].Status != "unavailable" || time.Now().After(deadline) {
+			t.Fatalf("the states are %v", n.Remotes)
+		}
 	}
 	all[2].start()
 	for deadline := time.Now().Add(peace); ; w.step(all[0]) { // c gets what is written while it is rebuilt, too

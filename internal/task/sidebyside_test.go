@@ -157,9 +157,10 @@ func together(t *testing.T, seed uint64, concurrent int, point, operation int64)
 			}
 			return nil
 		}
-		enqueuing := true
+		var enqueuing atomic.Bool
+		enqueuing.Store(true)
 		hooked := vfs.Hook(disk, func(op vfs.Op) error {
-			if enqueuing || !op.Kind.Changes() {
+			if enqueuing.Load() || !op.Kind.Changes() {
 				return nil
 			}
 			return fail(&changed, operation)
@@ -181,7 +182,7 @@ func together(t *testing.T, seed uint64, concurrent int, point, operation int64)
 		if q.roster.tasks.IsEmpty() {
 			mixture(t, rand.New(rand.NewPCG(seed, 1)), q, 40)
 		}
-		enqueuing = false
+		enqueuing.Store(false)
 		q.done.Add(1)
 		go q.schedule()
 		for open := true; open; time.Sleep(100 * time.Microsecond) {
