@@ -10,10 +10,13 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"svc/internal/apierr"
+	"svc/internal/mapped"
 	"svc/internal/vfs"
 	"svc/segment"
 )
@@ -666,4 +669,104 @@ func TestAttributesInAnyOrder(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Columns are damaged and made again while documents are written, segments merged and views held: what each of them says is right.
+func TestColumnsAreMadeAgainBesideWritesAndReaders(t *testing.T) {
+	t.Chdir(t.TempDir())
+	b := newBed(t, vfs.OS, Options{})
+	defer b.close()
+	ix := b.create("a")
+	add := func(from, to int) {
+		var docs []string
+		for i := from; i < to; i++ {
+			docs = append(docs, fmt.Sprintf(`{"id":%d,"n":%d,"t":"%d of %s"}`, i, i, i, strings.Repeat("many ", 20)))
+		}
+		b.apply(ix, b.payload(docs...))
+	}
+	add(0, 300)
+	b.apply(ix, update(t, `{"filterableAttributes":["t"]}`))
+	stop := make(chan struct{})
+	var others sync.WaitGroup
+	end := sync.OnceFunc(func() {
+		close(stop)
+		others.Wait()
+	})
+	defer end()
+	others.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case s := <-b.c.suspects:
+				b.c.remake(t.Context(), s)
+			}
+		}
+	})
+	for range 2 {
+		others.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				case <-time.After(time.Millisecond):
+				}
+				v, err := ix.View()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				err = mapped.Guard(func() error {
+					for i, l := range v.Segments {
+						if c := l.Column(columnOf(t, v, "t")); c == nil || c.Strings() != l.Rows() {
+							t.Errorf("segment %d has the column %v of %d rows", i, c, l.Rows())
+						}
+					}
+					return nil
+				})
+				if err != nil && !apierr.IsCorruption(err) {
+					t.Error(err)
+				}
+				v.Release()
+			}
+		})
+	}
+	flipped := 0
+	for round := range 12 {
+		var names []string
+		v := held(ix.View())
+		for _, f := range v.files {
+			for _, c := range f.columnFiles() {
+				names = append(names, c.Name())
+			}
+		}
+		v.Release()
+		if len(names) > 0 {
+			flipSection(t, names[round%len(names)], []string{"cols", "cold"}[round%2], 0.5)
+			b.c.inspect(t.Context(), 0)
+			flipped++
+		}
+		add(200*round, 200*round+250)
+		if round%3 == 0 {
+			b.apply(ix, update(t, `{"filterableAttributes":["n"]}`))
+			b.apply(ix, update(t, `{"filterableAttributes":["n","t"]}`))
+		}
+		if _, err := ix.compactOnce(t.Context(), b.c.compactor.plan, -1, 1<<40, unthrottled); err != nil && !apierr.IsCorruption(err) {
+			t.Error(err)
+		}
+	}
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Millisecond) {
+		b.c.inspect(t.Context(), 0)
+		if _, damaged := b.c.Damages(); len(damaged) == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("damage stays")
+		}
+	}
+	if flipped < 4 {
+		t.Errorf("%d files were damaged", flipped)
+	}
+	end()
+	b.checkFresh(ix)
 }
