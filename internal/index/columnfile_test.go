@@ -274,6 +274,7 @@ func TestDamagedColumnsAreMadeAgain(t *testing.T) {
 // Damage that shows while the index is open is told of the segment and ends what would copy it, until the columns are made again, beside
 // views that are in use.
 func TestColumnsThatAreDamagedWhileOpen(t *testing.T) {
+	replacesOpen(t)
 	for _, section := range []string{"cols", "cold"} {
 		dir := t.TempDir()
 		t.Chdir(dir)
@@ -350,6 +351,7 @@ func TestColumnsThatAreDamagedWhileOpen(t *testing.T) {
 
 // Columns that are gone are made again also where others beside the same segment are damaged, which shows only when these are read.
 func TestDamagedColumnsBesideMissingOnes(t *testing.T) {
+	replacesOpen(t)
 	t.Chdir(t.TempDir())
 	b := newBed(t, vfs.OS, Options{})
 	ix := b.create("a")
@@ -393,6 +395,7 @@ func TestDamagedColumnsBesideMissingOnes(t *testing.T) {
 
 // What else is known to be damaged stays known when columns are made again.
 func TestOtherDamageOutlastsThatOfColumns(t *testing.T) {
+	replacesOpen(t)
 	t.Chdir(t.TempDir())
 	b := newBed(t, vfs.OS, Options{})
 	defer b.close()
@@ -441,6 +444,52 @@ func TestColumnsOfDamagedDocuments(t *testing.T) {
 	defer b.close()
 	if left := b.c.look(t.Context()); len(left) > 0 || !b.c.Damaged("a") {
 		t.Errorf("%d indexes are left, set aside: %v", len(left), b.c.Damaged("a"))
+	}
+}
+
+// Columns that are cut while they are in use are made again, too, and the index is not set aside for them.
+func TestColumnsThatAreCutWhileOpen(t *testing.T) {
+	replacesOpen(t)
+	t.Chdir(t.TempDir())
+	b := newBed(t, vfs.OS, Options{})
+	defer b.close()
+	ix := b.create("a")
+	var docs []string
+	for i := range 400 {
+		docs = append(docs, fmt.Sprintf(`{"id":%d,"t":"%d of %s"}`, i, i, strings.Repeat("many ", 20)))
+	}
+	b.apply(ix, b.payload(docs...))
+	b.apply(ix, update(t, `{"filterableAttributes":["t"]}`))
+	v := held(ix.View())
+	want := dump(t, v)
+	v.Release()
+	b.reopen()
+	ix = b.c.Get("a")
+	for _, bytes := range []int64{0, 4096} {
+		if err := os.Truncate(path.Join(ix.dir, b.filesOf(ix, colSuffix)[0]), bytes); err != nil {
+			t.Fatal(err)
+		}
+		b.c.inspect(t.Context(), 0)
+		for n := len(b.c.suspects); n > 0; n-- {
+			if !b.c.remake(t.Context(), <-b.c.suspects) {
+				t.Errorf("%d bytes: columns are not made again", bytes)
+			}
+		}
+		v := held(ix.View())
+		if got := dump(t, v); got != want {
+			t.Errorf("%d bytes: what is made again differs:\n%s", bytes, firstDifference(got, want))
+		}
+		v.Release()
+	}
+	if aside, segments := b.c.Damages(); len(aside)+len(segments) > 0 {
+		t.Errorf("set aside %v, damaged segments %v", aside, segments)
+	}
+}
+
+// replacesOpen leaves out a test of columns that are replaced while they are mapped, where that cannot be.
+func replacesOpen(t *testing.T) {
+	if !vfs.ReplacesOpen {
+		t.Skip("a file that is mapped keeps its name")
 	}
 }
 
