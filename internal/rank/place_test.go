@@ -116,6 +116,9 @@ func TestTiesOfFrequentWords(t *testing.T) {
 			{200, "red", "the often"}}, [][2]int{{150, 155}, {60, 75}}},
 		{"a field is the only one that is a word", "the oft", []kind{{60, "red", "red red the often"}, {120, "the red", "the the often"},
 			{200, "the", "the the often"}}, [][2]int{{120, 140}}},
+		{"most have the words in their places, but in two fields", "the of", []kind{{120, "the oft", "red of"}, {200, "the of fox", "red"}}, [][2]int{{120, 140}}},
+		{"of some that come late a field is the query", "the of", []kind{{150, "the of fox", "red"}, {155, "the of", "red"}, {200, "the of fox", "red"}},
+			[][2]int{{150, 155}, {0, 15}}},
 		{"another word is misspelt", "the red ", []kind{{40, "fox", "fox fox the rod"}, {70, "fox", "the the rod"}, {110, "fox", "thy red"}}, [][2]int{{70, 90}}},
 	} {
 		var docs []*document
