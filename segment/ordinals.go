@@ -346,6 +346,9 @@ func (v *inverse) addAmong(dst *roaring.Bitmap, ord int, among *roaring.Bitmap) 
 func (v *inverse) nextMarked(ord int, bits []uint64) int {
 	for i := v.heavyFrom(ord); ord < v.ords; i++ {
 		end, heavy := v.heavyAt(i)
+		if end < ord { // only a forged segment has them in another order: whoever goes on would never come to an end
+			break
+		}
 		for at, to := v.span(ord, min(end, v.ords)); at < to; at++ {
 			if r := readUint(v.light, v.width, at); int(r/64) < len(bits) && bits[r/64]>>(r%64)&1 != 0 {
 				return ord + v.holder(ord, min(end, v.ords), at)

@@ -2,7 +2,9 @@ package segment
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -120,6 +122,42 @@ func TestNextValueAmongRows(t *testing.T) {
 				}
 				if next, got := c.next(last+1, bits), c.last(c.size-1, bits); next != c.size || got != last {
 					t.Fatalf("%s of %d rows, 1 of %d marked: behind the last one, %d, is %d, and the last one is %d", c.what, rows, of, last, next, got)
+				}
+			}
+		}
+	}
+}
+
+// TestNextValueOfBitmapsInAnotherOrder goes up and down values whose bitmaps a forged file names in another order: no way back.
+func TestNextValueOfBitmapsInAnotherOrder(t *testing.T) {
+	rows, others := roaring.BitmapOf(1, 2, 3), roaring.BitmapOf(9)
+	p, err := rows.ToBytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := others.ToBytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ords := range [][]uint32{{3, 5}, {5, 6, 2}, {5, 6, 7, 1}, {6, 1, 2}, {7, 0, 7, 0}, {1 << 31, 2}} {
+		v := inverse{column: append(slices.Clone(p), q...), ords: 8, width: 1, starts: make([]byte, 4*9)}
+		for i, ord := range ords {
+			list := []uint32{ord, 1, uint32(len(p)), uint32(len(q))} // of others
+			if i == len(ords)-1 {
+				list = []uint32{ord, 3, 0, uint32(len(p))}
+			}
+			for _, x := range list {
+				v.heavy = binary.LittleEndian.AppendUint32(v.heavy, x)
+			}
+		}
+		for _, among := range []*roaring.Bitmap{rows, others, roaring.BitmapOf(20)} {
+			bits := among.ToDense()
+			for ord := range v.ords {
+				if next := v.nextMarked(ord, bits); next < ord {
+					t.Errorf("bitmaps of %d: from %d on the first is %d", ords, ord, next)
+				}
+				if last := v.lastMarked(ord, bits); last > ord {
+					t.Errorf("bitmaps of %d: up to %d the last is %d", ords, ord, last)
 				}
 			}
 		}

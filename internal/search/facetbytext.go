@@ -53,7 +53,7 @@ func countedNumbers(sources []*facetSource) []countedNumber {
 		if k := &s.all; k.listed() && s.less == nil {
 			own = make([]countedNumber, 0, len(k.have))
 			for i, ord := range k.have {
-				if k.times[i] > 0 {
+				if int(ord) < s.size { // a forged segment may name others
 					own = append(own, countedNumber{s.in.column.Number(int(ord)), int(k.times[i])})
 				}
 			}
@@ -72,7 +72,7 @@ func countedNumbers(sources []*facetSource) []countedNumber {
 	return all
 }
 
-// addedNumbers adds up the counts of two ascending lists. Of numbers that are equal and not the same, 0 and −0, a's are kept.
+// addedNumbers adds up the counts of two ascending lists.
 func addedNumbers(a, b []countedNumber) []countedNumber {
 	sum := make([]countedNumber, 0, len(a)+len(b))
 	for len(a) > 0 && len(b) > 0 {

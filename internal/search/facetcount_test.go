@@ -99,6 +99,24 @@ func TestDistributionCountsRows(t *testing.T) {
 	}
 }
 
+// TestNumbersBeyondTheirColumn lists numbers of which a forged segment names more than there are.
+func TestNumbersBeyondTheirColumn(t *testing.T) {
+	l := newLibrary(t)
+	l.put("a", `{"filterableAttributes":["n"]}`, `{"id":1,"n":[3,20]}`)
+	v := held(l.c.Get("a").View())
+	defer v.Release()
+	field, _ := v.Fields.ID("n")
+	c := v.Segments[0].Column(field)
+	s := facetSource{in: &facetRows{column: c}, size: c.Numbers(), all: ordinalCounts{column: c, have: []uint32{0, 1, 2, 1 << 31}, times: []uint32{1, 1, 1, 1}}}
+	var got []string
+	for _, value := range firstByText([]*facetSource{&s}, 10) {
+		got = append(got, string(value.shown))
+	}
+	if want := []string{"20", "3"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // countEach counts the slow and obvious way.
 func countEach(segments []segment.Live, f facetField, candidates, less []*roaring.Bitmap, few bool) (values []string, low, high float64) {
 	type value struct {
