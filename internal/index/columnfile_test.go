@@ -722,6 +722,7 @@ func TestAttributesInAnyOrder(t *testing.T) {
 
 // Columns are damaged and made again while documents are written, segments merged and views held: what each of them says is right.
 func TestColumnsAreMadeAgainBesideWritesAndReaders(t *testing.T) {
+	replacesOpen(t)
 	t.Chdir(t.TempDir())
 	b := newBed(t, vfs.OS, Options{})
 	defer b.close()
