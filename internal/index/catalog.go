@@ -305,6 +305,7 @@ func (c *Catalog) Delete(uid string, batch uint64) (int, error) {
 	if c.Damaged(uid) {
 		return 0, c.deleteDamaged(uid, next)
 	}
+	ix = c.Get(uid) // one that was set aside meanwhile may be open again, as another
 	if ix == nil {
 		if again {
 			return c.changing.content.Last.Documents, nil

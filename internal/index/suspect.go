@@ -72,6 +72,11 @@ func (c *Catalog) setOpenAside(ix *Index, damage error) bool {
 	if c.Get(uid) != ix || c.changing.closed {
 		return true // deleted, or aside already
 	}
+	// Before the look at its files: a batch in between could replace the damaged one.
+	if !ix.writing.TryLock() {
+		return false
+	}
+	defer ix.writing.Unlock()
 	if v := ix.current.Load(); v.evicted {
 		now := ix.openWith(false)
 		switch {
@@ -87,10 +92,6 @@ func (c *Catalog) setOpenAside(ix *Index, damage error) bool {
 			return true // its segment was replaced meanwhile
 		}
 	}
-	if !ix.writing.TryLock() {
-		return false
-	}
-	defer ix.writing.Unlock()
 	d := damagedIndex{dir: path.Join(c.dir, directoryName(c.changing.content.Indexes[uid])), err: damage}
 	if m, err := readManifest(c.options.FS, d.dir); err == nil {
 		d.nextBatch, d.results = m.NextBatch, m.Results
