@@ -92,9 +92,12 @@ func (v *nearSieve) readPlaced(bound int, st *stretch, in *roaring.Bitmap, cost 
 	if !ties || in.GetCardinality() <= uint64(unorderedRows) {
 		return v.readRows(bound, st, s.rowsIn(in))
 	}
-	exact, ok := s.exactlyPlaced(&st.like, v.b, in, cost)
-	if !ok {
-		return v.readRows(bound, st, s.rowsIn(in))
+	var exact *roaring.Bitmap
+	if words { // without exactness behind, only the order of documents tells apart those that are as near
+		var ok bool
+		if exact, ok = s.exactlyPlaced(&st.like, v.b, in, cost); !ok {
+			return v.readRows(bound, st, s.rowsIn(in))
+		}
 	}
 	if exact != nil {
 		var first exactlyFirst

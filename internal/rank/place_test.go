@@ -150,6 +150,42 @@ func TestTiesOfFrequentWords(t *testing.T) {
 	}
 }
 
+// TestTiesWithoutExactness asks for words that some documents have in their places as they are written, where no rule puts these first.
+func TestTiesWithoutExactness(t *testing.T) {
+	defer func(c, l, s, u, d, b int) {
+		classRows, listRows, stopRows, unorderedRows, denseRows, beginningBytes = c, l, s, u, d, b
+	}(classRows, listRows, stopRows, unorderedRows, denseRows, beginningBytes)
+	var docs []*document
+	for id := range 200 {
+		switch {
+		case id < 60: // far from their places
+			docs = append(docs, doc(id, "title", "red", "body", "red red the often"))
+		case id < 120: // another word with the prefix is there
+			docs = append(docs, doc(id, "title", "the oft", "body", "red"))
+		default:
+			docs = append(docs, doc(id, "title", "the of fox", "body", "red"))
+		}
+	}
+	for _, rules := range []string{`["words","proximity","wordPosition"]`, `["words","typo","proximity","wordPosition","exactness"]`} {
+		ix := build(t, parseSettings(t, `{"rankingRules":`+rules+`}`), [][]*document{docs}, nil)
+		want := 60
+		if strings.Contains(rules, "exactness") {
+			want = 120
+		}
+		for _, asList := range []bool{true, false} {
+			classRows, listRows, stopRows, unorderedRows, denseRows, beginningBytes = 1, 1, 10, 5, 1, 1<<10
+			if asList {
+				classRows, listRows = 1000, 1000
+			}
+			for i, h := range mustSearch(t, ix, Request{Query: "the of", Limit: 20, MaxTotal: 1000}).Hits {
+				if int(h.ID) != want+i {
+					t.Errorf("rules %s, as a list %v: hit %d is document %d, want %d", rules, asList, i, h.ID, want+i)
+				}
+			}
+		}
+	}
+}
+
 func TestCostsOfPlaces(t *testing.T) {
 	var costs [placeCosts]uint8
 	for _, start := range []int{0, 1, 2, 7, 15, 16, 17, 23, 24, 25, 33, 64, 100, 700, placeStarts - 1} {
