@@ -820,3 +820,80 @@ func TestColumnsAreMadeAgainBesideWritesAndReaders(t *testing.T) {
 	end()
 	b.checkFresh(ix)
 }
+
+// A power cut, or a disk that fails, at any step of making columns again leaves an index that says the same when it is open again.
+func TestColumnsAreMadeAgainAfterAPowerCut(t *testing.T) {
+	b, ix := withColumns(t)
+	b.apply(ix, update(t, `{"filterableAttributes":["n","t"],"sortableAttributes":["id"]}`))
+	b.apply(ix, DeleteDocuments{[]string{"2"}})
+	v := held(ix.View())
+	want := dump(t, v)
+	v.Release()
+	names := b.filesOf(ix, colSuffix)
+	for _, name := range names[1:] {
+		if err := b.fs.Remove(path.Join(ix.dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.fs.SyncDir(ix.dir); err != nil {
+		t.Fatal(err)
+	}
+	lost := b.fs.(*vfs.MemFS).CrashClone(nil)
+	b.close()
+	check := func(fs *vfs.MemFS, when string) {
+		a := &bed{t: t, fs: fs, options: b.options}
+		a.options.FS = fs
+		a.open()
+		defer a.close()
+		ix := a.c.Get("a")
+		if ix == nil {
+			t.Fatalf("%s: the index is set aside", when)
+		}
+		v := held(ix.View())
+		defer v.Release()
+		if got := dump(t, v); got != want {
+			t.Errorf("%s: what is made again differs:\n%s", when, firstDifference(got, want))
+		}
+		if got := a.filesOf(ix, colSuffix); !slices.Equal(got, names) {
+			t.Errorf("%s: columns %v, want %v", when, got, names)
+		}
+	}
+	steps := 0
+	for step := 1; ; step++ {
+		fs := lost.CrashClone(nil)
+		n := 0
+		var clones []*vfs.MemFS
+		a := &bed{t: t, fs: fs, options: b.options}
+		a.options.FS = vfs.Hook(fs, func(op vfs.Op) error {
+			if !op.Kind.Changes() {
+				return nil
+			}
+			if n++; n != step {
+				return nil
+			}
+			for seed := range uint64(3) {
+				clones = append(clones, fs.CrashClone(rand.New(rand.NewPCG(seed, uint64(step)))))
+			}
+			return syscall.EIO
+		})
+		a.open()
+		ix := a.c.Get("a")
+		if v, err := ix.View(); err == nil {
+			v.Release()
+		} else if lasting(err) {
+			t.Errorf("step %d: %v", step, err)
+		}
+		a.close()
+		if n < step {
+			steps = step - 1
+			break
+		}
+		for i, c := range clones {
+			check(c, fmt.Sprintf("power cut %d at step %d", i, step))
+		}
+		check(fs, fmt.Sprintf("step %d failed", step))
+	}
+	if steps < 3*6 {
+		t.Errorf("%d steps", steps)
+	}
+}

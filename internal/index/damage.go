@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"svc/internal/apierr"
+	"svc/internal/vfs"
 )
 
 // damagedIndex is an index that the catalog names and that could not be opened. It stands in the way of nothing but
@@ -20,6 +21,13 @@ type damagedIndex struct {
 	// What the manifest says of the last batch, where it can be read: that batch is not to be applied again.
 	nextBatch uint64
 	results   []result
+}
+
+// readBatch reads what the manifest says of the last batch.
+func (d *damagedIndex) readBatch(fsys vfs.FS) {
+	if m, err := readManifest(fsys, d.dir); err == nil {
+		d.nextBatch, d.results = m.NextBatch, m.Results
+	}
 }
 
 func (d damagedIndex) asError(uid string) *apierr.Error {
@@ -46,9 +54,7 @@ func lasting(err error) bool {
 // setAside remembers that an index could not be opened, and tells it.
 func (c *Catalog) setAside(uid, dir string, err error) {
 	d := damagedIndex{dir: dir, err: err}
-	if m, err := readManifest(c.options.FS, dir); err == nil {
-		d.nextBatch, d.results = m.NextBatch, m.Results
-	}
+	d.readBatch(c.options.FS)
 	c.open.damaged[uid] = d
 	c.met.Store(true)
 	c.options.Logger.Error("an index cannot be opened; the others go on without it. Mend its directory and start again, or delete the index",
@@ -90,6 +96,16 @@ func (c *Catalog) Reopen(uid string) *Index {
 		return c.Get(uid)
 	}
 	ix, err := c.openIndex(path.Join(c.dir, directoryName(c.changing.content.Indexes[uid])), uid)
+	if err != nil && lasting(err) { // it may have been aside for what is over
+		c.open.RLock()
+		d := c.open.damaged[uid]
+		c.open.RUnlock()
+		d.err = err
+		d.readBatch(c.options.FS)
+		c.open.Lock()
+		c.open.damaged[uid] = d
+		c.open.Unlock()
+	}
 	if err != nil {
 		return nil
 	}

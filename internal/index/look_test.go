@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -181,6 +182,44 @@ func TestADiskThatFailsAtTheStartSetsNothingAside(t *testing.T) {
 			}
 		}
 		b.close()
+	}
+}
+
+// An index that a failing disk set aside, and that turns out to be damaged when the disk works, is called that, and is not looked at for
+// ever.
+func TestDamageBehindAFailingDisk(t *testing.T) {
+	var fails atomic.Bool
+	fsys := vfs.Hook(vfs.NewMem(), func(o vfs.Op) error {
+		if o.Kind == vfs.OpOpen && strings.HasSuffix(o.Name, manifestName) && fails.Load() {
+			return syscall.EIO
+		}
+		return nil
+	})
+	b := manyIndexes(t, fsys, 1, Options{})
+	manifest := path.Join(b.c.Get("i0").dir, manifestName)
+	b.close()
+	fails.Store(true)
+	b.open()
+	defer b.close()
+	fails.Store(false)
+	if err := vfs.WriteFile(b.fs, manifest, []byte("no manifest")); err != nil {
+		t.Fatal(err)
+	}
+	looked := make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer close(looked)
+		b.c.lookAgain(ctx, nil, time.Millisecond)
+	}()
+	select {
+	case <-looked:
+	case <-time.After(time.Minute):
+		t.Error("the index is looked at for ever")
+	}
+	cancel()
+	<-looked
+	if err := b.c.Missing("i0"); strings.Contains(err.Message, syscall.EIO.Error()) || !b.c.Damaged("i0") {
+		t.Errorf("the index is said to be %v", err)
 	}
 }
 

@@ -93,9 +93,7 @@ func (c *Catalog) setOpenAside(ix *Index, damage error) bool {
 		}
 	}
 	d := damagedIndex{dir: path.Join(c.dir, directoryName(c.changing.content.Indexes[uid])), err: damage}
-	if m, err := readManifest(c.options.FS, d.dir); err == nil {
-		d.nextBatch, d.results = m.NextBatch, m.Results
-	}
+	d.readBatch(c.options.FS)
 	c.open.Lock()
 	delete(c.open.indexes, uid)
 	c.open.damaged[uid] = d
