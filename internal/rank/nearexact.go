@@ -115,20 +115,21 @@ func (s *search) exactCosts(like *batch, rows []uint32, words []placed, slots in
 }
 
 // placedWords returns those of some rows of a segment, each with all of some words, that have each of them in its place, in whatever
-// field; nil for none. false where the segment does not tell all places, or to look for them takes longer than to read the rows.
+// field, as far as places are told apart (exactPositions); nil for none. false where to look for them takes longer than to read the rows.
 func (s *search) placedWords(seg int, words []placed, in *roaring.Bitmap) (*roaring.Bitmap, bool) {
 	bytes := 0
 	for _, w := range words {
-		if w.position >= exactPositions {
-			return nil, false
-		}
 		bytes += positionBytes(s.searchableFields(w.posting))
 	}
 	if bytes > beginningBytes*int(in.GetCardinality()) {
 		return nil, false
 	}
 	for _, w := range words {
-		if in = and(in, s.placedRows(seg, w.position, 1, s.searchableFields(w.posting), 0)[0]); in == nil {
+		at := w.posting.Rows()
+		if w.position < exactPositions {
+			at = s.placedRows(seg, w.position, 1, s.searchableFields(w.posting), 0)[0]
+		}
+		if in = and(in, at); in == nil {
 			break
 		}
 	}

@@ -222,23 +222,7 @@ func (s *search) exactlyPlaced(like *batch, b *bucket, in *roaring.Bitmap, cost 
 	if all && cost > 0 { // some word is in another place
 		return nil, true
 	}
-	bytes := 0
-	for _, w := range words {
-		bytes += positionBytes(s.searchableFields(w.posting))
-	}
-	if bytes > beginningBytes*int(in.GetCardinality()) {
-		return nil, false
-	}
-	for _, w := range words {
-		at := w.posting.Rows()
-		if w.position < exactPositions {
-			at = s.placedRows(like.segment, w.position, 1, s.searchableFields(w.posting), 0)[0]
-		}
-		if in = and(in, at); in == nil {
-			break
-		}
-	}
-	return in, true
+	return s.placedWords(like.segment, words, in)
 }
 
 // asWritten returns those of some documents of a segment that have all words as they are written that may be; nil for none.

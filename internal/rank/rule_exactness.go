@@ -299,13 +299,15 @@ func (s *search) exactClasses(nodes []int, seg int, in *roaring.Bitmap) *segment
 			return c
 		}
 	}
-	if placed, ok := s.placedWords(seg, words, in); ok {
-		if placed != nil {
-			e.AddMany(s.fieldsOf(seg, placed, words, slots))
-			c.rows[matchesStart] = roaring.AndNot(s.inOneField(seg, placed, words), e)
-			c.cover()
+	if !slices.ContainsFunc(words, func(w placed) bool { return w.position >= exactPositions }) {
+		if placed, ok := s.placedWords(seg, words, in); ok {
+			if placed != nil {
+				e.AddMany(s.fieldsOf(seg, placed, words, slots))
+				c.rows[matchesStart] = roaring.AndNot(s.inOneField(seg, placed, words), e)
+				c.cover()
+			}
+			return c
 		}
-		return c
 	}
 	b := batch{segment: seg, rows: s.rowsIn(in)}
 	mark := s.list.numbers.used
