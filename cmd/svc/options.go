@@ -24,7 +24,7 @@ type options struct {
 	Env                  string        `group:"Server:" name:"env" default:"development" enum:"development,production" placeholder:"ENV" help:"development or production (default: ${default}); the latter insists on a master key, and shows the page on / to browsers alone."`
 	HTTPPayloadSizeLimit size          `group:"Server:" name:"http-payload-size-limit" default:"100 MB" placeholder:"SIZE" help:"Largest request body, decompressed (default: ${default})."`
 	MaxIndexingMemory    size          `group:"Indexing and tasks:" name:"max-indexing-memory" default:"0" placeholder:"SIZE" help:"Memory for indexing (default: two thirds of the machine's)."`
-	SearchCacheMemory    size          `group:"Searches:" name:"search-cache-memory" default:"64 MiB" placeholder:"SIZE" help:"Memory for what searches have computed and later ones use again, of all indexes together (default: ${default})."`
+	SearchCacheMemory    size          `group:"Searches:" name:"search-cache-memory" default:"128 MiB" placeholder:"SIZE" help:"Memory for what searches have computed and later ones use again, of all indexes together (default: ${default})."`
 	MaxIndexingThreads   threads       `group:"Indexing and tasks:" name:"max-indexing-threads" default:"" placeholder:"N" help:"Threads for indexing, or unlimited (default: half of the cores)."`
 	InspectionInterval   time.Duration `group:"Indexing and tasks:" name:"inspection-interval" default:"24h" placeholder:"TIME" help:"How long after all segments were read to find damage they are read again; 0 reads them once, after the start (default: ${default})."`
 	DumpDir              string        `group:"Dumps and snapshots:" name:"dump-dir" default:"dumps/" placeholder:"DIR" help:"Directory of dumps (default: ${default})."`
