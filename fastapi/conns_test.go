@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,5 +79,32 @@ func TestARequestBesideTheEndIsRead(t *testing.T) {
 	c.hangUp()
 	if err := read(); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("after the request: %v", err)
+	}
+}
+
+// instant is a connection on which the next request is always there.
+type instant struct{ net.Conn }
+
+func (instant) Read(b []byte) (int, error)       { return copy(b, "GET / HTTP/1.1\r\n\r\n"), nil }
+func (instant) Write(b []byte) (int, error)      { return len(b), nil }
+func (instant) SetWriteDeadline(time.Time) error { return nil }
+
+// TestAConnectionGivesWay has one processor: what is ready to run does so before the next request of a client that never pauses is read.
+func TestAConnectionGivesWay(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	c := &conn{Conn: instant{}, in: new(conns)}
+	for range 3 {
+		if _, err := c.Write([]byte("HTTP/1.1 200 OK\r\n\r\n")); err != nil {
+			t.Fatal(err)
+		}
+		c.gaveWay = c.gaveWay.Add(-2 * bout)
+		var others atomic.Bool
+		go others.Store(true)
+		if _, err := c.Read(make([]byte, 64)); err != nil {
+			t.Fatal(err)
+		}
+		if !others.Load() {
+			t.Fatal("a goroutine that could run was not let run between an answer and the next request")
+		}
 	}
 }
