@@ -10,7 +10,7 @@ import (
 // page is a good part of a quick search. documentCache keeps those that were read twice.
 const (
 	cacheBytes       = 8 << 20 // bound of the documents kept, all segments of the process together
-	cacheMaxDocument = 16 << 10
+	cacheMaxDocument = 128 << 10
 	cacheWays        = 4 // slots that a document may be in
 	cacheSets        = 1 << 12
 )
