@@ -5,6 +5,7 @@ package resultcache
 
 import (
 	"hash/maphash"
+	"math"
 	"math/bits"
 	"sync"
 	"sync/atomic"
@@ -14,7 +15,8 @@ const (
 	shards = 64      // each with a lock of its own, so that cores seldom wait for each other
 	wishes = 1 << 10 // keys of a shard of which it is remembered that they were missed
 
-	entryBytes = 240 // of an entry beside its key and value: itself, and its places in two maps and two lists
+	// entryBytes is what an entry takes beside its value and a long key: itself, and its places in two maps.
+	entryBytes = 176
 )
 
 // Cache is the memory of all shelves.
@@ -26,38 +28,28 @@ type Cache struct {
 
 // shard holds the entries whose keys have one of the hashes.
 type shard struct {
-	mu      sync.Mutex
-	entries map[place]*entry
-	owners  map[uint64]*entry // one of each owner's entries; the others follow in a ring
-	latest  [sizes]entry      // by size, rings: next is the one used last, previous the one to drop
-	clock   uint64            // the latest due of an entry that was dropped to make room
-	bytes   int
-	most    int
-	hits    uint64
-	misses  uint64
-	wished  []uint32 // fingerprints of keys that were missed, by hash; made when needed
-	_       [64]byte // no two locks in one cache line
+	mu     sync.Mutex
+	slab   slab
+	places map[uint64]ref // by hash: the first of the entries that have it
+	owners map[uint64]ref // one of each owner's entries; the others follow in a ring
+	byUse  [sizes]ends    // of the entries of a size
+	clock  uint64         // the latest due of an entry that was dropped to make room
+	bytes  int
+	most   int
+	hits   uint64
+	misses uint64
+	wished []uint32 // fingerprints of keys that were missed, by hash; made when needed
+	_      [64]byte // no two locks in one cache line
 }
 
-type place struct {
-	owner uint64
-	key   string
-}
-
-type entry struct {
-	place
-	value          any
-	bytes          int
-	due            uint64 // the clock when it was used last, and its worth: the entry with the least is dropped first
-	next, previous *entry // of about the same size, by use
-	after, before  *entry // of the same owner
-}
+// ends are the first and the last entry of a list.
+type ends struct{ latest, oldest ref }
 
 // sizes is how many classes of sizes there are: entries below 1 KiB, 2 KiB, 4 KiB and so on.
 const sizes = 12
 
-// size returns the class of an entry.
-func (e *entry) size() int { return min(bits.Len(uint(e.bytes)>>10), sizes-1) }
+// sizeOf returns the class of an entry of so many bytes.
+func sizeOf(bytes int) int { return min(bits.Len(uint(bytes)>>10), sizes-1) }
 
 // worth is how long entries of a size stay, as the clock counts. The page of a query takes a kibibyte and costs a whole search to find
 // again; the bitmap of a filter takes a hundred of them, and costs no more. Where queries come round that find more than there is room
@@ -71,10 +63,6 @@ func New(bytes int64) *Cache {
 	for i := range c.shards {
 		s := &c.shards[i]
 		s.most = int(bytes / shards)
-		for k := range s.latest {
-			l := &s.latest[k]
-			l.next, l.previous = l, l
-		}
 	}
 	return c
 }
@@ -118,24 +106,41 @@ type Shelf struct {
 // Owner returns a number that no other owner of the process has, nor had before.
 func (f *Shelf) Owner() uint64 { return f.owner }
 
+// hashBits are the bits of a hash that count. (A variable, so that tests can have keys meet.)
+var hashBits uint64 = math.MaxUint64
+
+// shard returns where a key belongs, and its hash.
 func (f *Shelf) shard(key []byte) (*shard, uint64) {
-	h := maphash.Bytes(f.cache.seed, key) ^ f.owner*0x9e3779b97f4a7c15
-	return &f.cache.shards[h%shards], h / shards
+	h := (maphash.Bytes(f.cache.seed, key) ^ f.owner*0x9e3779b97f4a7c15) & hashBits
+	return &f.cache.shards[h%shards], h
+}
+
+// find returns the entry of a key; none where there is none.
+func (s *shard) find(owner, hash uint64, key []byte) ref {
+	for r := s.places[hash]; r != none; {
+		e := s.slab.at(r)
+		if e.owner == owner && e.has(key) {
+			return r
+		}
+		r = e.chain
+	}
+	return none
 }
 
 // Get returns what was put under a key, or nil.
 func (f *Shelf) Get(key []byte) any {
-	s, _ := f.shard(key)
+	s, h := f.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.entries[place{f.owner, string(key)}]
-	if e == nil {
+	r := s.find(f.owner, h, key)
+	if r == none {
 		s.misses++
 		return nil
 	}
 	s.hits++
-	e.unlink()
-	s.push(e)
+	e := s.slab.at(r)
+	s.unlink(e)
+	s.push(r, e)
 	return e.value
 }
 
@@ -143,7 +148,7 @@ func (f *Shelf) Get(key []byte) any {
 // is made for keys that come again.
 func (f *Shelf) Again(key []byte) bool {
 	s, h := f.shard(key)
-	slot, print := h%wishes, uint32(h>>32)
+	slot, print := h/shards%wishes, uint32(h>>32)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.wished == nil {
@@ -157,34 +162,44 @@ func (f *Shelf) Again(key []byte) bool {
 // Put keeps a value of about so many bytes on the heap, which nobody modifies any more, in the place of what the key had.
 // The first byte of a key tells its kind.
 func (f *Shelf) Put(key []byte, value any, bytes int) {
-	e := &entry{place: place{f.owner, string(key)}, value: value, bytes: bytes + len(key) + entryBytes}
-	s, _ := f.shard(key)
+	bytes += entryBytes
+	if len(key) > shortKey {
+		bytes += len(key)
+	}
+	s, h := f.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e.bytes > s.most/2 {
+	if bytes > s.most/2 {
 		return
 	}
-	if old := s.entries[e.place]; old != nil {
+	if old := s.find(f.owner, h, key); old != none {
 		s.drop(old)
 	}
-	if s.entries == nil {
-		s.entries, s.owners = map[place]*entry{}, map[uint64]*entry{}
+	if s.places == nil {
+		s.places, s.owners = map[uint64]ref{}, map[uint64]ref{}
 	}
 	f.used.Store(true)
-	s.entries[e.place] = e
-	s.push(e)
-	if first := s.owners[e.owner]; first == nil {
-		e.after, e.before = e, e
-		s.owners[e.owner] = e
+	r := s.slab.take()
+	e := s.slab.at(r)
+	e.owner, e.hash, e.value, e.bytes, e.chain = f.owner, h, value, bytes, s.places[h]
+	e.name(key)
+	s.places[h] = r
+	s.push(r, e)
+	if first := s.owners[e.owner]; first == none {
+		e.after, e.before = r, r
+		s.owners[e.owner] = r
 	} else {
-		e.after, e.before = first, first.before
-		e.before.after, first.before = e, e
+		next := s.slab.at(first)
+		e.after, e.before = first, next.before
+		s.slab.at(e.before).after, next.before = r, r
 	}
-	s.bytes += e.bytes
+	s.bytes += bytes
 	for s.bytes > s.most {
-		least := s.least(e)
-		s.clock = max(s.clock, least.due)
-		s.drop(least)
+		least := s.least(r)
+		s.clock = max(s.clock, s.slab.at(least).due)
+		if s.drop(least); r > s.slab.last() {
+			r = least
+		}
 	}
 }
 
@@ -212,48 +227,121 @@ func (f *Shelf) Close() {
 	for i := range f.cache.shards {
 		s := &f.cache.shards[i]
 		s.mu.Lock()
-		for e := s.owners[f.owner]; e != nil; e = s.owners[f.owner] {
-			s.drop(e)
+		for r := s.owners[f.owner]; r != none; r = s.owners[f.owner] {
+			s.drop(r)
 		}
 		s.mu.Unlock()
 	}
 }
 
 // least returns the entry to drop first, other than one; there are others.
-func (s *shard) least(other *entry) *entry {
-	var least *entry
-	for k := range s.latest {
-		if e := s.latest[k].previous; e != &s.latest[k] && e != other && (least == nil || e.due < least.due) {
-			least = e
+func (s *shard) least(other ref) (least ref) {
+	due := uint64(math.MaxUint64)
+	for k := range s.byUse {
+		if r := s.byUse[k].oldest; r != none && r != other {
+			if d := s.slab.at(r).due; d < due {
+				least, due = r, d
+			}
 		}
 	}
 	return least
 }
 
-func (s *shard) push(e *entry) {
-	k := e.size()
+// push makes an entry the one of its size that was used last.
+func (s *shard) push(r ref, e *entry) {
+	k := sizeOf(e.bytes)
 	e.due = s.clock + worth(k)
-	latest := &s.latest[k]
-	e.next, e.previous = latest.next, latest
-	e.next.previous = e
-	latest.next = e
+	l := &s.byUse[k]
+	e.older, e.newer = l.latest, none
+	if l.latest == none {
+		l.oldest = r
+	} else {
+		s.slab.at(l.latest).newer = r
+	}
+	l.latest = r
 }
 
-func (e *entry) unlink() {
-	e.previous.next, e.next.previous = e.next, e.previous
+// unlink takes an entry out of the list of its size.
+func (s *shard) unlink(e *entry) {
+	l := &s.byUse[sizeOf(e.bytes)]
+	if e.older == none {
+		l.oldest = e.newer
+	} else {
+		s.slab.at(e.older).newer = e.newer
+	}
+	if e.newer == none {
+		l.latest = e.older
+	} else {
+		s.slab.at(e.newer).older = e.older
+	}
 }
 
-func (s *shard) drop(e *entry) {
-	e.unlink()
-	delete(s.entries, e.place)
+// drop forgets an entry. The last one of the slab takes its place.
+func (s *shard) drop(r ref) {
+	e := s.slab.at(r)
+	s.unlink(e)
 	s.bytes -= e.bytes
-	switch {
-	case e.after == e:
-		delete(s.owners, e.owner)
+	switch at := s.link(r, e); {
+	case at != nil:
+		*at = e.chain
+	case e.chain != none:
+		s.places[e.hash] = e.chain
 	default:
-		e.before.after, e.after.before = e.after, e.before
-		if s.owners[e.owner] == e {
+		delete(s.places, e.hash)
+	}
+	if e.after == r {
+		delete(s.owners, e.owner)
+	} else {
+		s.slab.at(e.before).after, s.slab.at(e.after).before = e.after, e.before
+		if s.owners[e.owner] == r {
 			s.owners[e.owner] = e.after
 		}
 	}
+	if last := s.slab.last(); r != last {
+		s.move(last, r)
+	}
+	s.slab.giveLast()
+}
+
+// move puts an entry in another place, where none is.
+func (s *shard) move(from, to ref) {
+	e := s.slab.at(to)
+	*e = *s.slab.at(from)
+	l := &s.byUse[sizeOf(e.bytes)]
+	if e.older == none {
+		l.oldest = to
+	} else {
+		s.slab.at(e.older).newer = to
+	}
+	if e.newer == none {
+		l.latest = to
+	} else {
+		s.slab.at(e.newer).older = to
+	}
+	if at := s.link(from, e); at != nil {
+		*at = to
+	} else {
+		s.places[e.hash] = to
+	}
+	if e.after == from {
+		e.after, e.before = to, to
+	} else {
+		s.slab.at(e.before).after, s.slab.at(e.after).before = to, to
+	}
+	if s.owners[e.owner] == from {
+		s.owners[e.owner] = to
+	}
+}
+
+// link returns where the chain of an entry's hash leads to it; nil if it is the first.
+func (s *shard) link(r ref, e *entry) *ref {
+	first := s.places[e.hash]
+	if first == r {
+		return nil
+	}
+	at := &s.slab.at(first).chain
+	for *at != r {
+		at = &s.slab.at(*at).chain
+	}
+	return at
 }

@@ -3,6 +3,8 @@ package resultcache
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
+	"strings"
 	"sync"
 	"testing"
 
@@ -31,8 +33,17 @@ func TestOwnersDoNotMeet(t *testing.T) {
 	}
 }
 
-// Against a model: what is kept is right, the bound holds, and what was used of late stays.
-func TestCacheIsBounded(t *testing.T) {
+func TestCacheIsBounded(t *testing.T) { testAgainstModel(t) }
+
+// TestKeysOfOneHash has many keys meet.
+func TestKeysOfOneHash(t *testing.T) {
+	defer func(bits uint64) { hashBits = bits }(hashBits)
+	hashBits = shards*8 - 1
+	testAgainstModel(t)
+}
+
+// testAgainstModel compares a cache with a map: what is kept is right, and the bound holds. Some keys are too long for their entries.
+func testAgainstModel(t *testing.T) {
 	const most = 1 << 20
 	c := New(most)
 	r := rand.New(rand.NewPCG(1, 2))
@@ -46,7 +57,8 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 	want := map[key]int{}
 	for n := range 50000 {
-		k := key{r.IntN(len(shelves)), fmt.Sprint(r.IntN(3000))}
+		name := r.IntN(3000)
+		k := key{r.IntN(len(shelves)), strings.Repeat("long", name%13) + fmt.Sprint(name)}
 		f := shelves[k.shelf]
 		switch r.IntN(10) {
 		case 0:
@@ -82,6 +94,18 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 	if n := c.Bytes(); n != 0 {
 		t.Errorf("%d bytes are left", n)
+	}
+	for i := range c.shards {
+		if s := &c.shards[i]; s.slab.used != 0 || len(s.slab.parts) > 2 || len(s.places) != 0 || len(s.owners) != 0 || s.byUse != [sizes]ends{} {
+			t.Errorf("shard %d has entries left: %d, %d parts, %d hashes, %d owners", i, s.slab.used, len(s.slab.parts), len(s.places), len(s.owners))
+		}
+	}
+}
+
+// TestEntryIsTwoLines: an entry takes two lines of a processor's cache, and what is counted for one is what it takes with its places.
+func TestEntryIsTwoLines(t *testing.T) {
+	if n := reflect.TypeFor[entry]().Size(); n != 128 {
+		t.Errorf("%d bytes", n)
 	}
 }
 
