@@ -12,11 +12,36 @@ import (
 // found is what the dictionary of one segment has for a word. It does not depend on which rows are deleted, so that it stays
 // with the segment, apart from where its runs are cut.
 type found struct {
-	exact    []segment.Posting // the word as it is written: none or one
-	exactRow uint32            // a row that has it in a field where it counts
-	runs     [runKinds]wordRun
-	cuts     []cut // where the word may be split
-	bytes    int   // that all this takes
+	exact    []segment.Posting  // the word as it is written: none or one
+	exactRow uint32             // a row that has it in a field where it counts
+	runs     [runKinds]*wordRun // nil: of zero what is written alone, of others nothing
+	cuts     []cut              // where the word may be split
+	bytes    int                // that all this takes
+}
+
+// foundNothing is what most segments have for most words, above all small ones. It is shared.
+var foundNothing = &found{exactRow: noRow}
+
+// noWords is a run without words.
+var noWords = new(wordRun)
+
+// run returns a run, which is not modified.
+func (f *found) run(k runKind) *wordRun {
+	if r := f.runs[k]; r != nil {
+		return r
+	}
+	return noWords
+}
+
+// lead returns the postings of a run that come before those of its words.
+func (f *found) lead(k runKind) []segment.Posting {
+	switch r := f.runs[k]; {
+	case r != nil:
+		return r.postings[:r.lead:r.lead]
+	case k == zero:
+		return f.exact
+	}
+	return nil
 }
 
 // runKind is by what words of a run are found. The first three are levels.
@@ -176,10 +201,15 @@ func (r *wordRun) made() {
 
 // size estimates the memory of what was found.
 func (f *found) size() int {
-	n := 400 + 96*len(f.exact) + 8*len(f.cuts)
-	for k := range f.runs {
-		r := &f.runs[k]
-		n += 112*len(r.postings) + 4*len(r.rows)
+	if f == foundNothing {
+		return 0
+	}
+	n := 112 + 96*len(f.exact) + 8*len(f.cuts)
+	for _, r := range f.runs {
+		if r == nil {
+			continue
+		}
+		n += 112 + 112*len(r.postings) + 4*len(r.rows)
 		for _, w := range r.words {
 			n += 16 + len(w)
 		}
@@ -195,7 +225,23 @@ type derivation struct {
 	budget        int
 	all, tolerant FieldSet
 	near, far     *automaton
-	found         []*found // by segment
+	found         []*found          // by segment
+	runs          [runKinds]wordRun // of the segment at hand
+}
+
+// keep gives f some of the runs that were made, as far as they have anything.
+func (d *derivation) keep(f *found, kinds ...runKind) {
+	for _, k := range kinds {
+		r := &d.runs[k]
+		r.made()
+		r.late = d.over
+		alone := k == zero && r.lead == len(f.exact) && (r.lead == 0 || r.postings[0].Same(f.exact[0])) // the word as it is written
+		if len(r.words) > 0 || len(r.postings) > 0 && !alone || r.late {
+			kept := *r
+			f.runs[k] = &kept
+		}
+		*r = wordRun{}
+	}
 }
 
 // release gives back what the derivation works in.
@@ -250,8 +296,12 @@ func (d *derivation) findIn(i int, again bool) error {
 	if err != nil {
 		return err
 	}
+	if f.exact == nil && f.cuts == nil && f.runs == [runKinds]*wordRun{} {
+		f = foundNothing
+	} else {
+		f.bytes = f.size()
+	}
 	d.found[i] = f
-	f.bytes = f.size()
 	if !d.over {
 		c.Put(key, f, f.bytes)
 	}
@@ -301,15 +351,12 @@ func (d *derivation) look(i int, again bool) (*found, error) {
 		}
 	}
 	if d.budget > 0 {
-		if err := d.lookTypos(s, f); err != nil {
+		if err := d.lookTypos(s); err != nil {
 			return nil, err
 		}
 	}
 	f.cuts = cutsOf(s, d.word)
-	for _, k := range []runKind{one, two} {
-		f.runs[k].made()
-		f.runs[k].late = d.over
-	}
+	d.keep(f, one, two)
 	return f, nil
 }
 
@@ -324,28 +371,29 @@ func (d *derivation) lookWritten(s segment.Live) (*found, error) {
 			f.exactRow = witness(s, p, d.written())
 		}
 	}
-	f.runs[zero].postings, f.runs[zero].lead = f.exact, len(f.exact)
+	d.runs[zero].postings, d.runs[zero].lead = f.exact, len(f.exact)
 	if d.source.prefix {
-		if err := d.lookPrefixed(s, &f.runs[zero]); err != nil {
+		if err := d.lookPrefixed(s, &d.runs[zero]); err != nil {
 			return nil, err
 		}
 		if len(d.word) <= shortPrefixBytes {
-			if err := d.lookWide(s, f); err != nil {
+			if err := d.lookWide(s); err != nil {
 				return nil, err
 			}
 		}
 	}
-	for k := range f.runs {
-		f.runs[k].made()
-		f.runs[k].late = d.over
-	}
+	d.keep(f, zero, wide, begun)
 	return f, nil
 }
 
 // most returns how many documents may have the word as it is written, or begin with it, at most: one with several words counts for each.
 func (d *derivation) most() (n int) {
 	for _, f := range d.found {
-		for _, p := range f.runs[zero].postings {
+		postings := f.exact
+		if r := f.runs[zero]; r != nil {
+			postings = r.postings
+		}
+		for _, p := range postings {
 			n += p.Most()
 		}
 	}
@@ -388,9 +436,9 @@ func (d *derivation) lookPrefixed(s segment.Live, r *wordRun) error {
 func (d *derivation) plain() bool { p := d.prepared(); return p.exact == nil && !p.numbers }
 
 // lookWide finds words that begin with a short prefix.
-func (d *derivation) lookWide(s segment.Live, f *found) error {
+func (d *derivation) lookWide(s segment.Live) error {
 	prefix := []byte(d.word)
-	w, b := &f.runs[wide], &f.runs[begun]
+	w, b := &d.runs[wide], &d.runs[begun]
 	it := s.Terms(prefix, after(prefix), nil)
 	defer it.Close()
 	for !w.full(wide) && it.Next() {
@@ -410,13 +458,13 @@ func (d *derivation) lookWide(s segment.Live, f *found) error {
 // A word whose first letter differs counts one typo more, and only with a budget of
 // two. So the dictionary falls into three stretches: before, with and after the words that begin
 // with the letter, and the outer ones need the small automaton only.
-func (d *derivation) lookTypos(s segment.Live, f *found) error {
+func (d *derivation) lookTypos(s segment.Live) error {
 	first := firstLetter(d.word)
 	begin, end := []byte(first), after([]byte(first))
 	if d.near == nil {
 		d.near = newAutomaton(d.word, d.budget, d.source.prefix)
 	}
-	near, r1, r2 := d.near, &f.runs[one], &f.runs[two]
+	near, r1, r2 := d.near, &d.runs[one], &d.runs[two]
 	if d.budget == 1 {
 		return d.collect(s, begin, end, near, func(it *segment.TermIterator) bool {
 			if near.Distance(it.Word()) == 1 {
@@ -488,9 +536,9 @@ func (d *derivation) mergeRuns(k runKind, postings [][]segment.Posting) (words [
 	var few [16]int
 	with := few[:0] // segments that have words left
 	for i, f := range d.found {
-		r := &f.runs[k]
+		r := f.run(k)
 		if postings != nil {
-			postings[i] = r.postings[:r.lead:r.lead]
+			postings[i] = f.lead(k)
 		}
 		if len(r.words) > 0 || r.late {
 			with = append(with, i)
@@ -506,28 +554,28 @@ merge:
 	for len(words) < most {
 		first := -1
 		for w, i := range with {
-			r := &d.found[i].runs[k]
+			r := d.found[i].run(k)
 			if r.late && at[w] == len(r.words) {
 				break merge // a word that was not found may come before all others
 			}
-			if at[w] < len(r.words) && (first < 0 || r.words[at[w]] < d.found[with[first]].runs[k].words[at[first]]) {
+			if at[w] < len(r.words) && (first < 0 || r.words[at[w]] < d.found[with[first]].run(k).words[at[first]]) {
 				first = w
 			}
 		}
 		if first < 0 {
 			break
 		}
-		word := d.found[with[first]].runs[k].words[at[first]]
+		word := d.found[with[first]].run(k).words[at[first]]
 		counts := false
 		for w := first; w < len(with); w++ {
-			r := &d.found[with[w]].runs[k]
+			r := d.found[with[w]].run(k)
 			if at[w] < len(r.words) && r.words[at[w]] == word {
 				counts = counts || r.lives(at[w], d.Segments[with[w]], fields)
 			}
 		}
 		for w := first; w < len(with); w++ {
 			i := with[w]
-			r := &d.found[i].runs[k]
+			r := d.found[i].run(k)
 			if at[w] == len(r.words) || r.words[at[w]] != word {
 				continue
 			}
@@ -541,7 +589,7 @@ merge:
 		}
 	}
 	for w, i := range with {
-		r := &d.found[i].runs[k]
+		r := d.found[i].run(k)
 		if r.cut && at[w] == len(r.words) && (len(words) < most || r.words[at[w]-1] < words[most-1]) {
 			return words, i
 		}

@@ -76,7 +76,10 @@ func (s *search) isLive(r rows) bool {
 func (s *search) live(r, in rows) rows {
 	out := make(rows, len(r))
 	for i, seg := range s.ix.Segments {
-		if in[i] != nil {
+		if in[i] == nil {
+			continue
+		}
+		if out[i] = r[i]; r[i] != nil && seg.Deleted != nil && r[i].Intersects(seg.Deleted) { // else r[i] needs no copy
 			out[i] = andNot(r[i], seg.Deleted)
 		}
 	}
