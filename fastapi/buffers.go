@@ -17,20 +17,31 @@ type answerBuffer struct {
 
 var answerBuffers = sync.Pool{New: func() any { return new(answerBuffer) }}
 
-// copyBuffers are for answers that are copied from a buffer that is much larger: pools of 4 KiB, 8 KiB, and so on up to spareBytes.
-var copyBuffers [6]sync.Pool
+// copyBuffers are for answers that are copied from a buffer that is much larger: pools of 4 KiB, 8 KiB and so on up to spareBytes, and
+// from there on of one spareBytes more each.
+var copyBuffers [6 + 7]sync.Pool
 
 const leastCopy = 4 << 10
 
+// copyClass returns which of copyBuffers an answer is copied to, and how large its buffers are.
+func copyClass(n int) (class, size int) {
+	if n <= spareBytes {
+		class = bits.Len(uint(max(n, 1)-1) / leastCopy)
+		return class, leastCopy << class
+	}
+	parts := (n + spareBytes - 1) / spareBytes
+	return 4 + parts, parts * spareBytes
+}
+
 // copyOf returns a buffer with a copy of an answer; nil: it is too long for one that is used again.
 func copyOf(b []byte) *answerBuffer {
-	size := bits.Len(uint(max(len(b), 1)-1) / leastCopy)
-	if size >= len(copyBuffers) {
+	class, size := copyClass(len(b))
+	if class >= len(copyBuffers) {
 		return nil
 	}
-	buf, _ := copyBuffers[size].Get().(*answerBuffer)
+	buf, _ := copyBuffers[class].Get().(*answerBuffer)
 	if buf == nil {
-		buf = &answerBuffer{make([]byte, 0, leastCopy<<size), 1 + size}
+		buf = &answerBuffer{make([]byte, 0, size), 1 + class}
 	}
 	buf.b = append(buf.b[:0], b...)
 	return buf

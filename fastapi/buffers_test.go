@@ -85,7 +85,7 @@ func TestAnswerBuffers(t *testing.T) {
 		return func(dst []byte) ([]byte, error) { return append(dst, strings.Repeat("x", n)...), nil }
 	}
 	for _, test := range []struct{ first, n int }{
-		{0, 10}, {0, 100_000}, {0, 3_000_000}, {100_000, 10}, {1_000_000, 0}, {1_000_000, 10}, {1_000_000, 4096}, {1_000_000, 4097}, {1_000_000, 131_072}, {1_000_000, 131_073}, {1_000_000, 999_000}, {2_000_000, 1_000_000}, {5_000_000, 4_999_000}, {0, 9_000_000},
+		{0, 10}, {0, 100_000}, {0, 3_000_000}, {100_000, 10}, {1_000_000, 0}, {1_000_000, 10}, {1_000_000, 4096}, {1_000_000, 4097}, {1_000_000, 131_072}, {1_000_000, 131_073}, {1_000_000, 999_000}, {1_000_000, 262_144}, {1_000_000, 262_145}, {2_000_000, 600_000}, {2_000_000, 1 << 20}, {2_000_000, 1<<20 + 1}, {2_000_000, 1_000_000}, {5_000_000, 4_999_000}, {0, 9_000_000},
 	} {
 		s := &Server{answerLimit: 1 << 30}
 		s.budget = budget.New(1<<30, nil)
@@ -107,5 +107,23 @@ func TestAnswerBuffers(t *testing.T) {
 		if used := s.budget.Used(); used != 0 || r.buffer != nil {
 			t.Errorf("%d bytes made in %d: %d are held at the end", test.n, test.first, used)
 		}
+	}
+}
+
+// TestCopyClasses: a copy has room for its answer, and little more; each class has one size.
+func TestCopyClasses(t *testing.T) {
+	sizes := map[int]int{}
+	for n := 0; n <= 1<<20; n += 511 {
+		class, size := copyClass(n)
+		if class >= len(copyBuffers) || size < n || size-n > max(leastCopy, min(n, spareBytes)) {
+			t.Fatalf("%d bytes are copied to %d of class %d", n, size, class)
+		}
+		if known, ok := sizes[class]; ok && known != size {
+			t.Fatalf("class %d has %d and %d bytes", class, known, size)
+		}
+		sizes[class] = size
+	}
+	if class, _ := copyClass(1<<20 + 1); class < len(copyBuffers) {
+		t.Errorf("more than a mebibyte is copied to class %d", class)
 	}
 }
