@@ -25,9 +25,9 @@ type bucket struct {
 
 // rankBucket ranks a bucket by the rules from i on.
 func (s *search) rankBucket(b *bucket, i int) {
-	// To scores duplicates matter. Where some documents are still to be passed over, they matter to which of those are kept that have
+	// To scores duplicates may matter. Where some documents are still to be passed over, they matter to which of those are kept that have
 	// several values.
-	if d := s.out.distinct; d != nil && !s.scored && (s.out.skip == 0 || s.r.HitsOnly && d.single()) && b.n >= classRows {
+	if d := s.out.distinct; d != nil && (!s.scored || s.alike(b)) && (s.out.skip == 0 || s.r.HitsOnly && d.single()) && b.n >= classRows {
 		if left := d.unlike(b.rows); left.count() < b.n {
 			b = b.part(left)
 		}
@@ -38,11 +38,15 @@ func (s *search) rankBucket(b *bucket, i int) {
 	case s.out.skips(b.n):
 		s.out.addRows(b.rows)
 		return
-	case i == len(s.rules) || b.n == 1 && !s.scored:
+	case i == len(s.rules) || b.n == 1 && !s.asksAll():
 		s.out.addRows(b.rows)
 		return
 	case s.late():
 		s.addUnranked(b.rows)
+		return
+	}
+	if s.rounds(b, i) {
+		s.rankRounds(b, i)
 		return
 	}
 	r := s.rules[i]

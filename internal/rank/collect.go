@@ -21,6 +21,9 @@ type collector struct {
 	first      int       // index in hits of the first one returned
 	held       int64     // bytes that are charged for hits
 	full       error     // why there was no memory for more hits; nil: there was
+	judgesAll  bool      // documents are not looked for in rounds
+	keepsParts bool      // what the rules said of each hit is kept
+	parts      [][]part  // by hit
 }
 
 // pageHits is for how many hits there is room at once. More may be asked for than are found: of duplicates one stays, and
@@ -134,6 +137,9 @@ func (c *collector) hold(n int) bool {
 // describe tells of a hit what the request asks for, from the buckets that are open.
 func (c *collector) describe(h *Hit) {
 	r, parts := c.s.r, c.s.stack
+	if c.keepsParts {
+		c.parts = append(c.parts, slices.Clone(parts))
+	}
 	if r.Scores {
 		h.Score = score(parts)
 	}

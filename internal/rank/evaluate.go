@@ -18,7 +18,7 @@ type outcome struct {
 }
 
 func (o *outcome) part(cost uint32) part {
-	p := part{rank: o.ranks - uint64(cost), ranks: o.ranks}
+	p := part{cost: uint64(cost), rank: o.ranks - uint64(cost), ranks: o.ranks}
 	if o.values != nil {
 		p.value = o.values[cost]
 	}

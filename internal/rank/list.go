@@ -190,7 +190,7 @@ func (s *search) rankList(l list, i int) {
 	switch {
 	case !s.out.wants():
 		return
-	case s.out.skips(len(l.entries)) || i == len(s.rules) || len(l.entries) == 1 && !s.scored:
+	case s.out.skips(len(l.entries)) || i == len(s.rules) || len(l.entries) == 1 && !s.asksAll():
 		s.addEntries(l.entries)
 		return
 	case s.late():

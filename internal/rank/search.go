@@ -271,6 +271,9 @@ func (s *search) prepare(q *query.Index) {
 	}
 }
 
+// asksAll reports whether all rules are asked of each document, be it alone in its bucket.
+func (s *search) asksAll() bool { return s.scored || s.out.keepsParts }
+
 // late reports whether the deadline has passed or the caller is gone.
 func (s *search) late() bool {
 	if !s.isLate {

@@ -1,0 +1,131 @@
+package rank
+
+import (
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
+
+// Where duplicates are dropped, nobody knows how many documents it takes to fill a page, and rules would have to judge all of a large
+// bucket. So its first documents are looked for as if there were no duplicates, which takes no more than the first page of any search, then
+// the first of those that share no value with one that was kept, and so on. With few values soon none are left; with many most are kept.
+
+// The first documents of a bucket of so many are looked for in rounds: of so many each, at first, and in so many rounds, unless the page
+// is filled earlier. What is left then is judged as a whole. (Variables, so that tests can lower them.)
+var (
+	roundRows = 4 * listRows
+	roundHits = 32
+	maxRounds = 8
+)
+
+// mostRoundHits is up to how many documents a round has: there is one more for as long as documents tie with the last one of the page.
+const mostRoundHits = 1 << 10
+
+// alike reports whether the scores of documents of a bucket say nothing of the others in it.
+func (s *search) alike(b *bucket) bool {
+	if !b.narrowed || len(b.paths) != 1 {
+		return false
+	}
+	exact := false // words may be known to be there as they are written
+	for _, r := range s.rules {
+		switch r.(type) {
+		case exactWords:
+			exact = true
+		case typo:
+			if exact { // which counts the typos that the others may have
+				return false
+			}
+		case *geoSort: // which groups what it finds
+			return false
+		}
+	}
+	return true
+}
+
+// rounds reports whether the documents of a bucket are looked for in rounds, which are ranked by the rules from i on.
+func (s *search) rounds(b *bucket, i int) bool {
+	c, r := &s.out, s.r
+	if c.distinct == nil || c.skip > 0 || c.judgesAll || b.n < roundRows || len(b.paths) != 1 || r.Vectors != nil || r.Threshold != nil {
+		return false
+	}
+	return (!s.scored || s.alike(b)) && !slices.ContainsFunc(s.rules[i:], func(r rule) bool { _, ok := r.(*geoSort); return ok })
+}
+
+// rankRounds ranks a bucket by the rules from i on.
+func (s *search) rankRounds(b *bucket, i int) {
+	c := &s.out
+	d, page, limit, partial := c.distinct, c.hits, c.limit, s.partial
+	s.partial = true
+	back := func() { c.distinct, c.hits, c.limit, c.keepsParts = d, page, limit, false }
+	defer func() {
+		back()
+		s.partial = partial
+	}()
+	looked := make(rows, len(b.rows)) // documents
+	for seg := range looked {
+		looked[seg] = roaring.New()
+	}
+	var last []part // of the last hit of the page
+	for n, hits := 0, roundHits; ; n++ {
+		left := b.part(d.unlike(b.rows.andNot(looked)))
+		if left.n == 0 {
+			return
+		}
+		if len(page) < limit && (n == maxRounds || left.n < roundRows) {
+			back()
+			c.judgesAll = true
+			s.rankBucket(left, i)
+			c.judgesAll = false
+			page = c.hits
+			return
+		}
+		c.distinct, c.hits, c.limit, c.keepsParts, c.parts = nil, make([]Hit, 0, min(hits, left.n)), hits, true, c.parts[:0]
+		s.rankBucket(left, i)
+		found := c.hits
+		if back(); c.full != nil {
+			return
+		}
+		for k := range found {
+			h := &found[k]
+			if len(page) == limit && !areEqual(last, c.parts[k]) {
+				return
+			}
+			looked[h.Segment].Add(uint32(h.Row))
+			if !d.Keep(h.Segment, h.Row) || len(page) == limit {
+				continue
+			}
+			if c.hits = page; len(page) == cap(page) && len(page) >= pageHits && !c.hold(2*len(page)) {
+				limit = c.limit
+				return
+			}
+			if page = append(page, *h); len(page) == limit {
+				last = c.parts[k]
+			}
+		}
+		switch {
+		case s.isLate:
+			if c.hits = page; len(page) < limit {
+				s.addUnranked(b.rows.andNot(looked))
+				page = c.hits
+			}
+			return
+		case len(found) < hits:
+			return
+		case len(page) == limit:
+			hits = min(2*hits, mostRoundHits)
+		}
+	}
+}
+
+// areEqual reports whether two documents are equal under all rules.
+func areEqual(a, b []part) bool {
+	return slices.EqualFunc(a, b, func(a, b part) bool {
+		switch {
+		case a.by != b.by:
+			return false
+		case a.says() == ByField:
+			return a.value.Compare(&b.value, false) == 0
+		}
+		return a.cost == b.cost
+	})
+}
