@@ -26,6 +26,7 @@ type nearSieve struct {
 	items   []*classes   // how documents that cost the same are put in order; made when needed
 	ordered bool         // items were made
 	weighs  bool         // attributeRank is next
+	ended   []int        // by cost: documents that were read to the end, and wait
 	place   int          // of wordPosition, where it is next or behind attributeRank; −1 elsewhere
 
 	placing    bool      // documents at hand are placed before they are read
@@ -168,13 +169,18 @@ func (v *nearSieve) open(bound int) bool {
 	}
 	n := within.count()
 	v.begin(0)
-	if !unread || n <= unorderedRows {
+	switch {
+	case unread && n+v.found.count(v.found.least+bound) < v.s.out.missing():
+		return v.readToEnd(bound, waiting)
+	case !unread || n <= unorderedRows:
 		for _, st := range waiting {
 			if !v.read(bound, st, st.rows) {
 				return false
 			}
 		}
 		return true
+	case v.isFar(bound, waiting, n):
+		return v.readToEnd(bound, waiting)
 	}
 	t := newSums(within, v.order())
 	for sum, left := 0, n; left > 0 && sum <= t.most(); sum++ {
@@ -216,26 +222,12 @@ func (v *nearSieve) readPair(bound int, st stretch, rows, places []uint32) {
 		v.find(bound, &st, rows, places)
 		return
 	}
-	k := 0
-	for k < len(v.pairs) && (st.known|st.apart)>>k&1 != 0 {
-		k++
-	}
-	least := uint32(0)
-	if k == len(v.pairs) { // only such are left as have been counted
-		for k, least = 0, 1; st.known>>k&1 != 0; {
-			k++
-		}
-	}
+	k := v.next(&st)
 	ls := &v.s.list
 	mark := ls.numbers.used
-	costs := ls.numbers.take(len(rows))
-	st.like.rows = rows
-	v.s.pairCosts(&st.like, v.pairs[k][0], v.pairs[k][1], costs)
-	st.like.rows = nil
-	st.known |= 1 << k
-	st.apart &^= 1 << k
+	costs := v.readNext(&st, k, rows)
 	more := ls.numbers.take(len(rows))
-	for cost := least + 1; cost <= farPair; cost++ {
+	for cost := uint32(1); cost <= farPair; cost++ {
 		n := 0
 		for i, c := range costs {
 			if c == cost {
@@ -244,12 +236,12 @@ func (v *nearSieve) readPair(bound int, st stretch, rows, places []uint32) {
 			}
 		}
 		if n > 0 {
-			v.postpone(bound+int(cost-least), &st, more[:n])
+			v.postpone(bound+int(cost), &st, more[:n])
 		}
 	}
 	n := 0
 	for i, c := range costs {
-		if c <= least {
+		if c == 0 {
 			rows[n] = rows[i]
 			if places != nil {
 				places[n] = places[i]

@@ -1,0 +1,162 @@
+package rank
+
+import "math/bits"
+
+// Where the words of a query stand near each other nowhere, as in most combinations of frequent ones, documents would wait under one bound
+// after the other, and be sorted and put in order each time. So before many are put in order some of them are looked at. If it does not
+// look as if those that cost no more filled the page, all are read to the end, each only for as long as it may be among the first.
+
+// sampleRows is how many documents are looked at. (A variable, so that tests can lower it.)
+var sampleRows = 256
+
+// isFar reports whether those of some documents with a bound, n of them, that cost no more will hardly fill the page.
+func (v *nearSieve) isFar(bound int, waiting []*stretch, n int) bool {
+	missing := v.s.out.missing() - v.found.count(v.found.least+bound)
+	near := 0
+	for _, st := range waiting {
+		if st.known == v.all {
+			if near += int(st.rows.GetCardinality()); near >= missing {
+				return false
+			}
+			continue
+		}
+		rows := v.s.rowsIn(st.rows)
+		every := max(1, n/sampleRows)
+		some := rows[:0]
+		for i := every / 2; i < len(rows); i += every {
+			some = append(some, rows[i])
+		}
+		if near += every * v.countNear(*st, some); near >= missing {
+			return false
+		}
+	}
+	return true
+}
+
+// countNear returns how many of some rows of a stretch, which it overwrites, cost no more than is known.
+func (v *nearSieve) countNear(st stretch, rows []uint32) int {
+	ls := &v.s.list
+	mark := ls.numbers.used
+	for k := v.next(&st); k >= 0 && len(rows) > 0; k = v.next(&st) {
+		n := 0
+		for i, c := range v.readNext(&st, k, rows) {
+			if c == 0 {
+				rows[n] = rows[i]
+				n++
+			}
+		}
+		rows = rows[:n]
+		ls.numbers.used = min(mark, ls.numbers.used)
+	}
+	return len(rows)
+}
+
+// next returns the next pair of a stretch to be read: of those that have been counted as far apart the last ones; −1: none is left.
+func (v *nearSieve) next(st *stretch) int {
+	if left := v.all &^ st.known; left == 0 {
+		return -1
+	} else if first := left &^ st.apart; first != 0 {
+		return bits.TrailingZeros32(first)
+	} else {
+		return bits.TrailingZeros32(left)
+	}
+}
+
+// readNext reads a pair in some rows and returns by how much each costs more for it. The costs are taken from the numbers of lists.
+func (v *nearSieve) readNext(st *stretch, k int, rows []uint32) (more []uint32) {
+	more = v.s.list.numbers.take(len(rows))
+	st.like.rows = rows
+	v.s.pairCosts(&st.like, v.pairs[k][0], v.pairs[k][1], more)
+	st.like.rows = nil
+	if st.apart>>k&1 != 0 { // 1 has been counted
+		for i, c := range more {
+			more[i] = max(c, 1) - 1
+		}
+	}
+	st.known |= 1 << k
+	st.apart &^= 1 << k
+	return more
+}
+
+// enoughKnown returns a cost of which it is known that documents that cost no more fill the page, of those with a bound as far as they were
+// read to the end; tooMuch before it is known of any.
+func (v *nearSieve) enoughKnown(bound int) int {
+	left := v.s.out.missing() - v.found.count(v.found.least+bound)
+	if left <= 0 {
+		return bound
+	}
+	for cost := bound + 1; cost < len(v.ended); cost++ {
+		if left -= v.ended[cost]; left <= 0 {
+			return cost
+		}
+	}
+	return tooMuch
+}
+
+// readToEnd reads all pairs in the documents with a bound, and leaves out those of which others that cost less fill the page. It returns
+// false when time is over.
+func (v *nearSieve) readToEnd(bound int, waiting []*stretch) bool {
+	n := min(askRows, stopRows)
+	for _, st := range waiting {
+		all := v.s.rowsIn(st.rows)
+		if st.known == v.all {
+			v.find(bound, st, all, nil)
+			continue
+		}
+		for len(all) > 0 {
+			if v.s.late() {
+				return false
+			}
+			rows := all[:min(n, len(all))]
+			all = all[len(rows):]
+			v.readRowsToEnd(bound, *st, rows)
+			n = min(2*n, stopRows)
+		}
+	}
+	return true
+}
+
+// readRowsToEnd is readToEnd for rows of a stretch, which it overwrites.
+func (v *nearSieve) readRowsToEnd(bound int, st stretch, rows []uint32) {
+	ls := &v.s.list
+	mark := ls.numbers.used
+	costs := ls.numbers.take(len(rows))
+	clear(costs)
+	taken := ls.numbers.used
+	most := v.enoughKnown(bound)
+	for k := v.next(&st); k >= 0 && len(rows) > 0; k = v.next(&st) {
+		more := v.readNext(&st, k, rows)
+		n := 0
+		for i, c := range more {
+			if c += costs[i]; bound+int(c) <= most {
+				rows[n], costs[n] = rows[i], c
+				n++
+			}
+		}
+		rows, costs = rows[:n], costs[:n]
+		ls.numbers.used = min(taken, ls.numbers.used)
+	}
+	same := ls.numbers.take(len(rows))
+	for left, cost := len(rows), 0; left > 0; cost++ {
+		n := 0
+		for i, c := range costs {
+			if int(c) == cost {
+				same[n] = rows[i]
+				n++
+			}
+		}
+		switch {
+		case n == 0:
+		case cost == 0:
+			v.find(bound, &st, same[:n], nil)
+		default:
+			v.postpone(bound+cost, &st, same[:n])
+			for len(v.ended) <= bound+cost {
+				v.ended = append(v.ended, 0)
+			}
+			v.ended[bound+cost] += n
+		}
+		left -= n
+	}
+	ls.numbers.used = min(mark, ls.numbers.used)
+}
