@@ -23,7 +23,8 @@ type collector struct {
 	full       error     // why there was no memory for more hits; nil: there was
 	judgesAll  bool      // documents are not looked for in rounds
 	keepsParts bool      // what the rules said of each hit is kept
-	parts      [][]part  // by hit
+	parts      [][]part  // by hit; hits that are equal have them in common
+	tells      bool      // hits are described
 }
 
 // pageHits is for how many hits there is room at once. More may be asked for than are found: of duplicates one stays, and
@@ -41,6 +42,7 @@ func (c *collector) start(s *search, candidates rows, n int) {
 		c.skip, c.limit = 0, r.MaxTotal
 	}
 	c.candidates = candidates
+	c.tells = true
 	c.hits = make([]Hit, 0, max(0, min(c.limit, n-c.skip, pageHits)))
 	if r.Distinct != "" {
 		c.distinct = NewDistinct(s.ix, r.Distinct)
@@ -138,7 +140,14 @@ func (c *collector) hold(n int) bool {
 func (c *collector) describe(h *Hit) {
 	r, parts := c.s.r, c.s.stack
 	if c.keepsParts {
-		c.parts = append(c.parts, slices.Clone(parts))
+		if n := len(c.parts); n > 0 && areEqual(c.parts[n-1], parts) {
+			c.parts = append(c.parts, c.parts[n-1])
+		} else {
+			c.parts = append(c.parts, slices.Clone(parts))
+		}
+	}
+	if !c.tells {
+		return
 	}
 	if r.Scores {
 		h.Score = score(parts)

@@ -66,7 +66,7 @@ func (v *nearSieve) next(st *stretch) int {
 func (v *nearSieve) readNext(st *stretch, k int, rows []uint32) (more []uint32) {
 	more = v.s.list.numbers.take(len(rows))
 	st.like.rows = rows
-	v.s.pairCosts(&st.like, v.pairs[k][0], v.pairs[k][1], more)
+	v.s.knownPairCosts(&st.like, v.pairs[k][0], v.pairs[k][1], more)
 	st.like.rows = nil
 	if st.apart>>k&1 != 0 { // 1 has been counted
 		for i, c := range more {

@@ -19,7 +19,7 @@ var (
 )
 
 // mostRoundHits is up to how many documents a round has: there is one more for as long as documents tie with the last one of the page.
-const mostRoundHits = 1 << 10
+const mostRoundHits = 1 << 12
 
 // alike reports whether the scores of documents of a bucket say nothing of the others in it.
 func (s *search) alike(b *bucket) bool {
@@ -56,7 +56,7 @@ func (s *search) rankRounds(b *bucket, i int) {
 	c := &s.out
 	d, page, limit, partial := c.distinct, c.hits, c.limit, s.partial
 	s.partial = true
-	back := func() { c.distinct, c.hits, c.limit, c.keepsParts = d, page, limit, false }
+	back := func() { c.distinct, c.hits, c.limit, c.keepsParts, c.tells = d, page, limit, false, true }
 	defer func() {
 		back()
 		s.partial = partial
@@ -80,6 +80,7 @@ func (s *search) rankRounds(b *bucket, i int) {
 			return
 		}
 		c.distinct, c.hits, c.limit, c.keepsParts, c.parts = nil, make([]Hit, 0, min(hits, left.n)), hits, true, c.parts[:0]
+		c.tells = len(page) < limit
 		s.rankBucket(left, i)
 		found := c.hits
 		if back(); c.full != nil {
@@ -112,9 +113,58 @@ func (s *search) rankRounds(b *bucket, i int) {
 		case len(found) < hits:
 			return
 		case len(page) == limit:
-			hits = min(2*hits, mostRoundHits)
+			hits = min(4*hits, mostRoundHits)
 		}
 	}
+}
+
+// pairKey names what pairs cost: of two nodes at their levels in a segment.
+type pairKey struct {
+	u, v    int
+	levels  levels
+	fixed   bool
+	segment int
+}
+
+// knownPairCosts is pairCosts, but in rounds what was read in one is known in those behind it.
+func (s *search) knownPairCosts(b *batch, u, v int, costs []uint32) {
+	if !s.out.keepsParts {
+		s.pairCosts(b, u, v, costs)
+		return
+	}
+	key := pairKey{u, v, b.levels, b.fixed, b.segment}
+	known := s.readPairs[key] // by row: the cost and 1; 0: it was not read
+	if known == nil {
+		if s.readPairs == nil {
+			s.readPairs = map[pairKey][]uint8{}
+		}
+		known = make([]uint8, s.ix.Segments[b.segment].Rows())
+		s.readPairs[key] = known
+	}
+	ls := &s.list
+	mark := ls.numbers.used
+	unread := ls.numbers.take(len(b.rows))
+	index := ls.numbers.take(len(b.rows)) // of unread, in b.rows
+	n := 0
+	for i, row := range b.rows {
+		if c := known[row]; c > 0 {
+			costs[i] = uint32(c - 1)
+		} else {
+			unread[n], index[n] = row, uint32(i)
+			n++
+		}
+	}
+	if n > 0 {
+		like := *b
+		like.rows = unread[:n]
+		read := ls.numbers.take(n)
+		s.pairCosts(&like, u, v, read)
+		for k, c := range read {
+			costs[index[k]] = c
+			known[unread[k]] = uint8(c) + 1
+		}
+	}
+	ls.numbers.used = min(mark, ls.numbers.used)
 }
 
 // areEqual reports whether two documents are equal under all rules.
