@@ -51,9 +51,71 @@ func (s *search) rounds(b *bucket, i int) bool {
 	return (!s.scored || s.alike(b)) && !slices.ContainsFunc(s.rules[i:], func(r rule) bool { _, ok := r.(*geoSort); return ok })
 }
 
-// rankRounds ranks a bucket by the rules from i on.
+// roundsFound are the documents of a bucket that share no value with one before them, in order, as far as the page needs them: those on it,
+// and those that tie with the last one.
+type roundsFound struct {
+	hits  []Hit    // without what describes them
+	parts [][]part // of those on the page: what the rules said
+}
+
+// add adds a document.
+func (f *roundsFound) add(h *Hit, parts []part) {
+	f.hits = append(f.hits, Hit{Segment: h.Segment, Row: h.Row, ID: h.ID})
+	if parts != nil {
+		f.parts = append(f.parts, parts)
+	}
+}
+
+// lasts reports whether what was found may be kept with a view: values of sorts lie in mapped memory.
+func (f *roundsFound) lasts() bool {
+	return len(f.hits) <= mostRoundHits && !slices.ContainsFunc(f.parts, func(parts []part) bool {
+		return slices.ContainsFunc(parts, func(p part) bool { return !p.says().IsScore() })
+	})
+}
+
+// bytes estimates what it takes.
+func (f *roundsFound) bytes() int {
+	n := 100 + hitBytes*len(f.hits)
+	for _, parts := range f.parts {
+		n += 24 + partBytes*len(parts)
+	}
+	return n
+}
+
+// partBytes is what a part takes.
+const partBytes = 96
+
+// rankRounds ranks a bucket by the rules from i on. What it finds is kept for those who ask again.
 func (s *search) rankRounds(b *bucket, i int) {
+	key := s.sieveKey(i)
+	if key == nil {
+		s.findRounds(b, i)
+		return
+	}
+	key = append(append([]byte{'r', flags(s.scored)}, key...), s.r.Distinct...)
+	own := s.ix.Cache.Own()
+	if f, ok := own.Get(key).(*roundsFound); ok {
+		stack := s.stack
+		for k := range f.hits {
+			if h := &f.hits[k]; k < len(f.parts) {
+				s.stack = f.parts[k]
+				s.out.add(h.Segment, h.Row, h.ID)
+			} else {
+				s.out.distinct.Keep(h.Segment, h.Row)
+			}
+		}
+		s.stack = stack
+		return
+	}
+	if f := s.findRounds(b, i); f != nil && !s.isLate && f.lasts() && own.Again(key) {
+		own.Put(key, f, f.bytes())
+	}
+}
+
+// findRounds ranks a bucket by the rules from i on and returns what it found; nil where that is not known.
+func (s *search) findRounds(b *bucket, i int) *roundsFound {
 	c := &s.out
+	all := &roundsFound{}
 	d, page, limit, partial := c.distinct, c.hits, c.limit, s.partial
 	s.partial = true
 	back := func() { c.distinct, c.hits, c.limit, c.keepsParts, c.tells = d, page, limit, false, true }
@@ -69,7 +131,7 @@ func (s *search) rankRounds(b *bucket, i int) {
 	for n, hits := 0, roundHits; ; n++ {
 		left := b.part(d.unlike(b.rows.andNot(looked)))
 		if left.n == 0 {
-			return
+			return all
 		}
 		if len(page) < limit && (n == maxRounds || left.n < roundRows) {
 			back()
@@ -77,27 +139,32 @@ func (s *search) rankRounds(b *bucket, i int) {
 			s.rankBucket(left, i)
 			c.judgesAll = false
 			page = c.hits
-			return
+			return nil
 		}
 		c.distinct, c.hits, c.limit, c.keepsParts, c.parts = nil, make([]Hit, 0, min(hits, left.n)), hits, true, c.parts[:0]
 		c.tells = len(page) < limit
 		s.rankBucket(left, i)
 		found := c.hits
 		if back(); c.full != nil {
-			return
+			return nil
 		}
 		for k := range found {
 			h := &found[k]
 			if len(page) == limit && !areEqual(last, c.parts[k]) {
-				return
+				return all
 			}
 			looked[h.Segment].Add(uint32(h.Row))
-			if !d.Keep(h.Segment, h.Row) || len(page) == limit {
+			if !d.Keep(h.Segment, h.Row) {
 				continue
 			}
+			if len(page) == limit {
+				all.add(h, nil)
+				continue
+			}
+			all.add(h, c.parts[k])
 			if c.hits = page; len(page) == cap(page) && len(page) >= pageHits && !c.hold(2*len(page)) {
 				limit = c.limit
-				return
+				return nil
 			}
 			if page = append(page, *h); len(page) == limit {
 				last = c.parts[k]
@@ -109,9 +176,9 @@ func (s *search) rankRounds(b *bucket, i int) {
 				s.addUnranked(b.rows.andNot(looked))
 				page = c.hits
 			}
-			return
+			return nil
 		case len(found) < hits:
-			return
+			return all
 		case len(page) == limit:
 			hits = min(4*hits, mostRoundHits)
 		}

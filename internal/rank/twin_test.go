@@ -221,7 +221,7 @@ func (m *maker) request(sorts bool) *Request {
 		x := float64(m.IntN(100)) / 100
 		r.Threshold = &x
 	}
-	if m.chance(15) {
+	if m.chance(25) {
 		r.Distinct = "price"
 	}
 	r.Exhaustive = m.chance(30)
@@ -299,6 +299,15 @@ func world(t *testing.T, m *maker, name string) {
 		}
 		if m.chance(50) { // nil stands for all live rows
 			r.Universe = universe(ix)
+		}
+		if r.Distinct != "" && m.chance(50) { // what was kept for those who want scores is of no use to others
+			other := *r
+			other.Scores, other.Details = !r.Scores, !r.Scores
+			for range 2 {
+				if _, err := Search(context.Background(), ix, &other); err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+			}
 		}
 		var got *Result
 		for range 1 + 2*m.IntN(2) { // what is asked again is answered from what was kept
