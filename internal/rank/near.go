@@ -26,6 +26,8 @@ type nearSieve struct {
 	items   []*classes   // how documents that cost the same are put in order; made when needed
 	ordered bool         // items were made
 	weighs  bool         // attributeRank is next
+	more    []int        // by pair: by how much documents cost more for it that were read to the end,
+	judged  []int        // and how many these are
 	ended   []int        // by cost: documents that were read to the end, and wait
 	place   int          // of wordPosition, where it is next or behind attributeRank; −1 elsewhere
 
@@ -85,6 +87,7 @@ func (s *search) sieveProximity(b *bucket, i int) *classes {
 			v.pairs = append(v.pairs, [2]int{nodes[k-1], nodes[k]})
 		}
 	}
+	v.more, v.judged = make([]int, len(v.pairs)), make([]int, len(v.pairs))
 	for seg, in := range b.rows {
 		if in != nil {
 			s.byLevels(b, seg, in, func(in *roaring.Bitmap, like batch) bool {

@@ -62,6 +62,22 @@ func (v *nearSieve) next(st *stretch) int {
 	}
 }
 
+// farthest returns that pair of a stretch that is left by which documents cost most, as far as it was read: the others need not be read in
+// those of which that is known to be too much. −1: none is left.
+func (v *nearSieve) farthest(st *stretch) int {
+	best := -1
+	for k := range v.pairs {
+		switch {
+		case st.known>>k&1 != 0:
+		case v.judged[k] == 0: // nothing is known of it
+			return k
+		case best < 0 || v.more[k]*v.judged[best] > v.more[best]*v.judged[k]:
+			best = k
+		}
+	}
+	return best
+}
+
 // readNext reads a pair in some rows and returns by how much each costs more for it. The costs are taken from the numbers of lists.
 func (v *nearSieve) readNext(st *stretch, k int, rows []uint32) (more []uint32) {
 	more = v.s.list.numbers.take(len(rows))
@@ -124,15 +140,17 @@ func (v *nearSieve) readRowsToEnd(bound int, st stretch, rows []uint32) {
 	clear(costs)
 	taken := ls.numbers.used
 	most := v.enoughKnown(bound)
-	for k := v.next(&st); k >= 0 && len(rows) > 0; k = v.next(&st) {
+	for k := v.farthest(&st); k >= 0 && len(rows) > 0; k = v.farthest(&st) {
 		more := v.readNext(&st, k, rows)
 		n := 0
 		for i, c := range more {
+			v.more[k] += int(c)
 			if c += costs[i]; bound+int(c) <= most {
 				rows[n], costs[n] = rows[i], c
 				n++
 			}
 		}
+		v.judged[k] += len(rows)
 		rows, costs = rows[:n], costs[:n]
 		ls.numbers.used = min(taken, ls.numbers.used)
 	}
