@@ -193,19 +193,30 @@ type pairKey struct {
 	segment int
 }
 
-// knownPairCosts is pairCosts, but in rounds what was read in one is known in those behind it.
+// mostReadPairs is how many bytes may be taken by what pairs cost. (A variable, so that tests can lower it.)
+var mostReadPairs = 16 << 20
+
+// knownPairCosts is pairCosts, but in rounds what was read in one is known in those behind it, as far as there is room.
 func (s *search) knownPairCosts(b *batch, u, v int, costs []uint32) {
 	if !s.out.keepsParts {
 		s.pairCosts(b, u, v, costs)
 		return
 	}
-	key := pairKey{u, v, b.levels, b.fixed, b.segment}
+	key := pairKey{u: u, v: v, fixed: b.fixed, segment: b.segment}
+	key.levels.set(u, b.levels.of(u))
+	key.levels.set(v, b.levels.of(v))
 	known := s.readPairs[key] // by row: the cost and 1; 0: it was not read
 	if known == nil {
+		n := s.ix.Segments[b.segment].Rows()
+		if s.readPairBytes+n > mostReadPairs {
+			s.pairCosts(b, u, v, costs)
+			return
+		}
+		s.readPairBytes += n
 		if s.readPairs == nil {
 			s.readPairs = map[pairKey][]uint8{}
 		}
-		known = make([]uint8, s.ix.Segments[b.segment].Rows())
+		known = make([]uint8, n)
 		s.readPairs[key] = known
 	}
 	ls := &s.list
@@ -214,8 +225,8 @@ func (s *search) knownPairCosts(b *batch, u, v int, costs []uint32) {
 	index := ls.numbers.take(len(b.rows)) // of unread, in b.rows
 	n := 0
 	for i, row := range b.rows {
-		if c := known[row]; c > 0 {
-			costs[i] = uint32(c - 1)
+		if int(row) < len(known) && known[row] > 0 { // a forged segment may name others
+			costs[i] = uint32(known[row] - 1)
 		} else {
 			unread[n], index[n] = row, uint32(i)
 			n++
@@ -228,7 +239,9 @@ func (s *search) knownPairCosts(b *batch, u, v int, costs []uint32) {
 		s.pairCosts(&like, u, v, read)
 		for k, c := range read {
 			costs[index[k]] = c
-			known[unread[k]] = uint8(c) + 1
+			if row := int(unread[k]); row < len(known) {
+				known[row] = uint8(c) + 1
+			}
 		}
 	}
 	ls.numbers.used = min(mark, ls.numbers.used)

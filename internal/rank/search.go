@@ -41,7 +41,8 @@ type search struct {
 	begunWith   int                 // the node of which that is
 	declined    map[string]struct{} // keys of classes that this search does without
 
-	readPairs map[pairKey][]uint8 // what pairs cost, where documents are looked for in rounds
+	readPairs     map[pairKey][]uint8 // what pairs cost, where documents are looked for in rounds
+	readPairBytes int                 // that they take
 
 	scored  bool // scores are needed, so every hit goes through all rules
 	out     collector

@@ -276,12 +276,12 @@ func world(t *testing.T, m *maker, name string) {
 	if m.chance(50) {
 		classRows, listRows, stopRows, unorderedRows = m.IntN(3), m.IntN(3), 1+m.IntN(3)*(1+9*m.IntN(2)), m.IntN(3)
 		maxMarking, beginningBytes, denseRows, idleSteps = m.IntN(3)+m.IntN(2)<<10, 1000*m.IntN(2), 1+99*m.IntN(2), 1+m.IntN(3)
-		sampleRows = 1 + m.IntN(3)
+		sampleRows, mostReadPairs = 1+m.IntN(3), m.IntN(100)
 		roundRows, roundHits, maxRounds = m.IntN(5), 1+m.IntN(4), m.IntN(4)
 	} else {
 		classRows, listRows, stopRows, unorderedRows = 48, 512, 4096, 1024
 		maxMarking, beginningBytes, denseRows, idleSteps = 1<<10, 64, 256, 16
-		sampleRows = 256
+		sampleRows, mostReadPairs = 256, 16<<20
 		roundRows, roundHits, maxRounds = 4*listRows, 32, 8
 	}
 	defer func(n int) { segment.NeighbourRows = n }(segment.NeighbourRows)
