@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/query"
 )
 
 // Where duplicates are dropped, nobody knows how many documents it takes to fill a page, and rules would have to judge all of a large
@@ -48,7 +50,30 @@ func (s *search) rounds(b *bucket, i int) bool {
 	if c.distinct == nil || c.skip > 0 || c.judgesAll || b.n < roundRows || len(b.paths) != 1 || r.Vectors != nil || r.Threshold != nil {
 		return false
 	}
-	return (!s.scored || s.alike(b)) && !slices.ContainsFunc(s.rules[i:], func(r rule) bool { _, ok := r.(*geoSort); return ok })
+	return (!s.scored || s.alike(b)) && !slices.ContainsFunc(s.rules[i:], func(r rule) bool { _, ok := r.(*geoSort); return ok }) && !s.inLaterViews(b, i)
+}
+
+// inLaterViews reports whether an earlier view was asked for the first documents of a bucket with these words, too. What rounds find ends
+// with the view; costs of all documents, once they are made, stay with the segments and serve all views to come.
+func (s *search) inLaterViews(b *bucket, i int) bool {
+	largest := 0
+	for seg := range s.ix.Segments {
+		if s.ix.Segments[seg].Rows() > s.ix.Segments[largest].Rows() {
+			largest = seg
+		}
+	}
+	c := (*query.Index)(s.ix).OfSegment(largest)
+	var buf [128]byte
+	key := append(c.Key(buf[:0], 'v'), byte(i))
+	for _, n := range b.paths[0].nodes {
+		key = append(append(key, s.graph.Nodes[n].Key...), 0xff)
+	}
+	view := s.ix.Cache.Own().Owner()
+	first, ok := c.Get(key).(uint64)
+	if !ok {
+		c.Put(key, view, 8)
+	}
+	return ok && first != view
 }
 
 // roundsFound are the documents of a bucket that share no value with one before them, in order, as far as the page needs them: those on it,
@@ -194,7 +219,7 @@ type pairKey struct {
 }
 
 // mostReadPairs is how many bytes may be taken by what pairs cost. (A variable, so that tests can lower it.)
-var mostReadPairs = 16 << 20
+var mostReadPairs = 4 << 20
 
 // knownPairCosts is pairCosts, but in rounds what was read in one is known in those behind it, as far as there is room.
 func (s *search) knownPairCosts(b *batch, u, v int, costs []uint32) {

@@ -281,7 +281,7 @@ func world(t *testing.T, m *maker, name string) {
 	} else {
 		classRows, listRows, stopRows, unorderedRows = 48, 512, 4096, 1024
 		maxMarking, beginningBytes, denseRows, idleSteps = 1<<10, 64, 256, 16
-		sampleRows, mostReadPairs = 256, 16<<20
+		sampleRows, mostReadPairs = 256, 4<<20
 		roundRows, roundHits, maxRounds = 4*listRows, 32, 8
 	}
 	defer func(n int) { segment.NeighbourRows = n }(segment.NeighbourRows)
