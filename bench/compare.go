@@ -213,7 +213,7 @@ func (m *measurement) compareSizes(ctx context.Context, r *results) error {
 	for _, data := range collections {
 		own := *m
 		own.data, own.dir = data, filepath.Join(filepath.Dir(m.dir), fmt.Sprintf("size-%d", data.documents))
-		own.Peer, own.Keep, own.Kinds, own.Measure = nil, "", "", []string{"first", "updates"}
+		own.Peer, own.Keep, own.Kinds, own.Profiles, own.Measure = nil, "", "", "", []string{"first", "updates"}
 		c, err := own.compare(ctx)
 		if err != nil {
 			return err

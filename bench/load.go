@@ -78,14 +78,19 @@ func (m *measurement) search(s *server, k queryKind) (searching, error) {
 	return f, nil
 }
 
-// load asks over several connections at once for a time, and returns how many answers came.
-func (s *server) load(kinds []queryKind, d time.Duration) (n int64, elapsed time.Duration, err error) {
-	var bodies [][]byte
+// mixed returns the queries of all kinds, one of each after the other.
+func mixed(kinds []queryKind) (bodies [][]byte) {
 	for i := range queriesOfKind {
 		for _, k := range kinds {
 			bodies = append(bodies, k.bodies[i])
 		}
 	}
+	return bodies
+}
+
+// load asks over several connections at once for a time, and returns how many answers came.
+func (s *server) load(kinds []queryKind, d time.Duration) (n int64, elapsed time.Duration, err error) {
+	bodies := mixed(kinds)
 	var (
 		wg     sync.WaitGroup
 		count  atomic.Int64

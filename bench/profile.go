@@ -14,7 +14,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// profile captures CPU profiles of indexing and of searching and a heap profile after both, as
+// profile captures CPU profiles of indexing, of searching, and of searching beside updates, and a heap profile behind them, as
 // files for `go tool pprof` with the functions at the top beside them as text.
 func (m *measurement) profile(s *server, indexSeconds float64, kinds []queryKind) error {
 	if err := os.MkdirAll(m.Profiles, 0o755); err != nil {
@@ -39,6 +39,14 @@ func (m *measurement) profile(s *server, indexSeconds float64, kinds []queryKind
 	}
 	err = m.capture(s, "searching", seconds, func() error {
 		_, _, err := s.load(kinds, time.Duration((seconds+0.5)*float64(time.Second)))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = m.capture(s, "updating", seconds, func() error {
+		p := program{measurement: m, server: s}
+		_, err := p.rate(mixed(kinds), time.Duration((seconds+0.5)*float64(time.Second)), true)
 		return err
 	})
 	if err != nil {
