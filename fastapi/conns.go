@@ -49,7 +49,9 @@ type conn struct {
 	cut     atomic.Bool // the client was too slow when there was no room for it
 	makes   bool        // room for others: it is among closing; guarded by in.mu
 
-	gaveWay time.Time // when it let others run last; of the goroutine that serves it
+	// of the goroutine that serves it
+	gaveWay time.Time // when it let others run last
+	prompt  bool      // it had not to wait for what it read last
 
 	body int    // of the answer that is written next: see holdBack
 	held *start // what waits for the rest; nil: nothing
@@ -157,14 +159,19 @@ func (c *conn) begin(writing bool) {
 	c.blocked.Store(true)
 }
 
-// bout is for how long at a stretch a connection is served while others wait.
-const bout = time.Millisecond
+const (
+	// bout is for how long at a stretch a connection is served while others wait.
+	bout = time.Millisecond
+	// atOnce is in how much time a request is read that was there already: the goroutine has not waited.
+	atOnce = 10 * time.Microsecond
+)
 
 // giveWay lets others run between an answer and the next request. A client that asks again as soon as it has its answer, on the same
 // processor perhaps, finds the goroutine still at work, which the runtime would let go on for 10 ms, while requests on
-// other connections wait in line: behind a few such clients for a hundred times as long as they take.
+// other connections wait in line: behind a few such clients for a hundred times as long as they take. Where requests are waited for,
+// others run anyway, and to look for them would have the runtime wake a processor that has nothing to do.
 func (c *conn) giveWay() {
-	if !c.writing.Load() {
+	if !c.prompt || !c.writing.Load() {
 		return
 	}
 	if now := time.Now(); now.Sub(c.gaveWay) > bout {
@@ -180,7 +187,9 @@ func (c *conn) Read(b []byte) (int, error) {
 	if c.cut.Load() {
 		return 0, errCut
 	}
+	began := time.Now()
 	n, err := c.Conn.Read(b)
+	c.prompt = time.Since(began) < atOnce
 	c.moved.Add(int64(n))
 	return n, err
 }
