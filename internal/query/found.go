@@ -201,9 +201,6 @@ func (r *wordRun) made() {
 
 // size estimates the memory of what was found.
 func (f *found) size() int {
-	if f == foundNothing {
-		return 0
-	}
 	n := 112 + 96*len(f.exact) + 8*len(f.cuts)
 	for _, r := range f.runs {
 		if r == nil {
