@@ -25,6 +25,7 @@ type multiInput struct {
 // queryInput is one query of a multi-search: a search and the index it is for.
 type queryInput struct {
 	searchInput
+	sent      value  // the query as it came
 	uid       string // "" when not given
 	options   *federationOptions
 	paginated string // the last given of the parameters that choose a page, "" for none
@@ -63,7 +64,7 @@ func setQueries(m *multiInput, a *arg) error {
 				"or start the server with a larger `--max-multi-search-queries`.", m.most)
 		}
 		i := len(m.queries)
-		m.queries = append(m.queries, queryInput{searchInput: newSearchInput()})
+		m.queries = append(m.queries, queryInput{searchInput: newSearchInput(), sent: e})
 		q := &m.queries[i]
 		if err := decode(q, e, queryParams, object{path: "queries[" + strconv.Itoa(i) + "].", code: a.code}); err != nil {
 			return err
@@ -187,6 +188,13 @@ func (s *Server) separateSearches(ctx *fasthttp.RequestCtx, queries []queryInput
 			}
 			return nil
 		}
+		key := s.answerKey(ctx, nil, q.uid, askedByMany, q.sent)
+		if v := views.Get(q.uid); v != nil && key != nil {
+			if kept := search.Answer(v, key); kept != nil {
+				results[i] = kept.AppendMembers(head, id)
+				return nil
+			}
+		}
 		v, err := s.prepareQuery(ctx, views, q)
 		if err != nil {
 			return insideQuery(i, err)
@@ -202,6 +210,9 @@ func (s *Server) separateSearches(ctx *fasthttp.RequestCtx, queries []queryInput
 		}
 		if results[i], err = found.AppendMembers(head); err != nil {
 			return insideQuery(i, err)
+		}
+		if key != nil {
+			found.Keep(key, results[i][len(head):])
 		}
 		return nil
 	})

@@ -304,6 +304,7 @@ func (s *Server) checkSearch(r *searchInput) error {
 type searchState struct {
 	in   searchInput
 	body []byte
+	key  []byte // of its answer
 }
 
 var searchStates = sync.Pool{New: func() any { return new(searchState) }}
@@ -331,22 +332,37 @@ func (s *Server) searchBody(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
+	key := s.answerKey(ctx, st.key[:0], pathValue(ctx, "index_uid"), askedByBody, body)
+	if key != nil {
+		st.key = key
+		if kept, err := s.answerKept(ctx, key); kept {
+			return err
+		}
+	}
 	if err := decode(&st.in, body, searchBodyParams, object{code: "bad_request"}); err != nil {
 		return err
 	}
-	return s.search(ctx, &st.in)
+	return s.search(ctx, &st.in, key)
 }
 
 func (s *Server) searchQuery(ctx *fasthttp.RequestCtx) error {
 	st := acquireSearch()
 	defer st.release()
+	key := s.answerKey(ctx, st.key[:0], pathValue(ctx, "index_uid"), askedByQuery, ctx.URI().QueryString())
+	if key != nil {
+		st.key = key
+		if kept, err := s.answerKept(ctx, key); kept {
+			return err
+		}
+	}
 	if err := decodeQuery(&st.in, ctx.QueryArgs(), searchQueryParams); err != nil {
 		return err
 	}
-	return s.search(ctx, &st.in)
+	return s.search(ctx, &st.in, key)
 }
 
-func (s *Server) search(ctx *fasthttp.RequestCtx, in *searchInput) error {
+// search answers a search. Where its answer may be kept, key is the name for it.
+func (s *Server) search(ctx *fasthttp.RequestCtx, in *searchInput, key []byte) error {
 	in.Search.ID = uuid.Must(uuid.NewV7())
 	in.Search.Metadata = wantsMetadata(ctx)
 	in.Search.RecordStages = s.slow.after > 0
@@ -364,7 +380,11 @@ func (s *Server) search(ctx *fasthttp.RequestCtx, in *searchInput) error {
 		if found.Degraded() {
 			s.metrics.degraded.Add(1)
 		}
-		return found.AppendJSON(dst)
+		begin := len(dst)
+		if dst, err = found.AppendJSON(dst); err == nil && key != nil {
+			found.Keep(key, dst[begin+len("{"):])
+		}
+		return dst, err
 	})
 }
 

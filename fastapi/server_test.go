@@ -22,6 +22,7 @@ import (
 
 	"svc/internal/auth"
 	"svc/internal/chat"
+	"svc/internal/index"
 	"svc/internal/logs"
 	"svc/internal/network"
 	"svc/internal/outbound"
@@ -62,6 +63,18 @@ func complete(t testing.TB, o *Options) {
 			t.Fatal(err)
 		}
 		o.Features = f
+	}
+	if o.Catalog == nil {
+		catalog, err := index.OpenCatalog("indexes", index.Options{FS: vfs.NewMem()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { // after the server has stopped
+			if err := catalog.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		o.Catalog = catalog
 	}
 	if o.Keys == nil {
 		o.Keys = openKeys(t, "")
@@ -251,7 +264,7 @@ func TestAFullDiskIsToldAndLogged(t *testing.T) {
 func TestRecover(t *testing.T) {
 	var logged bytes.Buffer
 	c := newClient(t, Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
-	// Without a catalog the handler panics.
+	c.server.catalog = nil // so that the handler panics
 	r := c.get("/indexes/x")
 	if r.status != 500 || r.code() != "internal" || strings.Contains(r.body, "panic") {
 		t.Errorf("got %d %s", r.status, r.body)

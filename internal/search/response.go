@@ -37,7 +37,12 @@ type Response struct {
 
 	distanceFrom *rank.SortKey // the point whose distance hits show
 	stages       *stages       // nil: nobody wants to know
+
+	took span // where processingTimeMs stands among the members that were appended
 }
+
+// span is a part of a text.
+type span struct{ begin, end int }
 
 // defaultHitsPerPage is hitsPerPage where only page is given.
 const defaultHitsPerPage = 20
@@ -127,6 +132,7 @@ func (r *Response) AppendJSON(dst []byte) ([]byte, error) { return r.AppendMembe
 
 // AppendMembers appends the body without its opening brace, so that members can stand before its own.
 func (r *Response) AppendMembers(dst []byte) ([]byte, error) {
+	begin := len(dst)
 	dst, err := r.appendHits(dst)
 	if err != nil {
 		return nil, err
@@ -138,7 +144,9 @@ func (r *Response) AppendMembers(dst []byte) ([]byte, error) {
 		dst = appendVector(append(dst, `,"queryVector":`...), r.result.queryVector)
 	}
 	dst = append(dst, `,"processingTimeMs":`...)
+	r.took.begin = len(dst) - begin
 	dst = strconv.AppendInt(dst, time.Since(r.start).Milliseconds(), 10)
+	r.took.end = len(dst) - begin
 	if r.paged {
 		dst = appendInt(dst, `,"hitsPerPage":`, r.perPage)
 		dst = appendInt(dst, `,"page":`, r.page)

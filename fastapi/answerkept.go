@@ -1,0 +1,64 @@
+package fastapi
+
+import (
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+
+	"svc/internal/search"
+)
+
+// What a search answers depends on the bytes that ask for it, the view of the index, the experimental features, and on who asks where a
+// token narrows what he sees. A search that came before in the same bytes has the answer that is kept with the view, if nothing else has a
+// say in it.
+
+// How a search is asked for begins its name.
+const (
+	askedByBody  = 'b'
+	askedByQuery = 'q'
+	askedByMany  = 'm' // one of a multi-search
+)
+
+// keptQuestionBytes is how long a search is at most whose answer is kept.
+const keptQuestionBytes = 2 << 10
+
+// answerKey appends the name under which the answer to a search may be kept; nil where it depends on more.
+func (s *Server) answerKey(ctx *fasthttp.RequestCtx, buf []byte, uid string, how byte, asked []byte) []byte {
+	set := s.features.now.Load()
+	if len(asked) > keptQuestionBytes || set[networkFeature] || set[foreignKeysFeature] || set[rulesFeature] || wantsMetadata(ctx) || caller(ctx).Filter(uid) != nil {
+		return nil
+	}
+	key := append(search.AnswerKey(buf), how)
+	for _, on := range set {
+		if on {
+			key = append(key, 1)
+		} else {
+			key = append(key, 0)
+		}
+	}
+	return append(key, asked...)
+}
+
+var networkFeature, foreignKeysFeature, rulesFeature = featureIndex("network"), featureIndex("foreignKeys"), featureIndex("dynamicSearchRules")
+
+// answerKept gives the answer that is kept under a key with the view of the index in the path, if there is one.
+func (s *Server) answerKept(ctx *fasthttp.RequestCtx, key []byte) (found bool, err error) {
+	v, err := s.view(ctx)
+	if err != nil {
+		return false, nil // whoever searches finds the same
+	}
+	kept := search.Answer(v, key)
+	v.Release()
+	if kept == nil {
+		return false, nil
+	}
+	s.searches.Begin()
+	defer s.searches.End()
+	r := requestOf(ctx)
+	r.endBulk()
+	if err := r.bytes().Answer(int64(kept.Len()) + 1); err != nil {
+		return true, err
+	}
+	return true, answerWith(ctx, func(dst []byte) ([]byte, error) {
+		return kept.AppendMembers(append(dst, '{'), uuid.Must(uuid.NewV7())), nil
+	})
+}

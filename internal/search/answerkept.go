@@ -1,0 +1,61 @@
+package search
+
+import (
+	"github.com/google/uuid"
+
+	"svc/internal/index"
+)
+
+// A search that comes again while its view is current has the same answer: it is kept as it was sent, but for the number of the request
+// and the time that it took. Who kept it knows by which bytes it was asked for, and what else the answer depends on.
+
+const (
+	// keyOfAnswer begins keys of answers in the shelf of a view.
+	keyOfAnswer = 'A'
+	// keptAnswerBytes is how long an answer is at most that is kept.
+	keptAnswerBytes = 64 << 10
+	// answerEnd is how long the value of requestUid is, and what follows it.
+	answerEnd = len(`00000000-0000-0000-0000-000000000000"}`)
+)
+
+// AnswerKey begins the name under which an answer is kept.
+func AnswerKey(buf []byte) []byte { return append(buf, keyOfAnswer) }
+
+// KeptAnswer is an answer that may be given again.
+type KeptAnswer struct {
+	members []byte // all of them, up to the value of requestUid
+}
+
+// Answer returns the answer that is kept with a view under a key; nil when there is none.
+func Answer(v *index.View, key []byte) *KeptAnswer {
+	kept, _ := v.Cache.Own().Get(key).(*KeptAnswer)
+	return kept
+}
+
+// Len returns how many bytes AppendMembers appends.
+func (k *KeptAnswer) Len() int { return len(k.members) + answerEnd }
+
+// AppendMembers appends the answer to the request with this number, without its opening brace.
+func (k *KeptAnswer) AppendMembers(dst []byte, id uuid.UUID) []byte {
+	dst = append(dst, k.members...)
+	dst = append(dst, id.String()...)
+	return append(dst, `"}`...)
+}
+
+// Keep keeps the answer with its view if it is asked for the second time of late, and the same whenever it is asked for. members are as
+// AppendMembers has appended them.
+func (r *Response) Keep(key, members []byte) {
+	q := r.request
+	if len(members) > keptAnswerBytes || r.Degraded() || r.result.kind != keyword || q.Hybrid != nil || q.Vector != nil || q.Media != nil ||
+		q.Reorder != nil || q.Foreign != nil || q.Rules != nil || q.ShowPerformanceDetails || q.Metadata {
+		return
+	}
+	shelf := r.view.Cache.Own()
+	if !shelf.Again(key) {
+		return
+	}
+	end := len(members) - answerEnd
+	kept := append(make([]byte, 0, end), members[:r.took.begin]...)
+	kept = append(append(kept, '0'), members[r.took.end:end]...)
+	shelf.Put(key, &KeptAnswer{kept}, cap(kept)+64)
+}
