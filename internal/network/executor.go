@@ -1,6 +1,7 @@
 package network
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -144,8 +145,14 @@ func (r *changing) run() error {
 			s.record(r.version, true)
 		}
 	})
-	if e != nil || err != nil {
-		return errors.Join(err, e)
+	if e != nil {
+		return e
+	}
+	if err != nil {
+		if !errors.Is(err, context.Canceled) && !errors.Is(err, context.Cause(r.ctx)) {
+			return err
+		}
+		r.message = cmp.Or(r.message, "Finished") + ". It was in force before it was canceled: documents that other instances own stay here, unseen, until the next change"
 	}
 	if r.network.Leads() {
 		// Who waits for this task may change the network again at once.
