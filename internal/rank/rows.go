@@ -56,16 +56,30 @@ func or(a, b *roaring.Bitmap) *roaring.Bitmap {
 
 func andNot(a, b *roaring.Bitmap) *roaring.Bitmap {
 	switch {
-	case a == nil || b == nil || b.IsEmpty():
+	case a == nil || b == nil:
 		return a
 	case a == b:
 		return nil
+	case !a.Intersects(b): // which takes less than a copy
+		return a
 	}
 	d := roaring.AndNot(a, b)
 	if d.IsEmpty() {
 		return nil
 	}
 	return d
+}
+
+// less is andNot where own tells whether nobody else has a, which is then overwritten; and whether nobody else has what is returned.
+func less(a, b *roaring.Bitmap, own bool) (*roaring.Bitmap, bool) {
+	if !own || a == nil || b == nil || a == b {
+		d := andNot(a, b)
+		return d, own || d != a
+	}
+	if a.AndNot(b); a.IsEmpty() {
+		return nil, true
+	}
+	return a, true
 }
 
 func each(a, b rows, f func(a, b *roaring.Bitmap) *roaring.Bitmap) rows {

@@ -201,8 +201,9 @@ func (s *search) weightClasses(b *bucket, v int) *classes {
 			if r = s.standingAmong(v, level, weight, seg, r); r != nil && len(levels) > 1 {
 				r = and(r, s.matchingIn(v, level, seg))
 			}
+			own := r != in[seg] && r != s.standing(v, level, weight, seg) && r != s.matchingIn(v, level, seg)
 			for better := 0; better < weight && r != nil; better++ {
-				r = andNot(r, s.standing(v, level, better, seg))
+				r, own = less(r, s.standing(v, level, better, seg), own)
 			}
 			out[seg] = r
 		}
@@ -216,14 +217,21 @@ func (s *search) attributeClasses(b *bucket, v, level int) *classes {
 	return s.cachedClasses(&classesOf{kind: 'a', nodes: []int{v}, levels: []int{level}, rest: -1,
 		derive: func(seg int) *segmentClasses {
 			c := &segmentClasses{}
-			left := s.matchingIn(v, level, seg)
+			in := s.matchingIn(v, level, seg)
+			left := cardinality(in)
 			for k, w := range s.weightsInUse() {
-				if left == nil {
+				if left == 0 {
 					break
 				}
-				if r := s.standingAmong(v, level, k, seg, left); r != nil {
+				// To take out the better ones, mostly few, makes no sets of all that is left again and again.
+				r := s.standingAmong(v, level, k, seg, in)
+				own := false
+				for _, better := range c.rows {
+					r, own = less(r, better, own)
+				}
+				if r != nil {
 					c.costs, c.rows = append(c.costs, w*s.graph.Nodes[v].Len), append(c.rows, r)
-					left = andNot(left, r)
+					left -= cardinality(r)
 				}
 			}
 			return c
