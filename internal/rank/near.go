@@ -21,7 +21,6 @@ type nearSieve struct {
 	found   *sieve
 	pairs   [][2]int     // nodes
 	all     uint32       // pairs, as bits
-	near    []nearRows   // by pair, of the documents that are sorted
 	waiting [][]*stretch // by bound
 	items   []*classes   // how documents that cost the same are put in order; made when needed
 	ordered bool         // items were made
@@ -52,6 +51,11 @@ type stretch struct {
 	apart uint32 // others that are nowhere as near as can be
 	rows  *roaring.Bitmap
 	own   bool // nobody else has rows
+
+	// Most documents that are not near are never asked for: until then they stay what is left of those of another stretch.
+	left bool       // of rows those that the pair has neither in sure nor in maybe
+	pair int        // which that is, and those behind it are to be sorted by
+	near []nearRows // by pair; of all stretches of one segment and the same levels
 }
 
 // nearRows is what nearIn returned for a pair.
@@ -92,8 +96,7 @@ func (s *search) sieveProximity(b *bucket, i int) *classes {
 		if in != nil {
 			s.byLevels(b, seg, in, func(in *roaring.Bitmap, like batch) bool {
 				like.segment = seg
-				v.near = append(v.near[:0], make([]nearRows, len(v.pairs))...)
-				v.sort(&stretch{like: like, rows: in}, 0, 0)
+				v.sort(&stretch{like: like, rows: in, near: make([]nearRows, len(v.pairs))}, 0, 0)
 				return true
 			})
 		}
@@ -115,7 +118,7 @@ func (v *nearSieve) sort(st *stretch, k, bound int) {
 		v.wait(bound, st)
 		return
 	}
-	n := &v.near[k]
+	n := &st.near[k]
 	if !n.found {
 		n.found = true
 		n.sure, n.maybe, n.known = v.s.nearIn(&st.like, v.pairs[k][0], v.pairs[k][1])
@@ -124,15 +127,44 @@ func (v *nearSieve) sort(st *stretch, k, bound int) {
 		v.sort(st, k+1, bound)
 		return
 	}
+	left := st.rows.GetCardinality()
 	if in := and(st.rows, n.sure); in != nil {
-		v.sort(&stretch{like: st.like, known: st.known | 1<<k, apart: st.apart, rows: in}, k+1, bound)
+		left -= in.GetCardinality()
+		near := *st
+		near.rows, near.known = in, st.known|1<<k
+		v.sort(&near, k+1, bound)
 	}
-	left := andNot(st.rows, n.sure)
-	if in := and(left, n.maybe); in != nil {
-		v.sort(&stretch{like: st.like, known: st.known, apart: st.apart, rows: in}, k+1, bound)
+	if in, _ := less(and(st.rows, n.maybe), n.sure, true); in != nil {
+		left -= in.GetCardinality()
+		maybe := *st
+		maybe.rows = in
+		v.sort(&maybe, k+1, bound)
 	}
-	if in := andNot(left, n.maybe); in != nil {
-		v.sort(&stretch{like: st.like, known: st.known, apart: st.apart | 1<<k, rows: in}, k+1, bound+1)
+	if left > 0 {
+		far := *st
+		far.apart |= 1 << k
+		far.left, far.pair = true, k
+		v.wait(bound+1, &far)
+	}
+}
+
+// sortLeft sorts what waits under a bound and is what is left of others.
+func (v *nearSieve) sortLeft(bound int) {
+	waiting := v.waiting[bound]
+	if !slices.ContainsFunc(waiting, func(st *stretch) bool { return st.left }) {
+		return
+	}
+	v.waiting[bound] = nil
+	for _, st := range waiting {
+		if !st.left {
+			v.wait(bound, st)
+			continue
+		}
+		n := &st.near[st.pair]
+		st.left = false
+		rows, own := less(st.rows, n.sure, false)
+		st.rows, _ = less(rows, n.maybe, own)
+		v.sort(st, st.pair+1, bound)
 	}
 }
 
@@ -161,6 +193,7 @@ func (v *nearSieve) postpone(bound int, st *stretch, rows []uint32) {
 // open reads on in the documents with a bound, in the order of the rule behind, until those that cost no more fill the page. It returns
 // false when time is over.
 func (v *nearSieve) open(bound int) bool {
+	v.sortLeft(bound)
 	waiting := v.waiting[bound]
 	v.waiting[bound] = nil
 	within := make(rows, len(v.b.rows))
