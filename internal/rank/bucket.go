@@ -21,6 +21,23 @@ type bucket struct {
 	typos int
 
 	byCost []rows // of the universe: see reached
+	raw    bool   // deleted rows, which n leaves out, are among rows and those of byCost that miss the most terms
+}
+
+// countIn returns how many documents of a bucket are in a segment.
+func (s *search) countIn(b *bucket, seg int) int {
+	if b.raw {
+		return s.liveIn(b.rows, seg)
+	}
+	return cardinality(b.rows[seg])
+}
+
+// rowsOfAll returns the documents of a bucket, be it raw.
+func (s *search) rowsOfAll(b *bucket) rows {
+	if b.raw {
+		return s.live(b.rows)
+	}
+	return b.rows
 }
 
 // rankBucket ranks a bucket by the rules from i on.
@@ -36,13 +53,13 @@ func (s *search) rankBucket(b *bucket, i int) {
 	case b.n == 0 || !s.out.wants():
 		return
 	case s.out.skips(b.n):
-		s.out.addRows(b.rows)
+		s.out.addRows(s.rowsOfAll(b))
 		return
 	case i == len(s.rules) || b.n == 1 && !s.asksAll():
-		s.out.addRows(b.rows)
+		s.out.addRows(s.rowsOfAll(b))
 		return
 	case s.late():
-		s.addUnranked(b.rows)
+		s.addUnranked(s.rowsOfAll(b))
 		return
 	}
 	if s.rounds(b, i) {
@@ -65,7 +82,7 @@ func (s *search) open(b *bucket, i int, parts split) {
 	var opened []rows
 	look := 8
 	rest := func() rows {
-		r := b.rows
+		r := s.rowsOfAll(b)
 		for _, o := range opened {
 			r = r.andNot(o)
 		}

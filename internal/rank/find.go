@@ -3,8 +3,8 @@ package rank
 import "github.com/RoaringBitmap/roaring/v2"
 
 // find is the bucket of all documents in some segments that the query finds and the filter allows, before any rule. keep: what the filter
-// finds in a segment may be kept for those who ask it again.
-func (s *search) find(in func(seg int) bool, keep bool) *bucket {
+// finds in a segment may be kept for those who ask it again. raw: the bucket may be raw.
+func (s *search) find(in func(seg int) bool, keep, raw bool) *bucket {
 	r, words := s.r, len(s.graph.Nodes) > 0
 	sift := words && s.filters() // words are asked first: they leave few documents
 	base := make(rows, len(s.ix.Segments))
@@ -24,13 +24,18 @@ func (s *search) find(in func(seg int) bool, keep bool) *bucket {
 	if !words {
 		return &bucket{rows: base}
 	}
-	byCost := s.reached(base, s.graph.Excluded == nil && (sift || r.Universe == nil && r.Filter == nil || s.isLive(base)))
+	byCost, isRaw := s.reached(base, s.graph.Excluded == nil && (sift || r.Universe == nil && r.Filter == nil || s.isLive(base)))
+	if raw = raw && isRaw && !sift; isRaw && !raw {
+		s.refine(byCost)
+	}
 	if sift {
 		s.stage("evaluate query")
 		byCost = s.sift(byCost, keep)
 		s.stage("evaluate filter")
 	}
-	return s.unite(byCost)
+	b := s.unite(byCost)
+	b.raw = raw
+	return b
 }
 
 // among returns those of some documents, deleted or not, that the query finds and the filter allows. Nothing else limits them.
@@ -45,7 +50,8 @@ func (s *search) among(r rows) rows {
 		r = allowed
 	}
 	if len(s.graph.Nodes) > 0 {
-		r = s.unite(s.reached(r, false)).rows
+		byCost, _ := s.reached(r, false)
+		r = s.unite(byCost).rows
 	}
 	return r
 }

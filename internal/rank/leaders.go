@@ -77,7 +77,7 @@ func (s *search) recall(m *memo) *Result {
 		l = now
 		kept.Put(m.key, l, l.bytes())
 	}
-	root := s.find(func(seg int) bool { return m.places[seg] < 0 }, false)
+	root := s.find(func(seg int) bool { return m.places[seg] < 0 }, false, false)
 	s.stage("evaluate query")
 	if !s.follow(l, m, root.rows) {
 		return nil
@@ -156,7 +156,7 @@ func (s *search) remember(m *memo, root *bucket) {
 	found, lead := 0, 0
 	for place, seg := range m.large {
 		l.deleted[place] = s.ix.Segments[seg].Deleted
-		l.counts[place] = cardinality(root.rows[seg])
+		l.counts[place] = s.countIn(root, seg)
 		found += l.counts[place]
 	}
 	for i := range s.out.hits {
@@ -235,7 +235,7 @@ func (s *search) follow(l *leaders, m *memo, small rows) bool {
 
 // candidatesIn returns the documents of a segment that the query finds.
 func (s *search) candidatesIn(seg int) *roaring.Bitmap {
-	found := s.find(func(i int) bool { return i == seg }, false).rows
+	found := s.find(func(i int) bool { return i == seg }, false, false).rows
 	if found[seg] == nil {
 		return roaring.New()
 	}

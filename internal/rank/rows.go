@@ -116,6 +116,17 @@ func (r rows) and(o rows) rows    { return each(r, o, and) }
 func (r rows) or(o rows) rows     { return each(r, o, or) }
 func (r rows) andNot(o rows) rows { return each(r, o, andNot) }
 
+// inSegmentsOf returns the documents in those segments that another set has any of.
+func (r rows) inSegmentsOf(o rows) rows {
+	out := make(rows, len(r))
+	for i := range r {
+		if o[i] != nil {
+			out[i] = r[i]
+		}
+	}
+	return out
+}
+
 func (r rows) intersects(o rows) bool {
 	for i := range r {
 		if r[i] != nil && o[i] != nil && r[i].Intersects(o[i]) {

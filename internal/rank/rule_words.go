@@ -1,6 +1,10 @@
 package rank
 
-import "svc/internal/query"
+import (
+	"slices"
+
+	"svc/internal/query"
+)
 
 // words puts documents first that have more words of the query.
 type words struct{ relevance }
@@ -57,7 +61,8 @@ func (s *search) byMissing(b *bucket, yield func(sub *bucket, cost int) bool) {
 		return
 	}
 	var seen rows
-	for cost, r := range s.costSets(b) {
+	sets := s.costSets(b)
+	for cost, r := range sets {
 		if r == nil {
 			continue
 		}
@@ -69,6 +74,9 @@ func (s *search) byMissing(b *bucket, yield func(sub *bucket, cost int) bool) {
 			}
 		}
 		seen = all
+		if b.raw && !slices.ContainsFunc(sets[cost+1:], func(r rows) bool { return r != nil }) {
+			r = s.live(r)
+		}
 		if n := r.count(); n > 0 {
 			sub := &bucket{rows: r, n: n, paths: s.pathsOf(r, cost), terms: len(s.graph.Terms) - cost}
 			if !yield(sub, cost) {

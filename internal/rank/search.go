@@ -158,8 +158,10 @@ func (s *search) rank(least int) (*Result, error) {
 
 // rankAll ranks all documents that the query finds, and remembers the first of them; nil when there are fewer than so many.
 func (s *search) rankAll(m *memo, least int) *Result {
-	root := s.find(func(int) bool { return true }, true)
-	root.n = root.rows.count()
+	root := s.find(func(int) bool { return true }, true, s.hitsAlone())
+	for seg := range root.rows {
+		root.n += s.countIn(root, seg)
+	}
 	s.stage("evaluate query")
 	if root.n < least {
 		return nil
@@ -171,7 +173,15 @@ func (s *search) rankAll(m *memo, least int) *Result {
 	if m != nil && s.out.full == nil {
 		s.remember(m, root)
 	}
-	return s.out.result()
+	result := s.out.result()
+	result.Total = min(result.Total, root.n) // a raw bucket has more
+	return result
+}
+
+// hitsAlone reports whether of the documents that miss the most terms only those are asked for that it takes to fill the page.
+func (s *search) hitsAlone() bool {
+	r := s.r
+	return r.HitsOnly && r.Distinct == "" && r.Threshold == nil && len(s.rules) > 0 && s.rules[0] == rule(words{})
 }
 
 // stage says what just ended.

@@ -17,6 +17,7 @@ import (
 
 	"svc/internal/query"
 	"svc/internal/resultcache"
+	"svc/segment"
 )
 
 func mustSearch(t testing.TB, ix *Index, r Request) *Result {
@@ -105,6 +106,50 @@ func TestDeadlineGivesWhatThereIs(t *testing.T) {
 	}
 	if res := mustSearch(t, ix, Request{Query: "aaa bbb", Deadline: time.Now().Add(time.Hour)}); res.Degraded {
 		t.Error("degraded before the deadline")
+	}
+}
+
+// overAt is a context of which time is over when it is asked so many times, but not later.
+type overAt struct {
+	context.Context
+	left int
+}
+
+func (c *overAt) Err() error {
+	if c.left--; c.left == 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Whenever time is over, what is left is added without the deleted documents.
+func TestDeadlineLeavesDeletedOut(t *testing.T) {
+	ix := build(t, parseSettings(t, `{}`), [][]*document{
+		{doc(0, "t", "aaa bbb"), doc(1, "t", "aaa"), doc(2, "t", "aaa bbb ccc"), doc(3, "t", "aaa")}, {doc(4, "t", "aaa"), doc(5, "t", "aaa bbb")},
+	}, map[segment.DocID]bool{0: true, 3: true})
+	degraded := 0
+	for k := 1; ; k++ {
+		ctx := &overAt{context.Background(), k}
+		for _, offset := range []int{0, 4, 5} {
+			ctx.left = k
+			res, err := Search(ctx, ix, &Request{Query: "aaa bbb ccc", HitsOnly: true, Brief: true, Offset: offset, Limit: 20, MaxTotal: 1000})
+			if err != nil { // it was over at the end
+				continue
+			}
+			want := max(0, 4-offset)
+			if deleted := slices.ContainsFunc(res.Hits, func(h Hit) bool { return h.ID == 0 || h.ID == 3 }); deleted || len(res.Hits) != want || res.Total != 4 {
+				t.Fatalf("over at %d: hits %s of %d", k, found(res), res.Total)
+			}
+			if res.Degraded {
+				degraded++
+			}
+		}
+		if ctx.left > 0 {
+			break
+		}
+	}
+	if degraded < 2 {
+		t.Errorf("time was over in %d searches", degraded)
 	}
 }
 

@@ -1,6 +1,10 @@
 package rank
 
-import "svc/internal/query"
+import (
+	"slices"
+
+	"svc/internal/query"
+)
 
 // path is an interpretation: the nodes by which a document is reached, in
 // order, dropped terms left out.
@@ -15,6 +19,7 @@ type state struct {
 	dropped int // highest rank among the dropped terms; 0 for none
 	cost    int // number of dropped terms
 	rows    rows
+	raw     bool // deleted rows are among them
 }
 
 // reached returns the documents by the number of terms they miss. A document is in
@@ -23,8 +28,9 @@ type state struct {
 // When a term is dropped, every later one that may be dropped before it is, too.
 // An n-gram is dropped only as its terms are, which comes to the same.
 //
-// all: base are all live rows of the segments that it has any of.
-func (s *search) reached(base rows, all bool) []rows {
+// all: base are all live rows of the segments that it has any of. raw: deleted rows are among those that miss the most terms, which are
+// several: mostly those that miss fewer fill the page, and nobody asks which the others are.
+func (s *search) reached(base rows, all bool) (out []rows, raw bool) {
 	n := len(s.graph.Terms)
 	at := make([][]state, n+1)
 	at[0] = []state{{rows: base}}
@@ -33,29 +39,39 @@ func (s *search) reached(base rows, all bool) []rows {
 			for v := s.byTerm[i]; v < s.byTerm[i+1]; v++ {
 				if s.matches[v] && s.rankOf(v) >= from.dropped {
 					end := i + s.graph.Nodes[v].Len
-					var r rows
-					if all && i == 0 {
-						r = s.live(s.docs[v], base)
-					} else {
-						r = from.rows.and(s.docs[v])
+					next := state{dropped: from.dropped, cost: from.cost}
+					switch {
+					case all && i == 0:
+						next.rows, next.raw = s.docs[v].inSegmentsOf(base), true
+					case from.raw:
+						next.rows = s.live(from.rows.and(s.docs[v]))
+					default:
+						next.rows = from.rows.and(s.docs[v])
 					}
-					at[end] = addState(at[end], state{from.dropped, from.cost, r})
+					at[end] = addState(at[end], next)
 				}
 			}
 			if s.ranks[i] != query.Mandatory {
-				at[i+1] = addState(at[i+1], state{max(from.dropped, s.ranks[i]), from.cost + 1, from.rows})
+				from.dropped, from.cost = max(from.dropped, s.ranks[i]), from.cost+1
+				at[i+1] = addState(at[i+1], from)
 			}
 		}
 	}
-	out := make([]rows, n+1)
+	out = make([]rows, n+1)
 	for _, f := range at[n] {
+		switch {
+		case f.raw && f.cost > 0 && s.nested(): // the first term alone is there
+			raw = true
+		case f.raw:
+			f.rows = s.live(f.rows)
+		}
 		if out[f.cost] == nil {
 			out[f.cost] = f.rows
 		} else {
 			out[f.cost] = out[f.cost].or(f.rows)
 		}
 	}
-	return out
+	return out, raw
 }
 
 // isLive reports whether a set is that of all live rows.
@@ -72,18 +88,22 @@ func (s *search) isLive(r rows) bool {
 	return true
 }
 
-// live returns the live rows of a set in the segments that another has any of.
-func (s *search) live(r, in rows) rows {
+// live returns the rows of a set that are not deleted.
+func (s *search) live(r rows) rows {
 	out := make(rows, len(r))
 	for i, seg := range s.ix.Segments {
-		if in[i] == nil {
-			continue
-		}
-		if out[i] = r[i]; r[i] != nil && seg.Deleted != nil && r[i].Intersects(seg.Deleted) { // else r[i] needs no copy
-			out[i] = andNot(r[i], seg.Deleted)
-		}
+		out[i] = andNot(r[i], seg.Deleted)
 	}
 	return out
+}
+
+// liveIn returns how many rows of a set are not deleted in a segment.
+func (s *search) liveIn(r rows, seg int) int {
+	n := cardinality(r[seg])
+	if d := s.ix.Segments[seg].Deleted; d != nil && n > 0 {
+		n -= int(r[seg].AndCardinality(d))
+	}
+	return n
 }
 
 // rankOf returns the rank of a node: the highest of its terms.
@@ -102,7 +122,7 @@ func addState(states []state, st state) []state {
 	}
 	for i := range states {
 		if o := &states[i]; o.dropped == st.dropped && o.cost == st.cost {
-			o.rows = o.rows.or(st.rows)
+			o.rows, o.raw = o.rows.or(st.rows), o.raw || st.raw
 			return states
 		}
 	}
@@ -133,7 +153,21 @@ func (s *search) costSets(b *bucket) []rows {
 	if b.byCost != nil {
 		return b.byCost
 	}
-	return s.reached(b.rows, s.isLive(b.rows))
+	byCost, raw := s.reached(b.rows, s.isLive(b.rows))
+	if raw {
+		s.refine(byCost)
+	}
+	return byCost
+}
+
+// refine takes deleted rows out of the documents that miss the most terms.
+func (s *search) refine(byCost []rows) {
+	for cost, r := range slices.Backward(byCost) {
+		if r != nil {
+			byCost[cost] = s.live(r)
+			return
+		}
+	}
 }
 
 // interpret finds the interpretations of a bucket, for a first rule that is not words: of each document
