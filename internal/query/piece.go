@@ -114,13 +114,19 @@ func (p *piece) fill(live segment.Live, m *Match, s *source, i int, fields, tole
 			}
 			r.Any = rows
 		default:
-			all := rows.GetCardinality()
-			if rows = roaring.AndNot(rows, r.Any); rows.IsEmpty() {
-				rows = noRows
-				break
+			if rows.Intersects(r.Any) {
+				all := rows.GetCardinality()
+				if rows = roaring.AndNot(rows, r.Any); rows.IsEmpty() {
+					rows = noRows
+					break
+				}
+				if left := rows.GetCardinality(); left < all/4*3 { // it has room for all
+					rows, _ = resultcache.Trim(rows)
+				}
+				mapped = false
 			}
-			if left := rows.GetCardinality(); left < all/4*3 { // it has room for all
-				rows = trim(rows)
+			if mapped {
+				size += resultcache.Overhead(rows)
 			} else {
 				size += resultcache.Size(rows)
 			}
@@ -175,6 +181,10 @@ func union(a, b *roaring.Bitmap, rows int) *roaring.Bitmap {
 	}
 	m.bits = slices.Grow(m.bits[:0], (rows+63)/64)[:(rows+63)/64]
 	clear(m.bits)
+	if a.GetCardinality() > 0 && int(a.Maximum()) < rows { // a forged segment may name others
+		a.WriteDenseTo(m.bits)
+		a = noRows
+	}
 	for _, set := range []*roaring.Bitmap{a, b} {
 		for it := set.ManyIterator(); ; {
 			n := it.NextMany(m.some[:])

@@ -259,7 +259,9 @@ func (s *search) placedRows(seg, start, n int, fields []segment.FieldPosting, mo
 	if int(s.placeCosts[max(nearest, segment.CostsApart)]) <= most {
 		return nil
 	}
-	lists := make([][]uint32, most+1)
+	s.placeLists.reset()
+	s.placeLists.at(most)
+	lists := s.placeLists
 	for _, f := range fields {
 		f.AppendByCost(lists, s.placeCosts[:], nearest)
 	}

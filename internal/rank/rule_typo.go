@@ -1,6 +1,10 @@
 package rank
 
-import "svc/internal/query"
+import (
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/query"
+)
 
 // typo puts documents first that have the words of the query with fewer typos.
 type typo struct{ relevance }
@@ -102,9 +106,11 @@ func (t *typoLevels) first(i, cost int) rows {
 		for seg := range out {
 			at := v.Segments[seg].At[level]
 			switch {
-			case at.IsEmpty() || before[seg] == nil:
+			case before[seg] == nil || !at.Intersects(before[seg]):
 			case before[seg] == v.Segments[seg].Any: // all that the node finds
 				out[seg] = or(out[seg], at)
+			case areAt(&v.Segments[seg], level, before[seg]):
+				out[seg] = or(out[seg], before[seg])
 			default:
 				out[seg] = or(out[seg], and(before[seg], at))
 			}
@@ -112,6 +118,17 @@ func (t *typoLevels) first(i, cost int) rows {
 	}
 	t.memo[i][cost] = out
 	return out
+}
+
+// areAt reports whether some documents that a node finds in a segment match it all at one level. To look for others takes less than to copy
+// the documents.
+func areAt(v *query.SegmentRows, level int, in *roaring.Bitmap) bool {
+	for l, at := range v.At {
+		if l != level && at.Intersects(in) {
+			return false
+		}
+	}
+	return true
 }
 
 // splitTypo yields the documents by typos, fewest first.

@@ -69,6 +69,7 @@ type memory struct {
 	sifted       []costLists // of a sieve, by segment
 	nearRows     rowBits     // of nearIn: a bit for each row of a segment
 	classified   costLists   // of classes that are made
+	placeLists   costLists   // of rows that are looked for by their positions
 	sorting      sorting
 }
 
