@@ -236,36 +236,42 @@ var unionBits = sync.Pool{New: func() any { return new([]uint64) }}
 
 // Union returns the rows of some postings in the fields that in reports (nil: all); the bitmap is the caller's.
 func (r *Reader) Union(postings []Posting, in func(FieldID) bool) *roaring.Bitmap {
-	n := 0
-	each := func(f func(rowlist.List)) {
-		for _, p := range postings {
-			if in == nil && p.union.Count > 0 {
-				f(p.union)
-				continue
-			}
-			at := p.first
-			if p.fields >= directoryFields {
-				at += 4 * p.fields
-			}
-			for range p.fields {
-				var field FieldPosting
-				if field, at = p.readField(at); in == nil || in(field.id) {
-					f(field.rows)
-				}
-			}
-		}
-	}
-	lists := 0
-	each(func(l rowlist.List) {
+	n, lists := 0, 0
+	eachList(postings, in, func(l rowlist.List) {
 		n += l.Count
 		lists++
 	})
 	if lists < 2 || n < r.rows/bitsPer {
 		b := roaring.New()
-		each(func(l rowlist.List) { l.AddTo(b) })
+		eachList(postings, in, func(l rowlist.List) { l.AddTo(b) })
 		return b
 	}
-	return setOf(r.rows, func(bits []uint64) { each(func(l rowlist.List) { l.AddToBits(bits) }) })
+	return setOf(r.rows, func(bits []uint64) { AddToBits(bits, postings, in) })
+}
+
+// AddToBits sets the bits of the rows of some postings, 64 a word, in the fields that in reports (nil: all); rows beyond are left out.
+func AddToBits(bits []uint64, postings []Posting, in func(FieldID) bool) {
+	eachList(postings, in, func(l rowlist.List) { l.AddToBits(bits) })
+}
+
+// eachList calls f for lists of rows that are together those of some postings in the fields that in reports (nil: all).
+func eachList(postings []Posting, in func(FieldID) bool, f func(rowlist.List)) {
+	for _, p := range postings {
+		if in == nil && p.union.Count > 0 {
+			f(p.union)
+			continue
+		}
+		at := p.first
+		if p.fields >= directoryFields {
+			at += 4 * p.fields
+		}
+		for range p.fields {
+			var field FieldPosting
+			if field, at = p.readField(at); in == nil || in(field.id) {
+				f(field.rows)
+			}
+		}
+	}
 }
 
 // setOf returns the rows of a segment with so many whose bits are set by mark, which gets a bit for each of them.

@@ -102,6 +102,13 @@ func (p *piece) fill(live segment.Live, m *Match, s *source, i int, fields, tole
 		if level == 0 && !s.gram() {
 			in = fields
 		}
+		if rows, all, ok := denseRows(live, &m.Levels[level], i, in, r.Any); ok {
+			if r.At[level] = rows; !rows.IsEmpty() {
+				r.Any = all
+				size += resultcache.Size(rows) + resultcache.Size(all)
+			}
+			continue
+		}
 		rows, mapped := levelRows(live, &m.Levels[level], i, in, fields)
 		switch {
 		case rows.IsEmpty():
@@ -179,8 +186,7 @@ func union(a, b *roaring.Bitmap, rows int) *roaring.Bitmap {
 		rows, _ := resultcache.Trim(roaring.BitmapOf(m.rows...))
 		return rows
 	}
-	m.bits = slices.Grow(m.bits[:0], (rows+63)/64)[:(rows+63)/64]
-	clear(m.bits)
+	clearBits(&m.bits, rows)
 	if a.GetCardinality() > 0 && int(a.Maximum()) < rows { // a forged segment may name others
 		a.WriteDenseTo(m.bits)
 		a = noRows
@@ -209,6 +215,15 @@ type unionMemory struct {
 	some [256]uint32
 	rows []uint32
 	bits []uint64
+	had  []uint64
+}
+
+// clearBits returns a bit for each of some rows, none of them set.
+func clearBits(bits *[]uint64, rows int) []uint64 {
+	n := (rows + 63) / 64
+	*bits = slices.Grow((*bits)[:0], n)[:n]
+	clear(*bits)
+	return *bits
 }
 
 var unions = sync.Pool{New: func() any { return new(unionMemory) }}
@@ -237,8 +252,42 @@ func levelRows(s segment.Live, l *Level, i int, words, phrases FieldSet) (rows *
 	return rows, false
 }
 
-// rowsGrown: sets of fewer than one row in so many are copied, since they may have grown row by row.
-const rowsGrown = 64
+// denseRows returns the rows of the words at a level in segment i but those that match at better ones, and both together, where they are
+// many: a bit for each row makes no sets in between. ok is false elsewhere.
+func denseRows(s segment.Live, l *Level, i int, words FieldSet, better *roaring.Bitmap) (rows, all *roaring.Bitmap, ok bool) {
+	postings := l.Postings[i]
+	if better.IsEmpty() || len(postings) == 0 || len(l.Phrases) > 0 || int(better.Maximum()) >= s.Rows() { // a forged segment may name others
+		return nil, nil, false
+	}
+	n := int(better.GetCardinality())
+	for _, p := range postings {
+		n += p.Most()
+	}
+	if n < s.Rows()/rowsGrown {
+		return nil, nil, false
+	}
+	m := unions.Get().(*unionMemory)
+	defer unions.Put(m)
+	bits, had := clearBits(&m.bits, s.Rows()), clearBits(&m.had, s.Rows())
+	in := words.Has
+	if words == nil {
+		in = nil
+	}
+	segment.AddToBits(bits, postings, in)
+	better.WriteDenseTo(had)
+	for k := range bits {
+		bits[k] &^= had[k]
+		had[k] |= bits[k]
+	}
+	if rows = roaring.FromDense(bits, true); rows.IsEmpty() {
+		return noRows, better, true
+	}
+	return rows, roaring.FromDense(had, true), true
+}
+
+// rowsGrown: sets of fewer than one row in so many are copied, since they may have grown row by row. (A variable, so that tests can change
+// it.)
+var rowsGrown = 64
 
 // rowsIn returns the rows of the phrase that have each of its words in one of the fields.
 func (p *PhraseSegment) rowsIn(fields FieldSet) *roaring.Bitmap {
