@@ -82,6 +82,32 @@ func less(a, b *roaring.Bitmap, own bool) (*roaring.Bitmap, bool) {
 	return a, true
 }
 
+// lessAll returns the rows of a that are in none of some sets, of a segment with so many rows; nil for none. Of many each is a bit: to the
+// library runs, in which frequent words are stored, are dear to take anything out of.
+func (s *search) lessAll(a *roaring.Bitmap, sets []*roaring.Bitmap, rows int) *roaring.Bitmap {
+	own := false
+	for i, b := range sets {
+		if a != nil && !own && a.HasRunCompression() && cardinality(a) >= rows/bitsPer && int(a.Maximum()) < rows && a.Intersects(b) {
+			s.nearRows = slices.Grow(s.nearRows[:0], (rows+63)/64)[:(rows+63)/64]
+			clear(s.nearRows)
+			a.WriteDenseTo(s.nearRows)
+			for _, b := range sets[i:] {
+				for _, row := range s.rowsIn(b) {
+					if w := int(row / 64); w < len(s.nearRows) {
+						s.nearRows[w] &^= 1 << (row % 64)
+					}
+				}
+			}
+			if a = roaring.FromDense(s.nearRows, true); a.IsEmpty() {
+				return nil
+			}
+			return a
+		}
+		a, own = less(a, b, own)
+	}
+	return a
+}
+
 func each(a, b rows, f func(a, b *roaring.Bitmap) *roaring.Bitmap) rows {
 	out := make(rows, len(a))
 	for i := range a {

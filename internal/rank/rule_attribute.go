@@ -224,11 +224,7 @@ func (s *search) attributeClasses(b *bucket, v, level int) *classes {
 					break
 				}
 				// To take out the better ones, mostly few, makes no sets of all that is left again and again.
-				r := s.standingAmong(v, level, k, seg, in)
-				own := false
-				for _, better := range c.rows {
-					r, own = less(r, better, own)
-				}
+				r := s.lessAll(s.standingAmong(v, level, k, seg, in), c.rows, s.ix.Segments[seg].Rows())
 				if r != nil {
 					c.costs, c.rows = append(c.costs, w*s.graph.Nodes[v].Len), append(c.rows, r)
 					left -= cardinality(r)
