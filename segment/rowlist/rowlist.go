@@ -38,12 +38,43 @@ func Append(dst []byte, rows []uint32) ([]byte, int) {
 	if len(rows) >= RoaringFrom {
 		return AppendRoaring(dst, rows), Roaring
 	}
+	return AppendDelta(dst, rows), Delta
+}
+
+// AppendDelta appends ascending distinct rows as deltas.
+func AppendDelta(dst []byte, rows []uint32) []byte {
 	next := uint32(0)
 	for _, r := range rows {
 		dst = binary.AppendUvarint(dst, uint64(r-next))
 		next = r + 1
 	}
-	return dst, Delta
+	return dst
+}
+
+// RoaringBytes returns how many bytes AppendRoaring appends.
+func RoaringBytes(rows []uint32) int {
+	containers, withRuns, size := 0, false, 0
+	for ; len(rows) > 0; containers++ {
+		n := splitKey(rows)
+		switch runs := countRuns(rows[:n]); {
+		case runsPay(n, runs):
+			withRuns = true
+			size += 2 + 4*runs
+		case n <= arrayMax:
+			size += 2 * n
+		default:
+			size += containerBytes
+		}
+		rows = rows[n:]
+	}
+	if !withRuns {
+		return size + 8 + 8*containers
+	}
+	size += 4 + (containers+7)/8 + 4*containers
+	if containers >= roaringOffsetsMin {
+		size += 4 * containers
+	}
+	return size
 }
 
 // splitKey returns the length of the first stretch of rows that share their upper 16 bits.
@@ -141,38 +172,68 @@ func AppendRoaring(dst []byte, rows []uint32) []byte {
 // bitmapOf returns the rows of a list as a bitmap that may use p in place.
 func bitmapOf(p []byte, code, count int) *roaring.Bitmap {
 	b := roaring.New()
-	if code == Roaring {
-		if _, err := b.FromBuffer(p); err != nil {
-			return roaring.New()
+	if code == Delta {
+		var few [RoaringFrom]uint32
+		rows := appendRowsOf(few[:0], p, code, count)
+		if len(rows) < RoaringFrom || !slices.IsSorted(rows) { // damaged ones may be beyond the highest row
+			b.AddMany(rows)
+			return b
 		}
-		return b
+		p = AppendRoaring(make([]byte, 0, 64+2*len(rows)), rows) // quicker than to add them
 	}
-	var few [RoaringFrom]uint32
-	b.AddMany(appendRowsOf(few[:0], p, code, count))
+	if _, err := b.FromBuffer(p); err != nil {
+		return roaring.New()
+	}
 	return b
 }
 
 // appendRowsOf appends the rows of a list in ascending order.
 func appendRowsOf(dst []uint32, p []byte, code, count int) []uint32 {
 	if code == Delta {
-		next := uint64(0)
-		for ; count > 0; count-- {
-			d, n := binary.Uvarint(p)
-			if n <= 0 {
-				return dst
-			}
-			p = p[n:]
-			next += d
-			dst = append(dst, uint32(next))
-			next++
-		}
-		return dst
+		n := max(0, min(count, len(p))) // a row has a byte at least
+		dst = slices.Grow(dst, n)
+		d := deltas{p: p, left: n}
+		return dst[:len(dst)+d.read(dst[len(dst):len(dst)+n])]
 	}
 	var c RoaringCursor
 	for ok := c.Init(p); ok && c.container < c.containers; c.nextContainer() {
 		dst = c.appendContainer(dst)
 	}
 	return dst
+}
+
+// deltas goes through the rows of a list of deltas.
+type deltas struct {
+	p    []byte
+	left int // rows
+	next uint64
+}
+
+// read reads the next rows, as many as fit, and returns how many these are.
+func (d *deltas) read(rows []uint32) int {
+	p, next, at := d.p, d.next, 0
+	rows = rows[:min(len(rows), d.left)]
+	for i := range rows {
+		var v uint64
+		if at+1 < len(p) && p[at]&p[at+1] < 0x80 { // one byte or two: which of them nobody foresees, so it is no branch
+			v = uint64(binary.LittleEndian.Uint16(p[at:]))
+			two := v >> 7 & 1
+			v = v&0x7f | v>>1&0x3f80&-two
+			at += 1 + int(two)
+		} else {
+			var size int
+			if v, size = binary.Uvarint(p[at:]); size <= 0 {
+				d.left = 0
+				return i
+			}
+			at += size
+		}
+		next += v
+		rows[i] = uint32(next)
+		next++
+	}
+	d.p, d.next, d.left = p[at:], next, d.left-len(rows)
+	return len(rows)
 }
 
 // List is the code of some rows in mapped memory.
@@ -238,10 +299,13 @@ func (l List) First() uint32 {
 // AddToBits sets the bits of the rows, 64 a word; rows beyond are left out.
 func (l List) AddToBits(words []uint64) {
 	if l.Code == Delta {
-		var few [RoaringFrom]uint32
-		for _, r := range l.AppendTo(few[:0]) {
-			if int(r/64) < len(words) {
-				words[r/64] |= 1 << (r % 64)
+		d := deltas{p: l.P, left: l.Count}
+		var some [64]uint32
+		for n := d.read(some[:]); n > 0; n = d.read(some[:]) {
+			for _, r := range some[:n] {
+				if int(r/64) < len(words) {
+					words[r/64] |= 1 << (r % 64)
+				}
 			}
 		}
 		return

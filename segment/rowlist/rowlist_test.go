@@ -39,6 +39,26 @@ func TestRowListsAreRoaringBitmaps(t *testing.T) {
 		if err := got.Validate(); err != nil || !got.Equals(want) {
 			t.Fatalf("%d rows: %v, %v", len(rows), err, got)
 		}
+		if n := len(AppendRoaring(nil, rows)); RoaringBytes(rows) != n {
+			t.Fatalf("%d rows are said to have %d bytes as a bitmap, and have %d", len(rows), RoaringBytes(rows), n)
+		}
+		for _, l := range []List{l, {P: AppendDelta(nil, rows), Code: Delta, Count: len(rows)}} {
+			var walked []uint32
+			walk, step := l.Walk(), 1<<(7+rng.IntN(12))
+			for end := uint32(0); len(walked) < len(rows); end += uint32(1 + rng.IntN(step)) {
+				n := len(walked)
+				walked = walk.AppendBelow(walked, end)
+				if at, _ := slices.BinarySearch(rows, end); at != len(walked) {
+					t.Fatalf("%d rows, code %d: %d below %d, want %d; %d before", len(rows), l.Code, len(walked), end, at, n)
+				}
+			}
+			if !slices.Equal(walked, rows) {
+				t.Fatalf("%d rows, code %d: others are walked through", len(rows), l.Code)
+			}
+			if got := l.AppendTo(nil); !slices.Equal(got, rows) {
+				t.Fatalf("%d rows, code %d: decoded wrong", len(rows), l.Code)
+			}
+		}
 		if code == Roaring {
 			want.RunOptimize()
 			if b, err := want.ToBytes(); err != nil || !slices.Equal(b, p) {
