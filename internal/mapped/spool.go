@@ -63,6 +63,14 @@ func (s *Spool) Bytes() ([]byte, error) {
 	return s.read.Bytes(), nil
 }
 
+// GiveBack lets the pages of what Bytes returned go from the process's memory; reading them again is correct. What was written to them
+// is lost.
+func (s *Spool) GiveBack() {
+	if s.read != nil && s.read.m != nil {
+		advise(s.read.data, DontNeed)
+	}
+}
+
 // Close removes the file. A nil Spool has none.
 func (s *Spool) Close() error {
 	if s == nil {

@@ -33,6 +33,9 @@ func TestSpool(t *testing.T) {
 				if err != nil || !bytes.Equal(got, want) || s.Len() != int64(len(want)) {
 					t.Fatalf("%d bytes of %d: %v", len(got), len(want), err)
 				}
+				if s.GiveBack(); !bytes.Equal(got, want) {
+					t.Fatalf("%d bytes are others once they were given back", len(got))
+				}
 				if len(got) > 0 { // of the mapping alone
 					got[len(got)-1] = 0
 				}
