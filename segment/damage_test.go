@@ -209,6 +209,7 @@ func fixChecksums(data []byte) {
 func exercise(t testing.TB, r *Reader) {
 	sound := r.Verify() == nil
 	var buf []byte
+	var known []Posting
 	try := func(f func()) { // with what every caller has around it
 		_ = mapped.Guard(func() error { f(); return nil })
 	}
@@ -240,7 +241,9 @@ func exercise(t testing.TB, r *Reader) {
 			}
 			reader.Append(dst[:0], 0)
 			exercisePositions(f, rows)
-			r.AddNeighbours(make([]uint64, (r.Rows()+63)/64), p, p, f.ID())
+			if r.KnowsNeighbours(p) {
+				known = append(known, p)
+			}
 			if sound {
 				f.AddRows(roaring.New())
 			}
@@ -256,6 +259,20 @@ func exercise(t testing.TB, r *Reader) {
 		try(func() { r.Term(it.Word()) })
 	}
 	_ = it.Err()
+	for i, p := range known {
+		try(func() {
+			r.AddNeighbours(make([]uint64, (r.Rows()+63)/64), known[i:i+1], known, func(FieldID) bool { return true })
+		})
+		for _, q := range known {
+			try(func() {
+				for f := range FieldID(20) {
+					if rows := r.Neighbours(p, q, f); sound && rows != nil {
+						rows.ToArray()
+					}
+				}
+			})
+		}
+	}
 	for _, p := range []string{"a", "b", "aa", "é", "日", "aaaa"} {
 		try(func() {
 			if x, ok := r.Prefix([]byte(p)); ok {

@@ -47,14 +47,15 @@ func fixedSegment(t testing.TB, fs vfs.FS, name string) {
 	b.Vectors(1, DocVectors{Regenerate: true, Vectors: []float32{0.5, -2, 0, 1, 1}})
 	b.Vectors(6, DocVectors{Regenerate: true, Vectors: append(axis(0, 1), axis(1, 3)...), Fragments: []uint16{0, 7}})
 	b.EndDoc()
-	b.StartDoc(5, []byte("k2"), []byte(`{"id":"k2","title":"cat cat","tags":[],"price":null}`))
+	b.StartDoc(5, []byte("k2"), []byte(`{"id":"k2","title":"cat red","tags":[],"price":null}`))
 	for f := range FieldID(4) {
 		b.Present(f)
 	}
 	b.Word(0, []byte("k2"), 0)
 	b.Word(1, []byte("cat"), 0)
+	b.Word(1, []byte("red"), 1)
 	b.Word(1, []byte("cat"), 1000)
-	b.WordCount(1, 2)
+	b.WordCount(1, 3)
 	b.Empty(2)
 	b.Null(3)
 	b.Vectors(0, DocVectors{Regenerate: true, Given: true, Vectors: []float32{3, 4}})

@@ -1,9 +1,8 @@
 package segment
 
 import (
-	"context"
 	"encoding/binary"
-	"fmt"
+	"math/bits"
 	"sort"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -11,31 +10,44 @@ import (
 	"svc/segment/rowlist"
 )
 
-// A few hundred words stand in so many rows that reading their positions is most of what a search for two of them costs. For these
-// the section near has the rows where one stands directly behind the other:
+// A thousand words stand in so many rows that reading their positions is most of what a search for two of them costs. For these
+// the section pair has the rows where one stands directly behind the other:
 //
-//	u32 words, u32 pairs
+//	u32 words, u32 blocks
 //	words × u64                 offset of the word's posting, ascending
-//	pairs × { u16 field, u8 first, u8 second, u32 count, u32 offset, u32 length << 1 | code }, ascending
-//	row lists, at multiples of 8
+//	blocks × { u16 field, u16 first, u32 pairs, u64 offset }, ascending by field and first
+//	blocks, each at a multiple of 8, one behind the other:
+//	  pairs × u16 second, ascending
+//	  pairs × u32 where the list ends among those of the block, ascending; padding up to a multiple of 8
+//	  lists, padding
 //
-// first and second are numbers of words. Two words of the section without an entry for a field are nowhere neighbours there.
+// first and second are numbers of words, and a list is
+//
+//	uvarint count << 1 | code
+//	row list; in Roaring format ahead of it padding up to a multiple of 8 among the lists of the block
+//
+// Two words of the section without a list for a field are nowhere neighbours there.
 const (
 	neighbourHeadBytes  = 8
 	neighbourWordBytes  = 8
-	neighbourEntryBytes = 16
+	neighbourBlockBytes = 16
+	neighbourPairBytes  = 6 // ahead of the lists
 
-	maxNeighbourWords = 255
-	neighbourShare    = 32 // a word is frequent that stands in one of so many rows
+	maxNeighbourWords = 1 << pairDigit
+	neighbourShare    = 256 // a word is frequent that stands in one of so many rows
 )
 
-// NeighbourRows is in how many rows a word stands at least whose neighbours are kept. (A variable, so that tests can lower it.)
-var NeighbourRows = 8192
+// NeighbourRows is in how many rows a word stands at least whose neighbours are kept, and NeighbourSegmentRows how many rows a segment
+// has that keeps any: smaller ones are many, and merged soon. (Variables, so that tests can lower them.)
+var (
+	NeighbourRows        = 1024
+	NeighbourSegmentRows = 32 << 10
+)
 
 // neighbourReader finds pairs in the section.
 type neighbourReader struct {
-	words, entries []byte // nil when there is no section
-	section        []byte
+	words, blocks []byte // nil when there is no section
+	section       []byte
 }
 
 func (r *Reader) openNeighbours() error { return nil }
@@ -48,14 +60,14 @@ func (r *Reader) allNeighbours() *neighbourReader {
 			return &neighbourReader{}
 		}
 		r.blocks.touch(p[:neighbourHeadBytes])
-		words, pairs := int(binary.LittleEndian.Uint32(p)), int(binary.LittleEndian.Uint32(p[4:]))
+		words, blocks := int(binary.LittleEndian.Uint32(p)), int(binary.LittleEndian.Uint32(p[4:]))
 		first := neighbourHeadBytes + words*neighbourWordBytes
-		end := first + pairs*neighbourEntryBytes
+		end := first + blocks*neighbourBlockBytes
 		if words > maxNeighbourWords || end > len(p) {
-			r.broken(tagNeighbours, "%d words and %d pairs in %d bytes", words, pairs, len(p))
+			r.broken(tagNeighbours, "%d words and %d blocks in %d bytes", words, blocks, len(p))
 		}
 		r.blocks.touch(p[:end])
-		return &neighbourReader{words: p[neighbourHeadBytes:first], entries: p[first:end], section: p}
+		return &neighbourReader{words: p[neighbourHeadBytes:first], blocks: p[first:end], section: p}
 	})
 }
 
@@ -68,28 +80,82 @@ func (n *neighbourReader) number(offset int) (int, bool) {
 	return i, i < words && binary.LittleEndian.Uint64(n.words[i*neighbourWordBytes:]) == uint64(offset)
 }
 
-// neighbourKey orders pairs as their entries stand.
-func neighbourKey(f FieldID, first, second int) uint32 {
-	return uint32(f)<<16 | uint32(first)<<8 | uint32(second)
-}
+// blockKey orders blocks: a field, and the number of a first word.
+func blockKey(f FieldID, first int) uint32 { return uint32(f)<<16 | uint32(first) }
+
+func (n *neighbourReader) blockCount() int { return len(n.blocks) / neighbourBlockBytes }
 
 func (n *neighbourReader) key(i int) uint32 {
-	e := n.entries[i*neighbourEntryBytes:]
-	return neighbourKey(FieldID(binary.LittleEndian.Uint16(e)), int(e[2]), int(e[3]))
+	b := n.blocks[i*neighbourBlockBytes:]
+	return blockKey(FieldID(binary.LittleEndian.Uint16(b)), int(binary.LittleEndian.Uint16(b[2:])))
 }
 
-func (n *neighbourReader) pairs() int { return len(n.entries) / neighbourEntryBytes }
+// find returns the number of the first block whose key is no lower.
+func (n *neighbourReader) find(key uint32) int {
+	return sort.Search(n.blockCount(), func(i int) bool { return n.key(i) >= key })
+}
 
-// list returns the rows of an entry, if they lie inside.
-func (n *neighbourReader) list(i int) (rowlist.List, bool) {
-	e := n.entries[i*neighbourEntryBytes:]
-	size := binary.LittleEndian.Uint32(e[12:])
-	l := rowlist.List{Code: int(size & 1), Count: int(binary.LittleEndian.Uint32(e[4:]))}
-	from, length := uint64(binary.LittleEndian.Uint32(e[8:])), uint64(size>>1)
-	if from+length > uint64(len(n.section)) || l.Code == rowlist.Delta && uint64(l.Count) > length {
+// pairBlock is what one word has behind it in a field.
+type pairBlock struct {
+	seconds, ends []byte
+	lists         []byte
+	offset        int // in the section, and of the lists
+	listOffset    int
+}
+
+// block returns a block, if all but its lists lies inside.
+func (n *neighbourReader) block(i int) (pairBlock, bool) {
+	b := n.blocks[i*neighbourBlockBytes:]
+	pairs, offset := int(binary.LittleEndian.Uint32(b[4:])), binary.LittleEndian.Uint64(b[8:])
+	if offset > uint64(len(n.section)) || pairs > (len(n.section)-int(offset))/neighbourPairBytes {
+		return pairBlock{}, false
+	}
+	at := int(offset)
+	ends, lists := at+2*pairs, at+neighbourPairBytes*pairs
+	p := pairBlock{seconds: n.section[at:ends], ends: n.section[ends:lists], offset: at}
+	p.listOffset = min(lists+-lists&(postingAlign-1), len(n.section))
+	p.lists = n.section[p.listOffset:]
+	return p, true
+}
+
+func (b *pairBlock) pairs() int { return len(b.seconds) / 2 }
+
+func (b *pairBlock) second(i int) int { return int(binary.LittleEndian.Uint16(b.seconds[2*i:])) }
+
+func (b *pairBlock) end(i int) int { return int(binary.LittleEndian.Uint32(b.ends[4*i:])) }
+
+// find returns the index of the pair with a second word.
+func (b *pairBlock) find(second int) (int, bool) {
+	i := sort.Search(b.pairs(), func(i int) bool { return b.second(i) >= second })
+	return i, i < b.pairs() && b.second(i) == second
+}
+
+// list returns the rows of a pair, if they lie inside. blocks checks the bytes, unless it is nil.
+func (b *pairBlock) list(blocks *blocks, i int) (rowlist.List, bool) {
+	from := 0
+	if i > 0 {
+		from = b.end(i - 1)
+	}
+	to := b.end(i)
+	if from >= to || to > len(b.lists) {
 		return rowlist.List{}, false
 	}
-	l.P = n.section[from : from+length : from+length]
+	p := b.lists[from:to:to]
+	if blocks != nil {
+		blocks.touch(p)
+	}
+	h, head := binary.Uvarint(p)
+	if head <= 0 || h>>1 > maxRows {
+		return rowlist.List{}, false
+	}
+	l := rowlist.List{Code: int(h & 1), Count: int(h >> 1)}
+	if l.Code == rowlist.Roaring {
+		head += -(from + head) & (postingAlign - 1)
+	}
+	if head > len(p) || l.Code == rowlist.Delta && l.Count > len(p)-head {
+		return rowlist.List{}, false
+	}
+	l.P = p[head:]
 	return l, true
 }
 
@@ -106,188 +172,109 @@ func (r *Reader) neighbourNumber(p Posting) (int, bool) {
 	return r.allNeighbours().number(p.start)
 }
 
-// Neighbours returns the rows where the word b stands directly behind the word a in field f; shared, not to be modified, nil for
-// none, and valid like Posting.Rows. Both are words of which KnowsNeighbours is true.
-func (r *Reader) Neighbours(a, b Posting, f FieldID) *roaring.Bitmap {
-	if l, ok := r.neighbourRows(a, b, f); ok {
-		return l.Bitmap()
-	}
-	return nil
-}
-
-// AddNeighbours sets the bits of the rows that Neighbours returns, 64 a word.
-func (r *Reader) AddNeighbours(words []uint64, a, b Posting, f FieldID) {
-	if l, ok := r.neighbourRows(a, b, f); ok {
-		l.AddToBits(words)
-	}
-}
-
-func (r *Reader) neighbourRows(a, b Posting, f FieldID) (rowlist.List, bool) {
-	first, ok := r.neighbourNumber(a)
-	second, also := r.neighbourNumber(b)
-	if !ok || !also {
-		return rowlist.List{}, false
-	}
+// pairBlock returns the block of a field and a first word, if there is one.
+func (r *Reader) pairBlock(f FieldID, first int) (b pairBlock, ok bool) {
 	n := r.allNeighbours()
-	key := neighbourKey(f, first, second)
-	i := sort.Search(n.pairs(), func(i int) bool { return n.key(i) >= key })
-	if i == n.pairs() || n.key(i) != key {
-		return rowlist.List{}, false
+	i := n.find(blockKey(f, first))
+	if i == n.blockCount() || n.key(i) != blockKey(f, first) {
+		return b, false
 	}
-	l, ok := n.list(i)
+	if b, ok = n.block(i); !ok {
+		r.broken(tagNeighbours, "a block of pairs that is not inside")
+	}
+	r.blocks.touch(n.section[b.offset:b.listOffset])
+	return b, true
+}
+
+// pairList returns the rows of a pair of a block.
+func (r *Reader) pairList(b *pairBlock, i int) rowlist.List {
+	l, ok := b.list(&r.blocks, i)
 	if !ok {
 		r.broken(tagNeighbours, "rows of a pair that are not inside")
 	}
-	r.blocks.touch(l.P)
-	return l, true
+	return l
 }
 
-func buildNeighbours(_ context.Context, b *Builder, f *fileWriter) error {
-	of := neighbourSource{}
-	words := b.frequent.choose()
-	for _, w := range words {
-		p, _ := readPosting(nil, w.posting, uint64(w.base))
-		of.postings = append(of.postings, p)
+// Neighbours returns the rows where the word b stands directly behind the word a in field f; shared, not to be modified, nil for
+// none, and valid like Posting.Rows. Both are words of which KnowsNeighbours is true.
+func (r *Reader) Neighbours(a, b Posting, f FieldID) *roaring.Bitmap {
+	first, ok := r.neighbourNumber(a)
+	second, also := r.neighbourNumber(b)
+	if !ok || !also {
+		return nil
 	}
-	of.rows = len(b.docIDs)
-	return writeNeighbours(f, words, []neighbourSource{of}, func() error {
-		f.worked(askEvery)
-		return f.err
-	})
-}
-
-func (m *merger) mergeNeighbours() error {
-	words := m.frequent.choose()
-	var sources []neighbourSource
-	for i, l := range m.in {
-		of := neighbourSource{rows: l.rows, to: m.rows[i]}
-		for _, w := range words {
-			p, _ := l.Term(w.word) // without fields where the input does not have it
-			of.postings = append(of.postings, p)
-		}
-		sources = append(sources, of)
+	block, ok := r.pairBlock(f, first)
+	if !ok {
+		return nil
 	}
-	return writeNeighbours(m.f, words, sources, m.check)
+	i, ok := block.find(second)
+	if !ok {
+		return nil
+	}
+	l := r.pairList(&block, i)
+	if l.Code == rowlist.Delta && l.Count > r.rows/deltasPer {
+		return setOf(r.rows, l.AddToBits)
+	}
+	return l.Bitmap()
 }
 
-func (r *Reader) verifyNeighbours() error {
-	n := r.allNeighbours()
-	of := neighbourSource{rows: r.rows}
-	it := r.Terms(nil, nil, nil)
-	for it.Next() {
-		if i, ok := n.number(int(it.walk.Value())); ok {
-			if i != len(of.postings) {
-				return r.damaged(tagNeighbours, "the words are not in order")
-			}
-			of.postings = append(of.postings, it.Posting())
+// AddNeighbours sets the bits, 64 a word, of the rows where one of the words right stands directly behind one of left in a field that
+// in reports. They are words of which KnowsNeighbours is true.
+func (r *Reader) AddNeighbours(words []uint64, left, right []Posting, in func(FieldID) bool) {
+	var behind [maxNeighbourWords / 64]uint64 // a bit for each number of right
+	some := false
+	for _, p := range right {
+		if i, ok := r.neighbourNumber(p); ok {
+			behind[i/64] |= 1 << (i % 64)
+			some = true
 		}
 	}
-	if err := it.Err(); err != nil {
-		return err
+	if !some {
+		return
 	}
-	if words := len(n.words) / neighbourWordBytes; len(of.postings) != words {
-		return r.damaged(tagNeighbours, "%d words of which %d have a posting", words, len(of.postings))
-	}
-	for i := range n.pairs() {
-		l, ok := n.list(i)
+	for _, p := range left {
+		first, ok := r.neighbourNumber(p)
 		if !ok {
-			return r.damaged(tagNeighbours, "the rows of the pair %08x are not inside", n.key(i))
+			continue
 		}
-		if i > 0 && n.key(i-1) >= n.key(i) {
-			return r.damaged(tagNeighbours, "the pair %08x follows %08x", n.key(i), n.key(i-1))
-		}
-		if _, err := r.verifyRows(tagNeighbours, l); err != nil {
-			return fmt.Errorf("pair %08x: %w", n.key(i), err)
-		}
-	}
-	at := 0
-	for _, field := range fieldsOf([]neighbourSource{of}) {
-		from := at
-		for at < n.pairs() && n.key(at)>>16 == uint32(field) {
-			at++
-		}
-		if err := r.verifyPairs(&of, n, field, from, at); err != nil {
-			return err
+		for k := range p.Fields() {
+			f := p.Field(k).ID()
+			if !in(f) {
+				continue
+			}
+			if b, ok := r.pairBlock(f, first); ok {
+				r.addBlock(words, &b, &behind)
+			}
 		}
 	}
-	if at != n.pairs() {
-		return r.damaged(tagNeighbours, "%d pairs, of which %d stand somewhere", n.pairs(), at)
-	}
-	return nil
 }
 
-// pairCursor goes through the rows of a pair.
-type pairCursor struct {
-	rows rowlist.Cursor
-	all  int
-	seen int
-	last uint32 // of those seen
+// addBlock sets the bits of the rows of those pairs of a block whose second words have a bit.
+func (r *Reader) addBlock(words []uint64, b *pairBlock, behind *[maxNeighbourWords / 64]uint64) {
+	n := 0
+	for _, w := range behind {
+		n += bits.OnesCount64(w)
+	}
+	if n*searchedSeconds < b.pairs() {
+		for i, w := range behind {
+			for ; w != 0; w &= w - 1 {
+				if k, ok := b.find(64*i + bits.TrailingZeros64(w)); ok {
+					r.pairList(b, k).AddToBits(words)
+				}
+			}
+		}
+		return
+	}
+	for k := range b.pairs() {
+		if s := b.second(k); s < maxNeighbourWords && behind[s/64]>>(s%64)&1 != 0 {
+			r.pairList(b, k).AddToBits(words)
+		}
+	}
 }
 
-// verifyPairs goes through the rows in which the words are neighbours in a field, and along the entries from one to another, which are
-// to have each of them and no other. It holds a cursor for each entry.
-func (r *Reader) verifyPairs(of *neighbourSource, n *neighbourReader, field FieldID, from, to int) error {
-	words := len(of.postings)
-	cursors := make([]pairCursor, to-from)
-	entry := make([]int32, words*words) // the entry of a pair, from 1
-	for i := range cursors {
-		l, _ := n.list(from + i)
-		cursors[i] = pairCursor{rows: l.Cursor(), all: l.Count}
-		key := n.key(from + i)
-		first, second := int(key>>8&0xff), int(key&0xff)
-		if first >= words || second >= words {
-			return r.damaged(tagNeighbours, "the pair %08x is of a word beyond %d", key, words)
-		}
-		entry[first*words+second] = int32(i + 1)
-	}
-	var damage error
-	err := of.eachNeighbour(field, func() error { return nil }, func() error { return damage }, func(first, second int, row uint32) {
-		if damage != nil {
-			return
-		}
-		i := entry[first*words+second]
-		if i == 0 {
-			damage = r.damaged(tagNeighbours, "no entry of the pair %08x", neighbourKey(field, first, second))
-			return
-		}
-		c := &cursors[i-1]
-		if c.seen > 0 && c.last == row {
-			return
-		}
-		if at, ok := c.rows.Find(row); !ok || at != c.seen {
-			damage = r.damaged(tagNeighbours, "the pair %08x stands in row %d, which is not what its entry has there", neighbourKey(field, first, second), row)
-			return
-		}
-		c.seen++
-		c.last = row
-	})
-	if err != nil {
-		return err
-	}
-	for i := range cursors {
-		if c := &cursors[i]; c.seen != c.all {
-			return r.damaged(tagNeighbours, "the pair %08x stands in %d rows, and has %d", n.key(from+i), c.seen, c.all)
-		}
-	}
-	return nil
-}
+// deltasPer is from which share of the rows on, one in so many, a set of deltas is made with a bit a row: of half a million rows a
+// thousand take as long either way.
+const deltasPer = 512
 
-func (i *inspector) neighbours() {
-	n := i.r.allNeighbours()
-	words := len(n.words) / neighbourWordBytes
-	i.field(4, "%d words", words)
-	i.field(4, "%d pairs", n.pairs())
-	i.t.List(words, inspectItems, func(k int) { i.field(neighbourWordBytes, "word %d: posting at %d", k, i.u64()) })
-	i.at = neighbourHeadBytes + len(n.words)
-	i.t.List(n.pairs(), inspectItems, func(k int) {
-		e := n.entries[k*neighbourEntryBytes:]
-		l, _ := n.list(k)
-		i.field(neighbourEntryBytes, "field %d, word %d behind word %d: %d rows, %s", binary.LittleEndian.Uint16(e), e[3], e[2], l.Count, codeName(l.Code))
-	})
-	i.t.List(n.pairs(), inspectItems, func(k int) {
-		if l, ok := n.list(k); ok {
-			i.at = int(binary.LittleEndian.Uint32(n.entries[k*neighbourEntryBytes+8:]))
-			i.rows(l)
-		}
-	})
-}
+// searchedSeconds is how many seconds are looked at one after the other while one is searched for.
+const searchedSeconds = 16

@@ -3,12 +3,12 @@ package segment
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/binary"
 	"errors"
 	"math"
 	"slices"
 
-	"svc/internal/mapped"
 	"svc/segment/rowlist"
 )
 
@@ -29,7 +29,11 @@ type frequentWords struct {
 }
 
 func newFrequentWords(rows int, keep bool) *frequentWords {
-	return &frequentWords{least: max(NeighbourRows, rows/neighbourShare), keep: keep}
+	q := &frequentWords{least: max(NeighbourRows, rows/neighbourShare), keep: keep}
+	if rows < NeighbourSegmentRows {
+		q.least = math.MaxInt
+	}
+	return q
 }
 
 // add is told of a word in byte order. posting is its code, from base on.
@@ -45,338 +49,200 @@ func (q *frequentWords) add(word []byte, fields []fieldRows, offset uint64, post
 	if q.keep {
 		w.posting = bytes.Clone(posting)
 	}
-	q.list = append(q.list, w)
+	if q.list = append(q.list, w); len(q.list) == 2*maxNeighbourWords {
+		q.cut()
+	}
+}
+
+// cut leaves no more of them than are written: the most frequent ones.
+func (q *frequentWords) cut() {
+	if len(q.list) <= maxNeighbourWords {
+		return
+	}
+	slices.SortStableFunc(q.list, func(a, b frequentWord) int { return cmp.Compare(b.rows, a.rows) })
+	clear(q.list[maxNeighbourWords:])
+	q.list = q.list[:maxNeighbourWords]
+	slices.SortFunc(q.list, func(a, b frequentWord) int { return cmp.Compare(a.offset, b.offset) })
 }
 
 // choose returns the most frequent ones, in byte order, and forgets them all.
 func (q *frequentWords) choose() []frequentWord {
+	q.cut()
 	list := q.list
 	q.list = nil
-	if len(list) > maxNeighbourWords {
-		slices.SortStableFunc(list, func(a, b frequentWord) int { return cmp.Compare(b.rows, a.rows) })
-		list = list[:maxNeighbourWords]
-		slices.SortFunc(list, func(a, b frequentWord) int { return cmp.Compare(a.offset, b.offset) })
-	}
 	return list
 }
 
-// neighbourSource has the postings of the words, in their order, of some rows of the output.
-type neighbourSource struct {
-	postings []Posting
-	rows     int
-	to       []uint32 // row → row of the output, or noRow; nil when they are the same
-}
-
-// neighbourWindow is of how many rows occurrences are brought into order at once.
-const neighbourWindow = 4096
-
-// pairRows are the rows of a pair: zigzag varints, each the distance to the one before.
-type pairRows struct {
-	code  []byte
-	last  uint32
-	count int
-	mixed bool // they do not ascend
-}
-
-// add returns by how many bytes the code has grown.
-func (p *pairRows) add(row uint32) int {
-	if p.count > 0 && row == p.last {
-		return 0
+func buildNeighbours(_ context.Context, b *Builder, f *fileWriter) error {
+	of := neighbourSource{}
+	words := b.frequent.choose()
+	for _, w := range words {
+		p, _ := readPosting(nil, w.posting, uint64(w.base))
+		of.postings = append(of.postings, p)
 	}
-	p.mixed = p.mixed || p.count > 0 && row < p.last
-	was := len(p.code)
-	p.code = binary.AppendVarint(p.code, int64(row)-int64(p.last))
-	p.last = row
-	p.count++
-	return len(p.code) - was
+	of.rows = len(b.docIDs)
+	return writeNeighbours(f, words, []neighbourSource{of}, func(n int) error {
+		f.worked(n)
+		return f.err
+	})
 }
 
-// pairTable has the rows of all pairs of words in a field. Beyond pairTableBytes their codes are in a file.
-type pairTable struct {
-	words int
-	pairs []pairRows // by number of the first word, then of the second
-	bytes int        // of their codes
-
-	place func() (*mapped.Spool, error)
-	spool *mapped.Spool
-	parts []pairPart
+func (m *merger) mergeNeighbours() error {
+	words := m.frequent.choose()
+	var sources []neighbourSource
+	for i, l := range m.in {
+		of := neighbourSource{rows: l.rows, to: m.rows[i]}
+		for _, w := range words {
+			p, _ := l.Term(w.word) // without fields where the input does not have it
+			of.postings = append(of.postings, p)
+		}
+		sources = append(sources, of)
+	}
+	return writeNeighbours(m.f, words, sources, func(n int) error {
+		m.read(n) // an occurrence has a byte or two
+		m.f.worked(n)
+		return m.check()
+	})
 }
 
-// pairPart has the codes of all pairs, as they were until then, one after the other.
-type pairPart struct {
-	at   int64    // in the spool
-	ends []uint32 // from there, by pair
+// neighbourWriter makes the blocks of the section.
+type neighbourWriter struct {
+	f     *fileWriter
+	lists spooled // and, behind the lists of each block, what stands ahead of them
+	head  []byte  // the directory, with offsets from the first block
+	size  uint64  // of the blocks
+
+	field         FieldID // of the block at hand, and its first word
+	first         int
+	seconds, ends []byte
+	length        int // of its lists
+	list          []byte
+	parts         []neighbourPart
+	full          bool // a block has longer lists than can be written
 }
 
-// pairTableBytes is from how many bytes on what pairs have goes to a file. (A variable, so that tests can lower it.)
-var pairTableBytes = 4 << 20
+// neighbourPart is a block in lists.
+type neighbourPart struct{ lists, head int }
 
-func (t *pairTable) add(first, second int, row uint32) {
-	t.bytes += t.pairs[first*t.words+second].add(row)
+// add appends a pair. Those of a block come one after the other.
+func (w *neighbourWriter) add(second int, rows []uint32) error {
+	w.list = binary.AppendUvarint(w.list[:0], uint64(len(rows))<<1|rowlist.Delta)
+	w.list = rowlist.AppendDelta(w.list, rows)
+	if len(rows) >= manyNeighbours || len(w.list) > denseList(rows) {
+		w.list = binary.AppendUvarint(w.list[:0], uint64(len(rows))<<1|rowlist.Roaring)
+		for (w.length+len(w.list))%postingAlign != 0 {
+			w.list = append(w.list, 0)
+		}
+		w.list = rowlist.AppendRoaring(w.list, rows)
+	}
+	w.length += len(w.list)
+	w.seconds = binary.LittleEndian.AppendUint16(w.seconds, uint16(second))
+	w.ends = binary.LittleEndian.AppendUint32(w.ends, uint32(w.length))
+	w.full = w.full || w.length > math.MaxUint32
+	return w.lists.write(w.list)
 }
 
-// spill brings codes into the file when they are many.
-func (t *pairTable) spill() (err error) {
-	if t.bytes < pairTableBytes {
+// manyNeighbours is from how many rows on a list is in Roaring format even where that is larger: a hundred lists of half a million rows
+// are so long, and to decode one of them is much of what the search for it takes.
+const manyNeighbours = 8192
+
+// denseList returns how many bytes a list has as a bitmap, at most.
+func denseList(rows []uint32) int {
+	if len(rows) < rowlist.RoaringFrom {
+		return math.MaxInt
+	}
+	return binary.MaxVarintLen32 + postingAlign - 1 + rowlist.RoaringBytes(rows)
+}
+
+// end ends a block.
+func (w *neighbourWriter) end() error {
+	if w.length == 0 {
 		return nil
 	}
-	if t.spool == nil {
-		if t.spool, err = t.place(); err != nil {
-			return err
-		}
+	head := append(w.seconds, w.ends...)
+	for len(head)%postingAlign != 0 {
+		head = append(head, 0)
 	}
-	part := pairPart{at: t.spool.Len(), ends: make([]uint32, len(t.pairs))}
-	buffer := make([]byte, 0, writeBufferBytes)
-	end := uint32(0)
-	for i := range t.pairs {
-		p := &t.pairs[i]
-		if len(buffer)+len(p.code) > cap(buffer) {
-			if _, err := t.spool.Write(buffer); err != nil {
-				return err
-			}
-			buffer = buffer[:0]
-		}
-		buffer = append(buffer, p.code...)
-		end += uint32(len(p.code))
-		part.ends[i] = end
-		p.code = p.code[:0]
-	}
-	t.parts, t.bytes = append(t.parts, part), 0
-	_, err = t.spool.Write(buffer)
-	return err
+	w.head = binary.LittleEndian.AppendUint16(w.head, uint16(w.field))
+	w.head = binary.LittleEndian.AppendUint16(w.head, uint16(w.first))
+	w.head = binary.LittleEndian.AppendUint32(w.head, uint32(len(w.ends)/4))
+	w.head = binary.LittleEndian.AppendUint64(w.head, w.size)
+	padding := -w.length & (postingAlign - 1)
+	w.size += uint64(len(head) + w.length + padding)
+	w.parts = append(w.parts, neighbourPart{w.length + padding, len(head)})
+	w.seconds, w.ends, w.length = head[:0], w.ends[:0], 0
+	return errors.Join(w.lists.write(zeros[:padding]), w.lists.write(head))
 }
 
-// each calls f for each pair with rows, in order, with the rows, and empties the table.
-func (t *pairTable) each(f func(first, second int, rows []uint32) error) (err error) {
-	var spooled []byte
-	if len(t.parts) > 0 {
-		if spooled, err = t.spool.Bytes(); err != nil {
-			return err
+// write writes the section.
+func (w *neighbourWriter) write(words []frequentWord) error {
+	blocks, err := w.lists.bytes()
+	if err != nil {
+		return err
+	}
+	var head []byte
+	head = binary.LittleEndian.AppendUint32(head, uint32(len(words)))
+	head = binary.LittleEndian.AppendUint32(head, uint32(len(w.parts)))
+	for _, of := range words {
+		head = binary.LittleEndian.AppendUint64(head, of.offset)
+	}
+	base := uint64(len(head) + len(w.head))
+	for i := range w.parts {
+		offset := w.head[i*neighbourBlockBytes+8:]
+		binary.LittleEndian.PutUint64(offset, base+binary.LittleEndian.Uint64(offset))
+	}
+	w.f.begin(tagNeighbours, 0)
+	w.f.Write(head)
+	w.f.Write(w.head)
+	read := 0
+	for _, p := range w.parts {
+		w.f.Write(blocks[p.lists : p.lists+p.head])
+		w.f.Write(blocks[:p.lists])
+		blocks = blocks[p.lists+p.head:]
+		if read += p.lists; read >= residentBytes {
+			read = 0
+			w.lists.giveBack()
 		}
 	}
-	var rows []uint32
-	for i := range t.pairs {
-		p := &t.pairs[i]
-		if p.count == 0 {
-			continue
-		}
-		rows = rows[:0]
-		row := int64(0)
-		decode := func(code []byte) {
-			for len(code) > 0 {
-				d, n := binary.Varint(code)
-				code = code[n:]
-				row += d
-				rows = append(rows, uint32(row))
-			}
-		}
-		for _, part := range t.parts {
-			from := uint32(0)
-			if i > 0 {
-				from = part.ends[i-1]
-			}
-			decode(spooled[part.at:][from:part.ends[i]])
-		}
-		decode(p.code)
-		if p.mixed {
-			slices.Sort(rows)
-			rows = slices.Compact(rows)
-		}
-		*p = pairRows{code: p.code[:0]}
-		if err := f(i/t.words, i%t.words, rows); err != nil {
-			return err
-		}
-	}
-	t.parts, t.bytes = nil, 0
+	w.f.end()
 	return nil
 }
 
-// fieldsOf returns the fields that the words stand in, ascending.
-func fieldsOf(sources []neighbourSource) []FieldID {
-	var fields []FieldID
-	for _, s := range sources {
-		for _, p := range s.postings {
-			for k := range p.Fields() {
-				fields = append(fields, p.Field(k).ID())
-			}
-		}
-	}
-	slices.Sort(fields)
-	return slices.Compact(fields)
-}
-
-// eachPair calls f for each field and two of some words of which one stands behind the other there, with the rows, in the order of
-// keys. What it needs beyond a little memory is in a file of place.
-func eachPair(sources []neighbourSource, words int, place func() (*mapped.Spool, error), check func() error, f func(key uint32, rows []uint32) error) (err error) {
-	t := pairTable{words: words, pairs: make([]pairRows, words*words), place: place}
-	defer func() { err = errors.Join(err, t.spool.Close()) }()
-	for _, field := range fieldsOf(sources) {
-		for i := range sources {
-			err := sources[i].eachNeighbour(field, check, t.spill, t.add)
-			if err != nil {
-				return err
-			}
-		}
-		if err := t.each(func(first, second int, rows []uint32) error { return f(neighbourKey(field, first, second), rows) }); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// eachNeighbour calls add for each two words of which one stands behind the other in a field, with the row, in the order of the source's
-// rows; a row may come several times. It calls check every some thousand rows of a word, and after those of all words done.
-func (s *neighbourSource) eachNeighbour(field FieldID, check, done func() error, add func(first, second int, row uint32)) error {
-	type place struct {
-		word int
-		FieldPosting
-	}
-	var places []place
-	for w, p := range s.postings {
-		if fp, ok := p.Find(field); ok {
-			places = append(places, place{w, fp})
-		}
-	}
-	var occurrences, order, sorted []uint64
-	window := make([]uint32, 0, neighbourWindow)
-	for from := 0; from < s.rows && len(places) > 0; from += neighbourWindow {
-		window = window[:0]
-		for row := from; row < min(from+neighbourWindow, s.rows); row++ {
-			window = append(window, uint32(row))
-		}
-		order = order[:0] // index of the row in bits 24 and up, position, word
-		for _, p := range places {
-			if err := check(); err != nil {
-				return err
-			}
-			occurrences = p.AppendOccurrences(occurrences[:0], window, 0)
-			for _, o := range occurrences {
-				order = append(order, o<<8|uint64(p.word))
-			}
-		}
-		order, sorted = sortByRow(order, sorted)
-		for i, o := range order {
-			if i%askEvery == 0 {
-				if err := check(); err != nil {
-					return err
-				}
-			}
-			row := window[o>>24]
-			if s.to != nil {
-				if int(row) >= len(s.to) || s.to[row] == noRow {
-					continue
-				}
-				row = s.to[row]
-			}
-			// Several words may stand at one position.
-			for _, next := range order[i+1:] {
-				if next>>8 > o>>8+1 {
-					break
-				}
-				if next>>8 == o>>8+1 && next>>24 == o>>24 {
-					add(int(o&0xff), int(next&0xff), row)
-				}
-			}
-		}
-		if err := done(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// sortByRow sorts numbers whose bits 24 and up are below neighbourWindow. It returns them in the spare slice, and the other one.
-func sortByRow(order, spare []uint64) (sorted, used []uint64) {
-	var ends [neighbourWindow]int
-	for _, o := range order {
-		ends[o>>24]++
-	}
-	at := 0
-	for row, n := range ends {
-		ends[row] = at
-		at += n
-	}
-	spare = slices.Grow(spare[:0], len(order))[:len(order)]
-	for _, o := range order {
-		row := o >> 24
-		spare[ends[row]] = o
-		ends[row]++
-	}
-	begin := 0
-	for _, end := range ends {
-		slices.Sort(spare[begin:end])
-		begin = end
-	}
-	return spare, order
-}
-
-// writeNeighbours writes the section; none when there is no word, or more than a section holds.
-func writeNeighbours(f *fileWriter, words []frequentWord, sources []neighbourSource, check func() error) (err error) {
+// writeNeighbours writes the section; none when there is no word, or more than a section holds. step is called as that goes on, with
+// about how many occurrences and rows were read since.
+func writeNeighbours(f *fileWriter, words []frequentWord, sources []neighbourSource, step func(n int) error) (err error) {
 	if len(words) == 0 {
 		return nil
 	}
-	type entry struct {
-		key                 uint32
-		count, offset, size int
-	}
-	var entries []entry
-	var lists []byte // behind those in the spool
-	var spool *mapped.Spool
-	defer func() { err = errors.Join(err, spool.Close()) }()
-	spooled := 0 // bytes, a multiple of postingAlign
-	if err := eachPair(sources, len(words), f.newSpool, check, func(key uint32, rows []uint32) error {
-		f.worked(wordWork + len(rows))
-		for len(lists)%postingAlign != 0 {
-			lists = append(lists, 0)
-		}
-		if len(lists) >= pairTableBytes {
-			if spool == nil {
-				if spool, err = f.newSpool(); err != nil {
-					return err
-				}
-			}
-			if _, err := spool.Write(lists); err != nil {
+	w := neighbourWriter{f: f, lists: spooled{place: f.newSpool}}
+	pairs := pairRows{step: step, written: spooled{place: f.newSpool}}
+	defer func() { err = errors.Join(err, w.lists.empty(), pairs.written.empty()) }()
+	for _, w.field = range fieldsOf(sources) {
+		for i := range sources {
+			if err := sources[i].eachNeighbour(w.field, step, pairs.add); err != nil {
 				return err
 			}
-			spooled += len(lists)
-			lists = lists[:0]
 		}
-		at := len(lists)
-		var code int
-		lists, code = rowlist.Append(lists, rows)
-		entries = append(entries, entry{key, len(rows), spooled + at, (len(lists)-at)<<1 | code})
-		return nil
-	}); err != nil {
-		return err
-	}
-	base := neighbourHeadBytes + len(words)*neighbourWordBytes + len(entries)*neighbourEntryBytes
-	base += -base & (postingAlign - 1)
-	if base+spooled+len(lists) > math.MaxInt32 {
-		return nil
-	}
-	head := make([]byte, neighbourHeadBytes, base)
-	binary.LittleEndian.PutUint32(head, uint32(len(words)))
-	binary.LittleEndian.PutUint32(head[4:], uint32(len(entries)))
-	for _, w := range words {
-		head = binary.LittleEndian.AppendUint64(head, w.offset)
-	}
-	for _, e := range entries {
-		head = binary.LittleEndian.AppendUint16(head, uint16(e.key>>16))
-		head = append(head, byte(e.key>>8), byte(e.key))
-		head = binary.LittleEndian.AppendUint32(head, uint32(e.count))
-		head = binary.LittleEndian.AppendUint32(head, uint32(base+e.offset))
-		head = binary.LittleEndian.AppendUint32(head, uint32(e.size))
-	}
-	f.begin(tagNeighbours, 0)
-	f.Write(head[:base])
-	if spool != nil {
-		before, err := spool.Bytes()
-		if err != nil {
+		if err := pairs.each(func(first, second int, rows []uint32) error {
+			if first != w.first {
+				if err := w.end(); err != nil {
+					return err
+				}
+				w.first = first
+			}
+			if err := step(wordWork + len(rows)); err != nil {
+				return err
+			}
+			return w.add(second, rows)
+		}); err != nil {
 			return err
 		}
-		f.Write(before)
+		if err := w.end(); err != nil {
+			return err
+		}
 	}
-	f.Write(lists)
-	f.end()
-	return nil
+	if w.full {
+		return nil
+	}
+	return w.write(words)
 }

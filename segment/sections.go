@@ -35,7 +35,7 @@ var (
 	tagTerms       = newTag("term")
 	tagPrefixPosts = newTag("pfxp")
 	tagPrefixes    = newTag("pfxk")
-	tagNeighbours  = newTag("near")
+	tagNeighbours  = newTag("pair")
 	tagPresence    = newTag("pres")
 	tagDottedKeys  = newTag("dkey")
 	tagWordCounts  = newTag("wcnt")

@@ -18,11 +18,12 @@ var testEmbedders = []EmbedderShape{{ID: 3, Dimensions: 3}, {ID: 1, Dimensions: 
 // what it returns is called.
 func lowerThresholds(newCodes, newGraph int) (restore func()) {
 	codes, graph, bits, direct, rows := codeVectors, graphVectors, graphBitVectors, directVectors, NeighbourRows
+	inSegments := NeighbourSegmentRows
 	codeVectors, graphVectors, graphBitVectors, directVectors = newCodes, newGraph, newGraph, 64
-	NeighbourRows = 2
+	NeighbourRows, NeighbourSegmentRows = 2, 0
 	return func() {
 		codeVectors, graphVectors, graphBitVectors, directVectors = codes, graph, bits, direct
-		NeighbourRows = rows
+		NeighbourRows, NeighbourSegmentRows = rows, inSegments
 	}
 }
 

@@ -146,7 +146,8 @@ func TestBuildLeavesOffInTime(t *testing.T) {
 // The rows of a phrase are those where its words stand in a row, whether or not the segment keeps neighbours; a hole may be any word
 // or none.
 func TestPhrasesAreWordsInARow(t *testing.T) {
-	defer func(n int) { segment.NeighbourRows = n }(segment.NeighbourRows)
+	defer func(n, m int) { segment.NeighbourRows, segment.NeighbourSegmentRows = n, m }(segment.NeighbourRows, segment.NeighbourSegmentRows)
+	segment.NeighbourSegmentRows = 0
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
@@ -213,7 +214,8 @@ func inARow(text, slots []string) bool {
 // Each phrase of a query is looked for among the first documents, however late it is.
 func TestPhrasesAreFoundWhenTimeIsOver(t *testing.T) {
 	defer func(n int) { paceSteps = n }(paceSteps)
-	defer func(n int) { segment.NeighbourRows = n }(segment.NeighbourRows)
+	defer func(n, m int) { segment.NeighbourRows, segment.NeighbourSegmentRows = n, m }(segment.NeighbourRows, segment.NeighbourSegmentRows)
+	segment.NeighbourSegmentRows = 0
 	segment.NeighbourRows = math.MaxInt // where they are known no positions are read
 	paceSteps = 2 * 2 * phraseRows      // of the rows of two words, those that are looked at in two goes
 	docs := slices.Repeat([]string{"a b c d"}, 6*phraseRows)

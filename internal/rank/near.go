@@ -319,22 +319,12 @@ func (s *search) nearIn(like *batch, u, v int) (sure, maybe *roaring.Bitmap, ok 
 	s.nearRows = slices.Grow(s.nearRows[:0], (reader.Rows()+63)/64)[:(reader.Rows()+63)/64]
 	bits := s.nearRows
 	clear(bits)
-	for _, p := range left {
-		for k := range p.Fields() {
-			f := p.Field(k).ID()
-			if s.searchable[f] < 0 {
-				continue
-			}
-			for _, q := range right {
-				reader.AddNeighbours(bits, p, q, f)
-			}
-		}
-	}
+	reader.AddNeighbours(bits, left, right, func(f segment.FieldID) bool { return s.searchable[f] >= 0 })
 	return roaring.FromDense(bits, true), maybe, true
 }
 
 // nearPairs is up to how many pairs of words are looked up for two neighbouring nodes.
-const nearPairs = 256
+const nearPairs = 4096
 
 // knownWords returns those words of a node, at the levels of a batch, of which the segment keeps the neighbours, and the others.
 func (s *search) knownWords(like *batch, node int) (known, others []segment.Posting) {

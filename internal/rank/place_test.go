@@ -19,6 +19,8 @@ func TestPlacesOfFrequentWords(t *testing.T) {
 	defer func(c, l, s, u, d, b, n int) {
 		classRows, listRows, stopRows, unorderedRows, denseRows, beginningBytes, segment.NeighbourRows = c, l, s, u, d, b, n
 	}(classRows, listRows, stopRows, unorderedRows, denseRows, beginningBytes, segment.NeighbourRows)
+	defer func(n int) { segment.NeighbourSegmentRows = n }(segment.NeighbourSegmentRows)
+	segment.NeighbourSegmentRows = 0
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))

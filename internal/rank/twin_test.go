@@ -284,7 +284,8 @@ func world(t *testing.T, m *maker, name string) {
 		sampleRows, mostReadPairs = 256, 4<<20
 		roundRows, roundHits, maxRounds = 4*listRows, 32, 8
 	}
-	defer func(n int) { segment.NeighbourRows = n }(segment.NeighbourRows)
+	defer func(n, m int) { segment.NeighbourRows, segment.NeighbourSegmentRows = n, m }(segment.NeighbourRows, segment.NeighbourSegmentRows)
+	segment.NeighbourSegmentRows = 0
 	segment.NeighbourRows = 1 + m.IntN(4)
 	ix := buildWith(t, s, parts, deleted, m.chance(30))
 	o := newOracle(ix, live)
