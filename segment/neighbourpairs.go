@@ -88,6 +88,9 @@ var pairNumbers = 256 << 10
 const pairDigit = 10
 
 func (p *pairRows) add(first, second int, row uint32) error {
+	if p.numbers == nil {
+		p.numbers = make([]uint64, 0, pairNumbers)
+	}
 	p.numbers = append(p.numbers, uint64(first<<pairDigit|second)<<32|uint64(row))
 	if len(p.numbers) < pairNumbers {
 		return nil
