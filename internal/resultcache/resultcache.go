@@ -30,11 +30,12 @@ type Cache struct {
 type shard struct {
 	mu     sync.Mutex
 	slab   slab
-	places map[uint64]ref // by hash: the first of the entries that have it
-	owners map[uint64]ref // one of each owner's entries; the others follow in a ring
-	byUse  [sizes]ends    // of the entries of a size
-	clock  uint64         // the latest due of an entry that was dropped to make room
+	places map[uint64]ref  // by hash: the first of the entries that have it
+	owners map[uint64]ref  // one of each owner's entries; the others follow in a ring
+	byUse  [sizes + 1]ends // of the entries of a size, and behind them of the spare ones
+	clock  uint64          // the latest due of an entry that was dropped to make room
 	bytes  int
+	spare  int // bytes of spare entries
 	most   int
 	hits   uint64
 	misses uint64
@@ -50,6 +51,17 @@ const sizes = 12
 
 // sizeOf returns the class of an entry of so many bytes.
 func sizeOf(bytes int) int { return min(bits.Len(uint(bytes)>>10), sizes-1) }
+
+// list returns in which of byUse an entry is.
+func (e *entry) list() int {
+	if e.spare {
+		return sizes
+	}
+	return sizeOf(e.bytes)
+}
+
+// spareShare: spare entries take one byte in so many.
+const spareShare = 4
 
 // worth is how long entries of a size stay, as the clock counts. The page of a query takes a kibibyte and costs a whole search to find
 // again; the bitmap of a filter takes a hundred of them, and costs no more. Where queries come round that find more than there is room
@@ -161,7 +173,13 @@ func (f *Shelf) Again(key []byte) bool {
 
 // Put keeps a value of about so many bytes on the heap, which nobody modifies any more, in the place of what the key had.
 // The first byte of a key tells its kind.
-func (f *Shelf) Put(key []byte, value any, bytes int) {
+func (f *Shelf) Put(key []byte, value any, bytes int) { f.put(key, value, bytes, false) }
+
+// PutSpare is Put for what others of what is kept soon give again. All such values together take a quarter of the memory at most: of
+// many the ones that were used last stay.
+func (f *Shelf) PutSpare(key []byte, value any, bytes int) { f.put(key, value, bytes, true) }
+
+func (f *Shelf) put(key []byte, value any, bytes int, spare bool) {
 	bytes += entryBytes
 	if len(key) > shortKey {
 		bytes += len(key)
@@ -169,7 +187,7 @@ func (f *Shelf) Put(key []byte, value any, bytes int) {
 	s, h := f.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if bytes > s.most/2 {
+	if bytes > s.most/2 || spare && bytes > s.most/spareShare {
 		return
 	}
 	if old := s.find(f.owner, h, key); old != none {
@@ -181,7 +199,7 @@ func (f *Shelf) Put(key []byte, value any, bytes int) {
 	f.used.Store(true)
 	r := s.slab.take()
 	e := s.slab.at(r)
-	e.owner, e.hash, e.value, e.bytes, e.chain = f.owner, h, value, bytes, s.places[h]
+	e.owner, e.hash, e.value, e.bytes, e.spare, e.chain = f.owner, h, value, bytes, spare, s.places[h]
 	e.name(key)
 	s.places[h] = r
 	s.push(r, e)
@@ -194,9 +212,15 @@ func (f *Shelf) Put(key []byte, value any, bytes int) {
 		s.slab.at(e.before).after, next.before = r, r
 	}
 	s.bytes += bytes
-	for s.bytes > s.most {
-		least := s.least(r)
-		s.clock = max(s.clock, s.slab.at(least).due)
+	if spare {
+		s.spare += bytes
+	}
+	for s.bytes > s.most || s.spare > s.most/spareShare {
+		least := s.byUse[sizes].oldest
+		if s.spare <= s.most/spareShare {
+			least = s.least(r)
+			s.clock = max(s.clock, s.slab.at(least).due)
+		}
 		if s.drop(least); r > s.slab.last() {
 			r = least
 		}
@@ -249,9 +273,8 @@ func (s *shard) least(other ref) (least ref) {
 
 // push makes an entry the one of its size that was used last.
 func (s *shard) push(r ref, e *entry) {
-	k := sizeOf(e.bytes)
-	e.due = s.clock + worth(k)
-	l := &s.byUse[k]
+	e.due = s.clock + worth(sizeOf(e.bytes))
+	l := &s.byUse[e.list()]
 	e.older, e.newer = l.latest, none
 	if l.latest == none {
 		l.oldest = r
@@ -263,7 +286,7 @@ func (s *shard) push(r ref, e *entry) {
 
 // unlink takes an entry out of the list of its size.
 func (s *shard) unlink(e *entry) {
-	l := &s.byUse[sizeOf(e.bytes)]
+	l := &s.byUse[e.list()]
 	if e.older == none {
 		l.oldest = e.newer
 	} else {
@@ -281,6 +304,9 @@ func (s *shard) drop(r ref) {
 	e := s.slab.at(r)
 	s.unlink(e)
 	s.bytes -= e.bytes
+	if e.spare {
+		s.spare -= e.bytes
+	}
 	switch at := s.link(r, e); {
 	case at != nil:
 		*at = e.chain
@@ -307,7 +333,7 @@ func (s *shard) drop(r ref) {
 func (s *shard) move(from, to ref) {
 	e := s.slab.at(to)
 	*e = *s.slab.at(from)
-	l := &s.byUse[sizeOf(e.bytes)]
+	l := &s.byUse[e.list()]
 	if e.older == none {
 		l.oldest = to
 	} else {

@@ -72,7 +72,11 @@ func testAgainstModel(t *testing.T) {
 				}
 			}
 		case 1, 2, 3:
-			f.Put([]byte(k.key), n, r.IntN(1000))
+			if name%3 == 0 {
+				f.PutSpare([]byte(k.key), n, r.IntN(3000))
+			} else {
+				f.Put([]byte(k.key), n, r.IntN(1000))
+			}
 			if got := f.Get([]byte(k.key)); got != n {
 				t.Fatalf("put %d, got %v", n, got)
 			}
@@ -85,6 +89,11 @@ func testAgainstModel(t *testing.T) {
 		if b := c.Bytes(); n%500 == 0 && b > most {
 			t.Fatalf("%d bytes", b)
 		}
+		for i := range c.shards {
+			if s := &c.shards[i]; n%500 == 0 && (s.spare < 0 || s.spare > s.most/spareShare) {
+				t.Fatalf("%d bytes of spare entries", s.spare)
+			}
+		}
 	}
 	if c.Bytes() < most/2 {
 		t.Errorf("%d bytes kept", c.Bytes())
@@ -96,7 +105,7 @@ func testAgainstModel(t *testing.T) {
 		t.Errorf("%d bytes are left", n)
 	}
 	for i := range c.shards {
-		if s := &c.shards[i]; s.slab.used != 0 || len(s.slab.parts) > 2 || len(s.places) != 0 || len(s.owners) != 0 || s.byUse != [sizes]ends{} {
+		if s := &c.shards[i]; s.slab.used != 0 || len(s.slab.parts) > 2 || len(s.places) != 0 || len(s.owners) != 0 || s.byUse != [sizes + 1]ends{} || s.spare != 0 {
 			t.Errorf("shard %d has entries left: %d, %d parts, %d hashes, %d owners", i, s.slab.used, len(s.slab.parts), len(s.places), len(s.owners))
 		}
 	}
@@ -155,6 +164,33 @@ func TestPagesOutlastBitmaps(t *testing.T) {
 	}
 	if f.Get(key("page", 0)) != nil {
 		t.Error("a page outlasts all others")
+	}
+}
+
+// TestSpareEntriesLeaveRoom: however many spare entries come, the others stay; of the spare ones the last used do.
+func TestSpareEntriesLeaveRoom(t *testing.T) {
+	f := New(shards * 1 << 20).Shelf()
+	const bytes, n = 10 << 10, shards * 200
+	key := func(kind string, i int) []byte { return fmt.Append(nil, kind, i) }
+	for i := range n / 4 {
+		f.Put(key("other", i), i, bytes)
+	}
+	for i := range n {
+		f.PutSpare(key("spare", i), i, bytes)
+	}
+	others, spare := 0, 0
+	for i := range n {
+		if i < n/4 && f.Get(key("other", i)) != nil {
+			others++
+		}
+		if f.Get(key("spare", i)) != nil {
+			if spare++; i < n/2 {
+				t.Errorf("spare entry %d of %d is kept", i, n)
+			}
+		}
+	}
+	if others < n/4 || spare < shards*15 || spare > shards*(1<<20/spareShare/bytes) {
+		t.Errorf("%d of %d others are kept, and %d spare entries", others, n/4, spare)
 	}
 }
 

@@ -9,7 +9,7 @@ type ref uint32
 const none ref = 0
 
 // shortKey is how long a key is at most that stands in its entry.
-const shortKey = 43
+const shortKey = 42
 
 // entry is a result with its places in lists.
 type entry struct {
@@ -21,9 +21,10 @@ type entry struct {
 	bytes int
 
 	chain         ref // the next with this hash
-	older, newer  ref // of about the same size, by use
+	older, newer  ref // in the same list, by use
 	after, before ref // of the same owner, a ring
 
+	spare  bool  // see PutSpare
 	length uint8 // of the key, if it is a short one
 	key    [shortKey]byte
 }

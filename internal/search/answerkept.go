@@ -57,5 +57,5 @@ func (r *Response) Keep(key, members []byte) {
 	end := len(members) - answerEnd
 	kept := append(make([]byte, 0, end), members[:r.took.begin]...)
 	kept = append(append(kept, '0'), members[r.took.end:end]...)
-	shelf.Put(key, &KeptAnswer{kept}, cap(kept)+64)
+	shelf.PutSpare(key, &KeptAnswer{kept}, cap(kept)+64)
 }
