@@ -40,25 +40,30 @@ func (s *Server) answerKey(ctx *fasthttp.RequestCtx, buf []byte, uid string, how
 
 var networkFeature, foreignKeysFeature, rulesFeature = featureIndex("network"), featureIndex("foreignKeys"), featureIndex("dynamicSearchRules")
 
-// answerKept gives the answer that is kept under a key with the view of the index in the path, if there is one.
-func (s *Server) answerKept(ctx *fasthttp.RequestCtx, key []byte) (found bool, err error) {
+// answerKept answers a search in the index of the path as it was answered before, if that is kept: then it is done. Else key is the name
+// under which the answer may be kept, nil where it may not.
+func (s *Server) answerKept(ctx *fasthttp.RequestCtx, st *searchState, how byte, asked []byte) (key []byte, done bool, err error) {
+	if key = s.answerKey(ctx, st.key[:0], pathValue(ctx, "index_uid"), how, asked); key == nil {
+		return nil, false, nil
+	}
+	st.key = key
 	v, err := s.view(ctx)
 	if err != nil {
-		return false, nil // whoever searches finds the same
+		return nil, false, nil // whoever searches finds the same
 	}
 	kept := search.Answer(v, key)
 	v.Release()
 	if kept == nil {
-		return false, nil
+		return key, false, nil
 	}
 	s.searches.Begin()
 	defer s.searches.End()
 	r := requestOf(ctx)
 	r.endBulk()
 	if err := r.bytes().Answer(int64(kept.Len()) + 1); err != nil {
-		return true, err
+		return key, true, err
 	}
-	return true, answerWith(ctx, func(dst []byte) ([]byte, error) {
+	return key, true, answerWith(ctx, func(dst []byte) ([]byte, error) {
 		return kept.AppendMembers(append(dst, '{'), uuid.Must(uuid.NewV7())), nil
 	})
 }

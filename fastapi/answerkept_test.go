@@ -149,3 +149,22 @@ func TestAnswerIsKept(t *testing.T) {
 		t.Errorf("after a change: %s", r.body)
 	}
 }
+
+// TestKeptAnswersAreCharged: an answer may not be larger for being made of such that are kept.
+func TestKeptAnswersAreCharged(t *testing.T) {
+	c, _ := newInstance(t, Options{AnswerLimit: 200000})
+	c.wait(c.json("POST", "/indexes/toys/documents", `[{"id": 1, "title": "red", "text": "`+strings.Repeat("car ", 12000)+`"}]`))
+	many := func(query string, n int) reply {
+		return c.json("POST", "/multi-search", `{"queries": [`+strings.TrimSuffix(strings.Repeat(query+",", n), ",")+`]}`)
+	}
+	const query = `{"indexUid": "toys", "q": "red"}`
+	for range 3 {
+		if r := many(query, 1); r.status != 200 {
+			t.Fatalf("%d %s", r.status, r.body)
+		}
+	}
+	want := many(`{"indexUid": "toys",  "q": "red"}`, 12)
+	if got := many(query, 12); want.code() != "invalid_search_limit" || got.code() != want.code() {
+		t.Errorf("%d %.200s, and of those that are not kept %d %.200s", got.status, got.body, want.status, want.body)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"svc/internal/apierr"
+	"svc/internal/budget"
 	"svc/internal/index"
 	"svc/internal/search"
 )
@@ -191,6 +192,9 @@ func (s *Server) separateSearches(ctx *fasthttp.RequestCtx, queries []queryInput
 		key := s.answerKey(ctx, nil, q.uid, askedByMany, q.sent)
 		if v := views.Get(q.uid); v != nil && key != nil {
 			if kept := search.Answer(v, key); kept != nil {
+				if err := budget.Of(work).Answer(int64(kept.Len())); err != nil {
+					return insideQuery(i, err)
+				}
 				results[i] = kept.AppendMembers(head, id)
 				return nil
 			}

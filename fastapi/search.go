@@ -332,12 +332,9 @@ func (s *Server) searchBody(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	key := s.answerKey(ctx, st.key[:0], pathValue(ctx, "index_uid"), askedByBody, body)
-	if key != nil {
-		st.key = key
-		if kept, err := s.answerKept(ctx, key); kept {
-			return err
-		}
+	key, done, err := s.answerKept(ctx, st, askedByBody, body)
+	if done {
+		return err
 	}
 	if err := decode(&st.in, body, searchBodyParams, object{code: "bad_request"}); err != nil {
 		return err
@@ -348,12 +345,9 @@ func (s *Server) searchBody(ctx *fasthttp.RequestCtx) error {
 func (s *Server) searchQuery(ctx *fasthttp.RequestCtx) error {
 	st := acquireSearch()
 	defer st.release()
-	key := s.answerKey(ctx, st.key[:0], pathValue(ctx, "index_uid"), askedByQuery, ctx.URI().QueryString())
-	if key != nil {
-		st.key = key
-		if kept, err := s.answerKept(ctx, key); kept {
-			return err
-		}
+	key, done, err := s.answerKept(ctx, st, askedByQuery, ctx.URI().QueryString())
+	if done {
+		return err
 	}
 	if err := decodeQuery(&st.in, ctx.QueryArgs(), searchQueryParams); err != nil {
 		return err
