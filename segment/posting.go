@@ -281,7 +281,7 @@ func setOf(rows int, mark func(bits []uint64)) *roaring.Bitmap {
 	*words = slices.Grow((*words)[:0], (rows+63)/64)[:(rows+63)/64]
 	clear(*words)
 	mark(*words)
-	return roaring.FromDense(*words, true)
+	return rowlist.FromBits(*words)
 }
 
 // Most returns how many rows there are over all fields, at most: those of several fields may count for each.

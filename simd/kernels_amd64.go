@@ -79,6 +79,26 @@ func quantizeAVX2(dst []int8, v []float32, scale float32)
 //go:noescape
 func largestAVX2(v []float32) float32
 
+// onesRare needs BMI1 and POPCNT, words, and room at dst for all numbers and 0 more.
+//
+//go:noescape
+func onesRare(dst *byte, words []uint64) int
+
+// ones2 needs BMI1 and POPCNT, words, and room at dst for all numbers and 2 more.
+//
+//go:noescape
+func ones2(dst *byte, words []uint64) int
+
+// ones4 needs BMI1 and POPCNT, words, and room at dst for all numbers and 4 more.
+//
+//go:noescape
+func ones4(dst *byte, words []uint64) int
+
+// ones7 needs BMI1 and POPCNT, words, and room at dst for all numbers and 7 more.
+//
+//go:noescape
+func ones7(dst *byte, words []uint64) int
+
 // prefetchLines fetches the lines of the n bytes at p ahead of their use. No address is refused.
 //
 //go:noescape

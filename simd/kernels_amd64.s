@@ -1053,6 +1053,201 @@ reduce:
 	MOVSS        X1, ret+24(FP)
 	RET
 
+// func onesRare(dst *byte, words []uint64) int
+// Requires: BMI
+TEXT ·onesRare(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ words_base+8(FP), CX
+	MOVQ words_len+16(FP), DX
+	MOVQ AX, BX
+	XORL SI, SI
+
+word:
+	MOVQ  (CX), DI
+	TESTQ DI, DI
+	JZ    next
+
+one:
+	TZCNTQ DI, R8
+	ADDL   SI, R8
+	MOVW   R8, (AX)
+	BLSRQ  DI, DI
+	LEAQ   2(AX), AX
+	JNZ    one
+
+next:
+	ADDL $0x40, SI
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  word
+	SUBQ BX, AX
+	SHRQ $0x01, AX
+	MOVQ AX, ret+32(FP)
+	RET
+
+// func ones2(dst *byte, words []uint64) int
+// Requires: BMI, POPCNT
+TEXT ·ones2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ words_base+8(FP), CX
+	MOVQ words_len+16(FP), DX
+	MOVQ AX, BX
+	XORL SI, SI
+
+word:
+	MOVQ    (CX), DI
+	POPCNTQ DI, R8
+	TZCNTQ  DI, R9
+	ADDL    SI, R9
+	MOVW    R9, (AX)
+	BLSRQ   DI, DI
+	TZCNTQ  DI, R9
+	ADDL    SI, R9
+	MOVW    R9, 2(AX)
+	BLSRQ   DI, DI
+	JNZ     more
+
+written:
+	LEAQ (AX)(R8*2), AX
+	ADDL $0x40, SI
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  word
+	SUBQ BX, AX
+	SHRQ $0x01, AX
+	MOVQ AX, ret+32(FP)
+	RET
+
+more:
+	LEAQ 4(AX), R9
+
+one:
+	TZCNTQ DI, R10
+	ADDL   SI, R10
+	MOVW   R10, (R9)
+	BLSRQ  DI, DI
+	LEAQ   2(R9), R9
+	JNZ    one
+	JMP    written
+
+// func ones4(dst *byte, words []uint64) int
+// Requires: BMI, POPCNT
+TEXT ·ones4(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ words_base+8(FP), CX
+	MOVQ words_len+16(FP), DX
+	MOVQ AX, BX
+	XORL SI, SI
+
+word:
+	MOVQ    (CX), DI
+	POPCNTQ DI, R8
+	TZCNTQ  DI, R9
+	ADDL    SI, R9
+	MOVW    R9, (AX)
+	BLSRQ   DI, DI
+	TZCNTQ  DI, R9
+	ADDL    SI, R9
+	MOVW    R9, 2(AX)
+	BLSRQ   DI, DI
+	TZCNTQ  DI, R9
+	ADDL    SI, R9
+	MOVW    R9, 4(AX)
+	BLSRQ   DI, DI
+	TZCNTQ  DI, R9
+	ADDL    SI, R9
+	MOVW    R9, 6(AX)
+	BLSRQ   DI, DI
+	JNZ     more
+
+written:
+	LEAQ (AX)(R8*2), AX
+	ADDL $0x40, SI
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  word
+	SUBQ BX, AX
+	SHRQ $0x01, AX
+	MOVQ AX, ret+32(FP)
+	RET
+
+more:
+	LEAQ 8(AX), R9
+
+one:
+	TZCNTQ DI, R10
+	ADDL   SI, R10
+	MOVW   R10, (R9)
+	BLSRQ  DI, DI
+	LEAQ   2(R9), R9
+	JNZ    one
+	JMP    written
+
+// func ones7(dst *byte, words []uint64) int
+// Requires: BMI, POPCNT
+TEXT ·ones7(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ words_base+8(FP), CX
+	MOVQ words_len+16(FP), DX
+	MOVQ AX, BX
+	XORL SI, SI
+
+word:
+	MOVQ    (CX), DI
+	POPCNTQ DI, R8
+	TZCNTQ  DI, R9
+	ADDL    SI, R9
+	MOVW    R9, (AX)
+	BLSRQ   DI, DI
+	TZCNTQ  DI, R9
+	ADDL    SI, R9
+	MOVW    R9, 2(AX)
+	BLSRQ   DI, DI
+	TZCNTQ  DI, R9
+	ADDL    SI, R9
+	MOVW    R9, 4(AX)
+	BLSRQ   DI, DI
+	TZCNTQ  DI, R9
+	ADDL    SI, R9
+	MOVW    R9, 6(AX)
+	BLSRQ   DI, DI
+	TZCNTQ  DI, R9
+	ADDL    SI, R9
+	MOVW    R9, 8(AX)
+	BLSRQ   DI, DI
+	TZCNTQ  DI, R9
+	ADDL    SI, R9
+	MOVW    R9, 10(AX)
+	BLSRQ   DI, DI
+	TZCNTQ  DI, R9
+	ADDL    SI, R9
+	MOVW    R9, 12(AX)
+	BLSRQ   DI, DI
+	JNZ     more
+
+written:
+	LEAQ (AX)(R8*2), AX
+	ADDL $0x40, SI
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  word
+	SUBQ BX, AX
+	SHRQ $0x01, AX
+	MOVQ AX, ret+32(FP)
+	RET
+
+more:
+	LEAQ 14(AX), R9
+
+one:
+	TZCNTQ DI, R10
+	ADDL   SI, R10
+	MOVW   R10, (R9)
+	BLSRQ  DI, DI
+	LEAQ   2(R9), R9
+	JNZ    one
+	JMP    written
+
 // func prefetchLines(p *byte, n int)
 // Requires: MMX+
 TEXT ·prefetchLines(SB), NOSPLIT, $0-16

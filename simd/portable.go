@@ -1,6 +1,7 @@
 package simd
 
 import (
+	"encoding/binary"
 	"math"
 	"math/bits"
 )
@@ -106,4 +107,18 @@ func largestPortable(v []float32) float32 {
 		}
 	}
 	return largest
+}
+
+// onesBeyond is up to how many numbers a kernel writes behind the last one.
+const onesBeyond = 7
+
+func onesPortable(dst *OnesRoom, words []uint64, _ int) int {
+	n := 0
+	for i, w := range words {
+		for ; w != 0; w &= w - 1 {
+			binary.LittleEndian.PutUint16(dst[2*n:], uint16(64*i+bits.TrailingZeros64(w)))
+			n++
+		}
+	}
+	return n
 }

@@ -1,6 +1,6 @@
-// Package simd owns the kernels that score vectors, and their dispatch: what
-// the processor offers is looked up once, at start, and nothing above this
-// package knows which instruction set runs.
+// Package simd owns the kernels that score vectors and read sets of bits, and
+// their dispatch: what the processor offers is looked up once, at start, and
+// nothing above this package knows which instruction set runs.
 //
 // Every kernel has a portable twin in Go, which runs elsewhere, under the
 // build tag noasm, and in the tests as the oracle. The environment variable
@@ -42,11 +42,12 @@ type kernels struct {
 	gatherBits   func(out []int32, q, rows []uint64, ids []uint32)
 	quantize     func(dst []int8, v []float32, scale float32)
 	largest      func(v []float32) float32
-	prefetch     func(p *byte, n int) // the lines of n bytes
+	ones         func(dst *OnesRoom, words []uint64, about int) int // of a word at least
+	prefetch     func(p *byte, n int)                               // the lines of n bytes
 }
 
 var portable = kernels{dotPortable, l2Portable, dotInt8Portable, hammingPortable,
-	gatherFloatsPortable, gatherPortable, gatherBitsPortable, quantizePortable, largestPortable, func(*byte, int) {}}
+	gatherFloatsPortable, gatherPortable, gatherBitsPortable, quantizePortable, largestPortable, onesPortable, func(*byte, int) {}}
 
 // current is what runs; tier is its name. They are set before main and never
 // again outside tests.
@@ -141,6 +142,30 @@ func Quantize(dst []int8, v []float32, scale float32) { current.quantize(dst[:le
 
 // Largest returns the largest magnitude of v, whatever is no number left out.
 func Largest(v []float32) float32 { return current.largest(v) }
+
+// OnesWords is up to how many words Ones and CountOnes take: their bits have indexes of 16 bits.
+const OnesWords = 1 << 10
+
+// OnesRoom has room for the indexes of all bits, and for what a kernel writes beyond the last one.
+type OnesRoom [2 * (64*OnesWords + onesBeyond)]byte
+
+// Ones writes the indexes of the bits that are set, ascending, as little-endian numbers of 16 bits, and returns how many there are. What
+// stands in dst behind them is undefined. about is how many are expected; it tells nothing but how they are looked for. It panics for more
+// than OnesWords words.
+func Ones(dst *OnesRoom, words []uint64, about int) int {
+	if len(words) > OnesWords {
+		panic("simd: more words than there is room for")
+	}
+	if len(words) == 0 {
+		return 0
+	}
+	return current.ones(dst, words, about)
+}
+
+// CountOnes returns how many bits are set. It panics for more than OnesWords words.
+func CountOnes(words []uint64) int { return int(current.hamming(words, noOnes[:len(words)])) }
+
+var noOnes [OnesWords]uint64
 
 func checkIDs(ids []uint32, rows int) {
 	for _, id := range ids {

@@ -1,6 +1,7 @@
 package simd
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -311,6 +312,55 @@ func TestGatherRefusesWhatItCannotRead(t *testing.T) {
 	}
 }
 
+func TestOnesAreTheIndexesOfSetBits(t *testing.T) {
+	eachTier(t, func(t *testing.T, k kernels) {
+		r := random(t)
+		var want, got OnesRoom
+		for _, n := range append([]int{0, 1, 2, 3, 63, 64, 65, 1000, 1023}, OnesWords) {
+			for _, one := range []float64{0, 0.0005, 0.002, 0.01, 0.02, 0.03, 0.06, 0.2, 0.9, 1} {
+				words := guarded[uint64](t, n)
+				clear(words)
+				count := 0
+				for i := range words {
+					for bit := range 64 {
+						if r.Float64() < one {
+							words[i] |= 1 << bit
+							count++
+						}
+					}
+				}
+				if got := CountOnes(words); got != count {
+					t.Fatalf("%d bits of %d words are counted as %d", count, n, got)
+				}
+				if ones := onesPortable(&want, words, count); ones != count {
+					t.Fatalf("the twin finds %d bits of %d in %d words", ones, count, n)
+				}
+				if n == 0 {
+					continue // no kernel is called
+				}
+				for _, about := range []int{0, n / 2, 2 * n, 64 * n} {
+					if ones := k.ones(&got, words, about); ones != count || !slices.Equal(got[:2*count], want[:2*count]) {
+						t.Fatalf("%d of %d bits in %d words, or not the same ones", ones, count, n)
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestOnesOfNoWordsAndOfTooMany(t *testing.T) {
+	var dst OnesRoom
+	if n := Ones(&dst, nil, 0); n != 0 {
+		t.Errorf("%d bits are set in nothing", n)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("more words than there is room for were taken")
+		}
+	}()
+	Ones(&dst, make([]uint64, OnesWords+1), 1)
+}
+
 func TestATierIsForcedByTheEnvironment(t *testing.T) {
 	t.Setenv("SVC_SIMD", "portable")
 	if _, got := chosen(); got != Portable {
@@ -362,6 +412,18 @@ func BenchmarkKernels(b *testing.B) {
 				k.quantize(xi, x, 127/k.largest(x))
 			}
 		})
+		for _, one := range []float64{0.001, 0.01, 0.03, 0.06} {
+			words := make([]uint64, OnesWords)
+			for range int(64 * OnesWords * one) {
+				words[r.IntN(OnesWords)] |= 1 << r.IntN(64)
+			}
+			b.Run(fmt.Sprintf("ones of %g/%s", one, tier), func(b *testing.B) {
+				var dst OnesRoom
+				for b.Loop() {
+					k.ones(&dst, words, int(64*OnesWords*one))
+				}
+			})
+		}
 		b.Run("hamming/"+tier.String(), func(b *testing.B) {
 			b.SetBytes(n / 4)
 			for b.Loop() {

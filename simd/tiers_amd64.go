@@ -7,13 +7,13 @@ import "github.com/klauspost/cpuid/v2"
 // tiers returns what this processor and operating system can run.
 func tiers() map[Tier]kernels {
 	t := map[Tier]kernels{Portable: portable}
-	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.POPCNT) {
+	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.POPCNT, cpuid.BMI1) {
 		t[AVX2] = kernels{dotAVX2, l2AVX2, wholeSteps, hammingAVX2,
-			gatherFloatsAVX2, gatherAVX2, gatherBitsAVX2, quantizeSteps, largestSteps, prefetchLines}
+			gatherFloatsAVX2, gatherAVX2, gatherBitsAVX2, quantizeSteps, largestSteps, onesUsual, prefetchLines}
 	}
-	if cpuid.CPU.Supports(cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL, cpuid.AVX512VNNI, cpuid.AVX512VPOPCNTDQ, cpuid.BMI2) {
+	if cpuid.CPU.Supports(cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL, cpuid.AVX512VNNI, cpuid.AVX512VPOPCNTDQ, cpuid.POPCNT, cpuid.BMI1, cpuid.BMI2) {
 		t[AVX512] = kernels{dotAVX512, l2AVX512, dotInt8VNNI, hammingAVX512,
-			gatherFloatsAVX512, gatherVNNI, gatherHamming, quantizeSteps, largestSteps, prefetchLines}
+			gatherFloatsAVX512, gatherVNNI, gatherHamming, quantizeSteps, largestSteps, onesUsual, prefetchLines}
 	}
 	return t
 }
@@ -41,4 +41,18 @@ func quantizeSteps(dst []int8, v []float32, scale float32) {
 func largestSteps(v []float32) float32 {
 	n := len(v) &^ 15
 	return max(largestAVX2(v[:n]), largestPortable(v[n:]))
+}
+
+// onesUsual takes the kernel for about as many bits a word as are set.
+func onesUsual(dst *OnesRoom, words []uint64, about int) int {
+	ones := ones7
+	switch {
+	case 8*about < len(words):
+		ones = onesRare
+	case about < len(words):
+		ones = ones2
+	case 2*about < 5*len(words):
+		ones = ones4
+	}
+	return ones(&dst[0], words)
 }

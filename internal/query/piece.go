@@ -9,6 +9,7 @@ import (
 
 	"svc/internal/resultcache"
 	"svc/segment"
+	"svc/segment/rowlist"
 )
 
 // piece is what a match has in one segment.
@@ -137,7 +138,7 @@ func (p *piece) fill(live segment.Live, m *Match, s *source, i int, fields, tole
 			} else {
 				size += resultcache.Size(rows)
 			}
-			r.Any = union(r.Any, rows, live.Rows()) // of sets without common rows, so it has no spare room
+			r.Any = Union(r.Any, rows, live.Rows()) // of sets without common rows, so it has no spare room
 			size += resultcache.Size(r.Any)
 		}
 		r.At[level] = rows
@@ -163,9 +164,9 @@ func (p *piece) fill(live segment.Live, m *Match, s *source, i int, fields, tole
 	return size
 }
 
-// union returns the rows of either of two sets in a segment with so many rows. Runs, in which frequent words are stored, the library
-// would turn into arrays one run after the other.
-func union(a, b *roaring.Bitmap, rows int) *roaring.Bitmap {
+// Union returns the rows of either of two sets in a segment with so many rows; it may share memory with them. Runs, in which frequent words
+// are stored, the library would turn into arrays one run after the other.
+func Union(a, b *roaring.Bitmap, rows int) *roaring.Bitmap {
 	if !a.HasRunCompression() && !b.HasRunCompression() {
 		return roaring.Or(a, b)
 	}
@@ -204,7 +205,7 @@ func union(a, b *roaring.Bitmap, rows int) *roaring.Bitmap {
 			}
 		}
 	}
-	return roaring.FromDense(m.bits, true)
+	return rowlist.FromBits(m.bits)
 }
 
 // bitsPerRow is up to how many times as many rows a segment has for a union to go through a bit for each.
@@ -246,7 +247,9 @@ func levelRows(s segment.Live, l *Level, i int, words, phrases FieldSet) (rows *
 		return rows, false
 	}
 	for _, p := range l.Phrases {
-		rows.Or(p.Segments[i].rowsIn(phrases))
+		if of := p.Segments[i].rowsIn(phrases); !of.IsEmpty() {
+			rows = Union(rows, of, s.Rows())
+		}
 	}
 	rows, _ = resultcache.Trim(rows)
 	return rows, false
@@ -279,10 +282,10 @@ func denseRows(s segment.Live, l *Level, i int, words FieldSet, better *roaring.
 		bits[k] &^= had[k]
 		had[k] |= bits[k]
 	}
-	if rows = roaring.FromDense(bits, true); rows.IsEmpty() {
+	if rows = rowlist.FromBits(bits); rows.IsEmpty() {
 		return noRows, better, true
 	}
-	return rows, roaring.FromDense(had, true), true
+	return rows, rowlist.FromBits(had), true
 }
 
 // rowsGrown: sets of fewer than one row in so many are copied, since they may have grown row by row. (A variable, so that tests can change

@@ -32,7 +32,7 @@ func TestUnion(t *testing.T) {
 		}
 		a, b := set(), set()
 		before := a.Clone()
-		if got, want := union(a, b, rows), roaring.Or(a, b); !got.Equals(want) {
+		if got, want := Union(a, b, rows), roaring.Or(a, b); !got.Equals(want) {
 			t.Fatalf("%d rows of %d and %d, want %d", got.GetCardinality(), a.GetCardinality(), b.GetCardinality(), want.GetCardinality())
 		}
 		if !a.Equals(before) {

@@ -7,6 +7,7 @@ import (
 
 	"svc/internal/numbering"
 	"svc/segment"
+	"svc/segment/rowlist"
 )
 
 // Distinct keeps the first document of those that share a value of a field.
@@ -171,7 +172,7 @@ func (d *Distinct) Candidates(r []*roaring.Bitmap, exhaustive bool) []*roaring.B
 			out[i] = d.unmet(i, r[i])
 			continue
 		}
-		duplicates := roaring.AndNot(roaring.FromDense(d.excluded[i], true), d.kept[i])
+		duplicates := roaring.AndNot(rowlist.FromBits(d.excluded[i]), d.kept[i])
 		out[i] = andNot(r[i], duplicates)
 	}
 	if exhaustive {

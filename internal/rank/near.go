@@ -7,8 +7,10 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/query"
 	"svc/internal/settings"
 	"svc/segment"
+	"svc/segment/rowlist"
 )
 
 // nearSieve finds the documents of a bucket with one path by proximity, no further than the page needs. Each document waits under a
@@ -310,7 +312,7 @@ func (s *search) nearIn(like *batch, u, v int) (sure, maybe *roaring.Bitmap, ok 
 		for level := range s.graph.Nodes[n].Levels {
 			if mask>>level&1 != 0 {
 				for _, p := range s.graph.Nodes[n].Levels[level].Phrases {
-					maybe.Or(p.Segments[like.segment].Rows)
+					maybe = query.Union(maybe, p.Segments[like.segment].Rows, reader.Rows())
 				}
 			}
 		}
@@ -320,7 +322,7 @@ func (s *search) nearIn(like *batch, u, v int) (sure, maybe *roaring.Bitmap, ok 
 	bits := s.nearRows
 	clear(bits)
 	reader.AddNeighbours(bits, left, right, func(f segment.FieldID) bool { return s.searchable[f] >= 0 })
-	return roaring.FromDense(bits, true), maybe, true
+	return rowlist.FromBits(bits), maybe, true
 }
 
 // nearPairs is up to how many pairs of words are looked up for two neighbouring nodes.

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/segment/rowlist"
 )
 
 // rows is a set of documents: a bitmap of rows a segment. A nil bitmap is an
@@ -98,7 +100,7 @@ func (s *search) lessAll(a *roaring.Bitmap, sets []*roaring.Bitmap, rows int) *r
 					}
 				}
 			}
-			if a = roaring.FromDense(s.nearRows, true); a.IsEmpty() {
+			if a = rowlist.FromBits(s.nearRows); a.IsEmpty() {
 				return nil
 			}
 			return a

@@ -5,6 +5,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/query"
 	"svc/segment"
 )
 
@@ -127,9 +128,9 @@ func (s *search) findStanding(node, at int, weight int32, seg int) *roaring.Bitm
 		case one == nil:
 			one = r
 		case found == nil:
-			found = roaring.Or(one, r)
+			found = query.Union(one, r, s.ix.Segments[seg].Rows())
 		default:
-			found.Or(r)
+			found = query.Union(found, r, s.ix.Segments[seg].Rows())
 		}
 	}
 	for l := range v.Levels {
