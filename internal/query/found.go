@@ -333,7 +333,7 @@ func (d *derivation) appendKey(key []byte, written bool) []byte {
 func (d *derivation) look(i int, again bool) (*found, error) {
 	s := d.Segments[i]
 	var f *found
-	if !again && !d.source.written && !d.source.gram() {
+	if !again && !d.source.written {
 		var buf [128]byte
 		c := d.OfSegment(i)
 		if w, ok := c.Get(d.appendKey(c.Key(buf[:0], d.source.kind()), true)).(*found); ok {

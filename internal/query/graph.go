@@ -25,6 +25,7 @@ type Node struct {
 	Term, Len  int    // covers Terms[Term:Term+Len]
 	Start, End uint16 // query positions of the first and last term
 	Phrase     bool
+	Written    bool // at other levels than 0 nothing was looked for
 }
 
 // Slots is how many query positions the node spans.
@@ -34,6 +35,18 @@ func (n *Node) Slots() int { return int(n.End-n.Start) + 1 }
 // whether time is over: misspelt words, prefixes and the rest of phrases that are not found by then are passed over.
 // What is excluded is found in full. Errors are the context's, or tell of a damaged segment.
 func (ix *Index) Build(ctx context.Context, t *Terms, fields FieldSet, late func() bool) (*Graph, error) {
+	return ix.build(ctx, t, fields, late, -1)
+}
+
+// BuildWritten is Build, but n-grams, and words that as many documents as least have as they are written, match so and by what begins with
+// them alone, which Node.Written says: how they may be misspelt or split is not looked for. It returns nil where fewer documents than that
+// have the first term, however it is written.
+func (ix *Index) BuildWritten(ctx context.Context, t *Terms, fields FieldSet, late func() bool, least int) (*Graph, error) {
+	return ix.build(ctx, t, fields, late, least)
+}
+
+// build is BuildWritten, and Build where least is below 0.
+func (ix *Index) build(ctx context.Context, t *Terms, fields FieldSet, late func() bool, least int) (*Graph, error) {
 	g := &Graph{Terms: t.Terms, ix: ix}
 	r := &resolver{ix, pace{stop: late}}
 	for i := range t.Terms {
@@ -54,11 +67,28 @@ func (ix *Index) Build(ctx context.Context, t *Terms, fields FieldSet, late func
 					break
 				}
 			}
-			m, err := r.match(&s, fields)
+			var m *Match
+			var err error
+			if least >= 0 && s.phrase == nil {
+				if s.written = true; n == 1 {
+					s.least = least
+				}
+				m, err = r.match(&s, fields)
+			}
+			if m == nil && err == nil {
+				if s.written && len(t.Terms) == 1 {
+					return nil, nil
+				}
+				s.written = false
+				m, err = r.match(&s, fields)
+			}
 			if err != nil {
 				return nil, err
 			}
-			g.Nodes = append(g.Nodes, Node{Match: m, Term: i, Len: n, Start: first.Start, End: last.End, Phrase: s.phrase != nil})
+			if len(g.Nodes) == 0 && m.most() < least {
+				return nil, nil
+			}
+			g.Nodes = append(g.Nodes, Node{Match: m, Term: i, Len: n, Start: first.Start, End: last.End, Phrase: s.phrase != nil, Written: s.written})
 		}
 	}
 	if len(t.NegativeWords)+len(t.NegativePhrases) > 0 {
@@ -66,18 +96,6 @@ func (ix *Index) Build(ctx context.Context, t *Terms, fields FieldSet, late func
 		g.Excluded = r.excluded(t, fields)
 	}
 	return g, ctx.Err()
-}
-
-// BuildWritten resolves the only term of a query, a word that is found as it is written and by what begins with it alone, as Build does.
-// It returns nil where fewer documents than least have it.
-func (ix *Index) BuildWritten(t *Terms, fields FieldSet, late func() bool, least int) (*Graph, error) {
-	term := &t.Terms[0]
-	r := &resolver{ix, pace{stop: late}}
-	m, err := r.match(&source{words: []string{term.Word}, prefix: term.Prefix, written: true, least: least}, fields)
-	if m == nil || err != nil {
-		return nil, err
-	}
-	return &Graph{Terms: t.Terms, ix: ix, Nodes: []Node{{Match: m, Len: 1, Start: term.Start, End: term.End}}}, nil
 }
 
 func (ix *resolver) excluded(t *Terms, fields FieldSet) []*roaring.Bitmap {

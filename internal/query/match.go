@@ -146,6 +146,14 @@ func (ix *resolver) match(s *source, fields FieldSet) (*Match, error) {
 	return m, nil
 }
 
+// most returns how many documents a match has at most: deleted ones count.
+func (m *Match) most() (n int) {
+	for i := range m.Segments {
+		n += int(m.Segments[i].Any.GetCardinality())
+	}
+	return n
+}
+
 // size estimates the memory of a match. It keeps its pieces in memory when they are no longer kept with their segments, so they count
 // here and there; of the two, the one that nobody asks for goes first.
 func (m *Match) size() int {

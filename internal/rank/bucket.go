@@ -20,6 +20,8 @@ type bucket struct {
 	fixed bool
 	typos int
 
+	levels []*typoLevels // of paths; nil: nobody asked yet
+
 	byCost []rows // of the universe: see reached
 	raw    bool   // deleted rows, which n leaves out, are among rows and those of byCost that miss the most terms
 }
@@ -55,7 +57,7 @@ func (s *search) rankBucket(b *bucket, i int) {
 	case s.out.skips(b.n):
 		s.out.addRows(s.rowsOfAll(b))
 		return
-	case i == len(s.rules) || b.n == 1 && !s.asksAll():
+	case i == len(s.rules) || b.n == 1 && !s.asksAll() && (s.unknown == 0 || i > 0):
 		s.out.addRows(s.rowsOfAll(b))
 		return
 	case s.late():

@@ -217,6 +217,10 @@ func (s *search) follow(l *leaders, m *memo, small rows) bool {
 	s.partial = true
 	s.rankBucket(known, 0)
 	s.partial = false
+	if s.untold {
+		s.untold = false
+		return false
+	}
 	if l.all {
 		return true
 	}
@@ -269,7 +273,7 @@ func (s *search) leadersKey(large []int) []byte {
 		key = binary.LittleEndian.AppendUint64(key, math.Float64bits(k.Lng))
 	}
 	key = binary.LittleEndian.AppendUint32(key, uint32(min(r.Limit, r.MaxTotal)))
-	key = s.appendQuery(key)
+	key = s.appendQuery(binary.AppendUvarint(key, uint64(s.unknown)))
 	key = binary.AppendUvarint(key, uint64(len(large)))
 	for _, seg := range large {
 		key = s.appendPieces(binary.AppendUvarint(key, q.OfSegment(seg).Owner()), seg)

@@ -56,13 +56,7 @@ func (s *search) rounds(b *bucket, i int) bool {
 // inLaterViews reports whether an earlier view was asked for the first documents of a bucket with these words, too. What rounds find ends
 // with the view; costs of all documents, once they are made, stay with the segments and serve all views to come.
 func (s *search) inLaterViews(b *bucket, i int) bool {
-	largest := 0
-	for seg := range s.ix.Segments {
-		if s.ix.Segments[seg].Rows() > s.ix.Segments[largest].Rows() {
-			largest = seg
-		}
-	}
-	c := (*query.Index)(s.ix).OfSegment(largest)
+	c := (*query.Index)(s.ix).OfSegment(s.largestSegment())
 	var buf [128]byte
 	key := append(c.Key(buf[:0], 'v'), byte(i))
 	for _, n := range b.paths[0].nodes {
@@ -74,6 +68,17 @@ func (s *search) inLaterViews(b *bucket, i int) bool {
 		c.Put(key, view, 8)
 	}
 	return ok && first != view
+}
+
+// largestSegment returns the segment with the most documents: it outlives most views.
+func (s *search) largestSegment() int {
+	largest := 0
+	for seg := range s.ix.Segments {
+		if s.ix.Segments[seg].Rows() > s.ix.Segments[largest].Rows() {
+			largest = seg
+		}
+	}
+	return largest
 }
 
 // roundsFound are the documents of a bucket that share no value with one before them, in order, as far as the page needs them: those on it,

@@ -1,6 +1,8 @@
 package rank
 
 import (
+	"iter"
+
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/query"
@@ -131,45 +133,67 @@ func areAt(v *query.SegmentRows, level int, in *roaring.Bitmap) bool {
 	return true
 }
 
-// splitTypo yields the documents by typos, fewest first.
-func (s *search) splitTypo(b *bucket, yield func(*bucket, part) bool) {
+// typoLevelsOf computes the documents of a bucket by their typos, as they are asked for.
+func (s *search) typoLevelsOf(b *bucket) []*typoLevels {
 	levels := make([]*typoLevels, len(b.paths))
-	most := 0
 	for i := range b.paths {
 		levels[i] = s.newTypoLevels(&b.paths[i])
-		most = max(most, levels[i].most())
+	}
+	return levels
+}
+
+// byTypos yields the documents of a bucket by typos, fewest first.
+func (b *bucket) byTypos(levels []*typoLevels) iter.Seq2[*bucket, int] {
+	return func(yield func(*bucket, int) bool) {
+		most := 0
+		for _, l := range levels {
+			most = max(most, l.most())
+		}
+		seen := make(rows, len(b.rows))
+		left := b.n
+		for cost := 0; cost <= most && left > 0; cost++ {
+			sub := &bucket{terms: b.terms, narrowed: true, fixed: true, rows: make(rows, len(b.rows))}
+			for i, l := range levels {
+				r := l.at(cost)
+				if r == nil {
+					continue
+				}
+				if len(levels) > 1 {
+					r = r.andNot(seen)
+				}
+				if r.isEmpty() {
+					continue
+				}
+				sub.paths = append(sub.paths, path{nodes: b.paths[i].nodes, terms: b.paths[i].terms, rows: r})
+				sub.rows = sub.rows.or(r)
+				sub.typos = max(sub.typos, cost-l.base)
+			}
+			if len(sub.paths) == 0 {
+				continue
+			}
+			if len(levels) > 1 {
+				seen = seen.or(sub.rows)
+			}
+			sub.n = sub.rows.count()
+			left -= sub.n
+			if !yield(sub, cost) {
+				return
+			}
+		}
+	}
+}
+
+// splitTypo yields the documents by typos, fewest first.
+func (s *search) splitTypo(b *bucket, yield func(*bucket, part) bool) {
+	levels := b.levels
+	if levels == nil {
+		levels = s.typoLevelsOf(b)
 	}
 	var ranks int
 	if s.scored {
 		ranks = 1 + s.largest(b, maxTypos, 0)
 	}
-	seen := make(rows, len(b.rows))
-	left := b.n
-	for cost := 0; cost <= most && left > 0; cost++ {
-		sub := &bucket{terms: b.terms, narrowed: true, fixed: true, rows: make(rows, len(b.rows))}
-		for i, l := range levels {
-			r := l.at(cost)
-			if r == nil {
-				continue
-			}
-			if len(levels) > 1 {
-				r = r.andNot(seen)
-			}
-			if r.isEmpty() {
-				continue
-			}
-			sub.paths = append(sub.paths, path{nodes: b.paths[i].nodes, terms: b.paths[i].terms, rows: r})
-			sub.rows = sub.rows.or(r)
-			sub.typos = max(sub.typos, cost-l.base)
-		}
-		if len(sub.paths) == 0 {
-			continue
-		}
-		if len(levels) > 1 {
-			seen = seen.or(sub.rows)
-		}
-		sub.n = sub.rows.count()
-		left -= sub.n
+	for sub, cost := range b.byTypos(levels) {
 		if !yield(sub, part{cost: uint64(cost), rank: uint64(max(ranks-cost, 0)), ranks: uint64(ranks)}) {
 			return
 		}

@@ -35,6 +35,10 @@ func (words) details(d *detailWriter, parts []part) int {
 // splitWords yields the documents by missing terms, fewest first.
 func (s *search) splitWords(b *bucket, yield func(*bucket, part) bool) {
 	s.byMissing(b, func(sub *bucket, cost int) bool {
+		if s.unknown > 0 && (cost > 0 || !s.tells(sub)) {
+			s.untold = true
+			return false
+		}
 		sub.narrowed = true
 		return yield(sub, part{cost: uint64(cost), rank: s.wordsMax - uint64(cost), ranks: s.wordsMax})
 	})
@@ -46,7 +50,7 @@ func (s *search) byMissing(b *bucket, yield func(sub *bucket, cost int) bool) {
 	if b.paths != nil { // a rule before this one looked at the interpretations
 		for cost := 0; cost < len(s.graph.Terms); cost++ {
 			sub := *b
-			sub.rows, sub.paths, sub.byCost = make(rows, len(b.rows)), nil, nil
+			sub.rows, sub.paths, sub.byCost, sub.levels = make(rows, len(b.rows)), nil, nil, nil
 			sub.terms = len(s.graph.Terms) - cost
 			for _, p := range b.paths {
 				if p.terms == sub.terms {

@@ -48,6 +48,9 @@ type search struct {
 	out     collector
 	isLate  bool
 	partial bool // what is ranked is not all that the query finds
+
+	unknown int  // see firstUnknown
+	untold  bool // there are too few documents, or too few below it
 	*memory
 }
 
@@ -119,7 +122,7 @@ func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 	return s.rank(0)
 }
 
-// rank ranks all documents that the graph finds; nil without an error when there are fewer than so many.
+// rank ranks all documents that the graph finds; nil without an error when there are fewer than so many, or the page is untold.
 func (s *search) rank(least int) (*Result, error) {
 	r, placeholder := s.r, len(s.graph.Terms) == 0
 	var result *Result
@@ -128,11 +131,10 @@ func (s *search) rank(least int) (*Result, error) {
 		result = s.recall(m)
 	}
 	if result == nil && s.out.full == nil {
-		if result = s.rankAll(m, least); result == nil {
-			return nil, nil
-		}
+		s.untold = false
+		result = s.rankAll(m, least)
 	}
-	if result != nil && result.Total < least {
+	if s.untold = s.untold || result != nil && result.Total < least; s.untold {
 		return nil, nil
 	}
 	if r.Values { // many lists of hits are kept to be merged
@@ -157,19 +159,23 @@ func (s *search) rank(least int) (*Result, error) {
 	return result, nil
 }
 
-// rankAll ranks all documents that the query finds, and remembers the first of them; nil when there are fewer than so many.
+// rankAll ranks all documents that the query finds, and remembers the first of them; nil when there are fewer than so many, or the page is
+// untold.
 func (s *search) rankAll(m *memo, least int) *Result {
 	root := s.find(func(int) bool { return true }, true, s.hitsAlone())
 	for seg := range root.rows {
 		root.n += s.countIn(root, seg)
 	}
 	s.stage("evaluate query")
-	if root.n < least {
+	if s.untold = root.n < least; s.untold {
 		return nil
 	}
 	s.out.start(s, root.rows, root.n)
 	if s.out.wants() {
 		s.rankBucket(root, 0)
+	}
+	if s.untold {
+		return nil
 	}
 	if m != nil && s.out.full == nil {
 		s.remember(m, root)

@@ -37,7 +37,7 @@ func (s *search) splitRows(b *bucket, in rows, i int, yield func(*bucket, part) 
 // part returns the part of a bucket that has some of its rows and is alike in all else.
 func (b *bucket) part(r rows) *bucket {
 	sub := *b
-	sub.rows, sub.n, sub.byCost = r, r.count(), nil
+	sub.rows, sub.n, sub.byCost, sub.levels = r, r.count(), nil, nil
 	if len(b.paths) > 0 {
 		sub.paths = make([]path, 0, len(b.paths))
 		for _, p := range b.paths {

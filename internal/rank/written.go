@@ -1,32 +1,130 @@
 package rank
 
-import "svc/internal/query"
+import (
+	"encoding/binary"
+	"math"
+	"slices"
 
-// Documents that have a word as it is written come before those that have it misspelt, and no more of them are counted than the settings
-// say. So where a query is a word that so many documents have, nobody sees by which other words it might be meant: they are not looked for.
+	"svc/internal/query"
+)
 
-// writtenFirst reports whether the page and the total of a query may be told by its word as it is written.
+// Documents that have the words of a query as they are written come before those that have them misspelt, and no more of them are counted
+// than the settings say. So where a page is filled by documents with all words and few typos, and as many are found as are counted, nobody
+// sees by which other words the frequent ones might be meant, and what is found where words are joined to one: that is not looked for.
+
+// writtenFirst reports whether the page and the total of a query may be told by its frequent words as they are written.
 func (s *search) writtenFirst(t *query.Terms) bool {
 	r := s.r
 	switch {
-	case !r.HitsOnly || len(t.Terms) != 1 || t.Terms[0].IsPhrase() || len(t.NegativeWords)+len(t.NegativePhrases) > 0:
+	case !r.HitsOnly || len(t.Terms) == 0 || len(s.ix.Segments) == 0 || len(t.NegativeWords)+len(t.NegativePhrases) > 0:
+		return false
+	case len(t.Terms) == 1 && t.Terms[0].IsPhrase() || len(t.Terms) > 1 && r.Strategy == query.Frequency: // it asks how many have each word
 		return false
 	case s.scored || r.Distinct != "" || r.Filter != nil || r.Universe != nil && !s.isLive(r.Universe):
 		return false
 	}
 	rules := s.rules
-	if len(rules) > 0 && rules[0] == rule(words{}) { // none is missing
+	switch {
+	case len(rules) > 0 && rules[0] == rule(words{}):
 		rules = rules[1:]
+	case len(t.Terms) > 1: // documents with fewer words, and as many typos, are as good
+		return false
 	}
 	return len(rules) > 0 && rules[0] == rule(typo{})
 }
 
-// rankWritten ranks the documents that have the word as it is written; nil without an error when they are fewer than the total may be.
+// rankWritten ranks the documents that have frequent words as they are written; nil without an error when they do not tell the page and
+// the total. Segments remember of which queries they did not.
 func (s *search) rankWritten(q *query.Index, t *query.Terms) (_ *Result, err error) {
 	most := s.r.MaxTotal
-	if s.graph, err = q.BuildWritten(t, s.fields, s.late, most); s.graph == nil || err != nil {
+	var kept query.SegmentCache
+	var key []byte
+	if len(t.Terms) > 1 {
+		r := s.r
+		kept = q.OfSegment(s.largestSegment())
+		key = append(kept.Key(make([]byte, 0, 128), 'u'), byte(r.Strategy))
+		for _, n := range []int{r.Offset, r.Limit, most} {
+			key = binary.AppendUvarint(key, uint64(n))
+		}
+		key = append(key, r.Query...)
+		if kept.Get(key) != nil {
+			return nil, nil
+		}
+		defer func() {
+			if s.untold && !s.isLate {
+				kept.Put(key, true, len(key))
+			}
+		}()
+	}
+	if s.graph, err = q.BuildWritten(s.ctx, t, s.fields, s.late, most); s.graph == nil || err != nil {
 		return nil, err
 	}
 	s.prepare(q)
+	if !slices.ContainsFunc(s.graph.Nodes, func(v query.Node) bool { return v.Written }) { // nothing was left out
+		return s.rank(0)
+	}
+	if s.unknown = s.firstUnknown(); s.unknown == 0 {
+		s.untold = true
+		return nil, nil
+	}
 	return s.rank(most)
+}
+
+// firstUnknown returns from how many typos on documents with all words may be missing among those that are found, as nobody looked how
+// some are misspelt; 0: no document has all words.
+func (s *search) firstUnknown() int {
+	const none = math.MaxInt32
+	g := s.graph
+	// Of the nodes: the fewest typos of a document, be it one that is missing.
+	least := func(v *query.Node) int {
+		for level := range query.Levels {
+			if level > 0 && v.Written {
+				return gramCost(v) + level
+			}
+			for i := range v.Segments {
+				if !v.Segments[i].At[level].IsEmpty() {
+					return gramCost(v) + level
+				}
+			}
+		}
+		return none
+	}
+	before, behind := make([]int, len(g.Terms)+1), make([]int, len(g.Terms)+1) // of all terms before, and from there on
+	for i := range before {
+		before[i], behind[i] = none, none
+	}
+	before[0], behind[len(g.Terms)] = 0, 0
+	for k := range g.Nodes { // by their first term
+		v := &g.Nodes[k]
+		before[v.Term+v.Len] = min(before[v.Term+v.Len], before[v.Term]+least(v), none)
+	}
+	for k := len(g.Nodes) - 1; k >= 0; k-- {
+		v := &g.Nodes[k]
+		behind[v.Term] = min(behind[v.Term], behind[v.Term+v.Len]+least(v), none)
+	}
+	first := none
+	for k := range g.Nodes {
+		if v := &g.Nodes[k]; v.Written {
+			first = min(first, before[v.Term]+gramCost(v)+1+behind[v.Term+v.Len])
+		}
+	}
+	if first == none {
+		return 0
+	}
+	return first
+}
+
+// tells reports whether the documents of a bucket, which have all words, fill the page before any that nobody looked for.
+func (s *search) tells(b *bucket) bool {
+	b.levels = s.typoLevelsOf(b)
+	n := 0
+	for sub, cost := range b.byTypos(b.levels) {
+		if cost >= s.unknown {
+			return false
+		}
+		if n += sub.n; n >= s.out.missing() {
+			return true
+		}
+	}
+	return false
 }
