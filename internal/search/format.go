@@ -40,6 +40,7 @@ type formatter struct {
 	holds budget.Room // of out and of the spans of walker
 
 	options map[string]*pathOptions
+	last    *pathOptions   // what was asked for last; nil: nothing
 	paths   []*pathOptions // the values of options, by index
 	cut     crop
 	kept    keptCrops
@@ -168,7 +169,11 @@ func pathCovers(attribute, path string) bool {
 
 // optionsOf returns how values at path are treated. What is asked for a path counts for those below it, too.
 func (f *formatter) optionsOf(path []byte) *pathOptions {
+	if o := f.last; o != nil && o.path == string(path) { // an element of the same array
+		return o
+	}
 	if o := f.options[string(path)]; o != nil {
+		f.last = o
 		return o
 	}
 	info := f.fields.InfoOf(string(path))
@@ -183,7 +188,7 @@ func (f *formatter) optionsOf(path []byte) *pathOptions {
 	}
 	o.index = len(f.paths)
 	f.paths = append(f.paths, o)
-	f.options[o.path] = o
+	f.options[o.path], f.last = o, o
 	return o
 }
 
@@ -266,7 +271,7 @@ func (f *formatter) appendValue(dst, value []byte) ([]byte, error) {
 	o := f.optionsOf(f.path)
 	plain := o.crop <= 0 && (!o.highlight || f.reading.find.empty())
 	if value[0] == '"' {
-		if plain {
+		if plain || o.crop <= 0 && bytes.IndexByte(value, '\\') < 0 && f.reading.find.isAbsent(value[1:len(value)-1], o.locales) {
 			return append(dst, value...), nil
 		}
 		f.text = jsontext.AppendUnquoted(f.text[:0], value)

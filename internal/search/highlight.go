@@ -152,6 +152,11 @@ func (m *highlighter) word(form string) formMatch {
 	return h
 }
 
+// isAbsent reports whether a text has no match, as far as that is quick to tell.
+func (m *highlighter) isAbsent(s []byte, l text.Locales) bool {
+	return m.analyzer.Lacks(s, l, m.starts, m.wanted)
+}
+
 // wanted reports whether a word or a phrase begins with a token of this form.
 func (m *highlighter) wanted(form []byte) bool {
 	if _, ok := m.phrases[string(form)]; ok {

@@ -24,6 +24,7 @@ type reading struct {
 	words  []int // numbers of the tokens that are words; what is passed over is not counted
 	first  int   // number of the first of them
 	at     int   // number of the word to look at next
+	chunk  int   // how many tokens to cut next
 }
 
 // continuation is the rest of a text, in parts of whole characters: a segment.Tail.
@@ -34,7 +35,8 @@ type continuation interface {
 
 // begin goes to the start of a text, whose rest is read as far as it is needed.
 func (r *reading) begin(s []byte, rest continuation, l text.Locales) {
-	*r = reading{find: r.find, text: s, starts: r.find.starts, wanted: r.find.wanted, rest: rest, locales: l, tokens: r.tokens[:0], words: r.words[:0]}
+	*r = reading{find: r.find, text: s, starts: r.find.starts, wanted: r.find.wanted, rest: rest, locales: l, tokens: r.tokens[:0], words: r.words[:0],
+		chunk: chunkTokens}
 }
 
 // partial reports whether there is more of the text than was read.
@@ -43,17 +45,22 @@ func (r *reading) partial() bool { return r.rest != nil && r.rest.More() }
 // atEnd reports whether the whole text is cut.
 func (r *reading) atEnd() bool { return r.cursor.AtEnd(r.text) && !r.partial() }
 
-// chunkTokens is how many tokens are cut at a time.
-const chunkTokens = 64
+// Behind what was passed over fewTokens are cut: a word before the next match, what is between, and the match. Each further part is twice
+// as many, up to chunkTokens.
+const (
+	chunkTokens = 64
+	fewTokens   = 4
+)
 
 // more cuts a further part of the text. It reports false at the end.
 func (r *reading) more() bool {
-	from := len(r.tokens)
+	from, chunk := len(r.tokens), r.chunk
+	r.chunk = min(2*chunk, chunkTokens)
 	for len(r.tokens) == from {
 		if r.atEnd() {
 			return false
 		}
-		if r.tokens = r.find.analyzer.More(r.tokens, r.text, r.locales, &r.cursor, chunkTokens, r.partial()); len(r.tokens) > from || !r.partial() {
+		if r.tokens = r.find.analyzer.More(r.tokens, r.text, r.locales, &r.cursor, chunk, r.partial()); len(r.tokens) > from || !r.partial() {
 			break
 		}
 		if r.text, r.err = r.rest.Append(r.text); r.err != nil {
@@ -100,9 +107,10 @@ func (r *reading) forget(word int) {
 // pass passes over words that no match which is looked for begins with, and reports whether there were any. Those before it are forgotten;
 // the next match is so many words behind it or more, and what is behind it is as far from what is before.
 func (r *reading) pass(words int) bool {
-	if !r.due() || !r.find.analyzer.Pass(r.text, &r.cursor, r.starts, r.wanted, words) {
+	if !r.due() || !r.find.analyzer.Pass(r.text, r.locales, &r.cursor, r.starts, r.wanted, words, r.partial()) {
 		return false
 	}
+	r.chunk = fewTokens
 	r.base += len(r.tokens)
 	r.first += len(r.words) + words
 	r.at, r.tokens, r.words = r.first, r.tokens[:0], r.words[:0]
@@ -167,7 +175,7 @@ func (r *reading) phrase(form string) (phraseForm, int) {
 
 // each calls f with the matches of a text, in its order. It ends with the first error of f, or when nobody wants the answer any more.
 func (r *reading) each(s []byte, l text.Locales, c *clock, f func(m match) error) error {
-	if r.find.empty() {
+	if r.find.empty() || r.find.isAbsent(s, l) {
 		return nil
 	}
 	for r.begin(s, nil, l); ; {

@@ -46,14 +46,8 @@ func (a *Analyzer) More(dst []Token, s []byte, l Locales, c *Cursor, n int, part
 			c.end += size
 			c.open = partial && c.end == len(s)
 		}
-		if c.at >= c.end {
-			script, size := nextGroup(s[c.at:], other)
-			open := partial && c.at+size == len(s)
-			if open && (script == other || guessed(script, l)) {
-				break
-			}
-			c.end, c.open = c.at+size, open
-			c.group = group{script, languageOf(script, s[c.at:c.end], l)}
+		if !c.enter(s, l, partial) {
+			break
 		}
 		known, knownForms, knownEnds := len(dst), len(forms), len(ends)
 		next, _ := a.stretch(s, c.at, c.end, c.group, yield)
@@ -71,6 +65,21 @@ func (a *Analyzer) More(dst []Token, s []byte, l Locales, c *Cursor, n int, part
 	}
 	sc.form, sc.ends = forms, ends
 	return dst
+}
+
+// enter finds out which group the cursor is in, if that is not known. It returns false where it takes more of the text.
+func (c *Cursor) enter(s []byte, l Locales, partial bool) bool {
+	if c.at < c.end {
+		return true
+	}
+	script, size := nextGroup(s[c.at:], other)
+	open := partial && c.at+size == len(s)
+	if open && (script == other || guessed(script, l)) {
+		return false
+	}
+	c.end, c.open = c.at+size, open
+	c.group = group{script, languageOf(script, s[c.at:c.end], l)}
+	return true
 }
 
 // passing says which bytes of a text can be passed over while words are looked for by how they begin.
@@ -100,9 +109,9 @@ func newPassing(p *patterns, c Config) passing {
 
 // Pass moves the cursor on towards the next word that may begin with what is in b, or towards the end, and stops so that so many words
 // at least are left in between. Of a word whose form is plain to see wanted is asked, too. Pass reports whether it moved. It passes over
-// Latin text only, as long as no language cuts it in its own way.
-func (a *Analyzer) Pass(s []byte, c *Cursor, b *Beginnings, wanted func(form []byte) bool, words int) bool {
-	if !a.passes.able || c.at >= c.end || c.group.script != latin || segmenterFor(c.group) != nil {
+// Latin text only, as long as no language cuts it in its own way. With partial, s is the beginning of a text.
+func (a *Analyzer) Pass(s []byte, l Locales, c *Cursor, b *Beginnings, wanted func(form []byte) bool, words int, partial bool) bool {
+	if !a.passes.able || c.at >= len(s) || !c.enter(s, l, partial) || c.group.script != latin || segmenterFor(c.group) != nil {
 		return false
 	}
 	// A byte with which a separator ends, whatever stands around it, ends a token: nothing longer begins there.
@@ -131,6 +140,24 @@ func (a *Analyzer) candidate(s []byte, at, end int, b *Beginnings, wanted func(f
 		first = second
 	}
 	return max(at, end-1) // what one byte may be is not looked at
+}
+
+// Lacks reports whether no word of a text is wanted, nor begins with what is in b. Of texts that are not in ASCII, or that a language may
+// cut in its own way, it does not tell.
+func (a *Analyzer) Lacks(s []byte, l Locales, b *Beginnings, wanted func(form []byte) bool) bool {
+	if !a.passes.able || guessed(latin, l) || !isASCII(s) || segmenterFor(group{latin, languageOf(latin, nil, l)}) != nil {
+		return false
+	}
+	n := len(s)
+	if n == 0 {
+		return true
+	}
+	if a.candidate(s, 0, n, b, wanted) < n-1 {
+		return false
+	}
+	// Behind the last byte nothing is: it is a word of one letter, or none begins there.
+	const nothing = ' '
+	return b.pairs[s[n-1]][0]>>nothing&1 == 0 || n > 1 && !a.mayBegin(s, n-1)
 }
 
 // mayBegin reports whether a word may begin at s[i], which has something before it.
