@@ -46,7 +46,7 @@ func (s *search) rowsOfAll(b *bucket) rows {
 func (s *search) rankBucket(b *bucket, i int) {
 	// To scores duplicates may matter. Where some documents are still to be passed over, they matter to which of those are kept that have
 	// several values.
-	if d := s.out.distinct; d != nil && (!s.scored || s.alike(b)) && (s.out.skip == 0 || s.r.HitsOnly && d.single()) && b.n >= classRows {
+	if d := s.out.distinct; d != nil && (!s.scored || s.alike(b)) && (s.out.skip == 0 || s.out.alone()) && b.n >= classRows {
 		if left := d.unlike(b.rows); left.count() < b.n {
 			b = b.part(left)
 		}

@@ -56,6 +56,9 @@ func (c *collector) wants() bool { return len(c.hits) < c.limit }
 // turns out to be a duplicate, or to score too low.
 func (c *collector) fillable() bool { return c.distinct == nil && c.s.r.Threshold == nil }
 
+// alone reports whether nobody sees which documents of those that share a value are passed over: how many remain is the same.
+func (c *collector) alone() bool { return c.s.r.HitsOnly && c.distinct.single() }
+
 // missing returns how many documents it takes to fill the page, those before it included.
 func (c *collector) missing() int { return c.skip + c.limit - len(c.hits) }
 

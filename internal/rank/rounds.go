@@ -47,7 +47,7 @@ func (s *search) alike(b *bucket) bool {
 // rounds reports whether the documents of a bucket are looked for in rounds, which are ranked by the rules from i on.
 func (s *search) rounds(b *bucket, i int) bool {
 	c, r := &s.out, s.r
-	if c.distinct == nil || c.skip > 0 || c.judgesAll || b.n < roundRows || len(b.paths) != 1 || r.Vectors != nil || r.Threshold != nil {
+	if c.distinct == nil || c.skip > 0 && !c.alone() || c.judgesAll || b.n < roundRows || len(b.paths) != 1 || r.Vectors != nil || r.Threshold != nil {
 		return false
 	}
 	return (!s.scored || s.alike(b)) && !slices.ContainsFunc(s.rules[i:], func(r rule) bool { _, ok := r.(*geoSort); return ok }) && !s.inLaterViews(b, i)
@@ -142,8 +142,21 @@ func (s *search) rankRounds(b *bucket, i int) {
 	}
 }
 
-// findRounds ranks a bucket by the rules from i on and returns what it found; nil where that is not known.
+// findRounds ranks a bucket by the rules from i on and returns what it found; nil where that is not known. Documents to pass over are found
+// as hits first.
 func (s *search) findRounds(b *bucket, i int) *roundsFound {
+	c := &s.out
+	skip := c.skip // where it is not 0 there is no hit yet
+	c.skip, c.limit = 0, c.limit+skip
+	f := s.findInRounds(b, i)
+	passed := min(skip, len(c.hits))
+	c.hits = slices.Delete(c.hits, 0, passed)
+	c.skip, c.limit = skip-passed, max(0, c.limit-skip)
+	return f
+}
+
+// findInRounds is findRounds where no documents are to be passed over.
+func (s *search) findInRounds(b *bucket, i int) *roundsFound {
 	c := &s.out
 	all := &roundsFound{}
 	d, page, limit, partial := c.distinct, c.hits, c.limit, s.partial

@@ -74,6 +74,7 @@ func (m *maker) text(longest int) string {
 
 func (m *maker) documents(n int) []*document {
 	var docs []*document
+	single := m.chance(30) // no more than one price, a string
 	for i := range n {
 		pairs := []any{"title", m.text(4)}
 		if m.chance(70) {
@@ -82,8 +83,11 @@ func (m *maker) documents(n int) []*document {
 		for range m.IntN(3) {
 			pairs = append(pairs, "tags", m.text(2))
 		}
-		for range m.IntN(3) {
-			if m.chance(60) {
+		for k := range m.IntN(3) {
+			if single && k > 0 {
+				break
+			}
+			if !single && m.chance(60) {
 				pairs = append(pairs, "price", float64(m.IntN(4)))
 			} else {
 				pairs = append(pairs, "price", []string{"a", "b", " B", ""}[m.IntN(4)])
