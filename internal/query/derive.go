@@ -28,13 +28,17 @@ func (ix *resolver) deriveWord(s *source) (*Match, error) {
 		m.Levels[l].Postings = make([][]segment.Posting, len(ix.Segments))
 	}
 	if len(d.word) > maxWordBytes {
-		ix.segmentRows(m, s, nil)
+		if !s.forms {
+			ix.segmentRows(m, s, nil)
+		}
 		return m, nil
 	}
 	if m.Budget = ix.budget(d.word); s.gram() {
 		m.Budget = max(0, m.Budget-len(s.words)+1)
 	}
-	d.budget = m.Budget
+	if d.budget = m.Budget; s.near {
+		d.budget = min(d.budget, 1)
+	}
 	if err := d.find(); err != nil {
 		return nil, err
 	}
@@ -82,7 +86,9 @@ func (ix *resolver) deriveWord(s *source) (*Match, error) {
 	if p := d.split(); p != nil {
 		m.Levels[1].Phrases = []*PhraseMatch{p}
 	}
-	ix.segmentRows(m, s, nil)
+	if !s.forms {
+		ix.segmentRows(m, s, nil)
+	}
 
 	if m.Exists && !s.prefix {
 		m.forms.lists = append(m.forms.lists, []string{d.word})

@@ -25,7 +25,7 @@ type Node struct {
 	Term, Len  int    // covers Terms[Term:Term+Len]
 	Start, End uint16 // query positions of the first and last term
 	Phrase     bool
-	Written    bool // at other levels than 0 nothing was looked for
+	Sought     int // levels that were looked for
 }
 
 // Slots is how many query positions the node spans.
@@ -35,18 +35,27 @@ func (n *Node) Slots() int { return int(n.End-n.Start) + 1 }
 // whether time is over: misspelt words, prefixes and the rest of phrases that are not found by then are passed over.
 // What is excluded is found in full. Errors are the context's, or tell of a damaged segment.
 func (ix *Index) Build(ctx context.Context, t *Terms, fields FieldSet, late func() bool) (*Graph, error) {
-	return ix.build(ctx, t, fields, late, -1)
+	return ix.build(ctx, t, fields, late, nil, false)
 }
 
-// BuildWritten is Build, but n-grams, and words that as many documents as least have as they are written, match so and by what begins with
-// them alone, which Node.Written says: how they may be misspelt or split is not looked for. It returns nil where fewer documents than that
-// have the first term, however it is written.
-func (ix *Index) BuildWritten(ctx context.Context, t *Terms, fields FieldSet, late func() bool, least int) (*Graph, error) {
-	return ix.build(ctx, t, fields, late, least)
+// BuildForms is Build where nobody asks which documents match: of the graph there are Highlights alone.
+func (ix *Index) BuildForms(ctx context.Context, t *Terms, late func() bool) (*Graph, error) {
+	return ix.build(ctx, t, nil, late, nil, true)
 }
 
-// build is BuildWritten, and Build where least is below 0.
-func (ix *Index) build(ctx context.Context, t *Terms, fields FieldSet, late func() bool, least int) (*Graph, error) {
+// Enough is how many documents tell a page and its total: so many have the first term, and a page of them all terms.
+type Enough struct{ First, Page int }
+
+// BuildFewTypos is Build, but as little is looked for as may be enough: n-grams, and words that as many documents as enough.First have as
+// they are written, match so and by what begins with them alone; other words match at one typo, too, where as many documents as that
+// have the first term so, or a page of them another one. Node.Sought says it. It returns nil where fewer documents than enough.First have
+// the first term, however it is written.
+func (ix *Index) BuildFewTypos(ctx context.Context, t *Terms, fields FieldSet, late func() bool, enough Enough) (*Graph, error) {
+	return ix.build(ctx, t, fields, late, &enough, false)
+}
+
+// build is BuildFewTypos, and without enough Build or BuildForms.
+func (ix *Index) build(ctx context.Context, t *Terms, fields FieldSet, late func() bool, enough *Enough, forms bool) (*Graph, error) {
 	g := &Graph{Terms: t.Terms, ix: ix}
 	r := &resolver{ix, pace{stop: late}}
 	for i := range t.Terms {
@@ -56,7 +65,7 @@ func (ix *Index) build(ctx context.Context, t *Terms, fields FieldSet, late func
 			if n > 1 && (first.IsPhrase() || last.IsPhrase() || last.Start != t.Terms[i+n-2].End+1) {
 				break
 			}
-			s := source{prefix: last.Prefix, phrase: first.Phrase}
+			s := source{prefix: last.Prefix, phrase: first.Phrase, forms: forms}
 			if s.phrase == nil {
 				bytes := 0
 				for _, w := range t.Terms[i : i+n] {
@@ -69,26 +78,22 @@ func (ix *Index) build(ctx context.Context, t *Terms, fields FieldSet, late func
 			}
 			var m *Match
 			var err error
-			if least >= 0 && s.phrase == nil {
-				if s.written = true; n == 1 {
-					s.least = least
-				}
-				m, err = r.match(&s, fields)
+			if enough != nil && s.phrase == nil {
+				m, err = r.matchFewTypos(&s, fields, i, enough)
 			}
 			if m == nil && err == nil {
-				if s.written && len(t.Terms) == 1 {
+				if s.near, s.written = false, false; enough != nil && len(t.Terms) == 1 {
 					return nil, nil
 				}
-				s.written = false
 				m, err = r.match(&s, fields)
 			}
 			if err != nil {
 				return nil, err
 			}
-			if len(g.Nodes) == 0 && m.most() < least {
+			if enough != nil && len(g.Nodes) == 0 && m.most() < enough.First {
 				return nil, nil
 			}
-			g.Nodes = append(g.Nodes, Node{Match: m, Term: i, Len: n, Start: first.Start, End: last.End, Phrase: s.phrase != nil, Written: s.written})
+			g.Nodes = append(g.Nodes, Node{Match: m, Term: i, Len: n, Start: first.Start, End: last.End, Phrase: s.phrase != nil, Sought: s.sought()})
 		}
 	}
 	if len(t.NegativeWords)+len(t.NegativePhrases) > 0 {
@@ -96,6 +101,27 @@ func (ix *Index) build(ctx context.Context, t *Terms, fields FieldSet, late func
 		g.Excluded = r.excluded(t, fields)
 	}
 	return g, ctx.Err()
+}
+
+// matchFewTypos resolves a source that begins with term i with few typos; nil where that is not enough.
+func (ix *resolver) matchFewTypos(s *source, fields FieldSet, i int, enough *Enough) (*Match, error) {
+	gram := s.gram()
+	if s.written = true; !gram {
+		s.least = enough.First
+	}
+	m, err := ix.match(s, fields)
+	if m != nil || err != nil || gram || ix.budget(s.words[0]) < 2 {
+		return m, err
+	}
+	s.written, s.near = false, true
+	least := enough.Page
+	if i == 0 {
+		least = enough.First
+	}
+	if m, err = ix.match(s, fields); m != nil && m.most() < least {
+		m = nil
+	}
+	return m, err
 }
 
 func (ix *resolver) excluded(t *Terms, fields FieldSet) []*roaring.Bitmap {

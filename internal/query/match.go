@@ -49,6 +49,8 @@ type source struct {
 
 	written bool // the word counts as it is written, and what begins with it, alone: misspelt and split ones are not looked for
 	least   int  // of such a word: how many documents it has to have for a match to be of use
+	near    bool // words at two typos are not looked for
+	forms   bool // nobody asks which documents match
 }
 
 func (s *source) gram() bool { return len(s.words) > 1 }
@@ -62,8 +64,11 @@ func (s *source) appendKey(dst []byte, fields FieldSet) []byte {
 	case s.prefix:
 		kind = 'p'
 	}
-	if s.written {
+	switch {
+	case s.written:
 		kind -= 'a' - 'A'
+	case s.near:
+		kind -= 'a' - '0'
 	}
 	dst = append(dst, kind)
 	for _, w := range s.words {
@@ -118,6 +123,12 @@ func (ix *resolver) match(s *source, fields FieldSet) (*Match, error) {
 	if m := ix.Cache.own.Get(key); m != nil {
 		return m.(*Match), nil
 	}
+	if s.forms && s.phrase == nil {
+		key = append(key, 0, 'f')
+		if m := ix.Cache.own.Get(key); m != nil {
+			return m.(*Match), nil
+		}
+	}
 	var m *Match
 	var err error
 	own := &resolver{ix.Index, pace{stop: ix.stop}}
@@ -152,6 +163,17 @@ func (m *Match) most() (n int) {
 		n += int(m.Segments[i].Any.GetCardinality())
 	}
 	return n
+}
+
+// sought is how many levels were looked for.
+func (s *source) sought() int {
+	switch {
+	case s.written:
+		return 1
+	case s.near:
+		return 2
+	}
+	return Levels
 }
 
 // size estimates the memory of a match. It keeps its pieces in memory when they are no longer kept with their segments, so they count

@@ -57,7 +57,8 @@ type Request struct {
 	Details    bool              // fill Hit.Details
 	Values     bool              // fill Hit.Values
 	Deadline   time.Time         // searchCutoffMs; zero: none
-	HitsOnly   bool              // nobody asks for Candidates, Counts, AppendKey and Highlights, which then say nothing
+	HitsOnly   bool              // nobody asks for Candidates, Counts and AppendKey, which then say nothing
+	Marks      bool              // Highlights are asked for; else they may say nothing
 	Stage      func(name string) // told what just ended; nil: nobody asks
 	Vectors    *VectorQuery      // the query and what belongs to it are not looked at; nil: keyword search
 }

@@ -105,9 +105,9 @@ func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 		return nil, err
 	}
 	q := (*query.Index)(ix)
-	if s.writtenFirst(terms) {
+	if s.fewTyposFirst(terms) {
 		w := *s
-		if result, err := w.rankWritten(q, terms); result != nil || err != nil {
+		if result, err := w.rankFewTypos(q, terms); result != nil || err != nil {
 			return result, err
 		}
 		clear(s.tables)

@@ -46,7 +46,7 @@ type window struct {
 	offset, limit int
 	exhaustive    bool      // totals are exact
 	brief         bool      // candidates of some segments are found when they are asked for
-	hitsOnly      bool      // candidates and what the query matched are not looked at
+	hitsOnly      bool      // candidates are not looked at
 	values        bool      // fill Hit.Values, and Hit.Score
 	apart         bool      // pins are counted, but not among the hits
 	deadline      time.Time // of the ranking; zero: searchCutoffMs from its start
@@ -196,6 +196,7 @@ func (k *ranking) rankRequest(w window, vectors *rank.VectorQuery) *rank.Request
 		Exhaustive: w.exhaustive,
 		Brief:      w.brief,
 		HitsOnly:   w.hitsOnly && k.kind == keyword && len(k.pins)+len(k.parts) == 0,
+		Marks:      r.formats(),
 		MaxTotal:   k.view.Settings.Pagination.MaxTotalHits,
 		Threshold:  r.RankingScoreThreshold,
 		Scores:     w.values || r.ShowRankingScore || r.ShowRankingScoreDetails,

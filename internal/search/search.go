@@ -31,7 +31,7 @@ func Search(ctx context.Context, v *index.View, r *Request) (*Response, error) {
 		return nil, err
 	}
 	resp.result, err = k.run(ctx, window{offset: resp.offset, limit: resp.limit, exhaustive: resp.paged, brief: true,
-		hitsOnly: r.Facets == nil && !r.formats()})
+		hitsOnly: r.Facets == nil})
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -90,19 +91,21 @@ func TestWordsAsWrittenTellThePage(t *testing.T) {
 	}
 }
 
-// TestMisspeltWordsComeBehindFrequentOnes asks for several words, which some documents have misspelt, joined or split: hits and totals are
-// those of searches that look for all of that, also in views that come one after another and remember what the earlier ones found.
+// TestMisspeltWordsComeBehindFrequentOnes asks for several words, which some documents have misspelt, joined or split: hits, totals and
+// what is marked are those of searches that look for all of that, also in views that come one after another and remember what the earlier
+// ones found.
 func TestMisspeltWordsComeBehindFrequentOnes(t *testing.T) {
 	defer func(rows int) { leadRows = rows }(leadRows)
 	words := [][]string{
 		{"orange", "orange", "orangs", "orang", "borange", "orrangee", "or ange"},
+		{"strawberry", "strawberry", "strawbery", "strwbery", "ztrawberry", "strawberrrys", "straw berry", "strawberryx"},
 		{"banana", "banana", "bananna", "ba nana", "banan", "bananas"},
 		{"orangebanana", "orangebananas", "bananacherry", "orangebananacherry"},
 		{"cherry", "cherry", "chery", "cherri", "cherrry", "che rry"},
 		{"pear", "pea", "pear", "peer"},
 	}
 	var told, all int
-	for seed := range uint64(400) {
+	for seed := range uint64(700) {
 		m := rand.New(rand.NewPCG(seed, 17))
 		leadRows = []int{1, 4, 1 << 10}[m.IntN(3)]
 		kinds := 2 + m.IntN(len(words)-1)
@@ -151,12 +154,16 @@ func TestMisspeltWordsComeBehindFrequentOnes(t *testing.T) {
 				}
 				b = append(b, w)
 			}
-			r := Request{Query: strings.Join(b, " "), Limit: 1 + m.IntN(3), MaxTotal: 1 + m.IntN(4), HitsOnly: true, Strategy: query.Strategy(m.IntN(3))}
+			r := Request{Query: strings.Join(b, " "), Limit: 1 + m.IntN(3), MaxTotal: 1 + m.IntN(4), HitsOnly: true, Marks: m.IntN(2) == 0,
+				Strategy: query.Strategy(m.IntN(3))}
 			if m.IntN(3) > 0 {
 				r.Query, r.Strategy = r.Query+" ", query.Last
 			}
 			if m.IntN(4) == 0 {
 				r.Offset = m.IntN(4)
+			}
+			if m.IntN(4) == 0 {
+				r.SearchOn = []string{"title"}
 			}
 			asked = append(asked, r)
 		}
@@ -188,6 +195,9 @@ func TestMisspeltWordsComeBehindFrequentOnes(t *testing.T) {
 				}
 				if a, b := fmt.Sprint(found(got), " of ", got.Total), fmt.Sprint(found(want), " of ", want.Total); a != b {
 					t.Fatalf("seed %d, %d segments, settings %s, %+v: %s, want %s", seed, n, body, ask, a, b)
+				}
+				if ask.Marks && !reflect.DeepEqual(got.Highlights(), want.Highlights()) {
+					t.Fatalf("seed %d, %d segments, settings %s, %+v: marks %+v, want %+v", seed, n, body, ask, got.Highlights(), want.Highlights())
 				}
 				if all++; k < len(asked) && strings.Contains(strings.TrimSpace(ask.Query), " ") && fewer(got, want) {
 					told++

@@ -12,8 +12,8 @@ import (
 // than the settings say. So where a page is filled by documents with all words and few typos, and as many are found as are counted, nobody
 // sees by which other words the frequent ones might be meant, and what is found where words are joined to one: that is not looked for.
 
-// writtenFirst reports whether the page and the total of a query may be told by its frequent words as they are written.
-func (s *search) writtenFirst(t *query.Terms) bool {
+// fewTyposFirst reports whether the page and the total of a query may be told by its frequent words as they are written.
+func (s *search) fewTyposFirst(t *query.Terms) bool {
 	r := s.r
 	switch {
 	case !r.HitsOnly || len(t.Terms) == 0 || len(s.ix.Segments) == 0 || len(t.NegativeWords)+len(t.NegativePhrases) > 0:
@@ -33,41 +33,54 @@ func (s *search) writtenFirst(t *query.Terms) bool {
 	return len(rules) > 0 && rules[0] == rule(typo{})
 }
 
-// rankWritten ranks the documents that have frequent words as they are written; nil without an error when they do not tell the page and
-// the total. Segments remember of which queries they did not.
-func (s *search) rankWritten(q *query.Index, t *query.Terms) (_ *Result, err error) {
-	most := s.r.MaxTotal
-	var kept query.SegmentCache
-	var key []byte
-	if len(t.Terms) > 1 {
-		r := s.r
-		kept = q.OfSegment(s.largestSegment())
-		key = append(kept.Key(make([]byte, 0, 128), 'u'), byte(r.Strategy))
-		for _, n := range []int{r.Offset, r.Limit, most} {
-			key = binary.AppendUvarint(key, uint64(n))
-		}
-		key = append(key, r.Query...)
-		if kept.Get(key) != nil {
-			return nil, nil
-		}
-		defer func() {
-			if s.untold && !s.isLate {
-				kept.Put(key, true, len(key))
-			}
-		}()
+// rankFewTypos ranks the documents that have frequent words as they are written, and others with few typos; nil without an
+// error when they do not tell the page and the total. Segments remember of which queries they did not.
+func (s *search) rankFewTypos(q *query.Index, t *query.Terms) (*Result, error) {
+	if len(t.Terms) == 1 {
+		return s.rankIfTold(q, t)
 	}
-	if s.graph, err = q.BuildWritten(s.ctx, t, s.fields, s.late, most); s.graph == nil || err != nil {
+	r := s.r
+	kept := q.OfSegment(s.largestSegment())
+	key := append(kept.Key(make([]byte, 0, 128), 'u'), byte(r.Strategy))
+	for _, n := range []int{r.Offset, r.Limit, r.MaxTotal} {
+		key = binary.AppendUvarint(key, uint64(n))
+	}
+	key = append(key, r.Query...)
+	if kept.Get(key) != nil {
+		return nil, nil
+	}
+	result, err := s.rankIfTold(q, t)
+	if s.untold && !s.isLate {
+		kept.Put(key, true, len(key))
+	}
+	return result, err
+}
+
+// rankIfTold is rankFewTypos, whatever is remembered.
+func (s *search) rankIfTold(q *query.Index, t *query.Terms) (*Result, error) {
+	most := s.r.MaxTotal
+	enough := query.Enough{First: most, Page: min(most, min(most, s.r.Offset)+s.r.Limit)}
+	var err error
+	if s.graph, err = q.BuildFewTypos(s.ctx, t, s.fields, s.late, enough); s.graph == nil || err != nil {
 		return nil, err
 	}
 	s.prepare(q)
-	if !slices.ContainsFunc(s.graph.Nodes, func(v query.Node) bool { return v.Written }) { // nothing was left out
+	if !slices.ContainsFunc(s.graph.Nodes, func(v query.Node) bool { return v.Sought < query.Levels }) { // nothing was left out
 		return s.rank(0)
 	}
 	if s.unknown = s.firstUnknown(); s.unknown == 0 {
 		s.untold = true
 		return nil, nil
 	}
-	return s.rank(most)
+	result, err := s.rank(most)
+	if result != nil && s.r.Marks { // in the documents of the page misspelt words are marked, too
+		forms, err := q.BuildForms(s.ctx, t, s.late)
+		if err != nil {
+			return nil, err
+		}
+		result.Highlights, result.Degraded = forms.Highlights, s.isLate
+	}
+	return result, err
 }
 
 // firstUnknown returns from how many typos on documents with all words may be missing among those that are found, as nobody looked how
@@ -77,15 +90,15 @@ func (s *search) firstUnknown() int {
 	g := s.graph
 	// Of the nodes: the fewest typos of a document, be it one that is missing.
 	least := func(v *query.Node) int {
-		for level := range query.Levels {
-			if level > 0 && v.Written {
-				return gramCost(v) + level
-			}
+		for level := range v.Sought {
 			for i := range v.Segments {
 				if !v.Segments[i].At[level].IsEmpty() {
 					return gramCost(v) + level
 				}
 			}
+		}
+		if v.Sought < query.Levels {
+			return gramCost(v) + v.Sought
 		}
 		return none
 	}
@@ -104,8 +117,8 @@ func (s *search) firstUnknown() int {
 	}
 	first := none
 	for k := range g.Nodes {
-		if v := &g.Nodes[k]; v.Written {
-			first = min(first, before[v.Term]+gramCost(v)+1+behind[v.Term+v.Len])
+		if v := &g.Nodes[k]; v.Sought < query.Levels {
+			first = min(first, before[v.Term]+gramCost(v)+v.Sought+behind[v.Term+v.Len])
 		}
 	}
 	if first == none {
