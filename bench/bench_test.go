@@ -68,6 +68,7 @@ func TestDrawQueries(t *testing.T) {
 			bound, ranged := strings.CutPrefix(fmt.Sprint(r.Filter), "installedSize > ")
 			return r.Q == "" && ranged && bound != "" && slices.Equal(r.Facets, []string{"section"})
 		},
+		"typed words, marked": func(r request) bool { return len(strings.Fields(r.Q)) == 2 && slices.Equal(r.Marked, []string{"*"}) },
 	}
 	for i, k := range kinds {
 		if len(k.bodies) != queriesOfKind || !slices.EqualFunc(k.bodies, again[i].bodies, bytes.Equal) {

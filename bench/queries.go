@@ -23,6 +23,7 @@ type request struct {
 	Filter any      `json:"filter,omitempty"`
 	Facets []string `json:"facets,omitempty"`
 	Sort   []string `json:"sort,omitempty"`
+	Marked []string `json:"attributesToHighlight,omitempty"`
 }
 
 // A sample is a document that queries are drawn from.
@@ -113,6 +114,12 @@ func drawQueries(d *dataset, n int, distinct bool) ([]queryKind, error) {
 		{"placeholder + range + facet", func() request {
 			s, _ := draw(1)
 			return request{Filter: fmt.Sprintf("installedSize > %d", s.InstalledSize), Facets: []string{"section"}}
+		}},
+		// as InstantSearch asks at each key
+		{"typed words, marked", func() request {
+			_, list := draw(2)
+			two := phrase(list, 2)
+			return request{Q: two[0] + " " + two[1][:min(1+g.IntN(4), len(two[1]))], Marked: []string{"*"}}
 		}},
 	}
 	var out []queryKind
