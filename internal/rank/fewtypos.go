@@ -12,7 +12,7 @@ import (
 // than the settings say. So where a page is filled by documents with all words and few typos, and as many are found as are counted, nobody
 // sees by which other words the frequent ones might be meant, and what is found where words are joined to one: that is not looked for.
 
-// fewTyposFirst reports whether the page and the total of a query may be told by its frequent words as they are written.
+// fewTyposFirst reports whether the page and the total of a query may be told by documents with few typos.
 func (s *search) fewTyposFirst(t *query.Terms) bool {
 	r := s.r
 	switch {
@@ -33,13 +33,16 @@ func (s *search) fewTyposFirst(t *query.Terms) bool {
 	return len(rules) > 0 && rules[0] == rule(typo{})
 }
 
+// untoldBytes is up to how long queries are that segments remember: longer ones come from no reader, and would take the room of others.
+const untoldBytes = 512
+
 // rankFewTypos ranks the documents that have frequent words as they are written, and others with few typos; nil without an
 // error when they do not tell the page and the total. Segments remember of which queries they did not.
 func (s *search) rankFewTypos(q *query.Index, t *query.Terms) (*Result, error) {
-	if len(t.Terms) == 1 {
+	r := s.r
+	if len(t.Terms) == 1 || len(r.Query) > untoldBytes {
 		return s.rankIfTold(q, t)
 	}
-	r := s.r
 	kept := q.OfSegment(s.largestSegment())
 	key := append(kept.Key(make([]byte, 0, 128), 'u'), byte(r.Strategy))
 	for _, n := range []int{r.Offset, r.Limit, r.MaxTotal} {
