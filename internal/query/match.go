@@ -61,14 +61,15 @@ func (s *source) appendKey(dst []byte, fields FieldSet) []byte {
 	switch {
 	case s.phrase != nil:
 		kind = 'q'
+	case s.near && s.prefix:
+		kind = 'y'
+	case s.near:
+		kind = 'x'
 	case s.prefix:
 		kind = 'p'
 	}
-	switch {
-	case s.written:
+	if s.written {
 		kind -= 'a' - 'A'
-	case s.near:
-		kind -= 'a' - '0'
 	}
 	dst = append(dst, kind)
 	for _, w := range s.words {

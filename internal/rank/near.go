@@ -312,7 +312,9 @@ func (s *search) nearIn(like *batch, u, v int) (sure, maybe *roaring.Bitmap, ok 
 		for level := range s.graph.Nodes[n].Levels {
 			if mask>>level&1 != 0 {
 				for _, p := range s.graph.Nodes[n].Levels[level].Phrases {
-					maybe = query.Union(maybe, p.Segments[like.segment].Rows, reader.Rows())
+					if of := p.Segments[like.segment].Rows; !of.IsEmpty() {
+						maybe = query.Union(maybe, of, reader.Rows())
+					}
 				}
 			}
 		}

@@ -10,23 +10,22 @@ import (
 	"svc/simd"
 )
 
-// bitsMemory is what FromBits works in.
-type bitsMemory struct{ code []byte }
+// bitsCodes are where FromBits writes.
+var bitsCodes = sync.Pool{New: func() any { return new([]byte) }}
 
-var bitsMemories = sync.Pool{New: func() any { return new(bitsMemory) }}
-
-// FromBits returns the set of the rows whose bits are set, 64 a word. It takes about half of the time of roaring.FromDense, and all values
-// lie in one piece of memory, which holds no pointers. It shares nothing with words, and has no spare room.
+// FromBits returns the set of the rows whose bits are set, 64 a word. Of 1 to 6 rows in 100 it takes about three fifths of the time of
+// roaring.FromDense, of others as long. All values lie in one piece of memory, which holds no pointers: what is changed in place is copied
+// first. It shares nothing with words, and has no spare room.
 func FromBits(words []uint64) *roaring.Bitmap {
 	b := roaring.New()
 	all := (len(words) + simd.OnesWords - 1) / simd.OnesWords
 	// The header comes last: its length tells how many containers are not empty. Its second half, the offsets, nobody reads here.
 	const header, container = 8, 8
 	begin := header + container*all
-	m := bitsMemories.Get().(*bitsMemory)
-	defer bitsMemories.Put(m)
-	m.code = slices.Grow(m.code[:0], begin+containerBytes*all+len(simd.OnesRoom{}))
-	code := m.code[:cap(m.code)]
+	buf := bitsCodes.Get().(*[]byte)
+	defer bitsCodes.Put(buf)
+	*buf = slices.Grow((*buf)[:0], begin+containerBytes*all+len(simd.OnesRoom{}))
+	code := (*buf)[:cap(*buf)]
 	le := binary.LittleEndian
 	n, end := 0, begin
 	for key := range all {
