@@ -24,7 +24,7 @@ func TestConnectionsKeepNoAnswers(t *testing.T) {
 	c.wait(c.json("POST", "/indexes/films/documents", `[{"id":1,"text":"`+strings.Repeat("metropolis ", 100_000)+`"}]`))
 	large := 0 // bytes of an asset
 	var asset string
-	for name, file := range dashboardPage.assets {
+	for name, file := range dashboardPage().assets {
 		if len(file.content) > large {
 			large, asset = len(file.content), name
 		}
@@ -69,7 +69,7 @@ func TestConnectionsKeepNoAnswers(t *testing.T) {
 		{"/indexes/films/search?q=metropolis", 1 << 20},
 		{"/indexes/films/documents", 1 << 20},
 		{"/indexes/films/documents/1", 1 << 20},
-		{"/assets/" + dashboardPage.hash + "/" + asset, large},
+		{"/assets/" + dashboardPage().hash + "/" + asset, large},
 		{"/openapi.json", 100_000},
 	} {
 		ask(of.path, of.least)

@@ -5,8 +5,8 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
-	"mime"
 	"path"
+	"sync"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/valyala/fasthttp"
@@ -34,9 +34,10 @@ type website struct {
 	assets map[string]asset // by name
 }
 
+// They are read when somebody asks for them first.
 var (
-	dashboardPage = readWebsite(dashboardFiles, "dashboard")
-	demoPage      = readWebsite(demo.Files, ".")
+	dashboardPage = sync.OnceValue(func() *website { return readWebsite(dashboardFiles, "dashboard") })
+	demoPage      = sync.OnceValue(func() *website { return readWebsite(demo.Files, ".") })
 )
 
 // readWebsite reads index.html, in which {{assets}} stands for the path of the other files.
@@ -53,7 +54,7 @@ func readWebsite(files embed.FS, dir string) *website {
 			panic(err)
 		}
 		_, _ = sum.Write(b)
-		w.assets[e.Name()] = asset{b, assetType(e.Name())}
+		w.assets[e.Name()] = asset{b, assetTypes[path.Ext(e.Name())]}
 	}
 	w.hash = fmt.Sprintf("%016x", sum.Sum64())
 	const index = "index.html"
@@ -62,14 +63,12 @@ func readWebsite(files embed.FS, dir string) *website {
 	return w
 }
 
-// assetType is the media type of a file by its name.
-func assetType(name string) string {
-	switch ext := path.Ext(name); ext {
-	case ".js":
-		return "text/javascript; charset=utf-8"
-	default:
-		return mime.TypeByExtension(ext)
-	}
+// assetTypes are the media types of files by how their names end. (Those of package mime are the machine's, and some thousand of them.)
+var assetTypes = map[string]string{
+	".css":  "text/css; charset=utf-8",
+	".html": "text/html; charset=utf-8",
+	".js":   "text/javascript; charset=utf-8",
+	".svg":  "image/svg+xml",
 }
 
 // dashboardPolicy lets the page load its own files and talk to its own server. Pictures of documents, which people ask for one by
@@ -84,7 +83,7 @@ func (s *Server) root(ctx *fasthttp.RequestCtx) error {
 		ctx.SetBodyString(`{"status":"svc is running"}`)
 		return nil
 	}
-	sendPage(ctx, dashboardPage, dashboardPolicy)
+	sendPage(ctx, dashboardPage(), dashboardPolicy)
 	return nil
 }
 
@@ -97,7 +96,7 @@ func (s *Server) demo(ctx *fasthttp.RequestCtx) error {
 		s.noRoute(ctx)
 		return nil
 	}
-	sendPage(ctx, demoPage, demoPolicy)
+	sendPage(ctx, demoPage(), demoPolicy)
 	return nil
 }
 
@@ -120,10 +119,10 @@ func (s *Server) getAsset(ctx *fasthttp.RequestCtx) error {
 	var file asset
 	ok := false
 	switch {
-	case hash == dashboardPage.hash && !s.noDashboard:
-		file, ok = dashboardPage.assets[name]
-	case hash == demoPage.hash && s.demoed:
-		file, ok = demoPage.assets[name]
+	case !s.noDashboard && hash == dashboardPage().hash:
+		file, ok = dashboardPage().assets[name]
+	case s.demoed && hash == demoPage().hash:
+		file, ok = demoPage().assets[name]
 	}
 	if !ok {
 		return apierr.New("route_not_found", "The page has no such file. Load the page again.")

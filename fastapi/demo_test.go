@@ -1,6 +1,7 @@
 package fastapi
 
 import (
+	"path"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,7 +14,7 @@ func TestDemo(t *testing.T) {
 	if r := c.get("/demo"); r.status != 404 {
 		t.Errorf("without being asked for: %d %.100s", r.status, r.body)
 	}
-	if r := c.get("/assets/" + demoPage.hash + "/demo.js"); r.status != 404 {
+	if r := c.get("/assets/" + demoPage().hash + "/demo.js"); r.status != 404 {
 		t.Errorf("its files are there without it: %d", r.status)
 	}
 	if r := c.get("/licenses"); !strings.Contains(r.body, "Algolia") || !strings.Contains(r.body, "Meili SAS") {
@@ -28,12 +29,14 @@ func TestDemo(t *testing.T) {
 		t.Error("the page has code or style inside, or something from elsewhere")
 	}
 	names := regexp.MustCompile(`(?:href|src)="(/assets/[^"]+)"`).FindAllStringSubmatch(r.body, -1)
-	if len(names) != len(demoPage.assets) {
-		t.Errorf("%d files are named, and %d are there", len(names), len(demoPage.assets))
+	if len(names) != len(demoPage().assets) {
+		t.Errorf("%d files are named, and %d are there", len(names), len(demoPage().assets))
 	}
 	for _, m := range names {
 		if f := c.get(m[1]); f.status != 200 || !strings.Contains(f.header.Get("Cache-Control"), "immutable") || f.header.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: %d %v", m[1], f.status, f.header)
+		} else if ct := f.header.Get("Content-Type"); ct == "" || ct != assetTypes[path.Ext(m[1])] {
+			t.Errorf("%s is %q", m[1], ct)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func TestNoPageAsksForAnythingOutside(t *testing.T) {
 	for path := range pages {
 		paths = append(paths, path)
 	}
-	for _, files := range []*website{dashboardPage, demoPage} {
+	for _, files := range []*website{dashboardPage(), demoPage()} {
 		for name := range files.assets {
 			paths = append(paths, "/assets/"+files.hash+"/"+name)
 		}

@@ -37,7 +37,7 @@ func TestEveryRouteIsClosed(t *testing.T) {
 	for _, r := range append(routes(), pprofRoutes()...) {
 		path := samplePath(r.path)
 		if strings.HasPrefix(path, "/assets/") {
-			path = "/assets/" + dashboardPage.hash + "/app.js"
+			path = "/assets/" + dashboardPage().hash + "/app.js"
 		}
 		got := c.send(r.method, path, nil)
 		if r.action == public {
