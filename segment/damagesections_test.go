@@ -30,8 +30,7 @@ func postingText(r *Reader, p Posting) string {
 	for i := range p.Fields() {
 		f := p.Field(i)
 		reader := f.Positions()
-		rows := roaring.New()
-		f.AddRows(rows)
+		rows := f.Rows()
 		fmt.Fprint(&b, f.ID(), rows.ToArray())
 		for it := rows.Iterator(); it.HasNext(); {
 			at = reader.Append(at[:0], Row(it.Next()))

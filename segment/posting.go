@@ -311,20 +311,6 @@ func (p Posting) Rows() *roaring.Bitmap {
 		return p.Field(0).Rows()
 	}
 	b := roaring.New()
-	p.addFields(b)
-	return b
-}
-
-// AddRows adds the rows over all fields to dst; for rare words it is cheaper than Rows.
-func (p Posting) AddRows(dst *roaring.Bitmap) {
-	if p.union.Count > 0 {
-		p.union.AddTo(dst)
-		return
-	}
-	p.addFields(dst)
-}
-
-func (p Posting) addFields(dst *roaring.Bitmap) {
 	at := p.first
 	if p.fields >= directoryFields {
 		at += 4 * p.fields
@@ -332,8 +318,9 @@ func (p Posting) addFields(dst *roaring.Bitmap) {
 	for range p.fields {
 		var f FieldPosting
 		f, at = p.readField(at)
-		f.rows.AddTo(dst)
+		f.rows.AddTo(b)
 	}
+	return b
 }
 
 // FieldPosting is the part of a posting in one field.
@@ -352,9 +339,6 @@ func (f FieldPosting) Count() int { return f.rows.Count }
 
 // Rows returns the rows; shared, not to be modified, and valid like Posting.Rows.
 func (f FieldPosting) Rows() *roaring.Bitmap { return f.rows.Bitmap() }
-
-// AddRows adds the rows to dst.
-func (f FieldPosting) AddRows(dst *roaring.Bitmap) { f.rows.AddTo(dst) }
 
 // AppendRows appends the rows in ascending order.
 func (f FieldPosting) AppendRows(dst []uint32) []uint32 { return f.rows.AppendTo(dst) }

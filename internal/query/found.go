@@ -119,7 +119,7 @@ func witness(s segment.Live, p segment.Posting, fields FieldSet) uint32 {
 		}
 	}
 	if row != noRow {
-		rows := rowsIn(p, fields)
+		rows := rowsIn(s, p, fields)
 		if live := rows.AndCardinality(s.Deleted); live < rows.GetCardinality() {
 			for it := rows.Iterator(); it.HasNext(); {
 				if r := it.Next(); !s.Deleted.Contains(r) {

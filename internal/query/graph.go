@@ -131,14 +131,14 @@ func (ix *resolver) excluded(t *Terms, fields FieldSet) []*roaring.Bitmap {
 		out[i] = roaring.New()
 		for _, w := range t.NegativeWords {
 			if p, ok := s.Term([]byte(w)); ok {
-				addRowsIn(out[i], p, fields)
+				out[i] = Union(out[i], rowsIn(s, p, fields), s.Rows())
 			}
 		}
 	}
 	for _, slots := range t.NegativePhrases {
 		p := ix.phrase(slots)
-		for i := range out {
-			out[i].Or(p.Segments[i].rowsIn(fields))
+		for i, s := range ix.Segments {
+			out[i] = Union(out[i], p.Segments[i].rowsIn(s, fields), s.Rows())
 		}
 	}
 	return out

@@ -147,25 +147,11 @@ func (ix *Index) tolerant(fields FieldSet) FieldSet {
 }
 
 // rowsIn returns the rows where a word stands in one of the fields; shared, not to be modified.
-func rowsIn(p segment.Posting, fields FieldSet) *roaring.Bitmap {
+func rowsIn(s segment.Live, p segment.Posting, fields FieldSet) *roaring.Bitmap {
 	if fields == nil {
 		return p.Rows()
 	}
-	b := roaring.New()
-	addRowsIn(b, p, fields)
-	return b
-}
-
-func addRowsIn(dst *roaring.Bitmap, p segment.Posting, fields FieldSet) {
-	if fields == nil {
-		p.AddRows(dst)
-		return
-	}
-	for i := range p.Fields() {
-		if f := p.Field(i); fields.Has(f.ID()) {
-			f.AddRows(dst)
-		}
-	}
+	return s.Union([]segment.Posting{p}, fields.Has)
 }
 
 // isLive reports whether a word stands in one of the fields of a row that is not deleted.
@@ -181,8 +167,16 @@ func isLive(s segment.Live, p segment.Posting, fields FieldSet) bool {
 		}
 		return false
 	}
-	rows := rowsIn(p, fields)
-	return rows.AndCardinality(s.Deleted) < rows.GetCardinality()
+	for i := range p.Fields() {
+		f := p.Field(i)
+		if !fields.Has(f.ID()) {
+			continue
+		}
+		if rows := f.Rows(); rows.AndCardinality(s.Deleted) < rows.GetCardinality() {
+			return true
+		}
+	}
+	return false
 }
 
 // Locales returns the languages that the localised rules of the searched

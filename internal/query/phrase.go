@@ -86,20 +86,20 @@ func (ix *resolver) findPhrase(s segment.Live, words []string, reach []int) Phra
 		}
 	}
 	if len(words) == 1 {
-		return PhraseSegment{Rows: rowsIn(postings[0], fields), Words: postings}
+		return PhraseSegment{Rows: rowsIn(s, postings[0], fields), Words: postings}
 	}
 	m := PhraseSegment{Words: postings}
 	if ix.Settings.ProximityPrecision == settings.ByAttribute {
-		m.Rows = inOneField(postings, fields)
+		m.Rows = inOneField(postings, fields, s.Rows())
 	} else {
 		m.Rows = ix.inARow(s, postings, reach, fields)
 	}
 	return m
 }
 
-// inOneField returns the rows where each two neighbours, and next but one neighbours, have a field in common. A word
+// inOneField returns those of n rows where each two neighbours, and next but one neighbours, have a field in common. A word
 // is in one field with itself.
-func inOneField(postings []segment.Posting, in FieldSet) *roaring.Bitmap {
+func inOneField(postings []segment.Posting, in FieldSet, n int) *roaring.Bitmap {
 	var rows *roaring.Bitmap
 	for i := range postings {
 		for j := i + 1; j < min(i+3, len(postings)); j++ {
@@ -110,7 +110,7 @@ func inOneField(postings []segment.Posting, in FieldSet) *roaring.Bitmap {
 					continue
 				}
 				if g, ok := postings[j].Find(f.ID()); ok {
-					pair.Or(roaring.And(f.Rows(), g.Rows()))
+					pair = Union(pair, roaring.And(f.Rows(), g.Rows()), n)
 				}
 			}
 			if rows == nil {
@@ -138,8 +138,12 @@ func (p *pace) inARow(s segment.Live, postings []segment.Posting, reach []int, i
 			continue
 		}
 		rows, exact := candidates(s, fields, postings, known)
-		if exact {
-			out.Or(rows)
+		switch {
+		case exact && out.IsEmpty():
+			out.Or(rows) // a copy
+			continue
+		case exact:
+			out = Union(out, rows, s.Rows())
 			continue
 		}
 		all = appendRows(all[:0], rows)

@@ -153,7 +153,7 @@ func (p *piece) fill(live segment.Live, m *Match, s *source, i int, fields, tole
 			r.Word = r.At[0]
 			break
 		}
-		if r.Word = rowsIn(word, fields); fields == nil {
+		if r.Word = rowsIn(live, word, fields); fields == nil {
 			size += resultcache.Overhead(r.Word)
 		} else {
 			r.Word = trim(r.Word)
@@ -236,7 +236,7 @@ func levelRows(s segment.Live, l *Level, i int, words, phrases FieldSet) (rows *
 	case len(l.Phrases) == 0 && len(postings) == 1 && words == nil:
 		return postings[0].Rows(), true
 	case len(l.Phrases) == 1 && len(postings) == 0:
-		return l.Phrases[0].Segments[i].rowsIn(phrases), false
+		return l.Phrases[0].Segments[i].rowsIn(s, phrases), false
 	}
 	in := words.Has
 	if words == nil {
@@ -247,7 +247,7 @@ func levelRows(s segment.Live, l *Level, i int, words, phrases FieldSet) (rows *
 		return rows, false
 	}
 	for _, p := range l.Phrases {
-		if of := p.Segments[i].rowsIn(phrases); !of.IsEmpty() {
+		if of := p.Segments[i].rowsIn(s, phrases); !of.IsEmpty() {
 			rows = Union(rows, of, s.Rows())
 		}
 	}
@@ -292,14 +292,14 @@ func denseRows(s segment.Live, l *Level, i int, words FieldSet, better *roaring.
 // it.)
 var rowsGrown = 64
 
-// rowsIn returns the rows of the phrase that have each of its words in one of the fields.
-func (p *PhraseSegment) rowsIn(fields FieldSet) *roaring.Bitmap {
+// rowsIn returns the rows of the phrase in its segment that have each of its words in one of the fields.
+func (p *PhraseSegment) rowsIn(s segment.Live, fields FieldSet) *roaring.Bitmap {
 	if fields == nil || p.Rows.IsEmpty() {
 		return p.Rows
 	}
 	b := p.Rows.Clone()
 	for _, w := range p.Words {
-		b.And(rowsIn(w, fields))
+		b.And(rowsIn(s, w, fields))
 	}
 	return b
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/query"
 	"svc/segment"
 )
 
@@ -162,7 +163,8 @@ fields:
 // inOneField returns those of some rows of a segment of which a searched field has all of some words.
 func (s *search) inOneField(seg int, in *roaring.Bitmap, words []placed) *roaring.Bitmap {
 	found := roaring.New()
-	s.eachField(seg, in, words, func(_ segment.FieldID, rows *roaring.Bitmap) { found.Or(rows) })
+	n := s.ix.Segments[seg].Rows()
+	s.eachField(seg, in, words, func(_ segment.FieldID, rows *roaring.Bitmap) { found = query.Union(found, rows, n) })
 	return found
 }
 
