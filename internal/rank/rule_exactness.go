@@ -26,7 +26,7 @@ func (exactAttribute) split(s *search, b *bucket, _ int) split {
 }
 
 func (exactAttribute) costs(s *search, l *list, _ int, costs []uint32) outcome {
-	if s.isMisplaced(l) {
+	if s.areMisplaced(l) {
 		for i := range costs {
 			costs[i] = noExactMatch
 		}
@@ -117,17 +117,19 @@ func (s *search) exactAttributeCosts(b *batch, costs []uint32) {
 	s.placeWords(b, words, slots, costs)
 }
 
-// isMisplaced reports whether no document of a list can be an exact match: wordPosition has found all of
-// them to have a word of the query in another place, and each of these words exists.
-func (s *search) isMisplaced(l *list) bool {
-	if !s.list.onePath() || !l.uniform {
-		return false
-	}
+// areMisplaced is isMisplaced for a list.
+func (s *search) areMisplaced(l *list) bool {
+	return s.list.onePath() && l.uniform &&
+		s.isMisplaced(s.list.paths[s.list.sets[0][0]].nodes, batch{fixed: l.fixed, levels: l.entries[0].levels})
+}
+
+// isMisplaced reports whether no document with some nodes, which match as those of a batch, can be an exact match: wordPosition has found
+// all of them to have a word of the query in another place, and each of these words exists.
+func (s *search) isMisplaced(nodes []int, like batch) bool {
 	if p := partOf[wordPosition](s); p == nil || p.rank == p.ranks {
 		return false
 	}
-	like := batch{fixed: l.fixed, levels: l.entries[0].levels}
-	for _, n := range s.list.paths[s.list.sets[0][0]].nodes {
+	for _, n := range nodes {
 		v := &s.graph.Nodes[n]
 		if v.Len > 1 || v.Start >= exactPositions || !s.hasExactForm(&like, n) || v.Phrase && v.Levels[0].Phrases[0].StartsWithHole() {
 			return false
@@ -226,7 +228,7 @@ func (s *search) exactAttributeClasses(b *bucket) *classes {
 		return nil
 	}
 	nodes, ok := s.exactNodes(b, levels)
-	if !ok {
+	if !ok || s.isMisplaced(b.paths[0].nodes, batch{fixed: b.fixed, levels: levels}) {
 		return &classes{rest: int(noExactMatch), covered: make(rows, len(b.rows))}
 	}
 	if len(nodes) == 1 && b.paths[0].terms == 1 {

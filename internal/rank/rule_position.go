@@ -387,16 +387,16 @@ func (s *search) beginning(with rows, node int) rows {
 		if in == nil {
 			continue
 		}
-		words := v.Words[seg]
+		words, most := v.Words[seg], beginningBytes*int(in.GetCardinality())
 		if v.Phrase {
-			words = v.Levels[0].Phrases[0].Segments[seg].Words[:1]
+			words, most = v.Levels[0].Phrases[0].Segments[seg].Words[:1], most/3 // of most phrases few documents begin with the first word
 		}
 		fields := s.searchableFields(words[0])
 		bytes := 0
 		for _, f := range fields {
 			bytes += f.PositionBytes()
 		}
-		if bytes > beginningBytes*int(in.GetCardinality()) {
+		if bytes > most {
 			return nil
 		}
 		for _, f := range fields {
