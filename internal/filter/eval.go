@@ -302,12 +302,13 @@ func spanRows(s source, id segment.FieldID, c *segment.Column, numbers, texts sp
 			}
 		}
 	}
+	if texts.empty() {
+		return numberRows(s, id, c, numbers, among)
+	}
 	if !numbers.empty() {
-		addNumbers(rows, s, id, c, numbers)
+		rows = numberRows(s, id, c, numbers, nil)
 	}
-	if !texts.empty() {
-		c.AddStringRows(rows, texts.lo, texts.hi)
-	}
+	c.AddStringRows(rows, texts.lo, texts.hi)
 	return within(rows, among)
 }
 

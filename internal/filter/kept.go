@@ -2,11 +2,14 @@ package filter
 
 import (
 	"encoding/binary"
+	"slices"
+	"sync"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/resultcache"
 	"svc/segment"
+	"svc/segment/rowlist"
 )
 
 const (
@@ -215,14 +218,19 @@ const (
 // slicedFrom is from how many rows on a range is put together of slices. (A variable, so that tests can lower it.)
 var slicedFrom = 1 << 12
 
-// addNumbers adds the rows with a number in a span of ordinals.
-func addNumbers(dst *roaring.Bitmap, s source, id segment.FieldID, c *segment.Column, p span) {
+// rangeBits are where ranges are put together.
+var rangeBits = sync.Pool{New: func() any { return new([]uint64) }}
+
+// numberRows returns the candidates with a number in a span of ordinals.
+func numberRows(s source, id segment.FieldID, c *segment.Column, p span, among *roaring.Bitmap) *roaring.Bitmap {
 	words := (s.Rows() + 63) / 64
 	if s.shelf == nil || c.NumberEntries(p.lo, p.hi) < slicedFrom || 8*words > maxSliceBytes {
-		c.AddNumberRows(dst, p.lo, p.hi)
-		return
+		rows := roaring.New()
+		c.AddNumberRows(rows, p.lo, p.hi)
+		return within(rows, among)
 	}
-	bits := make([]uint64, words)
+	bits, done := clearBits(words)
+	defer done()
 	all := c.NumberEntries(0, c.Numbers())
 	for k, lo := 0, 0; k < sliceCount && lo < p.hi; k++ {
 		hi := c.Numbers()
@@ -241,7 +249,27 @@ func addNumbers(dst *roaring.Bitmap, s source, id segment.FieldID, c *segment.Co
 		lo = hi
 	}
 	c.MarkFrequentNumberRows(bits, p.lo, p.hi)
-	dst.Or(roaring.FromDense(bits, false))
+	if among == nil {
+		return rowlist.FromBits(bits)
+	}
+	if int(among.DenseSize()) > words { // a forged segment may name rows that are not there
+		return roaring.And(rowlist.FromBits(bits), among)
+	}
+	candidates, end := clearBits(words)
+	defer end()
+	among.WriteDenseTo(candidates)
+	for i, w := range candidates {
+		bits[i] &= w
+	}
+	return rowlist.FromBits(bits)
+}
+
+// clearBits returns bits of which none is set, 64 a word, and what ends their use.
+func clearBits(words int) (bits []uint64, done func()) {
+	m := rangeBits.Get().(*[]uint64)
+	*m = slices.Grow((*m)[:0], words)[:words]
+	clear(*m)
+	return *m, func() { rangeBits.Put(m) }
 }
 
 // sliceBits returns the rows of a slice of a column, as a bit a row; shared.

@@ -13,7 +13,7 @@ func (s *search) find(in func(seg int) bool, keep, raw bool) *bucket {
 		case !in(seg):
 			continue
 		case sift:
-			base[seg] = s.ix.Segments[seg].LiveRows()
+			base[seg] = s.liveRows(seg)
 		default:
 			base[seg] = s.allowed(seg)
 		}
@@ -68,6 +68,13 @@ func (s *search) allowed(seg int) *roaring.Bitmap {
 		rows := s.r.Filter.Rows(seg)
 		s.stage("evaluate filter")
 		return rows
+	}
+	return s.liveRows(seg)
+}
+
+func (s *search) liveRows(seg int) *roaring.Bitmap {
+	if s.r.Live != nil {
+		return s.r.Live[seg]
 	}
 	return s.ix.Segments[seg].LiveRows()
 }

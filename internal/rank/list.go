@@ -198,7 +198,7 @@ func (s *search) rankList(l list, i int) {
 		return
 	}
 	ls := &s.list
-	mark := ls.numbers.used
+	mark, sorted := ls.numbers.used, s.sorting.distinct.used
 	costs := ls.numbers.take(len(l.entries))
 	r := s.rules[i]
 	c := r.costs(s, &l, i, costs)
@@ -244,6 +244,7 @@ func (s *search) rankList(l list, i int) {
 		begin = end
 	}
 	ls.numbers.used = min(mark, ls.numbers.used)
+	s.sorting.distinct.used = min(sorted, s.sorting.distinct.used)
 }
 
 // addEntries adds documents that are equal under all rules.

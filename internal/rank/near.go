@@ -300,13 +300,16 @@ func (s *search) nearIn(like *batch, u, v int) (sure, maybe *roaring.Bitmap, ok 
 	if s.ix.Settings.ProximityPrecision == settings.ByAttribute {
 		return nil, nil, false
 	}
-	left, others := s.knownWords(like, u)
-	right, more := s.knownWords(like, v)
+	m := &s.neighbours
+	defer m.forget()
+	m.left, m.others = s.knownWords(m.left[:0], m.others[:0], like, u)
+	m.right, m.others = s.knownWords(m.right[:0], m.others, like, v)
+	left, right := m.left, m.right
 	if len(left) == 0 || len(right) == 0 || len(left)*len(right) > nearPairs {
 		return nil, nil, false
 	}
 	reader := s.ix.Segments[like.segment]
-	maybe = reader.Union(append(others, more...), nil)
+	maybe = reader.Union(m.others, nil)
 	for _, n := range []int{u, v} {
 		mask, _ := like.mask(n)
 		for level := range s.graph.Nodes[n].Levels {
@@ -330,8 +333,20 @@ func (s *search) nearIn(like *batch, u, v int) (sure, maybe *roaring.Bitmap, ok 
 // nearPairs is up to how many pairs of words are looked up for two neighbouring nodes.
 const nearPairs = 4096
 
-// knownWords returns those words of a node, at the levels of a batch, of which the segment keeps the neighbours, and the others.
-func (s *search) knownWords(like *batch, node int) (known, others []segment.Posting) {
+// neighbours are the words of two nodes: those of which a segment keeps the neighbours, and the others of both.
+type neighbours struct {
+	left, right, others []segment.Posting
+}
+
+// forget forgets the words, which are of the view.
+func (n *neighbours) forget() {
+	clear(n.left)
+	clear(n.right)
+	clear(n.others)
+}
+
+// knownWords appends those words of a node, at the levels of a batch, of which the segment keeps the neighbours, and the others.
+func (s *search) knownWords(known, others []segment.Posting, like *batch, node int) (_, _ []segment.Posting) {
 	mask, _ := like.mask(node)
 	for level := range s.graph.Nodes[node].Levels {
 		if mask>>level&1 == 0 {
@@ -381,6 +396,8 @@ func (s *search) knownOfPrefix(known, others []segment.Posting, node, seg int, p
 		}
 	}
 	if n > nearWords || it.Err() != nil {
+		clear(known[frequent:])
+		clear(others[rare:])
 		return known[:frequent], append(others[:rare], p)
 	}
 	return known, others

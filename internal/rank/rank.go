@@ -41,6 +41,7 @@ type SortKey struct {
 type Request struct {
 	Universe   []*roaring.Bitmap // by segment: the live rows that are allowed; nil: what Filter says; not modified
 	Filter     Filter            // nil: all live rows are allowed
+	Live       []*roaring.Bitmap // by segment: the live rows; nil: they are looked up; not modified
 	Query      string            // empty: placeholder
 	Strategy   query.Strategy
 	Locales    text.Locales // of the parameter; nil when absent

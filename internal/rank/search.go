@@ -71,6 +71,7 @@ type memory struct {
 	inSet        []uint32    // rows of a set that is gone through
 	sifted       []costLists // of a sieve, by segment
 	nearRows     rowBits     // of nearIn: a bit for each row of a segment
+	neighbours   neighbours  // of nearIn
 	classified   costLists   // of classes that are made
 	placeLists   costLists   // of rows that are looked for by their positions
 	sorting      sorting
@@ -82,7 +83,7 @@ var memories = sync.Pool{New: func() any { return new(memory) }}
 func (m *memory) release() {
 	clear(m.tables)
 	clear(m.tokens[:cap(m.tokens)])
-	clear(m.sorting.values[:cap(m.sorting.values)])
+	m.sorting.release()
 	clear(m.stack[:cap(m.stack)])
 	m.stack = m.stack[:0]
 	m.list.paths, m.list.sets, m.list.ids = nil, nil, nil

@@ -1,6 +1,11 @@
 package search
 
-import "github.com/RoaringBitmap/roaring/v2"
+import (
+	"slices"
+	"sync"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
 
 // Where values are listed in their order and many documents are candidates, a page of values is at the beginning of the list: these are
 // counted value by value, from the rows that have each, and the documents are not gone through.
@@ -9,7 +14,7 @@ import "github.com/RoaringBitmap/roaring/v2"
 type firstCounts struct {
 	in     *facetRows
 	among  *roaring.Bitmap // the candidates, once they are needed
-	bits   []uint64        // the same, a bit a row
+	bits   *[]uint64       // the same, a bit a row; until release
 	counts []uint32        // by ordinal; shared up to kept
 	kept   int             // how many of them are kept
 	key    []byte          // under which they are; nil: they are not to be
@@ -22,13 +27,28 @@ func (f *firstCounts) of(ord int) int {
 	}
 	if f.among == nil {
 		f.among = f.in.rows()
-		f.bits = f.among.ToDense()
+		f.bits = candidateBits.Get().(*[]uint64)
+		n := int(f.among.DenseSize())
+		*f.bits = slices.Grow((*f.bits)[:0], n)[:n]
+		clear(*f.bits)
+		f.among.WriteDenseTo(*f.bits)
 		f.counts = append(make([]uint32, 0, max(2*len(f.counts), 128)), f.counts...)
 	}
 	for len(f.counts) <= ord {
-		f.counts = append(f.counts, uint32(f.in.column.CountMarkedStringRows(len(f.counts), f.among, f.bits)))
+		f.counts = append(f.counts, uint32(f.in.column.CountMarkedStringRows(len(f.counts), f.among, *f.bits)))
 	}
 	return int(f.counts[ord])
+}
+
+// candidateBits are those of firstCounts.
+var candidateBits = sync.Pool{New: func() any { return new([]uint64) }}
+
+// release ends the use of the counts. A nil receiver has none.
+func (f *firstCounts) release() {
+	if f != nil && f.bits != nil {
+		candidateBits.Put(f.bits)
+		f.among, f.bits = nil, nil
+	}
 }
 
 // What is weighed against each other, in tenths of a nanosecond. (Variables, so that tests can change them.)

@@ -201,6 +201,9 @@ func distribution(ctx context.Context, v *index.View, fields []facetField, found
 				return nil, err
 			}
 		}
+		for _, s := range strings {
+			s.all.first.release()
+		}
 		facets = append(facets, f)
 	}
 	return facets, nil

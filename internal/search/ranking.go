@@ -184,6 +184,7 @@ func (k *ranking) rankRequest(w window, vectors *rank.VectorQuery) *rank.Request
 	return &rank.Request{
 		Universe:   k.rows,
 		Filter:     k.filter,
+		Live:       k.view.LiveRows(),
 		Query:      r.Query,
 		Vectors:    vectors,
 		Strategy:   r.Strategy,
