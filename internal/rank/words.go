@@ -44,7 +44,7 @@ func (s *search) reached(base rows, all bool) (out []rows, raw bool) {
 					case all && i == 0:
 						next.rows, next.raw = s.docs[v].inSegmentsOf(base), true
 					case from.raw:
-						next.rows = s.live(from.rows.and(s.docs[v]))
+						next.rows = s.liveOfBoth(from.rows, s.docs[v])
 					default:
 						next.rows = from.rows.and(s.docs[v])
 					}
@@ -93,6 +93,19 @@ func (s *search) live(r rows) rows {
 	out := make(rows, len(r))
 	for i, seg := range s.ix.Segments {
 		out[i] = andNot(r[i], seg.Deleted)
+	}
+	return out
+}
+
+// liveOfBoth returns the rows of two sets that are not deleted.
+func (s *search) liveOfBoth(a, b rows) rows {
+	out := a.and(b)
+	for i, seg := range s.ix.Segments {
+		if r := out[i]; r != nil && r != a[i] && r != b[i] && seg.Deleted != nil && r.Intersects(seg.Deleted) {
+			out[i], _ = less(r, seg.Deleted, true)
+		} else {
+			out[i] = andNot(r, seg.Deleted)
+		}
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"math"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -285,6 +286,18 @@ func newHitWriter(r *Response, length int) *hitWriter {
 	return w
 }
 
+// doubledBytes is up to which size the buffer of an answer grows twofold.
+const doubledBytes = 4 << 20
+
+// withRoom returns the buffer of an answer with room for n more bytes. A long one would grow by a quarter each time otherwise, and take
+// five times as much on its way.
+func withRoom(dst []byte, n int) []byte {
+	if cap(dst)-len(dst) < n && cap(dst) < doubledBytes {
+		n = max(n, 2*cap(dst)-len(dst))
+	}
+	return slices.Grow(dst, n)
+}
+
 // clockHits is after how many hits it is looked whether the answer is wanted still.
 const clockHits = 8
 
@@ -309,6 +322,7 @@ func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
 	if w.doc, w.tails, err = s.AppendBeginnings(w.doc[:0], h.Row, read, w.brief, w.tails[:0], &w.room); err != nil {
 		return nil, err
 	}
+	dst = withRoom(dst, len(w.doc))
 	at := len(dst)
 	if dst, err = w.shown.append(dst, w.doc); err != nil {
 		return nil, err
