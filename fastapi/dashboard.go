@@ -34,7 +34,7 @@ type website struct {
 	assets map[string]asset // by name
 }
 
-// They are read when somebody asks for them first.
+// The pages are read when somebody asks for them first.
 var (
 	dashboardPage = sync.OnceValue(func() *website { return readWebsite(dashboardFiles, "dashboard") })
 	demoPage      = sync.OnceValue(func() *website { return readWebsite(demo.Files, ".") })
