@@ -21,10 +21,11 @@ const (
 // keptQuestionBytes is how long a search is at most whose answer is kept.
 const keptQuestionBytes = 2 << 10
 
-// answerKey appends the name under which the answer to a search may be kept; nil where it depends on more.
-func (s *Server) answerKey(ctx *fasthttp.RequestCtx, buf []byte, uid string, how byte, asked []byte) []byte {
+// answerKey appends the name under which the answer to a search may be kept; nil where it depends on more. The searches of one request
+// may ask for it at the same time, so that it looks at no header: metadata tells whether the answer has any.
+func (s *Server) answerKey(ctx *fasthttp.RequestCtx, buf []byte, uid string, how byte, asked []byte, metadata bool) []byte {
 	set := s.features.now.Load()
-	if len(asked) > keptQuestionBytes || set[networkFeature] || set[foreignKeysFeature] || set[rulesFeature] || wantsMetadata(ctx) || caller(ctx).Filter(uid) != nil {
+	if metadata || len(asked) > keptQuestionBytes || set[networkFeature] || set[foreignKeysFeature] || set[rulesFeature] || caller(ctx).Filter(uid) != nil {
 		return nil
 	}
 	key := append(search.AnswerKey(buf), how)
@@ -43,7 +44,7 @@ var networkFeature, foreignKeysFeature, rulesFeature = featureIndex("network"), 
 // answerKept answers a search in the index of the path as it was answered before, if that is kept: then it is done. Else key is the name
 // under which the answer may be kept, nil where it may not.
 func (s *Server) answerKept(ctx *fasthttp.RequestCtx, st *searchState, how byte, asked []byte) (key []byte, done bool, err error) {
-	if key = s.answerKey(ctx, st.key[:0], pathValue(ctx, "index_uid"), how, asked); key == nil {
+	if key = s.answerKey(ctx, st.key[:0], pathValue(ctx, "index_uid"), how, asked, wantsMetadata(ctx)); key == nil {
 		return nil, false, nil
 	}
 	st.key = key

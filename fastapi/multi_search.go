@@ -189,7 +189,7 @@ func (s *Server) separateSearches(ctx *fasthttp.RequestCtx, queries []queryInput
 			}
 			return nil
 		}
-		key := s.answerKey(ctx, nil, q.uid, askedByMany, q.sent)
+		key := s.answerKey(ctx, nil, q.uid, askedByMany, q.sent, metadata)
 		if v := views.Get(q.uid); v != nil && key != nil {
 			if kept := search.Answer(v, key); kept != nil {
 				if err := budget.Of(work).Answer(int64(kept.Len())); err != nil {

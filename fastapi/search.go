@@ -466,7 +466,8 @@ func (in *searchInput) hits() int {
 	return in.Search.Limit
 }
 
-// wantsMetadata reports whether the caller asks which index answered, with its primary key.
+// wantsMetadata reports whether the caller asks which index answered, with its primary key. To look at a header writes: the searches of
+// one request may not ask at the same time.
 func wantsMetadata(ctx *fasthttp.RequestCtx) bool {
 	h := &ctx.Request.Header
 	asked := h.Peek("Svc-Include-Metadata")
