@@ -10,8 +10,16 @@ import (
 
 // Dot products of rows of int8, two at a time and gathered by number.
 
-// sumInt32 adds the lanes of a 256-bit register of int32 and returns the sum.
+// sumInt32 returns the sum of the lanes of a 256-bit register of int32.
 func sumInt32(acc VecVirtual) {
+	result := lanes(acc)
+	VZEROUPPER()
+	Store(result, ReturnIndex(0))
+	RET()
+}
+
+// lanes adds the lanes of a 256-bit register of int32.
+func lanes(acc VecVirtual) Register {
 	high := XMM()
 	VEXTRACTI128(U8(1), acc, high)
 	sum := acc.AsX()
@@ -22,9 +30,7 @@ func sumInt32(acc VecVirtual) {
 	VPADDD(high, sum, sum)
 	result := GP32()
 	VMOVD(sum, result)
-	VZEROUPPER()
-	Store(result, ReturnIndex(0))
-	RET()
+	return result
 }
 
 // int8AVX2 widens to 16 bits: no pair of products can saturate.

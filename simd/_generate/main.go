@@ -41,21 +41,6 @@ func operands() (a, b Register, n GPVirtual) {
 	return a, b, n
 }
 
-// lanes adds the lanes of a register of int32.
-func lanes(acc VecVirtual) Register {
-	high := XMM()
-	VEXTRACTI128(U8(1), acc, high)
-	sum := acc.AsX()
-	VPADDD(high, sum, sum)
-	VPSHUFD(U8(0x4e), sum, high)
-	VPADDD(high, sum, sum)
-	VPSHUFD(U8(0xb1), sum, high)
-	VPADDD(high, sum, sum)
-	result := GP32()
-	VMOVD(sum, result)
-	return result
-}
-
 // prefetch asks for the cache lines of some bytes.
 func prefetch() {
 	TEXT("prefetchLines", NOSPLIT, "func(p *byte, n int)")
