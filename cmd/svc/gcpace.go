@@ -89,5 +89,9 @@ func (p *gcPacer) set() {
 
 // gcPercentOf returns what a heap with so many live bytes may grow by, in percent, where it may by so many bytes in any case.
 func gcPercentOf(live, headroom uint64) uint64 {
-	return max(gcPercent, 100*headroom/max(live, 1<<20))
+	return max(gcPercent, 100*headroom/max(live, gcLeastLive))
 }
+
+// gcLeastLive is what at least is taken to be in use. While the program starts, collections follow each other so quickly that not every one
+// is seen: by a percentage of the little that the first one left, the heap would grow to more than 100 MiB.
+const gcLeastLive = 4 << 20

@@ -15,8 +15,8 @@ func TestGCPercentOf(t *testing.T) {
 	for _, c := range []struct {
 		live, headroom, want uint64
 	}{
-		{0, gcHeadroom, 4800},
-		{1 << 20, gcHeadroom, 4800},
+		{0, gcHeadroom, 1200},
+		{4 << 20, gcHeadroom, 1200},
 		{16 << 20, gcHeadroom, 300},
 		{48 << 20, gcHeadroom, 100},
 		{96 << 20, gcHeadroom, 50},
