@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,8 +21,17 @@ import (
 type service struct {
 	t       *testing.T
 	answers []string // "status body"; the last one again and again
-	calls   []request
 	waits   []time.Duration
+
+	mu    sync.Mutex // a connection that was hung up tells nobody that its handler has ended
+	calls []request
+}
+
+// sent returns what it was sent.
+func (s *service) sent() []request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.calls)
 }
 
 func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -32,8 +42,10 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost || r.Header.Get("Authorization") != "Bearer key" || r.Header.Get("Content-Type") != "application/json" {
 		s.t.Errorf("%s with %v", r.Method, r.Header)
 	}
+	s.mu.Lock()
 	answer := s.answers[min(len(s.calls), len(s.answers)-1)]
 	s.calls = append(s.calls, got)
+	s.mu.Unlock()
 	var status int
 	if _, err := fmt.Sscanf(answer, "%d", &status); err != nil {
 		s.t.Error(err)
@@ -105,21 +117,21 @@ func TestOrder(t *testing.T) {
 	} {
 		s := &service{t: t, answers: tt.answers}
 		got, err := s.client().Order(t.Context(), "likes red", "hat", hits)
-		if !slices.Equal(got, tt.want) || (got == nil) != (tt.want == nil) || code(err) != tt.code || len(s.calls) != tt.calls {
-			t.Errorf("%q: %v, %v after %d calls, want %v, %s after %d", tt.answers, got, err, len(s.calls), tt.want, tt.code, tt.calls)
+		if !slices.Equal(got, tt.want) || (got == nil) != (tt.want == nil) || code(err) != tt.code || len(s.sent()) != tt.calls {
+			t.Errorf("%q: %v, %v after %d calls, want %v, %s after %d", tt.answers, got, err, len(s.sent()), tt.want, tt.code, tt.calls)
 		}
 		if err != nil && (strings.Contains(err.Error(), "127.0.0.1") || strings.Contains(err.Error(), "likes red")) {
 			t.Errorf("%q: %v says too much", tt.answers, err)
 		}
-		for _, r := range s.calls {
+		for _, r := range s.sent() {
 			if r.Query != "User context: likes red\nQuery: hat" || r.Model != "rerank-english-v3.0" || !slices.Equal(r.Documents, []string{`{"id":1}`, `{"id":2}`, `{"id":3}`}) {
 				t.Errorf("sent: %+v", r)
 			}
 		}
 	}
 	s := &service{t: t, answers: []string{`200 {"results":[]}`}}
-	if _, err := s.client().Order(t.Context(), "likes red", "", hits[:1]); err != nil || s.calls[0].Query != "User context: likes red" {
-		t.Errorf("without a query: %q, %v", s.calls[0].Query, err)
+	if _, err := s.client().Order(t.Context(), "likes red", "", hits[:1]); err != nil || s.sent()[0].Query != "User context: likes red" {
+		t.Errorf("without a query: %q, %v", s.sent()[0].Query, err)
 	}
 }
 
@@ -186,7 +198,7 @@ func TestWhereItGoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Order(t.Context(), "", "", [][]byte{{}}); code(err) != "remote_could_not_send_request" || len(s.calls) > 0 {
+	if _, err := c.Order(t.Context(), "", "", [][]byte{{}}); code(err) != "remote_could_not_send_request" || len(s.sent()) > 0 {
 		t.Errorf("a local address is called: %v", err)
 	}
 }
