@@ -110,7 +110,9 @@ func inOneField(postings []segment.Posting, in FieldSet, n int) *roaring.Bitmap 
 					continue
 				}
 				if g, ok := postings[j].Find(f.ID()); ok {
-					pair = Union(pair, roaring.And(f.Rows(), g.Rows()), n)
+					if both := roaring.And(f.Rows(), g.Rows()); !both.IsEmpty() {
+						pair = Union(pair, both, n)
+					}
 				}
 			}
 			if rows == nil {
@@ -139,6 +141,8 @@ func (p *pace) inARow(s segment.Live, postings []segment.Posting, reach []int, i
 		}
 		rows, exact := candidates(s, fields, postings, known)
 		switch {
+		case exact && rows.IsEmpty(): // as in most fields, where there are many
+			continue
 		case exact && out.IsEmpty():
 			out.Or(rows) // a copy
 			continue

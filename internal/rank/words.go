@@ -101,10 +101,8 @@ func (s *search) live(r rows) rows {
 func (s *search) liveOfBoth(a, b rows) rows {
 	out := a.and(b)
 	for i, seg := range s.ix.Segments {
-		if r := out[i]; r != nil && r != a[i] && r != b[i] && seg.Deleted != nil && r.Intersects(seg.Deleted) {
-			out[i], _ = less(r, seg.Deleted, true)
-		} else {
-			out[i] = andNot(r, seg.Deleted)
+		if r := out[i]; r != nil && seg.Deleted != nil && r.Intersects(seg.Deleted) {
+			out[i], _ = less(r, seg.Deleted, r != a[i] && r != b[i])
 		}
 	}
 	return out
