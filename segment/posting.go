@@ -3,9 +3,7 @@ package segment
 import (
 	"encoding/binary"
 	"math"
-	"slices"
 	"sort"
-	"sync"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -231,9 +229,6 @@ func (p Posting) Find(f FieldID) (FieldPosting, bool) {
 // rows takes as long as to add some hundred rows to a set one by one.
 const bitsPer = 2048
 
-// unionBits are where setOf makes sets.
-var unionBits = sync.Pool{New: func() any { return new([]uint64) }}
-
 // Union returns the rows of some postings in the fields that in reports (nil: all); the bitmap is the caller's.
 func (r *Reader) Union(postings []Posting, in func(FieldID) bool) *roaring.Bitmap {
 	n, lists := 0, 0
@@ -276,12 +271,10 @@ func eachList(postings []Posting, in func(FieldID) bool, f func(rowlist.List)) {
 
 // setOf returns the rows of a segment with so many whose bits are set by mark, which gets a bit for each of them.
 func setOf(rows int, mark func(bits []uint64)) *roaring.Bitmap {
-	words := unionBits.Get().(*[]uint64)
-	defer unionBits.Put(words)
-	*words = slices.Grow((*words)[:0], (rows+63)/64)[:(rows+63)/64]
-	clear(*words)
-	mark(*words)
-	return rowlist.FromBits(*words)
+	bits := rowlist.TakeBits((rows + 63) / 64)
+	defer bits.Release()
+	mark(bits.Words)
+	return rowlist.FromBits(bits.Words)
 }
 
 // Most returns how many rows there are over all fields, at most: those of several fields may count for each.

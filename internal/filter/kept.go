@@ -2,8 +2,6 @@ package filter
 
 import (
 	"encoding/binary"
-	"slices"
-	"sync"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -218,9 +216,6 @@ const (
 // slicedFrom is from how many rows on a range is put together of slices. (A variable, so that tests can lower it.)
 var slicedFrom = 1 << 12
 
-// rangeBits are where ranges are put together.
-var rangeBits = sync.Pool{New: func() any { return new([]uint64) }}
-
 // numberRows returns the candidates with a number in a span of ordinals.
 func numberRows(s source, id segment.FieldID, c *segment.Column, p span, among *roaring.Bitmap) *roaring.Bitmap {
 	words := (s.Rows() + 63) / 64
@@ -229,8 +224,9 @@ func numberRows(s source, id segment.FieldID, c *segment.Column, p span, among *
 		c.AddNumberRows(rows, p.lo, p.hi)
 		return within(rows, among)
 	}
-	bits, done := clearBits(words)
-	defer done()
+	own := rowlist.TakeBits(words)
+	defer own.Release()
+	bits := own.Words
 	all := c.NumberEntries(0, c.Numbers())
 	for k, lo := 0, 0; k < sliceCount && lo < p.hi; k++ {
 		hi := c.Numbers()
@@ -255,21 +251,13 @@ func numberRows(s source, id segment.FieldID, c *segment.Column, p span, among *
 	if int(among.DenseSize()) > words { // a forged segment may name rows that are not there
 		return roaring.And(rowlist.FromBits(bits), among)
 	}
-	candidates, end := clearBits(words)
-	defer end()
-	among.WriteDenseTo(candidates)
-	for i, w := range candidates {
+	candidates := rowlist.TakeBits(words)
+	defer candidates.Release()
+	among.WriteDenseTo(candidates.Words)
+	for i, w := range candidates.Words {
 		bits[i] &= w
 	}
 	return rowlist.FromBits(bits)
-}
-
-// clearBits returns bits of which none is set, 64 a word, and what ends their use.
-func clearBits(words int) (bits []uint64, done func()) {
-	m := rangeBits.Get().(*[]uint64)
-	*m = slices.Grow((*m)[:0], words)[:words]
-	clear(*m)
-	return *m, func() { rangeBits.Put(m) }
 }
 
 // sliceBits returns the rows of a slice of a column, as a bit a row; shared.

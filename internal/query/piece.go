@@ -187,9 +187,10 @@ func Union(a, b *roaring.Bitmap, rows int) *roaring.Bitmap {
 		rows, _ := resultcache.Trim(roaring.BitmapOf(m.rows...))
 		return rows
 	}
-	clearBits(&m.bits, rows)
+	bits := rowlist.TakeBits((rows + 63) / 64)
+	defer bits.Release()
 	if a.GetCardinality() > 0 && int(a.Maximum()) < rows { // a forged segment may name others
-		a.WriteDenseTo(m.bits)
+		a.WriteDenseTo(bits.Words)
 		a = noRows
 	}
 	for _, set := range []*roaring.Bitmap{a, b} {
@@ -199,13 +200,13 @@ func Union(a, b *roaring.Bitmap, rows int) *roaring.Bitmap {
 				break
 			}
 			for _, r := range m.some[:n] {
-				if i := int(r / 64); i < len(m.bits) {
-					m.bits[i] |= 1 << (r % 64)
+				if i := int(r / 64); i < len(bits.Words) {
+					bits.Words[i] |= 1 << (r % 64)
 				}
 			}
 		}
 	}
-	return rowlist.FromBits(m.bits)
+	return rowlist.FromBits(bits.Words)
 }
 
 // bitsPerRow is up to how many times as many rows a segment has for a union to go through a bit for each.
@@ -215,16 +216,6 @@ const bitsPerRow = 256
 type unionMemory struct {
 	some [256]uint32
 	rows []uint32
-	bits []uint64
-	had  []uint64
-}
-
-// clearBits returns a bit for each of some rows, none of them set.
-func clearBits(bits *[]uint64, rows int) []uint64 {
-	n := (rows + 63) / 64
-	*bits = slices.Grow((*bits)[:0], n)[:n]
-	clear(*bits)
-	return *bits
 }
 
 var unions = sync.Pool{New: func() any { return new(unionMemory) }}
@@ -269,9 +260,11 @@ func denseRows(s segment.Live, l *Level, i int, words FieldSet, better *roaring.
 	if n < s.Rows()/rowsGrown {
 		return nil, nil, false
 	}
-	m := unions.Get().(*unionMemory)
-	defer unions.Put(m)
-	bits, had := clearBits(&m.bits, s.Rows()), clearBits(&m.had, s.Rows())
+	size := (s.Rows() + 63) / 64
+	found, known := rowlist.TakeBits(size), rowlist.TakeBits(size)
+	defer found.Release()
+	defer known.Release()
+	bits, had := found.Words, known.Words
 	in := words.Has
 	if words == nil {
 		in = nil

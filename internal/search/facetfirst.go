@@ -1,10 +1,9 @@
 package search
 
 import (
-	"slices"
-	"sync"
-
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/segment/rowlist"
 )
 
 // Where values are listed in their order and many documents are candidates, a page of values is at the beginning of the list: these are
@@ -14,7 +13,7 @@ import (
 type firstCounts struct {
 	in     *facetRows
 	among  *roaring.Bitmap // the candidates, once they are needed
-	bits   *[]uint64       // the same, a bit a row; until release
+	bits   *rowlist.Bits   // the same, until release
 	counts []uint32        // by ordinal; shared up to kept
 	kept   int             // how many of them are kept
 	key    []byte          // under which they are; nil: they are not to be
@@ -27,26 +26,20 @@ func (f *firstCounts) of(ord int) int {
 	}
 	if f.among == nil {
 		f.among = f.in.rows()
-		f.bits = candidateBits.Get().(*[]uint64)
-		n := int(f.among.DenseSize())
-		*f.bits = slices.Grow((*f.bits)[:0], n)[:n]
-		clear(*f.bits)
-		f.among.WriteDenseTo(*f.bits)
+		f.bits = rowlist.TakeBits(int(f.among.DenseSize()))
+		f.among.WriteDenseTo(f.bits.Words)
 		f.counts = append(make([]uint32, 0, max(2*len(f.counts), 128)), f.counts...)
 	}
 	for len(f.counts) <= ord {
-		f.counts = append(f.counts, uint32(f.in.column.CountMarkedStringRows(len(f.counts), f.among, *f.bits)))
+		f.counts = append(f.counts, uint32(f.in.column.CountMarkedStringRows(len(f.counts), f.among, f.bits.Words)))
 	}
 	return int(f.counts[ord])
 }
 
-// candidateBits are those of firstCounts.
-var candidateBits = sync.Pool{New: func() any { return new([]uint64) }}
-
 // release ends the use of the counts. A nil receiver has none.
 func (f *firstCounts) release() {
 	if f != nil && f.bits != nil {
-		candidateBits.Put(f.bits)
+		f.bits.Release()
 		f.among, f.bits = nil, nil
 	}
 }
