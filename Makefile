@@ -4,7 +4,7 @@ export CGO_ENABLED := 0
 # what /version tells; go build stamps it by itself unless -buildvcs=false is set
 STAMP := $(shell git log -1 --format='-X main.commit=%H -X main.commitDate=%cI' 2>/dev/null)
 
-.PHONY: bench-network bench-texts bench-upkeep run build release release-twice generate test check walk look api test-race test-arm64 test-invariants fuzz crash network-test powercut mutate-syncs bench bench-quick bench-ann bench-ann-peers hostile pprof
+.PHONY: bench-cores bench-network bench-texts bench-upkeep run build release release-twice generate test check walk look api test-race test-arm64 test-invariants fuzz crash network-test powercut mutate-syncs bench bench-quick bench-ann bench-ann-peers hostile pprof
 
 run: build
 	./svc
@@ -124,6 +124,11 @@ bench: build
 # what one more filterable attribute costs, and 10,000 small indexes: it prints tables
 bench-upkeep: build
 	go run ./bench --server ./svc --measure attribute,indexes $(if $(DATA),--data $(DATA))
+
+# indexing and searches with the server held to CORES processors, one number after the other: half of the machine at most, the other half asks
+CORES ?= 1,2,4,8
+bench-cores: build
+	go run ./bench --server ./svc --cores $(CORES) --out BENCHMARKS.md $(if $(DATA),--data $(DATA))
 
 # three instances that move documents and search together
 bench-network: build

@@ -274,6 +274,28 @@ func TestSizeTables(t *testing.T) {
 	}
 }
 
+func TestGrowthTables(t *testing.T) {
+	ms := time.Millisecond
+	of := func(processors int, seconds float64, r rate) step {
+		return step{processors: processors, indexing: indexing{seconds: seconds}, first: []rate{r}, warm: []rate{r}, updating: []rate{r}}
+	}
+	g := &growth{data: &dataset{documents: 100}, kinds: []queryKind{{name: "one word"}}, steps: []step{
+		of(1, 2, rate{took: latencies{ms, 3 * ms}, seconds: 0.5, cpuSeconds: 0.004}),
+		of(4, 0.5, rate{took: make(latencies, 6), seconds: 0.5, cpuSeconds: 0.018}),
+	}}
+	got := string(g.tables())
+	for _, want := range []string{
+		"| processors of the server | 1 | 4 |\n| --- | ---: | ---: |\n| indexing, documents a second | 50 | 200 (× 4.0) |\n",
+		"| first queries, QPS | 1 | 4 |\n| --- | ---: | ---: |\n| one word | 4 | 12 (× 3.0) |\n",
+		"| searches that come again, CPU ms each | 1 | 4 |\n| --- | ---: | ---: |\n| one word | 2 | 3 (× 1.5) |\n",
+		"| beside 20 updates a second, p99 ms | 1 | 4 |\n| --- | ---: | ---: |\n| one word | 3 | 0 |\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the tables lack\n%s\n%s", want, got)
+		}
+	}
+}
+
 func TestEveryTurnBeginsWithAnotherProgram(t *testing.T) {
 	c := comparison{programs: []*program{{name: "a"}, {name: "b"}, {name: "c"}}}
 	for n, want := range []string{"abc", "bca", "cab", "abc"} {

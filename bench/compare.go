@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -113,7 +114,7 @@ func (m *measurement) compare(ctx context.Context) (_ *comparison, err error) {
 			own.binary, own.dir = binary, filepath.Join(filepath.Dir(m.dir), name)
 		}
 		p := &program{name: name, measurement: &own}
-		if err := p.fill(ctx); err != nil {
+		if _, err := p.fill(ctx); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		c.programs = append(c.programs, p)
@@ -167,7 +168,7 @@ func (m *measurement) compare(ctx context.Context) (_ *comparison, err error) {
 			}
 			for turn := range loadTurns {
 				for j, p := range c.turn(turn) {
-					r, err := p.rate(k.bodies[:min(loadQueries, len(k.bodies))], d, updating)
+					r, err := p.rate(k.bodies[:min(loadQueries, len(k.bodies))], d, connections, updating)
 					if err != nil {
 						return nil, fmt.Errorf("%s: %w", p.name, err)
 					}
@@ -179,7 +180,7 @@ func (m *measurement) compare(ctx context.Context) (_ *comparison, err error) {
 				}
 			}
 			if m.Profiles != "" {
-				if err := m.profileRate(c.programs[0], part, k, 4*d); err != nil {
+				if err := m.profileRate(c.programs[0], part, k, 4*d, connections); err != nil {
 					return nil, err
 				}
 			}
@@ -227,21 +228,20 @@ func (m *measurement) compareSizes(ctx context.Context, r *results) error {
 }
 
 // fill gives the program the documents, unless its directory has them, and starts it anew when merges have ended.
-func (p *program) fill(ctx context.Context) (err error) {
+func (p *program) fill(ctx context.Context) (f indexing, err error) {
 	_, missing := os.Stat(p.dir)
 	if p.server, err = p.start(ctx); err != nil {
-		return err
+		return f, err
 	}
 	if missing == nil {
 		p.settle()
-		return nil
+		return f, nil
 	}
 	if err := p.finish(p.patch("/indexes/"+index+"/settings", []byte(indexSettings))); err != nil {
-		return err
+		return f, err
 	}
-	f, err := p.index(p.server)
-	if err != nil {
-		return err
+	if f, err = p.index(p.server); err != nil {
+		return f, err
 	}
 	progress("%s: indexed in %.1f s, CPU %.1f s, peak %.0f MiB", p.name, f.seconds, f.cpuSeconds, mib(f.peak))
 	p.settle()
@@ -249,13 +249,13 @@ func (p *program) fill(ctx context.Context) (err error) {
 		progress("%s: data directory %.3f × the input", p.name, float64(disk)/float64(len(p.data.payload)))
 	}
 	if err := p.stop(); err != nil {
-		return err
+		return f, err
 	}
 	if p.server, err = p.start(ctx); err != nil {
-		return err
+		return f, err
 	}
 	p.settle()
-	return nil
+	return f, nil
 }
 
 // settle waits until the program has no work that nobody asked for: merges, the check of what it found at its start. It gives up on one
@@ -345,13 +345,13 @@ func (c *comparison) between(kind int, bodies [][]byte, updates int) error {
 }
 
 // profileRate captures what the processors do while a kind is asked for d.
-func (m *measurement) profileRate(p *program, part string, k queryKind, d time.Duration) error {
+func (m *measurement) profileRate(p *program, part string, k queryKind, d time.Duration, atOnce int) error {
 	if err := os.MkdirAll(m.Profiles, 0o755); err != nil {
 		return fmt.Errorf("cannot make the directory of profiles: %w", err)
 	}
 	name := part + " " + strings.NewReplacer("+", "and", "–", "-").Replace(k.name)
 	return m.capture(p.server, strings.ReplaceAll(name, " ", "-"), math.Max(1, math.Floor(d.Seconds())), func() error {
-		_, err := p.rate(k.bodies[:min(loadQueries, len(k.bodies))], d, part == "updates")
+		_, err := p.rate(k.bodies[:min(loadQueries, len(k.bodies))], d, atOnce, part == "updates")
 		return err
 	})
 }
@@ -364,20 +364,17 @@ func (p *program) change(i int) error {
 }
 
 // rate asks over several connections at once; updating: while one more changes documents.
-func (p *program) rate(bodies [][]byte, d time.Duration, updating bool) (r rate, err error) {
+func (p *program) rate(bodies [][]byte, d time.Duration, atOnce int, updating bool) (r rate, err error) {
 	var (
-		asking, changing sync.WaitGroup
-		failed           atomic.Pointer[error]
-		mu               sync.Mutex
+		changing sync.WaitGroup
+		failed   error
 	)
 	cpu, began := p.cpuSeconds(), time.Now()
-	goOn := func() bool { return time.Since(began) < d && failed.Load() == nil }
 	if updating {
 		changing.Go(func() {
-			for i := 0; goOn(); i++ {
+			for i := 0; time.Since(began) < d; i++ {
 				at := time.Now()
-				if err := p.change(i); err != nil {
-					failed.Store(&err)
+				if failed = p.change(i); failed != nil {
 					return
 				}
 				r.updates = append(r.updates, time.Since(at))
@@ -385,28 +382,50 @@ func (p *program) rate(bodies [][]byte, d time.Duration, updating bool) (r rate,
 			}
 		})
 	}
-	for i := range connections {
+	next := make([]int, atOnce)
+	for i := range next {
+		next[i] = i * len(bodies) / atOnce
+	}
+	took, err := p.ask(atOnce, func(i int) []byte {
+		if time.Since(began) >= d {
+			return nil
+		}
+		next[i]++
+		return bodies[next[i]%len(bodies)]
+	})
+	r.seconds, r.cpuSeconds = time.Since(began).Seconds(), p.cpuSeconds()-cpu
+	changing.Wait()
+	r.took = took
+	return r, cmp.Or(err, failed)
+}
+
+// ask asks over several connections at once what draw gives for each, until it gives nil.
+func (p *program) ask(atOnce int, draw func(connection int) []byte) (took latencies, err error) {
+	var (
+		asking sync.WaitGroup
+		failed atomic.Pointer[error]
+		mu     sync.Mutex
+	)
+	for i := range atOnce {
 		asking.Go(func() {
 			c := p.connection()
 			var own latencies
-			for at := i * len(bodies) / connections; goOn(); at++ {
+			for body := draw(i); body != nil && failed.Load() == nil; body = draw(i) {
 				sent := time.Now()
-				if _, err := c.search(bodies[at%len(bodies)]); err != nil {
+				if _, err := c.search(body); err != nil {
 					failed.Store(&err)
 					return
 				}
 				own = append(own, time.Since(sent))
 			}
 			mu.Lock()
-			r.took = append(r.took, own...)
+			took = append(took, own...)
 			mu.Unlock()
 		})
 	}
 	asking.Wait()
-	r.seconds, r.cpuSeconds = time.Since(began).Seconds(), p.cpuSeconds()-cpu
-	changing.Wait()
 	if err := failed.Load(); err != nil {
-		return r, *err
+		return took, *err
 	}
-	return r, nil
+	return took, nil
 }

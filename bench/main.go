@@ -37,6 +37,7 @@ type options struct {
 	Service    bool              `help:"Measure instead how a server with many keys, indexes and finished tasks starts and lists them; prints a table."`
 	Texts      bool              `help:"Measure instead what crops of texts of 1 MB cost, which are those of the documents laid end to end."`
 	Network    bool              `help:"Measure instead how three instances move documents and search together; prints tables."`
+	Cores      []int             `placeholder:"N,..." help:"Measure instead how indexing and searches grow with the server's processors, to which it is held (Linux); prints tables."`
 	Quick      bool              `help:"A twentieth of the work: to see that everything runs, not to compare."`
 }
 
@@ -103,6 +104,14 @@ func run(ctx context.Context, o options) (err error) {
 			return err
 		}
 		return o.write("long texts of "+data.name, append(e.heading("Long texts: "+m.data.title, m.data), f.table()...))
+	}
+	if len(o.Cores) > 0 {
+		e := readEnvironment(o)
+		g, err := m.runCores(ctx)
+		if err != nil {
+			return err
+		}
+		return o.write("cores, "+data.name, append(e.heading("More and more processors, "+data.title, data), g.tables()...))
 	}
 	if len(o.Peer)+len(o.Measure) > 0 {
 		c, err := m.compare(ctx)
@@ -178,8 +187,9 @@ type measurement struct {
 	binary string
 	dir    string // of the server's data; made by the server
 
-	masterKey string   // of the server; "" for none
-	arguments []string // of the server, beside those that all have
+	masterKey  string   // of the server; "" for none
+	arguments  []string // of the server, beside those that all have
+	processors int      // to which the server is held, 0 for all
 }
 
 const index = "packages"

@@ -46,7 +46,7 @@ func (m *measurement) profile(s *server, indexSeconds float64, kinds []queryKind
 	}
 	err = m.capture(s, "updating", seconds, func() error {
 		p := program{measurement: m, server: s}
-		_, err := p.rate(mixed(kinds), time.Duration((seconds+0.5)*float64(time.Second)), true)
+		_, err := p.rate(mixed(kinds), time.Duration((seconds+0.5)*float64(time.Second)), connections, true)
 		return err
 	})
 	if err != nil {

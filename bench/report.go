@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 )
@@ -46,6 +48,20 @@ func readEnvironment(o options) environment {
 	e := environment{commit: "unknown", cpu: "unknown", loadAverage: "unknown", cores: runtime.NumCPU(), command: o.command()}
 	if out, err := exec.Command("git", "describe", "--always", "--dirty", "--abbrev=12").Output(); err == nil {
 		e.commit = strings.TrimSpace(string(out))
+	} else if info, ok := debug.ReadBuildInfo(); ok { // not among its sources
+		of := func(key string) string {
+			i := slices.IndexFunc(info.Settings, func(s debug.BuildSetting) bool { return s.Key == key })
+			if i < 0 {
+				return ""
+			}
+			return info.Settings[i].Value
+		}
+		if revision := of("vcs.revision"); revision != "" {
+			e.commit = revision[:12]
+			if of("vcs.modified") == "true" {
+				e.commit += "-dirty"
+			}
+		}
 	}
 	if load, err := os.ReadFile("/proc/loadavg"); err == nil {
 		e.loadAverage, _, _ = strings.Cut(string(load), " ")
@@ -79,6 +95,9 @@ func (o options) command() string {
 	}
 	if o.Large > 0 {
 		c += fmt.Sprintf(" --large %d", o.Large)
+	}
+	if len(o.Cores) > 0 {
+		c += " --cores " + strings.Trim(strings.ReplaceAll(fmt.Sprint(o.Cores), " ", ","), "[]")
 	}
 	if o.Network {
 		c += " --network"

@@ -47,13 +47,13 @@ func (m *measurement) start(ctx context.Context) (*server, error) {
 	s := &server{
 		key:     m.masterKey,
 		process: exec.CommandContext(ctx, m.binary, args...),
-		client:  &fasthttp.HostClient{Addr: address, MaxConns: 64, ReadTimeout: 10 * time.Minute, MaxIdleConnDuration: time.Minute},
+		client:  &fasthttp.HostClient{Addr: address, MaxConns: 2 * mostAtOnce, ReadTimeout: 10 * time.Minute, MaxIdleConnDuration: time.Minute},
 		log:     new(bytes.Buffer),
 		exited:  make(chan error, 1),
 	}
 	s.process.Stderr = s.log
 	began := time.Now()
-	if err := s.process.Start(); err != nil {
+	if err := startOn(m.processors, s.process); err != nil {
 		return nil, fmt.Errorf("cannot start the server: %w", err)
 	}
 	go func() { s.exited <- s.process.Wait() }()
