@@ -42,7 +42,7 @@ func (f FieldPosting) AppendOccurrences(dst []uint64, rows []uint32, tag uint64)
 		if row < next {
 			continue
 		}
-		n, ok, ahead := c.Rank(row)
+		n, ok, ahead := c.Find(row)
 		if ok {
 			dst = r.appendTagged(dst, n, tag|uint64(i)<<16)
 		}
@@ -147,7 +147,7 @@ func (f FieldPosting) FirstPositions(dst []uint16, rows []uint32) []uint16 {
 	if end, _, _ := ends.Rank(rows[len(rows)-1]); end-at > densePer*len(rows) {
 		var all []uint64
 		for i, row := range rows {
-			if n, ok, _ := c.Rank(row); ok {
+			if n, ok, _ := c.Find(row); ok {
 				if all = r.appendTagged(all[:0], n, 0); len(all) > 0 {
 					first[i] = uint16(all[0])
 				}
@@ -274,14 +274,8 @@ func (f FieldPosting) PositionBytes() int { return len(f.positions) - f.skips }
 
 // appendTagged appends tag | position for the positions of the i-th row; rows are asked for in ascending order.
 func (p *PositionReader) appendTagged(dst []uint64, i int, tag uint64) []uint64 {
-	if b := i / blockRows; b > p.index/blockRows {
-		if 4*b > len(p.skips) {
-			return dst
-		}
-		p.index, p.at = b*blockRows, min(int(binary.LittleEndian.Uint32(p.skips[4*b-4:])), len(p.p))
-	}
-	if i > p.index {
-		p.at = skipRows(p.p, p.at, i-p.index)
+	if !p.seek(i) {
+		return dst
 	}
 	p.index = i + 1
 	if p.at < len(p.p) && p.p[p.at] >= endOfRow|endOfNumber { // one position below 64

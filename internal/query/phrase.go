@@ -1,6 +1,7 @@
 package query
 
 import (
+	"math"
 	"slices"
 	"sync"
 
@@ -9,6 +10,7 @@ import (
 	"svc/internal/resultcache"
 	"svc/internal/settings"
 	"svc/segment"
+	"svc/segment/rowlist"
 )
 
 // PhraseMatch is a phrase and where it stands, by segment.
@@ -66,9 +68,7 @@ func (ix *resolver) phraseIn(i int, s segment.Live, slots, words []string, reach
 	}
 	p := ix.findPhrase(s, words, reach)
 	if !ix.over {
-		rows, n := resultcache.Trim(p.Rows)
-		p.Rows = rows
-		c.Put(key, &p, 200+112*len(p.Words)+n)
+		c.Put(key, &p, 200+112*len(p.Words)+resultcache.Size(p.Rows))
 	}
 	return p
 }
@@ -76,6 +76,7 @@ func (ix *resolver) phraseIn(i int, s segment.Live, slots, words []string, reach
 // phraseRowsKept is how many rows a segment has where phrases are kept: in smaller ones they are found as quickly again.
 const phraseRowsKept = 64
 
+// findPhrase finds the rows of a phrase in a segment, as a set without spare room and of its own.
 func (ix *resolver) findPhrase(s segment.Live, words []string, reach []int) PhraseSegment {
 	fields := ix.in(nil)
 	postings := make([]segment.Posting, len(words))
@@ -85,13 +86,13 @@ func (ix *resolver) findPhrase(s segment.Live, words []string, reach []int) Phra
 			return PhraseSegment{Rows: noRows}
 		}
 	}
-	if len(words) == 1 {
-		return PhraseSegment{Rows: rowsIn(s, postings[0], fields), Words: postings}
-	}
 	m := PhraseSegment{Words: postings}
-	if ix.Settings.ProximityPrecision == settings.ByAttribute {
-		m.Rows = inOneField(postings, fields, s.Rows())
-	} else {
+	switch {
+	case len(words) == 1:
+		m.Rows, _ = resultcache.Trim(rowsIn(s, postings[0], fields))
+	case ix.Settings.ProximityPrecision == settings.ByAttribute:
+		m.Rows, _ = resultcache.Trim(inOneField(postings, fields, s.Rows()))
+	default:
 		m.Rows = ix.inARow(s, postings, reach, fields)
 	}
 	return m
@@ -125,61 +126,124 @@ func inOneField(postings []segment.Posting, in FieldSet, n int) *roaring.Bitmap 
 	return rows
 }
 
-// inARow returns the rows where the words follow each other in one field, word i+1 at most reach[i] behind word i.
+// inARow returns the rows where the words follow each other in one field, word i+1 at most reach[i] behind word i; a set like those of
+// findPhrase.
 func (p *pace) inARow(s segment.Live, postings []segment.Posting, reach []int, in FieldSet) *roaring.Bitmap {
-	out := roaring.New()
+	known := knownPairs(s, postings, reach)
+	if len(postings) == 2 && len(known) == 1 {
+		return neighbours(s, postings[0], postings[1], in)
+	}
 	m := phrases.Get().(*phraseMemory)
 	defer phrases.Put(m)
-	all, ends, next := m.rows, m.ends, m.next
-	defer func() { m.rows, m.ends, m.next = all, ends, next }()
-	fields := make([]segment.FieldPosting, len(postings))
-	known := knownPairs(s, postings, reach)
-	for k := range postings[0].Fields() {
-		fields[0] = postings[0].Field(k)
-		if !in.Has(fields[0].ID()) || !findAll(fields, postings) {
+	m.found = m.found[:0] // of all fields, those of one behind those of the other
+	m.fields = slices.Grow(m.fields[:0], len(postings))[:len(postings)]
+	defer clear(m.fields)
+	several, inTime := false, true
+	for k := 0; k < postings[0].Fields() && inTime; k++ {
+		m.fields[0] = postings[0].Field(k)
+		if !in.Has(m.fields[0].ID()) || !findAll(m.fields, postings) {
 			continue
 		}
-		rows, exact := candidates(s, fields, postings, known)
-		switch {
-		case exact && rows.IsEmpty(): // as in most fields, where there are many
+		before := len(m.found)
+		if len(known) == 0 {
+			inTime = p.findInARow(m, reach)
+		} else {
+			inTime = p.findAmong(m, candidates(s, m.fields, postings, known), reach, known)
+		}
+		several = several || before > 0 && len(m.found) > before
+	}
+	if several {
+		slices.Sort(m.found)
+		m.found = slices.Compact(m.found)
+	}
+	return rowlist.FromRows(m.found)
+}
+
+// neighbours returns the rows in which the second word stands directly behind the first in one field, in a segment that keeps them.
+func neighbours(s segment.Live, first, second segment.Posting, in FieldSet) *roaring.Bitmap {
+	out := noRows
+	for k := range first.Fields() {
+		f := first.Field(k)
+		if !in.Has(f.ID()) {
 			continue
-		case exact && out.IsEmpty():
-			out.Or(rows) // a copy
+		}
+		if _, ok := second.Find(f.ID()); !ok {
 			continue
-		case exact:
+		}
+		switch rows := s.Neighbours(first, second, f.ID()); {
+		case rows == nil || rows.IsEmpty(): // as in most fields, where there are many
+		case out.IsEmpty():
+			out = rows
+		default:
 			out = Union(out, rows, s.Rows())
-			continue
-		}
-		all = appendRows(all[:0], rows)
-		for rest := all; len(rest) > 0; {
-			rows := rest[:min(len(rest), phraseRows)]
-			rest = rest[len(rows):]
-			if !p.spend(len(rows) * len(fields)) {
-				return out
-			}
-			// ends: where the words so far may end.
-			ends = fields[0].AppendOccurrences(ends[:0], rows, 0)
-			for i := 1; i < len(fields) && len(ends) > 0; i++ {
-				next = fields[i].AppendOccurrences(next[:0], rows, 0)
-				ends, next = follow(ends, next, reach[i-1]), ends
-			}
-			n := 0
-			for i, o := range ends {
-				if i == 0 || o>>16 != ends[i-1]>>16 {
-					rows[n] = rows[o>>16]
-					n++
-				}
-			}
-			out.AddMany(rows[:n])
 		}
 	}
+	out, _ = resultcache.Trim(out)
 	return out
+}
+
+// findInARow finds the rows in which the words of a field follow each other. It returns false when the time is up.
+func (p *pace) findInARow(m *phraseMemory, reach []int) bool {
+	// The pair with the rarest word has the fewest rows.
+	pair, least := 0, math.MaxInt
+	for i := range reach[:len(reach)-1] {
+		if n := min(m.fields[i].Count(), m.fields[i+1].Count()); n < least {
+			pair, least = i, n
+		}
+	}
+	m.common = m.fields[pair].Common(m.common[:0], m.fields[pair+1])
+	for common := range slices.Chunk(m.common, phraseRows) {
+		if !p.spend(len(common) * len(m.fields)) {
+			return false
+		}
+		m.rows = segment.AppendFollowed(m.rows[:0], common, m.fields[pair], m.fields[pair+1], reach[pair])
+		m.keepInARow(m.rows, reach, []int{pair})
+	}
+	return true
+}
+
+// findAmong is findInARow of some rows, in which some pairs of the words are known to follow each other.
+func (p *pace) findAmong(m *phraseMemory, rows *roaring.Bitmap, reach, known []int) bool {
+	m.rows = appendRows(m.rows[:0], rows)
+	for rows := range slices.Chunk(m.rows, phraseRows) {
+		if !p.spend(len(rows) * len(m.fields)) {
+			return false
+		}
+		m.keepInARow(rows, reach, known)
+	}
+	return true
+}
+
+// keepInARow finds those of some rows in which all words follow each other, as some pairs do. It changes rows.
+func (m *phraseMemory) keepInARow(rows []uint32, reach, known []int) {
+	for i := range m.fields[1:] {
+		if !slices.Contains(known, i) {
+			rows = segment.KeepFollowed(rows, m.fields[i], m.fields[i+1], reach[i])
+		}
+	}
+	if len(m.fields) == 2 || len(rows) == 0 {
+		m.found = append(m.found, rows...)
+		return
+	}
+	// Each word stands behind the one before it, somewhere. ends: where the words so far may end.
+	m.ends = m.fields[0].AppendOccurrences(m.ends[:0], rows, 0)
+	for i := 1; i < len(m.fields) && len(m.ends) > 0; i++ {
+		m.next = m.fields[i].AppendOccurrences(m.next[:0], rows, 0)
+		m.ends, m.next = follow(m.ends, m.next, reach[i-1]), m.ends
+	}
+	for i, o := range m.ends {
+		if i == 0 || o>>16 != m.ends[i-1]>>16 {
+			m.found = append(m.found, rows[o>>16])
+		}
+	}
 }
 
 // phraseMemory is what a phrase is looked for in. Occurrences are the index of the row in bits 16 and up, and the position.
 type phraseMemory struct {
-	rows       []uint32
-	ends, next []uint64
+	fields      []segment.FieldPosting // of the words
+	common      []rowlist.Place
+	rows, found []uint32
+	ends, next  []uint64
 }
 
 var phrases = sync.Pool{New: func() any { return new(phraseMemory) }}
@@ -201,31 +265,25 @@ func knownPairs(s segment.Live, postings []segment.Posting, reach []int) (known 
 	return known
 }
 
-// candidates returns rows that may have the words in a row in one field, all of those that do. exact: no others.
-func candidates(s segment.Live, fields []segment.FieldPosting, postings []segment.Posting, known []int) (rows *roaring.Bitmap, exact bool) {
+// candidates returns rows that may have the words in a row in one field, all of those that do, where some pairs are known.
+func candidates(s segment.Live, fields []segment.FieldPosting, postings []segment.Posting, known []int) (rows *roaring.Bitmap) {
 	for _, i := range known {
 		pair := s.Neighbours(postings[i], postings[i+1], fields[0].ID())
 		switch {
 		case pair == nil:
-			return noRows, true
+			return noRows
 		case rows == nil:
 			rows = pair
 		default:
 			rows = roaring.And(rows, pair)
 		}
 	}
-	if rows == nil {
-		return common(fields), false
-	}
-	if len(postings) == 2 {
-		return rows, true
-	}
 	for i := range fields {
 		if !slices.Contains(known, i) && !slices.Contains(known, i-1) {
 			rows = roaring.And(rows, fields[i].Rows())
 		}
 	}
-	return rows, false
+	return rows
 }
 
 // findAll finds the field of fields[0] in the other postings.
@@ -237,15 +295,6 @@ func findAll(fields []segment.FieldPosting, postings []segment.Posting) bool {
 		}
 	}
 	return true
-}
-
-// common returns the rows that all the fields have.
-func common(fields []segment.FieldPosting) *roaring.Bitmap {
-	rows := roaring.And(fields[0].Rows(), fields[1].Rows())
-	for _, f := range fields[2:] {
-		rows.And(f.Rows())
-	}
-	return rows
 }
 
 // follow keeps, in place, the occurrences that are at most reach behind one of ends, in the same row.

@@ -106,6 +106,19 @@ func (c *RoaringCursor) nextContainer() {
 	c.load()
 }
 
+// Find is Rank for those who want to know the index of row only where the list has it.
+func (c *RoaringCursor) Find(row uint32) (index int, ok bool, ahead uint32) {
+	for c.container < c.containers && c.key < row>>16 {
+		c.nextContainer()
+	}
+	if c.kind == containerBitmap && c.container < c.containers && c.key == row>>16 {
+		if c.p[c.begin+int(row&0xffff)>>3]>>(row&7)&1 == 0 {
+			return 0, false, row
+		}
+	}
+	return c.Rank(row)
+}
+
 // Rank returns how many rows of the list are smaller than row, whether row is
 // one of them, and a row such that none between row and it is in the list. Rows asked for must ascend.
 func (c *RoaringCursor) Rank(row uint32) (index int, ok bool, ahead uint32) {
@@ -551,7 +564,7 @@ func (c *Cursor) Find(row uint32) (index int, ok bool) {
 	}
 	c.from = row
 	if c.list.Code == Roaring {
-		index, ok, c.ahead = c.roaring.Rank(row)
+		index, ok, c.ahead = c.roaring.Find(row)
 		return index, ok
 	}
 	for c.index < c.list.Count && c.row < row {
