@@ -12,22 +12,25 @@ import (
 	"time"
 
 	"svc/internal/budget"
+	"svc/internal/socket"
 )
 
 // conns knows the open connections, and which of them have a request that is
 // being answered. A connection on which a client has not sent anything yet
 // looks busy to fasthttp, and would hold up the end until the client gave up.
 type conns struct {
-	most int // 0: any number
+	most int   // 0: any number
+	few  int32 // requests besides one that leave half of the processors free
 
-	mu       sync.Mutex
-	open     map[*conn]struct{}
-	closing  int           // of open, those that were cut off to make room
-	next     []slow        // to be cut off for others, as long as the client has not moved since
-	looked   time.Time     // when they were found
-	closed   chan struct{} // told of each that has closed; holds one
-	told     atomic.Int64  // when the log was told that there is no room, ns since 1970
-	relieved atomic.Int64  // when slow clients were cut off last, ns since 1970
+	mu        sync.Mutex
+	open      map[*conn]struct{}
+	closing   int           // of open, those that were cut off to make room
+	next      []slow        // to be cut off for others, as long as the client has not moved since
+	looked    time.Time     // when they were found
+	answering atomic.Int32  // requests
+	closed    chan struct{} // told of each that has closed; holds one
+	told      atomic.Int64  // when the log was told that there is no room, ns since 1970
+	relieved  atomic.Int64  // when slow clients were cut off last, ns since 1970
 }
 
 // conn is one of them.
@@ -80,7 +83,7 @@ func (l listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{Conn: nc, in: l.in}
+	c := &conn{Conn: socket.Wrap(nc, l.in.quiet), in: l.in}
 	for !l.in.take(c) {
 		l.tell()
 		select {
@@ -346,12 +349,22 @@ func (c *conn) enter() {
 	c.turn.Lock()
 	defer c.turn.Unlock()
 	c.busy.Store(true)
+	c.in.answering.Add(1)
 	c.served.Store(true)
 	if c.hung && !c.cut.Load() {
 		c.SetReadDeadline(time.Now().Add(readTimeout)) // an error means that it is closed already
 	}
 	c.hung = false
 }
+
+// leave notes that it has been.
+func (c *conn) leave() {
+	c.in.answering.Add(-1)
+	c.busy.Store(false)
+}
+
+// quiet reports whether at most half of the processors answer requests, with one of them for who asks.
+func (cs *conns) quiet() bool { return cs.answering.Load() <= cs.few }
 
 // hangUp ends the wait for a request on all connections, again and again until done: a
 // connection may come in, or end its request, at any time.

@@ -5,6 +5,8 @@ import (
 	"sync"
 
 	"github.com/valyala/fasthttp"
+
+	"svc/internal/socket"
 )
 
 // fasthttp gives the head of an answer to the connection with as much of the body as its buffer has room for, and the rest by itself.
@@ -56,12 +58,20 @@ func (c *conn) send(b []byte) (int, error) {
 		return n, err
 	}
 	c.held = nil
-	st.both = [2][]byte{st.buf[:st.n], b}
-	st.left = st.both[:]
-	n, err := st.left.WriteTo(c.Conn)
+	n, err := st.writeBefore(b, c.Conn)
 	c.moved.Add(n)
 	n -= int64(st.n)
-	st.both, st.left = [2][]byte{}, nil
 	starts.Put(st)
 	return max(0, int(n)), err
+}
+
+// writeBefore writes the start, and b behind it. It returns how many bytes of both were written.
+func (st *start) writeBefore(b []byte, to net.Conn) (int64, error) {
+	if c, ok := to.(*socket.Conn); ok {
+		return c.WriteBoth(st.buf[:st.n], b)
+	}
+	st.both = [2][]byte{st.buf[:st.n], b}
+	st.left = st.both[:]
+	defer func() { st.both, st.left = [2][]byte{}, nil }()
+	return st.left.WriteTo(to)
 }

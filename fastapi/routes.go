@@ -11,6 +11,7 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/settings"
+	"svc/internal/socket"
 )
 
 // A handler answers a request. Its error becomes the answer.
@@ -245,6 +246,9 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, res *resource) {
 		r := &res.routes[i]
 		if r.method != method {
 			continue
+		}
+		if r.action != actionSearch { // searches do so themselves when they are not short
+			socket.WakeMonitor()
 		}
 		err := s.authorize(ctx, r.action)
 		asking := ctx.UserValue(askingKey{}) != nil

@@ -164,6 +164,7 @@ func New(o Options) *Server {
 	s.answerLimit = min(cmp.Or(o.AnswerLimit, DefaultAnswerLimit), s.budget.Limit()/2)
 	s.bulk = make(bulk, max(runtime.GOMAXPROCS(0)-1, 1))
 	s.conns.most, s.conns.closed = o.Connections, make(chan struct{}, 1)
+	s.conns.few = int32(runtime.GOMAXPROCS(0)-1) / 2
 	s.searching, s.endSearches = context.WithCancel(context.Background())
 	if o.Searches <= 0 {
 		o.Searches = 4 * runtime.GOMAXPROCS(0)
@@ -232,7 +233,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	if c, ok := ctx.Conn().(*conn); ok {
 		c.enter()
-		defer c.busy.Store(false)
+		defer c.leave()
 	}
 	r := s.begin(ctx)
 	if ambiguous(&ctx.Request.Header) {

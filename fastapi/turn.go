@@ -8,6 +8,7 @@ import (
 
 	"svc/internal/budget"
 	"svc/internal/search"
+	"svc/internal/socket"
 )
 
 // slice is how long a search runs before it is looked whether others wait, and whether the client is there still.
@@ -39,6 +40,8 @@ const (
 	maxStride = 7
 	// lookEvery is about how much time passes between two looks. To look takes as long as a small step of a search.
 	lookEvery = 50 * time.Microsecond
+	// notShort is from when on a slice may be long enough to be interrupted.
+	notShort = time.Millisecond
 )
 
 // within reports whether the slice is not over. To look that up at each of many calls that come often would cost more than they do.
@@ -47,6 +50,9 @@ func (t *turn) within() bool {
 		return false
 	}
 	now := time.Since(t.since)
+	if now >= notShort && (t.looked < notShort || t.looked > now) {
+		socket.WakeMonitor()
+	}
 	switch gap := now - t.looked; {
 	case gap < 0 || gap > 4*lookEvery: // below 0: another slice has begun
 		t.stride = 0

@@ -45,7 +45,7 @@ var layers = [][]string{
 	{"internal/boltfile", "internal/sealedjson"},
 	{"internal/mapped"},
 	{"internal/vfs", "internal/powercut", "internal/resultcache", "internal/trace", "internal/manual"},
-	{"internal/apierr", "internal/binfmt", "internal/budget", "internal/invariant", "internal/logs", "internal/logs/logstest", "internal/outbound", "internal/shard", "internal/geo", "internal/pace", "internal/jsontext"},
+	{"internal/apierr", "internal/binfmt", "internal/budget", "internal/invariant", "internal/logs", "internal/logs/logstest", "internal/outbound", "internal/socket", "internal/shard", "internal/geo", "internal/pace", "internal/jsontext"},
 }
 
 // only lists what one or a few packages may import, and what to do elsewhere.
@@ -54,7 +54,7 @@ var only = map[string]struct {
 	instead  string
 }{
 	"github.com/edsrzf/mmap-go":          {[]string{"internal/mapped"}, "map files through internal/mapped, which counts and checks them"},
-	"unsafe":                             {[]string{"segment", "simd", "ann", "internal/mapped"}, "keep unsafe where mapped memory and kernels live"},
+	"unsafe":                             {[]string{"segment", "simd", "ann", "internal/mapped", "internal/socket"}, "keep unsafe where mapped memory, kernels and raw calls live"},
 	"C":                                  {nil, "svc is built without cgo"},
 	"go.opentelemetry.io/otel/sdk/trace": {[]string{"internal/trace"}, "begin spans with internal/trace"},
 	"go.etcd.io/bbolt":                   {[]string{"internal/boltfile", "internal/task", "internal/auth"}, "only the queue and the keys live in bbolt"},

@@ -1,0 +1,201 @@
+package socket
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"sync"
+	"testing"
+	"time"
+)
+
+// pair returns both ends of a connection; the first is what Wrap makes of it, or not.
+func pair(t *testing.T, wrapped bool) (net.Conn, *net.TCPConn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	far, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	near, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { near.Close(); far.Close() })
+	if wrapped {
+		near = Wrap(near, always)
+	}
+	return near, far.(*net.TCPConn)
+}
+
+func always() bool { return true }
+
+// notDue has the next calls read in our own way.
+func notDue() { woken.Store(time.Now().Add(time.Hour).UnixNano()) }
+
+func TestWhatIsWrittenArrives(t *testing.T) {
+	notDue()
+	near, far := pair(t, false)
+	calls := 0
+	near = Wrap(near, func() bool { calls++; return calls%3 > 0 }) // now this way and now that
+	g := rand.New(rand.NewPCG(1, 2))
+	random := func(n int) []byte {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = byte(g.Uint32())
+		}
+		return b
+	}
+	// More than fits into the buffers of the system: the writer has to wait.
+	for _, n := range [][2]int{{0, 0}, {1, 0}, {0, 1}, {3, 5}, {4096, 100_000}, {9_000_000, 0}, {0, 9_000_000}, {5_000_000, 4_000_001}} {
+		a, b := random(n[0]), random(n[1])
+		want := append(bytes.Clone(a), b...)
+		read := make(chan []byte)
+		go func() {
+			got := make([]byte, len(want))
+			_, err := io.ReadFull(far, got)
+			if err != nil {
+				t.Error(err)
+			}
+			read <- got
+		}()
+		var written int64
+		var err error
+		if c, ok := near.(*Conn); ok {
+			written, err = c.WriteBoth(a, b)
+		} else {
+			var m int
+			m, err = near.Write(want)
+			written = int64(m)
+		}
+		if err != nil || written != int64(len(want)) {
+			t.Errorf("%v: %d bytes are written, %v", n, written, err)
+		}
+		if got := <-read; !bytes.Equal(got, want) {
+			t.Errorf("%v: other bytes arrive", n)
+		}
+	}
+	all := random(9_000_000)
+	go far.Write(all)
+	got := make([]byte, len(all))
+	if _, err := io.ReadFull(near, got); err != nil || !bytes.Equal(got, all) {
+		t.Errorf("other bytes are read, %v", err)
+	}
+}
+
+func TestWritersDoNotMix(t *testing.T) {
+	notDue()
+	near, far := pair(t, true)
+	const each, size = 40, 300_000
+	var writers sync.WaitGroup
+	for i := range 4 {
+		writers.Go(func() {
+			for range each {
+				if n, err := near.Write(bytes.Repeat([]byte{byte(i)}, size)); n != size || err != nil {
+					t.Errorf("%d bytes are written, %v", n, err)
+				}
+			}
+		})
+	}
+	b := make([]byte, size)
+	for range 4 * each {
+		if _, err := io.ReadFull(far, b); err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Count(b, b[:1]) != size {
+			t.Fatal("two writers' bytes are mixed")
+		}
+	}
+	writers.Wait()
+}
+
+// TestErrorsAreThoseOfNet has the same go wrong on a connection of package net and on one of ours.
+func TestErrorsAreThoseOfNet(t *testing.T) {
+	reset := func(near net.Conn, far *net.TCPConn) {
+		far.SetLinger(0)
+		far.Close()
+		time.Sleep(20 * time.Millisecond)
+	}
+	read := func(near net.Conn) error { _, err := near.Read(make([]byte, 10)); return err }
+	write := func(near net.Conn) (err error) {
+		for err == nil { // until the system notices
+			_, err = near.Write(make([]byte, 100_000))
+		}
+		return err
+	}
+	for _, c := range []struct {
+		name   string
+		before func(near net.Conn, far *net.TCPConn)
+		call   func(near net.Conn) error
+		is     error
+	}{
+		{"the end", func(_ net.Conn, far *net.TCPConn) { far.CloseWrite() }, read, io.EOF},
+		{"read of a reset connection", reset, read, nil},
+		{"write to a reset connection", reset, write, nil},
+		{"read of a closed connection", func(near net.Conn, _ *net.TCPConn) { near.Close() }, read, net.ErrClosed},
+		{"write to a closed connection", func(near net.Conn, _ *net.TCPConn) { near.Close() }, write, net.ErrClosed},
+		{"read behind the deadline", func(near net.Conn, _ *net.TCPConn) { near.SetDeadline(time.Now()) }, read, os.ErrDeadlineExceeded},
+		{"write behind the deadline", func(near net.Conn, _ *net.TCPConn) { near.SetDeadline(time.Now()) }, write, os.ErrDeadlineExceeded},
+		{"read up to the deadline", func(near net.Conn, _ *net.TCPConn) { near.SetDeadline(time.Now().Add(30 * time.Millisecond)) }, read, os.ErrDeadlineExceeded},
+		{"write to one that does not read, up to the deadline", func(near net.Conn, _ *net.TCPConn) { near.SetDeadline(time.Now().Add(30 * time.Millisecond)) }, write, os.ErrDeadlineExceeded},
+		{"closed while it is read", func(near net.Conn, _ *net.TCPConn) { time.AfterFunc(30*time.Millisecond, func() { near.Close() }) }, read, net.ErrClosed},
+	} {
+		var errs [2]error
+		for i := range errs {
+			notDue()
+			near, far := pair(t, i == 1)
+			c.before(near, far)
+			errs[i] = c.call(near)
+			if c.is != nil && !errors.Is(errs[i], c.is) {
+				t.Errorf("%s, wrapped %v: %v, want %v", c.name, i == 1, errs[i], c.is)
+			}
+		}
+		var theirs, ours *net.OpError
+		switch a, b := errors.As(errs[0], &theirs), errors.As(errs[1], &ours); {
+		case a != b:
+			t.Errorf("%s: %T, want %T", c.name, errs[1], errs[0])
+		case a && (theirs.Op != ours.Op || theirs.Net != ours.Net || ours.Source == nil || theirs.Timeout() != ours.Timeout() || theirs.Err.Error() != ours.Err.Error()):
+			t.Errorf("%s: %v, want %v", c.name, errs[1], errs[0])
+		}
+	}
+}
+
+func TestTheMonitorIsWokenFromTimeToTime(t *testing.T) {
+	woken.Store(0)
+	if !monitorIsDue() || monitorIsDue() {
+		t.Error("it is due, and then not for a while")
+	}
+	woken.Store(time.Now().Add(-2 * monitorEvery).UnixNano())
+	near, far := pair(t, true)
+	go far.Write([]byte("a"))
+	if n, err := near.Read(make([]byte, 8)); n != 1 || err != nil {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	if _, ours := near.(interface {
+		WriteBoth(a, b []byte) (int64, error)
+	}); ours && monitorIsDue() {
+		t.Error("a read that was due has not woken it")
+	}
+	WakeMonitor()
+}
+
+func TestOthersAreLeftAlone(t *testing.T) {
+	a, b := net.Pipe()
+	defer b.Close()
+	defer a.Close()
+	if Wrap(a, always) != a {
+		t.Error("a pipe is wrapped")
+	}
+	near, _ := pair(t, false)
+	near.Close()
+	if err := Wrap(near, always).Close(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("a closed one: %v", err)
+	}
+}
