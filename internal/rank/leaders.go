@@ -3,6 +3,7 @@ package rank
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -24,10 +25,15 @@ var (
 
 // leaders are the first documents of a query in the large segments of a view, in their order.
 type leaders struct {
-	rows    []leader
-	all     bool              // there are no others
-	counts  []int             // how many there are, by place of the segment among the large ones
-	deleted []*roaring.Bitmap // the rows that were deleted, by place
+	rows []leader
+	all  bool    // there are no others
+	of   []share // by place of the segment among the large ones
+}
+
+// share is what a large segment has of a query.
+type share struct {
+	count   int             // of documents
+	deleted *roaring.Bitmap // the rows that were deleted when they were counted
 }
 
 type leader struct {
@@ -87,7 +93,7 @@ func (s *search) recall(m *memo) *Result {
 	result.Total = 0
 	for seg, place := range m.places {
 		if place >= 0 {
-			result.Counts[seg], result.Candidates[seg] = l.counts[place], nil
+			result.Counts[seg], result.Candidates[seg] = l.of[place].count, nil
 		} else {
 			result.Counts[seg] = int(result.Candidates[seg].GetCardinality())
 		}
@@ -107,7 +113,7 @@ func (s *search) recall(m *memo) *Result {
 func (s *search) without(l *leaders, m *memo) *leaders {
 	var gone rows // since
 	for place, seg := range m.large {
-		before, now := l.deleted[place], s.ix.Segments[seg].Deleted
+		before, now := l.of[place].deleted, s.ix.Segments[seg].Deleted
 		if before == now {
 			continue
 		}
@@ -128,16 +134,16 @@ func (s *search) without(l *leaders, m *memo) *leaders {
 	if gone == nil {
 		return l
 	}
-	left := &leaders{rows: l.rows, all: l.all, counts: l.counts, deleted: make([]*roaring.Bitmap, len(m.large))}
+	left := &leaders{rows: l.rows, all: l.all, of: slices.Clone(l.of)}
 	for place, seg := range m.large {
-		left.deleted[place] = s.ix.Segments[seg].Deleted
+		left.of[place].deleted = s.ix.Segments[seg].Deleted
 	}
 	if gone = s.among(gone); gone.isEmpty() {
 		return left
 	}
-	left.rows, left.counts = nil, make([]int, len(m.large))
+	left.rows = nil
 	for place, seg := range m.large {
-		left.counts[place] = l.counts[place] - cardinality(gone[seg])
+		left.of[place].count -= cardinality(gone[seg])
 	}
 	for _, of := range l.rows {
 		if !gone.has(m.large[of.place], of.row) {
@@ -152,12 +158,11 @@ func (s *search) remember(m *memo, root *bucket) {
 	if s.isLate || s.ctx.Err() != nil {
 		return
 	}
-	l := &leaders{counts: make([]int, len(m.large)), deleted: make([]*roaring.Bitmap, len(m.large))}
+	l := &leaders{of: make([]share, len(m.large))}
 	found, lead := 0, 0
 	for place, seg := range m.large {
-		l.deleted[place] = s.ix.Segments[seg].Deleted
-		l.counts[place] = s.countIn(root, seg)
-		found += l.counts[place]
+		l.of[place] = share{s.countIn(root, seg), s.ix.Segments[seg].Deleted}
+		found += l.of[place].count
 	}
 	for i := range s.out.hits {
 		if m.places[s.out.hits[i].Segment] >= 0 {
@@ -177,10 +182,10 @@ func (s *search) remember(m *memo, root *bucket) {
 
 // bytes estimates what leaders take, deleted rows included: they outlive the view that they are from.
 func (l *leaders) bytes() int {
-	n := 160 + 8*len(l.rows) + 16*len(l.counts)
-	for _, rows := range l.deleted {
-		if rows != nil {
-			n += resultcache.Overhead(rows) + int(rows.GetSizeInBytes())
+	n := 160 + 8*len(l.rows) + 16*len(l.of)
+	for _, share := range l.of {
+		if share.deleted != nil {
+			n += resultcache.Overhead(share.deleted) + int(share.deleted.GetSizeInBytes())
 		}
 	}
 	return n
