@@ -168,6 +168,8 @@ throughput is what is left to it. Absolute figures move by tens of percent betwe
 - Indexing: every document in one request, from its first byte to the finished task.
 - Changing a document: from the request to the finished task, one after the other.
 - Searches that come again: p50 and p99 over one connection that asks without a pause, after each query was asked once; 400 different queries of a kind.
+- More and more processors: the server is held to so many of a machine's, and asked over four connections for each (8 to 64 in all) by the rest of them, with 16 of 16 beside the
+  server. First queries are up to 4000 of a kind, each asked once; of placeholders there are so few that their processor time is not told well.
 `
 
 // rewrite puts the tables of a data set in their place in a file, or at its end when it has no place
