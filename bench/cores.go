@@ -125,7 +125,7 @@ func (g *growth) tables() []byte {
 		rule := "\n| --- |"
 		for _, s := range g.steps {
 			fmt.Fprintf(&b, " %d |", s.processors)
-			rule += " ---: |"
+			rule += " --- |"
 		}
 		b.WriteString(rule + "\n")
 		for row, name := range rows {
