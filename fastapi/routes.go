@@ -11,7 +11,6 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/settings"
-	"svc/internal/socket"
 )
 
 // A handler answers a request. Its error becomes the answer.
@@ -248,7 +247,7 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, res *resource) {
 			continue
 		}
 		if r.action != actionSearch { // searches do so themselves when they are not short
-			socket.WakeMonitor()
+			wakeMonitor()
 		}
 		err := s.authorize(ctx, r.action)
 		asking := ctx.UserValue(askingKey{}) != nil

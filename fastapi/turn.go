@@ -44,6 +44,9 @@ const (
 	notShort = time.Millisecond
 )
 
+// wakeMonitor is a variable so that tests can count.
+var wakeMonitor = socket.WakeMonitor
+
 // within reports whether the slice is not over. To look that up at each of many calls that come often would cost more than they do.
 func (t *turn) within() bool {
 	if t.holds == paused {
@@ -51,7 +54,7 @@ func (t *turn) within() bool {
 	}
 	now := time.Since(t.since)
 	if now >= notShort && (t.looked < notShort || t.looked > now) {
-		socket.WakeMonitor()
+		wakeMonitor()
 	}
 	switch gap := now - t.looked; {
 	case gap < 0 || gap > 4*lookEvery: // below 0: another slice has begun

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"svc/internal/budget"
 	"svc/internal/search"
+	"svc/internal/socket"
 )
 
 func newTurn(t *testing.T, s *slots) *turn {
@@ -366,5 +369,44 @@ func TestADeadlineIsNoticed(t *testing.T) {
 				t.Errorf("asked every %v, it ends %v late", gap, late)
 			}
 		})
+	}
+}
+
+func TestTheMonitorIsWokenForWhatMayBeLong(t *testing.T) {
+	var woken atomic.Int32
+	wakeMonitor = func() { woken.Add(1) }
+	defer func() { wakeMonitor = socket.WakeMonitor }()
+	began := func(ago time.Duration) time.Time { return time.Now().Add(-ago) }
+	own := &turn{Context: t.Context(), slots: newSlots(1, 0, 0), holds: aSlot, since: began(-time.Hour)}
+	for _, step := range []struct {
+		name  string
+		since time.Time
+		want  int32
+	}{
+		{"a slice that is young", own.since, 0},
+		{"it has worked for a while", began(2 * notShort), 1},
+		{"and goes on", began(4 * notShort), 0},
+		{"another slice that is young", began(-time.Hour), 0},
+		{"which is looked at late", began(slice + time.Hour), 1},
+		{"another that is looked at late at once", began(slice / 2), 1},
+	} {
+		own.since = step.since
+		woken.Store(0)
+		own.within()
+		if n := woken.Load(); n != step.want {
+			t.Errorf("%s: woken %d times, want %d", step.name, n, step.want)
+		}
+	}
+
+	c := newClient(t, Options{})
+	for _, request := range []struct {
+		method, path string
+		want         int32
+	}{{"GET", "/version", 1}, {"POST", "/multi-search", 0}} {
+		woken.Store(0)
+		c.send(request.method, request.path, strings.NewReader(`{"queries": []}`), "Content-Type", "application/json")
+		if n := woken.Load(); n != request.want {
+			t.Errorf("%s %s: woken %d times, want %d", request.method, request.path, n, request.want)
+		}
 	}
 }
