@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"svc/segment/rowlist"
+	"svc/simd"
 )
 
 // AppendOccurrences appends, for each position where the word stands in one of the rows,
@@ -145,12 +146,14 @@ func (f FieldPosting) FirstPositions(dst []uint16, rows []uint32) []uint16 {
 	ends := c
 	at, _, _ := ends.Rank(rows[0])
 	if end, _, _ := ends.Rank(rows[len(rows)-1]); end-at > densePer*len(rows) {
-		var all []uint64
+		next := uint32(0) // no row before it has the word, as far as is known
 		for i, row := range rows {
-			if n, ok, _ := c.Find(row); ok {
-				if all = r.appendTagged(all[:0], n, 0); len(all) > 0 {
-					first[i] = uint16(all[0])
-				}
+			if row < next {
+				continue
+			}
+			n, ok, ahead := c.Find(row)
+			if next = ahead; ok && r.seek(n) {
+				first[i] = firstPosition(r.p, r.at)
 			}
 		}
 		return dst
@@ -177,14 +180,7 @@ func (f FieldPosting) FirstPositions(dst []uint16, rows []uint32) []uint16 {
 		if passed > 0 {
 			pos, passed = skipRows(p, pos, passed), 0
 		}
-		for v, shift, k := uint32(0), uint32(0), pos; k < len(p); k++ {
-			v |= uint32(p[k]&payload) << (shift & 31)
-			shift += 6
-			if p[k]&endOfNumber != 0 {
-				first[i] = uint16(min(v, NoPosition))
-				break
-			}
-		}
+		first[i] = firstPosition(p, pos)
 		i++
 		j++
 		passed++
@@ -192,6 +188,20 @@ func (f FieldPosting) FirstPositions(dst []uint16, rows []uint32) []uint16 {
 	*buf = own
 	rowBuffers.Put(buf)
 	return dst
+}
+
+// firstPosition decodes the first position of the row that begins at p[at]; NoPosition where damage hides it.
+func firstPosition(p []byte, at int) uint16 {
+	if at < len(p) && p[at]&endOfNumber != 0 {
+		return uint16(p[at] & payload)
+	}
+	for v, shift := uint32(0), 0; at < len(p); at++ {
+		v |= uint32(p[at]&payload) << (shift & 31)
+		if shift += 6; p[at]&endOfNumber != 0 {
+			return uint16(min(v, NoPosition))
+		}
+	}
+	return NoPosition
 }
 
 // AppendStarting appends the rows in which the word is the first of the field, ascending.
@@ -211,43 +221,32 @@ const CostsApart = payload + 1
 // AppendByCost appends to lists[c], for each c, the rows where c is the least of cost[position] over the positions of the word, ascending;
 // rows that cost more than there are lists are left out. cost, of CostsApart elements or more, does not fall from cost[nearest] on, and
 // from cost[CostsApart] on there is no list of it; positions behind its end cost as much as the last one. It looks at each byte of the
-// positions, eight at a time, and decodes those of rows that begin before nearest.
+// positions, and decodes those of rows that begin before nearest.
 func (f FieldPosting) AppendByCost(lists [][]uint32, cost []uint8, nearest int) {
-	const (
-		every = payload | endOfNumber // of a byte, all but the end of a row
-		seven = everyByte * every
-		whole = everyByte * endOfNumber // the number 0, in each byte
-	)
 	high := CostsApart // no row that begins from here on is in a list
 	for high > nearest && int(cost[high-1]) >= len(lists) {
 		high--
 	}
+	if high == 0 {
+		return
+	}
 	p := f.positions[f.skips:]
-	low := everyByte * uint64(0x80-high) // reaches the highest bit of what is not below high
 	buffers := make([]*[]uint32, len(lists))
 	for i := range buffers {
 		buffers[i] = rowBuffers.Get().(*[]uint32)
 		*buffers[i] = (*buffers[i])[:0]
 	}
-	row, begins := uint32(0), uint64(1) // the index of the row at hand; 1 where it begins with the next byte
-	for at := 0; at < len(p); at += 8 {
-		var x uint64
-		if at+8 <= len(p) {
-			x = binary.LittleEndian.Uint64(p[at:])
-		} else {
-			for i, b := range p[at:] {
-				x |= uint64(b) << (8 * i)
-			}
-		}
-		ends := x >> 7 & everyByte
-		numbers := x&seven ^ whole // from endOfNumber on where a number does not end
-		first := (ends<<8 | begins) &^ ((numbers + low) >> 7)
-		for ; first != 0; first &= first - 1 {
-			bit := bits.TrailingZeros64(first)
-			position := int(numbers >> bit & payload)
+	row := 0 // how many rows end before at
+	for at := 0; at < len(p); at += 32 {
+		passed, rows, firsts, ends := simd.Leading(p[at:], endOfNumber, endOfNumber|byte(high-1), at == 0 || p[at-1] >= endOfRow)
+		at += passed
+		row += rows
+		for ; firsts != 0; firsts &= firsts - 1 {
+			bit := bits.TrailingZeros32(firsts)
+			position := int(p[at+bit] & payload)
 			least := cost[position]
-			if position < nearest && ends>>bit&1 == 0 {
-				c := positionCursor{p: p[at+bit/8:]}
+			if position < nearest && p[at+bit] < endOfRow {
+				c := positionCursor{p: p[at+bit:]}
 				for position, ok := c.step(); ok; position, ok = c.step() {
 					least = min(least, cost[min(int(position), len(cost)-1)])
 					if int(position) >= nearest {
@@ -257,11 +256,10 @@ func (f FieldPosting) AppendByCost(lists [][]uint32, cost []uint8, nearest int) 
 			}
 			if int(least) < len(lists) {
 				of := buffers[least]
-				*of = append(*of, row+uint32(bits.OnesCount64(ends&(uint64(1)<<bit-1))))
+				*of = append(*of, uint32(row+bits.OnesCount32(ends&(1<<bit-1))))
 			}
 		}
-		row += uint32(ends * everyByte >> 56)
-		begins = ends >> 56
+		row += bits.OnesCount32(ends)
 	}
 	for i, of := range buffers {
 		lists[i] = f.rows.AppendAt(lists[i], *of)

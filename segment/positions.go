@@ -2,7 +2,8 @@ package segment
 
 import (
 	"encoding/binary"
-	"math/bits"
+
+	"svc/simd"
 )
 
 // The positions of a word in one field of one row are ascending numbers. The
@@ -61,35 +62,12 @@ const (
 )
 
 // skipRows returns the offset behind the n-th end of a row after p[at], or
-// len(p) when there are fewer.
+// len(p) when there are fewer; at where p ends before it.
 func skipRows(p []byte, at, n int) int {
-	le := binary.LittleEndian
-	for n > 32 && at+32 <= len(p) {
-		// Bit 7 of each byte as a number of its own: four of them do not overflow it.
-		q := p[at : at+32 : at+32]
-		sum := le.Uint64(q)>>7&everyByte + le.Uint64(q[8:])>>7&everyByte + le.Uint64(q[16:])>>7&everyByte + le.Uint64(q[24:])>>7&everyByte
-		n -= int(sum * everyByte >> 56)
-		at += 32
+	if at >= len(p) {
+		return at
 	}
-	for n > 0 && at+8 <= len(p) {
-		// Byte i of upTo: the ends in bytes 0…i.
-		upTo := le.Uint64(p[at:]) >> 7 & everyByte * everyByte
-		c := int(upTo >> 56)
-		if c < n {
-			n -= c
-			at += 8
-			continue
-		}
-		// The n-th end is in the first byte with n or more. Both are at most 8, so that no byte borrows from the next.
-		enough := (upTo | everyEnd) - uint64(n)*everyByte
-		return at + bits.TrailingZeros64(enough&everyEnd)/8 + 1
-	}
-	for ; n > 0 && at < len(p); at++ {
-		if p[at]&endOfRow != 0 {
-			n--
-		}
-	}
-	return at
+	return at + simd.SkipMarked(p[at:], n)
 }
 
 // appendSkips appends the skip table of the rows coded in p: for each block

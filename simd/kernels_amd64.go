@@ -99,6 +99,16 @@ func ones4(dst *byte, words []uint64) int
 //go:noescape
 func ones7(dst *byte, words []uint64) int
 
+// skipMarkedAVX2 needs AVX2, POPCNT, BMI1 and BMI2, n above 0, and 32 bytes at p for each step.
+//
+//go:noescape
+func skipMarkedAVX2(p *byte, steps int, n int) (at int, left int)
+
+// leadingAVX2 needs AVX2 and POPCNT, and 32 bytes at p for each step. beyond is the difference of the highest byte and the lowest.
+//
+//go:noescape
+func leadingAVX2(p *byte, steps int, low byte, beyond byte, begins int) (passed int, groups int, firsts uint32, ends uint32)
+
 // prefetchLines fetches the lines of the n bytes at p ahead of their use. No address is refused.
 //
 //go:noescape

@@ -1248,6 +1248,98 @@ one:
 	JNZ    one
 	JMP    written
 
+// func skipMarkedAVX2(p *byte, steps int, n int) (at int, left int)
+// Requires: AVX, AVX2, BMI, BMI2, POPCNT
+TEXT ·skipMarkedAVX2(SB), NOSPLIT, $0-40
+	MOVQ p+0(FP), AX
+	MOVQ steps+8(FP), CX
+	MOVQ n+16(FP), DX
+	MOVQ AX, BX
+	SHLQ $0x05, CX
+	ADDQ AX, CX
+
+step:
+	CMPQ      BX, CX
+	JAE       done
+	VMOVDQU   (BX), Y0
+	VPMOVMSKB Y0, SI
+	POPCNTQ   SI, DI
+	CMPQ      DX, DI
+	JLE       here
+	SUBQ      DI, DX
+	ADDQ      $0x20, BX
+	JMP       step
+
+here:
+	DECQ   DX
+	MOVL   $0x00000001, DI
+	SHLXQ  DX, DI, DI
+	PDEPQ  SI, DI, DI
+	TZCNTQ DI, DI
+	LEAQ   1(BX)(DI*1), BX
+	XORQ   DX, DX
+
+done:
+	VZEROUPPER
+	SUBQ AX, BX
+	MOVQ BX, at+24(FP)
+	MOVQ DX, left+32(FP)
+	RET
+
+// func leadingAVX2(p *byte, steps int, low byte, beyond byte, begins int) (passed int, groups int, firsts uint32, ends uint32)
+// Requires: AVX, AVX2, POPCNT
+TEXT ·leadingAVX2(SB), NOSPLIT, $0-56
+	MOVQ         p+0(FP), AX
+	MOVQ         steps+8(FP), CX
+	MOVBLZX      low+16(FP), DX
+	VMOVD        DX, X0
+	VPBROADCASTB X0, Y0
+	MOVBLZX      beyond+17(FP), DX
+	VMOVD        DX, X1
+	VPBROADCASTB X1, Y1
+	MOVQ         begins+24(FP), DX
+	XORQ         SI, SI
+	XORQ         DI, DI
+	XORQ         R8, R8
+	VPCMPEQB     Y2, Y2, Y2
+	VPABSB       Y2, Y2
+	VPSLLW       $0x07, Y2, Y2
+	MOVQ         AX, BX
+	SHLQ         $0x05, CX
+	ADDQ         AX, CX
+
+step:
+	CMPQ      BX, CX
+	JAE       none
+	VMOVDQU   (BX), Y3
+	VPMOVMSKB Y3, R8
+	VPANDN    Y3, Y2, Y3
+	VPSUBB    Y0, Y3, Y3
+	VPMINUB   Y1, Y3, Y4
+	VPCMPEQB  Y4, Y3, Y3
+	VPMOVMSKB Y3, DI
+	LEAQ      (DX)(R8*2), DX
+	ANDL      DX, DI
+	JNZ       found
+	POPCNTQ   R8, DX
+	ADDQ      DX, SI
+	MOVQ      R8, DX
+	SHRQ      $0x1f, DX
+	ADDQ      $0x20, BX
+	JMP       step
+
+none:
+	XORQ R8, R8
+
+found:
+	VZEROUPPER
+	SUBQ AX, BX
+	MOVQ BX, passed+32(FP)
+	MOVQ SI, groups+40(FP)
+	MOVL DI, firsts+48(FP)
+	MOVL R8, ends+52(FP)
+	RET
+
 // func prefetchLines(p *byte, n int)
 // Requires: MMX+
 TEXT ·prefetchLines(SB), NOSPLIT, $0-16

@@ -1,5 +1,5 @@
-// Package simd owns the kernels that score vectors and read sets of bits, and
-// their dispatch: what the processor offers is looked up once, at start, and
+// Package simd owns the kernels that score vectors, read sets of bits and skip
+// over coded numbers, and their dispatch: what the processor offers is looked up once, at start, and
 // nothing above this package knows which instruction set runs.
 //
 // Every kernel has a portable twin in Go, which runs elsewhere, under the
@@ -43,11 +43,13 @@ type kernels struct {
 	quantize     func(dst []int8, v []float32, scale float32)
 	largest      func(v []float32) float32
 	ones         func(dst *OnesRoom, words []uint64, about int) int // of a word at least
-	prefetch     func(p *byte, n int)                               // the lines of n bytes
+	skipMarked   func(p []byte, n int) int
+	leading      func(p []byte, low, beyond byte, begins bool) (passed, groups int, firsts, ends uint32)
+	prefetch     func(p *byte, n int) // the lines of n bytes
 }
 
 var portable = kernels{dotPortable, l2Portable, dotInt8Portable, hammingPortable,
-	gatherFloatsPortable, gatherPortable, gatherBitsPortable, quantizePortable, largestPortable, onesPortable, func(*byte, int) {}}
+	gatherFloatsPortable, gatherPortable, gatherBitsPortable, quantizePortable, largestPortable, onesPortable, skipMarkedPortable, leadingPortable, func(*byte, int) {}}
 
 // current is what runs; tier is its name. They are set before main and never
 // again outside tests.
@@ -166,6 +168,17 @@ func Ones(dst *OnesRoom, words []uint64, about int) int {
 func CountOnes(words []uint64) int { return int(current.hamming(words, noOnes[:len(words)])) }
 
 var noOnes [OnesWords]uint64
+
+// SkipMarked returns the offset behind the n-th of the bytes whose highest bit is set, or len(p) where there are fewer.
+func SkipMarked(p []byte, n int) int { return current.skipMarked(p, n) }
+
+// Leading looks for certain groups in p, where a byte whose highest bit is set ends a group: those whose first byte, but for that bit, is
+// from low to high. begins: one begins with p[0]. It returns how many bytes it passed before it came to 32 among which such groups begin,
+// how many groups ended before these, and which of the 32 begin such a group, or end any, from the lowest bit on. Where there are none it
+// has passed all of p, and firsts and ends are 0.
+func Leading(p []byte, low, high byte, begins bool) (passed, groups int, firsts, ends uint32) {
+	return current.leading(p, low, high-low, begins)
+}
 
 func checkIDs(ids []uint32, rows int) {
 	for _, id := range ids {

@@ -3,6 +3,7 @@ package simd
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -361,6 +362,84 @@ func TestOnesOfNoWordsAndOfTooMany(t *testing.T) {
 	Ones(&dst, make([]uint64, OnesWords+1), 1)
 }
 
+func TestMarkedBytesAreSkipped(t *testing.T) {
+	eachTier(t, func(t *testing.T, k kernels) {
+		r := random(t)
+		for range 3000 {
+			p := guarded[byte](t, r.IntN(300))
+			share := r.Float64()
+			for i := range p {
+				if p[i] = byte(r.IntN(0x80)); r.Float64() < share {
+					p[i] |= 0x80
+				}
+			}
+			from := r.IntN(len(p) + 1)
+			p = p[from:]
+			for _, n := range []int{-1, 0, 1, 2, r.IntN(8), r.IntN(len(p) + 2), len(p), math.MaxInt} {
+				want, left := 0, n
+				for ; left > 0 && want < len(p); want++ {
+					if p[want] >= 0x80 {
+						left--
+					}
+				}
+				if got := k.skipMarked(p, n); got != want {
+					t.Fatalf("the %d-th marked byte of %x ends at %d, not %d", n, p, got, want)
+				}
+			}
+		}
+	})
+}
+
+func TestLeadingBytesAreFound(t *testing.T) {
+	eachTier(t, func(t *testing.T, k kernels) {
+		r := random(t)
+		for range 3000 {
+			p := guarded[byte](t, r.IntN(400))
+			low := byte(r.IntN(0x80))
+			high := low + byte(r.IntN(int(0x80-low)))
+			ending, rare := r.Float64(), r.Float64()
+			for i := range p {
+				if p[i] = byte(r.IntN(0x80)); r.Float64() < rare {
+					p[i] = low - 1&0x7f
+				}
+				if r.Float64() < ending {
+					p[i] |= 0x80
+				}
+			}
+			p = p[r.IntN(len(p)+1):]
+			begins := r.IntN(2) == 0
+
+			var want, got []int // offset of a first byte, number of the group
+			number := 0
+			for i, b := range p {
+				if first := i == 0 && begins || i > 0 && p[i-1] >= 0x80; first && low <= b&0x7f && b&0x7f <= high {
+					want = append(want, i, number)
+				}
+				number += int(b >> 7)
+			}
+			group := 0
+			for at := 0; at < len(p); at += 32 {
+				passed, groups, firsts, ends := k.leading(p[at:], low, high-low, at == 0 && begins || at > 0 && p[at-1] >= 0x80)
+				group += groups
+				if at += passed; firsts == 0 {
+					if at != len(p) || group != number || ends != 0 {
+						t.Fatalf("the end of %d bytes with %d ends is found at %d with %d", len(p), number, at, group)
+					}
+					break
+				}
+				for ; firsts != 0; firsts &= firsts - 1 {
+					bit := bits.TrailingZeros32(firsts)
+					got = append(got, at+bit, group+bits.OnesCount32(ends&(1<<bit-1)))
+				}
+				group += bits.OnesCount32(ends)
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("in %x from %x to %x are %v, not %v", p, low, high, got, want)
+			}
+		}
+	})
+}
+
 func TestATierIsForcedByTheEnvironment(t *testing.T) {
 	t.Setenv("SVC_SIMD", "portable")
 	if _, got := chosen(); got != Portable {
@@ -424,6 +503,31 @@ func BenchmarkKernels(b *testing.B) {
 				}
 			})
 		}
+		marked := make([]byte, 1<<16)
+		for i := range marked {
+			if marked[i] = byte(r.Uint32()); r.IntN(8) > 0 {
+				marked[i] |= 0x80
+			}
+		}
+		for _, n := range []int{1, 8, 64, 128} {
+			b.Run(fmt.Sprintf("skip %d/%s", n, tier), func(b *testing.B) {
+				at := 0
+				for b.Loop() {
+					if at += k.skipMarked(marked[at:], 1+(at*7)%(2*n)); at == len(marked) {
+						at = 0
+					}
+				}
+			})
+		}
+		b.Run("leading/"+tier.String(), func(b *testing.B) {
+			b.SetBytes(int64(len(marked)))
+			for b.Loop() {
+				for at := 0; at < len(marked); at += 32 {
+					passed, _, _, _ := k.leading(marked[at:], 0x40, 0, at > 0 && marked[at-1] >= 0x80)
+					at += passed
+				}
+			}
+		})
 		b.Run("hamming/"+tier.String(), func(b *testing.B) {
 			b.SetBytes(n / 4)
 			for b.Loop() {

@@ -7,15 +7,59 @@ import "github.com/klauspost/cpuid/v2"
 // tiers returns what this processor and operating system can run.
 func tiers() map[Tier]kernels {
 	t := map[Tier]kernels{Portable: portable}
+	skipMarked := skipMarkedPortable
+	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.POPCNT, cpuid.BMI1, cpuid.BMI2) && !slowDeposit() {
+		skipMarked = skipMarkedSteps
+	}
 	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.POPCNT, cpuid.BMI1) {
 		t[AVX2] = kernels{dotAVX2, l2AVX2, wholeSteps, hammingAVX2,
-			gatherFloatsAVX2, gatherAVX2, gatherBitsAVX2, quantizeSteps, largestSteps, onesUsual, prefetchLines}
+			gatherFloatsAVX2, gatherAVX2, gatherBitsAVX2, quantizeSteps, largestSteps, onesUsual, skipMarked, leadingSteps, prefetchLines}
 	}
 	if cpuid.CPU.Supports(cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL, cpuid.AVX512VNNI, cpuid.AVX512VPOPCNTDQ, cpuid.POPCNT, cpuid.BMI1, cpuid.BMI2) {
 		t[AVX512] = kernels{dotAVX512, l2AVX512, dotInt8VNNI, hammingAVX512,
-			gatherFloatsAVX512, gatherVNNI, gatherHamming, quantizeSteps, largestSteps, onesUsual, prefetchLines}
+			gatherFloatsAVX512, gatherVNNI, gatherHamming, quantizeSteps, largestSteps, onesUsual, skipMarked, leadingSteps, prefetchLines}
 	}
 	return t
+}
+
+// slowDeposit reports whether PDEP is microcode, which takes longer than all that it replaces: up to Zen 2.
+func slowDeposit() bool {
+	return cpuid.CPU.IsVendor(cpuid.AMD) && cpuid.CPU.Family < 0x19 || cpuid.CPU.IsVendor(cpuid.Hygon)
+}
+
+// skipMarkedSteps does in Go what is left behind whole registers.
+func skipMarkedSteps(p []byte, n int) int {
+	if n <= 0 {
+		return 0
+	}
+	at := 0
+	if len(p) >= 32 {
+		if at, n = skipMarkedAVX2(&p[0], len(p)/32, n); n == 0 {
+			return at
+		}
+	}
+	return at + skipMarkedPortable(p[at:], n)
+}
+
+// leadingSteps does in Go what is left behind whole registers.
+func leadingSteps(p []byte, low, beyond byte, begins bool) (passed, groups int, firsts, ends uint32) {
+	whole := len(p) &^ 31
+	if whole > 0 {
+		begin := 0
+		if begins {
+			begin = 1
+		}
+		passed, groups, firsts, ends = leadingAVX2(&p[0], whole/32, low, beyond, begin)
+		if firsts != 0 {
+			return passed, groups, firsts, ends
+		}
+		begins = p[whole-1] >= 0x80
+	}
+	if whole == len(p) {
+		return passed, groups, 0, 0
+	}
+	more, some, firsts, ends := leadingPortable(p[whole:], low, beyond, begins)
+	return whole + more, groups + some, firsts, ends
 }
 
 // wholeSteps gives the AVX2 kernel whole registers and does the rest in Go.

@@ -29,6 +29,8 @@ func main() {
 	ones("ones2", 2)
 	ones("ones4", 4)
 	ones("ones7", 7)
+	skipMarked()
+	leading()
 	prefetch()
 	Generate()
 }
