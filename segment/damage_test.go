@@ -263,6 +263,7 @@ func exercise(t testing.TB, r *Reader) {
 			r.AddNeighbours(make([]uint64, (r.Rows()+63)/64), known[i:i+1], known, func(FieldID) bool { return true })
 		})
 		for _, q := range known {
+			try(func() { r.NeighboursIn(p, q, func(FieldID) bool { return true }) })
 			try(func() {
 				for f := range FieldID(20) {
 					if rows := r.Neighbours(p, q, f); sound && rows != nil {

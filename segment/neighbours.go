@@ -3,6 +3,7 @@ package segment
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 	"sort"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -198,24 +199,74 @@ func (r *Reader) pairList(b *pairBlock, i int) rowlist.List {
 // Neighbours returns the rows where the word b stands directly behind the word a in field f; shared, not to be modified, nil for
 // none, and valid like Posting.Rows. Both are words of which KnowsNeighbours is true.
 func (r *Reader) Neighbours(a, b Posting, f FieldID) *roaring.Bitmap {
-	first, ok := r.neighbourNumber(a)
-	second, also := r.neighbourNumber(b)
-	if !ok || !also {
-		return nil
-	}
-	block, ok := r.pairBlock(f, first)
+	first, second, ok := r.neighbourNumbers(a, b)
 	if !ok {
 		return nil
 	}
-	i, ok := block.find(second)
-	if !ok {
+	l, ok := r.neighbourRows(first, second, f)
+	switch {
+	case !ok:
 		return nil
-	}
-	l := r.pairList(&block, i)
-	if l.Code == rowlist.Delta && l.Count > r.rows/deltasPer {
+	case l.Code == rowlist.Delta && l.Count > r.rows/deltasPer:
 		return setOf(r.rows, l.AddToBits)
 	}
 	return l.Bitmap()
+}
+
+func (r *Reader) neighbourNumbers(a, b Posting) (first, second int, ok bool) {
+	first, ok = r.neighbourNumber(a)
+	second, also := r.neighbourNumber(b)
+	return first, second, ok && also
+}
+
+// neighbourRows returns the list of the rows where one word stands directly behind another in a field, if there is one.
+func (r *Reader) neighbourRows(first, second int, f FieldID) (l rowlist.List, ok bool) {
+	block, ok := r.pairBlock(f, first)
+	if !ok {
+		return l, false
+	}
+	i, ok := block.find(second)
+	if !ok {
+		return l, false
+	}
+	return r.pairList(&block, i), true
+}
+
+// NeighboursIn is Neighbours for all fields that in reports together: a set of the caller's own, without spare room.
+func (r *Reader) NeighboursIn(a, b Posting, in func(FieldID) bool) *roaring.Bitmap {
+	var lists []rowlist.List
+	count := 0
+	first, second, ok := r.neighbourNumbers(a, b)
+	if !ok {
+		return roaring.New()
+	}
+	for k := range a.Fields() {
+		if f := a.Field(k).ID(); in(f) {
+			if l, ok := r.neighbourRows(first, second, f); ok {
+				lists = append(lists, l)
+				count += l.Count
+			}
+		}
+	}
+	if count > r.rows/deltasPer {
+		return setOf(r.rows, func(bits []uint64) {
+			for _, l := range lists {
+				l.AddToBits(bits)
+			}
+		})
+	}
+	buf := rowBuffers.Get().(*[]uint32)
+	defer rowBuffers.Put(buf)
+	rows := (*buf)[:0]
+	for _, l := range lists {
+		rows = l.AppendTo(rows)
+	}
+	if len(lists) > 1 || !slices.IsSorted(rows) { // a forged list has sums that wrap
+		slices.Sort(rows)
+		rows = slices.Compact(rows)
+	}
+	*buf = rows
+	return rowlist.FromRows(rows)
 }
 
 // AddNeighbours sets the bits, 64 a word, of the rows where one of the words right stands directly behind one of left in a field that

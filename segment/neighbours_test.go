@@ -182,6 +182,18 @@ func compareNeighbours(t *testing.T, rng *rand.Rand, r *Reader) (known int) {
 	}
 	for i, a := range words {
 		for k, b := range words {
+			some := rng.IntN(8)
+			var together []uint32
+			for f := range FieldID(3) {
+				if some>>f&1 != 0 {
+					together = append(together, want[knownPair{a, b, f}]...)
+				}
+			}
+			slices.Sort(together)
+			rows := r.NeighboursIn(postings[i], postings[k], func(f FieldID) bool { return some>>f&1 != 0 })
+			if got := rows.ToArray(); !slices.Equal(got, slices.Compact(together)) {
+				t.Fatalf("%s %s in fields %b: rows %v, not %v", a, b, some, got, together)
+			}
 			for f := range FieldID(3) {
 				known++
 				all := want[knownPair{a, b, f}]

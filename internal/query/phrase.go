@@ -131,7 +131,7 @@ func inOneField(postings []segment.Posting, in FieldSet, n int) *roaring.Bitmap 
 func (p *pace) inARow(s segment.Live, postings []segment.Posting, reach []int, in FieldSet) *roaring.Bitmap {
 	known := knownPairs(s, postings, reach)
 	if len(postings) == 2 && len(known) == 1 {
-		return neighbours(s, postings[0], postings[1], in)
+		return s.NeighboursIn(postings[0], postings[1], in.Has)
 	}
 	m := phrases.Get().(*phraseMemory)
 	defer phrases.Put(m)
@@ -157,29 +157,6 @@ func (p *pace) inARow(s segment.Live, postings []segment.Posting, reach []int, i
 		m.found = slices.Compact(m.found)
 	}
 	return rowlist.FromRows(m.found)
-}
-
-// neighbours returns the rows in which the second word stands directly behind the first in one field, in a segment that keeps them.
-func neighbours(s segment.Live, first, second segment.Posting, in FieldSet) *roaring.Bitmap {
-	out := noRows
-	for k := range first.Fields() {
-		f := first.Field(k)
-		if !in.Has(f.ID()) {
-			continue
-		}
-		if _, ok := second.Find(f.ID()); !ok {
-			continue
-		}
-		switch rows := s.Neighbours(first, second, f.ID()); {
-		case rows == nil || rows.IsEmpty(): // as in most fields, where there are many
-		case out.IsEmpty():
-			out = rows
-		default:
-			out = Union(out, rows, s.Rows())
-		}
-	}
-	out, _ = resultcache.Trim(out)
-	return out
 }
 
 // findInARow finds the rows in which the words of a field follow each other. It returns false when the time is up.
