@@ -16,7 +16,7 @@ import (
 // TestDocumentsThatBeginWithTheWord asks for one word or phrase among many documents that have it at different places. A page that
 // is filled by documents that begin with it has the hits that a list of all documents gives.
 func TestDocumentsThatBeginWithTheWord(t *testing.T) {
-	defer func(c, l, b int) { classRows, listRows, beginningBytes = c, l, b }(classRows, listRows, beginningBytes)
+	defer func(c, l, s, b int) { classRows, listRows, stopRows, beginningBytes = c, l, s, b }(classRows, listRows, stopRows, beginningBytes)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -33,7 +33,8 @@ func TestDocumentsThatBeginWithTheWord(t *testing.T) {
 	filled := 0
 	for round := range 30 {
 		s := parseSettings(t, `{"searchableAttributes":["title","body","tags"],"stopWords":["the"],"typoTolerance":{"disableOnAttributes":`+
-			[]string{`[]`, `["title"]`}[rng.IntN(2)]+`},"rankingRules":`+rules[round%len(rules)]+`}`)
+			[]string{`[]`, `["title"]`}[rng.IntN(2)]+`},"proximityPrecision":`+[]string{`"byWord"`, `"byWord"`, `"byAttribute"`}[rng.IntN(3)]+
+			`,"rankingRules":`+rules[round%len(rules)]+`}`)
 		parts := make([][]*document, 1+rng.IntN(3))
 		deleted := map[segment.DocID]bool{}
 		for i := range 150 {
@@ -51,7 +52,9 @@ func TestDocumentsThatBeginWithTheWord(t *testing.T) {
 			r := Request{Query: words(1), Limit: 1 + rng.IntN(12)*(1+4*rng.IntN(2)), Offset: rng.IntN(4), MaxTotal: 1000, Scores: true, Details: true}
 			switch rng.IntN(4) {
 			case 0:
-				r.Query = `"` + words(1+rng.IntN(2)) + `"`
+				if r.Query = `"` + words(1+rng.IntN(3)) + `"`; rng.IntN(4) == 0 {
+					r.Query += " " + words(1)
+				}
 			case 1:
 				r.Query = r.Query[:1+rng.IntN(len(r.Query))]
 			case 2:
@@ -70,10 +73,10 @@ func TestDocumentsThatBeginWithTheWord(t *testing.T) {
 				}
 				return got.Hits
 			}
-			classRows, listRows = 1000, 1000
+			classRows, listRows, stopRows = 1000, 1000, 4096
 			ix.Cache = query.NewCache(resultcache.New(64 << 20))
 			want := ask()
-			classRows, listRows, beginningBytes = 1, 1, 1<<20
+			classRows, listRows, stopRows, beginningBytes = 1, 1, 1+rng.IntN(20), rng.IntN(2)<<20
 			if ix.Cache = kept; rng.IntN(3) == 0 {
 				ix.Cache = query.NewCache(resultcache.New(64 << 20))
 			}
@@ -86,6 +89,42 @@ func TestDocumentsThatBeginWithTheWord(t *testing.T) {
 	}
 	if filled < 400 {
 		t.Errorf("only %d pages were filled", filled)
+	}
+}
+
+// TestPhrasesInTheirPlace asks for phrases of which some documents have each word in its place, but no searched field all of them.
+func TestPhrasesInTheirPlace(t *testing.T) {
+	defer func(c, l, b int) { classRows, listRows, beginningBytes = c, l, b }(classRows, listRows, beginningBytes)
+	for _, tt := range []struct {
+		precision, query string
+		on               []string
+		first, last      *document // ids aside
+	}{
+		{"byWord", `"fox red"`, []string{"body", "tags"}, doc(0, "title", "fox red", "tags", "fox", "body", "red"), doc(0, "title", "the", "body", "fox red the")},
+		{"byAttribute", `"fox red read foxy"`, nil, doc(0, "title", "fox red read", "body", "read red read foxy"), doc(0, "title", "fox red read foxy the", "body", "red")},
+		{"byWord", `"fox red" read`, nil, doc(0, "title", "fox red", "body", "red foxy read"), doc(0, "title", "fox red read the", "body", "red")},
+		{"byWord", `"fox red"`, nil, doc(0, "title", "fox", "body", "read fox red"), doc(0, "title", "read", "body", "fox red the")},
+	} {
+		var docs []*document
+		for id := range 100 {
+			d := tt.first
+			if id >= 60 {
+				d = tt.last
+			}
+			docs = append(docs, &document{id: segment.DocID(id), values: d.values})
+		}
+		s := parseSettings(t, `{"searchableAttributes":["title","body","tags"],"rankingRules":["wordPosition","exactness"],"proximityPrecision":"`+tt.precision+`"}`)
+		ix := build(t, s, [][]*document{docs}, nil)
+		r := Request{Query: tt.query, SearchOn: tt.on, Limit: 20, MaxTotal: 1000, Details: true}
+		classRows, listRows = 1000, 1000
+		want := mustSearch(t, ix, r).Hits
+		classRows, listRows, beginningBytes = 1, 1, 0
+		ix.Cache = query.NewCache(resultcache.New(64 << 20))
+		got := mustSearch(t, ix, r).Hits
+		compareHits(t, tt.precision, r, got, want)
+		if got[0].ID < 60 {
+			t.Errorf("%s on %s, %s: document %d comes first", tt.query, tt.on, tt.precision, got[0].ID)
+		}
 	}
 }
 

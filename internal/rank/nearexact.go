@@ -112,7 +112,7 @@ func (s *search) exactCosts(like *batch, rows []uint32, words []placed, slots in
 	}
 	b := *like
 	b.rows = rows
-	s.placeWords(&b, words, slots, costs)
+	s.placeWords(&b, placing{words: words, slots: slots}, costs)
 }
 
 // placedWords returns those of some rows of a segment, each with all of some words, that have each of them in its place, in whatever
@@ -169,14 +169,38 @@ func (s *search) inOneField(seg int, in *roaring.Bitmap, words []placed) *roarin
 }
 
 // fieldsOf returns those of some rows of a segment of which a searched field has all of some words, and as many words as there are slots,
-// ascending.
+// ascending. Few fields have so many words.
 func (s *search) fieldsOf(seg int, in *roaring.Bitmap, words []placed, slots int) (found []uint32) {
 	if slots > maxExactWords {
 		return nil
 	}
-	s.eachField(seg, in, words, func(f segment.FieldID, rows *roaring.Bitmap) {
-		found = s.ix.Segments[seg].AppendOfCount(found, s.rowsIn(rows), f, slots)
-	})
+	all := s.rowsIn(in)
+	first := words[0].posting
+	for k := range first.Fields() {
+		f := first.Field(k)
+		if s.weights[f.ID()] < 0 {
+			continue
+		}
+		rows, begin := all, len(found)
+		if f.Count() < len(all) {
+			s.rowNumbers = f.AppendRows(s.rowNumbers[:0])
+			rows = s.rowNumbers
+		}
+		found = s.ix.Segments[seg].AppendOfCount(found, rows, f.ID(), slots)
+		keep := func(has *roaring.Bitmap) {
+			kept := slices.DeleteFunc(found[begin:], func(row uint32) bool { return !has.Contains(row) })
+			found = found[:begin+len(kept)]
+		}
+		if keep(in); len(found) > begin {
+			for _, w := range words {
+				if of, ok := w.posting.Find(f.ID()); ok {
+					keep(of.Rows())
+				} else {
+					found = found[:begin]
+				}
+			}
+		}
+	}
 	slices.Sort(found)
 	return slices.Compact(found)
 }

@@ -50,24 +50,33 @@ func (s *search) placeDense(b *batch, v *query.Node, fields []segment.FieldPosti
 	if !ok {
 		return fields
 	}
-	for i := range dense {
-		dense[i] = uint8(farthestPosition * v.Len)
-	}
-	nearest := fillPlaceCosts(&s.placeCosts, int(v.Start), v.Len)
+	nearest := -1
 	rows := s.ix.Segments[b.segment].Rows()
 	for _, f := range fields {
 		if f.Count()*len(dense)/rows > wordPer*len(b.rows) {
 			left = append(left, f)
-		} else {
-			f.LowerCosts(dense, b.rows[0], s.placeCosts[:], nearest)
+			continue
 		}
+		if nearest < 0 {
+			nearest = fillPlaceCosts(&s.placeCosts, int(v.Start), v.Len)
+			fill(dense, uint8(farthestPosition*v.Len))
+		}
+		f.LowerCosts(dense, b.rows[0], s.placeCosts[:], nearest)
 	}
-	if len(left) < len(fields) {
+	if nearest >= 0 {
 		for i, row := range b.rows {
 			costs[i] = min(costs[i], uint32(dense[row-b.rows[0]]))
 		}
 	}
 	return left
+}
+
+// fill sets all bytes to c. What is written already is copied, as the compiler has no quick loop for other bytes than 0.
+func fill(bytes []uint8, c uint8) {
+	bytes[0] = c
+	for n := 1; n < len(bytes); n *= 2 {
+		copy(bytes[n:], bytes[:n])
+	}
 }
 
 // fillPlaceCosts computes the costs of all positions of a node of n terms with its place at start, and the first position that is not

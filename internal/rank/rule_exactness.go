@@ -4,9 +4,6 @@ import (
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
-
-	"svc/internal/query"
-	"svc/segment"
 )
 
 // exactAttribute is the first half of exactness: it puts documents first of which a field is the query, then those of which one
@@ -67,12 +64,6 @@ const (
 // maxExactWords is the largest field that can be an exact match: word counts beyond are not kept.
 const maxExactWords = 30
 
-// placed is a word that an exact match has at a place.
-type placed struct {
-	posting  segment.Posting
-	position int
-}
-
 // exactAttributeCosts tells fields that are the query, that begin with it, and others.
 //
 // Words that do not exist are passed over at the end of the query: while someone
@@ -114,7 +105,7 @@ func (s *search) exactAttributeCosts(b *batch, costs []uint32) {
 	if len(words) == 0 {
 		return
 	}
-	s.placeWords(b, words, slots, costs)
+	s.placeWords(b, placing{words: words, slots: slots}, costs)
 }
 
 // areMisplaced is isMisplaced for a list.
@@ -138,55 +129,6 @@ func (s *search) isMisplaced(nodes []int, like batch) bool {
 	return true
 }
 
-// placeWords lowers the costs of rows where each word is in its place, in whatever field, and a
-// searched field has all the words. The two are independent.
-func (s *search) placeWords(b *batch, words []placed, slots int, costs []uint32) {
-	ls := &s.list
-	mark := ls.numbers.used
-	found := ls.numbers.take(len(b.rows)) // words found in their place
-	clear(found)
-	for len(s.wordScratch) < len(words) {
-		s.wordScratch = append(s.wordScratch, nil)
-	}
-	all := s.wordScratch[:len(words)]
-	for n, w := range words {
-		want := bucketed(w.position)
-		all[n] = s.gatherPosting(all[n][:0], b, w.posting)
-		for _, o := range all[n] {
-			if i := indexOf(o); found[i] == uint32(n) && bucketed(positionOf(o)) == want {
-				found[i]++
-			}
-		}
-	}
-	reader := s.ix.Segments[b.segment]
-	last := uint64(1) << 63 // row and field looked at last
-	for _, o := range all[0] {
-		if o>>16 == last {
-			continue
-		}
-		last = o >> 16
-		i, f := indexOf(o), fieldOf(o)
-		if int(found[i]) < len(words) || s.weights[f] < 0 || costs[i] == exactMatch || !stand(all[1:], last) {
-			continue
-		}
-		costs[i] = matchesStart
-		if slots <= maxExactWords && reader.WordCount(f, segment.Row(b.rows[i])) == slots {
-			costs[i] = exactMatch
-		}
-	}
-	ls.numbers.used = min(mark, ls.numbers.used)
-}
-
-// stand reports whether all words have an occurrence in a field of a row.
-func stand(words [][]uint64, place uint64) bool {
-	for _, w := range words {
-		if i, _ := slices.BinarySearch(w, place<<16); i == len(w) || w[i]>>16 != place {
-			return false
-		}
-	}
-	return true
-}
-
 // hasExactForm reports whether a node, a phrase or a word of the index, may still match as it is written.
 func (s *search) hasExactForm(b *batch, n int) bool {
 	v := &s.graph.Nodes[n]
@@ -195,29 +137,6 @@ func (s *search) hasExactForm(b *batch, n int) bool {
 	}
 	mask, word := b.mask(n)
 	return v.Exists && (word || mask&1 != 0)
-}
-
-// appendPlaced appends the words of a node; ok is false when the segment lacks one.
-func appendPlaced(dst []placed, v *query.Node, seg int) (out []placed, ok bool) {
-	if !v.Phrase {
-		if len(v.Words[seg]) == 0 {
-			return dst, false
-		}
-		return append(dst, placed{v.Words[seg][0], int(v.Start)}), true
-	}
-	p := v.Levels[0].Phrases[0]
-	words := p.Segments[seg].Words
-	if len(words) == 0 {
-		return dst, false
-	}
-	k := 0
-	for slot, w := range p.Slots {
-		if w != "" {
-			dst = append(dst, placed{words[k], int(v.Start) + slot})
-			k++
-		}
-	}
-	return dst, true
 }
 
 // exactAttributeClasses are the exact matches of a bucket with one path, and what matches at the start; nil
@@ -236,14 +155,15 @@ func (s *search) exactAttributeClasses(b *bucket) *classes {
 		word := func(seg int) *roaring.Bitmap { return s.graph.Nodes[v].Segments[seg].Word }
 		if c := s.cachedClasses(&classesOf{kind: 'e', nodes: nodes, levels: []int{0}, number: s.graph.Nodes[v].Start, rest: int(noExactMatch),
 			documents: func(seg int) int { return int(word(seg).GetCardinality()) },
-			derive:    func(seg int) *segmentClasses { return s.exactClasses(nodes, seg, word(seg)) }}, b.n); c != nil {
+			derive:    func(seg int) *segmentClasses { return s.exactClasses(nodes, seg, word(seg), false) }}, b.n); c != nil {
 			return c
 		}
 	}
+	begun := s.startsInPlace(b.paths[0].nodes)
 	parts := make([]*segmentClasses, len(b.rows))
 	for seg, in := range b.rows {
 		if in != nil {
-			parts[seg] = s.exactClasses(nodes, seg, in)
+			parts[seg] = s.exactClasses(nodes, seg, in, begun)
 		}
 	}
 	return join(parts, int(noExactMatch))
@@ -272,20 +192,25 @@ func (s *search) haveBegun(node, seg int, in *roaring.Bitmap) bool {
 	return s.begun != nil && s.begunWith == node && s.begun[seg] != nil && in.AndCardinality(s.begun[seg]) == in.GetCardinality()
 }
 
-// exactClasses are the exact matches among some documents of a segment, and what matches at the start; nil for none.
-func (s *search) exactClasses(nodes []int, seg int, in *roaring.Bitmap) *segmentClasses {
+// startsInPlace reports whether wordPosition has found documents to have the first word of a phrase, which is all of the query, in its
+// place.
+func (s *search) startsInPlace(nodes []int) bool {
+	p := partOf[wordPosition](s)
+	v := &s.graph.Nodes[nodes[0]]
+	return p != nil && p.rank == p.ranks && len(nodes) == 1 && v.Phrase && v.Start < exactPositions && !v.Levels[0].Phrases[0].StartsWithHole()
+}
+
+// exactClasses are the exact matches among some documents of a segment, and what matches at the start. begun: startsInPlace is
+// true of them.
+func (s *search) exactClasses(nodes []int, seg int, in *roaring.Bitmap, begun bool) *segmentClasses {
 	e, st := roaring.New(), roaring.New()
 	c := &segmentClasses{costs: []int{int(exactMatch), int(matchesStart)}, rows: []*roaring.Bitmap{e, st}, covered: e}
-	slots := 0
-	var words []placed
-	for _, n := range nodes {
-		slots += s.graph.Nodes[n].Slots()
-		var ok bool
-		if words, ok = appendPlaced(words, &s.graph.Nodes[n], seg); !ok {
-			return c
-		}
+	p, ok := s.placingOf(nodes, seg, begun)
+	if !ok {
+		return c
 	}
-	if slots == 1 && s.haveBegun(nodes[0], seg, in) {
+	words := p.words
+	if p.slots == 1 && s.haveBegun(nodes[0], seg, in) {
 		for k := range words[0].posting.Fields() {
 			f := words[0].posting.Field(k)
 			if r := and(f.Rows(), in); r != nil && s.weights[f.ID()] >= 0 {
@@ -296,15 +221,17 @@ func (s *search) exactClasses(nodes []int, seg int, in *roaring.Bitmap) *segment
 		c.rows[matchesStart], c.covered = roaring.AndNot(in, e), in
 		return c
 	}
-	for _, w := range words {
-		if in = and(in, w.posting.Rows()); in == nil {
-			return c
+	if !p.phrase {
+		for _, w := range words {
+			if in = and(in, w.posting.Rows()); in == nil {
+				return c
+			}
 		}
 	}
 	if !slices.ContainsFunc(words, func(w placed) bool { return w.position >= exactPositions }) {
 		if placed, ok := s.placedWords(seg, words, in); ok {
 			if placed != nil {
-				e.AddMany(s.fieldsOf(seg, placed, words, slots))
+				e.AddMany(s.fieldsOf(seg, placed, words, p.slots))
 				c.rows[matchesStart] = roaring.AndNot(s.inOneField(seg, placed, words), e)
 				c.cover()
 			}
@@ -317,7 +244,7 @@ func (s *search) exactClasses(nodes []int, seg int, in *roaring.Bitmap) *segment
 	for i := range costs {
 		costs[i] = noExactMatch
 	}
-	s.placeWords(&b, words, slots, costs)
+	s.placeWords(&b, p, costs)
 	for i, c := range costs {
 		switch c {
 		case exactMatch:

@@ -303,7 +303,14 @@ func (s *search) sievePosition(b *bucket, i int) *classes {
 			}
 		}
 		for seg, in := range with {
-			if in != nil && !v.add(seg, in, -1) {
+			if in == nil {
+				continue
+			}
+			if p, ok := s.phraseAlone(b, seg); words && ok {
+				if !v.addBegun(seg, in, p) {
+					return nil
+				}
+			} else if !v.add(seg, in, -1) {
 				return nil
 			}
 		}
@@ -389,7 +396,7 @@ func (s *search) beginning(with rows, node int) rows {
 		}
 		words, most := v.Words[seg], beginningBytes*int(in.GetCardinality())
 		if v.Phrase {
-			words, most = v.Levels[0].Phrases[0].Segments[seg].Words[:1], most/3 // of most phrases few documents begin with the first word
+			words, most = v.Levels[0].Phrases[0].Segments[seg].Words[:1], most/2 // of most phrases few documents begin with the first word
 		}
 		fields := s.searchableFields(words[0])
 		bytes := 0

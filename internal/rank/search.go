@@ -68,6 +68,7 @@ type memory struct {
 	placeCosts   [placeCosts]uint8
 	tableScratch []uint64    // of a table that is made
 	wordScratch  [][]uint64  // occurrences of the words of an exact match
+	exactWords   []placed    // these words
 	inSet        []uint32    // rows of a set that is gone through
 	sifted       []costLists // of a sieve, by segment
 	nearRows     rowBits     // of nearIn: a bit for each row of a segment
@@ -83,6 +84,7 @@ var memories = sync.Pool{New: func() any { return new(memory) }}
 func (m *memory) release() {
 	clear(m.tables)
 	clear(m.tokens[:cap(m.tokens)])
+	clear(m.exactWords[:cap(m.exactWords)])
 	m.sorting.release()
 	clear(m.stack[:cap(m.stack)])
 	m.stack = m.stack[:0]
