@@ -5,9 +5,8 @@ import (
 	"iter"
 	"strconv"
 
-	"github.com/bytedance/sonic"
-
 	"svc/internal/document"
+	"svc/internal/jsontext"
 )
 
 // value is one JSON value as it stands in a body that is known to be valid
@@ -40,14 +39,8 @@ func (v value) text() (string, bool) {
 	if v[0] != '"' {
 		return "", false
 	}
-	for _, c := range v {
-		if c == '\\' {
-			var s string
-			if err := sonic.Unmarshal(v, &s); err != nil {
-				return "", false
-			}
-			return s, true
-		}
+	if bytes.IndexByte(v, '\\') >= 0 {
+		return string(jsontext.AppendUnquoted(nil, v)), true
 	}
 	return string(v[1 : len(v)-1]), true
 }
