@@ -27,46 +27,30 @@ func (s *search) phraseAlone(b *bucket, seg int) (p placing, ok bool) {
 	return s.placingOf(nodes, seg, true)
 }
 
-// addBegun adds documents of a segment, which have a phrase, in ascending order. It adds all of them, unless so many have the least cost
-// and begin with the phrase that they fill the page: then it leaves out those behind them that are no exact match.
-func (v *sieve) addBegun(seg int, in *roaring.Bitmap, p placing) bool {
-	s := v.s
-	numbers := &s.list.numbers
-	like := batch{fixed: v.b.fixed, segment: seg}
-	missing, left, judged, begun := s.out.missing(), int(in.GetCardinality()), 0, 0
-	few := false // that begin with the phrase
-	judge := func(rows []uint32) {
-		mark := numbers.used
-		defer func() { numbers.used = min(mark, numbers.used) }()
-		like.rows = rows
-		costs := numbers.take(len(rows))
-		v.eval(&like, costs)
-		v.byCost[seg].add(rows, costs, tooMuch)
-		judged += len(rows)
-		if few {
-			return
+// addBegun adds documents with a phrase that is all of the query: all of them, or, of a segment where so many have the least cost and begin
+// with the phrase that they fill the page, those up to the last of these, and the exact matches behind it. It adds none and returns false
+// where the query is no such phrase, or few begin with it.
+func (v *sieve) addBegun(with rows) bool {
+	for seg, in := range with {
+		if in == nil {
+			continue
 		}
-		first := like
-		first.rows = numbers.take(len(rows))[:0]
-		for i, c := range costs {
-			if int(c) == v.least {
-				first.rows = append(first.rows, rows[i])
+		p, ok := v.s.phraseAlone(v.b, seg)
+		if !ok || !v.addBegunIn(seg, in, p) {
+			for i := range v.byCost {
+				v.byCost[i].reset()
 			}
+			return false
 		}
-		if len(first.rows) > 0 {
-			exact := costs[:len(first.rows)]
-			for i := range exact {
-				exact[i] = noExactMatch
-			}
-			s.placeWords(&first, p, exact)
-			for _, c := range exact {
-				if c < noExactMatch {
-					begun++
-				}
-			}
-		}
-		few = begun*left < missing*judged
 	}
+	return true
+}
+
+// addBegunIn is addBegun for the documents of a segment. It returns false where few of the first ones begin with the phrase, or time is over.
+func (v *sieve) addBegunIn(seg int, in *roaring.Bitmap, p placing) bool {
+	s := v.s
+	missing, all, judged, begun := s.out.missing(), int(in.GetCardinality()), 0, 0
+	asks := true
 	it := in.ManyIterator()
 	for next := min(askRows, stopRows); ; next = min(2*next, stopRows) {
 		s.inSet = slices.Grow(s.inSet[:0], next)
@@ -77,14 +61,54 @@ func (v *sieve) addBegun(seg int, in *roaring.Bitmap, p placing) bool {
 		case s.late():
 			return false
 		}
-		judge(rows)
-		if begun >= missing {
+		begun += v.judgeBegun(seg, rows, p, asks)
+		judged += len(rows)
+		few := judged < all && begun*all < missing*judged
+		switch {
+		case few && judged == len(rows):
+			return false
+		case few:
+			asks = false
+		case asks && begun >= missing:
 			rest := in.Clone()
 			rest.RemoveRange(0, uint64(rows[len(rows)-1])+1)
 			if whole := s.fieldsOf(seg, rest, p.words, p.slots); len(whole) > 0 {
-				judge(whole)
+				v.judgeBegun(seg, whole, p, false)
 			}
 			return true
 		}
 	}
+}
+
+// judgeBegun adds some rows of a segment, and returns, where asked, how many of them have the least cost and begin with a phrase.
+func (v *sieve) judgeBegun(seg int, rows []uint32, p placing, asks bool) (begun int) {
+	s := v.s
+	numbers := &s.list.numbers
+	mark := numbers.used
+	defer func() { numbers.used = min(mark, numbers.used) }()
+	like := batch{fixed: v.b.fixed, segment: seg, rows: rows}
+	costs := numbers.take(len(rows))
+	v.eval(&like, costs)
+	v.byCost[seg].add(rows, costs, tooMuch)
+	first := like
+	first.rows = numbers.take(len(rows))[:0]
+	for i, c := range costs {
+		if int(c) == v.least {
+			first.rows = append(first.rows, rows[i])
+		}
+	}
+	if len(first.rows) == 0 || !asks {
+		return 0
+	}
+	exact := costs[:len(first.rows)]
+	for i := range exact {
+		exact[i] = noExactMatch
+	}
+	s.placeWords(&first, p, exact)
+	for _, c := range exact {
+		if c < noExactMatch {
+			begun++
+		}
+	}
+	return begun
 }

@@ -296,23 +296,15 @@ func (s *search) sievePosition(b *bucket, i int) *classes {
 				with[seg] = and(in, w)
 			}
 		}
-		if words {
+		added := words && v.addBegun(with)
+		if words && !added {
 			if first := s.beginning(with, nodes[0]); first.count() >= s.out.missing() {
 				s.begun, s.begunWith = first, nodes[0]
 				return &classes{costs: []int{least}, rows: []rows{first}, rest: -1}
 			}
 		}
-		for seg, in := range with {
-			if in == nil {
-				continue
-			}
-			if p, ok := s.phraseAlone(b, seg); words && ok {
-				if !v.addBegun(seg, in, p) {
-					return nil
-				}
-			} else if !v.add(seg, in, -1) {
-				return nil
-			}
+		if !added && !v.addAll(with) {
+			return nil
 		}
 		if words && v.full(least) {
 			return v.classes(least)
