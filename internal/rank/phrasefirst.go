@@ -27,61 +27,57 @@ func (s *search) phraseAlone(b *bucket, seg int) (p placing, ok bool) {
 	return s.placingOf(nodes, seg, true)
 }
 
-// addBegun adds documents with a phrase that is all of the query: all of them, or, of a segment where so many have the least cost and begin
-// with the phrase that they fill the page, those up to the last of these, and the exact matches behind it. It adds none and returns false
-// where the query is no such phrase, or few begin with it.
-func (v *sieve) addBegun(with rows) bool {
+// addBegun adds documents with a phrase that is all of the query, until so many of a segment have the least cost and begin with the phrase
+// that they fill the page; then the exact matches among the rest. It returns those that are left to add: all where the query is no such
+// phrase, and all but the first where few of these begin with it.
+func (v *sieve) addBegun(with rows) (left rows) {
+	left = make(rows, len(with))
 	for seg, in := range with {
 		if in == nil {
 			continue
 		}
-		p, ok := v.s.phraseAlone(v.b, seg)
-		if !ok || !v.addBegunIn(seg, in, p) {
-			for i := range v.byCost {
-				v.byCost[i].reset()
-			}
-			return false
+		if p, ok := v.s.phraseAlone(v.b, seg); ok {
+			in = v.addBegunIn(seg, in, p)
 		}
+		left[seg] = in
 	}
-	return true
+	return left
 }
 
-// addBegunIn is addBegun for the documents of a segment. It returns false where few of the first ones begin with the phrase, or time is over.
-func (v *sieve) addBegunIn(seg int, in *roaring.Bitmap, p placing) bool {
+// addBegunIn is addBegun for the documents of a segment.
+func (v *sieve) addBegunIn(seg int, in *roaring.Bitmap, p placing) (left *roaring.Bitmap) {
 	s := v.s
 	missing, all, judged, begun := s.out.missing(), int(in.GetCardinality()), 0, 0
-	asks := true
+	behind := func(row uint32) *roaring.Bitmap {
+		rest := in.Clone()
+		rest.RemoveRange(0, uint64(row)+1)
+		return rest
+	}
 	it := in.ManyIterator()
-	for next := min(askRows, stopRows); ; next = min(2*next, stopRows) {
+	for next := min(askRows, stopRows); judged < all && !s.late(); next = min(2*next, stopRows) {
 		s.inSet = slices.Grow(s.inSet[:0], next)
 		rows := s.inSet[:it.NextMany(s.inSet[:next])]
-		switch {
-		case len(rows) == 0:
-			return true
-		case s.late():
-			return false
-		}
-		begun += v.judgeBegun(seg, rows, p, asks)
+		last := rows[len(rows)-1]
+		begun += v.judgeBegun(seg, rows, p)
 		judged += len(rows)
-		few := judged < all && begun*all < missing*judged
 		switch {
-		case few && judged == len(rows):
-			return false
-		case few:
-			asks = false
-		case asks && begun >= missing:
-			rest := in.Clone()
-			rest.RemoveRange(0, uint64(rows[len(rows)-1])+1)
-			if whole := s.fieldsOf(seg, rest, p.words, p.slots); len(whole) > 0 {
-				v.judgeBegun(seg, whole, p, false)
+		case begun >= missing:
+			if whole := s.fieldsOf(seg, behind(last), p.words, p.slots); len(whole) > 0 {
+				v.judgeBegun(seg, whole, p)
 			}
-			return true
+			return nil
+		case begun*all < missing*judged && judged < all:
+			return behind(last)
 		}
 	}
+	if judged < all { // time is over
+		return in
+	}
+	return nil
 }
 
-// judgeBegun adds some rows of a segment, and returns, where asked, how many of them have the least cost and begin with a phrase.
-func (v *sieve) judgeBegun(seg int, rows []uint32, p placing, asks bool) (begun int) {
+// judgeBegun adds some rows of a segment, and returns how many of them have the least cost and begin with a phrase.
+func (v *sieve) judgeBegun(seg int, rows []uint32, p placing) (begun int) {
 	s := v.s
 	numbers := &s.list.numbers
 	mark := numbers.used
@@ -97,7 +93,7 @@ func (v *sieve) judgeBegun(seg int, rows []uint32, p placing, asks bool) (begun 
 			first.rows = append(first.rows, rows[i])
 		}
 	}
-	if len(first.rows) == 0 || !asks {
+	if len(first.rows) == 0 {
 		return 0
 	}
 	exact := costs[:len(first.rows)]

@@ -296,14 +296,17 @@ func (s *search) sievePosition(b *bucket, i int) *classes {
 				with[seg] = and(in, w)
 			}
 		}
-		added := words && v.addBegun(with)
-		if words && !added {
+		left := with
+		if words {
+			left = v.addBegun(with)
+		}
+		if words && !left.isEmpty() {
 			if first := s.beginning(with, nodes[0]); first.count() >= s.out.missing() {
 				s.begun, s.begunWith = first, nodes[0]
 				return &classes{costs: []int{least}, rows: []rows{first}, rest: -1}
 			}
 		}
-		if !added && !v.addAll(with) {
+		if !v.addAll(left) {
 			return nil
 		}
 		if words && v.full(least) {
