@@ -1,6 +1,7 @@
 package rank
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -137,34 +138,22 @@ func (s *search) placedWords(seg int, words []placed, in *roaring.Bitmap) (*roar
 	return in, true
 }
 
-// eachField calls f for the searched fields that have all of some words in some rows of a segment, and the rows.
-func (s *search) eachField(seg int, in *roaring.Bitmap, words []placed, f func(id segment.FieldID, rows *roaring.Bitmap)) {
-	first := words[0].posting
-fields:
-	for k := range first.Fields() {
-		of := first.Field(k)
-		if s.weights[of.ID()] < 0 {
-			continue
-		}
-		r := and(in, of.Rows())
-		for _, w := range words[1:] {
-			other, ok := w.posting.Find(of.ID())
-			if !ok {
-				continue fields
-			}
-			r = and(r, other.Rows())
-		}
-		if r != nil {
-			f(of.ID(), r)
-		}
-	}
-}
-
 // inOneField returns those of some rows of a segment of which a searched field has all of some words.
 func (s *search) inOneField(seg int, in *roaring.Bitmap, words []placed) *roaring.Bitmap {
 	found := roaring.New()
-	n := s.ix.Segments[seg].Rows()
-	s.eachField(seg, in, words, func(_ segment.FieldID, rows *roaring.Bitmap) { found = query.Union(found, rows, n) })
+	for k := range words[0].posting.Fields() {
+		of, ok := s.searchedField(words, k)
+		if !ok {
+			continue
+		}
+		r := in
+		for i := range of {
+			r = and(r, of[i].Rows())
+		}
+		if r != nil {
+			found = query.Union(found, r, s.ix.Segments[seg].Rows())
+		}
+	}
 	return found
 }
 
@@ -175,32 +164,44 @@ func (s *search) fieldsOf(seg int, in *roaring.Bitmap, words []placed, slots int
 		return nil
 	}
 	all := s.rowsIn(in)
-	first := words[0].posting
-	for k := range first.Fields() {
-		f := first.Field(k)
-		if s.weights[f.ID()] < 0 {
+	for k := range words[0].posting.Fields() {
+		of, ok := s.searchedField(words, k)
+		if !ok {
 			continue
 		}
 		rows, begin := all, len(found)
-		if f.Count() < len(all) {
-			s.rowNumbers = f.AppendRows(s.rowNumbers[:0])
+		if rarest := slices.MinFunc(of, func(a, b segment.FieldPosting) int { return cmp.Compare(a.Count(), b.Count()) }); rarest.Count() < len(all) {
+			s.rowNumbers = rarest.AppendRows(s.rowNumbers[:0])
 			rows = s.rowNumbers
 		}
-		found = s.ix.Segments[seg].AppendOfCount(found, rows, f.ID(), slots)
+		found = s.ix.Segments[seg].AppendOfCount(found, rows, of[0].ID(), slots)
 		keep := func(has *roaring.Bitmap) {
 			kept := slices.DeleteFunc(found[begin:], func(row uint32) bool { return !has.Contains(row) })
 			found = found[:begin+len(kept)]
 		}
-		if keep(in); len(found) > begin {
-			for _, w := range words {
-				if of, ok := w.posting.Find(f.ID()); ok {
-					keep(of.Rows())
-				} else {
-					found = found[:begin]
-				}
-			}
+		for i := 0; i < len(of) && len(found) > begin; i++ {
+			keep(of[i].Rows())
 		}
+		keep(in)
 	}
 	slices.Sort(found)
 	return slices.Compact(found)
+}
+
+// searchedField returns the parts of the postings of some words in the k-th field of the first; ok is false where it is not searched, or
+// another word lacks it.
+func (s *search) searchedField(words []placed, k int) (of []segment.FieldPosting, ok bool) {
+	first := words[0].posting.Field(k)
+	if s.weights[first.ID()] < 0 {
+		return nil, false
+	}
+	of = append(of, first)
+	for _, w := range words[1:] {
+		f, ok := w.posting.Find(first.ID())
+		if !ok {
+			return nil, false
+		}
+		of = append(of, f)
+	}
+	return of, true
 }

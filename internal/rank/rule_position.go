@@ -301,7 +301,7 @@ func (s *search) sievePosition(b *bucket, i int) *classes {
 			left = v.addBegun(with)
 		}
 		if words && !left.isEmpty() {
-			if first := s.beginning(with, nodes[0]); first.count() >= s.out.missing() {
+			if first := s.beginning(with, nodes[0], v.beginningPer(with, nodes[0])); first.count() >= s.out.missing() {
 				s.begun, s.begunWith = first, nodes[0]
 				return &classes{costs: []int{least}, rows: []rows{first}, rest: -1}
 			}
@@ -376,46 +376,6 @@ func (s *search) placeNodes(b *batch, nodes []int, most int, costs []uint32) {
 	s.list.numbers.used = min(mark, s.list.numbers.used)
 }
 
-// beginning returns those of some documents with a word or phrase as it is written in which a searchable field begins with it, or with the
-// first word of the phrase; nil where that is not looked up. No document with the word is nearer to the place of the first word of a query,
-// and of those that are as near for the sake of another word none is before them by exactness.
-func (s *search) beginning(with rows, node int) rows {
-	v := &s.graph.Nodes[node]
-	if v.Start > 0 {
-		return nil
-	}
-	found := make(rows, len(with))
-	for seg, in := range with {
-		if in == nil {
-			continue
-		}
-		words, most := v.Words[seg], beginningBytes*int(in.GetCardinality())
-		if v.Phrase {
-			words, most = v.Levels[0].Phrases[0].Segments[seg].Words[:1], most/2 // of most phrases few documents begin with the first word
-		}
-		fields := s.searchableFields(words[0])
-		bytes := 0
-		for _, f := range fields {
-			bytes += f.PositionBytes()
-		}
-		if bytes > most {
-			return nil
-		}
-		for _, f := range fields {
-			s.rowNumbers = f.AppendStarting(s.rowNumbers[:0])
-			if len(s.rowNumbers) == 0 {
-				continue
-			}
-			r := bitmapOf(s.rowNumbers, s.ix.Segments[seg].Rows())
-			if v.Phrase || s.fields != nil || in != v.Segments[seg].Word { // else all of them are
-				r = and(r, in)
-			}
-			found[seg] = or(found[seg], r)
-		}
-	}
-	return found
-}
-
 // searchableFields returns the parts of a posting in searchable fields.
 func (s *search) searchableFields(p segment.Posting) (fields []segment.FieldPosting) {
 	for k := range p.Fields() {
@@ -425,10 +385,6 @@ func (s *search) searchableFields(p segment.Posting) (fields []segment.FieldPost
 	}
 	return fields
 }
-
-// beginningBytes: to look at so many bytes of positions takes no longer than to find the places of a word in one document. (A variable, so
-// that tests can change it.)
-var beginningBytes = 64
 
 // exactRulesFollow reports whether no rule behind i but those of exactness orders documents, and whether the one that counts
 // exact words is there.

@@ -6,6 +6,63 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
+// beginning returns those of some documents with a word or phrase as it is written in which a searchable field begins with it, or with the
+// first word of the phrase; nil where that is not looked up, as more than per bytes would be read for each of them. No document with the
+// word is nearer to the place of the first word of a query, and of those that are as near for the sake of another word none is before them
+// by exactness.
+func (s *search) beginning(with rows, node, per int) rows {
+	v := &s.graph.Nodes[node]
+	if v.Start > 0 {
+		return nil
+	}
+	found := make(rows, len(with))
+	for seg, in := range with {
+		if in == nil {
+			continue
+		}
+		words := v.Words[seg]
+		if v.Phrase {
+			words = v.Levels[0].Phrases[0].Segments[seg].Words
+		}
+		fields := s.searchableFields(words[0])
+		if positionBytes(fields) > per*int(in.GetCardinality()) {
+			return nil
+		}
+		for _, f := range fields {
+			s.rowNumbers = f.AppendStarting(s.rowNumbers[:0])
+			if len(s.rowNumbers) == 0 {
+				continue
+			}
+			r := bitmapOf(s.rowNumbers, s.ix.Segments[seg].Rows())
+			if v.Phrase || s.fields != nil || in != v.Segments[seg].Word { // else all of them are
+				r = and(r, in)
+			}
+			found[seg] = or(found[seg], r)
+		}
+	}
+	return found
+}
+
+// beginningPer returns how many bytes of positions may be read for each of some documents to find those that begin with a word or phrase.
+// Of most phrases few documents begin with the first word; those that were judged tell whether these fill the page.
+func (v *sieve) beginningPer(with rows, node int) int {
+	if !v.s.graph.Nodes[node].Phrase {
+		return beginningBytes
+	}
+	least, judged := v.count(v.least), v.count(tooMuch-1)
+	switch {
+	case judged == 0:
+		return beginningBytes / 3
+	case least*with.count() < 2*v.s.out.missing()*judged:
+		return 0
+	}
+	return 4 * beginningBytes
+}
+
+// beginningBytes: to look at so many bytes of positions takes no longer than to find the places of a word in one document. (A variable, so
+// that tests can change it.)
+var beginningBytes = 64
+
 // Where many documents begin with the phrase that is the query, the first of them fill the page. No others come before them but those of
 // which a field is the phrase.
 
