@@ -189,6 +189,14 @@ func (r *Reader) AppendOfCount(dst, rows []uint32, f FieldID, words int) []uint3
 	if !ok {
 		return dst
 	}
+	if c.rows == nil {
+		for _, row := range rows {
+			if int(row) < len(c.counts) && int(c.counts[row]) == words {
+				dst = append(dst, row)
+			}
+		}
+		return dst
+	}
 	for _, row := range rows {
 		if c.get(Row(row)) == words {
 			dst = append(dst, row)

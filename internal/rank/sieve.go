@@ -8,6 +8,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/resultcache"
+	"svc/segment/rowlist"
 )
 
 // Costs that are read from positions are dear, and most documents of a large bucket never come near the page. So the documents
@@ -204,6 +205,9 @@ func (l costLists) classes(rows int) *segmentClasses {
 // bitmapOf returns a set of rows of a segment with so many rows. Many go through a bit for each row.
 func bitmapOf(list []uint32, rows int) *roaring.Bitmap {
 	if len(list) < rows/bitsPer {
+		if ascend(list) {
+			return rowlist.FromRows(list)
+		}
 		return roaring.BitmapOf(list...)
 	}
 	words := make([]uint64, (rows+63)/64)
@@ -213,6 +217,16 @@ func bitmapOf(list []uint32, rows int) *roaring.Bitmap {
 		}
 	}
 	return roaring.FromDense(words, false)
+}
+
+// ascend reports whether each of some rows is above the one before it.
+func ascend(rows []uint32) bool {
+	for i := 1; i < len(rows); i++ {
+		if rows[i] <= rows[i-1] {
+			return false
+		}
+	}
+	return true
 }
 
 // bitsPer is from which share of the rows of a segment on, one in so many, a set is made with a bit a row.

@@ -111,12 +111,20 @@ func (c *RoaringCursor) Find(row uint32) (index int, ok bool, ahead uint32) {
 	for c.container < c.containers && c.key < row>>16 {
 		c.nextContainer()
 	}
-	if c.kind == containerBitmap && c.container < c.containers && c.key == row>>16 {
-		if c.p[c.begin+int(row&0xffff)>>3]>>(row&7)&1 == 0 {
-			return 0, false, row
-		}
+	if c.kind != containerBitmap || c.container >= c.containers || c.key != row>>16 {
+		return c.Rank(row)
 	}
-	return c.Rank(row)
+	values := c.p[c.begin : c.begin+containerBytes]
+	w := int(row&0xffff) >> 6
+	word := binary.LittleEndian.Uint64(values[8*w:])
+	if word>>(row&63)&1 == 0 {
+		return 0, false, row
+	}
+	if c.index < w {
+		c.passed += ones(values[8*c.index : 8*w])
+		c.index = w
+	}
+	return c.base + c.passed + bits.OnesCount64(word&(1<<(row&63)-1)), true, row
 }
 
 // Rank returns how many rows of the list are smaller than row, whether row is
