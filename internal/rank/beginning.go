@@ -69,16 +69,17 @@ var beginningBytes = 64
 // phraseAlone returns what rows of a segment are asked for that may match exactly, where a phrase is all of the query that counts in a
 // bucket with one path.
 func (s *search) phraseAlone(b *bucket, seg int) (p placing, ok bool) {
+	only := b.paths[0].nodes
+	v := &s.graph.Nodes[only[0]]
+	if len(only) != 1 || !v.Phrase || v.Start >= exactPositions || v.Levels[0].Phrases[0].StartsWithHole() {
+		return p, false
+	}
 	levels, ok := s.levelsOf(b)
 	if !ok {
 		return p, false
 	}
 	nodes, ok := s.exactNodes(b, levels)
-	if !ok || len(nodes) != 1 || len(b.paths[0].nodes) != 1 {
-		return p, false
-	}
-	v := &s.graph.Nodes[nodes[0]]
-	if !v.Phrase || v.Start >= exactPositions || v.Levels[0].Phrases[0].StartsWithHole() {
+	if !ok {
 		return p, false
 	}
 	return s.placingOf(nodes, seg, true)
