@@ -24,7 +24,7 @@ func (w *walkQuery) allowed(d *walkDoc, r *walkReading, i int) (words []string, 
 			}
 		}
 		for _, p := range n.phrases[level] {
-			if w.stands(d, p) {
+			if w.hasPhrase(d, p) {
 				phrases = append(phrases, p)
 			}
 		}
@@ -32,15 +32,19 @@ func (w *walkQuery) allowed(d *walkDoc, r *walkReading, i int) (words []string, 
 	return words, phrases
 }
 
-// eachSpot calls f for the places of a node's words, and of the first words of its phrases.
+// eachSpot calls f for the places of a node's words in all fields, and of the first words of its phrases in those that are searched.
 func (w *walkQuery) eachSpot(d *walkDoc, r *walkReading, i int, f func(walkSpot)) {
 	words, phrases := w.allowed(d, r, i)
-	for _, p := range phrases {
-		words = append(words, p[slices.IndexFunc(p, func(word string) bool { return word != "" })])
-	}
 	for _, word := range words {
 		for _, s := range d.words[word] {
 			f(s)
+		}
+	}
+	for _, p := range phrases {
+		for _, s := range d.words[p[slices.IndexFunc(p, func(word string) bool { return word != "" })]] {
+			if w.searched(s) {
+				f(s)
+			}
 		}
 	}
 }
@@ -71,7 +75,7 @@ func (w *walkQuery) apart(d *walkDoc, r *walkReading, i, j int) int {
 				for _, b := range d.words[y.word] {
 					gap := b.position - a.position
 					switch {
-					case a.field != b.field:
+					case a.field != b.field || !(x.single && y.single) && !w.searched(a):
 					case w.set.ProximityPrecision == "byAttribute":
 						least = 0
 					case gap > 0:
@@ -125,8 +129,9 @@ func (w *walkQuery) exactAttribute(c *walkCandidate) int {
 		}
 	}
 	type want struct {
-		word string
-		at   int
+		word   string
+		at     int
+		counts func(walkSpot) bool
 	}
 	var wants []want
 	slots := 0
@@ -135,11 +140,11 @@ func (w *walkQuery) exactAttribute(c *walkCandidate) int {
 		delete(byTerm, t)
 		slots += int(n.End-n.Start) + 1
 		if !n.IsPhrase() {
-			wants = append(wants, want{n.Word, int(n.Start)})
+			wants = append(wants, want{n.Word, int(n.Start), func(walkSpot) bool { return true }})
 		}
 		for k, word := range n.Phrase {
 			if word != "" {
-				wants = append(wants, want{word, int(n.Start) + k})
+				wants = append(wants, want{word, int(n.Start) + k, w.searched})
 			}
 		}
 	}
@@ -154,7 +159,7 @@ func (w *walkQuery) exactAttribute(c *walkCandidate) int {
 		begins := true
 		for _, x := range wants {
 			begins = begins && slices.ContainsFunc(c.words[x.word], func(s walkSpot) bool { return s.field == name }) &&
-				slices.ContainsFunc(c.words[x.word], func(s walkSpot) bool { return walkBucket(s.position) == walkBucket(x.at) })
+				slices.ContainsFunc(c.words[x.word], func(s walkSpot) bool { return x.counts(s) && walkBucket(s.position) == walkBucket(x.at) })
 		}
 		switch {
 		case begins && f.positions.Words() == slots && slots <= 30:

@@ -156,7 +156,7 @@ func (w *walkQuery) add(n *walkNode) {
 		halves := []string{n.Word[:at], n.Word[at:]}
 		count := 0
 		for _, d := range w.docs {
-			if w.stands(d, halves) {
+			if w.hasPhrase(d, halves) {
 				count++
 			}
 		}
@@ -197,8 +197,8 @@ func walkDistance(a, b []rune, prefix bool) int {
 	return min(best, t[len(b)][len(a)])
 }
 
-// stands reports whether the slots of a phrase, "" for holes, stand in a document.
-func (w *walkQuery) stands(d *walkDoc, slots []string) bool {
+// hasPhrase reports whether the slots of a phrase, "" for holes, stand in one field that is searched.
+func (w *walkQuery) hasPhrase(d *walkDoc, slots []string) bool {
 	for len(slots) > 0 && slots[0] == "" {
 		slots = slots[1:]
 	}
@@ -208,12 +208,12 @@ func (w *walkQuery) stands(d *walkDoc, slots []string) bool {
 	if w.set.ProximityPrecision == "byAttribute" {
 		words := slices.DeleteFunc(slices.Clone(slots), func(s string) bool { return s == "" })
 		for i, word := range words {
-			if len(d.words[word]) == 0 {
+			if !slices.ContainsFunc(d.words[word], w.searched) {
 				return false
 			}
 			for _, other := range words[i+1 : min(i+3, len(words))] {
 				if !slices.ContainsFunc(d.words[word], func(a walkSpot) bool {
-					return slices.ContainsFunc(d.words[other], func(b walkSpot) bool { return a.field == b.field })
+					return slices.ContainsFunc(d.words[other], func(b walkSpot) bool { return a.field == b.field && w.searched(a) })
 				}) {
 					return false
 				}
@@ -233,20 +233,10 @@ func (w *walkQuery) stands(d *walkDoc, slots []string) bool {
 			return s.field == at.field && s.position > at.position && s.position <= at.position+reach && goesOn(s, 1, slots[1:])
 		})
 	}
-	return slices.ContainsFunc(d.words[slots[0]], func(s walkSpot) bool { return goesOn(s, 1, slots[1:]) })
+	return slices.ContainsFunc(d.words[slots[0]], func(s walkSpot) bool { return w.searched(s) && goesOn(s, 1, slots[1:]) })
 }
 
 func (w *walkQuery) searched(s walkSpot) bool { return w.on == nil || slices.Contains(w.on, s.field) }
-
-// hasPhrase reports whether a phrase stands in a document, with its words in the fields that are searched.
-func (w *walkQuery) hasPhrase(d *walkDoc, slots []string) bool {
-	for _, word := range slots {
-		if word != "" && !slices.ContainsFunc(d.words[word], w.searched) {
-			return false
-		}
-	}
-	return w.stands(d, slots)
-}
 
 // counts reports whether a word of a node counts where it stands.
 func (w *walkQuery) counts(n *walkNode, level int, word string, s walkSpot) bool {

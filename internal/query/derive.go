@@ -7,19 +7,21 @@ import (
 	"svc/segment"
 )
 
-func (ix *resolver) derivePhrase(s *source) *Match {
-	p := ix.phrase(s.phrase)
+func (ix *resolver) derivePhrase(s *source, fields FieldSet) *Match {
+	p := ix.phrase(s.phrase, fields)
 	m := &Match{Words: make([][]segment.Posting, len(ix.Segments))}
 	m.Exists = ix.liveRows(p) > 0
 	m.Levels[0].Phrases = []*PhraseMatch{p}
 	for l := range m.Levels {
 		m.Levels[l].Postings = make([][]segment.Posting, len(ix.Segments))
 	}
-	ix.segmentRows(m, s, nil)
+	ix.segmentRows(m, s, fields)
 	return m
 }
 
-func (ix *resolver) deriveWord(s *source) (*Match, error) {
+// deriveWord derives a word or n-gram that is searched in the given fields (nil: all). Which other words count depends on
+// the whole index; phrases are found in these fields only.
+func (ix *resolver) deriveWord(s *source, fields FieldSet) (*Match, error) {
 	d := &derivation{resolver: ix, source: s, word: strings.Join(s.words, ""), all: ix.in(nil)}
 	d.tolerant = ix.tolerant(d.all)
 	defer d.release()
@@ -29,7 +31,7 @@ func (ix *resolver) deriveWord(s *source) (*Match, error) {
 	}
 	if len(d.word) > maxWordBytes {
 		if !s.forms {
-			ix.segmentRows(m, s, nil)
+			ix.segmentRows(m, s, fields)
 		}
 		return m, nil
 	}
@@ -67,11 +69,11 @@ func (ix *resolver) deriveWord(s *source) (*Match, error) {
 		}
 	}
 	for _, words := range ix.synonyms(s.words) {
-		m.Levels[0].Phrases = append(m.Levels[0].Phrases, ix.phrase(words))
+		m.Levels[0].Phrases = append(m.Levels[0].Phrases, ix.phrase(words, fields))
 	}
 
 	if s.written {
-		ix.segmentRows(m, s, nil)
+		ix.segmentRows(m, s, fields)
 		return m, nil
 	}
 
@@ -83,11 +85,11 @@ func (ix *resolver) deriveWord(s *source) (*Match, error) {
 		}
 		m.forms.lists = append(m.forms.lists, words)
 	}
-	if p := d.split(); p != nil {
+	if p := d.split(fields); p != nil {
 		m.Levels[1].Phrases = []*PhraseMatch{p}
 	}
 	if !s.forms {
-		ix.segmentRows(m, s, nil)
+		ix.segmentRows(m, s, fields)
 	}
 
 	if m.Exists && !s.prefix {

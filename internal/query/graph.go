@@ -39,8 +39,8 @@ func (ix *Index) Build(ctx context.Context, t *Terms, fields FieldSet, late func
 }
 
 // BuildForms is Build where nobody asks which documents match: of the graph there are Highlights alone.
-func (ix *Index) BuildForms(ctx context.Context, t *Terms, late func() bool) (*Graph, error) {
-	return ix.build(ctx, t, nil, late, nil, true)
+func (ix *Index) BuildForms(ctx context.Context, t *Terms, fields FieldSet, late func() bool) (*Graph, error) {
+	return ix.build(ctx, t, fields, late, nil, true)
 }
 
 // Enough is how many documents tell a page and its total: so many have the first term, and a page of them all terms.
@@ -126,19 +126,19 @@ func (ix *resolver) matchFewTypos(s *source, fields FieldSet, i int, enough *Eno
 
 func (ix *resolver) excluded(t *Terms, fields FieldSet) []*roaring.Bitmap {
 	out := make([]*roaring.Bitmap, len(ix.Segments))
-	fields = ix.in(fields)
+	in := ix.in(fields)
 	for i, s := range ix.Segments {
 		out[i] = roaring.New()
 		for _, w := range t.NegativeWords {
 			if p, ok := s.Term([]byte(w)); ok {
-				out[i] = Union(out[i], rowsIn(s, p, fields), s.Rows())
+				out[i] = Union(out[i], rowsIn(s, p, in), s.Rows())
 			}
 		}
 	}
 	for _, slots := range t.NegativePhrases {
-		p := ix.phrase(slots)
+		p := ix.phrase(slots, fields)
 		for i, s := range ix.Segments {
-			out[i] = Union(out[i], p.Segments[i].rowsIn(s, fields), s.Rows())
+			out[i] = Union(out[i], p.Segments[i].Rows, s.Rows())
 		}
 	}
 	return out

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"encoding/binary"
 	"slices"
 	"sync"
 
@@ -55,6 +56,9 @@ type source struct {
 
 func (s *source) gram() bool { return len(s.words) > 1 }
 
+// restricted marks the kinds of keys that name fields.
+const restricted = 0x80
+
 // appendKey appends what tells this source and fields from others.
 func (s *source) appendKey(dst []byte, fields FieldSet) []byte {
 	kind := byte('w')
@@ -71,21 +75,32 @@ func (s *source) appendKey(dst []byte, fields FieldSet) []byte {
 	if s.written {
 		kind -= 'a' - 'A'
 	}
-	dst = append(dst, kind)
+	if fields != nil {
+		kind |= restricted
+	}
+	dst = appendFields(append(dst, kind), fields)
 	for _, w := range s.words {
 		dst = append(append(dst, w...), 0)
 	}
 	for _, w := range s.phrase {
 		dst = append(append(dst, w...), 0)
 	}
-	if fields != nil {
-		dst = append(dst, 0)
-		for i, in := range fields {
-			if in {
-				dst = append(dst, byte(i), byte(i>>8))
-			}
+	return dst
+}
+
+// appendFields appends which fields a set has, and how many, so that it tells where they end; nothing for all fields.
+func appendFields(dst []byte, fields FieldSet) []byte {
+	if fields == nil {
+		return dst
+	}
+	at := len(dst)
+	dst = append(dst, 0, 0)
+	for i, in := range fields {
+		if in {
+			dst = binary.LittleEndian.AppendUint16(dst, uint16(i))
 		}
 	}
+	binary.LittleEndian.PutUint16(dst[at:], uint16((len(dst)-at)/2-1))
 	return dst
 }
 
@@ -133,18 +148,10 @@ func (ix *resolver) match(s *source, fields FieldSet) (*Match, error) {
 	var m *Match
 	var err error
 	own := &resolver{ix.Index, pace{stop: ix.stop}}
-	switch {
-	case fields != nil:
-		var all *Match
-		if all, err = own.match(s, nil); all != nil {
-			restricted := *all
-			m = &restricted
-			own.segmentRows(m, s, fields)
-		}
-	case s.phrase != nil:
-		m = own.derivePhrase(s)
-	default:
-		m, err = own.deriveWord(s)
+	if s.phrase != nil {
+		m = own.derivePhrase(s, fields)
+	} else {
+		m, err = own.deriveWord(s, fields)
 	}
 	if m == nil || err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ type PhraseMatch struct {
 // PhraseSegment is where a phrase stands in one segment. When a word of it is missing there, Rows is empty
 // and nothing else is set.
 type PhraseSegment struct {
-	Rows  *roaring.Bitmap   // rows that match, in whatever fields; shared
+	Rows  *roaring.Bitmap   // rows where the phrase stands in a searched field; shared
 	Words []segment.Posting // of the words, holes left out
 }
 
@@ -30,10 +30,10 @@ type PhraseSegment struct {
 func (p *PhraseMatch) StartsWithHole() bool { return p.Slots[0] == "" }
 func (p *PhraseMatch) EndsWithHole() bool   { return p.Slots[len(p.Slots)-1] == "" }
 
-// phrase finds the rows of a phrase: its words one after another in one
-// field, where h holes between two words allow a distance of up to h+1. With
+// phrase finds the rows of a phrase: its words one after another in one of the given
+// fields (nil: all), where h holes between two words allow a distance of up to h+1. With
 // the precision byAttribute, words that stand in one field are neighbours. Holes at the ends do not constrain.
-func (ix *resolver) phrase(slots []string) *PhraseMatch {
+func (ix *resolver) phrase(slots []string, fields FieldSet) *PhraseMatch {
 	m := &PhraseMatch{Slots: slots, Segments: make([]PhraseSegment, len(ix.Segments))}
 	var words []string
 	var reach []int // reach[i]: the largest distance between words i and i+1
@@ -47,26 +47,30 @@ func (ix *resolver) phrase(slots []string) *PhraseMatch {
 		}
 	}
 	for i, s := range ix.Segments {
-		m.Segments[i] = ix.phraseIn(i, s, slots, words, reach)
+		m.Segments[i] = ix.phraseIn(i, s, slots, words, reach, fields)
 	}
 	return m
 }
 
 // phraseIn finds the rows of a phrase in a segment, which keeps what was found.
-func (ix *resolver) phraseIn(i int, s segment.Live, slots, words []string, reach []int) PhraseSegment {
+func (ix *resolver) phraseIn(i int, s segment.Live, slots, words []string, reach []int, fields FieldSet) PhraseSegment {
 	if s.Rows() < phraseRowsKept {
-		return ix.findPhrase(s, words, reach)
+		return ix.findPhrase(s, words, reach, fields)
 	}
 	c := ix.OfSegment(i)
 	var buf [128]byte
-	key := c.Key(buf[:0], 'h')
+	kind := byte('h')
+	if fields != nil {
+		kind |= restricted
+	}
+	key := appendFields(c.Key(buf[:0], kind), fields)
 	for _, w := range slots {
 		key = append(append(key, w...), 0)
 	}
 	if p, ok := c.Get(key).(*PhraseSegment); ok {
 		return *p
 	}
-	p := ix.findPhrase(s, words, reach)
+	p := ix.findPhrase(s, words, reach, fields)
 	if !ix.over {
 		c.Put(key, &p, 200+112*len(p.Words)+resultcache.Size(p.Rows))
 	}
@@ -77,8 +81,8 @@ func (ix *resolver) phraseIn(i int, s segment.Live, slots, words []string, reach
 const phraseRowsKept = 64
 
 // findPhrase finds the rows of a phrase in a segment, as a set without spare room and of its own.
-func (ix *resolver) findPhrase(s segment.Live, words []string, reach []int) PhraseSegment {
-	fields := ix.in(nil)
+func (ix *resolver) findPhrase(s segment.Live, words []string, reach []int, fields FieldSet) PhraseSegment {
+	fields = ix.in(fields)
 	postings := make([]segment.Posting, len(words))
 	for i, w := range words {
 		var ok bool

@@ -110,7 +110,7 @@ func (p *piece) fill(live segment.Live, m *Match, s *source, i int, fields, tole
 			}
 			continue
 		}
-		rows, mapped := levelRows(live, &m.Levels[level], i, in, fields)
+		rows, mapped := levelRows(live, &m.Levels[level], i, in)
 		switch {
 		case rows.IsEmpty():
 			rows = noRows
@@ -221,13 +221,13 @@ type unionMemory struct {
 var unions = sync.Pool{New: func() any { return new(unionMemory) }}
 
 // levelRows returns the rows that match at a level in segment i, shared and without spare room: words in the fields words, and
-// phrases all of whose words stand in the fields phrases. mapped: they take no memory.
-func levelRows(s segment.Live, l *Level, i int, words, phrases FieldSet) (rows *roaring.Bitmap, mapped bool) {
+// phrases. mapped: they take no memory.
+func levelRows(s segment.Live, l *Level, i int, words FieldSet) (rows *roaring.Bitmap, mapped bool) {
 	switch postings := l.Postings[i]; {
 	case len(l.Phrases) == 0 && len(postings) == 1 && words == nil:
 		return postings[0].Rows(), true
 	case len(l.Phrases) == 1 && len(postings) == 0:
-		return l.Phrases[0].Segments[i].rowsIn(s, phrases), false
+		return l.Phrases[0].Segments[i].Rows, false
 	}
 	in := words.Has
 	if words == nil {
@@ -238,7 +238,7 @@ func levelRows(s segment.Live, l *Level, i int, words, phrases FieldSet) (rows *
 		return rows, false
 	}
 	for _, p := range l.Phrases {
-		if of := p.Segments[i].rowsIn(s, phrases); !of.IsEmpty() {
+		if of := p.Segments[i].Rows; !of.IsEmpty() {
 			rows = Union(rows, of, s.Rows())
 		}
 	}
@@ -284,15 +284,3 @@ func denseRows(s segment.Live, l *Level, i int, words FieldSet, better *roaring.
 // rowsGrown: sets of fewer than one row in so many are copied, since they may have grown row by row. (A variable, so that tests can change
 // it.)
 var rowsGrown = 64
-
-// rowsIn returns the rows of the phrase in its segment that have each of its words in one of the fields.
-func (p *PhraseSegment) rowsIn(s segment.Live, fields FieldSet) *roaring.Bitmap {
-	if fields == nil || p.Rows.IsEmpty() {
-		return p.Rows
-	}
-	b := p.Rows.Clone()
-	for _, w := range p.Words {
-		b.And(rowsIn(s, w, fields))
-	}
-	return b
-}

@@ -171,7 +171,7 @@ func TestPhrasesAreWordsInARow(t *testing.T) {
 				}
 				slots = append(slots, words[rnd.IntN(len(words))])
 			}
-			m := (&resolver{ix, pace{stop: never}}).phrase(slots)
+			m := (&resolver{ix, pace{stop: never}}).phrase(slots, nil)
 			for seg, part := range [][]string{docs[:len(docs)/2], docs[len(docs)/2:]} {
 				for row, d := range part {
 					want := inARow(strings.Fields(d), slots)

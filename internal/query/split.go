@@ -10,10 +10,10 @@ import (
 )
 
 // split cuts a word in two where most documents of the index have the
-// parts one behind the other; the leftmost place wins among equals. It returns nil when no document has any, and when
-// the place is between the words that the query has for this one: they match without it. That place is looked
+// parts one behind the other in one of the given fields (nil: all); the leftmost place wins among equals. It returns nil when no document
+// has any, and when the place is between the words that the query has for this one: they match without it. That place is looked
 // at last: its parts are often frequent, and mostly there is no other to compare it with.
-func (d *derivation) split() *PhraseMatch {
+func (d *derivation) split(fields FieldSet) *PhraseMatch {
 	between := 0
 	if len(d.source.words) == 2 {
 		between = len(d.source.words[0])
@@ -42,14 +42,14 @@ func (d *derivation) split() *PhraseMatch {
 		if c.bound < most || d.over {
 			break
 		}
-		m := d.phrase([]string{d.word[:c.at], d.word[c.at:]})
+		m := d.phrase([]string{d.word[:c.at], d.word[c.at:]}, fields)
 		n := d.liveRows(m)
 		if n > most || n == most && n > 0 && c.at < at {
 			best, most, at = m, n, c.at
 		}
 	}
 	if best != nil && between > 0 && typed >= most {
-		if n := d.liveRows(d.phrase(d.source.words)); n > most || n == most && between < at {
+		if n := d.liveRows(d.phrase(d.source.words, fields)); n > most || n == most && between < at {
 			return nil
 		}
 	}

@@ -20,11 +20,11 @@ func (s *search) beginning(with rows, node, per int) rows {
 		if in == nil {
 			continue
 		}
-		words := v.Words[seg]
+		words, weights := v.Words[seg], s.searchable
 		if v.Phrase {
-			words = v.Levels[0].Phrases[0].Segments[seg].Words
+			words, weights = v.Levels[0].Phrases[0].Segments[seg].Words, s.weights
 		}
-		fields := s.searchableFields(words[0])
+		fields := fieldsIn(words[0], weights)
 		if positionBytes(fields) > per*int(in.GetCardinality()) {
 			return nil
 		}

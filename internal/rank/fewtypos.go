@@ -77,7 +77,7 @@ func (s *search) rankIfTold(q *query.Index, t *query.Terms) (*Result, error) {
 	}
 	result, err := s.rank(most)
 	if result != nil && s.r.Marks { // in the documents of the page misspelt words are marked, too
-		forms, err := q.BuildForms(s.ctx, t, s.late)
+		forms, err := q.BuildForms(s.ctx, t, s.fields, s.late)
 		if err != nil {
 			return nil, err
 		}

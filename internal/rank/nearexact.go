@@ -42,7 +42,7 @@ func (e *exactlyFirst) begin(v *nearSieve, st *stretch, cost int) {
 	}
 	nodes, ok := v.s.exactNodes(v.b, st.like.levels)
 	for _, n := range nodes {
-		if e.words, ok = appendPlaced(e.words, &v.s.graph.Nodes[n], st.like.segment); !ok {
+		if e.words, ok = v.s.appendPlaced(e.words, &v.s.graph.Nodes[n], st.like.segment); !ok {
 			e.words = nil
 			return
 		}
@@ -121,7 +121,7 @@ func (s *search) exactCosts(like *batch, rows []uint32, words []placed, slots in
 func (s *search) placedWords(seg int, words []placed, in *roaring.Bitmap) (*roaring.Bitmap, bool) {
 	bytes := 0
 	for _, w := range words {
-		bytes += positionBytes(s.searchableFields(w.posting))
+		bytes += positionBytes(fieldsIn(w.posting, w.weights))
 	}
 	if bytes > beginningBytes*int(in.GetCardinality()) {
 		return nil, false
@@ -129,7 +129,7 @@ func (s *search) placedWords(seg int, words []placed, in *roaring.Bitmap) (*roar
 	for _, w := range words {
 		at := w.posting.Rows()
 		if w.position < exactPositions {
-			at = s.placedRows(seg, w.position, 1, s.searchableFields(w.posting), 0)[0]
+			at = s.placedRows(seg, w.position, 1, fieldsIn(w.posting, w.weights), 0)[0]
 		}
 		if in = and(in, at); in == nil {
 			break

@@ -214,7 +214,7 @@ func (s *search) exactlyPlaced(like *batch, b *bucket, in *roaring.Bitmap, cost 
 	all := len(nodes) == len(b.paths[0].nodes) // words are told apart by their positions
 	for _, n := range nodes {
 		v := &s.graph.Nodes[n]
-		if words, ok = appendPlaced(words, v, like.segment); !ok {
+		if words, ok = s.appendPlaced(words, v, like.segment); !ok {
 			return nil, true
 		}
 		all = all && !v.Phrase && v.Start < exactPositions

@@ -12,8 +12,8 @@ import (
 type role uint8
 
 const (
-	asWords     role = iota // its words, no phrases
-	asStart                 // the first words of its phrases
+	asWords     role = iota // its words, no phrases, in all searchable fields
+	asStart                 // the first words of its phrases, in the searched fields
 	asFirstSlot             // the same, unless a hole comes before
 	asLastSlot              // the last words of its phrases, unless a hole comes behind
 )
@@ -65,7 +65,7 @@ func (s *search) gather(dst []uint64, b *batch, node int, as role) []uint64 {
 			if v.Phrase {
 				ps = nil // nothing else finds the rows
 			}
-			dst = s.gatherWord(dst, b, w, ps)
+			dst = s.gatherWord(dst, b, w, s.weights, ps)
 			sources++
 		}
 	}
@@ -101,14 +101,14 @@ func (s *search) gatherLevel(dst []uint64, b *batch, node, level int) ([]uint64,
 
 // gatherPosting appends the occurrences of one word, sorted.
 func (s *search) gatherPosting(dst []uint64, b *batch, p segment.Posting) []uint64 {
-	return s.gatherWord(dst, b, p, nil)
+	return s.gatherWord(dst, b, p, s.searchable, nil)
 }
 
-// gatherWord gathers one word: where one of a phrase, in the rows where the phrase stands.
-func (s *search) gatherWord(dst []uint64, b *batch, p segment.Posting, phrase *query.PhraseSegment) []uint64 {
+// gatherWord gathers one word in the fields that have a weight; a word of a phrase in the rows where the phrase stands.
+func (s *search) gatherWord(dst []uint64, b *batch, p segment.Posting, weights []int32, phrase *query.PhraseSegment) []uint64 {
 	for k := range p.Fields() {
 		f := p.Field(k)
-		if s.searchable[f.ID()] < 0 {
+		if weights[f.ID()] < 0 {
 			continue
 		}
 		begin := len(dst)

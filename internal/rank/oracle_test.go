@@ -211,7 +211,7 @@ func (o *oracle) derive(n *onode) {
 		}
 		c := 0
 		for _, d := range o.docs {
-			if o.phraseIn(d, []string{w[:at], w[at:]}) {
+			if o.phraseMatches(d, []string{w[:at], w[at:]}) {
 				c++
 			}
 		}
@@ -254,8 +254,8 @@ func (o *oracle) byAttribute() bool {
 	return o.ix.Settings.ProximityPrecision == settings.ByAttribute
 }
 
-// phraseIn reports whether the slots stand in a row in some field.
-func (o *oracle) phraseIn(d *stored, slots []string) bool {
+// phraseMatches reports whether the slots stand in a row in a searched field.
+func (o *oracle) phraseMatches(d *stored, slots []string) bool {
 	for len(slots) > 0 && slots[0] == "" {
 		slots = slots[1:]
 	}
@@ -270,11 +270,11 @@ func (o *oracle) phraseIn(d *stored, slots []string) bool {
 			}
 		}
 		for i, w := range words {
-			if len(d.at[w]) == 0 {
+			if !o.isSearched(d.at[w]) {
 				return false
 			}
 			for j := i + 1; j < len(words) && j <= i+2; j++ {
-				if !together(d.at[w], d.at[words[j]]) {
+				if !o.together(d.at[w], d.at[words[j]]) {
 					return false
 				}
 			}
@@ -297,17 +297,18 @@ func (o *oracle) phraseIn(d *stored, slots []string) bool {
 		return false
 	}
 	for _, s := range d.at[slots[0]] {
-		if from(slots[1:], s.field, s.position, 1) {
+		if o.searched(s.field) && from(slots[1:], s.field, s.position, 1) {
 			return true
 		}
 	}
 	return false
 }
 
-func together(a, b []spot) bool {
+// together reports whether two words stand in one searched field.
+func (o *oracle) together(a, b []spot) bool {
 	for _, x := range a {
 		for _, y := range b {
-			if x.field == y.field {
+			if x.field == y.field && o.searched(x.field) {
 				return true
 			}
 		}
@@ -315,15 +316,13 @@ func together(a, b []spot) bool {
 	return false
 }
 
+func anyField(string) bool { return true }
+
 func (o *oracle) searched(f string) bool { return o.on == nil || o.on[f] }
 
-func (o *oracle) phraseMatches(d *stored, slots []string) bool {
-	for _, w := range slots {
-		if w != "" && !slices.ContainsFunc(d.at[w], func(s spot) bool { return o.searched(s.field) }) {
-			return false
-		}
-	}
-	return o.phraseIn(d, slots)
+// isSearched reports whether some place of a word is in a searched field.
+func (o *oracle) isSearched(at []spot) bool {
+	return slices.ContainsFunc(at, func(s spot) bool { return o.searched(s.field) })
 }
 
 // level returns the best level at which a document matches a node, or −1.
@@ -354,7 +353,7 @@ func (o *oracle) hasWord(d *stored, n *onode) bool {
 	if n.IsPhrase() {
 		return o.phraseMatches(d, n.Phrase)
 	}
-	return slices.ContainsFunc(d.at[n.Word], func(s spot) bool { return o.searched(s.field) })
+	return o.isSearched(d.at[n.Word])
 }
 
 // reading is an interpretation of the query for one document.
@@ -509,7 +508,7 @@ func (o *oracle) first(d *stored, seen map[any]bool) bool {
 
 func (o *oracle) negative(d *stored, t *query.Terms) bool {
 	for _, w := range t.NegativeWords {
-		if slices.ContainsFunc(d.at[w], func(s spot) bool { return o.searched(s.field) }) {
+		if o.isSearched(d.at[w]) {
 			return true
 		}
 	}
@@ -781,17 +780,23 @@ func (o *oracle) judge(cs []*candidate, r rule, narrowed, worded bool) (costs []
 			for i, n := range rd.nodes {
 				least := 10 * n.len
 				words, phrases := o.allowed(d, rd, i)
-				for _, p := range phrases {
-					words = append(words, firstWord(p))
-				}
-				for _, x := range words {
+				try := func(x string, counts func(field string) bool) {
 					for _, s := range d.at[x] {
+						if !counts(s.field) {
+							continue
+						}
 						c := 0
 						for k := range n.len {
 							c += slowPositionCost(slowBucket(s.position), int(n.Start), k)
 						}
 						least = min(least, c)
 					}
+				}
+				for _, x := range words {
+					try(x, anyField)
+				}
+				for _, p := range phrases {
+					try(firstWord(p), o.searched)
 				}
 				sum += least
 			}
@@ -931,7 +936,7 @@ func (o *oracle) allowed(d *stored, rd *reading, i int) (words []string, phrases
 			}
 		}
 		for _, p := range n.phrases[l] {
-			if o.phraseIn(d, p) {
+			if o.phraseMatches(d, p) {
 				phrases = append(phrases, p)
 			}
 		}
@@ -946,7 +951,7 @@ func (o *oracle) pair(d *stored, rd *reading, i, j int) int {
 	try := func(x, y string, both bool) {
 		for _, a := range d.at[x] {
 			for _, b := range d.at[y] {
-				if a.field != b.field {
+				if a.field != b.field || !both && !o.searched(a.field) { // phrases count in searched fields only
 					continue
 				}
 				switch gap := b.position - a.position; {
@@ -1028,8 +1033,9 @@ func (o *oracle) exactAttribute(c *candidate) int {
 		}
 	}
 	type want struct {
-		word string
-		at   int
+		word   string
+		at     int
+		counts func(field string) bool
 	}
 	var wants []want
 	slots := 0
@@ -1038,11 +1044,11 @@ func (o *oracle) exactAttribute(c *candidate) int {
 		delete(byTerm, t)
 		slots += int(n.End-n.Start) + 1
 		if !n.IsPhrase() {
-			wants = append(wants, want{n.Word, int(n.Start)})
+			wants = append(wants, want{n.Word, int(n.Start), anyField})
 		}
 		for k, w := range n.Phrase {
 			if w != "" {
-				wants = append(wants, want{w, int(n.Start) + k})
+				wants = append(wants, want{w, int(n.Start) + k, o.searched})
 			}
 		}
 	}
@@ -1059,7 +1065,7 @@ func (o *oracle) exactAttribute(c *candidate) int {
 			ok = ok && slices.ContainsFunc(c.d.at[w.word], func(s spot) bool {
 				return s.field == f
 			}) && slices.ContainsFunc(c.d.at[w.word], func(s spot) bool {
-				return slowBucket(s.position) == slowBucket(w.at)
+				return w.counts(s.field) && slowBucket(s.position) == slowBucket(w.at)
 			})
 		}
 		switch {

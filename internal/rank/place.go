@@ -125,8 +125,8 @@ func (s *search) pairDense(b *batch, u, v int, costs []uint32) bool {
 	}
 	for _, p := range left {
 		for _, q := range right {
-			others := s.searchableFields(q)
-			for _, f := range s.searchableFields(p) {
+			others := fieldsIn(q, s.searchable)
+			for _, f := range fieldsIn(p, s.searchable) {
 				for len(others) > 0 && others[0].ID() < f.ID() {
 					others = others[1:]
 				}

@@ -14,6 +14,7 @@ import (
 type placed struct {
 	posting  segment.Posting
 	position int
+	weights  []int32 // by field: −1 where the word does not count
 }
 
 // placing is what rows are asked for that may match exactly.
@@ -25,12 +26,12 @@ type placing struct {
 }
 
 // appendPlaced appends the words of a node; ok is false when the segment lacks one.
-func appendPlaced(dst []placed, v *query.Node, seg int) (out []placed, ok bool) {
+func (s *search) appendPlaced(dst []placed, v *query.Node, seg int) (out []placed, ok bool) {
 	if !v.Phrase {
 		if len(v.Words[seg]) == 0 {
 			return dst, false
 		}
-		return append(dst, placed{v.Words[seg][0], int(v.Start)}), true
+		return append(dst, placed{v.Words[seg][0], int(v.Start), s.searchable}), true
 	}
 	p := v.Levels[0].Phrases[0]
 	words := p.Segments[seg].Words
@@ -40,7 +41,7 @@ func appendPlaced(dst []placed, v *query.Node, seg int) (out []placed, ok bool) 
 	k := 0
 	for slot, w := range p.Slots {
 		if w != "" {
-			dst = append(dst, placed{words[k], int(v.Start) + slot})
+			dst = append(dst, placed{words[k], int(v.Start) + slot, s.weights})
 			k++
 		}
 	}
@@ -54,14 +55,14 @@ func (s *search) placingOf(nodes []int, seg int, begun bool) (p placing, ok bool
 	for _, n := range nodes {
 		v := &s.graph.Nodes[n]
 		p.slots += v.Slots()
-		if p.words, ok = appendPlaced(p.words, v, seg); !ok {
+		if p.words, ok = s.appendPlaced(p.words, v, seg); !ok {
 			return p, false
 		}
 	}
 	return p, true
 }
 
-// placeWords lowers the costs of rows where each word is in its place, in whatever field, and a
+// placeWords lowers the costs of rows where each word is in its place, in whatever field it counts, and a
 // searched field has all the words. The two are independent.
 func (s *search) placeWords(b *batch, p placing, costs []uint32) {
 	mark := s.list.numbers.used
@@ -142,7 +143,7 @@ func (s *search) placeWords(b *batch, p placing, costs []uint32) {
 // gatherPlaced leaves of the rows of a batch those that have a word in its place, and appends to all its occurrences there, which tell of
 // each row what its index is in another batch.
 func (s *search) gatherPlaced(all [][]uint64, b *batch, w placed, index []uint32) [][]uint64 {
-	own := s.gatherPosting(s.wordScratch[len(all)][:0], b, w.posting)
+	own := s.gatherWord(s.wordScratch[len(all)][:0], b, w.posting, w.weights, nil)
 	found := s.list.numbers.take(len(b.rows))
 	clear(found)
 	want := bucketed(w.position)

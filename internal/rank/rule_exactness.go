@@ -98,7 +98,7 @@ func (s *search) exactAttributeCosts(b *batch, costs []uint32) {
 		v := &s.graph.Nodes[n]
 		slots += v.Slots()
 		var ok bool
-		if words, ok = appendPlaced(words, v, b.segment); !ok {
+		if words, ok = s.appendPlaced(words, v, b.segment); !ok {
 			return
 		}
 	}

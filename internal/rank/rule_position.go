@@ -228,12 +228,12 @@ func (s *search) wordFields(b *batch, node int, as role) []segment.FieldPosting 
 			continue
 		}
 		l := &s.graph.Nodes[node].Levels[level]
-		words := l.Postings[b.segment]
+		words, weights := l.Postings[b.segment], s.searchable
 		if len(words) >= tablePostings {
 			words = s.table(node, level, b.segment).frequent
 		}
 		if as == asStart {
-			words = nil
+			words, weights = nil, s.weights
 			for _, p := range l.Phrases {
 				first := p.Segments[b.segment].Words
 				words = first[:min(1, len(first))]
@@ -241,7 +241,7 @@ func (s *search) wordFields(b *batch, node int, as role) []segment.FieldPosting 
 		}
 		for _, p := range words {
 			for k := range p.Fields() {
-				if f := p.Field(k); s.searchable[f.ID()] >= 0 {
+				if f := p.Field(k); weights[f.ID()] >= 0 {
 					fields = append(fields, f)
 				}
 			}
@@ -376,10 +376,10 @@ func (s *search) placeNodes(b *batch, nodes []int, most int, costs []uint32) {
 	s.list.numbers.used = min(mark, s.list.numbers.used)
 }
 
-// searchableFields returns the parts of a posting in searchable fields.
-func (s *search) searchableFields(p segment.Posting) (fields []segment.FieldPosting) {
+// fieldsIn returns the parts of a posting in the fields that have a weight.
+func fieldsIn(p segment.Posting, weights []int32) (fields []segment.FieldPosting) {
 	for k := range p.Fields() {
-		if f := p.Field(k); s.searchable[f.ID()] >= 0 {
+		if f := p.Field(k); weights[f.ID()] >= 0 {
 			fields = append(fields, f)
 		}
 	}
@@ -401,7 +401,8 @@ func (s *search) exactRulesFollow(i int) (words, ties bool) {
 	return words, true
 }
 
-// charge charges a node by the occurrence, in whatever searchable field, that is nearest to its place.
+// charge charges a node by the occurrence that is nearest to its place: of its words in any searchable field, of its phrases in the
+// searched ones.
 func (wordPosition) charge(s *search, _ *batch, nodes []int, k int, sum, one []uint32) {
 	v := &s.graph.Nodes[nodes[k]]
 	for i := range one {
