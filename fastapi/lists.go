@@ -31,7 +31,7 @@ func roomFor(ctx *fasthttp.RequestCtx) *budget.Room {
 }
 
 // end gives back what the work held.
-func (g *growingAnswer) end() { g.turn.Pause() }
+func (g *growingAnswer) end() { g.turn.slots.giveBack(g.turn) }
 
 // grown is to be called after each piece.
 func (g *growingAnswer) grown() error {

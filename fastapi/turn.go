@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"svc/internal/budget"
+	"svc/internal/invariant"
 	"svc/internal/search"
 	"svc/internal/socket"
 )
@@ -82,6 +83,7 @@ const (
 	aSlot
 	theLane
 	paused // nothing, while the work waits for something else: it does not line up
+	over   // nothing for good: the turn was given back
 )
 
 // Err is that of a context. It may wait until it is this turn's again.
@@ -93,6 +95,10 @@ func (t *turn) Err() error {
 	if t.unseen > 0 && t.holds != paused {
 		t.unseen--
 		return t.refused
+	}
+	if t.holds == over {
+		t.usedAfterwards()
+		return t.Context.Err()
 	}
 	// Most often asked within a slice: whether the whole time is over is looked up at the end of that. A moment without the time of day is
 	// cheaper to have than one with it.
@@ -137,8 +143,20 @@ func (t *turn) Value(key any) any {
 	return t.Context.Value(key)
 }
 
+// usedAfterwards is called for a turn that was given back: whoever uses it has kept it for longer than it lasts. It takes no place in the
+// lane then, which nobody would give back.
+func (t *turn) usedAfterwards() {
+	if invariant.Enabled {
+		invariant.Fail("a turn is used after it was given back")
+	}
+}
+
 // yield lets others work if they wait, and returns when it is this turn's again.
 func (t *turn) yield(now time.Time) {
+	if t.holds == over {
+		t.usedAfterwards()
+		return
+	}
 	if !t.since.IsZero() {
 		t.spent += now.Sub(t.since)
 	}
@@ -164,6 +182,10 @@ func (t *turn) enter() {
 
 // Pause gives back what the turn holds while the work waits for something else.
 func (t *turn) Pause() {
+	if t.holds == over {
+		t.usedAfterwards()
+		return
+	}
 	t.slots.giveBack(t)
 	t.holds = paused
 }
@@ -171,7 +193,7 @@ func (t *turn) Pause() {
 // Idle calls wait while the turn holds nothing, and returns when it holds again what it did. Only what it works counts, here as elsewhere.
 func (t *turn) Idle(wait func()) {
 	had, now := t.holds, time.Now()
-	if had == nothing || had == paused {
+	if had == nothing || had == paused || had == over {
 		wait()
 		return
 	}
@@ -197,6 +219,10 @@ func (t *turn) Idle(wait func()) {
 
 // Resume goes on with a slot. It does not wait: for a while, more searches may run than there are slots.
 func (t *turn) Resume() {
+	if t.holds == over {
+		t.usedAfterwards()
+		return
+	}
 	t.slots.Resume()
 	t.holds, t.since = aSlot, time.Now()
 }
@@ -312,7 +338,7 @@ func (s *slots) leave(t *turn, wait *laneWaiter) {
 	s.admit(time.Now())
 }
 
-// giveBack gives back what a turn holds.
+// giveBack gives back what a turn holds, which ends it.
 func (s *slots) giveBack(t *turn) { s.giveBackAt(t, time.Now()) }
 
 func (s *slots) giveBackAt(t *turn, now time.Time) {
@@ -322,7 +348,7 @@ func (s *slots) giveBackAt(t *turn, now time.Time) {
 		s.lane.quick = now
 	}
 	s.takeBack(t, now)
-	t.holds = nothing
+	t.holds, t.unseen = over, 0
 }
 
 // putDown gives back what a turn holds that goes on later.

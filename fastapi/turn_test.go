@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"svc/internal/budget"
+	"svc/internal/invariant"
 	"svc/internal/search"
 	"svc/internal/socket"
 )
@@ -156,6 +157,55 @@ func TestLongWorkSharesTheLane(t *testing.T) {
 			t.Errorf("at the end %d slots are free, %d run, %d wait", s.free, s.lane.running, len(s.lane.waiting))
 		}
 	})
+}
+
+// TestTurnEndsForGood uses a turn after it was given back, as work does that keeps the context of a call of spread: it takes nothing that
+// nobody would give back, and is the context of the request otherwise.
+func TestTurnEndsForGood(t *testing.T) {
+	uses := []struct {
+		name string
+		use  func(*turn)
+	}{
+		{"Err", func(t *turn) { _ = t.Err() }},
+		{"enter", (*turn).enter},
+		{"Pause and Resume", func(t *turn) { t.Pause(); t.Resume() }},
+		{"Idle", func(t *turn) { t.Idle(func() {}) }},
+	}
+	for _, u := range uses {
+		for _, ended := range []hold{aSlot, theLane} {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSlots(1, 10, time.Minute)
+				ctx, cancel := context.WithCancel(t.Context())
+				own := newTurn(t, s)
+				own.Context = ctx
+				if ended == theLane {
+					time.Sleep(slice)
+				}
+				if err := own.Err(); err != nil || own.holds != ended {
+					t.Fatalf("it holds %v: %v", own.holds, err)
+				}
+				s.giveBack(own)
+				time.Sleep(2 * slice)
+				func() {
+					defer func() {
+						if p := recover(); (p != nil) != (invariant.Enabled && u.name != "Idle") {
+							t.Errorf("%s of a turn that is over: %v", u.name, p)
+						}
+					}()
+					for range maxStride + 1 {
+						u.use(own)
+					}
+				}()
+				if s.free != 1 || s.lane.running != 0 || len(s.lane.waiting) != 0 {
+					t.Errorf("%s of a turn that is over: %d slots are free, %d run, %d wait", u.name, s.free, s.lane.running, len(s.lane.waiting))
+				}
+				cancel()
+				if err := own.Err(); !errors.Is(err, context.Canceled) {
+					t.Errorf("after the end of the request: %v", err)
+				}
+			})
+		}
+	}
 }
 
 // TestPausedWorkHoldsNothing asks whether work may go on while it waits for something else: it does not line up then.

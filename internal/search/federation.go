@@ -255,7 +255,7 @@ func firstRefusal(answers []*RemoteAnswer) error {
 	return nil
 }
 
-// prepare checks a query against its index.
+// prepare checks a query against its index. ctx ends with the call: what is kept of the query has the context of the request.
 func (r *FederatedResponse) prepare(ctx context.Context, i int) error {
 	asked := &r.request.Queries[i]
 	request := *asked.Request
@@ -263,7 +263,7 @@ func (r *FederatedResponse) prepare(ctx context.Context, i int) error {
 		request.Distinct = d
 	}
 	q := &r.queries[i]
-	*q = federated{Response: &Response{ctx: ctx, view: asked.View, request: &request}, weight: asked.Weight, position: asked.Position}
+	*q = federated{Response: &Response{ctx: r.ctx, view: asked.View, request: &request}, weight: asked.Weight, position: asked.Position}
 	var err error
 	if q.ranking, err = newRanking(ctx, asked.View, &request, nil); err != nil {
 		return &QueryError{i, err}

@@ -15,18 +15,34 @@ import (
 	"github.com/google/uuid"
 
 	"svc/internal/apierr"
+	"svc/internal/filter"
 	"svc/internal/query"
 	"svc/internal/rank"
 )
 
-// oneByOne is the spread of a machine without a second processor.
+// oneByOne is the spread of a machine without a second processor. Nothing uses the context of a call after that call.
 func oneByOne(n int, run func(ctx context.Context, i int, slot Slot) error) error {
 	for i := range n {
-		if err := run(context.Background(), i, nil); err != nil {
+		ctx := &callContext{Context: context.Background()}
+		err := run(ctx, i, nil)
+		if ctx.over = true; err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// callContext is the context of one call of a spread.
+type callContext struct {
+	context.Context
+	over bool
+}
+
+func (c *callContext) Err() error {
+	if c.over {
+		panic("the context of a call is used after the call")
+	}
+	return c.Context.Err()
 }
 
 // asked is a query for the tests.
@@ -597,6 +613,42 @@ func TestFederatedExtras(t *testing.T) {
 	}
 	if len(got.Metadata) != 2 || got.Metadata[0]["query"] != "early" || got.Metadata[1]["indexUid"] != "b" || got.Metadata[1]["primaryKey"] != "id" || len(got.PerformanceDetails) == 0 {
 		t.Errorf("extras: %s", body)
+	}
+}
+
+// TestFederatedFilters has the filter of each query checked by one call of the spread and evaluated by another one. Filters of many
+// parts ask whether they are to go on.
+func TestFederatedFilters(t *testing.T) {
+	l := newLibrary(t)
+	for _, uid := range []string{"a", "b"} {
+		var docs []string
+		for id := range 40 {
+			docs = append(docs, fmt.Sprintf(`{"id":%d,"n":%d,"t":"early"}`, id, id))
+		}
+		l.put(uid, `{"filterableAttributes":["n"]}`, docs...)
+	}
+	var parts []string
+	for n := range 20 {
+		parts = append(parts, fmt.Sprintf("n = %d", 2*n))
+	}
+	even, err := filter.Parse(strings.Join(parts, " OR "))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // the third search finds what the second one kept
+		got, body, err := l.federate(&FederatedRequest{Limit: 100}, nil,
+			asked{uid: "a", weight: 1, Request: Request{Query: "early", Filter: even}}, asked{uid: "b", weight: 1, Request: Request{Query: "early", Filter: even}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got.Hits) != 40 {
+			t.Errorf("got %s", body)
+		}
+		for _, h := range got.Hits {
+			if h.ID%2 != 0 {
+				t.Errorf("the filter let %d pass", h.ID)
+			}
+		}
 	}
 }
 

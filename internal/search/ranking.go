@@ -33,7 +33,7 @@ type ranking struct {
 	sort     []rank.SortKey
 	distinct string
 	facets   []facetField
-	filter   rank.Filter        // what is ranked; nil: rows are
+	filter   *boundFilter       // what is ranked; nil: rows are
 	rows     []*roaring.Bitmap  // by segment: what the filter allows, without the pins
 	pins     []placed[rank.Hit] // in the order in which they take their places
 	parts    []scaled           // of rows, where rules scale scores; nil: none does
@@ -136,6 +136,9 @@ func embedderOf(v *index.View, name string, code apierr.Code) (*index.ViewEmbedd
 
 // run ranks, and puts the pins into what it finds. Errors are *apierr.Error or the context's.
 func (k *ranking) run(ctx context.Context, w window) (*found, error) {
+	if k.filter != nil {
+		k.filter.work = ctx
+	}
 	if len(k.pins) == 0 {
 		return k.find(ctx, w)
 	}
@@ -181,9 +184,13 @@ func (k *ranking) rankRequest(w window, vectors *rank.VectorQuery) *rank.Request
 	if w.deadline.IsZero() {
 		w.deadline = deadline(k.view, time.Now())
 	}
+	var allowed rank.Filter
+	if k.filter != nil {
+		allowed = k.filter
+	}
 	return &rank.Request{
 		Universe:   k.rows,
-		Filter:     k.filter,
+		Filter:     allowed,
 		Live:       k.view.LiveRows(),
 		Query:      r.Query,
 		Vectors:    vectors,

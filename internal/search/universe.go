@@ -33,22 +33,24 @@ func universe(ctx context.Context, v *index.View, f *filter.Expr, code apierr.Co
 func bind(ctx context.Context, v *index.View, f *filter.Expr, code apierr.Code, contains bool, foreign *Foreign, shards *shard.Ring) (*boundFilter, error) {
 	env := filter.Env{Fields: v.Fields, Code: code, Contains: contains}
 	env.Embedders = v.FilterEmbedders()
-	env.Stop = func() bool { return ctx.Err() != nil }
+	b := &boundFilter{work: ctx, view: v, rows: make([]*roaring.Bitmap, len(v.Segments))}
+	env.Stop = func() bool { return b.work.Err() != nil }
 	foreign.open(&env, v)
 	if shards == nil {
 		shards = v.Shards()
 	}
 	env.Shard = func(name string) func(segment.Live) *roaring.Bitmap { return v.Shard(shards, name) }
-	bound, err := f.Bind(env)
-	if err != nil {
+	var err error
+	if b.Bound, err = f.Bind(env); err != nil {
 		return nil, err
 	}
-	return &boundFilter{bound, v, make([]*roaring.Bitmap, len(v.Segments))}, nil
+	return b, nil
 }
 
 // boundFilter is a filter on a view; it is a rank.Filter. Once the request is canceled, it says what is meaningless.
 type boundFilter struct {
 	*filter.Bound
+	work context.Context // of the goroutine that reads it; set again where another one goes on
 	view *index.View
 	rows []*roaring.Bitmap // by segment, once they were asked for
 }
