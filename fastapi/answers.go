@@ -103,7 +103,7 @@ func (s *Server) replicate(ctx *fasthttp.RequestCtx, n *task.New) error {
 		return nil
 	}
 	h := &ctx.Request.Header
-	if text := h.Peek("TaskId"); len(text) > 0 {
+	if text := headerTaskID.in(h); len(text) > 0 {
 		uid, err := strconv.ParseUint(string(text), 10, 32)
 		if err != nil {
 			return apierr.New("bad_request", "The header `TaskId` must be a whole number from 0 to 4294967295, but it is %q.", shorten(text))
@@ -111,7 +111,7 @@ func (s *Server) replicate(ctx *fasthttp.RequestCtx, n *task.New) error {
 		chosen := uint32(uid)
 		n.UID = &chosen
 	}
-	if text := h.Peek("DryRun"); len(text) > 0 {
+	if text := headerDryRun.in(h); len(text) > 0 {
 		switch strings.ToLower(string(text)) {
 		case "true":
 			n.DryRun = true

@@ -32,8 +32,8 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx, a action) error {
 	case "":
 		return auth.Refuse("No key opens this route.")
 	}
-	header := ctx.Request.Header.Peek(fasthttp.HeaderAuthorization)
-	if len(header) == 0 && !hasHeader(&ctx.Request.Header, fasthttp.HeaderAuthorization) {
+	header := headerAuthorization.in(&ctx.Request.Header)
+	if len(header) == 0 && !hasHeader(&ctx.Request.Header, headerAuthorization) {
 		if s.keys.Protected() {
 			return missingAuthorization()
 		}
@@ -71,7 +71,7 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx, a action) error {
 
 // credential returns the key or token of a request that was authorized, "" where there is none.
 func credential(ctx *fasthttp.RequestCtx) string {
-	_, credential, _ := bytes.Cut(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization), []byte{' '})
+	_, credential, _ := bytes.Cut(headerAuthorization.in(&ctx.Request.Header), []byte{' '})
 	return string(credential)
 }
 
@@ -126,24 +126,4 @@ func ownOnly(ctx *fasthttp.RequestCtx, f *filter.Expr) error {
 		return nil
 	}
 	return auth.Refuse("Changing documents by a filter with `_foreign` needs a key for all indexes.")
-}
-
-// hasHeader reports whether a header is there, be it empty: for some, Peek does not tell the two apart. It is asked for every request, so
-// lines that begin with another letter are passed over.
-func hasHeader(h *fasthttp.RequestHeader, name string) bool {
-	raw, first := h.RawHeaders(), name[0]|0x20
-	for i := 0; i < len(raw); {
-		end := bytes.IndexByte(raw[i:], '\n')
-		if end < 0 {
-			end = len(raw) - i
-		}
-		if c := raw[i]; c|0x20 == first || c <= ' ' {
-			key, _, ok := bytes.Cut(raw[i:i+end], []byte{':'})
-			if ok && len(key) >= len(name) && bytes.EqualFold(bytes.TrimSpace(key), []byte(name)) {
-				return true
-			}
-		}
-		i += end + 1
-	}
-	return false
 }

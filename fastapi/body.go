@@ -45,10 +45,10 @@ func ambiguous(h *fasthttp.RequestHeader) bool {
 	const chunked = -1
 	switch h.ContentLength() {
 	case chunked:
-		return hasHeader(h, fasthttp.HeaderContentLength)
+		return hasHeader(h, headerContentLength)
 	default:
 		// "identity" is no encoding any more, but proxies may take it for one and pass the length on, or not.
-		return hasHeader(h, fasthttp.HeaderTransferEncoding)
+		return hasHeader(h, headerTransferEncoding)
 	}
 }
 
@@ -68,7 +68,7 @@ func (s *Server) bodyReader(ctx *fasthttp.RequestCtx) (*bodyReader, error) {
 	if err := s.checkLength(ctx); err != nil {
 		return nil, err
 	}
-	encoding := ctx.Request.Header.ContentEncoding()
+	encoding := headerContentEncoding.in(&ctx.Request.Header)
 	var err error
 	r.sent, r.packed = &patientReader{src: stream, ctx: ctx, body: r}, len(encoding) > 0
 	r.src, err = decompress(r.sent, string(bytes.ToLower(bytes.TrimSpace(encoding))), r.account)
@@ -84,7 +84,7 @@ func (s *Server) bodyReader(ctx *fasthttp.RequestCtx) (*bodyReader, error) {
 // checkLength refuses a body whose length is known before its first byte is read: there is no use in receiving what will be refused.
 func (s *Server) checkLength(ctx *fasthttp.RequestCtx) error {
 	limit, option := s.bodyLimit(ctx)
-	if len(ctx.Request.Header.ContentEncoding()) == 0 && int64(ctx.Request.Header.ContentLength()) > limit {
+	if len(headerContentEncoding.in(&ctx.Request.Header)) == 0 && int64(ctx.Request.Header.ContentLength()) > limit {
 		return (&bodyReader{limit: limit, option: option}).tooLarge()
 	}
 	return nil
@@ -360,8 +360,8 @@ func drain(ctx *fasthttp.RequestCtx) {
 // mediaType returns the content type of a request, in lower case and without
 // parameters; an error when there is none. accepted completes the error's message.
 func mediaType(ctx *fasthttp.RequestCtx, accepted string) (string, error) {
-	full := ctx.Request.Header.ContentType()
-	if len(full) == 0 && !hasHeader(&ctx.Request.Header, fasthttp.HeaderContentType) {
+	full := headerContentType.in(&ctx.Request.Header)
+	if len(full) == 0 && !hasHeader(&ctx.Request.Header, headerContentType) {
 		return "", apierr.New("missing_content_type", "The `Content-Type` header is missing. Send %s.", accepted)
 	}
 	kind, _, _ := bytes.Cut(full, []byte{';'})
@@ -369,13 +369,13 @@ func mediaType(ctx *fasthttp.RequestCtx, accepted string) (string, error) {
 }
 
 func wrongType(ctx *fasthttp.RequestCtx, accepted string) error {
-	return apierr.New("invalid_content_type", "The `Content-Type` %q is not accepted here. Send %s.", shorten(ctx.Request.Header.ContentType()), accepted)
+	return apierr.New("invalid_content_type", "The `Content-Type` %q is not accepted here. Send %s.", shorten(headerContentType.in(&ctx.Request.Header)), accepted)
 }
 
 // checkJSON refuses requests whose content type is not JSON.
 func checkJSON(ctx *fasthttp.RequestCtx) error {
 	const accepted = "`application/json`"
-	if string(ctx.Request.Header.ContentType()) == contentJSON {
+	if string(headerContentType.in(&ctx.Request.Header)) == contentJSON {
 		return nil
 	}
 	kind, err := mediaType(ctx, accepted)

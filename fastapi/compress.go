@@ -25,13 +25,13 @@ const longAnswerBytes = 256 << 10
 // compress compresses the answer when the client asks for it. A large one waits for its turn among long searches, and is sent as it is
 // when there is no memory for it.
 func (s *Server) compress(ctx *fasthttp.RequestCtx) {
-	accept := ctx.Request.Header.Peek(fasthttp.HeaderAcceptEncoding)
+	accept := headerAcceptEncoding.in(&ctx.Request.Header)
 	if len(accept) == 0 || ctx.Response.IsBodyStream() || len(ctx.Response.Header.ContentEncoding()) > 0 {
 		return
 	}
 	body := ctx.Response.Body()
 	encoding := negotiate(accept)
-	if len(body) == 0 || encoding == "" || len(body) < peerPlainBytes && ctx.Request.Header.Peek(peerSearch) != nil {
+	if len(body) == 0 || encoding == "" || len(body) < peerPlainBytes && len(headerProxySearch.in(&ctx.Request.Header)) > 0 {
 		return
 	}
 	r := requestOf(ctx)

@@ -12,13 +12,13 @@ func preflight(ctx *fasthttp.RequestCtx) bool {
 		return false
 	}
 	h := &ctx.Request.Header
-	if len(h.Peek(fasthttp.HeaderOrigin)) == 0 || len(h.Peek(fasthttp.HeaderAccessControlRequestMethod)) == 0 {
+	if len(headerOrigin.in(h)) == 0 || len(headerPreflightMethod.in(h)) == 0 {
 		return false
 	}
 	out := &ctx.Response.Header
 	out.Set(fasthttp.HeaderAccessControlAllowOrigin, "*")
 	out.Set(fasthttp.HeaderAccessControlAllowMethods, corsMethods)
-	if asked := h.Peek(fasthttp.HeaderAccessControlRequestHeaders); len(asked) > 0 {
+	if asked := headerPreflightHeaders.in(h); len(asked) > 0 {
 		out.SetBytesV(fasthttp.HeaderAccessControlAllowHeaders, asked)
 	}
 	out.Set(fasthttp.HeaderAccessControlMaxAge, "86400")
@@ -27,7 +27,7 @@ func preflight(ctx *fasthttp.RequestCtx) bool {
 
 // shareAnswer lets scripts of every origin read the answer, and tells caches that answers depend on the origin.
 func shareAnswer(ctx *fasthttp.RequestCtx) {
-	if len(ctx.Request.Header.Peek(fasthttp.HeaderOrigin)) > 0 {
+	if len(headerOrigin.in(&ctx.Request.Header)) > 0 {
 		ctx.Response.Header.Set(fasthttp.HeaderAccessControlAllowOrigin, "*")
 		return
 	}

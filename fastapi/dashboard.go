@@ -78,7 +78,7 @@ const dashboardPolicy = "default-src 'none'; script-src 'self'; style-src 'self'
 
 // root shows the page to people, and a line to programs in production, and to everybody where the page was left out.
 func (s *Server) root(ctx *fasthttp.RequestCtx) error {
-	if s.noDashboard || s.production && !bytes.Contains(ctx.Request.Header.Peek(fasthttp.HeaderAccept), []byte("text/html")) {
+	if s.noDashboard || s.production && !bytes.Contains(headerAccept.in(&ctx.Request.Header), []byte("text/html")) {
 		ctx.SetContentType(contentJSON)
 		ctx.SetBodyString(`{"status":"svc is running"}`)
 		return nil

@@ -148,7 +148,7 @@ func (s *Server) federatedSearch(ctx *fasthttp.RequestCtx, m *multiInput) error 
 	r.ID, r.Metadata, r.Proxy, r.Slot = uuid.Must(uuid.NewV7()), wantsMetadata(ctx), proxied, limited
 	d := s.distribute(r)
 	if proxied {
-		d.ring = s.network.Ring(string(ctx.Request.Header.Peek("Svc-Network-Version")))
+		d.ring = s.network.Ring(string(headerNetworkVersion.in(&ctx.Request.Header)))
 	}
 	for i := range m.queries {
 		if err := s.addFederated(ctx, d, views, &m.queries[i], i); err != nil {
@@ -169,7 +169,7 @@ func (s *Server) federatedSearch(ctx *fasthttp.RequestCtx, m *multiInput) error 
 	if found.Degraded() {
 		s.metrics.degraded.Add(1)
 	}
-	if found.ForPeers() && acceptsPeers(ctx.Request.Header.Peek(fasthttp.HeaderAccept)) {
+	if found.ForPeers() && acceptsPeers(headerAccept.in(&ctx.Request.Header)) {
 		return answerAs(ctx, search.PeerType, found.AppendPeer)
 	}
 	return answerWith(ctx, found.AppendJSON)

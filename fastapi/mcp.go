@@ -128,14 +128,14 @@ func (s *Server) checkOrigin(ctx *fasthttp.RequestCtx) error {
 		e.HTTP = fasthttp.StatusForbidden
 		return e
 	}
-	host := ctx.Request.Header.Host()
+	host := headerHost.in(&ctx.Request.Header)
 	if local, ok := ctx.LocalAddr().(*net.TCPAddr); ok && !s.keys.Protected() && local.IP.IsLoopback() && !onLoopback(string(host)) {
 		return refused(fasthttp.HeaderHost, host)
 	}
-	if !hasHeader(&ctx.Request.Header, fasthttp.HeaderOrigin) {
+	if !hasHeader(&ctx.Request.Header, headerOrigin) {
 		return nil // no browser leaves it out of a POST
 	}
-	origin := ctx.Request.Header.Peek(fasthttp.HeaderOrigin)
+	origin := headerOrigin.in(&ctx.Request.Header)
 	u, err := url.Parse(string(origin))
 	if err == nil && u.Host != "" && (onLoopback(u.Host) || s.keys.Protected() && strings.EqualFold(u.Host, string(host))) {
 		return nil

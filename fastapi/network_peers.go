@@ -54,18 +54,16 @@ func (s *Server) admitWrite(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
-// originHeader returns a header by which instances tell where a request comes from, its escapes resolved.
-func originHeader(h *fasthttp.RequestHeader, name string) (text string, given bool, err error) {
-	for _, prefix := range [...]string{"Svc-Proxy-Origin-", "X-Svc-Proxy-Origin-", "X-Meili-Proxy-Origin-", "Meili-Proxy-Origin-"} {
-		if v := h.Peek(prefix + name); len(v) > 0 {
-			text, err = url.PathUnescape(string(v))
-			if err != nil {
-				err = apierr.New("invalid_header_value", "The header `%s%s` has an escape that is none.", prefix, name)
-			}
-			return text, true, err
-		}
+// unescaped returns the text of a header whose value has percent escapes.
+func unescaped(h *fasthttp.RequestHeader, name requestHeader) (text string, given bool, err error) {
+	v := name.in(h)
+	if len(v) == 0 {
+		return "", false, nil
 	}
-	return "", false, nil
+	if text, err = url.PathUnescape(string(v)); err != nil {
+		err = apierr.New("invalid_header_value", "The header `%s` has an escape that is none.", name)
+	}
+	return text, true, err
 }
 
 // origin returns the request of another instance that a request is of, nil for none.
@@ -73,8 +71,8 @@ func (s *Server) origin(ctx *fasthttp.RequestCtx) (*task.Origin, error) {
 	h := &ctx.Request.Header
 	var texts [3]string
 	given := 0
-	for i, name := range [...]string{"Remote", "TaskUid", "Network-Version"} {
-		text, ok, err := originHeader(h, name)
+	for i, name := range [...]requestHeader{headerOriginRemote, headerOriginTask, headerOriginVersion} {
+		text, ok, err := unescaped(h, name)
 		if err != nil {
 			return nil, err
 		}
@@ -99,7 +97,7 @@ func (s *Server) origin(ctx *fasthttp.RequestCtx) (*task.Origin, error) {
 	if err != nil {
 		return nil, apierr.New("invalid_header_value", "The header `…-Origin-Network-Version` must be a UUID, but it is %q.", texts[2])
 	}
-	nonce, _, err := originHeader(h, "Nonce")
+	nonce, _, err := unescaped(h, headerOriginNonce)
 	return &task.Origin{Remote: texts[0], TaskUID: uint32(uid), Version: version.String(), Nonce: nonce}, err
 }
 
@@ -120,7 +118,7 @@ func (s *Server) spread(ctx *fasthttp.RequestCtx, n *task.New) (stored func()) {
 	case task.AddDocuments:
 		f.ContentType = contentNDJSON
 	default:
-		f.ContentType, f.Body = string(ctx.Request.Header.ContentType()), sentBody(ctx)
+		f.ContentType, f.Body = string(headerContentType.in(&ctx.Request.Header)), sentBody(ctx)
 	}
 	n.Forward = f
 	return stored

@@ -16,17 +16,9 @@ import (
 	"svc/internal/shard"
 )
 
-// peerSearch is the header by which an instance says that it merges the answer with others. Other engines have their own.
-const peerSearch = "Svc-Proxy-Search"
-
 // proxied reports whether another instance of a network asks: it merges the answer with others.
 func (s *Server) proxied(ctx *fasthttp.RequestCtx) (bool, error) {
-	h := &ctx.Request.Header
-	asked := h.Peek(peerSearch)
-	if asked == nil {
-		asked = h.Peek("Meili-Proxy-Search")
-	}
-	if string(asked) != "true" {
+	if string(headerProxySearch.in(&ctx.Request.Header)) != "true" {
 		return false, nil
 	}
 	if err := s.features.need("network", "searches that another instance asks for"); err != nil {

@@ -42,7 +42,7 @@ func (s *Server) begin(ctx *fasthttp.RequestCtx) *request {
 	ctx.SetUserValue(requestKey{}, r)
 	if s.tracer != nil {
 		if path := ctx.Path(); string(path) != "/health" && string(path) != "/metrics" { // which are asked for all the time
-			r.span = s.tracer.Serve(string(ctx.Request.Header.Peek("traceparent")))
+			r.span = s.tracer.Serve(string(headerTraceparent.in(&ctx.Request.Header)))
 		}
 	}
 	return r

@@ -285,6 +285,6 @@ func (s *Server) noRoute(ctx *fasthttp.RequestCtx) {
 // acceptsJSON reports whether the caller says that it takes JSON. One that says nothing gets no body where there is no route,
 // as from Meilisearch; one that does can show what it gets.
 func acceptsJSON(ctx *fasthttp.RequestCtx) bool {
-	accept := ctx.Request.Header.Peek(fasthttp.HeaderAccept)
+	accept := headerAccept.in(&ctx.Request.Header)
 	return bytes.Contains(accept, []byte("*/*")) || bytes.Contains(accept, []byte("application/*")) || bytes.Contains(accept, []byte(contentJSON))
 }

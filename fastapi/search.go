@@ -469,11 +469,7 @@ func (in *searchInput) hits() int {
 // wantsMetadata reports whether the caller asks which index answered, with its primary key. To look at a header writes: the searches of
 // one request may not ask at the same time.
 func wantsMetadata(ctx *fasthttp.RequestCtx) bool {
-	h := &ctx.Request.Header
-	asked := h.Peek("Svc-Include-Metadata")
-	if asked == nil {
-		asked = h.Peek("Meili-Include-Metadata") // what client libraries send
-	}
+	asked := headerIncludeMetadata.in(&ctx.Request.Header)
 	return string(asked) == "1" || strings.EqualFold(string(asked), "true")
 }
 

@@ -304,9 +304,9 @@ func (s *Server) logAccess(ctx *fasthttp.RequestCtx, began time.Time) {
 	}
 	h := &ctx.Request.Header
 	span := []any{
-		slog.String("method", string(ctx.Method())), slog.String("host", string(h.Host())),
+		slog.String("method", string(ctx.Method())), slog.String("host", string(headerHost.in(h))),
 		slog.String("route", string(ctx.URI().PathOriginal())), slog.String("query_parameters", string(ctx.URI().QueryString())),
-		slog.String("user_agent", string(h.UserAgent())), slog.Int("status_code", ctx.Response.StatusCode()),
+		slog.String("user_agent", string(headerUserAgent.in(h))), slog.Int("status_code", ctx.Response.StatusCode()),
 	}
 	if e, ok := ctx.UserValue(errorKey{}).(*apierr.Error); ok {
 		span = append(span, slog.String("error", e.Message))

@@ -1,0 +1,100 @@
+package fastapi
+
+import (
+	"bytes"
+
+	"github.com/valyala/fasthttp"
+)
+
+// A requestHeader is a header that changes what a request does, or how it is answered. All of them are read through this file
+// (internal/lint checks it), and each has a row in the tests' table of attacks.
+type requestHeader string
+
+const (
+	headerAccept           requestHeader = fasthttp.HeaderAccept
+	headerAcceptEncoding   requestHeader = fasthttp.HeaderAcceptEncoding
+	headerAuthorization    requestHeader = fasthttp.HeaderAuthorization
+	headerContentEncoding  requestHeader = fasthttp.HeaderContentEncoding
+	headerContentLength    requestHeader = fasthttp.HeaderContentLength
+	headerContentType      requestHeader = fasthttp.HeaderContentType
+	headerExpect           requestHeader = fasthttp.HeaderExpect // fasthttp reads it, and asks Server.expect
+	headerHost             requestHeader = fasthttp.HeaderHost
+	headerOrigin           requestHeader = fasthttp.HeaderOrigin
+	headerPreflightHeaders requestHeader = fasthttp.HeaderAccessControlRequestHeaders
+	headerPreflightMethod  requestHeader = fasthttp.HeaderAccessControlRequestMethod
+	headerTransferEncoding requestHeader = fasthttp.HeaderTransferEncoding
+	headerUserAgent        requestHeader = fasthttp.HeaderUserAgent // for the log
+
+	headerTraceparent requestHeader = "traceparent"
+
+	// headerDryRun and headerTaskID count only with the option for replication.
+	headerDryRun requestHeader = "DryRun"
+	headerTaskID requestHeader = "TaskId"
+
+	headerIncludeMetadata requestHeader = "Svc-Include-Metadata"
+
+	// The headers of other instances of the network. See peers.go for who may send them.
+	headerNetworkVersion requestHeader = "Svc-Network-Version"
+	headerOriginNonce    requestHeader = "Svc-Proxy-Origin-Nonce"
+	headerOriginRemote   requestHeader = "Svc-Proxy-Origin-Remote"
+	headerOriginTask     requestHeader = "Svc-Proxy-Origin-TaskUid"
+	headerOriginVersion  requestHeader = "Svc-Proxy-Origin-Network-Version"
+	headerProxySearch    requestHeader = "Svc-Proxy-Search"
+)
+
+// requestHeaders are all of them.
+var requestHeaders = []requestHeader{
+	headerAccept, headerAcceptEncoding, headerAuthorization, headerContentEncoding, headerContentLength, headerContentType, headerExpect, headerHost,
+	headerOrigin, headerPreflightHeaders, headerPreflightMethod, headerTransferEncoding, headerUserAgent, headerTraceparent, headerDryRun, headerTaskID,
+	headerIncludeMetadata, headerNetworkVersion, headerOriginNonce, headerOriginRemote, headerOriginTask, headerOriginVersion, headerProxySearch,
+}
+
+// headerAliases are other names of headers, which client libraries and other engines send. A header counts under the first of its names
+// that a request has.
+var headerAliases = map[requestHeader][]string{
+	headerIncludeMetadata: {"Meili-Include-Metadata"},
+	headerProxySearch:     {"Meili-Proxy-Search"},
+	headerOriginNonce:     originAliases("Nonce"),
+	headerOriginRemote:    originAliases("Remote"),
+	headerOriginTask:      originAliases("TaskUid"),
+	headerOriginVersion:   originAliases("Network-Version"),
+}
+
+func originAliases(name string) []string {
+	return []string{"X-Svc-Proxy-Origin-" + name, "X-Meili-Proxy-Origin-" + name, "Meili-Proxy-Origin-" + name}
+}
+
+// in returns the value of the header in a request. An absent header and an empty one both have a value of no bytes: hasHeader tells them
+// apart. The bytes are valid until the headers change. To look up a header writes to h, so goroutines may not share it.
+func (name requestHeader) in(h *fasthttp.RequestHeader) []byte {
+	v := h.Peek(string(name))
+	if len(v) > 0 {
+		return v
+	}
+	for _, alias := range headerAliases[name] {
+		if v := h.Peek(alias); len(v) > 0 {
+			return v
+		}
+	}
+	return v
+}
+
+// hasHeader reports whether a request has a header, even an empty one: Peek does not tell that from an absent one for all names. It runs
+// for every request, so it skips lines that begin with another letter.
+func hasHeader(h *fasthttp.RequestHeader, name requestHeader) bool {
+	raw, first := h.RawHeaders(), name[0]|0x20
+	for i := 0; i < len(raw); {
+		end := bytes.IndexByte(raw[i:], '\n')
+		if end < 0 {
+			end = len(raw) - i
+		}
+		if c := raw[i]; c|0x20 == first || c <= ' ' {
+			key, _, ok := bytes.Cut(raw[i:i+end], []byte{':'})
+			if ok && len(key) >= len(name) && bytes.EqualFold(bytes.TrimSpace(key), []byte(name)) {
+				return true
+			}
+		}
+		i += end + 1
+	}
+	return false
+}
