@@ -74,6 +74,6 @@ func (n *Node) changeAt(ctx context.Context, name string, r *Remote, version uui
 	self := s.Network.SelfName()
 	restored := s.Restored && !s.Network.Leads() && !s.rebuilds(self) // or who leads knows already, and may have ended that change
 	body := encode(map[string]any{"version": version, "remote": self, "restored": restored})
-	err = n.ask(ctx, name, r, &request{method: "POST", path: "/network/change", key: r.WriteAPIKey, contentType: "application/json", body: body}, &st)
+	err = n.ask(ctx, name, r, &request{Message: changeMessage, key: r.WriteAPIKey, contentType: "application/json", body: body}, &st)
 	return st, err
 }

@@ -38,14 +38,13 @@ func newTransport(allowed outbound.Policy) *http.Transport {
 
 // request is one for a remote.
 type request struct {
-	method, path string
-	key          *string // nil: none
-	headers      map[string]string
-	contentType  string // "": there is no body
-	body         []byte
-	stream       func() (io.ReadCloser, error) // instead of body, sent compressed; nil: there is none
-	search       bool                          // it may be made again, and is to be quick
-	into         io.Writer                     // gets what a remote answers that accepts the request; nil: it is in the reply
+	*Message
+	key         *string // nil: none
+	headers     map[string]string
+	contentType string // "": there is no body
+	body        []byte
+	stream      func() (io.ReadCloser, error) // instead of body, sent compressed; nil: there is none
+	into        io.Writer                     // gets what a remote answers that accepts the request; nil: it is in the reply
 }
 
 // reply is the answer of a remote that has accepted a request.
@@ -60,7 +59,7 @@ func (n *Node) do(ctx context.Context, name string, r *Remote, q *request) (got 
 	ctx, span := trace.Call(ctx, "request to a remote")
 	defer func() {
 		span.Set("svc.remote", name)
-		span.Set("url.path", q.path)
+		span.Set("url.path", q.Path)
 		if err != nil {
 			err.Message = outbound.HideSecrets(err.Message, r.secrets())
 			span.Fail(string(err.Code))
@@ -76,7 +75,7 @@ func (n *Node) do(ctx context.Context, name string, r *Remote, q *request) (got 
 		defer stream.Close()
 		body = stream
 	}
-	req, e := http.NewRequestWithContext(ctx, q.method, r.trimmed()+q.path, body)
+	req, e := http.NewRequestWithContext(ctx, q.Method, r.trimmed()+q.Path, body)
 	if e != nil {
 		return nil, false, apierr.New("remote_could_not_send_request", "The remote `%s` cannot be asked: its url is no address.", name)
 	}
@@ -95,7 +94,7 @@ func (n *Node) do(ctx context.Context, name string, r *Remote, q *request) (got 
 	}
 	trace.Pass(ctx, req.Header)
 	client := &n.http
-	if q.search && !strings.ContainsFunc(req.URL.Host, func(c rune) bool { return c > unicode.MaxASCII }) { // which wires do not translate
+	if q.Search && !strings.ContainsFunc(req.URL.Host, func(c rune) bool { return c > unicode.MaxASCII }) { // which wires do not translate
 		client = &n.searched
 	}
 	res, e := client.Do(req)
@@ -104,7 +103,7 @@ func (n *Node) do(ctx context.Context, name string, r *Remote, q *request) (got 
 	}
 	defer res.Body.Close()
 	var account *budget.Account
-	if q.search {
+	if q.Search {
 		account = budget.Of(ctx)
 	}
 	answer, e := readAnswer(res, q.into, account)

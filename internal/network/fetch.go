@@ -381,7 +381,7 @@ const writtenAtOnce = 256 << 10
 func (r *changing) transfer(ctx context.Context, name string, remote *Remote, t *Transfer, into *yieldingBuffer) (*reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*r.n.o.RequestTimeout)
 	defer cancel()
-	q := &request{method: "POST", path: "/network/transfer", key: remote.WriteAPIKey, contentType: "application/json", body: encode(t)}
+	q := &request{Message: transferMessage, key: remote.WriteAPIKey, contentType: "application/json", body: encode(t)}
 	if into != nil {
 		q.into = into
 	}

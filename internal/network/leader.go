@@ -281,15 +281,14 @@ func (n *Node) checkRemotes(ctx context.Context, before, to *Network, absent []s
 // checkRemote returns the version of the network that the remote has.
 func (n *Node) checkRemote(ctx context.Context, name string, r *Remote) (version uuid.UUID, err error) {
 	var features struct{ Network bool }
-	if err := n.ask(ctx, name, r, &request{method: "GET", path: "/experimental-features", key: r.WriteAPIKey}, &features); err != nil {
+	if err := n.ask(ctx, name, r, &request{Message: featuresMessage, key: r.WriteAPIKey}, &features); err != nil {
 		return version, err
 	}
 	if !features.Network {
 		return version, apierr.New("feature_not_enabled", "The experimental feature `network` is off at the remote `%s`: switch it on there.", name)
 	}
 	var tasks struct{ Results []json.RawMessage }
-	const path = "/tasks?types=networkTopologyChange&statuses=enqueued,processing&limit=1"
-	if err := n.ask(ctx, name, r, &request{method: "GET", path: path, key: r.WriteAPIKey}, &tasks); err != nil {
+	if err := n.ask(ctx, name, r, &request{Message: tasksMessage, key: r.WriteAPIKey}, &tasks); err != nil {
 		return version, err
 	}
 	if len(tasks.Results) > 0 {
@@ -309,7 +308,7 @@ func (n *Node) ask(ctx context.Context, name string, r *Remote, q *request, v an
 		got, again, err := n.do(ctx, name, r, q)
 		if err == nil {
 			if e := json.Unmarshal(got.body, v); e != nil {
-				return apierr.New("remote_bad_response", "The answer of the remote `%s` to %s cannot be read: %v.", name, q.path, e)
+				return apierr.New("remote_bad_response", "The answer of the remote `%s` to %s cannot be read: %v.", name, q.Path, e)
 			}
 			return nil
 		}

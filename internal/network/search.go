@@ -138,7 +138,7 @@ func (n *Node) searchOne(ctx context.Context, now *Network, asked *RemoteSearch)
 	if r == nil { // removed since the search was planned
 		return failed(apierr.New("remote_could_not_send_request", "The remote `%s` is no part of the network any more.", asked.Remote))
 	}
-	q := &request{method: "POST", path: "/multi-search", key: r.SearchAPIKey, contentType: "application/json", body: asked.body(), search: true,
+	q := &request{Message: searchMessage, key: r.SearchAPIKey, contentType: "application/json", body: asked.body(),
 		headers: map[string]string{"Accept": search.PeerType + ", application/json", "Svc-Proxy-Search": "true", "Meili-Proxy-Search": "true", "Svc-Network-Version": now.Version.String()}}
 	if asked.Metadata {
 		q.headers["Svc-Include-Metadata"], q.headers["Meili-Include-Metadata"] = "true", "true"

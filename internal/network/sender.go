@@ -187,7 +187,11 @@ func (s *sender) deliver(remote string, r *Remote, e *task.Outgoing) (uid uint32
 	timeout := s.n.o.RequestTimeout + time.Duration((int64(len(body))+e.Size)/bytesPerSecond)*time.Second
 	ctx, cancel := context.WithTimeout(s.n.ctx, timeout)
 	defer cancel()
-	q := &request{method: e.Method, path: e.Path, key: r.WriteAPIKey, contentType: e.ContentType, body: body, headers: map[string]string{
+	message := announcementMessage
+	if e.Method != message.Method || e.Path != message.Path {
+		message = &Message{Name: writeMessage.Name, Method: e.Method, Path: e.Path}
+	}
+	q := &request{Message: message, key: r.WriteAPIKey, contentType: e.ContentType, body: body, headers: map[string]string{
 		originRemote: s.n.Network().SelfName(), originTask: strconv.FormatUint(uint64(e.UID), 10), originVersion: e.Version, originNonce: e.Nonce,
 	}}
 	if e.File != "" {

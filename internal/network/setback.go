@@ -178,7 +178,7 @@ func latest(own *Network, known []*Network) (last *Network, agreed bool, err err
 // networkAt asks an instance what the network is.
 func (n *Node) networkAt(ctx context.Context, name string, r *Remote) (*Network, error) {
 	var now Network
-	if err := n.ask(ctx, name, r, &request{method: "GET", path: "/network", key: r.WriteAPIKey}, &now); err != nil {
+	if err := n.ask(ctx, name, r, &request{Message: networkMessage, key: r.WriteAPIKey}, &now); err != nil {
 		return nil, err
 	}
 	if err := now.check(); err != nil {

@@ -1,0 +1,212 @@
+package network
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"runtime/metrics"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"svc/internal/outbound"
+	"svc/internal/task"
+)
+
+// messageAttacked says how a test attacks this instance by its answers to a message: a remote may be hostile, or out of order. Each message
+// has a row, which is added together with the message.
+type messageAttacked struct {
+	ask     func(n *Node, remote *Remote) // sends the message to the remote far, and reads what it answers
+	answers map[string]func(n int) string // that grow, by what grows
+	perByte int                           // bytes that may be allocated for each byte of the answer; 0: defaultAnswerCost
+}
+
+const (
+	defaultAnswerCost = 60
+	fixedAnswerCost   = 1 << 20
+)
+
+var messageRows = map[*Message]messageAttacked{
+	searchMessage: {
+		ask: func(n *Node, _ *Remote) {
+			n.Search(context.Background(), []RemoteSearch{{Remote: "far", Federation: []byte(`{}`), Queries: []RemoteQuery{{Body: []byte(`{"indexUid":"films"}`)}}}})
+		},
+		answers: texts(map[string]func(n int) string{
+			"hits": func(n int) string { return `{"hits":[` + listed(`{}`, n/3) + `]}` },
+		}),
+		perByte: 80,
+	},
+	writeMessage: {
+		ask: func(n *Node, r *Remote) {
+			n.sender.deliver("far", r, &task.Outgoing{Forward: task.Forward{Method: "POST", Path: "/indexes"}})
+		},
+		answers: texts(nil),
+	},
+	announcementMessage: {
+		ask: func(n *Node, r *Remote) {
+			n.sender.deliver("far", r, &task.Outgoing{Forward: task.Forward{Method: "PATCH", Path: "/network"}})
+		},
+		answers: texts(nil),
+	},
+	networkMessage: {
+		ask: func(n *Node, r *Remote) { _, _ = n.networkAt(context.Background(), "far", r) },
+		answers: texts(map[string]func(n int) string{
+			"remotes": func(n int) string { return `{"remotes":{` + numbered(n/20, `"%d":{"url":"x"}`) + `}}` },
+			"shards":  func(n int) string { return `{"shards":{` + numbered(n/10, `"%d":{}`) + `}}` },
+		}),
+		perByte: 100, // a remote, which is a few bytes, becomes an object
+	},
+	changeMessage: {
+		ask:     func(n *Node, r *Remote) { _, _ = n.changeAt(context.Background(), "far", r, uuid.Nil) },
+		answers: texts(nil),
+	},
+	transferMessage: {
+		ask: func(n *Node, r *Remote) {
+			_, _ = (&changing{n: n, ctx: context.Background()}).indexesOf("far", r, &Transfer{Version: uuid.New()})
+		},
+		answers: texts(map[string]func(n int) string{
+			"indexes": func(n int) string { return `[` + listed(`{}`, n/3) + `]` },
+		}),
+		perByte: 240, // an index, which may be a digit, becomes an object
+	},
+	featuresMessage: {
+		ask:     func(n *Node, r *Remote) { _, _ = n.checkRemote(context.Background(), "far", r) },
+		answers: texts(nil),
+	},
+	tasksMessage: {
+		ask: func(n *Node, r *Remote) { _, _ = n.checkRemote(context.Background(), "far", r) },
+		answers: texts(map[string]func(n int) string{
+			"tasks": func(n int) string { return `{"results":[` + listed(`1`, n/2) + `]}` },
+		}),
+		perByte: 90,
+	},
+}
+
+// texts are answers that every message may get, and more.
+func texts(more map[string]func(n int) string) map[string]func(n int) string {
+	all := map[string]func(n int) string{
+		"a string": func(n int) string { return `"` + strings.Repeat("x", n) + `"` },
+		"a name":   func(n int) string { return `{"` + strings.Repeat("x", n) + `":1}` },
+		"nesting":  func(n int) string { return strings.Repeat("[", n/2) + strings.Repeat("]", n/2) },
+		"numbers":  func(n int) string { return `[` + listed("1", n/2) + `]` },
+		"members":  func(n int) string { return `{` + numbered(n/8, `"%d":1`) + `}` },
+		"no JSON":  func(n int) string { return strings.Repeat("\x00", n) },
+	}
+	maps.Copy(all, more)
+	return all
+}
+
+func listed(item string, n int) string { return strings.TrimSuffix(strings.Repeat(item+",", n), ",") }
+
+// numbered lists an item n times, with another number each time.
+func numbered(n int, format string) string {
+	items := make([]string, n)
+	for i := range items {
+		items[i] = fmt.Sprintf(format, i)
+	}
+	return strings.Join(items, ",")
+}
+
+// TestWhatAnswersCost sends each message to a remote whose answers grow, and counts what is allocated for them.
+func TestWhatAnswersCost(t *testing.T) {
+	const size = 256 << 10
+	var path, answer string // of what is asked now
+	remote := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		said := answer
+		if r.URL.Path != path {
+			said = map[string]string{"/experimental-features": `{"network":true}`, "/tasks": `{"results":[]}`}[r.URL.Path]
+		}
+		_, _ = w.Write([]byte(said))
+	}))
+	defer remote.Close()
+	n := nodeOf(t, Options{Allowed: outbound.Any()}, remote.URL, nil)
+	asked := 0
+	for _, m := range Messages {
+		row, ok := messageRows[m]
+		if !ok || row.ask == nil || len(row.answers) == 0 {
+			t.Errorf("the message %q has no row in messageRows, or an empty one", m.Name)
+			continue
+		}
+		path, _, _ = strings.Cut(cmp.Or(m.Path, "/indexes"), "?")
+		for _, what := range slices.Sorted(maps.Keys(row.answers)) {
+			answer = row.answers[what](size)
+			allowed := len(answer)*cmp.Or(row.perByte, defaultAnswerCost) + fixedAnswerCost
+			spent := 0
+			for range 3 { // what else happens in the process counts, too
+				before := allocated()
+				row.ask(n, n.Network().Remotes["far"])
+				if spent = int(allocated() - before); spent <= allowed {
+					break
+				}
+			}
+			asked++
+			if spent > allowed {
+				t.Errorf("%s: %s: %d bytes are allocated for an answer of %d, and %d are allowed", m.Name, what, spent, len(answer), allowed)
+			}
+		}
+	}
+	if len(messageRows) != len(Messages) {
+		t.Error("messageRows has messages that nobody sends")
+	}
+	t.Logf("%d answers", asked)
+}
+
+func allocated() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+// TestRequestsAreMessages: no request to a remote is made that is none of Messages, for which there would be no row.
+func TestRequestsAreMessages(t *testing.T) {
+	names, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests, declared := 0, 0
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		p, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(p, func(node ast.Node) bool {
+			l, ok := node.(*ast.CompositeLit)
+			if !ok {
+				return true
+			}
+			switch name, _ := l.Type.(*ast.Ident); {
+			case name == nil:
+			case name.Name == "Message":
+				declared++
+			case name.Name == "request":
+				requests++
+				if !slices.ContainsFunc(l.Elts, func(e ast.Expr) bool {
+					kv, ok := e.(*ast.KeyValueExpr)
+					return ok && kv.Key.(*ast.Ident).Name == "Message"
+				}) {
+					t.Error("a request names no message")
+				}
+			}
+			return true
+		})
+	}
+	if want := len(Messages) + 1; declared != want { // one more for a write that is sent
+		t.Errorf("%d messages are made, and Messages has %d", declared, len(Messages))
+	}
+	if requests < len(Messages)-1 { // announcements go the way of writes
+		t.Errorf("only %d requests are found", requests)
+	}
+}
