@@ -124,10 +124,11 @@ func (r *roster) withoutGlobal(set *roaring.Bitmap) {
 	}
 }
 
-// tasksOf returns the tasks of batches that are still stored.
+// tasksOf returns the tasks of batches that are still stored. It reads a batch once, however often a client names it.
 func (r *roster) tasksOf(batches []uint32, tx *boltfile.Tx) (*roaring.Bitmap, error) {
 	of := roaring.New()
-	for _, uid := range batches {
+	for it := roaring.BitmapOf(batches...).Iterator(); it.HasNext(); {
+		uid := it.Next()
 		if run := r.running.batch(uid); run != nil {
 			of.Or(run.set)
 			continue
