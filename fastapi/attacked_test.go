@@ -1,0 +1,331 @@
+package fastapi
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"svc/internal/network"
+	"svc/internal/search"
+)
+
+// attacked says how tests attack a route: what it is sent to see what that costs (cost_test.go), and what in the walks over keys, indexes
+// and headers (climb_test.go). Each route has a row, which is added together with the route.
+type attacked struct {
+	costs   []growth // requests that grow
+	perByte int      // bytes that may be allocated for each byte sent, whatever comes of it; 0: defaultCost
+	fixed   int      // bytes that may be allocated whatever is sent; 0: fixedCost
+
+	walk  []string // bodies, in which %s stands for an index; GET and DELETE have none
+	reads bool     // it changes nothing, although its method says otherwise
+	never bool     // its answer does not end by itself
+
+	left string // why neither is done
+}
+
+// The growths of most routes.
+var (
+	byQuery = slices.Concat(queries, segments)
+	byBody  = slices.Concat(bodies, segments)
+	byDocs  = slices.Concat(bodies, documentBodies, segments)
+)
+
+// routeRows has a row for each route. The routes of single settings share the rows of {setting}.
+var routeRows = map[string]attacked{
+	"GET /":                     {costs: byQuery},
+	"GET /assets/{hash}/{name}": {costs: byQuery},
+	"GET /demo":                 {costs: byQuery},
+	"GET /health":               {costs: byQuery},
+	"GET /licenses":             {costs: byQuery},
+	"GET /docs":                 {costs: byQuery},
+	"GET /docs/{page}":          {costs: byQuery},
+	"GET /openapi.json":         {costs: byQuery},
+	"GET /version":              {costs: byQuery},
+
+	"POST /logs/stream":   {costs: byBody, walk: []string{`{"mode": "none"}`}, never: true}, // refused even where the route opens
+	"DELETE /logs/stream": {costs: byQuery},
+	"POST /logs/stderr":   {costs: byBody, walk: []string{`{"target": "off"}`}},
+	"GET /metrics":        {costs: byQuery},
+	"GET /metrics/recent": {costs: byQuery},
+	"GET /stats":          {costs: byQuery},
+
+	"GET /indexes":                      {costs: byQuery},
+	"POST /indexes":                     {costs: byBody, walk: []string{`{"uid": "%s"}`}},
+	"GET /indexes/{index_uid}":          {costs: byQuery},
+	"PATCH /indexes/{index_uid}":        {costs: byBody, walk: []string{`{"uid": "theirs"}`, `{"uid": "theirs_new"}`}},
+	"DELETE /indexes/{index_uid}":       {costs: byQuery},
+	"POST /indexes/{index_uid}/compact": {costs: byBody, walk: []string{`{}`}},
+	"GET /indexes/{index_uid}/stats":    {costs: byQuery},
+	"POST /indexes/{index_uid}/fields":  {costs: byBody, walk: []string{`{}`}, reads: true},
+	"GET /indexes/{index_uid}/segments": {costs: byQuery},
+	"POST /swap-indexes":                {costs: byBody, walk: []string{`[{"indexes": ["mine", "theirs"]}]`, `[{"indexes": ["theirs", "mine_2"], "rename": true}]`}},
+
+	"GET /indexes/{index_uid}/documents":    {costs: byQuery},
+	"POST /indexes/{index_uid}/documents":   {costs: byDocs, walk: []string{`[{"id": 2, "link": 1, "to": [1]}]`}},
+	"PUT /indexes/{index_uid}/documents":    {costs: byDocs, walk: []string{`[{"id": 2, "link": 1}]`}},
+	"DELETE /indexes/{index_uid}/documents": {costs: byQuery},
+	"POST /indexes/{index_uid}/documents/fetch": {costs: byBody, perByte: filterCost, reads: true,
+		walk: []string{`{}`, `{"filter": "_foreign(link, secret = canary)"}`}},
+	"POST /indexes/{index_uid}/documents/delete":          {costs: byDocs, walk: []string{`{"filter": "id = 2"}`, `{"filter": "_foreign(link, secret = canary)"}`}},
+	"POST /indexes/{index_uid}/documents/delete-batch":    {costs: byDocs, walk: []string{`[77]`}},
+	"POST /indexes/{index_uid}/documents/edit":            {costs: byBody, walk: []string{`{"function": "doc.x = 1", "filter": "_foreign(link, secret = canary)"}`, `{"function": "doc.x = 1"}`}},
+	"GET /indexes/{index_uid}/documents/{document_id}":    {costs: byQuery},
+	"DELETE /indexes/{index_uid}/documents/{document_id}": {costs: byQuery},
+
+	"GET /indexes/{index_uid}/search": {costs: byQuery},
+	"POST /indexes/{index_uid}/search": {costs: byBody, perByte: filterCost, reads: true,
+		walk: []string{`{}`, `{"facets": ["*"]}`, `{"filter": "_foreign(link, secret = canary)"}`, `{"filter": "_foreign(hidden, x = 1)"}`, `{"sort": ["secret:asc"]}`, `{"useNetwork": true}`}},
+	"POST /indexes/{index_uid}/facet-search": {costs: byBody, walk: []string{`{"facetName": "link"}`}, reads: true},
+	"GET /indexes/{index_uid}/similar":       {costs: byQuery},
+	"POST /indexes/{index_uid}/similar":      {costs: byBody, walk: []string{`{"id": 1, "embedder": "e"}`}, reads: true},
+	"POST /indexes/{index_uid}/compare":      {costs: byBody, walk: []string{`{}`}, reads: true},
+	"POST /multi-search": {costs: byBody, reads: true,
+		walk: []string{`{"queries": [{"indexUid": "mine"}, {"indexUid": "%s"}]}`, `{"federation": {}, "queries": [{"indexUid": "%s"}]}`,
+			`{"federation": {}, "queries": [{"indexUid": "%s", "sort": ["secret:asc"]}]}`, `{"federation": {"distinct": "link"}, "queries": [{"indexUid": "%s"}]}`}},
+	"POST /mcp": {costs: byBody, walk: []string{`{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "search", "arguments": {"index_uid": "%s"}}}`}},
+
+	"GET /indexes/{index_uid}/settings": {costs: byQuery},
+	"PATCH /indexes/{index_uid}/settings": {costs: byBody, perByte: settingsCost,
+		walk: []string{`{"foreignKeys": [{"fieldName": "link", "foreignIndexUid": "theirs"}], "filterableAttributes": ["link", "secret"]}`}},
+	"DELETE /indexes/{index_uid}/settings":                    {costs: byQuery},
+	"PATCH /indexes/{index_uid}/settings/proximity-precision": {costs: ofSetting, walk: []string{`"byAttribute"`}},
+	"PUT /indexes/{index_uid}/settings/synonyms":              {costs: ofSetting, perByte: settingsCost, walk: []string{`{"canary": ["mine"]}`}},
+	"GET /indexes/{index_uid}/settings/{setting}":             {costs: byQuery},
+	"PUT /indexes/{index_uid}/settings/{setting}":             {costs: ofSetting, perByte: settingsCost, walk: []string{`{}`}},
+	"PATCH /indexes/{index_uid}/settings/{setting}":           {costs: ofSetting, perByte: settingsCost, walk: []string{`{}`}},
+	"DELETE /indexes/{index_uid}/settings/{setting}":          {costs: byQuery},
+
+	"POST /dumps":     {costs: byBody, walk: []string{`{}`}},
+	"POST /snapshots": {costs: byBody, walk: []string{`{}`}},
+	"POST /export":    {costs: byBody, walk: []string{`{"url": "http://127.0.0.1:1"}`, `{"url": "http://127.0.0.1:1", "indexes": {"mine": {}}}`}},
+
+	"GET /tasks":                     {costs: byQuery},
+	"DELETE /tasks":                  {costs: byQuery},
+	"POST /tasks/cancel":             {costs: slices.Concat(queries, bodies), walk: []string{`{}`}},
+	"POST /tasks/compact":            {costs: bodies[:1], fixed: 64 << 20, walk: []string{`{}`}}, // it rewrites a file, whatever it is sent
+	"GET /tasks/stream":              {costs: byQuery, never: true},
+	"GET /tasks/{task_id}":           {costs: byQuery},
+	"GET /tasks/{task_id}/documents": {costs: byQuery},
+	"GET /batches":                   {costs: byQuery},
+	"GET /batches/stream":            {costs: byQuery, never: true},
+	"GET /batches/{batch_id}":        {costs: byQuery},
+
+	"GET /keys": {costs: byQuery},
+	"POST /keys": {costs: byBody, walk: []string{`{"actions": ["*"], "indexes": ["*"], "expiresAt": null}`, `{"actions": ["*"], "indexes": ["mine"], "expiresAt": null}`,
+		`{"actions": ["search"], "indexes": ["theirs"], "expiresAt": null}`, `{"actions": ["search"], "indexes": ["mine"], "expiresAt": null}`,
+		`{"actions": ["keys.create", "keys.get"], "indexes": ["*"], "expiresAt": null}`, `{"actions": ["search"], "indexes": ["*"], "expiresAt": null}`}},
+	"GET /keys/{key}":    {costs: byQuery},
+	"PATCH /keys/{key}":  {costs: byBody, walk: []string{`{"name": "changed"}`}},
+	"DELETE /keys/{key}": {costs: byQuery},
+
+	"GET /webhooks":              {costs: byQuery},
+	"POST /webhooks":             {costs: byBody, walk: []string{`{"url": "http://127.0.0.1:1/"}`}},
+	"GET /webhooks/{webhook}":    {costs: byQuery},
+	"PATCH /webhooks/{webhook}":  {costs: byBody, walk: []string{`{"url": "http://127.0.0.1:1/"}`}},
+	"DELETE /webhooks/{webhook}": {costs: byQuery},
+
+	"GET /network":           {costs: byQuery},
+	"PATCH /network":         {costs: slices.Concat(bodies, networkBodies), walk: []string{`{"remotes": {"r": {"url": "http://127.0.0.1:1"}}}`, `{"leader": null}`, announcedNetwork}},
+	"GET /network/outbox":    {costs: byQuery},
+	"POST /network/change":   {costs: byBody, walk: []string{`{"version": "` + laterVersion + `", "remote": "b", "restored": true}`}, reads: true},
+	"POST /network/transfer": {costs: byBody, walk: []string{`{"version": "` + laterVersion + `", "remote": "b"}`, `{"version": "` + laterVersion + `", "remote": "b", "index": "%s"}`}, reads: true},
+
+	"GET /chats":                               {costs: byQuery},
+	"GET /chats/{workspace}":                   {costs: byQuery},
+	"DELETE /chats/{workspace}":                {costs: byQuery},
+	"POST /chats/{workspace}/chat/completions": {costs: byBody, walk: []string{`{"model": "m", "stream": true, "messages": []}`}, reads: true},
+	"GET /chats/{workspace}/settings":          {costs: byQuery},
+	"PATCH /chats/{workspace}/settings":        {costs: byBody, walk: []string{`{"source": "vLlm", "baseUrl": "http://127.0.0.1:1"}`}},
+	"DELETE /chats/{workspace}/settings":       {costs: byQuery},
+
+	"POST /render-template": {costs: byBody, reads: true,
+		walk: []string{`{"template": {"kind": "inlineDocumentTemplate", "inline": "{{doc.secret}}"}, "input": {"kind": "indexDocument", "indexUid": "%s", "id": "1"}}`,
+			`{"template": {"kind": "inlineDocumentTemplate", "inline": "{{doc.secret}}"}, "input": {"kind": "indexDocument", "indexUid": "theirs", "id": "1"}}`}},
+
+	"POST /dynamic-search-rules":              {costs: byBody, walk: []string{`{}`}, reads: true},
+	"GET /dynamic-search-rules/{rule_uid}":    {costs: byQuery},
+	"PATCH /dynamic-search-rules/{rule_uid}":  {costs: byBody, walk: []string{`{"active": false}`}},
+	"DELETE /dynamic-search-rules/{rule_uid}": {costs: byQuery},
+
+	"GET /experimental-features":   {costs: byQuery},
+	"PATCH /experimental-features": {costs: byBody, walk: []string{`{"containsFilter": true}`}},
+
+	"GET /debug/pprof":           {left: profiles},
+	"GET /debug/pprof/profile":   {left: profiles},
+	"GET /debug/pprof/symbol":    {left: profiles},
+	"POST /debug/pprof/symbol":   {left: profiles},
+	"GET /debug/pprof/trace":     {left: profiles},
+	"GET /debug/pprof/{profile}": {left: profiles},
+}
+
+const profiles = "net/http/pprof makes profiles, for who may do everything, and only with the option --pprof"
+
+// rowOf returns the row of a route, nil when it has none.
+func rowOf(r *route) *attacked {
+	name := r.method + " " + r.path
+	row, ok := routeRows[name]
+	if of, setting, _ := strings.Cut(name, "/settings/"); !ok && setting != "" {
+		row, ok = routeRows[of+"/settings/{setting}"]
+	}
+	if !ok {
+		return nil
+	}
+	row.reads = row.reads || r.method == methodGet
+	return &row
+}
+
+// headerAttacked says how tests attack a header that requests may have.
+type headerAttacked struct {
+	costs    []string // values that grow, by their names in headerGrowths; nil: sized says why there are none
+	sized    string
+	disguise string // with which walks send it; "": unwalked says why they do not
+	unwalked string
+}
+
+const (
+	byClient  = "the HTTP client of the tests writes it; TestUnclearBodies and TestExpectations send it by hand"
+	whoseWalk = "it is what walks are over"
+	ofBodies  = "tests of bodies send it: TestBodyEncodings, TestContentTypes"
+)
+
+var anyValue = []string{"long", "commas", "escapes", "semicolons"}
+
+var headerRows = map[requestHeader]headerAttacked{
+	headerAccept:           {costs: anyValue, disguise: "a browser"},
+	headerAcceptEncoding:   {costs: anyValue, disguise: "a browser"},
+	headerAuthorization:    {costs: anyValue, unwalked: whoseWalk},
+	headerContentEncoding:  {costs: anyValue, unwalked: ofBodies},
+	headerContentLength:    {sized: byClient, unwalked: byClient},
+	headerContentType:      {costs: anyValue, unwalked: ofBodies},
+	headerExpect:           {sized: byClient, unwalked: byClient},
+	headerHost:             {sized: byClient, unwalked: byClient},
+	headerOrigin:           {costs: anyValue, disguise: "a browser"},
+	headerPreflightHeaders: {costs: anyValue, disguise: "a browser"},
+	headerPreflightMethod:  {costs: anyValue, disguise: "a browser"},
+	headerTransferEncoding: {sized: byClient, unwalked: byClient},
+	headerUserAgent:        {costs: anyValue, disguise: "a client library"},
+	headerTraceparent:      {costs: anyValue, disguise: "a client library"},
+	headerDryRun:           {costs: anyValue, disguise: "a replica"},
+	headerTaskID:           {costs: anyValue, disguise: "a replica"},
+	headerIncludeMetadata:  {costs: anyValue, disguise: "a client library"},
+	headerNetworkVersion:   {costs: anyValue, disguise: "a remote that merges"},
+	headerOriginNonce:      {costs: anyValue, disguise: "the leader"},
+	headerOriginRemote:     {costs: anyValue, disguise: "the leader"},
+	headerOriginTask:       {costs: anyValue, disguise: "the leader"},
+	headerOriginVersion:    {costs: anyValue, disguise: "the leader"},
+	headerProxySearch:      {costs: anyValue, disguise: "a remote that merges"},
+}
+
+// laterVersion is a version of the network that is later than that of every network of a test.
+const laterVersion = "fffffffe-c0c4-7cb1-b458-c00767017d4e"
+
+// announcedNetwork is the body by which a leader announces a network.
+const announcedNetwork = `{"self":"b","leader":"a","remotes":{"a":{"url":"http://127.0.0.1:1"},"b":{"url":"http://127.0.0.1:1"}},"shards":{"x":{"remotes":["a"]}},"previousRemotes":{},"previousShards":{}}`
+
+// disguises are headers, pairs of a name and a value, that requests of walks have: by them a client may be taken for somebody else.
+var disguises = map[string][]string{
+	"nobody else":             nil,
+	"the leader":              originHeaders("Svc-", "a", laterVersion, "5ca1ab1e"),
+	"another leader":          originHeaders("Svc-", "z", laterVersion, "5ca1ab1e"),
+	"a leader of before":      originHeaders("X-Svc-", "a", "00000000-0000-7000-8000-000000000000", "5ca1ab1e"),
+	"the leader of an engine": originHeaders("X-Meili-", "a", laterVersion, ""),
+	"half a leader":           {"Svc-Proxy-Origin-Remote", "a"},
+	"a remote that merges":    {"Svc-Proxy-Search", "true", "Accept", search.PeerType + ", application/json", "Svc-Network-Version", laterVersion},
+	"a remote of an engine":   {"Meili-Proxy-Search", "true"},
+	"a client library":        {"Meili-Include-Metadata", "true", "Svc-Include-Metadata", "true", "User-Agent", "library", "traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
+	"a browser":               {"Origin", "http://shop.test", "Accept", "text/html", "Accept-Encoding", "identity", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization"},
+	"a replica":               {"TaskId", "7", "DryRun", "true"},
+}
+
+// originHeaders are those of a write that the leader sends on, under a prefix.
+func originHeaders(prefix, remote, version, nonce string) []string {
+	h := []string{prefix + "Proxy-Origin-Remote", remote, prefix + "Proxy-Origin-TaskUid", "7", prefix + "Proxy-Origin-Network-Version", version}
+	if nonce != "" {
+		h = append(h, prefix+"Proxy-Origin-Nonce", nonce)
+	}
+	return h
+}
+
+// messageAttacked says where walks send a message that instances of a network send each other. What its answer costs is in the table of
+// internal/network.
+type messageAttacked struct{ route, disguise string }
+
+var messageRows = map[string]messageAttacked{
+	"search":       {"POST /multi-search", "a remote that merges"},
+	"write":        {"POST /indexes/{index_uid}/documents", "the leader"},
+	"announcement": {"PATCH /network", "the leader"},
+	"network":      {"GET /network", "nobody else"},
+	"change":       {"POST /network/change", "nobody else"},
+	"transfer":     {"POST /network/transfer", "nobody else"},
+	"features":     {"GET /experimental-features", "nobody else"},
+	"tasks":        {"GET /tasks", "nobody else"},
+}
+
+// TestEverythingIsAttacked: a route, a header or a message of another instance that nobody attacks is not ready.
+func TestEverythingIsAttacked(t *testing.T) {
+	table := append(routes(), pprofRoutes()...)
+	known := map[string]bool{}
+	for i := range table {
+		r := &table[i]
+		name := r.method + " " + r.path
+		known[name] = true
+		row := rowOf(r)
+		switch {
+		case row == nil:
+			t.Errorf("%s has no row in routeRows", name)
+		case row.left != "":
+			if i < len(routes()) {
+				t.Errorf("%s is left out", name)
+			}
+		case len(row.costs) == 0:
+			t.Errorf("%s names nothing that grows", name)
+		case r.method != methodGet && r.method != methodDelete && len(row.walk) == 0:
+			t.Errorf("%s names no body for walks", name)
+		case (r.method == methodGet || r.method == methodDelete) && len(row.walk) > 0:
+			t.Errorf("%s has a body for walks, which they do not send", name)
+		}
+	}
+	for name := range routeRows {
+		if !known[name] && !strings.HasSuffix(name, "{setting}") {
+			t.Errorf("routeRows has %s, which is no route", name)
+		}
+	}
+	sent := map[string]bool{}
+	for _, headers := range disguises {
+		for i := 0; i < len(headers); i += 2 {
+			sent[headers[i]] = true
+		}
+	}
+	for _, name := range requestHeaders {
+		row, ok := headerRows[name]
+		switch {
+		case !ok:
+			t.Errorf("the header %s has no row in headerRows", name)
+		case (len(row.costs) > 0) == (row.sized != ""):
+			t.Errorf("the header %s has to grow, or say why it does not", name)
+		case (row.disguise != "") == (row.unwalked != ""):
+			t.Errorf("the header %s has to be walked with, or say why it is not", name)
+		case row.disguise != "" && !slices.Contains(disguises[row.disguise], string(name)):
+			t.Errorf("the disguise %q has no header %s", row.disguise, name)
+		}
+	}
+	if len(headerRows) != len(requestHeaders) {
+		t.Error("headerRows has headers that nobody reads")
+	}
+	for _, m := range network.Messages {
+		row, ok := messageRows[m.Name]
+		method, path, _ := strings.Cut(row.route, " ")
+		own, _, _ := strings.Cut(m.Path, "?")
+		switch {
+		case !ok:
+			t.Errorf("the message %q has no row in messageRows", m.Name)
+		case !known[row.route] || m.Method != "" && (method != m.Method || path != own):
+			t.Errorf("the message %q does not go to %s", m.Name, row.route)
+		case row.disguise != "nobody else" && disguises[row.disguise] == nil:
+			t.Errorf("the message %q has the disguise %q, which there is not", m.Name, row.disguise)
+		}
+	}
+	if len(messageRows) != len(network.Messages) {
+		t.Error("messageRows has messages that nobody sends")
+	}
+}
