@@ -390,6 +390,9 @@ func (c *Column) LastMarkedString(ord int, bits []uint64) int {
 // SingleStrings reports whether no row has several strings, which makes it quick to go from rows to strings.
 func (c *Column) SingleStrings() bool { return c.rowStrings.kind == forwardSingle }
 
+// SingleNumbers is SingleStrings for numbers.
+func (c *Column) SingleNumbers() bool { return c.rowNumbers.kind == forwardSingle }
+
 // RowStrings appends the ascending distinct ordinals of a row's strings.
 func (c *Column) RowStrings(dst []uint32, row Row) []uint32 {
 	c.need(partRowStrings)

@@ -356,6 +356,9 @@ func (v *Vectors) Dimensions() int { return v.shape.Dimensions }
 // Binary reports whether only bits are kept of the vectors.
 func (v *Vectors) Binary() bool { return v.shape.Binary }
 
+// Linked reports whether there is a graph, with which searches may miss some of the nearest vectors.
+func (v *Vectors) Linked() bool { return v.encoded != nil }
+
 // Count returns the number of vectors.
 func (v *Vectors) Count() int { return v.vectors }
 

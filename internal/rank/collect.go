@@ -169,7 +169,11 @@ func (c *collector) dropRows(r rows) { c.candidates = c.candidates.andNot(r) }
 func (c *collector) result() *Result {
 	r := c.s.r
 	if c.distinct != nil {
-		c.candidates = c.distinct.Candidates(c.candidates, r.Exhaustive)
+		most := math.MaxInt
+		if r.HitsOnly {
+			most = r.MaxTotal
+		}
+		c.candidates = c.distinct.Candidates(c.candidates, r.Exhaustive, most)
 	}
 	res := &Result{Candidates: slices.Clone(c.candidates), Total: min(c.candidates.count(), r.MaxTotal)}
 	for i, b := range res.Candidates {

@@ -163,9 +163,21 @@ func (d *Distinct) excludeString(seg int, s []byte) {
 	}
 }
 
+// SingleValued reports whether it is known that no document has several values of a field.
+func SingleValued(ix *Index, field string) bool {
+	for _, c := range columnsOf(ix, field) {
+		switch {
+		case c == nil:
+		case c.Numbers() > 0 && (c.Strings() > 0 || !c.SingleNumbers()), c.Strings() > 0 && !c.SingleStrings():
+			return false
+		}
+	}
+	return true
+}
+
 // Candidates returns a set, by segment, without the documents that were found to be duplicates. exhaustive: it keeps only the first
-// document by id of each value. No bitmap of it is nil.
-func (d *Distinct) Candidates(r []*roaring.Bitmap, exhaustive bool) []*roaring.Bitmap {
+// document by id of each value, and need not keep more than most. No bitmap of it is nil.
+func (d *Distinct) Candidates(r []*roaring.Bitmap, exhaustive bool, most int) []*roaring.Bitmap {
 	out := make(rows, len(r))
 	for i := range r {
 		if d.met != nil {
@@ -176,7 +188,7 @@ func (d *Distinct) Candidates(r []*roaring.Bitmap, exhaustive bool) []*roaring.B
 		out[i] = andNot(r[i], duplicates)
 	}
 	if exhaustive {
-		out = d.deduplicate(out)
+		out = d.deduplicate(out, most)
 	}
 	for i := range out {
 		if out[i] == nil {
@@ -205,17 +217,18 @@ func (d *Distinct) unmet(seg int, set *roaring.Bitmap) *roaring.Bitmap {
 	return roaring.FromDense(in, false)
 }
 
-// deduplicate keeps of a set the first document by id of each value.
-func (d *Distinct) deduplicate(r rows) rows {
+// deduplicate keeps of a set the first document by id of each value, up to so many.
+func (d *Distinct) deduplicate(r rows, most int) rows {
 	v := newMetValues(d.ix, d.field)
 	kept := make(rows, len(r))
 	in := make([]rowBits, len(r))
 	for i := range in {
 		in[i] = newRowBits(d.ix.Segments[i].Rows())
 	}
-	for m := newMerge(d.ix, r); m.next(); {
+	for m, n := newMerge(d.ix, r), 0; n < most && m.next(); {
 		if v.first(m.segment, segment.Row(m.row)) {
 			in[m.segment].set(m.row)
+			n++
 		}
 	}
 	for i := range kept {

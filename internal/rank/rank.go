@@ -50,6 +50,7 @@ type Request struct {
 	Distinct   string // field, or ""
 	Offset     int
 	Limit      int
+	PageSize   int               // hits on each page of this search; 0: nobody asks for another page
 	Exhaustive bool              // page mode: totals are exact
 	Brief      bool              // of segments that are remembered, candidates are found when they are asked for
 	MaxTotal   int               // maxTotalHits

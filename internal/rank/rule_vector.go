@@ -104,12 +104,19 @@ func (s *search) vectors(in rows) []*segment.Vectors {
 	return readers
 }
 
+// approximate reports whether a walk through a graph finds the nearest vectors, which misses some.
+func approximate(v *segment.Vectors) bool { return v != nil && v.Linked() }
+
 // walkVectors yields the documents of a bucket in groups of equal similarity. It finds the nearest that are still wanted
-// and more when they turn out to be too few; those without vectors follow.
+// and more when they turn out to be too few; those without vectors follow. What a walk misses depends on how many it looks for. So with
+// a graph the steps are those of the first page, wherever the page is: all pages are cut out of the same list.
 func (s *search) walkVectors(b *bucket, yield func(*bucket, part) bool) {
 	readers := s.vectors(b.rows)
 	left := b.rows
 	k := s.wanted(b)
+	if n := s.r.PageSize; n > 0 && slices.ContainsFunc(readers, approximate) {
+		k = min(n, s.r.MaxTotal, b.n)
+	}
 	if s.out.distinct != nil {
 		k *= 2 // some will be duplicates
 	}

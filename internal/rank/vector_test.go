@@ -367,7 +367,7 @@ func TestDistinctCandidatesAreNeverNil(t *testing.T) {
 	for _, exhaustive := range []bool{false, true} {
 		d := NewDistinct(ix, "kind")
 		d.Keep(0, 0)
-		got := d.Candidates(universe(ix), exhaustive)
+		got := d.Candidates(universe(ix), exhaustive, math.MaxInt)
 		for i, want := range []uint64{1, 0} {
 			if got[i] == nil || got[i].GetCardinality() != want {
 				t.Errorf("exhaustive %v: candidates of segment %d are %v, want %d", exhaustive, i, got[i], want)

@@ -145,6 +145,12 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 		return nil, err
 	}
 	resp.stages.done("federating results > partition queries")
+	distinct := r.Distinct
+	if r.Proxy { // who asks drops duplicates of all instances
+		distinct = nil
+	}
+	steady := slices.ContainsFunc(resp.queries, func(q federated) bool { return q.ranking.steadyTotals })
+	mergesAll := steady && distinct != nil // duplicates behind the page count, too
 	offset, limit, paged := r.page()
 	pinned := 0
 	for i := range resp.queries {
@@ -155,9 +161,13 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 	waits := slices.ContainsFunc(resp.queries, func(q federated) bool { return q.ranking.kind != keyword && q.ranking.request.Vector == nil })
 	err = spread(len(r.Queries), func(ctx context.Context, i int, slot Slot) error {
 		q := &resp.queries[i]
-		q.ranking.slot = slot
+		q.ranking.slot, q.ranking.steadyTotals = slot, steady
+		most := q.view.Settings.Pagination.MaxTotalHits
 		// What others pin may be among its hits.
-		w := window{limit: min(offset+limit+pinned, q.view.Settings.Pagination.MaxTotalHits), exhaustive: paged, values: true, apart: true}
+		w := window{limit: min(offset+limit+pinned, most), pageSize: limit + pinned, exhaustive: paged, values: true, apart: true}
+		if mergesAll {
+			w.limit = most
+		}
 		if !waits {
 			w.deadline = deadline(q.view, resp.start)
 		}
@@ -172,10 +182,6 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 	}
 	resp.stages.done("federating results > execute local search")
 	sets := candidatesByIndex(resp.queries)
-	distinct := r.Distinct
-	if r.Proxy { // who asks drops duplicates of all instances
-		distinct = nil
-	}
 	counted := remotes != nil && distinct == nil // nothing that is merged changes what is counted here
 	if counted {
 		if err := resp.countFacets(facets, sets, spread); err != nil {
@@ -193,6 +199,9 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 	}
 	m := newMerger(resp.queries, resp.remotes, distinct, sets)
 	resp.hits = weave(m.pins(federatedPins(resp.queries, resp.remotes)), m.next, offset, limit)
+	for more := mergesAll; more; {
+		_, more = m.next()
+	}
 	resp.hits = slices.DeleteFunc(resp.hits, func(h federatedHit) bool { return h.spoilt() })
 	for _, s := range sets {
 		resp.total += cardinality(s.candidates) - s.dropped

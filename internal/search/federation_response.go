@@ -57,7 +57,7 @@ func (r *FederatedResponse) AppendMembers(dst []byte) ([]byte, error) {
 		if dst, err = w.append(dst, hit); err != nil {
 			return nil, err
 		}
-		if bySimilarity(hit) || h.pinned && h.query.result.kind == semantic {
+		if bySimilarity(hit) {
 			semanticHits++
 		}
 		spans.ends = append(spans.ends, len(dst))

@@ -695,3 +695,69 @@ func TestFederatedVectors(t *testing.T) {
 		t.Errorf("a vector of one number: %v", err)
 	}
 }
+
+// TestPagesOfFederatedHybridSearches cuts pages out of federated searches that have hybrid queries among them: they are slices of the list
+// that one large page has, with its total and its facets.
+func TestPagesOfFederatedHybridSearches(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	l := newLibrary(t)
+	for _, uid := range []string{"a", "b"} {
+		var docs []string
+		for i := range 30 {
+			docs = append(docs, fmt.Sprintf(`{"id": %d, "t": "%s", "g": %d, "tags": ["%c", "%c"], "_vectors": {"e": [%d, %d]}}`, i,
+				[]string{"red lamp", "lamp", "shoe", "red hat"}[rng.IntN(4)], rng.IntN(12), 'a'+rng.IntN(9), 'a'+rng.IntN(9), rng.IntN(9)-4, rng.IntN(8)+1))
+		}
+		l.put(uid, `{"filterableAttributes": ["g", "tags"], "embedders": {"e": {"source": "userProvided", "dimensions": 2}}}`, docs...)
+	}
+	for round := range 60 {
+		ratio := []float64{0, .2, .5, .9, 1}[rng.IntN(5)]
+		hybrid := asked{uid: "a", weight: 1, Request: Request{Query: "red lamp", Vector: []float32{1, .5}, Hybrid: &Hybrid{Embedder: "e", Ratio: &ratio}}}
+		queries := []asked{hybrid, {uid: "b", weight: .9, Request: Request{Query: "lamp"}}}
+		if rng.IntN(2) == 0 {
+			other := hybrid
+			other.Query, other.Vector = "lamp", []float32{-1, 1}
+			queries = append(queries, other)
+		}
+		var threshold *float64
+		if rng.IntN(3) == 0 {
+			x := .3 + rng.Float64()/2
+			threshold = &x
+		}
+		for i := range queries {
+			queries[i].RankingScoreThreshold = threshold
+		}
+		var distinct *string
+		if rng.IntN(2) == 0 {
+			distinct = new([]string{"g", "tags"}[rng.IntN(2)])
+		}
+		facets := map[string][]string{"a": {"g"}, "b": {"g", "tags"}}
+		ask := func(offset, limit int) federatedAnswer {
+			a, _, err := l.federate(&FederatedRequest{Offset: offset, Limit: limit, Distinct: distinct}, facets, slices.Clone(queries)...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return a
+		}
+		show := func(a federatedAnswer) (list []string) {
+			for _, h := range a.Hits {
+				list = append(list, fmt.Sprint(h.Federation.IndexUID, h.ID, "/", h.Federation.QueriesPosition))
+			}
+			return list
+		}
+		whole := ask(0, 1000)
+		list := show(whole)
+		if *whole.EstimatedTotalHits != len(list) {
+			t.Fatalf("round %d: a total of %d for %d hits", round, *whole.EstimatedTotalHits, len(list))
+		}
+		for range 6 {
+			offset, limit := rng.IntN(60), rng.IntN(12)
+			got := ask(offset, limit)
+			want := list[min(offset, len(list)):]
+			want = want[:min(limit, len(want))]
+			if !slices.Equal(show(got), want) || *got.EstimatedTotalHits != len(list) || !reflect.DeepEqual(got.FacetsByIndex, whole.FacetsByIndex) {
+				t.Fatalf("round %d, ratio %v, distinct %v, threshold %v, %d from %d: %v of %d with %s, want %v of %d with %s", round, ratio, distinct, threshold, limit, offset,
+					show(got), *got.EstimatedTotalHits, got.FacetsByIndex, want, len(list), whole.FacetsByIndex)
+			}
+		}
+	}
+}

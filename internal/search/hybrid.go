@@ -3,6 +3,7 @@ package search
 import (
 	"cmp"
 	"context"
+	"math"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -11,76 +12,65 @@ import (
 	"svc/segment"
 )
 
-// surelyGood is the weighted score from which on hits by words need no company: they would come first anyway.
-const surelyGood = 0.45
-
-// runHybrid searches by words, then by meaning, and merges what both found.
+// runHybrid searches by words and by meaning, and merges the two lists. Every page is cut out of that one list, so both searches run
+// whatever the first hits by words score. Only where the query cannot be embedded the list by words is the answer.
 func (k *ranking) runHybrid(ctx context.Context, w window) (*found, error) {
-	ratio := k.request.ratio()
-	both := window{limit: w.offset + w.limit, exhaustive: w.exhaustive, values: true, deadline: w.deadline}
+	both, whole := k.steady(w)
+	if !whole {
+		both.offset, both.limit = 0, w.offset+w.limit
+		both.exhaustive = false // duplicates are counted once both lists are known
+	}
+	both.values, both.brief = true, false
 	words, err := k.search(ctx, both, nil)
 	if err != nil {
 		return nil, err
 	}
-	alone := func() *found {
-		words.Hits = words.Hits[min(w.offset, len(words.Hits)):]
-		return &found{Result: words, kind: hybrid}
-	}
-	good := words.Hits
-	if len(k.pins) > 0 {
-		good = weaveHits(k.pins, good, 0, both.limit)
-	}
-	if w.limit == 0 || suffices(good, both.limit, ratio) {
-		return alone(), nil
-	}
-	q, err := k.vectorQuery(ctx, hybridPatience)
-	if err != nil {
-		if ctx.Err() != nil || apierr.From(err).Code != "vector_embedding_error" {
+	f := &found{Result: words, kind: hybrid}
+	lists := [][]rank.Hit{words.Hits, nil}
+	q, err := k.vectorQuery(ctx, hybridPatience, w.limit > 0 || whole)
+	switch {
+	case err == nil:
+		meaning, err := k.search(ctx, both, q)
+		if err != nil {
 			return nil, err
 		}
-		k.noVector(ctx, err)
-		return alone(), nil
-	}
-	meaning, err := k.search(ctx, both, q)
-	if err != nil {
+		f.Result = &rank.Result{Highlights: words.Highlights, Degraded: words.Degraded || meaning.Degraded}
+		if len(q.Vectors) > 0 {
+			f.queryVector = q.Vectors[0]
+		}
+		lists[1] = meaning.Hits
+		f.Candidates = make([]*roaring.Bitmap, len(words.Candidates))
+		for i := range f.Candidates {
+			f.Candidates[i] = roaring.Or(words.Candidates[i], meaning.Candidates[i])
+		}
+	case ctx.Err() != nil || apierr.From(err).Code != "vector_embedding_error":
 		return nil, err
+	default:
+		k.noVector(ctx, err)
 	}
 	var distinct *rank.Distinct
 	if k.distinct != "" {
 		distinct = rank.NewDistinct(rankIndex(k.view), k.distinct)
 	}
-	f := &found{Result: &rank.Result{Highlights: words.Highlights, Degraded: words.Degraded || meaning.Degraded},
-		kind: hybrid, queryVector: q.Vectors[0]}
-	f.Hits, f.semanticHits = mergeHybrid(words.Hits, meaning.Hits, ratio, distinct, w.offset, w.limit)
-	f.Candidates = make([]*roaring.Bitmap, len(words.Candidates))
-	for i := range f.Candidates {
-		f.Candidates[i] = roaring.Or(words.Candidates[i], meaning.Candidates[i])
-	}
+	f.Hits, f.semanticHits = mergeHybrid(lists[0], lists[1], k.request.ratio(), distinct, w.offset, w.limit, whole)
+	maxTotal := k.view.Settings.Pagination.MaxTotalHits
 	if distinct != nil {
-		f.Candidates = distinct.Candidates(f.Candidates, w.exhaustive)
+		most := math.MaxInt
+		if w.hitsOnly {
+			most = maxTotal
+		}
+		f.Candidates, f.AppendKey = distinct.Candidates(f.Candidates, true, most), nil
 	}
-	f.Total = min(cardinality(f.Candidates), k.view.Settings.Pagination.MaxTotalHits)
+	f.Total = min(cardinality(f.Candidates), maxTotal)
 	return f, nil
 }
 
-// suffices reports whether hits by words fill the page and are all so good that no vector is needed.
-func suffices(hits []rank.Hit, wanted int, ratio float64) bool {
-	if len(hits) < wanted {
-		return false
-	}
-	for i := range hits[:wanted] {
-		if hits[i].Score*(1-ratio) < surelyGood {
-			return false
-		}
-	}
-	return true
-}
-
 // mergeHybrid merges what was found by words and by meaning, each in its own order, and cuts out a page. distinct may be
-// nil. It returns the number of hits on the page that were found by meaning, too.
-func mergeHybrid(words, meaning []rank.Hit, ratio float64, distinct *rank.Distinct, offset, limit int) (page []rank.Hit, semanticHits int) {
+// nil. whole: it is told of all hits, not just of those up to the end of the page. It returns the number of hits on the page that were
+// found by meaning, too.
+func mergeHybrid(words, meaning []rank.Hit, ratio float64, distinct *rank.Distinct, offset, limit int, whole bool) (page []rank.Hit, semanticHits int) {
 	seen := make(map[segment.DocID]bool, len(words)+len(meaning))
-	for len(page) < limit && len(words)+len(meaning) > 0 {
+	for (len(page) < limit || whole && distinct != nil) && len(words)+len(meaning) > 0 {
 		fromWords := len(meaning) == 0 ||
 			len(words) > 0 && compareHybrid(words[0].Values, meaning[0].Values, ratio) < 0
 		list := &meaning
@@ -93,13 +83,14 @@ func mergeHybrid(words, meaning []rank.Hit, ratio float64, distinct *rank.Distin
 			continue
 		}
 		seen[h.ID] = true
-		if offset > 0 {
+		switch {
+		case offset > 0:
 			offset--
-			continue
-		}
-		page = append(page, h)
-		if !fromWords {
-			semanticHits++
+		case len(page) < limit:
+			page = append(page, h)
+			if !fromWords {
+				semanticHits++
+			}
 		}
 	}
 	return page, semanticHits

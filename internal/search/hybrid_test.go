@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -122,7 +123,7 @@ func TestMergeHybrid(t *testing.T) {
 		{.5, 4, 9, "3m", 1},
 		{.5, 5, 9, "", 0},
 	} {
-		page, n := mergeHybrid(words, meaning, c.ratio, nil, c.offset, c.limit)
+		page, n := mergeHybrid(words, meaning, c.ratio, nil, c.offset, c.limit, false)
 		var got []string
 		for _, h := range page {
 			from := "w"
@@ -133,19 +134,6 @@ func TestMergeHybrid(t *testing.T) {
 		}
 		if s := strings.Join(got, " "); s != c.want || n != c.semanticHits {
 			t.Errorf("ratio %v, offset %d, limit %d: %q with %d semantic hits, want %q with %d", c.ratio, c.offset, c.limit, s, n, c.want, c.semanticHits)
-		}
-	}
-}
-
-func TestSuffices(t *testing.T) {
-	hits := []rank.Hit{{Score: 1}, {Score: .9}, {Score: .5}}
-	for _, c := range []struct {
-		wanted int
-		ratio  float64
-		want   bool
-	}{{1, .5, true}, {2, .5, true}, {3, .5, false}, {4, .01, false}, {3, .1, true}, {1, .6, false}} {
-		if got := suffices(hits, c.wanted, c.ratio); got != c.want {
-			t.Errorf("%d wanted at ratio %v: %v", c.wanted, c.ratio, got)
 		}
 	}
 }
@@ -166,6 +154,7 @@ type answerOf struct {
 	Total        *int `json:"totalHits"`
 	SemanticHits *int `json:"semanticHitCount"`
 	QueryVector  []float32
+	Facets       map[string]map[string]int `json:"facetDistribution"`
 }
 
 func (l *library) answer(uid string, r Request) (a answerOf) {
@@ -191,7 +180,7 @@ type semanticDoc struct {
 	ID      int                    `json:"id"`
 	Title   string                 `json:"title"`
 	Price   *int                   `json:"price,omitempty"`
-	Kind    string                 `json:"kind,omitempty"`
+	Kind    []string               `json:"kind,omitempty"`
 	Vectors map[string][][]float32 `json:"_vectors"`
 }
 
@@ -204,6 +193,7 @@ func TestHybridAgreesWithMergingSearches(t *testing.T) {
 	for range 12 {
 		l := newLibrary(t)
 		sortFirst := rng.IntN(2) == 0
+		kinds := [][]int{{0, 1, 1}, {0, 1, 2, 3}}[rng.IntN(2)] // how many a document has
 		rules := `["words","typo","proximity","sort"]`
 		if sortFirst {
 			rules = `["sort","words","typo"]`
@@ -223,8 +213,8 @@ func TestHybridAgreesWithMergingSearches(t *testing.T) {
 					price := rng.IntN(3)
 					d.Price = &price
 				}
-				if rng.IntN(3) > 0 {
-					d.Kind = string(rune('a' + rng.IntN(8)))
+				for range kinds[rng.IntN(len(kinds))] {
+					d.Kind = append(d.Kind, string(rune('a'+rng.IntN(8))))
 				}
 				for range rng.IntN(3) {
 					d.Vectors["e"] = append(d.Vectors["e"], []float32{float32(rng.IntN(5) - 2), float32(rng.IntN(5) - 2), 1})
@@ -259,6 +249,10 @@ func checkHybrid(t *testing.T, l *library, rng *rand.Rand, docs map[int]*semanti
 		kind := "kind"
 		r.Distinct = &kind
 	}
+	if rng.IntN(3) == 0 {
+		threshold := rng.Float64()
+		r.RankingScoreThreshold = &threshold
+	}
 	all := r
 	all.Limit = 1000
 	one := 1.0
@@ -268,35 +262,18 @@ func checkHybrid(t *testing.T, l *library, rng *rand.Rand, docs map[int]*semanti
 	byWords := l.answer("i", all)
 	checkSemantic(t, docs, &r, byMeaning, sortFirst)
 
-	r.Offset, r.Limit = rng.IntN(5), rng.IntN(25)
-	if rng.IntN(8) == 0 {
-		r.Limit = 1000
+	w, m := byWords.Hits, byMeaning.Hits
+	if ratio == 1 {
+		w = nil
 	}
-	got := l.answer("i", r)
 	type hit struct {
 		id       int
 		score    float64
 		semantic bool
 	}
 	var want []hit
-	semanticHits := 0
-	whole := byMeaning
-	shortcut := false
-	if ratio < 1 {
-		n := r.Offset + r.Limit
-		shortcut = r.Limit == 0 || len(byWords.Hits) >= n
-		for i := range min(n, len(byWords.Hits)) {
-			shortcut = shortcut && (r.Limit == 0 || byWords.Hits[i].Score*(1-ratio) >= .45)
-		}
-	}
-	w, m := byWords.Hits, byMeaning.Hits
-	switch {
-	case shortcut:
-		m = nil
-	case ratio == 1:
-		w = nil
-	}
 	kinds, ids := map[string]bool{}, map[int]bool{}
+	facets := map[string]int{}
 	for len(w)+len(m) > 0 {
 		wordsFirst := len(m) == 0
 		if len(w) > 0 && len(m) > 0 {
@@ -321,49 +298,76 @@ func checkHybrid(t *testing.T, l *library, rng *rand.Rand, docs map[int]*semanti
 		} else {
 			h.id, h.score, m = m[0].ID, m[0].Score, m[1:]
 		}
-		kind := docs[h.id].Kind
-		if ids[h.id] || r.Distinct != nil && kinds[kind] {
+		d := docs[h.id]
+		if ids[h.id] || r.Distinct != nil && slices.ContainsFunc(d.Kind, func(k string) bool { return kinds[k] }) {
 			continue
 		}
-		ids[h.id], kinds[kind] = true, kind != ""
+		ids[h.id] = true
+		for _, k := range d.Kind {
+			kinds[k] = true
+		}
+		if d.Price != nil {
+			facets[fmt.Sprint(*d.Price)]++
+		}
 		want = append(want, h)
 	}
-	if shortcut {
-		whole = byWords
-	}
-	want = want[min(r.Offset, len(want)):]
-	want = want[:min(r.Limit, len(want))]
-	for _, h := range want {
-		if h.semantic {
-			semanticHits++
+
+	// Every page is a slice of the one list, with its total.
+	for range 4 {
+		r.Offset, r.Limit, r.Page, r.HitsPerPage, r.Facets = rng.IntN(30), rng.IntN(25), nil, nil, nil
+		if rng.IntN(8) == 0 {
+			r.Limit = 1000
 		}
-	}
-	say := func() string {
-		return fmt.Sprintf("q %q, vector %v, ratio %v, offset %d, limit %d, sort %v (first %v), distinct %v, shortcut %v",
-			r.Query, r.Vector, ratio, r.Offset, r.Limit, r.Sort, sortFirst, r.Distinct != nil, shortcut)
-	}
-	if len(got.Hits) != len(want) {
-		t.Fatalf("%s: %d hits, want %d", say(), len(got.Hits), len(want))
-	}
-	for i, h := range got.Hits {
-		_, semantic := h.Details["vectorSort"]
-		if h.ID != want[i].id || h.Score != want[i].score || semantic != want[i].semantic {
-			t.Fatalf("%s: hit %d is %+v, want %+v", say(), i, h, want[i])
+		if rng.IntN(3) == 0 {
+			page, size := 1+rng.IntN(5), 1+rng.IntN(12)
+			r.Page, r.HitsPerPage, r.Offset, r.Limit = &page, &size, (page-1)*size, size
 		}
-		if r.RetrieveVectors {
-			checkVectors(t, docs[h.ID], h.Vectors)
-		} else if h.Vectors != nil {
-			t.Fatalf("%s: vectors that nobody asked for", say())
+		if rng.IntN(3) == 0 {
+			r.Facets = []string{"price"}
 		}
-	}
-	if got.SemanticHits == nil || *got.SemanticHits != semanticHits {
-		t.Fatalf("%s: semanticHitCount %v, want %d", say(), got.SemanticHits, semanticHits)
-	}
-	if shows := r.RetrieveVectors && !shortcut; shows != slices.Equal(got.QueryVector, r.Vector) {
-		t.Fatalf("%s: queryVector %v", say(), got.QueryVector)
-	}
-	if r.Distinct == nil && got.Estimated != whole.Estimated {
-		t.Fatalf("%s: total %d, want %d", say(), got.Estimated, whole.Estimated)
+		got := l.answer("i", r)
+		page := want[min(r.Offset, len(want)):]
+		page = page[:min(r.Limit, len(page))]
+		semanticHits := 0
+		for _, h := range page {
+			if h.semantic {
+				semanticHits++
+			}
+		}
+		say := func() string {
+			return fmt.Sprintf("q %q, vector %v, ratio %v, offset %d, limit %d, paged %v, sort %v (first %v), distinct %v, threshold %v",
+				r.Query, r.Vector, ratio, r.Offset, r.Limit, r.Page != nil, r.Sort, sortFirst, r.Distinct != nil, r.RankingScoreThreshold)
+		}
+		if len(got.Hits) != len(page) {
+			t.Fatalf("%s: %d hits, want %d", say(), len(got.Hits), len(page))
+		}
+		for i, h := range got.Hits {
+			_, semantic := h.Details["vectorSort"]
+			if h.ID != page[i].id || h.Score != page[i].score || semantic != page[i].semantic {
+				t.Fatalf("%s: hit %d is %+v, want %+v", say(), i, h, page[i])
+			}
+			if r.RetrieveVectors {
+				checkVectors(t, docs[h.ID], h.Vectors)
+			} else if h.Vectors != nil {
+				t.Fatalf("%s: vectors that nobody asked for", say())
+			}
+		}
+		if got.SemanticHits == nil || *got.SemanticHits != semanticHits {
+			t.Fatalf("%s: semanticHitCount %v, want %d", say(), got.SemanticHits, semanticHits)
+		}
+		if r.RetrieveVectors != slices.Equal(got.QueryVector, r.Vector) {
+			t.Fatalf("%s: queryVector %v", say(), got.QueryVector)
+		}
+		total := got.Estimated
+		if r.Page != nil {
+			total = *got.Total
+		}
+		if total != len(want) {
+			t.Fatalf("%s: total %d, want %d", say(), total, len(want))
+		}
+		if r.Facets != nil && !maps.Equal(got.Facets["price"], facets) {
+			t.Fatalf("%s: facets %v, want %v", say(), got.Facets, facets)
+		}
 	}
 }
 
@@ -387,7 +391,7 @@ func checkSemantic(t *testing.T, docs map[int]*semanticDoc, r *Request, got answ
 		}
 		return best
 	}
-	if r.Distinct == nil && len(got.Hits) != len(docs) {
+	if r.Distinct == nil && r.RankingScoreThreshold == nil && len(got.Hits) != len(docs) {
 		t.Fatalf("%d hits of %d documents", len(got.Hits), len(docs))
 	}
 	for i, h := range got.Hits {
@@ -441,5 +445,60 @@ func checkVectors(t *testing.T, d *semanticDoc, shown json.RawMessage) {
 	if !ok || len(got) != 1 || e.Regenerate == nil || *e.Regenerate || e.Embeddings == nil ||
 		!slices.EqualFunc(e.Embeddings, d.Vectors["e"], slices.Equal[[]float32]) {
 		t.Fatalf("vectors of %d are shown as %s, want %v", d.ID, shown, d.Vectors)
+	}
+}
+
+// TestPagesOfAWalkThroughAGraph pages through vectors that are found by a walk, which misses some: each document is on one page.
+func TestPagesOfAWalkThroughAGraph(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	vector := func() []float32 {
+		v := make([]float32, 48)
+		for i := range v {
+			v[i] = float32(rng.NormFloat64())
+		}
+		return v
+	}
+	l := newLibrary(t)
+	lines := make([]string, 5000)
+	for i := range lines {
+		v, err := json.Marshal(vector())
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines[i] = fmt.Sprintf(`{"id": %d, "t": "%s", "_vectors": {"e": %s}}`, i, []string{"lamp", "desk"}[i%2], v)
+	}
+	l.put("i", `{"embedders": {"e": {"source": "userProvided", "dimensions": 48}}}`, lines...)
+	v := held(l.c.Get("i").View())
+	defer v.Release()
+	e, _ := v.Embedder("e")
+	if !slices.ContainsFunc(v.Segments, func(s segment.Live) bool { return s.Vectors(e.ID) != nil && s.Vectors(e.ID).Linked() }) {
+		t.Fatal("no segment has a graph")
+	}
+	for round := range 24 {
+		ratio := []float64{.3, .5, .8, 1}[round%4]
+		r := Request{Query: "lamp", Limit: 5 + rng.IntN(30), Vector: vector(), Hybrid: &Hybrid{Embedder: "e", Ratio: &ratio}}
+		similar := round%8 == 7
+		seen := map[int]int{}
+		for page := range 5 {
+			r.Offset = page * r.Limit
+			a := answerOf{}
+			if similar {
+				body, err := Similar(context.Background(), nil, v, &SimilarRequest{ID: fmt.Sprint(round), Embedder: "e", Offset: r.Offset, Limit: r.Limit})
+				if err != nil || json.Unmarshal(body, &a) != nil {
+					t.Fatal(err, string(body))
+				}
+			} else {
+				a = l.answer("i", r)
+			}
+			if len(a.Hits) != r.Limit || a.Estimated < 1000 {
+				t.Fatalf("page %d has %d hits of %d", page, len(a.Hits), a.Estimated)
+			}
+			for _, h := range a.Hits {
+				if before, ok := seen[h.ID]; ok {
+					t.Fatalf("round %d, %d hits a page, ratio %v, similar %v: document %d is on the pages %d and %d", round, r.Limit, ratio, similar, h.ID, before, page)
+				}
+				seen[h.ID] = page
+			}
+		}
 	}
 }

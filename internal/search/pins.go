@@ -91,17 +91,18 @@ func (f *found) pin(pins []placed[rank.Hit], w window, maxTotal int) {
 		return
 	}
 	f.Hits = weaveHits(pins, f.Hits, w.offset, w.limit)
-	switch f.kind {
-	case semantic:
-		f.semanticHits = len(f.Hits)
-	case hybrid:
-		f.semanticHits = 0
-		for i := range f.Hits {
-			if bySimilarity(&f.Hits[i]) {
-				f.semanticHits++
-			}
+	f.semanticHits = 0
+	for i := range f.Hits {
+		h := &f.Hits[i]
+		if bySimilarity(h) || f.kind == semantic && !isPin(pins, h) {
+			f.semanticHits++
 		}
 	}
+}
+
+// isPin reports whether a hit is one of the pins.
+func isPin(pins []placed[rank.Hit], h *rank.Hit) bool {
+	return slices.ContainsFunc(pins, func(p placed[rank.Hit]) bool { return p.hit.Segment == h.Segment && p.hit.Row == h.Row })
 }
 
 // federatedPins returns the pins of all queries, here and elsewhere, in the order in which they take their places.

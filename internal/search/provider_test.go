@@ -93,8 +93,9 @@ func TestProviderThatFails(t *testing.T) {
 
 	// What needs no vector of the query asks nobody.
 	before := asked.Load()
-	l.answer("i", Request{Query: "red apple", Limit: 1, Hybrid: &Hybrid{Embedder: "good"}})
-	l.answer("i", Request{Query: "red", Hybrid: &Hybrid{Embedder: "good"}})
+	if got := l.answer("i", Request{Query: "red", Hybrid: &Hybrid{Embedder: "good"}}); got.Estimated != 2 {
+		t.Errorf("a page of no hits has a total of %d", got.Estimated)
+	}
 	l.answer("i", Request{Query: " ", Limit: 1, Hybrid: &Hybrid{Embedder: "unknown"}})
 	l.answer("i", Request{Query: "red", Vector: []float32{1, 1}, Limit: 9, Hybrid: &Hybrid{Embedder: "hangs"}})
 	if n := asked.Load() - before; n != 0 {

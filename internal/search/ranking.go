@@ -39,11 +39,14 @@ type ranking struct {
 	parts    []scaled           // of rows, where rules scale scores; nil: none does
 	stages   *stages            // nil: not wanted
 	slot     Slot               // held while it works; nil: none
+
+	steadyTotals bool // pages have the same total and candidates
 }
 
 // window is which ranks are asked for, and how much is said of them.
 type window struct {
 	offset, limit int
+	pageSize      int       // hits on each page of the same search; 0: it has one page
 	exhaustive    bool      // totals are exact
 	brief         bool      // candidates of some segments are found when they are asked for
 	hitsOnly      bool      // candidates are not looked at
@@ -62,7 +65,7 @@ type found struct {
 
 // newRanking checks what a request asks of its index. Errors are *apierr.Error.
 func newRanking(ctx context.Context, v *index.View, r *Request, stages *stages) (*ranking, error) {
-	k := &ranking{view: v, request: r, kind: r.kind(), stages: stages, slot: r.Slot}
+	k := &ranking{view: v, request: r, kind: r.kind(), stages: stages, slot: r.Slot, steadyTotals: r.Hybrid != nil}
 	var err error
 	if k.embedder, err = r.embedder(v); err != nil {
 		return nil, err
@@ -157,25 +160,29 @@ func (k *ranking) run(ctx context.Context, w window) (*found, error) {
 
 // find ranks what is not pinned.
 func (k *ranking) find(ctx context.Context, w window) (*found, error) {
-	switch k.kind {
-	case semantic:
-		q, err := k.vectorQuery(ctx, semanticPatience)
-		if err != nil {
-			return nil, err
-		}
-		result, err := k.search(ctx, w, q)
-		if err != nil {
-			return nil, err
-		}
-		return &found{result, semantic, len(result.Hits), q.Vectors[0]}, nil
-	case hybrid:
+	if k.kind == hybrid {
 		return k.runHybrid(ctx, w)
 	}
-	result, err := k.search(ctx, w, nil)
-	if err != nil {
+	ranked, whole := k.steady(w)
+	f := &found{kind: k.kind}
+	var q *rank.VectorQuery
+	var err error
+	if k.kind == semantic {
+		if q, err = k.vectorQuery(ctx, semanticPatience, true); err != nil {
+			return nil, err
+		}
+		f.queryVector = q.Vectors[0]
+	}
+	if f.Result, err = k.search(ctx, ranked, q); err != nil {
 		return nil, err
 	}
-	return &found{Result: result, kind: keyword}, nil
+	if whole {
+		f.cut(w)
+	}
+	if k.kind == semantic {
+		f.semanticHits = len(f.Hits)
+	}
+	return f, nil
 }
 
 // rankRequest is what the request asks of a ranking by words, or by vectors.
@@ -201,9 +208,10 @@ func (k *ranking) rankRequest(w window, vectors *rank.VectorQuery) *rank.Request
 		Distinct:   k.distinct,
 		Offset:     w.offset,
 		Limit:      w.limit,
+		PageSize:   w.pageSize,
 		Exhaustive: w.exhaustive,
 		Brief:      w.brief,
-		HitsOnly:   w.hitsOnly && k.kind == keyword && len(k.pins)+len(k.parts) == 0,
+		HitsOnly:   w.hitsOnly && k.kind != hybrid && len(k.pins)+len(k.parts) == 0,
 		Marks:      r.formats(),
 		MaxTotal:   k.view.Settings.Pagination.MaxTotalHits,
 		Threshold:  r.RankingScoreThreshold,
@@ -215,9 +223,10 @@ func (k *ranking) rankRequest(w window, vectors *rank.VectorQuery) *rank.Request
 	}
 }
 
-// vectorQuery returns what documents are compared with: the given vector, or that of the query. Errors are
-// *apierr.Error, vector_embedding_error when it cannot be made in time.
-func (k *ranking) vectorQuery(ctx context.Context, patience time.Duration) (*rank.VectorQuery, error) {
+// vectorQuery returns what documents are compared with: the given vector, or that of the query. ranks: documents are compared with it;
+// otherwise, they are only counted, and no provider is asked for it. Errors are *apierr.Error, vector_embedding_error when it cannot be
+// made in time.
+func (k *ranking) vectorQuery(ctx context.Context, patience time.Duration, ranks bool) (*rank.VectorQuery, error) {
 	r := k.request
 	q := &rank.VectorQuery{Embedder: k.embedder.ID}
 	limited, cancel := context.WithTimeout(ctx, patience)
@@ -229,6 +238,9 @@ func (k *ranking) vectorQuery(ctx context.Context, patience time.Duration) (*ran
 	q.Shift = shiftOf(embedder)
 	if r.Vector != nil {
 		q.Vectors = [][]float32{r.Vector}
+		return q, nil
+	}
+	if !ranks && embedder.Generates() {
 		return q, nil
 	}
 	asked := embed.Query{Media: r.Media}

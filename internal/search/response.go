@@ -86,6 +86,14 @@ func (r *Response) paginate() {
 	r.limit = min(r.perPage, maxTotal-r.offset)
 }
 
+// pageSize is how many hits each page of the search has.
+func (r *Response) pageSize() int {
+	if r.paged {
+		return r.perPage
+	}
+	return r.request.Limit
+}
+
 // Stages returns how long each stage of the search took, in their order.
 func (r *Response) Stages() iter.Seq2[string, time.Duration] {
 	return func(yield func(string, time.Duration) bool) {

@@ -3,6 +3,7 @@ package search
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -98,7 +99,7 @@ func (k *ranking) search(ctx context.Context, w window, vectors *rank.VectorQuer
 	merged := &rank.Result{}
 	lists := make([][]rank.Hit, len(k.parts))
 	for i, p := range k.parts {
-		r := k.rankRequest(window{limit: w.offset + w.limit, exhaustive: w.exhaustive, values: true, deadline: w.deadline}, vectors)
+		r := k.rankRequest(window{limit: w.offset + w.limit, pageSize: w.pageSize, exhaustive: w.exhaustive, values: true, deadline: w.deadline}, vectors)
 		r.Universe = p.rows
 		if t := r.Threshold; t != nil {
 			threshold := *t / p.factor
@@ -128,7 +129,7 @@ func (k *ranking) search(ctx context.Context, w window, vectors *rank.VectorQuer
 	}
 	merged.Hits = mergeScaled(lists, distinct, w.offset, w.limit)
 	if distinct != nil {
-		merged.Candidates = distinct.Candidates(merged.Candidates, w.exhaustive)
+		merged.Candidates = distinct.Candidates(merged.Candidates, w.exhaustive, math.MaxInt)
 	}
 	merged.Total = min(cardinality(merged.Candidates), k.view.Settings.Pagination.MaxTotalHits)
 	return merged, nil

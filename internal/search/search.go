@@ -30,7 +30,7 @@ func Search(ctx context.Context, v *index.View, r *Request) (*Response, error) {
 	if resp.hydrate, err = r.Foreign.hydration(v); err != nil {
 		return nil, err
 	}
-	resp.result, err = k.run(ctx, window{offset: resp.offset, limit: resp.limit, exhaustive: resp.paged, brief: true,
+	resp.result, err = k.run(ctx, window{offset: resp.offset, limit: resp.limit, pageSize: resp.pageSize(), exhaustive: resp.paged, brief: true,
 		hitsOnly: r.Facets == nil})
 	if err != nil {
 		return nil, err

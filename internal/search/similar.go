@@ -74,6 +74,7 @@ func Similar(ctx context.Context, dst []byte, v *index.View, r *SimilarRequest) 
 		Vectors:   q,
 		Offset:    r.Offset,
 		Limit:     r.Limit,
+		PageSize:  r.Limit,
 		MaxTotal:  math.MaxInt,
 		Threshold: r.RankingScoreThreshold,
 		Scores:    r.ShowRankingScore || r.ShowRankingScoreDetails,

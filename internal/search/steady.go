@@ -1,0 +1,27 @@
+package search
+
+import "svc/internal/rank"
+
+// steady returns the window to rank so that no total and no facet count depends on the page. A search that keeps its totals knows which
+// documents are left out, as duplicates or for their scores, before it counts. whole: the window is the whole list, and the caller cuts
+// the page out of it.
+func (k *ranking) steady(w window) (ranked window, whole bool) {
+	ranked, byScore := w, k.request.RankingScoreThreshold != nil
+	switch {
+	case !k.steadyTotals || k.distinct == "" && !byScore:
+		return ranked, false
+	case !byScore && w.hitsOnly && rank.SingleValued(rankIndex(k.view), k.distinct):
+		// How many documents are left does not depend on which of those with a value it is.
+		ranked.exhaustive = true
+		return ranked, false
+	}
+	ranked.offset, ranked.pageSize = 0, 0
+	ranked.limit, ranked.exhaustive = k.view.Settings.Pagination.MaxTotalHits, true
+	return ranked, true
+}
+
+// cut keeps the hits of a page of the whole list.
+func (f *found) cut(w window) {
+	f.Hits = f.Hits[min(w.offset, len(f.Hits)):]
+	f.Hits = f.Hits[:min(w.limit, len(f.Hits))]
+}
