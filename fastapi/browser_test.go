@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	neturl "net/url"
 	"os"
 	"path/filepath"
@@ -131,4 +133,27 @@ func TestDashboardInABrowser(t *testing.T) {
 	check("tasks", "documentAdditionOrUpdate", "succeeded", "indexedDocuments: 3")
 	check("keys", "master key")
 	check("system", "available", "films", "containsFilter", "Time of a search", `<path d="M`, "held by requests", `class="segment"`, "3 documents")
+}
+
+// TestDashboardTellsWhatTasksWaitFor has an embedder that fails: the page tells which one a task waits for and since when, and what its
+// last call failed with. The task ends at once when it is canceled there.
+func TestDashboardTellsWhatTasksWaitFor(t *testing.T) {
+	tab := startChromium(t).open()
+	c, url := openPage(t, Options{})
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Error(w, "out of order", http.StatusBadGateway) }))
+	defer provider.Close()
+	c.wait(c.json("PATCH", "/indexes/a/settings", `{"embedders": {"e": {"source": "rest", "url": "`+provider.URL+`", "dimensions": 2, "request": {"x": "{{text}}"}, "response": {"y": "{{embedding}}"}}}}`))
+	task := c.json("POST", "/indexes/a/documents", `[{"id": 1, "t": "x"}]`)
+	tab.goTo(url + "/#/tasks")
+	tab.until(`/Waiting for the embedder since .*, tried \d+ times, next at .*status 502/.test(document.querySelector("tbody")?.textContent)`)
+	tab.until(`/Embedder requests: \d+, \d+ failed. Last error: .*status 502/.test(document.querySelector(".running")?.textContent)`)
+	if end := c.wait(c.json("POST", "/indexes/b/documents", `[{"id": 1}]`)); !strings.Contains(end, "succeeded") {
+		t.Error(end)
+	}
+	tab.until(`[...document.querySelectorAll("button.link")].find(b => b.textContent === "cancel")`)
+	tab.eval(`[...document.querySelectorAll("button.link")].find(b => b.textContent === "cancel").click()`, nil)
+	if end := c.wait(task); !strings.Contains(end, `"status":"canceled"`) {
+		t.Error(end)
+	}
+	tab.until(`!document.querySelector("tbody").textContent.includes("Waiting for")`)
 }

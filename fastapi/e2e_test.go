@@ -12,8 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"svc/internal/embed"
 	"svc/internal/index"
 	"svc/internal/network"
+	"svc/internal/outbound"
 	"svc/internal/task"
 	"svc/internal/vfs"
 )
@@ -30,8 +32,9 @@ func openInstance(t testing.TB, o *Options) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	o.Logger = slog.New(slog.DiscardHandler)
+	pool := embed.New(embed.Options{Policy: outbound.Any()})
 	catalog, err := index.OpenCatalog(filepath.Join(dir, "indexes"), index.Options{
-		FS: vfs.OS, Logger: o.Logger, Now: time.Now, MaxIndexingMemory: 64 << 20, MaxIndexingThreads: 1,
+		FS: vfs.OS, Logger: o.Logger, Now: time.Now, MaxIndexingMemory: 64 << 20, MaxIndexingThreads: 1, Embedders: pool,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -57,6 +60,9 @@ func openInstance(t testing.TB, o *Options) (dir string) {
 			t.Error(err)
 		}
 		if err := catalog.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := pool.Close(); err != nil {
 			t.Error(err)
 		}
 	})

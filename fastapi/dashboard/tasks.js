@@ -17,6 +17,13 @@ function took(task) {
   return ms < 1000 ? `${ms} ms` : ms < 60000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.floor(ms / 60000)} min ${Math.round(ms % 60000 / 1000)} s`;
 }
 
+/** waitsFor says why a task waits although it is its turn, and since when. */
+function waitsFor(parked) {
+  const at = text => { const t = new Date(text); return t.toDateString() === new Date().toDateString() ? t.toLocaleTimeString() : t.toLocaleString(); };
+  const what = parked.reason.code === "vector_embedding_error" ? "Waiting for the embedder" : "Waiting for the machine";
+  return [`${what} since ${at(parked.since)}, tried ${parked.tries} ${parked.tries === 1 ? "time" : "times"}, next at ${at(parked.nextTryAt)}: `, h("bdi", null, brief(parked.reason.message, 500))];
+}
+
 export async function tasksView({page, state, remember, signal}) {
   const s = {status: state.get("status") ?? "", index: state.get("index") ?? "", from: null};
   let shown = ""; // the answers that are drawn
@@ -39,7 +46,7 @@ export async function tasksView({page, state, remember, signal}) {
     if (s.status) query.set("statuses", s.status);
     if (s.index) query.set("indexUids", s.index);
     if (s.from !== null) query.set("from", s.from);
-    const [tasks, batches] = await Promise.all([ask("/tasks?" + query, {signal: own}), ask("/batches?statuses=processing&limit=1", {signal: own})]);
+    const [tasks, batches] = await Promise.all([ask("/tasks?" + query, {signal: own}), ask("/batches?statuses=processing&limit=10", {signal: own})]);
     const now = JSON.stringify([tasks, batches]);
     if (own.aborted || now === shown) return; // what is selected stays so
     shown = now;
@@ -47,8 +54,16 @@ export async function tasksView({page, state, remember, signal}) {
     redraw(body, tasks.results.map(row));
     pages.replaceChildren(...s.from !== null ? [h("button", {type: "button", onclick: () => { s.from = null; return draw(); }}, "Newest")] : [],
       ...tasks.next !== null ? [h("button", {type: "button", onclick: () => { s.from = tasks.next; return draw(); }}, "Older")] : []);
-    const p = batches.results[0]?.progress;
-    progress.replaceChildren(p ? h("div", {class: "running"}, h("p", null, `Batch ${batches.results[0].uid}: ${p.steps.map(step => `${step.currentStep} ${count(step.finished)} of ${count(step.total)}`).join(" · ")}`), h("progress", {max: 100, value: p.percentage, "aria-label": "Progress of the batch"})) : "");
+    progress.replaceChildren(...batches.results.filter(batch => batch.progress).map(running));
+  }
+
+  /** running shows where a batch stands, and what its embedders answered. */
+  function running(batch) {
+    const p = batch.progress, calls = batch.stats.embedderRequests;
+    return h("div", {class: "running"}, h("p", null, `Batch ${batch.uid}: ${p.steps.map(step => `${step.currentStep} ${count(step.finished)} of ${count(step.total)}`).join(" · ")}`),
+      h("progress", {max: 100, value: p.percentage, "aria-label": `Progress of batch ${batch.uid}`}),
+      calls && h("p", {class: calls.failed ? "bad" : "soft"}, `Embedder requests: ${count(calls.total)}, ${count(calls.failed)} failed`,
+        calls.lastError && [". Last error: ", h("bdi", null, brief(calls.lastError, 500))]));
   }
 
   function row(task) {
@@ -57,7 +72,7 @@ export async function tasksView({page, state, remember, signal}) {
     return h("tr", null, h("td", {class: "number"}, task.uid), h("td", null, h("span", {class: "status " + task.status}, task.status)), h("td", null, task.type),
       h("td", {class: "name", dir: "auto"}, brief(task.indexUid ?? "–", 60)),
       h("td", {class: "long"}, apart(details, ", "),
-        task.error && h("p", {class: "bad"}, h("bdi", null, brief(task.error.message, 500)), " ", h("span", {class: "soft"}, task.error.code)), task.parked && h("p", {class: "bad"}, `It waits for the machine: ${task.parked.reason.message} Tried ${task.parked.tries} times.`)),
+        task.error && h("p", {class: "bad"}, h("bdi", null, brief(task.error.message, 500)), " ", h("span", {class: "soft"}, task.error.code)), task.parked && h("p", {class: "bad"}, waitsFor(task.parked))),
       h("td", {class: "time"}, since(task)), h("td", {class: "time"}, took(task)),
       h("td", null, waits ? h("button", {type: "button", class: "link", "data-at": task.uid, onclick: async () => {
         await ask(`/tasks/cancel?uids=${task.uid}`, {method: "POST"});

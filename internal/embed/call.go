@@ -24,7 +24,7 @@ const (
 	defaultMaxRetry = 60 * time.Second
 
 	maxRetries = 10
-	parallel   = 40       // calls of documents in flight
+	parallel   = 40       // calls of documents in flight, of each embedder
 	maxAnswer  = 64 << 20 // bytes of an answer
 	maxShown   = 300      // bytes of an answer that an error quotes
 )
@@ -34,7 +34,6 @@ type caller struct {
 	client   http.Client
 	timeout  time.Duration // of one call
 	maxRetry time.Duration // the longest wait between two calls, before its random part
-	slots    chan struct{} // one for each call of documents in flight
 	// Those two are replaced in tests.
 	sleep  func(ctx context.Context, d time.Duration) error
 	random func() float64 // from 0 to below 1
@@ -50,7 +49,6 @@ func newCaller(o *Options) *caller {
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		timeout: o.Timeout, maxRetry: o.MaxRetry,
-		slots:  make(chan struct{}, parallel),
 		sleep:  sleep,
 		random: rand.Float64,
 	}
@@ -129,8 +127,14 @@ const (
 // waits of 1, 10, 100… ms and up to twice that, unless the answer says that it would not help, or the deadline of
 // ctx passes. The error is a *callError, or that of ctx if it was cancelled.
 func (e *endpoint) post(ctx context.Context, body []byte, stats *Stats) ([]byte, error) {
+	waiting := stats.begin()
+	defer waiting.end()
+	before := min(waiting.retries(), maxRetries)
 	base := time.Millisecond
-	for tries := 0; ; tries++ {
+	for range before {
+		base = min(base*10, e.maxRetry)
+	}
+	for tries := before; ; tries++ {
 		answer, failed := e.once(ctx, body)
 		if failed == nil {
 			stats.count(nil)
@@ -149,6 +153,7 @@ func (e *endpoint) post(ctx context.Context, body []byte, stats *Stats) ([]byte,
 		}
 		wait += time.Duration(e.random() * float64(wait))
 		base = min(base*10, e.maxRetry)
+		waiting.retry(failed, tries+1, wait)
 		if err := e.sleep(ctx, wait); err != nil {
 			if errors.Is(err, context.Canceled) {
 				return nil, err

@@ -46,16 +46,26 @@ func (e *Embedder) Render(doc []byte, searchable func(name string) bool) ([]Inpu
 	return nil, apierr.New("invalid_document_fields", "user error: the documentTemplate of an embedder cannot be rendered for a document: %v. Change the template, for example by `{%% if … %%}` around what may be missing.", err)
 }
 
+// InputsError is the failure of a call for some of the inputs.
+type InputsError struct {
+	From, To int // the inputs from the first up to the second, which is not one of them
+	Err      error
+}
+
+func (e *InputsError) Error() string { return e.Err.Error() }
+func (e *InputsError) Unwrap() error { return e.Err }
+
 // EmbedDocuments returns the vector of each input. Calls are made in groups
 // and side by side, and counted in stats (not nil). With IgnoreProviders the inputs of a
-// failed call have nil vectors; otherwise the first failure, an *apierr.Error, ends it. Errors of a cancelled ctx are as they are.
+// failed call have nil vectors; otherwise the first failure, an *apierr.Error in an *InputsError, ends it. Errors of a cancelled ctx are
+// as they are.
 func (e *Embedder) EmbedDocuments(ctx context.Context, inputs []Input, stats *Stats) ([][]float32, error) {
 	vectors := make([][]float32, len(inputs))
 	h := e.indexing
 	if h == nil {
 		return vectors, nil
 	}
-	slots := e.pool.caller.slots
+	slots := e.slots
 	if h.source.local() {
 		slots = e.pool.local
 	}
@@ -79,15 +89,18 @@ func (e *Embedder) EmbedDocuments(ctx context.Context, inputs []Input, stats *St
 				e.pool.log.Warn("documents get no vectors: the embedder failed", slog.Int("texts", len(texts)), slog.Any("error", err))
 				return nil
 			}
+			if err != nil {
+				return &InputsError{from, to, users(err)}
+			}
 			copy(vectors[from:to], made)
-			return err
+			return nil
 		})
 	}
 	if err := g.Wait(); err != nil {
 		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 			return nil, ctx.Err()
 		}
-		return nil, users(err)
+		return nil, err
 	}
 	return vectors, ctx.Err()
 }

@@ -69,9 +69,9 @@ func (p *Pool) Close() error {
 // Open makes the embedder of a configuration. dimensions is the length of its
 // vectors as an earlier Dimensions said; then nothing is called. With 0, what
 // the configuration leaves open is asked of the provider, and the halves of a
-// composite embedder are compared. Errors are *apierr.Error, but for those of ctx.
-func (p *Pool) Open(ctx context.Context, cfg *settings.Embedder, dimensions int) (*Embedder, error) {
-	e := &Embedder{pool: p, dimensions: dimensions}
+// composite embedder are compared; stats (which may be nil) counts these calls. Errors are *apierr.Error, but for those of ctx.
+func (p *Pool) Open(ctx context.Context, cfg *settings.Embedder, dimensions int, stats *Stats) (*Embedder, error) {
+	e := &Embedder{pool: p, dimensions: dimensions, slots: make(chan struct{}, parallel)}
 	if cfg.Source == settings.UserProvided {
 		if dimensions == 0 {
 			e.dimensions = cfg.Dimensions
@@ -101,15 +101,15 @@ func (p *Pool) Open(ctx context.Context, cfg *settings.Embedder, dimensions int)
 	if dimensions > 0 {
 		return e, nil
 	}
-	if err := e.indexing.infer(ctx); err != nil {
+	if err := e.indexing.infer(ctx, stats); err != nil {
 		return nil, users(err)
 	}
 	e.dimensions = e.indexing.dimensions
 	if cfg.Source == settings.Composite {
-		if err := e.search.infer(ctx); err != nil {
+		if err := e.search.infer(ctx, stats); err != nil {
 			return nil, users(err)
 		}
-		if err := compare(ctx, e.indexing, e.search); err != nil {
+		if err := compare(ctx, e.indexing, e.search, stats); err != nil {
 			return nil, users(err)
 		}
 	}
@@ -121,8 +121,9 @@ func (p *Pool) Open(ctx context.Context, cfg *settings.Embedder, dimensions int)
 type Embedder struct {
 	pool         *Pool
 	dimensions   int
-	indexing     *half // nil for userProvided, as is search
-	search       *half // the same as indexing unless the embedder is composite
+	indexing     *half         // nil for userProvided, as is search
+	search       *half         // the same as indexing unless the embedder is composite
+	slots        chan struct{} // one for each call of documents in flight: no embedder waits for another one's provider
 	distribution [2]float32
 	shifted      bool
 }

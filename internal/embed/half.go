@@ -113,11 +113,11 @@ func (h *half) call(ctx context.Context, inputs []string, dimensions int, stats 
 }
 
 // infer finds out the dimensions.
-func (h *half) infer(ctx context.Context) error {
+func (h *half) infer(ctx context.Context, stats *Stats) error {
 	if h.dimensions > 0 {
 		return nil
 	}
-	vectors, err := h.call(ctx, []string{"test"}, 0, nil)
+	vectors, err := h.call(ctx, []string{"test"}, 0, stats)
 	if err != nil {
 		if failed, ok := err.(*callError); ok {
 			failed.reason = "the dimensions of the embedder cannot be found out: " + failed.reason
@@ -137,7 +137,7 @@ var probes = []string{"test", "a brave dog", "This is a sample text. It is meant
 const maxDistance = 0.01
 
 // compare checks that the halves of a composite embedder make vectors of one kind.
-func compare(ctx context.Context, a, b *half) error {
+func compare(ctx context.Context, a, b *half, stats *Stats) error {
 	if a.dimensions != b.dimensions {
 		return &callError{party: userFault, reason: fmt.Sprintf(
 			"indexingEmbedder makes vectors of %d dimensions, and searchEmbedder of %d: they must use the same model.", a.dimensions, b.dimensions)}
@@ -148,7 +148,7 @@ func compare(ctx context.Context, a, b *half) error {
 	var vectors [2][][]float32
 	for i, h := range []*half{a, b} {
 		for chunk := range slices.Chunk(probes, h.source.group()) {
-			made, err := h.call(ctx, chunk, h.dimensions, nil)
+			made, err := h.call(ctx, chunk, h.dimensions, stats)
 			if err != nil {
 				return err
 			}

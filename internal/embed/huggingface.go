@@ -94,7 +94,7 @@ func (s huggingFace) local() bool { return true }
 func (s huggingFace) group() int  { return 1 }
 
 func (s huggingFace) embed(ctx context.Context, inputs []string, stats *Stats) ([][]float32, error) {
-	m, err := s.model(ctx)
+	m, err := s.model(ctx, stats)
 	if err == nil {
 		threads := 1
 		if stats == nil { // a query, which comes alone; documents come many at a time
@@ -116,13 +116,15 @@ func (s huggingFace) embed(ctx context.Context, inputs []string, stats *Stats) (
 }
 
 // model returns the model, which stays in memory for as long as s does.
-func (s huggingFace) model(ctx context.Context) (*transformer.Model, error) {
+func (s huggingFace) model(ctx context.Context, stats *Stats) (*transformer.Model, error) {
 	s.mu.Lock()
 	m := *s.held
 	s.mu.Unlock()
 	if m != nil {
 		return m, nil
 	}
+	waiting := stats.begin() // it may have to be downloaded
+	defer waiting.end()
 	m, err := s.models.get(ctx, s.name, s.revision)
 	if err != nil {
 		return nil, err

@@ -80,7 +80,7 @@ func TestHuggingFace(t *testing.T) {
 		weights[i] = 0xff
 	}
 	transformertest.Write(t, filepath.Join(damaged, "model.safetensors"), weights)
-	_, err = pool.Open(t.Context(), &settings.Embedder{Source: settings.HuggingFace, Model: "org/damaged"}, 0)
+	_, err = pool.Open(t.Context(), &settings.Embedder{Source: settings.HuggingFace, Model: "org/damaged"}, 0, nil)
 	wantError(t, err, "org/damaged", "damaged")
 }
 
@@ -143,26 +143,26 @@ func TestHub(t *testing.T) {
 		t.Error("a model is got twice")
 	}
 	for model, words := range map[string]string{"org/pickled": "no file model.safetensors", "org/none": "no file config.json", "org/cut": "unexpected EOF", "org/ill": "status 500"} {
-		_, err := pool.Open(t.Context(), config(model, "r1"), 0)
+		_, err := pool.Open(t.Context(), config(model, "r1"), 0, nil)
 		wantError(t, err, words, filepath.Join(dir, filepath.FromSlash(model), "r1"), "tokenizer.json")
 	}
 	cancelled, stop := context.WithCancel(t.Context())
 	time.AfterFunc(30*time.Millisecond, stop)
-	if _, err := pool.Open(cancelled, config("org/slow", ""), 0); err != context.Canceled {
+	if _, err := pool.Open(cancelled, config("org/slow", ""), 0, nil); err != context.Canceled {
 		t.Errorf("cancelled: %v", err)
 	}
 	for _, model := range []string{"../etc", "a/../../b", "/abs", "a/b/c", ".hidden/x", "a b"} {
-		_, err := pool.Open(t.Context(), config(model, ""), 0)
+		_, err := pool.Open(t.Context(), config(model, ""), 0, nil)
 		wantError(t, err, "no name of a model")
 	}
-	_, err = pool.Open(t.Context(), config("a/b", "../c"), 0)
+	_, err = pool.Open(t.Context(), config("a/b", "../c"), 0, nil)
 	wantError(t, err, "no revision")
 	left, err := filepath.Glob(filepath.Join(dir, "*", "*", "*"))
 	if err != nil || len(left) != 1 || filepath.Base(left[0]) != "main" {
 		t.Errorf("left: %v, %v", left, err)
 	}
 	nowhere, _ := testPool(t, Options{})
-	_, err = nowhere.Open(t.Context(), config("a/b", ""), 0)
+	_, err = nowhere.Open(t.Context(), config("a/b", ""), 0, nil)
 	wantError(t, err, "no directory")
 	if _, err := os.Stat(filepath.Join(dir, "org", "tiny", "main", "1_Pooling", "config.json")); err != nil {
 		t.Error(err)

@@ -107,7 +107,7 @@ func lengths(w http.ResponseWriter, r *http.Request) {
 
 func open(t *testing.T, p *Pool, cfg *settings.Embedder, dimensions int) *Embedder {
 	t.Helper()
-	e, err := p.Open(t.Context(), cfg, dimensions)
+	e, err := p.Open(t.Context(), cfg, dimensions, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,7 +315,7 @@ func TestUnreachable(t *testing.T) {
 		t.Errorf("%d waits: %v", len(*waits), err)
 	}
 	for _, url := range []string{"", "ftp://x/", "nowhere", "http://"} {
-		_, err := anywhere.Open(t.Context(), restConfig(url), 2)
+		_, err := anywhere.Open(t.Context(), restConfig(url), 2, nil)
 		wantError(t, err, "user error", "http")
 	}
 }

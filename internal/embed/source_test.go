@@ -152,11 +152,11 @@ func TestOllama(t *testing.T) {
 		}
 	}
 	before := len(server.calls())
-	_, err := pool.Open(t.Context(), &settings.Embedder{Source: settings.Ollama, Model: "other"}, 0)
+	_, err := pool.Open(t.Context(), &settings.Embedder{Source: settings.Ollama, Model: "other"}, 0, nil)
 	if wantError(t, err, "user error", `"other"`, "pull"); len(server.calls()) != before+1 {
 		t.Error("a missing model is asked for again")
 	}
-	_, err = pool.Open(t.Context(), &settings.Embedder{Source: settings.Ollama, Model: "m", URL: server.URL + "/other"}, 0)
+	_, err = pool.Open(t.Context(), &settings.Embedder{Source: settings.Ollama, Model: "m", URL: server.URL + "/other"}, 0, nil)
 	wantError(t, err, "/api/embeddings")
 }
 
@@ -172,7 +172,7 @@ func TestInference(t *testing.T) {
 		t.Error("known dimensions are asked for")
 	}
 	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"out":[]}`) })
-	_, err := pool.Open(t.Context(), cfg, 0)
+	_, err := pool.Open(t.Context(), cfg, 0, nil)
 	wantError(t, err, "empty vector")
 	e := open(t, pool, &settings.Embedder{Source: settings.UserProvided, Dimensions: 3}, 0)
 	q := "x"
@@ -224,9 +224,9 @@ func TestComposite(t *testing.T) {
 	if mean, sigma, ok := e.Distribution(); mean != .4 || sigma != .2 || !ok {
 		t.Errorf("distribution %g %g %t", mean, sigma, ok)
 	}
-	_, err = pool.Open(t.Context(), config("/long"), 0)
+	_, err = pool.Open(t.Context(), config("/long"), 0, nil)
 	wantError(t, err, "2 dimensions", "3")
-	_, err = pool.Open(t.Context(), config("/other"), 0)
+	_, err = pool.Open(t.Context(), config("/other"), 0, nil)
 	wantError(t, err, "same model", "distance")
 	before := len(server.calls())
 	if open(t, pool, config("/other"), 2); len(server.calls()) != before {

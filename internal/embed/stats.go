@@ -3,6 +3,9 @@ package embed
 import (
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"svc/internal/apierr"
 )
 
 var calls, failedCalls atomic.Uint64
@@ -10,11 +13,45 @@ var calls, failedCalls atomic.Uint64
 // Calls returns the calls that the process has made to providers, of documents and of queries, and those of them that failed.
 func Calls() (total, failed uint64) { return calls.Load(), failedCalls.Load() }
 
-// Stats counts calls to providers. The zero Stats is ready; it may be used from several goroutines.
+// patience is how long work waits for its providers until it counts as slow, and how long a call is made again until that is trouble.
+// (A variable, so that tests can lower it.)
+var patience = time.Second
+
+// Stats counts calls to providers and follows how long somebody waits for them. The zero Stats is ready; it may be used from several
+// goroutines, and a nil Stats counts for Calls alone.
 type Stats struct {
+	// Changed is called, without a lock, when the work becomes slow and when trouble begins or ends; nil: nobody asks.
+	Changed func()
+	// Retries is how often calls were made again before, in work that was interrupted: their waits go on from there.
+	Retries int
+
 	mu            sync.Mutex
 	total, failed uint64
 	last          string
+
+	waits   map[*wait]struct{} // calls, from their first try to their last
+	began   time.Time          // when the first of them did
+	waited  time.Duration      // before that
+	slow    bool
+	clock   *time.Timer // while somebody waits: calls it slow
+	trouble int         // of waits: calls in trouble
+}
+
+// Trouble is why work waits: a provider fails, and calls are made again.
+type Trouble struct {
+	Reason  *apierr.Error // of the try that failed last
+	Since   time.Time     // when the first try of the call that waits longest failed
+	Retries int           // of the call that was made again most often
+	Next    time.Time     // when a call is made again
+}
+
+// wait is a call, with its tries.
+type wait struct {
+	s      *Stats
+	began  time.Time
+	failed time.Time // when the first try did; zero: none did
+	stuck  bool      // it is in trouble
+	last   Trouble
 }
 
 // Counts returns the calls made and those of them that failed, also if a later try did not, and
@@ -25,7 +62,40 @@ func (s *Stats) Counts() (total, failed uint64, lastError string) {
 	return s.total, s.failed, s.last
 }
 
-// count counts a call, with a nil Stats for Calls alone.
+// Slow reports whether the work has waited for providers longer than others should wait for it.
+func (s *Stats) Slow() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.slow
+}
+
+// Trouble returns why the work waits; ok is false when no call fails.
+func (s *Stats) Trouble() (t Trouble, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.trouble == 0 {
+		return t, false
+	}
+	latest := time.Time{}
+	for w := range s.waits {
+		if !w.stuck {
+			continue
+		}
+		if t.Since.IsZero() || w.failed.Before(t.Since) {
+			t.Since = w.failed
+		}
+		if t.Next.IsZero() || w.last.Next.Before(t.Next) {
+			t.Next = w.last.Next
+		}
+		t.Retries = max(t.Retries, w.last.Retries)
+		if w.last.Since.After(latest) {
+			latest, t.Reason = w.last.Since, w.last.Reason
+		}
+	}
+	return t, true
+}
+
+// count counts a try.
 func (s *Stats) count(err error) {
 	calls.Add(1)
 	if err != nil {
@@ -41,4 +111,91 @@ func (s *Stats) count(err error) {
 		s.failed++
 		s.last = err.Error()
 	}
+}
+
+// begin notes that somebody waits for a call, until end.
+func (s *Stats) begin() *wait {
+	if s == nil {
+		return nil
+	}
+	w := &wait{s: s, began: time.Now()}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waits == nil {
+		s.waits = map[*wait]struct{}{}
+	}
+	if len(s.waits) == 0 {
+		s.began = w.began
+		if !s.slow {
+			s.clock = time.AfterFunc(patience-s.waited, s.late)
+		}
+	}
+	s.waits[w] = struct{}{}
+	return w
+}
+
+// late makes the work slow.
+func (s *Stats) late() {
+	s.mu.Lock()
+	slow := !s.slow && len(s.waits) > 0
+	s.slow = s.slow || slow
+	s.mu.Unlock()
+	s.tell(slow)
+}
+
+func (s *Stats) tell(changed bool) {
+	if changed && s.Changed != nil {
+		s.Changed()
+	}
+}
+
+// retries is how often the call was made again before.
+func (w *wait) retries() int {
+	if w == nil {
+		return 0
+	}
+	return w.s.Retries
+}
+
+// retry notes that a try failed, and that the next one, the so-manieth that is a repetition, follows after a pause.
+func (w *wait) retry(failed *callError, retries int, pause time.Duration) {
+	if w == nil {
+		return
+	}
+	now := time.Now()
+	w.s.mu.Lock()
+	if w.failed.IsZero() {
+		w.failed = now
+	}
+	w.last = Trouble{Reason: failed.user(), Since: now, Retries: retries, Next: now.Add(pause)}
+	began := false
+	if !w.stuck && now.Sub(w.began)+pause >= patience {
+		w.stuck = true
+		w.s.trouble++
+		began = w.s.trouble == 1
+	}
+	w.s.mu.Unlock()
+	w.s.tell(began)
+}
+
+// end notes that the call is over.
+func (w *wait) end() {
+	if w == nil {
+		return
+	}
+	s := w.s
+	s.mu.Lock()
+	delete(s.waits, w)
+	if len(s.waits) == 0 {
+		s.waited += time.Since(s.began)
+		if s.clock != nil {
+			s.clock.Stop()
+		}
+	}
+	if w.stuck {
+		s.trouble--
+	}
+	ended := w.stuck && s.trouble == 0
+	s.mu.Unlock()
+	s.tell(ended)
 }

@@ -45,7 +45,7 @@ func (e *ViewEmbedder) Open(ctx context.Context) (*embed.Embedder, error) {
 	if opened := e.opened.Load(); opened != nil {
 		return opened, nil
 	}
-	opened, err := e.pool.Open(ctx, e.Config, e.Dimensions)
+	opened, err := e.pool.Open(ctx, e.Config, e.Dimensions, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -66,7 +66,7 @@ func (b *batch) moved(l segment.Live, seg int32, rows []uint32, plans []int) (*r
 	z := newVectorizer(b)
 	defer z.close()
 	for _, row := range rows {
-		z.seg, z.row, z.stored, z.doc = seg, segment.Row(row), nil, nil
+		z.id, z.seg, z.row, z.stored, z.doc = l.ExternalID(segment.Row(row)), seg, segment.Row(row), nil, nil
 		for _, i := range plans {
 			changes, err := z.changes(i, l)
 			if err != nil {

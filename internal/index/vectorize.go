@@ -2,6 +2,8 @@ package index
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -36,6 +38,7 @@ type vectorizer struct {
 // gathered is what one embedder is to embed of the documents gathered, and the vectors it made.
 type gathered struct {
 	inputs  []embed.Input
+	ids     []string // of the documents that they are of
 	vectors [][]float32
 }
 
@@ -77,7 +80,7 @@ func (z *vectorizer) close() { _ = z.read.close() }
 func (z *vectorizer) reset() {
 	z.floats = z.floats[:0]
 	for i := range z.texts {
-		z.texts[i] = gathered{inputs: z.texts[i].inputs[:0]}
+		z.texts[i] = gathered{inputs: z.texts[i].inputs[:0], ids: z.texts[i].ids[:0]}
 	}
 }
 
@@ -292,7 +295,22 @@ func (z *vectorizer) render(e *ViewEmbedder, s *settings.Settings, doc []byte) (
 	if err != nil {
 		return nil, err
 	}
-	return opened.Render(doc, s.SearchesWhole)
+	inputs, err := opened.Render(doc, s.SearchesWhole)
+	if err != nil {
+		return nil, during(err, "rendering the document `%s` for the embedder `%s`", z.id, e.Name)
+	}
+	return inputs, nil
+}
+
+// during adds to an error for users what it happened at.
+func during(err error, format string, args ...any) error {
+	var known *apierr.Error
+	if !errors.As(err, &known) {
+		return err
+	}
+	more := *known
+	more.Message += " It happened while " + fmt.Sprintf(format, args...) + "."
+	return &more
 }
 
 // version returns the document as of one of its versions, without entries of embedders, valid until the next call.
@@ -398,6 +416,7 @@ func (z *vectorizer) entry(plan int) (docEntry, error) {
 		if t.keep == nil || !slices.Contains(f.was, in) {
 			t.input = len(z.texts[plan].inputs)
 			z.texts[plan].inputs = append(z.texts[plan].inputs, in)
+			z.texts[plan].ids = append(z.texts[plan].ids, string(z.id))
 		}
 		e.parts = append(e.parts, t)
 	}
@@ -431,6 +450,14 @@ func (z *vectorizer) embed() error {
 		opened, err := p.is.Open(z.b.ctx)
 		if err == nil {
 			t.vectors, err = opened.EmbedDocuments(z.b.ctx, t.inputs, z.b.requests)
+		}
+		if failed := new(embed.InputsError); errors.As(err, &failed) {
+			ids := slices.Compact(slices.Clone(t.ids[failed.From:failed.To])) // one may have several fragments
+			what := "the document `"
+			if len(ids) > 1 {
+				what = "the documents `"
+			}
+			err = during(failed.Err, "embedding %s%s` for the embedder `%s`", what, strings.Join(ids, "`, `"), p.name)
 		}
 		if err != nil {
 			return err

@@ -88,9 +88,9 @@ func (b *batch) planEmbedder(p *vectorPlan, cfg *settings.Embedder) error {
 		if asks {
 			dimensions = 0
 		}
-		opened, err := e.pool.Open(b.ctx, cfg, dimensions)
+		opened, err := e.pool.Open(b.ctx, cfg, dimensions, b.requests)
 		if err != nil {
-			return err
+			return during(err, "opening the embedder `%s`", p.name)
 		}
 		e.Dimensions = opened.Dimensions()
 		e.opened.Store(opened)

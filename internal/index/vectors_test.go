@@ -615,19 +615,24 @@ func TestEmbeddersThatCannotBe(t *testing.T) {
 		body   string
 		code   apierr.Code
 		status int
+		says   string // who is concerned
 	}{
-		{`{"embedders":{"m":{"dimensions":4}}}`, "invalid_vector_dimensions", 0},
-		{`{"embedders":{"r":{"source":"userProvided","dimensions":3}}}`, "vector_embedding_error", 0},
-		{`{"embedders":{"m":` + p.rest("a", `,"dimensions":4`) + `}}`, "vector_embedding_error", 0},
-		{`{"embedders":{"new":{"source":"userProvided","dimensions":3}}}`, "vector_embedding_error", 0},
-		{`{"embedders":{"r":{"documentTemplate":"{{doc.nothing}}"}}}`, "invalid_document_fields", 0},
-		{`{"embedders":{"r":{"documentTemplate":"more {{doc.t}}"}}}`, "vector_embedding_error", 400},
-		{`{"embedders":{"new":` + p.rest("b", "") + `}}`, "vector_embedding_error", 401},
+		{`{"embedders":{"m":{"dimensions":4}}}`, "invalid_vector_dimensions", 0, "document `1` brought vectors of 3 dimensions for the embedder `m`"},
+		{`{"embedders":{"r":{"source":"userProvided","dimensions":3}}}`, "vector_embedding_error", 0, "document `1` has no vectors for the embedder `r`"},
+		{`{"embedders":{"m":` + p.rest("a", `,"dimensions":4`) + `}}`, "vector_embedding_error", 0, "embedding the document `1` for the embedder `m`"},
+		{`{"embedders":{"new":{"source":"userProvided","dimensions":3}}}`, "vector_embedding_error", 0, "document `1` has no vectors for the embedder `new`"},
+		{`{"embedders":{"r":{"documentTemplate":"{{doc.nothing}}"}}}`, "invalid_document_fields", 0, "rendering the document `1` for the embedder `r`"},
+		{`{"embedders":{"r":{"documentTemplate":"more {{doc.t}}"}}}`, "vector_embedding_error", 400, "embedding the document `1` for the embedder `r`"},
+		{`{"embedders":{"new":` + p.rest("b", "") + `}}`, "vector_embedding_error", 401, "embedding the documents `1`, `2` for the embedder `new`"},
+		{`{"embedders":{"new":` + strings.Replace(p.rest("b", ""), `"dimensions":3,`, "", 1) + `}}`, "vector_embedding_error", 401, "opening the embedder `new`"},
 	} {
 		p.answer(test.status)
 		b.batch++
 		_, err := ix.Apply(context.Background(), b.batch, []Op{update(t, test.body)}, nil)
 		wantCode(t, err, test.code)
+		if !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: %v does not say %s", test.body, err, test.says)
+		}
 		if is := before(); is != was {
 			t.Errorf("%s left %s, want %s", test.body, is, was)
 		}

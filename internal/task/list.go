@@ -55,9 +55,9 @@ const (
 
 // shown is what the roster says of tasks and batches when they are read.
 type shown struct {
-	names  *names
-	runs   runs
-	parked map[string]*parking
+	names *names
+	runs  runs
+	waits waits
 }
 
 // Tasks lists tasks, the newest first unless f.Reverse. They come without Content.
@@ -68,7 +68,7 @@ func (q *Queue) Tasks(f Filter) (*Page[*Task], error) {
 		if err != nil {
 			return nil, 0, err
 		}
-		t.waitsFor(now.parked)
+		t.waitsFor(now.waits)
 		return t, len(t.Details), nil
 	})
 }
@@ -110,7 +110,7 @@ func page[T any](q *Queue, f *Filter, choose func(*roster, *Filter, *boltfile.Tx
 		var next []uint32
 		left = uids[min(pageStep, len(uids)):]
 		err = q.read(func(ro *roster, _ *boltfile.Tx) error {
-			now = shown{ro.names, ro.running, ro.parkedNow()}
+			now = shown{ro.names, ro.running, ro.waits()}
 			for _, uid := range uids[:len(uids)-len(left)] {
 				if there(ro, uid) {
 					next = append(next, uid)
@@ -162,7 +162,7 @@ func (q *Queue) Task(uid uint32, allowed func(string) bool) (*Task, error) {
 			return err
 		}
 		if t, err = readTask(tx, uid, ro.names, ro.running); err == nil {
-			t.waitsFor(ro.parked)
+			t.waitsFor(ro.waits())
 		}
 		return err
 	}, nil)
@@ -182,7 +182,7 @@ func (q *Queue) Shown(uid uint32, allowed func(string) bool, room Room) (t *Task
 	err = q.read(func(ro *roster, tx *boltfile.Tx) error {
 		f := Filter{UIDs: []uint32{uid}, Allowed: allowed}
 		set, err := ro.selectTasks(&f, tx)
-		there, now = err == nil && !set.IsEmpty(), shown{ro.names, ro.running, ro.parkedNow()}
+		there, now = err == nil && !set.IsEmpty(), shown{ro.names, ro.running, ro.waits()}
 		return err
 	}, func(tx *boltfile.Tx) error {
 		if !there {
@@ -190,7 +190,7 @@ func (q *Queue) Shown(uid uint32, allowed func(string) bool, room Room) (t *Task
 		}
 		var err error
 		if t, err = shownTask(tx, uid, now.names, now.runs, room); err == nil {
-			t.waitsFor(now.parked)
+			t.waitsFor(now.waits)
 		}
 		return err
 	})

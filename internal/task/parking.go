@@ -29,9 +29,9 @@ func machineAtFault(err error) bool {
 
 // ParkingReasons are the codes of all errors for which indexes are parked.
 func ParkingReasons() []string {
-	names := make([]string, len(machineCodes))
-	for i, code := range machineCodes {
-		names[i] = string(code)
+	var names []string
+	for _, code := range append(slices.Clone(machineCodes), notEmbedded) {
+		names = append(names, string(code))
 	}
 	return names
 }
@@ -43,39 +43,62 @@ type parkedError struct{ reason *apierr.Error }
 
 func (e *parkedError) Error() string { return "the batch is tried again later: " + e.reason.Message }
 
-// parking is an index whose tasks wait because the machine failed them. It does not change.
+// parking is an index whose tasks wait because the machine or an embedder failed them. It does not change.
 type parking struct {
-	reason *apierr.Error
-	tries  int
-	next   time.Time // not before
+	reason  *apierr.Error
+	since   time.Time
+	tries   int
+	next    time.Time // not before
+	retries int       // of calls to an embedder: the next batch goes on from there
 }
 
-// Parked says why tasks of an index wait although it is their turn, and since how many tries.
+// Parked says why tasks of an index wait although it is their turn, since when, and how often they were tried.
 type Parked struct {
 	IndexUID string
 	Reason   *apierr.Error
+	Since    time.Time
 	Tries    int
 	Next     time.Time
 }
 
-// Parked lists the indexes whose tasks wait for the machine to be mended, by uid.
+// Parked lists the indexes whose tasks wait for the machine to be mended, or for an embedder, by uid.
 func (q *Queue) Parked() []Parked {
 	q.roster.mu.RLock()
 	defer q.roster.mu.RUnlock()
 	var all []Parked
-	for uid, p := range q.roster.parked {
-		all = append(all, Parked{uid, p.reason, p.tries, p.next})
+	for uid, p := range q.roster.waits().indexes {
+		all = append(all, Parked{uid, p.reason, p.since, p.tries, p.next})
 	}
 	slices.SortFunc(all, func(a, b Parked) int { return strings.Compare(a.IndexUID, b.IndexUID) })
 	return all
 }
 
-// parkedNow returns the indexes that are parked now, as they stay. The lock is held.
-func (ro *roster) parkedNow() map[string]*parking {
-	if len(ro.parked) == 0 {
-		return nil
+// waits is why tasks wait although it is their turn: those that are enqueued by their index, those of running batches by batch.
+type waits struct {
+	indexes map[string]*parking
+	batches map[uint32]*parking
+}
+
+// waits returns why tasks wait now, as it stays. The lock is held.
+func (ro *roster) waits() waits {
+	w := waits{indexes: maps.Clone(ro.parked)}
+	for _, run := range ro.running {
+		p := run.waitsForEmbedder()
+		if p == nil {
+			continue
+		}
+		if w.indexes == nil {
+			w.indexes = map[string]*parking{}
+		}
+		if w.batches == nil {
+			w.batches = map[uint32]*parking{}
+		}
+		w.batches[run.uid] = p
+		for _, uid := range run.touched() {
+			w.indexes[uid] = p
+		}
 	}
-	return maps.Clone(ro.parked)
+	return w
 }
 
 // park makes the indexes of a batch wait, each time longer.
@@ -83,17 +106,20 @@ func (q *Queue) park(run *running, reason *apierr.Error) {
 	uids := run.touched()
 	now := q.now()
 	q.roster.mu.Lock()
-	pause, tries := firstPause, 1
+	pause, tries, since := firstPause, 1, now
 	for _, uid := range uids {
 		if p := q.roster.parked[uid]; p != nil {
 			tries = max(tries, p.tries+1)
+			if p.since.Before(since) {
+				since = p.since
+			}
 		}
 	}
 	for range tries - 1 {
 		pause = min(2*pause, longestPause)
 	}
 	for _, uid := range uids {
-		q.roster.parked[uid] = &parking{reason, tries, now.Add(pause)}
+		q.roster.parked[uid] = &parking{reason: reason, since: since, tries: tries, next: now.Add(pause)}
 	}
 	q.roster.mu.Unlock()
 	q.log.Error("a batch cannot end because the machine is at fault; its tasks stay enqueued and are tried again",
@@ -110,18 +136,31 @@ func (ro *roster) unpark(run *running) {
 	}
 }
 
-// hurry lets a parked index be tried at once for a new task that drops what cannot be written.
+// hurry lets an index that waits be tried at once for a new task that drops what cannot be written or embedded, or changes the
+// settings that wait for an embedder.
 func (ro *roster) hurry(indexUID string, c Content) {
-	if p := ro.parked[indexUID]; p != nil && makesRoom(c) {
-		ro.parked[indexUID] = &parking{reason: p.reason, tries: p.tries}
+	drops := makesRoom(c)
+	if p := ro.parked[indexUID]; p != nil && drops {
+		ro.parked[indexUID] = p.hurried()
 	}
+	_, changes := c.(UpdateSettings)
+	for _, run := range ro.running {
+		if (drops || changes && run.kinds == 1<<SettingsUpdate) && slices.Contains(run.touched(), indexUID) {
+			run.yield(true)
+		}
+	}
+}
+
+// hurried returns the same parking for a batch that is to run at once, with all of its retries.
+func (p *parking) hurried() *parking {
+	return &parking{reason: p.reason, since: p.since, tries: p.tries}
 }
 
 // hurryAll lets all that wait for room on the disk be tried at once: something may have made some.
 func (ro *roster) hurryAll() {
 	for uid, p := range ro.parked {
 		if p.reason.Code == noSpace {
-			ro.parked[uid] = &parking{reason: p.reason, tries: p.tries}
+			ro.parked[uid] = p.hurried()
 		}
 	}
 }
@@ -196,10 +235,13 @@ func (ro *roster) held(waiting *roaring.Bitmap, clock func() time.Time) (held *r
 	return held, due
 }
 
-// waitsFor notes of a task why its index is parked.
-func (t *Task) waitsFor(parked map[string]*parking) {
-	if t.Status == Enqueued && t.IndexUID != "" {
-		t.parked = parked[t.IndexUID]
+// waitsFor notes of a task why it waits.
+func (t *Task) waitsFor(w waits) {
+	switch {
+	case t.Status == Enqueued && t.IndexUID != "":
+		t.parked = w.indexes[t.IndexUID]
+	case t.Status == Processing && t.BatchUID != nil:
+		t.parked = w.batches[*t.BatchUID]
 	}
 }
 
@@ -207,6 +249,8 @@ func (t *Task) waitsFor(parked map[string]*parking) {
 func (p *parking) appendJSON(b []byte) []byte {
 	b = append(b, `,"parked":{"reason":`...)
 	b = p.reason.AppendJSON(b)
+	b = append(b, `,"since":`...)
+	b = appendTime(b, p.since)
 	b = append(b, `,"tries":`...)
 	b = strconv.AppendInt(b, int64(p.tries), 10)
 	b = append(b, `,"nextTryAt":`...)

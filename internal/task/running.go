@@ -29,6 +29,8 @@ type running struct {
 	progress       *progress
 	due            atomic.Bool // watches are told of its progress soon
 	requests       embed.Stats // to providers of embeddings
+	before         *parking    // why its index waited for an embedder before it began; nil: it did not
+	yielded        atomic.Pointer[parking]
 	span           trace.Span
 	ctx            context.Context
 	cancel         context.CancelCauseFunc
@@ -114,6 +116,7 @@ func (q *Queue) newRunning(uid uint32, at time.Time, tasks []*Task, p plan) *run
 		r.newest = max(r.newest, n)
 	}
 	r.progress.changed = func() { q.watches.progressed(r) }
+	r.requests.Changed = func() { q.embedderChanged(r) }
 	r.ctx, r.cancel = context.WithCancelCause(q.ctx)
 	return r
 }

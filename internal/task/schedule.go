@@ -48,7 +48,7 @@ func (q *Queue) schedule() {
 	}
 	for q.ctx.Err() == nil {
 		var retry <-chan time.Time // nil: nothing is parked
-		for pause == nil && flying < limit && q.ctx.Err() == nil {
+		for pause == nil && flying-q.away() < limit && q.ctx.Err() == nil {
 			run, due, err := q.next()
 			if err != nil {
 				pause = q.again(err)
@@ -143,14 +143,17 @@ func (q *Queue) conclude(run *running, err error) error {
 	}
 	q.roster.mu.Unlock()
 	reason, parked := asParked(err)
+	yields := errors.Is(err, errYields)
 	switch {
 	case parked:
 		q.park(run, reason)
+	case yields:
+		q.parkYielded(run)
 	case errors.Is(err, errTakenApart):
 		q.takeApart(run)
 	}
 	q.watches.tell(run.set, nil)
-	if parked || errors.Is(err, errCanceled) || errors.Is(err, errTakenApart) {
+	if parked || yields || errors.Is(err, errCanceled) || errors.Is(err, errTakenApart) {
 		return nil
 	}
 	return err
@@ -175,6 +178,7 @@ func (q *Queue) begin(run *running) {
 	defer q.writing.Unlock()
 	q.roster.mu.Lock()
 	q.roster.running = q.roster.running.with(run)
+	run.resume(q.roster.parked)
 	waiting := roaring.And(q.roster.byStatus[Enqueued], q.roster.byKind[TaskCancelation])
 	q.watches.tell(run.set, roaring.BitmapOf(run.uid))
 	q.roster.mu.Unlock()
@@ -264,6 +268,7 @@ func (q *Queue) pick() (run *running, due time.Time, err error) {
 	}
 	if beside && run.alone() {
 		run.cancel(nil)
+		q.makeWay()
 		return nil, due, nil
 	}
 	run.skipped = run.uid - min(stored, run.uid)
@@ -301,6 +306,13 @@ func (q *Queue) choose(ro *roster) (chosen, candidates *roaring.Bitmap, due time
 		behind.RemoveRange(0, uint64(uid))
 		behind.AndNot(ro.byKind[TaskDeletion])
 		waiting = roaring.AndNot(waiting, behind)
+	}
+	if ro.running.slow() { // what needs all to rest may wait for long
+		for kind := range ro.byKind {
+			if global&(1<<kind) != 0 {
+				waiting.AndNot(ro.byKind[kind])
+			}
+		}
 	}
 	for _, p := range priorities {
 		set := roaring.And(waiting, ro.byKind[p.kind])

@@ -40,7 +40,7 @@ type Task struct {
 	// what the scheduler needs to run it, by kind
 	Content Content
 
-	parked *parking // why it waits although it is its turn; nil where it is not
+	parked *parking // why it waits although it is its turn; nil where it does not
 }
 
 // JSONBytes is how many bytes the task object has, about.

@@ -134,14 +134,14 @@ func (q *Queue) ChangedTasks(w *Watch, f Filter) ([]*Task, error) {
 	rest := roaring.New()
 	var names *names
 	var rs runs
-	var parked map[string]*parking
+	var why waits
 	var tasks []*Task
 	err := q.read(func(ro *roster, tx *boltfile.Tx) (err error) {
 		if f.changed = w.take(); f.changed == nil {
 			return nil
 		}
 		rest, err = ro.selectTasks(&f, tx)
-		names, rs, parked = ro.names, ro.running, ro.parkedNow()
+		names, rs, why = ro.names, ro.running, ro.waits()
 		return err
 	}, func(tx *boltfile.Tx) error {
 		size := 0
@@ -150,7 +150,7 @@ func (q *Queue) ChangedTasks(w *Watch, f Filter) ([]*Task, error) {
 			if err != nil {
 				return err
 			}
-			t.waitsFor(parked)
+			t.waitsFor(why)
 			tasks = append(tasks, t)
 			size += len(t.Details)
 		}

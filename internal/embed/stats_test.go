@@ -1,0 +1,111 @@
+package embed
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// Work that was interrupted goes on with the retries that are left, and their waits.
+func TestRetriesGoOn(t *testing.T) {
+	server := newProvider(t, script(repeat(500, 100)...))
+	pool, waits := testPool(t, Options{})
+	stats := &Stats{Retries: 7}
+	_, err := open(t, pool, restConfig(server.URL), 2).EmbedDocuments(t.Context(), texts("a"), stats)
+	wantError(t, err, "status 500")
+	if n := len(server.calls()); n != maxRetries-7+1 || len(*waits) != maxRetries-7 || (*waits)[0] != 90*time.Second {
+		t.Errorf("%d calls, waits %v", n, *waits)
+	}
+}
+
+// Trouble is told once a call has failed for long, and is over with it.
+func TestTroubleBeginsAndEnds(t *testing.T) {
+	defer func(d time.Duration) { patience = d }(patience)
+	patience = 50 * time.Millisecond
+	server := newProvider(t, script(append(repeat(503, 3), 200)...))
+	pool, _ := testPool(t, Options{})
+	stats := &Stats{}
+	var told []bool
+	stats.Changed = func() {
+		_, ok := stats.Trouble()
+		told = append(told, ok)
+	}
+	began := time.Now()
+	pool.caller.sleep = func(_ context.Context, d time.Duration) error {
+		trouble, ok := stats.Trouble()
+		switch {
+		case ok != (d >= patience):
+			t.Errorf("a wait of %v: trouble %v", d, ok)
+		case ok && (trouble.Retries != 3 || !strings.Contains(trouble.Reason.Message, "status 503") || trouble.Since.Before(began) || trouble.Next.Sub(trouble.Since) < d):
+			t.Errorf("%+v, %v", trouble, trouble.Reason)
+		}
+		return nil
+	}
+	if _, err := open(t, pool, restConfig(server.URL), 2).EmbedDocuments(t.Context(), texts("a"), stats); err != nil {
+		t.Fatal(err)
+	}
+	if len(told) < 2 || !told[0] || told[len(told)-1] {
+		t.Errorf("told of trouble: %v", told)
+	}
+	if _, ok := stats.Trouble(); ok {
+		t.Error("there is trouble without a call")
+	}
+}
+
+// Slow work is told while it waits, be it for many calls that are quick one by one.
+func TestSlowWorkIsTold(t *testing.T) {
+	defer func(d time.Duration) { patience = d }(patience)
+	patience = 60 * time.Millisecond
+	server := newProvider(t, func(w http.ResponseWriter, r *http.Request) {
+		time.Sleep(patience / 4)
+		lengths(w, r)
+	})
+	pool, _ := testPool(t, Options{})
+	e := open(t, pool, restConfig(server.URL), 2)
+	told := make(chan struct{}, 1)
+	stats := &Stats{Changed: func() { told <- struct{}{} }}
+	for range 8 {
+		if _, err := e.EmbedDocuments(t.Context(), texts("a"), stats); err != nil {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case <-told:
+	default:
+		t.Error("nobody was told")
+	}
+	if !stats.Slow() {
+		t.Error("it is not slow")
+	}
+}
+
+// The calls of an embedder that hangs take nothing from those of others.
+func TestEmbeddersDoNotWaitForEachOther(t *testing.T) {
+	var asked atomic.Int64
+	hangs := newProvider(t, func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		<-r.Context().Done()
+	})
+	good := newProvider(t, lengths)
+	pool, _ := testPool(t, Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		_, err := open(t, pool, restConfig(hangs.URL), 2).EmbedDocuments(ctx, make([]Input, 2*parallel), new(Stats))
+		ended <- err
+	}()
+	for asked.Load() < parallel {
+		time.Sleep(time.Millisecond)
+	}
+	if _, err := open(t, pool, restConfig(good.URL), 2).EmbedDocuments(t.Context(), texts("a"), new(Stats)); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
