@@ -45,7 +45,7 @@ func BenchmarkLimits(b *testing.B) {
 			b.Fatal(err)
 		}
 		for range 20 { // one a hit
-			if limited.Err() != nil || r.account.Answer(500) != nil {
+			if limited.Yield() != nil || r.account.Answer(500) != nil {
 				b.Fatal("it is not to go on")
 			}
 		}
@@ -92,7 +92,7 @@ func BenchmarkSearch(b *testing.B) {
 		for b.Loop() {
 			found, err := search.Search(b.Context(), v, &in.Search)
 			if err == nil {
-				answer, err = found.AppendJSON(answer[:0])
+				answer, err = found.AppendJSON(b.Context(), answer[:0])
 			}
 			if err != nil {
 				b.Fatal(err)

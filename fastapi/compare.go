@@ -102,12 +102,12 @@ func (s *Server) compareSearches(ctx *fasthttp.RequestCtx) error {
 		var found [2]*search.Response
 		for i, name := range [...]string{`{"current":`, `,"other":`} {
 			in := &inputs[i].Search
-			in.Waited, in.Slot, in.Foreign = waited, limited, foreign
+			in.Waited, in.Foreign = waited, foreign
 			var err error
 			if found[i], err = search.Search(limited, views[i], in); err != nil {
 				return nil, err
 			}
-			if dst, err = found[i].AppendJSON(append(dst, name...)); err != nil {
+			if dst, err = found[i].AppendJSON(limited, append(dst, name...)); err != nil {
 				return nil, err
 			}
 		}

@@ -5,8 +5,6 @@ import (
 	"strconv"
 
 	"github.com/valyala/fasthttp"
-
-	"svc/internal/budget"
 )
 
 // Levels that cost little more than the copy: answers are made once and sent once.
@@ -36,9 +34,9 @@ func (s *Server) compress(ctx *fasthttp.RequestCtx) {
 	}
 	r := requestOf(ctx)
 	if len(body) >= longAnswerBytes {
-		t := (&turn{Context: r.context(), request: r, slots: s.slots}).charged()
+		t := (&turn{work: r.context(), request: r, slots: s.slots}).charged()
 		defer s.slots.giveBack(t)
-		if t.enter(); t.refused != nil || t.Context.Err() != nil || budget.Of(t).Hold(int64(len(body))) != nil {
+		if t.enter(); t.Err() != nil || t.Account().Hold(int64(len(body))) != nil {
 			return
 		}
 	}

@@ -200,7 +200,7 @@ func (c *chatSearcher) search(ctx context.Context, q chat.Query) (*chat.Found, e
 	r := chatRequest(v)
 	r.Query, r.Filter = q.Q, filter.And(asked, rule)
 	r.Contains, r.Foreign, r.Rules = s.features.on("containsFilter"), foreign, s.activeRules()
-	r.Slot, r.Log = limited, s.log
+	r.Log = s.log
 	text, documents, err := search.Passages(limited, v, r)
 	if refused := new(apierr.Error); errors.As(err, &refused) && strings.HasPrefix(string(refused.Code), "invalid_search_") {
 		return &chat.Found{Text: refused.Message, Documents: []byte("[]")}, nil // the model can do better

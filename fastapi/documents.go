@@ -3,11 +3,11 @@ package fastapi
 import (
 	"encoding/json"
 	"strings"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"svc/internal/apierr"
-	"svc/internal/budget"
 	"svc/internal/document"
 	"svc/internal/filter"
 	"svc/internal/script"
@@ -119,8 +119,11 @@ func (s *Server) receive(ctx *fasthttp.RequestCtx, payload *task.Payload, format
 	if err != nil {
 		return 0, err
 	}
-	body.turn = (&turn{Context: s.searching, request: requestOf(ctx), slots: s.slots}).charged()
-	body.account = budget.Of(body.turn)
+	upload := new(work) // which takes as long as the client
+	upload.begin(s.searching, requestOf(ctx).bytes(), time.Now(), forEver)
+	defer upload.cancel()
+	body.turn = (&turn{work: upload, request: requestOf(ctx), slots: s.slots}).charged()
+	body.account = body.turn.Account()
 	defer body.pause()
 	n, err := document.Convert(payload, body, format, delimiter)
 	if body.err != nil {

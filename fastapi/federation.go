@@ -145,7 +145,7 @@ func (s *Server) federatedSearch(ctx *fasthttp.RequestCtx, m *multiInput) error 
 	views := s.catalog.Views()
 	defer views.Release()
 	r := &m.federation.FederatedRequest
-	r.ID, r.Metadata, r.Proxy, r.Slot = uuid.Must(uuid.NewV7()), wantsMetadata(ctx), proxied, limited
+	r.ID, r.Metadata, r.Proxy = uuid.Must(uuid.NewV7()), wantsMetadata(ctx), proxied
 	d := s.distribute(r)
 	if proxied {
 		d.ring = s.network.Ring(string(headerNetworkVersion.in(&ctx.Request.Header)))
@@ -170,9 +170,9 @@ func (s *Server) federatedSearch(ctx *fasthttp.RequestCtx, m *multiInput) error 
 		s.metrics.degraded.Add(1)
 	}
 	if found.ForPeers() && acceptsPeers(headerAccept.in(&ctx.Request.Header)) {
-		return answerAs(ctx, search.PeerType, found.AppendPeer)
+		return answerAs(ctx, search.PeerType, func(dst []byte) ([]byte, error) { return found.AppendPeer(limited, dst) })
 	}
-	return answerWith(ctx, found.AppendJSON)
+	return answerWith(ctx, func(dst []byte) ([]byte, error) { return found.AppendJSON(limited, dst) })
 }
 
 // acceptsPeers reports whether a client reads the form of search.PeerType.

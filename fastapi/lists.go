@@ -20,8 +20,8 @@ type growingAnswer struct {
 
 func (s *Server) grow(ctx *fasthttp.RequestCtx) *growingAnswer {
 	r := requestOf(ctx)
-	t := (&turn{Context: r.context(), request: r, slots: s.slots, since: time.Now()}).charged()
-	return &growingAnswer{turn: t, meter: budget.NewMeter(budget.Of(t), 0), room: roomFor(ctx)}
+	t := (&turn{work: r.context(), request: r, slots: s.slots, since: time.Now()}).charged()
+	return &growingAnswer{turn: t, meter: budget.NewMeter(t.Account(), 0), room: roomFor(ctx)}
 }
 
 // roomFor returns where the largest of what a request reads for its answer is charged, and a copy of it.
@@ -38,7 +38,7 @@ func (g *growingAnswer) grown() error {
 	if err := g.meter.Grown(len(g.body)); err != nil {
 		return err
 	}
-	return g.turn.Err()
+	return g.turn.Yield()
 }
 
 // add appends v as JSON.

@@ -11,9 +11,9 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"svc/internal/apierr"
-	"svc/internal/budget"
 	"svc/internal/index"
 	"svc/internal/search"
+	"svc/internal/turns"
 )
 
 // multiInput is the body of a multi-search.
@@ -167,7 +167,7 @@ func (s *Server) separateSearches(ctx *fasthttp.RequestCtx, queries []queryInput
 	defer views.Release()
 	id, metadata := uuid.Must(uuid.NewV7()), wantsMetadata(ctx)
 	results := make([][]byte, len(queries))
-	err = limited.spread(len(queries), func(work context.Context, i int, slot search.Slot) error {
+	err = limited.spread(len(queries), func(work context.Context, i int) error {
 		q := &queries[i]
 		if q.options != nil {
 			return insideQuery(i, apierr.New("invalid_multi_search_federation_options",
@@ -179,12 +179,12 @@ func (s *Server) separateSearches(ctx *fasthttp.RequestCtx, queries []queryInput
 			if err := s.prepare(ctx, q.uid, &q.searchInput); err != nil {
 				return insideQuery(i, err)
 			}
-			q.Search.Foreign, q.Search.Slot = s.foreignAmong(ctx, views), slot
-			found, err := s.networkSearch(work, views, q.uid, &q.searchInput, slot, oneByOne(work, slot))
+			q.Search.Foreign = s.foreignAmong(ctx, views)
+			found, err := s.networkSearch(work, views, q.uid, &q.searchInput, oneByOne(work))
 			if err != nil {
 				return insideQuery(i, err)
 			}
-			if results[i], err = found.AppendMembers(head); err != nil {
+			if results[i], err = found.AppendMembers(work, head); err != nil {
 				return insideQuery(i, err)
 			}
 			return nil
@@ -192,7 +192,7 @@ func (s *Server) separateSearches(ctx *fasthttp.RequestCtx, queries []queryInput
 		key := s.answerKey(ctx, nil, q.uid, askedByMany, q.sent, metadata)
 		if v := views.Get(q.uid); v != nil && key != nil {
 			if kept := search.Answer(v, key); kept != nil {
-				if err := budget.Of(work).Answer(int64(kept.Len())); err != nil {
+				if err := turns.Of(work).Account().Answer(int64(kept.Len())); err != nil {
 					return insideQuery(i, err)
 				}
 				results[i] = kept.AppendMembers(head, id)
@@ -203,7 +203,6 @@ func (s *Server) separateSearches(ctx *fasthttp.RequestCtx, queries []queryInput
 		if err != nil {
 			return insideQuery(i, err)
 		}
-		q.Search.Slot = slot
 		q.Search.Reorder = s.personal(work, &q.searchInput)
 		found, err := search.Search(work, v, &q.Search)
 		if err != nil {
@@ -212,7 +211,7 @@ func (s *Server) separateSearches(ctx *fasthttp.RequestCtx, queries []queryInput
 		if found.Degraded() {
 			s.metrics.degraded.Add(1)
 		}
-		if results[i], err = found.AppendMembers(head); err != nil {
+		if results[i], err = found.AppendMembers(work, head); err != nil {
 			return insideQuery(i, err)
 		}
 		if key != nil {

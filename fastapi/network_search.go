@@ -123,11 +123,11 @@ func (d *distribution) send() {
 }
 
 // networkSearch runs a plain search in the network. in is prepared.
-func (s *Server) networkSearch(ctx context.Context, views *index.Views, uid string, in *searchInput, slot search.Slot, spread search.Spread) (*search.FederatedResponse, error) {
+func (s *Server) networkSearch(ctx context.Context, views *index.Views, uid string, in *searchInput, spread search.Spread) (*search.FederatedResponse, error) {
 	q := &in.Search
 	r := &search.FederatedRequest{
 		Offset: q.Offset, Limit: q.Limit, Page: q.Page, HitsPerPage: q.HitsPerPage, Distinct: q.Distinct, ShowPerformanceDetails: q.ShowPerformanceDetails,
-		Waited: q.Waited, ID: q.ID, Metadata: q.Metadata, AsSearch: &q.Query, Slot: slot, Reorder: s.personal(ctx, in),
+		Waited: q.Waited, ID: q.ID, Metadata: q.Metadata, AsSearch: &q.Query, Reorder: s.personal(ctx, in),
 	}
 	d := s.distribute(r)
 	single := *q
@@ -159,11 +159,11 @@ func (s *Server) networkSearch(ctx context.Context, views *index.Views, uid stri
 	return found, nil
 }
 
-// oneByOne is search.Spread for who has no more than the slot it runs in.
-func oneByOne(ctx context.Context, slot search.Slot) search.Spread {
-	return func(n int, run func(context.Context, int, search.Slot) error) error {
+// oneByOne is search.Spread for work that has no more than its own turn.
+func oneByOne(ctx context.Context) search.Spread {
+	return func(n int, run func(context.Context, int) error) error {
 		for i := range n {
-			if err := run(ctx, i, slot); err != nil {
+			if err := run(ctx, i); err != nil {
 				return err
 			}
 		}

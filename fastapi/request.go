@@ -156,7 +156,7 @@ func (s *Server) turn(ctx *fasthttp.RequestCtx, hits int) (limited *turn, waited
 	if limited.slots != nil { // it had one before
 		limited = new(turn)
 	}
-	limited.Context, limited.request, limited.slots, limited.holds, limited.since = r.contextFrom(now), r, s.slots, aSlot, now
+	limited.work, limited.request, limited.slots, limited.holds, limited.since = r.contextFrom(now), r, s.slots, aSlot, now
 	limited.charged()
 	if large {
 		limited.since, limited.spent = time.Time{}, slice
@@ -180,9 +180,9 @@ func (s *Server) turnBeside(ctx context.Context) (limited *turn, end func(), err
 	if err := s.slots.acquire(false); err != nil {
 		return nil, nil, err
 	}
-	work, cancel := context.WithTimeout(ctx, maxSearchTime)
-	limited = &turn{Context: work, slots: s.slots, holds: aSlot, since: time.Now()}
-	return limited, func() { s.slots.giveBack(limited); cancel() }, nil
+	limited = &turn{work: new(work), slots: s.slots, holds: aSlot, since: time.Now()}
+	limited.begin(ctx, nil, limited.since, maxSearchTime)
+	return limited, func() { s.slots.giveBack(limited); limited.cancel() }, nil
 }
 
 // largeHits is from how many hits on a search is one that asks for much.

@@ -375,7 +375,7 @@ func (s *Server) search(ctx *fasthttp.RequestCtx, in *searchInput, key []byte) e
 			s.metrics.degraded.Add(1)
 		}
 		begin := len(dst)
-		if dst, err = found.AppendJSON(dst); err == nil && key != nil {
+		if dst, err = found.AppendJSON(limited, dst); err == nil && key != nil {
 			found.Keep(key, dst[begin+len("{"):])
 		}
 		return dst, err
@@ -415,11 +415,11 @@ func (s *Server) searchNetwork(ctx *fasthttp.RequestCtx, in *searchInput) error 
 	views := s.catalog.Views()
 	defer views.Release()
 	in.Search.Waited, in.Search.Foreign = waited, s.foreignAmong(ctx, views)
-	found, err := s.networkSearch(limited, views, uid, in, limited, limited.spread)
+	found, err := s.networkSearch(limited, views, uid, in, limited.spread)
 	if err != nil {
 		return err
 	}
-	return answerWith(ctx, found.AppendJSON)
+	return answerWith(ctx, func(dst []byte) ([]byte, error) { return found.AppendJSON(limited, dst) })
 }
 
 func (s *Server) facetSearch(ctx *fasthttp.RequestCtx) error {
@@ -485,7 +485,7 @@ func (s *Server) runSearch(ctx *fasthttp.RequestCtx, in *searchInput, run func(c
 		return err
 	}
 	defer limited.end()
-	in.Search.Waited, in.Search.Slot = waited, limited
+	in.Search.Waited = waited
 	v, err := s.view(ctx)
 	if err != nil {
 		return err

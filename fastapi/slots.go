@@ -12,7 +12,6 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/mapped"
-	"svc/internal/search"
 )
 
 // slots bounds how many searches run at once. Others wait in a bag: a free
@@ -106,9 +105,10 @@ func (s *slots) tryAcquire() bool {
 
 // spread calls run for 0…n−1 and returns when all calls have. The caller holds a slot; where more are free, they
 // are borrowed for goroutines that share the work, at most as many as there are processors, not counting those that wait: while
-// a call has given its slot back with Pause, the next one begins. Each call has the turn of its goroutine as context. After an error no
-// further call begins; of several errors the one of the lowest number is returned, which is that of calls one by one.
-func (s *slots) spread(own *turn, n int, run func(ctx context.Context, i int, slot search.Slot) error) error {
+// a call has given its slot back with Pause, the next one begins. Each call has the turn of its goroutine as context, and does not use it
+// afterwards. After an error no further call begins; of several errors the one of the lowest number is returned, which is that of calls
+// one by one.
+func (s *slots) spread(own *turn, n int, run func(ctx context.Context, i int) error) error {
 	var (
 		next   atomic.Int64
 		failed atomic.Bool
@@ -124,9 +124,9 @@ func (s *slots) spread(own *turn, n int, run func(ctx context.Context, i int, sl
 			if i >= n {
 				return
 			}
-			err := t.Err()
+			err := t.Yield()
 			if err == nil {
-				err = guarded(func() error { return run(t, i, sharedSlot{t, more}) })
+				err = guarded(func() error { return run(t, i) })
 			}
 			if errs[i] = err; err != nil {
 				failed.Store(true)
@@ -140,6 +140,7 @@ func (s *slots) spread(own *turn, n int, run func(ctx context.Context, i int, sl
 		shared.Store(true)
 		group.Go(func() {
 			t := own.beside(spent)
+			t.more = more
 			defer s.giveBack(t)
 			work(t)
 		})
@@ -150,7 +151,9 @@ func (s *slots) spread(own *turn, n int, run func(ctx context.Context, i int, sl
 			break
 		}
 	}
+	own.more = more
 	work(own)
+	own.more = nil
 	if shared.Load() {
 		// Those that became long meanwhile may wait for the lane, which own may hold: nothing is held while it waits for them.
 		own.Pause()
@@ -163,18 +166,6 @@ func (s *slots) spread(own *turn, n int, run func(ctx context.Context, i int, sl
 		}
 	}
 	return nil
-}
-
-// sharedSlot is the slot of a call of spread.
-type sharedSlot struct {
-	*turn
-	more func() bool
-}
-
-// Pause gives the slot back, to those who wait for one or else to the next call.
-func (s sharedSlot) Pause() {
-	s.turn.Pause()
-	s.more()
 }
 
 // guarded turns a panic, and a fault on mapped memory, into an error: in a goroutine of its own it would end the process.
@@ -192,8 +183,8 @@ func guarded(run func() error) (err error) {
 	return run()
 }
 
-// Resume takes a slot for a search that goes on. It does not wait: for a while, more searches may run than there are slots.
-func (s *slots) Resume() {
+// resume takes a slot for a search that goes on. It does not wait: for a while, more searches may run than there are slots.
+func (s *slots) resume() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.free--

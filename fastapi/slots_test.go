@@ -15,7 +15,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"svc/internal/apierr"
-	"svc/internal/search"
+	"svc/internal/turns"
 )
 
 func TestSlotsBound(t *testing.T) {
@@ -56,7 +56,7 @@ func TestSlotsPause(t *testing.T) {
 	if s.acquire(false) == nil {
 		t.Fatal("two searches run in one slot")
 	}
-	own := &turn{Context: t.Context(), slots: s, holds: aSlot}
+	own := ownTurn(t, s)
 	own.Pause()
 	if err := s.acquire(false); err != nil {
 		t.Fatalf("while a search is paused: %v", err)
@@ -194,9 +194,10 @@ func TestSpreadWhileCallsWait(t *testing.T) {
 		const n = 6
 		var all sync.WaitGroup
 		all.Add(n)
-		err := s.spread(ownTurn(t, s), n, func(_ context.Context, i int, slot search.Slot) error {
-			slot.Pause()
-			defer slot.Resume()
+		err := s.spread(ownTurn(t, s), n, func(ctx context.Context, i int) error {
+			own := turns.Of(ctx)
+			own.Pause()
+			defer own.Resume()
 			all.Done()
 			all.Wait()
 			return nil
@@ -209,7 +210,14 @@ func TestSpreadWhileCallsWait(t *testing.T) {
 
 // ownTurn is the turn of a search that has acquired a slot.
 func ownTurn(t *testing.T, s *slots) *turn {
-	return &turn{Context: t.Context(), slots: s, holds: aSlot, since: time.Now()}
+	return &turn{work: workOf(t.Context()), slots: s, holds: aSlot, since: time.Now()}
+}
+
+// workOf is work that has all the time that ctx has.
+func workOf(ctx context.Context) *work {
+	w := new(work)
+	w.begin(ctx, nil, time.Now(), forEver)
+	return w
 }
 
 // TestSpread looks at who runs how often, at the error that comes back and at the slots afterwards.
@@ -225,7 +233,7 @@ func TestSpread(t *testing.T) {
 				var mu sync.Mutex
 				calls := make([]int, n)
 				running, most := 0, 0
-				err := s.spread(ownTurn(t, s), n, func(_ context.Context, i int, _ search.Slot) error {
+				err := s.spread(ownTurn(t, s), n, func(_ context.Context, i int) error {
 					mu.Lock()
 					running++
 					most = max(most, running)
@@ -262,7 +270,7 @@ func TestSpreadPanic(t *testing.T) {
 	if err := s.acquire(false); err != nil {
 		t.Fatal(err)
 	}
-	err := s.spread(ownTurn(t, s), 3, func(context.Context, int, search.Slot) error { panic(errors.New("out of order")) })
+	err := s.spread(ownTurn(t, s), 3, func(context.Context, int) error { panic(errors.New("out of order")) })
 	if err == nil || !strings.Contains(err.Error(), "out of order") || s.free != 2 {
 		t.Errorf("the error is %v, and %d slots are free", err, s.free)
 	}

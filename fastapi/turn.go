@@ -4,42 +4,47 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"svc/internal/budget"
 	"svc/internal/invariant"
-	"svc/internal/search"
 	"svc/internal/socket"
+	"svc/internal/turns"
 )
 
 // slice is how long a search runs before it is looked whether others wait, and whether the client is there still.
 const slice = 20 * time.Millisecond
 
-// turn is the right of one goroutine to work for a request, and the context of that work. A search begins with a slot.
-// When it has worked for a slice of time it is long, gives its slot back and goes on in the lane of long searches; there those that
-// are ready take turns, slice by slice. So whatever a search costs, one that costs little does not wait for it. The places where
-// that happens are those where work asks whether it is to go on: Err, which may wait therefore. It is never called with a lock held.
-// Among those in the lane the one goes on that has worked least, unless another has waited for many times as long as it worked more.
+// turn is the right of one goroutine to work for a request: a turns.Turn, and the context of that work. A search begins with a slot. When
+// it has worked for a slice of time it counts as long: it gives its slot back and goes on in the lane of long searches, where those that
+// are ready take turns, slice by slice. So a short search never waits for a long one. A turn changes hands in Yield, which is never called
+// with a lock held. Of those that wait for the lane, the one that has worked least goes on, unless another has waited for many times the
+// difference.
 type turn struct {
-	context.Context
+	*work   // the context
 	request *request
 	slots   *slots
 	holds   hold
 	since   time.Time     // when the slice began
 	spent   time.Duration // on slices before
-	refused error         // the lane had no room
 	account budget.Account
+	more    func() bool // of spread: has another call begin; nil: there is none
 
 	looked time.Duration // after since, when the time was looked up last
-	unseen int           // calls of Err until that is done again
+	unseen int           // calls of Yield until that is done again
 	stride int           // what unseen begins with
+
+	busy atomic.Bool // a method runs; only where invariants are checked
 }
 
+var _ turns.Turn = (*turn)(nil)
+
 const (
-	// maxStride is how many calls of Err at most take it that the slice is not over. So its end, or a deadline, is noticed eight calls late
-	// where calls that came often come rarely all at once, and without that by lookEvery.
+	// maxStride is how many calls of Yield at most pass without a look at the time. So the end of a slice, or a deadline, is noticed eight
+	// calls late where calls that came often come rarely all at once, and without that by lookEvery.
 	maxStride = 7
-	// lookEvery is about how much time passes between two looks. To look takes as long as a small step of a search.
+	// lookEvery is about how much time passes between two looks. A look takes as long as a small step of a search.
 	lookEvery = 50 * time.Microsecond
 	// notShort is from when on a slice may be long enough to be interrupted.
 	notShort = time.Millisecond
@@ -48,7 +53,8 @@ const (
 // wakeMonitor is a variable so that tests can count.
 var wakeMonitor = socket.WakeMonitor
 
-// within reports whether the slice is not over. To look that up at each of many calls that come often would cost more than they do.
+// within reports whether the slice goes on. It is asked at a few of many calls: a look at the time at each of them would cost more than
+// the work between them.
 func (t *turn) within() bool {
 	if t.holds == paused {
 		return false
@@ -69,12 +75,6 @@ func (t *turn) within() bool {
 	return now < slice
 }
 
-// charged says to whom the memory that the work takes belongs: while it waits for some it holds nothing up.
-func (t *turn) charged() *turn {
-	t.request.bytes().For(&t.account, t)
-	return t
-}
-
 // hold is what a turn has.
 type hold uint8
 
@@ -86,69 +86,70 @@ const (
 	over   // nothing for good: the turn was given back
 )
 
-// Err is that of a context. It may wait until it is this turn's again.
-func (t *turn) Err() error {
-	// Once the context is done, others may ask, too: they find that first.
+// Yield implements turns.Turn.
+func (t *turn) Yield() error {
+	if invariant.Enabled {
+		defer t.exclusive()()
+	}
 	if err := t.noted(); err != nil {
 		return err
 	}
 	if t.unseen > 0 && t.holds != paused {
 		t.unseen--
-		return t.refused
+		return nil
 	}
 	if t.holds == over {
 		t.usedAfterwards()
-		return t.Context.Err()
+		return t.Err()
 	}
-	// Most often asked within a slice: whether the whole time is over is looked up at the end of that. A moment without the time of day is
-	// cheaper to have than one with it.
-	within := t.within()
-	if !within {
-		if err := t.Context.Err(); err != nil {
-			return err
-		}
-	}
-	if t.refused != nil {
-		return t.refused
-	}
-	if within {
+	// Within a slice the time of the whole work is not looked up: a moment without the time of day is cheaper than one with it.
+	if t.within() {
 		t.unseen = t.stride
-	}
-	if within || t.holds == paused {
 		return nil
 	}
+	if err := t.Err(); err != nil || t.holds == paused {
+		return err
+	}
 	t.yield(time.Now())
-	if t.refused != nil {
-		return t.refused
-	}
-	return t.Context.Err()
+	return t.Err()
 }
 
-// noted is the error of the context, without a look at the time.
-func (t *turn) noted() error {
-	if w, ok := t.Context.(*work); ok {
-		return w.noted()
+// exclusive checks that one goroutine at a time uses the turn. The function that it returns ends the use.
+func (t *turn) exclusive() (end func()) {
+	if !t.busy.CompareAndSwap(false, true) {
+		invariant.Fail("two goroutines use one turn")
 	}
-	return t.Context.Err()
+	return func() { t.busy.Store(false) }
 }
 
-// Value has the account of the request.
-func (t *turn) Value(key any) any {
-	if key == budget.Key {
-		if t.request == nil {
-			return nil
-		}
-		return &t.account
-	}
-	return t.Context.Value(key)
-}
-
-// usedAfterwards is called for a turn that was given back: whoever uses it has kept it for longer than it lasts. It takes no place in the
-// lane then, which nobody would give back.
+// usedAfterwards is called for a turn that was given back: the caller has kept it for longer than it lasts. It takes no place in the lane
+// then, which nobody would give back.
 func (t *turn) usedAfterwards() {
 	if invariant.Enabled {
 		invariant.Fail("a turn is used after it was given back")
 	}
+}
+
+// Value has the turn. The account of the request is that of other goroutines, too: see Account.
+func (t *turn) Value(key any) any {
+	if key == turns.Key {
+		return t
+	}
+	return t.work.Value(key)
+}
+
+// Account implements turns.Turn.
+func (t *turn) Account() *budget.Account {
+	if t.request == nil {
+		return t.work.account
+	}
+	return &t.account
+}
+
+// charged gives the turn its account.
+func (t *turn) charged() *turn {
+	t.request.bytes().For(&t.account, t)
+	return t
 }
 
 // yield lets others work if they wait, and returns when it is this turn's again.
@@ -175,37 +176,65 @@ func (t *turn) yield(now time.Time) {
 
 // enter lines up for the lane, for work that does not begin with a slot, and lets others work when its slice is over.
 func (t *turn) enter() {
+	if invariant.Enabled {
+		defer t.exclusive()()
+	}
 	if now := time.Now(); t.holds == nothing || t.holds == paused || now.Sub(t.since) >= slice {
 		t.yield(now)
 	}
 }
 
-// Pause gives back what the turn holds while the work waits for something else.
+// Pause implements turns.Turn.
 func (t *turn) Pause() {
+	if invariant.Enabled {
+		defer t.exclusive()()
+	}
 	if t.holds == over {
 		t.usedAfterwards()
 		return
 	}
-	t.slots.giveBack(t)
-	t.holds = paused
+	t.slots.pause(t, time.Now())
+	if t.more != nil {
+		t.more()
+	}
 }
 
-// Idle calls wait while the turn holds nothing, and returns when it holds again what it did. Only what it works counts, here as elsewhere.
+// Resume implements turns.Turn. For a while, more searches may run than there are slots.
+func (t *turn) Resume() {
+	if invariant.Enabled {
+		defer t.exclusive()()
+	}
+	if t.holds == over {
+		t.usedAfterwards()
+		return
+	}
+	t.resume()
+}
+
+func (t *turn) resume() {
+	t.slots.resume()
+	t.holds, t.since = aSlot, time.Now()
+}
+
+// Idle calls wait while the turn holds nothing, and returns when it holds again what it did. The wait does not count as work.
 func (t *turn) Idle(wait func()) {
+	if invariant.Enabled {
+		defer t.exclusive()()
+	}
 	had, now := t.holds, time.Now()
 	if had == nothing || had == paused || had == over {
 		wait()
 		return
 	}
 	since, worked := t.since, time.Duration(0)
-	if !since.IsZero() { // those that ask for much have used their slice up from the beginning
+	if !since.IsZero() { // requests for many hits have used up their slice from the beginning
 		worked = now.Sub(since)
 	}
 	t.slots.putDown(t, now)
 	t.holds = paused
 	wait()
 	if had == aSlot {
-		if t.Resume(); since.IsZero() {
+		if t.resume(); since.IsZero() {
 			t.since = since
 		} else {
 			t.since = t.since.Add(-worked)
@@ -217,28 +246,18 @@ func (t *turn) Idle(wait func()) {
 	t.yield(time.Now())
 }
 
-// Resume goes on with a slot. It does not wait: for a while, more searches may run than there are slots.
-func (t *turn) Resume() {
-	if t.holds == over {
-		t.usedAfterwards()
-		return
-	}
-	t.slots.Resume()
-	t.holds, t.since = aSlot, time.Now()
-}
-
-// beside returns a turn for another goroutine of the same request, which has taken a slot. spent is how long the request has worked:
-// long work goes on in the lane, and does not get a slice of time among the short searches for each of its goroutines.
+// beside returns a turn for another goroutine of the same request, which has taken a slot. spent is how long the request has worked: long
+// work goes on in the lane, and does not get a slice of time among the short searches for each of its goroutines.
 func (t *turn) beside(spent time.Duration) *turn {
-	b := (&turn{Context: t.Context, request: t.request, slots: t.slots, holds: aSlot, since: time.Now()}).charged()
+	b := (&turn{work: t.work, request: t.request, slots: t.slots, holds: aSlot, since: time.Now()}).charged()
 	if spent >= slice {
 		b.since, b.spent = time.Time{}, spent
 	}
 	return b
 }
 
-// spread shares work with goroutines that have slots of their own; see slots.spread.
-func (t *turn) spread(n int, run func(ctx context.Context, i int, slot search.Slot) error) error {
+// spread shares work with goroutines that have turns of their own; see slots.spread.
+func (t *turn) spread(n int, run func(ctx context.Context, i int) error) error {
 	return t.slots.spread(t, n, run)
 }
 
@@ -292,7 +311,8 @@ func (s *slots) lineUp(t *turn, now time.Time) (wait *laneWaiter) {
 		l.running--
 	case aSlot:
 		if len(l.waiting) >= laneSize {
-			t.refused = tooManySearches()
+			refused := tooManySearches()
+			t.over(&refused) // all of the work
 			return nil
 		}
 		s.freeSlot()
@@ -349,6 +369,17 @@ func (s *slots) giveBackAt(t *turn, now time.Time) {
 	}
 	s.takeBack(t, now)
 	t.holds, t.unseen = over, 0
+}
+
+// pause gives back what a turn holds until it resumes.
+func (s *slots) pause(t *turn, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t.holds == aSlot {
+		s.lane.quick = now
+	}
+	s.takeBack(t, now)
+	t.holds, t.unseen = paused, 0
 }
 
 // putDown gives back what a turn holds that goes on later.

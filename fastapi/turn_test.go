@@ -13,8 +13,8 @@ import (
 
 	"svc/internal/budget"
 	"svc/internal/invariant"
-	"svc/internal/search"
 	"svc/internal/socket"
+	"svc/internal/turns"
 )
 
 func newTurn(t *testing.T, s *slots) *turn {
@@ -35,13 +35,13 @@ func TestLongWorkMakesWay(t *testing.T) {
 			t.Fatal("a third search has a slot")
 		}
 		time.Sleep(slice)
-		if err := first.Err(); err != nil || first.holds != theLane {
+		if err := first.Yield(); err != nil || first.holds != theLane {
 			t.Fatalf("after a slice the first holds %v: %v", first.holds, err)
 		}
 		went := make(chan error)
 		go func() {
 			time.Sleep(slice)
-			went <- second.Err()
+			went <- second.Yield()
 		}()
 		time.Sleep(slice + slice/2)
 		synctest.Wait()
@@ -50,7 +50,7 @@ func TestLongWorkMakesWay(t *testing.T) {
 		}
 		// The first has worked for longer by now: it waits until the second gives way.
 		back := make(chan error)
-		go func() { back <- first.Err() }()
+		go func() { back <- first.Yield() }()
 		if err := <-went; err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +85,7 @@ func TestLongWorkIsNotOvertakenForEver(t *testing.T) {
 					}
 					large := ownTurn(t, s)
 					large.since, large.spent = time.Time{}, slice
-					if err := large.Err(); err != nil {
+					if err := large.Yield(); err != nil {
 						t.Error(err)
 					}
 					time.Sleep(slice / 2)
@@ -96,7 +96,7 @@ func TestLongWorkIsNotOvertakenForEver(t *testing.T) {
 		own := newTurn(t, s)
 		time.Sleep(slice + slice/10)
 		began := time.Now()
-		if err := own.Err(); err != nil {
+		if err := own.Yield(); err != nil {
 			t.Error(err)
 		}
 		if waited := time.Since(began); waited > 4*slice {
@@ -116,9 +116,9 @@ func TestSharedWorkBecomesLong(t *testing.T) {
 		s.lane.processors = 1
 		own := newTurn(t, s)
 		began := time.Now()
-		err := s.spread(own, 4, func(ctx context.Context, i int, _ search.Slot) error {
+		err := s.spread(own, 4, func(ctx context.Context, i int) error {
 			time.Sleep(slice + time.Duration(i)*time.Millisecond)
-			return ctx.Err()
+			return turns.Of(ctx).Yield()
 		})
 		if err != nil || time.Since(began) > time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
@@ -139,7 +139,7 @@ func TestLongWorkSharesTheLane(t *testing.T) {
 		own := newTurn(t, s)
 		own.since, own.spent = time.Time{}, slice
 		at, most := 0, 0
-		err := s.spread(own, 8, func(ctx context.Context, _ int, _ search.Slot) error {
+		err := s.spread(own, 8, func(ctx context.Context, _ int) error {
 			at++
 			most = max(most, at)
 			if holds := ctx.(*turn).holds; holds != theLane {
@@ -166,7 +166,7 @@ func TestTurnEndsForGood(t *testing.T) {
 		name string
 		use  func(*turn)
 	}{
-		{"Err", func(t *turn) { _ = t.Err() }},
+		{"Yield", func(t *turn) { _ = t.Yield() }},
 		{"enter", (*turn).enter},
 		{"Pause and Resume", func(t *turn) { t.Pause(); t.Resume() }},
 		{"Idle", func(t *turn) { t.Idle(func() {}) }},
@@ -177,11 +177,11 @@ func TestTurnEndsForGood(t *testing.T) {
 				s := newSlots(1, 10, time.Minute)
 				ctx, cancel := context.WithCancel(t.Context())
 				own := newTurn(t, s)
-				own.Context = ctx
+				own.work = workOf(ctx)
 				if ended == theLane {
 					time.Sleep(slice)
 				}
-				if err := own.Err(); err != nil || own.holds != ended {
+				if err := own.Yield(); err != nil || own.holds != ended {
 					t.Fatalf("it holds %v: %v", own.holds, err)
 				}
 				s.giveBack(own)
@@ -200,7 +200,7 @@ func TestTurnEndsForGood(t *testing.T) {
 					t.Errorf("%s of a turn that is over: %d slots are free, %d run, %d wait", u.name, s.free, s.lane.running, len(s.lane.waiting))
 				}
 				cancel()
-				if err := own.Err(); !errors.Is(err, context.Canceled) {
+				if err := own.Yield(); !errors.Is(err, context.Canceled) {
 					t.Errorf("after the end of the request: %v", err)
 				}
 			})
@@ -215,7 +215,7 @@ func TestPausedWorkHoldsNothing(t *testing.T) {
 		own := newTurn(t, s)
 		own.Pause()
 		time.Sleep(2 * slice)
-		if err := own.Err(); err != nil {
+		if err := own.Yield(); err != nil {
 			t.Fatal(err)
 		}
 		own.Resume()
@@ -243,14 +243,14 @@ func TestWaitForMemoryHoldsNothing(t *testing.T) {
 		first.request = r
 		first.charged()
 		time.Sleep(slice)
-		if err := first.Err(); err != nil || first.holds != theLane {
+		if err := first.Yield(); err != nil || first.holds != theLane {
 			t.Fatalf("it holds %v: %v", first.holds, err)
 		}
 		held := make(chan error)
-		go func() { held <- budget.Of(first).Hold(budget.SmallBytes + 1) }()
+		go func() { held <- first.Account().Hold(budget.SmallBytes + 1) }()
 		synctest.Wait()
 		began := time.Now()
-		if err := second.Err(); err != nil || second.holds != theLane || time.Since(began) > 0 {
+		if err := second.Yield(); err != nil || second.holds != theLane || time.Since(began) > 0 {
 			t.Errorf("the other holds %v after %v: %v", second.holds, time.Since(began), err)
 		}
 		time.Sleep(slice)
@@ -268,7 +268,7 @@ func TestWaitForMemoryHoldsNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(slice / 2)
-		go func() { held <- budget.Of(short).Hold(budget.SmallBytes) }()
+		go func() { held <- short.Account().Hold(budget.SmallBytes) }()
 		synctest.Wait()
 		if _, running, _ := s.now(); running != 0 {
 			t.Errorf("%d turns are held while it waits", running)
@@ -277,11 +277,11 @@ func TestWaitForMemoryHoldsNothing(t *testing.T) {
 			t.Errorf("what is not there is had: %v", err)
 		}
 		time.Sleep(slice/2 - 1)
-		if err := short.Err(); err != nil || short.holds != aSlot {
+		if err := short.Yield(); err != nil || short.holds != aSlot {
 			t.Errorf("it holds %v: %v", short.holds, err)
 		}
 		time.Sleep(1)
-		if err := short.Err(); err != nil || short.holds != theLane {
+		if err := short.Yield(); err != nil || short.holds != theLane {
 			t.Errorf("when its slice is over it holds %v: %v", short.holds, err)
 		}
 		s.giveBack(short)
@@ -300,10 +300,10 @@ func TestWaitForTheLaneEnds(t *testing.T) {
 		ended := make(chan error, laneSize+1)
 		for range laneSize + 1 { // one of them runs
 			w := newTurn(t, s)
-			w.Context = ctx
+			w.work = workOf(ctx)
 			go func() {
 				time.Sleep(slice)
-				err := w.Err()
+				err := w.Yield()
 				if err == nil {
 					<-ctx.Done()
 				}
@@ -315,7 +315,7 @@ func TestWaitForTheLaneEnds(t *testing.T) {
 		synctest.Wait()
 		late := newTurn(t, s)
 		time.Sleep(slice)
-		if err := late.Err(); err == nil {
+		if err := late.Yield(); err == nil {
 			t.Error("the lane takes any number")
 		}
 		s.giveBack(late)
@@ -384,7 +384,7 @@ func TestTheEndOfASliceIsNoticed(t *testing.T) {
 						gap = test.later
 					}
 					time.Sleep(gap)
-					if err := own.Err(); err != nil {
+					if err := own.Yield(); err != nil {
 						t.Fatal(err)
 					}
 					if time.Since(began) > 2*slice {
@@ -406,10 +406,9 @@ func TestADeadlineIsNoticed(t *testing.T) {
 			s := newSlots(1, 10, time.Minute)
 			const after = 3*slice + slice/2
 			own, began := newTurn(t, s), time.Now()
-			limited := new(work)
-			limited.begin(t.Context(), nil, time.Now(), after)
-			own.Context = limited
-			for own.Err() == nil {
+			own.work = new(work)
+			own.begin(t.Context(), nil, time.Now(), after)
+			for own.Yield() == nil {
 				time.Sleep(gap)
 				if time.Since(began) > 2*after {
 					t.Fatal("it never ends")
@@ -427,7 +426,7 @@ func TestTheMonitorIsWokenForWhatMayBeLong(t *testing.T) {
 	wakeMonitor = func() { woken.Add(1) }
 	defer func() { wakeMonitor = socket.WakeMonitor }()
 	began := func(ago time.Duration) time.Time { return time.Now().Add(-ago) }
-	own := &turn{Context: t.Context(), slots: newSlots(1, 0, 0), holds: aSlot, since: began(-time.Hour)}
+	own := &turn{work: workOf(t.Context()), slots: newSlots(1, 0, 0), holds: aSlot, since: began(-time.Hour)}
 	for _, step := range []struct {
 		name  string
 		since time.Time

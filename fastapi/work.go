@@ -28,6 +28,9 @@ type waited struct {
 	cancel context.CancelFunc
 }
 
+// forEver is longer than any work takes.
+const forEver = 100 * 365 * 24 * time.Hour
+
 // begin says what the work is of, when it began, and how long it may take.
 func (w *work) begin(parent context.Context, account *budget.Account, now time.Time, most time.Duration) {
 	w.parent, w.account, w.began, w.most = parent, account, now, most

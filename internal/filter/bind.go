@@ -27,18 +27,24 @@ type Env struct {
 	// are no shards.
 	Shard func(name string) func(segment.Live) *roaring.Bitmap
 
-	// Stop is asked, between the parts of a filter, whether it is not wanted any more: what Rows returns then is
-	// meaningless. It may be nil.
-	Stop func() bool
+	// Stop is asked, between the parts of the filters that Bind itself evaluates, whether they are not wanted any more. It may be nil, and
+	// is not used after Bind.
+	Stop Stop
 
 	selected map[string][]*roaring.Bitmap // by foreign index and its segments: what _foreign has selected
 }
+
+// Stop says, between the parts of a filter, whether it is not wanted any more: the rows that are found then are meaningless. nil never
+// does.
+type Stop func() bool
+
+// stops reports whether a filter is not wanted any more.
+func (s Stop) stops() bool { return s != nil && s() }
 
 // Bound is a filter checked against an index. It is immutable, and serves all segments of the index.
 type Bound struct {
 	root bound
 	key  []byte // tells it from all others of the index; nil: what it finds is not kept
-	stop func() bool
 }
 
 // Bind checks that every attribute may be filtered so. A nil filter binds to one that all rows match.
@@ -55,22 +61,19 @@ func (e *Expr) Bind(env Env) (*Bound, error) {
 	}
 	key := e.key()
 	if key == nil {
-		root = env.keepParts(e.root, root)
+		root = keepParts(e.root, root)
 	}
-	return &Bound{root, key, env.Stop}, nil
+	return &Bound{root, key}, nil
 }
 
 // fewParts is how many parts of a filter are evaluated without a look at the clock.
 const fewParts = 8
 
 // stoppable is a part of a filter that need not be evaluated once the whole is not wanted.
-type stoppable struct {
-	bound
-	stop func() bool
-}
+type stoppable struct{ bound }
 
 func (m stoppable) rows(s source, among *roaring.Bitmap) *roaring.Bitmap {
-	if m.stop() {
+	if s.stop.stops() {
 		return roaring.New()
 	}
 	return m.bound.rows(s, among)
@@ -85,8 +88,8 @@ func (env *Env) bind(n node) (bound, error) {
 			if kids[i], err = env.bind(k); err != nil {
 				return nil, err
 			}
-			if env.Stop != nil && len(n.kids) > fewParts {
-				kids[i] = stoppable{kids[i], env.Stop}
+			if len(n.kids) > fewParts {
+				kids[i] = stoppable{kids[i]}
 			}
 		}
 		if n.or {

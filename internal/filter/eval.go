@@ -14,11 +14,13 @@ import (
 
 // Rows returns the live rows of a segment that match. The caller owns the bitmap, which may
 // use memory of the segment: it is valid as long as the segment is.
-func (b *Bound) Rows(s segment.Live) *roaring.Bitmap {
+func (b *Bound) Rows(s segment.Live) *roaring.Bitmap { return b.live(source{Live: s}) }
+
+func (b *Bound) live(s source) *roaring.Bitmap {
 	if b.root == nil {
 		return s.LiveRows()
 	}
-	rows := b.root.rows(source{Live: s}, nil)
+	rows := b.root.rows(s, nil)
 	if s.Deleted != nil {
 		rows.AndNot(s.Deleted)
 	}
@@ -29,6 +31,7 @@ func (b *Bound) Rows(s segment.Live) *roaring.Bitmap {
 type source struct {
 	segment.Live
 	shelf *resultcache.Shelf
+	stop  Stop
 }
 
 // bound is a node of a checked filter.

@@ -540,11 +540,11 @@ func TestRowsRandom(t *testing.T) {
 			}
 			got := b.Rows(c.live)
 			for range 3 { // computed, computed to be kept, kept
-				if kept := b.Kept(c.live, shelf); !kept.Equals(got) {
+				if kept := b.Kept(nil, c.live, shelf); !kept.Equals(got) {
 					t.Fatalf("%s: got %v, want %v with a shelf", e, kept, got)
 				}
 			}
-			if live := (segment.Live{Reader: c.live.Reader}); c.live.Deleted != nil && !roaring.AndNot(b.Kept(live, shelf), c.live.Deleted).Equals(got) {
+			if live := (segment.Live{Reader: c.live.Reader}); c.live.Deleted != nil && !roaring.AndNot(b.Kept(nil, live, shelf), c.live.Deleted).Equals(got) {
 				t.Fatalf("%s: what was kept depends on deleted rows", e)
 			}
 			if k%8 == 0 {
@@ -570,7 +570,7 @@ func checkDeletions(t *testing.T, e *Expr, b *Bound, live segment.Live, shelf *r
 	all, got := b.Rows(segment.Live{Reader: live.Reader}), b.Rows(live)
 	for _, s := range []*resultcache.Shelf{shelf, resultcache.New(16 << 20).Shelf(), nil} {
 		for k := range 4 { // as it is found, computed to be kept, kept
-			if among := b.Among(live, s, some, k > 0); !among.Equals(roaring.And(all, some)) {
+			if among := b.Among(nil, live, s, some, k > 0); !among.Equals(roaring.And(all, some)) {
 				t.Fatalf("%s: got %v among %v, want %v", e, among, some, roaring.And(all, some))
 			}
 		}
@@ -580,10 +580,10 @@ func checkDeletions(t *testing.T, e *Expr, b *Bound, live segment.Live, shelf *r
 		later.Deleted = roaring.Or(some, live.Deleted)
 	}
 	for range 2 {
-		if kept := b.Kept(later, shelf); !kept.Equals(roaring.AndNot(all, later.Deleted)) {
+		if kept := b.Kept(nil, later, shelf); !kept.Equals(roaring.AndNot(all, later.Deleted)) {
 			t.Fatalf("%s: got %v, want %v where more rows are deleted", e, kept, roaring.AndNot(all, later.Deleted))
 		}
-		if kept := b.Kept(live, shelf); !kept.Equals(got) {
+		if kept := b.Kept(nil, live, shelf); !kept.Equals(got) {
 			t.Fatalf("%s: got %v, want %v where fewer rows are deleted", e, kept, got)
 		}
 	}
@@ -622,7 +622,7 @@ func TestPartsAreKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		before, _ := memory.Counts()
-		if got := b.Kept(c.live, shelf).ToArray(); !slices.Equal(got, step.want) {
+		if got := b.Kept(nil, c.live, shelf).ToArray(); !slices.Equal(got, step.want) {
 			t.Errorf("step %d: %s finds %v, want %v", i, step.filter, got, step.want)
 		}
 		if after, _ := memory.Counts(); (after > before) != step.known {

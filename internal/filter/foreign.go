@@ -63,7 +63,7 @@ func (env *Env) foreignIDs(f *foreign, uid string, target *Foreign, b *Bound) ([
 	found := make([]*roaring.Bitmap, len(target.Segments))
 	count := uint64(0)
 	for i, s := range target.Segments {
-		found[i] = b.Rows(s)
+		found[i] = b.live(source{s, nil, env.Stop})
 		all := env.selected[uid][i]
 		all.Or(found[i])
 		count += all.GetCardinality()

@@ -28,11 +28,11 @@ type keptRows struct {
 
 // Kept is Rows with the shelf of the segment: what a filter that is asked again has found stays with the segment, whatever rows of
 // it are deleted later. The bitmap may be shared, and is not to be modified.
-func (b *Bound) Kept(s segment.Live, shelf *resultcache.Shelf) *roaring.Bitmap {
+func (b *Bound) Kept(stop Stop, s segment.Live, shelf *resultcache.Shelf) *roaring.Bitmap {
 	if b.root == nil {
 		return s.LiveRows()
 	}
-	k, rows := b.all(source{s, shelf})
+	k, rows := b.all(source{s, shelf, stop})
 	switch {
 	case s.Deleted == nil || s.Deleted.IsEmpty():
 		return rows
@@ -47,23 +47,23 @@ func (b *Bound) Kept(s segment.Live, shelf *resultcache.Shelf) *roaring.Bitmap {
 
 // Among returns those of some rows of a segment, deleted or not, that match. keep: a filter that is asked again is evaluated for the
 // segment, and that stays with it as in Kept. The bitmap may be shared, and is not to be modified.
-func (b *Bound) Among(s segment.Live, shelf *resultcache.Shelf, rows *roaring.Bitmap, keep bool) *roaring.Bitmap {
+func (b *Bound) Among(stop Stop, s segment.Live, shelf *resultcache.Shelf, rows *roaring.Bitmap, keep bool) *roaring.Bitmap {
 	if b.root == nil {
 		return rows
 	}
 	if b.key == nil || shelf == nil {
-		return b.root.rows(source{s, shelf}, rows)
+		return b.root.rows(source{s, shelf, stop}, rows)
 	}
-	return keptAmong(b.root, source{s, shelf}, b.key, b.stop, rows, keep)
+	return keptAmong(b.root, source{s, shelf, stop}, b.key, rows, keep)
 }
 
 // keptAmong returns the candidates that a part of a filter finds; keep: where it is asked again, what it finds in the segment is kept.
-func keptAmong(b bound, s source, key []byte, stop func() bool, among *roaring.Bitmap, keep bool) *roaring.Bitmap {
+func keptAmong(b bound, s source, key []byte, among *roaring.Bitmap, keep bool) *roaring.Bitmap {
 	if k, ok := s.shelf.Get(key).(*keptRows); ok {
 		return shared(k.all, among)
 	}
 	if keep && s.shelf.Again(key) {
-		_, all := evaluate(b, s, key, stop)
+		_, all := evaluate(b, s, key)
 		return shared(all, among)
 	}
 	return b.rows(s, among)
@@ -94,24 +94,24 @@ func (b *Bound) all(s source) (*keptRows, *roaring.Bitmap) {
 	if b.key == nil || s.shelf == nil {
 		return nil, b.root.rows(s, nil)
 	}
-	return keep(b.root, s, b.key, b.stop)
+	return keep(b.root, s, b.key)
 }
 
 // keep returns the rows of a part of a filter, which it keeps under a key that is asked for again.
-func keep(b bound, s source, key []byte, stop func() bool) (*keptRows, *roaring.Bitmap) {
+func keep(b bound, s source, key []byte) (*keptRows, *roaring.Bitmap) {
 	if k, ok := s.shelf.Get(key).(*keptRows); ok {
 		return k, k.all
 	}
 	if !s.shelf.Again(key) {
 		return nil, b.rows(s, nil)
 	}
-	return evaluate(b, s, key, stop)
+	return evaluate(b, s, key)
 }
 
 // evaluate is keep where it is known that nothing is kept yet, and is to be.
-func evaluate(b bound, s source, key []byte, stop func() bool) (*keptRows, *roaring.Bitmap) {
+func evaluate(b bound, s source, key []byte) (*keptRows, *roaring.Bitmap) {
 	rows := b.rows(s, nil)
-	if stop != nil && stop() {
+	if s.stop.stops() {
 		return nil, rows
 	}
 	k := newKeptRows(s, key, rows)
@@ -134,19 +134,18 @@ func (b *Bound) Key() []byte { return b.key }
 // keptPart is a part of a filter that is kept, where the rest of it cannot be: a shard, say, whose documents the network deals out.
 type keptPart struct {
 	bound
-	key  []byte
-	stop func() bool
+	key []byte
 }
 
 func (m keptPart) rows(s source, among *roaring.Bitmap) *roaring.Bitmap {
 	if s.shelf == nil {
 		return m.bound.rows(s, among)
 	}
-	return keptAmong(m.bound, s, m.key, m.stop, among, true)
+	return keptAmong(m.bound, s, m.key, among, true)
 }
 
 // keepParts has those parts of a filter kept that can be, where all of them have to match and others cannot.
-func (env *Env) keepParts(n node, root bound) bound {
+func keepParts(n node, root bound) bound {
 	j, ok := n.(*junction)
 	if !ok || j.or {
 		return root
@@ -167,7 +166,7 @@ func (env *Env) keepParts(n node, root bound) bound {
 	if key == nil {
 		return root
 	}
-	return append(others, keptPart{kept, key, env.Stop})
+	return append(others, keptPart{kept, key})
 }
 
 // key tells a filter from all others of the index. Fields have their numbers for ever, and what a condition finds in a segment

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/turns"
 )
 
 // Graph is a query ready to be ranked: its terms, the nodes that cover one to three of
@@ -97,7 +99,8 @@ func (ix *Index) build(ctx context.Context, t *Terms, fields FieldSet, late func
 		}
 	}
 	if len(t.NegativeWords)+len(t.NegativePhrases) > 0 {
-		r = &resolver{ix, pace{stop: func() bool { return ctx.Err() != nil }}}
+		turn := turns.Of(ctx)
+		r = &resolver{ix, pace{stop: func() bool { return turn.Yield() != nil }}}
 		g.Excluded = r.excluded(t, fields)
 	}
 	return g, ctx.Err()

@@ -6,7 +6,6 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"svc/internal/budget"
 	"svc/segment"
 )
 
@@ -131,7 +130,7 @@ func (c *collector) hold(n int) bool {
 	if more <= 0 {
 		return true
 	}
-	if err := budget.Of(c.s.ctx).Hold(more); err != nil {
+	if err := c.s.turn.Account().Hold(more); err != nil {
 		c.full, c.limit = err, len(c.hits)
 		return false
 	}

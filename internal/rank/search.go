@@ -13,12 +13,14 @@ import (
 	"svc/internal/query"
 	"svc/internal/settings"
 	"svc/internal/text"
+	"svc/internal/turns"
 	"svc/segment"
 )
 
 // search is the state of one ranking.
 type search struct {
 	ctx   context.Context
+	turn  turns.Turn // of ctx
 	ix    *Index
 	r     *Request
 	graph *query.Graph // without terms for a placeholder search
@@ -96,7 +98,7 @@ func (m *memory) release() {
 // Search ranks. Hits beyond the first few, and all that are to be merged, are charged to the account of the context. Errors are
 // *apierr.Error (invalid_search_sort, invalid_search_attributes_to_search_on), budget.ErrFull or the context's.
 func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
-	s := &search{ctx: ctx, ix: ix, r: r, scored: r.Scores || r.Details || r.Values || r.Threshold != nil, memory: memories.Get().(*memory)}
+	s := &search{ctx: ctx, turn: turns.Of(ctx), ix: ix, r: r, scored: r.Scores || r.Details || r.Values || r.Threshold != nil, memory: memories.Get().(*memory)}
 	defer s.release()
 	terms, err := s.read()
 	if err != nil {
@@ -297,10 +299,10 @@ func (s *search) prepare(q *query.Index) {
 // asksAll reports whether all rules are asked of each document, be it alone in its bucket.
 func (s *search) asksAll() bool { return s.scored || s.out.keepsParts }
 
-// late reports whether the deadline has passed or the caller is gone.
+// late lets others work, and reports whether the deadline has passed or the caller is gone.
 func (s *search) late() bool {
 	if !s.isLate {
-		s.isLate = s.ctx.Err() != nil || !s.r.Deadline.IsZero() && !time.Now().Before(s.r.Deadline)
+		s.isLate = s.turn.Yield() != nil || !s.r.Deadline.IsZero() && !time.Now().Before(s.r.Deadline)
 	}
 	return s.isLate
 }

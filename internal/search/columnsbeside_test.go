@@ -94,7 +94,7 @@ func (g *grown) ask(r *Request) string {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	body, err := resp.AppendJSON(nil)
+	body, err := resp.AppendJSON(context.Background(), nil)
 	if err != nil {
 		g.t.Fatal(err)
 	}

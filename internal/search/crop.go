@@ -1,13 +1,13 @@
 package search
 
 import (
-	"context"
 	"math"
 	"slices"
 	"sort"
 
 	"svc/internal/budget"
 	"svc/internal/text"
+	"svc/internal/turns"
 	"svc/segment"
 )
 
@@ -111,8 +111,8 @@ type crop struct {
 
 // clock looks now and then whether an answer is wanted still.
 type clock struct {
-	ctx  context.Context // of the search; nil: it has all the time
-	tick int             // calls of wanted since it looked at ctx
+	turn turns.Turn // of the search; nil: it has all the time
+	tick int        // calls of wanted since it yielded
 }
 
 // clockMatches is after how many matches, and clockParts after how many parts of a text, it is looked whether the answer is wanted still.
@@ -121,13 +121,13 @@ const (
 	clockParts   = 1 << 6
 )
 
-// wanted returns an error if the answer is not wanted any more. It looks each so many calls.
+// wanted returns an error if the answer is not wanted any more, and lets others work, each so many calls.
 func (c *clock) wanted(calls int) error {
-	if c.tick++; c.tick < calls || c.ctx == nil {
+	if c.tick++; c.tick < calls || c.turn == nil {
 		return nil
 	}
 	c.tick = 0
-	return c.ctx.Err()
+	return c.turn.Yield()
 }
 
 // matchBytes is how many bytes a match takes.

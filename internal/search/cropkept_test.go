@@ -117,7 +117,7 @@ func TestCropsAreKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := found.AppendJSON(nil); err != nil {
+	if _, err := found.AppendJSON(context.Background(), nil); err != nil {
 		t.Fatal(err)
 	}
 	k := keptCrops{view: v, highlights: found.result.Highlights()}

@@ -13,6 +13,7 @@ import (
 	"svc/internal/budget"
 	"svc/internal/jsontext"
 	"svc/internal/query"
+	"svc/internal/turns"
 )
 
 // TestRunsAgreeWithRescoring compares the run that is chosen of random matches with the best of all, each of which is scored by itself.
@@ -91,7 +92,7 @@ func TestLongCropsEnd(t *testing.T) {
 		for _, way := range []string{"by the concordance", "by the text"} {
 			account := budget.New(tt.limit, nil).Open(tt.limit)
 			r := reading{find: newHighlighter(v.Analyzer, h)}
-			c := crop{length: tt.length, perfect: intervalScore{terms: 2}, clock: clock{ctx: tt.ctx}, room: budget.NewRoom(account)}
+			c := crop{length: tt.length, perfect: intervalScore{terms: 2}, clock: clock{turn: turns.Of(tt.ctx)}, room: budget.NewRoom(account)}
 			used := true
 			if way == "by the text" {
 				err = c.find(&r, []byte(body), nil, nil)
@@ -134,7 +135,7 @@ func TestLongHighlightsEnd(t *testing.T) {
 	} {
 		account := budget.New(tt.limit, nil).Open(tt.answer)
 		f := newFormatter(v, asked, h)
-		f.cut.ctx, f.room, f.holds = tt.ctx, account.Room(), budget.NewRoom(account)
+		f.cut.turn, f.room, f.holds = turns.Of(tt.ctx), account.Room(), budget.NewRoom(account)
 		got, err := f.appendFormatted(nil, 0, 0, doc, nil)
 		if !errors.Is(err, tt.marks) || err == nil && strings.Count(string(got), "<em>lorem</em>") != 30_000 {
 			t.Errorf("%s: marks of %d bytes, %v, want %v", tt.what, len(got), err, tt.marks)

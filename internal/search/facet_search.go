@@ -15,6 +15,7 @@ import (
 	"svc/internal/rank"
 	"svc/internal/settings"
 	"svc/internal/text"
+	"svc/internal/turns"
 )
 
 // FacetSearch appends the response body to dst: the values of a facet that
@@ -97,11 +98,12 @@ func findFacetValues(ctx context.Context, v *index.View, r *FacetRequest, candid
 	field := facetField{id, r.FacetName, v.Settings.Faceting.Order(r.FacetName) == settings.Count}
 	limit := v.Settings.Faceting.MaxValuesPerFacet
 	q := newFacetQuery(v, r)
+	t := turns.Of(ctx)
 	var matches []*facetMatches
 	var rows []*roaring.Bitmap
 	var all lowestSpellings
 	for i, s := range v.Segments {
-		if err := ctx.Err(); err != nil {
+		if err := t.Yield(); err != nil {
 			return nil, err
 		}
 		c := s.Column(id)
@@ -142,7 +144,7 @@ func findFacetValues(ctx context.Context, v *index.View, r *FacetRequest, candid
 	found = found[:min(len(found), limit)]
 	for i := range found {
 		all.find(&found[i])
-		if err := cmp.Or(ctx.Err(), found[i].spell(field)); err != nil {
+		if err := cmp.Or(t.Yield(), found[i].spell(field)); err != nil {
 			return nil, err
 		}
 	}

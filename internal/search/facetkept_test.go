@@ -1,6 +1,7 @@
 package search
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -78,7 +79,7 @@ func TestCountsAreKeptAcrossViews(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					body, err := response.AppendJSON(nil)
+					body, err := response.AppendJSON(context.Background(), nil)
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -15,6 +15,7 @@ import (
 	"svc/internal/query"
 	"svc/internal/resultcache"
 	"svc/internal/text"
+	"svc/internal/turns"
 	"svc/segment"
 )
 
@@ -165,10 +166,12 @@ func foldedValuesOf(ctx context.Context, c *segment.Column, field segment.FieldI
 		}
 	}
 	f := new(foldedValues)
-	size := 0
+	t, size := turns.Of(ctx), 0
 	for ord := range c.Strings() {
-		if ord%clockValues == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
+		if ord%clockValues == 0 {
+			if err := t.Yield(); err != nil {
+				return nil, err
+			}
 		}
 		if value := c.String(ord); !text.IsFolded(value) {
 			f.ords = append(f.ords, uint32(ord))
@@ -262,10 +265,10 @@ func (m *facetMatches) count(candidates *roaring.Bitmap, values int) {
 func (m *facetMatches) appendFirst(ctx context.Context, values []facetValue, candidates *roaring.Bitmap, limit int) ([]facetValue, error) {
 	var ords []int
 	m.count(candidates, limit)
-	looked := 0
+	t, looked := turns.Of(ctx), 0
 	take := func(ord, enough int) bool {
 		if looked++; looked%clockValues == 0 {
-			if ctx.Err() != nil {
+			if t.Yield() != nil {
 				return false
 			}
 			if m.counts.among != nil { // it is quicker to count all than to look so many up
@@ -342,15 +345,17 @@ func mostFrequentMatches(ctx context.Context, v *index.View, found []*facetMatch
 		}
 	}
 	best := valueHeap{before: beforeByCount}
-	looked := 0
+	t, looked := turns.Of(ctx), 0
 	var parts []facetValue
 	for q := newSourceQueue(open, down); ; {
 		same := q.next()
 		if len(same) == 0 {
 			break
 		}
-		if looked++; looked%clockValues == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
+		if looked++; looked%clockValues == 0 {
+			if err := t.Yield(); err != nil {
+				return nil, err
+			}
 		}
 		n := 0
 		for _, s := range same {

@@ -17,6 +17,7 @@ import (
 	"svc/internal/jsontext"
 	"svc/internal/rank"
 	"svc/internal/settings"
+	"svc/internal/turns"
 	"svc/segment"
 )
 
@@ -125,7 +126,7 @@ const maxFacetPatterns = 100
 // distribution counts the values of facets among the candidates that were found. less, where it is not nil, are candidates that turned out
 // to be duplicates: their values do not count, but stay within the statistics.
 func distribution(ctx context.Context, v *index.View, fields []facetField, found *rank.Result, less []*roaring.Bitmap) ([]facet, error) {
-	counts := candidateCounts{ctx: ctx, view: v, found: found}
+	t, counts := turns.Of(ctx), candidateCounts{ctx: ctx, view: v, found: found}
 	total := 0
 	for i := range v.Segments {
 		total += found.Count(i)
@@ -136,7 +137,7 @@ func distribution(ctx context.Context, v *index.View, fields []facetField, found
 	m := facetMemories.Get().(*facetMemory)
 	defer m.release()
 	for _, field := range fields {
-		if err := ctx.Err(); err != nil {
+		if err := t.Yield(); err != nil {
 			return nil, err
 		}
 		f := facet{name: field.name, byCount: field.byCount}

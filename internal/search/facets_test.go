@@ -42,7 +42,7 @@ func TestFacetOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		body, err := found.AppendJSON(nil)
+		body, err := found.AppendJSON(context.Background(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +128,7 @@ func TestFacetPatterns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if body, err := found.AppendJSON(nil); err != nil || !strings.Contains(string(body), want) {
+		if body, err := found.AppendJSON(context.Background(), nil); err != nil || !strings.Contains(string(body), want) {
 			t.Errorf("%s: %s, %v, want %s", names, body, err, want)
 		}
 	}

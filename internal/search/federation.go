@@ -11,9 +11,9 @@ import (
 	"github.com/google/uuid"
 
 	"svc/internal/apierr"
-	"svc/internal/budget"
 	"svc/internal/index"
 	"svc/internal/rank"
+	"svc/internal/turns"
 )
 
 // FederatedRequest is several searches whose hits are merged into one list.
@@ -25,7 +25,7 @@ type FederatedRequest struct {
 	MergeFacets            *MergeFacets  // nil: facets are shown by index
 	Distinct               *string       // nil: each query has its own, or that of its index
 	ShowPerformanceDetails bool
-	Waited                 time.Duration // for a slot
+	Waited                 time.Duration // for its turn
 	ID                     uuid.UUID
 	Metadata               bool
 
@@ -36,7 +36,6 @@ type FederatedRequest struct {
 	Proxy     bool          // the answer is for another instance, which merges it with others
 	Reorder   Reorder       // of a plain search; nil: hits stay as they are merged
 	AsSearch  *string       // the query of a plain search, whose form the answer has; nil: that of a federated one
-	Slot      Slot          // held by the caller, who may have it back while remotes are waited for; nil: none
 	// Remotes asks other instances, and returns when all of them have answered or failed; nil: none is asked.
 	Remotes func(ctx context.Context) []*RemoteAnswer
 }
@@ -81,7 +80,6 @@ type federated struct {
 // which must be held until AppendJSON has returned.
 type FederatedResponse struct {
 	request *FederatedRequest
-	ctx     context.Context
 	queries []federated
 	remotes []*RemoteAnswer
 	hits    []federatedHit
@@ -123,14 +121,14 @@ func (h *federatedHit) queryPosition() int {
 	return h.query.position
 }
 
-// Spread calls run for 0…n−1 in any order and beside each other, each with the context of its own work and the slot that it
-// holds (nil: none), and returns the error of the lowest number.
-type Spread func(n int, run func(ctx context.Context, i int, slot Slot) error) error
+// Spread calls run for 0…n−1 in any order and beside each other, each with a context that has the turn of its goroutine and is not used
+// after the call, and returns the error of the lowest number.
+type Spread func(n int, run func(ctx context.Context, i int) error) error
 
 // Federate runs the queries, by spread, and merges what they find. Errors are *apierr.Error, in a *QueryError where one query
 // is at fault, or the context's.
 func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*FederatedResponse, error) {
-	resp := &FederatedResponse{request: r, ctx: ctx, start: time.Now(), queries: make([]federated, len(r.Queries))}
+	resp := &FederatedResponse{request: r, start: time.Now(), queries: make([]federated, len(r.Queries))}
 	resp.stages = newStages(ctx, r.ShowPerformanceDetails, r.Waited)
 	facets, err := r.facetFields()
 	if err != nil {
@@ -138,7 +136,7 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 	}
 	remotes, forget := r.askRemotes(ctx)
 	defer forget()
-	if err := spread(len(r.Queries), func(ctx context.Context, i int, _ Slot) error { return resp.prepare(ctx, i) }); err != nil {
+	if err := spread(len(r.Queries), resp.prepare); err != nil {
 		return nil, err
 	}
 	if err := checkComparable(resp.queries); err != nil {
@@ -159,9 +157,9 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 	// The queries share the time that a search may take. Only where some wait for an embedder, which takes nothing of that time,
 	// each has its own.
 	waits := slices.ContainsFunc(resp.queries, func(q federated) bool { return q.ranking.kind != keyword && q.ranking.request.Vector == nil })
-	err = spread(len(r.Queries), func(ctx context.Context, i int, slot Slot) error {
+	err = spread(len(r.Queries), func(ctx context.Context, i int) error {
 		q := &resp.queries[i]
-		q.ranking.slot, q.ranking.steadyTotals = slot, steady
+		q.ranking.steadyTotals = steady
 		most := q.view.Settings.Pagination.MaxTotalHits
 		// What others pin may be among its hits.
 		w := window{limit: min(offset+limit+pinned, most), pageSize: limit + pinned, exhaustive: paged, values: true, apart: true}
@@ -175,7 +173,7 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 		if q.result, err = q.ranking.run(ctx, w); err != nil {
 			return &QueryError{i, err}
 		}
-		return budget.Of(ctx).Hold(candidateBytes(q.result.Candidates))
+		return turns.Of(ctx).Account().Hold(candidateBytes(q.result.Candidates))
 	})
 	if err != nil {
 		return nil, err
@@ -234,18 +232,17 @@ func (r *FederatedRequest) askRemotes(ctx context.Context) (answers chan []*Remo
 	return answers, forget
 }
 
-// await waits for other instances, while others may use the slot: instances that ask each other would otherwise wait for each
-// other's slots.
+// await waits for other instances, while other searches may work: instances that ask each other would otherwise wait for each
+// other's searches.
 func (r *FederatedRequest) await(ctx context.Context, answers chan []*RemoteAnswer) ([]*RemoteAnswer, error) {
 	select {
 	case a := <-answers:
 		return a, firstRefusal(a)
 	default:
 	}
-	if r.Slot != nil {
-		r.Slot.Pause()
-		defer r.Slot.Resume()
-	}
+	t := turns.Of(ctx)
+	t.Pause()
+	defer t.Resume()
 	select {
 	case a := <-answers:
 		return a, firstRefusal(a)
@@ -264,7 +261,7 @@ func firstRefusal(answers []*RemoteAnswer) error {
 	return nil
 }
 
-// prepare checks a query against its index. ctx ends with the call: what is kept of the query has the context of the request.
+// prepare checks a query against its index.
 func (r *FederatedResponse) prepare(ctx context.Context, i int) error {
 	asked := &r.request.Queries[i]
 	request := *asked.Request
@@ -272,7 +269,7 @@ func (r *FederatedResponse) prepare(ctx context.Context, i int) error {
 		request.Distinct = d
 	}
 	q := &r.queries[i]
-	*q = federated{Response: &Response{ctx: r.ctx, view: asked.View, request: &request}, weight: asked.Weight, position: asked.Position}
+	*q = federated{Response: &Response{view: asked.View, request: &request}, weight: asked.Weight, position: asked.Position}
 	var err error
 	if q.ranking, err = newRanking(ctx, asked.View, &request, nil); err != nil {
 		return &QueryError{i, err}

@@ -79,7 +79,7 @@ func (r *FederatedResponse) countFacets(fields map[string][]facetField, sets map
 		}
 		r.facets = append(r.facets, indexFacets{uid: asked.View.UID})
 	}
-	return spread(len(counted), func(ctx context.Context, i int, _ Slot) error {
+	return spread(len(counted), func(ctx context.Context, i int) error {
 		of := &r.facets[counted[i]]
 		set := sets[of.uid]
 		var err error

@@ -2,6 +2,7 @@ package search
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"svc/internal/budget"
 	"svc/internal/jsontext"
 	"svc/internal/rank"
+	"svc/internal/turns"
 )
 
 // Degraded reports whether the deadline cut a ranking short.
@@ -20,17 +22,18 @@ func (r *FederatedResponse) Degraded() bool {
 }
 
 // AppendJSON appends the body of the answer to dst.
-func (r *FederatedResponse) AppendJSON(dst []byte) ([]byte, error) {
-	return r.AppendMembers(append(dst, '{'))
+func (r *FederatedResponse) AppendJSON(ctx context.Context, dst []byte) ([]byte, error) {
+	return r.AppendMembers(ctx, append(dst, '{'))
 }
 
 // AppendMembers appends the body without its opening brace, so that members can stand before its own.
-func (r *FederatedResponse) AppendMembers(dst []byte) ([]byte, error) {
+func (r *FederatedResponse) AppendMembers(ctx context.Context, dst []byte) ([]byte, error) {
+	t := turns.Of(ctx)
 	dst = append(dst, `"hits":[`...)
 	writers := make(map[*federated]*hitWriter)
 	semanticHits := 0
 	spans := hitSpans{begin: len(dst)}
-	meter := budget.NewMeter(budget.Of(r.ctx), len(dst))
+	meter := budget.NewMeter(t.Account(), len(dst))
 	for i, h := range r.hits {
 		if i > 0 {
 			dst = append(dst, ',')
@@ -47,7 +50,7 @@ func (r *FederatedResponse) AppendMembers(dst []byte) ([]byte, error) {
 			spans.ends = append(spans.ends, len(dst))
 			continue
 		}
-		w := r.hitWriter(writers, h.query, len(dst), &meter)
+		w := r.hitWriter(t, writers, h.query, len(dst), &meter)
 		hit := h.own()
 		w.place = nil
 		if h.pinned {
@@ -65,7 +68,7 @@ func (r *FederatedResponse) AppendMembers(dst []byte) ([]byte, error) {
 	r.stages.done("federating results > format")
 	if f := r.request.Reorder; f != nil {
 		var err error
-		if dst, err = spans.apply(dst, f, r.deadline(), r.request.Slot); err != nil {
+		if dst, err = spans.apply(t, dst, f, r.deadline()); err != nil {
 			return nil, err
 		}
 		r.stages.done("federating results > personalization")
@@ -116,10 +119,10 @@ func (r *FederatedResponse) AppendMembers(dst []byte) ([]byte, error) {
 }
 
 // hitWriter returns the writer for the hits of a query, which is made for the first of them.
-func (r *FederatedResponse) hitWriter(writers map[*federated]*hitWriter, q *federated, length int, meter *budget.Meter) *hitWriter {
+func (r *FederatedResponse) hitWriter(t turns.Turn, writers map[*federated]*hitWriter, q *federated, length int, meter *budget.Meter) *hitWriter {
 	w := writers[q]
 	if w == nil {
-		w = newHitWriter(q.Response, length)
+		w = newHitWriter(t, q.Response, length)
 		w.federated, w.in, w.meter = q, r.request, meter
 		writers[q] = w
 	}

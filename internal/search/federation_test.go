@@ -15,34 +15,50 @@ import (
 	"github.com/google/uuid"
 
 	"svc/internal/apierr"
+	"svc/internal/budget"
 	"svc/internal/filter"
 	"svc/internal/query"
 	"svc/internal/rank"
+	"svc/internal/turns"
 )
 
-// oneByOne is the spread of a machine without a second processor. Nothing uses the context of a call after that call.
-func oneByOne(n int, run func(ctx context.Context, i int, slot Slot) error) error {
+// oneByOne is the spread of a machine without a second processor.
+func oneByOne(n int, run func(ctx context.Context, i int) error) error {
 	for i := range n {
-		ctx := &callContext{Context: context.Background()}
-		err := run(ctx, i, nil)
-		if ctx.over = true; err != nil {
+		turn := &callTurn{Context: context.Background()}
+		err := run(turn, i)
+		if turn.over = true; err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// callContext is the context of one call of a spread.
-type callContext struct {
+// callTurn is the turn of one call of a spread, and its context. It is not used after the call.
+type callTurn struct {
 	context.Context
 	over bool
 }
 
-func (c *callContext) Err() error {
-	if c.over {
-		panic("the context of a call is used after the call")
-	}
+func (c *callTurn) Yield() error {
+	c.use()
 	return c.Context.Err()
+}
+func (c *callTurn) Pause()                   { c.use() }
+func (c *callTurn) Resume()                  { c.use() }
+func (c *callTurn) Account() *budget.Account { c.use(); return nil }
+
+func (c *callTurn) use() {
+	if c.over {
+		panic("the turn of a call is used after the call")
+	}
+}
+
+func (c *callTurn) Value(key any) any {
+	if key == turns.Key {
+		return c
+	}
+	return c.Context.Value(key)
 }
 
 // asked is a query for the tests.
@@ -88,7 +104,7 @@ func (l *library) federate(f *FederatedRequest, facets map[string][]string, quer
 	if err != nil {
 		return answer, "", err
 	}
-	raw, err := found.AppendJSON(nil)
+	raw, err := found.AppendJSON(context.Background(), nil)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -243,7 +259,7 @@ func (l *library) mergeAlone(queries []asked, needed int, distinct *string, docs
 		if err != nil {
 			l.t.Fatal(err)
 		}
-		body, err := resp.AppendJSON(nil)
+		body, err := resp.AppendJSON(context.Background(), nil)
 		if err != nil {
 			l.t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"svc/internal/index"
 	"svc/internal/rank"
 	"svc/internal/settings"
+	"svc/internal/turns"
 	"svc/segment"
 )
 
@@ -47,14 +48,17 @@ func Fetch(ctx context.Context, dst []byte, v *index.View, r *FetchRequest) ([]b
 		return nil, err
 	}
 	dst = append(dst, `{"results":[`...)
-	w := newDocumentWriter(budget.Of(ctx), v, r.Fields, r.RetrieveVectors)
-	meter := budget.NewMeter(budget.Of(ctx), len(dst))
+	t := turns.Of(ctx)
+	w := newDocumentWriter(t.Account(), v, r.Fields, r.RetrieveVectors)
+	meter := budget.NewMeter(t.Account(), len(dst))
 	for i, p := range page {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		if i%clockHits == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
+		if i%clockHits == 0 {
+			if err := t.Yield(); err != nil {
+				return nil, err
+			}
 		}
 		if err := meter.Grown(len(dst)); err != nil {
 			return nil, err
@@ -111,9 +115,12 @@ func restrict(ctx context.Context, v *index.View, rows []*roaring.Bitmap, ids []
 	for i := range asked {
 		asked[i] = roaring.New()
 	}
+	t := turns.Of(ctx)
 	for i, id := range ids {
-		if i%clockRows == 0 && ctx.Err() != nil {
-			return ctx.Err()
+		if i%clockRows == 0 {
+			if err := t.Yield(); err != nil {
+				return err
+			}
 		}
 		if seg, row, ok := v.Find([]byte(id)); ok {
 			asked[seg].Add(uint32(row))
@@ -158,10 +165,11 @@ func orderedPage(ctx context.Context, v *index.View, rows []*roaring.Bitmap, off
 			offset = 0
 		}
 	}
+	t := turns.Of(ctx)
 	var page []place
 	for n := 0; len(open) > 0 && len(page) < limit; n++ {
 		if n%clockRows == 0 {
-			if err := ctx.Err(); err != nil {
+			if err := t.Yield(); err != nil {
 				return nil, err
 			}
 		}

@@ -116,7 +116,7 @@ func (l *library) search(uid string, r Request, mayRead func(string) bool) ([]st
 	if err != nil {
 		return nil, err
 	}
-	body, err := found.AppendJSON(nil)
+	body, err := found.AppendJSON(context.Background(), nil)
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"svc/internal/filter"
 	"svc/internal/index"
+	"svc/internal/turns"
 	"svc/segment"
 )
 
@@ -125,14 +126,17 @@ func frequent(ctx context.Context, v *index.View, id segment.FieldID, rows []*ro
 			columns = append(columns, k)
 		}
 	}
+	t := turns.Of(ctx)
 	var best frequentValues
 	for _, values := range [...]columnValues{numberValues, stringValues} {
 		for _, c := range columns {
 			c.next = 0
 		}
 		for n := 1; ; n++ {
-			if n%clockValues == 0 && ctx.Err() != nil {
-				return nil, ctx.Err()
+			if n%clockValues == 0 {
+				if err := t.Yield(); err != nil {
+					return nil, err
+				}
 			}
 			var least *countedColumn
 			for _, c := range columns {

@@ -157,15 +157,20 @@ type answerOf struct {
 	Facets       map[string]map[string]int `json:"facetDistribution"`
 }
 
-func (l *library) answer(uid string, r Request) (a answerOf) {
+func (l *library) answer(uid string, r Request) answerOf {
+	l.t.Helper()
+	return l.answerIn(context.Background(), uid, r)
+}
+
+func (l *library) answerIn(ctx context.Context, uid string, r Request) (a answerOf) {
 	l.t.Helper()
 	v := held(l.c.Get(uid).View())
 	defer v.Release()
-	response, err := Search(context.Background(), v, &r)
+	response, err := Search(ctx, v, &r)
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	body, err := response.AppendJSON(nil)
+	body, err := response.AppendJSON(ctx, nil)
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -13,12 +13,6 @@ type Hybrid struct {
 	Ratio    *float64 // weight of the semantic half, from 0 to 1; nil: 0.5
 }
 
-// Slot is what a search holds while it works. Others may have it while the search only waits for an embedder.
-type Slot interface {
-	Pause()
-	Resume()
-}
-
 // kind is how a search finds documents.
 type kind uint8
 

@@ -6,6 +6,7 @@ import (
 	"svc/internal/apierr"
 	"svc/internal/index"
 	"svc/internal/template"
+	"svc/internal/turns"
 )
 
 // maxPassages bounds, in bytes, what a language model gets to read of one search, and what is shown of the documents.
@@ -15,7 +16,7 @@ const maxPassages = 1 << 20
 // break between two, and documents what a search would show of them, as a JSON array. Errors are *apierr.Error or the
 // context's; invalid_chat_setting_document_template where the template does not fit a hit.
 func Passages(ctx context.Context, v *index.View, r *Request) (text string, documents []byte, err error) {
-	resp := &Response{ctx: ctx, view: v, request: r}
+	resp := &Response{view: v, request: r}
 	resp.paginate()
 	k, err := newRanking(ctx, v, r, nil)
 	if err != nil {
@@ -31,7 +32,7 @@ func Passages(ctx context.Context, v *index.View, r *Request) (text string, docu
 	if err != nil {
 		return "", nil, unfit(v, err)
 	}
-	w := newHitWriter(resp, 0)
+	w := newHitWriter(turns.Of(ctx), resp, 0)
 	w.wanted = nil // the template may ask for any field
 	rendered := []byte{}
 	documents = []byte{'['}

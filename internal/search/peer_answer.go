@@ -1,6 +1,7 @@
 package search
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"svc/internal/document"
 	"svc/internal/rank"
 	"svc/internal/text"
+	"svc/internal/turns"
 )
 
 // PeerType is the content type of an answer as instances of svc give it to each other, which takes no parser. Whoever does not ask for
@@ -50,12 +52,13 @@ var (
 func (r *FederatedResponse) ForPeers() bool { return r.request.Proxy && r.request.Remotes == nil }
 
 // AppendPeer appends the answer in the form of PeerType to dst, which is empty.
-func (r *FederatedResponse) AppendPeer(dst []byte) ([]byte, error) {
+func (r *FederatedResponse) AppendPeer(ctx context.Context, dst []byte) ([]byte, error) {
+	t := turns.Of(ctx)
 	w := peerWriter{in: r.request}
 	writers := make(map[*federated]*hitWriter, len(r.queries))
-	meter := budget.NewMeter(budget.Of(r.ctx), len(dst))
+	meter := budget.NewMeter(t.Account(), len(dst))
 	for _, h := range r.hits {
-		hits := r.hitWriter(writers, h.query, len(dst), &meter)
+		hits := r.hitWriter(t, writers, h.query, len(dst), &meter)
 		hits.peer, hits.place = &w, nil
 		if h.pinned {
 			hits.place = &h.query.ranking.pins[h.hit].at

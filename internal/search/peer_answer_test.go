@@ -19,7 +19,7 @@ import (
 // bothForms reads an answer in the form of JSON and in that of PeerType, and compares what they say.
 func bothForms(t testing.TB, found *FederatedResponse) (*RemoteAnswer, *RemoteAnswer) {
 	t.Helper()
-	text, err := found.AppendJSON(nil)
+	text, err := found.AppendJSON(context.Background(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func bothForms(t testing.TB, found *FederatedResponse) (*RemoteAnswer, *RemoteAn
 	if !found.ForPeers() {
 		t.Fatal("the answer cannot be given to an instance")
 	}
-	body, err := found.AppendPeer(nil)
+	body, err := found.AppendPeer(context.Background(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func peerAnswer(t testing.TB) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	body, err := found.AppendPeer(nil)
+	body, err := found.AppendPeer(context.Background(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -319,10 +319,10 @@ func BenchmarkRemoteAnswers(b *testing.B) {
 	}
 	for _, form := range []struct {
 		name  string
-		write func([]byte) ([]byte, error)
+		write func(context.Context, []byte) ([]byte, error)
 		read  func(string, []byte) (*RemoteAnswer, error)
 	}{{"JSON", found.AppendJSON, ParseRemote}, {"peer", found.AppendPeer, func(remote string, body []byte) (*RemoteAnswer, error) { return ParsePeer(remote, body, unbounded) }}} {
-		body, err := form.write(nil)
+		body, err := form.write(context.Background(), nil)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -1,6 +1,10 @@
 package search
 
-import "time"
+import (
+	"time"
+
+	"svc/internal/turns"
+)
 
 // Reorder says in which order the hits of a page, each as it is sent, suit who asks: by their indexes, of which some may be
 // left out. nil stands for the order they have. deadline is that of the search; zero: there is none.
@@ -12,8 +16,8 @@ type hitSpans struct {
 	ends  []int
 }
 
-// apply puts the hits, with commas between them at the end of dst, into the order that f gives them, while others may use the slot.
-func (h *hitSpans) apply(dst []byte, f Reorder, deadline time.Time, slot Slot) ([]byte, error) {
+// apply puts the hits, with commas between them at the end of dst, into the order that f gives them, while others may work.
+func (h *hitSpans) apply(t turns.Turn, dst []byte, f Reorder, deadline time.Time) ([]byte, error) {
 	if len(h.ends) == 0 {
 		return dst, nil
 	}
@@ -23,10 +27,8 @@ func (h *hitSpans) apply(dst []byte, f Reorder, deadline time.Time, slot Slot) (
 		hits[i] = append([]byte(nil), dst[begin:end]...)
 		begin = end + 1
 	}
-	if slot != nil {
-		slot.Pause()
-		defer slot.Resume()
-	}
+	t.Pause()
+	defer t.Resume()
 	order, err := f(deadline, hits)
 	if order == nil || err != nil {
 		return dst, err

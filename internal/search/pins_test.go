@@ -161,7 +161,7 @@ func (l *library) body(uid string, r Request) string {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	b, err := response.AppendJSON(nil)
+	b, err := response.AppendJSON(context.Background(), nil)
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -14,13 +14,27 @@ import (
 	"time"
 
 	"svc/internal/apierr"
+	"svc/internal/budget"
+	"svc/internal/turns"
 )
 
-// countingSlot counts what a search does with its slot.
-type countingSlot struct{ paused, resumed int }
+// countingTurn counts how often a search gives its turn to others.
+type countingTurn struct {
+	context.Context
+	paused, resumed int
+}
 
-func (s *countingSlot) Pause()  { s.paused++ }
-func (s *countingSlot) Resume() { s.resumed++ }
+func (c *countingTurn) Yield() error             { return c.Err() }
+func (c *countingTurn) Pause()                   { c.paused++ }
+func (c *countingTurn) Resume()                  { c.resumed++ }
+func (c *countingTurn) Account() *budget.Account { return budget.Of(c) }
+
+func (c *countingTurn) Value(key any) any {
+	if key == turns.Key {
+		return c
+	}
+	return c.Context.Value(key)
+}
 
 // TestProviderThatFails asks providers that hang, refuse, and answer garbage or a vector of another length for the vector of a query:
 // the words have to do, and a search by meaning alone fails.
@@ -59,9 +73,9 @@ func TestProviderThatFails(t *testing.T) {
 	one := 1.0
 	for _, name := range []string{"good", "hangs", "refuses", "garbage", "long"} {
 		var log bytes.Buffer
-		slot := &countingSlot{}
-		r := Request{Query: "red apples", Limit: 20, Hybrid: &Hybrid{Embedder: name}, Slot: slot, Log: slog.New(slog.NewTextHandler(&log, nil))}
-		got := l.answer("i", r)
+		turn := &countingTurn{Context: context.Background()}
+		r := Request{Query: "red apples", Limit: 20, Hybrid: &Hybrid{Embedder: name}, Log: slog.New(slog.NewTextHandler(&log, nil))}
+		got := l.answerIn(turn, "i", r)
 		var ids []int
 		for _, h := range got.Hits {
 			ids = append(ids, h.ID)
@@ -78,8 +92,8 @@ func TestProviderThatFails(t *testing.T) {
 		if logged := strings.Contains(log.String(), "embedder="+name); logged == (name == "good") {
 			t.Errorf("%s: the log says %q", name, log.String())
 		}
-		if slot.paused != 1 || slot.resumed != 1 {
-			t.Errorf("%s: the slot was given back %d times and taken again %d times", name, slot.paused, slot.resumed)
+		if turn.paused != 1 || turn.resumed != 1 {
+			t.Errorf("%s: others had the turn %d times, and it went on %d times", name, turn.paused, turn.resumed)
 		}
 
 		r.Hybrid = &Hybrid{Embedder: name, Ratio: &one}

@@ -15,6 +15,7 @@ import (
 	"svc/internal/index"
 	"svc/internal/query"
 	"svc/internal/rank"
+	"svc/internal/turns"
 )
 
 // How long a query may be embedded. What hybrid search has found by then by its words is the answer.
@@ -38,7 +39,6 @@ type ranking struct {
 	pins     []placed[rank.Hit] // in the order in which they take their places
 	parts    []scaled           // of rows, where rules scale scores; nil: none does
 	stages   *stages            // nil: not wanted
-	slot     Slot               // held while it works; nil: none
 
 	steadyTotals bool // pages have the same total and candidates
 }
@@ -65,7 +65,7 @@ type found struct {
 
 // newRanking checks what a request asks of its index. Errors are *apierr.Error.
 func newRanking(ctx context.Context, v *index.View, r *Request, stages *stages) (*ranking, error) {
-	k := &ranking{view: v, request: r, kind: r.kind(), stages: stages, slot: r.Slot, steadyTotals: r.Hybrid != nil}
+	k := &ranking{view: v, request: r, kind: r.kind(), stages: stages, steadyTotals: r.Hybrid != nil}
 	var err error
 	if k.embedder, err = r.embedder(v); err != nil {
 		return nil, err
@@ -91,8 +91,12 @@ func newRanking(ctx context.Context, v *index.View, r *Request, stages *stages) 
 		}
 		if len(effects.Pins)+len(effects.Scales) == 0 {
 			k.filter = f
-		} else if k.rows = f.all(); ctx.Err() != nil {
-			return nil, ctx.Err()
+		} else {
+			t := turns.Of(ctx)
+			k.rows = f.all(t)
+			if err := t.Yield(); err != nil {
+				return nil, err
+			}
 		}
 	}
 	stages.done("search > evaluate filter")
@@ -139,9 +143,6 @@ func embedderOf(v *index.View, name string, code apierr.Code) (*index.ViewEmbedd
 
 // run ranks, and puts the pins into what it finds. Errors are *apierr.Error or the context's.
 func (k *ranking) run(ctx context.Context, w window) (*found, error) {
-	if k.filter != nil {
-		k.filter.work = ctx
-	}
 	if len(k.pins) == 0 {
 		return k.find(ctx, w)
 	}
@@ -186,14 +187,14 @@ func (k *ranking) find(ctx context.Context, w window) (*found, error) {
 }
 
 // rankRequest is what the request asks of a ranking by words, or by vectors.
-func (k *ranking) rankRequest(w window, vectors *rank.VectorQuery) *rank.Request {
+func (k *ranking) rankRequest(ctx context.Context, w window, vectors *rank.VectorQuery) *rank.Request {
 	r := k.request
 	if w.deadline.IsZero() {
 		w.deadline = deadline(k.view, time.Now())
 	}
 	var allowed rank.Filter
 	if k.filter != nil {
-		allowed = k.filter
+		allowed = k.filter.during(turns.Of(ctx))
 	}
 	return &rank.Request{
 		Universe:   k.rows,
@@ -258,10 +259,9 @@ func (k *ranking) vectorQuery(ctx context.Context, patience time.Duration, ranks
 
 // embed asks the embedder, and lets another search work meanwhile.
 func (k *ranking) embed(ctx context.Context, embedder *embed.Embedder, q embed.Query) ([]float32, error) {
-	if k.slot != nil {
-		k.slot.Pause()
-		defer k.slot.Resume()
-	}
+	t := turns.Of(ctx)
+	t.Pause()
+	defer t.Resume()
 	if q.Media != nil && !object(q.Media) {
 		return nil, apierr.New("vector_embedding_error", "user error: `media` must be an object, whose members the search fragments of the embedder `%s` use.", k.embedder.Name)
 	}

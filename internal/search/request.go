@@ -50,8 +50,7 @@ type Request struct {
 	Shards  *shard.Ring // that filters know; nil: those of the catalog
 	Reorder Reorder     // of a search that stands alone; nil: hits stay as they are ranked
 
-	Slot   Slot          // of the search; nil: it has none
-	Waited time.Duration // for the slot
+	Waited time.Duration // for its turn
 	Log    *slog.Logger  // nil: none
 
 	ID       uuid.UUID // requestUid; shared by the searches of one HTTP request

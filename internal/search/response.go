@@ -18,13 +18,13 @@ import (
 	"svc/internal/jsontext"
 	"svc/internal/rank"
 	"svc/internal/settings"
+	"svc/internal/turns"
 	"svc/segment"
 )
 
 // Response is the answer to a search. It reads documents from its view, which
 // must be held until AppendJSON has returned.
 type Response struct {
-	ctx     context.Context // of the request, which the response is a step of
 	view    *index.View
 	request *Request
 	result  *found
@@ -137,12 +137,14 @@ func (r *Response) PlacesIn(other *Response) []int {
 }
 
 // AppendJSON appends the body of the answer to dst.
-func (r *Response) AppendJSON(dst []byte) ([]byte, error) { return r.AppendMembers(append(dst, '{')) }
+func (r *Response) AppendJSON(ctx context.Context, dst []byte) ([]byte, error) {
+	return r.AppendMembers(ctx, append(dst, '{'))
+}
 
 // AppendMembers appends the body without its opening brace, so that members can stand before its own.
-func (r *Response) AppendMembers(dst []byte) ([]byte, error) {
+func (r *Response) AppendMembers(ctx context.Context, dst []byte) ([]byte, error) {
 	begin := len(dst)
-	dst, err := r.appendHits(dst)
+	dst, err := r.appendHits(turns.Of(ctx), dst)
 	if err != nil {
 		return nil, err
 	}
@@ -185,9 +187,9 @@ func (r *Response) AppendMembers(dst []byte) ([]byte, error) {
 }
 
 // appendHits appends the member with the hits.
-func (r *Response) appendHits(dst []byte) ([]byte, error) {
+func (r *Response) appendHits(t turns.Turn, dst []byte) ([]byte, error) {
 	dst = append(dst, `"hits":[`...)
-	w := newHitWriter(r, len(dst))
+	w := newHitWriter(t, r, len(dst))
 	buffer := documents.Get().(*[]byte)
 	w.doc = *buffer
 	defer func() {
@@ -211,7 +213,7 @@ func (r *Response) appendHits(dst []byte) ([]byte, error) {
 	}
 	r.stages.done("search > format")
 	if f := r.request.Reorder; f != nil {
-		if dst, err = spans.apply(dst, f, deadline(r.view, r.start), r.request.Slot); err != nil {
+		if dst, err = spans.apply(t, dst, f, deadline(r.view, r.start)); err != nil {
 			return nil, err
 		}
 		r.stages.done("search > personalization")
@@ -243,6 +245,7 @@ func appendInt(dst []byte, key string, n int) []byte {
 // hitWriter appends hits, reusing its buffers from one to the next.
 type hitWriter struct {
 	r       *Response
+	turn    turns.Turn
 	shown   selection
 	wanted  func(key []byte) bool // what of a document is read; nil: all
 	brief   func(key []byte) bool // of that, what need not be read to its end; nil: nothing
@@ -262,11 +265,11 @@ type hitWriter struct {
 	peer      *peerWriter       // gets what hits are merged by; nil: they say it themselves
 }
 
-// newHitWriter returns what appends hits to an answer of this length.
-func newHitWriter(r *Response, length int) *hitWriter {
+// newHitWriter returns what appends hits to an answer of this length, in one turn.
+func newHitWriter(t turns.Turn, r *Response, length int) *hitWriter {
 	req := r.request
-	account := budget.Of(r.ctx)
-	w := &hitWriter{r: r, own: budget.NewMeter(account, length), room: budget.NewRoom(account), shown: newSelection(retrievedFields(r.view.Fields, r.view.Settings.DisplayedAttributes, req.AttributesToRetrieve))}
+	account := t.Account()
+	w := &hitWriter{r: r, turn: t, own: budget.NewMeter(account, length), room: budget.NewRoom(account), shown: newSelection(retrievedFields(r.view.Fields, r.view.Settings.DisplayedAttributes, req.AttributesToRetrieve))}
 	w.meter = &w.own
 	if req.RetrieveVectors && displaysVectors(r.view) {
 		w.vectors = newEmbeddings(r.view)
@@ -274,7 +277,7 @@ func newHitWriter(r *Response, length int) *hitWriter {
 	if req.formats() {
 		w.format = newFormatter(r.view, req, r.result.Highlights())
 		w.format.hydrate, w.format.room = r.hydrate, account.Room()
-		w.format.cut.ctx, w.format.holds = r.ctx, budget.NewRoom(account)
+		w.format.cut.turn, w.format.holds = t, budget.NewRoom(account)
 		w.format.cut.room, w.format.cut.concord.room = budget.NewRoom(account), budget.NewRoom(account)
 	}
 	if r.hydrate != nil {
@@ -312,8 +315,10 @@ const clockHits = 8
 // append appends one hit: the document's shown fields, then what the request
 // asks about it.
 func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
-	if w.hits++; w.hits%clockHits == 0 && w.r.ctx.Err() != nil {
-		return nil, w.r.ctx.Err()
+	if w.hits++; w.hits%clockHits == 0 {
+		if err := w.turn.Yield(); err != nil {
+			return nil, err
+		}
 	}
 	if w.meter.Due(len(dst)) {
 		if err := w.meter.Grown(len(dst)); err != nil {

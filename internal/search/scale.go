@@ -91,7 +91,7 @@ func (k *ranking) selected(ctx context.Context, s *rule.Selector) ([]*roaring.Bi
 func (k *ranking) search(ctx context.Context, w window, vectors *rank.VectorQuery) (*rank.Result, error) {
 	ix := rankIndex(k.view)
 	if k.parts == nil {
-		return rank.Search(ctx, ix, k.rankRequest(w, vectors))
+		return rank.Search(ctx, ix, k.rankRequest(ctx, w, vectors))
 	}
 	if w.deadline.IsZero() { // the parts share the time
 		w.deadline = deadline(k.view, time.Now())
@@ -99,7 +99,7 @@ func (k *ranking) search(ctx context.Context, w window, vectors *rank.VectorQuer
 	merged := &rank.Result{}
 	lists := make([][]rank.Hit, len(k.parts))
 	for i, p := range k.parts {
-		r := k.rankRequest(window{limit: w.offset + w.limit, pageSize: w.pageSize, exhaustive: w.exhaustive, values: true, deadline: w.deadline}, vectors)
+		r := k.rankRequest(ctx, window{limit: w.offset + w.limit, pageSize: w.pageSize, exhaustive: w.exhaustive, values: true, deadline: w.deadline}, vectors)
 		r.Universe = p.rows
 		if t := r.Threshold; t != nil {
 			threshold := *t / p.factor

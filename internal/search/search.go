@@ -20,7 +20,7 @@ const (
 // Search answers r on the view, which must be held until the response is
 // written. Errors are *apierr.Error or the context's.
 func Search(ctx context.Context, v *index.View, r *Request) (*Response, error) {
-	resp := &Response{ctx: ctx, view: v, request: r, start: time.Now()}
+	resp := &Response{view: v, request: r, start: time.Now()}
 	resp.stages = newStages(ctx, r.ShowPerformanceDetails || r.RecordStages, r.Waited)
 	resp.paginate()
 	k, err := newRanking(ctx, v, r, resp.stages)

@@ -251,7 +251,7 @@ func (f *fixture) search(t *testing.T, r *Request, into any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	body, err := resp.AppendJSON(nil)
+	body, err := resp.AppendJSON(context.Background(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

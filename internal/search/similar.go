@@ -11,6 +11,7 @@ import (
 	"svc/internal/index"
 	"svc/internal/jsontext"
 	"svc/internal/rank"
+	"svc/internal/turns"
 )
 
 // SimilarRequest asks for the documents nearest to one of the index.
@@ -85,13 +86,13 @@ func Similar(ctx context.Context, dst []byte, v *index.View, r *SimilarRequest) 
 		return nil, err
 	}
 	recorded.done("search > semantic ranking")
-	hits := &Response{ctx: ctx, view: v, result: &found{Result: result}, request: &Request{
+	hits := &Response{view: v, result: &found{Result: result}, request: &Request{
 		AttributesToRetrieve:    r.AttributesToRetrieve,
 		RetrieveVectors:         r.RetrieveVectors,
 		ShowRankingScore:        r.ShowRankingScore,
 		ShowRankingScoreDetails: r.ShowRankingScoreDetails,
 	}}
-	dst, err = hits.appendHits(append(dst, '{'))
+	dst, err = hits.appendHits(turns.Of(ctx), append(dst, '{'))
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,9 @@ import (
 	"svc/internal/apierr"
 	"svc/internal/filter"
 	"svc/internal/index"
+	"svc/internal/rank"
 	"svc/internal/shard"
+	"svc/internal/turns"
 	"svc/segment"
 )
 
@@ -22,56 +24,68 @@ func universe(ctx context.Context, v *index.View, f *filter.Expr, code apierr.Co
 	if err != nil {
 		return nil, err
 	}
-	rows := bound.all()
-	if err := ctx.Err(); err != nil {
+	t := turns.Of(ctx)
+	rows := bound.all(t)
+	if err := t.Yield(); err != nil {
 		return nil, err
 	}
 	return rows, nil
 }
 
-// bind checks a filter against the view.
+// bind checks a filter against the view. ctx is used until it returns.
 func bind(ctx context.Context, v *index.View, f *filter.Expr, code apierr.Code, contains bool, foreign *Foreign, shards *shard.Ring) (*boundFilter, error) {
 	env := filter.Env{Fields: v.Fields, Code: code, Contains: contains}
 	env.Embedders = v.FilterEmbedders()
-	b := &boundFilter{work: ctx, view: v, rows: make([]*roaring.Bitmap, len(v.Segments))}
-	env.Stop = func() bool { return b.work.Err() != nil }
+	env.Stop = stopOf(turns.Of(ctx))
 	foreign.open(&env, v)
 	if shards == nil {
 		shards = v.Shards()
 	}
 	env.Shard = func(name string) func(segment.Live) *roaring.Bitmap { return v.Shard(shards, name) }
-	var err error
-	if b.Bound, err = f.Bind(env); err != nil {
+	bound, err := f.Bind(env)
+	if err != nil {
 		return nil, err
 	}
-	return b, nil
+	return &boundFilter{bound, v, make([]*roaring.Bitmap, len(v.Segments))}, nil
 }
 
-// boundFilter is a filter on a view; it is a rank.Filter. Once the request is canceled, it says what is meaningless.
+// stopOf has a filter end when a turn does.
+func stopOf(t turns.Turn) filter.Stop { return func() bool { return t.Yield() != nil } }
+
+// boundFilter is a filter on a view.
 type boundFilter struct {
 	*filter.Bound
-	work context.Context // of the goroutine that reads it; set again where another one goes on
 	view *index.View
 	rows []*roaring.Bitmap // by segment, once they were asked for
 }
 
-func (f *boundFilter) Rows(seg int) *roaring.Bitmap {
+// all returns the rows by segment. When the turn has an error, they are meaningless.
+func (f *boundFilter) all(t turns.Turn) []*roaring.Bitmap {
+	ranked := f.during(t)
+	for seg := range f.rows {
+		ranked.Rows(seg)
+	}
+	return slices.Clone(f.rows)
+}
+
+// during returns the filter as it is evaluated in a turn. Once that has an error, it says what is meaningless.
+func (f *boundFilter) during(t turns.Turn) rank.Filter { return &turnFilter{f, stopOf(t)} }
+
+// turnFilter is a filter that one goroutine evaluates; it is a rank.Filter.
+type turnFilter struct {
+	*boundFilter
+	stop filter.Stop
+}
+
+func (f *turnFilter) Rows(seg int) *roaring.Bitmap {
 	if f.rows[seg] == nil {
-		f.rows[seg] = f.Kept(f.view.Segments[seg], f.view.Cache.OfFile(seg))
+		f.rows[seg] = f.Bound.Kept(f.stop, f.view.Segments[seg], f.view.Cache.OfFile(seg))
 	}
 	return f.rows[seg]
 }
 
-func (f *boundFilter) Among(seg int, rows *roaring.Bitmap, keep bool) *roaring.Bitmap {
-	return f.Bound.Among(f.view.Segments[seg], f.view.Cache.OfFile(seg), rows, keep)
-}
-
-// all returns the rows by segment.
-func (f *boundFilter) all() []*roaring.Bitmap {
-	for seg := range f.rows {
-		f.Rows(seg)
-	}
-	return slices.Clone(f.rows)
+func (f *turnFilter) Among(seg int, rows *roaring.Bitmap, keep bool) *roaring.Bitmap {
+	return f.Bound.Among(f.stop, f.view.Segments[seg], f.view.Cache.OfFile(seg), rows, keep)
 }
 
 func cardinality(rows []*roaring.Bitmap) int {
