@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"svc/internal/embed"
 )
 
 // value returns what stands behind a series in the text of /metrics; "" when it is not there.
@@ -44,6 +46,7 @@ func TestMetrics(t *testing.T) {
 	if kind := r.header.Get("Content-Type"); r.status != 200 || !strings.HasPrefix(kind, "text/plain; version=0.0.4") {
 		t.Fatalf("%d %s", r.status, kind)
 	}
+	embedderCalls, _ := embed.Calls()
 	for series, want := range map[string]string{
 		`svc_http_requests_total{method="POST",path="/indexes/{index_uid}/search",status="200"}`:      "1",
 		`svc_http_requests_total{method="POST",path="/indexes/{index_uid}/search",status="404"}`:      "1",
@@ -59,6 +62,7 @@ func TestMetrics(t *testing.T) {
 		`svc_indexes_set_aside`:                                                    "0",
 		`svc_damaged_segments{index="films"}`:                                      "0",
 		`svc_parked_indexes{reason="no_space_left_on_device"}`:                     "0",
+		`svc_parked_indexes{reason="vector_embedding_error"}`:                      "0",
 		`svc_chat_searches_total{type="internal"}`:                                 "0",
 		`svc_http_response_time_seconds_count{method="POST",path="/multi-search"}`: "0",
 		`svc_index_count`:                                                          "1",
@@ -68,7 +72,7 @@ func TestMetrics(t *testing.T) {
 		`svc_batches_total`:                                                        "2",
 		`svc_merges_total`:                                                         "0",
 		`svc_merges_running`:                                                       "0",
-		`svc_embedder_requests_total`:                                              "0",
+		`svc_embedder_requests_total`:                                              fmt.Sprint(embedderCalls), // of the process
 		`svc_index_docs_count{index="films"}`:                                      "2",
 		`svc_is_indexing`:                                                          "0",
 		`svc_nb_tasks{kind="statuses",value="succeeded"}`:                          "1",
