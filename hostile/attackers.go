@@ -14,10 +14,12 @@ import (
 
 // orders tell a process of attackers what to do.
 type orders struct {
-	Attack    string
-	Address   string
-	SearchKey string
-	DataKey   string
+	Attack      string
+	Address     string
+	SearchKey   string
+	DataKey     string
+	TemplateKey string
+	Remote      string
 }
 
 // begin starts an attack; end ends it and waits until all attackers have gone.
@@ -35,7 +37,7 @@ func (s *server) begin(a attack) (end func(), err error) {
 	if err := c.Start(); err != nil {
 		return nil, err
 	}
-	if err := json.NewEncoder(in).Encode(orders{a.name, s.address, s.searchKey, s.dataKey}); err != nil {
+	if err := json.NewEncoder(in).Encode(orders{a.name, s.address, s.searchKey, s.dataKey, s.templateKey, s.remote}); err != nil {
 		return nil, fmt.Errorf("the attackers do not take their orders: %w", err)
 	}
 	return func() { in.Close(); c.Wait() }, nil
@@ -48,12 +50,19 @@ func beAttackers(in io.Reader) error {
 	if err := rest.Decode(&o); err != nil {
 		return err
 	}
-	s := &server{address: o.Address, searchKey: o.SearchKey, dataKey: o.DataKey}
+	s := &server{address: o.Address, searchKey: o.SearchKey, dataKey: o.DataKey, templateKey: o.TemplateKey, remote: o.Remote}
 	stop := make(chan struct{})
 	var group sync.WaitGroup
 	for _, a := range attacks {
 		if a.name != o.Attack {
 			continue
+		}
+		if a.remote != nil {
+			close, err := s.beRemote(a.remote())
+			if err != nil {
+				return err
+			}
+			defer close()
 		}
 		for i := range a.at {
 			group.Go(func() { a.run(s, i, stop) })

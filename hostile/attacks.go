@@ -17,6 +17,7 @@ type attack struct {
 	name    string
 	at      int
 	prepare func(s *server) error
+	remote  func() []byte                                // the answer of the attacked server's remote, which the attackers are, too; nil: they are not
 	run     func(s *server, i int, stop <-chan struct{}) // by the i-th attacker
 }
 
@@ -67,6 +68,15 @@ var attacks = []attack{
 	{name: "documents: function without end", at: 1, run: edit(`loop { doc.text = "x"; }`)},
 	{name: "documents: function of operators", at: 8, run: edit(`doc.a = ` + strings.Repeat("(1+", 20000) + "1" + strings.Repeat(")", 20000) + `;`)},
 	{name: "documents: function of statements", at: 8, run: edit(`doc.a = 1;` + strings.Repeat(`"";`, 20000))},
+	{name: "template: doubled text, split", at: 30, run: rendering(`{% assign a = "x" %}` + doubling("append: a", 22) + `{% assign b = a | split: "" %}{{ b | size }}`)},
+	{name: "template: doubled list", at: 30, run: rendering(`{% assign a = "a b" | split: " " %}` + doubling("concat: a", 21) + `{{ a | size }}`)},
+	{name: "template: nested loops", at: 8, run: rendering(`{% for i in (1..100000) %}{% for j in (1..100000) %}{% endfor %}{% endfor %}`)},
+	{name: "template: joined list, sorted", at: 8, run: rendering(`{% for i in (1..100000) %}{{ i }} {% endfor %}`, `{% capture c %}{% for i in (1..50000) %}xxxxxxxx{{ i }} {% endfor %}{% endcapture %}{% assign l = c | split: " " | sort_natural | uniq | reverse %}{{ l | join: c }}`)},
+	{name: "template: markup without an end", at: 8, run: rendering(`{% capture c %}{% for i in (1..80000) %}<script>{% endfor %}{% endcapture %}{{ c | strip_html }}`)},
+	{name: "remote: values of scores", at: 8, prepare: withRemote, remote: scoreValues, run: again(public, search, networkSearch, false)},
+	{name: "remote: metadata", at: 8, prepare: withRemote, remote: metadata, run: again(public, search, networkSearch, false)},
+	{name: "remote: query vectors", at: 8, prepare: withRemote, remote: queryVectors, run: again(public, search, networkSearch, false)},
+	{name: "remote: facets", at: 8, prepare: withRemote, remote: facets, run: again(public, search, networkSearch, false)},
 }
 
 func public(s *server) string   { return s.searchKey }

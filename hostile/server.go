@@ -38,6 +38,9 @@ type server struct {
 	ending    atomic.Bool // SIGTERM was sent
 	searchKey string
 	dataKey   string // documents.*, search
+
+	templateKey string // settings.get, on films alone
+	remote      string // address of its remote
 }
 
 // start starts a program with the arguments it is given and those of an attacked server.
@@ -54,7 +57,8 @@ func start(program []string) (*server, error) {
 	s.address = l.Addr().String()
 	l.Close()
 	s.process = exec.Command(program[0], append([]string{"--db-path", filepath.Join(s.dir, "data"), "--http-addr", s.address, "--master-key", masterKey,
-		"--dump-dir", filepath.Join(s.dir, "dumps"), "--log-level", "ERROR", "--no-analytics"}, program[1:]...)...)
+		"--dump-dir", filepath.Join(s.dir, "dumps"), "--log-level", "ERROR", "--no-analytics",
+		"--experimental-allowed-ip-networks", "127.0.0.0/8"}, program[1:]...)...)
 	// What a container with this limit would say by its control group.
 	s.process.Env = append(os.Environ(), "GOMEMLIMIT="+strconv.Itoa(memoryLimit))
 	s.process.Stderr = &s.log
@@ -84,7 +88,7 @@ func (s *server) fill() error {
 	if err := s.task("PATCH", "/indexes/films/settings", masterKey, []byte(settings)); err != nil {
 		return err
 	}
-	if _, err := s.do("PATCH", "/experimental-features", masterKey, []byte(`{"editDocumentsByFunction":true}`)); err != nil {
+	if _, err := s.do("PATCH", "/experimental-features", masterKey, []byte(`{"editDocumentsByFunction":true,"renderRoute":true,"network":true}`)); err != nil {
 		return err
 	}
 	r := rand.New(rand.NewPCG(1, 2))
@@ -101,10 +105,13 @@ func (s *server) fill() error {
 		return err
 	}
 	var err error
-	if s.searchKey, err = s.key(`["search"]`); err != nil {
+	if s.searchKey, err = s.key(`["search"]`, "*"); err != nil {
 		return err
 	}
-	s.dataKey, err = s.key(`["documents.*","search"]`)
+	if s.dataKey, err = s.key(`["documents.*","search"]`, "*"); err != nil {
+		return err
+	}
+	s.templateKey, err = s.key(`["settings.get"]`, "films")
 	return err
 }
 
@@ -119,8 +126,8 @@ func word(r *rand.Rand) string {
 	return w
 }
 
-func (s *server) key(actions string) (string, error) {
-	answer, err := s.do("POST", "/keys", masterKey, []byte(`{"actions":`+actions+`,"indexes":["*"],"expiresAt":null}`))
+func (s *server) key(actions, index string) (string, error) {
+	answer, err := s.do("POST", "/keys", masterKey, []byte(`{"actions":`+actions+`,"indexes":["`+index+`"],"expiresAt":null}`))
 	if err != nil {
 		return "", err
 	}
