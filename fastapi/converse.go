@@ -11,6 +11,7 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/auth"
+	"svc/internal/budget"
 	"svc/internal/chat"
 	"svc/internal/filter"
 	"svc/internal/index"
@@ -146,8 +147,11 @@ func (c *chatSearcher) Search(ctx context.Context, q chat.Query) (*chat.Found, e
 	if err == nil || errors.As(err, new(*apierr.Error)) && apierr.From(err).Code != apierr.Internal {
 		return found, err
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
 		return nil, searchTimeout()
+	case errors.Is(err, budget.ErrFull):
+		return nil, tooManySearches()
 	}
 	s.log.LogAttrs(ctx, slog.LevelError, "search of a conversation failed", slog.String("workspace", c.workspace), slog.String("index", q.Index), slog.Any("error", err))
 	if e := apierr.From(err); e.Code != apierr.Internal {

@@ -175,14 +175,16 @@ func (t *turn) end() {
 	t.request.server.searches.EndAt(now)
 }
 
-// turnBeside waits for the turn of a search that a request makes beside its own work, as turn does.
+// turnBeside waits for the turn of a search that a request makes beside its own work, as turn does. It has an account of its own.
 func (s *Server) turnBeside(ctx context.Context) (limited *turn, end func(), err error) {
 	if err := s.slots.acquire(false); err != nil {
 		return nil, nil, err
 	}
+	account := s.budget.Open(s.answerLimit)
 	limited = &turn{work: new(work), slots: s.slots, holds: aSlot, since: time.Now()}
-	limited.begin(ctx, nil, limited.since, maxSearchTime)
-	return limited, func() { s.slots.giveBack(limited); limited.cancel() }, nil
+	limited.begin(ctx, account, limited.since, maxSearchTime)
+	limited.charged()
+	return limited, func() { s.slots.giveBack(limited); limited.cancel(); account.Close() }, nil
 }
 
 // largeHits is from how many hits on a search is one that asks for much.

@@ -140,15 +140,15 @@ func (t *turn) Value(key any) any {
 
 // Account implements turns.Turn.
 func (t *turn) Account() *budget.Account {
-	if t.request == nil {
-		return t.work.account
+	if t.work.account == nil {
+		return nil
 	}
 	return &t.account
 }
 
 // charged gives the turn its account.
 func (t *turn) charged() *turn {
-	t.request.bytes().For(&t.account, t)
+	t.work.account.For(&t.account, t)
 	return t
 }
 

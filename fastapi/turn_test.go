@@ -240,7 +240,7 @@ func TestWaitForMemoryHoldsNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		first, second := newTurn(t, s), newTurn(t, s)
-		first.request = r
+		first.request, first.work.account = r, &r.account
 		first.charged()
 		time.Sleep(slice)
 		if err := first.Yield(); err != nil || first.holds != theLane {
@@ -262,7 +262,7 @@ func TestWaitForMemoryHoldsNothing(t *testing.T) {
 		s.giveBack(first)
 
 		short := newTurn(t, s)
-		short.request = r
+		short.request, short.work.account = r, &r.account
 		short.charged()
 		if err := readers.Hold(limit - budget.SmallBytes - 1); err != nil {
 			t.Fatal(err)

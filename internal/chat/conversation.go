@@ -19,6 +19,10 @@ const maxRounds = 20
 // maxSpokenBytes bounds what is remembered of what the model says before it asks for a search.
 const maxSpokenBytes = 1 << 20
 
+// maxFoundBytes is how much a model gets to read of what searches find in one conversation, all of which it is sent in each round. A search
+// after that finds nothing.
+const maxFoundBytes = 4 << 20
+
 // Searcher searches for the model, with the rights of the client.
 type Searcher interface {
 	// Search runs a search. What the index refuses for its own sake, such as a filter by a field that cannot be filtered, is
@@ -52,6 +56,7 @@ type conversation struct {
 	endpoint *endpoint
 	tool     json.RawMessage
 	messages []json.RawMessage
+	found    int // bytes of what searches found
 	report   Report
 }
 
@@ -279,6 +284,9 @@ func (c *conversation) answerCalls(a *spoken) error {
 	return nil
 }
 
+// errFound is what a model is told that has found as much as it may.
+var errFound = errors.New("no more can be found in this conversation: answer with what was found so far")
+
 // answerCall runs a search, tells the client of it, and returns the text for the model.
 func (c *conversation) answerCall(about *chunk, asked *call) (text string, err error) {
 	d := &c.request.declared
@@ -297,6 +305,9 @@ func (c *conversation) answerCall(about *chunk, asked *call) (text string, err e
 	if _, name, ours := cutPrefix(asked.Name); !ours || name != searchTool {
 		unreadable = fmt.Errorf("there is no tool %q: the only one is %s", asked.Name, d.prefix+searchTool)
 	}
+	if unreadable == nil && c.found >= maxFoundBytes {
+		unreadable = errFound
+	}
 	if unreadable != nil {
 		text = unreadable.Error()
 	} else {
@@ -312,6 +323,7 @@ func (c *conversation) answerCall(about *chunk, asked *call) (text string, err e
 			text = "The search failed: " + e.Message
 		} else {
 			text = found.Text
+			c.found += len(text)
 			tell(d.sources, func() []byte { return d.sourcesArguments(asked, found.Documents) })
 		}
 	}

@@ -469,3 +469,14 @@ func TestRoundsHaveAnEnd(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsFoundHasAnEnd has searches find much: what all of them find is sent to the provider in each round.
+func TestWhatIsFoundHasAnEnd(t *testing.T) {
+	p := newProvider(t, says(asks(findSoup, 1000), 1000))
+	s := &search{found: Found{strings.Repeat("x", 1<<20), []byte("[]")}}
+	events, _ := talk(t, t.Context(), vllm(p), ask+allTools+"}", s)
+	heard := listen(t, events)
+	if p.calls.Load() != maxRounds || len(s.queries) != maxFoundBytes>>20 || !strings.Contains(heard.tools[len(heard.tools)-1], errFound.Error()) {
+		t.Errorf("%d calls, %d searches", p.calls.Load(), len(s.queries))
+	}
+}
