@@ -3,12 +3,13 @@ package fastapi
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
+	"errors"
 
 	"github.com/valyala/fasthttp"
 
 	"svc/internal/apierr"
 	"svc/internal/index"
+	"svc/internal/jsontext"
 	"svc/internal/search"
 	"svc/internal/settings"
 	"svc/internal/template"
@@ -65,7 +66,9 @@ var (
 
 // rendering is a template that is read: of a text, or of a JSON value, such as a fragment of an embedder.
 type rendering struct {
-	source             json.RawMessage // as it is shown
+	work               template.Work
+	source             json.RawMessage // of a value, as it is shown
+	textSource         string          // of a text
 	text               *template.Template
 	value              *template.JSON // in place of text
 	maxBytes           int            // of a text; 0: any number
@@ -80,74 +83,98 @@ type renderFor struct {
 }
 
 // renderTemplate shows what a template makes of a document or a query, so that templates can be tried without indexing anything.
-// It takes the turn of a search: templates may have much to do.
+// It takes the turn of a search that asks for much: templates may have much to do, and none of them is urgent.
 func (s *Server) renderTemplate(ctx *fasthttp.RequestCtx) error {
 	var r renderInput
 	if err := readObject(s, ctx, &r, renderParams); err != nil {
 		return err
 	}
-	limited, _, err := s.turn(ctx, 0)
+	limited, _, err := s.turn(ctx, largeHits+1)
 	if err != nil {
 		return err
 	}
 	defer limited.end()
 	views := s.catalog.Views()
 	defer views.Release()
-	t, err := readRendering(ctx, views, &r.template)
+	work := template.Work{Account: limited.Account(), Yield: limited.Yield}
+	t, err := readRendering(ctx, work, views, &r.template)
 	if err != nil {
 		return err
 	}
-	rendered := []byte("null")
+	var text string
+	var value []byte
 	if r.rendered {
 		x, err := readRenderFor(ctx, views, &r.input)
 		if err != nil {
 			return err
 		}
-		if rendered, err = t.render(x); err != nil {
+		if text, value, err = t.render(x); err != nil {
 			return err
 		}
+	} else {
+		value = []byte("null")
 	}
-	if err := requestOf(ctx).bytes().Answer(int64(len(t.source) + len(rendered))); err != nil {
+	const around = 64
+	size := around + len(t.source) + quotedSize(t.textSource) + len(value) + quotedSize(text)
+	if err := requestOf(ctx).bytes().Answer(int64(size)); err != nil {
 		return err
 	}
-	b := append([]byte(`{"template":`), t.source...)
-	b = append(append(b, `,"rendered":`...), rendered...)
+	b := append(make([]byte, 0, size), `{"template":`...)
+	if t.value == nil {
+		b = jsontext.AppendQuoted(b, t.textSource)
+	} else {
+		b = append(b, t.source...)
+	}
+	b = append(b, `,"rendered":`...)
+	if value == nil {
+		b = jsontext.AppendQuoted(b, text)
+	} else {
+		b = append(b, value...)
+	}
 	answerRaw(ctx, append(b, '}'))
 	return nil
 }
 
-// render returns what the template makes, as JSON.
-func (t *rendering) render(x *renderFor) ([]byte, error) {
-	if x.document != nil && !t.documents {
-		return nil, apierr.New(codeRenderInput, "A `searchFragment` is rendered for a query: `input.kind` must be `inlineSearch`.")
+// quotedSize is how many bytes a text has as a JSON string.
+func quotedSize(s string) int {
+	n := len(s) + 2
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c < ' ':
+			n += len(`\u0000`) - 1
+		case c == '"', c == '\\':
+			n++
+		}
 	}
-	if x.document == nil && !t.queries {
-		return nil, apierr.New(codeRenderInput, "The template is rendered for documents: `input.kind` must be `inlineDocument` or `indexDocument`.")
-	}
-	var rendered []byte
-	var err error
+	return n
+}
+
+// render returns what the template makes: a text, or a JSON value, which is not nil then.
+func (t *rendering) render(x *renderFor) (text string, value []byte, err error) {
 	switch {
+	case x.document != nil && !t.documents:
+		return "", nil, apierr.New(codeRenderInput, "A `searchFragment` is rendered for a query: `input.kind` must be `inlineSearch`.")
+	case x.document == nil && !t.queries:
+		return "", nil, apierr.New(codeRenderInput, "The template is rendered for documents: `input.kind` must be `inlineDocument` or `indexDocument`.")
 	case t.value == nil:
 		searchable := func(string) bool { return true }
 		if x.view != nil {
 			searchable = func(name string) bool { return x.view.Fields.InfoOf(name).Searchable }
 		}
-		var text string
-		text, err = t.text.Render(x.document, searchable, t.maxBytes)
-		rendered = appendString(nil, text)
+		text, err = t.text.Render(t.work, x.document, searchable, t.maxBytes)
 	case x.document != nil:
-		rendered, err = t.value.RenderDocument(x.document)
+		value, err = t.value.RenderDocument(t.work, x.document)
 	default:
-		rendered, err = t.value.Render(x.variables...)
+		value, err = t.value.Render(t.work, x.variables...)
 	}
-	if err != nil {
-		return nil, apierr.New(codeRenderTemplate, "The template cannot be rendered for the input: %v.", err)
+	if failed := (*template.RenderError)(nil); errors.As(err, &failed) {
+		err = apierr.New(codeRenderTemplate, "The template cannot be rendered for the input: %v.", failed)
 	}
-	return rendered, nil
+	return text, value, err
 }
 
 // readRendering reads a template, of the request or of an index.
-func readRendering(ctx *fasthttp.RequestCtx, views *index.Views, from *renderSource) (*rendering, error) {
+func readRendering(ctx *fasthttp.RequestCtx, work template.Work, views *index.Views, from *renderSource) (*rendering, error) {
 	switch from.kind {
 	case "inlineDocumentTemplate":
 		source, ok := "", false
@@ -157,12 +184,12 @@ func readRendering(ctx *fasthttp.RequestCtx, views *index.Views, from *renderSou
 		if !ok {
 			return nil, apierr.New(codeRenderTemplate, "`template.inline` must be a string: the template.")
 		}
-		return textRendering(source, from.maxBytes)
+		return textRendering(work, source, from.maxBytes)
 	case "inlineFragment":
 		if from.inline == nil || from.inline.null() {
 			return nil, apierr.New(codeRenderTemplate, "`template.inline` must be there: the value of the fragment, whose strings are templates.")
 		}
-		return valueRendering(json.RawMessage(from.inline), true, true)
+		return valueRendering(work, json.RawMessage(from.inline), true, true)
 	case "documentTemplate", "chatDocumentTemplate", "indexingFragment", "searchFragment":
 	default:
 		return nil, apierr.New(codeRenderTemplate, "`template.kind` must be `inlineDocumentTemplate`, `documentTemplate`, `chatDocumentTemplate`, `inlineFragment`, `indexingFragment` or `searchFragment`.")
@@ -175,7 +202,7 @@ func readRendering(ctx *fasthttp.RequestCtx, views *index.Views, from *renderSou
 		return nil, err
 	}
 	if from.kind == "chatDocumentTemplate" {
-		return textRendering(v.Settings.Chat.DocumentTemplate, v.Settings.Chat.DocumentTemplateMaxBytes)
+		return textRendering(work, v.Settings.Chat.DocumentTemplate, v.Settings.Chat.DocumentTemplateMaxBytes)
 	}
 	e, ok := v.Settings.Embedders[from.embedder]
 	if !ok {
@@ -194,13 +221,13 @@ func readRendering(ctx *fasthttp.RequestCtx, views *index.Views, from *renderSou
 		if e.DocumentTemplateMaxBytes != nil {
 			maxBytes = *e.DocumentTemplateMaxBytes
 		}
-		return textRendering(*e.DocumentTemplate, maxBytes)
+		return textRendering(work, *e.DocumentTemplate, maxBytes)
 	}
-	return fragmentRendering(e, from)
+	return fragmentRendering(work, e, from)
 }
 
 // fragmentRendering reads a fragment of an embedder.
-func fragmentRendering(e *settings.Embedder, from *renderSource) (*rendering, error) {
+func fragmentRendering(work template.Work, e *settings.Embedder, from *renderSource) (*rendering, error) {
 	indexing := from.kind == "indexingFragment"
 	fragments := e.SearchFragments
 	if indexing {
@@ -214,23 +241,23 @@ func fragmentRendering(e *settings.Embedder, from *renderSource) (*rendering, er
 	if err := json.Unmarshal(raw, &fragment); err != nil {
 		return nil, err
 	}
-	return valueRendering(fragment.Value, indexing, !indexing)
+	return valueRendering(work, fragment.Value, indexing, !indexing)
 }
 
-func textRendering(source string, maxBytes int) (*rendering, error) {
-	t, err := template.Parse(source)
-	if err != nil {
-		return nil, apierr.New(codeRenderTemplate, "The template cannot be read: %v.", err)
+func textRendering(work template.Work, source string, maxBytes int) (*rendering, error) {
+	t, err := template.Parse(work, source)
+	if wrong := (*template.ParseError)(nil); errors.As(err, &wrong) {
+		err = apierr.New(codeRenderTemplate, "The template cannot be read: %v.", wrong)
 	}
-	return &rendering{source: appendString(nil, source), text: t, maxBytes: maxBytes, documents: true}, nil
+	return &rendering{work: work, textSource: source, text: t, maxBytes: maxBytes, documents: true}, err
 }
 
-func valueRendering(source json.RawMessage, documents, queries bool) (*rendering, error) {
-	t, err := template.ParseJSON(source)
-	if err != nil {
-		return nil, apierr.New(codeRenderTemplate, "The fragment cannot be read: %v.", err)
+func valueRendering(work template.Work, source json.RawMessage, documents, queries bool) (*rendering, error) {
+	t, err := template.ParseJSON(work, source)
+	if wrong := (*template.ParseError)(nil); errors.As(err, &wrong) {
+		err = apierr.New(codeRenderTemplate, "The fragment cannot be read: %v.", wrong)
 	}
-	return &rendering{source: slices.Clone(source), value: t, documents: documents, queries: queries}, nil
+	return &rendering{work: work, source: source, value: t, documents: documents, queries: queries}, err
 }
 
 // readRenderFor reads a document or a query, or finds a document of an index.

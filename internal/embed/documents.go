@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"svc/internal/apierr"
+	"svc/internal/template"
 )
 
 // Input is what is embedded of a document. An embedder makes the same vector of equal inputs.
@@ -20,8 +21,8 @@ type Input struct {
 // or one for each fragment that can be rendered, by name. searchable says
 // whether a top-level field is searched. A template that does not fit the
 // document is an *apierr.Error invalid_document_fields; with
-// IgnoreTemplates it makes no input and no error.
-func (e *Embedder) Render(doc []byte, searchable func(name string) bool) ([]Input, error) {
+// IgnoreTemplates it makes no input and no error. What ends work ends it, too.
+func (e *Embedder) Render(work template.Work, doc []byte, searchable func(name string) bool) ([]Input, error) {
 	h := e.indexing
 	if h == nil {
 		return nil, nil
@@ -29,16 +30,21 @@ func (e *Embedder) Render(doc []byte, searchable func(name string) bool) ([]Inpu
 	if h.fragments {
 		var inputs []Input
 		for _, f := range h.indexing {
-			if rendered, err := f.value.RenderDocument(doc); err == nil {
+			switch rendered, err := f.value.RenderDocument(work, doc); {
+			case err == nil:
 				inputs = append(inputs, Input{string(rendered), f.name})
+			case !errors.As(err, new(*template.RenderError)):
+				return nil, err
 			}
 		}
 		return inputs, nil
 	}
-	text, err := h.template.Render(doc, searchable, h.maxBytes)
+	text, err := h.template.Render(work, doc, searchable, h.maxBytes)
 	switch {
 	case err == nil:
 		return []Input{{Text: text}}, nil
+	case !errors.As(err, new(*template.RenderError)):
+		return nil, err
 	case e.pool.o.Failures.IgnoreTemplates:
 		e.pool.log.Warn("a document gets no vector: its template cannot be rendered", slog.Any("error", err))
 		return nil, nil

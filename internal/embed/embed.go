@@ -17,6 +17,7 @@ import (
 	"svc/internal/apierr"
 	"svc/internal/outbound"
 	"svc/internal/settings"
+	"svc/internal/template"
 )
 
 // failure is the code of what keeps an embedder from embedding.
@@ -168,19 +169,27 @@ type Query struct {
 	Media json.RawMessage // an object, or nil
 }
 
-// EmbedQuery returns the vector of a query, which the caller must not change.
-// It ends with ctx, at the latest; the error then says so. Errors are *apierr.Error, but for that of a cancelled ctx.
-func (e *Embedder) EmbedQuery(ctx context.Context, q Query) ([]float32, error) {
+// QueryInput is what is embedded of a query.
+type QueryInput struct {
+	text  string
+	media bool
+}
+
+// QueryInput renders what is embedded of a query. The error is an *apierr.Error, or what ended work.
+func (e *Embedder) QueryInput(work template.Work, q Query) (QueryInput, error) {
 	if e.search == nil {
-		return nil, userError("the vectors of this embedder are made by you: send the `vector` of the query.")
+		return QueryInput{}, userError("the vectors of this embedder are made by you: send the `vector` of the query.")
 	}
-	input, err := e.search.queryInput(q)
-	if err != nil {
-		return nil, err
-	}
+	text, err := e.search.queryInput(work, q)
+	return QueryInput{text, q.Media != nil}, err
+}
+
+// EmbedQuery returns the vector of what QueryInput has made of a query, which the caller must not change.
+// It ends with ctx, at the latest; the error then says so. Errors are *apierr.Error, but for that of a cancelled ctx.
+func (e *Embedder) EmbedQuery(ctx context.Context, in QueryInput) ([]float32, error) {
 	key := ""
-	if q.Media == nil {
-		key = e.pool.cache.key(e.search.identity, input)
+	if !in.media {
+		key = e.pool.cache.key(e.search.identity, in.text)
 	}
 	if v, ok := e.pool.cache.get(key); ok {
 		return v, nil
@@ -194,7 +203,7 @@ func (e *Embedder) EmbedQuery(ctx context.Context, q Query) ([]float32, error) {
 			return nil, users(timeOver(ctx.Err()))
 		}
 	}
-	vectors, err := e.search.call(ctx, []string{input}, e.dimensions, nil)
+	vectors, err := e.search.call(ctx, []string{in.text}, e.dimensions, nil)
 	if err != nil {
 		return nil, users(err)
 	}

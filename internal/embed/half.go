@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -59,7 +60,7 @@ func (p *Pool) openHalf(cfg *settings.Embedder, dimensions int) (*half, error) {
 		}
 		return h, err
 	}
-	if h.template, err = template.Parse(*cfg.DocumentTemplate); err != nil {
+	if h.template, err = template.Parse(template.Work{}, *cfg.DocumentTemplate); err != nil {
 		return nil, userError("the `documentTemplate` of the embedder is not a template: %v.", err)
 	}
 	if cfg.DocumentTemplateMaxBytes != nil {
@@ -86,7 +87,7 @@ func readFragments(values map[string]json.RawMessage) ([]fragment, error) {
 		err := json.Unmarshal(raw, &content)
 		f := fragment{name: name}
 		if err == nil {
-			f.value, err = template.ParseJSON(content.Value)
+			f.value, err = template.ParseJSON(template.Work{}, content.Value)
 		}
 		if err != nil {
 			return nil, userError("the fragment `%s` of the embedder is not a template: %v.", name, err)
@@ -177,8 +178,8 @@ func distance(a, b []float32) float64 {
 	return (1 - dot/math.Sqrt(x*y)) / 2
 }
 
-// queryInput returns what is embedded of a query. The error is an *apierr.Error.
-func (h *half) queryInput(q Query) (string, error) {
+// queryInput returns what is embedded of a query. The error is an *apierr.Error, or what ended work.
+func (h *half) queryInput(work template.Work, q Query) (string, error) {
 	if !h.fragments {
 		switch {
 		case q.Media != nil:
@@ -201,8 +202,10 @@ func (h *half) queryInput(q Query) (string, error) {
 	}
 	matched, input, reason := "", "", ""
 	for _, f := range h.search {
-		rendered, err := f.value.Render(variables...)
+		rendered, err := f.value.Render(work, variables...)
 		switch {
+		case err != nil && !errors.As(err, new(*template.RenderError)):
+			return "", err
 		case err != nil && reason == "":
 			reason = fmt.Sprintf(": `%s` does not, because %v", f.name, err)
 		case err != nil:

@@ -50,7 +50,7 @@ func TestHuggingFace(t *testing.T) {
 	limited, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for _, c := range []*settings.Embedder{cfg, {Source: settings.HuggingFace, Model: "org/other", Revision: "v1"}} {
-		v, err := open(t, pool, c, transformertest.Hidden).EmbedQuery(limited, Query{Q: &q})
+		v, err := embedQuery(limited, open(t, pool, c, transformertest.Hidden), Query{Q: &q})
 		if err != nil || len(v) != len(vectors[0]) {
 			t.Fatalf("%v, %v", v, err)
 		}
@@ -63,7 +63,7 @@ func TestHuggingFace(t *testing.T) {
 	// An embedder with other poolings makes other vectors of the same model in memory.
 	forced := *cfg
 	forced.Pooling = string(transformer.ForceCLS)
-	if v, err := open(t, pool, &forced, 0).EmbedQuery(limited, Query{Q: &q}); err != nil || slices.Equal(v, vectors[0]) {
+	if v, err := embedQuery(limited, open(t, pool, &forced, 0), Query{Q: &q}); err != nil || slices.Equal(v, vectors[0]) {
 		t.Errorf("%v, %v", v, err)
 	}
 	_, err = open(t, pool, cfg, 5).EmbedDocuments(t.Context(), list, &stats)
@@ -124,7 +124,7 @@ func TestHub(t *testing.T) {
 	q := "hello"
 	limited, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	_, err := open(t, pool, config("org/tiny", ""), transformertest.Hidden).EmbedQuery(limited, Query{Q: &q})
+	_, err := embedQuery(limited, open(t, pool, config("org/tiny", ""), transformertest.Hidden), Query{Q: &q})
 	if wantError(t, err, "runtime error", "not in"); len(asked) != 0 {
 		t.Errorf("a search asks the hub for %v", asked)
 	}
@@ -132,7 +132,7 @@ func TestHub(t *testing.T) {
 	if e.Dimensions() != transformertest.Hidden || len(asked) != 2*(len(transformer.Files)+len(transformer.OptionalFiles)) {
 		t.Errorf("%d dimensions, asked for %v", e.Dimensions(), asked)
 	}
-	if _, err := e.EmbedQuery(limited, Query{Q: &q}); err != nil {
+	if _, err := embedQuery(limited, e, Query{Q: &q}); err != nil {
 		t.Error(err)
 	}
 	if _, err := transformer.Load(filepath.Join(dir, "org", "tiny", "main")); err != nil {

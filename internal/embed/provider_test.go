@@ -17,6 +17,7 @@ import (
 	"svc/internal/apierr"
 	"svc/internal/outbound"
 	"svc/internal/settings"
+	"svc/internal/template"
 )
 
 // provider is a server that answers as a test wants, and remembers what it was asked.
@@ -259,14 +260,14 @@ func TestHanging(t *testing.T) {
 	defer close(release)
 	pool, _ := testPool(t, Options{Timeout: 20 * time.Millisecond})
 	q := "hello"
-	_, err := open(t, pool, restConfig(server.URL), 2).EmbedQuery(t.Context(), Query{Q: &q})
+	_, err := embedQuery(t.Context(), open(t, pool, restConfig(server.URL), 2), Query{Q: &q})
 	wantError(t, err, "runtime error", "within 20ms")
 
 	pool, _ = testPool(t, Options{Timeout: time.Hour})
 	e := open(t, pool, restConfig(server.URL), 2)
 	limited, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	_, err = e.EmbedQuery(limited, Query{Q: &q})
+	_, err = embedQuery(limited, e, Query{Q: &q})
 	wantError(t, err, "runtime error", "time for embedding")
 
 	cancelled, stop := context.WithCancel(t.Context())
@@ -291,7 +292,7 @@ func TestDeadlineBoundsWaits(t *testing.T) {
 	limited, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	q := "x"
-	_, err := open(t, pool, restConfig(server.URL), 2).EmbedQuery(limited, Query{Q: &q})
+	_, err := embedQuery(limited, open(t, pool, restConfig(server.URL), 2), Query{Q: &q})
 	wantError(t, err, "status 500")
 	if last := waits[len(waits)-1]; len(waits) != 7 || last > 90*time.Second || last < 30*time.Second {
 		t.Errorf("waits %v", waits)
@@ -379,18 +380,18 @@ func TestFailureModes(t *testing.T) {
 	if err != nil || vectors[9] == nil || vectors[10] != nil || vectors[14] != nil || total != 2 || failed != 1 || last == "" {
 		t.Errorf("%v, %v, %d of %d: %q", vectors, err, failed, total, last)
 	}
-	if inputs, err := e.Render([]byte(`{"other":1}`), nil); err != nil || inputs != nil {
+	if inputs, err := e.Render(template.Work{}, []byte(`{"other":1}`), nil); err != nil || inputs != nil {
 		t.Errorf("a document without the field: %v, %v", inputs, err)
 	}
 	strict, _ := testPool(t, Options{})
 	e = open(t, strict, batchConfig(server.URL), 2)
 	_, err = e.EmbedDocuments(t.Context(), texts(list...), new(Stats))
 	wantError(t, err, "user error")
-	_, err = e.Render([]byte(`{"other":1}`), nil)
+	_, err = e.Render(template.Work{}, []byte(`{"other":1}`), nil)
 	if apierr.From(err).Code != "invalid_document_fields" || !strings.Contains(err.Error(), "`other`") {
 		t.Errorf("%v", err)
 	}
-	if inputs, err := e.Render([]byte(`{"t":"x"}`), nil); err != nil || !slices.Equal(inputs, texts("x")) {
+	if inputs, err := e.Render(template.Work{}, []byte(`{"t":"x"}`), nil); err != nil || !slices.Equal(inputs, texts("x")) {
 		t.Errorf("%v, %v", inputs, err)
 	}
 }

@@ -1,6 +1,7 @@
 package embed
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,7 +10,17 @@ import (
 	"testing"
 
 	"svc/internal/settings"
+	"svc/internal/template"
 )
+
+// embedQuery renders and embeds a query.
+func embedQuery(ctx context.Context, e *Embedder, q Query) ([]float32, error) {
+	in, err := e.QueryInput(template.Work{}, q)
+	if err != nil {
+		return nil, err
+	}
+	return e.EmbedQuery(ctx, in)
+}
 
 // openAIAnswer answers as the API does, refusing with 400 whatever refuses says; texts get [length], tokens [0 and their number].
 func openAIAnswer(refuses func(input []any) bool) http.HandlerFunc {
@@ -176,9 +187,9 @@ func TestInference(t *testing.T) {
 	wantError(t, err, "empty vector")
 	e := open(t, pool, &settings.Embedder{Source: settings.UserProvided, Dimensions: 3}, 0)
 	q := "x"
-	_, err = e.EmbedQuery(t.Context(), Query{Q: &q})
+	_, err = embedQuery(t.Context(), e, Query{Q: &q})
 	wantError(t, err, "user error", "`vector`")
-	if inputs, err := e.Render([]byte(`{}`), nil); e.Generates() || e.Dimensions() != 3 || inputs != nil || err != nil {
+	if inputs, err := e.Render(template.Work{}, []byte(`{}`), nil); e.Generates() || e.Dimensions() != 3 || inputs != nil || err != nil {
 		t.Errorf("%t, %d, %v, %v", e.Generates(), e.Dimensions(), inputs, err)
 	}
 }
@@ -213,7 +224,7 @@ func TestComposite(t *testing.T) {
 		t.Errorf("%d calls, %d dimensions", n, e.Dimensions())
 	}
 	q := "abcd"
-	v, err := e.EmbedQuery(t.Context(), Query{Q: &q})
+	v, err := embedQuery(t.Context(), e, Query{Q: &q})
 	if fmt.Sprint(v) != "[1.01 4]" || err != nil {
 		t.Errorf("%v, %v", v, err)
 	}
@@ -247,7 +258,7 @@ func TestFragments(t *testing.T) {
 		`{"name":"cu\"p"}`:              `[{{"text":"cu\"p","n":[1]} b}]`,
 		`{"x":1}`:                       `[]`,
 	} {
-		if inputs, err := e.Render([]byte(doc), nil); err != nil || fmt.Sprint(inputs) != want {
+		if inputs, err := e.Render(template.Work{}, []byte(doc), nil); err != nil || fmt.Sprint(inputs) != want {
 			t.Errorf("%s: %v, %v", doc, inputs, err)
 		}
 	}
@@ -264,7 +275,7 @@ func TestFragments(t *testing.T) {
 		{Query{}, "", "none of the searchFragments"},
 	} {
 		before := len(server.calls())
-		_, err := e.EmbedQuery(t.Context(), tt.query)
+		_, err := embedQuery(t.Context(), e, tt.query)
 		calls := server.calls()[before:]
 		if tt.words != "" {
 			wantError(t, err, tt.words)
@@ -279,9 +290,9 @@ func TestFragments(t *testing.T) {
 		t.Errorf("%v, %v", server.calls(), err)
 	}
 	plain := open(t, pool, restConfig(server.URL), 2)
-	_, err := plain.EmbedQuery(t.Context(), Query{Q: &q, Media: media})
+	_, err := embedQuery(t.Context(), plain, Query{Q: &q, Media: media})
 	wantError(t, err, "searchFragments")
-	_, err = plain.EmbedQuery(t.Context(), Query{})
+	_, err = embedQuery(t.Context(), plain, Query{})
 	wantError(t, err, "`q`")
 }
 
@@ -291,7 +302,7 @@ func TestCache(t *testing.T) {
 	ask := func(cfg *settings.Embedder, q string) int {
 		t.Helper()
 		before := len(server.calls())
-		v, err := open(t, pool, cfg, 2).EmbedQuery(t.Context(), Query{Q: &q})
+		v, err := embedQuery(t.Context(), open(t, pool, cfg, 2), Query{Q: &q})
 		if err != nil || int(v[0]) != len(q) {
 			t.Errorf("%q: %v, %v", q, v, err)
 		}
@@ -317,7 +328,7 @@ func TestCache(t *testing.T) {
 	off, _ := testPool(t, Options{})
 	q := "q"
 	for range 2 {
-		if _, err := open(t, off, a, 2).EmbedQuery(t.Context(), Query{Q: &q}); err != nil {
+		if _, err := embedQuery(t.Context(), open(t, off, a, 2), Query{Q: &q}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"svc/internal/embed"
 	"svc/internal/pace"
 	"svc/internal/settings"
+	"svc/internal/template"
 	"svc/segment"
 )
 
@@ -29,6 +30,7 @@ type batch struct {
 	plans      []*vectorPlan   // what becomes of each embedder, by name; none when there is none before nor after
 	embedders  []*ViewEmbedder // after the batch, by name
 	nextID     segment.EmbedderID
+	rendering  template.Work
 	requests   *embed.Stats // counts calls to providers
 	results    []OpResult
 
@@ -40,6 +42,24 @@ type batch struct {
 	cleared bool
 	gone    map[*file]*roaring.Bitmap // rows of base that are replaced or deleted
 	edited  *editFile                 // nil when no function ran
+}
+
+// yielding returns a context for work of a batch that runs what anybody may have written, functions and templates: it yields to searches,
+// whoever waits for the batch.
+func yielding(ctx context.Context, s *pace.Searches) context.Context {
+	if pace.Of(ctx) == nil {
+		ctx = pace.Beside(ctx, s)
+	}
+	return ctx
+}
+
+// rendering returns what the templates of a batch work for.
+func rendering(ctx context.Context) template.Work {
+	worker := pace.Of(ctx)
+	return template.Work{Yield: func() error {
+		worker.Yield()
+		return ctx.Err()
+	}}
 }
 
 // Apply applies the operations in order as one commit. When it returns an error nothing was
@@ -92,7 +112,8 @@ func (ix *Index) applyCounted(ctx context.Context, number *uint64, ops []Op, p P
 	}
 	ix.writing.ids.begin()
 	b := &batch{ctx: ctx, ix: ix, base: base, ids: ix.writing.ids, report: &reporter{p: p},
-		primaryKey: base.PrimaryKey, results: make([]OpResult, len(ops)), gone: make(map[*file]*roaring.Bitmap), requests: requests}
+		primaryKey: base.PrimaryKey, results: make([]OpResult, len(ops)), gone: make(map[*file]*roaring.Bitmap), requests: requests,
+		rendering: rendering(yielding(ctx, ix.catalog.Searches()))}
 	defer b.close()
 	steps := stepsOf(ops)
 	b.report.enter(0, steps, 0)

@@ -7,7 +7,6 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/document"
-	"svc/internal/pace"
 	"svc/internal/vfs"
 )
 
@@ -74,10 +73,7 @@ func (b *batch) edit(op *EditDocuments) (int, error) {
 		to     source
 		remove bool
 	}
-	ctx := b.ctx
-	if pace.Of(ctx) == nil {
-		ctx = pace.Beside(ctx, b.ix.catalog.Searches())
-	}
+	ctx := yielding(b.ctx, b.ix.catalog.Searches())
 	var changes []change
 	matched := 0
 	err = b.matching(op.Filter, func(n int) error {

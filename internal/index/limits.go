@@ -24,7 +24,7 @@ const (
 	// a time.
 	chunkEmbedded = 512
 
-	// gatherBytes bounds what a worker holds of documents and vectors while it waits for their embedder.
+	// gatherBytes bounds what a worker holds of documents, rendered texts and vectors while it waits for their embedder.
 	gatherBytes = 8 << 20
 
 	// chunkMoved is how many stored documents are looked at together for whether a change of embedders concerns them.

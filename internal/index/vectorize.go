@@ -33,6 +33,7 @@ type vectorizer struct {
 	stored   []byte    // as it is stored; nil until it is read
 	folds    []fold    // by plan
 	edited   []byte    // buffer of doc
+	rendered int       // bytes of the texts gathered
 }
 
 // gathered is what one embedder is to embed of the documents gathered, and the vectors it made.
@@ -80,8 +81,10 @@ func (z *vectorizer) close() { _ = z.read.close() }
 func (z *vectorizer) reset() {
 	z.floats = z.floats[:0]
 	for i := range z.texts {
+		clear(z.texts[i].inputs)
 		z.texts[i] = gathered{inputs: z.texts[i].inputs[:0], ids: z.texts[i].ids[:0]}
 	}
+	z.rendered = 0
 }
 
 // document works out one document: id is its external id, merged all its versions laid over each other. It returns the
@@ -295,7 +298,7 @@ func (z *vectorizer) render(e *ViewEmbedder, s *settings.Settings, doc []byte) (
 	if err != nil {
 		return nil, err
 	}
-	inputs, err := opened.Render(doc, s.SearchesWhole)
+	inputs, err := opened.Render(z.b.rendering, doc, s.SearchesWhole)
 	if err != nil {
 		return nil, during(err, "rendering the document `%s` for the embedder `%s`", z.id, e.Name)
 	}
@@ -417,6 +420,7 @@ func (z *vectorizer) entry(plan int) (docEntry, error) {
 			t.input = len(z.texts[plan].inputs)
 			z.texts[plan].inputs = append(z.texts[plan].inputs, in)
 			z.texts[plan].ids = append(z.texts[plan].ids, string(z.id))
+			z.rendered += len(in.Text)
 		}
 		e.parts = append(e.parts, t)
 	}

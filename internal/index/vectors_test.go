@@ -1,11 +1,13 @@
 package index
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -915,4 +917,33 @@ func TestABatchThatEmbedsCanBeCanceled(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	wantDocuments(t, ix, map[string]string{})
+}
+
+// TestRenderedTextsAreNotGathered has a template make much of little documents: few texts are held at a time, and so a call has few.
+func TestRenderedTextsAreNotGathered(t *testing.T) {
+	p := newProvider(t)
+	most := 0
+	answers := p.Config.Handler
+	p.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		most = max(most, len(body))
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		answers.ServeHTTP(w, r)
+	})
+	b := newBed(t, vfs.NewMem(), Options{Embedders: p.pool, MaxIndexingThreads: 1})
+	defer b.close()
+	ix := b.create("a")
+	template := `{% for i in (1..8192) %}` + strings.Repeat("x", 128) + `{% endfor %}{{ doc.id }}`
+	b.apply(ix, update(t, `{"embedders":{"r":`+p.rest("a", `,"documentTemplateMaxBytes":10000000,"documentTemplate":"`+template+`"`)+`}}`))
+	var docs []string
+	for i := range 20 {
+		docs = append(docs, fmt.Sprintf(`{"id":"%d"}`, i))
+	}
+	b.apply(ix, b.payload(docs...))
+	if asked := len(p.take()); asked != 20 || most > gatherBytes+1<<20 || most < 1<<20 {
+		t.Errorf("%d texts, and %d bytes at once", asked, most)
+	}
 }

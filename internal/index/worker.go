@@ -143,7 +143,7 @@ func (k *worker) gather(items []item) (int, error) {
 			return 0, err
 		}
 		k.gathered = append(k.gathered, gatheredDoc{bytes.Clone(external), bytes.Clone(doc), entries})
-		if bytesHeld += len(doc); bytesHeld+4*len(k.vectors.floats) >= gatherBytes {
+		if bytesHeld += len(doc); bytesHeld+k.vectors.rendered+4*len(k.vectors.floats) >= gatherBytes {
 			break
 		}
 	}

@@ -2,6 +2,7 @@ package search
 
 import (
 	"context"
+	"errors"
 
 	"svc/internal/apierr"
 	"svc/internal/index"
@@ -28,11 +29,13 @@ func Passages(ctx context.Context, v *index.View, r *Request) (text string, docu
 	}
 	resp.distanceFrom = firstPoint(k.sort)
 	chat := &v.Settings.Chat
-	t, err := template.Parse(chat.DocumentTemplate)
+	turn := turns.Of(ctx)
+	work := template.Work{Account: turn.Account(), Yield: turn.Yield}
+	t, err := template.Parse(work, chat.DocumentTemplate)
 	if err != nil {
 		return "", nil, unfit(v, err)
 	}
-	w := newHitWriter(turns.Of(ctx), resp, 0)
+	w := newHitWriter(turn, resp, 0)
 	w.wanted = nil // the template may ask for any field
 	rendered := []byte{}
 	documents = []byte{'['}
@@ -47,7 +50,7 @@ func Passages(ctx context.Context, v *index.View, r *Request) (text string, docu
 		if documents, err = w.append(documents, &resp.result.Hits[i]); err != nil {
 			return "", nil, err
 		}
-		passage, err := t.Render(w.doc, v.Settings.SearchesWhole, chat.DocumentTemplateMaxBytes)
+		passage, err := t.Render(work, w.doc, v.Settings.SearchesWhole, min(chat.DocumentTemplateMaxBytes, maxPassages))
 		if err != nil {
 			return "", nil, unfit(v, err)
 		}
@@ -56,7 +59,10 @@ func Passages(ctx context.Context, v *index.View, r *Request) (text string, docu
 	return string(rendered), append(documents, ']'), nil
 }
 
-// unfit is the error of a chat template that cannot be rendered.
+// unfit is the error of a chat template that cannot be rendered. Others stay as they are.
 func unfit(v *index.View, err error) error {
+	if !errors.As(err, new(*template.RenderError)) && !errors.As(err, new(*template.ParseError)) {
+		return err
+	}
 	return apierr.New("invalid_chat_setting_document_template", "`documentTemplate` of the `chat` settings of the index `%s` cannot be rendered for a document: %v.", v.UID, err)
 }

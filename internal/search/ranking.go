@@ -15,6 +15,7 @@ import (
 	"svc/internal/index"
 	"svc/internal/query"
 	"svc/internal/rank"
+	"svc/internal/template"
 	"svc/internal/turns"
 )
 
@@ -248,7 +249,7 @@ func (k *ranking) vectorQuery(ctx context.Context, patience time.Duration, ranks
 	if strings.TrimSpace(r.Query) != "" {
 		asked.Q = &r.Query
 	}
-	vector, err := k.embed(limited, embedder, asked)
+	vector, err := k.embed(ctx, limited, embedder, asked)
 	k.stages.done("search > embed query")
 	if err != nil {
 		return nil, err
@@ -257,15 +258,19 @@ func (k *ranking) vectorQuery(ctx context.Context, patience time.Duration, ranks
 	return q, nil
 }
 
-// embed asks the embedder, and lets another search work meanwhile.
-func (k *ranking) embed(ctx context.Context, embedder *embed.Embedder, q embed.Query) ([]float32, error) {
-	t := turns.Of(ctx)
-	t.Pause()
-	defer t.Resume()
+// embed asks the embedder within a limited time, and lets another search work meanwhile.
+func (k *ranking) embed(ctx, limited context.Context, embedder *embed.Embedder, q embed.Query) ([]float32, error) {
 	if q.Media != nil && !object(q.Media) {
 		return nil, apierr.New("vector_embedding_error", "user error: `media` must be an object, whose members the search fragments of the embedder `%s` use.", k.embedder.Name)
 	}
-	vector, err := embedder.EmbedQuery(ctx, q)
+	t := turns.Of(ctx)
+	input, err := embedder.QueryInput(template.Work{Account: t.Account(), Yield: t.Yield}, q)
+	if err != nil {
+		return nil, err
+	}
+	t.Pause()
+	defer t.Resume()
+	vector, err := embedder.EmbedQuery(limited, input)
 	if err != nil {
 		return nil, notEmbedded(err)
 	}

@@ -233,7 +233,7 @@ func checkRest(v value, sent map[string]value) error {
 			return err
 		}
 		for _, m := range members {
-			if _, err := template.ParseJSON(m.raw); err != nil {
+			if _, err := template.ParseJSON(template.Work{}, m.raw); err != nil {
 				m.code = embeddingError
 				return m.fail("is not a template: %v.", err)
 			}

@@ -200,7 +200,7 @@ func readEmbedder(old *Embedder, v value, r role) (*Embedder, error) {
 			if err != nil {
 				return err
 			}
-			if _, err := template.Parse(source); err != nil {
+			if _, err := template.Parse(template.Work{}, source); err != nil {
 				return v.fail("is not a template: %v.", err)
 			}
 			e.DocumentTemplate = &source

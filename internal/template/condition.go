@@ -1,6 +1,9 @@
 package template
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // condition is what an if asks.
 type condition interface {
@@ -14,8 +17,8 @@ type (
 		left, right expression
 	}
 	connection struct {
-		and         bool
-		left, right condition
+		and   bool // all of the parts must hold, and not only one
+		parts []condition
 	}
 )
 
@@ -24,13 +27,19 @@ func (p *phrase) condition() (condition, error) {
 }
 
 func (p *phrase) chain(word string, part func() (condition, error)) (condition, error) {
-	left, err := part()
-	for err == nil && p.word(word) {
-		var right condition
-		right, err = part()
-		left = connection{word == "and", left, right}
+	first, err := part()
+	if err != nil || p.peek() != (token{tokenName, word}) {
+		return first, err
 	}
-	return left, err
+	c := connection{and: word == "and", parts: []condition{first}}
+	for p.word(word) {
+		next, err := part()
+		if err != nil {
+			return nil, err
+		}
+		c.parts = append(c.parts, next)
+	}
+	return c, nil
 }
 
 func (p *phrase) atom() (condition, error) {
@@ -62,11 +71,8 @@ func (b bare) holds(r *renderer) (bool, error) {
 		x, err := b.value.eval(r)
 		return x.truthy(), err
 	}
-	x, err := v.find(r)
-	if err == errWork {
-		return false, err
-	}
-	return err == nil && x.truthy(), nil
+	x, gap, err := v.find(r)
+	return gap == nil && x.truthy(), err
 }
 
 func (c comparison) holds(r *renderer) (bool, error) {
@@ -78,51 +84,59 @@ func (c comparison) holds(r *renderer) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if err := r.work(1 + cost(left) + cost(right)); err != nil {
+	if err := r.work(1 + weight(left, right)); err != nil {
 		return false, err
 	}
+	holds := false
 	switch c.sign {
 	case "==":
-		return equal(left, right), nil
+		holds = r.equal(left, right)
 	case "!=", "<>":
-		return !equal(left, right), nil
+		holds = !r.equal(left, right)
 	case "contains":
-		return contains(r, left, right)
+		holds, err = r.contains(left, right)
+	default:
+		order, ok := r.compare(left, right)
+		switch c.sign {
+		case "<":
+			holds = ok && order < 0
+		case ">":
+			holds = ok && order > 0
+		case "<=":
+			holds = ok && order <= 0
+		case ">=":
+			holds = ok && order >= 0
+		}
 	}
-	order, ok := compare(left, right)
-	switch c.sign {
-	case "<":
-		return ok && order < 0, nil
-	case ">":
-		return ok && order > 0, nil
-	case "<=":
-		return ok && order <= 0, nil
-	}
-	return ok && order >= 0, nil
+	return holds, cmp.Or(r.err, err)
 }
 
-func contains(r *renderer, v, part value) (bool, error) {
+func (r *renderer) contains(v, part value) (bool, error) {
 	switch {
 	case v.kind == kindObject:
-		_, ok := v.object.get(part.String())
+		_, ok := v.object.get(r.meter, r.text(part))
 		return ok, nil
 	case v.kind == kindArray:
 		for i := range v.list {
-			if item := v.item(i); item.scalar() && (item.kind == kindBool) == (part.kind == kindBool) && equal(item, part) {
+			if item := v.item(r.meter, i); item.scalar() && (item.kind == kindBool) == (part.kind == kindBool) && r.equal(item, part) {
 				return true, nil
+			}
+			if r.err != nil {
+				return false, nil
 			}
 		}
 		return false, nil
 	case v.scalar():
-		return strings.Contains(v.String(), part.String()), nil
+		return strings.Contains(r.text(v), r.text(part)), nil
 	}
 	return false, r.fail("contains needs a text, an array or an object on its left")
 }
 
 func (c connection) holds(r *renderer) (bool, error) {
-	left, err := c.left.holds(r)
-	if err != nil || left != c.and {
-		return left, err
+	for _, part := range c.parts {
+		if holds, err := part.holds(r); err != nil || holds != c.and {
+			return holds, err
+		}
 	}
-	return c.right.holds(r)
+	return c.and, nil
 }

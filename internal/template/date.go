@@ -14,30 +14,49 @@ var layouts = []string{
 	time.RFC1123Z, time.RFC1123, time.ANSIC, time.UnixDate, "Mon Jan _2 15:04:05 2006",
 }
 
+// directives are those that are layouts of package time.
+var directives = map[byte]string{
+	'B': "January", 'b': "Jan", 'h': "Jan", 'A': "Monday", 'a': "Mon", 'p': "PM", 'P': "pm", 'Z': "MST", 'z': "-0700",
+	'F': "2006-01-02", 'D': "01/02/06", 'x': "01/02/06", 'T': "15:04:05", 'X': "15:04:05", 'R': "15:04", 'r': "03:04:05 PM",
+	'c': "Mon Jan _2 15:04:05 2006", 'v': "_2-Jan-2006",
+}
+
 // date formats a date by the directives of strftime. What is no date stays as it is.
-func date(_ *renderer, v value, args []value) (value, error) {
-	format := args[0].String()
-	if v.kind != kindText || format == "" {
+func date(r *renderer, v value, args []value) (value, error) {
+	const longest = 100 // of dates
+	format := r.text(args[0])
+	if v.kind != kindText || format == "" || len(v.text) > longest {
 		return v, nil
 	}
 	if v.text == "now" || v.text == "today" {
-		return text(strftime(time.Now(), format)), nil
+		return text(r.strftime(time.Now(), format)), nil
+	}
+	if r.make(len(layouts)*4*longest) != nil { // errors of package time have copies of the text
+		return value{}, nil
 	}
 	for _, layout := range layouts {
 		if t, err := time.Parse(layout, v.text); err == nil {
-			return text(strftime(t, format)), nil
+			return text(r.strftime(t, format)), nil
 		}
 	}
 	return v, nil
 }
 
 // strftime knows the directives of C and Ruby, with the flags - (no padding), _ (blanks), 0 (zeros) and ^ (capitals).
-func strftime(t time.Time, format string) string {
-	var b strings.Builder
+func (m *meter) strftime(t time.Time, format string) string {
+	const longest = 64 // of what a directive makes, in bytes
+	var b []byte
 	for i := 0; i < len(format); i++ {
-		if format[i] != '%' {
-			b.WriteByte(format[i])
+		if n := strings.IndexByte(format[i:], '%'); n != 0 {
+			if n < 0 {
+				n = len(format) - i
+			}
+			b = m.appendText(b, format[i:i+n])
+			i += n - 1
 			continue
+		}
+		if m.make(2*longest) != nil {
+			return ""
 		}
 		j, flag := i+1, byte(0)
 		if j < len(format) && strings.IndexByte("-_0^", format[j]) >= 0 {
@@ -45,7 +64,7 @@ func strftime(t time.Time, format string) string {
 			j++
 		}
 		if j >= len(format) {
-			b.WriteString(format[i:])
+			b = m.appendText(b, format[i:])
 			break
 		}
 		s, ok := directive(t, format[j], flag)
@@ -55,10 +74,10 @@ func strftime(t time.Time, format string) string {
 		if flag == '^' {
 			s = strings.ToUpper(s)
 		}
-		b.WriteString(s)
+		b = m.appendText(b, s)
 		i = j
 	}
-	return b.String()
+	return m.string(b)
 }
 
 func directive(t time.Time, c, flag byte) (string, bool) {
@@ -128,12 +147,7 @@ func directive(t time.Time, c, flag byte) (string, bool) {
 	case 't':
 		return "\t", true
 	}
-	layouts := map[byte]string{
-		'B': "January", 'b': "Jan", 'h': "Jan", 'A': "Monday", 'a': "Mon", 'p': "PM", 'P': "pm", 'Z': "MST", 'z': "-0700",
-		'F': "2006-01-02", 'D': "01/02/06", 'x': "01/02/06", 'T': "15:04:05", 'X': "15:04:05", 'R': "15:04", 'r': "03:04:05 PM",
-		'c': "Mon Jan _2 15:04:05 2006", 'v': "_2-Jan-2006",
-	}
-	if layout, ok := layouts[c]; ok {
+	if layout, ok := directives[c]; ok {
 		return t.Format(layout), true
 	}
 	return "", false

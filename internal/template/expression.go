@@ -1,6 +1,7 @@
 package template
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -21,6 +22,7 @@ const (
 	tokenInt
 	tokenFloat
 	tokenSign
+	tokenBroken // err of the phrase says why
 )
 
 var signs = []string{"..", "==", "!=", "<>", "<=", ">=", "<", ">", "|", ":", ",", ".", "[", "]", "(", ")", "="}
@@ -28,59 +30,45 @@ var signs = []string{"..", "==", "!=", "<>", "<=", ">=", "<", ">", "|", ":", ","
 func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' }
 func digit(c byte) bool  { return c >= '0' && c <= '9' }
 
-// scan cuts the inside of an output or tag into tokens.
-func scan(s string) ([]token, error) {
-	var tokens []token
-	for i := 0; i < len(s); {
-		c := s[i]
-		start := i
-		switch {
-		case c == ' ' || c == '\t' || c == '\n' || c == '\r':
+// scan returns the first token of the inside of an output or tag, and the rest.
+func scan(s string) (t token, rest string, err error) {
+	s = strings.TrimLeft(s, " \t\n\r")
+	if s == "" {
+		return token{}, "", nil
+	}
+	i, c := 0, s[0]
+	switch {
+	case letter(c):
+		for i < len(s) && (letter(s[i]) || digit(s[i]) || s[i] == '-') {
 			i++
-			continue
-		case letter(c):
-			for i < len(s) && (letter(s[i]) || digit(s[i]) || s[i] == '-') {
+		}
+		return token{tokenName, s[:i]}, s[i:], nil
+	case digit(c) || c == '-' && len(s) > 1 && digit(s[1]):
+		i++
+		kind := tokenInt
+		for i < len(s) && digit(s[i]) {
+			i++
+		}
+		if i+1 < len(s) && s[i] == '.' && digit(s[i+1]) {
+			kind = tokenFloat
+			for i++; i < len(s) && digit(s[i]); {
 				i++
 			}
-			tokens = append(tokens, token{tokenName, s[start:i]})
-			continue
-		case digit(c) || c == '-' && i+1 < len(s) && digit(s[i+1]):
-			i++
-			kind := tokenInt
-			for i < len(s) && digit(s[i]) {
-				i++
-			}
-			if i+1 < len(s) && s[i] == '.' && digit(s[i+1]) {
-				kind = tokenFloat
-				for i++; i < len(s) && digit(s[i]); {
-					i++
-				}
-			}
-			tokens = append(tokens, token{kind, s[start:i]})
-			continue
-		case c == '"' || c == '\'':
-			n := strings.IndexByte(s[i+1:], c)
-			if n < 0 {
-				return nil, fmt.Errorf("the text that opens with %s is not closed", excerpt(s[i:]))
-			}
-			tokens = append(tokens, token{tokenText, s[i+1 : i+1+n]})
-			i += n + 2
-			continue
 		}
-		found := false
-		for _, sign := range signs {
-			if strings.HasPrefix(s[i:], sign) {
-				tokens = append(tokens, token{tokenSign, sign})
-				i += len(sign)
-				found = true
-				break
-			}
+		return token{kind, s[:i]}, s[i:], nil
+	case c == '"' || c == '\'':
+		n := strings.IndexByte(s[1:], c)
+		if n < 0 {
+			return token{}, "", fmt.Errorf("the text that opens with %s is not closed", excerpt(s))
 		}
-		if !found {
-			return nil, fmt.Errorf("%s is not understood", excerpt(s[i:]))
+		return token{tokenText, s[1 : 1+n]}, s[n+2:], nil
+	}
+	for _, sign := range signs {
+		if strings.HasPrefix(s, sign) {
+			return token{tokenSign, sign}, s[len(sign):], nil
 		}
 	}
-	return tokens, nil
+	return token{}, "", fmt.Errorf("%s is not understood", excerpt(s))
 }
 
 // excerpt quotes the start of s for an error.
@@ -92,23 +80,33 @@ func excerpt(s string) string {
 	return "`" + s + "`"
 }
 
-// phrase is a list of tokens being read.
+// phrase is the inside of an output or tag, being read.
 type phrase struct {
-	tokens []token
-	p      *parser
+	first token  // that is not read yet
+	rest  string // behind it
+	err   error  // why there is nothing behind it
+	p     *parser
 }
 
-func (p *phrase) peek() token {
-	if len(p.tokens) == 0 {
-		return token{}
-	}
-	return p.tokens[0]
+// phrase begins to read what is inside of an output or tag.
+func (p *parser) phrase(inside string) phrase {
+	in := phrase{rest: inside, p: p}
+	in.next()
+	return in
 }
 
+func (p *phrase) peek() token { return p.first }
+
+// next takes a token.
 func (p *phrase) next() token {
-	t := p.peek()
-	if len(p.tokens) > 0 {
-		p.tokens = p.tokens[1:]
+	t := p.first
+	p.first = token{}
+	if p.err == nil {
+		if p.p.make(tokenBytes) != nil {
+			p.err = p.p.err
+		} else if p.first, p.rest, p.err = scan(p.rest); p.err != nil {
+			p.first = token{kind: tokenBroken}
+		}
 	}
 	return t
 }
@@ -132,19 +130,27 @@ func (p *phrase) word(s string) bool {
 }
 
 func (p *phrase) name() (string, error) {
-	if t := p.next(); t.kind == tokenName {
+	switch t := p.next(); t.kind {
+	case tokenName:
 		return t.text, nil
-	} else if t.kind != tokenEnd {
+	case tokenEnd:
+		return "", cmp.Or(p.err, fmt.Errorf("a name is missing"))
+	case tokenBroken:
+		return "", p.err
+	default:
 		return "", fmt.Errorf("there is %s where a name should be", excerpt(t.text))
 	}
-	return "", fmt.Errorf("a name is missing")
 }
 
 func (p *phrase) end() error {
-	if t := p.peek(); t.kind != tokenEnd {
+	switch t := p.peek(); t.kind {
+	case tokenEnd:
+		return p.err
+	case tokenBroken:
+		return p.err
+	default:
 		return fmt.Errorf("there is %s too much", excerpt(t.text))
 	}
-	return nil
 }
 
 // expression is what has a value.
@@ -161,7 +167,6 @@ func (l literal) eval(*renderer) (value, error) { return l.value, nil }
 type path struct {
 	name string
 	keys []expression
-	text string // as it is written
 }
 
 // maxNesting bounds how deep expressions and blocks stand in each other.
@@ -197,13 +202,15 @@ func (p *phrase) value() (expression, error) {
 		}
 		return p.path(t.text)
 	case tokenEnd:
-		return nil, fmt.Errorf("a value is missing")
+		return nil, cmp.Or(p.err, fmt.Errorf("a value is missing"))
+	case tokenBroken:
+		return nil, p.err
 	}
 	return nil, fmt.Errorf("there is %s where a value should be", excerpt(t.text))
 }
 
 func (p *phrase) path(name string) (expression, error) {
-	v := path{name: name, text: name}
+	v := path{name: name}
 	if name == "fields" {
 		p.p.fields = true
 	}
@@ -215,7 +222,6 @@ func (p *phrase) path(name string) (expression, error) {
 				return nil, err
 			}
 			v.keys = append(v.keys, literal{text(key)})
-			v.text += "." + key
 		case p.sign("["):
 			if p.p.depth++; p.p.depth > maxNesting {
 				return nil, errNesting
@@ -226,54 +232,97 @@ func (p *phrase) path(name string) (expression, error) {
 			}
 			p.p.depth--
 			if !p.sign("]") {
-				return nil, fmt.Errorf("a ] is missing after %s", excerpt(v.text+"["))
+				return nil, fmt.Errorf("a ] is missing after %s", excerpt(v.String()+"["))
 			}
 			v.keys = append(v.keys, key)
-			switch key := key.(type) {
-			case literal:
-				v.text += "[" + key.value.String() + "]"
-			case path:
-				v.text += "[" + key.text + "]"
-			}
 		default:
 			return v, nil
 		}
 	}
 }
 
+// String returns the path as it may be written. It is that of a template, and no longer.
+func (v path) String() string {
+	b := []byte(v.name)
+	for _, key := range v.keys {
+		switch key := key.(type) {
+		case literal:
+			if name := key.value.text; key.value.kind == kindText && plainName(name) {
+				b = append(append(b, '.'), name...)
+				continue
+			}
+			b = append(append(append(b, '['), (&meter{left: workLimit}).brief(key.value)...), ']')
+		case path:
+			b = append(append(append(b, '['), key.String()...), ']')
+		}
+	}
+	return string(b)
+}
+
+func plainName(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; !letter(c) && (i == 0 || !digit(c) && c != '-') {
+			return false
+		}
+	}
+	return s != ""
+}
+
 func (v path) eval(r *renderer) (value, error) {
-	found, err := v.find(r)
-	if err != nil && err != errWork {
-		err = r.fail("%v", err)
+	found, gap, err := v.find(r)
+	if gap != nil {
+		err = r.missing(v, gap)
 	}
 	return found, err
 }
 
+// gap is where a path does not go on.
+type gap struct {
+	key value
+	in  *object // nil: what the key is missing in is no object
+	all bool    // there is no variable of the name
+}
+
 // find returns the value, or says what is missing.
-func (v path) find(r *renderer) (value, error) {
+func (v path) find(r *renderer) (value, *gap, error) {
 	at, ok := r.lookup(v.name)
 	if !ok {
-		return value{}, fmt.Errorf("there is no variable `%s`: there are %s", v.name, list(r.variables()))
+		return value{}, &gap{all: true}, r.err
 	}
 	for _, k := range v.keys {
 		if err := r.work(1); err != nil {
-			return value{}, err
+			return value{}, nil, err
 		}
 		key, err := k.eval(r)
 		if err != nil {
-			return value{}, err
+			return value{}, nil, err
 		}
-		inner, ok := at.at(key)
-		if !ok {
-			reason := fmt.Sprintf("`%s` is not there: `%s` is missing", v.text, key)
-			if at.kind == kindObject {
-				reason += ", and what is there are " + list(at.object.names())
-			}
-			return value{}, fmt.Errorf("%s", reason)
+		inner, ok := r.at(at, key)
+		switch {
+		case r.err != nil:
+			return value{}, nil, r.err
+		case !ok:
+			return value{}, &gap{key: key, in: at.object}, nil
 		}
 		at = inner
 	}
-	return at, nil
+	return at, nil, r.err
+}
+
+// missing is the error of a path that leads nowhere.
+func (r *renderer) missing(v path, g *gap) error {
+	if r.err != nil {
+		return r.err
+	}
+	const most = 200
+	written := "`" + cut(v.String(), most) + "`"
+	switch {
+	case g.all:
+		return r.fail("there is no variable %s: there are %s", excerpt(v.name), list(r.variables()))
+	case g.in != nil:
+		return r.fail("%s is not there: `%s` is missing, and what is there are %s", written, r.brief(g.key), list(g.in.names()))
+	}
+	return r.fail("%s is not there: `%s` is missing", written, r.brief(g.key))
 }
 
 // list names names, not too many.
@@ -354,23 +403,23 @@ func (p pipeline) eval(r *renderer) (value, error) {
 		return value{}, err
 	}
 	for _, c := range p.calls {
-		args := make([]value, len(c.args))
-		for i, a := range c.args {
-			if args[i], err = a.eval(r); err != nil {
+		args := r.makeList(len(c.args))
+		for _, a := range c.args {
+			arg, err := a.eval(r)
+			if err != nil {
 				return value{}, err
 			}
+			args = append(args, arg)
 		}
-		if err := r.work(1 + cost(v)); err != nil {
+		if err := r.work(1 + weight(v) + weight(args...)); err != nil {
 			return value{}, err
 		}
-		if v, err = c.filter.run(r, v, args); err != nil {
-			if err == errWork {
-				return value{}, err
-			}
+		v, err = c.filter.run(r, v, args)
+		switch {
+		case r.err != nil:
+			return value{}, r.err
+		case err != nil:
 			return value{}, r.fail("the filter `%s` %v", c.name, err)
-		}
-		if err := r.work(cost(v)); err != nil {
-			return value{}, err
 		}
 	}
 	return v, nil

@@ -24,9 +24,15 @@ func (f filter) arity() string {
 	return fmt.Sprintf("%d to %d arguments", f.least, f.most)
 }
 
-// ofText makes a filter of a function of the value's text.
-func ofText(f func(s string) string) filter {
-	return filter{run: func(_ *renderer, v value, _ []value) (value, error) { return text(f(v.String())), nil }}
+// ofText makes a filter of a function of the value's text, which makes at most grows bytes for each byte of it.
+func ofText(grows int, f func(s string) string) filter {
+	return filter{run: func(r *renderer, v value, _ []value) (value, error) {
+		s := r.text(v)
+		if r.make(grows*len(s)) != nil {
+			return value{}, nil
+		}
+		return text(f(s)), nil
+	}}
 }
 
 var filters = map[string]filter{
@@ -34,25 +40,25 @@ var filters = map[string]filter{
 	"append":         {1, 1, appendText},
 	"at_least":       {1, 1, bound(1)},
 	"at_most":        {1, 1, bound(-1)},
-	"capitalize":     ofText(capitalize),
+	"capitalize":     ofText(2, capitalize),
 	"ceil":           {0, 0, rounded(math.Ceil)},
 	"compact":        {0, 1, compact},
 	"concat":         {1, 1, concat},
 	"date":           {1, 1, date},
 	"default":        {1, 1, defaultTo},
 	"divided_by":     {1, 1, dividedBy},
-	"downcase":       ofText(downcase),
-	"escape":         ofText(escape),
-	"escape_once":    ofText(escapeOnce),
-	"first":          {0, 0, end(0)},
+	"downcase":       ofText(4, downcase),
+	"escape":         ofText(10, escape),
+	"escape_once":    ofText(12, escapeOnce),
+	"first":          {0, 0, end(false)},
 	"floor":          {0, 0, rounded(math.Floor)},
 	"join":           {0, 1, join},
-	"last":           {0, 0, end(-1)},
-	"lstrip":         ofText(trimLeft),
+	"last":           {0, 0, end(true)},
+	"lstrip":         ofText(0, trimLeft),
 	"map":            {1, 1, mapTo},
 	"minus":          {1, 1, minus},
 	"modulo":         {1, 1, modulo},
-	"newline_to_br":  ofText(newlineToBreak),
+	"newline_to_br":  ofText(8, newlineToBreak),
 	"plus":           {1, 1, plus},
 	"prepend":        {1, 1, prependText},
 	"remove":         {1, 1, replace(-1)},
@@ -61,22 +67,22 @@ var filters = map[string]filter{
 	"replace_first":  {1, 2, replace(1)},
 	"reverse":        {0, 0, reverse},
 	"round":          {0, 1, round},
-	"rstrip":         ofText(trimRight),
+	"rstrip":         ofText(0, trimRight),
 	"size":           {0, 0, size},
 	"slice":          {1, 2, slice},
-	"sort":           {0, 1, sorted(order)},
-	"sort_natural":   {0, 1, sorted(naturalOrder)},
+	"sort":           {0, 1, sorted(false)},
+	"sort_natural":   {0, 1, sorted(true)},
 	"split":          {1, 1, splitText},
-	"strip":          ofText(trim),
-	"strip_html":     ofText(stripHTML),
-	"strip_newlines": ofText(stripNewlines),
+	"strip":          ofText(0, trim),
+	"strip_html":     ofText(1, stripHTML),
+	"strip_newlines": ofText(2, stripNewlines),
 	"times":          {1, 1, times},
 	"truncate":       {0, 2, truncate},
 	"truncatewords":  {0, 2, truncateWords},
 	"uniq":           {0, 1, uniq},
-	"upcase":         ofText(upcase),
+	"upcase":         ofText(4, upcase),
 	"url_decode":     {0, 0, urlDecode},
-	"url_encode":     ofText(urlEncode),
+	"url_encode":     ofText(6, urlEncode),
 	"where":          {1, 2, where},
 }
 
@@ -102,17 +108,17 @@ var (
 	errWhole  = errors.New("needs a whole number")
 )
 
-func numbers(v value, args []value) (a, b value, err error) {
-	a, aOK := v.numeric()
-	b, bOK := args[0].numeric()
+func (r *renderer) numbers(v value, args []value) (a, b value, err error) {
+	a, aOK := r.numeric(v)
+	b, bOK := r.numeric(args[0])
 	if !aOK || !bOK {
 		return a, b, errNumber
 	}
 	return a, b, nil
 }
 
-func abs(_ *renderer, v value, _ []value) (value, error) {
-	n, ok := v.numeric()
+func abs(r *renderer, v value, _ []value) (value, error) {
+	n, ok := r.numeric(v)
 	switch {
 	case !ok:
 		return value{}, errNumber
@@ -123,9 +129,9 @@ func abs(_ *renderer, v value, _ []value) (value, error) {
 }
 
 func bound(sign int) func(*renderer, value, []value) (value, error) {
-	return func(_ *renderer, v value, args []value) (value, error) {
-		a, b, err := numbers(v, args)
-		if order, _ := compare(a, b); order*sign < 0 {
+	return func(r *renderer, v value, args []value) (value, error) {
+		a, b, err := r.numbers(v, args)
+		if order, _ := r.compare(a, b); order*sign < 0 {
 			a = b
 		}
 		return a, err
@@ -134,8 +140,8 @@ func bound(sign int) func(*renderer, value, []value) (value, error) {
 
 // arithmetic makes a filter of an operation on whole numbers, which says whether it stayed within 64 bits, and
 // one on others.
-func arithmetic(v value, args []value, whole func(a, b int64) (int64, bool), other func(a, b float64) float64) (value, error) {
-	a, b, err := numbers(v, args)
+func (r *renderer) arithmetic(v value, args []value, whole func(a, b int64) (int64, bool), other func(a, b float64) float64) (value, error) {
+	a, b, err := r.numbers(v, args)
 	if err != nil {
 		return value{}, err
 	}
@@ -151,18 +157,18 @@ func arithmetic(v value, args []value, whole func(a, b int64) (int64, bool), oth
 	return float(x), nil
 }
 
-func plus(_ *renderer, v value, args []value) (value, error) {
-	return arithmetic(v, args, func(a, b int64) (int64, bool) { return a + b, (a+b > a) == (b > 0) },
+func plus(r *renderer, v value, args []value) (value, error) {
+	return r.arithmetic(v, args, func(a, b int64) (int64, bool) { return a + b, (a+b > a) == (b > 0) },
 		func(a, b float64) float64 { return a + b })
 }
 
-func minus(_ *renderer, v value, args []value) (value, error) {
-	return arithmetic(v, args, func(a, b int64) (int64, bool) { return a - b, (a-b < a) == (b > 0) },
+func minus(r *renderer, v value, args []value) (value, error) {
+	return r.arithmetic(v, args, func(a, b int64) (int64, bool) { return a - b, (a-b < a) == (b > 0) },
 		func(a, b float64) float64 { return a - b })
 }
 
-func times(_ *renderer, v value, args []value) (value, error) {
-	return arithmetic(v, args, func(a, b int64) (int64, bool) {
+func times(r *renderer, v value, args []value) (value, error) {
+	return r.arithmetic(v, args, func(a, b int64) (int64, bool) {
 		if a == 0 || b == 0 {
 			return 0, true
 		}
@@ -171,8 +177,8 @@ func times(_ *renderer, v value, args []value) (value, error) {
 	}, func(a, b float64) float64 { return a * b })
 }
 
-func dividedBy(_ *renderer, v value, args []value) (value, error) {
-	return arithmetic(v, args, func(a, b int64) (int64, bool) {
+func dividedBy(r *renderer, v value, args []value) (value, error) {
+	return r.arithmetic(v, args, func(a, b int64) (int64, bool) {
 		if b == 0 || a == math.MinInt64 && b == -1 {
 			return 0, false
 		}
@@ -180,8 +186,8 @@ func dividedBy(_ *renderer, v value, args []value) (value, error) {
 	}, func(a, b float64) float64 { return a / b })
 }
 
-func modulo(_ *renderer, v value, args []value) (value, error) {
-	return arithmetic(v, args, func(a, b int64) (int64, bool) {
+func modulo(r *renderer, v value, args []value) (value, error) {
+	return r.arithmetic(v, args, func(a, b int64) (int64, bool) {
 		if b == 0 || b == -1 {
 			return 0, b == -1
 		}
@@ -190,8 +196,8 @@ func modulo(_ *renderer, v value, args []value) (value, error) {
 }
 
 func rounded(f func(float64) float64) func(*renderer, value, []value) (value, error) {
-	return func(_ *renderer, v value, _ []value) (value, error) {
-		n, ok := v.numeric()
+	return func(r *renderer, v value, _ []value) (value, error) {
+		n, ok := r.numeric(v)
 		if !ok {
 			return value{}, errNumber
 		}
@@ -209,14 +215,14 @@ func wholeOf(x float64) value {
 	return float(x)
 }
 
-func round(_ *renderer, v value, args []value) (value, error) {
-	n, ok := v.numeric()
+func round(r *renderer, v value, args []value) (value, error) {
+	n, ok := r.numeric(v)
 	if !ok {
 		return value{}, errNumber
 	}
 	digits := int64(0)
 	if len(args) > 0 {
-		if digits, ok = args[0].whole(); !ok {
+		if digits, ok = r.whole(args[0]); !ok {
 			return value{}, errWhole
 		}
 	}

@@ -4,18 +4,25 @@ import (
 	"errors"
 	"html"
 	"net/url"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
-func appendText(_ *renderer, v value, args []value) (value, error) {
-	return text(v.String() + args[0].String()), nil
+// joined returns two texts in one.
+func (m *meter) joined(a, b string) string {
+	if m.make(len(a)+len(b)) != nil {
+		return ""
+	}
+	return a + b
 }
 
-func prependText(_ *renderer, v value, args []value) (value, error) {
-	return text(args[0].String() + v.String()), nil
+func appendText(r *renderer, v value, args []value) (value, error) {
+	return text(r.joined(r.text(v), r.text(args[0]))), nil
+}
+
+func prependText(r *renderer, v value, args []value) (value, error) {
+	return text(r.joined(r.text(args[0]), r.text(v))), nil
 }
 
 func upcase(s string) string    { return strings.ToUpper(s) }
@@ -37,18 +44,22 @@ func escape(s string) string { return html.EscapeString(s) }
 // escapeOnce leaves what is escaped alone.
 func escapeOnce(s string) string { return html.EscapeString(html.UnescapeString(s)) }
 
-func newlineToBreak(s string) string { return newlines.ReplaceAllString(s, "<br />\n") }
-func stripNewlines(s string) string  { return newlines.ReplaceAllString(s, "") }
-func stripHTML(s string) string      { return markup.ReplaceAllString(s, "") }
-func urlEncode(s string) string      { return url.QueryEscape(s) }
+func newlineToBreak(s string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\n", "<br />\n")
+}
 
-var (
-	newlines = regexp.MustCompile(`\r?\n`)
-	markup   = regexp.MustCompile(`(?is)<script.*?</script>|<style.*?</style>|<!--.*?-->|<.*?>`)
-)
+func stripNewlines(s string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", ""), "\n", "")
+}
 
-func urlDecode(_ *renderer, v value, _ []value) (value, error) {
-	s, err := url.QueryUnescape(v.String())
+func urlEncode(s string) string { return url.QueryEscape(s) }
+
+func urlDecode(r *renderer, v value, _ []value) (value, error) {
+	s := r.text(v)
+	if r.make(len(s)) != nil {
+		return value{}, nil
+	}
+	s, err := url.QueryUnescape(s)
 	if err != nil || !utf8.ValidString(s) {
 		return value{}, errors.New("needs a text that is URL-encoded")
 	}
@@ -58,48 +69,46 @@ func urlDecode(_ *renderer, v value, _ []value) (value, error) {
 // replace makes the filters that replace n occurrences (−1: all) by the second argument, or by nothing.
 func replace(n int) func(*renderer, value, []value) (value, error) {
 	return func(r *renderer, v value, args []value) (value, error) {
-		s, old, by := v.String(), args[0].String(), ""
+		s, old, by := r.text(v), r.text(args[0]), ""
 		if len(args) > 1 {
-			by = args[1].String()
+			by = r.text(args[1])
 		}
 		times := strings.Count(s, old)
 		if n >= 0 {
 			times = min(times, n)
 		}
-		if err := r.workText(len(by), times); err != nil {
-			return value{}, err
+		if r.make(len(s)+times*max(len(by)-len(old), 0)) != nil {
+			return value{}, nil
 		}
-		return text(strings.Replace(s, old, by, n)), nil
+		return text(strings.Replace(s, old, by, times)), nil
 	}
 }
 
-// workText counts the making of n texts of some bytes before they are made.
-func (r *renderer) workText(bytes, n int) error {
-	if bytes > 0 && n > (r.left+1)*workBytes/bytes {
-		return errWork
-	}
-	return nil
-}
-
-func splitText(_ *renderer, v value, args []value) (value, error) {
-	s := v.String()
+func splitText(r *renderer, v value, args []value) (value, error) {
+	s, by := r.text(v), r.text(args[0])
 	if s == "" {
 		return array(nil), nil
 	}
-	parts := strings.Split(s, args[0].String())
-	items := make([]value, len(parts))
-	for i, part := range parts {
-		items[i] = text(part)
+	n := utf8.RuneCountInString(s)
+	if by != "" {
+		n = strings.Count(s, by) + 1
+	}
+	items := r.makeList(n)
+	if r.err != nil {
+		return value{}, nil
+	}
+	for part := range strings.SplitSeq(s, by) {
+		items = append(items, text(part))
 	}
 	return array(items), nil
 }
 
 // slice takes some characters of a text or some items of an array, from a place that counts from the end when negative.
-func slice(_ *renderer, v value, args []value) (value, error) {
-	from, ok := args[0].whole()
+func slice(r *renderer, v value, args []value) (value, error) {
+	from, ok := r.whole(args[0])
 	count := int64(1)
 	if ok && len(args) > 1 {
-		count, ok = args[1].whole()
+		count, ok = r.whole(args[1])
 	}
 	if !ok {
 		return value{}, errWhole
@@ -118,56 +127,68 @@ func slice(_ *renderer, v value, args []value) (value, error) {
 		start, end := window(int64(len(v.list)))
 		return array(v.list[start:end]), nil
 	}
-	runes := []rune(v.String())
-	start, end := window(int64(len(runes)))
-	return text(string(runes[start:end])), nil
+	s := r.text(v)
+	start, end := window(length(s))
+	rest := after(s, start)
+	return text(rest[:len(rest)-len(after(rest, end-start))]), nil
+}
+
+// after returns what of a text follows its first n characters.
+func after(s string, n int64) string {
+	for i := range s {
+		if n == 0 {
+			return s[i:]
+		}
+		n--
+	}
+	return ""
 }
 
 // ending reads the arguments of the filters that truncate: how much is left, and what stands at the end.
-func ending(args []value, usual int64) (most int64, mark string, err error) {
+func (r *renderer) ending(args []value, usual int64) (most int64, mark string, err error) {
 	most, mark = usual, "..."
 	if len(args) > 0 {
 		ok := false
-		if most, ok = args[0].whole(); !ok {
+		if most, ok = r.whole(args[0]); !ok {
 			return 0, "", errWhole
 		}
 	}
 	if len(args) > 1 {
-		mark = args[1].String()
+		mark = r.text(args[1])
 	}
 	return max(most, 0), mark, nil
 }
 
-func truncate(_ *renderer, v value, args []value) (value, error) {
-	most, mark, err := ending(args, 50)
+func truncate(r *renderer, v value, args []value) (value, error) {
+	most, mark, err := r.ending(args, 50)
 	if err != nil {
 		return value{}, err
 	}
-	s := v.String()
+	s := r.text(v)
 	if length(s) <= most {
 		return text(s), nil
 	}
 	keep := max(most-length(mark), 0)
 	for i := range s {
 		if keep--; keep < 0 {
-			return text(s[:i] + mark), nil
+			return text(r.joined(s[:i], mark)), nil
 		}
 	}
 	return text(s), nil
 }
 
 // truncateWords counts words between single blanks, and leaves the blanks between those that stay as they are.
-func truncateWords(_ *renderer, v value, args []value) (value, error) {
-	most, mark, err := ending(args, 15)
+func truncateWords(r *renderer, v value, args []value) (value, error) {
+	most, mark, err := r.ending(args, 15)
 	if err != nil {
 		return value{}, err
 	}
-	s := v.String()
+	s := r.text(v)
 	words := int64(0)
 	for i := 0; i < len(s); i++ {
 		if s[i] == ' ' {
 			if words++; words >= most {
-				return text(s[:i] + mark), nil
+				return text(r.joined(s[:i], mark)), nil
 			}
 		}
 	}

@@ -20,23 +20,34 @@ type jsonPart struct {
 	template *Template
 }
 
-// ParseJSON reads a value. The error is that of the first string that is no template.
-func ParseJSON(raw json.RawMessage) (*JSON, error) {
+// ParseJSON reads a value. The error is a *ParseError, that of the first string that is no template, or what ended w. What the account is
+// charged stays charged.
+func ParseJSON(w Work, raw json.RawMessage) (*JSON, error) {
+	if len(raw) > MaxSource {
+		return nil, errLong
+	}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, raw); err != nil {
-		return nil, err
+		return nil, &ParseError{err.Error()}
 	}
 	j := &JSON{}
-	if err := j.read(compact.Bytes()); err != nil {
+	if err := j.read(newParseMeter(w), compact.Bytes()); err != nil {
 		return nil, err
 	}
 	return j, nil
 }
 
-func (j *JSON) read(raw []byte) error {
+func (j *JSON) read(m *meter, raw []byte) error {
+	bytes := nodeBytes
+	if raw[0] == '"' {
+		bytes += 5 * len(raw) // its text, which is copied, and what it is in, which grows
+	}
+	if err := m.make(bytes); err != nil {
+		return err
+	}
 	switch raw[0] {
 	case '"':
-		t, err := Parse(string(jsontext.AppendUnquoted(nil, raw)))
+		t, err := parse(m, string(jsontext.AppendUnquoted(nil, raw)))
 		if err != nil {
 			return err
 		}
@@ -48,7 +59,7 @@ func (j *JSON) read(raw []byte) error {
 		j.tail = append(j.tail, '[')
 		err := document.Elements(raw, func(item []byte) error {
 			j.comma(&first)
-			return j.read(item)
+			return j.read(m, item)
 		})
 		j.tail = append(j.tail, ']')
 		return err
@@ -58,7 +69,7 @@ func (j *JSON) read(raw []byte) error {
 		err := document.Fields(raw, func(name, item []byte) error {
 			j.comma(&first)
 			j.tail = append(jsontext.AppendQuoted(j.tail, name), ':')
-			return j.read(item)
+			return j.read(m, item)
 		})
 		j.tail = append(j.tail, '}')
 		return err
@@ -74,37 +85,44 @@ func (j *JSON) comma(first *bool) {
 	*first = false
 }
 
-// RenderDocument renders the value for a document, a compact JSON object, under the variable doc.
-// The error is a *RenderError.
-func (j *JSON) RenderDocument(doc []byte) ([]byte, error) {
-	o, err := readDocument(doc)
+// RenderDocument renders the value for a document, a compact JSON object, under the variable doc. The error is a *RenderError, or what
+// ended w.
+func (j *JSON) RenderDocument(w Work, doc []byte) ([]byte, error) {
+	m := newMeter(w, len(doc))
+	o, err := readDocument(m, doc)
 	if err != nil {
-		return nil, err
+		return nil, m.failed(err)
 	}
 	globals := &object{}
 	globals.set("doc", value{kind: kindObject, object: o})
-	return j.render(globals, len(doc))
+	return j.render(m, globals)
 }
 
-// Render renders the value under variables. The error is a *RenderError.
-func (j *JSON) Render(variables ...Variable) ([]byte, error) {
+// Render renders the value under variables. The error is a *RenderError, or what ended w.
+func (j *JSON) Render(w Work, variables ...Variable) ([]byte, error) {
 	size := 0
+	globals := &object{}
 	for _, v := range variables {
 		size += len(v.Value)
+		globals.set(v.Name, lazy(v.Value))
 	}
-	return j.render(globalsOf(variables), size)
+	return j.render(newMeter(w, size), globals)
 }
 
-func (j *JSON) render(globals *object, size int) ([]byte, error) {
+// render renders all strings within the bounds of one rendering.
+func (j *JSON) render(m *meter, globals *object) ([]byte, error) {
 	var out []byte
-	left := workLimit + size/workBytes // for all strings together
 	for _, p := range j.parts {
-		out = append(out, p.before...)
-		s, err := p.template.runWithin(globals, &left, 0)
+		out = m.appendBytes(out, p.before)
+		s, err := p.template.run(m, globals, 0)
 		if err != nil {
-			return nil, err
+			return nil, m.failed(err)
 		}
-		out = jsontext.AppendQuoted(out, s)
+		out = m.appendQuoted(out, s)
 	}
-	return append(out, j.tail...), nil
+	out = m.appendBytes(out, j.tail)
+	if err := m.end(len(out)); err != nil {
+		return nil, m.failed(err)
+	}
+	return out, nil
 }

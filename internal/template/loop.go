@@ -2,6 +2,7 @@ package template
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 )
 
@@ -108,9 +109,9 @@ func (r *renderer) number(e expression, what string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, ok := v.whole()
+	n, ok := r.whole(v)
 	if !ok {
-		return 0, r.fail("%s must be a whole number, and is `%s`", what, cut(v.String(), 60))
+		return 0, r.fail("%s must be a whole number, and is `%s`", what, r.brief(v))
 	}
 	return n, nil
 }
@@ -140,16 +141,15 @@ func (n *loop) items(r *renderer) (count int64, item func(i int64) value, err er
 	}
 	switch v.kind {
 	case kindArray:
-		return int64(len(v.list)), func(i int64) value { return v.item(int(i)) }, nil
+		return int64(len(v.list)), func(i int64) value { return v.item(r.meter, int(i)) }, nil
 	case kindObject:
 		return int64(len(v.object.members)), func(i int64) value {
-			m := v.object.members[i]
-			return array([]value{text(m.name), m.value.known()})
+			return array(append(r.makeList(2), text(v.object.members[i].name), v.object.at(r.meter, int(i))))
 		}, nil
 	case kindNil, kindEmpty, kindBlank:
 		return 0, nil, nil
 	}
-	return 0, nil, r.fail("a loop needs an array, an object or a range, and not `%s`", cut(v.String(), 60))
+	return 0, nil, r.fail("a loop needs an array, an object or a range, and not `%s`", r.brief(v))
 }
 
 func (n *loop) render(r *renderer) error {
@@ -186,8 +186,20 @@ func (n *loop) render(r *renderer) error {
 	if count == 0 {
 		return r.block(n.otherwise)
 	}
-	scope := &object{}
-	parent, nested := r.lookup("forloop")
+	outer, nested := r.lookup("forloop")
+	scope := r.makeObject(2)
+	state := r.makeProgress(n.table)
+	if r.err != nil {
+		return r.err
+	}
+	if n.table {
+		scope.set("tablerowloop", value{kind: kindObject, object: state.object})
+	} else {
+		scope.set("forloop", value{kind: kindObject, object: state.object})
+		if nested {
+			state.set("parentloop", outer)
+		}
+	}
 	r.scopes = append(r.scopes, scope)
 	defer func() { r.scopes = r.scopes[:len(r.scopes)-1] }()
 	for i := range count {
@@ -199,17 +211,11 @@ func (n *loop) render(r *renderer) error {
 			at = first + count - 1 - i
 		}
 		scope.set(n.name, item(at))
-		state := progress(i, count)
+		state.round(i, count, cols)
 		if n.table {
-			scope.set("tablerowloop", value{kind: kindObject, object: columns(state, i, count, cols)})
 			if err := r.write(cellStart(i, cols)); err != nil {
 				return err
 			}
-		} else {
-			if nested {
-				state.set("parentloop", parent)
-			}
-			scope.set("forloop", value{kind: kindObject, object: state})
 		}
 		err := r.block(n.body)
 		if err != nil && err != errContinue && err != errBreak {
@@ -218,7 +224,7 @@ func (n *loop) render(r *renderer) error {
 		if n.table {
 			end := "</td>"
 			if (i+1)%cols == 0 || i+1 == count {
-				end += "</tr>"
+				end = "</td></tr>"
 			}
 			if err := r.write(end); err != nil {
 				return err
@@ -231,26 +237,37 @@ func (n *loop) render(r *renderer) error {
 	return nil
 }
 
-// progress is what forloop holds in round i of count.
-func progress(i, count int64) *object {
-	o := &object{}
-	o.set("length", integer(count))
-	o.set("index", integer(i+1))
-	o.set("index0", integer(i))
-	o.set("rindex", integer(count-i))
-	o.set("rindex0", integer(count-i-1))
-	o.set("first", boolean(i == 0))
-	o.set("last", boolean(i == count-1))
-	return o
+// progress is what forloop or tablerowloop holds. It is one object, which changes in each round.
+type progress struct{ *object }
+
+var (
+	loopMembers  = []string{"length", "index", "index0", "rindex", "rindex0", "first", "last"}
+	tableMembers = slices.Concat(loopMembers, []string{"col", "col0", "col_first", "col_last", "row"})
+)
+
+func (m *meter) makeProgress(table bool) progress {
+	names := loopMembers
+	if table {
+		names = tableMembers
+	}
+	o := m.makeObject(len(names) + 1) // parentloop
+	o.live = true
+	for _, name := range names {
+		o.members = append(o.members, member{name: name})
+	}
+	return progress{o}
 }
 
-func columns(o *object, i, count, cols int64) *object {
-	o.set("col", integer(i%cols+1))
-	o.set("col0", integer(i%cols))
-	o.set("col_first", boolean(i%cols == 0))
-	o.set("col_last", boolean((i+1)%cols == 0 || i+1 == count))
-	o.set("row", integer(i/cols+1))
-	return o
+// round says that round i of count runs, of a table with so many columns.
+func (p progress) round(i, count, cols int64) {
+	values := []value{integer(count), integer(i + 1), integer(i), integer(count - i), integer(count - i - 1), boolean(i == 0), boolean(i == count-1),
+		integer(i%cols + 1), integer(i % cols), boolean(i%cols == 0), boolean((i+1)%cols == 0 || i+1 == count), integer(i/cols + 1)}
+	for k := range min(len(p.members), len(values)) {
+		if p.members[k].name == "parentloop" {
+			break
+		}
+		p.members[k].value = values[k]
+	}
 }
 
 func cellStart(i, cols int64) string {

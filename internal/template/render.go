@@ -11,13 +11,6 @@ type node interface {
 	render(r *renderer) error
 }
 
-// The work of a rendering is counted in steps, and in the bytes that values and texts have. That bounds its time, and
-// its memory too, since nothing is made that is not counted. A document pays for reading all of itself a few times.
-const (
-	workLimit = 2 << 20
-	workBytes = 32 // bytes that weigh as much as a step
-)
-
 // These errors end blocks. They reach no caller.
 var (
 	errBreak    = errors.New("break")
@@ -26,6 +19,7 @@ var (
 )
 
 type renderer struct {
+	*meter
 	globals  *object
 	scopes   []*object // of running loops, innermost last
 	assigned object
@@ -36,52 +30,38 @@ type renderer struct {
 	limit    int // bytes of output that somebody wants; 0 for all
 	captures int // blocks being rendered whose text is needed whole
 	line     int
-	left     int // work that may still be done
 }
 
 func (r *renderer) fail(format string, args ...any) error {
 	return &RenderError{Line: r.line, Reason: fmt.Sprintf(format, args...)}
 }
 
-// work counts work, and is errWork when it was too much.
-func (r *renderer) work(n int) error {
-	if r.left -= n; r.left < 0 {
-		return errWork
-	}
-	return nil
-}
-
-// cost is the work that going through a value is.
-func cost(v value) int {
-	switch v.kind {
-	case kindText:
-		return len(v.text) / workBytes
-	case kindRaw:
-		return len(v.raw) / workBytes
-	case kindArray:
-		n := len(v.list)
-		for _, item := range v.list {
-			n += cost(item)
+// weight is the work that a filter or a comparison has with values, beside what it makes.
+func weight(values ...value) int {
+	n := 0
+	for i := range values {
+		switch v := &values[i]; v.kind {
+		case kindText:
+			n += len(v.text) / workBytes
+		case kindRaw:
+			n += len(v.raw) / workBytes
+		case kindArray:
+			n += len(v.list)
+		case kindObject:
+			n += len(v.object.members)
 		}
-		return n
-	case kindObject:
-		n := len(v.object.members)
-		for _, m := range v.object.members {
-			n += len(m.name)/workBytes + cost(m.value)
-		}
-		return n
 	}
-	return 0
+	return n
 }
 
 func (r *renderer) lookup(name string) (value, bool) {
 	for _, s := range slices.Backward(r.scopes) {
-		if v, ok := s.get(name); ok {
+		if v, ok := s.get(r.meter, name); ok {
 			return v, true
 		}
 	}
 	for _, o := range []*object{&r.assigned, r.globals, &r.counters} {
-		if v, ok := o.get(name); ok {
+		if v, ok := o.get(r.meter, name); ok {
 			return v, true
 		}
 	}
@@ -109,19 +89,21 @@ func (r *renderer) block(nodes []node) error {
 	return nil
 }
 
-// full reports whether more output would only be cut off.
-func (r *renderer) full() bool { return r.limit > 0 && r.captures == 0 && len(r.out) > r.limit }
+// most is how long the output may become before more of it would only be cut off; 0: without an end.
+func (r *renderer) most() int {
+	if r.captures > 0 {
+		return 0
+	}
+	return r.limit
+}
 
 // print writes a value.
 func (r *renderer) print(v value) error {
-	if r.full() {
-		return nil
+	if over(r.out, r.most()) {
+		return r.err
 	}
-	if err := r.work(cost(v)); err != nil {
-		return err
-	}
-	r.out = v.append(r.out)
-	return nil
+	r.out = r.append(r.out, v, r.most())
+	return r.err
 }
 
 func (r *renderer) write(s string) error { return r.print(text(s)) }
@@ -133,7 +115,7 @@ func (r *renderer) capture(nodes []node) (string, error) {
 	r.captures++
 	err := r.block(nodes)
 	r.captures--
-	captured := string(r.out)
+	captured := r.string(r.out)
 	r.out = outer
 	return captured, err
 }

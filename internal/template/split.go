@@ -29,19 +29,23 @@ var (
 )
 
 // split cuts a template into pieces. Comments are left out; what stands between raw and endraw is text.
-func split(source string) []piece {
-	s := splitter{rest: source, line: 1}
-	for s.rest != "" {
+func split(m *meter, source string) []piece {
+	s := splitter{meter: m, rest: source, line: 1}
+	s.doubles, s.singles = len(source)-strings.LastIndexByte(source, '"'), len(source)-strings.LastIndexByte(source, '\'')
+	for s.rest != "" && m.make(pieceBytes) == nil {
 		s.next()
 	}
 	return s.pieces
 }
 
 type splitter struct {
+	*meter
 	rest   string
 	line   int
 	trim   bool // the last tag ended with -%} or -}}: blanks after it go
 	pieces []piece
+
+	doubles, singles int // where the last quotes stand, counted from the end
 }
 
 // take moves n bytes on and returns them.
@@ -63,7 +67,7 @@ func (s *splitter) next() {
 		return
 	}
 	line := s.line
-	n := closing(s.rest)
+	n := s.closing()
 	if n < 0 {
 		s.pieces = append(s.pieces, piece{pieceBroken, s.rest[:2], line})
 		s.rest = ""
@@ -118,7 +122,7 @@ func (s *splitter) addText(text string, left, right bool) {
 
 // comment skips to the end of a comment; there may be comments in it.
 func (s *splitter) comment(line int) {
-	for depth := 1; depth > 0; {
+	for depth := 1; depth > 0 && s.make(pieceBytes) == nil; {
 		at := comment.FindStringSubmatchIndex(s.rest)
 		if at == nil {
 			s.pieces = append(s.pieces, piece{pieceBroken, "comment", line})
@@ -148,28 +152,20 @@ func opening(s string) int {
 	}
 }
 
-// closing returns the length of the output or tag that s opens with, or −1. Its end may stand in a quoted text.
-func closing(s string) int {
+// closing returns the length of the output or tag that the rest opens with, or −1. Its end may stand in a quoted text. A quote that is
+// the last of its kind is an apostrophe.
+func (s *splitter) closing() int {
 	end := "}}"
-	if s[1] == '%' {
+	if s.rest[1] == '%' {
 		end = "%}"
 	}
-	var quote byte
-	for i := 2; i < len(s); i++ {
-		switch c := s[i]; {
-		case quote != 0:
-			if c == quote {
-				quote = 0
-			}
-		case c == '"' || c == '\'':
-			quote = c
-		case strings.HasPrefix(s[i:], end):
+	for i := 2; i < len(s.rest); i++ {
+		switch c := s.rest[i]; {
+		case c == '"' && i < len(s.rest)-s.doubles, c == '\'' && i < len(s.rest)-s.singles:
+			i += 1 + strings.IndexByte(s.rest[i+1:], c)
+		case strings.HasPrefix(s.rest[i:], end):
 			return i + 2
 		}
-	}
-	// A quote that is never closed is an apostrophe.
-	if i := strings.Index(s[2:], end); i >= 0 {
-		return 2 + i + 2
 	}
 	return -1
 }

@@ -3,13 +3,13 @@ package template
 import (
 	"errors"
 	"fmt"
-	"strings"
 )
 
 var errNesting = fmt.Errorf("it is nested too deep: %d levels are allowed", maxNesting)
 
 // parser turns pieces into nodes.
 type parser struct {
+	*meter
 	pieces []piece
 	at     int
 	depth  int
@@ -42,6 +42,9 @@ func (p *parser) block(ends ...string) ([]node, tag, error) {
 	defer func() { p.depth-- }()
 	var nodes []node
 	for p.at < len(p.pieces) {
+		if p.make(nodeBytes) != nil {
+			return nil, tag{}, p.err
+		}
 		piece := p.pieces[p.at]
 		p.at++
 		switch piece.kind {
@@ -51,11 +54,7 @@ func (p *parser) block(ends ...string) ([]node, tag, error) {
 		case pieceBroken:
 			return nil, tag{}, fmt.Errorf("`%s` is not closed", piece.text)
 		}
-		tokens, err := scan(piece.text)
-		if err != nil {
-			return nil, tag{}, err
-		}
-		in := phrase{tokens, p}
+		in := p.phrase(piece.text)
 		if piece.kind == pieceOutput {
 			v, err := in.pipeline()
 			if err == nil {
@@ -76,7 +75,7 @@ func (p *parser) block(ends ...string) ([]node, tag, error) {
 				return nodes, tag{name, in}, nil
 			}
 		}
-		read, ok := tags()[name]
+		read, ok := tags[name]
 		if !ok {
 			return nil, tag{}, fmt.Errorf("the tag `%s` is not known, or does not belong here", name)
 		}
@@ -94,9 +93,11 @@ func (p *parser) block(ends ...string) ([]node, tag, error) {
 
 type tagReader func(p *parser, in *phrase, line int) (node, error)
 
-// tags lists the tags; raw and comment are gone by then. (A function, as the readers refer to it.)
-func tags() map[string]tagReader {
-	return map[string]tagReader{
+// tags are all tags but raw and comment, which are gone by then.
+var tags map[string]tagReader
+
+func init() { // the readers refer to tags
+	tags = map[string]tagReader{
 		"assign": readAssign, "capture": readCapture, "case": readCase, "cycle": readCycle,
 		"for": readFor, "tablerow": readTableRow, "if": readIf, "unless": readUnless, "ifchanged": readIfChanged,
 		"increment": readCounter(1), "decrement": readCounter(-1),
@@ -129,8 +130,23 @@ func readAssign(_ *parser, in *phrase, line int) (node, error) {
 func (n assign) render(r *renderer) error {
 	r.line = n.line
 	v, err := n.value.eval(r)
-	r.assigned.set(n.name, v)
+	r.assigned.set(n.name, r.settled(v))
 	return err
+}
+
+// settled returns v as it is at this moment.
+func (r *renderer) settled(v value) value {
+	if v.kind != kindObject || !v.object.live {
+		return v
+	}
+	o := r.makeObject(len(v.object.members))
+	if r.err != nil {
+		return value{}
+	}
+	for _, m := range v.object.members {
+		o.members = append(o.members, member{m.name, r.settled(m.value)})
+	}
+	return value{kind: kindObject, object: o}
 }
 
 type capture struct {
@@ -260,14 +276,14 @@ func (c among) holds(r *renderer) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if err := r.work(1 + cost(v) + cost(w)); err != nil {
+		if err := r.work(1 + weight(v, w)); err != nil {
 			return false, err
 		}
-		if equal(v, w) {
+		if r.equal(v, w) {
 			return true, nil
 		}
 	}
-	return false, nil
+	return false, r.err
 }
 
 func readCase(p *parser, in *phrase, _ int) (node, error) {
@@ -329,11 +345,11 @@ type cycle struct {
 
 func readCycle(_ *parser, in *phrase, line int) (node, error) {
 	n := cycle{line: line}
-	var words []string
-	for _, t := range in.tokens {
-		words = append(words, t.text)
+	var words []byte
+	for in := *in; in.peek().kind != tokenEnd && in.err == nil; {
+		words = append(append(words, in.next().text...), ' ')
 	}
-	n.group = strings.Join(words, " ")
+	n.group = string(words)
 	for {
 		v, err := in.value()
 		if err != nil {
@@ -342,9 +358,9 @@ func readCycle(_ *parser, in *phrase, line int) (node, error) {
 		if len(n.values) == 0 && in.sign(":") {
 			switch v := v.(type) {
 			case literal:
-				n.group = v.value.String()
+				n.group = (&meter{left: workLimit}).text(v.value)
 			case path:
-				n.group = v.text
+				n.group = v.String()
 			}
 			continue
 		}
@@ -411,7 +427,7 @@ func readCounter(step int64) tagReader {
 
 // render prints the counter and then adds one, or takes one off and then prints.
 func (n counter) render(r *renderer) error {
-	v, _ := r.counters.get(n.name)
+	v, _ := r.counters.get(r.meter, n.name)
 	next := integer(v.int + n.step)
 	r.counters.set(n.name, next)
 	if n.step < 0 {

@@ -15,7 +15,7 @@ package template
 
 import (
 	"encoding/json"
-	"errors"
+	"fmt"
 	"unicode/utf8"
 
 	"svc/internal/document"
@@ -34,12 +34,32 @@ type Template struct {
 	fields    bool // it reads the variable fields
 }
 
-// Parse reads a template. The error says what is wrong in which line.
-func Parse(source string) (*Template, error) {
-	p := parser{pieces: split(source)}
+// MaxSource is how many bytes a template, or a value with templates in it, may have: what is read of it takes many times as much.
+const MaxSource = 64 << 10
+
+// ParseError says what is wrong with a template, and in which line.
+type ParseError struct{ reason string }
+
+func (e *ParseError) Error() string { return e.reason }
+
+var errLong = &ParseError{fmt.Sprintf("it is longer than %d bytes", MaxSource)}
+
+// Parse reads a template. The error is a *ParseError, or what ended w. What the account is charged stays charged.
+func Parse(w Work, source string) (*Template, error) {
+	if len(source) > MaxSource {
+		return nil, errLong
+	}
+	return parse(newParseMeter(w), source)
+}
+
+func parse(m *meter, source string) (*Template, error) {
+	p := parser{meter: m, pieces: split(m, source)}
 	body, err := p.template()
-	if err != nil {
-		return nil, err
+	switch {
+	case m.err != nil:
+		return nil, m.err
+	case err != nil:
+		return nil, &ParseError{err.Error()}
 	}
 	return &Template{body: body, isDefault: source == Default, fields: p.fields}, nil
 }
@@ -49,22 +69,26 @@ func (t *Template) UsesSearchable() bool { return t.fields }
 
 // Render renders a document, a compact JSON object, under the variables doc and fields. searchable says which
 // top-level fields are searched; maxBytes is the length at which the text is cut, on a
-// character boundary; 0 for no cut. The error is a *RenderError.
-func (t *Template) Render(doc []byte, searchable func(name string) bool, maxBytes int) (string, error) {
+// character boundary; 0 for no cut. The error is a *RenderError, or what ended w.
+func (t *Template) Render(w Work, doc []byte, searchable func(name string) bool, maxBytes int) (string, error) {
+	m := newMeter(w, len(doc))
 	if t.isDefault {
-		return renderDefault(doc, searchable, maxBytes)
+		return renderDefault(m, doc, searchable, maxBytes)
 	}
-	o, err := readDocument(doc)
+	o, err := readDocument(m, doc)
 	if err != nil {
-		return "", err
+		return "", m.failed(err)
 	}
 	globals := &object{}
 	globals.set("doc", value{kind: kindObject, object: o})
 	if t.fields {
-		globals.set("fields", fieldsOf(o, searchable))
+		globals.set("fields", fieldsOf(m, o, searchable))
 	}
-	text, err := t.run(globals, len(doc), maxBytes)
-	return cut(text, maxBytes), err
+	text, err := t.run(m, globals, maxBytes)
+	if err != nil {
+		return "", m.failed(err)
+	}
+	return text, m.end(len(text))
 }
 
 // Variable is a named JSON value that a template can read.
@@ -73,32 +97,20 @@ type Variable struct {
 	Value json.RawMessage // compact
 }
 
-func globalsOf(variables []Variable) *object {
-	globals := &object{}
-	for _, v := range variables {
-		globals.set(v.Name, fromJSON(v.Value))
-	}
-	return globals
-}
-
-func (t *Template) run(globals *object, size, maxBytes int) (string, error) {
-	left := workLimit + size/workBytes
-	return t.runWithin(globals, &left, maxBytes)
-}
-
-// runWithin renders with what is left of some work, and takes what it does off it.
-func (t *Template) runWithin(globals *object, left *int, maxBytes int) (string, error) {
-	r := renderer{globals: globals, limit: maxBytes, left: *left}
+// run renders within what is left of a meter. The error is a *RenderError where that of the meter is none, or errWork.
+func (t *Template) run(m *meter, globals *object, maxBytes int) (string, error) {
+	r := renderer{meter: m, globals: globals, limit: maxBytes}
 	err := r.block(t.body)
-	*left = r.left
-	switch err {
-	case nil, errBreak, errContinue: // outside of a loop, the latter end the template
-		return string(r.out), nil
-	case errWork:
-		return "", r.fail("%v", err)
-	default:
-		return "", err
+	text := r.string(r.out[:cutAt(r.out, maxBytes)])
+	switch {
+	case m.err == errWork:
+		return "", r.fail("%v", errWork)
+	case m.err != nil:
+		return "", m.err
+	case err == nil, err == errBreak, err == errContinue: // outside of a loop, the latter end the template
+		return text, nil
 	}
+	return "", err
 }
 
 // RenderError says why a template does not fit what it is rendered for.
@@ -110,68 +122,72 @@ type RenderError struct {
 func (e *RenderError) Error() string { return e.Reason }
 
 // readDocument gives a document's fields as an object. Its vectors are no part of it.
-func readDocument(doc []byte) (*object, error) {
-	o := &object{}
-	err := document.Fields(doc, func(name, raw []byte) error {
-		if string(name) != "_vectors" {
-			o.set(string(name), lazy(raw))
-		}
-		return nil
-	})
-	if err != nil {
+func readDocument(m *meter, doc []byte) (*object, error) {
+	o, err := m.readObject(doc, "_vectors")
+	switch {
+	case m.err == errWork, m.err == nil && err != nil:
 		return nil, &RenderError{Line: 1, Reason: err.Error()}
 	}
-	return o, nil
+	return o, m.err
 }
 
 // shown reports whether a field is among those of the variable fields.
 func shown(name string) bool { return name != "_geo" && name != "_vectors" }
 
-func fieldsOf(doc *object, searchable func(string) bool) value {
-	var list []value
-	for _, m := range doc.members {
-		if !shown(m.name) {
+func fieldsOf(m *meter, doc *object, searchable func(string) bool) value {
+	list := m.makeList(len(doc.members))
+	for _, of := range doc.members {
+		if !shown(of.name) {
 			continue
 		}
-		field := &object{}
-		field.set("name", text(m.name))
-		field.set("value", m.value)
-		field.set("is_searchable", boolean(searchable(m.name)))
+		field := m.makeObject(3)
+		if m.err != nil {
+			return value{}
+		}
+		field.set("name", text(of.name))
+		field.set("value", of.value)
+		field.set("is_searchable", boolean(searchable(of.name)))
 		list = append(list, value{kind: kindObject, object: field})
 	}
-	return value{kind: kindArray, list: list}
+	return array(list)
 }
 
 // renderDefault is Render of the default template, which is by far the most common, in one pass over the document.
-func renderDefault(doc []byte, searchable func(string) bool, maxBytes int) (string, error) {
-	out := make([]byte, 0, 256)
-	full := errors.New("full")
+func renderDefault(m *meter, doc []byte, searchable func(string) bool, maxBytes int) (string, error) {
+	out, _ := m.room(nil, 256)
 	err := document.Fields(doc, func(name, raw []byte) error {
 		if raw[0] == 'n' || !shown(string(name)) || !searchable(string(name)) {
 			return nil
 		}
-		out = append(out, name...)
-		out = append(out, ": "...)
-		out = appendJSON(out, raw)
-		out = append(out, '\n')
-		if maxBytes > 0 && len(out) > maxBytes {
-			return full
-		}
-		return nil
+		out = m.appendText(m.appendBytes(out, name), ": ")
+		out = m.appendText(m.appendJSON(out, raw, maxBytes), "\n")
+		return m.enough(out, maxBytes)
 	})
-	if err != nil && err != full {
-		return "", &RenderError{Line: 1, Reason: err.Error()}
+	if err != nil && err != errEnough {
+		if m.err == nil || m.err == errWork {
+			err = &RenderError{Line: 1, Reason: err.Error()}
+		}
+		return "", m.failed(err)
 	}
-	return cut(string(out), maxBytes), nil
+	text := m.string(out[:cutAt(out, maxBytes)])
+	if err := m.end(len(text)); err != nil {
+		return "", m.failed(err)
+	}
+	return text, nil
 }
 
 // cut shortens text to at most limit bytes, whole characters.
 func cut(text string, limit int) string {
+	return text[:cutAt(text, limit)]
+}
+
+// cutAt returns where a text is cut.
+func cutAt[T string | []byte](text T, limit int) int {
 	if limit <= 0 || len(text) <= limit {
-		return text
+		return len(text)
 	}
 	for limit > 0 && !utf8.RuneStart(text[limit]) {
 		limit--
 	}
-	return text[:limit]
+	return limit
 }

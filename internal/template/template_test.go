@@ -17,7 +17,7 @@ func everything(string) bool { return true }
 
 func mustParse(t *testing.T, source string) *Template {
 	t.Helper()
-	parsed, err := Parse(source)
+	parsed, err := Parse(Work{}, source)
 	if err != nil {
 		t.Fatalf("%s: %v", source, err)
 	}
@@ -26,7 +26,7 @@ func mustParse(t *testing.T, source string) *Template {
 
 func render(t *testing.T, source, doc string) (string, error) {
 	t.Helper()
-	return mustParse(t, source).Render([]byte(doc), everything, 0)
+	return mustParse(t, source).Render(Work{}, []byte(doc), everything, 0)
 }
 
 func TestRender(t *testing.T) {
@@ -145,11 +145,11 @@ func TestParseErrors(t *testing.T) {
 		"{{ doc.t | append }}", "{{ a b }}", "{{ 'a }}", "{{ a[1 }}", "{% assign a %}", "{% assign = 1 %}", "{% for x doc %}{% endfor %}", "{% for x in (1 3) %}{% endfor %}",
 		"{% for x in a step: 2 %}{% endfor %}", "{% case a %}x{% endcase %}", "{% raw %}", "{% comment %}", "{% capture %}{% endcapture %}", "{% cycle %}", "{% else %}", "{{ a ? b }}",
 		"{{ 99999999999999999999 }}", "{% %}", strings.Repeat("{% if a %}", 200) + strings.Repeat("{% endif %}", 200), "{{ a" + strings.Repeat("[a", 200) + strings.Repeat("]", 200) + "}}"} {
-		if _, err := Parse(source); err == nil {
+		if _, err := Parse(Work{}, source); err == nil {
 			t.Errorf("%q parses", cut(source, 60))
 		}
 	}
-	if _, err := Parse("a\nb\n{{ doc.t | nofilter }}"); err == nil || !strings.HasPrefix(err.Error(), "line 3:") {
+	if _, err := Parse(Work{}, "a\nb\n{{ doc.t | nofilter }}"); err == nil || !strings.HasPrefix(err.Error(), "line 3:") {
 		t.Errorf("the line of an error: %v", err)
 	}
 }
@@ -166,20 +166,20 @@ func TestBounds(t *testing.T) {
 		"{% assign a = 'a,b' | split: ',' %}{% for i in (1..100) %}{% assign a = a | concat: a %}{% endfor %}",
 		"{% assign a = 'a,b' | split: ',' %}{% assign s = doc.s %}{% for i in (1..100) %}{% assign s = a | join: s %}{% assign a = s | split: '' %}{% endfor %}",
 	} {
-		if _, err := mustParse(t, source).Render([]byte(sample), everything, 400); err == nil || !strings.Contains(err.Error(), "does too much") {
+		if _, err := mustParse(t, source).Render(Work{}, []byte(sample), everything, 400); err == nil || !strings.Contains(err.Error(), "does too much") {
 			t.Errorf("%s: %v", source, err)
 		}
 	}
 	// What is cut off costs nothing, and a long document may be read.
 	long := `{"t":"` + strings.Repeat("é", 4<<20) + `"}`
-	if got, err := mustParse(t, "a{{doc.t}}{{doc.t}}").Render([]byte(long), everything, 4); err != nil || got != "aé" {
+	if got, err := mustParse(t, "a{{doc.t}}{{doc.t}}").Render(Work{}, []byte(long), everything, 4); err != nil || got != "aé" {
 		t.Errorf("%q, %v", cut(got, 20), err)
 	}
 }
 
 func TestMaxBytes(t *testing.T) {
 	for limit, want := range map[int]string{0: "x: aé日", 1: "x", 4: "x: a", 5: "x: a", 6: "x: aé", 8: "x: aé", 9: "x: aé日", 100: "x: aé日"} {
-		if got, err := mustParse(t, "x: {{doc.t}}").Render([]byte(`{"t":"aé日"}`), everything, limit); err != nil || got != want {
+		if got, err := mustParse(t, "x: {{doc.t}}").Render(Work{}, []byte(`{"t":"aé日"}`), everything, limit); err != nil || got != want {
 			t.Errorf("%d: %q, %v", limit, got, err)
 		}
 	}
@@ -206,13 +206,13 @@ func TestDefaultTwin(t *testing.T) {
 		doc = append(doc, '}')
 		searchable := func(name string) bool { return len(name)%3 != 0 }
 		limit := random.IntN(40)
-		want, err1 := slow.Render(doc, searchable, limit)
-		got, err2 := fast.Render(doc, searchable, limit)
+		want, err1 := slow.Render(Work{}, doc, searchable, limit)
+		got, err2 := fast.Render(Work{}, doc, searchable, limit)
 		if err1 != nil || err2 != nil || got != want {
 			t.Fatalf("%s, %d bytes\n fast %q %v\n slow %q %v", doc, limit, got, err2, want, err1)
 		}
 	}
-	got, err := fast.Render([]byte(`{"id":1,"s":"text","b":true,"num":1.5,"n":{"x":"in"},"arr":["a",1,null,["z"],{"k":"v"}],"nul":null,"emp":"","o":{}}`),
+	got, err := fast.Render(Work{}, []byte(`{"id":1,"s":"text","b":true,"num":1.5,"n":{"x":"in"},"arr":["a",1,null,["z"],{"k":"v"}],"nul":null,"emp":"","o":{}}`),
 		func(name string) bool { return strings.Contains(" b s arr nul missing o emp ", " "+name+" ") }, 0)
 	if want := "s: text\nb: true\narr: a1zkv\nemp: \no: \n"; err != nil || got != want {
 		t.Errorf("%q, %v", got, err)
@@ -259,30 +259,30 @@ func appendRandom(dst []byte, random *rand.Rand, depth int) []byte {
 }
 
 func TestJSON(t *testing.T) {
-	j, err := ParseJSON([]byte(`{"a": "{{doc.s}}\n", "b": [1, "x", {"{{c}}": "{{ doc.n.x }}"}], "d": null, "e":[], "f":{}}`))
+	j, err := ParseJSON(Work{}, []byte(`{"a": "{{doc.s}}\n", "b": [1, "x", {"{{c}}": "{{ doc.n.x }}"}], "d": null, "e":[], "f":{}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := j.RenderDocument([]byte(`{"s":"q\"uote","n":{"x":"é"}}`))
+	got, err := j.RenderDocument(Work{}, []byte(`{"s":"q\"uote","n":{"x":"é"}}`))
 	if want := `{"a":"q\"uote\n","b":[1,"x",{"{{c}}":"é"}],"d":null,"e":[],"f":{}}`; err != nil || string(got) != want {
 		t.Errorf("%s, %v", got, err)
 	}
-	if _, err := j.RenderDocument([]byte(`{"s":"x"}`)); err == nil {
+	if _, err := j.RenderDocument(Work{}, []byte(`{"s":"x"}`)); err == nil {
 		t.Error("a missing field is rendered")
 	}
-	q, err := ParseJSON([]byte(`["{{q}}", "{{media.image.url}}"]`))
+	q, err := ParseJSON(Work{}, []byte(`["{{q}}", "{{media.image.url}}"]`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err = q.Render(Variable{"q", json.RawMessage(`"hi"`)}, Variable{"media", json.RawMessage(`{"image":{"url":"u"},"more":1}`)})
+	got, err = q.Render(Work{}, Variable{"q", json.RawMessage(`"hi"`)}, Variable{"media", json.RawMessage(`{"image":{"url":"u"},"more":1}`)})
 	if err != nil || string(got) != `["hi","u"]` {
 		t.Errorf("%s, %v", got, err)
 	}
-	if _, err := q.Render(Variable{"q", json.RawMessage(`"hi"`)}); err == nil {
+	if _, err := q.Render(Work{}, Variable{"q", json.RawMessage(`"hi"`)}); err == nil {
 		t.Error("absent media is rendered")
 	}
 	for _, broken := range []string{`{"a": ["{% if"]}`, `{"a": `} {
-		if _, err := ParseJSON([]byte(broken)); err == nil {
+		if _, err := ParseJSON(Work{}, []byte(broken)); err == nil {
 			t.Errorf("%s is read", broken)
 		}
 	}
@@ -294,7 +294,7 @@ func FuzzTemplate(f *testing.F) {
 		f.Add(s, sample)
 	}
 	f.Fuzz(func(t *testing.T, source, doc string) {
-		parsed, err := Parse(source)
+		parsed, err := Parse(Work{}, source)
 		var keys map[string]json.RawMessage
 		if err != nil || json.Unmarshal([]byte(doc), &keys) != nil || keys == nil {
 			return
@@ -303,7 +303,7 @@ func FuzzTemplate(f *testing.F) {
 		if err != nil {
 			return
 		}
-		got, err := parsed.Render(whole, everything, 50)
+		got, err := parsed.Render(Work{}, whole, everything, 50)
 		if len(got) > 50 {
 			t.Fatalf("%q, %v", got, err)
 		}
