@@ -138,7 +138,7 @@ var routeRows = map[string]attacked{
 	"PATCH /chats/{workspace}/settings":        {costs: byBody, walk: []string{`{"source": "vLlm", "baseUrl": "http://127.0.0.1:1"}`}},
 	"DELETE /chats/{workspace}/settings":       {costs: byQuery},
 
-	"POST /render-template": {costs: byBody, reads: true,
+	"POST /render-template": {costs: slices.Concat(byBody, templates), fixed: templateFixed, reads: true,
 		walk: []string{`{"template": {"kind": "inlineDocumentTemplate", "inline": "{{doc.secret}}"}, "input": {"kind": "indexDocument", "indexUid": "%s", "id": "1"}}`,
 			`{"template": {"kind": "inlineDocumentTemplate", "inline": "{{doc.secret}}"}, "input": {"kind": "indexDocument", "indexUid": "theirs", "id": "1"}}`}},
 

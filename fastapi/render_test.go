@@ -3,6 +3,9 @@ package fastapi
 import (
 	"strings"
 	"testing"
+	"time"
+
+	"svc/internal/template"
 )
 
 func TestRenderFragments(t *testing.T) {
@@ -105,5 +108,30 @@ func TestRenderTemplate(t *testing.T) {
 		if r := c.as(tt.key).json("POST", "/render-template", tt.body); r.status != tt.status {
 			t.Errorf("%s: %d %s, want %d", tt.body, r.status, r.body, tt.status)
 		}
+	}
+}
+
+// TestRenderingsAreCharged renders what takes more than all requests may hold, and then what does not.
+func TestRenderingsAreCharged(t *testing.T) {
+	c, _ := newInstance(t, Options{Memory: 4 << 20})
+	c.json("PATCH", "/experimental-features", `{"renderRoute": true}`)
+	long := strings.Repeat("{{1}}", (template.MaxSource-2)/5)
+	for what, tt := range map[string]struct{ source, want string }{
+		"a list":     {"{% assign a = 'x,y' | split: ',' %}" + strings.Repeat("{% assign a = a | concat: a %}", 16), "too_many_search_requests"},
+		"a text":     {"{% assign a = 'x' %}" + strings.Repeat("{% assign a = a | append: a %}", 23), "too_many_search_requests"},
+		"a template": {long, "too_many_search_requests"},
+		"little":     {"{{ doc.id }}", `"rendered":"1"`},
+	} {
+		for _, kind := range []string{"inlineDocumentTemplate", "inlineFragment"} {
+			got := c.json("POST", "/render-template", `{"template":{"kind":"`+kind+`","inline":"`+tt.source+`"},"input":{"kind":"inlineDocument","inline":{"id":1}}}`)
+			if !strings.Contains(got.body, tt.want) {
+				t.Errorf("%s, %s: %.200s", what, kind, got.body)
+			}
+		}
+	}
+	for end := time.Now().Add(time.Minute); c.server.budget.Used() > 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	}
+	if used := c.server.budget.Used(); used != 0 {
+		t.Errorf("%d bytes are held at the end", used)
 	}
 }

@@ -3,6 +3,7 @@ package template
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 )
@@ -86,14 +87,7 @@ var filters = map[string]filter{
 	"where":          {1, 2, where},
 }
 
-func filterNames() []string {
-	names := make([]string, 0, len(filters))
-	for name := range filters {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func filterNames() []string { return slices.Sorted(maps.Keys(filters)) }
 
 func defaultTo(_ *renderer, v value, args []value) (value, error) {
 	if v.empty(false) || v.kind == kindBool && !v.bool {

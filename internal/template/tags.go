@@ -3,6 +3,9 @@ package template
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 )
 
 var errNesting = fmt.Errorf("it is nested too deep: %d levels are allowed", maxNesting)
@@ -15,6 +18,9 @@ type parser struct {
 	depth  int
 	fields bool // a variable is called fields
 }
+
+// tagNames returns the names of tags that begin something, but for comment and raw.
+func tagNames() []string { return slices.Sorted(maps.Keys(tags)) }
 
 // tag is a tag that ends a block or a part of it.
 type tag struct {
@@ -77,7 +83,7 @@ func (p *parser) block(ends ...string) ([]node, tag, error) {
 		}
 		read, ok := tags[name]
 		if !ok {
-			return nil, tag{}, fmt.Errorf("the tag `%s` is not known, or does not belong here", name)
+			return nil, tag{}, fmt.Errorf("the tag `%s` is not known, or does not belong here: there are %s", name, strings.Join(tagNames(), ", "))
 		}
 		n, err := read(p, &in, piece.line)
 		if err != nil {
