@@ -26,9 +26,10 @@ type Options struct {
 	Format  byte     // version of what is in the buckets
 	Buckets [][]byte // of a new file, beside that with the format
 	Logger  *slog.Logger
-	MapSize int  // bytes of address space mapped from the start
-	Step    int  // bytes that the file grows by; 0: bbolt's
-	NoSync  bool // the file need not outlive a power failure
+	MapSize int     // bytes of address space mapped from the start
+	Step    int     // bytes that the file grows by; 0: bbolt's
+	NoSync  bool    // the file need not outlive a power failure
+	Fill    float64 // how full pages of copies become: a share; 0: bbolt's
 	// Lacking is told, where it is not nil, that one of the two roots is damaged: the last change may be missing.
 	Lacking func()
 }
@@ -195,19 +196,20 @@ func checkFormat(db *DB, o *Options) error {
 	})
 }
 
-// sumBytes is the length of the checksum after a value.
-const sumBytes = 4
+// SumBytes is the length of the checksum that stands behind a value.
+const SumBytes = 4
 
 // errSum is the error of a value that is another than was stored, or stands under another key.
 var errSum = errors.New("its checksum does not fit")
 
 // Put stores a value with the checksum of it and its key behind it. Both are bbolt's until the transaction ends.
 func Put(b *Bucket, key, value []byte) error {
-	if err := b.sound(key, false); err != nil {
-		return err
-	}
-	sealed := append(make([]byte, 0, len(value)+sumBytes), value...)
-	return b.bolt.Put(key, binary.LittleEndian.AppendUint32(sealed, sum(key, value)))
+	return PutOwned(b, key, append(make([]byte, 0, len(value)+SumBytes), value...))
+}
+
+// PutOwned is Put for a value behind which there may be room: that is used.
+func PutOwned(b *Bucket, key, value []byte) error {
+	return b.put(key, binary.LittleEndian.AppendUint32(value, sum(key, value)))
 }
 
 // Get returns the value that Put stored; nil when there is none.
@@ -221,7 +223,7 @@ func Get(b *Bucket, key []byte) ([]byte, error) {
 
 // Value returns the value in what stands in the file under a key, as cursors give it.
 func Value(key, sealed []byte) ([]byte, error) {
-	n := len(sealed) - sumBytes
+	n := len(sealed) - SumBytes
 	if n < 0 || binary.LittleEndian.Uint32(sealed[n:]) != sum(key, sealed[:n]) {
 		return nil, errSum
 	}

@@ -34,29 +34,7 @@ func made(t *testing.T, r *rand.Rand) (name string, want map[uint32]string) {
 	}
 	want = map[uint32]string{}
 	for range 20 {
-		err := db.Update(func(tx *Tx) error {
-			b := tx.Bucket(things)
-			for range 60 {
-				k := uint32(r.IntN(800))
-				if r.IntN(3) == 0 {
-					delete(want, k)
-					if err := b.Delete(at(k)); err != nil {
-						return err
-					}
-					continue
-				}
-				v := strings.Repeat(fmt.Sprint(k, r.IntN(1000)), 1+r.IntN(10))
-				if r.IntN(100) == 0 {
-					v = strings.Repeat("long", 4000)
-				}
-				want[k] = v
-				if err := Put(b, at(k), []byte(v)); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
+		if err := changeSome(db, r, want); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -64,6 +42,32 @@ func made(t *testing.T, r *rand.Rand) (name string, want map[uint32]string) {
 		t.Fatal(err)
 	}
 	return name, want
+}
+
+// changeSome makes random changes, and in want, too.
+func changeSome(db *DB, r *rand.Rand, want map[uint32]string) error {
+	return db.Update(func(tx *Tx) error {
+		b := tx.Bucket(things)
+		for range 60 {
+			k := uint32(r.IntN(800))
+			if r.IntN(3) == 0 {
+				delete(want, k)
+				if err := b.Delete(at(k)); err != nil {
+					return err
+				}
+				continue
+			}
+			v := strings.Repeat(fmt.Sprint(k, r.IntN(1000)), 1+r.IntN(10))
+			if r.IntN(100) == 0 {
+				v = strings.Repeat("long", 4000)
+			}
+			want[k] = v
+			if err := Put(b, at(k), []byte(v)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // holds returns what is wrong with the content of a file that opens; damaged values are no surprise.

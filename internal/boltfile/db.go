@@ -19,6 +19,7 @@ type DB struct {
 	pages *pages
 
 	writer sync.Mutex    // held from Begin to Commit or Rollback
+	noted  *noted        // under writer: what a copy that is being made has to change; nil: none is
 	known  atomic.Uint64 // the newest transaction whose pages are known
 
 	waiting    sync.Mutex
@@ -51,8 +52,11 @@ func (db *DB) Path() string { return db.path }
 // Readers returns how many transactions read the file.
 func (db *DB) Readers() int { return db.bolt.Stats().OpenTxN }
 
-// FreeBytes returns how much of the file is free.
-func (db *DB) FreeBytes() int64 { return int64(db.bolt.Stats().FreePageN) * db.pages.size }
+// FreeBytes returns how much of the file is free, or will be once those have ended who still read it as it was.
+func (db *DB) FreeBytes() int64 {
+	s := db.bolt.Stats()
+	return int64(s.FreePageN+s.PendingPageN) * db.pages.size
+}
 
 // Close closes the file, once its readers have ended. What bbolt has locked for ever goes with the process.
 func (db *DB) Close() error {

@@ -380,18 +380,20 @@ func branchElement(page []byte, i int) (key []byte, child uint64) {
 type keyRange struct {
 	root      uint64
 	low, next []byte // nil: there are none before, or behind
+	beside    bool   // the pages beside those on the way were compared, too
 }
 
 // knownRanges is of how many roots a transaction knows one.
 const knownRanges = 4
 
-// sound compares the pages from a root to the leaf where a key is or would be, unless that was done last.
-func (t *Tx) sound(root uint64, key []byte) error {
+// sound compares the pages from a root to the leaf where a key is or would be, and with beside those beside them, unless that was done
+// last.
+func (t *Tx) sound(root uint64, key []byte, beside bool) error {
 	r := &t.known[root%knownRanges]
-	if r.root == root && bytes.Compare(r.low, key) <= 0 && (r.next == nil || bytes.Compare(key, r.next) < 0) {
+	if r.root == root && (r.beside || !beside) && bytes.Compare(r.low, key) <= 0 && (r.next == nil || bytes.Compare(key, r.next) < 0) {
 		return nil
 	}
-	_, _, _, err := t.way(root, key, false)
+	_, _, _, err := t.way(root, key, beside)
 	return err
 }
 
@@ -407,7 +409,7 @@ func (t *Tx) way(root uint64, key []byte, beside bool) (leaf uint64, page, next 
 		}
 		n := int(binary.LittleEndian.Uint16(page[10:]))
 		if binary.LittleEndian.Uint16(page[8:]) == leafFlag {
-			t.known[root%knownRanges] = keyRange{root, low, next}
+			t.known[root%knownRanges] = keyRange{root, low, next, beside}
 			return id, page, next, nil
 		}
 		if n == 0 || depth > maxDepth {

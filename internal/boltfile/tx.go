@@ -122,15 +122,15 @@ func must(err error) {
 
 // Bucket returns a bucket, nil when there is none. It panics for Guard where a page on the way is damaged.
 func (t *Tx) Bucket(name []byte) *Bucket {
-	must(t.sound(t.root, name))
-	return t.wrap(t.tx.Bucket(name))
+	must(t.sound(t.root, name, false))
+	return t.wrap(name, t.tx.Bucket(name))
 }
 
-func (t *Tx) wrap(b *bbolt.Bucket) *Bucket {
+func (t *Tx) wrap(name []byte, b *bbolt.Bucket) *Bucket {
 	if b == nil {
 		return nil
 	}
-	return &Bucket{tx: t, bolt: b, root: uint64(b.Root())}
+	return &Bucket{tx: t, name: name, bolt: b, root: uint64(b.Root())}
 }
 
 // CreateBucket makes a bucket.
@@ -139,7 +139,7 @@ func (t *Tx) CreateBucket(name []byte) (*Bucket, error) {
 		return nil, bbolt.ErrBucketExists
 	}
 	b, err := t.tx.CreateBucket(name)
-	return t.wrap(b), err
+	return t.wrap(name, b), err
 }
 
 // CreateBucketIfNotExists returns a bucket, made where there is none.
@@ -160,6 +160,11 @@ func (t *Tx) DeleteBucket(name []byte) error {
 	if _, _, _, err := t.way(t.root, name, true); err != nil {
 		return err
 	}
+	if n := t.db.noted; n != nil {
+		n.mu.Lock()
+		n.giveUp()
+		n.mu.Unlock()
+	}
 	return t.tx.DeleteBucket(name)
 }
 
@@ -177,6 +182,7 @@ func (t *Tx) ForEach(f func(name []byte, b *Bucket) error) error {
 // Bucket is a bucket in a transaction.
 type Bucket struct {
 	tx   *Tx
+	name []byte
 	bolt *bbolt.Bucket
 	root uint64 // its page; 0: it is inside a page of the bucket of buckets, or new
 }
@@ -189,14 +195,10 @@ func (b *Bucket) Fill(share float64) { b.bolt.FillPercent = share }
 
 // sound compares the pages to a key, and where it is to be deleted those beside them.
 func (b *Bucket) sound(key []byte, deleted bool) error {
-	switch {
-	case b.root == 0:
+	if b.root == 0 {
 		return nil
-	case !deleted:
-		return b.tx.sound(b.root, key)
 	}
-	_, _, _, err := b.tx.way(b.root, key, true)
-	return err
+	return b.tx.sound(b.root, key, deleted)
 }
 
 // Get returns what is stored under a key, as it stands in the file; nil when there is nothing.
@@ -207,11 +209,28 @@ func (b *Bucket) Get(key []byte) ([]byte, error) {
 	return b.bolt.Get(key), nil
 }
 
+// put stores what is to stand in the file under a key. Both are bbolt's until the transaction ends.
+func (b *Bucket) put(key, sealed []byte) error {
+	if err := b.sound(key, false); err != nil {
+		return err
+	}
+	b.note(key)
+	return b.bolt.Put(key, sealed)
+}
+
+// note has a copy that is being made of the file hear of a change.
+func (b *Bucket) note(key []byte) {
+	if n := b.tx.db.noted; n != nil {
+		n.note(b.name, key)
+	}
+}
+
 // Delete removes a key.
 func (b *Bucket) Delete(key []byte) error {
 	if err := b.sound(key, true); err != nil {
 		return err
 	}
+	b.note(key)
 	return b.bolt.Delete(key)
 }
 
@@ -242,6 +261,17 @@ type Cursor struct {
 func (c *Cursor) First() (k, v []byte) {
 	c.to(nil)
 	k, v = c.bolt.First()
+	c.ends = bytes.Equal(k, c.last)
+	return k, v
+}
+
+// Seek moves to a key, or to the first one behind it, and returns it with its value; nil when there is none.
+func (c *Cursor) Seek(key []byte) (k, v []byte) {
+	c.to(key)
+	if c.last != nil && c.next != nil && bytes.Compare(key, c.last) > 0 {
+		c.to(c.next) // where bbolt goes on
+	}
+	k, v = c.bolt.Seek(key)
 	c.ends = bytes.Equal(k, c.last)
 	return k, v
 }
