@@ -188,20 +188,15 @@ type storedStep struct {
 	Took time.Duration `json:"took"`
 }
 
-// fact gives what filters ask of a batch of these tasks.
-func (b *Batch) fact(tasks []*Task) *batchFact {
-	f := &batchFact{indexes: sortedKeys(b.Stats.Indexes)}
-	f.times[startedAt], f.times[finishedAt] = toNanos(b.StartedAt), toNanos(b.FinishedAt)
-	for _, t := range tasks {
-		f.statuses |= 1 << t.Status
-		f.kinds |= 1 << t.Kind
-		at := toNanos(t.EnqueuedAt)
-		if f.times[oldestEnqueued] == 0 || at < f.times[oldestEnqueued] {
-			f.times[oldestEnqueued] = at
-		}
-		f.times[newestEnqueued] = max(f.times[newestEnqueued], at)
+// count takes note of a task of the batch.
+func (f *batchFact) count(t *Task) {
+	f.statuses |= 1 << t.Status
+	f.kinds |= 1 << t.Kind
+	at := toNanos(t.EnqueuedAt)
+	if f.times[oldestEnqueued] == 0 || at < f.times[oldestEnqueued] {
+		f.times[oldestEnqueued] = at
 	}
-	return f
+	f.times[newestEnqueued] = max(f.times[newestEnqueued], at)
 }
 
 // encodeBatch gives the record of a finished batch.

@@ -72,7 +72,7 @@ func BenchmarkReadTasks(b *testing.B) {
 }
 
 // million makes a queue file with n finished tasks, each with its batch.
-func million(b *testing.B, o Options, n int) {
+func million(b testing.TB, o Options, n int) {
 	b.Helper()
 	q, err := open(o)
 	if err != nil {
@@ -98,7 +98,9 @@ func million(b *testing.B, o Options, n int) {
 				t := rec.task(uid, tx.names)
 				bt := &Batch{UID: uid, StartedAt: t.StartedAt, FinishedAt: t.FinishedAt, Details: rec.details}
 				bt.Stats.count(t)
-				f := bt.fact([]*Task{t})
+				f := &batchFact{indexes: sortedKeys(bt.Stats.Indexes)}
+				f.times[startedAt], f.times[finishedAt] = toNanos(bt.StartedAt), toNanos(bt.FinishedAt)
+				f.count(t)
 				enc, err := encodeBatch(bt, f, roaring.BitmapOf(uid))
 				if err != nil {
 					return err

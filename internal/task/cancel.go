@@ -3,6 +3,7 @@ package task
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -11,134 +12,162 @@ import (
 	"svc/internal/index"
 )
 
-// cancelTasks runs one cancelation: all matched tasks that wait become
-// canceled in the transaction that ends the cancelation.
+// partTasks and partBytes bound the part of a cancelation or a deletion that is stored in one transaction: what is enqueued meanwhile
+// waits for no more, and no more is in memory.
+const (
+	partTasks = 10_000
+	partBytes = 16 << 20 // of the records of tasks
+)
+
+// part is partTasks, or what a test wants.
+func (o *Options) part() int {
+	if o.partTasks > 0 {
+		return o.partTasks
+	}
+	return partTasks
+}
+
+// cancelTasks runs one cancelation: the matched tasks that wait become canceled, a part of them in each transaction, and the last part in
+// the one that ends the cancelation. No other batch begins until then. After a crash the cancelation is what runs first, and goes on
+// in the same batch (see begunCancelation): what it has canceled before names both.
 func (q *Queue) cancelTasks(run *running) error {
 	t := run.tasks[0]
-	c := t.Content.(CancelTasks)
 	run.progress.inside(0, index.Step{Name: "retrieving tasks", Total: 4})
-	set := roaring.BitmapOf(c.Tasks...)
-	set.RemoveRange(uint64(t.UID), 1<<32)
-	var canceled []*Task
-	var names *names
-	err := q.read(func(ro *roster, _ *boltfile.Tx) error {
-		set.And(ro.byStatus[Enqueued])
-		names = ro.names
-		return nil
-	}, func(tx *boltfile.Tx) (err error) {
-		canceled, err = readTasks(tx, set, names)
-		return err
-	})
-	if err != nil {
+	waiting := roaring.BitmapOf(t.Content.(CancelTasks).Tasks...)
+	waiting.RemoveRange(uint64(t.UID), 1<<32)
+	before := roaring.New()
+	q.roster.mu.RLock()
+	waiting.And(q.roster.byStatus[Enqueued])
+	if set := q.roster.canceledBy[t.UID]; set != nil {
+		before.Or(set)
+	}
+	q.roster.mu.RUnlock()
+	s := summarize(run)
+	if err := q.recount(s, before); err != nil {
 		return err
 	}
 	run.progress.inside(0, index.Step{Name: "updating tasks", Finished: 3, Total: 4})
-	ends := make([]end, 0, len(canceled)+1)
-	for _, other := range canceled {
-		ends = append(ends, end{task: other, status: Canceled, canceledBy: t.UID, result: result{outcome: outcome{failed: true}}})
+	total := int(before.GetCardinality() + waiting.GetCardinality())
+	for {
+		run.progress.inside(1, index.Step{Name: "task", Finished: s.batch.Stats.Total, Total: total})
+		done, err := q.cancelPart(s, waiting)
+		if done || err != nil {
+			return err
+		}
+		// Not run.ctx: a cancelation that has begun cannot be canceled.
+		if err := context.Cause(q.ctx); err != nil {
+			return err
+		}
 	}
-	ends = append(ends, end{task: t, status: Succeeded, result: result{outcome: outcome{count: len(canceled)}}})
-	return q.finish(run, ends, nil)
 }
 
-// deleteTasks runs all waiting deletions: what they matched and is finished
-// goes in the transaction that ends them. A batch goes with its last task.
-func (q *Queue) deleteTasks(run *running) error {
-	run.progress.inside(0, index.Step{Name: "retrieving tasks", Total: 8})
-	gone := roaring.New()
-	ends := make([]end, len(run.tasks))
-	var finished *roaring.Bitmap
-	q.roster.mu.RLock()
-	finished = roaring.FastOr(q.roster.byStatus[Succeeded], q.roster.byStatus[Failed], q.roster.byStatus[Canceled])
-	q.roster.mu.RUnlock()
-	for i, t := range run.tasks {
-		set := roaring.BitmapOf(t.Content.(DeleteTasks).Tasks...)
-		set.And(finished)
-		set.AndNot(gone)
-		gone.Or(set)
-		ends[i] = end{task: t, status: Succeeded, result: result{outcome: outcome{count: int(set.GetCardinality())}}}
-	}
-	run.progress.inside(0, index.Step{Name: "deleting tasks", Finished: 6, Total: 8})
-	return q.finish(run, ends, func(tx *txn) error { return tx.deleteTasks(gone) })
-}
-
-// deleteTasks removes finished tasks and the batches that lose their last one.
-func (tx *txn) deleteTasks(gone *roaring.Bitmap) error {
-	touched := roaring.New()
-	var rec record
-	for it := gone.Iterator(); it.HasNext(); {
-		uid := it.Next()
-		found, err := readHead(tx.tasks, uid, &rec)
-		if err != nil {
-			return err
+// cancelPart cancels as many of the tasks that wait as fit into a transaction, and takes them out of the set. With the last of them, which
+// done reports, the cancelation and its batch end.
+func (q *Queue) cancelPart(s *summary, waiting *roaring.Bitmap) (done bool, err error) {
+	at := q.finishTime(s.run)
+	by := s.run.tasks[0]
+	before := s.batch.Stats.Total
+	var canceled []*Task
+	var batch []byte
+	done, err = q.storeBatch(s, func(tx *txn) (_ []*Task, _ []byte, err error) {
+		if canceled, err = tx.cancel(s.run, firstOf(waiting, q.o.part()), at); err != nil {
+			return nil, nil, err
 		}
-		if found && rec.batch != noUID {
-			touched.Add(rec.batch)
+		if uint64(len(canceled)) < waiting.GetCardinality() {
+			return canceled, nil, nil
 		}
-		if err := tx.tasks.Delete(key(uid)); err != nil {
-			return err
+		e := end{task: by, status: Succeeded, result: result{outcome: outcome{count: before + len(canceled)}}}
+		ended := append(canceled, e.finished(s.run, at))
+		if err := tx.finish(ended[len(canceled)]); err != nil {
+			return nil, nil, err
 		}
-	}
-	emptied := roaring.New()
-	for it := touched.Iterator(); it.HasNext(); {
-		uid := it.Next()
-		b, tasks, err := storedBatchOf(tx.batches, uid, nil)
-		if err != nil {
-			return err
-		}
-		if b == nil {
-			continue
-		}
-		tasks.And(tx.roster.tasks)
-		if tasks.AndNot(gone); tasks.IsEmpty() {
-			emptied.Add(uid)
-			if err := tx.batches.Delete(key(uid)); err != nil {
-				return err
+		if batch == nil { // a second try ends the same tasks
+			for _, t := range ended {
+				s.add(t)
+			}
+			if batch, err = s.close(at); err != nil {
+				return nil, nil, err
 			}
 		}
-	}
-	tx.after = append(tx.after, func(ro *roster) {
-		ro.remove(gone)
-		ro.removeBatches(emptied)
+		return ended, batch, nil
 	})
-	return tx.dropNames(gone)
+	if done || err != nil {
+		return done, err
+	}
+	for _, t := range canceled {
+		s.add(t)
+		waiting.Remove(t.UID)
+	}
+	return false, nil
 }
 
-// retain asks for the deletion of the oldest finished tasks when too many are stored.
-func (q *Queue) retain() error {
-	limit := q.o.MaxTasks
-	if limit < 0 {
+// recount adds tasks to a summary that an earlier run of their cancelation has canceled.
+func (q *Queue) recount(s *summary, tasks *roaring.Bitmap) error {
+	var names *names
+	return q.read(func(ro *roster, _ *boltfile.Tx) error {
+		names = ro.names
 		return nil
+	}, func(tx *boltfile.Tx) error {
+		for it := tasks.Iterator(); it.HasNext(); {
+			t, err := shownTask(tx, it.Next(), names, nil, nil)
+			if err != nil {
+				return err
+			}
+			s.add(t)
+		}
+		return nil
+	})
+}
+
+// cancel cancels tasks that wait, but no more than partBytes, and returns them.
+func (tx *txn) cancel(run *running, tasks *roaring.Bitmap, at time.Time) (canceled []*Task, err error) {
+	var records []*record
+	bytes := 0
+	err = eachOf(tx.tasks, tasks, damagedTask, func(uid uint32, v []byte) (more bool, err error) {
+		rec, err := decodeRecord(v)
+		if err != nil {
+			return false, damagedTask(tx.tasks, uid, err)
+		}
+		t := rec.task(uid, tx.names)
+		if t.Content, err = decodeContent(rec.kind, rec.content); err != nil {
+			return false, fmt.Errorf("cannot read the content of task %d: %w", uid, err)
+		}
+		e := end{task: t, status: Canceled, canceledBy: run.tasks[0].UID, result: result{outcome: outcome{failed: true}}}
+		canceled, records = append(canceled, e.finished(run, at)), append(records, rec)
+		bytes += len(v)
+		return bytes < partBytes, nil
+	})
+	if err == nil && len(records) == 0 && !tasks.IsEmpty() {
+		err = lostTask(tx.tasks, tasks.Minimum())
 	}
-	q.roster.mu.RLock()
-	full := int(q.roster.tasks.GetCardinality()) >= limit
-	asked := q.roster.byStatus[Enqueued].Intersects(q.roster.byKind[TaskDeletion])
-	var oldest []uint32
-	var newest int64 // time of enqueuing
-	if full && !asked {
-		finished := roaring.FastOr(q.roster.byStatus[Succeeded], q.roster.byStatus[Failed], q.roster.byStatus[Canceled])
-		for it := finished.Iterator(); it.HasNext() && len(oldest) < limit/10; {
-			uid := it.Next()
-			oldest = append(oldest, uid)
-			newest = max(newest, q.roster.times.get(uid, enqueuedAt))
+	for i, rec := range records {
+		if err == nil {
+			err = tx.end(canceled[i], rec)
 		}
 	}
-	q.roster.mu.RUnlock()
-	switch {
-	case !full || asked:
-		return nil
-	case len(oldest) < 2:
-		q.log.Warn("the queue holds many tasks, and hardly any is finished: none is deleted", "limit", limit)
-		return nil
+	return canceled, err
+}
+
+// begunCancelation returns a cancelation that waits, and has canceled tasks in a batch that is not stored: the program ended meanwhile.
+// It is the next one to run, in that batch.
+func (r *roster) begunCancelation(tx *boltfile.Tx) (uid, batch uint32, begun bool, err error) {
+	waiting := roaring.And(r.byStatus[Enqueued], r.byKind[TaskCancelation])
+	for it := waiting.Iterator(); it.HasNext(); {
+		uid := it.Next()
+		canceled := r.canceledBy[uid]
+		if canceled == nil {
+			continue
+		}
+		var rec record
+		found, err := readHead(tx.Bucket(taskBucket), canceled.Minimum(), &rec)
+		if err != nil {
+			return 0, 0, false, err
+		}
+		if found && rec.batch != noUID && !r.batches.Contains(rec.batch) {
+			return uid, rec.batch, true, nil
+		}
 	}
-	query := "?beforeEnqueuedAt=" + fromNanos(newest+1).Format(time.RFC3339Nano) + "&statuses=succeeded,failed,canceled"
-	r := &request{New: New{Content: DeleteTasks{Query: query, Tasks: oldest}}}
-	var err error
-	if r.content, err = encodeContent(r.Content); err != nil {
-		return err
-	}
-	q.store([]*request{r})
-	return r.err
+	return 0, 0, false, nil
 }
 
 // IsCanceled reports whether the batch of an Executor's context was canceled, and not only interrupted.

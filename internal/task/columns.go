@@ -108,3 +108,41 @@ func (c *columns) keepBetween(set *roaring.Bitmap, column int, after, before int
 	}
 	set.AndNot(out)
 }
+
+// counts holds a number for each of many uids, in pages of consecutive uids.
+type counts struct{ pages map[uint32]*countPage }
+
+type countPage struct {
+	of  [1 << pageBits]uint32
+	sum int
+}
+
+func newCounts() *counts { return &counts{pages: map[uint32]*countPage{}} }
+
+// add adds n to the number of a uid.
+func (c *counts) add(uid, n uint32) {
+	p := c.pages[uid>>pageBits]
+	if p == nil {
+		p = &countPage{}
+		c.pages[uid>>pageBits] = p
+	}
+	p.of[uid&(1<<pageBits-1)] += n
+	p.sum += int(n)
+}
+
+// sub takes n from the number of a uid, which is at least n.
+func (c *counts) sub(uid, n uint32) {
+	p := c.pages[uid>>pageBits]
+	p.of[uid&(1<<pageBits-1)] -= n
+	if p.sum -= int(n); p.sum == 0 {
+		delete(c.pages, uid>>pageBits)
+	}
+}
+
+// get returns the number of a uid.
+func (c *counts) get(uid uint32) uint32 {
+	if p := c.pages[uid>>pageBits]; p != nil {
+		return p.of[uid&(1<<pageBits-1)]
+	}
+	return 0
+}

@@ -1,52 +1,164 @@
 package task
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 
 	"svc/internal/boltfile"
+	"svc/internal/pace"
 	"svc/internal/vfs"
 )
 
 const compactSuffix = ".compact"
 
+// The file is compacted by itself when at least so many bytes of it, and half of it, are free: after many tasks were deleted.
+const shrinkFrom = 8 << 20
+
+// A compaction catches up with what is stored meanwhile until that are few tasks, or so often. Then writers wait for the rest.
+const (
+	fewChanges  = 512
+	maxCatchUps = 8
+)
+
+// shrinkSoon has the file compacted in the background if that is worth it.
+func (q *Queue) shrinkSoon() {
+	select {
+	case q.shrinking <- struct{}{}:
+	default:
+	}
+}
+
+// shrink compacts the file in the background when much of it is free, and beside searches at their pace.
+func (q *Queue) shrink() {
+	defer q.done.Done()
+	var worker *pace.Worker
+	if q.o.Catalog != nil {
+		worker = pace.Of(pace.Beside(q.ctx, q.o.Catalog.Searches()))
+	}
+	for {
+		select {
+		case <-q.shrinking:
+		case <-q.ctx.Done():
+			return
+		}
+		if !q.sparse() {
+			continue
+		}
+		before, after, err := q.compact(func() error {
+			worker.Yield()
+			return context.Cause(q.ctx)
+		})
+		switch {
+		case err == nil:
+			q.log.Info("the task queue's file was compacted", "before", FormatSize(before), "after", FormatSize(after))
+		case q.ctx.Err() == nil:
+			q.log.Warn("the task queue's file cannot be compacted; it is tried again when tasks are deleted, and with POST /tasks/compact", "error", err)
+		}
+	}
+}
+
+// sparse reports whether the file is to be compacted.
+func (q *Queue) sparse() bool {
+	q.roster.mu.RLock()
+	defer q.roster.mu.RUnlock()
+	from := int64(shrinkFrom)
+	if q.o.shrinkFrom > 0 {
+		from = q.o.shrinkFrom
+	}
+	free := q.db.FreeBytes()
+	return free >= from && 2*free >= fileBytes(q.db)
+}
+
 // Compact writes the queue's file anew without the pages that deleted tasks
-// left, and puts it in the place of the old one. Meanwhile readers go on;
-// writers wait. Sizes are bytes of the file. After an error the queue goes on
+// left, and puts it in the place of the old one. Meanwhile others read and write; writers wait while the
+// last changes are made in the new file. Sizes are bytes of the file. After an error the queue goes on
 // with the file it had.
 func (q *Queue) Compact() (before, after int64, err error) {
-	q.writing.Lock()
-	defer q.writing.Unlock()
-	if err := q.writable(); err != nil {
-		return 0, 0, err
-	}
-	old := q.db
-	var fresh *boltfile.DB
-	err = boltfile.Guard(q.file, func() error {
-		// What is damaged in it must not become sound by being left out.
-		if err := boltfile.Check(q.file); err != nil {
-			return err
-		}
-		if boltfile.LastTx(old) != q.roster.txid {
-			return boltfile.RootLost(q.file)
-		}
-		fresh, err = q.copyFile()
-		return err
-	})
+	return q.compact(func() error { return nil })
+}
+
+// compact is Compact, which calls each now and then; its error ends the compaction.
+func (q *Queue) compact(each func() error) (before, after int64, err error) {
+	q.compacting.Lock()
+	defer q.compacting.Unlock()
+	old, copied, err := q.beginCopy()
 	if err == nil {
-		before, after = fileBytes(old), fileBytes(fresh)
-		err = q.unread(func() (err error) {
-			fresh, err = q.takeName(fresh)
-			return err
-		}, func() { q.db, q.roster.txid = fresh, boltfile.LastTx(fresh) })
+		before, after, err = q.replaceFile(old, copied, each)
+		err = errors.Join(err, copied.Close())
 	}
 	if err != nil {
-		return 0, 0, errors.Join(fmt.Errorf("cannot compact %s: %w", q.file, err), removeIfThere(q.file+compactSuffix))
+		return 0, 0, fmt.Errorf("cannot compact %s: %w", q.file, err)
 	}
 	// Closing waits for those who still read there. The file has lost its name already: what goes wrong here loses nothing.
 	if err := old.Close(); err != nil {
 		q.log.Warn("the task queue's file from before its compaction cannot be closed", "error", err)
+	}
+	return before, after, nil
+}
+
+// beginCopy begins the copy of the file that is to replace it, and returns both.
+func (q *Queue) beginCopy() (*boltfile.DB, *boltfile.Copy, error) {
+	q.writing.Lock()
+	defer q.writing.Unlock()
+	if err := q.replaceable(q.db); err != nil {
+		return nil, nil, err
+	}
+	if err := removeIfThere(q.file + compactSuffix); err != nil {
+		return nil, nil, err
+	}
+	copied, err := boltfile.BeginCopy(q.db, q.file+compactSuffix, fileOptions(q.log, q.o.noSync))
+	return q.db, copied, err
+}
+
+// replaceable returns what keeps the file that is open as db from being replaced by a copy. writing is held.
+func (q *Queue) replaceable(db *boltfile.DB) error {
+	if err := q.writable(); err != nil {
+		return err
+	}
+	switch {
+	case q.db != db:
+		return errors.New("a change failed meanwhile, and the file was brought back to before it; try again")
+	case boltfile.LastTx(db) != q.roster.txid:
+		return boltfile.RootLost(q.file)
+	}
+	return nil
+}
+
+// replaceFile makes the copy whole and puts it in the place of the file, which is open as old.
+func (q *Queue) replaceFile(old *boltfile.DB, copied *boltfile.Copy, each func() error) (before, after int64, err error) {
+	if err := copied.Run(each); err != nil {
+		return 0, 0, err
+	}
+	for range maxCatchUps {
+		n, err := copied.CatchUp()
+		if err == nil {
+			err = each()
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+		if n <= fewChanges {
+			break
+		}
+	}
+	q.writing.Lock()
+	defer q.writing.Unlock()
+	if err := q.replaceable(old); err != nil {
+		return 0, 0, err
+	}
+	if _, err := copied.CatchUp(); err != nil {
+		return 0, 0, err
+	}
+	fresh := copied.Take()
+	before, after = fileBytes(old), fileBytes(fresh)
+	err = q.unread(func() (err error) {
+		fresh, err = q.takeName(fresh)
+		return err
+	}, func() { q.db, q.roster.txid = fresh, boltfile.LastTx(fresh) })
+	if err != nil {
+		return 0, 0, errors.Join(err, removeIfThere(q.file+compactSuffix))
 	}
 	// Until its directory is durable a power failure would bring the old file back without what is stored from now on, so
 	// that nothing is.
@@ -55,26 +167,6 @@ func (q *Queue) Compact() (before, after int64, err error) {
 		q.log.Error("the task queue takes no tasks until its directory is synced", "error", err)
 	}
 	return before, after, nil
-}
-
-// copyFile copies the queue's file and syncs the copy.
-func (q *Queue) copyFile() (*boltfile.DB, error) {
-	temporary := q.file + compactSuffix
-	if err := removeIfThere(temporary); err != nil {
-		return nil, err
-	}
-	fresh, err := openCopy(temporary)
-	if err != nil {
-		return nil, err
-	}
-	err = q.db.View(func(tx *boltfile.Tx) error { return copyBuckets(fresh, tx) })
-	if err == nil {
-		err = fresh.Sync()
-	}
-	if err = errors.Join(err, fresh.Close()); err != nil {
-		return nil, err
-	}
-	return boltfile.Open(temporary, fileOptions(q.log, q.o.noSync))
 }
 
 // takeName puts a copy in the place of the file, and returns it, opened. After an error fresh is closed, and the queue goes on

@@ -117,8 +117,9 @@ type CancelTasks struct {
 
 // DeleteTasks deletes those of Tasks that are finished when it runs; see Queue.Match.
 type DeleteTasks struct {
-	Query string
-	Tasks []uint32
+	Query   string
+	Tasks   []uint32
+	Deleted int // how many it has deleted so far
 }
 
 // CreateDump writes a dump. Keys are the API keys at the moment of the request, in the form of the dump.
@@ -295,11 +296,15 @@ func (c CancelTasks) details(_ string, o *outcome) json.RawMessage {
 }
 
 func (c DeleteTasks) details(_ string, o *outcome) json.RawMessage {
+	deleted := o.counter()
+	if o != nil && o.failed {
+		deleted = &c.Deleted // it was canceled after that
+	}
 	return encode(struct {
 		Matched int    `json:"matchedTasks"`
 		Deleted *int   `json:"deletedTasks"`
 		Filter  string `json:"originalFilter"`
-	}{len(c.Tasks), o.counter(), c.Query})
+	}{len(c.Tasks), deleted, c.Query})
 }
 
 func (CreateDump) details(string, *outcome) json.RawMessage {

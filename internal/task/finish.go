@@ -20,91 +20,156 @@ type end struct {
 	canceledBy uint32 // of canceled ones
 }
 
-// finish stores the ends of tasks, in uid order, with their batch in one
-// transaction, in which extra may change more. Then it drops payloads and tells OnBatch.
-func (q *Queue) finish(run *running, ends []end, extra func(*txn) error) error {
-	run.progress.outer(1)
+// summary is what is gathered of the tasks of a batch that ends.
+type summary struct {
+	run     *running
+	batch   *Batch
+	fact    batchFact
+	tasks   *roaring.Bitmap
+	details union
+}
+
+func summarize(run *running) *summary {
+	return &summary{run: run, tasks: roaring.New(), batch: &Batch{UID: run.uid, StartedAt: run.startedAt, Strategy: run.Strategy}}
+}
+
+// add takes note of a task that has ended in the batch.
+func (s *summary) add(t *Task) {
+	s.tasks.Add(t.UID)
+	s.details.add(t.Kind, t.Details)
+	s.batch.Stats.count(t)
+	s.fact.count(t)
+}
+
+// close ends the batch and returns its record.
+func (s *summary) close(finished time.Time) ([]byte, error) {
+	s.batch.FinishedAt = finished
+	s.batch.Details = s.details.json(true)
+	s.batch.Stats.trace = s.run.progress.times()
+	s.batch.Stats.Requests = requestsOf(&s.run.requests)
+	s.fact.indexes = sortedKeys(s.batch.Stats.Indexes)
+	s.fact.times[startedAt], s.fact.times[finishedAt] = toNanos(s.batch.StartedAt), toNanos(finished)
+	return encodeBatch(s.batch, &s.fact, s.tasks)
+}
+
+// finishTime is when tasks of a batch end that end now.
+func (q *Queue) finishTime(run *running) time.Time {
 	finished := q.now().UTC()
 	if finished.Before(run.startedAt) {
 		finished = run.startedAt
 	}
-	b := &Batch{UID: run.uid, StartedAt: run.startedAt, FinishedAt: finished, Strategy: run.Strategy}
-	set := roaring.New()
-	var u union
-	tasks := make([]*Task, len(ends))
-	for i, e := range ends {
-		run.progress.set(1, index.Step{Name: "task", Finished: i, Total: len(ends)})
-		t := *e.task
-		t.Status, t.Error = e.status, e.err
-		t.BatchUID, t.StartedAt, t.FinishedAt = &run.uid, run.startedAt, finished
-		if e.status == Canceled {
-			t.CanceledBy = &ends[i].canceledBy
-		}
-		if t.Details = e.details; t.Details == nil {
-			t.Details = t.Content.details(t.IndexUID, &e.outcome)
-		}
-		tasks[i] = &t
-		set.Add(t.UID)
-		u.add(t.Kind, t.Details)
-		b.Stats.count(&t)
+	return finished
+}
+
+// finished returns the task as it is when it has ended.
+func (e *end) finished(run *running, at time.Time) *Task {
+	t := *e.task
+	t.Status, t.Error = e.status, e.err
+	t.BatchUID, t.StartedAt, t.FinishedAt = &run.uid, run.startedAt, at
+	if e.status == Canceled {
+		t.CanceledBy = &e.canceledBy
 	}
-	b.Details = u.json(true)
-	b.Stats.trace = run.progress.times()
-	b.Stats.Requests = requestsOf(&run.requests)
-	fact := b.fact(tasks)
-	rec, err := encodeBatch(b, fact, set)
+	if t.Details = e.details; t.Details == nil {
+		t.Details = t.Content.details(t.IndexUID, &e.outcome)
+	}
+	return &t
+}
+
+// finish stores the ends of tasks, in uid order, with their batch in one
+// transaction, in which extra may change more. Then it drops payloads and tells OnBatch.
+func (q *Queue) finish(run *running, ends []end, extra func(*txn) error) error {
+	run.progress.outer(1)
+	at := q.finishTime(run)
+	s := summarize(run)
+	tasks := make([]*Task, len(ends))
+	for i := range ends {
+		run.progress.set(1, index.Step{Name: "task", Finished: i, Total: len(ends)})
+		tasks[i] = ends[i].finished(run, at)
+		s.add(tasks[i])
+	}
+	batch, err := s.close(at)
 	if err != nil {
 		return err
 	}
-	err = q.persist(func(tx *txn) error {
+	_, err = q.storeBatch(s, func(tx *txn) ([]*Task, []byte, error) {
 		for _, t := range tasks {
 			if err := tx.finish(t); err != nil {
-				return err
+				return nil, nil, err
 			}
 		}
-		if err := boltfile.Put(tx.batches, key(run.uid), rec); err != nil {
+		if extra != nil {
+			return tasks, batch, extra(tx)
+		}
+		return tasks, batch, nil
+	})
+	return err
+}
+
+// storeBatch stores a batch in one transaction, in which store stores the ends of its tasks, or of the last of them, and returns them and
+// the batch's record: nil where others are still to end. Then it drops payloads and tells OnBatch. ended reports whether the batch is
+// stored.
+func (q *Queue) storeBatch(s *summary, store func(*txn) ([]*Task, []byte, error)) (ended bool, err error) {
+	run := s.run
+	var tasks []*Task
+	err = q.persist(func(tx *txn) (err error) {
+		var batch []byte
+		tasks, batch, err = store(tx)
+		if ended = err == nil && batch != nil; !ended {
+			return err
+		}
+		if err := boltfile.Put(tx.batches, key(run.uid), batch); err != nil {
 			return err
 		}
 		tx.changedBatches = roaring.BitmapOf(run.uid)
 		tx.after = append(tx.after, func(ro *roster) {
-			ro.addBatch(run.uid, fact)
+			ro.addBatch(run.uid, &s.fact)
 			ro.running = ro.running.without(run)
 			ro.unpark(run)
 			if run.kinds&(1<<IndexDeletion|1<<TaskDeletion|1<<DocumentDeletion|1<<IndexCompaction) != 0 {
 				ro.hurryAll()
 			}
 		})
-		if extra != nil {
-			return extra(tx)
-		}
 		return nil
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
-	if err := q.at("stored"); err != nil {
-		return err
+	point := "part stored"
+	if ended {
+		point = "stored"
 	}
-	q.ended.Add(1)
-	q.logEnd(b, tasks)
+	if err := q.at(point); err != nil {
+		return false, err
+	}
+	if ended {
+		q.ended.Add(1)
+		q.logEnd(s.batch, tasks)
+	}
+	q.finished(tasks)
+	return ended, nil
+}
+
+// finished drops the payloads of tasks that have ended, and tells OnBatch.
+func (q *Queue) finished(tasks []*Task) {
+	var payloads []string
 	for _, t := range tasks {
-		if c, ok := t.Content.(AddDocuments); ok {
-			q.dropPayload(c)
+		if c, ok := t.Content.(AddDocuments); ok && c.File != "" {
+			payloads = append(payloads, c.File)
 		}
 	}
+	q.dropPayloads(payloads)
 	if q.o.OnBatch != nil {
 		q.telling.Lock()
 		defer q.telling.Unlock()
 		q.o.OnBatch(tasks)
 	}
-	return nil
 }
 
 // logEnd tells the end of a batch, and its first failure: as a warning when the machine, and not the task, is to blame.
 func (q *Queue) logEnd(b *Batch, tasks []*Task) {
 	attrs := []slog.Attr{
 		slog.Uint64("batch", uint64(b.UID)), slog.String("type", tasks[0].Kind.String()),
-		slog.Int("tasks", len(tasks)), slog.Duration("took", b.FinishedAt.Sub(b.StartedAt)),
+		slog.Int("tasks", b.Stats.Total), slog.Duration("took", b.FinishedAt.Sub(b.StartedAt)),
 	}
 	if uid := tasks[0].IndexUID; uid != "" {
 		attrs = slices.Insert(attrs, 2, slog.String("index", uid))
@@ -154,7 +219,12 @@ func (tx *txn) finish(t *Task) error {
 	if rec == nil {
 		return fmt.Errorf("task %d is gone", t.UID)
 	}
-	old := rec.status
+	return tx.end(t, rec)
+}
+
+// end stores a finished task over its record of before.
+func (tx *txn) end(t *Task, rec *record) (err error) {
+	was := rec.fact
 	rec.status, rec.details, rec.err = t.Status, t.Details, t.Error
 	rec.batch = *t.BatchUID
 	rec.times[startedAt], rec.times[finishedAt] = toNanos(t.StartedAt), toNanos(t.FinishedAt)
@@ -183,7 +253,7 @@ func (tx *txn) finish(t *Task) error {
 	if err := tx.put(t.UID, rec); err != nil {
 		return err
 	}
-	tx.after = append(tx.after, func(ro *roster) { ro.change(t.UID, old, rec) })
+	tx.after = append(tx.after, func(ro *roster) { ro.change(t.UID, was, rec) })
 	return nil
 }
 

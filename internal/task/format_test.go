@@ -231,7 +231,7 @@ func TestContentsKeepTheirShape(t *testing.T) {
 		EditDocuments{Filter: json.RawMessage(`"a = 1"`), Context: json.RawMessage(`{"a":1}`), Function: "doc.a = \"<\""},
 		CreateIndex{PrimaryKey: "id"}, UpdateIndex{PrimaryKey: "id", NewUID: "new"}, CreateIndex{EmptyKey: true}, UpdateIndex{EmptyKey: true}, DeleteIndex{},
 		SwapIndexes{[]Swap{{[2]string{"a", "b"}, true}}},
-		CancelTasks{"?uids=1", []uint32{1, 5, 70000}}, DeleteTasks{"?uids=1", []uint32{3}},
+		CancelTasks{"?uids=1", []uint32{1, 5, 70000}}, DeleteTasks{"?uids=1", []uint32{3}, 2},
 		CreateDump{Keys: json.RawMessage(`[]`), InstanceUID: "u"}, CreateSnapshot{},
 		ExportTo{"http://x", "secret", 9, map[string]ExportIndex{"a*": {json.RawMessage(`"x = 1"`), true}}},
 		Upgrade{"v1", "v2"}, CompactIndex{}, ChangeTopology{State: json.RawMessage(`{"a":1}`), Message: "m"},
@@ -370,7 +370,7 @@ func FuzzRecord(f *testing.F) {
 func TestBatchesKeepTheirCountOfRequests(t *testing.T) {
 	const shown = `"embedderRequests":{"total":3,"failed":2,"lastError":"late"}`
 	b := &Batch{UID: 1, Details: json.RawMessage(`{}`), Stats: Stats{Total: 1, Requests: &Requests{Total: 3, Failed: 2, LastError: "late"}}}
-	rec, err := encodeBatch(b, b.fact([]*Task{{}}), roaring.BitmapOf(1))
+	rec, err := encodeBatch(b, &batchFact{}, roaring.BitmapOf(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -390,7 +390,7 @@ func TestBatchesKeepTheirCountOfRequests(t *testing.T) {
 
 func FuzzBatchRecord(f *testing.F) {
 	b := &Batch{UID: 1, Details: json.RawMessage(`{}`), Stats: Stats{Total: 1, Indexes: map[string]int{"a": 1}}}
-	rec, err := encodeBatch(b, b.fact([]*Task{{}}), roaring.BitmapOf(1, 2))
+	rec, err := encodeBatch(b, &batchFact{}, roaring.BitmapOf(1, 2))
 	if err != nil {
 		f.Fatal(err)
 	}

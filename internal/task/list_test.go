@@ -93,7 +93,7 @@ func (h *history) enqueue(t *testing.T) {
 		if h.r.Intn(3) > 0 {
 			return
 		}
-		n, touched = New{Content: DeleteTasks{"?", matched}}, nil
+		n, touched = New{Content: DeleteTasks{Query: "?", Tasks: matched}}, nil
 	case 13:
 		n, touched = New{Content: CreateDump{}}, nil
 	}

@@ -6,10 +6,8 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"slices"
 	"sync"
@@ -423,9 +421,7 @@ func (q *Queue) delivered(uids []uint32, remote string, r RemoteTask, done bool)
 		return nil
 	})
 	if err == nil {
-		for _, drop := range drops {
-			q.unneed(drop)
-		}
+		q.dropPayloads(drops)
 	}
 	return err
 }
@@ -587,26 +583,14 @@ func (q *Queue) need(file string) {
 	q.outbox.files[file]++
 }
 
-func (q *Queue) unneed(file string) {
+// unneed returns whether nobody needs the payload any more: then it is to be removed.
+func (q *Queue) unneed(file string) (unneeded bool) {
 	q.outbox.mu.Lock()
+	defer q.outbox.mu.Unlock()
 	q.outbox.files[file]--
-	left := q.outbox.files[file]
-	if left <= 0 {
-		delete(q.outbox.files, file)
+	if q.outbox.files[file] > 0 {
+		return false
 	}
-	q.outbox.mu.Unlock()
-	if left > 0 {
-		return
-	}
-	info, err := q.fs.Stat(q.payloadPath(file))
-	if err == nil {
-		err = q.fs.Remove(q.payloadPath(file))
-	}
-	if err != nil {
-		if !errors.Is(err, fs.ErrNotExist) {
-			q.log.Warn("a payload file stays behind until the next start", "file", file, "error", err)
-		}
-		return
-	}
-	q.payloadBytes.Add(-info.Size())
+	delete(q.outbox.files, file)
+	return true
 }

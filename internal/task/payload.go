@@ -9,6 +9,8 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"slices"
+	"sync"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -91,12 +93,81 @@ func (p *Payload) finish() error {
 	return nil
 }
 
-// dropPayload removes the file of a finished addition.
-func (q *Queue) dropPayload(c AddDocuments) {
-	if c.File == "" {
+// fewPayloads are removed at once. More of them are removed in the background: on some file systems that takes a millisecond each, and what
+// waits for the queue would wait for that.
+const fewPayloads = 256
+
+// unneeded are the payloads that are to be removed in the background. What the program's end leaves of them is removed after the next
+// start.
+type unneeded struct {
+	mu    sync.Mutex
+	names []string
+	some  chan struct{} // one slot: there are some
+}
+
+// add has payloads removed.
+func (u *unneeded) add(names []string) {
+	u.mu.Lock()
+	u.names = append(u.names, names...)
+	u.mu.Unlock()
+	select {
+	case u.some <- struct{}{}:
+	default:
+	}
+}
+
+// take returns one of them.
+func (u *unneeded) take() (name string, ok bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	n := len(u.names)
+	if n == 0 {
+		u.names = nil
+		return "", false
+	}
+	name = u.names[n-1]
+	u.names = u.names[:n-1]
+	return name, true
+}
+
+// dropPayloads notes that somebody needs these payloads no more, and removes those that nobody needs.
+func (q *Queue) dropPayloads(names []string) {
+	names = slices.DeleteFunc(names, func(name string) bool { return !q.unneed(name) })
+	if len(names) > fewPayloads {
+		q.unneeded.add(names)
 		return
 	}
-	q.unneed(c.File)
+	for _, name := range names {
+		q.removePayload(name)
+	}
+}
+
+// removeUnneeded removes payloads in the background.
+func (q *Queue) removeUnneeded() {
+	defer q.done.Done()
+	for q.ctx.Err() == nil {
+		if name, ok := q.unneeded.take(); ok {
+			q.removePayload(name)
+			continue
+		}
+		select {
+		case <-q.unneeded.some:
+		case <-q.ctx.Done():
+		}
+	}
+}
+
+func (q *Queue) removePayload(name string) {
+	info, err := q.fs.Stat(q.payloadPath(name))
+	if err == nil {
+		err = q.fs.Remove(q.payloadPath(name))
+	}
+	switch {
+	case err == nil:
+		q.payloadBytes.Add(-info.Size())
+	case !errors.Is(err, fs.ErrNotExist):
+		q.log.Warn("a payload file stays behind until the next start", "file", name, "error", err)
+	}
 }
 
 // Documents opens the stored payload of an unfinished addition as NDJSON; task_file_not_found.

@@ -37,6 +37,7 @@ type Options struct {
 	MaxTasks      int           // stored tasks from which the oldest tenth is deleted; 0: 1,000,000; < 0: unlimited
 	Executors     map[Kind]Executor
 	// OnBatch is called after each stored batch with its tasks in uid order, for one batch at a time. Its indexes wait for the return.
+	// Of a batch that ends in several transactions it is called after each of them, with the tasks that ended in it.
 	OnBatch func(tasks []*Task)
 	// OnForward is called after a task is stored that others are to get. It returns at once.
 	OnForward func()
@@ -44,10 +45,12 @@ type Options struct {
 	// addition runs.
 	Owned func() func(id []byte) bool
 
-	engine engine                   // of tests, instead of Catalog
-	commit func(*boltfile.Tx) error // of tests, instead of bbolt's
-	hook   func(point string) error // of tests: called at points between writes; an error stops the queue as a crash would
-	noSync bool                     // of tests: queue.db need not outlive a power failure
+	engine     engine                   // of tests, instead of Catalog
+	commit     func(*boltfile.Tx) error // of tests, instead of bbolt's
+	hook       func(point string) error // of tests: called at points between writes; an error stops the queue as a crash would
+	partTasks  int                      // of tests, instead of the constant
+	shrinkFrom int64                    // of tests, instead of the constant
+	noSync     bool                     // of tests: queue.db need not outlive a power failure
 }
 
 // Executor runs the tasks of a batch of a kind that belongs to another
@@ -86,9 +89,13 @@ type Queue struct {
 	lone     bool       // under writing: the last change stands in one of the two roots only; see settle
 	roster   *roster
 
+	compacting sync.Mutex    // held by a compaction of the file, before writing
+	shrinking  chan struct{} // one slot: the file may be worth compacting
+
 	requests     chan *request // without room: what is sent is taken, and what is taken is answered, also while closing
 	wake         chan struct{} // one slot: there may be something to run
 	payloadBytes atomic.Int64
+	unneeded     unneeded
 	ended        atomic.Uint64 // batches
 	commits      vfs.Times
 	outbox       outbox
@@ -112,10 +119,13 @@ func Open(o Options) (*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	q.done.Add(2)
+	q.done.Add(4)
 	go q.commit()
 	go q.schedule()
+	go q.shrink()
+	go q.removeUnneeded()
 	q.wakeUp()
+	q.shrinkSoon()
 	return q, nil
 }
 
@@ -137,8 +147,9 @@ func open(o Options) (_ *Queue, err error) {
 	}
 	q := &Queue{
 		o: o, fs: o.FS, log: o.Logger, engine: o.engine,
-		requests: make(chan *request), wake: make(chan struct{}, 1),
+		requests: make(chan *request), wake: make(chan struct{}, 1), shrinking: make(chan struct{}, 1),
 	}
+	q.unneeded.some = make(chan struct{}, 1)
 	if q.engine == nil {
 		q.engine = indexEngine{o.Catalog}
 	}
@@ -273,6 +284,7 @@ func (q *Queue) sweepPayloads(suspect bool) error {
 		return fmt.Errorf("cannot list %s: %w", dir, err)
 	}
 	stays := 0
+	var unneeded []string
 	for _, name := range files {
 		switch {
 		case needed[name]:
@@ -288,9 +300,23 @@ func (q *Queue) sweepPayloads(suspect bool) error {
 			err = q.setAside(dir, name)
 			stays++
 		default:
-			err = q.fs.Remove(path.Join(dir, name))
+			unneeded = append(unneeded, name)
 		}
 		if err != nil {
+			return fmt.Errorf("cannot clear away a payload without a task: %w", err)
+		}
+	}
+	if len(unneeded) > fewPayloads {
+		for _, name := range unneeded {
+			if info, err := q.fs.Stat(path.Join(dir, name)); err == nil {
+				q.payloadBytes.Add(info.Size())
+			}
+		}
+		q.unneeded.add(unneeded)
+		unneeded = nil
+	}
+	for _, name := range unneeded {
+		if err := q.fs.Remove(path.Join(dir, name)); err != nil {
 			return fmt.Errorf("cannot clear away a payload without a task: %w", err)
 		}
 	}

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -49,6 +50,18 @@ type record struct {
 	err        *apierr.Error
 	network    []byte // nil: none
 	content    []byte
+}
+
+// size is how many bytes append appends at most.
+func (r *record) size() int {
+	n := recordFixed + binary.MaxVarintLen32*(2+len(r.names)+5) + len(r.details) + len(r.network) + len(r.content)
+	if r.metadata != nil {
+		n += len(*r.metadata)
+	}
+	if r.err != nil {
+		n += binary.MaxVarintLen32 + len(r.err.Code) + len(r.err.Message)
+	}
+	return n
 }
 
 func (r *record) append(b []byte) []byte {
@@ -137,19 +150,31 @@ func (r *record) decodeHead(b []byte) (rest []byte, err error) {
 	return b, nil
 }
 
-// decodeRecord reads a record. Its byte slices are copies: b may belong to the queue file.
+// decodeRecord reads a record. Its byte slices are of one copy of b, which may belong to the queue file.
 func decodeRecord(b []byte) (*record, error) {
-	r, content, err := decodeShown(b, nil)
+	r, content, err := decodeFields(bytes.Clone(b), func(field []byte) ([]byte, error) { return field, nil })
 	if err != nil {
 		return nil, err
 	}
-	r.content = append(make([]byte, 0, len(content)), content...)
+	r.content = content
 	return r, nil
 }
 
 // decodeShown decodes what the API shows of a task. Its content aliases b, and is not part of the record. room, which may be nil, is
 // asked before memory is taken for what is large.
 func decodeShown(b []byte, room Room) (r *record, content []byte, err error) {
+	return decodeFields(b, func(field []byte) ([]byte, error) {
+		if len(field) >= largeBytes && room != nil {
+			if err := room.Hold(len(field)); err != nil {
+				return nil, err
+			}
+		}
+		return append(make([]byte, 0, len(field)), field...), nil
+	})
+}
+
+// decodeFields decodes a record but for its content, which it returns. keep returns what is kept of a field.
+func decodeFields(b []byte, keep func(field []byte) ([]byte, error)) (r *record, content []byte, err error) {
 	r = new(record)
 	rest, err := r.decodeHead(b)
 	if err != nil {
@@ -168,15 +193,11 @@ func decodeShown(b []byte, room Room) (r *record, content []byte, err error) {
 		s, rest = rest[n:n+int(length)], rest[n+int(length):]
 		return s
 	}
-	field := func() []byte {
-		s := next()
-		if len(s) >= largeBytes && room != nil && err == nil {
-			err = room.Hold(len(s))
+	field := func() (s []byte) {
+		if s = next(); err == nil {
+			s, err = keep(s)
 		}
-		if err != nil {
-			return nil
-		}
-		return append(make([]byte, 0, len(s)), s...)
+		return s
 	}
 	if flags&hasMetadata != 0 {
 		s := string(field())

@@ -58,6 +58,7 @@ type roster struct {
 	byName     map[nameID]*roaring.Bitmap
 	canceledBy map[uint32]*roaring.Bitmap
 	times      *columns
+	batchTasks *counts // how many of the tasks name each batch as theirs
 
 	firstBatch      uint32 // no batch from now on has a lower uid
 	batches         *roaring.Bitmap
@@ -74,7 +75,7 @@ type roster struct {
 func newRoster() *roster {
 	r := &roster{
 		names: newNames(), tasks: roaring.New(), byName: map[nameID]*roaring.Bitmap{}, canceledBy: map[uint32]*roaring.Bitmap{},
-		times: newColumns(taskTimes), batches: roaring.New(), batchesByIndex: map[string]*roaring.Bitmap{}, batchTimes: newColumns(batchTimes),
+		times: newColumns(taskTimes), batchTasks: newCounts(), batches: roaring.New(), batchesByIndex: map[string]*roaring.Bitmap{}, batchTimes: newColumns(batchTimes),
 		parked: map[string]*parking{},
 	}
 	r.known = sync.NewCond(r.mu.RLocker())
@@ -127,37 +128,57 @@ func (r *roster) add(uid uint32, rec *record) {
 	if rec.canceledBy != noUID {
 		addTo(r.canceledBy, rec.canceledBy, uid)
 	}
+	if rec.batch != noUID {
+		r.batchTasks.add(rec.batch, 1)
+	}
 	r.times.set(uid, rec.times[:])
 }
 
-// change follows a task whose status, times or canceledBy changed.
-func (r *roster) change(uid uint32, old Status, rec *record) {
-	r.byStatus[old].Remove(uid)
+// change follows a task whose status, batch, times or canceledBy changed.
+func (r *roster) change(uid uint32, was fact, rec *record) {
+	r.byStatus[was.status].Remove(uid)
 	r.byStatus[rec.status].Add(uid)
 	if rec.canceledBy != noUID {
 		addTo(r.canceledBy, rec.canceledBy, uid)
 	}
+	if was.batch != noUID {
+		r.batchTasks.sub(was.batch, 1)
+	}
+	r.batchTasks.add(rec.batch, 1)
 	r.times.set(uid, rec.times[:])
 }
 
-// remove forgets deleted tasks, and the names that nobody uses any more.
-func (r *roster) remove(uids *roaring.Bitmap) {
-	r.tasks.AndNot(uids)
+// remove forgets deleted tasks and batches.
+func (r *roster) remove(d *deletion) {
+	r.tasks.AndNot(d.tasks)
 	for _, set := range r.byStatus {
-		set.AndNot(uids)
+		set.AndNot(d.tasks)
 	}
 	for _, set := range r.byKind {
-		set.AndNot(uids)
+		set.AndNot(d.tasks)
 	}
-	for by, set := range r.canceledBy {
-		if set.AndNot(uids); set.IsEmpty() {
-			delete(r.canceledBy, by)
-		}
+	for it := d.canceledBy.Iterator(); it.HasNext(); {
+		dropFrom(r.canceledBy, it.Next(), d.tasks)
 	}
-	for _, set := range r.byName {
-		set.AndNot(uids)
+	for it := d.names.Iterator(); it.HasNext(); {
+		dropFrom(r.byName, nameID(it.Next()), d.tasks)
+	}
+	for batch, n := range d.batches {
+		r.batchTasks.sub(batch, n)
 	}
 	r.times.drop(r.tasks)
+
+	r.batches.AndNot(d.emptied)
+	for _, set := range r.batchesByStatus {
+		set.AndNot(d.emptied)
+	}
+	for _, set := range r.batchesByKind {
+		set.AndNot(d.emptied)
+	}
+	for index := range d.indexes {
+		dropFrom(r.batchesByIndex, index, d.emptied)
+	}
+	r.batchTimes.drop(r.batches)
 }
 
 func (r *roster) addBatch(uid uint32, f *batchFact) {
@@ -178,22 +199,6 @@ func (r *roster) addBatch(uid uint32, f *batchFact) {
 	r.batchTimes.set(uid, f.times[:])
 }
 
-func (r *roster) removeBatches(uids *roaring.Bitmap) {
-	r.batches.AndNot(uids)
-	for _, set := range r.batchesByStatus {
-		set.AndNot(uids)
-	}
-	for _, set := range r.batchesByKind {
-		set.AndNot(uids)
-	}
-	for index, set := range r.batchesByIndex {
-		if set.AndNot(uids); set.IsEmpty() {
-			delete(r.batchesByIndex, index)
-		}
-	}
-	r.batchTimes.drop(r.batches)
-}
-
 func addTo[K comparable](sets map[K]*roaring.Bitmap, key K, uid uint32) {
 	set := sets[key]
 	if set == nil {
@@ -201,6 +206,17 @@ func addTo[K comparable](sets map[K]*roaring.Bitmap, key K, uid uint32) {
 		sets[key] = set
 	}
 	set.Add(uid)
+}
+
+// dropFrom takes uids out of a set, and away the set when it is empty.
+func dropFrom[K comparable](sets map[K]*roaring.Bitmap, key K, uids *roaring.Bitmap) {
+	set := sets[key]
+	if set == nil {
+		return
+	}
+	if set.AndNot(uids); set.IsEmpty() {
+		delete(sets, key)
+	}
 }
 
 // named returns the tasks that touch an index; not to be changed.

@@ -223,10 +223,14 @@ func (q *Queue) pick() (run *running, due time.Time, err error) {
 	var names *names
 	var stored uint32
 	var beside bool
-	err = q.read(func(ro *roster, _ *boltfile.Tx) error {
+	err = q.read(func(ro *roster, tx *boltfile.Tx) error {
 		batch, stored, names, beside = ro.nextBatch(), ro.afterStored(), ro.names, len(ro.running) > 0
 		if ro.running.closed() || len(q.resume) > 0 {
 			return nil
+		}
+		if uid, in, begun, err := ro.begunCancelation(tx); begun || err != nil {
+			batch, chosen, strategy = in, roaring.BitmapOf(uid), fmt.Sprintf(reasonAlone, TaskCancelation)
+			return err
 		}
 		chosen, candidates, due, strategy = q.choose(ro)
 		chosen, candidates = q.apart.cut(chosen), q.apart.cut(candidates)

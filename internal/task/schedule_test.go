@@ -309,9 +309,9 @@ func TestDeleteTasks(t *testing.T) {
 		enqueue(t, q, n)
 	}
 	drain(t, q)
-	enqueue(t, q, adding(t, q, "x", AddDocuments{}, "1"))                           // 5 waits
-	enqueue(t, q, New{Content: DeleteTasks{"?uids=0", []uint32{0}}})                // 6
-	enqueue(t, q, New{Content: DeleteTasks{"?uids=0,1,3,5", []uint32{0, 1, 3, 5}}}) // 7
+	enqueue(t, q, adding(t, q, "x", AddDocuments{}, "1"))                                         // 5 waits
+	enqueue(t, q, New{Content: DeleteTasks{Query: "?uids=0", Tasks: []uint32{0}}})                // 6
+	enqueue(t, q, New{Content: DeleteTasks{Query: "?uids=0,1,3,5", Tasks: []uint32{0, 1, 3, 5}}}) // 7
 	if ran, _, err := q.turn(); !ran || err != nil {
 		t.Fatal(ran, err)
 	}
@@ -344,7 +344,7 @@ func TestDeleteTasks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	enqueue(t, q, New{Content: DeleteTasks{"?uids=*", all}}) // 8
+	enqueue(t, q, New{Content: DeleteTasks{Query: "?uids=*", Tasks: all}}) // 8
 	drain(t, q)
 	q.Close()
 	q = paused(t, o)
@@ -414,10 +414,10 @@ func TestAFullQueueTakesOnlyWhatFreesIt(t *testing.T) {
 		}
 		return err != nil
 	}
-	if !refused(New{IndexUID: "x", Content: CreateIndex{}}) || !refused(New{Content: CancelTasks{"?uids=", nil}}) || !refused(New{Content: DeleteTasks{"?uids=", nil}}) {
+	if !refused(New{IndexUID: "x", Content: CreateIndex{}}) || !refused(New{Content: CancelTasks{"?uids=", nil}}) || !refused(New{Content: DeleteTasks{Query: "?uids=", Tasks: nil}}) {
 		t.Error("a full queue takes tasks")
 	}
-	if refused(New{Content: CancelTasks{"?uids=0", []uint32{0}}}) || refused(New{Content: DeleteTasks{"?uids=0", []uint32{0}}}) {
+	if refused(New{Content: CancelTasks{"?uids=0", []uint32{0}}}) || refused(New{Content: DeleteTasks{Query: "?uids=0", Tasks: []uint32{0}}}) {
 		t.Error("a full queue refuses what frees it")
 	}
 	n := adding(t, q, "x", AddDocuments{}, "1")

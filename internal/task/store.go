@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
-	"go.etcd.io/bbolt"
 
 	"svc/internal/apierr"
 	"svc/internal/boltfile"
@@ -33,21 +32,8 @@ const (
 
 func fileOptions(log *slog.Logger, noSync bool) boltfile.Options {
 	return boltfile.Options{
-		Format: formatVersion, Buckets: [][]byte{taskBucket, batchBucket, nameBucket}, Logger: log, MapSize: mapStart, Step: fileStep, NoSync: noSync,
+		Format: formatVersion, Buckets: [][]byte{taskBucket, batchBucket, nameBucket}, Logger: log, MapSize: mapStart, Step: fileStep, NoSync: noSync, Fill: pageFill,
 	}
-}
-
-// openCopy makes a file for a copy of the queue's.
-func openCopy(file string) (*bbolt.DB, error) {
-	db, err := bbolt.Open(file, 0o600, &bbolt.Options{
-		Timeout: time.Second, FreelistType: bbolt.FreelistMapType, InitialMmapSize: boltfile.AddressSpace(mapStart),
-		NoSync: true, NoGrowSync: true, // nobody needs the copy before it is whole, so it is synced once
-	})
-	if err != nil {
-		return nil, fmt.Errorf("cannot open %s: %w", file, err)
-	}
-	db.AllocSize = fileStep
-	return db, nil
 }
 
 // fileName returns the name of an open queue file. One that was compacted or reverted was opened under another name.
@@ -394,6 +380,39 @@ func readHead(tasks *boltfile.Bucket, uid uint32, r *record) (found bool, err er
 	return true, nil
 }
 
+// eachOf calls f with those of some uids that a bucket has, in order, and what is stored under each, until f returns false. f does not
+// change the bucket. damaged is the error of a value that is.
+func eachOf(b *boltfile.Bucket, uids *roaring.Bitmap, damaged func(*boltfile.Bucket, uint32, error) error, f func(uid uint32, v []byte) (more bool, err error)) error {
+	it := uids.Iterator()
+	if !it.HasNext() {
+		return nil
+	}
+	c := b.Cursor()
+	k, v := c.Seek(key(it.PeekNext()))
+	for k != nil && it.HasNext() {
+		at, want := uidOf(k), it.PeekNext()
+		switch {
+		case at > want: // there is no such key
+			it.Next()
+		case at+1 < want: // far before it, maybe
+			k, v = c.Seek(key(want))
+		case at < want:
+			k, v = c.Next()
+		default:
+			value, err := boltfile.Value(k, v)
+			if err != nil {
+				return damaged(b, at, err)
+			}
+			if more, err := f(at, value); !more || err != nil {
+				return err
+			}
+			it.Next()
+			k, v = c.Next()
+		}
+	}
+	return nil
+}
+
 // storedBatchOf reads a batch and its tasks; nil when there is none.
 func storedBatchOf(batches *boltfile.Bucket, uid uint32, room Room) (*Batch, *roaring.Bitmap, error) {
 	v, err := boltfile.Get(batches, key(uid))
@@ -411,14 +430,18 @@ func storedBatchOf(batches *boltfile.Bucket, uid uint32, room Room) (*Batch, *ro
 		b, tasks, err = decodeBatch(uid, v)
 	}
 	if err != nil {
-		return nil, nil, &apierr.Corruption{File: fileName(batches.Tx().Path()), Section: "batches", Offset: -1, Reason: fmt.Sprintf("batch %d: %v", uid, err)}
+		return nil, nil, damagedBatch(batches, uid, err)
 	}
 	return b, tasks, nil
 }
 
+func damagedBatch(batches *boltfile.Bucket, uid uint32, err error) error {
+	return &apierr.Corruption{File: fileName(batches.Tx().Path()), Section: "batches", Offset: -1, Reason: fmt.Sprintf("batch %d: %v", uid, err)}
+}
+
 func (tx *txn) put(uid uint32, r *record) error {
 	tx.changed.Add(uid)
-	return boltfile.Put(tx.tasks, key(uid), r.append(nil))
+	return boltfile.PutOwned(tx.tasks, key(uid), r.append(make([]byte, 0, r.size()+boltfile.SumBytes)))
 }
 
 // insert stores a new task.
@@ -445,24 +468,6 @@ func (tx *txn) setName(id nameID, uid string) error {
 	}
 	tx.names.set(id, uid)
 	return boltfile.Put(tx.tx.Bucket(nameBucket), key(uint32(id)), []byte(uid))
-}
-
-// dropNames forgets the names that no task but the given ones touches.
-func (tx *txn) dropNames(gone *roaring.Bitmap) error {
-	for id, set := range tx.roster.byName {
-		if set.AndCardinality(gone) < set.GetCardinality() {
-			continue
-		}
-		if !tx.namesCloned {
-			tx.names, tx.namesCloned = tx.names.clone(), true
-		}
-		tx.names.remove(id)
-		if err := tx.tx.Bucket(nameBucket).Delete(key(uint32(id))); err != nil {
-			return err
-		}
-		tx.after = append(tx.after, func(ro *roster) { delete(ro.byName, id) })
-	}
-	return nil
 }
 
 // setNames makes the record's names those of uids, the first its own when own is set.

@@ -19,8 +19,9 @@ type (
 		MayCreate bool            `json:"mayCreate,omitempty"`
 	}
 	storedTasks struct {
-		Query string `json:"query"`
-		Tasks []byte `json:"tasks"` // a roaring bitmap
+		Query   string `json:"query"`
+		Tasks   []byte `json:"tasks"` // a roaring bitmap
+		Deleted int    `json:"deleted,omitempty"`
 	}
 	storedDeletion struct {
 		IDs    *DeleteDocuments `json:"ids,omitempty"`
@@ -34,9 +35,9 @@ func encodeContent(c Content) ([]byte, error) {
 	case UpdateSettings:
 		return encode(storedSettings{c.Update.Full(), c.Reset, c.MayCreate}), nil
 	case CancelTasks:
-		return encodeTasks(c.Query, c.Tasks)
+		return encodeTasks(c.Query, c.Tasks, 0)
 	case DeleteTasks:
-		return encodeTasks(c.Query, c.Tasks)
+		return encodeTasks(c.Query, c.Tasks, c.Deleted)
 	case DeleteDocuments:
 		return encode(storedDeletion{IDs: &c}), nil
 	case DeleteByFilter:
@@ -45,12 +46,22 @@ func encodeContent(c Content) ([]byte, error) {
 	return encode(c), nil
 }
 
-func encodeTasks(query string, uids []uint32) ([]byte, error) {
+func encodeTasks(query string, uids []uint32, deleted int) ([]byte, error) {
 	b, err := roaring.BitmapOf(uids...).ToBytes()
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode a set of tasks: %w", err)
 	}
-	return encode(storedTasks{query, b}), nil
+	return encode(storedTasks{query, b, deleted}), nil
+}
+
+// withDeleted returns the stored form of a deletion of tasks that has deleted so many.
+func withDeleted(content []byte, deleted int) ([]byte, error) {
+	var s storedTasks
+	if err := sonic.Unmarshal(content, &s); err != nil {
+		return nil, err
+	}
+	s.Deleted = deleted
+	return encode(s), nil
 }
 
 func decodeContent(k Kind, b []byte) (Content, error) {
@@ -101,7 +112,7 @@ func decodeContent(k Kind, b []byte) (Content, error) {
 		if k == TaskCancelation {
 			return CancelTasks{s.Query, set.ToArray()}, nil
 		}
-		return DeleteTasks{s.Query, set.ToArray()}, nil
+		return DeleteTasks{s.Query, set.ToArray(), s.Deleted}, nil
 	case DumpCreation:
 		return decodeInto[CreateDump](b)
 	case SnapshotCreation:

@@ -2,12 +2,14 @@
 // file, payload files beside it, the scheduler that groups tasks into batches
 // and runs them on the indexes, cancelation, deletion and lists.
 //
-// Three goroutines matter. Callers hand tasks to the committer, which stores
+// Callers hand tasks to the committer, a goroutine which stores
 // all that wait in one transaction. The scheduler takes the next batch, runs
-// it and stores its end in one transaction. Both writers hold Queue.writing.
-// Readers share a lock on the roster, the memory's copy of what filters ask.
+// it and stores its end in one transaction; a cancelation or deletion of very many tasks ends them in several, each of which leaves the
+// queue as it may stay. Both writers hold Queue.writing.
+// Readers share a lock on the roster, the memory's copy of what filters ask. Two more goroutines clean up: one compacts the file when much
+// of it is free, the other removes the payloads of many tasks that ended together.
 //
-// Lock order: Queue.writing, then roster.mu, then bbolt's own locks for a read
+// Lock order: Queue.compacting, then Queue.writing, then roster.mu, then bbolt's own locks for a read
 // transaction, then progress.mu, then watches.mu. No lock but Queue.writing is held during a sync.
 package task
 

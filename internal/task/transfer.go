@@ -11,7 +11,6 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/bytedance/sonic"
-	"go.etcd.io/bbolt"
 
 	"svc/internal/boltfile"
 	"svc/internal/vfs"
@@ -80,54 +79,17 @@ func (q *Queue) CopyTo(name string, without []uint32, compact bool) (payloads []
 		if !compact {
 			return tx.CopyFile(name)
 		}
-		to, err := bbolt.Open(name, 0o600, &bbolt.Options{NoSync: true, NoGrowSync: true})
-		if err != nil {
-			return err
-		}
-		return errors.Join(copyBuckets(to, tx), to.Sync(), to.Close())
+		return tx.CopyLive(name, fileOptions(q.log, false))
 	})
 	if err == nil {
 		err = dropTasks(name, without)
 	}
-	release = func() {
-		for _, file := range held {
-			q.unneed(file)
-		}
-	}
+	release = func() { q.dropPayloads(held) }
 	if err != nil {
 		release()
 		return nil, nil, fmt.Errorf("cannot copy %s to %s: %w", q.file, name, err)
 	}
 	return payloads, release, nil
-}
-
-// copyBuckets writes what tx sees to an empty file, in order, so that its pages are full.
-func copyBuckets(to *bbolt.DB, tx *boltfile.Tx) error {
-	const most = 16 << 20 // bytes in a transaction
-	return tx.ForEach(func(name []byte, from *boltfile.Bucket) error {
-		c := from.Cursor()
-		k, v := c.First()
-		for first := true; first || k != nil; first = false {
-			err := to.Update(func(out *bbolt.Tx) error {
-				b, err := out.CreateBucketIfNotExists(name)
-				if err != nil {
-					return err
-				}
-				b.FillPercent = pageFill
-				for size := 0; k != nil && size < most; k, v = c.Next() {
-					if err := b.Put(k, v); err != nil {
-						return err
-					}
-					size += len(k) + len(v)
-				}
-				return nil
-			})
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }
 
 func dropTasks(name string, uids []uint32) error {

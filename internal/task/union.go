@@ -8,6 +8,8 @@ import (
 
 	"github.com/bytedance/sonic"
 	"github.com/bytedance/sonic/ast"
+
+	"svc/internal/jsontext"
 )
 
 // union merges the details of a batch's tasks: counters add up, filters join
@@ -34,7 +36,7 @@ func (u *union) add(k Kind, details json.RawMessage) {
 	if u.values == nil {
 		u.values, u.settings = map[string]json.RawMessage{}, map[string]bool{}
 	}
-	eachField(details, func(key string, value json.RawMessage) {
+	eachDetail(details, func(key string, value json.RawMessage) {
 		if key == "originalFilter" && k != SettingsUpdate && !bytes.Equal(value, null) {
 			var text string
 			if sonic.Unmarshal(value, &text) == nil {
@@ -85,7 +87,15 @@ func (u *union) json(finished bool) json.RawMessage {
 	return append(b, '}')
 }
 
-// eachField walks the fields of an object that this package wrote.
+// eachDetail walks the fields of details, which this package wrote: they are compact, and their names need no escapes.
+func eachDetail(details json.RawMessage, f func(key string, value json.RawMessage)) {
+	_ = jsontext.EachMember(details, func(key, value []byte) error {
+		f(string(key[1:len(key)-1]), value)
+		return nil
+	})
+}
+
+// eachField walks the fields of an object that a client wrote.
 func eachField(object json.RawMessage, f func(key string, value json.RawMessage)) {
 	node, err := sonic.Get(object)
 	if err != nil {

@@ -22,7 +22,8 @@ import (
 const (
 	deliveryTimeout = 30 * time.Second // of a whole request, redirects included
 
-	// A line holds what waits for one webhook: this many tasks, or a single batch however large it is.
+	// A line holds what waits for one webhook: this many tasks, or a single batch however large it is, of which parts may
+	// come one after the other.
 	maxWaiting = 100_000
 	// parallel is the number of deliveries to one webhook that are under way at once.
 	parallel = 4
@@ -53,8 +54,9 @@ type Sender struct {
 // line is what is to be delivered to one webhook.
 type line struct {
 	waiting []delivery
-	tasks   int // in waiting
-	running int // goroutines that work it off
+	tasks   int    // in waiting
+	running int    // goroutines that work it off
+	last    uint32 // batch that was put in it last: more of it is taken, however much waits
 }
 
 type delivery struct {
@@ -79,7 +81,7 @@ func NewSender(store *Store, policy outbound.Policy, log *slog.Logger) *Sender {
 	return s
 }
 
-// Deliver puts the tasks of a finished batch, in uid order, in line for every webhook. It does not
+// Deliver puts the tasks of a finished batch, or of a part of a large one, in uid order, in line for every webhook. It does not
 // wait, and it does not keep the contents of the tasks.
 func (s *Sender) Deliver(tasks []*task.Task) {
 	hooks := s.store.List()
@@ -112,11 +114,11 @@ func (s *Sender) add(d delivery) {
 		l = &line{}
 		s.lines[d.to.UUID] = l
 	}
-	if len(l.waiting) > 0 && l.tasks+d.tasks > maxWaiting {
+	if len(l.waiting) > 0 && l.last != d.uid && l.tasks+d.tasks > maxWaiting {
 		s.log.Warn("a webhook is too slow: it will not be told of a batch", "webhook", d.to.UUID, "batch", d.uid, "waiting", l.tasks)
 		return
 	}
-	l.waiting = append(l.waiting, d)
+	l.waiting, l.last = append(l.waiting, d), d.uid
 	l.tasks += d.tasks
 	if l.running < parallel {
 		l.running++

@@ -199,7 +199,7 @@ func TestDeadTarget(t *testing.T) {
 	if len(seen) != batches {
 		t.Errorf("%d of %d batches", len(seen), batches)
 	}
-	// What waits for the dead one has a limit.
+	// What waits for the dead one has a limit, but that a batch is taken whole, part by part.
 	s.mu.Lock()
 	for id, l := range s.lines {
 		if len(l.waiting) > 0 {
@@ -207,7 +207,17 @@ func TestDeadTarget(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
+			before := len(l.waiting)
+			s.add(delivery{w, &batch{uid: batches - 1, tasks: maxWaiting}})
+			s.add(delivery{w, &batch{uid: batches - 1, tasks: maxWaiting}})
+			if got := len(l.waiting) - before; got != 2 || log.String() != "" {
+				t.Errorf("%d of 2 further parts of a batch are in the line: %s", got, log)
+			}
 			s.add(delivery{w, &batch{uid: 99, tasks: maxWaiting}})
+			s.add(delivery{w, &batch{uid: 99, tasks: maxWaiting}})
+			if got := len(l.waiting) - before; got != 2 {
+				t.Errorf("%d deliveries more are in the line", got)
+			}
 		}
 	}
 	s.mu.Unlock()
