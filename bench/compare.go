@@ -201,6 +201,12 @@ func (m *measurement) compare(ctx context.Context) (_ *comparison, err error) {
 			}
 			progress("%s: %d indexes", p.name, c.upkeep[j].indexes.indexes)
 		}
+		if slices.Contains(c.measured, "queue") {
+			if c.upkeep[j].queue, err = p.holdTasks(ctx); err != nil {
+				return nil, fmt.Errorf("%s: %w", p.name, err)
+			}
+			progress("%s: %d tasks", p.name, c.upkeep[j].queue.tasks)
+		}
 	}
 	return c, nil
 }

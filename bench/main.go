@@ -31,7 +31,7 @@ type options struct {
 	Peers      string            `placeholder:"PYTHON" help:"With --vectors: measure hnswlib, faiss and usearch too, as far as this Python has them."`
 	Peer       map[string]string `placeholder:"NAME=PROGRAM" mapsep:"none" help:"Measure instead, in one run with other servers of this API, first queries, warm ones, and those under updates; prints a table with ratios. May be given several times."`
 	Keep       string            `placeholder:"DIR" help:"With --peer: where the data directories are made, one a program, and found again by the next run. With --vectors: where graphs are, the same."`
-	Measure    []string          `enum:"first,between,updates,warm,attribute,indexes" placeholder:"PART,..." help:"With --peer, or alone: what to measure of first queries, those between two updates, those beside updates, and warm ones (default: these), of a new filterable attribute, and of 10,000 indexes."`
+	Measure    []string          `enum:"first,between,updates,warm,attribute,indexes,queue" placeholder:"PART,..." help:"With --peer, or alone: what to measure of first queries, those between two updates, those beside updates, and warm ones (default: these), of a new filterable attribute, of 10,000 indexes, and of 200,000 tasks that are canceled and deleted."`
 	Kinds      string            `placeholder:"TEXT" help:"With --peer: only the kinds of queries with this in their name."`
 	Kernels    bool              `hidden:"" help:"Measure the kernels of the running tier alone and print JSON."`
 	Service    bool              `help:"Measure instead how a server with many keys, indexes and finished tasks starts and lists them; prints a table."`

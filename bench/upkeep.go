@@ -15,10 +15,12 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// upkeep is what a program does beside searches and documents: it gets an attribute more to filter by, and it holds very many indexes.
+// upkeep is what a program does beside searches and documents: it gets an attribute more to filter by, it holds very many indexes, and very
+// many tasks.
 type upkeep struct {
 	attribute attributeCost
 	indexes   indexesCost
+	queue     queueCost
 }
 
 // attributeCost is what one more filterable attribute costs until the program rests.
@@ -185,6 +187,20 @@ func (c *comparison) upkeepTables(b *bytes.Buffer) {
 			"first search of an index, median ms", "first search of an index, p99 ms", fmt.Sprintf("anonymous memory when %d were searched, MiB", first.asked)}, func(u *upkeep) []float64 {
 			f := &u.indexes
 			return []float64{1000 * f.start.Seconds(), f.startCPU, mib(f.started.anonymous), f.first.quantile(0.5), f.first.quantile(0.99), mib(f.searched.anonymous)}
+		})
+	}
+	if slices.Contains(c.measured, "queue") {
+		var rows []string
+		for _, what := range []string{"cancel all", "delete all"} {
+			rows = append(rows, what+", s", what+", CPU s", what+", peak RSS, MiB", what+", slowest enqueue meanwhile, ms")
+		}
+		rows = append(rows, "data directory before the deletion, MiB", "data directory afterwards, MiB")
+		table(fmt.Sprintf("%d tasks", c.upkeep[0].queue.tasks), rows, func(u *upkeep) (figures []float64) {
+			f := &u.queue
+			for _, part := range []*partCost{&f.canceled, &f.deleted} {
+				figures = append(figures, part.took.Seconds(), part.cpuSeconds, mib(part.peak.peak), 1000*part.slowest.Seconds())
+			}
+			return append(figures, mib(f.before), mib(f.after))
 		})
 	}
 }
