@@ -4,7 +4,7 @@ export CGO_ENABLED := 0
 # what /version tells; go build stamps it by itself unless -buildvcs=false is set
 STAMP := $(shell git log -1 --format='-X main.commit=%H -X main.commitDate=%cI' 2>/dev/null)
 
-.PHONY: bench-cores bench-network bench-texts bench-upkeep run build release release-twice generate test check walk look api test-race test-arm64 test-invariants fuzz crash network-test powercut mutate-syncs bench bench-quick bench-ann bench-ann-peers hostile pprof
+.PHONY: bench-against bench-cores bench-network bench-texts bench-upkeep run build release release-twice generate test check walk look api test-race test-arm64 test-invariants fuzz crash network-test powercut mutate-syncs bench bench-quick bench-ann bench-ann-peers hostile pprof
 
 run: build
 	./svc
@@ -129,6 +129,12 @@ bench-upkeep: build
 CORES ?= 1,2,4,8
 bench-cores: build
 	go run ./bench --server ./svc --cores $(CORES) --out BENCHMARKS.md $(if $(DATA),--data $(DATA))
+
+# first queries beside the server of another commit: a table, and lines for benchstat -col /server; COUNTS=1 counts instructions under valgrind
+COMMIT ?= HEAD~1
+COUNTS ?=
+bench-against: build
+	go run ./bench --server ./svc --against $(COMMIT) $(if $(COUNTS),--counts) $(if $(DATA),--data $(DATA))
 
 # three instances that move documents and search together
 bench-network: build

@@ -38,8 +38,9 @@ type program struct {
 // asked is what the queries of a kind cost a program.
 type asked struct {
 	first          latencies
-	worst          []byte  // the first query that took longest
-	cpuPerFirst    float64 // milliseconds
+	worst          []byte    // the first query that took longest
+	cpuPerFirst    float64   // milliseconds
+	turns          []float64 // the same, of each turn of first queries
 	between        between
 	warm, updating rate
 }
@@ -303,6 +304,7 @@ func (c *comparison) first(kind int, bodies [][]byte) error {
 	for asked := range slices.Chunk(bodies, turnQueries) {
 		for j, p := range c.turn(turn) {
 			f := &c.figures[kind][j]
+			before := p.cpuSeconds()
 			for _, body := range asked {
 				began := time.Now()
 				if _, err := connections[j].search(body); err != nil {
@@ -314,6 +316,7 @@ func (c *comparison) first(kind int, bodies [][]byte) error {
 					slowest[j], f.worst = took, body
 				}
 			}
+			f.turns = append(f.turns, 1000*(p.cpuSeconds()-before)/float64(len(asked)))
 		}
 		turn++
 	}

@@ -30,6 +30,8 @@ type options struct {
 	Dimensions int               `default:"384" placeholder:"N" help:"With --vectors generated: of how many dimensions."`
 	Peers      string            `placeholder:"PYTHON" help:"With --vectors: measure hnswlib, faiss and usearch too, as far as this Python has them."`
 	Peer       map[string]string `placeholder:"NAME=PROGRAM" mapsep:"none" help:"Measure instead, in one run with other servers of this API, first queries, warm ones, and those under updates; prints a table with ratios. May be given several times."`
+	Against    string            `placeholder:"COMMIT" help:"Measure instead first queries beside the server of another commit of this repository, in a table and in the format of Go's benchmarks, for benchstat -col /server."`
+	Counts     bool              `help:"With --against: count instructions under valgrind, which other work on the machine does not change."`
 	Keep       string            `placeholder:"DIR" help:"With --peer: where the data directories are made, one a program, and found again by the next run. With --vectors: where graphs are, the same."`
 	Measure    []string          `enum:"first,between,updates,warm,attribute,indexes,queue" placeholder:"PART,..." help:"With --peer, or alone: what to measure of first queries, those between two updates, those beside updates, and warm ones (default: these), of a new filterable attribute, of 10,000 indexes, and of 200,000 tasks that are canceled and deleted."`
 	Kinds      string            `placeholder:"TEXT" help:"With --peer: only the kinds of queries with this in their name."`
@@ -113,6 +115,9 @@ func run(ctx context.Context, o options) (err error) {
 		}
 		return o.write("cores, "+data.name, append(e.heading("More and more processors, "+data.title, data), g.tables()...))
 	}
+	if o.Against != "" {
+		return m.runAgainst(ctx)
+	}
 	if len(o.Peer)+len(o.Measure) > 0 {
 		c, err := m.compare(ctx)
 		if err != nil {
@@ -190,6 +195,7 @@ type measurement struct {
 	masterKey  string   // of the server; "" for none
 	arguments  []string // of the server, beside those that all have
 	processors int      // to which the server is held, 0 for all
+	under      []string // the program that runs the server, with its arguments; nil: none
 }
 
 const index = "packages"

@@ -44,9 +44,11 @@ func (m *measurement) start(ctx context.Context) (*server, error) {
 	if m.masterKey != "" {
 		args = append(args, "--master-key", m.masterKey)
 	}
+	command := append(append([]string(nil), m.under...), m.binary)
+	command = append(command, args...)
 	s := &server{
 		key:     m.masterKey,
-		process: exec.CommandContext(ctx, m.binary, args...),
+		process: exec.CommandContext(ctx, command[0], command[1:]...),
 		client:  &fasthttp.HostClient{Addr: address, MaxConns: 2 * mostAtOnce, ReadTimeout: 10 * time.Minute, MaxIdleConnDuration: time.Minute},
 		log:     new(bytes.Buffer),
 		exited:  make(chan error, 1),
