@@ -107,6 +107,8 @@ func (s *Server) checkFederated(q *queryInput, f *federationInput) error {
 		return apierr.New("invalid_multi_search_query_personalization", "A federated search cannot be personalized: leave `personalize` out.")
 	case q.timed:
 		return apierr.New("invalid_multi_search_query_show_performance_details", "`showPerformanceDetails` cannot be given for one query of a federated search. Set it in `federation`.")
+	case q.Search.ExplainPlan:
+		return apierr.New("invalid_search_explain_plan", "`explainPlan` cannot be given for one query of a federated search. Ask for the plan with a search of its index.")
 	case q.Search.Distinct != nil && f.Distinct != nil:
 		return apierr.New("invalid_multi_search_distinct", "`distinct` is given both for this query and in `federation`: leave one of them out.")
 	case q.options != nil && q.options.remote != nil:

@@ -131,7 +131,7 @@ func (s *Server) networkSearch(ctx context.Context, views *index.Views, uid stri
 	}
 	d := s.distribute(r)
 	single := *q
-	single.Page, single.HitsPerPage, single.Distinct, single.Facets, single.ShowPerformanceDetails = nil, nil, nil, nil, false
+	single.Page, single.HitsPerPage, single.Distinct, single.Facets, single.ShowPerformanceDetails, single.ExplainPlan = nil, nil, nil, nil, false, false
 	view := func() (*index.View, error) { return queriedView(views, uid) }
 	if q.Facets != nil {
 		v, err := view()

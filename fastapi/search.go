@@ -139,6 +139,7 @@ var shaping = []param[searchInput]{
 	{name: "showRankingScore", code: "invalid_search_show_ranking_score", kind: flag, set: func(r *searchInput, a *arg) error { r.Search.ShowRankingScore = a.flag; return nil }},
 	{name: "showRankingScoreDetails", code: "invalid_search_show_ranking_score_details", kind: flag, set: func(r *searchInput, a *arg) error { r.Search.ShowRankingScoreDetails = a.flag; return nil }},
 	{name: "showPerformanceDetails", code: "invalid_search_show_performance_details", kind: flag, set: func(r *searchInput, a *arg) error { r.Search.ShowPerformanceDetails = a.flag; return nil }},
+	{name: "explainPlan", code: "invalid_search_explain_plan", kind: flag, set: func(r *searchInput, a *arg) error { r.Search.ExplainPlan = a.flag; return nil }},
 	{name: "retrieveVectors", code: "invalid_search_retrieve_vectors", kind: flag, set: func(r *searchInput, a *arg) error { r.Search.RetrieveVectors = a.flag; return nil }},
 	{name: "useNetwork", code: "invalid_search_use_network", kind: flag, null: true, set: func(r *searchInput, a *arg) error {
 		use := a.flag

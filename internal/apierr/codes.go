@@ -149,6 +149,7 @@ var table = map[Code]entry{
 	"invalid_search_crop_marker":                            {"invalid_request", 400},
 	"invalid_search_distinct":                               {"invalid_request", 400},
 	"invalid_search_embedder":                               {"invalid_request", 400},
+	"invalid_search_explain_plan":                           {"invalid_request", 400},
 	"invalid_search_facets":                                 {"invalid_request", 400},
 	"invalid_search_filter":                                 {"invalid_request", 400},
 	"invalid_search_highlight_post_tag":                     {"invalid_request", 400},

@@ -105,6 +105,8 @@ func (v *sieve) addBegun(with rows) (left rows) {
 // addBegunIn is addBegun for the documents of a segment.
 func (v *sieve) addBegunIn(seg int, in *roaring.Bitmap, p placing) (left *roaring.Bitmap) {
 	s := v.s
+	s.r.Plan.begin("wordPosition", phraseStarts, int(in.GetCardinality()))
+	defer s.r.Plan.end(0)
 	missing, all, judged, begun := s.out.missing(), int(in.GetCardinality()), 0, 0
 	behind := func(row uint32) *roaring.Bitmap {
 		rest := in.Clone()

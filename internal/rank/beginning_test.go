@@ -1,7 +1,6 @@
 package rank
 
 import (
-	"context"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -30,7 +29,7 @@ func TestDocumentsThatBeginWithTheWord(t *testing.T) {
 	}
 	rules := []string{`null`, `["words","typo","proximity","attribute","exactness"]`, `["words","wordPosition","exactness"]`, `["wordPosition","exactness","typo"]`,
 		`["typo","wordPosition"]`}
-	filled := 0
+	filled, ran := 0, taken{}
 	for round := range 30 {
 		s := parseSettings(t, `{"searchableAttributes":["title","body","tags"],"stopWords":["the"],"typoTolerance":{"disableOnAttributes":`+
 			[]string{`[]`, `["title"]`}[rng.IntN(2)]+`},"proximityPrecision":`+[]string{`"byWord"`, `"byWord"`, `"byAttribute"`}[rng.IntN(3)]+
@@ -67,7 +66,7 @@ func TestDocumentsThatBeginWithTheWord(t *testing.T) {
 				r.SearchOn = [][]string{{"title"}, {"body", "tags"}}[rng.IntN(2)]
 			}
 			ask := func() []Hit {
-				got, err := Search(context.Background(), ix, &r)
+				got, err := ran.search(ix, &r)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -87,6 +86,7 @@ func TestDocumentsThatBeginWithTheWord(t *testing.T) {
 			}
 		}
 	}
+	ran.wants(t, scanInOrder, startsWith, phraseStarts, knownStarts)
 	if filled < 400 {
 		t.Errorf("only %d pages were filled", filled)
 	}

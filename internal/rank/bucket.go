@@ -1,6 +1,10 @@
 package rank
 
-import "svc/internal/query"
+import (
+	"iter"
+
+	"svc/internal/query"
+)
 
 // listRows is up to how many documents a bucket is always ranked as a list, unless what its rule needs is at hand.
 var listRows = 512
@@ -72,15 +76,15 @@ func (s *search) rankBucket(b *bucket, i int) {
 	if b.paths == nil && r.traits().paths {
 		s.interpret(b)
 	}
-	if parts := r.split(s, b, i); parts != nil {
-		s.open(b, i, parts)
+	if parts := r.split(s, b, i); parts.parts != nil {
+		s.open(b, i, s.r.Plan.watch(r.name(), b.n, parts))
 	} else {
 		s.rankAsList(b, i)
 	}
 }
 
 // open ranks the parts into which rule i splits a bucket, best first, as far as needed.
-func (s *search) open(b *bucket, i int, parts split) {
+func (s *search) open(b *bucket, i int, parts iter.Seq2[*bucket, part]) {
 	var opened []rows
 	look := 8
 	rest := func() rows {

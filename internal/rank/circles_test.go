@@ -41,7 +41,7 @@ func TestCirclesAreASortByDistance(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	walked := 0
+	ran := taken{}
 	for range 30 {
 		parts := places(rng, 2000+rng.IntN(3000))
 		gone := map[segment.DocID]bool{}
@@ -67,27 +67,22 @@ func TestCirclesAreASortByDistance(t *testing.T) {
 			if rng.IntN(8) == 0 {
 				r.Offset = len(live) - 20
 			}
-			b := &bucket{rows: universe(ix)}
-			b.n = b.rows.count()
-			s := &search{ix: ix}
-			s.out.skip, s.out.limit = r.Offset, r.Limit
-			if s.circles(b) {
-				walked++
-			}
 			var want []string
 			for _, d := range byDistance(live, from, key.Desc) {
 				want = append(want, fmt.Sprint(d.id))
 			}
 			want = want[min(r.Offset, len(want)):]
 			want = want[:min(r.Limit, len(want))]
-			if got := found(mustSearch(t, ix, r)); got != strings.Join(want, " ") {
+			got, err := ran.search(ix, &r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := found(got); got != strings.Join(want, " ") {
 				t.Fatalf("%d documents from %v, %+v:\n got %s\nwant %s", len(live), from, r, got, strings.Join(want, " "))
 			}
 		}
 	}
-	if walked == 0 {
-		t.Error("no search walked in circles")
-	}
+	ran.wants(t, ringSearch, rowByRow)
 }
 
 // byDistance sorts by groups of distance, then k, then id, as ranking does where at least geoBucketSize documents have a place.

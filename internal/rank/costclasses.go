@@ -206,6 +206,7 @@ func mergeClasses(all []*classes, rest, segments int) *classes {
 
 // classesOf says what classes are: of one or two nodes at their levels, kept under a kind and a number.
 type classesOf struct {
+	rule   string
 	kind   byte
 	nodes  []int
 	levels []int
@@ -228,6 +229,7 @@ func (s *search) cachedClasses(of *classesOf, bucket int) *classes {
 	}
 	own := s.ix.Cache.Own()
 	if c := own.Get(key); c != nil {
+		s.r.Plan.note(of.rule, cachedClasses)
 		return c.(*classes)
 	}
 	if _, ok := s.declined[string(key)]; ok {
@@ -275,6 +277,11 @@ func (s *search) cachedClasses(of *classesOf, bucket int) *classes {
 		c, key, _ := s.classesKey(of, seg, segmentBuf[:0])
 		p.trim()
 		c.Put(key, p, p.bytes)
+	}
+	if len(missing) == 0 {
+		s.r.Plan.note(of.rule, cachedClasses)
+	} else {
+		s.r.Plan.note(of.rule, madeClasses)
 	}
 	c := join(parts, of.rest)
 	bytes := 200 + (len(c.costs)+1)*(24+8*len(parts))

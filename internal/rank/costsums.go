@@ -73,7 +73,7 @@ func (b *bucket) hasClasses() bool { return b.n >= classRows && len(b.paths) == 
 
 // bySums splits a bucket by the sum of the costs of items, base added. ranks is how many different costs there can be.
 func (s *search) bySums(b *bucket, items []*classes, base, ranks int) split {
-	return func(yield func(*bucket, part) bool) {
+	return split{costSums, func(yield func(*bucket, part) bool) {
 		t := newSums(b.rows, items)
 		left := b.n
 		for sum := 0; left > 0 && sum <= t.most(); sum++ {
@@ -88,14 +88,14 @@ func (s *search) bySums(b *bucket, items []*classes, base, ranks int) split {
 				return
 			}
 		}
-	}
+	}}
 }
 
-// bySieve splits a bucket by what a sieve finds; nil when it finds nothing.
-func (s *search) bySieve(b *bucket, i int, sieve func(b *bucket, i int) *classes, ranks int) split {
-	c := s.sieved(b, i, sieve)
+// bySieve splits a bucket by what a sieve finds; declined when it finds nothing.
+func (s *search) bySieve(b *bucket, i int, path accessPath, sieve func(b *bucket, i int) *classes, ranks int) split {
+	c := s.sieved(b, i, path, sieve)
 	if c == nil {
-		return nil
+		return declined
 	}
 	return s.bySums(b, []*classes{c}, 0, ranks)
 }

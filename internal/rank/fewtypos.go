@@ -75,7 +75,10 @@ func (s *search) rankIfTold(q *query.Index, t *query.Terms) (*Result, error) {
 		s.untold = true
 		return nil, nil
 	}
+	r := s.r
+	r.Plan.begin("", lazyTypos, 0)
 	result, err := s.rank(most)
+	r.Plan.end(len(s.out.hits))
 	if result != nil && s.r.Marks { // in the documents of the page misspelt words are marked, too
 		forms, err := q.BuildForms(s.ctx, t, s.fields, s.late)
 		if err != nil {

@@ -7,6 +7,15 @@ import "github.com/RoaringBitmap/roaring/v2"
 func (s *search) find(in func(seg int) bool, keep, raw bool) *bucket {
 	r, words := s.r, len(s.graph.Nodes) > 0
 	sift := words && s.filters() // words are asked first: they leave few documents
+	path := allowedRows
+	if words {
+		path = matchedRows
+	}
+	if sift {
+		path = filteredMatches
+	}
+	r.Plan.begin("", path, 0)
+	defer r.Plan.end(0)
 	base := make(rows, len(s.ix.Segments))
 	for seg := range base {
 		switch {

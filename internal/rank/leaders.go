@@ -85,7 +85,10 @@ func (s *search) recall(m *memo) *Result {
 	}
 	root := s.find(func(seg int) bool { return m.places[seg] < 0 }, false, false)
 	s.stage("evaluate query")
-	if !s.follow(l, m, root.rows) {
+	s.r.Plan.begin("", cachedHits, len(l.rows))
+	filled := s.follow(l, m, root.rows)
+	s.r.Plan.end(len(s.out.hits))
+	if !filled {
 		return nil
 	}
 	result := s.out.result()

@@ -72,6 +72,7 @@ func TestPagesAreRememberedAcrossViews(t *testing.T) {
 	leadRows, leadHits = 50, 6
 	defer func(c, l, few int) { classRows, listRows, fewOf = c, l, few }(classRows, listRows, fewOf)
 	defer func(rows, hits int) { roundRows, roundHits = rows, hits }(roundRows, roundHits)
+	ran := taken{}
 	for seed := range uint64(3) {
 		if seed > 0 {
 			classRows, listRows, fewOf = 2, 3, 1
@@ -197,7 +198,7 @@ func TestPagesAreRememberedAcrossViews(t *testing.T) {
 						plain.Universe[seg] = q.filter.Rows(seg)
 					}
 				}
-				got, err := Search(context.Background(), &view, &ask)
+				got, err := ran.search(&view, &ask)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -262,6 +263,7 @@ func TestPagesAreRememberedAcrossViews(t *testing.T) {
 			}
 		}
 	}
+	ran.wants(t, cachedHits, filteredMatches, allowedRows, matchedRows)
 }
 
 // TestRememberedSegmentsAreNotFiltered asks twice: what a large segment has of a query is remembered the second time, also when a document

@@ -201,7 +201,9 @@ func (s *search) rankList(l list, i int) {
 	mark, sorted := ls.numbers.used, s.sorting.distinct.used
 	costs := ls.numbers.take(len(l.entries))
 	r := s.rules[i]
+	s.r.Plan.begin(r.name(), rowByRow, len(l.entries))
 	c := r.costs(s, &l, i, costs)
+	s.r.Plan.end(len(l.entries))
 	if s.isLate {
 		s.addUnranked(s.rowsOf(l.entries))
 		return

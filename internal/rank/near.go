@@ -123,7 +123,9 @@ func (v *nearSieve) sort(st *stretch, k, bound int) {
 	n := &st.near[k]
 	if !n.found {
 		n.found = true
+		v.s.r.Plan.begin("proximity", neighbourSets, int(st.rows.GetCardinality()))
 		n.sure, n.maybe, n.known = v.s.nearIn(&st.like, v.pairs[k][0], v.pairs[k][1])
+		v.s.r.Plan.end(cardinality(n.sure))
 	}
 	if !n.known {
 		v.sort(st, k+1, bound)
@@ -220,6 +222,8 @@ func (v *nearSieve) open(bound int) bool {
 	case v.isFar(bound, waiting, n):
 		return v.readToEnd(bound, waiting)
 	}
+	v.s.r.Plan.begin("proximity", pairsInOrder, n)
+	defer v.s.r.Plan.end(0)
 	t := newSums(within, v.order())
 	for sum, left := 0, n; left > 0 && sum <= t.most(); sum++ {
 		part := t.at(sum)

@@ -112,6 +112,8 @@ func (v *nearSieve) enoughKnown(bound int) int {
 // readToEnd reads all pairs in the documents with a bound, and leaves out those of which others that cost less fill the page. It returns
 // false when time is over.
 func (v *nearSieve) readToEnd(bound int, waiting []*stretch) bool {
+	v.s.r.Plan.begin("proximity", pairsToEnd, 0)
+	defer v.s.r.Plan.end(0)
 	n := min(askRows, stopRows)
 	for _, st := range waiting {
 		all := v.s.rowsIn(st.rows)

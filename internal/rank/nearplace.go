@@ -88,6 +88,8 @@ func (v *nearSieve) read(bound int, st *stretch, in *roaring.Bitmap) bool {
 // when time is over.
 func (v *nearSieve) readPlaced(bound int, st *stretch, in *roaring.Bitmap, cost int) bool {
 	s := v.s
+	s.r.Plan.begin("proximity", pairsPlaced, int(in.GetCardinality()))
+	defer s.r.Plan.end(0)
 	words, ties := s.exactRulesFollow(v.place)
 	if !ties || in.GetCardinality() <= uint64(unorderedRows) {
 		return v.readRows(bound, st, s.rowsIn(in))

@@ -50,6 +50,7 @@ func (s *search) placeDense(b *batch, v *query.Node, fields []segment.FieldPosti
 	if !ok {
 		return fields
 	}
+	s.r.Plan.note("", densePlaces)
 	nearest := -1
 	rows := s.ix.Segments[b.segment].Rows()
 	for _, f := range fields {
@@ -119,6 +120,7 @@ func (s *search) pairDense(b *batch, u, v int, costs []uint32) bool {
 	if len(left) == 0 || len(right) == 0 {
 		return false
 	}
+	s.r.Plan.note("", denseDistance)
 	clear(dense) // rows of no batch are not looked at
 	for _, row := range b.rows {
 		dense[row-b.rows[0]] = farPair

@@ -1,7 +1,6 @@
 package rank
 
 import (
-	"context"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -36,7 +35,7 @@ func TestPlacesOfFrequentWords(t *testing.T) {
 	rules := []string{`null`, `["wordPosition","exactness"]`, `["words","typo","wordPosition"]`, `["words","proximity","wordPosition","typo"]`,
 		`["words","proximity","wordPosition"]`, `["words","typo","proximity","attribute","exactness"]`}
 	searchable := []string{`["title","body"]`, `null`}
-	filled := 0
+	filled, ran := 0, taken{}
 	for round := range 36 {
 		s := parseSettings(t, `{"searchableAttributes":`+searchable[rng.IntN(2)]+`,"rankingRules":`+rules[round%len(rules)]+`}`)
 		segment.NeighbourRows = []int{1, 1000}[rng.IntN(2)]
@@ -76,7 +75,7 @@ func TestPlacesOfFrequentWords(t *testing.T) {
 			}
 			ask := func() []Hit {
 				ix.Cache = query.NewCache(resultcache.New(64 << 20))
-				got, err := Search(context.Background(), ix, &r)
+				got, err := ran.search(ix, &r)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -93,6 +92,7 @@ func TestPlacesOfFrequentWords(t *testing.T) {
 			}
 		}
 	}
+	ran.wants(t, byBounds, neighbourSets, pairsInOrder, pairsToEnd, pairsPlaced, placedSets, wordPlaces, misplaced, denseDistance, densePlaces)
 	if filled < 450 {
 		t.Errorf("only %d pages were filled", filled)
 	}

@@ -62,6 +62,7 @@ type Request struct {
 	HitsOnly   bool              // nobody asks for Candidates, Counts and AppendKey, which then say nothing
 	Marks      bool              // Highlights are asked for; else they may say nothing
 	Stage      func(name string) // told what just ended; nil: nobody asks
+	Plan       *Plan             // told which access paths are taken; nil: nobody asks
 	Vectors    *VectorQuery      // the query and what belongs to it are not looked at; nil: keyword search
 }
 

@@ -146,6 +146,8 @@ func (s *search) rankRounds(b *bucket, i int) {
 // as hits first.
 func (s *search) findRounds(b *bucket, i int) *roundsFound {
 	c := &s.out
+	s.r.Plan.begin("", distinctRetry, b.n)
+	defer func() { s.r.Plan.end(len(c.hits)) }()
 	skip := c.skip // where it is not 0 there is no hit yet
 	c.skip, c.limit = 0, c.limit+skip
 	f := s.findInRounds(b, i)

@@ -12,9 +12,10 @@ import (
 // rule is one rule of a request: each kind is a type, in a file rule_*.go of its own. Rules hold what the request and the
 // settings say, and keep nothing of a search.
 type rule interface {
+	name() string // in plans
 	traits() traits
 
-	// split returns the parts of a bucket by cost, best first. nil: it declines, and the bucket is ranked as a list. i is the rule's place.
+	// split returns the parts of a bucket by cost, best first. i is the place of the rule. If it declines, a list is ranked.
 	split(s *search, b *bucket, i int) split
 
 	// costs gives each entry of a list its cost.
@@ -29,7 +30,13 @@ type rule interface {
 }
 
 // split yields parts of a bucket, with what the rule says of each. Once it was told to stop, it computes nothing more.
-type split = iter.Seq2[*bucket, part]
+type split struct {
+	path  accessPath
+	parts iter.Seq2[*bucket, part]
+}
+
+// declined is no split.
+var declined split
 
 // traits are what others have to know of a rule.
 type traits struct {

@@ -15,6 +15,8 @@ type attributeRank struct {
 	merged bool // with wordPosition behind it, as "attribute"
 }
 
+func (attributeRank) name() string { return "attributeRank" }
+
 func (attributeRank) traits() traits { return traits{says: ByRelevance, paths: true, sets: true} }
 
 func (attributeRank) judgedAs() int { return judgedAttribute }
@@ -22,13 +24,13 @@ func (attributeRank) judgedAs() int { return judgedAttribute }
 func (attributeRank) split(s *search, b *bucket, _ int) split {
 	switch {
 	case !b.hasClasses():
-		return nil
+		return declined
 	case s.ix.Fields.MaxWeight() == 0: // as where all attributes are searchable
-		return func(yield func(*bucket, part) bool) {
+		return split{singleCost, func(yield func(*bucket, part) bool) {
 			sub := *b
 			sub.narrowed = true
 			yield(&sub, part{rank: 1, ranks: 1})
-		}
+		}}
 	}
 	return s.bySums(b, s.attributeItems(b), 0, 1+b.terms*s.ix.Fields.MaxWeight())
 }
@@ -215,7 +217,7 @@ func (s *search) weightClasses(b *bucket, v int) *classes {
 
 // attributeClasses are the documents of a node by the weight of its best field.
 func (s *search) attributeClasses(b *bucket, v, level int) *classes {
-	return s.cachedClasses(&classesOf{kind: 'a', nodes: []int{v}, levels: []int{level}, rest: -1,
+	return s.cachedClasses(&classesOf{rule: "attributeRank", kind: 'a', nodes: []int{v}, levels: []int{level}, rest: -1,
 		derive: func(seg int) *segmentClasses {
 			c := &segmentClasses{}
 			in := s.matchingIn(v, level, seg)

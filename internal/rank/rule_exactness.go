@@ -10,20 +10,23 @@ import (
 // begins with it.
 type exactAttribute struct{ relevance }
 
+func (exactAttribute) name() string { return "exactAttribute" }
+
 func (exactAttribute) traits() traits { return traits{says: ByRelevance, paths: true, sets: true} }
 
 func (exactAttribute) split(s *search, b *bucket, _ int) split {
 	if !b.hasClasses() {
-		return nil
+		return declined
 	}
 	if c := s.exactAttributeClasses(b); c != nil {
 		return s.bySums(b, []*classes{c}, 0, 3)
 	}
-	return nil
+	return declined
 }
 
 func (exactAttribute) costs(s *search, l *list, _ int, costs []uint32) outcome {
 	if s.areMisplaced(l) {
+		s.r.Plan.note("exactAttribute", misplaced)
 		for i := range costs {
 			costs[i] = noExactMatch
 		}
@@ -148,12 +151,13 @@ func (s *search) exactAttributeClasses(b *bucket) *classes {
 	}
 	nodes, ok := s.exactNodes(b, levels)
 	if !ok || s.isMisplaced(b.paths[0].nodes, batch{fixed: b.fixed, levels: levels}) {
+		s.r.Plan.note("exactAttribute", misplaced)
 		return &classes{rest: int(noExactMatch), covered: make(rows, len(b.rows))}
 	}
 	if len(nodes) == 1 && b.paths[0].terms == 1 {
 		v := nodes[0]
 		word := func(seg int) *roaring.Bitmap { return s.graph.Nodes[v].Segments[seg].Word }
-		if c := s.cachedClasses(&classesOf{kind: 'e', nodes: nodes, levels: []int{0}, number: s.graph.Nodes[v].Start, rest: int(noExactMatch),
+		if c := s.cachedClasses(&classesOf{rule: "exactAttribute", kind: 'e', nodes: nodes, levels: []int{0}, number: s.graph.Nodes[v].Start, rest: int(noExactMatch),
 			documents: func(seg int) int { return int(word(seg).GetCardinality()) },
 			derive:    func(seg int) *segmentClasses { return s.exactClasses(nodes, seg, word(seg), false) }}, b.n); c != nil {
 			return c
@@ -219,6 +223,7 @@ func (s *search) exactClasses(nodes []int, seg int, in *roaring.Bitmap, begun bo
 			}
 		}
 		c.rows[matchesStart], c.covered = roaring.AndNot(in, e), in
+		s.r.Plan.note("exactAttribute", knownStarts)
 		return c
 	}
 	if !p.phrase {
@@ -230,6 +235,7 @@ func (s *search) exactClasses(nodes []int, seg int, in *roaring.Bitmap, begun bo
 	}
 	if !slices.ContainsFunc(words, func(w placed) bool { return w.position >= exactPositions }) {
 		if placed, ok := s.placedWords(seg, words, in); ok {
+			s.r.Plan.note("exactAttribute", placedSets)
 			if placed != nil {
 				e.AddMany(s.fieldsOf(seg, placed, words, p.slots))
 				c.rows[matchesStart] = roaring.AndNot(s.inOneField(seg, placed, words), e)
@@ -238,6 +244,7 @@ func (s *search) exactClasses(nodes []int, seg int, in *roaring.Bitmap, begun bo
 			return c
 		}
 	}
+	s.r.Plan.note("exactAttribute", wordPlaces)
 	b := batch{segment: seg, rows: s.rowsIn(in)}
 	mark := s.list.numbers.used
 	costs := s.list.numbers.take(len(b.rows))

@@ -3,6 +3,8 @@ package rank
 // exactWords is the second half of exactness: it puts documents first that have more words as they are written.
 type exactWords struct{ relevance }
 
+func (exactWords) name() string { return "exactWords" }
+
 func (exactWords) traits() traits {
 	return traits{says: ByRelevance, paths: true, sets: true, levels: true}
 }
@@ -10,13 +12,15 @@ func (exactWords) traits() traits {
 func (exactWords) split(s *search, b *bucket, i int) split {
 	// For rules after it, each node would have to be told by document whether it is the word itself.
 	if !b.hasClasses() || s.setsFollow(i) {
-		return nil
+		return declined
 	}
 	var items []*classes
 	for _, v := range b.paths[0].nodes {
 		items = append(items, s.exactWordClasses(v))
 	}
-	return s.bySums(b, items, 0, 1+b.terms)
+	sums := s.bySums(b, items, 0, 1+b.terms)
+	sums.path = wordSets
+	return sums
 }
 
 func (exactWords) costs(s *search, l *list, _ int, costs []uint32) outcome {

@@ -17,16 +17,18 @@ type geoSort struct {
 	point point
 }
 
+func (r *geoSort) name() string { return r.key }
+
 func (*geoSort) traits() traits { return traits{says: ByDistance} }
 
 func (r *geoSort) split(s *search, b *bucket, i int) split {
 	switch {
 	case s.circles(b):
-		return func(yield func(*bucket, part) bool) { s.walkCircles(b, r, yield) }
+		return split{ringSearch, func(yield func(*bucket, part) bool) { s.walkCircles(b, r, yield) }}
 	case b.paths == nil && s.setsFollow(i):
-		return func(yield func(*bucket, part) bool) { s.splitRows(b, b.rows, i, yield) }
+		return split{lookUpValues, func(yield func(*bucket, part) bool) { s.splitRows(b, b.rows, i, yield) }}
 	}
-	return nil
+	return declined
 }
 
 func (r *geoSort) costs(s *search, l *list, _ int, costs []uint32) outcome {

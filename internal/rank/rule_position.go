@@ -15,13 +15,15 @@ import (
 // wordPosition puts documents first that have the words nearer to their places in the query.
 type wordPosition struct{ relevance }
 
+func (wordPosition) name() string { return "wordPosition" }
+
 func (wordPosition) traits() traits { return traits{says: ByRelevance, paths: true, sets: true} }
 
 func (wordPosition) judgedAs() int { return judgedPosition }
 
 func (wordPosition) split(s *search, b *bucket, i int) split {
 	if !b.hasClasses() {
-		return nil
+		return declined
 	}
 	var items []*classes
 	ranks := 1 + farthestPosition*b.terms
@@ -30,10 +32,10 @@ func (wordPosition) split(s *search, b *bucket, i int) split {
 		switch {
 		case c != nil:
 		case s.out.fillable():
-			return s.bySieve(b, i, s.sievePosition, ranks)
+			return s.bySieve(b, i, scanInOrder, s.sievePosition, ranks)
 		default:
 			if c = s.placeAll(b); c == nil {
-				return nil
+				return declined
 			}
 			return s.bySums(b, []*classes{c}, 0, ranks)
 		}
@@ -255,7 +257,7 @@ func (s *search) wordFields(b *batch, node int, as role) []segment.FieldPosting 
 
 // positionClasses are the documents of a node by the distance from its place.
 func (s *search) positionClasses(b *bucket, v, level int) *classes {
-	return s.cachedClasses(&classesOf{kind: 'd', nodes: []int{v}, levels: []int{level}, number: s.graph.Nodes[v].Start, rest: -1,
+	return s.cachedClasses(&classesOf{rule: "wordPosition", kind: 'd', nodes: []int{v}, levels: []int{level}, number: s.graph.Nodes[v].Start, rest: -1,
 		documents: func(seg int) int { return cardinality(s.matchingIn(v, level, seg)) },
 		derive: func(seg int) *segmentClasses {
 			return s.classify(seg, s.matchingIn(v, level, seg), levelBatch([]int{v}, []int{level}), -1,
@@ -302,6 +304,7 @@ func (s *search) sievePosition(b *bucket, i int) *classes {
 		}
 		if words && !left.isEmpty() {
 			if first := s.beginning(with, nodes[0], v.beginningPer(with, nodes[0])); first.count() >= s.out.missing() {
+				s.r.Plan.note("wordPosition", startsWith)
 				s.begun, s.begunWith = first, nodes[0]
 				return &classes{costs: []int{least}, rows: []rows{first}, rest: -1}
 			}
@@ -337,6 +340,8 @@ func (s *search) placeAll(b *bucket) *classes {
 		return nil
 	}
 	nodes := b.paths[0].nodes
+	s.r.Plan.begin("wordPosition", allRows, b.n)
+	defer s.r.Plan.end(b.n)
 	v := s.newSieve(b, 0, func(b *batch, costs []uint32) { s.placeNodes(b, nodes, tooMuch, costs) })
 	if !v.addAll(b.rows) {
 		return nil

@@ -10,6 +10,8 @@ import (
 // proximity puts documents first in which the words of the query stand nearer to each other.
 type proximity struct{ relevance }
 
+func (proximity) name() string { return "proximity" }
+
 func (proximity) traits() traits { return traits{says: ByRelevance, paths: true, sets: true} }
 
 func (proximity) judgedAs() int { return judgedProximity }
@@ -17,10 +19,10 @@ func (proximity) judgedAs() int { return judgedProximity }
 func (proximity) split(s *search, b *bucket, i int) split {
 	if b.isNode() && !s.grams {
 		// One word is as near to itself as can be.
-		return func(yield func(*bucket, part) bool) { yield(b, part{rank: 1, ranks: 1}) }
+		return split{singleCost, func(yield func(*bucket, part) bool) { yield(b, part{rank: 1, ranks: 1}) }}
 	}
 	if !b.hasClasses() {
-		return nil
+		return declined
 	}
 	var items []*classes
 	base, ranks := 0, 0
@@ -35,7 +37,7 @@ func (proximity) split(s *search, b *bucket, i int) split {
 		}
 		c := s.pairClasses(b, nodes[k-1], v)
 		if c == nil {
-			return s.bySieve(b, i, s.sieveProximity, ranks)
+			return s.bySieve(b, i, byBounds, s.sieveProximity, ranks)
 		}
 		items = append(items, c)
 	}
@@ -192,7 +194,7 @@ func (s *search) pairClasses(b *bucket, u, v int) *classes {
 				continue
 			}
 			both := func(seg int) (l, r *roaring.Bitmap) { return s.matchingIn(u, lu, seg), s.matchingIn(v, lv, seg) }
-			c := s.cachedClasses(&classesOf{kind: 'n', nodes: []int{u, v}, levels: []int{lu, lv}, rest: farPair, least: least,
+			c := s.cachedClasses(&classesOf{rule: "proximity", kind: 'n', nodes: []int{u, v}, levels: []int{lu, lv}, rest: farPair, least: least,
 				documents: func(seg int) int {
 					l, r := both(seg)
 					if l == nil || r == nil {

@@ -17,16 +17,23 @@ type fieldSort struct {
 	desc   bool
 }
 
+func (r *fieldSort) name() string {
+	if r.hidden {
+		return "<hidden>"
+	}
+	return r.key
+}
+
 func (*fieldSort) traits() traits { return traits{says: ByField} }
 
 func (r *fieldSort) split(s *search, b *bucket, i int) split {
 	switch {
 	case s.walks(b, r):
-		return func(yield func(*bucket, part) bool) { s.walkColumn(b, i, r, yield) }
+		return split{walkValues, func(yield func(*bucket, part) bool) { s.walkColumn(b, i, r, yield) }}
 	case b.paths == nil && s.setsFollow(i):
-		return func(yield func(*bucket, part) bool) { s.splitRows(b, b.rows, i, yield) }
+		return split{lookUpValues, func(yield func(*bucket, part) bool) { s.splitRows(b, b.rows, i, yield) }}
 	}
-	return nil
+	return declined
 }
 
 func (r *fieldSort) costs(s *search, l *list, _ int, costs []uint32) outcome {

@@ -11,10 +11,12 @@ import (
 // typo puts documents first that have the words of the query with fewer typos.
 type typo struct{ relevance }
 
+func (typo) name() string { return "typo" }
+
 func (typo) traits() traits { return traits{says: ByRelevance, paths: true, sets: true, levels: true} }
 
 func (typo) split(s *search, b *bucket, _ int) split {
-	return func(yield func(*bucket, part) bool) { s.splitTypo(b, yield) }
+	return split{levelSets, func(yield func(*bucket, part) bool) { s.splitTypo(b, yield) }}
 }
 
 func (typo) costs(s *search, l *list, _ int, costs []uint32) outcome {

@@ -47,10 +47,12 @@ type near struct {
 // vector puts documents first whose vectors are more similar to those of the query.
 type vector struct{}
 
+func (vector) name() string { return "vector" }
+
 func (vector) traits() traits { return traits{says: BySimilarity, sets: true} }
 
 func (vector) split(s *search, b *bucket, _ int) split {
-	return func(yield func(*bucket, part) bool) { s.walkVectors(b, yield) }
+	return split{nearestFirst, func(yield func(*bucket, part) bool) { s.walkVectors(b, yield) }}
 }
 
 func (vector) costs(s *search, l *list, _ int, costs []uint32) outcome {

@@ -9,10 +9,12 @@ import (
 // words puts documents first that have more words of the query.
 type words struct{ relevance }
 
+func (words) name() string { return "words" }
+
 func (words) traits() traits { return traits{says: ByRelevance, sets: true} }
 
 func (words) split(s *search, b *bucket, _ int) split {
-	return func(yield func(*bucket, part) bool) { s.splitWords(b, yield) }
+	return split{termSets, func(yield func(*bucket, part) bool) { s.splitWords(b, yield) }}
 }
 
 // costs: each document has those interpretations only that miss the fewest terms.

@@ -65,9 +65,11 @@ func (relevance) value(parts []part) (ScoreValue, int) {
 // skipped stands where the deadline passed before a rule.
 type skipped struct{ relevance }
 
+func (skipped) name() string { return "skipped" }
+
 func (skipped) traits() traits { return traits{says: ByRelevance} }
 
-func (skipped) split(*search, *bucket, int) split { return nil }
+func (skipped) split(*search, *bucket, int) split { return declined }
 
 func (skipped) costs(_ *search, _ *list, _ int, costs []uint32) outcome {
 	clear(costs)

@@ -271,7 +271,7 @@ func (s *search) byLevels(b *bucket, seg int, in *roaring.Bitmap, f func(in *roa
 
 // sieved returns the classes of rule i in a large bucket of which the page needs the first documents only; nil when it is no such bucket,
 // or time is over.
-func (s *search) sieved(b *bucket, i int, sieve func(b *bucket, i int) *classes) *classes {
+func (s *search) sieved(b *bucket, i int, path accessPath, sieve func(b *bucket, i int) *classes) *classes {
 	if b.n <= listRows || !s.out.fillable() {
 		return nil
 	}
@@ -279,10 +279,13 @@ func (s *search) sieved(b *bucket, i int, sieve func(b *bucket, i int) *classes)
 	own := s.ix.Cache.Own()
 	if key != nil {
 		if c := own.Get(key); c != nil {
+			s.r.Plan.note(s.rules[i].name(), cachedSieve)
 			return c.(*classes)
 		}
 	}
+	s.r.Plan.begin(s.rules[i].name(), path, b.n)
 	c := sieve(b, i)
+	s.r.Plan.endClasses(c)
 	if c == nil {
 		return nil
 	}

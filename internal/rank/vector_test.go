@@ -206,6 +206,7 @@ func TestSemanticEqualsPlainEvaluation(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
+	ran := taken{}
 	vector := func() []float32 {
 		v := make([]float32, testEmbedder.Dimensions)
 		for i := range v {
@@ -292,14 +293,15 @@ func TestSemanticEqualsPlainEvaluation(t *testing.T) {
 			if len(docs) == 0 {
 				continue
 			}
-			compareSemantic(t, ix, r, docs, before, after)
+			compareSemantic(t, ran, ix, r, docs, before, after)
 		}
 	}
+	ran.wants(t, nearestFirst, rowByRow)
 }
 
-func compareSemantic(t *testing.T, ix *Index, r *Request, docs []judged, before, after int) {
+func compareSemantic(t *testing.T, ran taken, ix *Index, r *Request, docs []judged, before, after int) {
 	t.Helper()
-	got, err := Search(context.Background(), ix, r)
+	got, err := ran.search(ix, r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func (k *KeptAnswer) AppendMembers(dst []byte, id uuid.UUID) []byte {
 func (r *Response) Keep(key, members []byte) {
 	q := r.request
 	if len(members) > keptAnswerBytes || r.Degraded() || r.result.kind != keyword || q.Hybrid != nil || q.Vector != nil || q.Media != nil ||
-		q.Reorder != nil || q.Foreign != nil || q.Rules != nil || q.ShowPerformanceDetails || q.Metadata {
+		q.Reorder != nil || q.Foreign != nil || q.Rules != nil || q.ShowPerformanceDetails || q.ExplainPlan || q.Metadata {
 		return
 	}
 	shelf := r.view.Cache.Own()

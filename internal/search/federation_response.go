@@ -113,7 +113,7 @@ func (r *FederatedResponse) AppendMembers(ctx context.Context, dst []byte) ([]by
 		dst = append(dst, '}')
 	}
 	if r.request.ShowPerformanceDetails {
-		dst = r.stages.appendJSON(append(dst, `,"performanceDetails":`...))
+		dst = r.stages.appendJSON(append(dst, `,"performanceDetails":`...), nil)
 	}
 	return append(dst, '}'), nil
 }

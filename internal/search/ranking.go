@@ -40,6 +40,7 @@ type ranking struct {
 	pins     []placed[rank.Hit] // in the order in which they take their places
 	parts    []scaled           // of rows, where rules scale scores; nil: none does
 	stages   *stages            // nil: not wanted
+	plan     *rank.Plan         // nil: not wanted
 
 	steadyTotals bool // pages have the same total and candidates
 }
@@ -67,6 +68,9 @@ type found struct {
 // newRanking checks what a request asks of its index. Errors are *apierr.Error.
 func newRanking(ctx context.Context, v *index.View, r *Request, stages *stages) (*ranking, error) {
 	k := &ranking{view: v, request: r, kind: r.kind(), stages: stages, steadyTotals: r.Hybrid != nil}
+	if r.ExplainPlan || r.ShowPerformanceDetails {
+		k.plan = new(rank.Plan)
+	}
 	var err error
 	if k.embedder, err = r.embedder(v); err != nil {
 		return nil, err
@@ -222,6 +226,7 @@ func (k *ranking) rankRequest(ctx context.Context, w window, vectors *rank.Vecto
 		Details:    r.ShowRankingScoreDetails,
 		Deadline:   w.deadline,
 		Stage:      k.stages.of("search > "),
+		Plan:       k.plan,
 	}
 }
 

@@ -37,6 +37,7 @@ type Request struct {
 	ShowRankingScore        bool
 	ShowRankingScoreDetails bool
 	ShowPerformanceDetails  bool
+	ExplainPlan             bool // show the access paths of the ranking
 	RecordStages            bool // for Response.Stages, also when they are not shown
 	RankingScoreThreshold   *float64
 	RetrieveVectors         bool

@@ -38,6 +38,7 @@ type Response struct {
 
 	distanceFrom *rank.SortKey // the point whose distance hits show
 	stages       *stages       // nil: nobody wants to know
+	plan         *rank.Plan    // the same
 
 	took span // where processingTimeMs stands among the members that were appended
 }
@@ -172,7 +173,10 @@ func (r *Response) AppendMembers(ctx context.Context, dst []byte) ([]byte, error
 		dst = appendDistribution(dst, r.facets)
 	}
 	if r.request.ShowPerformanceDetails {
-		dst = r.stages.appendJSON(append(dst, `,"performanceDetails":`...))
+		dst = r.stages.appendJSON(append(dst, `,"performanceDetails":`...), r.plan)
+	}
+	if r.request.ExplainPlan {
+		dst = appendPlan(append(dst, `,"plan":`...), r.plan)
 	}
 	dst = append(dst, `,"requestUid":"`...)
 	dst = append(dst, r.request.ID.String()...)

@@ -105,7 +105,7 @@ func Similar(ctx context.Context, dst []byte, v *index.View, r *SimilarRequest) 
 	dst = appendInt(dst, `,"offset":`, r.Offset)
 	dst = appendInt(dst, `,"estimatedTotalHits":`, result.Total)
 	if r.ShowPerformanceDetails {
-		dst = recorded.appendJSON(append(dst, `,"performanceDetails":`...))
+		dst = recorded.appendJSON(append(dst, `,"performanceDetails":`...), nil)
 	}
 	return append(dst, '}'), nil
 }

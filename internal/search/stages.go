@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"svc/internal/jsontext"
+	"svc/internal/rank"
 	"svc/internal/trace"
 )
 
@@ -66,8 +67,8 @@ func (s *stages) add(path string, took time.Duration) {
 	s.list = append(s.list, stage{path, took})
 }
 
-// appendJSON appends the stages in the order in which they first ended.
-func (s *stages) appendJSON(dst []byte) []byte {
+// appendJSON appends the stages in the order in which they first ended, and the access paths of a plan, which may be nil.
+func (s *stages) appendJSON(dst []byte, plan *rank.Plan) []byte {
 	dst = append(dst, '{')
 	for i, e := range s.list {
 		if i > 0 {
@@ -76,7 +77,36 @@ func (s *stages) appendJSON(dst []byte) []byte {
 		dst = append(jsontext.AppendQuoted(dst, e.path), ':', '"')
 		dst = append(appendDuration(dst, e.took), '"')
 	}
+	if plan != nil {
+		for i := range plan.Steps {
+			p := &plan.Steps[i]
+			path := "search > rank > "
+			if p.Rule != "" {
+				path += p.Rule + " > "
+			}
+			dst = append(jsontext.AppendQuoted(append(dst, ','), path+p.Path), ':', '"')
+			dst = append(appendDuration(dst, p.Took), '"')
+		}
+	}
 	return append(dst, '}')
+}
+
+// appendPlan appends the steps of a plan.
+func appendPlan(dst []byte, plan *rank.Plan) []byte {
+	dst = append(dst, '[')
+	for i := range plan.Steps {
+		p := &plan.Steps[i]
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = jsontext.AppendQuoted(append(dst, `{"rule":`...), p.Rule)
+		dst = jsontext.AppendQuoted(append(dst, `,"path":`...), p.Path)
+		dst = appendInt(dst, `,"calls":`, p.Calls)
+		dst = appendInt(dst, `,"rowsIn":`, p.In)
+		dst = appendInt(dst, `,"rowsOut":`, p.Out)
+		dst = append(appendDuration(append(dst, `,"took":"`...), p.Took), `"}`...)
+	}
+	return append(dst, ']')
 }
 
 // appendDuration appends a duration with two decimals, in the largest unit of which there is one whole.

@@ -1,0 +1,164 @@
+package rank
+
+import (
+	"iter"
+	"time"
+)
+
+// Plan records the access paths that a search takes, in the order of their first use. A nil Plan records nothing.
+type Plan struct {
+	Steps []Step
+	open  []openStep // one within the other
+}
+
+// Step is an access path with what it has done in a search.
+type Step struct {
+	Rule  string // that asks for costs; "" where documents are looked for
+	Path  string
+	Calls int
+	In    int           // rows that the path was given
+	Out   int           // rows that it has found, or told apart by cost
+	Took  time.Duration // without the paths that it takes itself
+}
+
+type openStep struct {
+	step  int // in Steps
+	since time.Time
+}
+
+// accessPath is the name of one way to find documents, or to learn what a rule costs them.
+type accessPath string
+
+// The access paths. Tests range over them: each has to be taken by the random searches that are compared with the oracle.
+const (
+	allowedRows     accessPath = "allowed documents"
+	matchedRows     accessPath = "allowed documents with the words"
+	filteredMatches accessPath = "documents with the words, filtered"
+	lazyTypos       accessPath = "frequent words without typos"
+	cachedHits      accessPath = "cached first hits"
+	madeClasses     accessPath = "costs of all documents"
+	cachedClasses   accessPath = "cached costs"
+	cachedSieve     accessPath = "cached first documents"
+	rowByRow        accessPath = "row by row"
+	termSets        accessPath = "sets of terms"
+	levelSets       accessPath = "sets of typos"
+	singleCost      accessPath = "one cost for all"
+	costSums        accessPath = "sums of costs"
+	byBounds        accessPath = "pairs, nearest first"
+	neighbourSets   accessPath = "sets of neighbours"
+	pairsInOrder    accessPath = "pairs in the order of attributes"
+	pairsToEnd      accessPath = "all pairs"
+	pairsPlaced     accessPath = "pairs of words in their places"
+	scanInOrder     accessPath = "positions, first documents first"
+	allRows         accessPath = "positions of all rows"
+	startsWith      accessPath = "fields that start with the word"
+	phraseStarts    accessPath = "first documents that start with the phrase"
+	misplaced       accessPath = "known to be elsewhere"
+	placedSets      accessPath = "sets of places"
+	knownStarts     accessPath = "known to start with the word"
+	wordPlaces      accessPath = "places of words"
+	wordSets        accessPath = "sets of words"
+	walkValues      accessPath = "values in order"
+	lookUpValues    accessPath = "values of rows"
+	ringSearch      accessPath = "rings around the point"
+	nearestFirst    accessPath = "nearest vectors"
+	distinctRetry   accessPath = "first documents, without duplicates"
+	denseDistance   accessPath = "distances in all rows of a range"
+	densePlaces     accessPath = "places in all rows of a range"
+)
+
+// begin notes that a path is taken over so many rows. It lasts until end, and goes on with resume.
+func (p *Plan) begin(rule string, path accessPath, in int) (step int) {
+	if p == nil {
+		return -1
+	}
+	now := time.Now()
+	p.pause(now)
+	step = -1
+	for i := range p.Steps {
+		if p.Steps[i].Rule == rule && p.Steps[i].Path == string(path) {
+			step = i
+		}
+	}
+	if step < 0 {
+		step = len(p.Steps)
+		p.Steps = append(p.Steps, Step{Rule: rule, Path: string(path)})
+	}
+	p.Steps[step].Calls++
+	p.Steps[step].In += in
+	p.open = append(p.open, openStep{step, now})
+	return step
+}
+
+// resume goes on with a step after its end.
+func (p *Plan) resume(step int) {
+	if p == nil {
+		return
+	}
+	now := time.Now()
+	p.pause(now)
+	p.open = append(p.open, openStep{step, now})
+}
+
+// note notes that a path is taken, without its rows and its time.
+func (p *Plan) note(rule string, path accessPath) {
+	if p != nil {
+		p.begin(rule, path, 0)
+		p.end(0)
+	}
+}
+
+// endClasses is end for the documents of some classes.
+func (p *Plan) endClasses(c *classes) {
+	if p == nil {
+		return
+	}
+	n := 0
+	if c != nil {
+		for _, r := range c.rows {
+			n += r.count()
+		}
+	}
+	p.end(n)
+}
+
+// pause adds what has passed to the step that is open.
+func (p *Plan) pause(now time.Time) {
+	if n := len(p.open); n > 0 {
+		o := &p.open[n-1]
+		p.Steps[o.step].Took += now.Sub(o.since)
+		o.since = now
+	}
+}
+
+// watch yields the parts of a split and notes what each takes.
+func (p *Plan) watch(rule string, in int, s split) iter.Seq2[*bucket, part] {
+	if p == nil {
+		return s.parts
+	}
+	return func(yield func(*bucket, part) bool) {
+		step := p.begin(rule, s.path, in)
+		for sub, said := range s.parts {
+			p.end(sub.n)
+			if !yield(sub, said) {
+				return
+			}
+			p.resume(step)
+		}
+		p.end(0)
+	}
+}
+
+// end ends the step that was begun last, from which so many rows come.
+func (p *Plan) end(out int) {
+	if p == nil {
+		return
+	}
+	now := time.Now()
+	p.pause(now)
+	n := len(p.open) - 1
+	p.Steps[p.open[n].step].Out += out
+	if p.open = p.open[:n]; n > 0 {
+		p.open[n-1].since = now
+	}
+}
