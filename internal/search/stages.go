@@ -12,7 +12,7 @@ import (
 
 // stages records what a request spends its time on, for performanceDetails and for a trace. A nil one records nothing.
 type stages struct {
-	ctx  context.Context // of the trace
+	span trace.Span
 	list []stage
 	last time.Time // when the stage before ended
 }
@@ -25,10 +25,11 @@ type stage struct {
 
 // newStages begins to record now, if anybody wants to know. The first stage is over: the search has waited for its turn.
 func newStages(ctx context.Context, shown bool, waited time.Duration) *stages {
-	if !shown && !trace.Recorded(ctx) {
+	span := trace.Of(ctx)
+	if !shown && !span.Recorded() {
 		return nil
 	}
-	s := &stages{ctx: ctx, last: time.Now()}
+	s := &stages{span: span, last: time.Now()}
 	s.add("wait in queue", waited)
 	return s
 }
@@ -57,7 +58,7 @@ func (s *stages) add(path string, took time.Duration) {
 		return
 	}
 	now := time.Now()
-	trace.Record(s.ctx, path, now.Add(-took), now)
+	s.span.Record(path, now.Add(-took), now)
 	for i := range s.list {
 		if s.list[i].path == path {
 			s.list[i].took += took

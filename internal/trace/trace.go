@@ -152,15 +152,14 @@ func start(ctx context.Context, name string, kind otel.SpanKind) (context.Contex
 	return ctx, Span{s}
 }
 
-// Recorded reports whether ctx belongs to a trace that the collector gets.
-func Recorded(ctx context.Context) bool { return otel.SpanFromContext(ctx).IsRecording() }
+// Of returns the span that ctx belongs to; one that is not recorded where it belongs to none.
+func Of(ctx context.Context) Span { return Span{otel.SpanFromContext(ctx)} }
 
 // Record adds a part that is over already.
-func Record(ctx context.Context, name string, from, to time.Time) {
-	parent := otel.SpanFromContext(ctx)
-	if parent.IsRecording() {
-		_, s := parent.TracerProvider().Tracer(scope).Start(ctx, name, otel.WithTimestamp(from))
-		s.End(otel.WithTimestamp(to))
+func (s Span) Record(name string, from, to time.Time) {
+	if s.Recorded() {
+		_, part := s.span.TracerProvider().Tracer(scope).Start(s.In(context.Background()), name, otel.WithTimestamp(from))
+		part.End(otel.WithTimestamp(to))
 	}
 }
 

@@ -36,7 +36,7 @@ func TestSpans(t *testing.T) {
 	s := tracer.Serve("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
 	ctx := s.In(context.Background())
 	now := time.Now()
-	Record(ctx, "over", now.Add(-time.Second), now)
+	Of(ctx).Record("over", now.Add(-time.Second), now)
 	inner, call := Call(ctx, "call")
 	h := http.Header{}
 	Pass(inner, h)
@@ -92,7 +92,7 @@ func TestSampling(t *testing.T) {
 		s := tracer.Serve(tt.traceparent)
 		ctx := s.In(context.Background())
 		_, part := Start(ctx, "part")
-		if recorded := tt.want == 1; s.Recorded() != recorded || Recorded(ctx) != recorded || part.Recorded() != recorded {
+		if recorded := tt.want == 1; s.Recorded() != recorded || Of(ctx).Recorded() != recorded || part.Recorded() != recorded {
 			t.Errorf("%v %q: %t, and the part %t", tt.ratio, tt.traceparent, s.Recorded(), part.Recorded())
 		}
 		part.End()
@@ -120,10 +120,10 @@ func TestNothing(t *testing.T) {
 			t.Error("it is recorded")
 		}
 	}
-	if c, s := Start(ctx, "x"); c != ctx || s.Recorded() || Recorded(ctx) {
+	if c, s := Start(ctx, "x"); c != ctx || s.Recorded() || Of(ctx).Recorded() {
 		t.Error("a part of nothing is recorded")
 	}
-	Record(ctx, "x", time.Now(), time.Now())
+	Of(ctx).Record("x", time.Now(), time.Now())
 	h := http.Header{}
 	if Pass(ctx, h); len(h) != 0 {
 		t.Errorf("%v", h)
