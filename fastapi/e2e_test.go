@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"svc/internal/dump"
 	"svc/internal/embed"
 	"svc/internal/index"
 	"svc/internal/network"
@@ -43,10 +44,11 @@ func openInstance(t testing.TB, o *Options) (dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	maker := dump.New(dump.Options{FS: vfs.OS, Place: dump.PlaceIn(dir), Logger: o.Logger, Now: time.Now, Catalog: catalog, Allowed: outbound.Any(), PayloadLimit: 1 << 20})
 	queue, err := task.Open(task.Options{
 		Dir: filepath.Join(dir, "tasks"), Catalog: catalog, Logger: o.Logger, Now: time.Now, MaxBatchTasks: -1, MaxBatchBytes: -1,
 		OnBatch: node.Ended, OnForward: node.Forwarded, Owned: node.Owned,
-		Executors: map[task.Kind]task.Executor{task.NetworkTopologyChange: node.Executor},
+		Executors: map[task.Kind]task.Executor{task.NetworkTopologyChange: node.Executor, task.Export: maker.Executors()[task.Export]},
 	})
 	if err != nil {
 		t.Fatal(err)

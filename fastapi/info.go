@@ -2,6 +2,7 @@ package fastapi
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -36,6 +37,11 @@ func (s *Server) licenses(ctx *fasthttp.RequestCtx) error {
 
 func (s *Server) health(ctx *fasthttp.RequestCtx) error {
 	ctx.SetContentType(contentJSON)
+	if stalled := s.watchdog.since(time.Now()); stalled > 0 {
+		ctx.SetStatusCode(fasthttp.StatusServiceUnavailable)
+		ctx.SetBodyString(fmt.Sprintf(`{"status":"unavailable","details":{"searchesStalledSeconds":%d}}`, int(stalled.Seconds())))
+		return nil
+	}
 	const sound = `{"status":"available"}`
 	if s.catalog == nil {
 		ctx.SetBodyString(sound)

@@ -182,6 +182,7 @@ var (
 	searchQueueSize  = describe("search_queue_size", "Searches that may wait.")
 	searchesRunning  = describe("searches_running", "Searches that run now.")
 	searchesWaiting  = describe("searches_waiting_to_be_processed", "Searches that wait now.")
+	searchStalls     = describe("search_stalls_total", "How often searches waited and none made progress for 10 seconds, since the start.")
 	taskLatency      = describe("task_queue_latency_seconds", "Age of the oldest unfinished task; 0 when there is none.")
 	parkedIndexes    = describe("parked_indexes", "Indexes whose tasks wait because the machine fails them: a full or failing disk, damage.", "reason")
 	damagedSegments  = describe("damaged_segments", "Segment files of which damage is known, by index.", "index")
@@ -219,7 +220,7 @@ var (
 func (state) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range [...]*prometheus.Desc{
 		degradedSearches, personalSearches, databaseBytes, usedBytes, indexCount, lastUpdate, isIndexing, indexDocuments, taskCounts, runningTrace,
-		finishedTrace, searchQueueSize, searchesRunning, searchesWaiting, taskLatency, parkedIndexes, damagedSegments, indexesSetAside, taskQueueMax, taskQueueUsed, taskQueueLeft,
+		finishedTrace, searchQueueSize, searchesRunning, searchesWaiting, searchStalls, taskLatency, parkedIndexes, damagedSegments, indexesSetAside, taskQueueMax, taskQueueUsed, taskQueueLeft,
 		outboxTasks, outboxBytes, outboxLag, segmentCount, segmentBytes, tombstones, mergesRunning, mergesDone, mergedBytes, documentsDone, batchesDone,
 		cacheBytes, cacheHits, cacheMisses, requestBytes, mappedMemory, anonymousMemory, goroutines, collections, collectionTime, syncTimes, commitTimes,
 		embedderCalls, embedderFailures,
@@ -244,6 +245,9 @@ func (c state) Collect(to chan<- prometheus.Metric) {
 	gauge(searchQueueSize, float64(capacity))
 	gauge(searchesRunning, float64(running))
 	gauge(searchesWaiting, float64(waiting))
+	if n := s.watchdog.stalls.Load(); n > 0 || c.engine {
+		to <- prometheus.MustNewConstMetric(searchStalls, prometheus.CounterValue, float64(n))
+	}
 	c.collectIndexes(gauge)
 	c.collectTasks(to, gauge)
 	if c.engine {

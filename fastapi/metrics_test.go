@@ -38,7 +38,7 @@ func TestMetrics(t *testing.T) {
 		c.get(fmt.Sprintf("/made/up/%d", i))
 	}
 	c.send("BREW", "/health", nil)
-	if r := c.get("/metrics"); r.status != 200 || strings.Contains(r.body, "degraded") || strings.Contains(r.body, "parked") || strings.Contains(r.body, "/multi-search") {
+	if r := c.get("/metrics"); r.status != 200 || strings.Contains(r.body, "degraded") || strings.Contains(r.body, "parked") || strings.Contains(r.body, "stalls") || strings.Contains(r.body, "/multi-search") {
 		t.Errorf("series of what has not been: %d %s", r.status, r.body)
 	}
 
@@ -84,6 +84,7 @@ func TestMetrics(t *testing.T) {
 		`svc_search_queue_size`:                                                    "1000",
 		`svc_searches_running`:                                                     "0",
 		`svc_searches_waiting_to_be_processed`:                                     "0",
+		`svc_search_stalls_total`:                                                  "0",
 		`svc_task_queue_latency_seconds`:                                           "0",
 		`svc_task_queue_max_size`:                                                  "1.073741824e+10",
 	} {

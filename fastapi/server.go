@@ -108,6 +108,7 @@ type Server struct {
 	version      Version
 	replication  bool
 	slots        *slots
+	watchdog     watchdog
 	metrics      *metrics
 	recent       recent
 	slow         slowSearches
@@ -173,6 +174,7 @@ func New(o Options) *Server {
 		o.DropSearchAfter = time.Minute
 	}
 	s.slots = newSlots(o.Searches, o.SearchQueue, o.DropSearchAfter)
+	s.watchdog.slots, s.watchdog.log = s.slots, o.Logger
 	s.metrics = newMetrics(s, o.MetricsPrefix)
 	s.recent.began, s.recent.read = time.Now(), s.measure
 	s.router = s.newRouter(o.Pprof)
@@ -206,6 +208,7 @@ func (s *Server) Serve(l net.Listener) error {
 	if stopped {
 		return l.Close()
 	}
+	go s.watchdog.watch(s.searching) // until Shutdown
 	return s.http.Serve(listener{l, &s.conns, s.log})
 }
 

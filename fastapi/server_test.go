@@ -156,8 +156,25 @@ func connect(t testing.TB, o Options, l net.Listener, dial func() (net.Conn, err
 			t.Errorf("shutdown: %v", err)
 		}
 		<-done
+		checkIdle(t, s.slots)
 	})
 	return c
+}
+
+// checkIdle waits until nobody holds or waits for a slot or a place in the lane, as it has to be when all clients have gone. What is held
+// longer than any request goes on is held for good.
+func checkIdle(t testing.TB, s *slots) {
+	t.Helper()
+	for end := time.Now().Add(maxSearchTime / 2); ; time.Sleep(time.Millisecond) {
+		_, running, waiting := s.now()
+		if running == 0 && waiting == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Errorf("without clients %d searches run and %d wait: %d of %d slots are free, %d are in the lane", running, waiting, s.free, s.limit, s.lane.running)
+			return
+		}
+	}
 }
 
 type reply struct {

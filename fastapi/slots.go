@@ -29,7 +29,8 @@ type slots struct {
 	free    int
 	waiting []*waiter // for small requests
 	large   []*waiter
-	passed  int // times that a small request was preferred
+	passed  int    // times that a small request was preferred
+	moves   uint64 // how often work began, ended or changed hands
 	lane    lane
 }
 
@@ -60,6 +61,7 @@ func (s *slots) take(large bool) bool {
 func (s *slots) takeFree(large bool) bool {
 	if s.free > 0 && (!large || s.lane.open()) {
 		s.free--
+		s.moves++
 		return true
 	}
 	return false
@@ -89,6 +91,7 @@ func (s *slots) wait(large bool) error {
 	if !<-w.turn {
 		return tooManySearches()
 	}
+	disturbed()
 	return nil
 }
 
@@ -100,6 +103,7 @@ func (s *slots) tryAcquire() bool {
 		return false
 	}
 	s.free--
+	s.moves++
 	return true
 }
 
@@ -120,6 +124,7 @@ func (s *slots) spread(own *turn, n int, run func(ctx context.Context, i int) er
 	)
 	work := func(t *turn) {
 		for !failed.Load() {
+			disturbed()
 			i := int(next.Add(1)) - 1
 			if i >= n {
 				return
@@ -188,6 +193,7 @@ func (s *slots) resume() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.free--
+	s.moves++
 }
 
 // release gives a slot back.
@@ -200,6 +206,7 @@ func (s *slots) release() {
 // freeSlot gives a slot back. The lock is held.
 func (s *slots) freeSlot() {
 	s.free++
+	s.moves++
 	s.handOver()
 }
 
@@ -220,9 +227,15 @@ func (s *slots) handOver() {
 
 // now returns how many searches may wait, how many run and how many wait.
 func (s *slots) now() (size, running, waiting int) {
+	_, running, waiting = s.progress()
+	return s.size, running, waiting
+}
+
+// progress returns a number that grows as searches make progress, how many run and how many wait.
+func (s *slots) progress() (moves uint64, running, waiting int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.size, s.limit - s.free + s.lane.running, len(s.waiting) + len(s.large) + len(s.lane.waiting)
+	return s.moves, s.limit - s.free + s.lane.running, len(s.waiting) + len(s.large) + len(s.lane.waiting)
 }
 
 // largeShare is how many small requests are preferred to one that asks for much.

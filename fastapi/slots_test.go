@@ -148,6 +148,7 @@ func TestSearchRefusal(t *testing.T) {
 	if err := c.server.slots.acquire(false); err != nil {
 		t.Fatal(err)
 	}
+	defer c.server.slots.release()
 	r := c.json("POST", "/indexes/a/search", `{}`)
 	if r.status != 503 || r.code() != "too_many_search_requests" || r.header.Get("Retry-After") != "10" {
 		t.Errorf("%d %s %v", r.status, r.body, r.header)

@@ -13,8 +13,18 @@ import (
 	"svc/internal/turns"
 )
 
-// slice is how long a search runs before it is looked whether others wait, and whether the client is there still.
-const slice = 20 * time.Millisecond
+// slice is how long a search works before it lets others work that wait, and finds out whether its client is still there. (A variable, so
+// that tests can lower it.)
+var slice = 20 * time.Millisecond
+
+// disturb is called, with no lock held, wherever work begins, ends and changes hands, so that tests can delay it there. nil: nobody does.
+var disturb func()
+
+func disturbed() {
+	if disturb != nil {
+		disturb()
+	}
+}
 
 // turn is the right of one goroutine to work for a request: a turns.Turn, and the context of that work. A search begins with a slot. When
 // it has worked for a slice of time it counts as long: it gives its slot back and goes on in the lane of long searches, where those that
@@ -161,9 +171,12 @@ func (t *turn) yield(now time.Time) {
 	if !t.since.IsZero() {
 		t.spent += now.Sub(t.since)
 	}
+	disturbed()
 	if w := t.slots.lineUp(t, now); w != nil {
+		disturbed()
 		select {
 		case <-w.turn:
+			disturbed()
 		case <-t.Done():
 			t.slots.leave(t, w)
 		}
@@ -193,6 +206,7 @@ func (t *turn) Pause() {
 		t.usedAfterwards()
 		return
 	}
+	disturbed()
 	t.slots.pause(t, time.Now())
 	if t.more != nil {
 		t.more()
@@ -212,6 +226,7 @@ func (t *turn) Resume() {
 }
 
 func (t *turn) resume() {
+	disturbed()
 	t.slots.resume()
 	t.holds, t.since = aSlot, time.Now()
 }
@@ -320,6 +335,7 @@ func (s *slots) lineUp(t *turn, now time.Time) (wait *laneWaiter) {
 	t.holds = theLane
 	if len(l.waiting) == 0 && l.running < l.width(now) {
 		l.running++
+		s.moves++
 		return nil
 	}
 	wait = &laneWaiter{make(chan struct{}), now.Add(overtaken * t.spent)}
@@ -341,6 +357,7 @@ func (s *slots) admit(now time.Time) {
 		close(l.waiting[first].turn)
 		l.waiting = slices.Delete(l.waiting, first, first+1)
 		l.running++
+		s.moves++
 	}
 	s.handOver() // the lane may have room again
 }
@@ -362,6 +379,7 @@ func (s *slots) leave(t *turn, wait *laneWaiter) {
 func (s *slots) giveBack(t *turn) { s.giveBackAt(t, time.Now()) }
 
 func (s *slots) giveBackAt(t *turn, now time.Time) {
+	disturbed()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t.holds == aSlot {
@@ -396,6 +414,7 @@ func (s *slots) takeBack(t *turn, now time.Time) {
 		s.freeSlot()
 	case theLane:
 		s.lane.running--
+		s.moves++
 		s.admit(now)
 	}
 }

@@ -404,7 +404,7 @@ func TestADeadlineIsNoticed(t *testing.T) {
 	for _, gap := range []time.Duration{time.Microsecond, 100 * time.Microsecond, time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newSlots(1, 10, time.Minute)
-			const after = 3*slice + slice/2
+			after := 3*slice + slice/2
 			own, began := newTurn(t, s), time.Now()
 			own.work = new(work)
 			own.begin(t.Context(), nil, time.Now(), after)
