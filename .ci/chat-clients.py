@@ -7,7 +7,7 @@ from meilisearch.errors import MeilisearchApiError
 
 host, provider = os.environ["SVC"], os.environ["PROVIDER"]
 admin = Client(host, "masterKey")
-chat = Client(host, next(k.key for k in admin.get_keys().results if k.name == "Default Chat API Key"))
+chat, everything = (Client(host, next(k.key for k in admin.get_keys().results if k.name == name)) for name in ("Default Chat API Key", "Default Admin API Key"))
 steps, failures = 0, 0
 
 
@@ -28,8 +28,8 @@ def refused(f, code):
         return e.code == code
 
 
-def talk(content):
-    chunks = chat.create_chat_completion("kitchen", [{"role": "user", "content": content}], model="m")
+def talk(content, client=chat):
+    chunks = client.create_chat_completion("kitchen", [{"role": "user", "content": content}], model="m")
     return "".join(choice["delta"].get("content") or "" for c in chunks for choice in c.get("choices", []))
 
 
@@ -40,7 +40,8 @@ step("workspaces are listed", lambda: admin.get_chat_workspaces(limit=3)["result
 step("settings are shown", lambda: admin.get_chat_workspace_settings("kitchen")["baseUrl"] == provider)
 step("a stream says what the model does", lambda: talk("héllo wörld") == "héllo wörld")
 step("a stream searches", lambda: "title: Metropolis" in talk("search metropolis"))
-step("the master key cannot chat", lambda: refused(lambda: list(admin.create_chat_completion("kitchen", [])), "invalid_api_key"))
+step("the master key chats", lambda: "héllo" in talk("héllo", admin))
+step("the admin key cannot chat", lambda: refused(lambda: list(everything.create_chat_completion("kitchen", [])), "invalid_api_key"))
 step("a workspace that is not there", lambda: refused(lambda: list(chat.create_chat_completion("none", [])), "chat_not_found"))
 step("search rules are listed", lambda: admin.get_dynamic_search_rules({"limit": 3}).results == [])
 step("a search rule that is not there", lambda: refused(lambda: admin.get_dynamic_search_rule("none"), "dynamic_search_rule_not_found"))

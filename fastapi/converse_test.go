@@ -208,7 +208,7 @@ func TestChatRights(t *testing.T) {
 		"without search":        {c.makeKey(`["chatCompletions"]`, `["*"]`), "403", "403", nil, []string{"wines", "recipes", "enum"}},
 		"search key":            {c.makeKey(`["search"]`, `["*"]`), "invalid_api_key", "invalid_api_key", nil, nil},
 		"admin key":             {c.makeKey(`["*"]`, `["*"]`), "invalid_api_key", "invalid_api_key", nil, nil},
-		"master key":            {masterKey, "invalid_api_key", "invalid_api_key", nil, nil},
+		"master key":            {masterKey, "12", "1", []string{`"recipes"`, `"wines"`, "kind: tart, soup."}, nil},
 		"unknown key":           {"x", "invalid_api_key", "invalid_api_key", nil, nil},
 		"token":                 {c.tokenOf("Default Chat API Key", `{"searchRules": {"recipes": {"filter": "kind = soup"}}}`), "1", "403", []string{`"recipes"`, "kind: soup.", "time: 40."}, []string{"wines", "tart,", "55"}},
 		"token of a search key": {c.tenantToken(`{"searchRules": ["*"]}`), "invalid_api_key", "invalid_api_key", nil, nil},

@@ -15,8 +15,8 @@ type Caller struct {
 	token *token // nil: the key itself
 }
 
-// chatting is the action of conversations. They take a key that was made for them: where one that opens everything gets into
-// the pages that chat, all is lost.
+// chatting is the action of conversations. Of API keys they take those that name it: a key for everything does not belong into the pages
+// that chat.
 const chatting = "chatCompletions"
 
 // Protected reports whether there is a master key.
@@ -28,9 +28,6 @@ func (k *Keys) Protected() bool { return k.master != "" }
 // instance: that takes a key for all indexes. Every refusal is invalid_api_key.
 func (k *Keys) Authorize(credential, action, index string) (*Caller, error) {
 	if k.isMaster(credential) {
-		if action == chatting {
-			return nil, Refuse("Chats are not for the master key: use the default chat key, or another one that has the action `%s`.", chatting)
-		}
 		return nil, nil
 	}
 	c := &Caller{}

@@ -29,6 +29,8 @@ type ChatHybrid struct {
 	Embedder      string      `json:"embedder"`
 }
 
+const defaultChatRatio json.Number = "0.5"
+
 var matchingStrategies = []string{"last", "all", "frequency"}
 
 func readChat(s *Settings, v value) error {
@@ -86,7 +88,7 @@ func (v value) ratio() (float64, error) {
 }
 
 func readChatHybrid(v value) (ChatHybrid, error) {
-	h := ChatHybrid{SemanticRatio: "0.5"}
+	h := ChatHybrid{SemanticRatio: defaultChatRatio}
 	members, err := v.members()
 	if err != nil {
 		return h, err
@@ -95,8 +97,10 @@ func readChatHybrid(v value) (ChatHybrid, error) {
 	for _, m := range members {
 		switch m.key {
 		case "semanticRatio":
-			_, err = m.ratio()
-			h.SemanticRatio = json.Number(m.raw)
+			if !m.null() {
+				_, err = m.ratio()
+				h.SemanticRatio = json.Number(m.raw)
+			}
 		case "embedder":
 			named = true
 			h.Embedder, err = m.text()
@@ -111,6 +115,44 @@ func readChatHybrid(v value) (ChatHybrid, error) {
 		return h, v.fail("needs the name of an embedder in `embedder`.")
 	}
 	return h, nil
+}
+
+// echoChat shows what was sent of chats, with the ratio that a hybrid search without one has.
+func echoChat(v value, _ bool) any {
+	return echoMember(v, "searchParameters", func(v value) any {
+		return echoMember(v, "hybrid", func(v value) any {
+			members, err := v.members()
+			if err != nil {
+				return v.raw
+			}
+			o := object{}
+			ratio := pair{"semanticRatio", defaultChatRatio}
+			for _, m := range members {
+				if m.key != ratio.key {
+					o = append(o, pair{m.key, m.raw})
+				} else if !m.null() {
+					ratio.value = m.raw
+				}
+			}
+			return append(o, ratio)
+		})
+	})
+}
+
+// echoMember shows an object as sent, but for what echo makes of one of its members.
+func echoMember(v value, key string, echo func(value) any) any {
+	members, err := v.members()
+	if err != nil {
+		return v.raw
+	}
+	o := make(object, len(members))
+	for i, m := range members {
+		o[i] = pair{m.key, m.raw}
+		if m.key == key && !m.null() {
+			o[i].value = echo(m.value)
+		}
+	}
+	return o
 }
 
 func showChat(c *Chat) any {

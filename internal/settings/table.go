@@ -250,6 +250,7 @@ var table = []setting{
 		read:  readChat,
 		reset: func(s, d *Settings) { s.Chat = d.Chat },
 		show:  func(s *Settings, _ bool) any { return showChat(&s.Chat) },
+		echo:  echoChat,
 		open: func(_ value, f Features) error {
 			return needs(f.Chat, "chatCompletions", "The setting `chat`")
 		},
