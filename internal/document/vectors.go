@@ -42,6 +42,7 @@ type VectorEntry struct {
 	Given      bool      // it brings embeddings, perhaps none: null and [] say that there are none
 	Regenerate bool      // they are made again when the document's text changes
 	Vectors    []float32 // one behind another
+	Dimensions int       // of each of them; 0 where there is none, or they differ
 }
 
 // AnyDimensions stands for vectors of whatever length.
@@ -58,7 +59,7 @@ func ReadVectorEntry(dst []float32, value []byte, dimensions int, embedder strin
 	r := vectorReader{b: value, out: dst[:0], dimensions: dimensions, embedder: embedder, id: id}
 	if value[0] != '{' {
 		err := r.embeddings(value)
-		return VectorEntry{Given: true, Vectors: r.out}, err
+		return VectorEntry{Given: true, Vectors: r.out, Dimensions: r.each}, err
 	}
 	m, err := membersOf(value)
 	if err != nil {
@@ -90,7 +91,7 @@ func ReadVectorEntry(dst []float32, value []byte, dimensions int, embedder strin
 	if m.err == nil && !said {
 		return e, r.wrong("`regenerate` is missing: set it to true if the vectors are to follow the document's text, else to false")
 	}
-	e.Vectors = r.out
+	e.Vectors, e.Dimensions = r.out, r.each
 	return e, m.err
 }
 
@@ -99,6 +100,7 @@ type vectorReader struct {
 	b          []byte
 	out        []float32
 	dimensions int
+	each       int // dimensions of all vectors so far; 0 where they differ
 	embedder   string
 	id         []byte
 }
@@ -153,7 +155,14 @@ func (r *vectorReader) vector(b []byte, i, number int) (end int, err error) {
 	if i >= len(b) {
 		return 0, errDamaged
 	}
-	if got := len(r.out) - start; got != r.dimensions && r.dimensions != AnyDimensions {
+	got := len(r.out) - start
+	switch {
+	case start == 0:
+		r.each = got
+	case got != r.each:
+		r.each = 0
+	}
+	if got != r.dimensions && r.dimensions != AnyDimensions {
 		return 0, apierr.New("invalid_vector_dimensions",
 			"The document `%s` has an embedding of the wrong length in `_vectors.%s`: embedding %d has %d numbers, the embedder `%s` has %d dimensions.",
 			r.id, r.embedder, number, got, r.embedder, r.dimensions)

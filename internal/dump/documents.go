@@ -9,10 +9,25 @@ import (
 	"svc/segment"
 )
 
-// eachDocument calls f for the documents of a view among rows (nil: all), as dumps and exports send them: with what each
+// eachDocument calls f for the documents of a view among rows (nil: all), as dumps have them: with what each
 // embedder has for them in _vectors, so that nobody need be asked for vectors again. f may append to doc, and keeps nothing of it.
 func eachDocument(v *index.View, rows []*roaring.Bitmap, f func(doc []byte) error) error {
 	return Documents(v, rows, func(_ int, _ segment.Row, doc []byte) error { return f(doc) })
+}
+
+// eachFitting is eachDocument for an API that refuses vectors which do not fit their embedder: documents come without those. It returns
+// how many such documents there are.
+func eachFitting(v *index.View, rows []*roaring.Bitmap, f func(doc []byte) error) (unfit int, err error) {
+	e := newEmbeddings(v)
+	e.fitting = true
+	err = v.EachDocument(rows, func(seg int, row segment.Row, doc []byte) error {
+		doc, err := e.add(doc, seg, row)
+		if err != nil {
+			return err
+		}
+		return f(doc)
+	})
+	return e.unfit, err
 }
 
 // Documents is eachDocument for who asks where each of them stands. They come in the order of their DocIDs.
@@ -30,36 +45,40 @@ func Documents(v *index.View, rows []*roaring.Bitmap, f func(seg int, row segmen
 // embeddings adds vectors to the documents of a view, one at a time.
 type embeddings struct {
 	embedders []*index.ViewEmbedder
-	readers   [][]*segment.Vectors // by segment and embedder; nil where no row has an entry
+	readers   [][]index.Entries // by segment and embedder; nil where no row has an entry
 	numbers   []float32
 	members   []byte
 	doc       []byte
+	fitting   bool // vectors that do not fit are left out
+	unfit     int  // documents of which some were
 }
 
 func newEmbeddings(v *index.View) *embeddings {
-	return &embeddings{embedders: v.Embedders(), readers: v.Vectors()}
+	return &embeddings{embedders: v.Embedders(), readers: v.Entries()}
 }
 
 // add returns doc with its vectors; it is valid until the next call.
 func (e *embeddings) add(doc []byte, seg int, row segment.Row) ([]byte, error) {
 	e.members = e.members[:0]
+	left := 0
 	for i, embedder := range e.embedders {
-		v := e.readers[seg][i]
-		if v == nil {
-			continue
-		}
-		has, ok := v.Row(e.numbers[:0], row)
+		has, dimensions, ok := e.readers[seg][i].Row(e.numbers[:0], row)
 		if !ok {
 			continue
 		}
 		e.numbers = has.Vectors
+		if e.fitting && len(has.Vectors) > 0 && dimensions != embedder.Dimensions {
+			has.Vectors = nil
+			left = 1
+		}
 		if len(e.members) > 0 {
 			e.members = append(e.members, ',')
 		}
 		e.members = append(jsontext.AppendQuoted(e.members, embedder.Name), ':')
 		// Which fragment made which vector has no place here: these vectors stay as they are.
-		e.members = document.AppendVectorEntry(e.members, has.Vectors, embedder.Dimensions, has.Regenerate && has.Fragments == nil)
+		e.members = document.AppendVectorEntry(e.members, has.Vectors, dimensions, has.Regenerate && has.Fragments == nil)
 	}
+	e.unfit += left
 	if len(e.members) == 0 {
 		return doc, nil
 	}

@@ -237,7 +237,7 @@ func (e *exporter) documents(v *index.View, rows []*roaring.Bitmap, total int) e
 		waiting[i] = bytes.Buffer{}
 		group.Go(func() error { return e.remote.documents(ctx, path, body) })
 	}
-	err := eachDocument(v, rows, func(doc []byte) error {
+	unfit, err := eachFitting(v, rows, func(doc []byte) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -263,6 +263,9 @@ func (e *exporter) documents(v *index.View, rows []*roaring.Bitmap, total int) e
 		n++
 		return nil
 	})
+	if unfit > 0 {
+		e.m.o.Logger.Warn("documents are exported without vectors that do not fit their embedder", "index", v.UID, "documents", unfit)
+	}
 	if err == nil {
 		for i := range waiting {
 			if waiting[i].Len() > 0 {

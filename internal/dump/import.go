@@ -435,7 +435,7 @@ func (m *importer) index(catalog *index.Catalog, x importedIndex) error {
 	}
 	docs := m.in.documents[x.folder]
 	if docs.count > 0 {
-		err := m.apply1(ix, documentsStep, index.AddDocuments{Payload: docs.file, Documents: docs.count, PrimaryKey: x.primaryKey})
+		err := m.apply1(ix, documentsStep, index.AddDocuments{Payload: docs.file, Documents: docs.count, PrimaryKey: x.primaryKey, Unfit: true})
 		if err != nil {
 			return fmt.Errorf("documents: %w", err)
 		}

@@ -362,9 +362,9 @@ func (s *salvager) documents(x *index.Salvaged, out io.Writer) error {
 func (s *salvager) embeddings(x *index.Salvaged, miss func(what string, seg int, row segment.Row, err error)) *embeddings {
 	e := &embeddings{embedders: x.View.Embedders()}
 	for seg, r := range x.Segments {
-		list := make([]*segment.Vectors, len(e.embedders))
+		list := make([]index.Entries, len(e.embedders))
 		for i, embedder := range e.embedders {
-			err := mapped.Guard(func() error { list[i] = r.Vectors(embedder.ID); return nil })
+			err := mapped.Guard(func() error { list[i] = embedder.EntriesOf(r.Vectors); return nil })
 			if err != nil {
 				miss("vectors of embedder "+embedder.Name, seg, 0, err)
 			}

@@ -13,8 +13,8 @@ import (
 // Embedder is an embedder of an index as filters on _vectors know it. It is used during Bind only.
 type Embedder struct {
 	Name      string
-	ID        segment.EmbedderID
-	Fragments map[string]uint16 // numbers of its indexing fragments, by name; empty: it embeds a template
+	IDs       []segment.EmbedderID // under which documents have vectors
+	Fragments map[string]uint16    // numbers of its indexing fragments, by name; empty: it embeds a template
 }
 
 // vectorsMatch tests for vectors of some embedders, made in one way.
@@ -29,7 +29,7 @@ func (env *Env) bindVectors(v *vectors) (bound, error) {
 	m := vectorsMatch{kind: v.kind}
 	if v.embedder == "" {
 		for _, e := range env.Embedders {
-			m.embedders = append(m.embedders, e.ID)
+			m.embedders = append(m.embedders, e.IDs...)
 		}
 		return m, nil
 	}
@@ -42,7 +42,7 @@ func (env *Env) bindVectors(v *vectors) (bound, error) {
 		return nil, apierr.New(env.Code, "%s: The index has no embedder `%s`.%s", v.at, v.embedder, known(v.embedder, names))
 	}
 	e := &env.Embedders[i]
-	m.embedders = []segment.EmbedderID{e.ID}
+	m.embedders = e.IDs
 	switch {
 	case v.kind == documentTemplate && len(e.Fragments) > 0:
 		return nothing{}, nil

@@ -125,6 +125,9 @@ func (ix *Index) applyCounted(ctx context.Context, number *uint64, ops []Op, p P
 		return nil, err
 	}
 	b.table.close()
+	if err := b.addUnfit(); err != nil {
+		return nil, err
+	}
 	for i := 2; i < len(steps); i++ {
 		b.report.enter(0, steps, i)
 	}
@@ -181,6 +184,9 @@ func (b *batch) settle(ops []Op) error {
 	}
 	b.geo = geoChecksOf(settings.Resolve(nil, b.settings, ""))
 	b.vectors.embedders = b.base.embedders
+	if slices.ContainsFunc(ops, func(op Op) bool { add, ok := op.(AddDocuments); return ok && add.Unfit }) {
+		b.vectors.unfit = map[string]map[int]bool{}
+	}
 	return b.planVectors()
 }
 

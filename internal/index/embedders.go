@@ -24,6 +24,7 @@ type ViewEmbedder struct {
 	Binary     bool               // of its vectors there are only bits
 	Config     *settings.Embedder // as set, without the defaults
 
+	unfit     []segment.EmbedderShape // in which documents have given vectors that do not fit; ascending, none like the embedder's own
 	fragments []fragmentEntry
 	pool      *embed.Pool
 	opened    atomic.Pointer[embed.Embedder]
@@ -70,6 +71,50 @@ func (e *ViewEmbedder) shape() segment.EmbedderShape {
 	return segment.EmbedderShape{ID: e.ID, Dimensions: e.Dimensions, Binary: e.Binary}
 }
 
+// Shapes returns what the vectors look like that documents have for the embedder: its own shape first, then those of other dimensions, in
+// which documents keep vectors that were given to them. No search compares those. A document has an entry in one of the shapes.
+func (e *ViewEmbedder) Shapes() []segment.EmbedderShape {
+	return append([]segment.EmbedderShape{e.shape()}, e.unfit...)
+}
+
+// IDs returns the numbers of the shapes.
+func (e *ViewEmbedder) IDs() []segment.EmbedderID {
+	ids := []segment.EmbedderID{e.ID}
+	for _, s := range e.unfit {
+		ids = append(ids, s.ID)
+	}
+	return ids
+}
+
+// keepsUnfit reports whether documents may have vectors of a shape that is not the embedder's own.
+func (e *ViewEmbedder) keepsUnfit(id segment.EmbedderID) bool {
+	return slices.ContainsFunc(e.unfit, func(s segment.EmbedderShape) bool { return s.ID == id })
+}
+
+// Entries reads what the documents of a segment have for an embedder, in whichever shape.
+type Entries []*segment.Vectors
+
+// Row is segment.Vectors.Row, with the length of each vector.
+func (r Entries) Row(dst []float32, row segment.Row) (v segment.DocVectors, dimensions int, ok bool) {
+	for _, vs := range r {
+		if v, ok = vs.Row(dst, row); ok {
+			return v, vs.Dimensions(), true
+		}
+	}
+	return v, 0, false
+}
+
+// EntriesOf returns the entries of a segment, whose vectors of an embedder read returns, or nil.
+func (e *ViewEmbedder) EntriesOf(read func(segment.EmbedderID) *segment.Vectors) Entries {
+	var r Entries
+	for _, id := range e.IDs() {
+		if vs := read(id); vs != nil {
+			r = append(r, vs)
+		}
+	}
+	return r
+}
+
 // Embedder returns the embedder with a name.
 func (v *View) Embedder(name string) (*ViewEmbedder, bool) {
 	return findEmbedder(v.embedders, name)
@@ -78,13 +123,13 @@ func (v *View) Embedder(name string) (*ViewEmbedder, bool) {
 // Embedders returns all embedders by ascending name. The slice is shared and not to be modified.
 func (v *View) Embedders() []*ViewEmbedder { return v.embedders }
 
-// Vectors returns the vectors by segment and embedder, nil where no document of the segment has an entry for the embedder.
-func (v *View) Vectors() [][]*segment.Vectors {
-	readers := make([][]*segment.Vectors, len(v.Segments))
+// Entries returns what documents have by segment and embedder, nil where no document of the segment has an entry for the embedder.
+func (v *View) Entries() [][]Entries {
+	readers := make([][]Entries, len(v.Segments))
 	for i, s := range v.Segments {
-		readers[i] = make([]*segment.Vectors, len(v.embedders))
+		readers[i] = make([]Entries, len(v.embedders))
 		for k, embedder := range v.embedders {
-			readers[i][k] = s.Vectors(embedder.ID)
+			readers[i][k] = embedder.EntriesOf(s.Vectors)
 		}
 	}
 	return readers
@@ -100,7 +145,7 @@ func findEmbedder[T string | []byte](list []*ViewEmbedder, name T) (*ViewEmbedde
 
 // knows reports whether an embedder has the number.
 func (v *View) knows(id segment.EmbedderID) bool {
-	return slices.ContainsFunc(v.embedders, func(e *ViewEmbedder) bool { return e.ID == id })
+	return slices.ContainsFunc(v.embedders, func(e *ViewEmbedder) bool { return e.ID == id || e.keepsUnfit(id) })
 }
 
 // hasStrayVectors reports whether segments hold vectors of embedders that are gone. Merges leave them out.
@@ -124,7 +169,7 @@ func (v *View) countEmbeddings() (n [2]int) {
 	for _, l := range v.Segments {
 		embedded := roaring.New()
 		for _, e := range v.embedders {
-			if vs := l.Vectors(e.ID); vs != nil {
+			for _, vs := range e.EntriesOf(l.Vectors) {
 				n[0] += vs.Count()
 				embedded.Or(vs.Rows())
 				if l.Deleted != nil {
@@ -147,6 +192,14 @@ type embedderEntry struct {
 	Dimensions int
 	Binary     bool            `json:",omitempty"`
 	Fragments  []fragmentEntry `json:",omitempty"` // by ascending number
+	Unfit      []unfitEntry    `json:",omitempty"` // by ascending number
+}
+
+// unfitEntry is a shape in which documents keep vectors that do not fit their embedder.
+type unfitEntry struct {
+	ID         segment.EmbedderID
+	Dimensions int
+	Binary     bool `json:",omitempty"`
 }
 
 // fragmentEntry numbers an indexing fragment inside its embedder. The number of one that is gone is given again: the vectors
@@ -171,11 +224,18 @@ func embeddersOf(entries []embedderEntry, next segment.EmbedderID, s *settings.S
 			return nil, fmt.Errorf("embedder %q is not in order", e.Name)
 		case e.Dimensions <= 0:
 			return nil, fmt.Errorf("embedder %q has %d dimensions", e.Name, e.Dimensions)
-		default:
-			list = append(list, &ViewEmbedder{Name: e.Name, ID: e.ID, Dimensions: e.Dimensions, Binary: e.Binary,
-				Config: cfg, fragments: e.Fragments, pool: pool, opening: make(chan struct{}, 1)})
 		}
 		seen[e.ID] = true
+		var unfit []segment.EmbedderShape
+		for k, u := range e.Unfit {
+			if u.ID >= next || seen[u.ID] || u.Dimensions <= 0 || k > 0 && e.Unfit[k-1].ID >= u.ID {
+				return nil, fmt.Errorf("embedder %q keeps vectors of %d dimensions under the number %d, which is given twice, not below %d or not in order", e.Name, u.Dimensions, u.ID, next)
+			}
+			seen[u.ID] = true
+			unfit = append(unfit, segment.EmbedderShape{ID: u.ID, Dimensions: u.Dimensions, Binary: u.Binary})
+		}
+		list = append(list, &ViewEmbedder{Name: e.Name, ID: e.ID, Dimensions: e.Dimensions, Binary: e.Binary,
+			Config: s.Embedders[e.Name], unfit: unfit, fragments: e.Fragments, pool: pool, opening: make(chan struct{}, 1)})
 	}
 	return list, nil
 }
@@ -183,7 +243,11 @@ func embeddersOf(entries []embedderEntry, next segment.EmbedderID, s *settings.S
 func entriesOf(list []*ViewEmbedder) []embedderEntry {
 	var entries []embedderEntry
 	for _, e := range list {
-		entries = append(entries, embedderEntry{e.Name, e.ID, e.Dimensions, e.Binary, e.fragments})
+		entry := embedderEntry{Name: e.Name, ID: e.ID, Dimensions: e.Dimensions, Binary: e.Binary, Fragments: e.fragments}
+		for _, s := range e.unfit {
+			entry.Unfit = append(entry.Unfit, unfitEntry{s.ID, s.Dimensions, s.Binary})
+		}
+		entries = append(entries, entry)
 	}
 	return entries
 }
@@ -192,7 +256,7 @@ func entriesOf(list []*ViewEmbedder) []embedderEntry {
 func (v *View) FilterEmbedders() []filter.Embedder {
 	list := make([]filter.Embedder, len(v.embedders))
 	for i, e := range v.embedders {
-		list[i] = filter.Embedder{Name: e.Name, ID: e.ID}
+		list[i] = filter.Embedder{Name: e.Name, IDs: e.IDs()}
 		if len(e.fragments) > 0 {
 			list[i].Fragments = make(map[string]uint16, len(e.fragments))
 		}

@@ -82,6 +82,9 @@ func (m *manifest) encode() ([]byte, error) {
 
 // version returns the lowest format version that tells what the manifest has: an older svc that knows it reads the index.
 func (m *manifest) version() uint32 {
+	if slices.ContainsFunc(m.Embedders, func(e embedderEntry) bool { return len(e.Unfit) > 0 }) {
+		return unfitVersion
+	}
 	if slices.ContainsFunc(m.Segments, func(e segmentEntry) bool { return len(e.Columns) > 0 }) {
 		return besideVersion
 	}

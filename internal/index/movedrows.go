@@ -16,7 +16,7 @@ import (
 func (b *batch) movedRows() (map[*file]*roaring.Bitmap, error) {
 	var plans []int
 	for i, p := range b.plans {
-		if p.is == nil || p.work != settings.KeepVectors {
+		if p.moves() {
 			plans = append(plans, i)
 		}
 	}
@@ -84,16 +84,12 @@ func (b *batch) moved(l segment.Live, seg int32, rows []uint32, plans []int) (*r
 // changes reports whether the stored document at hand gets another entry for an embedder, or its own bytes change with it.
 func (z *vectorizer) changes(plan int, l segment.Live) (bool, error) {
 	p := z.b.plans[plan]
-	vs := l.Vectors(p.was.ID)
-	if vs == nil {
-		return p.is != nil, nil
-	}
-	v, ok := vs.Row(z.floats[:0], z.row)
+	v, shape, ok := z.entryOf(l, p.was)
 	z.floats = v.Vectors[:0]
 	switch {
 	case p.is == nil:
 		return ok && !v.Regenerate, nil
-	case !ok:
+	case !ok, shape.ID != p.is.ID && !p.is.keepsUnfit(shape.ID):
 		return true, nil
 	case !v.Regenerate:
 		return false, nil

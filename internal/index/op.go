@@ -19,6 +19,7 @@ type AddDocuments struct {
 	Merge        bool // lay fields over those of a stored document, else replace it
 	SkipCreation bool
 	PrimaryKey   string // of the request, or ""
+	Unfit        bool   // given vectors that do not fit their embedder are kept, as those of a document of another svc, else refused
 
 	Owned func(id []byte) bool // the documents of the payload that are kept, by their external ids; nil: all
 }

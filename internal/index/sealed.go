@@ -28,10 +28,11 @@ type seal struct {
 const (
 	tombstonesVersion = 2 // lists of deleted rows
 	besideVersion     = 3 // and files of columns; written when there is one
+	unfitVersion      = 4 // and vectors that do not fit their embedder; written when there may be some
 )
 
 var (
-	manifestSeal   = seal{"svcMANIF", besideVersion, 1}
+	manifestSeal   = seal{"svcMANIF", unfitVersion, 1}
 	catalogSeal    = seal{"svcCATLG", 1, 1}
 	tombstonesSeal = seal{"svcTOMBS", 1, 1}
 )

@@ -6,11 +6,13 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/document"
+	"svc/segment"
 )
 
 // vectorChecks checks what documents bring in _vectors, for the embedders there are before a batch.
 type vectorChecks struct {
 	embedders []*ViewEmbedder
+	unfit     map[string]map[int]bool // dimensions of given vectors that do not fit, by embedder; nil: those are refused
 	scratch   []float32
 }
 
@@ -28,7 +30,11 @@ func (c *vectorChecks) check(id, doc []byte) (has bool, lacking string, err erro
 		}
 		var entry document.VectorEntry
 		if value != nil {
-			if entry, err = document.ReadVectorEntry(c.scratch, value, e.Dimensions, e.Name, id); err != nil {
+			entry, err = document.ReadVectorEntry(c.scratch, value, e.Dimensions, e.Name, id)
+			if err != nil && c.unfit != nil && apierr.From(err).Code == "invalid_vector_dimensions" {
+				entry, err = c.noteUnfit(value, e.Name, id, err)
+			}
+			if err != nil {
 				return false, "", err
 			}
 			c.scratch = entry.Vectors
@@ -41,6 +47,21 @@ func (c *vectorChecks) check(id, doc []byte) (has bool, lacking string, err erro
 		err = c.checkForms(id, vectors)
 	}
 	return vectors != nil, lacking, err
+}
+
+// noteUnfit reads an entry whose vectors do not fit. The error is refusal where they have not all the same length.
+func (c *vectorChecks) noteUnfit(value []byte, embedder string, id []byte, refusal error) (document.VectorEntry, error) {
+	entry, err := document.ReadVectorEntry(c.scratch, value, document.AnyDimensions, embedder, id)
+	switch {
+	case err != nil:
+		return entry, err
+	case entry.Dimensions <= 0 || entry.Dimensions > segment.MaxDimensions:
+		return entry, refusal
+	case c.unfit[embedder] == nil:
+		c.unfit[embedder] = map[int]bool{}
+	}
+	c.unfit[embedder][entry.Dimensions] = true
+	return entry, nil
 }
 
 // checkForms looks whether the entries for embedders that there are not, yet, are such entries.

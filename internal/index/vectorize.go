@@ -46,6 +46,7 @@ type gathered struct {
 // docEntry is what a document will have for an embedder.
 type docEntry struct {
 	plan  int
+	id    segment.EmbedderID // of the shape
 	v     segment.DocVectors // what there is; when made, it stays only if a call fails that may fail
 	made  bool
 	parts []part
@@ -62,6 +63,7 @@ type part struct {
 type fold struct {
 	has  bool               // there is an entry
 	v    segment.DocVectors // what there is
+	dims int                // of v; 0 where there is none
 	made bool               // new vectors are to be made
 	text int                // the version whose text they are to be made of, or v belongs to; −1: the stored document
 	was  []embed.Input      // what v was made of, if that was asked
@@ -146,10 +148,9 @@ func (z *vectorizer) fold(merged []byte) error {
 	for _, p := range z.b.plans {
 		f := fold{text: ofStored}
 		if p.was != nil && z.seg != noSegment {
-			if vs := z.b.base.Segments[z.seg].Vectors(p.was.ID); vs != nil {
-				f.v, f.has = vs.Row(z.floats[len(z.floats):], z.row)
-				f.v.Vectors = z.keep(f.v.Vectors)
-			}
+			var shape segment.EmbedderShape
+			f.v, shape, f.has = z.entryOf(z.b.base.Segments[z.seg], p.was)
+			f.v.Vectors, f.dims = z.keep(f.v.Vectors), shape.Dimensions
 		}
 		z.folds = append(z.folds, f)
 	}
@@ -172,6 +173,18 @@ func (z *vectorizer) fold(merged []byte) error {
 		}
 	}
 	return nil
+}
+
+// entryOf reads the entry that the document at hand has in a segment for an embedder, and which shape it has.
+func (z *vectorizer) entryOf(l segment.Live, e *ViewEmbedder) (v segment.DocVectors, shape segment.EmbedderShape, ok bool) {
+	for _, shape := range e.Shapes() {
+		if vs := l.Vectors(shape.ID); vs != nil {
+			if v, ok := vs.Row(z.floats[len(z.floats):], z.row); ok {
+				return v, shape, true
+			}
+		}
+	}
+	return segment.DocVectors{}, shape, false
 }
 
 // vectorsOf returns the field _vectors of one version; nil when it has none.
@@ -216,6 +229,9 @@ func (z *vectorizer) apply(plan, n int, value []byte, dimensions int) error {
 	e := document.VectorEntry{Regenerate: true}
 	var err error
 	if value != nil {
+		if z.b.vectors.unfit != nil {
+			dimensions = document.AnyDimensions // they were looked at
+		}
 		e, err = document.ReadVectorEntry(z.floats[len(z.floats):], value, dimensions, z.b.plans[plan].name, z.id)
 	}
 	switch {
@@ -226,7 +242,7 @@ func (z *vectorizer) apply(plan, n int, value []byte, dimensions int) error {
 	case value == nil && !f.v.Regenerate:
 		// They stay, whatever the text.
 	case e.Given || !e.Regenerate && !f.has:
-		*f = fold{has: true, text: n, v: segment.DocVectors{Regenerate: e.Regenerate, Given: true, Vectors: z.keep(e.Vectors)}}
+		*f = fold{has: true, text: n, dims: e.Dimensions, v: segment.DocVectors{Regenerate: e.Regenerate, Given: true, Vectors: z.keep(e.Vectors)}}
 	case !e.Regenerate:
 		// The vectors from before this version are kept from now on.
 		err = z.settle(plan, n-1)
@@ -361,7 +377,7 @@ func (z *vectorizer) comeAndGo(merged []byte) (back []byte, err error) {
 				back = append(back, ',')
 			}
 			back = append(jsontext.AppendQuoted(back, p.name), ':')
-			back = document.AppendVectorEntry(back, f.v.Vectors, p.was.Dimensions, false)
+			back = document.AppendVectorEntry(back, f.v.Vectors, f.dims, false)
 		}
 	}
 	return back, nil
@@ -377,22 +393,20 @@ func (z *vectorizer) entry(plan int) (docEntry, error) {
 	if err := z.settle(plan, last); err != nil {
 		return docEntry{}, err
 	}
-	e := docEntry{plan: plan, v: f.v, made: f.made}
+	e := docEntry{plan: plan, id: p.is.ID, v: f.v, made: f.made}
 	if !f.v.Regenerate {
 		// They are the document's own from now on: the fragments may change, and their numbers be those of others.
 		e.v.Fragments = nil
 	}
-	if !f.made && (len(f.v.Vectors) == 0 || p.was == nil || p.was.Dimensions == p.is.Dimensions) {
-		return e, nil
-	}
-	if !f.made { // vectors that were given, or kept, of another length
-		if !p.is.generates() {
-			return e, apierr.New("invalid_vector_dimensions",
-				"The document `%s` brought vectors of %d dimensions for the embedder `%s`, which would have %d. Remove the embedder, give those documents new vectors, and add it again.",
-				z.id, p.was.Dimensions, p.name, p.is.Dimensions)
+	if !f.made {
+		if len(f.v.Vectors) > 0 && f.dims != p.is.Dimensions { // they are kept, and no search compares them
+			i := slices.IndexFunc(p.is.unfit, func(s segment.EmbedderShape) bool { return s.Dimensions == f.dims })
+			if i < 0 {
+				return e, fmt.Errorf("the document %s has vectors of %d dimensions for the embedder %s, which has no place for them", z.id, f.dims, p.name)
+			}
+			e.id = p.is.unfit[i].ID
 		}
-		*f = fold{has: true, made: true, text: last, v: segment.DocVectors{Regenerate: true}}
-		e = docEntry{plan: plan, v: f.v, made: true}
+		return e, nil
 	}
 	if !p.is.generates() {
 		return e, missingVectors(z.id, p.name, z.doc)
@@ -407,7 +421,7 @@ func (z *vectorizer) entry(plan int) (docEntry, error) {
 		}
 	}
 	was := p.was
-	if was != nil && was.Dimensions != p.is.Dimensions { // then its vectors cannot stay, even if a call fails
+	if was != nil && f.dims != p.is.Dimensions { // then its vectors cannot stay, even if a call fails
 		was, e.v = nil, segment.DocVectors{Regenerate: e.v.Regenerate}
 	}
 	for _, in := range f.is {

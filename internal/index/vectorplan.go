@@ -18,12 +18,17 @@ type vectorPlan struct {
 
 // all reports whether every document gets a new entry.
 func (p *vectorPlan) all() bool {
-	return p.is != nil && (p.was == nil || p.was.Dimensions != p.is.Dimensions || p.was.Binary && !p.is.Binary)
+	return p.is != nil && (p.was == nil || p.was.ID == p.is.ID && p.was.Binary && !p.is.Binary)
 }
 
 // quantizes reports whether stored vectors become bits.
 func (p *vectorPlan) quantizes() bool {
-	return p.was != nil && p.is != nil && p.is.Binary && !p.was.Binary
+	return p.was != nil && p.is != nil && p.was.ID == p.is.ID && p.is.Binary && !p.was.Binary
+}
+
+// moves reports whether some documents may get another entry, or be stored otherwise.
+func (p *vectorPlan) moves() bool {
+	return p.is == nil || p.work != settings.KeepVectors || p.was.ID != p.is.ID
 }
 
 // planVectors compares the embedders before and after the batch. What is new or reached otherwise
@@ -71,16 +76,10 @@ func (b *batch) planEmbedder(p *vectorPlan, cfg *settings.Embedder) error {
 	}
 	e := &ViewEmbedder{Name: p.name, Dimensions: cfg.Dimensions, Binary: cfg.IsBinary(), Config: cfg, pool: b.ix.options.Embedders, opening: make(chan struct{}, 1)}
 	if p.was != nil {
-		e.ID, e.fragments = p.was.ID, p.was.fragments
+		e.fragments = p.was.fragments
 		if !asks {
 			e.Dimensions = p.was.Dimensions
 		}
-	} else {
-		if e.ID = b.nextID; e.ID+1 == 0 {
-			return apierr.New("invalid_settings_embedders",
-				"The index has had %d embedders over time, which is as many as it can number. Add the documents to a new index.", e.ID)
-		}
-		b.nextID++
 	}
 	e.fragments = numberFragments(e.fragments, cfg.FragmentNames())
 	if e.generates() {
@@ -99,10 +98,66 @@ func (b *batch) planEmbedder(p *vectorPlan, cfg *settings.Embedder) error {
 		return apierr.New("invalid_settings_embedders",
 			"The embedder `%s` would have %d dimensions: it can have %d at most.", p.name, e.Dimensions, segment.MaxDimensions)
 	}
-	if p.was != nil && e.Dimensions != p.was.Dimensions {
-		p.work = settings.RemakeVectors
-	}
 	p.is = e
+	var err error
+	switch {
+	case p.was == nil:
+		e.ID, err = b.newID()
+	case e.Dimensions == p.was.Dimensions:
+		e.ID, e.unfit = p.was.ID, p.was.unfit
+	default: // vectors that were given stay where they are
+		if e.generates() {
+			p.work = settings.RemakeVectors
+		}
+		if e.ID, err = b.newID(); err == nil {
+			e.unfit = b.unfitAfter(p.was, e.Dimensions)
+		}
+	}
+	return err
+}
+
+// newID returns the next number of an embedder, or of another shape of one.
+func (b *batch) newID() (segment.EmbedderID, error) {
+	id := b.nextID
+	if id+1 == 0 {
+		return 0, apierr.New("invalid_settings_embedders",
+			"The index has had %d embedders over time, which is as many as it can number. Add the documents to a new index.", id)
+	}
+	b.nextID++
+	return id, nil
+}
+
+// unfitAfter returns the shapes of an embedder that do not fit other dimensions, and that some documents may have.
+func (b *batch) unfitAfter(was *ViewEmbedder, dimensions int) []segment.EmbedderShape {
+	unfit := slices.DeleteFunc(was.Shapes(), func(s segment.EmbedderShape) bool {
+		return s.Dimensions == dimensions || !slices.ContainsFunc(b.base.Segments, func(l segment.Live) bool { return l.Vectors(s.ID) != nil })
+	})
+	slices.SortFunc(unfit, func(a, b segment.EmbedderShape) int { return int(a.ID) - int(b.ID) })
+	return unfit
+}
+
+// addUnfit has embedders keep the vectors of other dimensions that a payload brings for them.
+func (b *batch) addUnfit() error {
+	for i, p := range b.plans {
+		missing := slices.DeleteFunc(slices.Sorted(maps.Keys(b.vectors.unfit[p.name])), func(dimensions int) bool {
+			return slices.ContainsFunc(p.is.Shapes(), func(s segment.EmbedderShape) bool { return s.Dimensions == dimensions })
+		})
+		if len(missing) == 0 {
+			continue
+		}
+		e := &ViewEmbedder{Name: p.is.Name, ID: p.is.ID, Dimensions: p.is.Dimensions, Binary: p.is.Binary, Config: p.is.Config,
+			unfit: slices.Clone(p.is.unfit), fragments: p.is.fragments, pool: p.is.pool, opening: make(chan struct{}, 1)}
+		for _, dimensions := range missing {
+			id, err := b.newID()
+			if err != nil {
+				return err
+			}
+			e.unfit = append(e.unfit, segment.EmbedderShape{ID: id, Dimensions: dimensions})
+		}
+		b.plans[i] = &vectorPlan{name: p.name, was: e, is: e, work: p.work}
+		b.embedders = slices.Clone(b.embedders)
+		b.embedders[slices.Index(b.embedders, p.is)] = e
+	}
 	return nil
 }
 
@@ -133,9 +188,9 @@ func numberFragments(old []fragmentEntry, names []string) []fragmentEntry {
 
 // shapes returns what builders need to know of the embedders.
 func shapes(list []*ViewEmbedder) []segment.EmbedderShape {
-	out := make([]segment.EmbedderShape, len(list))
-	for i, e := range list {
-		out[i] = e.shape()
+	var out []segment.EmbedderShape
+	for _, e := range list {
+		out = append(out, e.Shapes()...)
 	}
 	return out
 }

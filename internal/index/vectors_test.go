@@ -67,12 +67,20 @@ func newProvider(t testing.TB) *provider {
 	return p
 }
 
+// vectorOf returns a vector of three numbers, or of two where the salt says so.
 func vectorOf(text, salt string) []float32 {
 	h := fnv.New32a()
 	fmt.Fprint(h, text, "/", salt)
 	n := h.Sum32()
-	return []float32{float32(n & 0xFF), float32(n >> 8 & 0xFF), float32(n >> 16)}
+	v := []float32{float32(n & 0xFF), float32(n >> 8 & 0xFF), float32(n >> 16)}
+	if strings.HasSuffix(salt, short) {
+		v = v[:2]
+	}
+	return v
 }
+
+// short ends the salt of an embedder whose vectors have two numbers.
+const short = "-short"
 
 // take returns the texts that were asked for since the last time, sorted.
 func (p *provider) take() []string {
@@ -92,7 +100,8 @@ func (p *provider) answer(status int) {
 
 // rest is the configuration of an embedder that asks the provider.
 func (p *provider) rest(salt string, more string) string {
-	return fmt.Sprintf(`{"source":"rest","url":"%s/?%s","dimensions":3,"request":{"input":["{{text}}","{{..}}"]},"response":{"out":["{{embedding}}","{{..}}"]}%s}`, p.URL, salt, more)
+	return fmt.Sprintf(`{"source":"rest","url":"%s/?%s","dimensions":%d,"request":{"input":["{{text}}","{{..}}"]},"response":{"out":["{{embedding}}","{{..}}"]}%s}`,
+		p.URL, salt, len(vectorOf("", salt)), more)
 }
 
 // vectorState describes what all documents of a view have for its embedders: id → embedder → text.
@@ -106,15 +115,11 @@ func vectorState(t testing.TB, v *View) map[string]map[string]string {
 			entries := make(map[string]string)
 			some := false
 			for _, e := range v.Embedders() {
-				vs := l.Vectors(e.ID)
-				if vs == nil {
-					continue
-				}
-				d, ok := vs.Row(nil, row)
+				d, dimensions, ok := e.EntriesOf(l.Vectors).Row(nil, row)
 				if !ok {
 					continue
 				}
-				vectors += len(d.Vectors) / e.Dimensions
+				vectors += len(d.Vectors) / dimensions
 				some = some || len(d.Vectors) > 0
 				var fragments []string
 				for _, n := range d.Fragments {
@@ -152,6 +157,7 @@ type vectorModel struct {
 
 type modelEntry struct {
 	vectors           []float32
+	dims              int // of each of them
 	regenerate, given bool
 	made              int // the batch that made them
 	text              string
@@ -159,6 +165,7 @@ type modelEntry struct {
 
 type modelEmbedder struct {
 	generates, binary bool
+	dims              int
 	template, salt    string
 }
 
@@ -168,7 +175,14 @@ func (e *modelEmbedder) render(doc map[string]any) string {
 
 func (m *vectorModel) make(e *modelEmbedder, doc map[string]any) *modelEntry {
 	text := e.render(doc)
-	return &modelEntry{vectors: vectorOf(text, e.salt), regenerate: true, made: m.batch, text: text}
+	return &modelEntry{vectors: vectorOf(text, e.salt), dims: e.dims, regenerate: true, made: m.batch, text: text}
+}
+
+// fit makes bits of vectors that fit a binary embedder.
+func (m *vectorModel) fit(e *modelEmbedder, entry *modelEntry) {
+	if entry.dims == e.dims {
+		entry.vectors = m.bits(e, entry.vectors)
+	}
 }
 
 func (m *vectorModel) bits(e *modelEmbedder, v []float32) []float32 {
@@ -186,12 +200,18 @@ func (m *vectorModel) bits(e *modelEmbedder, v []float32) []float32 {
 }
 
 // read reads an entry as a document brings it.
-func (m *vectorModel) read(value any) (vectors []float32, given, regenerate bool) {
+func (m *vectorModel) read(value any) (vectors []float32, dims int, given, regenerate bool) {
 	if object, ok := value.(map[string]any); ok {
 		regenerate = object["regenerate"].(bool)
 		if value = object["embeddings"]; value == nil {
-			return nil, false, regenerate
+			return nil, 0, false, regenerate
 		}
+	}
+	if list, ok := value.([]any); ok && len(list) > 0 {
+		if one, ok := list[0].([]any); ok {
+			list = one
+		}
+		dims = len(list)
 	}
 	var walk func(any)
 	walk = func(x any) {
@@ -205,7 +225,7 @@ func (m *vectorModel) read(value any) (vectors []float32, given, regenerate bool
 		}
 	}
 	walk(value)
-	return vectors, true, regenerate
+	return vectors, dims, true, regenerate
 }
 
 func (m *vectorModel) add(docs []string, merge bool) {
@@ -249,10 +269,10 @@ func (m *vectorModel) setRaw(doc, raw map[string]any) {
 
 func (m *vectorModel) apply(id, name string, e *modelEmbedder, value any, there bool, old, doc map[string]any) {
 	was := m.entries[id][name]
-	vectors, given, regenerate := m.read(value)
+	vectors, dims, given, regenerate := m.read(value)
 	switch {
 	case there && given:
-		m.entries[id][name] = &modelEntry{vectors: m.bits(e, vectors), given: true, regenerate: regenerate}
+		m.entries[id][name] = &modelEntry{vectors: m.bits(e, vectors), dims: dims, given: true, regenerate: regenerate}
 	case there && !regenerate && was == nil:
 		m.entries[id][name] = &modelEntry{given: true}
 	case there && !regenerate:
@@ -273,7 +293,7 @@ func (m *vectorModel) remove(name string) {
 				raw = map[string]any{}
 			}
 			list := []any{}
-			for v := range slices.Chunk(e.vectors, 3) {
+			for v := range slices.Chunk(e.vectors, max(e.dims, 1)) {
 				var numbers []any
 				for _, f := range v {
 					numbers = append(numbers, float64(f))
@@ -287,15 +307,14 @@ func (m *vectorModel) remove(name string) {
 	}
 }
 
-// install adds an embedder; false: some document has no vectors for it and it can make none.
+// install adds an embedder; false: some document has no vectors for it and it can make none, or has vectors that do not fit.
 func (m *vectorModel) install(name string, e *modelEmbedder) bool {
-	if !e.generates {
-		for _, doc := range m.docs {
-			raw, _ := doc["_vectors"].(map[string]any)
-			value, there := raw[name]
-			if _, given, regenerate := m.read(value); !there || !given && regenerate {
-				return false
-			}
+	for _, doc := range m.docs {
+		raw, _ := doc["_vectors"].(map[string]any)
+		value, there := raw[name]
+		vectors, dims, given, regenerate := m.read(value)
+		if len(vectors) > 0 && dims != e.dims || !e.generates && (!there || !given && regenerate) {
+			return false
 		}
 	}
 	m.embedders[name] = e
@@ -309,7 +328,7 @@ func (m *vectorModel) install(name string, e *modelEmbedder) bool {
 	return true
 }
 
-// change changes a template or the salt.
+// change changes a template, the salt or the dimensions.
 func (m *vectorModel) change(name string, to modelEmbedder) {
 	was := m.embedders[name]
 	m.embedders[name] = &to
@@ -318,7 +337,7 @@ func (m *vectorModel) change(name string, to modelEmbedder) {
 		if e.regenerate && (was.salt != to.salt || was.render(m.docs[id]) != to.render(m.docs[id])) {
 			entries[name] = m.make(&to, m.docs[id])
 		} else {
-			e.vectors = m.bits(&to, e.vectors)
+			m.fit(&to, e)
 		}
 	}
 }
@@ -385,7 +404,13 @@ func runVectorModel(t *testing.T, r *rand.Rand) {
 	ix := b.create("a")
 	m := &vectorModel{docs: map[string]map[string]any{}, entries: map[string]map[string]*modelEntry{}, embedders: map[string]*modelEmbedder{}}
 	number := func() string { return fmt.Sprint(r.IntN(9) - 4) }
-	vector := func() string { return "[" + number() + "," + number() + "," + number() + "]" }
+	dims := 3
+	vector := func() string {
+		if dims == 2 {
+			return "[" + number() + "," + number() + "]"
+		}
+		return "[" + number() + "," + number() + "," + number() + "]"
+	}
 	entry := func(makes bool) string {
 		switch r.IntN(8) {
 		case 0:
@@ -417,6 +442,9 @@ func runVectorModel(t *testing.T, r *rand.Rand) {
 		var brought []string
 		for _, name := range []string{"m", "r", "u"} {
 			if needs := name == "m" && m.docs[id] == nil; needs || r.IntN(3) == 0 {
+				if dims = 3; m.embedders[name] != nil {
+					dims = m.embedders[name].dims
+				}
 				brought = append(brought, fmt.Sprintf("%q:%s", name, entry(name == "r")))
 			}
 		}
@@ -431,7 +459,10 @@ func runVectorModel(t *testing.T, r *rand.Rand) {
 		if err == nil {
 			return true
 		}
-		if wantCode(t, err, "vector_embedding_error"); must {
+		if apierr.From(err).Code != "invalid_vector_dimensions" {
+			wantCode(t, err, "vector_embedding_error")
+		}
+		if must {
 			t.Fatalf("%s: %v", body, err)
 		}
 		return false
@@ -468,9 +499,18 @@ func runVectorModel(t *testing.T, r *rand.Rand) {
 		case 0:
 			if m.embedders["m"] == nil {
 				what = "add m"
-				if change(`{"embedders":{"m":{"source":"userProvided","dimensions":3}}}`, false) != m.install("m", &modelEmbedder{}) {
+				dims := 2 + r.IntN(2)
+				if change(fmt.Sprintf(`{"embedders":{"m":{"source":"userProvided","dimensions":%d}}}`, dims), false) != m.install("m", &modelEmbedder{dims: dims}) {
 					t.Fatal("an embedder was added that needs vectors, or not")
 				}
+				break
+			}
+			if r.IntN(3) > 0 {
+				to := *m.embedders["m"]
+				to.dims = 5 - to.dims
+				what = fmt.Sprintf("%d dimensions of m", to.dims)
+				change(fmt.Sprintf(`{"embedders":{"m":{"dimensions":%d}}}`, to.dims), true)
+				m.change("m", to)
 				break
 			}
 			if r.IntN(2) == 0 {
@@ -481,12 +521,12 @@ func runVectorModel(t *testing.T, r *rand.Rand) {
 			}
 			what = "bits of m"
 			change(`{"embedders":{"m":{"binaryQuantized":true}}}`, true)
-			m.change("m", modelEmbedder{binary: true})
+			m.change("m", modelEmbedder{binary: true, dims: m.embedders["m"].dims})
 		case 1:
 			if m.embedders["r"] == nil {
 				what = "add r"
-				m.install("r", &modelEmbedder{generates: true, template: plain, salt: "a"})
-				change(`{"embedders":{"r":`+p.rest("a", `,"documentTemplate":"`+plain+`"`)+`}}`, true)
+				there := m.install("r", &modelEmbedder{generates: true, template: plain, salt: "a", dims: 3})
+				change(`{"embedders":{"r":`+p.rest("a", `,"documentTemplate":"`+plain+`"`)+`}}`, there)
 				break
 			}
 			what = "remove r"
@@ -495,11 +535,17 @@ func runVectorModel(t *testing.T, r *rand.Rand) {
 		case 2:
 			if e := m.embedders["r"]; e != nil {
 				to := *e
-				if r.IntN(2) == 0 {
+				switch r.IntN(3) {
+				case 0:
 					to.template = map[string]string{plain: other, other: plain}[e.template]
-				} else {
-					to.salt += "b"
+				case 1:
+					to.salt = "b" + to.salt
+				case 2:
+					if to.salt += short; e.dims == 2 {
+						to.salt = strings.ReplaceAll(to.salt, short, "")
+					}
 				}
+				to.dims = len(vectorOf("", to.salt))
 				what = fmt.Sprintf("r becomes %v", to)
 				m.change("r", to)
 				change(`{"embedders":{"r":`+p.rest(to.salt, `,"documentTemplate":"`+to.template+`"`)+`}}`, true)
@@ -619,9 +665,8 @@ func TestEmbeddersThatCannotBe(t *testing.T) {
 		status int
 		says   string // who is concerned
 	}{
-		{`{"embedders":{"m":{"dimensions":4}}}`, "invalid_vector_dimensions", 0, "document `1` brought vectors of 3 dimensions for the embedder `m`"},
 		{`{"embedders":{"r":{"source":"userProvided","dimensions":3}}}`, "vector_embedding_error", 0, "document `1` has no vectors for the embedder `r`"},
-		{`{"embedders":{"m":` + p.rest("a", `,"dimensions":4`) + `}}`, "vector_embedding_error", 0, "embedding the document `1` for the embedder `m`"},
+		{`{"embedders":{"r":` + p.rest("a", `,"dimensions":4`) + `}}`, "vector_embedding_error", 0, "embedding the document `1` for the embedder `r`"},
 		{`{"embedders":{"new":{"source":"userProvided","dimensions":3}}}`, "vector_embedding_error", 0, "document `1` has no vectors for the embedder `new`"},
 		{`{"embedders":{"r":{"documentTemplate":"{{doc.nothing}}"}}}`, "invalid_document_fields", 0, "rendering the document `1` for the embedder `r`"},
 		{`{"embedders":{"r":{"documentTemplate":"more {{doc.t}}"}}}`, "vector_embedding_error", 400, "embedding the document `1` for the embedder `r`"},
@@ -773,29 +818,49 @@ func TestFragmentsAreMadeOneByOne(t *testing.T) {
 }
 
 // What each change of an embedder asks of its provider.
-// An embedder that becomes one whose vectors have another length makes them, of documents that were given theirs, too.
+// An embedder that becomes one whose vectors have another length leaves vectors that were given as they are, until their document asks for
+// others. Their documents need not fit the template.
 func TestAnEmbedderBecomesAnother(t *testing.T) {
 	p := newProvider(t)
 	b := newBed(t, vfs.NewMem(), Options{Embedders: p.pool})
 	defer b.close()
 	ix := b.create("a")
 	b.apply(ix, update(t, `{"embedders":{"m":{"source":"userProvided","dimensions":2}}}`),
-		b.payload(`{"id":"1","t":"one","_vectors":{"m":[1,2]}}`, `{"id":"2","t":"two","_vectors":{"m":null}}`,
-			`{"id":"3","t":"three","_vectors":{"m":{"embeddings":[[1,2],[3,4]],"regenerate":false}}}`))
+		b.payload(`{"id":"1","_vectors":{"m":[1,2]}}`, `{"id":"2","_vectors":{"m":null}}`,
+			`{"id":"3","_vectors":{"m":{"embeddings":[[1,2],[3,4]],"regenerate":false}}}`))
+	check := func(step string, want map[string]string, asked ...string) {
+		t.Helper()
+		if got := slices.DeleteFunc(p.take(), func(s string) bool { return s == "test" }); !slices.Equal(got, asked) {
+			t.Errorf("%s: asked for %q, want %q", step, got, asked)
+		}
+		v := held(ix.View())
+		defer v.Release()
+		got := vectorState(t, v)
+		for id, state := range want {
+			if got[id]["m"] != state {
+				t.Errorf("%s: document %s has %s, want %s", step, id, got[id]["m"], state)
+			}
+		}
+	}
+	given := map[string]string{"1": entryText([]float32{1, 2}, false, true), "2": entryText(nil, false, true), "3": entryText([]float32{1, 2, 3, 4}, false, true)}
 	b.apply(ix, update(t, `{"embedders":{"m":`+p.rest("a", `,"documentTemplate":"{{doc.t}}"`)+`}}`))
-	if asked := p.take(); !slices.Equal(asked, []string{"one", "test", "three"}) && !slices.Equal(asked, []string{"one", "three"}) {
-		t.Errorf("asked for %q", asked)
+	check("another source", given)
+	b.apply(ix, b.merge(`{"id":"3","u":"three"}`), b.payload(`{"id":"1"}`))
+	check("documents change", given)
+	b.apply(ix, update(t, `{"embedders":{"m":`+p.rest("b", `,"documentTemplate":"{{doc.t}}!"`)+`}}`))
+	check("another URL and template", given)
+	if formatOf(t, b, ix) != unfitVersion {
+		t.Error("an older svc reads the index")
 	}
-	// From now on they follow the text.
-	b.apply(ix, b.merge(`{"id":"3","t":"drei"}`))
-	if asked := p.take(); !slices.Equal(asked, []string{"drei"}) {
-		t.Errorf("asked for %q after a change", asked)
+	b.compact(ix)
+	if _, _, err := ix.Compact(context.Background(), b.batch, nil); err != nil {
+		t.Fatal(err)
 	}
-	v := held(ix.View())
-	defer v.Release()
-	if got := vectorState(t, v)["2"]["m"]; got != entryText(nil, false, true) {
-		t.Errorf("the document without vectors has %s", got)
-	}
+	b.reopen()
+	ix = b.c.Get("a")
+	check("a restart", given)
+	b.apply(ix, b.merge(`{"id":"3","t":"drei","_vectors":{"m":{"regenerate":true}}}`, `{"id":"1","_vectors":{"m":[7,8,9]}}`))
+	check("vectors are asked for, and given", map[string]string{"1": entryText([]float32{7, 8, 9}, false, true), "2": given["2"], "3": entryText(vectorOf("drei!", "b"), true, false)}, "drei!")
 }
 
 func TestWhatAChangeOfAnEmbedderMakesAgain(t *testing.T) {
@@ -945,5 +1010,37 @@ func TestRenderedTextsAreNotGathered(t *testing.T) {
 	b.apply(ix, b.payload(docs...))
 	if asked := len(p.take()); asked != 20 || most > gatherBytes+1<<20 || most < 1<<20 {
 		t.Errorf("%d texts, and %d bytes at once", asked, most)
+	}
+}
+
+// A payload may bring vectors of other lengths, where it is one of another svc; any other is refused.
+func TestPayloadsWithVectorsThatDoNotFit(t *testing.T) {
+	b := newBed(t, vfs.NewMem(), Options{})
+	defer b.close()
+	ix := b.create("a")
+	b.apply(ix, update(t, `{"embedders":{"e":{"source":"userProvided","dimensions":2}}}`))
+	docs := []string{`{"id":"1","_vectors":{"e":[1,2,3]}}`, `{"id":"2","_vectors":{"e":[1,2]}}`, `{"id":"3","_vectors":{"e":[[1],[2]]}}`}
+	plain := b.payload(docs...)
+	wantCode(t, b.try(ix, plain)[0].Err, "invalid_vector_dimensions")
+	unfit := b.payload(docs...)
+	unfit.Unfit = true
+	b.apply(ix, unfit)
+	mixed := b.payload(`{"id":"4","_vectors":{"e":[[1],[2,3,4]]}}`)
+	mixed.Unfit = true
+	wantCode(t, b.try(ix, mixed)[0].Err, "invalid_vector_dimensions")
+	b.reopen()
+	ix = b.c.Get("a")
+	b.apply(ix, b.merge(`{"id":"3","t":"x"}`))
+	v := held(ix.View())
+	defer v.Release()
+	got := vectorState(t, v)
+	for id, want := range map[string][]float32{"1": {1, 2, 3}, "2": {1, 2}, "3": {1, 2}} {
+		if got[id]["e"] != entryText(want, false, true) {
+			t.Errorf("document %s has %s", id, got[id]["e"])
+		}
+	}
+	e, _ := v.Embedder("e")
+	if shapes := e.Shapes(); len(shapes) != 3 || shapes[0].Dimensions != 2 {
+		t.Errorf("shapes %+v", shapes)
 	}
 }

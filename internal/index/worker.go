@@ -192,7 +192,7 @@ func (k *worker) index(it item, external, doc []byte, entries []docEntry) error 
 	}
 	for i := range entries {
 		e := &entries[i]
-		k.builder.Vectors(k.w.b.plans[e.plan].is.ID, k.vectors.complete(e))
+		k.builder.Vectors(e.id, k.vectors.complete(e))
 	}
 	k.builder.EndDoc()
 	if k.builder.MemoryBytes() < k.w.share {

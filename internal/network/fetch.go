@@ -398,7 +398,7 @@ func (r *changing) transfer(ctx context.Context, name string, remote *Remote, t 
 // store adds the documents of a file to an index. Of documents of one id that several instances brought along, that of the last name
 // stays, unless another one has got more of what the leader told.
 func (r *changing) store(ix *index.Index, primaryKey, from string, s *source, file string) error {
-	op := index.AddDocuments{Payload: file, PrimaryKey: primaryKey}
+	op := index.AddDocuments{Payload: file, PrimaryKey: primaryKey, Unfit: true}
 	if s.fills {
 		v, err := ix.PlainView()
 		if err != nil {

@@ -507,3 +507,51 @@ func TestPagesOfAWalkThroughAGraph(t *testing.T) {
 		}
 	}
 }
+
+// TestVectorsThatDoNotFit changes the dimensions of an embedder: documents that were given vectors keep and show them, and searches take
+// them for documents without any.
+func TestVectorsThatDoNotFit(t *testing.T) {
+	l := newLibrary(t)
+	l.put("i", `{"embedders": {"e": {"source": "userProvided", "dimensions": 2}}}`,
+		`{"id": 1, "t": "red", "_vectors": {"e": [1, 0]}}`, `{"id": 2, "t": "red sea", "_vectors": {"e": [0, 1]}}`, `{"id": 3, "t": "blue", "_vectors": {"e": null}}`)
+	l.put("i", `{"embedders": {"e": {"dimensions": 3}}}`)
+	l.put("i", "", `{"id": 4, "t": "green", "_vectors": {"e": [0, 0, 1]}}`)
+	l.put("i", "", `{"id": 2, "t": "red lake"}`) // written anew
+	one, half := 1.0, 0.5
+	for _, r := range []Request{
+		{Query: "red", Limit: 9, Hybrid: &Hybrid{Embedder: "e", Ratio: &one}},
+		{Query: "red", Limit: 9, Hybrid: &Hybrid{Embedder: "e", Ratio: &half}},
+	} {
+		r.Vector, r.RetrieveVectors, r.ShowRankingScore, r.ShowRankingScoreDetails = []float32{0, 0, 1}, true, true, true
+		a := l.answer("i", r)
+		shown := map[int]string{}
+		for _, h := range a.Hits {
+			shown[h.ID] = string(h.Vectors)
+			if v, ok := h.Details["vectorSort"]; ok && (v.Similarity != nil) != (h.ID == 4) {
+				t.Errorf("ratio %v: document %d is found by its vectors: %+v", *r.Hybrid.Ratio, h.ID, h)
+			}
+		}
+		want := map[int]string{1: `{"e":{"embeddings":[[1.0,0.0]],"regenerate":false}}`, 2: `{"e":{"embeddings":[[0.0,1.0]],"regenerate":false}}`,
+			3: `{"e":{"embeddings":[],"regenerate":false}}`, 4: `{"e":{"embeddings":[[0.0,0.0,1.0]],"regenerate":false}}`}
+		if !maps.Equal(shown, want) || a.Estimated != 4 {
+			t.Errorf("ratio %v: %v of %d, want %v", *r.Hybrid.Ratio, shown, a.Estimated, want)
+		}
+	}
+	v := held(l.c.Get("i").View())
+	defer v.Release()
+	if vectors, documents := v.Embeddings(); vectors != 3 || documents != 3 {
+		t.Errorf("%d vectors of %d documents", vectors, documents)
+	}
+	for f, want := range map[string]int{`_vectors EXISTS`: 3, `_vectors.e EXISTS`: 3, `_vectors.e NOT EXISTS`: 1, `_vectors.e.userProvided EXISTS`: 4} {
+		if got := l.answer("i", Request{Limit: 9, Filter: parseFilter(t, f)}); got.Estimated != want {
+			t.Errorf("%s: %d documents, want %d", f, got.Estimated, want)
+		}
+	}
+	for id, want := range map[string]int{"1": 0, "4": 0} { // document 4 has nobody to compare it with
+		var a answerOf
+		body, err := Similar(context.Background(), nil, v, &SimilarRequest{ID: id, Embedder: "e", Limit: 9, RetrieveVectors: true})
+		if err != nil || json.Unmarshal(body, &a) != nil || len(a.Hits) != want {
+			t.Errorf("similar to %s: %v %s", id, err, body)
+		}
+	}
+}

@@ -14,12 +14,12 @@ import (
 // embeddings shows the vectors of documents. It is for one request and one goroutine.
 type embeddings struct {
 	embedders []*index.ViewEmbedder
-	readers   [][]*segment.Vectors // by segment and embedder; nil where no row has an entry
+	readers   [][]index.Entries // by segment and embedder; nil where no row has an entry
 	numbers   []float32
 }
 
 func newEmbeddings(v *index.View) *embeddings {
-	return &embeddings{embedders: v.Embedders(), readers: v.Vectors()}
+	return &embeddings{embedders: v.Embedders(), readers: v.Entries()}
 }
 
 // displaysVectors reports whether answers to searches may show vectors.
@@ -49,18 +49,16 @@ func (e *embeddings) append(dst, doc []byte, seg int, row segment.Row) ([]byte, 
 			dst = append(dst, ',')
 		}
 		dst = append(jsontext.AppendQuoted(dst, embedder.Name), `:{"embeddings":[`...)
-		var has segment.DocVectors
-		if v := e.readers[seg][i]; v != nil {
-			if has, _ = v.Row(e.numbers, row); cap(has.Vectors) > cap(e.numbers) {
-				e.numbers = has.Vectors
-			}
+		has, dimensions, _ := e.readers[seg][i].Row(e.numbers, row)
+		if cap(has.Vectors) > cap(e.numbers) {
+			e.numbers = has.Vectors
 		}
-		for at := 0; at < len(has.Vectors); at += embedder.Dimensions {
+		for at := 0; at < len(has.Vectors); at += dimensions {
 			if at > 0 {
 				dst = append(dst, ',')
 			}
 			dst = append(dst, '[')
-			for k, x := range has.Vectors[at : at+embedder.Dimensions] {
+			for k, x := range has.Vectors[at : at+dimensions] {
 				if k > 0 {
 					dst = append(dst, ',')
 				}
