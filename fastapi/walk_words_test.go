@@ -110,10 +110,16 @@ func (w *walkQuery) add(n *walkNode) {
 	}
 	n.budget = max(0, w.budget(n.Word)-(n.len-1))
 	typed := []rune(n.Word)
-	var found [3]int
-	begun := 0
+	var whole, longer [3][]string // by level: misspelt words, and words that begin with a misspelt prefix
+	begun, asTyped := 0, false    // asTyped: some word begins as it is typed
 	n.levels[0][n.Word] = true
 	for _, word := range w.words {
+		switch {
+		case word == n.Word:
+			asTyped = asTyped || n.len == 1 || w.tolerant[word]
+		case n.Prefix && strings.HasPrefix(word, n.Word):
+			asTyped = asTyped || n.len == 1 || !w.protected(word)
+		}
 		if n.Prefix && strings.HasPrefix(word, n.Word) {
 			n.levels[0][word] = true
 			if w.tolerant[word] {
@@ -131,10 +137,23 @@ func (w *walkQuery) add(n *walkNode) {
 				continue
 			}
 		}
-		if 0 < typos && typos <= n.budget && found[typos] < [...]int{0, 150, 50}[typos] {
-			found[typos]++
-			n.levels[typos][word] = true
+		switch {
+		case typos == 0 || typos > n.budget:
+		case walkDistance(typed, letters, false) > walkDistance(typed, letters, n.Prefix):
+			longer[typos] = append(longer[typos], word)
+		default:
+			whole[typos] = append(whole[typos], word)
 		}
+	}
+	for level, most := range map[int]int{1: 150, 2: 50} {
+		w.mostFrequent(n, level, whole[level], most)
+		more := longer[level]
+		if most -= len(n.levels[level]); asTyped {
+			more = more[:min(len(more), most)]
+		} else {
+			most = 1000
+		}
+		w.mostFrequent(n, level, more, most)
 	}
 	n.wide = n.Prefix && len(n.Word) <= 4 && begun >= 100
 	total := 0
@@ -166,6 +185,22 @@ func (w *walkQuery) add(n *walkNode) {
 	}
 	if split != nil && !slices.Equal(split, n.parts) {
 		n.phrases[1] = [][]string{split}
+	}
+}
+
+// mostFrequent adds to a level of a node those of some words that most documents have.
+func (w *walkQuery) mostFrequent(n *walkNode, level int, words []string, most int) {
+	documents := map[string]int{}
+	for _, word := range words {
+		for _, d := range w.docs {
+			if slices.ContainsFunc(d.words[word], func(s walkSpot) bool { return w.tolerates(s.field) }) {
+				documents[word]++
+			}
+		}
+	}
+	slices.SortStableFunc(words, func(a, b string) int { return documents[b] - documents[a] })
+	for _, word := range words[:min(most, len(words))] {
+		n.levels[level][word] = true
 	}
 }
 

@@ -243,13 +243,18 @@ func (a *automaton) WillAlwaysMatch(s int) bool {
 	return a.prefix && s>>bestShift&3 != 0
 }
 
-// Distance returns the distance of w, or of its nearest prefix; 3 when it is beyond the limit.
-func (a *automaton) Distance(w []byte) int {
+// distances returns the distance of w, or of its nearest prefix, and that of w as a whole; 3 when one is beyond the limit.
+func (a *automaton) distances(w []byte) (nearest, whole int) {
 	s := a.Start()
 	for _, b := range w {
 		if s = a.Accept(s, b); s == 0 {
-			return noDistance
+			return noDistance, noDistance
 		}
 	}
-	return a.distance(s)
+	nearest = a.distance(s)
+	if !a.prefix || s>>lengthShift != 0 {
+		return nearest, nearest
+	}
+	u := uint64(s)
+	return nearest, int(a.final(u&threeRows, int(u>>countShift&0xff)))
 }

@@ -6,6 +6,6 @@ func BenchmarkAutomaton(b *testing.B) {
 	a := newAutomaton("documentation", 2, true)
 	w := []byte("documantaitions")
 	for b.Loop() {
-		a.Distance(w)
+		a.distances(w)
 	}
 }

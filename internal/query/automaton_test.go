@@ -67,7 +67,10 @@ func TestAutomatonAgainstTable(t *testing.T) {
 		limit, prefix := r.IntN(3), r.IntN(2) == 0
 		want := slowDistance(a, b, prefix)
 		m := newAutomaton(string(a), limit, prefix)
-		got := m.Distance([]byte(string(b)))
+		got, gotWhole := m.distances([]byte(string(b)))
+		if want := slowDistance(a, b, false); (want <= limit || gotWhole <= limit) && gotWhole != want {
+			t.Fatalf("distance of %q and the whole of %q, limit %d, prefix %v: %d, want %d", string(a), string(b), limit, prefix, gotWhole, want)
+		}
 		if (want <= limit || got <= limit) && got != want {
 			t.Fatalf("distance of %q and %q, limit %d, prefix %v: %d, want %d", string(a), string(b), limit, prefix, got, want)
 		}
@@ -101,7 +104,7 @@ func TestAutomatonOfExamples(t *testing.T) {
 		{"astronomy", "zstronomy", false, 1}, {"astronomy", "astronomyxx", false, 2}, {"astronomy", "axtronoxy", false, 2},
 		{"astronomy", "zztronomy", false, 2}, {"ab", "", true, 2}, {"gâteau", "gateau", false, 1},
 	} {
-		if got := newAutomaton(c.query, 2, c.prefix).Distance([]byte(c.word)); got != c.want {
+		if got, _ := newAutomaton(c.query, 2, c.prefix).distances([]byte(c.word)); got != c.want {
 			t.Errorf("%q, %q, prefix %v: %d, want %d", c.query, c.word, c.prefix, got, c.want)
 		}
 	}

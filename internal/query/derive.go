@@ -58,7 +58,7 @@ func (ix *resolver) deriveWord(s *source, fields FieldSet) (*Match, error) {
 			m.Exists = m.Exists || alive(ix.Segments[i], f.exact[0], f.exactRow, d.written())
 		}
 	}
-	whole, err := d.choose(zero, m.Levels[0].Postings)
+	whole, err := d.choose(zero, maxPrefixWords, maxPrefixWords, m.Levels[0].Postings)
 	if err != nil {
 		return nil, err
 	}
@@ -77,13 +77,8 @@ func (ix *resolver) deriveWord(s *source, fields FieldSet) (*Match, error) {
 		return m, nil
 	}
 
-	// Misspelt.
-	for _, typos := range []runKind{one, two} {
-		words, err := d.choose(typos, m.Levels[typos].Postings)
-		if err != nil {
-			return nil, err
-		}
-		m.forms.lists = append(m.forms.lists, words)
+	if err := d.misspelt(m); err != nil {
+		return nil, err
 	}
 	if p := d.split(fields); p != nil {
 		m.Levels[1].Phrases = []*PhraseMatch{p}
@@ -98,6 +93,46 @@ func (ix *resolver) deriveWord(s *source, fields FieldSet) (*Match, error) {
 	return m, nil
 }
 
+// misspelt adds the words at one and at two typos to the levels of a match.
+//
+// Words that are misspelt as a whole come first; those that most documents have, where they are more than count. Words that begin with a
+// misspelt prefix fill up the limit, the first ones in byte order, where some word begins as it is typed. Where none does, nothing but
+// misspelt words can be meant: many more of them count, and again those that most documents have.
+func (d *derivation) misspelt(m *Match) error {
+	asTyped := m.Exists || d.source.prefix && len(m.forms.lists[0]) > 0 || d.over // when time is over, nobody knows
+	longer := make([][]segment.Posting, len(d.Segments))
+	for _, typos := range []runKind{one, two} {
+		postings, most := m.Levels[typos].Postings, maxTypoWords[typos]
+		words, err := d.choose(typos, maxMisspelt, most, postings)
+		if err != nil {
+			return err
+		}
+		m.forms.lists = append(m.forms.lists, words)
+		if !d.source.prefix {
+			continue
+		}
+		looked := maxMisspelt
+		if most -= len(words); asTyped {
+			looked = most
+		} else {
+			most = maxLongerWords
+		}
+		if words, err = d.choose(typos+toLonger, looked, most, longer); err != nil {
+			return err
+		}
+		m.forms.lists = append(m.forms.lists, words)
+		for i, more := range longer {
+			switch {
+			case len(postings[i]) == 0:
+				postings[i] = more
+			case len(more) > 0:
+				postings[i] = slices.Concat(postings[i], more)
+			}
+		}
+	}
+	return nil
+}
+
 // shown returns by which words a prefix shows that it matches without a typo: itself, if it is a word or wide, else the words that
 // begin with it. words are those of a long prefix.
 //
@@ -106,13 +141,13 @@ func (ix *resolver) deriveWord(s *source, fields FieldSet) (*Match, error) {
 // after the rule exactness, all words with such a prefix still do.
 func (d *derivation) shown(m *Match, words []string) (isWide bool, lists [][]string, err error) {
 	if len(d.word) <= shortPrefixBytes {
-		if words, err = d.choose(wide, nil); err != nil {
+		if words, err = d.choose(wide, wideWords, wideWords, nil); err != nil {
 			return false, nil, err
 		}
 		if isWide = len(words) == wideWords; !isWide && !m.Exists {
 			if d.plain() {
 				words = slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == d.word })
-			} else if words, err = d.choose(begun, nil); err != nil {
+			} else if words, err = d.choose(begun, maxPrefixWords, maxPrefixWords, nil); err != nil {
 				return false, nil, err
 			}
 		}

@@ -1,6 +1,8 @@
 package query
 
 import (
+	"bytes"
+	"cmp"
 	"math"
 	"slices"
 	"sync"
@@ -48,21 +50,21 @@ func (f *found) lead(k runKind) []segment.Posting {
 type runKind int
 
 const (
-	zero  runKind = iota // they begin with the word, which is a prefix; the word itself is not among them
-	one                  // at one typo
-	two                  // at two typos
-	wide                 // they begin with the word, a short prefix, and may be misspelt
-	begun                // they begin with the word, a short prefix, and are longer; none where wide says it
+	zero      runKind = iota // they begin with the word, which is a prefix; the word itself is not among them
+	one                      // at one typo
+	two                      // at two typos
+	oneLonger                // they begin with a misspelt prefix at one typo, and have more typos themselves
+	twoLonger                // they begin with a misspelt prefix at two typos, and have more typos themselves
+	wide                     // they begin with the word, a short prefix, and may be misspelt
+	begun                    // they begin with the word, a short prefix, and are longer; none where wide says it
 	runKinds
 )
 
+// toLonger leads from one to oneLonger, and from two to twoLonger.
+const toLonger = oneLonger - one
+
 // wordsOnly reports whether of a run only the words are asked for, and not what they find.
 func (k runKind) wordsOnly() bool { return k == wide || k == begun }
-
-// most is how many words of a run count in all segments together.
-func (k runKind) most() int {
-	return [...]int{maxPrefixWords, maxOneTypoWords, maxTwoTypoWords, wideWords, maxPrefixWords}[k]
-}
 
 // wordRun is words of a dictionary, in byte order.
 type wordRun struct {
@@ -70,6 +72,7 @@ type wordRun struct {
 	postings []segment.Posting // lead ones, then those of the words; without those where only words are asked for
 	lead     int               // of the run zero: the word itself, or what a short prefix matches
 	rows     []uint32          // of each word: a row that has it in a field where it counts, noRow or unseenRow; atomic
+	most     int               // words that are looked at in all segments together
 	live     int               // words that were in a live document
 	cut      bool              // more words may follow
 	late     bool              // there was no time for those that follow
@@ -90,7 +93,7 @@ const (
 	noRow     = math.MaxUint32
 	unseenRow = noRow - 1 // nobody looked, since all words of the segment count in it
 
-	// spareWords is how many live words more than count a run has when it is cut, so that it serves on when some are deleted.
+	// spareWords is how many live words more than are looked at a run has when it is cut, so that it serves on when some are deleted.
 	spareWords = 8
 )
 
@@ -153,7 +156,7 @@ func (r *wordRun) lives(i int, s segment.Live, fields FieldSet) bool {
 	return alive(s, p, row, fields)
 }
 
-func (r *wordRun) full(k runKind) bool { return r.live >= k.most()+spareWords }
+func (r *wordRun) full() bool { return r.live >= r.most+spareWords }
 
 // add adds the word that an iterator stands at.
 func (r *wordRun) add(k runKind, s segment.Live, it *segment.TermIterator, fields FieldSet) {
@@ -176,7 +179,7 @@ func (r *wordRun) add(k runKind, s segment.Live, it *segment.TermIterator, field
 	if row != noRow && (s.Deleted == nil || !s.Deleted.Contains(row)) {
 		r.live++
 	}
-	r.cut = r.full(k)
+	r.cut = r.full()
 }
 
 // made puts the words that were added in their place.
@@ -221,9 +224,9 @@ type derivation struct {
 	word          string
 	budget        int
 	all, tolerant FieldSet
-	near, far     *automaton
-	found         []*found          // by segment
-	runs          [runKinds]wordRun // of the segment at hand
+	automata      [maxLimit][2]*automaton // by limit; of the word as a whole, and as a prefix
+	found         []*found                // by segment
+	runs          [runKinds]wordRun       // of the segment at hand
 }
 
 // keep gives f some of the runs that were made, as far as they have anything.
@@ -243,12 +246,14 @@ func (d *derivation) keep(f *found, kinds ...runKind) {
 
 // release gives back what the derivation works in.
 func (d *derivation) release() {
-	for _, a := range []*automaton{d.near, d.far} {
-		if a != nil {
-			automata.Put(a)
+	for _, pair := range d.automata {
+		for _, a := range pair {
+			if a != nil {
+				automata.Put(a)
+			}
 		}
 	}
-	d.near, d.far = nil, nil
+	d.automata = [maxLimit][2]*automaton{}
 }
 
 // written is where the word counts as it is written.
@@ -348,13 +353,24 @@ func (d *derivation) look(i int, again bool) (*found, error) {
 		}
 	}
 	if d.budget > 0 {
+		for _, k := range []runKind{one, two} {
+			d.runs[k].most, d.runs[k+toLonger].most = maxMisspelt, maxMisspelt
+			if d.standsAsTyped(s, f) {
+				d.runs[k+toLonger].most = maxTypoWords[k]
+			}
+		}
 		if err := d.lookTypos(s); err != nil {
 			return nil, err
 		}
 	}
 	f.cuts = cutsOf(s, d.word)
-	d.keep(f, one, two)
+	d.keep(f, one, two, oneLonger, twoLonger)
 	return f, nil
+}
+
+// standsAsTyped reports whether a live document of a segment has the word, or one that begins with it if it is a prefix.
+func (d *derivation) standsAsTyped(s segment.Live, f *found) bool {
+	return len(f.exact) > 0 && alive(s, f.exact[0], f.exactRow, d.written()) || f.run(zero).live+f.run(wide).live+f.run(begun).live > 0
 }
 
 // lookWritten finds the word as it is written, and words that begin with a prefix.
@@ -368,7 +384,8 @@ func (d *derivation) lookWritten(s segment.Live) (*found, error) {
 			f.exactRow = witness(s, p, d.written())
 		}
 	}
-	d.runs[zero].postings, d.runs[zero].lead = f.exact, len(f.exact)
+	d.runs[zero] = wordRun{most: maxPrefixWords, postings: f.exact, lead: len(f.exact)}
+	d.runs[wide].most, d.runs[begun].most = wideWords, maxPrefixWords
 	if d.source.prefix {
 		if err := d.lookPrefixed(s, &d.runs[zero]); err != nil {
 			return nil, err
@@ -406,7 +423,7 @@ func (d *derivation) lookPrefixed(s segment.Live, r *wordRun) error {
 	it := s.Terms(prefix, after(prefix), nil)
 	defer it.Close()
 	if len(prefix) > shortPrefixBytes {
-		for !r.full(zero) && it.Next() && d.spend(wordSteps) {
+		for !r.full() && it.Next() && d.spend(wordSteps) {
 			if passes(it.Word()) {
 				r.add(zero, s, it, d.all)
 			}
@@ -438,88 +455,117 @@ func (d *derivation) lookWide(s segment.Live) error {
 	w, b := &d.runs[wide], &d.runs[begun]
 	it := s.Terms(prefix, after(prefix), nil)
 	defer it.Close()
-	for !w.full(wide) && it.Next() {
+	for !w.full() && it.Next() {
 		tolerates := d.tolerates(it.Word())
 		if tolerates {
 			w.add(wide, s, it, d.tolerant)
 		}
-		if !d.plain() && len(it.Word()) > len(prefix) && (tolerates || !d.source.gram()) && !b.full(begun) {
+		if !d.plain() && len(it.Word()) > len(prefix) && (tolerates || !d.source.gram()) && !b.full() {
 			b.add(begun, s, it, d.all)
 		}
 	}
 	return it.Err()
 }
 
+// automaton returns the automaton of the word, or of the word as a prefix, with so many edits.
+func (d *derivation) automaton(limit int, prefix bool) *automaton {
+	a := &d.automata[limit-1][0]
+	if prefix {
+		a = &d.automata[limit-1][1]
+	}
+	if *a == nil {
+		*a = newAutomaton(d.word, limit, prefix)
+	}
+	return *a
+}
+
 // lookTypos finds the words at one and at two typos, in byte order.
 //
 // A word whose first letter differs counts one typo more, and only with a budget of
-// two. So the dictionary falls into three stretches: before, with and after the words that begin
+// two. So the dictionary falls into three ranges: before, with and after the words that begin
 // with the letter, and the outer ones need the small automaton only.
 func (d *derivation) lookTypos(s segment.Live) error {
 	first := firstLetter(d.word)
 	begin, end := []byte(first), after([]byte(first))
-	if d.near == nil {
-		d.near = newAutomaton(d.word, d.budget, d.source.prefix)
-	}
-	near, r1, r2 := d.near, &d.runs[one], &d.runs[two]
 	if d.budget == 1 {
-		return d.collect(s, begin, end, near, func(it *segment.TermIterator) bool {
-			if near.Distance(it.Word()) == 1 {
-				r1.add(one, s, it, d.tolerant)
-			}
-			return !r1.full(one)
-		})
+		return d.lookEdits(s, begin, end, 1, one)
 	}
-	if d.far == nil {
-		d.far = newAutomaton(d.word, 1, d.source.prefix)
-	}
-	outer := func(it *segment.TermIterator) bool {
-		if d.far.Distance(it.Word()) == 1 {
-			r2.add(two, s, it, d.tolerant)
-		}
-		return !r2.full(two)
-	}
-	if err := d.collect(s, nil, begin, d.far, outer); err != nil {
+	if err := d.lookEdits(s, nil, begin, 1, two); err != nil {
 		return err
 	}
-	err := d.collect(s, begin, end, near, func(it *segment.TermIterator) bool {
-		switch n := near.Distance(it.Word()); {
-		case n == 1 && !r1.full(one):
-			r1.add(one, s, it, d.tolerant)
-		case n == 2 && !r2.full(two):
-			r2.add(two, s, it, d.tolerant)
-		}
-		return !r1.full(one) || !r2.full(two)
-	})
-	if err != nil || end == nil || r2.full(two) {
+	if err := d.lookEdits(s, begin, end, 2, one); err != nil || end == nil {
 		return err
 	}
-	return d.collect(s, end, nil, d.far, outer)
+	return d.lookEdits(s, end, nil, 1, two)
 }
 
-// collect calls take for the words of a segment in a range that a accepts and that may be misspelt, until it returns
-// false or time is over.
-func (d *derivation) collect(s segment.Live, start, end []byte, a *automaton, take func(*segment.TermIterator) bool) error {
+// lookEdits finds the words of a range that may be misspelt and need at most limit edits; those with one edit count as kind, one or two.
+//
+// A misspelt prefix may begin very many words. When enough of these are found, the walk goes on with the words that are
+// misspelt as a whole: there are few, and none of them drops out.
+func (d *derivation) lookEdits(s segment.Live, start, end []byte, limit int, kind runKind) error {
 	if !d.spend(s.Words() / indexWords) {
 		return nil
 	}
-	it := s.Terms(start, end, a)
-	defer it.Close()
-	for it.Next() && d.spend(wordSteps) {
-		if d.tolerates(it.Word()) && !take(it) {
-			return nil
-		}
+	next, err := d.walkEdits(s, start, end, limit, kind, d.source.prefix && !d.areFull(kind+toLonger, limit))
+	if next != nil && err == nil {
+		_, err = d.walkEdits(s, next, end, limit, kind, false)
 	}
-	return it.Err()
+	return err
 }
 
-// choose brings the runs of all segments together: the first words in byte order that are in a live document, as many as count. It
-// returns them, and puts the postings of each segment in their place. A word that counts in one segment counts in all,
-// whatever fields it stands in there: how documents lie in segments changes nothing.
-func (d *derivation) choose(k runKind, postings [][]segment.Posting) ([]string, error) {
+// walkEdits is lookEdits with or without longer words. When there are enough longer ones, it returns from where on to go on without them.
+func (d *derivation) walkEdits(s segment.Live, start, end []byte, limit int, kind runKind, longer bool) (next []byte, err error) {
+	near := d.automaton(limit, d.source.prefix)
+	it := s.Terms(start, end, d.automaton(limit, longer))
+	defer it.Close()
+	for it.Next() && d.spend(wordSteps) {
+		word := it.Word()
+		edits, whole := near.distances(word)
+		if edits == 0 || edits > limit || whole > edits && !longer || !d.tolerates(word) {
+			continue
+		}
+		k := kind + runKind(edits-1)
+		if whole > edits {
+			k += toLonger
+		}
+		r := &d.runs[k]
+		if r.full() {
+			continue
+		}
+		if r.add(k, s, it, d.tolerant); !r.full() {
+			continue
+		}
+		switch enough := !longer || d.areFull(kind+toLonger, limit); {
+		case enough && d.areFull(kind, limit):
+			return nil, it.Err()
+		case enough && longer:
+			return append(bytes.Clone(word), 0), it.Err()
+		}
+	}
+	return nil, it.Err()
+}
+
+// areFull reports whether n runs from kind on have enough words.
+func (d *derivation) areFull(kind runKind, n int) bool {
+	for k := kind; k < kind+runKind(n); k++ {
+		if !d.runs[k].full() {
+			return false
+		}
+	}
+	return true
+}
+
+// choose brings the runs of all segments together: the first words in byte order that are in a live document, as many as are looked at,
+// and of these at most so many, those that most documents have. It returns them, and puts the postings of each segment in their place. A
+// word that counts in one segment counts in all, whatever fields it stands in there: how documents lie in segments changes nothing.
+func (d *derivation) choose(k runKind, looked, most int, postings [][]segment.Posting) ([]string, error) {
 	for {
-		words, short := d.mergeRuns(k, postings)
+		words, short := d.mergeRuns(k, looked, postings)
 		if short < 0 {
+			if len(words) > most {
+				words = d.mostFrequent(k, most, words, postings)
+			}
 			return words, nil
 		}
 		if err := d.findIn(short, true); err != nil || d.over {
@@ -529,7 +575,7 @@ func (d *derivation) choose(k runKind, postings [][]segment.Posting) ([]string, 
 }
 
 // mergeRuns is choose. short is a segment whose run was cut before a word that would count, since words before it have died; -1 for none.
-func (d *derivation) mergeRuns(k runKind, postings [][]segment.Posting) (words []string, short int) {
+func (d *derivation) mergeRuns(k runKind, most int, postings [][]segment.Posting) (words []string, short int) {
 	var few [16]int
 	with := few[:0] // segments that have words left
 	for i, f := range d.found {
@@ -546,7 +592,7 @@ func (d *derivation) mergeRuns(k runKind, postings [][]segment.Posting) (words [
 	if len(with) > len(at) {
 		at = make([]int, len(with))
 	}
-	most, fields := k.most(), d.fieldsOf(k)
+	fields := d.fieldsOf(k)
 merge:
 	for len(words) < most {
 		first := -1
@@ -596,4 +642,44 @@ merge:
 		}
 	}
 	return words, -1
+}
+
+// mostFrequent returns those words of a run that most live documents have, at most so many, in byte order, and leaves the postings of
+// these. Of words that as many documents have, the first ones in byte order count.
+func (d *derivation) mostFrequent(k runKind, most int, words []string, postings [][]segment.Posting) []string {
+	fields := d.fieldsOf(k)
+	documents := make([]uint64, len(words))
+	for i, f := range d.found {
+		r, next := f.run(k), 0
+		for at, word := range r.words {
+			for next < len(words) && words[next] < word {
+				next++
+			}
+			if next < len(words) && words[next] == word {
+				s := d.Segments[i]
+				documents[next] += countLive(s, rowsIn(s, r.postings[r.lead+at], fields))
+			}
+		}
+	}
+	order := make([]int, len(words))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(documents[b], documents[a]) })
+	order = order[:most]
+	slices.Sort(order)
+	chosen := make([]string, len(order))
+	for i, at := range order {
+		chosen[i] = words[at]
+	}
+	for i, f := range d.found {
+		r := f.run(k)
+		postings[i] = nil
+		for at, word := range r.words {
+			if _, ok := slices.BinarySearch(chosen, word); ok {
+				postings[i] = append(postings[i], r.postings[r.lead+at])
+			}
+		}
+	}
+	return chosen
 }

@@ -22,8 +22,17 @@ const (
 	maxPrefixWords   = 1000     // words that a long prefix matches
 	shortPrefixBytes = 4        // shorter and equal prefixes match all their words
 	wideWords        = 100      // words from which a short prefix is wide
-	maxOneTypoWords  = 150
-	maxTwoTypoWords  = 50
-	maxSynonyms      = 50  // of a word
-	maxSynonymWords  = 100 // in all synonyms of a word together
+	maxSynonyms      = 50       // of a word
+	maxSynonymWords  = 100      // in all synonyms of a word together
+)
+
+// How many misspelt words count. (Variables, so that tests can change them.)
+var (
+	maxTypoWords = [Levels]int{1: 150, 2: 50} // by typos
+
+	// maxLongerWords is how many words that begin with a misspelt prefix count where no word begins as it is typed, at each level.
+	maxLongerWords = 1000
+
+	// maxMisspelt is how many words of either kind are looked at. Only a forged dictionary has as many at two typos of a long word.
+	maxMisspelt = 4096
 )

@@ -70,6 +70,7 @@ func contains(a, b *roaring.Bitmap) bool { return b.AndCardinality(a) == b.GetCa
 // Whenever time is over, a query finds a part of what it would have found, at least its words as they are
 // written, all of what it excludes, and leaves nothing incomplete for the next query.
 func TestBuildLeavesOffInTime(t *testing.T) {
+	setLimits(t, maxMisspelt, maxMisspelt) // which of more words count depends on all of them
 	defer func(n int) { paceSteps = n }(paceSteps)
 	paceSteps = 40
 	seed := uint64(time.Now().UnixNano())

@@ -159,9 +159,8 @@ func (o *oracle) derive(n *onode) {
 	if gram {
 		n.budget = max(0, n.budget-n.len+1)
 	}
-	all := 0
+	all, k := 0, 0
 	if n.Prefix {
-		k := 0
 		for _, x := range o.words {
 			if strings.HasPrefix(x, w) && o.candidate(x) {
 				all++
@@ -175,7 +174,7 @@ func (o *oracle) derive(n *onode) {
 	}
 	q := []rune(w)
 	n.wide = n.Prefix && len(w) <= 4 && all >= 100
-	one, two := 0, 0
+	var whole, longer [3][]string // by level: misspelt words, and words that begin with a misspelt prefix
 	for _, x := range o.words {
 		if n.budget == 0 || !o.candidate(x) {
 			continue
@@ -183,14 +182,30 @@ func (o *oracle) derive(n *onode) {
 		r := []rune(x)
 		d := editDistance(q, r, n.Prefix)
 		same := r[0] == q[0]
+		level := 0
 		switch {
-		case d == 1 && same && one < 150:
-			one++
-			n.levels[1][x] = true
-		case n.budget == 2 && two < 50 && (d == 1 && !same || d == 2 && same):
-			two++
-			n.levels[2][x] = true
+		case d == 1 && same:
+			level = 1
+		case n.budget == 2 && (d == 1 && !same || d == 2 && same):
+			level = 2
+		default:
+			continue
 		}
+		if editDistance(q, r, false) > d {
+			longer[level] = append(longer[level], x)
+		} else {
+			whole[level] = append(whole[level], x)
+		}
+	}
+	for level, most := range map[int]int{1: 150, 2: 50} {
+		o.mostFrequent(n, level, whole[level], most)
+		more := longer[level]
+		if most -= len(n.levels[level]); n.exists || k > 0 {
+			more = more[:min(len(more), most)]
+		} else { // no word begins as it is typed
+			most = 1000
+		}
+		o.mostFrequent(n, level, more, most)
 	}
 	syn := o.synonyms()
 	total := 0
@@ -221,6 +236,22 @@ func (o *oracle) derive(n *onode) {
 	}
 	if split != nil && !slices.Equal(split, n.words) {
 		n.phrases[1] = [][]string{split}
+	}
+}
+
+// mostFrequent adds to a level of a node those of some words that most documents have.
+func (o *oracle) mostFrequent(n *onode, level int, words []string, most int) {
+	documents := func(w string) (count int) {
+		for _, d := range o.docs {
+			if slices.ContainsFunc(d.at[w], func(s spot) bool { return o.tolerant(s.field) }) {
+				count++
+			}
+		}
+		return count
+	}
+	slices.SortStableFunc(words, func(a, b string) int { return cmp.Compare(documents(b), documents(a)) })
+	for _, w := range words[:min(most, len(words))] {
+		n.levels[level][w] = true
 	}
 }
 
