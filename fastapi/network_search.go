@@ -48,8 +48,9 @@ type distribution struct {
 
 // remoteQueries are the queries for one remote.
 type remoteQueries struct {
-	list []network.RemoteQuery
-	uids []string // of their indexes
+	list    []network.RemoteQuery
+	uids    []string // of their indexes
+	vectors bool     // a query asks for vectors
 }
 
 func (s *Server) distribute(r *search.FederatedRequest) *distribution {
@@ -100,6 +101,7 @@ func (d *distribution) add(p network.Part, i int, uid string, r *search.Request,
 	}
 	q.list = append(q.list, network.RemoteQuery{Body: body, Shard: p.Shard})
 	q.uids = append(q.uids, uid)
+	q.vectors = q.vectors || r.RetrieveVectors
 	return nil
 }
 
@@ -116,10 +118,10 @@ func (d *distribution) send() {
 				facets = append(facets, f)
 			}
 		}
-		asked = append(asked, network.RemoteSearch{Remote: name, Federation: d.request.AppendRemote(nil, facets), Queries: q.list, Metadata: d.request.Metadata})
+		asked = append(asked, network.RemoteSearch{Remote: name, Federation: d.request.AppendRemote(nil, facets), Queries: q.list, Asked: d.request.Asked(facets, len(q.list), q.vectors)})
 	}
 	slices.SortFunc(asked, func(a, b network.RemoteSearch) int { return cmp.Compare(a.Remote, b.Remote) })
-	d.request.Remotes = func(ctx context.Context) []*search.RemoteAnswer { return d.s.network.Search(ctx, asked) }
+	d.request.Remotes = func(ctx context.Context) []*search.RemoteAnswer { return d.s.network.Search(ctx, asked, d.s.beside) }
 }
 
 // networkSearch runs a plain search in the network. in is prepared.

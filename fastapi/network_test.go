@@ -43,7 +43,7 @@ func TestPeerForm(t *testing.T) {
 			t.Errorf("%s: %d %s: %.200s", tt.what, r.status, got, r.body)
 		}
 		if tt.form == search.PeerType {
-			if _, err := search.ParsePeer("r", []byte(r.body), func(int64) error { return nil }); err != nil {
+			if _, err := search.ParsePeer("r", []byte(r.body), &search.Asked{Hits: 20}, new(search.Reading)); err != nil {
 				t.Errorf("%s: %v", tt.what, err)
 			}
 		}

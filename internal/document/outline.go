@@ -8,11 +8,11 @@ import (
 	"svc/internal/jsontext"
 )
 
-// Span is where an object of a list stands, and one of its members.
-type Span struct {
-	From, To     int // of the object
-	Member, Ends int // of the member with its name, from quote to end; both 0: it has none
-	Value        int // where the member's value begins
+// Element is an object of a list, with the position of one of its members.
+type Element struct {
+	Object      []byte
+	Value, Ends int // of the member's value
+	Member      int // where the member begins, with its name in quotes
 }
 
 // outliner notes where things stand while they are scanned.
@@ -20,59 +20,67 @@ type outliner struct {
 	scanner
 	list, member string
 	found        bool // the list
-	spans        []Span
+	count        int  // of its elements
 	each         func(name, value []byte) error
-	err          error // of each
+	element      func(i int, e Element) error
+	err          error // of each or element
 	scratch      []byte
 }
 
-// Outline validates a JSON object, whose member list is an array of objects, in one pass. It returns the object without insignificant
-// white space, and where each object of the list stands in it, with its member of a name. each gets all other members, their names
-// unescaped, as Compact would leave them; they may come twice. An error of each is returned. What is no JSON, has a list that is none,
-// or has either member twice, is an error that says where. The object may be read over by 8 bytes, and is not to be used again: it
-// has to be the caller's own.
-func Outline(object []byte, list, member string, each func(name, value []byte) error) ([]byte, []Span, error) {
+// Outline validates a JSON object in one pass. Its member list must be an array of objects that each have the named member once. Outline
+// calls element for each object of the list, and each for all other members of the outer object, with unescaped names. Both get text
+// without insignificant white space, which stays valid with the object. If the object has white space, a second pass repeats the calls for
+// what stands before it. An error of either callback ends the pass and is returned. Other errors say where the object is wrong. Outline
+// owns the object from then on, and may read 8 bytes beyond its end. It returns the object without white space.
+func Outline(object []byte, list, member string, each func(name, value []byte) error, element func(i int, e Element) error) ([]byte, error) {
 	object = bytes.TrimSpace(object)
-	o := outliner{list: list, member: member, each: each}
+	o := outliner{list: list, member: member, each: each, element: element}
+	o.loose = true
 	o.data, o.end = append(object, make([]byte, Padding)...), len(object)
 	if o.data[0] != '{' {
-		return nil, nil, errors.New("it is no JSON object")
+		return nil, errors.New("it is no JSON object")
 	}
+	o.out = o.data[:0] // compacts in place: the scanner writes behind what it has read
 	i := o.outer()
 	if i >= 0 && i < o.end {
 		i = o.failAt(i, "there is more after its end")
 	}
 	switch {
 	case o.err != nil:
-		return nil, nil, o.err
+		return nil, o.err
 	case i < 0:
-		return nil, nil, fmt.Errorf("at byte %d: %s", o.at+1, o.fail)
+		return nil, fmt.Errorf("at byte %d: %s", o.at+1, o.fail)
 	case !o.found:
-		return nil, nil, fmt.Errorf("it has no member %s", list)
+		return nil, fmt.Errorf("it has no member %s", list)
 	case o.from > 0: // there was white space: without it, once more
-		return Outline(append(o.out, o.data[o.from:i]...), list, member, each)
+		return Outline(append(o.out, o.data[o.from:i]...), list, member, each, element)
 	}
-	return o.data[:i], o.spans, nil
+	return o.data[:i], nil
 }
 
-// name scans the name of a member at i and the colon after it. It returns where the value begins, or −1.
-func (o *outliner) name(i int) (name []byte, end int) {
+// longestName is the longest name whose escapes are decoded, in bytes. All names that callers know are shorter.
+const longestName = 256
+
+// name scans the name of a member at i and the colon after it. It returns the name, whether it is the wanted one, and where the value
+// begins, or −1. The name is valid only if there was no white space so far.
+func (o *outliner) name(i int, wanted string) (name []byte, found bool, end int) {
 	if o.data[i] != '"' {
-		return nil, o.failAt(i, "expected a field name in double quotes")
+		return nil, false, o.failAt(i, "expected a field name in double quotes")
 	}
 	end, escaped := o.str(i + 1)
 	if end < 0 {
-		return nil, -1
+		return nil, false, -1
 	}
 	name = o.data[i+1 : end-1]
-	if escaped {
+	if escaped && len(name) <= longestName {
 		o.scratch = jsontext.AppendUnescaped(o.scratch[:0], name)
 		name = o.scratch
 	}
+	found = string(name) == wanted // before white space that follows moves the name
 	if end = o.space(end); o.data[end] != ':' {
-		return nil, o.failAt(end, "expected a colon after a field name")
+		return nil, false, o.failAt(end, "expected a colon after a field name")
 	}
-	return name, end + 1
+	return name, found, end + 1
 }
 
 // next returns where what follows a comma at i begins. ends says that closing is there instead.
@@ -96,11 +104,11 @@ func (o *outliner) outer() int {
 		return i + 1
 	}
 	for ends := false; ; {
-		name, value := o.name(i)
+		name, found, value := o.name(i, o.list)
 		if value < 0 {
 			return -1
 		}
-		if string(name) == o.list {
+		if found {
 			if o.found {
 				return o.failAt(i, "there are two members "+o.list)
 			}
@@ -129,7 +137,7 @@ func (o *outliner) elements(i int) int {
 		return o.space(i + 1)
 	}
 	for ends := false; ; {
-		if i = o.element(i); i < 0 {
+		if i = o.listed(i); i < 0 {
 			return -1
 		}
 		if i, ends = o.next(o.space(i), ']'); ends {
@@ -141,37 +149,43 @@ func (o *outliner) elements(i int) int {
 	}
 }
 
-// element scans an object of the list.
-func (o *outliner) element(i int) int {
-	s := Span{From: i}
+// listed scans an object of the list and passes it to element.
+func (o *outliner) listed(i int) int {
+	from, e := i, Element{}
 	if o.data[i] != '{' {
 		return o.failAt(i, "expected an object")
 	}
 	if i = o.space(i + 1); o.data[i] == '}' {
-		s.To = i + 1
-		o.spans = append(o.spans, s)
-		return i + 1
+		return o.failAt(from, "there is no member "+o.member)
 	}
 	for ends := false; ; {
 		at := i
-		name, value := o.name(i)
+		_, wanted, value := o.name(i, o.member)
 		if value < 0 {
 			return -1
 		}
-		wanted := string(name) == o.member
 		if i = o.value(value, outerDepth+2); i < 0 {
 			return -1
 		}
 		if wanted {
-			if s.Ends > 0 {
+			if e.Ends > 0 {
 				return o.failAt(at, "there are two members "+o.member)
 			}
-			s.Member, s.Value, s.Ends = at, value, i
+			e.Member, e.Value, e.Ends = at-from, value-from, i-from
 		}
 		if i, ends = o.next(i, '}'); ends {
-			s.To = i
-			o.spans = append(o.spans, s)
-			return i
+			break
 		}
 	}
+	if i >= 0 && e.Ends == 0 {
+		return o.failAt(from, "there is no member "+o.member)
+	}
+	if i >= 0 && o.from == 0 {
+		e.Object = o.data[from:i:i]
+		if o.err = o.element(o.count, e); o.err != nil {
+			return -1
+		}
+		o.count++
+	}
+	return i
 }

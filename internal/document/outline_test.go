@@ -12,11 +12,15 @@ func TestOutline(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{ // want "!": refused
 		{`{"l":[]}`, ""},
 		{` { "l" : [ ] , "a" : [ 1 , { } ] } `, `a=[1,{}]`},
-		{`{"a":1,"l":[{"m":1},{},{"x":[{"m":2}],"m":{"n":3},"y":4}],"b":"l"}`, `a=1 b="l" {"m":1} m=1 {} {"x":[{"m":2}],"m":{"n":3},"y":4} m={"n":3}`},
+		{`{"a":1,"l":[{"m":1},{"x":[{"m":2}],"m":{"n":3},"y":4}],"b":"l"}`, `a=1 b="l" {"m":1} m=1 {"x":[{"m":2}],"m":{"n":3},"y":4} m={"n":3}`},
 		{"{\"a\": 1,\n\"l\": [\n{\"m\": 1 , \"k\" : 2}\t]}", `a=1 {"m":1,"k":2} m=1`},
+		{"{\"a\":1,\"l\":[{\"m\":1,\"k\":2},{\"m\":3 ,\"k\":4},{ \"k\":5,\"m\":6}], \"b\":7}", `a=1 b=7 {"m":1,"k":2} m=1 {"m":3,"k":4} m=3 {"k":5,"m":6} m=6`},
+		{`{"l":[{}]}`, "!"},
+		{`{"l":[{"m":1},{"k":1}]}`, "!"},
+		{`{"l":[{"m":1},{"k":{"m":1}}]}`, "!"},
 		{`{"\u006c":[{"\u006d":1}]}`, `{"\u006d":1} m=1`},
-		{`{"l":[` + deep(MaxDepth) + `]}`, deep(MaxDepth)},
-		{`{"l":[` + deep(MaxDepth+1) + `]}`, "!"},
+		{`{"l":[{"m":1,"b":` + deep(MaxDepth-1) + `}]}`, `{"m":1,"b":` + deep(MaxDepth-1) + `} m=1`},
+		{`{"l":[{"m":1,"b":` + deep(MaxDepth) + `}]}`, "!"},
 		{`{"a":1}`, "!"},
 		{`{}`, "!"},
 		{"", "!"},
@@ -46,11 +50,24 @@ func TestOutline(t *testing.T) {
 func outlined(t testing.TB, text []byte) (string, error) {
 	others := map[string]string{}
 	var order []string
-	compact, spans, err := Outline(text, "l", "m", func(name, value []byte) error {
+	var elements []Element
+	compact, err := Outline(text, "l", "m", func(name, value []byte) error {
 		if others[string(name)] == "" {
 			order = append(order, string(name))
 		}
 		others[string(name)] = string(value)
+		return nil
+	}, func(i int, e Element) error {
+		if i > len(elements) {
+			t.Errorf("element %d comes after %d", i, len(elements))
+		}
+		if i < len(elements) {
+			if before := elements[i]; !bytes.Equal(before.Object, e.Object) || before.Value != e.Value {
+				t.Errorf("element %d is %q at first, and then %q", i, before.Object, e.Object)
+			}
+			return nil
+		}
+		elements = append(elements, e)
 		return nil
 	})
 	if err != nil {
@@ -64,11 +81,8 @@ func outlined(t testing.TB, text []byte) (string, error) {
 	for _, name := range order {
 		parts = append(parts, name+"="+others[name])
 	}
-	for _, s := range spans {
-		parts = append(parts, string(compact[s.From:s.To]))
-		if s.Ends > 0 {
-			parts = append(parts, "m="+string(compact[s.Value:s.Ends]))
-		}
+	for _, e := range elements {
+		parts = append(parts, string(e.Object), "m="+string(e.Object[e.Value:e.Ends]))
 	}
 	return strings.Join(parts, " "), nil
 }
@@ -79,10 +93,17 @@ func FuzzOutline(f *testing.F) {
 	f.Add([]byte(" {\"a\": 1,\n\"l\": [ {\"m\": 1 } ]}"))
 	f.Add([]byte(`{"l":[{"m":1,"m":2}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		_, spans, err := Outline(bytes.Clone(text), "l", "m", func(_, value []byte) error {
+		elements := 0
+		_, err := Outline(bytes.Clone(text), "l", "m", func(_, value []byte) error {
 			if !json.Valid(value) {
 				t.Errorf("the member %q is no JSON", value)
 			}
+			return nil
+		}, func(i int, e Element) error {
+			if !json.Valid(e.Object) || !json.Valid(e.Object[e.Value:e.Ends]) || e.Object[e.Member] != '"' {
+				t.Errorf("the element %q is no JSON", e.Object)
+			}
+			elements = max(elements, i+1)
 			return nil
 		})
 		if err != nil {
@@ -97,8 +118,8 @@ func FuzzOutline(f *testing.F) {
 			}
 			t.Fatalf("%q is taken: %v", text, err)
 		}
-		if !bytes.ContainsAny(text, "LM") && len(spans) != len(want.L) {
-			t.Errorf("%q has %d objects, want %d", text, len(spans), len(want.L))
+		if !bytes.ContainsAny(text, "LM") && elements != len(want.L) {
+			t.Errorf("%q has %d objects, want %d", text, elements, len(want.L))
 		}
 	})
 }

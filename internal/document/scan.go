@@ -27,6 +27,8 @@ type scanner struct {
 	out  []byte // the document without white space is appended here
 	from int    // start of what is not yet copied to out
 	keys []uint64
+	// loose is set by callers that do not need twice: keys are not hashed.
+	loose bool
 	// twice reports that an object seems to have a key twice: two hashes are
 	// equal, or a key is escaped.
 	twice bool
@@ -94,7 +96,7 @@ func Compacted(data []byte, from, to int) bool {
 	if from < 0 || to <= from || data[from] != '{' {
 		return false
 	}
-	s := scanner{data: data, end: len(data) - Padding, from: from}
+	s := scanner{data: data, end: len(data) - Padding, from: from, loose: true}
 	return s.object(from, 1) == to && s.from == from
 }
 
@@ -137,8 +139,10 @@ func (s *scanner) object(i, depth int) int {
 		if end < 0 {
 			return -1
 		}
-		s.keys = append(s.keys, xxhash.Sum64(s.data[i+1:end-1]))
-		s.twice = s.twice || escaped
+		if !s.loose {
+			s.keys = append(s.keys, xxhash.Sum64(s.data[i+1:end-1]))
+			s.twice = s.twice || escaped
+		}
 		i = end
 		if s.data[i] <= ' ' {
 			i = s.space(i)

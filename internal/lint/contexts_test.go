@@ -37,6 +37,7 @@ var keepers = map[string]string{
 	"internal/rank.search.turn":           "Search, as for the context",
 	"internal/search.candidateCounts.ctx": "distribution, which the counts live in",
 	"internal/search.clock.turn":          "the hitWriter of one answer",
+	"internal/search.merger.turn":         "Federate, which the merger lives in",
 	"internal/search.hitWriter.turn":      "AppendMembers, AppendPeer or Passages, which the writer lives in",
 	"internal/task.Queue.ctx":             "the queue has its own, which ends with Close",
 	"internal/task.running.ctx":           "the batch has its own, which its end cancels",

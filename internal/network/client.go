@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -20,13 +19,16 @@ import (
 	"svc/internal/apierr"
 	"svc/internal/budget"
 	"svc/internal/outbound"
+	"svc/internal/search"
 	"svc/internal/trace"
 )
 
 const (
 	idlePerRemote = 64       // connections to one remote that are kept for the next request
-	maxAnswer     = 64 << 20 // bytes of an answer that are read
+	maxAnswer     = 64 << 20 // largest answer in bytes; see Message.Most
+	maxRefusal    = 64 << 10 // largest answer that refuses a request
 	quotedBytes   = 512      // of what a remote answered, in messages
+	quotedCode    = 64
 )
 
 // newTransport returns what all requests to remotes go through. It keeps connections. Compressed answers are for readAnswer.
@@ -47,11 +49,12 @@ type request struct {
 	into        io.Writer                     // gets what a remote answers that accepts the request; nil: it is in the reply
 }
 
-// reply is the answer of a remote that has accepted a request.
+// reply is the answer of a remote that accepted a request. The body of an answer to a search may still be compressed.
 type reply struct {
 	status int
 	header http.Header
 	body   []byte
+	zipped bool
 }
 
 // do makes a request once. Its error is one of the codes remote_…; again says that another try may succeed.
@@ -106,7 +109,12 @@ func (n *Node) do(ctx context.Context, name string, r *Remote, q *request) (got 
 	if q.Search {
 		account = budget.Of(ctx)
 	}
-	answer, e := readAnswer(res, q.into, account)
+	most := q.Most
+	if res.StatusCode >= 300 {
+		most = maxRefusal
+	}
+	zipped := q.Search && res.StatusCode < 300 && res.Header.Get("Content-Encoding") == "gzip"
+	answer, e := readAnswer(res, q.into, most, zipped, account)
 	switch {
 	case errors.Is(e, budget.ErrFull):
 		return nil, false, apierr.New(noRoom, "There is no room for the answer of the remote `%s`.", name)
@@ -116,10 +124,10 @@ func (n *Node) do(ctx context.Context, name string, r *Remote, q *request) (got 
 			err.Code = "remote_bad_response"
 		}
 		return nil, true, err
-	case len(answer) > maxAnswer:
-		return nil, false, apierr.New("remote_bad_response", "The answer of the remote `%s` is larger than %d bytes.", name, maxAnswer)
+	case len(answer) > most && res.StatusCode < 300:
+		return nil, false, apierr.New("remote_bad_response", "The answer of the remote `%s` is larger than %d bytes.", name, most)
 	}
-	return &reply{res.StatusCode, res.Header, answer}, res.StatusCode >= 500, refusal(name, res.StatusCode, answer)
+	return &reply{res.StatusCode, res.Header, answer, zipped}, res.StatusCode >= 500, refusal(name, res.StatusCode, answer[:min(len(answer), most)])
 }
 
 var unzippers = sync.Pool{New: func() any { return new(gzip.Reader) }}
@@ -128,11 +136,12 @@ var unzippers = sync.Pool{New: func() any { return new(gzip.Reader) }}
 const noRoom apierr.Code = "too_many_search_requests"
 
 // readAnswer reads an answer to its end, or a byte more than is allowed: that to an accepted request into a writer, unless it is nil.
-// There is room behind the answer for who reads some bytes over its end. All of that is charged to an account, which may be nil.
-func readAnswer(res *http.Response, into io.Writer, account *budget.Account) ([]byte, error) {
+// The answer has spare capacity for parsers that read beyond its end. All of it is charged to an account, which may be nil. If raw is set,
+// the answer stays compressed.
+func readAnswer(res *http.Response, into io.Writer, most int, raw bool, account *budget.Account) ([]byte, error) {
 	var from io.Reader = res.Body
 	room := res.ContentLength
-	if res.Header.Get("Content-Encoding") == "gzip" {
+	if !raw && res.Header.Get("Content-Encoding") == "gzip" {
 		z := unzippers.Get().(*gzip.Reader)
 		defer unzippers.Put(z)
 		if err := z.Reset(res.Body); err != nil {
@@ -140,46 +149,79 @@ func readAnswer(res *http.Response, into io.Writer, account *budget.Account) ([]
 		}
 		from, room = z, 4*room
 	}
-	from = io.LimitReader(from, maxAnswer+1)
+	from = io.LimitReader(from, int64(most)+1)
 	if into != nil && res.StatusCode < 300 {
 		n, err := io.Copy(into, from)
-		if err == nil && n > maxAnswer {
-			err = fmt.Errorf("it is larger than %d bytes", maxAnswer)
+		if err == nil && n > int64(most) {
+			err = fmt.Errorf("it is larger than %d bytes", most)
 		}
 		return nil, err
 	}
+	return readAll(from, room, most, account.Hold, nil)
+}
+
+// readAll reads up to most bytes. room is the expected number, or 0. hold charges each buffer before it is allocated. yield is called
+// before each piece is read, unless it is nil.
+func readAll(from io.Reader, room int64, most int, hold func(int64) error, yield func() error) ([]byte, error) {
 	const (
 		beyond    = 64
 		firstRead = 16 << 10
+		piece     = 64 << 10
 	)
-	if room <= 0 || room > maxAnswer {
-		room = firstRead
+	if room <= 0 || room > int64(most) {
+		room = min(firstRead, int64(most))
 	}
-	answer := make([]byte, 0, room+bytes.MinRead+beyond)
-	if err := account.Hold(int64(cap(answer))); err != nil {
+	if err := hold(room + bytes.MinRead + beyond); err != nil {
 		return nil, err
 	}
+	answer := make([]byte, 0, room+bytes.MinRead+beyond)
 	for {
 		if cap(answer)-len(answer) < bytes.MinRead+beyond {
-			held := cap(answer)
-			if err := account.Hold(int64(held)); err != nil { // before it is there
+			grown := 2 * cap(answer)
+			if err := hold(int64(grown)); err != nil {
 				return nil, err
 			}
-			answer = slices.Grow(answer, held)
-			if err := account.Hold(int64(cap(answer) - 2*held)); err != nil {
+			held := cap(answer)
+			answer = append(make([]byte, 0, grown), answer...)
+			if err := hold(-int64(held)); err != nil {
 				return nil, err
 			}
 		}
-		n, err := from.Read(answer[len(answer) : cap(answer)-beyond])
+		if yield != nil {
+			if err := yield(); err != nil {
+				return nil, err
+			}
+		}
+		n, err := from.Read(answer[len(answer):min(cap(answer)-beyond, len(answer)+piece)])
 		answer = answer[:len(answer)+n]
 		if err == io.EOF {
 			return answer, nil
 		}
 		if err != nil {
-			_ = account.Hold(-int64(cap(answer)))
+			_ = hold(-int64(cap(answer))) // a release never fails
 			return nil, err
 		}
 	}
+}
+
+// unzipped returns the decompressed body.
+func (got *reply) unzipped(most int, reading *search.Reading) ([]byte, error) {
+	if !got.zipped {
+		return got.body, nil
+	}
+	z := unzippers.Get().(*gzip.Reader)
+	defer unzippers.Put(z)
+	if err := z.Reset(bytes.NewReader(got.body)); err != nil {
+		return nil, fmt.Errorf("it cannot be decompressed: %w", err)
+	}
+	body, err := readAll(io.LimitReader(z, int64(most)+1), 4*int64(len(got.body)), most, reading.Charge, reading.Wait)
+	switch {
+	case err != nil && reading.Ended() == nil:
+		err = fmt.Errorf("it cannot be decompressed: %w", err)
+	case err == nil && len(body) > most:
+		err = fmt.Errorf("it is larger than %d bytes", most)
+	}
+	return body, err
 }
 
 // failure is the error of a request that has no answer.
@@ -223,7 +265,12 @@ func refusal(name string, status int, body []byte) *apierr.Error {
 func quoted(status int, body []byte) string {
 	var said struct{ Code, Message string }
 	if json.Unmarshal(body, &said) == nil && said.Code != "" {
-		return fmt.Sprintf("status %d, %s: %s", status, said.Code, said.Message[:min(len(said.Message), quotedBytes)])
+		return fmt.Sprintf("status %d, %s: %s", status, beginning(said.Code, quotedCode), beginning(said.Message, quotedBytes))
 	}
 	return fmt.Sprintf("status %d", status)
+}
+
+// beginning returns at most this many bytes of s, without a broken character.
+func beginning(s string, most int) string {
+	return strings.ToValidUTF8(s[:min(len(s), most)], "")
 }

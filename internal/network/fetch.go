@@ -177,10 +177,38 @@ func (r *changing) indexesOf(name string, remote *Remote, t *Transfer) (list []t
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(got.body, &list); err != nil {
+	if list, err = readIndexes(got.body); err != nil {
 		return nil, apierr.New("remote_bad_response", "The list of indexes of the remote `%s` cannot be read: %v.", name, err)
 	}
 	return list, nil
+}
+
+// maxIndexes is how many indexes a remote can have, as far as is believed.
+const maxIndexes = 200_000
+
+// readIndexes reads the list of a remote's indexes, one by one: what is none ends it.
+func readIndexes(body []byte) (list []transferredIndex, err error) {
+	in := json.NewDecoder(bytes.NewReader(body))
+	if start, err := in.Token(); err != nil || start == nil { // an empty list may be null
+		return nil, err
+	} else if start != json.Delim('[') {
+		return nil, errors.New("it is no list")
+	}
+	for in.More() {
+		var ix transferredIndex
+		if err := in.Decode(&ix); err != nil {
+			return nil, err
+		}
+		switch {
+		case ix.UID == "":
+			return nil, errors.New("one of them has no uid")
+		case len(list) == maxIndexes:
+			return nil, fmt.Errorf("there are more than %d", maxIndexes)
+		}
+		list = append(list, ix)
+	}
+	_, err = in.Token() // its end
+	return list, err
 }
 
 // fetchIndex gets the documents of one index of a source, and the index where there is none.

@@ -7,18 +7,24 @@ type Message struct {
 	Method string
 	Path   string // with its query string
 	Search bool   // it is authorized by the searchApiKey of a remote, and not by the writeApiKey
+	Most   int    // bytes of the answer that are read. What it becomes here may take a hundred times as much, unless that is charged
 }
+
+const (
+	maxReport = 256 << 10 // of a task, or how far a change is
+	maxState  = 1 << 20   // of the network
+)
 
 // The messages. A write has the method and the path that the leader's client sent.
 var (
-	searchMessage       = &Message{Name: "search", Method: "POST", Path: "/multi-search", Search: true}
-	writeMessage        = &Message{Name: "write"}
-	announcementMessage = &Message{Name: "announcement", Method: "PATCH", Path: "/network"}
-	networkMessage      = &Message{Name: "network", Method: "GET", Path: "/network"}
-	changeMessage       = &Message{Name: "change", Method: "POST", Path: "/network/change"}
-	transferMessage     = &Message{Name: "transfer", Method: "POST", Path: "/network/transfer"}
-	featuresMessage     = &Message{Name: "features", Method: "GET", Path: "/experimental-features"}
-	tasksMessage        = &Message{Name: "tasks", Method: "GET", Path: "/tasks?types=networkTopologyChange&statuses=enqueued,processing&limit=1"}
+	searchMessage       = &Message{Name: "search", Method: "POST", Path: "/multi-search", Search: true, Most: maxAnswer}
+	writeMessage        = &Message{Name: "write", Most: maxReport}
+	announcementMessage = &Message{Name: "announcement", Method: "PATCH", Path: "/network", Most: maxReport}
+	networkMessage      = &Message{Name: "network", Method: "GET", Path: "/network", Most: maxState}
+	changeMessage       = &Message{Name: "change", Method: "POST", Path: "/network/change", Most: maxReport}
+	transferMessage     = &Message{Name: "transfer", Method: "POST", Path: "/network/transfer", Most: maxAnswer}
+	featuresMessage     = &Message{Name: "features", Method: "GET", Path: "/experimental-features", Most: maxReport}
+	tasksMessage        = &Message{Name: "tasks", Method: "GET", Path: "/tasks?types=networkTopologyChange&statuses=enqueued,processing&limit=1", Most: maxReport}
 )
 
 // Messages are all of them.

@@ -19,6 +19,7 @@ import (
 	"github.com/google/uuid"
 
 	"svc/internal/outbound"
+	"svc/internal/search"
 	"svc/internal/task"
 )
 
@@ -36,12 +37,19 @@ const (
 )
 
 var messageRows = map[*Message]messageAttacked{
-	searchMessage: {
+	searchMessage: { // internal/search attacks by each member of an answer, in both forms
 		ask: func(n *Node, _ *Remote) {
-			n.Search(context.Background(), []RemoteSearch{{Remote: "far", Federation: []byte(`{}`), Queries: []RemoteQuery{{Body: []byte(`{"indexUid":"films"}`)}}}})
+			n.Search(context.Background(), []RemoteSearch{{Remote: "far", Federation: []byte(`{}`), Queries: []RemoteQuery{{Body: []byte(`{"indexUid":"films"}`)}}, Asked: search.Asked{
+				Hits: 1000, Queries: 1, Metadata: true, Vectors: true, Hidden: true, Facets: []search.AskedFacets{{UID: "films", Names: []string{"*"}}}}}}, nil)
 		},
 		answers: texts(map[string]func(n int) string{
-			"hits": func(n int) string { return `{"hits":[` + listed(`{}`, n/3) + `]}` },
+			"hits":          func(n int) string { return searchAnswer(listed(`{}`, n/3), "") },
+			"score values":  func(n int) string { return searchAnswer(hitWith(n/20)+","+listed(hitWith(0), 900), "") },
+			"query vectors": func(n int) string { return searchAnswer("", `,"queryVectors":{`+numbered(n/12, `"%d":[1]`)+`}`) },
+			"metadata":      func(n int) string { return searchAnswer("", `,"metadata":[`+listed(`{}`, n/3)+`]`) },
+			"facets": func(n int) string {
+				return searchAnswer("", `,"facetsByIndex":{"films":{"distribution":{"g":{`+numbered(n/12, `"%d":1`)+`}},"stats":{}}}`)
+			},
 		}),
 		perByte: 80,
 	},
@@ -89,6 +97,16 @@ var messageRows = map[*Message]messageAttacked{
 		}),
 		perByte: 90,
 	},
+}
+
+// searchAnswer is an answer to a search.
+func searchAnswer(hits, more string) string {
+	return `{"hits":[` + hits + `],"estimatedTotalHits":1,"processingTimeMs":1` + more + `}`
+}
+
+// hitWith is a hit with n score values.
+func hitWith(n int) string {
+	return `{"_federation":{"indexUid":"films","queriesPosition":0,"weightedRankingScore":1,"weightedScoreValues":[` + listed(`{"weightedScore":1}`, n) + `],"extra_document":{}}}`
 }
 
 // texts are answers that every message may get, and more.

@@ -96,7 +96,7 @@ func TestAnotherOwnerIsAsked(t *testing.T) {
 				asked = append(asked, one)
 			}
 			var failed []string
-			for _, a := range n.Search(context.Background(), asked) {
+			for _, a := range n.Search(context.Background(), asked, nil) {
 				if a.Err != nil {
 					failed = append(failed, a.Remote)
 				}

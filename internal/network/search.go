@@ -22,7 +22,18 @@ type RemoteSearch struct {
 	Remote     string
 	Federation []byte // the object of POST /multi-search
 	Queries    []RemoteQuery
-	Metadata   bool // which indexes answered is wanted
+	Asked      search.Asked
+}
+
+// Beside returns what bounds the parsing of an answer of this many bytes by another goroutine than that of the request. The caller must
+// call end. A nil Beside charges the account of ctx, and ends with ctx.
+type Beside func(ctx context.Context, bytes int) (reading *search.Reading, end func())
+
+func (b Beside) begin(ctx context.Context, bytes int) (reading *search.Reading, end func()) {
+	if b != nil {
+		return b(ctx, bytes)
+	}
+	return &search.Reading{Hold: budget.Of(ctx).Hold, Yield: ctx.Err}, func() {}
 }
 
 // RemoteQuery is a query of a search.
@@ -50,10 +61,10 @@ func (s *RemoteSearch) body() []byte {
 // Search asks remotes, of which there is one at least, at once. What one that fails was asked for goes to other owners of its shards. It
 // returns when all have answered or failed, which takes no longer than the search timeout. Several answers may be of one remote; one
 // of them at most is an error.
-func (n *Node) Search(ctx context.Context, asked []RemoteSearch) []*search.RemoteAnswer {
+func (n *Node) Search(ctx context.Context, asked []RemoteSearch, beside Beside) []*search.RemoteAnswer {
 	ctx, cancel := context.WithTimeout(ctx, n.o.SearchTimeout)
 	defer cancel()
-	answers := n.searchAll(ctx, n.Searching(), asked, nil)
+	answers := n.searchAll(ctx, n.Searching(), asked, nil, beside)
 	failed := map[string]bool{}
 	return slices.DeleteFunc(answers, func(a *search.RemoteAnswer) bool {
 		again := a.Err != nil && failed[a.Remote]
@@ -63,26 +74,26 @@ func (n *Node) Search(ctx context.Context, asked []RemoteSearch) []*search.Remot
 }
 
 // searchAll asks remotes at once. Those that were tried already are not asked instead of them.
-func (n *Node) searchAll(ctx context.Context, now *Network, asked []RemoteSearch, tried []string) []*search.RemoteAnswer {
+func (n *Node) searchAll(ctx context.Context, now *Network, asked []RemoteSearch, tried []string, beside Beside) []*search.RemoteAnswer {
 	answers := make([][]*search.RemoteAnswer, len(asked))
 	var group sync.WaitGroup
 	last := len(asked) - 1
 	for i := range last {
-		group.Go(func() { answers[i] = n.searchOwners(ctx, now, &asked[i], tried) })
+		group.Go(func() { answers[i] = n.searchOwners(ctx, now, &asked[i], tried, beside) })
 	}
-	answers[last] = n.searchOwners(ctx, now, &asked[last], tried) // by this goroutine
+	answers[last] = n.searchOwners(ctx, now, &asked[last], tried, beside) // by this goroutine
 	group.Wait()
 	return slices.Concat(answers...)
 }
 
 // searchOwners asks a remote, and other owners of the shards when it fails. While there are others it has half of the time that is left.
-func (n *Node) searchOwners(ctx context.Context, now *Network, asked *RemoteSearch, tried []string) []*search.RemoteAnswer {
+func (n *Node) searchOwners(ctx context.Context, now *Network, asked *RemoteSearch, tried []string, beside Beside) []*search.RemoteAnswer {
 	tried = append(tried[:len(tried):len(tried)], asked.Remote)
 	first, cancel := ctx, context.CancelFunc(func() {})
 	if deadline, ok := ctx.Deadline(); ok && slices.ContainsFunc(asked.Queries, func(q RemoteQuery) bool { return n.another(now, q.Shard, tried) != "" }) {
 		first, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
 	}
-	a := n.searchOne(first, now, asked)
+	a := n.searchOne(first, now, asked, beside)
 	cancel()
 	if a.Err == nil || ctx.Err() != nil {
 		return []*search.RemoteAnswer{a}
@@ -98,14 +109,14 @@ func (n *Node) searchOwners(ctx context.Context, now *Network, asked *RemoteSear
 		i := slices.IndexFunc(others, func(o RemoteSearch) bool { return o.Remote == name })
 		if i < 0 {
 			i = len(others)
-			others = append(others, RemoteSearch{Remote: name, Federation: asked.Federation, Metadata: asked.Metadata})
+			others = append(others, RemoteSearch{Remote: name, Federation: asked.Federation, Asked: asked.Asked})
 		}
 		others[i].Queries = append(others[i].Queries, q)
 	}
 	if len(others) == 0 {
 		return []*search.RemoteAnswer{a}
 	}
-	answers := n.searchAll(ctx, now, others, tried)
+	answers := n.searchAll(ctx, now, others, tried, beside)
 	if alone {
 		answers = append(answers, a)
 	}
@@ -127,7 +138,7 @@ func (n *Node) another(now *Network, shard string, tried []string) string {
 	return ""
 }
 
-func (n *Node) searchOne(ctx context.Context, now *Network, asked *RemoteSearch) *search.RemoteAnswer {
+func (n *Node) searchOne(ctx context.Context, now *Network, asked *RemoteSearch, beside Beside) *search.RemoteAnswer {
 	failed := func(err *apierr.Error) *search.RemoteAnswer {
 		if len(now.Shards) > 0 && err.Code.Status() == 502 {
 			n.availability.fail(asked.Remote)
@@ -140,16 +151,20 @@ func (n *Node) searchOne(ctx context.Context, now *Network, asked *RemoteSearch)
 	}
 	q := &request{Message: searchMessage, key: r.SearchAPIKey, contentType: "application/json", body: asked.body(),
 		headers: map[string]string{"Accept": search.PeerType + ", application/json", "Svc-Proxy-Search": "true", "Meili-Proxy-Search": "true", "Svc-Network-Version": now.Version.String()}}
-	if asked.Metadata {
+	if asked.Asked.Metadata {
 		q.headers["Svc-Include-Metadata"], q.headers["Meili-Include-Metadata"] = "true", "true"
 	}
 	for attempt, pause := 1, searchPause; ; attempt, pause = attempt+1, 2*pause {
 		got, again, err := n.do(ctx, asked.Remote, r, q)
 		if err == nil {
-			a, e := parseAnswer(asked.Remote, got, budget.Of(ctx))
+			reading, end := beside.begin(ctx, len(got.body))
+			a, e := parseAnswer(asked, got, reading)
+			end()
 			switch {
-			case errors.Is(e, budget.ErrFull):
-				return &search.RemoteAnswer{Remote: asked.Remote, Refused: e}
+			case errors.Is(reading.Ended(), context.DeadlineExceeded) && ctx.Err() != nil:
+				return failed(apierr.New("remote_timeout", "The answer of the remote `%s` could not be read in time.", asked.Remote))
+			case reading.Ended() != nil:
+				return &search.RemoteAnswer{Remote: asked.Remote, Refused: reading.Ended()}
 			case e != nil:
 				return failed(search.BadAnswer(asked.Remote, e))
 			}
@@ -169,16 +184,16 @@ func (n *Node) searchOne(ctx context.Context, now *Network, asked *RemoteSearch)
 	}
 }
 
-// parseAnswer reads what a remote answered, in either form; what that takes beside the text is held.
-func parseAnswer(remote string, got *reply, account *budget.Account) (*search.RemoteAnswer, error) {
+// parseAnswer parses an answer in either form.
+func parseAnswer(asked *RemoteSearch, got *reply, reading *search.Reading) (*search.RemoteAnswer, error) {
+	body, err := got.unzipped(searchMessage.Most, reading)
+	if err != nil {
+		return nil, err
+	}
 	if got.header.Get("Content-Type") == search.PeerType {
-		return search.ParsePeer(remote, got.body, account.Hold)
+		return search.ParsePeer(asked.Remote, body, &asked.Asked, reading)
 	}
-	a, err := search.ParseRemote(remote, got.body)
-	if err == nil {
-		err = account.Hold(a.Overhead())
-	}
-	return a, err
+	return search.ParseRemote(asked.Remote, body, &asked.Asked, reading)
 }
 
 // Part is a share of a search in the network: what one instance is asked.

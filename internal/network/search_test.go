@@ -19,6 +19,7 @@ import (
 	"svc/internal/apierr"
 	"svc/internal/budget"
 	"svc/internal/outbound"
+	"svc/internal/search"
 	"svc/internal/vfs"
 )
 
@@ -95,7 +96,7 @@ func TestRemoteFailures(t *testing.T) {
 		status.Store(tt.status)
 		body.Store(tt.body)
 		answered.Store(0)
-		got := n.Search(context.Background(), []RemoteSearch{{Remote: "far", Federation: []byte(`{}`)}})
+		got := n.Search(context.Background(), []RemoteSearch{{Remote: "far", Federation: []byte(`{}`)}}, nil)
 		var code apierr.Code
 		if got[0].Err != nil {
 			code = got[0].Err.Code
@@ -138,7 +139,7 @@ func TestCompressedAnswers(t *testing.T) {
 		_ = z.Close()
 		sent = b.Bytes()[:max(b.Len()-tt.cut, 0)]
 		var code apierr.Code
-		if got := n.Search(context.Background(), []RemoteSearch{{Remote: "far", Federation: []byte(`{}`)}}); got[0].Err != nil {
+		if got := n.Search(context.Background(), []RemoteSearch{{Remote: "far", Federation: []byte(`{}`)}}, nil); got[0].Err != nil {
 			code = got[0].Err.Code
 		}
 		if code != tt.code {
@@ -168,7 +169,7 @@ func TestAnswersAreCharged(t *testing.T) {
 		for _, limit := range []int64{100 << 10, 8 << 20} {
 			account := budget.New(limit, nil).Open(limit)
 			ctx := context.WithValue(context.Background(), budget.Key, account)
-			got := n.Search(ctx, []RemoteSearch{{Remote: "far", Federation: []byte(`{}`)}})[0]
+			got := n.Search(ctx, []RemoteSearch{{Remote: "far", Federation: []byte(`{}`)}}, nil)[0]
 			switch held := account.Held(); {
 			case got.Err != nil:
 				t.Errorf("compressed %t, limit %d: %v", compressed, limit, got.Err)
@@ -208,7 +209,7 @@ func TestWires(t *testing.T) {
 	defer remote.Close()
 	n := nodeOf(t, Options{Allowed: outbound.Any()}, remote.URL, nil)
 	search := func(ctx context.Context) *apierr.Error {
-		return n.Search(ctx, []RemoteSearch{{Remote: "far", Federation: []byte(`{}`)}})[0].Err
+		return n.Search(ctx, []RemoteSearch{{Remote: "far", Federation: []byte(`{}`)}}, nil)[0].Err
 	}
 	for range 1000 {
 		if err := search(context.Background()); err != nil {
@@ -280,7 +281,7 @@ func TestOtherEngines(t *testing.T) {
 	}))
 	defer remote.Close()
 	n := nodeOf(t, Options{Allowed: outbound.Any()}, remote.URL, nil)
-	if got := n.Search(context.Background(), []RemoteSearch{{Remote: "far", Federation: []byte(`{}`)}})[0]; got.Err != nil || got.Overhead() == 0 {
+	if got := n.Search(context.Background(), []RemoteSearch{{Remote: "far", Federation: []byte(`{}`), Asked: search.Asked{Hits: 1}}}, nil)[0]; got.Err != nil {
 		t.Errorf("its answer is not taken: %v", got.Err)
 	}
 	_, err := n.checkRemote(context.Background(), "far", n.Network().Remotes["far"])
@@ -360,7 +361,7 @@ func TestARemoteWithoutEndToItsHead(t *testing.T) {
 		}
 	}()
 	n := nodeOf(t, Options{Allowed: outbound.Any()}, "http://"+l.Addr().String(), nil)
-	if err := n.Search(context.Background(), []RemoteSearch{{Remote: "far", Federation: []byte(`{}`)}})[0].Err; err == nil {
+	if err := n.Search(context.Background(), []RemoteSearch{{Remote: "far", Federation: []byte(`{}`)}}, nil)[0].Err; err == nil {
 		t.Error("an answer whose head does not end is taken")
 	}
 	// What the system holds of both ends comes on top of what is read.

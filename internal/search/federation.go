@@ -195,17 +195,20 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 		}
 		resp.stages.done("federating results > wait for remote results")
 	}
-	m := newMerger(resp.queries, resp.remotes, distinct, sets)
+	m := newMerger(turns.Of(ctx), resp.queries, resp.remotes, distinct, sets)
 	resp.hits = weave(m.pins(federatedPins(resp.queries, resp.remotes)), m.next, offset, limit)
 	for more := mergesAll; more; {
 		_, more = m.next()
+	}
+	if m.err != nil {
+		return nil, m.err
 	}
 	resp.hits = slices.DeleteFunc(resp.hits, func(h federatedHit) bool { return h.spoilt() })
 	for _, s := range sets {
 		resp.total += cardinality(s.candidates) - s.dropped
 	}
 	for _, a := range resp.remotes {
-		resp.total += a.total
+		resp.total = addSaturated(resp.total, a.total)
 	}
 	resp.stages.done("federating results > merge results")
 	if !counted {
@@ -213,7 +216,9 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 			return nil, err
 		}
 	}
-	resp.addRemoteFacets(sets)
+	if err := resp.addRemoteFacets(ctx, sets); err != nil {
+		return nil, err
+	}
 	if len(facets) > 0 {
 		resp.stages.done("federating results > merge facets")
 	}

@@ -11,6 +11,7 @@ import (
 	"svc/internal/jsontext"
 	"svc/internal/rank"
 	"svc/internal/settings"
+	"svc/internal/turns"
 )
 
 // indexFacets are the facets of one index.
@@ -89,13 +90,18 @@ func (r *FederatedResponse) countFacets(fields map[string][]facetField, sets map
 }
 
 // addRemoteFacets adds what other instances have counted. Indexes that nobody has searched are left out.
-func (r *FederatedResponse) addRemoteFacets(sets map[string]*indexSet) {
+func (r *FederatedResponse) addRemoteFacets(ctx context.Context, sets map[string]*indexSet) error {
 	r.facets = slices.DeleteFunc(r.facets, func(of indexFacets) bool {
 		return sets[of.uid] == nil && !slices.ContainsFunc(r.remotes, func(a *RemoteAnswer) bool { return a.facets[of.uid] != nil })
 	})
 	if len(r.remotes) == 0 {
-		return
+		return nil
 	}
+	for _, a := range r.remotes {
+		a.settle()
+	}
+	t := turns.Of(ctx)
+	merging := Reading{Hold: t.Account().Hold, Yield: t.Yield}
 	for i := range r.facets {
 		of := &r.facets[i]
 		asked := r.request.Facets[slices.IndexFunc(r.request.Facets, func(f IndexFacets) bool { return f.View.UID == of.uid })]
@@ -108,8 +114,11 @@ func (r *FederatedResponse) addRemoteFacets(sets map[string]*indexSet) {
 			}
 			all = append(all, indexFacets{of.uid, a.facets[of.uid]})
 		}
-		of.facets = mergeFacets(all, &faceting.MaxValuesPerFacet)
+		if of.facets = mergeFacets(&merging, all, &faceting.MaxValuesPerFacet); merging.ended != nil {
+			return merging.ended
+		}
 	}
+	return nil
 }
 
 // askedName is the name under which a facet was asked for.
@@ -123,14 +132,22 @@ func askedName(names []string, facet string) string {
 }
 
 // mergeFacets makes one list of the facets of several indexes: counts of the same value are summed. limit bounds the values of
-// a facet, unless it is nil.
-func mergeFacets(indexes []indexFacets, limit *int) []facet {
+// a facet, unless it is nil. If merging ended early, the result is useless.
+func mergeFacets(merging *Reading, indexes []indexFacets, limit *int) []facet {
 	var merged []facet
 	var lists [][][]facetValue // by facet
+	places := map[string]int{}
 	for _, ix := range indexes {
 		for _, f := range ix.facets {
-			i := slices.IndexFunc(merged, func(m facet) bool { return m.name == f.name })
-			if i < 0 {
+			if merging.step() != nil {
+				return nil
+			}
+			i, ok := places[f.name]
+			if !ok {
+				if merging.make(3*facetBytes+indexBytes) != nil { // includes the growth of both lists
+					return nil
+				}
+				places[f.name] = len(merged)
 				merged, lists = append(merged, f), append(lists, [][]facetValue{f.values})
 				continue
 			}
@@ -151,9 +168,9 @@ func mergeFacets(indexes []indexFacets, limit *int) []facet {
 			bound = *limit
 		}
 		if m.byCount {
-			m.values = topValues(sumValues(lists[i], math.MaxInt), bound, true)
+			m.values = topValues(sumValues(merging, lists[i], math.MaxInt), bound, true)
 		} else {
-			m.values = sumValues(lists[i], bound)
+			m.values = sumValues(merging, lists[i], bound)
 		}
 	}
 	slices.SortFunc(merged, func(a, b facet) int { return cmp.Compare(a.name, b.name) })
@@ -172,19 +189,28 @@ func (v *facetValue) compareText(o *facetValue) int {
 
 // sumValues merges lists, which it leaves as they are, into one in the order of compareValue, with counts of the same value summed, up to
 // so many values. Lists that have that order already are read once.
-func sumValues(lists [][]facetValue, most int) []facetValue {
+func sumValues(merging *Reading, lists [][]facetValue, most int) []facetValue {
 	n := 0
 	left := make([][]facetValue, len(lists))
 	for i, list := range lists {
 		if !slices.IsSortedFunc(list, compareValue) {
+			if merging.make(len(list)*valueBytes) != nil {
+				return nil
+			}
 			list = slices.Clone(list)
-			slices.SortStableFunc(list, compareValue)
+			slices.SortStableFunc(list, merging.compareValue)
 		}
 		left[i] = list
 		n += len(list)
 	}
+	if merging.make(min(n, most)*valueBytes) != nil {
+		return nil
+	}
 	summed := make([]facetValue, 0, min(n, most))
 	for range n {
+		if merging.step() != nil {
+			return nil
+		}
 		first := -1
 		for i := range left {
 			if len(left[i]) > 0 && (first < 0 || left[i][0].compareText(&left[first][0]) < 0) {
@@ -194,7 +220,7 @@ func sumValues(lists [][]facetValue, most int) []facetValue {
 		v := &left[first][0]
 		left[first] = left[first][1:]
 		if last := len(summed) - 1; last >= 0 && bytes.Equal(summed[last].shown, v.shown) {
-			summed[last].count += v.count
+			summed[last].count = addSaturated(summed[last].count, v.count)
 		} else if len(summed) == most {
 			break
 		} else {
@@ -205,12 +231,14 @@ func sumValues(lists [][]facetValue, most int) []facetValue {
 }
 
 // appendFacets appends what the answer says of facets; nothing where none of the queried indexes was asked for any.
-func (r *FederatedResponse) appendFacets(dst []byte) []byte {
+func (r *FederatedResponse) appendFacets(t turns.Turn, dst []byte) ([]byte, error) {
 	if len(r.facets) == 0 {
-		return dst
+		return dst, nil
 	}
 	if m := r.request.MergeFacets; m != nil && !r.request.Proxy {
-		return appendDistribution(dst, mergeFacets(r.facets, m.MaxValues))
+		merging := Reading{Hold: t.Account().Hold, Yield: t.Yield}
+		merged := mergeFacets(&merging, r.facets, m.MaxValues)
+		return appendDistribution(dst, merged), merging.ended
 	}
 	dst = append(dst, `,"facetsByIndex":{`...)
 	for i, ix := range r.facets {
@@ -221,5 +249,5 @@ func (r *FederatedResponse) appendFacets(dst []byte) []byte {
 		dst = appendCounts(append(dst, `:{"distribution":`...), ix.facets)
 		dst = append(appendStats(append(dst, `,"stats":`...), ix.facets), '}')
 	}
-	return append(dst, '}')
+	return append(dst, '}'), nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"svc/internal/rank"
+	"svc/internal/turns"
 	"svc/segment"
 )
 
@@ -15,6 +16,8 @@ type merger struct {
 	seen     map[string]map[segment.DocID]bool // documents of the indexes that have several queries
 	distinct *valueSet                         // nil: none
 	sets     map[string]*indexSet              // by uid, told of duplicates
+	turn     turns.Turn
+	err      error // of the turn or its account; ends the merge
 }
 
 // head is the best hit of a query, or of another instance, that is not merged yet.
@@ -59,8 +62,8 @@ func (h *heads) Pop() any {
 	return x
 }
 
-func newMerger(queries []federated, remotes []*RemoteAnswer, distinct *string, sets map[string]*indexSet) *merger {
-	m := &merger{seen: make(map[string]map[segment.DocID]bool), sets: sets}
+func newMerger(turn turns.Turn, queries []federated, remotes []*RemoteAnswer, distinct *string, sets map[string]*indexSet) *merger {
+	m := &merger{turn: turn, seen: make(map[string]map[segment.DocID]bool), sets: sets}
 	queried := make(map[string]int)
 	for i := range queries {
 		q := &queries[i]
@@ -87,7 +90,10 @@ func newMerger(queries []federated, remotes []*RemoteAnswer, distinct *string, s
 func (m *merger) pins(pins []placed[federatedHit]) []placed[federatedHit] {
 	return slices.DeleteFunc(pins, func(p placed[federatedHit]) bool {
 		if r := p.hit.remote; r != nil {
-			if r.Err == nil && p.hit.theirs().broken(r.body) {
+			if m.err == nil {
+				m.err = m.turn.Yield()
+			}
+			if m.err == nil && r.Err == nil && p.hit.theirs().broken(r.body) {
 				r.spoil()
 			}
 			return r.Err != nil
@@ -105,7 +111,10 @@ func (m *merger) pins(pins []placed[federatedHit]) []placed[federatedHit] {
 
 // next returns the best hit that is not merged yet.
 func (m *merger) next() (federatedHit, bool) {
-	for len(m.heads) > 0 {
+	for len(m.heads) > 0 && m.err == nil {
+		if m.err = m.turn.Yield(); m.err != nil {
+			break
+		}
 		h := m.heads[0]
 		if next, ok := h.next(); ok {
 			m.heads[0] = headOf(next)
@@ -132,11 +141,15 @@ func (m *merger) keeps(h *head) bool {
 			h.remote.spoil()
 			return false
 		}
-		if m.distinct != nil && !m.distinct.addRemote(hit) {
-			h.remote.drop(hit)
-			return false
+		if m.distinct == nil {
+			return true
 		}
-		return true
+		fresh, err := m.distinct.addRemote(m.turn, hit)
+		if err == nil && !fresh {
+			err = h.remote.drop(hit, m.turn.Yield)
+		}
+		m.err = err
+		return fresh && err == nil
 	}
 	hit, view := h.own(), h.query.view
 	if seen := m.seen[view.UID]; seen != nil {
@@ -232,15 +245,27 @@ func (s *valueSet) add(q *federated, hit *rank.Hit) bool {
 	return s.take()
 }
 
-// addRemote is add for a hit of another instance.
-func (s *valueSet) addRemote(h *remoteHit) bool {
+// seenBytes is what valueSet takes for a value of a remote's hit, besides its text.
+const seenBytes = 160
+
+// addRemote is add for a remote's hit, which may have many values. The error is that of the turn or its account.
+func (s *valueSet) addRemote(t turns.Turn, h *remoteHit) (fresh bool, err error) {
 	s.keys = s.keys[:0]
 	h.eachValue(s.field, func(scalar []byte) {
+		if err == nil {
+			err = t.Yield()
+		}
+		if err == nil {
+			err = t.Account().Hold(int64(seenBytes + 2*len(scalar) + 3*keyLength(scalar) + keyBytes(scalar)))
+		}
+		if err != nil {
+			return
+		}
 		if key := distinctKey(scalar); key != "" {
 			s.keys = append(s.keys, key)
 		}
 	})
-	return s.take()
+	return err == nil && s.take(), err
 }
 
 func (s *valueSet) take() bool {

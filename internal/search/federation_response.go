@@ -101,7 +101,13 @@ func (r *FederatedResponse) AppendMembers(ctx context.Context, dst []byte) ([]by
 		slices.ContainsFunc(r.remotes, func(a *RemoteAnswer) bool { return a.semantic }) {
 		dst = appendInt(dst, `,"semanticHitCount":`, semanticHits)
 	}
-	dst = r.appendFacets(dst)
+	dst, err := r.appendFacets(t, dst)
+	if err == nil {
+		err = meter.Grown(len(dst))
+	}
+	if err != nil {
+		return nil, err
+	}
 	dst = append(dst, `,"requestUid":"`...)
 	dst = append(append(dst, r.request.ID.String()...), '"')
 	if r.request.Metadata {
@@ -154,16 +160,19 @@ func (r *FederatedResponse) appendMetadata(dst []byte) []byte {
 		}
 	}
 	for _, a := range r.remotes {
-		for _, m := range a.metadata {
+		for i := range a.metadata {
 			if dst[len(dst)-1] != '[' {
 				dst = append(dst, ',')
 			}
 			dst = append(dst, '{')
-			for _, name := range slices.Sorted(maps.Keys(m)) {
-				dst = append(append(jsontext.AppendQuoted(dst, name), ':'), m[name]...)
-				dst = append(dst, ',')
+			for k, text := range a.metadata[i] {
+				if text != nil {
+					dst = append(append(append(append(dst, '"'), metadataNames[k]...), `":`...), text...)
+					dst = append(dst, ',')
+				}
 			}
-			dst = append(appendRemoteName(dst[:len(dst)-1], a.Remote), '}')
+			dst = append(dst, `"remote":`...)
+			dst = append(jsontext.AppendQuoted(dst, a.Remote), '}')
 		}
 	}
 	return dst
@@ -191,7 +200,9 @@ func (r *FederatedResponse) appendRemoteErrors(dst []byte) []byte {
 func (r *FederatedResponse) queryVectors() map[string]json.RawMessage {
 	vectors := make(map[string]json.RawMessage)
 	for _, a := range r.remotes {
-		maps.Copy(vectors, a.vectors)
+		for _, v := range a.vectors {
+			vectors[v.position] = v.vector
+		}
 	}
 	for i := range r.queries {
 		if q := &r.queries[i]; q.request.RetrieveVectors && q.result.queryVector != nil {

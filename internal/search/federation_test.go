@@ -565,7 +565,7 @@ func TestMergeFacets(t *testing.T) {
 				indexes[i].facets[k].byCount = tt.byCount
 			}
 		}
-		if got := string(appendDistribution(nil, mergeFacets(indexes, tt.max))); got != tt.want {
+		if got := string(appendDistribution(nil, mergeFacets(new(Reading), indexes, tt.max))); got != tt.want {
 			t.Errorf("by count %v, at most %v:\ngot  %s\nwant %s", tt.byCount, tt.max, got, tt.want)
 		}
 	}

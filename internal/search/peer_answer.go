@@ -1,11 +1,11 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -40,7 +40,10 @@ const (
 	noExtra      = "{}"
 	leastPeerHit = 12 // bytes of one, at least
 
-	leastPeerValue = 2
+	leastPeerValue      = 2
+	leastPeerIndex      = 2
+	leastPeerFacet      = 3
+	leastPeerFacetValue = 3
 )
 
 var (
@@ -222,27 +225,20 @@ func appendFlag(b []byte, flag bool) []byte {
 
 // peerReader reads the notes. What ends too early, or cannot be, sets bad; what is read from then on is nothing.
 type peerReader struct {
+	*Reading
 	left []byte
 	bad  bool
-	hold func(bytes int64) error // before they are taken
-	full error                   // of hold
 }
 
-// count reads how many things follow that take least bytes each at least, and holds what they take once they are read.
-func (p *peerReader) count(least, each int) int {
-	n := p.int(len(p.left) / least)
-	if n > 0 && !p.holds(n, each) {
-		return 0
-	}
-	return n
-}
+// count reads how many items follow. Each of them takes at least this many bytes.
+func (p *peerReader) count(least int) int { return p.int(len(p.left) / least) }
 
-func (p *peerReader) holds(n, each int) bool {
-	if err := p.hold(int64(n) * int64(each)); err != nil {
-		p.left, p.bad, p.full = nil, true, err
-		return false
+// stop marks the notes as bad if err is not nil, and reports whether they are bad.
+func (p *peerReader) stop(err error) bool {
+	if err != nil {
+		p.left, p.bad = nil, true
 	}
-	return true
+	return p.bad
 }
 
 func (p *peerReader) number() uint64 {
@@ -298,10 +294,9 @@ func (p *peerReader) float() float64 {
 	return x
 }
 
-// ParsePeer reads an answer in the form of PeerType, and appends 8 bytes to the body. The answer stands in it. That hits are
-// JSON is not looked at before they are merged. What the answer takes beside its text is held before it is taken; the errors of
-// hold are returned as they are.
-func ParsePeer(remote string, body []byte, hold func(bytes int64) error) (*RemoteAnswer, error) {
+// ParsePeer parses an answer in the form of PeerType. It appends 8 bytes to the body, and the answer keeps the body. Hits are validated as
+// JSON when they are merged. If reading ended early, it returns the error of reading.Ended.
+func ParsePeer(remote string, body []byte, asked *Asked, reading *Reading) (*RemoteAnswer, error) {
 	if len(body) < peerTrailer {
 		return nil, errPeer
 	}
@@ -310,20 +305,20 @@ func ParsePeer(remote string, body []byte, hold func(bytes int64) error) (*Remot
 	if uint64(length) > uint64(notes) {
 		return nil, errPeer
 	}
-	p := peerReader{left: body[length:notes:notes], hold: hold}
+	p := peerReader{left: body[length:notes:notes], Reading: reading}
 	a := &RemoteAnswer{Remote: remote, body: append(body, make([]byte, document.Padding)...)}
-	a.took, a.total, a.semantic = p.int(math.MaxInt32), p.int(maxRank), p.byte() != 0
-	if err := readJSON(p.text(), &a.vectors); err != nil {
-		return nil, fmt.Errorf("its query vectors: %w", err)
+	a.took, a.total, a.semantic = int(min(p.number(), math.MaxInt32)), int(min(p.number(), math.MaxInt)), p.byte() != 0
+	if err := a.readMembers(p.text(), p.text(), asked, reading); err != nil {
+		return nil, err
 	}
-	if err := readJSON(p.text(), &a.metadata); err != nil {
-		return nil, fmt.Errorf("its metadata: %w", err)
+	if err := a.readHits(&p, int(length), asked); err != nil {
+		return nil, err
 	}
-	if a.readHits(&p, int(length)); !p.bad {
-		a.readFacets(&p)
+	if err := a.readFacets(&p, asked); err != nil {
+		return nil, err
 	}
-	if p.full != nil {
-		return nil, p.full
+	if p.ended != nil {
+		return nil, p.ended
 	}
 	if p.bad || len(p.left) > 0 {
 		return nil, errPeer
@@ -331,37 +326,68 @@ func ParsePeer(remote string, body []byte, hold func(bytes int64) error) (*Remot
 	return a, nil
 }
 
-func readJSON(b []byte, into any) error {
-	if len(b) == 0 {
-		return nil
+// readMembers parses the members that are JSON, if they were asked for.
+func (a *RemoteAnswer) readMembers(vectors, metadata []byte, asked *Asked, reading *Reading) (err error) {
+	p := answerParser{Reading: reading, asked: asked}
+	if asked.Vectors && len(vectors) > 0 {
+		if !json.Valid(vectors) {
+			return errVectors
+		}
+		if a.vectors, err = p.parseVectors(vectors); err != nil {
+			return err
+		}
 	}
-	return json.Unmarshal(b, into)
+	if asked.Metadata && len(metadata) > 0 {
+		if !json.Valid(metadata) {
+			return errMetadata
+		}
+		a.metadata, err = p.parseMetadata(metadata)
+	}
+	return err
 }
 
-func (a *RemoteAnswer) readHits(p *peerReader, length int) {
-	n := p.count(leastPeerHit, hitBytes)
+func (a *RemoteAnswer) readHits(p *peerReader, length int, asked *Asked) (err error) {
+	n := p.count(leastPeerHit)
+	if n > asked.Hits {
+		return errHits
+	}
+	if err := p.make(n * hitBytes); err != nil {
+		return err
+	}
 	a.hits = make([]remoteHit, 0, n)
-	var values []rank.ScoreValue // of all hits
+	var values []rank.ScoreValue // room for those of hits
 	uid, from := "", 0
 	for i := range n {
+		if err := p.step(); err != nil {
+			return err
+		}
 		to := from + p.int(length-from)
 		h := remoteHit{raw: a.body[from:to:to], begin: from, unseen: true}
 		h.from = p.int(len(h.raw))
 		h.to = h.from + len(peerMember)
 		if h.to > len(h.raw) || string(h.raw[h.from:h.to]) != peerMember {
-			p.bad = true
-			return
+			return errPeer
 		}
 		if t := p.text(); len(t) > 0 {
+			if err := p.make(len(t) + smallBytes); err != nil {
+				return err
+			}
 			uid = string(t)
 		}
 		h.uid, h.position, h.score = uid, p.int(maxRank), p.float()
-		count := p.count(leastPeerValue, scoreBytes)
-		if i == 0 { // others have as many
-			values = make([]rank.ScoreValue, 0, min(count*n, len(p.left)/leastPeerValue))
+		count := p.count(leastPeerValue)
+		if cap(values)-len(values) < count { // most hits have equally many; the bytes left bound the rest
+			room := max(count, min(count*(n-i), len(p.left)/leastPeerValue, 64*count))
+			if err := p.make(room * scoreBytes); err != nil {
+				return err
+			}
+			values = make([]rank.ScoreValue, 0, room)
 		}
 		first := len(values)
 		for range count {
+			if p.stop(p.step()) {
+				break
+			}
 			values = append(values, p.value())
 		}
 		h.values = values[first:len(values):len(values)]
@@ -369,20 +395,26 @@ func (a *RemoteAnswer) readHits(p *peerReader, length int) {
 			place--
 			h.place = &place
 		}
-		if h.extra = p.text(); len(h.extra) == 0 {
+		if h.extra = p.text(); len(h.extra) == 0 || !asked.Hidden {
 			h.extra = nil
 		}
-		if p.bad {
-			return
-		}
-		if h.place != nil {
-			a.pins = append(a.pins, placed[remoteHit]{*h.place, h})
-		} else {
+		switch {
+		case p.bad:
+			return cmp.Or(p.ended, errPeer)
+		case h.place == nil:
 			a.hits = append(a.hits, h)
+		default:
+			if a.pins, err = makeRoom(p.Reading, a.pins, 1, pinBytes); err != nil {
+				return err
+			}
+			a.pins = append(a.pins, placed[remoteHit]{*h.place, h})
 		}
 		from = to
 	}
-	p.bad = p.bad || from != length
+	if p.bad || from != length {
+		return errPeer
+	}
+	return nil
 }
 
 func (p *peerReader) value() (v rank.ScoreValue) {
@@ -409,33 +441,83 @@ func (p *peerReader) value() (v rank.ScoreValue) {
 	return v
 }
 
-func (a *RemoteAnswer) readFacets(p *peerReader) {
-	indexes := p.count(2, facetBytes)
-	if indexes == 0 {
-		return
+// readFacets reads the facets, which are the last part. It skips them if none were asked for.
+func (a *RemoteAnswer) readFacets(p *peerReader, asked *Asked) error {
+	if len(asked.Facets) == 0 {
+		p.left = nil
+		return nil
 	}
-	a.facets = make(map[string][]facet, indexes)
-	for range indexes {
-		uid := string(p.text())
-		facets := make([]facet, p.count(3, facetBytes))
-		for i := range facets {
-			f := &facets[i]
-			f.name, f.numbers = string(p.text()), p.byte() != 0
-			if f.numbers {
-				f.min, f.max = p.float(), p.float()
+	for range p.count(leastPeerIndex) {
+		of := asked.facetsOf(p.text())
+		n := p.count(leastPeerFacet)
+		var facets []facet
+		for range n {
+			f, err := p.facet(of)
+			if err != nil {
+				return err
 			}
-			f.values = make([]facetValue, p.count(3, valueBytes))
-			for k := range f.values {
-				v := &f.values[k]
-				v.shown = p.text()
-				if v.key = p.text(); len(v.key) == 0 {
-					v.key = v.shown
-				}
-				v.count = p.int(maxRank)
+			if f.values == nil {
+				continue
 			}
+			if facets, err = makeRoom(p.Reading, facets, 1, facetBytes); err != nil {
+				return err
+			}
+			facets = append(facets, f)
 		}
-		a.facets[uid] = facets
+		if of == nil {
+			continue
+		}
+		if err := p.make(indexBytes); err != nil {
+			return err
+		}
+		if a.facets == nil {
+			a.facets = map[string][]facet{}
+		}
+		if facets == nil {
+			facets = []facet{}
+		}
+		a.facets[of.UID] = facets
 	}
+	return nil
+}
+
+// facet reads a facet. It has no values, not even none, when it was not asked for.
+func (p *peerReader) facet(of *AskedFacets) (f facet, err error) {
+	name := p.text()
+	kept := of != nil && len(name) <= maxFacetName && of.has(string(name))
+	if kept {
+		if err := p.make(len(name) + smallBytes); err != nil {
+			return f, err
+		}
+		f.name = string(name)
+	}
+	if f.numbers = p.byte() != 0; f.numbers {
+		f.min, f.max = p.float(), p.float()
+	}
+	n := p.count(leastPeerFacetValue)
+	if kept {
+		if err := p.make(n * valueBytes); err != nil {
+			return f, err
+		}
+		f.values = make([]facetValue, 0, n)
+	}
+	for range n {
+		if err := p.step(); err != nil {
+			return f, err
+		}
+		v := facetValue{shown: p.text()}
+		if v.key = p.text(); len(v.key) == 0 {
+			v.key = v.shown
+		}
+		v.count = int(min(p.number(), maxRank))
+		if kept {
+			f.values = append(f.values, v)
+		}
+	}
+	if p.bad {
+		return f, cmp.Or(p.ended, errPeer)
+	}
+	return f, nil
 }
 
 // broken reports whether a hit turns out not to be JSON, or what it does not show.

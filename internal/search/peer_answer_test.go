@@ -14,6 +14,7 @@ import (
 
 	"svc/internal/budget"
 	"svc/internal/jsontext"
+	"svc/internal/turns"
 )
 
 // bothForms reads an answer in the form of JSON and in that of PeerType, and compares what they say.
@@ -23,7 +24,7 @@ func bothForms(t testing.TB, found *FederatedResponse) (*RemoteAnswer, *RemoteAn
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := ParseRemote("there", bytes.Clone(text))
+	want, err := ParseRemote("there", bytes.Clone(text), everything, new(Reading))
 	if err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
@@ -34,7 +35,7 @@ func bothForms(t testing.TB, found *FederatedResponse) (*RemoteAnswer, *RemoteAn
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := ParsePeer("there", body, unbounded)
+	got, err := ParsePeer("there", body, everything, new(Reading))
 	if err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
@@ -48,13 +49,11 @@ func bothForms(t testing.TB, found *FederatedResponse) (*RemoteAnswer, *RemoteAn
 func comparableAnswer(a *RemoteAnswer) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "total %d, by meaning: %v, %d vectors", a.total, a.semantic, len(a.vectors))
-	for position, v := range a.vectors {
-		fmt.Fprintf(&b, " %s=%s", position, v)
+	for _, v := range a.vectors {
+		fmt.Fprintf(&b, " %s=%s", v.position, v.vector)
 	}
 	for _, m := range a.metadata {
-		delete(m, "queryUid") // a new one each time that it is written
-		text, _ := json.Marshal(m)
-		fmt.Fprintf(&b, " %s", text)
+		fmt.Fprintf(&b, " %s", m[:3]) // the queryUid is a new one each time that it is written
 	}
 	hit := func(h *remoteHit) {
 		if h.broken(a.body) {
@@ -208,7 +207,7 @@ func TestBrokenHits(t *testing.T) {
 		if len(broken) != len(body) || bytes.Equal(broken, body) {
 			t.Fatalf("%s cannot be broken", tt.from)
 		}
-		answer, err := ParsePeer("there", broken, unbounded)
+		answer, err := ParsePeer("there", broken, everything, new(Reading))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -227,17 +226,17 @@ func TestBrokenHits(t *testing.T) {
 // TestPeerAnswersThatEndEarly reads the beginnings of an answer, none of which is one, and some of what does not fit.
 func TestPeerAnswersThatEndEarly(t *testing.T) {
 	body := peerAnswer(t)
-	if _, err := ParsePeer("r", bytes.Clone(body), unbounded); err != nil {
+	if _, err := ParsePeer("r", bytes.Clone(body), everything, new(Reading)); err != nil {
 		t.Fatal(err)
 	}
 	length := body[len(body)-peerTrailer:]
 	for n := range len(body) - peerTrailer {
-		if _, err := ParsePeer("r", append(bytes.Clone(body[:n]), length...), unbounded); err == nil {
+		if _, err := ParsePeer("r", append(bytes.Clone(body[:n]), length...), everything, new(Reading)); err == nil {
 			t.Errorf("%d bytes of %d are an answer", n, len(body))
 		}
 	}
 	for _, wrong := range []uint32{0, 1, binary.LittleEndian.Uint32(length) - 1, binary.LittleEndian.Uint32(length) + 1, 1<<32 - 1} {
-		if _, err := ParsePeer("r", binary.LittleEndian.AppendUint32(bytes.Clone(body[:len(body)-peerTrailer]), wrong), unbounded); err == nil {
+		if _, err := ParsePeer("r", binary.LittleEndian.AppendUint32(bytes.Clone(body[:len(body)-peerTrailer]), wrong), everything, new(Reading)); err == nil {
 			t.Errorf("with %d bytes of hits it is an answer", wrong)
 		}
 	}
@@ -247,54 +246,63 @@ func TestPeerAnswersThatEndEarly(t *testing.T) {
 func TestPeerAnswersAreHeld(t *testing.T) {
 	body := peerAnswer(t)
 	taken := int64(0)
-	if _, err := ParsePeer("r", bytes.Clone(body), func(n int64) error { taken += n; return nil }); err != nil || taken < 3*hitBytes {
+	if _, err := ParsePeer("r", bytes.Clone(body), everything, &Reading{Hold: func(n int64) error { taken += n; return nil }}); err != nil || taken < 3*hitBytes {
 		t.Fatalf("%d bytes are held, %v", taken, err)
 	}
 	for room := int64(0); room < taken; room += taken / 50 {
 		left := room
-		_, err := ParsePeer("r", bytes.Clone(body), func(n int64) error {
+		_, err := ParsePeer("r", bytes.Clone(body), everything, &Reading{Hold: func(n int64) error {
 			if left -= n; left < 0 {
 				return budget.ErrFull
 			}
 			return nil
-		})
+		}})
 		if !errors.Is(err, budget.ErrFull) {
 			t.Errorf("with room for %d bytes of %d: %v", room, taken, err)
 		}
 	}
 	notes := append([]byte{0, 0, 0, 0, 0}, binary.AppendUvarint(nil, 1<<20)...) // hits that have 12 MiB
 	notes = append(append(notes, make([]byte, leastPeerHit<<20)...), 0, 0, 0, 0)
-	if _, err := ParsePeer("r", notes, func(n int64) error {
+	if _, err := ParsePeer("r", notes, everything, &Reading{Hold: func(n int64) error {
 		if n != hitBytes<<20 {
 			t.Errorf("%d bytes are held", n)
 		}
 		return budget.ErrFull
-	}); !errors.Is(err, budget.ErrFull) {
+	}}); !errors.Is(err, budget.ErrFull) {
 		t.Error(err)
 	}
 }
 
-func unbounded(int64) error { return nil }
+// everything asks for all that there is of the indexes of tests.
+var everything = &Asked{Hits: 1 << 20, Queries: 100, Metadata: true, Vectors: true, Hidden: true, Facets: []AskedFacets{
+	{"a", []string{"*"}}, {"b", []string{"*"}}, {"c", []string{"*"}}, {`"`, []string{"*"}}, {"é", []string{"*"}}}}
 
-// FuzzPeerAnswer reads what may be no answer at all; what is read can be merged, shown and dropped.
+// FuzzPeerAnswer reads what may be no answer at all; what is read can be merged, shown and dropped, and takes no more than is
+// charged, which is bounded by its length.
 func FuzzPeerAnswer(f *testing.F) {
 	f.Add(peerAnswer(f))
 	f.Add([]byte{})
 	f.Add([]byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})
+	for _, body := range grownPeerAnswers(300) {
+		f.Add(body)
+	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		a, err := ParsePeer("r", body, unbounded)
+		if bounded(t, "peer: ", body, everything) != nil {
+			return
+		}
+		a, err := ParsePeer("r", body, everything, new(Reading))
 		if err != nil {
 			return
 		}
 		remotes := []*RemoteAnswer{a}
-		m := newMerger(nil, remotes, &[]string{"g"}[0], nil)
+		m := newMerger(turns.Of(t.Context()), nil, remotes, &[]string{"g"}[0], nil)
 		for _, h := range weave(m.pins(federatedPins(nil, remotes)), m.next, 0, 100) {
 			if shown := h.theirs().appendShown(nil, "r"); !h.spoilt() && !json.Valid(shown) {
 				t.Errorf("%q is no JSON", shown)
 			}
 		}
 		for uid, of := range a.facets {
-			for _, f := range mergeFacets([]indexFacets{{uid, of}, {uid, of}}, nil) {
+			for _, f := range mergeFacets(new(Reading), []indexFacets{{uid, of}, {uid, of}}, nil) {
 				_ = jsontext.AppendQuoted(nil, f.name)
 			}
 		}
@@ -321,7 +329,11 @@ func BenchmarkRemoteAnswers(b *testing.B) {
 		name  string
 		write func(context.Context, []byte) ([]byte, error)
 		read  func(string, []byte) (*RemoteAnswer, error)
-	}{{"JSON", found.AppendJSON, ParseRemote}, {"peer", found.AppendPeer, func(remote string, body []byte) (*RemoteAnswer, error) { return ParsePeer(remote, body, unbounded) }}} {
+	}{{"JSON", found.AppendJSON, func(remote string, body []byte) (*RemoteAnswer, error) {
+		return ParseRemote(remote, body, everything, new(Reading))
+	}}, {"peer", found.AppendPeer, func(remote string, body []byte) (*RemoteAnswer, error) {
+		return ParsePeer(remote, body, everything, new(Reading))
+	}}} {
 		body, err := form.write(context.Background(), nil)
 		if err != nil {
 			b.Fatal(err)

@@ -349,7 +349,7 @@ func TestRemotePins(t *testing.T) {
 		if err != nil || !strings.Contains(body, `"pinnedPosition":0`) {
 			t.Fatalf("%v: no pin in %s", err, body)
 		}
-		answer, err := ParseRemote("there", []byte(body))
+		answer, err := ParseRemote("there", []byte(body), everything, new(Reading))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,113 +15,216 @@ import (
 var errFacets = errors.New("it is no distribution of facets")
 
 // parseFacets reads the facets of indexes as another instance has counted them. Texts stay in the JSON, which is compact.
-func parseFacets(object []byte) (map[string][]facet, error) {
+func (p *answerParser) parseFacets(object []byte) (map[string][]facet, error) {
 	if object[0] == 'n' {
 		return nil, nil
 	}
 	all := map[string][]facet{}
 	err := document.Members(object, func(_, uid, value []byte) error {
-		if value[0] == 'n' {
-			return nil
+		asked := p.asked.facetsOf(uid)
+		if asked == nil || value[0] == 'n' {
+			return p.step()
 		}
-		facets := []facet{}
-		err := document.Members(value, func(_, name, value []byte) (err error) {
+		f := facetParser{answerParser: p, asked: asked}
+		err := document.Members(value, func(_, name, value []byte) error {
 			switch string(name) {
 			case "distribution":
-				facets, err = parseDistribution(facets, value)
+				return f.parseDistribution(value)
 			case "stats":
-				facets, err = parseStats(facets, value)
+				return f.parseStats(value)
 			}
-			return err
+			return p.step()
 		})
+		if err == nil {
+			err = p.make(indexBytes)
+		}
 		// Statistics of a facet that has no distribution say nothing.
-		facets = slices.DeleteFunc(facets, func(f facet) bool { return f.values == nil })
+		facets := slices.DeleteFunc(f.facets, func(f facet) bool { return f.values == nil })
 		slices.SortFunc(facets, func(a, b facet) int { return cmp.Compare(a.name, b.name) })
-		all[string(uid)] = facets
+		all[asked.UID] = facets
 		return err
 	})
 	return all, err
 }
 
-// facetNamed returns the facet of a name, which is added where there is none.
-func facetNamed(facets []facet, name []byte) ([]facet, *facet) {
-	i := slices.IndexFunc(facets, func(f facet) bool { return f.name == string(name) })
-	if i < 0 {
-		i = len(facets)
-		facets = append(facets, facet{name: string(name)})
-	}
-	return facets, &facets[i]
+// facetParser parses the facets of one index.
+type facetParser struct {
+	*answerParser
+	asked  *AskedFacets
+	facets []facet
+	places map[string]int // name → position in facets
+	keys   []byte         // block for the keys of values
 }
 
-// parseDistribution reads {facet: {value: count}}.
-func parseDistribution(facets []facet, object []byte) ([]facet, error) {
-	var keys []byte // of all values
-	err := document.Members(object, func(_, name, counts []byte) error {
-		var f *facet
-		facets, f = facetNamed(facets, name)
-		f.values = make([]facetValue, 0, bytes.Count(counts, []byte{','})+1)
-		err := document.Members(counts, func(raw, shown, count []byte) error {
-			n, err := strconv.Atoi(string(count))
+// named returns the facet of a name, and adds it if it is new. It returns nil for a facet that was not asked for.
+func (p *facetParser) named(name []byte) (*facet, error) {
+	if err := p.step(); err != nil {
+		return nil, err
+	}
+	i, ok := p.places[string(name)]
+	if !ok {
+		if len(name) > maxFacetName || !p.asked.has(string(name)) {
+			return nil, nil
+		}
+		if err := p.make(indexBytes + 2*len(name)); err != nil {
+			return nil, err
+		}
+		if p.places == nil {
+			p.places = map[string]int{}
+		}
+		i = len(p.facets)
+		p.places[string(name)] = i
+		var err error
+		if p.facets, err = makeRoom(p.Reading, p.facets, 1, facetBytes); err != nil {
+			return nil, err
+		}
+		p.facets = append(p.facets, facet{name: string(name)})
+	}
+	return &p.facets[i], nil
+}
+
+const (
+	maxFacetName = 4 << 10
+	// leastValue is the length of the shortest value of a facet in JSON, with its comma.
+	leastValue = len(`"":1,`)
+)
+
+// parseDistribution parses {facet: {value: count}}.
+func (p *facetParser) parseDistribution(object []byte) error {
+	return document.Members(object, func(_, name, counts []byte) error {
+		f, err := p.named(name)
+		if err != nil || f == nil {
+			return err
+		}
+		n := min(bytes.Count(counts, []byte{','})+1, len(counts)/leastValue+1)
+		if err := p.make(n * valueBytes); err != nil {
+			return err
+		}
+		f.values = make([]facetValue, 0, n)
+		err = document.Members(counts, func(raw, shown, count []byte) error {
+			if err := p.step(); err != nil {
+				return err
+			}
+			n, err := readCount(count, maxRank)
 			if err != nil {
 				return errFacets
 			}
 			if bytes.IndexByte(raw, '\\') < 0 {
 				shown = raw
+			} else if err := p.make(len(shown) + smallBytes); err != nil {
+				return err
 			} else {
 				shown = bytes.Clone(shown)
 			}
-			from := len(keys)
-			keys = text.FacetKey(keys, shown)
-			f.values = append(f.values, facetValue{key: keys[from:len(keys):len(keys)], shown: shown, count: n})
+			key, err := p.key(shown)
+			if err != nil {
+				return err
+			}
+			f.values = append(f.values, facetValue{key: key, shown: shown, count: n})
 			return nil
 		})
-		slices.SortFunc(f.values, compareValue) // they may be ordered by their counts
-		return err
+		if err != nil {
+			return err
+		}
+		return p.sortValues(f.values)
 	})
-	return facets, err
 }
 
-// parseStats reads {facet: {"min": number, "max": number}}.
-func parseStats(facets []facet, object []byte) ([]facet, error) {
-	err := document.Members(object, func(_, name, value []byte) error {
-		var f *facet
-		facets, f = facetNamed(facets, name)
+// key returns the key by which facet values are compared. The keys of many values share a block.
+func (p *facetParser) key(shown []byte) ([]byte, error) {
+	const block = 4 << 10
+	from, least := len(p.keys), keyLength(shown)
+	if err := p.make(keyBytes(shown)); err != nil {
+		return nil, err
+	}
+	if cap(p.keys)-from < least {
+		size := max(least, min(block, 4*(from+least)))
+		if err := p.make(size); err != nil {
+			return nil, err
+		}
+		p.keys, from = make([]byte, 0, size), 0
+	}
+	p.keys = text.FacetKey(p.keys, shown)
+	return p.keys[from:len(p.keys):len(p.keys)], nil
+}
+
+// sortValues sorts values by their keys. Remotes may send them by count.
+func (r *Reading) sortValues(values []facetValue) error {
+	if !slices.IsSortedFunc(values, compareValue) {
+		slices.SortFunc(values, r.compareValue)
+	}
+	return r.ended
+}
+
+// compareValue is the function compareValue with a step, so that long sorts yield. After an error it returns 0, which ends the sort soon.
+func (r *Reading) compareValue(a, b facetValue) int {
+	if r.step() != nil {
+		return 0
+	}
+	return compareValue(a, b)
+}
+
+// parseStats parses {facet: {"min": number, "max": number}}.
+func (p *facetParser) parseStats(object []byte) error {
+	return document.Members(object, func(_, name, value []byte) error {
+		f, err := p.named(name)
+		if err != nil || f == nil {
+			return err
+		}
 		f.numbers = true
 		return document.Members(value, func(_, bound, number []byte) (err error) {
 			switch string(bound) {
 			case "min":
-				f.min, err = strconv.ParseFloat(string(number), 64)
+				f.min, err = readFloat(number)
 			case "max":
-				f.max, err = strconv.ParseFloat(string(number), 64)
+				f.max, err = readFloat(number)
 			}
 			return err
 		})
 	})
-	return facets, err
 }
 
-// drop notes that a hit is a duplicate: its values do not count.
-func (a *RemoteAnswer) drop(h *remoteHit) {
-	a.total--
+// drop subtracts a duplicate hit from the total and the facet counts. It calls yield between facets, and returns its error.
+func (a *RemoteAnswer) drop(h *remoteHit, yield func() error) error {
+	a.total = max(a.total-1, 0)
 	facets := a.facets[h.uid]
 	for i := range facets {
+		if err := yield(); err != nil {
+			return err
+		}
 		f := &facets[i]
-		seen := map[string]bool{}
+		var seen map[int]bool
 		h.eachValue(f.name, func(scalar []byte) {
-			shown := string(scalar)
+			shown := scalar
 			if scalar[0] == '"' {
-				shown = string(jsontext.AppendUnquoted(nil, scalar))
-			} else if x, err := strconv.ParseFloat(shown, 64); err == nil {
-				shown = strconv.FormatFloat(x, 'f', -1, 64)
+				shown = jsontext.AppendUnquoted(nil, scalar)
+			} else if x, err := readFloat(scalar); err == nil {
+				shown = strconv.AppendFloat(nil, x, 'f', -1, 64)
 			}
-			k := slices.IndexFunc(f.values, func(v facetValue) bool { return string(v.shown) == shown })
-			if k < 0 || seen[shown] {
+			k, ok := slices.BinarySearchFunc(f.values, facetValue{key: text.FacetKey(nil, shown), shown: shown}, compareValue)
+			if !ok || seen[k] {
 				return
 			}
-			seen[shown] = true
-			if f.values[k].count--; f.values[k].count == 0 {
-				f.values = slices.Delete(f.values, k, k+1)
+			if seen == nil {
+				seen = map[int]bool{}
 			}
+			seen[k] = true
+			v := &f.values[k]
+			v.count = max(v.count-1, 0)
+			a.emptied = a.emptied || v.count == 0
 		})
+	}
+	return nil
+}
+
+// settle removes the facet values that only duplicates had.
+func (a *RemoteAnswer) settle() {
+	if !a.emptied {
+		return
+	}
+	for _, facets := range a.facets {
+		for i := range facets {
+			facets[i].values = slices.DeleteFunc(facets[i].values, func(v facetValue) bool { return v.count == 0 })
+		}
 	}
 }

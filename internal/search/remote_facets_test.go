@@ -46,6 +46,12 @@ func decodedFacets(object []byte) (map[string][]facet, error) {
 	return all, nil
 }
 
+// parsedFacets reads all facets.
+func parsedFacets(object []byte) (map[string][]facet, error) {
+	p := answerParser{Reading: new(Reading), asked: everything}
+	return p.parseFacets(object)
+}
+
 // comparableFacets writes facets as text.
 func comparableFacets(all map[string][]facet) string {
 	var b bytes.Buffer
@@ -100,7 +106,7 @@ func TestParseFacets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := parseFacets(object)
+		got, err := parsedFacets(object)
 		if err != nil {
 			t.Fatalf("%v: %s", err, object)
 		}
@@ -110,13 +116,13 @@ func TestParseFacets(t *testing.T) {
 	}
 	for _, object := range []string{`null`, `{}`, `{"a":null}`} {
 		want, _ := decodedFacets([]byte(object))
-		if got, err := parseFacets([]byte(object)); err != nil || !reflect.DeepEqual(got, want) {
+		if got, err := parsedFacets([]byte(object)); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s is read as %v, want %v (%v)", object, got, want, err)
 		}
 	}
 	for _, object := range []string{`[]`, `3`, `{"a":3}`, `{"a":{"distribution":3}}`, `{"a":{"distribution":{"g":{"x":"1"}}}}`, `{"a":{"distribution":{"g":{"x":1.5}}}}`,
 		`{"a":{"stats":{"g":3}}}`, `{"a":{"stats":{"g":{"min":"x"}}}}`} {
-		if got, err := parseFacets([]byte(object)); err == nil {
+		if got, err := parsedFacets([]byte(object)); err == nil {
 			t.Errorf("%s is read as %v", object, got)
 		}
 	}
@@ -127,7 +133,7 @@ func BenchmarkParseFacets(b *testing.B) {
 	b.Run("parsed", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := parseFacets(object); err != nil {
+			if _, err := parsedFacets(object); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -162,9 +168,9 @@ func TestSumValues(t *testing.T) {
 			lists = append(lists, list)
 		}
 		before := fmt.Sprint(lists)
-		got := sumValues(lists, math.MaxInt)
+		got := sumValues(new(Reading), lists, math.MaxInt)
 		most := random.IntN(len(got) + 2)
-		if few := sumValues(lists, most); !reflect.DeepEqual(few, got[:min(most, len(got))]) {
+		if few := sumValues(new(Reading), lists, most); !reflect.DeepEqual(few, got[:min(most, len(got))]) {
 			t.Fatalf("up to %d of %v are %v", most, got, few)
 		}
 		if fmt.Sprint(lists) != before {

@@ -54,7 +54,7 @@ func TestRemoteAnswers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer, err := ParseRemote("there", []byte(body))
+		answer, err := ParseRemote("there", []byte(body), everything, new(Reading))
 		if err != nil {
 			t.Fatalf("%s: %v in %s", tt.what, err, body)
 		}
@@ -107,7 +107,8 @@ func TestRemoteQuery(t *testing.T) {
 	}
 }
 
-// FuzzRemoteAnswer reads what may be no answer at all; what is read can be merged, shown and dropped.
+// FuzzRemoteAnswer reads what may be no answer at all; what is read can be merged, shown and dropped, and takes no more than is
+// charged, which is bounded by its length.
 func FuzzRemoteAnswer(f *testing.F) {
 	const hit = `{"id":1,"g":["x",2],"_federation":{"indexUid":"a","queriesPosition":0,"weightedRankingScore":1,"weightedScoreValues":[{"weightedScore":1},{"sort":{"asc":true,"value":"x"}},{"geoSort":{"asc":false,"distance":3}}],"extra_document":{"h":true}}}`
 	f.Add(`{"hits":[` + hit + `],"estimatedTotalHits":1,"facetsByIndex":{"a":{"distribution":{"g":{"x":1}},"stats":{"g":{"min":1,"max":2}}}}}`)
@@ -117,17 +118,10 @@ func FuzzRemoteAnswer(f *testing.F) {
 	f.Add(`{"hits":[],"totalHits":0,"facetsByIndex":{"a":null}}`)
 	f.Add(`{}`)
 	f.Add(``)
-	f.Fuzz(func(t *testing.T, body string) {
-		a, err := ParseRemote("r", []byte(body))
-		if err != nil {
-			return
-		}
-		m := newMerger(nil, []*RemoteAnswer{a}, &[]string{"g"}[0], nil)
-		weave(m.pins(federatedPins(nil, []*RemoteAnswer{a})), m.next, 0, 100)
-		for uid, of := range a.facets {
-			mergeFacets([]indexFacets{{uid, of}, {uid, of}}, nil)
-		}
-	})
+	for _, body := range grownAnswers(300) {
+		f.Add(string(body))
+	}
+	f.Fuzz(func(t *testing.T, body string) { _ = bounded(t, "JSON", []byte(body), everything) })
 }
 
 // TestRemoteAnswersThatLackSomething reads answers that cannot be merged.
@@ -136,7 +130,7 @@ func TestRemoteAnswersThatLackSomething(t *testing.T) {
 	answer := func(federation string) string {
 		return `{"hits":[{"id":1,"_federation":` + federation + `}],"estimatedTotalHits":1}`
 	}
-	if a, err := ParseRemote("r", []byte(" "+answer(federation)+"\n")); err != nil || len(a.hits) != 1 ||
+	if a, err := ParseRemote("r", []byte(" "+answer(federation)+"\n"), everything, new(Reading)); err != nil || len(a.hits) != 1 ||
 		string(a.hits[0].appendShown(nil, "r")) != `{"id":1,"_federation":{"indexUid":"a","queriesPosition":0,"weightedRankingScore":1.0,"remote":"r"}}` {
 		t.Fatalf("an answer is read as %+v, %v", a, err)
 	}
@@ -154,7 +148,7 @@ func TestRemoteAnswersThatLackSomething(t *testing.T) {
 		"a value of wrong type": answer(strings.Replace(federation, `[]`, `[{"weightedScore":"1"}]`, 1)),
 		"a broken end":          answer(federation) + "}",
 	} {
-		if _, err := ParseRemote("r", []byte(body)); err == nil {
+		if _, err := ParseRemote("r", []byte(body), everything, new(Reading)); err == nil {
 			t.Errorf("%s: %s is read", what, body)
 		}
 	}
