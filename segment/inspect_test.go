@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -133,6 +134,49 @@ func TestInspectOfDamagePrintsTheRest(t *testing.T) {
 	for _, want := range []string{"section xhsh, 24 bytes, CHECKSUM WRONG", `row 0: "k1"`} {
 		if !bytes.Contains(got.Bytes(), []byte(want)) {
 			t.Errorf("%q is missing in\n%s", want, got.Bytes())
+		}
+	}
+}
+
+// TestSummary looks at what is said of a small segment, whole and damaged: every kind of section that it has, and how much of it.
+func TestSummary(t *testing.T) {
+	fs := vfs.NewMem()
+	fixedSegment(t, fs, "s.seg")
+	var b bytes.Buffer
+	if err := Summarize(&b, fs, "s.seg"); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Open(fs, "s.seg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for _, want := range []string{"documents   4, 134 bytes", "DocIDs      3 to 8", fmt.Sprintf("words       %d\n", r.Words()), "columns     3 fields", "embedder 1  1 vectors of 5 bits, of 1 documents"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+	for _, s := range r.sections {
+		if k := kindOf(s.tag); !strings.Contains(b.String(), k.meaning) {
+			t.Errorf("nothing of %v in\n%s", s.tag, b.String())
+		}
+	}
+	whole, err := vfs.ReadFile(fs, "s.seg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range r.sections {
+		if s.length == 0 {
+			continue
+		}
+		damaged := bytes.Clone(whole)
+		damaged[s.offset] ^= 1
+		if err := vfs.WriteFile(fs, "d.seg", damaged); err != nil {
+			t.Fatal(err)
+		}
+		b.Reset()
+		if err := Summarize(&b, fs, "d.seg"); !apierr.IsCorruption(err) || !strings.Contains(b.String(), "CHECKSUM WRONG") {
+			t.Errorf("a wrong bit in %v: %v\n%s", s.tag, err, b.String())
 		}
 	}
 }

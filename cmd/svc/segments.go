@@ -13,12 +13,19 @@ import (
 
 type inspectCommand struct {
 	File string `arg:"" help:"Segment file, or columns beside one."`
+
+	Bytes bool `name:"bytes" help:"Also print the meaning of every byte."`
 }
 
 func (c *inspectCommand) Run(p program) error {
 	if info, err := os.Stat(c.File); err == nil && info.IsDir() {
 		return fmt.Errorf("%s is a directory: name one of the %s or %s files below it", c.File, segmentSuffix, columnsSuffix)
 	}
+	err := segment.Summarize(p.out, vfs.OS, c.File)
+	if !c.Bytes {
+		return err
+	}
+	fmt.Fprintln(p.out)
 	return segment.Inspect(p.out, vfs.OS, c.File)
 }
 
