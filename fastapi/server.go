@@ -55,6 +55,9 @@ type Options struct {
 	Replication  bool          // honour the headers TaskId and DryRun
 	Tracer       *trace.Tracer // of requests; nil: none
 
+	DumpDir      string // directory of dumps, sent in the header Svc-Directory; "": not sent
+	SnapshotFile string // file or bucket URL of snapshots, sent in the header Svc-File; "": not sent
+
 	SlowSearch time.Duration // from when on a search is logged as slow; 0: none is
 
 	MetricsPrefix string // of the names of svc's own series in /metrics; "": svc_
@@ -87,6 +90,8 @@ type Server struct {
 	log          *slog.Logger
 	logs         *logs.Log
 	payloadLimit int64
+	dumpDir      string
+	snapshotFile string
 	jsonLimit    int64
 	answerLimit  int64
 	multiQueries int
@@ -151,7 +156,7 @@ const (
 func New(o Options) *Server {
 	s := &Server{
 		catalog: o.Catalog, queue: o.Queue, keys: o.Keys, webhooks: o.Webhooks, network: o.Network, chats: o.Chats, providers: o.Providers, rules: o.Rules, reranker: o.Reranker, features: o.Features, log: o.Logger, logs: o.Log,
-		payloadLimit: o.PayloadLimit, production: o.Production, noDashboard: o.NoDashboard, demoed: o.Demo, version: o.Version, replication: o.Replication,
+		payloadLimit: o.PayloadLimit, dumpDir: o.DumpDir, snapshotFile: o.SnapshotFile, production: o.Production, noDashboard: o.NoDashboard, demoed: o.Demo, version: o.Version, replication: o.Replication,
 	}
 	s.tracer = o.Tracer
 	s.slow.after, s.slow.log = o.SlowSearch, o.Logger

@@ -66,6 +66,9 @@ func (b *Bucket) object(name string) string {
 	return path.Join(strings.TrimPrefix(b.Prefix, "/"), name)
 }
 
+// Address returns the s3:// URL of an object.
+func (b *Bucket) Address(name string) string { return "s3://" + b.Name + "/" + b.object(name) }
+
 func (b *Bucket) client(transport http.RoundTripper) (*minio.Core, error) {
 	u, err := url.Parse(b.URL)
 	if err != nil {
