@@ -105,7 +105,14 @@ func (c *importCommand) fromFile(ctx context.Context, p program, to *client.Clie
 		}
 		return float64(in.n.Load()) / float64(total)
 	}
-	return c.run(ctx, p, to, c.Index, c.PrimaryKey, documents, at, share)
+	if err = c.run(ctx, p, to, c.Index, c.PrimaryKey, documents, at, share); errors.Is(err, client.ErrNoDocuments) {
+		name := c.File
+		if at == nil {
+			name = "standard input"
+		}
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return err
 }
 
 // countingReader counts the bytes that are read.
@@ -186,7 +193,10 @@ func (c *importCommand) fromIndex(ctx context.Context, p program, from, to *clie
 		return fmt.Errorf("its settings: %w", err)
 	}
 	share := func(now client.Progress) float64 { return float64(now.Read) / float64(max(stats.NumberOfDocuments, 1)) }
-	return c.run(ctx, p, to, index, source.PrimaryKey, from.Documents(index), at, share)
+	if err = c.run(ctx, p, to, index, source.PrimaryKey, from.Documents(index), at, share); errors.Is(err, client.ErrNoDocuments) {
+		return nil // an empty index was copied
+	}
+	return err
 }
 
 // leaveOutHiddenKeys takes the keys of embedders out of settings, which show a part of them alone, and names those embedders.
@@ -224,6 +234,9 @@ func (c *importCommand) run(ctx context.Context, p program, to *client.Client, i
 	display := newProgress(p.err, index, begin.Sent, share)
 	o.Progress = display.tell
 	last, err := o.Run(ctx, to, documents, begin)
+	if errors.Is(err, client.ErrNoDocuments) {
+		return err
+	}
 	display.end(last, err)
 	if err != nil {
 		return err
@@ -317,14 +330,14 @@ func (d *progress) tell(now client.Progress) {
 
 func (d *progress) line(now client.Progress, took time.Duration) string {
 	line := fmt.Sprintf("%s: %d documents sent, %d searchable, %.0f/s, %d tasks waiting", d.index, now.Sent, now.Done, rate(now.Sent-d.before, took), now.Waiting)
-	// what remains is estimated by what this run has sent, of what it had to
+	// The estimate counts searchable documents: the server goes on indexing after the last document is sent.
 	share := d.share(now)
-	if share <= 0 || now.Read <= 0 || now.Sent <= d.before {
+	if share <= 0 || now.Read <= 0 || now.Done <= d.before {
 		return line
 	}
 	all := float64(now.Read) / min(share, 1)
-	left := time.Duration(float64(took) * max(all-float64(now.Sent), 0) / float64(now.Sent-d.before))
-	return line + fmt.Sprintf(", %.0f%%, %v left", min(100*float64(now.Sent)/all, 100), left.Round(time.Second))
+	left := time.Duration(float64(took) * max(all-float64(now.Done), 0) / float64(now.Done-d.before))
+	return line + fmt.Sprintf(", %d%%, %v left", int(min(100*float64(now.Done)/all, 100)), left.Round(time.Second))
 }
 
 func (d *progress) end(last client.Progress, err error) {

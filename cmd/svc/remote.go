@@ -44,8 +44,12 @@ func (o *remoteOptions) connect(p program) (*client.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--url: %w", err)
 	}
-	c.Waiting = func(reason error, pause time.Duration) {
-		fmt.Fprintf(p.err, "waiting %v: %v\n", pause.Round(100*time.Millisecond), reason)
+	said := "" // a reason is printed once, not once per retry
+	c.Waiting = func(reason error, _ time.Duration) {
+		if text := reason.Error(); text != said {
+			said = text
+			fmt.Fprintf(p.err, "retrying: %s\n", text)
+		}
 	}
 	return c, nil
 }

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -24,8 +25,11 @@ type Client struct {
 	http  http.Client
 	first time.Duration // pause before a request is sent again, which doubles
 
-	// Patience is how long a request is sent again while the server cannot be reached or takes none; New sets a few seconds.
-	Patience time.Duration
+	// Patience is how long a request is retried while the server cannot be reached or accepts nothing; New sets a few seconds. Until the
+	// server has answered once, retries take FirstPatience at most, because the address may be wrong.
+	Patience, FirstPatience time.Duration
+
+	reached atomic.Bool // the server has answered once
 
 	// Waiting, when not nil, is told why a request is sent again, and when.
 	Waiting func(reason error, pause time.Duration)
@@ -38,7 +42,7 @@ func New(address, key string, own bool) (*Client, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("%q must be a whole URL, such as http://localhost:7700", address)
 	}
-	c := &Client{base: u, key: key, first: firstPause, Patience: defaultPatience}
+	c := &Client{base: u, key: key, first: firstPause, Patience: defaultPatience, FirstPatience: firstPatience}
 	c.http.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: own}, ResponseHeaderTimeout: 5 * time.Minute} // and no proxy
 	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }                              // the key goes nowhere else
 	return c, nil
@@ -65,6 +69,9 @@ func (e *Error) Error() string {
 const (
 	// defaultPatience is that of somebody who waits for an answer.
 	defaultPatience = 5 * time.Second
+
+	// firstPatience is enough for a server that is starting.
+	firstPatience = 10 * time.Second
 
 	firstPause  = 100 * time.Millisecond
 	longestWait = 30 * time.Second
@@ -101,7 +108,11 @@ func (c *Client) send(ctx context.Context, method, path, contentType string, bod
 	start := time.Now()
 	for pause := c.first; ; pause = min(2*pause, longestWait) {
 		err := c.once(ctx, method, path, contentType, body, out)
-		if err == nil || ctx.Err() != nil || !temporary(err) || time.Since(start)+pause > c.Patience {
+		patience := c.Patience
+		if !c.reached.Load() {
+			patience = min(patience, c.FirstPatience)
+		}
+		if err == nil || ctx.Err() != nil || !temporary(err) || time.Since(start)+pause > patience {
 			return err
 		}
 		wait := pause
@@ -153,9 +164,19 @@ func (c *Client) once(ctx context.Context, method, path, contentType string, bod
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
+		if failed := new(url.Error); errors.As(err, &failed) {
+			err = failed.Err // without the URL, which may hold a secret
+		}
+		if !c.reached.Load() {
+			return fmt.Errorf("no server answers at %s://%s (%w); check the address, and that the server runs", c.base.Scheme, c.base.Host, err)
+		}
 		return fmt.Errorf("%s does not answer: %w", c.base.Host, err)
 	}
+	c.reached.Store(true)
 	defer response.Body.Close()
+	if e, ok := out.(*Enqueued); ok {
+		e.File, e.Directory = response.Header.Get("Svc-File"), response.Header.Get("Svc-Directory")
+	}
 	answer, err := io.ReadAll(response.Body)
 	if err != nil {
 		return fmt.Errorf("%s breaks off its answer: %w", c.base.Host, err)
@@ -199,12 +220,23 @@ type Task struct {
 	Details    json.RawMessage `json:"details"`
 	EnqueuedAt string          `json:"enqueuedAt"`
 	Duration   string          `json:"duration"` // ISO 8601
+	Parked     *Parked         `json:"parked"`
+}
+
+// Parked tells why a task is paused.
+type Parked struct {
+	Reason *Error `json:"reason"`
+	Since  string `json:"since"`
+	Tries  int    `json:"tries"`
 }
 
 // Enqueued is the answer to a request that becomes a task.
 type Enqueued struct {
 	TaskUID    int64  `json:"taskUid"`
 	EnqueuedAt string `json:"enqueuedAt"`
+
+	File      string `json:"-"` // path on the server of the file that the task creates; "" if the server does not send it
+	Directory string `json:"-"` // directory on the server of the file that the task creates; "" if the server does not send it
 }
 
 // Ended reports whether nothing of the task changes any more.
@@ -242,13 +274,19 @@ func (c *Client) Wait(ctx context.Context, uid int64) (*Task, error) {
 
 // Do sends a request that becomes a task, and waits until that has succeeded.
 func (c *Client) Do(ctx context.Context, method, path string, body any) (*Task, error) {
+	t, _, err := c.Make(ctx, method, path, body)
+	return t, err
+}
+
+// Make is Do that also returns the first response.
+func (c *Client) Make(ctx context.Context, method, path string, body any) (*Task, Enqueued, error) {
 	var e Enqueued
 	if err := c.CallOnce(ctx, method, path, body, &e); err != nil {
-		return nil, err
+		return nil, e, err
 	}
 	t, err := c.Wait(ctx, e.TaskUID)
 	if err == nil {
 		err = t.Err()
 	}
-	return t, err
+	return t, e, err
 }

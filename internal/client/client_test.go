@@ -306,7 +306,7 @@ func TestACheckpointOfAnotherServerIsNotKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.tasks = []string{"a", "b"}
-	portion := func(uid int64, at string) Portion { return Portion{Enqueued: Enqueued{uid, at}} }
+	portion := func(uid int64, at string) Portion { return Portion{Enqueued: Enqueued{TaskUID: uid, EnqueuedAt: at}} }
 	for _, tt := range []struct {
 		at    Checkpoint
 		known bool
@@ -323,5 +323,50 @@ func TestACheckpointOfAnotherServerIsNotKnown(t *testing.T) {
 	}
 	if known, _ := c.Known(t.Context(), "other", Checkpoint{5, []Portion{portion(1, "at 1")}}); known {
 		t.Error("a task of another index is known")
+	}
+}
+
+// Where no server has ever answered a request soon fails; one that has answered is waited for.
+func TestNobodyAnswers(t *testing.T) {
+	f := newFakeServer(t, 4)
+	c, err := New(f.URL, "", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.first, c.FirstPatience, c.Patience = time.Millisecond, 20*time.Millisecond, time.Hour
+	waits := 0
+	c.Waiting = func(error, time.Duration) { waits++ }
+	f.Close()
+	if err := c.Call(t.Context(), http.MethodGet, "/indexes/i", nil, nil); err == nil || !strings.Contains(err.Error(), "no server answers at "+f.URL) || waits == 0 {
+		t.Errorf("after %d waits: %v", waits, err)
+	}
+	c.reached.Store(true)
+	ctx, stop := context.WithCancel(t.Context())
+	waits = 0
+	c.Waiting = func(error, time.Duration) {
+		if waits++; waits == 8 { // longer than the first patience
+			stop()
+		}
+	}
+	if err := c.Call(ctx, http.MethodGet, "/indexes/i", nil, nil); waits != 8 || !errors.Is(err, context.Canceled) {
+		t.Errorf("after %d waits: %v", waits, err)
+	}
+}
+
+func TestAnImportOfNothing(t *testing.T) {
+	f := newFakeServer(t, 5)
+	c, err := New(f.URL, "", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"a.json": "[]", "b.json": " ", "c.ndjson": "\n", "d.csv": "id,t\n"} {
+		d, err := Open(strings.NewReader(text), FormatOf(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := Import{Index: "i", BatchBytes: 100}
+		if _, err := o.Run(t.Context(), c, d, Checkpoint{}); !errors.Is(err, ErrNoDocuments) || f.requests > 0 {
+			t.Errorf("%s: %v, %d requests", name, err, f.requests)
+		}
 	}
 }

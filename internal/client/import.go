@@ -122,8 +122,14 @@ func (o *Import) Run(ctx context.Context, c *Client, documents *Documents, at Ch
 			return r.progress, err
 		}
 	}
+	if r.progress.Read == 0 && ctx.Err() == nil {
+		return r.progress, ErrNoDocuments
+	}
 	return r.progress, ctx.Err()
 }
+
+// ErrNoDocuments is the error of an import without documents.
+var ErrNoDocuments = errors.New("there are no documents in it")
 
 // read makes bodies of the documents behind the first n.
 func (o *Import) read(ctx context.Context, documents *Documents, n int, bodies chan<- bodyOf) {
