@@ -6,137 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"text/tabwriter"
-
-	"svc/internal/client"
 )
-
-// dumpCommand has a running server make a dump.
-type dumpCommand struct {
-	remoteOptions `embed:""`
-
-	From string `placeholder:"DIR" help:"Dump this data directory instead, which no server has open. It is only read, and may be damaged: what is readable comes out."`
-	Out  string `placeholder:"FILE" help:"Where the dump of --from goes. The file must not exist."`
-}
-
-// Run waits for the dump and prints its name, without .dump.
-func (c *dumpCommand) Run(p program) error {
-	if (c.From == "") != (c.Out == "") {
-		return errors.New("--from and --out go together: the directory, and the file that its dump is written to")
-	}
-	ctx, stop := untilStopped()
-	defer stop()
-	if c.From != "" {
-		return c.salvage(ctx, p)
-	}
-	to, err := c.connect(p)
-	if err != nil {
-		return err
-	}
-	task, err := to.Do(ctx, http.MethodPost, "/dumps", nil)
-	if err != nil {
-		return err
-	}
-	var details struct {
-		DumpUID string `json:"dumpUid"`
-	}
-	if err := json.Unmarshal(task.Details, &details); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(p.out, details.DumpUID)
-	return err
-}
-
-// tasksCommand lists tasks, waits for them or cancels them.
-type tasksCommand struct {
-	UID []int64 `arg:"" optional:"" help:"Numbers of tasks (default: the newest)."`
-
-	remoteOptions `embed:""`
-
-	Index  string `name:"index" placeholder:"INDEXES" help:"Of these indexes alone, with commas between them."`
-	Status string `name:"status" placeholder:"STATUSES" help:"With these statuses alone: enqueued, processing, succeeded, failed, canceled."`
-	Type   string `name:"type" placeholder:"TYPES" help:"Of these types alone, such as documentAdditionOrUpdate."`
-	Limit  int    `name:"limit" default:"20" placeholder:"N" help:"So many at most (default: ${default})."`
-	Wait   bool   `name:"wait" help:"Wait until the tasks have ended; the exit code tells whether all succeeded."`
-	Cancel bool   `name:"cancel" help:"Cancel them. What they are must be said."`
-	JSON   bool   `name:"json" help:"Print what the server answers."`
-}
-
-func (c *tasksCommand) Run(p program) error {
-	ctx, stop := untilStopped()
-	defer stop()
-	to, err := c.connect(p)
-	if err != nil {
-		return err
-	}
-	query := url.Values{}
-	for name, value := range map[string]string{"indexUids": c.Index, "statuses": c.Status, "types": c.Type, "uids": joinNumbers(c.UID)} {
-		if value != "" {
-			query.Set(name, value)
-		}
-	}
-	if c.Cancel {
-		task, err := to.Do(ctx, http.MethodPost, "/tasks/cancel?"+query.Encode(), nil)
-		if err != nil {
-			return err
-		}
-		return printJSON(p.out, task.Details)
-	}
-	query.Set("limit", strconv.Itoa(c.Limit))
-	var list struct {
-		Results []json.RawMessage `json:"results"`
-	}
-	if err := to.Call(ctx, http.MethodGet, "/tasks?"+query.Encode(), nil, &list); err != nil {
-		return err
-	}
-	var failed error
-	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
-	if !c.JSON {
-		fmt.Fprintln(table, "UID\tSTATUS\tTYPE\tINDEX\tENQUEUED\tDURATION\tERROR")
-	}
-	for _, raw := range list.Results {
-		task := new(client.Task)
-		if err := json.Unmarshal(raw, task); err != nil {
-			return err
-		}
-		if c.Wait {
-			if task, err = to.Wait(ctx, task.UID); err != nil {
-				return err
-			}
-			if failed == nil {
-				failed = task.Err()
-			}
-			if err := to.Call(ctx, http.MethodGet, "/tasks/"+strconv.FormatInt(task.UID, 10), nil, &raw); err != nil {
-				return err
-			}
-		}
-		if c.JSON {
-			if err := printJSON(p.out, raw); err != nil {
-				return err
-			}
-			continue
-		}
-		reason := ""
-		if task.Error != nil {
-			reason = task.Error.Message
-		}
-		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", task.UID, task.Status, task.Type, task.IndexUID, task.EnqueuedAt, task.Duration, reason)
-	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	return failed
-}
-
-func joinNumbers(list []int64) string {
-	var texts []string
-	for _, n := range list {
-		texts = append(texts, strconv.FormatInt(n, 10))
-	}
-	return strings.Join(texts, ",")
-}
 
 // keyCommand lists, makes and deletes API keys.
 type keyCommand struct {
@@ -248,13 +120,16 @@ type searchCommand struct {
 
 	remoteOptions `embed:""`
 
-	Filter     string   `name:"filter" placeholder:"FILTER" help:"What hits must be like, such as 'year > 1990'."`
-	Sort       []string `name:"sort" placeholder:"FIELD:asc,…" help:"What they are sorted by."`
-	Facets     []string `name:"facets" placeholder:"FIELD,…" help:"Fields whose values are counted."`
-	Attributes []string `name:"attributes" placeholder:"FIELD,…" help:"Fields to print (default: all)."`
-	Limit      int      `name:"limit" default:"20" placeholder:"N" help:"Hits at most (default: ${default})."`
-	Offset     int      `name:"offset" default:"0" placeholder:"N" help:"Hits to leave out (default: ${default})."`
-	JSON       bool     `name:"json" help:"Print the whole answer."`
+	Filter     string    `name:"filter" placeholder:"FILTER" help:"What hits must be like, such as 'year > 1990'."`
+	Sort       []string  `name:"sort" placeholder:"FIELD:asc,…" help:"What they are sorted by."`
+	Facets     []string  `name:"facets" placeholder:"FIELD,…" help:"Fields whose values are counted."`
+	Attributes []string  `name:"attributes" placeholder:"FIELD,…" help:"Fields to print (default: all)."`
+	Embedder   string    `name:"embedder" placeholder:"NAME" help:"Embedder for hybrid search."`
+	Ratio      *float64  `name:"semantic-ratio" placeholder:"N" help:"Weight of vectors in hybrid search, from 0 (keywords only) to 1 (vectors only) (default: 0.5). Needs --embedder."`
+	Vector     []float32 `name:"vector" placeholder:"N,…" help:"Query vector, instead of one that the embedder computes. Needs --embedder."`
+	Limit      int       `name:"limit" default:"20" placeholder:"N" help:"Hits at most (default: ${default})."`
+	Offset     int       `name:"offset" default:"0" placeholder:"N" help:"Hits to leave out (default: ${default})."`
+	JSON       bool      `name:"json" help:"Print the whole answer."`
 }
 
 // Run prints a hit a line, and on standard error how many there are and how long it took.
@@ -274,6 +149,9 @@ func (c *searchCommand) Run(p program) error {
 			body[name] = list
 		}
 	}
+	if err := c.byMeaning(body); err != nil {
+		return err
+	}
 	var answer json.RawMessage
 	if err := to.Call(ctx, http.MethodPost, "/indexes/"+url.PathEscape(c.Index)+"/search", body, &answer); err != nil {
 		return err
@@ -285,6 +163,7 @@ func (c *searchCommand) Run(p program) error {
 		Hits               []json.RawMessage `json:"hits"`
 		EstimatedTotalHits int               `json:"estimatedTotalHits"`
 		ProcessingTimeMs   int               `json:"processingTimeMs"`
+		SemanticHitCount   *int              `json:"semanticHitCount"`
 		FacetDistribution  json.RawMessage   `json:"facetDistribution"`
 	}
 	if err := json.Unmarshal(answer, &found); err != nil {
@@ -295,9 +174,35 @@ func (c *searchCommand) Run(p program) error {
 			return err
 		}
 	}
-	fmt.Fprintf(p.err, "%d of about %d hits, %d ms\n", len(found.Hits), found.EstimatedTotalHits, found.ProcessingTimeMs)
+	semantic := ""
+	if found.SemanticHitCount != nil {
+		semantic = fmt.Sprintf(", %d semantic", *found.SemanticHitCount)
+	}
+	fmt.Fprintf(p.err, "%d of about %d hits%s, %d ms\n", len(found.Hits), found.EstimatedTotalHits, semantic, found.ProcessingTimeMs)
 	if found.FacetDistribution != nil {
 		fmt.Fprintf(p.err, "%s\n", found.FacetDistribution)
+	}
+	return nil
+}
+
+// byMeaning adds the parameters of a hybrid search to the body.
+func (c *searchCommand) byMeaning(body map[string]any) error {
+	if c.Embedder == "" {
+		if c.Ratio != nil || c.Vector != nil {
+			return errors.New("--semantic-ratio and --vector need --embedder, the name of an embedder of the index")
+		}
+		return nil
+	}
+	hybrid := map[string]any{"embedder": c.Embedder}
+	if c.Ratio != nil {
+		if *c.Ratio < 0 || *c.Ratio > 1 {
+			return fmt.Errorf("--semantic-ratio must be between 0 and 1, got %v", *c.Ratio)
+		}
+		hybrid["semanticRatio"] = *c.Ratio
+	}
+	body["hybrid"] = hybrid
+	if c.Vector != nil {
+		body["vector"] = c.Vector
 	}
 	return nil
 }

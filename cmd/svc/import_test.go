@@ -156,7 +156,8 @@ func TestAKilledImportGoesOn(t *testing.T) {
 func TestCommandsOfAServer(t *testing.T) {
 	const key = "a-master-key-of-16-bytes"
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	in := start(t, filepath.Join(t.TempDir(), "data"), "--master-key", key, "--dump-dir", t.TempDir())
+	dumps, snapshots := t.TempDir(), t.TempDir()
+	in := start(t, filepath.Join(t.TempDir(), "data"), "--master-key", key, "--dump-dir", dumps, "--snapshot-dir", snapshots, "--experimental-allowed-ip-networks", "any")
 	other := start(t, filepath.Join(t.TempDir(), "data"))
 	env := map[string]string{keyVariable: key}
 	run := func(code int, args ...string) string {
@@ -207,8 +208,15 @@ func TestCommandsOfAServer(t *testing.T) {
 	run(exitFailure, "tasks", "--key", made)
 	run(0, "key", "delete", made)
 	run(exitFailure, "search", "films", "--key", made)
-	if name := strings.TrimSpace(run(0, "dump")); name == "" {
-		t.Error("the dump has no name")
+	if name := strings.TrimSpace(run(0, "dump")); filepath.Dir(name) != dumps || filepath.Ext(name) != ".dump" {
+		t.Errorf("the dump is %s", name)
+	} else if _, err := os.Stat(name); err != nil {
+		t.Error(err)
+	}
+	if name := strings.TrimSpace(run(0, "snapshot")); filepath.Dir(name) != snapshots {
+		t.Errorf("the snapshot is %s", name)
+	} else if _, err := os.Stat(name); err != nil {
+		t.Error(err)
 	}
 	code, out := runProgram(nil, "import", "--from", in.url, "--from-key", key, "--url", other.url)
 	if code != 0 {
@@ -216,6 +224,112 @@ func TestCommandsOfAServer(t *testing.T) {
 	}
 	checkDocuments(t, other, "numbers", 2500)
 	checkDocuments(t, other, "films", 2)
+
+	// What is not there, and what the command line lacks, is told in its own words.
+	for _, tt := range []struct {
+		says string
+		args []string
+	}{
+		{"there is no task 99999", []string{"tasks", "99999", "0"}},
+		{"there is no task 0 that matches the options", []string{"tasks", "0", "--status", "failed"}},
+		{"--cancel needs task uids", []string{"tasks", "--cancel"}},
+		{`"broken" is not a status; use enqueued`, []string{"tasks", "--status", "failed,broken"}},
+		{`"import" is not a task type; use documentAddition`, []string{"tasks", "--type", "import"}},
+		{`"a b" is not a valid index name`, []string{"tasks", "--index", "a b", "--cancel"}},
+		{"--limit must be 0 or more, got -1", []string{"tasks", "--limit=-1"}},
+		{"--semantic-ratio and --vector need --embedder", []string{"search", "films", "--semantic-ratio", "1"}},
+		{"--semantic-ratio must be between 0 and 1, got 2", []string{"search", "films", "--embedder", "e", "--semantic-ratio", "2"}},
+		{"has no embedder `none`", []string{"search", "films", "x", "--embedder", "none"}},
+		{"`fly` is no action", []string{"key", "create", "--action", "fly"}},
+		{"--expires", []string{"key", "create", "--action", "search", "--expires", "soon"}},
+		{"nothing to change: give", []string{"index", "update", "films"}},
+		{"nothing to change: give", []string{"settings", "set", "films"}},
+		{"no setting is named ranking", []string{"settings", "show", "films", "ranking"}},
+		{"index_not_found", []string{"index", "list", "none"}},
+		{"no index matches --index", []string{"export", other.url, "--index", "none*"}},
+	} {
+		if out := run(exitFailure, tt.args...); !strings.Contains(out, tt.says) || strings.Contains(out, "`actions`") || strings.Contains(out, "indexUids") {
+			t.Errorf("%q: %s", tt.args, out)
+		}
+	}
+	for name, text := range map[string]string{"empty.json": "", "list.json": "[]", "head.csv": "id,title\n", "blank.ndjson": "\n\n"} {
+		file := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out := run(exitFailure, "import", "nothing", file); !strings.Contains(out, name+": there are no documents in it") {
+			t.Errorf("%s: %s", name, out)
+		}
+	}
+
+	run(0, "index", "create", "drafts", "--primary-key", "key")
+	if out := run(0, "index", "list", "drafts", "films"); !strings.Contains(out, "drafts") || !strings.Contains(out, "key") || strings.Contains(out, "numbers") {
+		t.Errorf("indexes: %s", out)
+	}
+	run(0, "index", "update", "drafts", "--rename", "notes")
+	run(0, "index", "swap", "notes", "films")
+	if out := run(0, "search", "notes", "arrival"); !strings.Contains(out, "2016") {
+		t.Errorf("after a swap: %s", out)
+	}
+	run(0, "index", "compact", "notes")
+	run(0, "settings", "set", "notes", "filterable-attributes", `["year"]`)
+	run(0, "settings", "set", "notes", "distinctAttribute", "title")
+	if out := run(0, "settings", "show", "notes", "distinct-attribute", "filterableAttributes"); !strings.Contains(out, `"title"`) || !strings.Contains(out, `"year"`) {
+		t.Errorf("settings: %s", out)
+	}
+	all := filepath.Join(t.TempDir(), "settings.json")
+	if err := os.WriteFile(all, []byte(`{"embedders":{"e":{"source":"userProvided","dimensions":2}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(exitFailure, "settings", "set", "notes", "--file", all) // documents without vectors
+	run(0, "settings", "reset", "notes", "distinct-attribute")
+	run(0, "settings", "reset", "notes")
+	if out := run(0, "settings", "show", "notes"); strings.Contains(out, `"title"`) || strings.Contains(out, `"year"`) {
+		t.Errorf("settings after a reset: %s", out)
+	}
+	run(0, "settings", "set", "vectors", "--file", all)
+	vectors := filepath.Join(t.TempDir(), "vectors.json")
+	if err := os.WriteFile(vectors, []byte(`[{"id":1,"t":"red","_vectors":{"e":[1,0]}},{"id":2,"t":"blue","_vectors":{"e":[0,1]}}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(0, "import", "vectors", vectors)
+	if out := run(0, "search", "vectors", "red", "--embedder", "e", "--vector", "0,1", "--semantic-ratio", "0.9", "--attributes", "id"); !strings.HasPrefix(out, `{"id":2}`) || !strings.Contains(out, "2 semantic") {
+		t.Errorf("search by meaning: %s", out)
+	}
+	if out := run(0, "export", other.url, "--index", "vec*,films", "--override-settings"); !strings.Contains(out, "vectors: 2 documents") {
+		t.Errorf("export: %s", out)
+	}
+	other.idle()
+	checkDocuments(t, other, "vectors", 2)
+	run(0, "index", "delete", "notes", "vectors")
+	run(exitFailure, "index", "delete", "notes")
+	if out := run(0, "tasks", "--limit", "1"); strings.Contains(out, "PT") || !strings.Contains(out, "s  ") {
+		t.Errorf("tasks: %s", out)
+	}
+	if out := run(0, "tasks", "--index", "none"); out != "no matching tasks\n" {
+		t.Errorf("no tasks: %s", out)
+	}
+	if out := run(0, "tasks", "--cancel", "--index", "none"); !strings.Contains(out, "canceled 0 of 0 matching tasks") {
+		t.Errorf("canceled: %s", out)
+	}
+}
+
+func TestDurationsForPeople(t *testing.T) {
+	for text, want := range map[string]string{
+		"PT0.000538270S": "538 µs", "PT0.0213S": "21 ms", "PT2.25S": "2.2 s", "PT1M2.5S": "1 min 2 s", "PT1H3M0S": "1 h 3 min", "PT7531.2S": "2 h 5 min",
+		"": "", "P1D": "P1D", "soon": "soon",
+	} {
+		if got := shortDuration(text); got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+	if got := shortTime("2026-11-26T16:24:54.525932322Z"); got != time.Date(2026, 11, 26, 16, 24, 54, 0, time.UTC).Local().Format(time.DateTime) {
+		t.Errorf("a time is %q", got)
+	}
+	waits := client.Task{Parked: &client.Parked{Reason: &client.Error{Message: "out of order"}, Since: "2026-11-26T16:24:54Z", Tries: 3}}
+	if got := reasonOf(&waits); !strings.Contains(got, "paused since 2026") || !strings.HasSuffix(got, "tried 3 times: out of order") {
+		t.Errorf("a task that waits: %q", got)
+	}
 }
 
 func TestHiddenKeysAreNotImported(t *testing.T) {
@@ -226,15 +340,18 @@ func TestHiddenKeysAreNotImported(t *testing.T) {
 }
 
 func TestProgressOfAnImport(t *testing.T) {
-	half := func(client.Progress) float64 { return 0.5 }
+	half, whole := func(client.Progress) float64 { return 0.5 }, func(client.Progress) float64 { return 1 }
 	for _, tt := range []struct {
 		share  func(client.Progress) float64
 		before int
 		now    client.Progress
 		want   string
 	}{
-		{half, 0, client.Progress{Read: 100, Sent: 50, Done: 40, Waiting: 2}, "i: 50 documents sent, 40 searchable, 5/s, 2 tasks waiting, 25%, 30s left"},
-		{half, 40, client.Progress{Read: 100, Sent: 50, Done: 40, Waiting: 2}, "i: 50 documents sent, 40 searchable, 1/s, 2 tasks waiting, 25%, 2m30s left"},
+		{half, 0, client.Progress{Read: 100, Sent: 50, Done: 40, Waiting: 2}, "i: 50 documents sent, 40 searchable, 5/s, 2 tasks waiting, 20%, 40s left"},
+		{half, 40, client.Progress{Read: 100, Sent: 50, Done: 40, Waiting: 2}, "i: 50 documents sent, 40 searchable, 1/s, 2 tasks waiting"},
+		{half, 40, client.Progress{Read: 100, Sent: 60, Done: 50, Waiting: 2}, "i: 60 documents sent, 50 searchable, 2/s, 2 tasks waiting, 25%, 2m30s left"},
+		{whole, 0, client.Progress{Read: 1000, Sent: 1000, Done: 500, Waiting: 5}, "i: 1000 documents sent, 500 searchable, 100/s, 5 tasks waiting, 50%, 10s left"},
+		{whole, 0, client.Progress{Read: 1000, Sent: 1000, Done: 999, Waiting: 1}, "i: 1000 documents sent, 999 searchable, 100/s, 1 tasks waiting, 99%, 0s left"},
 		{func(client.Progress) float64 { return 0 }, 0, client.Progress{Read: 100, Sent: 50}, "i: 50 documents sent, 0 searchable, 5/s, 0 tasks waiting"},
 	} {
 		d := newProgress(new(bytes.Buffer), "i", tt.before, tt.share)

@@ -33,11 +33,15 @@ type command struct {
 	Licenses licensesCommand `cmd:"" help:"Print the licences of the word lists and lexicons in the program."`
 	Help     helpCommand     `cmd:"" help:"Print the help of a command."`
 
-	Import importCommand `cmd:"" help:"Send a file of documents, or those of another server, to a running server; killed, it goes on where it was."`
-	Search searchCommand `cmd:"" help:"Search an index of a running server."`
-	Tasks  tasksCommand  `cmd:"" help:"Print tasks of a running server, wait for them or cancel them."`
-	Key    keyCommand    `cmd:"" help:"Print, make and delete API keys of a running server."`
-	Dump   dumpCommand   `cmd:"" help:"Have a running server make a dump, and print its name."`
+	Import   importCommand   `cmd:"" help:"Send a file of documents, or those of another server, to a running server; killed, it goes on where it was."`
+	Search   searchCommand   `cmd:"" help:"Search an index of a running server."`
+	Tasks    tasksCommand    `cmd:"" help:"List tasks of a running server, wait for them or cancel them."`
+	Key      keyCommand      `cmd:"" help:"List, create and delete API keys of a running server."`
+	Index    indexCommand    `cmd:"" help:"List, create, change and delete indexes of a running server."`
+	Settings settingsCommand `cmd:"" help:"Show, change and reset settings of an index of a running server."`
+	Dump     dumpCommand     `cmd:"" help:"Create a dump on a running server, and print its path."`
+	Snapshot snapshotCommand `cmd:"" help:"Create a snapshot on a running server, and print its path."`
+	Export   exportCommand   `cmd:"" help:"Send indexes of a running server to another server."`
 
 	Segment struct {
 		Inspect inspectCommand `cmd:"" help:"Print what a segment file holds."`
@@ -95,10 +99,30 @@ func (p program) run(args []string) int {
 				err = fmt.Errorf("%w, and with --from-key to the one of --from", err)
 			}
 		}
-		fmt.Fprintf(p.err, "svc: %v\n", err)
+		fmt.Fprintf(p.err, "svc: %s\n", inOptions(ctx, err.Error()))
 		return exitFailure
 	}
 	return 0
+}
+
+// parameters maps the names that the API uses in its messages to the options of commands.
+var parameters = map[string]string{
+	"primaryKey": "primary-key", "csvDelimiter": "csv-delimiter", "attributesToRetrieve": "attributes", "embedder": "embedder", "hybrid.embedder": "embedder",
+	"semanticRatio": "semantic-ratio", "hybrid.semanticRatio": "semantic-ratio", "vector": "vector", "filter": "filter", "sort": "sort", "facets": "facets", "limit": "limit",
+	"offset": "offset", "actions": "action", "indexes": "index", "expiresAt": "expires", "name": "name", "indexUids": "index", "statuses": "status", "types": "type",
+	"payloadSize": "payload-size", "apiKey": "to-key", "overrideSettings": "override-settings",
+}
+
+// inOptions replaces API parameters in a server's message by the options of the command that ran.
+func inOptions(ctx *kong.Context, message string) string {
+	for _, flag := range ctx.Flags() {
+		for parameter, option := range parameters {
+			if option == flag.Name {
+				message = strings.ReplaceAll(message, "`"+parameter+"`", "--"+option)
+			}
+		}
+	}
+	return message
 }
 
 // parse reads the command line, the environment and the configuration file.

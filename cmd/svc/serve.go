@@ -149,6 +149,10 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	if err := chats.Adopt(place.KeptChats(), log); err != nil {
 		return err
 	}
+	dumps, snapshots, err := o.copies(session)
+	if err != nil {
+		return err
+	}
 	maker := dump.New(dump.Options{
 		FS: vfs.OS, Place: place, Version: apiVersion, Program: svcVersion, Logger: log, Now: time.Now,
 		Catalog: catalog, Keys: keys, Webhooks: hooks, Features: features.JSON, Network: node.DumpJSON, Chats: chats, Rules: rules.Dump,
@@ -195,6 +199,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 		DropSearchAfter: time.Duration(o.DropSearchAfter) * time.Second,
 		JSONLimit:       int64(o.Costs.JSONSize), AnswerLimit: int64(o.Costs.AnswerSize), Memory: o.Costs.memory(),
 		Connections: o.Costs.connections(), MultiQueries: o.Costs.MultiQueries,
+		DumpDir: dumps, SnapshotFile: snapshots,
 	})
 	awaitGraphs(ctx)
 	o.greet(p.err, log, address)
