@@ -27,11 +27,11 @@ type outliner struct {
 	scratch      []byte
 }
 
-// Outline validates a JSON object in one pass. Its member list must be an array of objects that each have the named member once. Outline
-// calls element for each object of the list, and each for all other members of the outer object, with unescaped names. Both get text
-// without insignificant white space, which stays valid with the object. If the object has white space, a second pass repeats the calls for
-// what stands before it. An error of either callback ends the pass and is returned. Other errors say where the object is wrong. Outline
-// owns the object from then on, and may read 8 bytes beyond its end. It returns the object without white space.
+// Outline validates a JSON object in one pass. Its member list must be an array of objects of up to MaxHitDepth levels that each have the
+// named member once. Outline calls element for each object of the list, and each for all other members of the outer object, with unescaped
+// names. Both get text without insignificant white space, which stays valid with the object. If the object has white space, a second pass
+// repeats the calls for what stands before it. An error of either callback ends the pass and is returned. Other errors say where the object
+// is wrong. Outline owns the object from then on, and may read 8 bytes beyond its end. It returns the object without white space.
 func Outline(object []byte, list, member string, each func(name, value []byte) error, element func(i int, e Element) error) ([]byte, error) {
 	object = bytes.TrimSpace(object)
 	o := outliner{list: list, member: member, each: each, element: element}
@@ -94,8 +94,8 @@ func (o *outliner) next(i int, closing byte) (at int, ends bool) {
 	return o.failAt(i, "expected a comma or the end of an object or array"), true
 }
 
-// Depths are counted from the objects of the list, which are documents.
-const outerDepth = -1
+// outerDepth is the depth around the object, whose list has hits.
+const outerDepth = hitDepth - 2
 
 // outer scans the object.
 func (o *outliner) outer() int {

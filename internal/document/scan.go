@@ -91,13 +91,14 @@ func Fault(doc []byte) string {
 	return ""
 }
 
-// Compacted reports whether data[from:to] is a JSON object without insignificant white space. Padding zero bytes end data.
+// Compacted reports whether data[from:to] is a JSON object of up to MaxHitDepth levels without insignificant white space. Padding
+// zero bytes end data.
 func Compacted(data []byte, from, to int) bool {
 	if from < 0 || to <= from || data[from] != '{' {
 		return false
 	}
 	s := scanner{data: data, end: len(data) - Padding, from: from, loose: true}
-	return s.object(from, 1) == to && s.from == from
+	return s.object(from, hitDepth) == to && s.from == from
 }
 
 func (s *scanner) failAt(i int, what string) int {
