@@ -91,8 +91,8 @@ func (env *Env) bindBox(b *box) (bound, error) {
 }
 
 func (env *Env) bindPolygon(g *polygon) (bound, error) {
-	if i := env.Fields.InfoOf(settings.GeoJSONField); !i.Places || !i.Filters() {
-		return nil, apierr.New(env.Code, "%s: `_geoPolygon` needs `_geojson` in filterableAttributes.", g.at)
+	if !env.Fields.InfoOf(settings.GeoJSONField).GeoFilter {
+		return nil, apierr.New(env.Code, "%s: `_geoPolygon` needs `_geojson` in filterableAttributes, by its plain name, not by a pattern.", g.at)
 	}
 	corners := make([]geo.LngLat, len(g.points))
 	for i, p := range g.points {
@@ -106,10 +106,9 @@ func (env *Env) bindPolygon(g *polygon) (bound, error) {
 
 // geoFields says which of _geo and _geojson a function may ask: at least one.
 func (env *Env) geoFields(at position, function string) (points, shapes bool, err error) {
-	geo, geoJSON := env.Fields.InfoOf(settings.GeoField), env.Fields.InfoOf(settings.GeoJSONField)
-	points, shapes = geo.Places && geo.Filters(), geoJSON.Places && geoJSON.Filters()
+	points, shapes = env.Fields.InfoOf(settings.GeoField).GeoFilter, env.Fields.InfoOf(settings.GeoJSONField).GeoFilter
 	if !points && !shapes {
-		err = apierr.New(env.Code, "%s: `%s` needs `_geo` or `_geojson` in filterableAttributes.", at, function)
+		err = apierr.New(env.Code, "%s: `%s` needs `_geo` or `_geojson` in filterableAttributes, by its plain name, not by a pattern.", at, function)
 	}
 	return points, shapes, err
 }

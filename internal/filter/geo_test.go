@@ -103,16 +103,31 @@ func TestShapesAndPoints(t *testing.T) {
 	}
 }
 
-// A pattern that happens to cover the fields of places does not open them to these functions.
+// A pattern that covers the fields of places does not open them to these functions, nor does an order; the plain name does, whatever
+// a pattern before it allows.
 func TestPatternsDoNotOpenPlaces(t *testing.T) {
-	c := newCorpus(t, `{"filterableAttributes":[{"attributePatterns":["*"]}]}`, nil)
-	for _, src := range []string{`_geoRadius(1, 2, 3)`, `_geoPolygon([1, 2], [3, 4], [5, 6])`} {
-		e, err := Parse(src)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err = e.Bind(c.env()); err == nil || !strings.Contains(err.Error(), "in filterableAttributes") {
-			t.Errorf("%s: %v", src, err)
+	for _, tt := range []struct {
+		settings string
+		open     bool
+	}{
+		{`{"filterableAttributes":[{"attributePatterns":["*"]}]}`, false},
+		{`{"filterableAttributes":[{"attributePatterns":["*"]}],"sortableAttributes":["_geo","_geojson"]}`, false},
+		{`{"filterableAttributes":[{"attributePatterns":["_geo","_geojson"]}],"sortableAttributes":["_geo","_geojson"]}`, false},
+		{`{"filterableAttributes":[{"attributePatterns":["_geo*"]}],"sortableAttributes":["_geo","_geojson"]}`, false},
+		{`{"filterableAttributes":["_geo.lat","_geojson.type"],"sortableAttributes":["_geo","_geojson"]}`, false},
+		{`{"sortableAttributes":["_geo","_geojson"]}`, false},
+		{`{"filterableAttributes":["_geo","_geojson"]}`, true},
+		{`{"filterableAttributes":[{"attributePatterns":["*"],"features":{"facetSearch":true,"filter":{"equality":false,"comparison":false}}},"_geo","_geojson"]}`, true},
+	} {
+		c := newCorpus(t, tt.settings, nil)
+		for _, src := range []string{`_geoRadius(1, 2, 3)`, `_geoBoundingBox([2, 2], [1, 1])`, `_geoPolygon([1, 2], [3, 4], [5, 6])`, `NOT _geoRadius(1, 2, 3)`} {
+			e, err := Parse(src)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err = e.Bind(c.env()); (err == nil) != tt.open || err != nil && !strings.Contains(err.Error(), "in filterableAttributes") {
+				t.Errorf("%s with %s: %v", src, tt.settings, err)
+			}
 		}
 	}
 }

@@ -151,7 +151,7 @@ func TestShapesAreCheckedWhileGeoJSONIsInUse(t *testing.T) {
 	}
 }
 
-// A pattern that happens to cover _geo and _geojson asks nothing of what stands there; the name does.
+// A pattern that covers _geo and _geojson asks nothing of what stands there; the plain name does.
 func TestPatternsDoNotPutPlacesToUse(t *testing.T) {
 	b := newBed(t, vfs.NewMem(), Options{})
 	defer b.close()
@@ -163,7 +163,8 @@ func TestPatternsDoNotPutPlacesToUse(t *testing.T) {
 	_, err := ix.Apply(context.Background(), b.batch, []Op{update(t, `{"filterableAttributes":["_geo"]}`)}, nil)
 	wantCode(t, err, "invalid_document_geo_field")
 	b.apply(ix, b.payload(`{"id":1}`, `{"id":2}`))
-	b.apply(ix, update(t, `{"filterableAttributes":[{"attributePatterns":["_geojson"]}]}`))
+	b.apply(ix, b.payload(`{"id":4,"_geojson":7}`), update(t, `{"filterableAttributes":[{"attributePatterns":["_geojson"]}]}`))
+	b.apply(ix, DeleteDocuments{[]string{"4"}}, update(t, `{"filterableAttributes":["_geojson"]}`))
 	if n := zones(ix); n != 1 {
 		t.Errorf("%d shapes, want 1", n)
 	}

@@ -25,7 +25,8 @@ type FieldInfo struct {
 	Distinct                          bool
 	Filterable                        bool // any filter feature or facet search
 	Equality, Comparison, FacetSearch bool
-	Places                            bool     // of _geo and _geojson: in use, filterable by the name itself or sortable
+	GeoFilter                         bool     // of _geo and _geojson: geo filters may use it, as filterableAttributes has its plain name
+	Places                            bool     // of _geo and _geojson: in use, by geo filters or to sort
 	Column                            bool     // a column is kept: filterable, sortable, distinct or an asc/desc rule
 	Locales                           []string // of the localised rule that covers it; nil: no rule
 }
@@ -192,8 +193,9 @@ func (r *rules) info(name string) FieldInfo {
 		i.Filterable = i.Equality || i.Comparison || i.FacetSearch
 	}
 	if name == GeoField || name == GeoJSONField {
-		// A pattern that happens to cover the name asks nothing of what stands there.
-		i.Places = i.Sortable || i.Filterable && r.filterRule.names(name)
+		// A pattern that covers the name asks nothing of what stands there, and its features have no say in geo filters.
+		i.GeoFilter = r.filterRule.hasTree(name)
+		i.Places = i.Sortable || i.GeoFilter
 	}
 	i.Column = i.Filterable || i.Sortable || i.Distinct || r.fieldRules[name]
 	return i

@@ -76,11 +76,10 @@ func (p *patterns) add(pattern string, number int) {
 // addTree adds a literal path that covers itself and all paths below.
 func (p *patterns) addTree(path string, number int) { put(&p.trees, path, number) }
 
-// names reports whether the path was added as it is, not only covered.
-func (p *patterns) names(path string) bool {
-	_, exact := p.exact[path]
-	_, tree := p.trees[path]
-	return exact || tree
+// hasTree reports whether the path was added by addTree.
+func (p *patterns) hasTree(path string) bool {
+	_, ok := p.trees[path]
+	return ok
 }
 
 // first returns the lowest number whose pattern covers the path, or -1.
