@@ -59,12 +59,12 @@ func (e *editFile) remove() {
 	_ = e.fs.Remove(e.name) // or the next open does it
 }
 
-// edit runs a script and returns how many documents the filter matched. Nothing
+// edit runs a script and returns how many documents the filter matched, and how many of these the script deleted. Nothing
 // changes unless the script ran well on all of them.
-func (b *batch) edit(op *EditDocuments) (int, error) {
+func (b *batch) edit(op *EditDocuments) (matched, deleted int, err error) {
 	out, err := b.editFile()
 	if err != nil {
-		return 0, fmt.Errorf("cannot edit documents: %w", err)
+		return 0, 0, fmt.Errorf("cannot edit documents: %w", err)
 	}
 	read := docReader{b: b}
 	defer func() { _ = read.close() }() // what stays goes at the next open
@@ -75,7 +75,6 @@ func (b *batch) edit(op *EditDocuments) (int, error) {
 	}
 	ctx := yielding(b.ctx, b.ix.catalog.Searches())
 	var changes []change
-	matched := 0
 	err = b.matching(op.Filter, func(n int) error {
 		if matched%64 == 0 {
 			b.report.at(2, "document", matched, b.base.Documents())
@@ -111,16 +110,17 @@ func (b *batch) edit(op *EditDocuments) (int, error) {
 		err = out.flush()
 	}
 	if err != nil {
-		return 0, fmt.Errorf("cannot edit documents: %w", err)
+		return 0, 0, fmt.Errorf("cannot edit documents: %w", err)
 	}
 	for _, c := range changes {
 		if c.remove {
 			b.remove(c.number)
+			deleted++
 		} else if err := b.put(c.number, c.to); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 	}
-	return matched, nil
+	return matched, deleted, nil
 }
 
 // checkEdited checks what a script made of the document with an id. vectors says that it has a field _vectors.

@@ -53,8 +53,8 @@ func (UpdateSettings) isOp()  {}
 type OpResult struct {
 	Err     error // of this operation alone (*apierr.Error): the others are applied
 	Indexed int   // distinct ids of the payload
-	Deleted int   // of an edit: as Edited, which is what the API shows
-	Edited  int   // documents that the filter matched
+	Deleted int   // of an edit: those that its function deleted
+	Edited  int   // documents that the filter of an edit matched
 }
 
 // ErrApplied is returned by Apply for a batch that is applied already.

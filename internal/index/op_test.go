@@ -120,12 +120,12 @@ func TestEditByFunction(t *testing.T) {
 	wantCode(t, r[0].Err, "invalid_document_filter")
 
 	r = b.apply(ix, EditDocuments{Function: function(t, `doc.n = doc.n * 2`), Filter: expr(t, "kind = a")})
-	if r[0].Edited != 2 || r[0].Deleted != 2 {
-		t.Errorf("%+v, want 2 edited", r[0])
+	if r[0].Edited != 2 || r[0].Deleted != 0 {
+		t.Errorf("%+v, want 2 edited and none deleted", r[0])
 	}
 	r = b.apply(ix, EditDocuments{Function: function(t, `if doc.n < 0 { doc = () }`)})
-	if r[0].Edited != 3 {
-		t.Errorf("%+v, want 3 edited", r[0])
+	if r[0].Edited != 3 || r[0].Deleted != 1 {
+		t.Errorf("%+v, want 3 edited and one deleted", r[0])
 	}
 	wantDocuments(t, ix, map[string]string{"1": `{"id":1,"n":6,"kind":"a"}`, "2": `{"id":2,"n":10,"kind":"b"}`})
 	b.checkFresh(ix)

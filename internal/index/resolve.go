@@ -47,8 +47,7 @@ func (b *batch) resolve(ops []Op) error {
 		case Clear:
 			r.Deleted = b.clear()
 		case EditDocuments:
-			r.Edited, err = b.edit(&op)
-			r.Deleted = r.Edited
+			r.Edited, r.Deleted, err = b.edit(&op)
 		}
 		var blocked *blockedError
 		var user *apierr.Error

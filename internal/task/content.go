@@ -23,6 +23,7 @@ type Content interface {
 type outcome struct {
 	failed        bool
 	count         int   // documents indexed, deleted or edited; tasks canceled or deleted
+	deleted       int   // documents that an edit deleted
 	before, after int64 // bytes, of a compaction
 }
 
@@ -241,8 +242,8 @@ func (c EditDocuments) details(_ string, o *outcome) json.RawMessage {
 		d.Context = json.RawMessage("null")
 	}
 	if o != nil && !o.failed {
-		// Clients know the number of matched documents under both names.
-		d.Deleted = d.Edited
+		deleted := o.deleted
+		d.Deleted = &deleted
 	}
 	return encode(d)
 }

@@ -287,7 +287,8 @@ func TestDetailsOfOtherKinds(t *testing.T) {
 		want string
 	}{
 		{nil, `{"editedDocuments":null,"deletedDocuments":null,"originalFilter":null,"context":{"a":1},"function":"f"}`},
-		{&outcome{count: 3}, `{"editedDocuments":3,"deletedDocuments":3,"originalFilter":null,"context":{"a":1},"function":"f"}`},
+		{&outcome{count: 3}, `{"editedDocuments":3,"deletedDocuments":0,"originalFilter":null,"context":{"a":1},"function":"f"}`},
+		{&outcome{count: 3, deleted: 2}, `{"editedDocuments":3,"deletedDocuments":2,"originalFilter":null,"context":{"a":1},"function":"f"}`},
 		{&outcome{failed: true}, `{"editedDocuments":0,"deletedDocuments":null,"originalFilter":null,"context":{"a":1},"function":"f"}`},
 	} {
 		if got := string(edit.details("", tt.o)); got != tt.want {

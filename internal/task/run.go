@@ -419,5 +419,5 @@ func (q *Queue) edit(run *running, uid string, c EditDocuments) (result, error) 
 	if applied[0].Err != nil {
 		return result{}, applied[0].Err
 	}
-	return result{outcome: outcome{count: applied[0].Edited}}, nil
+	return result{outcome: outcome{count: applied[0].Edited, deleted: applied[0].Deleted}}, nil
 }
