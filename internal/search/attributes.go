@@ -7,33 +7,59 @@ import (
 	"svc/internal/settings"
 )
 
-// retrievedFields returns the paths that a hit shows, nil for all: those asked for
-// that are displayed, and that some document has. Both lists are nil for all. Under a list of displayed attributes only
-// its own entries can be asked for, not a path above or below one; an empty list restricts nothing that is named.
+// retrievedFields returns the paths that a hit shows, nil for all: those asked for that some document has, as far as they are
+// displayed. Both lists are nil for all; an empty list of displayed attributes restricts nothing that is named.
 func retrievedFields(fields *settings.Fields, displayed, requested []string) []string {
 	if requested == nil || slices.Contains(requested, "*") {
 		return displayed
 	}
 	shown := make([]string, 0, len(requested))
-	isDisplayed := oneOf(displayed)
+	d := newDisplayedPaths(displayed)
 	for _, name := range requested {
-		if _, known := fields.ID(name); known && (len(displayed) == 0 || isDisplayed(name)) {
+		switch _, known := fields.ID(name); {
+		case !known:
+		case len(displayed) == 0:
 			shown = append(shown, name)
+		default:
+			shown = d.appendWithin(shown, name)
 		}
 	}
 	return shown
 }
 
-// oneOf returns the test whether a name is one of those listed.
-func oneOf(list []string) func(name string) bool {
-	if len(list) <= fewPaths {
-		return func(name string) bool { return slices.Contains(list, name) }
+// displayedPaths are the displayed attributes.
+type displayedPaths struct {
+	all    []string // nil: everything is displayed
+	cover  covering
+	sorted []string // where they are many
+}
+
+func newDisplayedPaths(displayed []string) displayedPaths {
+	d := displayedPaths{all: displayed, cover: newCovering(displayed)}
+	if len(displayed) > fewPaths {
+		d.sorted = slices.Sorted(slices.Values(displayed))
 	}
-	set := make(map[string]struct{}, len(list))
-	for _, name := range list {
-		set[name] = struct{}{}
+	return d
+}
+
+// appendWithin appends what is displayed of a path: all of it, where it or a path above it is, or else the displayed paths below it.
+func (d *displayedPaths) appendWithin(dst []string, path string) []string {
+	if d.all == nil || d.cover.first(path) >= 0 {
+		return append(dst, path)
 	}
-	return func(name string) bool { _, ok := set[name]; return ok }
+	if d.sorted == nil {
+		for _, name := range d.all {
+			if pathCovers(path, name) {
+				dst = append(dst, name)
+			}
+		}
+		return dst
+	}
+	at, _ := slices.BinarySearch(d.sorted, path+".")
+	for ; at < len(d.sorted) && pathCovers(path, d.sorted[at]); at++ {
+		dst = append(dst, d.sorted[at])
+	}
+	return dst
 }
 
 // selectFields appends the parts of doc, a compact JSON object, at the given paths; nil or "*" for

@@ -86,14 +86,13 @@ func newFormatter(v *index.View, r *Request, h *query.Highlights) *formatter {
 		room:    math.MaxInt64,
 	}
 	displayed := v.Settings.DisplayedAttributes
-	isDisplayed, known := oneOf(displayed), f.known(len(r.AttributesToHighlight)+len(r.AttributesToCrop))
-	formats := func(name string) bool { return (displayed == nil || isDisplayed(name)) && known(name) }
+	d, known := newDisplayedPaths(displayed), f.known(len(r.AttributesToHighlight)+len(r.AttributesToCrop))
 	var highlight, crop []string
 	for _, name := range r.AttributesToHighlight {
 		if name == "*" {
 			f.highlightAll = true
-		} else if formats(name) {
-			highlight = append(highlight, name)
+		} else if known(name) {
+			highlight = d.appendWithin(highlight, name)
 		}
 	}
 	for _, name := range r.AttributesToCrop {
@@ -106,8 +105,11 @@ func newFormatter(v *index.View, r *Request, h *query.Highlights) *formatter {
 		}
 		if name == "*" {
 			f.cropAll = words
-		} else if formats(name) {
-			crop, f.cropWords = append(crop, name), append(f.cropWords, words)
+		} else if known(name) {
+			crop = d.appendWithin(crop, name)
+			for len(f.cropWords) < len(crop) {
+				f.cropWords = append(f.cropWords, words)
+			}
 		}
 	}
 	all := f.highlightAll || f.cropAll >= 0

@@ -123,7 +123,8 @@ func TestRetrievedFields(t *testing.T) {
 	all, none := []string(nil), []string{}
 	tests := []struct{ displayed, requested, want []string }{
 		{all, all, all}, {all, none, none}, {all, []string{"a", "*"}, all}, {all, []string{"a"}, []string{"a"}},
-		{[]string{"a.b"}, all, []string{"a.b"}}, {[]string{"a.b"}, []string{"a"}, none}, {[]string{"a"}, []string{"a.b"}, none},
+		{[]string{"a.b"}, all, []string{"a.b"}}, {[]string{"a.b"}, []string{"a"}, []string{"a.b"}}, {[]string{"a"}, []string{"a.b"}, []string{"a.b"}},
+		{[]string{"a.b", "c", "a.d", "ab"}, []string{"a", "c"}, []string{"a.b", "a.d", "c"}}, {[]string{"a.b.c"}, []string{"a.b"}, []string{"a.b.c"}},
 		{[]string{"a", "b"}, []string{"c", "b"}, []string{"b"}}, {none, all, none}, {none, []string{"a"}, []string{"a"}},
 		{all, []string{"a", "no.document"}, []string{"a"}}, {all, []string{"none"}, none},
 	}

@@ -52,15 +52,38 @@ func descend(t *testing.T, r *rand.Rand, name func(int) string, many, few pathSe
 	}
 }
 
-func TestOneOf(t *testing.T) {
-	var list []string
-	for i := range 3 * fewPaths {
-		list = append(list, strings.Repeat("a", i))
-		is := oneOf(list)
-		for n := range 3*fewPaths + 1 {
-			if x := strings.Repeat("a", n); is(x) != slices.Contains(list, x) {
-				t.Fatalf("%d names, %q: %t", len(list), x, is(x))
+// TestWhatIsDisplayedOfAPath compares many displayed attributes with a look at each.
+func TestWhatIsDisplayedOfAPath(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	name := func() string {
+		parts := make([]string, 1+r.IntN(3))
+		for i := range parts {
+			parts[i] = []string{"a", "b", "ab", "a-", "a0", "\U0010ffff"}[r.IntN(6)]
+		}
+		return strings.Join(parts, ".")
+	}
+	for range 2000 {
+		var displayed []string
+		for range 1 + r.IntN(3*fewPaths) {
+			displayed = append(displayed, name())
+		}
+		d, path := newDisplayedPaths(displayed), name()
+		var want []string
+		whole := false
+		for _, at := range displayed {
+			whole = whole || at == path || strings.HasPrefix(path, at+".")
+			if strings.HasPrefix(at, path+".") {
+				want = append(want, at)
 			}
+		}
+		if whole {
+			want = []string{path}
+		}
+		got := d.appendWithin(nil, path)
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Fatalf("%q of %q: %q, want %q", path, displayed, got, want)
 		}
 	}
 }

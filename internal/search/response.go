@@ -376,9 +376,14 @@ func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
 		dst = w.federated.appendFederation(dst, w.in, h, w.place, w.doc, w.raw)
 	}
 	if w.format != nil && w.format.enabled {
+		before := len(dst)
 		dst = append(dst, `,"_formatted":`...)
+		from := len(dst)
 		if dst, err = w.format.appendFormatted(dst, h.Segment, h.Row, w.doc, w.tails); err != nil {
 			return nil, err
+		}
+		if string(dst[from:]) == "{}" { // nothing is formatted
+			dst = dst[:before]
 		}
 	}
 	if w.r.request.ShowMatchesPosition {
