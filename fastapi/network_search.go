@@ -135,6 +135,14 @@ func (s *Server) networkSearch(ctx context.Context, views *index.Views, uid stri
 	single := *q
 	single.Page, single.HitsPerPage, single.Distinct, single.Facets, single.ShowPerformanceDetails, single.ExplainPlan = nil, nil, nil, nil, false, false
 	view := func() (*index.View, error) { return queriedView(views, uid) }
+	if q.Distinct == nil { // that of the index acts on the whole, too, where instances may show each other its values
+		if v, err := view(); err == nil {
+			field := v.Settings.DistinctAttribute
+			if info := v.Fields.InfoOf(field); field != "" && info.Filters() {
+				r.Distinct = &field
+			}
+		}
+	}
 	if q.Facets != nil {
 		v, err := view()
 		if err != nil {

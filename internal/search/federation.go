@@ -147,8 +147,13 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 	if r.Proxy { // who asks drops duplicates of all instances
 		distinct = nil
 	}
+	var own map[ownDistinct]*valueSet
+	if r.Distinct == nil {
+		own = ownDistincts(resp.queries)
+	}
+	drops := distinct != nil || len(own) > 0
 	steady := slices.ContainsFunc(resp.queries, func(q federated) bool { return q.ranking.steadyTotals })
-	mergesAll := steady && distinct != nil // duplicates behind the page count, too
+	mergesAll := steady && drops // duplicates behind the page count, too
 	offset, limit, paged := r.page()
 	pinned := 0
 	for i := range resp.queries {
@@ -180,7 +185,7 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 	}
 	resp.stages.done("federating results > execute local search")
 	sets := candidatesByIndex(resp.queries)
-	counted := remotes != nil && distinct == nil // nothing that is merged changes what is counted here
+	counted := remotes != nil && !drops // nothing that is merged changes what is counted here
 	if counted {
 		if err := resp.countFacets(facets, sets, spread); err != nil {
 			return nil, err
@@ -195,7 +200,7 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 		}
 		resp.stages.done("federating results > wait for remote results")
 	}
-	m := newMerger(turns.Of(ctx), resp.queries, resp.remotes, distinct, sets)
+	m := newMerger(turns.Of(ctx), resp.queries, resp.remotes, distinct, own, sets)
 	resp.hits = weave(m.pins(federatedPins(resp.queries, resp.remotes)), m.next, offset, limit)
 	for more := mergesAll; more; {
 		_, more = m.next()

@@ -15,9 +15,29 @@ type merger struct {
 	heads    heads
 	seen     map[string]map[segment.DocID]bool // documents of the indexes that have several queries
 	distinct *valueSet                         // nil: none
+	own      map[ownDistinct]*valueSet         // of the fields that several queries of an index keep apart
 	sets     map[string]*indexSet              // by uid, told of duplicates
 	turn     turns.Turn
 	err      error // of the turn or its account; ends the merge
+}
+
+// ownDistinct is a field whose values the hits of a query do not share, because the query or its index says so.
+type ownDistinct struct{ uid, field string }
+
+// ownDistincts returns the fields that several queries of an index keep apart: their hits do not share values, whichever finds them.
+func ownDistincts(queries []federated) map[ownDistinct]*valueSet {
+	own := make(map[ownDistinct]*valueSet)
+	alone := make(map[ownDistinct]bool)
+	for i := range queries {
+		switch k := (ownDistinct{queries[i].view.UID, queries[i].ranking.distinct}); {
+		case k.field == "" || own[k] != nil:
+		case alone[k]:
+			own[k] = newValueSet(k.field)
+		default:
+			alone[k] = true
+		}
+	}
+	return own
 }
 
 // head is the best hit of a query, or of another instance, that is not merged yet.
@@ -62,8 +82,8 @@ func (h *heads) Pop() any {
 	return x
 }
 
-func newMerger(turn turns.Turn, queries []federated, remotes []*RemoteAnswer, distinct *string, sets map[string]*indexSet) *merger {
-	m := &merger{turn: turn, seen: make(map[string]map[segment.DocID]bool), sets: sets}
+func newMerger(turn turns.Turn, queries []federated, remotes []*RemoteAnswer, distinct *string, own map[ownDistinct]*valueSet, sets map[string]*indexSet) *merger {
+	m := &merger{turn: turn, seen: make(map[string]map[segment.DocID]bool), own: own, sets: sets}
 	queried := make(map[string]int)
 	for i := range queries {
 		q := &queries[i]
@@ -81,7 +101,7 @@ func newMerger(turn turns.Turn, queries []federated, remotes []*RemoteAnswer, di
 	}
 	heap.Init(&m.heads)
 	if distinct != nil {
-		m.distinct = &valueSet{field: *distinct, seen: make(map[string]bool)}
+		m.distinct = newValueSet(*distinct)
 	}
 	return m
 }
@@ -158,7 +178,11 @@ func (m *merger) keeps(h *head) bool {
 		}
 		seen[hit.ID] = true
 	}
-	if m.distinct != nil && !m.distinct.add(h.query, hit) {
+	distinct := m.distinct
+	if distinct == nil {
+		distinct = m.own[ownDistinct{view.UID, h.query.ranking.distinct}]
+	}
+	if distinct != nil && !distinct.add(h.query, hit) {
 		m.sets[view.UID].drop(hit.Segment, uint32(hit.Row))
 		return false
 	}
@@ -219,6 +243,10 @@ type valueSet struct {
 	seen     map[string]bool
 	ordinals []uint32
 	keys     []string // of one hit
+}
+
+func newValueSet(field string) *valueSet {
+	return &valueSet{field: field, seen: make(map[string]bool)}
 }
 
 // add takes in the values of a hit. It reports false, and takes none, when there is one among them that a hit before has.
