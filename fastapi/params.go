@@ -9,7 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"svc/internal/apierr"
-	"svc/internal/filter"
+	"svc/internal/numeric"
 )
 
 // kind says what a parameter holds.
@@ -297,7 +297,7 @@ func (a *arg) readText(k kind) (ok bool) {
 	case flag:
 		a.flag, ok = a.text == "true", a.text == "true" || a.text == "false"
 	case number:
-		a.number, ok = filter.ParseNumber(a.text)
+		a.number, ok = numeric.ParseFloat(a.text)
 	case list:
 		a.list, ok = splitList(a.text), true
 	default:

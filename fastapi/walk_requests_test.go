@@ -3,10 +3,13 @@ package fastapi
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/text/unicode/norm"
 
 	"svc/internal/geo"
 	"svc/internal/text"
@@ -28,8 +31,21 @@ func (r walkRandom) phrase(most int) string {
 	return b.String()
 }
 
+// large makes an integer among others that have one float64.
+func (r walkRandom) large() uint64 {
+	return pick[uint64](r, 1<<53, 1<<63-2, math.MaxUint64-3) + uint64(r.IntN(4))
+}
+
+// id makes an id: one of so many, or a large one.
+func (r walkRandom) id(ids int) uint64 {
+	if r.chance(15) {
+		return r.large()
+	}
+	return uint64(r.IntN(ids))
+}
+
 func (r walkRandom) scalar() any {
-	return pick[any](r, 1, 2, 4, 10, 9, -3, 1.5, 0.25, 1e21, 1e-7,
+	return pick[any](r, 1, 2, 4, 10, 9, -3, 1.5, 0.25, 1e21, 1e-7, r.large(), r.large(), -int64(r.large()>>1), float64(r.large()),
 		"4", "q", "P", "p", "Q ", "é", "", "red", "red car", true, false, nil)
 }
 
@@ -47,7 +63,7 @@ func (r walkRandom) value() any {
 
 // document makes a document, or a part of one, with one of so many ids. They are numbers, or texts that say the same.
 func (r walkRandom) document(ids int) map[string]any {
-	doc := map[string]any{"id": r.IntN(ids)}
+	doc := map[string]any{"id": r.id(ids)}
 	if r.chance(10) {
 		doc["id"] = fmt.Sprint(doc["id"])
 	}
@@ -74,7 +90,9 @@ func (r walkRandom) document(ids int) map[string]any {
 		return o
 	})
 	member("g", 70, func() any { return some[any](r, 3, "Red", "red", "blue", "Grün", "x y", "new york") })
-	member("n", 80, func() any { return pick[any](r, 1, 2, 3, 5, 8.5, -2, []any{1, 9}, 100, "7", nil) })
+	member("n", 80, func() any {
+		return pick[any](r, 1, 2, 3, 5, 8.5, -2, []any{1, 9}, []any{r.large(), 2, "red"}, 100, r.large(), "7", nil)
+	})
 	member("b", 50, func() any { return r.chance(50) })
 	member("x", 50, r.value)
 	member("_geo", 50, func() any {
@@ -126,12 +144,15 @@ func (r walkRandom) filter(m *walkModel, depth int) (string, func(*walkDoc) bool
 // condition makes a filter of one condition.
 func (r walkRandom) condition(m *walkModel, field string) (string, func(*walkDoc) bool) {
 	literal := func() string {
-		return pick(r, "1", "2", "4", "9", "1.5", "red", "RED ", "x y", "q", "é", "true", "5", "100", "-2")
+		return pick(r, "1", "2", "4", "9", "1.5", "red", "RED ", "x y", "q", "é", "true", "5", "100", "-2", fmt.Sprint(r.large()), fmt.Sprint(r.large()))
 	}
+	fold := func(s string) string { return string(text.FacetKey(nil, []byte(s))) }
 	is := func(d *walkDoc, value string) bool {
-		x, err := strconv.ParseFloat(value, 64)
-		key := string(text.FacetKey(nil, []byte(value)))
-		return err == nil && slices.Contains(d.at(field).numbers, x) || slices.Contains(d.at(field).keys, key)
+		x, ok := parseWalkNumber(value)
+		return ok && slices.ContainsFunc(d.at(field).numbers, func(y walkNumber) bool { return x.Cmp(y.Rat) == 0 }) || slices.Contains(d.at(field).keys, fold(value))
+	}
+	bound := func() string {
+		return pick(r, strconv.Itoa(r.IntN(12)-3), strconv.Itoa(r.IntN(12)-3), fmt.Sprint(r.large()), "Red", "É", "Grün", "Q", "NEW YORK", "1.5")
 	}
 	quoted := strconv.Quote
 	switch r.IntN(10) {
@@ -144,20 +165,21 @@ func (r walkRandom) condition(m *walkModel, field string) (string, func(*walkDoc
 			return slices.ContainsFunc(values, func(v string) bool { return is(d, v) })
 		}
 	case 2:
-		bound := float64(r.IntN(12) - 3)
-		written := strconv.FormatFloat(bound, 'f', -1, 64)
+		written := bound()
 		op := pick(r, ">", ">=", "<", "<=")
 		holds := func(c int) bool { return c > 0 && op[0] == '>' || c < 0 && op[0] == '<' || c == 0 && len(op) == 2 }
-		return field + " " + op + " " + written, func(d *walkDoc) bool {
-			return slices.ContainsFunc(d.at(field).numbers, func(x float64) bool {
-				return x > bound && holds(1) || x < bound && holds(-1) || x == bound && holds(0)
-			}) || slices.ContainsFunc(d.at(field).keys, func(s string) bool { return holds(strings.Compare(s, written)) })
+		limit, numeric := parseWalkNumber(written)
+		return field + " " + op + " " + quoted(written), func(d *walkDoc) bool {
+			return numeric && slices.ContainsFunc(d.at(field).numbers, func(x walkNumber) bool { return holds(x.Cmp(limit.Rat)) }) ||
+				slices.ContainsFunc(d.at(field).keys, func(s string) bool { return holds(strings.Compare(s, fold(written))) })
 		}
 	case 3:
-		low, high := r.IntN(6)-2, r.IntN(12)
-		return fmt.Sprintf("%s %d TO %d", field, low, high), func(d *walkDoc) bool {
-			return slices.ContainsFunc(d.at(field).numbers, func(x float64) bool { return float64(low) <= x && x <= float64(high) }) ||
-				slices.ContainsFunc(d.at(field).keys, func(s string) bool { return strconv.Itoa(low) <= s && s <= strconv.Itoa(high) })
+		low, high := bound(), bound()
+		from, ok1 := parseWalkNumber(low)
+		to, ok2 := parseWalkNumber(high)
+		return fmt.Sprintf("%s %q TO %q", field, low, high), func(d *walkDoc) bool {
+			return ok1 && ok2 && slices.ContainsFunc(d.at(field).numbers, func(x walkNumber) bool { return from.Cmp(x.Rat) <= 0 && x.Cmp(to.Rat) <= 0 }) ||
+				slices.ContainsFunc(d.at(field).keys, func(s string) bool { return fold(low) <= s && s <= fold(high) })
 		}
 	case 4:
 		return field + " EXISTS", func(d *walkDoc) bool { return d.fields[field] != nil }
@@ -166,16 +188,15 @@ func (r walkRandom) condition(m *walkModel, field string) (string, func(*walkDoc
 	case 6:
 		return field + " IS EMPTY", func(d *walkDoc) bool { return d.at(field).empty }
 	case 7:
-		beginning := pick(r, "r", "x ", "n", "4")
+		beginning := pick(r, "r", "x ", "red ", "RED", " ", " r", "n", "4")
 		return field + " STARTS WITH " + quoted(beginning), func(d *walkDoc) bool {
-			key := string(text.FacetKey(nil, []byte(beginning)))
-			return slices.ContainsFunc(d.at(field).keys, func(s string) bool { return strings.HasPrefix(s, key) })
+			begins := strings.ToLower(strings.TrimLeft(beginning, " "))
+			return begins != "" && slices.ContainsFunc(d.at(field).keys, func(s string) bool { return strings.HasPrefix(s, begins) })
 		}
 	case 8:
-		part := pick(r, "e", "ED", "w y", "4", "rü")
+		part := pick(r, "e", "ED", "w y", "4", "rü", " ", "d ", " c")
 		return field + " CONTAINS " + quoted(part), func(d *walkDoc) bool {
-			key := string(text.FacetKey(nil, []byte(part)))
-			return slices.ContainsFunc(d.at(field).keys, func(s string) bool { return strings.Contains(s, key) })
+			return slices.ContainsFunc(d.at(field).keys, func(s string) bool { return strings.Contains(s, norm.NFD.String(strings.ToLower(part))) })
 		}
 	default:
 		value := literal()
@@ -301,7 +322,7 @@ func (r walkRandom) search(m *walkModel) *walkSearch {
 		s.body["rankingScoreThreshold"] = s.threshold
 	}
 	if r.chance(25) {
-		retrieve := append(some(r, 4, "t", "u", "o", "o.k", "g", "n", "x", "nothing"), "id")
+		retrieve := append(some(r, 4, "t", "u", "o", "o.k", "o.p", "g", "n", "x", "nothing"), "id")
 		s.body["attributesToRetrieve"] = retrieve
 	}
 	r.look(s)
@@ -314,7 +335,7 @@ func (r walkRandom) look(s *walkSearch) {
 	if !r.chance(30) {
 		return
 	}
-	s.body["attributesToHighlight"] = []string{"t"}
+	s.body["attributesToHighlight"] = append(some(r, 2, "o", "o.p", "nothing"), "t")
 	if r.chance(50) {
 		s.body["showMatchesPosition"] = true
 	}

@@ -2,7 +2,6 @@ package fastapi
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 )
@@ -85,7 +84,7 @@ func (m *walkModel) find(s *walkSearch) walkFound {
 func (d *walkDoc) first(field string, seen map[string]bool) bool {
 	var values []string
 	for _, x := range d.at(field).numbers {
-		values = append(values, fmt.Sprint("#", x))
+		values = append(values, "#"+x.RatString())
 	}
 	for _, key := range d.at(field).keys {
 		values = append(values, "$"+key)

@@ -181,7 +181,7 @@ func (r walkRandom) setting(name string) any {
 	case "searchableAttributes":
 		return r.attributes(4, walkTexts...)
 	case "displayedAttributes":
-		return append(r.attributes(4, "t", "u", "o", "o.k", "g", "_geo"), "id")
+		return append(r.attributes(4, "t", "u", "o", "o.k", "o.p", "g", "_geo"), "id")
 	case "filterableAttributes":
 		return append(some(r, 6, append(slices.Clone(walkFacetFields), "t", "_geo")...), some(r, 2, "g", "n")...)
 	case "sortableAttributes":

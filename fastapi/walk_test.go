@@ -146,7 +146,7 @@ func (w *walk) ask(method, path, body string, into any) string {
 		w.c.t.Fatalf("%s %s %s: %d %s\nsettings %s", method, path, body, r.status, r.body, encode(w.all))
 	}
 	if into != nil {
-		if err := json.Unmarshal([]byte(r.body), into); err != nil {
+		if err := decodeExactly(r.body, into); err != nil {
 			w.c.t.Fatalf("%s %s: %v in %s", method, path, err, r.body)
 		}
 	}

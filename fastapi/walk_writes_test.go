@@ -3,6 +3,7 @@ package fastapi
 import (
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -95,12 +96,14 @@ func (w *walk) changeSome() reply {
 	m := w.model
 	switch n := w.IntN(20); {
 	case n == 0:
-		id := fmt.Sprint(w.IntN(w.ids))
+		id := fmt.Sprint(w.id(w.ids))
 		m.remove(func(d *walkDoc) bool { return d.id == id })
 		return w.write("DELETE", "/documents/"+id, "")
 	case n < 3:
-		ids := []string{fmt.Sprint(w.IntN(w.ids)), fmt.Sprint(w.IntN(w.ids)), fmt.Sprint(w.IntN(w.ids))}
-		m.remove(func(d *walkDoc) bool { return slices.Contains(ids, d.id) })
+		ids := []any{w.id(w.ids), w.id(w.ids), fmt.Sprint(w.id(w.ids))}
+		m.remove(func(d *walkDoc) bool {
+			return slices.ContainsFunc(ids, func(id any) bool { return fmt.Sprint(id) == d.id })
+		})
 		return w.write("POST", "/documents/delete-batch", encode(ids))
 	case n < 5 && m.canFilter():
 		filter, keep := w.filter(m, 1)
@@ -108,7 +111,7 @@ func (w *walk) changeSome() reply {
 		return w.write("POST", "/documents/delete", encode(map[string]any{"filter": filter}))
 	case n == 6 && m.canFilter():
 		filter, keep := w.filter(m, 1)
-		number := w.IntN(9)
+		number := pick(w.walkRandom, uint64(w.IntN(9)), uint64(w.IntN(9)), min(w.large(), math.MaxInt64)) // functions have no larger literals
 		for _, d := range m.docs {
 			if keep(d) {
 				m.put(map[string]any{"id": d.members["id"], "n": number}, true)
@@ -162,7 +165,7 @@ func (w *walk) list(before map[string]int) {
 	var docs []*walkDoc
 	last := -1
 	for _, got := range list.Results {
-		d := m.byID(fmt.Sprint(got["id"]))
+		d := m.byID(plainID(fmt.Sprint(got["id"])))
 		if d == nil || !reflect.DeepEqual(got, plain(d.members)) {
 			w.c.t.Fatalf("document\n got %s\nwant %s", encode(got), encode(w.model.members()))
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/numeric"
 	"svc/internal/vfs"
 )
 
@@ -74,7 +75,7 @@ func fillBench(b *Builder, docs []benchDoc, first int) (words int) {
 		for _, t := range d.tags {
 			b.String(3, t, t)
 		}
-		b.Number(4, d.size)
+		b.Number(4, numeric.Of(d.size))
 		b.EndDoc()
 	}
 	return words

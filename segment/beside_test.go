@@ -14,6 +14,7 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/mapped"
+	"svc/internal/numeric"
 	"svc/internal/vfs"
 )
 
@@ -35,11 +36,11 @@ func besideSegments(t testing.TB, fs vfs.FS, rows int) (whole, host *Reader, set
 			for i, b := range both {
 				switch {
 				case i == 1 && f%2 == 1:
-					set.Number(Row(row), f, x)
+					set.Number(Row(row), f, numeric.Of(x))
 					set.String(Row(row), f, s, shown)
 					set.Null(Row(row), f)
 				default:
-					b.Number(f, x)
+					b.Number(f, numeric.Of(x))
 					b.String(f, s, shown)
 					b.Null(f)
 				}

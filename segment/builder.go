@@ -7,6 +7,7 @@ import (
 
 	"svc/internal/geo"
 	"svc/internal/mapped"
+	"svc/internal/numeric"
 	"svc/internal/vfs"
 )
 
@@ -125,7 +126,7 @@ func (b *Builder) Word(f FieldID, word []byte, position uint16) {
 func (b *Builder) WordCount(f FieldID, n int) { b.counts.get(f).add(b.row, n) }
 
 // Number adds a number to the column of f.
-func (b *Builder) Number(f FieldID, x float64) { b.columns.Number(Row(b.row), f, x) }
+func (b *Builder) Number(f FieldID, x numeric.Value) { b.columns.Number(Row(b.row), f, x) }
 
 // String adds a string to the column of f: its normalised form (filters, sort, facet keys) and the spelling to show.
 func (b *Builder) String(f FieldID, normalized, original []byte) {

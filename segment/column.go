@@ -10,6 +10,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/numeric"
 	"svc/segment/rowlist"
 )
 
@@ -25,7 +26,8 @@ type Column struct {
 	rows        int
 	null, empty rowlist.List
 
-	numbers    []byte
+	numbers    []byte // float64 nearest to them
+	rests      []byte // what they have above these, 2 bytes each; empty: nothing
 	numberRows inverse
 	rowNumbers forward
 
@@ -76,6 +78,9 @@ func openColumn(b *blocks, data []byte, checksum uint64, rows int) (*Column, err
 	var parts [columnParts][]byte
 	for i := range parts {
 		from, to := le.Uint32(data[12+4*i:]), le.Uint32(data[16+4*i:])
+		if i == partRests && to == 0 { // columns of up to format 3 end before it
+			break
+		}
 		if from > to || uint64(to) > uint64(len(data)) {
 			return nil, fmt.Errorf("part %d of a column is not inside it", i)
 		}
@@ -84,6 +89,11 @@ func openColumn(b *blocks, data []byte, checksum uint64, rows int) (*Column, err
 	c := &Column{blocks: b, data: data, parts: parts, checksum: checksum, rows: rows, numbers: parts[partNumbers]}
 	c.need(partNull)
 	c.need(partEmpty)
+	if n := len(parts[partRests]); n > 0 {
+		if c.rests = parts[partRests]; n < 2*numbers {
+			return nil, fmt.Errorf("a column of %d numbers has %d bytes of their rests", numbers, n)
+		}
+	}
 	c.numbers = c.numbers[:min(len(c.numbers), 8*numbers)]
 	if len(c.numbers) != 8*numbers {
 		return nil, fmt.Errorf("a column of %d numbers has %d bytes of them", numbers, len(c.numbers))
@@ -153,14 +163,42 @@ func (c *Column) Empty() *roaring.Bitmap { return c.empty.Bitmap() }
 func (c *Column) Numbers() int { return len(c.numbers) / 8 }
 
 // Number returns the value of an ordinal.
-func (c *Column) Number(ord int) float64 {
+func (c *Column) Number(ord int) numeric.Value {
 	c.need(partNumbers)
+	v := numeric.Value{Float: c.float(ord)}
+	if len(c.rests) > 0 {
+		v.Rest = c.rest(ord)
+	}
+	return v
+}
+
+func (c *Column) float(ord int) float64 {
 	return math.Float64frombits(binary.LittleEndian.Uint64(c.numbers[8*ord:]))
 }
 
+func (c *Column) rest(ord int) int16 {
+	c.need(partRests)
+	return int16(binary.LittleEndian.Uint16(c.rests[2*ord:]))
+}
+
 // SearchNumber returns the first ordinal with a value ≥ x, or Numbers().
-func (c *Column) SearchNumber(x float64) int {
-	return sort.Search(c.Numbers(), func(i int) bool { return c.Number(i) >= x })
+func (c *Column) SearchNumber(x numeric.Value) int {
+	c.need(partNumbers)
+	n := c.Numbers()
+	ord := sort.Search(n, func(i int) bool { return c.float(i) >= x.Float })
+	if len(c.rests) == 0 {
+		if x.Rest > 0 && ord < n && c.float(ord) == x.Float {
+			ord++
+		}
+		return ord
+	}
+	return ord + sort.Search(n-ord, func(i int) bool { return c.Number(ord+i).Compare(x) >= 0 })
+}
+
+// large reports whether a number is as large as integers that are no float64.
+func (c *Column) large() bool {
+	n := c.Numbers()
+	return n > 0 && max(-c.Number(0).Float, c.Number(n-1).Float) >= 1<<53
 }
 
 // NumberCount returns how many rows have the number.

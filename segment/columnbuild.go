@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"svc/internal/numeric"
 )
 
 // maxStringBytes is the longest string of a column; longer ones are cut there.
@@ -14,6 +16,7 @@ const maxStringBytes = 1<<16 - 1
 type columnBuilder struct {
 	null, empty rowSet
 	numbers     []rowNumber
+	rests       bool         // a number has one
 	strings     []rowOrdinal // ordinal: number in table, until encoded
 	table       byteTable    // normalised strings
 	originals   []string     // by number in table; "" when as normalised
@@ -22,16 +25,20 @@ type columnBuilder struct {
 
 type rowNumber struct {
 	row   uint32
-	value float64
+	rest  int16
+	float float64
 }
+
+func (n rowNumber) value() numeric.Value { return numeric.Value{Float: n.float, Rest: n.rest} }
 
 type rowOrdinal struct{ row, ord uint32 }
 
-func (c *columnBuilder) number(row uint32, x float64) {
-	if math.IsNaN(x) {
+func (c *columnBuilder) number(row uint32, x numeric.Value) {
+	if math.IsNaN(x.Float) {
 		return
 	}
-	c.numbers = append(c.numbers, rowNumber{row, x + 0}) // −0 + 0 is 0
+	c.rests = c.rests || x.Rest != 0
+	c.numbers = append(c.numbers, rowNumber{row, x.Rest, x.Float + 0}) // −0 + 0 is 0
 }
 
 func (c *columnBuilder) string(row uint32, normalized, original []byte) {
@@ -77,8 +84,9 @@ func (c *columnBuilder) memoryBytes() int64 {
 type columnData struct {
 	rows        int // of the segment
 	null, empty []uint32
-	numbers     []float64
+	numbers     numberList
 	numberPairs []rowOrdinal
+	rounded     bool // numbers were rounded by who wrote one of the columns that this one is of
 	strings     func(ord int) []byte
 	originals   func(ord int) []byte // empty: as the normalised string
 	stringCount int
@@ -86,23 +94,65 @@ type columnData struct {
 	worked      func(n int) // told of rows and strings that are gone through; may be nil
 }
 
+// numberList are ascending numbers.
+type numberList struct {
+	floats []float64
+	rests  []int16 // nil: nothing
+}
+
+func (l *numberList) len() int { return len(l.floats) }
+
+func (l *numberList) append(v numeric.Value) {
+	if v.Rest != 0 && l.rests == nil {
+		l.rests = make([]int16, len(l.floats))
+	}
+	l.floats = append(l.floats, v.Float)
+	if l.rests != nil {
+		l.rests = append(l.rests, v.Rest)
+	}
+}
+
+// ordinals numbers the values of what was gathered.
+func (c *columnBuilder) ordinals(worked func(n int)) (values numberList, pairs []rowOrdinal) {
+	pairs = make([]rowOrdinal, len(c.numbers))
+	if c.rests {
+		all := make([]numeric.Value, len(c.numbers))
+		for i, n := range c.numbers {
+			all[i] = n.value()
+		}
+		slices.SortFunc(all, numeric.Value.Compare)
+		worked(len(all))
+		all = slices.Compact(all)
+		for _, v := range all {
+			values.append(v)
+		}
+		for i, n := range c.numbers {
+			ord, _ := slices.BinarySearchFunc(all, n.value(), numeric.Value.Compare)
+			pairs[i] = rowOrdinal{n.row, uint32(ord)}
+			worked(1)
+		}
+		return values, pairs
+	}
+	floats := make([]float64, len(c.numbers))
+	for i, n := range c.numbers {
+		floats[i] = n.float
+	}
+	slices.Sort(floats)
+	worked(len(floats))
+	floats = slices.Compact(floats)
+	for i, n := range c.numbers {
+		ord, _ := slices.BinarySearch(floats, n.float)
+		pairs[i] = rowOrdinal{n.row, uint32(ord)}
+		worked(1)
+	}
+	return numberList{floats: floats}, pairs
+}
+
 // data sorts what was gathered. worked is told of rows and comparisons.
 func (c *columnBuilder) data(rows int, worked func(n int)) *columnData {
 	d := &columnData{rows: rows, null: c.null.appendTo(nil), empty: c.empty.appendTo(nil), stringCount: c.table.len(), worked: worked}
 	if len(c.numbers) > 0 {
-		values := make([]float64, len(c.numbers))
-		for i, n := range c.numbers {
-			values[i] = n.value
-		}
-		slices.Sort(values)
-		worked(len(values))
-		d.numbers = slices.Compact(values)
-		d.numberPairs = make([]rowOrdinal, len(c.numbers))
-		for i, n := range c.numbers {
-			ord, _ := slices.BinarySearch(d.numbers, n.value)
-			d.numberPairs[i] = rowOrdinal{n.row, uint32(ord)}
-			worked(1)
-		}
+		d.numbers, d.numberPairs = c.ordinals(worked)
 		d.numberPairs = sortPairs(d.numberPairs)
 	}
 	if d.stringCount > 0 {
@@ -180,7 +230,7 @@ func (c *ColumnSet) fields() []FieldID {
 }
 
 // Number adds a number to the row's values of a field.
-func (c *ColumnSet) Number(r Row, f FieldID, x float64) { c.column(f).number(uint32(r), x) }
+func (c *ColumnSet) Number(r Row, f FieldID, x numeric.Value) { c.column(f).number(uint32(r), x) }
 
 // String adds a string in its normalised form, with the spelling to show. Both are copied.
 func (c *ColumnSet) String(r Row, f FieldID, normalized, original []byte) {

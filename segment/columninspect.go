@@ -14,11 +14,10 @@ func (i *inspector) column(c *Column, begin int) {
 	i.field(4, "%d numbers", i.u32())
 	i.field(4, "%d strings", i.u32())
 	i.field(4*(columnParts+1), "offsets of the parts")
-	i.field(columnHeaderBytes-12-4*(columnParts+1), "reserved")
-	names := [...]string{"null", "empty", "numbers", "rows of numbers", "numbers of rows", "strings", "originals", "rows of strings", "strings of rows"}
+	names := [...]string{"null", "empty", "numbers", "rows of numbers", "numbers of rows", "strings", "originals", "rows of strings", "strings of rows", "rests of numbers"}
 	for part, name := range names {
 		from := int(binary.LittleEndian.Uint32(c.data[12+4*part:]))
-		to := int(binary.LittleEndian.Uint32(c.data[16+4*part:]))
+		to := from + len(c.parts[part])
 		if from == to {
 			continue
 		}
@@ -31,7 +30,9 @@ func (i *inspector) column(c *Column, begin int) {
 			case partEmpty:
 				i.t.Note("rows %d", c.empty.AppendTo(nil))
 			case partNumbers:
-				i.t.List(c.Numbers(), inspectItems, func(ord int) { i.t.Note("ordinal %d: %v", ord, c.Number(ord)) })
+				i.t.List(c.Numbers(), inspectItems, func(ord int) { i.t.Note("ordinal %d: %s", ord, c.Number(ord).AppendText(nil)) })
+			case partRests:
+				i.t.List(c.Numbers(), inspectItems, func(ord int) { i.t.Note("ordinal %d: %d", ord, c.Number(ord).Rest) })
 			case partStrings:
 				i.t.List(c.Strings(), inspectItems, func(ord int) { i.t.Note("ordinal %d: %s", ord, binfmt.Text(c.String(ord), 40)) })
 			case partOriginals:

@@ -27,20 +27,14 @@ func (m *merger) mergeColumn(f FieldID) *columnData {
 
 	columns := make([]*Column, len(m.in))
 	for i, l := range m.in {
-		columns[i] = l.Column(f)
+		if columns[i] = l.Column(f); columns[i] != nil {
+			d.rounded = d.rounded || l.columns.Load().of[f].flags&exactColumn == 0 && columns[i].large()
+		}
 	}
 	numbers := newOrdinalMerger(m, columns, (*Column).Numbers, (*Column).RowNumbers)
-	numbers.merge(func(a *Column, i int, b *Column, j int) int {
-		switch x, y := a.Number(i), b.Number(j); {
-		case x < y:
-			return -1
-		case x > y:
-			return 1
-		}
-		return 0
-	})
+	numbers.merge(func(a *Column, i int, b *Column, j int) int { return a.Number(i).Compare(b.Number(j)) })
 	for _, o := range numbers.values {
-		d.numbers = append(d.numbers, columns[o.in].Number(int(o.row)))
+		d.numbers.append(columns[o.in].Number(int(o.row)))
 	}
 	d.numberPairs = numbers.pairs
 

@@ -32,6 +32,7 @@ type columnTable struct {
 // storedColumn is where a column is.
 type storedColumn struct {
 	in       *Reader // of the file that has it
+	flags    uint32
 	data     []byte
 	checksum uint64
 	column   lazy[Column]
@@ -43,6 +44,18 @@ func (c *storedColumn) forget() {
 		column.right.Store(0)
 	}
 	c.column.forget()
+}
+
+// RoundedColumns returns the fields, ascending, whose column was written when numbers were rounded to float64, and has some so large that
+// integers were lost by it. What documents say of such a field is to be read again.
+func (r *Reader) RoundedColumns() []FieldID {
+	var fields []FieldID
+	for _, f := range r.ColumnFields() {
+		if r.columns.Load().of[f].flags&exactColumn == 0 && r.Column(f).large() {
+			fields = append(fields, f)
+		}
+	}
+	return fields
 }
 
 // ColumnFields returns the fields that have a column, ascending.
@@ -74,7 +87,7 @@ func (r *Reader) openColumns() error {
 		if own.of[field] != nil {
 			return r.damaged(tagColumnDir, "field %d has two columns", field)
 		}
-		own.of[field] = &storedColumn{in: r, data: section[from : from+n : from+n], checksum: le.Uint64(e[24:])}
+		own.of[field] = &storedColumn{in: r, flags: le.Uint32(e[4:]), data: section[from : from+n : from+n], checksum: le.Uint64(e[24:])}
 		own.fields = append(own.fields, field)
 	}
 	r.ownColumns = own
@@ -106,7 +119,7 @@ func (i *inspector) columnDir() {
 	i.t.List((len(i.p)-8)/columnEntryBytes, inspectItems, func(int) {
 		e := i.p[i.at:]
 		le := binary.LittleEndian
-		i.field(columnEntryBytes, "field %d: at %d, %d bytes, checksum %016x", le.Uint32(e), le.Uint64(e[8:]), le.Uint64(e[16:]), le.Uint64(e[24:]))
+		i.field(columnEntryBytes, "field %d: flags %d, at %d, %d bytes, checksum %016x", le.Uint32(e), le.Uint32(e[4:]), le.Uint64(e[8:]), le.Uint64(e[16:]), le.Uint64(e[24:]))
 	})
 }
 
@@ -142,7 +155,7 @@ func (m *merger) mergeColumns() error {
 			w.encode(f, m.o.Columns.columns[f])
 		case len(m.in) == 1 && m.intact[0]:
 			c := m.in[0].columns.Load().of[f]
-			w.copy(f, c.data, c.checksum)
+			w.copy(f, c.flags, c.data, c.checksum)
 		default:
 			w.write(f, m.mergeColumn(f))
 		}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"math"
 
 	"svc/segment/rowlist"
 )
@@ -15,7 +14,7 @@ func (c *Column) verify() error {
 	}
 	for i := range c.Numbers() {
 		x := c.Number(i)
-		if math.IsNaN(x) || math.Signbit(x) && x == 0 || i > 0 && c.Number(i-1) >= x {
+		if !x.Exact() || i > 0 && c.Number(i-1).Compare(x) >= 0 {
 			return fmt.Errorf("number %d is %v", i, x)
 		}
 	}

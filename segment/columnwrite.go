@@ -21,11 +21,16 @@ const (
 	partOriginals
 	partStringRows
 	partRowStrings
+	partRests // of numbers
 	columnParts
 
-	columnHeaderBytes = 56 // 3 counts, columnParts + 1 offsets; the rest of 0
+	columnHeaderBytes = 56 // 3 counts, columnParts + 1 offsets
 	columnAlign       = 8
 	columnEntryBytes  = 32
+
+	// exactColumn is the flag of a column in the directory whose numbers are those of the documents. Up to format 3 they were rounded
+	// to float64.
+	exactColumn = 1
 
 	// heavyRows is from how many rows on the rows of an ordinal are a Roaring bitmap
 	// instead of a stretch of the common array: it is then at most as large, and
@@ -53,7 +58,7 @@ func encodeColumn(dst []byte, d *columnData) []byte {
 	start := len(dst)
 	dst = append(dst, make([]byte, columnHeaderBytes)...)
 	le.PutUint32(dst[start:], uint32(d.rows))
-	le.PutUint32(dst[start+4:], uint32(len(d.numbers)))
+	le.PutUint32(dst[start+4:], uint32(d.numbers.len()))
 	le.PutUint32(dst[start+8:], uint32(d.stringCount))
 	part := 0
 	begin := func() {
@@ -71,13 +76,13 @@ func encodeColumn(dst []byte, d *columnData) []byte {
 	begin()
 	dst = appendCountedRows(dst, start, d.empty)
 	begin()
-	for _, x := range d.numbers {
+	for _, x := range d.numbers.floats {
 		dst = le.AppendUint64(dst, math.Float64bits(x))
 	}
 	begin()
-	dst = appendInverse(dst, start, d.rows, len(d.numbers), d.numberPairs)
+	dst = appendInverse(dst, start, d.rows, d.numbers.len(), d.numberPairs)
 	begin()
-	dst = appendForward(dst, d.rows, len(d.numbers), d.numberPairs)
+	dst = appendForward(dst, d.rows, d.numbers.len(), d.numberPairs)
 	begin()
 	dst = appendStrings(dst, d.stringCount, d.strings)
 	begin()
@@ -91,6 +96,10 @@ func encodeColumn(dst []byte, d *columnData) []byte {
 	dst = appendInverse(dst, start, d.rows, d.stringCount, d.stringPairs)
 	begin()
 	dst = appendForward(dst, d.rows, d.stringCount, d.stringPairs)
+	begin()
+	for _, rest := range d.numbers.rests {
+		dst = le.AppendUint16(dst, uint16(rest))
+	}
 	begin()
 	return dst
 }
@@ -297,17 +306,21 @@ func (w *columnWriter) encode(field FieldID, c *columnBuilder) {
 func (w *columnWriter) write(field FieldID, d *columnData) {
 	w.buf = encodeColumn(w.buf[:0], d)
 	w.f.limit(len(w.buf), fmt.Sprintf("the column of field %d", field))
-	w.copy(field, w.buf, xxhash.Sum64(w.buf))
+	flags := uint32(exactColumn)
+	if d.rounded {
+		flags = 0
+	}
+	w.copy(field, flags, w.buf, xxhash.Sum64(w.buf))
 }
 
-// copy writes a column that is encoded already.
-func (w *columnWriter) copy(field FieldID, column []byte, checksum uint64) {
+// copy writes a column that is encoded already, with the flags of its entry in the directory.
+func (w *columnWriter) copy(field FieldID, flags uint32, column []byte, checksum uint64) {
 	if n := w.f.at() % columnAlign; n > 0 {
 		w.f.Write(zeros[:columnAlign-n])
 	}
 	le := binary.LittleEndian
 	w.directory = le.AppendUint32(w.directory, uint32(field))
-	w.directory = le.AppendUint32(w.directory, 0)
+	w.directory = le.AppendUint32(w.directory, flags)
 	w.directory = le.AppendUint64(w.directory, uint64(w.f.at()))
 	w.directory = le.AppendUint64(w.directory, uint64(len(column)))
 	w.directory = le.AppendUint64(w.directory, checksum)

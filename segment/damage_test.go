@@ -18,6 +18,7 @@ import (
 	"svc/internal/apierr"
 	"svc/internal/geo"
 	"svc/internal/mapped"
+	"svc/internal/numeric"
 	"svc/internal/vfs"
 	"svc/segment/fst"
 )
@@ -283,7 +284,7 @@ func exercise(t testing.TB, r *Reader) {
 	for _, f := range r.ColumnFields() {
 		try(func() {
 			c := r.Column(f)
-			c.SearchNumber(1)
+			c.SearchNumber(numeric.Of(1))
 			c.SearchString([]byte("b"))
 			for ord := range min(c.Numbers(), 100) {
 				c.NumberCount(ord)

@@ -219,7 +219,7 @@ func TestDamageOfEverySection(t *testing.T) {
 	b := NewBuilder(BuilderOptions{Prefixes: true, Embedders: testEmbedders})
 	for i, d := range randomDocs(rng, 250) {
 		if i%100 == 50 {
-			d.raw = string(largeDoc(rng, 40)) // in pieces
+			d.raw, d.text = string(largeDoc(rng, 40)), "" // in pieces
 		}
 		addDoc(b, rng, d)
 	}

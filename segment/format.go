@@ -14,7 +14,7 @@ import (
 // formatVersion is the layout of the files that are written. oldestFormat and what is between is read. Since 3 the number
 // is that of the data directory's format; there was no 2.
 const (
-	formatVersion = 3
+	formatVersion = 4
 	oldestFormat  = 1
 
 	// sumsFormat is the first format whose files have checksums of blocks.

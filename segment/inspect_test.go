@@ -11,6 +11,7 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/geo"
+	"svc/internal/numeric"
 	"svc/internal/vfs"
 )
 
@@ -42,7 +43,7 @@ func fixedSegment(t testing.TB, fs vfs.FS, name string) {
 	b.WordCount(2, 40)
 	b.String(2, []byte("a"), []byte("a"))
 	b.String(2, []byte("b"), []byte("B"))
-	b.Number(3, 3)
+	b.Number(3, numeric.Of(3))
 	b.Geo(48.8566, 2.3522)
 	b.Vectors(0, DocVectors{Given: true, Vectors: []float32{0.5, -2}})
 	b.Vectors(1, DocVectors{Regenerate: true, Vectors: []float32{0.5, -2, 0, 1, 1}})
@@ -67,7 +68,8 @@ func fixedSegment(t testing.TB, fs vfs.FS, name string) {
 	b.Present(4)
 	b.DottedKey(4)
 	b.Word(0, []byte("k3"), 0)
-	b.Number(3, -1.5)
+	b.Number(3, numeric.Of(-1.5))
+	b.Number(3, numeric.OfUint(1<<53+1))
 	b.Vectors(0, DocVectors{Given: true, Vectors: []float32{0, 0}})
 	b.Vectors(6, DocVectors{Given: true, Vectors: append(axis(2, 1), axis(0, 0)...)})
 	b.Geo(-33.8688, 151.2093)

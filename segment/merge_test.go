@@ -11,6 +11,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/apierr"
+	"svc/internal/numeric"
 	"svc/internal/vfs"
 )
 
@@ -262,7 +263,7 @@ func TestManyRows(t *testing.T) {
 			if id%3 == 0 {
 				b.Word(1, []byte("third"), 7)
 				b.Word(2, []byte("all"), 1)
-				b.Number(3, float64(id%2000))
+				b.Number(3, numeric.Of(float64(id%2000)))
 			}
 			b.String(4, []byte("same"), []byte("Same"))
 			b.WordCount(1, 1)
@@ -313,7 +314,7 @@ func TestManyRows(t *testing.T) {
 		t.Fatal("rows are wrong")
 	}
 	c := r.Column(3)
-	if ord := c.SearchNumber(302); c.NumberCount(ord) != equal {
+	if ord := c.SearchNumber(numeric.Of(302)); c.NumberCount(ord) != equal {
 		t.Fatalf("%d rows, want %d", c.NumberCount(ord), equal)
 	}
 	rows3 := roaring.New()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/numeric"
 	"svc/internal/vfs"
 )
 
@@ -22,7 +23,7 @@ func TestRowsOfAValueAmongOthers(t *testing.T) {
 		for _, every := range []int{2, 30, 90, 700, rows} {
 			if i%every == 1 {
 				b.String(1, fmt.Appendf(nil, "one of %d", every), fmt.Appendf(nil, "One of %d", every))
-				b.Number(2, float64(every))
+				b.Number(2, numeric.Of(float64(every)))
 			}
 		}
 		b.EndDoc()
@@ -73,13 +74,13 @@ func TestNextValueAmongRows(t *testing.T) {
 			for _, every := range []int{2, 3, 30, 90, 700, rows} { // the first of them have bitmaps
 				if i%every == 1 {
 					b.String(1, fmt.Appendf(nil, "one of %d", every), fmt.Appendf(nil, "One of %d", every))
-					b.Number(2, float64(every))
+					b.Number(2, numeric.Of(float64(every)))
 				}
 			}
 			if i%3 == 0 {
 				few := rng.IntN(rows/8 + 1)
 				b.String(1, fmt.Appendf(nil, "%d", few), fmt.Appendf(nil, "%d", few))
-				b.Number(2, float64(few))
+				b.Number(2, numeric.Of(float64(few)))
 			}
 			b.EndDoc()
 		}

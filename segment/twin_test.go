@@ -19,6 +19,7 @@ import (
 
 	"svc/internal/geo"
 	"svc/internal/mapped"
+	"svc/internal/numeric"
 	"svc/internal/vfs"
 )
 
@@ -32,7 +33,7 @@ type doc struct {
 	dotted     map[FieldID]bool // of present
 	words      map[FieldID]map[string][]uint16
 	wordCounts map[FieldID]int
-	numbers    map[FieldID][]float64
+	numbers    map[FieldID][]numeric.Value
 	strings    map[FieldID][]string // normalised
 	null       map[FieldID]bool
 	empty      map[FieldID]bool
@@ -66,7 +67,7 @@ func randomWord(rng *rand.Rand) string {
 
 func randomDoc(rng *rand.Rand, id DocID) *doc {
 	d := &doc{id: id, externalID: fmt.Sprintf("doc-%d", id), present: map[FieldID]bool{}, dotted: map[FieldID]bool{}, words: map[FieldID]map[string][]uint16{},
-		wordCounts: map[FieldID]int{}, numbers: map[FieldID][]float64{}, strings: map[FieldID][]string{}, null: map[FieldID]bool{}, empty: map[FieldID]bool{}}
+		wordCounts: map[FieldID]int{}, numbers: map[FieldID][]numeric.Value{}, strings: map[FieldID][]string{}, null: map[FieldID]bool{}, empty: map[FieldID]bool{}}
 	var raw strings.Builder
 	fmt.Fprintf(&raw, `{"id":%d`, id)
 	fields := []FieldID{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 300, 65535}
@@ -98,7 +99,7 @@ func randomDoc(rng *rand.Rand, id DocID) *doc {
 			}
 		}
 		for range rng.IntN(3) {
-			d.numbers[f] = append(d.numbers[f], float64(rng.IntN(40)-10)/2)
+			d.numbers[f] = append(d.numbers[f], randomNumber(rng, f))
 		}
 		for range rng.IntN(3) {
 			d.strings[f] = append(d.strings[f], randomWord(rng))
@@ -122,6 +123,25 @@ func randomDoc(rng *rand.Rand, id DocID) *doc {
 	return d
 }
 
+// randomNumber makes a number, of every other field one among integers that float64 have no room for.
+func randomNumber(rng *rand.Rand, f FieldID) numeric.Value {
+	near := uint64(rng.IntN(9)) - 4
+	switch n := rng.IntN(12); {
+	case f%2 == 0 || n > 4:
+		return numeric.Of(float64(rng.IntN(40)-10) / 2)
+	case n == 0:
+		return numeric.OfUint(1<<53 + near)
+	case n == 1:
+		return numeric.OfInt(-1<<53 - int64(near))
+	case n == 2:
+		return numeric.OfUint(1<<63 + near)
+	case n == 3:
+		return numeric.OfInt(math.MinInt64 + int64(near+4))
+	default:
+		return numeric.OfUint(math.MaxUint64 - (near + 4))
+	}
+}
+
 func addDoc(b *Builder, rng *rand.Rand, d *doc) {
 	b.StartDoc(d.id, []byte(d.externalID), []byte(d.raw))
 	concord(b, "text", d.text)
@@ -143,8 +163,8 @@ func addDoc(b *Builder, rng *rand.Rand, d *doc) {
 	}
 	for f, numbers := range d.numbers {
 		for _, x := range numbers {
-			if x == 0 && rng.IntN(2) == 0 {
-				x = math.Copysign(0, -1)
+			if x.Float == 0 && rng.IntN(2) == 0 {
+				x.Float = math.Copysign(0, -1)
 			}
 			b.Number(f, x)
 		}
@@ -440,9 +460,9 @@ func checkWords(t *testing.T, r *Reader, docs []*doc, rng *rand.Rand) {
 func checkColumn(t *testing.T, r *Reader, f FieldID, docs []*doc, rng *rand.Rand) {
 	t.Helper()
 	c := r.Column(f)
-	numbers, texts, some := map[float64][]uint32{}, map[string][]uint32{}, f == 77
+	numbers, texts, some := map[numeric.Value][]uint32{}, map[string][]uint32{}, f == 77
 	for i, d := range docs {
-		for _, x := range slices.Compact(slices.Sorted(slices.Values(d.numbers[f]))) {
+		for _, x := range slices.Compact(slices.SortedFunc(slices.Values(d.numbers[f]), numeric.Value.Compare)) {
 			numbers[x] = append(numbers[x], uint32(i))
 		}
 		for _, s := range slices.Compact(slices.Sorted(slices.Values(d.strings[f]))) {
@@ -466,17 +486,23 @@ func checkColumn(t *testing.T, r *Reader, f FieldID, docs []*doc, rng *rand.Rand
 	if got, want := rowsOf(c.Empty()), wantRows(docs, func(d *doc) bool { return d.empty[f] }); !slices.Equal(got, want) {
 		fatal("empty", got, want)
 	}
-	values := slices.Sorted(maps.Keys(numbers))
+	values := slices.SortedFunc(maps.Keys(numbers), numeric.Value.Compare)
 	if c.Numbers() != len(values) {
 		fatal("numbers", c.Numbers(), len(values))
 	}
 	for ord, x := range values {
-		if c.Number(ord) != x || math.Signbit(c.Number(ord)) != (x < 0) || c.NumberCount(ord) != len(numbers[x]) || c.SearchNumber(x) != ord || c.SearchNumber(x-0.1) != ord {
+		if c.Number(ord) != x || math.Signbit(c.Number(ord).Float) != (x.Float < 0) || c.NumberCount(ord) != len(numbers[x]) || c.SearchNumber(x) != ord {
 			fatal("number", c.Number(ord), x)
 		}
+		below, above := x, x
+		below.Rest--
+		above.Rest++
+		if c.SearchNumber(below) != ord && (ord == 0 || values[ord-1] != below) || c.SearchNumber(above) != ord+1 {
+			fatal("search beside a number", []int{c.SearchNumber(below), c.SearchNumber(above)}, ord)
+		}
 	}
-	if c.SearchNumber(1e9) != len(values) {
-		fatal("search", c.SearchNumber(1e9), len(values))
+	if c.SearchNumber(numeric.Of(1e90)) != len(values) {
+		fatal("search", c.SearchNumber(numeric.Of(1e90)), len(values))
 	}
 	keys := slices.Sorted(maps.Keys(texts))
 	if c.Strings() != len(keys) {
@@ -779,7 +805,7 @@ func TestMergeOfOneInputChangesColumnsAndPrefixesOnly(t *testing.T) {
 	a := buildSegment(t, fs, "a.seg", rng, docs, false)
 	set := NewColumnSet(len(docs), []FieldID{500, 501})
 	for i := range docs {
-		set.Number(Row(i), 500, float64(i%7))
+		set.Number(Row(i), 500, numeric.Of(float64(i%7)))
 		set.String(Row(i), 1, []byte("replaced"), []byte("Replaced"))
 	}
 	_, err := Merge(context.Background(), fs, "b.seg", []Live{{Reader: a}}, MergeOptions{

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -143,6 +144,47 @@ func TestDirectoryWithColumnsBesideSegments(t *testing.T) {
 	}
 }
 
+// TestDirectoryWithRoundedIntegers opens a directory whose columns rounded integers: soon after the start they are those of the documents.
+func TestDirectoryWithRoundedIntegers(t *testing.T) {
+	db := unpack(t, "testdata/format3integers.tar.gz")
+	if code, out, errs := runCommand("segment", "verify", db); code != 0 {
+		t.Errorf("%s%s", out, errs)
+	}
+	plain := segmentFiles(t, db, 1)
+	in := start(t, db)
+	tests := map[string]string{
+		`{"filter":"n = 9007199254740993","attributesToRetrieve":["id"]}`:         `"hits":[{"id":9007199254740993}]`,
+		`{"filter":"late >= 18446744073709551615","attributesToRetrieve":["id"]}`: `"hits":[{"id":9007199254740992}]`,
+		`{"filter":"o.k = 9007199254741033","attributesToRetrieve":["id"]}`:       `"hits":[{"id":9007199254741033}]`,
+		`{"filter":"id = 9007199254740994","facets":["n"],"limit":0}`:             `"facetDistribution":{"n":{"2.5":1,"9007199254740994":1}},"facetStats":{"n":{"min":2.5,"max":9007199254740994}}`,
+		`{"sort":["n:desc"],"limit":2,"attributesToRetrieve":["id"]}`:             `"hits":[{"id":9007199254741031},{"id":9007199254741030}]`,
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		wrong := ""
+		for body, want := range tests {
+			if _, got := in.ask("POST", "/indexes/n/search", body); !strings.Contains(got, want) {
+				wrong = body + ": " + got + ", want " + want
+			}
+		}
+		if wrong == "" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(wrong)
+		}
+	}
+	in.run("POST", "/indexes/n/documents/delete", `{"filter":"n = 9007199254740993"}`)
+	if _, got := in.ask("GET", "/indexes/n/stats", ""); !strings.Contains(got, `"numberOfDocuments":63`) {
+		t.Error(got)
+	}
+	if err := in.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if now := segmentFiles(t, db, 1); !slices.Equal(now, plain) {
+		t.Errorf("segments %v without large integers became %v", plain, now)
+	}
+}
+
 func testDirectoryOfFormat(t *testing.T, db string) {
 	in := start(t, db)
 	if b, err := os.ReadFile(filepath.Join(db, versionFile)); err != nil || string(b) != string(versionContent()) {
@@ -196,8 +238,8 @@ func testDirectoryOfFormat(t *testing.T, db string) {
 func TestDirectoryOfANewerFormatIsRefused(t *testing.T) {
 	db := t.TempDir()
 	for content, want := range map[string]string{
-		"svc 4\n":       "it has format version 4, but svc " + svcVersion + " reads versions 2 and 3. Use the svc that wrote it, or a later one",
-		"svc 4 0.9.1\n": "it has format version 4, but svc " + svcVersion + " reads versions 2 and 3. Use svc 0.9.1, or a later one",
+		"svc 5\n":       "it has format version 5, but svc " + svcVersion + " reads versions 2, 3 and 4. Use the svc that wrote it, or a later one",
+		"svc 5 0.9.1\n": "it has format version 5, but svc " + svcVersion + " reads versions 2, 3 and 4. Use svc 0.9.1, or a later one",
 		"other 3\n":     "belongs to another product",
 		"svc\n":         "belongs to another product",
 		"":              "belongs to another product",

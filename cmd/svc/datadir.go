@@ -14,7 +14,7 @@ import (
 
 // A data directory holds:
 //
-//	VERSION        "svc 3 0.2.0": the product, the version of all formats below, and the program that opened it last
+//	VERSION        "svc 4 0.2.0": the product, the version of all formats below, and the program that opened it last
 //	LOCK           locked by the process that has the directory open
 //	STORES         the files that must be there; see stores.go
 //	IMPORTING      the file that an import is filling the directory from; it ends by writing VERSION
@@ -34,14 +34,14 @@ const (
 	importingFile = "IMPORTING"
 
 	product       = "svc"
-	formatVersion = "3"
+	formatVersion = "4"
 )
 
 // olderFormats are those that this program reads. A directory becomes one of today's format when it is opened, before
 // anything is written to it: the programs of its day would not understand the segments that come.
 //
-// Up to 2 segments had no checksums of blocks. Compaction rewrites them in time.
-var olderFormats = []string{"2"}
+// Up to 2 segments had no checksums of blocks. Up to 3 their columns rounded integers to float64. Compaction rewrites them in time.
+var olderFormats = []string{"2", "3"}
 
 // dataState is how a data directory stands before it is opened.
 type dataState uint8

@@ -263,14 +263,14 @@ func TestDataDir(t *testing.T) {
 		}
 	}
 	put("/other/VERSION", "1.42.1")
-	put("/next/VERSION", "svc 4\n")
+	put("/next/VERSION", "svc 5\n")
 	put("/before/VERSION", "svc 2\n")
 	put("/home/notes.txt", "hello")
 	put("/broken/LOCK", "")
 	put("/broken/VERSION.tmp", "sv")
 
 	for dir, want := range map[string]string{
-		"/new": "", "/broken": "", "/other": "another product", "/before": "", "/next": "format version 4", "/home": "not empty",
+		"/new": "", "/broken": "", "/other": "another product", "/before": "", "/next": "format version 5", "/home": "not empty",
 	} {
 		lock, err := openDataDir(fsys, dir, "", nil)
 		if want != "" {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"svc/internal/mapped"
+	"svc/internal/numeric"
 	"svc/internal/vfs"
 )
 
@@ -90,13 +91,13 @@ type textOf struct {
 	empty int
 }
 
-func (v *textOf) Field([]byte) int                   { return 0 }
-func (v *textOf) Visit(int)                          {}
-func (v *textOf) String(_ int, text []byte, _ []int) { v.texts = append(v.texts, string(text)) }
-func (v *textOf) Number(int, []byte, float64, []int) {}
-func (v *textOf) Bool(int, bool, []int)              {}
-func (v *textOf) Null(int)                           {}
-func (v *textOf) Empty(int)                          { v.empty++ }
+func (v *textOf) Field([]byte) int                         { return 0 }
+func (v *textOf) Visit(int)                                {}
+func (v *textOf) String(_ int, text []byte, _ []int)       { v.texts = append(v.texts, string(text)) }
+func (v *textOf) Number(int, []byte, numeric.Value, []int) {}
+func (v *textOf) Bool(int, bool, []int)                    {}
+func (v *textOf) Null(int)                                 {}
+func (v *textOf) Empty(int)                                { v.empty++ }
 
 type spooledText struct {
 	textOf

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"svc/internal/jsontext"
+	"svc/internal/numeric"
 )
 
 // Visitor is told about the values of a document by Walk. Every slice it gets is
@@ -40,7 +41,7 @@ type Visitor interface {
 	// is indexed: an integer of 64 bits in its digits, other numbers in shortest decimal form.
 	// indices are the array indices on the way from the document to the value, outermost first; nil if there are none.
 	String(field int, text []byte, indices []int)
-	Number(field int, text []byte, value float64, indices []int)
+	Number(field int, text []byte, value numeric.Value, indices []int)
 	Bool(field int, value bool, indices []int)
 	// Null is a null; Empty an empty string, array or object.
 	Null(field int)
@@ -240,7 +241,7 @@ func (w *walker) scalar(field, i int) (int, error) {
 	}
 	switch c := b[i]; {
 	case c == '-' || isDigit(c):
-		var value float64
+		var value numeric.Value
 		w.scratch, value = jsontext.ReadNumber(w.scratch[:0], b[i:end])
 		w.v.Number(field, w.scratch, value, indices)
 	case string(b[i:end]) == "true" || string(b[i:end]) == "false":

@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"svc/internal/jsontext"
+	"svc/internal/numeric"
 )
 
 // A recorder writes down what a Visitor is told, one call a line.
@@ -54,8 +54,8 @@ func (r *recorder) Bool(field int, value bool, indices []int) {
 func (r *recorder) String(field int, text []byte, indices []int) {
 	r.add(field, "string %q %v", text, indices)
 }
-func (r *recorder) Number(field int, text []byte, value float64, indices []int) {
-	r.add(field, "number %s %v %v", text, value, indices)
+func (r *recorder) Number(field int, text []byte, value numeric.Value, indices []int) {
+	r.add(field, "number %s %s %v", text, value.AppendText(nil), indices)
 }
 
 func TestWalk(t *testing.T) {
@@ -123,7 +123,9 @@ func (p *positions) String(field int, text []byte, _ []int) {
 		p.words[name] = append(p.words[name], fmt.Sprintf("%s@%d", word, p.last[field]))
 	}
 }
-func (p *positions) Number(field int, text []byte, _ float64, _ []int) { p.String(field, text, nil) }
+func (p *positions) Number(field int, text []byte, _ numeric.Value, _ []int) {
+	p.String(field, text, nil)
+}
 func (p *positions) Bool(field int, v bool, _ []int) {
 	p.String(field, strconv.AppendBool(nil, v), nil)
 }
@@ -178,8 +180,8 @@ func TestNumberText(t *testing.T) {
 	}
 	for _, test := range tests {
 		text, value := jsontext.ReadNumber([]byte("x"), []byte(test.in))
-		want, _ := strconv.ParseFloat(test.in, 64)
-		if string(text) != "x"+test.want || math.Float64bits(value) != math.Float64bits(want) && test.in != "-0" {
+		want, _ := numeric.Parse(test.in)
+		if string(text) != "x"+test.want || value != want {
 			t.Errorf("%s: text %q, value %v; want %q, %v", test.in, text[1:], value, test.want, want)
 		}
 	}
@@ -252,8 +254,8 @@ func twinWalk(calls map[string]int, path string, v any, indices []int) {
 		}
 	case json.Number:
 		text, _ := jsontext.ReadNumber(nil, []byte(v))
-		f, _ := v.Float64()
-		call("number %s %v %v", text, f, indices)
+		x, _ := numeric.Parse(string(v))
+		call("number %s %s %v", text, x.AppendText(nil), indices)
 	case bool:
 		call("bool %v %v", v, indices)
 	default:
@@ -266,13 +268,13 @@ func twinWalk(calls map[string]int, path string, v any, indices []int) {
 // A counter is a Visitor that does nothing else.
 type counter struct{ n int }
 
-func (c *counter) Field([]byte) int                   { return 0 }
-func (c *counter) Visit(int)                          { c.n++ }
-func (c *counter) Null(int)                           {}
-func (c *counter) Empty(int)                          {}
-func (c *counter) Bool(int, bool, []int)              {}
-func (c *counter) String(int, []byte, []int)          {}
-func (c *counter) Number(int, []byte, float64, []int) {}
+func (c *counter) Field([]byte) int                         { return 0 }
+func (c *counter) Visit(int)                                { c.n++ }
+func (c *counter) Null(int)                                 {}
+func (c *counter) Empty(int)                                {}
+func (c *counter) Bool(int, bool, []int)                    {}
+func (c *counter) String(int, []byte, []int)                {}
+func (c *counter) Number(int, []byte, numeric.Value, []int) {}
 
 func TestWalkAllocates(t *testing.T) {
 	doc := []byte(`{"id":12345678901234567890,"a":"x\ny","b":[1.5,-2e3,{"c":[true,null,"é"]}],"d":{"e":{"f":""}}}`)

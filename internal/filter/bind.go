@@ -4,6 +4,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/apierr"
+	"svc/internal/numeric"
 	"svc/internal/settings"
 	"svc/internal/text"
 	"svc/segment"
@@ -213,8 +214,8 @@ func (c *condition) allowed(info *settings.FieldInfo) (bool, string) {
 type rangeMatch struct {
 	id       segment.FieldID
 	numeric  bool
-	low      *float64 // nil: unbounded
-	high     *float64
+	low      *numeric.Value // nil: unbounded
+	high     *numeric.Value
 	from, to []byte // nil: unbounded
 	after    bool   // the lower bound is exclusive
 	before   bool   // the upper bound is exclusive
@@ -228,17 +229,17 @@ func newRangeMatch(id segment.FieldID, c *condition) rangeMatch {
 	if hasLower {
 		lower = c.values[0]
 		m.from = []byte(lower)
-		m.low, m.numeric = bound64(lower, m.numeric)
+		m.low, m.numeric = numericBound(lower, m.numeric)
 	}
 	if hasUpper {
 		upper = c.values[len(c.values)-1]
 		m.to = []byte(upper)
-		m.high, m.numeric = bound64(upper, m.numeric)
+		m.high, m.numeric = numericBound(upper, m.numeric)
 	}
 	return m
 }
 
-func bound64(s string, numeric bool) (*float64, bool) {
-	x, ok := ParseNumber(s)
-	return &x, numeric && ok
+func numericBound(s string, are bool) (*numeric.Value, bool) {
+	x, ok := numeric.Parse(s)
+	return &x, are && ok
 }

@@ -6,15 +6,17 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"svc/internal/numeric"
 	"svc/internal/text"
 	"svc/segment"
 )
 
 // equalMatch tests for any of some values. A value that reads as a number is looked for as number and as text.
 type equalMatch struct {
-	id      segment.FieldID
-	numbers []float64 // ascending, unique
-	keys    [][]byte  // ascending, unique, not empty: the empty text equals nothing
+	id       segment.FieldID
+	floats   []float64       // ascending, unique
+	integers []numeric.Value // likewise: those that are no float64
+	keys     [][]byte        // ascending, unique, not empty: the empty text equals nothing
 }
 
 func newEqualMatch(id segment.FieldID, values []string) equalMatch {
@@ -27,8 +29,10 @@ func newEqualMatch(id segment.FieldID, values []string) equalMatch {
 	room := make([]byte, 0, size)
 	m.keys = make([][]byte, 0, len(values))
 	for _, v := range values {
-		if x, ok := ParseNumber(v); ok {
-			m.numbers = append(m.numbers, x)
+		if x, ok := numeric.Parse(v); ok && x.Rest == 0 { // nearly all are, and floats are sorted faster
+			m.floats = append(m.floats, x.Float)
+		} else if ok {
+			m.integers = append(m.integers, x)
 		}
 		at := len(room)
 		key := text.FacetKey(room[at:], []byte(v))
@@ -40,8 +44,10 @@ func newEqualMatch(id segment.FieldID, values []string) equalMatch {
 		}
 		m.keys = append(m.keys, slices.Clip(key))
 	}
-	slices.Sort(m.numbers)
-	m.numbers = slices.Compact(m.numbers)
+	slices.Sort(m.floats)
+	m.floats = slices.Compact(m.floats)
+	slices.SortFunc(m.integers, numeric.Value.Compare)
+	m.integers = slices.Compact(m.integers)
 	m.keys = sortKeys(m.keys)
 	return m
 }

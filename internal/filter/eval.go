@@ -8,6 +8,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/numeric"
 	"svc/internal/resultcache"
 	"svc/segment"
 )
@@ -177,7 +178,7 @@ func (m equalMatch) rows(s source, among *roaring.Bitmap) *roaring.Bitmap {
 	c := s.Column(m.id)
 	switch {
 	case c == nil:
-	case among != nil && len(m.numbers)+len(m.keys) <= fewEqual:
+	case among != nil && len(m.floats)+len(m.integers)+len(m.keys) <= fewEqual:
 		m.each(c, func(dst *roaring.Bitmap, ord, _ int) { c.AddNumberRowsAmong(dst, ord, among) },
 			func(dst *roaring.Bitmap, ord, _ int) { c.AddStringRowsAmong(dst, ord, among) }, rows)
 	default:
@@ -189,10 +190,16 @@ func (m equalMatch) rows(s source, among *roaring.Bitmap) *roaring.Bitmap {
 
 // each finds the ordinals of the values in a column and adds their rows.
 func (m equalMatch) each(c *segment.Column, number, text func(dst *roaring.Bitmap, lo, hi int), dst *roaring.Bitmap) {
-	for _, x := range m.numbers {
+	look := func(x numeric.Value) {
 		if ord := c.SearchNumber(x); ord < c.Numbers() && c.Number(ord) == x {
 			number(dst, ord, ord+1)
 		}
+	}
+	for _, x := range m.floats {
+		look(numeric.Value{Float: x})
+	}
+	for _, x := range m.integers {
+		look(x)
 	}
 	for _, key := range m.keys {
 		if ord := c.SearchString(key); ord < c.Strings() && bytes.Equal(c.String(ord), key) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"svc/internal/numeric"
 	"svc/internal/text"
 )
 
@@ -14,8 +15,8 @@ type Pair struct{ Attribute, Value string }
 
 // Key is equal for pairs of which a filter finds the same documents.
 func (p Pair) Key() string {
-	if x, ok := ParseNumber(p.Value); ok {
-		return p.Attribute + "\x00n" + strconv.FormatUint(math.Float64bits(x+0), 16)
+	if x, ok := numeric.Parse(p.Value); ok {
+		return p.Attribute + "\x00n" + strconv.FormatUint(math.Float64bits(x.Float), 16) + "/" + strconv.Itoa(int(x.Rest))
 	}
 	return p.Attribute + "\x00s" + string(text.FacetKey(nil, []byte(p.Value)))
 }

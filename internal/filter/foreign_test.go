@@ -1,9 +1,11 @@
 package filter
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -190,7 +192,7 @@ func TestForeignAgainstDocuments(t *testing.T) {
 			}
 			for _, one := range named {
 				for n, person := range there.docs {
-					x := int(person["x"].(float64))
+					x, _ := strconv.Atoi(string(person["x"].(json.Number)))
 					want = want || fmt.Sprint(one) == fmt.Sprint(n) && !there.live.Deleted.Contains(uint32(n)) && low <= x && x <= high
 				}
 			}

@@ -10,6 +10,7 @@ import (
 
 	"svc/internal/document"
 	"svc/internal/mapped"
+	"svc/internal/numeric"
 	"svc/internal/pace"
 	"svc/internal/settings"
 	"svc/internal/text"
@@ -32,6 +33,9 @@ func (b *batch) rebuild(c *change, next *View, stale *settings.Rebuild) error {
 		r.again = prefixes || len(r.sets) > 0 || len(r.wanted) > 0 && len(f.columnFiles()) >= maxColumnFiles
 		if r.again {
 			c.merge = append(c.merge, f)
+			if err := mapped.Guard(func() error { r.want(f.roundedColumns(next.Fields)); return nil }); err != nil {
+				return err
+			}
 		}
 		if liveCount(r.live) > 0 && (r.again || len(r.wanted) > 0) {
 			plans = append(plans, r)
@@ -95,6 +99,15 @@ func (r *rebuilding) lack(columns []segment.FieldID) {
 	}
 }
 
+// want adds columns to those that the segment lacks.
+func (r *rebuilding) want(columns []segment.FieldID) {
+	for _, id := range columns {
+		r.rows.Or(r.file.Present(id))
+	}
+	r.wanted = append(r.wanted, columns...)
+	slices.Sort(r.wanted)
+}
+
 // documents returns how many are read.
 func (r *rebuilding) documents() int {
 	if r.again {
@@ -152,16 +165,7 @@ func newColumnCollector(ctx context.Context, b *batch, fields *settings.Fields, 
 // collect reads the first columns of those that are wanted, as many as the share of the memory holds, but one at least. n says how many.
 // The set has so many rows: those of the segment, or those of the segment that it becomes.
 func (c *columnCollector) collect(r *rebuilding, rows int, wanted []segment.FieldID) (set *segment.ColumnSet, n int, err error) {
-	c.wanted, c.columns, c.handles = wanted, segment.NewColumnSet(rows, wanted), make(map[string]int)
-	c.parents = make(map[string]bool)
-	for _, id := range wanted {
-		name := c.fields.Info(id).Name
-		for at, char := range name {
-			if char == '.' {
-				c.parents[name[:at]] = true
-			}
-		}
-	}
+	c.begin(rows, wanted)
 	read := docReader{b: c.b}
 	defer func() { _ = read.close() }() // what stays goes at the next open
 	from := r.rows
@@ -184,15 +188,37 @@ func (c *columnCollector) collect(r *rebuilding, rows int, wanted []segment.Fiel
 			}
 		}
 		c.pace.Yield()
-		doc, err := read.stored(r.live, row)
-		if err != nil {
+		if err := c.read(&read, r.live, row); err != nil {
 			return nil, 0, err
-		}
-		if err := document.Walk(doc, c); err != nil {
-			return nil, 0, fmt.Errorf("cannot index the document %s: %w", r.live.ExternalID(row), err)
 		}
 	}
 	return c.columns, len(c.wanted), nil
+}
+
+// begin makes empty columns of so many rows.
+func (c *columnCollector) begin(rows int, wanted []segment.FieldID) {
+	c.wanted, c.columns, c.handles = wanted, segment.NewColumnSet(rows, wanted), make(map[string]int)
+	c.parents = make(map[string]bool)
+	for _, id := range wanted {
+		name := c.fields.Info(id).Name
+		for at, char := range name {
+			if char == '.' {
+				c.parents[name[:at]] = true
+			}
+		}
+	}
+}
+
+// read adds what a document has to the row c.row of the columns.
+func (c *columnCollector) read(r *docReader, l segment.Live, row segment.Row) error {
+	doc, err := r.stored(l, row)
+	if err != nil {
+		return err
+	}
+	if err := document.Walk(doc, c); err != nil {
+		return fmt.Errorf("cannot index the document %s: %w", l.ExternalID(row), err)
+	}
+	return nil
 }
 
 // spare leaves out the second half of the columns while they take more than the share of the memory.
@@ -248,7 +274,7 @@ func (c *columnCollector) String(field int, s []byte, _ []int) {
 }
 
 // Number implements document.Visitor.
-func (c *columnCollector) Number(field int, _ []byte, value float64, _ []int) {
+func (c *columnCollector) Number(field int, _ []byte, value numeric.Value, _ []int) {
 	if field != notWanted {
 		c.columns.Number(c.row, segment.FieldID(field), value)
 	}

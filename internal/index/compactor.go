@@ -181,8 +181,8 @@ func (f *failure) again() {
 	f.until = time.Now().Add(f.pause)
 }
 
-// compactOnce plans on the current segments that no merge has, and does the smallest
-// merge with more than min and at most max bytes. It reports whether there was one.
+// compactOnce plans on the current segments that no merge has, and does the smallest merge with more than min and at most max bytes;
+// where none is due, it writes a segment again whose columns were rounded. It reports whether it did anything.
 func (ix *Index) compactOnce(ctx context.Context, o mergeplan.Options, min, max int64, throttle func(context.Context, int) error) (bool, error) {
 	base, err := ix.PlainView()
 	if err != nil {
@@ -192,6 +192,11 @@ func (ix *Index) compactOnce(ctx context.Context, o mergeplan.Options, min, max 
 	for _, m := range base.plan(o) {
 		if m.Bytes > min && m.Bytes <= max {
 			return ix.mergeSegments(ctx, base, m.Inputs, throttle)
+		}
+	}
+	for i, f := range base.files {
+		if n := f.Info().Bytes; n > min && n <= max && !ix.merges.isBusy(f) && len(f.roundedColumns(base.Fields)) > 0 {
+			return ix.mergeSegments(ctx, base, []int{i}, throttle)
 		}
 	}
 	return false, nil
@@ -250,7 +255,14 @@ func (ix *Index) mergeSegments(ctx context.Context, base *View, inputs []int, th
 }
 
 // mergeFiles writes the live rows of segments as one new segment under v's settings. What no embedder of v needs is left out.
+// columns, if there are any, have those that were rounded among them.
 func (ix *Index) mergeFiles(ctx context.Context, v *View, lives []segment.Live, columns *segment.ColumnSet, vectors []*segment.VectorSet, throttle func(context.Context, int) error) (*file, error) {
+	if columns == nil {
+		var err error
+		if columns, err = ix.exactColumns(ctx, v, lives, throttle); err != nil {
+			return nil, fmt.Errorf("cannot read columns of index %s again: %w", ix.UID(), err)
+		}
+	}
 	return ix.mergeTo(ctx, lives, segment.MergeOptions{
 		KeepColumn:   func(id segment.FieldID) bool { return v.Fields.Info(id).Column },
 		Columns:      columns,
@@ -306,7 +318,8 @@ func (ix *Index) Compact(ctx context.Context, batch uint64, p Progress) (before,
 	}
 	defer base.Release()
 	before = base.size.SegmentBytes
-	if len(base.files) == 0 || len(base.files) == 1 && base.Segments[0].Deleted == nil && len(base.beside[0]) == 0 && !base.hasStrayVectors() {
+	if len(base.files) == 0 || len(base.files) == 1 && base.Segments[0].Deleted == nil && len(base.beside[0]) == 0 && !base.hasStrayVectors() &&
+		len(base.files[0].roundedColumns(base.Fields)) == 0 {
 		return before, before, ctx.Err()
 	}
 	r.enter(0, compactSteps, 1)

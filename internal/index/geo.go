@@ -4,8 +4,8 @@ import (
 	"errors"
 
 	"svc/internal/document"
-	"svc/internal/filter"
 	"svc/internal/jsontext"
+	"svc/internal/numeric"
 	"svc/internal/settings"
 )
 
@@ -66,7 +66,7 @@ func degrees(v []byte) (float64, bool) {
 	} else if len(v) == 0 || v[0] != '-' && (v[0] < '0' || v[0] > '9') {
 		return 0, false
 	}
-	return filter.ParseNumber(string(v))
+	return numeric.ParseFloat(string(v))
 }
 
 func excerpt(v []byte) string {

@@ -244,7 +244,7 @@ func dump(t testing.TB, v *View) string {
 			for it := alive.Iterator(); it.HasNext(); {
 				row := it.Next()
 				for _, ord := range c.RowNumbers(nil, segment.Row(row)) {
-					add("number of "+info.Name, "%s:%g", id(row), c.Number(int(ord)))
+					add("number of "+info.Name, "%s:%s", id(row), c.Number(int(ord)).AppendText(nil))
 				}
 				for _, ord := range c.RowStrings(nil, segment.Row(row)) {
 					add("string of "+info.Name, "%s:%q", id(row), c.String(int(ord)))

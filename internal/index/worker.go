@@ -8,6 +8,7 @@ import (
 
 	"svc/internal/document"
 	"svc/internal/mapped"
+	"svc/internal/numeric"
 	"svc/internal/settings"
 	"svc/internal/text"
 	"svc/segment"
@@ -299,7 +300,7 @@ func (k *worker) String(field int, s []byte, indices []int) {
 }
 
 // Number implements document.Visitor.
-func (k *worker) Number(field int, s []byte, value float64, _ []int) {
+func (k *worker) Number(field int, s []byte, value numeric.Value, _ []int) {
 	f := &k.fields[field]
 	k.words(f, s, nil)
 	if f.column {

@@ -4,57 +4,67 @@ import (
 	"bytes"
 	"math"
 	"strconv"
+
+	"svc/internal/numeric"
 )
 
 // AppendNumber appends the text of a JSON number as it is indexed and formatted.
-func AppendNumber(dst, number []byte) []byte {
-	dst, _ = ReadNumber(dst, number)
+func AppendNumber(dst, text []byte) []byte {
+	dst, _ = ReadNumber(dst, text)
 	return dst
 }
 
 // ReadNumber appends the text of a JSON number as it is indexed: an integer of 64 bits in its digits, any other number in
 // its shortest decimal form, with an exponent below 1e-5 and from 1e16. It returns the value, too.
-func ReadNumber(dst, number []byte) (text []byte, value float64) {
-	if IsInteger(number) {
-		if len(number) < 16 {
-			return append(dst, number...), float64(smallInteger(number))
+func ReadNumber(dst, text []byte) (shown []byte, value numeric.Value) {
+	if IsInteger(text) {
+		if len(text) < 16 {
+			return append(dst, text...), numeric.Value{Float: float64(smallInteger(text))}
 		}
-		if number[0] == '-' {
-			if n, err := strconv.ParseInt(string(number), 10, 64); err == nil {
-				return append(dst, number...), float64(n)
+		if text[0] == '-' {
+			if n, err := strconv.ParseInt(string(text), 10, 64); err == nil {
+				return append(dst, text...), numeric.OfInt(n)
 			}
-		} else if n, err := strconv.ParseUint(string(number), 10, 64); err == nil {
-			return append(dst, number...), float64(n)
+		} else if n, err := strconv.ParseUint(string(text), 10, 64); err == nil {
+			return append(dst, text...), numeric.OfUint(n)
 		}
 	}
-	value, _ = strconv.ParseFloat(string(number), 64)
-	value = min(max(value, -math.MaxFloat64), math.MaxFloat64)
-	return AppendFloat(dst, value), value
+	f, _ := strconv.ParseFloat(string(text), 64)
+	f = min(max(f, -math.MaxFloat64), math.MaxFloat64)
+	return AppendFloat(dst, f), numeric.Of(f)
 }
 
 // IsInteger reports whether a JSON number is written as an integer. "-0" is not one.
-func IsInteger(number []byte) bool {
-	for _, c := range number {
+func IsInteger(text []byte) bool {
+	for _, c := range text {
 		if c == '.' || c|0x20 == 'e' {
 			return false
 		}
 	}
-	return string(number) != "-0"
+	return string(text) != "-0"
 }
 
 // smallInteger reads an integer of at most 18 digits.
-func smallInteger(number []byte) (n int64) {
-	digits := number
-	if number[0] == '-' {
-		digits = number[1:]
+func smallInteger(text []byte) (n int64) {
+	digits := text
+	if text[0] == '-' {
+		digits = text[1:]
 	}
 	for _, c := range digits {
 		n = n*10 + int64(c-'0')
 	}
-	if number[0] == '-' {
+	if text[0] == '-' {
 		return -n
 	}
 	return n
+}
+
+// AppendValue appends v as AppendFloat does, but integers from 2⁵³ on by their digits, which tell neighbours apart.
+func AppendValue(dst []byte, v numeric.Value) []byte {
+	if text, ok := v.AppendInteger(dst); ok {
+		return text
+	}
+	return AppendFloat(dst, v.Float)
 }
 
 // AppendFloat appends f in the shortest decimal form that tells it from all others of its type, and that always shows that it

@@ -47,6 +47,7 @@ var layers = [][]string{
 	{"internal/vfs", "internal/powercut", "internal/resultcache", "internal/trace", "internal/manual"},
 	{"internal/turns"},
 	{"internal/apierr", "internal/binfmt", "internal/budget", "internal/invariant", "internal/logs", "internal/logs/logstest", "internal/outbound", "internal/socket", "internal/shard", "internal/geo", "internal/pace", "internal/jsontext"},
+	{"internal/numeric"},
 }
 
 // only lists what one or a few packages may import, and what to do elsewhere.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"svc/internal/numeric"
 	"svc/internal/resultcache"
 	"svc/segment"
 )
@@ -179,7 +180,7 @@ func (n *numberer) add(young []int, own *resultcache.Shelf) *Numbers {
 // lookAllUp returns the numbers of segments that have none yet, each value of which is looked up in those that have. What is not found
 // there gets new numbers.
 func (n *numberer) lookAllUp(segments []int, count *int) [][]uint32 {
-	freshStrings, freshNumbers := map[string]uint32{}, map[float64]uint32{}
+	freshStrings, freshFloats, freshNumbers := map[string]uint32{}, map[float64]uint32{}, map[numeric.Value]uint32{}
 	all := make([][]uint32, len(segments))
 	for k, i := range segments {
 		of := make([]uint32, n.size(i))
@@ -190,7 +191,11 @@ func (n *numberer) lookAllUp(segments []int, count *int) [][]uint32 {
 			case n.strings:
 				found = number(freshStrings, string(n.columns[i].String(ord)), count)
 			default:
-				found = number(freshNumbers, n.columns[i].Number(ord), count)
+				if x := n.columns[i].Number(ord); x.Rest == 0 { // maps of floats are quicker
+					found = number(freshFloats, x.Float, count)
+				} else {
+					found = number(freshNumbers, x, count)
+				}
 			}
 			of[ord] = found
 		}
@@ -311,8 +316,7 @@ func (n *numberer) hash(seg, ord int) uint64 {
 	if n.strings {
 		return xxhash.Sum64(n.columns[seg].String(ord))
 	}
-	h := math.Float64bits(n.columns[seg].Number(ord)+0) * 0x9e3779b97f4a7c15 // a column has no −0
-	return h ^ h>>29
+	return n.columns[seg].Number(ord).Hash()
 }
 
 func (n *numberer) same(seg, ord, other, at int) bool {

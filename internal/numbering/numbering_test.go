@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"svc/internal/numeric"
 	"svc/internal/resultcache"
 	"svc/internal/vfs"
 	"svc/segment"
@@ -19,7 +20,7 @@ type file struct {
 }
 
 // newFile makes a segment whose rows have these numbers and strings in field 0.
-func newFile(t *testing.T, fs vfs.FS, memory *resultcache.Cache, name string, numbers []float64, strings []string) file {
+func newFile(t *testing.T, fs vfs.FS, memory *resultcache.Cache, name string, numbers []numeric.Value, strings []string) file {
 	t.Helper()
 	b := segment.NewBuilder(segment.BuilderOptions{})
 	for row := range max(len(numbers), len(strings), 1) {
@@ -64,10 +65,14 @@ func TestNumbersAreThoseOfValues(t *testing.T) {
 		if round == 63 {
 			files = files[:0]
 		}
-		var numbers []float64
+		var numbers []numeric.Value
 		var strings []string
 		for range rng.IntN(n + 1) {
-			numbers = append(numbers, float64(rng.IntN(2*n))/2)
+			x := numeric.Of(float64(rng.IntN(2*n)) / 2)
+			if round%2 == 0 && rng.IntN(2) == 0 {
+				x = numeric.OfUint(1<<62 + uint64(rng.IntN(2*n))*200)
+			}
+			numbers = append(numbers, x)
 		}
 		for range rng.IntN(n + 1) {
 			strings = append(strings, fmt.Sprint(rng.IntN(3*n)))
@@ -131,9 +136,9 @@ func TestNumbersAreThoseOfValues(t *testing.T) {
 func TestNumbersOfSeveralBases(t *testing.T) {
 	fs, memory := vfs.NewMem(), resultcache.New(64<<20)
 	rng := rand.New(rand.NewPCG(1, 2))
-	draw := func(n int) (numbers []float64) {
+	draw := func(n int) (numbers []numeric.Value) {
 		for _, x := range rng.Perm(4 * n)[:n] {
-			numbers = append(numbers, float64(x))
+			numbers = append(numbers, numeric.Of(float64(x)))
 		}
 		return numbers
 	}
@@ -149,15 +154,22 @@ func TestNumbersOfSeveralBases(t *testing.T) {
 	}
 }
 
+func floats(all ...float64) (values []numeric.Value) {
+	for _, x := range all {
+		values = append(values, numeric.Of(x))
+	}
+	return values
+}
+
 // TestNumbersOfOneLargeSegment numbers a segment that has nearly all values and small ones, which share some with it and with each other.
 func TestNumbersOfOneLargeSegment(t *testing.T) {
 	fs, memory := vfs.NewMem(), resultcache.New(64<<20)
-	var all []float64
+	var all []numeric.Value
 	for i := range 2<<chunkBits + 7 {
-		all = append(all, float64(2*i))
+		all = append(all, numeric.Of(float64(2*i)))
 	}
 	large := newFile(t, fs, memory, "large.seg", all, nil)
-	a, b := newFile(t, fs, memory, "a.seg", []float64{1, 2, 4, 99, 1e9}, nil), newFile(t, fs, memory, "b.seg", []float64{-1, 2, 99, 1e9}, nil)
+	a, b := newFile(t, fs, memory, "a.seg", floats(1, 2, 4, 99, 1e9), nil), newFile(t, fs, memory, "b.seg", floats(-1, 2, 99, 1e9), nil)
 	none := newFile(t, fs, memory, "none.seg", nil, []string{"x"})
 	columns := []Column{{a.Column(0), a.shelf}, {large.Column(0), large.shelf}, {none.Column(0), none.shelf}, {}, {b.Column(0), b.shelf}}
 	for range 2 {
@@ -188,10 +200,10 @@ func TestNumbersOfEqualHashes(t *testing.T) {
 	fs, memory := vfs.NewMem(), resultcache.New(64<<20)
 	var columns []Column
 	for i := range 3 {
-		var values []float64
+		var values []numeric.Value
 		for k, x := range alike {
 			if k%(i+2) == 0 && !math.IsNaN(x) && !math.IsInf(x, 0) {
-				values = append(values, x)
+				values = append(values, numeric.Of(x))
 			}
 		}
 		f := newFile(t, fs, memory, fmt.Sprint(i, ".seg"), values, nil)
@@ -207,7 +219,7 @@ func TestNumbersOfEqualHashes(t *testing.T) {
 // checkNumbers reports values of several segments with several numbers, and numbers of several values.
 func checkNumbers(t *testing.T, columns []Column, got *Numbers) {
 	t.Helper()
-	ofValue, ofNumber := map[float64]uint32{}, map[uint32]float64{}
+	ofValue, ofNumber := map[numeric.Value]uint32{}, map[uint32]numeric.Value{}
 	for i, c := range columns {
 		if c.Column == nil {
 			continue

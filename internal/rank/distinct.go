@@ -6,6 +6,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/numbering"
+	"svc/internal/numeric"
 	"svc/segment"
 	"svc/segment/rowlist"
 )
@@ -140,7 +141,7 @@ func (d *Distinct) unlike(r rows) rows {
 }
 
 // excludeNumber excludes the documents of segments other than seg that have a number.
-func (d *Distinct) excludeNumber(seg int, x float64) {
+func (d *Distinct) excludeNumber(seg int, x numeric.Value) {
 	for i, c := range d.columns {
 		if c == nil || i == seg {
 			continue

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/numeric"
 	"svc/internal/query"
 	"svc/internal/resultcache"
 	"svc/internal/settings"
@@ -149,7 +151,10 @@ func addField(b *segment.Builder, ix *Index, name string, values []any, stale bo
 			b.String(id, text.FacetKey(nil, []byte(s)), []byte(s))
 		case float64:
 			s = formatNumber(v)
-			b.Number(id, v)
+			b.Number(id, numeric.Of(v))
+		case int64:
+			s = strconv.FormatInt(v, 10)
+			b.Number(id, numeric.OfInt(v))
 		}
 		if stale || ix.Fields.Info(id).Searchable {
 			ix.Analyzer.Index(&p, []byte(s), nil, func(w []byte, at uint16) { b.Word(id, w, at) })

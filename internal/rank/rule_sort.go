@@ -6,6 +6,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/jsontext"
 	"svc/segment"
 )
 
@@ -49,7 +50,8 @@ func (r *fieldSort) details(d *detailWriter, parts []part) int {
 	d.open(r.key)
 	switch v := &parts[0].value; v.Class {
 	case OfNumber:
-		d.number("value", v.Number)
+		d.name("value")
+		d.dst = jsontext.AppendValue(d.dst, v.Numeric())
 	case OfText:
 		d.string("value", string(v.Text))
 	default:
@@ -86,7 +88,7 @@ func valueOf(c *segment.Column, row uint32, desc bool, ordinals *[]uint32) SortV
 	}
 	first := emptyStrings(c)
 	if *ordinals = c.RowNumbers((*ordinals)[:0], segment.Row(row)); len(*ordinals) > 0 {
-		return SortValue{Class: OfNumber, Number: c.Number(pick())}
+		return NumberValue(c.Number(pick()))
 	}
 	*ordinals = c.RowStrings((*ordinals)[:0], segment.Row(row))
 	if first > 0 && len(*ordinals) > 0 && (*ordinals)[0] == 0 {
@@ -257,7 +259,7 @@ func (c *columnCursor) size(class ValueClass) int {
 
 func (c *columnCursor) value(class ValueClass) SortValue {
 	if class == OfNumber {
-		return SortValue{Class: OfNumber, Number: c.column.Number(c.next)}
+		return NumberValue(c.column.Number(c.next))
 	}
 	return SortValue{Class: OfText, Text: c.column.String(c.next)}
 }

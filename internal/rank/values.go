@@ -3,6 +3,8 @@ package rank
 import (
 	"bytes"
 	"cmp"
+
+	"svc/internal/numeric"
 )
 
 // ValueClass orders what a field can hold, in both directions of a sort: numbers before strings before nothing.
@@ -18,10 +20,19 @@ const (
 // SortValue is what a document, or all of a bucket, is sorted by.
 type SortValue struct {
 	Class    ValueClass
-	Number   float64 // distance in metres of a place
+	Rest     int16   // of a number: as in numeric.Value
+	Number   float64 // likewise its Float; distance in metres of a place
 	Text     []byte  // normalised; memory of the view
 	Lat, Lng float64 // of a place, in degrees
 }
+
+// NumberValue is what is sorted by a number.
+func NumberValue(x numeric.Value) SortValue {
+	return SortValue{Class: OfNumber, Rest: x.Rest, Number: x.Float}
+}
+
+// Numeric returns the number of one of OfNumber.
+func (v *SortValue) Numeric() numeric.Value { return numeric.Value{Float: v.Number, Rest: v.Rest} }
 
 // Compare orders values in the direction of a sort: those that come first are smaller.
 func (v *SortValue) Compare(o *SortValue, desc bool) int {
@@ -31,7 +42,9 @@ func (v *SortValue) Compare(o *SortValue, desc bool) int {
 	c := 0
 	switch v.Class {
 	case OfNumber, OfPlace:
-		c = cmp.Compare(v.Number, o.Number)
+		if c = cmp.Compare(v.Number, o.Number); c == 0 {
+			c = int(v.Rest) - int(o.Rest)
+		}
 	case OfText:
 		c = bytes.Compare(v.Text, o.Text)
 	}

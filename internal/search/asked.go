@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"svc/internal/numeric"
 	"svc/internal/settings"
 )
 
@@ -174,6 +175,18 @@ func readCount(number []byte, most int) (int, error) {
 		err = nil // n is the largest uint64
 	}
 	return int(min(n, uint64(most))), err
+}
+
+// readNumber parses the number of a document.
+func readNumber(number []byte) (numeric.Value, error) {
+	if len(number) > maxNumber {
+		return numeric.Value{}, errNumber
+	}
+	x, ok := numeric.Parse(string(number))
+	if !ok {
+		return numeric.Value{}, errNumber
+	}
+	return x, nil
 }
 
 // readFloat parses a finite number.

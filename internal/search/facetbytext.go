@@ -2,16 +2,16 @@ package search
 
 import (
 	"bytes"
-	"math"
 	"slices"
-	"strconv"
+
+	"svc/internal/numeric"
 )
 
 // A number of few candidates is listed by its text, so that all numbers that they have are looked at to show the first hundred.
 
 // countedNumber is a number that so many candidates have.
 type countedNumber struct {
-	number float64
+	number numeric.Value
 	count  int
 }
 
@@ -29,7 +29,7 @@ func firstByText(sources []*facetSource, limit int) []facetValue {
 	var first []shown // a heap, the last of them first
 	for _, n := range countedNumbers(sources) {
 		at := len(texts)
-		texts = appendNumber(texts, n.number)
+		texts = n.number.AppendText(texts)
 		s := shown{at, len(texts), n}
 		if len(first) == limit && behind(s, first[0]) {
 			texts = texts[:at]
@@ -76,10 +76,10 @@ func countedNumbers(sources []*facetSource) []countedNumber {
 func addedNumbers(a, b []countedNumber) []countedNumber {
 	sum := make([]countedNumber, 0, len(a)+len(b))
 	for len(a) > 0 && len(b) > 0 {
-		switch {
-		case a[0].number < b[0].number:
+		switch c := a[0].number.Compare(b[0].number); {
+		case c < 0:
 			sum, a = append(sum, a[0]), a[1:]
-		case a[0].number > b[0].number:
+		case c > 0:
 			sum, b = append(sum, b[0]), b[1:]
 		default:
 			sum = append(sum, countedNumber{a[0].number, a[0].count + b[0].count})
@@ -87,12 +87,4 @@ func addedNumbers(a, b []countedNumber) []countedNumber {
 		}
 	}
 	return append(append(sum, a...), b...)
-}
-
-// appendNumber appends the text that a number is shown as.
-func appendNumber(dst []byte, x float64) []byte {
-	if i := int64(x); float64(i) == x && -1e15 < x && x < 1e15 && (i != 0 || !math.Signbit(x)) {
-		return strconv.AppendInt(dst, i, 10)
-	}
-	return strconv.AppendFloat(dst, x, 'f', -1, 64)
 }

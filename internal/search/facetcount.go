@@ -7,6 +7,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/numeric"
 	"svc/segment"
 )
 
@@ -145,7 +146,7 @@ type facetSource struct {
 	less    *ordinalCounts // of those among them that do not count; nil: none
 	size    int            // ordinals
 	at      int            // the ordinal that a walk has come to
-	number  float64        // its value
+	number  numeric.Value  // its value
 	key     []byte
 }
 
@@ -188,7 +189,7 @@ func (s *facetSource) count(ord int) int {
 }
 
 // span returns the least and the largest number that a candidate has.
-func (s *facetSource) span() (low, high float64, ok bool) {
+func (s *facetSource) span() (low, high numeric.Value, ok bool) {
 	for ord := s.all.up(0); ord < s.size; ord = s.all.up(ord + 1) {
 		if s.all.of(ord) > 0 {
 			low, ok = s.in.column.Number(ord), true
@@ -200,7 +201,7 @@ func (s *facetSource) span() (low, high float64, ok bool) {
 			return low, s.in.column.Number(ord), true
 		}
 	}
-	return 0, 0, false
+	return low, low, false
 }
 
 // load looks at the value of the ordinal at; ok is false when there is none.
@@ -218,15 +219,10 @@ func (s *facetSource) load() bool {
 
 // compare orders the values that two sources have come to.
 func (s *facetSource) compare(o *facetSource) int {
-	switch {
-	case s.all.strings:
+	if s.all.strings {
 		return bytes.Compare(s.key, o.key)
-	case s.number < o.number:
-		return -1
-	case s.number > o.number:
-		return 1
 	}
-	return 0
+	return s.number.Compare(o.number)
 }
 
 // above returns the first ordinal whose value is larger than that which o has come to.

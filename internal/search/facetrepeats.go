@@ -60,17 +60,7 @@ func (c *facetColumn) compare(ord int, o *facetColumn, other int) int {
 	if c.strings {
 		return bytes.Compare(c.column.String(ord), o.column.String(other))
 	}
-	return compareNumbers(c.column.Number(ord), o.column.Number(other))
-}
-
-func compareNumbers(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
+	return c.column.Number(ord).Compare(o.column.Number(other))
 }
 
 // hash returns 32 bits of a value.
@@ -78,11 +68,7 @@ func (c *facetColumn) hash(ord int) uint32 {
 	if c.strings {
 		return uint32(xxhash.Sum64(c.column.String(ord)))
 	}
-	x := c.column.Number(ord)
-	if x == 0 {
-		x = 0 // and not −0, which is equal
-	}
-	return uint32(math.Float64bits(x) * 0x9e3779b97f4a7c15 >> 32)
+	return uint32(c.column.Number(ord).Hash() >> 32)
 }
 
 // repeatsOf returns the repeats of each of the columns, which are those of one field in all segments of a view; false where they

@@ -15,6 +15,7 @@ import (
 	"svc/internal/apierr"
 	"svc/internal/index"
 	"svc/internal/jsontext"
+	"svc/internal/numeric"
 	"svc/internal/rank"
 	"svc/internal/settings"
 	"svc/internal/turns"
@@ -25,7 +26,7 @@ import (
 // value of several segments is one facetValue.
 type facetValue struct {
 	isNumber bool
-	number   float64
+	number   numeric.Value
 	key      []byte // of a string: normalised
 	shown    []byte // of a number: nil until it is known to be shown
 	count    int
@@ -65,7 +66,7 @@ type facet struct {
 	name     string
 	byCount  bool // the order of values
 	values   []facetValue
-	min, max float64
+	min, max numeric.Value
 	numbers  bool // min and max are set
 }
 
@@ -160,8 +161,7 @@ func distribution(ctx context.Context, v *index.View, fields []facetField, found
 			if c.Numbers() > 0 {
 				source := newFacetSource(&counts, field.id, in, false, looked, 0, duplicates)
 				if low, high, ok := source.span(); ok {
-					f.addNumber(low)
-					f.addNumber(high)
+					f.addNumbers(low, high)
 					numbers = append(numbers, source)
 				}
 			}
@@ -234,12 +234,18 @@ func (m *facetMemory) mixedValues(numbers, strings []*facetSource, limit int, fe
 	return append(kept, topValues(values[len(first):], limit-len(kept), byCount)...)
 }
 
-func (f *facet) addNumber(x float64) {
+// addNumbers takes the least and the largest of some numbers into the statistics.
+func (f *facet) addNumbers(low, high numeric.Value) {
 	if !f.numbers {
-		f.numbers, f.min, f.max = true, x, x
+		f.numbers, f.min, f.max = true, low, high
 		return
 	}
-	f.min, f.max = math.Min(f.min, x), math.Max(f.max, x)
+	if low.Compare(f.min) < 0 {
+		f.min = low
+	}
+	if high.Compare(f.max) > 0 {
+		f.max = high
+	}
 }
 
 // columnCounts counts how many rows have each ordinal of a column.
@@ -309,7 +315,7 @@ func (v *facetValue) first() segment.DocID {
 func (v *facetValue) compare(o *facetValue) int {
 	switch {
 	case v.isNumber && o.isNumber:
-		return cmp.Compare(v.number, o.number)
+		return v.number.Compare(o.number)
 	case v.isNumber:
 		return -1
 	case o.isNumber:
@@ -321,7 +327,7 @@ func (v *facetValue) compare(o *facetValue) int {
 // showNumber makes the text of a number.
 func (v *facetValue) showNumber() {
 	if v.isNumber && v.shown == nil {
-		v.shown = appendNumber(nil, v.number)
+		v.shown = v.number.AppendText(nil)
 	}
 }
 
@@ -562,9 +568,9 @@ func appendStats(dst []byte, facets []facet) []byte {
 		first = false
 		dst = jsontext.AppendQuoted(dst, f.name)
 		dst = append(dst, `:{"min":`...)
-		dst = jsontext.AppendFloat(dst, f.min)
+		dst = jsontext.AppendValue(dst, f.min)
 		dst = append(dst, `,"max":`...)
-		dst = jsontext.AppendFloat(dst, f.max)
+		dst = jsontext.AppendValue(dst, f.max)
 		dst = append(dst, '}')
 	}
 	return append(dst, '}')

@@ -152,12 +152,8 @@ func mergeFacets(merging *Reading, indexes []indexFacets, limit *int) []facet {
 				continue
 			}
 			lists[i] = append(lists[i], f.values)
-			switch m := &merged[i]; {
-			case !f.numbers:
-			case !m.numbers:
-				m.numbers, m.min, m.max = true, f.min, f.max
-			default:
-				m.min, m.max = math.Min(m.min, f.min), math.Max(m.max, f.max)
+			if f.numbers {
+				merged[i].addNumbers(f.min, f.max)
 			}
 		}
 	}

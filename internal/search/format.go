@@ -13,6 +13,7 @@ import (
 	"svc/internal/document"
 	"svc/internal/index"
 	"svc/internal/jsontext"
+	"svc/internal/numeric"
 	"svc/internal/query"
 	"svc/internal/settings"
 	"svc/internal/text"
@@ -513,7 +514,7 @@ func (w *positionWalker) hold(more int) error {
 	return nil
 }
 
-func (w *positionWalker) Number(field int, value []byte, _ float64, indices []int) {
+func (w *positionWalker) Number(field int, value []byte, _ numeric.Value, indices []int) {
 	w.String(field, value, indices)
 }
 

@@ -2,9 +2,7 @@ package search
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"strconv"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -100,10 +98,10 @@ var (
 	numberValues = columnValues{
 		(*segment.Column).Numbers,
 		func(a *segment.Column, i int, b *segment.Column, j int) int {
-			return cmp.Compare(a.Number(i), b.Number(j))
+			return a.Number(i).Compare(b.Number(j))
 		},
 		func(k *columnCounts) []uint32 { return k.numbers },
-		func(c *segment.Column, ord int) string { return strconv.FormatFloat(c.Number(ord), 'f', -1, 64) },
+		func(c *segment.Column, ord int) string { return string(c.Number(ord).AppendText(nil)) },
 	}
 	stringValues = columnValues{
 		(*segment.Column).Strings,

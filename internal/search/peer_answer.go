@@ -13,13 +13,15 @@ import (
 
 	"svc/internal/budget"
 	"svc/internal/document"
+	"svc/internal/numeric"
 	"svc/internal/rank"
 	"svc/internal/text"
 	"svc/internal/turns"
 )
 
 // PeerType is the content type of an answer as instances of svc give it to each other, which takes no parser. Whoever does not ask for
-// it gets JSON. Its layout, with numbers as varints, floats as 8 bytes little endian, and texts after their lengths:
+// it gets JSON. Its layout, with integers as varints, floats as 8 bytes little endian, numbers of documents as a float and the varint
+// of their rest (numeric.Value), and texts after their lengths:
 //
 //	the hits as they are shown, one after the other, each with the member "_federation":null
 //	milliseconds, total, 1 if vectors searched, object of query vectors or "", array of metadata or ""
@@ -30,7 +32,9 @@ import (
 //	4 bytes: the length of the hits
 //
 // A value has a byte with its kind and, at the fourth bit, whether it is descending; then a score, or a class and what is of that class.
-const PeerType = "application/vnd.svc.hits-1"
+//
+// Until hits-1 the numbers of documents were floats. Instances that know no later form are given JSON, and give it.
+const PeerType = "application/vnd.svc.hits-2"
 
 const (
 	peerMember   = `"_federation":null`
@@ -157,7 +161,9 @@ func appendPeerValue(b []byte, v *rank.ScoreValue, weight float64) []byte {
 	}
 	b = append(b, kind, byte(class))
 	switch class {
-	case rank.OfNumber, rank.OfPlace:
+	case rank.OfNumber:
+		b = appendNumber(b, v.Sort.Numeric())
+	case rank.OfPlace:
 		b = appendFloat64(b, v.Sort.Number)
 	case rank.OfText:
 		b = appendText(b, v.Sort.Text)
@@ -176,7 +182,7 @@ func appendPeerFacets(b []byte, indexes []indexFacets) []byte {
 			f := &ix.facets[i]
 			b = appendFlag(appendText(b, f.name), f.numbers)
 			if f.numbers {
-				b = appendFloat64(appendFloat64(b, f.min), f.max)
+				b = appendNumber(appendNumber(b, f.min), f.max)
 			}
 			b = binary.AppendUvarint(b, uint64(len(f.values)))
 			values, keys = asShown(values[:0], keys[:0], f.values)
@@ -214,6 +220,11 @@ func appendText[T string | []byte](b []byte, s T) []byte {
 
 func appendFloat64(b []byte, x float64) []byte {
 	return binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
+}
+
+// appendNumber appends a number exactly.
+func appendNumber(b []byte, x numeric.Value) []byte {
+	return binary.AppendVarint(appendFloat64(b, x.Float), int64(x.Rest))
 }
 
 func appendFlag(b []byte, flag bool) []byte {
@@ -290,6 +301,17 @@ func (p *peerReader) float() float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		p.left, p.bad = nil, true
 		return 0
+	}
+	return x
+}
+
+// exact reads what appendNumber appended.
+func (p *peerReader) exact() numeric.Value {
+	x := numeric.Of(p.float())
+	rest := p.number()
+	if x.Rest = int16(rest>>1) ^ -int16(rest&1); rest > math.MaxUint16 || !x.Exact() {
+		p.left, p.bad = nil, true
+		return numeric.Value{}
 	}
 	return x
 }
@@ -433,7 +455,9 @@ func (p *peerReader) value() (v rank.ScoreValue) {
 	case rank.OfNothing:
 	case rank.OfText:
 		v.Sort.Text = p.text()
-	case rank.OfNumber, rank.OfPlace:
+	case rank.OfNumber:
+		v.Sort = rank.NumberValue(p.exact())
+	case rank.OfPlace:
 		v.Sort.Number = p.float()
 	default:
 		p.bad = true
@@ -492,7 +516,7 @@ func (p *peerReader) facet(of *AskedFacets) (f facet, err error) {
 		f.name = string(name)
 	}
 	if f.numbers = p.byte() != 0; f.numbers {
-		f.min, f.max = p.float(), p.float()
+		f.min, f.max = p.exact(), p.exact()
 	}
 	n := p.count(leastPeerFacetValue)
 	if kept {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"svc/internal/budget"
+	"svc/internal/document"
 	"svc/internal/jsontext"
 	"svc/internal/turns"
 )
@@ -64,7 +65,7 @@ func comparableAnswer(a *RemoteAnswer) string {
 			fmt.Fprintf(&b, " pinned to %d", *h.place)
 		}
 		for _, v := range h.values {
-			fmt.Fprintf(&b, " %d:%v/%v/%d/%v/%q", v.Kind, v.Score, v.Desc, v.Sort.Class, v.Sort.Number, v.Sort.Text)
+			fmt.Fprintf(&b, " %d:%v/%v/%d/%v/%v/%q", v.Kind, v.Score, v.Desc, v.Sort.Class, v.Sort.Number, v.Sort.Rest, v.Sort.Text)
 		}
 	}
 	for i := range a.hits {
@@ -93,6 +94,12 @@ func TestPeerAnswers(t *testing.T) {
 			if r.IntN(2) == 0 {
 				doc += fmt.Sprintf(`,"m":%s`, []string{`"Text ` + words[r.IntN(6)] + `"`, "1.25e3", "true", "null", `"12"`}[r.IntN(5)])
 			}
+			if r.IntN(3) == 0 {
+				doc = strings.Replace(doc, `"n":`, fmt.Sprintf(`"n":[%d,%d.5],"was":`, 1<<63+uint64(r.IntN(5)), r.IntN(3)), 1)
+			}
+			if r.IntN(4) == 0 {
+				doc += `,"deep":` + strings.Repeat("[", document.MaxDepth-1) + strings.Repeat("]", document.MaxDepth-1)
+			}
 			if r.IntN(2) == 0 {
 				doc += fmt.Sprintf(`,"_geo":{"lat":%d,"lng":%d.5}`, r.IntN(9), r.IntN(9))
 			}
@@ -102,7 +109,7 @@ func TestPeerAnswers(t *testing.T) {
 		if n == 1 {
 			order = ""
 		}
-		l.put(uid, `{"filterableAttributes":["g","n","m"],"sortableAttributes":["n","m","_geo"],"displayedAttributes":["id","t","m","_geo"]`+order+`}`, docs...)
+		l.put(uid, `{"filterableAttributes":["g","n","m"],"sortableAttributes":["n","m","_geo"],"displayedAttributes":["id","t","m","deep","_geo"]`+order+`}`, docs...)
 	}
 	rules := rulesOf(t, pinning(placed[int]{1, 3}, placed[int]{4, 70}))
 	pick := func(of ...string) string { return of[r.IntN(len(of))] }

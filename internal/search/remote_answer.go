@@ -7,6 +7,7 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/jsontext"
+	"svc/internal/numeric"
 	"svc/internal/rank"
 	"svc/internal/text"
 )
@@ -106,7 +107,7 @@ func appendScoreValues(dst []byte, values []rank.ScoreValue, weight float64) []b
 			dst = append(dst, `,"value":`...)
 			switch v.Sort.Class {
 			case rank.OfNumber:
-				dst = jsontext.AppendFloat(dst, v.Sort.Number)
+				dst = jsontext.AppendValue(dst, v.Sort.Numeric())
 			case rank.OfText:
 				dst = jsontext.AppendQuoted(dst, v.Sort.Text)
 			default:
@@ -172,13 +173,14 @@ func distinctKey(scalar []byte) string {
 		}
 		return ""
 	}
-	if x, err := strconv.ParseFloat(string(scalar), 64); err == nil {
+	if x, ok := numeric.Parse(string(scalar)); ok {
 		return numberKey(x)
 	}
 	return "s" + string(scalar) // true or false
 }
 
 // numberKey is a number as valueSet knows it.
-func numberKey(x float64) string {
-	return string(binary.BigEndian.AppendUint64([]byte{'n'}, math.Float64bits(x)))
+func numberKey(x numeric.Value) string {
+	key := binary.BigEndian.AppendUint64([]byte{'n'}, math.Float64bits(x.Float))
+	return string(binary.BigEndian.AppendUint16(key, uint16(x.Rest)))
 }

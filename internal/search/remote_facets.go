@@ -175,9 +175,9 @@ func (p *facetParser) parseStats(object []byte) error {
 		return document.Members(value, func(_, bound, number []byte) (err error) {
 			switch string(bound) {
 			case "min":
-				f.min, err = readFloat(number)
+				f.min, err = readNumber(number)
 			case "max":
-				f.max, err = readFloat(number)
+				f.max, err = readNumber(number)
 			}
 			return err
 		})
@@ -198,8 +198,8 @@ func (a *RemoteAnswer) drop(h *remoteHit, yield func() error) error {
 			shown := scalar
 			if scalar[0] == '"' {
 				shown = jsontext.AppendUnquoted(nil, scalar)
-			} else if x, err := readFloat(scalar); err == nil {
-				shown = strconv.AppendFloat(nil, x, 'f', -1, 64)
+			} else if x, err := readNumber(scalar); err == nil {
+				shown = x.AppendText(nil)
 			}
 			k, ok := slices.BinarySearchFunc(f.values, facetValue{key: text.FacetKey(nil, shown), shown: shown}, compareValue)
 			if !ok || seen[k] {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"testing"
 
+	"svc/internal/numeric"
 	"svc/internal/text"
 )
 
@@ -18,7 +19,7 @@ import (
 func decodedFacets(object []byte) (map[string][]facet, error) {
 	var indexes map[string]*struct {
 		Distribution map[string]map[string]int
-		Stats        map[string]struct{ Min, Max float64 }
+		Stats        map[string]struct{ Min, Max json.Number }
 	}
 	if err := json.Unmarshal(object, &indexes); err != nil || indexes == nil {
 		return nil, err
@@ -36,7 +37,9 @@ func decodedFacets(object []byte) (map[string][]facet, error) {
 			}
 			slices.SortFunc(one.values, compareValue)
 			if s, ok := of.Stats[name]; ok {
-				one.numbers, one.min, one.max = true, s.Min, s.Max
+				one.numbers = true
+				one.min, _ = numeric.Parse(string(s.Min))
+				one.max, _ = numeric.Parse(string(s.Max))
 			}
 			facets = append(facets, one)
 		}
@@ -83,11 +86,11 @@ func manyFacets(random *rand.Rand, values int) []byte {
 		return m
 	}
 	type stats struct {
-		Min float64 `json:"min"`
-		Max float64 `json:"max"`
+		Min json.Number `json:"min"`
+		Max json.Number `json:"max"`
 	}
 	b, err := json.Marshal(map[string]any{
-		"a": map[string]any{"distribution": map[string]any{"g": counts(), "h.i": counts(), "empty": map[string]int{}}, "stats": map[string]any{"h.i": stats{-1.5, 1e9}}},
+		"a": map[string]any{"distribution": map[string]any{"g": counts(), "h.i": counts(), "empty": map[string]int{}}, "stats": map[string]any{"g": stats{json.Number(fmt.Sprint(random.Int64())), "18446744073709551615"}, "h.i": stats{"-1.5", "1e9"}}},
 		"b": map[string]any{"distribution": map[string]any{}, "stats": map[string]any{}},
 		"c": nil,
 	})

@@ -10,6 +10,7 @@ import (
 
 	"svc/internal/document"
 	"svc/internal/jsontext"
+	"svc/internal/numeric"
 	"svc/internal/rank"
 	"svc/internal/text"
 )
@@ -271,8 +272,9 @@ func (p *answerParser) ordered(kind rank.ScoreKind, name string, object []byte) 
 				s.Sort = rank.SortValue{Class: rank.OfText, Text: text.FacetKey(nil, jsontext.AppendUnquoted(nil, value))}
 			}
 		default:
-			s.Sort.Class = rank.OfNumber
-			s.Sort.Number, err = readFloat(value)
+			var x numeric.Value
+			x, err = readNumber(value)
+			s.Sort = rank.NumberValue(x)
 		}
 		return err
 	})

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"svc/internal/apierr"
-	"svc/internal/filter"
+	"svc/internal/numeric"
 	"svc/internal/rank"
 	"svc/internal/settings"
 )
@@ -63,8 +63,8 @@ func parsePoint(s string) (lat, lng float64, ok bool) {
 	if !ok {
 		return 0, 0, false
 	}
-	lat, ok1 := filter.ParseNumber(strings.TrimSpace(a))
-	lng, ok2 := filter.ParseNumber(strings.TrimSpace(b))
+	lat, ok1 := numeric.ParseFloat(strings.TrimSpace(a))
+	lng, ok2 := numeric.ParseFloat(strings.TrimSpace(b))
 	if !ok1 || !ok2 || !(lat >= -90 && lat <= 90 && lng >= -180 && lng <= 180) {
 		return 0, 0, false
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"svc/internal/document"
+	"svc/internal/numeric"
 	"svc/internal/text"
 	"svc/segment"
 )
@@ -56,8 +57,8 @@ func (f *spellingFinder) String(field int, value []byte, _ []int) {
 	}
 }
 
-func (f *spellingFinder) Number(int, []byte, float64, []int) {}
-func (f *spellingFinder) Bool(int, bool, []int)              {}
-func (f *spellingFinder) Null(int)                           {}
-func (f *spellingFinder) Empty(int)                          {}
-func (f *spellingFinder) Visit(int)                          {}
+func (f *spellingFinder) Number(int, []byte, numeric.Value, []int) {}
+func (f *spellingFinder) Bool(int, bool, []int)                    {}
+func (f *spellingFinder) Null(int)                                 {}
+func (f *spellingFinder) Empty(int)                                {}
+func (f *spellingFinder) Visit(int)                                {}

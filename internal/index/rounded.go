@@ -1,0 +1,84 @@
+package index
+
+import (
+	"context"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/settings"
+	"svc/segment"
+)
+
+// Programs before segments of format 4 rounded the numbers of columns to float64, in which integers beyond 2⁵³ fall together.
+// Whoever merges segments reads such columns again from the documents, and the compactor writes a segment again that has one and
+// waits for no merge.
+
+// roundedColumns returns the fields, ascending, whose column in the segment was rounded so that integers were lost. Fields without a
+// column under the present settings are left out: theirs goes with the next merge.
+func (f *file) roundedColumns(fields *settings.Fields) []segment.FieldID {
+	rounded := f.rounded.Load()
+	if rounded == nil {
+		found := f.RoundedColumns()
+		rounded = &found
+		f.rounded.Store(rounded)
+	}
+	return slices.DeleteFunc(slices.Clone(*rounded), func(id segment.FieldID) bool { return !fields.Info(id).Column })
+}
+
+// exactColumns reads the columns again that were rounded in some of the segments that are to be merged, for the segment that they
+// become; nil where there is none. throttle is asked now and then.
+func (ix *Index) exactColumns(ctx context.Context, v *View, lives []segment.Live, throttle func(context.Context, int) error) (*segment.ColumnSet, error) {
+	var wanted []segment.FieldID
+	for _, l := range lives {
+		for _, id := range l.RoundedColumns() {
+			if v.Fields.Info(id).Column {
+				wanted = append(wanted, id)
+			}
+		}
+	}
+	if len(wanted) == 0 {
+		return nil, nil
+	}
+	slices.Sort(wanted)
+	wanted = slices.Compact(wanted)
+	type input struct {
+		segment.Live
+		left roaring.IntPeekable // rows
+		with *roaring.Bitmap     // rows with one of the fields
+	}
+	var inputs []*input
+	rows := 0
+	for _, l := range lives {
+		in := &input{l, l.LiveRows().Iterator(), roaring.New()}
+		for _, id := range wanted {
+			in.with.Or(l.Present(id))
+		}
+		inputs = append(inputs, in)
+		rows += liveCount(l)
+	}
+	k := &columnCollector{ctx: ctx, fields: v.Fields}
+	k.begin(rows, wanted)
+	read := docReader{b: &batch{ix: ix}}
+	defer func() { _ = read.close() }() // what stays goes at the next open
+	for row := range rows {
+		if row%chunkDocuments == 0 {
+			if err := throttle(ctx, 0); err != nil {
+				return nil, err
+			}
+		}
+		var next *input
+		for _, in := range inputs {
+			if in.left.HasNext() && (next == nil || in.DocID(segment.Row(in.left.PeekNext())) < next.DocID(segment.Row(next.left.PeekNext()))) {
+				next = in
+			}
+		}
+		k.row = segment.Row(row)
+		if old := next.left.Next(); next.with.Contains(old) {
+			if err := k.read(&read, next.Live, segment.Row(old)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return k.columns, nil
+}
