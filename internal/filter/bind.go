@@ -1,6 +1,9 @@
 package filter
 
 import (
+	"strings"
+	"unicode"
+
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/apierr"
@@ -182,12 +185,16 @@ func (env *Env) bindCondition(c *condition) (bound, error) {
 	case isEmpty:
 		return emptyMatch{id}, nil
 	case contains:
-		return containsMatch{id, text.FacetKey(nil, []byte(c.values[0]))}, nil
+		return containsMatch{id, text.FacetPart(nil, []byte(c.values[0]))}, nil
 	case startsWith:
-		prefix := text.FacetKey(nil, []byte(c.values[0]))
-		if len(prefix) == 0 {
+		if c.values[0] == "" {
 			// Everything begins with nothing: null, an empty list and an object, too.
 			return presentMatch{id}, nil
+		}
+		// Texts are compared without the blanks before them, so none begins with blanks alone.
+		prefix := text.FacetPart(nil, []byte(strings.TrimLeftFunc(c.values[0], unicode.IsSpace)))
+		if len(prefix) == 0 {
+			return nothing{}, nil
 		}
 		return prefixMatch{id, prefix}, nil
 	case equal, in:
@@ -209,8 +216,8 @@ func (c *condition) allowed(info *settings.FieldInfo) (bool, string) {
 	return info.Equality, "equality"
 }
 
-// rangeMatch tests for numbers and texts between bounds. Text bounds are compared with the normalised values as they were
-// written. A number is only compared when every bound reads as one.
+// rangeMatch tests for numbers and texts between bounds. Texts are compared by their normalised forms. A number is only compared when every
+// bound reads as one.
 type rangeMatch struct {
 	id       segment.FieldID
 	numeric  bool
@@ -228,12 +235,12 @@ func newRangeMatch(id segment.FieldID, c *condition) rangeMatch {
 	hasUpper := c.op == less || c.op == lessOrEqual || c.op == between
 	if hasLower {
 		lower = c.values[0]
-		m.from = []byte(lower)
+		m.from = text.FacetKey([]byte{}, []byte(lower))
 		m.low, m.numeric = numericBound(lower, m.numeric)
 	}
 	if hasUpper {
 		upper = c.values[len(c.values)-1]
-		m.to = []byte(upper)
+		m.to = text.FacetKey([]byte{}, []byte(upper))
 		m.high, m.numeric = numericBound(upper, m.numeric)
 	}
 	return m

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
+	"math/big"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -17,6 +19,7 @@ import (
 	"svc/internal/apierr"
 	"svc/internal/document"
 	"svc/internal/geo"
+	"svc/internal/numeric"
 	"svc/internal/resultcache"
 	"svc/internal/settings"
 	"svc/internal/text"
@@ -50,7 +53,7 @@ func (w *writer) Visit(int) {}
 func (w *writer) String(f int, s []byte, _ []int) {
 	w.b.String(segment.FieldID(f), text.FacetKey(nil, s), s)
 }
-func (w *writer) Number(f int, _ []byte, x float64, _ []int) { w.b.Number(segment.FieldID(f), x) }
+func (w *writer) Number(f int, _ []byte, x numeric.Value, _ []int) { w.b.Number(segment.FieldID(f), x) }
 func (w *writer) Bool(f int, b bool, _ []int) {
 	s := []byte(strconv.FormatBool(b))
 	w.b.String(segment.FieldID(f), s, s)
@@ -64,7 +67,9 @@ func newCorpus(t *testing.T, settingsBody string, docs []string) *corpus {
 	w := &writer{b: segment.NewBuilder(segment.BuilderOptions{}), ids: map[string]int{}}
 	for i, doc := range docs {
 		var tree map[string]any
-		if err := json.Unmarshal([]byte(doc), &tree); err != nil {
+		d := json.NewDecoder(strings.NewReader(doc))
+		d.UseNumber()
+		if err := d.Decode(&tree); err != nil {
 			t.Fatalf("%s: %v", doc, err)
 		}
 		c.docs = append(c.docs, tree)
@@ -72,8 +77,8 @@ func newCorpus(t *testing.T, settingsBody string, docs []string) *corpus {
 		if err := document.Walk([]byte(doc), w); err != nil {
 			t.Fatalf("%s: %v", doc, err)
 		}
-		if geo, ok := tree["_geo"].(map[string]any); ok {
-			w.b.Geo(geo["lat"].(float64), geo["lng"].(float64))
+		if lat, lng, ok := pointOf(tree); ok {
+			w.b.Geo(lat, lng)
 		}
 		w.b.EndDoc()
 	}
@@ -129,6 +134,13 @@ func TestRows(t *testing.T) {
 	nested := newCorpus(t, `{"filterableAttributes":["who","a.b"]}`, []string{
 		`{"who":{"name":"Ada","age":36}}`, `{"who":"Ada"}`, `{"who":[{"name":"Ada"},{"name":"Cy"}]}`, `{"a":{"b":5}}`, `{"a.b":5}`, `{"a":[{"b":1},{"b":5}]}`,
 	})
+	stamps := newCorpus(t, `{"filterableAttributes":["at"]}`, []string{
+		`{"at":"2026-03-01T00:00:00"}`, `{"at":"2026-03-01T12:30:00"}`, `{"at":"2026-02-28T23:59:59"}`, `{"at":"2026-03-02T00:00:00Z"}`,
+	})
+	large := newCorpus(t, `{"filterableAttributes":["n"]}`, []string{
+		`{"n":9007199254740992}`, `{"n":9007199254740993}`, `{"n":9007199254740994}`, `{"n":-9007199254740993}`, `{"n":18446744073709551615}`, `{"n":18446744073709551616}`,
+		`{"n":9223372036854775807}`, `{"n":9007199254740992.0}`,
+	})
 	towns := newCorpus(t, `{"filterableAttributes":["_geo","pop"]}`, []string{
 		`{"_geo":{"lat":50.6292,"lng":3.0573},"pop":236}`, `{"_geo":{"lat":51.0543,"lng":3.7174},"pop":265}`, `{"_geo":{"lat":-18.1416,"lng":178.4419},"pop":93}`,
 		`{"_geo":{"lat":-13.8506,"lng":-171.7513},"pop":37}`, `{"_geo":null,"pop":5}`,
@@ -150,7 +162,16 @@ func TestRows(t *testing.T) {
 		{shoes, `price 79.9 TO 79.95`, []uint32{0, 4}},
 		{shoes, `price 80 TO 0`, nil},
 		{shoes, `brand a TO d`, []uint32{0, 2, 4}},
-		{shoes, `brand 'Corso' TO 'Corso'`, nil},
+		{shoes, `brand 'Corso' TO 'Corso'`, []uint32{0, 2}}, {shoes, `brand > 'CORSO'`, []uint32{1, 3, 4}}, {shoes, `brand >= ' Corso '`, []uint32{0, 1, 2, 3, 4}},
+		{shoes, `brand < NANGA`, []uint32{0, 2, 4}}, {shoes, `brand <= NANGA`, []uint32{0, 1, 2, 4}}, {shoes, `NOT brand <= NANGA`, []uint32{3, 5}},
+		{names, `n 'ÉLODIE' TO 'ÉLODIE'`, []uint32{0, 3}}, {names, `n > 'Élodie'`, []uint32{4, 6, 7, 8}}, {names, `n < Elodie`, []uint32{8}},
+		{stamps, `at > '2026-03-01T00:00:00'`, []uint32{1, 3}}, {stamps, `at <= '2026-03-01T00:00:00'`, []uint32{0, 2}},
+		{stamps, `at '2026-03-01T00:00:00' TO '2026-03-01T12:30:00'`, []uint32{0, 1}}, {stamps, `at >= '2026-03-02t00:00:00z'`, []uint32{3}},
+		{large, `n = 9007199254740993`, []uint32{1}}, {large, `n != 9007199254740993`, []uint32{0, 2, 3, 4, 5, 6, 7}}, {large, `n > 9007199254740992`, []uint32{1, 2, 4, 5, 6}},
+		{large, `n >= 9007199254740992.0`, []uint32{0, 1, 2, 4, 5, 6, 7}}, {large, `n < 9007199254740993`, []uint32{0, 3, 7}}, {large, `n <= 9007199254740993`, []uint32{0, 1, 3, 7}},
+		{large, `n 9007199254740993 TO 9007199254740994`, []uint32{1, 2}}, {large, `n IN [9007199254740993, 18446744073709551615, -9007199254740993]`, []uint32{1, 3, 4}},
+		{large, `n NOT IN [9007199254740993]`, []uint32{0, 2, 3, 4, 5, 6, 7}}, {large, `n = 18446744073709551616`, []uint32{5}}, {large, `n > 18446744073709551614`, []uint32{4, 5}},
+		{large, `n = '+9223372036854775807'`, []uint32{6}}, {large, `n > 9223372036854775806 AND n < 9223372036854775808`, []uint32{6}}, {large, `n = 009007199254740993`, []uint32{1}},
 		{shoes, `marks > 99`, []uint32{5}}, {shoes, `marks > 100`, nil}, {shoes, `marks >= 100`, []uint32{5}}, {shoes, `marks < 1`, nil}, {shoes, `marks <= 1`, []uint32{5}},
 		{shoes, `fit IN [42, 44,]`, []uint32{0, 1, 4}},
 		{shoes, `brand NOT IN [Corso, Nanga]`, []uint32{3, 4, 5}},
@@ -169,7 +190,8 @@ func TestRows(t *testing.T) {
 		{mixed, `v > 40`, []uint32{0, 1, 3, 4, 5, 7, 8, 9, 12}}, {mixed, `v < 0`, []uint32{10, 11}}, {mixed, `v 40 TO 1001`, []uint32{0, 3, 5}}, {mixed, `v > abb`, []uint32{7, 8, 9, 12}},
 		{mixed, `v = 0`, []uint32{13}}, {mixed, `v = -0`, []uint32{13}}, {mixed, `v = 3`, []uint32{12}},
 		{names, `n = elodie`, []uint32{1, 2, 5}}, {names, `n = 'ÉLODIE'`, []uint32{0, 3}}, {names, `n = strasse`, nil}, {names, `n = fin`, []uint32{6}}, {names, `n = ПРИВЕТ`, []uint32{7}},
-		{names, `n STARTS WITH BLUE`, []uint32{8}}, {names, `n STARTS WITH 7`, nil}, {names, `n CONTAINS lag`, []uint32{8}}, {names, `n CONTAINS elo`, []uint32{1, 2, 5}}, {names, `n NOT CONTAINS l`, []uint32{4, 6, 7, 9}},
+		{names, `n STARTS WITH BLUE`, []uint32{8}}, {names, `n STARTS WITH 7`, nil}, {names, `n CONTAINS lag`, []uint32{8}}, {names, `n CONTAINS ' '`, []uint32{8}}, {names, `n CONTAINS 'E '`, []uint32{8}}, {names, `n NOT CONTAINS ' '`, []uint32{0, 1, 2, 3, 4, 5, 6, 7, 9}},
+		{names, `n STARTS WITH 'blue '`, []uint32{8}}, {names, `n STARTS WITH 'sea '`, nil}, {names, `n STARTS WITH ' SEA'`, []uint32{8}}, {names, `n STARTS WITH ' '`, nil}, {names, `n CONTAINS elo`, []uint32{1, 2, 5}}, {names, `n NOT CONTAINS l`, []uint32{4, 6, 7, 9}},
 		{nested, `who.name = Ada`, []uint32{0, 2}}, {nested, `who = Ada`, []uint32{1}}, {nested, `who EXISTS`, []uint32{0, 1, 2}}, {nested, `a.b = 5`, []uint32{3, 4, 5}}, {nested, `who.age > 4`, []uint32{0}},
 		{towns, `_geoRadius(50.6292, 3.0573, 66000)`, []uint32{0}}, {towns, `_geoRadius(50.6292, 3.0573, 70000)`, []uint32{0, 1}},
 		{towns, `_geoBoundingBox([-10, -170], [-20, 175])`, []uint32{2, 3}}, {towns, `NOT _geoBoundingBox([51.5, 4], [50, 2]) AND pop > 36`, []uint32{2, 3}}, {towns, `_geo.lat > 0`, []uint32{0, 1}},
@@ -210,7 +232,7 @@ func TestBind(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			e = &Expr{e.root.(*not).kid.(*junction).kids[1]}
+			e = &Expr{root: e.root.(*not).kid.(*junction).kids[1]}
 			_, err = e.Bind(c.env())
 			want := slices.Contains(strings.Fields(attrs), strings.TrimSuffix(attr, ".below"))
 			if (err == nil) != want {
@@ -244,7 +266,7 @@ func TestBind(t *testing.T) {
 // values is what a document has at a path, found by walking its JSON.
 type values struct {
 	exists, null, empty bool
-	numbers             []float64
+	numbers             []*big.Rat
 	texts               []string // normalised
 }
 
@@ -271,8 +293,9 @@ func (v *values) add(x any, direct bool, path, want string) {
 		switch x := x.(type) {
 		case nil:
 			v.null = v.null || direct
-		case float64:
-			v.numbers = append(v.numbers, x)
+		case json.Number:
+			n, _ := exactly(string(x))
+			v.numbers = append(v.numbers, n)
 		case bool:
 			v.texts = append(v.texts, fmt.Sprint(x))
 		case string:
@@ -321,19 +344,13 @@ func (c *corpus) matches(n node, doc map[string]any) bool {
 	for key, member := range doc {
 		v.visit(key, member, true, cond.attr)
 	}
-	number := func(s string) (float64, bool) {
-		if strings.ContainsAny(s, "xXpP_nN") {
-			return 0, false
-		}
-		x, err := strconv.ParseFloat(s, 64)
-		return x, err == nil
-	}
-	anyNumber := func(ok func(x float64) bool) bool { return slices.ContainsFunc(v.numbers, ok) }
+	fold := func(s string) string { return string(text.FacetKey(nil, []byte(s))) }
+	anyNumber := func(ok func(x *big.Rat) bool) bool { return slices.ContainsFunc(v.numbers, ok) }
 	anyText := func(ok func(s string) bool) bool { return slices.ContainsFunc(v.texts, ok) }
 	equals := func(value string) bool {
-		x, isNumber := number(value)
-		key := string(text.FacetKey(nil, []byte(value)))
-		return isNumber && anyNumber(func(y float64) bool { return y == x }) || anyText(func(s string) bool { return s == key })
+		x, isNumber := exactly(value)
+		key := fold(value)
+		return isNumber && anyNumber(func(y *big.Rat) bool { return y.Cmp(x) == 0 }) || anyText(func(s string) bool { return s == key })
 	}
 	switch cond.op {
 	case equal, in:
@@ -348,32 +365,43 @@ func (c *corpus) matches(n node, doc map[string]any) bool {
 	case isEmpty:
 		return v.empty
 	case contains:
-		key := string(text.FacetKey(nil, []byte(cond.values[0])))
+		key := string(text.FacetPart(nil, []byte(cond.values[0])))
 		return anyText(func(s string) bool { return strings.Contains(s, key) })
 	case startsWith:
-		key := string(text.FacetKey(nil, []byte(cond.values[0])))
-		return key == "" && v.exists || anyText(func(s string) bool { return strings.HasPrefix(s, key) })
+		if cond.values[0] == "" {
+			return v.exists
+		}
+		key := string(text.FacetPart(nil, []byte(strings.TrimLeft(cond.values[0], " "))))
+		return key != "" && anyText(func(s string) bool { return strings.HasPrefix(s, key) })
 	case between:
-		low, ok1 := number(cond.values[0])
-		high, ok2 := number(cond.values[1])
-		return ok1 && ok2 && anyNumber(func(x float64) bool { return low <= x && x <= high }) ||
-			anyText(func(s string) bool { return cond.values[0] <= s && s <= cond.values[1] })
+		low, ok1 := exactly(cond.values[0])
+		high, ok2 := exactly(cond.values[1])
+		return ok1 && ok2 && anyNumber(func(x *big.Rat) bool { return low.Cmp(x) <= 0 && x.Cmp(high) <= 0 }) ||
+			anyText(func(s string) bool { return fold(cond.values[0]) <= s && s <= fold(cond.values[1]) })
 	}
 	value := cond.values[0]
-	bound, isNumber := number(value)
+	bound, isNumber := exactly(value)
 	holds := map[op]func(order int) bool{
 		greater: func(o int) bool { return o > 0 }, greaterOrEqual: func(o int) bool { return o >= 0 },
 		less: func(o int) bool { return o < 0 }, lessOrEqual: func(o int) bool { return o <= 0 },
 	}[cond.op]
-	return isNumber && anyNumber(func(x float64) bool {
-		switch {
-		case x < bound:
-			return holds(-1)
-		case x > bound:
-			return holds(1)
-		}
-		return holds(0)
-	}) || anyText(func(s string) bool { return holds(strings.Compare(s, value)) })
+	return isNumber && anyNumber(func(x *big.Rat) bool { return holds(x.Cmp(bound)) }) ||
+		anyText(func(s string) bool { return holds(strings.Compare(s, fold(value))) })
+}
+
+// exactly reads what is a number: an integer of 64 bits as it is, any other one as a float64.
+func exactly(s string) (*big.Rat, bool) {
+	if strings.ContainsAny(s, "xXpP_nN") {
+		return nil, false
+	}
+	if n, ok := new(big.Int).SetString(s, 10); ok && (n.IsInt64() || n.IsUint64()) {
+		return new(big.Rat).SetInt(n), true
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		return nil, false
+	}
+	return new(big.Rat).SetFloat64(f), true
 }
 
 func pointOf(doc map[string]any) (lat, lng float64, ok bool) {
@@ -381,16 +409,31 @@ func pointOf(doc map[string]any) (lat, lng float64, ok bool) {
 	if !ok {
 		return 0, 0, false
 	}
-	return geo["lat"].(float64), geo["lng"].(float64), true
+	lat, _ = geo["lat"].(json.Number).Float64()
+	lng, _ = geo["lng"].(json.Number).Float64()
+	return lat, lng, true
 }
 
 // random makes documents and filters that meet often.
-type random struct{ *rand.Rand }
+type random struct {
+	*rand.Rand
+	large []uint64 // integers near which there are others
+}
+
+func newRandom(seed uint64) random {
+	return random{rand.New(rand.NewPCG(seed, 0)), []uint64{1 << 53, 1 << 60, 1 << 63, math.MaxUint64 - 1}}
+}
 
 func (r random) pick(from ...string) string { return from[r.IntN(len(from))] }
 
 func (r random) scalar() string {
-	switch r.IntN(9) {
+	switch r.IntN(10) {
+	case 9:
+		n := new(big.Int).SetUint64(r.large[r.IntN(len(r.large))] + uint64(r.IntN(5)) - 2)
+		if r.IntN(4) == 0 {
+			n.Neg(n)
+		}
+		return n.String() + r.pick("", "", "", ".0", "e0")
 	case 0:
 		return "null"
 	case 1:
@@ -398,7 +441,7 @@ func (r random) scalar() string {
 	case 2:
 		return r.pick(`""`, `" "`, `"é"`, `"É "`, `"zz"`, `"1e1"`, `"nan"`, `"a b"`, `"ab"`)
 	case 3, 4:
-		return strconv.Quote(r.pick("a", "b", "c", "A", "B") + r.pick("", "x", "y", "X") + r.pick("", "", "1", "2"))
+		return strconv.Quote(r.pick("a", "b", "c", "A", "B", "a ", " b") + r.pick("", "x", "y", "X") + r.pick("", "", "1", "2", " "))
 	case 5:
 		return strconv.FormatFloat(float64(r.IntN(40)-20)/4, 'f', -1, 64)
 	case 6:
@@ -504,7 +547,7 @@ func (r random) node(depth int) node {
 func TestRowsRandom(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	r := random{rand.New(rand.NewPCG(seed, 0))}
+	r := newRandom(seed)
 	memory := resultcache.New(1 << 24)
 	defer func(n int) { slicedFrom = n }(slicedFrom)
 	for n := range 30 {
@@ -524,7 +567,7 @@ func TestRowsRandom(t *testing.T) {
 			}
 		}
 		for k := range 100 {
-			e := &Expr{r.node(3)}
+			e := &Expr{root: r.node(3)}
 			if parsed, err := Parse(e.String()); err != nil || !same(parsed, e) {
 				t.Fatalf("%s is not parsed as it was printed: %v", e, err)
 			}

@@ -11,8 +11,10 @@ import (
 )
 
 // FacetKey appends the form of s that filters, sort and facets compare: trimmed, decomposed, lower-cased.
-func FacetKey(dst []byte, s []byte) []byte {
-	s = trimSpace(s)
+func FacetKey(dst []byte, s []byte) []byte { return FacetPart(dst, trimSpace(s)) }
+
+// FacetPart is FacetKey of a part of a text, whose outer blanks stand inside the text.
+func FacetPart(dst []byte, s []byte) []byte {
 	start := len(dst)
 	sigma := false
 	for i := 0; i < len(s); {
