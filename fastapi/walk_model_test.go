@@ -11,6 +11,7 @@ import (
 
 	"svc/internal/document"
 	"svc/internal/geo"
+	"svc/internal/numeric"
 	"svc/internal/text"
 )
 
@@ -34,7 +35,7 @@ type walkDoc struct {
 type walkField struct {
 	path        string
 	null, empty bool
-	numbers     []float64
+	numbers     []walkNumber
 	keys        []string // of strings and booleans: as facets compare them
 	spellings   []string // the same as they were written
 	strings     int      // values that are strings, not booleans
@@ -138,10 +139,14 @@ func (r *walkReader) String(field int, s []byte, _ []int) {
 	r.key(f, string(s))
 }
 
-func (r *walkReader) Number(field int, s []byte, value float64, _ []int) {
+func (r *walkReader) Number(field int, s []byte, _ numeric.Value, _ []int) {
 	f := r.fields[field]
 	r.index(f, string(s))
-	f.numbers = append(f.numbers, value)
+	x, ok := parseWalkNumber(string(s))
+	if !ok {
+		panic(string(s))
+	}
+	f.numbers = append(f.numbers, x)
 }
 
 func (r *walkReader) Bool(field int, value bool, _ []int) {
@@ -180,12 +185,12 @@ func covers(names []string, field string) bool {
 // walkValue is what a document is sorted by.
 type walkValue struct {
 	class  int // 0 number, 1 text, 2 nothing
-	number float64
+	number walkNumber
 	text   string
 }
 
 func (v walkValue) compare(o walkValue, desc bool) int {
-	c := cmp.Or(cmp.Compare(v.number, o.number), cmp.Compare(v.text, o.text))
+	c := cmp.Or(v.number.Cmp(o.number.Rat), cmp.Compare(v.text, o.text))
 	if desc {
 		c = -c
 	}
@@ -195,12 +200,12 @@ func (v walkValue) compare(o walkValue, desc bool) int {
 // sortValue is the value that stands first among those of a field.
 func (d *walkDoc) sortValue(field string, desc bool) walkValue {
 	f := d.at(field)
-	all := []walkValue{{class: 2}}
+	all := []walkValue{noWalkValue}
 	for _, x := range f.numbers {
 		all = append(all, walkValue{number: x})
 	}
 	for _, s := range f.keys {
-		all = append(all, walkValue{class: 1, text: s})
+		all = append(all, walkValue{class: 1, number: walkFloat(0), text: s})
 	}
 	return slices.MinFunc(all, func(a, b walkValue) int { return a.compare(b, desc) })
 }
@@ -224,6 +229,8 @@ func (s walkSort) String() string {
 	return name + order
 }
 
+var noWalkValue = walkValue{class: 2, number: walkFloat(0)}
+
 // compare orders two documents.
 func (s walkSort) compare(a, b *walkDoc) int {
 	if !s.geo {
@@ -232,30 +239,64 @@ func (s walkSort) compare(a, b *walkDoc) int {
 	distance := func(d *walkDoc) walkValue {
 		lat, lng, ok := d.point()
 		if !ok {
-			return walkValue{class: 2}
+			return noWalkValue
 		}
-		return walkValue{number: geo.Distance(s.lat, s.lng, lat, lng)}
+		return walkValue{number: walkFloat(geo.Distance(s.lat, s.lng, lat, lng))}
 	}
 	return distance(a).compare(distance(b), s.desc)
 }
 
+// walkFacet is a value of a facet, and how many documents have it.
+type walkFacet struct {
+	walkValue
+	count int
+}
+
 // walkFacets counts the values of a field among documents. Numbers stand under their text, as equal strings do.
-func walkFacets(docs []*walkDoc, field string) (counts map[string]int, spellings map[string][]string, numbers []float64) {
-	counts, spellings = map[string]int{}, map[string][]string{}
+func walkFacets(docs []*walkDoc, field string) (facets map[string]*walkFacet, spellings map[string][]string, numbers []walkNumber) {
+	facets, spellings = map[string]*walkFacet{}, map[string][]string{}
 	for _, d := range docs {
-		f := d.at(field)
-		of := map[string]bool{}
-		for _, x := range f.numbers {
-			of["#"+strconv.FormatFloat(x, 'f', -1, 64)] = true
-		}
-		numbers = append(numbers, f.numbers...)
-		for i, key := range f.keys {
-			of["$"+key] = true
-			spellings[key] = append(spellings[key], f.spellings[i])
-		}
-		for key := range of {
-			counts[key[1:]]++
+		for _, x := range d.at(field).numbers {
+			facets[x.text()] = &walkFacet{walkValue: walkValue{number: x}}
+			numbers = append(numbers, x)
 		}
 	}
-	return counts, spellings, numbers
+	for _, d := range docs {
+		of := map[string]bool{}
+		for _, x := range d.at(field).numbers {
+			of["#"+x.text()] = true
+		}
+		for i, key := range d.at(field).keys {
+			of["$"+key] = true
+			spellings[key] = append(spellings[key], d.at(field).spellings[i])
+		}
+		for value := range of {
+			key := value[1:]
+			if facets[key] == nil {
+				facets[key] = &walkFacet{walkValue: walkValue{class: 1, number: walkFloat(0), text: key}}
+			}
+			facets[key].count++
+		}
+	}
+	return facets, spellings, numbers
+}
+
+// firstFacets are the values that are shown: the most frequent, and of equal counts the first in their order, or the first alone.
+// Where they are not listed by count, numbers stand in the order of their texts, as long as there are few documents.
+func firstFacets(facets map[string]*walkFacet, most int, byCount bool) map[string]int {
+	keys := slices.SortedFunc(maps.Keys(facets), func(a, b string) int {
+		x, y := facets[a], facets[b]
+		switch {
+		case byCount:
+			return cmp.Or(cmp.Compare(y.count, x.count), x.compare(y.walkValue, false))
+		case x.class == 0 && y.class == 0:
+			return cmp.Compare(a, b)
+		}
+		return x.compare(y.walkValue, false)
+	})
+	first := map[string]int{}
+	for _, key := range keys[:min(most, len(keys))] {
+		first[key] = facets[key].count
+	}
+	return first
 }

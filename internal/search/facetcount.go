@@ -225,21 +225,12 @@ func (s *facetSource) compare(o *facetSource) int {
 	return s.number.Compare(o.number)
 }
 
-// above returns the first ordinal whose value is larger than that which o has come to.
-func (s *facetSource) above(o *facetSource) int {
-	c := s.in.column
+// search returns the first ordinal whose value is not below that which o has come to.
+func (s *facetSource) search(o *facetSource) int {
 	if s.all.strings {
-		ord := c.SearchString(o.key)
-		if ord < s.size && bytes.Equal(c.String(ord), o.key) {
-			ord++
-		}
-		return ord
+		return s.in.column.SearchString(o.key)
 	}
-	ord := c.SearchNumber(o.number)
-	if ord < s.size && c.Number(ord) == o.number {
-		ord++
-	}
-	return ord
+	return s.in.column.SearchNumber(o.number)
 }
 
 // value returns the facet value of the ordinal at.
@@ -313,69 +304,69 @@ func firstValues(sources []*facetSource, limit int) []facetValue {
 // counted is a value on its way to the most frequent ones.
 type counted struct {
 	count  int
-	seen   int // when, counted from the last value back
+	seen   int // when, counted from the first value on
 	source *facetSource
 	ord    int
 }
 
-// before reports whether a value is listed before another: of equal counts those that come last in their order are.
+// before reports whether a value is listed before another: of equal counts in their order.
 func (c counted) before(o counted) bool {
 	return c.count > o.count || c.count == o.count && c.seen < o.seen
 }
 
-// mostFrequent returns the values with the largest counts, as many as limit, and of equal counts the last in their order.
+// mostFrequent returns the values with the largest counts, as many as limit, and of equal counts the first in their order.
 //
-// Values are walked from the last to the first. A stretch of one segment without values of others in it is walked without looking
+// Values are walked in their order. A stretch of one segment without values of others in it is walked without looking
 // at the values, and whoever has no larger count than the least of the best so far is passed over.
 func mostFrequent(sources []*facetSource, limit int) []facetValue {
 	best := topList{limit: limit}
 	var open []*facetSource
 	for _, s := range sources {
-		if s.at = s.all.down(s.size - 1); s.load() {
+		if s.at = s.all.up(0); s.load() {
 			open = append(open, s)
 		}
 	}
 	for len(open) > 0 && limit > 0 {
-		last := open[0]
+		first := open[0]
 		for _, s := range open[1:] {
-			if s.compare(last) > 0 {
-				last = s
+			if s.compare(first) < 0 {
+				first = s
 			}
 		}
-		var next *facetSource // with the largest value of the others
+		var next *facetSource // with the least value of the others
 		sum := 0
 		for _, s := range open {
-			if s != last && (next == nil || s.compare(next) > 0) {
+			if s != first && (next == nil || s.compare(next) < 0) {
 				next = s
 			}
 		}
 		switch {
-		case next != nil && next.compare(last) == 0:
-			key := *last
+		case next != nil && next.compare(first) == 0:
+			key := *first
 			for _, s := range open {
 				if s.compare(&key) == 0 {
 					sum += s.count(s.at)
 				}
 			}
-			best.add(sum, last, last.at)
+			best.add(sum, first, first.at)
 			for _, s := range slices.Clone(open) {
 				if s.compare(&key) == 0 {
-					if s.at = s.all.down(s.at - 1); !s.load() {
+					if s.at = s.all.up(s.at + 1); !s.load() {
 						open = slices.DeleteFunc(open, func(o *facetSource) bool { return o == s })
 					}
 				}
 			}
 		default:
-			end := 0
+			end := first.size
 			if next != nil {
-				end = last.above(next)
+				end = first.search(next)
 			}
-			ord := last.at
-			for ; ord >= end; ord = last.all.down(ord - 1) {
-				best.add(last.count(ord), last, ord)
+			ord := first.at
+			for ; ord < end; ord = first.all.up(ord + 1) {
+				best.add(first.count(ord), first, ord)
 			}
-			if last.at = ord; !last.load() {
-				open = slices.DeleteFunc(open, func(o *facetSource) bool { return o == last })
+			if first.at = ord; !first.load() {
+				open = slices.DeleteFunc(open, func(o *facetSource) bool { return o == first })
 			}
 		}
 	}
@@ -443,7 +434,7 @@ func (t *topList) values(sources []*facetSource) []facetValue {
 		key.load()
 		parts = parts[:0]
 		for _, s := range sources {
-			if s.at = s.above(&key) - 1; !s.load() || s.compare(&key) != 0 || s.count(s.at) == 0 {
+			if s.at = s.search(&key); !s.load() || s.compare(&key) != 0 || s.count(s.at) == 0 {
 				continue
 			}
 			parts = append(parts, s.value())

@@ -5,14 +5,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"testing"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/numeric"
 	"svc/internal/rank"
 	"svc/segment"
 )
@@ -37,8 +36,8 @@ func TestDistributionCountsRows(t *testing.T) {
 			if r.IntN(5) == 0 {
 				doc = 1 + r.IntN(id) // replaces one of another segment
 			}
-			docs = append(docs, fmt.Sprintf(`{"id":%d,"n":[%d,%d,%v],"s":["v%d","w%d"],"m":["%d",%d,"x%d"],"u":"u%d"}`,
-				doc, r.IntN(9), r.IntN(40), float64(r.IntN(400)-200)/8, r.IntN(6), r.IntN(60), r.IntN(4), r.IntN(8), r.IntN(3), id))
+			docs = append(docs, fmt.Sprintf(`{"id":%d,"n":[%d,%d,%v,%d],"s":["v%d","w%d"],"m":["%d",%d,"x%d"],"u":"u%d"}`,
+				doc, r.IntN(9), r.IntN(40), float64(r.IntN(400)-200)/8, 1<<60+uint64(r.IntN(7)), r.IntN(6), r.IntN(60), r.IntN(4), r.IntN(8), r.IntN(3), id))
 		}
 		l.put("a", "", docs...)
 	}
@@ -92,7 +91,7 @@ func TestDistributionCountsRows(t *testing.T) {
 			if !slices.Equal(have, want) {
 				t.Fatalf("seed %d, case %d, %s, by count %v, few %v:\ngot  %v\nwant %v", seed, n, f.name, f.byCount, few, have, want)
 			}
-			if f.numbers != (low <= high) || f.numbers && (f.min != low || f.max != high) {
+			if f.numbers != (low != nil) || f.numbers && (f.min != *low || f.max != *high) {
 				t.Fatalf("seed %d, case %d, %s: from %v to %v, want %v to %v", seed, n, f.name, f.min, f.max, low, high)
 			}
 		}
@@ -118,15 +117,14 @@ func TestNumbersBeyondTheirColumn(t *testing.T) {
 }
 
 // countEach counts the slow and obvious way.
-func countEach(segments []segment.Live, f facetField, candidates, less []*roaring.Bitmap, few bool) (values []string, low, high float64) {
+func countEach(segments []segment.Live, f facetField, candidates, less []*roaring.Bitmap, few bool) (values []string, low, high *numeric.Value) {
 	type value struct {
 		number bool
-		x      float64
+		x      numeric.Value
 		text   string
 		count  int
 	}
 	counts := map[string]*value{}
-	low, high = math.Inf(1), math.Inf(-1)
 	for i, s := range segments {
 		c := s.Column(f.id)
 		for it := candidates[i].Iterator(); it.HasNext() && c != nil; {
@@ -137,8 +135,13 @@ func countEach(segments []segment.Live, f facetField, candidates, less []*roarin
 			}
 			for _, ord := range c.RowNumbers(nil, segment.Row(row)) {
 				x := c.Number(int(ord))
-				low, high = min(low, x), max(high, x)
-				text := strconv.FormatFloat(x, 'f', -1, 64)
+				if low == nil || x.Compare(*low) < 0 {
+					low = &x
+				}
+				if high == nil || x.Compare(*high) > 0 {
+					high = &x
+				}
+				text := string(x.AppendText(nil))
 				if counts[text] == nil {
 					counts[text] = &value{text: text}
 				}
@@ -162,20 +165,19 @@ func countEach(segments []segment.Live, f facetField, candidates, less []*roarin
 		}
 	}
 	slices.SortFunc(list, func(a, b *value) int {
+		if f.byCount && a.count != b.count {
+			return cmp.Compare(b.count, a.count)
+		}
 		if a.number != b.number {
 			if a.number {
 				return -1
 			}
 			return 1
 		}
-		order := bytes.Compare([]byte(a.text), []byte(b.text))
 		if a.number && (!few || f.byCount) {
-			order = cmp.Compare(a.x, b.x)
+			return a.x.Compare(b.x)
 		}
-		if f.byCount {
-			return cmp.Or(cmp.Compare(b.count, a.count), -order)
-		}
-		return order
+		return bytes.Compare([]byte(a.text), []byte(b.text))
 	})
 	for _, v := range list {
 		values = append(values, fmt.Sprintf("%s %d", v.text, v.count))

@@ -302,7 +302,7 @@ func (m *facetMatches) appendFirst(ctx context.Context, values []facetValue, can
 // that are spelt last.
 func mostFrequentMatches(ctx context.Context, v *index.View, found []*facetMatches, candidates []*roaring.Bitmap, field facetField, limit int,
 	all *lowestSpellings) ([]facetValue, error) {
-	if limit == 0 {
+	if limit == 0 || len(found) == 0 {
 		return nil, nil
 	}
 	size, counting := 0, 0
@@ -347,7 +347,7 @@ func mostFrequentMatches(ctx context.Context, v *index.View, found []*facetMatch
 	best := valueHeap{before: beforeByCount}
 	t, looked := turns.Of(ctx), 0
 	var parts []facetValue
-	for q := newSourceQueue(open, down); ; {
+	for q := newSourceQueue(open, down, true); ; {
 		same := q.next()
 		if len(same) == 0 {
 			break

@@ -25,21 +25,21 @@ func countedMost(v *index.View, field segment.FieldID, sources []*facetSource, l
 	least, more := c.leastOf(limit)
 	best := make([]counted, 0, limit)
 	c.each(least+1, func(s *facetSource, ord, count int) { best = append(best, counted{count: count, source: s, ord: ord}) })
-	best = append(best, c.lastOf(least, limit-more, fromLast)...)
-	slices.SortFunc(best, func(a, b counted) int { return cmp.Or(cmp.Compare(b.count, a.count), fromLast(a, b)) })
+	best = append(best, c.endOf(least, limit-more, false)...)
+	slices.SortFunc(best, func(a, b counted) int { return cmp.Or(cmp.Compare(b.count, a.count), compareCounted(a, b)) })
 	for i := range best {
 		best[i].seen = i
 	}
 	return (&topList{heap: best}).values(sources), true
 }
 
-// fromLast orders values from the last to the first.
-func fromLast(a, b counted) int {
+// compareCounted orders values as columns do.
+func compareCounted(a, b counted) int {
 	x, y := *a.source, *b.source
 	x.at, y.at = a.ord, b.ord
 	x.load()
 	y.load()
-	return y.compare(&x)
+	return x.compare(&y)
 }
 
 // numberedCounts are the counts of a field's values, by their numbers.
@@ -127,8 +127,8 @@ func (c *numberedCounts) each(least int, f func(s *facetSource, ord, count int))
 	}
 }
 
-// lastOf returns the last of the values with a count, as many as limit. compare orders values from the last to the first.
-func (c *numberedCounts) lastOf(count, limit int, compare func(a, b counted) int) []counted {
+// endOf returns the first of the values with a count, as many as limit, or the last of them.
+func (c *numberedCounts) endOf(count, limit int, last bool) []counted {
 	if count == 0 || limit == 0 {
 		return nil
 	}
@@ -141,45 +141,62 @@ func (c *numberedCounts) lastOf(count, limit int, compare func(a, b counted) int
 	if all == 0 {
 		return nil
 	}
-	// Where they are many, those that are sought are among the last of all values.
+	// Where they are many, those that are sought are near that end of all values.
 	if len(c.counts)/all*limit < all {
-		return c.walkDown(count, limit)
+		return c.walkFromEnd(count, limit, last)
 	}
-	return c.gatherLast(count, limit, compare)
+	return c.gatherEnd(count, limit, last)
 }
 
-// gatherLast is lastOf by looking at each of the values.
-func (c *numberedCounts) gatherLast(count, limit int, compare func(a, b counted) int) []counted {
-	last := make([]counted, 0, limit) // a heap, the first of them first
+// gatherEnd is endOf by looking at each of the values.
+func (c *numberedCounts) gatherEnd(count, limit int, last bool) []counted {
+	behind := func(a, b counted) bool {
+		if last {
+			a, b = b, a
+		}
+		return compareCounted(a, b) > 0
+	}
+	end := make([]counted, 0, limit) // a heap, the furthest from the end first
 	c.each(count, func(s *facetSource, ord, n int) {
-		if v := (counted{count: n, source: s, ord: ord}); len(last) < limit || compare(v, last[0]) < 0 {
-			last = keepBest(last, limit, v, func(a, b counted) bool { return compare(a, b) > 0 })
+		if v := (counted{count: n, source: s, ord: ord}); len(end) < limit || behind(end[0], v) {
+			end = keepBest(end, limit, v, behind)
 		}
 	})
-	return last
+	return end
 }
 
-// walkDown is lastOf by the order of the values.
-func (c *numberedCounts) walkDown(count, limit int) (last []counted) {
-	down := func(s *facetSource) bool {
-		s.at = s.all.down(s.at - 1)
-		for s.at >= 0 && int(c.counts[c.of.Of(s.segment, uint32(s.at))]) != count {
-			s.at = s.all.down(s.at - 1)
+// walkFromEnd is endOf by the order of the values.
+func (c *numberedCounts) walkFromEnd(count, limit int, last bool) (end []counted) {
+	step := func(s *facetSource) bool {
+		for {
+			if last {
+				s.at = s.all.down(s.at - 1)
+			} else {
+				s.at = s.all.up(s.at + 1)
+			}
+			if uint(s.at) >= uint(s.size) {
+				return false
+			}
+			if int(c.counts[c.of.Of(s.segment, uint32(s.at))]) == count {
+				return s.load()
+			}
 		}
-		return s.load()
 	}
 	var open []*facetSource
 	for _, s := range c.sources {
-		if s.at = s.size; down(s) {
+		if s.at = -1; last {
+			s.at = s.size
+		}
+		if step(s) {
 			open = append(open, s)
 		}
 	}
-	for q := newSourceQueue(open, down); len(last) < limit; {
+	for q := newSourceQueue(open, step, last); len(end) < limit; {
 		same := q.next()
 		if len(same) == 0 {
 			break
 		}
-		last = append(last, counted{count: count, source: same[0], ord: same[0].at})
+		end = append(end, counted{count: count, source: same[0], ord: same[0].at})
 	}
-	return last
+	return end
 }

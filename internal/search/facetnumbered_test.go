@@ -53,13 +53,17 @@ func TestNumberedCountsAgree(t *testing.T) {
 				continue
 			}
 			for count := 1; count < 4; count++ {
-				walked := newNumberedCounts(v, id, counts(), nil).walkDown(count, limit)
-				gathered := newNumberedCounts(v, id, counts(), nil)
-				gathered.each(count+1, func(*facetSource, int, int) {})
-				last := gathered.gatherLast(count, limit, fromLast)
-				slices.SortFunc(last, fromLast)
-				if !slices.EqualFunc(walked, last, func(a, b counted) bool { return fromLast(a, b) == 0 }) {
-					t.Fatalf("round %d, %s: the last %d with the count %d are\n%v, walked\n%v, gathered", round, name, limit, count, walked, last)
+				for _, last := range []bool{false, true} {
+					walked := newNumberedCounts(v, id, counts(), nil).walkFromEnd(count, limit, last)
+					gathered := newNumberedCounts(v, id, counts(), nil)
+					gathered.each(count+1, func(*facetSource, int, int) {})
+					end := gathered.gatherEnd(count, limit, last)
+					if slices.SortFunc(end, compareCounted); last {
+						slices.Reverse(end)
+					}
+					if !slices.EqualFunc(walked, end, func(a, b counted) bool { return compareCounted(a, b) == 0 }) {
+						t.Fatalf("round %d, %s: the ends of %d with the count %d, last %t, are\n%v, walked\n%v, gathered", round, name, limit, count, last, walked, end)
+					}
 				}
 			}
 		}

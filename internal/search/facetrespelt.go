@@ -56,7 +56,7 @@ func countedMatches(v *index.View, found []*facetMatches, field facetField, limi
 			}
 		}
 	}
-	for _, last := range c.lastOf(least, limit-more, fromLast) {
+	for _, last := range c.endOf(least, limit-more, true) {
 		add(last.source, last.ord, least)
 	}
 	top := (&topList{heap: best}).values(sources)

@@ -226,12 +226,10 @@ func (m *facetMemory) mixedValues(numbers, strings []*facetSource, limit int, fe
 	m.values = values
 	m.used = max(m.used, len(values))
 	values = mergeLookalikes(values)
-	first := values[:countNumbers(values)]
 	if few && !byCount {
-		sortByText(first)
+		sortByText(values[:countNumbers(values)])
 	}
-	kept := slices.Clone(topValues(first, limit, byCount))
-	return append(kept, topValues(values[len(first):], limit-len(kept), byCount)...)
+	return slices.Clone(topValues(values, limit, byCount))
 }
 
 // addNumbers takes the least and the largest of some numbers into the statistics.
@@ -488,14 +486,14 @@ func (v *facetValue) text() []byte {
 	return v.key
 }
 
-// topValues keeps limit values of a list: the first, or those with the largest counts and of equal counts the last.
+// topValues keeps limit values of a list: the first, or those with the largest counts and of equal counts the first.
 func topValues(values []facetValue, limit int, byCount bool) []facetValue {
 	if !byCount {
 		return values[:min(limit, len(values))]
 	}
 	// A heap of the places of the best so far, the worst of them first.
 	top := make([]int, 0, min(limit, len(values)))
-	compare := func(i, j int) int { return cmp.Or(cmp.Compare(values[i].count, values[j].count), cmp.Compare(i, j)) }
+	compare := func(i, j int) int { return cmp.Or(cmp.Compare(values[i].count, values[j].count), cmp.Compare(j, i)) }
 	for i := range values {
 		switch {
 		case len(top) < cap(top):

@@ -6,7 +6,7 @@ import (
 )
 
 // topMost is mostFrequent for a field most of whose values only one row has: those that several rows have are known, and the
-// others follow in their order, the last first. False where it is not for the field.
+// others follow in their order. False where it is not for the field.
 func topMost(v *index.View, field segment.FieldID, sources []*facetSource, limit int) ([]facetValue, bool) {
 	size := 0
 	for _, s := range sources {
@@ -68,43 +68,52 @@ func nearlyUnique(v *index.View, field segment.FieldID, candidates, limit int) b
 // fewValues is up to how many values a field has that it takes no time to look at all of them. (A variable, so that tests can lower it.)
 var fewValues = 1 << 12
 
-// sourceQueue gives the values of sources in descending order.
+// sourceQueue gives the values of sources in ascending or in descending order.
 type sourceQueue struct {
-	heap []*facetSource // the one with the largest value first
-	down func(*facetSource) bool
-	same []*facetSource
+	heap    []*facetSource // the one with the next value first
+	step    func(*facetSource) bool
+	descend bool
+	same    []*facetSource
 }
 
-// newSourceQueue returns a queue of sources that stand at their largest values. down goes to the next smaller one, and reports whether
+// newSourceQueue returns a queue of sources that stand at their first values in the order. step goes to the next one, and reports whether
 // there is one.
-func newSourceQueue(sources []*facetSource, down func(*facetSource) bool) *sourceQueue {
-	q := &sourceQueue{heap: sources, down: down}
+func newSourceQueue(sources []*facetSource, step func(*facetSource) bool, descend bool) *sourceQueue {
+	q := &sourceQueue{heap: sources, step: step, descend: descend}
 	for i := len(q.heap)/2 - 1; i >= 0; i-- {
 		q.sift(i)
 	}
 	return q
 }
 
+// before reports whether the value of one source comes before that of another.
+func (q *sourceQueue) before(a, b *facetSource) bool {
+	if q.descend {
+		a, b = b, a
+	}
+	return a.compare(b) < 0
+}
+
 func (q *sourceQueue) sift(i int) {
 	for h := q.heap; ; {
-		largest := i
+		first := i
 		for k := 2*i + 1; k <= 2*i+2 && k < len(h); k++ {
-			if h[k].compare(h[largest]) > 0 {
-				largest = k
+			if q.before(h[k], h[first]) {
+				first = k
 			}
 		}
-		if largest == i {
+		if first == i {
 			return
 		}
-		h[i], h[largest] = h[largest], h[i]
-		i = largest
+		h[i], h[first] = h[first], h[i]
+		i = first
 	}
 }
 
-// next returns the sources that have the largest value left, nil where there is none. They go on with the call after it.
+// next returns the sources that have the next value, nil where there is none. They go on with the call after it.
 func (q *sourceQueue) next() []*facetSource {
 	for _, s := range q.same {
-		if q.down(s) {
+		if q.step(s) {
 			q.heap = append(q.heap, s)
 			q.raise(len(q.heap) - 1)
 		}
@@ -121,12 +130,12 @@ func (q *sourceQueue) next() []*facetSource {
 }
 
 func (q *sourceQueue) raise(i int) {
-	for h := q.heap; i > 0 && h[i].compare(h[(i-1)/2]) > 0; i = (i - 1) / 2 {
+	for h := q.heap; i > 0 && q.before(h[i], h[(i-1)/2]); i = (i - 1) / 2 {
 		h[i], h[(i-1)/2] = h[(i-1)/2], h[i]
 	}
 }
 
-// repeatedList are the values of a field that more than one row of a view has, deleted ones included, in descending order, and a few
+// repeatedList are the values of a field that more than one row of a view has, deleted ones included, in ascending order, and a few
 // others.
 type repeatedList struct {
 	members []repeatedMember
@@ -165,23 +174,23 @@ func findRepeated(v *index.View, field segment.FieldID, strings bool) *repeatedL
 	if !ok || n > size/4 {
 		return noRepeatedList
 	}
-	down := func(s *facetSource) bool {
+	up := func(s *facetSource) bool {
 		list := again[s.segment]
 		if len(list) == 0 {
 			return false
 		}
-		s.at, again[s.segment] = int(list[len(list)-1]), list[:len(list)-1]
+		s.at, again[s.segment] = int(list[0]), list[1:]
 		return s.load()
 	}
 	var open []*facetSource
 	for i := range columns {
 		s := &facetSource{in: &facetRows{column: columns[i].column}, segment: i, size: columns[i].size}
-		if s.all.strings = strings; down(s) {
+		if s.all.strings = strings; up(s) {
 			open = append(open, s)
 		}
 	}
 	list := &repeatedList{members: make([]repeatedMember, 0, n)}
-	for q := newSourceQueue(open, down); ; {
+	for q := newSourceQueue(open, up, false); ; {
 		same := q.next()
 		if len(same) == 0 {
 			return list
@@ -231,22 +240,16 @@ func (l *repeatedList) mostFrequent(sources []*facetSource, limit int) []facetVa
 	return values
 }
 
-// appendSingles appends the last values that one document has, the last first, until there are as many as limit.
+// appendSingles appends the first values that one document has until there are as many as limit.
 func appendSingles(values []facetValue, sources []*facetSource, limit int) []facetValue {
-	down := func(s *facetSource) bool {
-		s.at = s.all.down(s.at - 1)
-		for s.at >= 0 && s.count(s.at) == 0 {
-			s.at = s.all.down(s.at - 1)
-		}
-		return s.load()
-	}
 	var open []*facetSource
 	for _, s := range sources {
-		if s.at = s.size; down(s) {
+		if s.rise(0) {
 			open = append(open, s)
 		}
 	}
-	for q := newSourceQueue(open, down); len(values) < limit; {
+	up := func(s *facetSource) bool { return s.rise(s.at + 1) }
+	for q := newSourceQueue(open, up, false); len(values) < limit; {
 		same := q.next()
 		if len(same) == 0 {
 			break

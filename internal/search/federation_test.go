@@ -17,6 +17,7 @@ import (
 	"svc/internal/apierr"
 	"svc/internal/budget"
 	"svc/internal/filter"
+	"svc/internal/numeric"
 	"svc/internal/query"
 	"svc/internal/rank"
 	"svc/internal/turns"
@@ -137,9 +138,15 @@ func TestFederationAgreesWithMergingSearches(t *testing.T) {
 		rulesJSON, _ := json.Marshal(rules)
 		docs := map[string]map[int]map[string]any{}
 		uids := []string{"a", "b", "c"}
+		owns := map[string]bool{} // has a distinct attribute
 		for _, uid := range uids {
 			docs[uid] = map[int]map[string]any{}
-			l.put(uid, `{"rankingRules": `+string(rulesJSON)+`, "filterableAttributes": ["g", "n"], "sortableAttributes": ["n"]}`)
+			own := ""
+			if r.IntN(3) == 0 {
+				own = `, "distinctAttribute": "g"`
+			}
+			l.put(uid, `{"rankingRules": `+string(rulesJSON)+`, "filterableAttributes": ["g", "n"], "sortableAttributes": ["n"]`+own+`}`)
+			owns[uid] = own != ""
 			for range 1 + r.IntN(3) {
 				var batch []string
 				for range 1 + r.IntN(25) {
@@ -185,6 +192,10 @@ func TestFederationAgreesWithMergingSearches(t *testing.T) {
 				q := asked{uid: uids[r.IntN(len(uids))], weight: []float64{1, 0.5, 0, 2.25}[r.IntN(4)]}
 				q.Sort, q.ShowRankingScore = sort, r.IntN(2) == 0
 				q.Strategy = []query.Strategy{query.Last, query.All}[r.IntN(2)]
+				if r.IntN(4) == 0 && f.Distinct == nil {
+					g := "g"
+					q.Distinct = &g
+				}
 				least := 0
 				if rules[0] == "words" && sort != nil { // the order of a query without words begins with the sort, that of others does not
 					least = 1
@@ -195,7 +206,7 @@ func TestFederationAgreesWithMergingSearches(t *testing.T) {
 				queries = append(queries, q)
 			}
 			facets := map[string][]string{"a": {"g", "n"}, "c": {"g"}, "b": nil}
-			what := fmt.Sprintf("round %d, rules %v, sort %v, page %d+%d %v, distinct %v, queries %+v", round, rules, sort, f.Offset, f.Limit, f.Page, f.Distinct, queries)
+			what := fmt.Sprintf("round %d, rules %v, sort %v, page %d+%d %v, distinct %v, of indexes %v, queries %+v", round, rules, sort, f.Offset, f.Limit, f.Page, f.Distinct, owns, queries)
 			got, body, err := l.federate(f, facets, queries...)
 			if err != nil {
 				t.Fatalf("%s: %v", what, err)
@@ -207,7 +218,8 @@ func TestFederationAgreesWithMergingSearches(t *testing.T) {
 					limit = 0
 				}
 			}
-			want, dropped, found := l.mergeAlone(queries, offset+limit, f.Distinct, docs, rules, sort)
+			want, dropped, found := l.mergeAlone(queries, offset+limit, f.Distinct, owns, docs, rules, sort)
+			apart := f.Distinct != nil || slices.ContainsFunc(queries, func(q asked) bool { return q.Distinct != nil || owns[q.uid] })
 			page := want[min(offset, len(want)):]
 			page = page[:min(limit, len(page))]
 			if len(page) != len(got.Hits) {
@@ -222,7 +234,7 @@ func TestFederationAgreesWithMergingSearches(t *testing.T) {
 					t.Fatalf("%s: hit %d shows score %v, want %v", what, i, h.Score, w.score)
 				}
 			}
-			if f.Distinct != nil && !all {
+			if apart && !all {
 				continue // only duplicates that were met are known
 			}
 			total := -dropped
@@ -232,7 +244,7 @@ func TestFederationAgreesWithMergingSearches(t *testing.T) {
 			if shown := cmpOr(got.EstimatedTotalHits, got.TotalHits); shown != total {
 				t.Fatalf("%s: the total is %d, want %d", what, shown, total)
 			}
-			checkFacets(t, what, got, want, found, docs, f.Distinct != nil)
+			checkFacets(t, what, got, want, found, docs, apart)
 		}
 	}
 }
@@ -245,15 +257,18 @@ func cmpOr(a, b *int) int {
 }
 
 // mergeAlone runs the searches one by one and merges their hits, the best of all first. It returns the ids that the
-// searches on each index found, too, and how many hits were dropped as duplicates. With distinct, each search contributes its
-// first needed hits only.
-func (l *library) mergeAlone(queries []asked, needed int, distinct *string, docs map[string]map[int]map[string]any, rules, sort []string) (out []merged, dropped int, found map[string]map[int]bool) {
+// searches on each index found, too, and how many hits were dropped as duplicates. Where values are kept apart, each search contributes
+// its first needed hits only: with distinct, which is that of the whole, and by the queries of an index that say so or are of one in owns.
+func (l *library) mergeAlone(queries []asked, needed int, distinct *string, owns map[string]bool, docs map[string]map[int]map[string]any, rules, sort []string) (out []merged, dropped int, found map[string]map[int]bool) {
 	l.t.Helper()
 	lists := make([][]merged, len(queries))
 	found = map[string]map[int]bool{}
 	for i, q := range queries {
 		r := q.Request
-		r.ShowRankingScore, r.Limit, r.Distinct = true, 1000, distinct
+		r.ShowRankingScore, r.Limit = true, 1000
+		if distinct != nil {
+			r.Distinct = distinct
+		}
 		v := held(l.c.Get(q.uid).View())
 		resp, err := Search(context.Background(), v, &r)
 		if err != nil {
@@ -280,11 +295,16 @@ func (l *library) mergeAlone(queries []asked, needed int, distinct *string, docs
 			} else if sort != nil {
 				m.sorted = []float64{n}
 			}
-			if distinct != nil {
+			if r.Distinct != nil || owns[q.uid] {
 				if len(lists[i]) == needed {
 					break
 				}
-				m.values = texts(doc["g"])
+				for _, text := range texts(doc["g"]) {
+					if distinct == nil {
+						text = q.uid + " " + text
+					}
+					m.values = append(m.values, text)
+				}
 			}
 			lists[i] = append(lists[i], m)
 		}
@@ -541,14 +561,14 @@ func TestMergeFacets(t *testing.T) {
 		return facetValue{key: []byte(strings.ToLower(shown)), shown: []byte(shown), count: n}
 	}
 	number := func(x float64, n int) facetValue {
-		v := facetValue{isNumber: true, number: x, count: n}
+		v := facetValue{isNumber: true, number: numeric.Of(x), count: n}
 		v.showNumber()
 		return v
 	}
 	indexes := []indexFacets{
-		{"a", []facet{{name: "g", values: []facetValue{value("Ulm", 1), value("ulna", 4)}}, {name: "n", numbers: true, min: 1, max: 3, values: []facetValue{number(2, 3), number(11, 1)}}}},
+		{"a", []facet{{name: "g", values: []facetValue{value("Ulm", 1), value("ulna", 4)}}, {name: "n", numbers: true, min: numeric.Of(1), max: numeric.Of(3), values: []facetValue{number(2, 3), number(11, 1)}}}},
 		{"b", []facet{{name: "f", values: []facetValue{value("x", 1)}}, {name: "g", values: []facetValue{value("Oslo", 2), value("ulm", 2), value("ulna", 1)}}, {name: "n"}}},
-		{"c", []facet{{name: "f", numbers: true, min: 7, max: 7}, {name: "n", numbers: true, min: -1, max: 2, values: []facetValue{number(1, 1), number(2, 4), value("1x", 1)}}}},
+		{"c", []facet{{name: "f", numbers: true, min: numeric.Of(7), max: numeric.Of(7)}, {name: "n", numbers: true, min: numeric.Of(-1), max: numeric.Of(2), values: []facetValue{number(1, 1), number(2, 4), value("1x", 1)}}}},
 	}
 	two := 2
 	for _, tt := range []struct {
@@ -558,7 +578,7 @@ func TestMergeFacets(t *testing.T) {
 	}{
 		{false, nil, `,"facetDistribution":{"f":{"x":1},"g":{"Oslo":2,"Ulm":1,"ulm":2,"ulna":5},"n":{"1":1,"11":1,"1x":1,"2":7}},"facetStats":{"f":{"min":7.0,"max":7.0},"n":{"min":-1.0,"max":3.0}}`},
 		{false, &two, `,"facetDistribution":{"f":{"x":1},"g":{"Oslo":2,"Ulm":1},"n":{"1":1,"11":1}},"facetStats":{"f":{"min":7.0,"max":7.0},"n":{"min":-1.0,"max":3.0}}`},
-		{true, &two, `,"facetDistribution":{"f":{"x":1},"g":{"ulna":5,"ulm":2},"n":{"2":7,"1x":1}},"facetStats":{"f":{"min":7.0,"max":7.0},"n":{"min":-1.0,"max":3.0}}`},
+		{true, &two, `,"facetDistribution":{"f":{"x":1},"g":{"ulna":5,"Oslo":2},"n":{"2":7,"1":1}},"facetStats":{"f":{"min":7.0,"max":7.0},"n":{"min":-1.0,"max":3.0}}`},
 	} {
 		for i := range indexes {
 			for k := range indexes[i].facets {
