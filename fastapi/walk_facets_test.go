@@ -1,6 +1,8 @@
 package fastapi
 
 import (
+	"fmt"
+	"math"
 	"strings"
 
 	"svc/internal/text"
@@ -25,7 +27,7 @@ func (w *walk) facetSearch() {
 	}
 	asked := ""
 	if w.chance(60) {
-		asked = pick(w.walkRandom, "r", "RE", "rde", "gru", "ne", "new yrok", "x y", "4", "")
+		asked = pick(w.walkRandom, "r", "RE", "rde", "gru", "ne", "new yrok", "x y", "4", "1", "-", "90071992547", "9007199254740993", "900719925474093", "0.", "")
 		body["facetQuery"] = asked
 	}
 	var got struct {
@@ -39,11 +41,17 @@ func (w *walk) facetSearch() {
 	for _, d := range m.find(s).candidates {
 		seen := map[string]bool{}
 		for i, key := range d.at(field).keys {
-			if !seen[key] && m.begins(field, key, asked) {
+			if !seen[key] && m.begins(field, key, asked, false) {
 				seen[key] = true
 				counts[key]++
 			}
 			spellings[key] = append(spellings[key], d.at(field).spellings[i])
+		}
+		for _, x := range d.at(field).numbers {
+			if text := x.text(); !seen["#"+text] && m.begins(field, text, asked, true) {
+				seen["#"+text] = true
+				counts[text]++
+			}
 		}
 	}
 	folded := map[string]int{}
@@ -58,7 +66,7 @@ func (w *walk) facetSearch() {
 }
 
 // begins reports whether a value begins as what was asked, a few typos allowed.
-func (m *walkModel) begins(field, key, asked string) bool {
+func (m *walkModel) begins(field, key, asked string, number bool) bool {
 	typo := &m.set.TypoTolerance
 	asked, key = text.FacetSearchKey(asked, nil), text.FacetSearchKey(key, nil)
 	for _, word := range typo.DisableOnWords {
@@ -68,7 +76,7 @@ func (m *walkModel) begins(field, key, asked string) bool {
 	}
 	budget := 0
 	switch {
-	case !typo.Enabled:
+	case !typo.Enabled, number && typo.DisableOnNumbers:
 	case len(asked) >= typo.MinWordSizeForTypos.TwoTypos:
 		budget = 2
 	case len(asked) >= typo.MinWordSizeForTypos.OneTypo:
@@ -83,4 +91,29 @@ func (m *walkModel) begins(field, key, asked string) bool {
 		return strings.HasPrefix(key, asked)
 	}
 	return walkDistance([]rune(asked), []rune(key), true) <= budget
+}
+
+// compareCounts compares values of a facet, of which most are shown: the most frequent, or the first.
+func compareCounts(want, got map[string]int, most int, byCount, texts bool) string {
+	if len(got) != min(most, len(want)) {
+		return fmt.Sprintf("%d values of %d", len(got), len(want))
+	}
+	least, last := math.MaxInt, ""
+	for value, n := range got {
+		if want[value] != n {
+			return fmt.Sprintf("%q has %d", value, n)
+		}
+		least, last = min(least, n), max(last, value)
+	}
+	for value, n := range want {
+		_, shown := got[value]
+		switch {
+		case shown || !texts:
+		case byCount && n > least:
+			return fmt.Sprintf("%q is left out", value)
+		case !byCount && value < last:
+			return fmt.Sprintf("%q is left out", value)
+		}
+	}
+	return ""
 }

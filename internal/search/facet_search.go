@@ -3,6 +3,7 @@ package search
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -99,6 +100,10 @@ func findFacetValues(ctx context.Context, v *index.View, r *FacetRequest, candid
 	limit := v.Settings.Faceting.MaxValuesPerFacet
 	q := newFacetQuery(v, r)
 	t := turns.Of(ctx)
+	numbers, err := numbersFound(ctx, v, id, candidates, q)
+	if err != nil {
+		return nil, err
+	}
 	var matches []*facetMatches
 	var rows []*roaring.Bitmap
 	var all lowestSpellings
@@ -126,18 +131,24 @@ func findFacetValues(ctx context.Context, v *index.View, r *FacetRequest, candid
 		}
 		matches, rows = append(matches, m), append(rows, candidates[i])
 	}
-	if field.byCount {
+	if field.byCount && len(numbers) == 0 {
 		return mostFrequentMatches(ctx, v, matches, rows, field, limit, &all)
 	}
-	// The first of all segments are among the first of each.
+	// The first of all segments are among the first of each. Where there are numbers, too, all are looked at: one may look like a string.
+	most := limit
+	if len(numbers) > 0 {
+		most = math.MaxInt32
+	}
 	var found []facetValue
 	for i, m := range matches {
-		var err error
-		if found, err = m.appendFirst(ctx, found, rows[i], limit); err != nil {
+		if found, err = m.appendFirst(ctx, found, rows[i], most); err != nil {
 			return nil, err
 		}
 	}
 	found = new(facetMemory).merge(found)
+	if len(numbers) > 0 {
+		return withNumbers(numbers, found, q, field, limit, &all)
+	}
 	if q != nil { // what is looked for folded comes in the order of what is folded
 		sortByFold(found, q.locales)
 	}

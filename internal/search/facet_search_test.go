@@ -40,7 +40,7 @@ func TestFacetSearch(t *testing.T) {
 		return strings.Join(found, ", "), nil
 	}
 	for _, c := range []struct{ change, query, want string }{
-		{"", "", "Action 2, Ädventure 1, Biopic 1, Comedy 2, Crime 1, Science Fiction 1, true 1, Zen 1"},
+		{"", "", "12 1, Action 2, Ädventure 1, Biopic 1, Comedy 2, Crime 1, Science Fiction 1, true 1, Zen 1"},
 		{"", "ac", "Action 2"},
 		{"", "AD", "Ädventure 1"},
 		{"", "axtion", "Action 2"},
@@ -50,11 +50,11 @@ func TestFacetSearch(t *testing.T) {
 		{"", "fiction", ""},
 		{"", "sceince fitcion", "Science Fiction 1"},
 		{"", " ac", ""},
-		{"", "12", ""},
-		{`{"faceting":{"sortFacetValuesBy":{"*":"count"}}}`, "", "Comedy 2, Action 2, Ädventure 1, true 1, Zen 1, Science Fiction 1, Crime 1, Biopic 1"},
+		{"", "12", "12 1"}, {"", "1", "12 1"}, {"", "12.", ""}, {"", "-", ""},
+		{`{"faceting":{"sortFacetValuesBy":{"*":"count"}}}`, "", "Comedy 2, Action 2, Ädventure 1, true 1, Zen 1, Science Fiction 1, Crime 1, Biopic 1, 12 1"},
 		{`{"faceting":{"maxValuesPerFacet":2}}`, "", "Comedy 2, Action 2"},
-		{`{"faceting":{"sortFacetValuesBy":{"*":"alpha"}}}`, "", "Action 2, Ädventure 1"},
-		{`{"faceting":{"maxValuesPerFacet":4}}`, "", "Action 2, Ädventure 1, Biopic 1, Comedy 2"},
+		{`{"faceting":{"sortFacetValuesBy":{"*":"alpha"}}}`, "", "12 1, Action 2"},
+		{`{"faceting":{"maxValuesPerFacet":4}}`, "", "12 1, Action 2, Ädventure 1, Biopic 1"},
 		{`{"typoTolerance":{"disableOnWords":["axtion","act"]}}`, "axtion", ""},
 		{"", "act", ""}, // only a value that is the protected word
 		{`{"typoTolerance":{"disableOnWords":[],"disableOnAttributes":["genre"]}}`, "axtion", ""},

@@ -33,6 +33,12 @@ func searchEach(v *index.View, r *FacetRequest, candidates []*roaring.Bitmap) []
 		if s.Deleted != nil {
 			in.among = s.LiveRows()
 		}
+		for ord := range c.Numbers() {
+			rows := roaring.New()
+			c.AddNumberRows(rows, ord, ord+1)
+			x := c.Number(ord)
+			found = append(found, facetValue{isNumber: true, number: x, key: x.AppendText(nil), shown: x.AppendText(nil), count: int(rows.AndCardinality(candidates[i]))})
+		}
 		for ord := range c.Strings() {
 			rows := roaring.New()
 			c.AddStringRows(rows, ord, ord+1)
@@ -46,7 +52,10 @@ func searchEach(v *index.View, r *FacetRequest, candidates []*roaring.Bitmap) []
 		}
 	}
 	slices.SortStableFunc(found, func(a, b facetValue) int {
-		return cmp.Or(a.compare(&b), cmp.Compare(a.first(), b.first()))
+		if c := a.compare(&b); c != 0 || a.isNumber {
+			return c
+		}
+		return cmp.Compare(a.first(), b.first())
 	})
 	merged := found[:0]
 	for _, f := range found {
@@ -66,6 +75,7 @@ func searchEach(v *index.View, r *FacetRequest, candidates []*roaring.Bitmap) []
 		switch {
 		case slices.Contains(t.DisableOnWords, asked):
 			return folded != asked
+		case f.isNumber && t.DisableOnNumbers:
 		case len(asked) >= int(t.TwoTypos):
 			budget = 2
 		case len(asked) >= int(t.OneTypo):
@@ -73,7 +83,19 @@ func searchEach(v *index.View, r *FacetRequest, candidates []*roaring.Bitmap) []
 		}
 		return query.PrefixDistance([]rune(asked), folded, budget) > budget
 	})
+	for i := range found { // a number and a string that look alike are one value
+		for k := range found {
+			if found[i].isNumber && !found[k].isNumber && found[i].count > 0 && string(found[i].key) == string(found[k].key) {
+				found[i].count += found[k].count
+				found[k].count = 0
+			}
+		}
+	}
+	found = slices.DeleteFunc(found, func(f facetValue) bool { return f.count == 0 })
 	for i := range found {
+		if found[i].isNumber {
+			continue
+		}
 		if err := found[i].spell(facetField{name: r.FacetName}); err != nil {
 			panic(err)
 		}
@@ -82,8 +104,11 @@ func searchEach(v *index.View, r *FacetRequest, candidates []*roaring.Bitmap) []
 		slices.SortFunc(found, func(a, b facetValue) int {
 			return cmp.Or(cmp.Compare(b.count, a.count), bytes.Compare(b.shown, a.shown))
 		})
-	} else if r.FacetQuery != nil {
-		sortByFold(found, nil)
+	} else {
+		slices.SortFunc(found, func(a, b facetValue) int { return bytes.Compare(a.key, b.key) })
+		if r.FacetQuery != nil {
+			sortByFold(found, nil)
+		}
 	}
 	hits := []string{}
 	for _, f := range found[:min(len(found), v.Settings.Faceting.MaxValuesPerFacet)] {
@@ -101,7 +126,28 @@ func TestFacetSearchFindsWhatEveryValueSays(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	pick := func(list ...string) string { return list[r.IntN(len(list))] }
+	kinds := 1 // of values: strings; numbers; both
+	number := func() string {
+		return pick("", "", "-") + pick("1", "2", "20", "9", "0", "19", "9007199254740992", "9007199254740993", "18446744073709551615", "1"+strings.Repeat("0", 300)) + pick("", "", "", "0", "00", "000")
+	}
+	asking := func() string {
+		n := number() + pick("", "", ".", ".0", ".5")
+		return n[:1+r.IntN(min(len(n), 20))]
+	}
+	literal := func() string { // JSON
+		n := number()
+		if r.IntN(3) == 0 {
+			n += pick(".5", ".25", ".0", ".999")
+		}
+		if strings.TrimLeft(n, "-0") == "" || strings.HasPrefix(strings.TrimLeft(n, "-"), "0") {
+			n = pick("0", "0.5", "0.0001", "-0.25")
+		}
+		return n
+	}
 	value := func() string {
+		if kinds > 1 && r.IntN(2) == 0 {
+			return asking()
+		}
 		var b strings.Builder
 		for range 1 + r.IntN(7) {
 			b.WriteString(pick("a", "b", "c", "a", "b", "A", "ab", "é", "日", " ", "-"))
@@ -110,16 +156,21 @@ func TestFacetSearchFindsWhatEveryValueSays(t *testing.T) {
 	}
 	shown := 0
 	for round := range 12 {
+		kinds = 1 + round%3
 		fewCounted, fewValues, respeltShare = []int{4096, 3}[r.IntN(2)], []int{4096, 0, 0}[r.IntN(3)], []int{16, 0, 0}[r.IntN(3)]
 		matchedShare, manyPerSpelt = []int{8, 1 << 20}[r.IntN(2)], []int{1, 1 << 20}[r.IntN(2)]
 		l := newLibrary(t)
 		l.put("a", fmt.Sprintf(`{"filterableAttributes":["f","third","part"],"faceting":{"maxValuesPerFacet":%d,"sortFacetValuesBy":{"*":"%s"}},
-			"typoTolerance":{"minWordSizeForTypos":{"oneTypo":%d,"twoTypos":%d},"disableOnWords":["abc"]}}`,
-			1+r.IntN(40), pick("alpha", "count"), 2+r.IntN(3), 4+r.IntN(3)))
+			"typoTolerance":{"minWordSizeForTypos":{"oneTypo":%d,"twoTypos":%d},"disableOnWords":["abc","20"],"disableOnNumbers":%s}}`,
+			1+r.IntN(40), pick("alpha", "count"), 2+r.IntN(3), 4+r.IntN(3), pick("true", "false")))
 		for part := range 1 + r.IntN(4) {
 			var docs []string
 			for i := range 1 + r.IntN(120) {
-				docs = append(docs, fmt.Sprintf(`{"id":%d,"f":[%q,%q],"third":%v,"part":%d}`, r.IntN(200)+part*50, value(), value(), i%3 == 0, part))
+				f := fmt.Sprintf("%q,%q", value(), value())
+				if kinds > 1 && (kinds == 2 || r.IntN(2) == 0) {
+					f = literal() + "," + literal()
+				}
+				docs = append(docs, fmt.Sprintf(`{"id":%d,"f":[%s],"third":%v,"part":%d}`, r.IntN(200)+part*50, f, i%3 == 0, part))
 			}
 			l.put("a", "", docs...)
 		}
