@@ -1,13 +1,17 @@
 package filter
 
 import (
+	"cmp"
 	"slices"
 
 	"svc/internal/apierr"
 )
 
 // Expr is a parsed filter. Printing it and parsing the print gives an equal tree.
-type Expr struct{ root node }
+type Expr struct {
+	root node
+	code apierr.Code // of what FromJSON leaves to Check; "" where that is refused already
+}
 
 // node is one of *junction, *not, *condition, *radius, *box, *polygon, *vectors and *foreign.
 type node interface{}
@@ -112,21 +116,23 @@ const shardAttr = "_shard"
 
 // InShard keeps the documents of a shard.
 func InShard(name string) *Expr {
-	return &Expr{&condition{attr: shardAttr, op: equal, values: []string{name}}}
+	return &Expr{root: &condition{attr: shardAttr, op: equal, values: []string{name}}}
 }
 
 // And joins filters; nil ones are left out. It returns nil when all are nil.
 func And(exprs ...*Expr) *Expr {
 	kids := make([]node, 0, len(exprs))
+	var code apierr.Code
 	for _, e := range exprs {
 		if e != nil {
 			kids = append(kids, e.root)
+			code = cmp.Or(code, e.code)
 		}
 	}
 	if len(kids) == 0 {
 		return nil
 	}
-	return &Expr{join(false, kids)}
+	return &Expr{join(false, kids), code}
 }
 
 // join makes one node of some, lifting junctions of the same kind.
@@ -175,7 +181,7 @@ func walk(n node, f func(node) error) error {
 // Features are the experimental features that open parts of the language.
 type Features struct{ Contains, Foreign, Vectors, Shards bool }
 
-// Check refuses what a feature that is off would open (feature_not_enabled). It needs no index.
+// Check refuses what a feature that is off would open (feature_not_enabled), and operators that `_shard` does not have. It needs no index.
 func (e *Expr) Check(f Features) error {
 	if e == nil {
 		return nil
@@ -189,6 +195,9 @@ func (e *Expr) Check(f Features) error {
 			if n.attr == shardAttr && !f.Shards {
 				return off(n.at, shardAttr, "network")
 			}
+			if err := n.checkShard(); err != nil {
+				return apierr.New(e.code, "Filter, %v", err)
+			}
 		case *vectors:
 			if !f.Vectors {
 				return off(n.at, "_vectors", "multimodal")
@@ -200,6 +209,14 @@ func (e *Expr) Check(f Features) error {
 		}
 		return nil
 	})
+}
+
+// checkShard refuses operators that `_shard` does not have.
+func (c *condition) checkShard() error {
+	if c.attr == shardAttr && c.op != equal && c.op != notEqual && c.op != in {
+		return fail(c.at, "`_shard` knows only the operators =, !=, IN and NOT IN.")
+	}
+	return nil
 }
 
 func off(at position, what, feature string) error {

@@ -9,10 +9,10 @@ import (
 	"svc/internal/apierr"
 )
 
-// FromJSON reads a filter as clients send it: a string, or an array of strings
-// and arrays of strings, of which the outer joins by AND and the inner by OR. A string
-// that holds such an array serves too, because query parameters are strings.
-// An empty filter gives nil. Errors carry the code.
+// FromJSON reads a filter as clients send it: a string, or an array of strings and arrays of strings, of which the outer joins by
+// AND and the inner by OR. A string that holds such an array serves too, because query parameters are strings. An empty filter gives
+// nil. Errors carry the code. Operators that `_shard` does not have are left to Check: where the feature is off, that is what has to
+// be said.
 func FromJSON(body []byte, code apierr.Code) (*Expr, error) {
 	body = bytes.TrimSpace(body)
 	if len(body) > maxBytes {
@@ -35,7 +35,7 @@ func FromJSON(body []byte, code apierr.Code) (*Expr, error) {
 	if n == nil {
 		return nil, nil
 	}
-	return &Expr{n}, nil
+	return &Expr{n, code}, nil
 }
 
 func fromTree(tree any) (node, error) {

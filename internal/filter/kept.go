@@ -162,7 +162,7 @@ func keepParts(n node, root bound) bound {
 	if len(kept) == 0 || len(others) == 0 {
 		return root
 	}
-	key := (&Expr{join(false, lasts)}).key()
+	key := (&Expr{root: join(false, lasts)}).key()
 	if key == nil {
 		return root
 	}

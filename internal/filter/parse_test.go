@@ -3,6 +3,7 @@ package filter
 import (
 	"errors"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -226,6 +227,21 @@ func TestCheck(t *testing.T) {
 		}
 		if err := e.Check(Features{}); feature != (Features{}) && (err == nil || apierr.From(err).Code != "feature_not_enabled") {
 			t.Errorf("%s without features: %v", src, err)
+		}
+	}
+	for _, src := range []string{`_shard > x`, `_shard EXISTS`, `a = 1 OR NOT _shard CONTAINS x`, `_shard a TO b`, `_shard IS NULL`, `_shard STARTS WITH x`} {
+		e, err := FromJSON([]byte(strconv.Quote(src)), "invalid_document_filter")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Check(Features{Contains: true}); err == nil || apierr.From(err).Code != "feature_not_enabled" {
+			t.Errorf("%s without the feature: %v", src, err)
+		}
+		if err := And(InShard("y"), e).Check(Features{Contains: true, Shards: true}); err == nil || apierr.From(err).Code != "invalid_document_filter" {
+			t.Errorf("%s with the feature: %v", src, err)
+		}
+		if _, err := Parse(src); err == nil {
+			t.Errorf("%s is parsed", src)
 		}
 	}
 }

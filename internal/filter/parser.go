@@ -2,10 +2,10 @@ package filter
 
 import (
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
+
+	"svc/internal/numeric"
 )
 
 const (
@@ -30,7 +30,16 @@ func Parse(src string) (*Expr, error) {
 	if n == nil || err != nil {
 		return nil, err
 	}
-	return &Expr{n}, nil
+	err = walk(n, func(n node) error {
+		if c, ok := n.(*condition); ok {
+			return c.checkShard()
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Expr{root: n}, nil
 }
 
 // parse parses an expression that stands at a depth already. A blank one gives nil.
@@ -212,14 +221,7 @@ func (p *parser) condition() (node, error) {
 	}
 	p.advance()
 	c := &condition{attr: attr, at: at}
-	n, err := p.operation(c)
-	if err != nil {
-		return nil, err
-	}
-	if attr == shardAttr && c.op != equal && c.op != notEqual && c.op != in {
-		return nil, fail(at, "`_shard` knows only the operators =, !=, IN and NOT IN.")
-	}
-	return n, nil
+	return p.operation(c)
 }
 
 var comparisons = map[string]op{"=": equal, "!=": notEqual, ">": greater, ">=": greaterOrEqual, "<": less, "<=": lessOrEqual}
@@ -354,27 +356,10 @@ func (p *parser) open() error {
 
 func (p *parser) number() (float64, error) {
 	if p.tok.kind == word {
-		if x, ok := ParseNumber(p.tok.text); ok {
+		if x, ok := numeric.ParseFloat(p.tok.text); ok {
 			p.advance()
 			return x, nil
 		}
 	}
 	return 0, p.unexpected("a number")
-}
-
-// ParseNumber reads a decimal number as documents and values write them, without inf, nan, blanks, underscores and digits
-// in other bases.
-func ParseNumber(s string) (float64, bool) {
-	for i := range len(s) {
-		switch c := s[i]; {
-		case '0' <= c && c <= '9', c == '.', c == '-', c == '+', c == 'e', c == 'E':
-		default:
-			return 0, false
-		}
-	}
-	x, err := strconv.ParseFloat(s, 64)
-	if err != nil || math.IsInf(x, 0) {
-		return 0, false
-	}
-	return x + 0, true // + 0 makes −0 a 0
 }
