@@ -2,6 +2,7 @@ package fastapi
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -178,9 +179,9 @@ func (s *Server) deleteByIDs(ctx *fasthttp.RequestCtx) error {
 	}
 	ids := []string{}
 	for e := range body.elements() {
-		id, ok := e.text()
+		id, ok := e.id()
 		if !ok {
-			id = string(e) // whatever it is: what is no document's id deletes nothing
+			id = "" // of no document: it counts as given, and deletes nothing
 		}
 		ids = append(ids, id)
 	}
@@ -325,32 +326,26 @@ var fetchParams = []param[search.FetchRequest]{
 
 // setIDs takes the ids of documents: strings and whole numbers.
 func setIDs(r *search.FetchRequest, a *arg) error {
-	const form = "an array of document ids (whole numbers, or strings of letters from a to z in either case, digits, - and _)"
+	const form = "an array of document ids (whole numbers of 64 bits, or strings of letters from a to z in either case, digits, - and _)"
 	r.IDs = []string{}
+	valid := true
 	if a.json == nil {
 		r.IDs = splitList(a.text)
+		valid = !slices.ContainsFunc(r.IDs, func(id string) bool { return !document.ValidID([]byte(id)) })
 	} else {
 		if !a.json.array() {
 			return a.expected(form)
 		}
 		for e := range a.json.elements() {
-			id, ok := e.text()
-			if !ok {
-				if e.kind() != "a number" {
-					return a.expected(form)
-				}
-				id = string(e)
-			}
-			r.IDs = append(r.IDs, id)
+			id, ok := e.id()
+			r.IDs, valid = append(r.IDs, id), valid && ok
 		}
 	}
 	if err := a.entries(len(r.IDs), maxIDs); err != nil {
 		return err
 	}
-	for _, id := range r.IDs {
-		if !document.ValidID([]byte(id)) {
-			return a.expected(form)
-		}
+	if !valid {
+		return a.expected(form)
 	}
 	return nil
 }

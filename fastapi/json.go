@@ -99,8 +99,16 @@ func space(b []byte, i int) int {
 	return i
 }
 
-// maxDepth bounds how deep a body is nested: as deep as documents may be.
-const maxDepth = document.MaxDepth
+// id returns the document id that a string or a number names, and whether it can be one.
+func (v value) id() (string, bool) {
+	if text, ok := v.text(); ok {
+		return text, document.ValidID([]byte(text))
+	}
+	return string(v), v.kind() == "a number" && document.IsInteger64(v)
+}
+
+// maxDepth bounds how deep a body is nested: a document as deep as any may stand a few levels down, as with MCP.
+const maxDepth = document.MaxDepth + 8
 
 // loneSurrogate returns where b, which is JSON, has an escaped half of a surrogate pair without the other: no character; −1 for
 // nowhere.

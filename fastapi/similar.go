@@ -50,14 +50,12 @@ var similarParams = []param[search.SimilarRequest]{
 
 // setSimilarID takes the id of a document: a string or a whole number.
 func setSimilarID(r *search.SimilarRequest, a *arg) error {
+	ok := document.ValidID([]byte(a.text))
 	if a.json != nil {
-		var ok bool
-		if a.text, ok = a.json.text(); !ok && a.json.kind() == "a number" {
-			a.text = string(a.json)
-		}
+		a.text, ok = a.json.id()
 	}
-	if !document.ValidID([]byte(a.text)) {
-		return a.expected("a document id: a whole number, or a string of letters from a to z in either case, digits, - and _")
+	if !ok {
+		return a.expected("a document id: a whole number of 64 bits, or a string of letters from a to z in either case, digits, - and _")
 	}
 	r.ID = a.text
 	return nil

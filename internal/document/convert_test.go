@@ -125,6 +125,8 @@ func TestConvert(t *testing.T) {
 			`{"id":1,"name":"lamp","price":12.50,"sold":true,"zip":"01234"}` + "\n" + `{"id":3,"name":"vase","price":null,"sold":null,"zip":null}` + "\n" +
 				`{"id":4,"name":"urn","price":7,"sold":true,"zip":"0"}` + "\n" + `{"id":5,"name":"jug","price":1e3,"sold":false,"zip":"1"}` + "\n", ""},
 		{CSV, "ref:id,when:date,a:b:number\nx,2020,4\n", `{"ref:id":"x","when:date":"2020","a:b":4}` + "\n", ""},
+		{CSV, "n:number\n+18446744073709551615\n0018446744073709551615\n+9007199254740993\n", `{"n":18446744073709551615}` + "\n" + `{"n":18446744073709551615}` + "\n" +
+			`{"n":9007199254740993}` + "\n", ""},
 		{CSV, "n:number\n9007199254740993\n-0.125\n+5\n007\n.5\n5.\n", `{"n":9007199254740993}` + "\n" + `{"n":-0.125}` + "\n" + `{"n":5}` + "\n" +
 			`{"n":7}` + "\n" + `{"n":0.5}` + "\n" + `{"n":5.0}` + "\n", ""},
 		{CSV, "id,name\n1,a,b\n", "", "malformed_payload"},

@@ -249,6 +249,9 @@ func appendCSVNumber(dst, cell []byte) ([]byte, bool) {
 	if n, err := strconv.ParseInt(string(cell), 10, 64); err == nil {
 		return strconv.AppendInt(dst, n, 10), true
 	}
+	if n, err := strconv.ParseUint(string(bytes.TrimPrefix(cell, []byte("+"))), 10, 64); err == nil {
+		return strconv.AppendUint(dst, n, 10), true
+	}
 	return jsontext.AppendFloat(dst, f), true
 }
 
