@@ -87,10 +87,11 @@ func TestNoKeyLeavesItsIndexes(t *testing.T) {
 	c.wait(c.json("POST", "/indexes/theirs/documents", `[{"id": 1, "secret": "canary"}]`))
 	c.json("PATCH", samplePath("/dynamic-search-rules/{rule_uid}"), `{"actions": [{"selector": {"indexUid": "theirs", "id": "canary"}, "action": {"type": "pin", "position": 0}}]}`)
 	c.json("POST", "/webhooks", `{"url": "http://127.0.0.1:1/canary", "headers": {"X-Token": "canary"}}`)
+	c.json("PATCH", "/network", `{"self": "b", "remotes": {"r": {"url": "http://127.0.0.1:1", "searchApiKey": "canary", "writeApiKey": "canary"}}}`)
 	limited := []string{c.makeKey(`["*"]`, `["mine*"]`), c.makeKey(`["*"]`, `["mine"]`)}
 	state := func() string {
 		var b strings.Builder
-		for _, path := range []string{"/indexes/theirs/documents", "/indexes/theirs/settings", "/indexes/theirs", "/keys", "/webhooks", "/experimental-features", samplePath("/dynamic-search-rules/{rule_uid}"),
+		for _, path := range []string{"/indexes/theirs/documents", "/indexes/theirs/settings", "/indexes/theirs", "/keys", "/webhooks", "/network", "/experimental-features", samplePath("/dynamic-search-rules/{rule_uid}"),
 			"/indexes/theirs_new", "/tasks?indexUids=theirs&limit=1000&statuses=succeeded,failed,canceled"} {
 			b.WriteString(still(c.get(path).body) + "\n")
 		}
@@ -121,6 +122,8 @@ func TestNoKeyLeavesItsIndexes(t *testing.T) {
 		for _, uid := range []string{"mine", "theirs", "*", "mine_2"} {
 			for _, p := range probes(uid, keys) {
 				if !p.reads {
+					changes = append(changes, p)
+					p.headers = disguises["the leader"]
 					changes = append(changes, p)
 				} else if uid == "mine" || uid == "theirs" {
 					reads = append(reads, p)

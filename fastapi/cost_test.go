@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"svc/internal/vfs"
 )
 
 // Routes may allocate so many bytes for each byte that they are sent, whatever comes of it; answers come on top, which are bounded by
@@ -167,11 +165,7 @@ type examiner struct {
 
 // newExaminer starts a server with all features, one index and the keys that routes need.
 func newExaminer(t *testing.T) *examiner {
-	f, err := OpenFeatures(vfs.NewMem(), "features.json", featureNames[:]...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, _ := newInstance(t, Options{PayloadLimit: 1 << 20, Keys: openKeys(t, masterKey), Features: f, Demo: true, Replication: true})
+	c, _ := newInstance(t, Options{PayloadLimit: 1 << 20, Keys: openKeys(t, masterKey), Features: allFeatures(t), Demo: true, Replication: true})
 	c.key = masterKey
 	c.wait(c.json("POST", "/indexes/films/documents", `[{"id": 1, "a": "1"}]`))
 	c.wait(c.json("PATCH", "/indexes/films/settings", `{"filterableAttributes":["a"]}`))

@@ -30,6 +30,11 @@ func newInstance(t testing.TB, o Options) (c *client, dir string) {
 
 // openInstance opens a catalog and a queue on a temporary directory.
 func openInstance(t testing.TB, o *Options) (dir string) {
+	return openInstanceIn(t, o, network.Options{})
+}
+
+// openInstanceIn is openInstance with options for its part in a network.
+func openInstanceIn(t testing.TB, o *Options, in network.Options) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	o.Logger = slog.New(slog.DiscardHandler)
@@ -40,7 +45,8 @@ func openInstance(t testing.TB, o *Options) (dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	node, err := network.Open(network.Options{FS: vfs.NewMem(), File: "network.json", Work: dir, Catalog: catalog})
+	in.FS, in.File, in.Work, in.Catalog = vfs.NewMem(), "network.json", dir, catalog
+	node, err := network.Open(in)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ const (
 
 	headerIncludeMetadata requestHeader = "Svc-Include-Metadata"
 
-	// The headers of other instances of the network. See peers.go for who may send them.
+	// The headers of other instances of the network. See network_peers.go for who may send them.
 	headerNetworkVersion requestHeader = "Svc-Network-Version"
 	headerOriginNonce    requestHeader = "Svc-Proxy-Origin-Nonce"
 	headerOriginRemote   requestHeader = "Svc-Proxy-Origin-Remote"

@@ -1,6 +1,7 @@
 package fastapi
 
 import (
+	"crypto/subtle"
 	"slices"
 
 	"github.com/valyala/fasthttp"
@@ -112,7 +113,17 @@ func (s *Server) getNetwork(ctx *fasthttp.RequestCtx) error {
 	if err := s.needNetwork(); err != nil {
 		return err
 	}
-	return answerCharged(ctx, s.network.JSON())
+	return answerCharged(ctx, s.network.JSON(seesKeys(ctx)))
+}
+
+// seesKeys returns the test that a key of a remote passes which the caller may see: the caller's own. It is nil for those who may do
+// everything here, who see all of them. What a key of another instance opens nobody knows here, so rights to actions do not count.
+func seesKeys(ctx *fasthttp.RequestCtx) func(key string) bool {
+	if caller(ctx) == nil {
+		return nil
+	}
+	own := credential(ctx)
+	return func(key string) bool { return subtle.ConstantTimeCompare([]byte(key), []byte(own)) == 1 }
 }
 
 func (s *Server) updateNetwork(ctx *fasthttp.RequestCtx) error {
@@ -133,6 +144,7 @@ func (s *Server) updateNetwork(ctx *fasthttp.RequestCtx) error {
 	if in.previous {
 		return apierr.New("unexpected_network_previous_remotes", "`previousRemotes` is what instances of a network tell each other. Leave it out.")
 	}
+	in.Sees = seesKeys(ctx)
 	t, err := s.network.Patch(s.searching, &in.Patch)
 	if err != nil {
 		return err

@@ -3,12 +3,14 @@ package fastapi
 import (
 	"context"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 
 	"svc/internal/apierr"
+	"svc/internal/auth"
 	"svc/internal/network"
 	"svc/internal/task"
 )
@@ -42,10 +44,14 @@ func (s *Server) admitWrite(ctx *fasthttp.RequestCtx) error {
 	if origin != nil {
 		now := s.network.Network()
 		switch own := now.Version.String(); {
+		case origin.Nonce == "":
+			return apierr.New("inconsistent_document_change_headers", "The header `%s` is missing: every write that a leader sends on has one.", headerOriginNonce)
 		case origin.Version < own:
-			return apierr.New("network_version_too_old", "The network has version %s here, and the write is of version %s.", own, origin.Version)
+			return apierr.New("network_version_too_old", "The write is of version %s of the network, which is older than the one here.", origin.Version)
 		case origin.Version > own || !now.Led():
 			return apierr.New("network_version_mismatch", "The network of the write is not known here. Send PATCH /network to the leader, so that it announces the network again.")
+		case now.Leads() || origin.Remote != *now.Leader:
+			return apierr.New("not_a_leader", "`%s` is not the leader that this instance follows, and only that sends writes on.", shorten([]byte(origin.Remote)))
 		}
 	} else if w.forward, err = s.network.CheckWrite(); err != nil {
 		return err
@@ -66,25 +72,27 @@ func unescaped(h *fasthttp.RequestHeader, name requestHeader) (text string, give
 	return text, true, err
 }
 
-// origin returns the request of another instance that a request is of, nil for none.
+// origin returns the request of another instance that a request is of, nil for none. Whoever may not change the network is refused before
+// anything is said of the headers.
 func (s *Server) origin(ctx *fasthttp.RequestCtx) (*task.Origin, error) {
 	h := &ctx.Request.Header
-	var texts [3]string
-	given := 0
-	for i, name := range [...]requestHeader{headerOriginRemote, headerOriginTask, headerOriginVersion} {
-		text, ok, err := unescaped(h, name)
+	names := [...]requestHeader{headerOriginRemote, headerOriginTask, headerOriginVersion, headerOriginNonce}
+	if !slices.ContainsFunc(names[:], func(name requestHeader) bool { return len(name.in(h)) > 0 }) {
+		return nil, nil
+	}
+	if !caller(ctx).MayOnAll(string(actionNetworkUpdate)) {
+		return nil, auth.Refuse("The headers `Svc-Proxy-Origin-…` are for the leader of the network. The `writeApiKey` that it has for this instance needs the action `%s` on the indexes `*`: "+
+			"create such a key here (POST /keys), and tell the leader (PATCH /network).", actionNetworkUpdate)
+	}
+	var texts [len(names)]string
+	for i, name := range names {
+		text, given, err := unescaped(h, name)
 		if err != nil {
 			return nil, err
 		}
-		if texts[i] = text; ok {
-			given++
+		if texts[i] = text; !given && name != headerOriginNonce { // who leads without one is no svc, and is told so
+			return nil, apierr.New("inconsistent_document_change_headers", "Of the headers that say where a write comes from, `%s` is missing.", name)
 		}
-	}
-	switch {
-	case given == 0:
-		return nil, nil
-	case given < len(texts):
-		return nil, apierr.New("inconsistent_document_change_headers", "Of the headers that say where a write comes from, some are missing: `…-Origin-Remote`, `…-Origin-TaskUid` and `…-Origin-Network-Version` come together.")
 	}
 	if err := s.features.need("network", "writes that another instance sends"); err != nil {
 		return nil, err
@@ -97,8 +105,7 @@ func (s *Server) origin(ctx *fasthttp.RequestCtx) (*task.Origin, error) {
 	if err != nil {
 		return nil, apierr.New("invalid_header_value", "The header `…-Origin-Network-Version` must be a UUID, but it is %q.", texts[2])
 	}
-	nonce, _, err := unescaped(h, headerOriginNonce)
-	return &task.Origin{Remote: texts[0], TaskUID: uint32(uid), Version: version.String(), Nonce: nonce}, err
+	return &task.Origin{Remote: texts[0], TaskUID: uint32(uid), Version: version.String(), Nonce: texts[3]}, nil
 }
 
 // spread completes a new task by what the network has to do with it. The caller calls stored when the task is stored.
@@ -142,8 +149,8 @@ func (s *Server) announceNetwork(ctx *fasthttp.RequestCtx, origin *task.Origin) 
 	if err != nil {
 		return err
 	}
-	if own := s.network.Network().Version.String(); origin.Version < own {
-		return apierr.New("network_version_too_old", "The network has version %s here, and the change is of version %s.", own, origin.Version)
+	if origin.Version < s.network.Network().Version.String() {
+		return apierr.New("network_version_too_old", "The change is of version %s of the network, which is older than the one here.", origin.Version)
 	}
 	t, err := s.network.Announced(context.Background(), origin, body)
 	if err != nil {
@@ -212,6 +219,11 @@ func (s *Server) networkTransfer(ctx *fasthttp.RequestCtx) error {
 	var t network.Transfer
 	if err := readObject(s, ctx, &t, transferParams); err != nil {
 		return err
+	}
+	for _, a := range [...]action{actionDocumentsGet, actionSettingsGet} {
+		if !caller(ctx).MayOnAll(string(a)) {
+			return auth.Refuse("The answer has documents and settings: the `writeApiKey` that others have for this instance needs the action `%s` on the indexes `*`, too.", a)
+		}
 	}
 	page, err := s.network.Export(s.searching, &t)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"svc/internal/apierr"
+	"svc/internal/auth"
 	"svc/internal/filter"
 	"svc/internal/index"
 	"svc/internal/network"
@@ -16,7 +17,8 @@ import (
 	"svc/internal/shard"
 )
 
-// proxied reports whether another instance of a network asks: it merges the answer with others.
+// proxied reports whether another instance of a network asks: it merges the answer with others. For that it gets values of attributes that
+// users do not see, by which hits are sorted and told from each other. So only a key of an instance may ask.
 func (s *Server) proxied(ctx *fasthttp.RequestCtx) (bool, error) {
 	if string(headerProxySearch.in(&ctx.Request.Header)) != "true" {
 		return false, nil
@@ -24,7 +26,17 @@ func (s *Server) proxied(ctx *fasthttp.RequestCtx) (bool, error) {
 	if err := s.features.need("network", "searches that another instance asks for"); err != nil {
 		return true, err
 	}
+	if !s.mayMerge(ctx) {
+		return true, auth.Refuse("The header `%s` is for other instances of the network. Their key for this instance is the `searchApiKey` of its own entry in the network that it knows, "+
+			"or a key with the actions `%s` and `%s` on the indexes `*`. To let another instance search here, create such a key here (POST /keys), and give it there as `searchApiKey` of this remote (PATCH /network).",
+			headerProxySearch, actionSearch, actionNetworkGet)
+	}
 	return true, s.network.Behind()
+}
+
+// mayMerge reports whether the caller is another instance, or may see as much.
+func (s *Server) mayMerge(ctx *fasthttp.RequestCtx) bool {
+	return caller(ctx).MayOnAll(string(actionNetworkGet)) || s.network.IsSearchKey(credential(ctx))
 }
 
 // useNetwork reports whether a search takes in the other instances.

@@ -52,6 +52,8 @@ type client struct {
 	server *Server
 	http   http.Client
 	key    string // sent with each request, unless it is ""
+
+	address string // of the server; "": it has none
 }
 
 // complete gives what o leaves open a value fit for tests.
@@ -136,7 +138,9 @@ func newTCPClient(t testing.TB, o Options) *client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return connect(t, o, l, func() (net.Conn, error) { return net.Dial("tcp", l.Addr().String()) })
+	c := connect(t, o, l, func() (net.Conn, error) { return net.Dial("tcp", l.Addr().String()) })
+	c.address = l.Addr().String()
+	return c
 }
 
 func connect(t testing.TB, o Options, l net.Listener, dial func() (net.Conn, error)) *client {
@@ -321,12 +325,12 @@ func TestRecover(t *testing.T) {
 func TestAccessLog(t *testing.T) {
 	var logged bytes.Buffer
 	c := newClient(t, Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
-	c.get("/health?x=1")
+	c.get("/health?x=1&y")
 	line := logged.String()
 	if strings.Count(line, "\n") != 1 {
 		t.Fatalf("want one line, got %q", line)
 	}
-	for _, part := range []string{"request.method=GET", "request.route=/health", "request.query_parameters=\"x=1\"", "request.status_code=200", "bytes=22"} {
+	for _, part := range []string{"request.method=GET", "request.route=/health", "request.query_parameters=\"x=XXX...&XXX...\"", "request.status_code=200", "bytes=22"} {
 		if !strings.Contains(line, part) {
 			t.Errorf("no %s in %s", part, line)
 		}

@@ -92,9 +92,14 @@ func CheckAction(name string) error {
 	if _, ok := needed[name]; ok {
 		return nil
 	}
+	return apierr.New("invalid_api_key_actions", "`%s` is no action of keys. Use some of %s.", name, strings.Join(Actions(), ", "))
+}
+
+// Actions returns the names of all actions, wildcards among them.
+func Actions() []string {
 	names := make([]string, len(actions))
 	for i, a := range actions {
 		names[i] = a.name
 	}
-	return apierr.New("invalid_api_key_actions", "`%s` is no action of keys. Use some of %s.", name, strings.Join(names, ", "))
+	return names
 }

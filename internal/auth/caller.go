@@ -92,6 +92,9 @@ func (c *Caller) May(action, index string) bool {
 	return c == nil || c.Reaches(index) && c.may(action)
 }
 
+// MayOnAll reports whether the caller has the right to an action on all indexes, those to come too, and on what has no index.
+func (c *Caller) MayOnAll(action string) bool { return c == nil || c.Limit() == nil && c.may(action) }
+
 // Reaches reports whether the caller has any right to an index.
 func (c *Caller) Reaches(index string) bool {
 	return c == nil || anyMatches(c.key.Indexes, index) && (c.token == nil || c.token.ruleFor(index) != nil)

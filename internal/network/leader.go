@@ -38,6 +38,10 @@ func (n *Node) patch(ctx context.Context, p *Patch, absent []string) (*task.Task
 	if err != nil {
 		return nil, err
 	}
+	if unknown := to.unknownKeys(); len(unknown) > 0 {
+		return nil, apierr.New("unprocessed_network_task", "The keys of the remote `%s` have changed since the snapshot that this leader was set back to, and others do not tell them. "+
+			"Give `searchApiKey` and `writeApiKey` of `remotes.%[1]s` again, by PATCH /network.", unknown[0])
+	}
 	to.Version = newVersion(before.Network.Version, now.Version)
 	if !to.Led() {
 		return nil, n.update(func(s *stored) {
@@ -149,6 +153,9 @@ func (n *Node) Announced(ctx context.Context, origin *task.Origin, body []byte) 
 	}
 	if err := a.Previous.check(); err != nil {
 		return nil, apierr.New("bad_request", "The announced network cannot be: %v.", err)
+	}
+	if *a.Network.Leader != origin.Remote {
+		return nil, apierr.New("not_a_leader", "The network is announced by `%s`, and its leader is `%s`: only the leader announces it.", origin.Remote, *a.Network.Leader)
 	}
 	n.patching.Lock()
 	defer n.patching.Unlock()

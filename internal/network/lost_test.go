@@ -73,7 +73,7 @@ func newPeer(t *testing.T) *peer {
 			}
 		case "/network":
 			if r.Method == http.MethodGet {
-				_, _ = w.Write(p.knows.Load().shown(func(string) string { return "available" }))
+				_, _ = w.Write(p.knows.Load().shown(func(string) string { return "available" }, nil))
 				return
 			}
 			if p.refuses.Load() {

@@ -87,12 +87,18 @@ type shownRemote struct {
 	Status string `json:"status"`
 }
 
-// shown is the object of the API. What may be secret in URLs is hidden in it; keys are shown, as by Meilisearch.
-func (n *Network) shown(status func(remote string) string) []byte {
+// shown is the object of the API. It masks what may be secret in URLs, and the keys that sees does not accept (nil: it masks none).
+func (n *Network) shown(status func(remote string) string, sees func(key string) bool) []byte {
 	remotes := make(map[string]shownRemote, len(n.Remotes))
 	for name, r := range n.Remotes {
 		shown := *r
 		shown.URL = settings.RedactURL(r.URL)
+		for _, key := range [...]**string{&shown.SearchAPIKey, &shown.WriteAPIKey} {
+			if *key != nil && sees != nil && !sees(**key) {
+				masked := settings.Redact(**key)
+				*key = &masked
+			}
+		}
 		remotes[name] = shownRemote{shown, status(name)}
 	}
 	return encode(struct {

@@ -2,6 +2,7 @@ package network
 
 import (
 	"context"
+	"crypto/subtle"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -86,7 +87,7 @@ func Open(o Options) (*Node, error) {
 	n := &Node{o: o, process: uuid.New(), stored: s, alone: map[string]uuid.UUID{}, http: http.Client{Transport: newTransport(o.Allowed), CheckRedirect: outbound.RepeatOnly},
 		searched: http.Client{Transport: newWires(o.Allowed), CheckRedirect: outbound.RepeatOnly}}
 	n.ctx, n.stop = context.WithCancel(context.Background())
-	n.availability = &availability{now: o.Now, until: map[string]period{}}
+	n.availability = &availability{now: o.Now, until: map[string]period{}, told: map[string]time.Time{}}
 	n.sender.init(n)
 	n.publish()
 	return n, nil
@@ -116,6 +117,15 @@ func (n *Node) Close() error {
 // Network returns the network as it is now. It is not to be modified.
 func (n *Node) Network() *Network { return n.view.Load().network }
 
+// nameAt returns the name that this instance has in a version of the network: the one that others know it by.
+func (n *Node) nameAt(version string) string {
+	s := n.snapshot()
+	if c := s.Change; c != nil && c.Before.Version.String() == version {
+		return c.Before.SelfName()
+	}
+	return s.Network.SelfName()
+}
+
 // Searching returns the network as searches see it. It is not to be modified.
 func (n *Node) Searching() *Network { return n.view.Load().searching }
 
@@ -135,8 +145,24 @@ func (n *Node) Owned() func(id []byte) bool {
 	return w.keeps(w.SelfName())
 }
 
-// JSON returns the network as the API shows it.
-func (n *Node) JSON() []byte { return n.Network().shown(n.status) }
+// JSON returns the network as the API shows it to who may see the keys of remotes that sees accepts. A nil sees accepts all.
+func (n *Node) JSON(sees func(key string) bool) []byte { return n.Network().shown(n.status, sees) }
+
+// IsSearchKey reports whether a credential is the key by which the other instances of the network search this one: all of them have been
+// told the same entry for it.
+func (n *Node) IsSearchKey(credential string) bool {
+	v := n.view.Load()
+	for _, now := range [...]*Network{v.network, v.searching} { // while the network changes, each may be the one that others go by
+		if now.Self == nil {
+			continue
+		}
+		if r := now.Remotes[*now.Self]; r != nil && r.SearchAPIKey != nil && *r.SearchAPIKey != "" &&
+			subtle.ConstantTimeCompare([]byte(*r.SearchAPIKey), []byte(credential)) == 1 {
+			return true
+		}
+	}
+	return false
+}
 
 // DumpJSON returns the network as dumps have it.
 func (n *Node) DumpJSON() []byte { return encode(n.Network()) }

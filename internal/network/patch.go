@@ -26,6 +26,10 @@ type Patch struct {
 	ClearRemotes bool                    // ahead of Remotes
 	Shards       map[string]*ShardPatch  // nil for a shard: it goes
 	ClearShards  bool                    // ahead of Shards
+
+	// Sees reports whether the sender of the patch may see a stored key of a remote; nil: all of them. Whoever may not see a key cannot
+	// have it sent to another origin.
+	Sees func(key string) bool
 }
 
 // RemotePatch is a change of a remote.
@@ -111,15 +115,30 @@ func (n *Network) applyRemotes(p *Patch) error {
 			}
 			r.URL = settings.RestoreURL(*change.URL.Value, r.URL)
 		}
-		if change.SearchAPIKey.Given {
-			r.SearchAPIKey = change.SearchAPIKey.Value
+		var kept []string
+		for _, k := range [...]struct {
+			name  string
+			to    **string
+			given Text
+		}{{"searchApiKey", &r.SearchAPIKey, change.SearchAPIKey}, {"writeApiKey", &r.WriteAPIKey, change.WriteAPIKey}} {
+			if stored := *k.to; k.given.Given && !sentBack(k.given.Value, stored) {
+				*k.to = k.given.Value
+			} else if stored != nil && p.Sees != nil && !p.Sees(*stored) {
+				kept = append(kept, k.name)
+			}
 		}
-		if change.WriteAPIKey.Given {
-			r.WriteAPIKey = change.WriteAPIKey.Value
+		if was := n.Remotes[name]; len(kept) > 0 && settings.Origin(r.URL) != settings.Origin(was.URL) {
+			return apierr.New("invalid_network_url", "`remotes.%s.url` would send the stored keys of the remote to another host. Give %s again together with the url, or as null.",
+				name, "`"+strings.Join(kept, "` and `")+"`")
 		}
 		n.Remotes[name] = &r
 	}
 	return nil
+}
+
+// sentBack reports whether a key is what is shown of a stored one, so that it stays as it is.
+func sentBack(key, stored *string) bool {
+	return key != nil && stored != nil && *key != *stored && *key == settings.Redact(*stored)
 }
 
 func checkURL(text string) error {

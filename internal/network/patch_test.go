@@ -102,24 +102,24 @@ func TestNode(t *testing.T) {
 		return n
 	}
 	n := open(mem)
-	if !strings.Contains(string(n.JSON()), `"version":"00000000-0000-0000-0000-000000000000"`) {
-		t.Errorf("a new network: %s", n.JSON())
+	if !strings.Contains(string(n.JSON(nil)), `"version":"00000000-0000-0000-0000-000000000000"`) {
+		t.Errorf("a new network: %s", n.JSON(nil))
 	}
 	key := "secret"
 	p := &Patch{Self: given("a"), Remotes: map[string]*RemotePatch{"a": {URL: given("http://a.test"), SearchAPIKey: Text{true, &key}}}}
 	if err := patch(n, p); err != nil {
 		t.Fatal(err)
 	}
-	first := string(n.JSON())
+	first := string(n.JSON(nil))
 	if want := `"remotes":{"a":{"url":"http://a.test","searchApiKey":"secret","writeApiKey":null,"status":"available"}}`; !strings.Contains(first, want) {
 		t.Errorf("%s lacks %s", first, want)
 	}
 	broken := open(failing{mem})
-	if err := patch(broken, &Patch{Self: given("b")}); err == nil || string(broken.JSON()) != first {
-		t.Errorf("a network that cannot be stored is seen: %v, %s", err, broken.JSON())
+	if err := patch(broken, &Patch{Self: given("b")}); err == nil || string(broken.JSON(nil)) != first {
+		t.Errorf("a network that cannot be stored is seen: %v, %s", err, broken.JSON(nil))
 	}
-	if again := open(mem); string(again.JSON()) != first {
-		t.Errorf("after a restart %s, want %s", again.JSON(), first)
+	if again := open(mem); string(again.JSON(nil)) != first {
+		t.Errorf("after a restart %s, want %s", again.JSON(nil), first)
 	}
 	version := n.Network().Version
 	if err := patch(n, &Patch{}); err != nil || n.Network().Version.String() <= version.String() {

@@ -192,7 +192,7 @@ func (s *sender) deliver(remote string, r *Remote, e *task.Outgoing) (uid uint32
 		message = &Message{Name: writeMessage.Name, Method: e.Method, Path: e.Path, Most: writeMessage.Most}
 	}
 	q := &request{Message: message, key: r.WriteAPIKey, contentType: e.ContentType, body: body, headers: map[string]string{
-		originRemote: s.n.Network().SelfName(), originTask: strconv.FormatUint(uint64(e.UID), 10), originVersion: e.Version, originNonce: e.Nonce,
+		originRemote: s.n.nameAt(e.Version), originTask: strconv.FormatUint(uint64(e.UID), 10), originVersion: e.Version, originNonce: e.Nonce,
 	}}
 	if e.File != "" {
 		q.stream = func() (io.ReadCloser, error) { return s.n.queue.Load().OpenOutgoing(e) }

@@ -184,13 +184,42 @@ func (n *Node) networkAt(ctx context.Context, name string, r *Remote) (*Network,
 	if err := now.check(); err != nil {
 		return nil, apierr.New("remote_bad_response", "The network of the remote `%s` cannot be used: %v.", name, err)
 	}
+	// It masks secrets. Those that this instance does not know are gone: see unknownKeys.
 	own := n.snapshot().Network
 	for name, r := range now.Remotes {
-		if was := own.Remotes[name]; was != nil {
-			r.URL = settings.RestoreURL(r.URL, was.URL) // it hides secrets
+		was := own.Remotes[name]
+		if was == nil {
+			was = new(Remote)
 		}
+		r.URL = settings.RestoreURL(r.URL, was.URL)
+		r.SearchAPIKey, r.WriteAPIKey = unmasked(r.SearchAPIKey, was.SearchAPIKey), unmasked(r.WriteAPIKey, was.WriteAPIKey)
 	}
 	return &now, nil
+}
+
+// unmasked returns the key of a remote that another instance shows, masked or not, where own is what this instance has as that key. It is
+// unknownKey if the key has changed since, and the instance shows no more than its mask.
+func unmasked(shown, own *string) *string {
+	switch {
+	case sentBack(shown, own):
+		return own
+	case shown != nil && *shown == settings.Redact(*shown):
+		return &unknownKey
+	}
+	return shown
+}
+
+// unknownKey stands for a key that no instance has told. No remote accepts it.
+var unknownKey = settings.Redact("")
+
+// unknownKeys lists the remotes of which a key is unknown, in byte order.
+func (n *Network) unknownKeys() (remotes []string) {
+	for _, name := range sortedNames(n.Remotes) {
+		if r := n.Remotes[name]; textOf(r.SearchAPIKey) == unknownKey || textOf(r.WriteAPIKey) == unknownKey {
+			remotes = append(remotes, name)
+		}
+	}
+	return remotes
 }
 
 // goOn has this instance, which was set back to a snapshot, and which nobody can give what it lacks, go on with what it has, in the network
@@ -211,6 +240,9 @@ func (n *Node) goOn(st *ChangeState) (restored bool, err error) {
 	}
 	if err != nil || now.Version != shown || textOf(now.Leader) != leader {
 		return true, err
+	}
+	if unknown := now.unknownKeys(); len(unknown) > 0 {
+		n.o.Logger.Error("the keys of remotes have changed since the snapshot, and this instance cannot ask them until the leader tells the keys: send it PATCH /network with {}", "remotes", unknown)
 	}
 	now.Self, now.Version, restored = own.Network.Self, st.Version, true
 	err = n.update(func(s *stored) {

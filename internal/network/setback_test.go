@@ -21,12 +21,12 @@ import (
 // TestSecretsOfTheNetworkElsewhere asks a remote for its network, in which it hides what is secret in URLs.
 func TestSecretsOfTheNetworkElsewhere(t *testing.T) {
 	var n *Node
-	remote := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(n.JSON()) }))
+	remote := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(n.JSON(nil)) }))
 	defer remote.Close()
 	url := strings.Replace(remote.URL, "://", "://somebody:secret@", 1)
 	n = nodeOf(t, Options{Allowed: outbound.Any()}, url, nil)
-	if strings.Contains(string(n.JSON()), "secret") {
-		t.Fatalf("the network shows a secret: %s", n.JSON())
+	if strings.Contains(string(n.JSON(nil)), "secret") {
+		t.Fatalf("the network shows a secret: %s", n.JSON(nil))
 	}
 	got, err := n.networkAt(t.Context(), "far", n.Network().Remotes["far"])
 	if err != nil || got.Remotes["far"].URL != url {
@@ -187,7 +187,7 @@ func TestGoingOnAlone(t *testing.T) {
 		}
 		restored, err := n.goOn(&tt.st)
 		if now := n.snapshot(); err != nil || restored == tt.goes || now.Restored == tt.goes || now.Network.Version != tt.want || (now.Network.Shards["y"] != nil) != tt.goes {
-			t.Errorf("%s: goes on %v (%v), the network is %s", what, !restored, err, n.JSON())
+			t.Errorf("%s: goes on %v (%v), the network is %s", what, !restored, err, n.JSON(nil))
 		}
 		if err := n.Close(); err != nil {
 			t.Error(err)

@@ -117,7 +117,7 @@ func TestPhases(t *testing.T) {
 	canceled.giveUp(a.Network.Version)
 	again := open()
 	if now := again.Network(); now.Led() || now.Version != a.Network.Version || !again.state(a.Network.Version).Canceled {
-		t.Errorf("after a cancelation the network is %s, the change %+v", again.JSON(), again.state(a.Network.Version))
+		t.Errorf("after a cancelation the network is %s, the change %+v", again.JSON(nil), again.state(a.Network.Version))
 	}
 	if err := again.install(7, a); err != nil || again.Network().Led() {
 		t.Errorf("a canceled change begins again: %v", err)
