@@ -41,7 +41,7 @@ func (s *Server) public(ctx *fasthttp.RequestCtx, err error) *apierr.Error {
 		return e
 	}
 	s.log.LogAttrs(ctx, slog.LevelError, "request failed",
-		slog.Uint64("request", ctx.ID()), slog.String("method", string(ctx.Method())), slog.String("path", string(ctx.URI().PathOriginal())), slog.Any("error", err))
+		slog.Uint64("request", ctx.ID()), slog.String("method", string(ctx.Method())), slog.String("path", s.loggedPath(ctx)), slog.Any("error", err))
 	if e.Code != apierr.Internal {
 		return e
 	}

@@ -3,6 +3,7 @@ package fastapi
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"svc/internal/logs"
+	"svc/internal/logs/logstest"
 )
 
 func TestLogRoutes(t *testing.T) {
@@ -69,10 +71,10 @@ func TestLogStream(t *testing.T) {
 	if r.StatusCode != 200 || r.Header.Get("Content-Type") != "application/octet-stream" || r.Header.Get("X-Accel-Buffering") != "no" {
 		t.Errorf("%d %v", r.StatusCode, r.Header)
 	}
-	c.get("/health?x=1")
-	for lines.Scan() && !strings.Contains(lines.Text(), "/health") {
+	c.get("/indexes?limit=1")
+	for lines.Scan() && !strings.Contains(lines.Text(), "/indexes") {
 	}
-	for _, part := range []string{`"message":"close"`, `"target":"svc::fastapi"`, `"query_parameters":"x=1"`, `"status_code":200`} {
+	for _, part := range []string{`"message":"close"`, `"target":"svc::fastapi"`, `"query_parameters":"limit=1"`, `"status_code":200`} {
 		if !strings.Contains(lines.Text(), part) {
 			t.Errorf("no %s in %s", part, lines.Text())
 		}
@@ -105,4 +107,68 @@ func TestLogStream(t *testing.T) {
 		}
 	}
 	defer r.Body.Close() // the server's end ends this one
+}
+
+// TestCredentialsAreNotLogged sends keys wherever a client may put them by mistake, or on purpose, and looks for them in the log.
+func TestCredentialsAreNotLogged(t *testing.T) {
+	var log logstest.Buffer
+	heard := logs.New(&log, logs.AtLeast(slog.LevelDebug), logs.JSON)
+	keys := openKeys(t, masterKey)
+	c, _ := newInstance(t, Options{Keys: keys, Features: allFeatures(t)})
+	c.server.log = heard.Logger()
+	c.key = masterKey
+	value := keys.Value(keys.List()[0])
+	token := c.tenantToken(`{"searchRules": ["*"]}`)
+	escaped := fmt.Sprintf("%%%02x", value[0]) + value[1:]
+	secrets := []string{masterKey, value, token, strings.ToUpper(value), escaped, value[1:]}
+	requests := 0
+	send := func(method, path string, headers ...string) {
+		t.Helper()
+		requests++
+		c.begun(method, path, strings.NewReader("{}"), append(headers, "Content-Type", contentJSON)...)
+	}
+	table := routes()
+	for i := range table {
+		r := &table[i]
+		if r.method == methodDelete || r.path == "/tasks/compact" {
+			continue
+		}
+		for _, secret := range []string{masterKey, value, token, strings.ToUpper(value), escaped} {
+			for _, variable := range variables.FindAllString(r.path, -1) {
+				if variable != "{key}" && secret == masterKey { // of which nobody knows that it is one
+					continue
+				}
+				send(r.method, samplePath(strings.Replace(r.path, variable, secret, 1)))
+			}
+			send(r.method, samplePath(r.path)+"?access_token="+secret+"&limit=1&"+secret)
+			for _, f := range r.op.query[:min(len(r.op.query), 1)] {
+				send(r.method, samplePath(r.path)+"?"+f.name+"="+secret)
+			}
+		}
+	}
+	for _, secret := range []string{masterKey, value, token, value[1:]} {
+		for _, path := range []string{"/keys/" + secret, "/keys/" + secret + "/", "//keys//" + secret, "/keys/" + secret + "?a"} {
+			send("DELETE", path, "X-Not", "sent")
+			send("HEAD", path)
+			send("PUT", path, "Accept", "*/*") // the wrong method
+		}
+		if secret != value[1:] { // which has no form that tells
+			send("GET", "/key/"+secret, "Accept", "*/*") // nowhere
+			send("GET", "/version", "User-Agent", "agent "+secret)
+		}
+	}
+	text := strings.ReplaceAll(log.String(), `\u0026`, "&")
+	if n := strings.Count(text, `"message":"close"`); n < requests*9/10 { // some have no answer in time
+		t.Errorf("%d requests, and %d are logged", requests, n)
+	}
+	for _, want := range []string{`"route":"/keys/` + value[:5] + `XXXXXX..."`, `"query_parameters":"access_token=XXX...&limit=1&XXX..."`, `"user_agent":"agent eyJ`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the log has no %s", want)
+		}
+	}
+	for _, secret := range secrets {
+		if at := strings.Index(text, secret); at >= 0 {
+			t.Errorf("the log has %s: …%s…", secret, text[max(at-300, 0):min(at+100, len(text))])
+		}
+	}
 }

@@ -222,6 +222,19 @@ func (s *Server) newRouter(pprof bool) *router.Router {
 	return rt
 }
 
+// route returns the route of a method, nil for none. HEAD is GET, whose answer is sent without its body.
+func (res *resource) route(method []byte) *route {
+	if string(method) == fasthttp.MethodHead {
+		method = []byte(methodGet)
+	}
+	for i := range res.routes {
+		if r := &res.routes[i]; r.method == string(method) {
+			return r
+		}
+	}
+	return nil
+}
+
 // cutLast cuts the last segment off a path.
 func cutLast(path string) (dir, last string) {
 	i := strings.LastIndexByte(path, '/')
@@ -237,15 +250,7 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, res *resource) {
 		}
 	}
 	ctx.SetUserValue(resourceKey{}, res)
-	method := string(ctx.Method())
-	if method == fasthttp.MethodHead {
-		method = methodGet // whose answer is sent without its body
-	}
-	for i := range res.routes {
-		r := &res.routes[i]
-		if r.method != method {
-			continue
-		}
+	if r := res.route(ctx.Method()); r != nil {
 		if r.action != actionSearch { // searches do so themselves when they are not short
 			wakeMonitor()
 		}
@@ -270,7 +275,7 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, res *resource) {
 		ctx.SetStatusCode(fasthttp.StatusMethodNotAllowed)
 		return
 	}
-	s.fail(ctx, apierr.New("method_not_allowed", "`%s` is not for %s: use %s.", shorten(ctx.URI().PathOriginal()), shorten([]byte(method)), res.allow))
+	s.fail(ctx, apierr.New("method_not_allowed", "`%s` is not for %s: use %s.", shorten([]byte(s.loggedPath(ctx))), shorten(ctx.Method()), res.allow))
 }
 
 // noRoute answers for paths that lead nowhere.
@@ -279,7 +284,7 @@ func (s *Server) noRoute(ctx *fasthttp.RequestCtx) {
 		ctx.SetStatusCode(fasthttp.StatusNotFound)
 		return
 	}
-	s.fail(ctx, apierr.New("route_not_found", "There is nothing at `%s`: look at how the path is spelled.", shorten(ctx.URI().PathOriginal())))
+	s.fail(ctx, apierr.New("route_not_found", "There is nothing at `%s`: look at how the path is spelled.", shorten([]byte(s.loggedPath(ctx)))))
 }
 
 // acceptsJSON reports whether the caller says that it takes JSON. One that says nothing gets no body where there is no route,

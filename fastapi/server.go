@@ -312,12 +312,12 @@ func (s *Server) logAccess(ctx *fasthttp.RequestCtx, began time.Time) {
 	}
 	h := &ctx.Request.Header
 	span := []any{
-		slog.String("method", string(ctx.Method())), slog.String("host", string(headerHost.in(h))),
-		slog.String("route", string(ctx.URI().PathOriginal())), slog.String("query_parameters", string(ctx.URI().QueryString())),
-		slog.String("user_agent", string(headerUserAgent.in(h))), slog.Int("status_code", ctx.Response.StatusCode()),
+		slog.String("method", string(ctx.Method())), slog.String("host", s.concealed(string(headerHost.in(h)))),
+		slog.String("route", s.loggedPath(ctx)), slog.String("query_parameters", s.loggedQuery(ctx)),
+		slog.String("user_agent", s.concealed(string(headerUserAgent.in(h)))), slog.Int("status_code", ctx.Response.StatusCode()),
 	}
 	if e, ok := ctx.UserValue(errorKey{}).(*apierr.Error); ok {
-		span = append(span, slog.String("error", e.Message))
+		span = append(span, slog.String("error", s.concealed(e.Message)))
 	}
 	idle := requestOf(ctx).idle()
 	s.log.LogAttrs(ctx, slog.LevelInfo, "close", slog.Group("request", span...),

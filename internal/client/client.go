@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"svc/internal/settings"
 )
 
 // Client speaks to one server. It may be used by several goroutines.
@@ -40,7 +42,11 @@ type Client struct {
 func New(address, key string, own bool) (*Client, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("%q must be a whole URL, such as http://localhost:7700", address)
+		shown := settings.RedactURL(address)
+		if _, host, ok := strings.Cut(shown, "@"); ok && !strings.Contains(shown, "://") {
+			shown = "…@" + host // before it may be a password
+		}
+		return nil, fmt.Errorf("%q must be a whole URL, such as http://localhost:7700", shown)
 	}
 	c := &Client{base: u, key: key, first: firstPause, Patience: defaultPatience, FirstPatience: firstPatience}
 	c.http.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: own}, ResponseHeaderTimeout: 5 * time.Minute} // and no proxy

@@ -88,10 +88,10 @@ func checkURL(address string) error {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme == "" {
-		return apierr.New("invalid_webhook_url", "`url` is %q, which is no absolute URL. "+form, address)
+		return apierr.New("invalid_webhook_url", "`url` is %q, which is no absolute URL. "+form, settings.RedactURL(address))
 	}
 	if (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() == "" {
-		return apierr.New("invalid_webhook_url", "`url` is %q, which names no host. "+form, address)
+		return apierr.New("invalid_webhook_url", "`url` is %q, which names no host. "+form, settings.RedactURL(address))
 	}
 	return nil
 }
