@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -99,12 +100,14 @@ func (c *conversation) fail(err error) error {
 	return c.emit(f.event())
 }
 
-// clean takes the secrets of the workspace out of a failure: providers quote what they were sent.
+// clean takes the secrets of the workspace out of a failure, as providers quote what they were sent; and out of what the client gets, where
+// the provider is.
 func (c *conversation) clean(err error) error {
 	if f := new(failure); errors.As(err, &f) && c.endpoint != nil {
+		f.detail = outbound.HideSecrets(f.detail, c.endpoint.secrets)
 		for _, text := range []*string{&f.kind, f.code, &f.message, f.param} {
 			if text != nil {
-				*text = outbound.HideSecrets(*text, c.endpoint.secrets)
+				*text = outbound.HideSecrets(*text, slices.Concat(c.endpoint.secrets, c.endpoint.places()))
 			}
 		}
 	}
@@ -170,13 +173,13 @@ func (c *conversation) round() (*spoken, error) {
 		data, failed, err := events.next()
 		if err == io.EOF {
 			if finish == "" && len(asked.calls) == 0 {
-				return nil, transportFailure("%s ended its answer before the model was done.", c.endpoint.name())
+				return nil, transportFailure("The provider ended its answer before the model was done.").at(c.endpoint)
 			}
 			break
 		}
 		if err != nil {
 			if err == errLongEvent {
-				return nil, unparsable("%s cannot be followed: %v.", c.endpoint.name(), err)
+				return nil, unparsable("The provider cannot be followed: %v.", err).at(c.endpoint)
 			}
 			if err = c.broken(stream.ctx, c.endpoint, err); finish != "" && c.ctx.Err() == nil {
 				break // all was said
@@ -191,7 +194,7 @@ func (c *conversation) round() (*spoken, error) {
 			return nil, f
 		}
 		if err != nil || failed {
-			return nil, unparsable("%s sent an event that is no piece of an answer (%v): %s", c.endpoint.name(), err, quote(data))
+			return nil, unparsable("The provider sent an event that is no piece of an answer.").at(c.endpoint).because("%v: %s", err, quote(data))
 		}
 		a.last = k
 		if k.usage != nil {
@@ -199,7 +202,7 @@ func (c *conversation) round() (*spoken, error) {
 		}
 		pass, err := a.take(k, &asked, &finish)
 		if err != nil {
-			return nil, unparsable("%s cannot be followed: %v.", c.endpoint.name(), err)
+			return nil, unparsable("The provider cannot be followed: %v.", err).at(c.endpoint)
 		}
 		if finish != "" {
 			stream.silence = c.linger

@@ -13,6 +13,7 @@ type failure struct {
 	code    *string // nil stands for null
 	message string
 	param   *string
+	detail  string // for the log alone, behind the message: where the provider is, and what it said that is no error of its own
 }
 
 // Kinds of failures that are not the provider's own.
@@ -24,7 +25,16 @@ const (
 	internalFailure = "internal"               // code
 )
 
-func (f *failure) Error() string { return f.message }
+// Error is the text for the log.
+func (f *failure) Error() string { return f.message + f.detail }
+
+// at adds where the provider is to the detail, because what is known beyond the message.
+func (f *failure) at(e *endpoint) *failure { return f.because("provider %s", e.name()) }
+
+func (f *failure) because(format string, args ...any) *failure {
+	f.detail += " (" + fmt.Sprintf(format, args...) + ")"
+	return f
+}
 
 func transportFailure(format string, args ...any) *failure {
 	return &failure{kind: transportKind, message: fmt.Sprintf(format, args...)}

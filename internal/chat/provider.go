@@ -105,8 +105,17 @@ func (s *Settings) endpoint() (*endpoint, *failure) {
 	return e, nil
 }
 
-// name is the address without what may be secret in it.
+// name is the address without what may be secret in it. It is for the log: who chats need not know where the provider is.
 func (e *endpoint) name() string { return e.url.Scheme + "://" + e.url.Host + e.url.Path }
+
+// places are texts that tell where the provider is.
+func (e *endpoint) places() []string {
+	all := []string{e.name(), e.url.Host}
+	if host := e.url.Hostname(); strings.Contains(host, ".") || strings.Contains(host, ":") { // a single word may be one of a sentence
+		all = append(all, host)
+	}
+	return all
+}
 
 // Why a call was given up by the caller.
 var (
@@ -197,18 +206,19 @@ func refusal(e *endpoint, status int, body []byte) *failure {
 		return f
 	}
 	if status == http.StatusOK {
-		return unparsable("%s did not answer with a stream, but said: %s", e.name(), quote(body))
+		return unparsable("The provider did not answer with a stream.").at(e).because("it said: %s", quote(body))
 	}
-	f := &failure{kind: unreadableKind, message: fmt.Sprintf("%s answered with status %d", e.name(), status)}
+	f := &failure{kind: unreadableKind, message: fmt.Sprintf("The provider answered with status %d", status)}
 	switch {
 	case status >= 300 && status < 400:
 		f.message += ", a redirect, which is not followed: set `baseUrl` to where the API is."
 	case len(bytes.TrimSpace(body)) > 0:
-		f.message += ". It said: " + quote(body)
+		f.message += "."
+		f.because("it said: %s", quote(body))
 	default:
 		f.message += "."
 	}
-	return f
+	return f.at(e)
 }
 
 // quote shows the start of an answer.
@@ -244,14 +254,14 @@ func (p *Providers) broken(ctx context.Context, e *endpoint, err error) error {
 	refused := new(outbound.RefusedError)
 	switch cause := context.Cause(ctx); {
 	case errors.As(err, &refused):
-		return transportFailure("%s cannot be called: %v.", e.name(), refused)
+		return transportFailure("The provider cannot be called: its address is not allowed.").at(e).because("%v", refused)
 	case cause == errSilence:
-		return transportFailure("%s said nothing for %v.", e.name(), p.silence)
+		return transportFailure("The provider said nothing for %v.", p.silence).at(e)
 	case cause != nil:
 		return cause
 	}
 	if u := new(url.Error); errors.As(err, &u) { // it shows the whole URL
 		err = u.Err
 	}
-	return transportFailure("%s cannot be reached, or broke off: %v.", e.name(), err)
+	return transportFailure("The provider cannot be reached, or broke off.").at(e).because("%v", err)
 }

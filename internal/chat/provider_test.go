@@ -59,35 +59,38 @@ func TestProvidersThatFail(t *testing.T) {
 		want    string // start of the failure
 		content string
 	}{
-		"an error of OpenAI":        {answers(401, "application/json", `{"error":{"message":"Incorrect API key provided: sk-secret-of-the-provider","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}`), "invalid_request_error invalid_api_key Incorrect API key provided: XXX...", ""},
-		"a code that is a number":   {answers(400, "application/json", `{"error":{"message":"no","type":"BadRequestError","param":null,"code":400}}`), "BadRequestError 400 no", ""},
-		"an error of Mistral":       {answers(422, "application/json", `{"object":"error","message":"no","type":"invalid_request","param":null,"code":"1500"}`), "invalid_request 1500 no", ""},
-		"an error without a code":   {answers(500, "application/json", `{"error":{"message":"no","type":"server_error"}}`), "server_error null no", ""},
-		"an error that is a text":   {answers(404, "application/json", `{"error":"not found"}`), "reqwest_error null http://", ""},
-		"a page":                    {answers(502, "text/html", "<h1>Bad sk-secret-of-the-provider gateway</h1>"), "reqwest_error null http://", ""},
-		"nothing at all":            {answers(503, "", ""), "reqwest_error null http://", ""},
-		"a redirect":                {answers(307, "", "", "Location", "/elsewhere"), "reqwest_error null http://", ""},
-		"no stream":                 {answers(200, "application/json", `{"choices":[{"message":{"content":"hello"}}]}`), "json_deserialize_error internal http://", ""},
-		"a portal":                  {answers(200, "text/html", `<html>log in</html>`), "json_deserialize_error internal http://", ""},
-		"garbage":                   {says("data: hello there\n\n", 9), "json_deserialize_error internal http://", ""},
-		"garbage in the middle":     {says(begun+"data: {\"choices\":3}\n\n", 50), "json_deserialize_error internal http://", "so "},
-		"a choice that is null":     {says("data: {\"choices\":[null]}\n\n", 50), "json_deserialize_error internal http://", ""},
-		"null":                      {says("data: null\n\n", 50), "json_deserialize_error internal http://", ""},
-		"arguments are an object":   {says(chunks("", `{"tool_calls":[{"index":0,"function":{"arguments":{"q":1}}}]}`), 50), "json_deserialize_error internal http://", ""},
-		"half an event":             {says(begun+"data: {\"choi", 50), "json_deserialize_error internal http://", "so "},
-		"an event without end":      {says(strings.Repeat("data: "+strings.Repeat("x", 1000)+"\n", 1100), 1<<20), "json_deserialize_error internal http://", ""},
-		"calls without end":         {says(chunks("", `{"tool_calls":[{"index":0,"function":{"arguments":"`+strings.Repeat("x", 600<<10)+`"}}]}`, `{"tool_calls":[{"index":0,"function":{"arguments":"`+strings.Repeat("x", 600<<10)+`"}}]}`), 1<<20), "json_deserialize_error internal http://", ""},
-		"calls without number":      {says(chunks("", `{"tool_calls":[`+strings.TrimSuffix(strings.Repeat(`{"index":0,"id":"A"},{"index":0,"id":"B"},`, maxCalls), ",")+`]}`), 1<<20), "json_deserialize_error internal http://", ""},
+		"an error of OpenAI":      {answers(401, "application/json", `{"error":{"message":"Incorrect API key provided: sk-secret-of-the-provider","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}`), "invalid_request_error invalid_api_key Incorrect API key provided: XXX...", ""},
+		"a code that is a number": {answers(400, "application/json", `{"error":{"message":"no","type":"BadRequestError","param":null,"code":400}}`), "BadRequestError 400 no", ""},
+		"an error of Mistral":     {answers(422, "application/json", `{"object":"error","message":"no","type":"invalid_request","param":null,"code":"1500"}`), "invalid_request 1500 no", ""},
+		"an error without a code": {answers(500, "application/json", `{"error":{"message":"no","type":"server_error"}}`), "server_error null no", ""},
+		"an error that is a text": {answers(404, "application/json", `{"error":"not found"}`), "reqwest_error null The provider", ""},
+		"a page":                  {answers(502, "text/html", "<h1>Bad sk-secret-of-the-provider gateway</h1>"), "reqwest_error null The provider", ""},
+		"nothing at all":          {answers(503, "", ""), "reqwest_error null The provider", ""},
+		"a redirect":              {answers(307, "", "", "Location", "/elsewhere"), "reqwest_error null The provider", ""},
+		"no stream":               {answers(200, "application/json", `{"choices":[{"message":{"content":"hello"}}]}`), "json_deserialize_error internal The provider", ""},
+		"a portal":                {answers(200, "text/html", `<html>log in</html>`), "json_deserialize_error internal The provider", ""},
+		"garbage":                 {says("data: hello there\n\n", 9), "json_deserialize_error internal The provider", ""},
+		"garbage in the middle":   {says(begun+"data: {\"choices\":3}\n\n", 50), "json_deserialize_error internal The provider", "so "},
+		"a choice that is null":   {says("data: {\"choices\":[null]}\n\n", 50), "json_deserialize_error internal The provider", ""},
+		"null":                    {says("data: null\n\n", 50), "json_deserialize_error internal The provider", ""},
+		"arguments are an object": {says(chunks("", `{"tool_calls":[{"index":0,"function":{"arguments":{"q":1}}}]}`), 50), "json_deserialize_error internal The provider", ""},
+		"half an event":           {says(begun+"data: {\"choi", 50), "json_deserialize_error internal The provider", "so "},
+		"an event without end":    {says(strings.Repeat("data: "+strings.Repeat("x", 1000)+"\n", 1100), 1<<20), "json_deserialize_error internal The provider", ""},
+		"calls without end":       {says(chunks("", `{"tool_calls":[{"index":0,"function":{"arguments":"`+strings.Repeat("x", 600<<10)+`"}}]}`, `{"tool_calls":[{"index":0,"function":{"arguments":"`+strings.Repeat("x", 600<<10)+`"}}]}`), 1<<20), "json_deserialize_error internal The provider", ""},
+		"calls without number":    {says(chunks("", `{"tool_calls":[`+strings.TrimSuffix(strings.Repeat(`{"index":0,"id":"A"},{"index":0,"id":"B"},`, maxCalls), ",")+`]}`), 1<<20), "json_deserialize_error internal The provider", ""},
+		"an error with an address": {func(w http.ResponseWriter, r *http.Request) {
+			answers(502, "application/json", `{"error":{"message":"no upstream behind `+r.Host+`","type":"proxy"}}`)(w, r)
+		}, "proxy null no upstream behind XXX...", ""},
 		"an error in the stream":    {says(begun+`data: {"error":{"message":"overloaded","type":"server_error","code":"x"}}`+"\n\n", 50), "server_error x overloaded", "so "},
 		"an error event":            {says(begun+"event: error\n"+`data: {"error":{"message":"overloaded","type":"server_error","param":"p"}}`+"\n\n", 50), "server_error null overloaded", "so "},
-		"an error event of others":  {says(begun+"event: error\n"+`data: {"detail":"overloaded"}`+"\n\n", 50), "json_deserialize_error internal http://", "so "},
-		"an early end":              {says(begun, 50), "transport_error null http://", "so "},
-		"an end without a word":     {says("", 50), "transport_error null http://", ""},
-		"a broken connection":       {breaks(""), "transport_error null http://", ""},
-		"a broken stream":           {breaks(streamHead + "100\r\n" + begun[:40]), "transport_error null http://", ""},
-		"no HTTP":                   {breaks("SSH-2.0-x\r\n"), "transport_error null http://", ""},
-		"silence":                   {hangs(""), "transport_error null http://", ""},
-		"silence in the middle":     {hangs(begun), "transport_error null http://", "so "},
+		"an error event of others":  {says(begun+"event: error\n"+`data: {"detail":"overloaded"}`+"\n\n", 50), "json_deserialize_error internal The provider", "so "},
+		"an early end":              {says(begun, 50), "transport_error null The provider", "so "},
+		"an end without a word":     {says("", 50), "transport_error null The provider", ""},
+		"a broken connection":       {breaks(""), "transport_error null The provider", ""},
+		"a broken stream":           {breaks(streamHead + "100\r\n" + begun[:40]), "transport_error null The provider", ""},
+		"no HTTP":                   {breaks("SSH-2.0-x\r\n"), "transport_error null The provider", ""},
+		"silence":                   {hangs(""), "transport_error null The provider", ""},
+		"silence in the middle":     {hangs(begun), "transport_error null The provider", "so "},
 		"silence instead of an end": {hangs(strings.TrimSuffix(hello, done)), "", "hello"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -114,6 +117,11 @@ func TestProvidersThatFail(t *testing.T) {
 			if all := strings.Join(events, "") + report.Err.Error(); strings.Contains(all, "sk-secret") {
 				t.Errorf("the key is told: %s", all)
 			}
+			if address := strings.TrimPrefix(p.URL, "http://"); strings.Contains(strings.Join(events, ""), address) {
+				t.Errorf("the client learns where the provider is: %s", events)
+			} else if strings.Contains(heard.failures[0], " The provider ") && !strings.Contains(report.Err.Error(), address) {
+				t.Errorf("the log does not say where the provider is: %v", report.Err)
+			}
 			if n := p.calls.Load(); n > 1 || n < 1 && all.silence == time.Minute {
 				t.Errorf("%d calls", n)
 			}
@@ -137,8 +145,11 @@ func TestAddressesThatCannotBeCalled(t *testing.T) {
 	} {
 		w := &Settings{Source: VLLM, BaseURL: text(base)}
 		events, report := talk(t, t.Context(), w, ask+"}", soup())
-		if heard := listen(t, events); len(heard.failures) != 1 || !strings.HasPrefix(heard.failures[0], "transport_error null ") || !strings.Contains(heard.failures[0], want) {
-			t.Errorf("%q: %+v", base, heard)
+		if heard := listen(t, events); len(heard.failures) != 1 || !strings.HasPrefix(heard.failures[0], "transport_error null ") || !strings.Contains(report.Err.Error(), want) {
+			t.Errorf("%q: %+v, %v", base, heard, report.Err)
+		}
+		if all := strings.Join(events, ""); strings.Contains(all, nobody) {
+			t.Errorf("%q: the client learns where the provider is: %s", base, all)
 		}
 		if all := strings.Join(events, "") + report.Err.Error(); strings.Contains(all, "sk-") {
 			t.Errorf("%q: a secret is told: %s", base, all)

@@ -111,17 +111,39 @@ type callError struct {
 	wait   time.Duration // added to the wait before the next call
 	party  string        // at fault
 	reason string
+	brief  string // reason without addresses, paths and what a provider said; "": it has none of these
 }
 
 func (e *callError) Error() string { return e.party + ": " + e.reason }
 
-// user makes the error that users get.
-func (e *callError) user() *apierr.Error { return apierr.New(failure, "%s", e.Error()) }
+// A Failure is the error of an embedder that failed. Its text is for those who see the settings of the embedder. It wraps an *apierr.Error.
+type Failure struct {
+	shown *apierr.Error
+	brief string
+}
+
+func (f *Failure) Error() string { return f.shown.Message }
+
+func (f *Failure) Unwrap() error { return f.shown }
+
+// Brief returns the text for those who search, and need not know where the provider is, or what it said.
+func (f *Failure) Brief() string { return f.brief }
+
+func (e *callError) user() *Failure {
+	f := &Failure{shown: apierr.New(failure, "%s", e.Error()), brief: e.Error()}
+	if e.brief != "" {
+		f.brief = e.party + ": " + e.brief
+	}
+	return f
+}
 
 const (
 	userFault    = "user error"
 	runtimeFault = "runtime error"
 )
+
+// unusable is the brief reason of an answer that is no vector.
+const unusable = "the answer of the provider of the embedder cannot be used."
 
 // post sends a body until there is an answer, and returns that as compact JSON. A call goes again up to ten times, after
 // waits of 1, 10, 100… ms and up to twice that, unless the answer says that it would not help, or the deadline of
@@ -203,11 +225,11 @@ func (e *endpoint) once(ctx context.Context, body []byte) (answer []byte, failed
 	switch status := response.StatusCode; {
 	case len(read) > maxAnswer:
 		return nil, &callError{status: status, final: true, party: runtimeFault,
-			reason: fmt.Sprintf("the answer of %s is longer than %d MiB.", e.name(), maxAnswer>>20)}
+			reason: fmt.Sprintf("the answer of %s is longer than %d MiB.", e.name(), maxAnswer>>20), brief: unusable}
 	case status >= 200 && status < 300:
 		var compact bytes.Buffer
 		if err := json.Compact(&compact, read); err != nil || !utf8.Valid(read) {
-			return nil, &callError{status: status, party: runtimeFault, reason: fmt.Sprintf("the answer of %s is not JSON: %s", e.name(), e.quote(read))}
+			return nil, &callError{status: status, party: runtimeFault, reason: fmt.Sprintf("the answer of %s is not JSON: %s", e.name(), e.quote(read)), brief: unusable}
 		}
 		return compact.Bytes(), nil
 	default:
@@ -217,7 +239,7 @@ func (e *endpoint) once(ctx context.Context, body []byte) (answer []byte, failed
 
 // refused judges an answer that is no success.
 func (e *endpoint) refused(status int, body []byte) *callError {
-	f := &callError{status: status, final: true, party: userFault}
+	f := &callError{status: status, final: true, party: userFault, brief: fmt.Sprintf("the provider of the embedder answered with status %d.", status)}
 	said := fmt.Sprintf("%s answered with status %d", e.name(), status)
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
@@ -240,7 +262,7 @@ func (e *endpoint) refused(status int, body []byte) *callError {
 
 // unreached judges a call without an answer.
 func (e *endpoint) unreached(ctx, limited context.Context, err error) *callError {
-	f := &callError{party: runtimeFault}
+	f := &callError{party: runtimeFault, brief: "the provider of the embedder cannot be called."}
 	refused := new(outbound.RefusedError)
 	switch {
 	case errors.As(err, &refused):
@@ -248,8 +270,10 @@ func (e *endpoint) unreached(ctx, limited context.Context, err error) *callError
 		f.reason = fmt.Sprintf("cannot call %s: %v.", e.name(), refused)
 	case ctx.Err() != nil:
 		f.reason = fmt.Sprintf("%s did not answer before the time for embedding was over.", e.name())
+		f.brief = "the provider of the embedder did not answer before the time for embedding was over."
 	case limited.Err() != nil:
 		f.reason = fmt.Sprintf("%s did not answer within %v.", e.name(), e.timeout)
+		f.brief = fmt.Sprintf("the provider of the embedder did not answer within %v.", e.timeout)
 	default:
 		if u := new(url.Error); errors.As(err, &u) { // it shows the whole URL
 			err = u.Err

@@ -169,20 +169,22 @@ func (ms *models) load(ctx context.Context, own, name, revision string) (*transf
 		if _, err := os.Stat(filepath.Join(dir, transformer.Files[0])); errors.Is(err, fs.ErrNotExist) {
 			dir = own
 			if _, hurried := ctx.Deadline(); hurried {
-				return nil, &callError{final: true, party: runtimeFault, reason: fmt.Sprintf("the model %s is not in %s yet, and a search does not wait until it is.", name, own)}
+				return nil, &callError{final: true, party: runtimeFault, reason: fmt.Sprintf("the model %s is not in %s yet, and a search does not wait until it is.", name, own),
+					brief: "the model of the embedder is not on this machine yet, and a search does not wait until it is."}
 			}
 			if err := ms.download(ctx, own, name, revision); err != nil {
 				if ctx.Err() != nil {
 					return nil, ctx.Err()
 				}
 				return nil, &callError{final: true, party: runtimeFault, reason: fmt.Sprintf(
-					"the model %s is not in %s, and cannot be downloaded: %v. Put its files there: %s.", name, own, err, strings.Join(transformer.Files, ", "))}
+					"the model %s is not in %s, and cannot be downloaded: %v. Put its files there: %s.", name, own, err, strings.Join(transformer.Files, ", ")),
+					brief: "the model of the embedder cannot be downloaded."}
 			}
 		}
 	}
 	m, err := transformer.Load(dir)
 	if err != nil {
-		return nil, &callError{final: true, party: userFault, reason: fmt.Sprintf("the model %s cannot be loaded: %v.", name, err)}
+		return nil, &callError{final: true, party: userFault, reason: fmt.Sprintf("the model %s cannot be loaded: %v.", name, err), brief: "the model of the embedder cannot be loaded."}
 	}
 	return m, nil
 }

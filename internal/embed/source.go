@@ -27,7 +27,7 @@ const textsInCall = 10
 
 // badAnswer is the error of an answer that was understood, but is not what was asked for. Asking again would not change it.
 func badAnswer(e *endpoint, err error) *callError {
-	return &callError{final: true, party: runtimeFault, reason: fmt.Sprintf("the answer of %s cannot be used: %s.", e.name(), e.redact(err.Error()))}
+	return &callError{final: true, party: runtimeFault, reason: fmt.Sprintf("the answer of %s cannot be used: %s.", e.name(), e.redact(err.Error())), brief: unusable}
 }
 
 // rest is a provider that the user describes.

@@ -167,7 +167,7 @@ func (w *wait) retry(failed *callError, retries int, pause time.Duration) {
 	if w.failed.IsZero() {
 		w.failed = now
 	}
-	w.last = Trouble{Reason: failed.user(), Since: now, Retries: retries, Next: now.Add(pause)}
+	w.last = Trouble{Reason: failed.user().shown, Since: now, Retries: retries, Next: now.Add(pause)}
 	began := false
 	if !w.stuck && now.Sub(w.began)+pause >= patience {
 		w.stuck = true

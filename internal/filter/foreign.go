@@ -34,7 +34,8 @@ func (env *Env) bindForeign(f *foreign) (bound, error) {
 		return nil, fmt.Errorf("cannot look into the foreign index %s: %w", uid, err)
 	}
 	if target == nil {
-		return nil, apierr.New("index_not_found", "%s: There is no index `%s`, to which the foreign key `%s` leads. Create it, or change foreignKeys.", f.at, uid, f.field)
+		// It may be there, and not for this caller, who does not learn its name either.
+		return nil, apierr.New("index_not_found", "%s: There is no index to which the foreign key `%s` leads, or it is not for your key. See foreignKeys in the settings of the index.", f.at, f.field)
 	}
 	inner := Env{Fields: target.Fields, Code: env.Code, Contains: env.Contains, Embedders: target.Embedders, Stop: env.Stop}
 	kid, err := inner.bind(f.kid)

@@ -20,6 +20,21 @@ type availability struct {
 
 	mu    sync.Mutex
 	until map[string]period
+	told  map[string]time.Time // when the log was last told of a failure, by remote
+}
+
+// tellPause is how long the log is not told of another failure of the same remote.
+const tellPause = time.Minute
+
+// worthTelling reports whether the log is to be told of a failure of a remote, of which there may be one a search.
+func (a *availability) worthTelling(remote string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if last, ok := a.told[remote]; ok && a.now().Sub(last) < tellPause {
+		return false
+	}
+	a.told[remote] = a.now()
+	return true
 }
 
 type period struct {

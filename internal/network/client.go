@@ -60,9 +60,10 @@ type reply struct {
 // do makes a request once. Its error is one of the codes remote_…; again says that another try may succeed.
 func (n *Node) do(ctx context.Context, name string, r *Remote, q *request) (got *reply, again bool, err *apierr.Error) {
 	ctx, span := trace.Call(ctx, "request to a remote")
+	path, _, _ := strings.Cut(q.Path, "?") // a client's parameters are its own
 	defer func() {
 		span.Set("svc.remote", name)
-		span.Set("url.path", q.Path)
+		span.Set("url.path", path)
 		if err != nil {
 			err.Message = outbound.HideSecrets(err.Message, r.secrets())
 			span.Fail(string(err.Code))
@@ -102,7 +103,8 @@ func (n *Node) do(ctx context.Context, name string, r *Remote, q *request) (got 
 	}
 	res, e := client.Do(req)
 	if e != nil {
-		return nil, !errors.Is(e, context.Canceled), failure(ctx, name, e)
+		again := !errors.Is(e, context.Canceled) && !errors.As(e, new(*outbound.RefusedError))
+		return nil, again, n.failure(ctx, name, r, q, e)
 	}
 	defer res.Body.Close()
 	var account *budget.Account
@@ -119,7 +121,7 @@ func (n *Node) do(ctx context.Context, name string, r *Remote, q *request) (got 
 	case errors.Is(e, budget.ErrFull):
 		return nil, false, apierr.New(noRoom, "There is no room for the answer of the remote `%s`.", name)
 	case e != nil:
-		err := failure(ctx, name, e)
+		err := n.failure(ctx, name, r, q, e)
 		if err.Code == "remote_could_not_send_request" {
 			err.Code = "remote_bad_response"
 		}
@@ -224,20 +226,28 @@ func (got *reply) unzipped(most int, reading *search.Reading) ([]byte, error) {
 	return body, err
 }
 
-// failure is the error of a request that has no answer.
-func failure(ctx context.Context, name string, err error) *apierr.Error {
+// failure is the error of a request that has no answer. Of a search it does not say where the remote is, which is none of the business of
+// those who search: the log does.
+func (n *Node) failure(ctx context.Context, name string, r *Remote, q *request, err error) *apierr.Error {
 	var refused *outbound.RefusedError
 	var network net.Error
+	what := "cannot be reached"
 	switch {
 	case errors.As(err, &refused):
-		return apierr.New("remote_could_not_send_request", "The remote `%s` cannot be asked: %v.", name, refused)
+		what, err = "cannot be asked", refused // which names the option that allows its address
 	case ctx.Err() != nil, errors.As(err, &network) && network.Timeout() && !connecting(err):
 		return apierr.New("remote_timeout", "The remote `%s` did not answer in time.", name)
 	}
 	if u := new(url.Error); errors.As(err, &u) { // it shows the whole URL
 		err = u.Err
 	}
-	return apierr.New("remote_could_not_send_request", "The remote `%s` cannot be reached: %v.", name, err)
+	if q.Search {
+		if n.availability.worthTelling(name) {
+			n.o.Logger.Warn("a remote cannot be searched", "remote", name, "error", outbound.HideSecrets(err.Error(), r.secrets()))
+		}
+		return apierr.New("remote_could_not_send_request", "The remote `%s` %s. The log of this instance says why.", name, what)
+	}
+	return apierr.New("remote_could_not_send_request", "The remote `%s` %s: %v.", name, what, err)
 }
 
 // connecting reports whether err is of a connection that was never made.

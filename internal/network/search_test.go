@@ -101,6 +101,9 @@ func TestRemoteFailures(t *testing.T) {
 		if got[0].Err != nil {
 			code = got[0].Err.Code
 		}
+		if got[0].Err != nil && strings.Contains(got[0].Err.Message, "127.0.0.1") {
+			t.Errorf("%s: who searches learns where the remote is: %v", tt.what, got[0].Err)
+		}
 		if len(got) != 1 || got[0].Remote != "far" || code != tt.code || answered.Load() != tt.attempts {
 			t.Errorf("%s: %q after %d attempts, want %q after %d", tt.what, code, answered.Load(), tt.code, tt.attempts)
 		}

@@ -168,7 +168,7 @@ func (c *Client) once(ctx context.Context, body []byte, hits int) ([]int, *faile
 func (c *Client) unreached(err error) *failed {
 	f := &failed{code: "remote_could_not_send_request", what: "the service did not answer."}
 	if refused := new(outbound.RefusedError); errors.As(err, &refused) {
-		f.final, f.what = true, refused.Error()+"."
+		f.final, f.what = true, "its address is not allowed: start the server with --experimental-allowed-ip-networks and its network if it should be."
 	}
 	return f
 }

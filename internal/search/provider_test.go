@@ -103,6 +103,16 @@ func TestProviderThatFails(t *testing.T) {
 		if (err == nil) != (name == "good") || err != nil && apierr.From(err).Code != "vector_embedding_error" {
 			t.Errorf("%s: search by meaning: %v", name, err)
 		}
+		address := strings.TrimPrefix(server.URL, "http://")
+		if err != nil && strings.Contains(apierr.From(err).Message, address) {
+			t.Errorf("%s: who searches learns where the provider is: %s", name, apierr.From(err).Message)
+		}
+		if err != nil && name != "long" && !strings.Contains(log.String(), "search fails") { // the settings are at fault, not the provider
+			t.Errorf("%s: the log says %q", name, log.String())
+		}
+		if name != "good" && name != "long" && !strings.Contains(log.String(), address) {
+			t.Errorf("%s: the log does not say where the provider is: %s", name, log.String())
+		}
 	}
 
 	// What needs no vector of the query asks nobody.

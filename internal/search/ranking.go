@@ -175,6 +175,9 @@ func (k *ranking) find(ctx context.Context, w window) (*found, error) {
 	var err error
 	if k.kind == semantic {
 		if q, err = k.vectorQuery(ctx, semanticPatience, true); err != nil {
+			if ctx.Err() == nil && errors.As(err, new(*unembedded)) {
+				k.noVector(ctx, "search fails", err)
+			}
 			return nil, err
 		}
 		f.queryVector = q.Vectors[0]
@@ -286,13 +289,26 @@ func (k *ranking) embed(ctx, limited context.Context, embedder *embed.Embedder, 
 	return vector, nil
 }
 
-// notEmbedded is the error of a query without a vector, whatever the reason is.
+// unembedded is the error of a query without a vector. Its text, which is for the log, says where the provider is and what it answered.
+// What it wraps is an *apierr.Error for whoever searches, who learns neither.
+type unembedded struct {
+	error
+	shown *apierr.Error
+}
+
+func (u *unembedded) Unwrap() error { return u.shown }
+
+// notEmbedded makes an error of whatever the reason is.
 func notEmbedded(err error) error {
+	var failed *embed.Failure
 	var known *apierr.Error
-	if errors.As(err, &known) && known.Code == "vector_embedding_error" {
+	switch {
+	case errors.As(err, &failed):
+		return &unembedded{err, apierr.New("vector_embedding_error", "%s", failed.Brief())}
+	case errors.As(err, &known) && known.Code == "vector_embedding_error": // the query is at fault
 		return err
 	}
-	return apierr.New("vector_embedding_error", "runtime error: the query could not be embedded: %v", err)
+	return &unembedded{err, apierr.New("vector_embedding_error", "runtime error: the query could not be embedded. The log of the server says why.")}
 }
 
 // shiftOf returns how the embedder's similarities are shifted.
@@ -303,10 +319,10 @@ func shiftOf(e *embed.Embedder) *rank.Shift {
 	return nil
 }
 
-// noVector tells the log why a hybrid search answers with what it found by words.
-func (k *ranking) noVector(ctx context.Context, err error) {
+// noVector tells the log why the query of a search has no vector, and what the search does without one.
+func (k *ranking) noVector(ctx context.Context, outcome string, err error) {
 	if log := k.request.Log; log != nil {
-		log.LogAttrs(ctx, slog.LevelWarn, "hybrid search goes on without vectors: the query could not be embedded",
+		log.LogAttrs(ctx, slog.LevelWarn, outcome+": the query could not be embedded",
 			slog.String("index", k.view.UID), slog.String("embedder", k.embedder.Name), slog.Any("error", err))
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"slices"
-	"strconv"
 
 	"svc/internal/document"
 	"svc/internal/jsontext"
