@@ -33,6 +33,7 @@ type member struct {
 	log     logstest.Buffer
 	link    *link
 	room    *namespace // where it runs; nil: here, and others reach it through link
+	key     string     // sent with each request; "": none
 }
 
 func newMember(t *testing.T, name string, options ...string) *member {
@@ -98,6 +99,9 @@ func (in *member) ask(method, path, body string, v any) (status int, text string
 	}
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
+	}
+	if in.key != "" {
+		req.Header.Set("Authorization", "Bearer "+in.key)
 	}
 	resp, err := networkClient.Do(req)
 	if err != nil {

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The actions that docs/NETWORK.md gives the keys between instances.
+var (
+	searchActions = []string{"search"}
+	writeActions  = []string{"network.get", "network.update", "documents.*", "indexes.*", "settings.*", "tasks.get", "experimental.get"}
+)
+
+// newProtectedMember starts an instance with a master key, and returns how others reach it.
+func newProtectedMember(t *testing.T, name string) (in *member, entry string) {
+	t.Helper()
+	master := "the-master-key-of-" + name
+	in = newMember(t, name, "--master-key", master, "--experimental-proxy-backoff-timeout-seconds", "2")
+	in.key = master
+	in.must("PATCH", "/experimental-features", `{"network":true}`, nil)
+	return in, fmt.Sprintf(`%q:{"url":"http://%s","searchApiKey":%q,"writeApiKey":%q}`, name, in.reached(), in.makeKey(searchActions...), in.makeKey(writeActions...))
+}
+
+// makeKey creates a key for all indexes.
+func (in *member) makeKey(actions ...string) string {
+	in.t.Helper()
+	var k struct{ Key string }
+	in.must("POST", "/keys", `{"actions":["`+strings.Join(actions, `","`)+`"],"indexes":["*"],"expiresAt":null}`, &k)
+	return k.Key
+}
+
+// found waits until a search finds so many documents, at all instances.
+func found(t *testing.T, all []*member, want int) {
+	t.Helper()
+	for _, in := range all {
+		for deadline := time.Now().Add(peace); ; time.Sleep(20 * time.Millisecond) {
+			status, text, err := in.ask("POST", "/indexes/m/search", `{"limit":0}`, nil)
+			if err == nil && strings.Contains(text, fmt.Sprintf(`"estimatedTotalHits":%d,`, want)) && strings.Contains(text, `"remoteErrors":{}`) {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: %d %s %v, want %d documents\n%s", in.name, status, text, err, want, in.log.String())
+			}
+		}
+	}
+}
+
+// TestNetworkOfProtectedInstances forms a network by keys with no more actions than the documents say, and does in it all for which
+// instances ask each other: searches, writes, settings, moving documents, and going on after instances were set back to snapshots.
+func TestNetworkOfProtectedInstances(t *testing.T) {
+	document, err := os.ReadFile("../../docs/NETWORK.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if row := "`" + strings.Join(writeActions, "`, `") + "`"; !strings.Contains(string(document), row) {
+		t.Errorf("NETWORK.md does not have the actions of the writeApiKey: %s", row)
+	}
+	a, entryA := newProtectedMember(t, "a")
+	b, entryB := newProtectedMember(t, "b")
+	c, entryC := newProtectedMember(t, "c")
+	a.change(`{"self":"a","leader":"a","remotes":{` + entryA + `,` + entryB + `},"shards":{"x":{"remotes":["a","b"]},"y":{"remotes":["b"]}}}`)
+	add := func(from int) {
+		t.Helper()
+		var docs []string
+		for i := range 50 {
+			docs = append(docs, fmt.Sprintf(`{"id":%d,"n":%[1]d}`, from+i))
+		}
+		a.must("POST", "/indexes/m/documents", "["+strings.Join(docs, ",")+"]", nil)
+	}
+	add(0)
+	a.must("PATCH", "/indexes/m/settings", `{"filterableAttributes":["n"]}`, nil)
+	found(t, []*member{a, b}, 50)
+	fileA, fileB := a.snapshot(), b.snapshot()
+	a.change(`{"remotes":{` + entryC + `},"shards":{"z":{"remotes":["c"]}}}`)
+	a.must("POST", "/indexes/m/documents/delete", `{"filter":"n < 10"}`, nil)
+	add(100)
+	all := []*member{a, b, c}
+	found(t, all, 90)
+
+	// Keys are told to nobody who does not have them.
+	master := b.key
+	b.key = b.makeKey("*.get")
+	status, text, err := b.ask("GET", "/network", "", nil)
+	b.key = master
+	if err != nil || status != 200 || strings.Count(text, `XXXXXX..."`) != 6 {
+		t.Errorf("the network, for a key that reads: %d %s %v", status, text, err)
+	}
+
+	// The leader begins again with a snapshot that does not know c.
+	a.setBack(fileA)
+	logged(t, a, "The keys of the remote `c`")
+	if status, text, _ := a.ask("POST", "/indexes/m/documents", `[{"id":1000}]`, nil); status < 400 {
+		t.Errorf("a leader that does not know all keys takes a write: %d %s", status, text)
+	}
+	a.change(`{"remotes":{` + entryC + `}}`)
+	a.whole(all, func() {})
+	found(t, all, 90)
+	add(200)
+	found(t, all, 140)
+
+	// A follower does, which alone has a shard: it goes on with what the snapshot has, and without the key of c until it is told.
+	b.setBack(fileB)
+	logged(t, b, "the keys of remotes have changed")
+	a.change(`{}`)
+	for _, in := range all {
+		in.whole(all, func() {})
+	}
+	add(300)
+	settled(t, all, peace)
+	for _, in := range all {
+		var z struct {
+			EstimatedTotalHits int
+			RemoteErrors       map[string]any
+		}
+		in.must("POST", "/indexes/m/search", `{"limit":0,"filter":"_shard = z"}`, &z)
+		if z.EstimatedTotalHits < 30 || len(z.RemoteErrors) > 0 {
+			t.Errorf("%s finds %d documents at c: %v", in.name, z.EstimatedTotalHits, z.RemoteErrors)
+		}
+	}
+}
+
+// logged waits until an instance has written a text to its log.
+func logged(t *testing.T, in *member, text string) {
+	t.Helper()
+	for deadline := time.Now().Add(peace); !strings.Contains(in.log.String(), text); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the log of %s does not say %q:\n%s", in.name, text, in.log.String())
+		}
+	}
+}
