@@ -20,6 +20,8 @@ type orders struct {
 	DataKey     string
 	TemplateKey string
 	Remote      string
+	Leader      string
+	Version     string
 }
 
 // begin starts an attack; end ends it and waits until all attackers have gone.
@@ -37,7 +39,7 @@ func (s *server) begin(a attack) (end func(), err error) {
 	if err := c.Start(); err != nil {
 		return nil, err
 	}
-	if err := json.NewEncoder(in).Encode(orders{a.name, s.address, s.searchKey, s.dataKey, s.templateKey, s.remote}); err != nil {
+	if err := json.NewEncoder(in).Encode(orders{a.name, s.address, s.searchKey, s.dataKey, s.templateKey, s.remote, s.leader, s.version}); err != nil {
 		return nil, fmt.Errorf("the attackers do not take their orders: %w", err)
 	}
 	return func() { in.Close(); c.Wait() }, nil
@@ -50,7 +52,7 @@ func beAttackers(in io.Reader) error {
 	if err := rest.Decode(&o); err != nil {
 		return err
 	}
-	s := &server{address: o.Address, searchKey: o.SearchKey, dataKey: o.DataKey, templateKey: o.TemplateKey, remote: o.Remote}
+	s := &server{address: o.Address, searchKey: o.SearchKey, dataKey: o.DataKey, templateKey: o.TemplateKey, remote: o.Remote, leader: o.Leader, version: o.Version}
 	stop := make(chan struct{})
 	var group sync.WaitGroup
 	for _, a := range attacks {

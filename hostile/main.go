@@ -4,7 +4,8 @@
 //   - ends the process, or takes its memory beyond the limit,
 //   - takes the 99th percentile of an honest client's searches above five times its quiet value, in each of the quarters
 //     of a second of more than two seconds on end (a refused search counts as slow),
-//   - leaves the memory more than 100 MiB above what it was 30 seconds later, or
+//   - leaves the memory more than 100 MiB above what it was 30 seconds later,
+//   - gives the attackers what they have no right to, or
 //   - keeps the server from ending within 10 seconds of SIGTERM.
 //
 // Everything stays on loopback and in a temporary directory. It runs on Linux: it reads /proc.
@@ -95,12 +96,15 @@ type result struct {
 	peak, left   int64         // resident bytes: the most, and what stayed beyond those before
 	stop         time.Duration // from SIGTERM, in the middle of the attack, to the end
 	died         string        // why the process ended, "" when it did not
+	gained       string        // what the attackers have no right to, "" for nothing
 }
 
 func (r *result) verdict() string {
 	switch {
 	case r.died != "":
 		return "KILLED: " + r.died
+	case r.gained != "":
+		return "GAINED: " + r.gained
 	case r.slow > slowFor:
 		return "SLOW"
 	case r.left > leftBehind:
@@ -145,6 +149,11 @@ func measure(program []string, a attack, long time.Duration) (*result, error) {
 		fmt.Fprintf(os.Stderr, "%s: the honest client was refused: %v\n", a.name, honest.why)
 	}
 	r.worst, r.slow = honest.harm(r.quiet * slowdown)
+	if a.gains != nil {
+		if r.gained, err = a.gains(s); err != nil {
+			return nil, err
+		}
+	}
 	if r.died = s.died(); r.died == "" {
 		for end := time.Now().Add(calmTime); time.Now().Before(end); time.Sleep(time.Second) {
 			if r.left = s.resident() - before; r.left <= leftBehind {

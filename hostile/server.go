@@ -41,6 +41,8 @@ type server struct {
 
 	templateKey string // settings.get, on films alone
 	remote      string // address of its remote
+
+	leader, version string // of the network that it is in; "": it is in none
 }
 
 // start starts a program with the arguments it is given and those of an attacked server.
