@@ -1,27 +1,84 @@
 package auth
 
-import (
-	"regexp"
-	"strings"
-)
-
-// credentials have the form of a key's value, or of a tenant token: a JSON object in base64url, and two more parts.
-var credentials = regexp.MustCompile(`[0-9A-Fa-f]{64,}|eyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]+\.[0-9A-Za-z_-]*`)
-
-// shownBytes of a credential stay, so that an operator can tell which it was. A tenth of a key's value opens nothing.
-const shownBytes = 5
+import "strings"
 
 // Conceal masks credentials in a text that goes to a log: the master key, and whatever has the form of an API key or a tenant token, of
-// this instance or another one.
+// this instance or another one. It reads the text once.
 func (k *Keys) Conceal(text string) string {
 	if k.master != "" {
 		text = strings.ReplaceAll(text, k.master, mask(""))
 	}
-	if len(text) < 2*len(value{}) && !strings.Contains(text, "eyJ") {
+	if len(text) < 2*len(value{}) && !strings.Contains(text, tokenStart) {
 		return text
 	}
-	return credentials.ReplaceAllStringFunc(text, mask)
+	var b strings.Builder
+	kept := 0 // of the text, up to which b has it
+	for i := 0; i < len(text); {
+		if !isHex(text[i]) { // the first letter of a token is a digit, too
+			i++
+			continue
+		}
+		n := run(text[i:], isHex)
+		if n < 2*len(value{}) {
+			i += n - 1 // to the last digit
+			if n = tokenLen(text[i:]); n == 0 {
+				i++
+				continue
+			}
+		}
+		b.WriteString(text[kept:i])
+		b.WriteString(mask(text[i : i+n]))
+		i += n
+		kept = i
+	}
+	if kept == 0 {
+		return text
+	}
+	b.WriteString(text[kept:])
+	return b.String()
 }
+
+// tokenStart is how the base64url of a JSON object begins.
+const tokenStart = "eyJ"
+
+// tokenLen returns the length of the tenant token that a text begins with, 0 for none: three parts in base64url, with dots between them.
+func tokenLen(text string) int {
+	if !strings.HasPrefix(text, tokenStart) {
+		return 0
+	}
+	n := 0
+	for part := range 3 {
+		of := run(text[n:], isBase64)
+		n += of
+		if part == 2 {
+			break // the last one may be empty
+		}
+		if of == 0 || n == len(text) || text[n] != '.' {
+			return 0
+		}
+		n++
+	}
+	return n
+}
+
+// run returns how many bytes of a kind a text begins with.
+func run(text string, is func(c byte) bool) (n int) {
+	for n < len(text) && is(text[n]) {
+		n++
+	}
+	return n
+}
+
+func isHex(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
+}
+
+func isBase64(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '-' || c == '_'
+}
+
+// shownBytes of a credential stay, so that an operator can tell which it was. A tenth of the value of a key opens nothing.
+const shownBytes = 5
 
 func mask(credential string) string {
 	return credential[:min(len(credential), shownBytes)] + "XXXXXX..."

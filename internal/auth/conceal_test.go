@@ -1,7 +1,9 @@
 package auth
 
 import (
+	"math/rand/v2"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -31,5 +33,24 @@ func TestConceal(t *testing.T) {
 		if got := k.Conceal(text); got != want {
 			t.Errorf("%q is shown as %q, want %q", text, got, want)
 		}
+	}
+	slow := regexp.MustCompile(`[0-9A-Fa-f]{64,}|eyJ[0-9A-Za-z_-]*\.[0-9A-Za-z_-]+\.[0-9A-Za-z_-]*`)
+	r := rand.New(rand.NewPCG(1, 2))
+	masked := 0
+	for range 20000 {
+		text := ""
+		for range r.IntN(12) {
+			text += []string{value, value[:40], "eyJ", "e", ".", ".", "aZ09_-", "/", "?x=", "é", "g"}[r.IntN(11)]
+		}
+		want := slow.ReplaceAllStringFunc(text, mask)
+		if got := k.Conceal(text); got != want {
+			t.Fatalf("%q is shown as %q, want %q", text, got, want)
+		}
+		if want != text {
+			masked++
+		}
+	}
+	if masked < 5000 {
+		t.Errorf("only %d texts have credentials", masked)
 	}
 }
