@@ -10,19 +10,21 @@ import (
 	"svc/internal/vfs"
 )
 
-func networked(t *testing.T) *client {
+// networked starts an instance with the feature of networks and a master key, which may be "".
+func networked(t *testing.T, master string) *client {
 	t.Helper()
 	f, err := OpenFeatures(vfs.NewMem(), "features.json", "network")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, _ := newInstance(t, Options{Features: f})
+	c, _ := newInstance(t, Options{Features: f, Keys: openKeys(t, master)})
+	c.key = master
 	return c
 }
 
 // TestPeerForm asks for the form in which instances answer each other, which nobody else gets.
 func TestPeerForm(t *testing.T) {
-	c := networked(t)
+	c := networked(t, "")
 	c.wait(c.json("POST", "/indexes/i/documents", `[{"id":1,"t":"red"}]`))
 	const body = `{"federation":{},"queries":[{"indexUid":"i","q":"red"}]}`
 	for _, tt := range []struct {
@@ -55,7 +57,7 @@ func TestPeerForm(t *testing.T) {
 func TestOriginHeaders(t *testing.T) {
 	const version, older = "01a20340-c0c4-7cb1-b458-c00767017d4e", "01920340-c0c4-7cb1-b458-c00767017d4e"
 	const svc, meili = "Svc-", "X-Meili-"
-	c := networked(t)
+	c := networked(t, "")
 	announce := `{"self":"b","leader":"a","remotes":{"a":{"url":"http://a.test"},"b":{"url":"http://b.test"}},"shards":{"x":{"remotes":["a"]}},"previousRemotes":{},"previousShards":{}}`
 	send := func(method, path, body string, headers ...string) reply {
 		return c.send(method, path, strings.NewReader(body), append(headers, "Content-Type", "application/json")...)
@@ -132,12 +134,7 @@ func TestOriginHeaders(t *testing.T) {
 
 // TestWhoSeesKeysOfRemotes shows the network, and what a change of it answers, to holders of keys.
 func TestWhoSeesKeysOfRemotes(t *testing.T) {
-	f, err := OpenFeatures(vfs.NewMem(), "features.json", "network")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, _ := newInstance(t, Options{Features: f, Keys: openKeys(t, masterKey)})
-	c.key = masterKey
+	c := networked(t, masterKey)
 	everything := c.makeKey(`["*"]`, `["*"]`)
 	const other = "another-key-of-a-remote"
 	if r := c.json("PATCH", "/network", `{"self": "a", "remotes": {"b": {"url": "http://b.test", "searchApiKey": "`+other+`", "writeApiKey": "`+everything+`"}}}`); !strings.Contains(r.body, other) {
@@ -175,12 +172,7 @@ func TestWhoSeesKeysOfRemotes(t *testing.T) {
 
 // TestPeerFormIsForPeers asks for it by keys that may search.
 func TestPeerFormIsForPeers(t *testing.T) {
-	f, err := OpenFeatures(vfs.NewMem(), "features.json", "network")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, _ := newInstance(t, Options{Features: f, Keys: openKeys(t, masterKey)})
-	c.key = masterKey
+	c := networked(t, masterKey)
 	c.json("PATCH", "/indexes/i/settings", `{"displayedAttributes": ["id"], "sortableAttributes": ["cost"], "filterableAttributes": ["owner"]}`)
 	c.wait(c.json("POST", "/indexes/i/documents", `[{"id": 1, "cost": 4711, "owner": "anna"}]`))
 	shared := c.makeKey(`["search"]`, `["*"]`)

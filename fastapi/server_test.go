@@ -199,26 +199,11 @@ func (r reply) code() string {
 // send makes a request. headers are pairs of a name and a value.
 func (c *client) send(method, path string, body io.Reader, headers ...string) reply {
 	c.t.Helper()
-	req, err := http.NewRequest(method, "http://svc"+path, body)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	if c.key != "" {
-		req.Header.Set("Authorization", "Bearer "+c.key)
-	}
-	for i := 0; i < len(headers); i += 2 {
-		req.Header.Set(headers[i], headers[i+1])
-	}
-	res, err := c.http.Do(req)
+	r, err := c.sendUntil(context.Background(), method, path, body, headers...)
 	if err != nil {
 		c.t.Fatalf("%s %s: %v", method, path, err)
 	}
-	defer res.Body.Close()
-	b, err := io.ReadAll(res.Body)
-	if err != nil {
-		c.t.Fatalf("%s %s: %v", method, path, err)
-	}
-	return reply{res.StatusCode, res.Header, string(b)}
+	return r
 }
 
 // begun is send for an answer that may not end by itself: what comes of it at once.
@@ -226,9 +211,15 @@ func (c *client) begun(method, path string, body io.Reader, headers ...string) r
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
+	r, _ := c.sendUntil(ctx, method, path, body, headers...) // the time is over
+	return r
+}
+
+// sendUntil is send that ends with a context, with what there is by then.
+func (c *client) sendUntil(ctx context.Context, method, path string, body io.Reader, headers ...string) (reply, error) {
 	req, err := http.NewRequestWithContext(ctx, method, "http://svc"+path, body)
 	if err != nil {
-		c.t.Fatal(err)
+		return reply{}, err
 	}
 	if c.key != "" {
 		req.Header.Set("Authorization", "Bearer "+c.key)
@@ -238,11 +229,11 @@ func (c *client) begun(method, path string, body io.Reader, headers ...string) r
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		return reply{}
+		return reply{}, err
 	}
 	defer res.Body.Close()
-	b, _ := io.ReadAll(res.Body) // until the time is over
-	return reply{res.StatusCode, res.Header, string(b)}
+	b, err := io.ReadAll(res.Body)
+	return reply{res.StatusCode, res.Header, string(b)}, err
 }
 
 func (c *client) json(method, path, body string) reply {
