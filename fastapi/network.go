@@ -116,8 +116,8 @@ func (s *Server) getNetwork(ctx *fasthttp.RequestCtx) error {
 	return answerCharged(ctx, s.network.JSON(seesKeys(ctx)))
 }
 
-// seesKeys returns the test that a key of a remote passes which the caller may see: the caller's own. It is nil for those who may do
-// everything here, who see all of them. What a key of another instance opens nobody knows here, so rights to actions do not count.
+// seesKeys returns a test of which keys of remotes the caller may see: the key that the caller has itself. It is nil for callers who may do
+// everything here: they see all keys. Other rights do not count, as nobody knows here what a key opens at another instance.
 func seesKeys(ctx *fasthttp.RequestCtx) func(key string) bool {
 	if caller(ctx) == nil {
 		return nil

@@ -5,7 +5,7 @@ import "strings"
 // Conceal masks credentials in a text that goes to a log: the master key, and whatever has the form of an API key or a tenant token, of
 // this instance or another one. It reads the text once.
 func (k *Keys) Conceal(text string) string {
-	if k.master != "" {
+	if len(k.master) >= shortMaster {
 		text = strings.ReplaceAll(text, k.master, mask(""))
 	}
 	if len(text) < 2*len(value{}) && !strings.Contains(text, tokenStart) {
@@ -37,6 +37,10 @@ func (k *Keys) Conceal(text string) string {
 	b.WriteString(text[kept:])
 	return b.String()
 }
+
+// shortMaster is how many bytes a master key has at least that is looked for. A shorter one, of a server that is tried out, might be a part
+// of words.
+const shortMaster = 8
 
 // tokenStart is how the base64url of a JSON object begins.
 const tokenStart = "eyJ"

@@ -39,8 +39,8 @@ func (n *Node) patch(ctx context.Context, p *Patch, absent []string) (*task.Task
 		return nil, err
 	}
 	if unknown := to.unknownKeys(); len(unknown) > 0 {
-		return nil, apierr.New("unprocessed_network_task", "The keys of the remote `%s` have changed since the snapshot that this leader was set back to, and others do not tell them. "+
-			"Give `searchApiKey` and `writeApiKey` of `remotes.%[1]s` again, by PATCH /network.", unknown[0])
+		return nil, apierr.New("unprocessed_network_task", "The keys of the remote `%s` are not known here: they have changed since the snapshot that this leader was set back to, and other instances show them masked. "+
+			"Give `searchApiKey` and `writeApiKey` of `remotes.%[1]s`, by PATCH /network.", unknown[0])
 	}
 	to.Version = newVersion(before.Network.Version, now.Version)
 	if !to.Led() {

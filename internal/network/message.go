@@ -6,7 +6,7 @@ type Message struct {
 	Name   string
 	Method string
 	Path   string // with its query string
-	Search bool   // it is authorized by the searchApiKey of a remote, and not by the writeApiKey
+	Search bool   // its key is the searchApiKey of a remote, not the writeApiKey; it may be sent again, and is to be quick
 	Most   int    // bytes of the answer that are read. What it becomes here may take a hundred times as much, unless that is charged
 }
 
