@@ -258,6 +258,7 @@ var messageRows = map[string]messageAttacked{
 	"change":       {"POST /network/change", "nobody else"},
 	"transfer":     {"POST /network/transfer", "nobody else"},
 	"features":     {"GET /experimental-features", "nobody else"},
+	"health":       {"GET /health", "nobody else"},
 	"tasks":        {"GET /tasks", "nobody else"},
 }
 

@@ -74,10 +74,7 @@ func (s *Server) distribute(r *search.FederatedRequest) *distribution {
 func (d *distribution) plan() []network.Part {
 	if !d.planned {
 		d.planned = true
-		var skipped []string
-		if d.parts, skipped = d.s.network.Parts(); len(skipped) > 0 {
-			d.s.log.Warn("a search goes without some shards: no instance that has them is available", "shards", skipped)
-		}
+		d.parts = d.s.network.Parts()
 		d.request.Networked = d.request.Networked || len(d.parts) > 0
 		if behind := d.s.network.Behind(); behind != nil && slices.ContainsFunc(d.parts, func(p network.Part) bool { return p.Local }) {
 			d.request.SelfErr = apierr.From(behind)

@@ -1,26 +1,42 @@
 package network
 
 import (
+	"context"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
+
+	"svc/internal/apierr"
 )
 
-// A remote that failed is left alone for firstPeriod. When it fails again before that is over, the next period is twice as long.
+// Searches leave a remote that failed alone for firstPeriod, where another owner of its shards can be asked. If it fails again before that
+// is over, the next period is twice as long. A search that it answers ends the period.
 const (
 	firstPeriod = 30 * time.Second
 	maxPeriod   = 5 * time.Minute
 )
 
+const (
+	// probeTime is how long a remote has to answer a probe.
+	probeTime = 2 * time.Second
+	// probeStands is for how long the result of a probe stands that failed.
+	probeStands = 100 * time.Millisecond
+)
+
+// probePatience is for how long after its beginning searches wait for a probe. They wait beside what they search here, and one that comes
+// later does not wait, so that a remote which swallows everything costs next to nothing. (A variable, so that tests can raise it.)
+var probePatience = 250 * time.Millisecond
+
 // availability says which remotes searches leave alone. It does not outlive the process.
 type availability struct {
 	now func() time.Time
 
-	mu    sync.Mutex
-	until map[string]period
-	told  map[string]time.Time // when the log was last told of a failure, by remote
+	mu      sync.Mutex
+	outages map[string]*outage   // of the remotes that failed
+	told    map[string]time.Time // when the log was last told of a failure, by remote
 }
 
 // tellPause is how long the log is not told of another failure of the same remote.
@@ -37,36 +53,137 @@ func (a *availability) worthTelling(remote string) bool {
 	return true
 }
 
-type period struct {
+// outage is the time that a remote is left alone for.
+type outage struct {
 	end   time.Time
 	takes time.Duration
+	err   *apierr.Error // of the search that failed last
+	probe *probe        // the last one since then; nil: none
+	trial time.Time     // until then another search waits for its answer; see admit
 }
 
-// fail notes that a remote failed.
-func (a *availability) fail(remote string) {
+// probe asks a remote that failed whether it is back.
+type probe struct {
+	began time.Time
+	done  chan struct{} // closed when the rest is there
+	ended time.Time
+	alive bool
+}
+
+// fail notes that a remote failed in a search, and reports whether it was available before.
+func (a *availability) fail(remote string, err *apierr.Error) (first bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	takes := firstPeriod
-	if p, ok := a.until[remote]; ok && a.now().Before(p.end) {
-		takes = min(2*p.takes, maxPeriod)
+	takes, o := firstPeriod, a.outage(remote)
+	if o != nil {
+		takes = min(2*o.takes, maxPeriod)
 	}
-	a.until[remote] = period{a.now().Add(takes), takes}
+	a.outages[remote] = &outage{end: a.now().Add(takes), takes: takes, err: err}
+	return o == nil
 }
 
-// available reports whether searches may ask a remote.
+// succeed notes that a remote answered a search, and reports whether it was not available before.
+func (a *availability) succeed(remote string) (back bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	back = a.outage(remote) != nil
+	delete(a.outages, remote)
+	return back
+}
+
+// available reports whether searches may ask a remote as they may ask any other.
 func (a *availability) available(remote string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	p, ok := a.until[remote]
-	if ok && !a.now().Before(p.end) {
-		delete(a.until, remote)
-		ok = false
-	}
-	return !ok
+	return a.outage(remote) == nil
 }
 
-// shardParts chooses for each shard one of its owners.
-func (n *Node) shardParts(now *Network) (parts []Part, skipped []string) {
+// outage returns that of a remote, nil when it is available. mu is held.
+func (a *availability) outage(remote string) *outage {
+	o := a.outages[remote]
+	if o != nil && !a.now().Before(o.end) {
+		delete(a.outages, remote)
+		return nil
+	}
+	return o
+}
+
+// probe returns the probe of a remote that a search waits for; begin says that the caller is to make it. nil: the remote is available.
+func (a *availability) probe(remote string) (p *probe, begin bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	o := a.outage(remote)
+	if o == nil {
+		return nil, false
+	}
+	if p = o.probe; p != nil && (p.ended.IsZero() || p.alive || a.now().Sub(p.ended) < probeStands) {
+		return p, false
+	}
+	o.probe = &probe{began: a.now(), done: make(chan struct{})}
+	return o.probe, true
+}
+
+// probed ends a probe.
+func (a *availability) probed(p *probe, alive bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	p.ended, p.alive = a.now(), alive
+	close(p.done)
+}
+
+// admit decides, with what a probe says so far, whether a search may ask a remote that failed: if not, the error says how it did. A remote
+// that was too slow may be so again, though it answers probes: until one search knows, which has so much time, others do without.
+func (a *availability) admit(remote string, p *probe, time time.Duration) *apierr.Error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	o, now := a.outage(remote), a.now()
+	switch {
+	case o == nil:
+		return nil
+	case p != o.probe || !p.alive || now.Before(o.trial):
+		return o.err
+	case o.err.Code == "remote_timeout":
+		o.trial = now.Add(time)
+	}
+	return nil
+}
+
+// admit decides whether a search asks a remote that has a shard: one that failed a moment ago and does not answer a probe either, or that
+// lacks writes, is not asked, but named with the error.
+func (n *Node) admit(ctx context.Context, name string, r *Remote) *apierr.Error {
+	if n.sender.behind(name) {
+		return apierr.New("remote_remote_error", "The remote `%s` has not got all that was written, and no other owner of its shards can be asked.", name)
+	}
+	p, begin := n.availability.probe(name)
+	if p == nil {
+		return nil
+	}
+	switch {
+	case begin && n.ctx.Err() != nil:
+		n.availability.probed(p, false)
+	case begin:
+		n.done.Go(func() { n.availability.probed(p, n.answers(name, r)) })
+	}
+	patience := time.NewTimer(probePatience - n.o.Now().Sub(p.began))
+	defer patience.Stop()
+	select {
+	case <-p.done:
+	case <-patience.C:
+	case <-ctx.Done():
+	}
+	return n.availability.admit(name, p, n.o.SearchTimeout)
+}
+
+// answers reports whether a remote is healthy.
+func (n *Node) answers(name string, r *Remote) bool {
+	ctx, cancel := context.WithTimeout(n.ctx, probeTime)
+	defer cancel()
+	_, _, err := n.do(ctx, name, r, &request{Message: healthMessage, into: io.Discard})
+	return err == nil
+}
+
+// shardParts chooses for each shard one of its owners: of those that cannot be asked now only where there is no other.
+func (n *Node) shardParts(now *Network) (parts []Part) {
 	self := now.SelfName()
 	for _, shard := range now.ShardNames() {
 		owners := now.Shards[shard].Remotes
@@ -75,18 +192,17 @@ func (n *Node) shardParts(now *Network) (parts []Part, skipped []string) {
 			parts = append(parts, Part{self, true, shard})
 			continue
 		}
-		owners = slices.DeleteFunc(slices.Clone(owners), func(o string) bool { return !n.usable(o) })
-		if len(owners) == 0 && own { // which lacks something, and says so: see Behind
+		usable := slices.DeleteFunc(slices.Clone(owners), func(o string) bool { return !n.usable(o) })
+		if len(usable) == 0 && own { // which lacks something, and says so: see Behind
 			parts = append(parts, Part{self, true, shard})
 			continue
 		}
-		if len(owners) == 0 {
-			skipped = append(skipped, shard)
-			continue
+		if len(usable) == 0 {
+			usable = owners
 		}
-		parts = append(parts, Part{owners[rand.IntN(len(owners))], false, shard})
+		parts = append(parts, Part{usable[rand.IntN(len(usable))], false, shard})
 	}
-	return parts, skipped
+	return parts
 }
 
 func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -24,8 +24,9 @@ var (
 	changeMessage       = &Message{Name: "change", Method: "POST", Path: "/network/change", Most: maxReport}
 	transferMessage     = &Message{Name: "transfer", Method: "POST", Path: "/network/transfer", Most: maxAnswer}
 	featuresMessage     = &Message{Name: "features", Method: "GET", Path: "/experimental-features", Most: maxReport}
+	healthMessage       = &Message{Name: "health", Method: "GET", Path: "/health", Most: maxReport} // without a key
 	tasksMessage        = &Message{Name: "tasks", Method: "GET", Path: "/tasks?types=networkTopologyChange&statuses=enqueued,processing&limit=1", Most: maxReport}
 )
 
 // Messages are all of them.
-var Messages = []*Message{searchMessage, writeMessage, announcementMessage, networkMessage, changeMessage, transferMessage, featuresMessage, tasksMessage}
+var Messages = []*Message{searchMessage, writeMessage, announcementMessage, networkMessage, changeMessage, transferMessage, featuresMessage, healthMessage, tasksMessage}

@@ -90,6 +90,10 @@ var messageRows = map[*Message]messageAttacked{
 		ask:     func(n *Node, r *Remote) { _, _ = n.checkRemote(context.Background(), "far", r) },
 		answers: texts(nil),
 	},
+	healthMessage: {
+		ask:     func(n *Node, r *Remote) { n.answers("far", r) },
+		answers: texts(nil),
+	},
 	tasksMessage: {
 		ask: func(n *Node, r *Remote) { _, _ = n.checkRemote(context.Background(), "far", r) },
 		answers: texts(map[string]func(n int) string{

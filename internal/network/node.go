@@ -87,7 +87,7 @@ func Open(o Options) (*Node, error) {
 	n := &Node{o: o, process: uuid.New(), stored: s, alone: map[string]uuid.UUID{}, http: http.Client{Transport: newTransport(o.Allowed), CheckRedirect: outbound.RepeatOnly},
 		searched: http.Client{Transport: newWires(o.Allowed), CheckRedirect: outbound.RepeatOnly}}
 	n.ctx, n.stop = context.WithCancel(context.Background())
-	n.availability = &availability{now: o.Now, until: map[string]period{}, told: map[string]time.Time{}}
+	n.availability = &availability{now: o.Now, outages: map[string]*outage{}, told: map[string]time.Time{}}
 	n.sender.init(n)
 	n.publish()
 	return n, nil

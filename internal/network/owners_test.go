@@ -38,7 +38,7 @@ func TestAnotherOwnerIsAsked(t *testing.T) {
 		{"one silent", map[string]string{"b": silent}, map[string][]string{"b": {"x"}}, map[string][]string{"c": {"x"}}, nil},
 		{"two away", map[string]string{"b": gone, "c": broken}, map[string][]string{"b": {"x"}}, map[string][]string{"d": {"x"}}, nil},
 		{"two silent", map[string]string{"b": silent, "c": silent}, map[string][]string{"b": {"x"}}, map[string][]string{"d": {"x"}}, nil},
-		{"all away", map[string]string{"b": gone, "c": broken, "d": broken}, map[string][]string{"b": {"x"}}, nil, []string{"d"}},
+		{"all away", map[string]string{"b": gone, "c": broken, "d": broken}, map[string][]string{"b": {"x"}}, nil, []string{"b", "c", "d"}},
 		{"alone with a shard", map[string]string{"b": broken}, map[string][]string{"b": {"only"}}, nil, []string{"b"}},
 		{"alone with one of two", map[string]string{"b": broken}, map[string][]string{"b": {"x", "only"}}, map[string][]string{"c": {"x"}}, []string{"b"}},
 		{"two shards, two others", map[string]string{"b": broken}, map[string][]string{"b": {"x", "y"}}, map[string][]string{"c": {"x"}, "d": {"y"}}, nil},

@@ -296,7 +296,8 @@ func TestOtherEngines(t *testing.T) {
 
 func TestAvailability(t *testing.T) {
 	now := time.Unix(1000, 0)
-	a := availability{now: func() time.Time { return now }, until: map[string]period{}}
+	a := availability{now: func() time.Time { return now }, outages: map[string]*outage{}}
+	failure := apierr.New("remote_remote_error", "It failed.")
 	after := func(d time.Duration, want bool) {
 		t.Helper()
 		now = now.Add(d)
@@ -305,37 +306,49 @@ func TestAvailability(t *testing.T) {
 		}
 	}
 	after(0, true)
-	a.fail("r")
+	a.fail("r", failure)
 	after(29*time.Second, false)
-	a.fail("r") // again, before the period is over
+	a.fail("r", failure) // again, before the period is over
 	after(59*time.Second, false)
 	after(time.Second, true)
-	a.fail("r")
+	a.fail("r", failure)
 	after(30*time.Second, true)
 	for range 10 {
-		a.fail("r")
+		a.fail("r", failure)
 	}
 	after(maxPeriod-time.Second, false)
 	after(time.Second, true)
+	if !a.fail("r", failure) || a.fail("r", failure) {
+		t.Error("what makes a remote unavailable is told again, or not at all")
+	}
+	if !a.succeed("r") || a.succeed("r") {
+		t.Error("what makes a remote available is told again, or not at all")
+	}
+	after(0, true)
+	a.fail("r", failure)
+	after(firstPeriod, true)
 }
 
 // TestParts splits searches among instances, and among shards.
 func TestParts(t *testing.T) {
 	n := nodeOf(t, Options{}, "http://far.test", nil)
-	parts, skipped := n.Parts()
-	if len(skipped) != 0 || len(parts) != 2 || parts[0] != (Part{"far", false, ""}) || parts[1] != (Part{"me", true, ""}) {
-		t.Errorf("without a leader: %v, %v", parts, skipped)
+	parts := n.Parts()
+	if len(parts) != 2 || parts[0] != (Part{"far", false, ""}) || parts[1] != (Part{"me", true, ""}) {
+		t.Errorf("without a leader: %v", parts)
 	}
 	led := *n.Network()
 	led.Leader = led.Self
 	led.Shards = map[string]*Shard{"a": {[]string{"far"}}, "b": {[]string{"far", "me"}}}
-	parts, skipped = n.shardParts(&led)
-	if len(skipped) != 0 || len(parts) != 2 || parts[0] != (Part{"far", false, "a"}) || parts[1] != (Part{"me", true, "b"}) {
-		t.Errorf("with a leader: %v, %v", parts, skipped)
+	parts = n.shardParts(&led)
+	if len(parts) != 2 || parts[0] != (Part{"far", false, "a"}) || parts[1] != (Part{"me", true, "b"}) {
+		t.Errorf("with a leader: %v", parts)
 	}
-	n.availability.fail("far")
-	if parts, skipped = n.shardParts(&led); len(skipped) != 1 || skipped[0] != "a" || len(parts) != 1 {
-		t.Errorf("with a remote that failed: %v, %v", parts, skipped)
+	led.Shards = map[string]*Shard{"a": {[]string{"far"}}, "b": {[]string{"far", "near"}}}
+	n.availability.fail("far", apierr.New("remote_remote_error", "It failed."))
+	for range 20 {
+		if parts = n.shardParts(&led); len(parts) != 2 || parts[0] != (Part{"far", false, "a"}) || parts[1] != (Part{"near", false, "b"}) {
+			t.Errorf("with a remote that failed: %v", parts)
+		}
 	}
 }
 

@@ -1,0 +1,186 @@
+package network
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"svc/internal/apierr"
+	"svc/internal/outbound"
+)
+
+// wobbly is a remote whose state changes.
+type wobbly struct {
+	*httptest.Server
+	searches, probes atomic.Int64
+	sick             atomic.Bool // it answers with status 500
+	silent           chan struct{}
+}
+
+func newWobbly(t *testing.T) *wobbly {
+	w := &wobbly{silent: make(chan struct{})}
+	w.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if r.URL.Path == "/health" {
+			w.probes.Add(1)
+		} else {
+			w.searches.Add(1)
+		}
+		switch {
+		case w.sick.Load():
+			rw.WriteHeader(http.StatusInternalServerError)
+		case r.URL.Path == "/health":
+			_, _ = io.WriteString(rw, `{"status":"available"}`)
+		case r.Header.Get("Svc-Include-Metadata") != "": // which a test asks for to get no answer
+			select {
+			case <-w.silent:
+			case <-r.Context().Done():
+			}
+		default:
+			_, _ = io.WriteString(rw, emptyAnswer)
+		}
+	}))
+	t.Cleanup(w.Close)
+	t.Cleanup(func() { close(w.silent) })
+	return w
+}
+
+// query asks a remote for a shard.
+func query(remote, shard string) []RemoteSearch {
+	return []RemoteSearch{{Remote: remote, Federation: []byte(`{}`), Queries: []RemoteQuery{{Body: fmt.Appendf(nil, `{"shard":%q}`, shard), Shard: shard}}}}
+}
+
+// TestTheOnlyOwnerIsAskedAgain has the only owner of a shard fail and come back. Each search without it names it, and costs it no more than
+// a probe; the first one after it is back has its hits.
+func TestTheOnlyOwnerIsAskedAgain(t *testing.T) {
+	patience := probePatience
+	probePatience = time.Minute
+	defer func() { probePatience = patience }()
+	far := newWobbly(t)
+	var now atomic.Int64
+	o := Options{Allowed: outbound.Any(), Now: func() time.Time { return time.Unix(0, now.Load()) }}
+	n := nodeOf(t, o, far.URL, map[string]*ShardPatch{"x": owners("far")})
+	search := func(what string, code apierr.Code, searches, probes int64) {
+		t.Helper()
+		now.Add(int64(probeStands))
+		far.searches.Store(0)
+		far.probes.Store(0)
+		got := n.Search(context.Background(), query("far", "x"), nil)
+		var failed apierr.Code
+		if got[0].Err != nil {
+			failed = got[0].Err.Code
+		}
+		if len(got) != 1 || got[0].Remote != "far" || failed != code || far.searches.Load() != searches || far.probes.Load() != probes {
+			t.Errorf("%s: %q after %d searches and %d probes, want %q after %d and %d", what, failed, far.searches.Load(), far.probes.Load(), code, searches, probes)
+		}
+	}
+	search("well", "", 1, 0)
+	far.sick.Store(true)
+	search("the first search that fails", "remote_remote_error", searchAttempts, 0)
+	search("the second one", "remote_remote_error", 0, 1)
+	search("the third one", "remote_remote_error", 0, 1)
+	if n.status("far") != "unavailable" {
+		t.Error("it is available")
+	}
+	far.sick.Store(false)
+	search("it is back", "", 1, 1)
+	search("and stays", "", 1, 0)
+	if n.status("far") != "available" {
+		t.Error("it is not available")
+	}
+}
+
+// TestASilentRemoteIsNotWaitedFor has a remote that failed swallow probes: searches wait for one of them only, and not for long.
+func TestASilentRemoteIsNotWaitedFor(t *testing.T) {
+	far := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	t.Cleanup(far.Close) // after the node, whose probe waits for it
+	n := nodeOf(t, Options{Allowed: outbound.Any()}, far.URL, map[string]*ShardPatch{"x": owners("far")})
+	n.availability.fail("far", apierr.New("remote_timeout", "It was silent."))
+	for range 3 {
+		if got := n.Search(context.Background(), query("far", "x"), nil); len(got) != 1 || got[0].Err == nil || got[0].Err.Message != "It was silent." {
+			t.Fatalf("got %v", got[0].Err)
+		}
+	}
+	n.availability.mu.Lock()
+	defer n.availability.mu.Unlock()
+	if o := n.availability.outages["far"]; o == nil || o.probe == nil || o.takes != firstPeriod {
+		t.Errorf("the outage is %+v: the searches were not made, or failed", o)
+	}
+}
+
+// TestASlowRemoteIsTriedByOneSearch has remotes answer probes after they failed: all searches ask one that was broken, and one at a time
+// asks one that was too slow.
+func TestASlowRemoteIsTriedByOneSearch(t *testing.T) {
+	now := time.Unix(1000, 0)
+	a := availability{now: func() time.Time { return now }, outages: map[string]*outage{}}
+	for _, tt := range []struct {
+		code  apierr.Code
+		admit []bool
+	}{
+		{"remote_could_not_send_request", []bool{true, true, true}},
+		{"remote_timeout", []bool{true, false, false}},
+	} {
+		a.fail("r", apierr.New(tt.code, "It failed."))
+		p, begin := a.probe("r")
+		if !begin {
+			t.Fatal("a remote that failed is not probed")
+		}
+		if again, begin := a.probe("r"); begin || again != p {
+			t.Error("it is probed twice at once")
+		}
+		if err := a.admit("r", p, time.Second); err == nil || err.Code != tt.code {
+			t.Errorf("%s: it is asked before it has answered the probe: %v", tt.code, err)
+		}
+		a.probed(p, true)
+		for i, want := range tt.admit {
+			if err := a.admit("r", p, time.Second); (err == nil) != want {
+				t.Errorf("%s, search %d: %v", tt.code, i, err)
+			}
+		}
+		now = now.Add(time.Second)
+		if err := a.admit("r", p, time.Second); err != nil {
+			t.Errorf("%s, after the time of the trial: %v", tt.code, err)
+		}
+		a.fail("r", apierr.New(tt.code, "It failed again."))
+		if err := a.admit("r", p, time.Second); err == nil {
+			t.Errorf("%s: a probe from before it failed again counts", tt.code)
+		}
+		a.succeed("r")
+	}
+	a.fail("r", apierr.New("remote_remote_error", "It failed."))
+	p, _ := a.probe("r")
+	a.probed(p, false)
+	if _, begin := a.probe("r"); begin {
+		t.Error("the result of a probe does not stand")
+	}
+	now = now.Add(probeStands)
+	if _, begin := a.probe("r"); !begin {
+		t.Error("the result of a probe stands for ever")
+	}
+}
+
+// TestASearchThatIsGivenUpSaysNothing cancels searches while a remote is asked, as a request does whose own part fails.
+func TestASearchThatIsGivenUpSaysNothing(t *testing.T) {
+	far := newWobbly(t)
+	n := nodeOf(t, Options{Allowed: outbound.Any()}, far.URL, map[string]*ShardPatch{"x": owners("far")})
+	asked := query("far", "x")
+	asked[0].Asked.Metadata = true // no answer
+	ctx, cancel := context.WithCancel(context.Background())
+	answers := make(chan *apierr.Error)
+	go func() { answers <- n.Search(ctx, asked, nil)[0].Err }()
+	for far.searches.Load() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	if err := <-answers; err == nil {
+		t.Error("a search that was given up has an answer")
+	}
+	if n.status("far") != "available" {
+		t.Error("the remote counts as one that failed")
+	}
+}
