@@ -29,6 +29,7 @@ var layers = [][]string{
 	{"internal/index"},
 	{"internal/index/mergeplan"},
 	{"internal/rank"},
+	{"internal/rank/positions"},
 	{"internal/query"},
 	{"internal/filter"},
 	{"internal/embed", "internal/rerank"},

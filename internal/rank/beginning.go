@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/rank/positions"
 )
 
 // beginning returns those of some documents with a word or phrase as it is written in which a searchable field begins with it, or with the
@@ -11,33 +13,16 @@ import (
 // word is nearer to the place of the first word of a query, and of those that are as near for the sake of another word none is before them
 // by exactness.
 func (s *search) beginning(with rows, node, per int) rows {
-	v := &s.graph.Nodes[node]
-	if v.Start > 0 {
+	if s.graph.Nodes[node].Start > 0 {
 		return nil
 	}
 	found := make(rows, len(with))
 	for seg, in := range with {
-		if in == nil {
-			continue
-		}
-		words, weights := v.Words[seg], s.searchable
-		if v.Phrase {
-			words, weights = v.Levels[0].Phrases[0].Segments[seg].Words, s.weights
-		}
-		fields := fieldsIn(words[0], weights)
-		if positionBytes(fields) > per*int(in.GetCardinality()) {
-			return nil
-		}
-		for _, f := range fields {
-			s.rowNumbers = f.AppendStarting(s.rowNumbers[:0])
-			if len(s.rowNumbers) == 0 {
-				continue
+		if in != nil {
+			var ok bool
+			if found[seg], ok = s.pos.Beginning(node, seg, in, per*int(in.GetCardinality())); !ok {
+				return nil
 			}
-			r := bitmapOf(s.rowNumbers, s.ix.Segments[seg].Rows())
-			if v.Phrase || s.fields != nil || in != v.Segments[seg].Word { // else all of them are
-				r = and(r, in)
-			}
-			found[seg] = or(found[seg], r)
 		}
 	}
 	return found
@@ -68,10 +53,10 @@ var beginningBytes = 64
 
 // phraseAlone returns what rows of a segment are asked for that may match exactly, where a phrase is all of the query that counts in a
 // bucket with one path.
-func (s *search) phraseAlone(b *bucket, seg int) (p placing, ok bool) {
+func (s *search) phraseAlone(b *bucket, seg int) (p positions.Exact, ok bool) {
 	only := b.paths[0].nodes
 	v := &s.graph.Nodes[only[0]]
-	if len(only) != 1 || !v.Phrase || v.Start >= exactPositions || v.Levels[0].Phrases[0].StartsWithHole() {
+	if len(only) != 1 || !v.Phrase || v.Start >= positions.Exactly || v.Levels[0].Phrases[0].StartsWithHole() {
 		return p, false
 	}
 	levels, ok := s.levelsOf(b)
@@ -82,7 +67,7 @@ func (s *search) phraseAlone(b *bucket, seg int) (p placing, ok bool) {
 	if !ok {
 		return p, false
 	}
-	return s.placingOf(nodes, seg, true)
+	return s.exactOf(nodes, seg, true)
 }
 
 // addBegun adds documents with a phrase that is all of the query, until so many of a segment have the least cost and begin with the phrase
@@ -103,7 +88,7 @@ func (v *sieve) addBegun(with rows) (left rows) {
 }
 
 // addBegunIn is addBegun for the documents of a segment.
-func (v *sieve) addBegunIn(seg int, in *roaring.Bitmap, p placing) (left *roaring.Bitmap) {
+func (v *sieve) addBegunIn(seg int, in *roaring.Bitmap, p positions.Exact) (left *roaring.Bitmap) {
 	s := v.s
 	s.r.Plan.begin("wordPosition", phraseStarts, int(in.GetCardinality()))
 	defer s.r.Plan.end(0)
@@ -122,7 +107,7 @@ func (v *sieve) addBegunIn(seg int, in *roaring.Bitmap, p placing) (left *roarin
 		judged += len(rows)
 		switch {
 		case begun >= missing:
-			if whole := s.fieldsOf(seg, behind(last), p.words, p.slots); len(whole) > 0 {
+			if whole := s.pos.WholeFields(seg, p, behind(last)); len(whole) > 0 {
 				v.judgeBegun(seg, whole, p)
 			}
 			return nil
@@ -137,17 +122,17 @@ func (v *sieve) addBegunIn(seg int, in *roaring.Bitmap, p placing) (left *roarin
 }
 
 // judgeBegun adds some rows of a segment, and returns how many of them have the least cost and begin with a phrase.
-func (v *sieve) judgeBegun(seg int, rows []uint32, p placing) (begun int) {
+func (v *sieve) judgeBegun(seg int, rows []uint32, p positions.Exact) (begun int) {
 	s := v.s
 	numbers := &s.list.numbers
-	mark := numbers.used
-	defer func() { numbers.used = min(mark, numbers.used) }()
+	mark := numbers.Mark()
+	defer numbers.Release(mark)
 	like := batch{fixed: v.b.fixed, segment: seg, rows: rows}
-	costs := numbers.take(len(rows))
+	costs := numbers.Take(len(rows))
 	v.eval(&like, costs)
 	v.byCost[seg].add(rows, costs, tooMuch)
 	first := like
-	first.rows = numbers.take(len(rows))[:0]
+	first.rows = numbers.Take(len(rows))[:0]
 	for i, c := range costs {
 		if int(c) == v.least {
 			first.rows = append(first.rows, rows[i])
@@ -160,7 +145,7 @@ func (v *sieve) judgeBegun(seg int, rows []uint32, p placing) (begun int) {
 	for i := range exact {
 		exact[i] = noExactMatch
 	}
-	s.placeWords(&first, p, exact)
+	s.pos.Match(first.at(), p, exact)
 	for _, c := range exact {
 		if c < noExactMatch {
 			begun++

@@ -7,6 +7,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/query"
+	"svc/internal/rank/positions"
 	"svc/internal/resultcache"
 )
 
@@ -314,7 +315,7 @@ func levelBatch(nodes, at []int) batch {
 	for i, n := range nodes {
 		if at[i] != anyLevel {
 			b.fixed = true
-			b.levels.set(n, at[i])
+			b.levels.Set(n, at[i])
 		}
 	}
 	return b
@@ -332,11 +333,11 @@ func (s *search) classify(seg int, of *roaring.Bitmap, b batch, rest int, eval f
 			return nil
 		}
 		b.rows = all[:min(len(all), stopRows)]
-		mark := ls.numbers.used
-		costs := ls.numbers.take(len(b.rows))
+		mark := ls.numbers.Mark()
+		costs := ls.numbers.Take(len(b.rows))
 		eval(&b, costs)
 		byCost.add(b.rows, costs, rest)
-		ls.numbers.used = min(mark, ls.numbers.used)
+		ls.numbers.Release(mark)
 	}
 	c := byCost.classes(s.ix.Segments[seg].Rows())
 	if rest >= 0 {
@@ -369,7 +370,7 @@ func cardinality(r *roaring.Bitmap) int {
 }
 
 // levelsOf returns the level of each node of a bucket with one path; ok is false when it differs between documents.
-func (s *search) levelsOf(b *bucket) (l levels, ok bool) {
+func (s *search) levelsOf(b *bucket) (l positions.Levels, ok bool) {
 	if !b.fixed || b.typos == 0 {
 		return 0, true
 	}
@@ -380,7 +381,7 @@ nodes:
 			case 0:
 				continue
 			case b.n:
-				l.set(n, level)
+				l.Set(n, level)
 				continue nodes
 			}
 			return 0, false

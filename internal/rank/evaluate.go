@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"svc/internal/query"
+	"svc/internal/rank/positions"
 )
 
 // outcome is how a rule judged the entries of a list.
@@ -31,21 +32,13 @@ type batch struct {
 	segment int
 	rows    []uint32
 	paths   []uint16
-	levels  levels
+	levels  positions.Levels
 	fixed   bool
-	beside  []uint64 // where set, what stands in other fields or rows than these occurrences need not be gathered
 }
 
-// mask returns the levels of a node that count, as bits; word: only the word itself does.
-func (b *batch) mask(node int) (mask int, word bool) {
-	switch l := b.levels.of(node); {
-	case l == wordOnly:
-		return 0, true
-	case b.fixed:
-		return 1 << l, false
-	default:
-		return 1<<query.Levels - 1, false
-	}
+// at is the batch for those who read positions.
+func (b *batch) at() *positions.Batch {
+	return &positions.Batch{Segment: b.segment, Rows: b.rows, Levels: b.levels, Fixed: b.fixed}
 }
 
 // eachBatch calls eval for the batches of a list and puts the costs in their places.
@@ -56,13 +49,13 @@ func (s *search) eachBatch(l *list, costs []uint32, eval func(b *batch, costs []
 			costs = costs[len(b.rows):]
 			return
 		}
-		mark := s.list.numbers.used
-		own := s.list.numbers.take(len(b.rows))
+		mark := s.list.numbers.Mark()
+		own := s.list.numbers.Take(len(b.rows))
 		eval(b, own)
 		for i, e := range at {
 			costs[e] = own[i]
 		}
-		s.list.numbers.used = min(mark, s.list.numbers.used)
+		s.list.numbers.Release(mark)
 	})
 }
 
@@ -73,10 +66,10 @@ const batchRows = 1 << 15
 // come in the order of the list and leave nothing out. When time is over the rest is left out.
 func (s *search) batches(l *list, f func(b *batch, at []uint32)) {
 	ls := &s.list
-	mark := ls.numbers.used
+	mark := ls.numbers.Mark()
 	var order []uint32
 	if !l.uniform {
-		order = ls.numbers.take(len(l.entries))
+		order = ls.numbers.Take(len(l.entries))
 		for i := range order {
 			order[i] = uint32(i)
 		}
@@ -91,7 +84,7 @@ func (s *search) batches(l *list, f func(b *batch, at []uint32)) {
 		}
 		return &l.entries[i]
 	}
-	rows := ls.numbers.take(len(l.entries))
+	rows := ls.numbers.Take(len(l.entries))
 	for begin := 0; begin < len(l.entries); {
 		if begin > 0 && s.late() {
 			break
@@ -117,7 +110,7 @@ func (s *search) batches(l *list, f func(b *batch, at []uint32)) {
 		f(&b, at)
 		begin += n
 	}
-	ls.numbers.used = min(mark, ls.numbers.used)
+	ls.numbers.Release(mark)
 }
 
 // eachPath computes the costs of each entry under its cheapest interpretation and
@@ -127,14 +120,14 @@ func (s *search) eachPath(l *list, costs []uint32, eval func(b *batch, nodes []i
 	dropped := false
 	done := 0
 	s.batches(l, func(b *batch, at []uint32) {
-		mark := ls.numbers.used
+		mark := ls.numbers.Mark()
 		n := len(b.rows)
 		if len(b.paths) == 1 && at == nil {
 			eval(b, ls.paths[b.paths[0]].nodes, costs[done:done+n])
 			done += n
 			return
 		}
-		all := ls.numbers.take(n * len(b.paths))
+		all := ls.numbers.Take(n * len(b.paths))
 		for k, p := range b.paths {
 			eval(b, ls.paths[p].nodes, all[k*n:(k+1)*n])
 		}
@@ -166,7 +159,7 @@ func (s *search) eachPath(l *list, costs []uint32, eval func(b *batch, nodes []i
 			}
 		}
 		done += n
-		ls.numbers.used = min(mark, ls.numbers.used)
+		ls.numbers.Release(mark)
 	})
 	return dropped
 }

@@ -1,5 +1,7 @@
 package rank
 
+import "svc/internal/rank/positions"
+
 // Proximity, attributeRank and wordPosition look at the same occurrences of
 // the same words, so they are judged at once for all documents of a list: to read positions costs
 // more than to compute what a later rule may not need.
@@ -8,8 +10,8 @@ package rank
 type positional interface {
 	rule
 	judgedAs() int
-	// charge adds to the sums of the rows of a batch what the node nodes[k] costs, whose occurrences are s.right, those of the node
-	// before it s.left. one is room for as many numbers.
+	// charge adds to the sums of the rows of a batch what the node nodes[k] costs, whose occurrences are s.pos.Right, those
+	// of the node before it s.pos.Left. one is room for as many numbers.
 	charge(s *search, b *batch, nodes []int, k int, sum, one []uint32)
 }
 
@@ -60,11 +62,11 @@ func (s *search) judgeEntries(l *list, with [judgedRules]bool) {
 	nodes := ls.paths[ls.sets[0][0]].nodes
 	done := 0
 	s.batches(l, func(b *batch, at []uint32) {
-		mark := ls.numbers.used
+		mark := ls.numbers.Mark()
 		var j judgement
 		for k := range j {
 			if with[k] {
-				j[k] = ls.numbers.take(len(b.rows))
+				j[k] = ls.numbers.Take(len(b.rows))
 			}
 		}
 		s.judgePath(b, nodes, &j)
@@ -80,13 +82,8 @@ func (s *search) judgeEntries(l *list, with [judgedRules]bool) {
 			}
 		}
 		done += len(b.rows)
-		ls.numbers.used = min(mark, ls.numbers.used)
+		ls.numbers.Release(mark)
 	})
-}
-
-// sides are the occurrences of a node: of its words, and of the ends of its phrases.
-type sides struct {
-	words, start, first, last []uint64
 }
 
 // judgePath computes the costs of one interpretation for the rows of a batch.
@@ -94,18 +91,18 @@ func (s *search) judgePath(b *batch, nodes []int, j *judgement) {
 	for k := range j {
 		clear(j[k])
 	}
-	mark := s.list.numbers.used
-	one := s.list.numbers.take(len(b.rows))
+	mark := s.list.numbers.Mark()
+	one := s.list.numbers.Take(len(b.rows))
 	for i, n := range nodes {
-		right := &s.right
-		right.words = s.gather(right.words[:0], b, n, asWords)
-		right.start = s.gather(right.start[:0], b, n, asStart)
+		right := &s.pos.Right
+		right.Words = s.pos.Gather(right.Words[:0], b.at(), n, positions.NodeWords)
+		right.Start = s.pos.Gather(right.Start[:0], b.at(), n, positions.PhraseStarts)
 		for k, sum := range j {
 			if sum != nil {
 				positionalRules[k].charge(s, b, nodes, i, sum, one)
 			}
 		}
-		s.left, s.right = s.right, s.left
+		s.pos.Left, s.pos.Right = s.pos.Right, s.pos.Left
 	}
-	s.list.numbers.used = min(mark, s.list.numbers.used)
+	s.list.numbers.Release(mark)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/rank/positions"
 	"svc/segment"
 )
 
@@ -24,7 +25,7 @@ type entry struct {
 	row     uint32
 	segment uint16
 	paths   uint16 // index in lists.sets: the interpretations alive for it
-	levels  levels
+	levels  positions.Levels
 	costs   [judgedRules]uint32
 }
 
@@ -36,17 +37,7 @@ const (
 	judgedRules
 )
 
-// levels says by two bits a node at which level a document matches it; wordOnly when
-// a rule found the word itself and nothing else counts any more.
-type levels uint64
-
-const wordOnly = 3
-
-func (l levels) of(node int) int { return int(l>>(2*node)) & 3 }
-
-func (l *levels) set(node, level int) {
-	*l = *l&^(3<<(2*node)) | levels(level)<<(2*node)
-}
+const wordOnly = positions.WordOnly
 
 // lists is the memory of the list rules of one search.
 type lists struct {
@@ -54,25 +45,8 @@ type lists struct {
 	sets  [][]uint16 // interned sets of indexes of paths, ascending
 	ids   map[string]uint16
 
-	entries slab[entry]
-	numbers slab[uint32]
-}
-
-// slab hands out slices of one array, stack-like: what was taken after a mark is released with it.
-type slab[T any] struct {
-	buf  []T
-	used int
-}
-
-// take returns n elements with arbitrary content.
-func (s *slab[T]) take(n int) []T {
-	if s.used+n > len(s.buf) {
-		s.buf = make([]T, max(2*len(s.buf), n, 1024))
-		s.used = 0
-	}
-	out := s.buf[s.used : s.used+n : s.used+n]
-	s.used += n
-	return out
+	entries positions.Stack[entry]
+	numbers positions.Stack[uint32]
 }
 
 // rankAsList ranks a bucket by the rules from i on as a list.
@@ -80,8 +54,8 @@ func (s *search) rankAsList(b *bucket, i int) {
 	ls := &s.list
 	ls.paths, ls.sets = b.paths, ls.sets[:0]
 	ls.ids = nil
-	mark := ls.entries.used
-	l := list{entries: ls.entries.take(b.n)[:0], terms: b.terms, narrowed: b.narrowed, fixed: b.fixed}
+	mark := ls.entries.Mark()
+	l := list{entries: ls.entries.Take(b.n)[:0], terms: b.terms, narrowed: b.narrowed, fixed: b.fixed}
 	for seg, r := range b.rows {
 		if r == nil {
 			continue
@@ -96,7 +70,7 @@ func (s *search) rankAsList(b *bucket, i int) {
 		l.uniform = true
 	}
 	s.rankList(l, i)
-	ls.entries.used = min(mark, ls.entries.used)
+	ls.entries.Release(mark)
 }
 
 // label notes for each entry the interpretations that reach it and the level of each of their nodes.
@@ -117,13 +91,13 @@ func (s *search) label(l *list, b *bucket) {
 		}
 	}
 	if len(b.paths) > 1 || !b.fixed || b.typos > 0 {
-		var seen levels // nodes done
+		var seen positions.Levels // nodes done
 		for p := range b.paths {
 			for _, n := range b.paths[p].nodes {
-				if seen.of(n) != 0 {
+				if seen.Of(n) != 0 {
 					continue
 				}
-				seen.set(n, 1)
+				seen.Set(n, 1)
 				s.labelNode(l, n)
 			}
 		}
@@ -139,9 +113,9 @@ func (s *search) labelNode(l *list, n int) {
 		switch {
 		case at[0].Contains(x.row):
 		case at[1].Contains(x.row):
-			x.levels.set(n, 1)
+			x.levels.Set(n, 1)
 		case at[2].Contains(x.row):
-			x.levels.set(n, 2)
+			x.levels.Set(n, 2)
 		}
 	}
 }
@@ -198,8 +172,8 @@ func (s *search) rankList(l list, i int) {
 		return
 	}
 	ls := &s.list
-	mark, sorted := ls.numbers.used, s.sorting.distinct.used
-	costs := ls.numbers.take(len(l.entries))
+	mark, sorted := ls.numbers.Mark(), s.sorting.distinct.Mark()
+	costs := ls.numbers.Take(len(l.entries))
 	r := s.rules[i]
 	s.r.Plan.begin(r.name(), rowByRow, len(l.entries))
 	c := r.costs(s, &l, i, costs)
@@ -245,8 +219,8 @@ func (s *search) rankList(l list, i int) {
 		}
 		begin = end
 	}
-	ls.numbers.used = min(mark, ls.numbers.used)
-	s.sorting.distinct.used = min(sorted, s.sorting.distinct.used)
+	ls.numbers.Release(mark)
+	s.sorting.distinct.Release(sorted)
 }
 
 // addEntries adds documents that are equal under all rules.
@@ -296,9 +270,9 @@ func (s *search) order(e []entry, costs []uint32) {
 		return
 	}
 	ls := &s.list
-	used, usedEntries := ls.numbers.used, ls.entries.used
+	used, usedEntries := ls.numbers.Mark(), ls.entries.Mark()
 	if n := int(most-least) + 1; n <= len(e)+256 {
-		starts := ls.numbers.take(n)
+		starts := ls.numbers.Take(n)
 		clear(starts)
 		for _, c := range costs {
 			starts[c-least]++
@@ -308,7 +282,7 @@ func (s *search) order(e []entry, costs []uint32) {
 			starts[i] = at
 			at += n
 		}
-		sorted, sortedCosts := ls.entries.take(len(e)), ls.numbers.take(len(e))
+		sorted, sortedCosts := ls.entries.Take(len(e)), ls.numbers.Take(len(e))
 		for i, c := range costs {
 			k := &starts[c-least]
 			sorted[*k], sortedCosts[*k] = e[i], c
@@ -330,6 +304,6 @@ func (s *search) order(e []entry, costs []uint32) {
 			e[i], costs[i] = p.e, p.cost
 		}
 	}
-	ls.numbers.used = min(used, ls.numbers.used)
-	ls.entries.used = min(usedEntries, ls.entries.used)
+	ls.numbers.Release(used)
+	ls.entries.Release(usedEntries)
 }

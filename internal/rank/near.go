@@ -1,16 +1,12 @@
 package rank
 
 import (
-	"bytes"
 	"math"
 	"slices"
 
-	"github.com/RoaringBitmap/roaring/v2"
+	"svc/internal/rank/positions"
 
-	"svc/internal/query"
-	"svc/internal/settings"
-	"svc/segment"
-	"svc/segment/rowlist"
+	"github.com/RoaringBitmap/roaring/v2"
 )
 
 // nearSieve finds the documents of a bucket with one path by proximity, no further than the page needs. Each document waits under a
@@ -32,14 +28,14 @@ type nearSieve struct {
 	ended   []int        // by cost: documents that were read to the end, and wait
 	place   int          // of wordPosition, where it is next or behind attributeRank; −1 elsewhere
 
-	placing    bool      // documents at hand are placed before they are read
-	placed     []int     // how many of them were found, by what their positions cost
-	missing    int       // how many of them fill the page
-	sets       placeSets // of the segment at hand
-	ties, tied int       // cost of positions, and how many documents were found of it since somebody asked
-	idle       int       // while so much is enough, most documents are not placed before they are read: few of them cost more
-	inPlace    []uint32  // rows that were found of the stretch at hand whose positions cost inPlaceOf
-	inPlaceOf  int       // −1: nobody asks
+	placing    bool             // documents at hand are placed before they are read
+	placed     []int            // how many of them were found, by what their positions cost
+	missing    int              // how many of them fill the page
+	sets       positions.Placed // of the segment at hand
+	ties, tied int              // cost of positions, and how many documents were found of it since somebody asked
+	idle       int              // while so much is enough, most documents are not placed before they are read: few of them cost more
+	inPlace    []uint32         // rows that were found of the stretch at hand whose positions cost inPlaceOf
+	inPlaceOf  int              // −1: nobody asks
 }
 
 // unorderedRows is up to how many documents with a bound are all read: to put them in order first would cost as much. (A variable, so
@@ -124,7 +120,7 @@ func (v *nearSieve) sort(st *stretch, k, bound int) {
 	if !n.found {
 		n.found = true
 		v.s.r.Plan.begin("proximity", neighbourSets, int(st.rows.GetCardinality()))
-		n.sure, n.maybe, n.known = v.s.nearIn(&st.like, v.pairs[k][0], v.pairs[k][1])
+		n.sure, n.maybe, n.known = v.s.pos.Neighbours(st.like.at(), v.pairs[k][0], v.pairs[k][1])
 		v.s.r.Plan.end(cardinality(n.sure))
 	}
 	if !n.known {
@@ -266,10 +262,10 @@ func (v *nearSieve) readPair(bound int, st stretch, rows, places []uint32) {
 	}
 	k := v.next(&st)
 	ls := &v.s.list
-	mark := ls.numbers.used
+	mark := ls.numbers.Mark()
 	costs := v.readNext(&st, k, rows)
-	more := ls.numbers.take(len(rows))
-	for cost := uint32(1); cost <= farPair; cost++ {
+	more := ls.numbers.Take(len(rows))
+	for cost := uint32(1); cost <= positions.FarPair; cost++ {
 		n := 0
 		for i, c := range costs {
 			if c == cost {
@@ -291,118 +287,9 @@ func (v *nearSieve) readPair(bound int, st stretch, rows, places []uint32) {
 			n++
 		}
 	}
-	ls.numbers.used = min(mark, ls.numbers.used)
+	ls.numbers.Release(mark)
 	if places != nil {
 		places = places[:n]
 	}
 	v.readPair(bound, st, rows[:n], places)
-}
-
-// nearIn returns rows of a segment where node v stands directly behind u, at the levels of a batch, and rows of which that is not known; in
-// all others it does not. ok is false when nothing is known of the words.
-func (s *search) nearIn(like *batch, u, v int) (sure, maybe *roaring.Bitmap, ok bool) {
-	if s.ix.Settings.ProximityPrecision == settings.ByAttribute {
-		return nil, nil, false
-	}
-	m := &s.neighbours
-	defer m.forget()
-	m.left, m.others = s.knownWords(m.left[:0], m.others[:0], like, u)
-	m.right, m.others = s.knownWords(m.right[:0], m.others, like, v)
-	left, right := m.left, m.right
-	if len(left) == 0 || len(right) == 0 || len(left)*len(right) > nearPairs {
-		return nil, nil, false
-	}
-	reader := s.ix.Segments[like.segment]
-	maybe = reader.Union(m.others, nil)
-	for _, n := range []int{u, v} {
-		mask, _ := like.mask(n)
-		for level := range s.graph.Nodes[n].Levels {
-			if mask>>level&1 != 0 {
-				for _, p := range s.graph.Nodes[n].Levels[level].Phrases {
-					if of := p.Segments[like.segment].Rows; !of.IsEmpty() {
-						maybe = query.Union(maybe, of, reader.Rows())
-					}
-				}
-			}
-		}
-	}
-	// United one after the other, hundreds of sets make hundreds of new ones: each row is a bit.
-	s.nearRows = slices.Grow(s.nearRows[:0], (reader.Rows()+63)/64)[:(reader.Rows()+63)/64]
-	bits := s.nearRows
-	clear(bits)
-	reader.AddNeighbours(bits, left, right, func(f segment.FieldID) bool { return s.searchable[f] >= 0 })
-	return rowlist.FromBits(bits), maybe, true
-}
-
-// nearPairs is up to how many pairs of words are looked up for two neighbouring nodes.
-const nearPairs = 4096
-
-// neighbours are the words of two nodes: those of which a segment keeps the neighbours, and the others of both.
-type neighbours struct {
-	left, right, others []segment.Posting
-}
-
-// forget forgets the words, which are of the view.
-func (n *neighbours) forget() {
-	clear(n.left)
-	clear(n.right)
-	clear(n.others)
-}
-
-// knownWords appends those words of a node, at the levels of a batch, of which the segment keeps the neighbours, and the others.
-func (s *search) knownWords(known, others []segment.Posting, like *batch, node int) (_, _ []segment.Posting) {
-	mask, _ := like.mask(node)
-	for level := range s.graph.Nodes[node].Levels {
-		if mask>>level&1 == 0 {
-			continue
-		}
-		for _, p := range s.graph.Nodes[node].Levels[level].Postings[like.segment] {
-			switch {
-			case s.ix.Segments[like.segment].KnowsNeighbours(p):
-				known = append(known, p)
-			case s.isPrefix(node, like.segment, p):
-				known, others = s.knownOfPrefix(known, others, node, like.segment, p)
-			default:
-				others = append(others, p)
-			}
-		}
-	}
-	return known, others
-}
-
-// nearWords is up to how many words that begin with a prefix are looked at one by one.
-const nearWords = 4096
-
-// isPrefix reports whether a posting is that of all words that begin with a node of two letters or more.
-func (s *search) isPrefix(node, seg int, p segment.Posting) bool {
-	v := &s.graph.Nodes[node]
-	t := &s.graph.Terms[v.Term]
-	if v.Len > 1 || v.Phrase || !t.Prefix || len(t.Word) < 2 { // too many begin with one letter
-		return false
-	}
-	of, ok := s.ix.Segments[seg].Prefix([]byte(t.Word))
-	return ok && of.Same(p)
-}
-
-// knownOfPrefix is knownWords for the words whose posting is p: all that begin with a node. Where they are many, p is one of the others.
-func (s *search) knownOfPrefix(known, others []segment.Posting, node, seg int, p segment.Posting) (_, _ []segment.Posting) {
-	prefix := []byte(s.graph.Terms[s.graph.Nodes[node].Term].Word)
-	reader := s.ix.Segments[seg]
-	frequent, rare := len(known), len(others)
-	it := reader.Terms(prefix, nil, nil)
-	defer it.Close()
-	n := 0
-	for ; n <= nearWords && it.Next() && bytes.HasPrefix(it.Word(), prefix); n++ {
-		if q := it.Posting(); reader.KnowsNeighbours(q) {
-			known = append(known, q)
-		} else {
-			others = append(others, q)
-		}
-	}
-	if n > nearWords || it.Err() != nil {
-		clear(known[frequent:])
-		clear(others[rare:])
-		return known[:frequent], append(others[:rare], p)
-	}
-	return known, others
 }

@@ -36,7 +36,7 @@ func (v *nearSieve) isFar(bound int, waiting []*stretch, n int) bool {
 // countNear returns how many of some rows of a stretch, which it overwrites, cost no more than is known.
 func (v *nearSieve) countNear(st stretch, rows []uint32) int {
 	ls := &v.s.list
-	mark := ls.numbers.used
+	mark := ls.numbers.Mark()
 	for k := v.next(&st); k >= 0 && len(rows) > 0; k = v.next(&st) {
 		n := 0
 		for i, c := range v.readNext(&st, k, rows) {
@@ -46,7 +46,7 @@ func (v *nearSieve) countNear(st stretch, rows []uint32) int {
 			}
 		}
 		rows = rows[:n]
-		ls.numbers.used = min(mark, ls.numbers.used)
+		ls.numbers.Release(mark)
 	}
 	return len(rows)
 }
@@ -80,7 +80,7 @@ func (v *nearSieve) farthest(st *stretch) int {
 
 // readNext reads a pair in some rows and returns by how much each costs more for it. The costs are taken from the numbers of lists.
 func (v *nearSieve) readNext(st *stretch, k int, rows []uint32) (more []uint32) {
-	more = v.s.list.numbers.take(len(rows))
+	more = v.s.list.numbers.Take(len(rows))
 	st.like.rows = rows
 	v.s.knownPairCosts(&st.like, v.pairs[k][0], v.pairs[k][1], more)
 	st.like.rows = nil
@@ -137,10 +137,10 @@ func (v *nearSieve) readToEnd(bound int, waiting []*stretch) bool {
 // readRowsToEnd is readToEnd for rows of a stretch, which it overwrites.
 func (v *nearSieve) readRowsToEnd(bound int, st stretch, rows []uint32) {
 	ls := &v.s.list
-	mark := ls.numbers.used
-	costs := ls.numbers.take(len(rows))
+	mark := ls.numbers.Mark()
+	costs := ls.numbers.Take(len(rows))
 	clear(costs)
-	taken := ls.numbers.used
+	taken := ls.numbers.Mark()
 	most := v.enoughKnown(bound)
 	for k := v.farthest(&st); k >= 0 && len(rows) > 0; k = v.farthest(&st) {
 		more := v.readNext(&st, k, rows)
@@ -154,9 +154,9 @@ func (v *nearSieve) readRowsToEnd(bound int, st stretch, rows []uint32) {
 		}
 		v.judged[k] += len(rows)
 		rows, costs = rows[:n], costs[:n]
-		ls.numbers.used = min(taken, ls.numbers.used)
+		ls.numbers.Release(taken)
 	}
-	same := ls.numbers.take(len(rows))
+	same := ls.numbers.Take(len(rows))
 	for left, cost := len(rows), 0; left > 0; cost++ {
 		n := 0
 		for i, c := range costs {
@@ -178,5 +178,5 @@ func (v *nearSieve) readRowsToEnd(bound int, st stretch, rows []uint32) {
 		}
 		left -= n
 	}
-	ls.numbers.used = min(mark, ls.numbers.used)
+	ls.numbers.Release(mark)
 }

@@ -3,6 +3,7 @@ package rank
 import (
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/rank/positions"
 	"svc/segment"
 )
 
@@ -59,7 +60,7 @@ func (v *nearSieve) read(bound int, st *stretch, in *roaring.Bitmap) bool {
 		return first.readWhole(bound, st, in, all[0])
 	}
 	nodes := v.b.paths[0].nodes
-	if v.enough() >= int(positionCost(segment.CostsApart)) { // too many documents cost no more
+	if v.enough() >= int(positions.Displacement(segment.CostsApart, 0, 1)) { // too many documents cost no more
 		return v.readRows(bound, st, all)
 	}
 	like := st.like
@@ -69,10 +70,10 @@ func (v *nearSieve) read(bound int, st *stretch, in *roaring.Bitmap) bool {
 		in.RemoveRange(0, uint64(next))
 	}
 	for cost := 0; cost <= v.enough(); cost++ {
-		if !v.sets.find(v.s, &like, nodes, cost, v.enough()) {
+		if !v.sets.Find(&v.s.pos, like.at(), nodes, cost, v.enough(), beginningBytes*len(like.rows)) {
 			return v.readRows(bound, st, v.s.rowsIn(in))
 		}
-		r := and(in, v.sets.rows[cost])
+		r := and(in, v.sets.Rows[cost])
 		if r == nil {
 			continue
 		}
@@ -152,7 +153,7 @@ func (v *nearSieve) readRows(bound int, st *stretch, all []uint32) bool {
 		if v.s.late() {
 			return false
 		}
-		mark := ls.numbers.used
+		mark := ls.numbers.Mark()
 		rows := all[:min(len(all), stopRows)]
 		all = all[len(rows):]
 		var costs []uint32
@@ -163,17 +164,17 @@ func (v *nearSieve) readRows(bound int, st *stretch, all []uint32) bool {
 			}
 		}
 		v.readPair(bound, *st, rows, costs)
-		ls.numbers.used = min(mark, ls.numbers.used)
+		ls.numbers.Release(mark)
 	}
 	return true
 }
 
 // placeRows returns those of some rows, which it overwrites, whose positions cost no more than most, and what they cost.
 func (v *nearSieve) placeRows(st *stretch, rows []uint32, most int) (left, costs []uint32) {
-	costs = v.s.list.numbers.take(len(rows))
+	costs = v.s.list.numbers.Take(len(rows))
 	like := st.like
 	like.rows = rows
-	v.s.placeNodes(&like, v.b.paths[0].nodes, most, costs)
+	v.s.pos.Displacements(like.at(), v.b.paths[0].nodes, most, costs)
 	n := 0
 	for i, c := range costs {
 		if c != tooMuch {
@@ -212,19 +213,19 @@ func (s *search) exactlyPlaced(like *batch, b *bucket, in *roaring.Bitmap, cost 
 	if !ok {
 		return nil, true
 	}
-	var words []placed
+	words, ok := s.pos.ExactOf(nodes, like.segment)
+	if !ok {
+		return nil, true
+	}
 	all := len(nodes) == len(b.paths[0].nodes) // words are told apart by their positions
 	for _, n := range nodes {
 		v := &s.graph.Nodes[n]
-		if words, ok = s.appendPlaced(words, v, like.segment); !ok {
-			return nil, true
-		}
-		all = all && !v.Phrase && v.Start < exactPositions
+		all = all && !v.Phrase && v.Start < positions.Exactly
 	}
 	if all && cost > 0 { // some word is in another place
 		return nil, true
 	}
-	return s.placedWords(like.segment, words, in)
+	return s.pos.InPlace(like.segment, words, in, beginningBytes*int(in.GetCardinality()))
 }
 
 // asWritten returns those of some documents of a segment that have all words as they are written that may be; nil for none.

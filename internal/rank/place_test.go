@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"svc/internal/query"
+	"svc/internal/rank/positions"
 	"svc/internal/resultcache"
 	"svc/segment"
 )
@@ -16,8 +17,8 @@ import (
 // in all rows between two, give the hits that a list of all documents gives.
 func TestPlacesOfFrequentWords(t *testing.T) {
 	defer func(c, l, s, u, d, b, n int) {
-		classRows, listRows, stopRows, unorderedRows, denseRows, beginningBytes, segment.NeighbourRows = c, l, s, u, d, b, n
-	}(classRows, listRows, stopRows, unorderedRows, denseRows, beginningBytes, segment.NeighbourRows)
+		classRows, listRows, stopRows, unorderedRows, positions.DenseRows, beginningBytes, segment.NeighbourRows = c, l, s, u, d, b, n
+	}(classRows, listRows, stopRows, unorderedRows, positions.DenseRows, beginningBytes, segment.NeighbourRows)
 	defer func(n int) { segment.NeighbourSegmentRows = n }(segment.NeighbourSegmentRows)
 	segment.NeighbourSegmentRows = 0
 	seed := uint64(time.Now().UnixNano())
@@ -81,9 +82,9 @@ func TestPlacesOfFrequentWords(t *testing.T) {
 				}
 				return got.Hits
 			}
-			classRows, listRows, stopRows, denseRows = 1000, 1000, 4096, 256
+			classRows, listRows, stopRows, positions.DenseRows = 1000, 1000, 4096, 256
 			want := ask()
-			classRows, listRows, stopRows, denseRows, unorderedRows = 1, 1, 1+rng.IntN(60), 1+rng.IntN(2)*rng.IntN(20), rng.IntN(10)
+			classRows, listRows, stopRows, positions.DenseRows, unorderedRows = 1, 1, 1+rng.IntN(60), 1+rng.IntN(2)*rng.IntN(20), rng.IntN(10)
 			beginningBytes = []int{1, 64, 1 << 10}[rng.IntN(3)]
 			got := ask()
 			compareHits(t, rules[round%len(rules)], r, got, want)
@@ -102,8 +103,8 @@ func TestPlacesOfFrequentWords(t *testing.T) {
 // places, some are better for other reasons than a low id.
 func TestTiesOfFrequentWords(t *testing.T) {
 	defer func(c, l, s, u, d, b int) {
-		classRows, listRows, stopRows, unorderedRows, denseRows, beginningBytes = c, l, s, u, d, b
-	}(classRows, listRows, stopRows, unorderedRows, denseRows, beginningBytes)
+		classRows, listRows, stopRows, unorderedRows, positions.DenseRows, beginningBytes = c, l, s, u, d, b
+	}(classRows, listRows, stopRows, unorderedRows, positions.DenseRows, beginningBytes)
 	type kind struct {
 		until       int // id
 		title, body string
@@ -137,7 +138,7 @@ func TestTiesOfFrequentWords(t *testing.T) {
 		}
 		ix := build(t, parseSettings(t, `{"typoTolerance":{"minWordSizeForTypos":{"oneTypo":3}}}`), [][]*document{docs}, nil)
 		for _, asList := range []bool{true, false} {
-			classRows, listRows, stopRows, unorderedRows, denseRows, beginningBytes = 1, 1, 10, 5, 1, 1<<10
+			classRows, listRows, stopRows, unorderedRows, positions.DenseRows, beginningBytes = 1, 1, 10, 5, 1, 1<<10
 			if asList {
 				classRows, listRows = 1000, 1000
 			}
@@ -155,8 +156,8 @@ func TestTiesOfFrequentWords(t *testing.T) {
 // TestTiesWithoutExactness asks for words that some documents have in their places as they are written, where no rule puts these first.
 func TestTiesWithoutExactness(t *testing.T) {
 	defer func(c, l, s, u, d, b int) {
-		classRows, listRows, stopRows, unorderedRows, denseRows, beginningBytes = c, l, s, u, d, b
-	}(classRows, listRows, stopRows, unorderedRows, denseRows, beginningBytes)
+		classRows, listRows, stopRows, unorderedRows, positions.DenseRows, beginningBytes = c, l, s, u, d, b
+	}(classRows, listRows, stopRows, unorderedRows, positions.DenseRows, beginningBytes)
 	var docs []*document
 	for id := range 200 {
 		switch {
@@ -175,7 +176,7 @@ func TestTiesWithoutExactness(t *testing.T) {
 			want = 120
 		}
 		for _, asList := range []bool{true, false} {
-			classRows, listRows, stopRows, unorderedRows, denseRows, beginningBytes = 1, 1, 10, 5, 1, 1<<10
+			classRows, listRows, stopRows, unorderedRows, positions.DenseRows, beginningBytes = 1, 1, 10, 5, 1, 1<<10
 			if asList {
 				classRows, listRows = 1000, 1000
 			}
@@ -183,23 +184,6 @@ func TestTiesWithoutExactness(t *testing.T) {
 				if int(h.ID) != want+i {
 					t.Errorf("rules %s, as a list %v: hit %d is document %d, want %d", rules, asList, i, h.ID, want+i)
 				}
-			}
-		}
-	}
-}
-
-func TestCostsOfPlaces(t *testing.T) {
-	var costs [placeCosts]uint8
-	for _, start := range []int{0, 1, 2, 7, 15, 16, 17, 23, 24, 25, 33, 64, 100, 700, placeStarts - 1} {
-		for n := 1; n <= 3; n++ {
-			nearest := fillPlaceCosts(&costs, start, n)
-			for at := range 1 << 16 {
-				if got, want := uint32(costs[min(at, placeCosts-1)]), placeCost(at, start, n); got != want {
-					t.Fatalf("%d terms with their place at %d cost %d at %d, want %d", n, start, got, at, want)
-				}
-			}
-			if !slices.IsSorted(costs[nearest:]) {
-				t.Fatalf("%d terms with their place at %d: costs fall behind %d", n, start, nearest)
 			}
 		}
 	}

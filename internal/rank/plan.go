@@ -64,7 +64,7 @@ const (
 	nearestFirst    accessPath = "nearest vectors"
 	distinctRetry   accessPath = "first documents, without duplicates"
 	denseDistance   accessPath = "distances in all rows of a range"
-	densePlaces     accessPath = "places in all rows of a range"
+	densePlaces     accessPath = "displacements in all rows of a range"
 )
 
 // begin notes that a path is taken over so many rows. It lasts until end, and goes on with resume.

@@ -6,7 +6,7 @@
 // buckets are bitmaps by segment, split by set operations, by the values of a column or in growing circles (circles.go), or by cost
 // classes that are kept for later searches (costclasses.go, costsums.go). A bucket that is small, or whose classes are not worth
 // their making, is a list of rows from then on, whose costs rules compute from columns and positions (list.go, evaluate.go,
-// judge.go, occurrences.go).
+// judge.go). Positions are read by a package of their own.
 package rank
 
 import (

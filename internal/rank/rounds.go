@@ -6,6 +6,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/query"
+	"svc/internal/rank/positions"
 )
 
 // Where duplicates are dropped, nobody knows how many documents it takes to fill a page, and rules would have to judge all of a large
@@ -233,7 +234,7 @@ func (s *search) findInRounds(b *bucket, i int) *roundsFound {
 // pairKey names what pairs cost: of two nodes at their levels in a segment.
 type pairKey struct {
 	u, v    int
-	levels  levels
+	levels  positions.Levels
 	fixed   bool
 	segment int
 }
@@ -244,17 +245,17 @@ var mostReadPairs = 4 << 20
 // knownPairCosts is pairCosts, but in rounds what was read in one is known in those behind it, as far as there is room.
 func (s *search) knownPairCosts(b *batch, u, v int, costs []uint32) {
 	if !s.out.keepsParts {
-		s.pairCosts(b, u, v, costs)
+		s.pos.Distances(b.at(), u, v, costs)
 		return
 	}
 	key := pairKey{u: u, v: v, fixed: b.fixed, segment: b.segment}
-	key.levels.set(u, b.levels.of(u))
-	key.levels.set(v, b.levels.of(v))
+	key.levels.Set(u, b.levels.Of(u))
+	key.levels.Set(v, b.levels.Of(v))
 	known := s.readPairs[key] // by row: the cost and 1; 0: it was not read
 	if known == nil {
 		n := s.ix.Segments[b.segment].Rows()
 		if s.readPairBytes+n > mostReadPairs {
-			s.pairCosts(b, u, v, costs)
+			s.pos.Distances(b.at(), u, v, costs)
 			return
 		}
 		s.readPairBytes += n
@@ -265,9 +266,9 @@ func (s *search) knownPairCosts(b *batch, u, v int, costs []uint32) {
 		s.readPairs[key] = known
 	}
 	ls := &s.list
-	mark := ls.numbers.used
-	unread := ls.numbers.take(len(b.rows))
-	index := ls.numbers.take(len(b.rows)) // of unread, in b.rows
+	mark := ls.numbers.Mark()
+	unread := ls.numbers.Take(len(b.rows))
+	index := ls.numbers.Take(len(b.rows)) // of unread, in b.rows
 	n := 0
 	for i, row := range b.rows {
 		if int(row) < len(known) && known[row] > 0 { // a forged segment may name others
@@ -280,8 +281,8 @@ func (s *search) knownPairCosts(b *batch, u, v int, costs []uint32) {
 	if n > 0 {
 		like := *b
 		like.rows = unread[:n]
-		read := ls.numbers.take(n)
-		s.pairCosts(&like, u, v, read)
+		read := ls.numbers.Take(n)
+		s.pos.Distances(like.at(), u, v, read)
 		for k, c := range read {
 			costs[index[k]] = c
 			if row := int(unread[k]); row < len(known) {
@@ -289,7 +290,7 @@ func (s *search) knownPairCosts(b *batch, u, v int, costs []uint32) {
 			}
 		}
 	}
-	ls.numbers.used = min(mark, ls.numbers.used)
+	ls.numbers.Release(mark)
 }
 
 // areEqual reports whether two documents are equal under all rules.

@@ -89,18 +89,17 @@ func less(a, b *roaring.Bitmap, own bool) (*roaring.Bitmap, bool) {
 func (s *search) lessAll(a *roaring.Bitmap, sets []*roaring.Bitmap, rows int) *roaring.Bitmap {
 	own := false
 	for i, b := range sets {
-		if a != nil && !own && a.HasRunCompression() && cardinality(a) >= rows/bitsPer && int(a.Maximum()) < rows && a.Intersects(b) {
-			s.nearRows = slices.Grow(s.nearRows[:0], (rows+63)/64)[:(rows+63)/64]
-			clear(s.nearRows)
-			a.WriteDenseTo(s.nearRows)
+		if a != nil && !own && a.HasRunCompression() && cardinality(a) >= rows/rowlist.BitsPer && int(a.Maximum()) < rows && a.Intersects(b) {
+			bits := s.pos.Bits(rows)
+			a.WriteDenseTo(bits)
 			for _, b := range sets[i:] {
 				for _, row := range s.rowsIn(b) {
-					if w := int(row / 64); w < len(s.nearRows) {
-						s.nearRows[w] &^= 1 << (row % 64)
+					if w := int(row / 64); w < len(bits) {
+						bits[w] &^= 1 << (row % 64)
 					}
 				}
 			}
-			if a = rowlist.FromBits(s.nearRows); a.IsEmpty() {
+			if a = rowlist.FromBits(bits); a.IsEmpty() {
 				return nil
 			}
 			return a

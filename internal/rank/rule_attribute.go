@@ -6,6 +6,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/query"
+	"svc/internal/rank/positions"
 	"svc/segment"
 )
 
@@ -246,10 +247,10 @@ func (attributeRank) charge(s *search, _ *batch, nodes []int, k int, sum, one []
 	for i := range one {
 		one[i] = worst
 	}
-	for _, list := range [][]uint64{s.right.words, s.right.start} {
+	for _, list := range [][]uint64{s.pos.Right.Words, s.pos.Right.Start} {
 		for _, x := range list {
-			if w := s.weights[fieldOf(x)]; w >= 0 && uint32(w) < one[indexOf(x)] {
-				one[indexOf(x)] = uint32(w)
+			if w := s.weights[positions.FieldOf(x)]; w >= 0 && uint32(w) < one[positions.IndexOf(x)] {
+				one[positions.IndexOf(x)] = uint32(w)
 			}
 		}
 	}

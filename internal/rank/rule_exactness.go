@@ -4,6 +4,9 @@ import (
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/rank/positions"
+	"svc/internal/settings"
 )
 
 // exactAttribute is the first half of exactness: it puts documents first of which a field is the query, then those of which one
@@ -59,13 +62,10 @@ func (exactAttribute) details(d *detailWriter, parts []part) int {
 
 // Costs of the first half of exactness.
 const (
-	exactMatch uint32 = iota
-	matchesStart
-	noExactMatch
+	exactMatch   = positions.Whole
+	matchesStart = positions.Start
+	noExactMatch = positions.Apart
 )
-
-// maxExactWords is the largest field that can be an exact match: word counts beyond are not kept.
-const maxExactWords = 30
 
 // exactAttributeCosts tells fields that are the query, that begin with it, and others.
 //
@@ -75,8 +75,7 @@ func (s *search) exactAttributeCosts(b *batch, costs []uint32) {
 	for i := range costs {
 		costs[i] = noExactMatch
 	}
-	var words []placed
-	slots := 0
+	var all []int
 	next := 0 // term that must come
 	var nodes [10]int
 	for i := range nodes {
@@ -98,17 +97,11 @@ func (s *search) exactAttributeCosts(b *batch, costs []uint32) {
 			return
 		}
 		next++
-		v := &s.graph.Nodes[n]
-		slots += v.Slots()
-		var ok bool
-		if words, ok = s.appendPlaced(words, v, b.segment); !ok {
-			return
-		}
+		all = append(all, n)
 	}
-	if len(words) == 0 {
-		return
+	if words, ok := s.pos.ExactOf(all, b.segment); ok {
+		s.pos.Match(b.at(), words, costs)
 	}
-	s.placeWords(b, placing{words: words, slots: slots}, costs)
 }
 
 // areMisplaced is isMisplaced for a list.
@@ -125,7 +118,7 @@ func (s *search) isMisplaced(nodes []int, like batch) bool {
 	}
 	for _, n := range nodes {
 		v := &s.graph.Nodes[n]
-		if v.Len > 1 || v.Start >= exactPositions || !s.hasExactForm(&like, n) || v.Phrase && v.Levels[0].Phrases[0].StartsWithHole() {
+		if v.Len > 1 || v.Start >= positions.Exactly || !s.hasExactForm(&like, n) || v.Phrase && v.Levels[0].Phrases[0].StartsWithHole() {
 			return false
 		}
 	}
@@ -138,7 +131,7 @@ func (s *search) hasExactForm(b *batch, n int) bool {
 	if v.Phrase {
 		return true
 	}
-	mask, word := b.mask(n)
+	mask, word := b.at().Mask(n)
 	return v.Exists && (word || mask&1 != 0)
 }
 
@@ -174,7 +167,7 @@ func (s *search) exactAttributeClasses(b *bucket) *classes {
 }
 
 // exactNodes returns the nodes that an exact match needs; ok is false when there can be none.
-func (s *search) exactNodes(b *bucket, l levels) (nodes []int, ok bool) {
+func (s *search) exactNodes(b *bucket, l positions.Levels) (nodes []int, ok bool) {
 	like := batch{fixed: b.fixed, levels: l}
 	next := 0
 	for _, n := range b.paths[0].nodes {
@@ -201,7 +194,15 @@ func (s *search) haveBegun(node, seg int, in *roaring.Bitmap) bool {
 func (s *search) startsInPlace(nodes []int) bool {
 	p := partOf[wordPosition](s)
 	v := &s.graph.Nodes[nodes[0]]
-	return p != nil && p.rank == p.ranks && len(nodes) == 1 && v.Phrase && v.Start < exactPositions && !v.Levels[0].Phrases[0].StartsWithHole()
+	return p != nil && p.rank == p.ranks && len(nodes) == 1 && v.Phrase && v.Start < positions.Exactly && !v.Levels[0].Phrases[0].StartsWithHole()
+}
+
+// exactOf returns the words of some nodes for an exact match. begun: startsInPlace is true of the rows.
+func (s *search) exactOf(nodes []int, seg int, begun bool) (positions.Exact, bool) {
+	e, ok := s.pos.ExactOf(nodes, seg)
+	e.Begun = begun
+	e.Together = len(nodes) == 1 && s.graph.Nodes[nodes[0]].Phrase && s.fields == nil && s.ix.Settings.ProximityPrecision != settings.ByAttribute
+	return e, ok
 }
 
 // exactClasses are the exact matches among some documents of a segment, and what matches at the start. begun: startsInPlace is
@@ -209,36 +210,27 @@ func (s *search) startsInPlace(nodes []int) bool {
 func (s *search) exactClasses(nodes []int, seg int, in *roaring.Bitmap, begun bool) *segmentClasses {
 	e, st := roaring.New(), roaring.New()
 	c := &segmentClasses{costs: []int{int(exactMatch), int(matchesStart)}, rows: []*roaring.Bitmap{e, st}, covered: e}
-	p, ok := s.placingOf(nodes, seg, begun)
+	p, ok := s.exactOf(nodes, seg, begun)
 	if !ok {
 		return c
 	}
-	words := p.words
-	if p.slots == 1 && s.haveBegun(nodes[0], seg, in) {
-		for k := range words[0].posting.Fields() {
-			f := words[0].posting.Field(k)
-			if r := and(f.Rows(), in); r != nil && s.weights[f.ID()] >= 0 {
-				s.rowNumbers = s.ix.Segments[seg].AppendOfCount(s.rowNumbers[:0], s.rowsIn(r), f.ID(), 1)
-				e.AddMany(s.rowNumbers)
-			}
-		}
+	if p.Slots == 1 && s.haveBegun(nodes[0], seg, in) {
+		e.AddMany(s.pos.WholeFields(seg, p, in))
 		c.rows[matchesStart], c.covered = roaring.AndNot(in, e), in
 		s.r.Plan.note("exactAttribute", knownStarts)
 		return c
 	}
-	if !p.phrase {
-		for _, w := range words {
-			if in = and(in, w.posting.Rows()); in == nil {
-				return c
-			}
+	if !p.Together {
+		if in = p.HaveAll(in); in == nil {
+			return c
 		}
 	}
-	if !slices.ContainsFunc(words, func(w placed) bool { return w.position >= exactPositions }) {
-		if placed, ok := s.placedWords(seg, words, in); ok {
+	if !slices.ContainsFunc(p.Words, func(w positions.Word) bool { return w.Position >= positions.Exactly }) {
+		if placed, ok := s.pos.InPlace(seg, p, in, beginningBytes*int(in.GetCardinality())); ok {
 			s.r.Plan.note("exactAttribute", placedSets)
 			if placed != nil {
-				e.AddMany(s.fieldsOf(seg, placed, words, p.slots))
-				c.rows[matchesStart] = roaring.AndNot(s.inOneField(seg, placed, words), e)
+				e.AddMany(s.pos.WholeFields(seg, p, placed))
+				c.rows[matchesStart] = roaring.AndNot(s.pos.InOneField(seg, p, placed), e)
 				c.cover()
 			}
 			return c
@@ -246,12 +238,12 @@ func (s *search) exactClasses(nodes []int, seg int, in *roaring.Bitmap, begun bo
 	}
 	s.r.Plan.note("exactAttribute", wordPlaces)
 	b := batch{segment: seg, rows: s.rowsIn(in)}
-	mark := s.list.numbers.used
-	costs := s.list.numbers.take(len(b.rows))
+	mark := s.list.numbers.Mark()
+	costs := s.list.numbers.Take(len(b.rows))
 	for i := range costs {
 		costs[i] = noExactMatch
 	}
-	s.placeWords(&b, p, costs)
+	s.pos.Match(b.at(), p, costs)
 	for i, c := range costs {
 		switch c {
 		case exactMatch:
@@ -260,7 +252,7 @@ func (s *search) exactClasses(nodes []int, seg int, in *roaring.Bitmap, begun bo
 			st.Add(b.rows[i])
 		}
 	}
-	s.list.numbers.used = min(mark, s.list.numbers.used)
+	s.list.numbers.Release(mark)
 	c.cover()
 	return c
 }

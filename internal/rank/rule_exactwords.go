@@ -72,8 +72,8 @@ func (s *search) keepWords(l *list) {
 		for _, p := range s.list.sets[e.paths] {
 			for _, n := range s.list.paths[p].nodes {
 				v := &s.graph.Nodes[n]
-				if v.Len == 1 && !v.Phrase && (!l.fixed || e.levels.of(n) == 0) && v.Segments[e.segment].Word.Contains(e.row) {
-					e.levels.set(n, wordOnly)
+				if v.Len == 1 && !v.Phrase && (!l.fixed || e.levels.Of(n) == 0) && v.Segments[e.segment].Word.Contains(e.row) {
+					e.levels.Set(n, wordOnly)
 				}
 			}
 		}

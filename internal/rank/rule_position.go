@@ -1,15 +1,11 @@
 package rank
 
 import (
-	"cmp"
 	"math"
-	"math/bits"
-	"slices"
+
+	"svc/internal/rank/positions"
 
 	"github.com/RoaringBitmap/roaring/v2"
-
-	"svc/internal/query"
-	"svc/segment"
 )
 
 // wordPosition puts documents first that have the words nearer to their places in the query.
@@ -26,7 +22,7 @@ func (wordPosition) split(s *search, b *bucket, i int) split {
 		return declined
 	}
 	var items []*classes
-	ranks := 1 + farthestPosition*b.terms
+	ranks := 1 + positions.Farthest*b.terms
 	for _, v := range b.paths[0].nodes {
 		c := s.nodeClasses(b, v, s.positionClasses)
 		switch {
@@ -45,7 +41,7 @@ func (wordPosition) split(s *search, b *bucket, i int) split {
 }
 
 func (wordPosition) costs(s *search, l *list, i int, costs []uint32) outcome {
-	o := outcome{narrows: true, ranks: uint64(1 + farthestPosition*l.terms)}
+	o := outcome{narrows: true, ranks: uint64(1 + positions.Farthest*l.terms)}
 	o.relabels = s.judge(l, i, judgedPosition, costs)
 	return o
 }
@@ -56,212 +52,13 @@ func (wordPosition) details(d *detailWriter, parts []part) int {
 	return 1
 }
 
-// farthestPosition is the cost of a word that is as far from its place in the query as can be.
-const farthestPosition = 10
-
-// exactPositions is the number of positions that are told apart one by one.
-const exactPositions = 16
-
-// bucketed is the resolution at which positions are compared: exact up to 15, then coarser and coarser.
-func bucketed(position int) int {
-	switch {
-	case position < exactPositions:
-		return position
-	case position < 24:
-		return 24
-	case position <= 32:
-		return 32
-	default:
-		return min(1<<bits.Len(uint(position-1)), 65535)
-	}
-}
-
-// positionCost is the cost of a distance from the place in the query.
-func positionCost(distance int) uint32 {
-	switch {
-	case distance <= 1:
-		return uint32(distance)
-	case distance <= 4:
-		return 2
-	case distance <= 7:
-		return 3
-	case distance <= 11:
-		return 4
-	case distance <= 16:
-		return 5
-	case distance <= 24:
-		return 6
-	case distance <= 64:
-		return 7
-	case distance <= 256:
-		return 8
-	case distance <= 1024:
-		return 9
-	default:
-		return farthestPosition
-	}
-}
-
-// placeCost is the cost of a node of n terms that stands at a position, with its place at start.
-func placeCost(position, start, n int) uint32 {
-	distance := bucketed(position) - start
-	if distance < 0 {
-		distance = -distance
-	}
-	cost := uint32(0)
-	for i := range n {
-		cost += positionCost(distance + i)
-	}
-	return cost
-}
-
-// placeNode computes the position costs of one node in many rows. Rows that have the
-// word in its place already are not looked at again, so short fields come first.
-func (s *search) placeNode(b *batch, node int, costs []uint32) {
-	v := &s.graph.Nodes[node]
-	for i := range costs {
-		costs[i] = uint32(farthestPosition * v.Len)
-	}
-	lower := func(i int, o uint64) {
-		if costs[i] > 0 {
-			costs[i] = min(costs[i], placeCost(positionOf(o), int(v.Start), v.Len))
-		}
-	}
-	for _, as := range []role{asStart, asWords} {
-		if !s.byField(b, node, as) {
-			s.right.words = s.gather(s.right.words[:0], b, node, as)
-			for _, o := range s.right.words {
-				lower(indexOf(o), o)
-			}
-			continue
-		}
-		if as == asWords {
-			s.right.words = s.gatherRare(s.right.words[:0], b, node)
-			for _, o := range s.right.words {
-				lower(indexOf(o), o)
-			}
-		}
-		fields := s.placeDense(b, v, s.wordFields(b, node, as), costs)
-		if len(fields) == 0 {
-			continue
-		}
-		mark := s.list.numbers.used
-		rows := s.list.numbers.take(len(b.rows))
-		index := s.list.numbers.take(len(rows)) // of rows, in b.rows
-		n := 0
-		for i, row := range b.rows {
-			if costs[i] > 0 {
-				rows[n], index[n] = row, uint32(i)
-				n++
-			}
-		}
-		rows, index = rows[:n], index[:n]
-		for _, f := range fields {
-			if v.Start == 0 {
-				// The lowest position is the nearest one.
-				s.firsts = f.FirstPositions(s.firsts[:0], rows)
-				n := 0
-				for k, at := range s.firsts {
-					i := index[k]
-					if at != segment.NoPosition {
-						costs[i] = min(costs[i], placeCost(int(at), 0, v.Len))
-					}
-					if costs[i] > 0 {
-						rows[n], index[n] = rows[k], i
-						n++
-					}
-				}
-				rows, index = rows[:n], index[:n]
-				continue
-			}
-			s.right.words = f.AppendOccurrences(s.right.words[:0], rows, 0)
-			for _, o := range s.right.words {
-				lower(int(index[indexOf(o)]), o)
-			}
-			n := 0
-			for k, i := range index {
-				if costs[i] > 0 {
-					rows[n], index[n] = rows[k], i
-					n++
-				}
-			}
-			rows, index = rows[:n], index[:n]
-		}
-		s.list.numbers.used = min(mark, s.list.numbers.used)
-	}
-}
-
-// byField reports whether the words of a node in a batch, or those at the start of its phrases, are looked at field by field.
-func (s *search) byField(b *batch, node int, as role) bool {
-	_, word := b.mask(node)
-	return !word && len(b.rows) >= denseRows && (as == asWords || s.graph.Nodes[node].Phrase) // else it stands in some of the rows only
-}
-
-// isFrequent reports whether the words of a node in a batch are few, so that all of them are in their fields.
-func (s *search) isFrequent(b *batch, node int) bool {
-	n := 0
-	mask, _ := b.mask(node)
-	for level := range query.Levels {
-		if mask>>level&1 != 0 {
-			n += len(s.graph.Nodes[node].Levels[level].Postings[b.segment])
-		}
-	}
-	return n < tablePostings && s.byField(b, node, asWords)
-}
-
-// gatherRare appends the occurrences of those words of a node that wordFields leaves out.
-func (s *search) gatherRare(dst []uint64, b *batch, node int) []uint64 {
-	mask, _ := b.mask(node)
-	for level := range query.Levels {
-		if mask>>level&1 != 0 && len(s.graph.Nodes[node].Levels[level].Postings[b.segment]) >= tablePostings {
-			dst = s.table(node, level, b.segment).gather(dst, b)
-		}
-	}
-	return dst
-}
-
-// wordFields returns the fields of the words of a node, or of the first one of its only phrase, by weight: what is searched first is
-// mostly short. Of many words they are those of the frequent ones.
-func (s *search) wordFields(b *batch, node int, as role) []segment.FieldPosting {
-	var fields []segment.FieldPosting
-	mask, _ := b.mask(node)
-	for level := range query.Levels {
-		if mask>>level&1 == 0 {
-			continue
-		}
-		l := &s.graph.Nodes[node].Levels[level]
-		words, weights := l.Postings[b.segment], s.searchable
-		if len(words) >= tablePostings {
-			words = s.table(node, level, b.segment).frequent
-		}
-		if as == asStart {
-			words, weights = nil, s.weights
-			for _, p := range l.Phrases {
-				first := p.Segments[b.segment].Words
-				words = first[:min(1, len(first))]
-			}
-		}
-		for _, p := range words {
-			for k := range p.Fields() {
-				if f := p.Field(k); weights[f.ID()] >= 0 {
-					fields = append(fields, f)
-				}
-			}
-		}
-	}
-	slices.SortStableFunc(fields, func(a, b segment.FieldPosting) int {
-		return cmp.Compare(s.searchable[a.ID()], s.searchable[b.ID()])
-	})
-	return fields
-}
-
 // positionClasses are the documents of a node by the distance from its place.
 func (s *search) positionClasses(b *bucket, v, level int) *classes {
 	return s.cachedClasses(&classesOf{rule: "wordPosition", kind: 'd', nodes: []int{v}, levels: []int{level}, number: s.graph.Nodes[v].Start, rest: -1,
 		documents: func(seg int) int { return cardinality(s.matchingIn(v, level, seg)) },
 		derive: func(seg int) *segmentClasses {
 			return s.classify(seg, s.matchingIn(v, level, seg), levelBatch([]int{v}, []int{level}), -1,
-				func(b *batch, costs []uint32) { s.placeNode(b, v, costs) })
+				func(b *batch, costs []uint32) { s.pos.NodeDisplacements(b.at(), v, costs) })
 		}}, b.n)
 }
 
@@ -271,15 +68,15 @@ func (s *search) sievePosition(b *bucket, i int) *classes {
 	nodes := b.paths[0].nodes
 	least := 0
 	for _, n := range nodes {
-		least += int(placeCost(0, 0, s.graph.Nodes[n].Len))
+		least += int(positions.Displacement(0, 0, s.graph.Nodes[n].Len))
 	}
 	v := s.newSieve(b, least, nil)
 	v.eval = func(b *batch, costs []uint32) {
-		if len(nodes) == 1 {
-			s.placeNode(b, nodes[0], costs)
-			return
+		most := tooMuch
+		if len(nodes) > 1 {
+			most = v.enough()
 		}
-		s.placeNodes(b, nodes, v.enough(), costs)
+		s.pos.Displacements(b.at(), nodes, most, costs)
 	}
 	words, ties := s.exactRulesFollow(i)
 	if ties && len(nodes) == 1 {
@@ -342,53 +139,11 @@ func (s *search) placeAll(b *bucket) *classes {
 	nodes := b.paths[0].nodes
 	s.r.Plan.begin("wordPosition", allRows, b.n)
 	defer s.r.Plan.end(b.n)
-	v := s.newSieve(b, 0, func(b *batch, costs []uint32) { s.placeNodes(b, nodes, tooMuch, costs) })
+	v := s.newSieve(b, 0, func(b *batch, costs []uint32) { s.pos.Displacements(b.at(), nodes, tooMuch, costs) })
 	if !v.addAll(b.rows) {
 		return nil
 	}
 	return v.upToCost(math.MaxInt32 - 1)
-}
-
-// placeNodes computes the sum of the position costs of some nodes in many rows. Those that cost more than most cost tooMuch: of a row that
-// does already the other nodes are not looked at.
-func (s *search) placeNodes(b *batch, nodes []int, most int, costs []uint32) {
-	mark := s.list.numbers.used
-	left := s.list.numbers.take(len(b.rows))
-	index := s.list.numbers.take(len(b.rows)) // of those left, in b.rows
-	one := s.list.numbers.take(len(b.rows))
-	copy(left, b.rows)
-	for i := range index {
-		index[i] = uint32(i)
-	}
-	clear(costs)
-	part := *b
-	for _, node := range nodes {
-		if part.rows = left; len(left) == 0 {
-			break
-		}
-		s.placeNode(&part, node, one[:len(left)])
-		n := 0
-		for k, i := range index[:len(left)] {
-			if costs[i] += one[k]; int(costs[i]) > most {
-				costs[i] = tooMuch
-				continue
-			}
-			left[n], index[n] = left[k], i
-			n++
-		}
-		left = left[:n]
-	}
-	s.list.numbers.used = min(mark, s.list.numbers.used)
-}
-
-// fieldsIn returns the parts of a posting in the fields that have a weight.
-func fieldsIn(p segment.Posting, weights []int32) (fields []segment.FieldPosting) {
-	for k := range p.Fields() {
-		if f := p.Field(k); weights[f.ID()] >= 0 {
-			fields = append(fields, f)
-		}
-	}
-	return fields
 }
 
 // exactRulesFollow reports whether no rule behind i but those of exactness orders documents, and whether the one that counts
@@ -411,12 +166,12 @@ func (s *search) exactRulesFollow(i int) (words, ties bool) {
 func (wordPosition) charge(s *search, _ *batch, nodes []int, k int, sum, one []uint32) {
 	v := &s.graph.Nodes[nodes[k]]
 	for i := range one {
-		one[i] = uint32(farthestPosition * v.Len)
+		one[i] = uint32(positions.Farthest * v.Len)
 	}
-	for _, list := range [][]uint64{s.right.words, s.right.start} {
+	for _, list := range [][]uint64{s.pos.Right.Words, s.pos.Right.Start} {
 		for _, x := range list {
-			if i := indexOf(x); one[i] > 0 {
-				one[i] = min(one[i], placeCost(positionOf(x), int(v.Start), v.Len))
+			if i := positions.IndexOf(x); one[i] > 0 {
+				one[i] = min(one[i], positions.Displacement(positions.PositionOf(x), int(v.Start), v.Len))
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/jsontext"
+	"svc/internal/rank/positions"
 	"svc/segment"
 )
 
@@ -113,15 +114,15 @@ func (s *search) sortCosts(e []entry, r *fieldSort, costs []uint32) []SortValue 
 		order[i] = i
 	}
 	slices.SortFunc(order, func(i, j int) int { return values[i].Compare(&values[j], r.desc) })
-	out := m.distinct.take(len(e))[:0]
+	out := m.distinct.Take(len(e))[:0]
 	for k, i := range order {
 		if k == 0 || values[i].Compare(&out[len(out)-1], r.desc) != 0 {
 			out = append(out, values[i])
 		}
 		costs[i] = uint32(len(out) - 1)
 	}
-	m.distinct.used -= len(e) - len(out)
-	m.dirty = max(m.dirty, m.distinct.used)
+	m.dirty = max(m.dirty, m.distinct.Mark())
+	m.distinct.Release(m.distinct.Mark() - len(e) + len(out))
 	return out
 }
 
@@ -129,15 +130,16 @@ func (s *search) sortCosts(e []entry, r *fieldSort, costs []uint32) []SortValue 
 type sorting struct {
 	values   []SortValue
 	order    []int
-	distinct slab[SortValue] // of the lists that are being ranked
-	dirty    int             // of distinct: what lies behind was never written
+	distinct positions.Stack[SortValue] // of the lists that are being ranked
+	dirty    int                        // of distinct: what lies behind was never written
 }
 
 // release forgets the values, which are of the view.
 func (m *sorting) release() {
 	clear(m.values[:cap(m.values)])
-	clear(m.distinct.buf[:min(m.dirty, len(m.distinct.buf))])
-	m.distinct.used, m.dirty = 0, 0
+	m.distinct.Clear(m.dirty)
+	m.distinct.Reset()
+	m.dirty = 0
 }
 
 // walks reports whether it is quicker to walk the values of a column in order until enough

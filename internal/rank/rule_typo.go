@@ -217,7 +217,7 @@ func (s *search) largestTypos(l *list) int {
 		sum := 0
 		for _, n := range ls.paths[ls.sets[e.paths][0]].nodes {
 			v := &s.graph.Nodes[n]
-			if e.levels.of(n) == wordOnly && v.Budget > 0 {
+			if e.levels.Of(n) == wordOnly && v.Budget > 0 {
 				continue // it is the word now; one without a budget still counts its split
 			}
 			sum += maxTypos(v)
@@ -232,7 +232,7 @@ func (s *search) typoCosts(b *batch, nodes []int, costs []uint32) {
 	cost := uint32(0)
 	for _, n := range nodes {
 		cost += uint32(gramCost(&s.graph.Nodes[n]))
-		if l := b.levels.of(n); l != wordOnly {
+		if l := b.levels.Of(n); l != wordOnly {
 			cost += uint32(l)
 		}
 	}

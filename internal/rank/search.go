@@ -11,6 +11,7 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/query"
+	"svc/internal/rank/positions"
 	"svc/internal/settings"
 	"svc/internal/text"
 	"svc/internal/turns"
@@ -26,16 +27,15 @@ type search struct {
 	graph *query.Graph // without terms for a placeholder search
 	rules []rule
 
-	ranks      []int          // of the terms: when each may be dropped
-	docs       []rows         // of the nodes: documents that match at any level
-	matches    []bool         // of the nodes: some document does
-	onlyAt     []int          // of the nodes: the level at which all of them do; −1 where they do at several
-	byTerm     []int          // first node of each term, and the number of nodes
-	grams      bool           // some n-gram matches a document
-	fields     query.FieldSet // searched fields; nil: all
-	searchable []int32        // by field: weight, or −1 when it is not searchable
-	weights    []int32        // by field: weight, or −1 when it is not searched
-	wordsMax   uint64
+	ranks    []int          // of the terms: when each may be dropped
+	docs     []rows         // of the nodes: documents that match at any level
+	matches  []bool         // of the nodes: some document does
+	onlyAt   []int          // of the nodes: the level at which all of them do; −1 where they do at several
+	byTerm   []int          // first node of each term, and the number of nodes
+	grams    bool           // some n-gram matches a document
+	fields   query.FieldSet // searched fields; nil: all
+	weights  []int32        // by field: weight, or −1 when it is not searched
+	wordsMax uint64
 
 	usedWeights []int // of the searched fields, ascending; nil when nobody asked yet
 	stands      map[standingKey]*roaring.Bitmap
@@ -51,6 +51,7 @@ type search struct {
 	isLate  bool
 	partial bool // what is ranked is not all that the query finds
 
+	pos     positions.Reader
 	unknown int  // see firstUnknown
 	untold  bool // there are too few documents, or too few below it
 	*memory
@@ -58,40 +59,26 @@ type search struct {
 
 // memory is what a search works in; it serves one search after the other.
 type memory struct {
-	list         lists
-	stack        []part // what the rules said on the way to the current bucket
-	tokens       []text.Token
-	tables       []*table // by node, level and segment
-	rowNumbers   []uint32 // of one word
-	besideAt     []uint32 // indexes of rows in a batch
-	left, right  sides    // of a pair of nodes
-	firsts       []uint16 // lowest positions of a word
-	dense        []uint8  // costs of all rows between two
-	placeCosts   [placeCosts]uint8
-	tableScratch []uint64    // of a table that is made
-	wordScratch  [][]uint64  // occurrences of the words of an exact match
-	exactWords   []placed    // these words
-	inSet        []uint32    // rows of a set that is gone through
-	sifted       []costLists // of a sieve, by segment
-	nearRows     rowBits     // of nearIn: a bit for each row of a segment
-	neighbours   neighbours  // of nearIn
-	classified   costLists   // of classes that are made
-	placeLists   costLists   // of rows that are looked for by their positions
-	sorting      sorting
+	list       lists
+	stack      []part // what the rules said on the way to the current bucket
+	tokens     []text.Token
+	inSet      []uint32    // rows of a set that is gone through
+	sifted     []costLists // of a sieve, by segment
+	classified costLists   // of classes that are made
+	sorting    sorting
 }
 
 var memories = sync.Pool{New: func() any { return new(memory) }}
 
 // release forgets all that belongs to the view: mapped memory may go away.
 func (m *memory) release() {
-	clear(m.tables)
 	clear(m.tokens[:cap(m.tokens)])
-	clear(m.exactWords[:cap(m.exactWords)])
 	m.sorting.release()
 	clear(m.stack[:cap(m.stack)])
 	m.stack = m.stack[:0]
 	m.list.paths, m.list.sets, m.list.ids = nil, nil, nil
-	m.list.entries.used, m.list.numbers.used = 0, 0
+	m.list.entries.Reset()
+	m.list.numbers.Reset()
 	memories.Put(m)
 }
 
@@ -99,7 +86,9 @@ func (m *memory) release() {
 // *apierr.Error (invalid_search_sort, invalid_search_attributes_to_search_on), budget.ErrFull or the context's.
 func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 	s := &search{ctx: ctx, turn: turns.Of(ctx), ix: ix, r: r, scored: r.Scores || r.Details || r.Values || r.Threshold != nil, memory: memories.Get().(*memory)}
+	s.pos.Open()
 	defer s.release()
+	defer s.pos.Release()
 	terms, err := s.read()
 	if err != nil {
 		return nil, err
@@ -115,7 +104,7 @@ func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 		if result, err := w.rankFewTypos(q, terms); result != nil || err != nil {
 			return result, err
 		}
-		clear(s.tables)
+		s.pos.Forget()
 	}
 	s.graph, err = q.Build(ctx, terms, s.fields, s.late)
 	if err != nil {
@@ -284,8 +273,8 @@ func (s *search) prepare(q *query.Index) {
 		s.grams = s.grams || v.Len > 1 && s.matches[n]
 	}
 	s.byTerm[len(s.graph.Terms)] = len(s.graph.Nodes)
-	s.searchable = q.Weights()
-	s.weights = s.searchable
+	searchable := q.Weights()
+	s.weights = searchable
 	if s.fields != nil {
 		s.weights = slices.Clone(s.weights)
 		for i := range s.weights {
@@ -293,6 +282,10 @@ func (s *search) prepare(q *query.Index) {
 				s.weights[i] = -1
 			}
 		}
+	}
+	s.pos.Index, s.pos.Graph, s.pos.Words, s.pos.Searched, s.pos.Restricted = q, s.graph, searchable, s.weights, s.fields != nil
+	if s.r.Plan != nil {
+		s.pos.Dense = func(measure string) { s.r.Plan.note("", accessPath(measure+" in all rows of a range")) }
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
 	"svc/internal/apierr"
 
 	"svc/internal/query"

@@ -94,11 +94,11 @@ func (v *sieve) add(seg int, in *roaring.Bitmap, enough int) bool {
 			case s.late():
 				return false
 			}
-			mark := ls.numbers.used
-			costs := ls.numbers.take(len(like.rows))
+			mark := ls.numbers.Mark()
+			costs := ls.numbers.Take(len(like.rows))
 			v.eval(&like, costs)
 			v.byCost[seg].add(like.rows, costs, tooMuch)
-			ls.numbers.used = min(mark, ls.numbers.used)
+			ls.numbers.Release(mark)
 			if enough >= 0 && v.best(seg)-begin >= enough {
 				return true
 			}
@@ -196,41 +196,11 @@ func (l costLists) classes(rows int) *segmentClasses {
 	c := &segmentClasses{}
 	for cost, list := range l {
 		if len(list) > 0 {
-			c.costs, c.rows = append(c.costs, cost), append(c.rows, bitmapOf(list, rows))
+			c.costs, c.rows = append(c.costs, cost), append(c.rows, rowlist.SetOf(list, rows))
 		}
 	}
 	return c
 }
-
-// bitmapOf returns a set of rows of a segment with so many rows. Many go through a bit for each row.
-func bitmapOf(list []uint32, rows int) *roaring.Bitmap {
-	if len(list) < rows/bitsPer {
-		if ascend(list) {
-			return rowlist.FromRows(list)
-		}
-		return roaring.BitmapOf(list...)
-	}
-	words := make([]uint64, (rows+63)/64)
-	for _, row := range list {
-		if w := int(row / 64); w < len(words) { // a forged segment may name others
-			words[w] |= 1 << (row % 64)
-		}
-	}
-	return roaring.FromDense(words, false)
-}
-
-// ascend reports whether each of some rows is above the one before it.
-func ascend(rows []uint32) bool {
-	for i := 1; i < len(rows); i++ {
-		if rows[i] <= rows[i-1] {
-			return false
-		}
-	}
-	return true
-}
-
-// bitsPer is from which share of the rows of a segment on, one in so many, a set is made with a bit a row.
-const bitsPer = 64
 
 // byLevels calls f for the documents of a segment by the levels at which they match the nodes of a bucket with one path, until
 // f returns false.
@@ -256,7 +226,7 @@ func (s *search) byLevels(b *bucket, seg int, in *roaring.Bitmap, f func(in *roa
 				continue
 			}
 			left -= part.GetCardinality()
-			like.levels.set(nodes[k], level)
+			like.levels.Set(nodes[k], level)
 			if !split(k+1, part) {
 				return false
 			}

@@ -2,39 +2,12 @@ package rank
 
 import (
 	"math/rand/v2"
-	"slices"
 	"testing"
+
+	"svc/segment/rowlist"
 
 	"github.com/RoaringBitmap/roaring/v2"
 )
-
-// TestSetsOfRows has rows, few and many, that a segment does not have: only a forged one names them.
-func TestSetsOfRows(t *testing.T) {
-	const rows = 1000
-	for _, list := range [][]uint32{nil, {3}, {3, 999}, {1 << 20}, make([]uint32, 100), {5, 5}, {9, 3}, {4, 8, 2, 8}} {
-		if n := len(list); n == 100 {
-			for i := range list[:n-2] {
-				list[i] = uint32(7 * i)
-			}
-			list[n-2], list[n-1] = 999, 1<<31
-		}
-		var got, want []uint32
-		for it := bitmapOf(list, rows).Iterator(); it.HasNext(); {
-			if row := it.Next(); row < rows {
-				got = append(got, row)
-			}
-		}
-		for _, row := range list {
-			if row < rows {
-				want = append(want, row)
-			}
-		}
-		slices.Sort(want)
-		if want = slices.Compact(want); !slices.Equal(got, want) {
-			t.Errorf("%d rows are %d, want %d", len(list), got, want)
-		}
-	}
-}
 
 // TestLess compares what is left of sets, with runs and without, few rows and many, with the library's differences.
 func TestLess(t *testing.T) {
@@ -42,6 +15,7 @@ func TestLess(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	s := &search{memory: new(memory)}
+	s.pos.Open()
 	dense := 0
 	for range 500 {
 		rows := 1 + r.IntN(150_000)
@@ -73,7 +47,7 @@ func TestLess(t *testing.T) {
 			sets = append(sets, b)
 			want.AndNot(b)
 		}
-		if a.HasRunCompression() && cardinality(a) >= rows/bitsPer {
+		if a.HasRunCompression() && cardinality(a) >= rows/rowlist.BitsPer {
 			dense++
 		}
 		before := a.Clone()
