@@ -152,7 +152,8 @@ func (h *host) recovers(what string, back ...*host) {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	for range 20 { // a busy machine may take longer for a probe than a search waits
+	// The result of a probe that failed stands for a moment, and a busy machine may take longer for a probe than a search waits.
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
 		whole := true
 		for kind, f := range h.ask() {
 			if len(f.Hits) < awayDocuments && f.failed() == "" {

@@ -267,7 +267,7 @@ func TestConnectionsWaitForRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(Options{Features: features, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+	s := New(Options{Features: features, Keys: openKeys(t, ""), Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(&fullListener{pipe, 3}) }()
 	h := http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return pipe.Dial() }}}
@@ -290,7 +290,7 @@ func TestConnectionsWaitForRoom(t *testing.T) {
 
 func TestAFullDiskIsToldAndLogged(t *testing.T) {
 	var logged bytes.Buffer
-	s := New(Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+	s := New(Options{Keys: openKeys(t, ""), Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 	e := s.public(&fasthttp.RequestCtx{}, fmt.Errorf("cannot write the payload: %w", syscall.ENOSPC))
 	if e.Code != "no_space_left_on_device" || !strings.Contains(logged.String(), "cannot write the payload") {
 		t.Errorf("got %+v, logged %q", e, logged.String())
