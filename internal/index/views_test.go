@@ -135,7 +135,7 @@ func TestForeignFiltersWaitForAnIndexThatCannotBeOpened(t *testing.T) {
 				refuses.Store(false)
 				b.reopen()
 				results, err := b.c.Get("books").Apply(t.Context(), b.batch, []Op{op}, nil)
-				if err != nil || results[0].Err != nil || results[0].Deleted != 1 {
+				if err != nil || results[0].Err != nil || results[0].Deleted+results[0].Edited != 1 {
 					t.Errorf("%+v, %v, want one document", results, err)
 				}
 			})
