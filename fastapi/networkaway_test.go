@@ -176,6 +176,9 @@ func filled(all []*host) {
 	}
 	all[0].wait(all[0].json("POST", "/indexes/i/documents", "["+strings.Join(docs, ",")+"]"))
 	for _, h := range all {
+		for h.json("GET", "/indexes/i", "").status != 200 { // it gets the index by a message
+			time.Sleep(time.Millisecond)
+		}
 		for {
 			if f := h.ask()["search"]; len(f.Hits) == awayDocuments && f.failed() == "" {
 				break
