@@ -67,8 +67,8 @@ const (
 	hitBytes   = 160
 	pinBytes   = 176
 	scoreBytes = 80
-	facetBytes = 80
-	valueBytes = 96
+	facetBytes = 88
+	valueBytes = 104
 	indexBytes = 224 // a name in a growing map
 	smallBytes = 64  // a small allocation that belongs to an item
 )
