@@ -203,6 +203,10 @@ func (c *client) send(method, path string, body io.Reader, headers ...string) re
 	if err != nil {
 		c.t.Fatalf("%s %s: %v", method, path, err)
 	}
+	// Every answer of every test: a number that is not finite would not be JSON.
+	if len(r.body) > 0 && strings.HasPrefix(r.header.Get("Content-Type"), "application/json") && r.header.Get("Content-Encoding") == "" && !json.Valid([]byte(r.body)) {
+		c.t.Errorf("%s %s: the answer is not JSON: %.500s", method, path, r.body)
+	}
 	return r
 }
 

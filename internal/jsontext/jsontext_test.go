@@ -3,7 +3,7 @@ package jsontext
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
+	"math"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -144,6 +144,13 @@ func TestNumbersAreReadBack(t *testing.T) {
 			t.Errorf("%v is written as %s, want %s", c.number, got, c.text)
 		}
 	}
+	largest, single := math.MaxFloat64, float32(math.MaxFloat32)
+	for x, want := range map[float64][2]string{math.Inf(1): {"1.7976931348623157e308", "3.4028235e38"}, math.Inf(-1): {"-1.7976931348623157e308", "-3.4028235e38"},
+		math.NaN(): {"null", "null"}, largest: {"1.7976931348623157e308", "3.4028235e38"}, float64(single): {"3.4028234663852886e38", "3.4028235e38"}} {
+		if got := [2]string{string(AppendFloat(nil, x)), string(AppendFloat(nil, float32(x)))}; got != want {
+			t.Errorf("%v is written as %s, want %s", x, got, want)
+		}
+	}
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 10000 {
 		x := (r.Float64() - 0.5) * []float64{1, 1e-8, 1e8, 1e20, 1e300, 1e-300}[r.IntN(6)]
@@ -152,7 +159,8 @@ func TestNumbersAreReadBack(t *testing.T) {
 		if err := json.Unmarshal(text, &back); err != nil || back != x {
 			t.Errorf("%v is written as %s, which is %v, %v", x, text, back, err)
 		}
-		if y, err := strconv.ParseFloat(string(AppendFloat(nil, float32(x))), 32); err != nil && !errors.Is(err, strconv.ErrRange) || float32(y) != float32(x) {
+		single := min(max(float32(x), -math.MaxFloat32), math.MaxFloat32)
+		if y, err := strconv.ParseFloat(string(AppendFloat(nil, float32(x))), 32); err != nil || float32(y) != single {
 			t.Errorf("%v is written as %v", float32(x), y)
 		}
 		if text, value := ReadNumber(nil, text); value != numeric.Of(x) && x == x {

@@ -68,12 +68,17 @@ func AppendValue(dst []byte, v numeric.Value) []byte {
 }
 
 // AppendFloat appends f in the shortest decimal form that tells it from all others of its type, and that always shows that it
-// is not an integer: 1.0, 1e16, 1.5e-7.
+// is not an integer: 1.0, 1e16, 1.5e-7. JSON has no text for other than finite numbers: an infinity becomes the largest number of its
+// type, NaN becomes null.
 func AppendFloat[T float32 | float64](dst []byte, f T) []byte {
-	bits := 64
+	bits, largest := 64, math.MaxFloat64
 	if _, single := any(f).(float32); single {
-		bits = 32
+		bits, largest = 32, math.MaxFloat32
 	}
+	if f != f {
+		return append(dst, "null"...)
+	}
+	f = T(min(max(float64(f), -largest), largest))
 	start := len(dst)
 	if abs := max(f, -f); abs == 0 || abs >= 1e-5 && abs < 1e16 {
 		dst = strconv.AppendFloat(dst, float64(f), 'f', -1, bits)

@@ -38,7 +38,7 @@ func (m *machine) host() map[string]any {
 		// pause lets searches go before; see machine.rest
 		"pause": func(goja.FunctionCall) goja.Value { m.rest(); return goja.Undefined() },
 		"float": func(call goja.FunctionCall) goja.Value {
-			return m.js.ToValue(string(jsontext.AppendFloat(nil, call.Argument(0).ToFloat())))
+			return m.js.ToValue(string(jsontext.AppendFloat(nil, call.Argument(0).ToFloat()))) // finite: see runtime.js
 		},
 		"len":   func(call goja.FunctionCall) goja.Value { return m.js.ToValue(utf8.RuneCountInString(text(call, 0))) },
 		"bytes": func(call goja.FunctionCall) goja.Value { return m.js.ToValue(len(text(call, 0))) },

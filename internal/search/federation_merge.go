@@ -206,7 +206,7 @@ func compareValues(a, b *head) int {
 		c := 0
 		switch {
 		case l.Kind.IsScore() && r.Kind.IsScore():
-			c = rank.CompareScores(l.Score*a.weight, r.Score*b.weight)
+			c = rank.CompareScores(product(l.Score, a.weight), product(r.Score, b.weight))
 		case l.Kind == r.Kind && l.Desc == r.Desc:
 			c = l.Sort.Compare(&r.Sort, l.Desc)
 		case l.Kind == r.Kind:
@@ -223,7 +223,7 @@ func compareValues(a, b *head) int {
 
 // compareWhole compares the weighted scores of two hits.
 func compareWhole(a, b *head) int {
-	return rank.CompareScores(a.score*a.weight, b.score*b.weight)
+	return rank.CompareScores(product(a.score, a.weight), product(b.score, b.weight))
 }
 
 // scores counts the scores in a sequence.

@@ -244,7 +244,7 @@ func (q *federated) appendFederation(dst []byte, in *FederatedRequest, h *rank.H
 		extra = hidden(in.Distinct, doc, shown)
 	}
 	dst = append(dst, `,"_federation":`...)
-	dst = appendFederation(dst, q.view.UID, q.position, h.Score*q.weight)
+	dst = appendFederation(dst, q.view.UID, q.position, product(h.Score, q.weight))
 	switch {
 	case in.Proxy:
 		dst = appendScoreValues(append(dst, `,"weightedScoreValues":`...), h.Values, q.weight)

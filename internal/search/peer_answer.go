@@ -130,7 +130,7 @@ func (w *peerWriter) note(q *federated, h *rank.Hit, place *int, doc, shown []by
 		b = append(b, 0)
 	}
 	b = binary.AppendUvarint(b, uint64(q.position))
-	b = appendFloat64(b, h.Score*q.weight)
+	b = appendFloat64(b, product(h.Score, q.weight))
 	b = binary.AppendUvarint(b, uint64(len(h.Values)))
 	for i := range h.Values {
 		b = appendPeerValue(b, &h.Values[i], q.weight)
@@ -150,7 +150,7 @@ func (w *peerWriter) note(q *federated, h *rank.Hit, place *int, doc, shown []by
 func appendPeerValue(b []byte, v *rank.ScoreValue, weight float64) []byte {
 	kind := byte(v.Kind)
 	if v.Kind.IsScore() {
-		return appendFloat64(append(b, kind), v.Score*weight)
+		return appendFloat64(append(b, kind), product(v.Score, weight))
 	}
 	if v.Desc {
 		kind |= peerDesc

@@ -90,9 +90,9 @@ func appendScoreValues(dst []byte, values []rank.ScoreValue, weight float64) []b
 		}
 		switch v := &values[i]; v.Kind {
 		case rank.ByRelevance:
-			dst = jsontext.AppendFloat(append(dst, `{"weightedScore":`...), v.Score*weight)
+			dst = jsontext.AppendFloat(append(dst, `{"weightedScore":`...), product(v.Score, weight))
 		case rank.BySimilarity:
-			dst = jsontext.AppendFloat(append(dst, `{"vectorSort":`...), v.Score*weight)
+			dst = jsontext.AppendFloat(append(dst, `{"vectorSort":`...), product(v.Score, weight))
 		case rank.ByDistance:
 			dst = strconv.AppendBool(append(dst, `{"geoSort":{"asc":`...), !v.Desc)
 			dst = append(dst, `,"distance":`...)

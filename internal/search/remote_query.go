@@ -114,7 +114,7 @@ func (o *objectWriter) text(name, value string) {
 
 func (o *objectWriter) number(name string, value float64) {
 	o.name(name)
-	o.b = strconv.AppendFloat(o.b, value, 'g', -1, 64)
+	o.b = jsontext.AppendFloat(o.b, value)
 }
 
 // flag writes what is not as by default.

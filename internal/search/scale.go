@@ -41,7 +41,7 @@ func (k *ranking) scale(ctx context.Context, scales []rule.Scale) {
 			for i := range p.rows {
 				in[i], out[i] = roaring.And(p.rows[i], selected[i]), roaring.AndNot(p.rows[i], selected[i])
 			}
-			cut = addScaled(addScaled(cut, scaled{p.factor, out}), scaled{p.factor * s.Factor, in})
+			cut = addScaled(addScaled(cut, scaled{p.factor, out}), scaled{product(p.factor, s.Factor), in})
 		}
 		if len(cut) > maxScaled {
 			break
@@ -135,15 +135,28 @@ func (k *ranking) search(ctx context.Context, w window, vectors *rank.VectorQuer
 	return merged, nil
 }
 
+// product multiplies a score, a weight or a factor by another one. The result is finite, and 0 only if one of them is: factor 0 hides
+// documents.
+func product(x, y float64) float64 {
+	p := x * y
+	switch {
+	case p == 0 && x != 0 && y != 0:
+		return math.Copysign(math.SmallestNonzeroFloat64, p)
+	case math.IsInf(p, 0):
+		return math.Copysign(math.MaxFloat64, p)
+	}
+	return p
+}
+
 // scaleHit multiplies the scores of a hit, and says so in its details.
 func scaleHit(h *rank.Hit, factor float64) {
 	if factor == 1 {
 		return
 	}
-	h.Score *= factor
+	h.Score = product(h.Score, factor)
 	for i := range h.Values {
 		if v := &h.Values[i]; v.Kind.IsScore() {
-			v.Score *= factor
+			v.Score = product(v.Score, factor)
 		}
 	}
 	if h.Details == nil {

@@ -3,6 +3,7 @@ package search
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -66,6 +67,29 @@ func TestScale(t *testing.T) {
 	r = Request{Limit: 1, ShowRankingScoreDetails: true, AttributesToRetrieve: []string{"id"}, Rules: rulesOf(t, scaling(`"id":"4"`, 2))}
 	if got, want := l.body("i", r), `"hits":[{"id":4,"_rankingScoreDetails":{"scale":{"order":0,"factor":2.0}}}]`; !strings.HasSuffix(got, want) {
 		t.Errorf("shown: %s, want %s", got, want)
+	}
+}
+
+// TestScaleStaysFinite has products of factors and weights overflow and underflow.
+func TestScaleStaysFinite(t *testing.T) {
+	for _, tt := range []struct{ x, y, want float64 }{{1e308, 1e308, math.MaxFloat64}, {-1e308, 1e308, -math.MaxFloat64}, {1e-308, 1e-308, math.SmallestNonzeroFloat64},
+		{math.MaxFloat64, 0, 0}, {0.5, 0.5, 0.25}, {0x1p1000, 0x1p-1000, 1}} {
+		if got := product(tt.x, tt.y); got != tt.want {
+			t.Errorf("%g times %g is %g, want %g", tt.x, tt.y, got, tt.want)
+		}
+	}
+	l := newLibrary(t)
+	l.put("i", ``, `{"id": 1, "t": "red"}`, `{"id": 2, "t": "red"}`)
+	r := Request{Query: "red", Limit: 20, ShowRankingScore: true, Rules: rulesOf(t, scaling(`"id":"2"`, 1e308), scaling(`"id":"2"`, 1e308), scaling(`"id":"1"`, 1e-308), scaling(`"id":"1"`, 1e-308))}
+	if got := l.answer("i", r); ids(got) != "2 1" {
+		t.Errorf("factors of 1e308 and 1e-308: %s", ids(got))
+	}
+	if got := l.body("i", r); !strings.Contains(got, `"_rankingScore":1.79`) || !strings.Contains(got, `"_rankingScore":5e-324`) {
+		t.Errorf("shown: %s", got)
+	}
+	r.Rules = rulesOf(t, scaling(`"id":"2"`, 1e308), scaling(`"id":"2"`, 1e308), scaling(`"id":"2"`, 0))
+	if got := l.answer("i", r); ids(got) != "1" {
+		t.Errorf("a hidden document with other factors: %s", ids(got))
 	}
 }
 
