@@ -4,7 +4,7 @@ export CGO_ENABLED := 0
 # what /version tells; go build stamps it by itself unless -buildvcs=false is set
 STAMP := $(shell git log -1 --format='-X main.commit=%H -X main.commitDate=%cI' 2>/dev/null)
 
-.PHONY: bench-against bench-cores bench-network bench-texts bench-upkeep run build release release-twice generate test check walk look api test-race test-arm64 test-invariants fuzz crash network-test powercut mutate-syncs bench bench-quick bench-ann bench-ann-peers hostile pprof
+.PHONY: bench-against bench-cores bench-network bench-texts bench-upkeep run build release release-twice generate test check walk look api test-race test-arm64 test-invariants fuzz crash network-test powercut mutate-syncs bench bench-quick bench-ann bench-ann-peers hostile hostile-busy pprof
 
 run: build
 	./svc
@@ -166,6 +166,11 @@ bench-ann-peers: build
 ONLY ?=
 hostile: build
 	go run ./hostile --server ./svc $(if $(ONLY),--only '$(ONLY)',--out docs/SECURITY.md)
+	$(if $(ONLY),,go run ./hostile --server ./svc --busy --time 20s)
+
+# large requests beside busy loops, to one server and to a network of three, TIME for each load; ONLY is a regular expression of loads
+hostile-busy: build
+	go run ./hostile --server ./svc --busy --time $(or $(TIME),60s) $(if $(ONLY),--only '$(ONLY)')
 
 pprof: build
 	go run ./bench --server ./svc --profiles profiles $(if $(DATA),--data $(DATA))

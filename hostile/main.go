@@ -5,8 +5,12 @@
 //   - takes the 99th percentile of an honest client's searches above five times its quiet value, in each of the quarters
 //     of a second of more than two seconds on end (a refused search counts as slow),
 //   - leaves the memory more than 100 MiB above what it was 30 seconds later,
-//   - gives the attackers what they have no right to, or
+//   - gives the attackers what they have no right to,
+//   - leaves a search running or waiting after all clients have left, or
 //   - keeps the server from ending within 10 seconds of SIGTERM.
+//
+// With --busy, clients send large requests to one server and to a network of three while busy loops take the processors. A request
+// without an answer for five seconds fails the load, and so does a search that still runs after its clients have left.
 //
 // Everything stays on loopback and in a temporary directory. It runs on Linux: it reads /proc.
 package main
@@ -37,6 +41,8 @@ func main() {
 	only := flag.String("only", "", "a regular expression: attacks whose name it matches")
 	out := flag.String("out", "", "a document in which to put what all attacks did, between its marks")
 	long := flag.Duration("time", attackTime, "how long each attack lasts")
+	busy := flag.Bool("busy", false, "send large requests beside busy loops instead of attacks; --only and --time apply to these loads")
+	looping := flag.Bool("loop", false, "be a busy loop until standard input ends; the program starts itself this way")
 	attacker := flag.Bool("attacker", false, "be the attackers that standard input names, until it ends: the program begins itself so")
 	flag.Parse()
 	if *attacker {
@@ -46,6 +52,9 @@ func main() {
 		}
 		return
 	}
+	if *looping {
+		loop(os.Stdin)
+	}
 	which, err := regexp.Compile(*only)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "hostile: --only:", err)
@@ -54,6 +63,18 @@ func main() {
 	if *out != "" && *only != "" {
 		fmt.Fprintln(os.Stderr, "hostile: --out takes a run of all attacks, without --only")
 		os.Exit(2)
+	}
+	if *busy {
+		failed, err := measureLoads(append([]string{*binary}, flag.Args()...), which, *long)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "hostile:", err)
+			os.Exit(1)
+		}
+		if failed > 0 {
+			fmt.Printf("%d loads failed\n", failed)
+			os.Exit(1)
+		}
+		return
 	}
 	begun, failed := circumstances(), 0
 	var rows []row
@@ -95,6 +116,7 @@ type result struct {
 	slow         time.Duration // the longest time on end above the limit
 	peak, left   int64         // resident bytes: the most, and what stayed beyond those before
 	stop         time.Duration // from SIGTERM, in the middle of the attack, to the end
+	running      int           // searches, after all clients have left
 	died         string        // why the process ended, "" when it did not
 	gained       string        // what the attackers have no right to, "" for nothing
 }
@@ -109,6 +131,8 @@ func (r *result) verdict() string {
 		return "SLOW"
 	case r.left > leftBehind:
 		return "KEEPS MEMORY"
+	case r.running > 0:
+		return "KEEPS TURNS"
 	case r.stop > stopTime:
 		return "DOES NOT STOP"
 	}
@@ -159,6 +183,9 @@ func measure(program []string, a attack, long time.Duration) (*result, error) {
 			if r.left = s.resident() - before; r.left <= leftBehind {
 				break
 			}
+		}
+		if r.running, err = s.untilIdle(); err != nil {
+			return nil, err
 		}
 		if end, err = s.begin(a); err != nil {
 			return nil, err

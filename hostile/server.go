@@ -45,8 +45,21 @@ type server struct {
 	leader, version string // of the network that it is in; "": it is in none
 }
 
-// start starts a program with the arguments it is given and those of an attacked server.
+// start launches a server and fills it for attacks.
 func start(program []string) (*server, error) {
+	s, err := launch(program)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.fill(); err != nil {
+		s.remove()
+		return nil, fmt.Errorf("%w\n%s", err, s.log.String())
+	}
+	return s, nil
+}
+
+// launch starts program with its own arguments and those of an attacked server, and waits until it answers.
+func launch(program []string) (*server, error) {
 	s := &server{exited: make(chan struct{})}
 	var err error
 	if s.dir, err = os.MkdirTemp("", "hostile"); err != nil {
@@ -74,9 +87,6 @@ func start(program []string) (*server, error) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	if err == nil {
-		err = s.fill()
-	}
 	if err != nil {
 		s.remove()
 		return nil, fmt.Errorf("%w\n%s", err, s.log.String())
@@ -90,7 +100,7 @@ func (s *server) fill() error {
 	if err := s.task("PATCH", "/indexes/films/settings", masterKey, []byte(settings)); err != nil {
 		return err
 	}
-	if _, err := s.do("PATCH", "/experimental-features", masterKey, []byte(`{"editDocumentsByFunction":true,"renderRoute":true,"network":true}`)); err != nil {
+	if _, err := s.do("PATCH", "/experimental-features", masterKey, []byte(`{"editDocumentsByFunction":true,"renderRoute":true,"network":true,"metrics":true}`)); err != nil {
 		return err
 	}
 	r := rand.New(rand.NewPCG(1, 2))
