@@ -1,0 +1,164 @@
+package lint
+
+import (
+	"fmt"
+	"go/ast"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// durableCalls are the functions that sync a file, commit a transaction or give a file its name, by package.
+var durableCalls = map[string][]string{
+	"vfs":        {"Change", "Replace", "Move", "WriteFile"},
+	"boltfile":   {"Settle", "Revert", "Supplant", "BeginCopy"},
+	"sealedjson": {"Write"},
+	"bbolt":      {"Open"},
+	"os":         {"Rename", "Link", "Symlink", "WriteFile", "Create", "CreateTemp", "OpenFile"},
+}
+
+// durableMethods are the methods of files, file systems and transactions that do, and how many arguments they have.
+var durableMethods = map[string]int{"Rename": 2, "Link": 2, "Sync": 0, "SyncDir": 1, "Commit": 0, "CopyLive": 2}
+
+// kind says what a function makes durable.
+type kind string
+
+// There are six kinds of commit points. What the data directory holds is what the last of each left, and every prefix of their sequence is
+// a good state: recovery, and the tests that crash between any two writes, depend on it. A feature that makes something else durable
+// uses one of them, or makes a seventh known here, to recovery and to those tests.
+const (
+	aTransaction kind = "commit point: a transaction of the queue file"
+	aBegin       kind = "commit point: an entry of the journal, when a batch begins"
+	aCatalog     kind = "commit point: CATALOG, when an index is created, deleted, swapped, renamed or quarantined"
+	aManifest    kind = "commit point: the manifest of an index"
+	aKey         kind = "commit point: a transaction of the key file"
+	aSealedFile  kind = "commit point: a sealed JSON file that is replaced"
+)
+
+// All other calls make nothing known.
+const (
+	named   kind = "a file that counts once a commit point names it"
+	moved   kind = "the content stays the same, or becomes again what it was before a failed commit"
+	removed kind = "the end of a removal, which runs again after a crash"
+	opening kind = "the data directory, before it is served"
+	apart   kind = "a file that is no part of the data"
+)
+
+// commitPoints are the functions that make something durable, by package, with what that is.
+var commitPoints = map[string]kind{
+	"internal/task.Queue.change":                  aTransaction,
+	"internal/task.journal.append":                aBegin,
+	"internal/task.journal.restart":               aBegin,
+	"internal/index.Catalog.write":                aCatalog,
+	"internal/index.Index.write":                  aManifest,
+	"internal/auth.Keys.update":                   aKey,
+	"internal/sealedjson.Write":                   aSealedFile,
+	"internal/sealedjson.create":                  aSealedFile,
+	"fastapi.Features.change":                     aSealedFile,
+	"internal/chat.Store.replace":                 aSealedFile,
+	"internal/network.stored.write":               aSealedFile,
+	"internal/rule.Store.replace":                 aSealedFile,
+	"internal/webhook.Store.replace":              aSealedFile,
+	"internal/index.Catalog.createIndex":          named, // the first manifest of an index, which CATALOG names then
+	"internal/index.Index.writeTombstones":        named,
+	"internal/task.Payload.finish":                named,
+	"internal/task.Queue.store":                   named, // payloads
+	"segment.fileWriter.finish":                   named,
+	"internal/auth.Keys.revert":                   moved,
+	"internal/index.file.remake":                  moved,
+	"internal/task.Queue.beginCopy":               moved,
+	"internal/task.Queue.takeName":                moved,
+	"internal/task.Queue.revert":                  moved,
+	"internal/task.Queue.settle":                  moved,
+	"internal/task.Queue.writable":                moved,
+	"internal/chat.Store.Adopt":                   removed, // of what was taken in
+	"internal/rule.Store.takeIn":                  removed,
+	"internal/task.Queue.setAside":                removed, // of payloads that no task names
+	"cmd/svc.emptyDir":                            opening,
+	"cmd/svc.importInto":                          opening,
+	"cmd/svc.noteStores":                          opening,
+	"cmd/svc.openDataDir":                         opening,
+	"internal/dump.SnapshotImportOptions.extract": opening,
+	"internal/dump.SnapshotImportOptions.run":     opening,
+	"internal/dump.importer.features":             opening,
+	"internal/dump.importer.keep":                 opening,
+	"internal/dump.importer.network":              opening,
+	"internal/dump.importer.store":                opening,
+	"internal/task.Restore.Close":                 opening,
+	"cmd/svc.checkpoints.save":                    apart, // of the client that imports
+	"cmd/svc.salvageCommand.Run":                  apart,
+	"internal/dump.Maker.publish":                 apart, // a dump or a snapshot
+	"internal/dump.Salvage":                       apart,
+	"internal/embed.models.download":              apart, // models, which are fetched again
+	"internal/embed.models.fetch":                 apart,
+	"internal/task.Queue.CopyTo":                  apart, // into a snapshot
+}
+
+// TestCommitPointsAreKnown finds every function that syncs a file, commits a transaction or gives a file its name, and looks it up in
+// commitPoints.
+func TestCommitPointsAreKnown(t *testing.T) {
+	used := map[string]bool{}
+	eachFile(t, func(pkg, file string, f *ast.File) {
+		switch {
+		case pkg == "bench", pkg == "hostile", pkg == "release", pkg == "internal/vfs", pkg == "internal/boltfile", pkg == "internal/powercut", strings.HasSuffix(pkg, "test"):
+			return // programs for developers, and those that the calls belong to
+		}
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			place := fmt.Sprintf("%s.%s", pkg, functionName(fn))
+			ast.Inspect(fn, func(n ast.Node) bool {
+				what := durable(n)
+				if what == "" {
+					return true
+				}
+				if used[place] = true; commitPoints[place] == "" {
+					t.Errorf("%s: %s calls %s: use one of the six commit points, or say in commitPoints why what it makes durable is none", file, place, what)
+				}
+				return true
+			})
+		}
+	})
+	for place := range commitPoints {
+		if !used[place] {
+			t.Errorf("%s makes nothing durable any more", place)
+		}
+	}
+}
+
+// durable returns what makes something durable there, "" if nothing does.
+func durable(n ast.Node) string {
+	var sel *ast.SelectorExpr
+	switch n := n.(type) {
+	case *ast.CallExpr:
+		sel, _ = n.Fun.(*ast.SelectorExpr)
+		if sel != nil {
+			if args, ok := durableMethods[sel.Sel.Name]; ok && args == len(n.Args) {
+				return sel.Sel.Name
+			}
+		}
+	case *ast.SelectorExpr:
+		_, method := durableMethods[n.Sel.Name]
+		if _, ok := n.X.(*ast.ParenExpr); ok && method { // of a type, as a value
+			return n.Sel.Name
+		}
+		sel = n
+	}
+	if sel == nil {
+		return ""
+	}
+	if x, ok := sel.X.(*ast.Ident); ok && slices.Contains(durableCalls[x.Name], sel.Sel.Name) {
+		return x.Name + "." + sel.Sel.Name
+	}
+	return ""
+}
+
+// functionName returns the name of a function, after that of the type it is a method of.
+func functionName(fn *ast.FuncDecl) string {
+	if fn.Recv == nil {
+		return fn.Name.Name
+	}
+	return strings.TrimPrefix(typeName(fn.Recv.List[0].Type), "*") + "." + fn.Name.Name
+}
