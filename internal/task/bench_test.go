@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
-
-	"svc/internal/boltfile"
 )
 
 // BenchmarkOneDocument measures the queue's share of a one-document request: until its task is stored as finished.
@@ -83,7 +81,7 @@ func million(b testing.TB, o Options, n int) {
 		err := q.update(func(tx *txn) error {
 			for uid := uint32(at); uid < uint32(min(at+10_000, n)); uid++ {
 				when := start.Add(time.Duration(uid) * time.Second)
-				rec := &record{fact: fact{Succeeded, Kind(uid % 7), [3]int64{toNanos(when), toNanos(when.Add(time.Duration(uid%9) * time.Minute)), toNanos(when.Add(time.Hour))}, uid}, canceledBy: noUID}
+				rec := &record{head: head{fact: fact{Succeeded, Kind(uid % 7), [3]int64{toNanos(when), toNanos(when.Add(time.Duration(uid%9) * time.Minute)), toNanos(when.Add(time.Hour))}, uid}, canceledBy: noUID}}
 				if uid%100 == 0 {
 					rec.status = Failed
 				}
@@ -92,7 +90,7 @@ func million(b testing.TB, o Options, n int) {
 				if err := tx.setNames(rec, fmt.Sprint("index-", uid%200), nil); err != nil {
 					return err
 				}
-				if err := tx.insert(uid, rec); err != nil {
+				if err := tx.put(uid, rec); err != nil {
 					return err
 				}
 				t := rec.task(uid, tx.names)
@@ -105,10 +103,9 @@ func million(b testing.TB, o Options, n int) {
 				if err != nil {
 					return err
 				}
-				if err := boltfile.Put(tx.batches, key(uid), enc); err != nil {
+				if err := tx.putBatch(uid, f, enc); err != nil {
 					return err
 				}
-				tx.after = append(tx.after, func(ro *roster) { ro.addBatch(uid, f) })
 			}
 			return nil
 		})

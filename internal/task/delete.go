@@ -74,36 +74,16 @@ func firstOf(set *roaring.Bitmap, n int) *roaring.Bitmap {
 	return first
 }
 
-// deletion is what goes in one transaction, and where the roster has it.
-type deletion struct {
-	tasks      *roaring.Bitmap
-	names      *roaring.Bitmap     // that the tasks touch
-	canceledBy *roaring.Bitmap     // by which they were
-	batches    map[uint32]uint32   // how many of the tasks go from each batch
-	emptied    *roaring.Bitmap     // the batches that go
-	indexes    map[string]struct{} // of these
-}
-
-// deleteTasks removes finished tasks, the batches that lose their last one and the names that nothing touches any more.
+// deleteTasks removes finished tasks, the batches that lose their last one and the names that nothing touches any more. A transaction does
+// it once.
 func (tx *txn) deleteTasks(tasks *roaring.Bitmap) error {
-	d := &deletion{
-		tasks: tasks, names: roaring.New(), canceledBy: roaring.New(), batches: map[uint32]uint32{},
-		emptied: roaring.New(), indexes: map[string]struct{}{},
-	}
+	d := newDeletion()
 	var rec record
 	err := eachOf(tx.tasks, tasks, damagedTask, func(uid uint32, v []byte) (more bool, err error) {
 		if _, err := rec.decodeHead(v); err != nil {
 			return false, damagedTask(tx.tasks, uid, err)
 		}
-		if rec.batch != noUID {
-			d.batches[rec.batch]++
-		}
-		if rec.canceledBy != noUID {
-			d.canceledBy.Add(rec.canceledBy)
-		}
-		for _, name := range rec.names {
-			d.names.Add(uint32(name))
-		}
+		d.task(uid, &rec.head)
 		return true, nil
 	})
 	if err != nil {
@@ -118,31 +98,30 @@ func (tx *txn) deleteTasks(tasks *roaring.Bitmap) error {
 	if err := tx.dropNames(d); err != nil {
 		return err
 	}
-	tx.after = append(tx.after, func(ro *roster) { ro.remove(d) })
+	tx.effects.deleted = d
 	return nil
 }
 
 // dropBatches removes the batches whose last tasks go.
 func (tx *txn) dropBatches(d *deletion) error {
+	emptied := roaring.New()
 	for uid, n := range d.batches {
 		if tx.roster.batchTasks.get(uid) == n && tx.roster.batches.Contains(uid) {
-			d.emptied.Add(uid)
+			emptied.Add(uid)
 		}
 	}
 	var fact batchFact
-	err := eachOf(tx.batches, d.emptied, damagedBatch, func(uid uint32, v []byte) (more bool, err error) {
+	err := eachOf(tx.batches, emptied, damagedBatch, func(uid uint32, v []byte) (more bool, err error) {
 		if _, err := fact.decode(v); err != nil {
 			return false, damagedBatch(tx.batches, uid, err)
 		}
-		for _, index := range fact.indexes {
-			d.indexes[index] = struct{}{}
-		}
+		d.batch(uid, &fact)
 		return true, nil
 	})
 	if err != nil {
 		return err
 	}
-	return deleteOf(tx.batches, d.emptied)
+	return deleteOf(tx.batches, emptied)
 }
 
 // deleteOf removes what a bucket has of some uids.

@@ -203,9 +203,9 @@ func (q *Queue) full(tx *txn) bool {
 
 func (q *Queue) insert(tx *txn, r *request, uid uint32, now int64) error {
 	rec := &record{
-		fact:       fact{status: Enqueued, kind: r.Content.Kind(), batch: noUID},
-		canceledBy: noUID, metadata: r.CustomMetadata,
-		details: r.Content.details(r.IndexUID, nil), content: r.content, network: networkOf(&r.New),
+		head:     head{fact: fact{status: Enqueued, kind: r.Content.Kind(), batch: noUID}, canceledBy: noUID},
+		metadata: r.CustomMetadata,
+		details:  r.Content.details(r.IndexUID, nil), content: r.content, network: networkOf(&r.New),
 	}
 	rec.times[enqueuedAt] = now
 	r.task = &Task{
@@ -222,7 +222,7 @@ func (q *Queue) insert(tx *txn, r *request, uid uint32, now int64) error {
 	if err := tx.setNames(rec, own, touched(r.Content)); err != nil {
 		return err
 	}
-	if err := tx.insert(uid, rec); err != nil {
+	if err := tx.put(uid, rec); err != nil {
 		return err
 	}
 	if c, ok := r.Content.(AddDocuments); ok {

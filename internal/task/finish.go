@@ -8,7 +8,6 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"svc/internal/boltfile"
 	"svc/internal/index"
 )
 
@@ -117,12 +116,10 @@ func (q *Queue) storeBatch(s *summary, store func(*txn) ([]*Task, []byte, error)
 		if ended = err == nil && batch != nil; !ended {
 			return err
 		}
-		if err := boltfile.Put(tx.batches, key(run.uid), batch); err != nil {
+		if err := tx.putBatch(run.uid, &s.fact, batch); err != nil {
 			return err
 		}
-		tx.changedBatches = roaring.BitmapOf(run.uid)
 		tx.after = append(tx.after, func(ro *roster) {
-			ro.addBatch(run.uid, &s.fact)
 			ro.running = ro.running.without(run)
 			ro.unpark(run)
 			if run.kinds&(1<<IndexDeletion|1<<TaskDeletion|1<<DocumentDeletion|1<<IndexCompaction) != 0 {
@@ -224,7 +221,6 @@ func (tx *txn) finish(t *Task) error {
 
 // end stores a finished task over its record of before.
 func (tx *txn) end(t *Task, rec *record) (err error) {
-	was := rec.fact
 	rec.status, rec.details, rec.err = t.Status, t.Details, t.Error
 	rec.batch = *t.BatchUID
 	rec.times[startedAt], rec.times[finishedAt] = toNanos(t.StartedAt), toNanos(t.FinishedAt)
@@ -250,11 +246,7 @@ func (tx *txn) end(t *Task, rec *record) (err error) {
 			return err
 		}
 	}
-	if err := tx.put(t.UID, rec); err != nil {
-		return err
-	}
-	tx.after = append(tx.after, func(ro *roster) { ro.change(t.UID, was, rec) })
-	return nil
+	return tx.put(t.UID, rec)
 }
 
 // rename gives all tasks before uid that touch one of two indexes the other's
@@ -291,6 +283,7 @@ func (tx *txn) rename(uid uint32, a, b string) error {
 		if rec == nil {
 			return lostTask(tx.tasks, it.PeekNext())
 		}
+		rec.names = slices.Clone(rec.names)
 		for i, id := range rec.names {
 			switch id {
 			case idA:
@@ -311,25 +304,7 @@ func (tx *txn) rename(uid uint32, a, b string) error {
 	if err := tx.setName(idA, b); err != nil {
 		return err
 	}
-	if err := tx.setName(idB, a); err != nil {
-		return err
-	}
-	tx.after = append(tx.after, func(ro *roster) {
-		setA, setB := roaring.New(), roaring.New()
-		if s := ro.byName[idA]; s != nil {
-			setA = s
-		}
-		if s := ro.byName[idB]; s != nil {
-			setB = s
-		}
-		laterA, laterB := roaring.And(setA, later), roaring.And(setB, later)
-		setA.AndNot(laterA)
-		setB.AndNot(laterB)
-		setA.Or(laterB)
-		setB.Or(laterA)
-		ro.byName[idA], ro.byName[idB] = setA, setB
-	})
-	return nil
+	return tx.setName(idB, a)
 }
 
 // rewriteSwap exchanges two uids in the text of an older swap.

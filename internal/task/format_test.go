@@ -307,7 +307,7 @@ func mustJSON(t *testing.T, v any) string {
 }
 
 func randomRecord(r *rand.Rand) *record {
-	rec := &record{fact: fact{Status(r.Intn(5)), Kind(r.Intn(16)), [3]int64{r.Int63(), r.Int63(), 0}, r.Uint32()}, canceledBy: noUID, content: []byte("{}")}
+	rec := &record{head: head{fact: fact{Status(r.Intn(5)), Kind(r.Intn(16)), [3]int64{r.Int63(), r.Int63(), 0}, r.Uint32()}, canceledBy: noUID}, content: []byte("{}")}
 	for range r.Intn(4) {
 		rec.names = append(rec.names, nameID(r.Uint32()>>r.Intn(32)))
 	}

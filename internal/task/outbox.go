@@ -147,13 +147,12 @@ type outgoingFact struct {
 	since time.Time
 }
 
-// loadOutbox reads the buckets.
-func (q *Queue) loadOutbox() error {
-	o := &q.outbox
+// load reads the buckets.
+func (o *outbox) load(db *boltfile.DB) error {
 	o.pending, o.files, o.entries = map[string][]uint32{}, map[string]int{}, map[uint32]*outgoingFact{}
-	return q.db.View(func(tx *boltfile.Tx) error {
+	return db.View(func(tx *boltfile.Tx) error {
 		damaged := func(bucket, k []byte, err error) error {
-			return &apierr.Corruption{File: q.file, Section: string(bucket), Offset: -1, Reason: fmt.Sprintf("key %x: %v", k, err)}
+			return &apierr.Corruption{File: fileName(db.Path()), Section: string(bucket), Offset: -1, Reason: fmt.Sprintf("key %x: %v", k, err)}
 		}
 		if b := tx.Bucket(outboxBucket); b != nil {
 			for c, k, v := cursorOf(b); k != nil; k, v = c.Next() {
@@ -218,6 +217,30 @@ func decodeOutgoing(k, v []byte) (*Outgoing, error) {
 	return e, nil
 }
 
+// change follows an entry that some of the remotes in was have now. mu is held.
+func (o *outbox) change(was []string, now *Outgoing) {
+	for _, remote := range was {
+		if slices.Contains(now.Pending, remote) {
+			continue
+		}
+		uids := o.pending[remote]
+		if len(uids) > 0 && uids[0] == now.UID {
+			uids = uids[1:]
+		} else { // others read what they were without the lock
+			uids = slices.DeleteFunc(slices.Clone(uids), func(u uint32) bool { return u == now.UID })
+		}
+		if o.pending[remote] = uids; len(uids) == 0 {
+			delete(o.pending, remote)
+		}
+	}
+	if fact := o.entries[now.UID]; fact != nil {
+		if fact.left = len(now.Pending); fact.left == 0 {
+			o.bytes -= fact.size
+			delete(o.entries, now.UID)
+		}
+	}
+}
+
 // add takes up an entry. mu is held, or nobody else knows the outbox.
 func (o *outbox) add(e *Outgoing) {
 	for _, remote := range e.Pending {
@@ -250,19 +273,15 @@ func (tx *txn) insertNetwork(q *Queue, r *request, uid uint32, now int64) error 
 		if err != nil {
 			return err
 		}
-		tx.after = append(tx.after, func(*roster) {
-			q.outbox.mu.Lock()
-			defer q.outbox.mu.Unlock()
-			q.outbox.add(e)
-		})
-		if err := tx.pass(q, toldKey, &q.outbox.told, Position{f.Version, uid}); err != nil {
+		tx.effects.outgoing = append(tx.effects.outgoing, outgoingEffect{nil, e})
+		if err := tx.pass(toldKey, &tx.effects.told, Position{f.Version, uid}); err != nil {
 			return err
 		}
 	}
 	if r.Origin == nil {
 		return nil
 	}
-	if err := tx.pass(q, gotKey, &q.outbox.got, Position{r.Origin.Version, r.Origin.TaskUID}); err != nil {
+	if err := tx.pass(gotKey, &tx.effects.got, Position{r.Origin.Version, r.Origin.TaskUID}); err != nil {
 		return err
 	}
 	b, err := tx.tx.CreateBucketIfNotExists(originBucket)
@@ -275,32 +294,24 @@ func (tx *txn) insertNetwork(q *Queue, r *request, uid uint32, now int64) error 
 	}
 	q.outbox.mu.Lock()
 	defer q.outbox.mu.Unlock()
-	gone := 0
-	for len(q.outbox.origins)-gone >= keptOrigins {
-		if err := b.Delete(q.outbox.origins[gone]); err != nil {
+	e := &tx.effects
+	for len(q.outbox.origins)-e.forgotten+len(e.origins) >= keptOrigins && e.forgotten < len(q.outbox.origins) {
+		if err := b.Delete(q.outbox.origins[e.forgotten]); err != nil {
 			return err
 		}
-		gone++
+		e.forgotten++
 	}
-	tx.after = append(tx.after, func(*roster) {
-		q.outbox.mu.Lock()
-		defer q.outbox.mu.Unlock()
-		q.outbox.origins = append(q.outbox.origins[min(gone, len(q.outbox.origins)):], k)
-	})
+	e.origins = append(e.origins, k)
 	return nil
 }
 
-// pass stores a position that was reached.
-func (tx *txn) pass(q *Queue, key []byte, last *Position, p Position) error {
+// pass stores a position that was reached, and makes it the effect.
+func (tx *txn) pass(key []byte, effect **Position, p Position) error {
 	b, err := tx.tx.CreateBucketIfNotExists(positionBucket)
 	if err == nil {
 		err = boltfile.Put(b, key, encode(p))
 	}
-	tx.after = append(tx.after, func(*roster) {
-		q.outbox.mu.Lock()
-		defer q.outbox.mu.Unlock()
-		*last = p
-	})
+	*effect = &p
 	return err
 }
 
@@ -410,7 +421,7 @@ func (q *Queue) delivered(uids []uint32, remote string, r RemoteTask, done bool)
 			if !done {
 				continue
 			}
-			drop, err := tx.settle(q, uid, remote)
+			drop, err := tx.settle(uid, remote)
 			if err != nil {
 				return err
 			}
@@ -445,7 +456,7 @@ func (tx *txn) noteRemote(uid uint32, remote string, r RemoteTask) error {
 }
 
 // settle takes a remote off a request of the outbox, and the request with the last one. drop is the payload that goes with it.
-func (tx *txn) settle(q *Queue, uid uint32, remote string) (drop string, err error) {
+func (tx *txn) settle(uid uint32, remote string) (drop string, err error) {
 	b := tx.tx.Bucket(outboxBucket)
 	if b == nil {
 		return "", nil
@@ -458,32 +469,15 @@ func (tx *txn) settle(q *Queue, uid uint32, remote string) (drop string, err err
 	if err != nil {
 		return "", err
 	}
-	e.Pending = slices.DeleteFunc(e.Pending, func(p string) bool { return p == remote })
+	was := e.Pending
+	e.Pending = slices.DeleteFunc(slices.Clone(was), func(p string) bool { return p == remote })
 	delete(e.Bodies, remote)
 	if len(e.Pending) == 0 {
 		err, drop = b.Delete(key(uid)), e.File
 	} else {
 		err = boltfile.Put(b, key(uid), encodeSorted(e))
 	}
-	tx.after = append(tx.after, func(*roster) {
-		q.outbox.mu.Lock()
-		defer q.outbox.mu.Unlock()
-		uids := q.outbox.pending[remote]
-		if len(uids) > 0 && uids[0] == uid {
-			uids = uids[1:]
-		} else { // others read what they were without the lock
-			uids = slices.DeleteFunc(slices.Clone(uids), func(u uint32) bool { return u == uid })
-		}
-		if q.outbox.pending[remote] = uids; len(uids) == 0 {
-			delete(q.outbox.pending, remote)
-		}
-		if fact := q.outbox.entries[uid]; fact != nil {
-			if fact.left = len(e.Pending); fact.left == 0 {
-				q.outbox.bytes -= fact.size
-				delete(q.outbox.entries, uid)
-			}
-		}
-	})
+	tx.effects.outgoing = append(tx.effects.outgoing, outgoingEffect{was, e})
 	return drop, err
 }
 

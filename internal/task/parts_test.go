@@ -57,38 +57,8 @@ func parted(t *testing.T, n int) (points []string, left string) {
 	enqueue(t, q, New{Content: DeleteTasks{Query: "?2", Tasks: []uint32{1, 3, 4, 6, 7, 9, 4711}}}) // 10
 	enqueue(t, q, New{IndexUID: "z", Content: CreateIndex{}})                                      // 11
 	run()
-	sameRosters(t, q)
+	sameMemory(t, q)
 	return points, ending(t, q, e)
-}
-
-// sameRosters compares the memory's copy of the file with one that is made of the file.
-func sameRosters(t *testing.T, q *Queue) {
-	t.Helper()
-	again, err := load(q.db)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for it := again.batches.Iterator(); it.HasNext(); {
-		uid := it.Next()
-		if got, want := q.roster.batchTasks.get(uid), again.batchTasks.get(uid); got != want || want == 0 {
-			t.Errorf("batch %d is taken to have %d tasks, and has %d", uid, got, want)
-		}
-	}
-	if got, want := len(q.roster.batchTasks.pages), len(again.batchTasks.pages); got != want {
-		t.Errorf("%d pages of counts, want %d", got, want)
-	}
-	if !q.roster.tasks.Equals(again.tasks) || !q.roster.batches.Equals(again.batches) {
-		t.Errorf("tasks %v and batches %v, want %v and %v", q.roster.tasks, q.roster.batches, again.tasks, again.batches)
-	}
-	for name, sets := range map[string][2]string{
-		"names":      {fmt.Sprint(q.roster.byName), fmt.Sprint(again.byName)},
-		"cancelers":  {fmt.Sprint(q.roster.canceledBy), fmt.Sprint(again.canceledBy)},
-		"of batches": {fmt.Sprint(q.roster.batchesByIndex), fmt.Sprint(again.batchesByIndex)},
-	} {
-		if sets[0] != sets[1] {
-			t.Errorf("%s: %s, want %s", name, sets[0], sets[1])
-		}
-	}
 }
 
 func TestACrashBetweenPartsChangesNothing(t *testing.T) {
@@ -159,7 +129,7 @@ func TestACancelationCutShortGoesOnFirst(t *testing.T) {
 	if b, err := q.Batch(0, nil); err != nil || b.Stats.Total != 6 || b.Stats.Statuses[Canceled] != 5 {
 		t.Errorf("%v: batch 0 is %+v", err, b)
 	}
-	sameRosters(t, q)
+	sameMemory(t, q)
 }
 
 // A deletion can be canceled between two parts, and says what it has deleted.
@@ -266,7 +236,7 @@ func TestPartsAreBounded(t *testing.T) {
 	if commits != tasks/part+others || most > part {
 		t.Errorf("%d tasks were deleted in %d transactions, up to %d in one", tasks, commits-others, most)
 	}
-	sameRosters(t, q)
+	sameMemory(t, q)
 }
 
 // Deleting tasks that are a batch each allocates little: the records of the batches, which are JSON, are not decoded.
@@ -372,7 +342,7 @@ func TestCompactBesideWriters(t *testing.T) {
 		t.Errorf("only %d steps", steps)
 	}
 	drain(t, q)
-	sameRosters(t, q)
+	sameMemory(t, q)
 	want := ending(t, q, e)
 	if err := q.Close(); err != nil {
 		t.Fatal(err)

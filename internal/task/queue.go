@@ -202,7 +202,7 @@ func open(o Options) (_ *Queue, err error) {
 			q.log.Error("indexes have batches that the task queue does not know: it is an older one, or a part of it is lost", "queue", file, "batches", first)
 		}
 	}
-	if err = q.loadOutbox(); err != nil {
+	if err = q.outbox.load(q.db); err != nil {
 		return nil, advised(err, o.Dir)
 	}
 	if err = q.sweepPayloads(suspect); err != nil {

@@ -41,15 +41,14 @@ var errRecord = errors.New("damaged record")
 
 // record is a task as it is stored.
 type record struct {
-	fact
-	canceledBy uint32
-	hasIndex   bool
-	names      []nameID
-	metadata   *string
-	details    []byte // nil: none
-	err        *apierr.Error
-	network    []byte // nil: none
-	content    []byte
+	head
+	stored   *head // as decodeRecord read it, or as it was put last; nil: the file does not have the task
+	hasIndex bool
+	metadata *string
+	details  []byte // nil: none
+	err      *apierr.Error
+	network  []byte // nil: none
+	content  []byte
 }
 
 // size is how many bytes append appends at most.
@@ -150,13 +149,15 @@ func (r *record) decodeHead(b []byte) (rest []byte, err error) {
 	return b, nil
 }
 
-// decodeRecord reads a record. Its byte slices are of one copy of b, which may belong to the queue file.
+// decodeRecord reads a record, which may be changed and put. Its byte slices are of one copy of b, which may belong to the queue file.
 func decodeRecord(b []byte) (*record, error) {
 	r, content, err := decodeFields(bytes.Clone(b), func(field []byte) ([]byte, error) { return field, nil })
 	if err != nil {
 		return nil, err
 	}
 	r.content = content
+	stored := r.head
+	r.stored = &stored
 	return r, nil
 }
 

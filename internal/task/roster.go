@@ -1,6 +1,7 @@
 package task
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -27,6 +28,13 @@ type fact struct {
 	batch  uint32
 }
 
+// head is what the roster has of a task.
+type head struct {
+	fact
+	canceledBy uint32
+	names      []nameID // a change makes others: effects share them
+}
+
 // batchFact is what filters ask of a stored batch.
 type batchFact struct {
 	statuses uint8 // a bit a status
@@ -40,7 +48,7 @@ type batchFact struct {
 // place of its own in the file and can't part from it.
 //
 // mu guards everything in it. Only the holder of Queue.writing changes it,
-// after its transaction is committed. Readers that also read the file make
+// after its transaction is committed: see effects. Readers that also read the file make
 // sure that they see the same commit in both: see Queue.read.
 type roster struct {
 	mu   sync.RWMutex
@@ -118,34 +126,51 @@ func next(set *roaring.Bitmap) uint32 {
 }
 
 // add takes up a stored task.
-func (r *roster) add(uid uint32, rec *record) {
+func (r *roster) add(uid uint32, now *head) {
 	r.tasks.Add(uid)
-	r.byStatus[rec.status].Add(uid)
-	r.byKind[rec.kind].Add(uid)
-	for _, n := range rec.names {
+	r.byStatus[now.status].Add(uid)
+	r.byKind[now.kind].Add(uid)
+	for _, n := range now.names {
 		addTo(r.byName, n, uid)
 	}
-	if rec.canceledBy != noUID {
-		addTo(r.canceledBy, rec.canceledBy, uid)
+	if now.canceledBy != noUID {
+		addTo(r.canceledBy, now.canceledBy, uid)
 	}
-	if rec.batch != noUID {
-		r.batchTasks.add(rec.batch, 1)
+	if now.batch != noUID {
+		r.batchTasks.add(now.batch, 1)
 	}
-	r.times.set(uid, rec.times[:])
+	r.times.set(uid, now.times[:])
 }
 
-// change follows a task whose status, batch, times or canceledBy changed.
-func (r *roster) change(uid uint32, was fact, rec *record) {
-	r.byStatus[was.status].Remove(uid)
-	r.byStatus[rec.status].Add(uid)
-	if rec.canceledBy != noUID {
-		addTo(r.canceledBy, rec.canceledBy, uid)
+// change follows a task that stays and keeps its kind.
+func (r *roster) change(uid uint32, was, now *head) {
+	if was.status != now.status {
+		r.byStatus[was.status].Remove(uid)
+		r.byStatus[now.status].Add(uid)
 	}
-	if was.batch != noUID {
-		r.batchTasks.sub(was.batch, 1)
+	if was.canceledBy != now.canceledBy {
+		if was.canceledBy != noUID {
+			takeFrom(r.canceledBy, was.canceledBy, uid)
+		}
+		addTo(r.canceledBy, now.canceledBy, uid)
 	}
-	r.batchTasks.add(rec.batch, 1)
-	r.times.set(uid, rec.times[:])
+	if was.batch != now.batch {
+		if was.batch != noUID {
+			r.batchTasks.sub(was.batch, 1)
+		}
+		r.batchTasks.add(now.batch, 1)
+	}
+	if was.times != now.times {
+		r.times.set(uid, now.times[:])
+	}
+	if !slices.Equal(was.names, now.names) {
+		for _, n := range was.names {
+			takeFrom(r.byName, n, uid)
+		}
+		for _, n := range now.names {
+			addTo(r.byName, n, uid)
+		}
+	}
 }
 
 // remove forgets deleted tasks and batches.
@@ -206,6 +231,15 @@ func addTo[K comparable](sets map[K]*roaring.Bitmap, key K, uid uint32) {
 		sets[key] = set
 	}
 	set.Add(uid)
+}
+
+// takeFrom takes a uid out of a set, and away the set when it is empty.
+func takeFrom[K comparable](sets map[K]*roaring.Bitmap, key K, uid uint32) {
+	if set := sets[key]; set != nil {
+		if set.Remove(uid); set.IsEmpty() {
+			delete(sets, key)
+		}
+	}
 }
 
 // dropFrom takes uids out of a set, and away the set when it is empty.

@@ -13,6 +13,7 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/boltfile"
+	"svc/internal/invariant"
 	"svc/internal/vfs"
 )
 
@@ -75,7 +76,7 @@ func load(db *boltfile.DB) (*roster, error) {
 			if err != nil {
 				return damaged("tasks", k, err)
 			}
-			r.add(binary.BigEndian.Uint32(k), &rec)
+			r.add(binary.BigEndian.Uint32(k), &rec.head)
 		}
 		var fact batchFact
 		c = tx.Bucket(batchBucket).Cursor()
@@ -97,17 +98,15 @@ func load(db *boltfile.DB) (*roster, error) {
 	return r, err
 }
 
-// txn is a change of the file and, once it is committed, of the roster.
+// txn is a change of the file and, once it is committed, of what memory has of it.
 type txn struct {
 	tx             *boltfile.Tx
 	tasks, batches *boltfile.Bucket
 	roster         *roster // as it was before the change: the only writer is us
 	names          *names  // as the change leaves them
 	namesCloned    bool
-	after          []func(*roster)
-
-	changed        *roaring.Bitmap // tasks whose records it writes
-	changedBatches *roaring.Bitmap // nil: none
+	effects        effects
+	after          []func(*roster) // what else is to happen before others see the change: none of it is in the file
 }
 
 // update runs f in a transaction; when f gives an error nothing has changed.
@@ -130,7 +129,7 @@ func (q *Queue) change(f func(*txn) error) error {
 	defer btx.Rollback() // without effect after a commit
 	tx := &txn{
 		tx: btx, tasks: btx.Bucket(taskBucket), batches: btx.Bucket(batchBucket),
-		roster: q.roster, names: q.roster.names, changed: roaring.New(),
+		roster: q.roster, names: q.roster.names,
 	}
 	if tx.tasks == nil || tx.batches == nil {
 		return &apierr.Corruption{File: q.file, Section: "buckets", Offset: -1, Reason: "one that was there is missing"}
@@ -166,13 +165,18 @@ func (q *Queue) change(f func(*txn) error) error {
 	q.lone = true
 	q.roster.mu.Lock()
 	defer q.roster.mu.Unlock()
+	q.roster.follow(&tx.effects)
+	q.roster.names = tx.names
+	q.outbox.follow(&tx.effects)
 	for _, apply := range tx.after {
 		apply(q.roster)
 	}
-	q.roster.names = tx.names
 	q.roster.txid = id
 	q.roster.catchUp()
-	q.watches.tell(tx.changed, tx.changedBatches)
+	q.watches.tell(tx.effects.changed())
+	if invariant.Enabled {
+		q.checkMemory()
+	}
 	return nil
 }
 
@@ -439,18 +443,18 @@ func damagedBatch(batches *boltfile.Bucket, uid uint32, err error) error {
 	return &apierr.Corruption{File: fileName(batches.Tx().Path()), Section: "batches", Offset: -1, Reason: fmt.Sprintf("batch %d: %v", uid, err)}
 }
 
+// put stores a task, which is new or of decodeRecord.
 func (tx *txn) put(uid uint32, r *record) error {
-	tx.changed.Add(uid)
+	now := r.head
+	tx.effects.tasks = append(tx.effects.tasks, taskEffect{uid, r.stored, &now})
+	r.stored = &now
 	return boltfile.PutOwned(tx.tasks, key(uid), r.append(make([]byte, 0, r.size()+boltfile.SumBytes)))
 }
 
-// insert stores a new task.
-func (tx *txn) insert(uid uint32, r *record) error {
-	if err := tx.put(uid, r); err != nil {
-		return err
-	}
-	tx.after = append(tx.after, func(ro *roster) { ro.add(uid, r) })
-	return nil
+// putBatch stores a new batch, encoded, whose fact is f.
+func (tx *txn) putBatch(uid uint32, f *batchFact, batch []byte) error {
+	tx.effects.batches = append(tx.effects.batches, batchEffect{uid, f})
+	return boltfile.Put(tx.batches, key(uid), batch)
 }
 
 // nameOf returns the id of an index uid, made when there is none.

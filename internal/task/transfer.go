@@ -150,8 +150,8 @@ func (r *Restore) Task(t *Task, payload *Payload) error {
 		return err
 	}
 	rec := &record{
-		fact:       fact{status: t.Status, kind: content.Kind(), batch: uidOr(t.BatchUID)},
-		canceledBy: uidOr(t.CanceledBy), metadata: t.CustomMetadata, details: t.Details, err: t.Error, content: stored,
+		head:     head{fact: fact{status: t.Status, kind: content.Kind(), batch: uidOr(t.BatchUID)}, canceledBy: uidOr(t.CanceledBy)},
+		metadata: t.CustomMetadata, details: t.Details, err: t.Error, content: stored,
 	}
 	rec.times = [taskTimes]int64{toNanos(t.EnqueuedAt), toNanos(t.StartedAt), toNanos(t.FinishedAt)}
 	if !t.Status.Finished() {
@@ -176,7 +176,7 @@ func (r *Restore) Task(t *Task, payload *Payload) error {
 		if err := tx.setNames(rec, own, others); err != nil {
 			return err
 		}
-		return tx.insert(uid, rec)
+		return tx.put(uid, rec)
 	})
 }
 
@@ -204,10 +204,7 @@ func (r *Restore) Batch(b *Batch) error {
 		return err
 	}
 	uid := b.UID
-	return r.add(func(tx *txn) error {
-		tx.after = append(tx.after, func(ro *roster) { ro.addBatch(uid, f) })
-		return boltfile.Put(tx.batches, key(uid), rec)
-	})
+	return r.add(func(tx *txn) error { return tx.putBatch(uid, f, rec) })
 }
 
 func (r *Restore) add(f func(*txn) error) error {

@@ -1,0 +1,117 @@
+package task
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/boltfile"
+	"svc/internal/invariant"
+)
+
+// comparedRecords is up to how many tasks and batches memory is compared with the file after each change: a comparison reads all of it.
+const comparedRecords = 1 << 10
+
+// checkMemory compares what memory has of the file after a change with what a start would read, where invariants are checked: effects tell
+// memory all that a transaction changes. writing and roster.mu are held.
+func (q *Queue) checkMemory() {
+	if q.roster.tasks.GetCardinality()+q.roster.batches.GetCardinality() > comparedRecords {
+		return
+	}
+	var r *roster
+	var o outbox
+	err := boltfile.Guard(q.file, func() (err error) {
+		if r, err = load(q.db); err == nil {
+			err = o.load(q.db)
+		}
+		return err
+	})
+	if err != nil {
+		return // the file is damaged, which whoever reads it is told
+	}
+	for _, d := range append(q.roster.differences(r), q.outbox.differences(&o)...) {
+		invariant.Fail("memory has another task queue than %s: %s", q.file, d)
+	}
+}
+
+// differences describes what r has of the file that want, which was read of it, does not have, and the reverse.
+func (r *roster) differences(want *roster) (all []string) {
+	differ := func(what string, got, want any) {
+		all = append(all, fmt.Sprintf("%s: %v, want %v", what, got, want))
+	}
+	set := func(what string, got, want *roaring.Bitmap) {
+		if !got.Equals(want) {
+			differ(what, got, want)
+		}
+	}
+	set("tasks", r.tasks, want.tasks)
+	for i := range r.byStatus {
+		set(fmt.Sprint("tasks that are ", Status(i)), r.byStatus[i], want.byStatus[i])
+		set(fmt.Sprint("batches with tasks that are ", Status(i)), r.batchesByStatus[i], want.batchesByStatus[i])
+	}
+	for i := range r.byKind {
+		set(fmt.Sprint("tasks of kind ", Kind(i)), r.byKind[i], want.byKind[i])
+		set(fmt.Sprint("batches with tasks of kind ", Kind(i)), r.batchesByKind[i], want.batchesByKind[i])
+	}
+	equal := func(a, b *roaring.Bitmap) bool { return a.Equals(b) }
+	if !maps.EqualFunc(r.byName, want.byName, equal) {
+		differ("tasks by name", r.byName, want.byName)
+	}
+	if !maps.EqualFunc(r.canceledBy, want.canceledBy, equal) {
+		differ("canceled tasks", r.canceledBy, want.canceledBy)
+	}
+	if !maps.EqualFunc(r.batchesByIndex, want.batchesByIndex, equal) {
+		differ("batches by index", r.batchesByIndex, want.batchesByIndex)
+	}
+	if !maps.Equal(r.names.texts, want.names.texts) || !maps.Equal(r.names.ids, want.names.ids) {
+		differ("names", r.names.texts, want.names.texts)
+	}
+	set("batches", r.batches, want.batches)
+	if !r.batchTasks.equal(want.batchTasks) {
+		differ("tasks by batch", r.batchTasks, want.batchTasks)
+	}
+	times := func(what string, uids *roaring.Bitmap, got, want *columns) {
+		for it := uids.Iterator(); it.HasNext(); {
+			uid := it.Next()
+			for i := range got.width {
+				if a, b := got.get(uid, i), want.get(uid, i); a != b {
+					differ(fmt.Sprint(what, " of ", uid), a, b)
+				}
+			}
+		}
+	}
+	times("times of task", want.tasks, r.times, want.times)
+	times("times of batch", want.batches, r.batchTimes, want.batchTimes)
+	return all
+}
+
+// equal reports whether two counts have the same number for each uid.
+func (c *counts) equal(o *counts) bool {
+	return maps.EqualFunc(c.pages, o.pages, func(a, b *countPage) bool { return *a == *b })
+}
+
+// differences describes what o has of the file that want, which was read of it, does not have, and the reverse.
+func (o *outbox) differences(want *outbox) (all []string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	differ := func(what string, got, want any) {
+		all = append(all, fmt.Sprintf("%s: %v, want %v", what, got, want))
+	}
+	if !maps.EqualFunc(o.pending, want.pending, slices.Equal) {
+		differ("requests by remote", o.pending, want.pending)
+	}
+	left := func(a, b *outgoingFact) bool { return a.left == b.left && a.file == b.file && a.since.Equal(b.since) }
+	if !maps.EqualFunc(o.entries, want.entries, left) {
+		differ("requests", o.entries, want.entries)
+	}
+	if o.told != want.told || o.got != want.got {
+		differ("positions", [2]Position{o.told, o.got}, [2]Position{want.told, want.got})
+	}
+	if !slices.EqualFunc(o.origins, want.origins, bytes.Equal) {
+		differ("origins", o.origins, want.origins)
+	}
+	return all
+}
