@@ -9,7 +9,7 @@ import (
 func (w *walkQuery) allowed(d *walkDoc, r *walkReading, i int) (words []string, phrases [][]string) {
 	n := r.nodes[i]
 	if r.levels[i] == walkWordOnly && !n.wide {
-		return []string{n.Word}, nil
+		return []string{n.written()}, nil
 	}
 	if r.levels[i] == walkWordOnly {
 		return slices.Collect(maps.Keys(n.levels[0])), nil
@@ -41,7 +41,7 @@ func (w *walkQuery) eachSpot(d *walkDoc, r *walkReading, i int, f func(walkSpot)
 		}
 	}
 	for _, p := range phrases {
-		for _, s := range d.words[p[slices.IndexFunc(p, func(word string) bool { return word != "" })]] {
+		for _, s := range d.words[p[0]] {
 			if w.searched(s) {
 				f(s)
 			}
@@ -55,16 +55,14 @@ func (w *walkQuery) apart(d *walkDoc, r *walkReading, i, j int) int {
 		word   string
 		single bool // not the end of a phrase
 	}
-	ends := func(at int, slot func(p []string) string) []end {
+	ends := func(at int, outer func(p []string) string) []end {
 		var all []end
 		words, phrases := w.allowed(d, r, at)
 		for _, word := range words {
 			all = append(all, end{word, true})
 		}
 		for _, p := range phrases {
-			if slot(p) != "" {
-				all = append(all, end{slot(p), false})
-			}
+			all = append(all, end{outer(p), false})
 		}
 		return all
 	}
@@ -122,7 +120,7 @@ func (w *walkQuery) exactAttribute(c *walkCandidate) int {
 	byTerm := map[int]*walkNode{}
 	for _, r := range c.readings {
 		for i, n := range r.nodes {
-			exists := slices.Contains(w.words, n.Word)
+			exists := slices.ContainsFunc(w.docs, func(d *walkDoc) bool { return d.words[n.written()] != nil })
 			if n.len == 1 && byTerm[n.term] == nil && (n.IsPhrase() || exists && r.levels[i] <= 0) {
 				byTerm[n.term] = n
 			}
@@ -138,14 +136,12 @@ func (w *walkQuery) exactAttribute(c *walkCandidate) int {
 	for t := 0; byTerm[t] != nil; t++ {
 		n := byTerm[t]
 		delete(byTerm, t)
-		slots += int(n.End-n.Start) + 1
+		slots += n.Words()
 		if !n.IsPhrase() {
-			wants = append(wants, want{n.Word, int(n.Start), func(walkSpot) bool { return true }})
+			wants = append(wants, want{n.written(), int(n.Start), func(walkSpot) bool { return true }})
 		}
 		for k, word := range n.Phrase {
-			if word != "" {
-				wants = append(wants, want{word, int(n.Start) + k, w.searched})
-			}
+			wants = append(wants, want{word, int(n.Start) + k, w.searched})
 		}
 	}
 	if len(byTerm) > 0 || len(wants) == 0 {

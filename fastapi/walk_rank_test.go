@@ -229,10 +229,8 @@ func (w *walkQuery) wordsRanks() int {
 		if w.ranks[i] != query.Mandatory {
 			removable++
 		}
-		for _, word := range t.Phrase {
-			if word != "" {
-				phraseWords++
-			}
+		if t.IsPhrase() {
+			phraseWords += t.Words()
 		}
 	}
 	return 1 + max(0, phraseWords-1) + removable

@@ -109,20 +109,23 @@ func (s *walkSettings) byCount(facet string) bool {
 
 // synonyms returns the setting as queries use it: words of the key joined by spaces → values as lists of words.
 func (s *walkSettings) synonyms() map[string][][]string {
-	read := func(phrase string) []string {
+	read := func(phrase string, stops bool) []string {
 		var words []string
 		for _, t := range s.analyzer.Tokens(nil, phrase, nil, true) {
-			if t.Kind == text.Word {
+			switch {
+			case t.Kind == text.Word:
 				words = append(words, t.Form)
+			case t.Kind == text.StopWord && stops:
+				words = append(words, text.StopEntry(t.Form))
 			}
 		}
 		return words
 	}
 	of := map[string][][]string{}
 	for key, values := range s.Synonyms {
-		words := strings.Join(read(key), " ")
+		words := strings.Join(read(key, false), " ")
 		for _, value := range values {
-			if v := read(value); words != "" && len(v) > 0 {
+			if v := read(value, true); words != "" && len(v) > 0 {
 				of[words] = append(of[words], v)
 			}
 		}

@@ -21,6 +21,14 @@ type walkNode struct {
 	phrases           [3][][]string
 }
 
+// written is what documents have that have a node as it was typed.
+func (n *walkNode) written() string {
+	if n.Stop {
+		return text.StopEntry(n.Word)
+	}
+	return n.Word
+}
+
 // Levels of a node: nothing was said of it yet; only the word as it is typed counts any more.
 const (
 	walkAnyLevel = -1
@@ -48,6 +56,9 @@ func (m *walkModel) query(q, strategy string, on []string) *walkQuery {
 	w.tolerant = map[string]bool{}
 	for _, d := range m.docs {
 		for word, spots := range d.words {
+			if text.IsStopEntry(word) {
+				continue
+			}
 			somewhere := slices.ContainsFunc(spots, func(s walkSpot) bool { return w.tolerates(s.field) })
 			w.tolerant[word] = w.tolerant[word] || somewhere && !w.protected(word)
 		}
@@ -65,6 +76,7 @@ func (m *walkModel) query(q, strategy string, on []string) *walkQuery {
 			}
 			longer := *joined
 			longer.Word += next.Word
+			longer.Stop = false
 			longer.End, longer.Prefix = next.End, next.Prefix
 			longer.len++
 			longer.parts = append(slices.Clone(joined.parts), next.Word)
@@ -112,7 +124,10 @@ func (w *walkQuery) add(n *walkNode) {
 	typed := []rune(n.Word)
 	var whole, longer [3][]string // by level: misspelt words, and words that begin with a misspelt prefix
 	begun, asTyped := 0, false    // asTyped: some word begins as it is typed
-	n.levels[0][n.Word] = true
+	n.levels[0][n.Word], n.levels[0][n.written()] = true, true
+	if n.Stop && slices.ContainsFunc(w.docs, func(d *walkDoc) bool { return d.words[n.written()] != nil }) {
+		asTyped = true
+	}
 	for _, word := range w.words {
 		switch {
 		case word == n.Word:
@@ -232,16 +247,9 @@ func walkDistance(a, b []rune, prefix bool) int {
 	return min(best, t[len(b)][len(a)])
 }
 
-// hasPhrase reports whether the slots of a phrase, "" for holes, stand in one field that is searched.
-func (w *walkQuery) hasPhrase(d *walkDoc, slots []string) bool {
-	for len(slots) > 0 && slots[0] == "" {
-		slots = slots[1:]
-	}
-	for len(slots) > 0 && slots[len(slots)-1] == "" {
-		slots = slots[:len(slots)-1]
-	}
+// hasPhrase reports whether words stand in a row in one field that is searched.
+func (w *walkQuery) hasPhrase(d *walkDoc, words []string) bool {
 	if w.set.ProximityPrecision == "byAttribute" {
-		words := slices.DeleteFunc(slices.Clone(slots), func(s string) bool { return s == "" })
 		for i, word := range words {
 			if !slices.ContainsFunc(d.words[word], w.searched) {
 				return false
@@ -256,19 +264,14 @@ func (w *walkQuery) hasPhrase(d *walkDoc, slots []string) bool {
 		}
 		return true
 	}
-	var goesOn func(at walkSpot, reach int, slots []string) bool
-	goesOn = func(at walkSpot, reach int, slots []string) bool {
-		if len(slots) == 0 {
-			return true
+	return slices.ContainsFunc(d.words[words[0]], func(first walkSpot) bool {
+		for i, word := range words {
+			if !slices.Contains(d.words[word], walkSpot{first.field, first.position + i}) {
+				return false
+			}
 		}
-		if slots[0] == "" {
-			return goesOn(at, reach+1, slots[1:])
-		}
-		return slices.ContainsFunc(d.words[slots[0]], func(s walkSpot) bool {
-			return s.field == at.field && s.position > at.position && s.position <= at.position+reach && goesOn(s, 1, slots[1:])
-		})
-	}
-	return slices.ContainsFunc(d.words[slots[0]], func(s walkSpot) bool { return w.searched(s) && goesOn(s, 1, slots[1:]) })
+		return w.searched(first)
+	})
 }
 
 func (w *walkQuery) searched(s walkSpot) bool { return w.on == nil || slices.Contains(w.on, s.field) }
@@ -300,7 +303,7 @@ func (w *walkQuery) isTyped(d *walkDoc, n *walkNode) bool {
 	if n.IsPhrase() {
 		return w.hasPhrase(d, n.Phrase)
 	}
-	return slices.ContainsFunc(d.words[n.Word], w.searched)
+	return slices.ContainsFunc(d.words[n.written()], w.searched)
 }
 
 // excluded reports whether a negative forbids a document.

@@ -186,10 +186,11 @@ func (r *Reader) WordCount(f FieldID, row Row) int {
 // AppendOfCount appends those of some rows in which the field has so many words, 31 standing for all above 30.
 func (r *Reader) AppendOfCount(dst, rows []uint32, f FieldID, words int) []uint32 {
 	c, ok := r.allWordCounts()[f]
-	if !ok {
+	switch {
+	case words == 0: // rows may be left out
+	case !ok:
 		return dst
-	}
-	if c.rows == nil {
+	case c.rows == nil:
 		for _, row := range rows {
 			if int(row) < len(c.counts) && int(c.counts[row]) == words {
 				dst = append(dst, row)

@@ -53,8 +53,10 @@ func (ix *resolver) deriveWord(s *source, fields FieldSet) (*Match, error) {
 
 	// As it is written.
 	for i, f := range d.found {
-		if len(f.exact) > 0 {
-			m.Words[i] = f.exact
+		if m.Words[i] = f.exact; s.stop {
+			m.Words[i] = f.exact[:f.stops:f.stops]
+		}
+		if len(m.Words[i]) > 0 {
 			m.Exists = m.Exists || alive(ix.Segments[i], f.exact[0], f.exactRow, d.written())
 		}
 	}

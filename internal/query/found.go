@@ -8,13 +8,15 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"svc/internal/text"
 	"svc/segment"
 )
 
 // found is what the dictionary of one segment has for a word. It does not depend on which rows are deleted, so that it stays
 // with the segment, apart from where its runs are cut.
 type found struct {
-	exact    []segment.Posting  // the word as it is written: none or one
+	exact    []segment.Posting  // the word as it is written: none or one; of a stop word that of its entry, then of a word of the same form
+	stops    int                // how many of these are of stop words
 	exactRow uint32             // a row that has it in a field where it counts
 	runs     [runKinds]*wordRun // nil: of zero what is written alone, of others nothing
 	cuts     []cut              // where the word may be split
@@ -327,11 +329,7 @@ func (d *derivation) appendKey(key []byte, written bool) []byte {
 	if written {
 		budget = writtenBudget
 	}
-	key = append(key, budget)
-	for _, w := range d.source.words {
-		key = append(append(key, w...), 0)
-	}
-	return key
+	return d.source.appendWords(append(key, budget))
 }
 
 // look looks the word up in a segment. again: what was found of it before is not enough.
@@ -378,16 +376,23 @@ func (d *derivation) lookWritten(s segment.Live) (*found, error) {
 	f := &found{exactRow: noRow}
 	gram := d.source.gram()
 	tolerable := d.tolerates([]byte(d.word))
+	if d.source.stop {
+		if p, ok := s.Term([]byte(text.StopEntry(d.word))); ok {
+			f.exact, f.stops = []segment.Posting{p}, 1
+		}
+	}
 	if !gram || tolerable {
 		if p, ok := s.Term([]byte(d.word)); ok {
-			f.exact = []segment.Posting{p}
-			f.exactRow = witness(s, p, d.written())
+			f.exact = append(f.exact, p)
 		}
+	}
+	if len(f.exact) > 0 {
+		f.exactRow = witness(s, f.exact[0], d.written())
 	}
 	d.runs[zero] = wordRun{most: maxPrefixWords, postings: f.exact, lead: len(f.exact)}
 	d.runs[wide].most, d.runs[begun].most = wideWords, maxPrefixWords
 	if d.source.prefix {
-		if err := d.lookPrefixed(s, &d.runs[zero]); err != nil {
+		if err := d.lookPrefixed(s, &d.runs[zero], f.stops); err != nil {
 			return nil, err
 		}
 		if len(d.word) <= shortPrefixBytes {
@@ -415,8 +420,8 @@ func (d *derivation) most() (n int) {
 }
 
 // lookPrefixed finds the words that begin with a prefix, without the prefix itself. A short
-// prefix matches them all, through its own posting where the segment has one.
-func (d *derivation) lookPrefixed(s segment.Live, r *wordRun) error {
+// prefix matches them all, through its own posting where the segment has one. So many of the postings that r has are of stop words.
+func (d *derivation) lookPrefixed(s segment.Live, r *wordRun, stops int) error {
 	prefix := []byte(d.word)
 	gram := d.source.gram()
 	passes := func(word []byte) bool { return len(word) > len(prefix) && (!gram || d.tolerates(word)) }
@@ -432,7 +437,8 @@ func (d *derivation) lookPrefixed(s segment.Live, r *wordRun) error {
 	}
 	if !gram || d.tolerates(prefix) { // no word among them needs to be told apart
 		if p, ok := s.Prefix(prefix); ok {
-			r.postings, r.lead = []segment.Posting{p}, 1 // the prefix itself is in it
+			r.postings = append(r.postings[:stops:stops], p) // the prefix itself is in it
+			r.lead = len(r.postings)
 			return nil
 		}
 	}
@@ -490,7 +496,7 @@ func (d *derivation) lookTypos(s segment.Live) error {
 	if d.budget == 1 {
 		return d.lookEdits(s, begin, end, 1, one)
 	}
-	if err := d.lookEdits(s, nil, begin, 1, two); err != nil {
+	if err := d.lookEdits(s, firstWord, begin, 1, two); err != nil {
 		return err
 	}
 	if err := d.lookEdits(s, begin, end, 2, one); err != nil || end == nil {
@@ -498,6 +504,9 @@ func (d *derivation) lookTypos(s segment.Live) error {
 	}
 	return d.lookEdits(s, end, nil, 1, two)
 }
+
+// firstWord is not above any word, and above the entries of stop words.
+var firstWord = []byte{1}
 
 // lookEdits finds the words of a range that may be misspelt and need at most limit edits; those with one edit count as kind, one or two.
 //
@@ -560,18 +569,20 @@ func (d *derivation) areFull(kind runKind, n int) bool {
 // and of these at most so many, those that most documents have. It returns them, and puts the postings of each segment in their place. A
 // word that counts in one segment counts in all, whatever fields it stands in there: how documents lie in segments changes nothing.
 func (d *derivation) choose(k runKind, looked, most int, postings [][]segment.Posting) ([]string, error) {
-	for {
-		words, short := d.mergeRuns(k, looked, postings)
+	words, short := d.mergeRuns(k, looked, postings)
+	for range d.found { // each segment is looked at again once
 		if short < 0 {
-			if len(words) > most {
-				words = d.mostFrequent(k, most, words, postings)
-			}
-			return words, nil
+			break
 		}
 		if err := d.findIn(short, true); err != nil || d.over {
 			return words, err
 		}
+		words, short = d.mergeRuns(k, looked, postings)
 	}
+	if len(words) > most {
+		words = d.mostFrequent(k, most, words, postings)
+	}
+	return words, nil
 }
 
 // mergeRuns is choose. short is a segment whose run was cut before a word that would count, since words before it have died; -1 for none.

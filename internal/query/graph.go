@@ -8,6 +8,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/text"
 	"svc/internal/turns"
 )
 
@@ -27,11 +28,9 @@ type Node struct {
 	Term, Len  int    // covers Terms[Term:Term+Len]
 	Start, End uint16 // query positions of the first and last term
 	Phrase     bool
+	Counted    int // words of the query that count among the words of a field: stop words do not
 	Sought     int // levels that were looked for
 }
-
-// Slots is how many query positions the node spans.
-func (n *Node) Slots() int { return int(n.End-n.Start) + 1 }
 
 // Build resolves the terms of a query in the given fields (nil: all). late, asked after some work on a node, says
 // whether time is over: misspelt words, prefixes and the rest of phrases that are not found by then are passed over.
@@ -67,11 +66,15 @@ func (ix *Index) build(ctx context.Context, t *Terms, fields FieldSet, late func
 			if n > 1 && (first.IsPhrase() || last.IsPhrase() || last.Start != t.Terms[i+n-2].End+1) {
 				break
 			}
-			s := source{prefix: last.Prefix, phrase: first.Phrase, forms: forms}
+			s := source{prefix: last.Prefix, phrase: first.Phrase, stop: n == 1 && first.Stop, forms: forms}
+			words := first.Words()
 			if s.phrase == nil {
 				bytes := 0
-				for _, w := range t.Terms[i : i+n] {
+				words = 0
+				for k := range t.Terms[i : i+n] {
+					w := &t.Terms[i+k]
 					s.words = append(s.words, w.Word)
+					words += w.Words()
 					bytes += len(w.Word)
 				}
 				if n > 1 && bytes > maxWordBytes {
@@ -95,7 +98,7 @@ func (ix *Index) build(ctx context.Context, t *Terms, fields FieldSet, late func
 			if enough != nil && len(g.Nodes) == 0 && m.most() < enough.First {
 				return nil, nil
 			}
-			g.Nodes = append(g.Nodes, Node{Match: m, Term: i, Len: n, Start: first.Start, End: last.End, Phrase: s.phrase != nil, Sought: s.sought()})
+			g.Nodes = append(g.Nodes, Node{Match: m, Term: i, Len: n, Start: first.Start, End: last.End, Phrase: s.phrase != nil, Counted: words, Sought: s.sought()})
 		}
 	}
 	if len(t.NegativeWords)+len(t.NegativePhrases) > 0 {
@@ -211,6 +214,18 @@ func (g *Graph) frequencyRanks(ranks []int) {
 	}
 }
 
+// plainForms returns the forms of the words of a phrase, stop words like others.
+func plainForms(words []string) []string {
+	if !slices.ContainsFunc(words, text.IsStopEntry) {
+		return words
+	}
+	plain := make([]string, len(words))
+	for i, w := range words {
+		plain[i] = text.FormOf(w)
+	}
+	return plain
+}
+
 // Highlights says what the query matched.
 func (g *Graph) Highlights() *Highlights {
 	h := &Highlights{}
@@ -219,7 +234,7 @@ func (g *Graph) Highlights() *Highlights {
 		first, last := int(v.Start), int(v.End)
 		for l := range v.Levels {
 			for _, p := range v.Levels[l].Phrases {
-				h.Phrases = append(h.Phrases, Phrase{Words: p.Slots, First: first, Last: last})
+				h.Phrases = append(h.Phrases, Phrase{Words: plainForms(p.Words), First: first, Last: last})
 			}
 		}
 		if v.Phrase || v.forms == nil {

@@ -6,7 +6,7 @@ type Highlights struct {
 	Words   []Words // non-prefix terms before prefix terms, longer n-grams first
 }
 
-// Phrase is a list of word forms, "" for a hole. First and Last are the query positions it covers.
+// Phrase is a list of word forms. First and Last are the query positions it covers.
 type Phrase struct {
 	Words       []string
 	First, Last int

@@ -7,6 +7,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/text"
 	"svc/segment"
 )
 
@@ -19,7 +20,7 @@ type Match struct {
 	Key      string // tells the match from all others of the view
 	Levels   [Levels]Level
 	Segments []SegmentRows       // by segment
-	Words    [][]segment.Posting // by segment: the word as it is written; none where it does not stand, one otherwise
+	Words    [][]segment.Posting // by segment: the word, or stop word, as it is written; none where it does not stand, one otherwise
 	Exists   bool                // the word is in a live document
 	Wide     bool                // a short prefix of so many words that it counts as one word (see isWide)
 	Budget   int
@@ -45,8 +46,9 @@ type SegmentRows struct {
 // source is what a match is derived from.
 type source struct {
 	words  []string // one, or those of an n-gram
-	phrase []string // or the slots of a phrase
+	phrase []string // or the words of a phrase
 	prefix bool
+	stop   bool // the word is a stop word, and counts as one
 
 	written bool // the word counts as it is written, and what begins with it, alone: misspelt and split ones are not looked for
 	least   int  // of such a word: how many documents it has to have for a match to be of use
@@ -78,11 +80,19 @@ func (s *source) appendKey(dst []byte, fields FieldSet) []byte {
 	if fields != nil {
 		kind |= restricted
 	}
-	dst = appendFields(append(dst, kind), fields)
-	for _, w := range s.words {
+	dst = s.appendWords(appendFields(append(dst, kind), fields))
+	for _, w := range s.phrase {
 		dst = append(append(dst, w...), 0)
 	}
-	for _, w := range s.phrase {
+	return dst
+}
+
+// appendWords appends the words, with the entry of a stop word.
+func (s *source) appendWords(dst []byte) []byte {
+	for _, w := range s.words {
+		if s.stop {
+			w = text.StopEntry(w)
+		}
 		dst = append(append(dst, w...), 0)
 	}
 	return dst

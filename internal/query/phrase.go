@@ -15,7 +15,7 @@ import (
 
 // PhraseMatch is a phrase and where it stands, by segment.
 type PhraseMatch struct {
-	Slots    []string
+	Words    []string // stop words as their entries
 	Segments []PhraseSegment
 }
 
@@ -23,39 +23,23 @@ type PhraseMatch struct {
 // and nothing else is set.
 type PhraseSegment struct {
 	Rows  *roaring.Bitmap   // rows where the phrase stands in a searched field; shared
-	Words []segment.Posting // of the words, holes left out
+	Words []segment.Posting // of the words
 }
 
-// StartsWithHole and EndsWithHole report whether a stop word stands at an end of the phrase.
-func (p *PhraseMatch) StartsWithHole() bool { return p.Slots[0] == "" }
-func (p *PhraseMatch) EndsWithHole() bool   { return p.Slots[len(p.Slots)-1] == "" }
-
-// phrase finds the rows of a phrase: its words one after another in one of the given
-// fields (nil: all), where h holes between two words allow a distance of up to h+1. With
-// the precision byAttribute, words that stand in one field are neighbours. Holes at the ends do not constrain.
-func (ix *resolver) phrase(slots []string, fields FieldSet) *PhraseMatch {
-	m := &PhraseMatch{Slots: slots, Segments: make([]PhraseSegment, len(ix.Segments))}
-	var words []string
-	var reach []int // reach[i]: the largest distance between words i and i+1
-	for _, s := range slots {
-		switch {
-		case s != "":
-			words = append(words, s)
-			reach = append(reach, 1)
-		case len(words) > 0:
-			reach[len(reach)-1]++
-		}
-	}
+// phrase finds the rows of a phrase: its words directly one after another in one of the given
+// fields (nil: all). With the precision byAttribute, words that stand in one field are neighbours.
+func (ix *resolver) phrase(words []string, fields FieldSet) *PhraseMatch {
+	m := &PhraseMatch{Words: words, Segments: make([]PhraseSegment, len(ix.Segments))}
 	for i, s := range ix.Segments {
-		m.Segments[i] = ix.phraseIn(i, s, slots, words, reach, fields)
+		m.Segments[i] = ix.phraseIn(i, s, words, fields)
 	}
 	return m
 }
 
 // phraseIn finds the rows of a phrase in a segment, which keeps what was found.
-func (ix *resolver) phraseIn(i int, s segment.Live, slots, words []string, reach []int, fields FieldSet) PhraseSegment {
+func (ix *resolver) phraseIn(i int, s segment.Live, words []string, fields FieldSet) PhraseSegment {
 	if s.Rows() < phraseRowsKept {
-		return ix.findPhrase(s, words, reach, fields)
+		return ix.findPhrase(s, words, fields)
 	}
 	c := ix.OfSegment(i)
 	var buf [128]byte
@@ -64,13 +48,13 @@ func (ix *resolver) phraseIn(i int, s segment.Live, slots, words []string, reach
 		kind |= restricted
 	}
 	key := appendFields(c.Key(buf[:0], kind), fields)
-	for _, w := range slots {
+	for _, w := range words {
 		key = append(append(key, w...), 0)
 	}
 	if p, ok := c.Get(key).(*PhraseSegment); ok {
 		return *p
 	}
-	p := ix.findPhrase(s, words, reach, fields)
+	p := ix.findPhrase(s, words, fields)
 	if !ix.over {
 		c.Put(key, &p, 200+112*len(p.Words)+resultcache.Size(p.Rows))
 	}
@@ -81,7 +65,7 @@ func (ix *resolver) phraseIn(i int, s segment.Live, slots, words []string, reach
 const phraseRowsKept = 64
 
 // findPhrase finds the rows of a phrase in a segment, as a set without spare room and of its own.
-func (ix *resolver) findPhrase(s segment.Live, words []string, reach []int, fields FieldSet) PhraseSegment {
+func (ix *resolver) findPhrase(s segment.Live, words []string, fields FieldSet) PhraseSegment {
 	fields = ix.in(fields)
 	postings := make([]segment.Posting, len(words))
 	for i, w := range words {
@@ -97,7 +81,7 @@ func (ix *resolver) findPhrase(s segment.Live, words []string, reach []int, fiel
 	case ix.Settings.ProximityPrecision == settings.ByAttribute:
 		m.Rows, _ = resultcache.Trim(inOneField(postings, fields, s.Rows()))
 	default:
-		m.Rows = ix.inARow(s, postings, reach, fields)
+		m.Rows = ix.inARow(s, postings, fields)
 	}
 	return m
 }
@@ -130,10 +114,9 @@ func inOneField(postings []segment.Posting, in FieldSet, n int) *roaring.Bitmap 
 	return rows
 }
 
-// inARow returns the rows where the words follow each other in one field, word i+1 at most reach[i] behind word i; a set like those of
-// findPhrase.
-func (p *pace) inARow(s segment.Live, postings []segment.Posting, reach []int, in FieldSet) *roaring.Bitmap {
-	known := knownPairs(s, postings, reach)
+// inARow returns the rows where the words follow each other directly in one field; a set like those of findPhrase.
+func (p *pace) inARow(s segment.Live, postings []segment.Posting, in FieldSet) *roaring.Bitmap {
+	known := knownPairs(s, postings)
 	if len(postings) == 2 && len(known) == 1 {
 		return s.NeighboursIn(postings[0], postings[1], in.Has)
 	}
@@ -150,9 +133,9 @@ func (p *pace) inARow(s segment.Live, postings []segment.Posting, reach []int, i
 		}
 		before := len(m.found)
 		if len(known) == 0 {
-			inTime = p.findInARow(m, reach)
+			inTime = p.findInARow(m)
 		} else {
-			inTime = p.findAmong(m, candidates(s, m.fields, postings, known), reach, known)
+			inTime = p.findAmong(m, candidates(s, m.fields, postings, known), known)
 		}
 		several = several || before > 0 && len(m.found) > before
 	}
@@ -164,10 +147,10 @@ func (p *pace) inARow(s segment.Live, postings []segment.Posting, reach []int, i
 }
 
 // findInARow finds the rows in which the words of a field follow each other. It returns false when the time is up.
-func (p *pace) findInARow(m *phraseMemory, reach []int) bool {
+func (p *pace) findInARow(m *phraseMemory) bool {
 	// The pair with the rarest word has the fewest rows.
 	pair, least := 0, math.MaxInt
-	for i := range reach[:len(reach)-1] {
+	for i := range m.fields[1:] {
 		if n := min(m.fields[i].Count(), m.fields[i+1].Count()); n < least {
 			pair, least = i, n
 		}
@@ -177,29 +160,29 @@ func (p *pace) findInARow(m *phraseMemory, reach []int) bool {
 		if !p.spend(len(common) * len(m.fields)) {
 			return false
 		}
-		m.rows = segment.AppendFollowed(m.rows[:0], common, m.fields[pair], m.fields[pair+1], reach[pair])
-		m.keepInARow(m.rows, reach, []int{pair})
+		m.rows = segment.AppendFollowed(m.rows[:0], common, m.fields[pair], m.fields[pair+1], 1)
+		m.keepInARow(m.rows, []int{pair})
 	}
 	return true
 }
 
 // findAmong is findInARow of some rows, in which some pairs of the words are known to follow each other.
-func (p *pace) findAmong(m *phraseMemory, rows *roaring.Bitmap, reach, known []int) bool {
+func (p *pace) findAmong(m *phraseMemory, rows *roaring.Bitmap, known []int) bool {
 	m.rows = appendRows(m.rows[:0], rows)
 	for rows := range slices.Chunk(m.rows, phraseRows) {
 		if !p.spend(len(rows) * len(m.fields)) {
 			return false
 		}
-		m.keepInARow(rows, reach, known)
+		m.keepInARow(rows, known)
 	}
 	return true
 }
 
 // keepInARow finds those of some rows in which all words follow each other, as some pairs do. It changes rows.
-func (m *phraseMemory) keepInARow(rows []uint32, reach, known []int) {
+func (m *phraseMemory) keepInARow(rows []uint32, known []int) {
 	for i := range m.fields[1:] {
 		if !slices.Contains(known, i) {
-			rows = segment.KeepFollowed(rows, m.fields[i], m.fields[i+1], reach[i])
+			rows = segment.KeepFollowed(rows, m.fields[i], m.fields[i+1], 1)
 		}
 	}
 	if len(m.fields) == 2 || len(rows) == 0 {
@@ -210,7 +193,7 @@ func (m *phraseMemory) keepInARow(rows []uint32, reach, known []int) {
 	m.ends = m.fields[0].AppendOccurrences(m.ends[:0], rows, 0)
 	for i := 1; i < len(m.fields) && len(m.ends) > 0; i++ {
 		m.next = m.fields[i].AppendOccurrences(m.next[:0], rows, 0)
-		m.ends, m.next = follow(m.ends, m.next, reach[i-1]), m.ends
+		m.ends, m.next = follow(m.ends, m.next), m.ends
 	}
 	for i, o := range m.ends {
 		if i == 0 || o>>16 != m.ends[i-1]>>16 {
@@ -237,9 +220,9 @@ func appendRows(dst []uint32, b *roaring.Bitmap) []uint32 {
 }
 
 // knownPairs returns the places i where the segment keeps the rows in which word i+1 stands directly behind word i.
-func knownPairs(s segment.Live, postings []segment.Posting, reach []int) (known []int) {
+func knownPairs(s segment.Live, postings []segment.Posting) (known []int) {
 	for i := range len(postings) - 1 {
-		if reach[i] == 1 && s.KnowsNeighbours(postings[i]) && s.KnowsNeighbours(postings[i+1]) {
+		if s.KnowsNeighbours(postings[i]) && s.KnowsNeighbours(postings[i+1]) {
 			known = append(known, i)
 		}
 	}
@@ -278,15 +261,15 @@ func findAll(fields []segment.FieldPosting, postings []segment.Posting) bool {
 	return true
 }
 
-// follow keeps, in place, the occurrences that are at most reach behind one of ends, in the same row.
-func follow(ends, occurrences []uint64, reach int) []uint64 {
+// follow keeps, in place, the occurrences that are directly behind one of ends, in the same row.
+func follow(ends, occurrences []uint64) []uint64 {
 	kept := occurrences[:0]
 	i := 0
 	for _, o := range occurrences {
-		for i < len(ends) && (ends[i]+uint64(reach) < o || ends[i]>>16 < o>>16) {
+		for i < len(ends) && ends[i]+1 < o {
 			i++
 		}
-		if i < len(ends) && ends[i] < o {
+		if i < len(ends) && ends[i]+1 == o && ends[i]>>16 == o>>16 {
 			kept = append(kept, o)
 		}
 	}

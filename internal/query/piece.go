@@ -17,7 +17,7 @@ type piece struct {
 	number   uint64 // tells it from all other pieces, of whatever segment
 	bytes    int    // that it takes
 	postings [Levels][]segment.Posting
-	phrases  [Levels][][]string // their slots
+	phrases  [Levels][][]string // their words
 	rows     SegmentRows
 }
 
@@ -48,7 +48,7 @@ func (ix *resolver) segmentRows(m *Match, s *source, fields FieldSet) {
 			for l := range m.Levels {
 				p.postings[l] = m.Levels[l].Postings[i]
 				for _, phrase := range m.Levels[l].Phrases {
-					p.phrases[l] = append(p.phrases[l], phrase.Slots)
+					p.phrases[l] = append(p.phrases[l], phrase.Words)
 				}
 			}
 			p.bytes = p.fill(ix.Segments[i], m, s, i, in, tolerant)
@@ -81,7 +81,7 @@ func (m *Match) stands(i int) bool {
 func (p *piece) is(m *Match, i int) bool {
 	for l := range m.Levels {
 		if !slices.EqualFunc(p.postings[l], m.Levels[l].Postings[i], segment.Posting.Same) ||
-			!slices.EqualFunc(p.phrases[l], m.Levels[l].Phrases, func(slots []string, b *PhraseMatch) bool { return slices.Equal(slots, b.Slots) }) {
+			!slices.EqualFunc(p.phrases[l], m.Levels[l].Phrases, func(words []string, b *PhraseMatch) bool { return slices.Equal(words, b.Words) }) {
 			return false
 		}
 	}

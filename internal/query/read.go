@@ -11,15 +11,33 @@ import (
 // Term is one word or one phrase of a query.
 type Term struct {
 	Word       string   // "" for a phrase
-	Phrase     []string // the words of a phrase, "" for a hole (a stop word)
+	Phrase     []string // the words of a phrase; stop words as their entries (text.StopEntry)
+	Stop       bool     // the word is a stop word, of a query that has no other words
 	Prefix     bool
-	Start, End uint16 // positions in the query; of a phrase, from its first word on
+	Start, End uint16 // positions in the query
 }
 
 // IsPhrase reports whether the term was quoted.
 func (t *Term) IsPhrase() bool { return t.Phrase != nil }
 
-// Terms is a query as it was read.
+// Words returns how many words the term has, stop words not counted, as they are not in the fields of documents.
+func (t *Term) Words() int {
+	if !t.IsPhrase() {
+		if t.Stop {
+			return 0
+		}
+		return 1
+	}
+	n := 0
+	for _, w := range t.Phrase {
+		if !text.IsStopEntry(w) {
+			n++
+		}
+	}
+	return n
+}
+
+// Terms is a query as it was read. Excluded stop words are given as their entries.
 type Terms struct {
 	Terms           []Term
 	NegativeWords   []string
@@ -29,14 +47,15 @@ type Terms struct {
 // reader is the state of Read. position wraps around, as positions in queries do.
 type reader struct {
 	out      Terms
+	stops    []Term // stop words outside of phrases, which count where there is nothing else
+	other    bool   // there is something else
 	position uint16
 	phrase   *phraseReader // the open phrase
 	negative bool          // an operator stands before the token, or before the open phrase
 }
 
 type phraseReader struct {
-	slots      []string
-	words      int
+	words      []string
 	start, end uint16
 }
 
@@ -74,6 +93,9 @@ func Read(tokens []text.Token, query string, prefix bool) *Terms {
 		}
 	}
 	r.closePhrase()
+	if !r.other {
+		r.out.Terms = r.stops[:min(len(r.stops), maxTerms)]
+	}
 	return &r.out
 }
 
@@ -82,17 +104,27 @@ func (r *reader) word(t text.Token, last, prefix bool) {
 		return
 	}
 	r.position++
-	stop := t.Kind == text.StopWord
+	word, stop := t.Form, t.Kind == text.StopWord
+	if stop && (r.phrase != nil || r.negative) {
+		word = text.StopEntry(word)
+	}
 	switch {
 	case r.phrase != nil:
-		r.phrase.add(t.Form, stop, r.position)
+		r.phrase.add(word, r.position)
+		return
 	case r.negative:
-		r.out.NegativeWords = append(r.out.NegativeWords, t.Form)
+		r.out.NegativeWords = append(r.out.NegativeWords, word)
 		r.negative = false
-	case stop && !last:
-	default:
-		r.out.Terms = append(r.out.Terms, Term{Word: t.Form, Prefix: last && prefix, Start: r.position, End: r.position})
+		return
 	}
+	term := Term{Word: word, Prefix: last && prefix, Start: r.position, End: r.position}
+	if !stop || last { // a stop word that is still being typed may be the beginning of another word
+		r.out.Terms = append(r.out.Terms, term)
+	}
+	if term.Stop = stop; stop {
+		r.stops = append(r.stops, term)
+	}
+	r.other = r.other || !stop
 }
 
 func (r *reader) separator(t text.Token) {
@@ -119,17 +151,12 @@ func (r *reader) separator(t text.Token) {
 	}
 }
 
-func (p *phraseReader) add(word string, hole bool, position uint16) {
-	if p.words == 0 { // holes at the beginning are not in the span
+func (p *phraseReader) add(word string, position uint16) {
+	if len(p.words) == 0 {
 		p.start = position
 	}
 	p.end = position
-	if hole {
-		word = ""
-	} else {
-		p.words++
-	}
-	p.slots = append(p.slots, word)
+	p.words = append(p.words, word)
 }
 
 // closePhrase ends the open phrase, if there is one. A phrase without words is dropped.
@@ -138,14 +165,15 @@ func (r *reader) closePhrase() {
 	r.phrase = nil
 	negative := r.negative
 	r.negative = false
-	if p == nil || p.words == 0 {
+	if p == nil || len(p.words) == 0 {
 		return
 	}
 	if negative {
-		r.out.NegativePhrases = append(r.out.NegativePhrases, p.slots)
+		r.out.NegativePhrases = append(r.out.NegativePhrases, p.words)
 		return
 	}
-	r.out.Terms = append(r.out.Terms, Term{Phrase: p.slots, Start: p.start, End: p.end})
+	r.out.Terms = append(r.out.Terms, Term{Phrase: p.words, Start: p.start, End: p.end})
+	r.other = true
 }
 
 // isOperator reports whether token i, outside a phrase, is a minus that

@@ -144,8 +144,7 @@ func TestBuildLeavesOffInTime(t *testing.T) {
 	}
 }
 
-// The rows of a phrase are those where its words stand in a row, whether or not the segment keeps neighbours; a hole may be any word
-// or none.
+// The rows of a phrase are those where its words stand in a row, whether or not the segment keeps neighbours.
 func TestPhrasesAreWordsInARow(t *testing.T) {
 	defer func(n, m int) { segment.NeighbourRows, segment.NeighbourSegmentRows = n, m }(segment.NeighbourRows, segment.NeighbourSegmentRows)
 	segment.NeighbourSegmentRows = 0
@@ -165,19 +164,16 @@ func TestPhrasesAreWordsInARow(t *testing.T) {
 		}
 		ix := testIndex(t, `{}`, docs)
 		for range 20 {
-			var slots []string
-			for n := 2 + rnd.IntN(3); len(slots) < n; {
-				if len(slots) > 0 && rnd.IntN(4) == 0 {
-					slots = append(slots, "")
-				}
-				slots = append(slots, words[rnd.IntN(len(words))])
+			var phrase []string
+			for n := 2 + rnd.IntN(3); len(phrase) < n; {
+				phrase = append(phrase, words[rnd.IntN(len(words))])
 			}
-			m := (&resolver{ix, pace{stop: never}}).phrase(slots, nil)
+			m := (&resolver{ix, pace{stop: never}}).phrase(phrase, nil)
 			for seg, part := range [][]string{docs[:len(docs)/2], docs[len(docs)/2:]} {
 				for row, d := range part {
-					want := inARow(strings.Fields(d), slots)
+					want := inARow(strings.Fields(d), phrase)
 					if got := m.Segments[seg].Rows.Contains(uint32(row)); got != want {
-						t.Fatalf("%q in %q: %v, want %v (neighbours of words in %d rows are kept)", slots, d, got, want, segment.NeighbourRows)
+						t.Fatalf("%q in %q: %v, want %v (neighbours of words in %d rows are kept)", phrase, d, got, want, segment.NeighbourRows)
 					}
 				}
 			}
@@ -185,27 +181,10 @@ func TestPhrasesAreWordsInARow(t *testing.T) {
 	}
 }
 
-// inARow reports whether the words of a phrase stand in a text one after another, with at most as many others between them as there
-// are holes.
-func inARow(text, slots []string) bool {
-	var from func(at int, slots []string) bool // whether the slots stand behind the word at
-	from = func(at int, slots []string) bool {
-		if len(slots) == 0 {
-			return true
-		}
-		holes := 0
-		for slots[holes] == "" {
-			holes++
-		}
-		for next := at + 1; next < len(text) && next <= at+1+holes; next++ {
-			if text[next] == slots[holes] && from(next, slots[holes+1:]) {
-				return true
-			}
-		}
-		return false
-	}
-	for at, w := range text {
-		if w == slots[0] && from(at, slots[1:]) {
+// inARow reports whether the words of a phrase stand in a text one after another.
+func inARow(text, phrase []string) bool {
+	for at := range text {
+		if end := at + len(phrase); end <= len(text) && slices.Equal(text[at:end], phrase) {
 			return true
 		}
 	}

@@ -51,17 +51,17 @@ func synonymsOf(s *settings.Settings, a *text.Analyzer) map[string][][]string {
 	return r.synonyms
 }
 
-// readSynonyms reads the setting: keys and values as lists of words.
+// readSynonyms reads the setting: keys as lists of words, and values as phrases, which stop words belong to.
 func readSynonyms(setting map[string][]string, a *text.Analyzer) map[string][][]string {
 	m := make(map[string][][]string, len(setting))
 	for key, values := range setting {
-		words := wordsOf(a, key)
+		words := slices.DeleteFunc(entriesOf(a, key), text.IsStopEntry)
 		if len(words) == 0 || len(words) > maxGram {
 			continue
 		}
 		k := strings.Join(words, "\x00")
 		for _, v := range values {
-			if words := wordsOf(a, v); len(words) > 0 {
+			if words := entriesOf(a, v); len(words) > 0 {
 				m[k] = append(m[k], words)
 			}
 		}
@@ -73,11 +73,16 @@ func readSynonyms(setting map[string][]string, a *text.Analyzer) map[string][][]
 	return m
 }
 
-func wordsOf(a *text.Analyzer, s string) []string {
+// entriesOf returns the words of a text, stop words as their entries.
+func entriesOf(a *text.Analyzer, s string) []string {
 	var words []string
 	for _, t := range a.Tokens(nil, s, nil, true) {
-		if t.Kind == text.Word && t.Form != "" {
+		switch {
+		case t.Form == "":
+		case t.Kind == text.Word:
 			words = append(words, t.Form)
+		case t.Kind == text.StopWord:
+			words = append(words, text.StopEntry(t.Form))
 		}
 	}
 	return words

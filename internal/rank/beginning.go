@@ -56,7 +56,7 @@ var beginningBytes = 64
 func (s *search) phraseAlone(b *bucket, seg int) (p positions.Exact, ok bool) {
 	only := b.paths[0].nodes
 	v := &s.graph.Nodes[only[0]]
-	if len(only) != 1 || !v.Phrase || v.Start >= positions.Exactly || v.Levels[0].Phrases[0].StartsWithHole() {
+	if len(only) != 1 || !v.Phrase || v.Start >= positions.Exactly {
 		return p, false
 	}
 	levels, ok := s.levelsOf(b)

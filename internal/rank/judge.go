@@ -96,7 +96,7 @@ func (s *search) judgePath(b *batch, nodes []int, j *judgement) {
 	for i, n := range nodes {
 		right := &s.pos.Right
 		right.Words = s.pos.Gather(right.Words[:0], b.at(), n, positions.NodeWords)
-		right.Start = s.pos.Gather(right.Start[:0], b.at(), n, positions.PhraseStarts)
+		right.First = s.pos.Gather(right.First[:0], b.at(), n, positions.PhraseStarts)
 		for k, sum := range j {
 			if sum != nil {
 				positionalRules[k].charge(s, b, nodes, i, sum, one)

@@ -51,6 +51,14 @@ type onode struct {
 	phrases           [3][][]string
 }
 
+// written is what documents have that have the node as it is written.
+func (n *onode) written() string {
+	if n.Stop {
+		return text.StopEntry(n.Word)
+	}
+	return n.Word
+}
+
 func newOracle(ix *Index, docs []*document) *oracle {
 	o := &oracle{ix: ix}
 	dictionary := map[string]bool{}
@@ -69,7 +77,9 @@ func newOracle(ix *Index, docs []*document) *oracle {
 				}
 				ix.Analyzer.Index(&p, []byte(s), nil, func(w []byte, at uint16) {
 					x.at[string(w)] = append(x.at[string(w)], spot{f, int(at)})
-					dictionary[string(w)] = true
+					if !text.IsStopEntry(w) {
+						dictionary[string(w)] = true
+					}
 				})
 			}
 			x.count[f] = p.Words()
@@ -150,11 +160,11 @@ func (o *oracle) derive(n *onode) {
 	w := n.Word
 	gram := n.len > 1
 	for _, d := range o.docs {
-		for _, s := range d.at[w] {
+		for _, s := range d.at[n.written()] {
 			n.exists = n.exists || !gram || o.tolerant(s.field) && !o.protected(w)
 		}
 	}
-	n.levels[0][w] = true
+	n.levels[0][w], n.levels[0][n.written()] = true, true
 	n.budget = o.budget(w)
 	if gram {
 		n.budget = max(0, n.budget-n.len+1)
@@ -257,19 +267,22 @@ func (o *oracle) mostFrequent(n *onode, level int, words []string, most int) {
 
 func (o *oracle) synonyms() map[string][][]string {
 	m := map[string][][]string{}
-	read := func(s string) []string {
+	read := func(s string, stops bool) []string {
 		var w []string
 		for _, t := range o.ix.Analyzer.Tokens(nil, s, nil, true) {
-			if t.Kind == text.Word {
+			switch {
+			case t.Kind == text.Word:
 				w = append(w, t.Form)
+			case t.Kind == text.StopWord && stops:
+				w = append(w, text.StopEntry(t.Form))
 			}
 		}
 		return w
 	}
 	for k, values := range o.ix.Settings.Synonyms {
-		key := strings.Join(read(k), " ")
+		key := strings.Join(read(k, false), " ")
 		for _, v := range values {
-			if w := read(v); len(w) > 0 && key != "" {
+			if w := read(v, true); len(w) > 0 && key != "" {
 				m[key] = append(m[key], w)
 			}
 		}
@@ -285,21 +298,9 @@ func (o *oracle) byAttribute() bool {
 	return o.ix.Settings.ProximityPrecision == settings.ByAttribute
 }
 
-// phraseMatches reports whether the slots stand in a row in a searched field.
-func (o *oracle) phraseMatches(d *stored, slots []string) bool {
-	for len(slots) > 0 && slots[0] == "" {
-		slots = slots[1:]
-	}
-	for len(slots) > 0 && slots[len(slots)-1] == "" {
-		slots = slots[:len(slots)-1]
-	}
+// phraseMatches reports whether words stand in a row in a searched field.
+func (o *oracle) phraseMatches(d *stored, words []string) bool {
 	if o.byAttribute() {
-		var words []string
-		for _, w := range slots {
-			if w != "" {
-				words = append(words, w)
-			}
-		}
 		for i, w := range words {
 			if !o.isSearched(d.at[w]) {
 				return false
@@ -312,27 +313,17 @@ func (o *oracle) phraseMatches(d *stored, slots []string) bool {
 		}
 		return true
 	}
-	var from func(slots []string, f string, after, reach int) bool
-	from = func(slots []string, f string, after, reach int) bool {
-		if len(slots) == 0 {
-			return true
+	return slices.ContainsFunc(d.at[words[0]], func(first spot) bool {
+		if !o.searched(first.field) {
+			return false
 		}
-		if slots[0] == "" {
-			return from(slots[1:], f, after, reach+1)
-		}
-		for _, s := range d.at[slots[0]] {
-			if s.field == f && s.position > after && s.position <= after+reach && from(slots[1:], f, s.position, 1) {
-				return true
+		for i, w := range words {
+			if !slices.Contains(d.at[w], spot{first.field, first.position + i}) {
+				return false
 			}
 		}
-		return false
-	}
-	for _, s := range d.at[slots[0]] {
-		if o.searched(s.field) && from(slots[1:], s.field, s.position, 1) {
-			return true
-		}
-	}
-	return false
+		return true
+	})
 }
 
 // together reports whether two words stand in one searched field.
@@ -384,7 +375,7 @@ func (o *oracle) hasWord(d *stored, n *onode) bool {
 	if n.IsPhrase() {
 		return o.phraseMatches(d, n.Phrase)
 	}
-	return o.isSearched(d.at[n.Word])
+	return o.isSearched(d.at[n.written()])
 }
 
 // reading is an interpretation of the query for one document.
@@ -461,6 +452,7 @@ func (o *oracle) rank(r *Request) (hits []Hit, candidates []segment.DocID) {
 				x.End, x.Prefix = t.End, t.Prefix
 			}
 			if ok && len(x.Word) <= 250 {
+				x.Stop = x.Stop && n == 1
 				o.derive(x)
 				o.nodes = append(o.nodes, x)
 			}
@@ -739,10 +731,8 @@ func (o *oracle) judge(cs []*candidate, r rule, narrowed, worded bool) (costs []
 			if o.ranks[i] != query.Mandatory {
 				removable++
 			}
-			for _, w := range t.Phrase {
-				if w != "" {
-					phraseWords++
-				}
+			if t.IsPhrase() {
+				phraseWords += t.Words()
 			}
 		}
 		m = 1 + max(0, phraseWords-1) + removable
@@ -791,7 +781,7 @@ func (o *oracle) judge(cs []*candidate, r rule, narrowed, worded bool) (costs []
 				least := w
 				words, phrases := o.allowed(d, rd, i)
 				for _, p := range phrases {
-					words = append(words, firstWord(p))
+					words = append(words, p[0])
 				}
 				for _, x := range words {
 					for _, s := range d.at[x] {
@@ -827,7 +817,7 @@ func (o *oracle) judge(cs []*candidate, r rule, narrowed, worded bool) (costs []
 					try(x, anyField)
 				}
 				for _, p := range phrases {
-					try(firstWord(p), o.searched)
+					try(p[0], o.searched)
 				}
 				sum += least
 			}
@@ -891,10 +881,6 @@ func gramBase(n *onode) int {
 	return n.len
 }
 
-func firstWord(p []string) string {
-	return p[slices.IndexFunc(p, func(w string) bool { return w != "" })]
-}
-
 // most is the largest sum over readings: those that documents need first, or all the query has.
 func (o *oracle) most(cs []*candidate, narrowed bool, of func(n *onode, level int) int, extra int) int {
 	sum := func(nodes []*onode, level []int) int {
@@ -949,7 +935,7 @@ func (o *oracle) before(a, b []*onode) int {
 func (o *oracle) allowed(d *stored, rd *reading, i int) (words []string, phrases [][]string) {
 	n := rd.nodes[i]
 	if rd.level[i] == wordOnly && !n.wide {
-		return []string{n.Word}, nil
+		return []string{n.written()}, nil
 	}
 	for l := range n.levels {
 		if rd.level[i] == wordOnly {
@@ -1002,23 +988,16 @@ func (o *oracle) pair(d *stored, rd *reading, i, j int) int {
 			try(x, y, true)
 		}
 		for _, p := range rightPhrases {
-			if p[0] != "" {
-				try(x, p[0], false)
-			}
+			try(x, p[0], false)
 		}
 	}
 	for _, p := range leftPhrases {
 		x := p[len(p)-1]
-		if x == "" {
-			continue
-		}
 		for _, y := range right {
 			try(x, y, false)
 		}
 		for _, q := range rightPhrases {
-			if q[0] != "" {
-				try(x, q[0], false)
-			}
+			try(x, q[0], false)
 		}
 	}
 	return cost
@@ -1073,14 +1052,12 @@ func (o *oracle) exactAttribute(c *candidate) int {
 	for t := 0; byTerm[t] != nil; t++ {
 		n := byTerm[t]
 		delete(byTerm, t)
-		slots += int(n.End-n.Start) + 1
+		slots += n.Words()
 		if !n.IsPhrase() {
-			wants = append(wants, want{n.Word, int(n.Start), anyField})
+			wants = append(wants, want{n.written(), int(n.Start), anyField})
 		}
 		for k, w := range n.Phrase {
-			if w != "" {
-				wants = append(wants, want{w, int(n.Start) + k, o.searched})
-			}
+			wants = append(wants, want{w, int(n.Start) + k, o.searched})
 		}
 	}
 	if len(byTerm) > 0 || len(wants) == 0 {

@@ -247,7 +247,7 @@ func (attributeRank) charge(s *search, _ *batch, nodes []int, k int, sum, one []
 	for i := range one {
 		one[i] = worst
 	}
-	for _, list := range [][]uint64{s.pos.Right.Words, s.pos.Right.Start} {
+	for _, list := range [][]uint64{s.pos.Right.Words, s.pos.Right.First} {
 		for _, x := range list {
 			if w := s.weights[positions.FieldOf(x)]; w >= 0 && uint32(w) < one[positions.IndexOf(x)] {
 				one[positions.IndexOf(x)] = uint32(w)

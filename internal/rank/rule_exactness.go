@@ -118,7 +118,7 @@ func (s *search) isMisplaced(nodes []int, like batch) bool {
 	}
 	for _, n := range nodes {
 		v := &s.graph.Nodes[n]
-		if v.Len > 1 || v.Start >= positions.Exactly || !s.hasExactForm(&like, n) || v.Phrase && v.Levels[0].Phrases[0].StartsWithHole() {
+		if v.Len > 1 || v.Start >= positions.Exactly || !s.hasExactForm(&like, n) {
 			return false
 		}
 	}
@@ -194,7 +194,7 @@ func (s *search) haveBegun(node, seg int, in *roaring.Bitmap) bool {
 func (s *search) startsInPlace(nodes []int) bool {
 	p := partOf[wordPosition](s)
 	v := &s.graph.Nodes[nodes[0]]
-	return p != nil && p.rank == p.ranks && len(nodes) == 1 && v.Phrase && v.Start < positions.Exactly && !v.Levels[0].Phrases[0].StartsWithHole()
+	return p != nil && p.rank == p.ranks && len(nodes) == 1 && v.Phrase && v.Start < positions.Exactly
 }
 
 // exactOf returns the words of some nodes for an exact match. begun: startsInPlace is true of the rows.
@@ -214,7 +214,7 @@ func (s *search) exactClasses(nodes []int, seg int, in *roaring.Bitmap, begun bo
 	if !ok {
 		return c
 	}
-	if p.Slots == 1 && s.haveBegun(nodes[0], seg, in) {
+	if len(p.Words) == 1 && p.Slots == 1 && s.haveBegun(nodes[0], seg, in) {
 		e.AddMany(s.pos.WholeFields(seg, p, in))
 		c.rows[matchesStart], c.covered = roaring.AndNot(in, e), in
 		s.r.Plan.note("exactAttribute", knownStarts)

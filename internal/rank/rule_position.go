@@ -168,7 +168,7 @@ func (wordPosition) charge(s *search, _ *batch, nodes []int, k int, sum, one []u
 	for i := range one {
 		one[i] = uint32(positions.Farthest * v.Len)
 	}
-	for _, list := range [][]uint64{s.pos.Right.Words, s.pos.Right.Start} {
+	for _, list := range [][]uint64{s.pos.Right.Words, s.pos.Right.First} {
 		for _, x := range list {
 			if i := positions.IndexOf(x); one[i] > 0 {
 				one[i] = min(one[i], positions.Displacement(positions.PositionOf(x), int(v.Start), v.Len))

@@ -57,8 +57,7 @@ func (proximity) charge(s *search, b *batch, nodes []int, k int, sum, one []uint
 		sum[i] += extra
 	}
 	right := &s.pos.Right
-	right.First = s.pos.Gather(right.First[:0], b.at(), nodes[k], positions.FirstSlots)
-	right.Last = s.pos.Gather(right.Last[:0], b.at(), nodes[k], positions.LastSlots)
+	right.Last = s.pos.Gather(right.Last[:0], b.at(), nodes[k], positions.PhraseEnds)
 	if k > 0 && s.touch(nodes[k-1], nodes[k]) {
 		s.pos.SideDistances(one)
 		for i, c := range one {

@@ -247,10 +247,8 @@ func (s *search) prepare(q *query.Index) {
 		if s.ranks[i] != query.Mandatory {
 			removable++
 		}
-		for _, w := range t.Phrase {
-			if w != "" {
-				phraseWords++
-			}
+		if t.IsPhrase() {
+			phraseWords += t.Words()
 		}
 	}
 	s.wordsMax = uint64(1 + max(0, phraseWords-1) + removable)

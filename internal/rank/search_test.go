@@ -73,15 +73,16 @@ func TestProximityOfTwoWords(t *testing.T) {
 }
 
 func TestQueriesFind(t *testing.T) {
-	ix := build(t, parseSettings(t, `{"synonyms":{"nyc":["new york city"]},"stopWords":["of"]}`), [][]*document{{
+	ix := build(t, parseSettings(t, `{"synonyms":{"nyc":["new york city"],"gallery":["state of art"]},"stopWords":["of"]}`), [][]*document{{
 		doc(0, "t", "planets and stars"), doc(1, "t", "plamet"), doc(2, "t", "lanet"), doc(3, "t", "sun flower"),
 		doc(4, "t", "sunflower seeds"), doc(5, "t", "new york city"), doc(6, "t", "state of art"), doc(7, "t", "state x art"),
 	}, {
 		doc(8, "t", "state x y art"), doc(9, "t", "apple red"), doc(10, "t", "apple green"), doc(11, "t", "newyork"),
 	}}, nil)
 	for _, c := range []struct{ query, want string }{
-		{"planet", "0 1"}, {"planet ", "0 1"}, {"sunflower", "4 3"}, {"sun flower", "3 4"}, {"nyc", "5"},
-		{`"state of art"`, "7 6"}, {"apple -red", "10"}, {`apple -"apple red"`, "10"}, {"new york", "5 11"},
+		{"planet", "0 1"}, {"planet ", "0 1"}, {"sunflower", "4 3"}, {"sun flower", "3 4"}, {"nyc", "5"}, {"gallery", "6"},
+		{`"state of art"`, "6"}, {`"state art"`, ""}, {`"of art"`, "6"}, {`-"of art" state`, "7 8"}, {"of", "6"}, {"of ", "6"}, {"of of", "6"},
+		{"-of state", "7 8"}, {`"of"`, "6"}, {"of state", "6 7 8"}, {"planet of", "0 1"}, {"apple -red", "10"}, {`apple -"apple red"`, "10"}, {"new york", "5 11"},
 		{"pla", "0 1"}, {`"planet`, ""}, {"-red state", "6 7 8"},
 	} {
 		if got := found(mustSearch(t, ix, Request{Query: c.query})); got != c.want {

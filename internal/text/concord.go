@@ -76,6 +76,9 @@ func (a *Analyzer) IndexConcord(p *Positions, s []byte, l Locales, emit func(wor
 func (a *Analyzer) concord(s []byte, l Locales, c Concorder, to *indexing) {
 	sc := scratches.Get().(*scratch)
 	defer scratches.Put(sc)
+	if to != nil {
+		to.sc = sc
+	}
 	w := concording{a: a, sc: sc, to: c, index: to}
 	yield := func(p piece) bool {
 		w.piece(s[p.start:p.end], p)

@@ -62,26 +62,31 @@ func appendBase(dst, raw []byte) []byte {
 	return dst
 }
 
-// appendStopKey appends the form by which stop words are compared: case and accents count, and
+// appendStopKey appends the form by which stop words are compared: accents count and case does not, and
 // what depends on a guessed language elsewhere is folded always.
 func appendStopKey(dst, raw []byte) []byte {
 	if isASCII(raw) {
 		for _, b := range raw {
 			if !isDropped(rune(b)) {
-				dst = append(dst, b)
+				dst = append(dst, lower[b])
 			}
 		}
 		return dst
 	}
-	start := len(dst)
-	dst = appendBase(dst, raw)
-	out := start
-	for _, r := range string(dst[start:]) {
-		if r = foldYeh(r); r >= 0 {
-			out += utf8.EncodeRune(dst[out:out+utf8.RuneLen(r)], r)
+	var buf [64]byte
+	for i := 0; i < len(raw); {
+		r, n := utf8.DecodeRune(raw[i:])
+		i += n
+		for _, d := range string(appendDecomposed(buf[:0], r)) {
+			if isDropped(d) {
+				continue
+			}
+			if d = foldYeh(unicode.ToLower(d)); d >= 0 {
+				dst = utf8.AppendRune(dst, d)
+			}
 		}
 	}
-	return dst[:out]
+	return dst
 }
 
 // foldYeh folds the letters that Arabic, Persian and Urdu writers type for each other, whatever

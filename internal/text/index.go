@@ -26,7 +26,7 @@ func (p *Positions) Visit() {
 	p.visited = true
 }
 
-// Words returns how many words were indexed so far.
+// Words returns how many words were indexed so far, stop words not counted.
 func (p *Positions) Words() int { return p.words }
 
 // counter counts the positions of one value.
@@ -53,7 +53,25 @@ func (c *counter) word() bool {
 	return c.at <= maxPosition
 }
 
-// Index calls emit for every indexed word of one value of a field with its position, and
+// stopMark is the first byte of the entries of stop words. No word begins with it, so no prefix and no typo leads to a stop word.
+const stopMark = 0
+
+// StopEntry returns what a stop word is indexed as. Stop words have entries of their own: they are found in phrases and by queries that
+// have no other words.
+func StopEntry(form string) string { return "\x00" + form }
+
+// FormOf returns the form of an entry, that of a stop word or of any other.
+func FormOf(entry string) string {
+	if IsStopEntry(entry) {
+		return entry[1:]
+	}
+	return entry
+}
+
+// IsStopEntry reports whether an entry is that of a stop word.
+func IsStopEntry[T ~string | ~[]byte](entry T) bool { return len(entry) > 0 && entry[0] == stopMark }
+
+// Index calls emit for every word of one value of a field with its position, with their entries for stop words, and
 // moves p on. word is valid during the call only. ASCII text allocates nothing.
 func (a *Analyzer) Index(p *Positions, s []byte, l Locales, emit func(word []byte, position uint16)) {
 	p.visited = true
@@ -70,7 +88,7 @@ func (a *Analyzer) Index(p *Positions, s []byte, l Locales, emit func(word []byt
 }
 
 func (a *Analyzer) indexAny(sc *scratch, p *Positions, s []byte, l Locales, emit func(word []byte, position uint16)) {
-	x := indexing{p: p, emit: emit, counter: counter{at: p.base}}
+	x := indexing{p: p, sc: sc, emit: emit, counter: counter{at: p.base}}
 	a.walk(s, l, func(piece piece) bool {
 		raw := s[piece.start:piece.end]
 		kind := a.classify(sc, raw, piece, true)
@@ -85,6 +103,7 @@ func (a *Analyzer) indexAny(sc *scratch, p *Positions, s []byte, l Locales, emit
 type indexing struct {
 	counter
 	p    *Positions
+	sc   *scratch
 	emit func(word []byte, position uint16)
 }
 
@@ -101,7 +120,12 @@ func (x *indexing) take(kind Kind, form []byte) bool {
 	if !x.word() {
 		return false
 	}
-	if word := trimSpace(form); kind == Word && len(word) > 0 && len(form) <= maxWord {
+	word := trimSpace(form)
+	switch {
+	case len(word) == 0 || len(form) > maxWord:
+	case kind == StopWord:
+		x.emit(x.sc.entry(word), uint16(x.at))
+	default:
 		x.p.last = x.at
 		x.p.words++
 		x.emit(word, uint16(x.at))
@@ -180,15 +204,23 @@ func (a *Analyzer) indexASCIIWord(sc *scratch, p *Positions, c *counter, raw, fo
 	if !c.word() {
 		return false
 	}
-	if len(form) > maxWord || len(a.stop) > 0 && (!matched || a.stopSeparators) && a.isStopWord(sc, raw) {
-		return true
-	}
-	if word := trimSpace(form); len(word) > 0 {
+	word := trimSpace(form)
+	switch {
+	case len(word) == 0 || len(form) > maxWord:
+	case len(a.stop) > 0 && (!matched || a.stopSeparators) && a.isStopWord(sc, raw):
+		emit(sc.entry(word), uint16(c.at))
+	default:
 		p.last = c.at
 		p.words++
 		emit(word, uint16(c.at))
 	}
 	return true
+}
+
+// entry returns the entry of a stop word, valid until the next call.
+func (sc *scratch) entry(form []byte) []byte {
+	sc.key = append(append(sc.key[:0], stopMark), form...)
+	return sc.key
 }
 
 func (a *Analyzer) isStopWord(sc *scratch, raw []byte) bool {

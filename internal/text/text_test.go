@@ -210,17 +210,23 @@ func TestPositions(t *testing.T) {
 		{[]string{"one . two"}, "one@0 two@8"}, {[]string{"one ,two"}, "one@0 two@1"}, {[]string{"one,, two"}, "one@0 two@8"},
 		{[]string{"wow! really?yes"}, "wow@0 really@8 yes@16"},
 		{[]string{"\x01 z"}, "z@1"}, {[]string{"\x01. z"}, "z@8"}, {[]string{"... z"}, "z@0"},
-		{[]string{"cat, the dog"}, "cat@0 dog@9"}, {[]string{"a the", "z"}, "a@0 z@8"}, {[]string{"the", "z"}, "z@8"},
+		{[]string{"cat, the dog"}, "cat@0 -the@8 dog@9"}, {[]string{"a the", "z"}, "a@0 -the@1 z@8"}, {[]string{"the", "z"}, "-the@0 z@8"},
+		{[]string{"The THE Thé thé"}, "-the@0 -the@1 the@2 the@3"}, {[]string{"ÉTÉ Été été e\u0301te\u0301 ete"}, "-ete@0 -ete@1 -ete@2 -ete@3 ete@4"},
 		{[]string{"a " + long + " b"}, "a@0 b@2"}, {[]string{long[:250]}, long[:250] + "@0"},
 		{[]string{"a b", "c. d", "e"}, "a@0 b@1 c@9 d@17 e@25"}, {[]string{"", "z"}, "z@8"},
 	}
-	a := New(Config{StopWords: []string{"the"}})
+	a := New(Config{StopWords: []string{"thE", "Été"}})
 	for _, test := range tests {
 		var p Positions
 		var got []string
 		for _, v := range test.values {
 			p.Visit()
-			a.Index(&p, []byte(v), nil, func(w []byte, at uint16) { got = append(got, fmt.Sprintf("%s@%d", w, at)) })
+			a.Index(&p, []byte(v), nil, func(w []byte, at uint16) {
+				if IsStopEntry(w) {
+					w = append([]byte("-"), w[1:]...)
+				}
+				got = append(got, fmt.Sprintf("%s@%d", w, at))
+			})
 		}
 		if s := strings.Join(got, " "); s != test.words {
 			t.Errorf("%q: %s, want %s", test.values, s, test.words)

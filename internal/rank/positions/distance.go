@@ -11,8 +11,8 @@ func (r *Reader) Distances(b *Batch, u, v int, distances []uint32) {
 		return
 	}
 	l, o := &r.Left, &r.Right
-	l.Last = r.Gather(l.Last[:0], b, u, LastSlots)
-	o.First = r.Gather(o.First[:0], b, v, FirstSlots)
+	l.Last = r.Gather(l.Last[:0], b, u, PhraseEnds)
+	o.First = r.Gather(o.First[:0], b, v, PhraseStarts)
 	beside := *b
 	switch {
 	case len(l.Last)+len(o.First) > 0:

@@ -31,7 +31,7 @@ type Word struct {
 // Exact is words in their places, as a document has them that matches the query as it is written.
 type Exact struct {
 	Words []Word
-	Slots int // how many words a field has that is the query
+	Slots int // how many words a field has that is the query, stop words not counted
 
 	Together bool // each row has all words in one searched field
 	Begun    bool // each row has the first word in its place
@@ -41,7 +41,7 @@ type Exact struct {
 func (r *Reader) ExactOf(nodes []int, seg int) (e Exact, ok bool) {
 	for _, n := range nodes {
 		v := &r.Graph.Nodes[n]
-		e.Slots += v.Slots()
+		e.Slots += v.Counted
 		if e.Words, ok = r.appendWords(e.Words, v, seg); !ok {
 			return e, false
 		}
@@ -57,17 +57,12 @@ func (r *Reader) appendWords(dst []Word, v *query.Node, seg int) (out []Word, ok
 		}
 		return append(dst, Word{v.Words[seg][0], int(v.Start), r.Words}), true
 	}
-	p := v.Levels[0].Phrases[0]
-	words := p.Segments[seg].Words
+	words := v.Levels[0].Phrases[0].Segments[seg].Words
 	if len(words) == 0 {
 		return dst, false
 	}
-	k := 0
-	for slot, w := range p.Slots {
-		if w != "" {
-			dst = append(dst, Word{words[k], int(v.Start) + slot, r.Searched})
-			k++
-		}
+	for i, w := range words {
+		dst = append(dst, Word{w, int(v.Start) + i, r.Searched})
 	}
 	return dst, true
 }

@@ -14,8 +14,7 @@ type Role uint8
 const (
 	NodeWords    Role = iota // its words, no phrases, in all fields where words count
 	PhraseStarts             // the first words of its phrases, in the searched fields
-	FirstSlots               // the same, unless a hole comes before
-	LastSlots                // the last words of its phrases, unless a hole comes behind
+	PhraseEnds               // the last words of its phrases, there
 )
 
 // An occurrence is a word at a place: field in bits 48–63, index of the row in the batch in bits 16–47, position in bits 0–15. Sorted,
@@ -34,7 +33,7 @@ func sameFieldAndRow(a, b uint64) bool { return a>>16 == b>>16 }
 
 // Sides are the occurrences of a node: of its words, and of the ends of its phrases.
 type Sides struct {
-	Words, Start, First, Last []uint64
+	Words, First, Last []uint64
 }
 
 // Gather appends the occurrences of a node in the rows of a batch, sorted.
@@ -66,11 +65,11 @@ func (r *Reader) Gather(dst []uint64, b *Batch, node int, as Role) []uint64 {
 		}
 		for _, p := range v.Levels[level].Phrases {
 			ps := &p.Segments[b.Segment]
-			if ps.Rows.IsEmpty() || as == FirstSlots && p.StartsWithHole() || as == LastSlots && p.EndsWithHole() {
+			if ps.Rows.IsEmpty() {
 				continue
 			}
 			w := ps.Words[0]
-			if as == LastSlots {
+			if as == PhraseEnds {
 				w = ps.Words[len(ps.Words)-1]
 			}
 			if v.Phrase {
