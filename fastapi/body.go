@@ -69,6 +69,9 @@ func (s *Server) bodyReader(ctx *fasthttp.RequestCtx) (*bodyReader, error) {
 		return nil, err
 	}
 	encoding := headerContentEncoding.in(&ctx.Request.Header)
+	if bytes.IndexByte(encoding, ',') >= 0 || headerContentEncoding.repeated(&ctx.Request.Header) {
+		return nil, apierr.New("unsupported_media_type", "The body has several codings (`Content-Encoding`). Send it with one of them: gzip, deflate, br or zstd.")
+	}
 	var err error
 	r.sent, r.packed = &patientReader{src: stream, ctx: ctx, body: r}, len(encoding) > 0
 	r.src, err = decompress(r.sent, string(bytes.ToLower(bytes.TrimSpace(encoding))), r.account)

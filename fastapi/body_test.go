@@ -66,6 +66,10 @@ func TestBodyEncodings(t *testing.T) {
 		{"plain", "", []byte(on), 200, ""},
 		{"identity", "identity", []byte(on), 200, ""},
 		{"an encoding nobody knows", "rot13", []byte(on), 200, ""},
+		{"gzip, twice", "gzip, gzip", []byte(on), 415, "unsupported_media_type"},
+		{"gzip in brotli", "gzip,br", compressed(t, "br", string(compressed(t, "gzip", on))), 415, "unsupported_media_type"},
+		{"identity and gzip", "identity, gzip", compressed(t, "gzip", on), 415, "unsupported_media_type"},
+		{"a list of one", "gzip,", compressed(t, "gzip", on), 415, "unsupported_media_type"},
 		{"gzip", "gzip", compressed(t, "gzip", on), 200, ""},
 		{"gzip in capitals", "GZip", compressed(t, "gzip", on), 200, ""},
 		{"brotli", "br", compressed(t, "br", on), 200, ""},
@@ -95,6 +99,26 @@ func TestBodyEncodings(t *testing.T) {
 			if r.status != tt.status || r.code() != tt.code {
 				t.Errorf("%s%s: %d %s, want %d %s", tt.name, name, r.status, r.body, tt.status, tt.code)
 			}
+		}
+	}
+}
+
+// TestBodyEncodingsOnLines sends codings on several lines, which are a list, too.
+func TestBodyEncodingsOnLines(t *testing.T) {
+	c := newClient(t, Options{})
+	for _, lines := range [][]string{{"gzip", "gzip"}, {"identity", "gzip"}, {"gzip", ""}, {"", "gzip"}} {
+		r, err := http.NewRequest("PATCH", "http://svc/experimental-features", bytes.NewReader(compressed(t, "gzip", `{"metrics": true}`)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = http.Header{"Content-Type": {"application/json"}, "Content-Encoding": lines}
+		res, err := c.http.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != 415 {
+			t.Errorf("%q: %d", lines, res.StatusCode)
 		}
 	}
 }

@@ -79,6 +79,11 @@ func (name requestHeader) in(h *fasthttp.RequestHeader) []byte {
 	return v
 }
 
+// repeated reports whether a request has the header on several lines, which count like a list (RFC 9110, 5.3).
+func (name requestHeader) repeated(h *fasthttp.RequestHeader) bool {
+	return len(h.PeekAll(string(name))) > 1
+}
+
 // hasHeader reports whether a request has a header, even an empty one: Peek does not tell that from an absent one for all names. It runs
 // for every request, so it skips lines that begin with another letter.
 func hasHeader(h *fasthttp.RequestHeader, name requestHeader) bool {

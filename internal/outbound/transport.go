@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -44,19 +46,27 @@ func (p Policy) Transport() *http.Transport {
 // maxRedirects is how many redirects a request may follow.
 const maxRedirects = 10
 
-// RepeatOnly is the CheckRedirect of clients whose requests change something and carry secrets. It follows a redirect when the
-// same request goes again (307, 308) to the same host, not in the clear where it was encrypted. Any other redirect is the
-// answer: a POST that became a GET would look as if it had been done.
+// RepeatOnly is the CheckRedirect of clients whose requests change something and carry secrets. It follows a redirect if the
+// same request goes again (307, 308) to the same origin: scheme, host and port. Another port may be another party's, which would
+// get the key. Any other redirect is the answer: a POST that became a GET would look as if it had been done.
 func RepeatOnly(req *http.Request, via []*http.Request) error {
 	first := via[0]
-	same := req.Method == first.Method && req.URL.Hostname() == first.URL.Hostname()
-	if !same || req.URL.Scheme != "https" && first.URL.Scheme == "https" {
+	if req.Method != first.Method || origin(req.URL) != origin(first.URL) {
 		return http.ErrUseLastResponse
 	}
 	if len(via) >= maxRedirects {
 		return fmt.Errorf("there are more than %d redirects", maxRedirects)
 	}
 	return nil
+}
+
+// origin returns the scheme, host and port of a URL.
+func origin(u *url.URL) [3]string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return [3]string{u.Scheme, strings.ToLower(u.Hostname()), port}
 }
 
 // control is called with each resolved address just before a socket connects to it.
