@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"svc/internal/client"
+	"svc/internal/index"
 	"svc/internal/vfs"
 )
 
@@ -148,13 +149,16 @@ func (c *importCommand) fromServer(ctx context.Context, p program, to *client.Cl
 	return nil
 }
 
-// indexNames returns the names of all indexes of a server.
+// indexNames returns the names of all indexes of a server. A server that lists an index twice, as one that ignores the offset, is an error,
+// and so is a name that no index can have: it would reach the terminal, and the other server.
 func indexNames(ctx context.Context, c *client.Client) (names []string, err error) {
+	seen := map[string]bool{}
 	for {
 		var page struct {
 			Results []struct {
 				UID string `json:"uid"`
 			}
+			Total int
 		}
 		if err := c.Call(ctx, http.MethodGet, fmt.Sprintf("/indexes?limit=1000&offset=%d", len(names)), nil, &page); err != nil {
 			return nil, err
@@ -162,8 +166,18 @@ func indexNames(ctx context.Context, c *client.Client) (names []string, err erro
 		if len(page.Results) == 0 {
 			return names, nil
 		}
-		for _, index := range page.Results {
-			names = append(names, index.UID)
+		if n := len(names) + len(page.Results); n > page.Total {
+			return nil, fmt.Errorf("%s lists %d indexes of %d: it ignores the offset", c.Host(), n, page.Total)
+		}
+		for _, ix := range page.Results {
+			switch {
+			case !index.ValidUID(ix.UID):
+				return nil, fmt.Errorf("%s lists an index named %.100q, which is no name of an index", c.Host(), ix.UID)
+			case seen[ix.UID]:
+				return nil, fmt.Errorf("%s lists the index %s twice: it ignores the offset", c.Host(), ix.UID)
+			}
+			seen[ix.UID] = true
+			names = append(names, ix.UID)
 		}
 	}
 }

@@ -360,3 +360,24 @@ func TestProgressOfAnImport(t *testing.T) {
 		}
 	}
 }
+
+// TestIndexesOfHostileSources lists the indexes of servers that ignore the offset, or have indexes that there cannot be.
+func TestIndexesOfHostileSources(t *testing.T) {
+	for answer, want := range map[string]string{
+		`{"results":[{"uid":"a"},{"uid":"b"}],"total":4}`:        "lists the index a twice",
+		`{"results":[{"uid":"a"},{"uid":"b"}],"total":2}`:        "lists 4 indexes of 2",
+		`{"results":[{"uid":"a"}]}`:                              "lists 1 indexes of 0",
+		`{"results":[{"uid":"a/../../keys"}],"total":1}`:         "no name of an index",
+		`{"results":[{"uid":"` + "\\u001b" + `[2J"}],"total":1}`: `"\x1b[2J"`,
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }))
+		c, err := client.New(server.URL, "", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := indexNames(t.Context(), c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", answer, err, want)
+		}
+		server.Close()
+	}
+}

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"svc/internal/settings"
 )
@@ -69,7 +70,19 @@ func (e *Error) Error() string {
 	if e.Code == "" {
 		return fmt.Sprintf("the server answers %d %s", e.Status, http.StatusText(e.Status))
 	}
-	return e.Message + " (" + e.Code + ")"
+	return printable(e.Message) + " (" + printable(e.Code) + ")"
+}
+
+// printable replaces control characters, by which a server could write to the terminal, and shortens what is long.
+func printable(s string) string {
+	const limit = 2000
+	s = strings.ToValidUTF8(s[:min(len(s), limit)], "")
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, s)
 }
 
 const (
@@ -140,13 +153,25 @@ func temporary(err error) bool {
 	var refused *Error
 	if !errors.As(err, &refused) {
 		var unread *unreadable
-		return !errors.As(err, &unread)
+		var large *tooLargeError
+		return !errors.As(err, &unread) && !errors.As(err, &large)
 	}
 	switch refused.Status {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusRequestTimeout:
 		return true
 	}
 	return refused.Status == http.StatusInsufficientStorage || refused.Code == "no_space_left_on_device"
+}
+
+// maxAnswer is the largest answer that is read, and the largest document, in bytes. Servers take no larger documents by default. It is a
+// variable for tests.
+var maxAnswer = 128 << 20
+
+// tooLargeError is an answer with more bytes than maxAnswer, or a document.
+type tooLargeError struct{ what string }
+
+func (e *tooLargeError) Error() string {
+	return fmt.Sprintf("%s has more than %d MiB", e.what, maxAnswer>>20)
 }
 
 // unreadable is an answer that is not what was asked for.
@@ -183,9 +208,12 @@ func (c *Client) once(ctx context.Context, method, path, contentType string, bod
 	if e, ok := out.(*Enqueued); ok {
 		e.File, e.Directory = response.Header.Get("Svc-File"), response.Header.Get("Svc-Directory")
 	}
-	answer, err := io.ReadAll(response.Body)
+	answer, err := io.ReadAll(io.LimitReader(response.Body, int64(maxAnswer)+1))
 	if err != nil {
 		return fmt.Errorf("%s breaks off its answer: %w", c.base.Host, err)
+	}
+	if len(answer) > maxAnswer {
+		return &tooLargeError{"the answer of " + c.base.Host}
 	}
 	if response.StatusCode >= 300 {
 		refused := &Error{}

@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/url"
 	"path"
-	"strconv"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
@@ -56,8 +55,39 @@ type Documents struct {
 // bufferBytes is what is read from a file at once.
 const bufferBytes = 1 << 20
 
-// Open reads the documents of a file, which may be compressed with gzip or zstd. Detect looks at how it begins.
+// documentReader bounds how much is read for one document.
+type documentReader struct {
+	from io.Reader
+	left int
+}
+
+func (r *documentReader) Read(b []byte) (int, error) {
+	if r.left <= 0 {
+		return 0, &tooLargeError{"a document"}
+	}
+	n, err := r.from.Read(b[:min(len(b), r.left)])
+	r.left -= n
+	return n, err
+}
+
+// Open reads the documents of a file, which may be compressed with gzip or zstd. Detect looks at how it begins. A document that is larger
+// than maxAnswer is an error.
 func Open(file io.Reader, format Format) (*Documents, error) {
+	bounded := &documentReader{left: maxAnswer}
+	d, err := open(file, bounded, format)
+	if err != nil {
+		return nil, err
+	}
+	next := d.next
+	d.next = func(ctx context.Context) ([]byte, bool, error) {
+		bounded.left = maxAnswer + bufferBytes // what the buffer has belongs to documents that follow
+		return next(ctx)
+	}
+	return d, nil
+}
+
+// open is Open with the reader that bounds documents, which it sets on top of the decompressed file.
+func open(file io.Reader, bounded *documentReader, format Format) (*Documents, error) {
 	in := bufio.NewReaderSize(file, bufferBytes)
 	switch magic, err := in.Peek(4); {
 	case len(magic) >= 2 && magic[0] == 0x1f && magic[1] == 0x8b:
@@ -75,6 +105,8 @@ func Open(file io.Reader, format Format) (*Documents, error) {
 	case err != nil && !errors.Is(err, io.EOF):
 		return nil, err
 	}
+	bounded.from = in
+	in = bufio.NewReaderSize(bounded, bufferBytes)
 	if mark, _ := in.Peek(3); bytes.Equal(mark, []byte("\xef\xbb\xbf")) {
 		if _, err := in.Discard(len(mark)); err != nil {
 			return nil, err
@@ -231,13 +263,48 @@ func unexpected(err error) error {
 	return err
 }
 
-// pageDocuments is how many documents are asked for at once.
+// pageDocuments is how many documents are asked for at once. Pages with larger answers than maxAnswer are halved.
 const pageDocuments = 1000
 
-// Documents reads those of an index of the server, with their vectors.
+// Documents reads those of an index of the server, with their vectors. A document that is larger than maxAnswer is an error, and so is a
+// server that has more documents than it says, as one that ignores the offset: reading it would never end.
 func (c *Client) Documents(index string) *Documents {
 	var page []json.RawMessage
-	offset := 0
+	offset, limit := 0, pageDocuments
+	load := func(ctx context.Context) error {
+		var answer struct {
+			Results []json.RawMessage
+			Total   *int
+		}
+		for {
+			at := fmt.Sprintf("/indexes/%s/documents?retrieveVectors=true&limit=%d&offset=%d", url.PathEscape(index), limit, offset)
+			err := c.Call(ctx, http.MethodGet, at, nil, &answer)
+			var large *tooLargeError
+			if errors.As(err, &large) {
+				if limit == 1 {
+					return &tooLargeError{fmt.Sprintf("document %d of %s", offset+1, c.base.Host)}
+				}
+				limit /= 2
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			break
+		}
+		page = answer.Results
+		switch end := offset + len(page); {
+		case answer.Total == nil:
+			return fmt.Errorf("%s does not say how many documents the index has: it is no server of this API", c.base.Host)
+		case len(page) > limit:
+			return fmt.Errorf("%s answers %d documents, and was asked for %d", c.base.Host, len(page), limit)
+		case len(page) > 0 && end > *answer.Total:
+			return fmt.Errorf("%s answers documents %d to %d of %d: it ignores the offset", c.base.Host, offset+1, end, *answer.Total)
+		default:
+			offset = end
+		}
+		return nil
+	}
 	return &Documents{
 		contentType: "application/x-ndjson",
 		skip: func(n int) error {
@@ -246,15 +313,12 @@ func (c *Client) Documents(index string) *Documents {
 		},
 		next: func(ctx context.Context) ([]byte, bool, error) {
 			if len(page) == 0 {
-				var answer struct{ Results []json.RawMessage }
-				at := "/indexes/" + url.PathEscape(index) + "/documents?retrieveVectors=true&limit=" + strconv.Itoa(pageDocuments) + "&offset=" + strconv.Itoa(offset)
-				if err := c.Call(ctx, http.MethodGet, at, nil, &answer); err != nil {
+				if err := load(ctx); err != nil {
 					return nil, false, err
 				}
-				if page = answer.Results; len(page) == 0 {
+				if len(page) == 0 {
 					return nil, false, io.EOF
 				}
-				offset += len(page)
 			}
 			document := page[0]
 			page = page[1:]
