@@ -148,11 +148,16 @@ func checkURL(text string) error {
 		return fmt.Errorf("it is none")
 	case u.Scheme != "http" && u.Scheme != "https":
 		return fmt.Errorf("its scheme is neither `http` nor `https`")
-	case u.RawQuery != "" || u.Fragment != "":
+	case strings.ContainsAny(text, "?#"): // even an empty query would swallow the path of a request
 		return fmt.Errorf("it has a query or a fragment")
+	case strings.Contains(u.Path, `\`) || slices.ContainsFunc(strings.Split(u.Path, "/"), isDots):
+		return fmt.Errorf("its path has a segment `.` or `..`, or a backslash")
 	}
 	return nil
 }
+
+// isDots reports whether a segment of a path, without escapes, leads to the directory itself or to the one above.
+func isDots(segment string) bool { return segment == "." || segment == ".." }
 
 // applyShards changes the shards, and returns those that have lost their last remote.
 func (n *Network) applyShards(p *Patch) (emptied []string) {
@@ -197,5 +202,12 @@ func (r *Remote) secrets() []string {
 	return all
 }
 
-// trimmed is the address of a remote without slashes at its end.
-func (r *Remote) trimmed() string { return strings.TrimRight(r.URL, "/") }
+// trimmed is the address of a remote without slashes at its end. Addresses that were stored before checkURL refused them may have a
+// query or a fragment, which would swallow the path of a request.
+func (r *Remote) trimmed() string {
+	address := r.URL
+	if i := strings.IndexAny(address, "?#"); i >= 0 {
+		address = address[:i]
+	}
+	return strings.TrimRight(address, "/")
+}

@@ -63,6 +63,12 @@ func TestPatches(t *testing.T) {
 		{"words", nil, Patch{Remotes: map[string]*RemotePatch{"a": at("not a url")}}, "invalid_network_url", ""},
 		{"another scheme", nil, Patch{Remotes: map[string]*RemotePatch{"a": at("ftp://a.test")}}, "invalid_network_url", ""},
 		{"a query", nil, Patch{Remotes: map[string]*RemotePatch{"a": at("http://a.test/?x=1")}}, "invalid_network_url", ""},
+		{"an empty query", nil, Patch{Remotes: map[string]*RemotePatch{"a": at("http://a.test/keys?")}}, "invalid_network_url", ""},
+		{"an empty fragment", nil, Patch{Remotes: map[string]*RemotePatch{"a": at("http://a.test/keys#")}}, "invalid_network_url", ""},
+		{"a path that goes up", nil, Patch{Remotes: map[string]*RemotePatch{"a": at("http://a.test/base/../x")}}, "invalid_network_url", ""},
+		{"an escaped path that goes up", nil, Patch{Remotes: map[string]*RemotePatch{"a": at("http://a.test/base/%2e%2E/x")}}, "invalid_network_url", ""},
+		{"a path to itself", nil, Patch{Remotes: map[string]*RemotePatch{"a": at("http://a.test/.")}}, "invalid_network_url", ""},
+		{"a backslash", nil, Patch{Remotes: map[string]*RemotePatch{"a": at(`http://a.test/base%5C..%5Cx`)}}, "invalid_network_url", ""},
 	} {
 		n := empty()
 		if tt.before != nil {
