@@ -133,6 +133,9 @@ func (s *Server) createKey(ctx *fasthttp.RequestCtx) error {
 	case !k.expiry:
 		return apierr.New("missing_api_key_expires_at", "`expiresAt` is missing: say when the key ends, null for never.")
 	}
+	if err := auth.CheckScope(k.Actions, k.Indexes); err != nil {
+		return err
+	}
 	if err := ownKey(ctx, &k.Key); err != nil {
 		return err
 	}

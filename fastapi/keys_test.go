@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"svc/internal/auth"
 )
 
@@ -34,6 +36,37 @@ func (c *client) makeKey(actions, indexes string) string {
 		c.t.Fatalf("no key: %d %s", r.status, r.body)
 	}
 	return k.Key
+}
+
+// oldKey makes an API key as earlier versions did, which made some that could not be used, and returns its value.
+func (c *client) oldKey(actions, indexes []string) string {
+	c.t.Helper()
+	k, err := c.server.keys.Create(auth.Key{UID: uuid.New(), Actions: actions, Indexes: indexes})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return c.server.keys.Value(k)
+}
+
+// TestKeysOfSomeIndexes creates keys with actions on the instance as a whole, which only keys on all indexes may have. Keys of before stay,
+// and are refused where they are used.
+func TestKeysOfSomeIndexes(t *testing.T) {
+	c := newProtected(t)
+	for _, indexes := range []string{`["a"]`, `["a*", "b"]`} {
+		for _, action := range []string{"version", "dumps.*", "keys.get", "network.update"} {
+			r := c.json("POST", "/keys", `{"actions": ["search", "`+action+`"], "indexes": `+indexes+`, "expiresAt": null}`)
+			if r.status != 400 || r.code() != "index_scoped_api_key_with_global_action" || !strings.Contains(r.body, action) {
+				t.Errorf("a key for %s on %s: %d %s", action, indexes, r.status, r.body)
+			}
+		}
+		c.makeKey(`["*", "*.get", "search", "tasks.*"]`, indexes)
+	}
+	c.makeKey(`["version"]`, `["a", "*"]`)
+	for path, actions := range map[string][]string{"/version": {"version"}, "/keys": {"keys.get"}, "/network": {"*"}} {
+		if r := c.as(c.oldKey(actions, []string{"a"})).get(path); r.status != 403 || r.code() != "invalid_api_key" {
+			t.Errorf("GET %s with a key of some indexes: %d %s", path, r.status, r.body)
+		}
+	}
 }
 
 func TestKeys(t *testing.T) {

@@ -129,8 +129,8 @@ func TestMetrics(t *testing.T) {
 func TestMetricsNeedAllIndexes(t *testing.T) {
 	c := newProtected(t)
 	c.json("PATCH", "/experimental-features", `{"metrics": true}`)
-	for _, indexes := range []string{`["a*"]`, `["a*", "b"]`} {
-		if r := c.as(c.makeKey(`["metrics.get"]`, indexes)).get("/metrics"); r.status != 403 || r.code() != "invalid_api_key" {
+	for _, indexes := range [][]string{{"a*"}, {"a*", "b"}} {
+		if r := c.as(c.oldKey([]string{"metrics.get"}, indexes)).get("/metrics"); r.status != 403 || r.code() != "invalid_api_key" {
 			t.Errorf("a key for %s: %d %s", indexes, r.status, r.body)
 		}
 	}

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"slices"
 	"strings"
 
 	"svc/internal/apierr"
@@ -24,7 +25,7 @@ var actions = []struct {
 	{name: "metrics.*", whole: true}, {name: "metrics.get", read: true, whole: true},
 	{name: "dumps.*"}, {name: "dumps.create", whole: true},
 	{name: "snapshots.*"}, {name: "snapshots.create", whole: true},
-	{name: "version", read: true},
+	{name: "version", read: true, whole: true},
 	{name: "keys.create", whole: true}, {name: "keys.get", whole: true}, {name: "keys.update", whole: true}, {name: "keys.delete", whole: true},
 	{name: "experimental.get", read: true, whole: true}, {name: "experimental.update", whole: true},
 	// It reads, but writes what it read to any host that the caller names.
@@ -85,6 +86,37 @@ func rights(names []string) (may set) {
 		may |= granted[name]
 	}
 	return may
+}
+
+// instanceOnly are the actions that open nothing on an index: those on the instance as a whole, and wildcards over nothing else.
+var instanceOnly = func() set {
+	var only, wildcards set
+	for _, a := range actions {
+		if strings.HasSuffix(a.name, "*") {
+			wildcards |= needed[a.name]
+		}
+	}
+	for _, a := range actions {
+		if a.name != "*" && granted[a.name]&^wildcards&^whole == 0 {
+			only |= needed[a.name]
+		}
+	}
+	return only
+}()
+
+// CheckScope refuses a new key that is limited to some indexes and has an action on the instance as a whole
+// (index_scoped_api_key_with_global_action), which could not be used.
+func CheckScope(actions, indexes []string) error {
+	if len(indexes) == 0 || slices.Contains(indexes, "*") {
+		return nil
+	}
+	for _, name := range actions {
+		if needed[name]&instanceOnly != 0 {
+			return apierr.New("index_scoped_api_key_with_global_action", "The action `%s` is about the instance as a whole, but the key is limited to some indexes. "+
+				"Leave the action out, or create a second key for it on the indexes `*`.", name)
+		}
+	}
+	return nil
 }
 
 // CheckAction refuses what is no action (invalid_api_key_actions).

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"svc/internal/apierr"
 )
 
 // opens is the rule of wildcards in its plainest form.
@@ -83,6 +85,32 @@ func TestPatterns(t *testing.T) {
 		for _, uid := range tt.leaves {
 			if matches(tt.pattern, uid) {
 				t.Errorf("%q covers %s", tt.pattern, uid)
+			}
+		}
+	}
+}
+
+// TestScope tries each action on some indexes and on all: what is about the instance as a whole is for keys on all indexes.
+func TestScope(t *testing.T) {
+	indexed := []string{
+		"*", "*.get", "search", "documents.*", "documents.add", "documents.get", "documents.delete",
+		"indexes.*", "indexes.create", "indexes.get", "indexes.update", "indexes.delete", "indexes.swap", "indexes.compact",
+		"tasks.*", "tasks.cancel", "tasks.delete", "tasks.get", "settings.*", "settings.get", "settings.update",
+		"fields.post", "stats.*", "stats.get", "chatCompletions",
+	}
+	for _, a := range actions {
+		want := apierr.Code("index_scoped_api_key_with_global_action")
+		if slices.Contains(indexed, a.name) {
+			want = ""
+		}
+		for _, indexes := range [][]string{{"a"}, {"a*", "b"}} {
+			if err := CheckScope([]string{"search", a.name}, indexes); codeOf(err) != want {
+				t.Errorf("%s on %q: %v, want %q", a.name, indexes, err, want)
+			}
+		}
+		for _, indexes := range [][]string{{"*"}, {"a", "*"}, {}} {
+			if err := CheckScope([]string{a.name}, indexes); err != nil {
+				t.Errorf("%s on %q: %v", a.name, indexes, err)
 			}
 		}
 	}
