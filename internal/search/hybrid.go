@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -15,6 +16,7 @@ import (
 // runHybrid searches by words and by meaning, and merges the two lists. Every page is cut out of that one list, so both searches run
 // whatever the first hits by words score. Only where the query cannot be embedded the list by words is the answer.
 func (k *ranking) runHybrid(ctx context.Context, w window) (*found, error) {
+	began := time.Now()
 	both, whole := k.steady(w)
 	if !whole {
 		both.offset, both.limit = 0, w.offset+w.limit
@@ -27,7 +29,7 @@ func (k *ranking) runHybrid(ctx context.Context, w window) (*found, error) {
 	}
 	f := &found{Result: words, kind: hybrid}
 	lists := [][]rank.Hit{words.Hits, nil}
-	q, err := k.vectorQuery(ctx, hybridPatience, w.limit > 0 || whole)
+	q, err := k.vectorQuery(ctx, began, hybridPatience, w.limit > 0 || whole)
 	switch {
 	case err == nil:
 		meaning, err := k.search(ctx, both, q)

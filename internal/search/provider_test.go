@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -39,8 +40,6 @@ func (c *countingTurn) Value(key any) any {
 // TestProviderThatFails asks providers that hang, refuse, and answer garbage or a vector of another length for the vector of a query:
 // the words have to do, and a search by meaning alone fails.
 func TestProviderThatFails(t *testing.T) {
-	defer func(s, h time.Duration) { semanticPatience, hybridPatience = s, h }(semanticPatience, hybridPatience)
-	semanticPatience, hybridPatience = 200*time.Millisecond, 100*time.Millisecond
 	hanging := make(chan struct{})
 	var asked atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -68,7 +67,7 @@ func TestProviderThatFails(t *testing.T) {
 	vectors := func(v string) string {
 		return fmt.Sprintf(`{"good": %[1]s, "hangs": %[1]s, "refuses": %[1]s, "garbage": %[1]s, "long": %[1]s}`, v)
 	}
-	l.put("i", `{"embedders": {`+strings.Join(embedders, ",")+`}}`,
+	l.put("i", `{"searchCutoffMs": 1000, "embedders": {`+strings.Join(embedders, ",")+`}}`,
 		`{"id": 1, "t": "red apple", "_vectors": `+vectors("[1, 0]")+`}`, `{"id": 2, "t": "sea", "_vectors": `+vectors("[0, 1]")+`}`)
 	one := 1.0
 	for _, name := range []string{"good", "hangs", "refuses", "garbage", "long"} {
@@ -127,12 +126,38 @@ func TestProviderThatFails(t *testing.T) {
 	}
 }
 
-// TestFederationWaitsForEmbedders federates queries whose embedder takes longer than a search may rank: what it takes is not
-// counted, neither for them nor for those that run afterwards.
-func TestFederationWaitsForEmbedders(t *testing.T) {
-	const cutoff = 1500 * time.Millisecond // which a loaded machine does not take to rank these few
+// TestEmbeddingEndsWithTheCutoff has a provider that answers after the cutoff of one index and before that of another: the call to it ends
+// with the search, and only then.
+func TestEmbeddingEndsWithTheCutoff(t *testing.T) {
+	ended := make(chan bool, 1) // whether the caller hung up
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		time.Sleep(cutoff + 50*time.Millisecond)
+		_, _ = io.Copy(io.Discard, r.Body) // until then, nobody notices who hangs up
+		select {
+		case <-r.Context().Done():
+			ended <- true
+		case <-time.After(5 * time.Second):
+			ended <- false
+			fmt.Fprint(w, `{"v":[0,1]}`)
+		}
+	}))
+	t.Cleanup(server.Close)
+	l := newLibrary(t)
+	for uid, cutoff := range map[string]int{"short": 200, "long": 60_000} {
+		l.put(uid, fmt.Sprintf(`{"searchCutoffMs": %d, "embedders": {"e": {"source": "rest", "url": %q, "request": {"t": "{{text}}"}, "response": {"v": "{{embedding}}"}, "dimensions": 2}}}`,
+			cutoff, server.URL), `{"id": 1, "t": "red apple", "_vectors": {"e": [1, 0]}}`, `{"id": 2, "t": "sea", "_vectors": {"e": [0, 1]}}`)
+		got := l.answer(uid, Request{Query: "red", Limit: 20, Hybrid: &Hybrid{Embedder: "e"}})
+		if hungUp, short := <-ended, uid == "short"; hungUp != short || (got.SemanticHits == nil || *got.SemanticHits == 0) != short {
+			t.Errorf("%s: the call was ended: %v; semantic hits: %v", uid, hungUp, got.SemanticHits)
+		}
+	}
+}
+
+// TestFederationWaitsForEmbedders federates queries whose embedder takes most of the time of a search: what it takes is not counted as
+// ranking, neither for them nor for those that run afterwards.
+func TestFederationWaitsForEmbedders(t *testing.T) {
+	const cutoff = 2500 * time.Millisecond
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		time.Sleep(cutoff - time.Second) // which a loaded machine does not take to rank these few
 		fmt.Fprint(w, `{"v":[0,1]}`)
 	}))
 	t.Cleanup(server.Close)

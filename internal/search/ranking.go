@@ -19,9 +19,9 @@ import (
 	"svc/internal/turns"
 )
 
-// How long a query may be embedded. What hybrid search has found by then by its words is the answer.
-// (Variables, so that tests can lower them.)
-var (
+// How long a search waits for a model that is not loaded yet, and for the embedding of its query where the index has no cutoff. Otherwise
+// the embedding ends when searchCutoffMs does. What hybrid search has found by then by its words is the answer.
+const (
 	semanticPatience = 10 * time.Second
 	hybridPatience   = 3 * time.Second
 )
@@ -170,11 +170,12 @@ func (k *ranking) find(ctx context.Context, w window) (*found, error) {
 		return k.runHybrid(ctx, w)
 	}
 	ranked, whole := k.steady(w)
+	began := time.Now()
 	f := &found{kind: k.kind}
 	var q *rank.VectorQuery
 	var err error
 	if k.kind == semantic {
-		if q, err = k.vectorQuery(ctx, semanticPatience, true); err != nil {
+		if q, err = k.vectorQuery(ctx, began, semanticPatience, true); err != nil {
 			if ctx.Err() == nil && errors.As(err, new(*unembedded)) {
 				k.noVector(ctx, "search fails", err)
 			}
@@ -234,16 +235,23 @@ func (k *ranking) rankRequest(ctx context.Context, w window, vectors *rank.Vecto
 }
 
 // vectorQuery returns what documents are compared with: the given vector, or that of the query. ranks: documents are compared with it;
-// otherwise, they are only counted, and no provider is asked for it. Errors are *apierr.Error, vector_embedding_error when it cannot be
-// made in time.
-func (k *ranking) vectorQuery(ctx context.Context, patience time.Duration, ranks bool) (*rank.VectorQuery, error) {
+// otherwise, they are only counted, and no provider is asked for it. began is when the search began, whose cutoff ends the embedding; the
+// loading of a model does not count. Errors are *apierr.Error, vector_embedding_error when it cannot be made in time.
+func (k *ranking) vectorQuery(ctx context.Context, began time.Time, patience time.Duration, ranks bool) (*rank.VectorQuery, error) {
 	r := k.request
 	q := &rank.VectorQuery{Embedder: k.embedder.ID}
-	limited, cancel := context.WithTimeout(ctx, patience)
+	opening := time.Now()
+	patient, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	embedder, err := k.embedder.Open(limited)
+	embedder, err := k.embedder.Open(patient)
 	if err != nil {
 		return nil, notEmbedded(err)
+	}
+	limited := patient
+	if end := deadline(k.view, began.Add(time.Since(opening))); !end.IsZero() {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithDeadline(ctx, end)
+		defer cancel()
 	}
 	q.Shift = shiftOf(embedder)
 	if r.Vector != nil {
