@@ -28,8 +28,7 @@ func (r *Request) AppendRemote(dst []byte, uid string, weight float64, position 
 	o.list("attributesToRetrieve", r.AttributesToRetrieve)
 	o.list("attributesToHighlight", r.AttributesToHighlight)
 	o.list("attributesToCrop", r.AttributesToCrop)
-	o.name("cropLength")
-	o.b = strconv.AppendInt(o.b, int64(r.CropLength), 10)
+	o.integer("cropLength", r.CropLength)
 	o.text("cropMarker", r.CropMarker)
 	o.text("highlightPreTag", r.HighlightPreTag)
 	o.text("highlightPostTag", r.HighlightPostTag)
@@ -74,13 +73,11 @@ func (r *FederatedRequest) AppendRemote(dst []byte, facets []IndexFacets) []byte
 	o := objectWriter{append(dst, '{')}
 	offset, limit, paged := r.page()
 	if paged {
-		o.number("page", 1)
-		o.name("hitsPerPage")
-		o.b = strconv.AppendInt(o.b, int64(offset+limit), 10)
+		o.integer("page", 1)
+		o.integer("hitsPerPage", offset+limit)
 	} else {
-		o.number("offset", 0)
-		o.name("limit")
-		o.b = strconv.AppendInt(o.b, int64(offset+limit), 10)
+		o.integer("offset", 0)
+		o.integer("limit", offset+limit)
 	}
 	if r.Distinct != nil {
 		o.text("distinct", *r.Distinct)
@@ -115,6 +112,11 @@ func (o *objectWriter) text(name, value string) {
 func (o *objectWriter) number(name string, value float64) {
 	o.name(name)
 	o.b = jsontext.AppendFloat(o.b, value)
+}
+
+func (o *objectWriter) integer(name string, value int) {
+	o.name(name)
+	o.b = strconv.AppendInt(o.b, int64(value), 10)
 }
 
 // flag writes what is not as by default.

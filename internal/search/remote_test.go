@@ -107,6 +107,19 @@ func TestRemoteQuery(t *testing.T) {
 	}
 }
 
+// TestRemoteFederation reads back what a remote is asked of all queries: instances refuse pages that are no whole numbers.
+func TestRemoteFederation(t *testing.T) {
+	two, five := 2, 5
+	for want, r := range map[string]FederatedRequest{
+		`{"offset":0,"limit":25}`:     {Offset: 5, Limit: 20},
+		`{"page":1,"hitsPerPage":10}`: {Page: &two, HitsPerPage: &five},
+	} {
+		if got := string(r.AppendRemote(nil, nil)); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
 // FuzzRemoteAnswer reads what may be no answer at all; what is read can be merged, shown and dropped, and takes no more than is
 // charged, which is bounded by its length.
 func FuzzRemoteAnswer(f *testing.F) {
