@@ -12,7 +12,7 @@ import (
 // first word of the phrase; nil where that is not looked up, as more than per bytes would be read for each of them. No document with the
 // word is nearer to the place of the first word of a query, and of those that are as near for the sake of another word none is before them
 // by exactness.
-func (s *search) beginning(with rows, node, per int) rows {
+func beginning(s *search, with rows, node, per int) rows {
 	if s.graph.Nodes[node].Start > 0 {
 		return nil
 	}
@@ -30,7 +30,7 @@ func (s *search) beginning(with rows, node, per int) rows {
 
 // beginningPer returns how many bytes of positions may be read for each of some documents to find those that begin with a word or phrase.
 // Of most phrases few documents begin with the first word; those that were judged tell whether these fill the page.
-func (v *sieve) beginningPer(with rows, node int) int {
+func beginningPer(v *sieve, with rows, node int) int {
 	if !v.s.graph.Nodes[node].Phrase {
 		return beginningBytes
 	}
@@ -53,7 +53,7 @@ var beginningBytes = 64
 
 // phraseAlone returns what rows of a segment are asked for that may match exactly, where a phrase is all of the query that counts in a
 // bucket with one path.
-func (s *search) phraseAlone(b *bucket, seg int) (p positions.Exact, ok bool) {
+func phraseAlone(s *search, b *bucket, seg int) (p positions.Exact, ok bool) {
 	only := b.paths[0].nodes
 	v := &s.graph.Nodes[only[0]]
 	if len(only) != 1 || !v.Phrase || v.Start >= positions.Exactly {
@@ -63,24 +63,24 @@ func (s *search) phraseAlone(b *bucket, seg int) (p positions.Exact, ok bool) {
 	if !ok {
 		return p, false
 	}
-	nodes, ok := s.exactNodes(b, levels)
+	nodes, ok := exactNodes(&s.view, b, levels)
 	if !ok {
 		return p, false
 	}
-	return s.exactOf(nodes, seg, true)
+	return exactOf(s, nodes, seg, true)
 }
 
 // addBegun adds documents with a phrase that is all of the query, until so many of a segment have the least cost and begin with the phrase
 // that they fill the page; then the exact matches among the rest. It returns those that are left to add: all where the query is no such
 // phrase, and all but the first where few of these begin with it.
-func (v *sieve) addBegun(with rows) (left rows) {
+func addBegun(v *sieve, with rows) (left rows) {
 	left = make(rows, len(with))
 	for seg, in := range with {
 		if in == nil {
 			continue
 		}
-		if p, ok := v.s.phraseAlone(v.b, seg); ok {
-			in = v.addBegunIn(seg, in, p)
+		if p, ok := phraseAlone(v.s, v.b, seg); ok {
+			in = addBegunIn(v, seg, in, p)
 		}
 		left[seg] = in
 	}
@@ -88,7 +88,7 @@ func (v *sieve) addBegun(with rows) (left rows) {
 }
 
 // addBegunIn is addBegun for the documents of a segment.
-func (v *sieve) addBegunIn(seg int, in *roaring.Bitmap, p positions.Exact) (left *roaring.Bitmap) {
+func addBegunIn(v *sieve, seg int, in *roaring.Bitmap, p positions.Exact) (left *roaring.Bitmap) {
 	s := v.s
 	s.r.Plan.begin("wordPosition", phraseStarts, int(in.GetCardinality()))
 	defer s.r.Plan.end(0)
@@ -103,12 +103,12 @@ func (v *sieve) addBegunIn(seg int, in *roaring.Bitmap, p positions.Exact) (left
 		s.inSet = slices.Grow(s.inSet[:0], next)
 		rows := s.inSet[:it.NextMany(s.inSet[:next])]
 		last := rows[len(rows)-1]
-		begun += v.judgeBegun(seg, rows, p)
+		begun += judgeBegun(v, seg, rows, p)
 		judged += len(rows)
 		switch {
 		case begun >= missing:
 			if whole := s.pos.WholeFields(seg, p, behind(last)); len(whole) > 0 {
-				v.judgeBegun(seg, whole, p)
+				judgeBegun(v, seg, whole, p)
 			}
 			return nil
 		case begun*all < missing*judged && judged < all:
@@ -122,7 +122,7 @@ func (v *sieve) addBegunIn(seg int, in *roaring.Bitmap, p positions.Exact) (left
 }
 
 // judgeBegun adds some rows of a segment, and returns how many of them have the least cost and begin with a phrase.
-func (v *sieve) judgeBegun(seg int, rows []uint32, p positions.Exact) (begun int) {
+func judgeBegun(v *sieve, seg int, rows []uint32, p positions.Exact) (begun int) {
 	s := v.s
 	numbers := &s.list.numbers
 	mark := numbers.Mark()

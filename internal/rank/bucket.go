@@ -31,15 +31,15 @@ type bucket struct {
 }
 
 // countIn returns how many documents of a bucket are in a segment.
-func (s *search) countIn(b *bucket, seg int) int {
+func countIn(s *view, b *bucket, seg int) int {
 	if b.raw {
-		return s.liveIn(b.rows, seg)
+		return liveIn(s, b.rows, seg)
 	}
 	return cardinality(b.rows[seg])
 }
 
 // rowsOfAll returns the documents of a bucket, be it raw.
-func (s *search) rowsOfAll(b *bucket) rows {
+func rowsOfAll(s *view, b *bucket) rows {
 	if b.raw {
 		return s.live(b.rows)
 	}
@@ -50,7 +50,7 @@ func (s *search) rowsOfAll(b *bucket) rows {
 func (s *search) rankBucket(b *bucket, i int) {
 	// To scores duplicates may matter. Where some documents are still to be passed over, they matter to which of those are kept that have
 	// several values.
-	if d := s.out.distinct; d != nil && (!s.scored || s.alike(b)) && (s.out.skip == 0 || s.out.alone()) && b.n >= classRows {
+	if d := s.out.distinct; d != nil && (!s.scored || alike(&s.request, b)) && (s.out.skip == 0 || s.out.alone()) && b.n >= classRows {
 		if left := d.unlike(b.rows); left.count() < b.n {
 			b = b.part(left)
 		}
@@ -59,22 +59,22 @@ func (s *search) rankBucket(b *bucket, i int) {
 	case b.n == 0 || !s.out.wants():
 		return
 	case s.out.skips(b.n):
-		s.out.addRows(s.rowsOfAll(b))
+		s.out.addRows(rowsOfAll(&s.view, b))
 		return
-	case i == len(s.rules) || b.n == 1 && !s.asksAll() && (s.unknown == 0 || i > 0):
-		s.out.addRows(s.rowsOfAll(b))
+	case i == len(s.rules) || b.n == 1 && !asksAll(s) && (s.unknown == 0 || i > 0):
+		s.out.addRows(rowsOfAll(&s.view, b))
 		return
 	case s.late():
-		s.addUnranked(s.rowsOfAll(b))
+		s.addUnranked(rowsOfAll(&s.view, b))
 		return
 	}
-	if s.rounds(b, i) {
-		s.rankRounds(b, i)
+	if rounds(s, b, i) {
+		rankRounds(s, b, i)
 		return
 	}
 	r := s.rules[i]
 	if b.paths == nil && r.traits().paths {
-		s.interpret(b)
+		interpret(&s.view, b)
 	}
 	if parts := r.split(s, b, i); parts.parts != nil {
 		s.open(b, i, s.r.Plan.watch(r.name(), b.n, parts))
@@ -88,7 +88,7 @@ func (s *search) open(b *bucket, i int, parts iter.Seq2[*bucket, part]) {
 	var opened []rows
 	look := 8
 	rest := func() rows {
-		r := s.rowsOfAll(b)
+		r := rowsOfAll(&s.view, b)
 		for _, o := range opened {
 			r = r.andNot(o)
 		}
@@ -126,8 +126,8 @@ func (b *bucket) isNode() bool {
 	return len(b.paths) == 1 && len(b.paths[0].nodes) == 1 && b.terms == 1
 }
 
-func (s *search) push(p part) { s.stack = append(s.stack, p) }
-func (s *search) pop()        { s.stack = s.stack[:len(s.stack)-1] }
+func (s *scratch) push(p part) { s.stack = append(s.stack, p) }
+func (s *scratch) pop()        { s.stack = s.stack[:len(s.stack)-1] }
 
 // addUnranked adds documents for which there is no time any more.
 func (s *search) addUnranked(r rows) {
@@ -147,9 +147,9 @@ func (s *search) below() bool {
 
 // largest returns the largest sum over the nodes of an interpretation that is
 // alive in the bucket, with extra for each two nodes that touch in the query.
-func (s *search) largest(b *bucket, of func(*query.Node) int, extra int) int {
+func largest(s *view, b *bucket, of func(*query.Node) int, extra int) int {
 	if !b.narrowed {
-		return s.largestOfAll(of, extra)
+		return largestOfAll(s, of, extra)
 	}
 	most := 0
 	var seen rows
@@ -165,12 +165,12 @@ func (s *search) largest(b *bucket, of func(*query.Node) int, extra int) int {
 				seen = seen.or(p.rows)
 			}
 		}
-		most = max(most, s.sum(p, of, extra))
+		most = max(most, sum(s, p, of, extra))
 	}
 	return most
 }
 
-func (s *search) sum(p *path, of func(*query.Node) int, extra int) int {
+func sum(s *view, p *path, of func(*query.Node) int, extra int) int {
 	n := 0
 	for i, v := range p.nodes {
 		n += of(&s.graph.Nodes[v])
@@ -182,10 +182,10 @@ func (s *search) sum(p *path, of func(*query.Node) int, extra int) int {
 }
 
 // touch reports whether node v begins in the query where u ends.
-func (s *search) touch(u, v int) bool { return s.graph.Nodes[u].End+1 == s.graph.Nodes[v].Start }
+func (s *view) touch(u, v int) bool { return s.graph.Nodes[u].End+1 == s.graph.Nodes[v].Start }
 
 // largestOfAll is largest over all complete interpretations of the query, whether a document has them or not.
-func (s *search) largestOfAll(of func(*query.Node) int, extra int) int {
+func largestOfAll(s *view, of func(*query.Node) int, extra int) int {
 	n := len(s.graph.Terms)
 	best := make([]int, n+1)
 	for i := 1; i <= n; i++ {

@@ -21,7 +21,7 @@ const circleGrowth = 2
 var halfwayRound = geo.Distance(0, 0, 0, 180)
 
 // points returns how many points the index has, and the documents of a bucket that have one.
-func (s *search) points(b *bucket) (all int, located rows) {
+func points(s *view, b *bucket) (all int, located rows) {
 	located = make(rows, len(b.rows))
 	for seg, r := range b.rows {
 		if g := s.ix.Segments[seg].Geo(); g != nil {
@@ -34,19 +34,19 @@ func (s *search) points(b *bucket) (all int, located rows) {
 
 // circles reports whether circles find what is wanted of a bucket sooner than measuring all of its
 // documents: a circle with enough of them also has points of other buckets.
-func (s *search) circles(b *bucket) bool {
+func circles(s *search, b *bucket) bool {
 	if b.n < geoBucketSize {
 		return false
 	}
-	all, located := s.points(b)
+	all, located := points(&s.view, b)
 	n := located.count()
 	// A point looked at in a circle takes a fraction of a look-up by row; circles are up to
 	// circleGrowth² times as large as needed.
-	return n >= geoBucketSize && float64(all)*float64(s.wanted(b))/float64(n)*circleGrowth*circleGrowth < float64(n)
+	return n >= geoBucketSize && float64(all)*float64(wanted(s, b))/float64(n)*circleGrowth*circleGrowth < float64(n)
 }
 
 // walkCircles yields a bucket with many located documents by distance.
-func (s *search) walkCircles(b *bucket, r *geoSort, yield func(*bucket, part) bool) {
+func walkCircles(s *search, b *bucket, r *geoSort, yield func(*bucket, part) bool) {
 	center := r.point
 	if r.desc {
 		center = point{-center.lat, math.Remainder(center.lng+180, 360)}
@@ -58,11 +58,11 @@ func (s *search) walkCircles(b *bucket, r *geoSort, yield func(*bucket, part) bo
 		}
 		return meters
 	}
-	all, left := s.points(b)
+	all, left := points(&s.view, b)
 	nowhere := b.rows.andNot(left)
 	n := left.count()
 	var waiting []located // in order, not yet yielded
-	for meters := s.firstCircle(left, center, max(s.wanted(b)*all/n, 1)); n > 0 || len(waiting) > 0; meters *= circleGrowth {
+	for meters := firstCircle(&s.view, left, center, max(wanted(s, b)*all/n, 1)); n > 0 || len(waiting) > 0; meters *= circleGrowth {
 		found := left
 		if meters < halfwayRound {
 			found = make(rows, len(left))
@@ -81,7 +81,7 @@ func (s *search) walkCircles(b *bucket, r *geoSort, yield func(*bucket, part) bo
 				continue
 			}
 			for it := in.Iterator(); it.HasNext(); {
-				if l, ok := s.locate(seg, it.Next(), r); ok {
+				if l, ok := locate(&s.view, seg, it.Next(), r); ok {
 					waiting = append(waiting, l)
 				}
 			}
@@ -118,7 +118,7 @@ func (s *search) walkCircles(b *bucket, r *geoSort, yield func(*bucket, part) bo
 }
 
 // firstCircle returns the radius of a circle that likely has the wanted number of points, judged by some points around.
-func (s *search) firstCircle(left rows, center point, wanted int) float64 {
+func firstCircle(s *view, left rows, center point, wanted int) float64 {
 	var distances []float64
 	var around []uint32
 	for seg, r := range left {

@@ -180,8 +180,9 @@ func (c *collector) result() *Result {
 			res.Candidates[i] = roaring.New()
 		}
 	}
-	if c.distinct == nil && r.Threshold == nil && c.s.lasting() {
-		res.AppendKey, res.tell = c.s.appendCandidates, c.s.candidatesAmong
+	if c.distinct == nil && r.Threshold == nil && lasting(&c.s.job) {
+		res.AppendKey = func(key []byte, seg int) []byte { return appendCandidates(&c.s.job, key, seg) }
+		res.tell = func(seg int, rows *roaring.Bitmap) *roaring.Bitmap { return candidatesAmong(&c.s.job, seg, rows) }
 	}
 	first := min(c.first, len(c.hits))
 	last := len(c.hits)

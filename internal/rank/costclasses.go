@@ -42,7 +42,7 @@ var (
 
 // worthwhile reports whether classes of so many documents should be made for a bucket. again: they were wished for
 // before, so up to derivedMax of them may serve later searches, too. Where the page can be filled without them, that is the only reason.
-func (s *search) worthwhile(documents, bucket int, again bool) bool {
+func worthwhile(s *search, documents, bucket int, again bool) bool {
 	return documents <= min(derivedMax, againPer*bucket) && again || !s.out.fillable() && bucket > listRows && documents <= derivedPer*bucket
 }
 
@@ -118,7 +118,7 @@ var (
 
 // levelsIn returns the levels at which documents of a bucket with one path may match one of its nodes: where it finds something, and the
 // others leave it so many typos. The slice may be shared.
-func (s *search) levelsIn(b *bucket, node int) []int {
+func (s *view) levelsIn(b *bucket, node int) []int {
 	switch {
 	case !b.fixed:
 		return everyLevel
@@ -138,7 +138,7 @@ func (s *search) levelsIn(b *bucket, node int) []int {
 }
 
 // onlyLevel returns the level at which all documents of a node match it; −1 where they do at several.
-func (s *search) onlyLevel(v *query.Node) int {
+func onlyLevel(v *query.Node) int {
 	only := -1
 	for i := range v.Segments {
 		for level, at := range v.Segments[i].At {
@@ -155,7 +155,7 @@ func (s *search) onlyLevel(v *query.Node) int {
 }
 
 // matchingIn returns the documents of a segment that match a node at a level; nil for none.
-func (s *search) matchingIn(node, level, seg int) *roaring.Bitmap {
+func (s *view) matchingIn(node, level, seg int) *roaring.Bitmap {
 	if level == anyLevel {
 		return s.docs[node][seg]
 	}
@@ -163,7 +163,7 @@ func (s *search) matchingIn(node, level, seg int) *roaring.Bitmap {
 }
 
 // matching returns the documents of a node at a level.
-func (s *search) matching(node, level int) rows {
+func (s *view) matching(node, level int) rows {
 	if level == anyLevel {
 		return s.docs[node]
 	}
@@ -219,8 +219,8 @@ type classesOf struct {
 	derive    func(seg int) *segmentClasses // nil: time is over
 }
 
-// cachedClasses returns classes, made as far as they are not kept yet, if that is worth it for a bucket; nil otherwise.
-func (s *search) cachedClasses(of *classesOf, bucket int) *classes {
+// classesFor returns classes, made as far as they are not kept yet, if that is worth it for a bucket; nil otherwise.
+func classesFor(s *search, of *classesOf, bucket int) *classes {
 	var buf, segmentBuf [128]byte
 	key := append(buf[:0], of.kind)
 	key = binary.LittleEndian.AppendUint16(key, of.number)
@@ -240,7 +240,7 @@ func (s *search) cachedClasses(of *classesOf, bucket int) *classes {
 	var missing []int
 	kept, again := false, true
 	for seg := range parts {
-		c, key, ok := s.classesKey(of, seg, segmentBuf[:0])
+		c, key, ok := classesKey(&s.view, of, seg, segmentBuf[:0])
 		if !ok {
 			continue
 		}
@@ -260,7 +260,7 @@ func (s *search) cachedClasses(of *classesOf, bucket int) *classes {
 			return documents == 0
 		})
 	}
-	if len(missing) > 0 && !(of.documents != nil && n < classRows) && !s.worthwhile(n, bucket, again) {
+	if len(missing) > 0 && !(of.documents != nil && n < classRows) && !worthwhile(s, n, bucket, again) {
 		if s.out.fillable() {
 			if s.declined == nil {
 				s.declined = map[string]struct{}{}
@@ -275,7 +275,7 @@ func (s *search) cachedClasses(of *classesOf, bucket int) *classes {
 			return nil
 		}
 		parts[seg] = p
-		c, key, _ := s.classesKey(of, seg, segmentBuf[:0])
+		c, key, _ := classesKey(&s.view, of, seg, segmentBuf[:0])
 		p.trim()
 		c.Put(key, p, p.bytes)
 	}
@@ -296,7 +296,7 @@ func (s *search) cachedClasses(of *classesOf, bucket int) *classes {
 }
 
 // classesKey returns under which key classes are kept with a segment; ok is false when it has no documents of them.
-func (s *search) classesKey(of *classesOf, seg int, buf []byte) (c query.SegmentCache, key []byte, ok bool) {
+func classesKey(s *view, of *classesOf, seg int, buf []byte) (c query.SegmentCache, key []byte, ok bool) {
 	c = (*query.Index)(s.ix).OfSegment(seg)
 	key = binary.LittleEndian.AppendUint16(c.Key(buf, of.kind), of.number)
 	for i, n := range of.nodes {
@@ -323,7 +323,7 @@ func levelBatch(nodes, at []int) batch {
 
 // classify computes the costs of documents of a segment by batches and sorts them into classes, the costly rest left out; nil
 // when time is over.
-func (s *search) classify(seg int, of *roaring.Bitmap, b batch, rest int, eval func(b *batch, costs []uint32)) *segmentClasses {
+func classify(s *search, seg int, of *roaring.Bitmap, b batch, rest int, eval func(b *batch, costs []uint32)) *segmentClasses {
 	ls := &s.list
 	byCost := &s.classified
 	byCost.reset()
@@ -347,13 +347,13 @@ func (s *search) classify(seg int, of *roaring.Bitmap, b batch, rest int, eval f
 }
 
 // nodeClasses joins the classes of a node at all levels that the bucket has.
-func (s *search) nodeClasses(b *bucket, v int, at func(b *bucket, v, level int) *classes) *classes {
+func nodeClasses(s *search, b *bucket, v int, at func(s *search, b *bucket, v, level int) *classes) *classes {
 	var all []*classes
 	for _, level := range s.levelsIn(b, v) {
 		if level != anyLevel && level > 0 && !b.rows.intersects(s.matching(v, level)) {
 			continue
 		}
-		c := at(b, v, level)
+		c := at(s, b, v, level)
 		if c == nil {
 			return nil
 		}
@@ -370,7 +370,7 @@ func cardinality(r *roaring.Bitmap) int {
 }
 
 // levelsOf returns the level of each node of a bucket with one path; ok is false when it differs between documents.
-func (s *search) levelsOf(b *bucket) (l positions.Levels, ok bool) {
+func (s *view) levelsOf(b *bucket) (l positions.Levels, ok bool) {
 	if !b.fixed || b.typos == 0 {
 		return 0, true
 	}

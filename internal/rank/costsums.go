@@ -72,7 +72,7 @@ func (t *sums) first(i, sum int) rows {
 func (b *bucket) hasClasses() bool { return b.n >= classRows && len(b.paths) == 1 }
 
 // bySums splits a bucket by the sum of the costs of items, base added. ranks is how many different costs there can be.
-func (s *search) bySums(b *bucket, items []*classes, base, ranks int) split {
+func bySums(b *bucket, items []*classes, base, ranks int) split {
 	return split{costSums, func(yield func(*bucket, part) bool) {
 		t := newSums(b.rows, items)
 		left := b.n
@@ -92,10 +92,10 @@ func (s *search) bySums(b *bucket, items []*classes, base, ranks int) split {
 }
 
 // bySieve splits a bucket by what a sieve finds; declined when it finds nothing.
-func (s *search) bySieve(b *bucket, i int, path accessPath, sieve func(b *bucket, i int) *classes, ranks int) split {
-	c := s.sieved(b, i, path, sieve)
+func bySieve(s *search, b *bucket, i int, path accessPath, sieve func(s *search, b *bucket, i int) *classes, ranks int) split {
+	c := sieved(s, b, i, path, sieve)
 	if c == nil {
 		return declined
 	}
-	return s.bySums(b, []*classes{c}, 0, ranks)
+	return bySums(b, []*classes{c}, 0, ranks)
 }

@@ -42,8 +42,8 @@ func (b *batch) at() *positions.Batch {
 }
 
 // eachBatch calls eval for the batches of a list and puts the costs in their places.
-func (s *search) eachBatch(l *list, costs []uint32, eval func(b *batch, costs []uint32)) {
-	s.batches(l, func(b *batch, at []uint32) {
+func eachBatch(s *search, l *list, costs []uint32, eval func(b *batch, costs []uint32)) {
+	batches(s, l, func(b *batch, at []uint32) {
 		if at == nil {
 			eval(b, costs[:len(b.rows)])
 			costs = costs[len(b.rows):]
@@ -64,7 +64,7 @@ const batchRows = 1 << 15
 
 // batches calls f for the batches of a list. at are the indexes of the batch's entries; nil when batches
 // come in the order of the list and leave nothing out. When time is over the rest is left out.
-func (s *search) batches(l *list, f func(b *batch, at []uint32)) {
+func batches(s *search, l *list, f func(b *batch, at []uint32)) {
 	ls := &s.list
 	mark := ls.numbers.Mark()
 	var order []uint32
@@ -115,11 +115,11 @@ func (s *search) batches(l *list, f func(b *batch, at []uint32)) {
 
 // eachPath computes the costs of each entry under its cheapest interpretation and
 // drops the others. It reports whether any was dropped.
-func (s *search) eachPath(l *list, costs []uint32, eval func(b *batch, nodes []int, costs []uint32)) bool {
+func eachPath(s *search, l *list, costs []uint32, eval func(b *batch, nodes []int, costs []uint32)) bool {
 	ls := &s.list
 	dropped := false
 	done := 0
-	s.batches(l, func(b *batch, at []uint32) {
+	batches(s, l, func(b *batch, at []uint32) {
 		mark := ls.numbers.Mark()
 		n := len(b.rows)
 		if len(b.paths) == 1 && at == nil {
@@ -165,12 +165,12 @@ func (s *search) eachPath(l *list, costs []uint32, eval func(b *batch, nodes []i
 }
 
 // largestIn is largest for a list.
-func (s *search) largestIn(l *list, of func(*query.Node) int, extra int) int {
+func largestIn(s *search, l *list, of func(*query.Node) int, extra int) int {
 	if !s.scored {
 		return 1 << 20 // nobody looks at it; above any cost
 	}
 	if !l.narrowed {
-		return s.largestOfAll(of, extra)
+		return largestOfAll(&s.view, of, extra)
 	}
 	ls := &s.list
 	most, last := 0, -1
@@ -178,7 +178,7 @@ func (s *search) largestIn(l *list, of func(*query.Node) int, extra int) int {
 		// The first of its interpretations is the one that a document needs.
 		if first := int(ls.sets[l.entries[i].paths][0]); first != last {
 			last = first
-			most = max(most, s.sum(&ls.paths[first], of, extra))
+			most = max(most, sum(&s.view, &ls.paths[first], of, extra))
 		}
 	}
 	return most

@@ -13,7 +13,7 @@ import (
 // sees by which other words the frequent ones might be meant, and what is found where words are joined to one: that is not looked for.
 
 // fewTyposFirst reports whether the page and the total of a query may be told by documents with few typos.
-func (s *search) fewTyposFirst(t *query.Terms) bool {
+func fewTyposFirst(s *job, t *query.Terms) bool {
 	r := s.r
 	switch {
 	case !r.HitsOnly || len(t.Terms) == 0 || len(s.ix.Segments) == 0 || len(t.NegativeWords)+len(t.NegativePhrases) > 0:
@@ -38,10 +38,10 @@ const untoldBytes = 512
 
 // rankFewTypos ranks the documents that have frequent words as they are written, and others with few typos; nil without an
 // error when they do not tell the page and the total. Segments remember of which queries they did not.
-func (s *search) rankFewTypos(q *query.Index, t *query.Terms) (*Result, error) {
+func rankFewTypos(s *search, q *query.Index, t *query.Terms) (*Result, error) {
 	r := s.r
 	if len(t.Terms) == 1 || len(r.Query) > untoldBytes {
-		return s.rankIfTold(q, t)
+		return rankIfTold(s, q, t)
 	}
 	kept := q.OfSegment(s.largestSegment())
 	key := append(kept.Key(make([]byte, 0, 128), 'u'), byte(r.Strategy))
@@ -52,7 +52,7 @@ func (s *search) rankFewTypos(q *query.Index, t *query.Terms) (*Result, error) {
 	if kept.Get(key) != nil {
 		return nil, nil
 	}
-	result, err := s.rankIfTold(q, t)
+	result, err := rankIfTold(s, q, t)
 	if s.untold && !s.isLate {
 		kept.Put(key, true, len(key))
 	}
@@ -60,7 +60,7 @@ func (s *search) rankFewTypos(q *query.Index, t *query.Terms) (*Result, error) {
 }
 
 // rankIfTold is rankFewTypos, whatever is remembered.
-func (s *search) rankIfTold(q *query.Index, t *query.Terms) (*Result, error) {
+func rankIfTold(s *search, q *query.Index, t *query.Terms) (*Result, error) {
 	most := s.r.MaxTotal
 	enough := query.Enough{First: most, Page: min(most, min(most, s.r.Offset)+s.r.Limit)}
 	var err error
@@ -71,7 +71,7 @@ func (s *search) rankIfTold(q *query.Index, t *query.Terms) (*Result, error) {
 	if !slices.ContainsFunc(s.graph.Nodes, func(v query.Node) bool { return v.Sought < query.Levels }) { // nothing was left out
 		return s.rank(0)
 	}
-	if s.unknown = s.firstUnknown(); s.unknown == 0 {
+	if s.unknown = firstUnknown(&s.view); s.unknown == 0 {
 		s.untold = true
 		return nil, nil
 	}
@@ -91,7 +91,7 @@ func (s *search) rankIfTold(q *query.Index, t *query.Terms) (*Result, error) {
 
 // firstUnknown returns from how many typos on documents with all words may be missing among those that are found, as nobody looked how
 // some are misspelt; 0: no document has all words.
-func (s *search) firstUnknown() int {
+func firstUnknown(s *view) int {
 	const none = math.MaxInt32
 	g := s.graph
 	// Of the nodes: the fewest typos of a document, be it one that is missing.
@@ -134,8 +134,8 @@ func (s *search) firstUnknown() int {
 }
 
 // tells reports whether the documents of a bucket, which have all words, fill the page before any that nobody looked for.
-func (s *search) tells(b *bucket) bool {
-	b.levels = s.typoLevelsOf(b)
+func tells(s *search, b *bucket) bool {
+	b.levels = typoLevelsOf(&s.view, b)
 	n := 0
 	for sub, cost := range b.byTypos(b.levels) {
 		if cost >= s.unknown {

@@ -4,7 +4,7 @@ import "github.com/RoaringBitmap/roaring/v2"
 
 // find is the bucket of all documents in some segments that the query finds and the filter allows, before any rule. keep: what the filter
 // finds in a segment may be kept for those who ask it again. raw: the bucket may be raw.
-func (s *search) find(in func(seg int) bool, keep, raw bool) *bucket {
+func find(s *job, in func(seg int) bool, keep, raw bool) *bucket {
 	r, words := s.r, len(s.graph.Nodes) > 0
 	sift := words && s.filters() // words are asked first: they leave few documents
 	path := allowedRows
@@ -22,9 +22,9 @@ func (s *search) find(in func(seg int) bool, keep, raw bool) *bucket {
 		case !in(seg):
 			continue
 		case sift:
-			base[seg] = s.liveRows(seg)
+			base[seg] = liveRows(s, seg)
 		default:
-			base[seg] = s.allowed(seg)
+			base[seg] = allowed(s, seg)
 		}
 		if x := s.graph.Excluded; x != nil {
 			base[seg] = roaring.AndNot(base[seg], x[seg])
@@ -33,22 +33,22 @@ func (s *search) find(in func(seg int) bool, keep, raw bool) *bucket {
 	if !words {
 		return &bucket{rows: base}
 	}
-	byCost, isRaw := s.reached(base, s.graph.Excluded == nil && (sift || r.Universe == nil && r.Filter == nil || s.isLive(base)))
+	byCost, isRaw := reached(&s.view, base, s.graph.Excluded == nil && (sift || r.Universe == nil && r.Filter == nil || s.isLive(base)))
 	if raw = raw && isRaw && !sift; isRaw && !raw {
-		s.refine(byCost)
+		refine(&s.view, byCost)
 	}
 	if sift {
 		s.stage("evaluate query")
-		byCost = s.sift(byCost, keep)
+		byCost = siftByFilter(s, byCost, keep)
 		s.stage("evaluate filter")
 	}
-	b := s.unite(byCost)
+	b := unite(&s.view, byCost)
 	b.raw = raw
 	return b
 }
 
 // among returns those of some documents, deleted or not, that the query finds and the filter allows. Nothing else limits them.
-func (s *search) among(r rows) rows {
+func among(s *job, r rows) rows {
 	if s.filters() {
 		allowed := make(rows, len(r))
 		for seg, b := range r {
@@ -59,17 +59,17 @@ func (s *search) among(r rows) rows {
 		r = allowed
 	}
 	if len(s.graph.Nodes) > 0 {
-		byCost, _ := s.reached(r, false)
-		r = s.unite(byCost).rows
+		byCost, _ := reached(&s.view, r, false)
+		r = unite(&s.view, byCost).rows
 	}
 	return r
 }
 
 // filters reports whether the filter tells what is allowed.
-func (s *search) filters() bool { return s.r.Universe == nil && s.r.Filter != nil }
+func (s *request) filters() bool { return s.r.Universe == nil && s.r.Filter != nil }
 
 // allowed returns the live rows of a segment that the filter allows.
-func (s *search) allowed(seg int) *roaring.Bitmap {
+func allowed(s *job, seg int) *roaring.Bitmap {
 	switch {
 	case seg < len(s.r.Universe) && s.r.Universe[seg] != nil:
 		return s.r.Universe[seg]
@@ -78,10 +78,10 @@ func (s *search) allowed(seg int) *roaring.Bitmap {
 		s.stage("evaluate filter")
 		return rows
 	}
-	return s.liveRows(seg)
+	return liveRows(s, seg)
 }
 
-func (s *search) liveRows(seg int) *roaring.Bitmap {
+func liveRows(s *job, seg int) *roaring.Bitmap {
 	if s.r.Live != nil {
 		return s.r.Live[seg]
 	}
@@ -91,9 +91,9 @@ func (s *search) liveRows(seg int) *roaring.Bitmap {
 // fewOf is of how many rows of a segment one is found where each that is found is looked at. (A variable, so that tests can lower it.)
 var fewOf = 8
 
-// sift leaves those documents that the filter allows. Of few, each is looked at: to evaluate the filter for a segment takes longer, and
+// siftByFilter leaves those documents that the filter allows. Of few, each is looked at: to evaluate the filter for a segment takes longer, and
 // larger bitmaps than are worth keeping.
-func (s *search) sift(byCost []rows, keep bool) []rows {
+func siftByFilter(s *job, byCost []rows, keep bool) []rows {
 	out := make([]rows, len(byCost))
 	for cost := range out {
 		if byCost[cost] != nil {
@@ -101,7 +101,7 @@ func (s *search) sift(byCost []rows, keep bool) []rows {
 		}
 	}
 	for seg := range s.ix.Segments {
-		found := s.anyOf(byCost, seg)
+		found := anyOf(&s.view, byCost, seg)
 		if found == nil || found.IsEmpty() {
 			continue
 		}
@@ -121,11 +121,11 @@ func (s *search) sift(byCost []rows, keep bool) []rows {
 }
 
 // anyOf returns the documents of a segment that are in any of the sets; nil: none.
-func (s *search) anyOf(byCost []rows, seg int) (found *roaring.Bitmap) {
+func anyOf(s *view, byCost []rows, seg int) (found *roaring.Bitmap) {
 	for _, r := range byCost {
 		switch {
 		case r == nil:
-		case s.nested():
+		case s.nested:
 			found = r[seg]
 		default:
 			found = or(found, r[seg])

@@ -22,19 +22,19 @@ type judgement [judgedRules][]uint32
 
 // judge gives the costs of rule i and notes those of the rules behind it that can be judged with it.
 // It reports whether interpretations were dropped.
-func (s *search) judge(l *list, i, which int, costs []uint32) bool {
+func judge(s *search, l *list, i, which int, costs []uint32) bool {
 	if !l.judged[which] {
 		if !s.list.onePath() {
 			// What a later rule costs depends on what this one leaves alive.
-			return s.eachPath(l, costs, func(b *batch, nodes []int, costs []uint32) {
+			return eachPath(s, l, costs, func(b *batch, nodes []int, costs []uint32) {
 				var j judgement
 				j[which] = costs
-				s.judgePath(b, nodes, &j)
+				judgePath(s, b, nodes, &j)
 			})
 		}
 		var with [judgedRules]bool
 		s.together(i, &with)
-		s.judgeEntries(l, with)
+		judgeEntries(s, l, with)
 		for k, ok := range with {
 			l.judged[k] = l.judged[k] || ok
 		}
@@ -46,7 +46,7 @@ func (s *search) judge(l *list, i, which int, costs []uint32) bool {
 }
 
 // together marks the rules from i on that look at occurrences, up to one that changes which words count.
-func (s *search) together(i int, with *[judgedRules]bool) {
+func (s *request) together(i int, with *[judgedRules]bool) {
 	for _, r := range s.rules[i:] {
 		if j, ok := r.(positional); ok {
 			with[j.judgedAs()] = true
@@ -57,11 +57,11 @@ func (s *search) together(i int, with *[judgedRules]bool) {
 }
 
 // judgeEntries judges a list whose entries all have one and the same path.
-func (s *search) judgeEntries(l *list, with [judgedRules]bool) {
+func judgeEntries(s *search, l *list, with [judgedRules]bool) {
 	ls := &s.list
 	nodes := ls.paths[ls.sets[0][0]].nodes
 	done := 0
-	s.batches(l, func(b *batch, at []uint32) {
+	batches(s, l, func(b *batch, at []uint32) {
 		mark := ls.numbers.Mark()
 		var j judgement
 		for k := range j {
@@ -69,7 +69,7 @@ func (s *search) judgeEntries(l *list, with [judgedRules]bool) {
 				j[k] = ls.numbers.Take(len(b.rows))
 			}
 		}
-		s.judgePath(b, nodes, &j)
+		judgePath(s, b, nodes, &j)
 		for i := range b.rows {
 			e := done + i
 			if at != nil {
@@ -87,7 +87,7 @@ func (s *search) judgeEntries(l *list, with [judgedRules]bool) {
 }
 
 // judgePath computes the costs of one interpretation for the rows of a batch.
-func (s *search) judgePath(b *batch, nodes []int, j *judgement) {
+func judgePath(s *search, b *batch, nodes []int, j *judgement) {
 	for k := range j {
 		clear(j[k])
 	}

@@ -48,10 +48,10 @@ type memo struct {
 	key    []byte
 }
 
-// memo returns where the leaders of the query are kept; nil where they depend on more than the segments, the query and the filter.
-func (s *search) memo() *memo {
+// memoOf returns where the leaders of the query are kept; nil where they depend on more than the segments, the query and the filter.
+func memoOf(s *job) *memo {
 	r := s.r
-	if s.scored || r.Distinct != "" || min(r.Offset, r.MaxTotal) > 0 || min(r.Limit, r.MaxTotal) > leadHits || !s.lasting() {
+	if s.scored || r.Distinct != "" || min(r.Offset, r.MaxTotal) > 0 || min(r.Limit, r.MaxTotal) > leadHits || !lasting(s) {
 		return nil
 	}
 	m := &memo{places: make([]int32, len(s.ix.Segments))}
@@ -65,28 +65,28 @@ func (s *search) memo() *memo {
 	if m.large == nil {
 		return nil
 	}
-	m.key = s.leadersKey(m.large)
+	m.key = leadersKey(s, m.large)
 	return m
 }
 
 // recall fills the page with remembered documents and those of small segments. It returns nil when they do not tell the page.
-func (s *search) recall(m *memo) *Result {
+func recall(s *search, m *memo) *Result {
 	kept := (*query.Index)(s.ix).OfSegment(m.large[0])
 	l, ok := kept.Get(m.key).(*leaders)
 	if !ok {
 		return nil
 	}
-	if now := s.without(l, m); now != l {
+	if now := without(&s.job, l, m); now != l {
 		if now == nil || s.ctx.Err() != nil { // a filter that was stopped says nothing
 			return nil
 		}
 		l = now
 		kept.Put(m.key, l, l.bytes())
 	}
-	root := s.find(func(seg int) bool { return m.places[seg] < 0 }, false, false)
+	root := find(&s.job, func(seg int) bool { return m.places[seg] < 0 }, false, false)
 	s.stage("evaluate query")
 	s.r.Plan.begin("", cachedHits, len(l.rows))
-	filled := s.follow(l, m, root.rows)
+	filled := follow(s, l, m, root.rows)
 	s.r.Plan.end(len(s.out.hits))
 	if !filled {
 		return nil
@@ -103,7 +103,7 @@ func (s *search) recall(m *memo) *Result {
 		result.Total += result.Counts[seg]
 	}
 	result.Total = min(result.Total, s.r.MaxTotal)
-	result.find = s.candidatesIn
+	result.find = func(seg int) *roaring.Bitmap { return candidatesIn(&s.job, seg) }
 	if !s.r.Brief {
 		for _, seg := range m.large {
 			result.In(seg)
@@ -113,7 +113,7 @@ func (s *search) recall(m *memo) *Result {
 }
 
 // without returns the leaders that are left of l in the view; nil: they are of a later view.
-func (s *search) without(l *leaders, m *memo) *leaders {
+func without(s *job, l *leaders, m *memo) *leaders {
 	var gone rows // since
 	for place, seg := range m.large {
 		before, now := l.of[place].deleted, s.ix.Segments[seg].Deleted
@@ -141,7 +141,7 @@ func (s *search) without(l *leaders, m *memo) *leaders {
 	for place, seg := range m.large {
 		left.of[place].deleted = s.ix.Segments[seg].Deleted
 	}
-	if gone = s.among(gone); gone.isEmpty() {
+	if gone = among(s, gone); gone.isEmpty() {
 		return left
 	}
 	left.rows = nil
@@ -157,14 +157,14 @@ func (s *search) without(l *leaders, m *memo) *leaders {
 }
 
 // remember keeps what was found.
-func (s *search) remember(m *memo, root *bucket) {
+func remember(s *search, m *memo, root *bucket) {
 	if s.isLate || s.ctx.Err() != nil {
 		return
 	}
 	l := &leaders{of: make([]share, len(m.large))}
 	found, lead := 0, 0
 	for place, seg := range m.large {
-		l.of[place] = share{s.countIn(root, seg), s.ix.Segments[seg].Deleted}
+		l.of[place] = share{countIn(&s.view, root, seg), s.ix.Segments[seg].Deleted}
 		found += l.of[place].count
 	}
 	for i := range s.out.hits {
@@ -195,7 +195,7 @@ func (l *leaders) bytes() int {
 }
 
 // follow fills the page with the leaders and the documents of small segments. It returns false when they do not tell it.
-func (s *search) follow(l *leaders, m *memo, small rows) bool {
+func follow(s *search, l *leaders, m *memo, small rows) bool {
 	known := &bucket{rows: make(rows, len(small))}
 	copy(known.rows, small)
 	others := known.rows.count()
@@ -246,8 +246,8 @@ func (s *search) follow(l *leaders, m *memo, small rows) bool {
 }
 
 // candidatesIn returns the documents of a segment that the query finds.
-func (s *search) candidatesIn(seg int) *roaring.Bitmap {
-	found := s.find(func(i int) bool { return i == seg }, false, false).rows
+func candidatesIn(s *job, seg int) *roaring.Bitmap {
+	found := find(s, func(i int) bool { return i == seg }, false, false).rows
 	if found[seg] == nil {
 		return roaring.New()
 	}
@@ -255,17 +255,17 @@ func (s *search) candidatesIn(seg int) *roaring.Bitmap {
 }
 
 // candidatesAmong returns those of some rows of a segment, deleted or not, that the query finds.
-func (s *search) candidatesAmong(seg int, r *roaring.Bitmap) *roaring.Bitmap {
+func candidatesAmong(s *job, seg int, r *roaring.Bitmap) *roaring.Bitmap {
 	found := make(rows, len(s.ix.Segments))
 	found[seg] = r
-	if found = s.among(found); found[seg] == nil {
+	if found = among(s, found); found[seg] == nil {
 		return roaring.New()
 	}
 	return found[seg]
 }
 
 // leadersKey returns under which key the leaders of the query in large segments are kept with the first of them.
-func (s *search) leadersKey(large []int) []byte {
+func leadersKey(s *job, large []int) []byte {
 	r, q := s.r, (*query.Index)(s.ix)
 	key := append(make([]byte, 0, 256), 'l')
 	rules := s.ix.Settings.RankingRules
@@ -281,16 +281,16 @@ func (s *search) leadersKey(large []int) []byte {
 		key = binary.LittleEndian.AppendUint64(key, math.Float64bits(k.Lng))
 	}
 	key = binary.LittleEndian.AppendUint32(key, uint32(min(r.Limit, r.MaxTotal)))
-	key = s.appendQuery(binary.AppendUvarint(key, uint64(s.unknown)))
+	key = appendQuery(s, binary.AppendUvarint(key, uint64(s.unknown)))
 	key = binary.AppendUvarint(key, uint64(len(large)))
 	for _, seg := range large {
-		key = s.appendPieces(binary.AppendUvarint(key, q.OfSegment(seg).Owner()), seg)
+		key = appendPieces(&s.view, binary.AppendUvarint(key, q.OfSegment(seg).Owner()), seg)
 	}
 	return key
 }
 
 // lasting reports whether what is found in a segment depends on the segment, the query and the filter alone.
-func (s *search) lasting() bool {
+func lasting(s *job) bool {
 	r := s.r
 	switch {
 	case r.Vectors != nil || s.graph.Excluded != nil || s.isLate:
@@ -302,12 +302,12 @@ func (s *search) lasting() bool {
 }
 
 // appendCandidates is a KeyOf.
-func (s *search) appendCandidates(key []byte, seg int) []byte {
-	return s.appendPieces(s.appendQuery(key), seg)
+func appendCandidates(s *job, key []byte, seg int) []byte {
+	return appendPieces(&s.view, appendQuery(s, key), seg)
 }
 
 // appendQuery appends what the query and the filter say of the documents that are found, apart from the pieces.
-func (s *search) appendQuery(key []byte) []byte {
+func appendQuery(s *job, key []byte) []byte {
 	key = append(key, byte(s.r.Strategy))
 	if f := s.r.Filter; s.filters() {
 		key = append(binary.AppendUvarint(key, uint64(1+len(f.Key()))), f.Key()...)
@@ -329,7 +329,7 @@ func (s *search) appendQuery(key []byte) []byte {
 }
 
 // appendPieces appends what the nodes find in a segment, and how its words count.
-func (s *search) appendPieces(key []byte, seg int) []byte {
+func appendPieces(s *view, key []byte, seg int) []byte {
 	var buf [8]byte
 	key = append(key, (*query.Index)(s.ix).OfSegment(seg).Key(buf[:0], 'l')...)
 	for k := range s.graph.Nodes {

@@ -65,7 +65,7 @@ func (s *search) rankAsList(b *bucket, i int) {
 		}
 	}
 	if len(b.paths) > 0 {
-		s.label(&l, b)
+		label(s, &l, b)
 	} else {
 		l.uniform = true
 	}
@@ -74,7 +74,7 @@ func (s *search) rankAsList(b *bucket, i int) {
 }
 
 // label notes for each entry the interpretations that reach it and the level of each of their nodes.
-func (s *search) label(l *list, b *bucket) {
+func label(s *search, l *list, b *bucket) {
 	ls := &s.list
 	if len(b.paths) == 1 {
 		ls.intern([]uint16{0})
@@ -98,14 +98,14 @@ func (s *search) label(l *list, b *bucket) {
 					continue
 				}
 				seen.Set(n, 1)
-				s.labelNode(l, n)
+				labelNode(&s.view, l, n)
 			}
 		}
 	}
 	l.uniform = isUniform(l.entries)
 }
 
-func (s *search) labelNode(l *list, n int) {
+func labelNode(s *view, l *list, n int) {
 	v := &s.graph.Nodes[n]
 	for e := range l.entries {
 		x := &l.entries[e]
@@ -164,7 +164,7 @@ func (s *search) rankList(l list, i int) {
 	switch {
 	case !s.out.wants():
 		return
-	case s.out.skips(len(l.entries)) || i == len(s.rules) || len(l.entries) == 1 && !s.asksAll():
+	case s.out.skips(len(l.entries)) || i == len(s.rules) || len(l.entries) == 1 && !asksAll(s):
 		s.addEntries(l.entries)
 		return
 	case s.late():
@@ -182,7 +182,7 @@ func (s *search) rankList(l list, i int) {
 		s.addUnranked(s.rowsOf(l.entries))
 		return
 	}
-	s.order(l.entries, costs)
+	order(&s.scratch, l.entries, costs)
 	for begin := 0; begin < len(l.entries); {
 		end := begin + 1
 		for end < len(l.entries) && costs[end] == costs[begin] {
@@ -230,7 +230,7 @@ func (s *search) addEntries(e []entry) {
 		return
 	}
 	if e[0].segment != e[len(e)-1].segment {
-		e = s.byID(e)
+		e = byID(&s.view, e)
 	}
 	for i := range e {
 		row := segment.Row(e[i].row)
@@ -241,7 +241,7 @@ func (s *search) addEntries(e []entry) {
 }
 
 // byID returns entries of several segments ordered by document id.
-func (s *search) byID(e []entry) []entry {
+func byID(s *view, e []entry) []entry {
 	id := func(x entry) segment.DocID { return s.ix.Segments[x.segment].DocID(segment.Row(x.row)) }
 	e = slices.Clone(e)
 	slices.SortFunc(e, func(a, b entry) int { return int(id(a)) - int(id(b)) })
@@ -249,7 +249,7 @@ func (s *search) byID(e []entry) []entry {
 }
 
 // rowsOf returns entries as a set.
-func (s *search) rowsOf(e []entry) rows {
+func (s *view) rowsOf(e []entry) rows {
 	r := make(rows, len(s.ix.Segments))
 	for i := range e {
 		if r[e[i].segment] == nil {
@@ -261,7 +261,7 @@ func (s *search) rowsOf(e []entry) rows {
 }
 
 // order sorts entries by cost; equal ones keep their order.
-func (s *search) order(e []entry, costs []uint32) {
+func order(s *scratch, e []entry, costs []uint32) {
 	least, most := costs[0], costs[0]
 	for _, c := range costs {
 		least, most = min(least, c), max(most, c)

@@ -17,17 +17,19 @@ type nearSieve struct {
 	s       *search
 	b       *bucket
 	found   *sieve
-	pairs   [][2]int     // nodes
-	all     uint32       // pairs, as bits
-	waiting [][]*stretch // by bound
-	items   []*classes   // how documents that cost the same are put in order; made when needed
-	ordered bool         // items were made
-	weighs  bool         // attributeRank is next
-	more    []int        // by pair: by how much documents cost more for it that were read to the end,
-	judged  []int        // and how many these are
-	ended   []int        // by cost: documents that were read to the end, and wait
-	place   int          // of wordPosition, where it is next or behind attributeRank; −1 elsewhere
+	pairs   [][2]int // nodes
+	all     uint32   // pairs, as bits
+	waiting waitingList
+	items   []*classes // how documents that cost the same are put in order; made when needed
+	ordered bool       // items were made
+	weighs  bool       // attributeRank is next
+	far     farPairs
+	place   int // of wordPosition, where it is next or behind attributeRank; −1 elsewhere
+	placement
+}
 
+// placement is what is known of where the words stand in the documents that were found.
+type placement struct {
 	placing    bool             // documents at hand are placed before they are read
 	placed     []int            // how many of them were found, by what their positions cost
 	missing    int              // how many of them fill the page
@@ -64,13 +66,13 @@ type nearRows struct {
 
 // sieveProximity returns documents of a bucket with one path by proximity: all of them, or those that are nearest as far as the
 // page needs them. nil when time is over.
-func (s *search) sieveProximity(b *bucket, i int) *classes {
+func sieveProximity(s *search, b *bucket, i int) *classes {
 	nodes := b.paths[0].nodes
 	least := 0
 	for _, n := range nodes {
 		least += extraTerms(&s.graph.Nodes[n])
 	}
-	v := &nearSieve{s: s, b: b, found: s.newSieve(b, least, nil)}
+	v := &nearSieve{s: s, b: b, found: newSieve(s, b, least, nil)}
 	next := i + 1
 	if next < len(s.rules) {
 		if _, v.weighs = s.rules[next].(attributeRank); v.weighs {
@@ -89,10 +91,10 @@ func (s *search) sieveProximity(b *bucket, i int) *classes {
 			v.pairs = append(v.pairs, [2]int{nodes[k-1], nodes[k]})
 		}
 	}
-	v.more, v.judged = make([]int, len(v.pairs)), make([]int, len(v.pairs))
+	v.far.more, v.far.judged = make([]int, len(v.pairs)), make([]int, len(v.pairs))
 	for seg, in := range b.rows {
 		if in != nil {
-			s.byLevels(b, seg, in, func(in *roaring.Bitmap, like batch) bool {
+			byLevels(&s.view, b, seg, in, func(in *roaring.Bitmap, like batch) bool {
 				like.segment = seg
 				v.sort(&stretch{like: like, rows: in, near: make([]nearRows, len(v.pairs))}, 0, 0)
 				return true
@@ -113,7 +115,7 @@ func (s *search) sieveProximity(b *bucket, i int) *classes {
 // sort has documents wait by what the segment keeps of the pairs from k on.
 func (v *nearSieve) sort(st *stretch, k, bound int) {
 	if k == len(v.pairs) {
-		v.wait(bound, st)
+		v.waiting.wait(bound, st)
 		return
 	}
 	n := &st.near[k]
@@ -144,7 +146,7 @@ func (v *nearSieve) sort(st *stretch, k, bound int) {
 		far := *st
 		far.apart |= 1 << k
 		far.left, far.pair = true, k
-		v.wait(bound+1, &far)
+		v.waiting.wait(bound+1, &far)
 	}
 }
 
@@ -157,7 +159,7 @@ func (v *nearSieve) sortLeft(bound int) {
 	v.waiting[bound] = nil
 	for _, st := range waiting {
 		if !st.left {
-			v.wait(bound, st)
+			v.waiting.wait(bound, st)
 			continue
 		}
 		n := &st.near[st.pair]
@@ -168,17 +170,21 @@ func (v *nearSieve) sortLeft(bound int) {
 	}
 }
 
-func (v *nearSieve) wait(bound int, st *stretch) {
-	for len(v.waiting) <= bound {
-		v.waiting = append(v.waiting, nil)
+// waitingList is documents by the bound under which they wait.
+type waitingList [][]*stretch
+
+// wait has documents wait under a bound.
+func (w *waitingList) wait(bound int, st *stretch) {
+	for len(*w) <= bound {
+		*w = append(*w, nil)
 	}
-	v.waiting[bound] = append(v.waiting[bound], st)
+	(*w)[bound] = append((*w)[bound], st)
 }
 
 // postpone has rows of a stretch wait under a higher bound.
-func (v *nearSieve) postpone(bound int, st *stretch, rows []uint32) {
-	if bound < len(v.waiting) {
-		for _, o := range v.waiting[bound] {
+func (w *waitingList) postpone(bound int, st *stretch, rows []uint32) {
+	if bound < len(*w) {
+		for _, o := range (*w)[bound] {
 			if o.own && o.like.segment == st.like.segment && o.like.levels == st.like.levels && o.known == st.known && o.apart == st.apart {
 				o.rows.AddMany(rows)
 				return
@@ -187,7 +193,7 @@ func (v *nearSieve) postpone(bound int, st *stretch, rows []uint32) {
 	}
 	o := &stretch{like: st.like, known: st.known, apart: st.apart, rows: roaring.New(), own: true}
 	o.rows.AddMany(rows)
-	v.wait(bound, o)
+	w.wait(bound, o)
 }
 
 // open reads on in the documents with a bound, in the order of the rule behind, until those that cost no more fill the page. It returns
@@ -207,7 +213,7 @@ func (v *nearSieve) open(bound int) bool {
 	v.begin(0)
 	switch {
 	case unread && n+v.found.count(v.found.least+bound) < v.s.out.missing():
-		return v.readToEnd(bound, waiting)
+		return readToEnd(v, bound, waiting)
 	case !unread || n <= unorderedRows:
 		for _, st := range waiting {
 			if !v.read(bound, st, st.rows) {
@@ -215,8 +221,8 @@ func (v *nearSieve) open(bound int) bool {
 			}
 		}
 		return true
-	case v.isFar(bound, waiting, n):
-		return v.readToEnd(bound, waiting)
+	case isFar(v, bound, waiting, n):
+		return readToEnd(v, bound, waiting)
 	}
 	v.s.r.Plan.begin("proximity", pairsInOrder, n)
 	defer v.s.r.Plan.end(0)
@@ -244,7 +250,7 @@ func (v *nearSieve) open(bound int) bool {
 // order returns the items by which attributeRank puts documents in order; none where it is not next, or finds no order.
 func (v *nearSieve) order() []*classes {
 	if v.weighs && !v.ordered && v.s.ix.Fields.MaxWeight() > 0 {
-		v.items = v.s.attributeItems(v.b)
+		v.items = attributeItems(v.s, v.b)
 	}
 	v.ordered = true
 	return v.items
@@ -260,7 +266,7 @@ func (v *nearSieve) readPair(bound int, st stretch, rows, places []uint32) {
 		v.find(bound, &st, rows, places)
 		return
 	}
-	k := v.next(&st)
+	k := st.next(v.all)
 	ls := &v.s.list
 	mark := ls.numbers.Mark()
 	costs := v.readNext(&st, k, rows)
@@ -274,7 +280,7 @@ func (v *nearSieve) readPair(bound int, st stretch, rows, places []uint32) {
 			}
 		}
 		if n > 0 {
-			v.postpone(bound+int(cost), &st, more[:n])
+			v.waiting.postpone(bound+int(cost), &st, more[:n])
 		}
 	}
 	n := 0

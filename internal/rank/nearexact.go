@@ -37,7 +37,7 @@ func (e *exactlyFirst) begin(v *nearSieve, st *stretch, cost int) {
 	if _, ties := v.s.exactRulesFollow(v.place); !ties {
 		return
 	}
-	if nodes, ok := v.s.exactNodes(v.b, st.like.levels); ok {
+	if nodes, ok := exactNodes(&v.s.view, v.b, st.like.levels); ok {
 		if e.words, ok = v.s.pos.ExactOf(nodes, st.like.segment); ok {
 			v.inPlaceOf = cost
 			return

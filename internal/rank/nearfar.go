@@ -10,7 +10,7 @@ import "math/bits"
 var sampleRows = 256
 
 // isFar reports whether those of some documents with a bound, n of them, that cost no more will hardly fill the page.
-func (v *nearSieve) isFar(bound int, waiting []*stretch, n int) bool {
+func isFar(v *nearSieve, bound int, waiting []*stretch, n int) bool {
 	missing := v.s.out.missing() - v.found.count(v.found.least+bound)
 	near := 0
 	for _, st := range waiting {
@@ -26,7 +26,7 @@ func (v *nearSieve) isFar(bound int, waiting []*stretch, n int) bool {
 		for i := every / 2; i < len(rows); i += every {
 			some = append(some, rows[i])
 		}
-		if near += every * v.countNear(*st, some); near >= missing {
+		if near += every * countNear(v, *st, some); near >= missing {
 			return false
 		}
 	}
@@ -34,10 +34,10 @@ func (v *nearSieve) isFar(bound int, waiting []*stretch, n int) bool {
 }
 
 // countNear returns how many of some rows of a stretch, which it overwrites, cost no more than is known.
-func (v *nearSieve) countNear(st stretch, rows []uint32) int {
+func countNear(v *nearSieve, st stretch, rows []uint32) int {
 	ls := &v.s.list
 	mark := ls.numbers.Mark()
-	for k := v.next(&st); k >= 0 && len(rows) > 0; k = v.next(&st) {
+	for k := st.next(v.all); k >= 0 && len(rows) > 0; k = st.next(v.all) {
 		n := 0
 		for i, c := range v.readNext(&st, k, rows) {
 			if c == 0 {
@@ -51,9 +51,9 @@ func (v *nearSieve) countNear(st stretch, rows []uint32) int {
 	return len(rows)
 }
 
-// next returns the next pair of a stretch to be read: of those that have been counted as far apart the last ones; −1: none is left.
-func (v *nearSieve) next(st *stretch) int {
-	if left := v.all &^ st.known; left == 0 {
+// next returns the next pair of a stretch to be read, of all: of those that have been counted as far apart the last ones; −1: none is left.
+func (st *stretch) next(all uint32) int {
+	if left := all &^ st.known; left == 0 {
 		return -1
 	} else if first := left &^ st.apart; first != 0 {
 		return bits.TrailingZeros32(first)
@@ -62,16 +62,23 @@ func (v *nearSieve) next(st *stretch) int {
 	}
 }
 
+// farPairs is what was learnt from documents that were read to the end.
+type farPairs struct {
+	more   []int // by pair: by how much documents cost more for it,
+	judged []int // and how many these are
+	ended  []int // by cost: documents that wait
+}
+
 // farthest returns that pair of a stretch that is left by which documents cost most, as far as it was read: the others need not be read in
 // those of which that is known to be too much. −1: none is left.
-func (v *nearSieve) farthest(st *stretch) int {
+func (f *farPairs) farthest(st *stretch) int {
 	best := -1
-	for k := range v.pairs {
+	for k := range f.more {
 		switch {
 		case st.known>>k&1 != 0:
-		case v.judged[k] == 0: // nothing is known of it
+		case f.judged[k] == 0: // nothing is known of it
 			return k
-		case best < 0 || v.more[k]*v.judged[best] > v.more[best]*v.judged[k]:
+		case best < 0 || f.more[k]*f.judged[best] > f.more[best]*f.judged[k]:
 			best = k
 		}
 	}
@@ -82,7 +89,7 @@ func (v *nearSieve) farthest(st *stretch) int {
 func (v *nearSieve) readNext(st *stretch, k int, rows []uint32) (more []uint32) {
 	more = v.s.list.numbers.Take(len(rows))
 	st.like.rows = rows
-	v.s.knownPairCosts(&st.like, v.pairs[k][0], v.pairs[k][1], more)
+	knownPairCosts(v.s, &st.like, v.pairs[k][0], v.pairs[k][1], more)
 	st.like.rows = nil
 	if st.apart>>k&1 != 0 { // 1 has been counted
 		for i, c := range more {
@@ -96,13 +103,13 @@ func (v *nearSieve) readNext(st *stretch, k int, rows []uint32) (more []uint32) 
 
 // enoughKnown returns a cost of which it is known that documents that cost no more fill the page, of those with a bound as far as they were
 // read to the end; tooMuch before it is known of any.
-func (v *nearSieve) enoughKnown(bound int) int {
+func enoughKnown(v *nearSieve, bound int) int {
 	left := v.s.out.missing() - v.found.count(v.found.least+bound)
 	if left <= 0 {
 		return bound
 	}
-	for cost := bound + 1; cost < len(v.ended); cost++ {
-		if left -= v.ended[cost]; left <= 0 {
+	for cost := bound + 1; cost < len(v.far.ended); cost++ {
+		if left -= v.far.ended[cost]; left <= 0 {
 			return cost
 		}
 	}
@@ -111,7 +118,7 @@ func (v *nearSieve) enoughKnown(bound int) int {
 
 // readToEnd reads all pairs in the documents with a bound, and leaves out those of which others that cost less fill the page. It returns
 // false when time is over.
-func (v *nearSieve) readToEnd(bound int, waiting []*stretch) bool {
+func readToEnd(v *nearSieve, bound int, waiting []*stretch) bool {
 	v.s.r.Plan.begin("proximity", pairsToEnd, 0)
 	defer v.s.r.Plan.end(0)
 	n := min(askRows, stopRows)
@@ -127,7 +134,7 @@ func (v *nearSieve) readToEnd(bound int, waiting []*stretch) bool {
 			}
 			rows := all[:min(n, len(all))]
 			all = all[len(rows):]
-			v.readRowsToEnd(bound, *st, rows)
+			readRowsToEnd(v, bound, *st, rows)
 			n = min(2*n, stopRows)
 		}
 	}
@@ -135,24 +142,24 @@ func (v *nearSieve) readToEnd(bound int, waiting []*stretch) bool {
 }
 
 // readRowsToEnd is readToEnd for rows of a stretch, which it overwrites.
-func (v *nearSieve) readRowsToEnd(bound int, st stretch, rows []uint32) {
+func readRowsToEnd(v *nearSieve, bound int, st stretch, rows []uint32) {
 	ls := &v.s.list
 	mark := ls.numbers.Mark()
 	costs := ls.numbers.Take(len(rows))
 	clear(costs)
 	taken := ls.numbers.Mark()
-	most := v.enoughKnown(bound)
-	for k := v.farthest(&st); k >= 0 && len(rows) > 0; k = v.farthest(&st) {
+	most := enoughKnown(v, bound)
+	for k := v.far.farthest(&st); k >= 0 && len(rows) > 0; k = v.far.farthest(&st) {
 		more := v.readNext(&st, k, rows)
 		n := 0
 		for i, c := range more {
-			v.more[k] += int(c)
+			v.far.more[k] += int(c)
 			if c += costs[i]; bound+int(c) <= most {
 				rows[n], costs[n] = rows[i], c
 				n++
 			}
 		}
-		v.judged[k] += len(rows)
+		v.far.judged[k] += len(rows)
 		rows, costs = rows[:n], costs[:n]
 		ls.numbers.Release(taken)
 	}
@@ -170,11 +177,11 @@ func (v *nearSieve) readRowsToEnd(bound int, st stretch, rows []uint32) {
 		case cost == 0:
 			v.find(bound, &st, same[:n], nil)
 		default:
-			v.postpone(bound+cost, &st, same[:n])
-			for len(v.ended) <= bound+cost {
-				v.ended = append(v.ended, 0)
+			v.waiting.postpone(bound+cost, &st, same[:n])
+			for len(v.far.ended) <= bound+cost {
+				v.far.ended = append(v.far.ended, 0)
 			}
-			v.ended[bound+cost] += n
+			v.far.ended[bound+cost] += n
 		}
 		left -= n
 	}

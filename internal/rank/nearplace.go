@@ -25,7 +25,7 @@ const placedPage = 50
 
 // enough returns the least cost of positions of which it is known that as many documents cost no more as fill the page; tooMuch before it
 // is known of any.
-func (v *nearSieve) enough() int {
+func (v *placement) enough() int {
 	n := 0
 	for cost, found := range v.placed {
 		if n += found; n >= v.missing {
@@ -98,7 +98,7 @@ func (v *nearSieve) readPlaced(bound int, st *stretch, in *roaring.Bitmap, cost 
 	var exact *roaring.Bitmap
 	if words { // without exactness behind, only the order of documents tells apart those that are as near
 		var ok bool
-		if exact, ok = s.exactlyPlaced(&st.like, v.b, in, cost); !ok {
+		if exact, ok = exactlyPlaced(s, &st.like, v.b, in, cost); !ok {
 			return v.readRows(bound, st, s.rowsIn(in))
 		}
 	}
@@ -122,7 +122,7 @@ func (v *nearSieve) readPlaced(bound int, st *stretch, in *roaring.Bitmap, cost 
 	rest := andNot(in, exact)
 	first := rest
 	if words {
-		first = s.asWritten(&st.like, v.b.paths[0].nodes, rest)
+		first = asWritten(&s.view, &st.like, v.b.paths[0].nodes, rest)
 	}
 	missing := v.missing
 	for _, found := range v.placed[:min(cost, len(v.placed))] {
@@ -208,8 +208,8 @@ func (v *nearSieve) find(bound int, st *stretch, rows, places []uint32) {
 // exactlyPlaced returns at least those of some documents of a segment, which match the nodes of a bucket like those of a batch, in which
 // the words are in their places as they are written: no others are exact matches, or match at the start. The documents have positions
 // that cost no less than cost. false where to look for them takes longer than to place the documents.
-func (s *search) exactlyPlaced(like *batch, b *bucket, in *roaring.Bitmap, cost int) (*roaring.Bitmap, bool) {
-	nodes, ok := s.exactNodes(b, like.levels)
+func exactlyPlaced(s *search, like *batch, b *bucket, in *roaring.Bitmap, cost int) (*roaring.Bitmap, bool) {
+	nodes, ok := exactNodes(&s.view, b, like.levels)
 	if !ok {
 		return nil, true
 	}
@@ -229,7 +229,7 @@ func (s *search) exactlyPlaced(like *batch, b *bucket, in *roaring.Bitmap, cost 
 }
 
 // asWritten returns those of some documents of a segment that have all words as they are written that may be; nil for none.
-func (s *search) asWritten(like *batch, nodes []int, in *roaring.Bitmap) *roaring.Bitmap {
+func asWritten(s *view, like *batch, nodes []int, in *roaring.Bitmap) *roaring.Bitmap {
 	for _, n := range nodes {
 		if v := &s.graph.Nodes[n]; v.Len == 1 && s.hasExactForm(like, n) {
 			in = and(in, v.Segments[like.segment].Word)

@@ -429,7 +429,7 @@ func (o *oracle) readings(d *stored) []reading {
 // rank answers a request over live documents.
 func (o *oracle) rank(r *Request) (hits []Hit, candidates []segment.DocID) {
 	o.r = r
-	o.s = search{ix: o.ix, r: r, scored: r.Scores || r.Details || r.Threshold != nil}
+	o.s = search{job: job{request: request{r: r, scored: r.Scores || r.Details || r.Threshold != nil}, view: view{ix: o.ix}}}
 	prefix := o.ix.Settings.PrefixSearch != settings.PrefixDisabled
 	terms := query.Read(o.ix.Analyzer.Tokens(nil, r.Query, nil, true), r.Query, prefix)
 	o.terms = terms.Terms
@@ -459,7 +459,7 @@ func (o *oracle) rank(r *Request) (hits []Hit, candidates []segment.DocID) {
 		}
 	}
 	o.ranks = o.removal()
-	if err := o.s.makeRules(len(o.terms) == 0); err != nil {
+	if err := makeRules(&o.s, len(o.terms) == 0); err != nil {
 		panic(err)
 	}
 

@@ -25,7 +25,7 @@ var (
 const mostRoundHits = 1 << 12
 
 // alike reports whether the scores of documents of a bucket say nothing of the others in it.
-func (s *search) alike(b *bucket) bool {
+func alike(s *request, b *bucket) bool {
 	if !b.narrowed || len(b.paths) != 1 {
 		return false
 	}
@@ -46,17 +46,20 @@ func (s *search) alike(b *bucket) bool {
 }
 
 // rounds reports whether the documents of a bucket are looked for in rounds, which are ranked by the rules from i on.
-func (s *search) rounds(b *bucket, i int) bool {
+func rounds(s *search, b *bucket, i int) bool {
 	c, r := &s.out, s.r
 	if c.distinct == nil || c.skip > 0 && !c.alone() || c.judgesAll || b.n < roundRows || len(b.paths) != 1 || r.Vectors != nil || r.Threshold != nil {
 		return false
 	}
-	return (!s.scored || s.alike(b)) && !slices.ContainsFunc(s.rules[i:], func(r rule) bool { _, ok := r.(*geoSort); return ok }) && !s.inLaterViews(b, i)
+	if s.scored && !alike(&s.request, b) || slices.ContainsFunc(s.rules[i:], func(r rule) bool { _, ok := r.(*geoSort); return ok }) {
+		return false
+	}
+	return !inLaterViews(&s.view, b, i)
 }
 
 // inLaterViews reports whether an earlier view was asked for the first documents of a bucket with these words, too. What rounds find ends
 // with the view; costs of all documents, once they are made, stay with the segments and serve all views to come.
-func (s *search) inLaterViews(b *bucket, i int) bool {
+func inLaterViews(s *view, b *bucket, i int) bool {
 	c := (*query.Index)(s.ix).OfSegment(s.largestSegment())
 	var buf [128]byte
 	key := append(c.Key(buf[:0], 'v'), byte(i))
@@ -72,7 +75,7 @@ func (s *search) inLaterViews(b *bucket, i int) bool {
 }
 
 // largestSegment returns the segment with the most documents: it outlives most views.
-func (s *search) largestSegment() int {
+func (s *view) largestSegment() int {
 	largest := 0
 	for seg := range s.ix.Segments {
 		if s.ix.Segments[seg].Rows() > s.ix.Segments[largest].Rows() {
@@ -117,10 +120,10 @@ func (f *roundsFound) bytes() int {
 const partBytes = 96
 
 // rankRounds ranks a bucket by the rules from i on. What it finds is kept for those who ask again.
-func (s *search) rankRounds(b *bucket, i int) {
-	key := s.sieveKey(i)
+func rankRounds(s *search, b *bucket, i int) {
+	key := sieveKey(s, i)
 	if key == nil {
-		s.findRounds(b, i)
+		findRounds(s, b, i)
 		return
 	}
 	key = append(append([]byte{'r', flags(s.scored)}, key...), s.r.Distinct...)
@@ -138,20 +141,20 @@ func (s *search) rankRounds(b *bucket, i int) {
 		s.stack = stack
 		return
 	}
-	if f := s.findRounds(b, i); f != nil && !s.isLate && f.lasts() && own.Again(key) {
+	if f := findRounds(s, b, i); f != nil && !s.isLate && f.lasts() && own.Again(key) {
 		own.Put(key, f, f.bytes())
 	}
 }
 
 // findRounds ranks a bucket by the rules from i on and returns what it found; nil where that is not known. Documents to pass over are found
 // as hits first.
-func (s *search) findRounds(b *bucket, i int) *roundsFound {
+func findRounds(s *search, b *bucket, i int) *roundsFound {
 	c := &s.out
 	s.r.Plan.begin("", distinctRetry, b.n)
 	defer func() { s.r.Plan.end(len(c.hits)) }()
 	skip := c.skip // where it is not 0 there is no hit yet
 	c.skip, c.limit = 0, c.limit+skip
-	f := s.findInRounds(b, i)
+	f := findInRounds(s, b, i)
 	passed := min(skip, len(c.hits))
 	c.hits = slices.Delete(c.hits, 0, passed)
 	c.skip, c.limit = skip-passed, max(0, c.limit-skip)
@@ -159,7 +162,7 @@ func (s *search) findRounds(b *bucket, i int) *roundsFound {
 }
 
 // findInRounds is findRounds where no documents are to be passed over.
-func (s *search) findInRounds(b *bucket, i int) *roundsFound {
+func findInRounds(s *search, b *bucket, i int) *roundsFound {
 	c := &s.out
 	all := &roundsFound{}
 	d, page, limit, partial := c.distinct, c.hits, c.limit, s.partial
@@ -243,7 +246,7 @@ type pairKey struct {
 var mostReadPairs = 4 << 20
 
 // knownPairCosts is pairCosts, but in rounds what was read in one is known in those behind it, as far as there is room.
-func (s *search) knownPairCosts(b *batch, u, v int, costs []uint32) {
+func knownPairCosts(s *search, b *batch, u, v int, costs []uint32) {
 	if !s.out.keepsParts {
 		s.pos.Distances(b.at(), u, v, costs)
 		return

@@ -50,14 +50,14 @@ func TestRoundsAreForTheFirstView(t *testing.T) {
 // comesAgain asks inLaterViews about the bucket of two words.
 func comesAgain(t *testing.T, ix *Index, words string) bool {
 	t.Helper()
-	s := &search{ctx: context.Background(), ix: ix, r: &Request{Query: words}, memory: memories.Get().(*memory)}
+	s := &search{job: job{request: request{ctx: context.Background(), r: &Request{Query: words}}, view: view{ix: ix}}, scratch: scratch{memory: memories.Get().(*memory)}}
 	defer s.release()
-	terms, err := s.read()
+	terms, err := read(s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s.graph, err = (*query.Index)(ix).Build(s.ctx, terms, nil, s.late); err != nil {
 		t.Fatal(err)
 	}
-	return s.inLaterViews(&bucket{paths: []path{{nodes: []int{0, len(s.graph.Nodes) - 1}}}}, 1)
+	return inLaterViews(&s.view, &bucket{paths: []path{{nodes: []int{0, len(s.graph.Nodes) - 1}}}}, 1)
 }

@@ -86,7 +86,7 @@ func less(a, b *roaring.Bitmap, own bool) (*roaring.Bitmap, bool) {
 
 // lessAll returns the rows of a that are in none of some sets, of a segment with so many rows; nil for none. Of many each is a bit: to the
 // library runs, in which frequent words are stored, are dear to take anything out of.
-func (s *search) lessAll(a *roaring.Bitmap, sets []*roaring.Bitmap, rows int) *roaring.Bitmap {
+func (s *scratch) lessAll(a *roaring.Bitmap, sets []*roaring.Bitmap, rows int) *roaring.Bitmap {
 	own := false
 	for i, b := range sets {
 		if a != nil && !own && a.HasRunCompression() && cardinality(a) >= rows/rowlist.BitsPer && int(a.Maximum()) < rows && a.Intersects(b) {
@@ -175,7 +175,7 @@ func (r rows) commonCount(o rows) int {
 }
 
 // rowsIn returns the rows of a set of a segment, valid until the next call.
-func (s *search) rowsIn(r *roaring.Bitmap) []uint32 {
+func (s *scratch) rowsIn(r *roaring.Bitmap) []uint32 {
 	n := int(r.GetCardinality())
 	s.inSet = slices.Grow(s.inSet[:0], n)[:n]
 	return s.inSet[:r.ManyIterator().NextMany(s.inSet)]

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"svc/internal/apierr"
+	"svc/internal/query"
 	"svc/internal/settings"
 )
 
@@ -63,8 +64,8 @@ var makeRule = [settings.RuleKinds]func(b *ruleBuilder, r settings.RankingRule){
 }
 
 // makeRules makes the list of a request from the settings.
-func (s *search) makeRules(placeholder bool) error {
-	b := ruleBuilder{s: s, placeholder: placeholder}
+func makeRules(s *search, placeholder bool) error {
+	b := ruleBuilder{s: &s.job, placeholder: placeholder}
 	withSort := slices.ContainsFunc(s.ix.Settings.RankingRules, func(r settings.RankingRule) bool { return r.Kind == settings.Sort })
 	if len(s.r.Sort) > 0 && !withSort {
 		return apierr.New("invalid_search_sort", "This index does not sort: add `sort` to its `rankingRules` to use the `sort` parameter.")
@@ -81,7 +82,7 @@ func (s *search) makeRules(placeholder bool) error {
 }
 
 type ruleBuilder struct {
-	s           *search
+	s           *job
 	placeholder bool
 	rules       []rule
 }
@@ -102,7 +103,7 @@ func (b *ruleBuilder) addUnordered(rules ...rule) {
 
 // addJudging adds rules that judge documents with equally many words of the query: words comes before them, unless none may be missing.
 func (b *ruleBuilder) addJudging(rules ...rule) {
-	if b.s.r.Vectors != nil || !b.s.mandatoryTerms() {
+	if b.s.r.Vectors != nil || b.s.r.Strategy != query.All {
 		b.addUnordered(words{})
 	}
 	b.addUnordered(rules...)

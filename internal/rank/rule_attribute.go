@@ -33,12 +33,12 @@ func (attributeRank) split(s *search, b *bucket, _ int) split {
 			yield(&sub, part{rank: 1, ranks: 1})
 		}}
 	}
-	return s.bySums(b, s.attributeItems(b), 0, 1+b.terms*s.ix.Fields.MaxWeight())
+	return bySums(b, attributeItems(s, b), 0, 1+b.terms*s.ix.Fields.MaxWeight())
 }
 
 func (attributeRank) costs(s *search, l *list, i int, costs []uint32) outcome {
 	o := outcome{narrows: true, ranks: uint64(1 + l.terms*s.ix.Fields.MaxWeight())}
-	o.relabels = s.judge(l, i, judgedAttribute, costs)
+	o.relabels = judge(s, l, i, judgedAttribute, costs)
 	return o
 }
 
@@ -63,7 +63,7 @@ func (r attributeRank) details(d *detailWriter, parts []part) int {
 }
 
 // weightsInUse returns the weights of the searched fields, ascending.
-func (s *search) weightsInUse() []int {
+func weightsInUse(s *search) []int {
 	if s.usedWeights == nil {
 		s.usedWeights = []int{}
 		for _, w := range s.weights {
@@ -81,11 +81,11 @@ func (s *search) weightsInUse() []int {
 type standingKey struct{ node, level, weight, segment int }
 
 // standing returns the documents of a segment where a node stands, at a level, in a field of the k-th weight in use; shared, nil for none.
-func (s *search) standing(node, level, k, seg int) *roaring.Bitmap {
+func standing(s *search, node, level, k, seg int) *roaring.Bitmap {
 	key := standingKey{node, level, k, seg}
 	r, ok := s.stands[key]
 	if !ok {
-		if r = s.findStanding(node, level, int32(s.weightsInUse()[k]), seg); r != nil && r.IsEmpty() {
+		if r = findStanding(&s.view, node, level, int32(weightsInUse(s)[k]), seg); r != nil && r.IsEmpty() {
 			r = nil
 		}
 		if s.stands == nil {
@@ -97,19 +97,19 @@ func (s *search) standing(node, level, k, seg int) *roaring.Bitmap {
 }
 
 // standingAmong returns those of some documents of a segment that standing returns.
-func (s *search) standingAmong(node, level, k, seg int, in *roaring.Bitmap) *roaring.Bitmap {
+func standingAmong(s *search, node, level, k, seg int, in *roaring.Bitmap) *roaring.Bitmap {
 	if in == nil {
 		return nil
 	}
-	at := s.standing(node, level, k, seg)
-	if level == 0 && in == s.graph.Nodes[node].Segments[seg].At[0] && s.whole(node, seg) {
+	at := standing(s, node, level, k, seg)
+	if level == 0 && in == s.graph.Nodes[node].Segments[seg].At[0] && whole(&s.view, node, seg) {
 		return at // nothing stands there at this level but what is in At
 	}
 	return and(in, at)
 }
 
 // whole reports whether all that a node finds at level 0 is in its rows there, in whatever fields its words stand.
-func (s *search) whole(node, seg int) bool {
+func whole(s *view, node, seg int) bool {
 	v := &s.graph.Nodes[node]
 	switch l := &v.Levels[0]; {
 	case v.Len > 1: // it counts in fields that tolerate typos
@@ -121,7 +121,7 @@ func (s *search) whole(node, seg int) bool {
 	}
 }
 
-func (s *search) findStanding(node, at int, weight int32, seg int) *roaring.Bitmap {
+func findStanding(s *view, node, at int, weight int32, seg int) *roaring.Bitmap {
 	v := &s.graph.Nodes[node]
 	has := func(f segment.FieldID) bool { return s.weights[f] == weight }
 	var found *roaring.Bitmap // of several parts
@@ -177,12 +177,12 @@ func (s *search) findStanding(node, at int, weight int32, seg int) *roaring.Bitm
 
 // attributeItems returns for each node of a bucket with one path its documents by the weight of its best field: classes that are
 // kept, or such as are found among the documents that they are asked about.
-func (s *search) attributeItems(b *bucket) []*classes {
+func attributeItems(s *search, b *bucket) []*classes {
 	var items []*classes
 	for _, v := range b.paths[0].nodes {
-		c := s.nodeClasses(b, v, s.attributeClasses)
+		c := nodeClasses(s, b, v, attributeClasses)
 		if c == nil {
-			c = s.weightClasses(b, v)
+			c = weightClasses(s, b, v)
 		}
 		items = append(items, c)
 	}
@@ -190,8 +190,8 @@ func (s *search) attributeItems(b *bucket) []*classes {
 }
 
 // weightClasses finds the documents of a node by the weight of its best field, as they are asked for.
-func (s *search) weightClasses(b *bucket, v int) *classes {
-	weights, levels := s.weightsInUse(), s.levelsIn(b, v)
+func weightClasses(s *search, b *bucket, v int) *classes {
+	weights, levels := weightsInUse(s), s.levelsIn(b, v)
 	c := &classes{rest: -1}
 	for _, w := range weights {
 		for range levels {
@@ -202,12 +202,12 @@ func (s *search) weightClasses(b *bucket, v int) *classes {
 		weight, level := k/len(levels), levels[k%len(levels)]
 		out := make(rows, len(in))
 		for seg, r := range in {
-			if r = s.standingAmong(v, level, weight, seg, r); r != nil && len(levels) > 1 {
+			if r = standingAmong(s, v, level, weight, seg, r); r != nil && len(levels) > 1 {
 				r = and(r, s.matchingIn(v, level, seg))
 			}
-			own := r != in[seg] && r != s.standing(v, level, weight, seg) && r != s.matchingIn(v, level, seg)
+			own := r != in[seg] && r != standing(s, v, level, weight, seg) && r != s.matchingIn(v, level, seg)
 			for better := 0; better < weight && r != nil; better++ {
-				r, own = less(r, s.standing(v, level, better, seg), own)
+				r, own = less(r, standing(s, v, level, better, seg), own)
 			}
 			out[seg] = r
 		}
@@ -217,18 +217,18 @@ func (s *search) weightClasses(b *bucket, v int) *classes {
 }
 
 // attributeClasses are the documents of a node by the weight of its best field.
-func (s *search) attributeClasses(b *bucket, v, level int) *classes {
-	return s.cachedClasses(&classesOf{rule: "attributeRank", kind: 'a', nodes: []int{v}, levels: []int{level}, rest: -1,
+func attributeClasses(s *search, b *bucket, v, level int) *classes {
+	return classesFor(s, &classesOf{rule: "attributeRank", kind: 'a', nodes: []int{v}, levels: []int{level}, rest: -1,
 		derive: func(seg int) *segmentClasses {
 			c := &segmentClasses{}
 			in := s.matchingIn(v, level, seg)
 			left := cardinality(in)
-			for k, w := range s.weightsInUse() {
+			for k, w := range weightsInUse(s) {
 				if left == 0 {
 					break
 				}
 				// To take out the better ones, mostly few, makes no sets of all that is left again and again.
-				r := s.lessAll(s.standingAmong(v, level, k, seg, in), c.rows, s.ix.Segments[seg].Rows())
+				r := s.lessAll(standingAmong(s, v, level, k, seg, in), c.rows, s.ix.Segments[seg].Rows())
 				if r != nil {
 					c.costs, c.rows = append(c.costs, w*s.graph.Nodes[v].Len), append(c.rows, r)
 					left -= cardinality(r)

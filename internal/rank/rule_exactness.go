@@ -21,20 +21,20 @@ func (exactAttribute) split(s *search, b *bucket, _ int) split {
 	if !b.hasClasses() {
 		return declined
 	}
-	if c := s.exactAttributeClasses(b); c != nil {
-		return s.bySums(b, []*classes{c}, 0, 3)
+	if c := exactAttributeClasses(s, b); c != nil {
+		return bySums(b, []*classes{c}, 0, 3)
 	}
 	return declined
 }
 
 func (exactAttribute) costs(s *search, l *list, _ int, costs []uint32) outcome {
-	if s.areMisplaced(l) {
+	if areMisplaced(s, l) {
 		s.r.Plan.note("exactAttribute", misplaced)
 		for i := range costs {
 			costs[i] = noExactMatch
 		}
 	} else {
-		s.eachBatch(l, costs, s.exactAttributeCosts)
+		eachBatch(s, l, costs, func(b *batch, costs []uint32) { exactAttributeCosts(s, b, costs) })
 	}
 	return outcome{ranks: 3}
 }
@@ -71,7 +71,7 @@ const (
 //
 // Words that do not exist are passed over at the end of the query: while someone
 // is typing, the last word seldom does. A missing word elsewhere rules a match out.
-func (s *search) exactAttributeCosts(b *batch, costs []uint32) {
+func exactAttributeCosts(s *search, b *batch, costs []uint32) {
 	for i := range costs {
 		costs[i] = noExactMatch
 	}
@@ -105,15 +105,15 @@ func (s *search) exactAttributeCosts(b *batch, costs []uint32) {
 }
 
 // areMisplaced is isMisplaced for a list.
-func (s *search) areMisplaced(l *list) bool {
+func areMisplaced(s *search, l *list) bool {
 	return s.list.onePath() && l.uniform &&
-		s.isMisplaced(s.list.paths[s.list.sets[0][0]].nodes, batch{fixed: l.fixed, levels: l.entries[0].levels})
+		isMisplaced(s, s.list.paths[s.list.sets[0][0]].nodes, batch{fixed: l.fixed, levels: l.entries[0].levels})
 }
 
 // isMisplaced reports whether no document with some nodes, which match as those of a batch, can be an exact match: wordPosition has found
 // all of them to have a word of the query in another place, and each of these words exists.
-func (s *search) isMisplaced(nodes []int, like batch) bool {
-	if p := partOf[wordPosition](s); p == nil || p.rank == p.ranks {
+func isMisplaced(s *search, nodes []int, like batch) bool {
+	if p := partOf[wordPosition](s.stack); p == nil || p.rank == p.ranks {
 		return false
 	}
 	for _, n := range nodes {
@@ -126,7 +126,7 @@ func (s *search) isMisplaced(nodes []int, like batch) bool {
 }
 
 // hasExactForm reports whether a node, a phrase or a word of the index, may still match as it is written.
-func (s *search) hasExactForm(b *batch, n int) bool {
+func (s *view) hasExactForm(b *batch, n int) bool {
 	v := &s.graph.Nodes[n]
 	if v.Phrase {
 		return true
@@ -137,37 +137,38 @@ func (s *search) hasExactForm(b *batch, n int) bool {
 
 // exactAttributeClasses are the exact matches of a bucket with one path, and what matches at the start; nil
 // when its documents match their words at different levels.
-func (s *search) exactAttributeClasses(b *bucket) *classes {
+func exactAttributeClasses(s *search, b *bucket) *classes {
 	levels, ok := s.levelsOf(b)
 	if !ok {
 		return nil
 	}
-	nodes, ok := s.exactNodes(b, levels)
-	if !ok || s.isMisplaced(b.paths[0].nodes, batch{fixed: b.fixed, levels: levels}) {
+	nodes, ok := exactNodes(&s.view, b, levels)
+	if !ok || isMisplaced(s, b.paths[0].nodes, batch{fixed: b.fixed, levels: levels}) {
 		s.r.Plan.note("exactAttribute", misplaced)
 		return &classes{rest: int(noExactMatch), covered: make(rows, len(b.rows))}
 	}
 	if len(nodes) == 1 && b.paths[0].terms == 1 {
 		v := nodes[0]
 		word := func(seg int) *roaring.Bitmap { return s.graph.Nodes[v].Segments[seg].Word }
-		if c := s.cachedClasses(&classesOf{rule: "exactAttribute", kind: 'e', nodes: nodes, levels: []int{0}, number: s.graph.Nodes[v].Start, rest: int(noExactMatch),
+		if c := classesFor(s, &classesOf{rule: "exactAttribute", kind: 'e', nodes: nodes, levels: []int{0}, number: s.graph.Nodes[v].Start,
+			rest:      int(noExactMatch),
 			documents: func(seg int) int { return int(word(seg).GetCardinality()) },
-			derive:    func(seg int) *segmentClasses { return s.exactClasses(nodes, seg, word(seg), false) }}, b.n); c != nil {
+			derive:    func(seg int) *segmentClasses { return exactClasses(s, nodes, seg, word(seg), false) }}, b.n); c != nil {
 			return c
 		}
 	}
-	begun := s.startsInPlace(b.paths[0].nodes)
+	begun := startsInPlace(s, b.paths[0].nodes)
 	parts := make([]*segmentClasses, len(b.rows))
 	for seg, in := range b.rows {
 		if in != nil {
-			parts[seg] = s.exactClasses(nodes, seg, in, begun)
+			parts[seg] = exactClasses(s, nodes, seg, in, begun)
 		}
 	}
 	return join(parts, int(noExactMatch))
 }
 
 // exactNodes returns the nodes that an exact match needs; ok is false when there can be none.
-func (s *search) exactNodes(b *bucket, l positions.Levels) (nodes []int, ok bool) {
+func exactNodes(s *view, b *bucket, l positions.Levels) (nodes []int, ok bool) {
 	like := batch{fixed: b.fixed, levels: l}
 	next := 0
 	for _, n := range b.paths[0].nodes {
@@ -185,20 +186,20 @@ func (s *search) exactNodes(b *bucket, l positions.Levels) (nodes []int, ok bool
 }
 
 // haveBegun reports whether it is known of some documents that a searchable field of each begins with a word that stands in a searched one.
-func (s *search) haveBegun(node, seg int, in *roaring.Bitmap) bool {
+func haveBegun(s *scratch, node, seg int, in *roaring.Bitmap) bool {
 	return s.begun != nil && s.begunWith == node && s.begun[seg] != nil && in.AndCardinality(s.begun[seg]) == in.GetCardinality()
 }
 
 // startsInPlace reports whether wordPosition has found documents to have the first word of a phrase, which is all of the query, in its
 // place.
-func (s *search) startsInPlace(nodes []int) bool {
-	p := partOf[wordPosition](s)
+func startsInPlace(s *search, nodes []int) bool {
+	p := partOf[wordPosition](s.stack)
 	v := &s.graph.Nodes[nodes[0]]
 	return p != nil && p.rank == p.ranks && len(nodes) == 1 && v.Phrase && v.Start < positions.Exactly
 }
 
 // exactOf returns the words of some nodes for an exact match. begun: startsInPlace is true of the rows.
-func (s *search) exactOf(nodes []int, seg int, begun bool) (positions.Exact, bool) {
+func exactOf(s *search, nodes []int, seg int, begun bool) (positions.Exact, bool) {
 	e, ok := s.pos.ExactOf(nodes, seg)
 	e.Begun = begun
 	e.Together = len(nodes) == 1 && s.graph.Nodes[nodes[0]].Phrase && s.fields == nil && s.ix.Settings.ProximityPrecision != settings.ByAttribute
@@ -207,14 +208,14 @@ func (s *search) exactOf(nodes []int, seg int, begun bool) (positions.Exact, boo
 
 // exactClasses are the exact matches among some documents of a segment, and what matches at the start. begun: startsInPlace is
 // true of them.
-func (s *search) exactClasses(nodes []int, seg int, in *roaring.Bitmap, begun bool) *segmentClasses {
+func exactClasses(s *search, nodes []int, seg int, in *roaring.Bitmap, begun bool) *segmentClasses {
 	e, st := roaring.New(), roaring.New()
 	c := &segmentClasses{costs: []int{int(exactMatch), int(matchesStart)}, rows: []*roaring.Bitmap{e, st}, covered: e}
-	p, ok := s.exactOf(nodes, seg, begun)
+	p, ok := exactOf(s, nodes, seg, begun)
 	if !ok {
 		return c
 	}
-	if len(p.Words) == 1 && p.Slots == 1 && s.haveBegun(nodes[0], seg, in) {
+	if len(p.Words) == 1 && p.Slots == 1 && haveBegun(&s.scratch, nodes[0], seg, in) {
 		e.AddMany(s.pos.WholeFields(seg, p, in))
 		c.rows[matchesStart], c.covered = roaring.AndNot(in, e), in
 		s.r.Plan.note("exactAttribute", knownStarts)

@@ -16,16 +16,16 @@ func (exactWords) split(s *search, b *bucket, i int) split {
 	}
 	var items []*classes
 	for _, v := range b.paths[0].nodes {
-		items = append(items, s.exactWordClasses(v))
+		items = append(items, exactWordClasses(&s.view, v))
 	}
-	sums := s.bySums(b, items, 0, 1+b.terms)
+	sums := bySums(b, items, 0, 1+b.terms)
 	sums.path = wordSets
 	return sums
 }
 
 func (exactWords) costs(s *search, l *list, _ int, costs []uint32) outcome {
-	s.eachPath(l, costs, s.exactWordsCosts)
-	s.keepWords(l)
+	eachPath(s, l, costs, func(b *batch, nodes []int, costs []uint32) { exactWordsCosts(&s.view, b, nodes, costs) })
+	keepWords(s, l)
 	return outcome{narrows: true, relabels: true, ranks: uint64(1 + l.terms)}
 }
 
@@ -39,7 +39,7 @@ func (exactWords) details(d *detailWriter, parts []part) int {
 }
 
 // exactWordClasses are the documents that have a node as it is written.
-func (s *search) exactWordClasses(n int) *classes {
+func exactWordClasses(s *view, n int) *classes {
 	v := &s.graph.Nodes[n]
 	c := &classes{rest: v.Len, covered: make(rows, len(v.Segments))}
 	if v.Len == 1 {
@@ -52,7 +52,7 @@ func (s *search) exactWordClasses(n int) *classes {
 }
 
 // exactWordsCosts charges each node that the document does not have as it is written.
-func (s *search) exactWordsCosts(b *batch, nodes []int, costs []uint32) {
+func exactWordsCosts(s *view, b *batch, nodes []int, costs []uint32) {
 	clear(costs)
 	for _, n := range nodes {
 		v := &s.graph.Nodes[n]
@@ -66,7 +66,7 @@ func (s *search) exactWordsCosts(b *batch, nodes []int, costs []uint32) {
 }
 
 // keepWords leaves of each node that was found as it is written the word alone.
-func (s *search) keepWords(l *list) {
+func keepWords(s *search, l *list) {
 	for i := range l.entries {
 		e := &l.entries[i]
 		for _, p := range s.list.sets[e.paths] {

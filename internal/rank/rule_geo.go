@@ -23,16 +23,16 @@ func (*geoSort) traits() traits { return traits{says: ByDistance} }
 
 func (r *geoSort) split(s *search, b *bucket, i int) split {
 	switch {
-	case s.circles(b):
-		return split{ringSearch, func(yield func(*bucket, part) bool) { s.walkCircles(b, r, yield) }}
+	case circles(s, b):
+		return split{ringSearch, func(yield func(*bucket, part) bool) { walkCircles(s, b, r, yield) }}
 	case b.paths == nil && s.setsFollow(i):
-		return split{lookUpValues, func(yield func(*bucket, part) bool) { s.splitRows(b, b.rows, i, yield) }}
+		return split{lookUpValues, func(yield func(*bucket, part) bool) { splitRows(s, b, b.rows, i, yield) }}
 	}
 	return declined
 }
 
 func (r *geoSort) costs(s *search, l *list, _ int, costs []uint32) outcome {
-	return outcome{values: s.geoCosts(l.entries, r, costs)}
+	return outcome{values: geoCosts(&s.view, l.entries, r, costs)}
 }
 
 func (r *geoSort) details(d *detailWriter, parts []part) int {
@@ -80,7 +80,7 @@ type located struct {
 }
 
 // locate finds the point of a row, if it has one.
-func (s *search) locate(seg int, row uint32, r *geoSort) (located, bool) {
+func locate(s *view, seg int, row uint32, r *geoSort) (located, bool) {
 	live := s.ix.Segments[seg]
 	if g := live.Geo(); g != nil {
 		if lat, lng, ok := g.Point(segment.Row(row)); ok {
@@ -122,10 +122,10 @@ func firstGroup(sorted []located) int {
 
 // geoCosts numbers the entries by groups of about the same distance. The value of a
 // group is that of its first document.
-func (s *search) geoCosts(e []entry, r *geoSort, costs []uint32) []SortValue {
+func geoCosts(s *view, e []entry, r *geoSort, costs []uint32) []SortValue {
 	var found []located
 	for i := range e {
-		if l, ok := s.locate(int(e[i].segment), e[i].row, r); ok {
+		if l, ok := locate(s, int(e[i].segment), e[i].row, r); ok {
 			l.entry = i
 			found = append(found, l)
 		} else {

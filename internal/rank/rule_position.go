@@ -24,25 +24,25 @@ func (wordPosition) split(s *search, b *bucket, i int) split {
 	var items []*classes
 	ranks := 1 + positions.Farthest*b.terms
 	for _, v := range b.paths[0].nodes {
-		c := s.nodeClasses(b, v, s.positionClasses)
+		c := nodeClasses(s, b, v, positionClasses)
 		switch {
 		case c != nil:
 		case s.out.fillable():
-			return s.bySieve(b, i, scanInOrder, s.sievePosition, ranks)
+			return bySieve(s, b, i, scanInOrder, sievePosition, ranks)
 		default:
-			if c = s.placeAll(b); c == nil {
+			if c = placeAll(s, b); c == nil {
 				return declined
 			}
-			return s.bySums(b, []*classes{c}, 0, ranks)
+			return bySums(b, []*classes{c}, 0, ranks)
 		}
 		items = append(items, c)
 	}
-	return s.bySums(b, items, 0, ranks)
+	return bySums(b, items, 0, ranks)
 }
 
 func (wordPosition) costs(s *search, l *list, i int, costs []uint32) outcome {
 	o := outcome{narrows: true, ranks: uint64(1 + positions.Farthest*l.terms)}
-	o.relabels = s.judge(l, i, judgedPosition, costs)
+	o.relabels = judge(s, l, i, judgedPosition, costs)
 	return o
 }
 
@@ -53,24 +53,25 @@ func (wordPosition) details(d *detailWriter, parts []part) int {
 }
 
 // positionClasses are the documents of a node by the distance from its place.
-func (s *search) positionClasses(b *bucket, v, level int) *classes {
-	return s.cachedClasses(&classesOf{rule: "wordPosition", kind: 'd', nodes: []int{v}, levels: []int{level}, number: s.graph.Nodes[v].Start, rest: -1,
+func positionClasses(s *search, b *bucket, v, level int) *classes {
+	return classesFor(s, &classesOf{rule: "wordPosition", kind: 'd', nodes: []int{v}, levels: []int{level}, number: s.graph.Nodes[v].Start,
+		rest:      -1,
 		documents: func(seg int) int { return cardinality(s.matchingIn(v, level, seg)) },
 		derive: func(seg int) *segmentClasses {
-			return s.classify(seg, s.matchingIn(v, level, seg), levelBatch([]int{v}, []int{level}), -1,
+			return classify(s, seg, s.matchingIn(v, level, seg), levelBatch([]int{v}, []int{level}), -1,
 				func(b *batch, costs []uint32) { s.pos.NodeDisplacements(b.at(), v, costs) })
 		}}, b.n)
 }
 
 // sievePosition returns documents of a bucket with one path by their positions: all of them, or the best as far as the page needs
 // them. nil when time is over.
-func (s *search) sievePosition(b *bucket, i int) *classes {
+func sievePosition(s *search, b *bucket, i int) *classes {
 	nodes := b.paths[0].nodes
 	least := 0
 	for _, n := range nodes {
 		least += int(positions.Displacement(0, 0, s.graph.Nodes[n].Len))
 	}
-	v := s.newSieve(b, least, nil)
+	v := newSieve(s, b, least, nil)
 	v.eval = func(b *batch, costs []uint32) {
 		most := tooMuch
 		if len(nodes) > 1 {
@@ -97,10 +98,10 @@ func (s *search) sievePosition(b *bucket, i int) *classes {
 		}
 		left := with
 		if words {
-			left = v.addBegun(with)
+			left = addBegun(v, with)
 		}
 		if words && !left.isEmpty() {
-			if first := s.beginning(with, nodes[0], v.beginningPer(with, nodes[0])); first.count() >= s.out.missing() {
+			if first := beginning(s, with, nodes[0], beginningPer(v, with, nodes[0])); first.count() >= s.out.missing() {
 				s.r.Plan.note("wordPosition", startsWith)
 				s.begun, s.begunWith = first, nodes[0]
 				return &classes{costs: []int{least}, rows: []rows{first}, rest: -1}
@@ -132,14 +133,14 @@ func (s *search) sievePosition(b *bucket, i int) *classes {
 }
 
 // placeAll returns the documents of a large bucket with one path by their positions; nil when it is no such bucket, or time is over.
-func (s *search) placeAll(b *bucket) *classes {
+func placeAll(s *search, b *bucket) *classes {
 	if b.n <= listRows {
 		return nil
 	}
 	nodes := b.paths[0].nodes
 	s.r.Plan.begin("wordPosition", allRows, b.n)
 	defer s.r.Plan.end(b.n)
-	v := s.newSieve(b, 0, func(b *batch, costs []uint32) { s.pos.Displacements(b.at(), nodes, tooMuch, costs) })
+	v := newSieve(s, b, 0, func(b *batch, costs []uint32) { s.pos.Displacements(b.at(), nodes, tooMuch, costs) })
 	if !v.addAll(b.rows) {
 		return nil
 	}
@@ -148,7 +149,7 @@ func (s *search) placeAll(b *bucket) *classes {
 
 // exactRulesFollow reports whether no rule behind i but those of exactness orders documents, and whether the one that counts
 // exact words is there.
-func (s *search) exactRulesFollow(i int) (words, ties bool) {
+func (s *request) exactRulesFollow(i int) (words, ties bool) {
 	for _, r := range s.rules[i+1:] {
 		switch r.(type) {
 		case exactWords:

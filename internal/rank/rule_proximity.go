@@ -27,7 +27,7 @@ func (proximity) split(s *search, b *bucket, i int) split {
 	var items []*classes
 	base, ranks := 0, 0
 	if s.scored {
-		ranks = 1 + s.largest(b, extraTerms, positions.FarPair)
+		ranks = 1 + largest(&s.view, b, extraTerms, positions.FarPair)
 	}
 	nodes := b.paths[0].nodes
 	for k, v := range nodes {
@@ -35,18 +35,18 @@ func (proximity) split(s *search, b *bucket, i int) split {
 		if k == 0 || !s.touch(nodes[k-1], v) {
 			continue
 		}
-		c := s.pairClasses(b, nodes[k-1], v)
+		c := pairClasses(s, b, nodes[k-1], v)
 		if c == nil {
-			return s.bySieve(b, i, byBounds, s.sieveProximity, ranks)
+			return bySieve(s, b, i, byBounds, sieveProximity, ranks)
 		}
 		items = append(items, c)
 	}
-	return s.bySums(b, items, base, ranks)
+	return bySums(b, items, base, ranks)
 }
 
 func (proximity) costs(s *search, l *list, i int, costs []uint32) outcome {
-	o := outcome{narrows: true, ranks: uint64(1 + s.largestIn(l, extraTerms, positions.FarPair))}
-	o.relabels = s.judge(l, i, judgedProximity, costs)
+	o := outcome{narrows: true, ranks: uint64(1 + largestIn(s, l, extraTerms, positions.FarPair))}
+	o.relabels = judge(s, l, i, judgedProximity, costs)
 	return o
 }
 
@@ -76,7 +76,7 @@ func (proximity) details(d *detailWriter, parts []part) int {
 func extraTerms(v *query.Node) int { return v.Len - 1 }
 
 // pairClasses are the documents of two neighbours by distance, the far ones left out.
-func (s *search) pairClasses(b *bucket, u, v int) *classes {
+func pairClasses(s *search, b *bucket, u, v int) *classes {
 	var all []*classes
 	ofLeft, ofRight := s.levelsIn(b, u), s.levelsIn(b, v)
 	for _, lu := range ofLeft {
@@ -92,7 +92,8 @@ func (s *search) pairClasses(b *bucket, u, v int) *classes {
 				continue
 			}
 			both := func(seg int) (l, r *roaring.Bitmap) { return s.matchingIn(u, lu, seg), s.matchingIn(v, lv, seg) }
-			c := s.cachedClasses(&classesOf{rule: "proximity", kind: 'n', nodes: []int{u, v}, levels: []int{lu, lv}, rest: positions.FarPair, least: least,
+			c := classesFor(s, &classesOf{rule: "proximity", kind: 'n', nodes: []int{u, v}, levels: []int{lu, lv},
+				rest: positions.FarPair, least: least,
 				documents: func(seg int) int {
 					l, r := both(seg)
 					if l == nil || r == nil {
@@ -102,7 +103,7 @@ func (s *search) pairClasses(b *bucket, u, v int) *classes {
 				},
 				derive: func(seg int) *segmentClasses {
 					l, r := both(seg)
-					return s.classify(seg, roaring.And(l, r), levelBatch([]int{u, v}, []int{lu, lv}), positions.FarPair,
+					return classify(s, seg, roaring.And(l, r), levelBatch([]int{u, v}, []int{lu, lv}), positions.FarPair,
 						func(b *batch, costs []uint32) { s.pos.Distances(b.at(), u, v, costs) })
 				}}, b.n)
 			if c == nil {

@@ -30,16 +30,16 @@ func (*fieldSort) traits() traits { return traits{says: ByField} }
 
 func (r *fieldSort) split(s *search, b *bucket, i int) split {
 	switch {
-	case s.walks(b, r):
-		return split{walkValues, func(yield func(*bucket, part) bool) { s.walkColumn(b, i, r, yield) }}
+	case walks(s, b, r):
+		return split{walkValues, func(yield func(*bucket, part) bool) { walkColumn(s, b, i, r, yield) }}
 	case b.paths == nil && s.setsFollow(i):
-		return split{lookUpValues, func(yield func(*bucket, part) bool) { s.splitRows(b, b.rows, i, yield) }}
+		return split{lookUpValues, func(yield func(*bucket, part) bool) { splitRows(s, b, b.rows, i, yield) }}
 	}
 	return declined
 }
 
 func (r *fieldSort) costs(s *search, l *list, _ int, costs []uint32) outcome {
-	return outcome{values: s.sortCosts(l.entries, r, costs)}
+	return outcome{values: sortCosts(s, l.entries, r, costs)}
 }
 
 func (r *fieldSort) details(d *detailWriter, parts []part) int {
@@ -102,7 +102,7 @@ func valueOf(c *segment.Column, row uint32, desc bool, ordinals *[]uint32) SortV
 }
 
 // sortCosts numbers the entries by value and returns the value of each number.
-func (s *search) sortCosts(e []entry, r *fieldSort, costs []uint32) []SortValue {
+func sortCosts(s *search, e []entry, r *fieldSort, costs []uint32) []SortValue {
 	columns := columnsOf(s.ix, r.field)
 	m := &s.sorting
 	m.values = slices.Grow(m.values[:0], len(e))[:len(e)]
@@ -144,7 +144,7 @@ func (m *sorting) release() {
 
 // walks reports whether it is quicker to walk the values of a column in order until enough
 // documents of the bucket are found than to look up the value of each document. Values are taken to be spread evenly.
-func (s *search) walks(b *bucket, r *fieldSort) bool {
+func walks(s *search, b *bucket, r *fieldSort) bool {
 	if b.n <= listRows {
 		return false
 	}
@@ -154,11 +154,11 @@ func (s *search) walks(b *bucket, r *fieldSort) bool {
 			values += c.Numbers() + c.Strings()
 		}
 	}
-	return stepTime*values*s.wanted(b)/b.n < b.n
+	return stepTime*values*wanted(s, b)/b.n < b.n
 }
 
 // wanted returns how many documents of a bucket the answer may still need.
-func (s *search) wanted(b *bucket) int { return min(s.out.skip+s.out.limit-len(s.out.hits), b.n) }
+func wanted(s *search, b *bucket) int { return min(s.out.skip+s.out.limit-len(s.out.hits), b.n) }
 
 // stepTime is the time of a step to the next value of a column, in look-ups of the value of a document.
 const stepTime = 4
@@ -179,7 +179,7 @@ var idleSteps = 16
 
 // walkColumn yields a large bucket by value, walking the values in order: a bucket has many
 // documents for few values, or only its beginning is needed. When that proves wrong, the rest is looked up.
-func (s *search) walkColumn(b *bucket, i int, r *fieldSort, yield func(*bucket, part) bool) {
+func walkColumn(s *search, b *bucket, i int, r *fieldSort, yield func(*bucket, part) bool) {
 	left := slices.Clone(b.rows)
 	var own []bool // by segment: nobody else has left
 	n, steps := b.n, 0
@@ -204,7 +204,7 @@ func (s *search) walkColumn(b *bucket, i int, r *fieldSort, yield func(*bucket, 
 		}
 		for len(cursors) > 0 && n > 0 {
 			if steps++; stepTime*steps > b.n && n > listRows {
-				s.splitRows(b, left, i, yield)
+				splitRows(s, b, left, i, yield)
 				return
 			}
 			best := cursors[0].value(class)

@@ -86,7 +86,13 @@ func TestSimilaritiesOfAList(t *testing.T) {
 		docs = append(docs, d)
 	}
 	ix := build(t, parseSettings(t, `{}`), [][]*document{docs[:20], docs[20:]}, nil)
-	s := &search{ix: ix, r: &Request{Limit: 30, MaxTotal: 30, Vectors: &VectorQuery{Embedder: testEmbedder.ID, Vectors: [][]float32{{1, 1, 0}}}}, rules: []rule{vector{}}, memory: new(memory)}
+	s := &search{
+		job: job{
+			request: request{r: &Request{Limit: 30, MaxTotal: 30, Vectors: &VectorQuery{Embedder: testEmbedder.ID, Vectors: [][]float32{{1, 1, 0}}}}, rules: []rule{vector{}}},
+			view:    view{ix: ix},
+		},
+		scratch: scratch{memory: new(memory)},
+	}
 	root := &bucket{rows: universe(ix), n: len(docs)}
 	s.out.start(s, root.rows, root.n)
 	var l list

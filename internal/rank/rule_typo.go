@@ -16,12 +16,12 @@ func (typo) name() string { return "typo" }
 func (typo) traits() traits { return traits{says: ByRelevance, paths: true, sets: true, levels: true} }
 
 func (typo) split(s *search, b *bucket, _ int) split {
-	return split{levelSets, func(yield func(*bucket, part) bool) { s.splitTypo(b, yield) }}
+	return split{levelSets, func(yield func(*bucket, part) bool) { splitTypo(&s.job, b, yield) }}
 }
 
 func (typo) costs(s *search, l *list, _ int, costs []uint32) outcome {
-	o := outcome{narrows: true, fixes: true, ranks: uint64(1 + s.largestTypos(l))}
-	o.relabels = s.eachPath(l, costs, s.typoCosts)
+	o := outcome{narrows: true, fixes: true, ranks: uint64(1 + largestTypos(s, l))}
+	o.relabels = eachPath(s, l, costs, func(b *batch, nodes []int, costs []uint32) { typoCosts(&s.view, b, nodes, costs) })
 	return o
 }
 
@@ -52,13 +52,13 @@ func maxTypos(v *query.Node) int {
 
 // typoLevels computes, as asked for, which documents of a path have which typo cost.
 type typoLevels struct {
-	s    *search
+	s    *view
 	p    *path
 	base int
 	memo [][]rows // memo[i][c]: documents whose first i nodes have c typos; nil when not computed
 }
 
-func (s *search) newTypoLevels(p *path) *typoLevels {
+func newTypoLevels(s *view, p *path) *typoLevels {
 	t := &typoLevels{s: s, p: p, memo: make([][]rows, len(p.nodes)+1)}
 	for _, n := range p.nodes {
 		t.base += gramCost(&s.graph.Nodes[n])
@@ -136,10 +136,10 @@ func areAt(v *query.SegmentRows, level int, in *roaring.Bitmap) bool {
 }
 
 // typoLevelsOf computes the documents of a bucket by their typos, as they are asked for.
-func (s *search) typoLevelsOf(b *bucket) []*typoLevels {
+func typoLevelsOf(s *view, b *bucket) []*typoLevels {
 	levels := make([]*typoLevels, len(b.paths))
 	for i := range b.paths {
-		levels[i] = s.newTypoLevels(&b.paths[i])
+		levels[i] = newTypoLevels(s, &b.paths[i])
 	}
 	return levels
 }
@@ -186,14 +186,14 @@ func (b *bucket) byTypos(levels []*typoLevels) iter.Seq2[*bucket, int] {
 }
 
 // splitTypo yields the documents by typos, fewest first.
-func (s *search) splitTypo(b *bucket, yield func(*bucket, part) bool) {
+func splitTypo(s *job, b *bucket, yield func(*bucket, part) bool) {
 	levels := b.levels
 	if levels == nil {
-		levels = s.typoLevelsOf(b)
+		levels = typoLevelsOf(&s.view, b)
 	}
 	var ranks int
 	if s.scored {
-		ranks = 1 + s.largest(b, maxTypos, 0)
+		ranks = 1 + largest(&s.view, b, maxTypos, 0)
 	}
 	for sub, cost := range b.byTypos(levels) {
 		if !yield(sub, part{cost: uint64(cost), rank: uint64(max(ranks-cost, 0)), ranks: uint64(ranks)}) {
@@ -203,9 +203,9 @@ func (s *search) splitTypo(b *bucket, yield func(*bucket, part) bool) {
 }
 
 // largestTypos is the largest number of typos in an interpretation that is alive in the list.
-func (s *search) largestTypos(l *list) int {
+func largestTypos(s *search, l *list) int {
 	if !s.scored || !l.narrowed {
-		return s.largestIn(l, maxTypos, 0)
+		return largestIn(s, l, maxTypos, 0)
 	}
 	ls := &s.list
 	most := 0
@@ -228,7 +228,7 @@ func (s *search) largestTypos(l *list) int {
 }
 
 // typoCosts charges each node its level.
-func (s *search) typoCosts(b *batch, nodes []int, costs []uint32) {
+func typoCosts(s *view, b *batch, nodes []int, costs []uint32) {
 	cost := uint32(0)
 	for _, n := range nodes {
 		cost += uint32(gramCost(&s.graph.Nodes[n]))

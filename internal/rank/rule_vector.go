@@ -52,17 +52,17 @@ func (vector) name() string { return "vector" }
 func (vector) traits() traits { return traits{says: BySimilarity, sets: true} }
 
 func (vector) split(s *search, b *bucket, _ int) split {
-	return split{nearestFirst, func(yield func(*bucket, part) bool) { s.walkVectors(b, yield) }}
+	return split{nearestFirst, func(yield func(*bucket, part) bool) { walkVectors(s, b, yield) }}
 }
 
 func (vector) costs(s *search, l *list, _ int, costs []uint32) outcome {
 	in := s.rowsOf(l.entries)
-	found, _ := s.nearest(s.vectors(in), in, len(l.entries))
+	found, _ := nearest(&s.job, vectors(&s.job, in), in, len(l.entries))
 	var values []SortValue
 	of := make(map[near]uint32, len(found)) // costs of documents, without their similarities
 	for k, n := range found {
 		if k == 0 || n.similarity != found[k-1].similarity {
-			values = append(values, s.shown(n))
+			values = append(values, shownSimilarity(&s.request, n))
 		}
 		of[near{segment: n.segment, row: n.row}] = uint32(len(values) - 1)
 	}
@@ -90,13 +90,13 @@ func (vector) value(parts []part) (ScoreValue, int) {
 	return ScoreValue{Kind: BySimilarity, Score: parts[0].value.Number}, 1
 }
 
-// shown is the similarity of a document as it is shown.
-func (s *search) shown(n near) SortValue {
+// shownSimilarity is the similarity of a document as it is shown.
+func shownSimilarity(s *request, n near) SortValue {
 	return SortValue{Number: float64(s.r.Vectors.Shift.apply(n.similarity))}
 }
 
 // vectors returns the readers of the segments that have some of the documents.
-func (s *search) vectors(in rows) []*segment.Vectors {
+func vectors(s *job, in rows) []*segment.Vectors {
 	readers := make([]*segment.Vectors, len(s.ix.Segments))
 	for seg, live := range s.ix.Segments {
 		if in[seg] != nil {
@@ -112,10 +112,10 @@ func approximate(v *segment.Vectors) bool { return v != nil && v.Linked() }
 // walkVectors yields the documents of a bucket in groups of equal similarity. It finds the nearest that are still wanted
 // and more when they turn out to be too few; those without vectors follow. What a walk misses depends on how many it looks for. So with
 // a graph the steps are those of the first page, wherever the page is: all pages are cut out of the same list.
-func (s *search) walkVectors(b *bucket, yield func(*bucket, part) bool) {
-	readers := s.vectors(b.rows)
+func walkVectors(s *search, b *bucket, yield func(*bucket, part) bool) {
+	readers := vectors(&s.job, b.rows)
 	left := b.rows
-	k := s.wanted(b)
+	k := wanted(s, b)
 	if n := s.r.PageSize; n > 0 && slices.ContainsFunc(readers, approximate) {
 		k = min(n, s.r.MaxTotal, b.n)
 	}
@@ -123,13 +123,13 @@ func (s *search) walkVectors(b *bucket, yield func(*bucket, part) bool) {
 		k *= 2 // some will be duplicates
 	}
 	for {
-		found, more := s.nearest(readers, left, k)
+		found, more := nearest(&s.job, readers, left, k)
 		for begin := 0; begin < len(found); {
 			end := begin + 1
 			for end < len(found) && found[end].similarity == found[begin].similarity {
 				end++
 			}
-			if !yield(b.part(rowsNear(found[begin:end], len(left))), part{value: s.shown(found[begin])}) {
+			if !yield(b.part(rowsNear(found[begin:end], len(left))), part{value: shownSimilarity(&s.request, found[begin])}) {
 				return
 			}
 			begin = end
@@ -149,7 +149,7 @@ func (s *search) walkVectors(b *bucket, yield func(*bucket, part) bool) {
 
 // nearest returns about k of the documents that are left, the nearest first and equally near ones by segment and
 // row; groups of equally near ones are whole. more: there are others with vectors.
-func (s *search) nearest(readers []*segment.Vectors, left rows, k int) (found []near, more bool) {
+func nearest(s *job, readers []*segment.Vectors, left rows, k int) (found []near, more bool) {
 	var scored []segment.Scored
 	cut := float32(-1) // those that are not farther than this may be missing
 	for _, q := range s.r.Vectors.Vectors {

@@ -2,8 +2,6 @@ package rank
 
 import (
 	"slices"
-
-	"svc/internal/query"
 )
 
 // words puts documents first that have more words of the query.
@@ -14,7 +12,7 @@ func (words) name() string { return "words" }
 func (words) traits() traits { return traits{says: ByRelevance, sets: true} }
 
 func (words) split(s *search, b *bucket, _ int) split {
-	return split{termSets, func(yield func(*bucket, part) bool) { s.splitWords(b, yield) }}
+	return split{termSets, func(yield func(*bucket, part) bool) { splitWords(s, b, yield) }}
 }
 
 // costs: each document has those interpretations only that miss the fewest terms.
@@ -35,9 +33,9 @@ func (words) details(d *detailWriter, parts []part) int {
 }
 
 // splitWords yields the documents by missing terms, fewest first.
-func (s *search) splitWords(b *bucket, yield func(*bucket, part) bool) {
-	s.byMissing(b, func(sub *bucket, cost int) bool {
-		if s.unknown > 0 && (cost > 0 || !s.tells(sub)) {
+func splitWords(s *search, b *bucket, yield func(*bucket, part) bool) {
+	byMissing(&s.view, b, func(sub *bucket, cost int) bool {
+		if s.unknown > 0 && (cost > 0 || !tells(s, sub)) {
 			s.untold = true
 			return false
 		}
@@ -48,7 +46,7 @@ func (s *search) splitWords(b *bucket, yield func(*bucket, part) bool) {
 
 // byMissing yields the documents of a bucket by missing terms, with the interpretations that miss as many, until
 // yield returns false.
-func (s *search) byMissing(b *bucket, yield func(sub *bucket, cost int) bool) {
+func byMissing(s *view, b *bucket, yield func(sub *bucket, cost int) bool) {
 	if b.paths != nil { // a rule before this one looked at the interpretations
 		for cost := 0; cost < len(s.graph.Terms); cost++ {
 			sub := *b
@@ -67,7 +65,7 @@ func (s *search) byMissing(b *bucket, yield func(sub *bucket, cost int) bool) {
 		return
 	}
 	var seen rows
-	sets := s.costSets(b)
+	sets := costSets(s, b)
 	for cost, r := range sets {
 		if r == nil {
 			continue
@@ -75,7 +73,7 @@ func (s *search) byMissing(b *bucket, yield func(sub *bucket, cost int) bool) {
 		all := r
 		if seen != nil {
 			r = r.andNot(seen)
-			if !s.nested() {
+			if !s.nested {
 				all = seen.or(r)
 			}
 		}
@@ -84,13 +82,10 @@ func (s *search) byMissing(b *bucket, yield func(sub *bucket, cost int) bool) {
 			r = s.live(r)
 		}
 		if n := r.count(); n > 0 {
-			sub := &bucket{rows: r, n: n, paths: s.pathsOf(r, cost), terms: len(s.graph.Terms) - cost}
+			sub := &bucket{rows: r, n: n, paths: pathsOf(s, r, cost), terms: len(s.graph.Terms) - cost}
 			if !yield(sub, cost) {
 				return
 			}
 		}
 	}
 }
-
-// mandatoryTerms reports whether no term may be dropped.
-func (s *search) mandatoryTerms() bool { return s.r.Strategy == query.All }

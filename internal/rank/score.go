@@ -14,10 +14,10 @@ type part struct {
 func (p *part) says() ScoreKind { return p.by.traits().says }
 
 // partOf returns the part of a rule of type R on the way to the current bucket; nil when there is none.
-func partOf[R rule](s *search) *part {
-	for i := range s.stack {
-		if _, ok := s.stack[i].by.(R); ok {
-			return &s.stack[i]
+func partOf[R rule](stack []part) *part {
+	for i := range stack {
+		if _, ok := stack[i].by.(R); ok {
+			return &stack[i]
 		}
 	}
 	return nil

@@ -18,43 +18,60 @@ import (
 	"svc/segment"
 )
 
-// search is the state of one ranking.
+// search is one ranking: what is asked for, what the query finds, and what is worked in. Functions take the part that they need; those that
+// need several take the search.
 type search struct {
-	ctx   context.Context
-	turn  turns.Turn // of ctx
-	ix    *Index
-	r     *Request
-	graph *query.Graph // without terms for a placeholder search
-	rules []rule
+	job
+	scratch
+	out     collector
+	partial bool // what is ranked is not all that the query finds
+	untold  bool // there are too few documents, or too few below view.unknown
+}
 
+// job is a request and what its query finds: all that candidates depend on.
+type job struct {
+	request
+	view
+}
+
+// request is what is asked for, the rules by which it is ranked, and the time that is left for it.
+type request struct {
+	ctx    context.Context
+	turn   turns.Turn // of ctx
+	r      *Request
+	rules  []rule
+	scored bool // scores are needed, so every hit goes through all rules
+	isLate bool
+}
+
+// view is what the query finds in the segments of an index. prepare fills it; nothing of it changes from then on.
+type view struct {
+	ix       *Index
+	graph    *query.Graph   // without terms for a placeholder search
+	fields   query.FieldSet // searched fields; nil: all
 	ranks    []int          // of the terms: when each may be dropped
 	docs     []rows         // of the nodes: documents that match at any level
 	matches  []bool         // of the nodes: some document does
 	onlyAt   []int          // of the nodes: the level at which all of them do; −1 where they do at several
 	byTerm   []int          // first node of each term, and the number of nodes
 	grams    bool           // some n-gram matches a document
-	fields   query.FieldSet // searched fields; nil: all
+	nested   bool           // documents that miss fewer terms are also among those that miss more
 	weights  []int32        // by field: weight, or −1 when it is not searched
 	wordsMax uint64
+	unknown  int // see firstUnknown
+}
 
-	usedWeights []int // of the searched fields, ascending; nil when nobody asked yet
-	stands      map[standingKey]*roaring.Bitmap
-	begun       rows                // what beginning found; nil when it did not fill the page
-	begunWith   int                 // the node of which that is
-	declined    map[string]struct{} // keys of classes that this search does without
-
+// scratch is what a search works in, and what it finds out on the way and asks again.
+type scratch struct {
+	*memory
+	pos           positions.Reader
+	usedWeights   []int // of the searched fields, ascending; nil when nobody asked yet
+	stands        map[standingKey]*roaring.Bitmap
+	begun         rows                // what beginning found; nil when it did not fill the page
+	begunWith     int                 // the node of which that is
+	declined      map[string]struct{} // keys of classes that this search does without
 	readPairs     map[pairKey][]uint8 // what pairs cost, where documents are looked for in rounds
 	readPairBytes int                 // that they take
-
-	scored  bool // scores are needed, so every hit goes through all rules
-	out     collector
-	isLate  bool
-	partial bool // what is ranked is not all that the query finds
-
-	pos     positions.Reader
-	unknown int  // see firstUnknown
-	untold  bool // there are too few documents, or too few below it
-	*memory
 }
 
 // memory is what a search works in; it serves one search after the other.
@@ -85,23 +102,29 @@ func (m *memory) release() {
 // Search ranks. Hits beyond the first few, and all that are to be merged, are charged to the account of the context. Errors are
 // *apierr.Error (invalid_search_sort, invalid_search_attributes_to_search_on), budget.ErrFull or the context's.
 func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
-	s := &search{ctx: ctx, turn: turns.Of(ctx), ix: ix, r: r, scored: r.Scores || r.Details || r.Values || r.Threshold != nil, memory: memories.Get().(*memory)}
+	s := &search{
+		job: job{
+			request: request{ctx: ctx, turn: turns.Of(ctx), r: r, scored: r.Scores || r.Details || r.Values || r.Threshold != nil},
+			view:    view{ix: ix},
+		},
+		scratch: scratch{memory: memories.Get().(*memory)},
+	}
 	s.pos.Open()
 	defer s.release()
 	defer s.pos.Release()
-	terms, err := s.read()
+	terms, err := read(s)
 	if err != nil {
 		return nil, err
 	}
 	s.stage("tokenize query")
 	placeholder := len(terms.Terms) == 0
-	if err := s.makeRules(placeholder); err != nil {
+	if err := makeRules(s, placeholder); err != nil {
 		return nil, err
 	}
 	q := (*query.Index)(ix)
-	if s.fewTyposFirst(terms) {
+	if fewTyposFirst(&s.job, terms) {
 		w := *s
-		if result, err := w.rankFewTypos(q, terms); result != nil || err != nil {
+		if result, err := rankFewTypos(&w, q, terms); result != nil || err != nil {
 			return result, err
 		}
 		s.pos.Forget()
@@ -120,9 +143,9 @@ func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 func (s *search) rank(least int) (*Result, error) {
 	r, placeholder := s.r, len(s.graph.Terms) == 0
 	var result *Result
-	m := s.memo()
+	m := memoOf(&s.job)
 	if m != nil {
-		result = s.recall(m)
+		result = recall(s, m)
 	}
 	if result == nil && s.out.full == nil {
 		s.untold = false
@@ -156,9 +179,9 @@ func (s *search) rank(least int) (*Result, error) {
 // rankAll ranks all documents that the query finds, and remembers the first of them; nil when there are fewer than so many, or the page is
 // untold.
 func (s *search) rankAll(m *memo, least int) *Result {
-	root := s.find(func(int) bool { return true }, true, s.hitsAlone())
+	root := find(&s.job, func(int) bool { return true }, true, hitsAlone(&s.request))
 	for seg := range root.rows {
-		root.n += s.countIn(root, seg)
+		root.n += countIn(&s.view, root, seg)
 	}
 	s.stage("evaluate query")
 	if s.untold = root.n < least; s.untold {
@@ -172,7 +195,7 @@ func (s *search) rankAll(m *memo, least int) *Result {
 		return nil
 	}
 	if m != nil && s.out.full == nil {
-		s.remember(m, root)
+		remember(s, m, root)
 	}
 	result := s.out.result()
 	result.Total = min(result.Total, root.n) // a raw bucket has more
@@ -180,22 +203,22 @@ func (s *search) rankAll(m *memo, least int) *Result {
 }
 
 // hitsAlone reports whether of the documents that miss the most terms only those are asked for that it takes to fill the page.
-func (s *search) hitsAlone() bool {
+func hitsAlone(s *request) bool {
 	r := s.r
 	return r.HitsOnly && r.Distinct == "" && r.Threshold == nil && len(s.rules) > 0 && s.rules[0] == rule(words{})
 }
 
 // stage says what just ended.
-func (s *search) stage(name string) {
+func (s *request) stage(name string) {
 	if s.r.Stage != nil {
 		s.r.Stage(name)
 	}
 }
 
 // read turns the query string into terms and finds the searched fields.
-func (s *search) read() (*query.Terms, error) {
+func read(s *search) (*query.Terms, error) {
 	q := (*query.Index)(s.ix)
-	fields, err := s.searchOn()
+	fields, err := searchOn(&s.job)
 	if err != nil || s.r.Query == "" || s.r.Vectors != nil {
 		return &query.Terms{}, err
 	}
@@ -210,7 +233,7 @@ func (s *search) read() (*query.Terms, error) {
 }
 
 // searchOn resolves attributesToSearchOn; nil means no restriction.
-func (s *search) searchOn() (query.FieldSet, error) {
+func searchOn(s *job) (query.FieldSet, error) {
 	names := s.r.SearchOn
 	if names == nil {
 		return nil, nil
@@ -261,7 +284,7 @@ func (s *search) prepare(q *query.Index) {
 		v := &s.graph.Nodes[n]
 		s.byTerm[v.Term] = n
 		s.docs[n] = make(rows, len(s.ix.Segments))
-		s.onlyAt[n] = s.onlyLevel(v)
+		s.onlyAt[n] = onlyLevel(v)
 		for i := range s.docs[n] {
 			if r := v.Segments[i].Any; !r.IsEmpty() {
 				s.docs[n][i] = r
@@ -271,6 +294,7 @@ func (s *search) prepare(q *query.Index) {
 		s.grams = s.grams || v.Len > 1 && s.matches[n]
 	}
 	s.byTerm[len(s.graph.Terms)] = len(s.graph.Nodes)
+	s.nested = s.r.Strategy != query.Frequency && !s.grams
 	searchable := q.Weights()
 	s.weights = searchable
 	if s.fields != nil {
@@ -288,10 +312,10 @@ func (s *search) prepare(q *query.Index) {
 }
 
 // asksAll reports whether all rules are asked of each document, be it alone in its bucket.
-func (s *search) asksAll() bool { return s.scored || s.out.keepsParts }
+func asksAll(s *search) bool { return s.scored || s.out.keepsParts }
 
 // late lets others work, and reports whether the deadline has passed or the caller is gone.
-func (s *search) late() bool {
+func (s *request) late() bool {
 	if !s.isLate {
 		s.isLate = s.turn.Yield() != nil || !s.r.Deadline.IsZero() && !time.Now().Before(s.r.Deadline)
 	}

@@ -31,7 +31,7 @@ type sieve struct {
 	byCost []costLists                    // by segment
 }
 
-func (s *search) newSieve(b *bucket, least int, eval func(b *batch, costs []uint32)) *sieve {
+func newSieve(s *search, b *bucket, least int, eval func(b *batch, costs []uint32)) *sieve {
 	for len(s.sifted) < len(b.rows) {
 		s.sifted = append(s.sifted, nil)
 	}
@@ -76,7 +76,7 @@ func (l *costLists) add(rows, costs []uint32, rest int) {
 // add judges documents of a segment, in ascending order, until so many have the least cost (−1: all). It returns false when time is over.
 func (v *sieve) add(seg int, in *roaring.Bitmap, enough int) bool {
 	s := v.s
-	return s.byLevels(v.b, seg, in, func(in *roaring.Bitmap, like batch) bool {
+	return byLevels(&s.view, v.b, seg, in, func(in *roaring.Bitmap, like batch) bool {
 		like.segment = seg
 		ls := &s.list
 		// Documents of other levels are as good, but may come later: each kind counts for itself.
@@ -204,7 +204,7 @@ func (l costLists) classes(rows int) *segmentClasses {
 
 // byLevels calls f for the documents of a segment by the levels at which they match the nodes of a bucket with one path, until
 // f returns false.
-func (s *search) byLevels(b *bucket, seg int, in *roaring.Bitmap, f func(in *roaring.Bitmap, like batch) bool) bool {
+func byLevels(s *view, b *bucket, seg int, in *roaring.Bitmap, f func(in *roaring.Bitmap, like batch) bool) bool {
 	like := batch{fixed: b.fixed}
 	if !b.fixed || b.typos == 0 {
 		return f(in, like)
@@ -241,11 +241,11 @@ func (s *search) byLevels(b *bucket, seg int, in *roaring.Bitmap, f func(in *roa
 
 // sieved returns the classes of rule i in a large bucket of which the page needs the first documents only; nil when it is no such bucket,
 // or time is over.
-func (s *search) sieved(b *bucket, i int, path accessPath, sieve func(b *bucket, i int) *classes) *classes {
+func sieved(s *search, b *bucket, i int, path accessPath, sieve func(s *search, b *bucket, i int) *classes) *classes {
 	if b.n <= listRows || !s.out.fillable() {
 		return nil
 	}
-	key := s.sieveKey(i)
+	key := sieveKey(s, i)
 	own := s.ix.Cache.Own()
 	if key != nil {
 		if c := own.Get(key); c != nil {
@@ -254,7 +254,7 @@ func (s *search) sieved(b *bucket, i int, path accessPath, sieve func(b *bucket,
 		}
 	}
 	s.r.Plan.begin(s.rules[i].name(), path, b.n)
-	c := sieve(b, i)
+	c := sieve(s, b, i)
 	s.r.Plan.endClasses(c)
 	if c == nil {
 		return nil
@@ -277,7 +277,7 @@ func (s *search) sieved(b *bucket, i int, path accessPath, sieve func(b *bucket,
 
 // sieveKey names what a sieve for rule i finds in the bucket that is open; nil where it depends on more than the view, the query
 // and the page.
-func (s *search) sieveKey(i int) []byte {
+func sieveKey(s *search, i int) []byte {
 	r := s.r
 	if s.partial || r.Filter != nil || r.Universe != nil && !s.isLive(r.Universe) || s.graph.Excluded != nil || len(r.Sort) > 0 {
 		return nil

@@ -14,7 +14,7 @@ func TestLess(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	s := &search{memory: new(memory)}
+	s := &search{scratch: scratch{memory: new(memory)}}
 	s.pos.Open()
 	dense := 0
 	for range 500 {

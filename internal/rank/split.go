@@ -3,7 +3,7 @@ package rank
 import "github.com/RoaringBitmap/roaring/v2"
 
 // splitRows yields some documents of a bucket by the costs that rule i gives each, as bitmaps.
-func (s *search) splitRows(b *bucket, in rows, i int, yield func(*bucket, part) bool) {
+func splitRows(s *search, b *bucket, in rows, i int, yield func(*bucket, part) bool) {
 	n := in.count()
 	l := list{entries: make([]entry, 0, n), uniform: true}
 	for seg, r := range in {
@@ -16,7 +16,7 @@ func (s *search) splitRows(b *bucket, in rows, i int, yield func(*bucket, part) 
 	}
 	costs := make([]uint32, n)
 	o := s.rules[i].costs(s, &l, i, costs)
-	s.order(l.entries, costs)
+	order(&s.scratch, l.entries, costs)
 	for begin := 0; begin < n; {
 		r := make(rows, len(b.rows))
 		end := begin
@@ -53,7 +53,7 @@ func (b *bucket) part(r rows) *bucket {
 }
 
 // setsFollow reports whether a rule after i works on bitmaps.
-func (s *search) setsFollow(i int) bool {
+func (s *request) setsFollow(i int) bool {
 	for _, r := range s.rules[i+1:] {
 		if r.traits().sets {
 			return true

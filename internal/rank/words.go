@@ -30,7 +30,7 @@ type state struct {
 //
 // all: base are all live rows of the segments that it has any of. raw: deleted rows are among those that miss the most terms, which are
 // several: mostly those that miss fewer fill the page, and nobody asks which the others are.
-func (s *search) reached(base rows, all bool) (out []rows, raw bool) {
+func reached(s *view, base rows, all bool) (out []rows, raw bool) {
 	n := len(s.graph.Terms)
 	at := make([][]state, n+1)
 	at[0] = []state{{rows: base}}
@@ -44,7 +44,7 @@ func (s *search) reached(base rows, all bool) (out []rows, raw bool) {
 					case all && i == 0:
 						next.rows, next.raw = s.docs[v].inSegmentsOf(base), true
 					case from.raw:
-						next.rows = s.liveOfBoth(from.rows, s.docs[v])
+						next.rows = liveOfBoth(s, from.rows, s.docs[v])
 					default:
 						next.rows = from.rows.and(s.docs[v])
 					}
@@ -60,7 +60,7 @@ func (s *search) reached(base rows, all bool) (out []rows, raw bool) {
 	out = make([]rows, n+1)
 	for _, f := range at[n] {
 		switch {
-		case f.raw && f.cost > 0 && s.nested(): // the first term alone is there
+		case f.raw && f.cost > 0 && s.nested: // the first term alone is there
 			raw = true
 		case f.raw:
 			f.rows = s.live(f.rows)
@@ -75,7 +75,7 @@ func (s *search) reached(base rows, all bool) (out []rows, raw bool) {
 }
 
 // isLive reports whether a set is that of all live rows.
-func (s *search) isLive(r rows) bool {
+func (s *view) isLive(r rows) bool {
 	for i, seg := range s.ix.Segments {
 		n := seg.Rows()
 		if seg.Deleted != nil {
@@ -89,7 +89,7 @@ func (s *search) isLive(r rows) bool {
 }
 
 // live returns the rows of a set that are not deleted.
-func (s *search) live(r rows) rows {
+func (s *view) live(r rows) rows {
 	out := make(rows, len(r))
 	for i, seg := range s.ix.Segments {
 		out[i] = andNot(r[i], seg.Deleted)
@@ -98,7 +98,7 @@ func (s *search) live(r rows) rows {
 }
 
 // liveOfBoth returns the rows of two sets that are not deleted.
-func (s *search) liveOfBoth(a, b rows) rows {
+func liveOfBoth(s *view, a, b rows) rows {
 	out := a.and(b)
 	for i, seg := range s.ix.Segments {
 		if r := out[i]; r != nil && seg.Deleted != nil && r.Intersects(seg.Deleted) {
@@ -109,7 +109,7 @@ func (s *search) liveOfBoth(a, b rows) rows {
 }
 
 // liveIn returns how many rows of a set are not deleted in a segment.
-func (s *search) liveIn(r rows, seg int) int {
+func liveIn(s *view, r rows, seg int) int {
 	n := cardinality(r[seg])
 	if d := s.ix.Segments[seg].Deleted; d != nil && n > 0 {
 		n -= int(r[seg].AndCardinality(d))
@@ -118,7 +118,7 @@ func (s *search) liveIn(r rows, seg int) int {
 }
 
 // rankOf returns the rank of a node: the highest of its terms.
-func (s *search) rankOf(n int) int {
+func (s *view) rankOf(n int) int {
 	v := &s.graph.Nodes[n]
 	rank := 0
 	for _, r := range s.ranks[v.Term : v.Term+v.Len] {
@@ -140,16 +140,13 @@ func addState(states []state, st state) []state {
 	return append(states, st)
 }
 
-// nested reports whether who misses fewer terms is also among those who miss more.
-func (s *search) nested() bool { return s.r.Strategy != query.Frequency && !s.grams }
-
 // unite is the bucket of documents that were found by the number of terms they miss.
-func (s *search) unite(byCost []rows) *bucket {
+func unite(s *view, byCost []rows) *bucket {
 	b := &bucket{rows: make(rows, len(s.ix.Segments)), byCost: byCost}
 	for _, r := range b.byCost {
 		switch {
 		case r == nil:
-		case s.nested():
+		case s.nested:
 			b.rows = r
 		default:
 			b.rows = b.rows.or(r)
@@ -160,19 +157,19 @@ func (s *search) unite(byCost []rows) *bucket {
 
 // costSets returns the documents of a bucket by missing terms: for the universe, what
 // was computed with it.
-func (s *search) costSets(b *bucket) []rows {
+func costSets(s *view, b *bucket) []rows {
 	if b.byCost != nil {
 		return b.byCost
 	}
-	byCost, raw := s.reached(b.rows, s.isLive(b.rows))
+	byCost, raw := reached(s, b.rows, s.isLive(b.rows))
 	if raw {
-		s.refine(byCost)
+		refine(s, byCost)
 	}
 	return byCost
 }
 
 // refine takes deleted rows out of the documents that miss the most terms.
-func (s *search) refine(byCost []rows) {
+func refine(s *view, byCost []rows) {
 	for cost, r := range slices.Backward(byCost) {
 		if r != nil {
 			byCost[cost] = s.live(r)
@@ -183,11 +180,11 @@ func (s *search) refine(byCost []rows) {
 
 // interpret finds the interpretations of a bucket, for a first rule that is not words: of each document
 // those that miss the fewest terms. Rules judge it by the terms that it has.
-func (s *search) interpret(b *bucket) {
+func interpret(s *view, b *bucket) {
 	b.paths = []path{}
 	b.terms = len(s.graph.Terms)
 	var paths []path
-	s.byMissing(&bucket{rows: b.rows, byCost: b.byCost}, func(sub *bucket, _ int) bool {
+	byMissing(s, &bucket{rows: b.rows, byCost: b.byCost}, func(sub *bucket, _ int) bool {
 		paths = append(paths, sub.paths...)
 		return true
 	})
@@ -196,14 +193,14 @@ func (s *search) interpret(b *bucket) {
 
 // pathsOf returns the interpretations that drop so many terms and reach one of the
 // documents: single words before n-grams, in term order.
-func (s *search) pathsOf(within rows, cost int) []path {
-	f := pathFinder{s: s, cost: cost, alone: s.nested()}
+func pathsOf(s *view, within rows, cost int) []path {
+	f := pathFinder{s: s, cost: cost, alone: s.nested}
 	f.walk(0, 0, 0, within)
 	return f.found
 }
 
 type pathFinder struct {
-	s     *search
+	s     *view
 	cost  int
 	alone bool // there is one path only: its documents are known
 	nodes []int
