@@ -180,10 +180,6 @@ func (c *collector) result() *Result {
 			res.Candidates[i] = roaring.New()
 		}
 	}
-	if c.distinct == nil && r.Threshold == nil && lasting(&c.s.job) {
-		res.AppendKey = func(key []byte, seg int) []byte { return appendCandidates(&c.s.job, key, seg) }
-		res.tell = func(seg int, rows *roaring.Bitmap) *roaring.Bitmap { return candidatesAmong(&c.s.job, seg, rows) }
-	}
 	first := min(c.first, len(c.hits))
 	last := len(c.hits)
 	if r.Exhaustive && r.Threshold != nil {
@@ -193,66 +189,5 @@ func (c *collector) result() *Result {
 	return res
 }
 
-// merge walks a set of documents in the order of their ids.
-type merge struct {
-	ix      *Index
-	its     []mergeSource
-	from    int           // in its: the source of the documents up to
-	until   segment.DocID // the next one of another source
-	segment int
-	row     uint32
-	id      segment.DocID
-}
-
-type mergeSource struct {
-	it      roaring.IntPeekable
-	segment int
-	id      segment.DocID // of the next row
-}
-
-func newMerge(ix *Index, r rows) *merge {
-	m := &merge{ix: ix}
-	for i, b := range r {
-		if b != nil && !b.IsEmpty() {
-			it := b.Iterator()
-			m.its = append(m.its, mergeSource{it, i, ix.Segments[i].DocID(segment.Row(it.PeekNext()))})
-		}
-	}
-	m.turn()
-	return m
-}
-
-// turn goes to the source with the least document.
-func (m *merge) turn() {
-	if len(m.its) == 0 {
-		return
-	}
-	m.from, m.until = 0, math.MaxUint32
-	for i := range m.its {
-		if m.its[i].id < m.its[m.from].id {
-			m.from = i
-		}
-	}
-	for i := range m.its {
-		if i != m.from {
-			m.until = min(m.until, m.its[i].id)
-		}
-	}
-}
-
-func (m *merge) next() bool {
-	if len(m.its) == 0 {
-		return false
-	}
-	src := &m.its[m.from]
-	m.segment, m.row, m.id = src.segment, src.it.Next(), src.id
-	if src.it.HasNext() {
-		if src.id = m.ix.Segments[src.segment].DocID(segment.Row(src.it.PeekNext())); src.id < m.until {
-			return true
-		}
-	} else {
-		m.its = slices.Delete(m.its, m.from, m.from+1)
-	}
-	m.turn()
-	return true
-}
+// wanted returns how many documents of a bucket the answer may still need.
+func wanted(c *collector, b *bucket) int { return min(c.missing(), b.n) }

@@ -7,8 +7,6 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/query"
-	"svc/internal/rank/positions"
-	"svc/internal/resultcache"
 )
 
 // classes are documents by cost: of one node under a rule, or of two neighbours. They are
@@ -42,35 +40,9 @@ var (
 
 // worthwhile reports whether classes of so many documents should be made for a bucket. again: they were wished for
 // before, so up to derivedMax of them may serve later searches, too. Where the page can be filled without them, that is the only reason.
-func worthwhile(s *search, documents, bucket int, again bool) bool {
-	return documents <= min(derivedMax, againPer*bucket) && again || !s.out.fillable() && bucket > listRows && documents <= derivedPer*bucket
+func worthwhile(c *collector, documents, bucket int, again bool) bool {
+	return documents <= min(derivedMax, againPer*bucket) && again || !c.fillable() && bucket > listRows && documents <= derivedPer*bucket
 }
-
-// segmentClasses are the documents of one segment by cost; they are kept with it.
-type segmentClasses struct {
-	costs   []int // ascending
-	rows    []*roaring.Bitmap
-	covered *roaring.Bitmap // all of rows; nil where nobody asks
-	bytes   int             // that they take
-}
-
-// trim makes the classes as small as they can be, to be kept, and estimates their memory.
-func (c *segmentClasses) trim() {
-	c.bytes = 200
-	for i, b := range c.rows {
-		var n int
-		c.rows[i], n = resultcache.Trim(b)
-		c.bytes += n
-	}
-	if c.covered != nil {
-		var n int
-		c.covered, n = resultcache.Trim(c.covered)
-		c.bytes += n
-	}
-}
-
-// cover computes the union.
-func (c *segmentClasses) cover() { c.covered = roaring.FastOr(c.rows...) }
 
 // join puts the classes of all segments together; nil stands for a segment without documents.
 func join(parts []*segmentClasses, rest int) *classes {
@@ -105,74 +77,6 @@ func join(parts []*segmentClasses, rest int) *classes {
 		}
 	}
 	return c
-}
-
-// anyLevel stands for all levels of a node together, as before the typo rule; the others are
-// those that the rule charged.
-const anyLevel = query.Levels
-
-var (
-	everyLevel = []int{anyLevel}
-	eachLevel  = []int{0, 1, 2}
-)
-
-// levelsIn returns the levels at which documents of a bucket with one path may match one of its nodes: where it finds something, and the
-// others leave it so many typos. The slice may be shared.
-func (s *view) levelsIn(b *bucket, node int) []int {
-	switch {
-	case !b.fixed:
-		return everyLevel
-	case b.typos == 0:
-		return eachLevel[:1]
-	}
-	left := b.typos
-	for _, n := range b.paths[0].nodes {
-		if n != node && s.onlyAt[n] > 0 {
-			left -= s.onlyAt[n]
-		}
-	}
-	if level := s.onlyAt[node]; level >= 0 {
-		return eachLevel[level : level+1]
-	}
-	return eachLevel[:min(query.Levels, max(0, left)+1)]
-}
-
-// onlyLevel returns the level at which all documents of a node match it; −1 where they do at several.
-func onlyLevel(v *query.Node) int {
-	only := -1
-	for i := range v.Segments {
-		for level, at := range v.Segments[i].At {
-			switch {
-			case only == level || at.IsEmpty():
-			case only >= 0:
-				return -1
-			default:
-				only = level
-			}
-		}
-	}
-	return max(0, only)
-}
-
-// matchingIn returns the documents of a segment that match a node at a level; nil for none.
-func (s *view) matchingIn(node, level, seg int) *roaring.Bitmap {
-	if level == anyLevel {
-		return s.docs[node][seg]
-	}
-	return s.graph.Nodes[node].Segments[seg].At[level]
-}
-
-// matching returns the documents of a node at a level.
-func (s *view) matching(node, level int) rows {
-	if level == anyLevel {
-		return s.docs[node]
-	}
-	v := &s.graph.Nodes[node]
-	r := make(rows, len(v.Segments))
-	for i := range r {
-		r[i] = v.Segments[i].At[level]
-	}
-	return r
 }
 
 // mergeClasses joins classes of different documents: of a node at different levels.
@@ -260,7 +164,7 @@ func classesFor(s *search, of *classesOf, bucket int) *classes {
 			return documents == 0
 		})
 	}
-	if len(missing) > 0 && !(of.documents != nil && n < classRows) && !worthwhile(s, n, bucket, again) {
+	if len(missing) > 0 && !(of.documents != nil && n < classRows) && !worthwhile(&s.out, n, bucket, again) {
 		if s.out.fillable() {
 			if s.declined == nil {
 				s.declined = map[string]struct{}{}
@@ -309,18 +213,6 @@ func classesKey(s *view, of *classesOf, seg int, buf []byte) (c query.SegmentCac
 	return c, key, true
 }
 
-// levelBatch is a batch whose documents match a node at a level.
-func levelBatch(nodes, at []int) batch {
-	var b batch
-	for i, n := range nodes {
-		if at[i] != anyLevel {
-			b.fixed = true
-			b.levels.Set(n, at[i])
-		}
-	}
-	return b
-}
-
 // classify computes the costs of documents of a segment by batches and sorts them into classes, the costly rest left out; nil
 // when time is over.
 func classify(s *search, seg int, of *roaring.Bitmap, b batch, rest int, eval func(b *batch, costs []uint32)) *segmentClasses {
@@ -360,32 +252,4 @@ func nodeClasses(s *search, b *bucket, v int, at func(s *search, b *bucket, v, l
 		all = append(all, c)
 	}
 	return mergeClasses(all, -1, len(b.rows))
-}
-
-func cardinality(r *roaring.Bitmap) int {
-	if r == nil {
-		return 0
-	}
-	return int(r.GetCardinality())
-}
-
-// levelsOf returns the level of each node of a bucket with one path; ok is false when it differs between documents.
-func (s *view) levelsOf(b *bucket) (l positions.Levels, ok bool) {
-	if !b.fixed || b.typos == 0 {
-		return 0, true
-	}
-nodes:
-	for _, n := range b.paths[0].nodes {
-		for level := range query.Levels {
-			switch s.matching(n, level).commonCount(b.rows) {
-			case 0:
-				continue
-			case b.n:
-				l.Set(n, level)
-				continue nodes
-			}
-			return 0, false
-		}
-	}
-	return l, true
 }

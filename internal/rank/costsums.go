@@ -68,9 +68,6 @@ func (t *sums) first(i, sum int) rows {
 	return out
 }
 
-// hasClasses reports whether a bucket is of a kind that cost classes can split: large, and reached in one way.
-func (b *bucket) hasClasses() bool { return b.n >= classRows && len(b.paths) == 1 }
-
 // bySums splits a bucket by the sum of the costs of items, base added. ranks is how many different costs there can be.
 func bySums(b *bucket, items []*classes, base, ranks int) split {
 	return split{costSums, func(yield func(*bucket, part) bool) {
@@ -89,13 +86,4 @@ func bySums(b *bucket, items []*classes, base, ranks int) split {
 			}
 		}
 	}}
-}
-
-// bySieve splits a bucket by what a sieve finds; declined when it finds nothing.
-func bySieve(s *search, b *bucket, i int, path accessPath, sieve func(s *search, b *bucket, i int) *classes, ranks int) split {
-	c := sieved(s, b, i, path, sieve)
-	if c == nil {
-		return declined
-	}
-	return bySums(b, []*classes{c}, 0, ranks)
 }

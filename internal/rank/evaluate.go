@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"svc/internal/query"
 	"svc/internal/rank/positions"
 )
 
@@ -162,24 +161,4 @@ func eachPath(s *search, l *list, costs []uint32, eval func(b *batch, nodes []in
 		ls.numbers.Release(mark)
 	})
 	return dropped
-}
-
-// largestIn is largest for a list.
-func largestIn(s *search, l *list, of func(*query.Node) int, extra int) int {
-	if !s.scored {
-		return 1 << 20 // nobody looks at it; above any cost
-	}
-	if !l.narrowed {
-		return largestOfAll(&s.view, of, extra)
-	}
-	ls := &s.list
-	most, last := 0, -1
-	for i := range l.entries {
-		// The first of its interpretations is the one that a document needs.
-		if first := int(ls.sets[l.entries[i].paths][0]); first != last {
-			last = first
-			most = max(most, sum(&s.view, &ls.paths[first], of, extra))
-		}
-	}
-	return most
 }

@@ -132,18 +132,3 @@ func firstUnknown(s *view) int {
 	}
 	return first
 }
-
-// tells reports whether the documents of a bucket, which have all words, fill the page before any that nobody looked for.
-func tells(s *search, b *bucket) bool {
-	b.levels = typoLevelsOf(&s.view, b)
-	n := 0
-	for sub, cost := range b.byTypos(b.levels) {
-		if cost >= s.unknown {
-			return false
-		}
-		if n += sub.n; n >= s.out.missing() {
-			return true
-		}
-	}
-	return false
-}

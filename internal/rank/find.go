@@ -65,9 +65,6 @@ func among(s *job, r rows) rows {
 	return r
 }
 
-// filters reports whether the filter tells what is allowed.
-func (s *request) filters() bool { return s.r.Universe == nil && s.r.Filter != nil }
-
 // allowed returns the live rows of a segment that the filter allows.
 func allowed(s *job, seg int) *roaring.Bitmap {
 	switch {
@@ -91,8 +88,8 @@ func liveRows(s *job, seg int) *roaring.Bitmap {
 // fewOf is of how many rows of a segment one is found where each that is found is looked at. (A variable, so that tests can lower it.)
 var fewOf = 8
 
-// siftByFilter leaves those documents that the filter allows. Of few, each is looked at: to evaluate the filter for a segment takes longer, and
-// larger bitmaps than are worth keeping.
+// siftByFilter leaves those documents that the filter allows. Of few, each is looked at: to evaluate the filter for a segment takes longer,
+// and larger bitmaps than are worth keeping.
 func siftByFilter(s *job, byCost []rows, keep bool) []rows {
 	out := make([]rows, len(byCost))
 	for cost := range out {
@@ -132,4 +129,33 @@ func anyOf(s *view, byCost []rows, seg int) (found *roaring.Bitmap) {
 		}
 	}
 	return found
+}
+
+// candidatesIn returns the documents of a segment that the query finds.
+func candidatesIn(s *job, seg int) *roaring.Bitmap {
+	found := find(s, func(i int) bool { return i == seg }, false, false).rows
+	if found[seg] == nil {
+		return roaring.New()
+	}
+	return found[seg]
+}
+
+// candidatesAmong returns those of some rows of a segment, deleted or not, that the query finds.
+func candidatesAmong(s *job, seg int, r *roaring.Bitmap) *roaring.Bitmap {
+	found := make(rows, len(s.ix.Segments))
+	found[seg] = r
+	if found = among(s, found); found[seg] == nil {
+		return roaring.New()
+	}
+	return found[seg]
+}
+
+// collected returns what the collector has, with what tells its candidates from others where they last.
+func collected(s *search) *Result {
+	r := s.out.result()
+	if s.out.distinct == nil && s.r.Threshold == nil && lasting(&s.job) {
+		r.AppendKey = func(key []byte, seg int) []byte { return appendCandidates(&s.job, key, seg) }
+		r.tell = func(seg int, rows *roaring.Bitmap) *roaring.Bitmap { return candidatesAmong(&s.job, seg, rows) }
+	}
+	return r
 }

@@ -45,17 +45,6 @@ func judge(s *search, l *list, i, which int, costs []uint32) bool {
 	return false
 }
 
-// together marks the rules from i on that look at occurrences, up to one that changes which words count.
-func (s *request) together(i int, with *[judgedRules]bool) {
-	for _, r := range s.rules[i:] {
-		if j, ok := r.(positional); ok {
-			with[j.judgedAs()] = true
-		} else if r.traits().levels {
-			return
-		}
-	}
-}
-
 // judgeEntries judges a list whose entries all have one and the same path.
 func judgeEntries(s *search, l *list, with [judgedRules]bool) {
 	ls := &s.list

@@ -91,7 +91,7 @@ func recall(s *search, m *memo) *Result {
 	if !filled {
 		return nil
 	}
-	result := s.out.result()
+	result := collected(s)
 	result.Counts = make([]int, len(m.places))
 	result.Total = 0
 	for seg, place := range m.places {
@@ -245,25 +245,6 @@ func follow(s *search, l *leaders, m *memo, small rows) bool {
 	return shown < len(l.rows) || m.places[s.out.hits[len(s.out.hits)-1].Segment] >= 0
 }
 
-// candidatesIn returns the documents of a segment that the query finds.
-func candidatesIn(s *job, seg int) *roaring.Bitmap {
-	found := find(s, func(i int) bool { return i == seg }, false, false).rows
-	if found[seg] == nil {
-		return roaring.New()
-	}
-	return found[seg]
-}
-
-// candidatesAmong returns those of some rows of a segment, deleted or not, that the query finds.
-func candidatesAmong(s *job, seg int, r *roaring.Bitmap) *roaring.Bitmap {
-	found := make(rows, len(s.ix.Segments))
-	found[seg] = r
-	if found = among(s, found); found[seg] == nil {
-		return roaring.New()
-	}
-	return found[seg]
-}
-
 // leadersKey returns under which key the leaders of the query in large segments are kept with the first of them.
 func leadersKey(s *job, large []int) []byte {
 	r, q := s.r, (*query.Index)(s.ix)
@@ -287,67 +268,4 @@ func leadersKey(s *job, large []int) []byte {
 		key = appendPieces(&s.view, binary.AppendUvarint(key, q.OfSegment(seg).Owner()), seg)
 	}
 	return key
-}
-
-// lasting reports whether what is found in a segment depends on the segment, the query and the filter alone.
-func lasting(s *job) bool {
-	r := s.r
-	switch {
-	case r.Vectors != nil || s.graph.Excluded != nil || s.isLate:
-		return false
-	case r.Universe != nil:
-		return s.isLive(r.Universe)
-	}
-	return r.Filter == nil || r.Filter.Key() != nil
-}
-
-// appendCandidates is a KeyOf.
-func appendCandidates(s *job, key []byte, seg int) []byte {
-	return appendPieces(&s.view, appendQuery(s, key), seg)
-}
-
-// appendQuery appends what the query and the filter say of the documents that are found, apart from the pieces.
-func appendQuery(s *job, key []byte) []byte {
-	key = append(key, byte(s.r.Strategy))
-	if f := s.r.Filter; s.filters() {
-		key = append(binary.AppendUvarint(key, uint64(1+len(f.Key()))), f.Key()...)
-	} else {
-		key = append(key, 0)
-	}
-	key = binary.AppendUvarint(key, uint64(len(s.ranks)))
-	for _, rank := range s.ranks {
-		key = binary.AppendUvarint(key, uint64(rank))
-	}
-	key = binary.AppendUvarint(key, uint64(len(s.graph.Nodes)))
-	for k := range s.graph.Nodes {
-		v := &s.graph.Nodes[k]
-		key = append(key, byte(v.Term), byte(v.Len), byte(v.Budget), flags(v.Wide, v.Exists, v.Phrase, s.matches[k]))
-		key = binary.LittleEndian.AppendUint16(binary.LittleEndian.AppendUint16(key, v.Start), v.End)
-		key = appendString(key, v.Key)
-	}
-	return key
-}
-
-// appendPieces appends what the nodes find in a segment, and how its words count.
-func appendPieces(s *view, key []byte, seg int) []byte {
-	var buf [8]byte
-	key = append(key, (*query.Index)(s.ix).OfSegment(seg).Key(buf[:0], 'l')...)
-	for k := range s.graph.Nodes {
-		key = binary.AppendUvarint(key, s.graph.Nodes[k].Pieces[seg])
-	}
-	return key
-}
-
-func appendString(key []byte, s string) []byte {
-	return append(binary.AppendUvarint(key, uint64(len(s))), s...)
-}
-
-// flags returns a bit for each.
-func flags(set ...bool) (f byte) {
-	for i, on := range set {
-		if on {
-			f |= 1 << i
-		}
-	}
-	return f
 }

@@ -3,8 +3,6 @@ package rank
 import (
 	"slices"
 
-	"github.com/RoaringBitmap/roaring/v2"
-
 	"svc/internal/rank/positions"
 	"svc/segment"
 )
@@ -47,30 +45,6 @@ type lists struct {
 
 	entries positions.Stack[entry]
 	numbers positions.Stack[uint32]
-}
-
-// rankAsList ranks a bucket by the rules from i on as a list.
-func (s *search) rankAsList(b *bucket, i int) {
-	ls := &s.list
-	ls.paths, ls.sets = b.paths, ls.sets[:0]
-	ls.ids = nil
-	mark := ls.entries.Mark()
-	l := list{entries: ls.entries.Take(b.n)[:0], terms: b.terms, narrowed: b.narrowed, fixed: b.fixed}
-	for seg, r := range b.rows {
-		if r == nil {
-			continue
-		}
-		for it := r.Iterator(); it.HasNext(); {
-			l.entries = append(l.entries, entry{row: it.Next(), segment: uint16(seg)})
-		}
-	}
-	if len(b.paths) > 0 {
-		label(s, &l, b)
-	} else {
-		l.uniform = true
-	}
-	s.rankList(l, i)
-	ls.entries.Release(mark)
 }
 
 // label notes for each entry the interpretations that reach it and the level of each of their nodes.
@@ -159,70 +133,6 @@ func (ls *lists) intern(set []uint16) uint16 {
 // onePath reports whether all entries have one and the same path alive.
 func (ls *lists) onePath() bool { return len(ls.sets) == 1 && len(ls.sets[0]) == 1 }
 
-// rankList ranks a list by the rules from i on.
-func (s *search) rankList(l list, i int) {
-	switch {
-	case !s.out.wants():
-		return
-	case s.out.skips(len(l.entries)) || i == len(s.rules) || len(l.entries) == 1 && !asksAll(s):
-		s.addEntries(l.entries)
-		return
-	case s.late():
-		s.addUnranked(s.rowsOf(l.entries))
-		return
-	}
-	ls := &s.list
-	mark, sorted := ls.numbers.Mark(), s.sorting.distinct.Mark()
-	costs := ls.numbers.Take(len(l.entries))
-	r := s.rules[i]
-	s.r.Plan.begin(r.name(), rowByRow, len(l.entries))
-	c := r.costs(s, &l, i, costs)
-	s.r.Plan.end(len(l.entries))
-	if s.isLate {
-		s.addUnranked(s.rowsOf(l.entries))
-		return
-	}
-	order(&s.scratch, l.entries, costs)
-	for begin := 0; begin < len(l.entries); {
-		end := begin + 1
-		for end < len(l.entries) && costs[end] == costs[begin] {
-			end++
-		}
-		if s.late() {
-			s.addUnranked(s.rowsOf(l.entries[begin:]))
-			break
-		}
-		sub := l
-		sub.entries = l.entries[begin:end]
-		if c.narrows {
-			sub.narrowed = true
-		}
-		if c.misses {
-			sub.terms = len(s.graph.Terms) - int(costs[begin])
-		}
-		if c.fixes {
-			sub.fixed = true
-		}
-		sub.uniform = l.uniform && !c.relabels || isUniform(sub.entries)
-		p := c.part(costs[begin])
-		p.by = r
-		s.push(p)
-		if s.below() {
-			s.pop()
-			s.out.dropRows(s.rowsOf(l.entries[begin:]))
-			break
-		}
-		s.rankList(sub, i+1)
-		s.pop()
-		if !s.out.wants() {
-			break
-		}
-		begin = end
-	}
-	ls.numbers.Release(mark)
-	s.sorting.distinct.Release(sorted)
-}
-
 // addEntries adds documents that are equal under all rules.
 func (s *search) addEntries(e []entry) {
 	if s.out.distinct == nil && len(e) <= s.out.skip {
@@ -246,18 +156,6 @@ func byID(s *view, e []entry) []entry {
 	e = slices.Clone(e)
 	slices.SortFunc(e, func(a, b entry) int { return int(id(a)) - int(id(b)) })
 	return e
-}
-
-// rowsOf returns entries as a set.
-func (s *view) rowsOf(e []entry) rows {
-	r := make(rows, len(s.ix.Segments))
-	for i := range e {
-		if r[e[i].segment] == nil {
-			r[e[i].segment] = roaring.New()
-		}
-		r[e[i].segment].Add(e[i].row)
-	}
-	return r
 }
 
 // order sorts entries by cost; equal ones keep their order.

@@ -4,65 +4,12 @@ import (
 	"math"
 	"slices"
 
-	"svc/internal/rank/positions"
-
 	"github.com/RoaringBitmap/roaring/v2"
 )
-
-// nearSieve finds the documents of a bucket with one path by proximity, no further than the page needs. Each document waits under a
-// bound of its cost: what its pairs of neighbours cost as far as that is known, and 1 for each other pair that is nowhere in it as near
-// as can be. Of the documents with the least bound one pair after the other is read, until they cost more and wait under a higher bound,
-// or have no pair left.
-type nearSieve struct {
-	s       *search
-	b       *bucket
-	found   *sieve
-	pairs   [][2]int // nodes
-	all     uint32   // pairs, as bits
-	waiting waitingList
-	items   []*classes // how documents that cost the same are put in order; made when needed
-	ordered bool       // items were made
-	weighs  bool       // attributeRank is next
-	far     farPairs
-	place   int // of wordPosition, where it is next or behind attributeRank; −1 elsewhere
-	placement
-}
-
-// placement is what is known of where the words stand in the documents that were found.
-type placement struct {
-	placing    bool             // documents at hand are placed before they are read
-	placed     []int            // how many of them were found, by what their positions cost
-	missing    int              // how many of them fill the page
-	sets       positions.Placed // of the segment at hand
-	ties, tied int              // cost of positions, and how many documents were found of it since somebody asked
-	idle       int              // while so much is enough, most documents are not placed before they are read: few of them cost more
-	inPlace    []uint32         // rows that were found of the stretch at hand whose positions cost inPlaceOf
-	inPlaceOf  int              // −1: nobody asks
-}
 
 // unorderedRows is up to how many documents with a bound are all read: to put them in order first would cost as much. (A variable, so
 // that tests can lower it.)
 var unorderedRows = 1024
-
-// stretch is documents of a segment that match the nodes at the same levels and of which the same is known.
-type stretch struct {
-	like  batch  // without rows
-	known uint32 // pairs whose cost is known, as bits
-	apart uint32 // others that are nowhere as near as can be
-	rows  *roaring.Bitmap
-	own   bool // nobody else has rows
-
-	// Most documents that are not near are never asked for: until then they stay what is left of those of another stretch.
-	left bool       // of rows those that the pair has neither in sure nor in maybe
-	pair int        // which that is, and those behind it are to be sorted by
-	near []nearRows // by pair; of all stretches of one segment and the same levels
-}
-
-// nearRows is what nearIn returned for a pair.
-type nearRows struct {
-	sure, maybe  *roaring.Bitmap
-	found, known bool
-}
 
 // sieveProximity returns documents of a bucket with one path by proximity: all of them, or those that are nearest as far as the
 // page needs them. nil when time is over.
@@ -170,32 +117,6 @@ func (v *nearSieve) sortLeft(bound int) {
 	}
 }
 
-// waitingList is documents by the bound under which they wait.
-type waitingList [][]*stretch
-
-// wait has documents wait under a bound.
-func (w *waitingList) wait(bound int, st *stretch) {
-	for len(*w) <= bound {
-		*w = append(*w, nil)
-	}
-	(*w)[bound] = append((*w)[bound], st)
-}
-
-// postpone has rows of a stretch wait under a higher bound.
-func (w *waitingList) postpone(bound int, st *stretch, rows []uint32) {
-	if bound < len(*w) {
-		for _, o := range (*w)[bound] {
-			if o.own && o.like.segment == st.like.segment && o.like.levels == st.like.levels && o.known == st.known && o.apart == st.apart {
-				o.rows.AddMany(rows)
-				return
-			}
-		}
-	}
-	o := &stretch{like: st.like, known: st.known, apart: st.apart, rows: roaring.New(), own: true}
-	o.rows.AddMany(rows)
-	w.wait(bound, o)
-}
-
 // open reads on in the documents with a bound, in the order of the rule behind, until those that cost no more fill the page. It returns
 // false when time is over.
 func (v *nearSieve) open(bound int) bool {
@@ -254,48 +175,4 @@ func (v *nearSieve) order() []*classes {
 	}
 	v.ordered = true
 	return v.items
-}
-
-// readPair reads the next pair in some rows, which it overwrites, and goes on with those that cost no more for it. places are what their
-// positions cost, or nil.
-func (v *nearSieve) readPair(bound int, st stretch, rows, places []uint32) {
-	switch {
-	case len(rows) == 0:
-		return
-	case st.known == v.all:
-		v.find(bound, &st, rows, places)
-		return
-	}
-	k := st.next(v.all)
-	ls := &v.s.list
-	mark := ls.numbers.Mark()
-	costs := v.readNext(&st, k, rows)
-	more := ls.numbers.Take(len(rows))
-	for cost := uint32(1); cost <= positions.FarPair; cost++ {
-		n := 0
-		for i, c := range costs {
-			if c == cost {
-				more[n] = rows[i]
-				n++
-			}
-		}
-		if n > 0 {
-			v.waiting.postpone(bound+int(cost), &st, more[:n])
-		}
-	}
-	n := 0
-	for i, c := range costs {
-		if c == 0 {
-			rows[n] = rows[i]
-			if places != nil {
-				places[n] = places[i]
-			}
-			n++
-		}
-	}
-	ls.numbers.Release(mark)
-	if places != nil {
-		places = places[:n]
-	}
-	v.readPair(bound, st, rows[:n], places)
 }

@@ -1,7 +1,5 @@
 package rank
 
-import "math/bits"
-
 // Where the words of a query stand near each other nowhere, as in most combinations of frequent ones, documents would wait under one bound
 // after the other, and be sorted and put in order each time. So before many are put in order some of them are looked at. If it does not
 // look as if those that cost no more filled the page, all are read to the end, each only for as long as it may be among the first.
@@ -51,17 +49,6 @@ func countNear(v *nearSieve, st stretch, rows []uint32) int {
 	return len(rows)
 }
 
-// next returns the next pair of a stretch to be read, of all: of those that have been counted as far apart the last ones; −1: none is left.
-func (st *stretch) next(all uint32) int {
-	if left := all &^ st.known; left == 0 {
-		return -1
-	} else if first := left &^ st.apart; first != 0 {
-		return bits.TrailingZeros32(first)
-	} else {
-		return bits.TrailingZeros32(left)
-	}
-}
-
 // farPairs is what was learnt from documents that were read to the end.
 type farPairs struct {
 	more   []int // by pair: by how much documents cost more for it,
@@ -83,22 +70,6 @@ func (f *farPairs) farthest(st *stretch) int {
 		}
 	}
 	return best
-}
-
-// readNext reads a pair in some rows and returns by how much each costs more for it. The costs are taken from the numbers of lists.
-func (v *nearSieve) readNext(st *stretch, k int, rows []uint32) (more []uint32) {
-	more = v.s.list.numbers.Take(len(rows))
-	st.like.rows = rows
-	knownPairCosts(v.s, &st.like, v.pairs[k][0], v.pairs[k][1], more)
-	st.like.rows = nil
-	if st.apart>>k&1 != 0 { // 1 has been counted
-		for i, c := range more {
-			more[i] = max(c, 1) - 1
-		}
-	}
-	st.known |= 1 << k
-	st.apart &^= 1 << k
-	return more
 }
 
 // enoughKnown returns a cost of which it is known that documents that cost no more fill the page, of those with a bound as far as they were

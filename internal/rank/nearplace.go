@@ -23,18 +23,6 @@ func (v *nearSieve) begin(n int) {
 // placedPage is up to how many documents of a page the cost of the last one tells enough of the others apart from them.
 const placedPage = 50
 
-// enough returns the least cost of positions of which it is known that as many documents cost no more as fill the page; tooMuch before it
-// is known of any.
-func (v *placement) enough() int {
-	n := 0
-	for cost, found := range v.placed {
-		if n += found; n >= v.missing {
-			return cost
-		}
-	}
-	return tooMuch
-}
-
 // read reads on in some documents of a stretch. It returns false when time is over.
 func (v *nearSieve) read(bound int, st *stretch, in *roaring.Bitmap) bool {
 	all := v.s.rowsIn(in)
@@ -144,65 +132,6 @@ func (v *nearSieve) readPlaced(bound int, st *stretch, in *roaring.Bitmap, cost 
 	}
 	rest = andNot(rest, first)
 	return rest == nil || v.readRows(bound, st, s.rowsIn(rest))
-}
-
-// readRows reads on in some rows of a stretch, which it overwrites. It returns false when time is over.
-func (v *nearSieve) readRows(bound int, st *stretch, all []uint32) bool {
-	ls := &v.s.list
-	for len(all) > 0 {
-		if v.s.late() {
-			return false
-		}
-		mark := ls.numbers.Mark()
-		rows := all[:min(len(all), stopRows)]
-		all = all[len(rows):]
-		var costs []uint32
-		if most := v.enough(); v.placing && most < v.idle {
-			n := len(rows)
-			if rows, costs = v.placeRows(st, rows, most); len(rows) > n/2 {
-				v.idle = most
-			}
-		}
-		v.readPair(bound, *st, rows, costs)
-		ls.numbers.Release(mark)
-	}
-	return true
-}
-
-// placeRows returns those of some rows, which it overwrites, whose positions cost no more than most, and what they cost.
-func (v *nearSieve) placeRows(st *stretch, rows []uint32, most int) (left, costs []uint32) {
-	costs = v.s.list.numbers.Take(len(rows))
-	like := st.like
-	like.rows = rows
-	v.s.pos.Displacements(like.at(), v.b.paths[0].nodes, most, costs)
-	n := 0
-	for i, c := range costs {
-		if c != tooMuch {
-			rows[n], costs[n] = rows[i], c
-			n++
-		}
-	}
-	return rows[:n], costs[:n]
-}
-
-// find adds rows of a stretch that cost no more than a bound. places are what their positions cost; nil where that is not known.
-func (v *nearSieve) find(bound int, st *stretch, rows, places []uint32) {
-	v.found.put(st.like.segment, v.found.least+bound, rows)
-	if v.placing && places == nil {
-		_, places = v.placeRows(st, rows, tooMuch)
-	}
-	for i, c := range places {
-		if int(c) == v.inPlaceOf {
-			v.inPlace = append(v.inPlace, rows[i])
-		}
-		for len(v.placed) <= int(c) {
-			v.placed = append(v.placed, 0)
-		}
-		v.placed[c]++
-		if int(c) == v.ties {
-			v.tied++
-		}
-	}
 }
 
 // exactlyPlaced returns at least those of some documents of a segment, which match the nodes of a bucket like those of a batch, in which

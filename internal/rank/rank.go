@@ -2,7 +2,7 @@
 // documents in order, with scores and their details.
 //
 // Each kind of rule is a type (rule.go, rule_*.go). Rules apply lexicographically: the first splits the candidates into buckets
-// of equal cost, each bucket is split by the next rule, and only as many buckets are opened as the answer needs (bucket.go). Large
+// of equal cost, each bucket is split by the next rule, and only as many buckets are opened as the answer needs (descend.go). Large
 // buckets are bitmaps by segment, split by set operations, by the values of a column or in growing circles (circles.go), or by cost
 // classes that are kept for later searches (costclasses.go, costsums.go). A bucket that is small, or whose classes are not worth
 // their making, is a list of rows from then on, whose costs rules compute from columns and positions (list.go, evaluate.go,

@@ -6,7 +6,6 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/query"
-	"svc/internal/rank/positions"
 )
 
 // Where duplicates are dropped, nobody knows how many documents it takes to fill a page, and rules would have to judge all of a large
@@ -72,17 +71,6 @@ func inLaterViews(s *view, b *bucket, i int) bool {
 		c.Put(key, view, 8)
 	}
 	return ok && first != view
-}
-
-// largestSegment returns the segment with the most documents: it outlives most views.
-func (s *view) largestSegment() int {
-	largest := 0
-	for seg := range s.ix.Segments {
-		if s.ix.Segments[seg].Rows() > s.ix.Segments[largest].Rows() {
-			largest = seg
-		}
-	}
-	return largest
 }
 
 // roundsFound are the documents of a bucket that share no value with one before them, in order, as far as the page needs them: those on it,
@@ -232,79 +220,4 @@ func findInRounds(s *search, b *bucket, i int) *roundsFound {
 			hits = min(4*hits, mostRoundHits)
 		}
 	}
-}
-
-// pairKey names what pairs cost: of two nodes at their levels in a segment.
-type pairKey struct {
-	u, v    int
-	levels  positions.Levels
-	fixed   bool
-	segment int
-}
-
-// mostReadPairs is how many bytes may be taken by what pairs cost. (A variable, so that tests can lower it.)
-var mostReadPairs = 4 << 20
-
-// knownPairCosts is pairCosts, but in rounds what was read in one is known in those behind it, as far as there is room.
-func knownPairCosts(s *search, b *batch, u, v int, costs []uint32) {
-	if !s.out.keepsParts {
-		s.pos.Distances(b.at(), u, v, costs)
-		return
-	}
-	key := pairKey{u: u, v: v, fixed: b.fixed, segment: b.segment}
-	key.levels.Set(u, b.levels.Of(u))
-	key.levels.Set(v, b.levels.Of(v))
-	known := s.readPairs[key] // by row: the cost and 1; 0: it was not read
-	if known == nil {
-		n := s.ix.Segments[b.segment].Rows()
-		if s.readPairBytes+n > mostReadPairs {
-			s.pos.Distances(b.at(), u, v, costs)
-			return
-		}
-		s.readPairBytes += n
-		if s.readPairs == nil {
-			s.readPairs = map[pairKey][]uint8{}
-		}
-		known = make([]uint8, n)
-		s.readPairs[key] = known
-	}
-	ls := &s.list
-	mark := ls.numbers.Mark()
-	unread := ls.numbers.Take(len(b.rows))
-	index := ls.numbers.Take(len(b.rows)) // of unread, in b.rows
-	n := 0
-	for i, row := range b.rows {
-		if int(row) < len(known) && known[row] > 0 { // a forged segment may name others
-			costs[i] = uint32(known[row] - 1)
-		} else {
-			unread[n], index[n] = row, uint32(i)
-			n++
-		}
-	}
-	if n > 0 {
-		like := *b
-		like.rows = unread[:n]
-		read := ls.numbers.Take(n)
-		s.pos.Distances(like.at(), u, v, read)
-		for k, c := range read {
-			costs[index[k]] = c
-			if row := int(unread[k]); row < len(known) {
-				known[row] = uint8(c) + 1
-			}
-		}
-	}
-	ls.numbers.Release(mark)
-}
-
-// areEqual reports whether two documents are equal under all rules.
-func areEqual(a, b []part) bool {
-	return slices.EqualFunc(a, b, func(a, b part) bool {
-		switch {
-		case a.by != b.by:
-			return false
-		case a.says() == ByField:
-			return a.value.Compare(&b.value, false) == 0
-		}
-		return a.cost == b.cost
-	})
 }

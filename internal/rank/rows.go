@@ -1,12 +1,6 @@
 package rank
 
-import (
-	"slices"
-
-	"github.com/RoaringBitmap/roaring/v2"
-
-	"svc/segment/rowlist"
-)
+import "github.com/RoaringBitmap/roaring/v2"
 
 // rows is a set of documents: a bitmap of rows a segment. A nil bitmap is an
 // empty one. Bitmaps may be shared and are not modified once they are in a set.
@@ -84,31 +78,6 @@ func less(a, b *roaring.Bitmap, own bool) (*roaring.Bitmap, bool) {
 	return a, true
 }
 
-// lessAll returns the rows of a that are in none of some sets, of a segment with so many rows; nil for none. Of many each is a bit: to the
-// library runs, in which frequent words are stored, are dear to take anything out of.
-func (s *scratch) lessAll(a *roaring.Bitmap, sets []*roaring.Bitmap, rows int) *roaring.Bitmap {
-	own := false
-	for i, b := range sets {
-		if a != nil && !own && a.HasRunCompression() && cardinality(a) >= rows/rowlist.BitsPer && int(a.Maximum()) < rows && a.Intersects(b) {
-			bits := s.pos.Bits(rows)
-			a.WriteDenseTo(bits)
-			for _, b := range sets[i:] {
-				for _, row := range s.rowsIn(b) {
-					if w := int(row / 64); w < len(bits) {
-						bits[w] &^= 1 << (row % 64)
-					}
-				}
-			}
-			if a = rowlist.FromBits(bits); a.IsEmpty() {
-				return nil
-			}
-			return a
-		}
-		a, own = less(a, b, own)
-	}
-	return a
-}
-
 func each(a, b rows, f func(a, b *roaring.Bitmap) *roaring.Bitmap) rows {
 	out := make(rows, len(a))
 	for i := range a {
@@ -174,13 +143,13 @@ func (r rows) commonCount(o rows) int {
 	return n
 }
 
-// rowsIn returns the rows of a set of a segment, valid until the next call.
-func (s *scratch) rowsIn(r *roaring.Bitmap) []uint32 {
-	n := int(r.GetCardinality())
-	s.inSet = slices.Grow(s.inSet[:0], n)[:n]
-	return s.inSet[:r.ManyIterator().NextMany(s.inSet)]
-}
-
 func (r rows) has(segment int, row uint32) bool {
 	return r[segment] != nil && r[segment].Contains(row)
+}
+
+func cardinality(r *roaring.Bitmap) int {
+	if r == nil {
+		return 0
+	}
+	return int(r.GetCardinality())
 }

@@ -3,9 +3,9 @@ package rank
 import (
 	"math"
 
-	"svc/internal/rank/positions"
-
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/rank/positions"
 )
 
 // wordPosition puts documents first that have the words nearer to their places in the query.
@@ -145,21 +145,6 @@ func placeAll(s *search, b *bucket) *classes {
 		return nil
 	}
 	return v.upToCost(math.MaxInt32 - 1)
-}
-
-// exactRulesFollow reports whether no rule behind i but those of exactness orders documents, and whether the one that counts
-// exact words is there.
-func (s *request) exactRulesFollow(i int) (words, ties bool) {
-	for _, r := range s.rules[i+1:] {
-		switch r.(type) {
-		case exactWords:
-			words = true
-		case exactAttribute:
-		default:
-			return words, false
-		}
-	}
-	return words, true
 }
 
 // charge charges a node by the occurrence that is nearest to its place: of its words in any searchable field, of its phrases in the

@@ -3,7 +3,6 @@ package rank
 import (
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"svc/internal/query"
 	"svc/internal/rank/positions"
 )
 
@@ -71,9 +70,6 @@ func (proximity) details(d *detailWriter, parts []part) int {
 	d.score(&parts[0])
 	return 1
 }
-
-// extraTerms is what an n-gram costs in proximity, for not being one word.
-func extraTerms(v *query.Node) int { return v.Len - 1 }
 
 // pairClasses are the documents of two neighbours by distance, the far ones left out.
 func pairClasses(s *search, b *bucket, u, v int) *classes {

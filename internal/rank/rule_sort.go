@@ -7,7 +7,6 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/jsontext"
-	"svc/internal/rank/positions"
 	"svc/segment"
 )
 
@@ -65,17 +64,6 @@ func (r *fieldSort) value(parts []part) (ScoreValue, int) {
 	return ScoreValue{Kind: ByField, Sort: parts[0].value, Desc: r.desc}, 1
 }
 
-// columnsOf returns the columns of a field by segment; nil where there is none.
-func columnsOf(ix *Index, field string) []*segment.Column {
-	out := make([]*segment.Column, len(ix.Segments))
-	if id, ok := ix.Fields.ID(field); ok {
-		for i, seg := range ix.Segments {
-			out[i] = seg.Column(id)
-		}
-	}
-	return out
-}
-
 // valueOf returns what a row is sorted by: the first of its values in the order of the sort.
 func valueOf(c *segment.Column, row uint32, desc bool, ordinals *[]uint32) SortValue {
 	if c == nil {
@@ -126,22 +114,6 @@ func sortCosts(s *search, e []entry, r *fieldSort, costs []uint32) []SortValue {
 	return out
 }
 
-// sorting is the memory of sortCosts.
-type sorting struct {
-	values   []SortValue
-	order    []int
-	distinct positions.Stack[SortValue] // of the lists that are being ranked
-	dirty    int                        // of distinct: what lies behind was never written
-}
-
-// release forgets the values, which are of the view.
-func (m *sorting) release() {
-	clear(m.values[:cap(m.values)])
-	m.distinct.Clear(m.dirty)
-	m.distinct.Reset()
-	m.dirty = 0
-}
-
 // walks reports whether it is quicker to walk the values of a column in order until enough
 // documents of the bucket are found than to look up the value of each document. Values are taken to be spread evenly.
 func walks(s *search, b *bucket, r *fieldSort) bool {
@@ -154,11 +126,8 @@ func walks(s *search, b *bucket, r *fieldSort) bool {
 			values += c.Numbers() + c.Strings()
 		}
 	}
-	return stepTime*values*wanted(s, b)/b.n < b.n
+	return stepTime*values*wanted(&s.out, b)/b.n < b.n
 }
-
-// wanted returns how many documents of a bucket the answer may still need.
-func wanted(s *search, b *bucket) int { return min(s.out.skip+s.out.limit-len(s.out.hits), b.n) }
 
 // stepTime is the time of a step to the next value of a column, in look-ups of the value of a document.
 const stepTime = 4

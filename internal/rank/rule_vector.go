@@ -115,7 +115,7 @@ func approximate(v *segment.Vectors) bool { return v != nil && v.Linked() }
 func walkVectors(s *search, b *bucket, yield func(*bucket, part) bool) {
 	readers := vectors(&s.job, b.rows)
 	left := b.rows
-	k := wanted(s, b)
+	k := wanted(&s.out, b)
 	if n := s.r.PageSize; n > 0 && slices.ContainsFunc(readers, approximate) {
 		k = min(n, s.r.MaxTotal, b.n)
 	}

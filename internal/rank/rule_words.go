@@ -1,9 +1,5 @@
 package rank
 
-import (
-	"slices"
-)
-
 // words puts documents first that have more words of the query.
 type words struct{ relevance }
 
@@ -44,48 +40,17 @@ func splitWords(s *search, b *bucket, yield func(*bucket, part) bool) {
 	})
 }
 
-// byMissing yields the documents of a bucket by missing terms, with the interpretations that miss as many, until
-// yield returns false.
-func byMissing(s *view, b *bucket, yield func(sub *bucket, cost int) bool) {
-	if b.paths != nil { // a rule before this one looked at the interpretations
-		for cost := 0; cost < len(s.graph.Terms); cost++ {
-			sub := *b
-			sub.rows, sub.paths, sub.byCost, sub.levels = make(rows, len(b.rows)), nil, nil, nil
-			sub.terms = len(s.graph.Terms) - cost
-			for _, p := range b.paths {
-				if p.terms == sub.terms {
-					sub.paths = append(sub.paths, p)
-					sub.rows = sub.rows.or(p.rows)
-				}
-			}
-			if sub.n = sub.rows.count(); sub.n > 0 && !yield(&sub, cost) {
-				return
-			}
+// tells reports whether the documents of a bucket, which have all words, fill the page before any that nobody looked for.
+func tells(s *search, b *bucket) bool {
+	b.levels = typoLevelsOf(&s.view, b)
+	n := 0
+	for sub, cost := range b.byTypos(b.levels) {
+		if cost >= s.unknown {
+			return false
 		}
-		return
-	}
-	var seen rows
-	sets := costSets(s, b)
-	for cost, r := range sets {
-		if r == nil {
-			continue
-		}
-		all := r
-		if seen != nil {
-			r = r.andNot(seen)
-			if !s.nested {
-				all = seen.or(r)
-			}
-		}
-		seen = all
-		if b.raw && !slices.ContainsFunc(sets[cost+1:], func(r rows) bool { return r != nil }) {
-			r = s.live(r)
-		}
-		if n := r.count(); n > 0 {
-			sub := &bucket{rows: r, n: n, paths: pathsOf(s, r, cost), terms: len(s.graph.Terms) - cost}
-			if !yield(sub, cost) {
-				return
-			}
+		if n += sub.n; n >= s.out.missing() {
+			return true
 		}
 	}
+	return false
 }

@@ -1,5 +1,7 @@
 package rank
 
+import "slices"
+
 // part is what one rule said of a document: rank of ranks (the higher the better) for
 // the score, and what the details show beside.
 type part struct {
@@ -79,4 +81,17 @@ func (skipped) costs(_ *search, _ *list, _ int, costs []uint32) outcome {
 func (skipped) details(d *detailWriter, _ []part) int {
 	d.open("skipped")
 	return 1
+}
+
+// areEqual reports whether two documents are equal under all rules.
+func areEqual(a, b []part) bool {
+	return slices.EqualFunc(a, b, func(a, b part) bool {
+		switch {
+		case a.by != b.by:
+			return false
+		case a.says() == ByField:
+			return a.value.Compare(&b.value, false) == 0
+		}
+		return a.cost == b.cost
+	})
 }

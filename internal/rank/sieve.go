@@ -8,7 +8,6 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/resultcache"
-	"svc/segment/rowlist"
 )
 
 // Costs that are read from positions are dear, and most documents of a large bucket never come near the page. So the documents
@@ -40,37 +39,6 @@ func newSieve(s *search, b *bucket, least int, eval func(b *batch, costs []uint3
 		byCost[i].reset()
 	}
 	return &sieve{s: s, b: b, eval: eval, least: least, byCost: byCost}
-}
-
-// costLists are rows by cost, as they were found.
-type costLists [][]uint32
-
-// reset empties the lists and keeps their room.
-func (l *costLists) reset() { *l = (*l)[:0] }
-
-// at returns the list of a cost, for more to be added.
-func (l *costLists) at(cost int) *[]uint32 {
-	for len(*l) <= cost {
-		if n := len(*l); n < cap(*l) {
-			*l = (*l)[:n+1]
-			(*l)[n] = (*l)[n][:0]
-		} else {
-			*l = append(*l, nil)
-		}
-	}
-	return &(*l)[cost]
-}
-
-// add adds rows with their costs; those that cost as much as the rest are left out.
-func (l *costLists) add(rows, costs []uint32, rest int) {
-	for i, c := range costs {
-		if int(c) < len(*l) && int(c) != rest {
-			(*l)[c] = append((*l)[c], rows[i])
-		} else if int(c) != rest {
-			list := l.at(int(c))
-			*list = append(*list, rows[i])
-		}
-	}
 }
 
 // add judges documents of a segment, in ascending order, until so many have the least cost (−1: all). It returns false when time is over.
@@ -191,54 +159,6 @@ func (v *sieve) upToCost(most int) *classes {
 	return join(parts, -1)
 }
 
-// classes returns the lists as bitmaps of a segment with so many rows.
-func (l costLists) classes(rows int) *segmentClasses {
-	c := &segmentClasses{}
-	for cost, list := range l {
-		if len(list) > 0 {
-			c.costs, c.rows = append(c.costs, cost), append(c.rows, rowlist.SetOf(list, rows))
-		}
-	}
-	return c
-}
-
-// byLevels calls f for the documents of a segment by the levels at which they match the nodes of a bucket with one path, until
-// f returns false.
-func byLevels(s *view, b *bucket, seg int, in *roaring.Bitmap, f func(in *roaring.Bitmap, like batch) bool) bool {
-	like := batch{fixed: b.fixed}
-	if !b.fixed || b.typos == 0 {
-		return f(in, like)
-	}
-	nodes := b.paths[0].nodes
-	var split func(k int, in *roaring.Bitmap) bool
-	split = func(k int, in *roaring.Bitmap) bool {
-		if k == len(nodes) {
-			return f(in, like)
-		}
-		levels := s.levelsIn(b, nodes[k])
-		left := in.GetCardinality()
-		for i, level := range levels {
-			part := in // each document matches at one of them
-			if i < len(levels)-1 || left < in.GetCardinality() {
-				part = and(in, s.matchingIn(nodes[k], level, seg))
-			}
-			if part == nil {
-				continue
-			}
-			left -= part.GetCardinality()
-			like.levels.Set(nodes[k], level)
-			if !split(k+1, part) {
-				return false
-			}
-			if left == 0 {
-				break
-			}
-		}
-		return true
-	}
-	return split(0, in)
-}
-
 // sieved returns the classes of rule i in a large bucket of which the page needs the first documents only; nil when it is no such bucket,
 // or time is over.
 func sieved(s *search, b *bucket, i int, path accessPath, sieve func(s *search, b *bucket, i int) *classes) *classes {
@@ -300,4 +220,13 @@ func sieveKey(s *search, i int) []byte {
 		key = binary.AppendUvarint(key, p.cost)
 	}
 	return key
+}
+
+// bySieve splits a bucket by what a sieve finds; declined when it finds nothing.
+func bySieve(s *search, b *bucket, i int, path accessPath, sieve func(s *search, b *bucket, i int) *classes, ranks int) split {
+	c := sieved(s, b, i, path, sieve)
+	if c == nil {
+		return declined
+	}
+	return bySums(b, []*classes{c}, 0, ranks)
 }

@@ -33,31 +33,3 @@ func splitRows(s *search, b *bucket, in rows, i int, yield func(*bucket, part) b
 		begin = end
 	}
 }
-
-// part returns the part of a bucket that has some of its rows and is alike in all else.
-func (b *bucket) part(r rows) *bucket {
-	sub := *b
-	sub.rows, sub.n, sub.byCost, sub.levels = r, r.count(), nil, nil
-	if len(b.paths) > 0 {
-		sub.paths = make([]path, 0, len(b.paths))
-		for _, p := range b.paths {
-			if len(b.paths) == 1 {
-				p.rows = r
-			} else if p.rows = p.rows.and(r); p.rows.isEmpty() {
-				continue
-			}
-			sub.paths = append(sub.paths, p)
-		}
-	}
-	return &sub
-}
-
-// setsFollow reports whether a rule after i works on bitmaps.
-func (s *request) setsFollow(i int) bool {
-	for _, r := range s.rules[i+1:] {
-		if r.traits().sets {
-			return true
-		}
-	}
-	return false
-}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 
 	"svc/internal/numeric"
+	"svc/segment"
 )
 
 // ValueClass orders what a field can hold, in both directions of a sort: numbers before strings before nothing.
@@ -88,4 +89,15 @@ func CompareScores(a, b float64) int {
 		return 1
 	}
 	return 0
+}
+
+// columnsOf returns the columns of a field by segment; nil where there is none.
+func columnsOf(ix *Index, field string) []*segment.Column {
+	out := make([]*segment.Column, len(ix.Segments))
+	if id, ok := ix.Fields.ID(field); ok {
+		for i, seg := range ix.Segments {
+			out[i] = seg.Column(id)
+		}
+	}
+	return out
 }

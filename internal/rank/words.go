@@ -74,59 +74,6 @@ func reached(s *view, base rows, all bool) (out []rows, raw bool) {
 	return out, raw
 }
 
-// isLive reports whether a set is that of all live rows.
-func (s *view) isLive(r rows) bool {
-	for i, seg := range s.ix.Segments {
-		n := seg.Rows()
-		if seg.Deleted != nil {
-			n -= int(seg.Deleted.GetCardinality())
-		}
-		if r[i] == nil && n > 0 || r[i] != nil && int(r[i].GetCardinality()) != n {
-			return false
-		}
-	}
-	return true
-}
-
-// live returns the rows of a set that are not deleted.
-func (s *view) live(r rows) rows {
-	out := make(rows, len(r))
-	for i, seg := range s.ix.Segments {
-		out[i] = andNot(r[i], seg.Deleted)
-	}
-	return out
-}
-
-// liveOfBoth returns the rows of two sets that are not deleted.
-func liveOfBoth(s *view, a, b rows) rows {
-	out := a.and(b)
-	for i, seg := range s.ix.Segments {
-		if r := out[i]; r != nil && seg.Deleted != nil && r.Intersects(seg.Deleted) {
-			out[i], _ = less(r, seg.Deleted, r != a[i] && r != b[i])
-		}
-	}
-	return out
-}
-
-// liveIn returns how many rows of a set are not deleted in a segment.
-func liveIn(s *view, r rows, seg int) int {
-	n := cardinality(r[seg])
-	if d := s.ix.Segments[seg].Deleted; d != nil && n > 0 {
-		n -= int(r[seg].AndCardinality(d))
-	}
-	return n
-}
-
-// rankOf returns the rank of a node: the highest of its terms.
-func (s *view) rankOf(n int) int {
-	v := &s.graph.Nodes[n]
-	rank := 0
-	for _, r := range s.ranks[v.Term : v.Term+v.Len] {
-		rank = max(rank, r)
-	}
-	return rank
-}
-
 func addState(states []state, st state) []state {
 	if st.rows.isEmpty() {
 		return states
@@ -231,5 +178,51 @@ func (f *pathFinder) walk(term, dropped, cost int, within rows) {
 	}
 	if s.ranks[term] != query.Mandatory && cost < f.cost {
 		f.walk(term+1, max(dropped, s.ranks[term]), cost+1, within)
+	}
+}
+
+// byMissing yields the documents of a bucket by missing terms, with the interpretations that miss as many, until
+// yield returns false.
+func byMissing(s *view, b *bucket, yield func(sub *bucket, cost int) bool) {
+	if b.paths != nil { // a rule before this one looked at the interpretations
+		for cost := 0; cost < len(s.graph.Terms); cost++ {
+			sub := *b
+			sub.rows, sub.paths, sub.byCost, sub.levels = make(rows, len(b.rows)), nil, nil, nil
+			sub.terms = len(s.graph.Terms) - cost
+			for _, p := range b.paths {
+				if p.terms == sub.terms {
+					sub.paths = append(sub.paths, p)
+					sub.rows = sub.rows.or(p.rows)
+				}
+			}
+			if sub.n = sub.rows.count(); sub.n > 0 && !yield(&sub, cost) {
+				return
+			}
+		}
+		return
+	}
+	var seen rows
+	sets := costSets(s, b)
+	for cost, r := range sets {
+		if r == nil {
+			continue
+		}
+		all := r
+		if seen != nil {
+			r = r.andNot(seen)
+			if !s.nested {
+				all = seen.or(r)
+			}
+		}
+		seen = all
+		if b.raw && !slices.ContainsFunc(sets[cost+1:], func(r rows) bool { return r != nil }) {
+			r = s.live(r)
+		}
+		if n := r.count(); n > 0 {
+			sub := &bucket{rows: r, n: n, paths: pathsOf(s, r, cost), terms: len(s.graph.Terms) - cost}
+			if !yield(sub, cost) {
+				return
+			}
+		}
 	}
 }

@@ -1,0 +1,226 @@
+package lint
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// rankFiles lists the files of internal/rank from top to bottom. A function calls functions of its own file, and of files below.
+var rankFiles = strings.Fields(`
+	search rule
+	fewtypos complete leaders find descend rounds
+	rule_words rule_typo
+	rule_proximity near nearfar nearplace nearexact nearread
+	rule_position beginning rule_attribute rule_exactwords rule_exactness
+	rule_sort rule_geo circles rule_vector
+	sieve judge costsums costclasses split evaluate
+	words levels list bucket keys largest
+	collect distinct merge costlists
+	score details values plan rank state rows`)
+
+// upward lists the calls that go up rankFiles, each with its reason. There are ten at most: move what is shared further down instead.
+var upward = map[string]string{
+	"findInRounds → search.rankBucket": "what is left of a bucket without duplicates is ranked like any bucket",
+}
+
+const (
+	mostUpward  = 10
+	mostLines   = 80 // of a function of rank
+	mostMethods = 12 // of a type of rank that holds a request
+)
+
+// rankPackage is internal/rank, its types checked as far as that goes without other packages: what has a type of theirs has none.
+type rankPackage struct {
+	fset  *token.FileSet
+	files map[string]*ast.File // by name, without .go
+	info  types.Info
+	pkg   *types.Package
+}
+
+func loadRank(t *testing.T) *rankPackage {
+	t.Helper()
+	p := &rankPackage{fset: token.NewFileSet(), files: map[string]*ast.File{}}
+	names, err := filepath.Glob(filepath.Join(root, "internal/rank/*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []*ast.File
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		src, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := parser.ParseFile(p.fset, name, src, parser.SkipObjectResolution|parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.files[strings.TrimSuffix(filepath.Base(name), ".go")] = f
+		files = append(files, f)
+	}
+	p.info = types.Info{Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}}
+	conf := types.Config{Importer: empty{}, Error: func(error) {}}
+	p.pkg, _ = conf.Check("svc/internal/rank", p.fset, files, &p.info)
+	return p
+}
+
+// empty imports packages with nothing in them.
+type empty struct{}
+
+var majorVersion = regexp.MustCompile(`/v[0-9]+$`)
+
+func (empty) Import(name string) (*types.Package, error) {
+	p := types.NewPackage(name, path.Base(majorVersion.ReplaceAllString(name, "")))
+	p.MarkComplete()
+	return p, nil
+}
+
+// eachFunc calls f for every function and method.
+func (p *rankPackage) eachFunc(f func(file string, decl *ast.FuncDecl)) {
+	for name, file := range p.files {
+		for _, d := range file.Decls {
+			if decl, ok := d.(*ast.FuncDecl); ok {
+				f(name, decl)
+			}
+		}
+	}
+}
+
+// funcName returns the name of a function, with its type if it is a method.
+func funcName(f *types.Func) string {
+	if recv := f.Signature().Recv(); recv != nil {
+		return typeOf(recv.Type()) + "." + f.Name()
+	}
+	return f.Name()
+}
+
+func typeOf(t types.Type) string {
+	return strings.TrimPrefix(types.TypeString(t, func(*types.Package) string { return "" }), "*")
+}
+
+func TestCallsOfRankGoDown(t *testing.T) {
+	p := loadRank(t)
+	place := map[string]int{}
+	for i, name := range rankFiles {
+		if place[name] = i; p.files[name] == nil {
+			t.Errorf("rankFiles lists %s.go, which is not there", name)
+		}
+	}
+	for name := range p.files {
+		if _, ok := place[name]; !ok {
+			t.Errorf("internal/rank/%s.go has no place in rankFiles: give it one", name)
+		}
+	}
+	if t.Failed() {
+		return
+	}
+	fileOf := map[types.Object]string{}
+	p.eachFunc(func(file string, decl *ast.FuncDecl) { fileOf[p.info.Defs[decl.Name]] = file })
+	calls, used := 0, map[string]bool{}
+	p.eachFunc(func(file string, decl *ast.FuncDecl) {
+		ast.Inspect(decl, func(n ast.Node) bool {
+			id, ok := n.(*ast.Ident)
+			if !ok {
+				return true
+			}
+			f, ok := p.info.Uses[id].(*types.Func)
+			if !ok {
+				return true
+			}
+			to, ok := fileOf[f.Origin()]
+			if !ok || to == file {
+				return true
+			}
+			calls++
+			if place[to] > place[file] {
+				return true
+			}
+			name := funcName(p.info.Defs[decl.Name].(*types.Func)) + " → " + funcName(f)
+			if used[name] = true; upward[name] == "" {
+				t.Errorf("%s.go: %s goes up to %s.go: move what is shared further down", file, name, to)
+			}
+			return true
+		})
+	})
+	for name := range upward {
+		if !used[name] {
+			t.Errorf("%s is listed in upward, and is not there", name)
+		}
+	}
+	if len(upward) > mostUpward {
+		t.Errorf("%d calls go up, at most %d may", len(upward), mostUpward)
+	}
+	if calls < 500 {
+		t.Errorf("only %d calls between files found: are types missing?", calls)
+	}
+}
+
+func TestFunctionsOfRankAreShort(t *testing.T) {
+	p := loadRank(t)
+	p.eachFunc(func(file string, decl *ast.FuncDecl) {
+		if n := p.fset.Position(decl.End()).Line - p.fset.Position(decl.Pos()).Line + 1; n > mostLines {
+			t.Errorf("%s.go: %s has %d lines, at most %d are allowed", file, decl.Name.Name, n, mostLines)
+		}
+	})
+}
+
+// TestTypesThatHoldARequestAreSmall counts the methods of types from which the request of a search can be reached by their fields.
+func TestTypesThatHoldARequestAreSmall(t *testing.T) {
+	p := loadRank(t)
+	request := p.pkg.Scope().Lookup("Request")
+	var holding []string
+	for _, name := range p.pkg.Scope().Names() {
+		obj, ok := p.pkg.Scope().Lookup(name).(*types.TypeName)
+		if !ok || !holds(obj.Type(), request.Type(), map[types.Type]bool{}) {
+			continue
+		}
+		holding = append(holding, name)
+		if named, ok := obj.Type().(*types.Named); ok && named.NumMethods() > mostMethods {
+			t.Errorf("%s holds a request and has %d methods, at most %d are allowed: let functions take the part that they need", name, named.NumMethods(), mostMethods)
+		}
+	}
+	for _, name := range []string{"search", "request", "job", "collector", "sieve", "nearSieve"} {
+		if !slices.Contains(holding, name) {
+			t.Errorf("%s is not found to hold a request", name)
+		}
+	}
+}
+
+// holds reports whether a value of a type leads to one of another by its fields and elements.
+func holds(t, other types.Type, seen map[types.Type]bool) bool {
+	if types.Identical(t, other) {
+		return true
+	}
+	if seen[t] {
+		return false
+	}
+	seen[t] = true
+	switch u := t.Underlying().(type) {
+	case *types.Struct:
+		for i := range u.NumFields() {
+			if holds(u.Field(i).Type(), other, seen) {
+				return true
+			}
+		}
+	case *types.Pointer:
+		return holds(u.Elem(), other, seen)
+	case *types.Slice:
+		return holds(u.Elem(), other, seen)
+	case *types.Array:
+		return holds(u.Elem(), other, seen)
+	case *types.Map:
+		return holds(u.Key(), other, seen) || holds(u.Elem(), other, seen)
+	}
+	return false
+}

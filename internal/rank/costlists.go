@@ -1,0 +1,76 @@
+package rank
+
+import (
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/resultcache"
+	"svc/segment/rowlist"
+)
+
+// costLists are rows by cost, as they were found.
+type costLists [][]uint32
+
+// reset empties the lists and keeps their room.
+func (l *costLists) reset() { *l = (*l)[:0] }
+
+// at returns the list of a cost, for more to be added.
+func (l *costLists) at(cost int) *[]uint32 {
+	for len(*l) <= cost {
+		if n := len(*l); n < cap(*l) {
+			*l = (*l)[:n+1]
+			(*l)[n] = (*l)[n][:0]
+		} else {
+			*l = append(*l, nil)
+		}
+	}
+	return &(*l)[cost]
+}
+
+// add adds rows with their costs; those that cost as much as the rest are left out.
+func (l *costLists) add(rows, costs []uint32, rest int) {
+	for i, c := range costs {
+		if int(c) < len(*l) && int(c) != rest {
+			(*l)[c] = append((*l)[c], rows[i])
+		} else if int(c) != rest {
+			list := l.at(int(c))
+			*list = append(*list, rows[i])
+		}
+	}
+}
+
+// classes returns the lists as bitmaps of a segment with so many rows.
+func (l costLists) classes(rows int) *segmentClasses {
+	c := &segmentClasses{}
+	for cost, list := range l {
+		if len(list) > 0 {
+			c.costs, c.rows = append(c.costs, cost), append(c.rows, rowlist.SetOf(list, rows))
+		}
+	}
+	return c
+}
+
+// segmentClasses are the documents of one segment by cost; they are kept with it.
+type segmentClasses struct {
+	costs   []int // ascending
+	rows    []*roaring.Bitmap
+	covered *roaring.Bitmap // all of rows; nil where nobody asks
+	bytes   int             // that they take
+}
+
+// trim makes the classes as small as they can be, to be kept, and estimates their memory.
+func (c *segmentClasses) trim() {
+	c.bytes = 200
+	for i, b := range c.rows {
+		var n int
+		c.rows[i], n = resultcache.Trim(b)
+		c.bytes += n
+	}
+	if c.covered != nil {
+		var n int
+		c.covered, n = resultcache.Trim(c.covered)
+		c.bytes += n
+	}
+}
+
+// cover computes the union.
+func (c *segmentClasses) cover() { c.covered = roaring.FastOr(c.rows...) }

@@ -1,0 +1,80 @@
+package rank
+
+import "svc/internal/query"
+
+// largest returns the largest sum over the nodes of an interpretation that is
+// alive in the bucket, with extra for each two nodes that touch in the query.
+func largest(s *view, b *bucket, of func(*query.Node) int, extra int) int {
+	if !b.narrowed {
+		return largestOfAll(s, of, extra)
+	}
+	most := 0
+	var seen rows
+	for i := range b.paths {
+		p := &b.paths[i]
+		if len(b.paths) > 1 { // only interpretations that some document needs
+			if seen == nil {
+				seen = p.rows
+			} else {
+				if p.rows.andNot(seen).isEmpty() {
+					continue
+				}
+				seen = seen.or(p.rows)
+			}
+		}
+		most = max(most, sum(s, p, of, extra))
+	}
+	return most
+}
+
+func sum(s *view, p *path, of func(*query.Node) int, extra int) int {
+	n := 0
+	for i, v := range p.nodes {
+		n += of(&s.graph.Nodes[v])
+		if i > 0 && s.touch(p.nodes[i-1], v) {
+			n += extra
+		}
+	}
+	return n
+}
+
+// largestOfAll is largest over all complete interpretations of the query, whether a document has them or not.
+func largestOfAll(s *view, of func(*query.Node) int, extra int) int {
+	n := len(s.graph.Terms)
+	best := make([]int, n+1)
+	for i := 1; i <= n; i++ {
+		best[i] = -1
+	}
+	for k := range s.graph.Nodes {
+		v := &s.graph.Nodes[k]
+		sum := best[v.Term] + of(v)
+		if v.Term > 0 && s.graph.Terms[v.Term-1].End+1 == v.Start {
+			sum += extra
+		}
+		best[v.Term+v.Len] = max(best[v.Term+v.Len], sum)
+	}
+	return best[n]
+}
+
+// largestIn is largest for a list.
+func largestIn(s *search, l *list, of func(*query.Node) int, extra int) int {
+	if !s.scored {
+		return 1 << 20 // nobody looks at it; above any cost
+	}
+	if !l.narrowed {
+		return largestOfAll(&s.view, of, extra)
+	}
+	ls := &s.list
+	most, last := 0, -1
+	for i := range l.entries {
+		// The first of its interpretations is the one that a document needs.
+		if first := int(ls.sets[l.entries[i].paths][0]); first != last {
+			last = first
+			most = max(most, sum(&s.view, &ls.paths[first], of, extra))
+		}
+	}
+	return most
+}
+
+// extraTerms is what an n-gram costs in proximity, for not being one word.
+func extraTerms(v *query.Node) int { return v.Len - 1 }

@@ -1,0 +1,290 @@
+package rank
+
+import (
+	"math/bits"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/rank/positions"
+)
+
+// waitingList is documents by the bound under which they wait.
+type waitingList [][]*stretch
+
+// wait has documents wait under a bound.
+func (w *waitingList) wait(bound int, st *stretch) {
+	for len(*w) <= bound {
+		*w = append(*w, nil)
+	}
+	(*w)[bound] = append((*w)[bound], st)
+}
+
+// postpone has rows of a stretch wait under a higher bound.
+func (w *waitingList) postpone(bound int, st *stretch, rows []uint32) {
+	if bound < len(*w) {
+		for _, o := range (*w)[bound] {
+			if o.own && o.like.segment == st.like.segment && o.like.levels == st.like.levels && o.known == st.known && o.apart == st.apart {
+				o.rows.AddMany(rows)
+				return
+			}
+		}
+	}
+	o := &stretch{like: st.like, known: st.known, apart: st.apart, rows: roaring.New(), own: true}
+	o.rows.AddMany(rows)
+	w.wait(bound, o)
+}
+
+// stretch is documents of a segment that match the nodes at the same levels and of which the same is known.
+type stretch struct {
+	like  batch  // without rows
+	known uint32 // pairs whose cost is known, as bits
+	apart uint32 // others that are nowhere as near as can be
+	rows  *roaring.Bitmap
+	own   bool // nobody else has rows
+
+	// Most documents that are not near are never asked for: until then they stay what is left of those of another stretch.
+	left bool       // of rows those that the pair has neither in sure nor in maybe
+	pair int        // which that is, and those behind it are to be sorted by
+	near []nearRows // by pair; of all stretches of one segment and the same levels
+}
+
+// nearRows is what nearIn returned for a pair.
+type nearRows struct {
+	sure, maybe  *roaring.Bitmap
+	found, known bool
+}
+
+// next returns the next pair of a stretch to be read, of all: of those that have been counted as far apart the last ones; −1: none is left.
+func (st *stretch) next(all uint32) int {
+	if left := all &^ st.known; left == 0 {
+		return -1
+	} else if first := left &^ st.apart; first != 0 {
+		return bits.TrailingZeros32(first)
+	} else {
+		return bits.TrailingZeros32(left)
+	}
+}
+
+// nearSieve finds the documents of a bucket with one path by proximity, no further than the page needs. Each document waits under a
+// bound of its cost: what its pairs of neighbours cost as far as that is known, and 1 for each other pair that is nowhere in it as near
+// as can be. Of the documents with the least bound one pair after the other is read, until they cost more and wait under a higher bound,
+// or have no pair left.
+type nearSieve struct {
+	s       *search
+	b       *bucket
+	found   *sieve
+	pairs   [][2]int // nodes
+	all     uint32   // pairs, as bits
+	waiting waitingList
+	items   []*classes // how documents that cost the same are put in order; made when needed
+	ordered bool       // items were made
+	weighs  bool       // attributeRank is next
+	far     farPairs
+	place   int // of wordPosition, where it is next or behind attributeRank; −1 elsewhere
+	placement
+}
+
+// placement is what is known of where the words stand in the documents that were found.
+type placement struct {
+	placing    bool             // documents at hand are placed before they are read
+	placed     []int            // how many of them were found, by what their positions cost
+	missing    int              // how many of them fill the page
+	sets       positions.Placed // of the segment at hand
+	ties, tied int              // cost of positions, and how many documents were found of it since somebody asked
+	idle       int              // while so much is enough, most documents are not placed before they are read: few of them cost more
+	inPlace    []uint32         // rows that were found of the stretch at hand whose positions cost inPlaceOf
+	inPlaceOf  int              // −1: nobody asks
+}
+
+// enough returns the least cost of positions of which it is known that as many documents cost no more as fill the page; tooMuch before it
+// is known of any.
+func (v *placement) enough() int {
+	n := 0
+	for cost, found := range v.placed {
+		if n += found; n >= v.missing {
+			return cost
+		}
+	}
+	return tooMuch
+}
+
+// readRows reads on in some rows of a stretch, which it overwrites. It returns false when time is over.
+func (v *nearSieve) readRows(bound int, st *stretch, all []uint32) bool {
+	ls := &v.s.list
+	for len(all) > 0 {
+		if v.s.late() {
+			return false
+		}
+		mark := ls.numbers.Mark()
+		rows := all[:min(len(all), stopRows)]
+		all = all[len(rows):]
+		var costs []uint32
+		if most := v.enough(); v.placing && most < v.idle {
+			n := len(rows)
+			if rows, costs = v.placeRows(st, rows, most); len(rows) > n/2 {
+				v.idle = most
+			}
+		}
+		v.readPair(bound, *st, rows, costs)
+		ls.numbers.Release(mark)
+	}
+	return true
+}
+
+// placeRows returns those of some rows, which it overwrites, whose positions cost no more than most, and what they cost.
+func (v *nearSieve) placeRows(st *stretch, rows []uint32, most int) (left, costs []uint32) {
+	costs = v.s.list.numbers.Take(len(rows))
+	like := st.like
+	like.rows = rows
+	v.s.pos.Displacements(like.at(), v.b.paths[0].nodes, most, costs)
+	n := 0
+	for i, c := range costs {
+		if c != tooMuch {
+			rows[n], costs[n] = rows[i], c
+			n++
+		}
+	}
+	return rows[:n], costs[:n]
+}
+
+// find adds rows of a stretch that cost no more than a bound. places are what their positions cost; nil where that is not known.
+func (v *nearSieve) find(bound int, st *stretch, rows, places []uint32) {
+	v.found.put(st.like.segment, v.found.least+bound, rows)
+	if v.placing && places == nil {
+		_, places = v.placeRows(st, rows, tooMuch)
+	}
+	for i, c := range places {
+		if int(c) == v.inPlaceOf {
+			v.inPlace = append(v.inPlace, rows[i])
+		}
+		for len(v.placed) <= int(c) {
+			v.placed = append(v.placed, 0)
+		}
+		v.placed[c]++
+		if int(c) == v.ties {
+			v.tied++
+		}
+	}
+}
+
+// readPair reads the next pair in some rows, which it overwrites, and goes on with those that cost no more for it. places are what their
+// positions cost, or nil.
+func (v *nearSieve) readPair(bound int, st stretch, rows, places []uint32) {
+	switch {
+	case len(rows) == 0:
+		return
+	case st.known == v.all:
+		v.find(bound, &st, rows, places)
+		return
+	}
+	k := st.next(v.all)
+	ls := &v.s.list
+	mark := ls.numbers.Mark()
+	costs := v.readNext(&st, k, rows)
+	more := ls.numbers.Take(len(rows))
+	for cost := uint32(1); cost <= positions.FarPair; cost++ {
+		n := 0
+		for i, c := range costs {
+			if c == cost {
+				more[n] = rows[i]
+				n++
+			}
+		}
+		if n > 0 {
+			v.waiting.postpone(bound+int(cost), &st, more[:n])
+		}
+	}
+	n := 0
+	for i, c := range costs {
+		if c == 0 {
+			rows[n] = rows[i]
+			if places != nil {
+				places[n] = places[i]
+			}
+			n++
+		}
+	}
+	ls.numbers.Release(mark)
+	if places != nil {
+		places = places[:n]
+	}
+	v.readPair(bound, st, rows[:n], places)
+}
+
+// readNext reads a pair in some rows and returns by how much each costs more for it. The costs are taken from the numbers of lists.
+func (v *nearSieve) readNext(st *stretch, k int, rows []uint32) (more []uint32) {
+	more = v.s.list.numbers.Take(len(rows))
+	st.like.rows = rows
+	knownPairCosts(v.s, &st.like, v.pairs[k][0], v.pairs[k][1], more)
+	st.like.rows = nil
+	if st.apart>>k&1 != 0 { // 1 has been counted
+		for i, c := range more {
+			more[i] = max(c, 1) - 1
+		}
+	}
+	st.known |= 1 << k
+	st.apart &^= 1 << k
+	return more
+}
+
+// knownPairCosts is pairCosts, but in rounds what was read in one is known in those behind it, as far as there is room.
+func knownPairCosts(s *search, b *batch, u, v int, costs []uint32) {
+	if !s.out.keepsParts {
+		s.pos.Distances(b.at(), u, v, costs)
+		return
+	}
+	key := pairKey{u: u, v: v, fixed: b.fixed, segment: b.segment}
+	key.levels.Set(u, b.levels.Of(u))
+	key.levels.Set(v, b.levels.Of(v))
+	known := s.readPairs[key] // by row: the cost and 1; 0: it was not read
+	if known == nil {
+		n := s.ix.Segments[b.segment].Rows()
+		if s.readPairBytes+n > mostReadPairs {
+			s.pos.Distances(b.at(), u, v, costs)
+			return
+		}
+		s.readPairBytes += n
+		if s.readPairs == nil {
+			s.readPairs = map[pairKey][]uint8{}
+		}
+		known = make([]uint8, n)
+		s.readPairs[key] = known
+	}
+	ls := &s.list
+	mark := ls.numbers.Mark()
+	unread := ls.numbers.Take(len(b.rows))
+	index := ls.numbers.Take(len(b.rows)) // of unread, in b.rows
+	n := 0
+	for i, row := range b.rows {
+		if int(row) < len(known) && known[row] > 0 { // a forged segment may name others
+			costs[i] = uint32(known[row] - 1)
+		} else {
+			unread[n], index[n] = row, uint32(i)
+			n++
+		}
+	}
+	if n > 0 {
+		like := *b
+		like.rows = unread[:n]
+		read := ls.numbers.Take(n)
+		s.pos.Distances(like.at(), u, v, read)
+		for k, c := range read {
+			costs[index[k]] = c
+			if row := int(unread[k]); row < len(known) {
+				known[row] = uint8(c) + 1
+			}
+		}
+	}
+	ls.numbers.Release(mark)
+}
+
+// pairKey names what pairs cost: of two nodes at their levels in a segment.
+type pairKey struct {
+	u, v    int
+	levels  positions.Levels
+	fixed   bool
+	segment int
+}
+
+// mostReadPairs is how many bytes may be taken by what pairs cost. (A variable, so that tests can lower it.)
+var mostReadPairs = 4 << 20

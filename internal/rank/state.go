@@ -1,0 +1,285 @@
+package rank
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/query"
+	"svc/internal/rank/positions"
+	"svc/internal/text"
+	"svc/internal/turns"
+	"svc/segment/rowlist"
+)
+
+// search is one ranking: what is asked for, what the query finds, and what is worked in. Functions take the part that they need; those that
+// need several take the search.
+type search struct {
+	job
+	scratch
+	out     collector
+	partial bool // what is ranked is not all that the query finds
+	untold  bool // there are too few documents, or too few below view.unknown
+}
+
+// job is a request and what its query finds: all that candidates depend on.
+type job struct {
+	request
+	view
+}
+
+// request is what is asked for, the rules by which it is ranked, and the time that is left for it.
+type request struct {
+	ctx    context.Context
+	turn   turns.Turn // of ctx
+	r      *Request
+	rules  []rule
+	scored bool // scores are needed, so every hit goes through all rules
+	isLate bool
+}
+
+// view is what the query finds in the segments of an index. prepare fills it; nothing of it changes from then on.
+type view struct {
+	ix       *Index
+	graph    *query.Graph   // without terms for a placeholder search
+	fields   query.FieldSet // searched fields; nil: all
+	ranks    []int          // of the terms: when each may be dropped
+	docs     []rows         // of the nodes: documents that match at any level
+	matches  []bool         // of the nodes: some document does
+	onlyAt   []int          // of the nodes: the level at which all of them do; −1 where they do at several
+	byTerm   []int          // first node of each term, and the number of nodes
+	grams    bool           // some n-gram matches a document
+	nested   bool           // documents that miss fewer terms are also among those that miss more
+	weights  []int32        // by field: weight, or −1 when it is not searched
+	wordsMax uint64
+	unknown  int // see firstUnknown
+}
+
+// scratch is what a search works in, and what it finds out on the way and asks again.
+type scratch struct {
+	*memory
+	pos           positions.Reader
+	usedWeights   []int // of the searched fields, ascending; nil when nobody asked yet
+	stands        map[standingKey]*roaring.Bitmap
+	begun         rows                // what beginning found; nil when it did not fill the page
+	begunWith     int                 // the node of which that is
+	declined      map[string]struct{} // keys of classes that this search does without
+	readPairs     map[pairKey][]uint8 // what pairs cost, where documents are looked for in rounds
+	readPairBytes int                 // that they take
+}
+
+// memory is what a search works in; it serves one search after the other.
+type memory struct {
+	list       lists
+	stack      []part // what the rules said on the way to the current bucket
+	tokens     []text.Token
+	inSet      []uint32    // rows of a set that is gone through
+	sifted     []costLists // of a sieve, by segment
+	classified costLists   // of classes that are made
+	sorting    sorting
+}
+
+var memories = sync.Pool{New: func() any { return new(memory) }}
+
+// release forgets all that belongs to the view: mapped memory may go away.
+func (m *memory) release() {
+	clear(m.tokens[:cap(m.tokens)])
+	m.sorting.release()
+	clear(m.stack[:cap(m.stack)])
+	m.stack = m.stack[:0]
+	m.list.paths, m.list.sets, m.list.ids = nil, nil, nil
+	m.list.entries.Reset()
+	m.list.numbers.Reset()
+	memories.Put(m)
+}
+
+// stage says what just ended.
+func (s *request) stage(name string) {
+	if s.r.Stage != nil {
+		s.r.Stage(name)
+	}
+}
+
+// late lets others work, and reports whether the deadline has passed or the caller is gone.
+func (s *request) late() bool {
+	if !s.isLate {
+		s.isLate = s.turn.Yield() != nil || !s.r.Deadline.IsZero() && !time.Now().Before(s.r.Deadline)
+	}
+	return s.isLate
+}
+
+// asksAll reports whether all rules are asked of each document, be it alone in its bucket.
+func asksAll(s *search) bool { return s.scored || s.out.keepsParts }
+
+// exactRulesFollow reports whether no rule behind i but those of exactness orders documents, and whether the one that counts
+// exact words is there.
+func (s *request) exactRulesFollow(i int) (words, ties bool) {
+	for _, r := range s.rules[i+1:] {
+		switch r.(type) {
+		case exactWords:
+			words = true
+		case exactAttribute:
+		default:
+			return words, false
+		}
+	}
+	return words, true
+}
+
+// setsFollow reports whether a rule after i works on bitmaps.
+func (s *request) setsFollow(i int) bool {
+	for _, r := range s.rules[i+1:] {
+		if r.traits().sets {
+			return true
+		}
+	}
+	return false
+}
+
+// together marks the rules from i on that look at occurrences, up to one that changes which words count.
+func (s *request) together(i int, with *[judgedRules]bool) {
+	for _, r := range s.rules[i:] {
+		if j, ok := r.(positional); ok {
+			with[j.judgedAs()] = true
+		} else if r.traits().levels {
+			return
+		}
+	}
+}
+
+// filters reports whether the filter tells what is allowed.
+func (s *request) filters() bool { return s.r.Universe == nil && s.r.Filter != nil }
+
+// isLive reports whether a set is that of all live rows.
+func (s *view) isLive(r rows) bool {
+	for i, seg := range s.ix.Segments {
+		n := seg.Rows()
+		if seg.Deleted != nil {
+			n -= int(seg.Deleted.GetCardinality())
+		}
+		if r[i] == nil && n > 0 || r[i] != nil && int(r[i].GetCardinality()) != n {
+			return false
+		}
+	}
+	return true
+}
+
+// live returns the rows of a set that are not deleted.
+func (s *view) live(r rows) rows {
+	out := make(rows, len(r))
+	for i, seg := range s.ix.Segments {
+		out[i] = andNot(r[i], seg.Deleted)
+	}
+	return out
+}
+
+// liveOfBoth returns the rows of two sets that are not deleted.
+func liveOfBoth(s *view, a, b rows) rows {
+	out := a.and(b)
+	for i, seg := range s.ix.Segments {
+		if r := out[i]; r != nil && seg.Deleted != nil && r.Intersects(seg.Deleted) {
+			out[i], _ = less(r, seg.Deleted, r != a[i] && r != b[i])
+		}
+	}
+	return out
+}
+
+// liveIn returns how many rows of a set are not deleted in a segment.
+func liveIn(s *view, r rows, seg int) int {
+	n := cardinality(r[seg])
+	if d := s.ix.Segments[seg].Deleted; d != nil && n > 0 {
+		n -= int(r[seg].AndCardinality(d))
+	}
+	return n
+}
+
+// rankOf returns the rank of a node: the highest of its terms.
+func (s *view) rankOf(n int) int {
+	v := &s.graph.Nodes[n]
+	rank := 0
+	for _, r := range s.ranks[v.Term : v.Term+v.Len] {
+		rank = max(rank, r)
+	}
+	return rank
+}
+
+// largestSegment returns the segment with the most documents: it outlives most views.
+func (s *view) largestSegment() int {
+	largest := 0
+	for seg := range s.ix.Segments {
+		if s.ix.Segments[seg].Rows() > s.ix.Segments[largest].Rows() {
+			largest = seg
+		}
+	}
+	return largest
+}
+
+// rowsOf returns entries as a set.
+func (s *view) rowsOf(e []entry) rows {
+	r := make(rows, len(s.ix.Segments))
+	for i := range e {
+		if r[e[i].segment] == nil {
+			r[e[i].segment] = roaring.New()
+		}
+		r[e[i].segment].Add(e[i].row)
+	}
+	return r
+}
+
+func (s *scratch) push(p part) { s.stack = append(s.stack, p) }
+
+func (s *scratch) pop() { s.stack = s.stack[:len(s.stack)-1] }
+
+// rowsIn returns the rows of a set of a segment, valid until the next call.
+func (s *scratch) rowsIn(r *roaring.Bitmap) []uint32 {
+	n := int(r.GetCardinality())
+	s.inSet = slices.Grow(s.inSet[:0], n)[:n]
+	return s.inSet[:r.ManyIterator().NextMany(s.inSet)]
+}
+
+// lessAll returns the rows of a that are in none of some sets, of a segment with so many rows; nil for none. Of many each is a bit: to the
+// library runs, in which frequent words are stored, are dear to take anything out of.
+func (s *scratch) lessAll(a *roaring.Bitmap, sets []*roaring.Bitmap, rows int) *roaring.Bitmap {
+	own := false
+	for i, b := range sets {
+		if a != nil && !own && a.HasRunCompression() && cardinality(a) >= rows/rowlist.BitsPer && int(a.Maximum()) < rows && a.Intersects(b) {
+			bits := s.pos.Bits(rows)
+			a.WriteDenseTo(bits)
+			for _, b := range sets[i:] {
+				for _, row := range s.rowsIn(b) {
+					if w := int(row / 64); w < len(bits) {
+						bits[w] &^= 1 << (row % 64)
+					}
+				}
+			}
+			if a = rowlist.FromBits(bits); a.IsEmpty() {
+				return nil
+			}
+			return a
+		}
+		a, own = less(a, b, own)
+	}
+	return a
+}
+
+// touch reports whether node v begins in the query where u ends.
+func (s *view) touch(u, v int) bool { return s.graph.Nodes[u].End+1 == s.graph.Nodes[v].Start }
+
+// sorting is the memory of sortCosts.
+type sorting struct {
+	values   []SortValue
+	order    []int
+	distinct positions.Stack[SortValue] // of the lists that are being ranked
+	dirty    int                        // of distinct: what lies behind was never written
+}
+
+// release forgets the values, which are of the view.
+func (m *sorting) release() {
+	clear(m.values[:cap(m.values)])
+	m.distinct.Clear(m.dirty)
+	m.distinct.Reset()
+	m.dirty = 0
+}
