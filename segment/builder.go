@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"svc/internal/geo"
+	"svc/internal/invariant"
 	"svc/internal/mapped"
 	"svc/internal/numeric"
 	"svc/internal/vfs"
@@ -102,6 +103,9 @@ func (b *Builder) Reset() {
 
 // StartDoc begins a row. raw is the document as compact JSON, externalID its canonical id text. raw stays as it is up to EndDoc.
 func (b *Builder) StartDoc(id DocID, externalID []byte, raw []byte) {
+	if invariant.Enabled {
+		b.checkNext(id)
+	}
 	b.row = uint32(len(b.docIDs))
 	b.docIDs = append(b.docIDs, id)
 	b.ids.add(externalID)

@@ -4,12 +4,16 @@ import (
 	"context"
 	"encoding/binary"
 	"slices"
+	"svc/internal/invariant"
 
 	"github.com/cespare/xxhash/v2"
 )
 
 // Column returns the column of a field, be it in the segment or beside it, or nil when there is none.
 func (r *Reader) Column(f FieldID) *Column {
+	if invariant.Enabled {
+		r.checkOpen()
+	}
 	c := r.columns.Load().of[f]
 	if c == nil {
 		return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"svc/internal/binfmt"
+	"svc/internal/invariant"
 )
 
 // writeDocIDs writes the DocIDs of n rows, which ascend.
@@ -22,6 +23,9 @@ func writeDocIDs(f *fileWriter, n int, id func(row int) DocID) {
 
 // DocID returns the id of a row's document; 0 for a row that does not exist.
 func (r *Reader) DocID(row Row) DocID {
+	if invariant.Enabled {
+		r.checkOpen()
+	}
 	if int(row) >= r.rows {
 		return 0
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/apierr"
+	"svc/internal/invariant"
 	"svc/internal/mapped"
 	"svc/internal/vfs"
 	"svc/segment/fst"
@@ -46,6 +47,7 @@ type Reader struct {
 	embedders      []*embedderSections // ascending
 	ahead          ahead
 	holds          func(at int64) bool // whether the page with a byte of the file is in memory
+	closed         atomic.Bool         // under invariant.Enabled
 }
 
 // Open maps a file and checks its footer, table and the checksums of its small sections;
@@ -191,6 +193,9 @@ func (r *Reader) open() error {
 
 // Close unmaps the file, and those beside it. Nothing that the Reader returned may be used any more.
 func (r *Reader) Close() error {
+	if invariant.Enabled {
+		r.closed.Store(true)
+	}
 	r.ahead.stop()
 	aheadLeft.Add(r.ahead.taken)
 	r.ahead.taken = 0
@@ -238,6 +243,9 @@ type Live struct {
 
 // LiveRows returns the rows that are not deleted, as a bitmap of the caller's own.
 func (l Live) LiveRows() *roaring.Bitmap {
+	if invariant.Enabled {
+		l.checkDeleted()
+	}
 	b := roaring.New()
 	b.AddRange(0, uint64(l.rows))
 	if l.Deleted != nil {

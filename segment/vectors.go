@@ -9,6 +9,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/ann"
+	"svc/internal/invariant"
 )
 
 // EmbedderID numbers an embedder inside an index. A number is never used again for another one.
@@ -324,6 +325,9 @@ type linkedGraph struct {
 
 // Vectors returns what the segment has of an embedder; nil when no row has an entry.
 func (r *Reader) Vectors(e EmbedderID) *Vectors {
+	if invariant.Enabled {
+		r.checkOpen()
+	}
 	for _, s := range r.embedders {
 		if s.id == e {
 			return s.vectors.get(func() *Vectors { return r.readVectors(e) })

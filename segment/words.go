@@ -9,6 +9,7 @@ import (
 	"github.com/blevesearch/vellum"
 
 	"svc/internal/apierr"
+	"svc/internal/invariant"
 	"svc/segment/fst"
 )
 
@@ -36,6 +37,9 @@ func (r *Reader) damagedTerms(err error) error {
 
 // Term returns the posting of a word.
 func (r *Reader) Term(word []byte) (Posting, bool) {
+	if invariant.Enabled {
+		r.checkOpen()
+	}
 	offset, ok, err := r.terms.Get(word)
 	if !ok || err != nil {
 		return Posting{}, false

@@ -6,6 +6,7 @@ import (
 
 	"github.com/blevesearch/vellum"
 
+	"svc/internal/invariant"
 	"svc/segment/fst"
 )
 
@@ -54,6 +55,7 @@ type dictionaryWriter struct {
 	b    *vellum.Builder
 
 	frequent *frequentWords
+	before   []byte // the word before, under invariant.Enabled
 }
 
 // newDictionaryWriter opens the postings section for up to so many words, and tells frequent of them.
@@ -70,6 +72,10 @@ func newDictionaryWriter(f *fileWriter, words int, frequent *frequentWords) (*di
 }
 
 func (d *dictionaryWriter) add(word []byte, fields []fieldRows) error {
+	if invariant.Enabled {
+		checkWord(d.before, word, fields)
+		d.before = append(d.before[:0], word...)
+	}
 	offset := d.post.write(fields)
 	d.frequent.add(word, fields, offset, d.post.buf, int(offset%postingAlign))
 	return d.b.Insert(word, offset)

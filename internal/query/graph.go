@@ -8,6 +8,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/invariant"
 	"svc/internal/text"
 	"svc/internal/turns"
 )
@@ -105,6 +106,9 @@ func (ix *Index) build(ctx context.Context, t *Terms, fields FieldSet, late func
 		turn := turns.Of(ctx)
 		r = &resolver{ix, pace{stop: func() bool { return turn.Yield() != nil }}}
 		g.Excluded = r.excluded(t, fields)
+	}
+	if invariant.Enabled && !forms {
+		checkGraph(g)
 	}
 	return g, ctx.Err()
 }

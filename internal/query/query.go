@@ -12,11 +12,16 @@ const (
 	Frequency
 )
 
+// Limits of a graph.
+const (
+	MaxTerms = 10                                       // terms kept; a phrase is one
+	MaxNodes = maxGram*MaxTerms - maxGram*(maxGram-1)/2 // the terms, and those that stand together joined to one word
+)
+
 // Limits of a query and of what its words may match.
 const (
 	maxBytes         = 64 << 10 // of the query that are cut into tokens
 	maxTokens        = 1000     // tokens read, separators included
-	maxTerms         = 10       // terms kept; a phrase is one
 	maxWordBytes     = 250      // longer words match nothing
 	maxGram          = 3        // words joined to one at most
 	maxPrefixWords   = 1000     // words that a long prefix matches

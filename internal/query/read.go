@@ -79,7 +79,7 @@ func Read(tokens []text.Token, query string, prefix bool) *Terms {
 	}
 	r := reader{position: ^uint16(0)}
 	for i, t := range tokens {
-		if len(r.out.Terms) >= maxTerms {
+		if len(r.out.Terms) >= MaxTerms {
 			return &r.out
 		}
 		last := i == len(tokens)-1
@@ -94,7 +94,7 @@ func Read(tokens []text.Token, query string, prefix bool) *Terms {
 	}
 	r.closePhrase()
 	if !r.other {
-		r.out.Terms = r.stops[:min(len(r.stops), maxTerms)]
+		r.out.Terms = r.stops[:min(len(r.stops), MaxTerms)]
 	}
 	return &r.out
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/invariant"
 	"svc/segment"
 )
 
@@ -24,6 +25,7 @@ type collector struct {
 	keepsParts bool      // what the rules said of each hit is kept
 	parts      [][]part  // by hit; hits that are equal have them in common
 	tells      bool      // hits are described
+	order      hitOrder  // under invariant.Enabled
 }
 
 // pageHits is for how many hits there is room at once. More may be asked for than are found: of duplicates one stays, and
@@ -42,6 +44,7 @@ func (c *collector) start(s *search, candidates rows, n int) {
 	}
 	c.candidates = candidates
 	c.tells = true
+	c.order = hitOrder{}
 	c.hits = make([]Hit, 0, max(0, min(c.limit, n-c.skip, pageHits)))
 	if r.Distinct != "" {
 		c.distinct = NewDistinct(s.ix, r.Distinct)
@@ -109,6 +112,9 @@ func (c *collector) add(seg int, row segment.Row, id segment.DocID) bool {
 			return false
 		}
 		c.hits = append(c.hits, Hit{Segment: seg, Row: row, ID: id})
+		if invariant.Enabled {
+			c.order.check(c.s.ix, c.hits[len(c.hits)-1], c.s.stack)
+		}
 		c.describe(&c.hits[len(c.hits)-1])
 	}
 	return c.distinct != nil || c.wants()

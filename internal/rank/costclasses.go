@@ -6,6 +6,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/invariant"
 	"svc/internal/query"
 )
 
@@ -187,6 +188,9 @@ func classesFor(s *search, of *classesOf, bucket int) *classes {
 		s.r.Plan.note(of.rule, cachedClasses)
 	} else {
 		s.r.Plan.note(of.rule, madeClasses)
+	}
+	if invariant.Enabled {
+		checkClasses(of.rule, parts)
 	}
 	c := join(parts, of.rest)
 	bytes := 200 + (len(c.costs)+1)*(24+8*len(parts))

@@ -3,6 +3,7 @@ package rank
 import (
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/invariant"
 	"svc/internal/resultcache"
 	"svc/segment/rowlist"
 )
@@ -55,6 +56,7 @@ type segmentClasses struct {
 	rows    []*roaring.Bitmap
 	covered *roaring.Bitmap // all of rows; nil where nobody asks
 	bytes   int             // that they take
+	sum     uint64          // their checksum, under invariant.Enabled
 }
 
 // trim makes the classes as small as they can be, to be kept, and estimates their memory.
@@ -69,6 +71,9 @@ func (c *segmentClasses) trim() {
 		var n int
 		c.covered, n = resultcache.Trim(c.covered)
 		c.bytes += n
+	}
+	if invariant.Enabled {
+		c.sum = c.checksum()
 	}
 }
 

@@ -1,9 +1,16 @@
 package rank
 
-import "iter"
+import (
+	"iter"
+
+	"svc/internal/invariant"
+)
 
 // rankBucket ranks a bucket by the rules from i on.
 func (s *search) rankBucket(b *bucket, i int) {
+	if invariant.Enabled {
+		checkBucket(s, b)
+	}
 	// To scores duplicates may matter. Where some documents are still to be passed over, they matter to which of those are kept that have
 	// several values.
 	if d := s.out.distinct; d != nil && (!s.scored || alike(&s.request, b)) && (s.out.skip == 0 || s.out.alone()) && b.n >= classRows {
@@ -42,6 +49,7 @@ func (s *search) rankBucket(b *bucket, i int) {
 // open ranks the parts into which rule i splits a bucket, best first, as far as needed.
 func (s *search) open(b *bucket, i int, parts iter.Seq2[*bucket, part]) {
 	var opened []rows
+	var before *part
 	look := 8
 	rest := func() rows {
 		r := rowsOfAll(&s.view, b)
@@ -56,6 +64,10 @@ func (s *search) open(b *bucket, i int, parts iter.Seq2[*bucket, part]) {
 			return
 		}
 		p.by = s.rules[i]
+		if invariant.Enabled {
+			checkPart(b, sub, opened, before, &p)
+			before = &p
+		}
 		s.push(p)
 		if s.below() {
 			s.pop()
@@ -125,6 +137,9 @@ func (s *search) rankList(l list, i int) {
 		return
 	}
 	order(&s.scratch, l.entries, costs)
+	if invariant.Enabled {
+		checkList(s, r, l.entries, costs, &c)
+	}
 	for begin := 0; begin < len(l.entries); {
 		end := begin + 1
 		for end < len(l.entries) && costs[end] == costs[begin] {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/query"
 	"svc/internal/rank/positions"
 	"svc/internal/settings"
 )
@@ -77,7 +78,7 @@ func exactAttributeCosts(s *search, b *batch, costs []uint32) {
 	}
 	var all []int
 	next := 0 // term that must come
-	var nodes [10]int
+	var nodes [query.MaxTerms]int
 	for i := range nodes {
 		nodes[i] = -1
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"svc/internal/apierr"
+	"svc/internal/invariant"
 	"svc/internal/query"
 	"svc/internal/settings"
 	"svc/internal/turns"
@@ -48,6 +49,10 @@ func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 	}
 	if !placeholder {
 		s.prepare(q)
+	}
+	if invariant.Enabled {
+		sums := checkShared(&s.view, r, nil)
+		defer func() { checkShared(&s.view, r, sums) }()
 	}
 	return s.rank(0)
 }

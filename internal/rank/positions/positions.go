@@ -95,6 +95,8 @@ type Levels uint64
 // MaxNodes is how many nodes Levels has room for.
 const MaxNodes = 32
 
+const _ uint = MaxNodes - query.MaxNodes // all nodes of a query have room
+
 // WordOnly stands for the word as it is written, where nothing else counts any more.
 const WordOnly = 3
 

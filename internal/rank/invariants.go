@@ -1,0 +1,220 @@
+package rank
+
+import (
+	"cmp"
+	"math"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/invariant"
+)
+
+// What follows is called under invariant.Enabled alone.
+
+// checkBucket checks that a bucket is a set of live documents, and that its paths lead to all of them and to nothing else.
+func checkBucket(s *search, b *bucket) {
+	live := b.rows
+	if b.raw {
+		live = s.live(b.rows)
+	}
+	if n := live.count(); n != b.n {
+		invariant.Fail("a bucket of %d documents says that it has %d", n, b.n)
+	}
+	for seg, r := range live {
+		if r == nil || r.IsEmpty() {
+			continue
+		}
+		if rows := s.ix.Segments[seg].Rows(); int(r.Maximum()) >= rows {
+			invariant.Fail("a bucket has row %d of segment %d, which has %d", r.Maximum(), seg, rows)
+		}
+		if d := s.ix.Segments[seg].Deleted; d != nil && r.Intersects(d) {
+			invariant.Fail("a bucket has deleted rows of segment %d", seg)
+		}
+	}
+	if len(b.paths) == 0 {
+		return
+	}
+	reached := make(rows, len(b.rows))
+	for _, p := range b.paths {
+		if !p.rows.andNot(b.rows).isEmpty() {
+			invariant.Fail("path %v leads to documents outside its bucket", p.nodes)
+		}
+		reached = reached.or(p.rows)
+		terms := 0
+		for i, n := range p.nodes {
+			if i > 0 && n <= p.nodes[i-1] {
+				invariant.Fail("path %v is not in the order of nodes", p.nodes)
+			}
+			terms += s.graph.Nodes[n].Len
+		}
+		if terms != p.terms || terms > b.terms {
+			invariant.Fail("path %v covers %d terms, says %d, and its bucket %d", p.nodes, terms, p.terms, b.terms)
+		}
+	}
+	if left := live.andNot(reached); !left.isEmpty() {
+		invariant.Fail("no path leads to %d of the %d documents of a bucket", left.count(), b.n)
+	}
+}
+
+// checkPart checks that a part of a bucket has documents of it that no part before it had, and comes behind the part before it.
+func checkPart(b, sub *bucket, opened []rows, before, now *part) {
+	if out := sub.rows.andNot(b.rows); !out.isEmpty() {
+		invariant.Fail("%s: a part has %d documents that its bucket has not", now.by.name(), out.count())
+	}
+	for _, o := range opened {
+		if sub.rows.intersects(o) {
+			invariant.Fail("%s: two parts have a document in common", now.by.name())
+		}
+	}
+	if before != nil && compareParts(before, now) > 0 {
+		invariant.Fail("%s: a part with cost %d and value %v comes behind one with cost %d and value %v", now.by.name(), now.cost, now.value, before.cost, before.value)
+	}
+}
+
+// checkList checks that the entries of a list are in the order of their costs, and equal ones in that of segments and rows.
+func checkList(s *search, r rule, e []entry, costs []uint32, o *outcome) {
+	for i := range e {
+		if rows := s.ix.Segments[e[i].segment].Rows(); int(e[i].row) >= rows {
+			invariant.Fail("%s: a list has row %d of segment %d, which has %d", r.name(), e[i].row, e[i].segment, rows)
+		}
+		if o.values != nil && int(costs[i]) >= len(o.values) {
+			invariant.Fail("%s: cost %d stands for one of %d values", r.name(), costs[i], len(o.values))
+		}
+		if i == 0 {
+			continue
+		}
+		a, b := &e[i-1], &e[i]
+		if costs[i-1] > costs[i] {
+			invariant.Fail("%s: cost %d comes behind %d", r.name(), costs[i], costs[i-1])
+		}
+		if costs[i-1] == costs[i] && (a.segment > b.segment || a.segment == b.segment && a.row >= b.row) {
+			invariant.Fail("%s: row %d of segment %d comes behind row %d of segment %d", r.name(), b.row, b.segment, a.row, a.segment)
+		}
+	}
+}
+
+// hitOrder checks that hits come in the order of their keys: what the rules said, and the document last.
+type hitOrder struct {
+	parts []part // of the hit before; nil: there was none
+	hit   Hit
+}
+
+func (k *hitOrder) check(ix *Index, h Hit, parts []part) {
+	live := &ix.Segments[h.Segment]
+	if live.DocID(h.Row) != h.ID {
+		invariant.Fail("row %d of segment %d is document %d, not %d", h.Row, h.Segment, live.DocID(h.Row), h.ID)
+	}
+	if live.Deleted != nil && live.Deleted.Contains(uint32(h.Row)) {
+		invariant.Fail("document %d is deleted, and a hit", h.ID)
+	}
+	before := *k
+	k.parts, k.hit = append(make([]part, 0, len(parts)), parts...), h
+	if before.parts == nil || len(parts) == 0 {
+		return
+	}
+	for i := range min(len(before.parts), len(parts)) {
+		switch c := compareParts(&before.parts[i], &parts[i]); {
+		case before.parts[i].by != parts[i].by, c < 0: // time ran out, or the key is greater
+			return
+		case c > 0:
+			invariant.Fail("document %d comes behind %d, and %s puts it first", h.ID, before.hit.ID, parts[i].by.name())
+		}
+	}
+	if len(before.parts) == len(parts) && before.hit.ID >= h.ID {
+		invariant.Fail("document %d comes behind %d, and no rule tells them apart", h.ID, before.hit.ID)
+	}
+}
+
+// compareParts orders what a rule says of two documents: those that come first are smaller.
+func compareParts(a, b *part) int {
+	if a.by != b.by {
+		return 0
+	}
+	switch a.says() {
+	case ByRelevance:
+		return cmp.Compare(a.cost, b.cost)
+	case BySimilarity: // a graph may find a nearer document when it is asked for more
+		if a.value.Number != b.value.Number {
+			return -1
+		}
+		return 0
+	}
+	v, _ := a.by.value([]part{*a})
+	if math.Abs(a.value.Number-b.value.Number) <= 2*geoMargin && v.Kind == ByDistance && a.value.Class == b.value.Class {
+		return -1 // groups of places that are about as far
+	}
+	return a.value.Compare(&b.value, v.Desc)
+}
+
+// checkShared checks that the bitmaps that searches have in common are as they were. sums is what it returned before; nil at first.
+func checkShared(s *view, r *Request, sums []uint64) []uint64 {
+	var now []uint64
+	sum := func(b *roaring.Bitmap) {
+		if b != nil {
+			now = append(now, b.Checksum())
+		}
+	}
+	for _, set := range [][]*roaring.Bitmap{r.Universe, r.Live} {
+		for _, b := range set {
+			sum(b)
+		}
+	}
+	for _, live := range s.ix.Segments {
+		sum(live.Deleted)
+	}
+	for k := range s.graph.Nodes {
+		for seg := range s.graph.Nodes[k].Segments {
+			v := &s.graph.Nodes[k].Segments[seg]
+			for _, at := range v.At {
+				sum(at)
+			}
+			sum(v.Any)
+			sum(v.Word)
+		}
+	}
+	if sums == nil {
+		return now
+	}
+	for i := range now {
+		if i >= len(sums) || now[i] != sums[i] {
+			invariant.Fail("a search has changed a bitmap that others share")
+		}
+	}
+	return now
+}
+
+// checksum is that of all bitmaps of some classes.
+func (c *segmentClasses) checksum() uint64 {
+	sum := uint64(len(c.costs))
+	for _, b := range append([]*roaring.Bitmap{c.covered}, c.rows...) {
+		if b != nil {
+			sum = sum*0x100000001b3 ^ b.Checksum()
+		}
+	}
+	return sum
+}
+
+// checkClasses checks that classes, by segment, are in the order of their costs, have no document in common, and are as they were made.
+func checkClasses(rule string, parts []*segmentClasses) {
+	for _, c := range parts {
+		if c != nil {
+			c.check(rule)
+		}
+	}
+}
+
+func (c *segmentClasses) check(rule string) {
+	if c.sum != c.checksum() {
+		invariant.Fail("%s: classes were changed after they were made", rule)
+	}
+	for i, b := range c.rows {
+		if i > 0 && c.costs[i-1] >= c.costs[i] {
+			invariant.Fail("%s: classes with cost %d come behind %d", rule, c.costs[i], c.costs[i-1])
+		}
+		for _, o := range c.rows[:i] {
+			if o.Intersects(b) {
+				invariant.Fail("%s: two classes have a document in common", rule)
+			}
+		}
+	}
+}
