@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -302,6 +303,26 @@ func TestDataDir(t *testing.T) {
 	// What is not svc's is left as it was.
 	if names, err := fsys.List("/home"); err != nil || len(names) != 1 {
 		t.Errorf("/home holds %v, %v", names, err)
+	}
+}
+
+// A plain go build shows the commit that the go command records.
+func TestVersionOfABuild(t *testing.T) {
+	recorded := &debug.BuildInfo{Settings: []debug.BuildSetting{{Key: "vcs", Value: "git"}, {Key: "vcs.revision", Value: "abc"}, {Key: "vcs.time", Value: "2026-11-26T16:24:54Z"}}}
+	for _, tt := range []struct {
+		info             *debug.BuildInfo
+		revision, moment string // of the linker
+		commit, date     string
+	}{
+		{nil, "", "", "unknown", "unknown"},
+		{new(debug.BuildInfo), "", "", "unknown", "unknown"},
+		{recorded, "", "", "abc", "2026-11-26T16:24:54.000000000Z"},
+		{recorded, "def", "2026-11-27T00:00:00+01:00", "def", "2026-11-26T23:00:00.000000000Z"},
+		{recorded, "def", "", "def", "unknown"},
+	} {
+		if v := versionOf(tt.info, tt.revision, tt.moment); v.Commit != tt.commit || v.Date != tt.date {
+			t.Errorf("%q, %q: commit %s of %s, want %s of %s", tt.revision, tt.moment, v.Commit, v.Date, tt.commit, tt.date)
+		}
 	}
 }
 

@@ -27,10 +27,16 @@ func versionNotice() string {
 	return versionText(buildVersion()) + "\nwith the word list of german-decompounder under the LGPL 3.0 (SVC_GERMAN_WORDS replaces it), and other dictionaries: svc licenses"
 }
 
-// buildVersion tells which commit the program was built from.
+// buildVersion returns the version with the commit that the program was built from.
 func buildVersion() fastapi.Version {
-	revision, moment := commit, commitDate
-	if info, ok := debug.ReadBuildInfo(); ok && revision == "" {
+	info, _ := debug.ReadBuildInfo()
+	return versionOf(info, commit, commitDate)
+}
+
+// versionOf returns the version of a build. The commit and its date are those of the linker; without them, those that the go command
+// recorded. info may be nil.
+func versionOf(info *debug.BuildInfo, revision, moment string) fastapi.Version {
+	if info != nil && revision == "" {
 		for _, s := range info.Settings {
 			switch s.Key {
 			case "vcs.revision":
