@@ -17,11 +17,12 @@ import (
 )
 
 // featureNames are the experimental features, in the order in which they are shown. Those from laterFeatures on are of later
-// versions of the API, or svc's own: who does not switch them on does not see them.
+// versions of the API, or svc's own: responses show them only while they are on. disableDocumentsFetchQueue and legacySearch have no
+// effect: svc has one search path, and fetches of documents always wait for their turn. mcpRoute is the later name of mcp.
 var featureNames = [...]string{
 	"metrics", "logsRoute", "editDocumentsByFunction", "containsFilter", "dynamicSearchRules", "network",
 	"getTaskDocumentsRoute", "taskQueueCompactionRoute", "compositeEmbedders", "chatCompletions", "multimodal", "foreignKeys",
-	"tasksStreamingRoute", "renderRoute", "mcp",
+	"tasksStreamingRoute", "renderRoute", "mcp", "mcpRoute", "disableDocumentsFetchQueue", "legacySearch",
 }
 
 const laterFeatures = 12
@@ -145,10 +146,21 @@ func (s *Server) getFeatures(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
+// mcpNames are the two names of one feature. A change of either changes both.
+var mcpNames = [2]int{featureIndex("mcp"), featureIndex("mcpRoute")}
+
 func (s *Server) updateFeatures(ctx *fasthttp.RequestCtx) error {
 	given := map[int]bool{}
 	if err := readObject(s, ctx, &given, featureParams); err != nil {
 		return err
+	}
+	mcp, named := given[mcpNames[0]]
+	route, renamed := given[mcpNames[1]]
+	switch {
+	case named && renamed && mcp != route:
+		return apierr.New("bad_request", "`mcp` and `mcpRoute` are two names of one feature, but one is true and the other false. Send one of them.")
+	case named || renamed:
+		given[mcpNames[0]], given[mcpNames[1]] = mcp || route, mcp || route
 	}
 	if err := s.features.change(given); err != nil {
 		return err

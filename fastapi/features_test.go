@@ -3,6 +3,9 @@ package fastapi
 import (
 	"errors"
 	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"svc/internal/apierr"
@@ -25,6 +28,11 @@ func TestFeatures(t *testing.T) {
 		{`{"network": true, "metrics": null}`, []string{"network"}},
 		{`{}`, []string{"network"}},
 		{`{"foreignKeys": true, "network": false}`, []string{"foreignKeys"}},
+		{`{"mcpRoute": true, "foreignKeys": false}`, []string{"mcp", "mcpRoute"}},
+		{`{"mcp": false, "mcpRoute": null}`, nil},
+		{`{"mcp": true, "legacySearch": true, "disableDocumentsFetchQueue": true}`, []string{"mcp", "mcpRoute", "legacySearch", "disableDocumentsFetchQueue"}},
+		{`{"mcp": true, "mcpRoute": true, "legacySearch": false}`, []string{"mcp", "mcpRoute", "disableDocumentsFetchQueue"}},
+		{`{"mcpRoute": false, "disableDocumentsFetchQueue": false}`, nil},
 	} {
 		r := c.json("PATCH", "/experimental-features", tt.body)
 		var want featureSet
@@ -34,6 +42,41 @@ func TestFeatures(t *testing.T) {
 		if r.status != 200 || r.body != string(want.appendJSON(nil)) {
 			t.Errorf("%s: %d %s", tt.body, r.status, r.body)
 		}
+	}
+}
+
+func TestTwoNamesOfAFeature(t *testing.T) {
+	c := newClient(t, Options{})
+	for _, body := range []string{`{"mcp": true, "mcpRoute": false}`, `{"mcpRoute": true, "mcp": false}`} {
+		if r := c.json("PATCH", "/experimental-features", body); r.code() != "bad_request" {
+			t.Errorf("%s: %d %s", body, r.status, r.body)
+		}
+	}
+	if r := c.get("/experimental-features"); r.body != noFeatures {
+		t.Errorf("half applied: %s", r.body)
+	}
+	c.json("PATCH", "/experimental-features", `{"mcpRoute": true}`)
+	if r := c.json("POST", "/mcp", `{"jsonrpc": "2.0", "id": 1, "method": "ping"}`); r.code() == "feature_not_enabled" {
+		t.Errorf("mcpRoute does not open the route: %d %s", r.status, r.body)
+	}
+}
+
+// TestPageListsEveryFeature compares the switches of the page with the table.
+func TestPageListsEveryFeature(t *testing.T) {
+	source, err := os.ReadFile("dashboard/system.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(source), "const switches = {\n")
+	list, _, _ = strings.Cut(list, "\n};")
+	var names []string
+	for line := range strings.Lines(list) {
+		name, _, _ := strings.Cut(strings.TrimSpace(line), ":")
+		names = append(names, name)
+	}
+	want := slices.DeleteFunc(slices.Clone(featureNames[:]), func(name string) bool { return name == "mcpRoute" }) // shown as mcp
+	if !slices.Equal(names, want) {
+		t.Errorf("the page lists %q, want %q", names, want)
 	}
 }
 

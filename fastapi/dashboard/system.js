@@ -3,6 +3,27 @@ import {ask, indexPath} from "./api.js";
 import {segments, series} from "./chart.js";
 import {again, brief, bytes, count, h, redraw, say} from "./dom.js";
 
+// Every experimental feature. The server names those of later API versions only while they are on.
+const switches = {
+  metrics: "GET /metrics for Prometheus",
+  logsRoute: "stream and filter logs",
+  editDocumentsByFunction: "edit documents with a script",
+  containsFilter: "CONTAINS and STARTS WITH in filters",
+  dynamicSearchRules: "pin and boost hits by rules",
+  network: "several instances share documents and searches",
+  getTaskDocumentsRoute: "read the documents of a waiting task",
+  taskQueueCompactionRoute: "compact the file of the task queue",
+  compositeEmbedders: "different embedders for documents and searches",
+  chatCompletions: "chat with a language model over the indexes",
+  multimodal: "search with images and other media",
+  foreignKeys: "documents that refer to documents of other indexes",
+  tasksStreamingRoute: "stream tasks and batches as they change",
+  renderRoute: "POST /render-template; svc has it without this switch",
+  mcp: "POST /mcp: tools for language models (also mcpRoute)",
+  disableDocumentsFetchQueue: "no effect; accepted from clients of later API versions",
+  legacySearch: "no effect; accepted from clients of later API versions",
+};
+
 const drawn = 30; // indexes whose segments are drawn: the largest
 
 export async function systemView({page, signal}) {
@@ -68,7 +89,7 @@ export async function systemView({page, signal}) {
   async function drawFeatures() {
     try {
       const on = await ask("/experimental-features", {signal});
-      features.replaceChildren(...Object.entries(on).map(([name, value]) => h("label", {class: "check"}, h("input", {type: "checkbox", checked: value, onchange: async event => {
+      features.replaceChildren(...Object.entries(switches).map(([name, does]) => h("label", {class: "check"}, h("input", {type: "checkbox", checked: on[name] === true, onchange: async event => {
         try {
           await ask("/experimental-features", {method: "PATCH", body: {[name]: event.target.checked}});
           say(`${name} is switched ${event.target.checked ? "on" : "off"}.`);
@@ -76,7 +97,7 @@ export async function systemView({page, signal}) {
           event.target.checked = !event.target.checked;
           throw error;
         }
-      }}), " ", name)));
+      }}), " ", name, " ", h("span", {class: "soft"}, does))));
     } catch (error) {
       if (!signal.aborted) features.replaceChildren(h("p", {class: "soft"}, error.message));
     }
