@@ -18,7 +18,8 @@ import (
 // federationInput is what a multi-search says of the one list that its hits are merged into.
 type federationInput struct {
 	search.FederatedRequest
-	facets []facetsInput
+	facets      []facetsInput
+	userContext *string // nil: the hits are not personalized
 }
 
 // facetsInput are the facets asked of one index.
@@ -56,6 +57,24 @@ var federationParams = []param[federationInput]{
 	}},
 	{name: "showPerformanceDetails", code: "invalid_search_show_performance_details", kind: flag, set: func(f *federationInput, a *arg) error {
 		f.ShowPerformanceDetails = a.flag
+		return nil
+	}},
+	{name: "personalize", code: "invalid_search_personalize", kind: raw, null: true, shape: objectOf(federationPersonalizeParams, "userContext"), set: func(f *federationInput, a *arg) error {
+		f.userContext = nil
+		if err := decode(f, a.json, federationPersonalizeParams, object{path: a.path() + ".", code: a.code, notCode: a.code}); err != nil {
+			return err
+		}
+		if f.userContext == nil {
+			return noUserContext(a)
+		}
+		return nil
+	}},
+}
+
+var federationPersonalizeParams = []param[federationInput]{
+	{name: "userContext", code: "invalid_search_personalize_user_context", kind: textual, set: func(f *federationInput, a *arg) error {
+		text := a.text
+		f.userContext = &text
 		return nil
 	}},
 }
@@ -104,7 +123,7 @@ func (s *Server) checkFederated(q *queryInput, f *federationInput) error {
 	case len(q.Search.Facets) > 0:
 		return apierr.New("invalid_multi_search_query_facets", "`facets` cannot be given for one query of a federated search. Use `federation.facetsByIndex.%s`.", q.uid)
 	case q.personalize:
-		return apierr.New("invalid_multi_search_query_personalization", "A federated search cannot be personalized: leave `personalize` out.")
+		return apierr.New("invalid_multi_search_query_personalization", "`personalize` cannot be given for one query of a federated search. Set it in `federation`, for all of them.")
 	case q.timed:
 		return apierr.New("invalid_multi_search_query_show_performance_details", "`showPerformanceDetails` cannot be given for one query of a federated search. Set it in `federation`.")
 	case q.Search.ExplainPlan:
@@ -148,6 +167,12 @@ func (s *Server) federatedSearch(ctx *fasthttp.RequestCtx, m *multiInput) error 
 	defer views.Release()
 	r := &m.federation.FederatedRequest
 	r.ID, r.Metadata, r.Proxy = uuid.Must(uuid.NewV7()), wantsMetadata(ctx), proxied
+	if m.federation.userContext != nil && !proxied { // the instance that was asked personalizes what all have found
+		if err := s.needReranker(); err != nil {
+			return err
+		}
+		r.Reorder = s.reorder(limited, *m.federation.userContext, m.joinedQueries())
+	}
 	d := s.distribute(r)
 	if proxied {
 		d.ring = s.network.Ring(string(headerNetworkVersion.in(&ctx.Request.Header)))
@@ -175,6 +200,17 @@ func (s *Server) federatedSearch(ctx *fasthttp.RequestCtx, m *multiInput) error 
 		return answerAs(ctx, search.PeerType, func(dst []byte) ([]byte, error) { return found.AppendPeer(limited, dst) })
 	}
 	return answerWith(ctx, func(dst []byte) ([]byte, error) { return found.AppendJSON(limited, dst) })
+}
+
+// joinedQueries returns the different texts of the queries, one a line.
+func (m *multiInput) joinedQueries() string {
+	var texts []string
+	for i := range m.queries {
+		if q := strings.TrimSpace(m.queries[i].Search.Query); q != "" && !slices.Contains(texts, q) {
+			texts = append(texts, q)
+		}
+	}
+	return strings.Join(texts, "\n")
 }
 
 // acceptsPeers reports whether a client reads the form of search.PeerType.

@@ -92,6 +92,35 @@ func TestPersonalize(t *testing.T) {
 	if r := c.json("POST", "/multi-search", `{"federation": {}, "queries": [{"indexUid": "i", "personalize": {"userContext": "x"}}]}`); r.code() != "invalid_multi_search_query_personalization" {
 		t.Errorf("in a federated search: %d %s", r.status, r.body)
 	}
+	// A federated search sends the texts of all queries once, and not the hits that are pinned, which keep their places.
+	c.wait(c.json("POST", "/indexes/j/documents", `[{"id": 4, "t": "red nose"}, {"id": 5, "t": "green"}]`))
+	const federated = `{"federation": {"personalize": {"userContext": "x"}}, "queries": [{"indexUid": "i", "q": "red"}, {"indexUid": "j", "q": "nose"}, {"indexUid": "j", "q": "red"}]}`
+	answer.Store(`{"results": [{"index": 2}, {"index": 0}, {"index": 1}]}`)
+	if r := c.json("POST", "/multi-search", federated); r.status != 200 || ids(r.body) != "4 1 2" {
+		t.Errorf("federated: %d %s", r.status, r.body)
+	}
+	if err := json.Unmarshal([]byte(sent.Load().(string)), &got); err != nil || got.Query != "User context: x\nQuery: red\nnose" || len(got.Documents) != 3 {
+		t.Errorf("sent: %s, %v", sent.Load(), err)
+	}
+	c.json("PATCH", "/experimental-features", `{"dynamicSearchRules": true}`)
+	if r := c.json("PATCH", "/dynamic-search-rules/first", `{"actions": [{"selector": {"indexUid": "i", "id": "3"}, "action": {"type": "pin", "position": 1}}]}`); r.status != 201 {
+		t.Fatalf("a rule: %d %s", r.status, r.body)
+	}
+	before := strings.Fields(ids(c.json("POST", "/multi-search", strings.Replace(federated, `"personalize": {"userContext": "x"}`, ``, 1)).body))
+	if r := c.json("POST", "/multi-search", federated); len(before) != 4 || ids(r.body) != strings.Join([]string{before[3], "3", before[0], before[2]}, " ") {
+		t.Errorf("federated with a pin: %v, then %d %s", before, r.status, r.body)
+	}
+	if err := json.Unmarshal([]byte(sent.Load().(string)), &got); err != nil || len(got.Documents) != 3 || strings.Contains(sent.Load().(string), "blue") {
+		t.Errorf("sent: %s, %v", sent.Load(), err)
+	}
+	answer.Store(`{"results": [{"index": 1}, {"index": 0}]}`)
+	if r := c.json("POST", "/indexes/i/search", `{"q": "red", "personalize": {"userContext": "x"}}`); ids(r.body) != "2 3 1" {
+		t.Errorf("with a pin: %d %s", r.status, r.body)
+	}
+	answer.Store("")
+	if r := c.json("POST", "/multi-search", federated); r.code() != "remote_invalid_api_key" {
+		t.Errorf("federated, refused: %d %s", r.status, r.body)
+	}
 	c, _ = newInstance(t, Options{})
 	if r := c.json("POST", "/indexes/i/search", `{"personalize": {"userContext": "x"}}`); r.code() != "feature_not_enabled" {
 		t.Errorf("without a service: %d %s", r.status, r.body)

@@ -171,7 +171,7 @@ var (
 				return err
 			}
 			if !r.personalize {
-				return apierr.New(a.code, "`%s.userContext` is missing: say for whom hits are ordered.", a.path())
+				return noUserContext(a)
 			}
 			return nil
 		}},
@@ -295,10 +295,25 @@ func (s *Server) checkSearch(r *searchInput) error {
 			return err
 		}
 	}
-	if r.personalize && s.reranker == nil {
-		return apierr.New("feature_not_enabled", "Personalized search is not configured on this server. Start it with `--experimental-personalization-api-key`, or leave `personalize` out.")
+	if r.personalize {
+		if err := s.needReranker(); err != nil {
+			return err
+		}
 	}
 	return s.checkFilter(r.Search.Filter)
+}
+
+// needReranker returns the error of a personalized search on a server without a reranker.
+func (s *Server) needReranker() error {
+	if s.reranker != nil {
+		return nil
+	}
+	return apierr.New("feature_not_enabled", "Personalized search is not configured on this server. Start it with `--experimental-personalization-api-key`, or leave `personalize` out.")
+}
+
+// noUserContext is the error of a parameter personalize without its member.
+func noUserContext(a *arg) error {
+	return apierr.New(a.code, "`%s.userContext` is missing: say for whom hits are ordered.", a.path())
 }
 
 // searchState is what a search needs only while it is decoded and run.
@@ -388,14 +403,19 @@ func (s *Server) personal(ctx context.Context, in *searchInput) search.Reorder {
 	if !in.personalize {
 		return nil
 	}
+	return s.reorder(ctx, in.userContext, in.Search.Query)
+}
+
+// reorder returns what puts the hits of a query in the order that suits a user.
+func (s *Server) reorder(ctx context.Context, userContext, query string) search.Reorder {
 	return func(deadline time.Time, hits [][]byte) ([]int, error) {
 		s.metrics.personalized.Add(1)
 		if !deadline.IsZero() {
 			limited, cancel := context.WithDeadline(ctx, deadline)
 			defer cancel()
-			return s.reranker.Order(limited, in.userContext, in.Search.Query, hits)
+			return s.reranker.Order(limited, userContext, query, hits)
 		}
-		return s.reranker.Order(ctx, in.userContext, in.Search.Query, hits)
+		return s.reranker.Order(ctx, userContext, query, hits)
 	}
 }
 

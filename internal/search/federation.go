@@ -34,7 +34,7 @@ type FederatedRequest struct {
 	Self      string        // name of this instance in the network; "" for none
 	SelfErr   *apierr.Error // why what is found here may be less than there is; nil: it is all
 	Proxy     bool          // the answer is for another instance, which merges it with others
-	Reorder   Reorder       // of a plain search; nil: hits stay as they are merged
+	Reorder   Reorder       // nil: hits stay as they are merged
 	AsSearch  *string       // the query of a plain search, whose form the answer has; nil: that of a federated one
 	// Remotes asks other instances, and returns when all of them have answered or failed; nil: none is asked.
 	Remotes func(ctx context.Context) []*RemoteAnswer
@@ -164,6 +164,7 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 	waits := slices.ContainsFunc(resp.queries, func(q federated) bool { return q.ranking.kind != keyword && q.ranking.request.Vector == nil })
 	err = spread(len(r.Queries), func(ctx context.Context, i int) error {
 		q := &resp.queries[i]
+		defer q.ranking.stages.timed("search")()
 		q.ranking.steadyTotals = steady
 		most := q.view.Settings.Pagination.MaxTotalHits
 		// What others pin may be among its hits.
@@ -280,8 +281,13 @@ func (r *FederatedResponse) prepare(ctx context.Context, i int) error {
 	}
 	q := &r.queries[i]
 	*q = federated{Response: &Response{view: asked.View, request: &request}, weight: asked.Weight, position: asked.Position}
+	var recorded *stages
+	if r.request.ShowPerformanceDetails && r.request.AsSearch == nil {
+		recorded = new(stages)
+	}
+	defer recorded.timed("search")()
 	var err error
-	if q.ranking, err = newRanking(ctx, asked.View, &request, nil); err != nil {
+	if q.ranking, err = newRanking(ctx, asked.View, &request, recorded); err != nil {
 		return &QueryError{i, err}
 	}
 	if !r.request.Proxy {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -37,6 +38,9 @@ func (r *FederatedResponse) AppendMembers(ctx context.Context, dst []byte) ([]by
 	for i, h := range r.hits {
 		if i > 0 {
 			dst = append(dst, ',')
+		}
+		if h.pinned {
+			spans.pinned = append(spans.pinned, i)
 		}
 		if h.remote != nil {
 			hit := h.theirs()
@@ -119,9 +123,25 @@ func (r *FederatedResponse) AppendMembers(ctx context.Context, dst []byte) ([]by
 		dst = append(dst, '}')
 	}
 	if r.request.ShowPerformanceDetails {
-		dst = r.stages.appendJSON(append(dst, `,"performanceDetails":`...), nil)
+		dst = r.allStages().appendJSON(append(dst, `,"performanceDetails":`...), nil)
 	}
 	return append(dst, '}'), nil
+}
+
+// allStages returns the stages of the request and, below the execution, those of each query by its position.
+func (r *FederatedResponse) allStages() *stages {
+	all := &stages{list: slices.Clone(r.stages.list)}
+	for i := range r.queries {
+		q := &r.queries[i]
+		if q.ranking.stages == nil {
+			continue
+		}
+		below := fmt.Sprintf("federating results > execute local search > queries[%d]", q.position)
+		for _, s := range q.ranking.stages.list {
+			all.add(below+strings.TrimPrefix(s.path, "search"), s.took)
+		}
+	}
+	return all
 }
 
 // hitWriter returns the writer for the hits of a query, which is made for the first of them.

@@ -641,6 +641,13 @@ func TestFederatedExtras(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, stage := range []string{"", " > tokenize query", " > evaluate filter", " > keyword ranking"} {
+		for position := range 2 {
+			if name := fmt.Sprintf("federating results > execute local search > queries[%d]%s", position, stage); !strings.Contains(body, `"`+name+`":"`) {
+				t.Errorf("no %s in %s", name, got.PerformanceDetails)
+			}
+		}
+	}
 	if len(got.Hits) != 2 || got.Hits[0].ID != 2 || got.Hits[1].ID != 5 || *got.TotalHits != 2 {
 		t.Errorf("hits: %s", body)
 	}

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"bytes"
 	"time"
 
 	"svc/internal/turns"
@@ -12,20 +13,28 @@ type Reorder func(deadline time.Time, hits [][]byte) ([]int, error)
 
 // hitSpans are the places of hits in an answer.
 type hitSpans struct {
-	begin int // of the first one
-	ends  []int
+	begin  int // of the first one
+	ends   []int
+	pinned []int // positions of the hits that keep them, ascending
 }
 
-// apply puts the hits, with commas between them at the end of dst, into the order that f gives them, while others may work.
+// apply puts the hits, with commas between them at the end of dst, into the order that f gives them, while others may work. f does not get
+// pinned hits. They keep their positions, or come last where f leaves out too many hits before them.
 func (h *hitSpans) apply(t turns.Turn, dst []byte, f Reorder, deadline time.Time) ([]byte, error) {
-	if len(h.ends) == 0 {
-		return dst, nil
-	}
-	hits := make([][]byte, len(h.ends))
+	var hits [][]byte
+	var pins []placed[[]byte]
 	begin := h.begin
 	for i, end := range h.ends {
-		hits[i] = append([]byte(nil), dst[begin:end]...)
+		hit := bytes.Clone(dst[begin:end])
+		if len(pins) < len(h.pinned) && h.pinned[len(pins)] == i {
+			pins = append(pins, placed[[]byte]{i, hit})
+		} else {
+			hits = append(hits, hit)
+		}
 		begin = end + 1
+	}
+	if len(hits) == 0 {
+		return dst, nil
 	}
 	t.Pause()
 	defer t.Resume()
@@ -33,12 +42,20 @@ func (h *hitSpans) apply(t turns.Turn, dst []byte, f Reorder, deadline time.Time
 	if order == nil || err != nil {
 		return dst, err
 	}
+	next := func() ([]byte, bool) {
+		if len(order) == 0 {
+			return nil, false
+		}
+		n := order[0]
+		order = order[1:]
+		return hits[n], true
+	}
 	dst = dst[:h.begin]
-	for i, n := range order {
+	for i, hit := range weave(pins, next, 0, len(h.ends)) {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(dst, hits[n]...)
+		dst = append(dst, hit...)
 	}
 	return dst, nil
 }

@@ -36,9 +36,10 @@ type Response struct {
 	page, perPage int
 	offset, limit int // of the ranking, clamped to maxTotalHits
 
-	distanceFrom *rank.SortKey // the point whose distance hits show
-	stages       *stages       // nil: nobody wants to know
-	plan         *rank.Plan    // the same
+	distanceFrom *rank.SortKey      // the point whose distance hits show
+	stages       *stages            // nil: nobody wants to know
+	plan         *rank.Plan         // the same
+	pins         []placed[rank.Hit] // among the hits
 
 	took span // where processingTimeMs stands among the members that were appended
 }
@@ -213,6 +214,9 @@ func (r *Response) appendHits(t turns.Turn, dst []byte) ([]byte, error) {
 		}
 		if r.request.Reorder != nil {
 			spans.ends = append(spans.ends, len(dst))
+			if isPin(r.pins, &r.result.Hits[i]) {
+				spans.pinned = append(spans.pinned, i)
+			}
 		}
 	}
 	r.stages.done("search > format")

@@ -35,7 +35,7 @@ func Search(ctx context.Context, v *index.View, r *Request) (*Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	resp.plan = k.plan
+	resp.plan, resp.pins = k.plan, k.pins
 	if r.Facets != nil {
 		if resp.facets, err = distribution(ctx, v, k.facets, resp.result.Result, nil); err != nil {
 			return nil, err

@@ -52,6 +52,16 @@ func (s *stages) done(path string) {
 	s.last = now
 }
 
+// timed lets the next stage begin now, and returns what records the time from now as a stage around the ones that end meanwhile.
+func (s *stages) timed(path string) func() {
+	if s == nil {
+		return func() {}
+	}
+	begin := time.Now()
+	s.last = begin
+	return func() { s.add(path, time.Since(begin)) }
+}
+
 // add records a stage that took so long. Repeated ones are added up.
 func (s *stages) add(path string, took time.Duration) {
 	if s == nil {
