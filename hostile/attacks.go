@@ -17,7 +17,7 @@ type attack struct {
 	name    string
 	at      int
 	prepare func(s *server) error
-	remote  func() []byte                                // the answer of the attacked server's remote, which the attackers are, too; nil: they are not
+	remote  func() http.HandlerFunc                      // answers as the attacked server's remote; nil: it has none
 	run     func(s *server, i int, stop <-chan struct{}) // by the i-th attacker
 	gains   func(s *server) (string, error)              // says what attackers have gained that they have no right to, "" for nothing; nil: they are after harm alone
 }
@@ -78,6 +78,10 @@ var attacks = []attack{
 	{name: "remote: metadata", at: 8, prepare: withRemote, remote: metadata, run: again(public, search, networkSearch, false)},
 	{name: "remote: query vectors", at: 8, prepare: withRemote, remote: queryVectors, run: again(public, search, networkSearch, false)},
 	{name: "remote: facets", at: 8, prepare: withRemote, remote: facets, run: again(public, search, networkSearch, false)},
+	{name: "remote: facets that are asked for", at: 8, prepare: withRemote, remote: facets, run: again(public, search, `{"q":"ka","useNetwork":true,"facets":["genres"]}`, false)},
+	{name: "remote: facets, compressed", at: 8, prepare: withRemote, remote: compressedFacets, run: again(public, search, `{"q":"ka","useNetwork":true,"facets":["genres"]}`, false)},
+	{name: "remote: values of scores, binary", at: 8, prepare: withRemote, remote: binaryValues, run: again(public, search, networkSearch, false)},
+	{name: "remote: an answer without end", at: 8, prepare: withRemote, remote: endlessAnswer, run: again(public, search, networkSearch, false)},
 	{name: "headers: the leader, sent to the leader", at: 8, prepare: leading, run: playLeader, gains: forged},
 	{name: "headers: the leader, sent to a follower", at: 8, prepare: following, run: playLeader, gains: forged},
 	{name: "headers: a remote that merges", at: 8, prepare: hiding, run: playRemote, gains: shown},
