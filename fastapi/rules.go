@@ -86,6 +86,7 @@ var ruleParams = []param[rule.Change]{
 	{name: "actions", code: "invalid_dynamic_search_rule_actions", kind: raw, shape: listOf(schema{"type": "object"}), set: func(c *rule.Change, a *arg) error {
 		var err error
 		c.Actions, err = rule.ReadActions(json.RawMessage(a.json))
+		c.GivesActions = true
 		return err
 	}},
 }

@@ -107,7 +107,7 @@ func complete(t testing.TB, o *Options) {
 		o.Network = node
 	}
 	if o.Rules == nil {
-		rules, err := rule.Open(vfs.NewMem(), "rules.json", "kept", slog.New(slog.DiscardHandler))
+		rules, err := rule.Open(rule.Options{FS: vfs.NewMem(), File: "rules.json", Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -43,6 +43,7 @@ type options struct {
 
 	Traces    traceOptions    `embed:"" group:"Logs and profiles:"`
 	Costs     costOptions     `embed:"" group:"Limits of requests:"`
+	Rules     ruleOptions     `embed:"" group:"Search rules:"`
 	TLS       tlsOptions      `embed:"" group:"HTTPS:"`
 	Imports   importOptions   `embed:"" group:"Dumps and snapshots:"`
 	Snapshots snapshotOptions `embed:"" group:"Dumps and snapshots:"`
@@ -112,6 +113,9 @@ func (o *options) validate() error {
 		return errors.New("--http-payload-size-limit must be more than 0")
 	}
 	if err := o.Costs.validate(); err != nil {
+		return err
+	}
+	if err := o.Rules.validate(); err != nil {
 		return err
 	}
 	if err := o.Imports.validate(); err != nil {

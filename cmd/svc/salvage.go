@@ -49,7 +49,7 @@ func (c *dumpCommand) salvage(ctx context.Context, p program) error {
 	report, err := dump.Salvage(ctx, dump.SalvageOptions{
 		FS: vfs.OS, Place: place, File: out, Version: apiVersion, Program: svcVersion, Now: time.Now,
 		Rules: func() ([][]byte, error) {
-			rules, err := rule.Open(vfs.OS, place.Rules, "", slog.New(slog.DiscardHandler))
+			rules, err := rule.Open(rule.Options{FS: vfs.OS, File: place.Rules, Log: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				return nil, err
 			}

@@ -126,7 +126,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	if err != nil {
 		return err
 	}
-	rules, err := rule.Open(vfs.OS, place.Rules, place.KeptRules(), log)
+	rules, err := rule.Open(rule.Options{FS: vfs.OS, File: place.Rules, Kept: place.KeptRules(), Bounds: o.Rules.bounds(), Log: log})
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 // or NaN from it as a number.
 var numberWriters = map[string]string{
 	"internal/jsontext/number.go": "AppendFloat itself",
-	"internal/rule/rule.go":       "rules with other than finite factors are refused",
+	"internal/rule/shown.go":      "rules with other than finite factors are refused",
 	"internal/task/progress.go":   "shares of steps, whose totals are at least 1; and a duration, in a string",
 	"internal/task/times.go":      "a number of bytes, in a string",
 	"internal/search/stages.go":   "a duration, in a string",

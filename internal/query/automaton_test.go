@@ -82,6 +82,9 @@ func TestAutomatonAgainstTable(t *testing.T) {
 				t.Fatalf("PrefixDistance of %q and %q, limit %d: %d, want %d", string(a), string(b), limit, got, want)
 			}
 		}
+		if got, want := Distance(a, string(b), limit), min(slowDistance(a, b, false), limit+1); got != want {
+			t.Fatalf("Distance of %q and %q, limit %d: %d, want %d", string(a), string(b), limit, got, want)
+		}
 	}
 }
 

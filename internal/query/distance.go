@@ -3,6 +3,15 @@ package query
 // PrefixDistance returns the least edit distance (as automaton has it) between asked
 // and any prefix of value, or limit+1 when it is more than limit.
 func PrefixDistance(asked []rune, value string, limit int) int {
+	return distance(asked, value, limit, true)
+}
+
+// Distance is PrefixDistance for the whole value.
+func Distance(asked []rune, value string, limit int) int {
+	return distance(asked, value, limit, false)
+}
+
+func distance(asked []rune, value string, limit int, prefix bool) int {
 	// Rows of the usual table, one a character of value, a column a character of
 	// asked; column i of row j is the distance of asked[:i] and value[:j]. Only columns within limit of j can be in reach.
 	n := len(asked)
@@ -16,7 +25,7 @@ func PrefixDistance(asked []rune, value string, limit int) int {
 	j := 0
 	for _, c := range value {
 		j++
-		if j > n+limit || best == 0 {
+		if j > n+limit || prefix && best == 0 {
 			break
 		}
 		lo, hi := max(j-limit, 1), min(j+limit, n)
@@ -38,11 +47,17 @@ func PrefixDistance(asked []rune, value string, limit int) int {
 			}
 			next[i] = d
 		}
-		if hi == n {
+		if hi == n && prefix {
 			best = min(best, next[n])
 		}
 		previous = c
 		before, last, next = last, next, before
 	}
-	return best
+	switch {
+	case prefix:
+		return best
+	case j > n+limit || j+limit < n:
+		return limit + 1
+	}
+	return min(last[n], limit+1)
 }

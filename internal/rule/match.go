@@ -6,23 +6,54 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/text/unicode/norm"
 
 	"svc/internal/filter"
+	"svc/internal/text"
 )
 
 // Set is the rules at one moment, ready to be matched. It does not change.
 type Set struct {
-	all []*Rule // in the order of their uids
+	all     []*Rule // in the order of their uids
+	bounds  Bounds
+	rules   []matched // the active ones, by precedence
+	byIndex map[string]*matcher
+	every   *matcher // of rules with actions in every index; nil: none
 
-	mu  sync.Mutex // held by who makes an era
-	now atomic.Pointer[era]
+	newest func() []*Rule // see Newest
+	found  func() *finder // see Find
 }
 
-func newSet(all []*Rule) *Set { return &Set{all: all} }
+// newSet makes the set of rules in the order of their uids.
+func newSet(all []*Rule, b Bounds) *Set {
+	s := &Set{all: all, bounds: b, byIndex: map[string]*matcher{}}
+	s.newest = sync.OnceValue(s.sortNewest)
+	s.found = sync.OnceValue(func() *finder { return newFinder(s.newest()) })
+	for _, r := range all {
+		if r.Active {
+			s.rules = append(s.rules, newMatched(r))
+		}
+	}
+	slices.SortStableFunc(s.rules, func(a, b matched) int { return cmp.Compare(a.precedence(), b.precedence()) })
+	uses := map[string]int{}
+	for i := range s.rules {
+		for key := range s.rules[i].keys {
+			uses[key]++
+		}
+	}
+	for n := range s.rules {
+		s.place(uint32(n), uses)
+	}
+	for _, m := range s.byIndex {
+		m.close(s.rules)
+	}
+	if s.every != nil {
+		s.every.close(s.rules)
+	}
+	return s
+}
 
 // List returns all rules in the order of their uids. They are shared: nothing of them is to be modified.
 func (s *Set) List() []*Rule { return s.all }
@@ -41,46 +72,52 @@ type Pin struct {
 
 // Scale multiplies the scores of documents.
 type Scale struct {
+	Rule     string // uid
 	Selector *Selector
 	Factor   float64
 }
 
 // Match returns what the rules do to a search for a text in an index, with a filter that may be nil.
 func (s *Set) Match(index, query string, f *filter.Expr, now time.Time) Effects {
-	if s == nil || len(s.all) == 0 {
+	if s == nil || len(s.rules) == 0 {
 		return Effects{}
 	}
-	e := s.now.Load()
-	if e == nil || !e.covers(now) {
-		e = s.newEra(now)
+	a := asked{set: s, query: query, blank: strings.TrimSpace(query) == "", filter: f, at: nanos(now), left: s.bounds.FilterCombinations}
+	return s.match(&a, index)
+}
+
+func (s *Set) match(a *asked, index string) Effects {
+	if m := s.byIndex[index]; m != nil {
+		m.look(a)
 	}
-	var buffer [32]uint32
-	a := asked{query: query, blank: strings.TrimSpace(query) == "", filter: f, found: buffer[:0]}
-	if m := e.byIndex[index]; m != nil {
-		m.look(&a)
+	if s.every != nil {
+		s.every.look(a)
 	}
-	if e.every != nil {
-		e.every.look(&a)
-	}
-	if len(a.found) == 0 {
+	candidates := a.candidates()
+	if len(candidates) == 0 {
 		return Effects{}
 	}
-	slices.Sort(a.found)
 	var effects Effects
 	var pinned map[string]bool
-	for _, n := range slices.Compact(a.found) {
-		r := &e.rules[n]
-		if !r.holds(&a) {
+	applied := 0
+	for _, c := range candidates {
+		if applied >= s.bounds.Rules {
+			break
+		}
+		r := &s.rules[c.rule]
+		a.examined++
+		if !r.holds(a, c.satisfied) {
 			continue
 		}
+		applied++
 		for i := range r.Actions {
 			action := &r.Actions[i]
 			sel := &action.Selector
 			switch {
 			case sel.IndexUID != nil && *sel.IndexUID != index:
 			case action.Scale != nil:
-				effects.Scales = append(effects.Scales, Scale{sel, *action.Scale})
-			case sel.ID != nil && !pinned[*sel.ID]:
+				effects.Scales = append(effects.Scales, Scale{r.UID, sel, *action.Scale})
+			case sel.ID != nil && !pinned[*sel.ID] && len(effects.Pins) < s.bounds.Pins:
 				if pinned == nil {
 					pinned = map[string]bool{}
 				}
@@ -95,14 +132,49 @@ func (s *Set) Match(index, query string, f *filter.Expr, now time.Time) Effects 
 
 // asked is the search that rules are matched with.
 type asked struct {
+	set    *Set
 	query  string
 	blank  bool
 	filter *filter.Expr
+	at     int64 // now
 
 	foldedQuery string
 	isFolded    bool
+	queryWords  []string        // nil: not looked at yet
 	pairs       map[string]bool // keys of all pairs that the filter tests for; nil: not looked at yet
-	found       []uint32        // rules that may apply
+	queryWays   []way           // of the filter
+	hasWays     bool
+	left        int // how often values are still compared with a way
+
+	found     []uint32 // rules that may apply
+	byWord    []uint32 // likewise, because of a word of the query
+	satisfied []uint32 // likewise, whose filter conditions hold
+	examined  int      // rules whose conditions were compared with the search
+}
+
+// candidate is a rule that may apply.
+type candidate struct {
+	rule      uint32
+	satisfied bool // its filter condition holds
+}
+
+// candidates returns the rules that may apply, by precedence.
+func (a *asked) candidates() []candidate {
+	n := len(a.found) + len(a.byWord) + len(a.satisfied)
+	if n == 0 {
+		return nil
+	}
+	slices.Sort(a.byWord)
+	a.byWord = slices.Compact(a.byWord)
+	a.byWord = a.byWord[:min(len(a.byWord), a.set.bounds.WordCombinations)]
+	all := make([]candidate, 0, n)
+	for i, list := range [...][]uint32{a.found, a.byWord, a.satisfied} {
+		for _, n := range list {
+			all = append(all, candidate{n, i == 2})
+		}
+	}
+	slices.SortFunc(all, func(a, b candidate) int { return cmp.Compare(a.rule, b.rule) })
+	return slices.Compact(all)
 }
 
 // tested returns the keys of all pairs that the filter tests for.
@@ -112,6 +184,31 @@ func (a *asked) tested() map[string]bool {
 		a.filter.Equalities(func(p filter.Pair) { a.pairs[p.Key()] = true })
 	}
 	return a.pairs
+}
+
+// ways returns the ways to satisfy the filter.
+func (a *asked) ways() []way {
+	if !a.hasWays {
+		a.queryWays, a.hasWays = waysOf(a.filter, a.set.bounds), true
+	}
+	return a.queryWays
+}
+
+// satisfy reports whether a way satisfies values, unless that was asked too often.
+func (a *asked) satisfy(w way, facets []facet) bool {
+	if a.left == 0 {
+		return false
+	}
+	a.left--
+	return w.satisfies(facets)
+}
+
+// words returns the words of the query that rules see.
+func (a *asked) words() []string {
+	if a.queryWords == nil {
+		a.queryWords = wordsOf(a.query, a.set.bounds.Words)
+	}
+	return a.queryWords
 }
 
 // folded returns the query as texts of rules are compared with it.
@@ -126,183 +223,131 @@ func (a *asked) folded() string {
 // accent stays a part of its letter: "cafe" is not in "café".
 func fold(s string) string { return norm.NFKC.String(strings.ToLower(norm.NFKC.String(s))) }
 
-// era is a time during which no rule starts or ends.
-type era struct {
-	from, to time.Time // to is exclusive; zero: no rule starts or ends before, or afterwards
-	rules    []timely  // those that apply, by precedence
-	byIndex  map[string]*matcher
-	every    *matcher // of rules with actions in every index; nil: none
+// words is the analysis of queries and of the words of rules: that of an index without settings.
+var words = text.New(text.Config{})
+
+// wordsOf returns the words of a text, most of them at most, normalised. It is never nil.
+func wordsOf(s string, most int) []string {
+	all := []string{}
+	var cursor text.Cursor
+	var tokens []text.Token
+	for b := []byte(s); !cursor.AtEnd(b); {
+		tokens = words.More(tokens[:0], b, nil, &cursor, tokensAtOnce, false)
+		for _, t := range tokens {
+			if t.Kind != text.Word {
+				continue
+			}
+			if len(all) == most {
+				return all
+			}
+			all = append(all, t.Form)
+		}
+	}
+	return all
 }
 
-func (e *era) covers(now time.Time) bool {
-	return !now.Before(e.from) && (e.to.IsZero() || now.Before(e.to))
-}
+// tokensAtOnce is how many tokens are made before it is looked whether there are enough words.
+const tokensAtOnce = 32
 
-// timely is a rule whose time it is.
-type timely struct {
+// matched is an active rule, ready to be matched.
+type matched struct {
 	*Rule
+	window
 	contains []string   // folded
-	fixes    [][]string // keys of each filter condition
+	words    []string   // each once
+	fixes    [][]string // keys of each filter condition of the form Lists
+	facets   []facet    // of a filter condition of the other forms
 }
 
-// holds reports whether the conditions but those on the time hold.
-func (r *timely) holds(a *asked) bool {
-	for i := range r.Conditions {
-		if q := r.Conditions[i].Query; q != nil && q.IsEmpty != nil && *q.IsEmpty != a.blank {
-			return false
-		}
-	}
-	for _, text := range r.contains {
-		if !strings.Contains(a.folded(), text) {
-			return false
-		}
-	}
-	for _, keys := range r.fixes {
-		if slices.ContainsFunc(keys, func(key string) bool { return !a.tested()[key] }) || !a.filter.Fixes(keys) {
-			return false
-		}
-	}
-	return true
-}
-
-// matcher finds the rules that may apply to a search: it knows each rule by one of its conditions, the rarest of them.
-type matcher struct {
-	always []uint32            // by no condition
-	blank  []uint32            // by an empty query
-	typed  []uint32            // by one that is not
-	byText map[string][]uint32 // by a text that the query contains
-	byPair map[string][]uint32 // by a pair that the filter fixes
-	texts  *tree               // of byText
-	last   uint32              // rule that was added last, plus 1
-}
-
-// look appends the rules that may apply to a.found.
-func (m *matcher) look(a *asked) {
-	a.found = append(a.found, m.always...)
-	if a.blank {
-		a.found = append(a.found, m.blank...)
-	} else {
-		a.found = append(a.found, m.typed...)
-	}
-	if len(m.byText) > 0 {
-		a.found = m.texts.appendIn(a.found, a.folded())
-	}
-	if len(m.byPair) > 0 {
-		for key := range a.tested() {
-			a.found = append(a.found, m.byPair[key]...)
-		}
-	}
-}
-
-// add adds the rule with a number. uses counts the rules of each text and pair.
-func (m *matcher) add(n uint32, r *timely, uses map[string]int) {
-	rarer := func(a, b string) int { return cmp.Or(cmp.Compare(uses[a], uses[b]), cmp.Compare(len(b), len(a))) }
-	if len(r.contains) > 0 {
-		text := slices.MinFunc(r.contains, rarer)
-		m.byText[text] = append(m.byText[text], n)
-		return
-	}
-	if len(r.fixes) > 0 {
-		key := slices.MinFunc(slices.Concat(r.fixes...), rarer)
-		m.byPair[key] = append(m.byPair[key], n)
-		return
-	}
-	for i := range r.Conditions {
-		if q := r.Conditions[i].Query; q != nil && q.IsEmpty != nil {
-			if *q.IsEmpty {
-				m.blank = append(m.blank, n)
-			} else {
-				m.typed = append(m.typed, n)
-			}
-			return
-		}
-	}
-	m.always = append(m.always, n)
-}
-
-// newEra makes the era of a moment.
-func (s *Set) newEra(now time.Time) *era {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if e := s.now.Load(); e != nil && e.covers(now) {
-		return e // somebody else made it
-	}
-	e := &era{byIndex: map[string]*matcher{}}
-	for _, r := range s.all {
-		if !r.Active {
-			continue
-		}
-		open := true
-		for i := range r.Conditions {
-			if t := r.Conditions[i].Time; t != nil {
-				open = e.meets(t, now) && open
-			}
-		}
-		if open {
-			e.rules = append(e.rules, newTimely(r))
-		}
-	}
-	slices.SortStableFunc(e.rules, func(a, b timely) int { return cmp.Compare(a.precedence(), b.precedence()) })
-	uses := map[string]int{}
-	for i := range e.rules {
-		for _, s := range slices.Concat(e.rules[i].contains, slices.Concat(e.rules[i].fixes...)) {
-			uses[s]++
-		}
-	}
-	for n := range e.rules {
-		e.place(uint32(n), uses)
-	}
-	for _, m := range e.byIndex {
-		m.texts = newTree(m.byText)
-	}
-	if e.every != nil {
-		e.every.texts = newTree(e.every.byText)
-	}
-	s.now.Store(e)
-	return e
-}
-
-// meets reports whether it is time now, and cuts the era off where that changes.
-func (e *era) meets(t *TimeCondition, now time.Time) bool {
-	open := true
-	cut := func(at time.Time) bool {
-		if now.Before(at) {
-			if e.to.IsZero() || at.Before(e.to) {
-				e.to = at
-			}
-			return false
-		}
-		if at.After(e.from) {
-			e.from = at
-		}
-		return true
-	}
-	if t.Start != nil {
-		open = cut(*t.Start)
-	}
-	if t.End != nil {
-		open = !cut(t.End.Add(1)) && open // the end itself belongs to the time
-	}
-	return open
-}
-
-func newTimely(r *Rule) timely {
-	l := timely{Rule: r}
+func newMatched(r *Rule) matched {
+	m := matched{Rule: r, window: windowOf(r.Conditions)}
 	for i := range r.Conditions {
 		switch c := &r.Conditions[i]; {
-		case c.Query != nil && c.Query.Contains != nil:
-			if text := fold(strings.TrimSpace(*c.Query.Contains)); text != "" {
-				l.contains = append(l.contains, text)
+		case c.Query != nil:
+			if c.Query.Contains != nil {
+				if text := fold(strings.TrimSpace(*c.Query.Contains)); text != "" {
+					m.contains = append(m.contains, text)
+				}
 			}
-		case c.Filter != nil:
+			if c.Query.Words != nil {
+				m.words = wordsOf(*c.Query.Words, math.MaxInt)
+				slices.Sort(m.words)
+				m.words = slices.Compact(m.words)
+			}
+		case c.Filter == nil:
+		case c.Filter.raw != nil:
+			m.facets = facetsOf(c.Filter)
+		default:
 			var keys []string
 			for _, v := range c.Filter.Values {
 				keys = append(keys, v.Key())
 			}
-			l.fixes = append(l.fixes, keys)
+			m.fixes = append(m.fixes, keys)
 		}
 	}
-	return l
+	return m
+}
+
+// What a rule is found by, before the thing itself, so that keys of different kinds differ.
+const (
+	byWord      = "w"
+	byText      = "t"
+	byPair      = "p"
+	byAttribute = "a"
+)
+
+// keys calls f for everything that the rule may be found by.
+func (m *matched) keys(f func(key string) bool) {
+	for _, w := range m.words {
+		if !f(byWord + w) {
+			return
+		}
+	}
+	for _, t := range m.contains {
+		if !f(byText + t) {
+			return
+		}
+	}
+	for _, keys := range m.fixes {
+		for _, key := range keys {
+			if !f(byPair + key) {
+				return
+			}
+		}
+	}
+	for i := range m.facets {
+		if !f(byAttribute + m.facets[i].attribute) {
+			return
+		}
+	}
+}
+
+// holds reports whether the conditions hold; satisfied says that the one on facets does.
+func (m *matched) holds(a *asked, satisfied bool) bool {
+	if !m.window.has(a.at) {
+		return false
+	}
+	for i := range m.Conditions {
+		if q := m.Conditions[i].Query; q != nil && q.IsEmpty != nil && *q.IsEmpty != a.blank {
+			return false
+		}
+	}
+	for _, word := range m.words {
+		if !slices.Contains(a.words(), word) {
+			return false
+		}
+	}
+	for _, text := range m.contains {
+		if !strings.Contains(a.folded(), text) {
+			return false
+		}
+	}
+	for _, keys := range m.fixes {
+		if slices.ContainsFunc(keys, func(key string) bool { return !a.tested()[key] }) || !a.filter.Fixes(keys) {
+			return false
+		}
+	}
+	return len(m.facets) == 0 || satisfied || slices.ContainsFunc(a.ways(), func(w way) bool { return a.satisfy(w, m.facets) })
 }
 
 // precedence of rules: the lower one wins. Those without a priority come last.
@@ -314,29 +359,25 @@ func (r *Rule) precedence() uint64 {
 }
 
 // place puts a rule where the indexes of its actions find it.
-func (e *era) place(n uint32, uses map[string]int) {
-	r := &e.rules[n]
+func (s *Set) place(n uint32, uses map[string]int) {
+	r := &s.rules[n]
 	if slices.ContainsFunc(r.Actions, func(a Action) bool { return a.Selector.IndexUID == nil }) {
-		if e.every == nil {
-			e.every = newMatcher()
+		if s.every == nil {
+			s.every = newMatcher()
 		}
-		e.every.add(n, r, uses)
+		s.every.add(n, r, uses)
 		return
 	}
 	for i := range r.Actions {
 		uid := *r.Actions[i].Selector.IndexUID
-		m := e.byIndex[uid]
+		m := s.byIndex[uid]
 		if m == nil {
 			m = newMatcher()
-			e.byIndex[uid] = m
+			s.byIndex[uid] = m
 		}
 		if m.last != n+1 {
 			m.last = n + 1
 			m.add(n, r, uses)
 		}
 	}
-}
-
-func newMatcher() *matcher {
-	return &matcher{byText: map[string][]uint32{}, byPair: map[string][]uint32{}}
 }

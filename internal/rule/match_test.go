@@ -99,7 +99,7 @@ func TestConditions(t *testing.T) {
 		{`{"scope":"time","start":"2026-06-01T11:00:00Z"},{"scope":"time","end":"2026-06-01T11:30:00Z"}`, "", false},
 	} {
 		for _, index := range []string{"", "i"} {
-			s := newSet([]*Rule{ruleOf(t, "r", "", tt.conditions, pinOf(index, "1", 0))})
+			s := newSet([]*Rule{ruleOf(t, "r", "", tt.conditions, pinOf(index, "1", 0))}, DefaultBounds)
 			if got := matches(s, "i", tt.query, nil, noon) != ""; got != tt.want {
 				t.Errorf("[%s] %q: %t", tt.conditions, tt.query, got)
 			}
@@ -111,7 +111,7 @@ func TestConditions(t *testing.T) {
 }
 
 func TestFilterCondition(t *testing.T) {
-	s := newSet([]*Rule{ruleOf(t, "r", "", `{"scope":"filter","values":{"color":"red","size":3}}`, pinOf("", "1", 0))})
+	s := newSet([]*Rule{ruleOf(t, "r", "", `{"scope":"filter","values":{"color":"red","size":3}}`, pinOf("", "1", 0))}, DefaultBounds)
 	for f, want := range map[string]bool{
 		"":                                                 false,
 		"color = red":                                      false,
@@ -149,7 +149,7 @@ func TestPrecedence(t *testing.T) {
 		{[]*Rule{ruleOf(t, "a", "", "", pinOf("i", "1", 1)+","+pinOf("", "1", 0)+","+pinOf("i", "2", 1))}, "1@1 2@1"},
 		{[]*Rule{ruleOf(t, "a", "", "", pinOf("j", "1", 1)+","+pinOf("i", "1", 4))}, "1@4"},
 	} {
-		if got := matches(newSet(tt.rules), "i", "x", nil, noon); got != tt.want {
+		if got := matches(newSet(tt.rules, DefaultBounds), "i", "x", nil, noon); got != tt.want {
 			t.Errorf("%d: %s, want %s", i, got, tt.want)
 		}
 	}
@@ -247,7 +247,7 @@ func TestMatchAgreesWithAskingEveryRule(t *testing.T) {
 			}
 			made := ruleOf(t, uid, []string{"", "1", "2"}[rng.IntN(3)], strings.Join(conditions, ","), strings.Join(actions, ","))
 			active := rng.IntN(5) > 0
-			_, _, err := fsys.Put(uid, Change{Priority: &made.Priority, Active: &active, Conditions: &made.Conditions, Actions: made.Actions})
+			_, _, err := fsys.Put(uid, Change{Priority: &made.Priority, Active: &active, Conditions: &made.Conditions, Actions: made.Actions, GivesActions: true})
 			must(t, err)
 			set := fsys.Set()
 			for range 5 {
@@ -279,10 +279,10 @@ func TestTreeAgreesWithContains(t *testing.T) {
 		return string(b)
 	}
 	for range 300 {
-		texts := map[string][]uint32{}
+		texts := map[string]postings{}
 		for n := range rng.IntN(40) {
 			if s := text(6); s != "" {
-				texts[s] = append(texts[s], uint32(n))
+				texts[s] = postings{open: append(texts[s].open, uint32(n))}
 			}
 		}
 		tree := newTree(texts)
@@ -291,11 +291,11 @@ func TestTreeAgreesWithContains(t *testing.T) {
 			var want []uint32
 			for in, n := range texts {
 				if strings.Contains(s, in) {
-					want = append(want, n...)
+					want = append(want, n.open...)
 				}
 			}
 			slices.Sort(want)
-			got := tree.appendIn(nil, s)
+			got := tree.appendIn(nil, func() string { return s }, 0)
 			slices.Sort(got)
 			if got = slices.Compact(got); !slices.Equal(got, want) {
 				t.Fatalf("in %q: %v, want %v of %v", s, got, want, texts)
@@ -310,7 +310,7 @@ func manyRules(t testing.TB, n int) *Set {
 	for i := range all {
 		all[i] = ruleOf(t, fmt.Sprintf("r%06d", i), "", fmt.Sprintf(`{"scope":"query","contains":"winter sale %d"}`, i), pinOf("i", "1", 0))
 	}
-	return newSet(all)
+	return newSet(all, DefaultBounds)
 }
 
 func BenchmarkMatchNone(b *testing.B) {

@@ -13,7 +13,6 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/filter"
-	"svc/internal/index"
 )
 
 const (
@@ -24,8 +23,21 @@ const (
 // maxValues bounds the attributes of a filter condition.
 const maxValues = filter.MaxPairs
 
-// Read reads a rule as AppendJSON writes it, and as dumps have it.
+// Read reads a rule as AppendJSON writes it, and as dumps have it, in any form.
 func Read(b []byte) (*Rule, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(b, &members); err != nil {
+		return nil, err
+	}
+	first := func(name string) byte {
+		if raw := bytes.TrimSpace(members[name]); len(raw) > 0 {
+			return raw[0]
+		}
+		return 0
+	}
+	if _, newer := members["precedence"]; newer || first("conditions") == '{' || first("actions") == '{' {
+		return readNewer(members)
+	}
 	var stored struct {
 		UID         string          `json:"uid"`
 		Description *string         `json:"description"`
@@ -50,6 +62,39 @@ func Read(b []byte) (*Rule, error) {
 	if r.Actions, err = ReadActions(stored.Actions); err != nil {
 		return nil, err
 	}
+	return r, nil
+}
+
+// readNewer reads a stored rule of the forms Mixed and Objects.
+func readNewer(members map[string]json.RawMessage) (*Rule, error) {
+	var stored struct {
+		UID       string     `json:"uid"`
+		UpdatedAt *time.Time `json:"lastUpdatedAt"`
+	}
+	for name, into := range map[string]any{"uid": &stored.UID, "lastUpdatedAt": &stored.UpdatedAt} {
+		if raw := members[name]; raw != nil {
+			if err := json.Unmarshal(raw, into); err != nil {
+				return nil, err
+			}
+		}
+		delete(members, name)
+	}
+	if !ValidUID(stored.UID) {
+		return nil, fmt.Errorf("%q cannot be the uid of a search rule", stored.UID)
+	}
+	body, err := json.Marshal(members)
+	if err != nil {
+		return nil, err
+	}
+	c, err := ReadChange(body)
+	if err != nil {
+		return nil, err
+	}
+	r := &Rule{UID: stored.UID, Active: true, Form: c.Form}
+	if stored.UpdatedAt != nil {
+		r.UpdatedAt = stored.UpdatedAt.UTC()
+	}
+	c.apply(r)
 	return r, nil
 }
 
@@ -156,6 +201,22 @@ func ReadActions(raw json.RawMessage) ([]Action, error) {
 	if len(elements) == 0 {
 		return nil, noActions()
 	}
+	return readActions(elements)
+}
+
+// readActionList reads an array of actions, which may be empty.
+func readActionList(raw json.RawMessage) ([]Action, error) {
+	elements, err := array(raw, "actions", codeActions)
+	if err != nil {
+		return nil, err
+	}
+	if len(elements) > maxPins {
+		return nil, apierr.New(codeActions, "`actions` must have at most %d elements, but it has %d.", maxPins, len(elements))
+	}
+	return readActions(elements)
+}
+
+func readActions(elements []json.RawMessage) ([]Action, error) {
 	actions := make([]Action, len(elements))
 	for i, e := range elements {
 		o, err := readObject(e, fmt.Sprintf("actions[%d]", i), codeActions)
@@ -219,28 +280,13 @@ func (s *Selector) read(o *object, known ...string) (err error) {
 	if err := o.known(known...); err != nil {
 		return err
 	}
-	if s.IndexUID, err = o.text("indexUid"); err != nil {
+	if err := s.readIndex(o); err != nil {
 		return err
-	}
-	if s.IndexUID != nil && !index.ValidUID(*s.IndexUID) {
-		return o.expected("indexUid", "an index uid: letters from a to z in either case, digits, - and _, at most 400 characters")
 	}
 	if s.ID, err = o.text("id"); err != nil {
 		return err
 	}
-	raw := o.members["filter"]
-	if raw == nil || raw[0] == 'n' {
-		return nil
-	}
-	if s.Filter, err = filter.FromJSON(raw, o.code); err != nil {
-		return err
-	}
-	// Another index is not asked: who searches may have no right to it.
-	if err := s.Filter.Check(filter.Features{Contains: true, Vectors: true}); err != nil {
-		return o.expected("filter", "a filter without `_foreign` and `_shard`")
-	}
-	s.raw = raw
-	return nil
+	return s.readFilter(o)
 }
 
 // object is a JSON object as it is read.
@@ -275,11 +321,24 @@ func readObject(raw json.RawMessage, path string, code apierr.Code) (*object, er
 }
 
 func (o *object) expected(name, what string) error {
-	return apierr.New(o.code, "`%s.%s` must be %s, but it is %s.", o.path, name, what, shown(o.members[name]))
+	return apierr.New(o.code, "`%s` must be %s, but it is %s.", o.at(name), what, shown(o.members[name]))
+}
+
+// at is the path of a member.
+func (o *object) at(name string) string {
+	if o.path == "" {
+		return name
+	}
+	return o.path + "." + name
 }
 
 func (o *object) missing(name, what string) error {
-	return apierr.New(o.code, "`%s.%s` is missing: %s.", o.path, name, what)
+	return apierr.New(o.code, "`%s` is missing: %s.", o.at(name), what)
+}
+
+// unknown refuses members of other names, with the code of an unknown member and not with that of o.
+func (o *object) unknown(known ...string) error {
+	return (&object{path: o.path, code: "bad_request", members: o.members}).known(known...)
 }
 
 // known refuses members of other names.
@@ -289,9 +348,9 @@ func (o *object) known(names ...string) error {
 			continue
 		}
 		if meant := apierr.Closest(name, names); meant != "" {
-			return apierr.New(o.code, "`%s.%s` is not known here. Did you mean `%[1]s.%[3]s`?", o.path, short(name), meant)
+			return apierr.New(o.code, "`%s` is not known here. Did you mean `%s`?", o.at(short(name)), o.at(meant))
 		}
-		return apierr.New(o.code, "`%s.%s` is not known here. Known are `%s`.", o.path, short(name), strings.Join(names, "`, `"))
+		return apierr.New(o.code, "`%s` is not known here. Known are `%s`.", o.at(short(name)), strings.Join(names, "`, `"))
 	}
 	return nil
 }
@@ -311,6 +370,27 @@ func (o *object) text(name string) (*string, error) {
 		return nil, o.expected(name, "a string")
 	}
 	return &s, nil
+}
+
+// shortText is text for what is at most maxText bytes long.
+func (o *object) shortText(name string) (*string, error) {
+	s, err := o.text(name)
+	if err == nil && s != nil && len(*s) > maxText {
+		err = apierr.New(o.code, "`%s` must have at most %d bytes, but it has %d.", o.at(name), maxText, len(*s))
+	}
+	return s, err
+}
+
+// whole reads a whole number from 0.
+func (o *object) whole(name string) (*uint64, error) {
+	if o.absent(name) {
+		return nil, nil
+	}
+	n, err := strconv.ParseUint(string(o.members[name]), 10, 64)
+	if err != nil {
+		return nil, o.expected(name, "a whole number from 0, or null")
+	}
+	return &n, nil
 }
 
 func (o *object) flag(name string) (*bool, error) {

@@ -5,12 +5,19 @@ package rule
 
 import (
 	"encoding/json"
-	"strconv"
 	"time"
 
 	"svc/internal/apierr"
 	"svc/internal/filter"
-	"svc/internal/jsontext"
+)
+
+// Form is how a rule was written, and is shown: the API changed it.
+type Form uint8
+
+const (
+	Lists   Form = iota // of v1.42: `priority`, arrays of conditions and of actions
+	Mixed               // of v1.50 to v1.53: `precedence`, an object of conditions, an array of actions
+	Objects             // of v1.54: `precedence`, objects of conditions and of actions
 )
 
 // Rule is a search rule. It does not change once it is stored.
@@ -20,27 +27,35 @@ type Rule struct {
 	Priority    *uint64 // the lower one wins; nil: after all others
 	Active      bool
 	Conditions  []Condition // all of them must hold
-	Actions     []Action    // at least one
+	Actions     []Action
+	Form        Form
+	UpdatedAt   time.Time // when the last change was asked for; zero in the form Lists, which has no place for it
 }
 
-// Condition is one of the three kinds: it says when a rule applies.
+// Condition is one of the three kinds: it says when a rule applies. In the forms with an object of conditions each kind is there once at
+// most.
 type Condition struct {
 	Query  *QueryCondition
 	Time   *TimeCondition
 	Filter *FilterCondition
 }
 
-// QueryCondition tests the text that is searched for, by one of its two fields.
+// QueryCondition tests the text that is searched for. In the form Lists it has one of IsEmpty and Contains.
 type QueryCondition struct {
 	IsEmpty  *bool   // it is empty or blank, or is not
 	Contains *string // it contains this text
+	Words    *string // all words of this text are among its words
 }
 
 // TimeCondition holds from a moment to another; nil leaves an end open.
 type TimeCondition struct{ Start, End *time.Time }
 
-// FilterCondition holds when one way to satisfy the filter of the search fixes each attribute to its value.
-type FilterCondition struct{ Values []FilterValue }
+// FilterCondition holds when one way to satisfy the filter of the search has, for each value, a test of its attribute that the value
+// passes. In the form Lists only tests for equality count.
+type FilterCondition struct {
+	Values []FilterValue
+	raw    json.RawMessage // the object of values as it was sent; nil in the form Lists
+}
 
 // FilterValue is an attribute with its value: a JSON string, number or boolean.
 type FilterValue struct {
@@ -57,102 +72,11 @@ type Action struct {
 
 // Selector chooses documents.
 type Selector struct {
-	IndexUID *string // nil: of every index
-	ID       *string // external id; nil: any
+	IndexUID *string  // nil: of every index
+	ID       *string  // external id; nil: any
+	IDs      []string // external ids, of which any will do; nil: any
 	Filter   *filter.Expr
 	raw      json.RawMessage // of Filter, as it was sent
-}
-
-// AppendJSON appends the rule as the API and dumps show it.
-func (r *Rule) AppendJSON(dst []byte) []byte {
-	dst = jsontext.AppendQuoted(append(dst, `{"uid":`...), r.UID)
-	if r.Description != nil {
-		dst = jsontext.AppendQuoted(append(dst, `,"description":`...), *r.Description)
-	}
-	if r.Priority != nil {
-		dst = strconv.AppendUint(append(dst, `,"priority":`...), *r.Priority, 10)
-	}
-	dst = strconv.AppendBool(append(dst, `,"active":`...), r.Active)
-	dst = append(dst, `,"conditions":[`...)
-	for i := range r.Conditions {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = r.Conditions[i].appendJSON(dst)
-	}
-	dst = append(dst, `],"actions":[`...)
-	for i := range r.Actions {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = r.Actions[i].appendJSON(dst)
-	}
-	return append(dst, `]}`...)
-}
-
-func (c *Condition) appendJSON(dst []byte) []byte {
-	switch {
-	case c.Query != nil:
-		dst = append(dst, `{"scope":"query"`...)
-		if q := c.Query; q.IsEmpty != nil {
-			dst = strconv.AppendBool(append(dst, `,"isEmpty":`...), *q.IsEmpty)
-		} else {
-			dst = jsontext.AppendQuoted(append(dst, `,"contains":`...), *q.Contains)
-		}
-	case c.Time != nil:
-		dst = append(dst, `{"scope":"time"`...)
-		dst = appendMoment(dst, `,"start":"`, c.Time.Start)
-		dst = appendMoment(dst, `,"end":"`, c.Time.End)
-	default:
-		dst = append(dst, `{"scope":"filter","values":{`...)
-		for i, v := range c.Filter.Values {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = append(append(jsontext.AppendQuoted(dst, v.Attribute), ':'), v.raw...)
-		}
-		dst = append(dst, '}')
-	}
-	return append(dst, '}')
-}
-
-// appendMoment appends a member whose name ends with the opening quote of the value, in the zone it was given in.
-func appendMoment(dst []byte, name string, at *time.Time) []byte {
-	if at == nil {
-		return dst
-	}
-	return append(at.AppendFormat(append(dst, name...), time.RFC3339Nano), '"')
-}
-
-func (a *Action) appendJSON(dst []byte) []byte {
-	dst = append(dst, `{"selector":{`...)
-	s := &a.Selector
-	member := func(name string) {
-		if dst[len(dst)-1] != '{' {
-			dst = append(dst, ',')
-		}
-		dst = append(dst, name...)
-	}
-	if s.IndexUID != nil {
-		member(`"indexUid":`)
-		dst = jsontext.AppendQuoted(dst, *s.IndexUID)
-	}
-	if s.ID != nil {
-		member(`"id":`)
-		dst = jsontext.AppendQuoted(dst, *s.ID)
-	}
-	if s.raw != nil {
-		member(`"filter":`)
-		dst = append(dst, s.raw...)
-	}
-	dst = append(dst, `},"action":{"type":`...)
-	if a.Pin != nil {
-		dst = strconv.AppendUint(append(dst, `"pin","position":`...), uint64(*a.Pin), 10)
-	} else {
-		dst = append(dst, `"scale","factor":`...)
-		dst = strconv.AppendFloat(dst, *a.Scale, 'g', -1, 64)
-	}
-	return append(dst, `}}`...)
 }
 
 // maxUID is how long a uid may be, in bytes: as long as that of an index.

@@ -6,23 +6,39 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"path"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"svc/internal/apierr"
 	"svc/internal/sealedjson"
 	"svc/internal/vfs"
 )
 
-// formatVersion is that of the file.
-const formatVersion = 1
+// Format versions of the file. One with rules in newer forms has the second, so that a program which does not know these says so.
+const (
+	formatVersion = 1
+	formatObjects = 2
+)
+
+// Options of a store.
+type Options struct {
+	FS      vfs.FS
+	File    string
+	Kept    string // directory with rules, a file each, that were imported; "": none
+	Bounds  Bounds // the zero value stands for DefaultBounds
+	Objects bool   // rules without actions are made in the form Objects, and not Mixed
+	Log     *slog.Logger
+}
 
 // Store keeps the rules in a sealed JSON file, an array in the order of their uids, which a change replaces.
 // Its methods may be called at once.
 type Store struct {
+	o    Options
 	fs   vfs.FS
 	file string
 
@@ -30,23 +46,29 @@ type Store struct {
 	set atomic.Pointer[Set]
 }
 
-// Open reads the file, which may be missing. kept is a directory with rules, a file each, that were imported before svc had
-// any use for them: they are taken in, and their files removed. Those that cannot be understood stay, and log is told.
-func Open(fsys vfs.FS, file, kept string, log *slog.Logger) (*Store, error) {
-	s := &Store{fs: fsys, file: file}
+// Open reads the file, which may be missing. The rules of Options.Kept are taken in, and their files removed. Those that cannot be
+// understood stay, and the log is told.
+func Open(o Options) (*Store, error) {
+	if o.Bounds == (Bounds{}) {
+		o.Bounds = DefaultBounds
+	}
+	s := &Store{o: o, fs: o.FS, file: o.File}
 	all, err := s.read()
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the search rules: %w", err)
 	}
-	s.set.Store(newSet(all))
-	if err := s.takeIn(kept, log); err != nil {
-		return nil, fmt.Errorf("cannot take in the search rules of %s: %w", kept, err)
+	s.set.Store(newSet(all, o.Bounds))
+	if o.Kept == "" {
+		return s, nil
+	}
+	if err := s.takeIn(o.Kept, o.Log); err != nil {
+		return nil, fmt.Errorf("cannot take in the search rules of %s: %w", o.Kept, err)
 	}
 	return s, nil
 }
 
 func (s *Store) read() ([]*Rule, error) {
-	b, err := sealedjson.Read(s.fs, s.file, formatVersion)
+	b, err := sealedjson.Read(s.fs, s.file, formatVersion, formatObjects)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -133,16 +155,8 @@ func (s *Store) Get(uid string) (*Rule, error) {
 	return nil, NotFound(uid)
 }
 
-// Change says what of a rule is given. A field that is given as nil loses its value.
-type Change struct {
-	Description *(*string)
-	Priority    *(*uint64)
-	Active      *bool
-	Conditions  *[]Condition
-	Actions     []Action // nil: not given
-}
-
-// Put changes a rule, or makes a new one, which needs actions (invalid_dynamic_search_rule_actions).
+// Put changes a rule in the form Lists, or makes a new one, which needs actions (invalid_dynamic_search_rule_actions; bad_request where the
+// rule is one of a newer form and this one cannot express what the change leaves of it).
 func (s *Store) Put(uid string, c Change) (r *Rule, created bool, err error) {
 	if !ValidUID(uid) {
 		return nil, false, NotFound(uid)
@@ -151,24 +165,12 @@ func (s *Store) Put(uid string, c Change) (r *Rule, created bool, err error) {
 	defer s.mu.Unlock()
 	all := slices.Clone(s.Set().List())
 	i, found := find(all, uid)
-	r = &Rule{UID: uid, Active: true}
+	var old *Rule
 	if found {
-		*r = *all[i]
+		old = all[i]
 	}
-	if c.Description != nil {
-		r.Description = *c.Description
-	}
-	if c.Priority != nil {
-		r.Priority = *c.Priority
-	}
-	if c.Active != nil {
-		r.Active = *c.Active
-	}
-	if c.Conditions != nil {
-		r.Conditions = *c.Conditions
-	}
-	if c.Actions != nil {
-		r.Actions = c.Actions
+	if r, err = c.changed(uid, old); err != nil {
+		return nil, false, err
 	}
 	if len(r.Actions) == 0 {
 		return nil, false, noActions()
@@ -179,6 +181,69 @@ func (s *Store) Put(uid string, c Change) (r *Rule, created bool, err error) {
 		all = slices.Insert(all, i, r)
 	}
 	return r, !found, s.replace(all)
+}
+
+// Update is a change of one rule that was accepted as a task.
+type Update struct {
+	UID     string
+	Rule    json.RawMessage // as ReadChange takes it; nil: the rule is deleted, if there is one
+	AskedAt time.Time
+}
+
+// Apply does updates in their order and stores them together. It returns an error for each that cannot be done; err is that of the file,
+// and then nothing is done.
+func (s *Store) Apply(updates []Update) (refused []error, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	byUID := make(map[string]*Rule, len(s.Set().List()))
+	for _, r := range s.Set().List() {
+		byUID[r.UID] = r
+	}
+	refused = make([]error, len(updates))
+	for i, u := range updates {
+		if u.Rule == nil {
+			delete(byUID, u.UID)
+			continue
+		}
+		r, err := s.updated(u, byUID[u.UID])
+		if err != nil {
+			refused[i] = err
+			continue
+		}
+		byUID[u.UID] = r
+	}
+	all := slices.SortedFunc(maps.Values(byUID), func(a, b *Rule) int { return strings.Compare(a.UID, b.UID) })
+	return refused, s.replace(all)
+}
+
+// updated returns what an update makes of a rule; old is nil where there is none.
+func (s *Store) updated(u Update, old *Rule) (*Rule, error) {
+	if !ValidUID(u.UID) {
+		return nil, NotFound(u.UID)
+	}
+	c, err := ReadChange(u.Rule)
+	if err != nil {
+		return nil, err
+	}
+	if !c.shaped && old == nil && s.o.Objects {
+		c.Form = Objects
+	}
+	r, err := c.changed(u.UID, old)
+	if err == nil {
+		r.UpdatedAt = u.AskedAt.UTC()
+	}
+	return r, err
+}
+
+// Clear deletes all rules and returns how many there were.
+func (s *Store) Clear() (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := len(s.Set().List())
+	if n == 0 {
+		return 0, nil
+	}
+	return n, s.replace(nil)
 }
 
 // Delete deletes a rule (dynamic_search_rule_not_found).
@@ -193,19 +258,23 @@ func (s *Store) Delete(uid string) error {
 	return s.replace(slices.Delete(slices.Clone(all), i, i+1))
 }
 
-// replace makes all the rules of the file, and then those that Set returns.
+// replace makes all the rules of the file, and then those that Set returns. What matches them is made here, so that no search waits for it.
 func (s *Store) replace(all []*Rule) error {
 	b := []byte{'['}
+	version := formatVersion
 	for i, r := range all {
 		if i > 0 {
 			b = append(b, ',')
 		}
+		if r.Form != Lists {
+			version = formatObjects
+		}
 		b = r.AppendJSON(b)
 	}
-	if err := sealedjson.Write(s.fs, s.file, formatVersion, append(b, ']')); err != nil {
+	if err := sealedjson.Write(s.fs, s.file, version, append(b, ']')); err != nil {
 		return fmt.Errorf("cannot store the search rules: %w", err)
 	}
-	s.set.Store(newSet(all))
+	s.set.Store(newSet(all, s.o.Bounds))
 	return nil
 }
 

@@ -17,7 +17,7 @@ var silent = slog.New(slog.DiscardHandler)
 
 func open(t testing.TB, fsys vfs.FS) *Store {
 	t.Helper()
-	s, err := Open(fsys, "rules.json", "kept/rules", silent)
+	s, err := Open(Options{FS: fsys, File: "rules.json", Kept: "kept/rules", Log: silent})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func must(t testing.TB, err error) {
 
 // pinning is a change that pins a document.
 func pinning(id string, position uint32) Change {
-	return Change{Actions: []Action{{Selector: Selector{ID: &id}, Pin: &position}}}
+	return Change{Actions: []Action{{Selector: Selector{ID: &id}, Pin: &position}}, GivesActions: true}
 }
 
 // shown is all rules of a store.
@@ -173,13 +173,13 @@ func TestDamagedFile(t *testing.T) {
 	for _, b := range []string{`{}`, `[null]`, `[1]`, `[{"uid":"a"}]`, `[` + rule + `,` + rule + `]`} {
 		fsys := vfs.NewMem()
 		must(t, sealedjson.Write(fsys, "rules.json", formatVersion, []byte(b)))
-		if _, err := Open(fsys, "rules.json", "kept", silent); !errors.As(err, new(*apierr.Corruption)) {
+		if _, err := Open(Options{FS: fsys, File: "rules.json", Kept: "kept", Log: silent}); !errors.As(err, new(*apierr.Corruption)) {
 			t.Errorf("%s: %v", b, err)
 		}
 	}
 	fsys := vfs.NewMem()
 	must(t, vfs.WriteFile(fsys, "rules.json", []byte(`[`+rule+`]`)))
-	if _, err := Open(fsys, "rules.json", "kept", silent); !errors.As(err, new(*apierr.Corruption)) {
+	if _, err := Open(Options{FS: fsys, File: "rules.json", Kept: "kept", Log: silent}); !errors.As(err, new(*apierr.Corruption)) {
 		t.Errorf("not sealed: %v", err)
 	}
 }
@@ -193,7 +193,7 @@ func TestTakeIn(t *testing.T) {
 	kept := func(uid string) string {
 		return `{"uid":"` + uid + `","active":true,"conditions":[],"actions":[{"selector":{"id":"kept"},"action":{"type":"pin","position":0}}]}`
 	}
-	strange := `{"uid":"s","conditions":{"query":{"words":"x"}},"actions":{"pin":[]}}`
+	strange := `{"uid":"s","conditions":{"mood":{"is":"x"}},"actions":{"pin":[]}}`
 	for name, b := range map[string]string{"0.json": kept("a"), "1.json": kept("b"), "2.json": strange, "3.json": kept("c"), "4.txt": "no rule"} {
 		must(t, vfs.WriteFile(mem, "kept/rules/"+name, []byte(b)))
 	}

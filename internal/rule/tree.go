@@ -8,7 +8,7 @@ import (
 // tree finds all of many texts in another one, in a time that does not depend on how many they are: a radix tree over the sorted texts.
 type tree struct {
 	texts []string   // ascending, unique, not empty
-	rules [][]uint32 // by text
+	rules []postings // by text
 	nodes []treeNode // the root first
 }
 
@@ -24,7 +24,7 @@ type treeEdge struct {
 }
 
 // newTree makes a tree of the rules by text.
-func newTree(byText map[string][]uint32) *tree {
+func newTree(byText map[string]postings) *tree {
 	t := &tree{}
 	for text := range byText {
 		t.texts = append(t.texts, text)
@@ -64,12 +64,12 @@ func (t *tree) add(first, last, depth int) int32 {
 	return at
 }
 
-// appendIn appends the rules of all texts that are in s, some perhaps more than once.
-func (t *tree) appendIn(dst []uint32, s string) []uint32 {
+// appendIn appends the rules of all texts that are in what of returns, some perhaps more than once, whose time it is.
+func (t *tree) appendIn(dst []uint32, of func() string, at int64) []uint32 {
 	if len(t.nodes) == 0 {
 		return dst
 	}
-	for ; s != ""; s = s[1:] {
+	for s := of(); s != ""; s = s[1:] {
 		depth := 0
 		for n := &t.nodes[0]; ; {
 			text, to := t.texts[n.first], int(n.depth)
@@ -78,7 +78,7 @@ func (t *tree) appendIn(dst []uint32, s string) []uint32 {
 			}
 			depth = to
 			if len(text) == depth {
-				dst = append(dst, t.rules[n.first]...)
+				dst = t.rules[n.first].appendAt(dst, at)
 			}
 			if len(s) == depth {
 				break

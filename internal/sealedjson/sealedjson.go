@@ -14,6 +14,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -64,16 +65,16 @@ func create(fsys vfs.FS, name string, b []byte) error {
 }
 
 // Read returns the content of a file. A missing one gives an error that is fs.ErrNotExist, a damaged one an
-// *apierr.Corruption; one of another version says so.
-func Read(fsys vfs.FS, name string, version int) ([]byte, error) {
+// *apierr.Corruption; one of none of the versions says so.
+func Read(fsys vfs.FS, name string, versions ...int) ([]byte, error) {
 	b, err := vfs.ReadFile(fsys, name)
 	if err != nil {
 		return nil, err
 	}
-	return decode(name, version, b)
+	return decode(name, versions, b)
 }
 
-func decode(name string, version int, b []byte) ([]byte, error) {
+func decode(name string, versions []int, b []byte) ([]byte, error) {
 	damaged := func(reason string) error { return &apierr.Corruption{File: name, Offset: -1, Reason: reason} }
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
@@ -87,8 +88,8 @@ func decode(name string, version int, b []byte) ([]byte, error) {
 	switch got := sum(e.Content); {
 	case e.Content == nil || got != e.Sum:
 		return nil, damaged(fmt.Sprintf("checksum %s of the content, want %s", got, e.Sum))
-	case e.Version != version:
-		return nil, fmt.Errorf("cannot read %s: it has format version %d, and this svc reads version %d: start the svc that wrote it, make a dump and import that", name, e.Version, version)
+	case !slices.Contains(versions, e.Version):
+		return nil, fmt.Errorf("cannot read %s: it has format version %d, and this svc reads version %d: start the svc that wrote it, make a dump and import that", name, e.Version, slices.Max(versions))
 	}
 	return e.Content, nil
 }

@@ -42,12 +42,12 @@ func TestDamageIsFound(t *testing.T) {
 		for bit := range 8 {
 			b := []byte(golden)
 			b[i] ^= 1 << bit
-			content, err := decode("x", 3, b)
+			content, err := decode("x", []int{3}, b)
 			if err == nil && string(content) != `[1,"<&>"]` {
 				t.Errorf("bit %d of byte %d: %s", bit, i, content)
 			}
 		}
-		if content, err := decode("x", 3, []byte(golden)[:i]); err == nil && i < len(golden)-1 {
+		if content, err := decode("x", []int{3}, []byte(golden)[:i]); err == nil && i < len(golden)-1 {
 			t.Errorf("cut at %d: %s", i, content)
 		}
 	}
@@ -97,7 +97,7 @@ func TestAFailedWriteChangesNothing(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(golden))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		content, err := decode("x", 3, b)
+		content, err := decode("x", []int{3}, b)
 		if err == nil && !bytes.Contains(b, content) {
 			t.Errorf("%q", content)
 		}

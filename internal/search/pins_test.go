@@ -27,7 +27,7 @@ func rulesOf(t *testing.T, rules ...string) *rule.Set {
 			t.Fatal(err)
 		}
 	}
-	s, err := rule.Open(fsys, "rules.json", "kept", slog.New(slog.DiscardHandler))
+	s, err := rule.Open(rule.Options{FS: fsys, File: "rules.json", Kept: "kept", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

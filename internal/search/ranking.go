@@ -39,6 +39,7 @@ type ranking struct {
 	rows     []*roaring.Bitmap  // by segment: what the filter allows, without the pins
 	pins     []placed[rank.Hit] // in the order in which they take their places
 	parts    []scaled           // of rows, where rules scale scores; nil: none does
+	scalers  []ruleRows         // the rules that do; nil: nobody asks
 	stages   *stages            // nil: not wanted
 	plan     *rank.Plan         // nil: not wanted
 

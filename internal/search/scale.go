@@ -30,6 +30,7 @@ const maxScaled = 32
 // many parts, further rules do nothing.
 func (k *ranking) scale(ctx context.Context, scales []rule.Scale) {
 	parts := []scaled{{1, k.rows}}
+	var applied []ruleRows
 	for _, s := range scales {
 		selected, ok := k.selected(ctx, s.Selector)
 		if !ok {
@@ -47,6 +48,9 @@ func (k *ranking) scale(ctx context.Context, scales []rule.Scale) {
 			break
 		}
 		parts = cut
+		if k.request.ShowRankingScoreDetails {
+			applied = append(applied, ruleRows{s.Rule, selected})
+		}
 	}
 	hidden := func(p scaled) bool { return p.factor == 0 }
 	if i := slices.IndexFunc(parts, hidden); i >= 0 {
@@ -56,8 +60,14 @@ func (k *ranking) scale(ctx context.Context, scales []rule.Scale) {
 		parts = slices.Delete(parts, i, i+1)
 	}
 	if len(parts) > 1 || len(parts) == 1 && parts[0].factor != 1 {
-		k.parts = parts
+		k.parts, k.scalers = parts, applied
 	}
+}
+
+// ruleRows is a rule with the documents whose scores it multiplies, by segment.
+type ruleRows struct {
+	uid  string
+	rows []*roaring.Bitmap
 }
 
 // addScaled adds a part, if it has documents, to the one with the same factor.
@@ -83,6 +93,9 @@ func (k *ranking) selected(ctx context.Context, s *rule.Selector) ([]*roaring.Bi
 	}
 	if s.ID != nil {
 		err = restrict(ctx, k.view, rows, []string{*s.ID})
+	}
+	if s.IDs != nil && err == nil {
+		err = restrict(ctx, k.view, rows, s.IDs)
 	}
 	return rows, err == nil
 }
@@ -111,7 +124,7 @@ func (k *ranking) search(ctx context.Context, w window, vectors *rank.VectorQuer
 		}
 		lists[i] = found.Hits
 		for n := range found.Hits {
-			scaleHit(&found.Hits[n], p.factor)
+			k.scaleHit(&found.Hits[n], p.factor)
 		}
 		merged.Highlights, merged.Degraded = found.Highlights, merged.Degraded || found.Degraded
 		if merged.Candidates == nil {
@@ -148,8 +161,8 @@ func product(x, y float64) float64 {
 	return p
 }
 
-// scaleHit multiplies the scores of a hit, and says so in its details.
-func scaleHit(h *rank.Hit, factor float64) {
+// scaleHit multiplies the scores of a hit, and says so in its details, with the rules that did.
+func (k *ranking) scaleHit(h *rank.Hit, factor float64) {
 	if factor == 1 {
 		return
 	}
@@ -170,7 +183,19 @@ func scaleHit(h *rank.Hit, factor float64) {
 		d = append(d, ',')
 	}
 	d = strconv.AppendInt(append(d, `"scale":{"order":`...), int64(order), 10)
-	h.Details = append(jsontext.AppendFloat(append(d, `,"factor":`...), factor), "}}"...)
+	d = append(jsontext.AppendFloat(append(d, `,"factor":`...), factor), `,"rules":[`...)
+	last := ""
+	for _, r := range k.scalers {
+		if r.uid == last || !r.rows[h.Segment].Contains(uint32(h.Row)) {
+			continue
+		}
+		if last != "" {
+			d = append(d, ',')
+		}
+		last = r.uid
+		d = jsontext.AppendQuoted(d, last)
+	}
+	h.Details = append(d, "]}}"...)
 }
 
 // mergeScaled merges lists of hits, each in its own order, and cuts out a page. distinct may be nil.

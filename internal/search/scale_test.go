@@ -47,6 +47,11 @@ func TestScale(t *testing.T) {
 		{"a sort comes first", []string{scaling(`"id":"4"`, 2)}, Request{Sort: []string{"price:asc"}}, "3 2 1 4", 4},
 		{"distinct", []string{scaling(`"id":"2"`, 3)}, Request{Query: "red hat", Distinct: &brand}, "2 1", 2},
 		{"distinct in pages", []string{scaling(`"id":"2"`, 3)}, Request{Query: "red hat", Distinct: &brand, Page: number(1), HitsPerPage: number(1)}, "2", 2},
+		{"by ids", []string{`"conditions":{},"actions":{"scale":[{"weight":0,"ids":["1","77"]}]}`}, Request{Query: "red hat"}, "3 2", 2},
+		{"by ids and filter", []string{`"conditions":{},"actions":{"scale":[{"weight":0,"ids":["1","2"],"filter":"brand = a"}],"pin":[{"id":"2","position":0}]}`}, Request{Query: "red hat"}, "2 3", 2},
+		{"by no ids", []string{`"conditions":{},"actions":{"scale":[{"weight":0,"ids":[]}]}`}, Request{Query: "red hat"}, "1 3 2", 3},
+		{"by words", []string{`"conditions":{"query":{"words":"hat"}},"actions":{"scale":[{"weight":0,"ids":["1"]}]}`}, Request{Query: "red hat"}, "3 2", 2},
+		{"by other words", []string{`"conditions":{"query":{"words":"hats"}},"actions":{"scale":[{"weight":0,"ids":["1"]}]}`}, Request{Query: "red hat"}, "1 3 2", 3},
 		{"a page", []string{scaling(`"filter":"brand = b"`, 10)}, Request{Query: "red hat", Offset: 1, Limit: 1}, "2", 3},
 	} {
 		r := tt.r
@@ -61,11 +66,11 @@ func TestScale(t *testing.T) {
 		}
 	}
 	r := Request{Query: "red hat", Limit: 1, ShowRankingScore: true, ShowRankingScoreDetails: true, AttributesToRetrieve: []string{"id"}, Rules: rulesOf(t, scaling(`"id":"1"`, 2.5))}
-	if got := l.body("i", r); !strings.Contains(got, `"_rankingScore":2.5,`) || !strings.HasSuffix(got, `,"scale":{"order":6,"factor":2.5}}}]`) {
+	if got := l.body("i", r); !strings.Contains(got, `"_rankingScore":2.5,`) || !strings.HasSuffix(got, `,"scale":{"order":6,"factor":2.5,"rules":["a"]}}}]`) {
 		t.Errorf("shown: %s", got)
 	}
 	r = Request{Limit: 1, ShowRankingScoreDetails: true, AttributesToRetrieve: []string{"id"}, Rules: rulesOf(t, scaling(`"id":"4"`, 2))}
-	if got, want := l.body("i", r), `"hits":[{"id":4,"_rankingScoreDetails":{"scale":{"order":0,"factor":2.0}}}]`; !strings.HasSuffix(got, want) {
+	if got, want := l.body("i", r), `"hits":[{"id":4,"_rankingScoreDetails":{"scale":{"order":0,"factor":2.0,"rules":["a"]}}}]`; !strings.HasSuffix(got, want) {
 		t.Errorf("shown: %s, want %s", got, want)
 	}
 }

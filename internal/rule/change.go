@@ -1,0 +1,99 @@
+package rule
+
+import (
+	"slices"
+	"time"
+
+	"svc/internal/apierr"
+)
+
+// Change says what of a rule is given, and in which form. A field that is given as nil loses its value.
+type Change struct {
+	Form         Form
+	Description  *(*string)
+	Priority     *(*uint64)
+	Active       *bool
+	Conditions   *[]Condition
+	Actions      []Action
+	GivesActions bool // Actions are given, and may be none
+
+	shaped bool // the actions are an array or an object, so Form is that of the rule from now on
+}
+
+// changed returns what the change makes of a rule, or a new rule where old is nil. It is an error (bad_request) when a part of old stays
+// that the form of the change cannot express.
+func (c *Change) changed(uid string, old *Rule) (*Rule, error) {
+	r := &Rule{UID: uid, Active: true, Form: c.Form}
+	if old == nil {
+		c.apply(r)
+		return r, nil
+	}
+	*r = *old
+	switch {
+	case c.Form == Lists:
+		if c.Conditions == nil && !listsHave(old.Conditions) {
+			return nil, apierr.New("bad_request", "The rule `%s` has conditions that an array of them cannot express: send `conditions`, too.", uid)
+		}
+		if !c.GivesActions && !arrayHas(old.Actions) {
+			return nil, apierr.New("bad_request", "The rule `%s` has actions that an array of them cannot express: send `actions`, too.", uid)
+		}
+		r.Form, r.UpdatedAt = Lists, time.Time{}
+	case old.Form == Lists:
+		if c.Conditions == nil && !objectHas(old.Conditions) {
+			return nil, apierr.New("bad_request", "The rule `%s` has conditions that an object of them cannot express: send `conditions`, too.", uid)
+		}
+		r.Form = c.Form
+	case c.shaped:
+		r.Form = c.Form
+	}
+	c.apply(r)
+	return r, nil
+}
+
+// apply puts what is given into a rule.
+func (c *Change) apply(r *Rule) {
+	if c.Description != nil {
+		r.Description = *c.Description
+	}
+	if c.Priority != nil {
+		r.Priority = *c.Priority
+	}
+	if c.Active != nil {
+		r.Active = *c.Active
+	}
+	if c.Conditions != nil {
+		r.Conditions = *c.Conditions
+	}
+	if c.GivesActions {
+		r.Actions = c.Actions
+	}
+}
+
+// listsHave reports whether the form Lists can express conditions.
+func listsHave(all []Condition) bool {
+	return !slices.ContainsFunc(all, func(c Condition) bool {
+		q := c.Query
+		return q != nil && (q.Words != nil || (q.IsEmpty == nil) == (q.Contains == nil)) || c.Filter != nil && c.Filter.raw != nil
+	})
+}
+
+// objectHas reports whether an object can express conditions: it has one of each kind at most, and filters mean something else there.
+func objectHas(all []Condition) bool {
+	queries, times := 0, 0
+	for i := range all {
+		switch c := &all[i]; {
+		case c.Query != nil:
+			queries++
+		case c.Time != nil:
+			times++
+		case c.Filter.raw == nil:
+			return false
+		}
+	}
+	return queries <= 1 && times <= 1
+}
+
+// arrayHas reports whether an array can express actions.
+func arrayHas(all []Action) bool {
+	return !slices.ContainsFunc(all, func(a Action) bool { return a.Selector.IDs != nil })
+}

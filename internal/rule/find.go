@@ -1,0 +1,152 @@
+package rule
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"svc/internal/query"
+	"svc/internal/text"
+)
+
+// Newest returns all rules, those that were changed last first. Rules of the form Lists, of which nobody knows when they were changed, come
+// last, by uid. The rules are shared, and so is the slice.
+func (s *Set) Newest() []*Rule { return s.newest() }
+
+func (s *Set) sortNewest() []*Rule {
+	all := slices.Clone(s.all)
+	slices.SortStableFunc(all, func(a, b *Rule) int { return b.UpdatedAt.Compare(a.UpdatedAt) })
+	return all
+}
+
+// Find returns the rules in whose descriptions and conditions on the query some words are: those with all words first, then those that lack
+// the last one, and so on; then those with the fewest typos, then those that Newest has first. Words of five letters and more may have one
+// typo, words of nine and more two, and the last one may be the beginning of a word.
+func (s *Set) Find(words string) []*Rule { return s.found().find(words) }
+
+// finder finds rules by words.
+type finder struct {
+	rules []*Rule
+	words []string           // ascending
+	of    map[string][]int32 // places in rules, ascending
+}
+
+func newFinder(rules []*Rule) *finder {
+	f := &finder{rules: rules, of: map[string][]int32{}}
+	for i, r := range rules {
+		add := func(s *string) {
+			if s == nil {
+				return
+			}
+			for _, w := range wordsOf(*s, maxFoundWords) {
+				if at := f.of[w]; len(at) == 0 || at[len(at)-1] != int32(i) {
+					f.of[w] = append(at, int32(i))
+				}
+			}
+		}
+		add(r.Description)
+		for c := range r.Conditions {
+			if q := r.Conditions[c].Query; q != nil {
+				add(q.Words)
+				add(q.Contains)
+			}
+		}
+	}
+	for w := range f.of {
+		f.words = append(f.words, w)
+	}
+	slices.Sort(f.words)
+	return f
+}
+
+// maxFoundWords bounds the words of a text that Find looks at, maxAskedWords those that it looks for.
+const (
+	maxFoundWords = 1_000
+	maxAskedWords = 10
+)
+
+// From how many letters on a word may have one typo, and two.
+const (
+	oneTypo  = 5
+	twoTypos = 9
+)
+
+// foundRule is how well a rule fits a query so far.
+type foundRule struct {
+	words, typos int
+}
+
+func (f *finder) find(asked string) []*Rule {
+	asked = query.Readable(asked)
+	tokens := words.Tokens(nil, asked, nil, false)
+	var list []string
+	for _, t := range tokens {
+		if t.Kind == text.Word && len(list) < maxAskedWords {
+			list = append(list, t.Form)
+		}
+	}
+	if len(list) == 0 {
+		return f.rules
+	}
+	open := tokens[len(tokens)-1].Kind == text.Word // the last word may go on
+	fits := map[int32]foundRule{}
+	for i, w := range list {
+		for at, typos := range f.lookUp(w, open && i == len(list)-1) {
+			if r := fits[at]; r.words == i { // it has all words before
+				fits[at] = foundRule{i + 1, r.typos + typos}
+			}
+		}
+	}
+	places := make([]int32, 0, len(fits))
+	for at, r := range fits {
+		if r.words > 0 {
+			places = append(places, at)
+		}
+	}
+	slices.SortFunc(places, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(fits[b].words, fits[a].words), cmp.Compare(fits[a].typos, fits[b].typos), cmp.Compare(a, b))
+	})
+	found := make([]*Rule, len(places))
+	for i, at := range places {
+		found[i] = f.rules[at]
+	}
+	return found
+}
+
+// lookUp returns the places of the rules that have a word, with the fewest typos in it.
+func (f *finder) lookUp(word string, prefix bool) map[int32]int {
+	runes := []rune(word)
+	limit := 0
+	switch {
+	case len(runes) >= twoTypos:
+		limit = 2
+	case len(runes) >= oneTypo:
+		limit = 1
+	}
+	best := map[int32]int{}
+	for _, w := range f.words {
+		typos := 0
+		switch {
+		case w == word, prefix && strings.HasPrefix(w, word):
+		case limit == 0:
+			continue
+		case prefix:
+			typos = query.PrefixDistance(runes, w, limit)
+		default:
+			if n := utf8.RuneCountInString(w); n < len(runes)-limit || n > len(runes)+limit {
+				continue
+			}
+			typos = query.Distance(runes, w, limit)
+		}
+		if typos > limit {
+			continue
+		}
+		for _, at := range f.of[w] {
+			if before, ok := best[at]; !ok || typos < before {
+				best[at] = typos
+			}
+		}
+	}
+	return best
+}

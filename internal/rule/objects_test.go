@@ -1,0 +1,279 @@
+package rule
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"svc/internal/apierr"
+	"svc/internal/vfs"
+)
+
+const (
+	badConditions = "invalid_dynamic_search_rule_conditions"
+	badActions    = "invalid_dynamic_search_rule_actions"
+)
+
+func TestReadChange(t *testing.T) {
+	long := strings.Repeat("x", maxText+1)
+	pins := func(n int) string {
+		return `{"actions":{"pin":[` + strings.TrimSuffix(strings.Repeat(`{"id":"1","position":0},`, n), ",") + `]}}`
+	}
+	for _, tt := range []struct{ given, want string }{ // the rule as it is shown after "active", or the code
+		{`{}`, `"conditions":{},"actions":[]`},
+		{`{"actions":null,"conditions":null,"active":null,"precedence":null,"description":null}`, `"conditions":{},"actions":[]`},
+		{`{"actions":[]}`, `"conditions":{},"actions":[]`},
+		{`{"actions":{}}`, `"conditions":{},"actions":{}`},
+		{`{"uid":"r"}`, "bad_request"},
+		{`{"priority":1}`, "bad_request"},
+		{`{"lastUpdatedAt":null}`, "bad_request"},
+		{`[]`, "bad_request"}, {`1`, "bad_request"},
+		{`{"description":1}`, "invalid_dynamic_search_rule_description"},
+		{`{"description":"` + strings.Repeat("d", maxDescription+1) + `"}`, "invalid_dynamic_search_rule_description"},
+		{`{"active":"x"}`, "invalid_dynamic_search_rule_active"},
+		{`{"precedence":-1}`, "invalid_dynamic_search_rule_priority"},
+		{`{"precedence":1.5}`, "invalid_dynamic_search_rule_priority"},
+		{`{"precedence":"1"}`, "invalid_dynamic_search_rule_priority"},
+		{`{"precedence":[]}`, "invalid_dynamic_search_rule_priority"},
+
+		{`{"conditions":{"query":{"words":" call  History "}}}`, `"conditions":{"query":{"words":" call  History "}},"actions":[]`},
+		{`{"conditions":{"query":{"isEmpty":false,"words":"a","contains":"b"}}}`, `"conditions":{"query":{"isEmpty":false,"words":"a","contains":"b"}},"actions":[]`},
+		{`{"conditions":{"query":null,"time":{},"filter":null}}`, `"conditions":{},"actions":[]`},
+		{`{"conditions":[]}`, badConditions}, {`{"conditions":"x"}`, badConditions}, {`{"conditions":1}`, badConditions},
+		{`{"conditions":{"mood":{}}}`, "bad_request"},
+		{`{"conditions":{"query":[]}}`, badConditions},
+		{`{"conditions":{"query":{"word":"a"}}}`, "bad_request"},
+		{`{"conditions":{"query":{"words":["a"]}}}`, badConditions},
+		{`{"conditions":{"query":{"words":"` + long + `"}}}`, badConditions},
+		{`{"conditions":{"query":{"isEmpty":"true"}}}`, badConditions},
+		{`{"conditions":{"query":{"isEmpty":true,"words":"a"}}}`, "bad_request"},
+		{`{"conditions":{"query":{"isEmpty":true,"contains":"a"}}}`, "bad_request"},
+		{`{"conditions":{"time":{"start":"2030-01-01T00:00:00+01:00","end":null}}}`, `"conditions":{"time":{"start":"2030-01-01T00:00:00+01:00"}},"actions":[]`},
+		{`{"conditions":{"time":{"start":"2030-01-01T00:00:00Z","end":"2029-01-01T00:00:00Z"}}}`, "bad_request"},
+		{`{"conditions":{"time":{"start":"noon"}}}`, badConditions},
+		{`{"conditions":{"time":{"from":"2030-01-01T00:00:00Z"}}}`, "bad_request"},
+		{`{"conditions":{"filter":{"values":{"color": "red", "size": {"eu": [38, 39.0]}}}}}`, `"conditions":{"filter":{"values":{"color":"red","size":{"eu":[38,39.0]}}}},"actions":[]`},
+		{`{"conditions":{"filter":{"values":{}}}}`, `"conditions":{},"actions":[]`},
+		{`{"conditions":{"filter":{}}}`, badConditions},
+		{`{"conditions":{"filter":{"values":[]}}}`, badConditions},
+		{`{"conditions":{"filter":{"values":{"a":null}}}}`, badConditions},
+		{`{"conditions":{"filter":{"values":{"a":["x",null]}}}}`, badConditions},
+		{`{"conditions":{"filter":{"values":{"":"x"}}}}`, badConditions},
+		{`{"conditions":{"filter":{"values":{"` + long + `":"x"}}}}`, badConditions},
+		{`{"conditions":{"filter":{"values":{"a":"` + long + `"}}}}`, badConditions},
+		{`{"conditions":{"filter":{"values":{"a":[` + strings.Repeat("1,", maxFacets) + `2]}}}}`, badConditions},
+		{`{"conditions":{"filter":{"values":{"a":1},"x":1}}}`, "bad_request"},
+
+		{`{"actions":[{"selector":{"indexUid":"i","id":"1"},"action":{"type":"pin","position":3}}]}`,
+			`"conditions":{},"actions":[{"selector":{"indexUid":"i","id":"1"},"action":{"type":"pin","position":3}}]`},
+		{`{"actions":{"scale":[{"weight":0.5,"filter":["a = 1",["b = 2"]],"ids":["1","2"]}],"pin":[{"indexUid":"i","id":"1","position":3},{"position":0,"id":"2"}]}}`,
+			`"conditions":{},"actions":{"pin":[{"id":"1","position":3,"indexUid":"i"},{"id":"2","position":0}],"scale":[{"weight":0.5,"ids":["1","2"],"filter":["a = 1",["b = 2"]]}]}`},
+		{`{"actions":{"pin":null,"scale":null}}`, `"conditions":{},"actions":{}`},
+		{`{"actions":"x"}`, badActions}, {`{"actions":[{}]}`, badActions}, {`{"actions":[1]}`, badActions},
+		{`{"actions":{"hide":[]}}`, "bad_request"},
+		{`{"actions":{"pin":{}}}`, badActions},
+		{`{"actions":{"pin":[1]}}`, badActions},
+		{`{"actions":{"pin":[{"position":1}]}}`, badActions},
+		{`{"actions":{"pin":[{"id":1,"position":1}]}}`, badActions},
+		{`{"actions":{"pin":[{"id":"` + strings.Repeat("i", maxID+1) + `","position":1}]}}`, badActions},
+		{`{"actions":{"pin":[{"id":"1"}]}}`, badActions},
+		{`{"actions":{"pin":[{"id":"1","position":-1}]}}`, badActions},
+		{`{"actions":{"pin":[{"id":"1","position":4294967296}]}}`, badActions},
+		{`{"actions":{"pin":[{"id":"1","position":"0"}]}}`, badActions},
+		{`{"actions":{"pin":[{"id":"1","position":0,"indexUid":"not ok"}]}}`, badActions},
+		{`{"actions":{"pin":[{"id":"1","position":0,"weight":1}]}}`, "bad_request"},
+		{pins(maxPins + 1), badActions},
+		{`{"actions":{"scale":[{}]}}`, badActions},
+		{`{"actions":{"scale":[{"weight":-1}]}}`, badActions},
+		{`{"actions":{"scale":[{"weight":"2"}]}}`, badActions},
+		{`{"actions":{"scale":[{"weight":1e999}]}}`, badActions},
+		{`{"actions":{"scale":[{"weight":2,"ids":"1"}]}}`, badActions},
+		{`{"actions":{"scale":[{"weight":2,"ids":[1]}]}}`, badActions},
+		{`{"actions":{"scale":[{"weight":2,"ids":[null]}]}}`, badActions},
+		{`{"actions":{"scale":[{"weight":2,"ids":[` + strings.Repeat(`"1",`, maxIDs) + `"2"]}]}}`, badActions},
+		{`{"actions":{"scale":[{"weight":2,"filter":"a ="}]}}`, badActions},
+		{`{"actions":{"scale":[{"weight":2,"filter":"_foreign(a, b = 1)"}]}}`, badActions},
+		{`{"actions":{"scale":[{"weight":2,"factor":1}]}}`, "bad_request"},
+	} {
+		c, err := ReadChange(json.RawMessage(tt.given))
+		if err != nil {
+			if string(code(err)) != tt.want || len(err.Error()) > 1<<10 {
+				t.Errorf("%.200s: %.300v, want %s", tt.given, err, tt.want)
+			}
+			continue
+		}
+		r := &Rule{UID: "r", Active: true, Form: c.Form}
+		c.apply(r)
+		want := `{"uid":"r","active":true,` + tt.want + `}`
+		shown := string(r.AppendJSON(nil))
+		if shown != want {
+			t.Errorf("%s: %s, want %s", tt.given, shown, want)
+		}
+		again, err := Read([]byte(shown))
+		must(t, err)
+		if got := string(again.AppendJSON(nil)); got != want {
+			t.Errorf("%s: read again it is %s", tt.given, got)
+		}
+	}
+}
+
+func TestFormOf(t *testing.T) {
+	for body, want := range map[string]string{
+		`{}`: "?", `{"active":true,"description":"d"}`: "?", `{"actions":null}`: "?", `{"conditions":null}`: "?", `{"conditions":{}}`: "?", `{"actions":{}}`: "?", `x`: "?",
+		`{"priority":null}`: "0", `{"actions":[]}`: "0", `{"conditions":[]}`: "0", `{"actions":[],"conditions":{}}`: "0", `{"conditions":[],"actions":{}}`: "0",
+		`{"precedence":null}`: "1", `{"precedence":1,"actions":[]}`: "1", `{"actions":[],"conditions":{"query":{}}}`: "1", `{"precedence":1,"priority":1}`: "1",
+		`{"actions":{"pin":[]}}`: "2", `{"actions":{"pin":null},"precedence":1}`: "2",
+	} {
+		got := "?"
+		if f, decided := FormOf(json.RawMessage(body)); decided {
+			got = fmt.Sprint(f)
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", body, got, want)
+		}
+	}
+}
+
+// shownBut is the rules of a store with 12:00 for moments.
+func shownBut(s *Store) string { return strings.TrimSuffix(s.shown(), "\n") }
+
+func TestApply(t *testing.T) {
+	fsys := vfs.NewMem()
+	s := open(t, fsys)
+	at := noon
+	apply := func(updates ...string) []error {
+		t.Helper()
+		var list []Update
+		for _, u := range updates {
+			at = at.Add(time.Second)
+			uid, body, _ := strings.Cut(u, " ")
+			one := Update{UID: uid, AskedAt: at}
+			if body != "" {
+				one.Rule = json.RawMessage(body)
+			}
+			list = append(list, one)
+		}
+		refused, err := s.Apply(list)
+		must(t, err)
+		return refused
+	}
+	check := func(want ...string) {
+		t.Helper()
+		for _, s := range []*Store{s, open(t, fsys)} {
+			if got := shownBut(s); got != strings.Join(want, "\n") {
+				t.Fatalf("%s\nwant %s", got, strings.Join(want, "\n"))
+			}
+		}
+	}
+	refused := apply(`b {"precedence":2}`, `a {"conditions":{"query":{"words":"x"}}}`, `b {"description":"d"}`, `a {"conditions":1}`, `c {}`, `c`, `none`, `no/uid {}`)
+	for i, want := range []apierr.Code{3: badConditions, 7: "dynamic_search_rule_not_found"} {
+		if got := code(refused[i]); got != want {
+			t.Errorf("%d: %v, want %s", i, refused[i], want)
+		}
+	}
+	const words = `{"uid":"a","active":true,"conditions":{"query":{"words":"x"}},"actions":[],"lastUpdatedAt":"2026-06-01T12:00:02Z"}`
+	check(words, `{"uid":"b","description":"d","precedence":2,"active":true,"conditions":{},"actions":[],"lastUpdatedAt":"2026-06-01T12:00:03Z"}`)
+
+	// The form follows the actions that are sent, and what one form has stays where the next can express it.
+	apply(`b {"actions":[{"selector":{"id":"1"},"action":{"type":"scale","factor":2}}]}`)
+	check(words, `{"uid":"b","description":"d","precedence":2,"active":true,"conditions":{},"actions":[{"selector":{"id":"1"},"action":{"type":"scale","factor":2}}],"lastUpdatedAt":"2026-06-01T12:00:09Z"}`)
+	apply(`b {"actions":{"scale":[{"weight":2,"ids":["1"]}]},"precedence":null}`)
+	const scales = `{"uid":"b","description":"d","active":true,"conditions":{},"actions":{"scale":[{"weight":2,"ids":["1"]}]},"lastUpdatedAt":"2026-06-01T12:00:10Z"}`
+	check(words, scales)
+	if _, _, err := s.Put("b", Change{}); code(err) != "bad_request" {
+		t.Errorf("ids in an array: %v", err)
+	}
+	if _, _, err := s.Put("a", pinning("1", 0)); code(err) != "bad_request" {
+		t.Errorf("words in an array: %v", err)
+	}
+	check(words, scales)
+	put := pinning("1", 0)
+	put.Conditions = &[]Condition{{Query: &QueryCondition{Contains: new(string)}}, {Query: &QueryCondition{Contains: new(string)}}}
+	_, created, err := s.Put("a", put)
+	must(t, err)
+	if created {
+		t.Error("a rule of another form counts as none")
+	}
+	const listed = `{"uid":"a","active":true,"conditions":[{"scope":"query","contains":""},{"scope":"query","contains":""}],"actions":[{"selector":{"id":"1"},"action":{"type":"pin","position":0}}]}`
+	check(listed, scales)
+	if refused := apply(`a {"precedence":1}`); code(refused[0]) != "bad_request" {
+		t.Errorf("two conditions on the query in an object: %v", refused[0])
+	}
+	apply(`a {"precedence":1,"conditions":{"query":{"contains":"y"}}}`)
+	check(`{"uid":"a","precedence":1,"active":true,"conditions":{"query":{"contains":"y"}},"actions":[{"selector":{"id":"1"},"action":{"type":"pin","position":0}}],"lastUpdatedAt":"2026-06-01T12:00:12Z"}`, scales)
+
+	n, err := s.Clear()
+	if must(t, err); n != 2 {
+		t.Errorf("%d are deleted", n)
+	}
+	check("")
+	if n, err := s.Clear(); n != 0 || err != nil {
+		t.Errorf("again: %d, %v", n, err)
+	}
+}
+
+// TestApplyAgain applies updates again, as a run after a crash does.
+func TestApplyAgain(t *testing.T) {
+	s := open(t, vfs.NewMem())
+	updates := []Update{{"a", json.RawMessage(`{"precedence":1}`), noon}, {"b", json.RawMessage(`{"conditions":{"query":{"words":"x"}}}`), noon}, {"a", nil, noon}}
+	_, err := s.Apply(updates)
+	must(t, err)
+	want := s.shown()
+	for _, u := range updates {
+		_, err := s.Apply([]Update{u})
+		must(t, err)
+	}
+	if got := s.shown(); got != want || !strings.Contains(got, `"uid":"b"`) {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestObjectsByDefault(t *testing.T) {
+	s, err := Open(Options{FS: vfs.NewMem(), File: "rules.json", Objects: true, Log: silent})
+	must(t, err)
+	_, err = s.Apply([]Update{{"a", json.RawMessage(`{}`), noon}, {"b", json.RawMessage(`{"actions":[]}`), noon}, {"a", json.RawMessage(`{"active":false}`), noon}})
+	must(t, err)
+	const at = `,"lastUpdatedAt":"2026-06-01T12:00:00Z"}`
+	if got, want := s.shown(), `{"uid":"a","active":false,"conditions":{},"actions":{}`+at+"\n"+`{"uid":"b","active":true,"conditions":{},"actions":[]`+at+"\n"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestNewestAndFind(t *testing.T) {
+	s := open(t, vfs.NewMem())
+	_, _, err := s.Put("zz", pinning("1", 0))
+	must(t, err)
+	_, _, err = s.Put("aa", pinning("1", 0))
+	must(t, err)
+	var updates []Update
+	for i, body := range []string{
+		`{"description":"Winter sale of coats"}`, `{"description":"refund","conditions":{"query":{"words":"money back"}}}`, `{"description":"winter"}`,
+		`{"conditions":{"query":{"contains":"sale"}}}`, `{"description":"Übergrößen"}`, `{"description":"the refunds of winter"}`,
+	} {
+		updates = append(updates, Update{fmt.Sprintf("r%d", i), json.RawMessage(body), noon.Add(time.Duration(i) * time.Second)})
+	}
+	_, err = s.Apply(updates)
+	must(t, err)
+	uids := func(all []*Rule) string {
+		var b strings.Builder
+		for _, r := range all {
+			b.WriteString(" " + r.UID)
+		}
+		return strings.TrimSpace(b.String())
+	}
+	if got := uids(s.Set().Newest()); got != "r5 r4 r3 r2 r1 r0 aa zz" {
+		t.Errorf("newest: %s", got)
+	}
+	for words, want := range map[string]string{
+		"": "r5 r4 r3 r2 r1 r0 aa zz", " - ": "r5 r4 r3 r2 r1 r0 aa zz",
+		"winter": "r5 r2 r0", "wintre": "r5 r2 r0", "wnter ": "r5 r2 r0", "wxxter": "", "win": "r5 r2 r0", "win ": "",
+		"winter sale": "r0 r5 r2", "sale winter": "r0 r3", "sale": "r3 r0", "slae": "",
+		"refund": "r5 r1", "refund ": "r1 r5", "rfund ": "r1", "money": "r1", "back money": "r1", "ubergroßen": "r4", "zz": "",
+	} {
+		if got := uids(s.Set().Find(words)); got != want {
+			t.Errorf("%q: %s, want %s", words, got, want)
+		}
+	}
+}
