@@ -77,6 +77,48 @@ await step("search rules are listed, shown and deleted", async () => {
   await rules.deleteDynamicSearchRule("top");
   await assert.rejects(rules.getDynamicSearchRule("top"), e => e.cause?.code === "dynamic_search_rule_not_found");
 });
+await step("search rules of the newest form are written as tasks", async () => {
+  const done = await admin.updateDynamicSearchRule("refund", {description: "Refunds of winter", precedence: 1, active: true,
+    conditions: {query: {words: "money back"}, time: {start: "2020-01-01T00:00:00Z", end: "2100-01-01T00:00:00Z"}},
+    actions: [{selector: {indexUid: "films", id: "2"}, action: {type: "pin", position: 0}}]}).waitTask();
+  assert.deepEqual([done.status, done.type, done.indexUid, done.details.updatedRules], ["succeeded", "dsrUpdate", ".meili_dsr", 1]);
+  const filtered = await admin.updateDynamicSearchRule("filtered", {precedence: 2, conditions: {filter: {values: {title: "Stalker"}}},
+    actions: [{selector: {id: "2"}, action: {type: "pin", position: 0}}]}).waitTask();
+  assert.equal(filtered.status, "succeeded");
+  const partial = await admin.updateDynamicSearchRule("filtered", {description: "by title"}).waitTask();
+  assert.equal(partial.status, "succeeded");
+});
+await step("they are read in the form in which they were written", async () => {
+  const rule = await admin.getDynamicSearchRule("refund");
+  assert.ok(!isNaN(Date.parse(rule.lastUpdatedAt)), rule.lastUpdatedAt);
+  delete rule.lastUpdatedAt;
+  assert.deepEqual(rule, {uid: "refund", description: "Refunds of winter", precedence: 1, active: true,
+    conditions: {query: {words: "money back"}, time: {start: "2020-01-01T00:00:00Z", end: "2100-01-01T00:00:00Z"}},
+    actions: [{selector: {indexUid: "films", id: "2"}, action: {type: "pin", position: 0}}]});
+  const uids = async parameters => (await admin.getDynamicSearchRules(parameters)).results.map(r => r.uid);
+  assert.deepEqual(await uids(), ["filtered", "refund"]);
+  assert.deepEqual(await uids({filter: {query: "wintre", active: true}}), ["refund"]);
+  assert.deepEqual(await uids({limit: 1, offset: 1}), ["refund"]);
+});
+await step("searches follow them", async () => {
+  const ids = async (q, parameters) => (await admin.index("films").search(q, parameters)).hits.map(h => h.id);
+  assert.deepEqual(await ids("back money metropolis"), [2]);
+  assert.deepEqual(await ids("metropolis"), [1, 3]);
+  await admin.index("films").updateFilterableAttributes(["title"]).waitTask();
+  assert.deepEqual(await ids("metropolis", {filter: "title IN [Stalker, Metropolis]"}), [2, 1]);
+  assert.deepEqual(await ids("metropolis", {filter: "title = Metropolis"}), [1]);
+});
+await step("they are deleted one by one and together", async () => {
+  for (const uid of ["refund", "never"]) assert.equal((await admin.deleteDynamicSearchRule(uid).waitTask().catch(e => ({status: e.cause?.code}))).status, uid === "refund" ? "succeeded" : "dynamic_search_rule_not_found");
+  const cleared = await admin.deleteAllDynamicSearchRules().waitTask();
+  assert.deepEqual([cleared.status, cleared.type, cleared.details.deletedDocuments], ["succeeded", "dsrClear", 1]);
+  assert.deepEqual((await admin.getDynamicSearchRules()).results, []);
+});
+await step("bad rules are refused", async () => {
+  for (const [rule, code] of [[{precedence: -1}, "invalid_dynamic_search_rule_priority"], [{precedence: 1, priority: 1}, "bad_request"],
+    [{precedence: 1, conditions: {query: {isEmpty: true, words: "x"}}}, "bad_request"], [{precedence: 1, actions: "x"}, "invalid_dynamic_search_rule_actions"]])
+    await assert.rejects(admin.updateDynamicSearchRule("bad", rule), e => e.cause?.code === code, code);
+});
 await step("a template is rendered", async () => {
   const r = await admin.renderTemplate({template: {kind: "inlineDocumentTemplate", inline: "{{doc.title}}"}, input: {kind: "indexDocument", indexUid: "films", id: "1"}});
   assert.deepEqual(r, {template: "{{doc.title}}", rendered: "Metropolis"});

@@ -16,7 +16,7 @@ type beside struct {
 
 // rules gives the server rules, as an import would, and asks with their feature off and on in turns.
 func (m *measurement) rules(ctx context.Context, k queryKind) (beside, error) {
-	f := beside{rules: 10_000}
+	f := beside{rules: 75_000}
 	rounds := 9
 	if m.Quick {
 		f.rules, rounds = 500, 1
@@ -26,8 +26,11 @@ func (m *measurement) rules(ctx context.Context, k queryKind) (beside, error) {
 		return f, fmt.Errorf("cannot bring rules: %w", err)
 	}
 	for i := range f.rules {
-		rule := fmt.Appendf(nil, `{"uid":"rule-%d","active":true,"conditions":[{"scope":"query","contains":"winter sale %[1]d"}],`+
-			`"actions":[{"selector":{"indexUid":%q,"id":"%[1]d"},"action":{"type":"pin","position":0}}]}`, i, index)
+		conditions := [...]string{ // of both forms
+			`[{"scope":"query","contains":"winter sale %d"}]`, `{"query":{"words":"winter sale w%d"}}`, `{"filter":{"values":{"brand":"b%d","color":"red"}}}`,
+		}
+		rule := fmt.Appendf(nil, `{"uid":"rule-%d","active":true,"conditions":`+conditions[i%len(conditions)]+
+			`,"actions":[{"selector":{"indexUid":%q,"id":"%[1]d"},"action":{"type":"pin","position":0}}]}`, i, i, index)
 		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%09d.json", i)), rule, 0o666); err != nil {
 			return f, fmt.Errorf("cannot bring rules: %w", err)
 		}

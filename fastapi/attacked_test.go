@@ -144,8 +144,9 @@ var routeRows = map[string]attacked{
 
 	"POST /dynamic-search-rules":              {costs: byBody, walk: []string{`{}`}, reads: true},
 	"GET /dynamic-search-rules/{rule_uid}":    {costs: byQuery},
-	"PATCH /dynamic-search-rules/{rule_uid}":  {costs: byBody, walk: []string{`{"active": false}`}},
+	"PATCH /dynamic-search-rules/{rule_uid}":  {costs: byBody, walk: []string{`{"active": false}`, `{"precedence": 1, "active": false}`}},
 	"DELETE /dynamic-search-rules/{rule_uid}": {costs: byQuery},
+	"DELETE /dynamic-search-rules":            {costs: byQuery},
 
 	"GET /experimental-features":   {costs: byQuery},
 	"PATCH /experimental-features": {costs: byBody, walk: []string{`{"containsFilter": true}`}},

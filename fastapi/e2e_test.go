@@ -17,6 +17,7 @@ import (
 	"svc/internal/index"
 	"svc/internal/network"
 	"svc/internal/outbound"
+	"svc/internal/rule"
 	"svc/internal/task"
 	"svc/internal/vfs"
 )
@@ -51,10 +52,17 @@ func openInstanceIn(t testing.TB, o *Options, in network.Options) (dir string) {
 		t.Fatal(err)
 	}
 	maker := dump.New(dump.Options{FS: vfs.OS, Place: dump.PlaceIn(dir), Logger: o.Logger, Now: time.Now, Catalog: catalog, Allowed: outbound.Any(), PayloadLimit: 1 << 20})
+	rules, err := rule.Open(rule.Options{FS: vfs.OS, File: filepath.Join(dir, "rules.json"), Objects: o.Newest, Log: o.Logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Rules = rules
 	queue, err := task.Open(task.Options{
 		Dir: filepath.Join(dir, "tasks"), Catalog: catalog, Logger: o.Logger, Now: time.Now, MaxBatchTasks: -1, MaxBatchBytes: -1,
 		OnBatch: node.Ended, OnForward: node.Forwarded, Owned: node.Owned,
-		Executors: map[task.Kind]task.Executor{task.NetworkTopologyChange: node.Executor, task.Export: maker.Executors()[task.Export]},
+		Executors: map[task.Kind]task.Executor{
+			task.NetworkTopologyChange: node.Executor, task.Export: maker.Executors()[task.Export], task.RuleUpdate: rules.Executor, task.RuleClear: rules.Executor,
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

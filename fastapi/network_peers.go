@@ -72,12 +72,20 @@ func unescaped(h *fasthttp.RequestHeader, name requestHeader) (text string, give
 	return text, true, err
 }
 
+// leaderHeaders say which request of another instance a request is of.
+var leaderHeaders = [...]requestHeader{headerOriginRemote, headerOriginTask, headerOriginVersion, headerOriginNonce}
+
+// sentOn reports whether another instance says that it sends a write on.
+func (s *Server) sentOn(ctx *fasthttp.RequestCtx) bool {
+	return slices.ContainsFunc(leaderHeaders[:], func(name requestHeader) bool { return len(name.in(&ctx.Request.Header)) > 0 })
+}
+
 // origin returns the request of another instance that a request is of, nil for none. Whoever may not change the network is refused before
 // anything is said of the headers.
 func (s *Server) origin(ctx *fasthttp.RequestCtx) (*task.Origin, error) {
 	h := &ctx.Request.Header
-	names := [...]requestHeader{headerOriginRemote, headerOriginTask, headerOriginVersion, headerOriginNonce}
-	if !slices.ContainsFunc(names[:], func(name requestHeader) bool { return len(name.in(h)) > 0 }) {
+	names := leaderHeaders
+	if !s.sentOn(ctx) {
 		return nil, nil
 	}
 	if !caller(ctx).MayOnAll(string(actionNetworkUpdate)) {

@@ -135,8 +135,9 @@ func routes() []route {
 
 		{methodPost, "/dynamic-search-rules", actionRulesGet, (*Server).listRules, operation{does: "List search rules.", body: body(ruleQueryParams), gives: objectShape}},
 		{methodGet, "/dynamic-search-rules/{rule_uid}", actionRulesGet, (*Server).getRule, operation{does: "Get a search rule.", gives: objectShape}},
-		{methodPatch, "/dynamic-search-rules/{rule_uid}", actionRulesUpdate, (*Server).putRule, operation{does: "Create or change a search rule.", body: body(ruleParams), answers: []int{fasthttp.StatusOK, fasthttp.StatusCreated}, gives: objectShape}},
-		{methodDelete, "/dynamic-search-rules/{rule_uid}", actionRulesDelete, (*Server).deleteRule, operation{does: "Delete a search rule.", answers: noContent}},
+		{methodPatch, "/dynamic-search-rules/{rule_uid}", actionRulesUpdate, (*Server).putRule, operation{does: "Create or change a search rule.", query: fields(deletionParams), body: jsonBody(schema{"anyOf": []any{objectOf(ruleParams), newerRuleShape()}}), answers: []int{fasthttp.StatusOK, fasthttp.StatusCreated, fasthttp.StatusAccepted}, refuses: ofNetwork, gives: objectShape}},
+		{methodDelete, "/dynamic-search-rules/{rule_uid}", actionRulesDelete, (*Server).deleteRule, operation{does: "Delete a search rule.", query: fields(deletionParams), answers: []int{fasthttp.StatusNoContent, fasthttp.StatusAccepted}, refuses: ofNetwork, gives: taskShape}},
+		{methodDelete, "/dynamic-search-rules", actionRulesDelete, (*Server).clearRules, operation{does: "Delete all search rules.", query: fields(deletionParams), answers: accepted, refuses: ofNetwork, gives: taskShape}},
 
 		{methodGet, "/experimental-features", actionFeaturesGet, (*Server).getFeatures, operation{does: "Get which experimental features are on.", gives: mapOf(schema{"type": "boolean"})}},
 		{methodPatch, "/experimental-features", actionFeaturesUpdate, (*Server).updateFeatures, operation{does: "Switch experimental features.", body: body(featureParams), gives: mapOf(schema{"type": "boolean"})}},

@@ -1,20 +1,25 @@
 package fastapi
 
 import (
+	"bytes"
 	"encoding/json"
+	"math"
 	"slices"
 	"strconv"
 
 	"github.com/valyala/fasthttp"
 
+	"svc/internal/apierr"
 	"svc/internal/rule"
 	"svc/internal/settings"
+	"svc/internal/task"
 )
 
 // ruleQuery is the body of the listing of search rules.
 type ruleQuery struct {
 	paging
 	patterns []string // nil: not given
+	query    *string
 	active   *bool
 }
 
@@ -31,6 +36,11 @@ var ruleFilterParams = []param[ruleQuery]{
 		q.patterns = a.list
 		return nil
 	}},
+	{name: "query", code: "invalid_dynamic_search_rule_filter_query", kind: textual, null: true, set: func(q *ruleQuery, a *arg) error {
+		text := a.text
+		q.query = &text
+		return nil
+	}},
 	{name: "active", code: "invalid_dynamic_search_rule_filter_active", kind: flag, null: true, set: func(q *ruleQuery, a *arg) error {
 		active := a.flag
 		q.active = &active
@@ -44,7 +54,7 @@ func (q *ruleQuery) wants(r *rule.Rule) bool {
 		(q.patterns == nil || slices.ContainsFunc(q.patterns, func(p string) bool { return settings.Covers(p, r.UID) }))
 }
 
-// ruleParams are what a rule consists of, apart from its uid. null resets what can be absent.
+// ruleParams are what a rule of v1.42 consists of, apart from its uid. null resets what can be absent.
 var ruleParams = []param[rule.Change]{
 	{name: "description", code: "invalid_dynamic_search_rule_description", kind: raw, shape: textOrNullShape, set: func(c *rule.Change, a *arg) error {
 		c.Description = new(*string)
@@ -94,6 +104,15 @@ var ruleParams = []param[rule.Change]{
 // needRules refuses the routes of search rules while their feature is off.
 func (s *Server) needRules() error { return s.features.need("dynamicSearchRules", "search rules") }
 
+// needRulesHere is needRules for writes: those that a leader sends on are done while the feature is off, too. They would hold up all that
+// come after them.
+func (s *Server) needRulesHere(ctx *fasthttp.RequestCtx) error {
+	if s.sentOn(ctx) {
+		return nil
+	}
+	return s.needRules()
+}
+
 // activeRules returns the rules that searches follow.
 func (s *Server) activeRules() *rule.Set {
 	if !s.features.on("dynamicSearchRules") {
@@ -110,8 +129,16 @@ func (s *Server) listRules(ctx *fasthttp.RequestCtx) error {
 	if err := readObject(s, ctx, &q, ruleQueryParams); err != nil {
 		return err
 	}
+	if q.patterns != nil && s.newest {
+		return apierr.New("invalid_dynamic_search_rule_filter", "`filter.attributePatterns` is not known in v1.54 of the API. Known are `query` and `active`.")
+	}
+	set := s.rules.Set()
+	all := set.Newest()
+	if q.query != nil {
+		all = set.Find(*q.query)
+	}
 	wanted := []*rule.Rule{}
-	for _, r := range s.rules.Set().List() {
+	for _, r := range all {
 		if q.wants(r) {
 			wanted = append(wanted, r)
 		}
@@ -130,22 +157,83 @@ func (s *Server) getRule(ctx *fasthttp.RequestCtx) error {
 	return answerCharged(ctx, r.AppendJSON(nil))
 }
 
+// newerRuleShape is a rule of v1.50 to v1.54, apart from its uid.
+func newerRuleShape() schema {
+	text, flag := orNull(schema{"type": "string"}), orNull(schema{"type": "boolean"})
+	of := func(properties schema) schema {
+		return orNull(schema{"type": "object", "properties": properties, "additionalProperties": false})
+	}
+	moment := orNull(schema{"type": "string", "format": "date-time"})
+	list := func(properties schema, required ...string) schema {
+		return orNull(listOf(schema{"type": "object", "properties": properties, "required": required, "additionalProperties": false}))
+	}
+	withCode := func(s schema, code apierr.Code) schema {
+		s["x-error-code"] = code
+		return s
+	}
+	return schema{"type": "object", "additionalProperties": false, "properties": schema{
+		"description": withCode(orNull(schema{"type": "string"}), "invalid_dynamic_search_rule_description"),
+		"precedence":  withCode(orNull(schema{"type": "integer", "minimum": 0}), "invalid_dynamic_search_rule_priority"),
+		"active":      withCode(orNull(schema{"type": "boolean"}), "invalid_dynamic_search_rule_active"),
+		"conditions": withCode(of(schema{
+			"query":  of(schema{"isEmpty": flag, "words": text, "contains": text}),
+			"time":   of(schema{"start": moment, "end": moment}),
+			"filter": of(schema{"values": objectShape}),
+		}), "invalid_dynamic_search_rule_conditions"),
+		"actions": schema{"x-error-code": "invalid_dynamic_search_rule_actions", "anyOf": []any{schema{"type": "null"}, listOf(objectShape), schema{"type": "object", "additionalProperties": false, "properties": schema{
+			"pin":   list(schema{"id": schema{"type": "string"}, "position": schema{"type": "integer", "minimum": 0, "maximum": math.MaxUint32}, "indexUid": text}, "id", "position"),
+			"scale": list(schema{"weight": schema{"type": "number", "minimum": 0}, "ids": orNull(listOf(schema{"type": "string"})), "filter": schema{}, "indexUid": text}, "weight"),
+		}}}},
+	}}
+}
+
+// ruleTask returns whether a write of a rule is a task, as since v1.50, and notes that it is for the leader (not_a_leader). Whatever a
+// leader sends on is one; what does not tell its form by itself goes by that of the rule that it changes, and waits behind tasks.
+func (s *Server) ruleTask(ctx *fasthttp.RequestCtx, uid string, form rule.Form, decided bool) (bool, error) {
+	newer := decided && form != rule.Lists || s.sentOn(ctx)
+	if !decided && !newer {
+		r, err := s.rules.Get(uid)
+		newer = s.newest || err == nil && r.Form != rule.Lists
+		if !newer {
+			waiting, err := s.queue.Match(task.Filter{Kinds: []task.Kind{task.RuleUpdate, task.RuleClear}, Statuses: []task.Status{task.Enqueued, task.Processing}})
+			if err != nil {
+				return false, err
+			}
+			newer = len(waiting) > 0
+		}
+	}
+	if !newer {
+		return false, nil
+	}
+	return true, s.admitWrite(ctx)
+}
+
 func (s *Server) putRule(ctx *fasthttp.RequestCtx) error {
-	if err := s.needRules(); err != nil {
+	if err := s.needRulesHere(ctx); err != nil {
 		return err
 	}
 	uid := pathValue(ctx, "rule_uid")
 	if !rule.ValidUID(uid) {
 		return rule.NotFound(uid)
 	}
-	var c rule.Change
-	if err := readObject(s, ctx, &c, ruleParams); err != nil {
+	body, err := s.readJSON(ctx, nil)
+	if err != nil {
 		return err
 	}
-	for i := range c.Actions {
-		if err := s.checkFilter(c.Actions[i].Selector.Filter); err != nil {
-			return err
-		}
+	form, decided := rule.FormOf(json.RawMessage(body))
+	newer, err := s.ruleTask(ctx, uid, form, decided)
+	if err != nil {
+		return err
+	}
+	if newer {
+		return s.enqueueRule(ctx, uid, body)
+	}
+	var c rule.Change
+	if err := decode(&c, body, ruleParams, object{code: "bad_request"}); err != nil {
+		return err
+	}
+	if err := s.checkActions(c.Actions); err != nil {
+		return err
 	}
 	r, created, err := s.rules.Put(uid, c)
 	if err != nil {
@@ -157,13 +245,75 @@ func (s *Server) putRule(ctx *fasthttp.RequestCtx) error {
 	return answerCharged(ctx, r.AppendJSON(nil))
 }
 
-func (s *Server) deleteRule(ctx *fasthttp.RequestCtx) error {
-	if err := s.needRules(); err != nil {
+// checkActions refuses filters of actions that need a feature which is off.
+func (s *Server) checkActions(all []rule.Action) error {
+	for i := range all {
+		if err := s.checkFilter(all[i].Selector.Filter); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// enqueueRule enqueues a change of a rule, which is checked first: the task finds the same faults.
+func (s *Server) enqueueRule(ctx *fasthttp.RequestCtx, uid string, body value) error {
+	var d deletion
+	if err := decodeQuery(&d, ctx.QueryArgs(), deletionParams); err != nil {
 		return err
 	}
-	if err := s.rules.Delete(pathValue(ctx, "rule_uid")); err != nil {
+	c, err := rule.ReadChange(json.RawMessage(body))
+	if err != nil {
+		return err
+	}
+	if !s.sentOn(ctx) { // the leader has its features
+		if err := s.checkActions(c.Actions); err != nil {
+			return err
+		}
+	}
+	ctx.SetUserValue(bodyKey{}, body)
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, body); err != nil {
+		return err
+	}
+	return s.enqueue(ctx, task.New{IndexUID: task.RulesIndex, Content: task.UpdateRule{UID: uid, Rule: compact.Bytes()}, CustomMetadata: d.metadata}, fasthttp.StatusAccepted)
+}
+
+func (s *Server) deleteRule(ctx *fasthttp.RequestCtx) error {
+	if err := s.needRulesHere(ctx); err != nil {
+		return err
+	}
+	uid := pathValue(ctx, "rule_uid")
+	if !rule.ValidUID(uid) {
+		return rule.NotFound(uid)
+	}
+	newer, err := s.ruleTask(ctx, uid, rule.Lists, false)
+	if err != nil {
+		return err
+	}
+	if newer {
+		return s.enqueueRuleDeletion(ctx, task.UpdateRule{UID: uid})
+	}
+	if err := s.rules.Delete(uid); err != nil {
 		return err
 	}
 	ctx.SetStatusCode(fasthttp.StatusNoContent)
 	return nil
+}
+
+func (s *Server) clearRules(ctx *fasthttp.RequestCtx) error {
+	if err := s.needRulesHere(ctx); err != nil {
+		return err
+	}
+	if err := s.admitWrite(ctx); err != nil {
+		return err
+	}
+	return s.enqueueRuleDeletion(ctx, task.ClearRules{})
+}
+
+func (s *Server) enqueueRuleDeletion(ctx *fasthttp.RequestCtx, content task.Content) error {
+	var d deletion
+	if err := decodeQuery(&d, ctx.QueryArgs(), deletionParams); err != nil {
+		return err
+	}
+	return s.enqueue(ctx, task.New{IndexUID: task.RulesIndex, Content: content, CustomMetadata: d.metadata}, fasthttp.StatusAccepted)
 }

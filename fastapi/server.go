@@ -46,6 +46,7 @@ type Options struct {
 	Chats        *chat.Store
 	Providers    *chat.Providers
 	Rules        *rule.Store
+	Newest       bool           // where v1.42 and v1.54 of the API collide, v1.54 is right
 	Reranker     *rerank.Client // of personalized searches; nil: there are none
 	Production   bool           // programs get no dashboard on /
 	NoDashboard  bool           // nobody does
@@ -104,6 +105,7 @@ type Server struct {
 	chats        *chat.Store
 	providers    *chat.Providers
 	rules        *rule.Store
+	newest       bool // see Options
 	reranker     *rerank.Client
 	production   bool
 	noDashboard  bool
@@ -155,7 +157,7 @@ const (
 // New makes a server.
 func New(o Options) *Server {
 	s := &Server{
-		catalog: o.Catalog, queue: o.Queue, keys: o.Keys, webhooks: o.Webhooks, network: o.Network, chats: o.Chats, providers: o.Providers, rules: o.Rules, reranker: o.Reranker, features: o.Features, log: o.Logger, logs: o.Log,
+		catalog: o.Catalog, queue: o.Queue, keys: o.Keys, webhooks: o.Webhooks, network: o.Network, chats: o.Chats, providers: o.Providers, rules: o.Rules, newest: o.Newest, reranker: o.Reranker, features: o.Features, log: o.Logger, logs: o.Log,
 		payloadLimit: o.PayloadLimit, dumpDir: o.DumpDir, snapshotFile: o.SnapshotFile, production: o.Production, noDashboard: o.NoDashboard, demoed: o.Demo, version: o.Version, replication: o.Replication,
 	}
 	s.tracer = o.Tracer

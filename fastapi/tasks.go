@@ -59,7 +59,7 @@ func parseUID(a *arg) (uint32, error) {
 }
 
 func parseIndexUID(uid string) (string, error) {
-	if !validUID(uid) {
+	if !validUID(uid) && uid != task.RulesIndex {
 		return "", apierr.New("invalid_index_uid", "`%s` in `indexUids` must be %s.", shorten([]byte(uid)), uidForm)
 	}
 	return uid, nil

@@ -11,7 +11,7 @@ import (
 // The actions that docs/NETWORK.md gives the keys between instances.
 var (
 	searchActions = []string{"search"}
-	writeActions  = []string{"network.get", "network.update", "documents.*", "indexes.*", "settings.*", "tasks.get", "experimental.get"}
+	writeActions  = []string{"network.get", "network.update", "documents.*", "indexes.*", "settings.*", "tasks.get", "experimental.get", "dynamicSearchRules.update", "dynamicSearchRules.delete"}
 )
 
 // newProtectedMember starts an instance with a master key, and returns how others reach it.
@@ -48,6 +48,35 @@ func found(t *testing.T, all []*member, want int) {
 	}
 }
 
+// spreadRules writes search rules at the leader, and looks for them at another instance, whose feature is off until then.
+func spreadRules(t *testing.T, a, b *member) {
+	t.Helper()
+	a.must("PATCH", "/experimental-features", `{"dynamicSearchRules":true}`, nil)
+	a.must("PATCH", "/dynamic-search-rules/first?customMetadata=x", `{"precedence":1,"conditions":{"query":{"words":"x"}}}`, nil)
+	a.must("PATCH", "/dynamic-search-rules/first", `{"active":false}`, nil)
+	a.must("PATCH", "/dynamic-search-rules/second", `{"precedence":2}`, nil)
+	a.must("DELETE", "/dynamic-search-rules/second", "", nil)
+	settled(t, []*member{a, b}, peace)
+	b.must("PATCH", "/experimental-features", `{"dynamicSearchRules":true}`, nil)
+	lists := func(want string) {
+		t.Helper()
+		for _, in := range []*member{a, b} {
+			if _, text, err := in.ask("POST", "/dynamic-search-rules", `{}`, nil); err != nil || !strings.Contains(text, want) {
+				t.Errorf("%s has the rules %s (%v), want %s", in.name, text, err, want)
+			}
+		}
+	}
+	lists(`{"results":[{"uid":"first","precedence":1,"active":false,"conditions":{"query":{"words":"x"}},"actions":[],"lastUpdatedAt":"`)
+	for _, r := range [][3]string{{"PATCH", "/dynamic-search-rules/first", `{"precedence":3}`}, {"DELETE", "/dynamic-search-rules/first", ""}, {"DELETE", "/dynamic-search-rules", ""}} {
+		if status, text, err := b.ask(r[0], r[1], r[2], nil); err != nil || status != 400 || !strings.Contains(text, `"not_a_leader"`) {
+			t.Errorf("%s %s at a follower: %d %s %v", r[0], r[1], status, text, err)
+		}
+	}
+	a.must("DELETE", "/dynamic-search-rules", "", nil)
+	settled(t, []*member{a, b}, peace)
+	lists(`"total":0`)
+}
+
 // TestNetworkOfProtectedInstances forms a network by keys with no more actions than the documents say, and does in it all for which
 // instances ask each other: searches, writes, settings, moving documents, and going on after instances were set back to snapshots.
 func TestNetworkOfProtectedInstances(t *testing.T) {
@@ -72,6 +101,7 @@ func TestNetworkOfProtectedInstances(t *testing.T) {
 	}
 	add(0)
 	a.must("PATCH", "/indexes/m/settings", `{"filterableAttributes":["n"]}`, nil)
+	spreadRules(t, a, b)
 	found(t, []*member{a, b}, 50)
 	fileA, fileB := a.snapshot(), b.snapshot()
 	a.change(`{"remotes":{` + entryC + `},"shards":{"z":{"remotes":["c"]}}}`)

@@ -163,6 +163,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	})
 	executors := maker.Executors()
 	executors[task.NetworkTopologyChange] = node.Executor
+	executors[task.RuleUpdate], executors[task.RuleClear] = rules.Executor, rules.Executor
 	queue, err := task.Open(task.Options{
 		Dir: place.Tasks, Catalog: catalog, Logger: log, Now: time.Now, Tracer: tracer,
 		MaxBatchTasks: o.batchTasks(), MaxBatchBytes: o.batchBytes(limits.MaxIndexingMemory), MaxTasks: o.maxTasks(), Concurrent: o.ConcurrentIndexes,

@@ -89,6 +89,7 @@ var table = map[Code]entry{
 	"invalid_dynamic_search_rule_filter":                    {"invalid_request", 400},
 	"invalid_dynamic_search_rule_filter_active":             {"invalid_request", 400},
 	"invalid_dynamic_search_rule_filter_attribute_patterns": {"invalid_request", 400},
+	"invalid_dynamic_search_rule_filter_query":              {"invalid_request", 400},
 	"invalid_dynamic_search_rule_limit":                     {"invalid_request", 400},
 	"invalid_dynamic_search_rule_offset":                    {"invalid_request", 400},
 	"invalid_dynamic_search_rule_priority":                  {"invalid_request", 400},

@@ -29,6 +29,8 @@ var (
 	dumpForm       = &form{"Dump", [][2]string{{"dump_uid", "dumpUid"}}}
 	exportForm     = &form{"Export", [][2]string{{"url", "url"}, {"api_key", "apiKey"}, {"payload_size", "payloadSize"}, {"indexes", "indexes"}}}
 	compactionForm = &form{"IndexCompaction", [][2]string{{"pre_compaction_size", "preCompactionSize"}, {"post_compaction_size", "postCompactionSize"}}}
+	ruleForm       = &form{"DsrUpdate", [][2]string{{"rule", "rule"}, {"updated_rules", "updatedRules"}}}
+	rulesForm      = &form{"DsrClear", [][2]string{{"deleted_documents", "deletedDocuments"}}}
 	topologyForm   = &form{"NetworkTopologyChange", [][2]string{{"moved_documents", "movedDocuments"}, {"message", "message"}}}
 )
 
@@ -61,6 +63,10 @@ func formOf(c task.Content) *form {
 		return compactionForm
 	case task.ChangeTopology:
 		return topologyForm
+	case task.UpdateRule:
+		return ruleForm
+	case task.ClearRules:
+		return rulesForm
 	}
 	return nil
 }
@@ -176,7 +182,7 @@ func decodeDetails(raw json.RawMessage, c task.Content) (json.RawMessage, task.C
 		}
 		absent := bytes.Equal(value, null)
 		switch {
-		case absent && (f == compactionForm || f == exportForm):
+		case absent && (f == compactionForm || f == exportForm || f == ruleForm):
 			continue
 		case absent && f == indexForm && names[1] != "primaryKey":
 			continue

@@ -74,6 +74,9 @@ func filled(t *testing.T) *instance {
 	in.enqueue("", task.Upgrade{From: "v1.41.0", To: "v1.42.1"}, "")
 	in.enqueue("", task.ChangeTopology{State: json.RawMessage(`{"a":1}`), MovedDocuments: 3, Message: "m"}, "")
 	in.enqueue("", task.CancelTasks{Query: "?uids=", Tasks: []uint32{}}, "")
+	in.enqueue(task.RulesIndex, task.UpdateRule{UID: "r", Rule: json.RawMessage(`{"precedence":1}`)}, "")
+	in.enqueue(task.RulesIndex, task.UpdateRule{UID: "r"}, "")
+	in.enqueue(task.RulesIndex, task.ClearRules{}, "")
 	_, err = in.queue.Enqueue(t.Context(), task.New{IndexUID: "books", Content: task.ClearDocuments{}, CustomMetadata: &metadata})
 	must(t, err)
 	return in

@@ -68,6 +68,10 @@ type (
 	indexCompaction struct {
 		IndexUID string `json:"index_uid"`
 	}
+	dsrUpdate struct {
+		UID  string          `json:"uid"`
+		Rule json.RawMessage `json:"rule,omitempty"` // none: it is deleted
+	}
 )
 
 const (
@@ -148,6 +152,10 @@ func encodeType(t *task.Task) (json.RawMessage, error) {
 		return typed("indexCompaction", indexCompaction{t.IndexUID})
 	case task.ChangeTopology:
 		return typed("networkTopologyChange", c)
+	case task.UpdateRule:
+		return typed("dsrUpdate", dsrUpdate{c.UID, c.Rule})
+	case task.ClearRules:
+		return bare("dsrClear")
 	}
 	return nil, fmt.Errorf("a dump has no form for tasks of type %s", t.Content.Kind())
 }
@@ -336,6 +344,14 @@ func decodeContent(name string, inside json.RawMessage) (task.Content, error) {
 		return task.CompactIndex{}, nil
 	case "networkTopologyChange":
 		return decodeTopology(inside)
+	case "dsrUpdate":
+		var x dsrUpdate
+		if err := read(&x); err != nil {
+			return nil, err
+		}
+		return task.UpdateRule{UID: x.UID, Rule: valueOrNil(x.Rule)}, nil
+	case "dsrClear":
+		return task.ClearRules{}, nil
 	}
 	return nil, errors.New("it is not known here")
 }

@@ -23,8 +23,9 @@ const (
 	maxID          = 511      // bytes: no document has a longer id
 )
 
-// FormOf tells the form of a rule that a client sends, or that is stored, by its members. decided is false where they fit all forms.
-// An empty object decides nothing: v1.42 refuses it where it has an array.
+// FormOf tells the form of a rule that a client sends by its members: `precedence` and objects are of newer ones, `priority` and an array
+// of conditions of the form Lists. decided is false where they fit both. An empty object decides nothing: v1.42 refuses it. Neither does an
+// array of actions, which Mixed has, too.
 func FormOf(body json.RawMessage) (f Form, decided bool) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(body, &members) != nil {
@@ -45,7 +46,7 @@ func FormOf(body json.RawMessage) (f Form, decided bool) {
 		return Objects, true
 	case precedence, filled("conditions"):
 		return Mixed, true
-	case priority, is("conditions", '['), is("actions", '['):
+	case priority, is("conditions", '['):
 		return Lists, true
 	}
 	return Lists, false

@@ -122,7 +122,8 @@ func TestReadChange(t *testing.T) {
 func TestFormOf(t *testing.T) {
 	for body, want := range map[string]string{
 		`{}`: "?", `{"active":true,"description":"d"}`: "?", `{"actions":null}`: "?", `{"conditions":null}`: "?", `{"conditions":{}}`: "?", `{"actions":{}}`: "?", `x`: "?",
-		`{"priority":null}`: "0", `{"actions":[]}`: "0", `{"conditions":[]}`: "0", `{"actions":[],"conditions":{}}`: "0", `{"conditions":[],"actions":{}}`: "0",
+		`{"actions":[]}`: "?", `{"actions":[],"conditions":{}}`: "?",
+		`{"priority":null}`: "0", `{"conditions":[]}`: "0", `{"conditions":[],"actions":{}}`: "0",
 		`{"precedence":null}`: "1", `{"precedence":1,"actions":[]}`: "1", `{"actions":[],"conditions":{"query":{}}}`: "1", `{"precedence":1,"priority":1}`: "1",
 		`{"actions":{"pin":[]}}`: "2", `{"actions":{"pin":null},"precedence":1}`: "2",
 	} {

@@ -130,6 +130,11 @@ func TestPowerFailure(t *testing.T) {
 		func() error { _, _, err := s.Put("b", pinning("2", 1)); return err },
 		func() error { _, _, err := s.Put("a", pinning("3", 1)); return err },
 		func() error { return s.Delete("b") },
+		func() error {
+			_, err := s.Apply([]Update{{"c", []byte(`{"precedence":1}`), noon}, {"d", []byte(`{"conditions":{"query":{"words":"x"}}}`), noon}, {"a", nil, noon}})
+			return err
+		},
+		func() error { _, err := s.Clear(); return err },
 	} {
 		before := s.shown()
 		clones = nil

@@ -10,6 +10,8 @@ const (
 	clearing
 	settingsClass
 	indexDeletion
+	ruleUpdate
+	ruleClear
 	alone // creation, update, swap, edit, compaction and all global kinds
 )
 
@@ -27,6 +29,10 @@ func classOf(c Content) class {
 		return settingsClass
 	case DeleteIndex:
 		return indexDeletion
+	case UpdateRule:
+		return ruleUpdate
+	case ClearRules:
+		return ruleClear
 	}
 	return alone
 }
@@ -43,27 +49,31 @@ const (
 	settingsClear             // deletions first, then settings
 	removal                   // the index goes
 	single                    // one task, of class alone
+	ruleUpdates               // of search rules
+	ruleClears                // of search rules
 )
 
 // firstMode is the mode of a batch of one task.
 var firstMode = [...]mode{
 	addition: additions, byIDs: idDeletions, byFilter: deletions, clearing: clears,
-	settingsClass: settingsMode, indexDeletion: removal, alone: single,
+	settingsClass: settingsMode, indexDeletion: removal, ruleUpdate: ruleUpdates, ruleClear: ruleClears, alone: single,
 }
 
 const closes = ^mode(0)
 
 // joins is the table of auto-batching: the mode that a batch gets when a task of a class joins, or closes.
 var joins = [...][alone + 1]mode{
-	//             addition, ids,       filter,        delete-all,    settings,      index deletion, alone
-	additions:     {additions, additions, closes, clears, closes, removal, closes},
-	idDeletions:   {additions, idDeletions, deletions, clears, closes, removal, closes},
-	deletions:     {closes, deletions, deletions, clears, closes, removal, closes},
-	clears:        {closes, clears, clears, clears, closes, removal, closes},
-	settingsMode:  {closes, closes, closes, settingsClear, settingsMode, removal, closes},
-	settingsClear: {closes, settingsClear, settingsClear, settingsClear, settingsClear, removal, closes},
-	removal:       {closes, closes, closes, closes, closes, closes, closes},
-	single:        {closes, closes, closes, closes, closes, closes, closes},
+	//             addition, ids,       filter,        delete-all,    settings,      index deletion, rule update, rule clear, alone
+	additions:     {additions, additions, closes, clears, closes, removal, closes, closes, closes},
+	idDeletions:   {additions, idDeletions, deletions, clears, closes, removal, closes, closes, closes},
+	deletions:     {closes, deletions, deletions, clears, closes, removal, closes, closes, closes},
+	clears:        {closes, clears, clears, clears, closes, removal, closes, closes, closes},
+	settingsMode:  {closes, closes, closes, settingsClear, settingsMode, removal, closes, closes, closes},
+	settingsClear: {closes, settingsClear, settingsClear, settingsClear, settingsClear, removal, closes, closes, closes},
+	removal:       {closes, closes, closes, closes, closes, closes, closes, closes, closes},
+	single:        {closes, closes, closes, closes, closes, closes, closes, closes, closes},
+	ruleUpdates:   {closes, closes, closes, closes, closes, closes, ruleUpdates, closes, closes},
+	ruleClears:    {closes, closes, closes, closes, closes, closes, closes, ruleClears, closes},
 }
 
 // Reasons for which a batch takes no more tasks, as the API shows them.

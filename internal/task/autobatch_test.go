@@ -79,6 +79,10 @@ func letters(t *testing.T, q *Queue, text string) []New {
 			n = New{IndexUID: "other", Content: UpdateIndex{NewUID: "x"}}
 		case "e":
 			n.Content = EditDocuments{Function: "doc.x = 1"}
+		case "R":
+			n = New{IndexUID: RulesIndex, Content: UpdateRule{UID: "r", Rule: json.RawMessage(`{}`)}}
+		case "C":
+			n = New{IndexUID: RulesIndex, Content: ClearRules{}}
 		case "y":
 			n = adding(t, q, "y", AddDocuments{MayCreate: true}, "1")
 		case "z":
@@ -105,6 +109,8 @@ func TestAutoBatching(t *testing.T) {
 		{"delete-all joins additions and then closes for them", "id", "a c a", "a c|a"},
 		{"settings close additions", "id", "a s", "a|s"},
 		{"an index deletion swallows additions and closes", "id", "a a d a", "a a d|a"},
+		{"changes of rules share a batch, and so do deletions of all", "id", "R R C C R", "R R|C C|R"},
+		{"changes of rules do not hold up an index", "id", "a R a R", "a a|R R"},
 		{"a creation closes additions", "id", "a n a", "a|n|a"},
 		{"an update closes additions", "id", "a u a", "a|u|a"},
 		{"a swap closes additions", "id", "a w a", "a|w|a"},

@@ -162,6 +162,15 @@ type ChangeTopology struct {
 	Message        string          `json:"message"`
 }
 
+// UpdateRule changes, makes or deletes a search rule. Its task is of RulesIndex.
+type UpdateRule struct {
+	UID  string          `json:"uid"`
+	Rule json.RawMessage `json:"rule,omitempty"` // a JSON object, as it was sent; nil: the rule is deleted
+}
+
+// ClearRules deletes all search rules. Its task is of RulesIndex.
+type ClearRules struct{}
+
 func (AddDocuments) Kind() Kind    { return DocumentAdditionOrUpdate }
 func (DeleteDocuments) Kind() Kind { return DocumentDeletion }
 func (DeleteByFilter) Kind() Kind  { return DocumentDeletion }
@@ -180,6 +189,8 @@ func (ExportTo) Kind() Kind        { return Export }
 func (Upgrade) Kind() Kind         { return UpgradeDatabase }
 func (CompactIndex) Kind() Kind    { return IndexCompaction }
 func (ChangeTopology) Kind() Kind  { return NetworkTopologyChange }
+func (UpdateRule) Kind() Kind      { return RuleUpdate }
+func (ClearRules) Kind() Kind      { return RuleClear }
 
 // touched are the index uids, besides the task's own, that a content concerns.
 func touched(c Content) []string {
@@ -363,6 +374,15 @@ func (c ChangeTopology) details(string, *outcome) json.RawMessage {
 		Message string `json:"message"`
 	}{c.MovedDocuments, c.Message})
 }
+
+func (c UpdateRule) details(string, *outcome) json.RawMessage {
+	return encode(struct {
+		Rule    json.RawMessage `json:"rule,omitempty"`
+		Updated int             `json:"updatedRules"`
+	}{c.Rule, 1})
+}
+
+func (ClearRules) details(_ string, o *outcome) json.RawMessage { return deletedDetails(o) }
 
 // filterText is a filter as details show it: its JSON as text, or null.
 func filterText(filter json.RawMessage) *string {

@@ -235,6 +235,7 @@ func TestContentsKeepTheirShape(t *testing.T) {
 		CreateDump{Keys: json.RawMessage(`[]`), InstanceUID: "u"}, CreateSnapshot{},
 		ExportTo{"http://x", "secret", 9, map[string]ExportIndex{"a*": {json.RawMessage(`"x = 1"`), true}}},
 		Upgrade{"v1", "v2"}, CompactIndex{}, ChangeTopology{State: json.RawMessage(`{"a":1}`), Message: "m"},
+		UpdateRule{UID: "r", Rule: json.RawMessage(`{"precedence":1}`)}, UpdateRule{UID: "r"}, ClearRules{},
 	}
 	for _, c := range contents {
 		b, err := encodeContent(c)
@@ -275,6 +276,9 @@ func TestDetailsOfOtherKinds(t *testing.T) {
 		{ExportTo{URL: "http://x"}, `{"url":"http://x","indexes":{}}`},
 		{Upgrade{"v1.41.0", "v1.42.1"}, `{"upgradeFrom":"v1.41.0","upgradeTo":"v1.42.1"}`},
 		{ChangeTopology{MovedDocuments: 3, Message: "m"}, `{"movedDocuments":3,"message":"m"}`},
+		{UpdateRule{UID: "r", Rule: json.RawMessage(`{"precedence":1}`)}, `{"rule":{"precedence":1},"updatedRules":1}`},
+		{UpdateRule{UID: "r"}, `{"updatedRules":1}`},
+		{ClearRules{}, `{"deletedDocuments":null}`},
 	}
 	for _, tt := range tests {
 		if got := string(tt.c.details("", nil)); got != tt.want {

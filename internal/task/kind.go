@@ -58,12 +58,15 @@ const (
 	UpgradeDatabase
 	IndexCompaction
 	NetworkTopologyChange
+	RuleUpdate
+	RuleClear
 )
 
 var kindNames = [...]string{
 	"documentAdditionOrUpdate", "documentEdition", "documentDeletion", "settingsUpdate",
 	"indexCreation", "indexDeletion", "indexUpdate", "indexSwap", "taskCancelation", "taskDeletion",
 	"dumpCreation", "snapshotCreation", "export", "upgradeDatabase", "indexCompaction", "networkTopologyChange",
+	"dsrUpdate", "dsrClear",
 }
 
 func (k Kind) String() string { return kindNames[k] }
@@ -76,6 +79,12 @@ func (k Kind) Global() bool {
 	}
 	return false
 }
+
+// RulesIndex stands for the search rules where tasks have an index. No index has this uid.
+const RulesIndex = ".meili_dsr"
+
+// ofRules reports whether tasks of this kind change search rules.
+func (k Kind) ofRules() bool { return k == RuleUpdate || k == RuleClear }
 
 // KindNames returns the types as filters name them.
 func KindNames() []string { return kindNames[:] }

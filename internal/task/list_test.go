@@ -130,7 +130,7 @@ func (h *history) filter(limit int) Filter {
 	if some() {
 		f.Kinds = []Kind{}
 		for range h.r.Intn(6) {
-			f.Kinds = append(f.Kinds, Kind(h.r.Intn(int(NetworkTopologyChange)+1)))
+			f.Kinds = append(f.Kinds, Kind(h.r.Intn(len(kindNames))))
 		}
 	}
 	if some() {

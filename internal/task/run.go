@@ -138,8 +138,8 @@ func renames(t *Task) []Swap {
 }
 
 // execute does what the tasks ask and returns a result for each. Its error is the end of the context, or a *parkedError: what
-// was accepted fails for its own fault alone. Work for other packages (a dump, an export) is no write, and somebody waits for
-// its answer: it fails with the machine.
+// was accepted fails for its own fault alone. Other work for other packages (a dump, an export) than changes of search rules is no write,
+// and somebody waits for its answer: it fails with the machine.
 func (q *Queue) execute(run *running) (results []result, err error) {
 	all := func(r result) []result {
 		rs := make([]result, len(run.tasks))
@@ -169,7 +169,7 @@ func (q *Queue) execute(run *running) (results []result, err error) {
 		return nil, err
 	case run.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(run.ctx))):
 		return nil, context.Cause(run.ctx)
-	case q.o.Executors[run.tasks[0].Kind] == nil && machineAtFault(err):
+	case (q.o.Executors[run.tasks[0].Kind] == nil || run.tasks[0].Kind.ofRules()) && machineAtFault(err):
 		return nil, &parkedError{apierr.From(err)}
 	}
 	return all(failed(err)), nil

@@ -400,8 +400,11 @@ func (q *Queue) fold(tx *boltfile.Tx, candidates *roaring.Bitmap, names *names, 
 }
 
 func payloadSize(t *Task) int64 {
-	if c, ok := t.Content.(AddDocuments); ok {
+	switch c := t.Content.(type) {
+	case AddDocuments:
 		return c.Size
+	case UpdateRule:
+		return int64(len(c.Rule))
 	}
 	return 0
 }

@@ -21,7 +21,7 @@ func executors() map[Kind]Executor {
 		return make([]Outcome, len(tasks)), nil
 	}
 	m := map[Kind]Executor{}
-	for _, k := range []Kind{DumpCreation, SnapshotCreation, Export, UpgradeDatabase, NetworkTopologyChange} {
+	for _, k := range []Kind{DumpCreation, SnapshotCreation, Export, UpgradeDatabase, NetworkTopologyChange, RuleUpdate, RuleClear} {
 		m[k] = done
 	}
 	return m

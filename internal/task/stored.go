@@ -125,6 +125,10 @@ func decodeContent(k Kind, b []byte) (Content, error) {
 		return CompactIndex{}, nil
 	case NetworkTopologyChange:
 		return decodeInto[ChangeTopology](b)
+	case RuleUpdate:
+		return decodeInto[UpdateRule](b)
+	case RuleClear:
+		return ClearRules{}, nil
 	}
 	return nil, fmt.Errorf("unknown kind of task %d", k)
 }

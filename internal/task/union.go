@@ -24,7 +24,7 @@ type union struct {
 
 var counters = map[string]bool{
 	"receivedDocuments": true, "indexedDocuments": true, "providedIds": true, "deletedDocuments": true, "editedDocuments": true,
-	"matchedTasks": true, "canceledTasks": true, "deletedTasks": true, "movedDocuments": true,
+	"matchedTasks": true, "canceledTasks": true, "deletedTasks": true, "movedDocuments": true, "updatedRules": true,
 }
 
 var null = json.RawMessage("null")
