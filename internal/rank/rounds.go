@@ -5,6 +5,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/invariant"
 	"svc/internal/query"
 )
 
@@ -164,7 +165,8 @@ func findInRounds(s *search, b *bucket, i int) *roundsFound {
 	for seg := range looked {
 		looked[seg] = roaring.New()
 	}
-	var last []part // of the last hit of the page
+	var last []part   // of the last hit of the page
+	var kept hitOrder // of its hits
 	for n, hits := 0, roundHits; ; n++ {
 		left := b.part(d.unlike(b.rows.andNot(looked)))
 		if left.n == 0 {
@@ -180,6 +182,7 @@ func findInRounds(s *search, b *bucket, i int) *roundsFound {
 		}
 		c.distinct, c.hits, c.limit, c.keepsParts, c.parts = nil, make([]Hit, 0, min(hits, left.n)), hits, true, c.parts[:0]
 		c.tells = len(page) < limit
+		c.order = hitOrder{} // behind many values duplicates of earlier rounds come again
 		s.rankBucket(left, i)
 		found := c.hits
 		if back(); c.full != nil {
@@ -202,6 +205,9 @@ func findInRounds(s *search, b *bucket, i int) *roundsFound {
 			if c.hits = page; len(page) == cap(page) && len(page) >= pageHits && !c.hold(2*len(page)) {
 				limit = c.limit
 				return nil
+			}
+			if invariant.Enabled {
+				kept.check(s.ix, *h, c.parts[k])
 			}
 			if page = append(page, *h); len(page) == limit {
 				last = c.parts[k]
