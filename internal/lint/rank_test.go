@@ -69,7 +69,7 @@ func loadRank(t *testing.T) *rankPackage {
 		p.files[strings.TrimSuffix(filepath.Base(name), ".go")] = f
 		files = append(files, f)
 	}
-	p.info = types.Info{Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}}
+	p.info = types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}}
 	conf := types.Config{Importer: empty{}, Error: func(error) {}}
 	p.pkg, _ = conf.Check("svc/internal/rank", p.fset, files, &p.info)
 	return p
@@ -221,6 +221,52 @@ func holds(t, other types.Type, seen map[types.Type]bool) bool {
 		return holds(u.Elem(), other, seen)
 	case *types.Map:
 		return holds(u.Key(), other, seen) || holds(u.Elem(), other, seen)
+	}
+	return false
+}
+
+// TestNoRuleTestsTheTypeOfAnother looks for type assertions and switches on rules, and for comparisons of a rule with a value of its type:
+// what others have to know of a rule is among its traits.
+func TestNoRuleTestsTheTypeOfAnother(t *testing.T) {
+	p := loadRank(t)
+	rule := p.pkg.Scope().Lookup("rule").Type()
+	isRule := func(x ast.Expr) bool {
+		tv, ok := p.info.Types[x]
+		return ok && types.Identical(tv.Type, rule)
+	}
+	comparisons := 0
+	p.eachFunc(func(file string, decl *ast.FuncDecl) {
+		ast.Inspect(decl, func(n ast.Node) bool {
+			tested := false
+			switch n := n.(type) {
+			case *ast.TypeAssertExpr: // of switches, too
+				tested = isRule(n.X)
+			case *ast.BinaryExpr:
+				if (n.Op == token.EQL || n.Op == token.NEQ) && isRule(n.X) && isRule(n.Y) {
+					comparisons++
+					tested = isMade(n.X) || isMade(n.Y)
+				}
+			}
+			if tested {
+				t.Errorf("%s: %s tests the type of a rule: ask for its traits", p.fset.Position(n.Pos()), decl.Name.Name)
+			}
+			return true
+		})
+	})
+	if comparisons == 0 {
+		t.Error("no comparison of rules found: are types missing?")
+	}
+}
+
+// isMade reports whether an expression makes a value.
+func isMade(x ast.Expr) bool {
+	switch x := x.(type) {
+	case *ast.CallExpr: // rule(words{})
+		return len(x.Args) == 1 && isMade(x.Args[0])
+	case *ast.UnaryExpr:
+		return isMade(x.X)
+	case *ast.CompositeLit:
+		return true
 	}
 	return false
 }

@@ -72,7 +72,7 @@ func (s *search) rankAll(m *memo, least int) *Result {
 // hitsAlone reports whether of the documents that miss the most terms only those are asked for that it takes to fill the page.
 func hitsAlone(s *request) bool {
 	r := s.r
-	return r.HitsOnly && r.Distinct == "" && r.Threshold == nil && len(s.rules) > 0 && s.rules[0] == rule(words{})
+	return r.HitsOnly && r.Distinct == "" && r.Threshold == nil && len(s.rules) > 0 && s.rules[0].traits().missing
 }
 
 // prepare looks at the graph once.

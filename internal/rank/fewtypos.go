@@ -25,12 +25,12 @@ func fewTyposFirst(s *job, t *query.Terms) bool {
 	}
 	rules := s.rules
 	switch {
-	case len(rules) > 0 && rules[0] == rule(words{}):
+	case len(rules) > 0 && rules[0].traits().missing:
 		rules = rules[1:]
 	case len(t.Terms) > 1: // documents with fewer words, and as many typos, are as good
 		return false
 	}
-	return len(rules) > 0 && rules[0] == rule(typo{})
+	return len(rules) > 0 && rules[0].traits().typos
 }
 
 // untoldBytes is up to how long queries are that segments remember: longer ones come from no reader, and would take the room of others.

@@ -6,15 +6,14 @@ import "svc/internal/rank/positions"
 // the same words, so they are judged at once for all documents of a list: to read positions costs
 // more than to compute what a later rule may not need.
 
-// positional is a rule that looks at occurrences, and is judged together with its like.
+// positional is a rule that looks at occurrences, and is judged together with its like: its traits say what it adds up.
 type positional interface {
-	rule
-	judgedAs() int
 	// charge adds to the sums of the rows of a batch what the node nodes[k] costs, whose occurrences are s.pos.Right, those
 	// of the node before it s.pos.Left. one is room for as many numbers.
 	charge(s *search, b *batch, nodes []int, k int, sum, one []uint32)
 }
 
+// positionalRules are the rules by what they add up.
 var positionalRules = [judgedRules]positional{judgedProximity: proximity{}, judgedAttribute: attributeRank{}, judgedPosition: wordPosition{}}
 
 // judgement is what is asked of a path in a batch: costs by rule, nil where they are not wanted.

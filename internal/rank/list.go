@@ -27,9 +27,10 @@ type entry struct {
 	costs   [judgedRules]uint32
 }
 
-// Rules that are judged together, because they look at the same occurrences.
+// What rules add up that look at occurrences. They are judged together, because they look at the same ones.
 const (
-	judgedProximity = iota
+	judgedNone = iota // the rule looks at none
+	judgedProximity
 	judgedAttribute
 	judgedPosition
 	judgedRules

@@ -22,15 +22,13 @@ func sieveProximity(s *search, b *bucket, i int) *classes {
 	v := &nearSieve{s: s, b: b, found: newSieve(s, b, least, nil)}
 	next := i + 1
 	if next < len(s.rules) {
-		if _, v.weighs = s.rules[next].(attributeRank); v.weighs {
+		if v.weighs = s.rules[next].traits().judged == judgedAttribute; v.weighs {
 			next++
 		}
 	}
 	v.place = -1
-	if next < len(s.rules) {
-		if _, ok := s.rules[next].(wordPosition); ok {
-			v.place = next
-		}
+	if next < len(s.rules) && s.rules[next].traits().judged == judgedPosition {
+		v.place = next
 	}
 	for k := 1; k < len(nodes); k++ {
 		if s.touch(nodes[k-1], nodes[k]) {

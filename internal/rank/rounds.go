@@ -31,16 +31,11 @@ func alike(s *request, b *bucket) bool {
 	}
 	exact := false // words may be known to be there as they are written
 	for _, r := range s.rules {
-		switch r.(type) {
-		case exactWords:
-			exact = true
-		case typo:
-			if exact { // which counts the typos that the others may have
-				return false
-			}
-		case *geoSort: // which groups what it finds
+		t := r.traits()
+		if t.groups || t.typos && exact { // which counts the typos that the others may have
 			return false
 		}
+		exact = exact || t.written == writtenWords
 	}
 	return true
 }
@@ -51,7 +46,7 @@ func rounds(s *search, b *bucket, i int) bool {
 	if c.distinct == nil || c.skip > 0 && !c.alone() || c.judgesAll || b.n < roundRows || len(b.paths) != 1 || r.Vectors != nil || r.Threshold != nil {
 		return false
 	}
-	if s.scored && !alike(&s.request, b) || slices.ContainsFunc(s.rules[i:], func(r rule) bool { _, ok := r.(*geoSort); return ok }) {
+	if s.scored && !alike(&s.request, b) || slices.ContainsFunc(s.rules[i:], func(r rule) bool { return r.traits().groups }) {
 		return false
 	}
 	return !inLaterViews(&s.view, b, i)

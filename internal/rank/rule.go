@@ -39,13 +39,27 @@ type split struct {
 // declined is no split.
 var declined split
 
-// traits are what others have to know of a rule.
+// traits are what others have to know of a rule. They ask for traits, and never for the type of a rule.
 type traits struct {
-	says   ScoreKind // what its parts are; the values of sorts are in no score
-	paths  bool      // it judges the interpretations of a bucket, so they have to be found before it
-	sets   bool      // it works on bitmaps where it can, so sorts before it leave bitmaps
-	levels bool      // it changes at which levels the nodes of a document count for the rules behind it
+	says    ScoreKind // what its parts are; the values of sorts are in no score
+	judged  uint8     // what it adds up of occurrences: judgedProximity…
+	written written   // what it asks of words as they are written, if that is all it looks at
+	paths   bool      // it judges the interpretations of a bucket, so they have to be found before it
+	sets    bool      // it works on bitmaps where it can, so sorts before it leave bitmaps
+	levels  bool      // it changes at which levels the nodes of a document count for the rules behind it
+	missing bool      // its cost is how many terms a document misses
+	typos   bool      // its cost is how many typos a document has, of so many as documents of the bucket may have
+	groups  bool      // it puts documents of a bucket together whose values differ
 }
+
+// written is what a rule asks of words as they are written.
+type written uint8
+
+const (
+	writtenNot   written = iota // nothing, or other things too
+	writtenField                // whether a field is the query, or begins with it
+	writtenWords                // which of the words are there
+)
 
 // makeRule adds to the rules of a request those that an entry of the settings' list stands for: a row for every kind.
 var makeRule = [settings.RuleKinds]func(b *ruleBuilder, r settings.RankingRule){
@@ -85,6 +99,7 @@ type ruleBuilder struct {
 	s           *job
 	placeholder bool
 	rules       []rule
+	fields      []string // that rules sort by
 }
 
 // addUnordered adds rules that look at how the query matched, each once. A semantic search has the vector rule in their place.
@@ -126,11 +141,10 @@ func (b *ruleBuilder) addKey(k *SortKey) {
 		b.rules = append(b.rules, &geoSort{key: key, desc: k.Desc, point: point{k.Lat, k.Lng}})
 		return
 	}
-	for _, r := range b.rules {
-		if r, ok := r.(*fieldSort); ok && r.field == k.Field {
-			return
-		}
+	if slices.Contains(b.fields, k.Field) {
+		return
 	}
+	b.fields = append(b.fields, k.Field)
 	displayed := b.s.ix.Settings.DisplayedAttributes
 	hidden := displayed != nil && !slices.Contains(displayed, k.Field)
 	b.rules = append(b.rules, &fieldSort{field: k.Field, key: k.Field + order, hidden: hidden, desc: k.Desc})

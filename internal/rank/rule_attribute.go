@@ -18,9 +18,9 @@ type attributeRank struct {
 
 func (attributeRank) name() string { return "attributeRank" }
 
-func (attributeRank) traits() traits { return traits{says: ByRelevance, paths: true, sets: true} }
-
-func (attributeRank) judgedAs() int { return judgedAttribute }
+func (attributeRank) traits() traits {
+	return traits{says: ByRelevance, judged: judgedAttribute, paths: true, sets: true}
+}
 
 func (attributeRank) split(s *search, b *bucket, _ int) split {
 	switch {
@@ -51,12 +51,10 @@ func (r attributeRank) details(d *detailWriter, parts []part) int {
 	}
 	d.open("attribute")
 	d.number("attributeRankingOrderScore", float64(p.rank)/float64(p.ranks))
-	if len(parts) > 1 {
-		if _, ok := parts[1].by.(wordPosition); ok {
-			d.number("queryWordDistanceScore", float64(parts[1].rank)/float64(parts[1].ranks))
-			d.number("score", score(parts[:2]))
-			return 2
-		}
+	if len(parts) > 1 && parts[1].by.traits().judged == judgedPosition {
+		d.number("queryWordDistanceScore", float64(parts[1].rank)/float64(parts[1].ranks))
+		d.number("score", score(parts[:2]))
+		return 2
 	}
 	d.score(p)
 	return 1

@@ -16,7 +16,9 @@ type exactAttribute struct{ relevance }
 
 func (exactAttribute) name() string { return "exactAttribute" }
 
-func (exactAttribute) traits() traits { return traits{says: ByRelevance, paths: true, sets: true} }
+func (exactAttribute) traits() traits {
+	return traits{says: ByRelevance, written: writtenField, paths: true, sets: true}
+}
 
 func (exactAttribute) split(s *search, b *bucket, _ int) split {
 	if !b.hasClasses() {
@@ -46,10 +48,8 @@ func (exactAttribute) details(d *detailWriter, parts []part) int {
 	d.open("exactness")
 	d.string("matchType", [...]string{"exactMatch", "matchesStart", "noExactMatch"}[p.ranks-p.rank])
 	told := 1
-	if len(parts) > 1 {
-		if _, ok := parts[1].by.(exactWords); ok {
-			told = 2
-		}
+	if len(parts) > 1 && parts[1].by.traits().written == writtenWords {
+		told = 2
 	}
 	if told == 2 && p.rank == 1 {
 		d.integer("matchingWords", parts[1].rank-1)
@@ -114,7 +114,7 @@ func areMisplaced(s *search, l *list) bool {
 // isMisplaced reports whether no document with some nodes, which match as those of a batch, can be an exact match: wordPosition has found
 // all of them to have a word of the query in another place, and each of these words exists.
 func isMisplaced(s *search, nodes []int, like batch) bool {
-	if p := partOf[wordPosition](s.stack); p == nil || p.rank == p.ranks {
+	if p := partOf(s.stack, judgedPosition); p == nil || p.rank == p.ranks {
 		return false
 	}
 	for _, n := range nodes {
@@ -194,7 +194,7 @@ func haveBegun(s *scratch, node, seg int, in *roaring.Bitmap) bool {
 // startsInPlace reports whether wordPosition has found documents to have the first word of a phrase, which is all of the query, in its
 // place.
 func startsInPlace(s *search, nodes []int) bool {
-	p := partOf[wordPosition](s.stack)
+	p := partOf(s.stack, judgedPosition)
 	v := &s.graph.Nodes[nodes[0]]
 	return p != nil && p.rank == p.ranks && len(nodes) == 1 && v.Phrase && v.Start < positions.Exactly
 }

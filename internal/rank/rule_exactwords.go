@@ -6,7 +6,7 @@ type exactWords struct{ relevance }
 func (exactWords) name() string { return "exactWords" }
 
 func (exactWords) traits() traits {
-	return traits{says: ByRelevance, paths: true, sets: true, levels: true}
+	return traits{says: ByRelevance, written: writtenWords, paths: true, sets: true, levels: true}
 }
 
 func (exactWords) split(s *search, b *bucket, i int) split {

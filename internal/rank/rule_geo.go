@@ -15,7 +15,7 @@ type geoSort struct {
 
 func (r *geoSort) name() string { return r.key }
 
-func (*geoSort) traits() traits { return traits{says: ByDistance} }
+func (*geoSort) traits() traits { return traits{says: ByDistance, groups: true} }
 
 func (r *geoSort) split(s *search, b *bucket, i int) split {
 	switch {

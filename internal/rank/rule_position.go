@@ -13,9 +13,9 @@ type wordPosition struct{ relevance }
 
 func (wordPosition) name() string { return "wordPosition" }
 
-func (wordPosition) traits() traits { return traits{says: ByRelevance, paths: true, sets: true} }
-
-func (wordPosition) judgedAs() int { return judgedPosition }
+func (wordPosition) traits() traits {
+	return traits{says: ByRelevance, judged: judgedPosition, paths: true, sets: true}
+}
 
 func (wordPosition) split(s *search, b *bucket, i int) split {
 	if !b.hasClasses() {

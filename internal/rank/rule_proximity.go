@@ -11,9 +11,9 @@ type proximity struct{ relevance }
 
 func (proximity) name() string { return "proximity" }
 
-func (proximity) traits() traits { return traits{says: ByRelevance, paths: true, sets: true} }
-
-func (proximity) judgedAs() int { return judgedProximity }
+func (proximity) traits() traits {
+	return traits{says: ByRelevance, judged: judgedProximity, paths: true, sets: true}
+}
 
 func (proximity) split(s *search, b *bucket, i int) split {
 	if b.isNode() && !s.grams {

@@ -13,7 +13,9 @@ type typo struct{ relevance }
 
 func (typo) name() string { return "typo" }
 
-func (typo) traits() traits { return traits{says: ByRelevance, paths: true, sets: true, levels: true} }
+func (typo) traits() traits {
+	return traits{says: ByRelevance, paths: true, sets: true, levels: true, typos: true}
+}
 
 func (typo) split(s *search, b *bucket, _ int) split {
 	return split{levelSets, func(yield func(*bucket, part) bool) { splitTypo(&s.job, b, yield) }}

@@ -5,7 +5,7 @@ type words struct{ relevance }
 
 func (words) name() string { return "words" }
 
-func (words) traits() traits { return traits{says: ByRelevance, sets: true} }
+func (words) traits() traits { return traits{says: ByRelevance, sets: true, missing: true} }
 
 func (words) split(s *search, b *bucket, _ int) split {
 	return split{termSets, func(yield func(*bucket, part) bool) { splitWords(s, b, yield) }}

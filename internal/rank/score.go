@@ -15,10 +15,10 @@ type part struct {
 // says returns what the part is.
 func (p *part) says() ScoreKind { return p.by.traits().says }
 
-// partOf returns the part of a rule of type R on the way to the current bucket; nil when there is none.
-func partOf[R rule](stack []part) *part {
+// partOf returns what the rule said that adds up so much of occurrences, on the way to a bucket; nil when there is none.
+func partOf(stack []part, judged uint8) *part {
 	for i := range stack {
-		if _, ok := stack[i].by.(R); ok {
+		if stack[i].by.traits().judged == judged {
 			return &stack[i]
 		}
 	}

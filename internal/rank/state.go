@@ -118,11 +118,10 @@ func asksAll(s *search) bool { return s.scored || s.out.keepsParts }
 // exact words is there.
 func (s *request) exactRulesFollow(i int) (words, ties bool) {
 	for _, r := range s.rules[i+1:] {
-		switch r.(type) {
-		case exactWords:
+		switch r.traits().written {
+		case writtenWords:
 			words = true
-		case exactAttribute:
-		default:
+		case writtenNot:
 			return words, false
 		}
 	}
@@ -142,9 +141,10 @@ func (s *request) setsFollow(i int) bool {
 // together marks the rules from i on that look at occurrences, up to one that changes which words count.
 func (s *request) together(i int, with *[judgedRules]bool) {
 	for _, r := range s.rules[i:] {
-		if j, ok := r.(positional); ok {
-			with[j.judgedAs()] = true
-		} else if r.traits().levels {
+		t := r.traits()
+		if t.judged != judgedNone {
+			with[t.judged] = true
+		} else if t.levels {
 			return
 		}
 	}
